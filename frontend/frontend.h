@@ -1,0 +1,45 @@
+/* The front end: .tile text to tile IR. */
+#ifndef TL_FRONTEND_H
+#define TL_FRONTEND_H
+#include "ir/ir.h"
+
+typedef struct TlUnit TlUnit;
+
+typedef struct TlConstArg {
+    const char *name, *value; /* as on the command line: "BM" "64", "T" "f16", "epi" "relu", "CAUSAL" "true" */
+} TlConstArg;
+
+/* Reads a file for import; returns NULL when it does not exist. Memory from the arena. */
+typedef const char *(*TlReadFn)(void *user, TlArena *arena, const char *path, size_t *out_size, const char **out_error);
+
+typedef struct TlFrontendOptions {
+    TlReadFn read; /* NULL: no files can be imported; stdlib is embedded and always there */
+    void *read_user;
+    const char *const *include_dirs;
+    uint32_t ninclude_dirs;
+    bool debug;    /* -g or --check: keep asserts */
+    bool check;
+    bool strict;   /* --fp=strict */
+    const char *target_kind; /* "cpu", "cuda", "hip", "ref" */
+    const char *target_arch; /* "sm_90a", ... or "" */
+} TlFrontendOptions;
+
+typedef struct TlProgram TlProgram; /* a checked unit with its imports; lives in ctx->perm */
+
+/* Parses and checks `source` and what it imports. Errors go to ctx->diags. NULL only when nothing could be read. */
+TlProgram *tl_frontend_check(TlCtx *ctx, uint32_t source, const TlFrontendOptions *options);
+
+uint32_t tl_program_kernels(const TlProgram *p);
+const char *tl_program_kernel_name(const TlProgram *p, uint32_t i);
+
+typedef enum TlInstantiate { TL_INST_OK, TL_INST_ERRORS, TL_INST_NO_KERNEL, TL_INST_BAD_CONST, TL_INST_NO_VARIANT } TlInstantiate;
+/* Lowers a kernel's instances to IR, one function per variant of `instantiate` that agrees with the constants given
+ * (one when there is no such clause), appended to `out`. Constants without a value and a default: an error.
+ * BAD_CONST: an unknown name or unreadable value, text in *out_message. */
+TlInstantiate tl_frontend_lower(TlProgram *p, const char *kernel, const TlConstArg *consts, uint32_t nconsts,
+                                TlModule *out, const char **out_message);
+
+const TlUnit *tl_program_unit(const TlProgram *p); /* the root's tree, for --emit=ast */
+/* "BM, BN, epi": a kernel's compile-time parameters, for usage messages */
+const char *tl_program_const_names(const TlProgram *p, const char *kernel);
+#endif

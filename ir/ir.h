@@ -1,0 +1,231 @@
+/* Tile IR: SSA with structured regions, one block per region, no CFG.
+ * Ops are arena nodes on doubly linked lists; values carry a dense id, analyses are arrays by id.
+ * All edits go through rewrite.h, which keeps use lists right. See IR.md. */
+#ifndef TL_IR_H
+#define TL_IR_H
+#include "ir/kernel.h"
+#include "ir/type.h"
+
+typedef enum TlOpcode {
+#define OP(ID, text, nin, nout, nregions, rule, attrs, flags, doc) TL_OP_##ID,
+#include "ir/ops.def"
+    TL_OP_COUNT
+} TlOpcode;
+
+enum {
+    F_PURE = 1,      /* no effect; may be removed, moved, merged */
+    F_ELEM = 2,      /* result element i depends on operands' element i only */
+    F_COMM = 4,      /* operands 0 and 1 may be swapped */
+    F_VIEWLIKE = 8,  /* result elements are operand elements, renamed by axes */
+    F_READ = 16,     /* reads memory that others may write */
+    F_WRITE = 32,    /* writes memory */
+    F_ATOMIC = 64,   /* never moved, merged or removed; orders others by its ORDER */
+    F_DEBUG = 128,   /* kept where it is, in order */
+    F_REGION = 256,  /* meaning includes its regions: effects are the union of theirs */
+    F_TERM = 512     /* ends a block */
+};
+
+typedef enum TlAttrId {
+#define ATTR(ID, text, form) TL_ATTR_##ID,
+#include "ir/attrs.def"
+    TL_ATTR_COUNT
+} TlAttrId;
+
+typedef enum TlAttrForm {
+    TL_FORM_INT, TL_FORM_FLAG, TL_FORM_STR, TL_FORM_INTS, TL_FORM_CONST, TL_FORM_AXES,
+    TL_FORM_COMBINE, TL_FORM_RMW, TL_FORM_ORDER, TL_FORM_SCOPE, TL_FORM_CACHE, TL_FORM_EVICT,
+    TL_FORM_PRECISION, TL_FORM_ROUND
+} TlAttrForm;
+
+typedef enum TlCombine {
+#define COMBINE(ID, text) TL_COMBINE_##ID,
+#include "ir/enums.def"
+} TlCombine;
+typedef enum TlRmw {
+#define RMW(ID, text) TL_RMW_##ID,
+#include "ir/enums.def"
+} TlRmw;
+typedef enum TlOrder {
+#define ORDER(ID, text) TL_ORDER_##ID,
+#include "ir/enums.def"
+} TlOrder;
+typedef enum TlScope {
+#define SCOPE(ID, text) TL_SCOPE_##ID,
+#include "ir/enums.def"
+} TlScope;
+typedef enum TlCache {
+#define CACHE(ID, text) TL_CACHE_##ID,
+#include "ir/enums.def"
+} TlCache;
+typedef enum TlEvict {
+#define EVICT(ID, text) TL_EVICT_##ID,
+#include "ir/enums.def"
+} TlEvict;
+typedef enum TlPrecision {
+#define PRECISION(ID, text) TL_PRECISION_##ID,
+#include "ir/enums.def"
+} TlPrecision;
+typedef enum TlRound {
+#define ROUND(ID, text) TL_ROUND_##ID,
+#include "ir/enums.def"
+} TlRound;
+
+/* How one axis of a view is indexed; the operand at the same position gives the start or index. */
+typedef enum TlAxisKind {
+    TL_AXIS_SCALAR, /* integer scalar: the axis is dropped */
+    TL_AXIS_SLICE,  /* integer scalar start; elements start + step * 0..width-1 */
+    TL_AXIS_TILE    /* integer tile of rank >= 1: gather or scatter */
+} TlAxisKind;
+typedef struct TlAxis {
+    TlAxisKind kind;
+    int32_t width, step; /* slices */
+} TlAxis;
+
+typedef struct TlAttr {
+    TlAttrId id;
+    uint32_t n;   /* INTS, AXES: length */
+    union {
+        int64_t i;        /* INT, enumerations; FLAG: present = set */
+        uint64_t bits;    /* CONST: the element's bits, zero-extended (f32 1.0 = 0x3f800000) */
+        const char *s;    /* STR, interned */
+        const int64_t *ints;
+        const TlAxis *axes;
+    } u;
+} TlAttr;
+
+typedef struct TlOp TlOp;
+typedef struct TlBlock TlBlock;
+typedef struct TlValue TlValue;
+typedef struct TlFn TlFn;
+
+/* One operand: its slot in the user and its place on the value's use list. */
+typedef struct TlUse {
+    TlValue *value;
+    TlOp *user;
+    struct TlUse *next, *prev;
+} TlUse;
+
+struct TlValue {
+    const TlType *type;
+    uint32_t id;      /* dense within the function */
+    uint32_t index;   /* result or argument number */
+    TlOp *def;        /* NULL for block arguments */
+    TlBlock *block;   /* block arguments: their block */
+    TlUse *uses;
+    const char *name; /* hint for printing, may be NULL */
+};
+
+struct TlOp {
+    TlOpcode opcode;
+    TlLoc loc;
+    TlBlock *block;
+    TlOp *prev, *next;
+    uint32_t nin, nout, nregions, nattrs;
+    TlUse *in;
+    TlValue **out;
+    TlBlock **regions;
+    TlAttr *attrs;
+};
+
+/* The block of a region. Warps belong to the region, never to the kernel; 0 = as the enclosing one. */
+struct TlBlock {
+    TlOp *parent; /* NULL for a function's body */
+    TlFn *fn;
+    uint32_t nargs;
+    TlValue **args;
+    TlOp *first, *last;
+    int32_t warps;
+};
+
+typedef struct TlModule {
+    TlCtx *ctx;
+    TlArena arena; /* all IR of the module */
+    TL_VEC(TlFn *) fns;
+} TlModule;
+
+struct TlFn {
+    TlModule *module;
+    const char *name;
+    TlLoc loc;
+    TlBlock *body;      /* its arguments are the kernel's run-time parameters, in order */
+    TlKernelInfo *info; /* launch facts; NULL only in hand-written pass tests */
+    uint32_t nvalues;   /* ids are below this */
+};
+
+TlModule *tl_module_new(TlCtx *ctx); /* lives in its own arena; tl_module_free */
+void tl_module_free(TlModule *m);
+TlFn *tl_fn_new(TlModule *m, const char *name, TlLoc loc);
+
+/* ---- building (build.c) ---- */
+typedef struct TlBuilder {
+    TlFn *fn;
+    TlBlock *block; /* ops are appended here, or before `before` */
+    TlOp *before;
+    TlLoc loc;
+} TlBuilder;
+TlBlock *tl_block_new(TlFn *fn, TlOp *parent);
+TlValue *tl_block_arg(TlBlock *b, const TlType *type, const char *name); /* appends an argument */
+/* The general form. Operands and result types are copied; attrs may be NULL. Regions are empty blocks. */
+TlOp *tl_op_new(TlBuilder *b, TlOpcode opcode, uint32_t nin, TlValue *const *in, uint32_t nout,
+                const TlType *const *types, uint32_t nregions, uint32_t nattrs, const TlAttr *attrs);
+/* Short forms; the result type follows from the operands. */
+TlValue *tl_const_bits(TlBuilder *b, const TlType *type, uint64_t bits);
+TlValue *tl_const_int(TlBuilder *b, const TlType *type, int64_t v); /* any integer, bool or float type */
+TlValue *tl_unary(TlBuilder *b, TlOpcode opcode, TlValue *x);
+TlValue *tl_binary(TlBuilder *b, TlOpcode opcode, TlValue *x, TlValue *y); /* arithmetic, comparison, shift, ptr_add */
+TlValue *tl_select(TlBuilder *b, TlValue *c, TlValue *x, TlValue *y);
+TlValue *tl_fma(TlBuilder *b, TlValue *x, TlValue *y, TlValue *z);
+TlValue *tl_cast(TlBuilder *b, TlValue *x, TlDtype to); /* x itself when the type is the same */
+TlValue *tl_broadcast(TlBuilder *b, TlValue *x, int rank, const int32_t *shape); /* x itself when equal; expands missing leading axes */
+TlOp *tl_yield(TlBuilder *b, TlOpcode terminator, uint32_t n, TlValue *const *values);
+
+/* ---- facts (op.c) ---- */
+typedef struct TlOpInfo {
+    const char *text;
+    int8_t nin, nout, nregions;
+    uint32_t required, optional; /* attribute sets, bit = TlAttrId */
+    uint32_t flags;
+    const char *doc;
+} TlOpInfo;
+const TlOpInfo *tl_op_info(TlOpcode opcode);
+bool tl_opcode_parse(const char *text, size_t length, TlOpcode *out);
+const char *tl_attr_name(TlAttrId id);
+TlAttrForm tl_attr_form(TlAttrId id);
+const char *tl_enum_name(TlAttrForm family, int64_t value); /* NULL when out of range */
+int64_t tl_enum_parse(TlAttrForm family, const char *text, size_t length); /* -1 when unknown */
+
+const TlAttr *tl_attr(const TlOp *op, TlAttrId id); /* NULL when absent */
+int64_t tl_attr_int(const TlOp *op, TlAttrId id, int64_t otherwise);
+bool tl_attr_flag(const TlOp *op, TlAttrId id);
+void tl_attr_set(TlFn *fn, TlOp *op, TlAttr attr);
+void tl_attr_remove(TlOp *op, TlAttrId id);
+
+uint32_t tl_op_effects(const TlOp *op); /* F_READ | F_WRITE | F_ATOMIC | F_DEBUG of the op and its regions */
+static inline bool tl_op_is_pure(const TlOp *op) { return tl_op_effects(op) == 0 && !(tl_op_info(op->opcode)->flags & F_TERM); }
+static inline TlValue *tl_in(const TlOp *op, uint32_t i) { return op->in[i].value; }
+
+/* The parts of a memory op's operand list. */
+typedef struct TlPlace {
+    TlValue *base;          /* the view, or the pointer (tile) */
+    const TlAxis *axes;     /* NULL for pointers */
+    uint32_t naxes;
+    const TlUse *index;     /* naxes operands */
+    TlValue *value, *expected, *mask, *other; /* NULL when the op has none */
+    int rank;               /* shape of the accessed tile */
+    int32_t shape[TL_MAX_RANK];
+    bool pointwise;         /* an index tile has rank >= 2: index tiles share one shape, which comes first */
+} TlPlace;
+TlPlace tl_op_place(const TlOp *op);
+/* Shape of view[axes] given the index operands; false when it is not legal (rank over TL_MAX_RANK, mixed ranks). */
+bool tl_place_shape(uint32_t naxes, const TlAxis *axes, TlValue *const *index, int *out_rank, int32_t *out_shape);
+
+/* ---- text form (print.c, parse.c) and verifier ---- */
+void tl_print_module(TlSbuf *out, const TlModule *m);
+void tl_print_fn(TlSbuf *out, const TlFn *fn);
+/* Parses a .tir text; on error gives diagnostics in ctx and returns NULL. The module is verified. */
+TlModule *tl_parse_module(TlCtx *ctx, uint32_t source);
+/* True when valid; else the first faults are written to `out` (one line each, naming op and rule). */
+bool tl_verify_fn(const TlFn *fn, TlSbuf *out);
+bool tl_verify_module(const TlModule *m, TlSbuf *out);
+TlModule *tl_module_clone(const TlModule *m); /* same context, own arena (through print and parse) */
+#endif

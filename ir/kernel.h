@@ -1,0 +1,53 @@
+/* What a launch must know of a kernel instance: parameters, names of extents, launch-time expressions, clauses.
+ * Made by the front end, carried by the function, written into the image (tile_image.h) by codegen. */
+#ifndef TL_KERNEL_H
+#define TL_KERNEL_H
+#include "ir/type.h"
+#include "runtime/include/tile_image.h"
+
+typedef struct TlHostExpr {
+    const char *text; /* as the user wrote it */
+    TlLoc loc;
+    bool is_float;
+    TL_VEC(tile_hx_ins) code;
+} TlHostExpr;
+
+typedef struct TlDim {
+    tile_dim_kind kind;
+    bool is_i64;
+    int64_t value; /* constant, symbol or expression index */
+} TlDim;
+
+typedef struct TlParam {
+    const char *name;
+    TlLoc loc;
+    tile_param_kind kind;
+    TlDtype dtype;
+    bool is_const;
+    uint8_t rank;
+    TlDim extent[TL_MAX_VIEW_RANK], stride[TL_MAX_VIEW_RANK];
+} TlParam;
+
+typedef struct TlSym {
+    const char *name;
+    uint32_t param, axis;
+    bool is_stride;
+} TlSym;
+
+typedef struct TlConstBinding {
+    const char *name, *value; /* "BM", "128"; "T", "f16"; "epi", "relu" */
+} TlConstBinding;
+
+typedef struct TlKernelInfo {
+    const char *doc; /* the /// text, or NULL */
+    TL_VEC(TlParam) params; /* run-time parameters in order: argument i of the function's body */
+    TL_VEC(TlSym) syms;
+    TL_VEC(TlHostExpr) exprs;
+    TL_VEC(TlConstBinding) consts; /* every compile-time parameter of this instance */
+    TL_VEC(uint32_t) grid;      /* expression indices */
+    int32_t group;              /* expression index, -1 none */
+    TL_VEC(uint32_t) requires_, assumes;
+    TL_VEC(tile_image_alias) aliases;
+    int32_t warps, stages, maxreg; /* 0 = not said */
+} TlKernelInfo;
+#endif

@@ -1,0 +1,30 @@
+/* Number formats in plain C, exact and the same on every host: conversions between element types by their bits. */
+#ifndef TL_NUMERIC_H
+#define TL_NUMERIC_H
+#include "ir/type.h"
+
+float tl_f16_to_f32(uint16_t h);
+float tl_bf16_to_f32(uint16_t h);
+float tl_f8e4m3_to_f32(uint8_t x);
+float tl_f8e5m2_to_f32(uint8_t x);
+float tl_f4e2m1_to_f32(uint8_t x);
+uint16_t tl_f32_to_f16(float x);  /* nearest even */
+uint16_t tl_f64_to_f16(double x); /* one rounding */
+uint16_t tl_f32_to_bf16(float x);
+uint16_t tl_f64_to_bf16(double x);
+
+/* One element's bits (zero-extended) to the widest form of its kind and back. */
+double tl_bits_to_double(TlDtype d, uint64_t bits); /* any type; i64/u64 round */
+int64_t tl_bits_to_int(TlDtype d, uint64_t bits);   /* integer types and bool, sign- or zero-extended */
+uint64_t tl_bits_from_double(TlDtype d, double x);  /* float types: one rounding to nearest even (f8: saturating); ints: saturating, NaN 0 */
+uint64_t tl_bits_from_int(TlDtype d, int64_t x);    /* ints wrap; bool x != 0; floats round once from the i64 */
+uint64_t tl_bits_from_uint(TlDtype d, uint64_t x);  /* the same from a u64 */
+/* The language's cast of one element, by bits: language.md section 3. nosat: see CAST. */
+uint64_t tl_cast_bits(TlDtype from, TlDtype to, uint64_t bits, int round, bool nosat);
+uint64_t tl_dtype_min_bits(TlDtype d); /* least value: -infinity for floats */
+uint64_t tl_dtype_max_bits(TlDtype d);
+uint64_t tl_dtype_one_bits(TlDtype d);
+/* Reads or writes element i of a packed array as in TlTileData. */
+uint64_t tl_elem_get(TlDtype d, const void *data, int64_t i);
+void tl_elem_set(TlDtype d, void *data, int64_t i, uint64_t bits);
+#endif

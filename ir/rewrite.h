@@ -1,0 +1,24 @@
+/* Edits of tile IR that keep use lists and parents right. The only way passes change IR. */
+#ifndef TL_REWRITE_H
+#define TL_REWRITE_H
+#include "ir/ir.h"
+
+void tl_set_operand(TlOp *op, uint32_t i, TlValue *v);
+void tl_add_operand(TlFn *fn, TlOp *op, TlValue *v);    /* appended */
+void tl_remove_operand(TlOp *op, uint32_t i);
+void tl_replace_uses(TlValue *of, TlValue *by);         /* all uses */
+void tl_op_erase(TlOp *op);                             /* results must be unused; regions go with it */
+void tl_op_move_before(TlOp *op, TlOp *before);
+void tl_op_move_to_end(TlOp *op, TlBlock *block);
+void tl_block_move_ops(TlBlock *from, TlBlock *to, TlOp *before); /* all ops but nothing of `from`'s arguments; before NULL = end */
+void tl_block_remove_arg(TlBlock *b, uint32_t i);       /* must be unused */
+void tl_op_remove_result(TlOp *op, uint32_t i);         /* must be unused */
+/* A copy of op and its regions at the builder's position; `map` takes values to values (ids of the same
+ * function), absent ones stay. Results and inner values are added to the map. */
+TlOp *tl_op_clone(TlBuilder *b, const TlOp *op, TlMap *map);
+TlBuilder tl_builder_before(TlOp *op);
+TlBuilder tl_builder_end(TlBlock *b);
+uint32_t tl_use_count(const TlValue *v);
+bool tl_value_is_const(const TlValue *v, uint64_t *out_bits); /* a CONST, through broadcast */
+bool tl_block_is_inside(const TlBlock *inner, const TlOp *outer);
+#endif

@@ -1,0 +1,70 @@
+/* Types of tile IR. Interned in a TlCtx: equal types are equal pointers. Immutable. */
+#ifndef TL_TYPE_H
+#define TL_TYPE_H
+#include "ir/support/arena.h"
+#include "ir/support/diag.h"
+#include "ir/support/guard.h"
+
+typedef enum TlDtype {
+#define DTYPE(ID, text, bits, kind, numpy) TL_##ID,
+#include "ir/types.def"
+    TL_DTYPE_COUNT
+} TlDtype;
+
+typedef enum TlDtypeKind { TL_KIND_B, TL_KIND_I, TL_KIND_U, TL_KIND_F } TlDtypeKind;
+
+enum { TL_MAX_RANK = 5, TL_MAX_VIEW_RANK = 8, TL_MAX_ELEMS = 1 << 20 };
+
+typedef enum TlTypeKind {
+    TL_TILE, /* elements dtype, or pointers to dtype when ptr; rank 0 is a scalar */
+    TL_VIEW, /* run-time extents and strides over memory of dtype; rank, no shape */
+} TlTypeKind;
+
+typedef struct TlLayout TlLayout; /* layout.h */
+
+typedef struct TlType {
+    TlTypeKind kind;
+    TlDtype dtype;
+    bool ptr;      /* tile of pointers to dtype */
+    bool is_const; /* pointee or view may not be written */
+    uint8_t rank;
+    int32_t shape[TL_MAX_RANK]; /* tiles: extents, outermost first; unused ones are 0 */
+    const TlLayout *layout;     /* tiles at the laid-out level; NULL before */
+} TlType;
+
+/* Shared by everything that is compiled together. Not thread-safe: one per compilation. */
+typedef struct TlCtx {
+    TlArena perm;      /* types, strings; lives as long as the context */
+    TlIntern strings;
+    TlMap types;       /* content hash to TlType (chained) */
+    TlDiags diags;
+} TlCtx;
+void tl_ctx_init(TlCtx *ctx, TlAlloc alloc);
+void tl_ctx_free(TlCtx *ctx);
+
+const TlType *tl_type_tile(TlCtx *ctx, TlDtype dtype, int rank, const int32_t *shape);
+const TlType *tl_type_scalar(TlCtx *ctx, TlDtype dtype);
+const TlType *tl_type_ptr(TlCtx *ctx, TlDtype dtype, bool is_const, int rank, const int32_t *shape);
+const TlType *tl_type_view(TlCtx *ctx, TlDtype dtype, bool is_const, int rank);
+/* `like` with another element (dtype, not a pointer) or another shape */
+const TlType *tl_type_with_dtype(TlCtx *ctx, const TlType *like, TlDtype dtype);
+const TlType *tl_type_with_shape(TlCtx *ctx, const TlType *like, int rank, const int32_t *shape);
+
+const char *tl_dtype_name(TlDtype d);
+int tl_dtype_bits(TlDtype d);
+int tl_dtype_bytes(TlDtype d); /* of one element in memory and in tiles: packed types count 1 in tiles */
+TlDtypeKind tl_dtype_kind(TlDtype d);
+const char *tl_dtype_numpy(TlDtype d);
+bool tl_dtype_parse(const char *text, size_t length, TlDtype *out); /* also int, float */
+static inline bool tl_is_float(TlDtype d) { return tl_dtype_kind(d) == TL_KIND_F; }
+static inline bool tl_is_signed(TlDtype d) { return tl_dtype_kind(d) == TL_KIND_I; }
+static inline bool tl_is_int(TlDtype d) { return tl_dtype_kind(d) == TL_KIND_I || tl_dtype_kind(d) == TL_KIND_U; }
+static inline bool tl_is_bool(TlDtype d) { return d == TL_BOOL; }
+
+int64_t tl_type_elems(const TlType *t); /* product of the shape, 1 for scalars */
+static inline bool tl_is_scalar(const TlType *t) { return t->kind == TL_TILE && t->rank == 0; }
+bool tl_same_shape(const TlType *a, const TlType *b);
+/* "f32", "tile<f32, 16, 32>", "ptr<const f32>", "tile<ptr<f32>, 16>", "view<const f32, 2>" */
+void tl_type_print(TlSbuf *out, const TlType *t);
+const char *tl_type_str(TlCtx *ctx, const TlType *t);
+#endif
