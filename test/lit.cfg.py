@@ -1,0 +1,80 @@
+# lit.cfg.py: how the .tile, .tir and .test files below this folder are run.
+#
+# Read through BUILD/test/lit.site.cfg.py, which says where the build is; `lit test/...` with TILE_BUILD set
+# (default: build/) works too. Tools come from BUILD/bin and from LLVM's own bin folder, both first on PATH, so a
+# RUN line says plainly `tile-opt ... %s | FileCheck %s`. Substitutions:
+#   %source %build   roots of the source and of the build tree
+#   %examples        folder of the built examples' programs
+#   %python          the Python that runs lit
+#   %cc              the C compiler of the build
+# Features: asan, ptxas, cuda, hip, cxx, numpy, clang. A test that needs one says `// REQUIRES: ptxas`.
+import os
+import shutil
+import subprocess
+import sys
+
+import lit.formats
+
+here = os.path.dirname(os.path.abspath(__file__))
+source = getattr(config, "tile_source", None) or os.path.dirname(here)
+build = getattr(config, "tile_build", None) or os.environ.get("TILE_BUILD") or os.path.join(source, "build")
+sanitize = getattr(config, "tile_sanitize", "")
+cc = getattr(config, "tile_cc", "") or "cc"
+
+config.name = "tile-asan" if sanitize else "tile"
+config.test_format = lit.formats.ShTest(execute_external=False)  # lit's own shell: the same on every machine
+config.suffixes = [".tile", ".tir", ".test"]
+config.excludes = ["Inputs", "unit", "conformance", "bench"]
+config.test_source_root = here
+config.test_exec_root = os.path.join(build, "lit-out")
+os.makedirs(config.test_exec_root, exist_ok=True)
+
+
+def llvm_tools_dir():
+    """The folder that holds FileCheck, not, split-file, llvm-readelf ... without a version in their names."""
+    tried = [getattr(config, "llvm_tools", ""), "/usr/lib/llvm-19/bin"]
+    found = shutil.which("llvm-config-19")
+    if found:
+        tried.append(subprocess.run([found, "--bindir"], capture_output=True, text=True).stdout.strip())
+    for folder in tried:
+        if folder and os.path.exists(os.path.join(folder, "FileCheck")):
+            return folder
+    lit_config.fatal("no FileCheck: install llvm-19-tools")
+
+
+path = [os.path.join(build, "bin"), llvm_tools_dir(), os.environ.get("PATH", "/usr/bin:/bin")]
+config.environment["PATH"] = os.pathsep.join(path)
+for name in ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "XDG_RUNTIME_DIR"):
+    if name in os.environ:
+        config.environment[name] = os.environ[name]
+# A cache of their own: no test sees what the user's programs, or yesterday's compiler, left behind.
+config.environment["XDG_CACHE_HOME"] = os.path.join(build, "lit-cache")
+# Tests run side by side; a kernel's programs need not.
+config.environment["TILE_THREADS"] = os.environ.get("TILE_THREADS", "2")
+
+config.substitutions.append(("%source", source))
+config.substitutions.append(("%build", build))
+config.substitutions.append(("%examples", os.path.join(build, "bin")))
+config.substitutions.append(("%python", sys.executable))
+config.substitutions.append(("%cc", cc))
+
+features = config.available_features
+if sanitize:
+    features.add("asan")
+    supp = os.path.join(here, "tools", "lsan.supp")
+    config.environment["ASAN_OPTIONS"] = "detect_leaks=1:strict_string_checks=1:check_initialization_order=1"
+    config.environment["LSAN_OPTIONS"] = "suppressions=%s:print_suppressions=0" % supp
+    config.environment["UBSAN_OPTIONS"] = "print_stacktrace=1:halt_on_error=1"
+for feature, program in (("ptxas", "ptxas"), ("clang", "clang-19"), ("cxx", "g++")):
+    if shutil.which(program, path=config.environment["PATH"]):
+        features.add(feature)
+if any(os.path.exists(p) for p in ("/dev/nvidia0", "/dev/nvidiactl")):
+    features.add("cuda")
+if os.path.exists("/dev/kfd"):
+    features.add("hip")
+try:
+    import numpy  # noqa: F401  (only to know that it is there)
+
+    features.add("numpy")
+except ImportError:
+    pass

@@ -1,0 +1,127 @@
+#!/usr/bin/env python3
+"""Who may include whom. Reads every #include of the tree and compares it with the table below.
+
+    check_layers.py [ROOT]        prints one line per violation, then "N violations in N files"; exit 1 if any
+    check_layers.py --self-test   shows that a wrong include is seen
+
+The table is the one of the architecture: lower packages know nothing of higher ones, LLVM's C API is seen by
+codegen only, driver headers by nobody (they are found with dlopen), and the kernel image is the one contract
+that compiler and runtime share.
+"""
+import os
+import re
+import sys
+from fnmatch import fnmatch
+
+# Package -> packages of which it may include any header (its own always).
+MAY = {
+    "ir": set(),
+    "frontend": {"ir"},
+    "passes": {"ir"},
+    "codegen": {"ir", "passes"},
+    "runtime": set(),
+    "stdlib": set(),
+    "tools": {"ir", "frontend", "passes", "codegen", "runtime", "stdlib"},
+    "examples": set(),
+    "test": {"ir", "frontend", "passes", "codegen", "runtime", "stdlib", "tools"},
+}
+# (who, what): single files that may include more, or headers that more may include.
+EXTRA = [
+    ("*", "runtime/include/tile_image.h"),            # the contract of compiler and runtime
+    ("codegen/compile*.c", "frontend/*"),             # the one place where source meets code
+    ("codegen/*", "codegen/include/tilec.h"),
+    ("runtime/jit*.c", "codegen/include/tilec.h"),    # CMake target tile_jit
+    ("runtime/driver_ref*.c", "ir/*"),                # CMake target tile_ref
+    ("examples/*", "runtime/include/tile.h"),
+    ("examples/*", "codegen/include/tilec.h"),
+]
+# Headers of the world that only some may see.
+WORLD = [
+    ("llvm-c/*", "codegen/*"),
+    ("llvm/*", ""),
+    ("pthread.h", "runtime/* examples/* test/* ir/support/* tools/*"),
+    ("dlfcn.h", "runtime/* test/*"),
+    ("cuda*.h", ""),
+    ("hip/*", ""),
+]
+# Where a bare include name ("tile.h") is looked for beside the file itself.
+PUBLIC = ["runtime/include", "codegen/include"]
+INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^>"]+)[>"]', re.M)
+
+
+def sources(root):
+    for package in MAY:
+        for folder, _, names in os.walk(os.path.join(root, package)):
+            for name in sorted(names):
+                if name.endswith((".c", ".h", ".re", ".y", ".def")):
+                    yield os.path.relpath(os.path.join(folder, name), root)
+
+
+def resolve(root, path, name):
+    """The included file as a path in the tree, or None when it is not of the tree (generated, or the system's)."""
+    for place in [os.path.dirname(path), ""] + PUBLIC:
+        full = os.path.normpath(os.path.join(place, name))
+        if os.path.exists(os.path.join(root, full)):
+            return full
+    return None
+
+
+def allowed(path, target):
+    mine, theirs = path.split("/")[0], target.split("/")[0]
+    if mine == theirs or theirs in MAY[mine]:
+        return True
+    return any(fnmatch(path, who) and fnmatch(target, what) for who, what in EXTRA)
+
+
+def violations(root, path, text):
+    for match in INCLUDE.finditer(text):
+        line = text.count("\n", 0, match.start(2)) + 1
+        name = match.group(2)
+        target = resolve(root, path, name)
+        if target is None:
+            for what, who in WORLD:
+                if fnmatch(name, what) and not any(fnmatch(path, w) for w in who.split()):
+                    yield f"{path}:{line}: <{name}> may be included by {who or 'nobody'} only"
+        elif not allowed(path, target):
+            yield f"{path}:{line}: {path.split('/')[0]} may not include {target}"
+
+
+def self_test(root):
+    bad = [
+        ("ir/x.c", '#include "passes/pass.h"\n'),
+        ("runtime/x.c", '#include "ir/ir.h"\n'),
+        ("frontend/x.c", "#include <llvm-c/Core.h>\n"),
+        ("codegen/lower.c", '# include "frontend/frontend.h"\n'),
+        ("runtime/driver_cuda.c", "#include <cuda.h>\n"),
+    ]
+    good = [
+        ("codegen/compile.c", '#include "frontend/frontend.h"\n'),
+        ("ir/x.c", '#include "runtime/include/tile_image.h"\n'),
+        ("runtime/driver_ref.c", '#include "ir/interp.h"\n'),
+    ]
+    missed = [p for p, t in bad if not list(violations(root, p, t))]
+    wrong = [p for p, t in good if list(violations(root, p, t))]
+    for path in missed + wrong:
+        print("self-test failed on", path)
+    return 1 if missed or wrong else 0
+
+
+def main(args):
+    root = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
+    if args == ["--self-test"]:
+        return self_test(root)
+    if args:
+        root = args[0]
+    count = files = 0
+    for path in sources(root):
+        files += 1
+        with open(os.path.join(root, path), encoding="utf-8") as f:
+            for text in violations(root, path, f.read()):
+                count += 1
+                print(text)
+    print(f"{count} violations in {files} files")
+    return 1 if count else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
