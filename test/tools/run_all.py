@@ -1,0 +1,165 @@
+#!/usr/bin/env python3
+"""Runs every suite that this machine can run and adds up.
+
+    run_all.py [--root DIR] [--jobs N] [SUITE...]      SUITE: a name of the table SUITES below
+
+Called by `./bootstrap test`, after the builds. One line per suite, then what failed (with the end of its output),
+what was skipped and why, and as the last line "N passed, N failed, N skipped". Exit status 0 only if nothing failed
+and something passed. Whole results: BUILD/results/SUITE.json.
+"""
+import argparse
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ET
+from collections import namedtuple
+
+Row = namedtuple("Row", "name status text")  # status: pass, fail, skip; text: output, or the reason of a skip
+SUITE_SECONDS = 900
+
+
+def run(command, seconds=SUITE_SECONDS, env=None):
+    """(status, output); a command that takes too long is ended with all its children and has status 124."""
+    p = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+                         env=dict(os.environ, **(env or {})), start_new_session=True)
+    try:
+        out, _ = p.communicate(timeout=seconds)
+        return p.returncode, out
+    except subprocess.TimeoutExpired:
+        os.killpg(p.pid, signal.SIGKILL)
+        out, _ = p.communicate()
+        return 124, out + f"\nended after {seconds} s"
+
+
+def sanitizer_env(cx):
+    """The same as test/lit.cfg.py sets for lit's tests."""
+    supp = os.path.join(cx.root, "test", "tools", "lsan.supp")
+    return dict(ASAN_OPTIONS="detect_leaks=1:strict_string_checks=1:check_initialization_order=1",
+                LSAN_OPTIONS=f"suppressions={supp}:print_suppressions=0",
+                UBSAN_OPTIONS="print_stacktrace=1:halt_on_error=1")
+
+
+def broken(name, out):
+    """A suite that gave no result is one failure, never nothing."""
+    return [Row(name, "fail", out)]
+
+
+def unit(cx, build):
+    """ctest; a test that exits with 77 is skipped, its output says why."""
+    xml = os.path.join(build, "results", "unit.xml")
+    if os.path.exists(xml):
+        os.remove(xml)
+    _, out = run(["ctest", "--test-dir", build, "-j", str(cx.jobs), "--output-junit", xml], env=sanitizer_env(cx))
+    if not os.path.exists(xml):
+        return broken("unit", out)
+    rows = []
+    for case in ET.parse(xml).getroot().iter("testcase"):
+        status = {"run": "pass", "fail": "fail"}.get(case.get("status"), "skip")
+        rows.append(Row(case.get("name"), status, (case.findtext("system-out") or "").strip()))
+    return rows
+
+
+def lit(cx, build):
+    result = os.path.join(build, "results", "lit.json")
+    if os.path.exists(result):
+        os.remove(result)
+    tool = "/usr/lib/llvm-19/build/utils/lit/lit.py"
+    _, out = run([sys.executable, tool, "-q", "-j", str(cx.jobs), "-o", result, os.path.join(build, "test")])
+    if not os.path.exists(result):
+        return broken("lit", out)
+    with open(result, encoding="utf-8") as f:
+        tests = json.load(f)["tests"]
+    rows = []
+    for test in tests:
+        name = test["name"].split(" :: ", 1)[1]
+        status = {"PASS": "pass", "FLAKYPASS": "pass", "XFAIL": "pass", "UNSUPPORTED": "skip", "SKIPPED": "skip"}
+        text = test["output"]
+        if test["code"] == "UNSUPPORTED":
+            needs = re.search(r"unavailable features: (.*)", text)
+            text = "needs " + needs.group(1) if needs else "unsupported here"
+        rows.append(Row(name, status.get(test["code"], "fail"), text))
+    return rows
+
+
+def conformance(cx, build):
+    """Kernels of test/conformance on every device, against NumPy."""
+    result = os.path.join(build, "results", "conformance.json")
+    if os.path.exists(result):
+        os.remove(result)
+    command = [sys.executable, os.path.join(cx.root, "test", "conformance", "run.py"), "--build", build,
+               "--jobs", str(cx.jobs), "--json", result]
+    if build.endswith("-asan"):
+        command.append("--small")
+    _, out = run(command, env=sanitizer_env(cx))
+    if not os.path.exists(result):
+        return broken("conformance", out)
+    with open(result, encoding="utf-8") as f:
+        return [Row(*row) for row in json.load(f)]
+
+
+# name, build folder, function, what must exist for the suite to be there at all
+SUITES = [
+    ("unit", "build", unit, "test/unit"),
+    ("lit", "build", lit, "test/lit.cfg.py"),
+    ("conformance", "build", conformance, "test/conformance/run.py"),
+    ("unit-asan", "build-asan", unit, "test/unit"),
+    ("lit-asan", "build-asan", lit, "test/lit.cfg.py"),
+    ("conformance-asan", "build-asan", conformance, "test/conformance/run.py"),
+]
+
+
+def report(name, rows, seconds):
+    count = {s: sum(r.status == s for r in rows) for s in ("pass", "fail", "skip")}
+    print(f"{name:18} {count['pass']:5} passed {count['fail']:4} failed {count['skip']:4} skipped {seconds:6.1f} s",
+          flush=True)
+    for row in [r for r in rows if r.status == "fail"][:20]:
+        print(f"  FAILED {row.name}")
+        for line in row.text.strip().splitlines()[-25:]:
+            print("    | " + line[:200])
+    return count
+
+
+def skipped(total_rows):
+    """Skips by reason, so that thirty tests without a GPU are one line."""
+    reasons = {}
+    for suite, row in total_rows:
+        if row.status == "skip":
+            reason = row.text.strip().splitlines()[-1] if row.text.strip() else "no reason given"
+            reasons.setdefault((suite, reason), []).append(row.name)
+    for (suite, reason), names in sorted(reasons.items()):
+        more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+        print(f"skipped in {suite}: {reason}: {', '.join(names[:3])}{more}")
+
+
+def main():
+    ap = argparse.ArgumentParser()
+    here = os.path.dirname(os.path.abspath(__file__))
+    ap.add_argument("--root", default=os.path.normpath(os.path.join(here, "..", "..")))
+    ap.add_argument("--jobs", type=int, default=os.cpu_count())
+    ap.add_argument("suites", nargs="*", metavar="SUITE")
+    cx = ap.parse_args()
+    unknown = set(cx.suites) - {s[0] for s in SUITES}
+    if unknown:
+        ap.error(f"unknown suite {', '.join(unknown)}; known: {', '.join(s[0] for s in SUITES)}")
+    total, everything = {"pass": 0, "fail": 0, "skip": 0}, []
+    for name, folder, function, needs in SUITES:
+        if cx.suites and name not in cx.suites or not os.path.exists(os.path.join(cx.root, needs)):
+            continue
+        build = os.path.join(cx.root, folder)
+        os.makedirs(os.path.join(build, "results"), exist_ok=True)
+        start = time.time()
+        rows = function(cx, build)
+        for status, n in report(name, rows, time.time() - start).items():
+            total[status] += n
+        everything += [(name, r) for r in rows]
+    skipped(everything)
+    print(f"{total['pass']} passed, {total['fail']} failed, {total['skip']} skipped")
+    return 0 if total["fail"] == 0 and total["pass"] > 0 else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
