@@ -1,0 +1,271 @@
+/* What is known of every op: the tables of ops.def, attrs.def and enums.def, attributes, effects, and places of memory ops. */
+#include "ir/ir.h"
+#include <string.h>
+
+/* ---- tables ---- */
+
+_Static_assert(TL_ATTR_COUNT <= 32, "attribute sets are 32 bits");
+#define A(ID) (1ull << TL_ATTR_##ID)
+#define O(ID) (1ull << (32 + TL_ATTR_##ID))
+
+static const TlOpInfo ops[TL_OP_COUNT] = {
+#define OP(ID, text, nin, nout, nregions, rule, attrs, flags, doc) \
+    [TL_OP_##ID] = {text, nin, nout, nregions, (uint32_t)((attrs) & 0xffffffffu), (uint32_t)((uint64_t)(attrs) >> 32), flags, doc},
+#include "ir/ops.def"
+};
+
+static const char *const attr_names[TL_ATTR_COUNT] = {
+#define ATTR(ID, text, form) [TL_ATTR_##ID] = text,
+#include "ir/attrs.def"
+};
+
+static const TlAttrForm attr_forms[TL_ATTR_COUNT] = {
+#define ATTR(ID, text, form) [TL_ATTR_##ID] = TL_FORM_##form,
+#include "ir/attrs.def"
+};
+
+static const char *const combine_names[] = {
+#define COMBINE(ID, text) text,
+#include "ir/enums.def"
+    NULL};
+static const char *const rmw_names[] = {
+#define RMW(ID, text) text,
+#include "ir/enums.def"
+    NULL};
+static const char *const order_names[] = {
+#define ORDER(ID, text) text,
+#include "ir/enums.def"
+    NULL};
+static const char *const scope_names[] = {
+#define SCOPE(ID, text) text,
+#include "ir/enums.def"
+    NULL};
+static const char *const cache_names[] = {
+#define CACHE(ID, text) text,
+#include "ir/enums.def"
+    NULL};
+static const char *const evict_names[] = {
+#define EVICT(ID, text) text,
+#include "ir/enums.def"
+    NULL};
+static const char *const precision_names[] = {
+#define PRECISION(ID, text) text,
+#include "ir/enums.def"
+    NULL};
+static const char *const round_names[] = {
+#define ROUND(ID, text) text,
+#include "ir/enums.def"
+    NULL};
+
+static const char *const *family_names(TlAttrForm family)
+{
+    switch (family) {
+    case TL_FORM_COMBINE: return combine_names;
+    case TL_FORM_RMW: return rmw_names;
+    case TL_FORM_ORDER: return order_names;
+    case TL_FORM_SCOPE: return scope_names;
+    case TL_FORM_CACHE: return cache_names;
+    case TL_FORM_EVICT: return evict_names;
+    case TL_FORM_PRECISION: return precision_names;
+    case TL_FORM_ROUND: return round_names;
+    case TL_FORM_INT: case TL_FORM_FLAG: case TL_FORM_STR: case TL_FORM_INTS:
+    case TL_FORM_CONST: case TL_FORM_AXES: break;
+    }
+    return NULL;
+}
+
+const TlOpInfo *tl_op_info(TlOpcode opcode)
+{
+    TL_ASSERT((unsigned)opcode < TL_OP_COUNT, "opcode %d", (int)opcode);
+    return &ops[opcode];
+}
+
+static bool same_text(const char *name, const char *text, size_t length)
+{
+    return strncmp(name, text, length) == 0 && name[length] == 0;
+}
+
+bool tl_opcode_parse(const char *text, size_t length, TlOpcode *out)
+{
+    for (int i = 0; i < TL_OP_COUNT; i++) {
+        if (!same_text(ops[i].text, text, length)) continue;
+        *out = (TlOpcode)i;
+        return true;
+    }
+    return false;
+}
+
+const char *tl_attr_name(TlAttrId id)
+{
+    TL_ASSERT((unsigned)id < TL_ATTR_COUNT, "attribute %d", (int)id);
+    return attr_names[id];
+}
+
+TlAttrForm tl_attr_form(TlAttrId id)
+{
+    TL_ASSERT((unsigned)id < TL_ATTR_COUNT, "attribute %d", (int)id);
+    return attr_forms[id];
+}
+
+const char *tl_enum_name(TlAttrForm family, int64_t value)
+{
+    const char *const *names = family_names(family);
+    if (!names || value < 0) return NULL;
+    for (int64_t i = 0; names[i]; i++)
+        if (i == value) return names[i];
+    return NULL;
+}
+
+int64_t tl_enum_parse(TlAttrForm family, const char *text, size_t length)
+{
+    const char *const *names = family_names(family);
+    for (int64_t i = 0; names && names[i]; i++)
+        if (same_text(names[i], text, length)) return i;
+    return -1;
+}
+
+/* ---- attributes of one op: a short array, at most one of each id ---- */
+
+const TlAttr *tl_attr(const TlOp *op, TlAttrId id)
+{
+    for (uint32_t i = 0; i < op->nattrs; i++)
+        if (op->attrs[i].id == id) return &op->attrs[i];
+    return NULL;
+}
+
+int64_t tl_attr_int(const TlOp *op, TlAttrId id, int64_t otherwise)
+{
+    const TlAttr *a = tl_attr(op, id);
+    return a ? a->u.i : otherwise;
+}
+
+bool tl_attr_flag(const TlOp *op, TlAttrId id) { return tl_attr(op, id) != NULL; }
+
+void tl_attr_set(TlFn *fn, TlOp *op, TlAttr attr)
+{
+    for (uint32_t i = 0; i < op->nattrs; i++) {
+        if (op->attrs[i].id != attr.id) continue;
+        op->attrs[i] = attr;
+        return;
+    }
+    TlAttr *attrs = TL_NEW_ARRAY(&fn->module->arena, TlAttr, op->nattrs + 1);
+    if (op->nattrs) memcpy(attrs, op->attrs, sizeof *attrs * op->nattrs);
+    attrs[op->nattrs++] = attr;
+    op->attrs = attrs;
+}
+
+void tl_attr_remove(TlOp *op, TlAttrId id)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < op->nattrs; i++)
+        if (op->attrs[i].id != id) op->attrs[n++] = op->attrs[i];
+    op->nattrs = n;
+}
+
+/* ---- effects ---- */
+
+uint32_t tl_op_effects(const TlOp *op)
+{
+    const uint32_t wanted = F_READ | F_WRITE | F_ATOMIC | F_DEBUG;
+    uint32_t flags = tl_op_info(op->opcode)->flags & wanted;
+    for (uint32_t r = 0; r < op->nregions; r++)
+        for (const TlOp *o = op->regions[r]->first; o; o = o->next) flags |= tl_op_effects(o);
+    return flags;
+}
+
+/* ---- places ---- */
+
+/* Pointwise: all index tiles have one shape, it comes first, no slice stands before the last tile. */
+static bool pointwise_shape(uint32_t naxes, const TlAxis *axes, TlValue *const *index, int *rank, int32_t *shape)
+{
+    const TlType *tile = NULL;
+    bool slice_seen = false;
+    for (uint32_t i = 0; i < naxes; i++) {
+        if (axes[i].kind == TL_AXIS_SLICE) slice_seen = true;
+        if (axes[i].kind != TL_AXIS_TILE) continue;
+        if (slice_seen || (tile && !tl_same_shape(tile, index[i]->type))) return false;
+        tile = index[i]->type;
+    }
+    memcpy(shape, tile->shape, sizeof *shape * tile->rank);
+    *rank = tile->rank;
+    for (uint32_t i = 0; i < naxes; i++) {
+        if (axes[i].kind != TL_AXIS_SLICE) continue;
+        if (*rank == TL_MAX_RANK) return false;
+        shape[(*rank)++] = axes[i].width;
+    }
+    return true;
+}
+
+bool tl_place_shape(uint32_t naxes, const TlAxis *axes, TlValue *const *index, int *out_rank, int32_t *out_shape)
+{
+    bool pointwise = false;
+    for (uint32_t i = 0; i < naxes; i++) {
+        const TlType *t = index[i]->type;
+        if (t->kind != TL_TILE || t->ptr || (axes[i].kind == TL_AXIS_TILE) != (t->rank > 0)) return false;
+        pointwise |= t->rank > 1;
+    }
+    if (pointwise) return pointwise_shape(naxes, axes, index, out_rank, out_shape);
+    *out_rank = 0;
+    for (uint32_t i = 0; i < naxes; i++) {
+        if (axes[i].kind == TL_AXIS_SCALAR) continue;
+        if (*out_rank == TL_MAX_RANK) return false;
+        out_shape[(*out_rank)++] = axes[i].kind == TL_AXIS_SLICE ? axes[i].width : index[i]->type->shape[0];
+    }
+    return true;
+}
+
+/* Which operands follow the place. */
+typedef struct PlaceOperands {
+    bool expected, value;
+} PlaceOperands;
+
+static PlaceOperands place_operands(TlOpcode opcode)
+{
+    switch ((int)opcode) {
+    case TL_OP_STORE: case TL_OP_ATOMIC_RMW: case TL_OP_ATOMIC_STORE: return (PlaceOperands){false, true};
+    case TL_OP_ATOMIC_CAS: return (PlaceOperands){true, true};
+    default: return (PlaceOperands){false, false};
+    }
+}
+
+static TlValue *take(const TlOp *op, uint32_t *at, bool present)
+{
+    if (!present) return NULL;
+    TL_ASSERT(*at < op->nin, "%s: operand %u is missing", tl_op_info(op->opcode)->text, *at);
+    return op->in[(*at)++].value;
+}
+
+TlPlace tl_op_place(const TlOp *op)
+{
+    TlPlace p = {0};
+    uint32_t at = 0;
+    p.base = take(op, &at, true);
+    const TlAttr *axes = tl_attr(op, TL_ATTR_AXES);
+    if (axes) {
+        TL_ASSERT(axes->n <= TL_MAX_VIEW_RANK && axes->n < op->nin, "%s: %u axes, %u operands",
+                  tl_op_info(op->opcode)->text, axes->n, op->nin);
+        p.axes = axes->u.axes;
+        p.naxes = axes->n;
+        p.index = op->in + 1;
+        at += axes->n;
+    }
+    PlaceOperands follow = place_operands(op->opcode);
+    p.expected = take(op, &at, follow.expected);
+    p.value = take(op, &at, follow.value);
+    p.mask = take(op, &at, tl_attr_flag(op, TL_ATTR_MASK));
+    p.other = take(op, &at, tl_attr_flag(op, TL_ATTR_OTHER));
+    TL_ASSERT(at == op->nin, "%s: %u operands, %u wanted", tl_op_info(op->opcode)->text, op->nin, at);
+    if (!axes) {
+        p.rank = p.base->type->rank;
+        memcpy(p.shape, p.base->type->shape, sizeof p.shape);
+        return p;
+    }
+    TlValue *index[TL_MAX_VIEW_RANK];
+    for (uint32_t i = 0; i < p.naxes; i++) {
+        index[i] = p.index[i].value;
+        p.pointwise |= index[i]->type->rank > 1;
+    }
+    bool legal = tl_place_shape(p.naxes, p.axes, index, &p.rank, p.shape);
+    TL_ASSERT(legal, "%s: illegal axes", tl_op_info(op->opcode)->text);
+    return p;
+}

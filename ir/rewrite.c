@@ -1,0 +1,213 @@
+/* Edits of IR. Invariants kept: every operand is on its value's use list exactly once, ops know their block, blocks their
+ * parent, results and arguments are numbered without holes. */
+#include "ir/rewrite.h"
+#include <string.h>
+
+/* ---- operands ---- */
+
+static void unlink_use(TlUse *u)
+{
+    *(u->prev ? &u->prev->next : &u->value->uses) = u->next;
+    if (u->next) u->next->prev = u->prev;
+    u->next = u->prev = NULL;
+}
+
+static void link_use(TlUse *u, TlValue *v)
+{
+    u->value = v;
+    u->prev = NULL;
+    u->next = v->uses;
+    if (u->next) u->next->prev = u;
+    v->uses = u;
+}
+
+/* The use moved in memory from `from` to `to`. */
+static void relocate_use(TlUse *to, const TlUse *from)
+{
+    *to = *from;
+    *(to->prev ? &to->prev->next : &to->value->uses) = to;
+    if (to->next) to->next->prev = to;
+}
+
+void tl_set_operand(TlOp *op, uint32_t i, TlValue *v)
+{
+    TL_ASSERT(i < op->nin, "operand %u of %u", i, op->nin);
+    unlink_use(&op->in[i]);
+    link_use(&op->in[i], v);
+}
+
+void tl_add_operand(TlFn *fn, TlOp *op, TlValue *v)
+{
+    TlUse *in = TL_NEW_ARRAY(&fn->module->arena, TlUse, op->nin + 1);
+    for (uint32_t i = 0; i < op->nin; i++) relocate_use(&in[i], &op->in[i]);
+    in[op->nin].user = op;
+    link_use(&in[op->nin++], v);
+    op->in = in;
+}
+
+void tl_remove_operand(TlOp *op, uint32_t i)
+{
+    TL_ASSERT(i < op->nin, "operand %u of %u", i, op->nin);
+    unlink_use(&op->in[i]);
+    for (; i + 1 < op->nin; i++) relocate_use(&op->in[i], &op->in[i + 1]);
+    op->nin--;
+}
+
+void tl_replace_uses(TlValue *of, TlValue *by)
+{
+    if (of == by) return;
+    while (of->uses) {
+        TlUse *u = of->uses;
+        unlink_use(u);
+        link_use(u, by);
+    }
+}
+
+uint32_t tl_use_count(const TlValue *v)
+{
+    uint32_t n = 0;
+    for (const TlUse *u = v->uses; u; u = u->next) n++;
+    return n;
+}
+
+/* ---- ops and blocks ---- */
+
+static void unlink_op(TlOp *op)
+{
+    *(op->prev ? &op->prev->next : &op->block->first) = op->next;
+    *(op->next ? &op->next->prev : &op->block->last) = op->prev;
+    op->prev = op->next = NULL;
+    op->block = NULL;
+}
+
+static void insert_op(TlOp *op, TlBlock *block, TlOp *before)
+{
+    op->block = block;
+    op->next = before;
+    op->prev = before ? before->prev : block->last;
+    *(op->prev ? &op->prev->next : &block->first) = op;
+    *(before ? &before->prev : &block->last) = op;
+}
+
+static void drop_operands(TlOp *op)
+{
+    for (uint32_t i = 0; i < op->nin; i++) unlink_use(&op->in[i]);
+    op->nin = 0;
+    for (uint32_t r = 0; r < op->nregions; r++)
+        for (TlOp *o = op->regions[r]->first; o; o = o->next) drop_operands(o);
+}
+
+void tl_op_erase(TlOp *op)
+{
+    for (uint32_t i = 0; i < op->nout; i++)
+        TL_ASSERT(!op->out[i]->uses, "%s erased while result %u is used", tl_op_info(op->opcode)->text, i);
+    drop_operands(op);
+    unlink_op(op);
+}
+
+void tl_op_move_before(TlOp *op, TlOp *before)
+{
+    if (op == before) return;
+    unlink_op(op);
+    insert_op(op, before->block, before);
+}
+
+void tl_op_move_to_end(TlOp *op, TlBlock *block)
+{
+    unlink_op(op);
+    insert_op(op, block, NULL);
+}
+
+void tl_block_move_ops(TlBlock *from, TlBlock *to, TlOp *before)
+{
+    TL_ASSERT(from != to, "ops of a block moved into itself");
+    while (from->first) {
+        TlOp *op = from->first;
+        unlink_op(op);
+        insert_op(op, to, before);
+    }
+}
+
+void tl_block_remove_arg(TlBlock *b, uint32_t i)
+{
+    TL_ASSERT(i < b->nargs && !b->args[i]->uses, "argument %u of %u is used or absent", i, b->nargs);
+    /* keeps the capacity rule of tl_block_arg: the array is at least the next power of two long */
+    for (b->nargs--; i < b->nargs; i++) {
+        b->args[i] = b->args[i + 1];
+        b->args[i]->index = i;
+    }
+}
+
+void tl_op_remove_result(TlOp *op, uint32_t i)
+{
+    TL_ASSERT(i < op->nout && !op->out[i]->uses, "result %u of %u is used or absent", i, op->nout);
+    for (op->nout--; i < op->nout; i++) {
+        op->out[i] = op->out[i + 1];
+        op->out[i]->index = i;
+    }
+}
+
+/* ---- clone ---- */
+
+static void clone_block(TlBuilder *outer, TlBlock *to, const TlBlock *from, TlMap *map)
+{
+    TlBuilder b = *outer;
+    b.block = to;
+    b.before = NULL;
+    to->warps = from->warps;
+    for (uint32_t i = 0; i < from->nargs; i++)
+        tl_map_put_ptr(map, from->args[i], tl_block_arg(to, from->args[i]->type, from->args[i]->name));
+    for (const TlOp *op = from->first; op; op = op->next) tl_op_clone(&b, op, map);
+}
+
+TlOp *tl_op_clone(TlBuilder *b, const TlOp *op, TlMap *map)
+{
+    TlArena *arena = &b->fn->module->arena;
+    TlValue **in = TL_NEW_ARRAY(arena, TlValue *, op->nin);
+    for (uint32_t i = 0; i < op->nin; i++) {
+        TlValue *v = tl_map_get_ptr(map, op->in[i].value);
+        in[i] = v ? v : op->in[i].value;
+    }
+    const TlType **types = TL_NEW_ARRAY(arena, const TlType *, op->nout);
+    for (uint32_t i = 0; i < op->nout; i++) types[i] = op->out[i]->type;
+    TlLoc loc = b->loc;
+    b->loc = op->loc;
+    TlOp *copy = tl_op_new(b, op->opcode, op->nin, in, op->nout, types, op->nregions, op->nattrs, op->attrs);
+    b->loc = loc;
+    for (uint32_t i = 0; i < op->nout; i++) {
+        copy->out[i]->name = op->out[i]->name;
+        tl_map_put_ptr(map, op->out[i], copy->out[i]);
+    }
+    for (uint32_t r = 0; r < op->nregions; r++) clone_block(b, copy->regions[r], op->regions[r], map);
+    return copy;
+}
+
+/* ---- builders and questions ---- */
+
+TlBuilder tl_builder_before(TlOp *op)
+{
+    return (TlBuilder){.fn = op->block->fn, .block = op->block, .before = op, .loc = op->loc};
+}
+
+TlBuilder tl_builder_end(TlBlock *b)
+{
+    TlLoc loc = b->last ? b->last->loc : b->parent ? b->parent->loc : b->fn->loc;
+    return (TlBuilder){.fn = b->fn, .block = b, .loc = loc};
+}
+
+bool tl_value_is_const(const TlValue *v, uint64_t *out_bits)
+{
+    while (v->def && (v->def->opcode == TL_OP_BROADCAST || v->def->opcode == TL_OP_EXPAND ||
+                      v->def->opcode == TL_OP_RESHAPE || v->def->opcode == TL_OP_TRANS))
+        v = tl_in(v->def, 0);
+    if (!v->def || v->def->opcode != TL_OP_CONST) return false;
+    if (out_bits) *out_bits = tl_attr(v->def, TL_ATTR_VALUE)->u.bits;
+    return true;
+}
+
+bool tl_block_is_inside(const TlBlock *inner, const TlOp *outer)
+{
+    for (; inner && inner->parent; inner = inner->parent->block)
+        if (inner->parent == outer) return true;
+    return false;
+}

@@ -1,0 +1,182 @@
+/* Types: the table of element types and the interning of tile, pointer and view types in a context. */
+#include "ir/type.h"
+#include <string.h>
+
+/* ---- element types ---- */
+
+typedef struct DtypeInfo {
+    const char *name, *numpy;
+    int bits;
+    TlDtypeKind kind;
+} DtypeInfo;
+
+static const DtypeInfo dtypes[TL_DTYPE_COUNT] = {
+#define DTYPE(ID, text, bits, kind, numpy) [TL_##ID] = {text, numpy, bits, TL_KIND_##kind},
+#include "ir/types.def"
+};
+
+static const DtypeInfo *info(TlDtype d)
+{
+    TL_ASSERT((unsigned)d < TL_DTYPE_COUNT, "element type %d", (int)d);
+    return &dtypes[d];
+}
+
+const char *tl_dtype_name(TlDtype d) { return info(d)->name; }
+int tl_dtype_bits(TlDtype d) { return info(d)->bits; }
+int tl_dtype_bytes(TlDtype d) { return info(d)->bits < 8 ? 1 : info(d)->bits / 8; }
+TlDtypeKind tl_dtype_kind(TlDtype d) { return info(d)->kind; }
+const char *tl_dtype_numpy(TlDtype d) { return info(d)->numpy; }
+
+static bool same_text(const char *name, const char *text, size_t length)
+{
+    return strlen(name) == length && memcmp(name, text, length) == 0;
+}
+
+bool tl_dtype_parse(const char *text, size_t length, TlDtype *out)
+{
+    for (int d = 0; d < TL_DTYPE_COUNT; d++) {
+        if (!same_text(dtypes[d].name, text, length)) continue;
+        *out = (TlDtype)d;
+        return true;
+    }
+    if (same_text("int", text, length)) return *out = TL_I32, true;
+    if (same_text("float", text, length)) return *out = TL_F32, true;
+    return false;
+}
+
+/* ---- contexts ---- */
+
+void tl_ctx_init(TlCtx *ctx, TlAlloc alloc)
+{
+    memset(ctx, 0, sizeof *ctx);
+    tl_arena_init(&ctx->perm, alloc);
+    tl_intern_init(&ctx->strings, &ctx->perm);
+    tl_map_init(&ctx->types, &ctx->perm);
+    tl_diags_init(&ctx->diags, &ctx->perm);
+}
+
+void tl_ctx_free(TlCtx *ctx)
+{
+    tl_arena_free(&ctx->perm);
+    memset(ctx, 0, sizeof *ctx);
+}
+
+/* ---- interning ---- */
+
+static uint64_t type_hash(const TlType *t)
+{
+    uint64_t key[6 + TL_MAX_RANK] = {t->kind, t->dtype, t->ptr, t->is_const, t->rank, (uintptr_t)t->layout};
+    for (int i = 0; i < t->rank && i < TL_MAX_RANK; i++) key[6 + i] = (uint64_t)t->shape[i];
+    return tl_hash(key, sizeof key, 1);
+}
+
+static bool type_equal(const TlType *a, const TlType *b)
+{
+    return a->kind == b->kind && a->dtype == b->dtype && a->ptr == b->ptr && a->is_const == b->is_const &&
+           a->rank == b->rank && a->layout == b->layout && memcmp(a->shape, b->shape, sizeof a->shape) == 0;
+}
+
+/* The map has one entry per key, so a type whose hash is taken by another goes to the next key. */
+static const TlType *type_intern(TlCtx *ctx, const TlType *t)
+{
+    uint64_t key = type_hash(t), val;
+    for (; tl_map_get(&ctx->types, key, &val); key++) {
+        const TlType *old = (const TlType *)(uintptr_t)val;
+        if (type_equal(old, t)) return old;
+    }
+    TlType *copy = TL_NEW(&ctx->perm, TlType);
+    *copy = *t;
+    tl_map_put(&ctx->types, key, (uint64_t)(uintptr_t)copy);
+    return copy;
+}
+
+static const TlType *tile(TlCtx *ctx, TlType t, int rank, const int32_t *shape)
+{
+    TL_ASSERT(rank >= 0 && rank <= TL_MAX_RANK, "tile of rank %d", rank);
+    t.rank = (uint8_t)rank;
+    memset(t.shape, 0, sizeof t.shape);
+    for (int i = 0; i < rank; i++) {
+        TL_ASSERT(shape[i] > 0, "tile extent %d", (int)shape[i]);
+        t.shape[i] = shape[i];
+    }
+    return type_intern(ctx, &t);
+}
+
+const TlType *tl_type_tile(TlCtx *ctx, TlDtype dtype, int rank, const int32_t *shape)
+{
+    return tile(ctx, (TlType){.kind = TL_TILE, .dtype = dtype}, rank, shape);
+}
+
+const TlType *tl_type_scalar(TlCtx *ctx, TlDtype dtype) { return tl_type_tile(ctx, dtype, 0, NULL); }
+
+const TlType *tl_type_ptr(TlCtx *ctx, TlDtype dtype, bool is_const, int rank, const int32_t *shape)
+{
+    return tile(ctx, (TlType){.kind = TL_TILE, .dtype = dtype, .ptr = true, .is_const = is_const}, rank, shape);
+}
+
+const TlType *tl_type_view(TlCtx *ctx, TlDtype dtype, bool is_const, int rank)
+{
+    TL_ASSERT(rank >= 0 && rank <= TL_MAX_VIEW_RANK, "view of rank %d", rank);
+    TlType t = {.kind = TL_VIEW, .dtype = dtype, .is_const = is_const, .rank = (uint8_t)rank};
+    return type_intern(ctx, &t);
+}
+
+const TlType *tl_type_with_dtype(TlCtx *ctx, const TlType *like, TlDtype dtype)
+{
+    TL_ASSERT(like->kind == TL_TILE, "a view has no element to change");
+    TlType t = {.kind = TL_TILE, .dtype = dtype, .layout = like->layout};
+    return tile(ctx, t, like->rank, like->shape);
+}
+
+const TlType *tl_type_with_shape(TlCtx *ctx, const TlType *like, int rank, const int32_t *shape)
+{
+    TL_ASSERT(like->kind == TL_TILE, "a view has no shape to change");
+    TlType t = *like;
+    t.layout = NULL; /* a layout fits one shape */
+    return tile(ctx, t, rank, shape);
+}
+
+int64_t tl_type_elems(const TlType *t)
+{
+    int64_t n = 1;
+    for (int i = 0; t->kind == TL_TILE && i < t->rank; i++) n *= t->shape[i];
+    return n;
+}
+
+bool tl_same_shape(const TlType *a, const TlType *b)
+{
+    return a->kind == TL_TILE && b->kind == TL_TILE && a->rank == b->rank &&
+           memcmp(a->shape, b->shape, sizeof a->shape) == 0;
+}
+
+/* ---- text ---- */
+
+static void print_element(TlSbuf *out, const TlType *t)
+{
+    if (t->ptr) tl_sbuf_putf(out, "ptr<%s%s>", t->is_const ? "const " : "", tl_dtype_name(t->dtype));
+    else tl_sbuf_puts(out, tl_dtype_name(t->dtype));
+}
+
+void tl_type_print(TlSbuf *out, const TlType *t)
+{
+    if (t->kind == TL_VIEW) {
+        tl_sbuf_putf(out, "view<%s%s, %d>", t->is_const ? "const " : "", tl_dtype_name(t->dtype), t->rank);
+        return;
+    }
+    if (t->rank == 0) {
+        print_element(out, t);
+        return;
+    }
+    tl_sbuf_puts(out, "tile<");
+    print_element(out, t);
+    for (int i = 0; i < t->rank; i++) tl_sbuf_putf(out, ", %d", (int)t->shape[i]);
+    tl_sbuf_puts(out, ">");
+}
+
+const char *tl_type_str(TlCtx *ctx, const TlType *t)
+{
+    TlSbuf s;
+    tl_sbuf_init(&s, &ctx->perm);
+    tl_type_print(&s, t);
+    return tl_intern(&ctx->strings, s.text, s.len);
+}
