@@ -17,11 +17,11 @@ mount -t proc proc "$dir/proc"
 mount --bind /dev "$dir/dev"
 trap 'umount "$dir/dev" "$dir/proc"' EXIT INT TERM
 
-rm -rf "$dir/root/tile" "$dir/root/tile.git"
-git clone -q --bare "$src" "$dir/root/tile.git"
-env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 chroot "$dir" sh -c '
+rm -rf "$dir/srv/tile" "$dir/srv/tile.git"
+git clone -q --bare "$src" "$dir/srv/tile.git"
+env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/srv LC_ALL=C.UTF-8 chroot "$dir" sh -c '
     set -u
-    cd /root && git clone -q tile.git tile && cd tile || exit 1
+    cd /srv && git clone -q tile.git tile && cd tile || exit 1
     for command in test demo; do
         start=$(date +%s)
         ./bootstrap $command

@@ -1,0 +1,148 @@
+#!/usr/bin/env python3
+"""House rules that a program can check. One line per broken rule, then "N broken rules"; exit 1 if any.
+
+    check_style.py [ROOT] [--functions]    --functions: also list the functions over 60 lines, longest first
+
+Rules: no file over 1500 lines; no tabs or blanks at line ends; nothing at the top level but what belongs there; no
+machine paths or package hosts; no printing, exiting or aborting in the libraries; file names unique among sources;
+every row of diags.def has a test in test/frontend/diags or test/ir; every pass has its lit folder.
+"""
+import os
+import re
+import subprocess
+import sys
+
+MAX_LINES = 1500
+SMELL = 60
+TOP = set("""CMakeLists.txt frontend ir passes codegen runtime stdlib examples test README.md tools bootstrap LICENSE
+             .ci .clang-format .gitignore""".split())
+# Pieces, so that this file does not contain what it forbids.
+FORBIDDEN = ["/wo" + "rk/", "/ro" + "ot/", "/home" + "/", "deb" + ".debian.org", "pypi" + ".org", "snapshot" + ".debian"]
+LIBRARIES = ("ir/", "frontend/", "passes/", "codegen/", "runtime/")
+CALLS = re.compile(r"(?<![\w.>])(printf|puts|putchar|exit|_exit|abort|assert|perror)\s*\(")
+CODE = (".c", ".h", ".re", ".y", ".def", ".py", ".sh", ".tile", ".tir", ".test", ".txt", ".cmake", ".in")
+
+
+def tracked(root):
+    out = subprocess.run(["git", "-C", root, "ls-files"], capture_output=True, text=True)
+    if out.returncode == 0:
+        return [p for p in out.stdout.split("\n") if p and os.path.exists(os.path.join(root, p))]
+    found = []
+    for folder, dirs, names in os.walk(root):
+        dirs[:] = [d for d in dirs if not d.startswith("build") and d not in (".git", "__pycache__")]
+        found += [os.path.relpath(os.path.join(folder, n), root) for n in names]
+    return found
+
+
+def strip_comments(text):
+    """C text with comments and strings blanked, line numbers kept."""
+    pattern = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.S)
+    return pattern.sub(lambda m: re.sub(r"[^\n]", " ", m.group()), text)
+
+
+def check_file(path, text):
+    lines = text.split("\n")
+    if len(lines) > MAX_LINES and path.endswith((".c", ".h", ".re", ".y", ".py", ".def")):
+        yield f"{path}: {len(lines)} lines, more than {MAX_LINES}"
+    for i, line in enumerate(lines, 1):
+        for bad in FORBIDDEN:
+            if bad in line:
+                yield f"{path}:{i}: names a machine path or package host ({bad})"
+        if path.endswith((".c", ".h", ".re", ".y", ".def", ".py")):
+            if "\t" in line:
+                yield f"{path}:{i}: tab"
+            if line != line.rstrip():
+                yield f"{path}:{i}: blanks at the end of the line"
+    if path.endswith((".c", ".re", ".y")) and path.startswith(LIBRARIES):
+        code = strip_comments(text)
+        for m in CALLS.finditer(code):
+            yield f"{path}:{code.count(chr(10), 0, m.start()) + 1}: {m.group(1)} in a library"
+
+
+def check_top(paths):
+    for name in sorted({p.split("/")[0] for p in paths} - TOP):
+        yield f"{name}: not a thing of the top level"
+
+
+def check_unique_names(paths):
+    seen = {}
+    for path in paths:
+        name = os.path.basename(path)
+        if path.startswith(LIBRARIES + ("tools/",)) and name.endswith((".c", ".h", ".re", ".y", ".def")):
+            if name in seen:
+                yield f"{path}: same file name as {seen[name]}"
+            seen[name] = path
+
+
+def check_diags(root, paths):
+    """Every id stands in a test's CHECK line, so its text was seen at least once."""
+    with open(os.path.join(root, "ir/support/diags.def"), encoding="utf-8") as f:
+        ids = re.findall(r"^DIAG\((\w+),", f.read(), re.M)
+    seen = set()
+    for path in paths:
+        if path.startswith("test/") and path.endswith((".tile", ".tir", ".test")):
+            with open(os.path.join(root, path), encoding="utf-8", errors="replace") as f:
+                for line in f:
+                    if "CHECK" in line or "RUN" in line:
+                        seen.update(re.findall(r"[EW]\d{4}", line))
+    for ident in ids:
+        if ident not in seen:
+            yield f"ir/support/diags.def: {ident} has no test in test/frontend/diags"
+
+
+def check_passes(root, paths):
+    with open(os.path.join(root, "passes/passes.def"), encoding="utf-8") as f:
+        names = re.findall(r'^PASS\(\w+,\s*"([^"]+)"', f.read(), re.M)
+    for name in names:
+        if not any(p.startswith(f"test/passes/{name}/") for p in paths):
+            yield f"passes/passes.def: {name} has no tests in test/passes/{name}"
+
+
+def functions(path, text):
+    """(lines, name, line): a function starts where a line opens at column 0 with `{` or ends a definition with it."""
+    code = strip_comments(text).split("\n")
+    start = None
+    for i, line in enumerate(code):
+        if line == "{" or (start is None and re.match(r"^[A-Za-z].*\)\s*\{$", line)):
+            start = i
+        elif line == "}" and start is not None:
+            head = next((code[j] for j in range(start, max(start - 12, -1), -1) if re.search(r"\w\s*\(", code[j])), "?")
+            yield i - start + 1, re.sub(r"\s*\(.*", "", head).split()[-1].lstrip("*") if "(" in head else "?", start + 1
+            start = None
+
+
+def report_functions(root, paths):
+    rows = []
+    for path in paths:
+        if path.endswith((".c", ".re", ".y")):
+            with open(os.path.join(root, path), encoding="utf-8") as f:
+                rows += [(n, f"{path}:{line}", name) for n, name, line in functions(path, f.read())]
+    for n, place, name in sorted(rows, reverse=True):
+        if n > SMELL:
+            print(f"{n:5} lines  {name}  {place}")
+    sizes = sorted(n for n, _, _ in rows) or [0]
+    print(f"{len(rows)} functions, median {sizes[len(sizes) // 2]} lines, longest {sizes[-1]}, "
+          f"{sum(n > SMELL for n in sizes)} over {SMELL}")
+
+
+def main(args):
+    root = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
+    rest = [a for a in args if a != "--functions"]
+    root = rest[0] if rest else root
+    paths = tracked(root)
+    if "--functions" in args:
+        report_functions(root, paths)
+    broken = list(check_top(paths)) + list(check_unique_names(paths))
+    for path in paths:
+        if path.endswith(CODE) or os.path.basename(path) in ("bootstrap", "run", "README.md"):
+            with open(os.path.join(root, path), encoding="utf-8", errors="replace") as f:
+                broken += check_file(path, f.read())
+    broken += list(check_diags(root, paths)) + list(check_passes(root, paths))
+    for line in broken:
+        print(line)
+    print(f"{len(broken)} broken rules")
+    return 1 if broken else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
