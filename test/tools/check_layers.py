@@ -31,6 +31,7 @@ EXTRA = [
     ("codegen/compile*.c", "frontend/*"),             # the one place where source meets code
     ("codegen/*", "codegen/include/tilec.h"),
     ("runtime/jit*.c", "codegen/include/tilec.h"),    # CMake target tile_jit
+    ("runtime/dtype.c", "ir/types.def"),              # names and sizes of element types: data only
     ("runtime/driver_ref*.c", "ir/*"),                # CMake target tile_ref
     ("examples/*", "runtime/include/tile.h"),
     ("examples/*", "codegen/include/tilec.h"),
