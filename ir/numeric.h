@@ -1,4 +1,6 @@
-/* Number formats in plain C, exact and the same on every host: conversions between element types by their bits. */
+/* Number formats in plain C, exact and the same on every host: conversions between element types by their bits.
+ * Integer division that the language leaves unspecified gives the same on every device of ours: x / 0 = 0, x % 0 = 0,
+ * MIN / -1 = MIN, MIN % -1 = 0. */
 #ifndef TL_NUMERIC_H
 #define TL_NUMERIC_H
 #include "ir/type.h"
