@@ -1,0 +1,99 @@
+"""Casts between all pairs of types on edge values, widening on assignment, bitcast."""
+import math
+from fractions import Fraction
+
+import numpy as np
+
+from rows import row
+from values import ALL, STORE, Arr, bits_of, edges, exact, exactly, int_range, is_float, poison, quantize, random_bits, round_exact, wide
+
+
+def cast_one(v, src, dst):
+    """What the language says, on Python numbers."""
+    if dst == "bool":
+        return v != 0
+    if is_float(dst):
+        if not is_float(src):
+            return round_exact(int(v), dst)
+        return float(quantize(np.float64(v), dst))
+    lo, hi = int_range(dst)
+    if is_float(src):  # toward zero, saturating, NaN gives 0
+        if math.isnan(v):
+            return 0
+        return hi if v > hi else lo if v < lo else int(v)
+    n = bits_of(dst)
+    w = int(v) & (2**n - 1)
+    return w - 2**n if w > hi else w
+
+
+def cast_all(values, src, dst):
+    out = [cast_one(v, src, dst) for v in values.tolist()]
+    return exact(np.array(out, np.float64) if is_float(dst) else np.array(out, object).astype(STORE[dst]))
+
+
+for src in ALL:
+    x = exactly(src, edges(src))
+    others = [t for t in ALL if t != src]
+    outs = ", ".join(f"{t} to_{t}[N]" for t in others)
+    body = "\n".join(f"    to_{t}[i +: 32] = ({t})x[i +: 32];" for t in others)
+    args = {"x": x, **{f"to_{t}": poison(t, len(x.store)) for t in others}}
+    row(f"cast_from_{src}", f"kernel k(const {src} x[N], {outs})\n    grid(cdiv(N, 32))\n{{\n    int i = pid(0) * 32;\n{body}\n}}\n", args,
+        lambda a, s=src, o=others: {f"to_{t}": cast_all(a["x"], s, t) for t in o})
+
+# Lossless widening needs no cast: stores, initialisers, arguments, mixed arithmetic.
+WIDEN = [("i8", "i32"), ("u8", "i32"), ("i16", "i64"), ("u32", "i64"), ("u8", "u64"), ("f16", "f32"), ("bf16", "f32"), ("f32", "f64"), ("f16", "f64")]
+for src, dst in WIDEN:
+    x = exactly(src, [v for v in edges(src) if v == v])
+    row(f"widen_{src}_{dst}", f"""
+{dst} one({dst} v) {{ return v; }}
+kernel k(const {src} x[N], {dst} y[N], {dst} z[N], {dst} w[N])
+    grid(cdiv(N, 16))
+{{
+    int i = pid(0) * 16;
+    y[i +: 16] = x[i +: 16];
+    tile<{dst}, 16> t = x[i +: 16];
+    z[i +: 16] = t - x[i +: 16];
+    w[i] = one(x[i]);
+}}
+""", {"x": x, "y": poison(dst, len(x.store)), "z": poison(dst, len(x.store)), "w": poison(dst, len(x.store))},
+        lambda a, d=dst, n=len(x.store): widen_want(a, d, n))
+
+
+def widen_want(a, dst, n):
+    y = a["x"].astype(np.float64) if is_float(dst) else a["x"].astype(STORE[dst])
+    with np.errstate(all="ignore"):
+        z = y - y
+    w = np.full(n, np.nan) if is_float(dst) else np.full(n, 0xAB, np.uint8).astype(STORE[dst])
+    w[::16] = y[::16]
+    return {"y": exact(y), "z": exact(z), "w": exact(w)}
+
+
+PAIRS = [("f32", "i32"), ("f32", "u32"), ("u32", "f32"), ("f16", "u16"), ("i16", "f16"), ("bf16", "u16"), ("u16", "bf16"), ("f64", "i64"), ("u64", "f64"),
+         ("i8", "u8"), ("u64", "i64"), ("f16", "bf16")]
+for src, dst in PAIRS:
+    raw = f"u{bits_of(src)}"
+    x = Arr(src, random_bits(raw, 5, 333).store.view(STORE[src]))
+    row(f"bitcast_{src}_{dst}", f"""
+kernel k(const {src} x[N], {dst} y[N], {raw} b[N])
+    grid(cdiv(N, 128))
+{{
+    int i = pid(0) * 128;
+    y[i +: 128] = bitcast(x[i +: 128], {dst});
+    b[i +: 128] = bitcast(bitcast(x[i +: 128], {dst}), {raw});
+}}
+""", {"x": x, "y": poison(dst, 333), "b": poison(raw, 333)},
+        lambda a, s=x.store, d=dst, r=raw: {"y": exact(wide(Arr(d, s.view(STORE[d])))), "b": exact(s.view(STORE[r]))})
+
+# Stored values of narrow floats round once, ties to even, also from f64 where going through f32 would round twice.
+TIES = [1 + 2.0**-11, 1 + 3 * 2.0**-11, 1 + 2.0**-11 + 2.0**-40, 1 + 2.0**-8, 1 + 2.0**-8 + 2.0**-45, 1 + 3 * 2.0**-8, 65519.99999999999, 65520.0,
+        2.0**-25, 2.0**-25 * (1 + 2.0**-30), 3.3895313892515355e38, 3.39e38]
+row("cast_f64_rounds_once", """
+kernel k(const f64 x[N], f16 h[N], bf16 b[N], f32 s[N])
+    grid(1)
+{
+    h[0 +: 32] = (f16)x[0 +: 32];
+    b[0 +: 32] = (bf16)x[0 +: 32];
+    s[0 +: 32] = cast(x[0 +: 32], f32);
+}
+""", {"x": exactly("f64", TIES + [-v for v in TIES]), "h": poison("f16", 24), "b": poison("bf16", 24), "s": poison("f32", 24)},
+    lambda a: {n: exact(np.array([round_exact(Fraction(v), t) for v in a["x"].tolist()])) for n, t in (("h", "f16"), ("b", "bf16"), ("s", "f32"))})

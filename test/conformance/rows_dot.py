@@ -1,0 +1,100 @@
+"""Matrix products: every type, odd sizes, tiles that are not powers of two, chained products, accumulators."""
+import numpy as np
+
+from rows import row
+from values import Arr, eps, exact, ints, normal, poison, small, store, within
+
+GEMM = """
+kernel gemm(const T A[M, K], const U B[K, N], R C[M, N], const type T, const type U, const type R,
+            const int BM, const int BN, const int BK)
+    grid(cdiv(M, BM), cdiv(N, BN), group = 4)
+{
+    int m = pid(0) * BM;
+    int n = pid(1) * BN;
+    tile<R, BM, BN> acc = 0;
+    for (int k : range(0, K, BK)) pipeline
+        acc = dot(A[m +: BM, k +: BK], B[k +: BK, n +: BN], acc);
+    C[m +: BM, n +: BN] = acc;
+}
+"""
+
+
+def product(a):
+    big = (lambda x: x.astype(np.float64)) if a["A"].dtype.kind == "f" else (lambda x: x.astype(np.int64))
+    return big(a["A"]) @ big(a["B"])
+
+
+def gemm(name, t, u, r, shape, block, data=small, **more):
+    m, n, k = shape
+    row(name, GEMM, {"A": data(t, 1, m, k), "B": data(u, 2, k, n), "C": poison(r, m, n)},
+        more.pop("want", lambda a: {"C": exact(product(a))}), consts={"T": t, "U": u, "R": r, **dict(zip(("BM", "BN", "BK"), block))}, **more)
+
+
+TYPES = [("f16", "f16", "f32"), ("bf16", "bf16", "f32"), ("f32", "f32", "f32"), ("f64", "f64", "f64"), ("i8", "i8", "i32"), ("u8", "u8", "i32"),
+         ("i8", "u8", "i32"), ("u8", "i8", "i32")]
+for t, u, r in TYPES:
+    gemm(f"dot_{t}_{u}", t, u, r, (65, 47, 83), (32, 32, 32))
+for shape, block in (((1, 1, 1), (16, 16, 16)), ((129, 3, 5), (64, 16, 16)), ((50, 70, 90), (48, 80, 24)), ((7, 250, 33), (1, 96, 8)), ((40, 30, 0), (16, 16, 16)),
+                     ((33, 1, 100), (32, 1, 64)), ((20, 20, 20), (5, 7, 3))):
+    for t, r in (("f32", "f32"), ("f16", "f32"), ("i8", "i32")):
+        gemm(f"dot_shape_{t}_{'x'.join(map(str, shape))}_tile_{'x'.join(map(str, block))}", t, t, r, shape, block)
+for t, acc in (("f32", "f32"), ("f16", "f32"), ("bf16", "f32"), ("f64", "f64")):
+    def bound(a, acc=acc):  # any order, fused or not
+        k = a["A"].shape[1]
+        return {"C": within(product(a), (k + 1) * eps(acc) * 2 * (np.abs(a["A"]).astype(float) @ np.abs(a["B"]).astype(float)))}
+    gemm(f"dot_random_{t}", t, t, acc, (70, 90, 333), (32, 64, 32), data=normal, want=bound, same_bits=False)
+
+full = lambda t, s, *shape: ints(t, s, -128 if t == "i8" else 0, 128 if t == "i8" else 256, *shape)  # noqa: E731
+gemm("dot_i8_extremes", "i8", "i8", "i32", (33, 34, 500), (32, 32, 32), data=full)
+gemm("dot_u8_extremes", "u8", "u8", "i32", (33, 34, 500), (32, 32, 32), data=full)
+gemm("dot_i8_u8_extremes", "i8", "u8", "i32", (33, 34, 500), (32, 32, 32), data=full)
+
+row("dot_special_values", """
+kernel k(const f32 A[M, K], const f32 B[K, N], f32 C[M, N])
+    grid(1)
+{
+    C[0 +: 8, 0 +: 8] = dot(A[0 +: 8, 0 +: 8], B[0 +: 8, 0 +: 8]);
+}
+""", {"A": Arr("f32", np.array([[np.inf, 1], [np.nan, 0], [1e38, 1e38], [0, 0], [-0.0, 0]], np.float32)),
+      "B": Arr("f32", np.array([[1, 0, -1], [2, 3, 1e38]], np.float32)), "C": poison("f32", 5, 3)},
+    lambda a: {"C": within([[np.inf, np.nan, -np.inf], [np.nan] * 3, [3e38, 3e38, np.inf], [0] * 3, [0] * 3], [[0] * 3, [0] * 3, [1e32] * 3, [1e-30] * 3, [1e-30] * 3])},
+    same_bits=False)
+
+row("dot_without_accumulator_and_chained", """
+kernel k(const f16 A[M, K], const f16 B[K, N], const f16 C[N, P], f32 D[M, P], f16 E[M, N], f32 F[M, N])
+    grid(1)
+{
+    auto ab = dot(A[0 +: 16, 0 +: 16], B[0 +: 16, 0 +: 32]);
+    D[0 +: 16, 0 +: 16] = dot((f16)ab, C[0 +: 32, 0 +: 16]);
+    E[0 +: 16, 0 +: 32] = dot(A[0 +: 16, 0 +: 16], B[0 +: 16, 0 +: 32], out = f16);
+    F[0 +: 16, 0 +: 32] = dot((f32)A[0 +: 16, 0 +: 16], (f32)B[0 +: 16, 0 +: 32], ab, precision = ieee);
+}
+""", {"A": small("f16", 1, 13, 9), "B": small("f16", 2, 9, 27), "C": small("f16", 3, 27, 11, lo=-1, hi=2), "D": poison("f32", 13, 11), "E": poison("f16", 13, 27),
+      "F": poison("f32", 13, 27)},
+    lambda a: (lambda ab: {"D": exact(ab @ a["C"].astype(float)), "E": exact(ab), "F": exact(2 * ab)})(a["A"].astype(float) @ a["B"].astype(float)))
+
+row("dot_of_transposed_and_computed", """
+kernel k(const f32 A[M, K], const f32 B[N, K], f32 C[M, N], f32 D[N, M])
+    grid(1)
+{
+    auto a = A[0 +: 24, 0 +: 40];
+    auto b = B[0 +: 32, 0 +: 40];
+    C[0 +: 24, 0 +: 32] = dot(a * 2 - 1, trans(max(b, 0)));
+    D[0 +: 32, 0 +: 24] = dot(b, trans(a), broadcast(col((f32)iota(32)), 32, 24));
+}
+""", {"A": small("f32", 1, 24, 40), "B": small("f32", 2, 32, 40), "C": poison("f32", 24, 32), "D": poison("f32", 32, 24)},
+    lambda a: {"C": exact((a["A"] * 2 - 1) @ np.maximum(a["B"], 0).T), "D": exact(a["B"] @ a["A"].T + np.arange(32.0)[:, None])})
+
+row("dot_column_major_operands", """
+kernel k(const f32 A[M : 1, K : lda], const f32 B[K : sk, N : sn], f32 C[M : ldc, N])
+    grid(cdiv(M, 16), cdiv(N, 32))
+{
+    int m = pid(0) * 16;
+    int n = pid(1) * 32;
+    tile<f32, 16, 32> acc = 0;
+    for (int k : range(0, K, 16))
+        acc = dot(A[m +: 16, k +: 16], B[k +: 16, n +: 32], acc);
+    C[m +: 16, n +: 32] += acc;
+}
+""", {"A": Arr("f32", np.asfortranarray(small("f32", 1, 37, 45).store)), "B": Arr("f32", np.asfortranarray(small("f32", 2, 45, 50).store)),
+      "C": Arr("f32", store(np.ones((37, 50)), "f32"))}, lambda a: {"C": exact(a["A"].astype(float) @ a["B"].astype(float) + 1)})

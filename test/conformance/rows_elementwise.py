@@ -1,0 +1,256 @@
+"""Arithmetic, comparison, choice, integer and math operations, element by element, on the values that hurt.
+
+Every pair of edge values of a type meets once, so each operation sees 0, -0, subnormals, the extremes, infinities, NaN.
+"""
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+
+from rows import row
+from values import (FLOATS, INTS, Arr, bits_of, edges, either_zero, exact, exactly, int_range, normal, poison, quantize, random_bits, rng,
+                    round_exact, rounded, store, ulps)
+
+np.seterr(all="ignore")
+
+
+def pairs(t, seed, extra=200):
+    """x and y: all pairs of edge values, then random ones; an odd number, so that the last tile is not full."""
+    e = edges(t)
+    x, y = zip(*itertools.product(e, e))
+    x, y = exactly(t, x).store, exactly(t, y).store
+    more = (lambda s: random_bits(t, s, extra).store) if t in INTS else (lambda s: normal(t, s, extra).store)
+    x, y = np.concatenate([x, more(seed)]), np.concatenate([y, more(seed + 1)])
+    if len(x) % 2 == 0:
+        x, y = x[1:], y[1:]
+    return Arr(t, x), Arr(t, y)
+
+
+def kernel(t, outputs, inputs="xy"):
+    """outputs: name -> (type, expression in the input tiles)."""
+    params = [f"const {t} {v}_[N]" for v in inputs] + [f"{ty} {n}[N]" for n, (ty, _) in outputs.items()]
+    body = [f"    auto {v} = {v}_[i +: 64];" for v in inputs] + [f"    {n}[i +: 64] = {e};" for n, (_, e) in outputs.items()]
+    return (f"kernel k({', '.join(params)})\n    grid(cdiv(N, 64))\n{{\n    int i = pid(0) * 64;\n" + "\n".join(body) + "\n}\n")
+
+
+def elementwise(name, t, inputs, table, **more):
+    """table: name -> (type, expression, function of wide inputs giving a Want)."""
+    outputs = {n: (ty, e) for n, (ty, e, _) in table.items()}
+    args = {f"{v}_": a for v, a in inputs.items()}
+    size = len(next(iter(inputs.values())).store)
+    args.update({n: poison(ty, size) for n, (ty, _) in outputs.items()})
+    row(name, kernel(t, outputs, list(inputs)), args,
+        lambda a: {n: f(*(a[f"{v}_"] for v in inputs)) for n, (_, _, f) in table.items()}, **more)
+
+
+def f64(x):
+    return x.astype(np.float64)
+
+
+# ---- floats ---------------------------------------------------------------------------------------------------------
+def once(t, op):
+    """op in f64 is exact or innocuous for types up to f32; f64 itself is NumPy's own."""
+    return lambda *v: rounded(op(*map(f64, v)), t)
+
+
+def native(op):
+    """f32 and f64: NumPy's operation of that very type, correctly rounded."""
+    return lambda *v: exact(op(*v))
+
+
+def basic(t):
+    return native if t in ("f32", "f64") else lambda op: once(t, op)
+
+
+def division(t):
+    return {"f64": lambda x, y: exact(x / y), "f32": lambda x, y: ulps(f64(x) / f64(y), t, 2)}.get(
+        t, lambda x, y: ulps(f64(x) / f64(y), t, 0.51))
+
+
+for k, t in enumerate(FLOATS):
+    x, y = pairs(t, 10 * k)
+    b = basic(t)
+    elementwise(f"float_arithmetic_{t}", t, {"x": x, "y": y}, {
+        "add": (t, "x + y", b(np.add)),
+        "minus": (t, "x - y", b(np.subtract)),
+        "times": (t, "x * y", b(np.multiply)),
+        "over": (t, "x / y", division(t)),
+        "negative": (t, "-x", b(np.negative)),
+        "literal": (t, "1 + 2 * (x - 0.5)", lambda x, y, t=t: doubled(x, t)),
+    })
+    elementwise(f"float_choice_{t}", t, {"x": x, "y": y}, {
+        "smaller": (t, "min(x, y)", lambda x, y: either_zero(np.fmin(x, y), x, y)),
+        "larger": (t, "max(x, y)", lambda x, y: either_zero(np.fmax(x, y), x, y)),
+        "smaller_nan": (t, "min_nan(x, y)", lambda x, y: either_zero(np.minimum(x, y), x, y)),
+        "larger_nan": (t, "max_nan(x, y)", lambda x, y: either_zero(np.maximum(x, y), x, y)),
+        "clamped": (t, "clamp(x, -1, 2.5)", lambda x, y: exact(np.fmin(np.fmax(x, -1), 2.5))),
+        "absolute": (t, "abs(x)", lambda x, y: exact(np.abs(x))),
+        "chosen": (t, "x > y ? x : -y", lambda x, y: exact(np.where(x > y, x, -y))),
+    })
+    elementwise(f"float_compare_{t}", t, {"x": x, "y": y}, {
+        "lt": ("bool", "x < y", lambda x, y: exact(x < y)),
+        "le": ("bool", "x <= y", lambda x, y: exact(x <= y)),
+        "gt": ("bool", "x > y", lambda x, y: exact(x > y)),
+        "ge": ("bool", "x >= y", lambda x, y: exact(x >= y)),
+        "eq": ("bool", "x == y", lambda x, y: exact(x == y)),
+        "ne": ("bool", "x != y", lambda x, y: exact(x != y)),
+        "nan_of": ("bool", "isnan(x)", lambda x, y: exact(np.isnan(x))),
+        "inf_of": ("bool", "isinf(x)", lambda x, y: exact(np.isinf(x))),
+        "both": ("bool", "x < 1 && !(y < 1) || x == y", lambda x, y: exact((x < 1) & ~(y < 1) | (x == y))),
+    })
+
+
+def doubled(x, t):
+    """1 + 2 * (x - 0.5), each step rounded in t; doubling is exact, so an fma changes nothing, but at overflow."""
+    d = quantize(f64(x) - 0.5, t) if t != "f64" else x - 0.5
+    s = 1 + 2 * d  # f64: exact enough for narrower types
+    return ulps(s, t, 0.5001) if t != "f64" else exact(s)
+
+
+
+def round_away(x):
+    r = np.array([math.copysign(math.floor(Fraction(abs(v)) + Fraction(1, 2)), v) if math.isfinite(v) else v for v in f64(x).tolist()])
+    return r.reshape(x.shape)
+
+
+for k, t in enumerate(FLOATS):
+    e = exactly(t, edges(t) + [v / 2 for v in range(-9, 10)]).store
+    x = Arr(t, np.concatenate([e, (normal("f32", 70 + k, 300).store * 50).astype(np.float32).astype(e.dtype) if t not in ("bf16",) else
+                               store(normal("f32", 70, 300).store * 50, "bf16")]))
+    elementwise(f"float_rounding_{t}", t, {"x": x}, {
+        "down": (t, "floor(x)", lambda x: exact(np.floor(x))),
+        "up": (t, "ceil(x)", lambda x: exact(np.ceil(x))),
+        "in": (t, "trunc(x)", lambda x: exact(np.trunc(x))),
+        "even": (t, "rint(x)", lambda x: exact(np.rint(x))),
+        "away": (t, "round(x)", lambda x: exact(round_away(x))),
+        "which": (t, "sign(x)", lambda x: either_zero(np.sign(x), x)),
+    })
+
+
+def exact_fma(t):
+    def f(x, y, z):
+        out = []
+        for a, b, c in zip(f64(x).tolist(), f64(y).tolist(), f64(z).tolist()):
+            plain = a * b + c
+            out.append(round_exact(Fraction(a) * Fraction(b) + Fraction(c), t) or plain if all(map(math.isfinite, (a, b, c))) else plain)
+        return exact(np.array(out))
+    return f
+
+
+for t in ("f32", "f64"):
+    e = [v for v in edges(t) if v == v and abs(v) < 1e18][::3]
+    x, y, z = (exactly(t, v) for v in zip(*itertools.product(e, e[::4] + [1 / 3], e[::5] + [-1e-8])))
+    elementwise(f"float_fma_{t}", t, {"x": x, "y": y, "z": z}, {"one": (t, "fma(x, y, z)", exact_fma(t))})
+for t in FLOATS:
+    x, y = pairs(t, 5, 300)
+    elementwise(f"float_fmod_{t}", t, {"x": x, "y": y}, {"rest": (t, "fmod(x, y)", lambda x, y: exact(np.fmod(x, y)))})
+
+# ---- math functions in f32 ------------------------------------------------------------------------------------------
+vec = np.vectorize
+MATH = {  # name: (true value in f64, ulps)
+    "exp": (np.exp, 2), "exp2": (np.exp2, 2), "expm1": (np.expm1, 2), "log": (np.log, 2), "log2": (np.log2, 2),
+    "log10": (np.log10, 2), "log1p": (np.log1p, 2), "sqrt": (np.sqrt, 2), "rsqrt": (lambda x: 1 / np.sqrt(x), 2),
+    "cbrt": (np.cbrt, 2), "sin": (np.sin, 2), "cos": (np.cos, 2), "tan": (np.tan, 4), "asin": (np.arcsin, 4),
+    "acos": (np.arccos, 4), "atan": (np.arctan, 4), "sinh": (np.sinh, 4), "cosh": (np.cosh, 4), "tanh": (np.tanh, 4),
+    "erf": (vec(math.erf, otypes="d"), 4), "erfc": (vec(math.erfc, otypes="d"), 4),
+    "sigmoid": (lambda x: np.where(x < 0, np.exp(x) / (1 + np.exp(x)), 1 / (1 + np.exp(-x))), 4),
+}
+
+
+def math_data(t):
+    r = rng(99)
+    spread = [r.standard_normal(400), r.uniform(-1, 1, 400), r.uniform(-110, 110, 400), np.exp(r.uniform(-80, 80, 400)),
+              1 + r.standard_normal(200) * 1e-3, np.arange(-40, 41) * (math.pi / 4), np.arange(-150, 151) * 0.5]
+    return Arr(t, np.concatenate([exactly(t, edges(t)).store, store(np.concatenate(spread), t)]))
+
+
+def fix_special(name, f):
+    def g(x):
+        v = f(x)
+        if name == "sigmoid":  # inf / inf in the formula above
+            v = np.where(np.isnan(x), np.nan, np.where(x < -745, np.exp(np.maximum(x, -1e4)), v))
+            v = np.where(x == -np.inf, 0.0, v)
+        return v
+    return g
+
+
+for name, (f, n) in MATH.items():
+    f = fix_special(name, f)
+    elementwise(f"math_{name}_f32", "f32", {"x": math_data("f32")}, {"y": ("f32", f"{name}(x)", lambda x, f=f, n=n: ulps(f(f64(x)), "f32", n))})
+for t in ("f16", "bf16"):
+    elementwise(f"math_{t}", t, {"x": math_data(t)}, {
+        f"y_{n}": (t, f"{n}(x)", lambda x, f=fix_special(n, MATH[n][0]), t=t: ulps(f(f64(x)), t, 0.51))
+        for n in ("exp", "exp2", "log", "sqrt", "rsqrt", "sin", "tanh", "erf", "sigmoid")})
+x, y = pairs("f32", 31, 500)
+elementwise("math_atan2_f32", "f32", {"x": x, "y": y}, {"at": ("f32", "atan2(x, y)", lambda x, y: ulps(np.arctan2(f64(x), f64(y)), "f32", 4))})
+elementwise("math_pow_f32", "f32", {"x": x, "y": y}, {"p": ("f32", "pow(x, y)", lambda x, y: ulps(np.power(f64(x), f64(y)), "f32", 4))})
+
+
+# ---- integers -------------------------------------------------------------------------------------------------------
+def py(op, t):
+    """An operation on Python's integers, wrapped to type t."""
+    lo, hi = int_range(t)
+    n = bits_of(t)
+
+    def wrap(v):
+        v &= 2**n - 1
+        return v - 2**n if v > hi else v
+    return lambda *arrays: exact(np.array([wrap(op(*map(int, v))) for v in zip(*arrays)], object).astype(arrays[0].dtype))
+
+
+def trunc_div(a, b):
+    q = abs(a) // abs(b)
+    return q if (a < 0) == (b < 0) else -q
+
+
+for k, t in enumerate(INTS):
+    n = bits_of(t)
+    lo, hi = int_range(t)
+    mask = 2**n - 1
+    x, y = pairs(t, 40 + k)
+    elementwise(f"int_arithmetic_{t}", t, {"x": x, "y": y}, {
+        "add": (t, "x + y", lambda x, y: exact(x + y)), "minus": (t, "x - y", lambda x, y: exact(x - y)),
+        "times": (t, "x * y", lambda x, y: exact(x * y)), "negative": (t, "-x", lambda x, y: exact(-x)),
+        "conj": (t, "x & y", lambda x, y: exact(x & y)), "disj": (t, "x | y", lambda x, y: exact(x | y)),
+        "diff": (t, "x ^ y", lambda x, y: exact(x ^ y)), "inverse": (t, "~x", lambda x, y: exact(~x)),
+        "left": (t, "x << y", py(lambda a, b, n=n: a << (b % n), t)), "right": (t, "x >> y", py(lambda a, b, n=n: a >> (b % n), t)),
+        "absolute": (t, "abs(x)", lambda x, y: exact(np.abs(x))), "smaller": (t, "min(x, y)", lambda x, y: exact(np.minimum(x, y))),
+        "larger": (t, "max(x, y)", lambda x, y: exact(np.maximum(x, y))),
+    })
+    elementwise(f"int_compare_{t}", t, {"x": x, "y": y}, {
+        "lt": ("bool", "x < y", lambda x, y: exact(x < y)), "le": ("bool", "x <= y", lambda x, y: exact(x <= y)),
+        "gt": ("bool", "x > y", lambda x, y: exact(x > y)), "ge": ("bool", "x >= y", lambda x, y: exact(x >= y)),
+        "eq": ("bool", "x == y", lambda x, y: exact(x == y)), "ne": ("bool", "x != y", lambda x, y: exact(x != y)),
+    })
+    elementwise(f"int_bits_{t}", t, {"x": x, "y": y}, {
+        "high": (t, "mulhi(x, y)", py(lambda a, b, n=n: (a * b) >> n, t)),
+        "ones": (t, "popcount(x)", py(lambda a, b, m=mask: bin(a & m).count("1"), t)),
+        "lead": (t, "clz(x)", py(lambda a, b, n=n, m=mask: n - (a & m).bit_length(), t)),
+        "trail": (t, "ctz(x)", py(lambda a, b, n=n, m=mask: ((a & m) & -(a & m)).bit_length() - 1 if a else n, t)),
+        "turned": (t, "rotl(x, y)", py(lambda a, b, n=n, m=mask: (a & m) << (b % n) | (a & m) >> (n - b % n), t)),
+    })
+    ok = (y.store != 0) & ~((x.store == lo) & (y.store.astype(object) == -1))
+    ok &= np.arange(len(ok)) < np.flatnonzero(ok)[-1]
+    dx, dy = Arr(t, x.store[ok]), Arr(t, y.store[ok])
+    elementwise(f"int_division_{t}", t, {"x": dx, "y": dy}, {
+        "over": (t, "x / (y == 0 ? 1 : y)", py(trunc_div, t)),
+        "rest": (t, "x % (y == 0 ? 1 : y)", py(lambda a, b: a - b * trunc_div(a, b), t)),
+    })
+    pos = dy.store > 0
+    elementwise(f"int_cdiv_{t}", t, {"x": Arr(t, dx.store[pos]), "y": Arr(t, dy.store[pos])}, {
+        "up": (t, "cdiv(x, y == 0 ? 1 : y)", py(lambda a, b: -(-a // b), t))})
+# Division by zero and MIN / -1: unspecified, but nothing traps and the other elements are right.
+for t in ("i32", "i64", "u8"):
+    x, y = pairs(t, 3)
+    wild = (y.store == 0) | (y.store.astype(object) == -1) & (x.store == int_range(t)[0])
+    elementwise(f"int_division_never_traps_{t}", t, {"x": x, "y": y}, {
+        "q": (t, f"y == 0 || (x == {int_range(t)[0]} && y + 1 == 0) ? 5 : x / y",
+              lambda x, y, w=wild, t=t: exact(np.where(w, 5, py(trunc_div, t)(x, np.where(w, 1, y).astype(x.dtype)).value)))})
+x = exactly("bool", [False, False, True, True, True])
+y = exactly("bool", [False, True, False, True, True])
+elementwise("bool_logic", "bool", {"x": x, "y": y}, {
+    "conj": ("bool", "x && y", lambda x, y: exact(x & y)), "disj": ("bool", "x || y", lambda x, y: exact(x | y)),
+    "inverse": ("bool", "!x", lambda x, y: exact(~x)), "same": ("bool", "x == y", lambda x, y: exact(x == y)),
+    "differ": ("bool", "x != y", lambda x, y: exact(x != y)), "pick": ("i32", "x ? 3 : (y ? 4 : 5)", lambda x, y: exact(np.where(x, 3, np.where(y, 4, 5)))),
+})

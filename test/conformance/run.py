@@ -1,0 +1,159 @@
+#!/usr/bin/env python3
+"""The conformance suite: every row of rows_*.py on every device of this machine, against NumPy.
+
+    run.py [--build DIR] [--devices cpu,ref] [-k SUBSTRING] [-v] [--keep DIR] [--small] [--list] [--jobs N] [--json FILE]
+
+A row is a kernel, its arguments and what NumPy says (see rows.py). On each device `tilec run` is called with .npy files;
+outputs are compared with the expected values, and, where the row says `same_bits`, byte for byte between the devices.
+--keep DIR leaves the files and the command line of failed rows there. The last line is "N passed, N failed, N skipped".
+Needs NumPy (Debian: python3-numpy).
+"""
+import argparse
+import glob
+import importlib
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import traceback
+from concurrent.futures import ThreadPoolExecutor
+
+here = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, here)
+import numpy as np  # noqa: E402
+
+import values  # noqa: E402
+from rows import ROWS  # noqa: E402
+
+SECONDS = 120
+
+
+def command(row, device, tilec, folder):
+    """Writes the row's files; the command line that runs it."""
+    path = os.path.join(folder, row.name + ".tile")
+    with open(path, "w", encoding="utf-8") as f:
+        f.write(row.source)
+    words = [tilec, "run", path, "--device", device, *row.options]
+    words += ["--kernel", row.kernel] if row.kernel else []
+    for name, value in row.consts.items():
+        words += ["--const", f"{name}={value}"]
+    for name, value in row.args.items():
+        if isinstance(value, values.Arr):
+            np.save(os.path.join(folder, name + ".npy"), value.store)
+            words.append(f"{name}=@{os.path.join(folder, name + '.npy')}")
+        else:
+            words.append(f"{name}={str(value).lower() if isinstance(value, bool) else value}")
+    return words
+
+
+def run_on(row, device, tilec, folder):
+    """(what is wrong or None, outputs by name)"""
+    os.makedirs(folder, exist_ok=True)
+    words = command(row, device, tilec, folder)
+    want = row.want({k: values.wide(v) if isinstance(v, values.Arr) else v for k, v in row.args.items()})
+    for name in want:
+        words += ["--save", f"{name}={os.path.join(folder, 'out_' + name + '.npy')}"]
+    with open(os.path.join(folder, "command"), "w", encoding="utf-8") as f:
+        f.write(shlex.join(words) + "\n")
+    try:
+        p = subprocess.run(words, capture_output=True, timeout=SECONDS * (10 if row.big else 1))
+    except subprocess.TimeoutExpired:
+        return "no end within the time allowed", {}
+    if p.returncode != 0:
+        text = (p.stderr + p.stdout).decode("utf-8", "replace").strip().splitlines()
+        return f"exit status {p.returncode}: {' / '.join(text[:6])}", {}
+    outputs = {}
+    for name, w in want.items():
+        file = os.path.join(folder, f"out_{name}.npy")
+        if not os.path.exists(file):
+            return f"{name} was not saved", outputs
+        outputs[name] = np.load(file)
+        wrong = values.compare(values.Arr(row.args[name].type, outputs[name]), w)
+        if wrong:
+            return f"{name}: {wrong}", outputs
+    return None, outputs
+
+
+def same_bits(a, b):
+    """Names of outputs whose bytes differ; one NaN is as good as another."""
+    bad = []
+    for name in a:
+        x, y = a[name], b[name]
+        if x.tobytes() != y.tobytes():
+            both_nan = (x != x) & (y != y) if x.dtype.kind == "f" else np.zeros(x.shape, bool)
+            if x.shape != y.shape or not np.all(both_nan | (x.view(f"u{x.itemsize}") == y.view(f"u{y.itemsize}"))):
+                bad.append(name)
+    return bad
+
+
+def run_row(row, cx):
+    """[(name, status, text)] of one row on all chosen devices."""
+    folder = tempfile.mkdtemp(prefix="tile-conf-")
+    results, outputs = [], {}
+    try:
+        for device in cx.devices:
+            label = f"{row.name} on {device}"
+            if row.devices and device.split(":")[0] not in row.devices:
+                results.append((label, "skip", f"for {', '.join(row.devices)} only"))
+                continue
+            wrong, outputs[device] = run_on(row, device, cx.tilec, os.path.join(folder, device.replace(":", "_")))
+            results.append((label, "fail" if wrong else "pass", wrong or ""))
+        devices = list(outputs)
+        for other in devices[1:] if row.same_bits else []:
+            if outputs[devices[0]] and outputs[other]:
+                bad = same_bits(outputs[devices[0]], outputs[other])
+                label = f"{row.name} same bits on {devices[0]} and {other}"
+                results.append((label, "fail" if bad else "pass", f"differ: {', '.join(bad)}" if bad else ""))
+    except Exception:
+        results.append((row.name, "fail", "the row itself failed: " + traceback.format_exc(limit=-3)))
+    if cx.keep and any(s == "fail" for _, s, _ in results):
+        shutil.copytree(folder, os.path.join(cx.keep, row.name), dirs_exist_ok=True)
+    shutil.rmtree(folder, ignore_errors=True)
+    return results
+
+
+def parse():
+    ap = argparse.ArgumentParser()
+    ap.add_argument("--build", default=os.path.join(here, "..", "..", "build"))
+    ap.add_argument("--devices", default="cpu,ref")
+    ap.add_argument("-k", default="", help="only rows whose name contains this")
+    ap.add_argument("-v", action="store_true")
+    ap.add_argument("--keep")
+    ap.add_argument("--small", action="store_true", help="leave out big rows (for sanitizer builds)")
+    ap.add_argument("--list", action="store_true")
+    ap.add_argument("--jobs", type=int, default=os.cpu_count())
+    ap.add_argument("--json")
+    cx = ap.parse_args()
+    cx.tilec = os.path.abspath(os.path.join(cx.build, "bin", "tilec"))
+    cx.devices = cx.devices.split(",")
+    return cx
+
+
+def main():
+    cx = parse()
+    for path in sorted(glob.glob(os.path.join(here, "rows_*.py"))):
+        importlib.import_module(os.path.basename(path)[:-3])
+    chosen = [r for r in ROWS if cx.k in r.name and not (cx.small and r.big)]
+    if cx.list:
+        print("\n".join(r.name for r in chosen))
+        return 0
+    results = []
+    with ThreadPoolExecutor(max(cx.jobs, 1)) as pool:
+        for rows in pool.map(lambda r: run_row(r, cx), chosen):
+            results += rows
+            for name, status, text in rows:
+                if status == "fail" or cx.v:
+                    print(f"{status:4} {name}{': ' + text if text else ''}", flush=True)
+    if cx.json:
+        with open(cx.json, "w", encoding="utf-8") as f:
+            json.dump(results, f)
+    count = {s: sum(r[1] == s for r in results) for s in ("pass", "fail", "skip")}
+    print(f"{count['pass']} passed, {count['fail']} failed, {count['skip']} skipped")
+    return 1 if count["fail"] or not count["pass"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
