@@ -1,5 +1,9 @@
-/* The syntax tree of .tile, made by grammar.y, in the module's arena. Positions on every node. Names are interned.
- * No types and no meanings here: the tree says what was written, sema decides what it means. */
+/* The syntax tree of .tile, made by grammar.y, in the context's arena. Positions on every node. Names are interned.
+ * No types and no meanings here: the tree says what was written, sema decides what it means.
+ *
+ * Depth. The parser refuses trees deeper than TL_MAX_NESTING, so walks may recurse over `depth`. Two spines are
+ * thousands long in legal programs, do not count as depth and must be walked by a loop: the left operands of
+ * TL_EX_BINARY (e->a while it is BINARY) and the else-ifs of TL_ST_IF (s->els while it is IF). */
 #ifndef TL_AST_H
 #define TL_AST_H
 #include "ir/type.h"
@@ -8,6 +12,7 @@ typedef struct TlExpr TlExpr;
 typedef struct TlStmt TlStmt;
 typedef struct TlItem TlItem;
 typedef const char *TlName; /* interned */
+enum { TL_MAX_NESTING = 256, TL_MAX_SOURCE = 16 << 20 };
 
 typedef TL_VEC(TlExpr *) TlExprs;
 typedef TL_VEC(TlStmt *) TlStmts;
@@ -87,7 +92,8 @@ struct TlExpr {
     TlTypeExpr *type;
     TL_VEC(TlArg) args;
     TL_VEC(TlIndex) indices;
-    uint32_t depth; /* of the tree below, for the nesting limit; sums do not count */
+    uint32_t depth; /* of the tree below, for the nesting limit; the left operands of a BINARY do not count */
+    bool parens;    /* written in parentheses: tile<T, (N)> means the constant N */
 };
 
 /* ---- statements ---- */
@@ -132,6 +138,7 @@ struct TlStmt {
     TlStmts body;
     TlHints hints;
     TL_VEC(TlArg) args;
+    uint32_t depth; /* of the statements below; an `else if` does not count */
 };
 
 /* ---- items ---- */
@@ -206,11 +213,13 @@ struct TlItem {
     TL_VEC(TlClause) clauses;
     TlStmt *body;
     TL_VEC(TlArg) args; /* ASSERT */
+    bool broken;        /* a syntax error inside (diagnosed): statements are missing, do not report what follows from that */
 };
 
 typedef struct TlUnit {
     uint32_t source; /* index in ctx->diags.sources */
     TL_VEC(TlItem *) items;
+    bool incomplete; /* items are missing after a syntax error (diagnosed): a name not found here may exist */
 } TlUnit;
 
 /* Parses one source. Syntax errors are diagnosed (several per run, by recovery at ; and }); the tree holds what

@@ -1,0 +1,583 @@
+/* Constructors of the syntax tree: positions, depth, and the little that is wrong about a shape rather than a meaning.
+ * Entry points of the parser: tl_parse and tl_source_text. */
+#include "frontend/parse.h"
+#include "frontend/grammar.tab.h"
+#include <string.h>
+
+static uint32_t max_u32(uint32_t a, uint32_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Trees too deep for a recursive walk: nothing more is read. */
+static void check_depth(TlParser *p, uint32_t depth, TlLoc loc, const char *what)
+{
+    if (depth <= TL_MAX_NESTING || p->stop) return;
+    tl_diag(&p->ctx->diags, loc, TL_E0792, what, TL_MAX_NESTING);
+    p->stop = p->broken = true;
+}
+
+/* ---- expressions ---- */
+
+TlExpr *tl_expr_new(TlParser *p, TlExprKind kind, TlLoc loc, TlSpan span)
+{
+    TlExpr *e = TL_NEW(&p->ctx->perm, TlExpr);
+    e->kind = kind;
+    e->loc = loc;
+    e->begin = span.begin;
+    e->end = span.end;
+    e->depth = 1;
+    return e;
+}
+
+static TlExpr *deeper(TlParser *p, TlExpr *e, uint32_t depth)
+{
+    e->depth = depth + 1;
+    check_depth(p, e->depth, e->loc, "expressions");
+    return e;
+}
+
+TlExpr *tl_expr_unary(TlParser *p, int op, TlLoc loc, TlSpan span, TlExpr *a)
+{
+    TlExpr *e = tl_expr_new(p, TL_EX_UNARY, loc, span);
+    e->u.op = op;
+    e->a = a;
+    return deeper(p, e, a->depth);
+}
+
+TlExpr *tl_expr_binary(TlParser *p, TlBinop op, TlLoc loc, TlExpr *a, TlExpr *b)
+{
+    TlExpr *e = tl_expr_new(p, TL_EX_BINARY, loc, (TlSpan){a->begin, b->end});
+    e->u.op = op;
+    e->a = a;
+    e->b = b;
+    return deeper(p, e, max_u32(a->kind == TL_EX_BINARY ? a->depth - 1 : a->depth, b->depth));
+}
+
+TlExpr *tl_expr_cond(TlParser *p, TlLoc loc, TlExpr *a, TlExpr *b, TlExpr *c)
+{
+    TlExpr *e = tl_expr_new(p, TL_EX_COND, loc, (TlSpan){a->begin, c->end});
+    e->a = a;
+    e->b = b;
+    e->c = c;
+    return deeper(p, e, max_u32(a->depth, max_u32(b->depth, c->depth)));
+}
+
+/* `parens` spans the type with its parentheses: what a diagnostic underlines. */
+TlExpr *tl_expr_cast(TlParser *p, TlSpan parens, TlTypeExpr *type, TlExpr *a)
+{
+    TlLoc loc = parens.begin;
+    TlExpr *e;
+    if (parens.end.line == loc.line) loc.len = parens.end.col - loc.col;
+    e = tl_expr_new(p, TL_EX_CAST, loc, (TlSpan){parens.begin, a->end});
+    e->type = type;
+    e->a = a;
+    return deeper(p, e, a->depth);
+}
+
+TlExpr *tl_expr_name(TlParser *p, TlSpan span, TlName name)
+{
+    TlExpr *e = tl_expr_new(p, TL_EX_NAME, span.begin, span);
+    e->u.name = name;
+    return e;
+}
+
+TlExpr *tl_expr_member(TlParser *p, TlExpr *a, TlSpan span, TlName name)
+{
+    TlExpr *e = tl_expr_new(p, TL_EX_MEMBER, span.begin, (TlSpan){a->begin, span.end});
+    e->a = a;
+    e->u.name = name;
+    return deeper(p, e, a->depth);
+}
+
+static uint32_t depth_of_args(const TlArgs *args)
+{
+    uint32_t i, depth = 0;
+    for (i = 0; i < args->len; i++) {
+        const TlArg *a = &args->data[i];
+        depth = max_u32(depth, max_u32(a->value->depth, a->width ? a->width->depth : 0));
+    }
+    return depth;
+}
+
+TlExpr *tl_expr_call(TlParser *p, TlExpr *callee, TlSpan span, const TlArgs *args)
+{
+    TlExpr *e = tl_expr_new(p, TL_EX_CALL, callee->loc, span);
+    e->a = callee;
+    TL_VEC_TAKE(&e->args, args);
+    return deeper(p, e, max_u32(callee->depth, depth_of_args(args)));
+}
+
+TlExpr *tl_expr_index(TlParser *p, TlExpr *base, TlSpan span, const TlIndices *indices)
+{
+    TlExpr *e = tl_expr_new(p, TL_EX_INDEX, base->loc, span);
+    uint32_t i, depth = base->depth;
+    e->a = base;
+    TL_VEC_TAKE(&e->indices, indices);
+    for (i = 0; i < indices->len; i++) {
+        const TlIndex *x = &indices->data[i];
+        depth = max_u32(depth, x->at->depth);
+        if (x->width) depth = max_u32(depth, x->width->depth);
+        if (x->step) depth = max_u32(depth, x->step->depth);
+    }
+    return deeper(p, e, depth);
+}
+
+TlArgs *tl_args_of(TlParser *p, const TlExprs *values)
+{
+    TlArgs *args = TL_NEW(&p->ctx->perm, TlArgs);
+    uint32_t i;
+    for (i = 0; i < values->len; i++)
+        tl_vec_push(&p->ctx->perm, args, (TlArg){NULL, values->data[i]->loc, values->data[i], NULL});
+    return args;
+}
+
+TlExpr *tl_expr_tuple(TlParser *p, TlLoc loc, TlSpan span, const TlExprs *values)
+{
+    return tl_expr_typed(p, TL_EX_TUPLE, loc, span, NULL, tl_args_of(p, values));
+}
+
+/* TUPLE, STRUCT, MAKE, TYPE: a type (or NULL) and arguments (or NULL) */
+TlExpr *tl_expr_typed(TlParser *p, TlExprKind kind, TlLoc loc, TlSpan span, TlTypeExpr *type, const TlArgs *args)
+{
+    TlExpr *e = tl_expr_new(p, kind, loc, span);
+    e->type = type;
+    if (!args) return e;
+    TL_VEC_TAKE(&e->args, args);
+    return deeper(p, e, depth_of_args(args));
+}
+
+TlExpr *tl_expr_unchecked(TlParser *p, TlSpan span, TlExpr *a)
+{
+    TlExpr *e = tl_expr_new(p, TL_EX_UNCHECKED, span.begin, (TlSpan){span.begin, a->end});
+    e->a = a;
+    return deeper(p, e, a->depth);
+}
+
+/* The parentheses belong to the expression's text, and make no node. */
+TlExpr *tl_expr_parens(TlExpr *e, TlSpan span)
+{
+    e->begin = span.begin;
+    e->end = span.end;
+    e->parens = true;
+    return e;
+}
+
+TlExprs *tl_exprs_before(TlParser *p, TlExpr *first, const TlExprs *rest)
+{
+    TlExprs *all = TL_NEW(&p->ctx->perm, TlExprs);
+    uint32_t i;
+    tl_vec_push(&p->ctx->perm, all, first);
+    for (i = 0; i < rest->len; i++) tl_vec_push(&p->ctx->perm, all, rest->data[i]);
+    return all;
+}
+
+TlArg *tl_arg(TlParser *p, TlName name, TlLoc loc, TlExpr *value, TlExpr *width)
+{
+    TlArg *a = TL_NEW(&p->ctx->perm, TlArg);
+    *a = (TlArg){name, loc, value, width};
+    return a;
+}
+
+TlIndex *tl_index(TlParser *p, TlExpr *at, TlExpr *width, TlExpr *step)
+{
+    TlIndex *x = TL_NEW(&p->ctx->perm, TlIndex);
+    *x = (TlIndex){at, width, step};
+    return x;
+}
+
+/* ---- types ---- */
+
+TlTypeExpr *tl_type_expr(TlParser *p, TlTypeExprKind kind, TlLoc loc)
+{
+    TlTypeExpr *t = TL_NEW(&p->ctx->perm, TlTypeExpr);
+    t->kind = kind;
+    t->loc = loc;
+    return t;
+}
+
+TlTypeExpr *tl_type_expr_scalar(TlParser *p, TlLoc loc, TlDtype dtype)
+{
+    TlTypeExpr *t = tl_type_expr(p, TL_TE_SCALAR, loc);
+    t->dtype = dtype;
+    return t;
+}
+
+TlTypeExpr *tl_type_expr_tile(TlParser *p, TlLoc loc, TlTypeExpr *elem, const TlExprs *extents)
+{
+    TlTypeExpr *t = tl_type_expr(p, TL_TE_TILE, loc);
+    t->elem = elem;
+    if (extents) t->extents = *extents;
+    return t;
+}
+
+TlTypeExpr *tl_type_expr_path(TlParser *p, const TlExpr *path, bool struct_keyword)
+{
+    TlTypeExpr *t = tl_type_expr(p, TL_TE_NAME, path->loc);
+    t->struct_keyword = struct_keyword;
+    t->name = path->u.name;
+    if (path->kind == TL_EX_MEMBER) t->module = path->a->u.name;
+    return t;
+}
+
+/* ---- statements ---- */
+
+TlStmt *tl_stmt_new(TlParser *p, TlStmtKind kind, TlLoc loc, TlSpan span)
+{
+    TlStmt *s = TL_NEW(&p->ctx->perm, TlStmt);
+    s->kind = kind;
+    s->loc = loc;
+    s->end = span.end;
+    s->op = -1;
+    s->depth = 1;
+    return s;
+}
+
+static TlStmt *deeper_stmt(TlParser *p, TlStmt *s, uint32_t depth)
+{
+    s->depth = depth;
+    check_depth(p, depth, s->loc, "statements");
+    return s;
+}
+
+TlStmt *tl_stmt_block(TlParser *p, TlSpan span, const TlStmts *body)
+{
+    TlStmt *s = tl_stmt_new(p, TL_ST_BLOCK, span.begin, span);
+    uint32_t i, depth = 0;
+    s->body = *body;
+    /* the brace itself; len 1 so that a diagnostic can point at it */
+    s->end = (TlLoc){span.end.file, span.end.line, span.end.col > 1 ? span.end.col - 1 : 1, 1};
+    for (i = 0; i < body->len; i++) depth = max_u32(depth, body->data[i]->depth);
+    return deeper_stmt(p, s, depth + 1);
+}
+
+TlStmt *tl_stmt_decl(TlParser *p, TlSpan span, TlTypeExpr *type, bool is_const, const TlDecls *decls)
+{
+    TlStmt *s = tl_stmt_new(p, TL_ST_DECL, span.begin, span);
+    uint32_t i;
+    s->type = type;
+    s->is_const = is_const;
+    TL_VEC_TAKE(&s->decls, decls);
+    for (i = 0; i < decls->len; i++)
+        if (type->kind == TL_TE_AUTO && !decls->data[i].init && !p->broken)
+            tl_diag(&p->ctx->diags, decls->data[i].loc, TL_E0103, decls->data[i].name);
+    return s;
+}
+
+TlStmt *tl_stmt_unpack(TlParser *p, TlSpan span, bool is_const, const TlDecls *names, TlExpr *value)
+{
+    TlStmt *s = tl_stmt_new(p, TL_ST_UNPACK, span.begin, span);
+    s->is_const = is_const;
+    s->value = value;
+    TL_VEC_TAKE(&s->decls, names);
+    return s;
+}
+
+TlStmt *tl_stmt_assign(TlParser *p, int op, TlLoc loc, TlExpr *place, TlExpr *value)
+{
+    TlStmt *s = tl_stmt_new(p, TL_ST_ASSIGN, loc, (TlSpan){place->begin, value->end});
+    s->op = op;
+    s->place = place;
+    s->value = value;
+    return s;
+}
+
+TlStmt *tl_stmt_step(TlParser *p, TlBinop op, TlSpan op_span, TlExpr *place)
+{
+    TlExpr *one = tl_expr_new(p, TL_EX_INT, op_span.begin, op_span);
+    one->u.integer = 1;
+    return tl_stmt_assign(p, (int)op, op_span.begin, place, one);
+}
+
+TlStmt *tl_stmt_expr(TlParser *p, TlExpr *value)
+{
+    TlStmt *s = tl_stmt_new(p, TL_ST_EXPR, value->loc, (TlSpan){value->begin, value->end});
+    s->value = value;
+    return s;
+}
+
+/* What a statement adds to the depth of the one around it: a block's brace is counted in the block. */
+static uint32_t depth_of_body(const TlStmt *s)
+{
+    return s->kind == TL_ST_BLOCK ? s->depth : s->depth + 1;
+}
+
+TlStmt *tl_stmt_if(TlParser *p, TlSpan span, bool is_static, TlExpr *cond, TlStmt *then, TlStmt *els)
+{
+    TlStmt *s = tl_stmt_new(p, TL_ST_IF, span.begin, span);
+    uint32_t depth = depth_of_body(then);
+    s->is_static = is_static;
+    s->cond = cond;
+    s->then = then;
+    s->els = els;
+    if (els) depth = max_u32(depth, els->kind == TL_ST_IF ? els->depth : depth_of_body(els));
+    return deeper_stmt(p, s, depth);
+}
+
+TlStmt *tl_stmt_range(TlParser *p, TlSpan span, bool is_static, TlTypeExpr *type, TlName name, TlLoc loc, TlExpr *range)
+{
+    TlStmt *s = tl_stmt_new(p, TL_ST_RANGE, span.begin, span);
+    s->is_static = is_static;
+    s->type = type;
+    s->value = range;
+    tl_vec_push(&p->ctx->perm, &s->decls, (TlDecl){.name = name, .loc = loc});
+    return s;
+}
+
+TlStmt *tl_stmt_loop(TlParser *p, TlStmt *loop, const TlHints *hints, TlStmt *body)
+{
+    if (hints) loop->hints = *hints;
+    loop->then = body;
+    loop->end = body->end;
+    return deeper_stmt(p, loop, depth_of_body(body));
+}
+
+TlDecl *tl_decl(TlParser *p, TlName name, TlLoc loc, TlExpr *init, bool is_list)
+{
+    TlDecl *d = TL_NEW(&p->ctx->perm, TlDecl);
+    *d = (TlDecl){name, loc, init, is_list};
+    return d;
+}
+
+TlDecls *tl_decls_of(TlParser *p, const TlDecl *decl)
+{
+    TlDecls *decls = TL_NEW(&p->ctx->perm, TlDecls);
+    tl_vec_push(&p->ctx->perm, decls, *decl);
+    return decls;
+}
+
+void tl_hint(TlParser *p, TlHints *hints, int token, TlLoc loc, TlExpr *arg)
+{
+    bool *flag = token == TL_TOK_PIPELINE   ? &hints->pipeline
+                 : token == TL_TOK_UNROLL   ? &hints->unroll
+                 : token == TL_TOK_NOUNROLL ? &hints->nounroll
+                                            : &hints->specialize;
+    if (*flag) tl_diag(&p->ctx->diags, loc, TL_E0105);
+    *flag = true;
+    if (token == TL_TOK_PIPELINE) hints->stages = arg;
+    if (token == TL_TOK_UNROLL) hints->factor = arg;
+    if (!hints->loc.line) hints->loc = loc;
+    if (hints->unroll && hints->nounroll) tl_diag(&p->ctx->diags, loc, TL_E0106);
+}
+
+/* ---- parameters and clauses ---- */
+
+TlParamDecl *tl_param(TlParser *p, TlParamForm form, TlTypeExpr *type, TlName name, TlLoc loc, TlExpr *init)
+{
+    TlParamDecl *d = TL_NEW(&p->ctx->perm, TlParamDecl);
+    d->form = form;
+    d->type = type;
+    d->name = name;
+    d->loc = loc;
+    d->init = init;
+    d->is_const = form >= TL_PF_CONST || (form == TL_PF_POINTER && type->is_const);
+    return d;
+}
+
+TlParamDecl *tl_param_view(TlParser *p, TlTypeExpr *type, TlName name, TlLoc loc, const TlExtents *extents,
+                           bool is_const)
+{
+    TlParamDecl *d = tl_param(p, TL_PF_VIEW, type, name, loc, NULL);
+    TL_VEC_TAKE(&d->extents, extents);
+    d->is_const = is_const;
+    return d;
+}
+
+TlExtent *tl_extent(TlParser *p, TlTypeExpr *width, TlExpr *extent, TlExpr *stride)
+{
+    TlExtent *x = TL_NEW(&p->ctx->perm, TlExtent);
+    *x = (TlExtent){extent, stride, width, extent->loc};
+    return x;
+}
+
+TlClause *tl_clause(TlParser *p, TlClauseKind kind, TlLoc loc)
+{
+    TlClause *c = TL_NEW(&p->ctx->perm, TlClause);
+    c->kind = kind;
+    c->loc = loc;
+    return c;
+}
+
+TlVariant tl_variant(const TlBindings *bindings)
+{
+    TlVariant v;
+    TL_VEC_TAKE(&v.bindings, bindings);
+    return v;
+}
+
+TlFields *tl_fields_typed(TlFields *fields, TlTypeExpr *type)
+{
+    uint32_t i;
+    for (i = 0; i < fields->len; i++) fields->data[i].type = type;
+    return fields;
+}
+
+/* ---- items ---- */
+
+static const char *doc_above(const TlParser *p, TlLoc first)
+{
+    uint32_t i = p->docs.len;
+    while (i--) {
+        const TlDoc *d = &p->docs.data[i];
+        if (d->next.line == first.line && d->next.col == first.col) return d->text;
+    }
+    return NULL;
+}
+
+void tl_item_add(TlParser *p, TlItem *item, TlLoc first)
+{
+    item->doc = doc_above(p, first);
+    tl_vec_push(&p->ctx->perm, &p->unit->items, item);
+}
+
+TlItem *tl_item_new(TlParser *p, TlItemKind kind, TlName name, TlLoc loc)
+{
+    TlItem *item = TL_NEW(&p->ctx->perm, TlItem);
+    item->kind = kind;
+    item->name = name;
+    item->loc = loc;
+    return item;
+}
+
+static bool is_identifier(const char *s, size_t len)
+{
+    size_t i;
+    for (i = 0; i < len; i++) {
+        char c = s[i];
+        bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+        if (!letter && !(i && c >= '0' && c <= '9')) return false;
+    }
+    return len > 0;
+}
+
+/* The name a module is used by: the last word of std.random, the file's base name of "lib/geo.tile". */
+TlItem *tl_item_import(TlParser *p, TlLoc loc, const char *path, bool is_file)
+{
+    const char *slash = strrchr(path, is_file ? '/' : '.'), *base = slash ? slash + 1 : path;
+    const char *dot = is_file ? strrchr(base, '.') : NULL;
+    size_t len = dot ? (size_t)(dot - base) : strlen(base);
+    TlItem *item;
+    if (!is_identifier(base, len)) tl_diag(&p->ctx->diags, loc, TL_E0104, path);
+    item = tl_item_new(p, TL_IT_IMPORT, tl_intern(&p->ctx->strings, base, len), loc);
+    item->path = path;
+    item->is_file = is_file;
+    return item;
+}
+
+/* const int A = 1, B = 2; */
+void tl_item_constants(TlParser *p, TlLoc first, TlTypeExpr *type, const TlDecls *decls)
+{
+    uint32_t i;
+    for (i = 0; i < decls->len; i++) {
+        const TlDecl *d = &decls->data[i];
+        TlItem *item = tl_item_new(p, TL_IT_CONST, d->name, d->loc);
+        if (!d->init) tl_diag(&p->ctx->diags, d->loc, TL_E0103, d->name);
+        item->type = type;
+        item->value = d->init;
+        item->broken = !d->init;
+        tl_item_add(p, item, first);
+    }
+}
+
+/* The head is complete: clauses and body follow. */
+void tl_item_function(TlParser *p, TlItemKind kind, TlTypeExpr *type, TlName name, TlLoc first, TlLoc loc,
+                      const TlParams *params)
+{
+    TlItem *item = tl_item_new(p, kind, name, loc);
+    item->doc = doc_above(p, first);
+    item->type = type;
+    TL_VEC_TAKE(&item->params, params);
+    p->current = item;
+}
+
+void tl_item_finish(TlParser *p, TlStmt *body)
+{
+    p->current->body = body;
+    p->current->broken = p->broken;
+    tl_vec_push(&p->ctx->perm, &p->unit->items, p->current);
+    p->current = NULL;
+    p->broken = false;
+}
+
+/* A function whose head was read is kept, so that its name is known. */
+void tl_item_broken(TlParser *p)
+{
+    TlSpan span = {p->prev_end, p->prev_end};
+    p->broken = true;
+    if (p->current) tl_item_finish(p, tl_stmt_block(p, span, &(TlStmts){0}));
+    else p->unit->incomplete = true;
+    p->broken = false;
+}
+
+/* ---- entry points ---- */
+
+static const unsigned char *after_byte_order_mark(const TlSource *source)
+{
+    const unsigned char *s = (const unsigned char *)source->text;
+    return source->size >= 3 && s[0] == 0xEF && s[1] == 0xBB && s[2] == 0xBF ? s + 3 : s;
+}
+
+TlUnit *tl_parse(TlCtx *ctx, uint32_t source)
+{
+    const TlSource *text = &ctx->diags.sources.data[source];
+    TlParser p = {.ctx = ctx, .unit = TL_NEW(&ctx->perm, TlUnit)};
+    p.unit->source = source;
+    if (text->size > TL_MAX_SOURCE) {
+        tl_diag(&ctx->diags, (TlLoc){source, 1, 1, 1}, TL_E0790, TL_MAX_SOURCE >> 20);
+        p.unit->incomplete = true;
+        return p.unit;
+    }
+    p.limit = (const unsigned char *)text->text + text->size;
+    p.cursor = (TlCursor){after_byte_order_mark(text), (const unsigned char *)text->text, 1};
+    tl_yy_parse(&p);
+    if (p.broken || p.current) tl_item_broken(&p); /* the text ended inside an item */
+    return p.unit;
+}
+
+/* The first byte of a position, or NULL when the text has no such line. */
+static const char *text_at(const TlSource *source, TlLoc loc)
+{
+    const char *s = source->text, *end = s + source->size;
+    uint32_t line;
+    for (line = 1; line < loc.line; line++) {
+        s = memchr(s, '\n', (size_t)(end - s));
+        if (!s) return NULL;
+        s++;
+    }
+    return loc.line && loc.col && loc.col - 1 <= (size_t)(end - s) ? s + (loc.col - 1) : NULL;
+}
+
+static const char *skip_space(const char *s, const char *end)
+{
+    for (; s < end; s++) {
+        if (s[0] == '/' && s[1] == '/') {
+            while (s < end && *s != '\n') s++;
+        } else if (s[0] == '/' && s[1] == '*') {
+            for (s += 2; s + 1 < end && !(s[0] == '*' && s[1] == '/');) s++;
+            s++;
+        } else if (!strchr(" \t\r\n\f\v", *s) || !*s) {
+            return s;
+        }
+    }
+    return end;
+}
+
+const char *tl_source_text(TlCtx *ctx, TlLoc begin, TlLoc end)
+{
+    const TlSource *source = &ctx->diags.sources.data[begin.file];
+    const char *s = text_at(source, begin), *stop = text_at(source, end);
+    bool quoted = false;
+    TlSbuf out;
+    tl_sbuf_init(&out, &ctx->perm);
+    tl_sbuf_puts(&out, "");
+    while (s && stop && s < stop) {
+        const char *next = quoted ? s : skip_space(s, stop);
+        if (next > s && next < stop && out.len) tl_sbuf_puts(&out, " ");
+        if (next >= stop) break;
+        if (*next == '"') quoted = !quoted;
+        if (quoted && *next == '\\' && next + 1 < stop) tl_sbuf_put(&out, next++, 1);
+        tl_sbuf_put(&out, next, 1);
+        s = next + 1;
+    }
+    return out.text;
+}
