@@ -18,6 +18,7 @@ TOP = set("""CMakeLists.txt frontend ir passes codegen runtime stdlib examples t
              .ci .clang-format .gitignore""".split())
 # Pieces, so that this file does not contain what it forbids.
 FORBIDDEN = ["/wo" + "rk/", "/ro" + "ot/", "/home" + "/", "deb" + ".debian.org", "pypi" + ".org", "snapshot" + ".debian"]
+ALLOWED = {("ir/support/guard.c", "abort")}  # a fault outside every guard: there is no way back
 LIBRARIES = ("ir/", "frontend/", "passes/", "codegen/", "runtime/")
 CALLS = re.compile(r"(?<![\w.>])(printf|puts|putchar|exit|_exit|abort|assert|perror)\s*\(")
 CODE = (".c", ".h", ".re", ".y", ".def", ".py", ".sh", ".tile", ".tir", ".test", ".txt", ".cmake", ".in")
@@ -56,7 +57,8 @@ def check_file(path, text):
     if path.endswith((".c", ".re", ".y")) and path.startswith(LIBRARIES):
         code = strip_comments(text)
         for m in CALLS.finditer(code):
-            yield f"{path}:{code.count(chr(10), 0, m.start()) + 1}: {m.group(1)} in a library"
+            if (path, m.group(1)) not in ALLOWED:
+                yield f"{path}:{code.count(chr(10), 0, m.start()) + 1}: {m.group(1)} in a library"
 
 
 def check_top(paths):
