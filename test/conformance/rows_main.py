@@ -35,9 +35,9 @@ def gemm_want(t, f=lambda x: x):
 
 for t in ("f32", "f16", "bf16"):
     row(f"main_matmul_{t}_1000x777x513", GEMM, {"A": normal(t, 1, 1000, 513), "B": normal(t, 2, 513, 777), "C": poison(t, 1000, 777)}, gemm_want(t),
-        consts={"T": t}, same_bits=False, big=True)
+        consts={"T": t}, same_bits=False, from_c=True, big=True)
     row(f"main_matmul_{t}_silu", GEMM, {"A": normal(t, 1, 100, 65), "B": normal(t, 2, 65, 77), "C": poison(t, 100, 77)},
-        gemm_want(t, lambda x: x / (1 + np.exp(-x))), consts={"T": t, "epi": "silu"}, same_bits=False)
+        gemm_want(t, lambda x: x / (1 + np.exp(-x))), consts={"T": t, "epi": "silu"}, same_bits=False, from_c=True)
 
 SOFTMAX = """
 kernel softmax(const T x[R, C], T y[R, C], const type T, const int BC)
@@ -58,7 +58,7 @@ for t in ("f32", "f16", "bf16"):
             v = e / e.sum(1, keepdims=True)  # f32: exp 2 ulp of an argument rounded once, sum of C terms, quotient 2 ulp
             rel = (2 * 10 + 2 + x.shape[1] + 4) * eps("f32") * 2
             return {"y": within(v, rel * v + spacing(v, t) * 0.51)}
-        row(f"main_softmax_{t}_{rows}x{cols}", SOFTMAX, {"x": normal(t, 3, rows, cols), "y": poison(t, rows, cols)}, want, consts={"T": t, "BC": block}, same_bits=False,
+        row(f"main_softmax_{t}_{rows}x{cols}", SOFTMAX, {"x": normal(t, 3, rows, cols), "y": poison(t, rows, cols)}, want, consts={"T": t, "BC": block}, same_bits=False, from_c=True,
             big=rows * cols > 100000)
 
 NORM = """
@@ -82,7 +82,7 @@ for t in ("f32", "f16", "bf16"):
         slack = 4 * x.shape[1] * eps("f32") * (np.abs(d) + 1) * np.abs(w) + 4 * eps("f32") * np.abs(b)
         return {"y": within(v, slack + spacing(v, t) * 0.51)}
     row(f"main_layernorm_{t}_1000x777", NORM, {"x": normal(t, 3, 1000, 777), "w": normal(t, 4, 777), "b": normal(t, 5, 777), "y": poison(t, 1000, 777), "eps": 1e-5}, want,
-        consts={"T": t, "BC": 1024}, same_bits=False, big=True)
+        consts={"T": t, "BC": 1024}, same_bits=False, from_c=True, big=True)
 
 ATTENTION = """
 const f32 LOG2E = 1.4426950408889634;
@@ -137,4 +137,4 @@ for t in ("f32", "f16", "bf16"):
         for heads, s, k, d, big in ((2, 333, 333, 61, True), (1, 1, 1, 64, False), (3, 65, 65, 16, False)) + (() if causal else ((1, 100, 777, 64, True), (2, 5, 33, 1, False))):
             row(f"main_attention_{t}_{'causal' if causal else 'full'}_{heads}x{s}x{k}x{d}", ATTENTION,
                 {"Q": normal(t, 1, heads, s, d), "K": normal(t, 2, heads, k, d), "V": normal(t, 3, heads, k, d), "O": poison(t, heads, s, d), "scale": d**-0.5},
-                attention_want(t, causal), consts={"E": t, "CAUSAL": str(causal).lower()}, same_bits=False, big=big)
+                attention_want(t, causal), consts={"E": t, "CAUSAL": str(causal).lower()}, same_bits=False, from_c=True, big=big)

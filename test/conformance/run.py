@@ -77,6 +77,24 @@ def run_on(row, device, tilec, folder):
     return None, outputs
 
 
+def run_from_c(row, device, host, folder):
+    """The same row through host.c, on the files that run_on wrote."""
+    want = row.want({k: values.wide(v) if isinstance(v, values.Arr) else v for k, v in row.args.items()})
+    words = [host, device, os.path.join(folder, row.name + ".tile"), row.kernel or row.source.split("kernel ")[1].split("(")[0]]
+    words += [f"{n}={v}" for n, v in row.consts.items()] + ["--"]
+    for name, v in row.args.items():
+        is_array = isinstance(v, values.Arr)
+        words.append(f"{v.type}:{os.path.join(folder, name + '.npy')}" if is_array else f"{'f32' if isinstance(v, float) else 'i32'}={v}")
+    p = subprocess.run(words, capture_output=True, timeout=SECONDS * 10)
+    if p.returncode != 0:
+        return f"exit status {p.returncode}: {p.stderr.decode('utf-8', 'replace').strip()[:500]}"
+    for name, w in want.items():
+        wrong = values.compare(values.Arr(row.args[name].type, np.load(os.path.join(folder, name + ".npy.out"))), w)
+        if wrong:
+            return f"{name}: {wrong}"
+    return None
+
+
 def same_bits(a, b):
     """Names of outputs whose bytes differ; one NaN is as good as another."""
     bad = []
@@ -101,6 +119,9 @@ def run_row(row, cx):
                 continue
             wrong, outputs[device] = run_on(row, device, cx.tilec, os.path.join(folder, device.replace(":", "_")))
             results.append((label, "fail" if wrong else "pass", wrong or ""))
+            if row.from_c:
+                wrong = run_from_c(row, device, cx.host, os.path.join(folder, device.replace(":", "_")))
+                results.append((f"{row.name} from C on {device}", "fail" if wrong else "pass", wrong or ""))
         devices = list(outputs)
         for other in devices[1:] if row.same_bits else []:
             if outputs[devices[0]] and outputs[other]:
@@ -128,6 +149,7 @@ def parse():
     ap.add_argument("--json")
     cx = ap.parse_args()
     cx.tilec = os.path.abspath(os.path.join(cx.build, "bin", "tilec"))
+    cx.host = os.path.abspath(os.path.join(cx.build, "bin", "conformance_host"))
     cx.devices = cx.devices.split(",")
     return cx
 
