@@ -204,6 +204,10 @@ uint32_t tl_op_effects(const TlOp *op); /* F_READ | F_WRITE | F_ATOMIC | F_DEBUG
 static inline bool tl_op_is_pure(const TlOp *op) { return tl_op_effects(op) == 0 && !(tl_op_info(op->opcode)->flags & F_TERM); }
 static inline TlValue *tl_in(const TlOp *op, uint32_t i) { return op->in[i].value; }
 
+/* The op after `at` in text order, going into regions, while inside `root` (an op, not itself returned; NULL: the whole function).
+ * NULL at the end. Nesting may be thousands deep (else-if ladders): walk with this rather than by recursion. */
+TlOp *tl_walk_next(const TlOp *at, const TlOp *root);
+
 /* The parts of a memory op's operand list. */
 typedef struct TlPlace {
     TlValue *base;          /* the view, or the pointer (tile) */
@@ -221,7 +225,7 @@ bool tl_place_shape(uint32_t naxes, const TlAxis *axes, TlValue *const *index, i
 
 /* ---- text form (print.c, parse.c) and verifier ---- */
 void tl_print_module(TlSbuf *out, const TlModule *m);
-void tl_print_fn(TlSbuf *out, const TlFn *fn);
+void tl_print_fn(TlSbuf *out, const TlFn *fn); /* a complete text of one kernel: it parses */
 /* Parses a .tir text; on error gives diagnostics in ctx and returns NULL. The module is verified. */
 TlModule *tl_parse_module(TlCtx *ctx, uint32_t source);
 /* True when valid; else the first faults are written to `out` (one line each, naming op and rule). */

@@ -162,14 +162,36 @@ void tl_attr_remove(TlOp *op, TlAttrId id)
     op->nattrs = n;
 }
 
-/* ---- effects ---- */
+/* ---- walking and effects ---- */
+
+/* The first op in the regions from number r on. */
+static TlOp *first_inside(const TlOp *op, uint32_t r)
+{
+    for (; r < op->nregions; r++)
+        if (op->regions[r]->first) return op->regions[r]->first;
+    return NULL;
+}
+
+TlOp *tl_walk_next(const TlOp *at, const TlOp *root)
+{
+    TlOp *next = first_inside(at, 0);
+    while (!next && at != root) {
+        if (at->next) return at->next;
+        const TlBlock *b = at->block;
+        at = b->parent;
+        if (!at) return NULL;
+        uint32_t r = 0;
+        while (at->regions[r] != b) r++;
+        next = first_inside(at, r + 1);
+    }
+    return next;
+}
 
 uint32_t tl_op_effects(const TlOp *op)
 {
     const uint32_t wanted = F_READ | F_WRITE | F_ATOMIC | F_DEBUG;
-    uint32_t flags = tl_op_info(op->opcode)->flags & wanted;
-    for (uint32_t r = 0; r < op->nregions; r++)
-        for (const TlOp *o = op->regions[r]->first; o; o = o->next) flags |= tl_op_effects(o);
+    uint32_t flags = 0;
+    for (const TlOp *o = op; o; o = tl_walk_next(o, op)) flags |= tl_op_info(o->opcode)->flags & wanted;
     return flags;
 }
 

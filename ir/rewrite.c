@@ -93,15 +93,13 @@ static void drop_operands(TlOp *op)
 {
     for (uint32_t i = 0; i < op->nin; i++) unlink_use(&op->in[i]);
     op->nin = 0;
-    for (uint32_t r = 0; r < op->nregions; r++)
-        for (TlOp *o = op->regions[r]->first; o; o = o->next) drop_operands(o);
 }
 
 void tl_op_erase(TlOp *op)
 {
     for (uint32_t i = 0; i < op->nout; i++)
         TL_ASSERT(!op->out[i]->uses, "%s erased while result %u is used", tl_op_info(op->opcode)->text, i);
-    drop_operands(op);
+    for (TlOp *o = op; o; o = tl_walk_next(o, op)) drop_operands(o);
     unlink_op(op);
 }
 
