@@ -1,0 +1,449 @@
+/* Types, building, rewriting, the text form and the verifier. */
+#include "ir/rewrite.h"
+#include "test/unit/unit.h"
+#include <math.h>
+
+static TlCtx ctx;
+
+static const TlType *tile1(TlDtype d, int32_t n) { return tl_type_tile(&ctx, d, 1, &n); }
+
+static const char *text_of(const TlModule *m)
+{
+    TlSbuf s;
+    tl_sbuf_init(&s, &ctx.perm);
+    tl_print_module(&s, m);
+    return s.text;
+}
+
+static TlModule *parse(const char *text)
+{
+    return tl_parse_module(&ctx, tl_diags_source(&ctx.diags, "t.tir", text, strlen(text)));
+}
+
+static const char *faults_of(const TlModule *m)
+{
+    TlSbuf s;
+    tl_sbuf_init(&s, &ctx.perm);
+    tl_verify_module(m, &s);
+    return s.text;
+}
+
+static void types_are_interned(void)
+{
+    int32_t shape[] = {16, 32};
+    const TlType *t = tl_type_tile(&ctx, TL_F16, 2, shape);
+    CHECK(t == tl_type_tile(&ctx, TL_F16, 2, (int32_t[]){16, 32}));
+    CHECK(t != tl_type_tile(&ctx, TL_F16, 2, (int32_t[]){32, 16}));
+    CHECK(tl_type_with_dtype(&ctx, t, TL_F32) == tl_type_tile(&ctx, TL_F32, 2, shape));
+    CHECK(tl_type_with_shape(&ctx, t, 0, NULL) == tl_type_scalar(&ctx, TL_F16));
+    CHECK_STR(tl_type_str(&ctx, t), "tile<f16, 16, 32>");
+    CHECK_STR(tl_type_str(&ctx, tl_type_ptr(&ctx, TL_F32, true, 0, NULL)), "ptr<const f32>");
+    CHECK_STR(tl_type_str(&ctx, tl_type_ptr(&ctx, TL_U8, false, 2, shape)), "tile<ptr<u8>, 16, 32>");
+    CHECK_STR(tl_type_str(&ctx, tl_type_view(&ctx, TL_I4, true, 8)), "view<const i4, 8>");
+    for (int32_t i = 1; i < 2000; i++) tile1(TL_F32, i);
+    CHECK(tile1(TL_F32, 77) == tile1(TL_F32, 77) && tile1(TL_F32, 77)->shape[0] == 77);
+    TlDtype d;
+    CHECK(tl_dtype_parse("float", 5, &d) && d == TL_F32);
+    CHECK(!tl_dtype_parse("f3", 2, &d));
+    CHECK_INT(tl_dtype_bytes(TL_I4), 1);
+}
+
+static void tables_agree(void)
+{
+    for (int i = 0; i < TL_OP_COUNT; i++) {
+        const TlOpInfo *info = tl_op_info((TlOpcode)i);
+        TlOpcode back;
+        CHECK(tl_opcode_parse(info->text, strlen(info->text), &back) && (int)back == i);
+        CHECK((info->required & info->optional) == 0);
+    }
+    TlOpcode none;
+    CHECK(!tl_opcode_parse("adds", 4, &none) && !tl_opcode_parse("ad", 2, &none));
+    CHECK_INT(tl_enum_parse(TL_FORM_ORDER, "acq_rel", 7), TL_ORDER_ACQ_REL);
+    CHECK_INT(tl_enum_parse(TL_FORM_ORDER, "acq", 3), -1);
+    CHECK_STR(tl_enum_name(TL_FORM_RMW, TL_RMW_XCHG), "xchg");
+    CHECK(!tl_enum_name(TL_FORM_RMW, 99) && !tl_enum_name(TL_FORM_RMW, -1) && !tl_enum_name(TL_FORM_INT, 0));
+}
+
+/* kernel @k(%x, %n): a loop that sums and an if. */
+static TlModule *build(TlFn **out_fn)
+{
+    TlModule *m = tl_module_new(&ctx);
+    TlFn *fn = tl_fn_new(m, "k", (TlLoc){0});
+    TlValue *p = tl_block_arg(fn->body, tl_type_ptr(&ctx, TL_F32, false, 0, NULL), "x");
+    TlValue *n = tl_block_arg(fn->body, tl_type_scalar(&ctx, TL_I32), "n");
+    TlBuilder b = tl_builder_end(fn->body);
+    TlValue *zero = tl_const_int(&b, n->type, 0), *one = tl_const_int(&b, n->type, 1);
+    TlValue *init = tl_const_bits(&b, tile1(TL_F32, 8), 0x3f000000);
+    const TlType *t = init->type;
+    TlOp *loop = tl_op_new(&b, TL_OP_FOR, 4, (TlValue *[]){zero, n, one, init}, 1, &t, 1, 0, NULL);
+    TlBuilder in = {.fn = fn, .block = loop->regions[0]};
+    TlValue *iv = tl_block_arg(in.block, n->type, "i"), *acc = tl_block_arg(in.block, t, "acc");
+    TlValue *f = tl_broadcast(&in, tl_cast(&in, iv, TL_F32), 1, t->shape);
+    TlValue *sum = tl_binary(&in, TL_OP_ADD, acc, f);
+    sum->name = "acc";
+    tl_yield(&in, TL_OP_YIELD, 1, &sum);
+    TlOp *iota = tl_op_new(&b, TL_OP_IOTA, 0, NULL, 1, (const TlType *[]){tile1(TL_I32, 8)}, 0, 0, NULL);
+    TlValue *ps = tl_binary(&b, TL_OP_PTR_ADD, tl_broadcast(&b, p, 1, t->shape), iota->out[0]);
+    tl_op_new(&b, TL_OP_STORE, 2, (TlValue *[]){ps, loop->out[0]}, 0, NULL, 0, 0, NULL);
+    tl_yield(&b, TL_OP_RETURN, 0, NULL);
+    *out_fn = fn;
+    return m;
+}
+
+static const char built_text[] = "kernel @k(%x: ptr<f32>, %n: i32) {\n"
+                                 "  %0 = const {value = 0} : i32\n"
+                                 "  %1 = const {value = 1} : i32\n"
+                                 "  %2 = const {value = 0.5} : tile<f32, 8>\n"
+                                 "  %3 = for %0, %n, %1, %2 : tile<f32, 8> (%i: i32, %acc: tile<f32, 8>) {\n"
+                                 "    %4 = cast %i : f32\n"
+                                 "    %5 = broadcast %4 : tile<f32, 8>\n"
+                                 "    %acc.1 = add %acc, %5 : tile<f32, 8>\n"
+                                 "    yield %acc.1\n"
+                                 "  }\n"
+                                 "  %6 = iota : tile<i32, 8>\n"
+                                 "  %7 = broadcast %x : tile<ptr<f32>, 8>\n"
+                                 "  %8 = ptr_add %7, %6 : tile<ptr<f32>, 8>\n"
+                                 "  store %8, %3\n"
+                                 "  return\n"
+                                 "}\n";
+
+static void built_ir_prints_and_parses(void)
+{
+    TlFn *fn;
+    TlModule *m = build(&fn);
+    CHECK_STR(faults_of(m), "");
+    CHECK_STR(text_of(m), built_text);
+    TlModule *again = parse(built_text);
+    if (!CHECK(again)) return;
+    CHECK_STR(text_of(again), built_text);
+    TlModule *copy = tl_module_clone(again);
+    CHECK_STR(text_of(copy), built_text);
+    tl_module_free(copy);
+    tl_module_free(again);
+    tl_module_free(m);
+}
+
+static void edits_keep_use_lists(void)
+{
+    TlFn *fn;
+    TlModule *m = build(&fn);
+    TlOp *zero = fn->body->first, *one = zero->next, *init = one->next, *loop = init->next;
+    CHECK_INT(tl_use_count(zero->out[0]), 1);
+    tl_replace_uses(zero->out[0], one->out[0]);
+    CHECK_INT(tl_use_count(one->out[0]), 2);
+    tl_op_erase(zero);
+    CHECK_STR(faults_of(m), "");
+    TlMap map;
+    tl_map_init(&map, &m->arena);
+    TlBuilder b = tl_builder_before(loop->next);
+    TlOp *copy = tl_op_clone(&b, loop, &map);
+    CHECK(copy->regions[0]->first->in[0].value == copy->regions[0]->args[0]);
+    CHECK(tl_block_is_inside(copy->regions[0], copy) && !tl_block_is_inside(copy->regions[0], loop));
+    CHECK_STR(faults_of(m), "");
+    tl_replace_uses(loop->out[0], copy->out[0]);
+    tl_op_erase(loop);
+    CHECK_STR(faults_of(m), "");
+    /* a carried value more, then less */
+    tl_add_operand(fn, copy, one->out[0]);
+    tl_block_arg(copy->regions[0], one->out[0]->type, "extra");
+    CHECK(strstr(faults_of(m), "for: 1 results, 2 wanted"));
+    tl_block_remove_arg(copy->regions[0], 2);
+    tl_remove_operand(copy, 4);
+    CHECK_STR(faults_of(m), "");
+    tl_remove_operand(copy, 0);
+    CHECK(strstr(faults_of(m), "for: 0 results") || strstr(faults_of(m), "for: 1 results, 0 wanted"));
+    uint64_t bits;
+    CHECK(tl_value_is_const(init->out[0], &bits) && bits == 0x3f000000);
+    CHECK(!tl_value_is_const(copy->out[0], &bits));
+    CHECK(!tl_op_is_pure(fn->body->last->prev) && tl_op_is_pure(copy));
+    tl_module_free(m);
+}
+
+static void verifier_sees_broken_links(void)
+{
+    TlFn *fn;
+    TlModule *m = build(&fn);
+    TlOp *zero = fn->body->first;
+    TlUse *use = zero->out[0]->uses;
+    zero->out[0]->uses = NULL;
+    CHECK(strstr(faults_of(m), "use list"));
+    zero->out[0]->uses = use;
+    use->next = use;
+    CHECK(strstr(faults_of(m), "use list"));
+    use->next = NULL;
+    zero->out[0]->id = fn->nvalues;
+    CHECK(strstr(faults_of(m), "value id"));
+    zero->out[0]->id = 2;
+    CHECK_STR(faults_of(m), "");
+    zero->next->prev = NULL;
+    CHECK(strstr(faults_of(m), "wrong link"));
+    zero->next->prev = zero;
+    tl_op_move_to_end(zero, fn->body);
+    CHECK(strstr(faults_of(m), "terminator") || strstr(faults_of(m), "end of its block"));
+    tl_op_move_before(zero, fn->body->first);
+    CHECK_STR(faults_of(m), "");
+    tl_op_move_before(zero, fn->body->last);
+    CHECK(strstr(faults_of(m), "for: operand 0 is not defined above"));
+    tl_module_free(m);
+}
+
+static void constants_round_trip(void)
+{
+    static const TlDtype floats[] = {TL_F16, TL_BF16, TL_F32, TL_F64, TL_F8E4M3, TL_F8E5M2, TL_F4E2M1};
+    TlModule *m = tl_module_new(&ctx);
+    TlFn *fn = tl_fn_new(m, "c", (TlLoc){0});
+    TlBuilder b = tl_builder_end(fn->body);
+    uint64_t seed = 1;
+    for (size_t i = 0; i < sizeof floats / sizeof *floats; i++)
+        for (int j = 0; j < 300; j++) {
+            seed = seed * 6364136223846793005u + 1442695040888963407u;
+            uint64_t bits = j < 256 && tl_dtype_bits(floats[i]) <= 8 ? (uint64_t)j : seed ^ seed >> 29;
+            tl_const_bits(&b, tl_type_scalar(&ctx, floats[i]), bits & UINT64_MAX >> (64 - tl_dtype_bits(floats[i])));
+        }
+    tl_const_bits(&b, tl_type_scalar(&ctx, TL_F32), 0x7fc00001);
+    tl_const_bits(&b, tl_type_scalar(&ctx, TL_F32), 0x80000000);
+    tl_const_int(&b, tl_type_scalar(&ctx, TL_I64), INT64_MIN);
+    tl_const_int(&b, tl_type_scalar(&ctx, TL_U64), -1);
+    tl_const_int(&b, tl_type_scalar(&ctx, TL_I4), -8);
+    tl_const_int(&b, tl_type_scalar(&ctx, TL_BOOL), 5);
+    tl_yield(&b, TL_OP_RETURN, 0, NULL);
+    CHECK_STR(faults_of(m), "");
+    TlModule *copy = tl_module_clone(m);
+    int bad = 0;
+    for (TlOp *x = fn->body->first, *y = copy->fns.data[0]->body->first; x && y; x = x->next, y = y->next)
+        if (x->opcode == TL_OP_CONST) bad += x->attrs[0].u.bits != y->attrs[0].u.bits;
+    CHECK_INT(bad, 0);
+    CHECK_STR(text_of(copy), text_of(m));
+    tl_module_free(copy);
+    tl_module_free(m);
+}
+
+static const char everything[] =
+    "files \"a.tile\", \"dir/b \\\"q\\\".tile\"\n"
+    "kernel @all(%A: view<const f16, 2>, %p: ptr<i32>, %s: f32) @3:8 info {\n"
+    "    doc \"two\\nlines\\x01\"\n"
+    "    param \"A\" view const f16 [sym 0 : sym 2, i64 sym 1 : const 1] @1:3:20\n"
+    "    param \"p\" pointer i32 @3:40\n"
+    "    param \"s\" scalar f32\n"
+    "    sym \"M\" extent 0, 0\n"
+    "    sym \"K\" extent 0, 1\n"
+    "    sym \"lda\" stride 0, 0\n"
+    "    expr int \"cdiv(M, 128)\" [sym 0, const 128, cdiv] @4:10\n"
+    "    expr float \"s * 2\" [arg 2, const 4611686018427387904, fmul]\n"
+    "    const \"BM\" \"128\"\n"
+    "    grid 0, 0\n"
+    "    group 0\n"
+    "    require 0\n"
+    "    assume 0\n"
+    "    alias 0, 1\n"
+    "    warps 4\n"
+    "    stages 3\n"
+    "    maxreg 64\n"
+    "  } warps 4 {\n"
+    "  %c = const {value = true} : bool @5:3\n"
+    "  %i = pid {axis = 0} : i32 @1:6:3\n"
+    "  %t = load %A, %i, %i {axes = [i, 16:2], cache = stream, evict = first} : tile<f16, 16>\n"
+    "  %t.1 = load %A, %i, %i, %c, %x {axes = [64, 8], mask, other, unchecked} : tile<f16, 64, 8>\n"
+    "  return\n"
+    "}\n";
+
+static void launch_facts_and_positions_round_trip(void)
+{
+    TlModule *bad = parse(everything);
+    CHECK(!bad); /* %x is not defined */
+    char text[sizeof everything + 100];
+    const char *load = strstr(everything, "  %t.1 = load");
+    snprintf(text, sizeof text, "%.*s  %%x = const {value = 1.5} : f16\n%s", (int)(load - everything), everything, load);
+    TlModule *m = parse(text);
+    if (!CHECK(m)) {
+        TlSbuf s;
+        tl_sbuf_init(&s, &ctx.perm);
+        tl_diags_render(&ctx.diags, TL_DIAG_TEXT, false, &s);
+        fputs(s.text, stderr);
+        return;
+    }
+    CHECK_STR(text_of(m), text);
+    TlSbuf one;
+    tl_sbuf_init(&one, &ctx.perm);
+    tl_print_fn(&one, m->fns.data[0]);
+    CHECK_STR(one.text, text);
+    TlFn *fn = m->fns.data[0];
+    CHECK_INT(fn->info->params.data[0].stride[0].value, 2);
+    CHECK_INT(fn->body->first->next->loc.line, 6);
+    CHECK_STR(ctx.diags.sources.data[fn->body->first->next->loc.file].path, "dir/b \"q\".tile");
+    TlPlace p = tl_op_place(fn->body->last->prev);
+    CHECK(p.rank == 2 && p.shape[0] == 64 && p.shape[1] == 8 && p.mask && p.other && !p.value && p.naxes == 2);
+    tl_module_free(m);
+}
+
+static void places(void)
+{
+    TlModule *m = parse("kernel @g(%A: view<f32, 3>) {\n"
+                        "  %i = iota : tile<i32, 4>\n"
+                        "  %j = iota : tile<i64, 5>\n"
+                        "  %s = const {value = -3} : i8\n"
+                        "  %q = broadcast %s : tile<i8, 2, 3>\n"
+                        "  %a = load %A, %i, %s, %j {axes = [t, 7, t]} : tile<f32, 4, 7, 5>\n"
+                        "  %b = load %A, %q, %s, %s {axes = [t, i, 9]} : tile<f32, 2, 3, 9>\n"
+                        "  %c = load %A, %s, %s, %s {axes = [i, i, i]} : f32\n"
+                        "  return\n}\n");
+    if (!CHECK(m)) return;
+    TlOp *c = m->fns.data[0]->body->last->prev;
+    CHECK(tl_op_place(c).rank == 0 && !tl_op_place(c).pointwise);
+    CHECK(tl_op_place(c->prev).pointwise);
+    CHECK(tl_op_place(c->prev->prev).rank == 3 && !tl_op_place(c->prev->prev).pointwise);
+    tl_module_free(m);
+}
+
+/* Each row is the body of a kernel over %v: view<f32, 2>, %cv: const view, %p: ptr<f32>, %n: i32, %f: f32, %c: bool, %t: tile. */
+static const struct {
+    const char *body, *fault;
+} wrong[] = {
+    {"%x = add %n, %f : i32", "add: operand 1 is f32, not i32"},
+    {"%x = add %n, %n : i64", "add: operand 0 is i32, not i64"},
+    {"%x = add %n : i32", "1 operands, 2 wanted"},
+    {"%x = add %c, %c : bool", "not numbers"},
+    {"%x, %y = add %n, %n : i32, i32", "2 results"},
+    {"%x = sqrt %n : i32", "not floats"},
+    {"%x = popcount %f : f32", "not integers"},
+    {"%h = cast %f : f16 %x = fma %h, %h, %h : f16", "not f32 or f64"},
+    {"%x = and %f, %f : f32", "not integers or bool"},
+    {"%x = lt %n, %n : i32", "lt: the result is i32"},
+    {"%x = select %n, %f, %f : f32", "the condition is i32"},
+    {"%x = select %c, %f, %n : f32", "operand 2"},
+    {"%x = cast %t : f32", "takes tile<f32, 8> to f32"},
+    {"%x = cast %f {nosat} : f16", "nosat"},
+    {"%x = cast %f {round = stochastic} : f16", "no seed"},
+    {"%x = cast %f {axis = 1} : f16", "takes no axis"},
+    {"%x = bitcast %f : f16", "differ in size"},
+    {"%x = const {value = 300} : i32 %y = pid {axis = 6} : i32", "axis = 6"},
+    {"%x = pid : i32", "needs axis"},
+    {"%x = iota : tile<f32, 4>", "not an integer vector"},
+    {"%x = broadcast %t : tile<f32, 16>", "does not fit"},
+    {"%x = broadcast %t : tile<f32, 8, 8>", "does not fit"},
+    {"%x = expand %t {axis = 2} : tile<f32, 8, 1>", "at axis 2"},
+    {"%x = reshape %t : tile<f32, 2, 3>", "other elements"},
+    {"%x = trans %t {perm = [1]} : tile<f32, 8>", "perm"},
+    {"%x = reduce %t {axis = 1, kind = add} : f32", "axis 1"},
+    {"%x = reduce %t {axis = 0, kind = and} : f32", "not on f32"},
+    {"%x = reduce %t {axis = 0, kind = add} : tile<f32, 8>", "result 0"},
+    {"%x = reduce %t {axis = 0, kind = user} : f32", "0 regions"},
+    {"%x = reduce %t {axis = 0, kind = user} : f32 (%a: f32) { yield %a }", "1 arguments, 2 wanted"},
+    {"%x = reduce %t {axis = 0, kind = user} : f32 (%a: f32, %b: f32) { print %a {text = \"\"} yield %a }", "effects"},
+    {"%x = reduce %t {axis = 0, kind = user} : f32 (%a: f32, %b: f32) { %s = broadcast %a : tile<f32, 2> yield %a }",
+     "only scalars"},
+    {"%x = scan %t {axis = 0, kind = add} : f32", "result 0 is f32"},
+    {"%x = dot %t, %t, %t : tile<f32, 8>", "by"},
+    {"%x = ptr_add %p, %f : ptr<f32>", "an offset of f32"},
+    {"%x = view %p, %n : view<f32, 1>", "2 operands, 3 wanted"},
+    {"%x = extent %v {axis = 2} : i64", "axis 2"},
+    {"%x = view_ptr %cv : ptr<f32>", "ptr<f32> of view<const f32, 2>"},
+    {"%x = load %v, %n {axes = [i, 4]} : tile<f32, 4>", "2 operands, 3 wanted"},
+    {"%x = load %v, %n, %n {axes = [i]} : tile<f32, 4>", "3 operands, 2 wanted"},
+    {"%x = load %v, %n {axes = [i]} : f32", "1 axes"},
+    {"%x = load %v, %n, %f {axes = [i, 4]} : tile<f32, 4>", "index 1 is f32"},
+    {"%x = load %v, %n, %n {axes = [i, t]} : tile<f32, 4>", "which its axis is not"},
+    {"%x = load %v, %n, %n {axes = [i, 4:0]} : tile<f32, 4>", "step 0"},
+    {"%x = load %v, %n, %n {axes = [i, 0]} : tile<f32, 4>", "width 0"},
+    {"%x = load %v, %n, %n {axes = [1024, 2048]} : tile<f32, 4>", "2^20"},
+    {"%x = load %v, %n, %n {axes = [i, 4]} : tile<f32, 5>", "the result is tile<f32, 5>"},
+    {"%x = load %f : f32", "not a pointer"},
+    {"%i = iota : tile<i32, 4> %q = broadcast %n : tile<i32, 2, 2> %x = load %v, %i, %q {axes = [t, t]} : f32",
+     "do not form a tile"},
+    {"store %cv, %n, %n, %f {axes = [i, i]}", "may not be written"},
+    {"store %v, %n, %n, %f {axes = [i, 8]}", "the value is f32"},
+    {"store %p, %f, %n {mask}", "the mask is i32"},
+    {"%x = atomic_rmw %p, %f {rmw = and, order = relaxed, scope = device} : f32", "not on f32"},
+    {"assert %n {text = \"t\"}", "not bool"},
+    {"%x = for %n, %n : i32 (%i: i32) { yield %i }", "lo, hi and step"},
+    {"for %n, %n, %f (%i: i32) { yield }", "operand 2 is f32"},
+    {"for %n, %n, %n (%i: i64) { yield }", "region argument 0"},
+    {"%x = for %n, %n, %n, %f : f32 (%i: i32, %a: f32) { yield %i }", "yielded value 0 is i32"},
+    {"%x = for %n, %n, %n, %f : f32 (%i: i32, %a: f32) { yield }", "gives 0 values"},
+    {"for %n, %n, %n {unroll = -2} (%i: i32) { yield }", "unroll = -2"},
+    {"if %n () { yield } () { yield }", "operand 0 is i32"},
+    {"%x = if %c : f32 () { yield %f } () { yield %n }", "yielded value 0 is i32"},
+    {"if %c () { return } () { yield }", "not yield"},
+    {"if %c () { %z = neg %f : f32 yield } () { print %z {text = \"\"} yield }", "not defined above"},
+    {"while () { yield } () { yield }", "ends in yield, not condition"},
+    {"while () { condition %n } () { yield }", "operand 0 is i32"},
+    {"if %c () { } () { yield }", "empty block"},
+    {"if %c () { yield yield } () { yield }", "not at the end"},
+    {"yield", "not at the end"},
+};
+
+static void wrong_ir_is_refused(void)
+{
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        const char *text = tl_format(&ctx.perm,
+                                     "kernel @w(%%v: view<f32, 2>, %%cv: view<const f32, 2>, %%p: ptr<f32>, %%n: i32, "
+                                     "%%f: f32, %%c: bool) {\n%%t = broadcast %%f : tile<f32, 8>\n%s\nreturn\n}\n",
+                                     wrong[i].body);
+        ctx.diags.errors = ctx.diags.rows.len = 0;
+        TlModule *m = parse(text);
+        bool found = false;
+        for (uint32_t r = 0; r < ctx.diags.rows.len; r++) found |= strstr(ctx.diags.rows.data[r].text, wrong[i].fault) != NULL;
+        if (!CHECK(!m && found))
+            fprintf(stderr, "    %s\n    want %s\n    got  %s\n", wrong[i].body, wrong[i].fault,
+                    ctx.diags.rows.len ? ctx.diags.rows.data[0].text : "nothing");
+    }
+    ctx.diags.errors = ctx.diags.rows.len = 0;
+}
+
+static void broken_text_is_refused(void)
+{
+    char text[sizeof everything];
+    for (size_t cut = 0; cut + 1 < sizeof everything; cut++) { /* every prefix, every byte replaced */
+        tl_module_free(tl_parse_module(&ctx, tl_diags_source(&ctx.diags, "t", everything, cut)));
+        memcpy(text, everything, sizeof text);
+        text[cut] = "\0%{(\"9"[cut % 6];
+        tl_module_free(tl_parse_module(&ctx, tl_diags_source(&ctx.diags, "t", text, sizeof text - 1)));
+        ctx.diags.sources.len = ctx.diags.errors = ctx.diags.rows.len = 0;
+    }
+    CHECK(!parse("kernel @k() {"));
+    CHECK(!parse("kernel @k() { %x = const {value = 128} : i8 return }"));
+    CHECK(!parse("kernel @k() { %x = const {value = 1} : tile<i8, 1048577> return }"));
+    CHECK(!parse("kernel @k() { %x = const {value = 99999999999999999999} : u64 return }"));
+    CHECK(!parse("kernel @k() { %x = const {value = 1, value = 1} : u64 return }"));
+    CHECK(!parse("kernel @k() { %x = const {value = 1} : u64 %x = const {value = 1} : u64 return }"));
+    TlModule *empty = parse("// nothing\n");
+    CHECK(empty && empty->fns.len == 0);
+    tl_module_free(empty);
+}
+
+static void deep_nesting(void)
+{
+    enum { DEPTH = 5000 };
+    TlSbuf s;
+    tl_sbuf_init(&s, &ctx.perm);
+    tl_sbuf_puts(&s, "kernel @d(%c: bool) {\n");
+    for (int i = 0; i < DEPTH; i++) tl_sbuf_puts(&s, "if %c () { yield } () {\n");
+    for (int i = 0; i < DEPTH; i++) tl_sbuf_puts(&s, "yield }\n");
+    tl_sbuf_puts(&s, "return }\n");
+    TlModule *m = parse(s.text);
+    if (!CHECK(m)) return;
+    TlModule *copy = tl_module_clone(m);
+    CHECK_STR(text_of(copy), text_of(m));
+    tl_module_free(copy);
+    tl_op_erase(m->fns.data[0]->body->first);
+    CHECK_STR(faults_of(m), "");
+    tl_module_free(m);
+}
+
+int main(void)
+{
+    tl_ctx_init(&ctx, (TlAlloc){0});
+    types_are_interned();
+    tables_agree();
+    built_ir_prints_and_parses();
+    edits_keep_use_lists();
+    verifier_sees_broken_links();
+    constants_round_trip();
+    launch_facts_and_positions_round_trip();
+    places();
+    wrong_ir_is_refused();
+    broken_text_is_refused();
+    deep_nesting();
+    tl_ctx_free(&ctx);
+    return unit_result();
+}
