@@ -427,6 +427,8 @@ static const char *doc_above(const TlParser *p, TlLoc first)
 void tl_item_add(TlParser *p, TlItem *item, TlLoc first)
 {
     item->doc = doc_above(p, first);
+    item->broken = p->broken;
+    p->broken = false;
     tl_vec_push(&p->ctx->perm, &p->unit->items, item);
 }
 
@@ -471,10 +473,10 @@ void tl_item_constants(TlParser *p, TlLoc first, TlTypeExpr *type, const TlDecls
     for (i = 0; i < decls->len; i++) {
         const TlDecl *d = &decls->data[i];
         TlItem *item = tl_item_new(p, TL_IT_CONST, d->name, d->loc);
-        if (!d->init) tl_diag(&p->ctx->diags, d->loc, TL_E0103, d->name);
+        if (!d->init && !p->broken) tl_diag(&p->ctx->diags, d->loc, TL_E0103, d->name);
         item->type = type;
         item->value = d->init;
-        item->broken = !d->init;
+        p->broken |= !d->init;
         tl_item_add(p, item, first);
     }
 }

@@ -127,20 +127,20 @@ static void tl_yy_error(const TlSpan *span, TlParser *p, const char *text);
 file: %empty | file item;
 
 item:
-    "import" modname ';' { tl_item_add(p, tl_item_import(p, @2.begin, $2, false), @1.begin); }
-  | "import" STRLIT ';' { tl_item_add(p, tl_item_import(p, @2.begin, $2, true), @1.begin); }
-  | "const" type inits ';' { tl_item_constants(p, @1.begin, $2, $3); }
-  | "const" "auto" inits ';' { tl_item_constants(p, @1.begin, tl_type_expr(p, TL_TE_AUTO, @2.begin), $3); }
-  | "struct" name '{' fields '}' ';' {
+    "import" modname semi { tl_item_add(p, tl_item_import(p, @2.begin, $2, false), @1.begin); }
+  | "import" STRLIT semi { tl_item_add(p, tl_item_import(p, @2.begin, $2, true), @1.begin); }
+  | "const" type inits semi { tl_item_constants(p, @1.begin, $2, $3); }
+  | "const" "auto" inits semi { tl_item_constants(p, @1.begin, tl_type_expr(p, TL_TE_AUTO, @2.begin), $3); }
+  | "struct" name lbrace fields '}' semi {
         TlItem *item = tl_item_new(p, TL_IT_STRUCT, $2, @2.begin);
         TL_VEC_TAKE(&item->fields, $4);
         tl_item_add(p, item, @1.begin);
     }
   | funchead block { tl_item_finish(p, $2); }
   | kernelhead clauses block { tl_item_finish(p, $3); }
-  | "static_assert" '(' args ')' ';' {
+  | "static_assert" args semi {
         TlItem *item = tl_item_new(p, TL_IT_ASSERT, NULL, @1.begin);
-        TL_VEC_TAKE(&item->args, $3);
+        TL_VEC_TAKE(&item->args, $2);
         tl_item_add(p, item, @1.begin);
     }
   | ';'
@@ -153,8 +153,8 @@ modname:
   ;
 
 fields:
-    type fieldnames ';' { $$ = tl_fields_typed($2, $1); }
-  | fields type fieldnames ';' {
+    type fieldnames semi { $$ = tl_fields_typed($2, $1); }
+  | fields type fieldnames semi {
         uint32_t i;
         $$ = $1;
         tl_fields_typed($3, $2);
@@ -167,7 +167,7 @@ fieldnames:
   | fieldnames ',' name { $$ = $1; PUSH($$, (TlFieldDecl){.name = $3, .loc = @3.begin}); }
   ;
 
-funchead: rettype name '(' params ')' { tl_item_function(p, TL_IT_FUNCTION, $1, $2, @$.begin, @2.begin, $4); };
+funchead: rettype name params { tl_item_function(p, TL_IT_FUNCTION, $1, $2, @1.begin, @2.begin, $3); };
 rettype:
     type
   | pointer
@@ -175,10 +175,10 @@ rettype:
   | "auto" { $$ = tl_type_expr(p, TL_TE_AUTO, @1.begin); }
   | "void" { $$ = tl_type_expr(p, TL_TE_VOID, @1.begin); }
   ;
-kernelhead: "kernel" name '(' params ')' { tl_item_function(p, TL_IT_KERNEL, NULL, $2, @$.begin, @2.begin, $4); };
+kernelhead: "kernel" name params { tl_item_function(p, TL_IT_KERNEL, NULL, $2, @1.begin, @2.begin, $3); };
 
 /* One rule for functions and kernels; the checker says which form is allowed where. */
-params: %empty { $$ = LIST(TlParams); } | paramlist;
+params: '(' ')' { $$ = LIST(TlParams); } | '(' paramlist ')' { $$ = $2; };
 paramlist:
     param { $$ = LIST(TlParams); PUSH($$, *$1); }
   | paramlist ',' param { $$ = $1; PUSH($$, *$3); }
@@ -221,7 +221,7 @@ clausehead:
   | "maxreg" { $$ = tl_clause(p, TL_CL_MAXREG, @1.begin); }
   ;
 clause:
-    clausehead '(' args ')' { $$ = $1; TL_VEC_TAKE(&$$->args, $3); }
+    clausehead args { $$ = $1; TL_VEC_TAKE(&$$->args, $2); }
   | "tune" '(' tunes tunewhere ')' {
         $$ = tl_clause(p, TL_CL_TUNE, @1.begin);
         TL_VEC_TAKE(&$$->tunes, $3);
@@ -299,9 +299,9 @@ stmt:
   | "return" expr semi { $$ = tl_stmt_new(p, TL_ST_RETURN, @1.begin, @2); $$->value = $2; }
   | "break" semi { $$ = tl_stmt_new(p, TL_ST_BREAK, @1.begin, @1); }
   | "continue" semi { $$ = tl_stmt_new(p, TL_ST_CONTINUE, @1.begin, @1); }
-  | "static_assert" '(' args ')' semi {
+  | "static_assert" args semi {
         $$ = tl_stmt_new(p, TL_ST_ASSERT, @1.begin, @$);
-        TL_VEC_TAKE(&$$->args, $3);
+        TL_VEC_TAKE(&$$->args, $2);
     }
   ;
 
@@ -444,7 +444,7 @@ complex:
   | contextual '.' name { $$ = tl_expr_member(p, tl_expr_name(p, @1, $1), @3, $3); }
   | path '.' name { $$ = tl_expr_member(p, $1, @3, $3); }
   | complex '.' name { $$ = tl_expr_member(p, $1, @3, $3); }
-  | postfix '(' args ')' { $$ = tl_expr_call(p, $1, (TlSpan){$1->begin, @4.end}, $3); }
+  | postfix args { $$ = tl_expr_call(p, $1, (TlSpan){$1->begin, @2.end}, $2); }
   | postfix '[' indices ']' { $$ = tl_expr_index(p, $1, (TlSpan){$1->begin, @4.end}, $3); }
   ;
 primary:
@@ -460,10 +460,10 @@ primary:
   | '(' "struct" structname ')' '{' exprs comma '}' {
         $$ = tl_expr_typed(p, TL_EX_STRUCT, @1.begin, @$, $3, tl_args_of(p, $6));
     }
-  | "in" '(' args ')' { $$ = tl_expr_call(p, tl_expr_name(p, @1, tl_intern_str(&p->ctx->strings, "in")), @$, $3); }
-  | tiletype '(' args ')' { $$ = tl_expr_typed(p, TL_EX_MAKE, @1.begin, @$, $1, $3); }
-  | SCALAR '(' args ')' {
-        $$ = tl_expr_typed(p, TL_EX_MAKE, @1.begin, @$, tl_type_expr_scalar(p, @1.begin, $1), $3);
+  | "in" args { $$ = tl_expr_call(p, tl_expr_name(p, @1, tl_intern_str(&p->ctx->strings, "in")), @$, $2); }
+  | tiletype args { $$ = tl_expr_typed(p, TL_EX_MAKE, @1.begin, @$, $1, $2); }
+  | SCALAR args {
+        $$ = tl_expr_typed(p, TL_EX_MAKE, @1.begin, @$, tl_type_expr_scalar(p, @1.begin, $1), $2);
     }
   ;
 %type <type> structname;
@@ -483,7 +483,7 @@ index:
   | expr "+:" expr ':' expr { $$ = tl_index(p, $1, $3, $5); }
   ;
 
-args: %empty { $$ = LIST(TlArgs); } | arglist;
+args: '(' ')' { $$ = LIST(TlArgs); } | '(' arglist ')' { $$ = $2; };
 arglist:
     arg { $$ = LIST(TlArgs); PUSH($$, *$1); }
   | arglist ',' arg { $$ = $1; PUSH($$, *$3); }
@@ -611,7 +611,8 @@ static void advise(TlParser *p, TlDiag *d, const Expected *e, const char *found,
         d->label = "'==' compares";
         d->fixit = "==";
     }
-    if (p->token >= TL_TOK_KERNEL && p->token <= TL_TOK_SPECIALIZE && expects(e, "name"))
+    if (p->token >= TL_TOK_KERNEL && p->token <= TL_TOK_SPECIALIZE && expects(e, "name") && !expects(e, "integer") &&
+        !expects(e, "scalar type"))
         d->label = tl_format(&p->ctx->perm, "%s is a reserved word", found);
     if (p->token == TL_TOK_END && p->brackets.len) {
         const TlBracket *b = &p->brackets.data[p->brackets.len - 1];
@@ -631,7 +632,8 @@ static int yyreport_syntax_error(const yypcontext_t *context, TlParser *p)
     p->broken = true;
     e.n = yypcontext_expected_tokens(context, e.kinds, YYNTOKENS);
     all = e;
-    missing_semicolon = expects(&e, "';'") && span->begin.line > p->prev_end.line;
+    missing_semicolon = expects(&e, "';'") && !expects(&e, "return") && !expects(&e, "kernel") &&
+                        span->begin.line > p->prev_end.line;
     if (token != YYSYMBOL_INVALID) {
         found = spelling(p, token);
         wanted = describe(p, &e);
