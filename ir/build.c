@@ -10,12 +10,17 @@ TlModule *tl_module_new(TlCtx *ctx)
     TlModule *m = TL_NEW(&arena, TlModule);
     m->ctx = ctx;
     m->arena = arena; /* the module lives in the arena that it holds */
+    m->next = ctx->modules;
+    if (m->next) m->next->prev = m;
+    ctx->modules = m;
     return m;
 }
 
 void tl_module_free(TlModule *m)
 {
     if (!m) return;
+    *(m->prev ? &m->prev->next : &m->ctx->modules) = m->next;
+    if (m->next) m->next->prev = m->prev;
     TlArena arena = m->arena;
     tl_arena_free(&arena);
 }

@@ -141,6 +141,7 @@ typedef struct TlModule {
     TlCtx *ctx;
     TlArena arena; /* all IR of the module */
     TL_VEC(TlFn *) fns;
+    struct TlModule *next, *prev; /* on the context's list */
 } TlModule;
 
 struct TlFn {
@@ -152,8 +153,8 @@ struct TlFn {
     uint32_t nvalues;   /* ids are below this */
 };
 
-TlModule *tl_module_new(TlCtx *ctx); /* lives in its own arena; tl_module_free */
-void tl_module_free(TlModule *m);
+TlModule *tl_module_new(TlCtx *ctx); /* lives in its own arena, until tl_module_free or tl_ctx_free */
+void tl_module_free(TlModule *m);    /* NULL is fine */
 TlFn *tl_fn_new(TlModule *m, const char *name, TlLoc loc);
 
 /* ---- building (build.c) ---- */
@@ -188,6 +189,7 @@ typedef struct TlOpInfo {
     const char *doc;
 } TlOpInfo;
 const TlOpInfo *tl_op_info(TlOpcode opcode);
+void tl_print_op_table(TlSbuf *out); /* every op as a Markdown table, as in IR.md */
 bool tl_opcode_parse(const char *text, size_t length, TlOpcode *out);
 const char *tl_attr_name(TlAttrId id);
 TlAttrForm tl_attr_form(TlAttrId id);

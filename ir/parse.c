@@ -841,15 +841,27 @@ TlModule *tl_parse_module(TlCtx *ctx, uint32_t source)
     return parse_text(ctx, source, s.text, s.size);
 }
 
+static TlModule *clone_through(const TlModule *m, TlArena *scratch)
+{
+    TlSbuf text;
+    tl_sbuf_init(&text, scratch);
+    tl_print_module(&text, m);
+    TlModule *copy = parse_text(m->ctx, 0, text.text, text.len);
+    TL_ASSERT(copy, "a module does not parse back");
+    return copy;
+}
+
 TlModule *tl_module_clone(const TlModule *m)
 {
     TlArena scratch;
+    TlModule *volatile copy = NULL;
     tl_arena_init(&scratch, m->ctx->perm.alloc);
-    TlSbuf text;
-    tl_sbuf_init(&text, &scratch);
-    tl_print_module(&text, m);
-    TlModule *copy = parse_text(m->ctx, 0, text.text, text.len);
+    TlGuard g;
+    if (TL_GUARD(&g)) {
+        copy = clone_through(m, &scratch);
+        tl_guard_pop(&g);
+    }
     tl_arena_free(&scratch);
-    TL_ASSERT(copy, "a module does not parse back");
+    if (g.fault) tl_fault(g.fault, "%s", g.text);
     return copy;
 }

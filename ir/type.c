@@ -1,5 +1,5 @@
 /* Types: the table of element types and the interning of tile, pointer and view types in a context. */
-#include "ir/type.h"
+#include "ir/ir.h"
 #include <string.h>
 
 /* ---- element types ---- */
@@ -57,6 +57,7 @@ void tl_ctx_init(TlCtx *ctx, TlAlloc alloc)
 
 void tl_ctx_free(TlCtx *ctx)
 {
+    while (ctx->modules) tl_module_free(ctx->modules);
     tl_arena_free(&ctx->perm);
     memset(ctx, 0, sizeof *ctx);
 }

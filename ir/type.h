@@ -38,9 +38,10 @@ typedef struct TlCtx {
     TlIntern strings;
     TlMap types;       /* content hash to TlType (chained) */
     TlDiags diags;
+    struct TlModule *modules; /* all that live, so that an unwound phase leaks none */
 } TlCtx;
 void tl_ctx_init(TlCtx *ctx, TlAlloc alloc);
-void tl_ctx_free(TlCtx *ctx);
+void tl_ctx_free(TlCtx *ctx); /* and its modules */
 
 const TlType *tl_type_tile(TlCtx *ctx, TlDtype dtype, int rank, const int32_t *shape);
 const TlType *tl_type_scalar(TlCtx *ctx, TlDtype dtype);

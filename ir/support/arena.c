@@ -108,6 +108,7 @@ char *tl_strndup(TlArena *arena, const char *text, size_t length)
 
 char *tl_vformat(TlArena *arena, const char *format, va_list args)
 {
+    TL_ASSERT(format, "no format");
     va_list again;
     va_copy(again, args);
     int n = vsnprintf(NULL, 0, format, again);

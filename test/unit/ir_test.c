@@ -1,7 +1,7 @@
 /* Types, building, rewriting, the text form and the verifier. */
 #include "ir/rewrite.h"
 #include "test/unit/unit.h"
-#include <math.h>
+#include <stdlib.h>
 
 static TlCtx ctx;
 
@@ -430,6 +430,54 @@ static void deep_nesting(void)
     tl_module_free(m);
 }
 
+typedef struct Refusing {
+    size_t live;
+    int calls, fail_at;
+} Refusing;
+
+static void *refusing_alloc(void *user, void *ptr, size_t old_size, size_t new_size)
+{
+    Refusing *r = user;
+    if (new_size && ++r->calls == r->fail_at) return NULL;
+    r->live += new_size - old_size;
+    if (new_size) return realloc(ptr, new_size);
+    free(ptr);
+    return NULL;
+}
+
+static void parse_and_clone(TlCtx *c)
+{
+    for (int32_t i = 1; i <= 200; i++) tl_type_tile(c, TL_F32, 1, &i);
+    TlModule *m = tl_parse_module(c, tl_diags_source(&c->diags, "t.tir", built_text, sizeof built_text - 1));
+    TlModule *copy = tl_module_clone(m);
+    CHECK(copy->fns.len == 1);
+}
+
+/* True when nothing was refused. */
+static bool attempt(int fail_at)
+{
+    Refusing r = {.fail_at = fail_at};
+    TlCtx c;
+    TlGuard g;
+    if (TL_GUARD(&g)) {
+        tl_ctx_init(&c, (TlAlloc){refusing_alloc, &r});
+        parse_and_clone(&c);
+        tl_guard_pop(&g);
+    }
+    CHECK(g.fault == TL_FAULT_NONE || g.fault == TL_FAULT_MEMORY);
+    tl_ctx_free(&c);
+    CHECK_INT(r.live, 0);
+    return g.fault == TL_FAULT_NONE;
+}
+
+/* Every allocation of parse, verify, clone and print refused in turn: memory comes back whole. */
+static void refused_memory_leaks_nothing(void)
+{
+    int n = 1;
+    while (n < 1000 && !attempt(n)) n++;
+    CHECK(n > 5 && n < 1000);
+}
+
 int main(void)
 {
     tl_ctx_init(&ctx, (TlAlloc){0});
@@ -444,6 +492,7 @@ int main(void)
     wrong_ir_is_refused();
     broken_text_is_refused();
     deep_nesting();
+    refused_memory_leaks_nothing();
     tl_ctx_free(&ctx);
     return unit_result();
 }
