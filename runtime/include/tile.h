@@ -5,7 +5,7 @@
  *     tile_module_load_image(dev, image, image_size, &mod);      (or tile_module_load_file of tile_jit.h)
  *     tile_kernel_get(mod, "gemm", (tile_const[]){{"BM", 64}, {0}}, &k);
  *     tile_launch(k, NULL, (tile_arg[]){tile_view(A, M, K), tile_view(B, K, N), tile_view(C, M, N)}, 3);
- *     if (tile_stream_synchronize(NULL)) puts(tile_last_error());
+ *     if (tile_device_synchronize(dev)) puts(tile_last_error());
  *
  * Rules. Every function that can fail returns a tile_status; results come through the last parameters, named out_,
  * which are set only on TILE_OK. Freeing accepts NULL. Nothing here prints or exits. A device must outlive what was
@@ -75,8 +75,9 @@ TILE_API const char *tile_last_error(void);
  * TILE_BAD_ARGUMENT: no such kind of device.  TILE_UNAVAILABLE: not on this machine or not in this build. */
 TILE_API tile_status tile_device_open(const char *name, tile_device **out_device);
 TILE_API void tile_device_close(tile_device *device);
-/* The device that a NULL device, and a NULL stream, means: the one set here, else one opened at first use as
- * tile_device_open(NULL) does. The caller keeps `device` open; NULL takes the setting back. */
+/* The device that a NULL device, and a NULL stream, means: the one set here, else the first that was opened as
+ * tile_device_open(NULL) or by the name that this means, else one that is opened so at first use. The caller keeps
+ * `device` open; NULL takes the setting back. */
 TILE_API tile_status tile_set_default_device(tile_device *device);
 TILE_API tile_status tile_default_device(tile_device **out_device);
 

@@ -1,0 +1,114 @@
+/* buffer.c: device memory with a length, and the copies to and from it. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include "runtime/runtime.h"
+
+tile_status tile_buffer_alloc(tile_device *device, uint64_t bytes, tile_buffer **out_buffer)
+{
+    tile_device *d;
+    if (!out_buffer)
+        return tl_fail(TILE_BAD_ARGUMENT, "tile_buffer_alloc: out_buffer is NULL");
+    tile_status status = tl_device_or_default(device, &d);
+    if (status != TILE_OK)
+        return status;
+    tile_buffer *b = calloc(1, sizeof *b);
+    if (!b)
+        return tl_fail(TILE_NO_MEMORY, "out of memory");
+    b->device = d;
+    b->bytes = bytes;
+    status = d->driver->mem_alloc(d->dev, bytes, &b->address);
+    if (status != TILE_OK) {
+        free(b);
+        return status;
+    }
+    pthread_mutex_lock(&d->lock);
+    b->next = d->buffers;
+    if (b->next)
+        b->next->prev = b;
+    d->buffers = b;
+    pthread_mutex_unlock(&d->lock);
+    *out_buffer = b;
+    return TILE_OK;
+}
+
+void tile_buffer_free(tile_buffer *b)
+{
+    if (!b)
+        return;
+    tile_device *d = b->device;
+    pthread_mutex_lock(&d->lock);
+    if (b->next)
+        b->next->prev = b->prev;
+    if (b->prev)
+        b->prev->next = b->next;
+    else
+        d->buffers = b->next;
+    pthread_mutex_unlock(&d->lock);
+    d->driver->mem_free(d->dev, b->address);
+    free(b);
+}
+
+void *tile_buffer_ptr(const tile_buffer *b)
+{
+    return b ? b->address : NULL;
+}
+
+uint64_t tile_buffer_bytes(const tile_buffer *b)
+{
+    return b ? b->bytes : 0;
+}
+
+uint64_t tl_buffer_bytes_at(tile_device *d, const void *address)
+{
+    uint64_t left = UINT64_MAX;
+    uintptr_t at = (uintptr_t)address;
+    pthread_mutex_lock(&d->lock);
+    for (const tile_buffer *b = d->buffers; b && left == UINT64_MAX; b = b->next)
+        if (at >= (uintptr_t)b->address && at - (uintptr_t)b->address < b->bytes)
+            left = b->bytes - (at - (uintptr_t)b->address);
+    pthread_mutex_unlock(&d->lock);
+    return left;
+}
+
+/* The part [offset, offset + bytes) of a buffer, and the stream to reach it by. */
+static tile_status part(tile_buffer *b, uint64_t offset, uint64_t bytes, tile_stream *stream, tile_stream **out_stream)
+{
+    if (!b)
+        return tl_fail(TILE_BAD_ARGUMENT, "the buffer is NULL");
+    if (offset > b->bytes || bytes > b->bytes - offset)
+        return tl_fail(TILE_BAD_ARGUMENT, "bytes %" PRIu64 " to %" PRIu64 " are not inside a buffer of %" PRIu64, offset, offset + bytes, b->bytes);
+    return tl_stream_or_default(b->device, stream, out_stream);
+}
+
+/* Waits for the queue, not for what kernels said: that stays for tile_stream_synchronize. */
+static tile_status copy(tile_stream *s, void *target, const void *source, uint64_t bytes, tl_copy_kind kind)
+{
+    const tl_driver *driver = s->device->driver;
+    if (bytes == 0)
+        return TILE_OK;
+    tile_status status = driver->queue_copy(s->queue, target, source, bytes, kind);
+    return status == TILE_OK ? driver->queue_synchronize(s->queue) : status;
+}
+
+tile_status tile_buffer_upload(tile_buffer *b, uint64_t offset, const void *source, uint64_t bytes, tile_stream *stream)
+{
+    tile_stream *s;
+    tile_status status = part(b, offset, bytes, stream, &s);
+    return status == TILE_OK ? copy(s, (char *)b->address + offset, source, bytes, TL_COPY_UP) : status;
+}
+
+tile_status tile_buffer_download(tile_buffer *b, uint64_t offset, void *target, uint64_t bytes, tile_stream *stream)
+{
+    tile_stream *s;
+    tile_status status = part(b, offset, bytes, stream, &s);
+    return status == TILE_OK ? copy(s, target, (char *)b->address + offset, bytes, TL_COPY_DOWN) : status;
+}
+
+tile_status tile_buffer_fill(tile_buffer *b, uint64_t offset, int value, uint64_t bytes, tile_stream *stream)
+{
+    tile_stream *s;
+    tile_status status = part(b, offset, bytes, stream, &s);
+    if (status != TILE_OK || bytes == 0)
+        return status;
+    return s->device->driver->queue_fill(s->queue, (char *)b->address + offset, value, bytes);
+}

@@ -1,0 +1,173 @@
+/* device.c: opening devices by name; the default device.
+ *
+ * The default device is the one piece of state that belongs to the process: a NULL stream must mean something. It is
+ * guarded by its own lock, opened at first use and kept until the process ends. */
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include "runtime/runtime.h"
+
+#pragma weak tl_driver_ref
+#pragma weak tl_driver_emu
+#pragma weak tl_driver_cuda
+#pragma weak tl_driver_hip
+
+typedef const tl_driver *(*driver_getter)(void);
+typedef struct kind_row {
+    const char *kind;
+    bool takes_spec; /* "kind:spec" may be said */
+} kind_row;
+static const kind_row kinds[] = {{"cpu", false}, {"ref", false}, {"emu", true}, {"cuda", true}, {"hip", true}};
+
+/* In the order of `kinds`. Not a constant table: the address of a weak function is known only when linked. */
+static driver_getter getter(size_t i)
+{
+    driver_getter const getters[] = {tl_driver_cpu, tl_driver_ref, tl_driver_emu, tl_driver_cuda, tl_driver_hip};
+    return getters[i];
+}
+
+static struct {
+    pthread_mutex_t lock;
+    tile_device *chosen, *opened;
+} defaults = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* Splits "kind:spec"; the driver, or NULL with *out_status set. */
+static const tl_driver *find_driver(const char *name, const char **out_spec, tile_status *out_status)
+{
+    size_t length = strcspn(name, ":");
+    *out_spec = name[length] ? name + length + 1 : "";
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        if (strlen(kinds[i].kind) != length || strncmp(kinds[i].kind, name, length) != 0)
+            continue;
+        if (name[length] && !kinds[i].takes_spec)
+            break;
+        if (getter(i))
+            return getter(i)();
+        *out_status = tl_fail(TILE_UNAVAILABLE, "device '%s' is not available: this build has no %s driver", name, kinds[i].kind);
+        return NULL;
+    }
+    *out_status = tl_fail(TILE_BAD_ARGUMENT, "unknown device '%s'; devices are cpu, ref, emu:TARGET, cuda[:N], hip[:N]", name);
+    return NULL;
+}
+
+static tile_status open_parts(tile_device *d, const char *spec)
+{
+    tile_status status = d->driver->open(spec, &d->dev);
+    if (status != TILE_OK)
+        return status;
+    tile_device_info info = TILE_DEVICE_INFO_INIT;
+    d->driver->info(d->dev, &info);
+    memcpy(d->target, info.target, sizeof d->target);
+    d->processors = info.processors;
+    return tl_stream_open(d, true, &d->default_stream);
+}
+
+static tile_status open_device(const char *name, tile_device **out_device)
+{
+    const char *spec;
+    tile_status status = TILE_OK;
+    const tl_driver *driver = find_driver(name, &spec, &status);
+    if (!driver)
+        return status;
+    tile_device *d = calloc(1, sizeof *d);
+    if (!d)
+        return tl_fail(TILE_NO_MEMORY, "out of memory");
+    const char *sync = getenv("TILE_SYNC");
+    d->driver = driver;
+    d->sync = sync && strcmp(sync, "1") == 0;
+    snprintf(d->name, sizeof d->name, "%s", name);
+    pthread_mutex_init(&d->lock, NULL);
+    status = open_parts(d, spec);
+    if (status != TILE_OK) {
+        tile_device_close(d);
+        return status;
+    }
+    *out_device = d;
+    return TILE_OK;
+}
+
+static const char *default_name(void)
+{
+    const char *said = getenv("TILE_DEVICE");
+    return said && *said ? said : "cpu";
+}
+
+/* The first device of the default's name becomes the default: a host that opens one device and passes NULL streams
+ * means that one. */
+tile_status tile_device_open(const char *name, tile_device **out_device)
+{
+    if (!out_device)
+        return tl_fail(TILE_BAD_ARGUMENT, "tile_device_open: out_device is NULL");
+    tile_status status = open_device(name && *name ? name : default_name(), out_device);
+    if (status == TILE_OK && strcmp((*out_device)->name, default_name()) == 0) {
+        pthread_mutex_lock(&defaults.lock);
+        if (!defaults.opened)
+            defaults.opened = *out_device;
+        pthread_mutex_unlock(&defaults.lock);
+    }
+    return status;
+}
+
+void tile_device_close(tile_device *d)
+{
+    if (!d)
+        return;
+    pthread_mutex_lock(&defaults.lock);
+    if (defaults.chosen == d)
+        defaults.chosen = NULL;
+    if (defaults.opened == d)
+        defaults.opened = NULL;
+    pthread_mutex_unlock(&defaults.lock);
+    tile_stream_free(d->default_stream);
+    if (d->dev)
+        d->driver->close(d->dev);
+    pthread_mutex_destroy(&d->lock);
+    free(d);
+}
+
+tile_status tile_set_default_device(tile_device *device)
+{
+    pthread_mutex_lock(&defaults.lock);
+    defaults.chosen = device;
+    pthread_mutex_unlock(&defaults.lock);
+    return TILE_OK;
+}
+
+tile_status tile_default_device(tile_device **out_device)
+{
+    tile_status status = TILE_OK;
+    pthread_mutex_lock(&defaults.lock);
+    if (!defaults.chosen && !defaults.opened)
+        status = open_device(default_name(), &defaults.opened);
+    *out_device = defaults.chosen ? defaults.chosen : defaults.opened;
+    pthread_mutex_unlock(&defaults.lock);
+    return status;
+}
+
+tile_status tl_device_or_default(tile_device *device, tile_device **out_device)
+{
+    *out_device = device;
+    return device ? TILE_OK : tile_default_device(out_device);
+}
+
+tile_status tile_device_get_info(tile_device *device, tile_device_info *out_info)
+{
+    if (!out_info || out_info->struct_size < sizeof *out_info)
+        return tl_fail(TILE_BAD_ARGUMENT, "tile_device_get_info: struct_size is not set");
+    tile_device *d;
+    tile_status status = tl_device_or_default(device, &d);
+    if (status == TILE_OK)
+        d->driver->info(d->dev, out_info);
+    return status;
+}
+
+tile_status tile_device_set_callbacks(tile_device *device, const tile_callbacks *callbacks)
+{
+    if (callbacks && callbacks->struct_size < sizeof *callbacks)
+        return tl_fail(TILE_BAD_ARGUMENT, "tile_device_set_callbacks: struct_size is not set");
+    tile_device *d;
+    tile_status status = tl_device_or_default(device, &d);
+    if (status == TILE_OK)
+        d->callbacks = callbacks ? *callbacks : (tile_callbacks)TILE_CALLBACKS_INIT;
+    return status;
+}

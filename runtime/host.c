@@ -1,0 +1,351 @@
+/* host.c: memory, queues and marks of drivers whose kernels run in this process (cpu, ref, emu).
+ *
+ * A default queue does everything within the call. Any other queue is a ring of records and a thread that takes them
+ * in order. A record (launch with its arguments, copy, fill, mark) is copied into the ring and stays there until it is
+ * done; when the ring is full the caller waits. So a launch allocates nothing.
+ *
+ * A mark counts how often it was recorded and how often that has happened: waiting means waiting for the count it had
+ * when the wait was asked for. */
+#include <stdlib.h>
+#include <time.h>
+#include "runtime/runtime.h"
+
+enum { RING_BYTES = 1 << 20, ALIGNMENT = 256 };
+
+typedef enum record_kind { REC_SKIP, REC_LAUNCH, REC_COPY, REC_FILL, REC_MARK, REC_WAIT } record_kind;
+
+typedef struct record {
+    uint32_t size; /* of the whole record, a multiple of 16 */
+    record_kind kind;
+    void *target;
+    const void *source;
+    uint64_t bytes; /* copies and fills; marks: the count */
+    int value;
+    tl_code *code;
+    tl_launch launch; /* its args and slots follow the record */
+} record;
+
+struct tl_queue {
+    const tl_driver *driver;
+    tl_dev *dev;
+    tl_sink *sink;
+    bool immediate;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t work, space;
+    uint64_t head, tail; /* bytes ever consumed and produced; their difference is at most RING_BYTES */
+    bool quit;
+    tile_status status;  /* of the first record that failed since the last synchronisation */
+    char *error;         /* its text; ERROR_BYTES */
+    char *ring;
+};
+enum { ERROR_BYTES = 1024 };
+
+struct tl_mark {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    uint64_t recorded, happened;
+    double time; /* milliseconds, of the last that happened */
+};
+
+/* ---- memory ---- */
+
+tile_status tl_host_mem_alloc(tl_dev *dev, uint64_t bytes, void **out_address)
+{
+    (void)dev;
+    if (bytes > PTRDIFF_MAX - ALIGNMENT)
+        return tl_fail(TILE_NO_MEMORY, "out of memory: a buffer of %llu bytes", (unsigned long long)bytes);
+    size_t size = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    *out_address = aligned_alloc(ALIGNMENT, size ? size : ALIGNMENT);
+    if (!*out_address)
+        return tl_fail(TILE_NO_MEMORY, "out of memory: a buffer of %llu bytes", (unsigned long long)bytes);
+    return TILE_OK;
+}
+
+void tl_host_mem_free(tl_dev *dev, void *address)
+{
+    (void)dev;
+    free(address);
+}
+
+/* ---- marks ---- */
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
+}
+
+tile_status tl_host_mark_create(tl_dev *dev, tl_mark **out_mark)
+{
+    (void)dev;
+    tl_mark *m = calloc(1, sizeof *m);
+    if (!m)
+        return tl_fail(TILE_NO_MEMORY, "out of memory");
+    pthread_mutex_init(&m->lock, NULL);
+    pthread_cond_init(&m->changed, NULL);
+    *out_mark = m;
+    return TILE_OK;
+}
+
+static void mark_happens(tl_mark *m, uint64_t count)
+{
+    pthread_mutex_lock(&m->lock);
+    if (count > m->happened) {
+        m->happened = count;
+        m->time = now();
+    }
+    pthread_cond_broadcast(&m->changed);
+    pthread_mutex_unlock(&m->lock);
+}
+
+static void mark_await(tl_mark *m, uint64_t count)
+{
+    pthread_mutex_lock(&m->lock);
+    while (m->happened < count)
+        pthread_cond_wait(&m->changed, &m->lock);
+    pthread_mutex_unlock(&m->lock);
+}
+
+static uint64_t mark_recorded(tl_mark *m)
+{
+    pthread_mutex_lock(&m->lock);
+    uint64_t n = m->recorded;
+    pthread_mutex_unlock(&m->lock);
+    return n;
+}
+
+tile_status tl_host_mark_synchronize(tl_mark *m)
+{
+    mark_await(m, mark_recorded(m));
+    return TILE_OK;
+}
+
+void tl_host_mark_free(tl_mark *m)
+{
+    if (!m)
+        return;
+    tl_host_mark_synchronize(m);
+    pthread_cond_destroy(&m->changed);
+    pthread_mutex_destroy(&m->lock);
+    free(m);
+}
+
+tile_status tl_host_mark_elapsed(tl_mark *from, tl_mark *to, double *out_milliseconds)
+{
+    double time[2];
+    tl_mark *const marks[2] = {from, to};
+    for (int i = 0; i < 2; i++) {
+        pthread_mutex_lock(&marks[i]->lock);
+        bool fine = marks[i]->recorded > 0 && marks[i]->happened == marks[i]->recorded;
+        time[i] = marks[i]->time;
+        pthread_mutex_unlock(&marks[i]->lock);
+        if (!fine)
+            return tl_fail(TILE_BAD_ARGUMENT, "tile_event_elapsed: the %s event has not happened", i ? "second" : "first");
+    }
+    *out_milliseconds = time[1] - time[0];
+    return TILE_OK;
+}
+
+/* ---- running records ---- */
+
+static tile_status run_record(tl_queue *q, record *r)
+{
+    switch (r->kind) {
+    case REC_SKIP:
+        break;
+    case REC_LAUNCH:
+        return q->driver->run(q->dev, r->code, &r->launch, q->sink);
+    case REC_COPY:
+        memcpy(r->target, r->source, r->bytes);
+        break;
+    case REC_FILL:
+        memset(r->target, r->value, r->bytes);
+        break;
+    case REC_MARK:
+        mark_happens(r->target, r->bytes);
+        break;
+    case REC_WAIT:
+        mark_await(r->target, r->bytes);
+        break;
+    }
+    return TILE_OK;
+}
+
+static void keep_error(tl_queue *q, tile_status status)
+{
+    if (status == TILE_OK || q->status != TILE_OK)
+        return;
+    q->status = status;
+    strncpy(q->error, tile_last_error(), ERROR_BYTES - 1);
+}
+
+static void *queue_main(void *arg)
+{
+    tl_queue *q = arg;
+    pthread_mutex_lock(&q->lock);
+    while (!q->quit || q->head != q->tail) {
+        if (q->head == q->tail) {
+            pthread_cond_wait(&q->work, &q->lock);
+            continue;
+        }
+        record *r = (record *)(void *)(q->ring + q->head % RING_BYTES);
+        pthread_mutex_unlock(&q->lock);
+        tile_status status = run_record(q, r);
+        pthread_mutex_lock(&q->lock);
+        keep_error(q, status);
+        q->head += r->size;
+        pthread_cond_broadcast(&q->space);
+    }
+    pthread_mutex_unlock(&q->lock);
+    return NULL;
+}
+
+/* ---- putting records in ---- */
+
+/* A place for a record of `size` bytes, without a break; the lock is held from here to ring_commit. */
+static record *ring_reserve(tl_queue *q, uint32_t size)
+{
+    pthread_mutex_lock(&q->lock);
+    for (;;) {
+        uint64_t left = RING_BYTES - q->tail % RING_BYTES; /* to the ring's end */
+        uint64_t need = left >= size ? size : left + size;
+        if (q->tail - q->head + need <= RING_BYTES) {
+            if (left < size) {
+                record *skip = (record *)(void *)(q->ring + q->tail % RING_BYTES);
+                skip->size = (uint32_t)left;
+                skip->kind = REC_SKIP;
+                q->tail += left;
+            }
+            return (record *)(void *)(q->ring + q->tail % RING_BYTES);
+        }
+        pthread_cond_wait(&q->space, &q->lock);
+    }
+}
+
+static void ring_commit(tl_queue *q, uint32_t size)
+{
+    q->tail += size;
+    pthread_cond_signal(&q->work);
+    pthread_mutex_unlock(&q->lock);
+}
+
+static tile_status put_simple(tl_queue *q, record r)
+{
+    if (q->immediate)
+        return run_record(q, &r);
+    r.size = (sizeof r + 15) / 16 * 16;
+    *ring_reserve(q, r.size) = r;
+    ring_commit(q, r.size);
+    return TILE_OK;
+}
+
+tile_status tl_host_queue_launch(tl_queue *q, tl_code *code, const tl_launch *launch)
+{
+    if (q->immediate)
+        return q->driver->run(q->dev, code, launch, q->sink);
+    size_t args = launch->nargs * sizeof *launch->args, slots = launch->nslots * sizeof *launch->slots;
+    uint32_t size = (uint32_t)((sizeof(record) + args + slots + 15) / 16 * 16);
+    _Static_assert(sizeof(record) + TL_MAX_PARAMS * sizeof(tile_arg) + TL_MAX_SLOTS * 8 < RING_BYTES / 4, "ring too small");
+    record *r = ring_reserve(q, size);
+    *r = (record){.size = size, .kind = REC_LAUNCH, .code = code, .launch = *launch};
+    if (args)
+        r->launch.args = memcpy((char *)(r + 1), launch->args, args);
+    if (slots)
+        r->launch.slots = memcpy((char *)(r + 1) + args, launch->slots, slots);
+    ring_commit(q, size);
+    return TILE_OK;
+}
+
+tile_status tl_host_queue_copy(tl_queue *q, void *target, const void *source, uint64_t bytes, tl_copy_kind kind)
+{
+    (void)kind;
+    return put_simple(q, (record){.kind = REC_COPY, .target = target, .source = source, .bytes = bytes});
+}
+
+tile_status tl_host_queue_fill(tl_queue *q, void *target, int value, uint64_t bytes)
+{
+    return put_simple(q, (record){.kind = REC_FILL, .target = target, .value = value, .bytes = bytes});
+}
+
+tile_status tl_host_mark_record(tl_mark *m, tl_queue *q)
+{
+    pthread_mutex_lock(&m->lock);
+    uint64_t count = ++m->recorded;
+    pthread_mutex_unlock(&m->lock);
+    return put_simple(q, (record){.kind = REC_MARK, .target = m, .bytes = count});
+}
+
+tile_status tl_host_mark_wait(tl_mark *m, tl_queue *q)
+{
+    return put_simple(q, (record){.kind = REC_WAIT, .target = m, .bytes = mark_recorded(m)});
+}
+
+tile_status tl_host_queue_synchronize(tl_queue *q)
+{
+    if (q->immediate)
+        return TILE_OK;
+    pthread_mutex_lock(&q->lock);
+    while (q->head != q->tail)
+        pthread_cond_wait(&q->space, &q->lock);
+    tile_status status = q->status;
+    if (status != TILE_OK)
+        tl_fail(status, "%s", q->error);
+    q->status = TILE_OK;
+    pthread_mutex_unlock(&q->lock);
+    return status;
+}
+
+/* ---- queues ---- */
+
+static bool start_thread(tl_queue *q)
+{
+    q->ring = aligned_alloc(64, RING_BYTES);
+    q->error = calloc(1, ERROR_BYTES);
+    return q->ring && q->error && pthread_create(&q->thread, NULL, queue_main, q) == 0;
+}
+
+static void destroy(tl_queue *q)
+{
+    pthread_cond_destroy(&q->space);
+    pthread_cond_destroy(&q->work);
+    pthread_mutex_destroy(&q->lock);
+    free(q->error);
+    free(q->ring);
+    free(q);
+}
+
+tile_status tl_host_queue_create(const tl_driver *driver, tl_dev *dev, tl_sink *sink, bool is_default, tl_queue **out_queue)
+{
+    tl_queue *q = calloc(1, sizeof *q);
+    if (!q)
+        return tl_fail(TILE_NO_MEMORY, "out of memory");
+    q->driver = driver;
+    q->dev = dev;
+    q->sink = sink;
+    q->immediate = is_default;
+    pthread_mutex_init(&q->lock, NULL);
+    pthread_cond_init(&q->work, NULL);
+    pthread_cond_init(&q->space, NULL);
+    if (!is_default && !start_thread(q)) {
+        destroy(q);
+        return tl_fail(TILE_NO_MEMORY, "a stream's thread could not be started");
+    }
+    *out_queue = q;
+    return TILE_OK;
+}
+
+void tl_host_queue_free(tl_queue *q)
+{
+    if (!q)
+        return;
+    if (!q->immediate) {
+        pthread_mutex_lock(&q->lock);
+        q->quit = true;
+        pthread_cond_signal(&q->work);
+        pthread_mutex_unlock(&q->lock);
+        pthread_join(q->thread, NULL);
+    }
+    destroy(q);
+}

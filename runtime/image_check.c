@@ -1,0 +1,247 @@
+/* image_check.c: is this a kernel image that the rest of the runtime can read without looking twice?
+ *
+ * Everything that is an offset, a count or an index is checked here, once, when a module is loaded. After that the
+ * other files follow offsets freely. Tables must be aligned to their elements, strings terminated within the image. */
+#include "runtime/runtime.h"
+
+typedef struct check {
+    const char *data;
+    uint64_t size;
+    const char *what; /* the first thing wrong; NULL = nothing */
+} check;
+
+static bool bad(check *c, const char *what)
+{
+    if (!c->what)
+        c->what = what;
+    return false;
+}
+
+/* n elements of `size` bytes at `offset`, aligned. Empty tables may lie anywhere. */
+static bool table(check *c, uint64_t offset, uint64_t n, uint64_t size, uint64_t align, const char *what)
+{
+    if (n == 0)
+        return true;
+    if (offset % align != 0 || offset > c->size || n > (c->size - offset) / size)
+        return bad(c, what);
+    return true;
+}
+
+static bool text(check *c, uint32_t offset)
+{
+    if (offset >= c->size || !memchr(c->data + offset, 0, c->size - offset))
+        return bad(c, "a text lies outside");
+    return true;
+}
+
+static const void *at(const check *c, uint32_t offset)
+{
+    return c->data + offset;
+}
+
+static bool check_dims(check *c, const tile_image_kernel *k, const tile_image_param *p)
+{
+    if (p->rank < 1 || p->rank > TILE_IMAGE_MAX_RANK)
+        return bad(c, "a view's rank");
+    if (!table(c, p->dims, 2 * (uint64_t)p->rank, sizeof(tile_image_dim), 8, "a view's extents"))
+        return false;
+    const tile_image_dim *dims = at(c, p->dims);
+    for (uint32_t i = 0; i < 2 * p->rank; i++) {
+        const tile_image_dim *d = &dims[i];
+        bool stride = i % 2 == 1;
+        bool fine = d->kind == TILE_DIM_CONST || (d->kind == TILE_DIM_DENSE && stride) ||
+                    (d->kind == TILE_DIM_SYM && d->value >= 0 && d->value < k->nsyms) ||
+                    (d->kind == TILE_DIM_EXPR && d->value >= 0 && d->value < k->nexprs);
+        if (!fine)
+            return bad(c, "an extent or stride");
+    }
+    return true;
+}
+
+static bool check_params(check *c, const tile_image_kernel *k)
+{
+    if (k->nparams > TL_MAX_PARAMS)
+        return bad(c, "too many parameters");
+    if (!table(c, k->params, k->nparams, sizeof(tile_image_param), 4, "the parameters"))
+        return false;
+    const tile_image_param *p = at(c, k->params);
+    for (uint32_t i = 0; i < k->nparams; i++) {
+        if (!text(c, p[i].name))
+            return false;
+        if (p[i].kind > TILE_PARAM_SCALAR || !tl_dtype_known((int)p[i].dtype))
+            return bad(c, "a parameter's kind or type");
+        if (p[i].kind == TILE_PARAM_VIEW && !check_dims(c, k, &p[i]))
+            return false;
+    }
+    return true;
+}
+
+static bool is_view_axis(const check *c, const tile_image_kernel *k, uint32_t param, uint32_t axis)
+{
+    const tile_image_param *p = at(c, k->params);
+    return param < k->nparams && p[param].kind == TILE_PARAM_VIEW && axis < p[param].rank;
+}
+
+static bool check_syms(check *c, const tile_image_kernel *k)
+{
+    if (k->nsyms > TL_MAX_SYMS)
+        return bad(c, "too many names of extents");
+    if (!table(c, k->syms, k->nsyms, sizeof(tile_image_sym), 4, "the names of extents"))
+        return false;
+    const tile_image_sym *s = at(c, k->syms);
+    for (uint32_t i = 0; i < k->nsyms; i++) {
+        if (!text(c, s[i].name))
+            return false;
+        if (!is_view_axis(c, k, s[i].param, s[i].axis))
+            return bad(c, "a name of an extent");
+    }
+    return true;
+}
+
+static bool check_slots(check *c, const tile_image_kernel *k)
+{
+    if (k->nslots > TL_MAX_SLOTS)
+        return bad(c, "too many slots");
+    if (!table(c, k->slots, k->nslots, sizeof(tile_image_slot), 4, "the slots"))
+        return false;
+    const tile_image_slot *s = at(c, k->slots);
+    const tile_image_param *p = at(c, k->params);
+    for (uint32_t i = 0; i < k->nslots; i++) {
+        if (s[i].kind > TILE_SLOT_BYTES || s[i].param >= k->nparams)
+            return bad(c, "a slot");
+        bool axis = s[i].kind == TILE_SLOT_EXTENT || s[i].kind == TILE_SLOT_STRIDE;
+        if (axis && !is_view_axis(c, k, s[i].param, s[i].axis))
+            return bad(c, "a slot's axis");
+        if ((s[i].kind == TILE_SLOT_SCALAR) != (p[s[i].param].kind == TILE_PARAM_SCALAR))
+            return bad(c, "a slot's kind");
+    }
+    return true;
+}
+
+static bool only_scalars(const check *c, const tile_image_kernel *k, const tile_hx_ins *code, uint32_t n)
+{
+    const tile_image_param *p = at(c, k->params);
+    for (uint32_t i = 0; i < n; i++)
+        if (code[i].op == TILE_HX_ARG && p[code[i].imm].kind != TILE_PARAM_SCALAR)
+            return false;
+    return true;
+}
+
+static bool check_exprs(check *c, const tile_image_kernel *k)
+{
+    if (!table(c, k->exprs, k->nexprs, sizeof(tile_image_expr), 4, "the expressions"))
+        return false;
+    const tile_image_expr *e = at(c, k->exprs);
+    const tile_image_header *h = at(c, 0);
+    for (uint32_t i = 0; i < k->nexprs; i++) {
+        if (!text(c, e[i].text) || !table(c, e[i].code, e[i].ncode, sizeof(tile_hx_ins), 8, "an expression's code"))
+            return false;
+        const tile_hx_ins *code = at(c, e[i].code);
+        if (!tl_hostexpr_valid(code, e[i].ncode, k->nsyms, k->nparams) || !only_scalars(c, k, code, e[i].ncode))
+            return bad(c, "an expression");
+        if (h->nfiles > 0 && e[i].file >= h->nfiles)
+            return bad(c, "an expression's file");
+    }
+    return true;
+}
+
+static bool check_indices(check *c, const tile_image_kernel *k, uint32_t offset, uint32_t n)
+{
+    if (!table(c, offset, n, sizeof(uint32_t), 4, "a list of expressions"))
+        return false;
+    const uint32_t *index = at(c, offset);
+    for (uint32_t i = 0; i < n; i++)
+        if (index[i] >= k->nexprs)
+            return bad(c, "a list of expressions");
+    return true;
+}
+
+static bool check_clauses(check *c, const tile_image_kernel *k)
+{
+    if (k->ngrid > TILE_MAX_GRID)
+        return bad(c, "the grid");
+    for (uint32_t i = 0; i < k->ngrid; i++)
+        if (k->grid[i] >= k->nexprs)
+            return bad(c, "the grid");
+    if (k->group > k->nexprs)
+        return bad(c, "the group");
+    return check_indices(c, k, k->requires_off, k->nrequires) && check_indices(c, k, k->assumes, k->nassumes);
+}
+
+static bool check_consts_and_aliases(check *c, const tile_image_kernel *k)
+{
+    if (!table(c, k->consts, k->nconsts, sizeof(tile_image_const), 4, "the constants") ||
+        !table(c, k->aliases, k->naliases, sizeof(tile_image_alias), 4, "the aliases"))
+        return false;
+    const tile_image_const *cs = at(c, k->consts);
+    for (uint32_t i = 0; i < k->nconsts; i++)
+        if (!text(c, cs[i].name) || !text(c, cs[i].value))
+            return false;
+    const tile_image_alias *a = at(c, k->aliases);
+    for (uint32_t i = 0; i < k->naliases; i++)
+        if (a[i].a >= k->nparams || a[i].b >= k->nparams)
+            return bad(c, "an alias");
+    return true;
+}
+
+static bool check_kernel(check *c, const tile_image_kernel *k)
+{
+    if (!text(c, k->name) || !text(c, k->symbol) || (k->doc && !text(c, k->doc)))
+        return false;
+    if (!table(c, k->code, k->ncode, 1, 1, "the code"))
+        return false;
+    return check_params(c, k) && check_syms(c, k) && check_slots(c, k) && check_exprs(c, k) && check_clauses(c, k) &&
+           check_consts_and_aliases(c, k);
+}
+
+static uint64_t fnv1a(const unsigned char *p, uint64_t n)
+{
+    uint64_t h = UINT64_C(0xcbf29ce484222325);
+    for (uint64_t i = 0; i < n; i++)
+        h = (h ^ p[i]) * UINT64_C(0x100000001b3);
+    return h;
+}
+
+static bool check_header(check *c)
+{
+    const tile_image_header *h = at(c, 0);
+    if (c->size < sizeof *h || memcmp(h->magic, TILE_IMAGE_MAGIC, sizeof h->magic) != 0)
+        return bad(c, "it does not begin as one");
+    if (h->version != TILE_IMAGE_VERSION)
+        return bad(c, "its version is not this runtime's");
+    if (h->header_bytes < sizeof *h || h->header_bytes > c->size || h->total_bytes != c->size)
+        return bad(c, "its size is not the one written in it");
+    if (h->checksum != fnv1a((const unsigned char *)c->data + h->header_bytes, c->size - h->header_bytes))
+        return bad(c, "its checksum does not fit");
+    return true;
+}
+
+static bool check_all(check *c)
+{
+    if (!check_header(c))
+        return false;
+    const tile_image_header *h = at(c, 0);
+    if (!text(c, h->target) || !table(c, h->files, h->nfiles, sizeof(uint32_t), 4, "the files") ||
+        !table(c, h->kernels, h->nkernels, sizeof(tile_image_kernel), 8, "the kernels"))
+        return false;
+    const uint32_t *files = at(c, h->files);
+    for (uint32_t i = 0; i < h->nfiles; i++)
+        if (!text(c, files[i]))
+            return false;
+    for (uint32_t i = 0; i < h->nkernels; i++)
+        if (!check_kernel(c, &tl_image_kernels(c->data)[i]))
+            return false;
+    return true;
+}
+
+tile_status tl_image_check(const void *data, size_t size, const char *target)
+{
+    check c = {data, size, NULL};
+    if (!check_all(&c))
+        return tl_fail(TILE_BAD_IMAGE, "not a kernel image: %s", c.what);
+    const tile_image_header *h = data;
+    const char *made_for = tl_image_text(data, h->target);
+    if (strcmp(made_for, target) != 0)
+        return tl_fail(TILE_BAD_IMAGE, "the image was made for target '%s', the device wants '%s'", made_for, target);
+    return TILE_OK;
+}

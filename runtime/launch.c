@@ -1,0 +1,95 @@
+/* launch.c: starting kernels: the choice between instances, and the order of programs on the grid. */
+#include <stdio.h>
+#include "runtime/runtime.h"
+
+/* Number `linear` in the order of starting. Plain: the first axis fastest. Grouped by g: the first axis is cut into
+ * bands of g (the last may be narrower); within a band the first axis is fastest, then the second; then the next
+ * band; the other axes are outermost. So g programs of the first axis share what they read along the second. */
+void tl_launch_pid(const tl_launch *l, int64_t linear, int32_t pid[TILE_MAX_GRID])
+{
+    int64_t n0 = l->grid[0], n1 = l->grid[1], rest = linear / n0, first = linear % n0, second = rest % n1;
+    rest /= n1;
+    if (l->group > 0) {
+        int64_t plane = linear % (n0 * n1), band = plane / (l->group * n1), base = band * l->group;
+        int64_t width = n0 - base < l->group ? n0 - base : l->group;
+        int64_t within = plane - band * l->group * n1;
+        first = base + within % width;
+        second = within / width;
+    }
+    pid[0] = (int32_t)first;
+    pid[1] = (int32_t)second;
+    for (int i = 2; i < TILE_MAX_GRID; i++) {
+        pid[i] = (int32_t)(rest % l->grid[i]);
+        rest /= l->grid[i];
+    }
+}
+
+static tile_status start(tl_instance *instance, tile_stream *stream, tl_bound *bound)
+{
+    const tl_driver *driver = stream->device->driver;
+    bound->launch.sequence = atomic_fetch_add_explicit(&stream->sequence, 1, memory_order_relaxed);
+    return driver->queue_launch(stream->queue, instance->code, &bound->launch);
+}
+
+static tile_status no_instance_fits(const tile_kernel *kernel, const char *first)
+{
+    if (kernel->ninstances == 1)
+        return tl_fail(TILE_BAD_ARGUMENT, "%s", first);
+    return tl_fail(TILE_BAD_ARGUMENT, "kernel '%s': none of its %u variants takes these arguments; the first: %s", kernel->name, kernel->ninstances, first);
+}
+
+/* The first instance that takes the arguments; NULL with *out_status OK when there is nothing to run. When none does,
+ * the text is that of the first whose `require` does not hold, else of the first. */
+static tl_instance *choose(const tile_kernel *kernel, const tile_arg *args, size_t nargs, const int64_t *grid, size_t naxes,
+                           tl_bound *bound, tile_status *out_status)
+{
+    char text[1024] = "";
+    bool said_require = false;
+    for (uint32_t i = 0; i < kernel->ninstances; i++) {
+        tl_bind_result r = tl_bind(kernel->module->device, kernel->instances[i], args, nargs, grid, naxes, bound, out_status);
+        *out_status = r == TL_BIND_OK || r == TL_BIND_EMPTY ? TILE_OK : *out_status;
+        if (r == TL_BIND_OK || r == TL_BIND_EMPTY)
+            return r == TL_BIND_OK ? kernel->instances[i] : NULL;
+        if (!text[0] || (r == TL_BIND_REQUIRE && !said_require))
+            snprintf(text, sizeof text, "%s", tile_last_error());
+        said_require |= r == TL_BIND_REQUIRE;
+    }
+    *out_status = no_instance_fits(kernel, text);
+    return NULL;
+}
+
+static tile_status launch(tile_kernel *kernel, tile_stream *stream, const tile_arg *args, size_t nargs, const int64_t *grid, size_t naxes)
+{
+    tl_bound bound;
+    tile_status status = TILE_OK;
+    tile_device *device = kernel->module->device;
+    if (nargs > 0 && !args)
+        return tl_fail(TILE_BAD_ARGUMENT, "kernel '%s': the arguments are NULL", kernel->name);
+    if (!stream)
+        stream = device->default_stream;
+    if (stream->device != device)
+        return tl_fail(TILE_BAD_ARGUMENT, "kernel '%s' is of device %s, the stream of %s", kernel->name, device->name, stream->device->name);
+    tl_instance *instance = choose(kernel, args, nargs, grid, naxes, &bound, &status);
+    if (!instance)
+        return status;
+    if (!atomic_load_explicit(&instance->ready, memory_order_acquire))
+        status = tile_kernel_prepare(kernel);
+    if (status == TILE_OK)
+        status = start(instance, stream, &bound);
+    return status == TILE_OK && device->sync ? tile_stream_synchronize(stream) : status;
+}
+
+tile_status tile_launch(tile_kernel *kernel, tile_stream *stream, const tile_arg *args, size_t nargs)
+{
+    if (!kernel)
+        return tl_fail(TILE_BAD_ARGUMENT, "tile_launch: the kernel is NULL");
+    return launch(kernel, stream, args, nargs, NULL, 0);
+}
+
+tile_status tile_launch_grid(tile_kernel *kernel, tile_stream *stream, const tile_arg *args, size_t nargs,
+                             const int64_t *grid, size_t naxes)
+{
+    if (!kernel || !grid)
+        return tl_fail(TILE_BAD_ARGUMENT, "tile_launch_grid: the %s is NULL", kernel ? "grid" : "kernel");
+    return launch(kernel, stream, args, nargs, grid, naxes);
+}

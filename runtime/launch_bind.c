@@ -1,0 +1,495 @@
+/* launch_bind.c: the arguments of a launch against what the kernel's image asks for.
+ *
+ *  1. each argument is of the parameter's kind, element type and rank; extents are in range
+ *  2. each name of an extent or stride gets its value, where it appears first
+ *  3. every extent, then every stride, is what its declaration says; strides of axes that have at most one element
+ *     are anybody's, and are replaced by the declared ones so that nothing later sees them
+ *  4. `require`, with checks on `assume`, hold; with checks on, parameters do not overlap unless alias says so
+ *  5. the grid is evaluated; 6. the parameter block is filled
+ *
+ * Texts name the kernel, the parameter, what was wanted and what came. Nothing is allocated. */
+#include <inttypes.h>
+#include <stdio.h>
+#include "runtime/runtime.h"
+
+typedef struct bind {
+    const tile_device *device;
+    const void *image;
+    const tile_image_kernel *k;
+    const tile_image_param *params;
+    const char *name;
+    bool checked;
+    tl_bound *out;
+    tile_status *status;
+} bind;
+
+#define FAIL(b, ...) (*(b)->status = tl_fail(TILE_BAD_ARGUMENT, __VA_ARGS__), false)
+
+static const char *param_name(const bind *b, uint32_t i)
+{
+    return tl_image_text(b->image, b->params[i].name);
+}
+
+static const tile_image_dim *dim_of(const bind *b, uint32_t param, uint32_t axis, bool stride)
+{
+    const tile_image_dim *dims = tl_image_at(b->image, b->params[param].dims);
+    return &dims[2 * axis + stride];
+}
+
+static const tile_image_expr *expr_of(const bind *b, int64_t index)
+{
+    return (const tile_image_expr *)tl_image_at(b->image, b->k->exprs) + index;
+}
+
+static const tile_image_sym *sym_of(const bind *b, int64_t index)
+{
+    return (const tile_image_sym *)tl_image_at(b->image, b->k->syms) + index;
+}
+
+/* ---- 1: kinds, types, ranks, ranges ---- */
+
+static const char *kind_name(int32_t kind)
+{
+    return kind == TILE_ARG_VIEW ? "a view" : kind == TILE_ARG_POINTER ? "a pointer" : "a scalar";
+}
+
+static bool check_kind(bind *b, uint32_t i, const tile_arg *arg)
+{
+    uint32_t kind = b->params[i].kind;
+    bool fits = (uint32_t)arg->kind == kind || (kind == TILE_PARAM_POINTER && arg->kind == TILE_ARG_VIEW);
+    if (!fits)
+        return FAIL(b, "kernel '%s': parameter '%s' wants %s, got %s", b->name, param_name(b, i), kind_name((int32_t)kind), kind_name(arg->kind));
+    if (arg->dtype != TILE_ANY && (uint32_t)arg->dtype != b->params[i].dtype)
+        return FAIL(b, "kernel '%s': parameter '%s' wants %s %s, got %s", b->name, param_name(b, i),
+                    kind == TILE_PARAM_SCALAR ? "a scalar of type" : "elements of type",
+                    tile_dtype_name((tile_dtype)b->params[i].dtype), tile_dtype_name((tile_dtype)arg->dtype));
+    return true;
+}
+
+static bool check_view(bind *b, uint32_t i, const tile_arg *arg)
+{
+    uint32_t rank = b->params[i].rank;
+    if (arg->rank < 0 || (uint32_t)arg->rank != rank)
+        return FAIL(b, "kernel '%s': parameter '%s' wants a view of %u ax%s, got %d", b->name, param_name(b, i), rank, rank == 1 ? "is" : "es", arg->rank);
+    int64_t total = 1;
+    for (uint32_t axis = 0; axis < rank; axis++) {
+        int64_t n = arg->extent[axis];
+        if (n < 0)
+            return FAIL(b, "kernel '%s': parameter '%s': extent of axis %u is %" PRId64 ", less than 0", b->name, param_name(b, i), axis, n);
+        if (n > INT32_MAX && !dim_of(b, i, axis, false)->is_i64)
+            return FAIL(b, "kernel '%s': parameter '%s': extent of axis %u is %" PRId64 ", wants at most %d (declare it i64 for more)",
+                        b->name, param_name(b, i), axis, n, INT32_MAX);
+        total *= n > 0;
+    }
+    if (total && !arg->address)
+        return FAIL(b, "kernel '%s': parameter '%s': the address is NULL", b->name, param_name(b, i));
+    return true;
+}
+
+/* Strides of a view that came without: dense, row-major; rows of packed elements begin on a byte. */
+static void dense_strides(tile_arg *a)
+{
+    int64_t stride = 1;
+    for (int axis = a->rank - 1; axis >= 0; axis--) {
+        a->stride[axis] = stride;
+        if (__builtin_mul_overflow(stride, a->extent[axis] > 0 ? a->extent[axis] : 1, &stride))
+            stride = INT64_MAX; /* too large for memory: found out below */
+        if (axis == a->rank - 1 && tl_is_packed_dtype((tile_dtype)a->dtype))
+            stride += stride & 1;
+    }
+}
+
+static bool take_argument(bind *b, uint32_t i, const tile_arg *arg)
+{
+    if (!check_kind(b, i, arg))
+        return false;
+    bool view = b->params[i].kind == TILE_PARAM_VIEW;
+    if (view && !check_view(b, i, arg))
+        return false;
+    tile_arg *a = &b->out->args[i];
+    *a = *arg;
+    a->kind = (int32_t)b->params[i].kind;
+    a->dtype = (int32_t)b->params[i].dtype;
+    if (view && !arg->strided)
+        dense_strides(a);
+    a->strided = view;
+    return true;
+}
+
+/* ---- 2: names ---- */
+
+/* The value of name `s` at one place; false when that place says nothing (a stride that nobody walks along). */
+static bool sym_at(const bind *b, uint32_t s, uint32_t param, uint32_t axis, bool stride, int64_t *out)
+{
+    const tile_image_dim *d = dim_of(b, param, axis, stride);
+    const tile_arg *a = &b->out->args[param];
+    if (d->kind != TILE_DIM_SYM || d->value != s || (stride && a->extent[axis] <= 1))
+        return false;
+    *out = stride ? a->stride[axis] : a->extent[axis];
+    return true;
+}
+
+static int64_t sym_value(const bind *b, uint32_t s)
+{
+    const tile_image_sym *sym = sym_of(b, s);
+    int64_t value;
+    if (!sym->is_stride)
+        return b->out->args[sym->param].extent[sym->axis];
+    if (sym_at(b, s, sym->param, sym->axis, true, &value))
+        return value;
+    for (uint32_t p = 0; p < b->k->nparams; p++)
+        for (uint32_t axis = 0; b->params[p].kind == TILE_PARAM_VIEW && axis < b->params[p].rank; axis++)
+            if (sym_at(b, s, p, axis, false, &value) || sym_at(b, s, p, axis, true, &value))
+                return value;
+    return b->out->args[sym->param].stride[sym->axis];
+}
+
+/* ---- expressions ---- */
+
+static bool evaluate(bind *b, const tile_image_expr *e, int64_t *out)
+{
+    tl_hx_env env = {b->out->syms, b->out->args, b->device->processors};
+    tl_hx_result r = tl_hostexpr_eval(tl_image_at(b->image, e->code), e->ncode, &env, out);
+    if (r == TL_HX_FINE)
+        return true;
+    return FAIL(b, "kernel '%s': '%s' %s", b->name, tl_image_text(b->image, e->text),
+                r == TL_HX_DIV_ZERO ? "divides by zero" : "does not fit in 64 bits");
+}
+
+/* " (N = 17, n = 3)": what the names in an expression stand for. */
+static void describe_names(const bind *b, const tile_image_expr *e, char *text, size_t size)
+{
+    const tile_hx_ins *code = tl_image_at(b->image, e->code);
+    size_t n = 0;
+    uint32_t shown = 0;
+    text[0] = 0;
+    for (uint32_t i = 0; i < e->ncode && shown < 8 && n + 96 < size; i++) {
+        bool repeated = code[i].op != TILE_HX_SYM && code[i].op != TILE_HX_ARG;
+        for (uint32_t j = 0; j < i && !repeated; j++)
+            repeated = code[j].op == code[i].op && code[j].imm == code[i].imm;
+        if (repeated)
+            continue;
+        n += (size_t)snprintf(text + n, size - n, "%s", shown++ ? ", " : " (");
+        if (code[i].op == TILE_HX_SYM) {
+            n += (size_t)snprintf(text + n, size - n, "%.40s = %" PRId64, tl_image_text(b->image, sym_of(b, code[i].imm)->name), b->out->syms[code[i].imm]);
+            continue;
+        }
+        const tile_arg *a = &b->out->args[code[i].imm];
+        tile_dtype t = (tile_dtype)a->dtype;
+        n += (size_t)snprintf(text + n, size - n, "%.40s = ", param_name(b, (uint32_t)code[i].imm));
+        if (tl_is_float_dtype(t))
+            n += (size_t)snprintf(text + n, size - n, "%g", tl_decode_float(t, a->scalar));
+        else
+            n += (size_t)snprintf(text + n, size - n, "%" PRId64, tl_decode_int(t, a->scalar));
+    }
+    if (shown && n < size)
+        snprintf(text + n, size - n, ")");
+}
+
+/* ---- 3: extents and strides ---- */
+
+/* "N", "K / 4" or "" as declared, and ", as parameter 'a' has" where the demand came from elsewhere. */
+static void describe_dim(const bind *b, uint32_t param, uint32_t axis, bool stride, const tile_image_dim *d, char *name, char *source, size_t size)
+{
+    name[0] = source[0] = 0;
+    if (d->kind == TILE_DIM_EXPR)
+        snprintf(name, size, " %.80s", tl_image_text(b->image, expr_of(b, d->value)->text));
+    if (d->kind != TILE_DIM_SYM)
+        return;
+    const tile_image_sym *s = sym_of(b, d->value);
+    snprintf(name, size, " %.80s", tl_image_text(b->image, s->name));
+    if (s->param == param && s->axis != axis)
+        snprintf(source, size, ", as axis %u has", s->axis);
+    else if (s->param == param && (s->is_stride != 0) != stride)
+        snprintf(source, size, ", as its %s is", s->is_stride ? "stride" : "extent");
+    else if (s->param != param)
+        snprintf(source, size, ", as parameter '%.80s' has", param_name(b, s->param));
+}
+
+static bool wrong_dim(bind *b, uint32_t param, uint32_t axis, bool stride, int64_t want, int64_t got)
+{
+    char name[128], source[128];
+    describe_dim(b, param, axis, stride, dim_of(b, param, axis, stride), name, source, sizeof name);
+    return FAIL(b, "kernel '%s': parameter '%s': %s%s (axis %u) wants %" PRId64 "%s, got %" PRId64, b->name, param_name(b, param),
+                stride ? "stride" : "extent", name, axis, want, source, got);
+}
+
+/* What the declaration asks of an extent or stride. `dense`: what TILE_DIM_DENSE means here. */
+static bool demanded(bind *b, const tile_image_dim *d, int64_t dense, int64_t *out)
+{
+    switch ((tile_dim_kind)d->kind) {
+    case TILE_DIM_CONST: *out = d->value; return true;
+    case TILE_DIM_SYM: *out = b->out->syms[d->value]; return true;
+    case TILE_DIM_EXPR: return evaluate(b, expr_of(b, d->value), out);
+    case TILE_DIM_DENSE: *out = dense; return true;
+    }
+    return false;
+}
+
+static bool check_extents(bind *b, uint32_t param)
+{
+    for (uint32_t axis = 0; axis < b->params[param].rank; axis++) {
+        int64_t want, got = b->out->args[param].extent[axis];
+        if (!demanded(b, dim_of(b, param, axis, false), 0, &want))
+            return false;
+        if (want != got)
+            return wrong_dim(b, param, axis, false, want, got);
+    }
+    return true;
+}
+
+static bool is_empty(const tile_arg *a)
+{
+    for (int axis = 0; axis < a->rank; axis++)
+        if (a->extent[axis] == 0)
+            return true;
+    return false;
+}
+
+static bool check_strides(bind *b, uint32_t param)
+{
+    tile_arg *a = &b->out->args[param];
+    bool empty = is_empty(a);
+    int64_t dense = 1;
+    for (int axis = a->rank - 1; axis >= 0; axis--) {
+        int64_t want;
+        if (!demanded(b, dim_of(b, param, (uint32_t)axis, true), dense, &want))
+            return false;
+        if (want != a->stride[axis] && a->extent[axis] > 1 && !empty)
+            return wrong_dim(b, param, (uint32_t)axis, true, want, a->stride[axis]);
+        a->stride[axis] = want;
+        if (__builtin_mul_overflow(want, a->extent[axis], &dense))
+            dense = INT64_MAX;
+        if (axis == a->rank - 1 && tl_is_packed_dtype((tile_dtype)a->dtype))
+            dense += dense & 1;
+    }
+    return true;
+}
+
+/* ---- memory behind parameters ---- */
+
+/* Bytes from the first element's address to the end of the last's; UINT64_MAX when elements lie before it. */
+static bool view_bytes(bind *b, uint32_t param, uint64_t *out)
+{
+    const tile_arg *a = &b->out->args[param];
+    int64_t last = 0;
+    bool overflow = false, negative = false;
+    for (int axis = 0; axis < a->rank; axis++) {
+        int64_t span;
+        overflow |= __builtin_mul_overflow(a->extent[axis] - 1, a->stride[axis], &span) || __builtin_add_overflow(last, span, &last);
+        negative |= a->stride[axis] < 0 && a->extent[axis] > 1;
+    }
+    int bits = tile_dtype_bits((tile_dtype)a->dtype);
+    uint64_t bytes = bits == 4 ? (uint64_t)last / 2 + 1 : ((uint64_t)last + 1) * (uint64_t)(bits / 8);
+    if (overflow || last > INT64_MAX / 8 - 1)
+        return FAIL(b, "kernel '%s': parameter '%s' is larger than memory", b->name, param_name(b, param));
+    *out = is_empty(a) ? 0 : negative ? UINT64_MAX : bytes;
+    return true;
+}
+
+static bool measure(bind *b, uint32_t param)
+{
+    tile_arg *a = &b->out->args[param];
+    uint64_t need = 0, given = a->bytes;
+    bool view = a->kind == TILE_ARG_VIEW;
+    if (a->kind == TILE_ARG_SCALAR)
+        return true;
+    if (view && !view_bytes(b, param, &need))
+        return false;
+    if (!given && b->checked && a->address)
+        given = tl_buffer_bytes_at((tile_device *)b->device, a->address);
+    if (given && need != UINT64_MAX && need > given)
+        return FAIL(b, "kernel '%s': parameter '%s' wants %" PRIu64 " bytes of memory, got %" PRIu64, b->name, param_name(b, param), need, given);
+    a->bytes = given && given != UINT64_MAX ? given : view ? need : UINT64_MAX;
+    return true;
+}
+
+static bool may_alias(const bind *b, uint32_t x, uint32_t y)
+{
+    const tile_image_alias *a = tl_image_at(b->image, b->k->aliases);
+    for (uint32_t i = 0; i < b->k->naliases; i++)
+        if ((a[i].a == x && a[i].b == y) || (a[i].a == y && a[i].b == x))
+            return true;
+    return false;
+}
+
+/* A view without holes: then touching ranges are touching elements. */
+static bool is_solid(const tile_arg *a)
+{
+    uint64_t n = (uint64_t)tile_dtype_bits((tile_dtype)a->dtype);
+    for (int axis = 0; axis < a->rank; axis++)
+        n *= (uint64_t)a->extent[axis];
+    return a->kind == TILE_ARG_VIEW && (n + 7) / 8 >= a->bytes;
+}
+
+static bool overlap(const tile_arg *x, const tile_arg *y)
+{
+    uintptr_t p = (uintptr_t)x->address, q = (uintptr_t)y->address;
+    if (x->kind == TILE_ARG_SCALAR || y->kind == TILE_ARG_SCALAR || !p || !q || !x->bytes || !y->bytes)
+        return false;
+    if (p == q)
+        return true;
+    return is_solid(x) && is_solid(y) && (p < q ? q - p < x->bytes : p - q < y->bytes);
+}
+
+static bool check_aliases(bind *b)
+{
+    for (uint32_t y = 1; y < b->k->nparams; y++)
+        for (uint32_t x = 0; x < y; x++) {
+            bool written = !b->params[x].is_const || !b->params[y].is_const;
+            if (written && !may_alias(b, x, y) && overlap(&b->out->args[x], &b->out->args[y]))
+                return FAIL(b, "kernel '%s': parameters '%s' and '%s' overlap, which wants alias(%s, %s)", b->name, param_name(b, x),
+                            param_name(b, y), param_name(b, x), param_name(b, y));
+        }
+    return true;
+}
+
+/* ---- 4: require, assume ---- */
+
+/* `failed`: status for "does not hold". */
+static tl_bind_result check_clause(bind *b, const char *word, uint32_t index, tl_bind_result failed)
+{
+    const tile_image_expr *e = expr_of(b, index);
+    int64_t value;
+    if (!evaluate(b, e, &value))
+        return TL_BIND_ERROR;
+    double as_float;
+    memcpy(&as_float, &value, sizeof as_float);
+    if (e->is_float ? as_float != 0 : value != 0)
+        return TL_BIND_OK;
+    char names[512];
+    describe_names(b, e, names, sizeof names);
+    (void)FAIL(b, "kernel '%s': %s(%s) does not hold%s", b->name, word, tl_image_text(b->image, e->text), names);
+    return failed;
+}
+
+static tl_bind_result check_clauses(bind *b)
+{
+    const uint32_t *requires = tl_image_at(b->image, b->k->requires_off);
+    const uint32_t *assumes = tl_image_at(b->image, b->k->assumes);
+    tl_bind_result r = TL_BIND_OK;
+    for (uint32_t i = 0; i < b->k->nrequires && r == TL_BIND_OK; i++)
+        r = check_clause(b, "require", requires[i], TL_BIND_REQUIRE);
+    for (uint32_t i = 0; b->checked && i < b->k->nassumes && r == TL_BIND_OK; i++)
+        r = check_clause(b, "assume", assumes[i], TL_BIND_ERROR);
+    return r;
+}
+
+/* ---- 5: the grid ---- */
+
+static bool grid_values(bind *b, const int64_t *grid, size_t naxes, int64_t *values)
+{
+    tl_launch *l = &b->out->launch;
+    l->ngrid = grid ? (uint32_t)naxes : b->k->ngrid;
+    if (l->ngrid == 0 || (grid && naxes > TILE_MAX_GRID))
+        return FAIL(b, "kernel '%s' has %s: wants 1 to %d axes", b->name, grid ? "a grid of that many axes" : "no grid clause, and the launch gave none", TILE_MAX_GRID);
+    for (uint32_t i = 0; i < l->ngrid; i++) {
+        if (grid)
+            values[i] = grid[i];
+        else if (!evaluate(b, expr_of(b, b->k->grid[i]), &values[i]))
+            return false;
+        if (values[i] < 0)
+            return FAIL(b, "kernel '%s': axis %u of the grid is %" PRId64 ", wants 0 or more", b->name, i, values[i]);
+    }
+    return true;
+}
+
+static tl_bind_result too_many_programs(bind *b, const int64_t *values, double programs)
+{
+    char text[256];
+    size_t n = 0;
+    for (uint32_t i = 0; i < b->out->launch.ngrid; i++)
+        n += (size_t)snprintf(text + n, sizeof text - n, "%s%" PRId64, i ? ", " : "", values[i]);
+    (void)FAIL(b, "kernel '%s': the grid (%s) has %.0f programs, wants at most %d", b->name, text, programs, INT32_MAX);
+    return TL_BIND_ERROR;
+}
+
+static bool set_group(bind *b)
+{
+    tl_launch *l = &b->out->launch;
+    int64_t group = 0;
+    if (b->k->group > 0 && l->ngrid >= 2 && !evaluate(b, expr_of(b, b->k->group - 1), &group))
+        return false;
+    l->group = group > 0 && group < l->grid[0] ? (int32_t)group : 0;
+    return true;
+}
+
+static tl_bind_result set_grid(bind *b, const int64_t *grid, size_t naxes)
+{
+    tl_launch *l = &b->out->launch;
+    int64_t values[TILE_MAX_GRID];
+    double programs = 1;
+    if (!grid_values(b, grid, naxes, values))
+        return TL_BIND_ERROR;
+    for (uint32_t i = 0; i < l->ngrid; i++)
+        programs *= (double)values[i];
+    if (programs > INT32_MAX)
+        return too_many_programs(b, values, programs);
+    if (programs == 0)
+        return TL_BIND_EMPTY;
+    for (uint32_t i = 0; i < TILE_MAX_GRID; i++)
+        l->grid[i] = i < l->ngrid ? (int32_t)values[i] : 1;
+    l->programs = (int64_t)programs;
+    return set_group(b) ? TL_BIND_OK : TL_BIND_ERROR;
+}
+
+/* ---- 6: the parameter block ---- */
+
+static uint64_t slot_value(const tile_image_slot *s, const tile_arg *a)
+{
+    switch ((tile_slot_kind)s->kind) {
+    case TILE_SLOT_POINTER: return (uint64_t)(uintptr_t)a->address;
+    case TILE_SLOT_SCALAR: return a->scalar;
+    case TILE_SLOT_EXTENT: return (uint64_t)a->extent[s->axis];
+    case TILE_SLOT_STRIDE: return (uint64_t)a->stride[s->axis];
+    case TILE_SLOT_BYTES: return a->bytes;
+    }
+    return 0;
+}
+
+static void fill_slots(bind *b)
+{
+    const tile_image_slot *s = tl_image_at(b->image, b->k->slots);
+    for (uint32_t i = 0; i < b->k->nslots; i++)
+        b->out->slots[i] = slot_value(&s[i], &b->out->args[s[i].param]);
+}
+
+static bool bind_arguments(bind *b, const tile_arg *args, size_t nargs)
+{
+    if (nargs != b->k->nparams)
+        return FAIL(b, "kernel '%s' wants %u argument%s, got %zu", b->name, b->k->nparams, b->k->nparams == 1 ? "" : "s", nargs);
+    for (uint32_t i = 0; i < b->k->nparams; i++)
+        if (!take_argument(b, i, &args[i]))
+            return false;
+    for (uint32_t s = 0; s < b->k->nsyms; s++)
+        b->out->syms[s] = sym_value(b, s);
+    for (uint32_t i = 0; i < b->k->nparams; i++)
+        if (b->params[i].kind == TILE_PARAM_VIEW && !check_extents(b, i))
+            return false;
+    for (uint32_t i = 0; i < b->k->nparams; i++)
+        if (b->params[i].kind == TILE_PARAM_VIEW && !check_strides(b, i))
+            return false;
+    for (uint32_t i = 0; i < b->k->nparams; i++)
+        if (!measure(b, i))
+            return false;
+    return true;
+}
+
+tl_bind_result tl_bind(const tile_device *device, const tl_instance *instance, const tile_arg *args, size_t nargs,
+                       const int64_t *grid, size_t naxes, tl_bound *out, tile_status *out_status)
+{
+    const tile_image_kernel *k = instance->kernel;
+    bind b = {device, instance->image, k, tl_image_at(instance->image, k->params), tl_image_text(instance->image, k->name),
+              (k->flags & TILE_KERNEL_CHECKED) != 0, out, out_status};
+    if (!bind_arguments(&b, args, nargs))
+        return TL_BIND_ERROR;
+    tl_bind_result r = check_clauses(&b);
+    if (r == TL_BIND_OK && b.checked && !check_aliases(&b))
+        r = TL_BIND_ERROR;
+    out->launch = (tl_launch){.image = instance->image, .kernel = k, .nargs = k->nparams, .nslots = k->nslots, .args = out->args, .slots = out->slots};
+    if (r == TL_BIND_OK)
+        r = set_grid(&b, grid, naxes);
+    if (r == TL_BIND_OK)
+        fill_slots(&b);
+    return r;
+}

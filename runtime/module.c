@@ -1,0 +1,368 @@
+/* module.c: images, the kernels in them, and the choice of instances by constants.
+ *
+ * A module from an image has that one image. A module from source has a maker and gets an image for each new question
+ * (name and constants) that tile_kernel_get asks. A kernel handle is the answer to one question and is kept, so the
+ * same question never compiles or searches twice. Code is loaded by prepare, once per instance, under the module's
+ * lock; launches only look at `ready`. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include "runtime/runtime.h"
+
+enum { IMAGE_ALIGNMENT = 64 };
+
+/* ---- images ---- */
+
+static void free_image(tile_device *device, tl_image *image)
+{
+    for (uint32_t i = 0; i < image->ninstances; i++)
+        if (image->instances[i].code)
+            device->driver->code_unload(device->dev, image->instances[i].code);
+    free(image->instances);
+    free(image->data);
+    free(image);
+}
+
+static void *copy_bytes(const void *data, size_t size)
+{
+    void *p = aligned_alloc(IMAGE_ALIGNMENT, (size + IMAGE_ALIGNMENT) / IMAGE_ALIGNMENT * IMAGE_ALIGNMENT);
+    return p ? memcpy(p, data, size) : NULL;
+}
+
+/* Copies, checks and adds an image to the module. */
+static tile_status add_image(tile_module *m, const void *data, size_t size, tl_image **out_image)
+{
+    if (size < sizeof(tile_image_header))
+        return tl_fail(TILE_BAD_IMAGE, "not a kernel image: it is too short");
+    tl_image *image = calloc(1, sizeof *image);
+    if (image)
+        image->data = copy_bytes(data, size);
+    if (!image || !image->data) {
+        free(image);
+        return tl_fail(TILE_NO_MEMORY, "out of memory");
+    }
+    tile_status status = tl_image_check(image->data, size, m->device->target);
+    if (status == TILE_OK) {
+        const tile_image_header *h = image->data;
+        image->instances = calloc(h->nkernels + 1, sizeof *image->instances);
+        image->ninstances = image->instances ? h->nkernels : 0;
+        if (!image->instances)
+            status = tl_fail(TILE_NO_MEMORY, "out of memory");
+    }
+    if (status != TILE_OK) {
+        free_image(m->device, image);
+        return status;
+    }
+    for (uint32_t i = 0; i < image->ninstances; i++) {
+        image->instances[i].image = image->data;
+        image->instances[i].kernel = &tl_image_kernels(image->data)[i];
+    }
+    image->next = m->images;
+    m->images = image;
+    *out_image = image;
+    return TILE_OK;
+}
+
+static const char *instance_name(const tl_instance *instance)
+{
+    return tl_image_text(instance->image, instance->kernel->name);
+}
+
+/* ---- modules ---- */
+
+tile_status tl_module_create_maker(tile_device *device, tl_maker maker, tile_module **out_module)
+{
+    tile_device *d;
+    tile_status status = tl_device_or_default(device, &d);
+    tile_module *m = status == TILE_OK ? calloc(1, sizeof *m) : NULL;
+    if (!m) {
+        if (maker.free)
+            maker.free(maker.user);
+        return status != TILE_OK ? status : tl_fail(TILE_NO_MEMORY, "out of memory");
+    }
+    m->device = d;
+    m->maker = maker;
+    pthread_mutex_init(&m->lock, NULL);
+    *out_module = m;
+    return TILE_OK;
+}
+
+tile_status tile_module_load_image(tile_device *device, const void *data, size_t size, tile_module **out_module)
+{
+    if (!data || !out_module)
+        return tl_fail(TILE_BAD_ARGUMENT, "tile_module_load_image: an argument is NULL");
+    tile_module *m;
+    tl_image *image;
+    tile_status status = tl_module_create_maker(device, (tl_maker){0}, &m);
+    if (status != TILE_OK)
+        return status;
+    status = add_image(m, data, size, &image);
+    if (status != TILE_OK) {
+        tile_module_free(m);
+        return status;
+    }
+    *out_module = m;
+    return TILE_OK;
+}
+
+static void free_kernel(tile_kernel *k)
+{
+    free(k->key);
+    free(k->instances);
+    free(k);
+}
+
+void tile_module_free(tile_module *m)
+{
+    if (!m)
+        return;
+    for (tile_kernel *k = m->kernels, *next; k; k = next) {
+        next = k->next;
+        free_kernel(k);
+    }
+    for (tl_image *i = m->images, *next; i; i = next) {
+        next = i->next;
+        free_image(m->device, i);
+    }
+    if (m->maker.free)
+        m->maker.free(m->maker.user);
+    pthread_mutex_destroy(&m->lock);
+    free(m);
+}
+
+size_t tile_module_kernel_count(const tile_module *m)
+{
+    return m->maker.make || !m->images ? 0 : m->images->ninstances;
+}
+
+const char *tile_module_kernel_name(const tile_module *m, size_t index)
+{
+    return index < tile_module_kernel_count(m) ? instance_name(&m->images->instances[index]) : NULL;
+}
+
+/* ---- constants ---- */
+
+static bool is_number(const char *text, double *out)
+{
+    char *end;
+    if (strcmp(text, "true") == 0 || strcmp(text, "false") == 0) {
+        *out = text[0] == 't';
+        return true;
+    }
+    *out = strtod(text, &end);
+    return end != text && *end == 0;
+}
+
+/* 64 and "64", 1 and "true", "1e-5" and "0.00001" are the same. Large integers are compared as text first. */
+static bool same_value(const char *have, const char *given)
+{
+    double a, b;
+    return strcmp(have, given) == 0 || (is_number(have, &a) && is_number(given, &b) && a == b && !(a > 9e15 || a < -9e15));
+}
+
+static const char *const_text(const tile_const *c, char *buffer, size_t size)
+{
+    if (c->text)
+        return c->text;
+    snprintf(buffer, size, "%" PRId64, c->value);
+    return buffer;
+}
+
+typedef enum agreement { AGREES, DIFFERS, LACKS } agreement;
+
+static agreement const_agrees(const tl_instance *in, const tile_const *c)
+{
+    const tile_image_const *have = tl_image_at(in->image, in->kernel->consts);
+    char buffer[32];
+    for (uint32_t i = 0; i < in->kernel->nconsts; i++)
+        if (strcmp(tl_image_text(in->image, have[i].name), c->name) == 0)
+            return same_value(tl_image_text(in->image, have[i].value), const_text(c, buffer, sizeof buffer)) ? AGREES : DIFFERS;
+    return LACKS;
+}
+
+static bool all_agree(const tl_instance *in, const tile_const *consts)
+{
+    for (const tile_const *c = consts; c && c->name; c++)
+        if (const_agrees(in, c) != AGREES)
+            return false;
+    return true;
+}
+
+/* ---- questions and answers ---- */
+
+/* "gemm(BM=64,T=f16,)"; NULL when out of memory. */
+static char *make_key(const char *name, const tile_const *consts)
+{
+    char buffer[32];
+    size_t size = strlen(name) + 3, n;
+    for (const tile_const *c = consts; c && c->name; c++)
+        size += strlen(c->name) + strlen(const_text(c, buffer, sizeof buffer)) + 2;
+    char *key = calloc(1, size);
+    if (!key)
+        return NULL;
+    n = (size_t)snprintf(key, size, "%s(", name);
+    for (const tile_const *c = consts; c && c->name; c++)
+        n += (size_t)snprintf(key + n, size - n, "%s=%s,", c->name, const_text(c, buffer, sizeof buffer));
+    snprintf(key + n, size - n, ")");
+    return key;
+}
+
+static void append(char *text, size_t size, const char *more)
+{
+    size_t n = strlen(text);
+    snprintf(text + n, size - n, "%s%s", n ? ", " : "", more);
+}
+
+static tile_status no_such_kernel(const tl_image *image, const char *name)
+{
+    char names[1024] = "";
+    for (uint32_t i = 0; i < image->ninstances; i++)
+        if (i == 0 || strcmp(instance_name(&image->instances[i]), instance_name(&image->instances[i - 1])) != 0)
+            append(names, sizeof names, instance_name(&image->instances[i]));
+    return tl_fail(TILE_NOT_FOUND, "no kernel '%s'; kernels are: %s", name, names[0] ? names : "(none)");
+}
+
+/* The constant that no instance has, or the values that the instances have. */
+static tile_status no_such_instance(const tl_image *image, const char *name, const tile_const *consts)
+{
+    char known[1024] = "", one[160];
+    const tl_instance *first = NULL;
+    for (uint32_t i = 0; i < image->ninstances && !first; i++)
+        if (strcmp(instance_name(&image->instances[i]), name) == 0)
+            first = &image->instances[i];
+    if (!first)
+        return no_such_kernel(image, name);
+    const tile_image_const *have = tl_image_at(first->image, first->kernel->consts);
+    for (uint32_t i = 0; i < first->kernel->nconsts; i++) {
+        snprintf(one, sizeof one, "%.60s=%.60s", tl_image_text(first->image, have[i].name), tl_image_text(first->image, have[i].value));
+        append(known, sizeof known, one);
+    }
+    for (const tile_const *c = consts; c && c->name; c++)
+        if (const_agrees(first, c) == LACKS)
+            return tl_fail(TILE_NOT_FOUND, "kernel '%s' has no constant '%s'; it has: %s", name, c->name, known[0] ? known : "(none)");
+    return tl_fail(TILE_NOT_FOUND, "kernel '%s': no variant agrees with the constants given; the first has %s", name, known);
+}
+
+/* A handle of the image's instances that have the name and, where asked, agree with consts. */
+static tile_status answer(tile_module *m, const tl_image *image, const char *name, const tile_const *consts, bool filter, tile_kernel **out_kernel)
+{
+    tile_kernel *k = calloc(1, sizeof *k);
+    if (k) {
+        k->instances = calloc(image->ninstances + 1, sizeof *k->instances);
+        k->key = make_key(name, consts);
+    }
+    if (!k || !k->instances || !k->key) {
+        if (k)
+            free_kernel(k);
+        return tl_fail(TILE_NO_MEMORY, "out of memory");
+    }
+    k->module = m;
+    for (uint32_t i = 0; i < image->ninstances; i++) {
+        tl_instance *in = &image->instances[i];
+        if (strcmp(instance_name(in), name) == 0 && (!filter || all_agree(in, consts)))
+            k->instances[k->ninstances++] = in;
+    }
+    if (k->ninstances == 0) {
+        free_kernel(k);
+        return no_such_instance(image, name, consts);
+    }
+    k->name = instance_name(k->instances[0]);
+    k->next = m->kernels;
+    m->kernels = k;
+    *out_kernel = k;
+    return TILE_OK;
+}
+
+static tile_status make_and_answer(tile_module *m, const char *name, const tile_const *consts, tile_kernel **out_kernel)
+{
+    void *data = NULL;
+    size_t size = 0;
+    tl_image *image;
+    tile_status status = m->maker.make(m->maker.user, name, consts, &data, &size);
+    if (status == TILE_OK)
+        status = add_image(m, data, size, &image);
+    free(data);
+    return status == TILE_OK ? answer(m, image, name, consts, false, out_kernel) : status;
+}
+
+static tile_status get_locked(tile_module *m, const char *name, const tile_const *consts, tile_kernel **out_kernel)
+{
+    char *key = make_key(name, consts);
+    if (!key)
+        return tl_fail(TILE_NO_MEMORY, "out of memory");
+    tile_kernel *k = m->kernels;
+    while (k && strcmp(k->key, key) != 0)
+        k = k->next;
+    free(key);
+    if (k) {
+        *out_kernel = k;
+        return TILE_OK;
+    }
+    return m->maker.make ? make_and_answer(m, name, consts, out_kernel) : answer(m, m->images, name, consts, true, out_kernel);
+}
+
+tile_status tile_kernel_get(tile_module *m, const char *name, const tile_const *consts, tile_kernel **out_kernel)
+{
+    if (!m || !name || !out_kernel)
+        return tl_fail(TILE_BAD_ARGUMENT, "tile_kernel_get: an argument is NULL");
+    pthread_mutex_lock(&m->lock);
+    tile_status status = get_locked(m, name, consts, out_kernel);
+    pthread_mutex_unlock(&m->lock);
+    return status;
+}
+
+static tile_status load(tile_device *d, tl_instance *in)
+{
+    tl_code *code;
+    if (atomic_load(&in->ready))
+        return TILE_OK;
+    tile_status status = d->driver->code_load(d->dev, in->image, in->kernel, &code);
+    if (status != TILE_OK)
+        return status;
+    status = d->driver->code_prepare ? d->driver->code_prepare(d->dev, code) : TILE_OK;
+    if (status != TILE_OK) {
+        d->driver->code_unload(d->dev, code);
+        return status;
+    }
+    in->code = code;
+    atomic_store_explicit(&in->ready, true, memory_order_release);
+    return TILE_OK;
+}
+
+tile_status tile_kernel_prepare(tile_kernel *k)
+{
+    if (!k)
+        return tl_fail(TILE_BAD_ARGUMENT, "tile_kernel_prepare: the kernel is NULL");
+    tile_status status = TILE_OK;
+    pthread_mutex_lock(&k->module->lock);
+    for (uint32_t i = 0; i < k->ninstances && status == TILE_OK; i++)
+        status = load(k->module->device, k->instances[i]);
+    pthread_mutex_unlock(&k->module->lock);
+    return status;
+}
+
+/* ---- what a kernel is ---- */
+
+const char *tile_kernel_name(const tile_kernel *k)
+{
+    return k->name;
+}
+
+size_t tile_kernel_param_count(const tile_kernel *k)
+{
+    return k->instances[0]->kernel->nparams;
+}
+
+tile_status tile_kernel_param(const tile_kernel *k, size_t index, tile_param_info *out_info)
+{
+    const tl_instance *in = k->instances[0];
+    if (!out_info || out_info->struct_size < sizeof *out_info || index >= in->kernel->nparams)
+        return tl_fail(TILE_BAD_ARGUMENT, "tile_kernel_param: no such parameter, or struct_size is not set");
+    const tile_image_param *p = (const tile_image_param *)tl_image_at(in->image, in->kernel->params) + index;
+    out_info->name = tl_image_text(in->image, p->name);
+    out_info->kind = (tile_arg_kind)p->kind;
+    out_info->dtype = (tile_dtype)p->dtype;
+    out_info->is_const = p->is_const != 0;
+    out_info->rank = p->kind == TILE_PARAM_VIEW ? (int)p->rank : 0;
+    return TILE_OK;
+}

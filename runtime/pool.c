@@ -1,0 +1,166 @@
+/* pool.c: a persistent thread pool that hands out ranges of program numbers.
+ *
+ * The order matters more than the balance: a program may spin until one of a lower number has done something. Ranges
+ * are claimed in increasing order and each is run in order, so the lowest program that has not ended is always one
+ * that a thread is running, or will run next without waiting for anybody; whoever spins waits for it. This holds for
+ * any number of threads, one included, as long as the system runs every thread now and then.
+ *
+ * Workers sleep on a condition between jobs. The caller works too, as worker 0, and returns when every range has
+ * ended. Waking costs some microseconds, so a job of one range is run by the caller alone. */
+#include <sched.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include "runtime/runtime.h"
+
+enum { MAX_THREADS = 1024, RANGES_PER_THREAD = 16, MAX_RANGE = 64 };
+
+typedef struct worker {
+    tl_pool *pool;
+    pthread_t thread;
+    int index;
+} worker;
+
+struct tl_pool {
+    int threads;             /* the caller included */
+    pthread_mutex_t turn;    /* held by the caller whose job runs */
+    pthread_mutex_t lock;    /* guards what follows */
+    pthread_cond_t wake, idle;
+    uint64_t job;            /* counts up: a worker joins each job at most once */
+    int wanted, busy;        /* workers that may still join; that are inside */
+    bool quit;
+    void (*work)(void *user, int worker, int64_t begin, int64_t end);
+    void *user;
+    int64_t n, range;
+    atomic_int_fast64_t next;
+    worker workers[];        /* threads - 1 */
+};
+
+static void take_ranges(tl_pool *p, int index)
+{
+    for (;;) {
+        int64_t begin = atomic_fetch_add_explicit(&p->next, p->range, memory_order_relaxed);
+        if (begin >= p->n)
+            return;
+        p->work(p->user, index, begin, begin + p->range < p->n ? begin + p->range : p->n);
+    }
+}
+
+static void *worker_main(void *arg)
+{
+    worker *w = arg;
+    tl_pool *p = w->pool;
+    uint64_t seen = 0;
+    pthread_mutex_lock(&p->lock);
+    while (!p->quit) {
+        if (p->job == seen || p->wanted == 0) {
+            pthread_cond_wait(&p->wake, &p->lock);
+            continue;
+        }
+        seen = p->job;
+        p->wanted--;
+        p->busy++;
+        pthread_mutex_unlock(&p->lock);
+        take_ranges(p, w->index);
+        pthread_mutex_lock(&p->lock);
+        if (--p->busy == 0)
+            pthread_cond_signal(&p->idle);
+    }
+    pthread_mutex_unlock(&p->lock);
+    return NULL;
+}
+
+static int default_threads(void)
+{
+    const char *text = getenv("TILE_THREADS");
+    long n = text ? strtol(text, NULL, 10) : 0;
+    if (n > 0)
+        return n < MAX_THREADS ? (int)n : MAX_THREADS;
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) == 0)
+        return CPU_COUNT(&set) > 0 ? CPU_COUNT(&set) : 1;
+    n = sysconf(_SC_NPROCESSORS_ONLN);
+    return n < 1 ? 1 : n < MAX_THREADS ? (int)n : MAX_THREADS;
+}
+
+tile_status tl_pool_create(int threads, tl_pool **out_pool)
+{
+    int n = threads > 0 ? threads : default_threads();
+    tl_pool *p = calloc(1, sizeof *p + (size_t)n * sizeof *p->workers);
+    if (!p)
+        return tl_fail(TILE_NO_MEMORY, "out of memory");
+    pthread_mutex_init(&p->turn, NULL);
+    pthread_mutex_init(&p->lock, NULL);
+    pthread_cond_init(&p->wake, NULL);
+    pthread_cond_init(&p->idle, NULL);
+    p->threads = 1;
+    for (int i = 0; i < n - 1; i++) {
+        p->workers[i] = (worker){.pool = p, .index = i + 1};
+        if (pthread_create(&p->workers[i].thread, NULL, worker_main, &p->workers[i]) != 0)
+            break; /* fewer will do */
+        p->threads++;
+    }
+    *out_pool = p;
+    return TILE_OK;
+}
+
+void tl_pool_free(tl_pool *p)
+{
+    if (!p)
+        return;
+    pthread_mutex_lock(&p->lock);
+    p->quit = true;
+    pthread_cond_broadcast(&p->wake);
+    pthread_mutex_unlock(&p->lock);
+    for (int i = 0; i < p->threads - 1; i++)
+        pthread_join(p->workers[i].thread, NULL);
+    pthread_cond_destroy(&p->idle);
+    pthread_cond_destroy(&p->wake);
+    pthread_mutex_destroy(&p->lock);
+    pthread_mutex_destroy(&p->turn);
+    free(p);
+}
+
+int tl_pool_threads(const tl_pool *p)
+{
+    return p->threads;
+}
+
+static int64_t range_size(const tl_pool *p, int64_t n)
+{
+    int64_t range = n / ((int64_t)p->threads * RANGES_PER_THREAD);
+    return range < 1 ? 1 : range > MAX_RANGE ? MAX_RANGE : range;
+}
+
+static void wake_workers(tl_pool *p, int64_t ranges)
+{
+    int wanted = ranges - 1 < p->threads - 1 ? (int)(ranges - 1) : p->threads - 1;
+    pthread_mutex_lock(&p->lock);
+    p->job++;
+    p->wanted = wanted;
+    if (wanted == p->threads - 1)
+        pthread_cond_broadcast(&p->wake);
+    else
+        for (int i = 0; i < wanted; i++)
+            pthread_cond_signal(&p->wake);
+    pthread_mutex_unlock(&p->lock);
+}
+
+void tl_pool_run(tl_pool *p, int64_t n, void (*work)(void *user, int worker, int64_t begin, int64_t end), void *user)
+{
+    pthread_mutex_lock(&p->turn);
+    p->work = work;
+    p->user = user;
+    p->n = n;
+    p->range = range_size(p, n);
+    atomic_store(&p->next, 0);
+    int64_t ranges = (n + p->range - 1) / p->range;
+    if (ranges > 1 && p->threads > 1)
+        wake_workers(p, ranges);
+    take_ranges(p, 0);
+    pthread_mutex_lock(&p->lock);
+    p->wanted = 0; /* who has not come by now is not needed */
+    while (p->busy > 0)
+        pthread_cond_wait(&p->idle, &p->lock);
+    pthread_mutex_unlock(&p->lock);
+    pthread_mutex_unlock(&p->turn);
+}

@@ -1,0 +1,139 @@
+/* runtime.h: the handles' insides, shared by the files of this package that are written once over driver.h. */
+#ifndef TL_RUNTIME_H
+#define TL_RUNTIME_H
+#include <pthread.h>
+#include <stdatomic.h>
+#include "runtime/driver.h"
+
+struct tile_device {
+    const tl_driver *driver;
+    tl_dev *dev;
+    char name[64], target[32];
+    int processors;
+    bool sync;                /* TILE_SYNC=1 */
+    tile_callbacks callbacks;
+    pthread_mutex_t lock;     /* guards the two lists */
+    tile_stream *streams;
+    tile_buffer *buffers;
+    tile_stream *default_stream;
+};
+
+struct tile_stream {
+    tile_device *device;
+    tl_queue *queue;
+    tl_sink *sink;
+    tile_stream *prev, *next;
+    atomic_uint_fast64_t sequence; /* of the next launch */
+};
+
+struct tile_buffer {
+    tile_device *device;
+    void *address;
+    uint64_t bytes;
+    tile_buffer *prev, *next;
+};
+
+struct tile_event {
+    tile_device *device;
+    tl_mark *mark;
+};
+
+/* One kernel instance of an image. code is set once, under the module's lock; ready is set after it. */
+typedef struct tl_instance {
+    const void *image;
+    const tile_image_kernel *kernel;
+    tl_code *code;
+    atomic_bool ready;
+} tl_instance;
+
+/* A validated image, in memory of ours. */
+typedef struct tl_image {
+    struct tl_image *next;
+    void *data;               /* 64-byte aligned */
+    uint32_t ninstances;
+    tl_instance *instances;
+} tl_image;
+
+struct tile_kernel {
+    tile_module *module;
+    tile_kernel *next;
+    char *key;                /* "gemm(BM=64,T=f16)": the question that this handle answers */
+    const char *name;
+    uint32_t ninstances;      /* at least 1; candidates in the image's order */
+    tl_instance **instances;
+};
+
+/* Where a module made from source gets images (jit.c). */
+typedef struct tl_maker {
+    void *user;
+    /* A new image of `name`'s instances that agree with consts; the caller frees *out_data with free(). */
+    tile_status (*make)(void *user, const char *name, const tile_const *consts, void **out_data, size_t *out_size);
+    void (*free)(void *user);
+} tl_maker;
+
+struct tile_module {
+    tile_device *device;
+    pthread_mutex_t lock;     /* guards images, kernels, loading of code */
+    tl_image *images;
+    tile_kernel *kernels;
+    tl_maker maker;           /* make NULL: the one image is all there is */
+};
+
+/* A module without an image yet; takes over the maker (frees it on failure). For jit.c. */
+TILE_API tile_status tl_module_create_maker(tile_device *device, tl_maker maker, tile_module **out_module);
+
+/* Resolves NULL: device, or the default one; stream, or the default one of `device` (NULL: the default device's). */
+tile_status tl_device_or_default(tile_device *device, tile_device **out_device);
+tile_status tl_stream_or_default(tile_device *device, tile_stream *stream, tile_stream **out_stream);
+/* Makes and frees a stream's parts; used for the default stream too. */
+tile_status tl_stream_open(tile_device *device, bool is_default, tile_stream **out_stream);
+
+/* sink.c */
+tile_status tl_sink_create(tl_sink **out_sink);
+void tl_sink_free(tl_sink *sink);
+/* Delivers and forgets what was collected. TILE_FAILED when there was a failure. */
+tile_status tl_sink_deliver(tl_sink *sink, const tile_callbacks *callbacks);
+
+/* image_check.c: everything that later code relies on. */
+tile_status tl_image_check(const void *data, size_t size, const char *target);
+static inline const tile_image_kernel *tl_image_kernels(const void *image)
+{
+    const tile_image_header *h = image;
+    return (const tile_image_kernel *)((const char *)image + h->kernels);
+}
+static inline const void *tl_image_at(const void *image, uint32_t offset) { return (const char *)image + offset; }
+
+/* hostexpr.c */
+typedef struct tl_hx_env {
+    const int64_t *syms;
+    const tile_arg *args; /* scalars of the launch */
+    int64_t processors;
+} tl_hx_env;
+typedef enum tl_hx_result { TL_HX_FINE, TL_HX_DIV_ZERO, TL_HX_OVERFLOW } tl_hx_result;
+/* Well formed: known operators, operands there, indices in range, exactly one value left. */
+bool tl_hostexpr_valid(const tile_hx_ins *code, uint32_t n, uint32_t nsyms, uint32_t nargs);
+tl_hx_result tl_hostexpr_eval(const tile_hx_ins *code, uint32_t n, const tl_hx_env *env, int64_t *out_word);
+
+/* dtype.c */
+bool tl_dtype_known(int dtype);
+double tl_decode_float(tile_dtype dtype, uint64_t bits); /* float types */
+int64_t tl_decode_int(tile_dtype dtype, uint64_t bits);  /* integers and bool, extended by their sign */
+bool tl_is_float_dtype(tile_dtype dtype);
+bool tl_is_packed_dtype(tile_dtype dtype);
+
+/* launch_bind.c: arguments of one instance, resolved. */
+typedef struct tl_bound {
+    tile_arg args[TL_MAX_PARAMS];
+    uint64_t slots[TL_MAX_SLOTS];
+    int64_t syms[TL_MAX_SYMS];
+    tl_launch launch;
+} tl_bound;
+typedef enum tl_bind_result { TL_BIND_OK, TL_BIND_ERROR, TL_BIND_REQUIRE, TL_BIND_EMPTY } tl_bind_result;
+/* Checks everything and fills `out`. ERROR: *out_status is set, with its text. REQUIRE: the instance's `require` does
+ * not hold, with a text that says so. EMPTY: nothing to run. grid: the caller's, or NULL. */
+tl_bind_result tl_bind(const tile_device *device, const tl_instance *instance, const tile_arg *args, size_t nargs,
+                       const int64_t *grid, size_t naxes, tl_bound *out, tile_status *out_status);
+
+/* buffer.c: bytes from `address` to the end of the tile_buffer that holds it; UINT64_MAX when in none. */
+uint64_t tl_buffer_bytes_at(tile_device *device, const void *address);
+#endif

@@ -1,0 +1,164 @@
+/* sink.c: what the kernels of one stream have said since it was last synchronised.
+ *
+ * Programs run in any order on any worker; what they print is sorted by launch, then by the program's number, then by
+ * time within the program, so that a run's output does not depend on the number of threads. Of the failures only the
+ * one of the first launch and lowest program is kept. */
+#include <stdio.h>
+#include <stdlib.h>
+#define TILE_UNSTABLE
+#include "runtime/runtime.h"
+
+enum { FAILURE_BYTES = 1024, PRINT_LIMIT = 64 << 20 };
+
+typedef struct record {
+    struct record *next;
+    uint64_t sequence, order;
+    int64_t linear;
+    char text[];
+} record;
+
+struct tl_sink {
+    pthread_mutex_t lock;
+    record *records; /* newest first */
+    uint64_t nrecords, print_bytes, dropped;
+    bool failed;
+    uint64_t fail_sequence;
+    int64_t fail_linear;
+    char failure[FAILURE_BYTES];
+};
+
+tile_status tl_sink_create(tl_sink **out_sink)
+{
+    tl_sink *s = calloc(1, sizeof *s);
+    if (!s)
+        return tl_fail(TILE_NO_MEMORY, "out of memory");
+    pthread_mutex_init(&s->lock, NULL);
+    *out_sink = s;
+    return TILE_OK;
+}
+
+static void free_records(record *r)
+{
+    while (r) {
+        record *next = r->next;
+        free(r);
+        r = next;
+    }
+}
+
+void tl_sink_free(tl_sink *s)
+{
+    if (!s)
+        return;
+    free_records(s->records);
+    pthread_mutex_destroy(&s->lock);
+    free(s);
+}
+
+static bool comes_before(const tl_sink *s, uint64_t sequence, int64_t linear)
+{
+    return !s->failed || sequence < s->fail_sequence || (sequence == s->fail_sequence && linear < s->fail_linear);
+}
+
+void tl_sink_fail(tl_sink *s, const tl_launch *launch, int64_t linear, tl_fail_kind kind, const char *path,
+                  uint32_t line, uint32_t col, const char *text)
+{
+    static const char *const kinds[] = {
+        [TL_RUN_ASSERT] = "assertion failed",
+        [TL_RUN_BOUNDS] = "out of bounds",
+        [TL_RUN_ASSUME] = "assumption does not hold",
+        [TL_RUN_UNINIT] = "read of uninitialised memory",
+    };
+    int32_t pid[TILE_MAX_GRID];
+    tl_launch_pid(launch, linear, pid);
+    pthread_mutex_lock(&s->lock);
+    if (comes_before(s, launch->sequence, linear)) {
+        s->failed = true;
+        s->fail_sequence = launch->sequence;
+        s->fail_linear = linear;
+        size_t n = 0, size = sizeof s->failure;
+        n += (size_t)snprintf(s->failure, size, "%s:%u:%u: %s%s%.700s (program ", path ? path : "?", line, col,
+                              (unsigned)kind <= TL_RUN_UNINIT ? kinds[kind] : "check failed", text ? ": " : "", text ? text : "");
+        for (uint32_t i = 0; i < launch->ngrid && n < size; i++)
+            n += (size_t)snprintf(s->failure + n, size - n, "%s%d", i ? "," : "", pid[i]);
+        if (n < size)
+            snprintf(s->failure + n, size - n, "%s)", launch->ngrid ? "" : "0");
+    }
+    pthread_mutex_unlock(&s->lock);
+}
+
+void tl_sink_print(tl_sink *s, const tl_launch *launch, int64_t linear, const char *text, tile_dtype dtype,
+                   uint32_t rank, const int32_t *shape, const void *data)
+{
+    int64_t wide[TILE_MAX_RANK];
+    for (uint32_t i = 0; i < rank && i < TILE_MAX_RANK; i++)
+        wide[i] = shape[i];
+    size_t label = strlen(text);
+    size_t need = tile_format_array(NULL, 0, dtype, (int)rank, wide, data);
+    record *r = calloc(1, sizeof *r + label + need + 4);
+    pthread_mutex_lock(&s->lock);
+    if (!r || s->print_bytes + label + need > PRINT_LIMIT) {
+        s->dropped++;
+        pthread_mutex_unlock(&s->lock);
+        free(r);
+        return;
+    }
+    s->print_bytes += label + need;
+    r->sequence = launch->sequence;
+    r->linear = linear;
+    r->order = s->nrecords++;
+    memcpy(r->text, text, label);
+    memcpy(r->text + label, " = ", 3);
+    tile_format_array(r->text + label + 3, need + 1, dtype, (int)rank, wide, data);
+    r->next = s->records;
+    s->records = r;
+    pthread_mutex_unlock(&s->lock);
+}
+
+static int by_program(const void *a, const void *b)
+{
+    const record *x = *(record *const *)a, *y = *(record *const *)b;
+    if (x->sequence != y->sequence)
+        return x->sequence < y->sequence ? -1 : 1;
+    if (x->linear != y->linear)
+        return x->linear < y->linear ? -1 : 1;
+    return x->order < y->order ? -1 : x->order > y->order;
+}
+
+static void deliver_prints(record *records, uint64_t n, uint64_t dropped, const tile_callbacks *cb)
+{
+    record **sorted = n ? calloc(n, sizeof *sorted) : NULL;
+    uint64_t i = n;
+    for (record *r = records; sorted && r; r = r->next)
+        sorted[--i] = r;
+    if (sorted)
+        qsort(sorted, n, sizeof *sorted, by_program);
+    for (i = 0; sorted && i < n; i++)
+        cb->print(cb->user, sorted[i]->text);
+    if (dropped || (n && !sorted)) {
+        char text[80];
+        snprintf(text, sizeof text, "(%llu more prints were dropped)", (unsigned long long)(sorted ? dropped : dropped + n));
+        cb->print(cb->user, text);
+    }
+    free(sorted);
+}
+
+tile_status tl_sink_deliver(tl_sink *s, const tile_callbacks *cb)
+{
+    char failure[FAILURE_BYTES];
+    pthread_mutex_lock(&s->lock);
+    record *records = s->records;
+    uint64_t n = s->nrecords, dropped = s->dropped;
+    bool failed = s->failed;
+    memcpy(failure, s->failure, sizeof failure);
+    s->records = NULL;
+    s->nrecords = s->print_bytes = s->dropped = 0;
+    s->failed = false;
+    pthread_mutex_unlock(&s->lock);
+    if (cb->print)
+        deliver_prints(records, n, dropped, cb);
+    free_records(records);
+    if (failed && cb->failure)
+        cb->failure(cb->user, failure);
+    return failed ? tl_fail(TILE_FAILED, "%s", failure) : TILE_OK;
+}

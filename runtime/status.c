@@ -1,0 +1,57 @@
+/* status.c: status names, versions, and the error text of each thread, which is kept as errno is. */
+#include <stdarg.h>
+#include <stdio.h>
+#include "runtime/driver.h"
+
+enum { ERROR_BYTES = 8192 };
+static _Thread_local char error_text[ERROR_BYTES];
+
+static const char *const names[] = {
+    [TILE_OK] = "ok",
+    [TILE_BAD_ARGUMENT] = "bad argument",
+    [TILE_NO_RESOURCE] = "no resource",
+    [TILE_NO_MEMORY] = "no memory",
+    [TILE_DRIVER] = "driver error",
+    [TILE_NOT_FOUND] = "not found",
+    [TILE_COMPILE] = "compile error",
+    [TILE_IO] = "input or output error",
+    [TILE_FAILED] = "failed in a kernel",
+    [TILE_BAD_IMAGE] = "bad image",
+    [TILE_UNAVAILABLE] = "not available",
+    [TILE_INTERNAL] = "internal error",
+};
+
+int tile_version(void)
+{
+    return TILE_VERSION;
+}
+
+const char *tile_status_name(tile_status status)
+{
+    unsigned i = (unsigned)status;
+    return i < sizeof names / sizeof *names ? names[i] : "unknown status";
+}
+
+const char *tile_last_error(void)
+{
+    return error_text;
+}
+
+void tl_error_clear(void)
+{
+    error_text[0] = 0;
+}
+
+/* An argument may be the old text itself, so the new one is made beside it. */
+tile_status tl_fail(tile_status status, const char *format, ...)
+{
+    char text[ERROR_BYTES];
+    va_list args;
+    va_start(args, format);
+    int n = vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    if (n >= ERROR_BYTES)
+        memcpy(text + sizeof text - 5, "\n...", 5);
+    memcpy(error_text, text, strlen(text) + 1);
+    return status;
+}
