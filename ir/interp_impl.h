@@ -50,7 +50,7 @@ typedef struct TlFrame {
     TlCombineState combine;
 } TlFrame;
 
-enum { TL_INTERP_TEMPS = 20 };
+enum { TL_INTERP_TEMPS = 68 };
 
 typedef struct TlInterp {
     const TlFn *fn; /* NULL when folding */
