@@ -7,6 +7,7 @@
 #   %examples        folder of the built examples' programs
 #   %python          the Python that runs lit
 #   %cc              the C compiler of the build
+#   %{hostile_seconds}  what test/tools/hostile.py allows per input
 # Features: asan, ptxas, cuda, hip, cxx, numpy, clang. A test that needs one says `// REQUIRES: ptxas`.
 import os
 import shutil
@@ -57,6 +58,8 @@ config.substitutions.append(("%build", build))
 config.substitutions.append(("%examples", os.path.join(build, "bin")))
 config.substitutions.append(("%python", sys.executable))
 config.substitutions.append(("%cc", cc))
+
+config.substitutions.append(("%{hostile_seconds}", "10" if sanitize else "1"))
 
 features = config.available_features
 if sanitize:

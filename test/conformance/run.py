@@ -162,6 +162,8 @@ def main():
     if cx.list:
         print("\n".join(r.name for r in chosen))
         return 0
+    if not os.access(cx.tilec, os.X_OK):
+        sys.exit(f"no {cx.tilec}: build first")
     results = []
     with ThreadPoolExecutor(max(cx.jobs, 1)) as pool:
         for rows in pool.map(lambda r: run_row(r, cx), chosen):
