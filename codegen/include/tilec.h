@@ -53,8 +53,9 @@ typedef struct tilec_options {
     void *(*alloc)(void *user, void *ptr, size_t old_size, size_t new_size); /* NULL: the C library */
     void *alloc_user;
     int warps, stages;   /* 0: as the kernel says */
+    int one_kernel;      /* with kernel NULL: the file must have exactly one kernel, else USAGE with their names */
 } tilec_options;
-#define TILEC_OPTIONS_INIT { sizeof(tilec_options), "cpu", "image", 0, 0, 0, 0, 0, 3, 0, 0, "default", 0, "text", 0, 0, 0, 0, 0, 0, 0, 0, 0, -1, 0, 0, 0, 0, 0, 0, 0, 0 }
+#define TILEC_OPTIONS_INIT { sizeof(tilec_options), "cpu", "image", 0, 0, 0, 0, 0, 3, 0, 0, "default", 0, "text", 0, 0, 0, 0, 0, 0, 0, 0, 0, -1, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 typedef struct tilec_output tilec_output;
 
