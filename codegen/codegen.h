@@ -1,0 +1,19 @@
+/* From tile IR to code: what compile.c asks of the back ends. */
+#ifndef TL_CODEGEN_H
+#define TL_CODEGEN_H
+#include "codegen/image.h"
+#include "codegen/target.h"
+
+typedef enum TlEmit { TL_EMIT_LLVM, TL_EMIT_ASM, TL_EMIT_OBJ } TlEmit;
+
+typedef struct TlCodegenOptions {
+    const TlTarget *target;
+    int opt_level;
+    bool check, debug;
+} TlCodegenOptions;
+
+/* Lowers every function of `m` for the host into one module and emits it as `emit` says. Rows for the image are
+ * appended to `kernels` (code and ncode are the emitted bytes, shared by all). Text ends with a NUL that is not counted.
+ * Memory is in `arena`. User errors are diagnosed in m->ctx and give NULL. */
+void *tl_cpu_compile(TlModule *m, const TlCodegenOptions *options, TlEmit emit, TlArena *arena, TlKernelCodes *kernels, size_t *out_size);
+#endif

@@ -1,0 +1,21 @@
+/* Writes kernel images (runtime/include/tile_image.h). */
+#ifndef TL_IMAGE_H
+#define TL_IMAGE_H
+#include "ir/ir.h"
+
+/* What codegen knows of one compiled kernel instance beside its TlKernelInfo. */
+typedef struct TlKernelCode {
+    const TlFn *fn;
+    const char *symbol;
+    const void *code; /* bytes for the image; several kernels may share one block (equal pointers) */
+    size_t ncode;
+    TL_VEC(tile_image_slot) slots;
+    uint64_t scratch_bytes;
+    uint32_t warps, threads, shared_bytes, flags;
+} TlKernelCode;
+
+typedef TL_VEC(TlKernelCode) TlKernelCodes;
+
+/* The image's bytes, in `arena`, 64-byte aligned inside the block returned. */
+void *tl_image_write(TlArena *arena, TlCtx *ctx, const char *target, const TlKernelCodes *kernels, size_t *out_size);
+#endif

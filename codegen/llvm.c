@@ -1,0 +1,165 @@
+/* LLVM 19.1 through its C API. Set-up of LLVM's targets is process-wide and done once; everything else belongs to
+ * one TlLlvm. The triple, data layout and target machine are set before any pass runs. */
+#include "codegen/llvm.h"
+
+#include <llvm-c/Analysis.h>
+#include <llvm-c/Error.h>
+#include <llvm-c/ErrorHandling.h>
+#include <llvm-c/Target.h>
+#include <llvm-c/Transforms/PassBuilder.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void on_fatal(const char *reason)
+{
+    if (tl_guard_current()) tl_fault(TL_FAULT_LLVM, "LLVM: %s", reason);
+    abort(); /* no compilation of ours is running: the host's own use of LLVM */
+}
+
+static void initialise(void)
+{
+    LLVMInitializeX86TargetInfo();
+    LLVMInitializeX86Target();
+    LLVMInitializeX86TargetMC();
+    LLVMInitializeX86AsmPrinter();
+    LLVMInitializeAArch64TargetInfo();
+    LLVMInitializeAArch64Target();
+    LLVMInitializeAArch64TargetMC();
+    LLVMInitializeAArch64AsmPrinter();
+    LLVMInstallFatalErrorHandler(on_fatal);
+}
+
+static void on_diagnostic(LLVMDiagnosticInfoRef info, void *user)
+{
+    (void)user;
+    if (LLVMGetDiagInfoSeverity(info) != LLVMDSError) return;
+    char *text = LLVMGetDiagInfoDescription(info);
+    char copy[400];
+    strncpy(copy, text, sizeof copy - 1);
+    copy[sizeof copy - 1] = 0;
+    LLVMDisposeMessage(text);
+    tl_fault(TL_FAULT_LLVM, "LLVM: %s", copy);
+}
+
+static char *take(TlArena *arena, char *message)
+{
+    char *copy = tl_strndup(arena, message, strlen(message));
+    LLVMDisposeMessage(message);
+    return copy;
+}
+
+static LLVMTargetMachineRef make_machine(const TlLlvm *l, const char *triple, int opt_level)
+{
+    LLVMTargetRef target;
+    char *error = NULL;
+    if (LLVMGetTargetFromTriple(triple, &target, &error)) {
+        char copy[200];
+        strncpy(copy, error, sizeof copy - 1);
+        copy[sizeof copy - 1] = 0;
+        LLVMDisposeMessage(error);
+        tl_fault(TL_FAULT_LLVM, "LLVM: %s", copy);
+    }
+    static const LLVMCodeGenOptLevel LEVELS[] = {LLVMCodeGenLevelNone, LLVMCodeGenLevelLess, LLVMCodeGenLevelDefault,
+                                                 LLVMCodeGenLevelDefault};
+    LLVMTargetMachineOptionsRef o = LLVMCreateTargetMachineOptions();
+    LLVMTargetMachineOptionsSetCPU(o, l->cpu);
+    LLVMTargetMachineOptionsSetFeatures(o, l->features);
+    LLVMTargetMachineOptionsSetCodeGenOptLevel(o, LEVELS[opt_level < 0 ? 0 : opt_level > 3 ? 3 : opt_level]);
+    LLVMTargetMachineOptionsSetRelocMode(o, LLVMRelocPIC);
+    LLVMTargetMachineOptionsSetCodeModel(o, LLVMCodeModelDefault);
+    LLVMTargetMachineRef machine = LLVMCreateTargetMachineWithOptions(target, triple, o);
+    LLVMDisposeTargetMachineOptions(o);
+    TL_ASSERT(machine, "no target machine for %s", triple);
+    return machine;
+}
+
+void tl_llvm_open(TlLlvm *l, TlArena *arena, const char *name, const char *triple, const char *cpu, const char *features,
+                  int opt_level)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, initialise);
+    memset(l, 0, sizeof *l);
+    if (!triple || !*triple) triple = take(arena, LLVMGetDefaultTargetTriple());
+    l->cpu = cpu && *cpu ? cpu : take(arena, LLVMGetHostCPUName());
+    l->features = cpu && *cpu ? features : take(arena, LLVMGetHostCPUFeatures());
+    l->context = LLVMContextCreate();
+    LLVMContextSetDiagnosticHandler(l->context, on_diagnostic, NULL);
+    l->module = LLVMModuleCreateWithNameInContext(name, l->context);
+    l->builder = LLVMCreateBuilderInContext(l->context);
+    l->machine = make_machine(l, triple, opt_level);
+    LLVMTargetDataRef data = LLVMCreateTargetDataLayout(l->machine);
+    LLVMSetModuleDataLayout(l->module, data);
+    LLVMDisposeTargetData(data);
+    LLVMSetTarget(l->module, triple);
+}
+
+void tl_llvm_close(TlLlvm *l)
+{
+    if (l->builder) LLVMDisposeBuilder(l->builder);
+    if (l->module) LLVMDisposeModule(l->module);
+    if (l->machine) LLVMDisposeTargetMachine(l->machine);
+    if (l->context) LLVMContextDispose(l->context);
+    memset(l, 0, sizeof *l);
+}
+
+void tl_llvm_verify(TlLlvm *l)
+{
+    char *error = NULL;
+    if (LLVMVerifyModule(l->module, LLVMReturnStatusAction, &error)) {
+        char copy[400];
+        strncpy(copy, error, sizeof copy - 1);
+        copy[sizeof copy - 1] = 0;
+        LLVMDisposeMessage(error);
+        tl_fault(TL_FAULT_INTERNAL, "invalid LLVM IR: %s", copy);
+    }
+    LLVMDisposeMessage(error);
+}
+
+void tl_llvm_run(TlLlvm *l, const char *passes)
+{
+    LLVMPassBuilderOptionsRef o = LLVMCreatePassBuilderOptions();
+    LLVMErrorRef error = LLVMRunPasses(l->module, passes, l->machine, o);
+    LLVMDisposePassBuilderOptions(o);
+    if (error) {
+        char *text = LLVMGetErrorMessage(error);
+        char copy[400];
+        strncpy(copy, text, sizeof copy - 1);
+        copy[sizeof copy - 1] = 0;
+        LLVMDisposeErrorMessage(text);
+        tl_fault(TL_FAULT_INTERNAL, "LLVM passes: %s", copy);
+    }
+}
+
+void *tl_llvm_emit(TlLlvm *l, TlArena *arena, bool object, size_t *out_size)
+{
+    char *error = NULL;
+    LLVMMemoryBufferRef buffer;
+    if (LLVMTargetMachineEmitToMemoryBuffer(l->machine, l->module, object ? LLVMObjectFile : LLVMAssemblyFile, &error,
+                                            &buffer)) {
+        char copy[400];
+        strncpy(copy, error, sizeof copy - 1);
+        copy[sizeof copy - 1] = 0;
+        LLVMDisposeMessage(error);
+        tl_fault(TL_FAULT_LLVM, "LLVM: %s", copy);
+    }
+    *out_size = LLVMGetBufferSize(buffer);
+    void *bytes = tl_strndup(arena, LLVMGetBufferStart(buffer), *out_size);
+    LLVMDisposeMemoryBuffer(buffer);
+    return bytes;
+}
+
+char *tl_llvm_text(TlLlvm *l, TlArena *arena, size_t *out_size)
+{
+    char *text = take(arena, LLVMPrintModuleToString(l->module));
+    *out_size = strlen(text);
+    return text;
+}
+
+bool tl_llvm_has_feature(const TlLlvm *l, const char *feature)
+{
+    size_t n = strlen(feature);
+    for (const char *p = l->features; (p = strstr(p, feature)); p += n)
+        if (p > l->features && p[-1] == '+' && (p[n] == ',' || !p[n])) return true;
+    return false;
+}
