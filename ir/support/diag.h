@@ -55,5 +55,6 @@ void tl_diags_sort(TlDiags *d); /* file, line, column, then order of arrival; du
 
 typedef enum TlDiagFormat { TL_DIAG_TEXT, TL_DIAG_JSON, TL_DIAG_SARIF } TlDiagFormat;
 void tl_diags_render(TlDiags *d, TlDiagFormat format, bool color, TlSbuf *out); /* sorts, then renders all */
-const char *tl_diag_code(TlDiagId id); /* "E0231" */
+const char *tl_diag_code(TlDiagId id);    /* "E0231" */
+const char *tl_diag_summary(TlDiagId id); /* the row's text, with its %s */
 #endif

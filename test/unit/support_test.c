@@ -139,8 +139,8 @@ static void diagnostics_are_sorted_and_shown(TlArena *a)
                       "    1 | line one\n"
                       "      |      ^~~\n"
                       "a.tile:2:2: error[E0801]: second\n"
-                      "    2 | \tline two\n"
-                      "      | \t^~~~ here\n"
+                      "    2 |     line two\n"
+                      "      |     ^~~~ here\n"
                       "a.tile:1:1: note: see 1\n"
                       "    1 | line one\n"
                       "      | ^\n");
