@@ -295,6 +295,130 @@ static void places(void)
     tl_module_free(m);
 }
 
+static const char every_op[] =
+    "files \"a.tile\"\n"
+    "kernel @all(%A: view<f32, 2>, %p: ptr<i32>, %s: f32, %n: i32) @3:8 info {\n"
+    "    param \"A\" view f32 [sym 0 : dense, i64 sym 1 : const 1] @3:20\n"
+    "    param \"p\" pointer i32 @3:40\n"
+    "    param \"s\" scalar f32\n"
+    "    param \"n\" scalar i32\n"
+    "    sym \"M\" extent 0, 0\n"
+    "    sym \"K\" extent 0, 1\n"
+    "    expr int \"cdiv(M, 128)\" [sym 0, const 128, cdiv] @4:10\n"
+    "    const \"BM\" \"128\"\n"
+    "    grid 0, 0\n"
+    "    group 0\n"
+    "    warps 4\n"
+    "} {\n"
+    "  %c = const {value = true} : bool @5:3\n"
+    "  %i = pid {axis = 0} : i32\n"
+    "  %x = const {value = 1.5} : f32\n"
+    "  %l = cast %i : i64\n"
+    "  %t = load %A, %i, %i {axes = [i, 16:2], cache = stream, evict = first} : tile<f32, 16>\n"
+    "  %t.1 = load %A, %i, %i, %c, %x {axes = [8, 8], mask, other, unchecked} : tile<f32, 8, 8>\n"
+    "  %d = dot %t.1, %t.1, %t.1 : tile<f32, 8, 8>\n"
+    "  %o = iota : tile<i32, 8>\n"
+    "  %g = load %A, %o, %o {axes = [t, t]} : tile<f32, 8, 8>\n"
+    "  %in = inside %A, %o, %l {axes = [t, 3]} : tile<bool, 8, 3>\n"
+    "  %r = reduce %g {axis = 1, kind = add} : tile<f32, 8>\n"
+    "  %u, %w = reduce %g, %d {axis = 0, kind = user} : tile<f32, 8>, tile<f32, 8> (%a: f32, %b: f32, %e: f32, %f: f32) {\n"
+    "    %m = mul %a, %e : f32\n"
+    "    %k = lt %m, %f : bool\n"
+    "    %y = if %k : f32 () { yield %m } () { yield %b }\n"
+    "    yield %y, %f\n"
+    "  }\n"
+    "  %q = for %i, %n, %n, %r {unroll = 2} : tile<f32, 8> (%iv: i32, %acc: tile<f32, 8>) {\n"
+    "    %z = while %iv : i32 (%h: i32) {\n"
+    "      %v = lt %h, %n : bool\n"
+    "      condition %v, %h\n"
+    "    } (%h2: i32) {\n"
+    "      %h3 = add %h2, %iv : i32\n"
+    "      yield %h3\n"
+    "    }\n"
+    "    %s2 = add %acc, %r : tile<f32, 8>\n"
+    "    yield %s2\n"
+    "  }\n"
+    "  %e8 = expand %q {axis = 1} : tile<f32, 8, 1>\n"
+    "  %bb = broadcast %e8 : tile<f32, 8, 8>\n"
+    "  store %A, %i, %i, %bb, %c {axes = [8, 8], mask}\n"
+    "  %old = atomic_rmw %p, %n {rmw = add, order = relaxed, scope = device} : i32\n"
+    "  %ca = atomic_cas %p, %n, %old {order = acq_rel, scope = system} : i32\n"
+    "  %sv = sub_view %A, %l, %l, %l, %l : view<f32, 2>\n"
+    "  %ptr = view_ptr %sv : ptr<f32>\n"
+    "  %ex = extent %sv {axis = 1} : i64\n"
+    "  %vw = view %ptr, %ex, %l : view<f32, 1>\n"
+    "  print %x {text = \"x\"}\n"
+    "  assert %c {text = \"no\"}\n"
+    "  assume %c\n"
+    "  %fm = fma %x, %x, %s : f32\n"
+    "  %sel = select %c, %t, %t : tile<f32, 16>\n"
+    "  %bc = bitcast %t : tile<i32, 16>\n"
+    "  %np = npid {axis = 5} : i32\n"
+    "  %rs = reshape %t : tile<f32, 2, 8>\n"
+    "  %tr = trans %rs {perm = [1, 0]} : tile<f32, 8, 2>\n"
+    "  %sc = scan %tr {axis = 1, kind = max, reverse} : tile<f32, 8, 2>\n"
+    "  %pa = ptr_add %p, %l : ptr<i32>\n"
+    "  %st = stride %A {axis = 0} : i64\n"
+    "  %al = atomic_load %pa {order = acquire, scope = block} : i32\n"
+    "  atomic_store %pa, %al, %c {order = release, scope = system, mask}\n"
+    "  if %c () {\n"
+    "    yield\n"
+    "  } () {\n"
+    "    yield\n"
+    "  }\n"
+    "  %add_ = add %n, %n : i32\n"
+    "  %sub_ = sub %n, %n : i32\n"
+    "  %mul_ = mul %n, %n : i32\n"
+    "  %div_ = div %n, %n : i32\n"
+    "  %rem_ = rem %n, %n : i32\n"
+    "  %min_ = min %n, %n : i32\n"
+    "  %max_ = max %n, %n : i32\n"
+    "  %min_nan_ = min_nan %x, %x : f32\n"
+    "  %max_nan_ = max_nan %x, %x : f32\n"
+    "  %and_ = and %c, %c : bool\n"
+    "  %or_ = or %c, %c : bool\n"
+    "  %xor_ = xor %c, %c : bool\n"
+    "  %shl_ = shl %n, %n : i32\n"
+    "  %shr_ = shr %n, %n : i32\n"
+    "  %mulhi_ = mulhi %n, %n : i32\n"
+    "  %neg_ = neg %x : f32\n"
+    "  %not_ = not %n : i32\n"
+    "  %abs_ = abs %x : f32\n"
+    "  %sqrt_ = sqrt %x : f32\n"
+    "  %floor_ = floor %x : f32\n"
+    "  %ceil_ = ceil %x : f32\n"
+    "  %trunc_ = trunc %x : f32\n"
+    "  %rint_ = rint %x : f32\n"
+    "  %round_ = round %x : f32\n"
+    "  %popcount_ = popcount %n : i32\n"
+    "  %clz_ = clz %n : i32\n"
+    "  %ctz_ = ctz %n : i32\n"
+    "  %eq_ = eq %t, %t : tile<bool, 16>\n"
+    "  %ne_ = ne %t, %t : tile<bool, 16>\n"
+    "  %lt_ = lt %t, %t : tile<bool, 16>\n"
+    "  %le_ = le %t, %t : tile<bool, 16>\n"
+    "  %gt_ = gt %t, %t : tile<bool, 16>\n"
+    "  %ge_ = ge %t, %t : tile<bool, 16>\n"
+    "  return\n"
+    "}\n";
+
+static void every_op_has_a_valid_text(void)
+{
+    TlModule *m = parse(every_op);
+    if (!CHECK(m)) {
+        for (uint32_t i = 0; i < ctx.diags.rows.len; i++) fprintf(stderr, "    %s\n", ctx.diags.rows.data[i].text);
+        return;
+    }
+    bool seen[TL_OP_COUNT] = {0};
+    for (const TlOp *op = m->fns.data[0]->body->first; op; op = tl_walk_next(op, NULL)) seen[op->opcode] = true;
+    for (int i = 0; i < TL_OP_COUNT; i++)
+        if (!CHECK(seen[i])) fprintf(stderr, "    %s\n", tl_op_info((TlOpcode)i)->text);
+    TlModule *copy = tl_module_clone(m);
+    CHECK_STR(text_of(copy), text_of(m));
+    tl_module_free(m);
+    tl_module_free(copy);
+}
+
 /* Each row is the body of a kernel over %v: view<f32, 2>, %cv: const view, %p: ptr<f32>, %n: i32, %f: f32, %c: bool, %t: tile. */
 static const struct {
     const char *body, *fault;
@@ -370,6 +494,65 @@ static const struct {
     {"if %c () { } () { yield }", "empty block"},
     {"if %c () { yield yield } () { yield }", "not at the end"},
     {"yield", "not at the end"},
+    {"%x = neg %c : bool", "not numbers"},
+    {"%x = shl %f, %f : f32", "not integers"},
+    {"%x = min_nan %n, %n : i32", "not floats"},
+    {"%x = eq %p, %p : bool", "not numbers or bool"},
+    {"%x = eq %n, %f : bool", "operand 1 is f32"},
+    {"%x = select %c, %v, %v : view<f32, 2>", "the result is a view"},
+    {"%x = cast %p : i64", "takes ptr<f32> to i64"},
+    {"%x = cast %n {round = zero} : i8", "round is for casts to floats"},
+    {"%x = bitcast %c : u8", "bool has no bits"},
+    {"%x = const {value = 0} : view<f32, 1>", "a constant has one result"},
+    {"%x = npid {axis = 0} : i64", "the result is i64"},
+    {"%x = reshape %t : tile<i32, 8>", "takes tile<f32, 8>"},
+    {"%x = scan %f {axis = 0, kind = add} : f32", "operand 0 is f32"},
+    {"%x, %y = reduce %t, %t {axis = 0, kind = add} : f32, f32", "several operands"},
+    {"%x = reduce %t {axis = 0, kind = add} : f32 (%a: f32, %b: f32) { yield %a }", "1 regions"},
+    {"%x = reduce %t {axis = 0, kind = user} : f32 (%a: f32, %b: i32) { yield %a }", "region argument 1 is i32"},
+    {"%x = reduce %t {axis = 0, kind = user} : f32 (%a: f32, %b: f32) { yield %n }", "yielded value 0"},
+    {"%x = reduce %t {axis = 0, kind = user} : f32 (%a: f32, %b: f32) { %z = reduce %t {axis = 0, kind = add} : f32 "
+     "yield %a }",
+     "has a reduce"},
+    {"%x, %y = reduce %t {axis = 0, kind = add} : f32, f32", "1 operands, 2 results"},
+    {"%a = broadcast %f : tile<f32, 4, 4> %x = dot %a, %a, %a {precision = tf32} : tile<f32, 4, 4> "
+     "%y = dot %a, %a, %t : tile<f32, 8>",
+     "onto tile<f32, 8>"},
+    {"%h = cast %f : f16 %a = broadcast %h : tile<f16, 4, 4> %x = dot %a, %a, %a {precision = tf32} : tile<f16, 4, 4>",
+     "precision is for f32"},
+    {"%i = iota : tile<i32, 4> %a = broadcast %n : tile<i32, 4, 4> %x = dot %a, %a, %a : tile<i32, 4, 4>", "by"},
+    {"%x = ptr_add %n, %n : i32", "not pointers"},
+    {"%x = ptr_add %p, %n : ptr<const f32>", "result 0"},
+    {"%x = view %p : ptr<f32>", "not a view"},
+    {"%x = view %p : view<i32, 0>", "view<i32, 0> of ptr<f32>"},
+    {"%x = view %p, %n, %n : view<f32, 1>", "operand 1 is i32, not i64"},
+    {"%x = sub_view %p : ptr<f32>", "not a view"},
+    {"%x = sub_view %v, %n : view<f32, 2>", "2 operands, 5 wanted"},
+    {"%x = stride %v {axis = 0} : i32", "the result is i32, not i64"},
+    {"%x = extent %n {axis = 0} : i64", "not a view"},
+    {"%x = inside %v, %n, %n {axes = [i, 4]} : tile<bool, 5>", "the result is tile<bool, 5>"},
+    {"%x = inside %v, %n, %n : bool", "needs axes"},
+    {"%x = load %p, %n {other} : f32", "other is i32"},
+    {"%x = load : f32", "0 operands, 1 wanted"},
+    {"%x = load %v : f32", "not a pointer"},
+    {"%x = atomic_rmw %cv, %n, %n, %f {axes = [i, i], rmw = add, order = relaxed, scope = device} : f32", "may not be written"},
+    {"%x = atomic_cas %p, %n, %f {order = relaxed, scope = device} : f32", "what is expected is i32"},
+    {"%x = atomic_load %p {order = relaxed, scope = device} : i32", "the result is i32"},
+    {"%h = cast %f : f16 %q = view_ptr %v : ptr<f32> %x = atomic_store %q, %h {order = relaxed, scope = device} : f32",
+     "1 results, 0 wanted"},
+    {"%h = cast %f : f16 atomic_store %p, %h {order = relaxed, scope = device}", "the value is f16"},
+    {"print %v {text = \"\"}", "a view cannot be shown"},
+    {"assert %c", "needs text"},
+    {"for %f, %f, %f (%i: f32) { yield }", "the bounds are f32"},
+    {"%x = for %n, %n, %n : i32 (%i: i32) { yield }", "1 results, 0 wanted"},
+    {"%x = for %n, %n, %n, %v : view<f32, 2> (%i: i32, %w: view<f32, 2>) { yield %w }", "result 0 is a view"},
+    {"for %n, %n, %n {pipeline = -1} (%i: i32) { yield }", "pipeline = -1"},
+    {"for %n, %n, %n (%i: i32) { condition %c }", "ends in condition"},
+    {"condition %c", "not at the end"},
+    {"while %n () { condition %c } () { yield }", "0 arguments, 1 wanted"},
+    {"while () { condition } () { yield }", "gives 0 values, 1 wanted"},
+    {"if %c () warps -1 { yield } () { yield }", "warps -1"},
+    {"if %c (%a: i32) { yield } () { yield }", "1 arguments, 0 wanted"},
 };
 
 static void wrong_ir_is_refused(void)
@@ -489,6 +672,7 @@ int main(void)
     constants_round_trip();
     launch_facts_and_positions_round_trip();
     places();
+    every_op_has_a_valid_text();
     wrong_ir_is_refused();
     broken_text_is_refused();
     deep_nesting();
