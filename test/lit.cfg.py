@@ -8,7 +8,7 @@
 #   %python          the Python that runs lit
 #   %cc              the C compiler of the build
 #   %{hostile_seconds}  what test/tools/hostile.py allows per input
-# Features: asan, ptxas, cuda, hip, cxx, numpy, clang. A test that needs one says `// REQUIRES: ptxas`.
+# Features: asan, package, ptxas, cuda, hip, cxx, numpy, clang. A test that needs one says `// REQUIRES: ptxas`.
 import os
 import shutil
 import subprocess
@@ -71,6 +71,8 @@ if sanitize:
 for feature, program in (("ptxas", "ptxas"), ("clang", "clang-19"), ("cxx", "g++")):
     if shutil.which(program, path=config.environment["PATH"]):
         features.add(feature)
+if getattr(config, "tile_package", "") == "ON":
+    features.add("package")  # `cmake --install` works here: not for sanitizer builds
 if any(os.path.exists(p) for p in ("/dev/nvidia0", "/dev/nvidiactl")):
     features.add("cuda")
 if os.path.exists("/dev/kfd"):

@@ -40,7 +40,7 @@ EXTRA = [
 WORLD = [
     ("llvm-c/*", "codegen/*"),
     ("llvm/*", ""),
-    ("pthread.h", "runtime/* examples/* test/* ir/support/* tools/*"),
+    ("pthread.h", "runtime/* codegen/llvm.c examples/* test/* tools/*"),
     ("dlfcn.h", "runtime/* test/*"),
     ("cuda*.h", ""),
     ("hip/*", ""),

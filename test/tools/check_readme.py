@@ -1,0 +1,66 @@
+#!/usr/bin/env python3
+"""Builds and runs the README's kernel and C host as a user would, against an installed tree.
+
+    check_readme.py SOURCE BUILD SCRATCH
+
+Installs BUILD below SCRATCH, takes the first ```tile and ```c blocks of README.md, and builds them twice: by
+find_package(Tile), and by the flags of tilec.pc.
+"""
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+CMAKE = """cmake_minimum_required(VERSION 3.22)
+project(user LANGUAGES C)
+find_package(Tile 0.1 REQUIRED)
+add_executable(host host.c)
+target_link_libraries(host PRIVATE Tile::compiler)
+"""
+
+
+def run(words, **more):
+    p = subprocess.run(words, capture_output=True, text=True, **more)
+    if p.returncode != 0:
+        sys.exit(f"{' '.join(words)}\n{p.stdout}{p.stderr}")
+    return p.stdout
+
+
+def block(text, language):
+    return re.search(rf"^```{language}\n(.*?)^```", text, re.S | re.M).group(1)
+
+
+def pc_flags(prefix, lib):
+    """What pkg-config would say, without asking the machine to have it."""
+    pc = os.path.join(prefix, lib, "pkgconfig", "tilec.pc")
+    lines = dict(re.split(r"[:=] ?", line, maxsplit=1) for line in open(pc, encoding="utf-8").read().splitlines() if line)
+    lines["prefix"] = prefix  # as pkg-config --define-prefix
+    flags = f"{lines['Cflags']} {lines['Libs']}"
+    while "${" in flags:
+        flags = re.sub(r"\$\{(\w+)\}", lambda m: lines[m.group(1)], flags)
+    return flags.split()
+
+
+def main(source, build, scratch):
+    shutil.rmtree(scratch, ignore_errors=True)
+    prefix, work = os.path.join(scratch, "prefix"), os.path.join(scratch, "user")
+    os.makedirs(work)
+    run(["cmake", "--install", build, "--prefix", prefix])
+    with open(os.path.join(source, "README.md"), encoding="utf-8") as f:
+        text = f.read()
+    for name, language in (("softmax.tile", "tile"), ("host.c", "c")):
+        with open(os.path.join(work, name), "w", encoding="utf-8") as f:
+            f.write(block(text, language))
+    with open(os.path.join(work, "CMakeLists.txt"), "w", encoding="utf-8") as f:
+        f.write(CMAKE)
+    run(["cmake", "-S", work, "-B", os.path.join(work, "out"), "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={prefix}"])
+    run(["cmake", "--build", os.path.join(work, "out")])
+    print("cmake:", run([os.path.join(work, "out", "host")], cwd=work), end="")
+    lib = next(d for d, _, names in os.walk(prefix) if "libtile.a" in names)
+    run(["cc", "host.c", "-o", "host", *pc_flags(prefix, os.path.relpath(lib, prefix))], cwd=work)
+    print("cc:", run([os.path.join(work, "host")], cwd=work), end="")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

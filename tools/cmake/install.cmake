@@ -1,0 +1,37 @@
+# What `cmake --install` puts in place: the programs, the public headers, one archive per public library with all it
+# needs inside, a CMake package (find_package(Tile): Tile::runtime, Tile::compiler, Tile::tilec) and pkg-config files.
+include(CMakePackageConfigHelpers)
+
+# libNAME.a from the objects of the tree's own archives.
+function(tile_public_library name)
+  set(objects)
+  foreach(target ${ARGN})
+    if(TARGET ${target})
+      list(APPEND objects $<TARGET_OBJECTS:${target}>)
+    endif()
+  endforeach()
+  add_library(tile_public_${name} STATIC ${objects})
+  set_target_properties(tile_public_${name} PROPERTIES OUTPUT_NAME ${name} LINKER_LANGUAGE C
+    ARCHIVE_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/package)
+  install(TARGETS tile_public_${name} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endfunction()
+
+tile_public_library(tile tile_runtime)
+tile_public_library(tilec tilec_lib tile_frontend tile_passes tile_ir tile_jit tile_ref)
+
+install(FILES runtime/include/tile.h runtime/include/tile_jit.h codegen/include/tilec.h
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(TARGETS tilec tile-opt RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+
+# How a user's program finds libLLVM: the folder of the one that was linked here.
+set(TILE_LLVM_LINK "-L${LLVM_LIBRARY_DIR} -lLLVM-${LLVM_VERSION_MAJOR}")
+set(package ${CMAKE_INSTALL_LIBDIR}/cmake/Tile)
+configure_package_config_file(tools/cmake/TileConfig.cmake.in ${CMAKE_BINARY_DIR}/package/TileConfig.cmake
+  INSTALL_DESTINATION ${package} PATH_VARS CMAKE_INSTALL_LIBDIR CMAKE_INSTALL_INCLUDEDIR CMAKE_INSTALL_BINDIR)
+write_basic_package_version_file(${CMAKE_BINARY_DIR}/package/TileConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${CMAKE_BINARY_DIR}/package/TileConfig.cmake ${CMAKE_BINARY_DIR}/package/TileConfigVersion.cmake
+  DESTINATION ${package})
+foreach(pc tile tilec)
+  configure_file(tools/cmake/${pc}.pc.in ${CMAKE_BINARY_DIR}/package/${pc}.pc @ONLY)
+  install(FILES ${CMAKE_BINARY_DIR}/package/${pc}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+endforeach()
