@@ -126,8 +126,7 @@ static int64_t axis_count(const TlPlace *p, uint32_t a)
 static int64_t axis_inner(const TlPlace *p, uint32_t a)
 {
     int64_t inner = 1;
-    bool tile = p->axes[a].kind == TL_AXIS_TILE;
-    for (uint32_t b = p->pointwise && tile ? 0 : a + 1; b < p->naxes; b++) {
+    for (uint32_t b = a + 1; b < p->naxes; b++) { /* pointwise: the index tiles' common dimensions come first */
         bool gives = p->axes[b].kind == TL_AXIS_SLICE || (!p->pointwise && p->axes[b].kind == TL_AXIS_TILE);
         if (gives) inner *= axis_count(p, b);
     }
