@@ -1,12 +1,15 @@
-/* The CPU lowering on hand-written tile IR, through our own loader: what front-end programs seldom or never produce. */
+/* The CPU lowering on hand-written tile IR, through our own loader: against the
+ * interpreter on the same memory: bit for bit, since the data are small integers. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "codegen/codegen.h"
+#include "ir/interp.h"
+#include "ir/numeric.h"
 #include "runtime/elf.h"
 #include "test/unit/unit.h"
 
-static void *no_memory(void *user, void *p, size_t a, size_t b)
+static void *host_memory(void *user, void *p, size_t a, size_t b)
 {
     (void)user, (void)a;
     if (b) return realloc(p, b);
@@ -14,84 +17,137 @@ static void *no_memory(void *user, void *p, size_t a, size_t b)
     return NULL;
 }
 
-/* Compiles the one kernel of `text` and runs one program on the given parameter words. */
-static bool run(const char *text, const uint64_t *params, uint32_t nparams)
+enum { MAX_ARGS = 8, BYTES = 1 << 16 };
+
+typedef struct Row {
+    const char *name;
+    int64_t extent[MAX_ARGS][4], stride[MAX_ARGS][4]; /* by parameter; views */
+    uint64_t scalar[MAX_ARGS];
+    const char *text;
+} Row;
+
+static void show_diagnostics(TlCtx *ctx, TlArena *arena)
 {
+    TlSbuf s;
+    tl_sbuf_init(&s, arena);
+    tl_diags_render(&ctx->diags, TL_DIAG_TEXT, false, &s);
+    fprintf(stderr, "%s\n", s.text);
+}
+
+/* small integers in every element, the same for both runs */
+static void fill_memory(TlDtype d, unsigned char *memory, unsigned seed)
+{
+    for (int64_t i = 0; i < BYTES / tl_dtype_bytes(d); i++) {
+        seed = seed * 1664525u + 1013904223u;
+        int64_t v = (int64_t)(seed >> 16) % 9 - (tl_dtype_kind(d) == TL_KIND_U ? 0 : 4);
+        tl_elem_set(d, memory, i, tl_bits_from_int(d, v));
+    }
+}
+
+static uint64_t slot_word(const Row *row, const tile_image_slot *s, unsigned char **memory)
+{
+    switch (s->kind) {
+    case TILE_SLOT_POINTER: return (uint64_t)(uintptr_t)memory[s->param];
+    case TILE_SLOT_SCALAR: return row->scalar[s->param];
+    case TILE_SLOT_EXTENT: return (uint64_t)row->extent[s->param][s->axis];
+    default: return (uint64_t)row->stride[s->param][s->axis];
+    }
+}
+
+static void run_native(const Row *row, TlModule *m, TlArena *arena, unsigned char **memory)
+{
+    TlCodegenOptions o = {.target = tl_target_find("cpu"), .opt_level = 3};
+    TlKernelCodes k = {0};
+    size_t size;
+    if (getenv("CPU_TEST_LLVM")) printf("%s\n", (char *)tl_cpu_compile(m, &o, TL_EMIT_LLVM, arena, &k, &size));
+    k.len = 0;
+    void *object = tl_cpu_compile(m, &o, TL_EMIT_OBJ, arena, &k, &size), *entry;
+    tl_elf *elf;
+    if (!CHECK(tl_elf_load(object, size, TL_ELF_HOST, k.data[0].symbol, &elf, &entry) == TILE_OK)) return;
+    uint64_t params[64];
+    for (uint32_t i = 0; i < k.data[0].slots.len; i++) params[i] = slot_word(row, &k.data[0].slots.data[i], memory);
+    tile_cpu_ctx c = {.scratch = aligned_alloc(64, k.data[0].scratch_bytes + 64), .npid = {1, 1, 1, 1, 1, 1}};
+    tile_cpu_kernel kernel;
+    memcpy(&kernel, &entry, sizeof kernel);
+    memset(c.scratch, 0xAB, k.data[0].scratch_bytes);
+    kernel(&c, params);
+    free(c.scratch);
+    tl_elf_free(elf);
+}
+
+static void run_reference(const Row *row, const TlFn *fn, TlArena *arena, unsigned char **memory)
+{
+    TlInterpArg args[MAX_ARGS] = {{0}};
+    int32_t pid[6] = {0}, npid[6] = {1, 1, 1, 1, 1, 1};
+    for (uint32_t i = 0; i < fn->body->nargs; i++) {
+        args[i] = (TlInterpArg){.address = memory[i], .bytes = BYTES, .scalar = row->scalar[i]};
+        memcpy(args[i].extent, row->extent[i], sizeof row->extent[i]);
+        memcpy(args[i].stride, row->stride[i], sizeof row->stride[i]);
+    }
+    TlInterpOptions o = {0};
+    tl_interp_program(fn, args, pid, npid, &o, arena);
+}
+
+static void compare(const Row *row, const TlFn *fn, unsigned char **got, unsigned char **want)
+{
+    for (uint32_t i = 0; i < fn->body->nargs; i++) {
+        if (!memcmp(got[i], want[i], BYTES)) continue;
+        TlDtype d = fn->body->args[i]->type->dtype;
+        int64_t k = 0;
+        while (tl_elem_get(d, got[i], k) == tl_elem_get(d, want[i], k)) k++;
+        fprintf(stderr, "%s: parameter %u element %lld: got %g, want %g\n", row->name, i, (long long)k,
+                tl_bits_to_double(d, tl_elem_get(d, got[i], k)), tl_bits_to_double(d, tl_elem_get(d, want[i], k)));
+        CHECK(!"memory differs");
+    }
+}
+
+static void run_row(const Row *row, TlCtx *ctx, TlArena *arena)
+{
+    TlModule *m = tl_parse_module(ctx, tl_diags_source(&ctx->diags, row->name, row->text, strlen(row->text)));
+    if (!m) {
+        show_diagnostics(ctx, arena);
+        CHECK(!"the text is not valid IR");
+        return;
+    }
+    const TlFn *fn = m->fns.data[0];
+    unsigned char *got[MAX_ARGS], *want[MAX_ARGS];
+    for (uint32_t i = 0; i < fn->body->nargs; i++) {
+        got[i] = tl_alloc(arena, BYTES);
+        want[i] = tl_alloc(arena, BYTES);
+        fill_memory(fn->body->args[i]->type->dtype, got[i], i + 1);
+        memcpy(want[i], got[i], BYTES);
+    }
+    run_reference(row, fn, arena, want);
+    run_native(row, m, arena, got);
+    compare(row, fn, got, want);
+}
+
+static const Row ROWS[] = {
+#include "test/unit/cpu_rows.h"
+};
+
+static void guarded_row(const Row *row)
+{
+    TlAlloc alloc = {host_memory, NULL};
     TlCtx ctx;
     TlArena arena;
-    TlAlloc alloc = {no_memory, NULL};
-    volatile bool ok = false;
     TlGuard guard;
     tl_ctx_init(&ctx, alloc);
     tl_arena_init(&arena, alloc);
     if (TL_GUARD(&guard)) {
-        TlModule *m = tl_parse_module(&ctx, tl_diags_source(&ctx.diags, "t.tir", text, strlen(text)));
-        if (!m) {
-            TlSbuf s;
-            tl_sbuf_init(&s, &arena);
-            tl_diags_render(&ctx.diags, TL_DIAG_TEXT, false, &s);
-            fprintf(stderr, "%s\n", s.text);
-        }
-        TlCodegenOptions o = {.target = tl_target_find("cpu"), .opt_level = 3};
-        TlKernelCodes k = {0};
-        size_t size;
-        if (getenv("CPU_TEST_LLVM")) printf("%s\n", (char *)tl_cpu_compile(m, &o, TL_EMIT_LLVM, &arena, &k, &size));
-        k.len = 0;
-        void *object = tl_cpu_compile(m, &o, TL_EMIT_OBJ, &arena, &k, &size);
-        CHECK(k.data[0].slots.len <= nparams);
-        tl_elf *elf;
-        void *entry;
-        tile_status status = tl_elf_load(object, size, TL_ELF_HOST, k.data[0].symbol, &elf, &entry);
-        CHECK(status == TILE_OK);
-        if (status == TILE_OK) {
-            tile_cpu_ctx c = {.scratch = aligned_alloc(64, k.data[0].scratch_bytes + 64)};
-            tile_cpu_kernel kernel;
-            memcpy(&kernel, &entry, sizeof kernel);
-            kernel(&c, params);
-            free(c.scratch);
-            tl_elf_free(elf);
-            ok = true;
-        }
+        run_row(row, &ctx, &arena);
         tl_guard_pop(&guard);
     } else {
-        fprintf(stderr, "fault: %s\n", guard.text);
+        fprintf(stderr, "%s: fault: %s\n", row->name, guard.text);
+        CHECK(!"a fault");
     }
     tl_arena_free(&arena);
     tl_ctx_free(&ctx);
-    return ok;
 }
 
-static const char copy_add[] =
-    "kernel @k(%x: ptr<f32>, %n: i32) info { param \"x\" pointer f32\n param \"n\" scalar i32 } {\n"
-    "  %0 = const {value = 0} : i32\n"
-    "  %1 = const {value = 1} : i32\n"
-    "  %2 = const {value = 0.5} : tile<f32, 13>\n"
-    "  %3 = for %0, %n, %1, %2 : tile<f32, 13> (%i: i32, %acc: tile<f32, 13>) {\n"
-    "    %4 = cast %i : f32\n"
-    "    %5 = broadcast %4 : tile<f32, 13>\n"
-    "    %a = add %acc, %5 : tile<f32, 13>\n"
-    "    yield %a\n"
-    "  }\n"
-    "  %6 = iota : tile<i32, 13>\n"
-    "  %7 = broadcast %x : tile<ptr<f32>, 13>\n"
-    "  %8 = ptr_add %7, %6 : tile<ptr<f32>, 13>\n"
-    "  store %8, %3\n"
-    "  return\n"
-    "}\n";
-
-static void carried_tile(void)
+int main(int argc, char **argv)
 {
-    float x[16];
-    for (int i = 0; i < 16; i++) x[i] = -1;
-    uint64_t params[] = {(uint64_t)(uintptr_t)x, 5};
-    /* slots are in order of first use: pointer, scalar */
-    CHECK(run(copy_add, params, 2));
-    for (int i = 0; i < 13; i++) CHECK(x[i] == 10.5f);
-    CHECK(x[13] == -1);
-}
-
-int main(void)
-{
-    carried_tile();
+    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++)
+        if (argc < 2 || !strcmp(argv[1], ROWS[i].name)) guarded_row(&ROWS[i]);
     return unit_result();
 }
