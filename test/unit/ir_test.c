@@ -594,6 +594,64 @@ static void broken_text_is_refused(void)
     tl_module_free(empty);
 }
 
+static uint64_t random_state = 7;
+static uint32_t below(size_t n)
+{
+    random_state = random_state * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)((random_state >> 33) % n);
+}
+
+static bool in_word(char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || c == '_'; }
+
+/* The word around position `at`, its start and length. */
+static size_t word_at(const char *text, size_t at, size_t size, size_t *start)
+{
+    size_t end = at;
+    while (at > 0 && in_word(text[at - 1])) at--;
+    while (end < size && in_word(text[end])) end++;
+    *start = at;
+    return end - at;
+}
+
+/* A copy of every_op with one word replaced by another word of it, or by a byte. */
+static const char *mutated(TlArena *a)
+{
+    size_t size = sizeof every_op - 1, from, to;
+    size_t nfrom = word_at(every_op, below(size), size, &from), nto = word_at(every_op, below(size), size, &to);
+    TlSbuf s;
+    tl_sbuf_init(&s, a);
+    tl_sbuf_put(&s, every_op, to);
+    if (below(4)) tl_sbuf_put(&s, every_op + from, nfrom);
+    else tl_sbuf_putf(&s, "%c", (char)(32 + below(95)));
+    tl_sbuf_puts(&s, every_op + to + nto);
+    return s.text;
+}
+
+static void mutated_text_is_refused_or_prints_back(void)
+{
+    int valid = 0, silent = 0, different = 0;
+    for (int i = 0; i < 4000; i++) {
+        TlCtx c;
+        tl_ctx_init(&c, (TlAlloc){0});
+        const char *text = mutated(&c.perm);
+        TlModule *m = tl_parse_module(&c, tl_diags_source(&c.diags, "m.tir", text, strlen(text)));
+        silent += !m && !c.diags.errors;
+        if (m) {
+            TlSbuf one, two;
+            tl_sbuf_init(&one, &c.perm);
+            tl_sbuf_init(&two, &c.perm);
+            tl_print_module(&one, m);
+            tl_print_module(&two, tl_module_clone(m));
+            different += strcmp(one.text, two.text) != 0;
+            valid++;
+        }
+        tl_ctx_free(&c);
+    }
+    CHECK(valid > 50 && valid < 2000);
+    CHECK_INT(silent, 0);
+    CHECK_INT(different, 0);
+}
+
 static void deep_nesting(void)
 {
     enum { DEPTH = 5000 };
@@ -675,6 +733,7 @@ int main(void)
     every_op_has_a_valid_text();
     wrong_ir_is_refused();
     broken_text_is_refused();
+    mutated_text_is_refused_or_prints_back();
     deep_nesting();
     refused_memory_leaks_nothing();
     tl_ctx_free(&ctx);
