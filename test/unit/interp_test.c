@@ -1,5 +1,6 @@
 /* The interpreter, op group by op group: kernels in the text form on small arrays, expected values by hand or in plain C. */
 #include <math.h>
+#include <pthread.h>
 #include <stdlib.h>
 
 #include "ir/interp.h"
@@ -883,6 +884,61 @@ static void check_atomics(void)
     CHECK(f[1] == 7 && signbit(f[0]) && of[1] == 7 && of[2] == 2 && f[2] == 1); /* -0 is not the bits of 0 */
 }
 
+/* Two programs on two threads add to the same places; nothing may get lost. */
+typedef struct Racer {
+    const TlFn *fn;
+    const TlInterpArg *args;
+    int32_t pid[6];
+} Racer;
+
+static void *race(void *user)
+{
+    Racer *r = user;
+    static const int32_t npid[6] = {2, 1, 1, 1, 1, 1};
+    TlInterpOptions options = {false, {NULL, NULL, NULL, NULL}};
+    TlArena scratch;
+    TlGuard g;
+    tl_arena_init(&scratch, (TlAlloc){0});
+    if (TL_GUARD(&g)) {
+        tl_interp_program(r->fn, r->args, r->pid, npid, &options, &scratch);
+        tl_guard_pop(&g);
+    }
+    tl_arena_free(&scratch);
+    return NULL;
+}
+
+static void check_threads(void)
+{
+    TlCtx ctx;
+    tl_ctx_init(&ctx, (TlAlloc){0});
+    TlModule *m = parse(&ctx, "kernel @k(%x: view<u16, 1>, %f: view<f64, 1>, %h: view<f16, 1>) {\n"
+        "  %0 = const {value = 0} : i32\n"
+        "  %1 = const {value = 1} : i32\n"
+        "  %n = const {value = 1000} : i32\n"
+        "  %i = const {value = 0} : tile<i32, 8>\n"
+        "  %d = const {value = 0.5} : tile<f64, 8>\n"
+        "  %e = const {value = 0.25} : f16\n"
+        "  for %0, %n, %1 (%j: i32) {\n"
+        "    %r = atomic_rmw %f, %i, %d {rmw = add, order = relaxed, scope = device, axes = [t]} : tile<f64, 8>\n"
+        "    %s = atomic_rmw %h, %1, %e {rmw = add, order = relaxed, scope = device, axes = [i]} : f16\n"
+        "    yield\n"
+        "  }\n"
+        "  return\n}\n");
+    uint16_t x[2] = {0}, h[2] = {0, 0};
+    double f[1] = {0};
+    TlInterpArg args[] = {view1(x, 2, 2), view1(f, 1, 8), view1(h, 2, 2)};
+    if (!CHECK(m != NULL)) return;
+    Racer racers[2] = {{m->fns.data[0], args, {0}}, {m->fns.data[0], args, {1}}};
+    pthread_t thread;
+    if (CHECK(pthread_create(&thread, NULL, race, &racers[0]) == 0)) {
+        race(&racers[1]);
+        pthread_join(thread, NULL);
+        CHECK(f[0] == 8000);
+        CHECK(tl_f16_to_f32(h[1]) == 500 && h[0] == 0);
+    }
+    tl_ctx_free(&ctx);
+}
+
 /* ---- debugging and checks ------------------------------------------------------------------------------------------ */
 
 static const char *check_kernel =
@@ -1004,6 +1060,7 @@ int main(void)
     check_sub_view();
     check_packed();
     check_atomics();
+    check_threads();
     check_checks();
     check_fold();
     return unit_result();
