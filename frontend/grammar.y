@@ -26,7 +26,7 @@
 }
 
 %code {
-#define YYMAXDEPTH 8000000
+#define YYMAXDEPTH 1000000
 #define YYSTACK_USE_ALLOCA 0
 #define YYMALLOC(size) tl_alloc(&p->ctx->perm, (size))
 #define YYFREE(block) ((void)(block))
@@ -569,23 +569,34 @@ static void drop(Expected *e, const char *tokens)
     e->n = n;
 }
 
+/* A comma tells least: it comes last. */
+static void put_comma_last(Expected *e)
+{
+    for (int i = 0; i + 1 < e->n; i++)
+        if (!strcmp(yysymbol_name(e->kinds[i]), "','")) {
+            yysymbol_kind_t comma = e->kinds[i];
+            e->kinds[i] = e->kinds[e->n - 1];
+            e->kinds[e->n - 1] = comma;
+        }
+}
+
 /* "an expression, ')' or ','" */
 static const char *describe(TlParser *p, Expected *e)
 {
     const char *parts[NTHINGS + SHOWN];
-    int i, n = 0, more = 0;
+    int i, n = 0;
     TlSbuf out;
     for (i = 0; i < NTHINGS; i++) {
         if (!expects(e, things[i].mark)) continue;
         parts[n++] = things[i].text;
         drop(e, things[i].tokens);
     }
-    for (i = 0; i < e->n; i++) {
+    put_comma_last(e);
+    for (i = 0; i < e->n && i < SHOWN; i++) {
         const char *symbol = yysymbol_name(e->kinds[i]);
-        if (more++ == SHOWN) return NULL;
         parts[n++] = symbol[0] == '\'' ? symbol : tl_format(&p->ctx->perm, "'%s'", symbol);
     }
-    if (!n) return NULL;
+    if (!n) return "something else";
     tl_sbuf_init(&out, &p->ctx->perm);
     for (i = 0; i < n; i++) tl_sbuf_putf(&out, "%s%s", !i ? "" : i + 1 < n ? ", " : " or ", parts[i]);
     return out.text;
@@ -626,7 +637,7 @@ static int yyreport_syntax_error(const yypcontext_t *context, TlParser *p)
     const TlSpan *span = yypcontext_location(context);
     Expected e, all;
     bool missing_semicolon;
-    const char *wanted, *found;
+    const char *found;
     TlDiag *d;
     if (p->stop) return 0;
     p->broken = true;
@@ -636,9 +647,7 @@ static int yyreport_syntax_error(const yypcontext_t *context, TlParser *p)
                         span->begin.line > p->prev_end.line;
     if (token != YYSYMBOL_INVALID) {
         found = spelling(p, token);
-        wanted = describe(p, &e);
-        d = wanted ? tl_diag(&p->ctx->diags, span->begin, TL_E0101, wanted, found)
-                   : tl_diag(&p->ctx->diags, span->begin, TL_E0102, found);
+        d = tl_diag(&p->ctx->diags, span->begin, TL_E0101, describe(p, &e), found);
         advise(p, d, &all, found, missing_semicolon);
     }
     tl_lex_recover(p, missing_semicolon);

@@ -107,6 +107,9 @@ static int string(TlParser *p, Value *value, const unsigned char *token)
     while (s < p->limit && *s != '"' && *s != '\n') s += s[0] == '\\' && s[1] != '\n' && s + 1 < p->limit ? 2 : 1;
     p->cursor.at = s;
     if (s >= p->limit || *s != '"') {
+        /* what closes the line was hardly meant to be in the string */
+        while (s > token + 1 && strchr(" \t\r);]", s[-1])) s--;
+        p->cursor.at = s;
         tl_diag(diags(p), tl_loc_at(p, &p->token_start, token, 1), TL_E0006);
         value->string = "";
         return TL_TOK_STRLIT;
