@@ -137,7 +137,6 @@ static void write_kernel(TlSbuf *out, TlArena *arena, const TlFn *fn, const char
         tl_sbuf_puts(out, "\n");
     }
     write_signature(out, info, fn->name);
-    tl_sbuf_putf(out, "    static tile_embedded tile_kernel_ = TILE_EMBEDDED_INIT(tile_image_%s, \"%s\");\n", stem, fn->name);
     tl_sbuf_putf(out, "    tile_arg tile_args_[%u];\n", info->params.len ? info->params.len : 1);
     for (uint32_t i = 0; i < info->params.len; i++) {
         const TlParam *p = &info->params.data[i];
@@ -145,7 +144,7 @@ static void write_kernel(TlSbuf *out, TlArena *arena, const TlFn *fn, const char
         else if (p->kind == TILE_PARAM_POINTER) tl_sbuf_putf(out, "    tile_args_[%u] = tile_arg_pointer(%s, (tile_dtype)%d, 0);\n", i, p->name, (int)p->dtype);
         else tl_sbuf_putf(out, "    tile_args_[%u] = tile_arg_scalar((tile_dtype)%d, &%s, sizeof %s);\n", i, (int)p->dtype, p->name, p->name);
     }
-    tl_sbuf_putf(out, "    return tile_launch_embedded(&tile_kernel_, stream, tile_args_, %u);\n}\n", info->params.len);
+    tl_sbuf_putf(out, "    return tile_launch_embedded(tile_image_%s, \"%s\", stream, tile_args_, %u);\n}\n", stem, fn->name, info->params.len);
 }
 
 void tl_header_write(TlSbuf *out, TlCtx *ctx, const TlModule *m, const char *stem, const char *source)
