@@ -1,0 +1,20 @@
+/* Questions about tile IR that several passes ask. */
+#ifndef TL_FACTS_H
+#define TL_FACTS_H
+#include "ir/ir.h"
+
+__extension__ typedef __int128 TlWideInt;
+
+/* Is the memory behind a view or pointer never written during the launch? Only what comes from a const parameter that no alias
+ * clause names. */
+bool tl_is_constant_memory(const TlValue *base);
+bool tl_attr_equal(const TlAttr *a, const TlAttr *b);
+/* Is `inner` a block inside (at any depth) one of the ops of `outer`? */
+bool tl_block_is_inside_block(const TlBlock *inner, const TlBlock *outer);
+/* Is v the same value in every trip of the loop: defined outside of it? */
+bool tl_is_invariant(const TlValue *v, const TlOp *loop);
+/* The value of an integer scalar constant. */
+bool tl_const_int_value(const TlValue *v, TlWideInt *out);
+/* Number of trips of a FOR with constant bounds. */
+bool tl_const_trips(const TlOp *loop, TlWideInt *out);
+#endif
