@@ -1,0 +1,177 @@
+/* Built-in functions on memory, on the program's place in the grid, and for debugging. */
+#include "frontend/sema.h"
+
+#define BUILTIN(name, params, fn, data) TlVal tl_bi_##fn(TlSema *s, TlCall *c);
+#include "frontend/builtins.def"
+
+/* ---- loads and stores ---- */
+
+static const TlMemArgs no_args = {.cache = -1, .evict = -1, .order = -1, .scope = -1};
+
+static void set_mask(TlCall *c, uint32_t slot, TlMemArgs *m)
+{
+    if (!c->given[slot]) return;
+    m->mask = &c->val[slot];
+    m->mask_loc = c->vloc[slot];
+}
+
+/* cache = and evict = words; false when one is unknown */
+static bool set_hints(TlSema *s, TlCall *c, uint32_t cache, TlMemArgs *m)
+{
+    m->cache = tl_call_word(s, c, cache, TL_FORM_CACHE);
+    m->evict = tl_call_word(s, c, cache + 1, TL_FORM_EVICT);
+    return m->cache != -2 && m->evict != -2;
+}
+
+TlVal tl_bi_mem_load(TlSema *s, TlCall *c)
+{
+    TlMemArgs m = no_args;
+    set_mask(c, 1, &m);
+    if (c->given[2] && c->given[3]) tl_err(s, c->vloc[3], TL_E0315, "other");
+    uint32_t other = c->given[2] ? 2 : 3;
+    if (c->given[other]) {
+        m.other = &c->val[other];
+        m.other_loc = c->vloc[other];
+    }
+    return set_hints(s, c, 4, &m) ? tl_access_load(s, c->place[0], &m) : tl_bad();
+}
+
+TlVal tl_bi_mem_store(TlSema *s, TlCall *c)
+{
+    TlMemArgs m = no_args;
+    set_mask(c, 2, &m);
+    c->place[0]->loc = c->place[0]->is_const ? c->loc : c->place[0]->loc;
+    if (set_hints(s, c, 3, &m)) tl_access_store(s, c->place[0], &c->val[1], c->vloc[1], &m);
+    return tl_val(TL_VAL_VOID);
+}
+
+TlVal tl_bi_mem_inside(TlSema *s, TlCall *c) { return tl_access_inside(s, c->place[0]); }
+
+/* ---- atomics ---- */
+
+/* mask at `slot`, then order and scope */
+static bool set_atomic(TlSema *s, TlCall *c, uint32_t slot, TlMemArgs *m)
+{
+    *m = no_args;
+    set_mask(c, slot, m);
+    m->order = tl_call_word(s, c, slot + 1, TL_FORM_ORDER);
+    m->scope = tl_call_word(s, c, slot + 2, TL_FORM_SCOPE);
+    return m->order != -2 && m->scope != -2;
+}
+
+TlVal tl_bi_mem_rmw(TlSema *s, TlCall *c)
+{
+    TlMemArgs m;
+    if (!set_atomic(s, c, 2, &m)) return tl_bad();
+    return tl_access_atomic(s, TL_OP_ATOMIC_RMW, c->fn->data, c->place[0], 1, &c->val[1], &c->vloc[1], &m);
+}
+
+TlVal tl_bi_mem_cas(TlSema *s, TlCall *c)
+{
+    TlMemArgs m;
+    if (!set_atomic(s, c, 3, &m)) return tl_bad();
+    return tl_access_atomic(s, TL_OP_ATOMIC_CAS, 0, c->place[0], 2, &c->val[1], &c->vloc[1], &m);
+}
+
+TlVal tl_bi_mem_atomic_load(TlSema *s, TlCall *c)
+{
+    TlMemArgs m;
+    if (!set_atomic(s, c, 1, &m)) return tl_bad();
+    return tl_access_atomic(s, TL_OP_ATOMIC_LOAD, 0, c->place[0], 0, NULL, NULL, &m);
+}
+
+TlVal tl_bi_mem_atomic_store(TlSema *s, TlCall *c)
+{
+    TlMemArgs m;
+    if (set_atomic(s, c, 2, &m)) tl_access_atomic(s, TL_OP_ATOMIC_STORE, 0, c->place[0], 1, &c->val[1], &c->vloc[1], &m);
+    return tl_val(TL_VAL_VOID);
+}
+
+/* ---- views and pointers ---- */
+
+TlVal tl_bi_mem_raw(TlSema *s, TlCall *c)
+{
+    const TlVal *v = &c->val[0];
+    if (v->kind != TL_VAL_VIEW) {
+        tl_err(s, c->vloc[0], TL_E0338, "raw", "view", "a view", tl_val_str(s, v));
+        return tl_bad();
+    }
+    const TlType *t = v->u.ir->type;
+    return tl_val_ir(tl_emit(s, TL_OP_VIEW_PTR, 1, &v->u.ir, tl_type_ptr(s->ctx, t->dtype, t->is_const, 0, NULL), 0, NULL));
+}
+
+TlVal tl_bi_mem_view(TlSema *s, TlCall *c) { return tl_make_view(s, &c->val[0], &c->val[1], &c->val[2], c->vloc); }
+TlVal tl_bi_mem_sub(TlSema *s, TlCall *c) { return tl_sub_view(s, &c->val[0], &c->val[1], &c->val[2], c->vloc); }
+
+/* ---- the program ---- */
+
+TlVal tl_bi_prog_id(TlSema *s, TlCall *c)
+{
+    int axis = 0;
+    TlVal bad;
+    if (!tl_call_axis(s, c, 0, TILE_MAX_GRID, &axis, &bad)) return bad;
+    TlAttr attr = {.id = TL_ATTR_AXIS, .u.i = axis};
+    return tl_val_ir(tl_emit(s, (TlOpcode)c->fn->data, 0, NULL, tl_type_scalar(s->ctx, TL_I32), 1, &attr));
+}
+
+/* ---- debugging ---- */
+
+static void emit_text(TlSema *s, TlOpcode op, TlValue *x, const char *text)
+{
+    TlAttr attr = {.id = TL_ATTR_TEXT, .u.s = tl_intern_name(s, text ? text : "")};
+    tl_op_new(&s->b, op, 1, &x, 0, NULL, 0, text != NULL, &attr);
+}
+
+static void print_value(TlSema *s, TlCall *c, const TlVal *v, const char *text)
+{
+    if (v->kind == TL_VAL_TUPLE || v->kind == TL_VAL_STRUCT) {
+        for (uint32_t i = 0; i < v->n; i++) {
+            const char *field = v->kind == TL_VAL_STRUCT ? v->def->item->fields.data[i].name : tl_format(s->arena, "%u", i);
+            print_value(s, c, &v->items[i], tl_format(s->arena, "%s.%s", text, field));
+        }
+        return;
+    }
+    if (v->kind == TL_VAL_VIEW || tl_is_pointer(v)) {
+        tl_err(s, c->vloc[1], TL_E0316, "print", tl_val_str(s, v));
+        return;
+    }
+    TlValue *x = tl_materialize(s, v, c->vloc[1]);
+    if (x) emit_text(s, TL_OP_PRINT, x, text);
+}
+
+TlVal tl_bi_debug_print(TlSema *s, TlCall *c)
+{
+    print_value(s, c, &c->val[1], c->val[0].u.string);
+    return tl_val(TL_VAL_VOID);
+}
+
+static TlValue *promise(TlSema *s, TlCall *c)
+{
+    const TlVal *v = &c->val[0];
+    TlValue *x = tl_call_ir(s, c, 0);
+    if (x && x->type->dtype == TL_BOOL) return x;
+    if (x) tl_err(s, c->vloc[0], TL_E0338, c->fn->name, "cond", "bool", tl_val_str(s, v));
+    return NULL;
+}
+
+TlVal tl_bi_debug_assert(TlSema *s, TlCall *c)
+{
+    TlValue *x = promise(s, c);
+    const TlExpr *e = c->expr[0];
+    const char *text = c->given[1] ? c->val[1].u.string : e ? tl_source_text(s->ctx, e->begin, e->end) : "assert";
+    if (x && (s->options->debug || s->options->check)) emit_text(s, TL_OP_ASSERT, x, text);
+    return tl_val(TL_VAL_VOID);
+}
+
+TlVal tl_bi_debug_assume(TlSema *s, TlCall *c)
+{
+    TlValue *x = promise(s, c);
+    if (x) emit_text(s, TL_OP_ASSUME, x, NULL);
+    return tl_val(TL_VAL_VOID);
+}
+
+TlVal tl_bi_range_misplaced(TlSema *s, TlCall *c)
+{
+    tl_err(s, c->loc, TL_E0211, "range(...), which belongs in a for,");
+    return tl_bad();
+}

@@ -1,0 +1,392 @@
+/* Control flow without jumps.
+ *
+ * An *arm* is code walked into a block of its own while the environment's trail records what it assigned; when it ends,
+ * variables are back to what they were. Two arms of a condition are joined by an IF whose results are the variables (their
+ * scalar and tile leaves) that the arms left different.
+ *
+ * break, continue and return assign pseudo-variables (TlLoop.broken and continued, TlFrame.returned and result), which are
+ * joined like all others. After a statement that may have left, the rest of its list runs under the negated flag; when the
+ * flag is known, nothing is emitted. Loops that can be left carry the flags and end when one is set. */
+#include "frontend/sema.h"
+
+/* ---- arms ---- */
+
+void tl_arm_begin_in(TlSema *s, TlArm *arm, TlBlock *block)
+{
+    *arm = (TlArm){.block = block, .outer = s->b, .mark = s->trail.len, .serial = s->serial};
+    s->b.block = block;
+    s->b.before = NULL;
+}
+
+void tl_arm_begin(TlSema *s, TlArm *arm) { tl_arm_begin_in(s, arm, tl_block_new(s->b.fn, NULL)); }
+
+static bool has_change(const TlArm *arm, const TlVar *var, TlVal *out)
+{
+    for (uint32_t i = 0; i < arm->changes.len; i++)
+        if (arm->changes.data[i].var == var) {
+            if (out) *out = arm->changes.data[i].val;
+            return true;
+        }
+    return false;
+}
+
+void tl_arm_end(TlSema *s, TlArm *arm)
+{
+    arm->changes.len = 0;
+    for (uint32_t i = arm->mark; i < s->trail.len; i++) {
+        TlVar *var = s->trail.data[i].var;
+        if (var->serial < arm->serial && !has_change(arm, var, NULL))
+            tl_vec_push(s->arena, &arm->changes, (TlChange){var, var->val});
+    }
+    while (s->trail.len > arm->mark) {
+        TlTrail *t = &s->trail.data[--s->trail.len];
+        t->var->val = t->old;
+    }
+    TlLoc loc = s->b.loc;
+    s->b = arm->outer;
+    s->b.loc = loc;
+}
+
+static void apply_changes(TlSema *s, const TlArm *arm)
+{
+    for (uint32_t i = 0; i < arm->changes.len; i++) tl_var_set(s, arm->changes.data[i].var, arm->changes.data[i].val);
+}
+
+void tl_arm_reopen(TlSema *s, TlArm *arm)
+{
+    arm->outer = s->b;
+    arm->mark = s->trail.len;
+    apply_changes(s, arm);
+    s->b.block = arm->block;
+    s->b.before = NULL;
+}
+
+void tl_arm_inline(TlSema *s, TlArm *arm)
+{
+    tl_block_move_ops(arm->block, s->b.block, s->b.before);
+    apply_changes(s, arm);
+}
+
+void tl_arm_discard(TlArm *arm)
+{
+    while (arm->block->last) tl_op_erase(arm->block->last);
+}
+
+bool tl_arm_is_cheap(const TlArm *arm)
+{
+    uint32_t n = 0;
+    if (arm->changes.len) return false;
+    for (const TlOp *op = arm->block->first; op; op = op->next) {
+        if (op->nregions || !tl_op_is_pure(op)) return false;
+        for (uint32_t i = 0; i < op->nout; i++)
+            if (op->out[i]->type->rank) return false;
+        n += op->opcode != TL_OP_CONST;
+    }
+    return n <= 8;
+}
+
+/* ---- joins ---- */
+
+typedef struct Join {
+    TlSema *s;
+    TlArm *arms[2];
+    TlValues leaves[2];
+    TL_VEC(const TlType *) types;
+    TlLoc loc;
+} Join;
+
+static bool same_val(const TlVal *a, const TlVal *b)
+{
+    if (a->kind != b->kind) return false;
+    switch (a->kind) {
+    case TL_VAL_IR:
+    case TL_VAL_VIEW: return a->u.ir == b->u.ir;
+    case TL_VAL_CONST: return a->dtype == b->dtype && a->u.bits == b->u.bits;
+    case TL_VAL_TUPLE:
+    case TL_VAL_STRUCT: return a->items == b->items;
+    case TL_VAL_INT: return a->u.integer == b->u.integer;
+    default: return false;
+    }
+}
+
+/* The value as IR at the end of its arm. */
+static TlValue *leaf_in_arm(Join *j, int arm, const TlVal *v)
+{
+    TlBuilder saved = j->s->b;
+    j->s->b.block = j->arms[arm]->block;
+    j->s->b.before = NULL;
+    TlValue *x = tl_materialize(j->s, v, j->loc);
+    j->s->b = saved;
+    return x;
+}
+
+static TlVal join_leaf(Join *j, const TlVal *a, const TlVal *b)
+{
+    TlTy ty = tl_ty_of(j->s, a->kind == TL_VAL_UNSET ? b : a);
+    const TlVal *both[2] = {a, b};
+    TlValue *x[2];
+    for (int i = 0; i < 2; i++) {
+        TlVal v = both[i]->kind == TL_VAL_UNSET ? tl_zero(j->s, &ty) : *both[i];
+        x[i] = leaf_in_arm(j, i, &v);
+        if (!x[i]) return tl_unknown(TL_DTYPE_COUNT);
+    }
+    if (x[0]->type != x[1]->type) {
+        tl_err(j->s, j->loc, TL_E0302, "the branches", tl_val_str(j->s, a), tl_val_str(j->s, b));
+        return tl_bad();
+    }
+    tl_vec_push(j->s->arena, &j->leaves[0], x[0]);
+    tl_vec_push(j->s->arena, &j->leaves[1], x[1]);
+    tl_vec_push(j->s->arena, &j->types, x[0]->type);
+    return (TlVal){.kind = TL_VAL_IR, .n = j->types.len, .dtype = TL_DTYPE_COUNT}; /* filled in by patch */
+}
+
+static TlVal join_vals(Join *j, const TlVal *a, const TlVal *b)
+{
+    if (same_val(a, b)) return *a;
+    if (tl_is_bad(a) || tl_is_bad(b)) return tl_worse(a, b, TL_DTYPE_COUNT);
+    const TlVal *set = a->kind == TL_VAL_UNSET ? b : a;
+    if (set->kind == TL_VAL_VOID || set->kind == TL_VAL_UNSET) return *set;
+    if (set->kind == TL_VAL_TUPLE || set->kind == TL_VAL_STRUCT) {
+        TlVal out = *set, unset = tl_val(TL_VAL_UNSET);
+        out.items = TL_NEW_ARRAY(j->s->arena, TlVal, set->n ? set->n : 1);
+        for (uint32_t i = 0; i < set->n; i++)
+            out.items[i] = join_vals(j, a->kind == TL_VAL_UNSET ? &unset : &a->items[i], b->kind == TL_VAL_UNSET ? &unset : &b->items[i]);
+        return out;
+    }
+    if (set->kind == TL_VAL_VIEW) {
+        tl_not_yet(j->s, j->loc, "a view that depends on a branch");
+        return tl_bad();
+    }
+    return join_leaf(j, a, b);
+}
+
+static void patch(TlVal *v, TlValue *const *results)
+{
+    if (v->kind == TL_VAL_IR && !v->u.ir) {
+        *v = tl_val_ir(results[v->n - 1]);
+        return;
+    }
+    if (v->kind != TL_VAL_TUPLE && v->kind != TL_VAL_STRUCT) return;
+    for (uint32_t i = 0; i < v->n; i++) patch(&v->items[i], results);
+}
+
+/* Variables that an arm changed, with their values after either arm. */
+static void join_changes(Join *j, TlVars *vars, TlVal **vals)
+{
+    for (int k = 0; k < 2; k++)
+        for (uint32_t i = 0; i < j->arms[k]->changes.len; i++) {
+            TlVar *var = j->arms[k]->changes.data[i].var;
+            if (k == 0 || !has_change(j->arms[0], var, NULL)) tl_vec_push(j->s->arena, vars, var);
+        }
+    *vals = TL_NEW_ARRAY(j->s->arena, TlVal, vars->len + 1);
+    for (uint32_t i = 0; i < vars->len; i++) {
+        TlVal a = vars->data[i]->val, b = a;
+        has_change(j->arms[0], vars->data[i], &a);
+        has_change(j->arms[1], vars->data[i], &b);
+        (*vals)[i] = join_vals(j, &a, &b);
+    }
+}
+
+void tl_arms_join(TlSema *s, TlValue *cond, TlArm *then, TlArm *els, const TlVal *a, const TlVal *b, TlVal *out, TlLoc loc)
+{
+    Join j = {.s = s, .arms = {then, els}, .loc = loc};
+    TlVars vars = {0};
+    TlVal *vals, joined = tl_val(TL_VAL_VOID);
+    join_changes(&j, &vars, &vals);
+    if (a) joined = join_vals(&j, a, b);
+    if (then->block->first || els->block->first || j.types.len) {
+        if (!cond) cond = tl_const_bits(&s->b, tl_type_scalar(s->ctx, TL_BOOL), 0);
+        TlOp *op = tl_op_new(&s->b, TL_OP_IF, 1, &cond, j.types.len, j.types.data, 2, 0, NULL);
+        for (int k = 0; k < 2; k++) {
+            tl_block_move_ops(j.arms[k]->block, op->regions[k], NULL);
+            TlBuilder end = {.fn = s->b.fn, .block = op->regions[k], .loc = s->b.loc};
+            tl_yield(&end, TL_OP_YIELD, j.leaves[k].len, j.leaves[k].data);
+        }
+        patch(&joined, op->out);
+        for (uint32_t i = 0; i < vars.len; i++) patch(&vals[i], op->out);
+    }
+    for (uint32_t i = 0; i < vars.len; i++) tl_var_set(s, vars.data[i], vals[i]);
+    if (out) *out = joined;
+}
+
+/* ---- leaving ---- */
+
+TlValue *tl_exit_state(TlSema *s, bool *known)
+{
+    const TlFrame *f = s->frame;
+    const TlVar *flags[3] = {f->returned, f->loop ? f->loop->broken : NULL, f->loop ? f->loop->continued : NULL};
+    TlValue *any = NULL;
+    *known = false;
+    for (int i = 0; i < 3; i++) {
+        if (!flags[i]) continue;
+        const TlVal *v = &flags[i]->val;
+        if (v->kind == TL_VAL_CONST && v->u.bits) {
+            *known = true;
+            return NULL;
+        }
+    }
+    for (int i = 0; i < 3; i++) {
+        if (!flags[i] || flags[i]->val.kind != TL_VAL_IR) continue;
+        TlValue *x = flags[i]->val.u.ir;
+        any = any ? tl_binary(&s->b, TL_OP_OR, any, x) : x;
+    }
+    return any;
+}
+
+/* Where the flag is false, each of its parts is. */
+static void clear_flags(TlSema *s)
+{
+    TlFrame *f = s->frame;
+    TlVar *flags[3] = {f->returned, f->loop ? f->loop->broken : NULL, f->loop ? f->loop->continued : NULL};
+    for (int i = 0; i < 3; i++)
+        if (flags[i] && !(flags[i]->val.kind == TL_VAL_CONST && !flags[i]->val.u.bits)) tl_var_set(s, flags[i], tl_val_bool(false));
+}
+
+void tl_sequence(TlSema *s, TlSeqFn item, void *user, uint32_t from, uint32_t n)
+{
+    for (uint32_t i = from; i < n && !s->exhausted; i++) {
+        bool known;
+        TlValue *left = tl_exit_state(s, &known);
+        if (known && !s->abstract) return;
+        if (!left && !known) {
+            item(s, user, i);
+            continue;
+        }
+        TlArm rest, none;
+        TlValue *cond = left ? tl_unary(&s->b, TL_OP_NOT, left) : NULL;
+        tl_arm_begin(s, &rest);
+        clear_flags(s);
+        tl_sequence(s, item, user, i, n);
+        tl_arm_end(s, &rest);
+        if (known) { /* never reached: looked at for its errors only */
+            tl_arm_discard(&rest);
+            return;
+        }
+        tl_arm_begin(s, &none);
+        tl_arm_end(s, &none);
+        tl_arms_join(s, cond, &rest, &none, NULL, NULL, NULL, s->b.loc);
+        return;
+    }
+}
+
+/* ---- what a statement may do ---- */
+
+static TlVar *root_var(TlSema *s, const TlExpr *place)
+{
+    while (place->kind == TL_EX_MEMBER) place = place->a;
+    return place->kind == TL_EX_NAME ? tl_var_find(s, place->u.name) : NULL;
+}
+
+static void add_assigned(TlSema *s, const TlExpr *place, TlVars *out)
+{
+    if (place->kind == TL_EX_TUPLE) {
+        for (uint32_t i = 0; i < place->args.len; i++) add_assigned(s, place->args.data[i].value, out);
+        return;
+    }
+    TlVar *v = root_var(s, place);
+    if (!v || v->is_const) return;
+    for (uint32_t i = 0; i < out->len; i++)
+        if (out->data[i] == v) return;
+    tl_vec_push(s->arena, out, v);
+}
+
+void tl_vars_assigned(TlSema *s, const TlStmt *st, TlVars *out)
+{
+    for (; st; st = st->kind == TL_ST_IF ? st->els : NULL) {
+        if (st->kind == TL_ST_ASSIGN) add_assigned(s, st->place, out);
+        for (uint32_t i = 0; i < st->body.len; i++) tl_vars_assigned(s, st->body.data[i], out);
+        if (st->init) tl_vars_assigned(s, st->init, out);
+        if (st->update) tl_vars_assigned(s, st->update, out);
+        if (st->then) tl_vars_assigned(s, st->then, out);
+    }
+}
+
+TlExits tl_stmt_exits(const TlStmt *st)
+{
+    TlExits x = {0};
+    for (; st; st = st->kind == TL_ST_IF ? st->els : NULL) {
+        x.breaks |= st->kind == TL_ST_BREAK;
+        x.continues |= st->kind == TL_ST_CONTINUE;
+        x.returns |= st->kind == TL_ST_RETURN;
+        bool loop = st->kind == TL_ST_WHILE || st->kind == TL_ST_FOR || (st->kind == TL_ST_RANGE && !st->is_static);
+        for (uint32_t i = 0; i <= st->body.len; i++) {
+            const TlStmt *inner = i < st->body.len ? st->body.data[i] : st->then;
+            if (!inner) continue;
+            TlExits y = tl_stmt_exits(inner);
+            x.returns |= y.returns;
+            x.breaks |= y.breaks && !loop;
+            x.continues |= y.continues && !loop;
+        }
+    }
+    return x;
+}
+
+/* ---- what loops carry ---- */
+
+static TlVal normal_val(TlSema *s, const TlVal *v, const TlTy *ty, TlLoc loc, TlValues *leaves)
+{
+    TlVal x = v->kind == TL_VAL_UNSET ? tl_zero(s, ty) : *v;
+    if (x.kind == TL_VAL_TUPLE || x.kind == TL_VAL_STRUCT) {
+        TlVal out = x;
+        out.items = TL_NEW_ARRAY(s->arena, TlVal, x.n ? x.n : 1);
+        for (uint32_t i = 0; i < x.n; i++) {
+            TlTy none = tl_ty_kind(TL_TY_AUTO);
+            out.items[i] = normal_val(s, &x.items[i], &none, loc, leaves);
+        }
+        return out;
+    }
+    if (x.kind == TL_VAL_VIEW) {
+        tl_not_yet(s, loc, "a view that changes in a loop");
+        return tl_bad();
+    }
+    if (!tl_is_number(&x)) return x;
+    TlValue *ir = tl_materialize(s, &x, loc);
+    if (!ir) return tl_bad();
+    tl_vec_push(s->arena, leaves, ir);
+    return tl_val_ir(ir);
+}
+
+void tl_carry_begin(TlSema *s, TlCarried *c, TlLoc loc)
+{
+    c->init = TL_NEW_ARRAY(s->arena, TlVal, c->vars.len + 1);
+    for (uint32_t i = 0; i < c->vars.len; i++) {
+        TlVar *v = c->vars.data[i];
+        TlTy ty = v == s->frame->result ? s->frame->ty : v->ty;
+        c->init[i] = normal_val(s, &v->val, &ty, loc, &c->leaves);
+    }
+}
+
+static TlVal with_leaves(TlSema *s, const TlVal *v, TlValue *const **values)
+{
+    if (v->kind == TL_VAL_IR) return tl_val_ir(*(*values)++);
+    if (v->kind != TL_VAL_TUPLE && v->kind != TL_VAL_STRUCT) return *v;
+    TlVal out = *v;
+    out.items = TL_NEW_ARRAY(s->arena, TlVal, v->n ? v->n : 1);
+    for (uint32_t i = 0; i < v->n; i++) out.items[i] = with_leaves(s, &v->items[i], values);
+    return out;
+}
+
+void tl_carry_take(TlSema *s, const TlCarried *c, TlValue *const *values)
+{
+    for (uint32_t i = 0; i < c->vars.len; i++) tl_var_set(s, c->vars.data[i], with_leaves(s, &c->init[i], &values));
+}
+
+static void final_leaves(TlSema *s, const TlVal *init, const TlVal *now, TlValues *out)
+{
+    if (init->kind == TL_VAL_TUPLE || init->kind == TL_VAL_STRUCT) {
+        TlVal bad = tl_bad();
+        for (uint32_t i = 0; i < init->n; i++)
+            final_leaves(s, &init->items[i], now->kind == init->kind && now->n == init->n ? &now->items[i] : &bad, out);
+        return;
+    }
+    if (init->kind != TL_VAL_IR) return;
+    const TlType *t = init->u.ir->type;
+    TlValue *x = tl_is_number(now) ? tl_materialize(s, now, s->b.loc) : NULL;
+    if (!x || x->type != t) x = t->ptr ? init->u.ir : tl_const_bits(&s->b, t, 0); /* after an error, or abstract */
+    tl_vec_push(s->arena, out, x);
+}
+
+void tl_carry_final(TlSema *s, const TlCarried *c, TlValues *out)
+{
+    for (uint32_t i = 0; i < c->vars.len; i++) final_leaves(s, &c->init[i], &c->vars.data[i]->val, out);
+}

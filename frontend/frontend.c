@@ -1,0 +1,325 @@
+/* frontend.h: checking a program, choosing a kernel's instances by its constants, lowering them. */
+#include "frontend/sema.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool is_const_form(const TlParamDecl *p) { return p->form == TL_PF_CONST || p->form == TL_PF_CONST_FN || p->form == TL_PF_CONST_TYPE; }
+
+/* ---- check ---- */
+
+static void check_assert(TlSema *s, const TlItem *item, TlMod *mod)
+{
+    TlStmt st = {.kind = TL_ST_ASSERT, .loc = item->loc};
+    TlFrame frame = {.mod = mod};
+    st.args.data = item->args.data, st.args.len = item->args.len, st.args.cap = item->args.cap;
+    s->frame = &frame;
+    s->env = NULL;
+    tl_stmt(s, &st);
+    s->frame = NULL;
+}
+
+static void check_const(TlSema *s, TlDef *def)
+{
+    TlFrame frame = {.mod = def->mod};
+    TlExpr name = {.kind = TL_EX_NAME, .loc = def->item->loc, .begin = def->item->loc, .end = def->item->loc};
+    name.u.name = def->item->name;
+    s->frame = &frame;
+    s->env = NULL;
+    tl_eval(s, &name);
+    s->frame = NULL;
+}
+
+static void check_def(TlSema *s, TlDef *def)
+{
+    TlFrame frame = {.mod = def->mod};
+    s->steps = 0;
+    s->exhausted = false;
+    switch (def->item->kind) {
+    case TL_IT_IMPORT: return;
+    case TL_IT_CONST: check_const(s, def); return;
+    case TL_IT_STRUCT:
+        s->frame = &frame;
+        tl_struct_ty(s, def);
+        s->frame = NULL;
+        return;
+    case TL_IT_FUNCTION: tl_check_function(s, def); return;
+    case TL_IT_KERNEL: tl_check_kernel(s, def); return;
+    case TL_IT_ASSERT: check_assert(s, def->item, def->mod); return;
+    }
+}
+
+/* Every item of every module that is the user's; functions before kernels, so that what is wrong in a function alone is said
+ * without a chain of calls. IR made on the way goes to a module that is thrown away. */
+static void check_all(TlProgram *p)
+{
+    TlModule *scratch = tl_module_new(p->ctx);
+    TlSema s;
+    tl_sema_init(&s, p);
+    s.abstract = true;
+    for (int kernels = 0; kernels < 2; kernels++)
+        for (uint32_t i = 0; i < p->modules.len; i++) {
+            TlMod *m = p->modules.data[i];
+            if (m != p->root && !strncmp(m->path, "std.", 4)) continue;
+            for (uint32_t k = 0; k < m->defs.len; k++) {
+                if ((m->defs.data[k]->item->kind == TL_IT_KERNEL) != kernels) continue;
+                TlFn *fn = tl_fn_new(scratch, "check", m->defs.data[k]->item->loc);
+                s.b = (TlBuilder){.fn = fn, .block = fn->body};
+                s.trail.len = 0;
+                check_def(&s, m->defs.data[k]);
+            }
+        }
+    tl_module_free(scratch);
+}
+
+TlProgram *tl_frontend_check(TlCtx *ctx, uint32_t source, const TlFrontendOptions *options)
+{
+    TlProgram *p = TL_NEW(&ctx->perm, TlProgram);
+    p->ctx = ctx;
+    if (options) p->options = *options;
+    if (!p->options.target_kind) p->options.target_kind = "cpu";
+    if (!p->options.target_arch) p->options.target_arch = "";
+    p->root = tl_module_open(p, source, ctx->diags.sources.data[source].path);
+    for (uint32_t i = 0; i < p->root->defs.len; i++)
+        if (p->root->defs.data[i]->item->kind == TL_IT_KERNEL) tl_vec_push(&ctx->perm, &p->kernels, p->root->defs.data[i]);
+    check_all(p);
+    tl_diags_sort(&ctx->diags);
+    return p;
+}
+
+/* ---- questions ---- */
+
+uint32_t tl_program_kernels(const TlProgram *p) { return p->kernels.len; }
+const char *tl_program_kernel_name(const TlProgram *p, uint32_t i) { return i < p->kernels.len ? p->kernels.data[i]->item->name : NULL; }
+const TlUnit *tl_program_unit(const TlProgram *p) { return p->root->unit; }
+
+static TlDef *find_kernel(const TlProgram *p, const char *name)
+{
+    for (uint32_t i = 0; i < p->kernels.len; i++)
+        if (!strcmp(p->kernels.data[i]->item->name, name)) return p->kernels.data[i];
+    return NULL;
+}
+
+const char *tl_program_const_names(const TlProgram *p, const char *kernel)
+{
+    TlDef *def = find_kernel(p, kernel);
+    TlSbuf out;
+    tl_sbuf_init(&out, &p->ctx->perm);
+    tl_sbuf_puts(&out, "");
+    for (uint32_t i = 0; def && i < def->item->params.len; i++) {
+        const TlParamDecl *param = &def->item->params.data[i];
+        if (is_const_form(param)) tl_sbuf_putf(&out, "%s%s", out.len ? ", " : "", param->name);
+    }
+    return out.text;
+}
+
+/* ---- constants as texts ---- */
+
+static bool parse_int(const char *text, TlDtype d, TlVal *out)
+{
+    char *end;
+    errno = 0;
+    bool negative = text[0] == '-';
+    unsigned long long u = strtoull(text + negative, &end, 0);
+    if (errno || !text[negative] || text[negative] == '-' || text[negative] == '+' || *end) return false;
+    TlInt i = negative ? -(TlInt)u : (TlInt)u;
+    if (!tl_int_fits(d, i)) return false;
+    *out = tl_val_int(i);
+    return true;
+}
+
+static bool parse_number(const char *text, TlDtype d, TlVal *out)
+{
+    if (d == TL_BOOL) {
+        bool yes = !strcmp(text, "true") || !strcmp(text, "1"), no = !strcmp(text, "false") || !strcmp(text, "0");
+        *out = tl_val_bool(yes);
+        return yes || no;
+    }
+    if (tl_is_int(d)) return parse_int(text, d, out);
+    char *end;
+    double x = strtod(text, &end);
+    *out = tl_val_float(x);
+    return *text && !*end;
+}
+
+static bool parse_type(TlSema *s, const char *text, TlVal *out)
+{
+    TlDtype d;
+    if (!tl_dtype_parse(text, strlen(text), &d)) return false;
+    TlTy *ty = TL_NEW(s->arena, TlTy);
+    *ty = tl_ty_value(tl_type_scalar(s->ctx, d));
+    *out = tl_val_type(ty);
+    return true;
+}
+
+/* name or module.name */
+static bool parse_fn(TlSema *s, TlMod *m, const char *text, TlVal *out)
+{
+    const char *dot = strchr(text, '.');
+    if (dot) {
+        TlDef *import = tl_mod_find(m, tl_intern_name(s, tl_strndup(s->arena, text, (size_t)(dot - text))));
+        m = import && import->item->kind == TL_IT_IMPORT ? tl_mod_of_import(m, import) : NULL;
+        text = dot + 1;
+    }
+    TlDef *def = m ? tl_mod_find(m, tl_intern_name(s, text)) : NULL;
+    if (def && def->item->kind == TL_IT_FUNCTION) {
+        *out = (TlVal){.kind = TL_VAL_FN, .def = def, .dtype = TL_DTYPE_COUNT};
+        return true;
+    }
+    const TlBuiltin *b = dot || def ? NULL : tl_builtin_find(text);
+    *out = (TlVal){.kind = TL_VAL_BUILTIN, .dtype = TL_DTYPE_COUNT, .u.builtin = b};
+    return b != NULL;
+}
+
+/* ---- instances ---- */
+
+typedef struct Lower {
+    TlSema s;
+    TlDef *def;
+    const TlConstArg *given;
+    uint32_t ngiven;
+    const char *message;
+} Lower;
+
+static const char *given_text(const Lower *l, const char *name)
+{
+    for (uint32_t i = l->ngiven; i-- > 0;)
+        if (!strcmp(l->given[i].name, name)) return l->given[i].value;
+    return NULL;
+}
+
+static bool parse_const(Lower *l, const TlParamDecl *p, const char *text, TlVal *out)
+{
+    TlSema *s = &l->s;
+    bool ok;
+    if (p->form == TL_PF_CONST_TYPE)
+        ok = parse_type(s, text, out);
+    else if (p->form == TL_PF_CONST_FN)
+        ok = parse_fn(s, l->def->mod, text, out);
+    else {
+        TlTy ty = tl_type_resolve(s, p->type);
+        ok = ty.kind == TL_TY_VALUE && !ty.type->rank && !ty.type->ptr && parse_number(text, ty.type->dtype, out);
+        if (ok) *out = tl_convert(s, out, &ty, p->loc);
+        ok = ok && out->kind == TL_VAL_CONST;
+    }
+    if (!ok)
+        l->message = tl_format(s->arena, "constant '%s' of kernel '%s': '%s' is not %s", p->name, l->def->item->name, text,
+                               p->form == TL_PF_CONST_TYPE ? "a type" : p->form == TL_PF_CONST_FN ? "a function" : "a value of its type");
+    return ok;
+}
+
+static const TlExpr *variant_value(const TlVariant *v, TlName name)
+{
+    for (uint32_t i = 0; v && i < v->bindings.len; i++)
+        if (v->bindings.data[i].name == name) return v->bindings.data[i].value;
+    return NULL;
+}
+
+static bool same_const(const TlVal *a, const TlVal *b)
+{
+    if (a->kind != b->kind) return false;
+    switch (a->kind) {
+    case TL_VAL_CONST: return a->dtype == b->dtype && a->u.bits == b->u.bits;
+    case TL_VAL_TYPE: return tl_ty_same(a->u.type, b->u.type);
+    case TL_VAL_FN: return a->def == b->def;
+    case TL_VAL_BUILTIN: return a->u.builtin == b->u.builtin;
+    default: return false;
+    }
+}
+
+typedef enum Bound { BOUND, DISAGREES, MISSING, BAD } Bound;
+
+/* The values of an instance's constants: given, by the variant, or by default, each seeing those before it. */
+static Bound bind_consts(Lower *l, const TlVariant *variant, TlBoundConst *out)
+{
+    TlSema *s = &l->s;
+    const TlItem *item = l->def->item;
+    uint32_t at = 0;
+    Bound result = BOUND;
+    for (uint32_t i = 0; i < item->params.len && result == BOUND; i++) {
+        const TlParamDecl *p = &item->params.data[i];
+        if (!is_const_form(p)) continue;
+        const char *text = given_text(l, p->name);
+        const TlExpr *e = variant_value(variant, p->name);
+        TlVal v = tl_bad(), want;
+        if (text && !parse_const(l, p, text, &v)) return BAD;
+        if (e || (!text && p->init)) {
+            TlVal x = tl_eval(s, e ? e : p->init);
+            want = tl_const_param_value(s, l->def, p, &x, e ? e->loc : p->init->loc);
+            if (tl_is_bad(&want)) return BAD;
+            if (text && !same_const(&v, &want)) result = DISAGREES;
+            v = want;
+        } else if (!text) {
+            tl_err(s, p->loc, TL_E0408, p->name, item->name);
+            result = MISSING;
+        }
+        out[at].name = p->name;
+        out[at++].val = v;
+        tl_var_new(s, p->name, p->loc, tl_ty_of(s, &v), v, true);
+    }
+    return result;
+}
+
+/* Lowers one instance; BOUND when there is one. */
+static Bound lower_variant(Lower *l, const TlVariant *variant, TlModule *out)
+{
+    TlSema *s = &l->s;
+    TlBoundConst *consts = TL_NEW_ARRAY(s->arena, TlBoundConst, l->def->item->params.len + 1);
+    TlFrame frame = {.def = l->def, .mod = l->def->mod, .depth = 1};
+    TlModule *scratch = tl_module_new(s->ctx);
+    TlFn *fn = tl_fn_new(scratch, "constants", l->def->item->loc);
+    s->frame = &frame;
+    s->env = NULL;
+    s->depth = 1;
+    s->steps = 0;
+    s->exhausted = false;
+    s->b = (TlBuilder){.fn = fn, .block = fn->body};
+    Bound b = bind_consts(l, variant, consts);
+    tl_module_free(scratch);
+    if (b == BOUND) tl_kernel_walk(s, l->def, consts, out);
+    s->frame = NULL;
+    return b;
+}
+
+static const TlClause *instantiate_clause(const TlItem *item)
+{
+    for (uint32_t i = 0; i < item->clauses.len; i++)
+        if (item->clauses.data[i].kind == TL_CL_INSTANTIATE && item->clauses.data[i].variants.len) return &item->clauses.data[i];
+    return NULL;
+}
+
+/* Every name on the command line must be a constant of the kernel. */
+static bool names_known(Lower *l, const TlProgram *p)
+{
+    const TlItem *item = l->def->item;
+    for (uint32_t i = 0; i < l->ngiven; i++) {
+        bool found = false;
+        for (uint32_t k = 0; k < item->params.len; k++) found |= is_const_form(&item->params.data[k]) && !strcmp(item->params.data[k].name, l->given[i].name);
+        if (found) continue;
+        const char *known = tl_program_const_names(p, item->name);
+        l->message = tl_format(l->s.arena, "kernel '%s' has no constant '%s'; %s%s", item->name, l->given[i].name,
+                               *known ? "it has: " : "it has none", known);
+        return false;
+    }
+    return true;
+}
+
+TlInstantiate tl_frontend_lower(TlProgram *p, const char *kernel, const TlConstArg *consts, uint32_t nconsts, TlModule *out, const char **out_message)
+{
+    Lower l = {.def = find_kernel(p, kernel), .given = consts, .ngiven = nconsts};
+    uint32_t errors = p->ctx->diags.errors, made = 0;
+    if (out_message) *out_message = NULL;
+    if (!l.def) return TL_INST_NO_KERNEL;
+    tl_sema_init(&l.s, p);
+    Bound b = names_known(&l, p) ? BOUND : BAD;
+    const TlClause *variants = instantiate_clause(l.def->item);
+    for (uint32_t i = 0; i < (variants ? variants->variants.len : 1) && b != BAD && b != MISSING; i++) {
+        b = lower_variant(&l, variants ? &variants->variants.data[i] : NULL, out);
+        made += b == BOUND;
+    }
+    tl_diags_sort(&p->ctx->diags);
+    if (out_message) *out_message = l.message;
+    if (l.message) return TL_INST_BAD_CONST;
+    if (p->ctx->diags.errors > errors || b == BAD || b == MISSING) return TL_INST_ERRORS;
+    return made ? TL_INST_OK : TL_INST_NO_VARIANT;
+}

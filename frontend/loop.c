@@ -1,0 +1,467 @@
+/* Loops. A counted loop without exits is a FOR; all others are WHILE: region 0 takes the carried values and computes whether
+ * to go on (not when a flag of an exit is set), region 1 is the body. What a loop carries is found before it is walked: the
+ * outer variables that its text assigns, and the flags and the result when it has exits. */
+#include "frontend/sema.h"
+#include <string.h>
+
+typedef struct Loop {
+    const TlStmt *st;
+    TlExits exits;
+    TlLoop links;
+    TlCarried carried;
+} Loop;
+
+static TlVar *flag_var(TlSema *s)
+{
+    TlVar *v = tl_var_new(s, " flag", (TlLoc){0}, tl_ty_value(tl_type_scalar(s->ctx, TL_BOOL)), tl_val_bool(false), false);
+    return v;
+}
+
+/* An auto function whose first return is inside this loop: walks the body once, silently, to learn the type. */
+static void learn_result(TlSema *s, void (*body)(TlSema *, Loop *), Loop *l)
+{
+    TlFrame *f = s->frame;
+    if (!l->exits.returns || f->ty.kind != TL_TY_AUTO || s->abstract) return;
+    TlArm trial;
+    bool quiet = s->quiet_errors;
+    tl_arm_begin(s, &trial);
+    s->mute++;
+    f->loop = &l->links;
+    body(s, l);
+    f->loop = l->links.outer;
+    s->mute--;
+    s->quiet_errors = quiet;
+    tl_arm_end(s, &trial);
+    tl_arm_discard(&trial);
+}
+
+/* Opens the loop's scope: flags, and the list of what is carried. */
+static void loop_begin(TlSema *s, Loop *l, const TlStmt *st)
+{
+    *l = (Loop){.st = st, .exits = tl_stmt_exits(st->then)};
+    l->links.outer = s->frame->loop;
+    tl_vars_assigned(s, st->then, &l->carried.vars);
+    if (st->update) tl_vars_assigned(s, st->update, &l->carried.vars);
+    l->links.broken = flag_var(s);
+    if (l->exits.breaks) tl_vec_push(s->arena, &l->carried.vars, l->links.broken);
+}
+
+static void carry_returns(TlSema *s, Loop *l)
+{
+    TlFrame *f = s->frame;
+    if (!l->exits.returns) return;
+    tl_vec_push(s->arena, &l->carried.vars, f->returned);
+    bool has_value = f->ty.kind == TL_TY_VALUE || f->ty.kind == TL_TY_STRUCT || f->ty.kind == TL_TY_TUPLE;
+    if (has_value) tl_vec_push(s->arena, &l->carried.vars, f->result);
+}
+
+/* One pass through the body, in a scope of its own, with `continue` ending here. */
+static void walk_body(TlSema *s, Loop *l)
+{
+    TlMark m = tl_scope_open(s);
+    l->links.continued = l->exits.continues ? flag_var(s) : NULL;
+    tl_stmt(s, l->st->then);
+    if (l->links.continued) tl_var_set(s, l->links.continued, tl_val_bool(false));
+    l->links.continued = NULL;
+    tl_scope_close(s, m);
+}
+
+static const TlType **types_of(TlSema *s, const TlValues *v)
+{
+    const TlType **types = TL_NEW_ARRAY(s->arena, const TlType *, v->len + 1);
+    for (uint32_t i = 0; i < v->len; i++) types[i] = v->data[i]->type;
+    return types;
+}
+
+static void add_args(const TlValues *leaves, TlBlock *block)
+{
+    for (uint32_t i = 0; i < leaves->len; i++) tl_block_arg(block, leaves->data[i]->type, leaves->data[i]->name);
+}
+
+/* ---- hints ---- */
+
+static int64_t hint_number(TlSema *s, const TlExpr *e, const char *what, int64_t least)
+{
+    int64_t n = 0;
+    bool unknown;
+    if (!e || !tl_eval_int(s, e, what, &n, &unknown)) return 0;
+    if (n < least || n > 1024) tl_err(s, e->loc, TL_E0338, what, "n", "a small positive number", tl_format(s->arena, "%lld", (long long)n));
+    return n;
+}
+
+static uint32_t hint_attrs(TlSema *s, const TlHints *h, bool counted, TlAttr *attrs)
+{
+    uint32_t n = 0;
+    int64_t stages = hint_number(s, h->stages, "pipeline", 1), factor = hint_number(s, h->factor, "unroll", 1);
+    if (h->pipeline && counted) attrs[n++] = (TlAttr){.id = TL_ATTR_PIPELINE, .u.i = stages};
+    if (h->unroll) attrs[n++] = (TlAttr){.id = TL_ATTR_UNROLL, .u.i = factor};
+    if (h->nounroll && !h->unroll) attrs[n++] = (TlAttr){.id = TL_ATTR_UNROLL, .u.i = -1};
+    if (h->specialize && counted) attrs[n++] = (TlAttr){.id = TL_ATTR_SPECIALIZE};
+    return n;
+}
+
+/* ---- while ---- */
+
+/* What one pass does, and what decides whether there is one. */
+typedef struct WhileParts {
+    TlVal (*cond)(TlSema *s, void *user);
+    void (*body)(TlSema *s, Loop *l);
+    void *user;
+} WhileParts;
+
+/* In region 0: go on? */
+static TlValue *while_test(TlSema *s, Loop *l, const WhileParts *p)
+{
+    const TlType *boolean = tl_type_scalar(s->ctx, TL_BOOL);
+    bool known;
+    TlLoop *outer = s->frame->loop;
+    TlLoop own = {.broken = l->exits.breaks ? l->links.broken : NULL};
+    s->frame->loop = &own;
+    TlVal returned = s->frame->returned->val;
+    TlValue *left = l->exits.breaks || l->exits.returns ? tl_exit_state(s, &known) : NULL;
+    (void)returned;
+    s->frame->loop = outer;
+    if (!left) {
+        TlVal c = p->cond(s, p->user);
+        TlValue *x = tl_is_bad(&c) ? NULL : tl_materialize(s, &c, l->st->loc);
+        return x ? x : tl_const_bits(&s->b, boolean, 0);
+    }
+    TlArm test, stop;
+    TlValue *go = tl_unary(&s->b, TL_OP_NOT, left);
+    tl_arm_begin(s, &test);
+    TlVal c = p->cond(s, p->user), no = tl_val_bool(false), out = no;
+    tl_arm_end(s, &test);
+    if (tl_is_bad(&c)) c = no;
+    if (c.kind == TL_VAL_CONST && c.u.bits) {
+        tl_arm_discard(&test);
+        return go;
+    }
+    if (tl_arm_is_cheap(&test)) {
+        tl_arm_inline(s, &test);
+        return tl_binary(&s->b, TL_OP_AND, go, tl_materialize(s, &c, l->st->loc));
+    }
+    tl_arm_begin(s, &stop);
+    tl_arm_end(s, &stop);
+    tl_arms_join(s, go, &test, &stop, &c, &no, &out, l->st->loc);
+    return tl_materialize(s, &out, l->st->loc);
+}
+
+static void clear_exits(TlSema *s, Loop *l)
+{
+    if (l->exits.breaks) tl_var_set(s, l->links.broken, tl_val_bool(false));
+    if (l->exits.returns) tl_var_set(s, s->frame->returned, tl_val_bool(false));
+}
+
+static void emit_while(TlSema *s, Loop *l, const WhileParts *p)
+{
+    TlAttr attrs[4];
+    uint32_t nattrs = hint_attrs(s, &l->st->hints, false, attrs);
+    learn_result(s, p->body, l);
+    carry_returns(s, l);
+    tl_carry_begin(s, &l->carried, l->st->loc);
+    const TlValues *leaves = &l->carried.leaves;
+    s->b.loc = l->st->loc;
+    TlOp *op = tl_op_new(&s->b, TL_OP_WHILE, leaves->len, leaves->data, leaves->len, types_of(s, leaves), 2, nattrs, attrs);
+    TlArm test, body;
+    add_args(leaves, op->regions[0]);
+    add_args(leaves, op->regions[1]);
+
+    tl_arm_begin_in(s, &test, op->regions[0]);
+    tl_carry_take(s, &l->carried, op->regions[0]->args);
+    TlValues pass = {0};
+    tl_vec_push(s->arena, &pass, while_test(s, l, p));
+    for (uint32_t i = 0; i < leaves->len; i++) tl_vec_push(s->arena, &pass, op->regions[0]->args[i]);
+    tl_yield(&s->b, TL_OP_CONDITION, pass.len, pass.data);
+    tl_arm_end(s, &test);
+
+    tl_arm_begin_in(s, &body, op->regions[1]);
+    tl_carry_take(s, &l->carried, op->regions[1]->args);
+    clear_exits(s, l);
+    s->frame->loop = &l->links;
+    p->body(s, l);
+    s->frame->loop = l->links.outer;
+    TlValues next = {0};
+    tl_carry_final(s, &l->carried, &next);
+    tl_yield(&s->b, TL_OP_YIELD, next.len, next.data);
+    tl_arm_end(s, &body);
+    tl_carry_take(s, &l->carried, op->out);
+}
+
+static TlVal plain_cond(TlSema *s, void *user)
+{
+    const TlStmt *st = user;
+    TlVal known = tl_val_bool(true);
+    if (!st->cond) return known;
+    TlValue *c = tl_eval_cond(s, st->cond, &known);
+    return c ? tl_val_ir(c) : known;
+}
+
+static void update_item(TlSema *s, void *user, uint32_t i)
+{
+    Loop *l = user;
+    if (i == 0)
+        walk_body(s, l);
+    else
+        tl_stmt(s, l->st->update);
+}
+
+static void plain_body(TlSema *s, Loop *l) { tl_sequence(s, update_item, l, 0, l->st->update ? 2 : 1); }
+
+/* A loop that only a return can leave does not go on after itself. */
+static bool endless(const TlStmt *st, TlExits x)
+{
+    return !x.breaks && (!st->cond || (st->cond->kind == TL_EX_BOOL && st->cond->u.integer));
+}
+
+void tl_stmt_loop_while(TlSema *s, const TlStmt *st)
+{
+    TlMark m = tl_scope_open(s);
+    if (st->init) tl_stmt(s, st->init);
+    Loop l;
+    loop_begin(s, &l, st);
+    WhileParts parts = {plain_cond, plain_body, (void *)(uintptr_t)st};
+    emit_while(s, &l, &parts);
+    if (endless(st, l.exits) && l.exits.returns) tl_var_set(s, s->frame->returned, tl_val_bool(true));
+    tl_scope_close(s, m);
+}
+
+/* ---- ranges ---- */
+
+typedef struct Range {
+    TlVal lo, hi, step;
+    TlLoc locs[3];
+    bool bad;
+} Range;
+
+/* range(n), range(lo, hi), range(lo, hi, step), evaluated once. */
+static Range eval_range(TlSema *s, const TlExpr *e)
+{
+    Range r = {.lo = tl_val_int(0), .step = tl_val_int(1), .locs = {e->loc, e->loc, e->loc}};
+    bool is_range = e->kind == TL_EX_CALL && e->a->kind == TL_EX_NAME && !strcmp(e->a->u.name, "range");
+    if (!is_range || e->args.len < 1 || e->args.len > 3) {
+        if (is_range && e->args.len)
+            tl_err(s, e->loc, TL_E0312, "range", 3u, e->args.len);
+        else if (is_range)
+            tl_err(s, e->loc, TL_E0313, "range", "n");
+        else
+            tl_err(s, e->loc, TL_E0338, "for", "range", "range(...)", "another expression");
+        r.bad = true;
+        return r;
+    }
+    TlVal *parts[3] = {&r.lo, &r.hi, &r.step};
+    for (uint32_t i = 0; i < e->args.len; i++) {
+        uint32_t at = e->args.len == 1 ? 1 : i;
+        *parts[at] = tl_eval_value(s, e->args.data[i].value);
+        r.locs[at] = e->args.data[i].value->loc;
+    }
+    for (int i = 0; i < 3; i++) {
+        TlVal *v = parts[i];
+        if (tl_is_bad(v)) {
+            r.bad |= v->kind == TL_VAL_ERROR;
+            continue;
+        }
+        if (v->kind == TL_VAL_CHOICE) *v = tl_convert_dtype(s, v, tl_literal_dtype(v), r.locs[i]);
+        TlDtype d = tl_val_dtype(v);
+        bool ok = v->kind == TL_VAL_INT || (tl_is_number(v) && d != TL_DTYPE_COUNT && tl_is_int(d) && (v->kind != TL_VAL_IR || !v->u.ir->type->rank));
+        if (ok) continue;
+        tl_err(s, r.locs[i], TL_E0338, "range", i == 0 ? "lo" : i == 1 ? "hi" : "step", "an integer scalar", tl_val_str(s, v));
+        r.bad = true;
+    }
+    return r;
+}
+
+/* The loop variable's type: as declared, or the bounds' common type. COUNT after an error. */
+static TlDtype range_dtype(TlSema *s, const TlStmt *st, const Range *r)
+{
+    TlTy ty = tl_type_resolve(s, st->type);
+    const TlVal *parts[3] = {&r->lo, &r->hi, &r->step};
+    TlDtype common = TL_DTYPE_COUNT;
+    bool wide = false;
+    for (int i = 0; i < 3; i++) {
+        TlDtype d = tl_val_dtype(parts[i]);
+        wide |= parts[i]->kind == TL_VAL_INT && !tl_int_fits(TL_I32, parts[i]->u.integer);
+        if (d == TL_DTYPE_COUNT) continue;
+        if (common != TL_DTYPE_COUNT && !tl_common_dtype(common, d, &d)) {
+            tl_err(s, r->locs[i], TL_E0302, "range", tl_dtype_name(common), tl_dtype_name(tl_val_dtype(parts[i])));
+            return TL_DTYPE_COUNT;
+        }
+        common = d;
+    }
+    if (ty.kind == TL_TY_AUTO) return common != TL_DTYPE_COUNT ? common : wide ? TL_I64 : TL_I32;
+    if (ty.kind == TL_TY_UNKNOWN) return TL_I32;
+    if (ty.kind != TL_TY_VALUE || ty.type->rank || ty.type->ptr || !tl_is_int(ty.type->dtype)) {
+        tl_err(s, st->type->loc, TL_E0338, "for", "variable", "an integer type", tl_ty_str(s, &ty));
+        return TL_DTYPE_COUNT;
+    }
+    if (common != TL_DTYPE_COUNT && !tl_widens(common, ty.type->dtype)) {
+        tl_err(s, st->decls.data[0].loc, TL_E0301, tl_format(s->arena, "a range of %s", tl_dtype_name(common)), tl_dtype_name(ty.type->dtype));
+        return TL_DTYPE_COUNT;
+    }
+    return ty.type->dtype;
+}
+
+static TlDtype counter_dtype(TlDtype d) { return tl_widens(d, TL_I32) ? TL_I32 : TL_I64; }
+
+static TlValue *range_part(TlSema *s, const TlVal *v, TlDtype d, TlLoc loc)
+{
+    TlTy ty = tl_ty_value(tl_type_scalar(s->ctx, d));
+    TlVal x = tl_val_dtype(v) == TL_DTYPE_COUNT ? tl_convert(s, v, &ty, loc) : tl_cast_val(s, v, &ty, loc);
+    TlValue *ir = tl_is_bad(&x) ? NULL : tl_materialize(s, &x, loc);
+    return ir ? ir : tl_const_bits(&s->b, ty.type, 0);
+}
+
+typedef struct RangeLoop {
+    TlDtype var;              /* declared type */
+    TlVar *counter;           /* the loop's own copy (WHILE form) */
+    TlValue *lo, *hi, *step;
+} RangeLoop;
+
+static void declare_counter(TlSema *s, const TlStmt *st, TlValue *iv, TlDtype d)
+{
+    const TlDecl *v = &st->decls.data[0];
+    tl_var_declare(s, v->name, v->loc, tl_ty_value(tl_type_scalar(s->ctx, d)), tl_val_ir(tl_cast(&s->b, iv, d)), st->is_const);
+}
+
+static void emit_for(TlSema *s, Loop *l, const RangeLoop *r)
+{
+    TlAttr attrs[4];
+    uint32_t nattrs = hint_attrs(s, &l->st->hints, true, attrs);
+    tl_carry_begin(s, &l->carried, l->st->loc);
+    const TlValues *leaves = &l->carried.leaves;
+    TlValues in = {0};
+    tl_vec_push(s->arena, &in, r->lo);
+    tl_vec_push(s->arena, &in, r->hi);
+    tl_vec_push(s->arena, &in, r->step);
+    for (uint32_t i = 0; i < leaves->len; i++) tl_vec_push(s->arena, &in, leaves->data[i]);
+    s->b.loc = l->st->loc;
+    TlOp *op = tl_op_new(&s->b, TL_OP_FOR, in.len, in.data, leaves->len, types_of(s, leaves), 1, nattrs, attrs);
+    TlValue *iv = tl_block_arg(op->regions[0], r->lo->type, l->st->decls.data[0].name);
+    add_args(leaves, op->regions[0]);
+    TlArm body;
+    tl_arm_begin_in(s, &body, op->regions[0]);
+    tl_carry_take(s, &l->carried, op->regions[0]->args + 1);
+    TlMark m = tl_scope_open(s);
+    declare_counter(s, l->st, iv, r->var);
+    s->frame->loop = &l->links;
+    walk_body(s, l);
+    s->frame->loop = l->links.outer;
+    tl_scope_close(s, m);
+    TlValues next = {0};
+    tl_carry_final(s, &l->carried, &next);
+    tl_yield(&s->b, TL_OP_YIELD, next.len, next.data);
+    tl_arm_end(s, &body);
+    tl_carry_take(s, &l->carried, op->out);
+}
+
+static TlVal range_cond(TlSema *s, void *user)
+{
+    RangeLoop *r = user;
+    TlValue *i = r->counter->val.u.ir, *zero = tl_const_bits(&s->b, i->type, 0);
+    uint64_t bits;
+    TlValue *up = tl_binary(&s->b, TL_OP_LT, i, r->hi), *down = tl_binary(&s->b, TL_OP_GT, i, r->hi);
+    if (tl_value_is_const(r->step, &bits)) {
+        int64_t n = tl_bits_to_int(i->type->dtype, bits);
+        return n == 0 ? tl_val_bool(false) : tl_val_ir(n > 0 ? up : down);
+    }
+    up = tl_binary(&s->b, TL_OP_AND, up, tl_binary(&s->b, TL_OP_GT, r->step, zero));
+    down = tl_binary(&s->b, TL_OP_AND, down, tl_binary(&s->b, TL_OP_LT, r->step, zero));
+    return tl_val_ir(tl_binary(&s->b, TL_OP_OR, up, down));
+}
+
+/* The loop's body, its counter copied first and moved on afterwards, whatever the body does. */
+typedef struct RangeWhile {
+    Loop loop; /* first */
+    RangeLoop range;
+} RangeWhile;
+
+static void range_body(TlSema *s, Loop *l)
+{
+    RangeLoop *r = &((RangeWhile *)(void *)l)->range;
+    TlValue *i = r->counter->val.u.ir;
+    TlMark m = tl_scope_open(s);
+    declare_counter(s, l->st, i, r->var);
+    walk_body(s, l);
+    tl_scope_close(s, m);
+    tl_var_set(s, r->counter, tl_val_ir(tl_binary(&s->b, TL_OP_ADD, i, r->step)));
+}
+
+void tl_stmt_loop_range(TlSema *s, const TlStmt *st)
+{
+    TlMark m = tl_scope_open(s);
+    Range parts = eval_range(s, st->value);
+    TlDtype d = parts.bad ? TL_I32 : range_dtype(s, st, &parts);
+    if (d == TL_DTYPE_COUNT) d = TL_I32, parts.bad = true;
+    if (parts.bad) parts.lo = parts.hi = parts.step = tl_val_int(1);
+    RangeWhile *l = TL_NEW(s->arena, RangeWhile);
+    loop_begin(s, &l->loop, st);
+    bool exits = l->loop.exits.breaks || l->loop.exits.returns;
+    TlDtype c = exits ? TL_I64 : counter_dtype(d);
+    l->range.var = d;
+    l->range.lo = range_part(s, &parts.lo, c, parts.locs[0]);
+    l->range.hi = range_part(s, &parts.hi, c, parts.locs[1]);
+    l->range.step = range_part(s, &parts.step, c, parts.locs[2]);
+    if (!exits) {
+        emit_for(s, &l->loop, &l->range);
+    } else {
+        TlTy ty = tl_ty_value(l->range.lo->type);
+        l->range.counter = tl_var_new(s, " counter", (TlLoc){0}, ty, tl_val_ir(l->range.lo), false);
+        tl_vec_push(s->arena, &l->loop.carried.vars, l->range.counter);
+        WhileParts w = {range_cond, range_body, &l->range};
+        emit_while(s, &l->loop, &w);
+    }
+    tl_scope_close(s, m);
+}
+
+/* ---- static for ---- */
+
+typedef struct StaticFor {
+    const TlStmt *st;
+    int64_t lo, step;
+    TlDtype dtype;
+    bool unknown;
+} StaticFor;
+
+static void static_pass(TlSema *s, void *user, uint32_t i)
+{
+    const StaticFor *f = user;
+    const TlDecl *d = &f->st->decls.data[0];
+    if (!tl_step(s, f->st->loc)) return;
+    TlMark m = tl_scope_open(s);
+    TlVal v = tl_val_const(f->dtype, tl_bits_from_int(f->dtype, f->lo + (int64_t)i * f->step));
+    if (f->unknown) v = tl_unknown(f->dtype);
+    tl_var_declare(s, d->name, d->loc, tl_ty_value(tl_type_scalar(s->ctx, f->dtype)), v, true);
+    tl_stmt(s, f->st->then);
+    tl_scope_close(s, m);
+}
+
+void tl_stmt_static_for(TlSema *s, const TlStmt *st)
+{
+    Range r = eval_range(s, st->value);
+    StaticFor f = {.st = st};
+    TlDtype d = r.bad ? TL_I32 : range_dtype(s, st, &r);
+    f.dtype = d == TL_DTYPE_COUNT ? TL_I32 : d;
+    int64_t bounds[3] = {0};
+    const TlVal *parts[3] = {&r.lo, &r.hi, &r.step};
+    for (int i = 0; i < 3 && !r.bad; i++) {
+        bool unknown = false;
+        if (!tl_int_of(s, parts[i], r.locs[i], "the range of static for", &bounds[i], &unknown)) f.unknown = true;
+    }
+    if (f.unknown || r.bad) { /* looked at once, for its errors */
+        TlArm once;
+        f.unknown = true;
+        tl_arm_begin(s, &once);
+        static_pass(s, &f, 0);
+        tl_arm_end(s, &once);
+        tl_arm_discard(&once);
+        return;
+    }
+    f.lo = bounds[0], f.step = bounds[2];
+    TlInt span = (TlInt)bounds[1] - bounds[0], n = 0;
+    if (f.step > 0 && span > 0) n = (span + f.step - 1) / f.step;
+    if (f.step < 0 && span < 0) n = (-span - f.step - 1) / -(TlInt)f.step;
+    if (n > TL_MAX_STEPS) {
+        tl_err(s, st->loc, TL_E0702, TL_MAX_STEPS);
+        return;
+    }
+    tl_sequence(s, static_pass, &f, 0, (uint32_t)n);
+}

@@ -1,0 +1,209 @@
+/* The walker's ground: errors with the chain of calls that led to them, names in scope, and the environment's trail. */
+#include "frontend/sema.h"
+#include <string.h>
+
+void tl_sema_init(TlSema *s, TlProgram *prog)
+{
+    *s = (TlSema){.ctx = prog->ctx, .arena = &prog->ctx->perm, .prog = prog, .options = &prog->options};
+    tl_map_init(&s->seen, s->arena);
+}
+
+/* ---- errors ---- */
+
+bool tl_sema_silent(TlSema *s, TlLoc loc)
+{
+    s->quiet_errors = true;
+    if (s->mute) return true;
+    if (!loc.line) return false;
+    uint64_t key = ((uint64_t)loc.file << 52) ^ ((uint64_t)loc.line << 20) ^ loc.col;
+    if (tl_map_get(&s->seen, key, NULL)) return true;
+    tl_map_put(&s->seen, key, 1);
+    return false;
+}
+
+TlDiag *tl_sema_row(TlSema *s, TlDiag *row)
+{
+    uint32_t n = 0;
+    for (const TlFrame *f = s->frame; row && f && f->def && n < 8; f = f->outer)
+        if (f->call.line) {
+            tl_diag_note(&s->ctx->diags, row, f->call, "in the call of '%s' here", f->def->item->name);
+            n++;
+        }
+    return row;
+}
+
+void tl_label(TlSema *s, TlDiag *row, const char *format, ...)
+{
+    if (!row) return;
+    va_list args;
+    va_start(args, format);
+    row->label = tl_vformat(s->arena, format, args);
+    va_end(args);
+}
+
+void tl_note(TlSema *s, TlDiag *row, TlLoc loc, const char *format, ...)
+{
+    if (!row) return;
+    va_list args;
+    va_start(args, format);
+    const char *text = tl_vformat(s->arena, format, args);
+    va_end(args);
+    tl_diag_note(&s->ctx->diags, row, loc, "%s", text);
+}
+
+bool tl_step(TlSema *s, TlLoc loc)
+{
+    if (s->exhausted) return false;
+    s->steps++;
+    if (s->steps <= TL_MAX_STEPS && (!s->b.fn || s->b.fn->nvalues <= TL_MAX_OPS)) return true;
+    s->exhausted = true;
+    if (s->steps > TL_MAX_STEPS)
+        tl_err(s, loc, TL_E0702, TL_MAX_STEPS);
+    else
+        tl_err(s, loc, TL_E0703, TL_MAX_OPS);
+    return false;
+}
+
+/* ---- the environment ---- */
+
+TlVar *tl_var_new(TlSema *s, TlName name, TlLoc loc, TlTy ty, TlVal val, bool is_const)
+{
+    TlVar *v = TL_NEW(s->arena, TlVar);
+    *v = (TlVar){.outer = s->env, .name = name, .loc = loc, .ty = ty, .val = val, .is_const = is_const,
+                 .serial = s->serial++, .depth = s->depth};
+    s->env = v;
+    return v;
+}
+
+TlVar *tl_var_find(const TlSema *s, TlName name)
+{
+    for (TlVar *v = s->env; v; v = v->outer)
+        if (v->name == name) return v;
+    return NULL;
+}
+
+TlVar *tl_var_declare(TlSema *s, TlName name, TlLoc loc, TlTy ty, TlVal val, bool is_const)
+{
+    for (const TlVar *v = s->env; v && v->depth == s->depth; v = v->outer)
+        if (v->name == name) {
+            TlDiag *row = tl_err(s, loc, TL_E0202, name);
+            tl_note(s, row, v->loc, "declared here before");
+            break;
+        }
+    return tl_var_new(s, name, loc, ty, val, is_const);
+}
+
+void tl_var_set(TlSema *s, TlVar *v, TlVal val)
+{
+    tl_vec_push(s->arena, &s->trail, (TlTrail){v, v->val});
+    v->val = val;
+}
+
+TlMark tl_scope_open(TlSema *s)
+{
+    return (TlMark){s->env, s->depth++};
+}
+
+void tl_scope_close(TlSema *s, TlMark m)
+{
+    s->env = m.env;
+    s->depth = m.depth;
+}
+
+const char *tl_intern_name(TlSema *s, const char *text)
+{
+    return tl_intern_str(&s->ctx->strings, text);
+}
+
+TlVal tl_worse(const TlVal *a, const TlVal *b, TlDtype d)
+{
+    if (a->kind == TL_VAL_ERROR || b->kind == TL_VAL_ERROR) return tl_bad();
+    return tl_unknown(d);
+}
+
+/* ---- names for messages ---- */
+
+const char *tl_ty_str(TlSema *s, const TlTy *t)
+{
+    switch (t->kind) {
+    case TL_TY_UNKNOWN: return t->dtype == TL_DTYPE_COUNT ? "a type not known yet" : tl_dtype_name(t->dtype);
+    case TL_TY_VALUE: return tl_type_str(s->ctx, t->type);
+    case TL_TY_VIEW: return "a view";
+    case TL_TY_STRUCT: return tl_format(s->arena, "struct %s", t->def->item->name);
+    case TL_TY_VOID: return "void";
+    case TL_TY_AUTO: return "auto";
+    case TL_TY_TUPLE: break;
+    }
+    TlSbuf text;
+    tl_sbuf_init(&text, s->arena);
+    for (uint32_t i = 0; i < t->n; i++) tl_sbuf_putf(&text, "%s%s", i ? ", " : "(", tl_ty_str(s, &t->items[i]));
+    tl_sbuf_puts(&text, ")");
+    return text.text;
+}
+
+const char *tl_val_str(TlSema *s, const TlVal *v)
+{
+    switch (v->kind) {
+    case TL_VAL_INT:
+    case TL_VAL_FLOAT: return tl_format(s->arena, "the literal %s", tl_const_text(s, v));
+    case TL_VAL_FN: return tl_format(s->arena, "the function '%s'", v->def->item->name);
+    case TL_VAL_BUILTIN: return tl_format(s->arena, "the function '%s'", v->u.builtin->name);
+    case TL_VAL_TYPE: return tl_format(s->arena, "the type %s", tl_ty_str(s, v->u.type));
+    case TL_VAL_STRING: return "a text";
+    case TL_VAL_MODULE: return "a module";
+    case TL_VAL_SPACE: return tl_format(s->arena, "'%s'", v->u.string);
+    case TL_VAL_VOID: return "void";
+    case TL_VAL_UNSET: return "nothing";
+    case TL_VAL_ERROR:
+    case TL_VAL_UNKNOWN:
+    case TL_VAL_CHOICE:
+    case TL_VAL_CONST:
+    case TL_VAL_IR:
+    case TL_VAL_VIEW:
+    case TL_VAL_TUPLE:
+    case TL_VAL_STRUCT: break;
+    }
+    TlTy t = tl_ty_of(s, v);
+    return tl_ty_str(s, &t);
+}
+
+/* Edit distance, given up above `limit`. */
+static uint32_t distance(const char *a, const char *b, uint32_t limit)
+{
+    enum { MAX = 32 };
+    size_t n = strlen(a), m = strlen(b);
+    if (n >= MAX || m >= MAX || (n > m ? n - m : m - n) > limit) return limit + 1;
+    uint32_t row[MAX + 1];
+    for (size_t j = 0; j <= m; j++) row[j] = (uint32_t)j;
+    for (size_t i = 1; i <= n; i++) {
+        uint32_t diagonal = row[0];
+        row[0] = (uint32_t)i;
+        for (size_t j = 1; j <= m; j++) {
+            uint32_t best = diagonal + (a[i - 1] != b[j - 1]);
+            if (row[j] + 1 < best) best = row[j] + 1;
+            if (row[j - 1] + 1 < best) best = row[j - 1] + 1;
+            diagonal = row[j];
+            row[j] = best;
+        }
+    }
+    return row[m];
+}
+
+static void nearer(const char *name, const char *candidate, const char **best, uint32_t *score)
+{
+    if (!candidate || !candidate[0] || candidate[0] == ' ') return;
+    uint32_t d = distance(name, candidate, *score);
+    if (d < *score) *score = d, *best = candidate;
+}
+
+const char *tl_near_name(TlSema *s, TlName name)
+{
+    const char *best = NULL;
+    uint32_t score = (uint32_t)strlen(name) / 3 + 1;
+    if (score > 3) score = 3;
+    for (const TlVar *v = s->env; v; v = v->outer) nearer(name, v->name, &best, &score);
+    const TlMod *m = s->frame ? s->frame->mod : NULL;
+    for (uint32_t i = 0; m && i < m->defs.len; i++) nearer(name, m->defs.data[i]->item->name, &best, &score);
+    for (uint32_t i = 0; tl_builtin_at(i); i++) nearer(name, tl_builtin_at(i)->name, &best, &score);
+    return best;
+}

@@ -1,0 +1,457 @@
+/* Statements but loops: declarations, assignments, branches, returns. */
+#include "frontend/sema.h"
+#include <string.h>
+
+/* ---- declarations ---- */
+
+/* `T v = {a, b}` */
+static TlVal init_list(TlSema *s, const TlExpr *list, const TlTy *ty)
+{
+    if (ty->kind != TL_TY_STRUCT) {
+        for (uint32_t i = 0; i < list->args.len; i++) tl_eval_value(s, list->args.data[i].value);
+        if (ty->kind != TL_TY_UNKNOWN) tl_err(s, list->loc, TL_E0316, "{...}", tl_ty_str(s, ty));
+        return tl_unknown(TL_DTYPE_COUNT);
+    }
+    TlVal v = {.kind = TL_VAL_STRUCT, .def = ty->def, .n = ty->n, .dtype = TL_DTYPE_COUNT, .items = TL_NEW_ARRAY(s->arena, TlVal, ty->n + 1)};
+    if (list->args.len > ty->n) tl_err(s, list->loc, TL_E0318, tl_ty_str(s, ty), ty->n, list->args.len);
+    for (uint32_t i = 0; i < list->args.len; i++) {
+        TlVal x = tl_eval_value(s, list->args.data[i].value);
+        if (i < ty->n) v.items[i] = tl_convert(s, &x, &ty->items[i], list->args.data[i].value->loc);
+    }
+    for (uint32_t i = list->args.len; i < ty->n; i++) v.items[i] = tl_zero(s, &ty->items[i]);
+    return v;
+}
+
+/* A mutable variable's value is no compile-time constant, whatever it was made of. */
+static TlVal forget(TlSema *s, const TlVal *v, TlLoc loc)
+{
+    if (v->kind == TL_VAL_CONST) return tl_val_ir(tl_materialize(s, v, loc));
+    if (v->kind != TL_VAL_TUPLE && v->kind != TL_VAL_STRUCT) return *v;
+    TlVal out = *v;
+    out.items = TL_NEW_ARRAY(s->arena, TlVal, v->n ? v->n : 1);
+    for (uint32_t i = 0; i < v->n; i++) out.items[i] = forget(s, &v->items[i], loc);
+    return out;
+}
+
+/* Declares `name` with a value that has been converted to ty. */
+static void declare(TlSema *s, TlName name, TlLoc loc, TlTy ty, TlVal v, bool is_const)
+{
+    if (!is_const) v = forget(s, &v, loc);
+    if (ty.kind == TL_TY_AUTO || ty.kind == TL_TY_UNKNOWN) {
+        TlTy own = tl_ty_of(s, &v);
+        if (own.kind != TL_TY_UNKNOWN || ty.kind == TL_TY_AUTO) ty = own;
+    }
+    if (v.kind == TL_VAL_IR && v.u.ir && !v.u.ir->name) v.u.ir->name = name;
+    tl_var_declare(s, name, loc, ty, v, is_const);
+}
+
+static void declare_one(TlSema *s, const TlStmt *st, const TlDecl *d)
+{
+    s->b.loc = d->loc;
+    TlTy ty = tl_type_resolve(s, st->type);
+    TlVal v;
+    if (ty.kind == TL_TY_VOID) {
+        tl_err(s, st->type->loc, TL_E0211, "a variable of type void");
+        ty = tl_ty_unknown(TL_DTYPE_COUNT);
+    }
+    if (!d->init) {
+        if (ty.kind == TL_TY_AUTO) {
+            tl_err(s, d->loc, TL_E0309, d->name);
+            ty = tl_ty_unknown(TL_DTYPE_COUNT);
+        }
+        v = tl_zero(s, &ty);
+    } else if (d->is_list) {
+        v = init_list(s, d->init, &ty);
+    } else {
+        TlVal x = tl_eval_value(s, d->init);
+        v = tl_convert(s, &x, &ty, d->init->loc);
+        if (st->is_const && x.kind == TL_VAL_UNKNOWN && ty.kind == TL_TY_VALUE) v = tl_unknown(ty.type->dtype);
+        if (v.kind == TL_VAL_ERROR && ty.kind == TL_TY_VALUE) v = tl_zero(s, &ty); /* one error is enough */
+        if (v.kind == TL_VAL_ERROR) v = tl_unknown(TL_DTYPE_COUNT);
+    }
+    declare(s, d->name, d->loc, ty, v, st->is_const);
+}
+
+static void unpack(TlSema *s, const TlStmt *st)
+{
+    TlVal v = tl_eval_value(s, st->value);
+    bool fits = v.kind == TL_VAL_TUPLE && v.n == st->decls.len;
+    if (!fits && !tl_is_bad(&v))
+        tl_err(s, st->value->loc, TL_E0317, st->decls.len,
+               v.kind == TL_VAL_TUPLE ? tl_format(s->arena, "%u: %s", v.n, tl_val_str(s, &v)) : tl_val_str(s, &v));
+    for (uint32_t i = 0; i < st->decls.len; i++) {
+        const TlDecl *d = &st->decls.data[i];
+        TlTy any = tl_ty_kind(TL_TY_AUTO);
+        TlVal x = fits ? tl_convert(s, &v.items[i], &any, st->value->loc) : tl_unknown(TL_DTYPE_COUNT);
+        declare(s, d->name, d->loc, any, x, st->is_const);
+    }
+}
+
+/* ---- assignments ---- */
+
+/* The place of v named by a chain of members below its root; NULL when there is none (diagnosed). */
+static TlVal *find_field(TlSema *s, TlVal *v, TlTy *ty, const TlExpr *e)
+{
+    if (e->kind == TL_EX_NAME) return v;
+    TlVal *outer = find_field(s, v, ty, e->a);
+    if (!outer) return NULL;
+    if (outer->kind == TL_VAL_STRUCT) {
+        const TlItem *item = outer->def->item;
+        outer->items = memcpy(TL_NEW_ARRAY(s->arena, TlVal, outer->n + 1), outer->items, sizeof(TlVal) * outer->n);
+        for (uint32_t i = 0; i < outer->n; i++)
+            if (item->fields.data[i].name == e->u.name) {
+                *ty = outer->def->fields[i];
+                return &outer->items[i];
+            }
+    }
+    if (!tl_is_bad(outer)) tl_err(s, e->loc, TL_E0210, tl_val_str(s, outer), e->u.name);
+    return NULL;
+}
+
+static void assign_var(TlSema *s, const TlExpr *place, const TlVal *v, TlLoc vloc)
+{
+    const TlExpr *root = place;
+    while (root->kind == TL_EX_MEMBER) root = root->a;
+    TlVar *var = root->kind == TL_EX_NAME ? tl_var_find(s, root->u.name) : NULL;
+    if (!var) {
+        TlVal old = tl_eval(s, place); /* an unknown name is diagnosed there */
+        if (!tl_is_bad(&old)) tl_err(s, place->loc, TL_E0214, "");
+        return;
+    }
+    if (var->is_const) {
+        TlDiag *row = tl_err(s, root->loc, TL_E0209, var->name);
+        if (var->loc.line) tl_note(s, row, var->loc, "declared here");
+        return;
+    }
+    TlVal whole = var->val;
+    TlTy ty = var->ty;
+    TlVal *field = find_field(s, &whole, &ty, place);
+    if (!field) return;
+    TlVal x = tl_convert(s, v, &ty, vloc);
+    if (x.kind == TL_VAL_ERROR) return; /* the variable keeps a value of its type */
+    *field = forget(s, &x, vloc);
+    tl_var_set(s, var, whole);
+}
+
+static void assign_to(TlSema *s, const TlExpr *place, const TlVal *v, TlLoc vloc);
+
+static void assign_tuple(TlSema *s, const TlExpr *place, const TlVal *v, TlLoc vloc)
+{
+    bool fits = v->kind == TL_VAL_TUPLE && v->n == place->args.len;
+    if (!fits && !tl_is_bad(v))
+        tl_err(s, vloc, TL_E0317, place->args.len, v->kind == TL_VAL_TUPLE ? tl_format(s->arena, "%u: %s", v->n, tl_val_str(s, v)) : tl_val_str(s, v));
+    for (uint32_t i = 0; i < place->args.len; i++) {
+        TlVal x = fits ? v->items[i] : tl_unknown(TL_DTYPE_COUNT);
+        assign_to(s, place->args.data[i].value, &x, vloc);
+    }
+}
+
+/* Assigns a value that is there already. */
+static void assign_to(TlSema *s, const TlExpr *place, const TlVal *v, TlLoc vloc)
+{
+    s->b.loc = place->loc;
+    switch (place->kind) {
+    case TL_EX_NAME:
+    case TL_EX_MEMBER: assign_var(s, place, v, vloc); return;
+    case TL_EX_TUPLE: assign_tuple(s, place, v, vloc); return;
+    case TL_EX_INDEX:
+    case TL_EX_UNCHECKED: {
+        TlAccess a;
+        tl_access(s, place, &a);
+        if (tl_access_ok(&a)) tl_access_store(s, &a, v, vloc, NULL);
+        return;
+    }
+    default: tl_err(s, place->loc, TL_E0214, "");
+    }
+}
+
+/* view[...] = v and view[...] op= v: the place comes before the value. */
+static void assign_memory(TlSema *s, const TlStmt *st)
+{
+    TlAccess a;
+    s->b.loc = st->place->loc;
+    tl_access(s, st->place, &a);
+    TlVal old = tl_unknown(TL_DTYPE_COUNT);
+    if (st->op >= 0 && tl_access_ok(&a)) {
+        if (a.gathers) {
+            tl_err(s, a.loc, TL_E0507, "");
+            a.bad = tl_bad();
+        } else {
+            old = tl_access_load(s, &a, NULL);
+        }
+    }
+    TlVal v = tl_eval_value(s, st->value);
+    if (!tl_access_ok(&a)) return;
+    s->b.loc = st->loc;
+    if (st->op >= 0) v = tl_binary_vals(s, st->op, old, v, st->loc);
+    s->b.loc = st->place->loc;
+    tl_access_store(s, &a, &v, st->op >= 0 ? st->loc : st->value->loc, NULL);
+}
+
+static void assign(TlSema *s, const TlStmt *st)
+{
+    TlExprKind kind = st->place->kind;
+    if (kind == TL_EX_INDEX || kind == TL_EX_UNCHECKED) {
+        assign_memory(s, st);
+        return;
+    }
+    if (st->op < 0) {
+        TlVal v = tl_eval_value(s, st->value);
+        assign_to(s, st->place, &v, st->value->loc);
+        return;
+    }
+    TlVal old = tl_eval_value(s, st->place), v = tl_eval_value(s, st->value);
+    s->b.loc = st->loc;
+    v = tl_binary_vals(s, st->op, old, v, st->loc);
+    if (tl_is_bad(&v) && v.kind == TL_VAL_ERROR) {
+        TlVar *var = kind == TL_EX_NAME ? tl_var_find(s, st->place->u.name) : NULL;
+        if (!var || !var->is_const) return;
+    }
+    assign_to(s, st->place, &v, st->loc);
+}
+
+/* ---- return ---- */
+
+static void check_return(TlSema *s, const TlStmt *st)
+{
+    TlFrame *f = s->frame;
+    const char *name = f->def ? f->def->item->name : "this";
+    bool nothing = !f->def || f->def->item->kind == TL_IT_KERNEL || f->ty.kind == TL_TY_VOID;
+    if (!st->value) {
+        if (!nothing && f->ty.kind != TL_TY_AUTO && f->ty.kind != TL_TY_UNKNOWN) tl_err(s, st->loc, TL_E0321, name, tl_ty_str(s, &f->ty));
+        if (f->ty.kind == TL_TY_AUTO) f->ty = tl_ty_kind(TL_TY_VOID);
+        return;
+    }
+    TlVal v = tl_eval(s, st->value);
+    if (nothing) {
+        if (v.kind != TL_VAL_VOID && v.kind != TL_VAL_ERROR) tl_err(s, st->value->loc, TL_E0319, name);
+        return;
+    }
+    tl_check_value(s, &v, st->value->loc);
+    TlVal x = tl_convert(s, &v, &f->ty, st->value->loc);
+    if (x.kind == TL_VAL_ERROR) x = f->ty.kind == TL_TY_VALUE ? tl_zero(s, &f->ty) : tl_unknown(TL_DTYPE_COUNT);
+    if (f->ty.kind == TL_TY_AUTO && !tl_is_bad(&x)) f->ty = tl_ty_of(s, &x);
+    tl_var_set(s, f->result, x);
+}
+
+static void leave(TlSema *s, const TlStmt *st)
+{
+    TlLoop *loop = s->frame->loop;
+    if (st->kind == TL_ST_RETURN) {
+        check_return(s, st);
+        tl_var_set(s, s->frame->returned, tl_val_bool(true));
+    } else if (!loop) {
+        tl_err(s, st->loc, TL_E0331, st->kind == TL_ST_BREAK ? "break" : "continue");
+    } else {
+        tl_var_set(s, st->kind == TL_ST_BREAK ? loop->broken : loop->continued, tl_val_bool(true));
+    }
+}
+
+/* ---- branches ---- */
+
+static void scoped(TlSema *s, const TlStmt *st)
+{
+    TlMark m = tl_scope_open(s);
+    tl_stmt(s, st);
+    tl_scope_close(s, m);
+}
+
+/* An else-if ladder, walked down by a loop and joined from its end. */
+static void if_ladder(TlSema *s, const TlStmt *st)
+{
+    typedef struct Rung {
+        TlArm then, els;
+        TlValue *cond;
+        TlLoc loc;
+    } Rung;
+    TL_VEC(Rung *) rungs = {0};
+    for (; st && st->kind == TL_ST_IF && !st->is_static; st = st->els) {
+        TlVal known;
+        s->b.loc = st->loc;
+        if (!tl_step(s, st->loc)) break;
+        TlValue *cond = tl_eval_cond(s, st->cond, &known);
+        if (known.kind == TL_VAL_CONST) {
+            if (known.u.bits) {
+                st = st->then;
+                break;
+            }
+            if (!s->abstract) continue; /* not this rung */
+        }
+        Rung *r = TL_NEW(s->arena, Rung);
+        r->cond = cond, r->loc = st->loc;
+        tl_arm_begin(s, &r->then);
+        scoped(s, st->then);
+        tl_arm_end(s, &r->then);
+        tl_arm_begin(s, &r->els);
+        tl_vec_push(s->arena, &rungs, r);
+    }
+    if (st) scoped(s, st);
+    for (uint32_t i = rungs.len; i-- > 0;) {
+        Rung *r = rungs.data[i];
+        tl_arm_end(s, &r->els);
+        tl_arms_join(s, r->cond, &r->then, &r->els, NULL, NULL, NULL, r->loc);
+    }
+}
+
+static void static_if(TlSema *s, const TlStmt *st)
+{
+    for (; st; st = st->els) {
+        if (st->kind != TL_ST_IF || !st->is_static) {
+            scoped(s, st);
+            return;
+        }
+        TlVal c;
+        TlValue *run_time = tl_eval_cond(s, st->cond, &c);
+        if (run_time) {
+            tl_err(s, st->cond->loc, TL_E0406, "the condition of static if");
+            c = tl_bad();
+        }
+        if (c.kind == TL_VAL_CONST && c.u.bits) {
+            scoped(s, st->then);
+            return;
+        }
+        if (c.kind == TL_VAL_CONST) continue;
+        TlArm then, els; /* not known here: both are looked at */
+        tl_arm_begin(s, &then);
+        scoped(s, st->then);
+        tl_arm_end(s, &then);
+        tl_arm_begin(s, &els);
+        if (st->els) static_if(s, st->els);
+        tl_arm_end(s, &els);
+        tl_arms_join(s, NULL, &then, &els, NULL, NULL, NULL, st->loc);
+        return;
+    }
+}
+
+static bool ended(TlSema *s)
+{
+    bool known;
+    (void)tl_exit_state(s, &known);
+    return known;
+}
+
+typedef struct List {
+    const TlStmts *stmts;
+    uint32_t from;
+} List;
+static void list_item(TlSema *s, void *user, uint32_t i);
+static void list_from(TlSema *s, const TlStmts *list, uint32_t from);
+
+/* `if` with one else at most, in a list: when one arm always leaves, the rest of the list belongs to the other.
+ * True when the rest has been walked. */
+static bool if_with_rest(TlSema *s, const TlStmt *st, const TlStmts *list, uint32_t rest)
+{
+    TlVal known;
+    TlArm then, els;
+    s->b.loc = st->loc;
+    TlValue *cond = tl_eval_cond(s, st->cond, &known);
+    if (known.kind == TL_VAL_CONST && !s->abstract) {
+        const TlStmt *taken = known.u.bits ? st->then : st->els;
+        if (taken) scoped(s, taken);
+        return false;
+    }
+    tl_arm_begin(s, &then);
+    scoped(s, st->then);
+    bool then_ends = ended(s);
+    tl_arm_end(s, &then);
+    tl_arm_begin(s, &els);
+    if (st->els) scoped(s, st->els);
+    bool els_ends = ended(s), done = then_ends != els_ends;
+    if (then_ends && !els_ends) list_from(s, list, rest);
+    tl_arm_end(s, &els);
+    if (els_ends && !then_ends) {
+        tl_arm_reopen(s, &then);
+        list_from(s, list, rest);
+        tl_arm_end(s, &then);
+    }
+    tl_arms_join(s, cond, &then, &els, NULL, NULL, NULL, st->loc);
+    return done;
+}
+
+static bool has_exits(const TlStmt *st)
+{
+    TlExits x = tl_stmt_exits(st);
+    return x.breaks || x.continues || x.returns;
+}
+
+static void list_from(TlSema *s, const TlStmts *list, uint32_t from)
+{
+    List user = {list, from};
+    tl_sequence(s, list_item, &user, from, list->len);
+}
+
+/* One statement of a list; user->from is where the list goes on. */
+static void list_item(TlSema *s, void *user, uint32_t i)
+{
+    List *l = user;
+    if (i < l->from) return; /* walked with an earlier one */
+    const TlStmt *st = l->stmts->data[i];
+    l->from = i + 1;
+    if (st->kind == TL_ST_IF && !st->is_static && (!st->els || st->els->kind != TL_ST_IF) && i + 1 < l->stmts->len && has_exits(st) &&
+        tl_step(s, st->loc)) {
+        if (if_with_rest(s, st, l->stmts, i + 1)) l->from = l->stmts->len;
+        return;
+    }
+    tl_stmt(s, st);
+}
+
+void tl_stmts(TlSema *s, const TlStmts *list) { list_from(s, list, 0); }
+
+static void static_assert_stmt(TlSema *s, const TlStmt *st)
+{
+    if (!st->args.len) {
+        tl_err(s, st->loc, TL_E0313, "static_assert", "cond");
+        return;
+    }
+    TlVal c;
+    TlValue *run_time = tl_eval_cond(s, st->args.data[0].value, &c);
+    const TlExpr *text = st->args.len > 1 ? st->args.data[1].value : NULL;
+    if (run_time) tl_err(s, st->args.data[0].value->loc, TL_E0406, "the condition of static_assert");
+    if (text && text->kind != TL_EX_STRING) tl_err(s, text->loc, TL_E0338, "static_assert", "text", "a text", "something else");
+    if (c.kind == TL_VAL_CONST && !c.u.bits)
+        tl_err(s, st->args.data[0].value->loc, TL_E0407,
+               text && text->kind == TL_EX_STRING ? text->u.string : tl_source_text(s->ctx, st->args.data[0].value->begin, st->args.data[0].value->end));
+}
+
+void tl_stmt(TlSema *s, const TlStmt *st)
+{
+    if (!tl_step(s, st->loc)) return;
+    s->b.loc = st->loc;
+    switch (st->kind) {
+    case TL_ST_EMPTY: return;
+    case TL_ST_BLOCK: {
+        TlMark m = tl_scope_open(s);
+        tl_stmts(s, &st->body);
+        tl_scope_close(s, m);
+        return;
+    }
+    case TL_ST_DECL:
+        for (uint32_t i = 0; i < st->decls.len; i++) declare_one(s, st, &st->decls.data[i]);
+        return;
+    case TL_ST_UNPACK: unpack(s, st); return;
+    case TL_ST_ASSIGN: assign(s, st); return;
+    case TL_ST_EXPR: {
+        TlVal v = tl_eval(s, st->value);
+        if (v.kind != TL_VAL_VOID) tl_check_value(s, &v, st->value->loc);
+        return;
+    }
+    case TL_ST_IF:
+        if (st->is_static)
+            static_if(s, st);
+        else
+            if_ladder(s, st);
+        return;
+    case TL_ST_WHILE:
+    case TL_ST_FOR: tl_stmt_loop_while(s, st); return;
+    case TL_ST_RANGE:
+        if (st->is_static)
+            tl_stmt_static_for(s, st);
+        else
+            tl_stmt_loop_range(s, st);
+        return;
+    case TL_ST_RETURN:
+    case TL_ST_BREAK:
+    case TL_ST_CONTINUE: leave(s, st); return;
+    case TL_ST_ASSERT: static_assert_stmt(s, st); return;
+    }
+}
