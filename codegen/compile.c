@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "codegen/codegen.h"
+#include "codegen/header.h"
 #include "frontend/ast.h"
 #include "frontend/frontend.h"
 #include "passes/pass.h"
@@ -22,8 +23,8 @@ struct tilec_output {
     const char *message, *depends;
 };
 
-typedef enum Stage { STAGE_AST, STAGE_TIR, STAGE_OPT, STAGE_LLVM, STAGE_ASM, STAGE_OBJ, STAGE_IMAGE, STAGE_COUNT } Stage;
-static const char *const STAGES[] = {"ast", "tir", "opt", "llvm", "asm", "obj", "image", NULL};
+typedef enum Stage { STAGE_AST, STAGE_TIR, STAGE_OPT, STAGE_LLVM, STAGE_ASM, STAGE_OBJ, STAGE_HEADER, STAGE_IMAGE, STAGE_COUNT } Stage;
+static const char *const STAGES[] = {"ast", "tir", "opt", "llvm", "asm", "obj", "header", "image", NULL};
 
 typedef struct Job {
     const tilec_options *o;
@@ -123,7 +124,7 @@ static tilec_status find_stage(Job *j)
         if (!strcmp(STAGES[j->stage], emit)) break;
     if (j->stage == STAGE_COUNT)
         return fail(j, TILEC_USAGE, "unknown stage '%s'; known are %s", emit, joined(&j->out->arena, STAGES));
-    if (j->target->kind == TL_TARGET_REF && j->stage >= STAGE_LLVM && j->stage <= STAGE_OBJ)
+    if (j->target->kind == TL_TARGET_REF && (j->stage == STAGE_LLVM || j->stage == STAGE_ASM))
         return fail(j, TILEC_USAGE, "target ref has no stage '%s'", emit);
     return TILEC_OK;
 }
@@ -211,6 +212,19 @@ static tilec_status emit_text(Job *j, TlSbuf *s)
     return TILEC_OK;
 }
 
+/* The image, or for `obj` a host object that carries it under the name that the header uses. */
+static tilec_status set_image(Job *j, const TlKernelCodes *kernels)
+{
+    size_t size;
+    void *image = tl_image_write(&j->scratch, &j->ctx, j->target->name, kernels, &size);
+    if (j->stage == STAGE_OBJ) {
+        const char *stem = tl_stem(&j->scratch, j->ctx.diags.sources.data[0].path);
+        image = tl_embed(tl_format(&j->scratch, "tile_image_%s", stem), image, size, &j->scratch, &size);
+    }
+    set_data(j, image, size);
+    return TILEC_OK;
+}
+
 /* ref: the image carries each instance as tile IR text. */
 static tilec_status emit_ref(Job *j)
 {
@@ -226,23 +240,19 @@ static tilec_status emit_ref(Job *j)
                     (TlKernelCode){.fn = fn, .symbol = fn->name, .code = s.text, .ncode = s.len + 1,
                                    .flags = j->o->check ? TILE_KERNEL_CHECKED : 0});
     }
-    size_t size;
-    void *image = tl_image_write(&j->scratch, &j->ctx, j->target->name, &kernels, &size);
-    set_data(j, image, size);
-    return TILEC_OK;
+    return set_image(j, &kernels);
 }
 
 static tilec_status emit_cpu(Job *j)
 {
-    static const TlEmit FORMS[STAGE_COUNT] = {[STAGE_LLVM] = TL_EMIT_LLVM, [STAGE_ASM] = TL_EMIT_ASM,
-                                              [STAGE_OBJ] = TL_EMIT_OBJ, [STAGE_IMAGE] = TL_EMIT_OBJ};
+    TlEmit form = j->stage == STAGE_LLVM ? TL_EMIT_LLVM : j->stage == STAGE_ASM ? TL_EMIT_ASM : TL_EMIT_OBJ;
     TlCodegenOptions co = {.target = j->target, .opt_level = j->o->opt_level, .check = j->o->check != 0,
                            .debug = j->o->debug != 0};
     TlKernelCodes kernels = {0};
     size_t size = 0;
-    void *code = tl_cpu_compile(j->module, &co, FORMS[j->stage], &j->scratch, &kernels, &size);
+    void *code = tl_cpu_compile(j->module, &co, form, &j->scratch, &kernels, &size);
     if (!code) return deliver_diagnostics(j);
-    if (j->stage == STAGE_IMAGE) code = tl_image_write(&j->scratch, &j->ctx, j->target->name, &kernels, &size);
+    if (form == TL_EMIT_OBJ) return set_image(j, &kernels);
     set_data(j, code, size);
     return TILEC_OK;
 }
@@ -306,6 +316,12 @@ static tilec_status compile(Job *j, const char *name, const char *text, size_t s
         TlSbuf s;
         tl_sbuf_init(&s, &j->scratch);
         tl_print_module(&s, j->module);
+        return emit_text(j, &s);
+    }
+    if (j->stage == STAGE_HEADER) {
+        TlSbuf s;
+        tl_sbuf_init(&s, &j->scratch);
+        tl_header_write(&s, &j->ctx, j->module, tl_stem(&j->scratch, name), name);
         return emit_text(j, &s);
     }
     if (!run_passes(j)) {

@@ -492,3 +492,17 @@ void *tl_cpu_compile(TlModule *m, const TlCodegenOptions *options, TlEmit emit, 
     }
     return code;
 }
+
+void *tl_embed(const char *symbol, const void *data, size_t size, TlArena *arena, size_t *out_size)
+{
+    TlLlvm l;
+    tl_llvm_open(&l, arena, symbol, "", "", "", 0);
+    LLVMValueRef bytes = LLVMConstStringInContext(l.context, data, (unsigned)size, 1);
+    LLVMValueRef global = LLVMAddGlobal(l.module, LLVMTypeOf(bytes), symbol);
+    LLVMSetInitializer(global, bytes);
+    LLVMSetGlobalConstant(global, 1);
+    LLVMSetAlignment(global, 64);
+    void *object = tl_llvm_emit(&l, arena, true, out_size);
+    tl_llvm_close(&l);
+    return object;
+}

@@ -303,6 +303,16 @@ static bool only_feeds_dot(const TlValue *v)
            v->uses->user->block == v->def->block;
 }
 
+/* Is v the next value of something a loop carries? Then it is computed in place rather than at the end. */
+static bool is_carried(const TlValue *v)
+{
+    for (const TlUse *u = v->uses; u; u = u->next) {
+        TlOpcode o = u->user->opcode;
+        if (o == TL_OP_CONDITION || (o == TL_OP_YIELD && u->user->block->parent->opcode != TL_OP_IF)) return true;
+    }
+    return false;
+}
+
 static void decide(Placer *p, TlValue *v)
 {
     CpuPlace *place = &p->plan->place[v->id];
@@ -315,7 +325,7 @@ static void decide(Placer *p, TlValue *v)
     place->kind = CPU_HOME;
     if (op->nout != 1 || !can_be_virtual(op)) return;
     if (op->opcode == TL_OP_TRANS && p->cost[v->id] > 0 && lane_moves(op) && !only_feeds_dot(v)) return;
-    if (is_cheap(p, v)) {
+    if (is_cheap(p, v) && !(p->cost[v->id] && is_carried(v))) {
         place->kind = CPU_VIRTUAL;
         return;
     }

@@ -1,7 +1,7 @@
-/* Constructors of the syntax tree: positions, depth, and the little that is wrong about a shape rather than a meaning.
- * Entry points of the parser: tl_parse and tl_source_text. */
-#include "frontend/parse.h"
+/* Constructors of the syntax tree: positions, depth, and the little that is wrong about a shape
+ * rather than a meaning. Entry points of the parser: tl_parse and tl_source_text. */
 #include "frontend/grammar.tab.h"
+#include "frontend/parse.h"
 #include <string.h>
 
 static uint32_t max_u32(uint32_t a, uint32_t b)
@@ -12,7 +12,8 @@ static uint32_t max_u32(uint32_t a, uint32_t b)
 /* Trees too deep for a recursive walk: nothing more is read. */
 static void check_depth(TlParser *p, uint32_t depth, TlLoc loc, const char *what)
 {
-    if (depth <= TL_MAX_NESTING || p->stop) return;
+    if (depth <= TL_MAX_NESTING || p->stop)
+        return;
     tl_diag(&p->ctx->diags, loc, TL_E0792, what, TL_MAX_NESTING);
     p->stop = p->broken = true;
 }
@@ -68,7 +69,8 @@ TlExpr *tl_expr_cast(TlParser *p, TlSpan parens, TlTypeExpr *type, TlExpr *a)
 {
     TlLoc loc = parens.begin;
     TlExpr *e;
-    if (parens.end.line == loc.line) loc.len = parens.end.col - loc.col;
+    if (parens.end.line == loc.line)
+        loc.len = parens.end.col - loc.col;
     e = tl_expr_new(p, TL_EX_CAST, loc, (TlSpan){parens.begin, a->end});
     e->type = type;
     e->a = a;
@@ -117,8 +119,10 @@ TlExpr *tl_expr_index(TlParser *p, TlExpr *base, TlSpan span, const TlIndices *i
     for (i = 0; i < indices->len; i++) {
         const TlIndex *x = &indices->data[i];
         depth = max_u32(depth, x->at->depth);
-        if (x->width) depth = max_u32(depth, x->width->depth);
-        if (x->step) depth = max_u32(depth, x->step->depth);
+        if (x->width)
+            depth = max_u32(depth, x->width->depth);
+        if (x->step)
+            depth = max_u32(depth, x->step->depth);
     }
     return deeper(p, e, depth);
 }
@@ -128,7 +132,8 @@ TlArgs *tl_args_of(TlParser *p, const TlExprs *values)
     TlArgs *args = TL_NEW(&p->ctx->perm, TlArgs);
     uint32_t i;
     for (i = 0; i < values->len; i++)
-        tl_vec_push(&p->ctx->perm, args, (TlArg){NULL, values->data[i]->loc, values->data[i], NULL});
+        tl_vec_push(&p->ctx->perm, args,
+                    (TlArg){NULL, values->data[i]->loc, values->data[i], NULL});
     return args;
 }
 
@@ -138,11 +143,13 @@ TlExpr *tl_expr_tuple(TlParser *p, TlLoc loc, TlSpan span, const TlExprs *values
 }
 
 /* TUPLE, STRUCT, MAKE, TYPE: a type (or NULL) and arguments (or NULL) */
-TlExpr *tl_expr_typed(TlParser *p, TlExprKind kind, TlLoc loc, TlSpan span, TlTypeExpr *type, const TlArgs *args)
+TlExpr *tl_expr_typed(TlParser *p, TlExprKind kind, TlLoc loc, TlSpan span, TlTypeExpr *type,
+                      const TlArgs *args)
 {
     TlExpr *e = tl_expr_new(p, kind, loc, span);
     e->type = type;
-    if (!args) return e;
+    if (!args)
+        return e;
     TL_VEC_TAKE(&e->args, args);
     return deeper(p, e, depth_of_args(args));
 }
@@ -168,7 +175,8 @@ TlExprs *tl_exprs_before(TlParser *p, TlExpr *first, const TlExprs *rest)
     TlExprs *all = TL_NEW(&p->ctx->perm, TlExprs);
     uint32_t i;
     tl_vec_push(&p->ctx->perm, all, first);
-    for (i = 0; i < rest->len; i++) tl_vec_push(&p->ctx->perm, all, rest->data[i]);
+    for (i = 0; i < rest->len; i++)
+        tl_vec_push(&p->ctx->perm, all, rest->data[i]);
     return all;
 }
 
@@ -207,7 +215,8 @@ TlTypeExpr *tl_type_expr_tile(TlParser *p, TlLoc loc, TlTypeExpr *elem, const Tl
 {
     TlTypeExpr *t = tl_type_expr(p, TL_TE_TILE, loc);
     t->elem = elem;
-    if (extents) t->extents = *extents;
+    if (extents)
+        t->extents = *extents;
     return t;
 }
 
@@ -216,7 +225,8 @@ TlTypeExpr *tl_type_expr_path(TlParser *p, const TlExpr *path, bool struct_keywo
     TlTypeExpr *t = tl_type_expr(p, TL_TE_NAME, path->loc);
     t->struct_keyword = struct_keyword;
     t->name = path->u.name;
-    if (path->kind == TL_EX_MEMBER) t->module = path->a->u.name;
+    if (path->kind == TL_EX_MEMBER)
+        t->module = path->a->u.name;
     return t;
 }
 
@@ -247,11 +257,13 @@ TlStmt *tl_stmt_block(TlParser *p, TlSpan span, const TlStmts *body)
     s->body = *body;
     /* the brace itself; len 1 so that a diagnostic can point at it */
     s->end = (TlLoc){span.end.file, span.end.line, span.end.col > 1 ? span.end.col - 1 : 1, 1};
-    for (i = 0; i < body->len; i++) depth = max_u32(depth, body->data[i]->depth);
+    for (i = 0; i < body->len; i++)
+        depth = max_u32(depth, body->data[i]->depth);
     return deeper_stmt(p, s, depth + 1);
 }
 
-TlStmt *tl_stmt_decl(TlParser *p, TlSpan span, TlTypeExpr *type, bool is_const, const TlDecls *decls)
+TlStmt *tl_stmt_decl(TlParser *p, TlSpan span, TlTypeExpr *type, bool is_const,
+                     const TlDecls *decls)
 {
     TlStmt *s = tl_stmt_new(p, TL_ST_DECL, span.begin, span);
     uint32_t i;
@@ -296,13 +308,15 @@ TlStmt *tl_stmt_expr(TlParser *p, TlExpr *value)
     return s;
 }
 
-/* What a statement adds to the depth of the one around it: a block's brace is counted in the block. */
+/* What a statement adds to the depth of the one around it: a block's brace is counted in the
+ * block. */
 static uint32_t depth_of_body(const TlStmt *s)
 {
     return s->kind == TL_ST_BLOCK ? s->depth : s->depth + 1;
 }
 
-TlStmt *tl_stmt_if(TlParser *p, TlSpan span, bool is_static, TlExpr *cond, TlStmt *then, TlStmt *els)
+TlStmt *tl_stmt_if(TlParser *p, TlSpan span, bool is_static, TlExpr *cond, TlStmt *then,
+                   TlStmt *els)
 {
     TlStmt *s = tl_stmt_new(p, TL_ST_IF, span.begin, span);
     uint32_t depth = depth_of_body(then);
@@ -310,11 +324,13 @@ TlStmt *tl_stmt_if(TlParser *p, TlSpan span, bool is_static, TlExpr *cond, TlStm
     s->cond = cond;
     s->then = then;
     s->els = els;
-    if (els) depth = max_u32(depth, els->kind == TL_ST_IF ? els->depth : depth_of_body(els));
+    if (els)
+        depth = max_u32(depth, els->kind == TL_ST_IF ? els->depth : depth_of_body(els));
     return deeper_stmt(p, s, depth);
 }
 
-TlStmt *tl_stmt_range(TlParser *p, TlSpan span, bool is_static, TlTypeExpr *type, TlName name, TlLoc loc, TlExpr *range)
+TlStmt *tl_stmt_range(TlParser *p, TlSpan span, bool is_static, TlTypeExpr *type, TlName name,
+                      TlLoc loc, TlExpr *range)
 {
     TlStmt *s = tl_stmt_new(p, TL_ST_RANGE, span.begin, span);
     s->is_static = is_static;
@@ -326,7 +342,8 @@ TlStmt *tl_stmt_range(TlParser *p, TlSpan span, bool is_static, TlTypeExpr *type
 
 TlStmt *tl_stmt_loop(TlParser *p, TlStmt *loop, const TlHints *hints, TlStmt *body)
 {
-    if (hints) loop->hints = *hints;
+    if (hints)
+        loop->hints = *hints;
     loop->then = body;
     loop->end = body->end;
     return deeper_stmt(p, loop, depth_of_body(body));
@@ -352,17 +369,23 @@ void tl_hint(TlParser *p, TlHints *hints, int token, TlLoc loc, TlExpr *arg)
                  : token == TL_TOK_UNROLL   ? &hints->unroll
                  : token == TL_TOK_NOUNROLL ? &hints->nounroll
                                             : &hints->specialize;
-    if (*flag) tl_diag(&p->ctx->diags, loc, TL_E0105);
+    if (*flag)
+        tl_diag(&p->ctx->diags, loc, TL_E0105);
     *flag = true;
-    if (token == TL_TOK_PIPELINE) hints->stages = arg;
-    if (token == TL_TOK_UNROLL) hints->factor = arg;
-    if (!hints->loc.line) hints->loc = loc;
-    if (hints->unroll && hints->nounroll) tl_diag(&p->ctx->diags, loc, TL_E0106);
+    if (token == TL_TOK_PIPELINE)
+        hints->stages = arg;
+    if (token == TL_TOK_UNROLL)
+        hints->factor = arg;
+    if (!hints->loc.line)
+        hints->loc = loc;
+    if (hints->unroll && hints->nounroll)
+        tl_diag(&p->ctx->diags, loc, TL_E0106);
 }
 
 /* ---- parameters and clauses ---- */
 
-TlParamDecl *tl_param(TlParser *p, TlParamForm form, TlTypeExpr *type, TlName name, TlLoc loc, TlExpr *init)
+TlParamDecl *tl_param(TlParser *p, TlParamForm form, TlTypeExpr *type, TlName name, TlLoc loc,
+                      TlExpr *init)
 {
     TlParamDecl *d = TL_NEW(&p->ctx->perm, TlParamDecl);
     d->form = form;
@@ -374,8 +397,8 @@ TlParamDecl *tl_param(TlParser *p, TlParamForm form, TlTypeExpr *type, TlName na
     return d;
 }
 
-TlParamDecl *tl_param_view(TlParser *p, TlTypeExpr *type, TlName name, TlLoc loc, const TlExtents *extents,
-                           bool is_const)
+TlParamDecl *tl_param_view(TlParser *p, TlTypeExpr *type, TlName name, TlLoc loc,
+                           const TlExtents *extents, bool is_const)
 {
     TlParamDecl *d = tl_param(p, TL_PF_VIEW, type, name, loc, NULL);
     TL_VEC_TAKE(&d->extents, extents);
@@ -408,7 +431,8 @@ TlVariant tl_variant(const TlBindings *bindings)
 TlFields *tl_fields_typed(TlFields *fields, TlTypeExpr *type)
 {
     uint32_t i;
-    for (i = 0; i < fields->len; i++) fields->data[i].type = type;
+    for (i = 0; i < fields->len; i++)
+        fields->data[i].type = type;
     return fields;
 }
 
@@ -419,7 +443,8 @@ static const char *doc_above(const TlParser *p, TlLoc first)
     uint32_t i = p->docs.len;
     while (i--) {
         const TlDoc *d = &p->docs.data[i];
-        if (d->next.line == first.line && d->next.col == first.col) return d->text;
+        if (d->next.line == first.line && d->next.col == first.col)
+            return d->text;
     }
     return NULL;
 }
@@ -447,19 +472,22 @@ static bool is_identifier(const char *s, size_t len)
     for (i = 0; i < len; i++) {
         char c = s[i];
         bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-        if (!letter && !(i && c >= '0' && c <= '9')) return false;
+        if (!letter && !(i && c >= '0' && c <= '9'))
+            return false;
     }
     return len > 0;
 }
 
-/* The name a module is used by: the last word of std.random, the file's base name of "lib/geo.tile". */
+/* The name a module is used by: the last word of std.random, the file's base name of
+ * "lib/geo.tile". */
 TlItem *tl_item_import(TlParser *p, TlLoc loc, const char *path, bool is_file)
 {
     const char *slash = strrchr(path, is_file ? '/' : '.'), *base = slash ? slash + 1 : path;
     const char *dot = is_file ? strrchr(base, '.') : NULL;
     size_t len = dot ? (size_t)(dot - base) : strlen(base);
     TlItem *item;
-    if (!is_identifier(base, len)) tl_diag(&p->ctx->diags, loc, TL_E0104, path);
+    if (!is_identifier(base, len))
+        tl_diag(&p->ctx->diags, loc, TL_E0104, path);
     item = tl_item_new(p, TL_IT_IMPORT, tl_intern(&p->ctx->strings, base, len), loc);
     item->path = path;
     item->is_file = is_file;
@@ -473,7 +501,8 @@ void tl_item_constants(TlParser *p, TlLoc first, TlTypeExpr *type, const TlDecls
     for (i = 0; i < decls->len; i++) {
         const TlDecl *d = &decls->data[i];
         TlItem *item = tl_item_new(p, TL_IT_CONST, d->name, d->loc);
-        if (!d->init && !p->broken) tl_diag(&p->ctx->diags, d->loc, TL_E0103, d->name);
+        if (!d->init && !p->broken)
+            tl_diag(&p->ctx->diags, d->loc, TL_E0103, d->name);
         item->type = type;
         item->value = d->init;
         p->broken |= !d->init;
@@ -482,8 +511,8 @@ void tl_item_constants(TlParser *p, TlLoc first, TlTypeExpr *type, const TlDecls
 }
 
 /* The head is complete: clauses and body follow. */
-void tl_item_function(TlParser *p, TlItemKind kind, TlTypeExpr *type, TlName name, TlLoc first, TlLoc loc,
-                      const TlParams *params)
+void tl_item_function(TlParser *p, TlItemKind kind, TlTypeExpr *type, TlName name, TlLoc first,
+                      TlLoc loc, const TlParams *params)
 {
     TlItem *item = tl_item_new(p, kind, name, loc);
     item->doc = doc_above(p, first);
@@ -506,8 +535,10 @@ void tl_item_broken(TlParser *p)
 {
     TlSpan span = {p->prev_end, p->prev_end};
     p->broken = true;
-    if (p->current) tl_item_finish(p, tl_stmt_block(p, span, &(TlStmts){0}));
-    else p->unit->incomplete = true;
+    if (p->current)
+        tl_item_finish(p, tl_stmt_block(p, span, &(TlStmts){0}));
+    else
+        p->unit->incomplete = true;
     p->broken = false;
 }
 
@@ -532,7 +563,8 @@ TlUnit *tl_parse(TlCtx *ctx, uint32_t source)
     p.limit = (const unsigned char *)text->text + text->size;
     p.cursor = (TlCursor){after_byte_order_mark(text), (const unsigned char *)text->text, 1};
     tl_yy_parse(&p);
-    if (p.broken || p.current) tl_item_broken(&p); /* the text ended inside an item */
+    if (p.broken || p.current)
+        tl_item_broken(&p); /* the text ended inside an item */
     return p.unit;
 }
 
@@ -543,7 +575,8 @@ static const char *text_at(const TlSource *source, TlLoc loc)
     uint32_t line;
     for (line = 1; line < loc.line; line++) {
         s = memchr(s, '\n', (size_t)(end - s));
-        if (!s) return NULL;
+        if (!s)
+            return NULL;
         s++;
     }
     return loc.line && loc.col && loc.col - 1 <= (size_t)(end - s) ? s + (loc.col - 1) : NULL;
@@ -553,9 +586,11 @@ static const char *skip_space(const char *s, const char *end)
 {
     for (; s < end; s++) {
         if (s[0] == '/' && s[1] == '/') {
-            while (s < end && *s != '\n') s++;
+            while (s < end && *s != '\n')
+                s++;
         } else if (s[0] == '/' && s[1] == '*') {
-            for (s += 2; s + 1 < end && !(s[0] == '*' && s[1] == '/');) s++;
+            for (s += 2; s + 1 < end && !(s[0] == '*' && s[1] == '/');)
+                s++;
             s++;
         } else if (!strchr(" \t\r\n\f\v", *s) || !*s) {
             return s;
@@ -574,10 +609,14 @@ const char *tl_source_text(TlCtx *ctx, TlLoc begin, TlLoc end)
     tl_sbuf_puts(&out, "");
     while (s && stop && s < stop) {
         const char *next = quoted ? s : skip_space(s, stop);
-        if (next > s && next < stop && out.len) tl_sbuf_puts(&out, " ");
-        if (next >= stop) break;
-        if (*next == '"') quoted = !quoted;
-        if (quoted && *next == '\\' && next + 1 < stop) tl_sbuf_put(&out, next++, 1);
+        if (next > s && next < stop && out.len)
+            tl_sbuf_puts(&out, " ");
+        if (next >= stop)
+            break;
+        if (*next == '"')
+            quoted = !quoted;
+        if (quoted && *next == '\\' && next + 1 < stop)
+            tl_sbuf_put(&out, next++, 1);
         tl_sbuf_put(&out, next, 1);
         s = next + 1;
     }

@@ -1,9 +1,11 @@
-/* The syntax tree of .tile, made by grammar.y, in the context's arena. Positions on every node. Names are interned.
- * No types and no meanings here: the tree says what was written, sema decides what it means.
+/* The syntax tree of .tile, made by grammar.y, in the context's arena. Positions on every node.
+ * Names are interned. No types and no meanings here: the tree says what was written, sema
+ * decides what it means.
  *
- * Depth. The parser refuses trees deeper than TL_MAX_NESTING, so walks may recurse over `depth`. Two spines are
- * thousands long in legal programs, do not count as depth and must be walked by a loop: the left operands of
- * TL_EX_BINARY (e->a while it is BINARY) and the else-ifs of TL_ST_IF (s->els while it is IF). */
+ * Depth. The parser refuses trees deeper than TL_MAX_NESTING, so walks may recurse over `depth`.
+ * Two spines are thousands long in legal programs, do not count as depth and must be walked by a
+ * loop: the left operands of TL_EX_BINARY (e->a while it is BINARY) and the else-ifs of TL_ST_IF
+ * (s->els while it is IF). */
 #ifndef TL_AST_H
 #define TL_AST_H
 #include "ir/type.h"
@@ -80,7 +82,7 @@ typedef struct TlArg {
 struct TlExpr {
     TlExprKind kind;
     TlLoc loc;       /* what a diagnostic points at: name, literal, operator, callee */
-    TlLoc begin, end; /* first and last token, for ranges and texts (end: column after the last byte, len 0) */
+    TlLoc begin, end; /* first token; column after the last byte (len 0): for ranges and texts */
     union {
         uint64_t integer;
         double number;
@@ -92,7 +94,7 @@ struct TlExpr {
     TlTypeExpr *type;
     TL_VEC(TlArg) args;
     TL_VEC(TlIndex) indices;
-    uint32_t depth; /* of the tree below, for the nesting limit; the left operands of a BINARY do not count */
+    uint32_t depth; /* of the tree below; the left operands of a BINARY do not count */
     bool parens;    /* written in parentheses: tile<T, (N)> means the constant N */
 };
 
@@ -102,7 +104,7 @@ typedef enum TlStmtKind {
     TL_ST_EMPTY,
     TL_ST_DECL,    /* type, is_const, decls: one per name */
     TL_ST_UNPACK,  /* auto (a, b) = e: decls name only, value */
-    TL_ST_ASSIGN,  /* place op= value; op -1 for plain =, else a TlBinop; x++ is += 1; loc is the operator's */
+    TL_ST_ASSIGN,  /* place op= value; op -1: plain =, else a TlBinop (x++ is += 1); loc: the operator */
     TL_ST_EXPR,    /* value */
     TL_ST_IF,      /* cond, then, els (NULL); is_static */
     TL_ST_WHILE,   /* cond, then (the body), hints */
@@ -167,8 +169,8 @@ typedef struct TlParamDecl {
 } TlParamDecl;
 
 typedef enum TlClauseKind {
-    TL_CL_GRID, TL_CL_REQUIRE, TL_CL_ASSUME, TL_CL_KEY, TL_CL_ALIAS, TL_CL_WARPS, TL_CL_STAGES, TL_CL_CLUSTER,
-    TL_CL_MAXREG, TL_CL_TUNE, TL_CL_INSTANTIATE
+    TL_CL_GRID, TL_CL_REQUIRE, TL_CL_ASSUME, TL_CL_KEY, TL_CL_ALIAS, TL_CL_WARPS, TL_CL_STAGES,
+    TL_CL_CLUSTER, TL_CL_MAXREG, TL_CL_TUNE, TL_CL_INSTANTIATE
 } TlClauseKind;
 typedef struct TlTuneItem {
     TlName name;
@@ -192,7 +194,9 @@ typedef struct TlClause {
     TL_VEC(TlVariant) variants; /* INSTANTIATE */
 } TlClause;
 
-typedef enum TlItemKind { TL_IT_IMPORT, TL_IT_CONST, TL_IT_STRUCT, TL_IT_FUNCTION, TL_IT_KERNEL, TL_IT_ASSERT } TlItemKind;
+typedef enum TlItemKind {
+    TL_IT_IMPORT, TL_IT_CONST, TL_IT_STRUCT, TL_IT_FUNCTION, TL_IT_KERNEL, TL_IT_ASSERT
+} TlItemKind;
 typedef struct TlFieldDecl {
     TlTypeExpr *type;
     TlName name;
@@ -213,19 +217,21 @@ struct TlItem {
     TL_VEC(TlClause) clauses;
     TlStmt *body;
     TL_VEC(TlArg) args; /* ASSERT */
-    bool broken;        /* a syntax error inside (diagnosed): statements are missing, do not report what follows from that */
+    bool broken; /* a syntax error inside (diagnosed): statements are missing; do not report what
+                  * follows from that */
 };
 
 typedef struct TlUnit {
     uint32_t source; /* index in ctx->diags.sources */
     TL_VEC(TlItem *) items;
-    bool incomplete; /* items are missing after a syntax error (diagnosed): a name not found here may exist */
+    bool incomplete; /* items are missing after a syntax error: a name not found here may exist */
 } TlUnit;
 
-/* Parses one source. Syntax errors are diagnosed (several per run, by recovery at ; and }); the tree holds what
- * could be read. Never NULL. Nodes live in ctx->perm. */
+/* Parses one source. Syntax errors are diagnosed (several per run, by recovery at ; and }); the
+ * tree holds what could be read. Never NULL. Nodes live in ctx->perm. */
 TlUnit *tl_parse(TlCtx *ctx, uint32_t source);
-void tl_ast_print(TlSbuf *out, const TlUnit *unit); /* --emit=ast: valid .tile again, fully parenthesised */
+/* --emit=ast: valid .tile again, fully parenthesised */
+void tl_ast_print(TlSbuf *out, const TlUnit *unit);
 /* The text the user wrote between two positions of one source, white space folded. */
 const char *tl_source_text(TlCtx *ctx, TlLoc begin, TlLoc end);
 #endif

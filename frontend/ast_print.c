@@ -1,8 +1,10 @@
-/* The tree as .tile text again, for --emit=ast: one declaration of style, every operator's operands in parentheses
- * where they are operators themselves. Reading the text gives the same tree, so printing it again the same text.
+/* The tree as .tile text again, for --emit=ast: one declaration of style, every operator's
+ * operands in parentheses where they are operators themselves. Reading the text gives the same
+ * tree, so printing it again the same text.
  *
- * Chains do not nest: a + b - c is printed without parentheses when the left operand has the operator's precedence,
- * and else-ifs stay on one level; both are walked by loops (see ast.h on depth). */
+ * Chains do not nest: a + b - c is printed without parentheses when the left operand has the
+ * operator's precedence, and else-ifs stay on one level; both are walked by loops (see ast.h on
+ * depth). */
 #include "frontend/ast.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +24,8 @@ static void new_line(Printer *p)
 {
     int i;
     put(p, "\n");
-    for (i = 0; i < p->indent; i++) put(p, "    ");
+    for (i = 0; i < p->indent; i++)
+        put(p, "    ");
 }
 
 static void print_expr(Printer *p, const TlExpr *e);
@@ -34,11 +37,12 @@ typedef struct Binop {
     int level; /* of precedence, 1 binds loosest */
 } Binop;
 static const Binop binops[] = {
-    [TL_BIN_MUL] = {"*", 10}, [TL_BIN_DIV] = {"/", 10}, [TL_BIN_REM] = {"%", 10}, [TL_BIN_ADD] = {"+", 9},
-    [TL_BIN_SUB] = {"-", 9},  [TL_BIN_SHL] = {"<<", 8}, [TL_BIN_SHR] = {">>", 8}, [TL_BIN_LT] = {"<", 7},
-    [TL_BIN_GT] = {">", 7},   [TL_BIN_LE] = {"<=", 7},  [TL_BIN_GE] = {">=", 7},  [TL_BIN_EQ] = {"==", 6},
-    [TL_BIN_NE] = {"!=", 6},  [TL_BIN_AND] = {"&", 5},  [TL_BIN_XOR] = {"^", 4},  [TL_BIN_OR] = {"|", 3},
-    [TL_BIN_LAND] = {"&&", 2}, [TL_BIN_LOR] = {"||", 1},
+    [TL_BIN_MUL] = {"*", 10}, [TL_BIN_DIV] = {"/", 10},  [TL_BIN_REM] = {"%", 10},
+    [TL_BIN_ADD] = {"+", 9},  [TL_BIN_SUB] = {"-", 9},   [TL_BIN_SHL] = {"<<", 8},
+    [TL_BIN_SHR] = {">>", 8}, [TL_BIN_LT] = {"<", 7},    [TL_BIN_GT] = {">", 7},
+    [TL_BIN_LE] = {"<=", 7},  [TL_BIN_GE] = {">=", 7},   [TL_BIN_EQ] = {"==", 6},
+    [TL_BIN_NE] = {"!=", 6},  [TL_BIN_AND] = {"&", 5},   [TL_BIN_XOR] = {"^", 4},
+    [TL_BIN_OR] = {"|", 3},   [TL_BIN_LAND] = {"&&", 2}, [TL_BIN_LOR] = {"||", 1},
 };
 
 static bool is_operator(const TlExpr *e)
@@ -50,18 +54,24 @@ static bool is_operator(const TlExpr *e)
 static void print_operand(Printer *p, const TlExpr *e, bool after_sign)
 {
     bool parens = is_operator(e) || (after_sign && e->kind == TL_EX_UNARY);
-    if (parens) put(p, "(");
+    if (parens)
+        put(p, "(");
     print_expr(p, e);
-    if (parens) put(p, ")");
+    if (parens)
+        put(p, ")");
 }
 
-/* The base of a call, index or member: everything that is not a postfix expression in parentheses. */
+/* The base of a call, index or member: everything that is not a postfix expression in
+ * parentheses. */
 static void print_base(Printer *p, const TlExpr *e)
 {
-    bool parens = is_operator(e) || e->kind == TL_EX_UNARY || e->kind == TL_EX_CAST || e->kind == TL_EX_UNCHECKED;
-    if (parens) put(p, "(");
+    bool parens = is_operator(e) || e->kind == TL_EX_UNARY || e->kind == TL_EX_CAST ||
+                  e->kind == TL_EX_UNCHECKED;
+    if (parens)
+        put(p, "(");
     print_expr(p, e);
-    if (parens) put(p, ")");
+    if (parens)
+        put(p, ")");
 }
 
 static bool chained(const TlExpr *e)
@@ -73,14 +83,18 @@ static void print_binary(Printer *p, const TlExpr *e)
 {
     const TlExpr *x = e, **chain;
     uint32_t i, n = 1;
-    for (; x->a->kind == TL_EX_BINARY; x = x->a) n++;
+    for (; x->a->kind == TL_EX_BINARY; x = x->a)
+        n++;
     chain = TL_NEW_ARRAY(p->out->arena, const TlExpr *, n);
-    for (x = e, i = n; i--; x = x->a) chain[i] = x;
+    for (x = e, i = n; i--; x = x->a)
+        chain[i] = x;
     for (i = n; i-- > 1;)
-        if (!chained(chain[i])) put(p, "(");
+        if (!chained(chain[i]))
+            put(p, "(");
     print_operand(p, chain[0]->a, false);
     for (i = 0; i < n; i++) {
-        if (i && !chained(chain[i])) put(p, ")");
+        if (i && !chained(chain[i]))
+            put(p, ")");
         tl_sbuf_putf(p->out, " %s ", binops[chain[i]->u.op].text);
         print_operand(p, chain[i]->b, false);
     }
@@ -96,12 +110,15 @@ static void print_float(Printer *p, double x)
     size_t i;
     for (digits = 1; digits <= 17; digits++) {
         snprintf(text, sizeof text, "%.*g", digits, x);
-        if (strtod(text, NULL) == x) break;
+        if (strtod(text, NULL) == x)
+            break;
     }
     for (i = 0; text[i]; i++) /* the locale's point */
-        if (!strchr("0123456789+-e", text[i])) text[i] = '.';
+        if (!strchr("0123456789+-e", text[i]))
+            text[i] = '.';
     put(p, text);
-    if (!strpbrk(text, ".e")) put(p, ".0");
+    if (!strpbrk(text, ".e"))
+        put(p, ".0");
 }
 
 static void print_string(Printer *p, const char *s)
@@ -125,12 +142,15 @@ static void print_string(Printer *p, const char *s)
 static void print_type(Printer *p, const TlTypeExpr *t)
 {
     uint32_t i;
-    if (t->pointer && t->is_const) put(p, "const ");
-    if (t->struct_keyword) put(p, "struct ");
+    if (t->pointer && t->is_const)
+        put(p, "const ");
+    if (t->struct_keyword)
+        put(p, "struct ");
     switch (t->kind) {
     case TL_TE_SCALAR: put(p, tl_dtype_name(t->dtype)); break;
     case TL_TE_NAME:
-        if (t->module) tl_sbuf_putf(p->out, "%s.", t->module);
+        if (t->module)
+            tl_sbuf_putf(p->out, "%s.", t->module);
         put(p, t->name);
         break;
     case TL_TE_AUTO: put(p, "auto"); break;
@@ -141,30 +161,36 @@ static void print_type(Printer *p, const TlTypeExpr *t)
         for (i = 0; i < t->extents.len; i++) {
             const TlExpr *n = t->extents.data[i];
             put(p, ", ");
-            if (n->parens) put(p, "("); /* (N) is not N here; and a comparison needs them */
+            if (n->parens)
+                put(p, "("); /* (N) is not N here; and a comparison needs them */
             print_expr(p, n);
-            if (n->parens) put(p, ")");
+            if (n->parens)
+                put(p, ")");
         }
         put(p, ">");
         break;
     }
-    if (t->pointer) put(p, " *");
+    if (t->pointer)
+        put(p, " *");
 }
 
 /* A type and the blank before a name: none after a star. */
 static void print_type_of(Printer *p, const TlTypeExpr *t)
 {
     print_type(p, t);
-    if (!t->pointer) put(p, " ");
+    if (!t->pointer)
+        put(p, " ");
 }
 
 /* ---- expressions ---- */
 
 static void print_arg(Printer *p, const TlArg *a)
 {
-    if (a->name) tl_sbuf_putf(p->out, "%s = ", a->name);
+    if (a->name)
+        tl_sbuf_putf(p->out, "%s = ", a->name);
     print_expr(p, a->value);
-    if (!a->width) return;
+    if (!a->width)
+        return;
     put(p, " +: ");
     print_expr(p, a->width);
 }
@@ -173,7 +199,8 @@ static void print_args(Printer *p, const TlArg *args, uint32_t n)
 {
     uint32_t i;
     for (i = 0; i < n; i++) {
-        if (i) put(p, ", ");
+        if (i)
+            put(p, ", ");
         print_arg(p, &args[i]);
     }
 }
@@ -221,7 +248,8 @@ static void print_postfix(Printer *p, const TlExpr *e)
     } else {
         put(p, "[");
         for (i = 0; i < e->indices.len; i++) {
-            if (i) put(p, ", ");
+            if (i)
+                put(p, ", ");
             print_index(p, &e->indices.data[i]);
         }
         put(p, "]");
@@ -233,7 +261,8 @@ static void print_typed(Printer *p, const TlExpr *e)
 {
     if (e->kind == TL_EX_MAKE || e->kind == TL_EX_TYPE) {
         print_type(p, e->type);
-        if (e->kind == TL_EX_MAKE) print_enclosed(p, "(", e, ")");
+        if (e->kind == TL_EX_MAKE)
+            print_enclosed(p, "(", e, ")");
         return;
     }
     put(p, "(");
@@ -283,13 +312,16 @@ static void print_stmt(Printer *p, const TlStmt *s);
 static void print_decls(Printer *p, const TlStmt *s)
 {
     uint32_t i;
-    if (s->is_const) put(p, "const ");
+    if (s->is_const)
+        put(p, "const ");
     print_type_of(p, s->type);
     for (i = 0; i < s->decls.len; i++) {
         const TlDecl *d = &s->decls.data[i];
-        if (i) put(p, ", ");
+        if (i)
+            put(p, ", ");
         put(p, d->name);
-        if (!d->init) continue;
+        if (!d->init)
+            continue;
         put(p, " = ");
         if (d->is_list)
             print_enclosed(p, "{", d->init, "}");
@@ -302,7 +334,8 @@ static void print_unpack(Printer *p, const TlStmt *s)
 {
     uint32_t i;
     put(p, s->is_const ? "const auto (" : "auto (");
-    for (i = 0; i < s->decls.len; i++) tl_sbuf_putf(p->out, "%s%s", i ? ", " : "", s->decls.data[i].name);
+    for (i = 0; i < s->decls.len; i++)
+        tl_sbuf_putf(p->out, "%s%s", i ? ", " : "", s->decls.data[i].name);
     put(p, ") = ");
     print_expr(p, s->value);
 }
@@ -317,7 +350,8 @@ static void print_assign(Printer *p, const TlStmt *s)
 /* What can stand in the head of a `for`. */
 static void print_simple(Printer *p, const TlStmt *s)
 {
-    if (!s) return;
+    if (!s)
+        return;
     if (s->kind == TL_ST_DECL)
         print_decls(p, s);
     else if (s->kind == TL_ST_UNPACK)
@@ -331,7 +365,8 @@ static void print_simple(Printer *p, const TlStmt *s)
 static void print_hint(Printer *p, const char *word, const TlExpr *arg)
 {
     tl_sbuf_putf(p->out, " %s", word);
-    if (!arg) return;
+    if (!arg)
+        return;
     put(p, "(");
     print_expr(p, arg);
     put(p, ")");
@@ -339,10 +374,14 @@ static void print_hint(Printer *p, const char *word, const TlExpr *arg)
 
 static void print_hints(Printer *p, const TlHints *h)
 {
-    if (h->pipeline) print_hint(p, "pipeline", h->stages);
-    if (h->unroll) print_hint(p, "unroll", h->factor);
-    if (h->nounroll) print_hint(p, "nounroll", NULL);
-    if (h->specialize) print_hint(p, "specialize", NULL);
+    if (h->pipeline)
+        print_hint(p, "pipeline", h->stages);
+    if (h->unroll)
+        print_hint(p, "unroll", h->factor);
+    if (h->nounroll)
+        print_hint(p, "nounroll", NULL);
+    if (h->specialize)
+        print_hint(p, "specialize", NULL);
 }
 
 static void print_block(Printer *p, const TlStmt *s)
@@ -383,9 +422,11 @@ static void print_if(Printer *p, const TlStmt *s)
         print_expr(p, s->cond);
         put(p, ")");
         print_body(p, s->then);
-        if (!s->els) return;
+        if (!s->els)
+            return;
         put(p, " else");
-        if (s->els->kind != TL_ST_IF) break;
+        if (s->els->kind != TL_ST_IF)
+            break;
         put(p, " ");
     }
     print_body(p, s->els);
@@ -393,7 +434,8 @@ static void print_if(Printer *p, const TlStmt *s)
 
 static void print_loop(Printer *p, const TlStmt *s)
 {
-    if (s->is_static) put(p, "static ");
+    if (s->is_static)
+        put(p, "static ");
     put(p, s->kind == TL_ST_WHILE ? "while (" : "for (");
     if (s->kind == TL_ST_WHILE) {
         print_expr(p, s->cond);
@@ -404,7 +446,8 @@ static void print_loop(Printer *p, const TlStmt *s)
     } else {
         print_simple(p, s->init);
         put(p, "; ");
-        if (s->cond) print_expr(p, s->cond);
+        if (s->cond)
+            print_expr(p, s->cond);
         put(p, "; ");
         print_simple(p, s->update);
     }
@@ -438,7 +481,8 @@ static void print_stmt(Printer *p, const TlStmt *s)
     case TL_ST_FOR: print_loop(p, s); break;
     case TL_ST_RETURN:
         put(p, s->value ? "return " : "return");
-        if (s->value) print_expr(p, s->value);
+        if (s->value)
+            print_expr(p, s->value);
         put(p, ";");
         break;
     case TL_ST_BREAK: put(p, "break;"); break;
@@ -451,9 +495,11 @@ static void print_stmt(Printer *p, const TlStmt *s)
 
 static void print_extent(Printer *p, const TlExtent *x)
 {
-    if (x->width) print_type_of(p, x->width);
+    if (x->width)
+        print_type_of(p, x->width);
     print_expr(p, x->extent);
-    if (!x->stride) return;
+    if (!x->stride)
+        return;
     put(p, " : ");
     print_expr(p, x->stride);
 }
@@ -461,28 +507,42 @@ static void print_extent(Printer *p, const TlExtent *x)
 static void print_param(Printer *p, const TlParamDecl *d)
 {
     uint32_t i;
-    if (d->is_const && d->form != TL_PF_POINTER) put(p, "const ");
-    if (d->form == TL_PF_CONST_FN) put(p, "fn ");
-    if (d->form == TL_PF_CONST_TYPE) put(p, "type ");
-    if (d->type) print_type_of(p, d->type);
+    if (d->is_const && d->form != TL_PF_POINTER)
+        put(p, "const ");
+    if (d->form == TL_PF_CONST_FN)
+        put(p, "fn ");
+    if (d->form == TL_PF_CONST_TYPE)
+        put(p, "type ");
+    if (d->type)
+        print_type_of(p, d->type);
     put(p, d->name);
     if (d->form == TL_PF_VIEW) {
         put(p, "[");
         for (i = 0; i < d->extents.len; i++) {
-            if (i) put(p, ", ");
+            if (i)
+                put(p, ", ");
             print_extent(p, &d->extents.data[i]);
         }
         put(p, "]");
     }
-    if (!d->init) return;
+    if (!d->init)
+        return;
     put(p, " = ");
     print_expr(p, d->init);
 }
 
 static const char *const clause_names[] = {
-    [TL_CL_GRID] = "grid",       [TL_CL_REQUIRE] = "require", [TL_CL_ASSUME] = "assume", [TL_CL_KEY] = "key",
-    [TL_CL_ALIAS] = "alias",     [TL_CL_WARPS] = "warps",     [TL_CL_STAGES] = "stages", [TL_CL_CLUSTER] = "cluster",
-    [TL_CL_MAXREG] = "maxreg",   [TL_CL_TUNE] = "tune",       [TL_CL_INSTANTIATE] = "instantiate",
+    [TL_CL_GRID] = "grid",
+    [TL_CL_REQUIRE] = "require",
+    [TL_CL_ASSUME] = "assume",
+    [TL_CL_KEY] = "key",
+    [TL_CL_ALIAS] = "alias",
+    [TL_CL_WARPS] = "warps",
+    [TL_CL_STAGES] = "stages",
+    [TL_CL_CLUSTER] = "cluster",
+    [TL_CL_MAXREG] = "maxreg",
+    [TL_CL_TUNE] = "tune",
+    [TL_CL_INSTANTIATE] = "instantiate",
 };
 
 static void print_tune(Printer *p, const TlClause *c)
@@ -492,12 +552,14 @@ static void print_tune(Printer *p, const TlClause *c)
         const TlTuneItem *t = &c->tunes.data[i];
         tl_sbuf_putf(p->out, "%s%s in {", i ? ", " : "", t->name);
         for (j = 0; j < t->values.len; j++) {
-            if (j) put(p, ", ");
+            if (j)
+                put(p, ", ");
             print_expr(p, t->values.data[j]);
         }
         put(p, "}");
     }
-    if (!c->where) return;
+    if (!c->where)
+        return;
     put(p, "; where ");
     print_expr(p, c->where);
 }
@@ -507,7 +569,8 @@ static void print_variants(Printer *p, const TlClause *c)
     uint32_t i, j;
     for (i = 0; i < c->variants.len; i++) {
         const TlVariant *v = &c->variants.data[i];
-        if (i) put(p, "; ");
+        if (i)
+            put(p, "; ");
         for (j = 0; j < v->bindings.len; j++) {
             tl_sbuf_putf(p->out, "%s%s = ", j ? ", " : "", v->bindings.data[j].name);
             print_expr(p, v->bindings.data[j].value);
@@ -538,11 +601,13 @@ static void print_function(Printer *p, const TlItem *item)
         print_type_of(p, item->type);
     tl_sbuf_putf(p->out, "%s(", item->name);
     for (i = 0; i < item->params.len; i++) {
-        if (i) put(p, ", ");
+        if (i)
+            put(p, ", ");
         print_param(p, &item->params.data[i]);
     }
     put(p, ")");
-    for (i = 0; i < item->clauses.len; i++) print_clause(p, &item->clauses.data[i]);
+    for (i = 0; i < item->clauses.len; i++)
+        print_clause(p, &item->clauses.data[i]);
     put(p, "\n");
     print_block(p, item->body);
     put(p, "\n");
@@ -621,8 +686,10 @@ void tl_ast_print(TlSbuf *out, const TlUnit *unit)
     Printer p = {out, 0};
     uint32_t i;
     for (i = 0; i < unit->items.len; i++) {
-        if (unit->items.data[i]->kind == TL_IT_CONST && !unit->items.data[i]->value) continue;
-        if (i) put(&p, "\n");
+        if (unit->items.data[i]->kind == TL_IT_CONST && !unit->items.data[i]->value)
+            continue;
+        if (i)
+            put(&p, "\n");
         print_item(&p, unit->items.data[i]);
     }
 }

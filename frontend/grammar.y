@@ -1,8 +1,9 @@
-/* The grammar of .tile: LALR(1) without conflicts (the build fails on one). The actions only call constructors of ast.c
- * and collect lists; the parser's state is `p`.
+/* The grammar of .tile: LALR(1) without conflicts (the build fails on one). The actions only
+ * call constructors of ast.c and collect lists; the parser's state is `p`.
  *
  * What keeps it LALR(1):
- *   - a declaration begins with a type; a type that is a name is told from an expression by the name after it;
+ *   - a declaration begins with a type; a type that is a name is told from an expression by the
+ *     name after it;
  *   - `(T)x` casts to scalar and tile types only, never to a name;
  *   - `<` opens arguments only after `tile`, where extents have no comparisons outside parentheses;
  *   - hint words are reserved, clause words are names wherever a name can stand (`name`).
@@ -26,7 +27,7 @@
 }
 
 %code {
-#define YYMAXDEPTH 8000000
+#define YYMAXDEPTH 1000000
 #define YYSTACK_USE_ALLOCA 0
 #define YYMALLOC(size) tl_alloc(&p->ctx->perm, (size))
 #define YYFREE(block) ((void)(block))
@@ -75,23 +76,28 @@ static void tl_yy_error(const TlSpan *span, TlParser *p, const char *text);
 %token END 0 "end of file"
 %token RECOVERED "broken text" INVALID "invalid character"
 %token <name> IDENT "name"
-%token <integer> INTLIT "integer" <number> FLOATLIT "number" <string> STRLIT "string" <dtype> SCALAR "scalar type"
-%token KERNEL "kernel" CONST "const" IMPORT "import" STRUCT "struct" TILE "tile" AUTO "auto" VOID "void" FN "fn"
+%token <integer> INTLIT "integer" <number> FLOATLIT "number" <string> STRLIT "string"
+%token <dtype> SCALAR "scalar type"
+%token KERNEL "kernel" CONST "const" IMPORT "import" STRUCT "struct"
+%token TILE "tile" AUTO "auto" VOID "void" FN "fn"
 %token IF "if" ELSE "else" FOR "for" WHILE "while" RETURN "return" BREAK "break" CONTINUE "continue"
 %token STATIC "static" STATIC_ASSERT "static_assert" IN "in" UNCHECKED "unchecked"
 %token TRUE "true" FALSE "false" INF "inf" NAN "nan"
-%token <name> GRID "grid" REQUIRE "require" ASSUME "assume" TUNE "tune" KEY "key" INSTANTIATE "instantiate"
-%token <name> WARPS "warps" STAGES "stages" CLUSTER "cluster" MAXREG "maxreg" ALIAS "alias" GROUP "group"
+%token <name> GRID "grid" REQUIRE "require" ASSUME "assume" TUNE "tune" KEY "key"
+%token <name> INSTANTIATE "instantiate" WARPS "warps" STAGES "stages" CLUSTER "cluster"
+%token <name> MAXREG "maxreg" ALIAS "alias" GROUP "group"
 %token <name> WHERE "where" TYPE "type"
 %token PIPELINE "pipeline" UNROLL "unroll" NOUNROLL "nounroll" SPECIALIZE "specialize"
 %token PLUSCOLON "+:" LE "<=" GE ">=" EQ "==" NE "!=" AND "&&" OR "||" SHL "<<" SHR ">>"
-%token ADDA "+=" SUBA "-=" MULA "*=" DIVA "/=" MODA "%=" ANDA "&=" ORA "|=" XORA "^=" SHLA "<<=" SHRA ">>="
+%token ADDA "+=" SUBA "-=" MULA "*=" DIVA "/=" MODA "%="
+%token ANDA "&=" ORA "|=" XORA "^=" SHLA "<<=" SHRA ">>="
 %token INC "++" DEC "--"
 
 %type <string> modname strings
 %type <name> name contextual
 %type <type> rettype type tiletype elem casttype argtype pointer constpointer
-%type <expr> expr optexpr orexpr andexpr bor bxor band eq rel shift addexpr mul unary postfix complex path primary
+%type <expr> expr optexpr orexpr andexpr bor bxor band eq rel shift addexpr mul
+%type <expr> unary postfix complex path primary
 %type <expr> value list default default_type tunewhere
 %type <exprs> exprs targs values set
 %type <args> args arglist
@@ -130,7 +136,8 @@ item:
     "import" modname semi { tl_item_add(p, tl_item_import(p, @2.begin, $2, false), @1.begin); }
   | "import" STRLIT semi { tl_item_add(p, tl_item_import(p, @2.begin, $2, true), @1.begin); }
   | "const" type inits semi { tl_item_constants(p, @1.begin, $2, $3); }
-  | "const" "auto" inits semi { tl_item_constants(p, @1.begin, tl_type_expr(p, TL_TE_AUTO, @2.begin), $3); }
+  | "const" "auto" inits semi
+        { tl_item_constants(p, @1.begin, tl_type_expr(p, TL_TE_AUTO, @2.begin), $3); }
   | "struct" name lbrace fields '}' semi {
         TlItem *item = tl_item_new(p, TL_IT_STRUCT, $2, @2.begin);
         TL_VEC_TAKE(&item->fields, $4);
@@ -163,11 +170,14 @@ fields:
   ;
 fieldnames:
     name { $$ = LIST(TlFields); PUSH($$, (TlFieldDecl){.name = $1, .loc = @1.begin}); }
-  | name '[' expr ']' { $$ = LIST(TlFields); PUSH($$, (TlFieldDecl){.name = $1, .loc = @1.begin, .count = $3}); }
+  | name '[' expr ']'
+        { $$ = LIST(TlFields); PUSH($$, (TlFieldDecl){.name = $1, .loc = @1.begin, .count = $3}); }
   | fieldnames ',' name { $$ = $1; PUSH($$, (TlFieldDecl){.name = $3, .loc = @3.begin}); }
   ;
 
-funchead: rettype name params { tl_item_function(p, TL_IT_FUNCTION, $1, $2, @1.begin, @2.begin, $3); };
+funchead: rettype name params
+        { tl_item_function(p, TL_IT_FUNCTION, $1, $2, @1.begin, @2.begin, $3); }
+  ;
 rettype:
     type
   | pointer
@@ -175,7 +185,9 @@ rettype:
   | "auto" { $$ = tl_type_expr(p, TL_TE_AUTO, @1.begin); }
   | "void" { $$ = tl_type_expr(p, TL_TE_VOID, @1.begin); }
   ;
-kernelhead: "kernel" name params { tl_item_function(p, TL_IT_KERNEL, NULL, $2, @1.begin, @2.begin, $3); };
+kernelhead: "kernel" name params
+        { tl_item_function(p, TL_IT_KERNEL, NULL, $2, @1.begin, @2.begin, $3); }
+  ;
 
 /* One rule for functions and kernels; the checker says which form is allowed where. */
 params: '(' ')' { $$ = LIST(TlParams); } | '(' paramlist ')' { $$ = $2; };
@@ -189,13 +201,19 @@ param:
   | pointer name { $$ = tl_param(p, TL_PF_POINTER, $1, $2, @2.begin, NULL); }
   | constpointer name { $$ = tl_param(p, TL_PF_POINTER, $1, $2, @2.begin, NULL); }
   | type name { $$ = tl_param(p, TL_PF_VALUE, $1, $2, @2.begin, NULL); }
-  | "auto" name { $$ = tl_param(p, TL_PF_VALUE, tl_type_expr(p, TL_TE_AUTO, @1.begin), $2, @2.begin, NULL); }
+  | "auto" name {
+        $$ = tl_param(p, TL_PF_VALUE, tl_type_expr(p, TL_TE_AUTO, @1.begin), $2, @2.begin, NULL);
+    }
   | "const" type name default { $$ = tl_param(p, TL_PF_CONST, $2, $3, @3.begin, $4); }
   | "const" "fn" name default { $$ = tl_param(p, TL_PF_CONST_FN, NULL, $3, @3.begin, $4); }
-  | "const" "type" IDENT default_type { $$ = tl_param(p, TL_PF_CONST_TYPE, NULL, $3, @3.begin, $4); }
+  | "const" "type" IDENT default_type
+        { $$ = tl_param(p, TL_PF_CONST_TYPE, NULL, $3, @3.begin, $4); }
   ;
 default: %empty { $$ = NULL; } | '=' expr { $$ = $2; };
-default_type: %empty { $$ = NULL; } | '=' type { $$ = tl_expr_typed(p, TL_EX_TYPE, $2->loc, @2, $2, NULL); };
+default_type:
+    %empty { $$ = NULL; }
+  | '=' type { $$ = tl_expr_typed(p, TL_EX_TYPE, $2->loc, @2, $2, NULL); }
+  ;
 dims: '[' extents ']' { $$ = $2; };
 extents:
     extent { $$ = LIST(TlExtents); PUSH($$, *$1); }
@@ -204,8 +222,10 @@ extents:
 extent:
     expr { $$ = tl_extent(p, NULL, $1, NULL); }
   | expr ':' expr { $$ = tl_extent(p, NULL, $1, $3); }
-  | SCALAR name { $$ = tl_extent(p, tl_type_expr_scalar(p, @1.begin, $1), tl_expr_name(p, @2, $2), NULL); }
-  | SCALAR name ':' expr { $$ = tl_extent(p, tl_type_expr_scalar(p, @1.begin, $1), tl_expr_name(p, @2, $2), $4); }
+  | SCALAR name
+        { $$ = tl_extent(p, tl_type_expr_scalar(p, @1.begin, $1), tl_expr_name(p, @2, $2), NULL); }
+  | SCALAR name ':' expr
+        { $$ = tl_extent(p, tl_type_expr_scalar(p, @1.begin, $1), tl_expr_name(p, @2, $2), $4); }
   ;
 
 clauses: %empty | clauses clause { PUSH(&p->current->clauses, *$2); };
@@ -227,7 +247,8 @@ clause:
         TL_VEC_TAKE(&$$->tunes, $3);
         $$->where = $4;
     }
-  | "instantiate" '(' insts ')' { $$ = tl_clause(p, TL_CL_INSTANTIATE, @1.begin); TL_VEC_TAKE(&$$->variants, $3); }
+  | "instantiate" '(' insts ')'
+        { $$ = tl_clause(p, TL_CL_INSTANTIATE, @1.begin); TL_VEC_TAKE(&$$->variants, $3); }
   ;
 tunes:
     name "in" set { $$ = LIST(TlTunes); PUSH($$, (TlTuneItem){$1, @1.begin, *$3}); }
@@ -248,8 +269,8 @@ inst:
 
 name: IDENT | contextual;
 contextual:
-    "grid" | "require" | "assume" | "tune" | "key" | "instantiate" | "warps" | "stages" | "cluster" | "maxreg"
-  | "alias" | "group" | "where" | "type"
+    "grid" | "require" | "assume" | "tune" | "key" | "instantiate" | "warps" | "stages"
+  | "cluster" | "maxreg" | "alias" | "group" | "where" | "type"
   ;
 
 /* A name: bound by `const type T`, by a call, or a struct's. */
@@ -312,7 +333,8 @@ loop:
   | "for" '(' "auto" name ':' expr ')' {
         $$ = tl_stmt_range(p, @$, false, tl_type_expr(p, TL_TE_AUTO, @3.begin), $4, @4.begin, $6);
     }
-  | "static" "for" '(' type name ':' expr ')' { $$ = tl_stmt_range(p, @$, true, $4, $5, @5.begin, $7); }
+  | "static" "for" '(' type name ':' expr ')'
+        { $$ = tl_stmt_range(p, @$, true, $4, $5, @5.begin, $7); }
   | "static" "for" '(' "auto" name ':' expr ')' {
         $$ = tl_stmt_range(p, @$, true, tl_type_expr(p, TL_TE_AUTO, @4.begin), $5, @5.begin, $7);
     }
@@ -342,7 +364,8 @@ decl:
     type inits { $$ = tl_stmt_decl(p, @$, $1, false, $2); }
   | "const" type inits { $$ = tl_stmt_decl(p, @$, $2, true, $3); }
   | "auto" inits { $$ = tl_stmt_decl(p, @$, tl_type_expr(p, TL_TE_AUTO, @1.begin), false, $2); }
-  | "const" "auto" inits { $$ = tl_stmt_decl(p, @$, tl_type_expr(p, TL_TE_AUTO, @2.begin), true, $3); }
+  | "const" "auto" inits
+        { $$ = tl_stmt_decl(p, @$, tl_type_expr(p, TL_TE_AUTO, @2.begin), true, $3); }
   | pointer init { $$ = tl_stmt_decl(p, @$, $1, false, tl_decls_of(p, $2)); }
   | constpointer init { $$ = tl_stmt_decl(p, @$, $1, false, tl_decls_of(p, $2)); }
   | "auto" '(' names ')' '=' expr { $$ = tl_stmt_unpack(p, @$, false, $3, $6); }
@@ -367,7 +390,8 @@ names:
 simple:
     postfix { $$ = tl_stmt_expr(p, $1); }
   | postfix assignop expr { $$ = tl_stmt_assign(p, $2, @2.begin, $1, $3); }
-  | "unchecked" postfix assignop expr { $$ = tl_stmt_assign(p, $3, @3.begin, tl_expr_unchecked(p, @1, $2), $4); }
+  | "unchecked" postfix assignop expr
+        { $$ = tl_stmt_assign(p, $3, @3.begin, tl_expr_unchecked(p, @1, $2), $4); }
   | postfix "++" { $$ = tl_stmt_step(p, TL_BIN_ADD, @2, $1); }
   | postfix "--" { $$ = tl_stmt_step(p, TL_BIN_SUB, @2, $1); }
   ;
@@ -435,8 +459,14 @@ unary:
   | "unchecked" postfix { $$ = tl_expr_unchecked(p, @1, $2); }
   ;
 
-/* `a.b` may turn out to be a type (`geo.vec v;`), so a lone name before a dot is not an expression yet. */
-postfix: IDENT { $$ = tl_expr_name(p, @1, $1); } | contextual { $$ = tl_expr_name(p, @1, $1); } | path | complex;
+/* `a.b` may turn out to be a type (`geo.vec v;`), so a lone name before a dot is not an
+ * expression yet. */
+postfix:
+    IDENT { $$ = tl_expr_name(p, @1, $1); }
+  | contextual { $$ = tl_expr_name(p, @1, $1); }
+  | path
+  | complex
+  ;
 path: IDENT '.' IDENT { $$ = tl_expr_member(p, tl_expr_name(p, @1, $1), @3, $3); };
 complex:
     primary
@@ -460,7 +490,9 @@ primary:
   | '(' "struct" structname ')' '{' exprs comma '}' {
         $$ = tl_expr_typed(p, TL_EX_STRUCT, @1.begin, @$, $3, tl_args_of(p, $6));
     }
-  | "in" args { $$ = tl_expr_call(p, tl_expr_name(p, @1, tl_intern_str(&p->ctx->strings, "in")), @$, $2); }
+  | "in" args {
+        $$ = tl_expr_call(p, tl_expr_name(p, @1, tl_intern_str(&p->ctx->strings, "in")), @$, $2);
+    }
   | tiletype args { $$ = tl_expr_typed(p, TL_EX_MAKE, @1.begin, @$, $1, $2); }
   | SCALAR args {
         $$ = tl_expr_typed(p, TL_EX_MAKE, @1.begin, @$, tl_type_expr_scalar(p, @1.begin, $1), $2);
@@ -513,17 +545,21 @@ static void tl_yy_error(const TlSpan *span, TlParser *p, const char *text)
     p->stop = p->broken = true;
 }
 
-/* What a reader calls the tokens expected at a place. Where the mark is among them, they are named by the text, and
- * the tokens listed are left out (NULL: all but closing brackets). In this order. */
+/* What a reader calls the tokens expected at a place. Where the mark is among them, they are
+ * named by the text, and the tokens listed are left out (NULL: all but closing brackets). In
+ * this order. */
 typedef struct Thing {
     const char *mark, *text, *tokens;
 } Thing;
-#define NAMES "|name|grid|require|assume|tune|key|instantiate|warps|stages|cluster|maxreg|alias|group|where|type|"
+#define NAMES                                                                                    \
+    "|name|grid|require|assume|tune|key|instantiate|warps|stages|cluster|maxreg|alias|group|where" \
+    "|type|"
 static const Thing things[] = {
     {"kernel", "a declaration", NULL},
     {"return", "a statement", NULL},
     {"integer", "an expression",
-     NAMES "integer|number|string|true|false|inf|nan|in|unchecked|tile|scalar type|'('|'-'|'+'|'!'|'~'|"},
+     NAMES "integer|number|string|true|false|inf|nan|in|unchecked|tile|scalar type|"
+           "'('|'-'|'+'|'!'|'~'|"},
     {"scalar type", "a type", "|scalar type|tile|struct|auto|void|const|name|"},
     {"name", "a name", NAMES},
     {"grid", "a clause", NAMES},
@@ -569,25 +605,39 @@ static void drop(Expected *e, const char *tokens)
     e->n = n;
 }
 
+/* A comma tells least: it comes last. */
+static void put_comma_last(Expected *e)
+{
+    for (int i = 0; i + 1 < e->n; i++)
+        if (!strcmp(yysymbol_name(e->kinds[i]), "','")) {
+            yysymbol_kind_t comma = e->kinds[i];
+            e->kinds[i] = e->kinds[e->n - 1];
+            e->kinds[e->n - 1] = comma;
+        }
+}
+
 /* "an expression, ')' or ','" */
 static const char *describe(TlParser *p, Expected *e)
 {
     const char *parts[NTHINGS + SHOWN];
-    int i, n = 0, more = 0;
+    int i, n = 0;
     TlSbuf out;
     for (i = 0; i < NTHINGS; i++) {
         if (!expects(e, things[i].mark)) continue;
         parts[n++] = things[i].text;
         drop(e, things[i].tokens);
     }
-    for (i = 0; i < e->n; i++) {
+    put_comma_last(e);
+    for (i = 0; i < e->n && i < SHOWN; i++) {
         const char *symbol = yysymbol_name(e->kinds[i]);
-        if (more++ == SHOWN) return NULL;
         parts[n++] = symbol[0] == '\'' ? symbol : tl_format(&p->ctx->perm, "'%s'", symbol);
     }
-    if (!n) return NULL;
+    if (!n) return "something else";
     tl_sbuf_init(&out, &p->ctx->perm);
-    for (i = 0; i < n; i++) tl_sbuf_putf(&out, "%s%s", !i ? "" : i + 1 < n ? ", " : " or ", parts[i]);
+    for (i = 0; i < n; i++) {
+        const char *between = !i ? "" : i + 1 < n ? ", " : " or ";
+        tl_sbuf_putf(&out, "%s%s", between, parts[i]);
+    }
     return out.text;
 }
 
@@ -598,21 +648,22 @@ static const char *spelling(TlParser *p, yysymbol_kind_t token)
     size_t len = (size_t)(p->cursor.at - s);
     if (token == YYSYMBOL_YYEOF) return "end of file";
     if (token == YYSYMBOL_STRLIT) return "a string";
-    return tl_format(&p->ctx->perm, "'%.*s%s'", (int)(len > LONGEST ? LONGEST : len), (const char *)s,
-                     len > LONGEST ? "..." : "");
+    if (len > LONGEST) return tl_format(&p->ctx->perm, "'%.*s...'", (int)LONGEST, (const char *)s);
+    return tl_format(&p->ctx->perm, "'%.*s'", (int)len, (const char *)s);
 }
 
 /* What may help, after the error itself. */
-static void advise(TlParser *p, TlDiag *d, const Expected *e, const char *found, bool missing_semicolon)
+static void advise(TlParser *p, TlDiag *d, const Expected *e, const char *found,
+                   bool missing_semicolon)
 {
     TlDiags *diags = &p->ctx->diags;
+    bool keyword = p->token >= TL_TOK_KERNEL && p->token <= TL_TOK_SPECIALIZE;
     if (missing_semicolon) tl_diag_note(diags, d, p->prev_end, "';' is missing here");
     if (p->token == '=' && (expects(e, "')'") || expects(e, "':'"))) {
         d->label = "'==' compares";
         d->fixit = "==";
     }
-    if (p->token >= TL_TOK_KERNEL && p->token <= TL_TOK_SPECIALIZE && expects(e, "name") && !expects(e, "integer") &&
-        !expects(e, "scalar type"))
+    if (keyword && expects(e, "name") && !expects(e, "integer") && !expects(e, "scalar type"))
         d->label = tl_format(&p->ctx->perm, "%s is a reserved word", found);
     if (p->token == TL_TOK_END && p->brackets.len) {
         const TlBracket *b = &p->brackets.data[p->brackets.len - 1];
@@ -626,7 +677,7 @@ static int yyreport_syntax_error(const yypcontext_t *context, TlParser *p)
     const TlSpan *span = yypcontext_location(context);
     Expected e, all;
     bool missing_semicolon;
-    const char *wanted, *found;
+    const char *found;
     TlDiag *d;
     if (p->stop) return 0;
     p->broken = true;
@@ -636,9 +687,7 @@ static int yyreport_syntax_error(const yypcontext_t *context, TlParser *p)
                         span->begin.line > p->prev_end.line;
     if (token != YYSYMBOL_INVALID) {
         found = spelling(p, token);
-        wanted = describe(p, &e);
-        d = wanted ? tl_diag(&p->ctx->diags, span->begin, TL_E0101, wanted, found)
-                   : tl_diag(&p->ctx->diags, span->begin, TL_E0102, found);
+        d = tl_diag(&p->ctx->diags, span->begin, TL_E0101, describe(p, &e), found);
         advise(p, d, &all, found, missing_semicolon);
     }
     tl_lex_recover(p, missing_semicolon);

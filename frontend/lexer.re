@@ -1,13 +1,18 @@
-/* The lexer: bytes to tokens, by re2c. It also keeps what must be known about the text around a token: open brackets
- * (for the nesting limit and for recovery), documentation lines, and where the token before ended.
+/* The lexer: bytes to tokens, by re2c. It also keeps what must be known about the text around a
+ * token: open brackets (for the nesting limit and for recovery), documentation lines, and where
+ * the token before ended.
  *
- * The source ends with a NUL byte at p->limit, so the scanner needs no bounds checks: a NUL before the limit is an
- * error, at the limit the end. Comments, strings and runs of bad bytes are walked by hand, since they may hold NULs.
+ * The source ends with a NUL byte at p->limit, so the scanner needs no bounds checks: a NUL
+ * before the limit is an error, at the limit the end. Comments, strings and runs of bad bytes
+ * are walked by hand, since they may hold NULs.
  *
- * Recovery from a syntax error (see parse.h). The statement that holds the error lies in the innermost open block;
- * `recover_height` is the number of brackets around it. Its end is the first of
- *     ';' at that height, the '}' that brings us back to that height (and no `else` follows), the '}' of the block
- *     itself (not part of it), a word that only starts an item, at height 0 a word in the first column that can. */
+ * Recovery from a syntax error (see parse.h). The statement that holds the error lies in the
+ * innermost open block; `recover_height` is the number of brackets around it. Its end is the
+ * first of
+ *     ';' at that height, the '}' that brings us back to that height (and no `else` follows), the
+ *     '}' of the block
+ *     itself (not part of it), a word that only starts an item, at height 0 a word in the first
+ *     column that can. */
 #include "frontend/parse.h"
 #include "frontend/grammar.tab.h"
 #include <string.h>
@@ -16,7 +21,8 @@ typedef union TL_YY_STYPE Value;
 
 TlLoc tl_loc_at(const TlParser *p, const TlCursor *start, const unsigned char *at, size_t len)
 {
-    return (TlLoc){p->unit->source, start->line, (uint32_t)(at - start->line_start) + 1, (uint32_t)len};
+    uint32_t column = (uint32_t)(at - start->line_start) + 1;
+    return (TlLoc){p->unit->source, start->line, column, (uint32_t)len};
 }
 
 static TlDiags *diags(const TlParser *p)
@@ -72,9 +78,11 @@ static bool skip_comment(TlParser *p)
 
 /* ---- tokens of more than a shape ---- */
 
-static int invalid(TlParser *p, TlDiagId id, const unsigned char *token, const char *shown, const char *label)
+static int invalid(TlParser *p, TlDiagId id, const unsigned char *token, const char *shown,
+                   const char *label)
 {
-    TlDiag *d = tl_diag(diags(p), tl_loc_at(p, &p->token_start, token, (size_t)(p->cursor.at - token)), id, shown);
+    TlLoc loc = tl_loc_at(p, &p->token_start, token, (size_t)(p->cursor.at - token));
+    TlDiag *d = tl_diag(diags(p), loc, id, shown);
     d->label = label;
     p->broken = true;
     return TL_TOK_INVALID;
@@ -85,7 +93,8 @@ static int bad_character(TlParser *p, const unsigned char *token)
     char *shown = tl_strndup(&p->ctx->perm, (const char *)token, (size_t)(p->cursor.at - token));
     const char *label = NULL;
     if (token[0] < ' ' || token[0] == 0x7F) shown = tl_format(&p->ctx->perm, "\\x%02X", token[0]);
-    if (token[0] == '#') label = "there is no preprocessor: import modules, define constants with const";
+    if (token[0] == '#')
+        label = "there is no preprocessor: import modules, define constants with const";
     if (token[0] == '\'') label = "there are no character literals";
     return invalid(p, TL_E0002, token, shown, label);
 }
@@ -104,9 +113,13 @@ static int number(TlParser *p, Value *value, const unsigned char *token)
 static int string(TlParser *p, Value *value, const unsigned char *token)
 {
     const unsigned char *s = p->cursor.at;
-    while (s < p->limit && *s != '"' && *s != '\n') s += s[0] == '\\' && s[1] != '\n' && s + 1 < p->limit ? 2 : 1;
+    while (s < p->limit && *s != '"' && *s != '\n')
+        s += s[0] == '\\' && s[1] != '\n' && s + 1 < p->limit ? 2 : 1;
     p->cursor.at = s;
     if (s >= p->limit || *s != '"') {
+        /* what closes the line was hardly meant to be in the string */
+        while (s > token + 1 && strchr(" \t\r);]", s[-1])) s--;
+        p->cursor.at = s;
         tl_diag(diags(p), tl_loc_at(p, &p->token_start, token, 1), TL_E0006);
         value->string = "";
         return TL_TOK_STRLIT;
@@ -119,7 +132,8 @@ static int string(TlParser *p, Value *value, const unsigned char *token)
 static int word(TlParser *p, Value *value, const unsigned char *token, int contextual)
 {
     size_t len = (size_t)(p->cursor.at - token);
-    if (!contextual && tl_dtype_parse((const char *)token, len, &value->dtype)) return TL_TOK_SCALAR;
+    if (!contextual && tl_dtype_parse((const char *)token, len, &value->dtype))
+        return TL_TOK_SCALAR;
     value->name = tl_intern(&p->ctx->strings, (const char *)token, len);
     return contextual ? contextual : TL_TOK_IDENT;
 }
@@ -304,7 +318,8 @@ static void put_back(TlParser *p)
 
 void tl_lex_recover(TlParser *p, bool here)
 {
-    bool again = p->token_start.at == p->last_error; /* twice at one token: drop it, or we never end */
+    /* twice at one token: drop it, or we never end */
+    bool again = p->token_start.at == p->last_error;
     uint32_t n;
     p->last_error = p->token_start.at;
     if (again)
@@ -356,12 +371,15 @@ static bool ends_after_brace(TlParser *p)
 static bool only_parentheses(const TlParser *p, uint32_t len, bool but_for)
 {
     uint32_t i;
-    for (i = p->recover_height; i < len; i++)
-        if (p->brackets.data[i].open == '{' || (but_for && p->brackets.data[i].after == TL_TOK_FOR)) return false;
+    for (i = p->recover_height; i < len; i++) {
+        const TlBracket *b = &p->brackets.data[i];
+        if (b->open == '{' || (but_for && b->after == TL_TOK_FOR)) return false;
+    }
     return true;
 }
 
-/* A brace inside parentheses that is no set and no list: a body, and the parentheses were never closed. */
+/* A brace inside parentheses that is no set and no list: a body, and the parentheses were never
+ * closed. */
 static void forget_parentheses(TlParser *p, int before)
 {
     uint32_t n = p->brackets.len;

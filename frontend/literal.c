@@ -1,5 +1,6 @@
-/* The values of number and string literals. Everything that looks like a number comes here; what C would read
- * differently (octal, suffixes) or what has no value is an error at the literal, and a likely value goes on. */
+/* The values of number and string literals. Everything that looks like a number comes here; what
+ * C would read differently (octal, suffixes) or what has no value is an error at the literal,
+ * and a likely value goes on. */
 #include "frontend/parse.h"
 #include <locale.h>
 #include <math.h>
@@ -16,22 +17,27 @@ typedef struct Literal {
 static TlDiag *complain(Literal *l, TlDiagId id, const char *text)
 {
     TlLoc loc = tl_loc_at(l->p, &l->p->token_start, l->begin, (size_t)(l->end - l->begin));
-    if (l->bad) return NULL;
+    if (l->bad)
+        return NULL;
     l->bad = true;
     return tl_diag(&l->p->ctx->diags, loc, id, text);
 }
 
 static int digit_value(unsigned char c)
 {
-    if (c >= '0' && c <= '9') return c - '0';
-    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    if (c >= 'a' && c <= 'f')
+        return c - 'a' + 10;
+    if (c >= 'A' && c <= 'F')
+        return c - 'A' + 10;
     return 99;
 }
 
-/* The digits from `s` on, separators checked; *out_digits counts them. Values over 64 bits saturate. */
-static const unsigned char *digits(Literal *l, const unsigned char *s, unsigned base, uint64_t *out_value,
-                                   uint32_t *out_digits, bool *out_overflow)
+/* The digits from `s` on, separators checked; *out_digits counts them. Values over 64 bits
+ * saturate. */
+static const unsigned char *digits(Literal *l, const unsigned char *s, unsigned base,
+                                   uint64_t *out_value, uint32_t *out_digits, bool *out_overflow)
 {
     bool after_digit = false;
     *out_value = 0;
@@ -45,10 +51,12 @@ static const unsigned char *digits(Literal *l, const unsigned char *s, unsigned 
             after_digit = false;
             continue;
         }
-        if (d >= base) break;
+        if (d >= base)
+            break;
         after_digit = true;
         ++*out_digits;
-        if (*out_value > (UINT64_MAX - d) / base) *out_overflow = true;
+        if (*out_value > (UINT64_MAX - d) / base)
+            *out_overflow = true;
         *out_value = *out_overflow ? UINT64_MAX : *out_value * base + d;
     }
     return s;
@@ -62,11 +70,14 @@ static double real_value(Literal *l, const unsigned char *end)
     locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
     double x;
     for (const char *s = text; *s; s++)
-        if (*s != '_') text[n++] = *s;
+        if (*s != '_')
+            text[n++] = *s;
     text[n] = 0;
     x = c ? strtod_l(text, NULL, c) : strtod(text, NULL);
-    if (c) freelocale(c);
-    if (isinf(x)) complain(l, TL_E0011, NULL);
+    if (c)
+        freelocale(c);
+    if (isinf(x))
+        complain(l, TL_E0011, NULL);
     return x;
 }
 
@@ -79,19 +90,25 @@ static bool has_digit(const unsigned char *s, const unsigned char *end, unsigned
 static void check_tail(Literal *l, const unsigned char *s)
 {
     TlDiag *d;
-    if (s >= l->end) return;
+    if (s >= l->end)
+        return;
     d = complain(l, TL_E0008, tl_strndup(&l->p->ctx->perm, (const char *)s, (size_t)(l->end - s)));
-    if (d) d->fixit = tl_strndup(&l->p->ctx->perm, (const char *)l->begin, (size_t)(s - l->begin));
+    if (d)
+        d->fixit = tl_strndup(&l->p->ctx->perm, (const char *)l->begin, (size_t)(s - l->begin));
 }
 
 /* An exponent `e` or `p` with its digits; NULL when there is none. */
 static const unsigned char *exponent(Literal *l, const unsigned char *s, char letter)
 {
-    if (s >= l->end || (*s | 32) != letter) return NULL;
+    if (s >= l->end || (*s | 32) != letter)
+        return NULL;
     s++;
-    if (s < l->end && (*s == '+' || *s == '-')) s++;
-    if (!has_digit(s, l->end, 10)) return NULL;
-    while (has_digit(s, l->end, 10)) s++;
+    if (s < l->end && (*s == '+' || *s == '-'))
+        s++;
+    if (!has_digit(s, l->end, 10))
+        return NULL;
+    while (has_digit(s, l->end, 10))
+        s++;
     return s;
 }
 
@@ -112,7 +129,8 @@ static TlNumber read_decimal(Literal *l)
         s = after;
     }
     check_tail(l, s);
-    if (ndigits > 1 && l->begin[0] == '0') complain(l, TL_E0009, NULL);
+    if (ndigits > 1 && l->begin[0] == '0')
+        complain(l, TL_E0009, NULL);
     if (n.is_float)
         n.number = real_value(l, s);
     else if (overflow)
@@ -132,12 +150,14 @@ static TlNumber read_hex(Literal *l)
         s = digits(l, s + 1, 16, &fraction, &nfraction, &ignored);
     }
     after = exponent(l, s, 'p');
-    if (n.is_float && !after) complain(l, TL_E0014, NULL);
+    if (n.is_float && !after)
+        complain(l, TL_E0014, NULL);
     if (after) {
         n.is_float = true;
         s = after;
     }
-    if (ndigits + nfraction == 0) complain(l, TL_E0013, NULL);
+    if (ndigits + nfraction == 0)
+        complain(l, TL_E0013, NULL);
     check_tail(l, s);
     if (n.is_float)
         n.number = l->bad ? 0 : real_value(l, s);
@@ -152,17 +172,21 @@ static TlNumber read_binary(Literal *l)
     uint32_t ndigits;
     bool overflow;
     const unsigned char *s = digits(l, l->begin + 2, 2, &n.integer, &ndigits, &overflow);
-    if (ndigits == 0 || has_digit(s, l->end, 10)) complain(l, TL_E0013, NULL);
+    if (ndigits == 0 || has_digit(s, l->end, 10))
+        complain(l, TL_E0013, NULL);
     check_tail(l, s);
-    if (overflow) complain(l, TL_E0010, NULL);
+    if (overflow)
+        complain(l, TL_E0010, NULL);
     return n;
 }
 
 TlNumber tl_lex_number(TlParser *p, const unsigned char *begin, const unsigned char *end)
 {
     Literal l = {p, begin, end, false};
-    if (begin[0] == '0' && (begin[1] | 32) == 'x') return read_hex(&l);
-    if (begin[0] == '0' && (begin[1] | 32) == 'b') return read_binary(&l);
+    if (begin[0] == '0' && (begin[1] | 32) == 'x')
+        return read_hex(&l);
+    if (begin[0] == '0' && (begin[1] | 32) == 'b')
+        return read_binary(&l);
     return read_decimal(&l);
 }
 
@@ -175,8 +199,10 @@ static int escape(const unsigned char **s, const unsigned char *end)
     const unsigned char c = *(*s)++;
     const char *at = c ? strchr(names, c) : NULL;
     int x;
-    if (at) return (unsigned char)values[at - names];
-    if (c != 'x' || end - *s < 2 || digit_value((*s)[0]) > 15 || digit_value((*s)[1]) > 15) return -1;
+    if (at)
+        return (unsigned char)values[at - names];
+    if (c != 'x' || end - *s < 2 || digit_value((*s)[0]) > 15 || digit_value((*s)[1]) > 15)
+        return -1;
     x = digit_value((*s)[0]) * 16 + digit_value((*s)[1]);
     *s += 2;
     return x ? x : -1; /* texts are C strings: a NUL would end them */
@@ -195,7 +221,8 @@ const char *tl_lex_string(TlParser *p, const unsigned char *begin, const unsigne
             tl_diag(&p->ctx->diags, tl_loc_at(p, &p->token_start, at, 1), TL_E0003);
             continue;
         }
-        if (c == '\\') c = escape(&s, end);
+        if (c == '\\')
+            c = escape(&s, end);
         if (c < 0) {
             size_t len = (size_t)(s - at);
             tl_diag(&p->ctx->diags, tl_loc_at(p, &p->token_start, at, len), TL_E0007,

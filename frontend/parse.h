@@ -1,13 +1,14 @@
-/* What the lexer, the grammar and the tree's constructors share. Internal to the parser: sema includes ast.h.
+/* What the lexer, the grammar and the tree's constructors share. Internal to the parser: sema
+ * includes ast.h.
  *
- * lexer.re    bytes to tokens: tl_yy_lex; brackets, documentation lines, recovery
- * literal.c   the values of number and string literals
- * grammar.y   tokens to constructors' calls: tl_yy_parse; the texts of syntax errors
- * ast.c       the constructors
+ * lexer.re    bytes to tokens: tl_yy_lex; brackets, documentation lines, recovery literal.c
+ * the values of number and string literals grammar.y   tokens to constructors' calls:
+ * tl_yy_parse; the texts of syntax errors ast.c       the constructors
  *
- * Recovery is done by the lexer. When the grammar reports a syntax error it calls tl_lex_recover; the next tokens are
- * skipped up to the end of the statement (or item) that holds the error, where TL_TOK_RECOVERED stands for all that was
- * skipped. So one error costs one statement, whatever brackets it broke. */
+ * Recovery is done by the lexer. When the grammar reports a syntax error it calls
+ * tl_lex_recover; the next tokens are skipped up to the end of the statement (or item) that
+ * holds the error, where TL_TOK_RECOVERED stands for all that was skipped. So one error costs
+ * one statement, whatever brackets it broke. */
 #ifndef TL_PARSE_H
 #define TL_PARSE_H
 #include "frontend/ast.h"
@@ -56,20 +57,20 @@ typedef struct TlParser {
     TlUnit *unit;
     const unsigned char *limit; /* the source's end; a NUL byte stands there */
     TlCursor cursor;
-    TlLoc prev_end;             /* of the token before the last one */
-    TlCursor token_start;       /* of the last token */
-    int token;                  /* the last token */
+    TlLoc prev_end;       /* of the token before the last one */
+    TlCursor token_start; /* of the last token */
+    int token;            /* the last token */
     TL_VEC(TlBracket) brackets;
-    TlSbuf doc;                 /* lines read since the last token */
-    TL_VEC(TlDoc) docs;         /* those of the item that is being read */
-    uint32_t height_before;     /* open brackets before the last token */
+    TlSbuf doc;                      /* lines read since the last token */
+    TL_VEC(TlDoc) docs;              /* those of the item that is being read */
+    uint32_t height_before;          /* open brackets before the last token */
     const unsigned char *last_error; /* the token of the last syntax error */
-    TlRecovery recovering;      /* how the next token is found */
-    uint32_t recover_height;    /* open brackets around the statement that is skipped */
-    uint32_t closers;           /* '}' still to be made up before the text goes on */
-    bool stop;                  /* nothing more is read: the end was reported as an error, or a limit */
-    bool broken;                /* a syntax error since the last item */
-    TlItem *current;            /* function or kernel whose body is being read */
+    TlRecovery recovering;           /* how the next token is found */
+    uint32_t recover_height;         /* open brackets around the statement that is skipped */
+    uint32_t closers;                /* '}' still to be made up before the text goes on */
+    bool stop;       /* nothing more is read: the end was reported as an error, or a limit */
+    bool broken;     /* a syntax error since the last item */
+    TlItem *current; /* function or kernel whose body is being read */
 } TlParser;
 
 union TL_YY_STYPE;
@@ -77,20 +78,24 @@ int tl_yy_lex(union TL_YY_STYPE *value, TlSpan *span, TlParser *p);
 int tl_yy_parse(TlParser *p);
 
 /* lexer.re */
-void tl_lex_recover(TlParser *p, bool here); /* a syntax error at the last token: skip what is broken */
-void tl_lex_open_block(TlParser *p);         /* the last '{' opens statements */
+void tl_lex_recover(TlParser *p,
+                    bool here);      /* a syntax error at the last token: skip what is broken */
+void tl_lex_open_block(TlParser *p); /* the last '{' opens statements */
 TlLoc tl_loc_at(const TlParser *p, const TlCursor *start, const unsigned char *at, size_t len);
 
-/* literal.c: the text between begin and end; what is wrong is diagnosed and a likely value returned */
+/* literal.c: the text between begin and end; what is wrong is diagnosed and a likely value
+ * returned */
 typedef struct TlNumber {
     bool is_float;
     uint64_t integer;
     double number;
 } TlNumber;
 TlNumber tl_lex_number(TlParser *p, const unsigned char *begin, const unsigned char *end);
-const char *tl_lex_string(TlParser *p, const unsigned char *begin, const unsigned char *end); /* with the quotes */
+const char *tl_lex_string(TlParser *p, const unsigned char *begin,
+                          const unsigned char *end); /* with the quotes */
 
-/* ast.c: constructors. They take lists over. Spans are of the whole node, locs of what a diagnostic points at. */
+/* ast.c: constructors. They take lists over. Spans are of the whole node, locs of what a
+ * diagnostic points at. */
 TlExpr *tl_expr_new(TlParser *p, TlExprKind kind, TlLoc loc, TlSpan span);
 TlExpr *tl_expr_unary(TlParser *p, int op, TlLoc loc, TlSpan span, TlExpr *a);
 TlExpr *tl_expr_binary(TlParser *p, TlBinop op, TlLoc loc, TlExpr *a, TlExpr *b);
@@ -101,7 +106,8 @@ TlExpr *tl_expr_member(TlParser *p, TlExpr *a, TlSpan span, TlName name);
 TlExpr *tl_expr_call(TlParser *p, TlExpr *callee, TlSpan span, const TlArgs *args);
 TlExpr *tl_expr_index(TlParser *p, TlExpr *base, TlSpan span, const TlIndices *indices);
 TlExpr *tl_expr_tuple(TlParser *p, TlLoc loc, TlSpan span, const TlExprs *values);
-TlExpr *tl_expr_typed(TlParser *p, TlExprKind kind, TlLoc loc, TlSpan span, TlTypeExpr *type, const TlArgs *args);
+TlExpr *tl_expr_typed(TlParser *p, TlExprKind kind, TlLoc loc, TlSpan span, TlTypeExpr *type,
+                      const TlArgs *args);
 TlExpr *tl_expr_unchecked(TlParser *p, TlSpan keyword, TlExpr *a);
 TlExpr *tl_expr_parens(TlExpr *e, TlSpan span);
 TlExprs *tl_exprs_before(TlParser *p, TlExpr *first, const TlExprs *rest);
@@ -112,41 +118,49 @@ TlIndex *tl_index(TlParser *p, TlExpr *at, TlExpr *width, TlExpr *step);
 TlTypeExpr *tl_type_expr(TlParser *p, TlTypeExprKind kind, TlLoc loc);
 TlTypeExpr *tl_type_expr_scalar(TlParser *p, TlLoc loc, TlDtype dtype);
 TlTypeExpr *tl_type_expr_tile(TlParser *p, TlLoc loc, TlTypeExpr *elem, const TlExprs *extents);
-TlTypeExpr *tl_type_expr_path(TlParser *p, const TlExpr *path, bool struct_keyword); /* NAME or MEMBER of a NAME */
+TlTypeExpr *tl_type_expr_path(TlParser *p, const TlExpr *path,
+                              bool struct_keyword); /* NAME or MEMBER of a NAME */
 
 TlStmt *tl_stmt_new(TlParser *p, TlStmtKind kind, TlLoc loc, TlSpan span);
 TlStmt *tl_stmt_block(TlParser *p, TlSpan span, const TlStmts *body);
-TlStmt *tl_stmt_decl(TlParser *p, TlSpan span, TlTypeExpr *type, bool is_const, const TlDecls *decls);
-TlStmt *tl_stmt_unpack(TlParser *p, TlSpan span, bool is_const, const TlDecls *names, TlExpr *value);
+TlStmt *tl_stmt_decl(TlParser *p, TlSpan span, TlTypeExpr *type, bool is_const,
+                     const TlDecls *decls);
+TlStmt *tl_stmt_unpack(TlParser *p, TlSpan span, bool is_const, const TlDecls *names,
+                       TlExpr *value);
 TlStmt *tl_stmt_assign(TlParser *p, int op, TlLoc loc, TlExpr *place, TlExpr *value);
 TlStmt *tl_stmt_step(TlParser *p, TlBinop op, TlSpan op_span, TlExpr *place); /* x++ */
 TlStmt *tl_stmt_expr(TlParser *p, TlExpr *value);
-TlStmt *tl_stmt_if(TlParser *p, TlSpan span, bool is_static, TlExpr *cond, TlStmt *then, TlStmt *els);
-TlStmt *tl_stmt_range(TlParser *p, TlSpan span, bool is_static, TlTypeExpr *type, TlName name, TlLoc loc,
-                      TlExpr *range);
-TlStmt *tl_stmt_loop(TlParser *p, TlStmt *loop, const TlHints *hints, TlStmt *body); /* the head gets its body */
+TlStmt *tl_stmt_if(TlParser *p, TlSpan span, bool is_static, TlExpr *cond, TlStmt *then,
+                   TlStmt *els);
+TlStmt *tl_stmt_range(TlParser *p, TlSpan span, bool is_static, TlTypeExpr *type, TlName name,
+                      TlLoc loc, TlExpr *range);
+TlStmt *tl_stmt_loop(TlParser *p, TlStmt *loop, const TlHints *hints,
+                     TlStmt *body); /* the head gets its body */
 TlDecl *tl_decl(TlParser *p, TlName name, TlLoc loc, TlExpr *init, bool is_list);
 TlDecls *tl_decls_of(TlParser *p, const TlDecl *decl);
 void tl_hint(TlParser *p, TlHints *hints, int token, TlLoc loc, TlExpr *arg);
 
-TlParamDecl *tl_param(TlParser *p, TlParamForm form, TlTypeExpr *type, TlName name, TlLoc loc, TlExpr *init);
-TlParamDecl *tl_param_view(TlParser *p, TlTypeExpr *type, TlName name, TlLoc loc, const TlExtents *extents,
-                           bool is_const);
+TlParamDecl *tl_param(TlParser *p, TlParamForm form, TlTypeExpr *type, TlName name, TlLoc loc,
+                      TlExpr *init);
+TlParamDecl *tl_param_view(TlParser *p, TlTypeExpr *type, TlName name, TlLoc loc,
+                           const TlExtents *extents, bool is_const);
 TlExtent *tl_extent(TlParser *p, TlTypeExpr *width, TlExpr *extent, TlExpr *stride);
 TlClause *tl_clause(TlParser *p, TlClauseKind kind, TlLoc loc);
 TlVariant tl_variant(const TlBindings *bindings);
 TlFields *tl_fields_typed(TlFields *fields, TlTypeExpr *type);
 
 TlItem *tl_item_new(TlParser *p, TlItemKind kind, TlName name, TlLoc loc);
-void tl_item_add(TlParser *p, TlItem *item, TlLoc first); /* first: its first token, below the documentation */
+void tl_item_add(TlParser *p, TlItem *item,
+                 TlLoc first); /* first: its first token, below the documentation */
 TlItem *tl_item_import(TlParser *p, TlLoc loc, const char *path, bool is_file);
 void tl_item_constants(TlParser *p, TlLoc first, TlTypeExpr *type, const TlDecls *decls);
 /* a function or kernel begins, ends; an item is given up */
-void tl_item_function(TlParser *p, TlItemKind kind, TlTypeExpr *type, TlName name, TlLoc first, TlLoc loc,
-                      const TlParams *params);
+void tl_item_function(TlParser *p, TlItemKind kind, TlTypeExpr *type, TlName name, TlLoc first,
+                      TlLoc loc, const TlParams *params);
 void tl_item_finish(TlParser *p, TlStmt *body);
 void tl_item_broken(TlParser *p);
 
 /* data, len and cap of one list into another of the same element type */
-#define TL_VEC_TAKE(to, from) ((to)->data = (from)->data, (to)->len = (from)->len, (to)->cap = (from)->cap)
+#define TL_VEC_TAKE(to, from)                                                                      \
+    ((to)->data = (from)->data, (to)->len = (from)->len, (to)->cap = (from)->cap)
 #endif

@@ -80,7 +80,7 @@ void tl_eval_ATOMIC_RMW(TlInterp *in, const TlOp *op, const TlTileData *x, TlTil
     for (int64_t e = 0; e < access.n; e++) {
         uint64_t old = 0, v[1] = {0};
         memcpy(v, tl_access_operand(in, access.place.value, access.bytes, e), access.bytes);
-        if (access.ok[e]) old = rmw(host(access.at[e]), access.dtype, fn, tl_elem_get(access.dtype, v, 0));
+        if (access.ok[e]) old = rmw(host(tl_access_at(&access, e)), access.dtype, fn, tl_elem_get(access.dtype, v, 0));
         tl_elem_set(access.dtype, y[0].data, e, old);
     }
 }
@@ -93,7 +93,7 @@ void tl_eval_ATOMIC_CAS(TlInterp *in, const TlOp *op, const TlTileData *x, TlTil
     for (int64_t e = 0; e < access.n; e++) {
         uint64_t expected = tl_elem_get(access.dtype, tl_access_operand(in, access.place.expected, access.bytes, e), 0);
         uint64_t v = tl_elem_get(access.dtype, tl_access_operand(in, access.place.value, access.bytes, e), 0);
-        if (access.ok[e]) atomic_swap(host(access.at[e]), access.bytes, &expected, v); /* expected: now what was there */
+        if (access.ok[e]) atomic_swap(host(tl_access_at(&access, e)), access.bytes, &expected, v); /* expected: now what was there */
         tl_elem_set(access.dtype, y[0].data, e, access.ok[e] ? expected : 0);
     }
 }
@@ -104,7 +104,7 @@ void tl_eval_ATOMIC_LOAD(TlInterp *in, const TlOp *op, const TlTileData *x, TlTi
     TlAccess access;
     tl_access_find(in, op, "atomic load", true, false, &access);
     for (int64_t e = 0; e < access.n; e++) {
-        uint64_t v = access.ok[e] ? atomic_get(host(access.at[e]), access.bytes) : 0;
+        uint64_t v = access.ok[e] ? atomic_get(host(tl_access_at(&access, e)), access.bytes) : 0;
         tl_elem_set(access.dtype, y[0].data, e, v);
     }
 }
@@ -116,6 +116,6 @@ void tl_eval_ATOMIC_STORE(TlInterp *in, const TlOp *op, const TlTileData *x, TlT
     tl_access_find(in, op, "atomic store", false, true, &access);
     for (int64_t e = 0; e < access.n; e++) {
         const void *value = tl_access_operand(in, access.place.value, access.bytes, e);
-        if (access.ok[e]) atomic_put(host(access.at[e]), access.bytes, tl_elem_get(access.dtype, value, 0));
+        if (access.ok[e]) atomic_put(host(tl_access_at(&access, e)), access.bytes, tl_elem_get(access.dtype, value, 0));
     }
 }

@@ -107,9 +107,12 @@ typedef struct TlAccess {
     TlDtype dtype;
     size_t bytes; /* of an element in memory; packed types 1 */
     bool packed;
-    TlInterpPtr *at;
+    const TlInterpPtr *pointers; /* pointer tiles: one each; NULL for views */
+    TlInterpPtr origin;          /* views: element 0, and where each element is, in elements from there */
+    const uint64_t *offset;
     uint8_t *ok; /* the element is inside, and not masked off */
 } TlAccess;
+TlInterpPtr tl_access_at(const TlAccess *access, int64_t e);
 /* Finds the elements of a memory op. verb: "load" etc. for messages. writes: shadow bytes become initialised. */
 void tl_access_find(TlInterp *in, const TlOp *op, const char *verb, bool reads, bool writes,
                     TlAccess *out);

@@ -126,8 +126,7 @@ static int64_t axis_count(const TlPlace *p, uint32_t a)
 static int64_t axis_inner(const TlPlace *p, uint32_t a)
 {
     int64_t inner = 1;
-    bool tile = p->axes[a].kind == TL_AXIS_TILE;
-    for (uint32_t b = p->pointwise && tile ? 0 : a + 1; b < p->naxes; b++) {
+    for (uint32_t b = a + 1; b < p->naxes; b++) { /* pointwise: the index tiles' common dimensions come first */
         bool gives = p->axes[b].kind == TL_AXIS_SLICE || (!p->pointwise && p->axes[b].kind == TL_AXIS_TILE);
         if (gives) inner *= axis_count(p, b);
     }
@@ -143,9 +142,9 @@ static AxisTable axis_table(TlInterp *in, const TlPlace *p, const TlInterpView *
     t.offset = tl_interp_temp(in, 2, (size_t)t.count * 8);
     t.inside = tl_interp_temp(in, 3, (size_t)t.count);
     TlWide index = integer_at(type, data, 0);
-    for (int64_t i = 0; i < t.count; i++) {
+    int32_t step = p->axes[a].kind == TL_AXIS_SLICE ? p->axes[a].step : 0;
+    for (int64_t i = 0; i < t.count; i++, index += step) {
         if (p->axes[a].kind == TL_AXIS_TILE) index = integer_at(type, data, i);
-        else if (i) index += p->axes[a].step;
         t.inside[i] = index >= 0 && index < view->extent[a];
         t.offset[i] = (uint64_t)index * stride;
     }
@@ -154,12 +153,13 @@ static AxisTable axis_table(TlInterp *in, const TlPlace *p, const TlInterpView *
 
 static void add_axis(const TlAccess *access, uint64_t *offset, const AxisTable *t)
 {
-    int64_t e = 0;
-    while (e < access->n)
+    uint8_t *ok = access->ok;
+    for (int64_t e = 0; e < access->n; e += t->count * t->inner)
         for (int64_t i = 0; i < t->count; i++)
-            for (int64_t j = 0; j < t->inner; j++, e++) {
-                offset[e] += t->offset[i];
-                access->ok[e] &= t->inside[i];
+            for (int64_t j = 0; j < t->inner; j++) {
+                int64_t at = e + i * t->inner + j;
+                offset[at] += t->offset[i];
+                ok[at] &= t->inside[i];
             }
 }
 
@@ -173,7 +173,8 @@ static void find_in_view(TlInterp *in, TlAccess *access)
         AxisTable t = axis_table(in, &access->place, view, a);
         add_axis(access, offset, &t);
     }
-    for (int64_t e = 0; e < access->n; e++) access->at[e] = moved(view->origin, offset[e], access->dtype);
+    access->origin = view->origin;
+    access->offset = offset;
 }
 
 static void find(TlInterp *in, const TlOp *op, TlAccess *access)
@@ -184,15 +185,20 @@ static void find(TlInterp *in, const TlOp *op, TlAccess *access)
     access->dtype = access->place.base->type->dtype;
     access->bytes = (size_t)tl_dtype_bytes(access->dtype);
     access->packed = is_packed(access->dtype);
-    access->at = tl_interp_temp(in, 0, (size_t)access->n * sizeof(TlInterpPtr));
+    access->pointers = NULL;
     access->ok = tl_interp_temp(in, 1, (size_t)access->n);
     in->work += (uint64_t)access->n * 8;
     if (access->place.axes) {
         find_in_view(in, access);
         return;
     }
-    memcpy(access->at, tl_interp_data(in, access->place.base), (size_t)access->n * sizeof(TlInterpPtr));
+    access->pointers = tl_interp_data(in, access->place.base);
     memset(access->ok, 1, (size_t)access->n);
+}
+
+TlInterpPtr tl_access_at(const TlAccess *access, int64_t e)
+{
+    return access->pointers ? access->pointers[e] : moved(access->origin, access->offset[e], access->dtype);
 }
 
 const void *tl_access_operand(TlInterp *in, const TlValue *v, size_t bytes, int64_t i)
@@ -273,8 +279,8 @@ static void check_bounds(TlInterp *in, const TlOp *op, TlAccess *access, const c
 {
     bool reported = false;
     for (int64_t e = 0; e < access->n; e++) {
-        if (!access->ok[e] || inside_memory(in, access->at[e], access->bytes)) continue;
-        if (!reported) report(in, op, verb, access->at[e], access->bytes);
+        if (!access->ok[e] || inside_memory(in, tl_access_at(access, e), access->bytes)) continue;
+        if (!reported) report(in, op, verb, tl_access_at(access, e), access->bytes);
         reported = true;
         access->ok[e] = 0;
     }
@@ -297,12 +303,12 @@ static bool is_written(const uint8_t *shadow, size_t bytes)
 static void check_written(TlInterp *in, const TlOp *op, const TlAccess *access, const char *verb)
 {
     for (int64_t e = 0; e < access->n; e++) {
-        const uint8_t *shadow = access->ok[e] ? shadow_of(in, access->at[e]) : NULL;
+        TlInterpPtr p = tl_access_at(access, e);
+        const uint8_t *shadow = access->ok[e] ? shadow_of(in, p) : NULL;
         if (!shadow || is_written(shadow, access->bytes)) continue;
         tl_interp_fail(in, op, TL_FAIL_UNINIT, "%s of %zu byte%s at %s + %llu, which nothing has written", verb,
-                       access->bytes, access->bytes == 1 ? "" : "s", argument_name(in, access->at[e].arg),
-                       (unsigned long long)(access->at[e].address -
-                                            (uint64_t)(uintptr_t)in->args[access->at[e].arg].address));
+                       access->bytes, access->bytes == 1 ? "" : "s", argument_name(in, p.arg),
+                       (unsigned long long)(p.address - (uint64_t)(uintptr_t)in->args[p.arg].address));
         return;
     }
 }
@@ -310,7 +316,7 @@ static void check_written(TlInterp *in, const TlOp *op, const TlAccess *access, 
 static void mark_written(TlInterp *in, const TlAccess *access)
 {
     for (int64_t e = 0; e < access->n; e++) {
-        uint8_t *shadow = access->ok[e] ? shadow_of(in, access->at[e]) : NULL;
+        uint8_t *shadow = access->ok[e] ? shadow_of(in, tl_access_at(access, e)) : NULL;
         for (size_t i = 0; shadow && i < access->bytes; i++) __atomic_store_n(&shadow[i], 1, __ATOMIC_RELAXED);
     }
 }
@@ -355,19 +361,49 @@ static void move_element(void *y, const void *p, size_t bytes)
     }
 }
 
+/* What elements that are not loaded read as. */
+static void fill_other(TlInterp *in, const TlAccess *access, void *y)
+{
+    static const uint64_t zero;
+    const TlValue *other = access->place.other;
+    const void *data = other ? tl_interp_data(in, other) : &zero;
+    if (other && other->type->rank) memcpy(y, data, access->bytes * (size_t)access->n);
+    else tl_elem_fill(y, data, access->bytes, access->n);
+}
+
+#define LOAD_VIEW(T)                                                                                       \
+    for (int64_t e = 0; e < access->n; e++)                                                                \
+        if (access->ok[e])                                                                                  \
+            memcpy((T *)y + e, (void *)(uintptr_t)(access->origin.address + access->offset[e] * sizeof(T)), sizeof(T));
+
+/* The usual case: elements of a view, whole bytes. */
+static void load_view(const TlAccess *access, void *y)
+{
+    switch (access->bytes) {
+    case 1: LOAD_VIEW(uint8_t) return;
+    case 2: LOAD_VIEW(uint16_t) return;
+    case 4: LOAD_VIEW(uint32_t) return;
+    default: LOAD_VIEW(uint64_t) return;
+    }
+}
+
+static void load_any(const TlAccess *access, char *y)
+{
+    for (int64_t e = 0; e < access->n; e++, y += access->bytes) {
+        if (!access->ok[e]) continue;
+        if (access->packed) load_nibble((uint8_t *)y, tl_access_at(access, e));
+        else move_element(y, host(tl_access_at(access, e)), access->bytes);
+    }
+}
+
 void tl_eval_LOAD(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
 {
     (void)x;
-    static const uint64_t zero;
     TlAccess access;
     tl_access_find(in, op, "load", true, false, &access);
-    char *to = y[0].data;
-    for (int64_t e = 0; e < access.n; e++, to += access.bytes) {
-        const TlValue *other = access.place.other;
-        if (!access.ok[e]) move_element(to, other ? tl_access_operand(in, other, access.bytes, e) : &zero, access.bytes);
-        else if (access.packed) load_nibble((uint8_t *)to, access.at[e]);
-        else move_element(to, host(access.at[e]), access.bytes);
-    }
+    if (memchr(access.ok, 0, (size_t)access.n)) fill_other(in, &access, y[0].data);
+    if (!access.pointers && !access.packed) load_view(&access, y[0].data);
+    else load_any(&access, y[0].data);
     if (access.dtype == TL_BOOL) /* any nonzero byte is true */
         for (int64_t e = 0; e < access.n; e++) ((uint8_t *)y[0].data)[e] = ((uint8_t *)y[0].data)[e] != 0;
 }
@@ -389,7 +425,7 @@ void tl_eval_STORE(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData
     for (int64_t e = 0; e < access.n; e++) {
         if (!access.ok[e]) continue;
         const void *value = tl_access_operand(in, access.place.value, access.bytes, e);
-        if (access.packed) store_nibble(access.at[e], *(const uint8_t *)value);
-        else move_element(host(access.at[e]), value, access.bytes);
+        if (access.packed) store_nibble(tl_access_at(&access, e), *(const uint8_t *)value);
+        else move_element(host(tl_access_at(&access, e)), value, access.bytes);
     }
 }

@@ -119,6 +119,7 @@ void tile_device_close(tile_device *d)
         defaults.opened = NULL;
     pthread_mutex_unlock(&defaults.lock);
     tile_stream_free(d->default_stream);
+    tl_embedded_free(d);
     if (d->dev)
         d->driver->close(d->dev);
     pthread_mutex_destroy(&d->lock);

@@ -5,6 +5,8 @@
 #include <stdatomic.h>
 #include "runtime/driver.h"
 
+typedef struct tl_embedded tl_embedded;
+
 struct tile_device {
     const tl_driver *driver;
     tl_dev *dev;
@@ -16,6 +18,7 @@ struct tile_device {
     tile_stream *streams;
     tile_buffer *buffers;
     tile_stream *default_stream;
+    _Atomic(tl_embedded *) embedded; /* embedded.c */
 };
 
 struct tile_stream {
@@ -87,6 +90,8 @@ tile_status tl_device_or_default(tile_device *device, tile_device **out_device);
 tile_status tl_stream_or_default(tile_device *device, tile_stream *stream, tile_stream **out_stream);
 /* Makes and frees a stream's parts; used for the default stream too. */
 tile_status tl_stream_open(tile_device *device, bool is_default, tile_stream **out_stream);
+
+void tl_embedded_free(tile_device *device);
 
 /* sink.c */
 tile_status tl_sink_create(tl_sink **out_sink);

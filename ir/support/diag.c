@@ -1,4 +1,5 @@
-/* Diagnostics: rows are collected by tl_diag and put in order once per phase; diag_render.c shows them. */
+/* Diagnostics: rows are collected by tl_diag and put in order once per phase; diag_render.c
+ * shows them. */
 #include "ir/support/diag.h"
 #include "ir/support/guard.h"
 #include <string.h>
@@ -45,8 +46,8 @@ enum { MAX_WARNINGS = 100 };
 
 static bool same_row(const TlDiag *a, const TlDiag *b)
 {
-    return a->id == b->id && a->loc.file == b->loc.file && a->loc.line == b->loc.line && a->loc.col == b->loc.col &&
-           strcmp(a->text, b->text) == 0;
+    return a->id == b->id && a->loc.file == b->loc.file && a->loc.line == b->loc.line &&
+           a->loc.col == b->loc.col && strcmp(a->text, b->text) == 0;
 }
 
 static bool already_there(const TlDiags *d, const TlDiag *row)

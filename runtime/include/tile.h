@@ -305,6 +305,10 @@ TILE_API tile_status tile_launch(tile_kernel *kernel, tile_stream *stream, const
 TILE_API tile_status tile_launch_grid(tile_kernel *kernel, tile_stream *stream, const tile_arg *args, size_t nargs,
                                       const int64_t *grid, size_t naxes);
 
+/* What the headers of `tilec --header` call: launches kernel `name` of an image that was linked into the program, on
+ * the stream's device. The first launch on a device loads and prepares it. Otherwise as tile_launch. */
+TILE_API tile_status tile_launch_embedded(const void *image, const char *name, tile_stream *stream, const tile_arg *args, size_t nargs);
+
 #ifdef TILE_UNSTABLE
 /* Writes an array's elements as print shows them, "[1, 2, ..., 9]", shortened when long; row-major without gaps, one
  * byte per element of packed types. Returns the length it has in full, as snprintf does. */

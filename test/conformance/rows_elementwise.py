@@ -121,7 +121,7 @@ for k, t in enumerate(FLOATS):
     elementwise(f"float_rounding_{t}", t, {"x": x}, {
         "down": (t, "floor(x)", lambda x: exact(np.floor(x))),
         "up": (t, "ceil(x)", lambda x: exact(np.ceil(x))),
-        "in": (t, "trunc(x)", lambda x: exact(np.trunc(x))),
+        "cut": (t, "trunc(x)", lambda x: exact(np.trunc(x))),
         "even": (t, "rint(x)", lambda x: exact(np.rint(x))),
         "away": (t, "round(x)", lambda x: exact(round_away(x))),
         "which": (t, "sign(x)", lambda x: either_zero(np.sign(x), x)),

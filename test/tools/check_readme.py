@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Builds and runs the README's kernel and C host as a user would, against an installed tree.
+r"""Builds and runs the README's kernel and C host as a user would, against an installed tree.
 
     check_readme.py SOURCE BUILD SCRATCH
 
 Installs BUILD below SCRATCH, takes the first ```tile and ```c blocks of README.md, and builds them twice: by
-find_package(Tile), and by the flags of tilec.pc.
+find_package(Tile), and by the flags of tilec.pc. The ```cmake block makes a third program of the kernel, compiled ahead of time.
 """
 import os
 import re
@@ -17,6 +17,18 @@ project(user LANGUAGES C)
 find_package(Tile 0.1 REQUIRED)
 add_executable(host host.c)
 target_link_libraries(host PRIVATE Tile::compiler)
+"""
+AHEAD = r"""#include <stdio.h>
+#include "softmax.h"
+
+int main(void)
+{
+    static float x[3][777], y[3][777];
+    x[2][5] = 3;
+    if (softmax(NULL, &x[0][0], &y[0][0], 3, 777) || tile_stream_synchronize(NULL)) return puts(tile_last_error()), 1;
+    printf("%.4f\n", y[2][5] / y[2][6]);
+    return 0;
+}
 """
 
 
@@ -53,10 +65,14 @@ def main(source, build, scratch):
         with open(os.path.join(work, name), "w", encoding="utf-8") as f:
             f.write(block(text, language))
     with open(os.path.join(work, "CMakeLists.txt"), "w", encoding="utf-8") as f:
-        f.write(CMAKE)
+        f.write(CMAKE + block(text, "cmake"))
+    with open(os.path.join(work, "ahead.c"), "w", encoding="utf-8") as f:
+        f.write(AHEAD)
     run(["cmake", "-S", work, "-B", os.path.join(work, "out"), "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={prefix}"])
     run(["cmake", "--build", os.path.join(work, "out")])
     print("cmake:", run([os.path.join(work, "out", "host")], cwd=work), end="")
+    print("ahead:", run([os.path.join(work, "out", "ahead")], cwd=work), end="")
+    print("ahead needs", "LLVM" if "LLVM" in run(["ldd", os.path.join(work, "out", "ahead")]) else "no compiler")
     lib = next(d for d, _, names in os.walk(prefix) if "libtile.a" in names)
     run(["cc", "host.c", "-o", "host", *pc_flags(prefix, os.path.relpath(lib, prefix))], cwd=work)
     print("cc:", run([os.path.join(work, "host")], cwd=work), end="")

@@ -1,4 +1,5 @@
-/* How diagnostics are shown: carets under tabs and characters of all widths, long lines, colours, JSON, SARIF. */
+/* How diagnostics are shown: carets under tabs and characters of all widths, long lines,
+ * colours, JSON, SARIF. */
 #include "ir/support/diag.h"
 #include "test/unit/unit.h"
 #include <stdlib.h>
@@ -19,7 +20,8 @@ static const char *render(TlDiags *d, TlDiagFormat format, bool color)
     return s.text;
 }
 
-/* One error at the first '@' of the text (which is taken out), over `len` bytes; the two lines under the heading. */
+/* One error at the first '@' of the text (which is taken out), over `len` bytes; the two lines
+ * under the heading. */
 static const char *snippet(const char *marked, uint32_t len)
 {
     char text[2000];
@@ -44,7 +46,8 @@ static void carets(void)
     CHECK_STR(snippet("\xC3\xA9@x", 1), "    1 | \xC3\xA9x\n      |  ^\n");
     CHECK_STR(snippet("@\xC3\xA9x", 2), "    1 | \xC3\xA9x\n      | ^\n");
     CHECK_STR(snippet("e\xCC\x81@x", 1), "    1 | e\xCC\x81x\n      |  ^\n");
-    CHECK_STR(snippet("\xE4\xB8\xAD@\xE6\x96\x87x", 4), "    1 | \xE4\xB8\xAD\xE6\x96\x87x\n      |   ^~~\n");
+    CHECK_STR(snippet("\xE4\xB8\xAD@\xE6\x96\x87x", 4),
+              "    1 | \xE4\xB8\xAD\xE6\x96\x87x\n      |   ^~~\n");
     CHECK_STR(snippet("\xF0\x9F\x98\x80@x", 1), "    1 | \xF0\x9F\x98\x80x\n      |   ^\n");
     CHECK_STR(snippet("\xFF\xC3(\x1B[\xE2\x80\xAE@x", 1), "    1 | ?\?(?[?x\n      |       ^\n");
     CHECK_STR(snippet("@ab\r\ncd", 9), "    1 | ab\n      | ^~\n");
@@ -73,10 +76,12 @@ static void many(void)
 {
     TlDiags d;
     uint32_t f = start(&d, "x\n");
-    for (uint32_t i = 1; i <= 21; i++) tl_diag(&d, (TlLoc){f, i, 1, 1}, TL_E0801, "x");
+    for (uint32_t i = 1; i <= 21; i++)
+        tl_diag(&d, (TlLoc){f, i, 1, 1}, TL_E0801, "x");
     CHECK_INT(d.rows.len, TL_DIAG_MAX);
     CHECK(strstr(render(&d, TL_DIAG_TEXT, false), "\n1 more error is not shown\n") != NULL);
-    for (uint32_t i = 22; i <= 40; i++) tl_diag(&d, (TlLoc){f, i, 1, 1}, TL_E0801, "x");
+    for (uint32_t i = 22; i <= 40; i++)
+        tl_diag(&d, (TlLoc){f, i, 1, 1}, TL_E0801, "x");
     CHECK(strstr(render(&d, TL_DIAG_TEXT, false), "\n20 more errors are not shown\n") != NULL);
 }
 
@@ -104,25 +109,33 @@ static void forms(void)
                                                "    1 | if (\xC3\xA9 = b)\n"
                                                "      |     ^\n"
                                                "note: nowhere\n");
-    CHECK(!strncmp(render(&d, TL_DIAG_TEXT, true), "\033[1m\033[1;31merror[E0801]:\033[0m\033[1m no place\033[0m\n", 40));
+    CHECK(!strncmp(render(&d, TL_DIAG_TEXT, true),
+                   "\033[1m\033[1;31merror[E0801]:\033[0m\033[1m no place\033[0m\n", 40));
     CHECK_STR(render(&d, TL_DIAG_JSON, false),
               "{\"version\": 1, \"diagnostics\": [\n"
               "  {\"id\": \"E0801\", \"severity\": \"error\", \"message\": \"no place\"},\n"
-              "  {\"id\": \"E0801\", \"severity\": \"error\", \"message\": \"say \\\"x\\\\y\\\"\\u000A\\uFFFD\", \"file\": "
-              "\"dir/a b.tile\", \"line\": 1, \"column\": 8, \"length\": 1, \"label\": \"label\", \"fixit\": \"==\", "
+              "  {\"id\": \"E0801\", \"severity\": \"error\", \"message\": \"say "
+              "\\\"x\\\\y\\\"\\u000A\\uFFFD\", \"file\": "
+              "\"dir/a b.tile\", \"line\": 1, \"column\": 8, \"length\": 1, \"label\": \"label\", "
+              "\"fixit\": \"==\", "
               "\"notes\": [\n"
-              "     {\"severity\": \"note\", \"message\": \"note\", \"file\": \"dir/a b.tile\", \"line\": 1, \"column\": 5, "
+              "     {\"severity\": \"note\", \"message\": \"note\", \"file\": \"dir/a b.tile\", "
+              "\"line\": 1, \"column\": 5, "
               "\"length\": 2},\n"
               "     {\"severity\": \"note\", \"message\": \"nowhere\"}]}],\n"
               " \"errors\": 2, \"warnings\": 0}\n");
     const char *sarif = render(&d, TL_DIAG_SARIF, false);
-    CHECK(strstr(sarif, "\"uri\": \"dir/a%20b.tile\"}, \"region\": {\"startLine\": 1, \"startColumn\": 7, \"endColumn\": 8}"));
-    CHECK(strstr(sarif, "\"relatedLocations\": [\n      {\"physicalLocation\": {\"artifactLocation\": {\"uri\": \"dir/a%20b.tile\"}, "
-                        "\"region\": {\"startLine\": 1, \"startColumn\": 5, \"endColumn\": 6}}, \"message\": {\"text\": \"note\"}}"));
+    CHECK(strstr(sarif, "\"uri\": \"dir/a%20b.tile\"}, \"region\": {\"startLine\": 1, "
+                        "\"startColumn\": 7, \"endColumn\": 8}"));
+    CHECK(strstr(sarif, "\"relatedLocations\": [\n      {\"physicalLocation\": "
+                        "{\"artifactLocation\": {\"uri\": \"dir/a%20b.tile\"}, "
+                        "\"region\": {\"startLine\": 1, \"startColumn\": 5, \"endColumn\": 6}}, "
+                        "\"message\": {\"text\": \"note\"}}"));
     CHECK(strstr(sarif, "\"insertedContent\": {\"text\": \"==\"}"));
     TlDiags none;
     start(&none, "");
-    CHECK_STR(render(&none, TL_DIAG_JSON, false), "{\"version\": 1, \"diagnostics\": [],\n \"errors\": 0, \"warnings\": 0}\n");
+    CHECK_STR(render(&none, TL_DIAG_JSON, false),
+              "{\"version\": 1, \"diagnostics\": [],\n \"errors\": 0, \"warnings\": 0}\n");
     CHECK(strstr(render(&none, TL_DIAG_SARIF, false), "\"results\": []"));
 }
 
@@ -134,7 +147,8 @@ static void equal_rows_count_once(void)
     CHECK_INT(d.errors, 1);
     CHECK_INT(d.warnings, 0);
     /* the same row again is no second error */
-    for (i = 0; i < 3; i++) tl_diag(&d, (TlLoc){f, 1, 1, 1}, TL_E0801, "x");
+    for (i = 0; i < 3; i++)
+        tl_diag(&d, (TlLoc){f, 1, 1, 1}, TL_E0801, "x");
     CHECK_INT(d.errors, 1);
 }
 

@@ -1,5 +1,6 @@
 /* The interpreter, op group by op group: kernels in the text form on small arrays, expected values by hand or in plain C. */
 #include <math.h>
+#include <pthread.h>
 #include <stdlib.h>
 
 #include "ir/interp.h"
@@ -239,6 +240,14 @@ static void check_floats(void)
                     fprintf(stderr, "  %s %s of %g and %g: %g, not %g\n", ops[o], tl_dtype_name(d), p, q, got, want);
             }
         }
+    }
+    static const float zeros[] = {0.0f, -0.0f, -0.0f, 0.0f}, other[] = {-0.0f, 0.0f, -0.0f, 0.0f};
+    float zero[4];
+    for (int o = 5; o < COUNT(ops); o++) { /* min, max and their propagating forms: -0 is below +0 */
+        TlInterpArg args[] = {view1((void *)zeros, 4, 4), view1((void *)other, 4, 4), view1(zero, 4, 4)};
+        run(binary_kernel(ops[o], "f32", "f32", 4), args);
+        for (int i = 0; i < 2; i++) CHECK(zero[i] == 0 && !signbit(zero[i]) == (ops[o][1] == 'a'));
+        CHECK(signbit(zero[2]) && !signbit(zero[3]));
     }
     float a[] = {2.5f, -2.5f, 3.5f, -0.4f, 1e30f, 0.25f, -1.75f, 9}, r[8];
     TlInterpArg args[] = {view1(a, 8, 4), view1(r, 8, 4)};
@@ -561,10 +570,10 @@ static void check_for(void)
 /* Carried tiles change places in every iteration; memory does not grow with the trip count. */
 static void check_carried(void)
 {
-    int32_t y[16];
+    int32_t y[24];
     long long bytes[2];
     for (int turn = 0; turn < 2; turn++) {
-        TlInterpArg args[] = {view2(y, 2, 8, 4), scalar(turn ? 20001 : 5)};
+        TlInterpArg args[] = {view2(y, 3, 8, 4), scalar(turn ? 20001 : 5)};
         bytes[turn] = run("kernel @k(%y: view<i32, 2>, %n: i32) {\n"
             "  %0 = const {value = 0} : i32\n"
             "  %1 = const {value = 1} : i32\n"
@@ -578,10 +587,13 @@ static void check_carried(void)
             "  }\n"
             "  store %y, %0, %0, %p {axes = [i, 8]}\n"
             "  store %y, %1, %0, %q {axes = [i, 8]}\n"
+            "  %2 = const {value = 2} : i32\n"
+            "  store %y, %2, %0, %r {axes = [i, 8]}\n"
             "  return\n}\n", args);
         for (int i = 0; i < 8; i++) {
             CHECK_INT(y[i], 7);
             CHECK_INT(y[8 + i], i);
+            CHECK_INT(y[16 + i], i);
         }
     }
     CHECK(bytes[0] == bytes[1]);
@@ -749,6 +761,33 @@ static void check_pointers(void)
     CHECK_INT(y[6], 4);
 }
 
+static void check_sub_view(void)
+{
+    static const struct { int64_t start, extent, got; int32_t first; } rows[] = {
+        {0, 10, 10, 100}, {3, 4, 4, 103}, {-2, 4, 4, 100}, {8, 5, 2, 108}, {10, 5, 0, -1}, {50, 5, 0, -1},
+        {2, 0, 0, -1}, {2, -7, 0, -1}, {INT64_MIN, INT64_MAX, 10, 100}, {INT64_MAX, INT64_MAX, 0, -1}, {9, INT64_MAX, 1, 109},
+    };
+    int32_t x[10];
+    for (int i = 0; i < 10; i++) x[i] = 100 + i;
+    for (int i = 0; i < COUNT(rows); i++) {
+        int64_t got = -1;
+        int32_t first = 0;
+        TlInterpArg args[] = {view1(x, 10, 4), scalar((uint64_t)rows[i].start), scalar((uint64_t)rows[i].extent), view1(&got, 1, 8), view1(&first, 1, 4)};
+        run_grid("kernel @k(%x: view<const i32, 1>, %s: i64, %n: i64, %e: view<i64, 1>, %f: view<i32, 1>) {\n"
+            "  %v = sub_view %x, %s, %n : view<const i32, 1>\n"
+            "  %0 = const {value = 0} : i32\n"
+            "  %m = extent %v {axis = 0} : i64\n"
+            "  %pad = const {value = -1} : i32\n"
+            "  %a = load %v, %0, %pad {axes = [i], other} : i32\n"
+            "  store %e, %0, %m {axes = [i]}\n"
+            "  store %f, %0, %a {axes = [i]}\n"
+            "  return\n}\n", args, 1, true, false);
+        CHECK_INT(got, rows[i].got);
+        CHECK_INT(first, rows[i].first);
+        CHECK_INT(said.fails, 0);
+    }
+}
+
 static void check_packed(void)
 {
     uint8_t x[2][3] = {{0x21, 0x43, 0x85}, {0xa9, 0xcb, 0xed}}; /* 2 rows of 5, one nibble of padding */
@@ -834,8 +873,70 @@ static void check_atomics(void)
         "  store %o, %0, %l {axes = [4]}\n"
         "  %2 = const {value = 2} : i32\n"
         "  atomic_store %x, %2, %s {order = release, scope = device, axes = [i]}\n"
+        "  %no = const {value = false} : bool\n"
+        "  %t = atomic_cas %x, %1, %d2, %one, %no {order = relaxed, scope = block, axes = [i], mask} : f32\n"
+        "  %u = atomic_load %x, %1, %no {order = acquire, scope = device, axes = [i], mask} : f32\n"
+        "  atomic_store %x, %1, %one, %no {order = release, scope = device, axes = [i], mask}\n"
+        "  %w = add %t, %u : f32\n"
+        "  store %o, %0, %w {axes = [i]}\n"
         "  return\n}\n", c);
-    CHECK(signbit(f[0]) && of[1] == 7 && of[2] == 2 && f[2] == 1); /* -0 is not the bits of 0 */
+    CHECK(of[0] == 0 && !signbit(of[0])); /* masked off: nothing happens, 0 comes back */
+    CHECK(f[1] == 7 && signbit(f[0]) && of[1] == 7 && of[2] == 2 && f[2] == 1); /* -0 is not the bits of 0 */
+}
+
+/* Two programs on two threads add to the same places; nothing may get lost. */
+typedef struct Racer {
+    const TlFn *fn;
+    const TlInterpArg *args;
+    int32_t pid[6];
+} Racer;
+
+static void *race(void *user)
+{
+    Racer *r = user;
+    static const int32_t npid[6] = {2, 1, 1, 1, 1, 1};
+    TlInterpOptions options = {false, {NULL, NULL, NULL, NULL}};
+    TlArena scratch;
+    TlGuard g;
+    tl_arena_init(&scratch, (TlAlloc){0});
+    if (TL_GUARD(&g)) {
+        tl_interp_program(r->fn, r->args, r->pid, npid, &options, &scratch);
+        tl_guard_pop(&g);
+    }
+    tl_arena_free(&scratch);
+    return NULL;
+}
+
+static void check_threads(void)
+{
+    TlCtx ctx;
+    tl_ctx_init(&ctx, (TlAlloc){0});
+    TlModule *m = parse(&ctx, "kernel @k(%x: view<u16, 1>, %f: view<f64, 1>, %h: view<f16, 1>) {\n"
+        "  %0 = const {value = 0} : i32\n"
+        "  %1 = const {value = 1} : i32\n"
+        "  %n = const {value = 1000} : i32\n"
+        "  %i = const {value = 0} : tile<i32, 8>\n"
+        "  %d = const {value = 0.5} : tile<f64, 8>\n"
+        "  %e = const {value = 0.25} : f16\n"
+        "  for %0, %n, %1 (%j: i32) {\n"
+        "    %r = atomic_rmw %f, %i, %d {rmw = add, order = relaxed, scope = device, axes = [t]} : tile<f64, 8>\n"
+        "    %s = atomic_rmw %h, %1, %e {rmw = add, order = relaxed, scope = device, axes = [i]} : f16\n"
+        "    yield\n"
+        "  }\n"
+        "  return\n}\n");
+    uint16_t x[2] = {0}, h[2] = {0, 0};
+    double f[1] = {0};
+    TlInterpArg args[] = {view1(x, 2, 2), view1(f, 1, 8), view1(h, 2, 2)};
+    if (!CHECK(m != NULL)) return;
+    Racer racers[2] = {{m->fns.data[0], args, {0}}, {m->fns.data[0], args, {1}}};
+    pthread_t thread;
+    if (CHECK(pthread_create(&thread, NULL, race, &racers[0]) == 0)) {
+        race(&racers[1]);
+        pthread_join(thread, NULL);
+        CHECK(f[0] == 8000);
+        CHECK(tl_f16_to_f32(h[1]) == 500 && h[0] == 0);
+    }
+    tl_ctx_free(&ctx);
 }
 
 /* ---- debugging and checks ------------------------------------------------------------------------------------------ */
@@ -956,8 +1057,10 @@ int main(void)
     check_slices();
     check_gather();
     check_pointers();
+    check_sub_view();
     check_packed();
     check_atomics();
+    check_threads();
     check_checks();
     check_fold();
     return unit_result();

@@ -159,6 +159,86 @@ static void edits_keep_use_lists(void)
     tl_module_free(m);
 }
 
+static void short_forms_infer_types(void)
+{
+    TlModule *m = tl_module_new(&ctx);
+    TlFn *fn = tl_fn_new(m, "s", (TlLoc){0});
+    TlBuilder b = tl_builder_end(fn->body);
+    const TlType *f32 = tl_type_scalar(&ctx, TL_F32);
+    TlValue *two = tl_const_int(&b, f32, 2), *half = tl_const_int(&b, tl_type_scalar(&ctx, TL_F16), -1);
+    CHECK_INT(two->def->attrs[0].u.bits, 0x40000000);
+    CHECK_INT(half->def->attrs[0].u.bits, 0xbc00);
+    TlValue *v = tl_broadcast(&b, two, 1, (int32_t[]){4});
+    CHECK(tl_broadcast(&b, v, 1, (int32_t[]){4}) == v && tl_cast(&b, v, TL_F32) == v);
+    TlValue *t = tl_broadcast(&b, v, 3, (int32_t[]){2, 3, 4});
+    CHECK_STR(tl_type_str(&ctx, t->type), "tile<f32, 2, 3, 4>");
+    CHECK(t->def->in[0].value->def->opcode == TL_OP_EXPAND);
+    uint64_t bits = 0;
+    CHECK(tl_value_is_const(t, &bits) && bits == 0x40000000);
+    TlValue *c = tl_binary(&b, TL_OP_LE, t, t);
+    CHECK_STR(tl_type_str(&ctx, c->type), "tile<bool, 2, 3, 4>");
+    TlValue *s = tl_select(&b, c, t, tl_unary(&b, TL_OP_SQRT, t));
+    CHECK(tl_fma(&b, s, s, t)->type == t->type);
+    tl_yield(&b, TL_OP_RETURN, 0, NULL);
+    CHECK_STR(faults_of(m), "");
+    tl_module_free(m);
+}
+
+/* if %c : (a, b) { a = neg; yield a, a } { yield x, x }: results and ops are taken away. */
+static void blocks_and_results_can_be_emptied(void)
+{
+    TlModule *m = parse("kernel @e(%x: f32, %c: bool) {\n"
+                        "  %a, %b = if %c : f32, f32 () {\n    %n = neg %x : f32\n    yield %n, %x\n  } () {\n"
+                        "    yield %x, %x\n  }\n  print %b {text = \"b\"}\n  return\n}\n");
+    if (!CHECK(m)) return;
+    TlFn *fn = m->fns.data[0];
+    TlOp *branch = fn->body->first;
+    tl_remove_operand(branch->regions[0]->last, 0);
+    tl_remove_operand(branch->regions[1]->last, 0);
+    tl_op_remove_result(branch, 0);
+    CHECK_STR(faults_of(m), "");
+    TlOp *neg = branch->regions[0]->first;
+    tl_op_move_before(neg, branch);
+    tl_op_move_before(neg, neg);
+    CHECK(neg == fn->body->first && neg->block == fn->body);
+    TlValue *x = branch->regions[0]->last->in[0].value;
+    tl_op_erase(branch->regions[0]->last);
+    tl_block_move_ops(branch->regions[0], fn->body, branch); /* nothing left to move */
+    tl_replace_uses(branch->out[0], x);
+    tl_replace_uses(x, x);
+    tl_op_erase(branch);
+    CHECK_STR(faults_of(m), "");
+    CHECK_STR(text_of(m), "kernel @e(%x: f32, %c: bool) {\n  %n = neg %x : f32\n  print %x {text = \"b\"}\n  return\n}\n");
+    TlAttr text = {.id = TL_ATTR_TEXT, .u.s = "other"};
+    tl_attr_set(fn, neg->next, text);
+    CHECK_STR(tl_attr(neg->next, TL_ATTR_TEXT)->u.s, "other");
+    tl_attr_remove(neg->next, TL_ATTR_TEXT);
+    CHECK(strstr(faults_of(m), "print: needs text"));
+    tl_module_free(m);
+}
+
+static void clones_have_their_own_regions(void)
+{
+    TlModule *m = parse("kernel @e(%c: bool) {\n  if %c () {\n    if %c () { yield } () { yield }\n    yield\n  } () {\n"
+                        "    yield\n  }\n  return\n}\n");
+    if (!CHECK(m)) return;
+    TlOp *branch = m->fns.data[0]->body->first;
+    TlBuilder b = tl_builder_before(branch);
+    TlMap map;
+    tl_map_init(&map, &m->arena);
+    TlOp *copy = tl_op_clone(&b, branch, &map);
+    CHECK(copy->regions[0]->first != branch->regions[0]->first && copy->next == branch);
+    tl_op_erase(branch);
+    int ops = 0;
+    for (TlOp *op = m->fns.data[0]->body->first; op; op = tl_walk_next(op, NULL)) ops++;
+    CHECK_INT(ops, 7);
+    ops = 0;
+    for (TlOp *op = tl_walk_next(copy, copy); op; op = tl_walk_next(op, copy)) ops++;
+    CHECK_INT(ops, 5);
+    CHECK_STR(faults_of(m), "");
+    tl_module_free(m);
+}
+
 static void verifier_sees_broken_links(void)
 {
     TlFn *fn;
@@ -555,21 +635,80 @@ static const struct {
     {"if %c (%a: i32) { yield } () { yield }", "1 arguments, 0 wanted"},
 };
 
+/* Info blocks of kernel @w(%v: view<f32, 1>, %n: i32); V and N are its right parameters. */
+#define V "param \"v\" view f32 [sym 0 : dense] "
+#define N "param \"n\" scalar i32 "
+static const struct {
+    const char *info, *fault;
+} wrong_info[] = {
+    {"", "2 arguments, 0 parameters"},
+    {N V, "parameter n is not what argument 0 says"},
+    {"param \"v\" view const f32 [sym 0 : dense] " N, "parameter v is not"},
+    {"param \"v\" view f32 " N, "parameter v is not"},
+    {"param \"v\" pointer f32 " N, "parameter v is not"},
+    {V N, "index 0 is out of range"},
+    {"param \"v\" view f32 [dense : dense] " N, "wrong kind of dimension"},
+    {"param \"v\" view f32 [const 4 : expr 3] " N, "index 3 is out of range"},
+    {V N "sym \"M\" extent 0, 1", "sym M is of no axis"},
+    {V N "sym \"M\" extent 2, 0", "sym M is of no axis"},
+    {V N "sym \"M\" extent 0, 0 expr int \"e\" []", "expr 0 does not leave one word"},
+    {V N "sym \"M\" extent 0, 0 expr int \"e\" [sym 0, sym 0]", "expr 0 does not leave one word"},
+    {V N "sym \"M\" extent 0, 0 expr int \"e\" [add]", "expr 0 does not leave one word"},
+    {V N "sym \"M\" extent 0, 0 expr int \"e\" [sym 1]", "sym 1 is out of range"},
+    {V N "sym \"M\" extent 0, 0 expr int \"e\" [arg -1]", "arg -1 is out of range"},
+    {V N "sym \"M\" extent 0, 0 grid 0", "grid: index 0"},
+    {V N "sym \"M\" extent 0, 0 require 0", "require: index 0"},
+    {V N "sym \"M\" extent 0, 0 assume 0", "assume: index 0"},
+    {V N "sym \"M\" extent 0, 0 group 0", "group: index 0"},
+    {V N "sym \"M\" extent 0, 0 expr int \"e\" [sym 0] grid 0, 0, 0, 0, 0, 0, 0", "a grid of 7 axes"},
+    {V N "sym \"M\" extent 0, 0 alias 0, 2", "alias of a parameter"},
+    {V N "sym 4", "'\"' expected"},
+    {V N "sym \"M\" width 0, 0", "extent or stride expected"},
+    {V N "expr bool \"\" []", "int or float expected"},
+    {V N "expr int \"\" [plus]", "instruction expected"},
+    {V N "blocks 3", "line of an info block expected"},
+    {"param \"v\" matrix f32", "view, pointer or scalar expected"},
+    {"param \"v\" view f32 [3 : dense]", "const, sym, expr or dense expected"},
+    {"param \"v\" view f99", "element type expected"},
+    {V N "doc \"a\\q\"", "unknown escape"},
+    {V N "doc \"a", "string without an end"},
+    {V N "warps 99999999999", "is not in"},
+};
+
+/* True when the text is refused with a diagnostic that holds `fault`. */
+static bool refused_with(const char *text, const char *fault)
+{
+    ctx.diags.errors = ctx.diags.rows.len = 0;
+    TlModule *m = parse(text);
+    for (uint32_t r = 0; r < ctx.diags.rows.len; r++)
+        if (!m && strstr(ctx.diags.rows.data[r].text, fault)) return true;
+    fprintf(stderr, "    %s\n    want %s\n    got  %s\n", text, fault, m ? "nothing" : ctx.diags.rows.data[0].text);
+    return false;
+}
+
 static void wrong_ir_is_refused(void)
 {
-    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        const char *text = tl_format(&ctx.perm,
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        CHECK(refused_with(tl_format(&ctx.perm,
                                      "kernel @w(%%v: view<f32, 2>, %%cv: view<const f32, 2>, %%p: ptr<f32>, %%n: i32, "
                                      "%%f: f32, %%c: bool) {\n%%t = broadcast %%f : tile<f32, 8>\n%s\nreturn\n}\n",
-                                     wrong[i].body);
-        ctx.diags.errors = ctx.diags.rows.len = 0;
-        TlModule *m = parse(text);
-        bool found = false;
-        for (uint32_t r = 0; r < ctx.diags.rows.len; r++) found |= strstr(ctx.diags.rows.data[r].text, wrong[i].fault) != NULL;
-        if (!CHECK(!m && found))
-            fprintf(stderr, "    %s\n    want %s\n    got  %s\n", wrong[i].body, wrong[i].fault,
-                    ctx.diags.rows.len ? ctx.diags.rows.data[0].text : "nothing");
-    }
+                                     wrong[i].body),
+                           wrong[i].fault));
+    ctx.diags.errors = ctx.diags.rows.len = 0;
+}
+
+static void wrong_launch_facts_are_refused(void)
+{
+    for (size_t i = 0; i < sizeof wrong_info / sizeof *wrong_info; i++)
+        CHECK(refused_with(tl_format(&ctx.perm, "kernel @w(%%v: view<f32, 1>, %%n: i32) info { %s } { return }\n",
+                                     wrong_info[i].info),
+                           wrong_info[i].fault));
+    CHECK(refused_with("kernel @w(%t: tile<f32, 4>) { return }", "argument 0 is a tile"));
+    CHECK(refused_with("kernel @w() @3:4 { return }", "file 0 is not in a files line"));
+    CHECK(refused_with("files \"a\" kernel @w() @3 { return }", "a position is"));
+    CHECK(refused_with("kernel { return }", "'@' expected"));
+    CHECK(refused_with("kernel @4 { return }", "name of the kernel"));
+    CHECK(refused_with("kernels @a() { return }", "'kernel' or 'files'"));
     ctx.diags.errors = ctx.diags.rows.len = 0;
 }
 
@@ -592,6 +731,64 @@ static void broken_text_is_refused(void)
     TlModule *empty = parse("// nothing\n");
     CHECK(empty && empty->fns.len == 0);
     tl_module_free(empty);
+}
+
+static uint64_t random_state = 7;
+static uint32_t below(size_t n)
+{
+    random_state = random_state * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)((random_state >> 33) % n);
+}
+
+static bool in_word(char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || c == '_'; }
+
+/* The word around position `at`, its start and length. */
+static size_t word_at(const char *text, size_t at, size_t size, size_t *start)
+{
+    size_t end = at;
+    while (at > 0 && in_word(text[at - 1])) at--;
+    while (end < size && in_word(text[end])) end++;
+    *start = at;
+    return end - at;
+}
+
+/* A copy of every_op with one word replaced by another word of it, or by a byte. */
+static const char *mutated(TlArena *a)
+{
+    size_t size = sizeof every_op - 1, from, to;
+    size_t nfrom = word_at(every_op, below(size), size, &from), nto = word_at(every_op, below(size), size, &to);
+    TlSbuf s;
+    tl_sbuf_init(&s, a);
+    tl_sbuf_put(&s, every_op, to);
+    if (below(4)) tl_sbuf_put(&s, every_op + from, nfrom);
+    else tl_sbuf_putf(&s, "%c", (char)(32 + below(95)));
+    tl_sbuf_puts(&s, every_op + to + nto);
+    return s.text;
+}
+
+static void mutated_text_is_refused_or_prints_back(void)
+{
+    int valid = 0, silent = 0, different = 0;
+    for (int i = 0; i < 4000; i++) {
+        TlCtx c;
+        tl_ctx_init(&c, (TlAlloc){0});
+        const char *text = mutated(&c.perm);
+        TlModule *m = tl_parse_module(&c, tl_diags_source(&c.diags, "m.tir", text, strlen(text)));
+        silent += !m && !c.diags.errors;
+        if (m) {
+            TlSbuf one, two;
+            tl_sbuf_init(&one, &c.perm);
+            tl_sbuf_init(&two, &c.perm);
+            tl_print_module(&one, m);
+            tl_print_module(&two, tl_module_clone(m));
+            different += strcmp(one.text, two.text) != 0;
+            valid++;
+        }
+        tl_ctx_free(&c);
+    }
+    CHECK(valid > 50 && valid < 2000);
+    CHECK_INT(silent, 0);
+    CHECK_INT(different, 0);
 }
 
 static void deep_nesting(void)
@@ -668,13 +865,18 @@ int main(void)
     tables_agree();
     built_ir_prints_and_parses();
     edits_keep_use_lists();
+    short_forms_infer_types();
+    blocks_and_results_can_be_emptied();
+    clones_have_their_own_regions();
     verifier_sees_broken_links();
     constants_round_trip();
     launch_facts_and_positions_round_trip();
     places();
     every_op_has_a_valid_text();
     wrong_ir_is_refused();
+    wrong_launch_facts_are_refused();
     broken_text_is_refused();
+    mutated_text_is_refused_or_prints_back();
     deep_nesting();
     refused_memory_leaks_nothing();
     tl_ctx_free(&ctx);

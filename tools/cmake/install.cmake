@@ -21,7 +21,11 @@ tile_public_library(tilec tilec_lib tile_frontend tile_passes tile_ir tile_jit t
 
 install(FILES runtime/include/tile.h runtime/include/tile_jit.h codegen/include/tilec.h
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
-install(TARGETS tilec tile-opt RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+foreach(program tilec tile-opt tile-reduce)
+  if(TARGET ${program})
+    install(TARGETS ${program} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  endif()
+endforeach()
 
 # How a user's program finds libLLVM: the folder of the one that was linked here.
 set(TILE_LLVM_LINK "-L${LLVM_LIBRARY_DIR} -lLLVM-${LLVM_VERSION_MAJOR}")
@@ -30,7 +34,7 @@ configure_package_config_file(tools/cmake/TileConfig.cmake.in ${CMAKE_BINARY_DIR
   INSTALL_DESTINATION ${package} PATH_VARS CMAKE_INSTALL_LIBDIR CMAKE_INSTALL_INCLUDEDIR CMAKE_INSTALL_BINDIR)
 write_basic_package_version_file(${CMAKE_BINARY_DIR}/package/TileConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_BINARY_DIR}/package/TileConfig.cmake ${CMAKE_BINARY_DIR}/package/TileConfigVersion.cmake
-  DESTINATION ${package})
+  tools/cmake/TileKernels.cmake DESTINATION ${package})
 foreach(pc tile tilec)
   configure_file(tools/cmake/${pc}.pc.in ${CMAKE_BINARY_DIR}/package/${pc}.pc @ONLY)
   install(FILES ${CMAKE_BINARY_DIR}/package/${pc}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

@@ -1,0 +1,65 @@
+/* embedded.c: kernels of images that the linker put into the program: what generated headers call.
+ *
+ * A device keeps a list of the embedded kernels launched on it, by image and name. It only grows, at its head, so a
+ * launch walks it without a lock; making an entry takes the device's lock. */
+#include <stdlib.h>
+#include "runtime/runtime.h"
+
+struct tl_embedded {
+    const void *image;
+    const char *name; /* in the program's read-only data */
+    tile_module *module;
+    tile_kernel *kernel;
+    struct tl_embedded *next;
+};
+
+static tl_embedded *find(tl_embedded *list, const void *image, const char *name)
+{
+    while (list && (list->image != image || strcmp(list->name, name) != 0))
+        list = list->next;
+    return list;
+}
+
+static tile_status make(tile_device *d, const void *image, const char *name, tl_embedded **out_entry)
+{
+    tl_embedded *e = calloc(1, sizeof *e);
+    if (!e)
+        return tl_fail(TILE_NO_MEMORY, "out of memory");
+    e->image = image;
+    e->name = name;
+    tile_status status = tile_module_load_image(d, image, (size_t)((const tile_image_header *)image)->total_bytes, &e->module);
+    if (status == TILE_OK)
+        status = tile_kernel_get(e->module, name, NULL, &e->kernel);
+    if (status == TILE_OK)
+        status = tile_kernel_prepare(e->kernel);
+    if (status != TILE_OK) {
+        tile_module_free(e->module);
+        free(e);
+        return status;
+    }
+    e->next = atomic_load(&d->embedded);
+    while (!atomic_compare_exchange_weak(&d->embedded, &e->next, e)) {}
+    *out_entry = e;
+    return TILE_OK;
+}
+
+tile_status tile_launch_embedded(const void *image, const char *name, tile_stream *stream, const tile_arg *args, size_t nargs)
+{
+    tile_status status = tl_stream_or_default(NULL, stream, &stream);
+    if (status != TILE_OK)
+        return status;
+    tile_device *d = stream->device;
+    tl_embedded *e = find(atomic_load(&d->embedded), image, name);
+    if (!e)
+        status = make(d, image, name, &e); /* two threads may both make one: the older is found no more, and freed with the device */
+    return status == TILE_OK ? tile_launch(e->kernel, stream, args, nargs) : status;
+}
+
+void tl_embedded_free(tile_device *d)
+{
+    for (tl_embedded *e = atomic_load(&d->embedded), *next; e; e = next) {
+        next = e->next;
+        tile_module_free(e->module);
+        free(e);
+    }
+}

@@ -1,0 +1,241 @@
+/* jit.c: modules from source: the compiler behind tile_kernel_get. With driver_ref.c the only file of this package that
+ * knows the compiler, and a library of its own (libtile_jit), so that hosts of prebuilt kernels link none. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include "codegen/include/tilec.h"
+#include "runtime/include/tile_jit.h"
+#include "runtime/runtime.h"
+
+/* The driver of "ref" is found by a weak reference (device.c); whoever has a compiler has the interpreter, too. */
+extern const tl_driver *(*const tl_jit_keeps_ref)(void);
+const tl_driver *(*const tl_jit_keeps_ref)(void) = tl_driver_ref;
+
+/* A source and how to compile it; everything is copied. */
+typedef struct source {
+    char *name, *text, *fp;
+    size_t size;
+    char target[32];
+    char **include_dirs;
+    size_t ninclude_dirs;
+    tile_jit_options options; /* its pointers, but for the callback's, are not used */
+} source;
+
+/* ---- diagnostics ---- */
+
+typedef struct report {
+    const source *source;
+    char *text;
+    size_t size;
+} report;
+
+static void take_diagnostics(void *user, const char *rendered)
+{
+    report *r = user;
+    size_t n = strlen(rendered);
+    char *more = realloc(r->text, r->size + n + 1);
+    if (r->source->options.diagnostic)
+        r->source->options.diagnostic(r->source->options.user, rendered);
+    if (!more)
+        return;
+    memcpy(more + r->size, rendered, n + 1);
+    r->text = more;
+    r->size += n;
+}
+
+static tile_status status_of(tilec_status status, const char *message, const report *r)
+{
+    const char *diagnostics = r->text ? r->text : "";
+    switch (status) {
+    case TILEC_OK: return TILE_OK;
+    case TILEC_ERRORS: return tl_fail(TILE_COMPILE, "%s", *diagnostics ? diagnostics : message);
+    case TILEC_USAGE:
+    case TILEC_NO_VARIANT: return tl_fail(TILE_NOT_FOUND, "%s", message);
+    case TILEC_IO: return tl_fail(TILE_IO, "%s", message);
+    case TILEC_NO_MEMORY: return tl_fail(TILE_NO_MEMORY, "out of memory in the compiler");
+    case TILEC_INTERNAL: break;
+    }
+    return tl_fail(TILE_INTERNAL, "internal error in the compiler: %s", message);
+}
+
+/* ---- compiling ---- */
+
+static size_t count_consts(const tile_const *consts)
+{
+    size_t n = 0;
+    while (consts && consts[n].name)
+        n++;
+    return n;
+}
+
+/* The compiler takes values as text; numbers are written into `digits`, one row each. */
+static void convert_consts(const tile_const *consts, size_t n, tilec_const *out, char (*digits)[24])
+{
+    for (size_t i = 0; i < n; i++) {
+        snprintf(digits[i], sizeof digits[i], "%lld", (long long)consts[i].value);
+        out[i] = (tilec_const){consts[i].name, consts[i].text ? consts[i].text : digits[i]};
+    }
+}
+
+static tilec_options compiler_options(const source *s, const char *kernel, const tilec_const *consts, size_t n, report *r)
+{
+    tilec_options o = TILEC_OPTIONS_INIT;
+    o.target = s->target;
+    o.kernel = kernel;
+    o.consts = consts;
+    o.nconsts = n;
+    o.include_dirs = (const char *const *)s->include_dirs;
+    o.ninclude_dirs = s->ninclude_dirs;
+    o.opt_level = s->options.opt_level;
+    o.debug = s->options.debug;
+    o.check = s->options.check;
+    o.fp = s->fp;
+    o.warps = s->options.warps;
+    o.stages = s->options.stages;
+    o.diagnostic = take_diagnostics;
+    o.user = r;
+    return o;
+}
+
+static tile_status copy_image(const tilec_output *output, void **out_data, size_t *out_size)
+{
+    const void *data = tilec_output_data(output, out_size);
+    *out_data = data ? malloc(*out_size) : NULL;
+    if (!*out_data)
+        return tl_fail(data ? TILE_NO_MEMORY : TILE_INTERNAL, data ? "out of memory" : "the compiler gave no image");
+    memcpy(*out_data, data, *out_size);
+    return TILE_OK;
+}
+
+static tile_status make(void *user, const char *name, const tile_const *consts, void **out_data, size_t *out_size)
+{
+    const source *s = user;
+    size_t n = count_consts(consts);
+    tilec_const *list = calloc(n + 1, sizeof *list);
+    char (*digits)[24] = calloc(n + 1, sizeof *digits);
+    report r = {.source = s};
+    tilec_output *output = NULL;
+    tile_status status = TILE_NO_MEMORY;
+    if (list && digits) {
+        convert_consts(consts, n, list, digits);
+        tilec_options o = compiler_options(s, name, list, n, &r);
+        tilec_status compiled = tilec_compile_source(s->name, s->text, s->size, &o, &output);
+        status = status_of(compiled, output ? tilec_output_message(output) : "", &r);
+        if (status == TILE_OK)
+            status = copy_image(output, out_data, out_size);
+        tilec_output_free(output);
+    } else {
+        tl_fail(status, "out of memory");
+    }
+    free(r.text);
+    free(digits);
+    free(list);
+    return status;
+}
+
+/* ---- sources ---- */
+
+static void free_source(void *user)
+{
+    source *s = user;
+    for (size_t i = 0; i < s->ninclude_dirs; i++)
+        free(s->include_dirs[i]);
+    free(s->include_dirs);
+    free(s->name);
+    free(s->text);
+    free(s->fp);
+    free(s);
+}
+
+static bool copy_include_dirs(source *s)
+{
+    s->include_dirs = calloc(s->options.ninclude_dirs + 1, sizeof *s->include_dirs);
+    for (size_t i = 0; s->include_dirs && i < s->options.ninclude_dirs; i++) {
+        s->include_dirs[i] = strdup(s->options.include_dirs[i]);
+        if (!s->include_dirs[i])
+            return false;
+        s->ninclude_dirs++;
+    }
+    return s->include_dirs != NULL;
+}
+
+static source *copy_source(const char *name, const char *text, size_t size, const tile_jit_options *options)
+{
+    static const tile_jit_options defaults = TILE_JIT_OPTIONS_INIT;
+    source *s = calloc(1, sizeof *s);
+    if (!s)
+        return NULL;
+    s->options = defaults;
+    if (options)
+        memcpy(&s->options, options, options->struct_size < sizeof s->options ? options->struct_size : sizeof s->options);
+    s->name = strdup(name);
+    s->fp = strdup(s->options.fp ? s->options.fp : "default");
+    s->text = malloc(size + 1);
+    s->size = size;
+    if (!s->name || !s->fp || !s->text || !copy_include_dirs(s)) {
+        free_source(s);
+        return NULL;
+    }
+    memcpy(s->text, text, size);
+    s->text[size] = 0;
+    return s;
+}
+
+tile_status tile_module_load_source(tile_device *device, const char *name, const char *text, size_t size,
+                                    const tile_jit_options *options, tile_module **out_module)
+{
+    if (!text || !out_module)
+        return tl_fail(TILE_BAD_ARGUMENT, "tile_module_load_source: an argument is NULL");
+    tile_device_info info = TILE_DEVICE_INFO_INIT;
+    tile_status status = tile_device_get_info(device, &info);
+    if (status != TILE_OK)
+        return status;
+    source *s = copy_source(name ? name : "<source>", text, size, options);
+    if (!s)
+        return tl_fail(TILE_NO_MEMORY, "out of memory");
+    memcpy(s->target, info.target, sizeof s->target);
+    return tl_module_create_maker(device, (tl_maker){s, make, free_source}, out_module);
+}
+
+/* ---- files ---- */
+
+/* The whole file; NULL with *out_status set. */
+static char *read_file(const char *path, size_t *out_size, tile_status *out_status)
+{
+    FILE *f = fopen(path, "rb");
+    size_t size = 0, room = 1 << 14;
+    char *text = f ? malloc(room) : NULL;
+    *out_status = f ? tl_fail(TILE_NO_MEMORY, "out of memory") : tl_fail(TILE_IO, "cannot read '%s': %s", path, strerror(errno));
+    while (text) {
+        size += fread(text + size, 1, room - size, f);
+        if (size < room)
+            break;
+        char *more = realloc(text, room *= 2);
+        if (!more)
+            free(text);
+        text = more;
+    }
+    if (text && ferror(f)) {
+        *out_status = tl_fail(TILE_IO, "cannot read '%s': %s", path, strerror(errno));
+        free(text);
+        text = NULL;
+    }
+    if (f)
+        fclose(f);
+    *out_size = size;
+    return text;
+}
+
+tile_status tile_module_load_file(tile_device *device, const char *path, const tile_jit_options *options, tile_module **out_module)
+{
+    tile_status status;
+    size_t size;
+    if (!path || !out_module)
+        return tl_fail(TILE_BAD_ARGUMENT, "tile_module_load_file: an argument is NULL");
+    char *text = read_file(path, &size, &status);
+    if (!text)
+        return status;
+    status = tile_module_load_source(device, path, text, size, options, out_module);
+    free(text);
+    return status;
+}

@@ -1,0 +1,40 @@
+/* run_args.h: arguments that `tilec run` makes itself, from PARAM=VALUE (run_args.c). */
+#ifndef TL_RUN_ARGS_H
+#define TL_RUN_ARGS_H
+#include "runtime/include/tile.h"
+#include "tools/tilec_options.h"
+
+enum { MAX_ARRAY_RANK = 32 };
+
+/* One parameter's argument. Arrays are in host memory, aligned to 64 bytes. */
+typedef struct RunArg {
+    tile_param_info param;
+    const char *value;       /* as written */
+    const struct RunArg *same_as; /* &OTHER */
+    tile_dtype dtype;        /* of the elements that are there: the parameter's, or what the file has */
+    char descr[16];          /* of the .npy file to write */
+    bool fortran;
+    int rank;
+    int64_t shape[MAX_ARRAY_RANK]; /* of the array as NumPy sees it: packed types count bytes on the last axis */
+    int64_t last_elements;   /* packed types: elements on the last axis */
+    uint64_t bytes;
+    void *data;              /* owned, unless same_as */
+    tile_buffer *buffer;     /* on devices with memory of their own */
+    uint64_t scalar;
+} RunArg;
+
+typedef struct RunArgs {
+    RunArg *data;
+    size_t len;
+} RunArgs;
+
+/* Makes all arguments of `kernel` (whose image is `image`) from o->items. Returns an exit status; said on stderr. */
+int run_args_make(const Options *o, const tile_kernel *kernel, const void *image, RunArgs *out);
+void run_args_free(RunArgs *args);
+/* The parameter's index by name; -1. */
+int run_args_find(const RunArgs *args, const char *name);
+/* The launch's argument; address: where the device sees the data. */
+tile_arg run_arg_launch(const RunArg *arg, void *address);
+int run_arg_save(const RunArg *arg, const char *path);
+int run_arg_print(const RunArg *arg, FILE *out);
+#endif

@@ -1,0 +1,79 @@
+/* tilec.c: the main program of tilec: which sub-command it is. */
+#include <string.h>
+#include <unistd.h>
+#include "tools/tilec_options.h"
+
+typedef struct SubCommand {
+    const char *name, *meaning;
+    int (*run)(int argc, char **argv); /* NULL: known, not there yet */
+} SubCommand;
+
+static int with_options(Command command, int argc, char **argv)
+{
+    Options o;
+    int status = EXIT_USAGE;
+    if (options_parse(&o, command, argc, argv)) {
+        status = EXIT_FINE;
+        if (o.help)
+            options_help(stdout);
+        else if (o.version)
+            puts(tilec_version());
+        else
+            status = command == CMD_RUN ? command_run(&o) : command_compile(&o);
+    }
+    options_free(&o);
+    return status;
+}
+
+static int compile(int argc, char **argv)
+{
+    return with_options(CMD_COMPILE, argc, argv);
+}
+
+static int run(int argc, char **argv)
+{
+    return with_options(CMD_RUN, argc, argv);
+}
+
+static int targets(int argc, char **argv)
+{
+    if (argc > 0)
+        return usage_error("targets takes no '%s'", argv[0]);
+    for (const char *const *t = tilec_targets(); *t; t++)
+        puts(*t);
+    return EXIT_FINE;
+}
+
+static const SubCommand commands[] = {
+    {"compile", "compile a file", compile},
+    {"run", "run a kernel on arrays made here", run},
+    {"targets", "list the targets", targets},
+    {"tune", NULL, NULL}, {"explain", NULL, NULL}, {"check", NULL, NULL}, {"bench", NULL, NULL},
+    {"fmt", NULL, NULL}, {"cache", NULL, NULL}, {"env", NULL, NULL},
+};
+enum { NCOMMANDS = sizeof commands / sizeof *commands };
+
+/* The first word is a file when it looks like one or is one. */
+static bool is_file(const char *word)
+{
+    return word[0] == '-' || strpbrk(word, "./") || access(word, F_OK) == 0;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2) {
+        options_help(stderr);
+        return EXIT_USAGE;
+    }
+    for (int i = 0; i < NCOMMANDS; i++)
+        if (strcmp(argv[1], commands[i].name) == 0)
+            return commands[i].run ? commands[i].run(argc - 2, argv + 2) : usage_error("the sub-command '%s' is not there yet", argv[1]);
+    if (is_file(argv[1]))
+        return compile(argc - 1, argv + 1);
+    usage_error("unknown sub-command '%s'; known are:", argv[1]);
+    for (int i = 0; i < NCOMMANDS; i++)
+        if (commands[i].run)
+            fprintf(stderr, " %s", commands[i].name);
+    fputc('\n', stderr);
+    return EXIT_USAGE;
+}

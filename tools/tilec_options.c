@@ -1,0 +1,352 @@
+/* tilec_options.c: one row per option; parsing, checking and --help are loops over the rows. */
+#include "tools/tilec_options.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef enum Form {
+    FORM_FLAG, /* int at the offset becomes 1 */
+    FORM_BOOL, /* bool at the offset becomes true */
+    FORM_TEXT, /* --name VALUE or --name=VALUE; const char * */
+    FORM_LIST, /* likewise, collected; Texts */
+    FORM_GLUED /* -OVALUE or -I DIR: short options; const char * or Texts */
+} Form;
+
+typedef struct Row {
+    const char *name;
+    Form form;
+    int commands;
+    size_t offset;
+    const char *value, *meaning;
+} Row;
+
+#define AT(field) offsetof(Options, field)
+#define COMPILER(field) (offsetof(Options, compile) + offsetof(tilec_options, field))
+enum { BOTH = CMD_COMPILE | CMD_RUN };
+
+/* clang-format off */
+static const Row rows[] = {
+    {"-o",             FORM_TEXT, CMD_COMPILE, AT(output),            "FILE",     "where the output goes; - is standard output"},
+    {"--header",       FORM_TEXT, CMD_COMPILE, AT(header),            "FILE",     "also write a C header"},
+    {"--target",       FORM_TEXT, CMD_COMPILE, AT(target),            "T[,T...]", "what to compile for (tilec targets)"},
+    {"--emit",         FORM_TEXT, CMD_COMPILE, AT(emit),              "STAGE",    "stop at a stage: ast tir opt llvm asm obj image ..."},
+    {"-MD",            FORM_BOOL, CMD_COMPILE, AT(depends),           NULL,       "write the files read, for make"},
+    {"-MF",            FORM_TEXT, CMD_COMPILE, AT(depfile),           "FILE",     "where -MD writes"},
+    {"--device",       FORM_TEXT, CMD_RUN,     AT(device),            "D",        "cpu (default), ref, emu:TARGET, cuda[:N], hip[:N]"},
+    {"--grid",         FORM_TEXT, CMD_RUN,     AT(grid),              "X[,Y...]", "run this grid, not the kernel's"},
+    {"--repeat",       FORM_TEXT, CMD_RUN,     AT(repeat),            "N",        "launch N times and say how long it took"},
+    {"--stats",        FORM_BOOL, CMD_RUN,     AT(stats),             NULL,       "say how long compiling and running took"},
+    {"--print",        FORM_LIST, CMD_RUN,     AT(prints),            "PARAM",    "print an array after the run"},
+    {"--save",         FORM_LIST, CMD_RUN,     AT(saves),             "PARAM=F.npy", "save an array after the run"},
+    {"--kernel",       FORM_TEXT, BOTH,        COMPILER(kernel),      "NAME",     "that kernel only"},
+    {"--const",        FORM_LIST, BOTH,        AT(consts),            "NAME=VAL", "a compile-time constant"},
+    {"--warps",        FORM_TEXT, BOTH,        AT(warps),             "N",        "warps of a program, on GPUs"},
+    {"--stages",       FORM_TEXT, BOTH,        AT(stages),            "N",        "stages of pipelined loops"},
+    {"-I",             FORM_GLUED, BOTH,       AT(includes),          "DIR",      "look for imports here, too"},
+    {"-O",             FORM_GLUED, BOTH,       COMPILER(opt_level),   "0..3",     "how hard to optimise (3)"},
+    {"-g",             FORM_FLAG, BOTH,        COMPILER(debug),       NULL,       "keep asserts and line numbers"},
+    {"--check",        FORM_FLAG, BOTH,        COMPILER(check),       NULL,       "check bounds, assumptions and asserts as it runs"},
+    {"--fp",           FORM_TEXT, BOTH,        COMPILER(fp),          "MODE",     "default, strict (same bits everywhere) or ring"},
+    {"-Werror",        FORM_FLAG, BOTH,        COMPILER(werror),      NULL,       "warnings are errors"},
+    {"-W",             FORM_GLUED, BOTH,       AT(color),             "NAME",     "accepted; every warning is on"},
+    {"--color",        FORM_TEXT, BOTH,        AT(color),             "WHEN",     "auto, always or never"},
+    {"--diagnostics",  FORM_TEXT, BOTH,        COMPILER(diagnostics), "FORM",     "text, json or sarif"},
+    {"--passes",       FORM_TEXT, BOTH,        COMPILER(passes),      "P,...",    "run these passes, not the target's"},
+    {"--print-after",  FORM_TEXT, BOTH,        COMPILER(print_after), "PASS|all", "show the IR after a pass"},
+    {"--stop-after",   FORM_TEXT, BOTH,        COMPILER(stop_after),  "PASS",     "run no pass after this one"},
+    {"--skip",         FORM_TEXT, BOTH,        COMPILER(skip),        "P,...",    "leave these passes out"},
+    {"--override",     FORM_TEXT, BOTH,        COMPILER(override),    "PASS:FILE", "take the IR after a pass from a file"},
+    {"--bisect",       FORM_TEXT, BOTH,        AT(bisect),            "N",        "run the first N passes"},
+    {"--dump-dir",     FORM_TEXT, BOTH,        COMPILER(dump_dir),    "DIR",      "write the IR after each pass here"},
+    {"--time-passes",  FORM_FLAG, BOTH,        COMPILER(time_passes), NULL,       "say what each pass took"},
+    {"--verify-each",  FORM_FLAG, BOTH,        COMPILER(verify_each), NULL,       "verify the IR after each pass"},
+    {"--time-trace",   FORM_TEXT, BOTH,        AT(time_trace),        "FILE",     "not supported yet"},
+    {"--version",      FORM_BOOL, BOTH,        AT(version),           NULL,       "say the version"},
+    {"--help",         FORM_BOOL, BOTH,        AT(help),              NULL,       "say this"},
+};
+/* clang-format on */
+enum { NROWS = sizeof rows / sizeof *rows };
+
+int usage_error(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    fputs("tilec: ", stderr);
+    vfprintf(stderr, format, args);
+    fputc('\n', stderr);
+    va_end(args);
+    return EXIT_USAGE;
+}
+
+void options_help(FILE *out)
+{
+    fputs("usage: tilec [compile] FILE.tile [-o OUT] [OPTION]...\n"
+          "       tilec run FILE.tile [OPTION]... PARAM=VALUE...\n"
+          "       tilec targets\n\n"
+          "Without -o and --emit, a program is checked and compiled, and nothing is written.\n"
+          "PARAM=VALUE: @x.npy, zeros[128,1000], full(3.5)[...], iota[...], uniform(SEED)[...], normal(SEED)[...],\n"
+          "nan[...]; 3, 0.5, true for scalars; &OTHER for the array of OTHER.\n\n", out);
+    for (int i = 0; i < NROWS; i++) {
+        char head[48];
+        bool glued = rows[i].form == FORM_GLUED;
+        snprintf(head, sizeof head, "%s%s%s", rows[i].name, rows[i].value && !glued ? " " : "", rows[i].value ? rows[i].value : "");
+        fprintf(out, "  %-26s %s%s\n", head, rows[i].meaning, rows[i].commands == CMD_RUN ? " (run)" : "");
+    }
+    fputs("\nExit status: 0 fine; 1 the program is wrong; 2 wrong usage; 3 a run failed; 70 internal error.\n", out);
+}
+
+bool parse_int(const char *text, long long low, long long high, long long *out)
+{
+    char *end;
+    errno = 0;
+    long long v = strtoll(text, &end, 10);
+    if (end == text || *end || errno || v < low || v > high)
+        return false;
+    *out = v;
+    return true;
+}
+
+static bool add_text(Texts *t, const char *text)
+{
+    const char **more = realloc(t->data, (t->len + 1) * sizeof *more);
+    if (!more)
+        return usage_error("out of memory"), false;
+    t->data = more;
+    t->data[t->len++] = text;
+    return true;
+}
+
+/* ---- one option ---- */
+
+static bool matches(const Row *r, const char *arg)
+{
+    size_t n = strlen(r->name);
+    if (strncmp(arg, r->name, n) != 0)
+        return false;
+    if (r->form == FORM_GLUED)
+        return true;
+    bool takes_value = (r->form == FORM_TEXT || r->form == FORM_LIST) && r->name[1] == '-';
+    return arg[n] == 0 || (takes_value && arg[n] == '=');
+}
+
+static const Row *find_row(const char *arg)
+{
+    for (int i = 0; i < NROWS; i++)
+        if (matches(&rows[i], arg))
+            return &rows[i];
+    return NULL;
+}
+
+static bool unknown_option(const char *arg)
+{
+    usage_error("unknown option '%s'; options are:", arg);
+    for (int i = 0; i < NROWS; i++)
+        fprintf(stderr, " %s", rows[i].name);
+    fputc('\n', stderr);
+    return false;
+}
+
+static bool store_glued(Options *o, const Row *r, const char *value)
+{
+    long long level;
+    if (r->name[1] == 'W')
+        return true;
+    if (r->name[1] == 'I')
+        return add_text(&o->includes, value);
+    if (!parse_int(value, 0, 3, &level))
+        return usage_error("-O%s: levels are -O0, -O1, -O2, -O3", value), false;
+    o->compile.opt_level = (int)level;
+    return true;
+}
+
+/* Stores the option at argv[*i]; moves *i past a value of its own. */
+static bool store(Options *o, const Row *r, int argc, char **argv, int *i)
+{
+    void *field = (char *)o + r->offset;
+    const char *value = argv[*i] + strlen(r->name);
+    if (r->form == FORM_FLAG)
+        *(int *)field = 1;
+    if (r->form == FORM_BOOL)
+        *(bool *)field = true;
+    if (r->form == FORM_FLAG || r->form == FORM_BOOL)
+        return true;
+    if (*value == '=' && r->form != FORM_GLUED)
+        value++;
+    else if (*value == 0 && r->name[1] != 'W' && r->name[1] != 'O') {
+        if (*i + 1 >= argc)
+            return usage_error("%s wants a value: %s %s", r->name, r->name, r->value), false;
+        value = argv[++*i];
+    }
+    if (r->form == FORM_LIST)
+        return add_text(field, value);
+    if (r->form == FORM_GLUED)
+        return store_glued(o, r, value);
+    *(const char **)field = value;
+    return true;
+}
+
+static bool positional(Options *o, Command command, const char *arg)
+{
+    if (!o->input) {
+        o->input = arg;
+        return true;
+    }
+    if (command == CMD_RUN && strchr(arg, '='))
+        return add_text(&o->items, arg);
+    if (command == CMD_RUN)
+        return usage_error("'%s' is neither an option nor PARAM=VALUE", arg), false;
+    return usage_error("more than one file: '%s' and '%s'", o->input, arg), false;
+}
+
+static bool read_all(Options *o, Command command, int argc, char **argv)
+{
+    bool only_files = false;
+    for (int i = 0; i < argc; i++) {
+        if (only_files || argv[i][0] != '-' || argv[i][1] == 0) {
+            if (!positional(o, command, argv[i]))
+                return false;
+            continue;
+        }
+        if (strcmp(argv[i], "--") == 0) {
+            only_files = true;
+            continue;
+        }
+        const Row *r = find_row(argv[i]);
+        if (!r)
+            return unknown_option(argv[i]);
+        if (!(r->commands & (int)command))
+            return usage_error("%s is an option of %s", r->name, r->commands == CMD_RUN ? "tilec run" : "tilec compile"), false;
+        if (!store(o, r, argc, argv, &i))
+            return false;
+    }
+    return true;
+}
+
+/* ---- all options together ---- */
+
+static bool one_of(const char *option, const char *value, const char *const *known)
+{
+    for (int i = 0; known[i]; i++)
+        if (strcmp(known[i], value) == 0)
+            return true;
+    usage_error("%s=%s: known are", option, value);
+    for (int i = 0; known[i]; i++)
+        fprintf(stderr, " %s", known[i]);
+    fputc('\n', stderr);
+    return false;
+}
+
+static bool numbers(Options *o)
+{
+    const struct {
+        const char *name, *text;
+        int *out, low, high;
+    } all[] = {
+        {"--warps", o->warps, &o->compile.warps, 1, 64},
+        {"--stages", o->stages, &o->compile.stages, 1, 64},
+        {"--bisect", o->bisect, &o->compile.bisect, 0, 1000000},
+    };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        long long v;
+        if (!all[i].text)
+            continue;
+        if (!parse_int(all[i].text, all[i].low, all[i].high, &v))
+            return usage_error("%s wants a number from %d to %d, not '%s'", all[i].name, all[i].low, all[i].high, all[i].text), false;
+        *all[i].out = (int)v;
+    }
+    return true;
+}
+
+/* NAME=VAL into the compiler's list; the names are cut off in copies of our own. */
+static bool constants(Options *o)
+{
+    tilec_const *list = calloc(o->consts.len + 1, sizeof *list);
+    if (!list)
+        return usage_error("out of memory"), false;
+    o->compile.consts = list;
+    for (size_t i = 0; i < o->consts.len; i++) {
+        const char *text = o->consts.data[i], *equals = strchr(text, '=');
+        if (!equals || equals == text)
+            return usage_error("--const wants NAME=VALUE, not '%s'", text), false;
+        list[i] = (tilec_const){strndup(text, (size_t)(equals - text)), equals + 1};
+        o->compile.nconsts = i + 1;
+        if (!list[i].name)
+            return usage_error("out of memory"), false;
+    }
+    return true;
+}
+
+static const char *temporary_dir(void)
+{
+    const char *dir = getenv("TMPDIR");
+    return dir && *dir ? dir : "/tmp";
+}
+
+static bool finish(Options *o)
+{
+    static const char *const fps[] = {"default", "strict", "ring", NULL}, *const forms[] = {"text", "json", "sarif", NULL},
+                             *const whens[] = {"auto", "always", "never", NULL};
+    const char *when = o->color ? o->color : "auto";
+    if (!one_of("--fp", o->compile.fp, fps) || !one_of("--diagnostics", o->compile.diagnostics, forms) || !one_of("--color", when, whens))
+        return false;
+    if (!numbers(o) || !constants(o))
+        return false;
+    if (o->time_trace)
+        return usage_error("--time-trace is not supported yet"), false;
+    bool terminal = isatty(STDERR_FILENO) && !getenv("NO_COLOR");
+    o->compile.color = strcmp(when, "always") == 0 || (strcmp(when, "auto") == 0 && terminal);
+    o->compile.include_dirs = o->includes.data;
+    o->compile.ninclude_dirs = o->includes.len;
+    o->compile.crash_dir = temporary_dir();
+    if (!o->input && !o->help && !o->version)
+        return usage_error("no input file; tilec --help says more"), false;
+    return true;
+}
+
+static void to_stderr(void *user, const char *text)
+{
+    (void)user;
+    fputs(text, stderr);
+}
+
+bool options_parse(Options *o, Command command, int argc, char **argv)
+{
+    memset(o, 0, sizeof *o);
+    o->compile = (tilec_options)TILEC_OPTIONS_INIT;
+    o->compile.diagnostic = to_stderr;
+    o->compile.print = to_stderr;
+    return read_all(o, command, argc, argv) && finish(o);
+}
+
+void options_free(Options *o)
+{
+    for (size_t i = 0; i < o->compile.nconsts; i++)
+        free((char *)(uintptr_t)o->compile.consts[i].name);
+    free((tilec_const *)(uintptr_t)o->compile.consts);
+    Texts *lists[] = {&o->consts, &o->includes, &o->items, &o->prints, &o->saves};
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+        free(lists[i]->data);
+}
+
+int report_compile(tilec_status status, const tilec_output *output)
+{
+    const char *text = output ? tilec_output_message(output) : "out of memory";
+    switch (status) {
+    case TILEC_OK: return EXIT_FINE;
+    case TILEC_ERRORS:
+        if (*text)
+            fprintf(stderr, "tilec: %s\n", text);
+        return EXIT_PROGRAM;
+    case TILEC_USAGE:
+    case TILEC_IO: return usage_error("%s", text);
+    case TILEC_NO_VARIANT: fprintf(stderr, "tilec: %s\n", text); return EXIT_RUN;
+    case TILEC_NO_MEMORY: fprintf(stderr, "tilec: out of memory\n"); return EXIT_INTERNAL;
+    case TILEC_INTERNAL: break;
+    }
+    fprintf(stderr, "tilec: internal error: %s\n", text);
+    return EXIT_INTERNAL;
+}

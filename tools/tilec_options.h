@@ -1,0 +1,43 @@
+/* tilec_options.h: tilec's command line, as a table (tilec_options.c), and what the sub-commands share. */
+#ifndef TL_TILEC_OPTIONS_H
+#define TL_TILEC_OPTIONS_H
+#include <stdbool.h>
+#include <stdio.h>
+#include "codegen/include/tilec.h"
+
+enum { EXIT_FINE = 0, EXIT_PROGRAM = 1, EXIT_USAGE = 2, EXIT_RUN = 3, EXIT_INTERNAL = 70 };
+
+typedef enum Command { CMD_COMPILE = 1, CMD_RUN = 2 } Command;
+
+/* Texts of the command line, in order. */
+typedef struct Texts {
+    const char **data;
+    size_t len;
+} Texts;
+
+typedef struct Options {
+    tilec_options compile;  /* what goes to the compiler as it is */
+    const char *input, *output, *header, *emit, *target, *depfile, *color, *time_trace;
+    bool depends, help, version, stats;
+    Texts consts;           /* NAME=VAL */
+    Texts includes;
+    const char *device, *grid, *repeat, *warps, *stages, *bisect; /* as written */
+    Texts items;            /* run: PARAM=VALUE */
+    Texts prints, saves;    /* run: PARAM; PARAM=F.npy */
+} Options;
+
+/* Reads argv (without the program's and the sub-command's names). False: wrong usage, already said on stderr. */
+bool options_parse(Options *o, Command command, int argc, char **argv);
+void options_free(Options *o);
+void options_help(FILE *out);
+
+/* "tilec: text" on stderr; returns EXIT_USAGE. */
+int usage_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* Says what there is to say about a compilation's end and gives the exit status. */
+int report_compile(tilec_status status, const tilec_output *output);
+/* A whole number in [low, high]. */
+bool parse_int(const char *text, long long low, long long high, long long *out);
+
+int command_compile(const Options *o); /* tilec_compile.c */
+int command_run(Options *o);           /* tilec_run.c */
+#endif

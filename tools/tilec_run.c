@@ -1,0 +1,244 @@
+/* tilec_run.c: tilec run: compiles a kernel for a device, makes its arguments, launches it, shows what came out.
+ *
+ * What is wrong with the program is 1, with the command line 2, with the launch or the run 3. */
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include "runtime/include/tile.h"
+#include "tools/run_args.h"
+
+typedef struct Run {
+    const Options *o;
+    tile_device *device;
+    tile_device_info info;
+    tilec_output *output;
+    tile_module *module;
+    tile_kernel *kernel;
+    RunArgs args;
+    tile_arg *launch;
+    double compile_ms;
+} Run;
+
+static double now_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
+}
+
+static int run_error(void)
+{
+    fprintf(stderr, "%s\n", tile_last_error());
+    return EXIT_RUN;
+}
+
+static void print_line(void *user, const char *text)
+{
+    fprintf(user, "%s\n", text);
+}
+
+static int open_device(Run *r)
+{
+    tile_status status = tile_device_open(r->o->device ? r->o->device : "cpu", &r->device);
+    if (status == TILE_BAD_ARGUMENT)
+        return usage_error("%s", tile_last_error());
+    if (status != TILE_OK)
+        return run_error();
+    tile_callbacks callbacks = TILE_CALLBACKS_INIT;
+    callbacks.print = print_line;
+    callbacks.user = stdout;
+    r->info = (tile_device_info)TILE_DEVICE_INFO_INIT;
+    tile_device_set_callbacks(r->device, &callbacks);
+    return tile_device_get_info(r->device, &r->info) == TILE_OK ? EXIT_FINE : run_error();
+}
+
+static int compile(Run *r)
+{
+    tilec_options c = r->o->compile;
+    size_t size;
+    c.target = r->info.target;
+    c.emit = "image";
+    c.one_kernel = 1;
+    double start = now_ms();
+    int status = report_compile(tilec_compile_file(r->o->input, &c, &r->output), r->output);
+    r->compile_ms = now_ms() - start;
+    if (status != EXIT_FINE)
+        return status;
+    const void *image = tilec_output_data(r->output, &size);
+    return tile_module_load_image(r->device, image, size, &r->module) == TILE_OK ? EXIT_FINE : run_error();
+}
+
+/* The one kernel of the image; several instances of one name are its variants. */
+static int choose_kernel(Run *r)
+{
+    const char *name = tile_module_kernel_name(r->module, 0);
+    if (!name)
+        return usage_error("'%s' has no kernel", r->o->input);
+    for (size_t i = 1; i < tile_module_kernel_count(r->module); i++)
+        if (strcmp(tile_module_kernel_name(r->module, i), name) != 0)
+            return usage_error("'%s' has several kernels (%s, %s, ...): choose with --kernel", r->o->input, name, tile_module_kernel_name(r->module, i));
+    return tile_kernel_get(r->module, name, NULL, &r->kernel) == TILE_OK ? EXIT_FINE : run_error();
+}
+
+/* Copies arrays to devices that have memory of their own. */
+static int place_arrays(Run *r)
+{
+    r->launch = calloc(r->args.len + 1, sizeof *r->launch);
+    if (!r->launch)
+        return usage_error("out of memory");
+    for (size_t i = 0; i < r->args.len; i++) {
+        RunArg *a = &r->args.data[i];
+        if (a->param.kind == TILE_ARG_SCALAR || a->same_as || r->info.host_memory)
+            continue;
+        if (tile_buffer_alloc(r->device, a->bytes, &a->buffer) != TILE_OK || tile_buffer_upload(a->buffer, 0, a->data, a->bytes, NULL) != TILE_OK)
+            return run_error();
+    }
+    for (size_t i = 0; i < r->args.len; i++) {
+        const RunArg *a = &r->args.data[i], *owner = a->same_as ? a->same_as : a;
+        r->launch[i] = run_arg_launch(a, owner->buffer ? tile_buffer_ptr(owner->buffer) : owner->data);
+    }
+    return EXIT_FINE;
+}
+
+static int fetch_arrays(Run *r)
+{
+    for (size_t i = 0; i < r->args.len; i++) {
+        RunArg *a = &r->args.data[i];
+        if (a->buffer && tile_buffer_download(a->buffer, 0, a->data, a->bytes, NULL) != TILE_OK)
+            return run_error();
+    }
+    return EXIT_FINE;
+}
+
+static int read_grid(const char *text, int64_t *grid, size_t *out_axes)
+{
+    *out_axes = 0;
+    for (const char *p = text; p;) {
+        char word[32];
+        size_t n = strcspn(p, ",");
+        long long v;
+        snprintf(word, sizeof word, "%.*s", (int)n, p);
+        if (*out_axes == 6 || n >= sizeof word || !parse_int(word, 0, INT32_MAX, &v))
+            return usage_error("--grid wants one to six numbers, X[,Y[,Z...]], not '%s'", text);
+        grid[(*out_axes)++] = v;
+        p = p[n] ? p + n + 1 : NULL;
+    }
+    return EXIT_FINE;
+}
+
+static int by_time(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* Launches; each launch is waited for, so that its time can be told. */
+static int launch_all(Run *r, const int64_t *grid, size_t naxes, size_t repeat, double *times)
+{
+    for (size_t i = 0; i < repeat; i++) {
+        double start = now_ms();
+        tile_status status = grid ? tile_launch_grid(r->kernel, NULL, r->launch, r->args.len, grid, naxes)
+                                  : tile_launch(r->kernel, NULL, r->launch, r->args.len);
+        if (status == TILE_OK)
+            status = tile_device_synchronize(r->device);
+        times[i] = now_ms() - start;
+        if (status != TILE_OK)
+            return run_error();
+    }
+    qsort(times, repeat, sizeof *times, by_time);
+    if (r->o->repeat || r->o->stats)
+        fprintf(stderr, "compiled in %.1f ms; %zu launch%s, best %.3f ms, median %.3f ms\n", r->compile_ms, repeat,
+                repeat == 1 ? "" : "es", times[0], times[repeat / 2]);
+    return EXIT_FINE;
+}
+
+static int launch(Run *r)
+{
+    int64_t grid[6];
+    size_t naxes = 0;
+    long long repeat = 1;
+    if (r->o->repeat && !parse_int(r->o->repeat, 1, 1000000, &repeat))
+        return usage_error("--repeat wants a number from 1, not '%s'", r->o->repeat);
+    if (r->o->grid && read_grid(r->o->grid, grid, &naxes) != EXIT_FINE)
+        return EXIT_USAGE;
+    if (tile_kernel_prepare(r->kernel) != TILE_OK)
+        return run_error();
+    double *times = calloc((size_t)repeat, sizeof *times);
+    int status = times ? launch_all(r, r->o->grid ? grid : NULL, naxes, (size_t)repeat, times) : usage_error("out of memory");
+    free(times);
+    return status;
+}
+
+/* The array that --print PARAM or --save PARAM=FILE names; NULL when there is none, which has been said. */
+static const RunArg *named_array(const Run *r, const char *option, const char *text, size_t length)
+{
+    char name[256];
+    snprintf(name, sizeof name, "%.*s", (int)length, text);
+    int at = run_args_find(&r->args, name);
+    if (at >= 0 && r->args.data[at].param.kind != TILE_ARG_SCALAR)
+        return &r->args.data[at];
+    usage_error("%s %s: the kernel has no array '%s'; its parameters are:", option, text, name);
+    for (size_t i = 0; i < r->args.len; i++)
+        fprintf(stderr, " %s", r->args.data[i].param.name);
+    fputc('\n', stderr);
+    return NULL;
+}
+
+/* Before the run, so that a misspelt name costs nothing. */
+static int check_outputs(const Run *r)
+{
+    for (size_t i = 0; i < r->o->prints.len; i++)
+        if (!named_array(r, "--print", r->o->prints.data[i], strlen(r->o->prints.data[i])))
+            return EXIT_USAGE;
+    for (size_t i = 0; i < r->o->saves.len; i++) {
+        const char *text = r->o->saves.data[i];
+        if (!strchr(text, '='))
+            return usage_error("--save wants PARAM=FILE.npy, not '%s'", text);
+        if (!named_array(r, "--save", text, strcspn(text, "=")))
+            return EXIT_USAGE;
+    }
+    return EXIT_FINE;
+}
+
+static int show(const Run *r)
+{
+    int status = EXIT_FINE;
+    for (size_t i = 0; i < r->o->prints.len && status == EXIT_FINE; i++) {
+        const RunArg *a = named_array(r, "--print", r->o->prints.data[i], strlen(r->o->prints.data[i]));
+        status = a ? run_arg_print(a, stdout) : EXIT_USAGE;
+    }
+    for (size_t i = 0; i < r->o->saves.len && status == EXIT_FINE; i++) {
+        const char *text = r->o->saves.data[i];
+        size_t n = strcspn(text, "=");
+        const RunArg *a = named_array(r, "--save", text, n);
+        status = a ? run_arg_save(a, text + n + 1) : EXIT_USAGE;
+    }
+    return status;
+}
+
+static int make_arguments(Run *r)
+{
+    return run_args_make(r->o, r->kernel, tilec_output_data(r->output, NULL), &r->args);
+}
+
+int command_run(Options *o)
+{
+    Run r = {.o = o};
+    int status = open_device(&r);
+    int (*const steps[])(Run *) = {compile, choose_kernel, make_arguments};
+    for (size_t i = 0; i < sizeof steps / sizeof *steps && status == EXIT_FINE; i++)
+        status = steps[i](&r);
+    if (status == EXIT_FINE)
+        status = check_outputs(&r);
+    int (*const actions[])(Run *) = {place_arrays, launch, fetch_arrays};
+    for (size_t i = 0; i < sizeof actions / sizeof *actions && status == EXIT_FINE; i++)
+        status = actions[i](&r);
+    if (status == EXIT_FINE)
+        status = show(&r);
+    run_args_free(&r.args);
+    free(r.launch);
+    tile_module_free(r.module);
+    tilec_output_free(r.output);
+    tile_device_close(r.device);
+    return status;
+}
