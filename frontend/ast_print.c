@@ -342,7 +342,10 @@ static void print_unpack(Printer *p, const TlStmt *s)
 
 static void print_assign(Printer *p, const TlStmt *s)
 {
-    print_expr(p, s->place);
+    if (s->place->kind == TL_EX_UNCHECKED)
+        print_expr(p, s->place);
+    else
+        print_base(p, s->place);
     tl_sbuf_putf(p->out, " %s= ", s->op < 0 ? "" : binops[s->op].text);
     print_expr(p, s->value);
 }
@@ -359,7 +362,7 @@ static void print_simple(Printer *p, const TlStmt *s)
     else if (s->kind == TL_ST_ASSIGN)
         print_assign(p, s);
     else
-        print_expr(p, s->value);
+        print_base(p, s->value); /* `(a + b);` is a statement, `a + b;` is not */
 }
 
 static void print_hint(Printer *p, const char *word, const TlExpr *arg)

@@ -78,6 +78,7 @@ static const char *const programs[] = {
     "void f() { grid = key + where[type] + group.x.y + warps(1); T key = 3; alias.x = 1; device.sms(3); }",
     "void f() { auto V = view(p, (M, K), (lda, 1)); auto W = sub(V, (m0, k0), (m, k)); {{ ; }} }",
     "void f() { a = (x); b = ((x) + (y)); c = (x)[1]; d = (f)(1); e = (x ? y : z).w; }",
+    "void f() { (a + b); (-a); ((f32)a); (unchecked a[0]); (a + b) = c; (unchecked a[1]) = 2; (a ? b : c)++; }",
 };
 
 static void check_program(const char *text)
