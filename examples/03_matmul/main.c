@@ -1,0 +1,51 @@
+/* C = relu(A B) on the default device, against plain C. Arguments: M, N, K. */
+#include "plain.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <tile_jit.h>
+
+#define TRY(call) do { if (call) return fprintf(stderr, "%s\n", tile_last_error()), 1; } while (0)
+#define ON_DEVICE(i) ((float *)tile_buffer_ptr(device[i]))
+
+int main(int argc, char **argv)
+{
+    size_t m[3] = {511, 770, 1023}; /* M, N, K */
+    for (int i = 0; i < 3 && i + 1 < argc; i++) m[i] = strtoul(argv[i + 1], NULL, 0);
+    enum { A, B, C, COUNT };
+    size_t size[COUNT] = {m[0] * m[2], m[2] * m[1], m[0] * m[1]}, n = size[COUNT - 1];
+    float *host[COUNT], *p = malloc(n * sizeof *p + 1);
+    double *q = malloc(n * sizeof *q + 1), tile = INFINITY, c_time = INFINITY, error = 0;
+    tile_buffer *device[COUNT];
+    tile_module *module;
+    tile_kernel *kernel;
+    for (int i = 0; i < COUNT; i++) {
+        host[i] = malloc(size[i] * 4 + 1);
+        for (size_t j = 0; j < size[i]; j++) host[i][j] = (float)(j * 7919 % 2003) / 1001 - 1;
+        TRY(tile_buffer_alloc(NULL, size[i] * 4, &device[i]) ||
+            tile_buffer_upload(device[i], 0, host[i], size[i] * 4, NULL));
+    }
+    tile_const consts[] = {{"epilogue", 0, "relu"}, {0}};
+    TRY(tile_module_load_file(NULL, KERNEL_DIR "/matmul.tile", NULL, &module) ||
+        tile_kernel_get(module, "matmul", consts, &kernel) ||
+        tile_kernel_prepare(kernel));
+    tile_arg args[] = {tile_view(ON_DEVICE(A), m[0], m[2]), tile_view(ON_DEVICE(B), m[2], m[1]),
+                       tile_view(ON_DEVICE(C), m[0], m[1])};
+    for (int i = 0; i < 3; i++) {
+        double t0 = now();
+        TRY(tile_launch(kernel, NULL, args, COUNT) || tile_stream_synchronize(NULL));
+        double t1 = now();
+        plain(m[0], m[1], m[2], host[A], host[B], p);
+        tile = fmin(tile, t1 - t0), c_time = fmin(c_time, now() - t1);
+    }
+    TRY(tile_buffer_download(device[COUNT - 1], 0, host[COUNT - 1], n * 4, NULL));
+    exact(m[0], m[1], m[2], host[A], host[B], q);
+    for (size_t i = 0; i < n; i++) {
+        double e = fabs(host[COUNT - 1][i] - q[i]);
+        error = e >= 0 ? fmax(error, e) : INFINITY; /* NaN too */
+    }
+    double ops = 2e-9 * (double)(n * m[2]);
+    printf("%zu x %zu x %zu: max error %.2g, %.1f GFLOP/s, plain C %.1f GFLOP/s\n", m[0], m[1],
+           m[2], error, ops / tile, ops / c_time);
+    for (int i = 0; i < COUNT; i++) free(host[i]), tile_buffer_free(device[i]);
+    return tile_module_free(module), free(p), free(q), !(error <= 1e-6 * (double)m[2]);
+}
