@@ -1,0 +1,424 @@
+/* What tile_launch checks and what reaches a driver, over a driver of our own that only notes it. */
+#include "runtime/driver.h"
+#include "test/unit/image_maker.h"
+#include "test/unit/unit.h"
+
+/* ---- the driver "emu", which runs nothing ---- */
+
+static struct {
+    int runs;
+    tl_launch launch;
+    tile_arg args[SPEC_PARAMS];
+    uint64_t slots[256];
+} seen;
+
+static tile_status note_open(const char *spec, tl_dev **out)
+{
+    *out = (tl_dev *)(uintptr_t)16;
+    return strcmp(spec, "broken") == 0 ? tl_fail(TILE_DRIVER, "broken") : TILE_OK;
+}
+static void note_close(tl_dev *dev) { (void)dev; }
+static void note_info(tl_dev *dev, tile_device_info *info)
+{
+    (void)dev;
+    strcpy(info->target, "fake");
+    info->processors = 7;
+}
+static tile_status note_load(tl_dev *dev, const void *image, const tile_image_kernel *kernel, tl_code **out)
+{
+    (void)dev, (void)image;
+    *out = (tl_code *)(uintptr_t)kernel;
+    return TILE_OK;
+}
+static void note_unload(tl_dev *dev, tl_code *code) { (void)dev, (void)code; }
+static tile_status note_run(tl_dev *dev, tl_code *code, const tl_launch *launch, tl_sink *sink)
+{
+    (void)dev, (void)code, (void)sink;
+    seen.runs++;
+    seen.launch = *launch;
+    memcpy(seen.args, launch->args, launch->nargs * sizeof *launch->args);
+    memcpy(seen.slots, launch->slots, launch->nslots * sizeof *launch->slots);
+    return TILE_OK;
+}
+const tl_driver *tl_driver_emu(void)
+{
+    static const tl_driver driver = {.kind = "emu", .open = note_open, .close = note_close, .info = note_info, TL_HOST_DRIVER_FUNCTIONS,
+                                     .code_load = note_load, .code_unload = note_unload, .run = note_run};
+    return &driver;
+}
+
+static ImageMaker maker;
+static tile_device *dev;
+static tile_module *mod;
+static float memory[1 << 16];
+
+static tile_kernel *get(const KernelSpec *specs, uint32_t n, const tile_const *consts)
+{
+    tile_kernel *k = NULL;
+    tile_module_free(mod);
+    mod = NULL;
+    make_image(&maker, "fake", specs, n);
+    if (tile_module_load_image(dev, maker.data, maker.size, &mod) != TILE_OK ||
+        tile_kernel_get(mod, specs[0].name, consts, &k) != TILE_OK)
+        fprintf(stderr, "%s\n", tile_last_error());
+    return k;
+}
+
+/* Every word is in the last error's text, in this order. */
+static bool says(const char *const *words)
+{
+    const char *at = tile_last_error();
+    for (; *words; words++) {
+        at = strstr(at, *words);
+        if (!at) {
+            fprintf(stderr, "no '%s' in: %s\n", *words, tile_last_error());
+            return false;
+        }
+        at += strlen(*words);
+    }
+    return true;
+}
+#define SAYS(...) CHECK(says((const char *const[]){__VA_ARGS__, NULL}))
+#define REFUSED(k, n, ...)                                                        \
+    do {                                                                          \
+        int before_ = seen.runs;                                                  \
+        CHECK_INT(tile_launch((k), NULL, (tile_arg[]){__VA_ARGS__}, (n)), TILE_BAD_ARGUMENT); \
+        CHECK_INT(seen.runs, before_);                                            \
+    } while (0)
+#define ACCEPTED(k, n, ...)                                                       \
+    do {                                                                          \
+        int before_ = seen.runs;                                                  \
+        tile_status s_ = tile_launch((k), NULL, (tile_arg[]){__VA_ARGS__}, (n));   \
+        if (!CHECK(s_ == TILE_OK && seen.runs == before_ + 1)) fprintf(stderr, "    %s\n", tile_last_error()); \
+    } while (0)
+
+/* ---- extents ---- */
+
+static void extents(void)
+{
+    const KernelSpec gemm = {.name = "gemm",
+                             .params = {{"A", "f32 const view M,K"}, {"B", "f32 const view K,N"}, {"C", "f32 view M,N"}},
+                             .grid = {"M 64 cdiv;cdiv(M, 64)", "N 64 cdiv"}};
+    tile_kernel *k = get(&gemm, 1, NULL);
+    float *p = memory;
+    ACCEPTED(k, 3, tile_view(p, 65, 30), tile_view(p, 30, 129), tile_view(p, 65, 129));
+    CHECK_INT(seen.launch.ngrid, 2);
+    CHECK_INT(seen.launch.grid[0], 2);
+    CHECK_INT(seen.launch.grid[1], 3);
+    CHECK_INT(seen.launch.grid[2], 1);
+    CHECK_INT(seen.launch.programs, 6);
+    CHECK_INT(seen.args[1].stride[0], 129);
+    CHECK_INT(seen.args[1].stride[1], 1);
+    CHECK_INT(seen.args[1].bytes, 30 * 129 * 4);
+    CHECK_INT(seen.slots[0], (uintptr_t)p);
+    CHECK_INT(seen.slots[1], 65);
+    CHECK_INT(seen.slots[2], 30);
+    CHECK_INT(seen.slots[3], 30);
+    REFUSED(k, 3, tile_view(p, 65, 30), tile_view(p, 31, 129), tile_view(p, 65, 129));
+    SAYS("'gemm'", "'B'", "K", "30", "'A'", "31");
+    REFUSED(k, 2, tile_view(p, 65, 30), tile_view(p, 31, 129));
+    SAYS("'gemm'", "3 arguments", "got 2");
+    REFUSED(k, 3, tile_view(p, 65, 30), tile_view(p, 30), tile_view(p, 65, 129));
+    SAYS("'B'", "2 axes", "got 1");
+    REFUSED(k, 3, tile_view((double *)p, 65, 30), tile_view(p, 30, 129), tile_view(p, 65, 129));
+    SAYS("'gemm'", "'A'", "f32", "f64");
+    ACCEPTED(k, 3, tile_view((void *)p, 65, 30), tile_view(p, 30, 129), tile_view(p, 65, 129));
+    REFUSED(k, 3, tile_ptr(p), tile_view(p, 30, 129), tile_view(p, 65, 129));
+    SAYS("'A'", "a view", "a pointer");
+    REFUSED(k, 3, tile_view(p, -1, 30), tile_view(p, 30, 129), tile_view(p, 65, 129));
+    SAYS("'A'", "-1");
+    REFUSED(k, 3, tile_view(p, INT64_C(1) << 31, 1), tile_view(p, 1, 1), tile_view(p, INT64_C(1) << 31, 1));
+    SAYS("'A'", "2147483648", "2147483647");
+    REFUSED(k, 3, tile_view((float *)NULL, 65, 30), tile_view(p, 30, 129), tile_view(p, 65, 129));
+    SAYS("'A'", "NULL");
+}
+
+static void special_extents(void)
+{
+    const KernelSpec square = {.name = "square", .params = {{"Amat", "f32 view N,N"}, {"tab", "i32 view 3,14"}}, .grid = {"1"}};
+    tile_kernel *k = get(&square, 1, NULL);
+    int32_t t[64];
+    ACCEPTED(k, 2, tile_view(memory, 14, 14), tile_view(t, 3, 14));
+    REFUSED(k, 2, tile_view(memory, 14, 15), tile_view(t, 3, 14));
+    SAYS("'square'", "'Amat'", "N", "14", "15");
+    REFUSED(k, 2, tile_view(memory, 14, 14), tile_view(t, 3, 15));
+    SAYS("'tab'", "14", "15");
+    const KernelSpec quant = {.name = "quant", .params = {{"S", "f32 view N,{K 4 /;K / 4}"}, {"X", "f32 view N,K"}, {"o", "i32 view {N 1 +}"}}, .grid = {"1"}};
+    k = get(&quant, 1, NULL);
+    ACCEPTED(k, 3, tile_view(memory, 3, 4), tile_view(memory, 3, 16), tile_view(t, 4));
+    REFUSED(k, 3, tile_view(memory, 3, 5), tile_view(memory, 3, 16), tile_view(t, 4));
+    SAYS("'quant'", "'S'", "K / 4", "4", "5");
+    REFUSED(k, 3, tile_view(memory, 3, 4), tile_view(memory, 3, 16), tile_view(t, 5));
+    SAYS("'o'", "wants 4", "got 5");
+    const KernelSpec wide = {.name = "wide", .params = {{"x", "u8 view !N"}}, .grid = {"N 1000000 cdiv"}};
+    k = get(&wide, 1, NULL);
+    ACCEPTED(k, 1, tile_view((uint8_t *)memory, INT64_C(5000000000)));
+    CHECK_INT(seen.launch.programs, 5000);
+}
+
+static void strides(void)
+{
+    const KernelSpec any = {.name = "any", .params = {{"A", "f32 view M:1,N:ld"}, {"B", "f32 view M:ld2,N"}, {"C", "f32 view M:ld2,N"}}, .grid = {"ld", "ld2"}};
+    tile_kernel *k = get(&any, 1, NULL);
+    float *p = memory;
+    const int64_t e[2] = {4, 5}, f[2] = {1, 4}, g[2] = {9, 1}, bad[2] = {8, 1}, one[2] = {1, 5};
+    ACCEPTED(k, 3, tile_view_strided(p, 2, e, f), tile_view_strided(p, 2, e, g), tile_view_strided(p, 2, e, g));
+    CHECK_INT(seen.launch.grid[0], 4);
+    CHECK_INT(seen.launch.grid[1], 9);
+    REFUSED(k, 3, tile_view(p, 4, 5), tile_view(p, 4, 5), tile_view(p, 4, 5));
+    SAYS("'A'", "stride", "axis 0", "1", "5");
+    REFUSED(k, 3, tile_view_strided(p, 2, e, f), tile_view_strided(p, 2, e, g), tile_view_strided(p, 2, e, bad));
+    SAYS("'C'", "stride ld2", "9", "'B'", "8");
+    /* one row: its stride is anybody's, here and as the source of the name */
+    ACCEPTED(k, 3, tile_view_strided(p, 2, one, f), tile_view_strided(p, 2, one, g), tile_view_strided(p, 2, one, bad));
+    CHECK_INT(seen.args[1].stride[0], seen.args[2].stride[0]);
+    const KernelSpec dense = {.name = "dense", .params = {{"A", "f32 view M,N,K"}}, .grid = {"1"}};
+    k = get(&dense, 1, NULL);
+    const int64_t e3[3] = {3, 4, 1}, s3[3] = {4, 1, 77}, empty[3] = {3, 0, 2}, wild[3] = {5, 5, 5};
+    ACCEPTED(k, 1, tile_view_strided(p, 3, e3, s3));
+    CHECK_INT(seen.args[0].stride[2], 1);
+    ACCEPTED(k, 1, tile_view_strided(p, 3, empty, wild));
+    REFUSED(k, 1, tile_view_strided(p, 3, e3, wild));
+    SAYS("'A'", "stride");
+}
+
+static void packed(void)
+{
+    const KernelSpec spec = {.name = "q", .params = {{"w", "u4 const view N,K"}}, .grid = {"1"}};
+    tile_kernel *k = get(&spec, 1, NULL);
+    const int64_t e[2] = {3, 7}, tight[2] = {7, 1}, padded[2] = {8, 1};
+    ACCEPTED(k, 1, tile_view((uint8_t *)memory, 3, 7));
+    CHECK_INT(seen.args[0].stride[0], 8);
+    CHECK_INT(seen.args[0].bytes, 2 * 4 + 4);
+    ACCEPTED(k, 1, tile_view_strided((uint8_t *)memory, 2, e, padded));
+    REFUSED(k, 1, tile_view_strided((uint8_t *)memory, 2, e, tight));
+    SAYS("'w'", "stride", "8", "7");
+}
+
+/* ---- scalars, require, grid ---- */
+
+static void scalars(void)
+{
+    const KernelSpec spec = {.name = "k", .params = {{"n", "i32 scalar"}, {"s", "f32 scalar"}, {"b", "i8 scalar"}},
+                             .grid = {"n 3 +"}, .require = {"s 0.5 f<;s < 0.5", "b n <"}};
+    tile_kernel *k = get(&spec, 1, NULL);
+    ACCEPTED(k, 3, tile_i32(-1), tile_f32(0.25f), tile_i8(-100));
+    CHECK_INT(seen.launch.grid[0], 2);
+    float back;
+    memcpy(&back, &seen.slots[1], sizeof back);
+    CHECK(back == 0.25f);
+    REFUSED(k, 3, tile_i32(-1), tile_f32(0.75f), tile_i8(-100));
+    SAYS("'k'", "require(s < 0.5)", "s = 0.75");
+    REFUSED(k, 3, tile_i64(-1), tile_f32(0.25f), tile_i8(-100));
+    SAYS("'n'", "i32", "i64");
+    REFUSED(k, 3, tile_view(memory, 3), tile_f32(0.25f), tile_i8(-100));
+    SAYS("'n'", "a scalar", "a view");
+    REFUSED(k, 3, tile_i32(-4), tile_f32(0.25f), tile_i8(-100));
+    SAYS("'k'", "axis 0 of the grid", "-1");
+    int runs = seen.runs;
+    CHECK_INT(tile_launch(k, NULL, (tile_arg[]){tile_i32(-3), tile_f32(0), tile_i8(-5)}, 3), TILE_OK); /* empty */
+    CHECK_INT(seen.runs, runs);
+}
+
+static void grids(void)
+{
+    const KernelSpec tall = {.name = "tall", .params = {{"n", "i32 scalar"}}, .grid = {"n", "1", "n"}, .group = "n"};
+    tile_kernel *k = get(&tall, 1, NULL);
+    REFUSED(k, 1, tile_i32(65536));
+    SAYS("'tall'", "65536, 1, 65536", "4294967296");
+    ACCEPTED(k, 1, tile_i32(46340));
+    REFUSED(k, 1, tile_i32(46341));
+    const int64_t grid[2] = {4, 3}, none[1] = {0}, negative[1] = {-1};
+    const tile_arg n = tile_i32(5);
+    CHECK_INT(tile_launch_grid(k, NULL, &n, 1, grid, 2), TILE_OK);
+    CHECK_INT(seen.launch.ngrid, 2);
+    CHECK_INT(seen.launch.programs, 12);
+    int runs = seen.runs;
+    CHECK_INT(tile_launch_grid(k, NULL, &n, 1, none, 1), TILE_OK);
+    CHECK_INT(seen.runs, runs);
+    CHECK_INT(tile_launch_grid(k, NULL, &n, 1, negative, 1), TILE_BAD_ARGUMENT);
+    CHECK_INT(tile_launch_grid(k, NULL, &n, 1, grid, 0), TILE_BAD_ARGUMENT);
+    CHECK_INT(tile_launch_grid(k, NULL, &n, 1, grid, 7), TILE_BAD_ARGUMENT);
+    const KernelSpec wrong = {.name = "wrong", .params = {{"n", "i32 scalar"}}, .grid = {"100 n /;100 / n"}};
+    k = get(&wrong, 1, NULL);
+    REFUSED(k, 1, tile_i32(0));
+    SAYS("'wrong'", "100 / n", "divides by zero");
+    const KernelSpec bare = {.name = "bare"};
+    k = get(&bare, 1, NULL);
+    CHECK_INT(tile_launch(k, NULL, NULL, 0), TILE_BAD_ARGUMENT);
+    SAYS("'bare'", "no grid");
+    CHECK_INT(tile_launch_grid(k, NULL, NULL, 0, grid, 2), TILE_OK);
+}
+
+/* Every place of the grid comes once, in the order that the grouping says. */
+static void grid_order(void)
+{
+    tl_launch l = {.grid = {5, 3, 2, 1, 1, 1}, .ngrid = 3, .programs = 30};
+    int32_t pid[TILE_MAX_GRID];
+    for (int32_t group = 0; group <= 5; group++) {
+        bool taken[5][3][2] = {{{false}}};
+        int count = 0;
+        l.group = group == 5 ? 0 : group;
+        for (int64_t i = 0; i < 30; i++) {
+            tl_launch_pid(&l, i, pid);
+            if (CHECK(pid[0] >= 0 && pid[0] < 5 && pid[1] >= 0 && pid[1] < 3 && pid[2] >= 0 && pid[2] < 2))
+                count += !taken[pid[0]][pid[1]][pid[2]];
+            taken[pid[0]][pid[1]][pid[2]] = true;
+        }
+        CHECK_INT(count, 30);
+    }
+    static const int8_t grouped_by_2[15][2] = {{0, 0}, {1, 0}, {0, 1}, {1, 1}, {0, 2}, {1, 2}, {2, 0}, {3, 0}, {2, 1}, {3, 1}, {2, 2}, {3, 2}, {4, 0}, {4, 1}, {4, 2}};
+    l.group = 2;
+    for (int64_t i = 0; i < 30; i++) {
+        tl_launch_pid(&l, i, pid);
+        CHECK(pid[0] == grouped_by_2[i % 15][0] && pid[1] == grouped_by_2[i % 15][1] && pid[2] == i / 15);
+    }
+    l.group = 0;
+    tl_launch_pid(&l, 7, pid);
+    CHECK(pid[0] == 2 && pid[1] == 1 && pid[2] == 0);
+}
+
+/* ---- checks, aliases, memory ---- */
+
+static void checked(void)
+{
+    KernelSpec spec = {.name = "k", .params = {{"x", "f32 const view N"}, {"y", "f32 view N"}, {"p", "f32 pointer"}}, .grid = {"1"},
+                       .assume = {"N 16 % 0 ==;N % 16 == 0"}, .flags = TILE_KERNEL_CHECKED};
+    tile_kernel *k = get(&spec, 1, NULL);
+    float *p = memory;
+    ACCEPTED(k, 3, tile_view(p, 16), tile_view(p + 16, 16), tile_ptr_sized(p + 100, 40));
+    CHECK_INT(seen.args[2].bytes, 40);
+    REFUSED(k, 3, tile_view(p, 17), tile_view(p + 17, 17), tile_ptr(p + 100));
+    SAYS("'k'", "assume(N % 16 == 0)", "N = 17");
+    REFUSED(k, 3, tile_view(p, 16), tile_view(p + 15, 16), tile_ptr(p + 100));
+    SAYS("'x'", "'y'", "overlap", "alias(x, y)");
+    ACCEPTED(k, 3, tile_view(p, 16), tile_view(p + 16, 16), tile_ptr(p + 100));
+    CHECK(seen.args[2].bytes == UINT64_MAX);
+    tile_arg small = tile_view(p, 16);
+    small.bytes = 60;
+    REFUSED(k, 3, small, tile_view(p + 16, 16), tile_ptr(p + 100));
+    SAYS("'x'", "64 bytes", "60");
+    spec.aliases[0][1] = 1;
+    spec.naliases = 1;
+    k = get(&spec, 1, NULL);
+    ACCEPTED(k, 3, tile_view(p, 16), tile_view(p, 16), tile_ptr(p + 100));
+    tile_buffer *b = NULL;
+    CHECK_INT(tile_buffer_alloc(dev, 100, &b), TILE_OK);
+    ACCEPTED(k, 3, tile_view(p, 16), tile_view(p, 16), tile_ptr((char *)tile_buffer_ptr(b) + 30));
+    CHECK_INT(seen.args[2].bytes, 70);
+    REFUSED(k, 3, tile_view(tile_buffer_ptr(b), 32), tile_view(p, 32), tile_ptr(p + 100));
+    SAYS("'x'", "128 bytes", "100");
+    tile_buffer_free(b);
+    spec.flags = 0;
+    k = get(&spec, 1, NULL);
+    ACCEPTED(k, 3, tile_view(p, 17), tile_view(p + 3, 17), tile_ptr(p));
+}
+
+/* ---- variants and constants ---- */
+
+static void variants(void)
+{
+    const KernelSpec specs[] = {
+        {.name = "k", .params = {{"x", "f32 view N"}}, .grid = {"11"}, .require = {"N 8 <=;8 >= N"}, .consts = {"B=8", "T=f32"}},
+        {.name = "k", .params = {{"x", "f32 view N"}}, .grid = {"12"}, .require = {"N 128 <=;128 >= N"}, .consts = {"B=128", "T=f32"}},
+        {.name = "k", .params = {{"x", "f64 view N"}}, .grid = {"13"}, .consts = {"B=128", "T=f64", "E=1e-5"}},
+        {.name = "other", .grid = {"1"}},
+    };
+    tile_kernel *k = get(specs, 4, NULL), *again = NULL;
+    ACCEPTED(k, 1, tile_view(memory, 8));
+    CHECK_INT(seen.launch.grid[0], 11);
+    ACCEPTED(k, 1, tile_view(memory, 9));
+    CHECK_INT(seen.launch.grid[0], 12);
+    ACCEPTED(k, 1, tile_view((double *)memory, 9));
+    CHECK_INT(seen.launch.grid[0], 13);
+    REFUSED(k, 1, tile_view(memory, 129));
+    SAYS("'k'", "3 variants", "8 >= N");
+    CHECK_INT(tile_kernel_get(mod, "k", NULL, &again), TILE_OK);
+    CHECK(again == k);
+    CHECK_INT(tile_kernel_get(mod, "k", (tile_const[]){{"B", 128, 0}, {0}}, &again), TILE_OK);
+    CHECK(again != k);
+    ACCEPTED(again, 1, tile_view(memory, 8));
+    CHECK_INT(seen.launch.grid[0], 12);
+    CHECK_INT(tile_kernel_get(mod, "k", (tile_const[]){{"E", 0, "0.00001"}, {"T", 0, "f64"}, {0}}, &again), TILE_OK);
+    ACCEPTED(again, 1, tile_view((double *)memory, 8));
+    CHECK_INT(seen.launch.grid[0], 13);
+    CHECK_INT(tile_kernel_get(mod, "k", (tile_const[]){{"Z", 1, 0}, {0}}, &again), TILE_NOT_FOUND);
+    SAYS("'k'", "'Z'", "B=8", "T=f32");
+    CHECK_INT(tile_kernel_get(mod, "k", (tile_const[]){{"B", 64, 0}, {0}}, &again), TILE_NOT_FOUND);
+    SAYS("'k'", "no variant");
+    CHECK_INT(tile_kernel_get(mod, "nobody", NULL, &again), TILE_NOT_FOUND);
+    SAYS("'nobody'", "k", "other");
+    CHECK_INT(tile_module_kernel_count(mod), 4);
+    CHECK_STR(tile_module_kernel_name(mod, 3), "other");
+    CHECK(tile_module_kernel_name(mod, 4) == NULL);
+    tile_param_info info = TILE_PARAM_INFO_INIT;
+    CHECK_INT(tile_kernel_param(k, 0, &info), TILE_OK);
+    CHECK_STR(info.name, "x");
+    CHECK(info.kind == TILE_ARG_VIEW && info.dtype == TILE_F32 && info.rank == 1 && !info.is_const);
+    CHECK_INT(tile_kernel_param(k, 1, &info), TILE_BAD_ARGUMENT);
+}
+
+/* ---- images ---- */
+
+static tile_status load_damaged(size_t at, unsigned char value, bool fix_checksum)
+{
+    unsigned char keep = maker.data[at];
+    tile_module *m = NULL;
+    maker.data[at] = value;
+    uint64_t sum = ((tile_image_header *)(void *)maker.data)->checksum;
+    if (fix_checksum)
+        maker_checksum(&maker);
+    tile_status status = tile_module_load_image(dev, maker.data, maker.size, &m);
+    tile_module_free(m);
+    maker.data[at] = keep;
+    ((tile_image_header *)(void *)maker.data)->checksum = sum;
+    return status;
+}
+
+/* Any byte changed: refused by the checksum. With the checksum made to fit: loaded or refused, never a crash. */
+static void damaged_images(void)
+{
+    const KernelSpec spec = {.name = "k", .params = {{"x", "f32 view {N 2 *},N:s"}, {"n", "i32 scalar"}}, .grid = {"N n cdiv", "sms"}, .group = "8",
+                             .require = {"N n <="}, .assume = {"n 1 &"}, .consts = {"B=8"}, .naliases = 1};
+    tile_module *m = NULL;
+    make_image(&maker, "fake", &spec, 1);
+    CHECK_INT(tile_module_load_image(dev, maker.data, maker.size, &m), TILE_OK);
+    tile_module_free(m);
+    for (size_t size = 0; size < maker.size; size += 7) {
+        CHECK_INT(tile_module_load_image(dev, maker.data, size, &m), TILE_BAD_IMAGE);
+        ((tile_image_header *)(void *)maker.data)->total_bytes = size;
+        CHECK_INT(tile_module_load_image(dev, maker.data, size, &m), TILE_BAD_IMAGE);
+        ((tile_image_header *)(void *)maker.data)->total_bytes = maker.size;
+    }
+    int loaded = 0, refused = 0;
+    for (size_t at = sizeof(tile_image_header); at < maker.size; at++) {
+        CHECK_INT(load_damaged(at, maker.data[at] ^ 1, false), TILE_BAD_IMAGE);
+        for (int v = 0; v < 4; v++) {
+            static const unsigned char values[4] = {0, 1, 0x7f, 0xff};
+            load_damaged(at, values[v], true) == TILE_OK ? loaded++ : refused++;
+        }
+    }
+    CHECK(loaded > 100 && refused > 100);
+    make_image(&maker, "cpu", &spec, 1);
+    CHECK_INT(tile_module_load_image(dev, maker.data, maker.size, &m), TILE_BAD_IMAGE);
+    SAYS("'cpu'", "'fake'");
+}
+
+int main(void)
+{
+    CHECK_INT(tile_device_open("emu:broken", &dev), TILE_DRIVER);
+    CHECK_INT(tile_device_open("emu:note", &dev), TILE_OK);
+    extents();
+    special_extents();
+    strides();
+    packed();
+    scalars();
+    grids();
+    grid_order();
+    checked();
+    variants();
+    damaged_images();
+    tile_module_free(mod);
+    tile_device_close(dev);
+    return unit_result();
+}
