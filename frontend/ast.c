@@ -449,12 +449,16 @@ static const char *doc_above(const TlParser *p, TlLoc first)
     return NULL;
 }
 
+/* Where reading stopped, the last item may hold a tree too deep to walk, complete or not: it goes. */
 void tl_item_add(TlParser *p, TlItem *item, TlLoc first)
 {
     item->doc = doc_above(p, first);
     item->broken = p->broken;
     p->broken = false;
-    tl_vec_push(&p->ctx->perm, &p->unit->items, item);
+    if (p->stop)
+        p->unit->incomplete = true;
+    else
+        tl_vec_push(&p->ctx->perm, &p->unit->items, item);
 }
 
 TlItem *tl_item_new(TlParser *p, TlItemKind kind, TlName name, TlLoc loc)
@@ -523,11 +527,17 @@ void tl_item_function(TlParser *p, TlItemKind kind, TlTypeExpr *type, TlName nam
 
 void tl_item_finish(TlParser *p, TlStmt *body)
 {
-    p->current->body = body;
-    p->current->broken = p->broken;
-    tl_vec_push(&p->ctx->perm, &p->unit->items, p->current);
+    TlItem *item = p->current;
+    item->body = body;
+    item->broken = p->broken;
     p->current = NULL;
     p->broken = false;
+    if (p->stop) { /* see tl_item_add; the name stays known */
+        item->clauses.len = 0;
+        item->body = tl_stmt_block(p, (TlSpan){body->loc, body->end}, &(TlStmts){0});
+        item->broken = true;
+    }
+    tl_vec_push(&p->ctx->perm, &p->unit->items, item);
 }
 
 /* A function whose head was read is kept, so that its name is known. */

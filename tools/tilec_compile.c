@@ -81,7 +81,8 @@ static int compile_to(const Options *o, const char *stage, const char *path, boo
     tilec_output *output = NULL;
     size_t size = 0;
     c.emit = stage;
-    int status = report_compile(tilec_compile_file(o->input, &c, &output), output);
+    tilec_status compiled = tilec_compile_file(o->input, &c, &output);
+    int status = report_compile(compiled, output);
     const void *data = status == EXIT_FINE ? tilec_output_data(output, &size) : NULL;
     if (status == EXIT_FINE && path)
         status = write_file(path, data, size);

@@ -361,6 +361,9 @@ static const Size sizes[] = {
     {"void f() { ", "{", "", "}", " }", 255, 256, TL_E0791},
     {"void f() { ", "if (a) {", "", "}", " }", 255, 256, TL_E0791},
     {"void f() { ", "if (a) while (b) ", ";", "", " }", 120, 130, TL_E0792},
+    {"void f() { ", "if (a) ", ";", "", " }", 250, 100000, TL_E0792},
+    {"const int A = ", "~", "1", "", ";", 250, 100000, TL_E0792},
+    {"kernel k() grid(", "~", "1", "", ") {}", 250, 100000, TL_E0792},
     {"void f() { a = ", "- ", "1", "", "; }", 250, 256, TL_E0792},
     {"void f() { a = ", "!", "b", "", "; }", 250, 20000, TL_E0792},
     {"void f() { a = ", "(f32)", "b", "", "; }", 250, 20000, TL_E0792},
@@ -386,6 +389,7 @@ static void test_sizes(void)
         parse(&p, text);
         if (!CHECK(p.ctx.diags.rows.len == 1 && p.ctx.diags.rows.data[0].id == s->id))
             fprintf(stderr, "    row %d: %u errors\n", (int)i, p.ctx.diags.errors);
+        CHECK(strlen(print(&p)) < 100); /* nothing deep is left in the tree */
         tl_ctx_free(&p.ctx);
         free(text);
     }
