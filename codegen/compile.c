@@ -151,6 +151,14 @@ static TlFrontendOptions frontend_options(Job *j)
                                .target_kind = tl_target_kind_name(j->target->kind), .target_arch = j->target->arch};
 }
 
+static const char *kernel_names(Job *j)
+{
+    uint32_t n = tl_program_kernels(j->program);
+    const char **names = TL_NEW_ARRAY(&j->scratch, const char *, n + 1);
+    for (uint32_t i = 0; i < n; i++) names[i] = tl_program_kernel_name(j->program, i);
+    return n ? joined(&j->out->arena, names) : "(none)";
+}
+
 static tilec_status lower_kernel(Job *j, const char *name, bool wanted)
 {
     TlConstArg *consts = TL_NEW_ARRAY(&j->scratch, TlConstArg, j->o->nconsts + 1);
@@ -161,13 +169,13 @@ static tilec_status lower_kernel(Job *j, const char *name, bool wanted)
     switch (r) {
     case TL_INST_OK:
     case TL_INST_ERRORS: return TILEC_OK; /* errors are in the diagnostics */
-    case TL_INST_NO_KERNEL: return fail(j, TILEC_USAGE, "no kernel '%s'", name);
+    case TL_INST_NO_KERNEL: return fail(j, TILEC_USAGE, "no kernel '%s'; kernels are: %s", name, kernel_names(j));
     case TL_INST_NO_VARIANT:
         return wanted ? fail(j, TILEC_NO_VARIANT, "kernel '%s': %s", name,
                              message ? message : "no variant agrees with the constants given")
                       : TILEC_OK;
     case TL_INST_BAD_CONST:
-        return wanted ? fail(j, TILEC_USAGE, "kernel '%s': %s", name, message ? message : "bad constant") : TILEC_OK;
+        return wanted ? fail(j, TILEC_USAGE, "%s", message ? message : "bad constant") : TILEC_OK;
     }
     TL_UNREACHABLE("instantiate status %d", (int)r);
 }
@@ -177,6 +185,8 @@ static tilec_status lower_kernels(Job *j)
 {
     uint32_t n = tl_program_kernels(j->program);
     if (j->o->kernel) return lower_kernel(j, j->o->kernel, true);
+    if (j->o->one_kernel && n != 1)
+        return fail(j, TILEC_USAGE, n ? "choose a kernel with --kernel; kernels are: %s" : "the file has no kernel: %s", kernel_names(j));
     for (uint32_t i = 0; i < n; i++) {
         tilec_status s = lower_kernel(j, tl_program_kernel_name(j->program, i), n == 1);
         if (s) return s;

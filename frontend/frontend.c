@@ -175,6 +175,7 @@ static bool parse_fn(TlSema *s, TlMod *m, const char *text, TlVal *out)
 
 typedef struct Lower {
     TlSema s;
+    const TlProgram *program;
     TlDef *def;
     const TlConstArg *given;
     uint32_t ngiven;
@@ -250,7 +251,8 @@ static Bound bind_consts(Lower *l, const TlVariant *variant, TlBoundConst *out)
             if (text && !same_const(&v, &want)) result = DISAGREES;
             v = want;
         } else if (!text) {
-            tl_err(s, p->loc, TL_E0408, p->name, item->name);
+            l->message = tl_format(s->arena, "kernel '%s': the constant '%s' has no value and no default; constants are: %s",
+                                   item->name, p->name, tl_program_const_names(l->program, item->name));
             result = MISSING;
         }
         out[at].name = p->name;
@@ -306,7 +308,7 @@ static bool names_known(Lower *l, const TlProgram *p)
 
 TlInstantiate tl_frontend_lower(TlProgram *p, const char *kernel, const TlConstArg *consts, uint32_t nconsts, TlModule *out, const char **out_message)
 {
-    Lower l = {.def = find_kernel(p, kernel), .given = consts, .ngiven = nconsts};
+    Lower l = {.program = p, .def = find_kernel(p, kernel), .given = consts, .ngiven = nconsts};
     uint32_t errors = p->ctx->diags.errors, made = 0;
     if (out_message) *out_message = NULL;
     if (!l.def) return TL_INST_NO_KERNEL;
