@@ -9,11 +9,8 @@ from fractions import Fraction
 import numpy as np
 
 from rows import row
-from values import (FLOATS, INTS, Arr, bits_of, edges, either_zero, exact, exactly, int_range, normal, poison, quantize, random_bits, rng,
+from values import (FLOATS, INTS, STORE, Arr, bits_of, edges, either_zero, exact, exactly, int_range, normal, poison, quantize, random_bits, rng,
                     round_exact, rounded, store, ulps)
-
-np.seterr(all="ignore")
-
 
 def pairs(t, seed, extra=200):
     """x and y: all pairs of edge values, then random ones; an odd number, so that the last tile is not full."""
@@ -76,7 +73,7 @@ for k, t in enumerate(FLOATS):
         "minus": (t, "x - y", b(np.subtract)),
         "times": (t, "x * y", b(np.multiply)),
         "over": (t, "x / y", division(t)),
-        "negative": (t, "-x", b(np.negative)),
+        "negative": (t, "-x", lambda x, y: exact(-x)),
         "literal": (t, "1 + 2 * (x - 0.5)", lambda x, y, t=t: doubled(x, t)),
     })
     elementwise(f"float_choice_{t}", t, {"x": x, "y": y}, {
@@ -132,8 +129,9 @@ def exact_fma(t):
     def f(x, y, z):
         out = []
         for a, b, c in zip(f64(x).tolist(), f64(y).tolist(), f64(z).tolist()):
-            plain = a * b + c
-            out.append(round_exact(Fraction(a) * Fraction(b) + Fraction(c), t) or plain if all(map(math.isfinite, (a, b, c))) else plain)
+            plain = a * b + c  # right where the exact result is zero or not finite
+            true = Fraction(a) * Fraction(b) + Fraction(c) if all(map(math.isfinite, (a, b, c))) else 0
+            out.append(round_exact(true, t) if true else plain)
         return exact(np.array(out))
     return f
 
@@ -243,9 +241,10 @@ for k, t in enumerate(INTS):
 # Division by zero and MIN / -1: unspecified, but nothing traps and the other elements are right.
 for t in ("i32", "i64", "u8"):
     x, y = pairs(t, 3)
-    wild = (y.store == 0) | (y.store.astype(object) == -1) & (x.store == int_range(t)[0])
+    least, minus_one = int_range(t)[0], STORE[t](0) - STORE[t](1)
+    wild = (y.store == 0) | (y.store == minus_one) & (x.store == least)
     elementwise(f"int_division_never_traps_{t}", t, {"x": x, "y": y}, {
-        "q": (t, f"y == 0 || (x == {int_range(t)[0]} && y + 1 == 0) ? 5 : x / y",
+        "q": (t, f"y == 0 || (x == {least} && y + 1 == 0) ? 5 : x / y",
               lambda x, y, w=wild, t=t: exact(np.where(w, 5, py(trunc_div, t)(x, np.where(w, 1, y).astype(x.dtype)).value)))})
 x = exactly("bool", [False, False, True, True, True])
 y = exactly("bool", [False, True, False, True, True])

@@ -24,7 +24,7 @@ for name, shape in (("one", (1, 1)), ("row", (1, 200)), ("column", (200, 1)), ("
         lambda a: {"B": exact(a["A"]), "Tr": exact(a["A"].T)})
 
 row("slice_starts_outside", """
-kernel k(const i32 x[N], i32 y[M], i32 inside[M], i32 padded[M], i32 w[W], i32 v[W])
+kernel k(const i32 x[N], i32 y[M], i32 inside[M], i32 padded[M], i32 w[W], i32 v[V])
     grid(1)
 {
     y[0 +: 20] = x[-5 +: 20];
@@ -115,7 +115,7 @@ def gathers(a):
 
 
 row("scatter_forms", """
-kernel k(const i32 to[N], i32 y[M], i32 z[R, C], i32 w[R, C])
+kernel k(const i32 to[N], i32 y[M], i32 z[R, C], i32 w[S, D])
     grid(1)
 {
     auto p = to[0 +: 8];

@@ -3,6 +3,7 @@
 An array is kept as `Arr(type, store)`: the language's element type and a NumPy array of what memory holds (bf16 as u16
 bits). `wide` gives the values: integers as they are, f16, bf16 and f32 as f32 (exact), f64 as f64.
 """
+import math
 from collections import namedtuple
 from fractions import Fraction
 
@@ -79,7 +80,7 @@ def round_exact(value, t):
     q = n * unit
     if abs(q) >= Fraction(2) ** (f.emax + 1):
         return float("inf") if v > 0 else float("-inf")
-    return float(q)
+    return math.copysign(float(q), v)
 
 
 def _exponent(v):
