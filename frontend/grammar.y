@@ -657,7 +657,7 @@ static void advise(TlParser *p, TlDiag *d, const Expected *e, const char *found,
                    bool missing_semicolon)
 {
     TlDiags *diags = &p->ctx->diags;
-    bool keyword = p->token >= TL_TOK_KERNEL && p->token <= TL_TOK_SPECIALIZE;
+    bool keyword = p->token >= TL_TOK_SCALAR && p->token <= TL_TOK_SPECIALIZE;
     if (missing_semicolon) tl_diag_note(diags, d, p->prev_end, "';' is missing here");
     if (p->token == '=' && (expects(e, "')'") || expects(e, "':'"))) {
         d->label = "'==' compares";

@@ -48,10 +48,11 @@ static void skip_line(TlParser *p)
 /* A line `/// text`: kept for the item below. `////...` is a plain comment. */
 static void doc_line(TlParser *p)
 {
-    const unsigned char *begin = p->cursor.at, *end;
+    const unsigned char *begin = p->cursor.at, *end, *nul;
     skip_line(p);
     if (p->brackets.len || *begin == '/') return;
-    end = p->cursor.at;
+    nul = memchr(begin, 0, (size_t)(p->cursor.at - begin)); /* texts are C strings */
+    end = nul ? nul : p->cursor.at;
     while (end > begin && (end[-1] == '\r' || end[-1] == ' ' || end[-1] == '\t')) end--;
     if (begin < end && *begin == ' ') begin++;
     if (!p->doc.arena) tl_sbuf_init(&p->doc, &p->ctx->perm);

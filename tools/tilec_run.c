@@ -60,7 +60,8 @@ static int compile(Run *r)
     c.emit = "image";
     c.one_kernel = 1;
     double start = now_ms();
-    int status = report_compile(tilec_compile_file(r->o->input, &c, &r->output), r->output);
+    tilec_status compiled = tilec_compile_file(r->o->input, &c, &r->output);
+    int status = report_compile(compiled, r->output);
     r->compile_ms = now_ms() - start;
     if (status != EXIT_FINE)
         return status;
