@@ -145,7 +145,9 @@ static TlValue *rule_cast(Canon *c)
     if (!inner) return NULL;
     TlValue *origin = tl_in(inner, 0);
     TlDtype from = origin->type->dtype, middle = x->type->dtype;
-    if (is_lossless(from, middle)) return direct_cast(c, origin);
+    /* through a float an integer saturates, directly it wraps */
+    bool saturates = tl_is_float(middle) && !tl_is_float(from) && tl_is_int(to) && !is_lossless(from, to);
+    if (is_lossless(from, middle) && !saturates) return direct_cast(c, origin);
     bool wraps = tl_is_int(from) && tl_is_int(middle) && tl_is_int(to); /* the low bits of the low bits */
     return wraps && tl_dtype_bits(to) <= tl_dtype_bits(middle) ? direct_cast(c, origin) : NULL;
 }
