@@ -333,10 +333,34 @@ static void gen_while(Gen *g)
     keep(g, op->out[1]);
 }
 
+/* One op with a constant that rules look for, on loaded values, stored at once: nothing stands between a wrong rule and memory. */
+static void gen_peephole(Gen *g)
+{
+    static const TlOpcode ops[] = {TL_OP_ADD, TL_OP_SUB, TL_OP_MUL, TL_OP_DIV, TL_OP_MIN, TL_OP_MAX, TL_OP_LT, TL_OP_LE, TL_OP_GT, TL_OP_GE, TL_OP_EQ,
+                                   TL_OP_AND, TL_OP_OR, TL_OP_XOR, TL_OP_SHL, TL_OP_SHR, TL_OP_REM};
+    int v = pick(g, 2);
+    TlAxis *axes = TL_NEW(&g->b.fn->module->arena, TlAxis);
+    *axes = (TlAxis){TL_AXIS_SLICE, 7, 1};
+    TlAttr a = {.id = TL_ATTR_AXES, .n = 1, .u.axes = axes};
+    const TlType *t = tl_type_tile(g->ctx, v ? TL_I32 : TL_F32, 1, (int32_t[]){7}), *i32 = tl_type_scalar(g->ctx, TL_I32);
+    TlValue *x = tl_op_new(&g->b, TL_OP_LOAD, 2, (TlValue *[]){g->views[v], tl_const_int(&g->b, i32, pick(g, 8))}, 1, &t, 0, 1, &a)->out[0];
+    if (v && pick(g, 3) == 0) x = tl_cast(&g->b, x, TL_U32);
+    if (pick(g, 3) == 0) x = tl_unary(&g->b, TL_OP_NEG, x);
+    TlValue *y = constant(g, x->type), *r;
+    if (pick(g, 4) == 0) {
+        TlValue *swap = x;
+        x = y, y = swap;
+    }
+    r = tl_binary(&g->b, ops[pick(g, v ? 17 : 11)], x, y);
+    if (v && !tl_is_bool(r->type->dtype) && pick(g, 3) == 0) r = tl_binary(&g->b, ops[pick(g, 6)], r, constant(g, r->type));
+    r = keep(g, tl_cast(&g->b, r, v ? TL_I32 : TL_F32));
+    tl_op_new(&g->b, TL_OP_STORE, 3, (TlValue *[]){g->views[2 + v], tl_const_int(&g->b, i32, pick(g, 12)), r}, 0, NULL, 0, 1, &a);
+}
+
 static void gen_ops(Gen *g, int n)
 {
     for (; n > 0 && g->budget > 0; n--, g->budget--) {
-        int kind = pick(g, 28);
+        int kind = pick(g, 32);
         if (kind < 8) gen_arith(g);
         else if (kind < 11) gen_unary(g);
         else if (kind < 13) gen_choice(g);
@@ -345,6 +369,7 @@ static void gen_ops(Gen *g, int n)
         else if (kind < 19) gen_reduce(g);
         else if (kind < 22) gen_load(g);
         else if (kind < 24) gen_store(g);
+        else if (kind >= 28) gen_peephole(g);
         else if (g->depth >= 3) gen_arith(g);
         else if (kind < 25) gen_if(g);
         else if (kind < 27) gen_for(g);
@@ -387,8 +412,9 @@ static bool run(const TlFn *fn, uint64_t seed, Memory *out)
         for (int i = 0; i < EXTENT; i++) {
             uint64_t r = next_random(&state);
             double x = (double)(r >> 40) / 4096 - 2048;
-            if (r % 9 == 0) x = r & 16 ? 0.0 : -0.0;
-            out->words[v][i] = v % 2 ? (uint32_t)(r % 16 == 0 ? r >> 20 : (r >> 30) % 23) : (uint32_t)tl_bits_from_double(TL_F32, x);
+            if (r % 5 == 0) x = r & 16 ? 0.0 : -0.0;
+            static const uint32_t edges[] = {0x80000000u, 0x7fffffffu, 0xffffffffu, 0};
+            out->words[v][i] = v % 2 ? (uint32_t)(r % 4 == 0 ? edges[r >> 20 & 3] : r % 16 == 1 ? r >> 20 : (r >> 30) % 23) : (uint32_t)tl_bits_from_double(TL_F32, x);
         }
         args[v] = (TlInterpArg){.address = out->words[v], .bytes = sizeof out->words[v], .extent = {EXTENT}, .stride = {1}};
     }
