@@ -3,7 +3,7 @@
  * For each step: should it run (skip, bisect)? Run it under a guard. Check it (the verifier; a pass that says SAME must have left the
  * printed text as it was). Show it (print-after, dump-dir). Put a given file in its place (override). Stop (stop-after).
  * When a pass faults or leaves invalid IR, the text from before it goes to crash-PASS.tir with the RUN line that repeats it, and the
- * fault goes on to the caller's guard. The checks that need the text are made with verify_each, in builds without NDEBUG always. */
+ * fault goes on to the caller's guard (NAME{fault} fails on purpose, to try this). The checks that need the text are made with verify_each, in builds without NDEBUG always. */
 #include "passes/pass.h"
 #include <errno.h>
 #include <stdio.h>
@@ -220,6 +220,7 @@ static TlPassResult run_functions(Runner *r, Step *step)
     double start = now();
     for (uint32_t i = 0; i < r->m->fns.len && all != TL_FAILED; i++) {
         TlPassCtx px = {.ctx = r->m->ctx, .scratch = &r->function, .options = step->options};
+        if (step->options && strcmp(step->options, "fault") == 0) tl_fault(TL_FAULT_INTERNAL, "failed because it was asked to");
         TlPassResult one = step->pass->run(r->m->fns.data[i], &px);
         tl_arena_free(&r->function);
         if (one != TL_SAME) all = one;
