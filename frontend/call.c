@@ -332,6 +332,19 @@ static void bind_variables(Binding *b)
     }
 }
 
+/* No way through the statement reaches its end. The flag in the frame does not say so when it was set in loops or in
+ * nested branches: there it is a value of the program. */
+static bool always_returns(const TlStmt *st)
+{
+    for (; st && st->kind == TL_ST_IF; st = st->els)
+        if (!always_returns(st->then)) return false;
+    if (!st) return false;
+    if (st->kind == TL_ST_BLOCK)
+        for (uint32_t i = 0; i < st->body.len; i++)
+            if (always_returns(st->body.data[i])) return true;
+    return st->kind == TL_ST_RETURN;
+}
+
 static TlVal run_body(Binding *b)
 {
     TlSema *s = b->s;
@@ -344,7 +357,7 @@ static TlVal run_body(Binding *b)
     bool known;
     TlValue *maybe = tl_exit_state(s, &known);
     bool wants = frame->ty.kind != TL_TY_VOID && frame->ty.kind != TL_TY_AUTO && frame->ty.kind != TL_TY_UNKNOWN;
-    if (!known && (wants || (maybe && frame->ty.kind != TL_TY_VOID && frame->ty.kind != TL_TY_AUTO)) && f->body && !f->broken && !s->exhausted)
+    if (!known && (wants || (maybe && frame->ty.kind != TL_TY_VOID && frame->ty.kind != TL_TY_AUTO)) && f->body && !f->broken && !s->exhausted && !always_returns(f->body))
         tl_err(s, f->body->end, TL_E0320, f->name);
     if (frame->result->val.kind != TL_VAL_UNSET) return frame->result->val;
     if (frame->ty.kind == TL_TY_VOID || frame->ty.kind == TL_TY_AUTO) return tl_val(TL_VAL_VOID);
