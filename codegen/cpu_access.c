@@ -7,99 +7,99 @@
 
 /* ---- services ---- */
 
-LLVMValueRef cpu_service(CpuGen *g, unsigned index, LLVMTypeRef type, LLVMValueRef *args, unsigned nargs)
+LLVMValueRef tl_cpu_service(TlCpuGen *g, unsigned index, LLVMTypeRef type, LLVMValueRef *args, unsigned nargs)
 {
-    LLVMValueRef offset = cpu_int(g, index);
+    LLVMValueRef offset = tl_gen_int(&g->gen, index);
     LLVMValueRef p = LLVMBuildInBoundsGEP2(g->b, g->ptr, g->services, &offset, 1, "");
     return LLVMBuildCall2(g->b, type, LLVMBuildLoad2(g->b, g->ptr, p, ""), args, nargs, "");
 }
 
-static LLVMValueRef i32_(CpuGen *g, uint64_t v)
+static LLVMValueRef i32_(TlCpuGen *g, uint64_t v)
 {
     return LLVMConstInt(g->i32, v, 0);
 }
 
-/* Runs what follows only where `cond` holds; returns the block to go on in (cpu_join). */
-static LLVMBasicBlockRef branch_if(CpuGen *g, LLVMValueRef cond)
+/* Runs what follows only where `cond` holds; returns the block to go on in (tl_cpu_join). */
+static LLVMBasicBlockRef branch_if(TlCpuGen *g, LLVMValueRef cond)
 {
-    LLVMBasicBlockRef then = cpu_block(g, "then"), join = cpu_block(g, "join");
+    LLVMBasicBlockRef then = tl_cpu_block(g, "then"), join = tl_cpu_block(g, "join");
     LLVMBuildCondBr(g->b, cond, then, join);
     LLVMPositionBuilderAtEnd(g->b, then);
     return join;
 }
 
-static void join_at(CpuGen *g, LLVMBasicBlockRef join)
+static void join_at(TlCpuGen *g, LLVMBasicBlockRef join)
 {
     LLVMBuildBr(g->b, join);
     LLVMPositionBuilderAtEnd(g->b, join);
 }
 
-void cpu_fail(CpuGen *g, LLVMValueRef failed, int kind, TlLoc loc, const char *text)
+void tl_cpu_fail(TlCpuGen *g, LLVMValueRef failed, int kind, TlLoc loc, const char *text)
 {
     LLVMTypeRef params[6] = {g->ptr, g->i32, g->i32, g->i32, g->i32, g->ptr};
     LLVMBasicBlockRef join = branch_if(g, failed);
     LLVMValueRef args[6] = {g->ctx, i32_(g, (unsigned)kind), i32_(g, loc.file), i32_(g, loc.line), i32_(g, loc.col),
                             LLVMBuildGlobalStringPtr(g->b, text, "text")};
-    cpu_service(g, 1, LLVMFunctionType(g->void_, params, 6, 0), args, 6);
+    tl_cpu_service(g, 1, LLVMFunctionType(g->void_, params, 6, 0), args, 6);
     join_at(g, join);
 }
 
 /* --check: asks whether the element may be touched; 0 and a report when not. */
-static LLVMValueRef check_address(CpuGen *g, LLVMValueRef p, uint64_t bytes, int param, TlLoc loc)
+static LLVMValueRef check_address(TlCpuGen *g, LLVMValueRef p, uint64_t bytes, int param, TlLoc loc)
 {
     LLVMTypeRef params[7] = {g->ptr, g->ptr, g->i64, g->i32, g->i32, g->i32, g->i32};
-    LLVMValueRef args[7] = {g->ctx, p, cpu_int(g, (int64_t)bytes), LLVMConstInt(g->i32, (unsigned long long)(int64_t)param, 1),
+    LLVMValueRef args[7] = {g->ctx, p, tl_gen_int(&g->gen, (int64_t)bytes), LLVMConstInt(g->i32, (unsigned long long)(int64_t)param, 1),
                             i32_(g, loc.file), i32_(g, loc.line), i32_(g, loc.col)};
-    LLVMValueRef ok = cpu_service(g, 2, LLVMFunctionType(g->i32, params, 7, 0), args, 7);
+    LLVMValueRef ok = tl_cpu_service(g, 2, LLVMFunctionType(g->i32, params, 7, 0), args, 7);
     return LLVMBuildICmp(g->b, LLVMIntNE, ok, i32_(g, 0), "");
 }
 
 /* ---- views ---- */
 
-CpuView *cpu_view(CpuGen *g, TlValue *v)
+TlCpuView *tl_cpu_view(TlCpuGen *g, TlValue *v)
 {
     TL_ASSERT(g->view[v->id], "view %u of '%s' is not known", v->id, g->fn->name);
     return g->view[v->id];
 }
 
-static LLVMValueRef to_i64(CpuGen *g, TlValue *v, LLVMValueRef x)
+static LLVMValueRef to_i64(TlCpuGen *g, TlValue *v, LLVMValueRef x)
 {
-    return LLVMBuildIntCast2(g->b, x, cpu_vec(g->i64, cpu_width_of(x)), tl_is_signed(v->type->dtype), "");
+    return LLVMBuildIntCast2(g->b, x, tl_gen_vec(g->i64, tl_gen_width_of(x)), tl_is_signed(v->type->dtype), "");
 }
 
-static LLVMValueRef scalar_i64(CpuGen *g, TlValue *v)
+static LLVMValueRef scalar_i64(TlCpuGen *g, TlValue *v)
 {
-    return to_i64(g, v, cpu_scalar(g, v));
+    return to_i64(g, v, tl_cpu_scalar(g, v));
 }
 
-static LLVMTypeRef mem_type(CpuGen *g, TlDtype d)
+static LLVMTypeRef mem_type(TlCpuGen *g, TlDtype d)
 {
     TlType t = {.kind = TL_TILE, .dtype = d};
-    return cpu_mem_type(g, &t);
+    return tl_gen_mem_type(&g->gen, &t);
 }
 
-static LLVMValueRef address(CpuGen *g, TlDtype d, LLVMValueRef base, LLVMValueRef offset)
+static LLVMValueRef address(TlCpuGen *g, TlDtype d, LLVMValueRef base, LLVMValueRef offset)
 {
     return LLVMBuildGEP2(g->b, mem_type(g, d), base, &offset, 1, "");
 }
 
-static LLVMValueRef mul(CpuGen *g, LLVMValueRef a, LLVMValueRef b)
+static LLVMValueRef mul(TlCpuGen *g, LLVMValueRef a, LLVMValueRef b)
 {
     return LLVMBuildMul(g->b, a, b, "");
 }
 
-static LLVMValueRef pick(CpuGen *g, LLVMIntPredicate p, LLVMValueRef a, LLVMValueRef b, LLVMValueRef x, LLVMValueRef y)
+static LLVMValueRef pick(TlCpuGen *g, LLVMIntPredicate p, LLVMValueRef a, LLVMValueRef b, LLVMValueRef x, LLVMValueRef y)
 {
     return LLVMBuildSelect(g->b, LLVMBuildICmp(g->b, p, a, b, ""), x, y, "");
 }
 
-static void lower_sub_view(CpuGen *g, TlOp *op, CpuView *out)
+static void lower_sub_view(TlCpuGen *g, TlOp *op, TlCpuView *out)
 {
-    CpuView *v = cpu_view(g, tl_in(op, 0));
-    LLVMValueRef offset = cpu_int(g, 0), zero = cpu_int(g, 0);
+    TlCpuView *v = tl_cpu_view(g, tl_in(op, 0));
+    LLVMValueRef offset = tl_gen_int(&g->gen, 0), zero = tl_gen_int(&g->gen, 0);
     *out = *v;
     for (int a = 0; a < v->rank; a++) { /* a negative start counts as 0; the extent ends with the view's, never below 0 */
-        LLVMValueRef s = cpu_scalar(g, tl_in(op, 1 + (uint32_t)a)), n = cpu_scalar(g, tl_in(op, 1 + (uint32_t)(v->rank + a)));
+        LLVMValueRef s = tl_cpu_scalar(g, tl_in(op, 1 + (uint32_t)a)), n = tl_cpu_scalar(g, tl_in(op, 1 + (uint32_t)(v->rank + a)));
         s = pick(g, LLVMIntSLT, s, zero, zero, s);
         s = pick(g, LLVMIntSGT, s, v->extent[a], v->extent[a], s);
         LLVMValueRef left = LLVMBuildSub(g->b, v->extent[a], s, "");
@@ -110,9 +110,9 @@ static void lower_sub_view(CpuGen *g, TlOp *op, CpuView *out)
     out->ptr = address(g, v->dtype, v->ptr, offset);
 }
 
-void cpu_lower_view(CpuGen *g, TlOp *op)
+void tl_cpu_lower_view(TlCpuGen *g, TlOp *op)
 {
-    CpuView *out = TL_NEW(g->arena, CpuView);
+    TlCpuView *out = TL_NEW(g->arena, TlCpuView);
     const TlType *type = op->out[0]->type;
     g->view[op->out[0]->id] = out;
     if (op->opcode == TL_OP_SUB_VIEW) {
@@ -121,33 +121,33 @@ void cpu_lower_view(CpuGen *g, TlOp *op)
     }
     out->rank = type->rank;
     out->dtype = type->dtype;
-    out->ptr = cpu_scalar(g, tl_in(op, 0));
+    out->ptr = tl_cpu_scalar(g, tl_in(op, 0));
     for (int a = 0; a < type->rank; a++) {
-        out->extent[a] = cpu_scalar(g, tl_in(op, 1 + (uint32_t)a));
-        out->stride[a] = cpu_scalar(g, tl_in(op, 1 + (uint32_t)(type->rank + a)));
+        out->extent[a] = tl_cpu_scalar(g, tl_in(op, 1 + (uint32_t)a));
+        out->stride[a] = tl_cpu_scalar(g, tl_in(op, 1 + (uint32_t)(type->rank + a)));
     }
 }
 
 /* ---- the uniform part ---- */
 
-static CpuAccess *access_of(CpuGen *g, TlOp *op)
+static TlCpuAccess *access_of(TlCpuGen *g, TlOp *op)
 {
     return tl_map_get_ptr(&g->access, op);
 }
 
 /* [lo, hi): positions j of 0..width-1 with 0 <= start + j < extent, without overflow for any start */
-static void slice_interval(CpuGen *g, CpuAccess *a, int i, LLVMValueRef start, LLVMValueRef extent, int32_t width)
+static void slice_interval(TlCpuGen *g, TlCpuAccess *a, int i, LLVMValueRef start, LLVMValueRef extent, int32_t width)
 {
-    LLVMValueRef zero = cpu_int(g, 0), w = cpu_int(g, width);
+    LLVMValueRef zero = tl_gen_int(&g->gen, 0), w = tl_gen_int(&g->gen, width);
     LLVMValueRef neg = LLVMBuildNeg(g->b, start, "");
-    LLVMValueRef lo = pick(g, LLVMIntSLE, start, cpu_int(g, -(int64_t)width), w, neg);
+    LLVMValueRef lo = pick(g, LLVMIntSLE, start, tl_gen_int(&g->gen, -(int64_t)width), w, neg);
     a->lo[i] = pick(g, LLVMIntSGE, start, zero, zero, lo);
     LLVMValueRef left = LLVMBuildSub(g->b, extent, start, "");
     LLVMValueRef hi = pick(g, LLVMIntUGT, left, w, w, left); /* a start far below 0 makes lo = width, whatever hi is */
     a->hi[i] = pick(g, LLVMIntSGE, start, extent, zero, hi);
 }
 
-static void prepare_axis(CpuGen *g, CpuAccess *a, int i, LLVMValueRef *offset)
+static void prepare_axis(TlCpuGen *g, TlCpuAccess *a, int i, LLVMValueRef *offset)
 {
     const TlAxis *axis = &a->place.axes[i];
     TlValue *index = a->place.index[i].value;
@@ -163,16 +163,16 @@ static void prepare_axis(CpuGen *g, CpuAccess *a, int i, LLVMValueRef *offset)
         return;
     }
     a->start[i] = at;
-    a->stride[i] = mul(g, stride, cpu_int(g, axis->step));
+    a->stride[i] = mul(g, stride, tl_gen_int(&g->gen, axis->step));
     if (!a->bounds) {
-        a->lo[i] = cpu_int(g, 0);
-        a->hi[i] = cpu_int(g, axis->width);
+        a->lo[i] = tl_gen_int(&g->gen, 0);
+        a->hi[i] = tl_gen_int(&g->gen, axis->width);
     } else if (axis->step == 1) {
         slice_interval(g, a, i, at, a->view->extent[i], axis->width);
     }
 }
 
-static void assign_dims(CpuAccess *a)
+static void assign_dims(TlCpuAccess *a)
 {
     int next = 0;
     if (a->place.pointwise)
@@ -185,17 +185,17 @@ static void assign_dims(CpuAccess *a)
     }
 }
 
-void cpu_prepare_access(CpuGen *g, TlOp *op)
+void tl_cpu_prepare_access(TlCpuGen *g, TlOp *op)
 {
-    CpuAccess *a = TL_NEW(g->arena, CpuAccess);
+    TlCpuAccess *a = TL_NEW(g->arena, TlCpuAccess);
     a->place = tl_op_place(op);
-    a->param = cpu_base_param(a->place.base);
+    a->param = tl_cpu_base_param(a->place.base);
     a->bounds = !tl_attr_flag(op, TL_ATTR_UNCHECKED) || g->options->check;
     tl_map_put_ptr(&g->access, op, a);
     if (!a->place.axes) return;
-    a->view = cpu_view(g, a->place.base);
+    a->view = tl_cpu_view(g, a->place.base);
     TL_ASSERT(tl_dtype_bits(a->view->dtype) >= 8, "packed views on the CPU");
-    LLVMValueRef offset = cpu_int(g, 0);
+    LLVMValueRef offset = tl_gen_int(&g->gen, 0);
     assign_dims(a);
     for (uint32_t i = 0; i < a->place.naxes; i++) prepare_axis(g, a, (int)i, &offset);
     a->ptr = address(g, a->view->dtype, a->view->ptr, offset);
@@ -211,62 +211,62 @@ typedef struct Spot {
     bool apart;
 } Spot;
 
-static LLVMValueRef both(CpuGen *g, LLVMValueRef a, LLVMValueRef b)
+static LLVMValueRef both(TlCpuGen *g, LLVMValueRef a, LLVMValueRef b)
 {
     return !a ? b : !b ? a : LLVMBuildAnd(g->b, a, b, "");
 }
 
-static LLVMValueRef index_tile(CpuGen *g, const CpuAccess *a, int i, const CpuAt *at)
+static LLVMValueRef index_tile(TlCpuGen *g, const TlCpuAccess *a, int i, const TlCpuAt *at)
 {
     TlValue *v = a->place.index[i].value;
-    CpuAt sub;
+    TlCpuAt sub;
     if (a->place.pointwise) {
         bool lanes = at->lane < v->type->rank;
-        cpu_at_init(g, &sub, v->type->rank, lanes ? at->lane : 0, lanes ? at->width : 1);
+        tl_cpu_at_init(g, &sub, v->type->rank, lanes ? at->lane : 0, lanes ? at->width : 1);
         for (int d = 0; d < sub.rank; d++) sub.idx[d] = at->idx[d];
     } else {
-        cpu_at_init(g, &sub, 1, 0, at->lane == a->dim[i] ? at->width : 1);
+        tl_cpu_at_init(g, &sub, 1, 0, at->lane == a->dim[i] ? at->width : 1);
         sub.idx[0] = at->idx[a->dim[i]];
     }
-    return to_i64(g, v, cpu_eval(g, v, &sub));
+    return to_i64(g, v, tl_cpu_eval(g, v, &sub));
 }
 
-static void add_condition(CpuGen *g, Spot *s, LLVMValueRef c)
+static void add_condition(TlCpuGen *g, Spot *s, LLVMValueRef c)
 {
-    if (cpu_width_of(c) > 1) s->mask = both(g, s->mask, c);
+    if (tl_gen_width_of(c) > 1) s->mask = both(g, s->mask, c);
     else s->uniform = both(g, s->uniform, c);
 }
 
 /* i64 numbers of the lanes of the position, or its one index */
-static LLVMValueRef lane_numbers(CpuGen *g, const CpuAt *at, int dim)
+static LLVMValueRef lane_numbers(TlCpuGen *g, const TlCpuAt *at, int dim)
 {
     if (at->width == 1 || dim != at->lane) return at->idx[dim];
-    return LLVMBuildAdd(g->b, cpu_splat(g, at->idx[dim], at->width), cpu_iota(g, g->i64, at->width), "");
+    return LLVMBuildAdd(g->b, tl_gen_splat(&g->gen, at->idx[dim], at->width), tl_gen_iota(&g->gen, g->i64, at->width), "");
 }
 
-static LLVMValueRef stepped_inside(CpuGen *g, const CpuAccess *a, int i, LLVMValueRef j)
+static LLVMValueRef stepped_inside(TlCpuGen *g, const TlCpuAccess *a, int i, LLVMValueRef j)
 {
-    int w = cpu_width_of(j);
-    LLVMValueRef at = LLVMBuildAdd(g->b, cpu_splat(g, a->start[i], w), mul(g, j, cpu_splat(g, cpu_int(g, a->place.axes[i].step), w)), "");
-    return LLVMBuildICmp(g->b, LLVMIntULT, at, cpu_splat(g, a->view->extent[i], w), "");
+    int w = tl_gen_width_of(j);
+    LLVMValueRef at = LLVMBuildAdd(g->b, tl_gen_splat(&g->gen, a->start[i], w), mul(g, j, tl_gen_splat(&g->gen, tl_gen_int(&g->gen, a->place.axes[i].step), w)), "");
+    return LLVMBuildICmp(g->b, LLVMIntULT, at, tl_gen_splat(&g->gen, a->view->extent[i], w), "");
 }
 
-static LLVMValueRef interval_inside(CpuGen *g, const CpuAccess *a, int i, LLVMValueRef j)
+static LLVMValueRef interval_inside(TlCpuGen *g, const TlCpuAccess *a, int i, LLVMValueRef j)
 {
-    int w = cpu_width_of(j);
-    LLVMValueRef above = LLVMBuildICmp(g->b, LLVMIntSGE, j, cpu_splat(g, a->lo[i], w), "");
-    return LLVMBuildAnd(g->b, above, LLVMBuildICmp(g->b, LLVMIntSLT, j, cpu_splat(g, a->hi[i], w), ""), "");
+    int w = tl_gen_width_of(j);
+    LLVMValueRef above = LLVMBuildICmp(g->b, LLVMIntSGE, j, tl_gen_splat(&g->gen, a->lo[i], w), "");
+    return LLVMBuildAnd(g->b, above, LLVMBuildICmp(g->b, LLVMIntSLT, j, tl_gen_splat(&g->gen, a->hi[i], w), ""), "");
 }
 
 /* lanes of a step-1 slice in 32 bits; the interval is within 0..width */
-static void lane_interval(CpuGen *g, const CpuAccess *a, int i, const CpuAt *at, Spot *s)
+static void lane_interval(TlCpuGen *g, const TlCpuAccess *a, int i, const TlCpuAt *at, Spot *s)
 {
     LLVMValueRef j = at->idx[at->lane], lo = a->lo[i], hi = a->hi[i];
-    LLVMValueRef end = LLVMBuildAdd(g->b, j, cpu_int(g, at->width), "");
+    LLVMValueRef end = LLVMBuildAdd(g->b, j, tl_gen_int(&g->gen, at->width), "");
     s->full = LLVMBuildAnd(g->b, LLVMBuildICmp(g->b, LLVMIntSGE, j, lo, ""), LLVMBuildICmp(g->b, LLVMIntSLE, end, hi, ""), "");
-    LLVMValueRef j32 = LLVMBuildAdd(g->b, cpu_splat(g, LLVMBuildTrunc(g->b, j, g->i32, ""), at->width), cpu_iota(g, g->i32, at->width), "");
-    LLVMValueRef lo32 = cpu_splat(g, LLVMBuildTrunc(g->b, lo, g->i32, ""), at->width);
-    LLVMValueRef hi32 = cpu_splat(g, LLVMBuildTrunc(g->b, hi, g->i32, ""), at->width);
+    LLVMValueRef j32 = LLVMBuildAdd(g->b, tl_gen_splat(&g->gen, LLVMBuildTrunc(g->b, j, g->i32, ""), at->width), tl_gen_iota(&g->gen, g->i32, at->width), "");
+    LLVMValueRef lo32 = tl_gen_splat(&g->gen, LLVMBuildTrunc(g->b, lo, g->i32, ""), at->width);
+    LLVMValueRef hi32 = tl_gen_splat(&g->gen, LLVMBuildTrunc(g->b, hi, g->i32, ""), at->width);
     LLVMValueRef m = LLVMBuildAnd(g->b, LLVMBuildICmp(g->b, LLVMIntSGE, j32, lo32, ""), LLVMBuildICmp(g->b, LLVMIntSLT, j32, hi32, ""), "");
     add_condition(g, s, m);
 }
@@ -276,7 +276,7 @@ static bool is_one(LLVMValueRef v)
     return LLVMIsAConstantInt(v) && LLVMConstIntGetSExtValue(v) == 1;
 }
 
-static bool lanes_are_contiguous(const CpuAccess *a, const CpuAt *at)
+static bool lanes_are_contiguous(const TlCpuAccess *a, const TlCpuAt *at)
 {
     if (at->width == 1 || !a->view) return false;
     for (uint32_t i = 0; i < a->place.naxes; i++) {
@@ -288,11 +288,11 @@ static bool lanes_are_contiguous(const CpuAccess *a, const CpuAt *at)
     return true;
 }
 
-static Spot view_spot(CpuGen *g, CpuAccess *a, const CpuAt *at)
+static Spot view_spot(TlCpuGen *g, TlCpuAccess *a, const TlCpuAt *at)
 {
     Spot s = {.uniform = a->ok};
     bool contiguous = lanes_are_contiguous(a, at);
-    LLVMValueRef offset = cpu_int(g, 0), lanes = NULL;
+    LLVMValueRef offset = tl_gen_int(&g->gen, 0), lanes = NULL;
     s.apart = at->width > 1 && !contiguous;
     for (uint32_t i = 0; i < a->place.naxes; i++) {
         TlAxisKind k = a->place.axes[i].kind;
@@ -300,8 +300,8 @@ static Spot view_spot(CpuGen *g, CpuAccess *a, const CpuAt *at)
         LLVMValueRef j;
         if (k == TL_AXIS_TILE) {
             j = index_tile(g, a, (int)i, at);
-            int w = cpu_width_of(j);
-            if (a->bounds) add_condition(g, &s, LLVMBuildICmp(g->b, LLVMIntULT, j, cpu_splat(g, a->view->extent[i], w), ""));
+            int w = tl_gen_width_of(j);
+            if (a->bounds) add_condition(g, &s, LLVMBuildICmp(g->b, LLVMIntULT, j, tl_gen_splat(&g->gen, a->view->extent[i], w), ""));
         } else if (contiguous && a->dim[i] == at->lane) {
             lane_interval(g, a, (int)i, at, &s);
             j = at->idx[at->lane];
@@ -309,20 +309,20 @@ static Spot view_spot(CpuGen *g, CpuAccess *a, const CpuAt *at)
             j = lane_numbers(g, at, a->dim[i]);
             if (a->bounds) add_condition(g, &s, a->place.axes[i].step == 1 ? interval_inside(g, a, (int)i, j) : stepped_inside(g, a, (int)i, j));
         }
-        LLVMValueRef part = mul(g, j, cpu_splat(g, a->stride[i], cpu_width_of(j)));
-        if (cpu_width_of(part) > 1) lanes = lanes ? LLVMBuildAdd(g->b, lanes, part, "") : part;
+        LLVMValueRef part = mul(g, j, tl_gen_splat(&g->gen, a->stride[i], tl_gen_width_of(j)));
+        if (tl_gen_width_of(part) > 1) lanes = lanes ? LLVMBuildAdd(g->b, lanes, part, "") : part;
         else offset = LLVMBuildAdd(g->b, offset, part, "");
     }
     s.ptr = address(g, a->view->dtype, a->ptr, offset);
-    if (s.apart) s.ptr = address(g, a->view->dtype, s.ptr, lanes ? lanes : cpu_splat(g, cpu_int(g, 0), at->width));
+    if (s.apart) s.ptr = address(g, a->view->dtype, s.ptr, lanes ? lanes : tl_gen_splat(&g->gen, tl_gen_int(&g->gen, 0), at->width));
     return s;
 }
 
 /* Are the lanes of an integer or pointer tile an arithmetic progression, up to wrapping? Then equal ends mean equal steps. */
-static bool is_affine(CpuGen *g, const TlValue *v, int depth)
+static bool is_affine(TlCpuGen *g, const TlValue *v, int depth)
 {
     if (v->type->rank == 0) return true;
-    if (!v->def || depth > 24 || g->plan->place[v->id].kind == CPU_HOME) return false;
+    if (!v->def || depth > 24 || g->plan->place[v->id].kind == TL_CPU_HOME) return false;
     const TlOp *op = v->def;
     switch (op->opcode) {
     case TL_OP_CONST:
@@ -345,37 +345,37 @@ static bool is_affine(CpuGen *g, const TlValue *v, int depth)
     }
 }
 
-static Spot pointer_spot(CpuGen *g, CpuAccess *a, CpuAt *at)
+static Spot pointer_spot(TlCpuGen *g, TlCpuAccess *a, TlCpuAt *at)
 {
-    return (Spot){.ptr = cpu_eval(g, a->place.base, at), .apart = at->width > 1};
+    return (Spot){.ptr = tl_cpu_eval(g, a->place.base, at), .apart = at->width > 1};
 }
 
-static Spot spot_at(CpuGen *g, CpuAccess *a, CpuAt *at)
+static Spot spot_at(TlCpuGen *g, TlCpuAccess *a, TlCpuAt *at)
 {
     Spot s = a->view ? view_spot(g, a, at) : pointer_spot(g, a, at);
-    if (a->place.mask) add_condition(g, &s, cpu_eval(g, a->place.mask, at));
+    if (a->place.mask) add_condition(g, &s, tl_cpu_eval(g, a->place.mask, at));
     if (a->place.mask) s.full = NULL;
     return s;
 }
 
-static LLVMValueRef lane_mask(CpuGen *g, Spot *s, int width)
+static LLVMValueRef lane_mask(TlCpuGen *g, Spot *s, int width)
 {
-    LLVMValueRef u = s->uniform ? cpu_splat(g, s->uniform, width) : NULL;
+    LLVMValueRef u = s->uniform ? tl_gen_splat(&g->gen, s->uniform, width) : NULL;
     LLVMValueRef m = both(g, s->mask, u);
-    return m ? m : cpu_splat(g, LLVMConstInt(g->i1, 1, 0), width);
+    return m ? m : tl_gen_splat(&g->gen, LLVMConstInt(g->i1, 1, 0), width);
 }
 
-int cpu_access_width(CpuGen *g, TlOp *op, int limit)
+int tl_cpu_access_width(TlCpuGen *g, TlOp *op, int limit)
 {
-    CpuAccess *a = access_of(g, op);
+    TlCpuAccess *a = access_of(g, op);
     if (op->opcode == TL_OP_INSIDE) return limit;
     TlDtype d = a->place.base->type->dtype;
     uint64_t bytes = (uint64_t)tl_dtype_bytes(d);
     if (g->options->check && (!a->view || tl_attr_flag(op, TL_ATTR_UNCHECKED))) return 1;
-    CpuAt at = {.lane = 0, .width = 2};
+    TlCpuAt at = {.lane = 0, .width = 2};
     TlType shape = {.kind = TL_TILE, .dtype = d, .rank = (uint8_t)a->place.rank};
     for (int i = 0; i < a->place.rank; i++) shape.shape[i] = a->place.shape[i];
-    at.lane = a->place.rank ? cpu_form(&shape).lane : 0;
+    at.lane = a->place.rank ? tl_cpu_form(&shape).lane : 0;
     if (a->view && lanes_are_contiguous(a, &at)) return limit;
     if (!a->view && is_affine(g, a->place.base, 0)) return limit;
     if (bytes < 4 || !g->gathers || (!a->view && !a->place.base->type->ptr)) return 1;
@@ -386,7 +386,7 @@ int cpu_access_width(CpuGen *g, TlOp *op, int limit)
 /* ---- one element ---- */
 
 /* The condition under which the element is touched; reports under --check. */
-static LLVMValueRef element_ok(CpuGen *g, TlOp *op, CpuAccess *a, Spot *s)
+static LLVMValueRef element_ok(TlCpuGen *g, TlOp *op, TlCpuAccess *a, Spot *s)
 {
     LLVMValueRef ok = both(g, s->uniform, s->mask);
     if (!g->options->check) return ok;
@@ -404,13 +404,13 @@ static LLVMValueRef element_ok(CpuGen *g, TlOp *op, CpuAccess *a, Spot *s)
         LLVMAddIncoming(phi, &good, &then, 1);
         return phi;
     }
-    if (tl_attr_flag(op, TL_ATTR_UNCHECKED) && ok) cpu_fail(g, LLVMBuildNot(g->b, ok, ""), 1, op->loc, "the promise of unchecked does not hold");
+    if (tl_attr_flag(op, TL_ATTR_UNCHECKED) && ok) tl_cpu_fail(g, LLVMBuildNot(g->b, ok, ""), 1, op->loc, "the promise of unchecked does not hold");
     return ok;
 }
 
-static LLVMValueRef outside_value(CpuGen *g, const CpuAccess *a, const TlType *type, CpuAt *at)
+static LLVMValueRef outside_value(TlCpuGen *g, const TlCpuAccess *a, const TlType *type, TlCpuAt *at)
 {
-    return a->place.other ? cpu_eval(g, a->place.other, at) : cpu_const(g, type, 0, at->width);
+    return a->place.other ? tl_cpu_eval(g, a->place.other, at) : tl_gen_const(&g->gen, type, 0, at->width);
 }
 
 static TlType elem_of(const TlType *type)
@@ -419,15 +419,15 @@ static TlType elem_of(const TlType *type)
     return t;
 }
 
-static LLVMValueRef load_element(CpuGen *g, TlOp *op, CpuAccess *a, Spot *s, CpuAt *at)
+static LLVMValueRef load_element(TlCpuGen *g, TlOp *op, TlCpuAccess *a, Spot *s, TlCpuAt *at)
 {
     TlType elem = elem_of(op->out[0]->type);
     LLVMValueRef ok = element_ok(g, op, a, s), other = outside_value(g, a, &elem, at);
     LLVMBasicBlockRef from = LLVMGetInsertBlock(g->b), join = NULL;
     if (ok) join = branch_if(g, ok);
-    LLVMValueRef x = LLVMBuildLoad2(g->b, cpu_mem_type(g, &elem), s->ptr, "");
-    LLVMSetAlignment(x, (unsigned)cpu_elem_bytes(&elem));
-    x = cpu_from_mem(g, &elem, x);
+    LLVMValueRef x = LLVMBuildLoad2(g->b, tl_gen_mem_type(&g->gen, &elem), s->ptr, "");
+    LLVMSetAlignment(x, (unsigned)tl_cpu_elem_bytes(&elem));
+    x = tl_gen_from_mem(&g->gen, &elem, x);
     if (!ok) return x;
     LLVMBasicBlockRef then = LLVMGetInsertBlock(g->b);
     join_at(g, join);
@@ -439,27 +439,27 @@ static LLVMValueRef load_element(CpuGen *g, TlOp *op, CpuAccess *a, Spot *s, Cpu
 
 /* ---- vectors ---- */
 
-static LLVMValueRef masked(CpuGen *g, const char *name, LLVMTypeRef value, LLVMTypeRef ptrs, LLVMValueRef *args, unsigned n)
+static LLVMValueRef masked(TlCpuGen *g, const char *name, LLVMTypeRef value, LLVMTypeRef ptrs, LLVMValueRef *args, unsigned n)
 {
     LLVMTypeRef types[2] = {value, ptrs};
-    return cpu_intrinsic(g, name, types, 2, args, n);
+    return tl_gen_intrinsic(&g->gen, name, types, 2, args, n);
 }
 
-static LLVMValueRef masked_load(CpuGen *g, const TlType *elem, LLVMValueRef p, LLVMValueRef mask, LLVMValueRef other, int width, bool apart)
+static LLVMValueRef masked_load(TlCpuGen *g, const TlType *elem, LLVMValueRef p, LLVMValueRef mask, LLVMValueRef other, int width, bool apart)
 {
-    LLVMTypeRef t = cpu_vec(cpu_mem_type(g, elem), width);
-    LLVMValueRef args[4] = {p, i32_(g, cpu_elem_bytes(elem)), mask, cpu_to_mem(g, elem, other)};
-    return cpu_from_mem(g, elem, masked(g, apart ? "llvm.masked.gather" : "llvm.masked.load", t, LLVMTypeOf(p), args, 4));
+    LLVMTypeRef t = tl_gen_vec(tl_gen_mem_type(&g->gen, elem), width);
+    LLVMValueRef args[4] = {p, i32_(g, tl_cpu_elem_bytes(elem)), mask, tl_gen_to_mem(&g->gen, elem, other)};
+    return tl_gen_from_mem(&g->gen, elem, masked(g, apart ? "llvm.masked.gather" : "llvm.masked.load", t, LLVMTypeOf(p), args, 4));
 }
 
-static LLVMValueRef plain_load(CpuGen *g, const TlType *elem, LLVMValueRef p, int width)
+static LLVMValueRef plain_load(TlCpuGen *g, const TlType *elem, LLVMValueRef p, int width)
 {
-    LLVMValueRef x = LLVMBuildLoad2(g->b, cpu_vec(cpu_mem_type(g, elem), width), p, "");
-    LLVMSetAlignment(x, (unsigned)cpu_elem_bytes(elem));
-    return cpu_from_mem(g, elem, x);
+    LLVMValueRef x = LLVMBuildLoad2(g->b, tl_gen_vec(tl_gen_mem_type(&g->gen, elem), width), p, "");
+    LLVMSetAlignment(x, (unsigned)tl_cpu_elem_bytes(elem));
+    return tl_gen_from_mem(&g->gen, elem, x);
 }
 
-static LLVMValueRef phi2(CpuGen *g, LLVMValueRef a, LLVMBasicBlockRef from_a, LLVMValueRef b, LLVMBasicBlockRef from_b)
+static LLVMValueRef phi2(TlCpuGen *g, LLVMValueRef a, LLVMBasicBlockRef from_a, LLVMValueRef b, LLVMBasicBlockRef from_b)
 {
     LLVMValueRef phi = LLVMBuildPhi(g->b, LLVMTypeOf(a), "");
     LLVMAddIncoming(phi, &a, &from_a, 1);
@@ -473,16 +473,16 @@ typedef struct Fork {
     LLVMValueRef fast;
 } Fork;
 
-static Fork fork_begin(CpuGen *g, LLVMValueRef cond)
+static Fork fork_begin(TlCpuGen *g, LLVMValueRef cond)
 {
-    Fork f = {.slow = cpu_block(g, "some"), .join = cpu_block(g, "join")};
-    LLVMBasicBlockRef fast = cpu_block(g, "all");
+    Fork f = {.slow = tl_cpu_block(g, "some"), .join = tl_cpu_block(g, "join")};
+    LLVMBasicBlockRef fast = tl_cpu_block(g, "all");
     LLVMBuildCondBr(g->b, cond, fast, f.slow);
     LLVMPositionBuilderAtEnd(g->b, fast);
     return f;
 }
 
-static void fork_else(CpuGen *g, Fork *f, LLVMValueRef fast)
+static void fork_else(TlCpuGen *g, Fork *f, LLVMValueRef fast)
 {
     f->fast = fast;
     f->fast_end = LLVMGetInsertBlock(g->b);
@@ -490,7 +490,7 @@ static void fork_else(CpuGen *g, Fork *f, LLVMValueRef fast)
     LLVMPositionBuilderAtEnd(g->b, f->slow);
 }
 
-static LLVMValueRef fork_end(CpuGen *g, Fork *f, LLVMValueRef slow)
+static LLVMValueRef fork_end(TlCpuGen *g, Fork *f, LLVMValueRef slow)
 {
     LLVMBasicBlockRef end = LLVMGetInsertBlock(g->b);
     LLVMBuildBr(g->b, f->join);
@@ -498,22 +498,22 @@ static LLVMValueRef fork_end(CpuGen *g, Fork *f, LLVMValueRef slow)
     return slow ? phi2(g, f->fast, f->fast_end, slow, end) : NULL;
 }
 
-static bool wants_fork(const CpuGen *g, const TlType *elem)
+static bool wants_fork(const TlCpuGen *g, const TlType *elem)
 {
-    return !(g->masks || (g->gathers && cpu_elem_bytes(elem) >= 4));
+    return !(g->masks || (g->gathers && tl_cpu_elem_bytes(elem) >= 4));
 }
 
 /* first address and whether the lanes follow each other without gaps */
-static LLVMValueRef pointer_run(CpuGen *g, const TlType *elem, LLVMValueRef ptrs, int width, LLVMValueRef *out_first)
+static LLVMValueRef pointer_run(TlCpuGen *g, const TlType *elem, LLVMValueRef ptrs, int width, LLVMValueRef *out_first)
 {
     LLVMValueRef first = LLVMBuildExtractElement(g->b, ptrs, i32_(g, 0), "");
     LLVMValueRef last = LLVMBuildExtractElement(g->b, ptrs, i32_(g, (unsigned)width - 1), "");
     LLVMValueRef d = LLVMBuildSub(g->b, LLVMBuildPtrToInt(g->b, last, g->i64, ""), LLVMBuildPtrToInt(g->b, first, g->i64, ""), "");
     *out_first = first;
-    return LLVMBuildICmp(g->b, LLVMIntEQ, d, cpu_int(g, (int64_t)cpu_elem_bytes(elem) * (width - 1)), "");
+    return LLVMBuildICmp(g->b, LLVMIntEQ, d, tl_gen_int(&g->gen, (int64_t)tl_cpu_elem_bytes(elem) * (width - 1)), "");
 }
 
-static LLVMValueRef load_contiguous(CpuGen *g, const TlType *elem, Spot *s, LLVMValueRef other, int width)
+static LLVMValueRef load_contiguous(TlCpuGen *g, const TlType *elem, Spot *s, LLVMValueRef other, int width)
 {
     LLVMValueRef mask = lane_mask(g, s, width);
     if (!s->full || !wants_fork(g, elem)) return masked_load(g, elem, s->ptr, mask, other, width, false);
@@ -522,17 +522,17 @@ static LLVMValueRef load_contiguous(CpuGen *g, const TlType *elem, Spot *s, LLVM
     return fork_end(g, &f, masked_load(g, elem, s->ptr, mask, other, width, false));
 }
 
-LLVMValueRef cpu_eval_load(CpuGen *g, TlOp *op, CpuAt *at)
+LLVMValueRef tl_cpu_eval_load(TlCpuGen *g, TlOp *op, TlCpuAt *at)
 {
-    CpuAccess *a = access_of(g, op);
+    TlCpuAccess *a = access_of(g, op);
     Spot s = spot_at(g, a, at);
     if (at->width == 1) return load_element(g, op, a, &s, at);
     TlType elem = elem_of(op->out[0]->type);
     LLVMValueRef other = outside_value(g, a, &elem, at);
     if (!s.apart) return load_contiguous(g, &elem, &s, other, at->width);
     LLVMValueRef mask = lane_mask(g, &s, at->width);
-    CpuForm form = cpu_form(op->out[0]->type);
-    mask = both(g, mask, cpu_lane_mask(g, &form, at));
+    TlCpuForm form = tl_cpu_form(op->out[0]->type);
+    mask = both(g, mask, tl_cpu_lane_mask(g, &form, at));
     if (a->view) return masked_load(g, &elem, s.ptr, mask, other, at->width, true);
     LLVMValueRef first, run = pointer_run(g, &elem, s.ptr, at->width, &first);
     Fork f = fork_begin(g, run);
@@ -540,9 +540,9 @@ LLVMValueRef cpu_eval_load(CpuGen *g, TlOp *op, CpuAt *at)
     return fork_end(g, &f, masked_load(g, &elem, s.ptr, mask, other, at->width, true));
 }
 
-LLVMValueRef cpu_eval_inside(CpuGen *g, TlOp *op, CpuAt *at)
+LLVMValueRef tl_cpu_eval_inside(TlCpuGen *g, TlOp *op, TlCpuAt *at)
 {
-    CpuAccess *a = access_of(g, op);
+    TlCpuAccess *a = access_of(g, op);
     Spot s = spot_at(g, a, at);
     if (at->width > 1) return lane_mask(g, &s, at->width);
     LLVMValueRef ok = both(g, s.uniform, s.mask);
@@ -551,25 +551,25 @@ LLVMValueRef cpu_eval_inside(CpuGen *g, TlOp *op, CpuAt *at)
 
 /* ---- stores ---- */
 
-static void store_plain(CpuGen *g, const TlType *elem, LLVMValueRef p, LLVMValueRef x)
+static void store_plain(TlCpuGen *g, const TlType *elem, LLVMValueRef p, LLVMValueRef x)
 {
-    LLVMSetAlignment(LLVMBuildStore(g->b, cpu_to_mem(g, elem, x), p), (unsigned)cpu_elem_bytes(elem));
+    LLVMSetAlignment(LLVMBuildStore(g->b, tl_gen_to_mem(&g->gen, elem, x), p), (unsigned)tl_cpu_elem_bytes(elem));
 }
 
-static void store_masked(CpuGen *g, const TlType *elem, LLVMValueRef p, LLVMValueRef x, LLVMValueRef mask, bool apart)
+static void store_masked(TlCpuGen *g, const TlType *elem, LLVMValueRef p, LLVMValueRef x, LLVMValueRef mask, bool apart)
 {
-    LLVMValueRef v = cpu_to_mem(g, elem, x);
-    LLVMValueRef args[4] = {v, p, i32_(g, cpu_elem_bytes(elem)), mask};
+    LLVMValueRef v = tl_gen_to_mem(&g->gen, elem, x);
+    LLVMValueRef args[4] = {v, p, i32_(g, tl_cpu_elem_bytes(elem)), mask};
     masked(g, apart ? "llvm.masked.scatter" : "llvm.masked.store", LLVMTypeOf(v), LLVMTypeOf(p), args, 4);
 }
 
-static void store_vector(CpuGen *g, CpuAccess *a, const TlType *type, Spot *s, CpuAt *at, LLVMValueRef x)
+static void store_vector(TlCpuGen *g, TlCpuAccess *a, const TlType *type, Spot *s, TlCpuAt *at, LLVMValueRef x)
 {
     TlType elem = elem_of(type);
-    CpuForm form = cpu_form(type);
+    TlCpuForm form = tl_cpu_form(type);
     LLVMValueRef mask = lane_mask(g, s, at->width);
     if (s->apart) {
-        mask = both(g, mask, cpu_lane_mask(g, &form, at));
+        mask = both(g, mask, tl_cpu_lane_mask(g, &form, at));
         if (a->view) {
             store_masked(g, &elem, s->ptr, x, mask, true);
             return;
@@ -593,13 +593,13 @@ static void store_vector(CpuGen *g, CpuAccess *a, const TlType *type, Spot *s, C
     fork_end(g, &f, NULL);
 }
 
-static void store_body(CpuGen *g, CpuAt *at, void *user)
+static void store_body(TlCpuGen *g, TlCpuAt *at, void *user)
 {
     TlOp *op = user;
-    CpuAccess *a = access_of(g, op);
+    TlCpuAccess *a = access_of(g, op);
     TlType elem = elem_of(a->place.value->type);
     Spot s = spot_at(g, a, at);
-    LLVMValueRef x = cpu_eval(g, a->place.value, at);
+    LLVMValueRef x = tl_cpu_eval(g, a->place.value, at);
     if (at->width > 1) {
         store_vector(g, a, a->place.value->type, &s, at, x);
         return;
@@ -610,24 +610,24 @@ static void store_body(CpuGen *g, CpuAt *at, void *user)
     if (join) join_at(g, join);
 }
 
-static int least_width(CpuGen *g, TlOp *op, int limit)
+static int least_width(TlCpuGen *g, TlOp *op, int limit)
 {
-    CpuAccess *a = access_of(g, op);
-    limit = cpu_access_width(g, op, limit);
-    limit = cpu_chain_width(g, a->place.value, limit);
-    if (a->place.mask) limit = cpu_chain_width(g, a->place.mask, limit);
+    TlCpuAccess *a = access_of(g, op);
+    limit = tl_cpu_access_width(g, op, limit);
+    limit = tl_cpu_chain_width(g, a->place.value, limit);
+    if (a->place.mask) limit = tl_cpu_chain_width(g, a->place.mask, limit);
     return limit;
 }
 
-void cpu_lower_store(CpuGen *g, TlOp *op)
+void tl_cpu_lower_store(TlCpuGen *g, TlOp *op)
 {
     const TlType *type = access_of(g, op)->place.value->type;
     int width = 1;
     if (type->rank) {
-        CpuForm f = cpu_form(type);
-        width = cpu_fit_width(f.padded[f.lane], least_width(g, op, 64));
+        TlCpuForm f = tl_cpu_form(type);
+        width = tl_cpu_fit_width(f.padded[f.lane], least_width(g, op, 64));
     }
-    cpu_nest(g, type, width, store_body, op);
+    tl_cpu_nest(g, type, width, store_body, op);
 }
 
 /* ---- atomics: element by element ---- */
@@ -646,12 +646,12 @@ static LLVMAtomicOrdering failure_ordering(LLVMAtomicOrdering o)
                                                                                    : LLVMAtomicOrderingMonotonic;
 }
 
-static LLVMTypeRef bits_type(CpuGen *g, const TlType *elem)
+static LLVMTypeRef bits_type(TlCpuGen *g, const TlType *elem)
 {
-    return LLVMIntTypeInContext(g->c, 8 * (unsigned)cpu_elem_bytes(elem));
+    return LLVMIntTypeInContext(g->c, 8 * (unsigned)tl_cpu_elem_bytes(elem));
 }
 
-static LLVMValueRef compare_exchange(CpuGen *g, TlOp *op, LLVMValueRef p, LLVMValueRef expected, LLVMValueRef desired, LLVMValueRef *out_ok)
+static LLVMValueRef compare_exchange(TlCpuGen *g, TlOp *op, LLVMValueRef p, LLVMValueRef expected, LLVMValueRef desired, LLVMValueRef *out_ok)
 {
     LLVMAtomicOrdering o = ordering(op);
     LLVMValueRef r = LLVMBuildAtomicCmpXchg(g->b, p, expected, desired, o, failure_ordering(o), 0);
@@ -660,18 +660,18 @@ static LLVMValueRef compare_exchange(CpuGen *g, TlOp *op, LLVMValueRef p, LLVMVa
 }
 
 /* old value by a loop of compare-and-exchange on the bits: floats, where the combination is ours to spell */
-static LLVMValueRef rmw_loop(CpuGen *g, TlOp *op, const TlType *elem, LLVMValueRef p, LLVMValueRef x, TlCombine kind)
+static LLVMValueRef rmw_loop(TlCpuGen *g, TlOp *op, const TlType *elem, LLVMValueRef p, LLVMValueRef x, TlCombine kind)
 {
-    LLVMTypeRef bits = bits_type(g, elem), type = cpu_elem_type(g, elem);
+    LLVMTypeRef bits = bits_type(g, elem), type = tl_gen_elem_type(&g->gen, elem);
     LLVMValueRef seen = LLVMBuildLoad2(g->b, bits, p, "");
     LLVMSetOrdering(seen, LLVMAtomicOrderingMonotonic);
-    LLVMSetAlignment(seen, (unsigned)cpu_elem_bytes(elem));
-    LLVMBasicBlockRef from = LLVMGetInsertBlock(g->b), loop = cpu_block(g, "again"), exit = cpu_block(g, "swapped");
+    LLVMSetAlignment(seen, (unsigned)tl_cpu_elem_bytes(elem));
+    LLVMBasicBlockRef from = LLVMGetInsertBlock(g->b), loop = tl_cpu_block(g, "again"), exit = tl_cpu_block(g, "swapped");
     LLVMBuildBr(g->b, loop);
     LLVMPositionBuilderAtEnd(g->b, loop);
     LLVMValueRef old = LLVMBuildPhi(g->b, bits, ""), ok;
     LLVMAddIncoming(old, &seen, &from, 1);
-    LLVMValueRef sum = cpu_combine(g, kind, elem->dtype, LLVMBuildBitCast(g->b, old, type, ""), x);
+    LLVMValueRef sum = tl_gen_combine(&g->gen, kind, elem->dtype, LLVMBuildBitCast(g->b, old, type, ""), x);
     LLVMValueRef now = compare_exchange(g, op, p, old, LLVMBuildBitCast(g->b, sum, bits, ""), &ok);
     LLVMBasicBlockRef end = LLVMGetInsertBlock(g->b);
     LLVMAddIncoming(old, &now, &end, 1);
@@ -680,14 +680,14 @@ static LLVMValueRef rmw_loop(CpuGen *g, TlOp *op, const TlType *elem, LLVMValueR
     return LLVMBuildBitCast(g->b, now, type, "");
 }
 
-static LLVMValueRef rmw(CpuGen *g, TlOp *op, const TlType *elem, LLVMValueRef p, LLVMValueRef x)
+static LLVMValueRef rmw(TlCpuGen *g, TlOp *op, const TlType *elem, LLVMValueRef p, LLVMValueRef x)
 {
     bool s = tl_is_signed(elem->dtype);
     TlRmw kind = (TlRmw)tl_attr_int(op, TL_ATTR_RMW, TL_RMW_ADD);
     if (kind == TL_RMW_XCHG) {
         LLVMValueRef b = LLVMBuildBitCast(g->b, x, bits_type(g, elem), "");
         LLVMValueRef old = LLVMBuildAtomicRMW(g->b, LLVMAtomicRMWBinOpXchg, p, b, ordering(op), 0);
-        return LLVMBuildBitCast(g->b, old, cpu_elem_type(g, elem), "");
+        return LLVMBuildBitCast(g->b, old, tl_gen_elem_type(&g->gen, elem), "");
     }
     if (tl_is_float(elem->dtype))
         return rmw_loop(g, op, elem, p, x, kind == TL_RMW_ADD ? TL_COMBINE_ADD : kind == TL_RMW_MIN ? TL_COMBINE_MIN : TL_COMBINE_MAX);
@@ -697,40 +697,40 @@ static LLVMValueRef rmw(CpuGen *g, TlOp *op, const TlType *elem, LLVMValueRef p,
     return LLVMBuildAtomicRMW(g->b, OPS[s][kind], p, x, ordering(op), 0);
 }
 
-static LLVMValueRef atomic_element(CpuGen *g, TlOp *op, CpuAccess *a, Spot *s, CpuAt *at)
+static LLVMValueRef atomic_element(TlCpuGen *g, TlOp *op, TlCpuAccess *a, Spot *s, TlCpuAt *at)
 {
     TlType elem = elem_of(a->place.base->type);
     elem.ptr = false;
-    LLVMTypeRef bits = bits_type(g, &elem), type = cpu_elem_type(g, &elem);
+    LLVMTypeRef bits = bits_type(g, &elem), type = tl_gen_elem_type(&g->gen, &elem);
     LLVMAtomicOrdering order = ordering(op);
-    LLVMValueRef x = a->place.value ? cpu_eval(g, a->place.value, at) : NULL;
+    LLVMValueRef x = a->place.value ? tl_cpu_eval(g, a->place.value, at) : NULL;
     switch (op->opcode) {
     case TL_OP_ATOMIC_RMW: return rmw(g, op, &elem, s->ptr, x);
     case TL_OP_ATOMIC_CAS: {
-        LLVMValueRef e = LLVMBuildBitCast(g->b, cpu_eval(g, a->place.expected, at), bits, "");
+        LLVMValueRef e = LLVMBuildBitCast(g->b, tl_cpu_eval(g, a->place.expected, at), bits, "");
         return LLVMBuildBitCast(g->b, compare_exchange(g, op, s->ptr, e, LLVMBuildBitCast(g->b, x, bits, ""), NULL), type, "");
     }
     case TL_OP_ATOMIC_LOAD: {
         LLVMValueRef v = LLVMBuildLoad2(g->b, bits, s->ptr, "");
         bool acquire = order == LLVMAtomicOrderingAcquire || order == LLVMAtomicOrderingAcquireRelease;
         LLVMSetOrdering(v, acquire ? LLVMAtomicOrderingAcquire : LLVMAtomicOrderingMonotonic);
-        LLVMSetAlignment(v, (unsigned)cpu_elem_bytes(&elem));
+        LLVMSetAlignment(v, (unsigned)tl_cpu_elem_bytes(&elem));
         return LLVMBuildBitCast(g->b, v, type, "");
     }
     default: {
         LLVMValueRef v = LLVMBuildStore(g->b, LLVMBuildBitCast(g->b, x, bits, ""), s->ptr);
         bool release = order == LLVMAtomicOrderingRelease || order == LLVMAtomicOrderingAcquireRelease;
         LLVMSetOrdering(v, release ? LLVMAtomicOrderingRelease : LLVMAtomicOrderingMonotonic);
-        LLVMSetAlignment(v, (unsigned)cpu_elem_bytes(&elem));
+        LLVMSetAlignment(v, (unsigned)tl_cpu_elem_bytes(&elem));
         return NULL;
     }
     }
 }
 
-static void atomic_body(CpuGen *g, CpuAt *at, void *user)
+static void atomic_body(TlCpuGen *g, TlCpuAt *at, void *user)
 {
     TlOp *op = user;
-    CpuAccess *a = access_of(g, op);
+    TlCpuAccess *a = access_of(g, op);
     Spot s = spot_at(g, a, at);
     LLVMValueRef ok = element_ok(g, op, a, &s);
     LLVMBasicBlockRef from = LLVMGetInsertBlock(g->b), join = ok ? branch_if(g, ok) : NULL;
@@ -746,14 +746,14 @@ static void atomic_body(CpuGen *g, CpuAt *at, void *user)
         g->scalar[out->id] = old;
         return;
     }
-    CpuForm f = cpu_form(out->type);
-    cpu_home_store(g, out->type, cpu_home_ptr(g, g->plan->place[out->id].buffer), &f, at, old);
+    TlCpuForm f = tl_cpu_form(out->type);
+    tl_cpu_home_store(g, out->type, tl_cpu_home_ptr(g, g->plan->place[out->id].buffer), &f, at, old);
 }
 
-void cpu_lower_atomic(CpuGen *g, TlOp *op)
+void tl_cpu_lower_atomic(TlCpuGen *g, TlOp *op)
 {
-    CpuAccess *a = access_of(g, op);
+    TlCpuAccess *a = access_of(g, op);
     TlType type = {.kind = TL_TILE, .dtype = a->place.base->type->dtype, .rank = (uint8_t)a->place.rank};
     for (int d = 0; d < a->place.rank; d++) type.shape[d] = a->place.shape[d];
-    cpu_nest(g, &type, 1, atomic_body, op);
+    tl_cpu_nest(g, &type, 1, atomic_body, op);
 }

@@ -10,13 +10,13 @@
 
 /* ---- parameters ---- */
 
-static LLVMValueRef load_word(CpuGen *g, LLVMValueRef base, uint64_t offset, LLVMTypeRef type)
+static LLVMValueRef load_word(TlCpuGen *g, LLVMValueRef base, uint64_t offset, LLVMTypeRef type)
 {
-    LLVMValueRef o = cpu_int(g, (int64_t)offset);
+    LLVMValueRef o = tl_gen_int(&g->gen, (int64_t)offset);
     return LLVMBuildLoad2(g->b, type, LLVMBuildInBoundsGEP2(g->b, g->i8, base, &o, 1, ""), "");
 }
 
-static LLVMValueRef slot(CpuGen *g, tile_slot_kind kind, uint32_t param, uint32_t axis)
+static LLVMValueRef slot(TlCpuGen *g, tile_slot_kind kind, uint32_t param, uint32_t axis)
 {
     for (uint32_t i = 0; i < g->slots.len; i++) {
         tile_image_slot *s = &g->slots.data[i];
@@ -31,17 +31,17 @@ static LLVMValueRef slot(CpuGen *g, tile_slot_kind kind, uint32_t param, uint32_
     return g->slot[n] = load_word(g, g->params, 8 * n, kind == TILE_SLOT_POINTER ? g->ptr : g->i64);
 }
 
-static LLVMValueRef scalar_param(CpuGen *g, uint32_t i, const TlType *type)
+static LLVMValueRef scalar_param(TlCpuGen *g, uint32_t i, const TlType *type)
 {
     LLVMValueRef word = slot(g, TILE_SLOT_SCALAR, i, 0);
-    LLVMTypeRef bits = LLVMIntTypeInContext(g->c, 8 * (unsigned)cpu_elem_bytes(type));
+    LLVMTypeRef bits = LLVMIntTypeInContext(g->c, 8 * (unsigned)tl_cpu_elem_bytes(type));
     LLVMValueRef x = LLVMBuildTrunc(g->b, word, bits, "");
-    return cpu_from_mem(g, type, LLVMBuildBitCast(g->b, x, cpu_mem_type(g, type), ""));
+    return tl_gen_from_mem(&g->gen, type, LLVMBuildBitCast(g->b, x, tl_gen_mem_type(&g->gen, type), ""));
 }
 
-static LLVMValueRef dim(CpuGen *g, const TlDim *d, uint32_t param, uint32_t axis, bool stride)
+static LLVMValueRef dim(TlCpuGen *g, const TlDim *d, uint32_t param, uint32_t axis, bool stride)
 {
-    if (d->kind == TILE_DIM_CONST) return cpu_int(g, d->value);
+    if (d->kind == TILE_DIM_CONST) return tl_gen_int(&g->gen, d->value);
     if (d->kind == TILE_DIM_SYM) {
         const TlSym *s = &g->fn->info->syms.data[d->value];
         return slot(g, s->is_stride ? TILE_SLOT_STRIDE : TILE_SLOT_EXTENT, s->param, s->axis);
@@ -49,23 +49,23 @@ static LLVMValueRef dim(CpuGen *g, const TlDim *d, uint32_t param, uint32_t axis
     return slot(g, stride ? TILE_SLOT_STRIDE : TILE_SLOT_EXTENT, param, axis);
 }
 
-static CpuView *view_param(CpuGen *g, uint32_t i)
+static TlCpuView *view_param(TlCpuGen *g, uint32_t i)
 {
     const TlParam *p = &g->fn->info->params.data[i];
-    CpuView *v = TL_NEW(g->arena, CpuView);
+    TlCpuView *v = TL_NEW(g->arena, TlCpuView);
     v->rank = p->rank;
     v->dtype = p->dtype;
     v->ptr = slot(g, TILE_SLOT_POINTER, i, 0);
     for (uint32_t a = p->rank; a-- > 0;) {
         v->extent[a] = dim(g, &p->extent[a], i, a, false);
         if (p->stride[a].kind != TILE_DIM_DENSE) v->stride[a] = dim(g, &p->stride[a], i, a, true);
-        else if (a + 1 == p->rank) v->stride[a] = cpu_int(g, 1);
+        else if (a + 1 == p->rank) v->stride[a] = tl_gen_int(&g->gen, 1);
         else v->stride[a] = LLVMBuildMul(g->b, v->extent[a + 1], v->stride[a + 1], "");
     }
     return v;
 }
 
-static void lower_params(CpuGen *g)
+static void lower_params(TlCpuGen *g)
 {
     for (uint32_t i = 0; i < g->fn->body->nargs; i++) {
         TlValue *a = g->fn->body->args[i];
@@ -80,36 +80,36 @@ static void lower_params(CpuGen *g)
 typedef struct Copy {
     const TlType *type;
     LLVMValueRef from, to;
-    CpuForm form;
+    TlCpuForm form;
 } Copy;
 
-static void copy_body(CpuGen *g, CpuAt *at, void *user)
+static void copy_body(TlCpuGen *g, TlCpuAt *at, void *user)
 {
     Copy *c = user;
-    cpu_home_store(g, c->type, c->to, &c->form, at, cpu_home_load(g, c->type, c->from, &c->form, at));
+    tl_cpu_home_store(g, c->type, c->to, &c->form, at, tl_cpu_home_load(g, c->type, c->from, &c->form, at));
 }
 
-static void copy_home(CpuGen *g, const TlType *type, int32_t from, int32_t to)
+static void copy_home(TlCpuGen *g, const TlType *type, int32_t from, int32_t to)
 {
-    Copy c = {type, cpu_home_ptr(g, from), cpu_home_ptr(g, to), cpu_form(type)};
-    int width = 2 * g->vector_bytes / (int)cpu_elem_bytes(type);
-    cpu_nest(g, type, cpu_fit_width(c.form.padded[c.form.lane], width < 64 ? width : 64), copy_body, &c);
+    Copy c = {type, tl_cpu_home_ptr(g, from), tl_cpu_home_ptr(g, to), tl_cpu_form(type)};
+    int width = 2 * g->vector_bytes / (int)tl_cpu_elem_bytes(type);
+    tl_cpu_nest(g, type, tl_cpu_fit_width(c.form.padded[c.form.lane], width < 64 ? width : 64), copy_body, &c);
 }
 
-static bool reads_home(const CpuGen *g, const TlValue *v)
+static bool reads_home(const TlCpuGen *g, const TlValue *v)
 {
     if (v->type->kind != TL_TILE || v->type->rank == 0) return false;
-    if (g->plan->place[v->id].kind == CPU_HOME) return true;
+    if (g->plan->place[v->id].kind == TL_CPU_HOME) return true;
     for (uint32_t i = 0; v->def && i < v->def->nin; i++)
         if (reads_home(g, tl_in(v->def, i))) return true;
     return false;
 }
 
 /* Does the value come from one of the homes that this move overwrites? */
-static bool is_endangered(const CpuGen *g, const TlValue *v, int32_t own, uint32_t n, TlValue *const *to)
+static bool is_endangered(const TlCpuGen *g, const TlValue *v, int32_t own, uint32_t n, TlValue *const *to)
 {
-    CpuPlace p = g->plan->place[v->id];
-    if (p.kind != CPU_HOME) return reads_home(g, v);
+    TlCpuPlace p = g->plan->place[v->id];
+    if (p.kind != TL_CPU_HOME) return reads_home(g, v);
     if (p.buffer == own) return false;
     for (uint32_t i = 0; i < n; i++)
         if (to[i]->type->rank && g->plan->place[to[i]->id].buffer == p.buffer) return true;
@@ -117,7 +117,7 @@ static bool is_endangered(const CpuGen *g, const TlValue *v, int32_t own, uint32
 }
 
 /* One parallel copy of a terminator's tile operands (from operand `first`) to the homes of `to`. */
-static void move_tiles(CpuGen *g, TlOp *term, uint32_t first, uint32_t n, TlValue *const *to)
+static void move_tiles(TlCpuGen *g, TlOp *term, uint32_t first, uint32_t n, TlValue *const *to)
 {
     uint64_t extra = 0;
     bool has_room = tl_map_get(&g->plan->extra, (uint64_t)(uintptr_t)term, &extra);
@@ -128,7 +128,7 @@ static void move_tiles(CpuGen *g, TlOp *term, uint32_t first, uint32_t n, TlValu
         if (v->type->rank == 0) continue;
         int32_t room = has_room ? (int32_t)extra++ : -1;
         if (!has_room || !is_endangered(g, v, g->plan->place[to[i]->id].buffer, n, to)) continue;
-        cpu_materialise(g, v, room);
+        tl_cpu_materialise(g, v, room);
         temporary[i] = room;
     }
     for (uint32_t i = 0; i < n; i++) {
@@ -136,27 +136,27 @@ static void move_tiles(CpuGen *g, TlOp *term, uint32_t first, uint32_t n, TlValu
         if (v->type->rank == 0) continue;
         int32_t home = g->plan->place[to[i]->id].buffer;
         if (temporary[i] >= 0) copy_home(g, v->type, temporary[i], home);
-        else cpu_materialise(g, v, home);
+        else tl_cpu_materialise(g, v, home);
     }
 }
 
-static void add_scalars(CpuGen *g, TlOp *term, uint32_t first, uint32_t n, LLVMValueRef *phis)
+static void add_scalars(TlCpuGen *g, TlOp *term, uint32_t first, uint32_t n, LLVMValueRef *phis)
 {
     LLVMBasicBlockRef from = LLVMGetInsertBlock(g->b);
     for (uint32_t i = 0; i < n; i++) {
         if (!phis[i]) continue;
-        LLVMValueRef x = cpu_scalar(g, tl_in(term, first + i));
+        LLVMValueRef x = tl_cpu_scalar(g, tl_in(term, first + i));
         LLVMAddIncoming(phis[i], &x, &from, 1);
     }
 }
 
-static LLVMValueRef *scalar_phis(CpuGen *g, uint32_t n, TlValue *const *values)
+static LLVMValueRef *scalar_phis(TlCpuGen *g, uint32_t n, TlValue *const *values)
 {
     LLVMValueRef *phis = TL_NEW_ARRAY(g->arena, LLVMValueRef, n + 1);
     for (uint32_t i = 0; i < n; i++) {
         if (values[i]->type->rank) continue;
         TL_ASSERT(values[i]->type->kind == TL_TILE, "a view carried by a region");
-        phis[i] = LLVMBuildPhi(g->b, cpu_elem_type(g, values[i]->type), "");
+        phis[i] = LLVMBuildPhi(g->b, tl_gen_elem_type(&g->gen, values[i]->type), "");
         g->scalar[values[i]->id] = phis[i];
     }
     return phis;
@@ -165,10 +165,10 @@ static LLVMValueRef *scalar_phis(CpuGen *g, uint32_t n, TlValue *const *values)
 /* ---- control flow ---- */
 
 /* Trips of lo, lo + step, ... as unsigned 64-bit arithmetic, which no bounds of 64 bits overflow. */
-static LLVMValueRef trip_count(CpuGen *g, TlOp *op, LLVMValueRef lo, LLVMValueRef hi, LLVMValueRef step)
+static LLVMValueRef trip_count(TlCpuGen *g, TlOp *op, LLVMValueRef lo, LLVMValueRef hi, LLVMValueRef step)
 {
     bool s = tl_is_signed(tl_in(op, 0)->type->dtype);
-    LLVMValueRef zero = cpu_int(g, 0), one = cpu_int(g, 1);
+    LLVMValueRef zero = tl_gen_int(&g->gen, 0), one = tl_gen_int(&g->gen, 1);
     lo = LLVMBuildIntCast2(g->b, lo, g->i64, s, "");
     hi = LLVMBuildIntCast2(g->b, hi, g->i64, s, "");
     step = LLVMBuildIntCast2(g->b, step, g->i64, s, "");
@@ -182,21 +182,21 @@ static LLVMValueRef trip_count(CpuGen *g, TlOp *op, LLVMValueRef lo, LLVMValueRe
     return LLVMBuildSelect(g->b, LLVMBuildAnd(g->b, more, LLVMBuildNot(g->b, none, ""), ""), n, zero, "");
 }
 
-static void lower_for(CpuGen *g, TlOp *op)
+static void lower_for(TlCpuGen *g, TlOp *op)
 {
     TlBlock *body = op->regions[0];
-    LLVMValueRef lo = cpu_scalar(g, tl_in(op, 0)), step = cpu_scalar(g, tl_in(op, 2));
-    LLVMValueRef n = trip_count(g, op, lo, cpu_scalar(g, tl_in(op, 1)), step);
+    LLVMValueRef lo = tl_cpu_scalar(g, tl_in(op, 0)), step = tl_cpu_scalar(g, tl_in(op, 2));
+    LLVMValueRef n = trip_count(g, op, lo, tl_cpu_scalar(g, tl_in(op, 1)), step);
     move_tiles(g, op, 3, op->nout, op->out);
-    LLVMBasicBlockRef entry = LLVMGetInsertBlock(g->b), head = cpu_block(g, "for"), inside = cpu_block(g, "body"), exit = cpu_block(g, "end");
+    LLVMBasicBlockRef entry = LLVMGetInsertBlock(g->b), head = tl_cpu_block(g, "for"), inside = tl_cpu_block(g, "body"), exit = tl_cpu_block(g, "end");
     LLVMBuildBr(g->b, head);
     LLVMPositionBuilderAtEnd(g->b, head);
-    LLVMValueRef i = LLVMBuildPhi(g->b, g->i64, "trip"), zero = cpu_int(g, 0);
+    LLVMValueRef i = LLVMBuildPhi(g->b, g->i64, "trip"), zero = tl_gen_int(&g->gen, 0);
     LLVMAddIncoming(i, &zero, &entry, 1);
     LLVMValueRef *phis = scalar_phis(g, op->nout, body->args + 1);
     for (uint32_t k = 0; k < op->nout; k++) {
         if (!phis[k]) continue;
-        LLVMValueRef x = cpu_scalar(g, tl_in(op, 3 + k));
+        LLVMValueRef x = tl_cpu_scalar(g, tl_in(op, 3 + k));
         LLVMAddIncoming(phis[k], &x, &entry, 1);
         g->scalar[op->out[k]->id] = phis[k];
     }
@@ -204,58 +204,58 @@ static void lower_for(CpuGen *g, TlOp *op)
     LLVMPositionBuilderAtEnd(g->b, inside);
     LLVMValueRef k = LLVMBuildIntCast2(g->b, i, LLVMTypeOf(lo), 0, "");
     g->scalar[body->args[0]->id] = LLVMBuildAdd(g->b, lo, LLVMBuildMul(g->b, k, step, ""), "");
-    cpu_lower_block(g, body);
+    tl_cpu_lower_block(g, body);
     move_tiles(g, body->last, 0, op->nout, op->out);
     add_scalars(g, body->last, 0, op->nout, phis);
-    LLVMValueRef next = LLVMBuildAdd(g->b, i, cpu_int(g, 1), "");
+    LLVMValueRef next = LLVMBuildAdd(g->b, i, tl_gen_int(&g->gen, 1), "");
     LLVMBasicBlockRef latch = LLVMGetInsertBlock(g->b);
     LLVMAddIncoming(i, &next, &latch, 1);
     LLVMBuildBr(g->b, head);
     LLVMPositionBuilderAtEnd(g->b, exit);
 }
 
-static void lower_while(CpuGen *g, TlOp *op)
+static void lower_while(TlCpuGen *g, TlOp *op)
 {
     TlBlock *before = op->regions[0], *after = op->regions[1];
     move_tiles(g, op, 0, op->nin, before->args);
-    LLVMBasicBlockRef entry = LLVMGetInsertBlock(g->b), head = cpu_block(g, "while"), inside = cpu_block(g, "body"), exit = cpu_block(g, "end");
+    LLVMBasicBlockRef entry = LLVMGetInsertBlock(g->b), head = tl_cpu_block(g, "while"), inside = tl_cpu_block(g, "body"), exit = tl_cpu_block(g, "end");
     LLVMBuildBr(g->b, head);
     LLVMPositionBuilderAtEnd(g->b, head);
     LLVMValueRef *phis = scalar_phis(g, before->nargs, before->args);
     for (uint32_t k = 0; k < before->nargs; k++) {
         if (!phis[k]) continue;
-        LLVMValueRef x = cpu_scalar(g, tl_in(op, k));
+        LLVMValueRef x = tl_cpu_scalar(g, tl_in(op, k));
         LLVMAddIncoming(phis[k], &x, &entry, 1);
     }
-    cpu_lower_block(g, before);
+    tl_cpu_lower_block(g, before);
     move_tiles(g, before->last, 1, op->nout, op->out);
     for (uint32_t m = 0; m < op->nout; m++) {
         if (op->out[m]->type->rank) continue;
-        LLVMValueRef x = cpu_scalar(g, tl_in(before->last, m + 1));
+        LLVMValueRef x = tl_cpu_scalar(g, tl_in(before->last, m + 1));
         g->scalar[op->out[m]->id] = g->scalar[after->args[m]->id] = x;
     }
-    LLVMBuildCondBr(g->b, cpu_scalar(g, tl_in(before->last, 0)), inside, exit);
+    LLVMBuildCondBr(g->b, tl_cpu_scalar(g, tl_in(before->last, 0)), inside, exit);
     LLVMPositionBuilderAtEnd(g->b, inside);
-    cpu_lower_block(g, after);
+    tl_cpu_lower_block(g, after);
     move_tiles(g, after->last, 0, before->nargs, before->args);
     add_scalars(g, after->last, 0, before->nargs, phis);
     LLVMBuildBr(g->b, head);
     LLVMPositionBuilderAtEnd(g->b, exit);
 }
 
-static void lower_if(CpuGen *g, TlOp *op)
+static void lower_if(TlCpuGen *g, TlOp *op)
 {
-    LLVMBasicBlockRef arms[2] = {cpu_block(g, "then"), cpu_block(g, "else")}, join = cpu_block(g, "join"), ends[2];
+    LLVMBasicBlockRef arms[2] = {tl_cpu_block(g, "then"), tl_cpu_block(g, "else")}, join = tl_cpu_block(g, "join"), ends[2];
     LLVMValueRef *values[2];
-    LLVMBuildCondBr(g->b, cpu_scalar(g, tl_in(op, 0)), arms[0], arms[1]);
+    LLVMBuildCondBr(g->b, tl_cpu_scalar(g, tl_in(op, 0)), arms[0], arms[1]);
     for (int r = 0; r < 2; r++) {
         TlBlock *b = op->regions[r];
         LLVMPositionBuilderAtEnd(g->b, arms[r]);
-        cpu_lower_block(g, b);
+        tl_cpu_lower_block(g, b);
         move_tiles(g, b->last, 0, op->nout, op->out);
         values[r] = TL_NEW_ARRAY(g->arena, LLVMValueRef, op->nout + 1);
         for (uint32_t k = 0; k < op->nout; k++)
-            if (op->out[k]->type->rank == 0) values[r][k] = cpu_scalar(g, tl_in(b->last, k));
+            if (op->out[k]->type->rank == 0) values[r][k] = tl_cpu_scalar(g, tl_in(b->last, k));
         ends[r] = LLVMGetInsertBlock(g->b);
         LLVMBuildBr(g->b, join);
     }
@@ -272,30 +272,30 @@ typedef struct Dense {
     LLVMValueRef base;
 } Dense;
 
-static void dense_body(CpuGen *g, CpuAt *at, void *user)
+static void dense_body(TlCpuGen *g, TlCpuAt *at, void *user)
 {
     Dense *d = user;
-    LLVMValueRef n = cpu_int(g, 0);
-    for (int k = 0; k < at->rank; k++) n = LLVMBuildAdd(g->b, LLVMBuildMul(g->b, n, cpu_int(g, d->v->type->shape[k]), ""), at->idx[k], "");
-    LLVMValueRef p = LLVMBuildInBoundsGEP2(g->b, cpu_mem_type(g, d->v->type), d->base, &n, 1, "");
-    LLVMBuildStore(g->b, cpu_to_mem(g, d->v->type, cpu_eval(g, d->v, at)), p);
+    LLVMValueRef n = tl_gen_int(&g->gen, 0);
+    for (int k = 0; k < at->rank; k++) n = LLVMBuildAdd(g->b, LLVMBuildMul(g->b, n, tl_gen_int(&g->gen, d->v->type->shape[k]), ""), at->idx[k], "");
+    LLVMValueRef p = LLVMBuildInBoundsGEP2(g->b, tl_gen_mem_type(&g->gen, d->v->type), d->base, &n, 1, "");
+    LLVMBuildStore(g->b, tl_gen_to_mem(&g->gen, d->v->type, tl_cpu_eval(g, d->v, at)), p);
 }
 
-static void lower_print(CpuGen *g, TlOp *op)
+static void lower_print(TlCpuGen *g, TlOp *op)
 {
     TlValue *v = tl_in(op, 0);
     Dense d = {.v = v};
     uint64_t extra = 0;
     if (v->type->rank) {
         TL_ASSERT(tl_map_get(&g->plan->extra, (uint64_t)(uintptr_t)op, &extra), "print without room");
-        d.base = cpu_home_ptr(g, (int32_t)extra);
+        d.base = tl_cpu_home_ptr(g, (int32_t)extra);
     } else {
         LLVMBasicBlockRef here = LLVMGetInsertBlock(g->b), first = LLVMGetEntryBasicBlock(g->function);
         LLVMPositionBuilderBefore(g->b, LLVMGetFirstInstruction(first));
         d.base = LLVMBuildAlloca(g->b, g->i64, "");
         LLVMPositionBuilderAtEnd(g->b, here);
     }
-    cpu_nest(g, v->type, 1, dense_body, &d);
+    tl_cpu_nest(g, v->type, 1, dense_body, &d);
     LLVMValueRef shape[TL_MAX_RANK];
     for (int i = 0; i < v->type->rank; i++) shape[i] = LLVMConstInt(g->i32, (unsigned)v->type->shape[i], 0);
     LLVMTypeRef array = LLVMArrayType2(g->i32, TL_MAX_RANK);
@@ -308,32 +308,32 @@ static void lower_print(CpuGen *g, TlOp *op)
     LLVMTypeRef params[6] = {g->ptr, g->ptr, g->ptr, g->i32, g->i32, g->ptr};
     LLVMValueRef args[6] = {g->ctx, LLVMBuildGlobalStringPtr(g->b, tl_attr(op, TL_ATTR_TEXT)->u.s, "text"), d.base,
                             LLVMConstInt(g->i32, (unsigned)v->type->dtype, 0), LLVMConstInt(g->i32, v->type->rank, 0), global};
-    cpu_service(g, 0, LLVMFunctionType(g->void_, params, 6, 0), args, 6);
+    tl_cpu_service(g, 0, LLVMFunctionType(g->void_, params, 6, 0), args, 6);
 }
 
-static void assert_body(CpuGen *g, CpuAt *at, void *user)
+static void assert_body(TlCpuGen *g, TlCpuAt *at, void *user)
 {
     TlOp *op = user;
     const TlAttr *text = tl_attr(op, TL_ATTR_TEXT);
-    LLVMValueRef c = cpu_eval(g, tl_in(op, 0), at);
-    cpu_fail(g, LLVMBuildNot(g->b, c, ""), op->opcode == TL_OP_ASSERT ? 0 : 2, op->loc, text ? text->u.s : "");
+    LLVMValueRef c = tl_cpu_eval(g, tl_in(op, 0), at);
+    tl_cpu_fail(g, LLVMBuildNot(g->b, c, ""), op->opcode == TL_OP_ASSERT ? 0 : 2, op->loc, text ? text->u.s : "");
 }
 
 /* ---- ops ---- */
 
-static void lower_pure(CpuGen *g, TlOp *op)
+static void lower_pure(TlCpuGen *g, TlOp *op)
 {
     TlValue *v = op->out[0];
     if (v->type->rank) {
-        if (g->plan->place[v->id].kind == CPU_HOME) cpu_define(g, v);
+        if (g->plan->place[v->id].kind == TL_CPU_HOME) tl_cpu_define(g, v);
         return;
     }
-    CpuAt at;
-    cpu_at_init(g, &at, 0, 0, 1);
-    g->scalar[v->id] = cpu_eval_op(g, v, &at);
+    TlCpuAt at;
+    tl_cpu_at_init(g, &at, 0, 0, 1);
+    g->scalar[v->id] = tl_cpu_eval_op(g, v, &at);
 }
 
-static void lower_op(CpuGen *g, TlOp *op)
+static void lower_op(TlCpuGen *g, TlOp *op)
 {
     uint32_t axis = (uint32_t)tl_attr_int(op, TL_ATTR_AXIS, 0);
     switch (op->opcode) {
@@ -348,30 +348,30 @@ static void lower_op(CpuGen *g, TlOp *op)
     case TL_OP_NPID:
         g->scalar[op->out[0]->id] = load_word(g, g->ctx, offsetof(tile_cpu_ctx, npid) + 4 * axis, g->i32);
         return;
-    case TL_OP_REDUCE: cpu_lower_reduce(g, op); return;
-    case TL_OP_SCAN: cpu_lower_scan(g, op); return;
-    case TL_OP_DOT: cpu_lower_dot(g, op); return;
-    case TL_OP_VIEW: case TL_OP_SUB_VIEW: cpu_lower_view(g, op); return;
-    case TL_OP_EXTENT: g->scalar[op->out[0]->id] = cpu_view(g, tl_in(op, 0))->extent[axis]; return;
-    case TL_OP_STRIDE: g->scalar[op->out[0]->id] = cpu_view(g, tl_in(op, 0))->stride[axis]; return;
-    case TL_OP_VIEW_PTR: g->scalar[op->out[0]->id] = cpu_view(g, tl_in(op, 0))->ptr; return;
+    case TL_OP_REDUCE: tl_cpu_lower_reduce(g, op); return;
+    case TL_OP_SCAN: tl_cpu_lower_scan(g, op); return;
+    case TL_OP_DOT: tl_cpu_lower_dot(g, op); return;
+    case TL_OP_VIEW: case TL_OP_SUB_VIEW: tl_cpu_lower_view(g, op); return;
+    case TL_OP_EXTENT: g->scalar[op->out[0]->id] = tl_cpu_view(g, tl_in(op, 0))->extent[axis]; return;
+    case TL_OP_STRIDE: g->scalar[op->out[0]->id] = tl_cpu_view(g, tl_in(op, 0))->stride[axis]; return;
+    case TL_OP_VIEW_PTR: g->scalar[op->out[0]->id] = tl_cpu_view(g, tl_in(op, 0))->ptr; return;
     case TL_OP_LOAD: case TL_OP_INSIDE:
-        cpu_prepare_access(g, op);
+        tl_cpu_prepare_access(g, op);
         lower_pure(g, op);
         return;
     case TL_OP_STORE:
-        cpu_prepare_access(g, op);
-        cpu_lower_store(g, op);
+        tl_cpu_prepare_access(g, op);
+        tl_cpu_lower_store(g, op);
         return;
     case TL_OP_ATOMIC_RMW: case TL_OP_ATOMIC_CAS: case TL_OP_ATOMIC_LOAD: case TL_OP_ATOMIC_STORE:
-        cpu_prepare_access(g, op);
-        cpu_lower_atomic(g, op);
+        tl_cpu_prepare_access(g, op);
+        tl_cpu_lower_atomic(g, op);
         return;
     case TL_OP_PRINT: lower_print(g, op); return;
     case TL_OP_ASSUME:
         if (!g->options->check) return;
         /* fall through */
-    case TL_OP_ASSERT: cpu_nest(g, tl_in(op, 0)->type, 1, assert_body, op); return;
+    case TL_OP_ASSERT: tl_cpu_nest(g, tl_in(op, 0)->type, 1, assert_body, op); return;
     case TL_OP_CONST: case TL_OP_IOTA: case TL_OP_BROADCAST: case TL_OP_EXPAND: case TL_OP_RESHAPE: case TL_OP_TRANS:
     case TL_OP_ADD: case TL_OP_SUB: case TL_OP_MUL: case TL_OP_DIV: case TL_OP_REM: case TL_OP_MIN: case TL_OP_MAX:
     case TL_OP_MIN_NAN: case TL_OP_MAX_NAN: case TL_OP_AND: case TL_OP_OR: case TL_OP_XOR: case TL_OP_SHL: case TL_OP_SHR:
@@ -386,7 +386,7 @@ static void lower_op(CpuGen *g, TlOp *op)
     TL_UNREACHABLE("op %d", (int)op->opcode);
 }
 
-void cpu_lower_block(CpuGen *g, TlBlock *block)
+void tl_cpu_lower_block(TlCpuGen *g, TlBlock *block)
 {
     for (TlOp *op = block->first; op; op = op->next) {
         g->loc = op->loc;
@@ -396,22 +396,15 @@ void cpu_lower_block(CpuGen *g, TlBlock *block)
 
 /* ---- kernels ---- */
 
-static void set_types(CpuGen *g)
+static LLVMValueRef fmod_service(TlGen *gen, LLVMValueRef a, LLVMValueRef b)
 {
-    LLVMContextRef c = g->c;
-    g->i1 = LLVMInt1TypeInContext(c);
-    g->i8 = LLVMInt8TypeInContext(c);
-    g->i16 = LLVMInt16TypeInContext(c);
-    g->i32 = LLVMInt32TypeInContext(c);
-    g->i64 = LLVMInt64TypeInContext(c);
-    g->f16 = LLVMHalfTypeInContext(c);
-    g->f32 = LLVMFloatTypeInContext(c);
-    g->f64 = LLVMDoubleTypeInContext(c);
-    g->ptr = LLVMPointerTypeInContext(c, 0);
-    g->void_ = LLVMVoidTypeInContext(c);
+    TlCpuGen *g = (TlCpuGen *)gen; /* gen is its first member */
+    LLVMTypeRef t = LLVMTypeOf(a), params[2] = {t, t};
+    LLVMValueRef args[2] = {a, b};
+    return tl_cpu_service(g, t == g->f64 ? 3 : 4, LLVMFunctionType(t, params, 2, 0), args, 2);
 }
 
-static void set_features(CpuGen *g)
+static void set_features(TlCpuGen *g)
 {
     bool wide = tl_llvm_has_feature(g->l, "avx512f"), avx2 = tl_llvm_has_feature(g->l, "avx2");
     g->vector_bytes = wide ? 64 : avx2 ? 32 : 16;
@@ -420,19 +413,19 @@ static void set_features(CpuGen *g)
     g->masks = tl_llvm_has_feature(g->l, "avx512bw") && tl_llvm_has_feature(g->l, "avx512vl");
 }
 
-static void attribute(CpuGen *g, const char *name, const char *value)
+static void attribute(TlCpuGen *g, const char *name, const char *value)
 {
     LLVMAttributeRef a = LLVMCreateStringAttribute(g->c, name, (unsigned)strlen(name), value, (unsigned)strlen(value));
     LLVMAddAttributeAtIndex(g->function, LLVMAttributeFunctionIndex, a);
 }
 
-static void enum_attribute(CpuGen *g, unsigned index, const char *name)
+static void enum_attribute(TlCpuGen *g, unsigned index, const char *name)
 {
     unsigned kind = LLVMGetEnumAttributeKindForName(name, strlen(name));
     LLVMAddAttributeAtIndex(g->function, index, LLVMCreateEnumAttribute(g->c, kind, 0));
 }
 
-static void begin_function(CpuGen *g, const char *symbol)
+static void begin_function(TlCpuGen *g, const char *symbol)
 {
     LLVMTypeRef params[2] = {g->ptr, g->ptr};
     g->function = LLVMAddFunction(g->l->module, symbol, LLVMFunctionType(g->void_, params, 2, 0));
@@ -453,16 +446,17 @@ static void begin_function(CpuGen *g, const char *symbol)
 
 static TlKernelCode lower_kernel(TlLlvm *l, const TlCodegenOptions *options, TlArena *arena, const TlFn *fn, const char *symbol)
 {
-    CpuGen g = {.l = l, .c = l->context, .b = l->builder, .options = options, .arena = arena, .fn = fn};
-    set_types(&g);
+    TlCpuGen g = {.options = options, .arena = arena, .fn = fn};
+    tl_gen_init(&g.gen, l);
+    g.fmod = fmod_service;
     set_features(&g);
-    g.plan = cpu_plan(fn, arena);
+    g.plan = tl_cpu_plan(fn, arena);
     g.scalar = TL_NEW_ARRAY(arena, LLVMValueRef, fn->nvalues + 1);
-    g.view = TL_NEW_ARRAY(arena, CpuView *, fn->nvalues + 1);
+    g.view = TL_NEW_ARRAY(arena, TlCpuView *, fn->nvalues + 1);
     tl_map_init(&g.access, arena);
     begin_function(&g, symbol);
     lower_params(&g);
-    cpu_lower_block(&g, fn->body);
+    tl_cpu_lower_block(&g, fn->body);
     TlKernelCode k = {.fn = fn, .symbol = symbol, .scratch_bytes = g.plan->scratch_bytes,
                       .flags = options->check ? TILE_KERNEL_CHECKED : 0};
     k.slots.data = g.slots.data;

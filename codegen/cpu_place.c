@@ -21,7 +21,7 @@ enum { CHEAP = 6, COSTLY = 1000 };
 typedef struct Placer {
     const TlFn *fn;
     TlArena *arena;
-    CpuPlan *plan;
+    TlCpuPlan *plan;
     TlMap pos, end;   /* op to position of itself, of the last op inside */
     uint32_t n;
     int *cost;        /* by value id */
@@ -41,9 +41,9 @@ static int64_t pad(int64_t n)
     return p;
 }
 
-CpuForm cpu_form(const TlType *type)
+TlCpuForm tl_cpu_form(const TlType *type)
 {
-    CpuForm f = {.rank = type->rank, .lane = type->rank - 1, .elems = 1};
+    TlCpuForm f = {.rank = type->rank, .lane = type->rank - 1, .elems = 1};
     while (f.lane > 0 && type->shape[f.lane] == 1) f.lane--;
     for (int d = type->rank - 1; d >= 0; d--) {
         f.extent[d] = type->shape[d];
@@ -54,14 +54,14 @@ CpuForm cpu_form(const TlType *type)
     return f;
 }
 
-uint64_t cpu_elem_bytes(const TlType *type)
+uint64_t tl_cpu_elem_bytes(const TlType *type)
 {
     return type->ptr ? 8 : (uint64_t)tl_dtype_bytes(type->dtype);
 }
 
 /* ---- aliasing ---- */
 
-int cpu_base_param(const TlValue *v)
+int tl_cpu_base_param(const TlValue *v)
 {
     for (;;) {
         if (!v->def) return v->block->parent ? -1 : (int)v->index;
@@ -79,9 +79,9 @@ int cpu_base_param(const TlValue *v)
     }
 }
 
-bool cpu_may_alias(const TlFn *fn, const TlValue *a, const TlValue *b)
+bool tl_cpu_may_alias(const TlFn *fn, const TlValue *a, const TlValue *b)
 {
-    int p = cpu_base_param(a), q = cpu_base_param(b);
+    int p = tl_cpu_base_param(a), q = tl_cpu_base_param(b);
     if (p < 0 || q < 0 || p == q) return true;
     for (uint32_t i = 0; fn->info && i < fn->info->aliases.len; i++) {
         tile_image_alias x = fn->info->aliases.data[i];
@@ -93,7 +93,7 @@ bool cpu_may_alias(const TlFn *fn, const TlValue *a, const TlValue *b)
 /* `const` memory is written by nobody during the launch, unless the program says that it aliases. */
 static bool reads_constant(const TlFn *fn, const TlValue *base)
 {
-    int p = cpu_base_param(base);
+    int p = tl_cpu_base_param(base);
     if (p < 0 || !fn->body->args[p]->type->is_const) return false;
     for (uint32_t i = 0; fn->info && i < fn->info->aliases.len; i++)
         if ((int)fn->info->aliases.data[i].a == p || (int)fn->info->aliases.data[i].b == p) return false;
@@ -139,7 +139,7 @@ static void number(Placer *p, const TlBlock *block)
 
 /* ---- 2. cost ---- */
 
-bool cpu_is_renaming(const TlOp *op)
+bool tl_cpu_is_renaming(const TlOp *op)
 {
     const TlType *a = tl_in(op, 0)->type, *b = op->out[0]->type;
     int i = 0, j = 0;
@@ -154,7 +154,7 @@ bool cpu_is_renaming(const TlOp *op)
 static bool lane_moves(const TlOp *trans)
 {
     const TlAttr *perm = tl_attr(trans, TL_ATTR_PERM);
-    CpuForm from = cpu_form(tl_in(trans, 0)->type), to = cpu_form(trans->out[0]->type);
+    TlCpuForm from = tl_cpu_form(tl_in(trans, 0)->type), to = tl_cpu_form(trans->out[0]->type);
     return tl_type_elems(trans->out[0]->type) > 1 && perm->u.ints[to.lane] != from.lane;
 }
 
@@ -168,7 +168,7 @@ static bool can_be_virtual(const TlOp *op)
     case TL_OP_TRANS:
     case TL_OP_LOAD:
     case TL_OP_INSIDE: return true;
-    case TL_OP_RESHAPE: return cpu_is_renaming(op);
+    case TL_OP_RESHAPE: return tl_cpu_is_renaming(op);
     default: return (tl_op_info(op->opcode)->flags & F_ELEM) != 0;
     }
 }
@@ -224,7 +224,7 @@ static bool writes_what(Placer *p, const TlOp *op, const TlOp *load, bool in_pla
                 if (writes_what(p, inner, load, false)) return true;
         return op->nregions == 0;
     }
-    if (!cpu_may_alias(p->fn, tl_in(op, 0), tl_in(load, 0))) return false;
+    if (!tl_cpu_may_alias(p->fn, tl_in(op, 0), tl_in(load, 0))) return false;
     return !(in_place_ok && same_place(op, load));
 }
 
@@ -232,13 +232,13 @@ static bool writes_what(Placer *p, const TlOp *op, const TlOp *load, bool in_pla
 static bool only_elementwise(Placer *p, TlValue *from, const TlValue *v)
 {
     if (from == v || from->type->rank == 0 || !from->def) return true;
-    if (p->plan->place[from->id].kind != CPU_VIRTUAL) return true; /* a home of its own: read before */
+    if (p->plan->place[from->id].kind != TL_CPU_VIRTUAL) return true; /* a home of its own: read before */
     bool elementwise = tl_op_info(from->def->opcode)->flags & F_ELEM;
     for (uint32_t i = 0; i < from->def->nin; i++) {
         TlValue *x = tl_in(from->def, i);
         if (x->type->kind != TL_TILE || x->type->rank == 0) continue;
         if (x == v && !elementwise) return false;
-        if (!elementwise && (p->cost[x->id] > 0 || p->plan->place[x->id].kind == CPU_HOME)) return false;
+        if (!elementwise && (p->cost[x->id] > 0 || p->plan->place[x->id].kind == TL_CPU_HOME)) return false;
         if (!only_elementwise(p, x, v)) return false;
     }
     return true;
@@ -263,7 +263,7 @@ static bool use_needs_home(const Placer *p, const TlUse *use)
     switch (op->opcode) {
     case TL_OP_BROADCAST: return tl_type_elems(use->value->type) < tl_type_elems(op->out[0]->type);
     case TL_OP_TRANS: return true;
-    case TL_OP_RESHAPE: return !cpu_is_renaming(op);
+    case TL_OP_RESHAPE: return !tl_cpu_is_renaming(op);
     case TL_OP_SCAN:
     case TL_OP_PRINT: return true;
     case TL_OP_YIELD: return op->block->parent->opcode != TL_OP_IF;
@@ -279,7 +279,7 @@ static TlOp *root_of_use(Placer *p, const TlUse *use)
 {
     TlOp *op = use->user;
     if (op->nout == 1 && op->out[0]->type->kind == TL_TILE && op->out[0]->type->rank > 0 &&
-        p->plan->place[op->out[0]->id].kind == CPU_VIRTUAL)
+        p->plan->place[op->out[0]->id].kind == TL_CPU_VIRTUAL)
         return p->root[op->out[0]->id];
     return op;
 }
@@ -315,24 +315,24 @@ static bool is_carried(const TlValue *v)
 
 static void decide(Placer *p, TlValue *v)
 {
-    CpuPlace *place = &p->plan->place[v->id];
+    TlCpuPlace *place = &p->plan->place[v->id];
     if (v->type->kind != TL_TILE) return;
     if (v->type->rank == 0) {
-        place->kind = CPU_SCALAR;
+        place->kind = TL_CPU_SCALAR;
         return;
     }
     TlOp *op = v->def;
-    place->kind = CPU_HOME;
+    place->kind = TL_CPU_HOME;
     if (op->nout != 1 || !can_be_virtual(op)) return;
     if (op->opcode == TL_OP_TRANS && p->cost[v->id] > 0 && lane_moves(op) && !only_feeds_dot(v)) return;
     if (is_cheap(p, v) && !(p->cost[v->id] && is_carried(v))) {
-        place->kind = CPU_VIRTUAL;
+        place->kind = TL_CPU_VIRTUAL;
         return;
     }
     TlOp *root = find_root(p, v);
     if (v->uses && !root) return;
     if (op->opcode == TL_OP_LOAD && root && !load_may_wait(p, op, root)) return;
-    place->kind = CPU_VIRTUAL;
+    place->kind = TL_CPU_VIRTUAL;
     p->root[v->id] = root;
 }
 
@@ -344,7 +344,7 @@ static void decide_block(Placer *p, const TlBlock *block)
         for (uint32_t r = 0; r < op->nregions; r++) {
             for (uint32_t i = 0; i < op->regions[r]->nargs; i++) {
                 TlValue *a = op->regions[r]->args[i];
-                p->plan->place[a->id].kind = a->type->rank ? CPU_HOME : CPU_SCALAR;
+                p->plan->place[a->id].kind = a->type->rank ? TL_CPU_HOME : TL_CPU_SCALAR;
             }
             decide_block(p, op->regions[r]);
         }
@@ -365,7 +365,7 @@ static void note_reads(Placer *p, TlValue *v, const TlOp *reader)
 {
     if (v->type->kind != TL_TILE || v->type->rank == 0 || p->stamp[v->id] == p->stamps) return;
     p->stamp[v->id] = p->stamps;
-    if (p->plan->place[v->id].kind == CPU_HOME) {
+    if (p->plan->place[v->id].kind == TL_CPU_HOME) {
         uint32_t at = read_position(p, v, reader);
         if (at > p->last[v->id]) p->last[v->id] = at;
         return;
@@ -377,7 +377,7 @@ static void find_reads(Placer *p, const TlBlock *block)
 {
     for (TlOp *op = block->first; op; op = op->next) {
         bool is_virtual = op->nout == 1 && op->out[0]->type->kind == TL_TILE && op->out[0]->type->rank &&
-                          p->plan->place[op->out[0]->id].kind == CPU_VIRTUAL;
+                          p->plan->place[op->out[0]->id].kind == TL_CPU_VIRTUAL;
         if (!is_virtual) {
             p->stamps++;
             for (uint32_t i = 0; i < op->nin; i++) note_reads(p, tl_in(op, i), op);
@@ -391,19 +391,19 @@ static void find_reads(Placer *p, const TlBlock *block)
 
 static int32_t new_buffer(Placer *p, uint64_t bytes, uint32_t first, uint32_t last)
 {
-    tl_vec_push(p->arena, &p->plan->buffers, (CpuBuffer){.bytes = (bytes + 63) / 64 * 64, .first = first, .last = last});
+    tl_vec_push(p->arena, &p->plan->buffers, (TlCpuBuffer){.bytes = (bytes + 63) / 64 * 64, .first = first, .last = last});
     return (int32_t)p->plan->buffers.len - 1;
 }
 
 static int32_t home_buffer(Placer *p, const TlType *type, uint32_t first, uint32_t last)
 {
-    return new_buffer(p, (uint64_t)cpu_form(type).elems * cpu_elem_bytes(type), first, last);
+    return new_buffer(p, (uint64_t)tl_cpu_form(type).elems * tl_cpu_elem_bytes(type), first, last);
 }
 
 static void use_buffer(Placer *p, const TlValue *v, int32_t buffer, uint32_t def)
 {
     p->plan->place[v->id].buffer = buffer;
-    CpuBuffer *b = &p->plan->buffers.data[buffer];
+    TlCpuBuffer *b = &p->plan->buffers.data[buffer];
     if (def < b->first) b->first = def;
     if (def > b->last) b->last = def;
     if (p->last[v->id] > b->last) b->last = p->last[v->id];
@@ -412,7 +412,7 @@ static void use_buffer(Placer *p, const TlValue *v, int32_t buffer, uint32_t def
 /* May the value the loop yields be written over the carried one? */
 static bool can_take_over(Placer *p, const TlValue *y, const TlValue *a, const TlOp *loop)
 {
-    if (!y->def || y->def->block != loop->regions[0] || p->plan->place[y->id].kind != CPU_HOME) return false;
+    if (!y->def || y->def->block != loop->regions[0] || p->plan->place[y->id].kind != TL_CPU_HOME) return false;
     if (p->plan->place[y->id].buffer >= 0 || y->type != a->type) return false;
     uint32_t at = pos_of(p, y->def), last = p->last[a->id];
     if (last > at || y->def->nregions) return false;
@@ -485,12 +485,12 @@ static void place_extra(Placer *p, TlOp *op)
     int32_t first = (int32_t)p->plan->buffers.len;
     if (op->opcode == TL_OP_DOT) {
         for (int i = 0; i < 2; i++) {
-            CpuForm f = cpu_form(tl_in(op, (uint32_t)i)->type);
+            TlCpuForm f = tl_cpu_form(tl_in(op, (uint32_t)i)->type);
             new_buffer(p, (uint64_t)f.elems * (op->out[0]->type->dtype == TL_F64 ? 8 : 4), at, at);
         }
-        new_buffer(p, (uint64_t)cpu_form(op->out[0]->type).elems * 4, at, at); /* f16 results accumulate in f32 */
+        new_buffer(p, (uint64_t)tl_cpu_form(op->out[0]->type).elems * 4, at, at); /* f16 results accumulate in f32 */
     } else if (op->opcode == TL_OP_PRINT && tl_in(op, 0)->type->rank) {
-        new_buffer(p, (uint64_t)tl_type_elems(tl_in(op, 0)->type) * cpu_elem_bytes(tl_in(op, 0)->type), at, at);
+        new_buffer(p, (uint64_t)tl_type_elems(tl_in(op, 0)->type) * tl_cpu_elem_bytes(tl_in(op, 0)->type), at, at);
     } else if ((op->opcode == TL_OP_YIELD || op->opcode == TL_OP_CONDITION) && op->block->parent->opcode != TL_OP_IF) {
         for (uint32_t i = 0; i < op->nin; i++) /* room for a parallel copy */
             if (tl_in(op, i)->type->rank) home_buffer(p, tl_in(op, i)->type, at, at);
@@ -508,8 +508,8 @@ static void place_block(Placer *p, const TlBlock *block)
         uint32_t at = pos_of(p, op);
         for (uint32_t i = 0; i < op->nout; i++) {
             TlValue *v = op->out[i];
-            CpuPlace *place = &p->plan->place[v->id];
-            if (v->type->kind == TL_TILE && place->kind == CPU_HOME && place->buffer < 0)
+            TlCpuPlace *place = &p->plan->place[v->id];
+            if (v->type->kind == TL_TILE && place->kind == TL_CPU_HOME && place->buffer < 0)
                 use_buffer(p, v, home_buffer(p, v->type, at, at), at);
         }
         place_extra(p, op);
@@ -522,14 +522,14 @@ static void place_block(Placer *p, const TlBlock *block)
 
 /* ---- 6. offsets ---- */
 
-static uint64_t first_fit(const CpuPlan *plan, uint32_t k)
+static uint64_t first_fit(const TlCpuPlan *plan, uint32_t k)
 {
-    const CpuBuffer *b = &plan->buffers.data[k];
+    const TlCpuBuffer *b = &plan->buffers.data[k];
     uint64_t at = 0;
     for (bool moved = true; moved;) {
         moved = false;
         for (uint32_t i = 0; i < k; i++) {
-            const CpuBuffer *o = &plan->buffers.data[i];
+            const TlCpuBuffer *o = &plan->buffers.data[i];
             bool together = o->first <= b->last && b->first <= o->last;
             if (together && at < o->offset + o->bytes && o->offset < at + b->bytes) {
                 at = o->offset + o->bytes;
@@ -540,23 +540,23 @@ static uint64_t first_fit(const CpuPlan *plan, uint32_t k)
     return at;
 }
 
-static void assign_offsets(CpuPlan *plan)
+static void assign_offsets(TlCpuPlan *plan)
 {
     for (uint32_t k = 0; k < plan->buffers.len; k++) {
-        CpuBuffer *b = &plan->buffers.data[k];
+        TlCpuBuffer *b = &plan->buffers.data[k];
         b->offset = first_fit(plan, k);
         if (b->offset + b->bytes > plan->scratch_bytes) plan->scratch_bytes = b->offset + b->bytes;
     }
 }
 
-CpuPlan *cpu_plan(const TlFn *fn, TlArena *arena)
+TlCpuPlan *tl_cpu_plan(const TlFn *fn, TlArena *arena)
 {
-    Placer p = {.fn = fn, .arena = arena, .plan = TL_NEW(arena, CpuPlan)};
+    Placer p = {.fn = fn, .arena = arena, .plan = TL_NEW(arena, TlCpuPlan)};
     uint32_t n = fn->nvalues + 1;
     tl_map_init(&p.pos, arena);
     tl_map_init(&p.end, arena);
     tl_map_init(&p.plan->extra, arena);
-    p.plan->place = TL_NEW_ARRAY(arena, CpuPlace, n);
+    p.plan->place = TL_NEW_ARRAY(arena, TlCpuPlace, n);
     for (uint32_t i = 0; i < n; i++) p.plan->place[i].buffer = -1;
     p.cost = TL_NEW_ARRAY(arena, int, n);
     p.root = TL_NEW_ARRAY(arena, TlOp *, n);

@@ -26,11 +26,11 @@ static Reduction reduction_of(TlOp *op)
 
 /* ---- the combiner ---- */
 
-static bool is_straight(const CpuGen *g, const TlBlock *b)
+static bool is_straight(const TlCpuGen *g, const TlBlock *b)
 {
     for (const TlOp *op = b->first; op; op = op->next) {
         if (op->opcode == TL_OP_CONST || op->opcode == TL_OP_YIELD) continue;
-        if (!(tl_op_info(op->opcode)->flags & F_ELEM) || op->opcode == TL_OP_PTR_ADD || cpu_op_is_scalar_only(g, op)) return false;
+        if (!(tl_op_info(op->opcode)->flags & F_ELEM) || op->opcode == TL_OP_PTR_ADD || tl_gen_op_is_scalar_only(&g->gen, op)) return false;
     }
     return true;
 }
@@ -40,32 +40,32 @@ static bool is_local(const TlValue *v, const TlBlock *b)
     return v->def ? v->def->block == b : v->block == b;
 }
 
-static void combine_lanes(CpuGen *g, const TlBlock *b, int width, LLVMValueRef *out)
+static void combine_lanes(TlCpuGen *g, const TlBlock *b, int width, LLVMValueRef *out)
 {
     for (TlOp *op = b->first; op->opcode != TL_OP_YIELD; op = op->next) {
         TlValue *v = op->out[0];
         if (op->opcode == TL_OP_CONST) {
-            g->scalar[v->id] = cpu_const(g, v->type, tl_attr(op, TL_ATTR_VALUE)->u.bits, width);
+            g->scalar[v->id] = tl_gen_const(&g->gen, v->type, tl_attr(op, TL_ATTR_VALUE)->u.bits, width);
             continue;
         }
         LLVMValueRef in[3];
         for (uint32_t i = 0; i < op->nin; i++) {
             TlValue *x = tl_in(op, i);
-            in[i] = is_local(x, b) ? g->scalar[x->id] : cpu_splat(g, cpu_scalar(g, x), width);
+            in[i] = is_local(x, b) ? g->scalar[x->id] : tl_gen_splat(&g->gen, tl_cpu_scalar(g, x), width);
         }
-        g->scalar[v->id] = cpu_elementwise(g, op, in);
+        g->scalar[v->id] = tl_gen_elementwise(&g->gen, op, in);
     }
     for (uint32_t i = 0; i < b->last->nin; i++) {
         TlValue *x = tl_in(b->last, i);
-        out[i] = is_local(x, b) ? g->scalar[x->id] : cpu_splat(g, cpu_scalar(g, x), width);
+        out[i] = is_local(x, b) ? g->scalar[x->id] : tl_gen_splat(&g->gen, tl_cpu_scalar(g, x), width);
     }
 }
 
 /* out = a combined with b; out may be a */
-static void combine(CpuGen *g, const Reduction *r, LLVMValueRef *a, LLVMValueRef *b, LLVMValueRef *out)
+static void combine(TlCpuGen *g, const Reduction *r, LLVMValueRef *a, LLVMValueRef *b, LLVMValueRef *out)
 {
     if (r->kind != TL_COMBINE_USER) {
-        out[0] = cpu_combine(g, r->kind, tl_in(r->op, 0)->type->dtype, a[0], b[0]);
+        out[0] = tl_gen_combine(&g->gen, r->kind, tl_in(r->op, 0)->type->dtype, a[0], b[0]);
         return;
     }
     TlBlock *body = r->op->regions[0];
@@ -74,30 +74,30 @@ static void combine(CpuGen *g, const Reduction *r, LLVMValueRef *a, LLVMValueRef
         g->scalar[body->args[r->n + i]->id] = b[i];
     }
     if (is_straight(g, body)) {
-        combine_lanes(g, body, cpu_width_of(a[0]), out);
+        combine_lanes(g, body, tl_gen_width_of(a[0]), out);
         return;
     }
-    cpu_lower_block(g, body);
-    for (uint32_t i = 0; i < r->n; i++) out[i] = cpu_scalar(g, tl_in(body->last, i));
+    tl_cpu_lower_block(g, body);
+    for (uint32_t i = 0; i < r->n; i++) out[i] = tl_cpu_scalar(g, tl_in(body->last, i));
 }
 
-static void eval_all(CpuGen *g, const Reduction *r, const CpuAt *at, LLVMValueRef *out)
+static void eval_all(TlCpuGen *g, const Reduction *r, const TlCpuAt *at, LLVMValueRef *out)
 {
-    CpuAt fresh = *at;
+    TlCpuAt fresh = *at;
     tl_map_init(&fresh.memo, g->arena);
-    for (uint32_t i = 0; i < r->n; i++) out[i] = cpu_eval(g, tl_in(r->op, i), &fresh);
+    for (uint32_t i = 0; i < r->n; i++) out[i] = tl_cpu_eval(g, tl_in(r->op, i), &fresh);
 }
 
-static int sources_width(CpuGen *g, const Reduction *r, int limit)
+static int sources_width(TlCpuGen *g, const Reduction *r, int limit)
 {
     if (r->kind == TL_COMBINE_USER && !is_straight(g, r->op->regions[0])) return 1;
-    for (uint32_t i = 0; i < r->n; i++) limit = cpu_chain_width(g, tl_in(r->op, i), limit);
+    for (uint32_t i = 0; i < r->n; i++) limit = tl_cpu_chain_width(g, tl_in(r->op, i), limit);
     return limit;
 }
 
 /* ---- one row along the lane dimension ---- */
 
-static LLVMValueRef half(CpuGen *g, LLVMValueRef x, int from, int n)
+static LLVMValueRef half(TlCpuGen *g, LLVMValueRef x, int from, int n)
 {
     LLVMValueRef mask[64];
     if (n == 1) return LLVMBuildExtractElement(g->b, x, LLVMConstInt(g->i32, (unsigned)from, 0), "");
@@ -105,7 +105,7 @@ static LLVMValueRef half(CpuGen *g, LLVMValueRef x, int from, int n)
     return LLVMBuildShuffleVector(g->b, x, LLVMGetPoison(LLVMTypeOf(x)), LLVMConstVector(mask, (unsigned)n), "");
 }
 
-static void fold_lanes(CpuGen *g, const Reduction *r, LLVMValueRef *acc, int width)
+static void fold_lanes(TlCpuGen *g, const Reduction *r, LLVMValueRef *acc, int width)
 {
     for (int w = width / 2; w >= 1; w /= 2) {
         LLVMValueRef a[MAX_TUPLE], b[MAX_TUPLE];
@@ -117,24 +117,24 @@ static void fold_lanes(CpuGen *g, const Reduction *r, LLVMValueRef *acc, int wid
     }
 }
 
-static void reduce_row(CpuGen *g, const Reduction *r, CpuAt *at, int64_t n, int width, LLVMValueRef *acc)
+static void reduce_row(TlCpuGen *g, const Reduction *r, TlCpuAt *at, int64_t n, int width, LLVMValueRef *acc)
 {
     int64_t whole = n / width * width;
     at->width = width;
-    at->idx[r->axis] = cpu_int(g, 0);
+    at->idx[r->axis] = tl_gen_int(&g->gen, 0);
     eval_all(g, r, at, acc);
     if (whole > width) {
-        CpuLoop l = cpu_loop_begin(g, width, whole, width);
+        TlCpuLoop l = tl_cpu_loop_begin(g, width, whole, width);
         LLVMValueRef x[MAX_TUPLE], carried[MAX_TUPLE];
-        for (uint32_t i = 0; i < r->n; i++) carried[i] = cpu_loop_carry(g, &l, acc[i]);
+        for (uint32_t i = 0; i < r->n; i++) carried[i] = tl_cpu_loop_carry(g, &l, acc[i]);
         at->idx[r->axis] = l.iv;
         eval_all(g, r, at, x);
         combine(g, r, carried, x, acc);
-        cpu_loop_end(g, &l, acc);
+        tl_cpu_loop_end(g, &l, acc);
     }
     if (whole < n) {
         LLVMValueRef x[MAX_TUPLE], lanes[64];
-        at->idx[r->axis] = cpu_int(g, whole);
+        at->idx[r->axis] = tl_gen_int(&g->gen, whole);
         eval_all(g, r, at, x);
         LLVMValueRef joined[MAX_TUPLE];
         combine(g, r, acc, x, joined);
@@ -146,21 +146,21 @@ static void reduce_row(CpuGen *g, const Reduction *r, CpuAt *at, int64_t n, int 
 }
 
 /* One position along any other dimension: lanes are independent. */
-static void reduce_across(CpuGen *g, const Reduction *r, CpuAt *at, int64_t n, LLVMValueRef *acc)
+static void reduce_across(TlCpuGen *g, const Reduction *r, TlCpuAt *at, int64_t n, LLVMValueRef *acc)
 {
-    at->idx[r->axis] = cpu_int(g, 0);
+    at->idx[r->axis] = tl_gen_int(&g->gen, 0);
     eval_all(g, r, at, acc);
     if (n == 1) return;
-    CpuLoop l = cpu_loop_begin(g, 1, n, 1);
+    TlCpuLoop l = tl_cpu_loop_begin(g, 1, n, 1);
     LLVMValueRef x[MAX_TUPLE], carried[MAX_TUPLE];
-    for (uint32_t i = 0; i < r->n; i++) carried[i] = l.single ? acc[i] : cpu_loop_carry(g, &l, acc[i]);
+    for (uint32_t i = 0; i < r->n; i++) carried[i] = l.single ? acc[i] : tl_cpu_loop_carry(g, &l, acc[i]);
     at->idx[r->axis] = l.iv;
     eval_all(g, r, at, x);
     combine(g, r, carried, x, acc);
-    cpu_loop_end(g, &l, acc);
+    tl_cpu_loop_end(g, &l, acc);
 }
 
-static void store_results(CpuGen *g, const Reduction *r, const CpuAt *at, int width, LLVMValueRef *acc)
+static void store_results(TlCpuGen *g, const Reduction *r, const TlCpuAt *at, int width, LLVMValueRef *acc)
 {
     for (uint32_t i = 0; i < r->n; i++) {
         TlValue *out = r->op->out[i];
@@ -168,31 +168,31 @@ static void store_results(CpuGen *g, const Reduction *r, const CpuAt *at, int wi
             g->scalar[out->id] = acc[i];
             continue;
         }
-        CpuForm f = cpu_form(out->type);
-        CpuAt to;
-        cpu_at_init(g, &to, f.rank, at->lane > r->axis ? at->lane - 1 : at->lane, width);
+        TlCpuForm f = tl_cpu_form(out->type);
+        TlCpuAt to;
+        tl_cpu_at_init(g, &to, f.rank, at->lane > r->axis ? at->lane - 1 : at->lane, width);
         for (int d = 0, k = 0; d < at->rank; d++)
             if (d != r->axis) to.idx[k++] = at->idx[d];
-        cpu_home_store(g, out->type, cpu_home_ptr(g, g->plan->place[out->id].buffer), &f, &to, acc[i]);
+        tl_cpu_home_store(g, out->type, tl_cpu_home_ptr(g, g->plan->place[out->id].buffer), &f, &to, acc[i]);
     }
 }
 
-void cpu_lower_reduce(CpuGen *g, TlOp *op)
+void tl_cpu_lower_reduce(TlCpuGen *g, TlOp *op)
 {
     Reduction r = reduction_of(op);
     const TlType *type = tl_in(op, 0)->type;
-    CpuForm f = cpu_form(type);
+    TlCpuForm f = tl_cpu_form(type);
     bool along = r.axis == f.lane;
-    int width = cpu_fit_width(f.padded[f.lane], sources_width(g, &r, 64));
+    int width = tl_cpu_fit_width(f.padded[f.lane], sources_width(g, &r, 64));
     if (along)
         while (width > f.extent[f.lane]) width /= 2;
-    CpuAt at;
-    cpu_at_init(g, &at, f.rank, f.lane, width);
-    CpuLoop loops[TL_MAX_RANK];
+    TlCpuAt at;
+    tl_cpu_at_init(g, &at, f.rank, f.lane, width);
+    TlCpuLoop loops[TL_MAX_RANK];
     for (int d = 0; d < f.rank; d++) {
         if (d == r.axis) continue;
         bool lanes = d == f.lane && width > 1;
-        loops[d] = cpu_loop_begin(g, 0, lanes ? f.padded[d] : f.extent[d], lanes ? width : 1);
+        loops[d] = tl_cpu_loop_begin(g, 0, lanes ? f.padded[d] : f.extent[d], lanes ? width : 1);
         at.idx[d] = loops[d].iv;
     }
     LLVMValueRef acc[MAX_TUPLE];
@@ -200,48 +200,48 @@ void cpu_lower_reduce(CpuGen *g, TlOp *op)
     else reduce_across(g, &r, &at, f.extent[r.axis], acc);
     store_results(g, &r, &at, along ? 1 : width, acc);
     for (int d = f.rank - 1; d >= 0; d--)
-        if (d != r.axis) cpu_loop_end(g, &loops[d], NULL);
+        if (d != r.axis) tl_cpu_loop_end(g, &loops[d], NULL);
 }
 
 /* ---- scans: element after element along the axis, lanes across it ---- */
 
-static void store_scan(CpuGen *g, const Reduction *r, CpuAt *at, LLVMValueRef *acc)
+static void store_scan(TlCpuGen *g, const Reduction *r, TlCpuAt *at, LLVMValueRef *acc)
 {
     for (uint32_t i = 0; i < r->n; i++) {
         TlValue *out = r->op->out[i];
-        CpuForm f = cpu_form(out->type);
-        cpu_home_store(g, out->type, cpu_home_ptr(g, g->plan->place[out->id].buffer), &f, at, acc[i]);
+        TlCpuForm f = tl_cpu_form(out->type);
+        tl_cpu_home_store(g, out->type, tl_cpu_home_ptr(g, g->plan->place[out->id].buffer), &f, at, acc[i]);
     }
 }
 
-void cpu_lower_scan(CpuGen *g, TlOp *op)
+void tl_cpu_lower_scan(TlCpuGen *g, TlOp *op)
 {
     Reduction r = reduction_of(op);
-    CpuForm f = cpu_form(tl_in(op, 0)->type);
+    TlCpuForm f = tl_cpu_form(tl_in(op, 0)->type);
     int64_t n = f.extent[r.axis];
-    int width = r.axis == f.lane ? 1 : cpu_fit_width(f.padded[f.lane], sources_width(g, &r, 64));
-    CpuAt at;
-    cpu_at_init(g, &at, f.rank, f.lane, width);
-    CpuLoop loops[TL_MAX_RANK];
+    int width = r.axis == f.lane ? 1 : tl_cpu_fit_width(f.padded[f.lane], sources_width(g, &r, 64));
+    TlCpuAt at;
+    tl_cpu_at_init(g, &at, f.rank, f.lane, width);
+    TlCpuLoop loops[TL_MAX_RANK];
     for (int d = 0; d < f.rank; d++) {
         if (d == r.axis) continue;
         bool lanes = d == f.lane && width > 1;
-        loops[d] = cpu_loop_begin(g, 0, lanes ? f.padded[d] : f.extent[d], lanes ? width : 1);
+        loops[d] = tl_cpu_loop_begin(g, 0, lanes ? f.padded[d] : f.extent[d], lanes ? width : 1);
         at.idx[d] = loops[d].iv;
     }
     LLVMValueRef acc[MAX_TUPLE], x[MAX_TUPLE], carried[MAX_TUPLE];
-    at.idx[r.axis] = cpu_int(g, r.reverse ? n - 1 : 0);
+    at.idx[r.axis] = tl_gen_int(&g->gen, r.reverse ? n - 1 : 0);
     eval_all(g, &r, &at, acc);
     store_scan(g, &r, &at, acc);
     if (n > 1) {
-        CpuLoop l = cpu_loop_begin(g, 1, n, 1);
-        for (uint32_t i = 0; i < r.n; i++) carried[i] = l.single ? acc[i] : cpu_loop_carry(g, &l, acc[i]);
-        at.idx[r.axis] = r.reverse ? LLVMBuildSub(g->b, cpu_int(g, n - 1), l.iv, "") : l.iv;
+        TlCpuLoop l = tl_cpu_loop_begin(g, 1, n, 1);
+        for (uint32_t i = 0; i < r.n; i++) carried[i] = l.single ? acc[i] : tl_cpu_loop_carry(g, &l, acc[i]);
+        at.idx[r.axis] = r.reverse ? LLVMBuildSub(g->b, tl_gen_int(&g->gen, n - 1), l.iv, "") : l.iv;
         eval_all(g, &r, &at, x);
         combine(g, &r, carried, x, acc);
         store_scan(g, &r, &at, acc);
-        cpu_loop_end(g, &l, acc);
+        tl_cpu_loop_end(g, &l, acc);
     }
     for (int d = f.rank - 1; d >= 0; d--)
-        if (d != r.axis) cpu_loop_end(g, &loops[d], NULL);
+        if (d != r.axis) tl_cpu_loop_end(g, &loops[d], NULL);
 }

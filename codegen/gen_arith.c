@@ -1,15 +1,32 @@
-/* Arithmetic on one element type, for scalars and vectors alike: tile IR's meanings spelled in LLVM IR so that every bit
+/* Arithmetic on one element type, for scalars and vectors alike, on the CPU and in the threads of a GPU: tile IR's meanings spelled in LLVM IR so that every bit
  * agrees with the reference interpreter. f16 and bf16 are widened to f32, computed and rounded once; conversions that
  * the CPU may lack or do differently (bf16, f8, f64 to f16) are bit code. Nothing traps and nothing calls a library. */
 #include <stdio.h>
 #include <string.h>
 
-#include "codegen/cpu.h"
+#include "codegen/gen.h"
 #include "ir/numeric.h"
 
 /* ---- types and constants ---- */
 
-static LLVMTypeRef dtype_type(CpuGen *g, TlDtype d)
+void tl_gen_init(TlGen *g, TlLlvm *l)
+{
+    LLVMContextRef c = g->c = l->context;
+    g->l = l;
+    g->b = l->builder;
+    g->i1 = LLVMInt1TypeInContext(c);
+    g->i8 = LLVMInt8TypeInContext(c);
+    g->i16 = LLVMInt16TypeInContext(c);
+    g->i32 = LLVMInt32TypeInContext(c);
+    g->i64 = LLVMInt64TypeInContext(c);
+    g->f16 = LLVMHalfTypeInContext(c);
+    g->f32 = LLVMFloatTypeInContext(c);
+    g->f64 = LLVMDoubleTypeInContext(c);
+    g->ptr = LLVMPointerTypeInContext(c, 0);
+    g->void_ = LLVMVoidTypeInContext(c);
+}
+
+static LLVMTypeRef dtype_type(TlGen *g, TlDtype d)
 {
     switch (d) {
     case TL_BOOL: return g->i1;
@@ -25,22 +42,22 @@ static LLVMTypeRef dtype_type(CpuGen *g, TlDtype d)
     TL_UNREACHABLE("element type %d", (int)d);
 }
 
-LLVMTypeRef cpu_elem_type(CpuGen *g, const TlType *type)
+LLVMTypeRef tl_gen_elem_type(TlGen *g, const TlType *type)
 {
     return type->ptr ? g->ptr : dtype_type(g, type->dtype);
 }
 
-LLVMTypeRef cpu_mem_type(CpuGen *g, const TlType *type)
+LLVMTypeRef tl_gen_mem_type(TlGen *g, const TlType *type)
 {
-    return !type->ptr && type->dtype == TL_BOOL ? g->i8 : cpu_elem_type(g, type);
+    return !type->ptr && type->dtype == TL_BOOL ? g->i8 : tl_gen_elem_type(g, type);
 }
 
-LLVMTypeRef cpu_vec(LLVMTypeRef elem, int width)
+LLVMTypeRef tl_gen_vec(LLVMTypeRef elem, int width)
 {
     return width == 1 ? elem : LLVMVectorType(elem, (unsigned)width);
 }
 
-int cpu_width_of(LLVMValueRef v)
+int tl_gen_width_of(LLVMValueRef v)
 {
     LLVMTypeRef t = LLVMTypeOf(v);
     return LLVMGetTypeKind(t) == LLVMVectorTypeKind ? (int)LLVMGetVectorSize(t) : 1;
@@ -55,21 +72,21 @@ static LLVMValueRef splat_const(LLVMValueRef c, int width)
     return LLVMConstVector(lanes, (unsigned)width);
 }
 
-LLVMValueRef cpu_splat(CpuGen *g, LLVMValueRef scalar, int width)
+LLVMValueRef tl_gen_splat(TlGen *g, LLVMValueRef scalar, int width)
 {
     if (width == 1) return scalar;
     if (LLVMIsConstant(scalar)) return splat_const(scalar, width);
-    LLVMTypeRef t = cpu_vec(LLVMTypeOf(scalar), width);
+    LLVMTypeRef t = tl_gen_vec(LLVMTypeOf(scalar), width);
     LLVMValueRef one = LLVMBuildInsertElement(g->b, LLVMGetPoison(t), scalar, LLVMConstInt(g->i32, 0, 0), "");
     return LLVMBuildShuffleVector(g->b, one, LLVMGetPoison(t), LLVMConstNull(LLVMVectorType(g->i32, (unsigned)width)), "");
 }
 
-LLVMValueRef cpu_int(CpuGen *g, int64_t v)
+LLVMValueRef tl_gen_int(TlGen *g, int64_t v)
 {
     return LLVMConstInt(g->i64, (unsigned long long)v, 1);
 }
 
-LLVMValueRef cpu_iota(CpuGen *g, LLVMTypeRef elem, int width)
+LLVMValueRef tl_gen_iota(TlGen *g, LLVMTypeRef elem, int width)
 {
     (void)g;
     LLVMValueRef lanes[64];
@@ -78,12 +95,12 @@ LLVMValueRef cpu_iota(CpuGen *g, LLVMTypeRef elem, int width)
     return LLVMConstVector(lanes, (unsigned)width);
 }
 
-static LLVMTypeRef int_type(CpuGen *g, int bits)
+static LLVMTypeRef int_type(TlGen *g, int bits)
 {
     return bits == 1 ? g->i1 : bits == 8 ? g->i8 : bits == 16 ? g->i16 : bits == 32 ? g->i32 : g->i64;
 }
 
-LLVMValueRef cpu_const(CpuGen *g, const TlType *type, uint64_t bits, int width)
+LLVMValueRef tl_gen_const(TlGen *g, const TlType *type, uint64_t bits, int width)
 {
     if (type->ptr) return splat_const(LLVMConstNull(g->ptr), width);
     LLVMTypeRef t = dtype_type(g, type->dtype);
@@ -93,7 +110,7 @@ LLVMValueRef cpu_const(CpuGen *g, const TlType *type, uint64_t bits, int width)
     return splat_const(c, width);
 }
 
-LLVMValueRef cpu_intrinsic(CpuGen *g, const char *name, LLVMTypeRef *types, unsigned ntypes, LLVMValueRef *args, unsigned nargs)
+LLVMValueRef tl_gen_intrinsic(TlGen *g, const char *name, LLVMTypeRef *types, unsigned ntypes, LLVMValueRef *args, unsigned nargs)
 {
     unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
     TL_ASSERT(id, "no intrinsic %s", name);
@@ -102,10 +119,10 @@ LLVMValueRef cpu_intrinsic(CpuGen *g, const char *name, LLVMTypeRef *types, unsi
     return LLVMBuildCall2(g->b, ft, f, args, nargs, "");
 }
 
-static LLVMValueRef call1(CpuGen *g, const char *name, LLVMValueRef x)
+static LLVMValueRef call1(TlGen *g, const char *name, LLVMValueRef x)
 {
     LLVMTypeRef t = LLVMTypeOf(x);
-    return cpu_intrinsic(g, name, &t, 1, &x, 1);
+    return tl_gen_intrinsic(g, name, &t, 1, &x, 1);
 }
 
 /* an integer constant of x's type */
@@ -113,31 +130,31 @@ static LLVMValueRef like(LLVMValueRef x, uint64_t v)
 {
     LLVMTypeRef t = LLVMTypeOf(x);
     bool vec = LLVMGetTypeKind(t) == LLVMVectorTypeKind;
-    return splat_const(LLVMConstInt(vec ? LLVMGetElementType(t) : t, v, 0), cpu_width_of(x));
+    return splat_const(LLVMConstInt(vec ? LLVMGetElementType(t) : t, v, 0), tl_gen_width_of(x));
 }
 
-static LLVMValueRef bits_of(CpuGen *g, LLVMValueRef x, int nbits)
+static LLVMValueRef bits_of(TlGen *g, LLVMValueRef x, int nbits)
 {
-    return LLVMBuildBitCast(g->b, x, cpu_vec(int_type(g, nbits), cpu_width_of(x)), "");
+    return LLVMBuildBitCast(g->b, x, tl_gen_vec(int_type(g, nbits), tl_gen_width_of(x)), "");
 }
 
-static LLVMValueRef as_float(CpuGen *g, LLVMValueRef x, LLVMTypeRef f)
+static LLVMValueRef as_float(TlGen *g, LLVMValueRef x, LLVMTypeRef f)
 {
-    return LLVMBuildBitCast(g->b, x, cpu_vec(f, cpu_width_of(x)), "");
+    return LLVMBuildBitCast(g->b, x, tl_gen_vec(f, tl_gen_width_of(x)), "");
 }
 
-static LLVMValueRef select_(CpuGen *g, LLVMValueRef c, LLVMValueRef a, LLVMValueRef b)
+static LLVMValueRef select_(TlGen *g, LLVMValueRef c, LLVMValueRef a, LLVMValueRef b)
 {
     return LLVMBuildSelect(g->b, c, a, b, "");
 }
 
-LLVMValueRef cpu_to_mem(CpuGen *g, const TlType *type, LLVMValueRef x)
+LLVMValueRef tl_gen_to_mem(TlGen *g, const TlType *type, LLVMValueRef x)
 {
     if (type->ptr || type->dtype != TL_BOOL) return x;
-    return LLVMBuildZExt(g->b, x, cpu_vec(g->i8, cpu_width_of(x)), "");
+    return LLVMBuildZExt(g->b, x, tl_gen_vec(g->i8, tl_gen_width_of(x)), "");
 }
 
-LLVMValueRef cpu_from_mem(CpuGen *g, const TlType *type, LLVMValueRef x)
+LLVMValueRef tl_gen_from_mem(TlGen *g, const TlType *type, LLVMValueRef x)
 {
     if (type->ptr || type->dtype != TL_BOOL) return x;
     return LLVMBuildICmp(g->b, LLVMIntNE, x, like(x, 0), "");
@@ -146,11 +163,11 @@ LLVMValueRef cpu_from_mem(CpuGen *g, const TlType *type, LLVMValueRef x)
 /* ---- floating-point formats ---- */
 
 /* f64 to f32 with the last bit sticky (round to odd), so that a second rounding to a narrower format is exact. */
-static LLVMValueRef f64_to_f32_odd(CpuGen *g, LLVMValueRef x)
+static LLVMValueRef f64_to_f32_odd(TlGen *g, LLVMValueRef x)
 {
-    int w = cpu_width_of(x);
-    LLVMValueRef t = LLVMBuildFPTrunc(g->b, x, cpu_vec(g->f32, w), "");
-    LLVMValueRef back = LLVMBuildFPExt(g->b, t, cpu_vec(g->f64, w), "");
+    int w = tl_gen_width_of(x);
+    LLVMValueRef t = LLVMBuildFPTrunc(g->b, x, tl_gen_vec(g->f32, w), "");
+    LLVMValueRef back = LLVMBuildFPExt(g->b, t, tl_gen_vec(g->f64, w), "");
     LLVMValueRef inexact = LLVMBuildFCmp(g->b, LLVMRealONE, back, x, "");
     LLVMValueRef over = LLVMBuildFCmp(g->b, LLVMRealOGT, call1(g, "llvm.fabs", back), call1(g, "llvm.fabs", x), "");
     LLVMValueRef b = bits_of(g, t, 32);
@@ -159,7 +176,7 @@ static LLVMValueRef f64_to_f32_odd(CpuGen *g, LLVMValueRef x)
     return as_float(g, select_(g, inexact, odd, b), g->f32);
 }
 
-static LLVMValueRef f32_to_bf16(CpuGen *g, LLVMValueRef x)
+static LLVMValueRef f32_to_bf16(TlGen *g, LLVMValueRef x)
 {
     LLVMValueRef b = bits_of(g, x, 32);
     LLVMValueRef high = LLVMBuildLShr(g->b, b, like(b, 16), "");
@@ -168,24 +185,24 @@ static LLVMValueRef f32_to_bf16(CpuGen *g, LLVMValueRef x)
     r = LLVMBuildLShr(g->b, r, like(b, 16), "");
     LLVMValueRef nan = LLVMBuildOr(g->b, high, like(b, 0x40), "");
     r = select_(g, LLVMBuildFCmp(g->b, LLVMRealUNO, x, x, ""), nan, r);
-    return LLVMBuildTrunc(g->b, r, cpu_vec(g->i16, cpu_width_of(x)), "");
+    return LLVMBuildTrunc(g->b, r, tl_gen_vec(g->i16, tl_gen_width_of(x)), "");
 }
 
-static LLVMValueRef bf16_to_f32(CpuGen *g, LLVMValueRef x)
+static LLVMValueRef bf16_to_f32(TlGen *g, LLVMValueRef x)
 {
-    LLVMValueRef b = LLVMBuildZExt(g->b, x, cpu_vec(g->i32, cpu_width_of(x)), "");
+    LLVMValueRef b = LLVMBuildZExt(g->b, x, tl_gen_vec(g->i32, tl_gen_width_of(x)), "");
     return as_float(g, LLVMBuildShl(g->b, b, like(b, 16), ""), g->f32);
 }
 
 /* e4m3: exponent bias 7, no infinity, 0x7F is NaN; e5m2: the upper byte of f16. */
-static LLVMValueRef f8_to_f32(CpuGen *g, TlDtype d, LLVMValueRef x)
+static LLVMValueRef f8_to_f32(TlGen *g, TlDtype d, LLVMValueRef x)
 {
-    int w = cpu_width_of(x);
+    int w = tl_gen_width_of(x);
     if (d == TL_F8E5M2) {
-        LLVMValueRef h = LLVMBuildShl(g->b, LLVMBuildZExt(g->b, x, cpu_vec(g->i16, w), ""), splat_const(LLVMConstInt(g->i16, 8, 0), w), "");
-        return LLVMBuildFPExt(g->b, as_float(g, h, g->f16), cpu_vec(g->f32, w), "");
+        LLVMValueRef h = LLVMBuildShl(g->b, LLVMBuildZExt(g->b, x, tl_gen_vec(g->i16, w), ""), splat_const(LLVMConstInt(g->i16, 8, 0), w), "");
+        return LLVMBuildFPExt(g->b, as_float(g, h, g->f16), tl_gen_vec(g->f32, w), "");
     }
-    LLVMValueRef b = LLVMBuildZExt(g->b, x, cpu_vec(g->i32, w), "");
+    LLVMValueRef b = LLVMBuildZExt(g->b, x, tl_gen_vec(g->i32, w), "");
     LLVMValueRef mag = LLVMBuildAnd(g->b, b, like(b, 0x7F), "");
     LLVMValueRef sign = LLVMBuildShl(g->b, LLVMBuildAnd(g->b, b, like(b, 0x80), ""), like(b, 24), "");
     /* place exponent and fraction as an f32 with exponent bias 7, then scale by 2^120: exact, subnormals too */
@@ -198,10 +215,10 @@ static LLVMValueRef f8_to_f32(CpuGen *g, TlDtype d, LLVMValueRef x)
 
 /* Rounds an f32 to `mant` fraction bits with minimum exponent emin, to nearest even, as an f32: adding and
  * subtracting a power of two that puts the last kept bit at weight 1. Then packs. Saturates unless nosat. */
-static LLVMValueRef f32_to_f8(CpuGen *g, TlDtype d, LLVMValueRef x, bool nosat)
+static LLVMValueRef f32_to_f8(TlGen *g, TlDtype d, LLVMValueRef x, bool nosat)
 {
     bool e4 = d == TL_F8E4M3;
-    int w = cpu_width_of(x), mant = e4 ? 3 : 2, emin = e4 ? -6 : -14, bias = e4 ? 7 : 15;
+    int w = tl_gen_width_of(x), mant = e4 ? 3 : 2, emin = e4 ? -6 : -14, bias = e4 ? 7 : 15;
     LLVMValueRef b = bits_of(g, x, 32);
     LLVMValueRef sign = LLVMBuildLShr(g->b, LLVMBuildAnd(g->b, b, like(b, 0x80000000u), ""), like(b, 24), "");
     LLVMValueRef a = LLVMBuildAnd(g->b, b, like(b, 0x7FFFFFFF), "");
@@ -224,13 +241,13 @@ static LLVMValueRef f32_to_f8(CpuGen *g, TlDtype d, LLVMValueRef x, bool nosat)
     out = select_(g, LLVMBuildICmp(g->b, LLVMIntUGT, out, like(b, max), ""), like(b, over), out);
     out = select_(g, LLVMBuildICmp(g->b, LLVMIntUGE, a, like(b, 0x7F800000), ""), like(b, over), out);
     out = select_(g, LLVMBuildICmp(g->b, LLVMIntUGT, a, like(b, 0x7F800000), ""), like(b, nan), out);
-    return LLVMBuildTrunc(g->b, LLVMBuildOr(g->b, out, sign, ""), cpu_vec(g->i8, w), "");
+    return LLVMBuildTrunc(g->b, LLVMBuildOr(g->b, out, sign, ""), tl_gen_vec(g->i8, w), "");
 }
 
-static LLVMValueRef f4_to_f32(CpuGen *g, LLVMValueRef x)
+static LLVMValueRef f4_to_f32(TlGen *g, LLVMValueRef x)
 {
-    int w = cpu_width_of(x);
-    LLVMValueRef b = LLVMBuildZExt(g->b, x, cpu_vec(g->i32, w), "");
+    int w = tl_gen_width_of(x);
+    LLVMValueRef b = LLVMBuildZExt(g->b, x, tl_gen_vec(g->i32, w), "");
     LLVMValueRef mag = LLVMBuildShl(g->b, LLVMBuildAnd(g->b, b, like(b, 7), ""), like(b, 22), "");
     LLVMValueRef f = LLVMBuildFMul(g->b, as_float(g, mag, g->f32), splat_const(LLVMConstReal(g->f32, 0x1p126), w), "");
     LLVMValueRef sign = LLVMBuildShl(g->b, LLVMBuildAnd(g->b, b, like(b, 8), ""), like(b, 28), "");
@@ -238,10 +255,10 @@ static LLVMValueRef f4_to_f32(CpuGen *g, LLVMValueRef x)
 }
 
 /* any float type to f32 (f64 excluded) */
-static LLVMValueRef widen(CpuGen *g, TlDtype d, LLVMValueRef x)
+static LLVMValueRef widen(TlGen *g, TlDtype d, LLVMValueRef x)
 {
     switch (d) {
-    case TL_F16: return LLVMBuildFPExt(g->b, x, cpu_vec(g->f32, cpu_width_of(x)), "");
+    case TL_F16: return LLVMBuildFPExt(g->b, x, tl_gen_vec(g->f32, tl_gen_width_of(x)), "");
     case TL_BF16: return bf16_to_f32(g, x);
     case TL_F8E4M3:
     case TL_F8E5M2: return f8_to_f32(g, d, x);
@@ -251,10 +268,10 @@ static LLVMValueRef widen(CpuGen *g, TlDtype d, LLVMValueRef x)
 }
 
 /* f32 to a float type, one rounding to nearest even */
-static LLVMValueRef narrow(CpuGen *g, TlDtype d, LLVMValueRef x, bool nosat)
+static LLVMValueRef narrow(TlGen *g, TlDtype d, LLVMValueRef x, bool nosat)
 {
     switch (d) {
-    case TL_F16: return LLVMBuildFPTrunc(g->b, x, cpu_vec(g->f16, cpu_width_of(x)), "");
+    case TL_F16: return LLVMBuildFPTrunc(g->b, x, tl_gen_vec(g->f16, tl_gen_width_of(x)), "");
     case TL_BF16: return f32_to_bf16(g, x);
     case TL_F8E4M3:
     case TL_F8E5M2: return f32_to_f8(g, d, x, nosat);
@@ -265,10 +282,10 @@ static LLVMValueRef narrow(CpuGen *g, TlDtype d, LLVMValueRef x, bool nosat)
 /* ---- conversions ---- */
 
 /* |x| of a 64-bit integer to f64 with the bits below 2^11 of large values folded into one sticky bit. */
-static LLVMValueRef int_to_f64_sticky(CpuGen *g, LLVMValueRef x, bool is_signed)
+static LLVMValueRef int_to_f64_sticky(TlGen *g, LLVMValueRef x, bool is_signed)
 {
-    int w = cpu_width_of(x);
-    LLVMTypeRef f = cpu_vec(g->f64, w);
+    int w = tl_gen_width_of(x);
+    LLVMTypeRef f = tl_gen_vec(g->f64, w);
     LLVMValueRef neg = is_signed ? LLVMBuildICmp(g->b, LLVMIntSLT, x, like(x, 0), "") : NULL;
     LLVMValueRef m = is_signed ? select_(g, neg, LLVMBuildSub(g->b, like(x, 0), x, ""), x) : x;
     LLVMValueRef low = LLVMBuildAnd(g->b, m, like(x, 0x7FF), "");
@@ -280,34 +297,34 @@ static LLVMValueRef int_to_f64_sticky(CpuGen *g, LLVMValueRef x, bool is_signed)
     return is_signed ? select_(g, neg, LLVMBuildFNeg(g->b, r, ""), r) : r;
 }
 
-static LLVMValueRef int_to_float(CpuGen *g, TlDtype from, TlDtype to, LLVMValueRef x, bool nosat)
+static LLVMValueRef int_to_float(TlGen *g, TlDtype from, TlDtype to, LLVMValueRef x, bool nosat)
 {
-    int w = cpu_width_of(x);
+    int w = tl_gen_width_of(x);
     bool is_signed = tl_is_signed(from);
     if (to == TL_F32 || to == TL_F64) {
-        LLVMTypeRef t = cpu_vec(to == TL_F32 ? g->f32 : g->f64, w);
+        LLVMTypeRef t = tl_gen_vec(to == TL_F32 ? g->f32 : g->f64, w);
         return is_signed ? LLVMBuildSIToFP(g->b, x, t, "") : LLVMBuildUIToFP(g->b, x, t, "");
     }
     if (tl_dtype_bits(from) <= 16) {
-        LLVMTypeRef t = cpu_vec(g->f32, w);
+        LLVMTypeRef t = tl_gen_vec(g->f32, w);
         return narrow(g, to, is_signed ? LLVMBuildSIToFP(g->b, x, t, "") : LLVMBuildUIToFP(g->b, x, t, ""), nosat);
     }
-    LLVMTypeRef t = cpu_vec(g->f64, w);
+    LLVMTypeRef t = tl_gen_vec(g->f64, w);
     LLVMValueRef d = tl_dtype_bits(from) == 64 ? int_to_f64_sticky(g, x, is_signed)
                      : is_signed               ? LLVMBuildSIToFP(g->b, x, t, "")
                                                : LLVMBuildUIToFP(g->b, x, t, "");
     return narrow(g, to, f64_to_f32_odd(g, d), nosat);
 }
 
-static LLVMValueRef float_to_int(CpuGen *g, TlDtype to, LLVMValueRef x)
+static LLVMValueRef float_to_int(TlGen *g, TlDtype to, LLVMValueRef x)
 {
-    LLVMTypeRef types[2] = {cpu_vec(dtype_type(g, to), cpu_width_of(x)), LLVMTypeOf(x)};
-    return cpu_intrinsic(g, tl_is_signed(to) ? "llvm.fptosi.sat" : "llvm.fptoui.sat", types, 2, &x, 1);
+    LLVMTypeRef types[2] = {tl_gen_vec(dtype_type(g, to), tl_gen_width_of(x)), LLVMTypeOf(x)};
+    return tl_gen_intrinsic(g, tl_is_signed(to) ? "llvm.fptosi.sat" : "llvm.fptoui.sat", types, 2, &x, 1);
 }
 
-static LLVMValueRef int_resize(CpuGen *g, TlDtype from, TlDtype to, LLVMValueRef x)
+static LLVMValueRef int_resize(TlGen *g, TlDtype from, TlDtype to, LLVMValueRef x)
 {
-    LLVMTypeRef t = cpu_vec(dtype_type(g, to), cpu_width_of(x));
+    LLVMTypeRef t = tl_gen_vec(dtype_type(g, to), tl_gen_width_of(x));
     int a = from == TL_BOOL ? 1 : tl_dtype_bytes(from) * 8, b = tl_dtype_bytes(to) * 8;
     if (from == TL_I4) { /* stored as the low nibble: extend its sign */
         x = LLVMBuildAShr(g->b, LLVMBuildShl(g->b, x, like(x, 4), ""), like(x, 4), "");
@@ -319,7 +336,7 @@ static LLVMValueRef int_resize(CpuGen *g, TlDtype from, TlDtype to, LLVMValueRef
     return tl_is_signed(from) ? LLVMBuildSExt(g->b, x, t, "") : LLVMBuildZExt(g->b, x, t, "");
 }
 
-LLVMValueRef cpu_cast(CpuGen *g, TlDtype from, TlDtype to, LLVMValueRef x, int round, bool nosat)
+LLVMValueRef tl_gen_cast(TlGen *g, TlDtype from, TlDtype to, LLVMValueRef x, int round, bool nosat)
 {
     TL_ASSERT(round == TL_ROUND_NEAREST, "rounding mode %d on the CPU", round);
     if (from == to) return x;
@@ -327,8 +344,8 @@ LLVMValueRef cpu_cast(CpuGen *g, TlDtype from, TlDtype to, LLVMValueRef x, int r
         LLVMValueRef f = from == TL_F64 ? x : widen(g, from, x);
         if (to == TL_BOOL) return LLVMBuildFCmp(g->b, LLVMRealUNE, f, LLVMConstNull(LLVMTypeOf(f)), "");
         if (tl_is_int(to)) return float_to_int(g, to, f);
-        if (to == TL_F64) return LLVMBuildFPExt(g->b, f, cpu_vec(g->f64, cpu_width_of(f)), "");
-        if (from == TL_F64) f = to == TL_F32 ? LLVMBuildFPTrunc(g->b, x, cpu_vec(g->f32, cpu_width_of(x)), "") : f64_to_f32_odd(g, x);
+        if (to == TL_F64) return LLVMBuildFPExt(g->b, f, tl_gen_vec(g->f64, tl_gen_width_of(f)), "");
+        if (from == TL_F64) f = to == TL_F32 ? LLVMBuildFPTrunc(g->b, x, tl_gen_vec(g->f32, tl_gen_width_of(x)), "") : f64_to_f32_odd(g, x);
         return narrow(g, to, f, nosat);
     }
     if (to == TL_BOOL) return LLVMBuildICmp(g->b, LLVMIntNE, x, like(x, 0), "");
@@ -342,7 +359,7 @@ LLVMValueRef cpu_cast(CpuGen *g, TlDtype from, TlDtype to, LLVMValueRef x, int r
 
 /* ---- element operations ---- */
 
-static LLVMValueRef safe_div(CpuGen *g, bool rem, bool is_signed, LLVMValueRef a, LLVMValueRef b)
+static LLVMValueRef safe_div(TlGen *g, bool rem, bool is_signed, LLVMValueRef a, LLVMValueRef b)
 {
     LLVMValueRef zero = LLVMBuildICmp(g->b, LLVMIntEQ, b, like(b, 0), "");
     LLVMValueRef d = select_(g, zero, like(b, 1), b);
@@ -359,9 +376,9 @@ static LLVMValueRef safe_div(CpuGen *g, bool rem, bool is_signed, LLVMValueRef a
 }
 
 /* NaN loses, -0 < +0. Taking the maximum in both operand orders and joining the bits settles equal zeros. */
-static LLVMValueRef float_extreme(CpuGen *g, bool max, bool nan_wins, LLVMValueRef a, LLVMValueRef b)
+static LLVMValueRef float_extreme(TlGen *g, bool max, bool nan_wins, LLVMValueRef a, LLVMValueRef b)
 {
-    int n = LLVMTypeOf(a) == cpu_vec(g->f64, cpu_width_of(a)) ? 64 : 32;
+    int n = LLVMTypeOf(a) == tl_gen_vec(g->f64, tl_gen_width_of(a)) ? 64 : 32;
     LLVMTypeRef f = n == 64 ? g->f64 : g->f32;
     LLVMRealPredicate p = max ? LLVMRealOGT : LLVMRealOLT;
     LLVMValueRef x = bits_of(g, select_(g, LLVMBuildFCmp(g->b, p, a, b, ""), a, b), n);
@@ -372,16 +389,16 @@ static LLVMValueRef float_extreme(CpuGen *g, bool max, bool nan_wins, LLVMValueR
     return select_(g, an, b, select_(g, bn, a, r));
 }
 
-static LLVMValueRef int_extreme(CpuGen *g, bool max, bool is_signed, LLVMValueRef a, LLVMValueRef b)
+static LLVMValueRef int_extreme(TlGen *g, bool max, bool is_signed, LLVMValueRef a, LLVMValueRef b)
 {
     LLVMIntPredicate p = max ? (is_signed ? LLVMIntSGT : LLVMIntUGT) : (is_signed ? LLVMIntSLT : LLVMIntULT);
     return select_(g, LLVMBuildICmp(g->b, p, a, b, ""), a, b);
 }
 
-static LLVMValueRef mul_high(CpuGen *g, TlDtype d, LLVMValueRef a, LLVMValueRef b)
+static LLVMValueRef mul_high(TlGen *g, TlDtype d, LLVMValueRef a, LLVMValueRef b)
 {
     unsigned bits = (unsigned)tl_dtype_bits(d);
-    LLVMTypeRef wide = cpu_vec(LLVMIntTypeInContext(g->c, 2 * bits), cpu_width_of(a));
+    LLVMTypeRef wide = tl_gen_vec(LLVMIntTypeInContext(g->c, 2 * bits), tl_gen_width_of(a));
     bool s = tl_is_signed(d);
     LLVMValueRef x = s ? LLVMBuildSExt(g->b, a, wide, "") : LLVMBuildZExt(g->b, a, wide, "");
     LLVMValueRef y = s ? LLVMBuildSExt(g->b, b, wide, "") : LLVMBuildZExt(g->b, b, wide, "");
@@ -389,17 +406,8 @@ static LLVMValueRef mul_high(CpuGen *g, TlDtype d, LLVMValueRef a, LLVMValueRef 
     return LLVMBuildTrunc(g->b, LLVMBuildLShr(g->b, p, like(p, bits), ""), LLVMTypeOf(a), "");
 }
 
-static LLVMValueRef fmod_(CpuGen *g, LLVMValueRef a, LLVMValueRef b)
-{
-    bool wide = LLVMTypeOf(a) == g->f64;
-    LLVMTypeRef t = LLVMTypeOf(a), params[2] = {t, t};
-    LLVMTypeRef ft = LLVMFunctionType(t, params, 2, 0);
-    LLVMValueRef args[2] = {a, b};
-    return cpu_service(g, wide ? 3 : 4, ft, args, 2);
-}
-
 /* operands and result are f32 or f64 */
-static LLVMValueRef float_op(CpuGen *g, TlOpcode opcode, LLVMValueRef *in)
+static LLVMValueRef float_op(TlGen *g, TlOpcode opcode, LLVMValueRef *in)
 {
     LLVMValueRef a = in[0], b = in[1];
     switch (opcode) {
@@ -407,7 +415,7 @@ static LLVMValueRef float_op(CpuGen *g, TlOpcode opcode, LLVMValueRef *in)
     case TL_OP_SUB: return LLVMBuildFSub(g->b, a, b, "");
     case TL_OP_MUL: return LLVMBuildFMul(g->b, a, b, "");
     case TL_OP_DIV: return LLVMBuildFDiv(g->b, a, b, "");
-    case TL_OP_REM: return fmod_(g, a, b);
+    case TL_OP_REM: return g->fmod(g, a, b);
     case TL_OP_MIN: return float_extreme(g, false, false, a, b);
     case TL_OP_MAX: return float_extreme(g, true, false, a, b);
     case TL_OP_MIN_NAN: return float_extreme(g, false, true, a, b);
@@ -420,7 +428,7 @@ static LLVMValueRef float_op(CpuGen *g, TlOpcode opcode, LLVMValueRef *in)
     case TL_OP_ROUND: return call1(g, "llvm.round", a);
     case TL_OP_FMA: {
         LLVMTypeRef t = LLVMTypeOf(a);
-        return cpu_intrinsic(g, "llvm.fma", &t, 1, in, 3);
+        return tl_gen_intrinsic(g, "llvm.fma", &t, 1, in, 3);
     }
     case TL_OP_EQ: return LLVMBuildFCmp(g->b, LLVMRealOEQ, a, b, "");
     case TL_OP_NE: return LLVMBuildFCmp(g->b, LLVMRealUNE, a, b, "");
@@ -432,7 +440,7 @@ static LLVMValueRef float_op(CpuGen *g, TlOpcode opcode, LLVMValueRef *in)
     }
 }
 
-static LLVMValueRef int_compare(CpuGen *g, TlOpcode opcode, bool s, LLVMValueRef a, LLVMValueRef b)
+static LLVMValueRef int_compare(TlGen *g, TlOpcode opcode, bool s, LLVMValueRef a, LLVMValueRef b)
 {
     LLVMIntPredicate p = opcode == TL_OP_EQ   ? LLVMIntEQ
                          : opcode == TL_OP_NE ? LLVMIntNE
@@ -443,14 +451,14 @@ static LLVMValueRef int_compare(CpuGen *g, TlOpcode opcode, bool s, LLVMValueRef
     return LLVMBuildICmp(g->b, p, a, b, "");
 }
 
-static LLVMValueRef count_zeros(CpuGen *g, const char *name, LLVMValueRef a)
+static LLVMValueRef count_zeros(TlGen *g, const char *name, LLVMValueRef a)
 {
     LLVMTypeRef t = LLVMTypeOf(a);
     LLVMValueRef args[2] = {a, LLVMConstInt(g->i1, 0, 0)};
-    return cpu_intrinsic(g, name, &t, 1, args, 2);
+    return tl_gen_intrinsic(g, name, &t, 1, args, 2);
 }
 
-static LLVMValueRef int_op(CpuGen *g, TlOpcode opcode, TlDtype d, LLVMValueRef *in)
+static LLVMValueRef int_op(TlGen *g, TlOpcode opcode, TlDtype d, LLVMValueRef *in)
 {
     LLVMValueRef a = in[0], b = in[1];
     bool s = tl_is_signed(d);
@@ -483,7 +491,7 @@ static LLVMValueRef int_op(CpuGen *g, TlOpcode opcode, TlDtype d, LLVMValueRef *
 }
 
 /* sign operations work on the bits, so that NaN payloads and signs are exact in every format */
-static LLVMValueRef sign_op(CpuGen *g, TlOpcode opcode, TlDtype d, LLVMValueRef a)
+static LLVMValueRef sign_op(TlGen *g, TlOpcode opcode, TlDtype d, LLVMValueRef a)
 {
     int n = tl_dtype_bytes(d) * 8;
     LLVMValueRef b = bits_of(g, a, n);
@@ -492,22 +500,22 @@ static LLVMValueRef sign_op(CpuGen *g, TlOpcode opcode, TlDtype d, LLVMValueRef 
     return LLVMBuildBitCast(g->b, b, LLVMTypeOf(a), "");
 }
 
-static LLVMValueRef bitcast(CpuGen *g, const TlOp *op, LLVMValueRef x)
+static LLVMValueRef bitcast(TlGen *g, const TlOp *op, LLVMValueRef x)
 {
     const TlType *to = op->out[0]->type, *from = tl_in(op, 0)->type;
-    x = cpu_to_mem(g, from, x);
-    x = LLVMBuildBitCast(g->b, x, cpu_vec(cpu_mem_type(g, to), cpu_width_of(x)), "");
-    return cpu_from_mem(g, to, x);
+    x = tl_gen_to_mem(g, from, x);
+    x = LLVMBuildBitCast(g->b, x, tl_gen_vec(tl_gen_mem_type(g, to), tl_gen_width_of(x)), "");
+    return tl_gen_from_mem(g, to, x);
 }
 
-LLVMValueRef cpu_elementwise(CpuGen *g, const TlOp *op, LLVMValueRef *in)
+LLVMValueRef tl_gen_elementwise(TlGen *g, const TlOp *op, LLVMValueRef *in)
 {
     const TlType *type = tl_in(op, 0)->type;
     TlDtype d = type->dtype;
     switch (op->opcode) {
     case TL_OP_SELECT: return select_(g, in[0], in[1], in[2]);
     case TL_OP_CAST:
-        return cpu_cast(g, d, op->out[0]->type->dtype, in[0], (int)tl_attr_int(op, TL_ATTR_ROUND, TL_ROUND_NEAREST),
+        return tl_gen_cast(g, d, op->out[0]->type->dtype, in[0], (int)tl_attr_int(op, TL_ATTR_ROUND, TL_ROUND_NEAREST),
                         tl_attr_flag(op, TL_ATTR_NOSAT));
     case TL_OP_BITCAST: return bitcast(g, op, in[0]);
     default: break;
@@ -522,7 +530,7 @@ LLVMValueRef cpu_elementwise(CpuGen *g, const TlOp *op, LLVMValueRef *in)
     return op->out[0]->type->dtype == TL_BOOL ? r : narrow(g, d, r, false);
 }
 
-LLVMValueRef cpu_combine(CpuGen *g, TlCombine kind, TlDtype d, LLVMValueRef a, LLVMValueRef b)
+LLVMValueRef tl_gen_combine(TlGen *g, TlCombine kind, TlDtype d, LLVMValueRef a, LLVMValueRef b)
 {
     static const TlOpcode OPS[] = {[TL_COMBINE_ADD] = TL_OP_ADD, [TL_COMBINE_MUL] = TL_OP_MUL, [TL_COMBINE_MAX] = TL_OP_MAX,
                                    [TL_COMBINE_MIN] = TL_OP_MIN, [TL_COMBINE_AND] = TL_OP_AND, [TL_COMBINE_OR] = TL_OP_OR,
@@ -541,14 +549,14 @@ LLVMValueRef cpu_combine(CpuGen *g, TlCombine kind, TlDtype d, LLVMValueRef a, L
     LLVMValueRef r;
     if (op == TL_OP_MAX || op == TL_OP_MIN) { /* the sign of a zero result is open here */
         LLVMTypeRef t = LLVMTypeOf(in[0]);
-        r = cpu_intrinsic(g, op == TL_OP_MAX ? "llvm.maxnum" : "llvm.minnum", &t, 1, in, 2);
+        r = tl_gen_intrinsic(g, op == TL_OP_MAX ? "llvm.maxnum" : "llvm.minnum", &t, 1, in, 2);
     } else {
         r = float_op(g, op, in);
     }
     return d == TL_F64 ? r : narrow(g, d, r, false);
 }
 
-bool cpu_op_is_scalar_only(const CpuGen *g, const TlOp *op)
+bool tl_gen_op_is_scalar_only(const TlGen *g, const TlOp *op)
 {
     (void)g;
     return op->opcode == TL_OP_REM && tl_is_float(tl_in(op, 0)->type->dtype);
