@@ -87,10 +87,12 @@ static TlVal plain_param(Kernel *k, const TlParamDecl *p)
 
 static void bind_params(Kernel *k)
 {
+    TlMap seen;
+    tl_map_init(&seen, k->s->arena);
     for (uint32_t i = 0; i < k->item->params.len; i++) {
         const TlParamDecl *p = &k->item->params.data[i];
-        for (uint32_t j = 0; j < i; j++)
-            if (k->item->params.data[j].name == p->name) tl_err(k->s, p->loc, TL_E0202, p->name);
+        if (tl_map_get_ptr(&seen, p->name)) tl_err(k->s, p->loc, TL_E0202, p->name);
+        tl_map_put_ptr(&seen, p->name, p);
         if (is_const_form(p)) continue;
         k->index[i] = k->info->params.len;
         TlVal v = p->form == TL_PF_VIEW ? view_param(k, p) : plain_param(k, p);
