@@ -1,7 +1,7 @@
 /* buffer.c: device memory with a length, and the copies to and from it. */
+#include "runtime/runtime.h"
 #include <inttypes.h>
 #include <stdlib.h>
-#include "runtime/runtime.h"
 
 tile_status tile_buffer_alloc(tile_device *device, uint64_t bytes, tile_buffer **out_buffer)
 {
@@ -71,17 +71,21 @@ uint64_t tl_buffer_bytes_at(tile_device *d, const void *address)
 }
 
 /* The part [offset, offset + bytes) of a buffer, and the stream to reach it by. */
-static tile_status part(tile_buffer *b, uint64_t offset, uint64_t bytes, tile_stream *stream, tile_stream **out_stream)
+static tile_status part(tile_buffer *b, uint64_t offset, uint64_t bytes, tile_stream *stream,
+                        tile_stream **out_stream)
 {
     if (!b)
         return tl_fail(TILE_BAD_ARGUMENT, "the buffer is NULL");
     if (offset > b->bytes || bytes > b->bytes - offset)
-        return tl_fail(TILE_BAD_ARGUMENT, "bytes %" PRIu64 " to %" PRIu64 " are not inside a buffer of %" PRIu64, offset, offset + bytes, b->bytes);
+        return tl_fail(TILE_BAD_ARGUMENT,
+                       "bytes %" PRIu64 " to %" PRIu64 " are not inside a buffer of %" PRIu64,
+                       offset, offset + bytes, b->bytes);
     return tl_stream_or_default(b->device, stream, out_stream);
 }
 
 /* Waits for the queue, not for what kernels said: that stays for tile_stream_synchronize. */
-static tile_status copy(tile_stream *s, void *target, const void *source, uint64_t bytes, tl_copy_kind kind)
+static tile_status copy(tile_stream *s, void *target, const void *source, uint64_t bytes,
+                        tl_copy_kind kind)
 {
     const tl_driver *driver = s->device->driver;
     if (bytes == 0)
@@ -90,21 +94,26 @@ static tile_status copy(tile_stream *s, void *target, const void *source, uint64
     return status == TILE_OK ? driver->queue_synchronize(s->queue) : status;
 }
 
-tile_status tile_buffer_upload(tile_buffer *b, uint64_t offset, const void *source, uint64_t bytes, tile_stream *stream)
+tile_status tile_buffer_upload(tile_buffer *b, uint64_t offset, const void *source, uint64_t bytes,
+                               tile_stream *stream)
 {
     tile_stream *s;
     tile_status status = part(b, offset, bytes, stream, &s);
-    return status == TILE_OK ? copy(s, (char *)b->address + offset, source, bytes, TL_COPY_UP) : status;
+    return status == TILE_OK ? copy(s, (char *)b->address + offset, source, bytes, TL_COPY_UP)
+                             : status;
 }
 
-tile_status tile_buffer_download(tile_buffer *b, uint64_t offset, void *target, uint64_t bytes, tile_stream *stream)
+tile_status tile_buffer_download(tile_buffer *b, uint64_t offset, void *target, uint64_t bytes,
+                                 tile_stream *stream)
 {
     tile_stream *s;
     tile_status status = part(b, offset, bytes, stream, &s);
-    return status == TILE_OK ? copy(s, target, (char *)b->address + offset, bytes, TL_COPY_DOWN) : status;
+    return status == TILE_OK ? copy(s, target, (char *)b->address + offset, bytes, TL_COPY_DOWN)
+                             : status;
 }
 
-tile_status tile_buffer_fill(tile_buffer *b, uint64_t offset, int value, uint64_t bytes, tile_stream *stream)
+tile_status tile_buffer_fill(tile_buffer *b, uint64_t offset, int value, uint64_t bytes,
+                             tile_stream *stream)
 {
     tile_stream *s;
     tile_status status = part(b, offset, bytes, stream, &s);

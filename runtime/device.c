@@ -1,11 +1,11 @@
 /* device.c: opening devices by name; the default device.
  *
- * The default device is the one piece of state that belongs to the process: a NULL stream must mean something. It is
- * guarded by its own lock, opened at first use and kept until the process ends. */
+ * The default device is the one piece of state that belongs to the process: a NULL stream must mean
+ * something. It is guarded by its own lock, opened at first use and kept until the process ends. */
+#include "runtime/runtime.h"
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include "runtime/runtime.h"
 
 #pragma weak tl_driver_ref
 #pragma weak tl_driver_emu
@@ -17,12 +17,15 @@ typedef struct kind_row {
     const char *kind;
     bool takes_spec; /* "kind:spec" may be said */
 } kind_row;
-static const kind_row kinds[] = {{"cpu", false}, {"ref", false}, {"emu", true}, {"cuda", true}, {"hip", true}};
+static const kind_row kinds[] = {
+    {"cpu", false}, {"ref", false}, {"emu", true}, {"cuda", true}, {"hip", true}};
 
-/* In the order of `kinds`. Not a constant table: the address of a weak function is known only when linked. */
+/* In the order of `kinds`. Not a constant table: the address of a weak function is known only when
+ * linked. */
 static driver_getter getter(size_t i)
 {
-    driver_getter const getters[] = {tl_driver_cpu, tl_driver_ref, tl_driver_emu, tl_driver_cuda, tl_driver_hip};
+    driver_getter const getters[] = {tl_driver_cpu, tl_driver_ref, tl_driver_emu, tl_driver_cuda,
+                                     tl_driver_hip};
     return getters[i];
 }
 
@@ -32,7 +35,8 @@ static struct {
 } defaults = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* Splits "kind:spec"; the driver, or NULL with *out_status set. */
-static const tl_driver *find_driver(const char *name, const char **out_spec, tile_status *out_status)
+static const tl_driver *find_driver(const char *name, const char **out_spec,
+                                    tile_status *out_status)
 {
     size_t length = strcspn(name, ":");
     *out_spec = name[length] ? name + length + 1 : "";
@@ -43,10 +47,14 @@ static const tl_driver *find_driver(const char *name, const char **out_spec, til
             break;
         if (getter(i))
             return getter(i)();
-        *out_status = tl_fail(TILE_UNAVAILABLE, "device '%s' is not available: this build has no %s driver", name, kinds[i].kind);
+        *out_status =
+            tl_fail(TILE_UNAVAILABLE, "device '%s' is not available: this build has no %s driver",
+                    name, kinds[i].kind);
         return NULL;
     }
-    *out_status = tl_fail(TILE_BAD_ARGUMENT, "unknown device '%s'; devices are cpu, ref, emu:TARGET, cuda[:N], hip[:N]", name);
+    *out_status =
+        tl_fail(TILE_BAD_ARGUMENT,
+                "unknown device '%s'; devices are cpu, ref, emu:TARGET, cuda[:N], hip[:N]", name);
     return NULL;
 }
 
@@ -92,8 +100,8 @@ static const char *default_name(void)
     return said && *said ? said : "cpu";
 }
 
-/* The first device of the default's name becomes the default: a host that opens one device and passes NULL streams
- * means that one. */
+/* The first device of the default's name becomes the default: a host that opens one device and
+ * passes NULL streams means that one. */
 tile_status tile_device_open(const char *name, tile_device **out_device)
 {
     if (!out_device)

@@ -1,9 +1,10 @@
-/* driver.h: what a device is to the rest of the runtime: one table of functions. status.c, device.c, module.c,
- * buffer.c, stream.c and launch.c are written once over it.
+/* driver.h: what a device is to the rest of the runtime: one table of functions. status.c,
+ * device.c, module.c, buffer.c, stream.c and launch.c are written once over it.
  *
- * A host driver (cpu, ref, emu: kernels run in this process, on its memory) writes only open, close, info,
- * code_load, code_prepare, code_unload and run, and takes everything else from host.c: TL_HOST_DRIVER_FUNCTIONS.
- * Every function that fails calls tl_fail, which keeps the text for tile_last_error, and returns its status. */
+ * A host driver (cpu, ref, emu: kernels run in this process, on its memory) writes only open,
+ * close, info, code_load, code_prepare, code_unload and run, and takes everything else from host.c:
+ * TL_HOST_DRIVER_FUNCTIONS. Every function that fails calls tl_fail, which keeps the text for
+ * tile_last_error, and returns its status. */
 #ifndef TL_DRIVER_H
 #define TL_DRIVER_H
 #include <stdbool.h>
@@ -13,23 +14,31 @@
 enum { TL_MAX_PARAMS = 128, TL_MAX_SLOTS = 1024, TL_MAX_SYMS = 256 };
 
 /* Sets the thread's error text and returns `status`. */
-tile_status tl_fail(tile_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+tile_status tl_fail(tile_status status, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 void tl_error_clear(void);
 
 /* ---- what kernels say ---- */
 
 /* The order is tile_cpu_services.fail's and TlInterpFailKind's. */
-typedef enum tl_fail_kind { TL_RUN_ASSERT, TL_RUN_BOUNDS, TL_RUN_ASSUME, TL_RUN_UNINIT } tl_fail_kind;
+typedef enum tl_fail_kind {
+    TL_RUN_ASSERT,
+    TL_RUN_BOUNDS,
+    TL_RUN_ASSUME,
+    TL_RUN_UNINIT
+} tl_fail_kind;
 
-/* Collects the prints and the first failure of the launches of one stream until it is synchronised. Thread-safe. */
+/* Collects the prints and the first failure of the launches of one stream until it is synchronised.
+ * Thread-safe. */
 typedef struct tl_sink tl_sink;
 struct tl_launch;
 /* `linear`: the program's number in the order of starting; failures of lower programs win.
  * `path`: source file; `text` may be NULL. */
-void tl_sink_fail(tl_sink *sink, const struct tl_launch *launch, int64_t linear, tl_fail_kind kind, const char *path,
-                  uint32_t line, uint32_t col, const char *text);
+void tl_sink_fail(tl_sink *sink, const struct tl_launch *launch, int64_t linear, tl_fail_kind kind,
+                  const char *path, uint32_t line, uint32_t col, const char *text);
 /* data: elements of dtype, row-major, one byte per packed element. Copied. */
-void tl_sink_print(tl_sink *sink, const struct tl_launch *launch, int64_t linear, const char *text, tile_dtype dtype,
+void tl_sink_print(tl_sink *sink, const struct tl_launch *launch, int64_t linear, const char *text,
+                   tile_dtype dtype,
                    uint32_t rank, const int32_t *shape, const void *data);
 
 /* ---- launch ---- */
@@ -41,17 +50,22 @@ typedef struct tl_launch {
     int32_t grid[TILE_MAX_GRID];     /* axes that the grid lacks are 1 */
     uint32_t ngrid;
     int32_t group;                   /* grouped order of axes 0 and 1; 0 = plain */
-    int64_t programs;                /* their product, 1 to 2^31 - 1 (empty grids never come here) */
+    /* their product, 1 to 2^31 - 1 (empty grids never come here) */
+    int64_t programs;
     uint32_t nargs, nslots;
-    const tile_arg *args;            /* one per parameter: strides filled in, dtype the parameter's; bytes: memory
-                                        behind address, UINT64_MAX when unknown */
+    /* one per parameter: strides filled in, dtype the parameter's; bytes: memory behind address,
+     * UINT64_MAX when unknown */
+    const tile_arg *args;
     const uint64_t *slots;           /* the kernel's parameter block */
     uint64_t sequence;               /* set by the stream: orders what launches print */
 } tl_launch;
 
 /* The place on the grid of the program that starts as number `linear`. */
 void tl_launch_pid(const tl_launch *launch, int64_t linear, int32_t pid[TILE_MAX_GRID]);
-static inline const char *tl_image_text(const void *image, uint32_t offset) { return (const char *)image + offset; }
+static inline const char *tl_image_text(const void *image, uint32_t offset)
+{
+    return (const char *)image + offset;
+}
 
 /* ---- the table ---- */
 
@@ -73,13 +87,19 @@ typedef struct tl_driver {
 
     /* A queue of launches, copies and marks. sink: where its kernels' prints and failures go.
      * is_default: the device's own; host drivers run things at once in it. */
-    tile_status (*queue_create)(const struct tl_driver *driver, tl_dev *dev, tl_sink *sink, bool is_default, tl_queue **out_queue);
+    tile_status (*queue_create)(const struct tl_driver *driver, tl_dev *dev, tl_sink *sink,
+                                bool is_default, tl_queue **out_queue);
     void (*queue_free)(tl_queue *queue);
-    tile_status (*queue_wrap)(const struct tl_driver *driver, tl_dev *dev, tl_sink *sink, void *native, tl_queue **out_queue); /* NULL: unavailable */
+    /* NULL: unavailable */
+    tile_status (*queue_wrap)(const struct tl_driver *driver, tl_dev *dev, tl_sink *sink,
+                              void *native, tl_queue **out_queue);
     tile_status (*queue_synchronize)(tl_queue *queue);
-    tile_status (*queue_copy)(tl_queue *queue, void *target, const void *source, uint64_t bytes, tl_copy_kind kind); /* does not wait */
+    /* does not wait */
+    tile_status (*queue_copy)(tl_queue *queue, void *target, const void *source, uint64_t bytes,
+                              tl_copy_kind kind);
     tile_status (*queue_fill)(tl_queue *queue, void *target, int value, uint64_t bytes);
-    tile_status (*queue_launch)(tl_queue *queue, tl_code *code, const tl_launch *launch); /* copies what it needs */
+    /* copies what it needs */
+    tile_status (*queue_launch)(tl_queue *queue, tl_code *code, const tl_launch *launch);
     tile_status (*mark_create)(tl_dev *dev, tl_mark **out_mark);
     void (*mark_free)(tl_mark *mark);
     tile_status (*mark_record)(tl_mark *mark, tl_queue *queue);
@@ -87,22 +107,28 @@ typedef struct tl_driver {
     tile_status (*mark_synchronize)(tl_mark *mark);           /* the caller waits */
     tile_status (*mark_elapsed)(tl_mark *from, tl_mark *to, double *out_milliseconds);
 
-    /* Loads one instance of a validated image whose target is the device's; the image outlives the code. */
-    tile_status (*code_load)(tl_dev *dev, const void *image, const tile_image_kernel *kernel, tl_code **out_code);
-    tile_status (*code_prepare)(tl_dev *dev, tl_code *code); /* called once, after code_load; may be NULL */
+    /* Loads one instance of a validated image whose target is the device's; the image outlives the
+     * code. */
+    tile_status (*code_load)(tl_dev *dev, const void *image, const tile_image_kernel *kernel,
+                             tl_code **out_code);
+    /* called once, after code_load; may be NULL */
+    tile_status (*code_prepare)(tl_dev *dev, tl_code *code);
     void (*code_unload)(tl_dev *dev, tl_code *code);
-    /* Host drivers: runs all programs and returns. Program n may wait for program m < n, so they start in order.
-     * Called from any thread. A failed assertion is no error here: it goes to the sink and the run goes on. */
+    /* Host drivers: runs all programs and returns. Program n may wait for program m < n, so they
+     * start in order. Called from any thread. A failed assertion is no error here: it goes to the
+     * sink and the run goes on. */
     tile_status (*run)(tl_dev *dev, tl_code *code, const tl_launch *launch, tl_sink *sink);
 } tl_driver;
 
 /* host.c: memory and queues of drivers whose kernels run in this process. */
 tile_status tl_host_mem_alloc(tl_dev *dev, uint64_t bytes, void **out_address);
 void tl_host_mem_free(tl_dev *dev, void *address);
-tile_status tl_host_queue_create(const tl_driver *driver, tl_dev *dev, tl_sink *sink, bool is_default, tl_queue **out_queue);
+tile_status tl_host_queue_create(const tl_driver *driver, tl_dev *dev, tl_sink *sink,
+                                 bool is_default, tl_queue **out_queue);
 void tl_host_queue_free(tl_queue *queue);
 tile_status tl_host_queue_synchronize(tl_queue *queue);
-tile_status tl_host_queue_copy(tl_queue *queue, void *target, const void *source, uint64_t bytes, tl_copy_kind kind);
+tile_status tl_host_queue_copy(tl_queue *queue, void *target, const void *source, uint64_t bytes,
+                               tl_copy_kind kind);
 tile_status tl_host_queue_fill(tl_queue *queue, void *target, int value, uint64_t bytes);
 tile_status tl_host_queue_launch(tl_queue *queue, tl_code *code, const tl_launch *launch);
 tile_status tl_host_mark_create(tl_dev *dev, tl_mark **out_mark);
@@ -111,16 +137,18 @@ tile_status tl_host_mark_record(tl_mark *mark, tl_queue *queue);
 tile_status tl_host_mark_wait(tl_mark *mark, tl_queue *queue);
 tile_status tl_host_mark_synchronize(tl_mark *mark);
 tile_status tl_host_mark_elapsed(tl_mark *from, tl_mark *to, double *out_milliseconds);
-#define TL_HOST_DRIVER_FUNCTIONS                                                                     \
-    .mem_alloc = tl_host_mem_alloc, .mem_free = tl_host_mem_free, .queue_create = tl_host_queue_create, \
-    .queue_free = tl_host_queue_free, .queue_synchronize = tl_host_queue_synchronize,                \
-    .queue_copy = tl_host_queue_copy, .queue_fill = tl_host_queue_fill,                              \
-    .queue_launch = tl_host_queue_launch, .mark_create = tl_host_mark_create,                        \
-    .mark_free = tl_host_mark_free, .mark_record = tl_host_mark_record, .mark_wait = tl_host_mark_wait, \
+#define TL_HOST_DRIVER_FUNCTIONS                                                             \
+    .mem_alloc = tl_host_mem_alloc, .mem_free = tl_host_mem_free,                            \
+    .queue_create = tl_host_queue_create, .queue_free = tl_host_queue_free,                  \
+    .queue_synchronize = tl_host_queue_synchronize, .queue_copy = tl_host_queue_copy,        \
+    .queue_fill = tl_host_queue_fill, .queue_launch = tl_host_queue_launch,                  \
+    .mark_create = tl_host_mark_create, .mark_free = tl_host_mark_free,                      \
+    .mark_record = tl_host_mark_record, .mark_wait = tl_host_mark_wait,                      \
     .mark_synchronize = tl_host_mark_synchronize, .mark_elapsed = tl_host_mark_elapsed
 
-/* The drivers. Each getter but cpu's is a weak reference in device.c: a driver is there when its library is linked.
- * CMake: linking tile_ref makes "ref" known (its target carries -u tl_driver_ref). */
+/* The drivers. Each getter but cpu's is a weak reference in device.c: a driver is there when its
+ * library is linked. CMake: linking tile_ref makes "ref" known (its target carries -u
+ * tl_driver_ref). */
 const tl_driver *tl_driver_cpu(void);
 const tl_driver *tl_driver_ref(void);
 const tl_driver *tl_driver_emu(void);
@@ -134,7 +162,9 @@ typedef struct tl_pool tl_pool;
 tile_status tl_pool_create(int threads, tl_pool **out_pool);
 void tl_pool_free(tl_pool *pool);
 int tl_pool_threads(const tl_pool *pool);
-/* Calls work(user, worker, begin, end) until [0, n) is covered; ranges are claimed in increasing order and each is
- * run in order by one worker (0 .. threads - 1; the caller is 0). One job at a time: others wait. */
-void tl_pool_run(tl_pool *pool, int64_t n, void (*work)(void *user, int worker, int64_t begin, int64_t end), void *user);
+/* Calls work(user, worker, begin, end) until [0, n) is covered; ranges are claimed in increasing
+ * order and each is run in order by one worker (0 .. threads - 1; the caller is 0). One job at a
+ * time: others wait. */
+void tl_pool_run(tl_pool *pool, int64_t n,
+                 void (*work)(void *user, int worker, int64_t begin, int64_t end), void *user);
 #endif

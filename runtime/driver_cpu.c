@@ -1,15 +1,16 @@
 /* driver_cpu.c: native kernels on this machine's cores.
  *
- * A kernel is an ELF object whose entry runs one program (tile_image.h: the calling convention). Programs are spread
- * over the pool in increasing ranges. Each worker has its own scratch, allocated when the kernel is prepared; a launch
- * allocates nothing. What kernel code cannot do itself goes through the services table. */
+ * A kernel is an ELF object whose entry runs one program (tile_image.h: the calling convention).
+ * Programs are spread over the pool in increasing ranges. Each worker has its own scratch,
+ * allocated when the kernel is prepared; a launch allocates nothing. What kernel code cannot do
+ * itself goes through the services table. */
+#include "runtime/elf.h"
+#include "runtime/runtime.h"
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
-#include "runtime/elf.h"
-#include "runtime/runtime.h"
 
 enum { SCRATCH_ALIGNMENT = 64 };
 
@@ -46,16 +47,20 @@ static const char *source_path(const tl_launch *l, uint32_t file)
     return file < h->nfiles ? tl_image_text(l->image, files[file]) : NULL;
 }
 
-static void serve_print(const tile_cpu_ctx *ctx, const char *text, const void *data, uint32_t dtype, uint32_t rank, const int32_t *shape)
+static void serve_print(const tile_cpu_ctx *ctx, const char *text, const void *data, uint32_t dtype,
+                        uint32_t rank, const int32_t *shape)
 {
     const program *p = ctx->user;
-    tl_sink_print(p->job->sink, p->job->launch, p->linear, text, (tile_dtype)dtype, rank, shape, data);
+    tl_sink_print(p->job->sink, p->job->launch, p->linear, text, (tile_dtype)dtype, rank, shape,
+                  data);
 }
 
-static void serve_fail(const tile_cpu_ctx *ctx, uint32_t kind, uint32_t file, uint32_t line, uint32_t col, const char *text)
+static void serve_fail(const tile_cpu_ctx *ctx, uint32_t kind, uint32_t file, uint32_t line,
+                       uint32_t col, const char *text)
 {
     const program *p = ctx->user;
-    tl_sink_fail(p->job->sink, p->job->launch, p->linear, (tl_fail_kind)kind, source_path(p->job->launch, file), line, col, text);
+    tl_sink_fail(p->job->sink, p->job->launch, p->linear, (tl_fail_kind)kind,
+                 source_path(p->job->launch, file), line, col, text);
 }
 
 /* Is [at, at + bytes) inside the memory of argument a? Unknown sizes hold everything. */
@@ -69,20 +74,25 @@ static bool holds(const tile_arg *a, uintptr_t at, uint64_t bytes)
     return at >= begin && at - begin <= a->bytes && bytes <= a->bytes - (at - begin);
 }
 
-static void report_bounds(const tile_cpu_ctx *ctx, uintptr_t at, uint64_t bytes, int32_t param, uint32_t file, uint32_t line, uint32_t col)
+static void report_bounds(const tile_cpu_ctx *ctx, uintptr_t at, uint64_t bytes, int32_t param,
+                          uint32_t file, uint32_t line, uint32_t col)
 {
     const tl_launch *l = ((const program *)ctx->user)->job->launch;
     const tile_image_param *params = tl_image_at(l->image, l->kernel->params);
     char text[256];
     if (param < 0 || (uint32_t)param >= l->nargs)
-        snprintf(text, sizeof text, "%" PRIu64 " bytes at %#" PRIxPTR " are in no argument", bytes, at);
+        snprintf(text, sizeof text, "%" PRIu64 " bytes at %#" PRIxPTR " are in no argument", bytes,
+                 at);
     else
-        snprintf(text, sizeof text, "%" PRIu64 " bytes at offset %" PRId64 " of '%.100s', which has %" PRIu64, bytes,
-                 (int64_t)(at - (uintptr_t)l->args[param].address), tl_image_text(l->image, params[param].name), l->args[param].bytes);
+        snprintf(text, sizeof text,
+                 "%" PRIu64 " bytes at offset %" PRId64 " of '%.100s', which has %" PRIu64, bytes,
+                 (int64_t)(at - (uintptr_t)l->args[param].address),
+                 tl_image_text(l->image, params[param].name), l->args[param].bytes);
     serve_fail(ctx, TL_RUN_BOUNDS, file, line, col, text);
 }
 
-static int32_t serve_check(const tile_cpu_ctx *ctx, const void *addr, uint64_t bytes, int32_t param, uint32_t file, uint32_t line, uint32_t col)
+static int32_t serve_check(const tile_cpu_ctx *ctx, const void *addr, uint64_t bytes, int32_t param,
+                           uint32_t file, uint32_t line, uint32_t col)
 {
     const tl_launch *l = ((const program *)ctx->user)->job->launch;
     uintptr_t at = (uintptr_t)addr;
@@ -105,8 +115,13 @@ static void serve_memset(void *target, int32_t value, uint64_t bytes)
 }
 
 static const tile_cpu_services services = {
-    .print = serve_print, .fail = serve_fail, .check = serve_check, .fmod = fmod,
-    .fmodf = fmodf, .memcpy = serve_memcpy, .memset = serve_memset,
+    .print = serve_print,
+    .fail = serve_fail,
+    .check = serve_check,
+    .fmod = fmod,
+    .fmodf = fmodf,
+    .memcpy = serve_memcpy,
+    .memset = serve_memset,
 };
 
 /* ---- running ---- */
@@ -142,7 +157,8 @@ static void cpu_code_unload(tl_dev *dev, tl_code *code)
     free(code);
 }
 
-static tile_status cpu_code_load(tl_dev *dev, const void *image, const tile_image_kernel *kernel, tl_code **out_code)
+static tile_status cpu_code_load(tl_dev *dev, const void *image, const tile_image_kernel *kernel,
+                                 tl_code **out_code)
 {
     void *entry = NULL;
     tl_code *code = calloc(1, sizeof *code);
@@ -166,11 +182,14 @@ static tile_status cpu_code_prepare(tl_dev *dev, tl_code *code)
     if (bytes == 0)
         return TILE_OK;
     if (bytes > PTRDIFF_MAX / 2 / threads - SCRATCH_ALIGNMENT)
-        return tl_fail(TILE_NO_MEMORY, "a kernel wants %" PRIu64 " bytes of scratch for each worker", bytes);
+        return tl_fail(TILE_NO_MEMORY,
+                       "a kernel wants %" PRIu64 " bytes of scratch for each worker", bytes);
     code->scratch_bytes = (bytes + SCRATCH_ALIGNMENT - 1) / SCRATCH_ALIGNMENT * SCRATCH_ALIGNMENT;
     code->scratch = aligned_alloc(SCRATCH_ALIGNMENT, code->scratch_bytes * threads);
     if (!code->scratch)
-        return tl_fail(TILE_NO_MEMORY, "out of memory for %" PRIu64 " workers' scratch of %" PRIu64 " bytes", threads, bytes);
+        return tl_fail(TILE_NO_MEMORY,
+                       "out of memory for %" PRIu64 " workers' scratch of %" PRIu64 " bytes",
+                       threads, bytes);
     return TILE_OK;
 }
 
@@ -209,8 +228,15 @@ static void cpu_info(tl_dev *dev, tile_device_info *info)
 const tl_driver *tl_driver_cpu(void)
 {
     static const tl_driver driver = {
-        .kind = "cpu", .open = cpu_open, .close = cpu_close, .info = cpu_info, TL_HOST_DRIVER_FUNCTIONS,
-        .code_load = cpu_code_load, .code_prepare = cpu_code_prepare, .code_unload = cpu_code_unload, .run = cpu_run,
+        .kind = "cpu",
+        .open = cpu_open,
+        .close = cpu_close,
+        .info = cpu_info,
+        TL_HOST_DRIVER_FUNCTIONS,
+        .code_load = cpu_code_load,
+        .code_prepare = cpu_code_prepare,
+        .code_unload = cpu_code_unload,
+        .run = cpu_run,
     };
     return &driver;
 }

@@ -1,6 +1,6 @@
 /* dtype.c: element types, from the compiler's one list of them, and their bits as numbers. */
-#include <math.h>
 #include "runtime/runtime.h"
+#include <math.h>
 
 typedef enum kind { KIND_B, KIND_I, KIND_U, KIND_F } kind;
 
@@ -19,15 +19,17 @@ enum {
 #include "ir/types.def"
     ROW_COUNT
 };
-#define DTYPE(ID, text, bits, kind, numpy) \
-    _Static_assert((int)ROW_##ID == (int)TILE_##ID, "tile.h and types.def number " text " differently");
+#define DTYPE(ID, text, bits, kind, numpy)                                                         \
+    _Static_assert((int)ROW_##ID == (int)TILE_##ID,                                                \
+                   "tile.h and types.def number " text " differently");
 #include "ir/types.def"
 
-/* Sign, exponent and fraction widths; finite: no infinities, and NaN only where all bits are set (or none at all). */
+/* Sign, exponent and fraction widths; finite: no infinities, and NaN only where all bits are set
+ * (or none at all). */
 static const struct format {
     int8_t dtype, exponent, fraction, finite, has_nan;
 } formats[] = {
-    {TILE_F16, 5, 10, 0, 1}, {TILE_BF16, 8, 7, 0, 1},   {TILE_F8E4M3, 4, 3, 1, 1},
+    {TILE_F16, 5, 10, 0, 1},   {TILE_BF16, 8, 7, 0, 1},   {TILE_F8E4M3, 4, 3, 1, 1},
     {TILE_F8E5M2, 5, 2, 0, 1}, {TILE_F4E2M1, 2, 1, 1, 0},
 };
 

@@ -1,18 +1,21 @@
 /* elf.c: puts a relocatable object (what the compiler's back end writes) into memory, ready to run.
  *
- *  1. the header, the section table and the symbol table are checked; everything after works on copies or on ranges
- *     known to lie inside the object, read with memcpy as nothing need be aligned
- *  2. allocated sections are laid out in one mapping, in three groups of pages: code, constants, data. A table of
- *     addresses (GOT) for relocations that ask for one ends the constants
- *  3. contents are copied, relocations applied, then the groups get their protection: never writable and executable
+ *  1. the header, the section table and the symbol table are checked; everything after works on
+ *     copies or on ranges known to lie inside the object, read with memcpy as nothing need be
+ *     aligned
+ *  2. allocated sections are laid out in one mapping, in three groups of pages: code, constants,
+ *     data. A table of addresses (GOT) for relocations that ask for one ends the constants
+ *  3. contents are copied, relocations applied, then the groups get their protection: never
+ *     writable and executable
  *
- * Kernels are closed: an undefined symbol is an error, there is no dynamic linking. Unwind tables are left out. */
+ * Kernels are closed: an undefined symbol is an error, there is no dynamic linking. Unwind tables
+ * are left out. */
+#include "runtime/elf.h"
 #include <elf.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
-#include "runtime/elf.h"
 
 #ifndef R_X86_64_GOTPCRELX
 enum { R_X86_64_GOTPCRELX = 41, R_X86_64_REX_GOTPCRELX = 42 };
@@ -33,16 +36,16 @@ typedef struct loader {
     uint32_t nsections;
     Elf64_Sym *symbols;
     uint32_t nsymbols;
-    const char *strings;      /* of the symbols; strings_size bytes, the last one 0 */
+    const char *strings; /* of the symbols; strings_size bytes, the last one 0 */
     uint64_t strings_size;
-    uint64_t *place;          /* of each section: offset in the mapping; NOWHERE when not loaded */
-    uint32_t *got;            /* of each symbol: 1 + its entry in the GOT; 0 = none */
+    uint64_t *place; /* of each section: offset in the mapping; NOWHERE when not loaded */
+    uint32_t *got;   /* of each symbol: 1 + its entry in the GOT; 0 = none */
     uint32_t ngot;
     uint64_t got_place, begin[GROUPS + 1];
     char *base;
 } loader;
 
-#define NOWHERE UINT64_MAX
+#define NOWHERE  UINT64_MAX
 #define BAD(...) tl_fail(TILE_BAD_IMAGE, "kernel object: " __VA_ARGS__)
 
 static bool inside(const loader *l, uint64_t offset, uint64_t bytes)
@@ -57,7 +60,8 @@ static tile_status read_header(loader *l, Elf64_Ehdr *h)
     if (l->size < sizeof *h)
         return BAD("it is too short");
     memcpy(h, l->object, sizeof *h);
-    if (memcmp(h->e_ident, ELFMAG, SELFMAG) != 0 || h->e_ident[EI_CLASS] != ELFCLASS64 || h->e_ident[EI_DATA] != ELFDATA2LSB)
+    if (memcmp(h->e_ident, ELFMAG, SELFMAG) != 0 || h->e_ident[EI_CLASS] != ELFCLASS64 ||
+        h->e_ident[EI_DATA] != ELFDATA2LSB)
         return BAD("not a little-endian 64-bit ELF file");
     if (h->e_type != ET_REL)
         return BAD("not a relocatable file");
@@ -90,7 +94,8 @@ static tile_status read_sections(loader *l)
     for (uint32_t i = 0; i < l->nsections; i++) {
         const Elf64_Shdr *s = &l->sections[i];
         l->place[i] = NOWHERE;
-        if (s->sh_type != SHT_NULL && s->sh_type != SHT_NOBITS && !inside(l, s->sh_offset, s->sh_size))
+        if (s->sh_type != SHT_NULL && s->sh_type != SHT_NOBITS &&
+            !inside(l, s->sh_offset, s->sh_size))
             return BAD("section %u lies outside", i);
         if (s->sh_addralign & (s->sh_addralign - 1) || s->sh_addralign > 65536)
             return BAD("section %u has a strange alignment", i);
@@ -133,7 +138,8 @@ static tile_status read_symbols(loader *l)
 static bool is_relocation_table(const loader *l, uint32_t i)
 {
     const Elf64_Shdr *s = &l->sections[i];
-    return (s->sh_type == SHT_RELA || s->sh_type == SHT_REL) && s->sh_info < l->nsections && l->place[s->sh_info] != NOWHERE;
+    return (s->sh_type == SHT_RELA || s->sh_type == SHT_REL) && s->sh_info < l->nsections &&
+           l->place[s->sh_info] != NOWHERE;
 }
 
 static Elf64_Rela relocation(const loader *l, const Elf64_Shdr *table, uint64_t i)
@@ -147,7 +153,8 @@ static bool wants_got(int machine, uint32_t type)
 {
     if (machine == TL_ELF_AARCH64)
         return type == R_AARCH64_ADR_GOT_PAGE || type == R_AARCH64_LD64_GOT_LO12_NC;
-    return type == R_X86_64_GOTPCREL || type == R_X86_64_GOTPCRELX || type == R_X86_64_REX_GOTPCRELX;
+    return type == R_X86_64_GOTPCREL || type == R_X86_64_GOTPCRELX ||
+           type == R_X86_64_REX_GOTPCRELX;
 }
 
 /* ---- 2: layout ---- */
@@ -198,7 +205,8 @@ static tile_status scan_relocations(loader *l)
         const Elf64_Shdr *table = &l->sections[i];
         if (!is_relocation_table(l, i))
             continue;
-        if (table->sh_type == SHT_REL || table->sh_entsize != sizeof(Elf64_Rela) || table->sh_size % sizeof(Elf64_Rela) != 0)
+        if (table->sh_type == SHT_REL || table->sh_entsize != sizeof(Elf64_Rela) ||
+            table->sh_size % sizeof(Elf64_Rela) != 0)
             return BAD("section %u holds relocations of another form", i);
         for (uint64_t j = 0; j < table->sh_size / sizeof(Elf64_Rela); j++) {
             Elf64_Rela r = relocation(l, table, j);
@@ -247,16 +255,19 @@ static tile_status map(loader *l)
 {
     void *p = MAP_FAILED;
 #ifdef MAP_32BIT
-    p = mmap(NULL, l->begin[GROUPS], PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
+    p = mmap(NULL, l->begin[GROUPS], PROT_READ | PROT_WRITE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
 #endif
     if (p == MAP_FAILED)
-        p = mmap(NULL, l->begin[GROUPS], PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        p = mmap(NULL, l->begin[GROUPS], PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+                 0);
     if (p == MAP_FAILED)
         return out_of_memory();
     l->base = p;
     for (uint32_t i = 0; i < l->nsections; i++)
         if (l->place[i] != NOWHERE && l->sections[i].sh_type != SHT_NOBITS)
-            memcpy(l->base + l->place[i], l->object + l->sections[i].sh_offset, l->sections[i].sh_size);
+            memcpy(l->base + l->place[i], l->object + l->sections[i].sh_offset,
+                   l->sections[i].sh_size);
     return TILE_OK;
 }
 
@@ -275,7 +286,8 @@ static tile_status symbol_address(const loader *l, uint64_t index, uint64_t *out
     }
     if (s->st_shndx == SHN_UNDEF || s->st_shndx == SHN_COMMON)
         return BAD("'%s' is undefined", l->strings + s->st_name);
-    if (s->st_shndx >= l->nsections || l->place[s->st_shndx] == NOWHERE || s->st_value > l->sections[s->st_shndx].sh_size)
+    if (s->st_shndx >= l->nsections || l->place[s->st_shndx] == NOWHERE ||
+        s->st_value > l->sections[s->st_shndx].sh_size)
         return BAD("'%s' lies in nothing that is loaded", l->strings + s->st_name);
     *out = (uint64_t)(uintptr_t)l->base + l->place[s->st_shndx] + s->st_value;
     return TILE_OK;
@@ -356,7 +368,8 @@ static fit put_adr(char *at, int64_t v)
 
 static fit put_branch(char *at, int64_t distance, int shift, int width)
 {
-    return put_field(at, (uint64_t)(distance >> 2), shift, width, distance % 4 == 0 && fits_signed(distance, width + 2));
+    return put_field(at, (uint64_t)(distance >> 2), shift, width,
+                     distance % 4 == 0 && fits_signed(distance, width + 2));
 }
 
 /* A load or store of 1 << scale bytes: the low 12 bits of the address, divided. */
@@ -403,7 +416,9 @@ static fit relocate_aarch64(uint32_t type, char *at, uint64_t s, uint64_t a, uin
 static size_t width_of(int machine, uint32_t type)
 {
     if (machine == TL_ELF_AARCH64)
-        return type == R_AARCH64_NONE ? 0 : type == R_AARCH64_ABS64 || type == R_AARCH64_PREL64 ? 8 : 4;
+        return type == R_AARCH64_NONE                                ? 0
+               : type == R_AARCH64_ABS64 || type == R_AARCH64_PREL64 ? 8
+                                                                     : 4;
     return type == R_X86_64_NONE ? 0 : type == R_X86_64_64 || type == R_X86_64_PC64 ? 8 : 4;
 }
 
@@ -413,7 +428,8 @@ static tile_status apply(const loader *l, uint32_t section, Elf64_Rela r)
     uint32_t type = (uint32_t)ELF64_R_TYPE(r.r_info);
     const Elf64_Shdr *target = &l->sections[section];
     size_t width = width_of(l->machine, type);
-    if (r.r_offset > target->sh_size || width > target->sh_size - r.r_offset || target->sh_type == SHT_NOBITS)
+    if (r.r_offset > target->sh_size || width > target->sh_size - r.r_offset ||
+        target->sh_type == SHT_NOBITS)
         return BAD("a relocation lies outside its section");
     tile_status status = symbol_address(l, symbol, &s);
     if (status != TILE_OK)
@@ -424,7 +440,8 @@ static tile_status apply(const loader *l, uint32_t section, Elf64_Rela r)
                                          : relocate_x86_64(type, at, s, (uint64_t)r.r_addend, p, g);
     if (f == FITS)
         return TILE_OK;
-    return BAD("relocation of type %u against '%s' %s", type, l->strings + l->symbols[symbol].st_name,
+    return BAD("relocation of type %u against '%s' %s", type,
+               l->strings + l->symbols[symbol].st_name,
                f == TOO_FAR ? "does not reach" : "is not known");
 }
 
@@ -447,7 +464,8 @@ static tile_status protect(const loader *l)
     for (int g = 0; g < GROUPS; g++) {
         uint64_t bytes = l->begin[g + 1] - l->begin[g];
         if (bytes && mprotect(l->base + l->begin[g], bytes, modes[g]) != 0)
-            return tl_fail(TILE_NO_RESOURCE, "kernel code may not be made executable on this system");
+            return tl_fail(TILE_NO_RESOURCE,
+                           "kernel code may not be made executable on this system");
     }
     __builtin___clear_cache(l->base, l->base + l->begin[GROUP_CONST]);
     return TILE_OK;
@@ -456,7 +474,8 @@ static tile_status protect(const loader *l)
 static tile_status find(const loader *l, const char *name, void **out_address)
 {
     for (uint32_t i = 1; i < l->nsymbols; i++) {
-        if (l->symbols[i].st_shndx == SHN_UNDEF || strcmp(l->strings + l->symbols[i].st_name, name) != 0)
+        if (l->symbols[i].st_shndx == SHN_UNDEF ||
+            strcmp(l->strings + l->symbols[i].st_name, name) != 0)
             continue;
         uint64_t address;
         tile_status status = symbol_address(l, i, &address);
@@ -468,7 +487,8 @@ static tile_status find(const loader *l, const char *name, void **out_address)
 
 static tile_status load(loader *l, const char *symbol, void **out_address)
 {
-    tile_status (*const steps[])(loader *) = {read_sections, read_symbols, choose_sections, scan_relocations, lay_out, map};
+    tile_status (*const steps[])(loader *) = {read_sections,    read_symbols, choose_sections,
+                                              scan_relocations, lay_out,      map};
     tile_status status = TILE_OK;
     for (size_t i = 0; i < sizeof steps / sizeof *steps && status == TILE_OK; i++)
         status = steps[i](l);
@@ -479,7 +499,8 @@ static tile_status load(loader *l, const char *symbol, void **out_address)
     return status == TILE_OK ? protect(l) : status;
 }
 
-tile_status tl_elf_load(const void *object, size_t size, int machine, const char *symbol, tl_elf **out_elf, void **out_address)
+tile_status tl_elf_load(const void *object, size_t size, int machine, const char *symbol,
+                        tl_elf **out_elf, void **out_address)
 {
     loader l = {.object = object, .size = size, .machine = machine};
     tl_elf *elf = calloc(1, sizeof *elf);

@@ -12,8 +12,11 @@ enum { TL_ELF_HOST = TL_ELF_AARCH64 };
 enum { TL_ELF_HOST = TL_ELF_X86_64 };
 #endif
 
-/* Loads a relocatable object of `machine` and finds the function or datum `symbol` in it. `object` may go afterwards.
- * TILE_BAD_IMAGE: malformed, of another machine, with something undefined, or with a relocation that we do not know. */
-tile_status tl_elf_load(const void *object, size_t size, int machine, const char *symbol, tl_elf **out_elf, void **out_address);
+/* Loads a relocatable object of `machine` and finds the function or datum `symbol` in it. `object`
+ * may go afterwards.
+ * TILE_BAD_IMAGE: malformed, of another machine, with something undefined, or with a relocation
+ * that we do not know. */
+tile_status tl_elf_load(const void *object, size_t size, int machine, const char *symbol,
+                        tl_elf **out_elf, void **out_address);
 void tl_elf_free(tl_elf *elf); /* accepts NULL */
 #endif

@@ -1,14 +1,15 @@
 /* format_array.c: an array's elements as text, as kernels' print and `tilec run --print` show them.
  *
- * "[[1, 2, 3], [4, 5, 6]]". Arrays of more than SHOW_ALL elements are shortened: an axis of more than 2 * EDGE shows
- * its first and last EDGE with "..." between. Floats have the fewest digits that read back as the same number. */
+ * "[[1, 2, 3], [4, 5, 6]]". Arrays of more than SHOW_ALL elements are shortened: an axis of more
+ * than 2 * EDGE shows its first and last EDGE with "..." between. Floats have the fewest digits
+ * that read back as the same number. */
 #define TILE_UNSTABLE
+#include "runtime/runtime.h"
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include "runtime/runtime.h"
 
 enum { SHOW_ALL = 256, EDGE = 3 };
 
@@ -38,7 +39,8 @@ static void put_float(out *o, tile_dtype dtype, double v)
     int most = dtype == TILE_F64 ? 17 : dtype == TILE_F32 ? 9 : digits;
     for (;; digits++) {
         snprintf(text, sizeof text, "%.*g", digits, v);
-        if (digits >= most || (dtype == TILE_F64 ? strtod(text, NULL) == v : strtof(text, NULL) == (float)v))
+        if (digits >= most ||
+            (dtype == TILE_F64 ? strtod(text, NULL) == v : strtof(text, NULL) == (float)v))
             break;
     }
     put(o, "%s", text);
@@ -67,7 +69,8 @@ typedef struct array {
     bool shorten;
 } array;
 
-/* The part of the array below axis `axis`, whose elements begin at number `first`; `count` of them. */
+/* The part of the array below axis `axis`, whose elements begin at number `first`; `count` of
+ * them. */
 static void put_axis(out *o, const array *a, int axis, int64_t first, int64_t count)
 {
     if (axis == a->rank) {
@@ -88,7 +91,8 @@ static void put_axis(out *o, const array *a, int axis, int64_t first, int64_t co
     put(o, "]");
 }
 
-size_t tile_format_array(char *text, size_t size, tile_dtype dtype, int rank, const int64_t *shape, const void *data)
+size_t tile_format_array(char *text, size_t size, tile_dtype dtype, int rank, const int64_t *shape,
+                         const void *data)
 {
     out o = {text, size, 0};
     int64_t count = 1;

@@ -1,18 +1,26 @@
 /* host.c: memory, queues and marks of drivers whose kernels run in this process (cpu, ref, emu).
  *
- * A default queue does everything within the call. Any other queue is a ring of records and a thread that takes them
- * in order. A record (launch with its arguments, copy, fill, mark) is copied into the ring and stays there until it is
- * done; when the ring is full the caller waits. So a launch allocates nothing.
+ * A default queue does everything within the call. Any other queue is a ring of records and a
+ * thread that takes them in order. A record (launch with its arguments, copy, fill, mark) is copied
+ * into the ring and stays there until it is done; when the ring is full the caller waits. So a
+ * launch allocates nothing.
  *
- * A mark counts how often it was recorded and how often that has happened: waiting means waiting for the count it had
- * when the wait was asked for. */
+ * A mark counts how often it was recorded and how often that has happened: waiting means waiting
+ * for the count it had when the wait was asked for. */
+#include "runtime/runtime.h"
 #include <stdlib.h>
 #include <time.h>
-#include "runtime/runtime.h"
 
 enum { RING_BYTES = 1 << 20, ALIGNMENT = 256 };
 
-typedef enum record_kind { REC_SKIP, REC_LAUNCH, REC_COPY, REC_FILL, REC_MARK, REC_WAIT } record_kind;
+typedef enum record_kind {
+    REC_SKIP,
+    REC_LAUNCH,
+    REC_COPY,
+    REC_FILL,
+    REC_MARK,
+    REC_WAIT
+} record_kind;
 
 typedef struct record {
     uint32_t size; /* of the whole record, a multiple of 16 */
@@ -33,10 +41,11 @@ struct tl_queue {
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t work, space;
-    uint64_t head, tail; /* bytes ever consumed and produced; their difference is at most RING_BYTES */
+    uint64_t head,
+        tail; /* bytes ever consumed and produced; their difference is at most RING_BYTES */
     bool quit;
-    tile_status status;  /* of the first record that failed since the last synchronisation */
-    char *error;         /* its text; ERROR_BYTES */
+    tile_status status; /* of the first record that failed since the last synchronisation */
+    char *error;        /* its text; ERROR_BYTES */
     char *ring;
 };
 enum { ERROR_BYTES = 1024 };
@@ -54,11 +63,13 @@ tile_status tl_host_mem_alloc(tl_dev *dev, uint64_t bytes, void **out_address)
 {
     (void)dev;
     if (bytes > PTRDIFF_MAX - ALIGNMENT)
-        return tl_fail(TILE_NO_MEMORY, "out of memory: a buffer of %llu bytes", (unsigned long long)bytes);
+        return tl_fail(TILE_NO_MEMORY, "out of memory: a buffer of %llu bytes",
+                       (unsigned long long)bytes);
     size_t size = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     *out_address = aligned_alloc(ALIGNMENT, size ? size : ALIGNMENT);
     if (!*out_address)
-        return tl_fail(TILE_NO_MEMORY, "out of memory: a buffer of %llu bytes", (unsigned long long)bytes);
+        return tl_fail(TILE_NO_MEMORY, "out of memory: a buffer of %llu bytes",
+                       (unsigned long long)bytes);
     return TILE_OK;
 }
 
@@ -142,7 +153,8 @@ tile_status tl_host_mark_elapsed(tl_mark *from, tl_mark *to, double *out_millise
         time[i] = marks[i]->time;
         pthread_mutex_unlock(&marks[i]->lock);
         if (!fine)
-            return tl_fail(TILE_BAD_ARGUMENT, "tile_event_elapsed: the %s event has not happened", i ? "second" : "first");
+            return tl_fail(TILE_BAD_ARGUMENT, "tile_event_elapsed: the %s event has not happened",
+                           i ? "second" : "first");
     }
     *out_milliseconds = time[1] - time[0];
     return TILE_OK;
@@ -153,22 +165,12 @@ tile_status tl_host_mark_elapsed(tl_mark *from, tl_mark *to, double *out_millise
 static tile_status run_record(tl_queue *q, record *r)
 {
     switch (r->kind) {
-    case REC_SKIP:
-        break;
-    case REC_LAUNCH:
-        return q->driver->run(q->dev, r->code, &r->launch, q->sink);
-    case REC_COPY:
-        memcpy(r->target, r->source, r->bytes);
-        break;
-    case REC_FILL:
-        memset(r->target, r->value, r->bytes);
-        break;
-    case REC_MARK:
-        mark_happens(r->target, r->bytes);
-        break;
-    case REC_WAIT:
-        mark_await(r->target, r->bytes);
-        break;
+    case REC_SKIP: break;
+    case REC_LAUNCH: return q->driver->run(q->dev, r->code, &r->launch, q->sink);
+    case REC_COPY: memcpy(r->target, r->source, r->bytes); break;
+    case REC_FILL: memset(r->target, r->value, r->bytes); break;
+    case REC_MARK: mark_happens(r->target, r->bytes); break;
+    case REC_WAIT: mark_await(r->target, r->bytes); break;
     }
     return TILE_OK;
 }
@@ -204,7 +206,8 @@ static void *queue_main(void *arg)
 
 /* ---- putting records in ---- */
 
-/* A place for a record of `size` bytes, without a break; the lock is held from here to ring_commit. */
+/* A place for a record of `size` bytes, without a break; the lock is held from here to
+ * ring_commit. */
 static record *ring_reserve(tl_queue *q, uint32_t size)
 {
     pthread_mutex_lock(&q->lock);
@@ -245,9 +248,12 @@ tile_status tl_host_queue_launch(tl_queue *q, tl_code *code, const tl_launch *la
 {
     if (q->immediate)
         return q->driver->run(q->dev, code, launch, q->sink);
-    size_t args = launch->nargs * sizeof *launch->args, slots = launch->nslots * sizeof *launch->slots;
+    size_t args = launch->nargs * sizeof *launch->args,
+           slots = launch->nslots * sizeof *launch->slots;
     uint32_t size = (uint32_t)((sizeof(record) + args + slots + 15) / 16 * 16);
-    _Static_assert(sizeof(record) + TL_MAX_PARAMS * sizeof(tile_arg) + TL_MAX_SLOTS * 8 < RING_BYTES / 4, "ring too small");
+    _Static_assert(sizeof(record) + TL_MAX_PARAMS * sizeof(tile_arg) + TL_MAX_SLOTS * 8 <
+                       RING_BYTES / 4,
+                   "ring too small");
     record *r = ring_reserve(q, size);
     *r = (record){.size = size, .kind = REC_LAUNCH, .code = code, .launch = *launch};
     if (args)
@@ -258,15 +264,18 @@ tile_status tl_host_queue_launch(tl_queue *q, tl_code *code, const tl_launch *la
     return TILE_OK;
 }
 
-tile_status tl_host_queue_copy(tl_queue *q, void *target, const void *source, uint64_t bytes, tl_copy_kind kind)
+tile_status tl_host_queue_copy(tl_queue *q, void *target, const void *source, uint64_t bytes,
+                               tl_copy_kind kind)
 {
     (void)kind;
-    return put_simple(q, (record){.kind = REC_COPY, .target = target, .source = source, .bytes = bytes});
+    return put_simple(
+        q, (record){.kind = REC_COPY, .target = target, .source = source, .bytes = bytes});
 }
 
 tile_status tl_host_queue_fill(tl_queue *q, void *target, int value, uint64_t bytes)
 {
-    return put_simple(q, (record){.kind = REC_FILL, .target = target, .value = value, .bytes = bytes});
+    return put_simple(q,
+                      (record){.kind = REC_FILL, .target = target, .value = value, .bytes = bytes});
 }
 
 tile_status tl_host_mark_record(tl_mark *m, tl_queue *q)
@@ -316,7 +325,8 @@ static void destroy(tl_queue *q)
     free(q);
 }
 
-tile_status tl_host_queue_create(const tl_driver *driver, tl_dev *dev, tl_sink *sink, bool is_default, tl_queue **out_queue)
+tile_status tl_host_queue_create(const tl_driver *driver, tl_dev *dev, tl_sink *sink,
+                                 bool is_default, tl_queue **out_queue)
 {
     tl_queue *q = calloc(1, sizeof *q);
     if (!q)

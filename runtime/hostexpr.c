@@ -1,22 +1,25 @@
 /* hostexpr.c: launch-time expressions (tile_image.h): postfix code over a stack of 64-bit words.
  *
- * Validation walks the code once and knows the depth at each step, since there are no jumps; evaluation then needs no
- * checks of its own. Integers are i64; leaving them is reported, not wrapped: a grid or a requirement that is wrong by
- * 2^64 helps nobody. Both sides of && and || and all of ?: are evaluated, so a division by zero is
- * reported only when its value is used: a fault travels with its value. */
-#include <math.h>
+ * Validation walks the code once and knows the depth at each step, since there are no jumps;
+ * evaluation then needs no checks of its own. Integers are i64; leaving them is reported, not
+ * wrapped: a grid or a requirement that is wrong by 2^64 helps nobody. Both sides of && and || and
+ * all of ?: are evaluated, so a division by zero is reported only when its value is used: a fault
+ * travels with its value. */
 #include "runtime/runtime.h"
+#include <math.h>
 
 /* Operands each operator takes; every one leaves one value. */
 static const int8_t operands[TILE_HX_COUNT] = {
-    [TILE_HX_CONST] = 0, [TILE_HX_SYM] = 0,  [TILE_HX_ARG] = 0,  [TILE_HX_SMS] = 0,    [TILE_HX_ADD] = 2,
-    [TILE_HX_SUB] = 2,   [TILE_HX_MUL] = 2,  [TILE_HX_DIV] = 2,  [TILE_HX_REM] = 2,    [TILE_HX_CDIV] = 2,
-    [TILE_HX_MIN] = 2,   [TILE_HX_MAX] = 2,  [TILE_HX_NEG] = 1,  [TILE_HX_ABS] = 1,    [TILE_HX_NOT] = 1,
-    [TILE_HX_LT] = 2,    [TILE_HX_LE] = 2,   [TILE_HX_EQ] = 2,   [TILE_HX_NE] = 2,     [TILE_HX_AND] = 2,
-    [TILE_HX_OR] = 2,    [TILE_HX_BAND] = 2, [TILE_HX_BOR] = 2,  [TILE_HX_BXOR] = 2,   [TILE_HX_SHL] = 2,
-    [TILE_HX_SHR] = 2,   [TILE_HX_SELECT] = 3, [TILE_HX_I2F] = 1, [TILE_HX_F2I] = 1,   [TILE_HX_FADD] = 2,
-    [TILE_HX_FSUB] = 2,  [TILE_HX_FMUL] = 2, [TILE_HX_FDIV] = 2, [TILE_HX_FNEG] = 1,   [TILE_HX_FMIN] = 2,
-    [TILE_HX_FMAX] = 2,  [TILE_HX_FLT] = 2,  [TILE_HX_FLE] = 2,  [TILE_HX_FEQ] = 2,    [TILE_HX_FNE] = 2,
+    [TILE_HX_CONST] = 0, [TILE_HX_SYM] = 0,  [TILE_HX_ARG] = 0,    [TILE_HX_SMS] = 0,
+    [TILE_HX_ADD] = 2,   [TILE_HX_SUB] = 2,  [TILE_HX_MUL] = 2,    [TILE_HX_DIV] = 2,
+    [TILE_HX_REM] = 2,   [TILE_HX_CDIV] = 2, [TILE_HX_MIN] = 2,    [TILE_HX_MAX] = 2,
+    [TILE_HX_NEG] = 1,   [TILE_HX_ABS] = 1,  [TILE_HX_NOT] = 1,    [TILE_HX_LT] = 2,
+    [TILE_HX_LE] = 2,    [TILE_HX_EQ] = 2,   [TILE_HX_NE] = 2,     [TILE_HX_AND] = 2,
+    [TILE_HX_OR] = 2,    [TILE_HX_BAND] = 2, [TILE_HX_BOR] = 2,    [TILE_HX_BXOR] = 2,
+    [TILE_HX_SHL] = 2,   [TILE_HX_SHR] = 2,  [TILE_HX_SELECT] = 3, [TILE_HX_I2F] = 1,
+    [TILE_HX_F2I] = 1,   [TILE_HX_FADD] = 2, [TILE_HX_FSUB] = 2,   [TILE_HX_FMUL] = 2,
+    [TILE_HX_FDIV] = 2,  [TILE_HX_FNEG] = 1, [TILE_HX_FMIN] = 2,   [TILE_HX_FMAX] = 2,
+    [TILE_HX_FLT] = 2,   [TILE_HX_FLE] = 2,  [TILE_HX_FEQ] = 2,    [TILE_HX_FNE] = 2,
 };
 
 bool tl_hostexpr_valid(const tile_hx_ins *code, uint32_t n, uint32_t nsyms, uint32_t nargs)
@@ -105,8 +108,12 @@ static word arithmetic(uint32_t op, int64_t a, int64_t b)
 static word integer_op(uint32_t op, int64_t a, int64_t b)
 {
     switch (op) {
-    case TILE_HX_ADD: case TILE_HX_SUB: case TILE_HX_MUL: return arithmetic(op, a, b);
-    case TILE_HX_DIV: case TILE_HX_REM: case TILE_HX_CDIV: return divide(op, a, b);
+    case TILE_HX_ADD:
+    case TILE_HX_SUB:
+    case TILE_HX_MUL: return arithmetic(op, a, b);
+    case TILE_HX_DIV:
+    case TILE_HX_REM:
+    case TILE_HX_CDIV: return divide(op, a, b);
     case TILE_HX_MIN: return checked(false, a < b ? a : b);
     case TILE_HX_MAX: return checked(false, a > b ? a : b);
     case TILE_HX_NEG: return arithmetic(TILE_HX_SUB, 0, a);
@@ -182,7 +189,8 @@ static word apply(uint32_t op, const word *w)
     return integer_op(op, w[0].i, two ? w[1].i : 0);
 }
 
-tl_hx_result tl_hostexpr_eval(const tile_hx_ins *code, uint32_t n, const tl_hx_env *env, int64_t *out_word)
+tl_hx_result tl_hostexpr_eval(const tile_hx_ins *code, uint32_t n, const tl_hx_env *env,
+                              int64_t *out_word)
 {
     word stack[TILE_HX_MAX_STACK] = {{0, TL_HX_FINE}};
     int depth = 0;

@@ -1,7 +1,9 @@
-/* image_check.c: is this a kernel image that the rest of the runtime can read without looking twice?
+/* image_check.c: is this a kernel image that the rest of the runtime can read without looking
+ * twice?
  *
- * Everything that is an offset, a count or an index is checked here, once, when a module is loaded. After that the
- * other files follow offsets freely. Tables must be aligned to their elements, strings terminated within the image. */
+ * Everything that is an offset, a count or an index is checked here, once, when a module is loaded.
+ * After that the other files follow offsets freely. Tables must be aligned to their elements,
+ * strings terminated within the image. */
 #include "runtime/runtime.h"
 
 typedef struct check {
@@ -18,7 +20,8 @@ static bool bad(check *c, const char *what)
 }
 
 /* n elements of `size` bytes at `offset`, aligned. Empty tables may lie anywhere. */
-static bool table(check *c, uint64_t offset, uint64_t n, uint64_t size, uint64_t align, const char *what)
+static bool table(check *c, uint64_t offset, uint64_t n, uint64_t size, uint64_t align,
+                  const char *what)
 {
     if (n == 0)
         return true;
@@ -118,7 +121,8 @@ static bool check_slots(check *c, const tile_image_kernel *k)
     return true;
 }
 
-static bool only_scalars(const check *c, const tile_image_kernel *k, const tile_hx_ins *code, uint32_t n)
+static bool only_scalars(const check *c, const tile_image_kernel *k, const tile_hx_ins *code,
+                         uint32_t n)
 {
     const tile_image_param *p = at(c, k->params);
     for (uint32_t i = 0; i < n; i++)
@@ -134,10 +138,12 @@ static bool check_exprs(check *c, const tile_image_kernel *k)
     const tile_image_expr *e = at(c, k->exprs);
     const tile_image_header *h = at(c, 0);
     for (uint32_t i = 0; i < k->nexprs; i++) {
-        if (!text(c, e[i].text) || !table(c, e[i].code, e[i].ncode, sizeof(tile_hx_ins), 8, "an expression's code"))
+        if (!text(c, e[i].text) ||
+            !table(c, e[i].code, e[i].ncode, sizeof(tile_hx_ins), 8, "an expression's code"))
             return false;
         const tile_hx_ins *code = at(c, e[i].code);
-        if (!tl_hostexpr_valid(code, e[i].ncode, k->nsyms, k->nparams) || !only_scalars(c, k, code, e[i].ncode))
+        if (!tl_hostexpr_valid(code, e[i].ncode, k->nsyms, k->nparams) ||
+            !only_scalars(c, k, code, e[i].ncode))
             return bad(c, "an expression");
         if (h->nfiles > 0 && e[i].file >= h->nfiles)
             return bad(c, "an expression's file");
@@ -165,7 +171,8 @@ static bool check_clauses(check *c, const tile_image_kernel *k)
             return bad(c, "the grid");
     if (k->group > k->nexprs)
         return bad(c, "the group");
-    return check_indices(c, k, k->requires_off, k->nrequires) && check_indices(c, k, k->assumes, k->nassumes);
+    return check_indices(c, k, k->requires_off, k->nrequires) &&
+           check_indices(c, k, k->assumes, k->nassumes);
 }
 
 static bool check_consts_and_aliases(check *c, const tile_image_kernel *k)
@@ -190,8 +197,8 @@ static bool check_kernel(check *c, const tile_image_kernel *k)
         return false;
     if (!table(c, k->code, k->ncode, 1, 1, "the code"))
         return false;
-    return check_params(c, k) && check_syms(c, k) && check_slots(c, k) && check_exprs(c, k) && check_clauses(c, k) &&
-           check_consts_and_aliases(c, k);
+    return check_params(c, k) && check_syms(c, k) && check_slots(c, k) && check_exprs(c, k) &&
+           check_clauses(c, k) && check_consts_and_aliases(c, k);
 }
 
 static uint64_t fnv1a(const unsigned char *p, uint64_t n)
@@ -211,7 +218,8 @@ static bool check_header(check *c)
         return bad(c, "its version is not this runtime's");
     if (h->header_bytes < sizeof *h || h->header_bytes > c->size || h->total_bytes != c->size)
         return bad(c, "its size is not the one written in it");
-    if (h->checksum != fnv1a((const unsigned char *)c->data + h->header_bytes, c->size - h->header_bytes))
+    if (h->checksum !=
+        fnv1a((const unsigned char *)c->data + h->header_bytes, c->size - h->header_bytes))
         return bad(c, "its checksum does not fit");
     return true;
 }
@@ -242,6 +250,7 @@ tile_status tl_image_check(const void *data, size_t size, const char *target)
     const tile_image_header *h = data;
     const char *made_for = tl_image_text(data, h->target);
     if (strcmp(made_for, target) != 0)
-        return tl_fail(TILE_BAD_IMAGE, "the image was made for target '%s', the device wants '%s'", made_for, target);
+        return tl_fail(TILE_BAD_IMAGE, "the image was made for target '%s', the device wants '%s'",
+                       made_for, target);
     return TILE_OK;
 }

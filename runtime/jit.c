@@ -1,13 +1,15 @@
-/* jit.c: modules from source: the compiler behind tile_kernel_get. With driver_ref.c the only file of this package that
- * knows the compiler, and a library of its own (libtile_jit), so that hosts of prebuilt kernels link none. */
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
+/* jit.c: modules from source: the compiler behind tile_kernel_get. With driver_ref.c the only file
+ * of this package that knows the compiler, and a library of its own (libtile_jit), so that hosts of
+ * prebuilt kernels link none. */
 #include "codegen/include/tilec.h"
 #include "runtime/include/tile_jit.h"
 #include "runtime/runtime.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 
-/* The driver of "ref" is found by a weak reference (device.c); whoever has a compiler has the interpreter, too. */
+/* The driver of "ref" is found by a weak reference (device.c); whoever has a compiler has the
+ * interpreter, too. */
 extern const tl_driver *(*const tl_jit_keeps_ref)(void);
 const tl_driver *(*const tl_jit_keeps_ref)(void) = tl_driver_ref;
 
@@ -77,7 +79,8 @@ static void convert_consts(const tile_const *consts, size_t n, tilec_const *out,
     }
 }
 
-static tilec_options compiler_options(const source *s, const char *kernel, const tilec_const *consts, size_t n, report *r)
+static tilec_options compiler_options(const source *s, const char *kernel,
+                                      const tilec_const *consts, size_t n, report *r)
 {
     tilec_options o = TILEC_OPTIONS_INIT;
     o.target = s->target;
@@ -102,17 +105,19 @@ static tile_status copy_image(const tilec_output *output, void **out_data, size_
     const void *data = tilec_output_data(output, out_size);
     *out_data = data ? malloc(*out_size) : NULL;
     if (!*out_data)
-        return tl_fail(data ? TILE_NO_MEMORY : TILE_INTERNAL, data ? "out of memory" : "the compiler gave no image");
+        return tl_fail(data ? TILE_NO_MEMORY : TILE_INTERNAL,
+                       data ? "out of memory" : "the compiler gave no image");
     memcpy(*out_data, data, *out_size);
     return TILE_OK;
 }
 
-static tile_status make(void *user, const char *name, const tile_const *consts, void **out_data, size_t *out_size)
+static tile_status make(void *user, const char *name, const tile_const *consts, void **out_data,
+                        size_t *out_size)
 {
     const source *s = user;
     size_t n = count_consts(consts);
     tilec_const *list = calloc(n + 1, sizeof *list);
-    char (*digits)[24] = calloc(n + 1, sizeof *digits);
+    char(*digits)[24] = calloc(n + 1, sizeof *digits);
     report r = {.source = s};
     tilec_output *output = NULL;
     tile_status status = TILE_NO_MEMORY;
@@ -159,7 +164,8 @@ static bool copy_include_dirs(source *s)
     return s->include_dirs != NULL;
 }
 
-static source *copy_source(const char *name, const char *text, size_t size, const tile_jit_options *options)
+static source *copy_source(const char *name, const char *text, size_t size,
+                           const tile_jit_options *options)
 {
     static const tile_jit_options defaults = TILE_JIT_OPTIONS_INIT;
     source *s = calloc(1, sizeof *s);
@@ -167,7 +173,8 @@ static source *copy_source(const char *name, const char *text, size_t size, cons
         return NULL;
     s->options = defaults;
     if (options)
-        memcpy(&s->options, options, options->struct_size < sizeof s->options ? options->struct_size : sizeof s->options);
+        memcpy(&s->options, options,
+               options->struct_size < sizeof s->options ? options->struct_size : sizeof s->options);
     s->name = strdup(name);
     s->fp = strdup(s->options.fp ? s->options.fp : "default");
     s->text = malloc(size + 1);
@@ -181,8 +188,9 @@ static source *copy_source(const char *name, const char *text, size_t size, cons
     return s;
 }
 
-tile_status tile_module_load_source(tile_device *device, const char *name, const char *text, size_t size,
-                                    const tile_jit_options *options, tile_module **out_module)
+tile_status tile_module_load_source(tile_device *device, const char *name, const char *text,
+                                    size_t size, const tile_jit_options *options,
+                                    tile_module **out_module)
 {
     if (!text || !out_module)
         return tl_fail(TILE_BAD_ARGUMENT, "tile_module_load_source: an argument is NULL");
@@ -205,7 +213,8 @@ static char *read_file(const char *path, size_t *out_size, tile_status *out_stat
     FILE *f = fopen(path, "rb");
     size_t size = 0, room = 1 << 14;
     char *text = f ? malloc(room) : NULL;
-    *out_status = f ? tl_fail(TILE_NO_MEMORY, "out of memory") : tl_fail(TILE_IO, "cannot read '%s': %s", path, strerror(errno));
+    *out_status = f ? tl_fail(TILE_NO_MEMORY, "out of memory")
+                    : tl_fail(TILE_IO, "cannot read '%s': %s", path, strerror(errno));
     while (text) {
         size += fread(text + size, 1, room - size, f);
         if (size < room)
@@ -226,7 +235,8 @@ static char *read_file(const char *path, size_t *out_size, tile_status *out_stat
     return text;
 }
 
-tile_status tile_module_load_file(tile_device *device, const char *path, const tile_jit_options *options, tile_module **out_module)
+tile_status tile_module_load_file(tile_device *device, const char *path,
+                                  const tile_jit_options *options, tile_module **out_module)
 {
     tile_status status;
     size_t size;

@@ -1,13 +1,16 @@
-/* launch.c: starting kernels: the choice between instances, and the order of programs on the grid. */
-#include <stdio.h>
+/* launch.c: starting kernels: the choice between instances, and the order of programs on the
+ * grid. */
 #include "runtime/runtime.h"
+#include <stdio.h>
 
-/* Number `linear` in the order of starting. Plain: the first axis fastest. Grouped by g: the first axis is cut into
- * bands of g (the last may be narrower); within a band the first axis is fastest, then the second; then the next
- * band; the other axes are outermost. So g programs of the first axis share what they read along the second. */
+/* Number `linear` in the order of starting. Plain: the first axis fastest. Grouped by g: the first
+ * axis is cut into bands of g (the last may be narrower); within a band the first axis is fastest,
+ * then the second; then the next band; the other axes are outermost. So g programs of the first
+ * axis share what they read along the second. */
 void tl_launch_pid(const tl_launch *l, int64_t linear, int32_t pid[TILE_MAX_GRID])
 {
-    int64_t n0 = l->grid[0], n1 = l->grid[1], rest = linear / n0, first = linear % n0, second = rest % n1;
+    int64_t n0 = l->grid[0], n1 = l->grid[1], rest = linear / n0, first = linear % n0,
+            second = rest % n1;
     rest /= n1;
     if (l->group > 0) {
         int64_t plane = linear % (n0 * n1), band = plane / (l->group * n1), base = band * l->group;
@@ -35,18 +38,23 @@ static tile_status no_instance_fits(const tile_kernel *kernel, const char *first
 {
     if (kernel->ninstances == 1)
         return tl_fail(TILE_BAD_ARGUMENT, "%s", first);
-    return tl_fail(TILE_BAD_ARGUMENT, "kernel '%s': none of its %u variants takes these arguments; the first: %s", kernel->name, kernel->ninstances, first);
+    return tl_fail(TILE_BAD_ARGUMENT,
+                   "kernel '%s': none of its %u variants takes these arguments; the first: %s",
+                   kernel->name, kernel->ninstances, first);
 }
 
-/* The first instance that takes the arguments; NULL with *out_status OK when there is nothing to run. When none does,
- * the text is that of the first whose `require` does not hold, else of the first. */
-static tl_instance *choose(const tile_kernel *kernel, const tile_arg *args, size_t nargs, const int64_t *grid, size_t naxes,
-                           tl_bound *bound, tile_status *out_status)
+/* The first instance that takes the arguments; NULL with *out_status OK when there is nothing to
+ * run. When none does, the text is that of the first whose `require` does not hold, else of the
+ * first. */
+static tl_instance *choose(const tile_kernel *kernel, const tile_arg *args, size_t nargs,
+                           const int64_t *grid, size_t naxes, tl_bound *bound,
+                           tile_status *out_status)
 {
     char text[1024] = "";
     bool said_require = false;
     for (uint32_t i = 0; i < kernel->ninstances; i++) {
-        tl_bind_result r = tl_bind(kernel->module->device, kernel->instances[i], args, nargs, grid, naxes, bound, out_status);
+        tl_bind_result r = tl_bind(kernel->module->device, kernel->instances[i], args, nargs, grid,
+                                   naxes, bound, out_status);
         *out_status = r == TL_BIND_OK || r == TL_BIND_EMPTY ? TILE_OK : *out_status;
         if (r == TL_BIND_OK || r == TL_BIND_EMPTY)
             return r == TL_BIND_OK ? kernel->instances[i] : NULL;
@@ -58,7 +66,8 @@ static tl_instance *choose(const tile_kernel *kernel, const tile_arg *args, size
     return NULL;
 }
 
-static tile_status launch(tile_kernel *kernel, tile_stream *stream, const tile_arg *args, size_t nargs, const int64_t *grid, size_t naxes)
+static tile_status launch(tile_kernel *kernel, tile_stream *stream, const tile_arg *args,
+                          size_t nargs, const int64_t *grid, size_t naxes)
 {
     tl_bound bound;
     tile_status status = TILE_OK;
@@ -68,7 +77,8 @@ static tile_status launch(tile_kernel *kernel, tile_stream *stream, const tile_a
     if (!stream)
         stream = device->default_stream;
     if (stream->device != device)
-        return tl_fail(TILE_BAD_ARGUMENT, "kernel '%s' is of device %s, the stream of %s", kernel->name, device->name, stream->device->name);
+        return tl_fail(TILE_BAD_ARGUMENT, "kernel '%s' is of device %s, the stream of %s",
+                       kernel->name, device->name, stream->device->name);
     tl_instance *instance = choose(kernel, args, nargs, grid, naxes, &bound, &status);
     if (!instance)
         return status;
@@ -79,17 +89,19 @@ static tile_status launch(tile_kernel *kernel, tile_stream *stream, const tile_a
     return status == TILE_OK && device->sync ? tile_stream_synchronize(stream) : status;
 }
 
-tile_status tile_launch(tile_kernel *kernel, tile_stream *stream, const tile_arg *args, size_t nargs)
+tile_status tile_launch(tile_kernel *kernel, tile_stream *stream, const tile_arg *args,
+                        size_t nargs)
 {
     if (!kernel)
         return tl_fail(TILE_BAD_ARGUMENT, "tile_launch: the kernel is NULL");
     return launch(kernel, stream, args, nargs, NULL, 0);
 }
 
-tile_status tile_launch_grid(tile_kernel *kernel, tile_stream *stream, const tile_arg *args, size_t nargs,
-                             const int64_t *grid, size_t naxes)
+tile_status tile_launch_grid(tile_kernel *kernel, tile_stream *stream, const tile_arg *args,
+                             size_t nargs, const int64_t *grid, size_t naxes)
 {
     if (!kernel || !grid)
-        return tl_fail(TILE_BAD_ARGUMENT, "tile_launch_grid: the %s is NULL", kernel ? "grid" : "kernel");
+        return tl_fail(TILE_BAD_ARGUMENT, "tile_launch_grid: the %s is NULL",
+                       kernel ? "grid" : "kernel");
     return launch(kernel, stream, args, nargs, grid, naxes);
 }

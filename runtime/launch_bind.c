@@ -2,15 +2,17 @@
  *
  *  1. each argument is of the parameter's kind, element type and rank; extents are in range
  *  2. each name of an extent or stride gets its value, where it appears first
- *  3. every extent, then every stride, is what its declaration says; strides of axes that have at most one element
- *     are anybody's, and are replaced by the declared ones so that nothing later sees them
- *  4. `require`, with checks on `assume`, hold; with checks on, parameters do not overlap unless alias says so
+ *  3. every extent, then every stride, is what its declaration says; strides of axes that have at
+ *     most one element are anybody's, and are replaced by the declared ones so that nothing later
+ *     sees them
+ *  4. `require`, with checks on `assume`, hold; with checks on, parameters do not overlap unless
+ *     alias says so
  *  5. the grid is evaluated; 6. the parameter block is filled
  *
  * Texts name the kernel, the parameter, what was wanted and what came. Nothing is allocated. */
+#include "runtime/runtime.h"
 #include <inttypes.h>
 #include <stdio.h>
-#include "runtime/runtime.h"
 
 typedef struct bind {
     const tile_device *device;
@@ -56,13 +58,16 @@ static const char *kind_name(int32_t kind)
 static bool check_kind(bind *b, uint32_t i, const tile_arg *arg)
 {
     uint32_t kind = b->params[i].kind;
-    bool fits = (uint32_t)arg->kind == kind || (kind == TILE_PARAM_POINTER && arg->kind == TILE_ARG_VIEW);
+    bool fits =
+        (uint32_t)arg->kind == kind || (kind == TILE_PARAM_POINTER && arg->kind == TILE_ARG_VIEW);
     if (!fits)
-        return FAIL(b, "kernel '%s': parameter '%s' wants %s, got %s", b->name, param_name(b, i), kind_name((int32_t)kind), kind_name(arg->kind));
+        return FAIL(b, "kernel '%s': parameter '%s' wants %s, got %s", b->name, param_name(b, i),
+                    kind_name((int32_t)kind), kind_name(arg->kind));
     if (arg->dtype != TILE_ANY && (uint32_t)arg->dtype != b->params[i].dtype)
         return FAIL(b, "kernel '%s': parameter '%s' wants %s %s, got %s", b->name, param_name(b, i),
                     kind == TILE_PARAM_SCALAR ? "a scalar of type" : "elements of type",
-                    tile_dtype_name((tile_dtype)b->params[i].dtype), tile_dtype_name((tile_dtype)arg->dtype));
+                    tile_dtype_name((tile_dtype)b->params[i].dtype),
+                    tile_dtype_name((tile_dtype)arg->dtype));
     return true;
 }
 
@@ -70,23 +75,30 @@ static bool check_view(bind *b, uint32_t i, const tile_arg *arg)
 {
     uint32_t rank = b->params[i].rank;
     if (arg->rank < 0 || (uint32_t)arg->rank != rank)
-        return FAIL(b, "kernel '%s': parameter '%s' wants a view of %u ax%s, got %d", b->name, param_name(b, i), rank, rank == 1 ? "is" : "es", arg->rank);
+        return FAIL(b, "kernel '%s': parameter '%s' wants a view of %u ax%s, got %d", b->name,
+                    param_name(b, i), rank, rank == 1 ? "is" : "es", arg->rank);
     int64_t total = 1;
     for (uint32_t axis = 0; axis < rank; axis++) {
         int64_t n = arg->extent[axis];
         if (n < 0)
-            return FAIL(b, "kernel '%s': parameter '%s': extent of axis %u is %" PRId64 ", less than 0", b->name, param_name(b, i), axis, n);
+            return FAIL(
+                b, "kernel '%s': parameter '%s': extent of axis %u is %" PRId64 ", less than 0",
+                b->name, param_name(b, i), axis, n);
         if (n > INT32_MAX && !dim_of(b, i, axis, false)->is_i64)
-            return FAIL(b, "kernel '%s': parameter '%s': extent of axis %u is %" PRId64 ", wants at most %d (declare it i64 for more)",
+            return FAIL(b,
+                        "kernel '%s': parameter '%s': extent of axis %u is %" PRId64
+                        ", wants at most %d (declare it i64 for more)",
                         b->name, param_name(b, i), axis, n, INT32_MAX);
         total *= n > 0;
     }
     if (total && !arg->address)
-        return FAIL(b, "kernel '%s': parameter '%s': the address is NULL", b->name, param_name(b, i));
+        return FAIL(b, "kernel '%s': parameter '%s': the address is NULL", b->name,
+                    param_name(b, i));
     return true;
 }
 
-/* Strides of a view that came without: dense, row-major; rows of packed elements begin on a byte. */
+/* Strides of a view that came without: dense, row-major; rows of packed elements begin on a
+ * byte. */
 static void dense_strides(tile_arg *a)
 {
     int64_t stride = 1;
@@ -118,8 +130,10 @@ static bool take_argument(bind *b, uint32_t i, const tile_arg *arg)
 
 /* ---- 2: names ---- */
 
-/* The value of name `s` at one place; false when that place says nothing (a stride that nobody walks along). */
-static bool sym_at(const bind *b, uint32_t s, uint32_t param, uint32_t axis, bool stride, int64_t *out)
+/* The value of name `s` at one place; false when that place says nothing (a stride that nobody
+ * walks along). */
+static bool sym_at(const bind *b, uint32_t s, uint32_t param, uint32_t axis, bool stride,
+                   int64_t *out)
 {
     const tile_image_dim *d = dim_of(b, param, axis, stride);
     const tile_arg *a = &b->out->args[param];
@@ -138,7 +152,8 @@ static int64_t sym_value(const bind *b, uint32_t s)
     if (sym_at(b, s, sym->param, sym->axis, true, &value))
         return value;
     for (uint32_t p = 0; p < b->k->nparams; p++)
-        for (uint32_t axis = 0; b->params[p].kind == TILE_PARAM_VIEW && axis < b->params[p].rank; axis++)
+        for (uint32_t axis = 0; b->params[p].kind == TILE_PARAM_VIEW && axis < b->params[p].rank;
+             axis++)
             if (sym_at(b, s, p, axis, false, &value) || sym_at(b, s, p, axis, true, &value))
                 return value;
     return b->out->args[sym->param].stride[sym->axis];
@@ -171,7 +186,9 @@ static void describe_names(const bind *b, const tile_image_expr *e, char *text, 
             continue;
         n += (size_t)snprintf(text + n, size - n, "%s", shown++ ? ", " : " (");
         if (code[i].op == TILE_HX_SYM) {
-            n += (size_t)snprintf(text + n, size - n, "%.40s = %" PRId64, tl_image_text(b->image, sym_of(b, code[i].imm)->name), b->out->syms[code[i].imm]);
+            n += (size_t)snprintf(text + n, size - n, "%.40s = %" PRId64,
+                                  tl_image_text(b->image, sym_of(b, code[i].imm)->name),
+                                  b->out->syms[code[i].imm]);
             continue;
         }
         const tile_arg *a = &b->out->args[code[i].imm];
@@ -188,8 +205,10 @@ static void describe_names(const bind *b, const tile_image_expr *e, char *text, 
 
 /* ---- 3: extents and strides ---- */
 
-/* "N", "K / 4" or "" as declared, and ", as parameter 'a' has" where the demand came from elsewhere. */
-static void describe_dim(const bind *b, uint32_t param, uint32_t axis, bool stride, const tile_image_dim *d, char *name, char *source, size_t size)
+/* "N", "K / 4" or "" as declared, and ", as parameter 'a' has" where the demand came from
+ * elsewhere. */
+static void describe_dim(const bind *b, uint32_t param, uint32_t axis, bool stride,
+                         const tile_image_dim *d, char *name, char *source, size_t size)
 {
     name[0] = source[0] = 0;
     if (d->kind == TILE_DIM_EXPR)
@@ -206,12 +225,14 @@ static void describe_dim(const bind *b, uint32_t param, uint32_t axis, bool stri
         snprintf(source, size, ", as parameter '%.80s' has", param_name(b, s->param));
 }
 
-static bool wrong_dim(bind *b, uint32_t param, uint32_t axis, bool stride, int64_t want, int64_t got)
+static bool wrong_dim(bind *b, uint32_t param, uint32_t axis, bool stride, int64_t want,
+                      int64_t got)
 {
     char name[128], source[128];
     describe_dim(b, param, axis, stride, dim_of(b, param, axis, stride), name, source, sizeof name);
-    return FAIL(b, "kernel '%s': parameter '%s': %s%s (axis %u) wants %" PRId64 "%s, got %" PRId64, b->name, param_name(b, param),
-                stride ? "stride" : "extent", name, axis, want, source, got);
+    return FAIL(b, "kernel '%s': parameter '%s': %s%s (axis %u) wants %" PRId64 "%s, got %" PRId64,
+                b->name, param_name(b, param), stride ? "stride" : "extent", name, axis, want,
+                source, got);
 }
 
 /* What the declaration asks of an extent or stride. `dense`: what TILE_DIM_DENSE means here. */
@@ -268,7 +289,8 @@ static bool check_strides(bind *b, uint32_t param)
 
 /* ---- memory behind parameters ---- */
 
-/* Bytes from the first element's address to the end of the last's; UINT64_MAX when elements lie before it. */
+/* Bytes from the first element's address to the end of the last's; UINT64_MAX when elements lie
+ * before it. */
 static bool view_bytes(bind *b, uint32_t param, uint64_t *out)
 {
     const tile_arg *a = &b->out->args[param];
@@ -276,13 +298,16 @@ static bool view_bytes(bind *b, uint32_t param, uint64_t *out)
     bool overflow = false, negative = false;
     for (int axis = 0; axis < a->rank; axis++) {
         int64_t span;
-        overflow |= __builtin_mul_overflow(a->extent[axis] - 1, a->stride[axis], &span) || __builtin_add_overflow(last, span, &last);
+        overflow |= __builtin_mul_overflow(a->extent[axis] - 1, a->stride[axis], &span) ||
+                    __builtin_add_overflow(last, span, &last);
         negative |= a->stride[axis] < 0 && a->extent[axis] > 1;
     }
     int bits = tile_dtype_bits((tile_dtype)a->dtype);
-    uint64_t bytes = bits == 4 ? (uint64_t)last / 2 + 1 : ((uint64_t)last + 1) * (uint64_t)(bits / 8);
+    uint64_t bytes =
+        bits == 4 ? (uint64_t)last / 2 + 1 : ((uint64_t)last + 1) * (uint64_t)(bits / 8);
     if (overflow || last > INT64_MAX / 8 - 1)
-        return FAIL(b, "kernel '%s': parameter '%s' is larger than memory", b->name, param_name(b, param));
+        return FAIL(b, "kernel '%s': parameter '%s' is larger than memory", b->name,
+                    param_name(b, param));
     *out = is_empty(a) ? 0 : negative ? UINT64_MAX : bytes;
     return true;
 }
@@ -299,7 +324,9 @@ static bool measure(bind *b, uint32_t param)
     if (!given && b->checked && a->address)
         given = tl_buffer_bytes_at((tile_device *)b->device, a->address);
     if (given && need != UINT64_MAX && need > given)
-        return FAIL(b, "kernel '%s': parameter '%s' wants %" PRIu64 " bytes of memory, got %" PRIu64, b->name, param_name(b, param), need, given);
+        return FAIL(b,
+                    "kernel '%s': parameter '%s' wants %" PRIu64 " bytes of memory, got %" PRIu64,
+                    b->name, param_name(b, param), need, given);
     a->bytes = given && given != UINT64_MAX ? given : view ? need : UINT64_MAX;
     return true;
 }
@@ -325,7 +352,8 @@ static bool is_solid(const tile_arg *a)
 static bool overlap(const tile_arg *x, const tile_arg *y)
 {
     uintptr_t p = (uintptr_t)x->address, q = (uintptr_t)y->address;
-    if (x->kind == TILE_ARG_SCALAR || y->kind == TILE_ARG_SCALAR || !p || !q || !x->bytes || !y->bytes)
+    if (x->kind == TILE_ARG_SCALAR || y->kind == TILE_ARG_SCALAR || !p || !q || !x->bytes ||
+        !y->bytes)
         return false;
     if (p == q)
         return true;
@@ -338,8 +366,10 @@ static bool check_aliases(bind *b)
         for (uint32_t x = 0; x < y; x++) {
             bool written = !b->params[x].is_const || !b->params[y].is_const;
             if (written && !may_alias(b, x, y) && overlap(&b->out->args[x], &b->out->args[y]))
-                return FAIL(b, "kernel '%s': parameters '%s' and '%s' overlap, which wants alias(%s, %s)", b->name, param_name(b, x),
-                            param_name(b, y), param_name(b, x), param_name(b, y));
+                return FAIL(
+                    b, "kernel '%s': parameters '%s' and '%s' overlap, which wants alias(%s, %s)",
+                    b->name, param_name(b, x), param_name(b, y), param_name(b, x),
+                    param_name(b, y));
         }
     return true;
 }
@@ -359,7 +389,8 @@ static tl_bind_result check_clause(bind *b, const char *word, uint32_t index, tl
         return TL_BIND_OK;
     char names[512];
     describe_names(b, e, names, sizeof names);
-    (void)FAIL(b, "kernel '%s': %s(%s) does not hold%s", b->name, word, tl_image_text(b->image, e->text), names);
+    (void)FAIL(b, "kernel '%s': %s(%s) does not hold%s", b->name, word,
+               tl_image_text(b->image, e->text), names);
     return failed;
 }
 
@@ -382,14 +413,17 @@ static bool grid_values(bind *b, const int64_t *grid, size_t naxes, int64_t *val
     tl_launch *l = &b->out->launch;
     l->ngrid = grid ? (uint32_t)naxes : b->k->ngrid;
     if (l->ngrid == 0 || (grid && naxes > TILE_MAX_GRID))
-        return FAIL(b, "kernel '%s' has %s: wants 1 to %d axes", b->name, grid ? "a grid of that many axes" : "no grid clause, and the launch gave none", TILE_MAX_GRID);
+        return FAIL(b, "kernel '%s' has %s: wants 1 to %d axes", b->name,
+                    grid ? "a grid of that many axes" : "no grid clause, and the launch gave none",
+                    TILE_MAX_GRID);
     for (uint32_t i = 0; i < l->ngrid; i++) {
         if (grid)
             values[i] = grid[i];
         else if (!evaluate(b, expr_of(b, b->k->grid[i]), &values[i]))
             return false;
         if (values[i] < 0)
-            return FAIL(b, "kernel '%s': axis %u of the grid is %" PRId64 ", wants 0 or more", b->name, i, values[i]);
+            return FAIL(b, "kernel '%s': axis %u of the grid is %" PRId64 ", wants 0 or more",
+                        b->name, i, values[i]);
     }
     return true;
 }
@@ -400,7 +434,8 @@ static tl_bind_result too_many_programs(bind *b, const int64_t *values, double p
     size_t n = 0;
     for (uint32_t i = 0; i < b->out->launch.ngrid; i++)
         n += (size_t)snprintf(text + n, sizeof text - n, "%s%" PRId64, i ? ", " : "", values[i]);
-    (void)FAIL(b, "kernel '%s': the grid (%s) has %.0f programs, wants at most %d", b->name, text, programs, INT32_MAX);
+    (void)FAIL(b, "kernel '%s': the grid (%s) has %.0f programs, wants at most %d", b->name, text,
+               programs, INT32_MAX);
     return TL_BIND_ERROR;
 }
 
@@ -457,7 +492,8 @@ static void fill_slots(bind *b)
 static bool bind_arguments(bind *b, const tile_arg *args, size_t nargs)
 {
     if (nargs != b->k->nparams)
-        return FAIL(b, "kernel '%s' wants %u argument%s, got %zu", b->name, b->k->nparams, b->k->nparams == 1 ? "" : "s", nargs);
+        return FAIL(b, "kernel '%s' wants %u argument%s, got %zu", b->name, b->k->nparams,
+                    b->k->nparams == 1 ? "" : "s", nargs);
     for (uint32_t i = 0; i < b->k->nparams; i++)
         if (!take_argument(b, i, &args[i]))
             return false;
@@ -475,18 +511,30 @@ static bool bind_arguments(bind *b, const tile_arg *args, size_t nargs)
     return true;
 }
 
-tl_bind_result tl_bind(const tile_device *device, const tl_instance *instance, const tile_arg *args, size_t nargs,
-                       const int64_t *grid, size_t naxes, tl_bound *out, tile_status *out_status)
+tl_bind_result tl_bind(const tile_device *device, const tl_instance *instance, const tile_arg *args,
+                       size_t nargs, const int64_t *grid, size_t naxes, tl_bound *out,
+                       tile_status *out_status)
 {
     const tile_image_kernel *k = instance->kernel;
-    bind b = {device, instance->image, k, tl_image_at(instance->image, k->params), tl_image_text(instance->image, k->name),
-              (k->flags & TILE_KERNEL_CHECKED) != 0, out, out_status};
+    bind b = {device,
+              instance->image,
+              k,
+              tl_image_at(instance->image, k->params),
+              tl_image_text(instance->image, k->name),
+              (k->flags & TILE_KERNEL_CHECKED) != 0,
+              out,
+              out_status};
     if (!bind_arguments(&b, args, nargs))
         return TL_BIND_ERROR;
     tl_bind_result r = check_clauses(&b);
     if (r == TL_BIND_OK && b.checked && !check_aliases(&b))
         r = TL_BIND_ERROR;
-    out->launch = (tl_launch){.image = instance->image, .kernel = k, .nargs = k->nparams, .nslots = k->nslots, .args = out->args, .slots = out->slots};
+    out->launch = (tl_launch){.image = instance->image,
+                              .kernel = k,
+                              .nargs = k->nparams,
+                              .nslots = k->nslots,
+                              .args = out->args,
+                              .slots = out->slots};
     if (r == TL_BIND_OK)
         r = set_grid(&b, grid, naxes);
     if (r == TL_BIND_OK)

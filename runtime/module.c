@@ -1,13 +1,13 @@
 /* module.c: images, the kernels in them, and the choice of instances by constants.
  *
- * A module from an image has that one image. A module from source has a maker and gets an image for each new question
- * (name and constants) that tile_kernel_get asks. A kernel handle is the answer to one question and is kept, so the
- * same question never compiles or searches twice. Code is loaded by prepare, once per instance, under the module's
- * lock; launches only look at `ready`. */
+ * A module from an image has that one image. A module from source has a maker and gets an image for
+ * each new question (name and constants) that tile_kernel_get asks. A kernel handle is the answer
+ * to one question and is kept, so the same question never compiles or searches twice. Code is
+ * loaded by prepare, once per instance, under the module's lock; launches only look at `ready`. */
+#include "runtime/runtime.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include "runtime/runtime.h"
 
 enum { IMAGE_ALIGNMENT = 64 };
 
@@ -25,7 +25,8 @@ static void free_image(tile_device *device, tl_image *image)
 
 static void *copy_bytes(const void *data, size_t size)
 {
-    void *p = aligned_alloc(IMAGE_ALIGNMENT, (size + IMAGE_ALIGNMENT) / IMAGE_ALIGNMENT * IMAGE_ALIGNMENT);
+    void *p = aligned_alloc(IMAGE_ALIGNMENT,
+                            (size + IMAGE_ALIGNMENT) / IMAGE_ALIGNMENT * IMAGE_ALIGNMENT);
     return p ? memcpy(p, data, size) : NULL;
 }
 
@@ -87,7 +88,8 @@ tile_status tl_module_create_maker(tile_device *device, tl_maker maker, tile_mod
     return TILE_OK;
 }
 
-tile_status tile_module_load_image(tile_device *device, const void *data, size_t size, tile_module **out_module)
+tile_status tile_module_load_image(tile_device *device, const void *data, size_t size,
+                                   tile_module **out_module)
 {
     if (!data || !out_module)
         return tl_fail(TILE_BAD_ARGUMENT, "tile_module_load_image: an argument is NULL");
@@ -153,11 +155,13 @@ static bool is_number(const char *text, double *out)
     return end != text && *end == 0;
 }
 
-/* 64 and "64", 1 and "true", "1e-5" and "0.00001" are the same. Large integers are compared as text first. */
+/* 64 and "64", 1 and "true", "1e-5" and "0.00001" are the same. Large integers are compared as text
+ * first. */
 static bool same_value(const char *have, const char *given)
 {
     double a, b;
-    return strcmp(have, given) == 0 || (is_number(have, &a) && is_number(given, &b) && a == b && !(a > 9e15 || a < -9e15));
+    return strcmp(have, given) == 0 ||
+           (is_number(have, &a) && is_number(given, &b) && a == b && !(a > 9e15 || a < -9e15));
 }
 
 static const char *const_text(const tile_const *c, char *buffer, size_t size)
@@ -176,7 +180,10 @@ static agreement const_agrees(const tl_instance *in, const tile_const *c)
     char buffer[32];
     for (uint32_t i = 0; i < in->kernel->nconsts; i++)
         if (strcmp(tl_image_text(in->image, have[i].name), c->name) == 0)
-            return same_value(tl_image_text(in->image, have[i].value), const_text(c, buffer, sizeof buffer)) ? AGREES : DIFFERS;
+            return same_value(tl_image_text(in->image, have[i].value),
+                              const_text(c, buffer, sizeof buffer))
+                       ? AGREES
+                       : DIFFERS;
     return LACKS;
 }
 
@@ -202,7 +209,8 @@ static char *make_key(const char *name, const tile_const *consts)
         return NULL;
     n = (size_t)snprintf(key, size, "%s(", name);
     for (const tile_const *c = consts; c && c->name; c++)
-        n += (size_t)snprintf(key + n, size - n, "%s=%s,", c->name, const_text(c, buffer, sizeof buffer));
+        n += (size_t)snprintf(key + n, size - n, "%s=%s,", c->name,
+                              const_text(c, buffer, sizeof buffer));
     snprintf(key + n, size - n, ")");
     return key;
 }
@@ -217,13 +225,16 @@ static tile_status no_such_kernel(const tl_image *image, const char *name)
 {
     char names[1024] = "";
     for (uint32_t i = 0; i < image->ninstances; i++)
-        if (i == 0 || strcmp(instance_name(&image->instances[i]), instance_name(&image->instances[i - 1])) != 0)
+        if (i == 0 || strcmp(instance_name(&image->instances[i]),
+                             instance_name(&image->instances[i - 1])) != 0)
             append(names, sizeof names, instance_name(&image->instances[i]));
-    return tl_fail(TILE_NOT_FOUND, "no kernel '%s'; kernels are: %s", name, names[0] ? names : "(none)");
+    return tl_fail(TILE_NOT_FOUND, "no kernel '%s'; kernels are: %s", name,
+                   names[0] ? names : "(none)");
 }
 
 /* The constant that no instance has, or the values that the instances have. */
-static tile_status no_such_instance(const tl_image *image, const char *name, const tile_const *consts)
+static tile_status no_such_instance(const tl_image *image, const char *name,
+                                    const tile_const *consts)
 {
     char known[1024] = "", one[160];
     const tl_instance *first = NULL;
@@ -234,17 +245,22 @@ static tile_status no_such_instance(const tl_image *image, const char *name, con
         return no_such_kernel(image, name);
     const tile_image_const *have = tl_image_at(first->image, first->kernel->consts);
     for (uint32_t i = 0; i < first->kernel->nconsts; i++) {
-        snprintf(one, sizeof one, "%.60s=%.60s", tl_image_text(first->image, have[i].name), tl_image_text(first->image, have[i].value));
+        snprintf(one, sizeof one, "%.60s=%.60s", tl_image_text(first->image, have[i].name),
+                 tl_image_text(first->image, have[i].value));
         append(known, sizeof known, one);
     }
     for (const tile_const *c = consts; c && c->name; c++)
         if (const_agrees(first, c) == LACKS)
-            return tl_fail(TILE_NOT_FOUND, "kernel '%s' has no constant '%s'; it has: %s", name, c->name, known[0] ? known : "(none)");
-    return tl_fail(TILE_NOT_FOUND, "kernel '%s': no variant agrees with the constants given; the first has %s", name, known);
+            return tl_fail(TILE_NOT_FOUND, "kernel '%s' has no constant '%s'; it has: %s", name,
+                           c->name, known[0] ? known : "(none)");
+    return tl_fail(TILE_NOT_FOUND,
+                   "kernel '%s': no variant agrees with the constants given; the first has %s",
+                   name, known);
 }
 
 /* A handle of the image's instances that have the name and, where asked, agree with consts. */
-static tile_status answer(tile_module *m, const tl_image *image, const char *name, const tile_const *consts, bool filter, tile_kernel **out_kernel)
+static tile_status answer(tile_module *m, const tl_image *image, const char *name,
+                          const tile_const *consts, bool filter, tile_kernel **out_kernel)
 {
     tile_kernel *k = calloc(1, sizeof *k);
     if (k) {
@@ -273,7 +289,8 @@ static tile_status answer(tile_module *m, const tl_image *image, const char *nam
     return TILE_OK;
 }
 
-static tile_status make_and_answer(tile_module *m, const char *name, const tile_const *consts, tile_kernel **out_kernel)
+static tile_status make_and_answer(tile_module *m, const char *name, const tile_const *consts,
+                                   tile_kernel **out_kernel)
 {
     void *data = NULL;
     size_t size = 0;
@@ -285,7 +302,8 @@ static tile_status make_and_answer(tile_module *m, const char *name, const tile_
     return status == TILE_OK ? answer(m, image, name, consts, false, out_kernel) : status;
 }
 
-static tile_status get_locked(tile_module *m, const char *name, const tile_const *consts, tile_kernel **out_kernel)
+static tile_status get_locked(tile_module *m, const char *name, const tile_const *consts,
+                              tile_kernel **out_kernel)
 {
     char *key = make_key(name, consts);
     if (!key)
@@ -298,10 +316,12 @@ static tile_status get_locked(tile_module *m, const char *name, const tile_const
         *out_kernel = k;
         return TILE_OK;
     }
-    return m->maker.make ? make_and_answer(m, name, consts, out_kernel) : answer(m, m->images, name, consts, true, out_kernel);
+    return m->maker.make ? make_and_answer(m, name, consts, out_kernel)
+                         : answer(m, m->images, name, consts, true, out_kernel);
 }
 
-tile_status tile_kernel_get(tile_module *m, const char *name, const tile_const *consts, tile_kernel **out_kernel)
+tile_status tile_kernel_get(tile_module *m, const char *name, const tile_const *consts,
+                            tile_kernel **out_kernel)
 {
     if (!m || !name || !out_kernel)
         return tl_fail(TILE_BAD_ARGUMENT, "tile_kernel_get: an argument is NULL");
@@ -357,8 +377,10 @@ tile_status tile_kernel_param(const tile_kernel *k, size_t index, tile_param_inf
 {
     const tl_instance *in = k->instances[0];
     if (!out_info || out_info->struct_size < sizeof *out_info || index >= in->kernel->nparams)
-        return tl_fail(TILE_BAD_ARGUMENT, "tile_kernel_param: no such parameter, or struct_size is not set");
-    const tile_image_param *p = (const tile_image_param *)tl_image_at(in->image, in->kernel->params) + index;
+        return tl_fail(TILE_BAD_ARGUMENT,
+                       "tile_kernel_param: no such parameter, or struct_size is not set");
+    const tile_image_param *p =
+        (const tile_image_param *)tl_image_at(in->image, in->kernel->params) + index;
     out_info->name = tl_image_text(in->image, p->name);
     out_info->kind = (tile_arg_kind)p->kind;
     out_info->dtype = (tile_dtype)p->dtype;

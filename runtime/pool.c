@@ -1,16 +1,18 @@
 /* pool.c: a persistent thread pool that hands out ranges of program numbers.
  *
- * The order matters more than the balance: a program may spin until one of a lower number has done something. Ranges
- * are claimed in increasing order and each is run in order, so the lowest program that has not ended is always one
- * that a thread is running, or will run next without waiting for anybody; whoever spins waits for it. This holds for
- * any number of threads, one included, as long as the system runs every thread now and then.
+ * The order matters more than the balance: a program may spin until one of a lower number has done
+ * something. Ranges are claimed in increasing order and each is run in order, so the lowest program
+ * that has not ended is always one that a thread is running, or will run next without waiting for
+ * anybody; whoever spins waits for it. This holds for any number of threads, one included, as long
+ * as the system runs every thread now and then.
  *
- * Workers sleep on a condition between jobs. The caller works too, as worker 0, and returns when every range has
- * ended. Waking costs some microseconds, so a job of one range is run by the caller alone. */
+ * Workers sleep on a condition between jobs. The caller works too, as worker 0, and returns when
+ * every range has ended. Waking costs some microseconds, so a job of one range is run by the caller
+ * alone. */
+#include "runtime/runtime.h"
 #include <sched.h>
 #include <stdlib.h>
 #include <unistd.h>
-#include "runtime/runtime.h"
 
 enum { MAX_THREADS = 1024, RANGES_PER_THREAD = 16, MAX_RANGE = 64 };
 
@@ -21,18 +23,18 @@ typedef struct worker {
 } worker;
 
 struct tl_pool {
-    int threads;             /* the caller included */
-    pthread_mutex_t turn;    /* held by the caller whose job runs */
-    pthread_mutex_t lock;    /* guards what follows */
+    int threads;          /* the caller included */
+    pthread_mutex_t turn; /* held by the caller whose job runs */
+    pthread_mutex_t lock; /* guards what follows */
     pthread_cond_t wake, idle;
-    uint64_t job;            /* counts up: a worker joins each job at most once */
-    int wanted, busy;        /* workers that may still join; that are inside */
+    uint64_t job;     /* counts up: a worker joins each job at most once */
+    int wanted, busy; /* workers that may still join; that are inside */
     bool quit;
     void (*work)(void *user, int worker, int64_t begin, int64_t end);
     void *user;
     int64_t n, range;
     atomic_int_fast64_t next;
-    worker workers[];        /* threads - 1 */
+    worker workers[]; /* threads - 1 */
 };
 
 static void take_ranges(tl_pool *p, int index)
@@ -145,7 +147,8 @@ static void wake_workers(tl_pool *p, int64_t ranges)
     pthread_mutex_unlock(&p->lock);
 }
 
-void tl_pool_run(tl_pool *p, int64_t n, void (*work)(void *user, int worker, int64_t begin, int64_t end), void *user)
+void tl_pool_run(tl_pool *p, int64_t n,
+                 void (*work)(void *user, int worker, int64_t begin, int64_t end), void *user)
 {
     pthread_mutex_lock(&p->turn);
     p->work = work;

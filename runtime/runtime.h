@@ -1,4 +1,5 @@
-/* runtime.h: the handles' insides, shared by the files of this package that are written once over driver.h. */
+/* runtime.h: the handles' insides, shared by the files of this package that are written once over
+ * driver.h. */
 #ifndef TL_RUNTIME_H
 #define TL_RUNTIME_H
 #include <pthread.h>
@@ -41,7 +42,8 @@ struct tile_event {
     tl_mark *mark;
 };
 
-/* One kernel instance of an image. code is set once, under the module's lock; ready is set after it. */
+/* One kernel instance of an image. code is set once, under the module's lock; ready is set after
+ * it. */
 typedef struct tl_instance {
     const void *image;
     const tile_image_kernel *kernel;
@@ -69,8 +71,10 @@ struct tile_kernel {
 /* Where a module made from source gets images (jit.c). */
 typedef struct tl_maker {
     void *user;
-    /* A new image of `name`'s instances that agree with consts; the caller frees *out_data with free(). */
-    tile_status (*make)(void *user, const char *name, const tile_const *consts, void **out_data, size_t *out_size);
+    /* A new image of `name`'s instances that agree with consts; the caller frees *out_data with
+     * free(). */
+    tile_status (*make)(void *user, const char *name, const tile_const *consts, void **out_data,
+                 size_t *out_size);
     void (*free)(void *user);
 } tl_maker;
 
@@ -83,11 +87,14 @@ struct tile_module {
 };
 
 /* A module without an image yet; takes over the maker (frees it on failure). For jit.c. */
-TILE_API tile_status tl_module_create_maker(tile_device *device, tl_maker maker, tile_module **out_module);
+TILE_API tile_status tl_module_create_maker(tile_device *device, tl_maker maker,
+                                            tile_module **out_module);
 
-/* Resolves NULL: device, or the default one; stream, or the default one of `device` (NULL: the default device's). */
+/* Resolves NULL: device, or the default one; stream, or the default one of `device` (NULL: the
+ * default device's). */
 tile_status tl_device_or_default(tile_device *device, tile_device **out_device);
-tile_status tl_stream_or_default(tile_device *device, tile_stream *stream, tile_stream **out_stream);
+tile_status tl_stream_or_default(tile_device *device, tile_stream *stream,
+                                 tile_stream **out_stream);
 /* Makes and frees a stream's parts; used for the default stream too. */
 tile_status tl_stream_open(tile_device *device, bool is_default, tile_stream **out_stream);
 
@@ -106,7 +113,8 @@ static inline const tile_image_kernel *tl_image_kernels(const void *image)
     const tile_image_header *h = image;
     return (const tile_image_kernel *)((const char *)image + h->kernels);
 }
-static inline const void *tl_image_at(const void *image, uint32_t offset) { return (const char *)image + offset; }
+static inline const void *tl_image_at(const void *image,
+                                      uint32_t offset) { return (const char *)image + offset; }
 
 /* hostexpr.c */
 typedef struct tl_hx_env {
@@ -117,12 +125,14 @@ typedef struct tl_hx_env {
 typedef enum tl_hx_result { TL_HX_FINE, TL_HX_DIV_ZERO, TL_HX_OVERFLOW } tl_hx_result;
 /* Well formed: known operators, operands there, indices in range, exactly one value left. */
 bool tl_hostexpr_valid(const tile_hx_ins *code, uint32_t n, uint32_t nsyms, uint32_t nargs);
-tl_hx_result tl_hostexpr_eval(const tile_hx_ins *code, uint32_t n, const tl_hx_env *env, int64_t *out_word);
+tl_hx_result tl_hostexpr_eval(const tile_hx_ins *code, uint32_t n, const tl_hx_env *env,
+                              int64_t *out_word);
 
 /* dtype.c */
 bool tl_dtype_known(int dtype);
 double tl_decode_float(tile_dtype dtype, uint64_t bits); /* float types */
-int64_t tl_decode_int(tile_dtype dtype, uint64_t bits);  /* integers and bool, extended by their sign */
+/* integers and bool, extended by their sign */
+int64_t tl_decode_int(tile_dtype dtype, uint64_t bits);
 bool tl_is_float_dtype(tile_dtype dtype);
 bool tl_is_packed_dtype(tile_dtype dtype);
 
@@ -133,12 +143,20 @@ typedef struct tl_bound {
     int64_t syms[TL_MAX_SYMS];
     tl_launch launch;
 } tl_bound;
-typedef enum tl_bind_result { TL_BIND_OK, TL_BIND_ERROR, TL_BIND_REQUIRE, TL_BIND_EMPTY } tl_bind_result;
-/* Checks everything and fills `out`. ERROR: *out_status is set, with its text. REQUIRE: the instance's `require` does
- * not hold, with a text that says so. EMPTY: nothing to run. grid: the caller's, or NULL. */
-tl_bind_result tl_bind(const tile_device *device, const tl_instance *instance, const tile_arg *args, size_t nargs,
+typedef enum tl_bind_result {
+    TL_BIND_OK,
+    TL_BIND_ERROR,
+    TL_BIND_REQUIRE,
+    TL_BIND_EMPTY
+} tl_bind_result;
+/* Checks everything and fills `out`. ERROR: *out_status is set, with its text. REQUIRE: the
+ * instance's `require` does not hold, with a text that says so. EMPTY: nothing to run. grid: the
+ * caller's, or NULL. */
+tl_bind_result tl_bind(const tile_device *device, const tl_instance *instance,
+                       const tile_arg *args, size_t nargs,
                        const int64_t *grid, size_t naxes, tl_bound *out, tile_status *out_status);
 
-/* buffer.c: bytes from `address` to the end of the tile_buffer that holds it; UINT64_MAX when in none. */
+/* buffer.c: bytes from `address` to the end of the tile_buffer that holds it; UINT64_MAX when in
+ * none. */
 uint64_t tl_buffer_bytes_at(tile_device *device, const void *address);
 #endif

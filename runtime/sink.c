@@ -1,8 +1,9 @@
 /* sink.c: what the kernels of one stream have said since it was last synchronised.
  *
- * Programs run in any order on any worker; what they print is sorted by launch, then by the program's number, then by
- * time within the program, so that a run's output does not depend on the number of threads. Of the failures only the
- * one of the first launch and lowest program is kept. */
+ * Programs run in any order on any worker; what they print is sorted by launch, then by the
+ * program's number, then by time within the program, so that a run's output does not depend on the
+ * number of threads. Of the failures only the one of the first launch and lowest program is
+ * kept. */
 #include <stdio.h>
 #include <stdlib.h>
 #define TILE_UNSTABLE
@@ -57,11 +58,12 @@ void tl_sink_free(tl_sink *s)
 
 static bool comes_before(const tl_sink *s, uint64_t sequence, int64_t linear)
 {
-    return !s->failed || sequence < s->fail_sequence || (sequence == s->fail_sequence && linear < s->fail_linear);
+    return !s->failed || sequence < s->fail_sequence ||
+           (sequence == s->fail_sequence && linear < s->fail_linear);
 }
 
-void tl_sink_fail(tl_sink *s, const tl_launch *launch, int64_t linear, tl_fail_kind kind, const char *path,
-                  uint32_t line, uint32_t col, const char *text)
+void tl_sink_fail(tl_sink *s, const tl_launch *launch, int64_t linear, tl_fail_kind kind,
+                  const char *path, uint32_t line, uint32_t col, const char *text)
 {
     static const char *const kinds[] = {
         [TL_RUN_ASSERT] = "assertion failed",
@@ -77,8 +79,10 @@ void tl_sink_fail(tl_sink *s, const tl_launch *launch, int64_t linear, tl_fail_k
         s->fail_sequence = launch->sequence;
         s->fail_linear = linear;
         size_t n = 0, size = sizeof s->failure;
-        n += (size_t)snprintf(s->failure, size, "%s:%u:%u: %s%s%.700s (program ", path ? path : "?", line, col,
-                              (unsigned)kind <= TL_RUN_UNINIT ? kinds[kind] : "check failed", text ? ": " : "", text ? text : "");
+        n += (size_t)snprintf(s->failure, size, "%s:%u:%u: %s%s%.700s (program ", path ? path : "?",
+                              line, col,
+                              (unsigned)kind <= TL_RUN_UNINIT ? kinds[kind] : "check failed",
+                              text ? ": " : "", text ? text : "");
         for (uint32_t i = 0; i < launch->ngrid && n < size; i++)
             n += (size_t)snprintf(s->failure + n, size - n, "%s%d", i ? "," : "", pid[i]);
         if (n < size)
@@ -87,8 +91,8 @@ void tl_sink_fail(tl_sink *s, const tl_launch *launch, int64_t linear, tl_fail_k
     pthread_mutex_unlock(&s->lock);
 }
 
-void tl_sink_print(tl_sink *s, const tl_launch *launch, int64_t linear, const char *text, tile_dtype dtype,
-                   uint32_t rank, const int32_t *shape, const void *data)
+void tl_sink_print(tl_sink *s, const tl_launch *launch, int64_t linear, const char *text,
+                   tile_dtype dtype, uint32_t rank, const int32_t *shape, const void *data)
 {
     int64_t wide[TILE_MAX_RANK];
     for (uint32_t i = 0; i < rank && i < TILE_MAX_RANK; i++)
@@ -137,7 +141,8 @@ static void deliver_prints(record *records, uint64_t n, uint64_t dropped, const 
         cb->print(cb->user, sorted[i]->text);
     if (dropped || (n && !sorted)) {
         char text[80];
-        snprintf(text, sizeof text, "(%llu more prints were dropped)", (unsigned long long)(sorted ? dropped : dropped + n));
+        snprintf(text, sizeof text, "(%llu more prints were dropped)",
+                 (unsigned long long)(sorted ? dropped : dropped + n));
         cb->print(cb->user, text);
     }
     free(sorted);

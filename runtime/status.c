@@ -1,7 +1,8 @@
-/* status.c: status names, versions, and the error text of each thread, which is kept as errno is. */
+/* status.c: status names, versions, and the error text of each thread, which is kept as errno
+ * is. */
+#include "runtime/driver.h"
 #include <stdarg.h>
 #include <stdio.h>
-#include "runtime/driver.h"
 
 enum { ERROR_BYTES = 8192 };
 static _Thread_local char error_text[ERROR_BYTES];

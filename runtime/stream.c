@@ -1,6 +1,6 @@
 /* stream.c: streams and events over the driver's queues and marks. */
-#include <stdlib.h>
 #include "runtime/runtime.h"
+#include <stdlib.h>
 
 static void link_stream(tile_stream *s)
 {
@@ -25,7 +25,8 @@ static void unlink_stream(tile_stream *s)
 }
 
 /* A stream around a queue that `native` names, or around a new one. */
-static tile_status open_stream(tile_device *device, bool is_default, void *native, tile_stream **out_stream)
+static tile_status open_stream(tile_device *device, bool is_default, void *native,
+                               tile_stream **out_stream)
 {
     const tl_driver *driver = device->driver;
     tile_stream *s = calloc(1, sizeof *s);
@@ -55,7 +56,9 @@ tile_status tl_stream_or_default(tile_device *device, tile_stream *stream, tile_
 {
     *out_stream = stream;
     if (stream)
-        return device && stream->device != device ? tl_fail(TILE_BAD_ARGUMENT, "the stream is of another device") : TILE_OK;
+        return device && stream->device != device
+                   ? tl_fail(TILE_BAD_ARGUMENT, "the stream is of another device")
+                   : TILE_OK;
     tile_device *d;
     tile_status status = tl_device_or_default(device, &d);
     if (status == TILE_OK)
@@ -112,7 +115,8 @@ tile_status tile_stream_synchronize(tile_stream *stream)
     return said != TILE_OK ? said : status;
 }
 
-/* The lock is not held while waiting: streams may come and go meanwhile, but not the ones waited for. */
+/* The lock is not held while waiting: streams may come and go meanwhile, but not the ones waited
+ * for. */
 tile_status tile_device_synchronize(tile_device *device)
 {
     tile_device *d;

@@ -1,12 +1,13 @@
 /* npy.c: reading and writing .npy.
  *
- * A file is "\x93NUMPY", a version (major, minor), the header's length (2 bytes in version 1, 4 in version 2,
- * little-endian), the header, and the elements. The header is a Python dictionary as text with the keys descr,
- * fortran_order and shape, in any order:
+ * A file is "\x93NUMPY", a version (major, minor), the header's length (2 bytes in version 1, 4 in
+ * version 2, little-endian), the header, and the elements. The header is a Python dictionary as
+ * text with the keys descr, fortran_order and shape, in any order:
  *
  *     {'descr': '<f4', 'fortran_order': False, 'shape': (128, 1000), }
  *
- * Plain element types only: no records, no objects, no complex numbers (their descr is passed on, for the message). */
+ * Plain element types only: no records, no objects, no complex numbers (their descr is passed on,
+ * for the message). */
 #include "tools/npy.h"
 
 #include <ctype.h>
@@ -140,7 +141,8 @@ static bool parse_header(Cursor c, NpyArray *a)
 
 /* ---- the elements ---- */
 
-/* "<f4": order, kind, bytes. Leaves the order little-endian; *out_swap when the file's is the other. */
+/* "<f4": order, kind, bytes. Leaves the order little-endian; *out_swap when the file's is the
+ * other. */
 static bool parse_descr(NpyArray *a, bool *out_swap)
 {
     char *end, order = a->descr[0];
@@ -248,17 +250,22 @@ bool npy_load(const char *path, NpyArray *a, char *error)
 bool npy_save(const char *path, const NpyArray *a, char *error)
 {
     char header[1024];
-    size_t n = (size_t)snprintf(header, sizeof header, "{'descr': '%s', 'fortran_order': %s, 'shape': (", a->descr, a->fortran ? "True" : "False");
+    size_t n =
+        (size_t)snprintf(header, sizeof header, "{'descr': '%s', 'fortran_order': %s, 'shape': (",
+                         a->descr, a->fortran ? "True" : "False");
     for (int i = 0; i < a->rank; i++)
-        n += (size_t)snprintf(header + n, sizeof header - n, "%s%" PRId64 "%s", i ? " " : "", a->shape[i], i + 1 < a->rank || a->rank == 1 ? "," : "");
+        n += (size_t)snprintf(header + n, sizeof header - n, "%s%" PRId64 "%s", i ? " " : "",
+                              a->shape[i], i + 1 < a->rank || a->rank == 1 ? "," : "");
     n += (size_t)snprintf(header + n, sizeof header - n, "), }");
     while ((10 + n + 1) % 64 != 0)
         header[n++] = ' ';
     header[n++] = '\n';
-    const unsigned char start[10] = {0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0, (unsigned char)n, (unsigned char)(n >> 8)};
+    const unsigned char start[10] = {
+        0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0, (unsigned char)n, (unsigned char)(n >> 8)};
     FILE *f = fopen(path, "wb");
     if (!f)
         return fail(error, "%s", strerror(errno));
-    bool ok = fwrite(start, 1, 10, f) == 10 && fwrite(header, 1, n, f) == n && (a->bytes == 0 || fwrite(a->data, 1, a->bytes, f) == a->bytes);
+    bool ok = fwrite(start, 1, 10, f) == 10 && fwrite(header, 1, n, f) == n &&
+              (a->bytes == 0 || fwrite(a->data, 1, a->bytes, f) == a->bytes);
     return fclose(f) == 0 && ok ? true : fail(error, "it cannot be written: %s", strerror(errno));
 }

@@ -1,9 +1,9 @@
 /* run_args.c: arrays and scalars for `tilec run`.
  *
- * The generators' random numbers are those of std.random, so that a kernel can make the same: Philox-4x32-10 with key
- * SEED and counter the row-major index; uniform = (word 0 >> 8) * 2^-24; normal by Box-Muller of words 0 and 1, in
- * double precision, then rounded to the element type. nan[...] is what a kernel must overwrite: NaN for floats, bytes
- * 0xAA for integers. */
+ * The generators' random numbers are those of std.random, so that a kernel can make the same:
+ * Philox-4x32-10 with key SEED and counter the row-major index; uniform = (word 0 >> 8) * 2^-24;
+ * normal by Box-Muller of words 0 and 1, in double precision, then rounded to the element type.
+ * nan[...] is what a kernel must overwrite: NaN for floats, bytes 0xAA for integers. */
 #define TILE_UNSTABLE
 #include "tools/run_args.h"
 
@@ -38,7 +38,8 @@ static void philox(uint64_t seed, uint64_t index, uint32_t out[4])
     uint32_t c[4] = {(uint32_t)index, (uint32_t)(index >> 32), 0, 0};
     for (int round = 0; round < 10; round++) {
         uint64_t p = (uint64_t)0xD2511F53u * c[0], q = (uint64_t)0xCD9E8D57u * c[2];
-        const uint32_t next[4] = {(uint32_t)(q >> 32) ^ c[1] ^ k0, (uint32_t)q, (uint32_t)(p >> 32) ^ c[3] ^ k1, (uint32_t)p};
+        const uint32_t next[4] = {(uint32_t)(q >> 32) ^ c[1] ^ k0, (uint32_t)q,
+                                  (uint32_t)(p >> 32) ^ c[3] ^ k1, (uint32_t)p};
         memcpy(c, next, sizeof c);
         k0 += 0x9E3779B9u;
         k1 += 0xBB67AE85u;
@@ -98,7 +99,8 @@ static bool read_element(tile_dtype t, const char *text, uint64_t *out)
     if (is_float(t)) {
         char *end;
         double v = strtod(text, &end);
-        *out = t == TILE_F32 ? tl_bits_from_double(TL_F32, (double)strtof(text, NULL)) : tl_bits_from_double((TlDtype)t, v);
+        *out = t == TILE_F32 ? tl_bits_from_double(TL_F32, (double)strtof(text, NULL))
+                             : tl_bits_from_double((TlDtype)t, v);
         return end != text && *end == 0;
     }
     if (!read_integer(text, &negative, &magnitude))
@@ -149,7 +151,8 @@ static int load_array(RunArg *a)
     memcpy(a->shape, n.shape, sizeof a->shape);
     memcpy(a->descr, n.descr, sizeof a->descr);
     if (!dtype_of_descr(a->param.dtype, n.descr, &a->dtype)) {
-        fprintf(stderr, "tilec: parameter '%s' wants elements of type %s, the file has '%s'\n", a->param.name, tile_dtype_name(a->param.dtype), n.descr);
+        fprintf(stderr, "tilec: parameter '%s' wants elements of type %s, the file has '%s'\n",
+                a->param.name, tile_dtype_name(a->param.dtype), n.descr);
         return EXIT_RUN;
     }
     if (is_packed(a->dtype) && n.rank > 0)
@@ -194,7 +197,8 @@ typedef enum Maker { MAKE_ZEROS, MAKE_FULL, MAKE_IOTA, MAKE_UNIFORM, MAKE_NORMAL
 static const struct MakerRow {
     const char *name;
     bool takes_value;
-} makers[] = {{"zeros", false}, {"full", true}, {"iota", false}, {"uniform", true}, {"normal", true}, {"nan", false}};
+} makers[] = {{"zeros", false},  {"full", true},   {"iota", false},
+              {"uniform", true}, {"normal", true}, {"nan", false}};
 
 static uint64_t made_element(Maker m, tile_dtype t, uint64_t value, uint64_t index)
 {
@@ -213,10 +217,12 @@ static uint64_t made_element(Maker m, tile_dtype t, uint64_t value, uint64_t ind
 static void set_element(RunArg *a, uint64_t i, uint64_t bits)
 {
     if (!is_packed(a->dtype)) {
-        memcpy((char *)a->data + i * (uint64_t)(tile_dtype_bits(a->dtype) / 8), &bits, (size_t)tile_dtype_bits(a->dtype) / 8);
+        memcpy((char *)a->data + i * (uint64_t)(tile_dtype_bits(a->dtype) / 8), &bits,
+               (size_t)tile_dtype_bits(a->dtype) / 8);
         return;
     }
-    uint64_t row = a->rank ? (uint64_t)a->last_elements : 1, row_bytes = a->rank ? (uint64_t)a->shape[a->rank - 1] : 1;
+    uint64_t row = a->rank ? (uint64_t)a->last_elements : 1,
+             row_bytes = a->rank ? (uint64_t)a->shape[a->rank - 1] : 1;
     uint8_t *byte = (uint8_t *)a->data + i / row * row_bytes + i % row / 2;
     *byte = (uint8_t)(i % row % 2 ? (*byte & 0x0f) | bits << 4 : (*byte & 0xf0) | (bits & 15));
 }
@@ -231,7 +237,8 @@ static uint64_t count_elements(const RunArg *a)
 
 static void fill(RunArg *a, Maker m, uint64_t value)
 {
-    memset(a->data, m == MAKE_NAN && !is_float(a->dtype) ? (a->dtype == TILE_BOOL ? 1 : 0xAA) : 0, a->bytes);
+    memset(a->data, m == MAKE_NAN && !is_float(a->dtype) ? (a->dtype == TILE_BOOL ? 1 : 0xAA) : 0,
+           a->bytes);
     if (m == MAKE_ZEROS || (m == MAKE_NAN && (!is_float(a->dtype) || is_packed(a->dtype))))
         return;
     uint64_t n = count_elements(a);
@@ -239,19 +246,27 @@ static void fill(RunArg *a, Maker m, uint64_t value)
         set_element(a, i, made_element(m, a->dtype, value, i));
 }
 
-/* The value between parentheses: a number of the element type for full, a seed for the random ones. */
+/* The value between parentheses: a number of the element type for full, a seed for the random
+ * ones. */
 static int read_value(const RunArg *a, Maker m, const char *text, uint64_t *out)
 {
     bool negative;
     if (m == MAKE_FULL)
-        return read_element(a->dtype, text, out) ? EXIT_FINE : usage_error("%s=%s: '%s' is no %s", a->param.name, a->value, text, tile_dtype_name(a->dtype));
-    return read_integer(text, &negative, out) && !negative ? EXIT_FINE : usage_error("%s=%s: a seed is a whole number", a->param.name, a->value);
+        return read_element(a->dtype, text, out)
+                   ? EXIT_FINE
+                   : usage_error("%s=%s: '%s' is no %s", a->param.name, a->value, text,
+                                 tile_dtype_name(a->dtype));
+    return read_integer(text, &negative, out) && !negative
+               ? EXIT_FINE
+               : usage_error("%s=%s: a seed is a whole number", a->param.name, a->value);
 }
 
 static int no_array(const RunArg *a)
 {
-    return usage_error("%s=%s: '%s' is an array of %s; give @FILE.npy, &OTHER, or one of zeros[DIMS], full(V)[DIMS], iota[DIMS], "
-                       "uniform(SEED)[DIMS], normal(SEED)[DIMS], nan[DIMS]", a->param.name, a->value, a->param.name, tile_dtype_name(a->param.dtype));
+    return usage_error("%s=%s: '%s' is an array of %s; give @FILE.npy, &OTHER, or one of "
+                       "zeros[DIMS], full(V)[DIMS], iota[DIMS], "
+                       "uniform(SEED)[DIMS], normal(SEED)[DIMS], nan[DIMS]",
+                       a->param.name, a->value, a->param.name, tile_dtype_name(a->param.dtype));
 }
 
 static int make_array(RunArg *a)
@@ -266,7 +281,8 @@ static int make_array(RunArg *a)
         shape = open + n + 1;
     }
     size_t m = 0, count = sizeof makers / sizeof *makers, length = (size_t)(open - a->value);
-    while (m < count && (strlen(makers[m].name) != length || strncmp(makers[m].name, a->value, length) != 0))
+    while (m < count &&
+           (strlen(makers[m].name) != length || strncmp(makers[m].name, a->value, length) != 0))
         m++;
     if (m == count || makers[m].takes_value != (*open == '(') || !read_shape(shape, a))
         return no_array(a);
@@ -274,7 +290,8 @@ static int make_array(RunArg *a)
     a->dtype = a->param.dtype;
     snprintf(a->descr, sizeof a->descr, "%s", tl_dtype_numpy((TlDtype)a->dtype));
     if ((m == MAKE_UNIFORM || m == MAKE_NORMAL) && !is_float(a->dtype))
-        return usage_error("%s=%s: random numbers are floats, '%s' is of %s", a->param.name, a->value, a->param.name, tile_dtype_name(a->dtype));
+        return usage_error("%s=%s: random numbers are floats, '%s' is of %s", a->param.name,
+                           a->value, a->param.name, tile_dtype_name(a->dtype));
     int status = makers[m].takes_value ? read_value(a, (Maker)m, inside, &value) : EXIT_FINE;
     if (status == EXIT_FINE && measure(a))
         status = allocate(a);
@@ -310,7 +327,9 @@ static int assign_values(const Options *o, RunArgs *args)
         snprintf(name, sizeof name, "%.*s", (int)(equals - item), item);
         int at = run_args_find(args, name);
         if (at < 0 || args->data[at].value) {
-            usage_error(at < 0 ? "the kernel has no parameter '%s'" : "parameter '%s' is given twice", name);
+            usage_error(at < 0 ? "the kernel has no parameter '%s'"
+                               : "parameter '%s' is given twice",
+                        name);
             list_params(args);
             return EXIT_USAGE;
         }
@@ -329,8 +348,10 @@ static int make_one(RunArg *a)
 {
     if (a->param.kind == TILE_ARG_SCALAR) {
         a->dtype = a->param.dtype;
-        return read_element(a->dtype, a->value, &a->scalar) ? EXIT_FINE
-                                                             : usage_error("%s=%s: '%s' is a scalar of type %s", a->param.name, a->value, a->param.name, tile_dtype_name(a->dtype));
+        return read_element(a->dtype, a->value, &a->scalar)
+                   ? EXIT_FINE
+                   : usage_error("%s=%s: '%s' is a scalar of type %s", a->param.name, a->value,
+                                 a->param.name, tile_dtype_name(a->dtype));
     }
     if (*a->value == '@')
         return load_array(a);
@@ -367,20 +388,22 @@ static const tile_image_kernel *find_kernel(const void *image, const char *name)
     return &k[i];
 }
 
-static const tile_image_dim *find_dim(const void *image, const tile_image_kernel *k, size_t param, int axis)
+static const tile_image_dim *find_dim(const void *image, const tile_image_kernel *k, size_t param,
+                                      int axis)
 {
     const tile_image_param *p = (const void *)((const char *)image + k->params);
     return (const tile_image_dim *)(const void *)((const char *)image + p[param].dims) + 2 * axis;
 }
 
-/* A file of packed elements says only bytes, so the last extent is even, unless its name is fixed elsewhere to one
- * less (or the parameter demands that number). */
+/* A file of packed elements says only bytes, so the last extent is even, unless its name is fixed
+ * elsewhere to one less (or the parameter demands that number). */
 static void settle_packed(const void *image, const char *kernel, RunArgs *args)
 {
     const tile_image_kernel *k = find_kernel(image, kernel);
     for (size_t i = 0; i < args->len; i++) {
         RunArg *a = &args->data[i];
-        if (a->param.kind != TILE_ARG_VIEW || !is_packed(a->dtype) || *a->value != '@' || a->rank < 1 || a->rank != a->param.rank)
+        if (a->param.kind != TILE_ARG_VIEW || !is_packed(a->dtype) || *a->value != '@' ||
+            a->rank < 1 || a->rank != a->param.rank)
             continue;
         const tile_image_dim *mine = find_dim(image, k, i, a->rank - 1);
         int64_t odd = a->last_elements - 1;
@@ -388,10 +411,13 @@ static void settle_packed(const void *image, const char *kernel, RunArgs *args)
             a->last_elements = odd;
         for (size_t j = 0; j < args->len && mine->kind == TILE_DIM_SYM; j++) {
             const RunArg *b = &args->data[j];
-            for (int axis = 0; j != i && b->param.kind == TILE_ARG_VIEW && b->rank == b->param.rank && axis < b->rank; axis++) {
+            for (int axis = 0; j != i && b->param.kind == TILE_ARG_VIEW &&
+                               b->rank == b->param.rank && axis < b->rank;
+                 axis++) {
                 const tile_image_dim *other = find_dim(image, k, j, axis);
                 bool counts_bytes = is_packed(b->dtype) && axis == b->rank - 1;
-                if (other->kind == TILE_DIM_SYM && other->value == mine->value && !counts_bytes && b->shape[axis] == odd)
+                if (other->kind == TILE_DIM_SYM && other->value == mine->value && !counts_bytes &&
+                    b->shape[axis] == odd)
                     a->last_elements = odd;
             }
         }
@@ -466,13 +492,15 @@ int run_arg_save(const RunArg *a, const char *path)
     NpyArray n = {.fortran = a->fortran, .rank = a->rank, .bytes = a->bytes, .data = a->data};
     memcpy(n.shape, a->shape, sizeof n.shape);
     memcpy(n.descr, a->descr, sizeof n.descr);
-    return npy_save(path, &n, error) ? EXIT_FINE : usage_error("cannot write '%s': %s", path, error);
+    return npy_save(path, &n, error) ? EXIT_FINE
+                                     : usage_error("cannot write '%s': %s", path, error);
 }
 
 /* One byte per packed element, row-major: as the printer wants it. NULL when out of memory. */
 static void *plain_elements(const RunArg *a, int64_t *shape)
 {
-    uint64_t n = count_elements(a), size = is_packed(a->dtype) ? 1 : (uint64_t)tile_dtype_bits(a->dtype) / 8;
+    uint64_t n = count_elements(a),
+             size = is_packed(a->dtype) ? 1 : (uint64_t)tile_dtype_bits(a->dtype) / 8;
     uint64_t row = a->rank && is_packed(a->dtype) ? (uint64_t)a->last_elements : 1;
     uint64_t row_bytes = a->rank ? (uint64_t)a->shape[a->rank - 1] : 1;
     char *plain = calloc(n + 1, size);
@@ -485,7 +513,8 @@ static void *plain_elements(const RunArg *a, int64_t *shape)
             plain[i] = (char)(i % row % 2 ? byte >> 4 : byte & 15);
             continue;
         }
-        if (a->fortran) { /* the row-major index, axis by axis from the last, to the place in memory */
+        /* the row-major index, axis by axis from the last, to the place in memory */
+        if (a->fortran) {
             uint64_t total = n;
             at = 0;
             for (int axis = a->rank - 1; axis >= 0; axis--) {

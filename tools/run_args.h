@@ -11,11 +11,13 @@ typedef struct RunArg {
     tile_param_info param;
     const char *value;       /* as written */
     const struct RunArg *same_as; /* &OTHER */
-    tile_dtype dtype;        /* of the elements that are there: the parameter's, or what the file has */
+    /* of the elements that are there: the parameter's, or what the file has */
+    tile_dtype dtype;
     char descr[16];          /* of the .npy file to write */
     bool fortran;
     int rank;
-    int64_t shape[MAX_ARRAY_RANK]; /* of the array as NumPy sees it: packed types count bytes on the last axis */
+    /* of the array as NumPy sees it: packed types count bytes on the last axis */
+    int64_t shape[MAX_ARRAY_RANK];
     int64_t last_elements;   /* packed types: elements on the last axis */
     uint64_t bytes;
     void *data;              /* owned, unless same_as */
@@ -28,7 +30,8 @@ typedef struct RunArgs {
     size_t len;
 } RunArgs;
 
-/* Makes all arguments of `kernel` (whose image is `image`) from o->items. Returns an exit status; said on stderr. */
+/* Makes all arguments of `kernel` (whose image is `image`) from o->items. Returns an exit status;
+ * said on stderr. */
 int run_args_make(const Options *o, const tile_kernel *kernel, const void *image, RunArgs *out);
 void run_args_free(RunArgs *args);
 /* The parameter's index by name; -1. */

@@ -1,7 +1,7 @@
 /* tilec.c: the main program of tilec: which sub-command it is. */
+#include "tools/tilec_options.h"
 #include <string.h>
 #include <unistd.h>
-#include "tools/tilec_options.h"
 
 typedef struct SubCommand {
     const char *name, *meaning;
@@ -48,8 +48,13 @@ static const SubCommand commands[] = {
     {"compile", "compile a file", compile},
     {"run", "run a kernel on arrays made here", run},
     {"targets", "list the targets", targets},
-    {"tune", NULL, NULL}, {"explain", NULL, NULL}, {"check", NULL, NULL}, {"bench", NULL, NULL},
-    {"fmt", NULL, NULL}, {"cache", NULL, NULL}, {"env", NULL, NULL},
+    {"tune", NULL, NULL},
+    {"explain", NULL, NULL},
+    {"check", NULL, NULL},
+    {"bench", NULL, NULL},
+    {"fmt", NULL, NULL},
+    {"cache", NULL, NULL},
+    {"env", NULL, NULL},
 };
 enum { NCOMMANDS = sizeof commands / sizeof *commands };
 
@@ -67,7 +72,8 @@ int main(int argc, char **argv)
     }
     for (int i = 0; i < NCOMMANDS; i++)
         if (strcmp(argv[1], commands[i].name) == 0)
-            return commands[i].run ? commands[i].run(argc - 2, argv + 2) : usage_error("the sub-command '%s' is not there yet", argv[1]);
+            return commands[i].run ? commands[i].run(argc - 2, argv + 2)
+                                   : usage_error("the sub-command '%s' is not there yet", argv[1]);
     if (is_file(argv[1]))
         return compile(argc - 1, argv + 1);
     usage_error("unknown sub-command '%s'; known are:", argv[1]);

@@ -1,16 +1,20 @@
-/* tilec_compile.c: tilec [compile]: from a file to one stage of it, a header, a list of files read. */
+/* tilec_compile.c: tilec [compile]: from a file to one stage of it, a header, a list of files
+ * read. */
+#include "tools/tilec_options.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "tools/tilec_options.h"
 
-/* What an output file's ending says, and what the stage is called on disk. binary: not for a terminal. */
+/* What an output file's ending says, and what the stage is called on disk. binary: not for a
+ * terminal. */
 static const struct Ending {
     const char *ending, *stage;
     bool binary;
 } endings[] = {
-    {".o", "obj", true},       {".tir", "tir", false},   {".ll", "llvm", false},   {".s", "asm", false},     {".ptx", "ptx", false},
-    {".cubin", "cubin", true}, {".hsaco", "hsaco", true}, {".json", "json", false}, {".img", "image", true}, {".h", "header", false},
+    {".o", "obj", true},       {".tir", "tir", false},   {".ll", "llvm", false},
+    {".s", "asm", false},      {".ptx", "ptx", false},   {".cubin", "cubin", true},
+    {".hsaco", "hsaco", true}, {".json", "json", false}, {".img", "image", true},
+    {".h", "header", false},
 };
 enum { NENDINGS = sizeof endings / sizeof *endings };
 
@@ -44,9 +48,11 @@ static int write_file(const char *path, const void *data, size_t size)
 /* The input's name without folder and with another ending, in `text`. */
 static const char *beside(const char *input, const char *ending, char *text, size_t size)
 {
-    const char *slash = strrchr(input, '/'), *name = slash ? slash + 1 : input, *dot = strrchr(name, '.');
+    const char *slash = strrchr(input, '/'), *name = slash ? slash + 1 : input,
+               *dot = strrchr(name, '.');
     int length = dot && dot != name ? (int)(dot - name) : (int)strlen(name);
-    snprintf(text, size, "%.*s%s", strcmp(input, "-") == 0 ? 1 : length, strcmp(input, "-") == 0 ? "a" : name, ending);
+    snprintf(text, size, "%.*s%s", strcmp(input, "-") == 0 ? 1 : length,
+             strcmp(input, "-") == 0 ? "a" : name, ending);
     return text;
 }
 
@@ -55,10 +61,12 @@ static int write_depends(const Options *o, const char *target, const tilec_outpu
 {
     char path[4096];
     const char *ending = strrchr(target, '.');
-    snprintf(path, sizeof path, "%.*s.d", ending ? (int)(ending - target) : (int)strlen(target), target);
+    snprintf(path, sizeof path, "%.*s.d", ending ? (int)(ending - target) : (int)strlen(target),
+             target);
     FILE *f = fopen(o->depfile ? o->depfile : path, "w");
     if (!f)
-        return usage_error("cannot write '%s': %s", o->depfile ? o->depfile : path, strerror(errno));
+        return usage_error("cannot write '%s': %s", o->depfile ? o->depfile : path,
+                           strerror(errno));
     fprintf(f, "%s:", target);
     for (const char *p = tilec_output_depends(output); *p; p++) {
         if (p == tilec_output_depends(output))
@@ -71,7 +79,8 @@ static int write_depends(const Options *o, const char *target, const tilec_outpu
         fputc(*p, f);
     }
     fputc('\n', f);
-    return fclose(f) == 0 ? EXIT_FINE : usage_error("cannot write '%s'", o->depfile ? o->depfile : path);
+    return fclose(f) == 0 ? EXIT_FINE
+                          : usage_error("cannot write '%s'", o->depfile ? o->depfile : path);
 }
 
 /* One compilation to `stage`; written to `path` unless that is NULL. */
@@ -115,7 +124,8 @@ static int check_targets(const char *list)
         }
         p += n + (p[n] == ',');
     }
-    return count == 1 ? EXIT_FINE : usage_error("several targets in one object are not supported yet");
+    return count == 1 ? EXIT_FINE
+                      : usage_error("several targets in one object are not supported yet");
 }
 
 int command_compile(const Options *options)

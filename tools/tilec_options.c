@@ -24,7 +24,7 @@ typedef struct Row {
     const char *value, *meaning;
 } Row;
 
-#define AT(field) offsetof(Options, field)
+#define AT(field)       offsetof(Options, field)
 #define COMPILER(field) (offsetof(Options, compile) + offsetof(tilec_options, field))
 enum { BOTH = CMD_COMPILE | CMD_RUN };
 
@@ -88,15 +88,21 @@ void options_help(FILE *out)
           "       tilec run FILE.tile [OPTION]... PARAM=VALUE...\n"
           "       tilec targets\n\n"
           "Without -o and --emit, a program is checked and compiled, and nothing is written.\n"
-          "PARAM=VALUE: @x.npy, zeros[128,1000], full(3.5)[...], iota[...], uniform(SEED)[...], normal(SEED)[...],\n"
-          "nan[...]; 3, 0.5, true for scalars; &OTHER for the array of OTHER.\n\n", out);
+          "PARAM=VALUE: @x.npy, zeros[128,1000], full(3.5)[...], iota[...], uniform(SEED)[...], "
+          "normal(SEED)[...],\n"
+          "nan[...]; 3, 0.5, true for scalars; &OTHER for the array of OTHER.\n\n",
+          out);
     for (int i = 0; i < NROWS; i++) {
         char head[48];
         bool glued = rows[i].form == FORM_GLUED;
-        snprintf(head, sizeof head, "%s%s%s", rows[i].name, rows[i].value && !glued ? " " : "", rows[i].value ? rows[i].value : "");
-        fprintf(out, "  %-26s %s%s\n", head, rows[i].meaning, rows[i].commands == CMD_RUN ? " (run)" : "");
+        snprintf(head, sizeof head, "%s%s%s", rows[i].name, rows[i].value && !glued ? " " : "",
+                 rows[i].value ? rows[i].value : "");
+        fprintf(out, "  %-26s %s%s\n", head, rows[i].meaning,
+                rows[i].commands == CMD_RUN ? " (run)" : "");
     }
-    fputs("\nExit status: 0 fine; 1 the program is wrong; 2 wrong usage; 3 a run failed; 70 internal error.\n", out);
+    fputs("\nExit status: 0 fine; 1 the program is wrong; 2 wrong usage; 3 a run failed; 70 "
+          "internal error.\n",
+          out);
 }
 
 bool parse_int(const char *text, long long low, long long high, long long *out)
@@ -219,7 +225,9 @@ static bool read_all(Options *o, Command command, int argc, char **argv)
         if (!r)
             return unknown_option(argv[i]);
         if (!(r->commands & (int)command))
-            return usage_error("%s is an option of %s", r->name, r->commands == CMD_RUN ? "tilec run" : "tilec compile"), false;
+            return usage_error("%s is an option of %s", r->name,
+                               r->commands == CMD_RUN ? "tilec run" : "tilec compile"),
+                   false;
         if (!store(o, r, argc, argv, &i))
             return false;
     }
@@ -255,7 +263,9 @@ static bool numbers(Options *o)
         if (!all[i].text)
             continue;
         if (!parse_int(all[i].text, all[i].low, all[i].high, &v))
-            return usage_error("%s wants a number from %d to %d, not '%s'", all[i].name, all[i].low, all[i].high, all[i].text), false;
+            return usage_error("%s wants a number from %d to %d, not '%s'", all[i].name, all[i].low,
+                               all[i].high, all[i].text),
+                   false;
         *all[i].out = (int)v;
     }
     return true;
@@ -288,10 +298,12 @@ static const char *temporary_dir(void)
 
 static bool finish(Options *o)
 {
-    static const char *const fps[] = {"default", "strict", "ring", NULL}, *const forms[] = {"text", "json", "sarif", NULL},
+    static const char *const fps[] = {"default", "strict", "ring", NULL},
+                             *const forms[] = {"text", "json", "sarif", NULL},
                              *const whens[] = {"auto", "always", "never", NULL};
     const char *when = o->color ? o->color : "auto";
-    if (!one_of("--fp", o->compile.fp, fps) || !one_of("--diagnostics", o->compile.diagnostics, forms) || !one_of("--color", when, whens))
+    if (!one_of("--fp", o->compile.fp, fps) ||
+        !one_of("--diagnostics", o->compile.diagnostics, forms) || !one_of("--color", when, whens))
         return false;
     if (!numbers(o) || !constants(o))
         return false;

@@ -1,4 +1,5 @@
-/* tilec_options.h: tilec's command line, as a table (tilec_options.c), and what the sub-commands share. */
+/* tilec_options.h: tilec's command line, as a table (tilec_options.c), and what the sub-commands
+ * share. */
 #ifndef TL_TILEC_OPTIONS_H
 #define TL_TILEC_OPTIONS_H
 #include <stdbool.h>
@@ -26,7 +27,8 @@ typedef struct Options {
     Texts prints, saves;    /* run: PARAM; PARAM=F.npy */
 } Options;
 
-/* Reads argv (without the program's and the sub-command's names). False: wrong usage, already said on stderr. */
+/* Reads argv (without the program's and the sub-command's names). False: wrong usage, already said
+ * on stderr. */
 bool options_parse(Options *o, Command command, int argc, char **argv);
 void options_free(Options *o);
 void options_help(FILE *out);

@@ -1,11 +1,12 @@
-/* tilec_run.c: tilec run: compiles a kernel for a device, makes its arguments, launches it, shows what came out.
+/* tilec_run.c: tilec run: compiles a kernel for a device, makes its arguments, launches it, shows
+ * what came out.
  *
  * What is wrong with the program is 1, with the command line 2, with the launch or the run 3. */
+#include "runtime/include/tile.h"
+#include "tools/run_args.h"
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include "runtime/include/tile.h"
-#include "tools/run_args.h"
 
 typedef struct Run {
     const Options *o;
@@ -66,7 +67,8 @@ static int compile(Run *r)
     if (status != EXIT_FINE)
         return status;
     const void *image = tilec_output_data(r->output, &size);
-    return tile_module_load_image(r->device, image, size, &r->module) == TILE_OK ? EXIT_FINE : run_error();
+    return tile_module_load_image(r->device, image, size, &r->module) == TILE_OK ? EXIT_FINE
+                                                                                 : run_error();
 }
 
 /* The one kernel of the image; several instances of one name are its variants. */
@@ -77,7 +79,8 @@ static int choose_kernel(Run *r)
         return usage_error("'%s' has no kernel", r->o->input);
     for (size_t i = 1; i < tile_module_kernel_count(r->module); i++)
         if (strcmp(tile_module_kernel_name(r->module, i), name) != 0)
-            return usage_error("'%s' has several kernels (%s, %s, ...): choose with --kernel", r->o->input, name, tile_module_kernel_name(r->module, i));
+            return usage_error("'%s' has several kernels (%s, %s, ...): choose with --kernel",
+                               r->o->input, name, tile_module_kernel_name(r->module, i));
     return tile_kernel_get(r->module, name, NULL, &r->kernel) == TILE_OK ? EXIT_FINE : run_error();
 }
 
@@ -91,12 +94,14 @@ static int place_arrays(Run *r)
         RunArg *a = &r->args.data[i];
         if (a->param.kind == TILE_ARG_SCALAR || a->same_as || r->info.host_memory)
             continue;
-        if (tile_buffer_alloc(r->device, a->bytes, &a->buffer) != TILE_OK || tile_buffer_upload(a->buffer, 0, a->data, a->bytes, NULL) != TILE_OK)
+        if (tile_buffer_alloc(r->device, a->bytes, &a->buffer) != TILE_OK ||
+            tile_buffer_upload(a->buffer, 0, a->data, a->bytes, NULL) != TILE_OK)
             return run_error();
     }
     for (size_t i = 0; i < r->args.len; i++) {
         const RunArg *a = &r->args.data[i], *owner = a->same_as ? a->same_as : a;
-        r->launch[i] = run_arg_launch(a, owner->buffer ? tile_buffer_ptr(owner->buffer) : owner->data);
+        r->launch[i] =
+            run_arg_launch(a, owner->buffer ? tile_buffer_ptr(owner->buffer) : owner->data);
     }
     return EXIT_FINE;
 }
@@ -138,8 +143,9 @@ static int launch_all(Run *r, const int64_t *grid, size_t naxes, size_t repeat, 
 {
     for (size_t i = 0; i < repeat; i++) {
         double start = now_ms();
-        tile_status status = grid ? tile_launch_grid(r->kernel, NULL, r->launch, r->args.len, grid, naxes)
-                                  : tile_launch(r->kernel, NULL, r->launch, r->args.len);
+        tile_status status =
+            grid ? tile_launch_grid(r->kernel, NULL, r->launch, r->args.len, grid, naxes)
+                 : tile_launch(r->kernel, NULL, r->launch, r->args.len);
         if (status == TILE_OK)
             status = tile_device_synchronize(r->device);
         times[i] = now_ms() - start;
@@ -148,8 +154,8 @@ static int launch_all(Run *r, const int64_t *grid, size_t naxes, size_t repeat, 
     }
     qsort(times, repeat, sizeof *times, by_time);
     if (r->o->repeat || r->o->stats)
-        fprintf(stderr, "compiled in %.1f ms; %zu launch%s, best %.3f ms, median %.3f ms\n", r->compile_ms, repeat,
-                repeat == 1 ? "" : "es", times[0], times[repeat / 2]);
+        fprintf(stderr, "compiled in %.1f ms; %zu launch%s, best %.3f ms, median %.3f ms\n",
+                r->compile_ms, repeat, repeat == 1 ? "" : "es", times[0], times[repeat / 2]);
     return EXIT_FINE;
 }
 
@@ -165,12 +171,14 @@ static int launch(Run *r)
     if (tile_kernel_prepare(r->kernel) != TILE_OK)
         return run_error();
     double *times = calloc((size_t)repeat, sizeof *times);
-    int status = times ? launch_all(r, r->o->grid ? grid : NULL, naxes, (size_t)repeat, times) : usage_error("out of memory");
+    int status = times ? launch_all(r, r->o->grid ? grid : NULL, naxes, (size_t)repeat, times)
+                       : usage_error("out of memory");
     free(times);
     return status;
 }
 
-/* The array that --print PARAM or --save PARAM=FILE names; NULL when there is none, which has been said. */
+/* The array that --print PARAM or --save PARAM=FILE names; NULL when there is none, which has been
+ * said. */
 static const RunArg *named_array(const Run *r, const char *option, const char *text, size_t length)
 {
     char name[256];
@@ -205,7 +213,8 @@ static int show(const Run *r)
 {
     int status = EXIT_FINE;
     for (size_t i = 0; i < r->o->prints.len && status == EXIT_FINE; i++) {
-        const RunArg *a = named_array(r, "--print", r->o->prints.data[i], strlen(r->o->prints.data[i]));
+        const RunArg *a =
+            named_array(r, "--print", r->o->prints.data[i], strlen(r->o->prints.data[i]));
         status = a ? run_arg_print(a, stdout) : EXIT_USAGE;
     }
     for (size_t i = 0; i < r->o->saves.len && status == EXIT_FINE; i++) {

@@ -1,17 +1,19 @@
-/* tile.h: the runtime of .tile kernels (libtile). Devices, memory, streams, modules, launches. C11, clean C++.
+/* tile.h: the runtime of .tile kernels (libtile). Devices, memory, streams, modules, launches. C11,
+ * clean C++.
  *
  *     tile_device *dev;  tile_module *mod;  tile_kernel *k;
  *     tile_device_open("cpu", &dev);
- *     tile_module_load_image(dev, image, image_size, &mod);      (or tile_module_load_file of tile_jit.h)
+ *     tile_module_load_image(dev, image, size, &mod);  (or tile_module_load_file of tile_jit.h)
  *     tile_kernel_get(mod, "gemm", (tile_const[]){{"BM", 64}, {0}}, &k);
- *     tile_launch(k, NULL, (tile_arg[]){tile_view(A, M, K), tile_view(B, K, N), tile_view(C, M, N)}, 3);
+ *     tile_launch(k, NULL,
+ *                 (tile_arg[]){tile_view(A, M, K), tile_view(B, K, N), tile_view(C, M, N)}, 3);
  *     if (tile_device_synchronize(dev)) puts(tile_last_error());
  *
- * Rules. Every function that can fail returns a tile_status; results come through the last parameters, named out_,
- * which are set only on TILE_OK. Freeing accepts NULL. Nothing here prints or exits. A device must outlive what was
- * made from it. "Thread-safe" means: any number of threads at once; "one thread": the handle belongs to one thread
- * at a time. Functions without a word on it are thread-safe.
- * Everything is stable from 0.1 on except what stands under TILE_UNSTABLE. */
+ * Rules. Every function that can fail returns a tile_status; results come through the last
+ * parameters, named out_, which are set only on TILE_OK. Freeing accepts NULL. Nothing here prints
+ * or exits. A device must outlive what was made from it. "Thread-safe" means: any number of threads
+ * at once; "one thread": the handle belongs to one thread at a time. Functions without a word on it
+ * are thread-safe. Everything is stable from 0.1 on except what stands under TILE_UNSTABLE. */
 #ifndef TILE_H
 #define TILE_H
 #include <stddef.h>
@@ -65,19 +67,21 @@ TILE_API const char *tile_status_name(tile_status status); /* "bad argument" */
 TILE_API const char *tile_dtype_name(tile_dtype dtype);    /* "f32"; "?" when unknown */
 TILE_API int tile_dtype_bits(tile_dtype dtype);            /* 0 when unknown */
 
-/* What went wrong in the last call of this thread that failed; "" when none has. Valid until the thread's next call
- * that fails. */
+/* What went wrong in the last call of this thread that failed; "" when none has. Valid until the
+ * thread's next call that fails. */
 TILE_API const char *tile_last_error(void);
 
 /* ---- devices ---- */
 
-/* Opens "cpu", "ref", "emu:TARGET", "cuda", "cuda:1", "hip:0"; NULL: what TILE_DEVICE says, else "cpu".
- * TILE_BAD_ARGUMENT: no such kind of device.  TILE_UNAVAILABLE: not on this machine or not in this build. */
+/* Opens "cpu", "ref", "emu:TARGET", "cuda", "cuda:1", "hip:0"; NULL: what TILE_DEVICE says, else
+ * "cpu".
+ * TILE_BAD_ARGUMENT: no such kind of device.  TILE_UNAVAILABLE: not on this machine or not in this
+ * build. */
 TILE_API tile_status tile_device_open(const char *name, tile_device **out_device);
 TILE_API void tile_device_close(tile_device *device);
-/* The device that a NULL device, and a NULL stream, means: the one set here, else the first that was opened as
- * tile_device_open(NULL) or by the name that this means, else one that is opened so at first use. The caller keeps
- * `device` open; NULL takes the setting back. */
+/* The device that a NULL device, and a NULL stream, means: the one set here, else the first that
+ * was opened as tile_device_open(NULL) or by the name that this means, else one that is opened so
+ * at first use. The caller keeps `device` open; NULL takes the setting back. */
 TILE_API tile_status tile_set_default_device(tile_device *device);
 TILE_API tile_status tile_default_device(tile_device **out_device);
 
@@ -92,47 +96,56 @@ typedef struct tile_device_info {
 #define TILE_DEVICE_INFO_INIT { sizeof(tile_device_info), {0}, {0}, 0, 0, 0 }
 TILE_API tile_status tile_device_get_info(tile_device *device, tile_device_info *out_info);
 
-/* What kernels say. Called from tile_stream_synchronize, in the thread that calls it, texts in the order of the
- * programs. Without a callback, prints are dropped; a failure is always the status of the synchronisation, too. */
+/* What kernels say. Called from tile_stream_synchronize, in the thread that calls it, texts in the
+ * order of the programs. Without a callback, prints are dropped; a failure is always the status of
+ * the synchronisation, too. */
 typedef struct tile_callbacks {
     size_t struct_size;
     void (*print)(void *user, const char *text);   /* one print() of one program: "x = [1, 2, 3]" */
-    void (*failure)(void *user, const char *text); /* "gemm.tile:6:5: assertion failed: ... (program 0,3)" */
+    /* "gemm.tile:6:5: assertion failed: ... (program 0,3)" */
+    void (*failure)(void *user, const char *text);
     void *user;
 } tile_callbacks;
 #define TILE_CALLBACKS_INIT { sizeof(tile_callbacks), 0, 0, 0 }
 /* Not while kernels of the device run. NULL takes them back. */
-TILE_API tile_status tile_device_set_callbacks(tile_device *device, const tile_callbacks *callbacks);
+TILE_API tile_status tile_device_set_callbacks(tile_device *device,
+                                               const tile_callbacks *callbacks);
 
 /* ---- memory ---- */
 
 /* Device memory, 256-byte aligned, not initialised. 0 bytes are allowed. */
-TILE_API tile_status tile_buffer_alloc(tile_device *device, uint64_t bytes, tile_buffer **out_buffer);
+TILE_API tile_status tile_buffer_alloc(tile_device *device, uint64_t bytes,
+                                       tile_buffer **out_buffer);
 /* Waits for nothing: no kernel may be using it. */
 TILE_API void tile_buffer_free(tile_buffer *buffer);
 TILE_API void *tile_buffer_ptr(const tile_buffer *buffer); /* for tile_view, tile_ptr */
 TILE_API uint64_t tile_buffer_bytes(const tile_buffer *buffer);
 /* In the stream's order; upload and download return when the copy is done.
  * TILE_BAD_ARGUMENT: not inside the buffer. */
-TILE_API tile_status tile_buffer_upload(tile_buffer *buffer, uint64_t offset, const void *source, uint64_t bytes, tile_stream *stream);
-TILE_API tile_status tile_buffer_download(tile_buffer *buffer, uint64_t offset, void *target, uint64_t bytes, tile_stream *stream);
+TILE_API tile_status tile_buffer_upload(tile_buffer *buffer, uint64_t offset, const void *source,
+                                        uint64_t bytes, tile_stream *stream);
+TILE_API tile_status tile_buffer_download(tile_buffer *buffer, uint64_t offset, void *target,
+                                          uint64_t bytes, tile_stream *stream);
 /* Sets each byte to `value`; does not wait. */
-TILE_API tile_status tile_buffer_fill(tile_buffer *buffer, uint64_t offset, int value, uint64_t bytes, tile_stream *stream);
+TILE_API tile_status tile_buffer_fill(tile_buffer *buffer, uint64_t offset, int value,
+                                      uint64_t bytes, tile_stream *stream);
 
 /* ---- streams and events ---- */
 
-/* What is put into one stream happens in that order; streams are independent. A NULL stream is the default stream of
- * the default device (launch: of the kernel's device; buffers: of the buffer's). On cpu and ref the default stream
- * runs launches within the call, in the caller's thread and the pool; a made stream has a thread of its own. */
+/* What is put into one stream happens in that order; streams are independent. A NULL stream is the
+ * default stream of the default device (launch: of the kernel's device; buffers: of the buffer's).
+ * On cpu and ref the default stream runs launches within the call, in the caller's thread and the
+ * pool; a made stream has a thread of its own. */
 TILE_API tile_status tile_stream_create(tile_device *device, tile_stream **out_stream);
 TILE_API void tile_stream_free(tile_stream *stream); /* waits for what is in it */
 TILE_API tile_status tile_device_default_stream(tile_device *device, tile_stream **out_stream);
 /* Waits until the stream is empty, delivers prints and failures.
- * TILE_FAILED: a kernel failed a check or assertion since the last synchronisation; the text is the first such. */
+ * TILE_FAILED: a kernel failed a check or assertion since the last synchronisation; the text is the
+ * first such. */
 TILE_API tile_status tile_stream_synchronize(tile_stream *stream);
 TILE_API tile_status tile_device_synchronize(tile_device *device); /* every stream of the device */
-/* Takes the foreign stream of a driver (a CUstream, hipStream_t), which stays the caller's. TILE_UNAVAILABLE on
- * devices without such. */
+/* Takes the foreign stream of a driver (a CUstream, hipStream_t), which stays the caller's.
+ * TILE_UNAVAILABLE on devices without such. */
 TILE_API tile_status tile_stream_wrap(tile_device *device, void *native, tile_stream **out_stream);
 
 TILE_API tile_status tile_event_create(tile_device *device, tile_event **out_event);
@@ -145,8 +158,8 @@ TILE_API tile_status tile_event_elapsed(tile_event *from, tile_event *to, double
 
 /* ---- modules and kernels ---- */
 
-/* A compile-time constant: a number, or a text for types, functions and floats: {"BM", 64}, {"T", 0, "f16"}.
- * Lists end with {0}. */
+/* A compile-time constant: a number, or a text for types, functions and floats: {"BM", 64}, {"T",
+ * 0, "f16"}. Lists end with {0}. */
 typedef struct tile_const {
     const char *name;
     int64_t value;
@@ -155,17 +168,24 @@ typedef struct tile_const {
 
 /* Loads a kernel image, as tilec writes it. The bytes are copied.
  * TILE_BAD_IMAGE: damaged, or made for another target. */
-TILE_API tile_status tile_module_load_image(tile_device *device, const void *data, size_t size, tile_module **out_module);
+TILE_API tile_status tile_module_load_image(tile_device *device, const void *data, size_t size,
+                                            tile_module **out_module);
 /* With it go its kernels; none may be running. */
 TILE_API void tile_module_free(tile_module *module);
-TILE_API size_t tile_module_kernel_count(const tile_module *module); /* instances, in the image's order; 0 for source */
-TILE_API const char *tile_module_kernel_name(const tile_module *module, size_t index); /* NULL past the end */
+/* instances, in the image's order; 0 for source */
+TILE_API size_t tile_module_kernel_count(const tile_module *module);
+/* NULL past the end */
+TILE_API const char *tile_module_kernel_name(const tile_module *module, size_t index);
 
-/* The kernel of that name, of the instances that agree with the constants given (NULL: none given). The same question
- * gives the same handle, which lives as long as the module. A module made from source compiles here.
- * TILE_NOT_FOUND: no such kernel or constant, or no instance agrees; the text lists what there is. */
-TILE_API tile_status tile_kernel_get(tile_module *module, const char *name, const tile_const *consts, tile_kernel **out_kernel);
-/* Loads the code and allocates all that launches need. The first launch does it when this was not called. */
+/* The kernel of that name, of the instances that agree with the constants given (NULL: none given).
+ * The same question gives the same handle, which lives as long as the module. A module made from
+ * source compiles here.
+ * TILE_NOT_FOUND: no such kernel or constant, or no instance agrees; the text lists what there
+ * is. */
+TILE_API tile_status tile_kernel_get(tile_module *module, const char *name,
+                                     const tile_const *consts, tile_kernel **out_kernel);
+/* Loads the code and allocates all that launches need. The first launch does it when this was not
+ * called. */
 TILE_API tile_status tile_kernel_prepare(tile_kernel *kernel);
 
 typedef enum tile_arg_kind { TILE_ARG_VIEW, TILE_ARG_POINTER, TILE_ARG_SCALAR } tile_arg_kind;
@@ -181,25 +201,29 @@ typedef struct tile_param_info {
 #define TILE_PARAM_INFO_INIT { sizeof(tile_param_info), 0, TILE_ARG_VIEW, TILE_ANY, 0, 0 }
 TILE_API const char *tile_kernel_name(const tile_kernel *kernel);
 TILE_API size_t tile_kernel_param_count(const tile_kernel *kernel);
-TILE_API tile_status tile_kernel_param(const tile_kernel *kernel, size_t index, tile_param_info *out_info);
+TILE_API tile_status tile_kernel_param(const tile_kernel *kernel, size_t index,
+                                       tile_param_info *out_info);
 
 /* ---- arguments ---- */
 
 enum { TILE_MAX_RANK = 8 };
 
-/* One argument of a launch. Made by the functions and macros below; fields may be set by hand too. */
+/* One argument of a launch. Made by the functions and macros below; fields may be set by hand
+ * too. */
 typedef struct tile_arg {
     int32_t kind, dtype; /* tile_arg_kind; tile_dtype, TILE_ANY when not known */
     int32_t rank;
     int32_t strided;     /* stride[] counts; else dense, row-major */
     void *address;
-    uint64_t bytes;      /* memory behind address, for --check; 0: what the extents say, or a tile_buffer's size */
+    /* memory behind address, for --check; 0: what the extents say, or a tile_buffer's size */
+    uint64_t bytes;
     uint64_t scalar;     /* the bits of a scalar, in the low bytes */
     int64_t extent[TILE_MAX_RANK], stride[TILE_MAX_RANK]; /* strides in elements */
 } tile_arg;
 
-static inline tile_arg tile_arg_view(const void *address, tile_dtype dtype, int rank, int64_t e0, int64_t e1, int64_t e2,
-                                     int64_t e3, int64_t e4, int64_t e5, int64_t e6, int64_t e7)
+static inline tile_arg tile_arg_view(const void *address, tile_dtype dtype, int rank, int64_t e0,
+                                     int64_t e1, int64_t e2, int64_t e3, int64_t e4, int64_t e5,
+                                     int64_t e6, int64_t e7)
 {
     const int64_t extent[TILE_MAX_RANK] = {e0, e1, e2, e3, e4, e5, e6, e7};
     tile_arg a;
@@ -211,7 +235,8 @@ static inline tile_arg tile_arg_view(const void *address, tile_dtype dtype, int 
     memcpy(a.extent, extent, sizeof extent);
     return a;
 }
-static inline tile_arg tile_arg_view_strided(const void *address, tile_dtype dtype, int rank, const int64_t *extent, const int64_t *stride)
+static inline tile_arg tile_arg_view_strided(const void *address, tile_dtype dtype, int rank,
+                                             const int64_t *extent, const int64_t *stride)
 {
     tile_arg a = tile_arg_view(address, dtype, rank, 0, 0, 0, 0, 0, 0, 0, 0);
     for (int i = 0; i < rank && i < TILE_MAX_RANK; i++) {
@@ -251,10 +276,13 @@ static inline tile_arg tile_bool(int v)
     return tile_arg_scalar(TILE_BOOL, &b, sizeof b);
 }
 /* A scalar by its bits, for types that C lacks: tile_bits(TILE_BF16, 0x3f80). */
-static inline tile_arg tile_bits(tile_dtype dtype, uint64_t bits) { return tile_arg_scalar(dtype, &bits, sizeof bits); }
+static inline tile_arg tile_bits(tile_dtype dtype, uint64_t bits)
+{
+    return tile_arg_scalar(dtype, &bits, sizeof bits);
+}
 
-/* The element type that a C pointer's type says: f32 for float *. Bytes, 16-bit words and void say nothing, as they
- * also carry bool, f16, bf16, f8 and packed types. */
+/* The element type that a C pointer's type says: f32 for float *. Bytes, 16-bit words and void say
+ * nothing, as they also carry bool, f16, bf16, f8 and packed types. */
 #ifdef __cplusplus
 extern "C++" {
 static inline tile_dtype tile_dtype_of(const void *) { return TILE_ANY; }
@@ -269,50 +297,67 @@ static inline tile_dtype tile_dtype_of(const unsigned long long *) { return TILE
 }
 #define TILE_DTYPE_OF(p) tile_dtype_of(p)
 #else
-#define TILE_DTYPE_OF(p)                                                                                      \
-    _Generic((p), float *: TILE_F32, const float *: TILE_F32, double *: TILE_F64, const double *: TILE_F64,   \
-             int *: TILE_I32, const int *: TILE_I32, unsigned *: TILE_U32, const unsigned *: TILE_U32,        \
-             long *: TILE_I64, const long *: TILE_I64, unsigned long *: TILE_U64,                             \
-             const unsigned long *: TILE_U64, long long *: TILE_I64, const long long *: TILE_I64,             \
-             unsigned long long *: TILE_U64, const unsigned long long *: TILE_U64, default: TILE_ANY)
+#define TILE_DTYPE_OF(p)                                                          \
+    _Generic((p),                                                                 \
+        float *: TILE_F32, const float *: TILE_F32,                               \
+        double *: TILE_F64, const double *: TILE_F64,                             \
+        int *: TILE_I32, const int *: TILE_I32,                                   \
+        unsigned *: TILE_U32, const unsigned *: TILE_U32,                         \
+        long *: TILE_I64, const long *: TILE_I64,                                 \
+        unsigned long *: TILE_U64, const unsigned long *: TILE_U64,               \
+        long long *: TILE_I64, const long long *: TILE_I64,                       \
+        unsigned long long *: TILE_U64, const unsigned long long *: TILE_U64,     \
+        default: TILE_ANY)
 #endif
 
-/* tile_view(p, M, N): a dense row-major view of one to eight extents. tile_view_typed(TILE_BF16, p, M, N) says the
- * element type. tile_view_strided(p, rank, extents, strides): arrays of int64_t, strides in elements. tile_ptr(p). */
+/* tile_view(p, M, N): a dense row-major view of one to eight extents. tile_view_typed(TILE_BF16, p,
+ * M, N) says the element type. tile_view_strided(p, rank, extents, strides): arrays of int64_t,
+ * strides in elements. tile_ptr(p). */
 #define TILE_COUNT_(a, b, c, d, e, f, g, h, n, ...) n
 #define TILE_COUNT(...) TILE_COUNT_(__VA_ARGS__, 8, 7, 6, 5, 4, 3, 2, 1, 0)
 #define TILE_FIRST8(a, b, c, d, e, f, g, h, ...) \
-    (int64_t)(a), (int64_t)(b), (int64_t)(c), (int64_t)(d), (int64_t)(e), (int64_t)(f), (int64_t)(g), (int64_t)(h)
+    (int64_t)(a), (int64_t)(b), (int64_t)(c), (int64_t)(d), (int64_t)(e), (int64_t)(f), \
+        (int64_t)(g), (int64_t)(h)
 #define TILE_PAD8(...) TILE_FIRST8(__VA_ARGS__, 0, 0, 0, 0, 0, 0, 0, 0)
 #define TILE_VIEW_(dtype, p, n, ...) tile_arg_view((p), (dtype), (n), __VA_ARGS__)
-#define tile_view(p, ...) TILE_VIEW_(TILE_DTYPE_OF(p), p, TILE_COUNT(__VA_ARGS__), TILE_PAD8(__VA_ARGS__))
-#define tile_view_typed(dtype, p, ...) TILE_VIEW_(dtype, p, TILE_COUNT(__VA_ARGS__), TILE_PAD8(__VA_ARGS__))
-#define tile_view_strided(p, rank, extents, strides) tile_arg_view_strided((p), TILE_DTYPE_OF(p), (rank), (extents), (strides))
+#define tile_view(p, ...) \
+    TILE_VIEW_(TILE_DTYPE_OF(p), p, TILE_COUNT(__VA_ARGS__), TILE_PAD8(__VA_ARGS__))
+#define tile_view_typed(dtype, p, ...) \
+    TILE_VIEW_(dtype, p, TILE_COUNT(__VA_ARGS__), TILE_PAD8(__VA_ARGS__))
+#define tile_view_strided(p, rank, extents, strides) \
+    tile_arg_view_strided((p), TILE_DTYPE_OF(p), (rank), (extents), (strides))
 #define tile_ptr(p) tile_arg_pointer((p), TILE_DTYPE_OF(p), 0)
 #define tile_ptr_sized(p, bytes) tile_arg_pointer((p), TILE_DTYPE_OF(p), (bytes))
 
 /* ---- launch ---- */
 
-/* Starts `kernel` on `stream` over its grid and returns without waiting (see the default stream above).
- * `args` is read before return; memory in it must live until the stream has passed.
- * The first instance whose `require` holds is run. After tile_kernel_prepare nothing is compiled or allocated, and
- * no lock of the runtime is taken. With TILE_SYNC=1 in the environment it synchronises, with that status.
- * TILE_BAD_ARGUMENT: count, type, rank, extent or stride differs from the kernel's, or no `require` holds; the text
- * names kernel, parameter, what was wanted and what came.  TILE_DRIVER, TILE_NO_RESOURCE: the device refused.
- * Thread-safe for different streams. */
-TILE_API tile_status tile_launch(tile_kernel *kernel, tile_stream *stream, const tile_arg *args, size_t nargs);
+/* Starts `kernel` on `stream` over its grid and returns without waiting (see the default stream
+ * above). `args` is read before return; memory in it must live until the stream has passed. The
+ * first instance whose `require` holds is run. After tile_kernel_prepare nothing is compiled or
+ * allocated, and no lock of the runtime is taken. With TILE_SYNC=1 in the environment it
+ * synchronises, with that status.
+ * TILE_BAD_ARGUMENT: count, type, rank, extent or stride differs from the kernel's, or no `require`
+ * holds; the text names kernel, parameter, what was wanted and what came.  TILE_DRIVER,
+ * TILE_NO_RESOURCE: the device refused. Thread-safe for different streams. */
+TILE_API tile_status tile_launch(tile_kernel *kernel, tile_stream *stream, const tile_arg *args,
+                                 size_t nargs);
 /* The same over a grid of the caller's: naxes (1 to 6) extents, the first axis fastest. */
-TILE_API tile_status tile_launch_grid(tile_kernel *kernel, tile_stream *stream, const tile_arg *args, size_t nargs,
+TILE_API tile_status tile_launch_grid(tile_kernel *kernel, tile_stream *stream,
+                                      const tile_arg *args, size_t nargs,
                                       const int64_t *grid, size_t naxes);
 
-/* What the headers of `tilec --header` call: launches kernel `name` of an image that was linked into the program, on
- * the stream's device. The first launch on a device loads and prepares it. Otherwise as tile_launch. */
-TILE_API tile_status tile_launch_embedded(const void *image, const char *name, tile_stream *stream, const tile_arg *args, size_t nargs);
+/* What the headers of `tilec --header` call: launches kernel `name` of an image that was linked
+ * into the program, on the stream's device. The first launch on a device loads and prepares it.
+ * Otherwise as tile_launch. */
+TILE_API tile_status tile_launch_embedded(const void *image, const char *name, tile_stream *stream,
+                                          const tile_arg *args, size_t nargs);
 
 #ifdef TILE_UNSTABLE
-/* Writes an array's elements as print shows them, "[1, 2, ..., 9]", shortened when long; row-major without gaps, one
- * byte per element of packed types. Returns the length it has in full, as snprintf does. */
-TILE_API size_t tile_format_array(char *text, size_t size, tile_dtype dtype, int rank, const int64_t *shape, const void *data);
+/* Writes an array's elements as print shows them, "[1, 2, ..., 9]", shortened when long; row-major
+ * without gaps, one byte per element of packed types. Returns the length it has in full, as
+ * snprintf does. */
+TILE_API size_t tile_format_array(char *text, size_t size, tile_dtype dtype, int rank,
+                                  const int64_t *shape, const void *data);
 #endif
 
 #ifdef __cplusplus

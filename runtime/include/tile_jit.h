@@ -1,4 +1,5 @@
-/* tile_jit.h: kernels from source at run time (libtile_jit = libtile and the compiler). C11, clean C++. */
+/* tile_jit.h: kernels from source at run time (libtile_jit = libtile and the compiler). C11, clean
+ * C++. */
 #ifndef TILE_JIT_H
 #define TILE_JIT_H
 #include "tile.h"
@@ -16,18 +17,23 @@ typedef struct tile_jit_options {
     int check;       /* bounds, assumptions, asserts */
     const char *fp;  /* "default", "strict", "ring" */
     int warps, stages; /* 0: as the kernel says */
-    void (*diagnostic)(void *user, const char *rendered); /* all of one compilation; the error text has them too */
+    /* all of one compilation; the error text has them too */
+    void (*diagnostic)(void *user, const char *rendered);
     void *user;
 } tile_jit_options;
 #define TILE_JIT_OPTIONS_INIT { sizeof(tile_jit_options), 0, 0, 3, 0, 0, "default", 0, 0, 0, 0 }
 
-/* A module from a text (`name` is for messages and for finding imports beside it) or a file. The text is read here;
- * tile_kernel_get compiles, as constants are known there; a launch never compiles. `options` may be NULL; what it
- * points to, but for `user`, is copied.
- * TILE_IO: the file cannot be read.  From tile_kernel_get: TILE_COMPILE, with the diagnostics as the error text. */
-TILE_API tile_status tile_module_load_source(tile_device *device, const char *name, const char *text, size_t size,
-                                             const tile_jit_options *options, tile_module **out_module);
-TILE_API tile_status tile_module_load_file(tile_device *device, const char *path, const tile_jit_options *options,
+/* A module from a text (`name` is for messages and for finding imports beside it) or a file. The
+ * text is read here; tile_kernel_get compiles, as constants are known there; a launch never
+ * compiles. `options` may be NULL; what it points to, but for `user`, is copied.
+ * TILE_IO: the file cannot be read.  From tile_kernel_get: TILE_COMPILE, with the diagnostics as
+ * the error text. */
+TILE_API tile_status tile_module_load_source(tile_device *device, const char *name,
+                                             const char *text, size_t size,
+                                             const tile_jit_options *options,
+                                             tile_module **out_module);
+TILE_API tile_status tile_module_load_file(tile_device *device, const char *path,
+                                           const tile_jit_options *options,
                                            tile_module **out_module);
 
 #ifdef __cplusplus

@@ -1,8 +1,9 @@
-/* The loader of kernel objects, on objects made here: what they compute, where relocations point, what is refused. */
-#include <elf.h>
-#include <stdlib.h>
+/* The loader of kernel objects, on objects made here: what they compute, where relocations point,
+ * what is refused. */
 #include "runtime/elf.h"
 #include "test/unit/unit.h"
+#include <elf.h>
+#include <stdlib.h>
 
 /* ---- an object ---- */
 
@@ -37,7 +38,8 @@ static uint64_t add(Object *o, const void *data, size_t size)
     return at;
 }
 
-static void section(Object *o, Elf64_Shdr *s, uint32_t type, uint64_t flags, const void *data, size_t size)
+static void section(Object *o, Elf64_Shdr *s, uint32_t type, uint64_t flags, const void *data,
+                    size_t size)
 {
     s->sh_type = type;
     s->sh_flags = flags;
@@ -52,7 +54,8 @@ static void make_object(Object *o, const Content *c)
     static const int32_t constant[2] = {7, 8};
     static const int64_t data[2] = {30, 0};
     static const char names[] = "\0.text\0.eh_frame";
-    const Elf64_Rela data_rela[1] = {{.r_offset = 8, .r_info = ELF64_R_INFO(SYM_F, c->pointer_type), .r_addend = 0}};
+    const Elf64_Rela data_rela[1] = {
+        {.r_offset = 8, .r_info = ELF64_R_INFO(SYM_F, c->pointer_type), .r_addend = 0}};
     Elf64_Shdr s[SECTIONS] = {{0}};
     Elf64_Sym y[SYMBOLS] = {{0}};
     memset(o, 0, sizeof *o);
@@ -77,8 +80,14 @@ static void make_object(Object *o, const Content *c)
     s[SYMTAB].sh_link = STRTAB;
     s[SYMTAB].sh_entsize = sizeof(Elf64_Sym);
     s[TEXT].sh_name = 1;
-    Elf64_Ehdr h = {.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, 1}, .e_type = ET_REL, .e_machine = (uint16_t)c->machine,
-                    .e_version = 1, .e_ehsize = sizeof h, .e_shentsize = sizeof(Elf64_Shdr), .e_shnum = SECTIONS, .e_shstrndx = SHSTRTAB};
+    Elf64_Ehdr h = {.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, 1},
+                    .e_type = ET_REL,
+                    .e_machine = (uint16_t)c->machine,
+                    .e_version = 1,
+                    .e_ehsize = sizeof h,
+                    .e_shentsize = sizeof(Elf64_Shdr),
+                    .e_shnum = SECTIONS,
+                    .e_shstrndx = SHSTRTAB};
     h.e_shoff = add(o, s, sizeof s);
     memcpy(o->bytes, &h, sizeof h);
     o->sections = (Elf64_Shdr *)(void *)(o->bytes + h.e_shoff);
@@ -89,15 +98,14 @@ static void make_object(Object *o, const Content *c)
 /* ---- x86-64: f() = const[0] + value + 1000, by each kind of reference ---- */
 
 static const unsigned char x86_text[] = {
-    0x8b, 0x05, 0, 0, 0, 0,       /* mov eax, [rip + const] */
-    0x48, 0x8b, 0x0d, 0, 0, 0, 0, /* mov rcx, [rip + GOT of value] */
-    0x03, 0x01,                   /* add eax, [rcx] */
-    0x50,                         /* push rax */
-    0xe8, 0, 0, 0, 0,             /* call g */
-    0x58,                         /* pop rax */
-    0x01, 0xc8,                   /* add eax, ecx */
-    0xc3, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90,
-    0xb9, 0xe8, 0x03, 0, 0,       /* g: mov ecx, 1000 */
+    0x8b, 0x05, 0,    0,    0,    0,       /* mov eax, [rip + const] */
+    0x48, 0x8b, 0x0d, 0,    0,    0,    0, /* mov rcx, [rip + GOT of value] */
+    0x03, 0x01,                            /* add eax, [rcx] */
+    0x50,                                  /* push rax */
+    0xe8, 0,    0,    0,    0,             /* call g */
+    0x58,                                  /* pop rax */
+    0x01, 0xc8,                            /* add eax, ecx */
+    0xc3, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0xb9, 0xe8, 0x03, 0, 0, /* g: mov ecx, 1000 */
     0xc3,
 };
 static const Elf64_Rela x86_rela[] = {
@@ -107,7 +115,8 @@ static const Elf64_Rela x86_rela[] = {
 };
 static const Content x86 = {x86_text, sizeof x86_text, x86_rela, 3, TL_ELF_X86_64, R_X86_64_64};
 
-static tile_status load(const Object *o, int machine, const char *symbol, tl_elf **elf, void **address)
+static tile_status load(const Object *o, int machine, const char *symbol, tl_elf **elf,
+                        void **address)
 {
     *elf = NULL;
     *address = NULL;
@@ -144,15 +153,14 @@ static void runs(void)
 /* ---- aarch64: the words after relocation lead where they should ---- */
 
 static const uint32_t arm_text[] = {
-    0x90000000, /* adrp x0, const */
-    0x91000000, /* add x0, x0, :lo12:const */
-    0xb9400001, /* ldr w1, [x0, :lo12:const + 4] */
-    0x90000002, /* adrp x2, :got:value */
-    0xf9400042, /* ldr x2, [x2, :got_lo12:value] */
-    0x94000000, /* bl g */
-    0x14000000, /* b g */
-    0xd65f03c0,
-    0x52807d00, /* g */
+    0x90000000,             /* adrp x0, const */
+    0x91000000,             /* add x0, x0, :lo12:const */
+    0xb9400001,             /* ldr w1, [x0, :lo12:const + 4] */
+    0x90000002,             /* adrp x2, :got:value */
+    0xf9400042,             /* ldr x2, [x2, :got_lo12:value] */
+    0x94000000,             /* bl g */
+    0x14000000,             /* b g */
+    0xd65f03c0, 0x52807d00, /* g */
     0xd65f03c0,
 };
 static const Elf64_Rela arm_rela[] = {
@@ -164,7 +172,8 @@ static const Elf64_Rela arm_rela[] = {
     {.r_offset = 20, .r_info = ELF64_R_INFO(SYM_G, R_AARCH64_CALL26)},
     {.r_offset = 24, .r_info = ELF64_R_INFO(SYM_G, R_AARCH64_JUMP26)},
 };
-static const Content arm = {arm_text, sizeof arm_text, arm_rela, 7, TL_ELF_AARCH64, R_AARCH64_ABS64};
+static const Content arm = {arm_text, sizeof arm_text, arm_rela,
+                            7,        TL_ELF_AARCH64,  R_AARCH64_ABS64};
 
 static int64_t sign_extend(uint32_t v, int bits)
 {
@@ -191,11 +200,13 @@ static void aarch64_words(void)
     uint64_t constant = adrp_target(pc, w[0]) + (w[1] >> 10 & 0xfff);
     CHECK_INT(*(int32_t *)(uintptr_t)constant, 7);
     CHECK_INT(*(int32_t *)(uintptr_t)(adrp_target(pc, w[0]) + 4 * (w[2] >> 10 & 0xfff)), 8);
-    uint64_t entry = *(uint64_t *)(uintptr_t)(adrp_target(pc + 12, w[3]) + 8 * (w[4] >> 10 & 0xfff));
+    uint64_t entry =
+        *(uint64_t *)(uintptr_t)(adrp_target(pc + 12, w[3]) + 8 * (w[4] >> 10 & 0xfff));
     CHECK_INT(*(int64_t *)(uintptr_t)entry, 30);
     CHECK_INT(20 + 4 * sign_extend(w[5] & 0x3ffffff, 26), 32);
     CHECK_INT(24 + 4 * sign_extend(w[6] & 0x3ffffff, 26), 32);
-    CHECK((w[0] & 0x9f00001f) == 0x90000000 && (w[5] >> 26) == 0x25 && (w[4] & 0x3ff) == 0x42); /* the rest of the words stays */
+    CHECK((w[0] & 0x9f00001f) == 0x90000000 && (w[5] >> 26) == 0x25 &&
+          (w[4] & 0x3ff) == 0x42); /* the rest of the words stays */
     tl_elf_free(elf);
 }
 

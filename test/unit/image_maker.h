@@ -1,19 +1,21 @@
-/* image_maker.h: kernel images for tests of the runtime, from a few strings. The compiler's writer is not used: what
- * the runtime reads is checked against the contract (tile_image.h), not against the other side's habits.
+/* image_maker.h: kernel images for tests of the runtime, from a few strings. The compiler's writer
+ * is not used: what the runtime reads is checked against the contract (tile_image.h), not against
+ * the other side's habits.
  *
  *     KernelSpec spec = {.name = "gemm", .params = {{"A", "f32 const view M,K"}, {"n", "i32 scalar"}, {"p", "f32 pointer"}},
  *                        .grid = {"M 64 cdiv", "K"}, .require = {"M n <=;M <= n"}, .consts = {"BM=64"}};
  *
- * A view's axes are EXTENT[:STRIDE] with commas between; each is a number, a name, or {expression}. Expressions are
- * postfix; after ';' comes the text for messages. Names are extents, strides and scalar parameters. */
+ * A view's axes are EXTENT[:STRIDE] with commas between; each is a number, a name, or {expression}.
+ * Expressions are postfix; after ';' comes the text for messages. Names are extents, strides and
+ * scalar parameters. */
 #ifndef TL_TEST_IMAGE_MAKER_H
 #define TL_TEST_IMAGE_MAKER_H
+#include "runtime/include/tile.h"
+#include "runtime/include/tile_image.h"
 #include <ctype.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include "runtime/include/tile.h"
-#include "runtime/include/tile_image.h"
 
 enum { SPEC_PARAMS = 8, SPEC_EXPRS = 6, MAKER_BYTES = 1 << 18, MAKER_KERNELS = 8 };
 
@@ -23,7 +25,8 @@ typedef struct ParamSpec {
 typedef struct KernelSpec {
     const char *name;
     ParamSpec params[SPEC_PARAMS];
-    const char *grid[TILE_MAX_GRID], *group, *require[SPEC_EXPRS], *assume[SPEC_EXPRS], *consts[SPEC_EXPRS];
+    const char *grid[TILE_MAX_GRID], *group, *require[SPEC_EXPRS], *assume[SPEC_EXPRS],
+        *consts[SPEC_EXPRS];
     uint32_t flags, aliases[2][2], naliases;
     const void *code;
     size_t ncode;
@@ -86,12 +89,18 @@ static inline tile_hx_ins maker_ins(const ImageMaker *m, const char *word)
         const char *word;
         tile_hx_op op;
     } ops[] = {
-        {"+", TILE_HX_ADD}, {"-", TILE_HX_SUB}, {"*", TILE_HX_MUL}, {"/", TILE_HX_DIV}, {"%", TILE_HX_REM}, {"cdiv", TILE_HX_CDIV},
-        {"min", TILE_HX_MIN}, {"max", TILE_HX_MAX}, {"neg", TILE_HX_NEG}, {"abs", TILE_HX_ABS}, {"!", TILE_HX_NOT}, {"<", TILE_HX_LT},
-        {"<=", TILE_HX_LE}, {"==", TILE_HX_EQ}, {"!=", TILE_HX_NE}, {"&&", TILE_HX_AND}, {"||", TILE_HX_OR}, {"&", TILE_HX_BAND},
-        {"|", TILE_HX_BOR}, {"^", TILE_HX_BXOR}, {"<<", TILE_HX_SHL}, {">>", TILE_HX_SHR}, {"?:", TILE_HX_SELECT}, {"i2f", TILE_HX_I2F},
-        {"f2i", TILE_HX_F2I}, {"f+", TILE_HX_FADD}, {"f-", TILE_HX_FSUB}, {"f*", TILE_HX_FMUL}, {"f/", TILE_HX_FDIV}, {"fneg", TILE_HX_FNEG},
-        {"fmin", TILE_HX_FMIN}, {"fmax", TILE_HX_FMAX}, {"f<", TILE_HX_FLT}, {"f<=", TILE_HX_FLE}, {"f==", TILE_HX_FEQ}, {"f!=", TILE_HX_FNE},
+        {"+", TILE_HX_ADD},     {"-", TILE_HX_SUB},     {"*", TILE_HX_MUL},
+        {"/", TILE_HX_DIV},     {"%", TILE_HX_REM},     {"cdiv", TILE_HX_CDIV},
+        {"min", TILE_HX_MIN},   {"max", TILE_HX_MAX},   {"neg", TILE_HX_NEG},
+        {"abs", TILE_HX_ABS},   {"!", TILE_HX_NOT},     {"<", TILE_HX_LT},
+        {"<=", TILE_HX_LE},     {"==", TILE_HX_EQ},     {"!=", TILE_HX_NE},
+        {"&&", TILE_HX_AND},    {"||", TILE_HX_OR},     {"&", TILE_HX_BAND},
+        {"|", TILE_HX_BOR},     {"^", TILE_HX_BXOR},    {"<<", TILE_HX_SHL},
+        {">>", TILE_HX_SHR},    {"?:", TILE_HX_SELECT}, {"i2f", TILE_HX_I2F},
+        {"f2i", TILE_HX_F2I},   {"f+", TILE_HX_FADD},   {"f-", TILE_HX_FSUB},
+        {"f*", TILE_HX_FMUL},   {"f/", TILE_HX_FDIV},   {"fneg", TILE_HX_FNEG},
+        {"fmin", TILE_HX_FMIN}, {"fmax", TILE_HX_FMAX}, {"f<", TILE_HX_FLT},
+        {"f<=", TILE_HX_FLE},   {"f==", TILE_HX_FEQ},   {"f!=", TILE_HX_FNE},
         {"sms", TILE_HX_SMS},
     };
     for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
@@ -143,7 +152,8 @@ static inline uint32_t maker_expr(ImageMaker *m, const char *text)
 }
 
 /* One extent or stride; returns what follows it. */
-static inline const char *maker_dim(ImageMaker *m, const char *text, uint32_t param, uint32_t axis, bool stride, tile_image_dim *out)
+static inline const char *maker_dim(ImageMaker *m, const char *text, uint32_t param, uint32_t axis,
+                                    bool stride, tile_image_dim *out)
 {
     char word[64];
     size_t n = *text == '{' ? strcspn(text, "}") + 1 : strcspn(text, ",:");
@@ -159,7 +169,8 @@ static inline const char *maker_dim(ImageMaker *m, const char *text, uint32_t pa
         out->kind = TILE_DIM_SYM;
         out->value = maker_sym(m, name);
         if (out->value < 0) {
-            char *copy = (char *)m->data + MAKER_BYTES - 64 * (m->nsyms + 1); /* names live at the far end while building */
+            char *copy = (char *)m->data + MAKER_BYTES -
+                         64 * (m->nsyms + 1); /* names live at the far end while building */
             snprintf(copy, 64, "%s", name);
             m->sym_names[m->nsyms] = copy;
             m->syms[m->nsyms] = (tile_image_sym){.param = param, .axis = axis, .is_stride = stride};
@@ -185,7 +196,9 @@ static inline tile_image_param maker_one_param(ImageMaker *m, uint32_t index)
     }
     if (sscanf(form, "%15s %n", word, &used) != 1)
         abort();
-    p.kind = word[0] == 'v' ? TILE_PARAM_VIEW : word[0] == 'p' ? TILE_PARAM_POINTER : TILE_PARAM_SCALAR;
+    p.kind = word[0] == 'v'   ? TILE_PARAM_VIEW
+             : word[0] == 'p' ? TILE_PARAM_POINTER
+                              : TILE_PARAM_SCALAR;
     tile_image_dim dims[2 * TILE_IMAGE_MAX_RANK];
     for (form += used; p.kind == TILE_PARAM_VIEW && *form; p.rank++) {
         dims[2 * p.rank + 1] = (tile_image_dim){.kind = TILE_DIM_DENSE};
@@ -198,13 +211,18 @@ static inline tile_image_param maker_one_param(ImageMaker *m, uint32_t index)
     return p;
 }
 
-/* Slots: for each parameter its address or value, then extents and strides of each axis; with checks on, its bytes. */
-static inline uint32_t maker_slots(const KernelSpec *spec, const tile_image_param *params, uint32_t n, tile_image_slot *slots)
+/* Slots: for each parameter its address or value, then extents and strides of each axis; with
+ * checks on, its bytes. */
+static inline uint32_t maker_slots(const KernelSpec *spec, const tile_image_param *params,
+                                   uint32_t n, tile_image_slot *slots)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < n; i++) {
-        slots[count++] = (tile_image_slot){.kind = params[i].kind == TILE_PARAM_SCALAR ? TILE_SLOT_SCALAR : TILE_SLOT_POINTER, .param = i};
-        for (uint32_t axis = 0; params[i].kind == TILE_PARAM_VIEW && axis < params[i].rank; axis++) {
+        slots[count++] = (tile_image_slot){
+            .kind = params[i].kind == TILE_PARAM_SCALAR ? TILE_SLOT_SCALAR : TILE_SLOT_POINTER,
+            .param = i};
+        for (uint32_t axis = 0; params[i].kind == TILE_PARAM_VIEW && axis < params[i].rank;
+             axis++) {
             slots[count++] = (tile_image_slot){.kind = TILE_SLOT_EXTENT, .param = i, .axis = axis};
             slots[count++] = (tile_image_slot){.kind = TILE_SLOT_STRIDE, .param = i, .axis = axis};
         }
@@ -238,7 +256,9 @@ static inline tile_image_kernel maker_kernel(ImageMaker *m, const KernelSpec *sp
 {
     tile_image_param params[SPEC_PARAMS];
     tile_image_slot slots[256];
-    tile_image_kernel k = {.name = maker_text(m, spec->name), .flags = spec->flags, .scratch_bytes = spec->scratch_bytes};
+    tile_image_kernel k = {.name = maker_text(m, spec->name),
+                           .flags = spec->flags,
+                           .scratch_bytes = spec->scratch_bytes};
     m->spec = spec;
     m->nsyms = m->nexprs = 0;
     k.symbol = k.name;
@@ -280,12 +300,17 @@ static inline void maker_checksum(ImageMaker *m)
 }
 
 /* The image of n kernels for a target; m->data, m->size. */
-static inline void make_image(ImageMaker *m, const char *target, const KernelSpec *specs, uint32_t n)
+static inline void make_image(ImageMaker *m, const char *target, const KernelSpec *specs,
+                              uint32_t n)
 {
     tile_image_kernel kernels[MAKER_KERNELS];
     memset(m, 0, sizeof *m);
     m->size = sizeof(tile_image_header);
-    tile_image_header h = {.magic = TILE_IMAGE_MAGIC, .version = TILE_IMAGE_VERSION, .header_bytes = sizeof h, .nkernels = n, .nfiles = 1};
+    tile_image_header h = {.magic = TILE_IMAGE_MAGIC,
+                           .version = TILE_IMAGE_VERSION,
+                           .header_bytes = sizeof h,
+                           .nkernels = n,
+                           .nfiles = 1};
     h.target = maker_text(m, target);
     uint32_t file = maker_text(m, "test.tile");
     h.files = maker_put(m, &file, sizeof file, 4);

@@ -1,4 +1,5 @@
-/* What tile_launch checks and what reaches a driver, over a driver of our own that only notes it. */
+/* What tile_launch checks and what reaches a driver, over a driver of our own that only notes
+ * it. */
 #include "runtime/driver.h"
 #include "test/unit/image_maker.h"
 #include "test/unit/unit.h"
@@ -17,20 +18,27 @@ static tile_status note_open(const char *spec, tl_dev **out)
     *out = (tl_dev *)(uintptr_t)16;
     return strcmp(spec, "broken") == 0 ? tl_fail(TILE_DRIVER, "broken") : TILE_OK;
 }
-static void note_close(tl_dev *dev) { (void)dev; }
+static void note_close(tl_dev *dev)
+{
+    (void)dev;
+}
 static void note_info(tl_dev *dev, tile_device_info *info)
 {
     (void)dev;
     strcpy(info->target, "fake");
     info->processors = 7;
 }
-static tile_status note_load(tl_dev *dev, const void *image, const tile_image_kernel *kernel, tl_code **out)
+static tile_status note_load(tl_dev *dev, const void *image, const tile_image_kernel *kernel,
+                             tl_code **out)
 {
     (void)dev, (void)image;
     *out = (tl_code *)(uintptr_t)kernel;
     return TILE_OK;
 }
-static void note_unload(tl_dev *dev, tl_code *code) { (void)dev, (void)code; }
+static void note_unload(tl_dev *dev, tl_code *code)
+{
+    (void)dev, (void)code;
+}
 static tile_status note_run(tl_dev *dev, tl_code *code, const tl_launch *launch, tl_sink *sink)
 {
     (void)dev, (void)code, (void)sink;
@@ -42,8 +50,14 @@ static tile_status note_run(tl_dev *dev, tl_code *code, const tl_launch *launch,
 }
 const tl_driver *tl_driver_emu(void)
 {
-    static const tl_driver driver = {.kind = "emu", .open = note_open, .close = note_close, .info = note_info, TL_HOST_DRIVER_FUNCTIONS,
-                                     .code_load = note_load, .code_unload = note_unload, .run = note_run};
+    static const tl_driver driver = {.kind = "emu",
+                                     .open = note_open,
+                                     .close = note_close,
+                                     .info = note_info,
+                                     TL_HOST_DRIVER_FUNCTIONS,
+                                     .code_load = note_load,
+                                     .code_unload = note_unload,
+                                     .run = note_run};
     return &driver;
 }
 
@@ -79,26 +93,28 @@ static bool says(const char *const *words)
     return true;
 }
 #define SAYS(...) CHECK(says((const char *const[]){__VA_ARGS__, NULL}))
-#define REFUSED(k, n, ...)                                                        \
-    do {                                                                          \
-        int before_ = seen.runs;                                                  \
-        CHECK_INT(tile_launch((k), NULL, (tile_arg[]){__VA_ARGS__}, (n)), TILE_BAD_ARGUMENT); \
-        CHECK_INT(seen.runs, before_);                                            \
+#define REFUSED(k, n, ...)                                                                         \
+    do {                                                                                           \
+        int before_ = seen.runs;                                                                   \
+        CHECK_INT(tile_launch((k), NULL, (tile_arg[]){__VA_ARGS__}, (n)), TILE_BAD_ARGUMENT);      \
+        CHECK_INT(seen.runs, before_);                                                             \
     } while (0)
-#define ACCEPTED(k, n, ...)                                                       \
-    do {                                                                          \
-        int before_ = seen.runs;                                                  \
-        tile_status s_ = tile_launch((k), NULL, (tile_arg[]){__VA_ARGS__}, (n));   \
-        if (!CHECK(s_ == TILE_OK && seen.runs == before_ + 1)) fprintf(stderr, "    %s\n", tile_last_error()); \
+#define ACCEPTED(k, n, ...)                                                                        \
+    do {                                                                                           \
+        int before_ = seen.runs;                                                                   \
+        tile_status s_ = tile_launch((k), NULL, (tile_arg[]){__VA_ARGS__}, (n));                   \
+        if (!CHECK(s_ == TILE_OK && seen.runs == before_ + 1))                                     \
+            fprintf(stderr, "    %s\n", tile_last_error());                                        \
     } while (0)
 
 /* ---- extents ---- */
 
 static void extents(void)
 {
-    const KernelSpec gemm = {.name = "gemm",
-                             .params = {{"A", "f32 const view M,K"}, {"B", "f32 const view K,N"}, {"C", "f32 view M,N"}},
-                             .grid = {"M 64 cdiv;cdiv(M, 64)", "N 64 cdiv"}};
+    const KernelSpec gemm = {
+        .name = "gemm",
+        .params = {{"A", "f32 const view M,K"}, {"B", "f32 const view K,N"}, {"C", "f32 view M,N"}},
+        .grid = {"M 64 cdiv;cdiv(M, 64)", "N 64 cdiv"}};
     tile_kernel *k = get(&gemm, 1, NULL);
     float *p = memory;
     ACCEPTED(k, 3, tile_view(p, 65, 30), tile_view(p, 30, 129), tile_view(p, 65, 129));
@@ -127,7 +143,8 @@ static void extents(void)
     SAYS("'A'", "a view", "a pointer");
     REFUSED(k, 3, tile_view(p, -1, 30), tile_view(p, 30, 129), tile_view(p, 65, 129));
     SAYS("'A'", "-1");
-    REFUSED(k, 3, tile_view(p, INT64_C(1) << 31, 1), tile_view(p, 1, 1), tile_view(p, INT64_C(1) << 31, 1));
+    REFUSED(k, 3, tile_view(p, INT64_C(1) << 31, 1), tile_view(p, 1, 1),
+            tile_view(p, INT64_C(1) << 31, 1));
     SAYS("'A'", "2147483648", "2147483647");
     REFUSED(k, 3, tile_view((float *)NULL, 65, 30), tile_view(p, 30, 129), tile_view(p, 65, 129));
     SAYS("'A'", "NULL");
@@ -135,7 +152,9 @@ static void extents(void)
 
 static void special_extents(void)
 {
-    const KernelSpec square = {.name = "square", .params = {{"Amat", "f32 view N,N"}, {"tab", "i32 view 3,14"}}, .grid = {"1"}};
+    const KernelSpec square = {.name = "square",
+                               .params = {{"Amat", "f32 view N,N"}, {"tab", "i32 view 3,14"}},
+                               .grid = {"1"}};
     tile_kernel *k = get(&square, 1, NULL);
     int32_t t[64];
     ACCEPTED(k, 2, tile_view(memory, 14, 14), tile_view(t, 3, 14));
@@ -143,14 +162,19 @@ static void special_extents(void)
     SAYS("'square'", "'Amat'", "N", "14", "15");
     REFUSED(k, 2, tile_view(memory, 14, 14), tile_view(t, 3, 15));
     SAYS("'tab'", "14", "15");
-    const KernelSpec quant = {.name = "quant", .params = {{"S", "f32 view N,{K 4 /;K / 4}"}, {"X", "f32 view N,K"}, {"o", "i32 view {N 1 +}"}}, .grid = {"1"}};
+    const KernelSpec quant = {.name = "quant",
+                              .params = {{"S", "f32 view N,{K 4 /;K / 4}"},
+                                         {"X", "f32 view N,K"},
+                                         {"o", "i32 view {N 1 +}"}},
+                              .grid = {"1"}};
     k = get(&quant, 1, NULL);
     ACCEPTED(k, 3, tile_view(memory, 3, 4), tile_view(memory, 3, 16), tile_view(t, 4));
     REFUSED(k, 3, tile_view(memory, 3, 5), tile_view(memory, 3, 16), tile_view(t, 4));
     SAYS("'quant'", "'S'", "K / 4", "4", "5");
     REFUSED(k, 3, tile_view(memory, 3, 4), tile_view(memory, 3, 16), tile_view(t, 5));
     SAYS("'o'", "wants 4", "got 5");
-    const KernelSpec wide = {.name = "wide", .params = {{"x", "u8 view !N"}}, .grid = {"N 1000000 cdiv"}};
+    const KernelSpec wide = {
+        .name = "wide", .params = {{"x", "u8 view !N"}}, .grid = {"N 1000000 cdiv"}};
     k = get(&wide, 1, NULL);
     ACCEPTED(k, 1, tile_view((uint8_t *)memory, INT64_C(5000000000)));
     CHECK_INT(seen.launch.programs, 5000);
@@ -158,19 +182,26 @@ static void special_extents(void)
 
 static void strides(void)
 {
-    const KernelSpec any = {.name = "any", .params = {{"A", "f32 view M:1,N:ld"}, {"B", "f32 view M:ld2,N"}, {"C", "f32 view M:ld2,N"}}, .grid = {"ld", "ld2"}};
+    const KernelSpec any = {.name = "any",
+                            .params = {{"A", "f32 view M:1,N:ld"},
+                                       {"B", "f32 view M:ld2,N"},
+                                       {"C", "f32 view M:ld2,N"}},
+                            .grid = {"ld", "ld2"}};
     tile_kernel *k = get(&any, 1, NULL);
     float *p = memory;
     const int64_t e[2] = {4, 5}, f[2] = {1, 4}, g[2] = {9, 1}, bad[2] = {8, 1}, one[2] = {1, 5};
-    ACCEPTED(k, 3, tile_view_strided(p, 2, e, f), tile_view_strided(p, 2, e, g), tile_view_strided(p, 2, e, g));
+    ACCEPTED(k, 3, tile_view_strided(p, 2, e, f), tile_view_strided(p, 2, e, g),
+             tile_view_strided(p, 2, e, g));
     CHECK_INT(seen.launch.grid[0], 4);
     CHECK_INT(seen.launch.grid[1], 9);
     REFUSED(k, 3, tile_view(p, 4, 5), tile_view(p, 4, 5), tile_view(p, 4, 5));
     SAYS("'A'", "stride", "axis 0", "1", "5");
-    REFUSED(k, 3, tile_view_strided(p, 2, e, f), tile_view_strided(p, 2, e, g), tile_view_strided(p, 2, e, bad));
+    REFUSED(k, 3, tile_view_strided(p, 2, e, f), tile_view_strided(p, 2, e, g),
+            tile_view_strided(p, 2, e, bad));
     SAYS("'C'", "stride ld2", "9", "'B'", "8");
     /* one row: its stride is anybody's, here and as the source of the name */
-    ACCEPTED(k, 3, tile_view_strided(p, 2, one, f), tile_view_strided(p, 2, one, g), tile_view_strided(p, 2, one, bad));
+    ACCEPTED(k, 3, tile_view_strided(p, 2, one, f), tile_view_strided(p, 2, one, g),
+             tile_view_strided(p, 2, one, bad));
     CHECK_INT(seen.args[1].stride[0], seen.args[2].stride[0]);
     const KernelSpec dense = {.name = "dense", .params = {{"A", "f32 view M,N,K"}}, .grid = {"1"}};
     k = get(&dense, 1, NULL);
@@ -199,8 +230,11 @@ static void packed(void)
 
 static void scalars(void)
 {
-    const KernelSpec spec = {.name = "k", .params = {{"n", "i32 scalar"}, {"s", "f32 scalar"}, {"b", "i8 scalar"}},
-                             .grid = {"n 3 +"}, .require = {"s 0.5 f<;s < 0.5", "b n <"}};
+    const KernelSpec spec = {
+        .name = "k",
+        .params = {{"n", "i32 scalar"}, {"s", "f32 scalar"}, {"b", "i8 scalar"}},
+        .grid = {"n 3 +"},
+        .require = {"s 0.5 f<;s < 0.5", "b n <"}};
     tile_kernel *k = get(&spec, 1, NULL);
     ACCEPTED(k, 3, tile_i32(-1), tile_f32(0.25f), tile_i8(-100));
     CHECK_INT(seen.launch.grid[0], 2);
@@ -216,13 +250,15 @@ static void scalars(void)
     REFUSED(k, 3, tile_i32(-4), tile_f32(0.25f), tile_i8(-100));
     SAYS("'k'", "axis 0 of the grid", "-1");
     int runs = seen.runs;
-    CHECK_INT(tile_launch(k, NULL, (tile_arg[]){tile_i32(-3), tile_f32(0), tile_i8(-5)}, 3), TILE_OK); /* empty */
+    CHECK_INT(tile_launch(k, NULL, (tile_arg[]){tile_i32(-3), tile_f32(0), tile_i8(-5)}, 3),
+              TILE_OK); /* empty */
     CHECK_INT(seen.runs, runs);
 }
 
 static void grids(void)
 {
-    const KernelSpec tall = {.name = "tall", .params = {{"n", "i32 scalar"}}, .grid = {"n", "1", "n"}, .group = "n"};
+    const KernelSpec tall = {
+        .name = "tall", .params = {{"n", "i32 scalar"}}, .grid = {"n", "1", "n"}, .group = "n"};
     tile_kernel *k = get(&tall, 1, NULL);
     REFUSED(k, 1, tile_i32(65536));
     SAYS("'tall'", "65536, 1, 65536", "4294967296");
@@ -239,7 +275,8 @@ static void grids(void)
     CHECK_INT(tile_launch_grid(k, NULL, &n, 1, negative, 1), TILE_BAD_ARGUMENT);
     CHECK_INT(tile_launch_grid(k, NULL, &n, 1, grid, 0), TILE_BAD_ARGUMENT);
     CHECK_INT(tile_launch_grid(k, NULL, &n, 1, grid, 7), TILE_BAD_ARGUMENT);
-    const KernelSpec wrong = {.name = "wrong", .params = {{"n", "i32 scalar"}}, .grid = {"100 n /;100 / n"}};
+    const KernelSpec wrong = {
+        .name = "wrong", .params = {{"n", "i32 scalar"}}, .grid = {"100 n /;100 / n"}};
     k = get(&wrong, 1, NULL);
     REFUSED(k, 1, tile_i32(0));
     SAYS("'wrong'", "100 / n", "divides by zero");
@@ -261,17 +298,21 @@ static void grid_order(void)
         l.group = group == 5 ? 0 : group;
         for (int64_t i = 0; i < 30; i++) {
             tl_launch_pid(&l, i, pid);
-            if (CHECK(pid[0] >= 0 && pid[0] < 5 && pid[1] >= 0 && pid[1] < 3 && pid[2] >= 0 && pid[2] < 2))
+            if (CHECK(pid[0] >= 0 && pid[0] < 5 && pid[1] >= 0 && pid[1] < 3 && pid[2] >= 0 &&
+                      pid[2] < 2))
                 count += !taken[pid[0]][pid[1]][pid[2]];
             taken[pid[0]][pid[1]][pid[2]] = true;
         }
         CHECK_INT(count, 30);
     }
-    static const int8_t grouped_by_2[15][2] = {{0, 0}, {1, 0}, {0, 1}, {1, 1}, {0, 2}, {1, 2}, {2, 0}, {3, 0}, {2, 1}, {3, 1}, {2, 2}, {3, 2}, {4, 0}, {4, 1}, {4, 2}};
+    static const int8_t grouped_by_2[15][2] = {{0, 0}, {1, 0}, {0, 1}, {1, 1}, {0, 2},
+                                               {1, 2}, {2, 0}, {3, 0}, {2, 1}, {3, 1},
+                                               {2, 2}, {3, 2}, {4, 0}, {4, 1}, {4, 2}};
     l.group = 2;
     for (int64_t i = 0; i < 30; i++) {
         tl_launch_pid(&l, i, pid);
-        CHECK(pid[0] == grouped_by_2[i % 15][0] && pid[1] == grouped_by_2[i % 15][1] && pid[2] == i / 15);
+        CHECK(pid[0] == grouped_by_2[i % 15][0] && pid[1] == grouped_by_2[i % 15][1] &&
+              pid[2] == i / 15);
     }
     l.group = 0;
     tl_launch_pid(&l, 7, pid);
@@ -282,8 +323,12 @@ static void grid_order(void)
 
 static void checked(void)
 {
-    KernelSpec spec = {.name = "k", .params = {{"x", "f32 const view N"}, {"y", "f32 view N"}, {"p", "f32 pointer"}}, .grid = {"1"},
-                       .assume = {"N 16 % 0 ==;N % 16 == 0"}, .flags = TILE_KERNEL_CHECKED};
+    KernelSpec spec = {
+        .name = "k",
+        .params = {{"x", "f32 const view N"}, {"y", "f32 view N"}, {"p", "f32 pointer"}},
+        .grid = {"1"},
+        .assume = {"N 16 % 0 ==;N % 16 == 0"},
+        .flags = TILE_KERNEL_CHECKED};
     tile_kernel *k = get(&spec, 1, NULL);
     float *p = memory;
     ACCEPTED(k, 3, tile_view(p, 16), tile_view(p + 16, 16), tile_ptr_sized(p + 100, 40));
@@ -319,9 +364,20 @@ static void checked(void)
 static void variants(void)
 {
     const KernelSpec specs[] = {
-        {.name = "k", .params = {{"x", "f32 view N"}}, .grid = {"11"}, .require = {"N 8 <=;8 >= N"}, .consts = {"B=8", "T=f32"}},
-        {.name = "k", .params = {{"x", "f32 view N"}}, .grid = {"12"}, .require = {"N 128 <=;128 >= N"}, .consts = {"B=128", "T=f32"}},
-        {.name = "k", .params = {{"x", "f64 view N"}}, .grid = {"13"}, .consts = {"B=128", "T=f64", "E=1e-5"}},
+        {.name = "k",
+         .params = {{"x", "f32 view N"}},
+         .grid = {"11"},
+         .require = {"N 8 <=;8 >= N"},
+         .consts = {"B=8", "T=f32"}},
+        {.name = "k",
+         .params = {{"x", "f32 view N"}},
+         .grid = {"12"},
+         .require = {"N 128 <=;128 >= N"},
+         .consts = {"B=128", "T=f32"}},
+        {.name = "k",
+         .params = {{"x", "f64 view N"}},
+         .grid = {"13"},
+         .consts = {"B=128", "T=f64", "E=1e-5"}},
         {.name = "other", .grid = {"1"}},
     };
     tile_kernel *k = get(specs, 4, NULL), *again = NULL;
@@ -339,7 +395,9 @@ static void variants(void)
     CHECK(again != k);
     ACCEPTED(again, 1, tile_view(memory, 8));
     CHECK_INT(seen.launch.grid[0], 12);
-    CHECK_INT(tile_kernel_get(mod, "k", (tile_const[]){{"E", 0, "0.00001"}, {"T", 0, "f64"}, {0}}, &again), TILE_OK);
+    CHECK_INT(tile_kernel_get(mod, "k", (tile_const[]){{"E", 0, "0.00001"}, {"T", 0, "f64"}, {0}},
+                              &again),
+              TILE_OK);
     ACCEPTED(again, 1, tile_view((double *)memory, 8));
     CHECK_INT(seen.launch.grid[0], 13);
     CHECK_INT(tile_kernel_get(mod, "k", (tile_const[]){{"Z", 1, 0}, {0}}, &again), TILE_NOT_FOUND);
@@ -375,11 +433,18 @@ static tile_status load_damaged(size_t at, unsigned char value, bool fix_checksu
     return status;
 }
 
-/* Any byte changed: refused by the checksum. With the checksum made to fit: loaded or refused, never a crash. */
+/* Any byte changed: refused by the checksum. With the checksum made to fit: loaded or refused,
+ * never a crash. */
 static void damaged_images(void)
 {
-    const KernelSpec spec = {.name = "k", .params = {{"x", "f32 view {N 2 *},N:s"}, {"n", "i32 scalar"}}, .grid = {"N n cdiv", "sms"}, .group = "8",
-                             .require = {"N n <="}, .assume = {"n 1 &"}, .consts = {"B=8"}, .naliases = 1};
+    const KernelSpec spec = {.name = "k",
+                             .params = {{"x", "f32 view {N 2 *},N:s"}, {"n", "i32 scalar"}},
+                             .grid = {"N n cdiv", "sms"},
+                             .group = "8",
+                             .require = {"N n <="},
+                             .assume = {"n 1 &"},
+                             .consts = {"B=8"},
+                             .naliases = 1};
     tile_module *m = NULL;
     make_image(&maker, "fake", &spec, 1);
     CHECK_INT(tile_module_load_image(dev, maker.data, maker.size, &m), TILE_OK);

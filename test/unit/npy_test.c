@@ -1,6 +1,7 @@
-/* .npy files: what is read, what is written, what is refused. The reader is a tool's file, taken in here. */
-#include "tools/npy.c"
+/* .npy files: what is read, what is written, what is refused. The reader is a tool's file, taken in
+ * here. */
 #include "test/unit/unit.h"
+#include "tools/npy.c"
 #include <unistd.h>
 
 static char error[NPY_ERROR_BYTES];
@@ -9,7 +10,8 @@ static char error[NPY_ERROR_BYTES];
 static size_t make_file(char *out, int major, const char *header, const void *data, size_t n)
 {
     size_t h = strlen(header), prefix = major == 1 ? 10 : 12;
-    const char start[12] = {'\x93', 'N', 'U', 'M', 'P', 'Y', (char)major, 0, (char)h, (char)(h >> 8), 0, 0};
+    const char start[12] = {'\x93',         'N', 'U', 'M', 'P', 'Y', (char)major, 0, (char)h,
+                            (char)(h >> 8), 0,   0};
     memcpy(out, start, prefix);
     memcpy(out + prefix, header, h);
     if (n)
@@ -32,8 +34,10 @@ static void good(void)
 {
     const float f[6] = {1, 2, 3, 4, 5, 6};
     NpyArray a;
-    CHECK(parse(1, "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }    \n", f, sizeof f, &a));
-    CHECK(a.rank == 2 && a.shape[0] == 2 && a.shape[1] == 3 && !a.fortran && a.item == 4 && a.bytes == 24);
+    CHECK(parse(1, "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }    \n", f, sizeof f,
+                &a));
+    CHECK(a.rank == 2 && a.shape[0] == 2 && a.shape[1] == 3 && !a.fortran && a.item == 4 &&
+          a.bytes == 24);
     CHECK_STR(a.descr, "<f4");
     CHECK(memcmp(a.data, f, sizeof f) == 0);
     free(a.data);
@@ -59,16 +63,29 @@ static void good(void)
 static void bad(void)
 {
     static const char *const headers[] = {
-        "", "{", "{}", "[1]", "{'descr': '<f4', 'fortran_order': False}", "{'descr': '<f4', 'shape': (1,)}", "{'fortran_order': False, 'shape': (1,)}",
-        "{'descr': '<f4', 'fortran_order': Maybe, 'shape': (1,)}", "{'descr': '<f4', 'fortran_order': False, 'shape': (1", "{'descr': '<f4",
-        "{'descr': '<f4', 'fortran_order': False, 'shape': (-1,)}", "{'descr': '<f4', 'fortran_order': False, 'shape': (1,), 'more': 1}",
+        "",
+        "{",
+        "{}",
+        "[1]",
+        "{'descr': '<f4', 'fortran_order': False}",
+        "{'descr': '<f4', 'shape': (1,)}",
+        "{'fortran_order': False, 'shape': (1,)}",
+        "{'descr': '<f4', 'fortran_order': Maybe, 'shape': (1,)}",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (1",
+        "{'descr': '<f4",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (-1,)}",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (1,), 'more': 1}",
         "{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999,)}",
         "{'descr': '<f4', 'fortran_order': False, 'shape': (4294967296, 4294967296)}",
-        "{'descr': '<f4', 'fortran_order': False, 'shape': (3,)}", "{'descr': '|O', 'fortran_order': False, 'shape': (1,)}",
-        "{'descr': '<U4', 'fortran_order': False, 'shape': (1,)}", "{'descr': 'f4', 'fortran_order': False, 'shape': (1,)}",
-        "{'descr': '<f0', 'fortran_order': False, 'shape': (1,)}", "{'descr': '', 'fortran_order': False, 'shape': (1,)}",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (3,)}",
+        "{'descr': '|O', 'fortran_order': False, 'shape': (1,)}",
+        "{'descr': '<U4', 'fortran_order': False, 'shape': (1,)}",
+        "{'descr': 'f4', 'fortran_order': False, 'shape': (1,)}",
+        "{'descr': '<f0', 'fortran_order': False, 'shape': (1,)}",
+        "{'descr': '', 'fortran_order': False, 'shape': (1,)}",
         "{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,)}",
-        "{'descr': '<f4', 'fortran_order': False, 'shape': (1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1)}",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': "
+        "(1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1)}",
     };
     NpyArray a;
     for (size_t i = 0; i < sizeof headers / sizeof *headers; i++)
@@ -81,7 +98,8 @@ static void bad(void)
     CHECK(!npy_load("no/such/file.npy", &a, error));
     CHECK(strstr(error, "No such file") != NULL);
     char file[256];
-    size_t size = make_file(file, 1, "{'descr': '<f4', 'fortran_order': False, 'shape': (2,)}", "12345678", 8);
+    size_t size = make_file(file, 1, "{'descr': '<f4', 'fortran_order': False, 'shape': (2,)}",
+                            "12345678", 8);
     for (size_t n = 0; n < size; n++) {
         char *exact = malloc(n + 1);
         memcpy(exact, file, n);
@@ -95,7 +113,14 @@ static void round_trip(void)
     char path[] = "/tmp/npy_test_XXXXXX";
     int fd = mkstemp(path);
     double data[6] = {1, 2, 3, 4, 5, 6};
-    NpyArray a = {.descr = "<f8", .item = 8, .fortran = true, .rank = 3, .shape = {1, 2, 3}, .bytes = sizeof data, .data = data}, b;
+    NpyArray a = {.descr = "<f8",
+                  .item = 8,
+                  .fortran = true,
+                  .rank = 3,
+                  .shape = {1, 2, 3},
+                  .bytes = sizeof data,
+                  .data = data},
+             b;
     if (!CHECK(fd >= 0))
         return;
     close(fd);
@@ -104,7 +129,8 @@ static void round_trip(void)
         CHECK(npy_save(path, &a, error));
         if (!CHECK(npy_load(path, &b, error)))
             continue;
-        CHECK(b.rank == a.rank && b.bytes == a.bytes && b.fortran && memcmp(a.data, b.data, a.bytes) == 0);
+        CHECK(b.rank == a.rank && b.bytes == a.bytes && b.fortran &&
+              memcmp(a.data, b.data, a.bytes) == 0);
         CHECK(memcmp(a.shape, b.shape, sizeof *a.shape * (size_t)a.rank) == 0);
         CHECK_STR(b.descr, "<f8");
         free(b.data);
