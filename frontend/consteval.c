@@ -3,6 +3,8 @@
  * (f64 arithmetic rounded once to f32, f16 or bf16 is the correctly rounded result for + - * /). */
 #include "frontend/sema.h"
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 static const TlInt int_min = -((TlInt)1 << 63), int_max = ((TlInt)1 << 64) - 1;
 
@@ -56,12 +58,14 @@ static const char *float_text(TlArena *arena, double x)
 {
     if (isnan(x)) return "nan";
     if (isinf(x)) return x < 0 ? "-inf" : "inf";
-    for (int digits = 1; digits < 17; digits++) {
+    int whole = 1; /* digits before the point, so that 65520 is no 6.552e+04 */
+    for (double y = fabs(x); y >= 10 && whole < 16; y /= 10) whole++;
+    for (int digits = whole; digits <= 17; digits++) {
         char *text = tl_format(arena, "%.*g", digits, x);
-        double back;
-        if (__builtin_sscanf(text, "%lf", &back) == 1 && back == x) return text;
+        if (strtod(text, NULL) != x && digits < 17) continue;
+        return strpbrk(text, ".e") ? text : tl_format(arena, "%s.0", text);
     }
-    return tl_format(arena, "%.17g", x);
+    return "?";
 }
 
 const char *tl_const_text(TlSema *s, const TlVal *v)

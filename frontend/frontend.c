@@ -53,8 +53,8 @@ static void check_def(TlSema *s, TlDef *def)
  * without a chain of calls. IR made on the way goes to a module that is thrown away. */
 static void check_all(TlProgram *p)
 {
-    TlModule *scratch = tl_module_new(p->ctx);
     TlSema s;
+    uint64_t made = 0;
     tl_sema_init(&s, p);
     s.abstract = true;
     for (int kernels = 0; kernels < 2; kernels++)
@@ -63,13 +63,16 @@ static void check_all(TlProgram *p)
             if (m != p->root && !strncmp(m->path, "std.", 4)) continue;
             for (uint32_t k = 0; k < m->defs.len; k++) {
                 if ((m->defs.data[k]->item->kind == TL_IT_KERNEL) != kernels) continue;
+                if (made > TL_MAX_OPS) continue; /* enough: the instances will tell */
+                TlModule *scratch = tl_module_new(p->ctx);
                 TlFn *fn = tl_fn_new(scratch, "check", m->defs.data[k]->item->loc);
                 s.b = (TlBuilder){.fn = fn, .block = fn->body};
                 s.trail.len = 0;
                 check_def(&s, m->defs.data[k]);
+                made += fn->nvalues;
+                tl_module_free(scratch);
             }
         }
-    tl_module_free(scratch);
 }
 
 TlProgram *tl_frontend_check(TlCtx *ctx, uint32_t source, const TlFrontendOptions *options)
@@ -204,7 +207,7 @@ static bool parse_const(Lower *l, const TlParamDecl *p, const char *text, TlVal 
         ok = ok && out->kind == TL_VAL_CONST;
     }
     if (!ok)
-        l->message = tl_format(s->arena, "constant '%s' of kernel '%s': '%s' is not %s", p->name, l->def->item->name, text,
+        l->message = tl_format(s->arena, "constant '%s': '%s' is not %s", p->name, text,
                                p->form == TL_PF_CONST_TYPE ? "a type" : p->form == TL_PF_CONST_FN ? "a function" : "a value of its type");
     return ok;
 }
@@ -299,7 +302,7 @@ static bool names_known(Lower *l, const TlProgram *p)
         for (uint32_t k = 0; k < item->params.len; k++) found |= is_const_form(&item->params.data[k]) && !strcmp(item->params.data[k].name, l->given[i].name);
         if (found) continue;
         const char *known = tl_program_const_names(p, item->name);
-        l->message = tl_format(l->s.arena, "kernel '%s' has no constant '%s'; %s%s", item->name, l->given[i].name,
+        l->message = tl_format(l->s.arena, "no constant '%s'; %s%s", l->given[i].name,
                                *known ? "it has: " : "it has none", known);
         return false;
     }
@@ -323,5 +326,7 @@ TlInstantiate tl_frontend_lower(TlProgram *p, const char *kernel, const TlConstA
     if (out_message) *out_message = l.message;
     if (l.message) return TL_INST_BAD_CONST;
     if (p->ctx->diags.errors > errors || b == BAD || b == MISSING) return TL_INST_ERRORS;
+    if (!made && out_message)
+        *out_message = "no variant of its instantiate clause agrees with the constants given";
     return made ? TL_INST_OK : TL_INST_NO_VARIANT;
 }

@@ -67,10 +67,6 @@ static TlHostType compile_name(Host *h, const TlExpr *e, Code *out)
         return p->dtype == TL_BOOL ? TL_HOST_BOOL : tl_is_float(p->dtype) ? TL_HOST_FLOAT : TL_HOST_INT;
     }
     TlVal v = tl_eval(h->s, e);
-    if (v.kind == TL_VAL_IR) {
-        tl_err(h->s, e->loc, TL_E0602, e->u.name);
-        return TL_HOST_BAD;
-    }
     return put_const(h, e, &v, out);
 }
 

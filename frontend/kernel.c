@@ -248,31 +248,28 @@ static int32_t clause_number(Kernel *k, const TlClause *c, const char *name, int
     return (int32_t)n;
 }
 
-static const TlParam *memory_param(Kernel *k, const TlExpr *e, uint32_t *index)
+/* The view or pointer parameter that e names. False: another thing (diagnosed), or its type is not known here. */
+static bool memory_param(Kernel *k, const TlExpr *e, uint32_t *index)
 {
-    for (uint32_t i = 0; e->kind == TL_EX_NAME && i < k->info->params.len; i++)
-        if (k->info->params.data[i].name == e->u.name) {
-            *index = i;
-            return &k->info->params.data[i];
-        }
-    return NULL;
+    for (uint32_t i = 0; e->kind == TL_EX_NAME && i < k->item->params.len; i++) {
+        if (k->item->params.data[i].name != e->u.name || is_const_form(&k->item->params.data[i])) continue;
+        *index = k->index[i];
+        if (tl_is_bad(&k->views[i])) return false;
+        if (k->views[i].kind == TL_VAL_VIEW || tl_is_pointer(&k->views[i])) return true;
+    }
+    tl_err(k->s, e->loc, TL_E0604, "alias", "this is no view or pointer parameter");
+    return false;
 }
 
 static void clause_alias(Kernel *k, const TlClause *c)
 {
-    uint32_t index[2] = {0};
-    bool ok = c->args.len >= 2;
-    if (!ok) tl_err(k->s, c->loc, TL_E0604, "alias", "two parameters are wanted");
-    for (uint32_t i = 0; ok && i < c->args.len; i++)
+    if (c->args.len < 2) tl_err(k->s, c->loc, TL_E0604, "alias", "two parameters are wanted");
+    for (uint32_t i = 0; i < c->args.len; i++)
         for (uint32_t j = i + 1; j < c->args.len; j++) {
-            const TlExpr *pair[2] = {c->args.data[i].value, c->args.data[j].value};
-            for (int n = 0; n < 2 && ok; n++) {
-                const TlParam *p = memory_param(k, pair[n], &index[n]);
-                ok = p && p->kind != TILE_PARAM_SCALAR;
-                bool unknown = pair[n]->kind == TL_EX_NAME && names_param(k, pair[n]->u.name) && k->s->abstract;
-                if (!ok && !unknown) tl_err(k->s, pair[n]->loc, TL_E0604, "alias", "this is no view or pointer parameter");
-            }
-            if (ok) tl_vec_push(k->s->arena, &k->info->aliases, (tile_image_alias){index[0], index[1]});
+            uint32_t a = 0, b = 0;
+            bool ok = memory_param(k, c->args.data[i].value, &a);
+            if (memory_param(k, c->args.data[j].value, &b) && ok)
+                tl_vec_push(k->s->arena, &k->info->aliases, (tile_image_alias){a, b});
         }
 }
 

@@ -152,7 +152,7 @@ const char *tl_val_str(TlSema *s, const TlVal *v)
     case TL_VAL_STRING: return "a text";
     case TL_VAL_MODULE: return "a module";
     case TL_VAL_SPACE: return tl_format(s->arena, "'%s'", v->u.string);
-    case TL_VAL_VOID: return "void";
+    case TL_VAL_VOID: return "the result of a void function";
     case TL_VAL_UNSET: return "nothing";
     case TL_VAL_ERROR:
     case TL_VAL_UNKNOWN:

@@ -159,7 +159,7 @@ struct TlSema {
     TlMap seen;       /* positions with an error already */
 };
 
-enum { TL_MAX_STEPS = 10000000, TL_MAX_OPS = 1 << 20, TL_MAX_CALLS = 256 };
+enum { TL_MAX_STEPS = 10000000, TL_MAX_OPS = 1 << 18, TL_MAX_CALLS = 256 };
 
 /* ---- sema.c ---- */
 void tl_sema_init(TlSema *s, TlProgram *prog);

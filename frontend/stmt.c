@@ -55,10 +55,7 @@ static void declare_one(TlSema *s, const TlStmt *st, const TlDecl *d)
         ty = tl_ty_unknown(TL_DTYPE_COUNT);
     }
     if (!d->init) {
-        if (ty.kind == TL_TY_AUTO) {
-            tl_err(s, d->loc, TL_E0309, d->name);
-            ty = tl_ty_unknown(TL_DTYPE_COUNT);
-        }
+        if (ty.kind == TL_TY_AUTO) ty = tl_ty_unknown(TL_DTYPE_COUNT); /* the parser has said so */
         v = tl_zero(s, &ty);
     } else if (d->is_list) {
         v = init_list(s, d->init, &ty);
