@@ -257,6 +257,8 @@ void tl_sequence(TlSema *s, TlSeqFn item, void *user, uint32_t from, uint32_t n)
         tl_arm_begin(s, &rest);
         clear_flags(s);
         tl_sequence(s, item, user, i, n);
+        bool rest_ends, loops = s->frame->loop != NULL;
+        (void)tl_exit_state(s, &rest_ends);
         tl_arm_end(s, &rest);
         if (known) { /* never reached: looked at for its errors only */
             tl_arm_discard(&rest);
@@ -265,6 +267,7 @@ void tl_sequence(TlSema *s, TlSeqFn item, void *user, uint32_t from, uint32_t n)
         tl_arm_begin(s, &none);
         tl_arm_end(s, &none);
         tl_arms_join(s, cond, &rest, &none, NULL, NULL, NULL, s->b.loc);
+        if (rest_ends && !loops) tl_var_set(s, s->frame->returned, tl_val_bool(true)); /* on both ways */
         return;
     }
 }

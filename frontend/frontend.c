@@ -207,7 +207,7 @@ static bool parse_const(Lower *l, const TlParamDecl *p, const char *text, TlVal 
         ok = ok && out->kind == TL_VAL_CONST;
     }
     if (!ok)
-        l->message = tl_format(s->arena, "constant '%s': '%s' is not %s", p->name, text,
+        l->message = tl_format(s->arena, "kernel '%s': constant '%s': '%s' is not %s", l->def->item->name, p->name, text,
                                p->form == TL_PF_CONST_TYPE ? "a type" : p->form == TL_PF_CONST_FN ? "a function" : "a value of its type");
     return ok;
 }
@@ -231,7 +231,7 @@ static bool same_const(const TlVal *a, const TlVal *b)
     }
 }
 
-typedef enum Bound { BOUND, DISAGREES, MISSING, BAD } Bound;
+typedef enum Bound { BOUND, DISAGREES, BAD } Bound;
 
 /* The values of an instance's constants: given, by the variant, or by default, each seeing those before it. */
 static Bound bind_consts(Lower *l, const TlVariant *variant, TlBoundConst *out)
@@ -256,7 +256,7 @@ static Bound bind_consts(Lower *l, const TlVariant *variant, TlBoundConst *out)
         } else if (!text) {
             l->message = tl_format(s->arena, "kernel '%s': the constant '%s' has no value and no default; constants are: %s",
                                    item->name, p->name, tl_program_const_names(l->program, item->name));
-            result = MISSING;
+            result = BAD;
         }
         out[at].name = p->name;
         out[at++].val = v;
@@ -302,7 +302,7 @@ static bool names_known(Lower *l, const TlProgram *p)
         for (uint32_t k = 0; k < item->params.len; k++) found |= is_const_form(&item->params.data[k]) && !strcmp(item->params.data[k].name, l->given[i].name);
         if (found) continue;
         const char *known = tl_program_const_names(p, item->name);
-        l->message = tl_format(l->s.arena, "no constant '%s'; %s%s", l->given[i].name,
+        l->message = tl_format(l->s.arena, "kernel '%s' has no constant '%s'; %s%s", item->name, l->given[i].name,
                                *known ? "it has: " : "it has none", known);
         return false;
     }
@@ -318,14 +318,14 @@ TlInstantiate tl_frontend_lower(TlProgram *p, const char *kernel, const TlConstA
     tl_sema_init(&l.s, p);
     Bound b = names_known(&l, p) ? BOUND : BAD;
     const TlClause *variants = instantiate_clause(l.def->item);
-    for (uint32_t i = 0; i < (variants ? variants->variants.len : 1) && b != BAD && b != MISSING; i++) {
+    for (uint32_t i = 0; i < (variants ? variants->variants.len : 1) && b != BAD; i++) {
         b = lower_variant(&l, variants ? &variants->variants.data[i] : NULL, out);
         made += b == BOUND;
     }
     tl_diags_sort(&p->ctx->diags);
     if (out_message) *out_message = l.message;
     if (l.message) return TL_INST_BAD_CONST;
-    if (p->ctx->diags.errors > errors || b == BAD || b == MISSING) return TL_INST_ERRORS;
+    if (p->ctx->diags.errors > errors || b == BAD) return TL_INST_ERRORS;
     if (!made && out_message)
         *out_message = "no variant of its instantiate clause agrees with the constants given";
     return made ? TL_INST_OK : TL_INST_NO_VARIANT;

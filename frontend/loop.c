@@ -419,17 +419,24 @@ typedef struct StaticFor {
     int64_t lo, step;
     TlDtype dtype;
     bool unknown;
+    TlVar *var; /* one for all passes: it is const, so nothing keeps it */
 } StaticFor;
 
 static void static_pass(TlSema *s, void *user, uint32_t i)
 {
-    const StaticFor *f = user;
+    StaticFor *f = user;
     const TlDecl *d = &f->st->decls.data[0];
     if (!tl_step(s, f->st->loc)) return;
     TlMark m = tl_scope_open(s);
     TlVal v = tl_val_const(f->dtype, tl_bits_from_int(f->dtype, f->lo + (int64_t)i * f->step));
     if (f->unknown) v = tl_unknown(f->dtype);
-    tl_var_declare(s, d->name, d->loc, tl_ty_value(tl_type_scalar(s->ctx, f->dtype)), v, true);
+    if (!f->var) {
+        f->var = tl_var_new(s, d->name, d->loc, tl_ty_value(tl_type_scalar(s->ctx, f->dtype)), v, true);
+    } else {
+        f->var->outer = s->env;
+        f->var->val = v;
+        s->env = f->var;
+    }
     tl_stmt(s, f->st->then);
     tl_scope_close(s, m);
 }
