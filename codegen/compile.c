@@ -1,7 +1,10 @@
-/* The compiler as a library: tilec.h over front end, passes and code generation. The only file that knows them all.
+/* The compiler as a library: tilec.h over front end, passes and code generation. The only file
+ * that knows them all.
  *
- * One compilation is one Job: a context with its own arenas, freed at the end; only the output (plain bytes) survives.
- * Everything below runs under one guard, so running out of memory, a broken invariant or a fatal error of LLVM comes
+ * One compilation is one Job: a context with its own arenas, freed at the end; only the output
+ * (plain bytes) survives.
+ * Everything below runs under one guard, so running out of memory, a broken invariant or a fatal
+ * error of LLVM comes
  * back as a status. */
 #include "codegen/include/tilec.h"
 
@@ -23,8 +26,19 @@ struct tilec_output {
     const char *message, *depends;
 };
 
-typedef enum Stage { STAGE_AST, STAGE_TIR, STAGE_OPT, STAGE_LLVM, STAGE_ASM, STAGE_OBJ, STAGE_HEADER, STAGE_IMAGE, STAGE_COUNT } Stage;
-static const char *const STAGES[] = {"ast", "tir", "opt", "llvm", "asm", "obj", "header", "image", NULL};
+typedef enum Stage {
+    STAGE_AST,
+    STAGE_TIR,
+    STAGE_OPT,
+    STAGE_LLVM,
+    STAGE_ASM,
+    STAGE_OBJ,
+    STAGE_HEADER,
+    STAGE_IMAGE,
+    STAGE_COUNT
+} Stage;
+static const char *const STAGES[] = {"ast", "tir",    "opt",   "llvm", "asm",
+                                     "obj", "header", "image", NULL};
 
 typedef struct Job {
     const tilec_options *o;
@@ -65,14 +79,16 @@ static const char *read_stream(TlArena *arena, FILE *f, size_t *out_size)
     char block[1 << 14];
     for (size_t n; (n = fread(block, 1, sizeof block, f)) > 0;) {
         tl_sbuf_put(&s, block, n);
-        if (s.len > (size_t)17 << 20) break; /* the front end refuses over 16 MiB */
+        if (s.len > (size_t)17 << 20)
+            break; /* the front end refuses over 16 MiB */
     }
     tl_sbuf_put(&s, "", 0);
     *out_size = s.len;
     return s.text;
 }
 
-static const char *read_file(void *user, TlArena *arena, const char *path, size_t *out_size, const char **out_error)
+static const char *read_file(void *user, TlArena *arena, const char *path, size_t *out_size,
+                             const char **out_error)
 {
     Job *j = user;
     FILE *f = strcmp(path, "-") ? fopen(path, "rb") : stdin;
@@ -84,7 +100,8 @@ static const char *read_file(void *user, TlArena *arena, const char *path, size_
     const char *text = read_stream(arena, f, out_size);
     bool bad = ferror(f);
     int error = errno;
-    if (f != stdin) fclose(f);
+    if (f != stdin)
+        fclose(f);
     if (bad) {
         *out_error = tl_format(arena, "%s", error ? strerror(error) : "read error");
         return NULL;
@@ -95,7 +112,8 @@ static const char *read_file(void *user, TlArena *arena, const char *path, size_
 
 /* ---- steps ---- */
 
-static tilec_status fail(Job *j, tilec_status status, const char *format, ...) __attribute__((format(printf, 3, 4)));
+static tilec_status fail(Job *j, tilec_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 static tilec_status fail(Job *j, tilec_status status, const char *format, ...)
 {
     va_list args;
@@ -109,7 +127,8 @@ static const char *joined(TlArena *arena, const char *const *names)
 {
     TlSbuf s;
     tl_sbuf_init(&s, arena);
-    for (; *names; names++) tl_sbuf_putf(&s, "%s%s", s.len ? ", " : "", *names);
+    for (; *names; names++)
+        tl_sbuf_putf(&s, "%s%s", s.len ? ", " : "", *names);
     return s.text ? s.text : "";
 }
 
@@ -121,9 +140,11 @@ static tilec_status find_stage(Job *j)
                     joined(&j->out->arena, tl_target_names()));
     const char *emit = j->o->emit ? j->o->emit : "image";
     for (j->stage = 0; j->stage < STAGE_COUNT; j->stage++)
-        if (!strcmp(STAGES[j->stage], emit)) break;
+        if (!strcmp(STAGES[j->stage], emit))
+            break;
     if (j->stage == STAGE_COUNT)
-        return fail(j, TILEC_USAGE, "unknown stage '%s'; known are %s", emit, joined(&j->out->arena, STAGES));
+        return fail(j, TILEC_USAGE, "unknown stage '%s'; known are %s", emit,
+                    joined(&j->out->arena, STAGES));
     if (j->target->kind == TL_TARGET_REF && (j->stage == STAGE_LLVM || j->stage == STAGE_ASM))
         return fail(j, TILEC_USAGE, "target ref has no stage '%s'", emit);
     return TILEC_OK;
@@ -133,29 +154,38 @@ static tilec_status deliver_diagnostics(Job *j)
 {
     TlDiags *d = &j->ctx.diags;
     const char *form = j->o->diagnostics ? j->o->diagnostics : "text";
-    TlDiagFormat format = !strcmp(form, "json") ? TL_DIAG_JSON : !strcmp(form, "sarif") ? TL_DIAG_SARIF : TL_DIAG_TEXT;
+    TlDiagFormat format = !strcmp(form, "json")    ? TL_DIAG_JSON
+                          : !strcmp(form, "sarif") ? TL_DIAG_SARIF
+                                                   : TL_DIAG_TEXT;
     if (d->rows.len && j->o->diagnostic) {
         TlSbuf s;
         tl_sbuf_init(&s, &j->scratch);
         tl_diags_render(d, format, j->o->color != 0, &s);
-        if (s.len) j->o->diagnostic(j->o->user, s.text);
+        if (s.len)
+            j->o->diagnostic(j->o->user, s.text);
     }
     return d->errors ? TILEC_ERRORS : TILEC_OK;
 }
 
 static TlFrontendOptions frontend_options(Job *j)
 {
-    return (TlFrontendOptions){.read = read_file, .read_user = j, .include_dirs = j->o->include_dirs,
-                               .ninclude_dirs = (uint32_t)j->o->ninclude_dirs, .debug = j->o->debug || j->o->check,
-                               .check = j->o->check != 0, .strict = j->o->fp && !strcmp(j->o->fp, "strict"),
-                               .target_kind = tl_target_kind_name(j->target->kind), .target_arch = j->target->arch};
+    return (TlFrontendOptions){.read = read_file,
+                               .read_user = j,
+                               .include_dirs = j->o->include_dirs,
+                               .ninclude_dirs = (uint32_t)j->o->ninclude_dirs,
+                               .debug = j->o->debug || j->o->check,
+                               .check = j->o->check != 0,
+                               .strict = j->o->fp && !strcmp(j->o->fp, "strict"),
+                               .target_kind = tl_target_kind_name(j->target->kind),
+                               .target_arch = j->target->arch};
 }
 
 static const char *kernel_names(Job *j)
 {
     uint32_t n = tl_program_kernels(j->program);
     const char **names = TL_NEW_ARRAY(&j->scratch, const char *, n + 1);
-    for (uint32_t i = 0; i < n; i++) names[i] = tl_program_kernel_name(j->program, i);
+    for (uint32_t i = 0; i < n; i++)
+        names[i] = tl_program_kernel_name(j->program, i);
     return n ? joined(&j->out->arena, names) : "(none)";
 }
 
@@ -165,11 +195,13 @@ static tilec_status lower_kernel(Job *j, const char *name, bool wanted)
     for (size_t i = 0; i < j->o->nconsts; i++)
         consts[i] = (TlConstArg){j->o->consts[i].name, j->o->consts[i].value};
     const char *message = NULL;
-    TlInstantiate r = tl_frontend_lower(j->program, name, consts, (uint32_t)j->o->nconsts, j->module, &message);
+    TlInstantiate r =
+        tl_frontend_lower(j->program, name, consts, (uint32_t)j->o->nconsts, j->module, &message);
     switch (r) {
     case TL_INST_OK:
     case TL_INST_ERRORS: return TILEC_OK; /* errors are in the diagnostics */
-    case TL_INST_NO_KERNEL: return fail(j, TILEC_USAGE, "no kernel '%s'; kernels are: %s", name, kernel_names(j));
+    case TL_INST_NO_KERNEL:
+        return fail(j, TILEC_USAGE, "no kernel '%s'; kernels are: %s", name, kernel_names(j));
     case TL_INST_NO_VARIANT:
         return wanted ? fail(j, TILEC_NO_VARIANT, "kernel '%s': %s", name,
                              message ? message : "no variant agrees with the constants given")
@@ -180,16 +212,22 @@ static tilec_status lower_kernel(Job *j, const char *name, bool wanted)
     TL_UNREACHABLE("instantiate status %d", (int)r);
 }
 
-/* Asked for by name: that kernel, whose constants must be complete. Otherwise every kernel that can be made. */
+/* Asked for by name: that kernel, whose constants must be complete. Otherwise every kernel that
+ * can be made. */
 static tilec_status lower_kernels(Job *j)
 {
     uint32_t n = tl_program_kernels(j->program);
-    if (j->o->kernel) return lower_kernel(j, j->o->kernel, true);
+    if (j->o->kernel)
+        return lower_kernel(j, j->o->kernel, true);
     if (j->o->one_kernel && n != 1)
-        return fail(j, TILEC_USAGE, n ? "choose a kernel with --kernel; kernels are: %s" : "the file has no kernel: %s", kernel_names(j));
+        return fail(j, TILEC_USAGE,
+                    n ? "choose a kernel with --kernel; kernels are: %s"
+                      : "the file has no kernel: %s",
+                    kernel_names(j));
     for (uint32_t i = 0; i < n; i++) {
         tilec_status s = lower_kernel(j, tl_program_kernel_name(j->program, i), n == 1);
-        if (s) return s;
+        if (s)
+            return s;
     }
     return TILEC_OK;
 }
@@ -197,12 +235,21 @@ static tilec_status lower_kernels(Job *j)
 static bool run_passes(Job *j)
 {
     const tilec_options *o = j->o;
-    TlRunOptions r = {.print_after = o->print_after, .dump_dir = o->dump_dir, .stop_after = o->stop_after, .skip = o->skip,
-                      .override = o->override, .bisect = o->bisect, .verify_each = o->verify_each != 0,
-                      .time_passes = o->time_passes != 0, .print = o->print, .user = o->user, .crash_dir = o->crash_dir};
+    TlRunOptions r = {.print_after = o->print_after,
+                      .dump_dir = o->dump_dir,
+                      .stop_after = o->stop_after,
+                      .skip = o->skip,
+                      .override = o->override,
+                      .bisect = o->bisect,
+                      .verify_each = o->verify_each != 0,
+                      .time_passes = o->time_passes != 0,
+                      .print = o->print,
+                      .user = o->user,
+                      .crash_dir = o->crash_dir};
     bool strict = o->fp && !strcmp(o->fp, "strict");
     const char *passes = o->passes ? o->passes : tl_pipeline(j->target->pipeline);
-    if (!o->passes && strict && !strncmp(passes, "fuse-fma", 8)) passes += strlen("fuse-fma") + (passes[8] == ',');
+    if (!o->passes && strict && !strncmp(passes, "fuse-fma", 8))
+        passes += strlen("fuse-fma") + (passes[8] == ',');
     return tl_run_passes(j->module, passes, &r);
 }
 
@@ -210,7 +257,8 @@ static void set_data(Job *j, const void *data, size_t size)
 {
     char *copy = tl_alloc(&j->out->arena, size + 64 + 1);
     copy = (char *)(((uintptr_t)copy + 63) / 64 * 64);
-    if (size) memcpy(copy, data, size);
+    if (size)
+        memcpy(copy, data, size);
     copy[size] = 0;
     j->out->data = copy;
     j->out->size = size;
@@ -229,7 +277,8 @@ static tilec_status set_image(Job *j, const TlKernelCodes *kernels)
     void *image = tl_image_write(&j->scratch, &j->ctx, j->target->name, kernels, &size);
     if (j->stage == STAGE_OBJ) {
         const char *stem = tl_stem(&j->scratch, j->ctx.diags.sources.data[0].path);
-        image = tl_embed(tl_format(&j->scratch, "tile_image_%s", stem), image, size, &j->scratch, &size);
+        image = tl_embed(tl_format(&j->scratch, "tile_image_%s", stem), image, size, &j->scratch,
+                         &size);
     }
     set_data(j, image, size);
     return TILEC_OK;
@@ -247,7 +296,10 @@ static tilec_status emit_ref(Job *j)
         tl_sbuf_init(&s, &j->scratch);
         tl_print_module(&s, &one);
         tl_vec_push(&j->scratch, &kernels,
-                    (TlKernelCode){.fn = fn, .symbol = fn->name, .code = s.text, .ncode = s.len + 1,
+                    (TlKernelCode){.fn = fn,
+                                   .symbol = fn->name,
+                                   .code = s.text,
+                                   .ncode = s.len + 1,
                                    .flags = j->o->check ? TILE_KERNEL_CHECKED : 0});
     }
     return set_image(j, &kernels);
@@ -255,14 +307,20 @@ static tilec_status emit_ref(Job *j)
 
 static tilec_status emit_cpu(Job *j)
 {
-    TlEmit form = j->stage == STAGE_LLVM ? TL_EMIT_LLVM : j->stage == STAGE_ASM ? TL_EMIT_ASM : TL_EMIT_OBJ;
-    TlCodegenOptions co = {.target = j->target, .opt_level = j->o->opt_level, .check = j->o->check != 0,
+    TlEmit form = j->stage == STAGE_LLVM  ? TL_EMIT_LLVM
+                  : j->stage == STAGE_ASM ? TL_EMIT_ASM
+                                          : TL_EMIT_OBJ;
+    TlCodegenOptions co = {.target = j->target,
+                           .opt_level = j->o->opt_level,
+                           .check = j->o->check != 0,
                            .debug = j->o->debug != 0};
     TlKernelCodes kernels = {0};
     size_t size = 0;
     void *code = tl_cpu_compile(j->module, &co, form, &j->scratch, &kernels, &size);
-    if (!code) return deliver_diagnostics(j);
-    if (form == TL_EMIT_OBJ) return set_image(j, &kernels);
+    if (!code)
+        return deliver_diagnostics(j);
+    if (form == TL_EMIT_OBJ)
+        return set_image(j, &kernels);
     set_data(j, code, size);
     return TILEC_OK;
 }
@@ -302,7 +360,8 @@ static tilec_status front(Job *j, uint32_t source, const char *name)
     j->program = tl_frontend_check(&j->ctx, source, &fo);
     tilec_status status = TILEC_OK;
     j->module = tl_module_new(&j->ctx);
-    if (j->program && !j->ctx.diags.errors) status = lower_kernels(j);
+    if (j->program && !j->ctx.diags.errors)
+        status = lower_kernels(j);
     tilec_status diags = deliver_diagnostics(j);
     return diags ? diags : status;
 }
@@ -310,18 +369,23 @@ static tilec_status front(Job *j, uint32_t source, const char *name)
 static tilec_status compile(Job *j, const char *name, const char *text, size_t size)
 {
     tilec_status status = find_stage(j);
-    if (status) return status;
+    if (status)
+        return status;
     tl_ctx_init(&j->ctx, j->scratch.alloc);
     j->has_ctx = true;
     if (!text) {
         const char *error = NULL;
         text = read_file(j, &j->ctx.perm, name, &size, &error);
-        if (!text) return fail(j, TILEC_IO, "cannot read '%s': %s", name, error ? error : strerror(ENOENT));
+        if (!text)
+            return fail(j, TILEC_IO, "cannot read '%s': %s", name,
+                        error ? error : strerror(ENOENT));
     }
-    uint32_t source = tl_diags_source(&j->ctx.diags, strcmp(name, "-") ? name : "<stdin>", text, size);
+    uint32_t source =
+        tl_diags_source(&j->ctx.diags, strcmp(name, "-") ? name : "<stdin>", text, size);
     j->ctx.diags.werror = j->o->werror != 0;
     status = front(j, source, name);
-    if (status || j->stage == STAGE_AST) return status;
+    if (status || j->stage == STAGE_AST)
+        return status;
     if (j->stage == STAGE_TIR) {
         TlSbuf s;
         tl_sbuf_init(&s, &j->scratch);
@@ -343,7 +407,8 @@ static tilec_status compile(Job *j, const char *name, const char *text, size_t s
 
 static tilec_status finish(Job *j, tilec_status status)
 {
-    if (j->depends.len) j->out->depends = tl_strndup(&j->out->arena, j->depends.text, j->depends.len);
+    if (j->depends.len)
+        j->out->depends = tl_strndup(&j->out->arena, j->depends.text, j->depends.len);
     return status;
 }
 
@@ -368,20 +433,24 @@ static tilec_status guarded(Job *j, const char *name, const char *text, size_t s
 static void *libc_alloc(void *user, void *ptr, size_t old_size, size_t new_size)
 {
     (void)user, (void)old_size;
-    if (new_size) return realloc(ptr, new_size);
+    if (new_size)
+        return realloc(ptr, new_size);
     free(ptr);
     return NULL;
 }
 
-static tilec_status run(const char *name, const char *text, size_t size, const tilec_options *options,
-                        tilec_output **out_output)
+static tilec_status run(const char *name, const char *text, size_t size,
+                        const tilec_options *options, tilec_output **out_output)
 {
     tilec_options o = DEFAULTS;
-    if (options) memcpy(&o, options, options->struct_size < sizeof o ? options->struct_size : sizeof o);
-    if (!o.alloc) o.alloc = libc_alloc;
+    if (options)
+        memcpy(&o, options, options->struct_size < sizeof o ? options->struct_size : sizeof o);
+    if (!o.alloc)
+        o.alloc = libc_alloc;
     *out_output = NULL;
     tilec_output *out = o.alloc(o.alloc_user, NULL, 0, sizeof *out);
-    if (!out) return TILEC_NO_MEMORY;
+    if (!out)
+        return TILEC_NO_MEMORY;
     memset(out, 0, sizeof *out);
     TlAlloc alloc = {o.alloc, o.alloc_user};
     tl_arena_init(&out->arena, alloc);
@@ -389,27 +458,31 @@ static tilec_status run(const char *name, const char *text, size_t size, const t
     Job j = {.o = &o, .out = out};
     tl_arena_init(&j.scratch, alloc);
     tilec_status status = guarded(&j, name, text, size);
-    if (j.module) tl_module_free(j.module);
-    if (j.has_ctx) tl_ctx_free(&j.ctx);
+    if (j.module)
+        tl_module_free(j.module);
+    if (j.has_ctx)
+        tl_ctx_free(&j.ctx);
     tl_arena_free(&j.scratch);
     *out_output = out;
     return status;
 }
 
-tilec_status tilec_compile_source(const char *name, const char *text, size_t size, const tilec_options *options,
-                                  tilec_output **out_output)
+tilec_status tilec_compile_source(const char *name, const char *text, size_t size,
+                                  const tilec_options *options, tilec_output **out_output)
 {
     return run(name, text, size, options, out_output);
 }
 
-tilec_status tilec_compile_file(const char *path, const tilec_options *options, tilec_output **out_output)
+tilec_status tilec_compile_file(const char *path, const tilec_options *options,
+                                tilec_output **out_output)
 {
     return run(path, NULL, 0, options, out_output);
 }
 
 const void *tilec_output_data(const tilec_output *output, size_t *out_size)
 {
-    if (out_size) *out_size = output ? output->size : 0;
+    if (out_size)
+        *out_size = output ? output->size : 0;
     return output ? output->data : NULL;
 }
 
@@ -425,7 +498,8 @@ const char *tilec_output_depends(const tilec_output *output)
 
 void tilec_output_free(tilec_output *output)
 {
-    if (!output) return;
+    if (!output)
+        return;
     TlAlloc alloc = output->arena.alloc;
     tl_arena_free(&output->arena);
     alloc.fn(alloc.user, output, sizeof *output, 0);

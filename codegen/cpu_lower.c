@@ -1,7 +1,10 @@
-/* tile IR to LLVM IR for the host: kernels, parameters, control flow, and which op is lowered where.
+/* tile IR to LLVM IR for the host: kernels, parameters, control flow, and which op is lowered
+ * where.
  *
- * Ops are lowered in program order. A tile op whose value is virtual emits nothing here (its root will ask for it), one
- * with a home fills it now. Loop-carried scalars are phis; loop-carried tiles stay in their homes and are moved, as one parallel
+ * Ops are lowered in program order. A tile op whose value is virtual emits nothing here (its root
+ * will ask for it), one
+ * with a home fills it now. Loop-carried scalars are phis; loop-carried tiles stay in their homes
+ * and are moved, as one parallel
  * copy, at the end of each iteration where the new value was not computed in place. */
 #include <stddef.h>
 #include <string.h>
@@ -20,10 +23,12 @@ static LLVMValueRef slot(TlCpuGen *g, tile_slot_kind kind, uint32_t param, uint3
 {
     for (uint32_t i = 0; i < g->slots.len; i++) {
         tile_image_slot *s = &g->slots.data[i];
-        if (s->kind == (uint32_t)kind && s->param == param && s->axis == axis) return g->slot[i];
+        if (s->kind == (uint32_t)kind && s->param == param && s->axis == axis)
+            return g->slot[i];
     }
     uint32_t n = g->slots.len;
-    tl_vec_push(g->arena, &g->slots, (tile_image_slot){.kind = (uint32_t)kind, .param = param, .axis = axis});
+    tl_vec_push(g->arena, &g->slots,
+                (tile_image_slot){.kind = (uint32_t)kind, .param = param, .axis = axis});
     if (n >= g->nslot_cap) {
         g->slot = tl_grow(g->arena, g->slot, sizeof *g->slot * n, sizeof *g->slot * (2 * n + 16));
         g->nslot_cap = 2 * n + 16;
@@ -36,12 +41,14 @@ static LLVMValueRef scalar_param(TlCpuGen *g, uint32_t i, const TlType *type)
     LLVMValueRef word = slot(g, TILE_SLOT_SCALAR, i, 0);
     LLVMTypeRef bits = LLVMIntTypeInContext(g->c, 8 * (unsigned)tl_cpu_elem_bytes(type));
     LLVMValueRef x = LLVMBuildTrunc(g->b, word, bits, "");
-    return tl_gen_from_mem(&g->gen, type, LLVMBuildBitCast(g->b, x, tl_gen_mem_type(&g->gen, type), ""));
+    return tl_gen_from_mem(&g->gen, type,
+                           LLVMBuildBitCast(g->b, x, tl_gen_mem_type(&g->gen, type), ""));
 }
 
 static LLVMValueRef dim(TlCpuGen *g, const TlDim *d, uint32_t param, uint32_t axis, bool stride)
 {
-    if (d->kind == TILE_DIM_CONST) return tl_gen_int(&g->gen, d->value);
+    if (d->kind == TILE_DIM_CONST)
+        return tl_gen_int(&g->gen, d->value);
     if (d->kind == TILE_DIM_SYM) {
         const TlSym *s = &g->fn->info->syms.data[d->value];
         return slot(g, s->is_stride ? TILE_SLOT_STRIDE : TILE_SLOT_EXTENT, s->param, s->axis);
@@ -58,9 +65,12 @@ static TlCpuView *view_param(TlCpuGen *g, uint32_t i)
     v->ptr = slot(g, TILE_SLOT_POINTER, i, 0);
     for (uint32_t a = p->rank; a-- > 0;) {
         v->extent[a] = dim(g, &p->extent[a], i, a, false);
-        if (p->stride[a].kind != TILE_DIM_DENSE) v->stride[a] = dim(g, &p->stride[a], i, a, true);
-        else if (a + 1 == p->rank) v->stride[a] = tl_gen_int(&g->gen, 1);
-        else v->stride[a] = LLVMBuildMul(g->b, v->extent[a + 1], v->stride[a + 1], "");
+        if (p->stride[a].kind != TILE_DIM_DENSE)
+            v->stride[a] = dim(g, &p->stride[a], i, a, true);
+        else if (a + 1 == p->rank)
+            v->stride[a] = tl_gen_int(&g->gen, 1);
+        else
+            v->stride[a] = LLVMBuildMul(g->b, v->extent[a + 1], v->stride[a + 1], "");
     }
     return v;
 }
@@ -69,9 +79,12 @@ static void lower_params(TlCpuGen *g)
 {
     for (uint32_t i = 0; i < g->fn->body->nargs; i++) {
         TlValue *a = g->fn->body->args[i];
-        if (a->type->kind == TL_VIEW) g->view[a->id] = view_param(g, i);
-        else if (a->type->ptr) g->scalar[a->id] = slot(g, TILE_SLOT_POINTER, i, 0);
-        else g->scalar[a->id] = scalar_param(g, i, a->type);
+        if (a->type->kind == TL_VIEW)
+            g->view[a->id] = view_param(g, i);
+        else if (a->type->ptr)
+            g->scalar[a->id] = slot(g, TILE_SLOT_POINTER, i, 0);
+        else
+            g->scalar[a->id] = scalar_param(g, i, a->type);
     }
 }
 
@@ -86,33 +99,42 @@ typedef struct Copy {
 static void copy_body(TlCpuGen *g, TlCpuAt *at, void *user)
 {
     Copy *c = user;
-    tl_cpu_home_store(g, c->type, c->to, &c->form, at, tl_cpu_home_load(g, c->type, c->from, &c->form, at));
+    tl_cpu_home_store(g, c->type, c->to, &c->form, at,
+                      tl_cpu_home_load(g, c->type, c->from, &c->form, at));
 }
 
 static void copy_home(TlCpuGen *g, const TlType *type, int32_t from, int32_t to)
 {
     Copy c = {type, tl_cpu_home_ptr(g, from), tl_cpu_home_ptr(g, to), tl_cpu_form(type)};
     int width = 2 * g->vector_bytes / (int)tl_cpu_elem_bytes(type);
-    tl_cpu_nest(g, type, tl_cpu_fit_width(c.form.padded[c.form.lane], width < 64 ? width : 64), copy_body, &c);
+    tl_cpu_nest(g, type, tl_cpu_fit_width(c.form.padded[c.form.lane], width < 64 ? width : 64),
+                copy_body, &c);
 }
 
 static bool reads_home(const TlCpuGen *g, const TlValue *v)
 {
-    if (v->type->kind != TL_TILE || v->type->rank == 0) return false;
-    if (g->plan->place[v->id].kind == TL_CPU_HOME) return true;
+    if (v->type->kind != TL_TILE || v->type->rank == 0)
+        return false;
+    if (g->plan->place[v->id].kind == TL_CPU_HOME)
+        return true;
     for (uint32_t i = 0; v->def && i < v->def->nin; i++)
-        if (reads_home(g, tl_in(v->def, i))) return true;
+        if (reads_home(g, tl_in(v->def, i)))
+            return true;
     return false;
 }
 
 /* Does the value come from one of the homes that this move overwrites? */
-static bool is_endangered(const TlCpuGen *g, const TlValue *v, int32_t own, uint32_t n, TlValue *const *to)
+static bool is_endangered(const TlCpuGen *g, const TlValue *v, int32_t own, uint32_t n,
+                          TlValue *const *to)
 {
     TlCpuPlace p = g->plan->place[v->id];
-    if (p.kind != TL_CPU_HOME) return reads_home(g, v);
-    if (p.buffer == own) return false;
+    if (p.kind != TL_CPU_HOME)
+        return reads_home(g, v);
+    if (p.buffer == own)
+        return false;
     for (uint32_t i = 0; i < n; i++)
-        if (to[i]->type->rank && g->plan->place[to[i]->id].buffer == p.buffer) return true;
+        if (to[i]->type->rank && g->plan->place[to[i]->id].buffer == p.buffer)
+            return true;
     return false;
 }
 
@@ -125,18 +147,23 @@ static void move_tiles(TlCpuGen *g, TlOp *term, uint32_t first, uint32_t n, TlVa
     for (uint32_t i = 0; i < n; i++) {
         TlValue *v = tl_in(term, first + i);
         temporary[i] = -1;
-        if (v->type->rank == 0) continue;
+        if (v->type->rank == 0)
+            continue;
         int32_t room = has_room ? (int32_t)extra++ : -1;
-        if (!has_room || !is_endangered(g, v, g->plan->place[to[i]->id].buffer, n, to)) continue;
+        if (!has_room || !is_endangered(g, v, g->plan->place[to[i]->id].buffer, n, to))
+            continue;
         tl_cpu_materialise(g, v, room);
         temporary[i] = room;
     }
     for (uint32_t i = 0; i < n; i++) {
         TlValue *v = tl_in(term, first + i);
-        if (v->type->rank == 0) continue;
+        if (v->type->rank == 0)
+            continue;
         int32_t home = g->plan->place[to[i]->id].buffer;
-        if (temporary[i] >= 0) copy_home(g, v->type, temporary[i], home);
-        else tl_cpu_materialise(g, v, home);
+        if (temporary[i] >= 0)
+            copy_home(g, v->type, temporary[i], home);
+        else
+            tl_cpu_materialise(g, v, home);
     }
 }
 
@@ -144,7 +171,8 @@ static void add_scalars(TlCpuGen *g, TlOp *term, uint32_t first, uint32_t n, LLV
 {
     LLVMBasicBlockRef from = LLVMGetInsertBlock(g->b);
     for (uint32_t i = 0; i < n; i++) {
-        if (!phis[i]) continue;
+        if (!phis[i])
+            continue;
         LLVMValueRef x = tl_cpu_scalar(g, tl_in(term, first + i));
         LLVMAddIncoming(phis[i], &x, &from, 1);
     }
@@ -154,7 +182,8 @@ static LLVMValueRef *scalar_phis(TlCpuGen *g, uint32_t n, TlValue *const *values
 {
     LLVMValueRef *phis = TL_NEW_ARRAY(g->arena, LLVMValueRef, n + 1);
     for (uint32_t i = 0; i < n; i++) {
-        if (values[i]->type->rank) continue;
+        if (values[i]->type->rank)
+            continue;
         TL_ASSERT(values[i]->type->kind == TL_TILE, "a view carried by a region");
         phis[i] = LLVMBuildPhi(g->b, tl_gen_elem_type(&g->gen, values[i]->type), "");
         g->scalar[values[i]->id] = phis[i];
@@ -164,22 +193,28 @@ static LLVMValueRef *scalar_phis(TlCpuGen *g, uint32_t n, TlValue *const *values
 
 /* ---- control flow ---- */
 
-/* Trips of lo, lo + step, ... as unsigned 64-bit arithmetic, which no bounds of 64 bits overflow. */
-static LLVMValueRef trip_count(TlCpuGen *g, TlOp *op, LLVMValueRef lo, LLVMValueRef hi, LLVMValueRef step)
+/* Trips of lo, lo + step, ... as unsigned 64-bit arithmetic, which no bounds of 64 bits overflow.
+ * */
+static LLVMValueRef trip_count(TlCpuGen *g, TlOp *op, LLVMValueRef lo, LLVMValueRef hi,
+                               LLVMValueRef step)
 {
     bool s = tl_is_signed(tl_in(op, 0)->type->dtype);
     LLVMValueRef zero = tl_gen_int(&g->gen, 0), one = tl_gen_int(&g->gen, 1);
     lo = LLVMBuildIntCast2(g->b, lo, g->i64, s, "");
     hi = LLVMBuildIntCast2(g->b, hi, g->i64, s, "");
     step = LLVMBuildIntCast2(g->b, step, g->i64, s, "");
-    LLVMValueRef down = s ? LLVMBuildICmp(g->b, LLVMIntSLT, step, zero, "") : LLVMConstInt(g->i1, 0, 0);
-    LLVMValueRef from = LLVMBuildSelect(g->b, down, hi, lo, ""), to = LLVMBuildSelect(g->b, down, lo, hi, "");
+    LLVMValueRef down =
+        s ? LLVMBuildICmp(g->b, LLVMIntSLT, step, zero, "") : LLVMConstInt(g->i1, 0, 0);
+    LLVMValueRef from = LLVMBuildSelect(g->b, down, hi, lo, ""),
+                 to = LLVMBuildSelect(g->b, down, lo, hi, "");
     LLVMValueRef size = LLVMBuildSelect(g->b, down, LLVMBuildNeg(g->b, step, ""), step, "");
     LLVMValueRef none = LLVMBuildICmp(g->b, LLVMIntEQ, size, zero, "");
     LLVMValueRef more = LLVMBuildICmp(g->b, s ? LLVMIntSLT : LLVMIntULT, from, to, "");
     LLVMValueRef span = LLVMBuildSub(g->b, LLVMBuildSub(g->b, to, from, ""), one, "");
-    LLVMValueRef n = LLVMBuildAdd(g->b, LLVMBuildUDiv(g->b, span, LLVMBuildSelect(g->b, none, one, size, ""), ""), one, "");
-    return LLVMBuildSelect(g->b, LLVMBuildAnd(g->b, more, LLVMBuildNot(g->b, none, ""), ""), n, zero, "");
+    LLVMValueRef n = LLVMBuildAdd(
+        g->b, LLVMBuildUDiv(g->b, span, LLVMBuildSelect(g->b, none, one, size, ""), ""), one, "");
+    return LLVMBuildSelect(g->b, LLVMBuildAnd(g->b, more, LLVMBuildNot(g->b, none, ""), ""), n,
+                           zero, "");
 }
 
 static void lower_for(TlCpuGen *g, TlOp *op)
@@ -188,14 +223,16 @@ static void lower_for(TlCpuGen *g, TlOp *op)
     LLVMValueRef lo = tl_cpu_scalar(g, tl_in(op, 0)), step = tl_cpu_scalar(g, tl_in(op, 2));
     LLVMValueRef n = trip_count(g, op, lo, tl_cpu_scalar(g, tl_in(op, 1)), step);
     move_tiles(g, op, 3, op->nout, op->out);
-    LLVMBasicBlockRef entry = LLVMGetInsertBlock(g->b), head = tl_cpu_block(g, "for"), inside = tl_cpu_block(g, "body"), exit = tl_cpu_block(g, "end");
+    LLVMBasicBlockRef entry = LLVMGetInsertBlock(g->b), head = tl_cpu_block(g, "for"),
+                      inside = tl_cpu_block(g, "body"), exit = tl_cpu_block(g, "end");
     LLVMBuildBr(g->b, head);
     LLVMPositionBuilderAtEnd(g->b, head);
     LLVMValueRef i = LLVMBuildPhi(g->b, g->i64, "trip"), zero = tl_gen_int(&g->gen, 0);
     LLVMAddIncoming(i, &zero, &entry, 1);
     LLVMValueRef *phis = scalar_phis(g, op->nout, body->args + 1);
     for (uint32_t k = 0; k < op->nout; k++) {
-        if (!phis[k]) continue;
+        if (!phis[k])
+            continue;
         LLVMValueRef x = tl_cpu_scalar(g, tl_in(op, 3 + k));
         LLVMAddIncoming(phis[k], &x, &entry, 1);
         g->scalar[op->out[k]->id] = phis[k];
@@ -218,19 +255,22 @@ static void lower_while(TlCpuGen *g, TlOp *op)
 {
     TlBlock *before = op->regions[0], *after = op->regions[1];
     move_tiles(g, op, 0, op->nin, before->args);
-    LLVMBasicBlockRef entry = LLVMGetInsertBlock(g->b), head = tl_cpu_block(g, "while"), inside = tl_cpu_block(g, "body"), exit = tl_cpu_block(g, "end");
+    LLVMBasicBlockRef entry = LLVMGetInsertBlock(g->b), head = tl_cpu_block(g, "while"),
+                      inside = tl_cpu_block(g, "body"), exit = tl_cpu_block(g, "end");
     LLVMBuildBr(g->b, head);
     LLVMPositionBuilderAtEnd(g->b, head);
     LLVMValueRef *phis = scalar_phis(g, before->nargs, before->args);
     for (uint32_t k = 0; k < before->nargs; k++) {
-        if (!phis[k]) continue;
+        if (!phis[k])
+            continue;
         LLVMValueRef x = tl_cpu_scalar(g, tl_in(op, k));
         LLVMAddIncoming(phis[k], &x, &entry, 1);
     }
     tl_cpu_lower_block(g, before);
     move_tiles(g, before->last, 1, op->nout, op->out);
     for (uint32_t m = 0; m < op->nout; m++) {
-        if (op->out[m]->type->rank) continue;
+        if (op->out[m]->type->rank)
+            continue;
         LLVMValueRef x = tl_cpu_scalar(g, tl_in(before->last, m + 1));
         g->scalar[op->out[m]->id] = g->scalar[after->args[m]->id] = x;
     }
@@ -245,7 +285,8 @@ static void lower_while(TlCpuGen *g, TlOp *op)
 
 static void lower_if(TlCpuGen *g, TlOp *op)
 {
-    LLVMBasicBlockRef arms[2] = {tl_cpu_block(g, "then"), tl_cpu_block(g, "else")}, join = tl_cpu_block(g, "join"), ends[2];
+    LLVMBasicBlockRef arms[2] = {tl_cpu_block(g, "then"), tl_cpu_block(g, "else")},
+                      join = tl_cpu_block(g, "join"), ends[2];
     LLVMValueRef *values[2];
     LLVMBuildCondBr(g->b, tl_cpu_scalar(g, tl_in(op, 0)), arms[0], arms[1]);
     for (int r = 0; r < 2; r++) {
@@ -255,14 +296,16 @@ static void lower_if(TlCpuGen *g, TlOp *op)
         move_tiles(g, b->last, 0, op->nout, op->out);
         values[r] = TL_NEW_ARRAY(g->arena, LLVMValueRef, op->nout + 1);
         for (uint32_t k = 0; k < op->nout; k++)
-            if (op->out[k]->type->rank == 0) values[r][k] = tl_cpu_scalar(g, tl_in(b->last, k));
+            if (op->out[k]->type->rank == 0)
+                values[r][k] = tl_cpu_scalar(g, tl_in(b->last, k));
         ends[r] = LLVMGetInsertBlock(g->b);
         LLVMBuildBr(g->b, join);
     }
     LLVMPositionBuilderAtEnd(g->b, join);
     LLVMValueRef *phis = scalar_phis(g, op->nout, op->out);
     for (uint32_t k = 0; k < op->nout; k++)
-        for (int r = 0; phis[k] && r < 2; r++) LLVMAddIncoming(phis[k], &values[r][k], &ends[r], 1);
+        for (int r = 0; phis[k] && r < 2; r++)
+            LLVMAddIncoming(phis[k], &values[r][k], &ends[r], 1);
 }
 
 /* ---- debugging ---- */
@@ -276,8 +319,11 @@ static void dense_body(TlCpuGen *g, TlCpuAt *at, void *user)
 {
     Dense *d = user;
     LLVMValueRef n = tl_gen_int(&g->gen, 0);
-    for (int k = 0; k < at->rank; k++) n = LLVMBuildAdd(g->b, LLVMBuildMul(g->b, n, tl_gen_int(&g->gen, d->v->type->shape[k]), ""), at->idx[k], "");
-    LLVMValueRef p = LLVMBuildInBoundsGEP2(g->b, tl_gen_mem_type(&g->gen, d->v->type), d->base, &n, 1, "");
+    for (int k = 0; k < at->rank; k++)
+        n = LLVMBuildAdd(g->b, LLVMBuildMul(g->b, n, tl_gen_int(&g->gen, d->v->type->shape[k]), ""),
+                         at->idx[k], "");
+    LLVMValueRef p =
+        LLVMBuildInBoundsGEP2(g->b, tl_gen_mem_type(&g->gen, d->v->type), d->base, &n, 1, "");
     LLVMBuildStore(g->b, tl_gen_to_mem(&g->gen, d->v->type, tl_cpu_eval(g, d->v, at)), p);
 }
 
@@ -287,27 +333,35 @@ static void lower_print(TlCpuGen *g, TlOp *op)
     Dense d = {.v = v};
     uint64_t extra = 0;
     if (v->type->rank) {
-        TL_ASSERT(tl_map_get(&g->plan->extra, (uint64_t)(uintptr_t)op, &extra), "print without room");
+        TL_ASSERT(tl_map_get(&g->plan->extra, (uint64_t)(uintptr_t)op, &extra),
+                  "print without room");
         d.base = tl_cpu_home_ptr(g, (int32_t)extra);
     } else {
-        LLVMBasicBlockRef here = LLVMGetInsertBlock(g->b), first = LLVMGetEntryBasicBlock(g->function);
+        LLVMBasicBlockRef here = LLVMGetInsertBlock(g->b),
+                          first = LLVMGetEntryBasicBlock(g->function);
         LLVMPositionBuilderBefore(g->b, LLVMGetFirstInstruction(first));
         d.base = LLVMBuildAlloca(g->b, g->i64, "");
         LLVMPositionBuilderAtEnd(g->b, here);
     }
     tl_cpu_nest(g, v->type, 1, dense_body, &d);
     LLVMValueRef shape[TL_MAX_RANK];
-    for (int i = 0; i < v->type->rank; i++) shape[i] = LLVMConstInt(g->i32, (unsigned)v->type->shape[i], 0);
+    for (int i = 0; i < v->type->rank; i++)
+        shape[i] = LLVMConstInt(g->i32, (unsigned)v->type->shape[i], 0);
     LLVMTypeRef array = LLVMArrayType2(g->i32, TL_MAX_RANK);
     LLVMValueRef global = LLVMAddGlobal(g->l->module, array, "shape");
     LLVMValueRef all[TL_MAX_RANK];
-    for (int i = 0; i < TL_MAX_RANK; i++) all[i] = i < v->type->rank ? shape[i] : LLVMConstInt(g->i32, 0, 0);
+    for (int i = 0; i < TL_MAX_RANK; i++)
+        all[i] = i < v->type->rank ? shape[i] : LLVMConstInt(g->i32, 0, 0);
     LLVMSetInitializer(global, LLVMConstArray2(g->i32, all, TL_MAX_RANK));
     LLVMSetLinkage(global, LLVMPrivateLinkage);
     LLVMSetGlobalConstant(global, 1);
     LLVMTypeRef params[6] = {g->ptr, g->ptr, g->ptr, g->i32, g->i32, g->ptr};
-    LLVMValueRef args[6] = {g->ctx, LLVMBuildGlobalStringPtr(g->b, tl_attr(op, TL_ATTR_TEXT)->u.s, "text"), d.base,
-                            LLVMConstInt(g->i32, (unsigned)v->type->dtype, 0), LLVMConstInt(g->i32, v->type->rank, 0), global};
+    LLVMValueRef args[6] = {g->ctx,
+                            LLVMBuildGlobalStringPtr(g->b, tl_attr(op, TL_ATTR_TEXT)->u.s, "text"),
+                            d.base,
+                            LLVMConstInt(g->i32, (unsigned)v->type->dtype, 0),
+                            LLVMConstInt(g->i32, v->type->rank, 0),
+                            global};
     tl_cpu_service(g, 0, LLVMFunctionType(g->void_, params, 6, 0), args, 6);
 }
 
@@ -316,7 +370,8 @@ static void assert_body(TlCpuGen *g, TlCpuAt *at, void *user)
     TlOp *op = user;
     const TlAttr *text = tl_attr(op, TL_ATTR_TEXT);
     LLVMValueRef c = tl_cpu_eval(g, tl_in(op, 0), at);
-    tl_cpu_fail(g, LLVMBuildNot(g->b, c, ""), op->opcode == TL_OP_ASSERT ? 0 : 2, op->loc, text ? text->u.s : "");
+    tl_cpu_fail(g, LLVMBuildNot(g->b, c, ""), op->opcode == TL_OP_ASSERT ? 0 : 2, op->loc,
+                text ? text->u.s : "");
 }
 
 /* ---- ops ---- */
@@ -325,7 +380,8 @@ static void lower_pure(TlCpuGen *g, TlOp *op)
 {
     TlValue *v = op->out[0];
     if (v->type->rank) {
-        if (g->plan->place[v->id].kind == TL_CPU_HOME) tl_cpu_define(g, v);
+        if (g->plan->place[v->id].kind == TL_CPU_HOME)
+            tl_cpu_define(g, v);
         return;
     }
     TlCpuAt at;
@@ -340,22 +396,31 @@ static void lower_op(TlCpuGen *g, TlOp *op)
     case TL_OP_FOR: lower_for(g, op); return;
     case TL_OP_WHILE: lower_while(g, op); return;
     case TL_OP_IF: lower_if(g, op); return;
-    case TL_OP_YIELD: case TL_OP_CONDITION: return;
+    case TL_OP_YIELD:
+    case TL_OP_CONDITION: return;
     case TL_OP_RETURN: LLVMBuildRetVoid(g->b); return;
     case TL_OP_PID:
-        g->scalar[op->out[0]->id] = load_word(g, g->ctx, offsetof(tile_cpu_ctx, pid) + 4 * axis, g->i32);
+        g->scalar[op->out[0]->id] =
+            load_word(g, g->ctx, offsetof(tile_cpu_ctx, pid) + 4 * axis, g->i32);
         return;
     case TL_OP_NPID:
-        g->scalar[op->out[0]->id] = load_word(g, g->ctx, offsetof(tile_cpu_ctx, npid) + 4 * axis, g->i32);
+        g->scalar[op->out[0]->id] =
+            load_word(g, g->ctx, offsetof(tile_cpu_ctx, npid) + 4 * axis, g->i32);
         return;
     case TL_OP_REDUCE: tl_cpu_lower_reduce(g, op); return;
     case TL_OP_SCAN: tl_cpu_lower_scan(g, op); return;
     case TL_OP_DOT: tl_cpu_lower_dot(g, op); return;
-    case TL_OP_VIEW: case TL_OP_SUB_VIEW: tl_cpu_lower_view(g, op); return;
-    case TL_OP_EXTENT: g->scalar[op->out[0]->id] = tl_cpu_view(g, tl_in(op, 0))->extent[axis]; return;
-    case TL_OP_STRIDE: g->scalar[op->out[0]->id] = tl_cpu_view(g, tl_in(op, 0))->stride[axis]; return;
+    case TL_OP_VIEW:
+    case TL_OP_SUB_VIEW: tl_cpu_lower_view(g, op); return;
+    case TL_OP_EXTENT:
+        g->scalar[op->out[0]->id] = tl_cpu_view(g, tl_in(op, 0))->extent[axis];
+        return;
+    case TL_OP_STRIDE:
+        g->scalar[op->out[0]->id] = tl_cpu_view(g, tl_in(op, 0))->stride[axis];
+        return;
     case TL_OP_VIEW_PTR: g->scalar[op->out[0]->id] = tl_cpu_view(g, tl_in(op, 0))->ptr; return;
-    case TL_OP_LOAD: case TL_OP_INSIDE:
+    case TL_OP_LOAD:
+    case TL_OP_INSIDE:
         tl_cpu_prepare_access(g, op);
         lower_pure(g, op);
         return;
@@ -363,24 +428,63 @@ static void lower_op(TlCpuGen *g, TlOp *op)
         tl_cpu_prepare_access(g, op);
         tl_cpu_lower_store(g, op);
         return;
-    case TL_OP_ATOMIC_RMW: case TL_OP_ATOMIC_CAS: case TL_OP_ATOMIC_LOAD: case TL_OP_ATOMIC_STORE:
+    case TL_OP_ATOMIC_RMW:
+    case TL_OP_ATOMIC_CAS:
+    case TL_OP_ATOMIC_LOAD:
+    case TL_OP_ATOMIC_STORE:
         tl_cpu_prepare_access(g, op);
         tl_cpu_lower_atomic(g, op);
         return;
     case TL_OP_PRINT: lower_print(g, op); return;
     case TL_OP_ASSUME:
-        if (!g->options->check) return;
+        if (!g->options->check)
+            return;
         /* fall through */
     case TL_OP_ASSERT: tl_cpu_nest(g, tl_in(op, 0)->type, 1, assert_body, op); return;
-    case TL_OP_CONST: case TL_OP_IOTA: case TL_OP_BROADCAST: case TL_OP_EXPAND: case TL_OP_RESHAPE: case TL_OP_TRANS:
-    case TL_OP_ADD: case TL_OP_SUB: case TL_OP_MUL: case TL_OP_DIV: case TL_OP_REM: case TL_OP_MIN: case TL_OP_MAX:
-    case TL_OP_MIN_NAN: case TL_OP_MAX_NAN: case TL_OP_AND: case TL_OP_OR: case TL_OP_XOR: case TL_OP_SHL: case TL_OP_SHR:
-    case TL_OP_MULHI: case TL_OP_NEG: case TL_OP_NOT: case TL_OP_ABS: case TL_OP_SQRT: case TL_OP_FLOOR: case TL_OP_CEIL:
-    case TL_OP_TRUNC: case TL_OP_RINT: case TL_OP_ROUND: case TL_OP_POPCOUNT: case TL_OP_CLZ: case TL_OP_CTZ: case TL_OP_FMA:
-    case TL_OP_EQ: case TL_OP_NE: case TL_OP_LT: case TL_OP_LE: case TL_OP_GT: case TL_OP_GE: case TL_OP_SELECT:
-    case TL_OP_CAST: case TL_OP_BITCAST: case TL_OP_PTR_ADD:
-        lower_pure(g, op);
-        return;
+    case TL_OP_CONST:
+    case TL_OP_IOTA:
+    case TL_OP_BROADCAST:
+    case TL_OP_EXPAND:
+    case TL_OP_RESHAPE:
+    case TL_OP_TRANS:
+    case TL_OP_ADD:
+    case TL_OP_SUB:
+    case TL_OP_MUL:
+    case TL_OP_DIV:
+    case TL_OP_REM:
+    case TL_OP_MIN:
+    case TL_OP_MAX:
+    case TL_OP_MIN_NAN:
+    case TL_OP_MAX_NAN:
+    case TL_OP_AND:
+    case TL_OP_OR:
+    case TL_OP_XOR:
+    case TL_OP_SHL:
+    case TL_OP_SHR:
+    case TL_OP_MULHI:
+    case TL_OP_NEG:
+    case TL_OP_NOT:
+    case TL_OP_ABS:
+    case TL_OP_SQRT:
+    case TL_OP_FLOOR:
+    case TL_OP_CEIL:
+    case TL_OP_TRUNC:
+    case TL_OP_RINT:
+    case TL_OP_ROUND:
+    case TL_OP_POPCOUNT:
+    case TL_OP_CLZ:
+    case TL_OP_CTZ:
+    case TL_OP_FMA:
+    case TL_OP_EQ:
+    case TL_OP_NE:
+    case TL_OP_LT:
+    case TL_OP_LE:
+    case TL_OP_GT:
+    case TL_OP_GE:
+    case TL_OP_SELECT:
+    case TL_OP_CAST:
+    case TL_OP_BITCAST:
+    case TL_OP_PTR_ADD: lower_pure(g, op); return;
     case TL_OP_COUNT: break;
     }
     TL_UNREACHABLE("op %d", (int)op->opcode);
@@ -415,7 +519,8 @@ static void set_features(TlCpuGen *g)
 
 static void attribute(TlCpuGen *g, const char *name, const char *value)
 {
-    LLVMAttributeRef a = LLVMCreateStringAttribute(g->c, name, (unsigned)strlen(name), value, (unsigned)strlen(value));
+    LLVMAttributeRef a = LLVMCreateStringAttribute(g->c, name, (unsigned)strlen(name), value,
+                                                   (unsigned)strlen(value));
     LLVMAddAttributeAtIndex(g->function, LLVMAttributeFunctionIndex, a);
 }
 
@@ -436,7 +541,8 @@ static void begin_function(TlCpuGen *g, const char *symbol)
     attribute(g, "target-cpu", g->l->cpu);
     attribute(g, "target-features", g->l->features);
     attribute(g, "no-builtins", "true");
-    if (g->vector_bytes == 64) attribute(g, "prefer-vector-width", "512");
+    if (g->vector_bytes == 64)
+        attribute(g, "prefer-vector-width", "512");
     LLVMPositionBuilderAtEnd(g->b, LLVMAppendBasicBlockInContext(g->c, g->function, "entry"));
     g->ctx = LLVMGetParam(g->function, 0);
     g->params = LLVMGetParam(g->function, 1);
@@ -444,7 +550,8 @@ static void begin_function(TlCpuGen *g, const char *symbol)
     g->scratch = load_word(g, g->ctx, offsetof(tile_cpu_ctx, scratch), g->ptr);
 }
 
-static TlKernelCode lower_kernel(TlLlvm *l, const TlCodegenOptions *options, TlArena *arena, const TlFn *fn, const char *symbol)
+static TlKernelCode lower_kernel(TlLlvm *l, const TlCodegenOptions *options, TlArena *arena,
+                                 const TlFn *fn, const char *symbol)
 {
     TlCpuGen g = {.options = options, .arena = arena, .fn = fn};
     tl_gen_init(&g.gen, l);
@@ -457,19 +564,24 @@ static TlKernelCode lower_kernel(TlLlvm *l, const TlCodegenOptions *options, TlA
     begin_function(&g, symbol);
     lower_params(&g);
     tl_cpu_lower_block(&g, fn->body);
-    TlKernelCode k = {.fn = fn, .symbol = symbol, .scratch_bytes = g.plan->scratch_bytes,
+    TlKernelCode k = {.fn = fn,
+                      .symbol = symbol,
+                      .scratch_bytes = g.plan->scratch_bytes,
                       .flags = options->check ? TILE_KERNEL_CHECKED : 0};
     k.slots.data = g.slots.data;
     k.slots.len = g.slots.len;
     return k;
 }
 
-static const char PASSES[] = "function(sroa,early-cse,instcombine<no-verify-fixpoint>,simplifycfg,loop-mssa(licm),gvn,dce)";
+static const char PASSES[] =
+    "function(sroa,early-cse,instcombine<no-verify-fixpoint>,simplifycfg,loop-mssa(licm),gvn,dce)";
 
-void *tl_cpu_compile(TlModule *m, const TlCodegenOptions *options, TlEmit emit, TlArena *arena, TlKernelCodes *kernels, size_t *out_size)
+void *tl_cpu_compile(TlModule *m, const TlCodegenOptions *options, TlEmit emit, TlArena *arena,
+                     TlKernelCodes *kernels, size_t *out_size)
 {
     TlLlvm l;
-    tl_llvm_open(&l, arena, "kernels", options->target->triple, options->target->cpu, options->target->features, options->opt_level);
+    tl_llvm_open(&l, arena, "kernels", options->target->triple, options->target->cpu,
+                 options->target->features, options->opt_level);
     for (uint32_t i = 0; i < m->fns.len; i++) {
         const TlFn *fn = m->fns.data[i];
         const char *symbol = tl_format(arena, "%s.%u", fn->name, i);
@@ -477,8 +589,10 @@ void *tl_cpu_compile(TlModule *m, const TlCodegenOptions *options, TlEmit emit, 
         tl_vec_push(arena, kernels, k);
     }
     tl_llvm_verify(&l);
-    if (options->opt_level > 0) tl_llvm_run(&l, PASSES);
-    void *code = emit == TL_EMIT_LLVM ? (void *)tl_llvm_text(&l, arena, out_size) : tl_llvm_emit(&l, arena, emit == TL_EMIT_OBJ, out_size);
+    if (options->opt_level > 0)
+        tl_llvm_run(&l, PASSES);
+    void *code = emit == TL_EMIT_LLVM ? (void *)tl_llvm_text(&l, arena, out_size)
+                                      : tl_llvm_emit(&l, arena, emit == TL_EMIT_OBJ, out_size);
     tl_llvm_close(&l);
     for (uint32_t i = 0; i < kernels->len; i++) {
         kernels->data[i].code = code;

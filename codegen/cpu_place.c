@@ -1,15 +1,22 @@
 /* Where tiles live on the CPU ("place-cpu").
  *
- * A tile value is virtual when its elements can be computed inside the loop nest of the one op that needs them (its root), at
- * the same element position; then it costs no memory. Everything else has a home in the worker's scratch memory.
+ * A tile value is virtual when its elements can be computed inside the loop nest of the one op
+ * that needs them (its root), at
+ * the same element position; then it costs no memory. Everything else has a home in the worker's
+ * scratch memory.
  *
  *   1. number     ops in program order; a region op spans the positions of its body
- *   2. cost       of recomputing a value from stable leaves (constants, iota, homes): cheap ones are virtual everywhere
- *   3. decide     backwards over each block: virtual if all uses lead to one root in the same block through elementwise ops, and,
+ *   2. cost       of recomputing a value from stable leaves (constants, iota, homes): cheap ones
+ * are virtual everywhere
+ *   3. decide     backwards over each block: virtual if all uses lead to one root in the same
+ * block through elementwise ops, and,
  *                 for loads, if nothing between the load and the root may write what it reads
- *   4. homes      loop-carried tiles share one home with the loop's result; the value a loop yields takes that home when the old
- *                 value is dead by then or is only read element for element while the new one is written
- *   5. intervals  from the first write to the last read of each home; reads of outer values in a loop count until its end
+ *   4. homes      loop-carried tiles share one home with the loop's result; the value a loop
+ * yields takes that home when the old
+ *                 value is dead by then or is only read element for element while the new one is
+ * written
+ *   5. intervals  from the first write to the last read of each home; reads of outer values in a
+ * loop count until its end
  *   6. offsets    first fit
  */
 #include <string.h>
@@ -22,11 +29,11 @@ typedef struct Placer {
     const TlFn *fn;
     TlArena *arena;
     TlCpuPlan *plan;
-    TlMap pos, end;   /* op to position of itself, of the last op inside */
+    TlMap pos, end; /* op to position of itself, of the last op inside */
     uint32_t n;
-    int *cost;        /* by value id */
-    TlOp **root;      /* by value id: of virtual values that are not cheap */
-    uint32_t *last;   /* by value id: position of the last read */
+    int *cost;      /* by value id */
+    TlOp **root;    /* by value id: of virtual values that are not cheap */
+    uint32_t *last; /* by value id: position of the last read */
     uint32_t *stamp, stamps;
 } Placer;
 
@@ -34,17 +41,21 @@ typedef struct Placer {
 
 static int64_t pad(int64_t n)
 {
-    if (n > 64) return (n + 31) / 32 * 32 - n <= n / 8 ? (n + 31) / 32 * 32 : (n + 15) / 16 * 16;
-    if (n > 16) return (n + 15) / 16 * 16;
+    if (n > 64)
+        return (n + 31) / 32 * 32 - n <= n / 8 ? (n + 31) / 32 * 32 : (n + 15) / 16 * 16;
+    if (n > 16)
+        return (n + 15) / 16 * 16;
     int64_t p = 1;
-    while (p < n) p *= 2;
+    while (p < n)
+        p *= 2;
     return p;
 }
 
 TlCpuForm tl_cpu_form(const TlType *type)
 {
     TlCpuForm f = {.rank = type->rank, .lane = type->rank - 1, .elems = 1};
-    while (f.lane > 0 && type->shape[f.lane] == 1) f.lane--;
+    while (f.lane > 0 && type->shape[f.lane] == 1)
+        f.lane--;
     for (int d = type->rank - 1; d >= 0; d--) {
         f.extent[d] = type->shape[d];
         f.padded[d] = d == f.lane ? pad(type->shape[d]) : type->shape[d];
@@ -64,7 +75,8 @@ uint64_t tl_cpu_elem_bytes(const TlType *type)
 int tl_cpu_base_param(const TlValue *v)
 {
     for (;;) {
-        if (!v->def) return v->block->parent ? -1 : (int)v->index;
+        if (!v->def)
+            return v->block->parent ? -1 : (int)v->index;
         switch (v->def->opcode) {
         case TL_OP_VIEW:
         case TL_OP_SUB_VIEW:
@@ -82,31 +94,40 @@ int tl_cpu_base_param(const TlValue *v)
 bool tl_cpu_may_alias(const TlFn *fn, const TlValue *a, const TlValue *b)
 {
     int p = tl_cpu_base_param(a), q = tl_cpu_base_param(b);
-    if (p < 0 || q < 0 || p == q) return true;
+    if (p < 0 || q < 0 || p == q)
+        return true;
     for (uint32_t i = 0; fn->info && i < fn->info->aliases.len; i++) {
         tile_image_alias x = fn->info->aliases.data[i];
-        if (((int)x.a == p && (int)x.b == q) || ((int)x.a == q && (int)x.b == p)) return true;
+        if (((int)x.a == p && (int)x.b == q) || ((int)x.a == q && (int)x.b == p))
+            return true;
     }
     return false;
 }
 
-/* `const` memory is written by nobody during the launch, unless the program says that it aliases. */
+/* `const` memory is written by nobody during the launch, unless the program says that it aliases.
+ * */
 static bool reads_constant(const TlFn *fn, const TlValue *base)
 {
     int p = tl_cpu_base_param(base);
-    if (p < 0 || !fn->body->args[p]->type->is_const) return false;
+    if (p < 0 || !fn->body->args[p]->type->is_const)
+        return false;
     for (uint32_t i = 0; fn->info && i < fn->info->aliases.len; i++)
-        if ((int)fn->info->aliases.data[i].a == p || (int)fn->info->aliases.data[i].b == p) return false;
+        if ((int)fn->info->aliases.data[i].a == p || (int)fn->info->aliases.data[i].b == p)
+            return false;
     return true;
 }
 
 static bool same_place(const TlOp *a, const TlOp *b)
 {
     TlPlace p = tl_op_place(a), q = tl_op_place(b);
-    if (p.base != q.base || p.naxes != q.naxes || !p.axes || !q.axes) return p.base == q.base && !p.axes && !q.axes && p.rank == 0;
+    if (p.base != q.base || p.naxes != q.naxes || !p.axes || !q.axes)
+        return p.base == q.base && !p.axes && !q.axes && p.rank == 0;
     for (uint32_t i = 0; i < p.naxes; i++) {
-        if (p.index[i].value != q.index[i].value || p.axes[i].kind != q.axes[i].kind) return false;
-        if (p.axes[i].kind == TL_AXIS_TILE || p.axes[i].width != q.axes[i].width || p.axes[i].step != q.axes[i].step) return false;
+        if (p.index[i].value != q.index[i].value || p.axes[i].kind != q.axes[i].kind)
+            return false;
+        if (p.axes[i].kind == TL_AXIS_TILE || p.axes[i].width != q.axes[i].width ||
+            p.axes[i].step != q.axes[i].step)
+            return false;
     }
     return true;
 }
@@ -132,7 +153,8 @@ static void number(Placer *p, const TlBlock *block)
     for (TlOp *op = block->first; op; op = op->next) {
         tl_map_put(&p->pos, (uint64_t)(uintptr_t)op, ++p->n);
         if (op->opcode != TL_OP_REDUCE && op->opcode != TL_OP_SCAN)
-            for (uint32_t r = 0; r < op->nregions; r++) number(p, op->regions[r]);
+            for (uint32_t r = 0; r < op->nregions; r++)
+                number(p, op->regions[r]);
         tl_map_put(&p->end, (uint64_t)(uintptr_t)op, op->nregions ? ++p->n : p->n);
     }
 }
@@ -144,10 +166,14 @@ bool tl_cpu_is_renaming(const TlOp *op)
     const TlType *a = tl_in(op, 0)->type, *b = op->out[0]->type;
     int i = 0, j = 0;
     for (;;) {
-        while (i < a->rank && a->shape[i] == 1) i++;
-        while (j < b->rank && b->shape[j] == 1) j++;
-        if (i == a->rank || j == b->rank) return i == a->rank && j == b->rank;
-        if (a->shape[i++] != b->shape[j++]) return false;
+        while (i < a->rank && a->shape[i] == 1)
+            i++;
+        while (j < b->rank && b->shape[j] == 1)
+            j++;
+        if (i == a->rank || j == b->rank)
+            return i == a->rank && j == b->rank;
+        if (a->shape[i++] != b->shape[j++])
+            return false;
     }
 }
 
@@ -195,12 +221,15 @@ static int op_cost(const TlOp *op)
 static void find_costs(Placer *p, const TlBlock *block)
 {
     for (TlOp *op = block->first; op; op = op->next) {
-        for (uint32_t r = 0; r < op->nregions; r++) find_costs(p, op->regions[r]);
-        if (op->nout != 1 || !can_be_virtual(op)) continue;
+        for (uint32_t r = 0; r < op->nregions; r++)
+            find_costs(p, op->regions[r]);
+        if (op->nout != 1 || !can_be_virtual(op))
+            continue;
         int cost = op_cost(op);
         for (uint32_t i = 0; i < op->nin; i++) {
             const TlType *t = tl_in(op, i)->type;
-            if (t->kind == TL_TILE && t->rank > 0) cost += p->cost[tl_in(op, i)->id];
+            if (t->kind == TL_TILE && t->rank > 0)
+                cost += p->cost[tl_in(op, i)->id];
         }
         p->cost[op->out[0]->id] = cost < COSTLY ? cost : COSTLY;
     }
@@ -216,46 +245,60 @@ static bool is_cheap(const Placer *p, const TlValue *v)
 static bool writes_what(Placer *p, const TlOp *op, const TlOp *load, bool in_place_ok)
 {
     uint32_t effects = tl_op_effects(op);
-    if (effects & F_ATOMIC) return true;
-    if (!(effects & F_WRITE)) return false;
+    if (effects & F_ATOMIC)
+        return true;
+    if (!(effects & F_WRITE))
+        return false;
     if (op->opcode != TL_OP_STORE) { /* a region: look at each store in it */
         for (uint32_t r = 0; r < op->nregions; r++)
             for (TlOp *inner = op->regions[r]->first; inner; inner = inner->next)
-                if (writes_what(p, inner, load, false)) return true;
+                if (writes_what(p, inner, load, false))
+                    return true;
         return op->nregions == 0;
     }
-    if (!tl_cpu_may_alias(p->fn, tl_in(op, 0), tl_in(load, 0))) return false;
+    if (!tl_cpu_may_alias(p->fn, tl_in(op, 0), tl_in(load, 0)))
+        return false;
     return !(in_place_ok && same_place(op, load));
 }
 
 /* Is `v` reached from `from` only through elementwise virtual ops? */
 static bool only_elementwise(Placer *p, TlValue *from, const TlValue *v)
 {
-    if (from == v || from->type->rank == 0 || !from->def) return true;
-    if (p->plan->place[from->id].kind != TL_CPU_VIRTUAL) return true; /* a home of its own: read before */
+    if (from == v || from->type->rank == 0 || !from->def)
+        return true;
+    if (p->plan->place[from->id].kind != TL_CPU_VIRTUAL)
+        return true; /* a home of its own: read before */
     bool elementwise = tl_op_info(from->def->opcode)->flags & F_ELEM;
     for (uint32_t i = 0; i < from->def->nin; i++) {
         TlValue *x = tl_in(from->def, i);
-        if (x->type->kind != TL_TILE || x->type->rank == 0) continue;
-        if (x == v && !elementwise) return false;
-        if (!elementwise && (p->cost[x->id] > 0 || p->plan->place[x->id].kind == TL_CPU_HOME)) return false;
-        if (!only_elementwise(p, x, v)) return false;
+        if (x->type->kind != TL_TILE || x->type->rank == 0)
+            continue;
+        if (x == v && !elementwise)
+            return false;
+        if (!elementwise && (p->cost[x->id] > 0 || p->plan->place[x->id].kind == TL_CPU_HOME))
+            return false;
+        if (!only_elementwise(p, x, v))
+            return false;
     }
     return true;
 }
 
 static bool load_may_wait(Placer *p, TlOp *load, TlOp *root)
 {
-    if (reads_constant(p->fn, tl_in(load, 0))) return true;
+    if (reads_constant(p->fn, tl_in(load, 0)))
+        return true;
     for (TlOp *op = load->next; op && op != root; op = op->next)
-        if (writes_what(p, op, load, false)) return false;
-    if (root->nregions && (root->opcode == TL_OP_FOR || root->opcode == TL_OP_WHILE)) return true; /* inits come first */
+        if (writes_what(p, op, load, false))
+            return false;
+    if (root->nregions && (root->opcode == TL_OP_FOR || root->opcode == TL_OP_WHILE))
+        return true; /* inits come first */
     bool in_place = root->opcode == TL_OP_STORE && same_place(root, load) &&
                     only_elementwise(p, tl_op_place(root).value, load->out[0]);
     return !writes_what(p, root, load, in_place);
 }
 
-/* Does this use evaluate the operand more than once per element, or in another order than the root's? */
+/* Does this use evaluate the operand more than once per element, or in another order than the
+ * root's? */
 static bool use_needs_home(const Placer *p, const TlUse *use)
 {
     const TlOp *op = use->user;
@@ -271,7 +314,8 @@ static bool use_needs_home(const Placer *p, const TlUse *use)
     default: break;
     }
     uint32_t k = (uint32_t)(use - op->in);
-    if (tl_attr(op, TL_ATTR_AXES) && k >= 1 && k <= tl_attr(op, TL_ATTR_AXES)->n) return true; /* index tiles */
+    if (tl_attr(op, TL_ATTR_AXES) && k >= 1 && k <= tl_attr(op, TL_ATTR_AXES)->n)
+        return true; /* index tiles */
     return false;
 }
 
@@ -289,9 +333,11 @@ static TlOp *find_root(Placer *p, TlValue *v)
 {
     TlOp *root = NULL;
     for (TlUse *u = v->uses; u; u = u->next) {
-        if (u->user->block != v->def->block || use_needs_home(p, u)) return NULL;
+        if (u->user->block != v->def->block || use_needs_home(p, u))
+            return NULL;
         TlOp *r = root_of_use(p, u);
-        if (!r || (root && r != root)) return NULL;
+        if (!r || (root && r != root))
+            return NULL;
         root = r;
     }
     return root;
@@ -299,16 +345,19 @@ static TlOp *find_root(Placer *p, TlValue *v)
 
 static bool only_feeds_dot(const TlValue *v)
 {
-    return v->uses && !v->uses->next && v->uses->user->opcode == TL_OP_DOT && v->uses != &v->uses->user->in[2] &&
-           v->uses->user->block == v->def->block;
+    return v->uses && !v->uses->next && v->uses->user->opcode == TL_OP_DOT &&
+           v->uses != &v->uses->user->in[2] && v->uses->user->block == v->def->block;
 }
 
-/* Is v the next value of something a loop carries? Then it is computed in place rather than at the end. */
+/* Is v the next value of something a loop carries? Then it is computed in place rather than at the
+ * end. */
 static bool is_carried(const TlValue *v)
 {
     for (const TlUse *u = v->uses; u; u = u->next) {
         TlOpcode o = u->user->opcode;
-        if (o == TL_OP_CONDITION || (o == TL_OP_YIELD && u->user->block->parent->opcode != TL_OP_IF)) return true;
+        if (o == TL_OP_CONDITION ||
+            (o == TL_OP_YIELD && u->user->block->parent->opcode != TL_OP_IF))
+            return true;
     }
     return false;
 }
@@ -316,22 +365,27 @@ static bool is_carried(const TlValue *v)
 static void decide(Placer *p, TlValue *v)
 {
     TlCpuPlace *place = &p->plan->place[v->id];
-    if (v->type->kind != TL_TILE) return;
+    if (v->type->kind != TL_TILE)
+        return;
     if (v->type->rank == 0) {
         place->kind = TL_CPU_SCALAR;
         return;
     }
     TlOp *op = v->def;
     place->kind = TL_CPU_HOME;
-    if (op->nout != 1 || !can_be_virtual(op)) return;
-    if (op->opcode == TL_OP_TRANS && p->cost[v->id] > 0 && lane_moves(op) && !only_feeds_dot(v)) return;
+    if (op->nout != 1 || !can_be_virtual(op))
+        return;
+    if (op->opcode == TL_OP_TRANS && p->cost[v->id] > 0 && lane_moves(op) && !only_feeds_dot(v))
+        return;
     if (is_cheap(p, v) && !(p->cost[v->id] && is_carried(v))) {
         place->kind = TL_CPU_VIRTUAL;
         return;
     }
     TlOp *root = find_root(p, v);
-    if (v->uses && !root) return;
-    if (op->opcode == TL_OP_LOAD && root && !load_may_wait(p, op, root)) return;
+    if (v->uses && !root)
+        return;
+    if (op->opcode == TL_OP_LOAD && root && !load_may_wait(p, op, root))
+        return;
     place->kind = TL_CPU_VIRTUAL;
     p->root[v->id] = root;
 }
@@ -339,8 +393,10 @@ static void decide(Placer *p, TlValue *v)
 static void decide_block(Placer *p, const TlBlock *block)
 {
     for (TlOp *op = block->last; op; op = op->prev) {
-        for (uint32_t i = 0; i < op->nout; i++) decide(p, op->out[i]);
-        if (op->opcode == TL_OP_REDUCE || op->opcode == TL_OP_SCAN) continue;
+        for (uint32_t i = 0; i < op->nout; i++)
+            decide(p, op->out[i]);
+        if (op->opcode == TL_OP_REDUCE || op->opcode == TL_OP_SCAN)
+            continue;
         for (uint32_t r = 0; r < op->nregions; r++) {
             for (uint32_t i = 0; i < op->regions[r]->nargs; i++) {
                 TlValue *a = op->regions[r]->args[i];
@@ -357,33 +413,41 @@ static uint32_t read_position(Placer *p, const TlValue *v, const TlOp *reader)
 {
     const TlBlock *home = v->def ? v->def->block : v->block;
     const TlOp *op = reader;
-    while (op->block != home && op->block->parent) op = op->block->parent;
+    while (op->block != home && op->block->parent)
+        op = op->block->parent;
     return op == reader ? pos_of(p, op) : end_of(p, op);
 }
 
 static void note_reads(Placer *p, TlValue *v, const TlOp *reader)
 {
-    if (v->type->kind != TL_TILE || v->type->rank == 0 || p->stamp[v->id] == p->stamps) return;
+    if (v->type->kind != TL_TILE || v->type->rank == 0 || p->stamp[v->id] == p->stamps)
+        return;
     p->stamp[v->id] = p->stamps;
     if (p->plan->place[v->id].kind == TL_CPU_HOME) {
         uint32_t at = read_position(p, v, reader);
-        if (at > p->last[v->id]) p->last[v->id] = at;
+        if (at > p->last[v->id])
+            p->last[v->id] = at;
         return;
     }
-    for (uint32_t i = 0; v->def && i < v->def->nin; i++) note_reads(p, tl_in(v->def, i), reader);
+    for (uint32_t i = 0; v->def && i < v->def->nin; i++)
+        note_reads(p, tl_in(v->def, i), reader);
 }
 
 static void find_reads(Placer *p, const TlBlock *block)
 {
     for (TlOp *op = block->first; op; op = op->next) {
-        bool is_virtual = op->nout == 1 && op->out[0]->type->kind == TL_TILE && op->out[0]->type->rank &&
+        bool is_virtual = op->nout == 1 && op->out[0]->type->kind == TL_TILE &&
+                          op->out[0]->type->rank &&
                           p->plan->place[op->out[0]->id].kind == TL_CPU_VIRTUAL;
         if (!is_virtual) {
             p->stamps++;
-            for (uint32_t i = 0; i < op->nin; i++) note_reads(p, tl_in(op, i), op);
+            for (uint32_t i = 0; i < op->nin; i++)
+                note_reads(p, tl_in(op, i), op);
         }
-        if (op->opcode == TL_OP_REDUCE || op->opcode == TL_OP_SCAN) continue;
-        for (uint32_t r = 0; r < op->nregions; r++) find_reads(p, op->regions[r]);
+        if (op->opcode == TL_OP_REDUCE || op->opcode == TL_OP_SCAN)
+            continue;
+        for (uint32_t r = 0; r < op->nregions; r++)
+            find_reads(p, op->regions[r]);
     }
 }
 
@@ -391,7 +455,8 @@ static void find_reads(Placer *p, const TlBlock *block)
 
 static int32_t new_buffer(Placer *p, uint64_t bytes, uint32_t first, uint32_t last)
 {
-    tl_vec_push(p->arena, &p->plan->buffers, (TlCpuBuffer){.bytes = (bytes + 63) / 64 * 64, .first = first, .last = last});
+    tl_vec_push(p->arena, &p->plan->buffers,
+                (TlCpuBuffer){.bytes = (bytes + 63) / 64 * 64, .first = first, .last = last});
     return (int32_t)p->plan->buffers.len - 1;
 }
 
@@ -404,30 +469,42 @@ static void use_buffer(Placer *p, const TlValue *v, int32_t buffer, uint32_t def
 {
     p->plan->place[v->id].buffer = buffer;
     TlCpuBuffer *b = &p->plan->buffers.data[buffer];
-    if (def < b->first) b->first = def;
-    if (def > b->last) b->last = def;
-    if (p->last[v->id] > b->last) b->last = p->last[v->id];
+    if (def < b->first)
+        b->first = def;
+    if (def > b->last)
+        b->last = def;
+    if (p->last[v->id] > b->last)
+        b->last = p->last[v->id];
 }
 
 /* May the value the loop yields be written over the carried one? */
 static bool can_take_over(Placer *p, const TlValue *y, const TlValue *a, const TlOp *loop)
 {
-    if (!y->def || y->def->block != loop->regions[0] || p->plan->place[y->id].kind != TL_CPU_HOME) return false;
-    if (p->plan->place[y->id].buffer >= 0 || y->type != a->type) return false;
+    if (!y->def || y->def->block != loop->regions[0] || p->plan->place[y->id].kind != TL_CPU_HOME)
+        return false;
+    if (p->plan->place[y->id].buffer >= 0 || y->type != a->type)
+        return false;
     uint32_t at = pos_of(p, y->def), last = p->last[a->id];
-    if (last > at || y->def->nregions) return false;
+    if (last > at || y->def->nregions)
+        return false;
     uint32_t yields = 0;
-    for (TlUse *u = y->uses; u; u = u->next) yields += u->user->opcode == TL_OP_YIELD && u->user->block == y->def->block;
-    if (yields != 1) return false;
-    if (last < at) return true;
+    for (TlUse *u = y->uses; u; u = u->next)
+        yields += u->user->opcode == TL_OP_YIELD && u->user->block == y->def->block;
+    if (yields != 1)
+        return false;
+    if (last < at)
+        return true;
     TlOp *op = y->def;
     uint32_t flags = tl_op_info(op->opcode)->flags;
-    if (!(flags & F_ELEM) && op->opcode != TL_OP_DOT) return false;
+    if (!(flags & F_ELEM) && op->opcode != TL_OP_DOT)
+        return false;
     for (uint32_t i = 0; i < op->nin; i++) {
         bool acc = op->opcode != TL_OP_DOT || i == 2;
         TlValue *x = tl_in(op, i);
-        if (x->type->rank == 0) continue;
-        if (acc && !only_elementwise(p, x, a)) return false;
+        if (x->type->rank == 0)
+            continue;
+        if (acc && !only_elementwise(p, x, a))
+            return false;
         if (!acc) { /* a packed operand must not come from the accumulator's home */
             uint32_t saved = p->last[a->id];
             p->last[a->id] = 0;
@@ -435,7 +512,8 @@ static bool can_take_over(Placer *p, const TlValue *y, const TlValue *a, const T
             note_reads(p, x, op);
             bool reads = p->last[a->id] != 0;
             p->last[a->id] = saved;
-            if (reads) return false;
+            if (reads)
+                return false;
         }
     }
     return true;
@@ -447,9 +525,11 @@ static void place_for(Placer *p, TlOp *op)
     uint32_t first = pos_of(p, op), last = end_of(p, op);
     for (uint32_t k = 0; k < op->nout; k++) {
         TlValue *a = body->args[k + 1], *r = op->out[k], *y = tl_in(body->last, k);
-        if (r->type->rank == 0) continue;
+        if (r->type->rank == 0)
+            continue;
         int32_t b = home_buffer(p, r->type, first, last);
-        if (can_take_over(p, y, a, op)) use_buffer(p, y, b, first);
+        if (can_take_over(p, y, a, op))
+            use_buffer(p, y, b, first);
         use_buffer(p, a, b, first);
         use_buffer(p, r, b, first);
     }
@@ -461,12 +541,15 @@ static void place_while(Placer *p, TlOp *op)
     TlBlock *before = op->regions[0], *after = op->regions[1];
     uint32_t first = pos_of(p, op), last = end_of(p, op);
     for (uint32_t k = 0; k < before->nargs; k++)
-        if (before->args[k]->type->rank) use_buffer(p, before->args[k], home_buffer(p, before->args[k]->type, first, last), first);
+        if (before->args[k]->type->rank)
+            use_buffer(p, before->args[k], home_buffer(p, before->args[k]->type, first, last),
+                       first);
     TlMap taken;
     tl_map_init(&taken, p->arena);
     for (uint32_t m = 0; m < op->nout; m++) {
         TlValue *passed = tl_in(before->last, m + 1);
-        if (passed->type->rank == 0) continue;
+        if (passed->type->rank == 0)
+            continue;
         int32_t b;
         if (passed->block == before && !passed->def && !tl_map_get(&taken, passed->id, NULL)) {
             tl_map_put(&taken, passed->id, 1);
@@ -488,12 +571,17 @@ static void place_extra(Placer *p, TlOp *op)
             TlCpuForm f = tl_cpu_form(tl_in(op, (uint32_t)i)->type);
             new_buffer(p, (uint64_t)f.elems * (op->out[0]->type->dtype == TL_F64 ? 8 : 4), at, at);
         }
-        new_buffer(p, (uint64_t)tl_cpu_form(op->out[0]->type).elems * 4, at, at); /* f16 results accumulate in f32 */
+        new_buffer(p, (uint64_t)tl_cpu_form(op->out[0]->type).elems * 4, at,
+                   at); /* f16 results accumulate in f32 */
     } else if (op->opcode == TL_OP_PRINT && tl_in(op, 0)->type->rank) {
-        new_buffer(p, (uint64_t)tl_type_elems(tl_in(op, 0)->type) * tl_cpu_elem_bytes(tl_in(op, 0)->type), at, at);
-    } else if ((op->opcode == TL_OP_YIELD || op->opcode == TL_OP_CONDITION) && op->block->parent->opcode != TL_OP_IF) {
+        new_buffer(
+            p, (uint64_t)tl_type_elems(tl_in(op, 0)->type) * tl_cpu_elem_bytes(tl_in(op, 0)->type),
+            at, at);
+    } else if ((op->opcode == TL_OP_YIELD || op->opcode == TL_OP_CONDITION) &&
+               op->block->parent->opcode != TL_OP_IF) {
         for (uint32_t i = 0; i < op->nin; i++) /* room for a parallel copy */
-            if (tl_in(op, i)->type->rank) home_buffer(p, tl_in(op, i)->type, at, at);
+            if (tl_in(op, i)->type->rank)
+                home_buffer(p, tl_in(op, i)->type, at, at);
     } else {
         return;
     }
@@ -503,8 +591,10 @@ static void place_extra(Placer *p, TlOp *op)
 static void place_block(Placer *p, const TlBlock *block)
 {
     for (TlOp *op = block->first; op; op = op->next) {
-        if (op->opcode == TL_OP_FOR) place_for(p, op);
-        if (op->opcode == TL_OP_WHILE) place_while(p, op);
+        if (op->opcode == TL_OP_FOR)
+            place_for(p, op);
+        if (op->opcode == TL_OP_WHILE)
+            place_while(p, op);
         uint32_t at = pos_of(p, op);
         for (uint32_t i = 0; i < op->nout; i++) {
             TlValue *v = op->out[i];
@@ -513,12 +603,15 @@ static void place_block(Placer *p, const TlBlock *block)
                 use_buffer(p, v, home_buffer(p, v->type, at, at), at);
         }
         place_extra(p, op);
-        if (op->opcode == TL_OP_REDUCE || op->opcode == TL_OP_SCAN) continue;
-        for (uint32_t r = 0; r < op->nregions; r++) place_block(p, op->regions[r]);
+        if (op->opcode == TL_OP_REDUCE || op->opcode == TL_OP_SCAN)
+            continue;
+        for (uint32_t r = 0; r < op->nregions; r++)
+            place_block(p, op->regions[r]);
     }
 }
 
-/* The homes of results of `if` are written inside it, so they live from its first position on: use_buffer did that. */
+/* The homes of results of `if` are written inside it, so they live from its first position on:
+ * use_buffer did that. */
 
 /* ---- 6. offsets ---- */
 
@@ -545,7 +638,8 @@ static void assign_offsets(TlCpuPlan *plan)
     for (uint32_t k = 0; k < plan->buffers.len; k++) {
         TlCpuBuffer *b = &plan->buffers.data[k];
         b->offset = first_fit(plan, k);
-        if (b->offset + b->bytes > plan->scratch_bytes) plan->scratch_bytes = b->offset + b->bytes;
+        if (b->offset + b->bytes > plan->scratch_bytes)
+            plan->scratch_bytes = b->offset + b->bytes;
     }
 }
 
@@ -557,7 +651,8 @@ TlCpuPlan *tl_cpu_plan(const TlFn *fn, TlArena *arena)
     tl_map_init(&p.end, arena);
     tl_map_init(&p.plan->extra, arena);
     p.plan->place = TL_NEW_ARRAY(arena, TlCpuPlace, n);
-    for (uint32_t i = 0; i < n; i++) p.plan->place[i].buffer = -1;
+    for (uint32_t i = 0; i < n; i++)
+        p.plan->place[i].buffer = -1;
     p.cost = TL_NEW_ARRAY(arena, int, n);
     p.root = TL_NEW_ARRAY(arena, TlOp *, n);
     p.last = TL_NEW_ARRAY(arena, uint32_t, n);

@@ -1,12 +1,15 @@
 /* Reductions and scans on the CPU.
  *
- * Along the lane dimension a reduction keeps one vector of partial results, takes whole vectors, then one last vector whose
- * lanes past the extent keep what they had (padding is left out by structure, never by an identity element), and
- * folds the lanes in halves. Along another dimension the lanes are independent. A combiner with control flow
+ * Along the lane dimension a reduction keeps one vector of partial results, takes whole vectors,
+ * then one last vector whose
+ * lanes past the extent keep what they had (padding is left out by structure, never by an identity
+ * element), and
+ * folds the lanes in halves. Along another dimension the lanes are independent. A combiner with
+ * control flow
  * runs on scalars. */
 #include "codegen/cpu.h"
 
-enum { MAX_TUPLE = 16 };
+enum { MAX_TUPLE = 64 };
 
 typedef struct Reduction {
     TlOp *op;
@@ -18,8 +21,11 @@ typedef struct Reduction {
 
 static Reduction reduction_of(TlOp *op)
 {
-    Reduction r = {.op = op, .axis = (int)tl_attr_int(op, TL_ATTR_AXIS, 0), .n = op->nin,
-                   .kind = (TlCombine)tl_attr_int(op, TL_ATTR_KIND, 0), .reverse = tl_attr_flag(op, TL_ATTR_REVERSE)};
+    Reduction r = {.op = op,
+                   .axis = (int)tl_attr_int(op, TL_ATTR_AXIS, 0),
+                   .n = op->nin,
+                   .kind = (TlCombine)tl_attr_int(op, TL_ATTR_KIND, 0),
+                   .reverse = tl_attr_flag(op, TL_ATTR_REVERSE)};
     TL_ASSERT(r.n <= MAX_TUPLE, "reduction of %u values", r.n);
     return r;
 }
@@ -29,8 +35,11 @@ static Reduction reduction_of(TlOp *op)
 static bool is_straight(const TlCpuGen *g, const TlBlock *b)
 {
     for (const TlOp *op = b->first; op; op = op->next) {
-        if (op->opcode == TL_OP_CONST || op->opcode == TL_OP_YIELD) continue;
-        if (!(tl_op_info(op->opcode)->flags & F_ELEM) || op->opcode == TL_OP_PTR_ADD || tl_gen_op_is_scalar_only(&g->gen, op)) return false;
+        if (op->opcode == TL_OP_CONST || op->opcode == TL_OP_YIELD)
+            continue;
+        if (!(tl_op_info(op->opcode)->flags & F_ELEM) || op->opcode == TL_OP_PTR_ADD ||
+            tl_gen_op_is_scalar_only(&g->gen, op))
+            return false;
     }
     return true;
 }
@@ -45,24 +54,28 @@ static void combine_lanes(TlCpuGen *g, const TlBlock *b, int width, LLVMValueRef
     for (TlOp *op = b->first; op->opcode != TL_OP_YIELD; op = op->next) {
         TlValue *v = op->out[0];
         if (op->opcode == TL_OP_CONST) {
-            g->scalar[v->id] = tl_gen_const(&g->gen, v->type, tl_attr(op, TL_ATTR_VALUE)->u.bits, width);
+            g->scalar[v->id] =
+                tl_gen_const(&g->gen, v->type, tl_attr(op, TL_ATTR_VALUE)->u.bits, width);
             continue;
         }
         LLVMValueRef in[3];
         for (uint32_t i = 0; i < op->nin; i++) {
             TlValue *x = tl_in(op, i);
-            in[i] = is_local(x, b) ? g->scalar[x->id] : tl_gen_splat(&g->gen, tl_cpu_scalar(g, x), width);
+            in[i] = is_local(x, b) ? g->scalar[x->id]
+                                   : tl_gen_splat(&g->gen, tl_cpu_scalar(g, x), width);
         }
         g->scalar[v->id] = tl_gen_elementwise(&g->gen, op, in);
     }
     for (uint32_t i = 0; i < b->last->nin; i++) {
         TlValue *x = tl_in(b->last, i);
-        out[i] = is_local(x, b) ? g->scalar[x->id] : tl_gen_splat(&g->gen, tl_cpu_scalar(g, x), width);
+        out[i] =
+            is_local(x, b) ? g->scalar[x->id] : tl_gen_splat(&g->gen, tl_cpu_scalar(g, x), width);
     }
 }
 
 /* out = a combined with b; out may be a */
-static void combine(TlCpuGen *g, const Reduction *r, LLVMValueRef *a, LLVMValueRef *b, LLVMValueRef *out)
+static void combine(TlCpuGen *g, const Reduction *r, LLVMValueRef *a, LLVMValueRef *b,
+                    LLVMValueRef *out)
 {
     if (r->kind != TL_COMBINE_USER) {
         out[0] = tl_gen_combine(&g->gen, r->kind, tl_in(r->op, 0)->type->dtype, a[0], b[0]);
@@ -78,20 +91,24 @@ static void combine(TlCpuGen *g, const Reduction *r, LLVMValueRef *a, LLVMValueR
         return;
     }
     tl_cpu_lower_block(g, body);
-    for (uint32_t i = 0; i < r->n; i++) out[i] = tl_cpu_scalar(g, tl_in(body->last, i));
+    for (uint32_t i = 0; i < r->n; i++)
+        out[i] = tl_cpu_scalar(g, tl_in(body->last, i));
 }
 
 static void eval_all(TlCpuGen *g, const Reduction *r, const TlCpuAt *at, LLVMValueRef *out)
 {
     TlCpuAt fresh = *at;
     tl_map_init(&fresh.memo, g->arena);
-    for (uint32_t i = 0; i < r->n; i++) out[i] = tl_cpu_eval(g, tl_in(r->op, i), &fresh);
+    for (uint32_t i = 0; i < r->n; i++)
+        out[i] = tl_cpu_eval(g, tl_in(r->op, i), &fresh);
 }
 
 static int sources_width(TlCpuGen *g, const Reduction *r, int limit)
 {
-    if (r->kind == TL_COMBINE_USER && !is_straight(g, r->op->regions[0])) return 1;
-    for (uint32_t i = 0; i < r->n; i++) limit = tl_cpu_chain_width(g, tl_in(r->op, i), limit);
+    if (r->kind == TL_COMBINE_USER && !is_straight(g, r->op->regions[0]))
+        return 1;
+    for (uint32_t i = 0; i < r->n; i++)
+        limit = tl_cpu_chain_width(g, tl_in(r->op, i), limit);
     return limit;
 }
 
@@ -100,9 +117,12 @@ static int sources_width(TlCpuGen *g, const Reduction *r, int limit)
 static LLVMValueRef half(TlCpuGen *g, LLVMValueRef x, int from, int n)
 {
     LLVMValueRef mask[64];
-    if (n == 1) return LLVMBuildExtractElement(g->b, x, LLVMConstInt(g->i32, (unsigned)from, 0), "");
-    for (int i = 0; i < n; i++) mask[i] = LLVMConstInt(g->i32, (unsigned)(from + i), 0);
-    return LLVMBuildShuffleVector(g->b, x, LLVMGetPoison(LLVMTypeOf(x)), LLVMConstVector(mask, (unsigned)n), "");
+    if (n == 1)
+        return LLVMBuildExtractElement(g->b, x, LLVMConstInt(g->i32, (unsigned)from, 0), "");
+    for (int i = 0; i < n; i++)
+        mask[i] = LLVMConstInt(g->i32, (unsigned)(from + i), 0);
+    return LLVMBuildShuffleVector(g->b, x, LLVMGetPoison(LLVMTypeOf(x)),
+                                  LLVMConstVector(mask, (unsigned)n), "");
 }
 
 static void fold_lanes(TlCpuGen *g, const Reduction *r, LLVMValueRef *acc, int width)
@@ -117,7 +137,8 @@ static void fold_lanes(TlCpuGen *g, const Reduction *r, LLVMValueRef *acc, int w
     }
 }
 
-static void reduce_row(TlCpuGen *g, const Reduction *r, TlCpuAt *at, int64_t n, int width, LLVMValueRef *acc)
+static void reduce_row(TlCpuGen *g, const Reduction *r, TlCpuAt *at, int64_t n, int width,
+                       LLVMValueRef *acc)
 {
     int64_t whole = n / width * width;
     at->width = width;
@@ -126,7 +147,8 @@ static void reduce_row(TlCpuGen *g, const Reduction *r, TlCpuAt *at, int64_t n, 
     if (whole > width) {
         TlCpuLoop l = tl_cpu_loop_begin(g, width, whole, width);
         LLVMValueRef x[MAX_TUPLE], carried[MAX_TUPLE];
-        for (uint32_t i = 0; i < r->n; i++) carried[i] = tl_cpu_loop_carry(g, &l, acc[i]);
+        for (uint32_t i = 0; i < r->n; i++)
+            carried[i] = tl_cpu_loop_carry(g, &l, acc[i]);
         at->idx[r->axis] = l.iv;
         eval_all(g, r, at, x);
         combine(g, r, carried, x, acc);
@@ -138,29 +160,35 @@ static void reduce_row(TlCpuGen *g, const Reduction *r, TlCpuAt *at, int64_t n, 
         eval_all(g, r, at, x);
         LLVMValueRef joined[MAX_TUPLE];
         combine(g, r, acc, x, joined);
-        for (int i = 0; i < width; i++) lanes[i] = LLVMConstInt(g->i1, whole + i < n, 0);
+        for (int i = 0; i < width; i++)
+            lanes[i] = LLVMConstInt(g->i1, whole + i < n, 0);
         LLVMValueRef inside = LLVMConstVector(lanes, (unsigned)width);
-        for (uint32_t i = 0; i < r->n; i++) acc[i] = LLVMBuildSelect(g->b, inside, joined[i], acc[i], "");
+        for (uint32_t i = 0; i < r->n; i++)
+            acc[i] = LLVMBuildSelect(g->b, inside, joined[i], acc[i], "");
     }
     fold_lanes(g, r, acc, width);
 }
 
 /* One position along any other dimension: lanes are independent. */
-static void reduce_across(TlCpuGen *g, const Reduction *r, TlCpuAt *at, int64_t n, LLVMValueRef *acc)
+static void reduce_across(TlCpuGen *g, const Reduction *r, TlCpuAt *at, int64_t n,
+                          LLVMValueRef *acc)
 {
     at->idx[r->axis] = tl_gen_int(&g->gen, 0);
     eval_all(g, r, at, acc);
-    if (n == 1) return;
+    if (n == 1)
+        return;
     TlCpuLoop l = tl_cpu_loop_begin(g, 1, n, 1);
     LLVMValueRef x[MAX_TUPLE], carried[MAX_TUPLE];
-    for (uint32_t i = 0; i < r->n; i++) carried[i] = l.single ? acc[i] : tl_cpu_loop_carry(g, &l, acc[i]);
+    for (uint32_t i = 0; i < r->n; i++)
+        carried[i] = l.single ? acc[i] : tl_cpu_loop_carry(g, &l, acc[i]);
     at->idx[r->axis] = l.iv;
     eval_all(g, r, at, x);
     combine(g, r, carried, x, acc);
     tl_cpu_loop_end(g, &l, acc);
 }
 
-static void store_results(TlCpuGen *g, const Reduction *r, const TlCpuAt *at, int width, LLVMValueRef *acc)
+static void store_results(TlCpuGen *g, const Reduction *r, const TlCpuAt *at, int width,
+                          LLVMValueRef *acc)
 {
     for (uint32_t i = 0; i < r->n; i++) {
         TlValue *out = r->op->out[i];
@@ -172,8 +200,10 @@ static void store_results(TlCpuGen *g, const Reduction *r, const TlCpuAt *at, in
         TlCpuAt to;
         tl_cpu_at_init(g, &to, f.rank, at->lane > r->axis ? at->lane - 1 : at->lane, width);
         for (int d = 0, k = 0; d < at->rank; d++)
-            if (d != r->axis) to.idx[k++] = at->idx[d];
-        tl_cpu_home_store(g, out->type, tl_cpu_home_ptr(g, g->plan->place[out->id].buffer), &f, &to, acc[i]);
+            if (d != r->axis)
+                to.idx[k++] = at->idx[d];
+        tl_cpu_home_store(g, out->type, tl_cpu_home_ptr(g, g->plan->place[out->id].buffer), &f, &to,
+                          acc[i]);
     }
 }
 
@@ -185,22 +215,27 @@ void tl_cpu_lower_reduce(TlCpuGen *g, TlOp *op)
     bool along = r.axis == f.lane;
     int width = tl_cpu_fit_width(f.padded[f.lane], sources_width(g, &r, 64));
     if (along)
-        while (width > f.extent[f.lane]) width /= 2;
+        while (width > f.extent[f.lane])
+            width /= 2;
     TlCpuAt at;
     tl_cpu_at_init(g, &at, f.rank, f.lane, width);
     TlCpuLoop loops[TL_MAX_RANK];
     for (int d = 0; d < f.rank; d++) {
-        if (d == r.axis) continue;
+        if (d == r.axis)
+            continue;
         bool lanes = d == f.lane && width > 1;
         loops[d] = tl_cpu_loop_begin(g, 0, lanes ? f.padded[d] : f.extent[d], lanes ? width : 1);
         at.idx[d] = loops[d].iv;
     }
     LLVMValueRef acc[MAX_TUPLE];
-    if (along && width > 1) reduce_row(g, &r, &at, f.extent[r.axis], width, acc);
-    else reduce_across(g, &r, &at, f.extent[r.axis], acc);
+    if (along && width > 1)
+        reduce_row(g, &r, &at, f.extent[r.axis], width, acc);
+    else
+        reduce_across(g, &r, &at, f.extent[r.axis], acc);
     store_results(g, &r, &at, along ? 1 : width, acc);
     for (int d = f.rank - 1; d >= 0; d--)
-        if (d != r.axis) tl_cpu_loop_end(g, &loops[d], NULL);
+        if (d != r.axis)
+            tl_cpu_loop_end(g, &loops[d], NULL);
 }
 
 /* ---- scans: element after element along the axis, lanes across it ---- */
@@ -210,7 +245,8 @@ static void store_scan(TlCpuGen *g, const Reduction *r, TlCpuAt *at, LLVMValueRe
     for (uint32_t i = 0; i < r->n; i++) {
         TlValue *out = r->op->out[i];
         TlCpuForm f = tl_cpu_form(out->type);
-        tl_cpu_home_store(g, out->type, tl_cpu_home_ptr(g, g->plan->place[out->id].buffer), &f, at, acc[i]);
+        tl_cpu_home_store(g, out->type, tl_cpu_home_ptr(g, g->plan->place[out->id].buffer), &f, at,
+                          acc[i]);
     }
 }
 
@@ -224,7 +260,8 @@ void tl_cpu_lower_scan(TlCpuGen *g, TlOp *op)
     tl_cpu_at_init(g, &at, f.rank, f.lane, width);
     TlCpuLoop loops[TL_MAX_RANK];
     for (int d = 0; d < f.rank; d++) {
-        if (d == r.axis) continue;
+        if (d == r.axis)
+            continue;
         bool lanes = d == f.lane && width > 1;
         loops[d] = tl_cpu_loop_begin(g, 0, lanes ? f.padded[d] : f.extent[d], lanes ? width : 1);
         at.idx[d] = loops[d].iv;
@@ -235,13 +272,16 @@ void tl_cpu_lower_scan(TlCpuGen *g, TlOp *op)
     store_scan(g, &r, &at, acc);
     if (n > 1) {
         TlCpuLoop l = tl_cpu_loop_begin(g, 1, n, 1);
-        for (uint32_t i = 0; i < r.n; i++) carried[i] = l.single ? acc[i] : tl_cpu_loop_carry(g, &l, acc[i]);
-        at.idx[r.axis] = r.reverse ? LLVMBuildSub(g->b, tl_gen_int(&g->gen, n - 1), l.iv, "") : l.iv;
+        for (uint32_t i = 0; i < r.n; i++)
+            carried[i] = l.single ? acc[i] : tl_cpu_loop_carry(g, &l, acc[i]);
+        at.idx[r.axis] =
+            r.reverse ? LLVMBuildSub(g->b, tl_gen_int(&g->gen, n - 1), l.iv, "") : l.iv;
         eval_all(g, &r, &at, x);
         combine(g, &r, carried, x, acc);
         store_scan(g, &r, &at, acc);
         tl_cpu_loop_end(g, &l, acc);
     }
     for (int d = f.rank - 1; d >= 0; d--)
-        if (d != r.axis) tl_cpu_loop_end(g, &loops[d], NULL);
+        if (d != r.axis)
+            tl_cpu_loop_end(g, &loops[d], NULL);
 }

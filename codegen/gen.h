@@ -1,42 +1,49 @@
-/* What every lowering to LLVM IR shares: the builder with its types, and arithmetic on scalars or vectors of one element type. */
+/* What every lowering to LLVM IR shares: the builder with its types, and arithmetic on scalars or
+ * vectors of one element type. */
 #ifndef TL_GEN_H
 #define TL_GEN_H
 #include "codegen/llvm.h"
 #include "ir/ir.h"
 
 typedef struct TlGen TlGen;
-#define TL_GEN_FIELDS                                                                             \
-    TlLlvm *l;                                                                                    \
-    LLVMContextRef c;                                                                             \
-    LLVMBuilderRef b;                                                                             \
-    LLVMTypeRef i1, i8, i16, i32, i64, f16, f32, f64, ptr, void_;                                 \
-    LLVMValueRef (*fmod)(TlGen *g, LLVMValueRef a, LLVMValueRef b) /* scalars, f32 or f64 */
+#define TL_GEN_FIELDS                                                                              \
+    TlLlvm *l;                                                                                     \
+    LLVMContextRef c;                                                                              \
+    LLVMBuilderRef b;                                                                              \
+    LLVMTypeRef i1, i8, i16, i32, i64, f16, f32, f64, ptr, void_;                                  \
+    LLVMValueRef (*fmod)(TlGen * g, LLVMValueRef a, LLVMValueRef b) /* scalars, f32 or f64 */
 struct TlGen {
     TL_GEN_FIELDS;
 };
 /* A lowering's own struct starts with this, so that g->b and &g->gen are the same builder. */
-#define TL_GEN_BASE              \
-    union {                      \
-        TlGen gen;               \
-        struct { TL_GEN_FIELDS; }; \
+#define TL_GEN_BASE                                                                                \
+    union {                                                                                        \
+        TlGen gen;                                                                                 \
+        struct {                                                                                   \
+            TL_GEN_FIELDS;                                                                         \
+        };                                                                                         \
     }
 
 void tl_gen_init(TlGen *g, TlLlvm *l);
-LLVMTypeRef tl_gen_elem_type(TlGen *g, const TlType *type);      /* in registers: bool i1, bf16 i16, f8 i8 */
-LLVMTypeRef tl_gen_mem_type(TlGen *g, const TlType *type);       /* in memory: bool i8 */
-LLVMTypeRef tl_gen_vec(LLVMTypeRef elem, int width);              /* elem itself for width 1 */
+LLVMTypeRef tl_gen_elem_type(TlGen *g,
+                             const TlType *type); /* in registers: bool i1, bf16 i16, f8 i8 */
+LLVMTypeRef tl_gen_mem_type(TlGen *g, const TlType *type); /* in memory: bool i8 */
+LLVMTypeRef tl_gen_vec(LLVMTypeRef elem, int width);       /* elem itself for width 1 */
 int tl_gen_width_of(LLVMValueRef v);
 LLVMValueRef tl_gen_splat(TlGen *g, LLVMValueRef scalar, int width);
 LLVMValueRef tl_gen_const(TlGen *g, const TlType *type, uint64_t bits, int width);
 LLVMValueRef tl_gen_int(TlGen *g, int64_t v);                    /* i64 */
 LLVMValueRef tl_gen_iota(TlGen *g, LLVMTypeRef elem, int width); /* 0, 1, ... */
-LLVMValueRef tl_gen_intrinsic(TlGen *g, const char *name, LLVMTypeRef *types, unsigned ntypes, LLVMValueRef *args, unsigned nargs);
+LLVMValueRef tl_gen_intrinsic(TlGen *g, const char *name, LLVMTypeRef *types, unsigned ntypes,
+                              LLVMValueRef *args, unsigned nargs);
 /* The element operation of `op` (F_ELEM, not PTR_ADD) on evaluated operands; types from the op. */
 LLVMValueRef tl_gen_elementwise(TlGen *g, const TlOp *op, LLVMValueRef *in);
-LLVMValueRef tl_gen_combine(TlGen *g, TlCombine kind, TlDtype dtype, LLVMValueRef a, LLVMValueRef b);
+LLVMValueRef tl_gen_combine(TlGen *g, TlCombine kind, TlDtype dtype, LLVMValueRef a,
+                            LLVMValueRef b);
 LLVMValueRef tl_gen_cast(TlGen *g, TlDtype from, TlDtype to, LLVMValueRef x, int round, bool nosat);
 LLVMValueRef tl_gen_to_mem(TlGen *g, const TlType *type, LLVMValueRef x);
 LLVMValueRef tl_gen_from_mem(TlGen *g, const TlType *type, LLVMValueRef x);
-bool tl_gen_op_is_scalar_only(const TlGen *g, const TlOp *op); /* has no vector form here (fmod, ...) */
+bool tl_gen_op_is_scalar_only(const TlGen *g,
+                              const TlOp *op); /* has no vector form here (fmod, ...) */
 
 #endif

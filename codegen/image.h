@@ -7,7 +7,8 @@
 typedef struct TlKernelCode {
     const TlFn *fn;
     const char *symbol;
-    const void *code; /* bytes for the image; several kernels may share one block (equal pointers) */
+    const void
+        *code; /* bytes for the image; several kernels may share one block (equal pointers) */
     size_t ncode;
     TL_VEC(tile_image_slot) slots;
     uint64_t scratch_bytes;
@@ -17,5 +18,6 @@ typedef struct TlKernelCode {
 typedef TL_VEC(TlKernelCode) TlKernelCodes;
 
 /* The image's bytes, in `arena`, 64-byte aligned inside the block returned. */
-void *tl_image_write(TlArena *arena, TlCtx *ctx, const char *target, const TlKernelCodes *kernels, size_t *out_size);
+void *tl_image_write(TlArena *arena, TlCtx *ctx, const char *target, const TlKernelCodes *kernels,
+                     size_t *out_size);
 #endif

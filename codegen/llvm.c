@@ -1,4 +1,5 @@
-/* LLVM 19.1 through its C API. Set-up of LLVM's targets is process-wide and done once; everything else belongs to
+/* LLVM 19.1 through its C API. Set-up of LLVM's targets is process-wide and done once; everything
+ * else belongs to
  * one TlLlvm. The triple, data layout and target machine are set before any pass runs. */
 #include "codegen/llvm.h"
 
@@ -13,7 +14,8 @@
 
 static void on_fatal(const char *reason)
 {
-    if (tl_guard_current()) tl_fault(TL_FAULT_LLVM, "LLVM: %s", reason);
+    if (tl_guard_current())
+        tl_fault(TL_FAULT_LLVM, "LLVM: %s", reason);
     abort(); /* no compilation of ours is running: the host's own use of LLVM */
 }
 
@@ -33,7 +35,8 @@ static void initialise(void)
 static void on_diagnostic(LLVMDiagnosticInfoRef info, void *user)
 {
     (void)user;
-    if (LLVMGetDiagInfoSeverity(info) != LLVMDSError) return;
+    if (LLVMGetDiagInfoSeverity(info) != LLVMDSError)
+        return;
     char *text = LLVMGetDiagInfoDescription(info);
     char copy[400];
     strncpy(copy, text, sizeof copy - 1);
@@ -60,12 +63,14 @@ static LLVMTargetMachineRef make_machine(const TlLlvm *l, const char *triple, in
         LLVMDisposeMessage(error);
         tl_fault(TL_FAULT_LLVM, "LLVM: %s", copy);
     }
-    static const LLVMCodeGenOptLevel LEVELS[] = {LLVMCodeGenLevelNone, LLVMCodeGenLevelLess, LLVMCodeGenLevelDefault,
-                                                 LLVMCodeGenLevelDefault};
+    static const LLVMCodeGenOptLevel LEVELS[] = {LLVMCodeGenLevelNone, LLVMCodeGenLevelLess,
+                                                 LLVMCodeGenLevelDefault, LLVMCodeGenLevelDefault};
     LLVMTargetMachineOptionsRef o = LLVMCreateTargetMachineOptions();
     LLVMTargetMachineOptionsSetCPU(o, l->cpu);
     LLVMTargetMachineOptionsSetFeatures(o, l->features);
-    LLVMTargetMachineOptionsSetCodeGenOptLevel(o, LEVELS[opt_level < 0 ? 0 : opt_level > 3 ? 3 : opt_level]);
+    LLVMTargetMachineOptionsSetCodeGenOptLevel(o, LEVELS[opt_level < 0   ? 0
+                                                         : opt_level > 3 ? 3
+                                                                         : opt_level]);
     LLVMTargetMachineOptionsSetRelocMode(o, LLVMRelocPIC);
     LLVMTargetMachineOptionsSetCodeModel(o, LLVMCodeModelDefault);
     LLVMTargetMachineRef machine = LLVMCreateTargetMachineWithOptions(target, triple, o);
@@ -74,13 +79,14 @@ static LLVMTargetMachineRef make_machine(const TlLlvm *l, const char *triple, in
     return machine;
 }
 
-void tl_llvm_open(TlLlvm *l, TlArena *arena, const char *name, const char *triple, const char *cpu, const char *features,
-                  int opt_level)
+void tl_llvm_open(TlLlvm *l, TlArena *arena, const char *name, const char *triple, const char *cpu,
+                  const char *features, int opt_level)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, initialise);
     memset(l, 0, sizeof *l);
-    if (!triple || !*triple) triple = take(arena, LLVMGetDefaultTargetTriple());
+    if (!triple || !*triple)
+        triple = take(arena, LLVMGetDefaultTargetTriple());
     l->cpu = cpu && *cpu ? cpu : take(arena, LLVMGetHostCPUName());
     l->features = cpu && *cpu ? features : take(arena, LLVMGetHostCPUFeatures());
     l->context = LLVMContextCreate();
@@ -96,10 +102,14 @@ void tl_llvm_open(TlLlvm *l, TlArena *arena, const char *name, const char *tripl
 
 void tl_llvm_close(TlLlvm *l)
 {
-    if (l->builder) LLVMDisposeBuilder(l->builder);
-    if (l->module) LLVMDisposeModule(l->module);
-    if (l->machine) LLVMDisposeTargetMachine(l->machine);
-    if (l->context) LLVMContextDispose(l->context);
+    if (l->builder)
+        LLVMDisposeBuilder(l->builder);
+    if (l->module)
+        LLVMDisposeModule(l->module);
+    if (l->machine)
+        LLVMDisposeTargetMachine(l->machine);
+    if (l->context)
+        LLVMContextDispose(l->context);
     memset(l, 0, sizeof *l);
 }
 
@@ -135,8 +145,8 @@ void *tl_llvm_emit(TlLlvm *l, TlArena *arena, bool object, size_t *out_size)
 {
     char *error = NULL;
     LLVMMemoryBufferRef buffer;
-    if (LLVMTargetMachineEmitToMemoryBuffer(l->machine, l->module, object ? LLVMObjectFile : LLVMAssemblyFile, &error,
-                                            &buffer)) {
+    if (LLVMTargetMachineEmitToMemoryBuffer(
+            l->machine, l->module, object ? LLVMObjectFile : LLVMAssemblyFile, &error, &buffer)) {
         char copy[400];
         strncpy(copy, error, sizeof copy - 1);
         copy[sizeof copy - 1] = 0;
@@ -160,6 +170,7 @@ bool tl_llvm_has_feature(const TlLlvm *l, const char *feature)
 {
     size_t n = strlen(feature);
     for (const char *p = l->features; (p = strstr(p, feature)); p += n)
-        if (p > l->features && p[-1] == '+' && (p[n] == ',' || !p[n])) return true;
+        if (p > l->features && p[-1] == '+' && (p[n] == ',' || !p[n]))
+            return true;
     return false;
 }

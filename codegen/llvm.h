@@ -1,5 +1,7 @@
-/* The one place that knows LLVM's version and global state: target machines, passes, emission, faults.
- * LLVM's fatal errors unwind to the enclosing guard as TL_FAULT_LLVM; the LLVM context of that compilation is lost. */
+/* The one place that knows LLVM's version and global state: target machines, passes, emission,
+ * faults.
+ * LLVM's fatal errors unwind to the enclosing guard as TL_FAULT_LLVM; the LLVM context of that
+ * compilation is lost. */
 #ifndef TL_LLVM_H
 #define TL_LLVM_H
 #include <llvm-c/Core.h>
@@ -17,12 +19,13 @@ typedef struct TlLlvm {
 } TlLlvm;
 
 /* cpu NULL: the host's, with all its features. opt_level 0..3. */
-void tl_llvm_open(TlLlvm *l, TlArena *arena, const char *name, const char *triple, const char *cpu, const char *features,
-                  int opt_level);
+void tl_llvm_open(TlLlvm *l, TlArena *arena, const char *name, const char *triple, const char *cpu,
+                  const char *features, int opt_level);
 void tl_llvm_close(TlLlvm *l);
 void tl_llvm_verify(TlLlvm *l); /* TL_ASSERT that the module is valid */
 void tl_llvm_run(TlLlvm *l, const char *passes);
-void *tl_llvm_emit(TlLlvm *l, TlArena *arena, bool object, size_t *out_size); /* object bytes or assembly text */
+void *tl_llvm_emit(TlLlvm *l, TlArena *arena, bool object,
+                   size_t *out_size); /* object bytes or assembly text */
 char *tl_llvm_text(TlLlvm *l, TlArena *arena, size_t *out_size);
 bool tl_llvm_has_feature(const TlLlvm *l, const char *feature); /* "avx512f" */
 #endif

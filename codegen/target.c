@@ -6,7 +6,7 @@
 #include "ir/support/guard.h"
 
 static const TlTarget TARGETS[] = {
-#define TARGET(name, kind, arch, triple, cpu, features, pipeline) \
+#define TARGET(name, kind, arch, triple, cpu, features, pipeline)                                  \
     {name, TL_TARGET_##kind, arch, triple, cpu, features, pipeline},
 #include "codegen/target.def"
 };
@@ -26,7 +26,8 @@ static const struct {
 const TlTarget *tl_target_find(const char *name)
 {
     for (size_t i = 0; i < sizeof TARGETS / sizeof *TARGETS; i++)
-        if (!strcmp(TARGETS[i].name, name)) return &TARGETS[i];
+        if (!strcmp(TARGETS[i].name, name))
+            return &TARGETS[i];
     return NULL;
 }
 
@@ -38,7 +39,8 @@ const char *const *tl_target_names(void)
 const char *tl_pipeline(const char *name)
 {
     for (size_t i = 0; i < sizeof PIPELINES / sizeof *PIPELINES; i++)
-        if (!strcmp(PIPELINES[i].name, name)) return PIPELINES[i].passes;
+        if (!strcmp(PIPELINES[i].name, name))
+            return PIPELINES[i].passes;
     TL_UNREACHABLE("no pipeline '%s'", name);
 }
 

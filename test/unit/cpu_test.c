@@ -14,7 +14,8 @@
 static void *host_memory(void *user, void *p, size_t a, size_t b)
 {
     (void)user, (void)a;
-    if (b) return realloc(p, b);
+    if (b)
+        return realloc(p, b);
     free(p);
     return NULL;
 }
@@ -44,7 +45,8 @@ static void fill_memory(const Row *row, TlDtype d, unsigned char *memory, unsign
         seed = seed * 1664525u + 1013904223u;
         memory[i] = (unsigned char)(seed >> 24);
     }
-    if (any && d != TL_BOOL) return;
+    if (any && d != TL_BOOL)
+        return;
     for (int64_t i = 0; i < BYTES / tl_dtype_bytes(d); i++) {
         seed = seed * 1664525u + 1013904223u;
         int64_t v = (int64_t)(seed >> 16) % 9 - (tl_dtype_kind(d) == TL_KIND_U ? 0 : 4);
@@ -67,15 +69,20 @@ static void run_native(const Row *row, TlModule *m, TlArena *arena, unsigned cha
     TlCodegenOptions o = {.target = tl_target_find("cpu"), .opt_level = 3};
     TlKernelCodes k = {0};
     size_t size;
-    if (getenv("CPU_TEST_LLVM")) printf("%s\n", (char *)tl_cpu_compile(m, &o, TL_EMIT_LLVM, arena, &k, &size));
+    if (getenv("CPU_TEST_LLVM"))
+        printf("%s\n", (char *)tl_cpu_compile(m, &o, TL_EMIT_LLVM, arena, &k, &size));
     k.len = 0;
     void *object = tl_cpu_compile(m, &o, TL_EMIT_OBJ, arena, &k, &size), *entry;
     tl_elf *elf;
-    if (!CHECK(tl_elf_load(object, size, TL_ELF_HOST, k.data[0].symbol, &elf, &entry) == TILE_OK)) return;
+    if (!CHECK(tl_elf_load(object, size, TL_ELF_HOST, k.data[0].symbol, &elf, &entry) == TILE_OK))
+        return;
     uint64_t params[64];
-    for (uint32_t i = 0; i < k.data[0].slots.len; i++) params[i] = slot_word(row, &k.data[0].slots.data[i], memory);
+    for (uint32_t i = 0; i < k.data[0].slots.len; i++)
+        params[i] = slot_word(row, &k.data[0].slots.data[i], memory);
     static const tile_cpu_services services = {.fmod = fmod, .fmodf = fmodf};
-    tile_cpu_ctx c = {.services = &services, .scratch = aligned_alloc(64, k.data[0].scratch_bytes + 64), .npid = {1, 1, 1, 1, 1, 1}};
+    tile_cpu_ctx c = {.services = &services,
+                      .scratch = aligned_alloc(64, k.data[0].scratch_bytes + 64),
+                      .npid = {1, 1, 1, 1, 1, 1}};
     tile_cpu_kernel kernel;
     memcpy(&kernel, &entry, sizeof kernel);
     memset(c.scratch, 0xAB, k.data[0].scratch_bytes);
@@ -108,17 +115,21 @@ static void compare(const Row *row, const TlFn *fn, unsigned char **got, unsigne
     for (uint32_t i = 0; i < fn->body->nargs; i++) {
         TlDtype d = fn->body->args[i]->type->dtype;
         int64_t k = 0, n = BYTES / tl_dtype_bytes(d);
-        while (k < n && same_element(d, tl_elem_get(d, got[i], k), tl_elem_get(d, want[i], k))) k++;
-        if (k == n) continue;
-        fprintf(stderr, "%s: parameter %u element %lld: got %g, want %g\n", row->name, i, (long long)k,
-                tl_bits_to_double(d, tl_elem_get(d, got[i], k)), tl_bits_to_double(d, tl_elem_get(d, want[i], k)));
+        while (k < n && same_element(d, tl_elem_get(d, got[i], k), tl_elem_get(d, want[i], k)))
+            k++;
+        if (k == n)
+            continue;
+        fprintf(stderr, "%s: parameter %u element %lld: got %g, want %g\n", row->name, i,
+                (long long)k, tl_bits_to_double(d, tl_elem_get(d, got[i], k)),
+                tl_bits_to_double(d, tl_elem_get(d, want[i], k)));
         CHECK(!"memory differs");
     }
 }
 
 static void run_row(const Row *row, TlCtx *ctx, TlArena *arena)
 {
-    TlModule *m = tl_parse_module(ctx, tl_diags_source(&ctx->diags, row->name, row->text, strlen(row->text)));
+    TlModule *m =
+        tl_parse_module(ctx, tl_diags_source(&ctx->diags, row->name, row->text, strlen(row->text)));
     if (!m) {
         show_diagnostics(ctx, arena);
         CHECK(!"the text is not valid IR");
@@ -188,7 +199,8 @@ static void run_text(Text *t)
 static void add_vectors(Text *t, int n, const char *const *names, const char *const *types)
 {
     add(t, "kernel @k(");
-    for (int i = 0; i < n; i++) add(t, "%s%%%s: view<%s, 1>", i ? ", " : "", names[i], types[i]);
+    for (int i = 0; i < n; i++)
+        add(t, "%s%%%s: view<%s, 1>", i ? ", " : "", names[i], types[i]);
     add(t, ") info {\n");
     for (int i = 0; i < n; i++) {
         add(t, "  param \"%s\" view %s [const 999 : dense]\n", names[i], types[i]);
@@ -198,17 +210,21 @@ static void add_vectors(Text *t, int n, const char *const *names, const char *co
     add(t, "} {\n  %%z = const {value = 0} : i32\n");
 }
 
-static const char *const TYPES[] = {"f16", "bf16", "f32", "f64", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64",
-                                    "bool", "f8e4m3", "f8e5m2"};
+static const char *const TYPES[] = {"f16", "bf16", "f32", "f64", "i8",   "i16",    "i32",   "i64",
+                                    "u8",  "u16",  "u32", "u64", "bool", "f8e4m3", "f8e5m2"};
 enum { NFLOATS = 4, NARITH = 12, NTYPES = 15 };
 
 static void element_op(const char *op, int operands, bool compare_, const char *type)
 {
     Text t = {.len = 0};
-    const char *names[] = {"a", "b", "o"}, *result = compare_ ? "bool" : type, *types[] = {type, type, result};
+    const char *names[] = {"a", "b", "o"}, *result = compare_ ? "bool" : type,
+               *types[] = {type, type, result};
     snprintf(t.name, sizeof t.name, "bits_%s_%s", op, type);
     add_vectors(&t, 3, names, types);
-    add(&t, "  %%x = load %%a, %%z {axes = [999]} : tile<%s, 999>\n  %%y = load %%b, %%z {axes = [999]} : tile<%s, 999>\n", type, type);
+    add(&t,
+        "  %%x = load %%a, %%z {axes = [999]} : tile<%s, 999>\n  %%y = load %%b, %%z {axes = "
+        "[999]} : tile<%s, 999>\n",
+        type, type);
     add(&t, "  %%r = %s %%x%s : tile<%s, 999>\n", op, operands == 2 ? ", %y" : "", result);
     add(&t, "  store %%o, %%z, %%r {axes = [999]}\n  return\n}");
     run_text(&t);
@@ -216,13 +232,17 @@ static void element_op(const char *op, int operands, bool compare_, const char *
 
 static void element_ops(void)
 {
-    static const char *const UNARY[] = {"neg", "abs"}, *const UNARY_F[] = {"sqrt", "floor", "ceil", "trunc", "rint", "round"},
-                      *const UNARY_I[] = {"not", "popcount", "clz", "ctz"},
-                      *const BINARY[] = {"add", "sub", "mul", "div", "rem", "min", "max"}, *const BINARY_F[] = {"min_nan", "max_nan"},
-                      *const BINARY_I[] = {"and", "or", "xor", "shl", "shr", "mulhi"},
-                      *const COMPARE[] = {"eq", "ne", "lt", "le", "gt", "ge"};
-#define EACH(list, operands, compare_) \
-    for (size_t k = 0; k < sizeof list / sizeof *list; k++) element_op(list[k], operands, compare_, TYPES[i])
+    static const char *const UNARY[] = {"neg", "abs"}, *const UNARY_F[] = {"sqrt", "floor",
+                                                                           "ceil", "trunc",
+                                                                           "rint", "round"},
+                             *const UNARY_I[] = {"not", "popcount", "clz", "ctz"},
+                             *const BINARY[] = {"add", "sub", "mul", "div", "rem", "min", "max"},
+                             *const BINARY_F[] = {"min_nan", "max_nan"},
+                             *const BINARY_I[] = {"and", "or", "xor", "shl", "shr", "mulhi"},
+                             *const COMPARE[] = {"eq", "ne", "lt", "le", "gt", "ge"};
+#define EACH(list, operands, compare_)                                                             \
+    for (size_t k = 0; k < sizeof list / sizeof *list; k++)                                        \
+    element_op(list[k], operands, compare_, TYPES[i])
     for (int i = 0; i < NARITH; i++) {
         EACH(UNARY, 1, false);
         EACH(BINARY, 2, false);
@@ -241,12 +261,16 @@ static void casts(void)
 {
     for (int i = 0; i < NTYPES; i++)
         for (int j = 0; j < NTYPES; j++) {
-            if (i == j) continue;
+            if (i == j)
+                continue;
             Text t = {.len = 0};
             const char *names[] = {"a", "o"}, *types[] = {TYPES[i], TYPES[j]};
             snprintf(t.name, sizeof t.name, "bits_cast_%s_%s", TYPES[i], TYPES[j]);
             add_vectors(&t, 2, names, types);
-            add(&t, "  %%x = load %%a, %%z {axes = [999]} : tile<%s, 999>\n  %%r = cast %%x : tile<%s, 999>\n", TYPES[i], TYPES[j]);
+            add(&t,
+                "  %%x = load %%a, %%z {axes = [999]} : tile<%s, 999>\n  %%r = cast %%x : tile<%s, "
+                "999>\n",
+                TYPES[i], TYPES[j]);
             add(&t, "  store %%o, %%z, %%r {axes = [999]}\n  return\n}");
             run_text(&t);
         }
@@ -257,10 +281,13 @@ static void dot(int m, int n, int k, bool ta, bool tb, const char *type, const c
 {
     Text t = {.len = 0};
     int shape[3][2] = {{ta ? k : m, ta ? m : k}, {tb ? n : k, tb ? k : n}, {m, n}};
-    snprintf(t.name, sizeof t.name, "dot_%d_%d_%d_%s%s_%s", m, n, k, ta ? "t" : "n", tb ? "t" : "n", type);
-    add(&t, "kernel @k(%%A: view<const %s, 2>, %%B: view<const %s, 2>, %%C: view<%s, 2>) info {\n", type, type, acc);
+    snprintf(t.name, sizeof t.name, "dot_%d_%d_%d_%s%s_%s", m, n, k, ta ? "t" : "n", tb ? "t" : "n",
+             type);
+    add(&t, "kernel @k(%%A: view<const %s, 2>, %%B: view<const %s, 2>, %%C: view<%s, 2>) info {\n",
+        type, type, acc);
     for (int i = 0; i < 3; i++)
-        add(&t, "  param \"%c\" view %s%s [sym %d : dense, sym %d : dense]\n", "ABC"[i], i < 2 ? "const " : "", i < 2 ? type : acc, 2 * i, 2 * i + 1);
+        add(&t, "  param \"%c\" view %s%s [sym %d : dense, sym %d : dense]\n", "ABC"[i],
+            i < 2 ? "const " : "", i < 2 ? type : acc, 2 * i, 2 * i + 1);
     for (int i = 0; i < 6; i++) {
         add(&t, "  sym \"s%d\" extent %d, %d\n", i, i / 2, i % 2);
         t.row.extent[i / 2][i % 2] = shape[i / 2][i % 2] - (i % 2);
@@ -268,23 +295,30 @@ static void dot(int m, int n, int k, bool ta, bool tb, const char *type, const c
     }
     add(&t, "} {\n  %%z = const {value = 0} : i32\n");
     for (int i = 0; i < 3; i++)
-        add(&t, "  %%%c = load %%%c, %%z, %%z {axes = [%d, %d]} : tile<%s, %d, %d>\n", "abc"[i], "ABC"[i], shape[i][0], shape[i][1],
-            i < 2 ? type : acc, shape[i][0], shape[i][1]);
-    if (ta) add(&t, "  %%at = trans %%a {perm = [1, 0]} : tile<%s, %d, %d>\n", type, m, k);
-    if (tb) add(&t, "  %%bt = trans %%b {perm = [1, 0]} : tile<%s, %d, %d>\n", type, k, n);
-    add(&t, "  %%r = dot %s, %s, %%c : tile<%s, %d, %d>\n", ta ? "%at" : "%a", tb ? "%bt" : "%b", acc, m, n);
+        add(&t, "  %%%c = load %%%c, %%z, %%z {axes = [%d, %d]} : tile<%s, %d, %d>\n", "abc"[i],
+            "ABC"[i], shape[i][0], shape[i][1], i < 2 ? type : acc, shape[i][0], shape[i][1]);
+    if (ta)
+        add(&t, "  %%at = trans %%a {perm = [1, 0]} : tile<%s, %d, %d>\n", type, m, k);
+    if (tb)
+        add(&t, "  %%bt = trans %%b {perm = [1, 0]} : tile<%s, %d, %d>\n", type, k, n);
+    add(&t, "  %%r = dot %s, %s, %%c : tile<%s, %d, %d>\n", ta ? "%at" : "%a", tb ? "%bt" : "%b",
+        acc, m, n);
     add(&t, "  store %%C, %%z, %%z, %%r {axes = [%d, %d]}\n  return\n}", m, n);
     run_text(&t);
 }
 
 static void dots(void)
 {
-    static const int SHAPES[][3] = {{16, 32, 8}, {7, 5, 3}, {33, 70, 20}, {64, 64, 32}, {1, 17, 4}, {5, 2, 9}, {3, 1, 2}};
-    static const char *const PAIRS[][2] = {{"f16", "f32"}, {"bf16", "f32"}, {"i8", "i32"}, {"u8", "i32"}, {"f64", "f64"}};
+    static const int SHAPES[][3] = {{16, 32, 8}, {7, 5, 3}, {33, 70, 20}, {64, 64, 32},
+                                    {1, 17, 4},  {5, 2, 9}, {3, 1, 2}};
+    static const char *const PAIRS[][2] = {
+        {"f16", "f32"}, {"bf16", "f32"}, {"i8", "i32"}, {"u8", "i32"}, {"f64", "f64"}};
     for (size_t i = 0; i < sizeof SHAPES / sizeof *SHAPES; i++)
-        for (int form = 0; form < 4; form++) dot(SHAPES[i][0], SHAPES[i][1], SHAPES[i][2], form & 1, form & 2, "f32", "f32");
+        for (int form = 0; form < 4; form++)
+            dot(SHAPES[i][0], SHAPES[i][1], SHAPES[i][2], form & 1, form & 2, "f32", "f32");
     for (size_t i = 0; i < sizeof PAIRS / sizeof *PAIRS; i++)
-        for (int form = 0; form < 4; form++) dot(17, 19, 16, form & 1, form & 2, PAIRS[i][0], PAIRS[i][1]);
+        for (int form = 0; form < 4; form++)
+            dot(17, 19, 16, form & 1, form & 2, PAIRS[i][0], PAIRS[i][1]);
 }
 
 static void add_shape(Text *t, const char *type, int rank, const int *shape)
@@ -294,15 +328,18 @@ static void add_shape(Text *t, const char *type, int rank, const int *shape)
         return;
     }
     add(t, "tile<%s", type);
-    for (int d = 0; d < rank; d++) add(t, ", %d", shape[d]);
+    for (int d = 0; d < rank; d++)
+        add(t, ", %d", shape[d]);
     add(t, ">");
 }
 
-static void add_view(Text *t, uint32_t param, const char *name, const char *type, int rank, const int *shape)
+static void add_view(Text *t, uint32_t param, const char *name, const char *type, int rank,
+                     const int *shape)
 {
     int64_t stride = 1;
     add(t, "  param \"%s\" view %s [", name, type);
-    for (int d = 0; d < rank; d++) add(t, "%sconst %d : dense", d ? ", " : "", shape[d]);
+    for (int d = 0; d < rank; d++)
+        add(t, "%sconst %d : dense", d ? ", " : "", shape[d]);
     add(t, "]\n");
     for (int d = rank - 1; d >= 0; d--) {
         t->row.extent[param][d] = shape[d];
@@ -313,9 +350,11 @@ static void add_view(Text *t, uint32_t param, const char *name, const char *type
 
 static void add_place(Text *t, int rank, const int *shape, const char *value)
 {
-    for (int d = 0; d < (rank ? rank : 1); d++) add(t, ", %%z");
+    for (int d = 0; d < (rank ? rank : 1); d++)
+        add(t, ", %%z");
     add(t, "%s {axes = [", value);
-    for (int d = 0; d < rank; d++) add(t, "%s%d", d ? ", " : "", shape[d]);
+    for (int d = 0; d < rank; d++)
+        add(t, "%s%d", d ? ", " : "", shape[d]);
     add(t, rank ? "]}" : "i]}");
 }
 
@@ -325,9 +364,12 @@ static void reduction(const char *kind, const char *type, int rank, const int *s
     Text t = {.len = 0};
     int out[4], n = 0;
     for (int d = 0; d < rank; d++)
-        if (d != axis) out[n++] = shape[d];
-    snprintf(t.name, sizeof t.name, "reduce_%s_%s_%d_of_rank_%d_first_%d", kind, type, axis, rank, shape[0]);
-    add(&t, "kernel @k(%%x: view<%s, %d>, %%y: view<%s, %d>) info {\n", type, rank, type, n ? n : 1);
+        if (d != axis)
+            out[n++] = shape[d];
+    snprintf(t.name, sizeof t.name, "reduce_%s_%s_%d_of_rank_%d_first_%d", kind, type, axis, rank,
+             shape[0]);
+    add(&t, "kernel @k(%%x: view<%s, %d>, %%y: view<%s, %d>) info {\n", type, rank, type,
+        n ? n : 1);
     add_view(&t, 0, "x", type, rank, shape);
     add_view(&t, 1, "y", type, n ? n : 1, n ? out : ONE);
     add(&t, "} {\n  %%z = const {value = 0} : i32\n  %%t = load %%x");
@@ -348,22 +390,29 @@ static void reductions(void)
 {
     static const struct {
         int rank, shape[3], axis;
-    } SHAPES[] = {{1, {100}, 0}, {1, {1}, 0}, {1, {1000}, 0}, {2, {5, 7}, 0}, {2, {5, 7}, 1}, {2, {33, 64}, 0}, {2, {33, 64}, 1},
-                  {3, {3, 1, 50}, 2}, {3, {4, 6, 5}, 1}, {2, {64, 1}, 0}, {2, {9, 130}, 1}, {2, {9, 130}, 0}};
-    static const char *const KINDS[] = {"add", "max", "min", "mul"}, *const OF[] = {"i32", "f32", "u8", "f64", "i64"};
+    } SHAPES[] = {{1, {100}, 0},     {1, {1}, 0},      {1, {1000}, 0},   {2, {5, 7}, 0},
+                  {2, {5, 7}, 1},    {2, {33, 64}, 0}, {2, {33, 64}, 1}, {3, {3, 1, 50}, 2},
+                  {3, {4, 6, 5}, 1}, {2, {64, 1}, 0},  {2, {9, 130}, 1}, {2, {9, 130}, 0}};
+    static const char *const KINDS[] = {"add", "max", "min", "mul"}, *const OF[] = {"i32", "f32",
+                                                                                    "u8", "f64",
+                                                                                    "i64"};
     for (size_t s = 0; s < sizeof SHAPES / sizeof *SHAPES; s++)
         for (size_t k = 0; k < 4; k++)
             for (size_t i = 0; i < sizeof OF / sizeof *OF; i++) {
-                bool inexact = k == 3 && OF[i][0] == 'f'; /* long products of floats depend on the order */
-                if (!inexact) reduction(KINDS[k], OF[i], SHAPES[s].rank, SHAPES[s].shape, SHAPES[s].axis);
+                bool inexact =
+                    k == 3 && OF[i][0] == 'f'; /* long products of floats depend on the order */
+                if (!inexact)
+                    reduction(KINDS[k], OF[i], SHAPES[s].rank, SHAPES[s].shape, SHAPES[s].axis);
             }
 }
 
 int main(int argc, char **argv)
 {
     for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++)
-        if (argc < 2 || !strcmp(argv[1], ROWS[i].name)) guarded_row(&ROWS[i]);
-    if (argc > 1) return unit_result();
+        if (argc < 2 || !strcmp(argv[1], ROWS[i].name))
+            guarded_row(&ROWS[i]);
+    if (argc > 1)
+        return unit_result();
     element_ops();
     casts();
     dots();
