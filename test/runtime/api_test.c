@@ -1,0 +1,471 @@
+/* The runtime's conformance suite: the same calls on one device, named on the command line. Every
+ * driver must pass it: `api_test cpu`, `api_test ref`, later `emu:sm_90a`, `cuda`, `hip`. */
+#include <pthread.h>
+#include <stdlib.h>
+#include "runtime/include/tile.h"
+#include "runtime/include/tile_jit.h"
+#include "test/unit/unit.h"
+
+static const char source[] =
+    "kernel scale(const f32 x[N], f32 y[N], f32 a, const int B = 64)\n"
+    "    grid(cdiv(N, B))\n"
+    "{\n"
+    "    int i = pid(0) * B;\n"
+    "    y[i +: B] = x[i +: B] * a;\n"
+    "}\n"
+    "kernel bump(i32 x[N]) grid(1)\n"
+    "{\n"
+    "    x[0 +: 16] += 1;\n"
+    "}\n"
+    "kernel fails(const i32 x[N]) grid(N)\n"
+    "{\n"
+    "    i32 v = x[pid(0)];\n"
+    "    assert(v >= 0, \"negative\");\n"
+    "}\n"
+    "kernel says(const i32 x[N]) grid(N, 2)\n"
+    "{\n"
+    "    print(\"first\", x[pid(0)]);\n"
+    "    print(\"second\", pid(1));\n"
+    "}\n"
+    /* each program waits for the one before it */
+    "kernel chain(i32 flag[N], i32 order[N]) grid(N)\n"
+    "{\n"
+    "    int p = pid(0);\n"
+    "    if (p > 0) {\n"
+    "        while (atomic_load(flag[p - 1], order = acquire) == 0) {}\n"
+    "        order[p] = order[p - 1] + 1;\n"
+    "    }\n"
+    "    atomic_store(flag[p], 1, order = release);\n"
+    "}\n"
+    "kernel where(i32 x[M, N]) grid(M, N, group = 3)\n"
+    "{\n"
+    "    x[pid(0), pid(1)] = pid(0) * 100 + pid(1) + npid(0) * 10000 + npid(2) * 1000000;\n"
+    "}\n"
+    "kernel variant(i32 x[N], const int B) grid(1) require(N <= B) instantiate(B = 8; B = 32)\n"
+    "{\n"
+    "    x[0] = B;\n"
+    "}\n"
+    "kernel typed(const T x[N], f32 y[N], const type T = f32) grid(1)\n"
+    "{\n"
+    "    y[0 +: 4] = cast(x[0 +: 4], f32);\n"
+    "}\n";
+static const char bad_source[] = "kernel wrong(f32 x[N]) grid(1)\n"
+                                 "{\n"
+                                 "    x[0] = nothing;\n"
+                                 "}\n";
+
+static tile_device *dev;
+static tile_module *mod;
+
+#define OK(call)                                                                    \
+    do {                                                                            \
+        if (!CHECK((call) == TILE_OK)) fprintf(stderr, "    %s\n", tile_last_error()); \
+    } while (0)
+#define TEXT_HAS(word)                                                              \
+    do {                                                                            \
+        if (!CHECK(strstr(tile_last_error(), word) != NULL))                        \
+            fprintf(stderr, "    no '%s' in: %s\n", word, tile_last_error());      \
+    } while (0)
+
+static tile_module *load(const char *text)
+{
+    tile_module *m = NULL;
+    tile_jit_options options = TILE_JIT_OPTIONS_INIT;
+    options.debug = 1; /* asserts stay */
+    OK(tile_module_load_source(dev, "api.tile", text, strlen(text), &options, &m));
+    return m;
+}
+
+static tile_kernel *get(const char *name)
+{
+    tile_kernel *k = NULL;
+    OK(tile_kernel_get(mod, name, NULL, &k));
+    return k;
+}
+
+static tile_buffer *buffer(const void *data, uint64_t bytes)
+{
+    tile_buffer *b = NULL;
+    OK(tile_buffer_alloc(dev, bytes, &b));
+    if (data)
+        OK(tile_buffer_upload(b, 0, data, bytes, NULL));
+    return b;
+}
+
+static void fetch(tile_buffer *b, void *data)
+{
+    OK(tile_buffer_download(b, 0, data, tile_buffer_bytes(b), NULL));
+}
+
+/* ---- devices and memory ---- */
+
+static void devices(const char *name)
+{
+    tile_device *d = NULL;
+    CHECK_INT(tile_version(), TILE_VERSION);
+    CHECK_INT(tile_device_open("nonsense", &d), TILE_BAD_ARGUMENT);
+    TEXT_HAS("'nonsense'");
+    CHECK_INT(tile_device_open("cpu:1", &d), TILE_BAD_ARGUMENT);
+    tile_device_info info = TILE_DEVICE_INFO_INIT;
+    OK(tile_device_get_info(dev, &info));
+    CHECK(info.name[0] && info.target[0] && info.processors >= 1);
+    CHECK(strncmp(info.target, name, strlen(info.target)) == 0 || strchr(name, ':') ||
+          !info.host_memory);
+    info.struct_size = 1;
+    CHECK_INT(tile_device_get_info(dev, &info), TILE_BAD_ARGUMENT);
+    OK(tile_set_default_device(dev));
+    OK(tile_default_device(&d));
+    CHECK(d == dev);
+    CHECK_STR(tile_status_name(TILE_NO_MEMORY), "no memory");
+    CHECK_STR(tile_status_name((tile_status)99), "unknown status");
+    CHECK_STR(tile_dtype_name(TILE_BF16), "bf16");
+    CHECK_INT(tile_dtype_bits(TILE_U4), 4);
+    CHECK_STR(tile_dtype_name(TILE_ANY), "?");
+    tile_device_close(NULL);
+}
+
+static void memory(void)
+{
+    int32_t in[100], out[100] = {0};
+    for (int i = 0; i < 100; i++)
+        in[i] = i * i;
+    tile_buffer *b = buffer(in, sizeof in);
+    CHECK_INT(tile_buffer_bytes(b), sizeof in);
+    CHECK_INT((uintptr_t)tile_buffer_ptr(b) % 256, 0);
+    fetch(b, out);
+    CHECK(memcmp(in, out, sizeof in) == 0);
+    OK(tile_buffer_fill(b, 4, 0xAB, 8, NULL));
+    OK(tile_buffer_download(b, 0, out, 16, NULL));
+    CHECK(out[0] == 0 && out[1] == (int32_t)0xABABABABu && out[2] == out[1] && out[3] == 9);
+    CHECK_INT(tile_buffer_upload(b, 0, in, sizeof in + 1, NULL), TILE_BAD_ARGUMENT);
+    CHECK_INT(tile_buffer_download(b, sizeof in, out, 1, NULL), TILE_BAD_ARGUMENT);
+    CHECK_INT(tile_buffer_fill(b, UINT64_MAX, 0, 2, NULL), TILE_BAD_ARGUMENT);
+    OK(tile_buffer_upload(b, sizeof in, in, 0, NULL));
+    CHECK_INT(tile_buffer_alloc(dev, UINT64_MAX, &b), TILE_NO_MEMORY);
+    tile_buffer_free(b);
+    b = NULL;
+    OK(tile_buffer_alloc(dev, 0, &b));
+    tile_buffer_free(b);
+    tile_buffer_free(NULL);
+}
+
+/* ---- modules ---- */
+
+static char diagnostics[1024];
+static void take(void *user, const char *text)
+{
+    (void)user;
+    snprintf(diagnostics, sizeof diagnostics, "%s", text);
+}
+
+static void modules(void)
+{
+    tile_kernel *k = NULL, *again = NULL;
+    tile_module *m = NULL;
+    OK(tile_kernel_get(mod, "scale", NULL, &k));
+    OK(tile_kernel_get(mod, "scale", (tile_const[]){{0, 0, 0}}, &again));
+    if (!CHECK(k != NULL && k == again))
+        return;
+    CHECK_STR(tile_kernel_name(k), "scale");
+    CHECK_INT(tile_kernel_param_count(k), 3);
+    tile_param_info info = TILE_PARAM_INFO_INIT;
+    OK(tile_kernel_param(k, 0, &info));
+    CHECK(info.kind == TILE_ARG_VIEW && info.dtype == TILE_F32 && info.is_const && info.rank == 1);
+    OK(tile_kernel_param(k, 2, &info));
+    CHECK(info.kind == TILE_ARG_SCALAR && strcmp(info.name, "a") == 0);
+    CHECK_INT(tile_kernel_get(mod, "nobody", NULL, &again), TILE_NOT_FOUND);
+    TEXT_HAS("nobody");
+    CHECK_INT(tile_kernel_get(mod, "scale", (tile_const[]){{"Q", 1, 0}, {0, 0, 0}}, &again),
+              TILE_NOT_FOUND);
+    TEXT_HAS("Q");
+    CHECK_INT(tile_module_load_file(dev, "no/such/file.tile", NULL, &m), TILE_IO);
+    CHECK_INT(tile_module_load_image(dev, source, sizeof source, &m), TILE_BAD_IMAGE);
+    tile_jit_options options = TILE_JIT_OPTIONS_INIT;
+    options.diagnostic = take;
+    OK(tile_module_load_source(dev, "bad.tile", bad_source, sizeof bad_source - 1, &options, &m));
+    CHECK_INT(tile_kernel_get(m, "wrong", NULL, &again), TILE_COMPILE);
+    TEXT_HAS("nothing");
+    CHECK(strstr(diagnostics, "error") != NULL && strstr(diagnostics, "bad.tile") != NULL);
+    tile_module_free(m);
+    tile_module_free(NULL);
+}
+
+/* ---- launches ---- */
+
+static void launches(void)
+{
+    enum { N = 1000 };
+    float x[N], y[N];
+    for (int i = 0; i < N; i++)
+        x[i] = (float)i;
+    tile_kernel *k = get("scale");
+    tile_buffer *bx = buffer(x, sizeof x), *by = buffer(x, sizeof x);
+    OK(tile_kernel_prepare(k));
+    OK(tile_kernel_prepare(k));
+    const tile_arg args[3] = {tile_view_typed(TILE_F32, tile_buffer_ptr(bx), N),
+                              tile_view_typed(TILE_F32, tile_buffer_ptr(by), N), tile_f32(3)};
+    OK(tile_launch(k, NULL, args, 3));
+    OK(tile_stream_synchronize(NULL));
+    fetch(by, y);
+    int wrong = 0;
+    for (int i = 0; i < N; i++)
+        wrong += y[i] != 3 * x[i];
+    CHECK_INT(wrong, 0);
+    CHECK_INT(tile_launch(k, NULL, args, 2), TILE_BAD_ARGUMENT);
+    CHECK_INT(tile_launch(k, NULL, NULL, 3), TILE_BAD_ARGUMENT);
+    CHECK_INT(tile_launch(NULL, NULL, args, 3), TILE_BAD_ARGUMENT);
+    const tile_arg empty[3] = {tile_view_typed(TILE_F32, NULL, 0), tile_view_typed(TILE_F32, NULL, 0),
+                               tile_f32(3)};
+    OK(tile_launch(k, NULL, empty, 3));
+    tile_buffer_free(bx);
+    tile_buffer_free(by);
+}
+
+static void grids(void)
+{
+    enum { M = 10, N = 7 };
+    int32_t x[M][N];
+    memset(x, 0xff, sizeof x);
+    tile_kernel *k = get("where");
+    tile_buffer *b = buffer(x, sizeof x);
+    const tile_arg arg = tile_view_typed(TILE_I32, tile_buffer_ptr(b), M, N);
+    OK(tile_launch(k, NULL, &arg, 1));
+    fetch(b, x);
+    int wrong = 0;
+    for (int m = 0; m < M; m++)
+        for (int n = 0; n < N; n++)
+            wrong += x[m][n] != m * 100 + n + M * 10000 + 1000000;
+    CHECK_INT(wrong, 0);
+    OK(tile_buffer_fill(b, 0, 0xff, sizeof x, NULL));
+    OK(tile_launch_grid(k, NULL, &arg, 1, (int64_t[]){4, 2, 3}, 3));
+    fetch(b, x);
+    for (int m = 0; m < M; m++)
+        for (int n = 0; n < N; n++)
+            wrong += x[m][n] != (m < 4 && n < 2 ? m * 100 + n + 4 * 10000 + 3000000 : -1);
+    CHECK_INT(wrong, 0);
+    tile_buffer_free(b);
+}
+
+static void variants_and_types(void)
+{
+    tile_kernel *k = get("variant");
+    int32_t x[40] = {0};
+    tile_buffer *b = buffer(x, sizeof x), *f;
+    for (int n = 8; n <= 32; n += 24) {
+        OK(tile_launch(k, NULL, (tile_arg[]){tile_view_typed(TILE_I32, tile_buffer_ptr(b), n)}, 1));
+        fetch(b, x);
+        CHECK_INT(x[0], n);
+    }
+    const tile_arg large = tile_view_typed(TILE_I32, tile_buffer_ptr(b), 33);
+    CHECK_INT(tile_launch(k, NULL, &large, 1), TILE_BAD_ARGUMENT);
+    TEXT_HAS("N <= B");
+    tile_kernel *only = NULL, *none = NULL;
+    OK(tile_kernel_get(mod, "variant", (tile_const[]){{"B", 32, 0}, {0, 0, 0}}, &only));
+    OK(tile_launch(only, NULL, (tile_arg[]){tile_view_typed(TILE_I32, tile_buffer_ptr(b), 2)}, 1));
+    fetch(b, x);
+    CHECK_INT(x[0], 32);
+    CHECK_INT(tile_kernel_get(mod, "variant", (tile_const[]){{"B", 9, 0}, {0, 0, 0}}, &none), TILE_NOT_FOUND);
+    const uint16_t half[4] = {0x3c00, 0x4000, 0xc200, 0};
+    float y[4] = {9, 9, 9, 9};
+    tile_kernel *t = NULL;
+    OK(tile_kernel_get(mod, "typed", (tile_const[]){{"T", 0, "f16"}, {0, 0, 0}}, &t));
+    tile_buffer *h = buffer(half, sizeof half);
+    f = buffer(y, sizeof y);
+    OK(tile_launch(t, NULL, (tile_arg[]){tile_view_typed(TILE_F16, tile_buffer_ptr(h), 4), tile_view_typed(TILE_F32, tile_buffer_ptr(f), 4)}, 2));
+    fetch(f, y);
+    CHECK(y[0] == 1 && y[1] == 2 && y[2] == -3 && y[3] == 0);
+    tile_buffer_free(b);
+    tile_buffer_free(h);
+    tile_buffer_free(f);
+}
+
+/* ---- what kernels say ---- */
+
+static char printed[4096], failed[512];
+static int failures;
+static void on_print(void *user, const char *text)
+{
+    (void)user;
+    snprintf(printed + strlen(printed), sizeof printed - strlen(printed), "%s;", text);
+}
+static void on_failure(void *user, const char *text)
+{
+    (void)user;
+    failures++;
+    snprintf(failed, sizeof failed, "%s", text);
+}
+
+static void messages(tile_stream *stream)
+{
+    int32_t x[40];
+    for (int i = 0; i < 40; i++)
+        x[i] = i < 3 ? i : i == 37 || i == 20 ? -1 : 7;
+    tile_buffer *b = buffer(x, sizeof x);
+    tile_callbacks callbacks = TILE_CALLBACKS_INIT;
+    callbacks.print = on_print;
+    callbacks.failure = on_failure;
+    OK(tile_device_set_callbacks(dev, &callbacks));
+    printed[0] = 0;
+    failures = 0;
+    OK(tile_launch(get("says"), stream, (tile_arg[]){tile_view_typed(TILE_I32, tile_buffer_ptr(b), 3)}, 1));
+    OK(tile_stream_synchronize(stream));
+    CHECK_STR(printed, "first = 0;second = 0;first = 1;second = 0;first = 2;second = 0;"
+                       "first = 0;second = 1;first = 1;second = 1;first = 2;second = 1;");
+    OK(tile_launch(get("fails"), stream, (tile_arg[]){tile_view_typed(TILE_I32, tile_buffer_ptr(b), 40)}, 1));
+    CHECK_INT(tile_stream_synchronize(stream), TILE_FAILED);
+    TEXT_HAS("api.tile:14:5: assertion failed: negative (program 20)");
+    CHECK_STR(failed, tile_last_error());
+    CHECK_INT(failures, 1);
+    OK(tile_stream_synchronize(stream)); /* told once */
+    OK(tile_device_set_callbacks(dev, NULL));
+    OK(tile_launch(get("says"), stream, (tile_arg[]){tile_view_typed(TILE_I32, tile_buffer_ptr(b), 3)}, 1));
+    OK(tile_stream_synchronize(stream));
+    tile_buffer_free(b);
+}
+
+/* ---- streams ---- */
+
+/* A program waits for the one before it, whatever the number of threads. */
+static void programs_in_order(tile_stream *stream)
+{
+    enum { N = 3000 };
+    static int32_t zeros[N], order[N];
+    tile_buffer *flag = buffer(zeros, sizeof zeros), *out = buffer(zeros, sizeof zeros);
+    OK(tile_launch(get("chain"), stream, (tile_arg[]){tile_view_typed(TILE_I32, tile_buffer_ptr(flag), N), tile_view_typed(TILE_I32, tile_buffer_ptr(out), N)}, 2));
+    OK(tile_stream_synchronize(stream));
+    fetch(out, order);
+    int wrong = 0;
+    for (int i = 0; i < N; i++)
+        wrong += order[i] != i;
+    CHECK_INT(wrong, 0);
+    tile_buffer_free(flag);
+    tile_buffer_free(out);
+}
+
+/* More launches than the queue holds, in order, with copies and events between. */
+static void long_queues(void)
+{
+    enum { LAUNCHES = 5000 };
+    tile_stream *a = NULL, *b = NULL;
+    tile_event *begin = NULL, *end = NULL;
+    int32_t x[16] = {0};
+    double ms = -1;
+    OK(tile_stream_create(dev, &a));
+    OK(tile_stream_create(dev, &b));
+    OK(tile_event_create(dev, &begin));
+    OK(tile_event_create(dev, &end));
+    OK(tile_event_synchronize(end)); /* never recorded */
+    CHECK_INT(tile_event_elapsed(begin, end, &ms), TILE_BAD_ARGUMENT);
+    tile_kernel *k = get("bump");
+    tile_buffer *buf = buffer(x, sizeof x);
+    const tile_arg arg = tile_view_typed(TILE_I32, tile_buffer_ptr(buf), 16);
+    OK(tile_event_record(begin, a));
+    OK(tile_buffer_fill(buf, 0, 0, sizeof x, a));
+    int refused = 0;
+    for (int i = 0; i < LAUNCHES; i++)
+        refused += tile_launch(k, a, &arg, 1) != TILE_OK;
+    CHECK_INT(refused, 0);
+    OK(tile_event_record(end, a));
+    OK(tile_stream_wait_event(b, end));
+    for (int i = 0; i < 10; i++)
+        OK(tile_launch(k, b, &arg, 1));
+    OK(tile_buffer_download(buf, 0, x, sizeof x, b));
+    CHECK(x[0] == LAUNCHES + 10 && x[15] == LAUNCHES + 10);
+    OK(tile_event_synchronize(end));
+    OK(tile_event_elapsed(begin, end, &ms));
+    CHECK(ms >= 0);
+    OK(tile_device_synchronize(dev));
+    OK(tile_launch(k, a, &arg, 1));
+    tile_stream_free(a); /* waits */
+    tile_stream_free(b);
+    fetch(buf, x);
+    CHECK_INT(x[3], LAUNCHES + 11);
+    tile_event_free(begin);
+    tile_event_free(end);
+    tile_event_free(NULL);
+    tile_stream_free(NULL);
+    tile_buffer_free(buf);
+}
+
+/* Threads with a stream each share the device, the kernel and its module. */
+static void *thread_main(void *arg)
+{
+    int32_t *out = arg;
+    tile_stream *s = NULL;
+    tile_kernel *k = NULL;
+    tile_buffer *b = NULL;
+    int32_t x[16] = {0};
+    tile_status status = tile_stream_create(dev, &s);
+    if (!status) status = tile_kernel_get(mod, "bump", NULL, &k);
+    if (!status) status = tile_buffer_alloc(dev, sizeof x, &b);
+    if (!status) status = tile_buffer_upload(b, 0, x, sizeof x, s);
+    for (int i = 0; i < 200 && !status; i++)
+        status = tile_launch(k, s, (tile_arg[]){tile_view_typed(TILE_I32, tile_buffer_ptr(b), 16)}, 1);
+    if (!status) status = tile_buffer_download(b, 0, x, sizeof x, s);
+    if (!status) status = tile_stream_synchronize(s);
+    *out = status ? -1 : x[7];
+    tile_buffer_free(b);
+    tile_stream_free(s);
+    return NULL;
+}
+
+static void threads(void)
+{
+    enum { N = 4 };
+    pthread_t t[N];
+    int32_t out[N] = {0};
+    for (int i = 0; i < N; i++)
+        CHECK_INT(pthread_create(&t[i], NULL, thread_main, &out[i]), 0);
+    for (int i = 0; i < N; i++) {
+        pthread_join(t[i], NULL);
+        CHECK_INT(out[i], 200);
+    }
+}
+
+static void synchronous(const char *name)
+{
+    tile_device *keep = dev;
+    tile_module *kept = mod;
+    const int32_t x[2] = {1, -1};
+    setenv("TILE_SYNC", "1", 1);
+    OK(tile_device_open(name, &dev));
+    unsetenv("TILE_SYNC");
+    mod = load(source);
+    tile_buffer *b = buffer(x, sizeof x);
+    CHECK_INT(tile_launch(get("fails"), NULL, (tile_arg[]){tile_view_typed(TILE_I32, tile_buffer_ptr(b), 2)}, 1), TILE_FAILED);
+    tile_buffer_free(b);
+    tile_module_free(mod);
+    tile_device_close(dev);
+    dev = keep;
+    mod = kept;
+}
+
+int main(int argc, char **argv)
+{
+    const char *name = argc > 1 ? argv[1] : "cpu";
+    tile_stream *stream = NULL;
+    if (tile_device_open(name, &dev) != TILE_OK) {
+        fprintf(stderr, "%s\n", tile_last_error());
+        return 1;
+    }
+    devices(name);
+    memory();
+    mod = load(source);
+    modules();
+    launches();
+    grids();
+    variants_and_types();
+    messages(NULL);
+    OK(tile_stream_create(dev, &stream));
+    messages(stream);
+    programs_in_order(NULL);
+    programs_in_order(stream);
+    tile_stream_free(stream);
+    long_queues();
+    threads();
+    synchronous(name);
+    tile_module_free(mod);
+    tile_set_default_device(NULL);
+    tile_device_close(dev);
+    return unit_result();
+}
