@@ -1,11 +1,13 @@
 /* The reference interpreter: one program of a kernel, op by op on whole tiles.
  *
- * Values live in slots by value id: dense arrays in row-major order, allocated when first computed and used again in
- * every iteration, so a loop of any length needs no more memory than its body. Regions run in frames on an explicit
- * stack: an op with regions pushes a frame, the terminator of the region decides what comes next. Nothing here recurses,
- * so nesting is bounded by memory only, and a frame could one day wait for another.
+ * Values live in slots by value id: dense arrays in row-major order, allocated when first computed
+ * and used again in every iteration, so a loop of any length needs no more memory than its body.
+ * Regions run in frames on an explicit stack: an op with regions pushes a frame, the terminator of
+ * the region decides what comes next. Nothing here recurses, so nesting is bounded by memory only,
+ * and a frame could one day wait for another.
  *
- * Dispatch is a table made from ops.def; an op without an evaluator does not link. The same evaluators fold constants. */
+ * Dispatch is a table made from ops.def; an op without an evaluator does not link. The same
+ * evaluators fold constants. */
 #include <stdio.h>
 #include <string.h>
 
@@ -16,9 +18,12 @@ static TlEvaluator *const evaluators[TL_OP_COUNT] = {
 #include "ir/ops.def"
 };
 
-TlEvaluator *tl_interp_evaluator(TlOpcode opcode) { return evaluators[opcode]; }
+TlEvaluator *tl_interp_evaluator(TlOpcode opcode)
+{
+    return evaluators[opcode];
+}
 
-/* ---- storage --------------------------------------------------------------------------------------------------- */
+/* ---- storage --------------------------------------------------------------------------------- */
 
 size_t tl_interp_elem_bytes(const TlType *t)
 {
@@ -27,7 +32,8 @@ size_t tl_interp_elem_bytes(const TlType *t)
 
 size_t tl_interp_bytes(const TlType *t)
 {
-    return t->kind == TL_VIEW ? sizeof(TlInterpView) : tl_interp_elem_bytes(t) * (size_t)tl_type_elems(t);
+    return t->kind == TL_VIEW ? sizeof(TlInterpView)
+                              : tl_interp_elem_bytes(t) * (size_t)tl_type_elems(t);
 }
 
 void *tl_interp_reserve(TlInterp *in, TlSlot *slot, size_t bytes)
@@ -57,7 +63,8 @@ TlTileData tl_interp_lanes(TlType *storage, const TlType *scalar, int64_t n, voi
 void tl_interp_fail(TlInterp *in, const TlOp *op, TlInterpFailKind kind, const char *format, ...)
 {
     const TlInterpHooks *hooks = &in->options->hooks;
-    if (!hooks->fail) return;
+    if (!hooks->fail)
+        return;
     char text[512];
     va_list args;
     va_start(args, format);
@@ -66,7 +73,7 @@ void tl_interp_fail(TlInterp *in, const TlOp *op, TlInterpFailKind kind, const c
     hooks->fail(hooks->user, in->pid, kind, op->loc, text);
 }
 
-/* ---- arguments and program facts ------------------------------------------------------------------------------ */
+/* ---- arguments and program facts ------------------------------------------------------------- */
 
 static void bind_argument(TlInterp *in, const TlValue *v)
 {
@@ -88,7 +95,8 @@ static void bind_argument(TlInterp *in, const TlValue *v)
 static void program_fact(const int32_t *facts, int32_t otherwise, const TlOp *op, TlTileData *y)
 {
     int64_t axis = tl_attr_int(op, TL_ATTR_AXIS, 0);
-    tl_elem_set(TL_I32, y[0].data, 0, (uint32_t)(axis >= 0 && axis < TILE_MAX_GRID ? facts[axis] : otherwise));
+    tl_elem_set(TL_I32, y[0].data, 0,
+                (uint32_t)(axis >= 0 && axis < TILE_MAX_GRID ? facts[axis] : otherwise));
 }
 void tl_eval_PID(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
 {
@@ -101,12 +109,13 @@ void tl_eval_NPID(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData 
     program_fact(in->npid, 1, op, y);
 }
 
-/* ---- running --------------------------------------------------------------------------------------------------- */
+/* ---- running --------------------------------------------------------------------------------- */
 
 static void run_op(TlInterp *in, const TlOp *op)
 {
     uint32_t need = op->nin + op->nout;
-    while (in->operands.len < need) tl_vec_push(in->arena, &in->operands, (TlTileData){NULL, NULL});
+    while (in->operands.len < need)
+        tl_vec_push(in->arena, &in->operands, (TlTileData){NULL, NULL});
     TlTileData *x = in->operands.data, *y = x + op->nin;
     for (uint32_t i = 0; i < op->nin; i++) {
         const TlValue *v = op->in[i].value;
@@ -114,7 +123,8 @@ static void run_op(TlInterp *in, const TlOp *op)
     }
     for (uint32_t i = 0; i < op->nout; i++) {
         size_t bytes = tl_interp_bytes(op->out[i]->type);
-        y[i] = (TlTileData){op->out[i]->type, tl_interp_reserve(in, tl_interp_slot(in, op->out[i]), bytes)};
+        y[i] = (TlTileData){op->out[i]->type,
+                            tl_interp_reserve(in, tl_interp_slot(in, op->out[i]), bytes)};
         in->work += bytes;
     }
     in->work += 64;
@@ -125,17 +135,20 @@ static bool must_stop(TlInterp *in)
 {
     enum { POLL = 1 << 20 }; /* about a millisecond of work */
     const TlInterpHooks *hooks = &in->options->hooks;
-    if (in->work < POLL || !hooks->stop) return false;
+    if (in->work < POLL || !hooks->stop)
+        return false;
     in->work = 0;
     return hooks->stop(hooks->user);
 }
 
-bool tl_interp_program(const TlFn *fn, const TlInterpArg *args, const int32_t pid[6], const int32_t npid[6],
-                       const TlInterpOptions *options, TlArena *scratch)
+bool tl_interp_program(const TlFn *fn, const TlInterpArg *args, const int32_t pid[6],
+                       const int32_t npid[6], const TlInterpOptions *options, TlArena *scratch)
 {
-    TlInterp in = {.fn = fn, .args = args, .pid = pid, .npid = npid, .options = options, .arena = scratch};
+    TlInterp in = {
+        .fn = fn, .args = args, .pid = pid, .npid = npid, .options = options, .arena = scratch};
     in.slots = TL_NEW_ARRAY(scratch, TlSlot, fn->nvalues ? fn->nvalues : 1);
-    for (uint32_t i = 0; i < fn->body->nargs; i++) bind_argument(&in, fn->body->args[i]);
+    for (uint32_t i = 0; i < fn->body->nargs; i++)
+        bind_argument(&in, fn->body->args[i]);
     tl_frame_push(&in, NULL, fn->body);
     while (in.frames.len) {
         TlFrame *frame = tl_frame_top(&in);
@@ -143,30 +156,39 @@ bool tl_interp_program(const TlFn *fn, const TlInterpArg *args, const int32_t pi
         TL_ASSERT(op, "a block of %s ends without terminator", fn->name);
         frame->next = op->next;
         run_op(&in, op);
-        if (must_stop(&in)) return false;
+        if (must_stop(&in))
+            return false;
     }
     return true;
 }
 
-/* ---- folding --------------------------------------------------------------------------------------------------- */
+/* ---- folding --------------------------------------------------------------------------------- */
 
-static bool is_plain(const TlType *t) { return t->kind == TL_TILE && !t->ptr; }
+static bool is_plain(const TlType *t)
+{
+    return t->kind == TL_TILE && !t->ptr;
+}
 
 static bool can_fold(const TlOp *op)
 {
     uint32_t flags = tl_op_info(op->opcode)->flags;
-    if (!(flags & F_PURE) || op->nregions || op->opcode == TL_OP_PID || op->opcode == TL_OP_NPID) return false;
-    if (tl_attr_int(op, TL_ATTR_ROUND, TL_ROUND_NEAREST) == TL_ROUND_STOCHASTIC) return false;
+    if (!(flags & F_PURE) || op->nregions || op->opcode == TL_OP_PID || op->opcode == TL_OP_NPID)
+        return false;
+    if (tl_attr_int(op, TL_ATTR_ROUND, TL_ROUND_NEAREST) == TL_ROUND_STOCHASTIC)
+        return false;
     for (uint32_t i = 0; i < op->nin; i++)
-        if (!is_plain(op->in[i].value->type)) return false;
+        if (!is_plain(op->in[i].value->type))
+            return false;
     for (uint32_t i = 0; i < op->nout; i++)
-        if (!is_plain(op->out[i]->type)) return false;
+        if (!is_plain(op->out[i]->type))
+            return false;
     return true;
 }
 
 bool tl_interp_eval(const TlOp *op, const TlTileData *in, TlTileData *out, TlArena *arena)
 {
-    if (!can_fold(op)) return false;
+    if (!can_fold(op))
+        return false;
     TlInterp self = {.arena = arena};
     for (uint32_t i = 0; i < op->nout; i++)
         out[i] = (TlTileData){op->out[i]->type, tl_alloc(arena, tl_interp_bytes(op->out[i]->type))};

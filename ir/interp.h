@@ -1,11 +1,13 @@
-/* The reference interpreter: what tile IR means, on logical tiles. The oracle of every other way to run a kernel.
- * Explicit frames, no C recursion over regions. The same evaluators fold constants in passes. */
+/* The reference interpreter: what tile IR means, on logical tiles. The oracle of every other way to
+ * run a kernel. Explicit frames, no C recursion over regions. The same evaluators fold constants in
+ * passes. */
 #ifndef TL_INTERP_H
 #define TL_INTERP_H
 #include "ir/ir.h"
 
-/* A value at run time: n elements, densely packed, dtype-sized (bool and packed types one byte each);
- * pointers are 8-byte addresses plus the argument they came from (see interp.c); views are TlInterpView. */
+/* A value at run time: n elements, densely packed, dtype-sized (bool and packed types one byte
+ * each); pointers are 8-byte addresses plus the argument they came from (see interp.c); views are
+ * TlInterpView. */
 typedef struct TlTileData {
     const TlType *type;
     void *data;
@@ -35,12 +37,13 @@ typedef struct TlInterpOptions {
     TlInterpHooks hooks;
 } TlInterpOptions;
 
-/* Runs one program. `scratch` is reset to its entry state by the callee's caller (use one arena per worker).
- * fn must be verified. False when hooks.stop ended it. */
+/* Runs one program. `scratch` is reset to its entry state by the callee's caller (use one arena per
+ * worker). fn must be verified. False when hooks.stop ended it. */
 bool tl_interp_program(const TlFn *fn, const TlInterpArg *args, const int32_t pid[6], const int32_t npid[6],
                        const TlInterpOptions *options, TlArena *scratch);
 
-/* Evaluates a pure op without regions, views or pointers on constant operands (n tiles of data) into out
- * (one per result, memory allocated in arena). False when the op is not foldable. The folder's only evaluator. */
+/* Evaluates a pure op without regions, views or pointers on constant operands (n tiles of data)
+ * into out (one per result, memory allocated in arena). False when the op is not foldable. The
+ * folder's only evaluator. */
 bool tl_interp_eval(const TlOp *op, const TlTileData *in, TlTileData *out, TlArena *arena);
 #endif

@@ -1,11 +1,15 @@
-/* Atomics, really atomic on the host's memory: other programs of the launch may run on other threads. Every one is a
- * compare-and-swap loop around the arithmetic of interp_elem.c, sequentially consistent, which honours every order and
- * scope that can be asked for. A release then covers all earlier effects of the program, since a program is one thread. */
+/* Atomics, really atomic on the host's memory: other programs of the launch may run on other
+ * threads. Every one is a compare-and-swap loop around the arithmetic of interp_elem.c,
+ * sequentially consistent, which honours every order and scope that can be asked for. A release
+ * then covers all earlier effects of the program, since a program is one thread. */
 #include <string.h>
 
 #include "ir/interp_impl.h"
 
-static void *host(TlInterpPtr p) { return (void *)(uintptr_t)p.address; }
+static void *host(TlInterpPtr p)
+{
+    return (void *)(uintptr_t)p.address;
+}
 
 static uint64_t atomic_get(void *p, size_t bytes)
 {
@@ -27,12 +31,13 @@ static void atomic_put(void *p, size_t bytes, uint64_t v)
     }
 }
 
-#define SWAP(T)                                                                                              \
-    {                                                                                                        \
-        T want = (T)*expected;                                                                               \
-        bool done = __atomic_compare_exchange_n((T *)p, &want, (T)v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST); \
-        *expected = want;                                                                                    \
-        return done;                                                                                         \
+#define SWAP(T)                                                                                    \
+    {                                                                                              \
+        T want = (T)*expected;                                                                     \
+        bool done = __atomic_compare_exchange_n((T *)p, &want, (T)v, false, __ATOMIC_SEQ_CST,      \
+                                                __ATOMIC_SEQ_CST);                                 \
+        *expected = want;                                                                          \
+        return done;                                                                               \
     }
 
 /* True when *p was *expected and is now v; else *expected is what was there. */
@@ -50,11 +55,13 @@ static TlElemFn rmw_fn(TlRmw kind, TlDtype d)
 {
     static const TlOpcode ops[] = {
         [TL_RMW_ADD] = TL_OP_ADD, [TL_RMW_MIN] = TL_OP_MIN, [TL_RMW_MAX] = TL_OP_MAX,
-        [TL_RMW_AND] = TL_OP_AND, [TL_RMW_OR] = TL_OP_OR, [TL_RMW_XOR] = TL_OP_XOR,
+        [TL_RMW_AND] = TL_OP_AND, [TL_RMW_OR] = TL_OP_OR,   [TL_RMW_XOR] = TL_OP_XOR,
     };
-    if (kind == TL_RMW_XCHG) return NULL;
+    if (kind == TL_RMW_XCHG)
+        return NULL;
     TlElemFn fn = tl_elem_fn(ops[kind], d);
-    TL_ASSERT(fn, "atomic_%s of %s has no meaning", tl_enum_name(TL_FORM_RMW, kind), tl_dtype_name(d));
+    TL_ASSERT(fn, "atomic_%s of %s has no meaning", tl_enum_name(TL_FORM_RMW, kind),
+              tl_dtype_name(d));
     return fn;
 }
 
@@ -66,7 +73,8 @@ static uint64_t rmw(void *p, TlDtype d, TlElemFn fn, uint64_t operand)
         uint64_t before[1] = {0};
         tl_elem_set(d, before, 0, old);
         want[0] = operand;
-        if (fn) fn(want, before, arg, 1);
+        if (fn)
+            fn(want, before, arg, 1);
     } while (!atomic_swap(p, bytes, &old, tl_elem_get(d, want, 0)));
     return old;
 }
@@ -80,7 +88,9 @@ void tl_eval_ATOMIC_RMW(TlInterp *in, const TlOp *op, const TlTileData *x, TlTil
     for (int64_t e = 0; e < access.n; e++) {
         uint64_t old = 0, v[1] = {0};
         memcpy(v, tl_access_operand(in, access.place.value, access.bytes, e), access.bytes);
-        if (access.ok[e]) old = rmw(host(tl_access_at(&access, e)), access.dtype, fn, tl_elem_get(access.dtype, v, 0));
+        if (access.ok[e])
+            old = rmw(host(tl_access_at(&access, e)), access.dtype, fn,
+                      tl_elem_get(access.dtype, v, 0));
         tl_elem_set(access.dtype, y[0].data, e, old);
     }
 }
@@ -91,9 +101,13 @@ void tl_eval_ATOMIC_CAS(TlInterp *in, const TlOp *op, const TlTileData *x, TlTil
     TlAccess access;
     tl_access_find(in, op, "atomic", true, true, &access);
     for (int64_t e = 0; e < access.n; e++) {
-        uint64_t expected = tl_elem_get(access.dtype, tl_access_operand(in, access.place.expected, access.bytes, e), 0);
-        uint64_t v = tl_elem_get(access.dtype, tl_access_operand(in, access.place.value, access.bytes, e), 0);
-        if (access.ok[e]) atomic_swap(host(tl_access_at(&access, e)), access.bytes, &expected, v); /* expected: now what was there */
+        uint64_t expected = tl_elem_get(
+            access.dtype, tl_access_operand(in, access.place.expected, access.bytes, e), 0);
+        uint64_t v = tl_elem_get(access.dtype,
+                                 tl_access_operand(in, access.place.value, access.bytes, e), 0);
+        if (access.ok[e])
+            atomic_swap(host(tl_access_at(&access, e)), access.bytes, &expected,
+                        v); /* expected: now what was there */
         tl_elem_set(access.dtype, y[0].data, e, access.ok[e] ? expected : 0);
     }
 }
@@ -116,6 +130,8 @@ void tl_eval_ATOMIC_STORE(TlInterp *in, const TlOp *op, const TlTileData *x, TlT
     tl_access_find(in, op, "atomic store", false, true, &access);
     for (int64_t e = 0; e < access.n; e++) {
         const void *value = tl_access_operand(in, access.place.value, access.bytes, e);
-        if (access.ok[e]) atomic_put(host(tl_access_at(&access, e)), access.bytes, tl_elem_get(access.dtype, value, 0));
+        if (access.ok[e])
+            atomic_put(host(tl_access_at(&access, e)), access.bytes,
+                       tl_elem_get(access.dtype, value, 0));
     }
 }

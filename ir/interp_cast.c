@@ -1,18 +1,18 @@
-/* Value conversions of whole tiles. The usual pairs have a loop of their own; the rest goes element by element
- * through tl_cast_bits, which means the same. */
+/* Value conversions of whole tiles. The usual pairs have a loop of their own; the rest goes element
+ * by element through tl_cast_bits, which means the same. */
 #include <string.h>
 
 #include "ir/interp_impl.h"
 
-#define LOOP(NAME, X, Y, EXPR)                                      \
-    static void NAME(void *yv, const void *xv, int64_t n)           \
-    {                                                               \
-        const X *x = xv;                                            \
-        Y *y = yv;                                                  \
-        for (int64_t i = 0; i < n; i++) {                           \
-            X p = x[i];                                             \
-            y[i] = (Y)(EXPR);                                       \
-        }                                                           \
+#define LOOP(NAME, X, Y, EXPR)                                                                     \
+    static void NAME(void *yv, const void *xv, int64_t n)                                          \
+    {                                                                                              \
+        const X *x = xv;                                                                           \
+        Y *y = yv;                                                                                 \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            X p = x[i];                                                                            \
+            y[i] = (Y)(EXPR);                                                                      \
+        }                                                                                          \
     }
 
 LOOP(f16_f32, uint16_t, float, tl_f16_to_f32(p))
@@ -51,14 +51,20 @@ static const CastFn direct[TL_DTYPE_COUNT][TL_DTYPE_COUNT] = {
     [TL_U8] = {[TL_I32] = u8_i32, [TL_U32] = u8_i32},
     [TL_I16] = {[TL_I32] = i16_i32, [TL_U32] = i16_i32},
     [TL_U16] = {[TL_I32] = u16_i32, [TL_U32] = u16_i32},
-    [TL_I32] = {[TL_F32] = i32_f32, [TL_F64] = i32_f64, [TL_I64] = i32_i64, [TL_U64] = i32_i64, [TL_U32] = same_32,
-                [TL_I8] = i32_i8, [TL_U8] = i32_i8},
+    [TL_I32] = {[TL_F32] = i32_f32,
+                [TL_F64] = i32_f64,
+                [TL_I64] = i32_i64,
+                [TL_U64] = i32_i64,
+                [TL_U32] = same_32,
+                [TL_I8] = i32_i8,
+                [TL_U8] = i32_i8},
     [TL_U32] = {[TL_F32] = u32_f32, [TL_I64] = u32_i64, [TL_U64] = u32_i64, [TL_I32] = same_32},
     [TL_I64] = {[TL_F32] = i64_f32, [TL_I32] = i64_i32, [TL_U32] = i64_i32, [TL_U64] = same_64},
     [TL_U64] = {[TL_I32] = i64_i32, [TL_U32] = i64_i32, [TL_I64] = same_64},
 };
 
-void tl_elem_cast(TlDtype to, void *y, TlDtype from, const void *x, int64_t n, int round, bool nosat)
+void tl_elem_cast(TlDtype to, void *y, TlDtype from, const void *x, int64_t n, int round,
+                  bool nosat)
 {
     if (from == to) {
         memmove(y, x, (size_t)(n * tl_dtype_bytes(to)));
@@ -77,8 +83,8 @@ void tl_eval_CAST(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData 
 {
     (void)in;
     int round = (int)tl_attr_int(op, TL_ATTR_ROUND, TL_ROUND_NEAREST);
-    tl_elem_cast(y[0].type->dtype, y[0].data, x[0].type->dtype, x[0].data, tl_type_elems(y[0].type), round,
-                 tl_attr_flag(op, TL_ATTR_NOSAT));
+    tl_elem_cast(y[0].type->dtype, y[0].data, x[0].type->dtype, x[0].data, tl_type_elems(y[0].type),
+                 round, tl_attr_flag(op, TL_ATTR_NOSAT));
 }
 
 void tl_eval_BITCAST(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)

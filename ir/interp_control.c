@@ -1,5 +1,5 @@
-/* Structured control: frames are pushed by for, while and if, and left by the terminators. Also the ops that talk to
- * the host: print, assert, assume. */
+/* Structured control: frames are pushed by for, while and if, and left by the terminators. Also the
+ * ops that talk to the host: print, assert, assume. */
 #include <string.h>
 
 #include "ir/interp_impl.h"
@@ -14,7 +14,10 @@ void tl_frame_push(TlInterp *in, const TlOp *owner, const TlBlock *block)
     tl_vec_push(in->arena, &in->frames, frame);
 }
 
-void tl_frame_pop(TlInterp *in) { in->frames.len--; }
+void tl_frame_pop(TlInterp *in)
+{
+    in->frames.len--;
+}
 
 static void copy_to(TlInterp *in, const TlValue *to, const void *data)
 {
@@ -33,9 +36,11 @@ static void swap_slots(TlSlot *a, TlSlot *b)
 static bool may_move(const TlUse *from, uint32_t i, const TlBlock *block)
 {
     const TlValue *v = from[i].value;
-    if (!v->def || v->def->block != block) return false;
+    if (!v->def || v->def->block != block)
+        return false;
     for (uint32_t j = 0; j < i; j++)
-        if (from[j].value == v) return false;
+        if (from[j].value == v)
+            return false;
     return true;
 }
 
@@ -56,22 +61,26 @@ static void take_spare(TlSlot *slot)
     *slot = (TlSlot){old.spare, old.data, old.spare_size, old.size};
 }
 
-/* to[0..n) = from[0..n) all at once: a source may be another target (a loop that swaps its carried values). First
- * everything that must be copied goes to the targets' spares, then names change. */
-static void assign(TlInterp *in, TlValue *const *to, const TlUse *from, uint32_t n, const TlBlock *leaving)
+/* to[0..n) = from[0..n) all at once: a source may be another target (a loop that swaps its carried
+ * values). First everything that must be copied goes to the targets' spares, then names change. */
+static void assign(TlInterp *in, TlValue *const *to, const TlUse *from, uint32_t n,
+                   const TlBlock *leaving)
 {
     for (uint32_t i = 0; i < n; i++)
-        if (to[i] != from[i].value && !may_move(from, i, leaving)) stage_copy(in, to[i], from[i].value);
+        if (to[i] != from[i].value && !may_move(from, i, leaving))
+            stage_copy(in, to[i], from[i].value);
     for (uint32_t i = 0; i < n; i++) {
-        if (to[i] == from[i].value) continue;
-        if (!may_move(from, i, leaving)) take_spare(tl_interp_slot(in, to[i]));
+        if (to[i] == from[i].value)
+            continue;
+        if (!may_move(from, i, leaving))
+            take_spare(tl_interp_slot(in, to[i]));
     }
     for (uint32_t i = 0; i < n; i++)
         if (to[i] != from[i].value && may_move(from, i, leaving))
             swap_slots(tl_interp_slot(in, to[i]), tl_interp_slot(in, from[i].value));
 }
 
-/* ---- for ------------------------------------------------------------------------------------------------------- */
+/* ---- for ------------------------------------------------------------------------------------- */
 
 static TlWide integer(const TlTileData *t)
 {
@@ -81,8 +90,10 @@ static TlWide integer(const TlTileData *t)
 
 static TlUWide trip_count(TlWide lo, TlWide hi, TlWide step)
 {
-    if (step > 0 && lo < hi) return (TlUWide)((hi - lo + step - 1) / step);
-    if (step < 0 && lo > hi) return (TlUWide)((lo - hi - step - 1) / -step);
+    if (step > 0 && lo < hi)
+        return (TlUWide)((hi - lo + step - 1) / step);
+    if (step < 0 && lo > hi)
+        return (TlUWide)((lo - hi - step - 1) / -step);
     return 0;
 }
 
@@ -97,11 +108,13 @@ void tl_eval_FOR(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *
 {
     TlUWide trips = trip_count(integer(&x[0]), integer(&x[1]), integer(&x[2]));
     if (trips == 0) {
-        for (uint32_t i = 0; i < op->nout; i++) memcpy(y[i].data, x[i + 3].data, tl_interp_bytes(y[i].type));
+        for (uint32_t i = 0; i < op->nout; i++)
+            memcpy(y[i].data, x[i + 3].data, tl_interp_bytes(y[i].type));
         return;
     }
     const TlBlock *body = op->regions[0];
-    for (uint32_t i = 0; i < op->nout; i++) copy_to(in, body->args[i + 1], x[i + 3].data);
+    for (uint32_t i = 0; i < op->nout; i++)
+        copy_to(in, body->args[i + 1], x[i + 3].data);
     tl_frame_push(in, op, body);
     TlFrame *frame = tl_frame_top(in);
     frame->iv = (uint64_t)integer(&x[0]);
@@ -127,7 +140,7 @@ static void next_trip(TlInterp *in, TlFrame *frame, const TlOp *yield)
     frame->next = frame->block->first;
 }
 
-/* ---- while, if ------------------------------------------------------------------------------------------------- */
+/* ---- while, if ------------------------------------------------------------------------------- */
 
 static void enter(TlFrame *frame, const TlBlock *block)
 {
@@ -138,7 +151,8 @@ static void enter(TlFrame *frame, const TlBlock *block)
 void tl_eval_WHILE(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
 {
     (void)y;
-    for (uint32_t i = 0; i < op->nin; i++) copy_to(in, op->regions[0]->args[i], x[i].data);
+    for (uint32_t i = 0; i < op->nin; i++)
+        copy_to(in, op->regions[0]->args[i], x[i].data);
     tl_frame_push(in, op, op->regions[0]);
 }
 
@@ -149,8 +163,10 @@ void tl_eval_CONDITION(TlInterp *in, const TlOp *op, const TlTileData *x, TlTile
     bool go_on = *(const uint8_t *)x[0].data != 0;
     TlValue **to = go_on ? frame->owner->regions[1]->args : frame->owner->out;
     assign(in, to, op->in + 1, op->nin - 1, frame->block);
-    if (go_on) enter(frame, frame->owner->regions[1]);
-    else tl_frame_pop(in);
+    if (go_on)
+        enter(frame, frame->owner->regions[1]);
+    else
+        tl_frame_pop(in);
 }
 
 void tl_eval_IF(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
@@ -185,19 +201,21 @@ void tl_eval_RETURN(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileDat
     in->frames.len = 0;
 }
 
-/* ---- print, assert, assume -------------------------------------------------------------------------------------- */
+/* ---- print, assert, assume ------------------------------------------------------------------- */
 
 void tl_eval_PRINT(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
 {
     (void)y;
     const TlInterpHooks *hooks = &in->options->hooks;
-    if (!hooks->print) return;
+    if (!hooks->print)
+        return;
     TlTileData shown = x[0];
     TlType as_u64 = *x[0].type;
     if (as_u64.ptr) { /* pointers are shown as addresses */
         int64_t n = tl_type_elems(&as_u64);
         uint64_t *address = tl_interp_temp(in, 0, (size_t)n * 8);
-        for (int64_t i = 0; i < n; i++) address[i] = ((const TlInterpPtr *)x[0].data)[i].address;
+        for (int64_t i = 0; i < n; i++)
+            address[i] = ((const TlInterpPtr *)x[0].data)[i].address;
         as_u64.ptr = false;
         as_u64.dtype = TL_U64;
         shown = (TlTileData){&as_u64, address};
@@ -213,11 +231,13 @@ static bool all_true(const TlTileData *t)
 void tl_eval_ASSERT(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
 {
     (void)y;
-    if (!all_true(&x[0])) tl_interp_fail(in, op, TL_FAIL_ASSERT, "%s", tl_attr(op, TL_ATTR_TEXT)->u.s);
+    if (!all_true(&x[0]))
+        tl_interp_fail(in, op, TL_FAIL_ASSERT, "%s", tl_attr(op, TL_ATTR_TEXT)->u.s);
 }
 
 void tl_eval_ASSUME(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
 {
     (void)y;
-    if (in->options->check && !all_true(&x[0])) tl_interp_fail(in, op, TL_FAIL_ASSUME, "an assumption does not hold");
+    if (in->options->check && !all_true(&x[0]))
+        tl_interp_fail(in, op, TL_FAIL_ASSUME, "an assumption does not hold");
 }

@@ -1,14 +1,16 @@
 /* Arithmetic of the interpreter: one loop per op and element type, in one table.
  *
- * Integers compute in 64 bits and are cut to their type, which is wrapping. f32 and f64 are the host's IEEE arithmetic
- * (the build forbids contraction). f16 and bf16 compute in f32 and round once: f32 has more than twice their precision
- * plus two bits, so this is the correctly rounded result of every op here, division and square root included.
- * Division by zero and MIN / -1: see numeric.h. f8 and packed types have no arithmetic. */
+ * Integers compute in 64 bits and are cut to their type, which is wrapping. f32 and f64 are the
+ * host's IEEE arithmetic (the build forbids contraction). f16 and bf16 compute in f32 and round
+ * once: f32 has more than twice their precision plus two bits, so this is the correctly rounded
+ * result of every op here, division and square root included. Division by zero and MIN / -1: see
+ * numeric.h. f8 and packed types have no arithmetic. */
 #include <math.h>
 #include <string.h>
 
 #include "ir/interp_impl.h"
 
+/* clang-format off */
 #define BINARY(NAME, S, Y, EXPR)                                               \
     static void NAME(void *yv, const void *av, const void *bv, int64_t n)      \
     {                                                                          \
@@ -31,7 +33,7 @@
         }                                                                      \
     }
 
-/* ---- integers: D dtype, T type, U its unsigned twin, W width --------------------------------------------------- */
+/* ---- integers: D dtype, T type, U its unsigned twin, W width --------------------------------- */
 
 #define COMPARE(D, T)                        \
     BINARY(eq_##D, T, uint8_t, p == q)       \
@@ -88,7 +90,7 @@ COMPARE(BOOL, uint8_t)
 BITWISE(BOOL, uint8_t)
 UNARY(not_BOOL, uint8_t, !p)
 
-/* ---- floats: S storage, C what it computes in, LD and ST between them, F the C library's suffix ------------------ */
+/* ---- floats: S storage, LD and ST to and from what it computes in, M and F suffixes ---------- */
 
 #define LOSER(x, y, pick) ((x) != (x) ? (y) : (y) != (y) ? (x) : (pick))
 #define NAN_WINS(x, y, pick) ((x) != (x) ? (x) : (y) != (y) ? (y) : (pick))
@@ -141,7 +143,7 @@ UNARY(abs_F16, uint16_t, p & 0x7fff)
 UNARY(abs_F32, uint32_t, p & 0x7fffffff)
 UNARY(abs_F64, uint64_t, p & 0x7fffffffffffffff)
 
-/* ---- the table ------------------------------------------------------------------------------------------------- */
+/* ---- the table ------------------------------------------------------------------------------- */
 
 #define INTS(f)                                                                               \
     [TL_I8] = f##_I8, [TL_I16] = f##_I16, [TL_I32] = f##_I32, [TL_I64] = f##_I64,             \
@@ -198,7 +200,8 @@ TlElemFn tl_combine_fn(TlCombine kind, TlDtype d)
     return tl_elem_fn(ops[kind], d);
 }
 
-/* ---- evaluators -------------------------------------------------------------------------------------------------- */
+/* clang-format on */
+/* ---- evaluators ------------------------------------------------------------------------------ */
 
 static void apply(const TlOp *op, const TlTileData *x, const void *second, TlTileData *y)
 {
@@ -209,11 +212,20 @@ static void apply(const TlOp *op, const TlTileData *x, const void *second, TlTil
 }
 
 #define EVAL(ID) void tl_eval_##ID(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
-#define EVAL_UNARY(ID) \
-    EVAL(ID) { (void)in; apply(op, x, NULL, y); }
-#define EVAL_BINARY(ID) \
-    EVAL(ID) { (void)in; apply(op, x, x[1].data, y); }
+#define EVAL_UNARY(ID)                                                                             \
+    EVAL(ID)                                                                                       \
+    {                                                                                              \
+        (void)in;                                                                                  \
+        apply(op, x, NULL, y);                                                                     \
+    }
+#define EVAL_BINARY(ID)                                                                            \
+    EVAL(ID)                                                                                       \
+    {                                                                                              \
+        (void)in;                                                                                  \
+        apply(op, x, x[1].data, y);                                                                \
+    }
 
+/* clang-format off */
 EVAL_UNARY(NEG)
 EVAL_UNARY(NOT)
 EVAL_UNARY(ABS)
@@ -245,8 +257,10 @@ EVAL_BINARY(LT)
 EVAL_BINARY(LE)
 EVAL_BINARY(GT)
 EVAL_BINARY(GE)
+/* clang-format on */
 
-/* The amount may have another integer type. Its low bits are all that counts, and a wrapping cast keeps them. */
+/* The amount may have another integer type. Its low bits are all that counts, and a wrapping cast
+ * keeps them. */
 static void shift(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
 {
     TlDtype d = x[0].type->dtype, by = x[1].type->dtype;
@@ -259,8 +273,14 @@ static void shift(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData 
     tl_elem_cast(d, amount, by, x[1].data, n, TL_ROUND_NEAREST, false);
     apply(op, x, amount, y);
 }
-EVAL(SHL) { shift(in, op, x, y); }
-EVAL(SHR) { shift(in, op, x, y); }
+EVAL(SHL)
+{
+    shift(in, op, x, y);
+}
+EVAL(SHR)
+{
+    shift(in, op, x, y);
+}
 
 EVAL(FMA)
 {
@@ -268,12 +288,14 @@ EVAL(FMA)
     int64_t n = tl_type_elems(y[0].type);
     if (x[0].type->dtype == TL_F64) {
         const double *a = x[0].data, *b = x[1].data, *c = x[2].data;
-        for (int64_t i = 0; i < n; i++) ((double *)y[0].data)[i] = fma(a[i], b[i], c[i]);
+        for (int64_t i = 0; i < n; i++)
+            ((double *)y[0].data)[i] = fma(a[i], b[i], c[i]);
         return;
     }
     TL_ASSERT(x[0].type->dtype == TL_F32, "fma of %s", tl_dtype_name(x[0].type->dtype));
     const float *a = x[0].data, *b = x[1].data, *c = x[2].data;
-    for (int64_t i = 0; i < n; i++) ((float *)y[0].data)[i] = fmaf(a[i], b[i], c[i]);
+    for (int64_t i = 0; i < n; i++)
+        ((float *)y[0].data)[i] = fmaf(a[i], b[i], c[i]);
 }
 
 EVAL(SELECT)

@@ -1,11 +1,17 @@
 /* Inside of the reference interpreter: what its files share. Nobody else includes this.
  *
- * interp.c          a program: frames, slots, dispatch, folding      interp_elem.c    arithmetic, element by element
- * interp_control.c  for, while, if, terminators, assert, print       interp_cast.c    value conversions
- * interp_memory.c   views, places, load, store, checks               interp_shape.c   iota, broadcast, reshape, trans
- * interp_atomic.c   atomics                                          interp_reduce.c  reduce, scan    interp_dot.c  dot
+ *     interp.c          a program: frames, slots, dispatch, folding
+ *     interp_control.c  for, while, if, terminators, assert, print
+ *     interp_elem.c     arithmetic, element by element
+ *     interp_cast.c     value conversions
+ *     interp_shape.c    iota, broadcast, reshape, trans
+ *     interp_reduce.c   reduce, scan
+ *     interp_dot.c      dot
+ *     interp_memory.c   views, places, load, store, checks
+ *     interp_atomic.c   atomics
  *
- * Every op has one evaluator, tl_eval_ID. It gets its operands' data and, already allocated, its results' data. */
+ * Every op has one evaluator, tl_eval_ID. It gets its operands' data and, already allocated, its
+ * results' data. */
 #ifndef TL_INTERP_IMPL_H
 #define TL_INTERP_IMPL_H
 #include "ir/interp.h"
@@ -14,16 +20,16 @@
 __extension__ typedef __int128 TlWide;
 __extension__ typedef unsigned __int128 TlUWide;
 
-/* An element of a tile of pointers. The argument it came from goes with it through ptr_add, select and loops, so that
- * --check can say whether an access stays inside the array it was made for. */
+/* An element of a tile of pointers. The argument it came from goes with it through ptr_add, select
+ * and loops, so that --check can say whether an access stays inside the array it was made for. */
 typedef struct TlInterpPtr {
     uint64_t address;
     int32_t arg;     /* parameter index, -1 unknown */
     uint32_t nibble; /* packed types: 1 = the high half of the byte */
 } TlInterpPtr;
 
-/* Packed types: the element at element offset o (last stride 1, outer strides even: rows start on a byte) is
- * nibble (o & 1) of byte o / 2. */
+/* Packed types: the element at element offset o (last stride 1, outer strides even: rows start on a
+ * byte) is nibble (o & 1) of byte o / 2. */
 typedef struct TlInterpView {
     TlInterpPtr origin; /* of element 0 */
     int64_t extent[TL_MAX_VIEW_RANK], stride[TL_MAX_VIEW_RANK];
@@ -69,38 +75,52 @@ typedef void TlEvaluator(TlInterp *in, const TlOp *op, const TlTileData *x, TlTi
 #define OP(ID, ...) TlEvaluator tl_eval_##ID;
 #include "ir/ops.def"
 
-/* ---- storage (interp.c) ---- */
+/* ---- storage (interp.c) ---------------------------------------------------------------------- */
 size_t tl_interp_elem_bytes(const TlType *t); /* of one element of a tile at run time */
 size_t tl_interp_bytes(const TlType *t);
-void *tl_interp_reserve(TlInterp *in, TlSlot *slot, size_t bytes); /* contents are lost when it grows */
-static inline void *tl_interp_temp(TlInterp *in, int i, size_t bytes) { return tl_interp_reserve(in, &in->temps[i], bytes); }
-static inline TlSlot *tl_interp_slot(TlInterp *in, const TlValue *v) { return &in->slots[v->id]; }
-void *tl_interp_data(TlInterp *in, const TlValue *v);  /* of a value that has been computed */
+/* Contents are lost when it grows. */
+void *tl_interp_reserve(TlInterp *in, TlSlot *slot, size_t bytes);
+static inline void *tl_interp_temp(TlInterp *in, int i, size_t bytes)
+{
+    return tl_interp_reserve(in, &in->temps[i], bytes);
+}
+static inline TlSlot *tl_interp_slot(TlInterp *in, const TlValue *v)
+{
+    return &in->slots[v->id];
+}
+void *tl_interp_data(TlInterp *in, const TlValue *v); /* of a value that has been computed */
 void tl_interp_fail(TlInterp *in, const TlOp *op, TlInterpFailKind kind, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
-TlTileData tl_interp_lanes(TlType *storage, const TlType *scalar, int64_t n, void *data); /* n scalars seen as a vector */
+/* n scalars seen as a vector. */
+TlTileData tl_interp_lanes(TlType *storage, const TlType *scalar, int64_t n, void *data);
 TlEvaluator *tl_interp_evaluator(TlOpcode opcode);
 
-/* ---- element kernels (interp_elem.c): y[i] = a[i] op b[i], y may be a or b; NULL when the type has no such op ----
- * This is the one table of arithmetic: another meaning of floats (--fp=ring) is another table behind this function. */
+/* ---- element kernels (interp_elem.c) ----
+ * y[i] = a[i] op b[i]; y may be a or b; NULL when the type has no such op. This is the one table of
+ * arithmetic: another meaning of floats (--fp=ring) is another table behind this function. */
 typedef void (*TlElemFn)(void *y, const void *a, const void *b, int64_t n);
 TlElemFn tl_elem_fn(TlOpcode opcode, TlDtype d);
 TlElemFn tl_combine_fn(TlCombine kind, TlDtype d);
 /* Converts n elements (interp_cast.c). */
-void tl_elem_cast(TlDtype to, void *y, TlDtype from, const void *x, int64_t n, int round, bool nosat);
+void tl_elem_cast(TlDtype to, void *y, TlDtype from, const void *x, int64_t n, int round,
+                  bool nosat);
 
-/* ---- data movement (interp_shape.c) ---- */
+/* ---- data movement (interp_shape.c) ---------------------------------------------------------- */
 /* Copies a box row-major to y; strides of x in elements. */
-void tl_elem_copy(void *y, const void *x, size_t bytes, int rank, const int32_t *shape, const int64_t *stride);
+void tl_elem_copy(void *y, const void *x, size_t bytes, int rank, const int32_t *shape,
+                  const int64_t *stride);
 void tl_elem_fill(void *y, const void *x, size_t bytes, int64_t n); /* n copies of one element */
 
-/* ---- control (interp_control.c) ---- */
+/* ---- control (interp_control.c) -------------------------------------------------------------- */
 void tl_frame_push(TlInterp *in, const TlOp *owner, const TlBlock *block);
 void tl_frame_pop(TlInterp *in);
-static inline TlFrame *tl_frame_top(TlInterp *in) { return &in->frames.data[in->frames.len - 1]; }
+static inline TlFrame *tl_frame_top(TlInterp *in)
+{
+    return &in->frames.data[in->frames.len - 1];
+}
 void tl_combine_next(TlInterp *in, const TlOp *yield); /* interp_reduce.c */
 
-/* ---- memory (interp_memory.c) ---- */
+/* ---- memory (interp_memory.c) ---------------------------------------------------------------- */
 typedef struct TlAccess {
     TlPlace place;
     int64_t n;
@@ -108,13 +128,15 @@ typedef struct TlAccess {
     size_t bytes; /* of an element in memory; packed types 1 */
     bool packed;
     const TlInterpPtr *pointers; /* pointer tiles: one each; NULL for views */
-    TlInterpPtr origin;          /* views: element 0, and where each element is, in elements from there */
+    TlInterpPtr origin; /* views: element 0, and where each element is, in elements from there */
     const uint64_t *offset;
     uint8_t *ok; /* the element is inside, and not masked off */
 } TlAccess;
 TlInterpPtr tl_access_at(const TlAccess *access, int64_t e);
-/* Finds the elements of a memory op. verb: "load" etc. for messages. writes: shadow bytes become initialised. */
+/* Finds the elements of a memory op. verb: "load" etc. for messages. writes: shadow bytes become
+ * initialised. */
 void tl_access_find(TlInterp *in, const TlOp *op, const char *verb, bool reads, bool writes,
                     TlAccess *out);
-const void *tl_access_operand(TlInterp *in, const TlValue *v, size_t bytes, int64_t i); /* element i, or the only one */
+const void *tl_access_operand(TlInterp *in, const TlValue *v, size_t bytes,
+                              int64_t i); /* element i, or the only one */
 #endif

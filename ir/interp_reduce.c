@@ -1,26 +1,29 @@
 /* Reductions and scans.
  *
- * The operands are first copied with the axis in front: row k holds every element of index k, and a combiner works on
- * whole rows at once. A reduction (associative and commutative) folds the upper half of the rows onto the lower half
- * until one is left; a scan (associative) walks the rows, from the last one when reversed, so that `a` is what was met before.
- * A user's combiner of plain arithmetic runs with its scalars widened to vectors, one evaluator call per op and row.
- * One with control flow or anything else runs as it is, in frames, one scalar pair at a time.
- * f16 and bf16 sums and products are kept in f32 and rounded once per result. */
+ * The operands are first copied with the axis in front: row k holds every element of index k, and a
+ * combiner works on whole rows at once. A reduction (associative and commutative) folds the upper
+ * half of the rows onto the lower half until one is left; a scan (associative) walks the rows, from
+ * the last one when reversed, so that `a` is what was met before. A user's combiner of plain
+ * arithmetic runs with its scalars widened to vectors, one evaluator call per op and row. One with
+ * control flow or anything else runs as it is, in frames, one scalar pair at a time. f16 and bf16
+ * sums and products are kept in f32 and rounded once per result. */
 #include <string.h>
 
 #include "ir/interp_impl.h"
 
 typedef struct Rows {
-    int64_t extent, lanes;   /* rows, elements of a row */
-    int64_t outer, inner;    /* lanes = outer * inner, around the axis */
+    int64_t extent, lanes; /* rows, elements of a row */
+    int64_t outer, inner;  /* lanes = outer * inner, around the axis */
 } Rows;
 
 static Rows rows_of(const TlType *t, int64_t axis)
 {
     Rows r = {t->shape[axis], 0, 1, 1};
     for (int64_t d = 0; d < t->rank; d++) {
-        if (d < axis) r.outer *= t->shape[d];
-        if (d > axis) r.inner *= t->shape[d];
+        if (d < axis)
+            r.outer *= t->shape[d];
+        if (d > axis)
+            r.inner *= t->shape[d];
     }
     r.lanes = r.outer * r.inner;
     return r;
@@ -40,7 +43,7 @@ static void axis_back(void *to, const void *from, size_t bytes, Rows r)
     tl_elem_copy(to, from, bytes, 3, shape, stride);
 }
 
-/* ---- combining rows -------------------------------------------------------------------------------------------- */
+/* ---- combining rows -------------------------------------------------------------------------- */
 
 static const TlBlock *combiner(const TlOp *op)
 {
@@ -50,14 +53,17 @@ static const TlBlock *combiner(const TlOp *op)
 static bool is_plain_arithmetic(const TlBlock *block)
 {
     for (const TlOp *op = block->first; op; op = op->next) {
-        if (op->opcode == TL_OP_CONST || op->opcode == TL_OP_YIELD) continue;
-        if (!(tl_op_info(op->opcode)->flags & F_ELEM) || op->nregions) return false;
+        if (op->opcode == TL_OP_CONST || op->opcode == TL_OP_YIELD)
+            continue;
+        if (!(tl_op_info(op->opcode)->flags & F_ELEM) || op->nregions)
+            return false;
     }
     return true;
 }
 
 /* A value of the combiner as n lanes; one from outside is the same in each. */
-static TlTileData lane_operand(TlInterp *in, const TlBlock *block, const TlValue *v, int64_t n, int temp, TlType *type)
+static TlTileData lane_operand(TlInterp *in, const TlBlock *block, const TlValue *v, int64_t n,
+                               int temp, TlType *type)
 {
     const TlBlock *home = v->def ? v->def->block : v->block;
     void *data = tl_interp_data(in, v);
@@ -76,28 +82,34 @@ static void run_lanes(TlInterp *in, const TlBlock *block, const TlOp *op, int64_
 {
     TlType types[MAX_ELEM_OPERANDS + 1];
     TlTileData x[MAX_ELEM_OPERANDS], y;
-    TL_ASSERT(op->nin <= MAX_ELEM_OPERANDS && op->nout == 1, "%s in a combiner", tl_op_info(op->opcode)->text);
+    TL_ASSERT(op->nin <= MAX_ELEM_OPERANDS && op->nout == 1, "%s in a combiner",
+              tl_op_info(op->opcode)->text);
     for (uint32_t i = 0; i < op->nin; i++)
         x[i] = lane_operand(in, block, op->in[i].value, n, FIRST_LANE_TEMP + 1 + (int)i, &types[i]);
     const TlType *t = op->out[0]->type;
-    void *data = tl_interp_reserve(in, tl_interp_slot(in, op->out[0]), tl_interp_elem_bytes(t) * (size_t)n);
+    void *data =
+        tl_interp_reserve(in, tl_interp_slot(in, op->out[0]), tl_interp_elem_bytes(t) * (size_t)n);
     y = tl_interp_lanes(&types[MAX_ELEM_OPERANDS], t, n, data);
     tl_interp_evaluator(op->opcode)(in, op, x, &y);
     in->work += 64 + (uint64_t)n;
 }
 
-/* y[i] = combine(a[i], b[i]) for n lanes of `count` tiles; y may be a. The block's arguments only borrow a and b. */
-static void combine_user(TlInterp *in, const TlBlock *block, uint32_t count, void *const *y, void *const *a,
-                         void *const *b, int64_t n)
+/* y[i] = combine(a[i], b[i]) for n lanes of `count` tiles; y may be a. The block's arguments only
+ * borrow a and b. */
+static void combine_user(TlInterp *in, const TlBlock *block, uint32_t count, void *const *y,
+                         void *const *a, void *const *b, int64_t n)
 {
     for (uint32_t i = 0; i < count; i++) {
-        TlSlot *sa = tl_interp_slot(in, block->args[i]), *sb = tl_interp_slot(in, block->args[count + i]);
+        TlSlot *sa = tl_interp_slot(in, block->args[i]),
+               *sb = tl_interp_slot(in, block->args[count + i]);
         sa->data = a[i], sa->size = 0;
         sb->data = b[i], sb->size = 0;
     }
     const TlOp *op = block->first;
-    for (; op->opcode != TL_OP_YIELD; op = op->next) run_lanes(in, block, op, n);
-    for (uint32_t i = 0; i < count; i++) { /* through a second buffer: a yield may be another's argument */
+    for (; op->opcode != TL_OP_YIELD; op = op->next)
+        run_lanes(in, block, op, n);
+    for (uint32_t i = 0; i < count;
+         i++) { /* through a second buffer: a yield may be another's argument */
         TlSlot *sb = tl_interp_slot(in, block->args[count + i]);
         TlType type;
         size_t bytes = tl_interp_elem_bytes(block->args[i]->type) * (size_t)n;
@@ -124,7 +136,8 @@ typedef struct Work {
     size_t bytes[TL_INTERP_TEMPS];
 } Work;
 
-static void combine_rows(TlInterp *in, const Work *w, int64_t to, int64_t a, int64_t b, int64_t nrows)
+static void combine_rows(TlInterp *in, const Work *w, int64_t to, int64_t a, int64_t b,
+                         int64_t nrows)
 {
     void *py[TL_INTERP_TEMPS], *pa[TL_INTERP_TEMPS], *pb[TL_INTERP_TEMPS];
     for (uint32_t i = 0; i < w->count; i++) {
@@ -134,11 +147,13 @@ static void combine_rows(TlInterp *in, const Work *w, int64_t to, int64_t a, int
         pb[i] = (char *)w->data[i] + (size_t)b * row;
     }
     int64_t n = nrows * w->rows.lanes;
-    if (w->block) combine_user(in, w->block, w->count, py, pa, pb, n);
-    else w->fn(py[0], pa[0], pb[0], n);
+    if (w->block)
+        combine_user(in, w->block, w->count, py, pa, pb, n);
+    else
+        w->fn(py[0], pa[0], pb[0], n);
 }
 
-/* ---- the two ops ------------------------------------------------------------------------------------------------ */
+/* ---- the two ops ----------------------------------------------------------------------------- */
 
 static TlDtype work_type(const TlOp *op, TlDtype d)
 {
@@ -150,7 +165,8 @@ static TlDtype work_type(const TlOp *op, TlDtype d)
 /* Memory for operand i that stays while the combiner runs: with a combiner, at its argument. */
 static void *work_buffer(TlInterp *in, const Work *w, uint32_t i, size_t bytes)
 {
-    if (!w->block) return tl_interp_temp(in, (int)i, bytes);
+    if (!w->block)
+        return tl_interp_temp(in, (int)i, bytes);
     TlSlot *slot = tl_interp_slot(in, w->block->args[i]);
     if (slot->spare_size < bytes) {
         slot->spare = tl_alloc(in->arena, bytes);
@@ -162,7 +178,8 @@ static void *work_buffer(TlInterp *in, const Work *w, uint32_t i, size_t bytes)
 static void begin(TlInterp *in, const TlOp *op, const TlTileData *x, Work *w)
 {
     int64_t axis = tl_attr_int(op, TL_ATTR_AXIS, 0);
-    *w = (Work){.op = op, .block = combiner(op), .count = op->nin, .rows = rows_of(x[0].type, axis)};
+    *w =
+        (Work){.op = op, .block = combiner(op), .count = op->nin, .rows = rows_of(x[0].type, axis)};
     TL_ASSERT(w->count <= FIRST_LANE_TEMP, "%u operands of a reduction", w->count);
     for (uint32_t i = 0; i < w->count; i++) {
         int64_t n = tl_type_elems(x[i].type);
@@ -177,10 +194,12 @@ static void begin(TlInterp *in, const TlOp *op, const TlTileData *x, Work *w)
         }
         axis_first(w->data[i], from, w->bytes[i], w->rows);
     }
-    if (w->block) return;
+    if (w->block)
+        return;
     TlDtype d = work_type(op, x[0].type->dtype);
     w->fn = tl_combine_fn((TlCombine)tl_attr_int(op, TL_ATTR_KIND, 0), d);
-    TL_ASSERT(w->fn && w->count == 1, "%s of %s has no meaning", tl_op_info(op->opcode)->text, tl_dtype_name(d));
+    TL_ASSERT(w->fn && w->count == 1, "%s of %s has no meaning", tl_op_info(op->opcode)->text,
+              tl_dtype_name(d));
 }
 
 static void finish(TlInterp *in, const Work *w, TlTileData *y)
@@ -191,29 +210,36 @@ static void finish(TlInterp *in, const Work *w, TlTileData *y)
         int64_t n = tl_type_elems(y[i].type);
         const void *from = w->data[i];
         if (scan) {
-            void *back = wide == d ? y[i].data : tl_interp_temp(in, FIRST_LANE_TEMP, w->bytes[i] * (size_t)n);
+            void *back = wide == d ? y[i].data
+                                   : tl_interp_temp(in, FIRST_LANE_TEMP, w->bytes[i] * (size_t)n);
             axis_back(back, from, w->bytes[i], w->rows);
             from = back;
         }
-        if (from != y[i].data) tl_elem_cast(d, y[i].data, wide, from, n, TL_ROUND_NEAREST, false);
+        if (from != y[i].data)
+            tl_elem_cast(d, y[i].data, wide, from, n, TL_ROUND_NEAREST, false);
     }
 }
 
 static void reduce_rows(TlInterp *in, const Work *w)
 {
-    for (int64_t n = w->rows.extent; n > 1; n = (n + 1) / 2) combine_rows(in, w, 0, 0, (n + 1) / 2, n / 2);
+    for (int64_t n = w->rows.extent; n > 1; n = (n + 1) / 2)
+        combine_rows(in, w, 0, 0, (n + 1) / 2, n / 2);
 }
 
 static void scan_rows(TlInterp *in, const Work *w, bool reverse)
 {
     int64_t last = w->rows.extent - 1;
     for (int64_t k = 1; k <= last; k++)
-        combine_rows(in, w, reverse ? last - k : k, reverse ? last - k + 1 : k - 1, reverse ? last - k : k, 1);
+        combine_rows(in, w, reverse ? last - k : k, reverse ? last - k + 1 : k - 1,
+                     reverse ? last - k : k, 1);
 }
 
-/* ---- combiners with control flow: a state machine over (row, lane) ------------------------------------------------- */
+/* ---- combiners with control flow: a state machine over (row, lane) --------------------------- */
 
-static bool is_reversed(const TlOp *op) { return op->opcode == TL_OP_SCAN && tl_attr_flag(op, TL_ATTR_REVERSE); }
+static bool is_reversed(const TlOp *op)
+{
+    return op->opcode == TL_OP_SCAN && tl_attr_flag(op, TL_ATTR_REVERSE);
+}
 
 /* The element of row k in the order of the scan. */
 static char *element(const Work *w, const TlCombineState *s, uint32_t i, int64_t k)
@@ -222,7 +248,10 @@ static char *element(const Work *w, const TlCombineState *s, uint32_t i, int64_t
     return (char *)w->data[i] + (size_t)(row * s->lanes + s->lane) * w->bytes[i];
 }
 
-static int64_t row_before(const Work *w, const TlCombineState *s) { return w->op->opcode == TL_OP_SCAN ? s->k - 1 : 0; }
+static int64_t row_before(const Work *w, const TlCombineState *s)
+{
+    return w->op->opcode == TL_OP_SCAN ? s->k - 1 : 0;
+}
 
 static void set_scalar(TlInterp *in, const TlValue *v, const void *data, size_t bytes)
 {
@@ -282,7 +311,7 @@ static void step_by_step(TlInterp *in, const Work *w)
     start_pair(in, w, frame);
 }
 
-/* ---- the evaluators --------------------------------------------------------------------------------------------- */
+/* ---- the evaluators -------------------------------------------------------------------------- */
 
 static void run(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
 {
@@ -293,11 +322,19 @@ static void run(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y
             step_by_step(in, &w);
             return; /* tl_combine_next finishes */
         }
-        if (op->opcode == TL_OP_SCAN) scan_rows(in, &w, is_reversed(op));
-        else reduce_rows(in, &w);
+        if (op->opcode == TL_OP_SCAN)
+            scan_rows(in, &w, is_reversed(op));
+        else
+            reduce_rows(in, &w);
     }
     finish(in, &w, y);
 }
 
-void tl_eval_REDUCE(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y) { run(in, op, x, y); }
-void tl_eval_SCAN(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y) { run(in, op, x, y); }
+void tl_eval_REDUCE(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+{
+    run(in, op, x, y);
+}
+void tl_eval_SCAN(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+{
+    run(in, op, x, y);
+}

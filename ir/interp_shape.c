@@ -5,7 +5,8 @@
 
 void tl_elem_fill(void *y, const void *x, size_t bytes, int64_t n)
 {
-    if (n <= 0) return;
+    if (n <= 0)
+        return;
     size_t total = bytes * (size_t)n, done = bytes;
     memmove(y, x, bytes);
     while (done < total) { /* double what is there */
@@ -17,28 +18,35 @@ void tl_elem_fill(void *y, const void *x, size_t bytes, int64_t n)
 
 static void copy_row(char *y, const char *x, size_t bytes, int64_t n, int64_t stride)
 {
-    if (stride == 1) memcpy(y, x, bytes * (size_t)n);
-    else if (stride == 0) tl_elem_fill(y, x, bytes, n);
+    if (stride == 1)
+        memcpy(y, x, bytes * (size_t)n);
+    else if (stride == 0)
+        tl_elem_fill(y, x, bytes, n);
     else
-        for (int64_t i = 0; i < n; i++) memcpy(y + (size_t)i * bytes, x + i * stride * (int64_t)bytes, bytes);
+        for (int64_t i = 0; i < n; i++)
+            memcpy(y + (size_t)i * bytes, x + i * stride * (int64_t)bytes, bytes);
 }
 
-void tl_elem_copy(void *y, const void *x, size_t bytes, int rank, const int32_t *shape, const int64_t *stride)
+void tl_elem_copy(void *y, const void *x, size_t bytes, int rank, const int32_t *shape,
+                  const int64_t *stride)
 {
     int32_t at[TL_MAX_RANK] = {0};
     int64_t row = rank ? shape[rank - 1] : 1, from = 0;
     char *to = y;
     for (;;) {
-        copy_row(to, (const char *)x + from * (int64_t)bytes, bytes, row, rank ? stride[rank - 1] : 1);
+        copy_row(to, (const char *)x + from * (int64_t)bytes, bytes, row,
+                 rank ? stride[rank - 1] : 1);
         to += (size_t)row * bytes;
         int d = rank - 2;
         for (; d >= 0; d--) { /* count up, last axis but one first */
             from += stride[d];
-            if (++at[d] < shape[d]) break;
+            if (++at[d] < shape[d])
+                break;
             from -= stride[d] * shape[d];
             at[d] = 0;
         }
-        if (d < 0) return;
+        if (d < 0)
+            return;
     }
 }
 
@@ -56,8 +64,10 @@ void tl_eval_CONST(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData
     (void)in, (void)x;
     const TlAttr *value = tl_attr(op, TL_ATTR_VALUE);
     uint64_t element[2] = {value->u.bits, 0};
-    if (y[0].type->ptr) memcpy(element, &(TlInterpPtr){value->u.bits, -1, 0}, sizeof element);
-    else tl_elem_set(y[0].type->dtype, element, 0, value->u.bits);
+    if (y[0].type->ptr)
+        memcpy(element, &(TlInterpPtr){value->u.bits, -1, 0}, sizeof element);
+    else
+        tl_elem_set(y[0].type->dtype, element, 0, value->u.bits);
     tl_elem_fill(y[0].data, element, tl_interp_elem_bytes(y[0].type), tl_type_elems(y[0].type));
 }
 
@@ -66,7 +76,8 @@ void tl_eval_IOTA(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData 
     (void)in, (void)op, (void)x;
     TlDtype d = y[0].type->dtype;
     int64_t n = tl_type_elems(y[0].type);
-    for (int64_t i = 0; i < n; i++) tl_elem_set(d, y[0].data, i, tl_bits_from_int(d, i));
+    for (int64_t i = 0; i < n; i++)
+        tl_elem_set(d, y[0].data, i, tl_bits_from_int(d, i));
 }
 
 void tl_eval_BROADCAST(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
@@ -75,7 +86,8 @@ void tl_eval_BROADCAST(TlInterp *in, const TlOp *op, const TlTileData *x, TlTile
     const TlType *from = x[0].type, *to = y[0].type;
     int64_t stride[TL_MAX_RANK] = {0}, own[TL_MAX_RANK];
     row_major(from, own);
-    for (int d = 0; d < from->rank; d++) /* right-aligned; ranks are equal unless the operand is a scalar */
+    for (int d = 0; d < from->rank;
+         d++) /* right-aligned; ranks are equal unless the operand is a scalar */
         stride[to->rank - from->rank + d] = from->shape[d] == 1 ? 0 : own[d];
     tl_elem_copy(y[0].data, x[0].data, tl_interp_elem_bytes(to), to->rank, to->shape, stride);
 }
@@ -101,6 +113,8 @@ void tl_eval_TRANS(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData
     const TlAttr *perm = tl_attr(op, TL_ATTR_PERM);
     int64_t stride[TL_MAX_RANK], own[TL_MAX_RANK];
     row_major(x[0].type, own);
-    for (int d = 0; d < y[0].type->rank; d++) stride[d] = own[perm->u.ints[d]];
-    tl_elem_copy(y[0].data, x[0].data, tl_interp_elem_bytes(y[0].type), y[0].type->rank, y[0].type->shape, stride);
+    for (int d = 0; d < y[0].type->rank; d++)
+        stride[d] = own[perm->u.ints[d]];
+    tl_elem_copy(y[0].data, x[0].data, tl_interp_elem_bytes(y[0].type), y[0].type->rank,
+                 y[0].type->shape, stride);
 }

@@ -1,14 +1,16 @@
 /* Number formats by their bits.
  *
- * One table describes every float format (mantissa width, bias, greatest finite code, codes of infinity and NaN), and two
- * functions do all the work. `unpack` gives the exact value as a double: every format here is a subset of binary64.
- * `pack` takes an exact value sig * 2^exp with a 64-bit significand and rounds it once: it cuts the significand at the
- * target's precision (or at its least subnormal), looks at the rest, and lets the carry run into the exponent field, which
- * is right because codes of one sign are ordered as their values are. Nothing depends on the host's rounding mode,
- * flush-to-zero state or half-precision instructions.
+ * One table describes every float format (mantissa width, bias, greatest finite code, codes of
+ * infinity and NaN), and two functions do all the work. `unpack` gives the exact value as a double:
+ * every format here is a subset of binary64. `pack` takes an exact value sig * 2^exp with a 64-bit
+ * significand and rounds it once: it cuts the significand at the target's precision (or at its
+ * least subnormal), looks at the rest, and lets the carry run into the exponent field, which is
+ * right because codes of one sign are ordered as their values are. Nothing depends on the host's
+ * rounding mode, flush-to-zero state or half-precision instructions.
  *
- * NaN: a narrowed NaN keeps its sign and the top of its payload and is quiet, as the hardware of all targets does;
- * f8e4m3 has one NaN per sign, f8e5m2 gets its quiet one, f4e2m1 has none and takes the greatest finite value. */
+ * NaN: a narrowed NaN keeps its sign and the top of its payload and is quiet, as the hardware of
+ * all targets does; f8e4m3 has one NaN per sign, f8e5m2 gets its quiet one, f4e2m1 has none and
+ * takes the greatest finite value. */
 #include "ir/numeric.h"
 
 #include <math.h>
@@ -17,8 +19,8 @@
 #include "ir/ir.h"
 
 typedef struct Format {
-    int8_t mantissa;   /* stored bits */
-    int8_t width;      /* all bits */
+    int8_t mantissa; /* stored bits */
+    int8_t width;    /* all bits */
     int16_t bias;
     uint64_t max;      /* greatest finite code */
     uint64_t infinity; /* its code, 0 = the format has none */
@@ -30,7 +32,8 @@ static const Format formats[TL_DTYPE_COUNT] = {
     [TL_F16] = {10, 16, 15, 0x7bff, 0x7c00, 0x7e00, 0x1p-24},
     [TL_BF16] = {7, 16, 127, 0x7f7f, 0x7f80, 0x7fc0, 0x1p-133},
     [TL_F32] = {23, 32, 127, 0x7f7fffff, 0x7f800000, 0x7fc00000, 0x1p-149},
-    [TL_F64] = {52, 64, 1023, 0x7fefffffffffffff, 0x7ff0000000000000, 0x7ff8000000000000, 0x1p-1074},
+    [TL_F64] = {52, 64, 1023, 0x7fefffffffffffff, 0x7ff0000000000000, 0x7ff8000000000000,
+                0x1p-1074},
     [TL_F8E4M3] = {3, 8, 7, 0x7e, 0, 0x7f, 0x1p-9},
     [TL_F8E5M2] = {2, 8, 15, 0x7b, 0x7c, 0x7e, 0x1p-16},
     [TL_F4E2M1] = {1, 4, 1, 0x7, 0, 0, 0.5},
@@ -70,9 +73,12 @@ static float bits_float(uint32_t u)
     return x;
 }
 
-static uint64_t low_mask(int bits) { return bits >= 64 ? ~(uint64_t)0 : ((uint64_t)1 << bits) - 1; }
+static uint64_t low_mask(int bits)
+{
+    return bits >= 64 ? ~(uint64_t)0 : ((uint64_t)1 << bits) - 1;
+}
 
-/* ---- any small format to double, exactly ---------------------------------------------------------------------- */
+/* ---- any small format to double, exactly ----------------------------------------------------- */
 
 static double unpack(const Format *f, uint64_t bits)
 {
@@ -80,18 +86,23 @@ static double unpack(const Format *f, uint64_t bits)
     uint64_t code = bits & low_mask(f->width - 1);
     uint64_t top = code << (52 - f->mantissa); /* exponent and mantissa, at a double's places */
     if (code > f->max) {
-        if (code == f->infinity) return bits_double(sign | 0x7ff0000000000000);
+        if (code == f->infinity)
+            return bits_double(sign | 0x7ff0000000000000);
         return bits_double(sign | 0x7ff8000000000000 | (top & low_mask(52)));
     }
-    if (code >> f->mantissa == 0) return bits_double(sign | double_bits((double)code * f->least));
+    if (code >> f->mantissa == 0)
+        return bits_double(sign | double_bits((double)code * f->least));
     return bits_double(sign | (top + ((uint64_t)(1023 - f->bias) << 52)));
 }
 
 float tl_f16_to_f32(uint16_t h)
 {
     uint32_t sign = (uint32_t)(h & 0x8000) << 16, code = h & 0x7fff;
-    if (code >= 0x7c00) return bits_float(sign | 0x7f800000 | (code & 0x3ff) << 13 | (code > 0x7c00 ? 0x400000u : 0));
-    if (code < 0x400) return bits_float(sign | float_bits((float)code * 0x1p-24f));
+    if (code >= 0x7c00)
+        return bits_float(sign | 0x7f800000 | (code & 0x3ff) << 13 |
+                          (code > 0x7c00 ? 0x400000u : 0));
+    if (code < 0x400)
+        return bits_float(sign | float_bits((float)code * 0x1p-24f));
     return bits_float(sign | ((code << 13) + (112u << 23)));
 }
 
@@ -101,68 +112,91 @@ float tl_bf16_to_f32(uint16_t h)
     return bits_float((u & 0x7fffffff) > 0x7f800000 ? u | 0x400000 : u);
 }
 
-float tl_f8e4m3_to_f32(uint8_t x) { return (float)unpack(&formats[TL_F8E4M3], x); }
-float tl_f8e5m2_to_f32(uint8_t x) { return (float)unpack(&formats[TL_F8E5M2], x); }
-float tl_f4e2m1_to_f32(uint8_t x) { return (float)unpack(&formats[TL_F4E2M1], x & 0xf); }
+float tl_f8e4m3_to_f32(uint8_t x)
+{
+    return (float)unpack(&formats[TL_F8E4M3], x);
+}
+float tl_f8e5m2_to_f32(uint8_t x)
+{
+    return (float)unpack(&formats[TL_F8E5M2], x);
+}
+float tl_f4e2m1_to_f32(uint8_t x)
+{
+    return (float)unpack(&formats[TL_F4E2M1], x & 0xf);
+}
 
-/* ---- an exact value to any format, one rounding --------------------------------------------------------------- */
+/* ---- an exact value to any format, one rounding ---------------------------------------------- */
 
 static uint64_t overflow(const Format *f, int round, bool saturate)
 {
-    if (saturate || round == TL_ROUND_ZERO) return f->max;
-    if (f->infinity) return f->infinity;
+    if (saturate || round == TL_ROUND_ZERO)
+        return f->max;
+    if (f->infinity)
+        return f->infinity;
     return f->nan ? f->nan : f->max;
 }
 
 /* The code (without sign) of sig * 2^exp. */
 static uint64_t pack(const Format *f, uint64_t sig, int exp, int round, bool saturate)
 {
-    if (sig == 0) return 0;
+    if (sig == 0)
+        return 0;
     int lead = __builtin_clzll(sig);
     sig <<= lead;
     int field = exp - lead + 63 + f->bias; /* the exponent field of a normal number */
     int cut = 63 - f->mantissa + (field < 1 ? 1 - field : 0);
-    if (field > 4000) return overflow(f, round, saturate);
+    if (field > 4000)
+        return overflow(f, round, saturate);
     uint64_t kept = cut > 63 ? 0 : sig >> cut;
-    uint64_t rest = cut > 64 ? 1 : cut == 64 ? sig : sig & low_mask(cut); /* over 64: below half of code 1 */
+    uint64_t rest = cut > 64    ? 1
+                    : cut == 64 ? sig
+                                : sig & low_mask(cut); /* over 64: below half of code 1 */
     uint64_t half = cut > 64 ? 2 : (uint64_t)1 << (cut - 1);
-    if (round != TL_ROUND_ZERO && (rest > half || (rest == half && (kept & 1)))) kept++;
+    if (round != TL_ROUND_ZERO && (rest > half || (rest == half && (kept & 1))))
+        kept++;
     uint64_t code = field < 1 ? kept : ((uint64_t)(field - 1) << f->mantissa) + kept;
     return code > f->max ? overflow(f, round, saturate) : code;
 }
 
 static uint64_t pack_nan(const Format *f, uint64_t double_code)
 {
-    if (!f->nan) return f->max;
-    if (!f->infinity || f->width == 8) return f->nan;
+    if (!f->nan)
+        return f->max;
+    if (!f->infinity || f->width == 8)
+        return f->nan;
     return f->nan | (double_code & low_mask(52)) >> (52 - f->mantissa);
 }
 
 static uint64_t pack_double(const Format *f, double x, int round, bool saturate)
 {
     uint64_t u = double_bits(x), code = u & low_mask(63), sign = u >> 63 << (f->width - 1);
-    if (code > 0x7ff0000000000000) return sign | pack_nan(f, code);
+    if (code > 0x7ff0000000000000)
+        return sign | pack_nan(f, code);
     if (code == 0x7ff0000000000000) {
         uint64_t inf = f->infinity ? f->infinity : f->nan ? f->nan : f->max;
         return sign | (saturate ? f->max : inf);
     }
     int field = (int)(code >> 52);
     uint64_t sig = code & low_mask(52);
-    if (field) sig |= (uint64_t)1 << 52;
+    if (field)
+        sig |= (uint64_t)1 << 52;
     return sign | pack(f, sig, (field ? field : 1) - 1075, round, saturate);
 }
 
-static uint64_t pack_integer(const Format *f, bool negative, uint64_t magnitude, int round, bool saturate)
+static uint64_t pack_integer(const Format *f, bool negative, uint64_t magnitude, int round,
+                             bool saturate)
 {
     return (uint64_t)negative << (f->width - 1) | pack(f, magnitude, 0, round, saturate);
 }
 
-/* The common case in plain bit operations: dot and every f16 operation of the interpreter come through here. */
+/* The common case in plain bit operations: dot and every f16 operation of the interpreter come
+ * through here. */
 uint16_t tl_f32_to_f16(float x)
 {
     uint32_t u = float_bits(x), sign = u >> 16 & 0x8000, code = u & 0x7fffffff;
     if (code >= 0x47800000) { /* 2^16 and above, infinity, NaN */
-        if (code > 0x7f800000) return (uint16_t)(sign | 0x7e00 | (code >> 13 & 0x3ff));
+        if (code > 0x7f800000)
+            return (uint16_t)(sign | 0x7e00 | (code >> 13 & 0x3ff));
         return (uint16_t)(sign | 0x7c00);
     }
     if (code < 0x38800000) { /* below the least normal: align to 2^-24 in the mantissa of 0.5 */
@@ -176,30 +210,43 @@ uint16_t tl_f32_to_f16(float x)
 uint16_t tl_f32_to_bf16(float x)
 {
     uint32_t u = float_bits(x);
-    if ((u & 0x7fffffff) > 0x7f800000) return (uint16_t)(u >> 16 | 0x40);
+    if ((u & 0x7fffffff) > 0x7f800000)
+        return (uint16_t)(u >> 16 | 0x40);
     return (uint16_t)((u + 0x7fff + (u >> 16 & 1)) >> 16);
 }
 
-uint16_t tl_f64_to_f16(double x) { return (uint16_t)pack_double(&formats[TL_F16], x, TL_ROUND_NEAREST, false); }
-uint16_t tl_f64_to_bf16(double x) { return (uint16_t)pack_double(&formats[TL_BF16], x, TL_ROUND_NEAREST, false); }
+uint16_t tl_f64_to_f16(double x)
+{
+    return (uint16_t)pack_double(&formats[TL_F16], x, TL_ROUND_NEAREST, false);
+}
+uint16_t tl_f64_to_bf16(double x)
+{
+    return (uint16_t)pack_double(&formats[TL_BF16], x, TL_ROUND_NEAREST, false);
+}
 
-/* ---- one element of any type ---------------------------------------------------------------------------------- */
+/* ---- one element of any type ----------------------------------------------------------------- */
 
 double tl_bits_to_double(TlDtype d, uint64_t bits)
 {
-    if (d == TL_F64) return bits_double(bits);
-    if (d == TL_F32) return (double)bits_float((uint32_t)bits);
-    if (tl_is_float(d)) return unpack(&formats[d], bits & low_mask(formats[d].width));
-    if (d == TL_U64) return (double)bits;
+    if (d == TL_F64)
+        return bits_double(bits);
+    if (d == TL_F32)
+        return (double)bits_float((uint32_t)bits);
+    if (tl_is_float(d))
+        return unpack(&formats[d], bits & low_mask(formats[d].width));
+    if (d == TL_U64)
+        return (double)bits;
     return (double)tl_bits_to_int(d, bits);
 }
 
 int64_t tl_bits_to_int(TlDtype d, uint64_t bits)
 {
-    if (d == TL_BOOL) return (bits & 0xff) != 0;
+    if (d == TL_BOOL)
+        return (bits & 0xff) != 0;
     int width = tl_dtype_bits(d);
     bits &= low_mask(width);
-    if (tl_is_signed(d) && bits >> (width - 1)) bits |= ~low_mask(width);
+    if (tl_is_signed(d) && bits >> (width - 1))
+        bits |= ~low_mask(width);
     return (int64_t)bits;
 }
 
@@ -207,51 +254,73 @@ static uint64_t int_from_double(TlDtype d, double x)
 {
     int width = tl_dtype_bits(d);
     bool is_signed = tl_is_signed(d);
-    if (x != x) return 0;
+    if (x != x)
+        return 0;
     double top = ldexp(1.0, is_signed ? width - 1 : width); /* first value above the range */
-    if (x >= top) return tl_dtype_max_bits(d);
-    if (!is_signed) return x <= 0 ? 0 : (uint64_t)x;
-    if (x < -top) return tl_dtype_min_bits(d);
+    if (x >= top)
+        return tl_dtype_max_bits(d);
+    if (!is_signed)
+        return x <= 0 ? 0 : (uint64_t)x;
+    if (x < -top)
+        return tl_dtype_min_bits(d);
     return (uint64_t)(int64_t)x & low_mask(width);
 }
 
-static bool is_small_float(TlDtype d) { return d == TL_F8E4M3 || d == TL_F8E5M2 || d == TL_F4E2M1; }
+static bool is_small_float(TlDtype d)
+{
+    return d == TL_F8E4M3 || d == TL_F8E5M2 || d == TL_F4E2M1;
+}
 
 static uint64_t from_double(TlDtype d, double x, int round, bool nosat)
 {
-    if (d == TL_BOOL) return x != 0;
-    if (!tl_is_float(d)) return int_from_double(d, x);
-    if (d == TL_F64) return double_bits(x);
+    if (d == TL_BOOL)
+        return x != 0;
+    if (!tl_is_float(d))
+        return int_from_double(d, x);
+    if (d == TL_F64)
+        return double_bits(x);
     return pack_double(format_of(d), x, round, is_small_float(d) && !nosat);
 }
 
 static uint64_t from_integer(TlDtype d, bool negative, uint64_t magnitude, int round, bool nosat)
 {
-    if (d == TL_BOOL) return magnitude != 0;
-    if (tl_is_float(d)) return pack_integer(format_of(d), negative, magnitude, round, is_small_float(d) && !nosat);
+    if (d == TL_BOOL)
+        return magnitude != 0;
+    if (tl_is_float(d))
+        return pack_integer(format_of(d), negative, magnitude, round, is_small_float(d) && !nosat);
     return (negative ? 0 - magnitude : magnitude) & low_mask(tl_dtype_bits(d));
 }
 
-uint64_t tl_bits_from_double(TlDtype d, double x) { return from_double(d, x, TL_ROUND_NEAREST, false); }
+uint64_t tl_bits_from_double(TlDtype d, double x)
+{
+    return from_double(d, x, TL_ROUND_NEAREST, false);
+}
 
 uint64_t tl_bits_from_int(TlDtype d, int64_t x)
 {
     return from_integer(d, x < 0, x < 0 ? 0 - (uint64_t)x : (uint64_t)x, TL_ROUND_NEAREST, false);
 }
 
-uint64_t tl_bits_from_uint(TlDtype d, uint64_t x) { return from_integer(d, false, x, TL_ROUND_NEAREST, false); }
+uint64_t tl_bits_from_uint(TlDtype d, uint64_t x)
+{
+    return from_integer(d, false, x, TL_ROUND_NEAREST, false);
+}
 
 uint64_t tl_cast_bits(TlDtype from, TlDtype to, uint64_t bits, int round, bool nosat)
 {
-    TL_ASSERT(round != TL_ROUND_STOCHASTIC, "a stochastic cast needs random bits; it is made of other ops");
-    if (from == to && from != TL_BOOL) return bits & low_mask(tl_dtype_bits(from));
-    if (tl_is_float(from)) return from_double(to, tl_bits_to_double(from, bits), round, nosat);
-    if (from == TL_U64) return from_integer(to, false, bits, round, nosat);
+    TL_ASSERT(round != TL_ROUND_STOCHASTIC,
+              "a stochastic cast needs random bits; it is made of other ops");
+    if (from == to && from != TL_BOOL)
+        return bits & low_mask(tl_dtype_bits(from));
+    if (tl_is_float(from))
+        return from_double(to, tl_bits_to_double(from, bits), round, nosat);
+    if (from == TL_U64)
+        return from_integer(to, false, bits, round, nosat);
     int64_t x = tl_bits_to_int(from, bits);
     return from_integer(to, x < 0, x < 0 ? 0 - (uint64_t)x : (uint64_t)x, round, nosat);
 }
 
-/* ---- limits and elements of tiles ----------------------------------------------------------------------------- */
+/* ---- limits and elements of tiles ------------------------------------------------------------ */
 
 static uint64_t lowest_float(const Format *f)
 {
@@ -260,18 +329,24 @@ static uint64_t lowest_float(const Format *f)
 
 uint64_t tl_dtype_min_bits(TlDtype d)
 {
-    if (tl_is_float(d)) return lowest_float(format_of(d));
+    if (tl_is_float(d))
+        return lowest_float(format_of(d));
     return tl_is_signed(d) ? (uint64_t)1 << (tl_dtype_bits(d) - 1) : 0;
 }
 
 uint64_t tl_dtype_max_bits(TlDtype d)
 {
-    if (d == TL_BOOL) return 1;
-    if (tl_is_float(d)) return lowest_float(format_of(d)) & low_mask(formats[d].width - 1);
+    if (d == TL_BOOL)
+        return 1;
+    if (tl_is_float(d))
+        return lowest_float(format_of(d)) & low_mask(formats[d].width - 1);
     return low_mask(tl_dtype_bits(d) - tl_is_signed(d));
 }
 
-uint64_t tl_dtype_one_bits(TlDtype d) { return tl_bits_from_int(d, 1); }
+uint64_t tl_dtype_one_bits(TlDtype d)
+{
+    return tl_bits_from_int(d, 1);
+}
 
 uint64_t tl_elem_get(TlDtype d, const void *data, int64_t i)
 {

@@ -1,6 +1,6 @@
-/* Number formats in plain C, exact and the same on every host: conversions between element types by their bits.
- * Integer division that the language leaves unspecified gives the same on every device of ours: x / 0 = 0, x % 0 = 0,
- * MIN / -1 = MIN, MIN % -1 = 0. */
+/* Number formats in plain C, exact and the same on every host: conversions between element types by
+ * their bits. Integer division that the language leaves unspecified gives the same on every device
+ * of ours: x / 0 = 0, x % 0 = 0, MIN / -1 = MIN, MIN % -1 = 0. */
 #ifndef TL_NUMERIC_H
 #define TL_NUMERIC_H
 #include "ir/type.h"
@@ -17,10 +17,13 @@ uint16_t tl_f64_to_bf16(double x);
 
 /* One element's bits (zero-extended) to the widest form of its kind and back. */
 double tl_bits_to_double(TlDtype d, uint64_t bits); /* any type; i64/u64 round */
-int64_t tl_bits_to_int(TlDtype d, uint64_t bits);   /* integer types and bool, sign- or zero-extended */
-uint64_t tl_bits_from_double(TlDtype d, double x);  /* float types: one rounding to nearest even (f8: saturating); ints: saturating, NaN 0 */
-uint64_t tl_bits_from_int(TlDtype d, int64_t x);    /* ints wrap; bool x != 0; floats round once from the i64 */
-uint64_t tl_bits_from_uint(TlDtype d, uint64_t x);  /* the same from a u64 */
+/* Integer types and bool, sign- or zero-extended. */
+int64_t tl_bits_to_int(TlDtype d, uint64_t bits);
+/* Floats round once to nearest even (f8 saturates); integers saturate, NaN gives 0. */
+uint64_t tl_bits_from_double(TlDtype d, double x);
+/* Integers wrap, bool is x != 0, floats round once. */
+uint64_t tl_bits_from_int(TlDtype d, int64_t x);
+uint64_t tl_bits_from_uint(TlDtype d, uint64_t x);
 /* The language's cast of one element, by bits: language.md section 3. nosat: see CAST. */
 uint64_t tl_cast_bits(TlDtype from, TlDtype to, uint64_t bits, int round, bool nosat);
 uint64_t tl_dtype_min_bits(TlDtype d); /* least value: -infinity for floats */

@@ -1,18 +1,22 @@
-/* The "ref" device: kernels run by the reference interpreter, on this process's memory. The code of a ref image is tile IR
- * as text; it is parsed when a kernel is loaded, into a context of its own. Programs run one after the other in the
- * calling thread, in the order in which they start, so results are the same on every run, atomics included. This is the
- * oracle: made to be right and simple, not fast. Together with jit.c this is the only file of the runtime that
- * knows the compiler's packages; it is a library of its own (tile_ref). */
+/* The "ref" device: kernels run by the reference interpreter, on this process's memory. The code of
+ * a ref image is tile IR as text; it is parsed when a kernel is loaded, into a context of its own.
+ * Programs run one after the other in the calling thread, in the order in which they start, so
+ * results are the same on every run, atomics included. This is the oracle: made to be right and
+ * simple, not fast. Together with jit.c this is the only file of the runtime that knows the
+ * compiler's packages; it is a library of its own (tile_ref). */
 #include <stdlib.h>
 #include <string.h>
 
 #include "ir/interp.h"
 #include "runtime/driver.h"
 
-_Static_assert((int)TL_RUN_ASSERT == (int)TL_FAIL_ASSERT && (int)TL_RUN_BOUNDS == (int)TL_FAIL_BOUNDS &&
-                   (int)TL_RUN_ASSUME == (int)TL_FAIL_ASSUME && (int)TL_RUN_UNINIT == (int)TL_FAIL_UNINIT,
+_Static_assert((int)TL_RUN_ASSERT == (int)TL_FAIL_ASSERT &&
+                   (int)TL_RUN_BOUNDS == (int)TL_FAIL_BOUNDS &&
+                   (int)TL_RUN_ASSUME == (int)TL_FAIL_ASSUME &&
+                   (int)TL_RUN_UNINIT == (int)TL_FAIL_UNINIT,
                "kinds of failure go through as they are");
-_Static_assert((int)TILE_BOOL == (int)TL_BOOL && (int)TILE_F32 == (int)TL_F32 && (int)TILE_F4E2M1 == (int)TL_F4E2M1,
+_Static_assert((int)TILE_BOOL == (int)TL_BOOL && (int)TILE_F32 == (int)TL_F32 &&
+                   (int)TILE_F4E2M1 == (int)TL_F4E2M1,
                "element types go through as they are");
 
 struct tl_dev {
@@ -25,18 +29,23 @@ struct tl_code {
     const TlFn *fn;
 };
 
-/* ---- device ----------------------------------------------------------------------------------------------------- */
+/* ---- device ---------------------------------------------------------------------------------- */
 
 static tile_status ref_open(const char *spec, tl_dev **out_dev)
 {
-    if (*spec) return tl_fail(TILE_BAD_ARGUMENT, "device ref takes no '%s'", spec);
+    if (*spec)
+        return tl_fail(TILE_BAD_ARGUMENT, "device ref takes no '%s'", spec);
     tl_dev *dev = calloc(1, sizeof *dev);
-    if (!dev) return tl_fail(TILE_NO_MEMORY, "out of memory");
+    if (!dev)
+        return tl_fail(TILE_NO_MEMORY, "out of memory");
     *out_dev = dev;
     return TILE_OK;
 }
 
-static void ref_close(tl_dev *dev) { free(dev); }
+static void ref_close(tl_dev *dev)
+{
+    free(dev);
+}
 
 static void ref_info(tl_dev *dev, tile_device_info *info)
 {
@@ -48,28 +57,34 @@ static void ref_info(tl_dev *dev, tile_device_info *info)
     info->memory_bytes = 0;
 }
 
-/* ---- code ------------------------------------------------------------------------------------------------------- */
+/* ---- code ------------------------------------------------------------------------------------ */
 
 static tile_status fault_status(const TlGuard *g)
 {
-    if (g->fault == TL_FAULT_MEMORY) return tl_fail(TILE_NO_MEMORY, "out of memory");
+    if (g->fault == TL_FAULT_MEMORY)
+        return tl_fail(TILE_NO_MEMORY, "out of memory");
     return tl_fail(TILE_INTERNAL, "internal error in the interpreter: %s", g->text);
 }
 
 static const TlFn *find_fn(const TlModule *m, const char *symbol)
 {
     for (uint32_t i = 0; i < m->fns.len; i++)
-        if (strcmp(m->fns.data[i]->name, symbol) == 0) return m->fns.data[i];
+        if (strcmp(m->fns.data[i]->name, symbol) == 0)
+            return m->fns.data[i];
     return m->fns.len == 1 ? m->fns.data[0] : NULL;
 }
 
-static tile_status parse(tl_code *code, const char *text, size_t size, const char *symbol, uint32_t nparams)
+static tile_status parse(tl_code *code, const char *text, size_t size, const char *symbol,
+                         uint32_t nparams)
 {
     uint32_t source = tl_diags_source(&code->ctx.diags, symbol, text, size);
     code->module = tl_parse_module(&code->ctx, source);
     if (!code->module) {
-        const char *why = code->ctx.diags.rows.len ? code->ctx.diags.rows.data[0].text : "it does not parse";
-        return tl_fail(TILE_BAD_IMAGE, "kernel %s: the image's code is not tile IR of this version: %s", symbol, why);
+        const char *why =
+            code->ctx.diags.rows.len ? code->ctx.diags.rows.data[0].text : "it does not parse";
+        return tl_fail(TILE_BAD_IMAGE,
+                       "kernel %s: the image's code is not tile IR of this version: %s", symbol,
+                       why);
     }
     code->fn = find_fn(code->module, symbol);
     if (!code->fn || code->fn->body->nargs != nparams)
@@ -80,7 +95,8 @@ static tile_status parse(tl_code *code, const char *text, size_t size, const cha
 static void ref_code_unload(tl_dev *dev, tl_code *code)
 {
     (void)dev;
-    if (!code) return;
+    if (!code)
+        return;
     tl_module_free(code->module);
     tl_ctx_free(&code->ctx);
     free(code);
@@ -94,26 +110,32 @@ static tile_status guarded_parse(tl_code *code, const void *image, const tile_im
         tl_ctx_init(&code->ctx, (TlAlloc){NULL, NULL});
         const char *bytes = tl_image_text(image, kernel->code);
         size_t size = kernel->ncode;
-        if (size && bytes[size - 1] == 0) size--;
+        if (size && bytes[size - 1] == 0)
+            size--;
         char *text = tl_strndup(&code->ctx.perm, bytes, size);
-        tile_status status = parse(code, text, size, tl_image_text(image, kernel->symbol), kernel->nparams);
+        tile_status status =
+            parse(code, text, size, tl_image_text(image, kernel->symbol), kernel->nparams);
         tl_guard_pop(&g);
         return status;
     }
     return fault_status(&g);
 }
 
-static tile_status ref_code_load(tl_dev *dev, const void *image, const tile_image_kernel *kernel, tl_code **out_code)
+static tile_status ref_code_load(tl_dev *dev, const void *image, const tile_image_kernel *kernel,
+                                 tl_code **out_code)
 {
     tl_code *code = calloc(1, sizeof *code);
-    if (!code) return tl_fail(TILE_NO_MEMORY, "out of memory");
+    if (!code)
+        return tl_fail(TILE_NO_MEMORY, "out of memory");
     tile_status status = guarded_parse(code, image, kernel);
-    if (status == TILE_OK) *out_code = code;
-    else ref_code_unload(dev, code);
+    if (status == TILE_OK)
+        *out_code = code;
+    else
+        ref_code_unload(dev, code);
     return status;
 }
 
-/* ---- running ---------------------------------------------------------------------------------------------------- */
+/* ---- running --------------------------------------------------------------------------------- */
 
 typedef struct Run {
     const tl_code *code;
@@ -126,17 +148,20 @@ static void on_print(void *user, const int32_t *pid, const char *text, TlTileDat
 {
     const Run *run = user;
     (void)pid;
-    tl_sink_print(run->sink, run->launch, run->linear, text, (tile_dtype)value.type->dtype, value.type->rank,
-                  value.type->shape, value.data);
+    tl_sink_print(run->sink, run->launch, run->linear, text, (tile_dtype)value.type->dtype,
+                  value.type->rank, value.type->shape, value.data);
 }
 
-static void on_fail(void *user, const int32_t *pid, TlInterpFailKind kind, TlLoc loc, const char *text)
+static void on_fail(void *user, const int32_t *pid, TlInterpFailKind kind, TlLoc loc,
+                    const char *text)
 {
     const Run *run = user;
     (void)pid;
     const TlDiags *diags = &run->code->ctx.diags;
-    const char *path = loc.line && loc.file < diags->sources.len ? diags->sources.data[loc.file].path : "";
-    tl_sink_fail(run->sink, run->launch, run->linear, (tl_fail_kind)kind, path, loc.line, loc.col, text);
+    const char *path =
+        loc.line && loc.file < diags->sources.len ? diags->sources.data[loc.file].path : "";
+    tl_sink_fail(run->sink, run->launch, run->linear, (tl_fail_kind)kind, path, loc.line, loc.col,
+                 text);
 }
 
 static void bind_args(const tl_launch *launch, TlInterpArg *to)
@@ -193,4 +218,7 @@ static const tl_driver driver = {
     .run = ref_run,
 };
 
-const tl_driver *tl_driver_ref(void) { return &driver; }
+const tl_driver *tl_driver_ref(void)
+{
+    return &driver;
+}

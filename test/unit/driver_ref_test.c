@@ -3,23 +3,22 @@
 #include "runtime/include/tile_image.h"
 #include "test/unit/unit.h"
 
-static const char *good =
-    "files \"k.tile\"\n"
-    "kernel @bump(%x: ptr<i32>, %n: i32) {\n"
-    "  %0 = pid {axis = 0} : i32\n"
-    "  %1 = pid {axis = 1} : i32\n"
-    "  %2 = npid {axis = 0} : i32\n"
-    "  %3 = mul %1, %2 : i32\n"
-    "  %4 = add %3, %0 : i32\n"
-    "  %5 = ptr_add %x, %4 : ptr<i32>\n"
-    "  %6 = load %5 : i32 @4:9\n"
-    "  %7 = add %6, %n : i32\n"
-    "  store %5, %7\n"
-    "  %8 = ne %4, %n : bool\n"
-    "  assert %8 {text = \"met itself\"} @7:3\n"
-    "  print %7 {text = \"now\"}\n"
-    "  return\n"
-    "}\n";
+static const char *good = "files \"k.tile\"\n"
+                          "kernel @bump(%x: ptr<i32>, %n: i32) {\n"
+                          "  %0 = pid {axis = 0} : i32\n"
+                          "  %1 = pid {axis = 1} : i32\n"
+                          "  %2 = npid {axis = 0} : i32\n"
+                          "  %3 = mul %1, %2 : i32\n"
+                          "  %4 = add %3, %0 : i32\n"
+                          "  %5 = ptr_add %x, %4 : ptr<i32>\n"
+                          "  %6 = load %5 : i32 @4:9\n"
+                          "  %7 = add %6, %n : i32\n"
+                          "  store %5, %7\n"
+                          "  %8 = ne %4, %n : bool\n"
+                          "  assert %8 {text = \"met itself\"} @7:3\n"
+                          "  print %7 {text = \"now\"}\n"
+                          "  return\n"
+                          "}\n";
 
 static char image[8192] __attribute__((aligned(64)));
 static uint32_t used;
@@ -31,7 +30,10 @@ static uint32_t put(const void *data, size_t size)
     used += (uint32_t)size;
     return at;
 }
-static uint32_t put_text(const char *text) { return put(text, strlen(text) + 1); }
+static uint32_t put_text(const char *text)
+{
+    return put(text, strlen(text) + 1);
+}
 
 static void make_image(const char *code, uint32_t flags)
 {
@@ -47,12 +49,18 @@ static void make_image(const char *code, uint32_t flags)
     k.code = put_text(code);
     k.ncode = (uint32_t)strlen(code);
     uint32_t file = put_text("k.tile");
-    tile_image_header h = {.version = TILE_IMAGE_VERSION, .header_bytes = sizeof h, .target = put_text("ref"),
-                           .nkernels = 1, .kernels = put(&k, sizeof k), .nfiles = 1, .files = put(&file, sizeof file)};
+    tile_image_header h = {.version = TILE_IMAGE_VERSION,
+                           .header_bytes = sizeof h,
+                           .target = put_text("ref"),
+                           .nkernels = 1,
+                           .kernels = put(&k, sizeof k),
+                           .nfiles = 1,
+                           .files = put(&file, sizeof file)};
     memcpy(h.magic, TILE_IMAGE_MAGIC, sizeof h.magic);
     h.total_bytes = used;
     h.checksum = UINT64_C(0xcbf29ce484222325);
-    for (uint32_t i = sizeof h; i < used; i++) h.checksum = (h.checksum ^ (unsigned char)image[i]) * UINT64_C(0x100000001b3);
+    for (uint32_t i = sizeof h; i < used; i++)
+        h.checksum = (h.checksum ^ (unsigned char)image[i]) * UINT64_C(0x100000001b3);
     memcpy(image, &h, sizeof h);
 }
 
@@ -76,12 +84,16 @@ static tile_status launch(tile_device *dev, const tile_arg *args)
     tile_kernel *k;
     prints[0] = failure[0] = 0;
     tile_status s = tile_module_load_image(dev, image, used, &mod);
-    if (s != TILE_OK) return s;
+    if (s != TILE_OK)
+        return s;
     tile_stream *stream;
     s = tile_device_default_stream(dev, &stream);
-    if (s == TILE_OK) s = tile_kernel_get(mod, "bump", NULL, &k);
-    if (s == TILE_OK) s = tile_launch_grid(k, NULL, args, 2, (int64_t[]){3, 2}, 2);
-    if (s == TILE_OK) s = tile_stream_synchronize(stream);
+    if (s == TILE_OK)
+        s = tile_kernel_get(mod, "bump", NULL, &k);
+    if (s == TILE_OK)
+        s = tile_launch_grid(k, NULL, args, 2, (int64_t[]){3, 2}, 2);
+    if (s == TILE_OK)
+        s = tile_stream_synchronize(stream);
     tile_module_free(mod);
     return s;
 }
@@ -90,13 +102,15 @@ int main(void)
 {
     tile_device *dev;
     tile_callbacks callbacks = {sizeof callbacks, on_print, on_failure, NULL};
-    if (!CHECK(tile_device_open("ref", &dev) == TILE_OK)) return unit_result();
+    if (!CHECK(tile_device_open("ref", &dev) == TILE_OK))
+        return unit_result();
     CHECK(tile_device_set_callbacks(dev, &callbacks) == TILE_OK);
     int32_t x[6] = {1, 2, 3, 4, 5, 6};
 
     make_image(good, 0);
     CHECK(launch(dev, (tile_arg[]){tile_ptr_sized(x, sizeof x), tile_i32(10)}) == TILE_OK);
-    for (int i = 0; i < 6; i++) CHECK_INT(x[i], i + 11);
+    for (int i = 0; i < 6; i++)
+        CHECK_INT(x[i], i + 11);
     CHECK(strstr(prints, "11") && strstr(prints, "16"));
     CHECK(strstr(prints, "12") < strstr(prints, "13"));
 

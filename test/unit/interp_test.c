@@ -1,4 +1,5 @@
-/* The interpreter, op group by op group: kernels in the text form on small arrays, expected values by hand or in plain C. */
+/* The interpreter, op group by op group: kernels in the text form on small arrays, expected values
+ * by hand or in plain C. */
 #include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -7,7 +8,7 @@
 #include "ir/numeric.h"
 #include "test/unit/unit.h"
 
-/* ---- running a text --------------------------------------------------------------------------------------------- */
+/* ---- running a text -------------------------------------------------------------------------- */
 
 typedef struct Log {
     int fails, prints, stops;
@@ -49,7 +50,8 @@ static TlModule *parse(TlCtx *ctx, const char *text)
     return NULL;
 }
 
-/* Runs programs 0..grid-1 of the only kernel. Returns bytes of the arena after the last one; -1 when it did not run. */
+/* Runs programs 0..grid-1 of the only kernel. Returns bytes of the arena after the last one; -1
+ * when it did not run. */
 static long long run_grid(const char *text, const TlInterpArg *args, int grid, bool check, bool stop)
 {
     TlCtx ctx;
@@ -99,7 +101,7 @@ static TlInterpArg scalar(uint64_t bits) { return (TlInterpArg){.scalar = bits};
 static char text_buffer[8192];
 #define TEXT(...) (snprintf(text_buffer, sizeof text_buffer, __VA_ARGS__), text_buffer)
 
-/* ---- arithmetic -------------------------------------------------------------------------------------------------- */
+/* ---- arithmetic ------------------------------------------------------------------------------ */
 
 static const char *binary_kernel(const char *op, const char *type, const char *to, int n)
 {
@@ -337,7 +339,7 @@ static void check_casts(void)
     CHECK(memcmp(u, f, 16) == 0);
 }
 
-/* ---- shapes ------------------------------------------------------------------------------------------------------ */
+/* ---- shapes ---------------------------------------------------------------------------------- */
 
 static void check_shapes(void)
 {
@@ -370,7 +372,7 @@ static void check_shapes(void)
     CHECK(memcmp(e, t, sizeof t) == 0);
 }
 
-/* ---- reductions and scans ---------------------------------------------------------------------------------------- */
+/* ---- reductions and scans -------------------------------------------------------------------- */
 
 static const char *reduce_kernel(const char *op, int axis, const char *kind, const char *type, const char *shape, const char *axes)
 {
@@ -433,8 +435,8 @@ static void check_reduce_kinds(void)
     CHECK(tl_f16_to_f32(s[0]) == 2050);
 }
 
-/* (s, t) after (a, b): x -> t(x) is affine; composing them is associative, not commutative. With `flow`, the same
- * combiner computes its product in an `if`. */
+/* (s, t) after (a, b): x -> t(x) is affine; composing them is associative, not commutative. With
+ * `flow`, the same combiner computes its product in an `if`. */
 static void check_user_scan(bool flow, bool reverse)
 {
     enum { R = 3, K = 7 };
@@ -507,7 +509,7 @@ static void check_user_reduce(bool flow)
     }
 }
 
-/* ---- dot --------------------------------------------------------------------------------------------------------- */
+/* ---- dot ------------------------------------------------------------------------------------- */
 
 static void check_dot(TlDtype ab, TlDtype acc, int batch)
 {
@@ -539,7 +541,7 @@ static void check_dot(TlDtype ab, TlDtype acc, int batch)
             }
 }
 
-/* ---- control ------------------------------------------------------------------------------------------------------ */
+/* ---- control --------------------------------------------------------------------------------- */
 
 static void check_for(void)
 {
@@ -640,7 +642,7 @@ static void check_while_and_if(void)
     }
 }
 
-/* ---- memory ------------------------------------------------------------------------------------------------------- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 static void check_slices(void)
 {
@@ -818,7 +820,7 @@ static void check_packed(void)
     CHECK(memcmp(f, want_f, sizeof f) == 0);
 }
 
-/* ---- atomics ------------------------------------------------------------------------------------------------------ */
+/* ---- atomics --------------------------------------------------------------------------------- */
 
 static void check_atomics(void)
 {
@@ -939,7 +941,7 @@ static void check_threads(void)
     tl_ctx_free(&ctx);
 }
 
-/* ---- debugging and checks ------------------------------------------------------------------------------------------ */
+/* ---- debugging and checks -------------------------------------------------------------------- */
 
 static const char *check_kernel =
     "files \"k.tile\"\n"
@@ -998,7 +1000,7 @@ static void check_checks(void)
     CHECK_INT(said.stops, 4);
 }
 
-/* ---- folding ------------------------------------------------------------------------------------------------------- */
+/* ---- folding --------------------------------------------------------------------------------- */
 
 static void check_fold(void)
 {

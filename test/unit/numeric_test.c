@@ -1,5 +1,6 @@
-/* Conversions between number formats against a slow independent rounding: every code of a format is listed with its value
- * (computed by ldexp from its fields), and a rounding is a search for the nearest, ties to the even code. */
+/* Conversions between number formats against a slow independent rounding: every code of a format is
+ * listed with its value (computed by ldexp from its fields), and a rounding is a search for the
+ * nearest, ties to the even code. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -10,7 +11,8 @@
 static double slow_value(int mantissa, int bias, uint32_t code) /* code without sign, finite */
 {
     uint32_t field = code >> mantissa, m = code & ((1u << mantissa) - 1);
-    if (field == 0) return ldexp((double)m, 1 - bias - mantissa);
+    if (field == 0)
+        return ldexp((double)m, 1 - bias - mantissa);
     return ldexp((double)(m | 1u << mantissa), (int)field - bias - mantissa);
 }
 
@@ -30,14 +32,18 @@ static uint32_t slow_round(const Slow *s, double x)
 {
     uint32_t low = 0, high = s->max + 1;
     x = fabs(x);
-    while (high - low > 1) { /* value(low) <= x < value(high), value(max + 1) as if there were one more */
+    while (high - low >
+           1) { /* value(low) <= x < value(high), value(max + 1) as if there were one more */
         uint32_t mid = (low + high) / 2;
-        if (slow_value(s->mantissa, s->bias, mid) <= x) low = mid;
-        else high = mid;
+        if (slow_value(s->mantissa, s->bias, mid) <= x)
+            low = mid;
+        else
+            high = mid;
     }
     double a = slow_value(s->mantissa, s->bias, low), b = slow_value(s->mantissa, s->bias, high);
     double up = b - x, down = x - a; /* exact for the values tried, or far from a tie */
-    if (x >= b) return high;
+    if (x >= b)
+        return high;
     return down < up || (down == up && low % 2 == 0) ? low : high;
 }
 
@@ -62,17 +68,23 @@ static void check_round(const Slow *s, double x)
     uint64_t sign = (uint64_t)(signbit(x) != 0) << (s->width - 1);
     uint32_t want = slow_round(s, x);
     uint64_t nosat = want, sat = want > s->max ? s->max : want;
-    if (want > s->max && s->dtype == TL_F4E2M1) nosat = s->max; /* the format has neither infinity nor NaN */
+    if (want > s->max && s->dtype == TL_F4E2M1)
+        nosat = s->max; /* the format has neither infinity nor NaN */
     bool is8 = s->width <= 8;
     CHECK_INT(tl_cast_bits(TL_F64, s->dtype, as_u64(x), TL_ROUND_NEAREST, true), sign | nosat);
     CHECK_INT(tl_bits_from_double(s->dtype, x), sign | (is8 ? sat : nosat));
-    if (s->dtype == TL_F16) CHECK_INT(tl_f64_to_f16(x), sign | want);
-    if (s->dtype == TL_BF16) CHECK_INT(tl_f64_to_bf16(x), sign | want);
-    if (s->dtype == TL_F16 && (double)(float)x == x) CHECK_INT(tl_f32_to_f16((float)x), sign | want);
-    if (s->dtype == TL_BF16 && (double)(float)x == x) CHECK_INT(tl_f32_to_bf16((float)x), sign | want);
+    if (s->dtype == TL_F16)
+        CHECK_INT(tl_f64_to_f16(x), sign | want);
+    if (s->dtype == TL_BF16)
+        CHECK_INT(tl_f64_to_bf16(x), sign | want);
+    if (s->dtype == TL_F16 && (double)(float)x == x)
+        CHECK_INT(tl_f32_to_f16((float)x), sign | want);
+    if (s->dtype == TL_BF16 && (double)(float)x == x)
+        CHECK_INT(tl_f32_to_bf16((float)x), sign | want);
     if (want <= s->max) {
         double zero = slow_value(s->mantissa, s->bias, want);
-        if (zero > fabs(x)) zero = slow_value(s->mantissa, s->bias, want - 1);
+        if (zero > fabs(x))
+            zero = slow_value(s->mantissa, s->bias, want - 1);
         uint64_t z = tl_cast_bits(TL_F64, s->dtype, as_u64(x), TL_ROUND_ZERO, true);
         CHECK(fabs(tl_bits_to_double(s->dtype, z)) == zero);
     } else {
@@ -84,9 +96,14 @@ static void check_round(const Slow *s, double x)
 static void check_all_codes(const Slow *s)
 {
     for (uint32_t c = 0; c <= s->max; c++) {
-        double v = slow_value(s->mantissa, s->bias, c), next = slow_value(s->mantissa, s->bias, c + 1);
+        double v = slow_value(s->mantissa, s->bias, c),
+               next = slow_value(s->mantissa, s->bias, c + 1);
         double tie = v + (next - v) / 2;
-        double tries[] = {v, tie, nextafter(tie, 0), nextafter(tie, INFINITY), nextafter(v, INFINITY),
+        double tries[] = {v,
+                          tie,
+                          nextafter(tie, 0),
+                          nextafter(tie, INFINITY),
+                          nextafter(v, INFINITY),
                           (float)(v + (next - v) * 0.375)};
         CHECK(tl_bits_to_double(s->dtype, c) == v);
         for (size_t i = 0; i < sizeof tries / sizeof *tries; i++) {
@@ -94,7 +111,8 @@ static void check_all_codes(const Slow *s)
             check_round(s, -tries[i]);
         }
     }
-    for (int i = 0; i < 2000; i++) check_round(s, ldexp((double)rng(), (int)(rng() % 60) - 100));
+    for (int i = 0; i < 2000; i++)
+        check_round(s, ldexp((double)rng(), (int)(rng() % 60) - 100));
     check_round(s, 0x1p-1074);
     check_round(s, 1e300);
 }
@@ -114,11 +132,14 @@ static void check_specials(void)
     CHECK_INT(tl_cast_bits(TL_F64, TL_F8E4M3, as_u64(464.0), TL_ROUND_NEAREST, true), 0x7e);
     CHECK_INT(tl_cast_bits(TL_F64, TL_F8E4M3, as_u64(464.1), TL_ROUND_NEAREST, true), 0x7f);
     for (TlDtype d = 0; d < TL_DTYPE_COUNT; d++) {
-        if (!tl_is_float(d) || d == TL_F4E2M1) continue;
+        if (!tl_is_float(d) || d == TL_F4E2M1)
+            continue;
         CHECK(isnan(tl_bits_to_double(d, tl_bits_from_double(d, NAN))));
-        CHECK(isnan(tl_bits_to_double(d, tl_cast_bits(TL_F32, d, 0xff800001, TL_ROUND_ZERO, false))));
+        CHECK(
+            isnan(tl_bits_to_double(d, tl_cast_bits(TL_F32, d, 0xff800001, TL_ROUND_ZERO, false))));
     }
-    for (uint32_t h = 0; h < 0x10000; h++) { /* round trips through f32 and f64, NaNs become quiet ones */
+    for (uint32_t h = 0; h < 0x10000;
+         h++) { /* round trips through f32 and f64, NaNs become quiet ones */
         uint16_t f = (uint16_t)h, quiet = (h & 0x7fff) > 0x7c00 ? h | 0x200 : h;
         CHECK_INT(tl_f32_to_f16(tl_f16_to_f32(f)), quiet);
         CHECK_INT(tl_f64_to_f16(tl_bits_to_double(TL_F16, f)), quiet);
@@ -128,14 +149,20 @@ static void check_specials(void)
         CHECK(isnan(tl_f16_to_f32(f)) || (double)tl_f16_to_f32(f) == tl_bits_to_double(TL_F16, f));
     }
     for (uint32_t b = 0; b < 256; b++) {
-        CHECK(b % 128 == 127 ? isnan(tl_f8e4m3_to_f32((uint8_t)b)) : tl_f8e4m3_to_f32((uint8_t)b) == (float)tl_bits_to_double(TL_F8E4M3, b));
+        CHECK(b % 128 == 127
+                  ? isnan(tl_f8e4m3_to_f32((uint8_t)b))
+                  : tl_f8e4m3_to_f32((uint8_t)b) == (float)tl_bits_to_double(TL_F8E4M3, b));
         CHECK(isnan(tl_f8e5m2_to_f32((uint8_t)b)) == (b % 128 > 124));
     }
-    CHECK(tl_f8e4m3_to_f32(0xfe) == -448 && tl_f8e5m2_to_f32(0x7b) == 57344 && isinf(tl_f8e5m2_to_f32(0xfc)));
+    CHECK(tl_f8e4m3_to_f32(0xfe) == -448 && tl_f8e5m2_to_f32(0x7b) == 57344 &&
+          isinf(tl_f8e5m2_to_f32(0xfc)));
     CHECK(tl_f4e2m1_to_f32(0xf) == -6 && tl_f4e2m1_to_f32(1) == 0.5f && tl_f4e2m1_to_f32(5) == 3);
 }
 
-static uint64_t cast(TlDtype from, TlDtype to, uint64_t bits) { return tl_cast_bits(from, to, bits, TL_ROUND_NEAREST, false); }
+static uint64_t cast(TlDtype from, TlDtype to, uint64_t bits)
+{
+    return tl_cast_bits(from, to, bits, TL_ROUND_NEAREST, false);
+}
 
 static void check_ints(void)
 {
@@ -211,7 +238,8 @@ static void check_limits_and_elements(void)
 
 int main(void)
 {
-    for (size_t i = 0; i < sizeof slow_formats / sizeof *slow_formats; i++) check_all_codes(&slow_formats[i]);
+    for (size_t i = 0; i < sizeof slow_formats / sizeof *slow_formats; i++)
+        check_all_codes(&slow_formats[i]);
     check_specials();
     check_ints();
     check_limits_and_elements();
