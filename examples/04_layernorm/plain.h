@@ -15,9 +15,10 @@ static double now(void)
     {                                                                                             \
         for (size_t i = 0; i < r; i++, x += c, y += c) {                                          \
             real mean = 0, square = 0;                                                            \
-            for (size_t j = 0; j < c; j++) mean += x[j] / (real)c;                                \
-            for (size_t j = 0; j < c; j++) square += (x[j] - mean) * (x[j] - mean) / (real)c;     \
-            real scale = 1 / sqrt(square + (real)1e-5);                                           \
+            for (size_t j = 0; j < c; j++) mean += x[j];                                          \
+            mean /= (real)c;                                                                      \
+            for (size_t j = 0; j < c; j++) square += (x[j] - mean) * (x[j] - mean);               \
+            real scale = 1 / sqrt(square / (real)c + (real)1e-5);                                 \
             for (size_t j = 0; j < c; j++) y[j] = (x[j] - mean) * scale * w[j] + b[j];            \
         }                                                                                         \
     }
