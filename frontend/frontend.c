@@ -50,7 +50,8 @@ static void check_def(TlSema *s, TlDef *def)
 }
 
 /* Every item of every module that is the user's; functions before kernels, so that what is wrong in a function alone is said
- * without a chain of calls. IR made on the way goes to a module that is thrown away. */
+ * without a chain of calls. IR made on the way goes to a module that is thrown away. After many more errors than are shown,
+ * functions are left out: a chain of calls that is too deep would be walked from each of its ends. */
 static void check_all(TlProgram *p)
 {
     TlSema s;
@@ -63,6 +64,7 @@ static void check_all(TlProgram *p)
             if (m != p->root && !strncmp(m->path, "std.", 4)) continue;
             for (uint32_t k = 0; k < m->defs.len; k++) {
                 if ((m->defs.data[k]->item->kind == TL_IT_KERNEL) != kernels) continue;
+                if (p->ctx->diags.errors > 10 * TL_DIAG_MAX) continue;
                 if (made > TL_MAX_OPS) continue; /* enough: the instances will tell */
                 TlModule *scratch = tl_module_new(p->ctx);
                 TlFn *fn = tl_fn_new(scratch, "check", m->defs.data[k]->item->loc);

@@ -357,12 +357,15 @@ static void leave_blocks(TlParser *p)
     p->brackets.len = 0;
 }
 
-/* After the brace that ended a bracketed part of the broken statement: is that its end? */
+/* After the brace that ended a bracketed part of the broken statement: is that its end? Outside of blocks, braces without
+ * a beginning go together. */
 static bool ends_after_brace(TlParser *p)
 {
     Value value;
     TlSpan span;
-    int t = next_token(p, &value, &span);
+    int t;
+    do t = next_token(p, &value, &span);
+    while (t == '}' && !p->recover_height);
     if (t == TL_TOK_ELSE) return false;
     if (t != ';' || p->recover_height) put_back(p);
     return true;

@@ -57,34 +57,75 @@ static bool already_there(const TlDiags *d, const TlDiag *row)
     return false;
 }
 
-/* Counts the row; true when it is to be kept. */
-static bool admit(TlDiags *d, const TlDiag *row)
+static int compare(const TlDiag *a, const TlDiag *b)
 {
-    if (already_there(d, row)) return false;
-    if (row->severity == TL_ERROR) return d->errors++ < TL_DIAG_MAX;
-    return row->severity != TL_WARNING || d->warnings++ < MAX_WARNINGS;
+    if (a->loc.file != b->loc.file) return a->loc.file < b->loc.file ? -1 : 1;
+    if (a->loc.line != b->loc.line) return a->loc.line < b->loc.line ? -1 : 1;
+    if (a->loc.col != b->loc.col) return a->loc.col < b->loc.col ? -1 : 1;
+    return a->order < b->order ? -1 : a->order > b->order;
+}
+
+/* The kept error that stands last in the source. */
+static TlDiag *last_error(TlDiags *d)
+{
+    TlDiag *last = NULL;
+    for (uint32_t i = 0; i < d->rows.len; i++) {
+        TlDiag *row = &d->rows.data[i];
+        if (row->severity == TL_ERROR && (!last || compare(row, last) > 0)) last = row;
+    }
+    return last;
+}
+
+/* Many errors of which none will be shown should cost little: no text is made for them. */
+static bool too_late(TlDiags *d, const TlDiag *row)
+{
+    if (row->severity == TL_WARNING) return d->warnings >= MAX_WARNINGS;
+    if (row->severity != TL_ERROR || d->errors < TL_DIAG_MAX) return false;
+    const TlDiag *last = last_error(d);
+    return last && compare(row, last) > 0;
+}
+
+/* A place for the row: a new one, or, since the errors nearest to the start of the source are kept, that of a later one. */
+static TlDiag *place_for(TlDiags *d, const TlDiag *row)
+{
+    bool full = row->severity == TL_ERROR && d->errors >= TL_DIAG_MAX;
+    if (already_there(d, row)) return NULL;
+    if (row->severity == TL_ERROR) d->errors++;
+    if (row->severity == TL_WARNING) d->warnings++;
+    if (full) return last_error(d);
+    tl_vec_push(d->arena, &d->rows, *row);
+    return &d->rows.data[d->rows.len - 1];
+}
+
+static TlDiag *unseen(TlDiags *d)
+{
+    if (!d->unseen) d->unseen = TL_NEW(d->arena, TlDiag);
+    return d->unseen;
 }
 
 TlDiag *tl_diag(TlDiags *d, TlLoc loc, TlDiagId id, ...)
 {
     TL_ASSERT((unsigned)id < TL_DIAG_COUNT, "diagnostic %d", (int)id);
-    TlDiag row = {.id = id, .severity = infos[id].severity, .loc = loc, .order = d->rows.len};
+    TlDiag row = {.id = id, .severity = infos[id].severity, .loc = loc};
+    row.order = d->errors + d->warnings;
     if (row.severity == TL_WARNING && d->werror) row.severity = TL_ERROR;
+    if (too_late(d, &row)) {
+        *(row.severity == TL_ERROR ? &d->errors : &d->warnings) += 1;
+        return unseen(d);
+    }
     va_list args;
     va_start(args, id);
     row.text = tl_vformat(d->arena, infos[id].text, args);
     va_end(args);
-    if (!admit(d, &row)) { /* the caller may still add notes: to a row that nobody shows */
-        TlDiag *unseen = TL_NEW(d->arena, TlDiag);
-        *unseen = row;
-        return unseen;
-    }
-    tl_vec_push(d->arena, &d->rows, row);
-    return &d->rows.data[d->rows.len - 1];
+    TlDiag *place = place_for(d, &row);
+    if (!place) return unseen(d);
+    *place = row;
+    return place;
 }
 
 void tl_diag_note(TlDiags *d, TlDiag *row, TlLoc loc, const char *format, ...)
 {
+    if (row == d->unseen) return;
     TlDiag note = {.severity = TL_NOTE, .loc = loc, .order = row->notes.len};
     va_list args;
     va_start(args, format);
@@ -94,14 +135,6 @@ void tl_diag_note(TlDiags *d, TlDiag *row, TlLoc loc, const char *format, ...)
 }
 
 /* ---- order ---- */
-
-static int compare(const TlDiag *a, const TlDiag *b)
-{
-    if (a->loc.file != b->loc.file) return a->loc.file < b->loc.file ? -1 : 1;
-    if (a->loc.line != b->loc.line) return a->loc.line < b->loc.line ? -1 : 1;
-    if (a->loc.col != b->loc.col) return a->loc.col < b->loc.col ? -1 : 1;
-    return a->order < b->order ? -1 : a->order > b->order;
-}
 
 void tl_diags_sort(TlDiags *d)
 {

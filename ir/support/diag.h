@@ -1,6 +1,6 @@
 /* Diagnostics: what is wrong with the user's program. Rows are in diags.def; texts are collected,
  * put in source order and rendered (text with caret lines, JSON, SARIF) when the phase ends.
- * At most TL_DIAG_MAX errors are kept; the rest are counted. */
+ * At most TL_DIAG_MAX errors are kept, those nearest to the start of the source; the rest are counted. */
 #ifndef TL_DIAG_H
 #define TL_DIAG_H
 #include "ir/support/arena.h"
@@ -43,6 +43,7 @@ typedef struct TlDiags {
     TL_VEC(TlSource) sources;
     TL_VEC(TlDiag) rows;
     uint32_t errors, warnings;
+    TlDiag *unseen; /* what callers of tl_diag get for rows that are not kept */
     bool werror;
 } TlDiags;
 

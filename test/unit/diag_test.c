@@ -85,6 +85,20 @@ static void many(void)
     CHECK(strstr(render(&d, TL_DIAG_TEXT, false), "\n20 more errors are not shown\n") != NULL);
 }
 
+/* Whatever the order of arrival, the 20 nearest to the start are shown. */
+static void first_in_the_source(void)
+{
+    TlDiags d;
+    uint32_t f = start(&d, "x\n");
+    for (uint32_t i = 50; i >= 1; i--)
+        tl_diag(&d, (TlLoc){f, i, 1, 1}, TL_E0801, "x");
+    tl_diags_sort(&d);
+    CHECK_INT(d.errors, 50);
+    CHECK_INT(d.rows.len, TL_DIAG_MAX);
+    CHECK_INT(d.rows.data[0].loc.line, 1);
+    CHECK_INT(d.rows.data[TL_DIAG_MAX - 1].loc.line, TL_DIAG_MAX);
+}
+
 static void fill(TlDiags *d)
 {
     uint32_t f = start(d, "if (\xC3\xA9 = b)\n");
@@ -158,6 +172,7 @@ int main(void)
     carets();
     long_lines();
     many();
+    first_in_the_source();
     forms();
     equal_rows_count_once();
     tl_arena_free(&arena);
