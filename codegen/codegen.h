@@ -12,11 +12,10 @@ typedef struct TlCodegenOptions {
     bool check, debug;
 } TlCodegenOptions;
 
-/* Lowers every function of `m` for the host into one module and emits it as `emit` says. Rows for
- * the image are
- * appended to `kernels` (code and ncode are the emitted bytes, shared by all). Text ends with a
- * NUL that is not counted.
- * Memory is in `arena`. User errors are diagnosed in m->ctx and give NULL. */
+/* Lowers every function of `m` for the host into one module and emits it as `emit` says. Rows
+ * for the image are appended to `kernels` (code and ncode are the emitted bytes, shared by all).
+ * Text ends with a NUL that is not counted. Memory is in `arena`. User errors are diagnosed in
+ * m->ctx and give NULL. */
 void *tl_cpu_compile(TlModule *m, const TlCodegenOptions *options, TlEmit emit, TlArena *arena,
                      TlKernelCodes *kernels, size_t *out_size);
 /* A host object that holds `size` bytes as the constant `symbol`, 64-byte aligned. */

@@ -2,10 +2,8 @@
  * that knows them all.
  *
  * One compilation is one Job: a context with its own arenas, freed at the end; only the output
- * (plain bytes) survives.
- * Everything below runs under one guard, so running out of memory, a broken invariant or a fatal
- * error of LLVM comes
- * back as a status. */
+ * (plain bytes) survives. Everything below runs under one guard, so running out of memory, a
+ * broken invariant or a fatal error of LLVM comes back as a status. */
 #include "codegen/include/tilec.h"
 
 #include <errno.h>

@@ -2,11 +2,9 @@
  * kernel that runs one program.
  *
  * Every tile value has a place (cpu_place.c): a home in the worker's scratch memory, or none
- * ("virtual": its elements are
- * computed where they are used, inside the loop nest of their root). Scalars are LLVM values. A
- * loop nest runs over a
- * shape with one dimension in vectors of `width` lanes; evaluating a value at a position (At)
- * gives one vector of lanes. */
+ * ("virtual": its elements are computed where they are used, inside the loop nest of their
+ * root). Scalars are LLVM values. A loop nest runs over a shape with one dimension in vectors of
+ * `width` lanes; evaluating a value at a position (At) gives one vector of lanes. */
 #ifndef TL_CPU_H
 #define TL_CPU_H
 #include "codegen/codegen.h"
@@ -26,9 +24,7 @@ typedef struct TlCpuBuffer {
 typedef struct TlCpuPlan {
     TlCpuPlace *place; /* by value id */
     TL_VEC(TlCpuBuffer) buffers;
-    TlMap
-        /* op to the first of its extra buffers (dot: packed a, b; loop: temporaries; print) */
-        extra;
+    TlMap extra; /* op to its first extra buffer (dot: packed a, b; loop: temporaries; print) */
     uint64_t scratch_bytes;
 } TlCpuPlan;
 TlCpuPlan *tl_cpu_plan(const TlFn *fn, TlArena *arena);

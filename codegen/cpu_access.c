@@ -1,10 +1,9 @@
 /* Memory on the CPU: loads, stores, gathers, scatters, atomics and the tests of their bounds.
  *
  * The uniform part of an access (base address, valid interval of each slice) is computed once
- * where the op stands. In a nest,
- * a position is then (a) contiguous in its lanes: one masked vector access, plain when all lanes
- * are inside, (b) apart:
- * masked gather or scatter, or (c) one element: a conditional scalar access. */
+ * where the op stands. In a nest, a position is then (a) contiguous in its lanes: one masked
+ * vector access, plain when all lanes are inside, (b) apart: masked gather or scatter, or (c)
+ * one element: a conditional scalar access. */
 #include "codegen/cpu.h"
 
 /* ---- services ---- */

@@ -1,10 +1,9 @@
 /* Matrix products on the CPU: a register-blocked microkernel over operands in scratch memory.
  *
  * Operands are brought into homes in the type of the accumulator (rows contiguous; a transposed
- * left operand only
- * needs other strides). The result's home starts as the accumulator. For each block of MR rows and
- * NV vectors of columns,
- * MR * NV vector accumulators stay in registers over the loop along K. */
+ * left operand only needs other strides). The result's home starts as the accumulator. For each
+ * block of MR rows and NV vectors of columns, MR * NV vector accumulators stay in registers over
+ * the loop along K. */
 #include "codegen/cpu.h"
 
 typedef struct Matrix {

@@ -1,9 +1,8 @@
 /* Loop nests, positions in them, and the value of a tile at a position.
  *
  * tl_cpu_nest runs a body at every position of a shape; tl_cpu_eval gives a value's lanes there:
- * from its home, or, for virtual
- * values, by evaluating its op's operands at the position that the op maps to. Equal values at one
- * position are computed once (memo). */
+ * from its home, or, for virtual values, by evaluating its op's operands at the position that
+ * the op maps to. Equal values at one position are computed once (memo). */
 #include <string.h>
 
 #include "codegen/cpu.h"

@@ -1,11 +1,10 @@
 /* tile IR to LLVM IR for the host: kernels, parameters, control flow, and which op is lowered
  * where.
  *
- * Ops are lowered in program order. A tile op whose value is virtual emits nothing here (its root
- * will ask for it), one
- * with a home fills it now. Loop-carried scalars are phis; loop-carried tiles stay in their homes
- * and are moved, as one parallel
- * copy, at the end of each iteration where the new value was not computed in place. */
+ * Ops are lowered in program order. A tile op whose value is virtual emits nothing here (its
+ * root will ask for it), one with a home fills it now. Loop-carried scalars are phis;
+ * loop-carried tiles stay in their homes and are moved, as one parallel copy, at the end of each
+ * iteration where the new value was not computed in place. */
 #include <stddef.h>
 #include <string.h>
 

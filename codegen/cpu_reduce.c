@@ -1,12 +1,9 @@
 /* Reductions and scans on the CPU.
  *
  * Along the lane dimension a reduction keeps one vector of partial results, takes whole vectors,
- * then one last vector whose
- * lanes past the extent keep what they had (padding is left out by structure, never by an identity
- * element), and
- * folds the lanes in halves. Along another dimension the lanes are independent. A combiner with
- * control flow
- * runs on scalars. */
+ * then one last vector whose lanes past the extent keep what they had (padding is left out by
+ * structure, never by an identity element), and folds the lanes in halves. Along another
+ * dimension the lanes are independent. A combiner with control flow runs on scalars. */
 #include "codegen/cpu.h"
 
 enum { MAX_TUPLE = 64 };

@@ -1,9 +1,8 @@
-/* Arithmetic on one element type, for scalars and vectors alike, on the CPU and in the threads of
- * a GPU: tile IR's meanings spelled in LLVM IR so that every bit
- * agrees with the reference interpreter. f16 and bf16 are widened to f32, computed and rounded
- * once; conversions that
- * the CPU may lack or do differently (bf16, f8, f64 to f16) are bit code. Nothing traps and
- * nothing calls a library. */
+/* Arithmetic on one element type, for scalars and vectors alike, on the CPU and in the threads
+ * of a GPU: tile IR's meanings spelled in LLVM IR so that every bit agrees with the reference
+ * interpreter. f16 and bf16 are widened to f32, computed and rounded once; conversions that the
+ * CPU may lack or do differently (bf16, f8, f64 to f16) are bit code. Nothing traps and nothing
+ * calls a library. */
 #include <stdio.h>
 #include <string.h>
 
@@ -250,9 +249,8 @@ static LLVMValueRef f8_to_f32(TlGen *g, TlDtype d, LLVMValueRef x)
 }
 
 /* Rounds an f32 to `mant` fraction bits with minimum exponent emin, to nearest even, as an f32:
- * adding and
- * subtracting a power of two that puts the last kept bit at weight 1. Then packs. Saturates unless
- * nosat. */
+ * adding and subtracting a power of two that puts the last kept bit at weight 1. Then packs.
+ * Saturates unless nosat. */
 static LLVMValueRef f32_to_f8(TlGen *g, TlDtype d, LLVMValueRef x, bool nosat)
 {
     bool e4 = d == TL_F8E4M3;

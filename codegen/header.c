@@ -1,11 +1,10 @@
 /* The typed C header of ahead-of-time kernels.
  *
  * One static inline function per kernel: stream, parameters in order, then the names of extents,
- * then of strides, in order of
- * first appearance. It fills an array of tile_arg and calls tile_launch_embedded, which keeps one
- * prepared kernel per device
- * for the image in the host object. Extents that are expressions of names are written out in C
- * from their launch-time code. */
+ * then of strides, in order of first appearance. It fills an array of tile_arg and calls
+ * tile_launch_embedded, which keeps one prepared kernel per device for the image in the host
+ * object. Extents that are expressions of names are written out in C from their launch-time
+ * code. */
 #include "codegen/header.h"
 
 #include <ctype.h>

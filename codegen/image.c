@@ -1,6 +1,5 @@
 /* The kernel image: one flat block. Sections are appended in the order they are needed; every
- * reference is an
- * offset from the start, so nothing has to be patched but the header. */
+ * reference is an offset from the start, so nothing has to be patched but the header. */
 #include "codegen/image.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
-/* LLVM 19.1 through its C API. Set-up of LLVM's targets is process-wide and done once; everything
- * else belongs to
- * one TlLlvm. The triple, data layout and target machine are set before any pass runs. */
+/* LLVM 19.1 through its C API. Set-up of LLVM's targets is process-wide and done once;
+ * everything else belongs to one TlLlvm. The triple, data layout and target machine are set
+ * before any pass runs. */
 #include "codegen/llvm.h"
 
 #include <llvm-c/Analysis.h>
