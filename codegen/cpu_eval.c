@@ -314,6 +314,7 @@ LLVMValueRef tl_cpu_eval_op(TlCpuGen *g, TlValue *v, TlCpuAt *at)
     case TL_OP_LOAD: return tl_cpu_eval_load(g, op, at);
     case TL_OP_INSIDE: return tl_cpu_eval_inside(g, op, at);
     case TL_OP_PTR_ADD: return eval_ptr_add(g, op, at);
+    case TL_OP_CONVERT: return tl_cpu_eval(g, tl_in(op, 0), at); /* elements have no owner here */
     default: break;
     }
     TL_ASSERT(tl_op_info(op->opcode)->flags & F_ELEM, "cannot evaluate %s at a position",

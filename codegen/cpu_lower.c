@@ -396,7 +396,8 @@ static void lower_op(TlCpuGen *g, TlOp *op)
     case TL_OP_WHILE: lower_while(g, op); return;
     case TL_OP_IF: lower_if(g, op); return;
     case TL_OP_YIELD:
-    case TL_OP_CONDITION: return;
+    case TL_OP_CONDITION:
+    case TL_OP_BARRIER: return;
     case TL_OP_RETURN: LLVMBuildRetVoid(g->b); return;
     case TL_OP_PID:
         g->scalar[op->out[0]->id] =
@@ -483,7 +484,8 @@ static void lower_op(TlCpuGen *g, TlOp *op)
     case TL_OP_SELECT:
     case TL_OP_CAST:
     case TL_OP_BITCAST:
-    case TL_OP_PTR_ADD: lower_pure(g, op); return;
+    case TL_OP_PTR_ADD:
+    case TL_OP_CONVERT: lower_pure(g, op); return;
     case TL_OP_COUNT: break;
     }
     TL_UNREACHABLE("op %d", (int)op->opcode);

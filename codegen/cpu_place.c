@@ -85,6 +85,7 @@ int tl_cpu_base_param(const TlValue *v)
         case TL_OP_BROADCAST:
         case TL_OP_EXPAND:
         case TL_OP_RESHAPE:
+        case TL_OP_CONVERT:
         case TL_OP_TRANS: v = tl_in(v->def, 0); break;
         default: return -1;
         }
@@ -192,6 +193,7 @@ static bool can_be_virtual(const TlOp *op)
     case TL_OP_BROADCAST:
     case TL_OP_EXPAND:
     case TL_OP_TRANS:
+    case TL_OP_CONVERT:
     case TL_OP_LOAD:
     case TL_OP_INSIDE: return true;
     case TL_OP_RESHAPE: return tl_cpu_is_renaming(op);
@@ -207,6 +209,7 @@ static int op_cost(const TlOp *op)
     case TL_OP_BROADCAST:
     case TL_OP_EXPAND:
     case TL_OP_TRANS:
+    case TL_OP_CONVERT:
     case TL_OP_RESHAPE: return 0;
     case TL_OP_LOAD: return COSTLY;
     case TL_OP_INSIDE: return 3;

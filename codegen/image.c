@@ -101,6 +101,14 @@ static uint32_t put_consts(Writer *w, const TlKernelInfo *info)
     return put(w, rows, sizeof *rows * info->consts.len, 8);
 }
 
+static uint32_t put_texts(Writer *w, const TlKernelCode *k)
+{
+    uint32_t *rows = TL_NEW_ARRAY(w->arena, uint32_t, k->texts.len + 1);
+    for (uint32_t i = 0; i < k->texts.len; i++)
+        rows[i] = put_string(w, k->texts.data[i]);
+    return put(w, rows, sizeof *rows * k->texts.len, 4);
+}
+
 static uint32_t put_code(Writer *w, const TlKernelCode *k)
 {
     uint64_t at;
@@ -145,7 +153,11 @@ static tile_image_kernel image_kernel(Writer *w, const TlKernelCode *k)
         .shared_bytes = k->shared_bytes,
         .flags = k->flags,
         .scratch_bytes = k->scratch_bytes,
-        .doc = put_string(w, info->doc)};
+        .doc = put_string(w, info->doc),
+        .nsites = k->sites.len,
+        .sites = put(w, k->sites.data, sizeof *k->sites.data * k->sites.len, 4),
+        .ntexts = k->texts.len,
+        .texts = put_texts(w, k)};
     for (uint32_t i = 0; i < info->grid.len; i++)
         r.grid[i] = info->grid.data[i];
     return r;

@@ -13,6 +13,8 @@ typedef struct TlKernelCode {
     TL_VEC(tile_image_slot) slots;
     uint64_t scratch_bytes;
     uint32_t warps, threads, shared_bytes, flags;
+    TL_VEC(tile_image_site) sites; /* of leaf calls; .file indexes the context's sources */
+    TL_VEC(const char *) texts;
 } TlKernelCode;
 
 typedef TL_VEC(TlKernelCode) TlKernelCodes;

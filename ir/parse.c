@@ -514,9 +514,11 @@ static bool result_names(Parser *p, OpText *t)
     return expect(p, '=');
 }
 
+/* After an op that takes and gives nothing, a name begins the next op. */
 static bool operands(Parser *p, OpText *t)
 {
-    if (peek(p) != '%') return true;
+    const TlOpInfo *info = tl_op_info(t->opcode);
+    if (peek(p) != '%' || (info->nin == 0 && info->nout == 0)) return true;
     do {
         TlValue *v = value(p);
         if (!v) return false;

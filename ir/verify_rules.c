@@ -450,6 +450,18 @@ static void tl_check_view_ptr(TlVerify *v, const TlOp *op)
         FAULT("%s of %s", tl_verify_type(v, r), tl_verify_type(v, t));
 }
 
+/* ---- laid-out level ---- */
+
+/* The layouts themselves are checked by verify_layout.c. */
+static void tl_check_convert(TlVerify *v, const TlOp *op)
+{
+    const TlType *a = in_type(op, 0), *r = out_type(op, 0);
+    bool ok = is_same_element(a, r) && tl_same_shape(a, r) && (a->layout != NULL) == (r->layout != NULL);
+    if (!ok) FAULT("takes %s to %s", tl_verify_type(v, a), tl_verify_type(v, r));
+}
+
+static void tl_check_barrier(TlVerify *v, const TlOp *op) { (void)v, (void)op; }
+
 /* ---- memory ---- */
 
 static bool want_axes(TlVerify *v, const TlOp *op, const TlAttr *axes)

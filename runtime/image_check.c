@@ -4,6 +4,7 @@
  * Everything that is an offset, a count or an index is checked here, once, when a module is loaded.
  * After that the other files follow offsets freely. Tables must be aligned to their elements,
  * strings terminated within the image. */
+#include "runtime/leaf.h"
 #include "runtime/runtime.h"
 
 typedef struct check {
@@ -110,8 +111,13 @@ static bool check_slots(check *c, const tile_image_kernel *k)
     const tile_image_slot *s = at(c, k->slots);
     const tile_image_param *p = at(c, k->params);
     for (uint32_t i = 0; i < k->nslots; i++) {
-        if (s[i].kind > TILE_SLOT_BYTES || s[i].param >= k->nparams)
+        bool of_param = s[i].kind <= TILE_SLOT_BYTES;
+        if (s[i].kind > TILE_SLOT_DEBUG || (of_param && s[i].param >= k->nparams))
             return bad(c, "a slot");
+        if (s[i].kind == TILE_SLOT_NPID && s[i].axis >= TILE_MAX_GRID)
+            return bad(c, "a slot's axis");
+        if (!of_param)
+            continue; /* of the launch, not of a parameter */
         bool axis = s[i].kind == TILE_SLOT_EXTENT || s[i].kind == TILE_SLOT_STRIDE;
         if (axis && !is_view_axis(c, k, s[i].param, s[i].axis))
             return bad(c, "a slot's axis");
@@ -191,6 +197,23 @@ static bool check_consts_and_aliases(check *c, const tile_image_kernel *k)
     return true;
 }
 
+static bool check_sites(check *c, const tile_image_kernel *k)
+{
+    if (!table(c, k->sites, k->nsites, sizeof(tile_image_site), 4, "the sites") ||
+        !table(c, k->texts, k->ntexts, sizeof(uint32_t), 4, "the texts"))
+        return false;
+    const tile_image_header *h = at(c, 0);
+    const tile_image_site *s = at(c, k->sites);
+    for (uint32_t i = 0; i < k->nsites; i++)
+        if (s[i].leaf >= TL_LEAF_COUNT || (h->nfiles > 0 && s[i].file >= h->nfiles))
+            return bad(c, "a site");
+    const uint32_t *texts = at(c, k->texts);
+    for (uint32_t i = 0; i < k->ntexts; i++)
+        if (!text(c, texts[i]))
+            return false;
+    return true;
+}
+
 static bool check_kernel(check *c, const tile_image_kernel *k)
 {
     if (!text(c, k->name) || !text(c, k->symbol) || (k->doc && !text(c, k->doc)))
@@ -198,7 +221,7 @@ static bool check_kernel(check *c, const tile_image_kernel *k)
     if (!table(c, k->code, k->ncode, 1, 1, "the code"))
         return false;
     return check_params(c, k) && check_syms(c, k) && check_slots(c, k) && check_exprs(c, k) &&
-           check_clauses(c, k) && check_consts_and_aliases(c, k);
+           check_clauses(c, k) && check_consts_and_aliases(c, k) && check_sites(c, k);
 }
 
 static uint64_t fnv1a(const unsigned char *p, uint64_t n)

@@ -470,14 +470,18 @@ static tl_bind_result set_grid(bind *b, const int64_t *grid, size_t naxes)
 
 /* ---- 6: the parameter block ---- */
 
-static uint64_t slot_value(const tile_image_slot *s, const tile_arg *a)
+static uint64_t slot_value(const tile_image_slot *s, const tl_bound *b)
 {
+    const tile_arg *a = &b->args[s->kind <= TILE_SLOT_BYTES ? s->param : 0];
     switch ((tile_slot_kind)s->kind) {
     case TILE_SLOT_POINTER: return (uint64_t)(uintptr_t)a->address;
     case TILE_SLOT_SCALAR: return a->scalar;
     case TILE_SLOT_EXTENT: return (uint64_t)a->extent[s->axis];
     case TILE_SLOT_STRIDE: return (uint64_t)a->stride[s->axis];
     case TILE_SLOT_BYTES: return a->bytes;
+    case TILE_SLOT_NPID: return (uint64_t)b->launch.grid[s->axis];
+    case TILE_SLOT_GROUP: return (uint64_t)b->launch.group;
+    case TILE_SLOT_DEBUG: break; /* no driver has one yet */
     }
     return 0;
 }
@@ -486,7 +490,7 @@ static void fill_slots(bind *b)
 {
     const tile_image_slot *s = tl_image_at(b->image, b->k->slots);
     for (uint32_t i = 0; i < b->k->nslots; i++)
-        b->out->slots[i] = slot_value(&s[i], &b->out->args[s[i].param]);
+        b->out->slots[i] = slot_value(&s[i], b->out);
 }
 
 static bool bind_arguments(bind *b, const tile_arg *args, size_t nargs)

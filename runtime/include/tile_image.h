@@ -1,4 +1,4 @@
-/* The kernel image, version 1: the contract between compiler and runtime. One flat little-endian block, offsets
+/* The kernel image, version 2: the contract between compiler and runtime. One flat little-endian block, offsets
  * in bytes from its start, readable in place. Strings are offsets of NUL-terminated text. The compiler writes it
  * (codegen/image.c), the runtime validates and reads it (runtime/module.c). Needs only libc; may be included anywhere. */
 #ifndef TILE_IMAGE_H
@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #define TILE_IMAGE_MAGIC "TILEIMG1"
-enum { TILE_IMAGE_VERSION = 1, TILE_MAX_GRID = 6, TILE_IMAGE_MAX_RANK = 8 };
+enum { TILE_IMAGE_VERSION = 2, TILE_MAX_GRID = 6, TILE_IMAGE_MAX_RANK = 8 };
 
 /* Launch-time expressions: postfix code over a stack of 64-bit words; integers are i64, floats are double bits. */
 typedef enum tile_hx_op {
@@ -54,13 +54,19 @@ typedef enum tile_slot_kind {
     TILE_SLOT_SCALAR,  /* value of param, in the low bytes */
     TILE_SLOT_EXTENT,  /* i64 extent of param's axis */
     TILE_SLOT_STRIDE,  /* i64 stride in elements of param's axis */
-    TILE_SLOT_BYTES    /* bytes of memory behind param's address (--check) */
+    TILE_SLOT_BYTES,   /* bytes of memory behind param's address (--check) */
+    TILE_SLOT_NPID,    /* i64 number of programs on an axis (GPU kernels, which know only their linear index) */
+    TILE_SLOT_GROUP,   /* i64 group of the launch, 0 = none */
+    TILE_SLOT_DEBUG    /* address of the debug buffer, 0 = none */
 } tile_slot_kind;
 typedef struct tile_image_slot { uint32_t kind, param, axis, pad; } tile_image_slot;
 
 /* A compile-time constant this instance was made with, as text: B = "128", T = "f16", epi = "relu". */
 typedef struct tile_image_const { uint32_t name, value; } tile_image_const;
 typedef struct tile_image_alias { uint32_t a, b; } tile_image_alias; /* parameter indices */
+
+/* GPU and emulator: where each leaf call stands (runtime/leaf.def); the site operand is its index here. */
+typedef struct tile_image_site { uint32_t leaf, file, line, col; } tile_image_site;
 
 typedef struct tile_image_kernel {
     uint32_t name, symbol;              /* symbol: entry in the code */
@@ -72,7 +78,9 @@ typedef struct tile_image_kernel {
     uint32_t code, ncode;               /* cpu: ELF object; ref: tile IR text */
     uint32_t warps, threads, shared_bytes, flags;
     uint64_t scratch_bytes;             /* cpu: per worker, 64-byte aligned */
-    uint32_t doc, pad;
+    uint32_t doc;
+    uint32_t nsites, sites, ntexts, texts; /* tile_image_site; u32 string offsets */
+    uint32_t pad;
 } tile_image_kernel;
 enum { TILE_KERNEL_CHECKED = 1 }; /* built with --check */
 

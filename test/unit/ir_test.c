@@ -446,6 +446,8 @@ static const char every_op[] =
     "  } () {\n"
     "    yield\n"
     "  }\n"
+    "  %cv = convert %tr : tile<f32, 8, 2>\n"
+    "  barrier\n"
     "  %add_ = add %n, %n : i32\n"
     "  %sub_ = sub %n, %n : i32\n"
     "  %mul_ = mul %n, %n : i32\n"
@@ -631,6 +633,10 @@ static const struct {
     {"condition %c", "not at the end"},
     {"while %n () { condition %c } () { yield }", "0 arguments, 1 wanted"},
     {"while () { condition } () { yield }", "gives 0 values, 1 wanted"},
+    {"%x = convert %t : tile<f16, 8>", "takes tile<f32, 8> to tile<f16, 8>"},
+    {"%x = convert %t : tile<f32, 2, 4>", "takes tile<f32, 8> to tile<f32, 2, 4>"},
+    {"%x = convert %p : ptr<const f32>", "takes ptr<f32> to ptr<const f32>"},
+    {"barrier %n", "'=' expected"},
     {"if %c () warps -1 { yield } () { yield }", "warps -1"},
     {"if %c (%a: i32) { yield } () { yield }", "1 arguments, 0 wanted"},
 };
