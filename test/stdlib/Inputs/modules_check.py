@@ -1,4 +1,4 @@
-"""std.softmax, std.activation and std.norm against NumPy in double precision."""
+"""std.softmax, std.activation, std.norm and std.quant against NumPy in double precision."""
 import math
 
 import numpy as np
@@ -147,4 +147,33 @@ for device in DEVICES:
     near("layer_norm", device, got[1], (d - mean) / np.sqrt(variance + 0.5), 1e-4)
     near("rms_norm", device, got[2], d / np.sqrt((d * d).mean(1, keepdims=True) + 0.5), 1e-5)
     near("welford", device, got[3], np.hstack([np.full_like(mean, 45), mean, variance * 45]), [0, 1e-3, 0.1])
+QUANT = """
+import std.quant;
+kernel k(const f32 x[M, K], i8 q[M, K], f32 s[M, L], f32 y[M, K], f32 t[M, L], f32 z[M, K])
+    grid(1)
+{
+    auto v = x[0 +: 8, 0 +: 64];
+    auto (n, scale) = quant.to_i8(v, 16);
+    q[0 +: 8, 0 +: 64] = n;
+    s[0 +: 8, 0 +: 4] = scale;
+    y[0 +: 8, 0 +: 64] = quant.dequantize(n, scale);
+    auto (f, wide) = quant.to_f8(v, 16);
+    t[0 +: 8, 0 +: 4] = wide;
+    z[0 +: 8, 0 +: 64] = quant.dequantize(f, wide);
+}
+"""
+x = (rng.normal(0, 1, (8, 64)) * 10.0 ** rng.integers(-3, 4, (8, 1))).astype(np.float32)
+x[3, 16:32] = 0
+groups = np.abs(x.astype(np.float64)).reshape(8, 4, 16).max(2)
+scale = np.where(groups == 0, 1, groups / 127)
+wide = np.repeat(scale, 16, 1)
+for device in DEVICES:
+    out = np.full_like(x, 7)
+    args = dict(x=x, q=out.astype(np.int8), s=out[:, :4].copy(), y=out, t=out[:, :4].copy(), z=out)
+    q, s, y, t, z = run(QUANT, args, "qsytz", device)
+    near("scales of i8", device, s, scale, 1e-6 * scale)
+    near("i8", device, q, x / wide, 0.5001)
+    near("i8 and back", device, y, x, 0.5001 * wide)
+    near("scales of f8", device, t, np.where(groups == 0, 1, groups / 448), 1e-6 * scale)
+    near("f8 and back", device, z, x, np.abs(x) / 16 + wide * 127 / 448 * 2.0**-9)
 print("modules: ok")

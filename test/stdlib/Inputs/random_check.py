@@ -69,4 +69,13 @@ for device in DEVICES:
     (s,) = run(MANY, dict(s=np.zeros(4, np.float32)), "s", device)
     near("moments", device, s[:3], [0, 1, 0.5], [0.02, 0.03, 0.006])
     near("scalar", device, s[3], (philox(42, 5)[0] >> 8) * 2.0**-24, 0)
+DROPOUT = """
+import std.random;
+kernel k(const f32 x[N], f32 y[N]) grid(1) { y[0 +: 1024] = random.dropout(x[0 +: 1024], 0.25, 9, iota(1024)); }
+"""
+x = rng.normal(0, 1, 1024).astype(np.float32)
+keep = np.array([(philox(9, i)[0] >> 8) * 2.0**-24 >= 0.25 for i in range(1024)])
+for device in DEVICES:
+    (y,) = run(DROPOUT, dict(x=x, y=np.full_like(x, 7)), "y", device)
+    near("dropout", device, y, np.where(keep, x / 0.75, 0), np.abs(x) * 1e-6)
 print("random: ok")
