@@ -1,0 +1,190 @@
+#!/usr/bin/env python3
+"""The command line of tilec, row by row: arguments, exit status, expressions that stdout and stderr must match.
+
+    tilec_cli.py TILEC FOLDER [-k SUBSTRING]
+"""
+import os
+import re
+import subprocess
+import sys
+
+FILES = {
+    "add.tile": """/// Adds.
+kernel add(const f32 x[N], f32 y[N], const int B = 64)
+    grid(cdiv(N, B))
+{
+    int i = pid(0) * B;
+    y[i +: B] = x[i +: B] + 1;
+}
+""",
+    "two.tile": """kernel a(f32 x[N], const int B) grid(1) { x[0 +: B] = 1; }
+kernel b(i32 x[N], int n, const f32 *p) grid(N) {
+    x[pid(0)] = n;
+    assert(n > 0, "n is small");
+    print("n", n);
+}
+""",
+    "types.tile": """kernel types(const T x[N], f64 y[N], const type T = f32) grid(N) {
+    y[pid(0)] = cast(x[pid(0)], f64);
+}
+""",
+    "bits.tile": """kernel bits(const T x[N], i32 y[N], const type T = i4) grid(1) {
+    y[0 +: 16] = cast(x[0 +: 16], i32);
+}
+""",
+    "scalars.tile": """kernel scalars(i8 a, u64 b, f16 c, bool d, f64 e, f64 y[5]) grid(1) {
+    y[0] = cast(a, f64);
+    y[1] = cast(b, f64);
+    y[2] = cast(c, f64);
+    y[3] = d ? 1.0 : 0.0;
+    y[4] = e;
+}
+""",
+    "same.tile": """kernel same(const f32 x[M, N], f32 y[M, N]) grid(1) alias(x, y) {
+    y[0 +: 4, 0 +: 4] = x[0 +: 4, 0 +: 4] * 2;
+}
+""",
+    "wrong.tile": "kernel k(f32 x[N]) grid(1) { x[0] = y; }\n",
+    "dep.tile": 'import "geo lib.tile";\nkernel k(f32 x[N]) grid(1) { x[0] = 1; }\n',
+    "empty.tile": "\n",
+}
+
+ROWS = []
+
+
+def row(name, args, status, out="", err=""):
+    ROWS.append((name, args.split() if isinstance(args, str) else args, status, out, err))
+
+
+# ---- the program itself ----
+row("no arguments", "", 2, err=r"usage: tilec")
+row("help", "--help", 0, out=r"usage: tilec.*--kernel NAME.*Exit status")
+row("help of run", "run --help", 0, out=r"PARAM=VALUE")
+row("version", "--version", 0, out=r"^tilec \d+\.\d+")
+row("targets", "targets", 0, out=r"^cpu$.*^ref$")
+row("targets takes nothing", "targets x", 2, err=r"'x'")
+row("unknown sub-command", "walk", 2, err=r"'walk'.*run")
+row("sub-command of later", "tune x.tile", 2, err=r"'tune'")
+row("unknown option", "add.tile --fast", 2, err=r"'--fast'.*--kernel")
+row("option of run", "add.tile --device ref", 2, err=r"--device.*tilec run")
+row("option of compile", "run add.tile --emit=tir", 2, err=r"--emit.*compile")
+row("no file", "compile", 2, err=r"no input")
+row("two files", "add.tile two.tile", 2, err=r"more than one")
+row("missing file", "no_such.tile", 2, err=r"no_such\.tile.*No such file")
+row("value missing", "add.tile --target", 2, err=r"--target wants")
+for option, value in (("--fp", "fast"), ("--color", "red"), ("--diagnostics", "xml"), ("--warps", "0"),
+                      ("--stages", "x"), ("--bisect", "-1"), ("-O", "4"), ("--const", "B"), ("--const", "=4")):
+    row(f"bad {option}={value}", ["add.tile", option + value if option == "-O" else option, value][:2 if option == "-O" else 3],
+        2, err=re.escape(value))
+
+# ---- compile ----
+row("checks only", "add.tile", 0)
+row("sub-command said", "compile add.tile", 0)
+row("program is wrong", "wrong.tile", 1, err=r"wrong\.tile:1:37: error.*'y'")
+row("as JSON", "wrong.tile --diagnostics=json", 1, err=r"\{.*\"line\"")
+row("unknown target", "add.tile --target sm_1", 2, err=r"'sm_1'.*cpu")
+row("unknown stage", "add.tile --emit=soup", 2, err=r"'soup'.*tir")
+row("IR on stdout", "add.tile --emit=tir", 0, out=r"kernel @add")
+row("IR to stdout by name", "add.tile --emit tir -o -", 0, out=r"kernel @add")
+row("stage by the file's ending", "add.tile -o add.tir", 0)
+row("the file is there", "add.tir", 0)
+row("tir to ref", "add.tir --target ref --emit=image -o add.img", 0)
+row("output cannot be written", "add.tile --emit=tir -o no/such/dir/x", 2, err=r"no/such/dir/x.*No such")
+row("kernel unknown", "two.tile --kernel c", 2, err=r"'c'.*a, b")
+row("constant unknown", "two.tile --kernel a --const C=1", 2, err=r"'C'.*B")
+row("constant missing", "two.tile --kernel a", 2, err=r"'B'")
+row("constant unreadable", "two.tile --kernel a --const B=x", 2, err=r"'x'")
+row("file without kernels", "run empty.tile", 2, err=r"no kernel")
+
+# ---- run: generators ----
+row("adds", "run add.tile x=iota[5] y=nan[5] --print y", 0, out=r"^y = \[1, 2, 3, 4, 5\]$")
+row("on ref", "run add.tile x=iota[5] y=nan[5] --print y --device ref", 0, out=r"^y = \[1, 2, 3, 4, 5\]$")
+row("long arrays are shortened", "run add.tile x=iota[1000] y=nan[1000] --print=y", 0,
+    out=r"^y = \[1, 2, 3, \.\.\., 998, 999, 1000\]$")
+row("full", "run add.tile x=full(-0.5)[2] y=nan[2] --print y", 0, out=r"\[0\.5, 0\.5\]")
+row("full of infinity", "run add.tile x=full(inf)[1] y=nan[1] --print y", 0, out=r"\[inf\]")
+row("empty array", "run add.tile x=zeros[0] y=nan[0] --print y", 0, out=r"y = \[\]")
+row("nan", "run add.tile x=zeros[2] y=nan[2] --print y --grid 0", 0, out=r"y = \[nan, nan\]")
+row("nan of integers", "run two.tile --kernel b x=nan[1] n=1 p=nan[1] --print x --grid 0", 0, out=r"x = \[-1431655766\]")
+# Philox of seed 0 and counter 0 begins with 6627e8d5 (the generator's published vector): 0x6627e8 / 2^24
+row("uniform", "run types.tile x=uniform(0)[1] y=nan[1] --print y --const T=f64", 0, out=r"\[0\.3990464210510254\]")
+row("uniform counts", "run types.tile x=uniform(7)[3] y=nan[3] --print x --print y --const T=f64", 0, out=r"x = (\[.*\])\ny = \1")
+row("normal", "run types.tile x=normal(0)[1] y=nan[1] --print y --const T=f64", 0, out=r"\[0\.9911374751458971\]")
+row("packed", "run bits.tile x=iota[11] y=nan[11] --print y --device ref", 0, out=r"\[0, 1, 2, 3, 4, 5, 6, 7, -8, -7, -6\]")
+row("packed u4", "run bits.tile x=iota[11] y=nan[11] --print y --print x --const T=u4 --device ref", 0, out=r"y = (\[.*10\])\nx = \1")
+for t in "i8 i16 i32 i64 u8 u16 u32 u64 f16 bf16 f32 f64".split():
+    row(f"iota of {t}", f"run types.tile --const T={t} x=iota[4] y=nan[4] --print x --print y", 0,
+        out=r"x = \[0, 1, 2, 3\]\ny = \[0, 1, 2, 3\]")
+row("scalars", "run scalars.tile a=-128 b=18446744073709551615 c=0.1 d=true e=0x1p-3 y=nan[5] --print y", 0,
+    out=r"\[-128, 1\.8446744073709552e\+19, 0\.0999755859375, 1, 0\.125\]")
+row("same buffer", "run same.tile x=iota[2,3] y=&x --print x --print y", 0,
+    out=r"x = \[\[0, 2, 4\], \[6, 8, 10\]\]\ny = \[\[0, 2, 4\], \[6, 8, 10\]\]")
+row("same buffer needs alias", "run add.tile x=iota[5] y=&x --check", 3, err=r"'x' and 'y'.*alias\(x, y\)")
+row("repeat", "run add.tile x=iota[5] y=nan[5] --repeat 3", 0, err=r"3 launches")
+row("grid", "run two.tile --kernel b x=zeros[4] n=3 p=nan[1] --grid 2 --print x", 0, out=r"n = 3\nn = 3\nx = \[3, 3, 0, 0\]")
+
+# ---- run: what is refused ----
+X = "x=iota[5] y=nan[5]"
+row("several kernels", "run two.tile x=nan[3]", 2, err=r"--kernel.*a, b")
+row("run: kernel unknown", "run two.tile --kernel c x=nan[3]", 2, err=r"'c'.*a, b")
+row("run: constant missing", "run two.tile --kernel a x=nan[3]", 2, err=r"'B'")
+row("run: constant unknown", f"run add.tile {X} --const Q=1", 2, err=r"'Q'.*B")
+row("parameter unknown", f"run add.tile {X} z=nan[5]", 2, err=r"'z'.*x y")
+row("parameter missing", "run add.tile x=iota[5]", 2, err=r"'y' is missing.*x y")
+row("parameter twice", f"run add.tile {X} x=iota[5]", 2, err=r"'x' is given twice")
+row("no PARAM=VALUE", f"run add.tile {X} z", 2, err=r"'z'")
+row("print unknown", f"run add.tile {X} --print z", 2, err=r"'z'.*x y")
+row("save unknown", f"run add.tile {X} --save z=z.npy", 2, err=r"'z'.*x y")
+row("save without a file", f"run add.tile {X} --save y", 2, err=r"PARAM=FILE")
+row("save where one cannot", f"run add.tile {X} --save y=no/such/y.npy", 2, err=r"no/such/y\.npy")
+row("print of a scalar", "run two.tile --kernel b x=nan[3] n=1 p=nan[1] --print n", 2, err=r"'n'")
+row("missing file of an array", "run add.tile x=@no.npy y=nan[5]", 2, err=r"no\.npy.*No such")
+row("no .npy file", "run add.tile x=@add.tile y=nan[5]", 2, err=r"not a \.npy")
+for bad in ("7", "iota", "iota[", "iota[5", "iota[a]", "iota[-1]", "iota[5]x", "full[5]", "full()[5]", "full(a)[5]", "zeros(1)[5]",
+            "uniform[5]", "uniform(x)[5]", "uniform(-1)[5]", "ones[5]", "&z", "&x", "", "iota[99999999999999999999]"):
+    row(f"array from '{bad}'", ["run", "add.tile", f"x={bad}", "y=nan[5]"], 2, err=r"x=")
+row("array larger than memory", "run add.tile x=zeros[4294967296,4294967296] y=nan[5]", 2, err=r"larger than memory|out of memory")
+row("random integers", "run two.tile --kernel b x=normal(1)[3] n=1 p=nan[1]", 2, err=r"'x' is of i32")
+for bad in ("1.5", "x", "2147483648", "-2147483649", "", "1e3", "true", "iota[3]"):
+    row(f"scalar from '{bad}'", ["run", "two.tile", "--kernel", "b", "x=nan[3]", f"n={bad}", "p=nan[1]"], 2, err=r"'n' is a scalar of type i32")
+for bad in ("x", "1,", "1,2,3,4,5,6,7", "-1", ""):
+    row(f"grid '{bad}'", ["run", "add.tile", "x=iota[5]", "y=nan[5]", f"--grid={bad}"], 2, err=r"--grid")
+row("repeat of nothing", f"run add.tile {X} --repeat 0", 2, err=r"--repeat")
+row("device unknown", f"run add.tile {X} --device tpu", 2, err=r"'tpu'.*cpu.*cuda")
+row("device not there", f"run add.tile {X} --device hip:0", 3, err=r"'hip:0' is not available|hip")
+row("run: program is wrong", "run wrong.tile x=nan[1]", 1, err=r":1:37: error")
+row("extents differ", "run add.tile x=iota[5] y=nan[6]", 3, err=r"'add'.*'y'.*N.*5.*'x'.*6")
+row("rank differs", "run add.tile x=iota[5,1] y=nan[5]", 3, err=r"'add'.*'x'.*1 axis.*2")
+row("rank beyond all", "run add.tile x=zeros[1,1,1,1,1,1,1,1,1,1] y=nan[5]", 3, err=r"'x'.*1 axis.*10")
+for device in ("cpu", "ref"):
+    row(f"assertion on {device}", f"run two.tile --kernel b x=nan[3] n=0 p=nan[1] -g --device {device}", 3,
+        out=r"n = 0\nn = 0\nn = 0", err=r"^two\.tile:4:5: assertion failed: n is small \(program 0\)$")
+
+
+def run(tilec, folder, args):
+    p = subprocess.run([tilec] + args, cwd=folder, capture_output=True, timeout=60)
+    return p.returncode, p.stdout.decode(), p.stderr.decode()
+
+
+def main():
+    tilec, folder = sys.argv[1], sys.argv[2]
+    wanted = sys.argv[4] if sys.argv[3:4] == ["-k"] else ""
+    for name, text in FILES.items():
+        with open(os.path.join(folder, name), "w") as f:
+            f.write(text)
+    bad = 0
+    for name, args, status, out, err in ROWS:
+        if wanted not in name:
+            continue
+        got = run(tilec, folder, args)
+        for what, have, want in (("status", got[0], status), ("stdout", got[1], out), ("stderr", got[2], err)):
+            fine = have == want if what == "status" else re.search(want, have, re.S | re.M)
+            if not fine:
+                bad += 1
+                print(f"{name}: tilec {' '.join(args)}: {what}\n  wanted {want!r}\n  got    {have!r}")
+    print(f"{len(ROWS)} rows, {bad} wrong")
+    return bad != 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
