@@ -33,7 +33,7 @@ EXTRA = [
     ("runtime/jit*.c", "codegen/include/tilec.h"),    # CMake target tile_jit
     ("runtime/dtype.c", "ir/types.def"),              # names and sizes of element types: data only
     ("runtime/driver_ref*.c", "ir/*"),                # CMake target tile_ref
-    ("examples/*", "runtime/include/tile.h"),
+    ("examples/*", "runtime/include/tile*.h"),
     ("examples/*", "codegen/include/tilec.h"),
 ]
 # Headers of the world that only some may see.
