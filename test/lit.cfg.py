@@ -59,7 +59,7 @@ config.substitutions.append(("%examples", os.path.join(build, "bin")))
 config.substitutions.append(("%python", sys.executable))
 config.substitutions.append(("%cc", cc))
 
-config.substitutions.append(("%{hostile_seconds}", "10" if sanitize else "1"))
+config.substitutions.append(("%{hostile_seconds}", "20" if sanitize else "2"))
 
 features = config.available_features
 if sanitize:

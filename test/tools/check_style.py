@@ -18,7 +18,10 @@ TOP = set("""CMakeLists.txt frontend ir passes codegen runtime stdlib examples t
              .ci .clang-format .gitignore""".split())
 # Pieces, so that this file does not contain what it forbids.
 FORBIDDEN = ["/wo" + "rk/", "/ro" + "ot/", "/home" + "/", "deb" + ".debian.org", "pypi" + ".org", "snapshot" + ".debian"]
-ALLOWED = {("ir/support/guard.c", "abort")}  # a fault outside every guard: there is no way back
+ALLOWED = {
+    ("ir/support/guard.c", "abort"),  # a fault outside every guard: there is no way back
+    ("codegen/llvm.c", "abort"),      # LLVM's fatal error in the host's own use of LLVM
+}
 LIBRARIES = ("ir/", "frontend/", "passes/", "codegen/", "runtime/")
 CALLS = re.compile(r"(?<![\w.>])(printf|puts|putchar|exit|_exit|abort|assert|perror)\s*\(")
 CODE = (".c", ".h", ".re", ".y", ".def", ".py", ".sh", ".tile", ".tir", ".test", ".txt", ".cmake", ".in")
