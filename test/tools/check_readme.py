@@ -4,7 +4,7 @@ r"""Builds and runs the README's kernel and C host as a user would, against an i
     check_readme.py SOURCE BUILD SCRATCH
 
 Installs BUILD below SCRATCH, takes the first ```tile and ```c blocks of README.md, and builds them twice: by
-find_package(Tile), and by the flags of tilec.pc. The ```cmake block makes a third program of the kernel, compiled ahead of time.
+find_package(Tile), and by the flags of tilec.pc; the ```cmake block makes a third program of the kernel, compiled ahead of time. Then each example's folder is copied away and built by its own CMakeLists.txt.
 """
 import os
 import re
@@ -54,6 +54,16 @@ def pc_flags(prefix, lib):
     return flags.split()
 
 
+def example(folder, scratch, prefix):
+    """A copy of an example's folder, built by what lies in it against the installed tree, and run on one element."""
+    name = os.path.basename(folder)
+    copy, out = os.path.join(scratch, name), os.path.join(scratch, name, "out")
+    shutil.copytree(folder, copy)
+    run(["cmake", "-S", copy, "-B", out, "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={prefix}"])
+    run(["cmake", "--build", out])
+    print(run([os.path.join(out, name), "1", "1", "1"], cwd=scratch).splitlines()[0])
+
+
 def main(source, build, scratch):
     shutil.rmtree(scratch, ignore_errors=True)
     prefix, work = os.path.join(scratch, "prefix"), os.path.join(scratch, "user")
@@ -76,6 +86,10 @@ def main(source, build, scratch):
     lib = next(d for d, _, names in os.walk(prefix) if "libtile.a" in names)
     run(["cc", "host.c", "-o", "host", *pc_flags(prefix, os.path.relpath(lib, prefix))], cwd=work)
     print("cc:", run([os.path.join(work, "host")], cwd=work), end="")
+    for name in sorted(os.listdir(os.path.join(source, "examples"))):
+        if os.path.exists(os.path.join(source, "examples", name, "CMakeLists.txt")):
+            example(os.path.join(source, "examples", name), scratch, prefix)
+            print(name, "works outside of the tree")
 
 
 if __name__ == "__main__":
