@@ -1,8 +1,10 @@
-/* Linear layouts: linear maps over GF(2) from hardware index bits to bits of tile coordinates (architecture.md section 4).
- * A layout is stored as the images of its basis vectors: for each input dimension (reg, lane, warp, ...; or offset) and each
- * of its bits, the coordinate (one number per output dimension) that this bit contributes. L(x) is the XOR of the images of
- * x's set bits. Extents are chunk * repetitions: the map covers a power-of-two chunk per output dimension and `reps[d]`
- * copies of it lie side by side (kept in extra registers, outermost, row-major over dimensions). Immutable, in an arena. */
+/* Linear layouts: linear maps over GF(2) from hardware index bits to bits of tile coordinates
+ * (architecture.md section 4). A layout is stored as the images of its basis vectors: for each
+ * input dimension (reg, lane, warp, ...; or offset) and each of its bits, the coordinate (one
+ * number per output dimension) that this bit contributes. L(x) is the XOR of the images of x's set
+ * bits. Extents are chunk * repetitions: the map covers a power-of-two chunk per output dimension
+ * and `reps[d]` copies of it lie side by side (kept in extra registers, outermost, row-major over
+ * dimensions). Immutable, in an arena. */
 #ifndef TL_LAYOUT_H
 #define TL_LAYOUT_H
 #include "ir/support/arena.h"
@@ -10,7 +12,14 @@
 enum { TL_LAYOUT_MAX_IN = 5, TL_LAYOUT_MAX_OUT = 5, TL_LAYOUT_MAX_BITS = 24 };
 
 /* Input dimensions by name; an open list. */
-typedef enum TlInDim { TL_IN_REG, TL_IN_LANE, TL_IN_WARP, TL_IN_CTA, TL_IN_OFFSET, TL_IN_COUNT } TlInDim;
+typedef enum TlInDim {
+    TL_IN_REG,
+    TL_IN_LANE,
+    TL_IN_WARP,
+    TL_IN_CTA,
+    TL_IN_OFFSET,
+    TL_IN_COUNT
+} TlInDim;
 
 struct TlLayout {
     uint8_t nin, nout;
@@ -21,9 +30,11 @@ struct TlLayout {
     int32_t basis[TL_LAYOUT_MAX_IN][TL_LAYOUT_MAX_BITS][TL_LAYOUT_MAX_OUT];
 };
 typedef struct TlLayout TlLayout;
-/* Where nothing else is said: results are new layouts in `arena`; "columns" are the basis images of the inputs in order (first input
- * dimension and bit 0 first); outputs are numbered, outermost first, and flatten row-major (the last one is minor), inputs flatten
- * with the first one minor. Misuse (sizes that do not fit) is an assertion; a question with the answer "there is none" gives NULL. */
+/* Where nothing else is said: results are new layouts in `arena`; "columns" are the basis images of
+ * the inputs in order (first input dimension and bit 0 first); outputs are numbered, outermost
+ * first, and flatten row-major (the last one is minor), inputs flatten with the first one minor.
+ * Misuse (sizes that do not fit) is an assertion; a question with the answer "there is none" gives
+ * NULL. */
 
 /* ---- making ---- */
 typedef struct TlInBases { /* images of one input dimension: bits rows of nout numbers */
@@ -32,12 +43,16 @@ typedef struct TlInBases { /* images of one input dimension: bits rows of nout n
     const int32_t *images;
 } TlInBases;
 /* out_bits NULL: the least that hold the images. */
-TlLayout *tl_layout_make(TlArena *arena, int nout, const int *out_bits, int nin, const TlInBases *ins);
-TlLayout *tl_layout_empty(TlArena *arena, int nout); /* no inputs, every chunk 1: the neutral element of the product */
+TlLayout *tl_layout_make(TlArena *arena, int nout, const int *out_bits, int nin,
+                         const TlInBases *ins);
+/* no inputs, every chunk 1: the neutral element of the product */
+TlLayout *tl_layout_empty(TlArena *arena, int nout);
 TlLayout *tl_layout_identity(TlArena *arena, int bits, TlInDim in, int nout, int out);
 TlLayout *tl_layout_zeros(TlArena *arena, int bits, TlInDim in, int nout); /* replicated data */
-TlLayout *tl_layout_strided(TlArena *arena, int bits, int shift, TlInDim in, int nout, int out); /* x to x << shift */
-/* The text of tl_layout_print; whitespace is free and "-> ..." may be left out (the least chunk). NULL when malformed. */
+/* x to x << shift */
+TlLayout *tl_layout_strided(TlArena *arena, int bits, int shift, TlInDim in, int nout, int out);
+/* The text of tl_layout_print; whitespace is free and "-> ..." may be left out (the least chunk).
+ * NULL when malformed. */
 TlLayout *tl_layout_parse(TlArena *arena, const char *text);
 
 /* ---- questions ---- */
@@ -45,88 +60,118 @@ int tl_layout_in_index(const TlLayout *l, TlInDim dim); /* -1 when absent */
 int tl_layout_in_bits(const TlLayout *l, TlInDim dim);  /* 0 when absent */
 int tl_layout_total_in_bits(const TlLayout *l);
 int tl_layout_total_out_bits(const TlLayout *l);
-int32_t tl_layout_extent(const TlLayout *l, int out);   /* chunk * reps */
-int64_t tl_layout_registers(const TlLayout *l);         /* values per thread, repetitions included */
+int32_t tl_layout_extent(const TlLayout *l, int out); /* chunk * reps */
+int64_t tl_layout_registers(const TlLayout *l);       /* values per thread, repetitions included */
 bool tl_layout_equal(const TlLayout *a, const TlLayout *b);
-void tl_layout_apply(const TlLayout *l, const uint32_t *in, int32_t *out); /* in[i] for l->in[i]; first repetition */
-/* The same with the repetition that register number reg (0 .. registers - 1) belongs to; in[] of TL_IN_REG is ignored. */
+/* in[i] for l->in[i]; first repetition */
+void tl_layout_apply(const TlLayout *l, const uint32_t *in, int32_t *out);
+/* The same with the repetition that register number reg (0 .. registers - 1) belongs to; in[] of
+ * TL_IN_REG is ignored. */
 void tl_layout_apply_reg(const TlLayout *l, int64_t reg, const uint32_t *in, int32_t *out);
-int tl_layout_rank(const TlLayout *l);       /* of the matrix */
+int tl_layout_rank(const TlLayout *l); /* of the matrix */
 bool tl_layout_is_surjective(const TlLayout *l);
 bool tl_layout_is_injective(const TlLayout *l);
 bool tl_layout_is_invertible(const TlLayout *l);
-/* Bits of each input that add nothing: element i (of l->in) gets a mask. Threads that differ only there hold the same data. */
+/* Bits of each input that add nothing: element i (of l->in) gets a mask. Threads that differ only
+ * there hold the same data. */
 void tl_layout_free_masks(const TlLayout *l, uint32_t *out_masks);
-/* log2 of the vector width: how many low bits of input `in` count up the flattened (row-major) output, with all else a multiple. */
+/* log2 of the vector width: how many low bits of input `in` count up the flattened (row-major)
+ * output, with all else a multiple. */
 int tl_layout_consecutive_bits(const TlLayout *l, TlInDim in);
 /* log2 of how many elements along `out` lie in consecutive values of `in` from its bit 0 on. */
 int tl_layout_contiguous_bits(const TlLayout *l, TlInDim in, int out);
-bool tl_layout_is_zero(const TlLayout *l, uint32_t in_mask, uint32_t out_mask); /* that part of the matrix; masks as in sublayout */
+/* that part of the matrix; masks as in sublayout */
+bool tl_layout_is_zero(const TlLayout *l, uint32_t in_mask, uint32_t out_mask);
 
 /* ---- algebra; all but equal, print, slice, cover, transposes and resize want reps of 1 ---- */
-/* Block-diagonal: `inner` is repeated as `outer` says. Inputs of `inner` first; common ones get outer's bits above. */
+/* Block-diagonal: `inner` is repeated as `outer` says. Inputs of `inner` first; common ones get
+ * outer's bits above. */
 TlLayout *tl_layout_product(TlArena *arena, const TlLayout *inner, const TlLayout *outer);
 /* x to outer(inner(x)): output i of inner feeds input i of outer. */
 TlLayout *tl_layout_compose(TlArena *arena, const TlLayout *inner, const TlLayout *outer);
-/* A right inverse: l(inverse(y)) = y, free variables 0. NULL when not surjective. Output i is input i of l; inputs are OFFSET for one
- * output, else outputs are numbered as dimensions of the open list from REG on. */
+/* A right inverse: l(inverse(y)) = y, free variables 0. NULL when not surjective. Output i is input
+ * i of l; inputs are OFFSET for one output, else outputs are numbered as dimensions of the open
+ * list from REG on. */
 TlLayout *tl_layout_invert(TlArena *arena, const TlLayout *l);
-/* X with dst(X(x)) = src(x): from where src has an element to where dst wants it. Columns in which both agree stay as they are, so
- * replicated data is read from one's own copy. NULL when dst does not reach an element of src. Output i is input i of dst. */
+/* X with dst(X(x)) = src(x): from where src has an element to where dst wants it. Columns in which
+ * both agree stay as they are, so replicated data is read from one's own copy. NULL when dst does
+ * not reach an element of src. Output i is input i of dst. */
 TlLayout *tl_layout_invert_and_compose(TlArena *arena, const TlLayout *src, const TlLayout *dst);
-/* The quotient q with inner * q = l (left) or q * outer = l (right); NULL when there is none. Inputs that become empty go. */
+/* The quotient q with inner * q = l (left) or q * outer = l (right); NULL when there is none.
+ * Inputs that become empty go. */
 TlLayout *tl_layout_divide_left(TlArena *arena, const TlLayout *l, const TlLayout *inner);
 TlLayout *tl_layout_divide_right(TlArena *arena, const TlLayout *l, const TlLayout *outer);
-/* For a map from inputs to outputs that are the same dimensions (a conversion): drops input and output i for each i of the mask when
- * the map is the identity on them and mixes nothing in; else NULL. */
+/* For a map from inputs to outputs that are the same dimensions (a conversion): drops input and
+ * output i for each i of the mask when the map is the identity on them and mixes nothing in; else
+ * NULL. */
 TlLayout *tl_layout_quotient(TlArena *arena, const TlLayout *l, uint32_t mask);
 /* Some inputs (bits 1 << TlInDim) and some outputs (bits 1 << number). */
-TlLayout *tl_layout_sublayout(TlArena *arena, const TlLayout *l, uint32_t in_mask, uint32_t out_mask);
-TlLayout *tl_layout_transpose_ins(TlArena *arena, const TlLayout *l, const int *perm);  /* result i is l's perm[i] */
+TlLayout *tl_layout_sublayout(TlArena *arena, const TlLayout *l, uint32_t in_mask,
+                              uint32_t out_mask);
+/* result i is l's perm[i] */
+TlLayout *tl_layout_transpose_ins(TlArena *arena, const TlLayout *l, const int *perm);
 TlLayout *tl_layout_transpose_outs(TlArena *arena, const TlLayout *l, const int *perm);
-TlLayout *tl_layout_reshape_ins(TlArena *arena, const TlLayout *l, int nin, const TlInDim *dims, const int *bits);
+TlLayout *tl_layout_reshape_ins(TlArena *arena, const TlLayout *l, int nin, const TlInDim *dims,
+                                const int *bits);
 TlLayout *tl_layout_reshape_outs(TlArena *arena, const TlLayout *l, int nout, const int *bits);
 TlLayout *tl_layout_flatten_ins(TlArena *arena, const TlLayout *l, TlInDim dim);
 TlLayout *tl_layout_flatten_outs(TlArena *arena, const TlLayout *l);
-TlLayout *tl_layout_resize_in(TlArena *arena, const TlLayout *l, TlInDim dim, int bits); /* fewer columns, or more that are zero */
-/* Output `out` is dropped, then zero register columns; the layout of a reduction's result. Lanes and warps stay (replicas). */
+/* fewer columns, or more that are zero */
+TlLayout *tl_layout_resize_in(TlArena *arena, const TlLayout *l, TlInDim dim, int bits);
+/* Output `out` is dropped, then zero register columns; the layout of a reduction's result. Lanes
+ * and warps stay (replicas). */
 TlLayout *tl_layout_slice(TlArena *arena, const TlLayout *l, int out);
-/* l made to hold a tile: where the tile is smaller, columns outside become zero; where it is larger, register bits are added along
- * order[0] first, then repetitions for what is no power of two. The extent is rounded up to a multiple of l's chunk. */
-TlLayout *tl_layout_cover(TlArena *arena, const TlLayout *l, const int32_t *shape, const int *order);
+/* l made to hold a tile: where the tile is smaller, columns outside become zero; where it is
+ * larger, register bits are added along order[0] first, then repetitions for what is no power of
+ * two. The extent is rounded up to a multiple of l's chunk. */
+TlLayout *tl_layout_cover(TlArena *arena, const TlLayout *l, const int32_t *shape,
+                          const int *order);
 
 /* "reg(0,1)(8,0) lane(0,2)(0,4)(1,0)(2,0)(4,0) -> 16x8", with repetitions "-> 16x16 * 1x11" */
 void tl_layout_print(TlSbuf *out, const TlLayout *l);
 
-/* ---- column actions: the same choice of columns done to a layout and to the values that it lays out ---- */
+/* ---- column actions: one choice of columns, for a layout and for the values it lays out ---- */
 typedef struct TlColumns {
     TlInDim dim;
-    uint8_t from, n;                  /* columns before and after */
-    uint8_t col[TL_LAYOUT_MAX_BITS];  /* column i after is col[i] before */
+    uint8_t from, n;                 /* columns before and after */
+    uint8_t col[TL_LAYOUT_MAX_BITS]; /* column i after is col[i] before */
 } TlColumns;
 TlColumns tl_columns_keep_nonzero(const TlLayout *l, TlInDim dim);
 TlColumns tl_columns_then(const TlColumns *first, const TlColumns *second);
 TlColumns tl_columns_inverse(const TlColumns *c); /* of a permutation */
 bool tl_columns_is_identity(const TlColumns *c);
 TlLayout *tl_columns_apply(TlArena *arena, const TlColumns *c, const TlLayout *l);
-uint32_t tl_columns_source(const TlColumns *c, uint32_t index); /* value `index` after is this one before */
+/* value `index` after is this one before */
+uint32_t tl_columns_source(const TlColumns *c, uint32_t index);
 
 /* ---- shapes that are made by rule (layout_shapes.c); order[0] is the fastest dimension ---- */
-TlLayout *tl_layout_identity_order(TlArena *arena, TlInDim in, int rank, const int *bits, const int *order);
+TlLayout *tl_layout_identity_order(TlArena *arena, TlInDim in, int rank, const int *bits,
+                                   const int *order);
 /* Each thread holds size[d] neighbours, lanes[d] threads side by side, warps[d] warps; all log2. */
-TlLayout *tl_layout_blocked(TlArena *arena, int rank, const int *size, const int *lanes, const int *warps, const int *order);
-/* An instruction's fragment (a row of layout_shapes.c, e.g. "mma.v2.c") repeated over warps (log2 per dimension; order of the warps),
- * not yet grown to a tile: tl_layout_cover does that. NULL for an unknown name. */
-TlLayout *tl_layout_fragment(TlArena *arena, const char *name, const int *warps, const int *warp_order);
-/* The same for a dot operand (0 = A [M, K], 1 = B [K, N]): warps along the other operand's dimension hold the same data. */
-TlLayout *tl_layout_operand(TlArena *arena, const char *name, int operand, const int *warps, const int *warp_order);
-/* mma operand of 1 << kwidth_bits neighbours along K per register group, for loads wider than the instruction's own. */
+TlLayout *tl_layout_blocked(TlArena *arena, int rank, const int *size, const int *lanes,
+                            const int *warps, const int *order);
+/* An instruction's fragment (a row of layout_shapes.c, e.g. "mma.v2.c") repeated over warps (log2
+ * per dimension; order of the warps), not yet grown to a tile: tl_layout_cover does that. NULL for
+ * an unknown name. */
+TlLayout *tl_layout_fragment(TlArena *arena, const char *name, const int *warps,
+                             const int *warp_order);
+/* The same for a dot operand (0 = A [M, K], 1 = B [K, N]): warps along the other operand's
+ * dimension hold the same data. */
+TlLayout *tl_layout_operand(TlArena *arena, const char *name, int operand, const int *warps,
+                            const int *warp_order);
+/* mma operand of 1 << kwidth_bits neighbours along K per register group, for loads wider than the
+ * instruction's own. */
 TlLayout *tl_layout_mma_operand(TlArena *arena, int operand, int kwidth_bits);
-/* Operand of a dot by fma with accumulator layout blocked(size, lanes, warps, order): all of K in registers. */
-TlLayout *tl_layout_blocked_operand(TlArena *arena, int operand, int k_bits, const int *size, const int *lanes, const int *warps,
-                                    const int *order);
-/* Shared memory: columns of row r are XORed with vec * ((r / per_phase) mod max_phase); all powers of two given as such. */
-TlLayout *tl_layout_swizzled(TlArena *arena, int rows_bits, int cols_bits, int vec, int per_phase, int max_phase);
-/* What TMA and wgmma use: 8 rows of `bytes` (32, 64, 128), 16-byte chunks swizzled; wider tiles repeat along columns outermost. */
-TlLayout *tl_layout_nvmma_shared(TlArena *arena, int rows_bits, int cols_bits, int elem_bits, int bytes);
+/* Operand of a dot by fma with accumulator layout blocked(size, lanes, warps, order): all of K in
+ * registers. */
+TlLayout *tl_layout_blocked_operand(TlArena *arena, int operand, int k_bits, const int *size,
+                                    const int *lanes, const int *warps, const int *order);
+/* Shared memory: columns of row r are XORed with vec * ((r / per_phase) mod max_phase); all powers
+ * of two given as such. */
+TlLayout *tl_layout_swizzled(TlArena *arena, int rows_bits, int cols_bits, int vec, int per_phase,
+                             int max_phase);
+/* What TMA and wgmma use: 8 rows of `bytes` (32, 64, 128), 16-byte chunks swizzled; wider tiles
+ * repeat along columns outermost. */
+TlLayout *tl_layout_nvmma_shared(TlArena *arena, int rows_bits, int cols_bits, int elem_bits,
+                                 int bytes);
 #endif

@@ -1,7 +1,9 @@
-/* Layouts that are made by rule: blocked tiles, fragments of matrix instructions repeated over warps, swizzled shared memory.
+/* Layouts that are made by rule: blocked tiles, fragments of matrix instructions repeated over
+ * warps, swizzled shared memory.
  *
- * The fragments are facts of hardware. Each is one row: what one warp holds for one instruction, M first, then N (operands: A is
- * [M, K], B is [K, N]), in the text form of layouts. A tile of a kernel is that fragment, times the warps, grown by tl_layout_cover. */
+ * The fragments are facts of hardware. Each is one row: what one warp holds for one instruction, M
+ * first, then N (operands: A is [M, K], B is [K, N]), in the text form of layouts. A tile of a
+ * kernel is that fragment, times the warps, grown by tl_layout_cover. */
 #include "ir/layout.h"
 #include "ir/support/guard.h"
 #include <string.h>
@@ -12,7 +14,7 @@ typedef struct Fragment {
 
 /* clang-format off */
 static const Fragment fragments[] = {
-    /* NVIDIA mma.sync m16n8 (v2) and wgmma (v3: the same, 16 rows per warp, N in steps of 8 by registers) */
+    /* NVIDIA mma.sync m16n8 (v2) and wgmma (v3: 16 rows per warp, N in steps of 8 by registers) */
     {"mma.v2.c",         "reg(0,1)(8,0)            lane(0,2)(0,4)(1,0)(2,0)(4,0)"},
     {"mma.v3.c",         "reg(0,1)(8,0)            lane(0,2)(0,4)(1,0)(2,0)(4,0)"},
     {"mma.v2.a16",       "reg(0,1)(8,0)(0,8)       lane(0,2)(0,4)(1,0)(2,0)(4,0)"},
@@ -37,7 +39,8 @@ static const Fragment fragments[] = {
 };
 /* clang-format on */
 
-TlLayout *tl_layout_identity_order(TlArena *arena, TlInDim in, int rank, const int *bits, const int *order)
+TlLayout *tl_layout_identity_order(TlArena *arena, TlInDim in, int rank, const int *bits,
+                                   const int *order)
 {
     TlLayout *l = tl_layout_zeros(arena, 0, in, rank);
     for (int k = 0; k < rank; k++) {
@@ -47,17 +50,21 @@ TlLayout *tl_layout_identity_order(TlArena *arena, TlInDim in, int rank, const i
     return l;
 }
 
-TlLayout *tl_layout_blocked(TlArena *arena, int rank, const int *size, const int *lanes, const int *warps, const int *order)
+TlLayout *tl_layout_blocked(TlArena *arena, int rank, const int *size, const int *lanes,
+                            const int *warps, const int *order)
 {
     TlLayout *l = tl_layout_identity_order(arena, TL_IN_REG, rank, size, order);
-    l = tl_layout_product(arena, l, tl_layout_identity_order(arena, TL_IN_LANE, rank, lanes, order));
-    return tl_layout_product(arena, l, tl_layout_identity_order(arena, TL_IN_WARP, rank, warps, order));
+    l = tl_layout_product(arena, l,
+                          tl_layout_identity_order(arena, TL_IN_LANE, rank, lanes, order));
+    return tl_layout_product(arena, l,
+                             tl_layout_identity_order(arena, TL_IN_WARP, rank, warps, order));
 }
 
 static TlLayout *find_fragment(TlArena *arena, const char *name)
 {
     for (size_t i = 0; i < sizeof fragments / sizeof *fragments; i++) {
-        if (strcmp(fragments[i].name, name) != 0) continue;
+        if (strcmp(fragments[i].name, name) != 0)
+            continue;
         TlLayout *l = tl_layout_parse(arena, fragments[i].text);
         TL_ASSERT(l, "fragment %s", name);
         return l;
@@ -66,7 +73,8 @@ static TlLayout *find_fragment(TlArena *arena, const char *name)
 }
 
 /* Warps along dimension `silent` (-1: none) hold the same data. */
-static TlLayout *over_warps(TlArena *arena, const TlLayout *tile, int silent, const int *warps, const int *order)
+static TlLayout *over_warps(TlArena *arena, const TlLayout *tile, int silent, const int *warps,
+                            const int *order)
 {
     TlLayout *w = tl_layout_zeros(arena, 0, TL_IN_WARP, 2);
     for (int k = 0; k < 2; k++) {
@@ -78,13 +86,15 @@ static TlLayout *over_warps(TlArena *arena, const TlLayout *tile, int silent, co
     return tl_layout_product(arena, tile, w);
 }
 
-TlLayout *tl_layout_fragment(TlArena *arena, const char *name, const int *warps, const int *warp_order)
+TlLayout *tl_layout_fragment(TlArena *arena, const char *name, const int *warps,
+                             const int *warp_order)
 {
     TlLayout *tile = find_fragment(arena, name);
     return tile ? over_warps(arena, tile, -1, warps, warp_order) : NULL;
 }
 
-TlLayout *tl_layout_operand(TlArena *arena, const char *name, int operand, const int *warps, const int *warp_order)
+TlLayout *tl_layout_operand(TlArena *arena, const char *name, int operand, const int *warps,
+                            const int *warp_order)
 {
     TlLayout *tile = find_fragment(arena, name);
     return tile ? over_warps(arena, tile, operand == 0 ? 1 : 0, warps, warp_order) : NULL;
@@ -96,25 +106,27 @@ TlLayout *tl_layout_mma_operand(TlArena *arena, int operand, int kwidth_bits)
     TlLayout *l = tl_layout_identity(arena, kwidth_bits, TL_IN_REG, 2, k);
     l = tl_layout_product(arena, l, tl_layout_identity(arena, 2, TL_IN_LANE, 2, k));
     l = tl_layout_product(arena, l, tl_layout_identity(arena, 3, TL_IN_LANE, 2, other));
-    if (operand == 0) l = tl_layout_product(arena, l, tl_layout_identity(arena, 1, TL_IN_REG, 2, other));
+    if (operand == 0)
+        l = tl_layout_product(arena, l, tl_layout_identity(arena, 1, TL_IN_REG, 2, other));
     return tl_layout_product(arena, l, tl_layout_identity(arena, 1, TL_IN_REG, 2, k));
 }
 
-/* One level (lanes or warps) of a blocked accumulator as its operand sees it: neighbours along the dimension that the operand does
- * not have hold the same data. */
+/* One level (lanes or warps) of a blocked accumulator as its operand sees it: neighbours along the
+ * dimension that the operand does not have hold the same data. */
 static TlLayout *operand_level(TlArena *arena, TlInDim in, int k, const int *bits, const int *order)
 {
     TlLayout *l = tl_layout_zeros(arena, 0, in, 2);
     for (int n = 0; n < 2; n++) {
         int d = order[n];
         l = tl_layout_product(arena, l,
-                              d == k ? tl_layout_zeros(arena, bits[d], in, 2) : tl_layout_identity(arena, bits[d], in, 2, d));
+                              d == k ? tl_layout_zeros(arena, bits[d], in, 2)
+                                     : tl_layout_identity(arena, bits[d], in, 2, d));
     }
     return l;
 }
 
-TlLayout *tl_layout_blocked_operand(TlArena *arena, int operand, int k_bits, const int *size, const int *lanes, const int *warps,
-                                    const int *order)
+TlLayout *tl_layout_blocked_operand(TlArena *arena, int operand, int k_bits, const int *size,
+                                    const int *lanes, const int *warps, const int *order)
 {
     int k = operand == 0 ? 1 : 0;
     int regs[2] = {size[0], size[1]};
@@ -124,10 +136,12 @@ TlLayout *tl_layout_blocked_operand(TlArena *arena, int operand, int k_bits, con
     return tl_layout_product(arena, l, operand_level(arena, TL_IN_WARP, k, warps, order));
 }
 
-TlLayout *tl_layout_swizzled(TlArena *arena, int rows_bits, int cols_bits, int vec, int per_phase, int max_phase)
+TlLayout *tl_layout_swizzled(TlArena *arena, int rows_bits, int cols_bits, int vec, int per_phase,
+                             int max_phase)
 {
     int32_t images[2 * TL_LAYOUT_MAX_BITS][2] = {{0}};
-    for (int b = 0; b < cols_bits; b++) images[b][1] = (int32_t)1 << b;
+    for (int b = 0; b < cols_bits; b++)
+        images[b][1] = (int32_t)1 << b;
     for (int b = 0; b < rows_bits; b++) {
         int32_t row = (int32_t)1 << b, cols = (int32_t)1 << cols_bits;
         images[cols_bits + b][0] = row;
@@ -140,16 +154,20 @@ TlLayout *tl_layout_swizzled(TlArena *arena, int rows_bits, int cols_bits, int v
 static int log2_exact(int n)
 {
     int bits = 0;
-    while (1 << bits < n) bits++;
+    while (1 << bits < n)
+        bits++;
     TL_ASSERT(1 << bits == n, "%d is no power of two", n);
     return bits;
 }
 
-TlLayout *tl_layout_nvmma_shared(TlArena *arena, int rows_bits, int cols_bits, int elem_bits, int bytes)
+TlLayout *tl_layout_nvmma_shared(TlArena *arena, int rows_bits, int cols_bits, int elem_bits,
+                                 int bytes)
 {
     int inner = log2_exact(8 * bytes / elem_bits); /* columns of one swizzled row */
-    TL_ASSERT(rows_bits >= 3 && cols_bits >= inner, "an nvmma buffer is at least 8 rows of %d bytes", bytes);
+    TL_ASSERT(rows_bits >= 3 && cols_bits >= inner,
+              "an nvmma buffer is at least 8 rows of %d bytes", bytes);
     TlLayout *core = tl_layout_swizzled(arena, 3, inner, 128 / elem_bits, 128 / bytes, bytes / 16);
     int rest[2] = {rows_bits - 3, cols_bits - inner};
-    return tl_layout_product(arena, core, tl_layout_identity_order(arena, TL_IN_OFFSET, 2, rest, (int[]){0, 1}));
+    return tl_layout_product(arena, core,
+                             tl_layout_identity_order(arena, TL_IN_OFFSET, 2, rest, (int[]){0, 1}));
 }

@@ -6,10 +6,12 @@
  *       use %b
  *     }
  *
- * One walk in program order. Ops that were seen and whose block is not yet left are in a hash table by (op, operands, result types,
- * attributes); whatever stands there dominates the op at hand, because regions are scopes. On leaving a block its entries are taken
- * out again. Operands 0 and 1 of a commutative op are compared in either order. Also merged: loads of kernel parameters that nobody
- * writes during the launch (const, and no alias clause names them). Ops with regions are left alone. */
+ * One walk in program order. Ops that were seen and whose block is not yet left are in a hash table
+ * by (op, operands, result types, attributes); whatever stands there dominates the op at hand,
+ * because regions are scopes. On leaving a block its entries are taken out again. Operands 0 and 1
+ * of a commutative op are compared in either order. Also merged: loads of kernel parameters that
+ * nobody writes during the launch (const, and no alias clause names them). Ops with regions are
+ * left alone. */
 #include "passes/facts.h"
 #include "passes/pass.h"
 
@@ -28,7 +30,8 @@ typedef struct Cse {
 
 static bool is_candidate(const TlOp *op)
 {
-    if (op->nregions) return false;
+    if (op->nregions)
+        return false;
     uint32_t flags = tl_op_info(op->opcode)->flags;
     return (flags & F_PURE) || (op->opcode == TL_OP_LOAD && tl_is_constant_memory(tl_in(op, 0)));
 }
@@ -57,23 +60,29 @@ static uint64_t op_hash(const TlOp *op)
 {
     bool swapped = swaps(op);
     uint64_t h = tl_hash(&op->opcode, sizeof op->opcode, op->nin);
-    for (uint32_t i = 0; i < op->nin; i++) h = tl_hash(&operand(op, i, swapped)->id, sizeof(uint32_t), h);
+    for (uint32_t i = 0; i < op->nin; i++)
+        h = tl_hash(&operand(op, i, swapped)->id, sizeof(uint32_t), h);
     uint64_t sum = 0; /* attributes in any order */
-    for (uint32_t i = 0; i < op->nattrs; i++) sum += attr_hash(&op->attrs[i], 1);
+    for (uint32_t i = 0; i < op->nattrs; i++)
+        sum += attr_hash(&op->attrs[i], 1);
     return h ^ sum;
 }
 
 static bool equal(const TlOp *a, const TlOp *b)
 {
-    if (a->opcode != b->opcode || a->nin != b->nin || a->nout != b->nout || a->nattrs != b->nattrs) return false;
+    if (a->opcode != b->opcode || a->nin != b->nin || a->nout != b->nout || a->nattrs != b->nattrs)
+        return false;
     bool sa = swaps(a), sb = swaps(b);
     for (uint32_t i = 0; i < a->nin; i++)
-        if (operand(a, i, sa) != operand(b, i, sb)) return false;
+        if (operand(a, i, sa) != operand(b, i, sb))
+            return false;
     for (uint32_t i = 0; i < a->nout; i++)
-        if (a->out[i]->type != b->out[i]->type) return false;
+        if (a->out[i]->type != b->out[i]->type)
+            return false;
     for (uint32_t i = 0; i < a->nattrs; i++) {
         const TlAttr *other = tl_attr(b, a->attrs[i].id);
-        if (!other || !tl_attr_equal(&a->attrs[i], other)) return false;
+        if (!other || !tl_attr_equal(&a->attrs[i], other))
+            return false;
     }
     return true;
 }
@@ -81,7 +90,8 @@ static bool equal(const TlOp *a, const TlOp *b)
 static TlOp *find(const Cse *c, const TlOp *op, uint64_t hash)
 {
     for (Entry *e = c->buckets[hash & c->mask]; e; e = e->chain)
-        if (e->hash == hash && equal(e->op, op)) return e->op;
+        if (e->hash == hash && equal(e->op, op))
+            return e->op;
     return NULL;
 }
 
@@ -99,7 +109,9 @@ static void leave_blocks(Cse *c, const TlOp *op)
     while (c->seen.len) {
         Entry *e = c->seen.data[c->seen.len - 1];
         const TlOp *owner = e->op->block->parent;
-        if (!owner || e->op->block == op->block || tl_block_is_inside_block(op->block, e->op->block)) return;
+        if (!owner || e->op->block == op->block ||
+            tl_block_is_inside_block(op->block, e->op->block))
+            return;
         c->buckets[e->hash & c->mask] = e->chain;
         c->seen.len--;
     }
@@ -114,7 +126,8 @@ static bool merge(Cse *c, TlOp *op)
         return false;
     }
     for (uint32_t i = 0; i < op->nout; i++) {
-        if (!old->out[i]->name) old->out[i]->name = op->out[i]->name;
+        if (!old->out[i]->name)
+            old->out[i]->name = op->out[i]->name;
         tl_replace_uses(op->out[i], old->out[i]);
     }
     tl_op_erase(op);
@@ -124,15 +137,18 @@ static bool merge(Cse *c, TlOp *op)
 TlPassResult tl_pass_cse(TlFn *fn, TlPassCtx *px)
 {
     Cse c = {.arena = px->scratch, .mask = 63};
-    while (c.mask < fn->nvalues) c.mask = 2 * c.mask + 1;
+    while (c.mask < fn->nvalues)
+        c.mask = 2 * c.mask + 1;
     c.buckets = TL_NEW_ARRAY(c.arena, Entry *, (size_t)c.mask + 1);
     TlPassResult result = TL_SAME;
     const TlBlock *block = fn->body;
     for (TlOp *op = fn->body->first, *next; op; op = next) {
         next = tl_walk_next(op, NULL);
-        if (op->block != block) leave_blocks(&c, op);
+        if (op->block != block)
+            leave_blocks(&c, op);
         block = op->block;
-        if (is_candidate(op) && merge(&c, op)) result = TL_CHANGED;
+        if (is_candidate(op) && merge(&c, op))
+            result = TL_CHANGED;
     }
     return result;
 }

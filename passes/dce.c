@@ -6,12 +6,13 @@
  *       yield %x1, %y1                                 }
  *     }                        (b is not used)
  *
- *  1. roots: ops with effects on memory or on the host, terminators of the body, and every while (it may not end). Loads are no
- *     roots. An op is needed with all ops around it;
- *  2. needed values are found from the roots by a worklist. A carried value is needed when its argument or its result is; that it
- *     feeds itself is no reason;
- *  3. sweep, from the last op to the first, so that users go before what they use: ops that are not needed go with their regions,
- *     the others lose results, arguments and yielded values that are not needed. */
+ *  1. roots: ops with effects on memory or on the host, terminators of the body, and every while
+ *     (it may not end). Loads are no roots. An op is needed with all ops around it;
+ *  2. needed values are found from the roots by a worklist. A carried value is needed when its
+ *     argument or its result is; that it feeds itself is no reason;
+ *  3. sweep, from the last op to the first, so that users go before what they use: ops that are
+ *     not needed go with their regions, the others lose results, arguments and yielded values that
+ *     are not needed. */
 #include "passes/pass.h"
 
 typedef struct Dce {
@@ -26,31 +27,38 @@ typedef struct Dce {
 
 static void need(Dce *d, TlValue *v)
 {
-    if (d->live[v->id]) return;
+    if (d->live[v->id])
+        return;
     d->live[v->id] = true;
     tl_vec_push(d->arena, &d->work, v);
 }
 
-/* The op stays: with the operands that it reads whatever its results are for, and with the ops around it. */
+/* The op stays: with the operands that it reads whatever its results are for, and with the ops
+ * around it. */
 static void keep(Dce *d, TlOp *op)
 {
     for (; op && !tl_map_get(&d->kept, (uint64_t)(uintptr_t)op, NULL); op = op->block->parent) {
         tl_map_put(&d->kept, (uint64_t)(uintptr_t)op, 1);
         switch ((int)op->opcode) {
         case TL_OP_FOR:
-            for (uint32_t i = 0; i < 3; i++) need(d, tl_in(op, i));
+            for (uint32_t i = 0; i < 3; i++)
+                need(d, tl_in(op, i));
             break;
         case TL_OP_IF: need(d, tl_in(op, 0)); break;
         case TL_OP_WHILE: need(d, tl_in(op->regions[0]->last, 0)); break;
-        case TL_OP_YIELD: case TL_OP_CONDITION: break; /* by value */
-        case TL_OP_REDUCE: case TL_OP_SCAN: /* the combiner is needed as a whole */
+        case TL_OP_YIELD:
+        case TL_OP_CONDITION: break; /* by value */
+        case TL_OP_REDUCE:
+        case TL_OP_SCAN: /* the combiner is needed as a whole */
             for (TlOp *o = tl_walk_next(op, op); o; o = tl_walk_next(o, op)) {
                 tl_map_put(&d->kept, (uint64_t)(uintptr_t)o, 1);
-                for (uint32_t i = 0; i < o->nin; i++) need(d, tl_in(o, i));
+                for (uint32_t i = 0; i < o->nin; i++)
+                    need(d, tl_in(o, i));
             }
             /* fall through */
         default:
-            for (uint32_t i = 0; i < op->nin; i++) need(d, tl_in(op, i));
+            for (uint32_t i = 0; i < op->nin; i++)
+                need(d, tl_in(op, i));
         }
     }
 }
@@ -75,7 +83,8 @@ static void need_argument(Dce *d, const TlValue *v)
 {
     TlOp *op = v->block->parent;
     uint32_t i = v->index;
-    if (!op) return; /* the kernel's */
+    if (!op)
+        return; /* the kernel's */
     keep(d, op);
     if (op->opcode == TL_OP_FOR && i > 0) {
         need(d, tl_in(op, i + 2));
@@ -97,11 +106,14 @@ static bool is_root(const TlOp *op)
 static void find_needed(Dce *d, TlFn *fn)
 {
     for (TlOp *op = fn->body->first; op; op = tl_walk_next(op, NULL))
-        if (is_root(op)) keep(d, op);
+        if (is_root(op))
+            keep(d, op);
     while (d->work.len) {
         TlValue *v = d->work.data[--d->work.len];
-        if (v->def) need_result(d, v);
-        else need_argument(d, v);
+        if (v->def)
+            need_result(d, v);
+        else
+            need_argument(d, v);
     }
 }
 
@@ -119,16 +131,20 @@ static void trim_ends(Dce *d, TlOp *op)
     if (op->opcode == TL_OP_FOR) {
         TlBlock *body = op->regions[0];
         for (uint32_t i = op->nout; i-- > 0;)
-            if (!d->live[body->args[i + 1]->id]) tl_remove_operand(body->last, i);
+            if (!d->live[body->args[i + 1]->id])
+                tl_remove_operand(body->last, i);
     } else if (op->opcode == TL_OP_WHILE) {
         TlBlock *before = op->regions[0], *after = op->regions[1];
         for (uint32_t i = op->nout; i-- > 0;)
-            if (!d->live[after->args[i]->id] && !d->live[op->out[i]->id]) tl_remove_operand(before->last, i + 1);
+            if (!d->live[after->args[i]->id] && !d->live[op->out[i]->id])
+                tl_remove_operand(before->last, i + 1);
         for (uint32_t i = before->nargs; i-- > 0;)
-            if (!d->live[before->args[i]->id]) tl_remove_operand(after->last, i);
+            if (!d->live[before->args[i]->id])
+                tl_remove_operand(after->last, i);
     } else if (op->opcode == TL_OP_IF) {
         for (uint32_t i = op->nout; i-- > 0;) {
-            if (d->live[op->out[i]->id]) continue;
+            if (d->live[op->out[i]->id])
+                continue;
             tl_remove_operand(op->regions[0]->last, i);
             tl_remove_operand(op->regions[1]->last, i);
         }
@@ -141,7 +157,8 @@ static void trim_frame(Dce *d, TlOp *op)
     if (op->opcode == TL_OP_FOR) {
         TlBlock *body = op->regions[0];
         for (uint32_t i = op->nout; i-- > 0;) {
-            if (d->live[body->args[i + 1]->id]) continue;
+            if (d->live[body->args[i + 1]->id])
+                continue;
             tl_block_remove_arg(body, i + 1);
             tl_remove_operand(op, i + 3);
             drop_result(d, op, i);
@@ -149,29 +166,34 @@ static void trim_frame(Dce *d, TlOp *op)
     } else if (op->opcode == TL_OP_WHILE) {
         TlBlock *before = op->regions[0], *after = op->regions[1];
         for (uint32_t i = op->nout; i-- > 0;) {
-            if (d->live[after->args[i]->id] || d->live[op->out[i]->id]) continue;
+            if (d->live[after->args[i]->id] || d->live[op->out[i]->id])
+                continue;
             tl_block_remove_arg(after, i);
             drop_result(d, op, i);
         }
         for (uint32_t i = before->nargs; i-- > 0;) {
-            if (d->live[before->args[i]->id]) continue;
+            if (d->live[before->args[i]->id])
+                continue;
             tl_block_remove_arg(before, i);
             tl_remove_operand(op, i);
             d->result = TL_CHANGED;
         }
     } else if (op->opcode == TL_OP_IF) {
         for (uint32_t i = op->nout; i-- > 0;)
-            if (!d->live[op->out[i]->id]) drop_result(d, op, i);
+            if (!d->live[op->out[i]->id])
+                drop_result(d, op, i);
     }
 }
 
 static bool is_kept(const Dce *d, const TlOp *op)
 {
-    return (tl_op_info(op->opcode)->flags & F_TERM) || tl_map_get(&d->kept, (uint64_t)(uintptr_t)op, NULL);
+    return (tl_op_info(op->opcode)->flags & F_TERM) ||
+           tl_map_get(&d->kept, (uint64_t)(uintptr_t)op, NULL);
 }
 
-/* Backwards over all kept ops: an op with regions is trimmed, then its regions from the last to the first are swept, then the rest of
- * it goes. Without recursion: `at` is the op to look at, and when a block is done its parent's previous region or frame is next. */
+/* Backwards over all kept ops: an op with regions is trimmed, then its regions from the last to the
+ * first are swept, then the rest of it goes. Without recursion: `at` is the op to look at, and when
+ * a block is done its parent's previous region or frame is next. */
 static void sweep(Dce *d, TlFn *fn)
 {
     TlBlock *block = fn->body;
@@ -179,9 +201,11 @@ static void sweep(Dce *d, TlFn *fn)
     for (;;) {
         if (!at) { /* the block is done */
             TlOp *parent = block->parent;
-            if (!parent) return;
+            if (!parent)
+                return;
             uint32_t r = 0;
-            while (parent->regions[r] != block) r++;
+            while (parent->regions[r] != block)
+                r++;
             if (r > 0) {
                 block = parent->regions[r - 1];
                 at = block->last;
@@ -209,7 +233,9 @@ static void sweep(Dce *d, TlFn *fn)
 
 TlPassResult tl_pass_dce(TlFn *fn, TlPassCtx *px)
 {
-    Dce d = {.arena = px->scratch, .live = TL_NEW_ARRAY(px->scratch, bool, fn->nvalues), .result = TL_SAME};
+    Dce d = {.arena = px->scratch,
+             .live = TL_NEW_ARRAY(px->scratch, bool, fn->nvalues),
+             .result = TL_SAME};
     tl_map_init(&d.kept, px->scratch);
     find_needed(&d, fn);
     sweep(&d, fn);

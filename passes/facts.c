@@ -7,7 +7,8 @@
 static bool is_aliased(const TlKernelInfo *info, uint32_t param)
 {
     for (uint32_t i = 0; info && i < info->aliases.len; i++)
-        if (info->aliases.data[i].a == param || info->aliases.data[i].b == param) return true;
+        if (info->aliases.data[i].a == param || info->aliases.data[i].b == param)
+            return true;
     return false;
 }
 
@@ -15,11 +16,19 @@ bool tl_is_constant_memory(const TlValue *base)
 {
     const TlValue *v = base;
     for (;;) {
-        if (!v->type->is_const) return false; /* a const view of memory that is not const says nothing */
-        if (!v->def) break;
+        if (!v->type->is_const)
+            return false; /* a const view of memory that is not const says nothing */
+        if (!v->def)
+            break;
         switch ((int)v->def->opcode) {
-        case TL_OP_SUB_VIEW: case TL_OP_VIEW: case TL_OP_VIEW_PTR: case TL_OP_PTR_ADD: case TL_OP_BROADCAST:
-        case TL_OP_EXPAND: case TL_OP_RESHAPE: case TL_OP_TRANS: v = tl_in(v->def, 0); break;
+        case TL_OP_SUB_VIEW:
+        case TL_OP_VIEW:
+        case TL_OP_VIEW_PTR:
+        case TL_OP_PTR_ADD:
+        case TL_OP_BROADCAST:
+        case TL_OP_EXPAND:
+        case TL_OP_RESHAPE:
+        case TL_OP_TRANS: v = tl_in(v->def, 0); break;
         default: return false;
         }
     }
@@ -28,13 +37,15 @@ bool tl_is_constant_memory(const TlValue *base)
 
 bool tl_attr_equal(const TlAttr *a, const TlAttr *b)
 {
-    if (a->id != b->id || a->n != b->n) return false;
+    if (a->id != b->id || a->n != b->n)
+        return false;
     switch (tl_attr_form(a->id)) {
     case TL_FORM_INTS: return memcmp(a->u.ints, b->u.ints, sizeof *a->u.ints * a->n) == 0;
     case TL_FORM_AXES:
         for (uint32_t i = 0; i < a->n; i++) {
             const TlAxis *x = &a->u.axes[i], *y = &b->u.axes[i];
-            if (x->kind != y->kind || x->width != y->width || x->step != y->step) return false;
+            if (x->kind != y->kind || x->width != y->width || x->step != y->step)
+                return false;
         }
         return true;
     case TL_FORM_FLAG: return true;
@@ -46,7 +57,8 @@ bool tl_block_is_inside_block(const TlBlock *inner, const TlBlock *outer)
 {
     while (inner->parent) {
         inner = inner->parent->block;
-        if (inner == outer) return true;
+        if (inner == outer)
+            return true;
     }
     return false;
 }
@@ -59,20 +71,28 @@ bool tl_is_invariant(const TlValue *v, const TlOp *loop)
 bool tl_const_int_value(const TlValue *v, TlWideInt *out)
 {
     uint64_t bits;
-    if (v->type->kind != TL_TILE || v->type->ptr || !tl_is_int(v->type->dtype) || !tl_value_is_const(v, &bits)) return false;
-    *out = v->type->dtype == TL_U64 ? (TlWideInt)bits : (TlWideInt)tl_bits_to_int(v->type->dtype, bits);
+    if (v->type->kind != TL_TILE || v->type->ptr || !tl_is_int(v->type->dtype) ||
+        !tl_value_is_const(v, &bits))
+        return false;
+    *out = v->type->dtype == TL_U64 ? (TlWideInt)bits
+                                    : (TlWideInt)tl_bits_to_int(v->type->dtype, bits);
     return true;
 }
 
 bool tl_const_trips(const TlOp *loop, TlWideInt *out)
 {
     TlWideInt lo, hi, step;
-    if (!tl_const_int_value(tl_in(loop, 2), &step)) return false;
+    if (!tl_const_int_value(tl_in(loop, 2), &step))
+        return false;
     bool same = tl_in(loop, 0) == tl_in(loop, 1);
     *out = 0;
-    if (step == 0 || same) return true;
-    if (!tl_const_int_value(tl_in(loop, 0), &lo) || !tl_const_int_value(tl_in(loop, 1), &hi)) return false;
-    if (step > 0 && lo < hi) *out = (hi - lo + step - 1) / step;
-    if (step < 0 && lo > hi) *out = (lo - hi - step - 1) / -step;
+    if (step == 0 || same)
+        return true;
+    if (!tl_const_int_value(tl_in(loop, 0), &lo) || !tl_const_int_value(tl_in(loop, 1), &hi))
+        return false;
+    if (step > 0 && lo < hi)
+        *out = (hi - lo + step - 1) / step;
+    if (step < 0 && lo > hi)
+        *out = (lo - hi - step - 1) / -step;
     return true;
 }

@@ -5,8 +5,8 @@
 
 __extension__ typedef __int128 TlWideInt;
 
-/* Is the memory behind a view or pointer never written during the launch? Only what comes from a const parameter that no alias
- * clause names. */
+/* Is the memory behind a view or pointer never written during the launch? Only what comes from a
+ * const parameter that no alias clause names. */
 bool tl_is_constant_memory(const TlValue *base);
 bool tl_attr_equal(const TlAttr *a, const TlAttr *b);
 /* Is `inner` a block inside (at any depth) one of the ops of `outer`? */

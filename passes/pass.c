@@ -1,9 +1,12 @@
-/* The pass runner: a pipeline is text, "fuse-fma,canonicalize,cse{opt=1}"; each name is run over every function of the module.
+/* The pass runner: a pipeline is text, "fuse-fma,canonicalize,cse{opt=1}"; each name is run over
+ * every function of the module.
  *
- * For each step: should it run (skip, bisect)? Run it under a guard. Check it (the verifier; a pass that says SAME must have left the
- * printed text as it was). Show it (print-after, dump-dir). Put a given file in its place (override). Stop (stop-after).
- * When a pass faults or leaves invalid IR, the text from before it goes to crash-PASS.tir with the RUN line that repeats it, and the
- * fault goes on to the caller's guard (NAME{fault} fails on purpose, to try this). The checks that need the text are made with verify_each, in builds without NDEBUG always. */
+ * For each step: should it run (skip, bisect)? Run it under a guard. Check it (the verifier; a pass
+ * that says SAME must have left the printed text as it was). Show it (print-after, dump-dir). Put a
+ * given file in its place (override). Stop (stop-after). When a pass faults or leaves invalid IR,
+ * the text from before it goes to crash-PASS.tir with the RUN line that repeats it, and the fault
+ * goes on to the caller's guard (NAME{fault} fails on purpose, to try this). The checks that need
+ * the text are made with verify_each, in builds without NDEBUG always. */
 #include "passes/pass.h"
 #include <errno.h>
 #include <stdio.h>
@@ -18,7 +21,10 @@ static const TlPassInfo passes[] = {
 #include "passes/passes.def"
 };
 
-uint32_t tl_pass_count(void) { return sizeof passes / sizeof *passes; }
+uint32_t tl_pass_count(void)
+{
+    return sizeof passes / sizeof *passes;
+}
 
 const TlPassInfo *tl_pass_at(uint32_t i)
 {
@@ -34,7 +40,8 @@ static bool same_word(const char *word, const char *text, size_t length)
 const TlPassInfo *tl_pass_find(const char *name, size_t length)
 {
     for (uint32_t i = 0; i < tl_pass_count(); i++)
-        if (same_word(passes[i].name, name, length)) return &passes[i];
+        if (same_word(passes[i].name, name, length))
+            return &passes[i];
     return NULL;
 }
 
@@ -43,7 +50,8 @@ static bool is_listed(const char *list, const char *word)
 {
     for (const char *at = list; at && *at;) {
         size_t n = strcspn(at, ",");
-        if (same_word(word, at, n)) return true;
+        if (same_word(word, at, n))
+            return true;
         at += n + (at[n] == ',');
     }
     return false;
@@ -60,8 +68,8 @@ typedef struct Step {
 typedef struct Runner {
     TlModule *m;
     const TlRunOptions *o;
-    TlArena arena;   /* of the run */
-    TlArena scratch; /* of one step */
+    TlArena arena;    /* of the run */
+    TlArena scratch;  /* of one step */
     TlArena function; /* of one pass over one function */
     TL_VEC(Step) steps;
     int executed;
@@ -70,7 +78,8 @@ typedef struct Runner {
 static void say(Runner *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static void say(Runner *r, const char *format, ...)
 {
-    if (!r->o->print) return;
+    if (!r->o->print)
+        return;
     va_list args;
     va_start(args, format);
     r->o->print(r->o->user, tl_vformat(&r->arena, format, args));
@@ -93,11 +102,15 @@ static const char *known_passes(Runner *r)
 {
     TlSbuf s;
     tl_sbuf_init(&s, &r->arena);
-    for (uint32_t i = 0; i < tl_pass_count(); i++) tl_sbuf_putf(&s, "%s%s", i ? ", " : "", passes[i].name);
+    for (uint32_t i = 0; i < tl_pass_count(); i++)
+        tl_sbuf_putf(&s, "%s%s", i ? ", " : "", passes[i].name);
     return s.text;
 }
 
-static const char *skip_blanks(const char *at) { return at + strspn(at, " \t\n"); }
+static const char *skip_blanks(const char *at)
+{
+    return at + strspn(at, " \t\n");
+}
 
 /* One "name" or "name{options}"; gives where it ends, NULL when it is wrong. */
 static const char *parse_step(Runner *r, const char *at)
@@ -129,10 +142,13 @@ static bool parse_pipeline(Runner *r, const char *text)
     const char *at = skip_blanks(text);
     while (*at) {
         at = parse_step(r, at);
-        if (!at) return false;
+        if (!at)
+            return false;
         at = skip_blanks(at);
-        if (*at && *at != ',') return complain(r, "',' is missing before '%s'", at);
-        if (*at) at = skip_blanks(at + 1);
+        if (*at && *at != ',')
+            return complain(r, "',' is missing before '%s'", at);
+        if (*at)
+            at = skip_blanks(at + 1);
     }
     return true;
 }
@@ -142,9 +158,11 @@ static bool check_names(Runner *r, const char *list, const char *option)
     for (const char *at = list; at && *at;) {
         size_t n = strcspn(at, ",:");
         if (!tl_pass_find(at, n) && !same_word("all", at, n))
-            return complain(r, "%s: no pass is called '%.*s'; there are %s", option, (int)n, at, known_passes(r));
+            return complain(r, "%s: no pass is called '%.*s'; there are %s", option, (int)n, at,
+                            known_passes(r));
         at += n;
-        if (*at == ':') break; /* a file follows */
+        if (*at == ':')
+            break; /* a file follows */
         at += *at == ',';
     }
     return true;
@@ -156,8 +174,10 @@ static bool write_text(Runner *r, const char *path, const char *head, const char
 {
     FILE *f = fopen(path, "w");
     bool ok = f && fputs(head, f) >= 0 && fputs(text, f) >= 0;
-    if (f && fclose(f) != 0) ok = false;
-    if (!ok) tl_diag(&r->m->ctx->diags, (TlLoc){0}, TL_E0804, path, strerror(errno));
+    if (f && fclose(f) != 0)
+        ok = false;
+    if (!ok)
+        tl_diag(&r->m->ctx->diags, (TlLoc){0}, TL_E0804, path, strerror(errno));
     return ok;
 }
 
@@ -171,7 +191,8 @@ static const char *read_text(Runner *r, const char *path, size_t *out_size)
     TlSbuf s;
     tl_sbuf_init(&s, &r->m->ctx->perm);
     char block[4096];
-    for (size_t n; (n = fread(block, 1, sizeof block, f)) > 0;) tl_sbuf_put(&s, block, n);
+    for (size_t n; (n = fread(block, 1, sizeof block, f)) > 0;)
+        tl_sbuf_put(&s, block, n);
     fclose(f);
     *out_size = s.len;
     return s.text;
@@ -220,10 +241,12 @@ static TlPassResult run_functions(Runner *r, Step *step)
     double start = now();
     for (uint32_t i = 0; i < r->m->fns.len && all != TL_FAILED; i++) {
         TlPassCtx px = {.ctx = r->m->ctx, .scratch = &r->function, .options = step->options};
-        if (step->options && strcmp(step->options, "fault") == 0) tl_fault(TL_FAULT_INTERNAL, "failed because it was asked to");
+        if (step->options && strcmp(step->options, "fault") == 0)
+            tl_fault(TL_FAULT_INTERNAL, "failed because it was asked to");
         TlPassResult one = step->pass->run(r->m->fns.data[i], &px);
         tl_arena_free(&r->function);
-        if (one != TL_SAME) all = one;
+        if (one != TL_SAME)
+            all = one;
     }
     step->seconds += now() - start;
     return all;
@@ -233,16 +256,20 @@ static void check_step(Runner *r, const Step *step, TlPassResult result, const c
 {
     TlSbuf faults;
     tl_sbuf_init(&faults, &r->scratch);
-    if (!tl_verify_module(r->m, &faults)) tl_fault(TL_FAULT_INTERNAL, "pass %s left invalid IR: %s", step->pass->name, faults.text);
+    if (!tl_verify_module(r->m, &faults))
+        tl_fault(TL_FAULT_INTERNAL, "pass %s left invalid IR: %s", step->pass->name, faults.text);
     if (result == TL_SAME && before && strcmp(before, module_text(r)) != 0)
-        tl_fault(TL_FAULT_INTERNAL, "pass %s says that it changed nothing, but did", step->pass->name);
+        tl_fault(TL_FAULT_INTERNAL, "pass %s says that it changed nothing, but did",
+                 step->pass->name);
 }
 
 static const char *write_reproducer(Runner *r, const Step *step, const char *before)
 {
-    if (!r->o->crash_dir || !before) return NULL;
+    if (!r->o->crash_dir || !before)
+        return NULL;
     char *path = tl_format(&r->arena, "%s/crash-%s.tir", r->o->crash_dir, step->pass->name);
-    char *head = tl_format(&r->arena, "// RUN: tile-opt --passes='%s' --verify-each %%s\n", step->text);
+    char *head =
+        tl_format(&r->arena, "// RUN: tile-opt --passes='%s' --verify-each %%s\n", step->text);
     return write_text(r, path, head, before) ? path : NULL;
 }
 
@@ -253,27 +280,35 @@ static TlPassResult run_guarded(Runner *r, Step *step, const char *before)
     if (TL_GUARD(&g)) {
         g.where = step->pass->name;
         TlPassResult result = run_functions(r, step);
-        if (result != TL_FAILED && wants_checks(r)) check_step(r, step, result, before);
+        if (result != TL_FAILED && wants_checks(r))
+            check_step(r, step, result, before);
         tl_guard_pop(&g);
         return result;
     }
-    if (tl_guard_current()) tl_guard_current()->where = step->pass->name;
-    if (g.fault != TL_FAULT_INTERNAL) tl_fault(g.fault, "%s", g.text);
+    if (tl_guard_current())
+        tl_guard_current()->where = step->pass->name;
+    if (g.fault != TL_FAULT_INTERNAL)
+        tl_fault(g.fault, "%s", g.text);
     const char *path = write_reproducer(r, step, before);
-    tl_fault(g.fault, "pass %s: %s%s%s", step->pass->name, g.text, path ? "; to repeat it: " : "", path ? path : "");
+    tl_fault(g.fault, "pass %s: %s%s%s", step->pass->name, g.text, path ? "; to repeat it: " : "",
+             path ? path : "");
 }
 
 static void show(Runner *r, const Step *step, TlPassResult result)
 {
     const char *wanted = r->o->print_after, *name = step->pass->name;
-    if (!wanted || !(is_listed(wanted, "all") || is_listed(wanted, name))) return;
-    if (result == TL_SAME) say(r, "// ---- after %s: no change\n", name);
-    else say(r, "// ---- after %s\n%s", name, module_text(r));
+    if (!wanted || !(is_listed(wanted, "all") || is_listed(wanted, name)))
+        return;
+    if (result == TL_SAME)
+        say(r, "// ---- after %s: no change\n", name);
+    else
+        say(r, "// ---- after %s\n%s", name, module_text(r));
 }
 
 static bool dump(Runner *r, const Step *step, int number)
 {
-    if (!r->o->dump_dir) return true;
+    if (!r->o->dump_dir)
+        return true;
     char *path = tl_format(&r->arena, "%s/%02d-%s.tir", r->o->dump_dir, number, step->pass->name);
     if (mkdir(r->o->dump_dir, 0777) != 0 && errno != EEXIST) {
         tl_diag(&r->m->ctx->diags, (TlLoc){0}, TL_E0804, path, strerror(errno));
@@ -282,16 +317,21 @@ static bool dump(Runner *r, const Step *step, int number)
     return write_text(r, path, "", module_text(r));
 }
 
-/* --override=PASS:FILE puts the file's kernels in place of what the pass made. The module stays where it is. */
+/* --override=PASS:FILE puts the file's kernels in place of what the pass made. The module stays
+ * where it is. */
 static bool override_with(Runner *r, const Step *step)
 {
     const char *o = r->o->override, *colon = o ? strchr(o, ':') : NULL;
-    if (!colon || !same_word(step->pass->name, o, (size_t)(colon - o))) return true;
+    if (!colon || !same_word(step->pass->name, o, (size_t)(colon - o)))
+        return true;
     size_t size;
     const char *text = read_text(r, colon + 1, &size);
-    if (!text) return false;
-    TlModule *other = tl_parse_module(r->m->ctx, tl_diags_source(&r->m->ctx->diags, colon + 1, text, size));
-    if (!other) return false;
+    if (!text)
+        return false;
+    TlModule *other =
+        tl_parse_module(r->m->ctx, tl_diags_source(&r->m->ctx->diags, colon + 1, text, size));
+    if (!other)
+        return false;
     r->m->fns.len = 0;
     for (uint32_t i = 0; i < other->fns.len; i++) {
         other->fns.data[i]->module = r->m;
@@ -303,18 +343,22 @@ static bool override_with(Runner *r, const Step *step)
 /* False when the run must end with an error. */
 static bool run_step(Runner *r, Step *step, int number)
 {
-    if (is_listed(r->o->skip, step->pass->name)) return true;
+    if (is_listed(r->o->skip, step->pass->name))
+        return true;
     if (r->o->bisect >= 0) {
         bool run = r->executed < r->o->bisect;
-        say(r, "bisect: %s (%d) %s\n", run ? "run" : "leave out", r->executed + 1, step->pass->name);
+        say(r, "bisect: %s (%d) %s\n", run ? "run" : "leave out", r->executed + 1,
+            step->pass->name);
         r->executed++;
-        if (!run) return true;
+        if (!run)
+            return true;
     }
     tl_arena_init(&r->scratch, r->m->ctx->perm.alloc);
     const char *before = wants_text(r) ? module_text(r) : NULL;
     TlPassResult result = run_guarded(r, step, before);
     bool ok = result != TL_FAILED;
-    if (ok) show(r, step, result);
+    if (ok)
+        show(r, step, result);
     ok = ok && dump(r, step, number) && override_with(r, step);
     tl_arena_free(&r->scratch);
     return ok;
@@ -323,10 +367,12 @@ static bool run_step(Runner *r, Step *step, int number)
 static void report_times(Runner *r)
 {
     double total = 0;
-    for (uint32_t i = 0; i < r->steps.len; i++) total += r->steps.data[i].seconds;
+    for (uint32_t i = 0; i < r->steps.len; i++)
+        total += r->steps.data[i].seconds;
     for (uint32_t i = 0; i < r->steps.len; i++) {
         const Step *s = &r->steps.data[i];
-        say(r, "%9.3f ms %5.1f%%  %s\n", 1e3 * s->seconds, total > 0 ? 100 * s->seconds / total : 0, s->text);
+        say(r, "%9.3f ms %5.1f%%  %s\n", 1e3 * s->seconds, total > 0 ? 100 * s->seconds / total : 0,
+            s->text);
     }
     say(r, "%9.3f ms         all passes\n", 1e3 * total);
 }
@@ -334,21 +380,27 @@ static void report_times(Runner *r)
 static bool run_all(Runner *r, const char *pipeline)
 {
     const TlRunOptions *o = r->o;
-    if (!parse_pipeline(r, pipeline) || !check_names(r, o->print_after, "print-after") || !check_names(r, o->skip, "skip") ||
-        !check_names(r, o->stop_after, "stop-after") || !check_names(r, o->override, "override"))
+    if (!parse_pipeline(r, pipeline) || !check_names(r, o->print_after, "print-after") ||
+        !check_names(r, o->skip, "skip") || !check_names(r, o->stop_after, "stop-after") ||
+        !check_names(r, o->override, "override"))
         return false;
     for (uint32_t i = 0; i < r->steps.len; i++) {
-        if (!run_step(r, &r->steps.data[i], (int)i + 1)) return false;
-        if (o->stop_after && same_word(r->steps.data[i].pass->name, o->stop_after, strlen(o->stop_after))) break;
+        if (!run_step(r, &r->steps.data[i], (int)i + 1))
+            return false;
+        if (o->stop_after &&
+            same_word(r->steps.data[i].pass->name, o->stop_after, strlen(o->stop_after)))
+            break;
     }
-    if (o->time_passes) report_times(r);
+    if (o->time_passes)
+        report_times(r);
     return true;
 }
 
 bool tl_run_passes(TlModule *m, const char *pipeline, const TlRunOptions *options)
 {
     static const TlRunOptions plain = {.bisect = -1};
-    Runner *r = TL_NEW(&m->arena, Runner); /* not on the stack: its arenas must be found after a fault */
+    Runner *r =
+        TL_NEW(&m->arena, Runner); /* not on the stack: its arenas must be found after a fault */
     r->m = m;
     r->o = options ? options : &plain;
     tl_arena_init(&r->arena, m->ctx->perm.alloc);
@@ -363,7 +415,9 @@ bool tl_run_passes(TlModule *m, const char *pipeline, const TlRunOptions *option
     tl_arena_free(&r->function);
     tl_arena_free(&r->scratch);
     tl_arena_free(&r->arena);
-    if (!g.fault) return ok;
-    if (tl_guard_current()) tl_guard_current()->where = g.where;
+    if (!g.fault)
+        return ok;
+    if (tl_guard_current())
+        tl_guard_current()->where = g.where;
     tl_fault(g.fault, "%s", g.text);
 }

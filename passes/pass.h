@@ -1,16 +1,18 @@
-/* Passes over tile IR and their runner. A pass is one file, one function, one row of passes.def, one lit folder.
- * IR is valid before and after each. Pipelines are lists of names (codegen/pipeline.def). */
+/* Passes over tile IR and their runner. A pass is one file, one function, one row of passes.def,
+ * one lit folder. IR is valid before and after each. Pipelines are lists of names
+ * (codegen/pipeline.def). */
 #ifndef TL_PASS_H
 #define TL_PASS_H
 #include "ir/interp.h"
 #include "ir/ir.h"
 #include "ir/rewrite.h"
 
-typedef enum TlPassResult { TL_SAME, TL_CHANGED, TL_FAILED } TlPassResult; /* FAILED: a diagnostic was given */
+/* FAILED: a diagnostic was given */
+typedef enum TlPassResult { TL_SAME, TL_CHANGED, TL_FAILED } TlPassResult;
 
 typedef struct TlPassCtx {
     TlCtx *ctx;
-    TlArena *scratch; /* reset after each pass */
+    TlArena *scratch;    /* reset after each pass */
     const char *options; /* the text in pass{...}, or NULL */
 } TlPassCtx;
 
@@ -28,16 +30,17 @@ uint32_t tl_pass_count(void);
 const TlPassInfo *tl_pass_at(uint32_t i);
 
 typedef struct TlRunOptions {
-    const char *print_after; /* a pass's name, "all", or NULL */
-    const char *dump_dir;    /* writes NN-pass.tir; NULL */
+    const char *print_after;                  /* a pass's name, "all", or NULL */
+    const char *dump_dir;                     /* writes NN-pass.tir; NULL */
     const char *stop_after, *skip, *override; /* as in style.md "Seeing inside" */
-    int bisect;              /* run only the first n pass executions; -1 = all */
+    int bisect;                               /* run only the first n pass executions; -1 = all */
     bool verify_each, time_passes;
     void (*print)(void *user, const char *text); /* where print_after and time_passes go */
     void *user;
-    const char *crash_dir;   /* where a reproducer is written when a pass fails to keep the IR valid; NULL = none */
+    const char *crash_dir; /* where a reproducer goes when a pass fails; NULL = none */
 } TlRunOptions;
 
-/* Runs `pipeline` ("fuse-fma,canonicalize,cse{opt=1}") over every function. False when a pass failed. */
+/* Runs `pipeline` ("fuse-fma,canonicalize,cse{opt=1}") over every function. False when a pass
+ * failed. */
 bool tl_run_passes(TlModule *m, const char *pipeline, const TlRunOptions *options);
 #endif

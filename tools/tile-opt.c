@@ -1,4 +1,5 @@
-/* tile-opt: runs passes over .tir text and prints the result; --help lists what it takes. Option parsing and printing only. */
+/* tile-opt: runs passes over .tir text and prints the result; --help lists what it takes. Option
+ * parsing and printing only. */
 #include "passes/pass.h"
 #include "tools/opt.h"
 #include <errno.h>
@@ -39,10 +40,14 @@ static void print_help(const Option *options)
     printf("tile-opt [options] FILE.tir      runs passes over tile IR (\"-\": standard input)\n\n");
     for (const Option *o = options; o->name; o++) {
         char left[40];
-        snprintf(left, sizeof left, "--%s%s", o->name, !o->value ? "" : o->optional ? "[=..]" : "=..");
+        snprintf(left, sizeof left, "--%s%s", o->name,
+                 !o->value     ? ""
+                 : o->optional ? "[=..]"
+                               : "=..");
         printf("  %-18s %s\n", left, o->doc);
     }
-    printf("\nexit status: 0 fine, 1 the text is wrong or differs, 2 wrong usage, 70 a pass failed\n");
+    printf(
+        "\nexit status: 0 fine, 1 the text is wrong or differs, 2 wrong usage, 70 a pass failed\n");
 }
 
 /* 0, or the exit status of wrong usage. */
@@ -51,11 +56,16 @@ static int take_option(const Option *options, const char *arg)
     size_t n = strcspn(arg + 2, "=");
     const char *value = arg[2 + n] ? arg + 2 + n + 1 : NULL;
     for (const Option *o = options; o->name; o++) {
-        if (strncmp(o->name, arg + 2, n) != 0 || o->name[n]) continue;
-        if (o->flag && value) return usage("%s takes no value", arg);
-        if (o->value && !value && !o->optional) return usage("%s needs a value", arg);
-        if (o->flag) *o->flag = true;
-        else *o->value = value ? value : "";
+        if (strncmp(o->name, arg + 2, n) != 0 || o->name[n])
+            continue;
+        if (o->flag && value)
+            return usage("%s takes no value", arg);
+        if (o->value && !value && !o->optional)
+            return usage("%s needs a value", arg);
+        if (o->flag)
+            *o->flag = true;
+        else
+            *o->value = value ? value : "";
         return 0;
     }
     return usage("unknown option %s", arg);
@@ -65,17 +75,26 @@ static int take_arguments(Options *o, const Option *options, int argc, char **ar
 {
     for (int i = 1; i < argc; i++) {
         int status = 0;
-        if (strcmp(argv[i], "-o") == 0 && i + 1 < argc) o->output = argv[++i];
-        else if (strncmp(argv[i], "--", 2) == 0) status = take_option(options, argv[i]);
-        else if (argv[i][0] == '-' && argv[i][1]) status = usage("unknown option %s", argv[i]);
-        else if (o->input) status = usage("a second input: %s", argv[i]);
-        else o->input = argv[i];
-        if (status) return status;
+        if (strcmp(argv[i], "-o") == 0 && i + 1 < argc)
+            o->output = argv[++i];
+        else if (strncmp(argv[i], "--", 2) == 0)
+            status = take_option(options, argv[i]);
+        else if (argv[i][0] == '-' && argv[i][1])
+            status = usage("unknown option %s", argv[i]);
+        else if (o->input)
+            status = usage("a second input: %s", argv[i]);
+        else
+            o->input = argv[i];
+        if (status)
+            return status;
     }
-    if (!bisect_text) return 0;
+    if (!bisect_text)
+        return 0;
     char *end;
     o->r.bisect = (int)strtol(bisect_text, &end, 10);
-    return *end || end == bisect_text || o->r.bisect < 0 ? usage("--bisect=%s is no count", bisect_text) : 0;
+    return *end || end == bisect_text || o->r.bisect < 0
+               ? usage("--bisect=%s is no count", bisect_text)
+               : 0;
 }
 
 /* ---- files ---- */
@@ -83,7 +102,8 @@ static int take_arguments(Options *o, const Option *options, int argc, char **ar
 static bool read_stream(FILE *f, TlSbuf *s)
 {
     char block[4096];
-    for (size_t n; (n = fread(block, 1, sizeof block, f)) > 0;) tl_sbuf_put(s, block, n);
+    for (size_t n; (n = fread(block, 1, sizeof block, f)) > 0;)
+        tl_sbuf_put(s, block, n);
     return !ferror(f);
 }
 
@@ -94,13 +114,15 @@ static TlModule *read_module(TlCtx *ctx, const char *path, const char **out_text
     bool is_stdin = strcmp(path, "-") == 0;
     FILE *f = is_stdin ? stdin : fopen(path, "rb");
     bool ok = f && read_stream(f, &s);
-    if (f && !is_stdin) fclose(f);
+    if (f && !is_stdin)
+        fclose(f);
     if (!ok) {
         tl_diag(&ctx->diags, (TlLoc){0}, TL_E0001, path, strerror(errno));
         return NULL;
     }
     *out_text = s.text;
-    return tl_parse_module(ctx, tl_diags_source(&ctx->diags, is_stdin ? "<stdin>" : path, s.text, s.len));
+    return tl_parse_module(
+        ctx, tl_diags_source(&ctx->diags, is_stdin ? "<stdin>" : path, s.text, s.len));
 }
 
 static bool write_output(TlCtx *ctx, const char *path, const char *text)
@@ -108,8 +130,10 @@ static bool write_output(TlCtx *ctx, const char *path, const char *text)
     bool is_stdout = !path || strcmp(path, "-") == 0;
     FILE *f = is_stdout ? stdout : fopen(path, "w");
     bool ok = f && fputs(text, f) >= 0;
-    if (f && (is_stdout ? fflush(f) : fclose(f)) != 0) ok = false;
-    if (!ok) tl_diag(&ctx->diags, (TlLoc){0}, TL_E0804, path ? path : "<stdout>", strerror(errno));
+    if (f && (is_stdout ? fflush(f) : fclose(f)) != 0)
+        ok = false;
+    if (!ok)
+        tl_diag(&ctx->diags, (TlLoc){0}, TL_E0804, path ? path : "<stdout>", strerror(errno));
     return ok;
 }
 
@@ -132,7 +156,8 @@ static bool run_kernels(Options *o, TlCtx *ctx, const char *text)
     }
     const char *reference_text;
     o->reference = read_module(ctx, o->same_as, &reference_text);
-    if (!o->reference) return false;
+    if (!o->reference)
+        return false;
     bool same = opt_run_same(&run, o->module, o->reference);
     fputs(report.text, stderr);
     return same;
@@ -142,9 +167,12 @@ static bool work(Options *o, TlCtx *ctx)
 {
     const char *text;
     o->module = read_module(ctx, o->input ? o->input : "-", &text);
-    if (!o->module || (o->passes && !tl_run_passes(o->module, o->passes, &o->r))) return false;
-    if (o->run) return run_kernels(o, ctx, text);
-    if (o->quiet) return true;
+    if (!o->module || (o->passes && !tl_run_passes(o->module, o->passes, &o->r)))
+        return false;
+    if (o->run)
+        return run_kernels(o, ctx, text);
+    if (o->quiet)
+        return true;
     TlSbuf s;
     tl_sbuf_init(&s, &ctx->perm);
     tl_print_module(&s, o->module);
@@ -155,8 +183,10 @@ static int lists(const Options *o, TlCtx *ctx)
 {
     TlSbuf s;
     tl_sbuf_init(&s, &ctx->perm);
-    if (o->list_passes) opt_list_passes(&s, strcmp(o->list_passes, "md") == 0);
-    if (o->list_ops) opt_list_ops(&s, strcmp(o->list_ops, "md") == 0);
+    if (o->list_passes)
+        opt_list_passes(&s, strcmp(o->list_passes, "md") == 0);
+    if (o->list_ops)
+        opt_list_ops(&s, strcmp(o->list_ops, "md") == 0);
     fputs(s.text, stdout);
     return 0;
 }
@@ -190,24 +220,30 @@ int main(int argc, char **argv)
         {"passes", &o.passes, NULL, false, "a,b{opt=1},c: run these over every kernel"},
         {"list-passes", &o.list_passes, NULL, true, "print the passes; =md: as Markdown"},
         {"list-ops", &o.list_ops, NULL, true, "print the ops; =md: as Markdown"},
-        {"verify-each", NULL, &o.r.verify_each, false, "check the IR after each pass, and that a pass tells whether it changed it"},
-        {"print-after", &o.r.print_after, NULL, false, "PASS,..|all: print the IR after these (to standard error)"},
+        {"verify-each", NULL, &o.r.verify_each, false,
+         "check the IR after each pass, and that a pass tells whether it changed it"},
+        {"print-after", &o.r.print_after, NULL, false,
+         "PASS,..|all: print the IR after these (to standard error)"},
         {"dump-dir", &o.r.dump_dir, NULL, false, "write NN-PASS.tir there after each pass"},
         {"stop-after", &o.r.stop_after, NULL, false, "run nothing after this pass"},
         {"skip", &o.r.skip, NULL, false, "PASS,..: leave these out"},
-        {"override", &o.r.override, NULL, false, "PASS:FILE: after the pass, go on with the IR of the file"},
+        {"override", &o.r.override, NULL, false,
+         "PASS:FILE: after the pass, go on with the IR of the file"},
         {"bisect", &bisect_text, NULL, false, "N: run the first N passes only"},
         {"time-passes", NULL, &o.r.time_passes, false, "print how long each pass took"},
-        {"crash-dir", &o.r.crash_dir, NULL, false, "where crash-PASS.tir goes when a pass fails (default: here)"},
+        {"crash-dir", &o.r.crash_dir, NULL, false,
+         "where crash-PASS.tir goes when a pass fails (default: here)"},
         {"run", NULL, &o.run, false, "run the kernels in the interpreter instead of printing them"},
-        {"same-as", &o.same_as, NULL, false, "FILE: with --run: compare with the kernels of the file; 1 when they differ"},
+        {"same-as", &o.same_as, NULL, false,
+         "FILE: with --run: compare with the kernels of the file; 1 when they differ"},
         {"fill", &o.fill, NULL, false, "random|special|exact: what --run puts into arrays"},
         {"quiet", NULL, &o.quiet, false, "do not print the IR"},
         {"help", NULL, &o.help, false, "print this"},
         {0},
     };
     int status = take_arguments(&o, options, argc, argv);
-    if (status) return status;
+    if (status)
+        return status;
     if (o.help) {
         print_help(options);
         return 0;

@@ -1,11 +1,14 @@
-/* tile-reduce: makes a .tir text smaller while a command still says, by exit status 0, that it is interesting.
+/* tile-reduce: makes a .tir text smaller while a command still says, by exit status 0, that it is
+ * interesting.
  *
  *     tile-reduce crash-cse.tir -o small.tir -- sh -c '! tile-opt --passes=cse --quiet "$1"' sh
  *
- * The command gets the path of each candidate as its last argument. What is tried, in rounds until a round changes nothing: kernels
- * go; launch facts and positions go; unused values go (the dce pass); then edit by edit over all ops: an op goes, its results become an
- * operand or zero; an op with regions becomes one of them; hints, masks and others go; constants become zero. Edits of a kind are
- * tried in groups, all first, then halves, and so on, so that long texts shrink fast. A candidate that is not valid IR is not tried. */
+ * The command gets the path of each candidate as its last argument. What is tried, in rounds until
+ * a round changes nothing: kernels go; launch facts and positions go; unused values go (the dce
+ * pass); then edit by edit over all ops: an op goes, its results become an operand or zero; an op
+ * with regions becomes one of them; hints, masks and others go; constants become zero. Edits of a
+ * kind are tried in groups, all first, then halves, and so on, so that long texts shrink fast. A
+ * candidate that is not valid IR is not tried. */
 #include "passes/pass.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -21,25 +24,32 @@ enum { EXIT_PROGRAM = 1, EXIT_USAGE = 2, EXIT_INTERNAL = 70 };
 
 /* ---- edits: each is done to one op, and says whether it could ---- */
 
-static bool is_plain(const TlType *t) { return t->kind == TL_TILE && !t->ptr; }
+static bool is_plain(const TlType *t)
+{
+    return t->kind == TL_TILE && !t->ptr;
+}
 
 /* What may stand for a result: an operand of its type, or zero. */
 static TlValue *substitute(TlOp *op, uint32_t i)
 {
     const TlType *type = op->out[i]->type;
     for (uint32_t k = 0; k < op->nin; k++)
-        if (tl_in(op, k)->type == type) return tl_in(op, k);
+        if (tl_in(op, k)->type == type)
+            return tl_in(op, k);
     TlBuilder b = tl_builder_before(op);
     return is_plain(type) ? tl_const_bits(&b, type, 0) : NULL;
 }
 
 static bool edit_erase(TlOp *op)
 {
-    if (op->opcode == TL_OP_CONST) return false;
+    if (op->opcode == TL_OP_CONST)
+        return false;
     for (uint32_t i = 0; i < op->nout; i++) {
-        if (!op->out[i]->uses) continue;
+        if (!op->out[i]->uses)
+            continue;
         TlValue *v = substitute(op, i);
-        if (!v) return false;
+        if (!v)
+            return false;
         tl_replace_uses(op->out[i], v);
     }
     tl_op_erase(op);
@@ -51,7 +61,8 @@ static bool inline_region(TlOp *op, TlBlock *region, uint32_t from)
 {
     TlOp *end = region->last;
     tl_block_move_ops(region, op->block, op);
-    for (uint32_t i = 0; i < op->nout; i++) tl_replace_uses(op->out[i], tl_in(end, from + i));
+    for (uint32_t i = 0; i < op->nout; i++)
+        tl_replace_uses(op->out[i], tl_in(end, from + i));
     tl_op_erase(end);
     tl_op_erase(op);
     return true;
@@ -59,20 +70,27 @@ static bool inline_region(TlOp *op, TlBlock *region, uint32_t from)
 
 static bool edit_inline(TlOp *op)
 {
-    if (op->opcode == TL_OP_IF) return inline_region(op, op->regions[0], 0);
-    if (op->opcode != TL_OP_FOR && op->opcode != TL_OP_WHILE) return false;
+    if (op->opcode == TL_OP_IF)
+        return inline_region(op, op->regions[0], 0);
+    if (op->opcode != TL_OP_FOR && op->opcode != TL_OP_WHILE)
+        return false;
     TlBlock *region = op->regions[0];
     bool is_for = op->opcode == TL_OP_FOR;
-    for (uint32_t i = 0; i < region->nargs; i++) tl_replace_uses(region->args[i], tl_in(op, is_for && i ? i + 2 : i));
+    for (uint32_t i = 0; i < region->nargs; i++)
+        tl_replace_uses(region->args[i], tl_in(op, is_for && i ? i + 2 : i));
     return inline_region(op, region, is_for ? 0 : 1);
 }
 
-static bool edit_inline_else(TlOp *op) { return op->opcode == TL_OP_IF && inline_region(op, op->regions[1], 0); }
+static bool edit_inline_else(TlOp *op)
+{
+    return op->opcode == TL_OP_IF && inline_region(op, op->regions[1], 0);
+}
 
 static bool edit_hints(TlOp *op)
 {
-    static const TlAttrId hints[] = {TL_ATTR_UNROLL, TL_ATTR_PIPELINE, TL_ATTR_SPECIALIZE, TL_ATTR_CACHE,
-                                     TL_ATTR_EVICT,  TL_ATTR_PRECISION, TL_ATTR_UNCHECKED};
+    static const TlAttrId hints[] = {TL_ATTR_UNROLL,   TL_ATTR_PIPELINE, TL_ATTR_SPECIALIZE,
+                                     TL_ATTR_CACHE,    TL_ATTR_EVICT,    TL_ATTR_PRECISION,
+                                     TL_ATTR_UNCHECKED};
     bool any = false;
     for (size_t i = 0; i < sizeof hints / sizeof *hints; i++) {
         any |= tl_attr(op, hints[i]) != NULL;
@@ -83,7 +101,8 @@ static bool edit_hints(TlOp *op)
 
 static bool edit_other(TlOp *op)
 {
-    if (!tl_attr_flag(op, TL_ATTR_OTHER)) return false;
+    if (!tl_attr_flag(op, TL_ATTR_OTHER))
+        return false;
     tl_remove_operand(op, op->nin - 1);
     tl_attr_remove(op, TL_ATTR_OTHER);
     return true;
@@ -91,7 +110,8 @@ static bool edit_other(TlOp *op)
 
 static bool edit_mask(TlOp *op)
 {
-    if (!tl_attr_flag(op, TL_ATTR_MASK)) return false;
+    if (!tl_attr_flag(op, TL_ATTR_MASK))
+        return false;
     tl_remove_operand(op, op->nin - 1 - tl_attr_flag(op, TL_ATTR_OTHER));
     tl_attr_remove(op, TL_ATTR_MASK);
     return true;
@@ -99,12 +119,14 @@ static bool edit_mask(TlOp *op)
 
 static bool edit_zero(TlOp *op)
 {
-    if (op->opcode != TL_OP_CONST || tl_attr(op, TL_ATTR_VALUE)->u.bits == 0) return false;
+    if (op->opcode != TL_OP_CONST || tl_attr(op, TL_ATTR_VALUE)->u.bits == 0)
+        return false;
     tl_attr_set(op->block->fn, op, (TlAttr){.id = TL_ATTR_VALUE});
     return true;
 }
 
-static bool (*const edits[])(TlOp *op) = {edit_erase, edit_inline, edit_inline_else, edit_hints, edit_other, edit_mask, edit_zero};
+static bool (*const edits[])(TlOp *op) = {edit_erase, edit_inline, edit_inline_else, edit_hints,
+                                          edit_other, edit_mask,   edit_zero};
 enum { EDITS = sizeof edits / sizeof *edits };
 
 /* ---- steps over a module: op edits first, then those of the whole ---- */
@@ -120,14 +142,17 @@ static void list_ops(Ops *ops, TlModule *m)
 {
     for (uint32_t f = 0; f < m->fns.len; f++)
         for (TlOp *op = m->fns.data[f]->body->first; op; op = tl_walk_next(op, NULL))
-            if (!(tl_op_info(op->opcode)->flags & F_TERM)) tl_vec_push(ops->arena, &ops->list, op);
+            if (!(tl_op_info(op->opcode)->flags & F_TERM))
+                tl_vec_push(ops->arena, &ops->list, op);
 }
 
 /* How many places a step has. */
 static uint32_t count_places(TlModule *m, int step)
 {
-    if (step == STEP_KERNEL) return m->fns.len;
-    if (step >= EDITS) return 1;
+    if (step == STEP_KERNEL)
+        return m->fns.len;
+    if (step >= EDITS)
+        return 1;
     Ops ops = {.arena = &m->arena};
     list_ops(&ops, m);
     return ops.list.len;
@@ -139,16 +164,19 @@ static bool edit_ops(TlModule *m, int step, uint32_t first, uint32_t n)
     Ops ops = {.arena = &m->arena};
     list_ops(&ops, m);
     bool any = false;
-    for (uint32_t i = first; i < first + n && i < ops.list.len; i++) any |= edits[step](ops.list.data[ops.list.len - 1 - i]);
+    for (uint32_t i = first; i < first + n && i < ops.list.len; i++)
+        any |= edits[step](ops.list.data[ops.list.len - 1 - i]);
     return any;
 }
 
 static bool drop_kernels(TlModule *m, uint32_t first, uint32_t n)
 {
     uint32_t kept = 0;
-    if (n >= m->fns.len) return false;
+    if (n >= m->fns.len)
+        return false;
     for (uint32_t i = 0; i < m->fns.len; i++)
-        if (i < first || i >= first + n) m->fns.data[kept++] = m->fns.data[i];
+        if (i < first || i >= first + n)
+            m->fns.data[kept++] = m->fns.data[i];
     bool any = kept < m->fns.len;
     m->fns.len = kept;
     return any;
@@ -168,7 +196,8 @@ static bool run_dce(TlModule *m)
 {
     bool any = false;
     for (uint32_t i = 0; i < m->fns.len; i++)
-        any |= tl_pass_dce(m->fns.data[i], &(TlPassCtx){.ctx = m->ctx, .scratch = &m->arena}) == TL_CHANGED;
+        any |= tl_pass_dce(m->fns.data[i], &(TlPassCtx){.ctx = m->ctx, .scratch = &m->arena}) ==
+               TL_CHANGED;
     return any;
 }
 
@@ -224,15 +253,18 @@ typedef struct Try {
 static void make_candidate(Try *t, TlCtx *ctx)
 {
     TlModule *m = parse(ctx, t->r->best);
-    if (!m) return;
+    if (!m)
+        return;
     t->places = count_places(m, t->step);
     TlSbuf s;
     tl_sbuf_init(&s, &t->r->arena);
-    if (t->n == 0 || !apply(m, t->step, t->first, t->n) || !tl_verify_module(m, &s)) return;
+    if (t->n == 0 || !apply(m, t->step, t->first, t->n) || !tl_verify_module(m, &s))
+        return;
     s.len = 0;
     s.text[0] = 0;
     tl_print_module(&s, m);
-    if (strcmp(s.text, t->r->best) != 0) t->text = s.text;
+    if (strcmp(s.text, t->r->best) != 0)
+        t->text = s.text;
 }
 
 static void in_context(Try *t)
@@ -251,15 +283,18 @@ static bool write_file(const char *path, const char *text)
 {
     FILE *f = fopen(path, "w");
     bool ok = f && fputs(text, f) >= 0;
-    if (f && fclose(f) != 0) ok = false;
-    if (!ok) fprintf(stderr, "tile-reduce: cannot write %s: %s\n", path, strerror(errno));
+    if (f && fclose(f) != 0)
+        ok = false;
+    if (!ok)
+        fprintf(stderr, "tile-reduce: cannot write %s: %s\n", path, strerror(errno));
     return ok;
 }
 
 static bool is_interesting(Reducer *r, const char *text)
 {
     r->tried++;
-    if (!write_file(r->candidate, text)) return false;
+    if (!write_file(r->candidate, text))
+        return false;
     posix_spawn_file_actions_t quiet;
     posix_spawn_file_actions_init(&quiet);
     posix_spawn_file_actions_addopen(&quiet, 1, "/dev/null", O_WRONLY, 0);
@@ -267,8 +302,10 @@ static bool is_interesting(Reducer *r, const char *text)
     pid_t pid;
     int error = posix_spawnp(&pid, r->command[0], &quiet, NULL, r->command, environ), status = 1;
     posix_spawn_file_actions_destroy(&quiet);
-    if (error) fprintf(stderr, "tile-reduce: cannot run %s: %s\n", r->command[0], strerror(error));
-    else if (waitpid(pid, &status, 0) < 0) return false;
+    if (error)
+        fprintf(stderr, "tile-reduce: cannot run %s: %s\n", r->command[0], strerror(error));
+    else if (waitpid(pid, &status, 0) < 0)
+        return false;
     return !error && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
@@ -283,11 +320,14 @@ static bool reduce_groups(Reducer *r, int step, uint32_t size)
             r->best = t.text;
             r->taken++;
             any = true;
-            if (!write_file(r->output, r->best)) return false;
-            if (step < EDITS && edits[step] == edit_erase) continue; /* the places after it moved up */
+            if (!write_file(r->output, r->best))
+                return false;
+            if (step < EDITS && edits[step] == edit_erase)
+                continue; /* the places after it moved up */
         }
         first += size;
-        if (first >= t.places) return any;
+        if (first >= t.places)
+            return any;
     }
 }
 
@@ -296,7 +336,8 @@ static bool reduce_step(Reducer *r, int step)
     Try count = {.r = r, .step = step};
     in_context(&count);
     bool any = false;
-    for (uint32_t size = count.places ? count.places : 1; size > 0; size /= 2) any |= reduce_groups(r, step, size);
+    for (uint32_t size = count.places ? count.places : 1; size > 0; size /= 2)
+        any |= reduce_groups(r, step, size);
     return any;
 }
 
@@ -306,13 +347,17 @@ static int reduce(Reducer *r)
         fprintf(stderr, "tile-reduce: the command does not find %s interesting\n", r->input);
         return EXIT_PROGRAM;
     }
-    if (!write_file(r->output, r->best)) return EXIT_PROGRAM;
-    static const int order[] = {STEP_KERNEL, STEP_INFO, STEP_DCE, 0, 1, 2, STEP_DCE, 3, 4, 5, 6, STEP_POSITIONS};
+    if (!write_file(r->output, r->best))
+        return EXIT_PROGRAM;
+    static const int order[] = {STEP_KERNEL, STEP_INFO, STEP_DCE, 0, 1, 2,
+                                STEP_DCE,    3,         4,        5, 6, STEP_POSITIONS};
     for (bool any = true; any;) {
         any = false;
-        for (size_t i = 0; i < sizeof order / sizeof *order; i++) any |= reduce_step(r, order[i]);
+        for (size_t i = 0; i < sizeof order / sizeof *order; i++)
+            any |= reduce_step(r, order[i]);
     }
-    fprintf(stderr, "tile-reduce: %u candidates, %u taken, %zu bytes left in %s\n", r->tried, r->taken, strlen(r->best), r->output);
+    fprintf(stderr, "tile-reduce: %u candidates, %u taken, %zu bytes left in %s\n", r->tried,
+            r->taken, strlen(r->best), r->output);
     return 0;
 }
 
@@ -321,7 +366,8 @@ static int reduce(Reducer *r)
 static int usage(void)
 {
     fprintf(stderr, "tile-reduce FILE.tir [-o OUT.tir] -- COMMAND [ARGUMENTS]\n"
-                    "makes FILE smaller while COMMAND ARGUMENTS CANDIDATE exits with 0 (default output: reduced.tir)\n");
+                    "makes FILE smaller while COMMAND ARGUMENTS CANDIDATE exits with 0 (default "
+                    "output: reduced.tir)\n");
     return EXIT_USAGE;
 }
 
@@ -335,7 +381,8 @@ static bool read_input(Reducer *r)
     TlSbuf s;
     tl_sbuf_init(&s, &r->arena);
     char block[4096];
-    for (size_t n; (n = fread(block, 1, sizeof block, f)) > 0;) tl_sbuf_put(&s, block, n);
+    for (size_t n; (n = fread(block, 1, sizeof block, f)) > 0;)
+        tl_sbuf_put(&s, block, n);
     fclose(f);
     r->best = s.text;
     return true;
@@ -345,18 +392,24 @@ static int run(Reducer *r, int argc, char **argv)
 {
     int i = 1;
     for (; i < argc && strcmp(argv[i], "--") != 0; i++) {
-        if (strcmp(argv[i], "-o") == 0 && i + 1 < argc) r->output = argv[++i];
-        else if (argv[i][0] == '-' || r->input) return usage();
-        else r->input = argv[i];
+        if (strcmp(argv[i], "-o") == 0 && i + 1 < argc)
+            r->output = argv[++i];
+        else if (argv[i][0] == '-' || r->input)
+            return usage();
+        else
+            r->input = argv[i];
     }
-    if (!r->input || i + 1 >= argc) return usage();
-    if (!r->output) r->output = "reduced.tir";
+    if (!r->input || i + 1 >= argc)
+        return usage();
+    if (!r->output)
+        r->output = "reduced.tir";
     r->candidate = tl_format(&r->arena, "%s.try", r->output);
     int n = argc - i - 1;
     r->command = TL_NEW_ARRAY(&r->arena, char *, n + 2);
     memcpy(r->command, argv + i + 1, sizeof *argv * (size_t)n);
     r->command[n] = (char *)r->candidate;
-    if (!read_input(r)) return EXIT_PROGRAM;
+    if (!read_input(r))
+        return EXIT_PROGRAM;
     int status = reduce(r);
     remove(r->candidate);
     return status;

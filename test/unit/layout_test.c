@@ -1,5 +1,5 @@
-/* Linear layouts: golden vectors of well-known fragments and shared-memory layouts, and the laws of the algebra. Where a law can be
- * checked by enumeration, it is: every input is applied. */
+/* Linear layouts: golden vectors of well-known fragments and shared-memory layouts, and the laws of
+ * the algebra. Where a law can be checked by enumeration, it is: every input is applied. */
 #include "ir/layout.h"
 #include "ir/support/guard.h"
 #include "test/unit/unit.h"
@@ -9,13 +9,15 @@ static TlArena arena;
 static TlLayout *parse(const char *text)
 {
     TlLayout *l = tl_layout_parse(&arena, text);
-    if (!CHECK(l != NULL)) fprintf(stderr, "    text %s\n", text);
+    if (!CHECK(l != NULL))
+        fprintf(stderr, "    text %s\n", text);
     return l ? l : tl_layout_empty(&arena, 1);
 }
 
 static const char *show(const TlLayout *l)
 {
-    if (!l) return "none";
+    if (!l)
+        return "none";
     TlSbuf s;
     tl_sbuf_init(&s, &arena);
     tl_layout_print(&s, l);
@@ -23,7 +25,9 @@ static const char *show(const TlLayout *l)
 }
 
 /* The whole function as numbers: all inputs enumerated, first input fastest. */
-static void for_all(const TlLayout *l, void (*visit)(const TlLayout *l, const uint32_t *in, const int32_t *out, void *user),
+static void for_all(const TlLayout *l,
+                    void (*visit)(const TlLayout *l, const uint32_t *in, const int32_t *out,
+                                  void *user),
                     void *user)
 {
     for (uint32_t x = 0; x < 1u << tl_layout_total_in_bits(l); x++) {
@@ -54,34 +58,91 @@ typedef struct FragmentCase {
 #define MMA_LANES " lane(0,2)(0,4)(1,0)(2,0)(4,0)"
 static const FragmentCase fragment_cases[] = {
     {"mma.v2.c", -1, {0, 0}, COLS_FIRST, {16, 16}, "reg(0,1)(8,0)(0,8)" MMA_LANES " warp -> 16x16"},
-    {"mma.v2.c", -1, {0, 0}, COLS_FIRST, {32, 32}, "reg(0,1)(8,0)(0,8)(0,16)(16,0)" MMA_LANES " warp -> 32x32"},
-    {"mma.v3.c", -1, {2, 0}, ROWS_FIRST, {64, 16}, "reg(0,1)(8,0)(0,8)" MMA_LANES " warp(16,0)(32,0) -> 64x16"},
-    {"mma.v2.a16", 0, {2, 0}, ROWS_FIRST, {128, 32},
+    {"mma.v2.c",
+     -1,
+     {0, 0},
+     COLS_FIRST,
+     {32, 32},
+     "reg(0,1)(8,0)(0,8)(0,16)(16,0)" MMA_LANES " warp -> 32x32"},
+    {"mma.v3.c",
+     -1,
+     {2, 0},
+     ROWS_FIRST,
+     {64, 16},
+     "reg(0,1)(8,0)(0,8)" MMA_LANES " warp(16,0)(32,0) -> 64x16"},
+    {"mma.v2.a16",
+     0,
+     {2, 0},
+     ROWS_FIRST,
+     {128, 32},
      "reg(0,1)(8,0)(0,8)(0,16)(64,0)" MMA_LANES " warp(16,0)(32,0) -> 128x32"},
-    {"mma.v2.b16", 1, {1, 0}, COLS_FIRST, {16, 16}, "reg(1,0)(8,0)(0,8) lane(2,0)(4,0)(0,1)(0,2)(0,4) warp(0,0) -> 16x16"},
-    {"mfma32.c", -1, {1, 2}, COLS_FIRST, {128, 128},
-     "reg(1,0)(2,0)(8,0)(16,0)(64,0) lane(0,1)(0,2)(0,4)(0,8)(0,16)(4,0) warp(0,32)(0,64)(32,0) -> 128x128"},
-    {"mfma16.c", -1, {1, 2}, COLS_FIRST, {16, 16},
+    {"mma.v2.b16",
+     1,
+     {1, 0},
+     COLS_FIRST,
+     {16, 16},
+     "reg(1,0)(8,0)(0,8) lane(2,0)(4,0)(0,1)(0,2)(0,4) warp(0,0) -> 16x16"},
+    {"mfma32.c",
+     -1,
+     {1, 2},
+     COLS_FIRST,
+     {128, 128},
+     "reg(1,0)(2,0)(8,0)(16,0)(64,0) lane(0,1)(0,2)(0,4)(0,8)(0,16)(4,0) warp(0,32)(0,64)(32,0) -> "
+     "128x128"},
+    {"mfma16.c",
+     -1,
+     {1, 2},
+     COLS_FIRST,
+     {16, 16},
      "reg(1,0)(2,0) lane(0,1)(0,2)(0,4)(0,8)(4,0)(8,0) warp(0,0)(0,0)(0,0) -> 16x16"},
-    {"mfma16.c.f64", -1, {1, 2}, COLS_FIRST, {16, 16},
+    {"mfma16.c.f64",
+     -1,
+     {1, 2},
+     COLS_FIRST,
+     {16, 16},
      "reg(4,0)(8,0) lane(0,1)(0,2)(0,4)(0,8)(1,0)(2,0) warp(0,0)(0,0)(0,0) -> 16x16"},
-    {"mfma32.a.k4", 0, {1, 2}, COLS_FIRST, {64, 32},
+    {"mfma32.a.k4",
+     0,
+     {1, 2},
+     COLS_FIRST,
+     {64, 32},
      "reg(0,1)(0,2)(0,8)(0,16) lane(1,0)(2,0)(4,0)(8,0)(16,0)(0,4) warp(0,0)(0,0)(32,0) -> 64x32"},
-    {"mfma16.a.k4", 0, {1, 2}, COLS_FIRST, {64, 32},
+    {"mfma16.a.k4",
+     0,
+     {1, 2},
+     COLS_FIRST,
+     {64, 32},
      "reg(0,1)(0,2)(0,16)(32,0) lane(1,0)(2,0)(4,0)(8,0)(0,4)(0,8) warp(0,0)(0,0)(16,0) -> 64x32"},
-    {"wmma1.c", -1, {1, 2}, COLS_FIRST, {16, 16}, "reg(2,0)(4,0)(8,0) lane(0,1)(0,2)(0,4)(0,8)(1,0) warp(0,0)(0,0)(0,0) -> 16x16"},
-    {"wmma1.a", 0, {1, 2}, COLS_FIRST, {16, 16},
+    {"wmma1.c",
+     -1,
+     {1, 2},
+     COLS_FIRST,
+     {16, 16},
+     "reg(2,0)(4,0)(8,0) lane(0,1)(0,2)(0,4)(0,8)(1,0) warp(0,0)(0,0)(0,0) -> 16x16"},
+    {"wmma1.a",
+     0,
+     {1, 2},
+     COLS_FIRST,
+     {16, 16},
      "reg(0,1)(0,2)(0,4)(0,8) lane(1,0)(2,0)(4,0)(8,0)(0,0) warp(0,0)(0,0)(0,0) -> 16x16"},
-    {"wmma2.c", -1, {1, 2}, COLS_FIRST, {16, 16}, "reg(1,0)(2,0)(4,0) lane(0,1)(0,2)(0,4)(0,8)(8,0) warp(0,0)(0,0)(0,0) -> 16x16"},
+    {"wmma2.c",
+     -1,
+     {1, 2},
+     COLS_FIRST,
+     {16, 16},
+     "reg(1,0)(2,0)(4,0) lane(0,1)(0,2)(0,4)(0,8)(8,0) warp(0,0)(0,0)(0,0) -> 16x16"},
 };
 
 static void golden_fragments(void)
 {
     for (size_t i = 0; i < sizeof fragment_cases / sizeof *fragment_cases; i++) {
         const FragmentCase *c = &fragment_cases[i];
-        TlLayout *l = c->operand < 0 ? tl_layout_fragment(&arena, c->fragment, c->warps, orders[c->order])
-                                     : tl_layout_operand(&arena, c->fragment, c->operand, c->warps, orders[c->order]);
-        if (!CHECK(l != NULL)) continue;
+        TlLayout *l =
+            c->operand < 0
+                ? tl_layout_fragment(&arena, c->fragment, c->warps, orders[c->order])
+                : tl_layout_operand(&arena, c->fragment, c->operand, c->warps, orders[c->order]);
+        if (!CHECK(l != NULL))
+            continue;
         TlLayout *tile = tl_layout_cover(&arena, l, c->shape, orders[COLS_FIRST]);
         CHECK_STR(show(tile), c->want);
         CHECK(tl_layout_is_surjective(tile));
@@ -100,27 +161,37 @@ static void golden_operands(void)
               "reg(0,1)(0,2)(0,4)(8,0)(0,32) lane(0,8)(0,16)(1,0)(2,0)(4,0) -> 16x64");
     CHECK_STR(show(grown(tl_layout_mma_operand(&arena, 1, 3), 64, 8)),
               "reg(1,0)(2,0)(4,0)(32,0) lane(8,0)(16,0)(0,1)(0,2)(0,4) -> 64x8");
-    CHECK_STR(show(tl_layout_mma_operand(&arena, 0, 1)), "reg(0,1)(8,0)(0,8)" MMA_LANES " -> 16x16");
-    CHECK_STR(show(tl_layout_mma_operand(&arena, 0, 2)), "reg(0,1)(0,2)(8,0)(0,16) lane(0,4)(0,8)(1,0)(2,0)(4,0) -> 16x32");
-    CHECK_STR(show(grown(tl_layout_blocked_operand(&arena, 0, 4, (int[]){1, 2}, (int[]){3, 2}, (int[]){1, 2}, orders[COLS_FIRST]),
-                         32, 16)),
-              "reg(0,1)(0,2)(0,4)(0,8)(1,0) lane(0,0)(0,0)(2,0)(4,0)(8,0) warp(0,0)(0,0)(16,0) -> 32x16");
+    CHECK_STR(show(tl_layout_mma_operand(&arena, 0, 1)),
+              "reg(0,1)(8,0)(0,8)" MMA_LANES " -> 16x16");
+    CHECK_STR(show(tl_layout_mma_operand(&arena, 0, 2)),
+              "reg(0,1)(0,2)(8,0)(0,16) lane(0,4)(0,8)(1,0)(2,0)(4,0) -> 16x32");
+    CHECK_STR(
+        show(grown(tl_layout_blocked_operand(&arena, 0, 4, (int[]){1, 2}, (int[]){3, 2},
+                                             (int[]){1, 2}, orders[COLS_FIRST]),
+                   32, 16)),
+        "reg(0,1)(0,2)(0,4)(0,8)(1,0) lane(0,0)(0,0)(2,0)(4,0)(8,0) warp(0,0)(0,0)(16,0) -> 32x16");
 }
 
 static void golden_slices(void)
 {
     TlLayout *mma = tl_layout_fragment(&arena, "mma.v2.c", (int[]){1, 1}, orders[COLS_FIRST]);
-    CHECK_STR(show(tl_layout_slice(&arena, grown(mma, 128, 128), 0)), "reg(1)(16)(32)(64) lane(2)(4)(0)(0)(0) warp(8)(0) -> 128");
-    CHECK_STR(show(tl_layout_slice(&arena, grown(mma, 128, 128), 1)), "reg(8)(32)(64) lane(0)(0)(1)(2)(4) warp(0)(16) -> 128");
+    CHECK_STR(show(tl_layout_slice(&arena, grown(mma, 128, 128), 0)),
+              "reg(1)(16)(32)(64) lane(2)(4)(0)(0)(0) warp(8)(0) -> 128");
+    CHECK_STR(show(tl_layout_slice(&arena, grown(mma, 128, 128), 1)),
+              "reg(8)(32)(64) lane(0)(0)(1)(2)(4) warp(0)(16) -> 128");
 }
 
 #define COLUMNS_1_TO_16 "offset(0,1)(0,2)(0,4)(0,8)(0,16)"
 static void golden_shared(void)
 {
-    CHECK_STR(show(tl_layout_swizzled(&arena, 5, 5, 2, 2, 4)), COLUMNS_1_TO_16 "(1,0)(2,2)(4,4)(8,0)(16,0) -> 32x32");
-    CHECK_STR(show(tl_layout_nvmma_shared(&arena, 3, 4, 16, 32)), "offset(0,1)(0,2)(0,4)(0,8)(1,0)(2,0)(4,8) -> 8x16");
-    CHECK_STR(show(tl_layout_nvmma_shared(&arena, 3, 5, 16, 64)), COLUMNS_1_TO_16 "(1,0)(2,8)(4,16) -> 8x32");
-    CHECK_STR(show(tl_layout_nvmma_shared(&arena, 3, 6, 16, 128)), COLUMNS_1_TO_16 "(0,32)(1,8)(2,16)(4,32) -> 8x64");
+    CHECK_STR(show(tl_layout_swizzled(&arena, 5, 5, 2, 2, 4)),
+              COLUMNS_1_TO_16 "(1,0)(2,2)(4,4)(8,0)(16,0) -> 32x32");
+    CHECK_STR(show(tl_layout_nvmma_shared(&arena, 3, 4, 16, 32)),
+              "offset(0,1)(0,2)(0,4)(0,8)(1,0)(2,0)(4,8) -> 8x16");
+    CHECK_STR(show(tl_layout_nvmma_shared(&arena, 3, 5, 16, 64)),
+              COLUMNS_1_TO_16 "(1,0)(2,8)(4,16) -> 8x32");
+    CHECK_STR(show(tl_layout_nvmma_shared(&arena, 3, 6, 16, 128)),
+              COLUMNS_1_TO_16 "(0,32)(1,8)(2,16)(4,32) -> 8x64");
     CHECK_STR(show(tl_layout_nvmma_shared(&arena, 4, 7, 16, 128)),
               COLUMNS_1_TO_16 "(0,32)(1,8)(2,16)(4,32)(8,0)(0,64) -> 16x128");
     CHECK(tl_layout_is_invertible(tl_layout_swizzled(&arena, 6, 6, 8, 1, 8)));
@@ -128,12 +199,16 @@ static void golden_shared(void)
 
 static void blocked(void)
 {
-    TlLayout *l = tl_layout_blocked(&arena, 2, (int[]){0, 2}, (int[]){3, 2}, (int[]){2, 0}, orders[COLS_FIRST]);
+    TlLayout *l = tl_layout_blocked(&arena, 2, (int[]){0, 2}, (int[]){3, 2}, (int[]){2, 0},
+                                    orders[COLS_FIRST]);
     CHECK_STR(show(l), "reg(0,1)(0,2) lane(0,4)(0,8)(1,0)(2,0)(4,0) warp(8,0)(16,0) -> 32x16");
     CHECK_INT(tl_layout_consecutive_bits(l, TL_IN_REG), 2);
-    CHECK_STR(show(grown(l, 16, 64)), "reg(0,1)(0,2)(0,16)(0,32) lane(0,4)(0,8)(1,0)(2,0)(4,0) warp(8,0)(0,0) -> 16x64");
-    CHECK_STR(show(grown(l, 1, 16)), "reg(0,1)(0,2) lane(0,4)(0,8)(0,0)(0,0)(0,0) warp(0,0)(0,0) -> 1x16");
-    TlLayout *columns = tl_layout_blocked(&arena, 2, (int[]){1, 0}, (int[]){2, 3}, (int[]){0, 1}, orders[ROWS_FIRST]);
+    CHECK_STR(show(grown(l, 16, 64)),
+              "reg(0,1)(0,2)(0,16)(0,32) lane(0,4)(0,8)(1,0)(2,0)(4,0) warp(8,0)(0,0) -> 16x64");
+    CHECK_STR(show(grown(l, 1, 16)),
+              "reg(0,1)(0,2) lane(0,4)(0,8)(0,0)(0,0)(0,0) warp(0,0)(0,0) -> 1x16");
+    TlLayout *columns = tl_layout_blocked(&arena, 2, (int[]){1, 0}, (int[]){2, 3}, (int[]){0, 1},
+                                          orders[ROWS_FIRST]);
     CHECK_STR(show(columns), "reg(1,0) lane(2,0)(4,0)(0,1)(0,2)(0,4) warp(0,8) -> 8x16");
 }
 
@@ -142,14 +217,16 @@ static void blocked(void)
 static void repetitions(void)
 {
     TlLayout *c = tl_layout_fragment(&arena, "mma.v3.c", (int[]){2, 0}, orders[ROWS_FIRST]);
-    TlLayout *l = grown(c, 192, 176); /* 3 x 64 rows; 176 columns are 11 x 16: one register bit, then 11 copies */
+    TlLayout *l = grown(
+        c, 192, 176); /* 3 x 64 rows; 176 columns are 11 x 16: one register bit, then 11 copies */
     CHECK_STR(show(l), "reg(0,1)(8,0)(0,8)" MMA_LANES " warp(16,0)(32,0) -> 64x16 * 3x11");
     CHECK_INT(tl_layout_extent(l, 0), 192);
     CHECK_INT(tl_layout_extent(l, 1), 176);
     CHECK_INT(tl_layout_registers(l), 8 * 33);
     CHECK(tl_layout_equal(l, parse(show(l))));
     int32_t out[2];
-    tl_layout_apply_reg(l, 8 * 12 + 1, (uint32_t[]){0, 0, 0}, out); /* repetition 12 of 3 x 11 is (1, 1) */
+    tl_layout_apply_reg(l, 8 * 12 + 1, (uint32_t[]){0, 0, 0},
+                        out); /* repetition 12 of 3 x 11 is (1, 1) */
     CHECK_INT(out[0], 64);
     CHECK_INT(out[1], 17);
     static uint8_t seen[192][176];
@@ -159,10 +236,13 @@ static void repetitions(void)
             seen[out[0]][out[1]]++;
         }
     int wrong = 0;
-    for (int i = 0; i < 192 * 176; i++) wrong += seen[i / 176][i % 176] != 1;
+    for (int i = 0; i < 192 * 176; i++)
+        wrong += seen[i / 176][i % 176] != 1;
     CHECK_INT(wrong, 0);
-    CHECK_STR(show(tl_layout_slice(&arena, l, 1)), "reg(8) lane(0)(0)(1)(2)(4) warp(16)(32) -> 64 * 3");
-    CHECK_STR(show(grown(c, 100, 5)), "reg(0,1)(8,0)(64,0)" MMA_LANES " warp(16,0)(32,0) -> 128x8"); /* rounded up to 2 x 64 */
+    CHECK_STR(show(tl_layout_slice(&arena, l, 1)),
+              "reg(8) lane(0)(0)(1)(2)(4) warp(16)(32) -> 64 * 3");
+    CHECK_STR(show(grown(c, 100, 5)), "reg(0,1)(8,0)(64,0)" MMA_LANES
+                                      " warp(16,0)(32,0) -> 128x8"); /* rounded up to 2 x 64 */
 }
 
 /* ---- making, product ---- */
@@ -173,7 +253,8 @@ static void Empty(void)
     CHECK_STR(show(e), "-> scalar");
     CHECK(tl_layout_is_invertible(e));
     CHECK(tl_layout_equal(e, parse("-> scalar")));
-    TlLayout *id = tl_layout_identity(&arena, 3, TL_IN_REG, 1, 0), *one = tl_layout_empty(&arena, 1);
+    TlLayout *id = tl_layout_identity(&arena, 3, TL_IN_REG, 1, 0),
+             *one = tl_layout_empty(&arena, 1);
     CHECK(tl_layout_equal(tl_layout_product(&arena, one, id), id));
     CHECK(tl_layout_equal(tl_layout_product(&arena, id, one), id));
 }
@@ -182,7 +263,8 @@ static void Identity1D(void)
 {
     CHECK_STR(show(tl_layout_identity(&arena, 5, TL_IN_LANE, 1, 0)), "lane(1)(2)(4)(8)(16) -> 32");
     CHECK_STR(show(tl_layout_identity(&arena, 0, TL_IN_LANE, 1, 0)), "lane -> 1");
-    CHECK(!tl_layout_equal(tl_layout_identity(&arena, 0, TL_IN_LANE, 1, 0), tl_layout_empty(&arena, 1)));
+    CHECK(!tl_layout_equal(tl_layout_identity(&arena, 0, TL_IN_LANE, 1, 0),
+                           tl_layout_empty(&arena, 1)));
 }
 
 static void Zeros1D(void)
@@ -200,41 +282,52 @@ static void Strided1D(void)
 
 static void MultiplyIdentity(void)
 {
-    TlLayout *p = tl_layout_product(&arena, tl_layout_identity(&arena, 4, TL_IN_REG, 1, 0), tl_layout_identity(&arena, 3, TL_IN_REG, 1, 0));
+    TlLayout *p = tl_layout_product(&arena, tl_layout_identity(&arena, 4, TL_IN_REG, 1, 0),
+                                    tl_layout_identity(&arena, 3, TL_IN_REG, 1, 0));
     CHECK(tl_layout_equal(p, tl_layout_identity(&arena, 7, TL_IN_REG, 1, 0)));
 }
 
 static void MultiplyDisjoint(void)
 {
-    TlLayout *p = tl_layout_product(&arena, tl_layout_identity(&arena, 2, TL_IN_REG, 2, 0), tl_layout_identity(&arena, 3, TL_IN_LANE, 2, 1));
+    TlLayout *p = tl_layout_product(&arena, tl_layout_identity(&arena, 2, TL_IN_REG, 2, 0),
+                                    tl_layout_identity(&arena, 3, TL_IN_LANE, 2, 1));
     CHECK_STR(show(p), "reg(1,0)(2,0) lane(0,1)(0,2)(0,4) -> 4x8");
     CHECK(tl_layout_is_invertible(p));
 }
 
 static void MultiplyByZeros(void)
 {
-    TlLayout *id = tl_layout_identity(&arena, 2, TL_IN_REG, 1, 0), *z = tl_layout_zeros(&arena, 2, TL_IN_REG, 1);
+    TlLayout *id = tl_layout_identity(&arena, 2, TL_IN_REG, 1, 0),
+             *z = tl_layout_zeros(&arena, 2, TL_IN_REG, 1);
     CHECK_STR(show(tl_layout_product(&arena, id, z)), "reg(1)(2)(0)(0) -> 4");
     CHECK_STR(show(tl_layout_product(&arena, z, id)), "reg(0)(0)(1)(2) -> 4");
 }
 
 static void MultiplyOverlapping(void)
 {
-    TlLayout *p = tl_layout_product(&arena, tl_layout_identity(&arena, 1, TL_IN_REG, 1, 0), tl_layout_identity(&arena, 2, TL_IN_LANE, 1, 0));
+    TlLayout *p = tl_layout_product(&arena, tl_layout_identity(&arena, 1, TL_IN_REG, 1, 0),
+                                    tl_layout_identity(&arena, 2, TL_IN_LANE, 1, 0));
     p = tl_layout_product(&arena, p, tl_layout_identity(&arena, 1, TL_IN_REG, 1, 0));
     CHECK_STR(show(p), "reg(1)(8) lane(2)(4) -> 16");
 }
 
 static void Text(void)
 {
-    const char *same[] = {"reg(1)(2) lane(4)(0) -> 8", "offset(1,3)(0,5) warp -> 2x8", "-> 1x1", "reg()() -> scalar",
-                          "reg(0,0,0,0,1) -> 1x1x1x1x2 * 3x1x1x1x7"};
-    for (size_t i = 0; i < sizeof same / sizeof *same; i++) CHECK_STR(show(parse(same[i])), same[i]);
+    const char *same[] = {"reg(1)(2) lane(4)(0) -> 8", "offset(1,3)(0,5) warp -> 2x8", "-> 1x1",
+                          "reg()() -> scalar", "reg(0,0,0,0,1) -> 1x1x1x1x2 * 3x1x1x1x7"};
+    for (size_t i = 0; i < sizeof same / sizeof *same; i++)
+        CHECK_STR(show(parse(same[i])), same[i]);
     CHECK_STR(show(parse(" reg ( 1 , 0 )\n(2,0)  lane(0, 4)")), "reg(1,0)(2,0) lane(0,4) -> 4x8");
-    const char *bad[] = {"reg(1)(2,0)", "reg(1", "reg(-1)", "reg(1) reg(2)", "reg(4) -> 4", "reg(1) -> 3", "reg(1) -> 2x2", "foo(1)",
-                         "reg(1) -> 2 * 0", "reg(1) -> 2 junk", "reg(99999999999)", "reg(1) -> 2 * 2000000000", "reg(1,1,1,1,1,1)"};
+    const char *bad[] = {"reg(1)(2,0)",      "reg(1",
+                         "reg(-1)",          "reg(1) reg(2)",
+                         "reg(4) -> 4",      "reg(1) -> 3",
+                         "reg(1) -> 2x2",    "foo(1)",
+                         "reg(1) -> 2 * 0",  "reg(1) -> 2 junk",
+                         "reg(99999999999)", "reg(1) -> 2 * 2000000000",
+                         "reg(1,1,1,1,1,1)"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-        if (!CHECK(!tl_layout_parse(&arena, bad[i]))) fprintf(stderr, "    text %s\n", bad[i]);
+        if (!CHECK(!tl_layout_parse(&arena, bad[i])))
+            fprintf(stderr, "    text %s\n", bad[i]);
 }
 
 /* ---- shape of the matrix ---- */
@@ -245,23 +338,28 @@ static void TransposeOuts(void)
     TlLayout *t = tl_layout_transpose_outs(&arena, l, (int[]){1, 0});
     CHECK_STR(show(t), "reg(0,1)(8,2) lane(4,0) -> 16x4");
     CHECK(tl_layout_equal(tl_layout_transpose_outs(&arena, t, (int[]){1, 0}), l));
-    CHECK_STR(show(tl_layout_transpose_outs(&arena, parse("reg(1,0,2) -> 2x1x4 * 3x5x1"), (int[]){2, 0, 1})),
+    CHECK_STR(show(tl_layout_transpose_outs(&arena, parse("reg(1,0,2) -> 2x1x4 * 3x5x1"),
+                                            (int[]){2, 0, 1})),
               "reg(2,1,0) -> 4x2x1 * 1x3x5");
 }
 
 static void TransposeIns(void)
 {
     TlLayout *l = parse("reg(1)(2) lane(4) warp(8)(0) -> 16");
-    CHECK_STR(show(tl_layout_transpose_ins(&arena, l, (int[]){2, 0, 1})), "warp(8)(0) reg(1)(2) lane(4) -> 16");
+    CHECK_STR(show(tl_layout_transpose_ins(&arena, l, (int[]){2, 0, 1})),
+              "warp(8)(0) reg(1)(2) lane(4) -> 16");
 }
 
 static void ReshapeIns(void)
 {
     TlLayout *l = parse("reg(1)(2) lane(4)(0)(8) -> 16");
-    TlLayout *r = tl_layout_reshape_ins(&arena, l, 3, (TlInDim[]){TL_IN_OFFSET, TL_IN_REG, TL_IN_WARP}, (int[]){1, 3, 1});
+    TlLayout *r = tl_layout_reshape_ins(
+        &arena, l, 3, (TlInDim[]){TL_IN_OFFSET, TL_IN_REG, TL_IN_WARP}, (int[]){1, 3, 1});
     CHECK_STR(show(r), "offset(1) reg(2)(4)(0) warp(8) -> 16");
     CHECK_STR(show(tl_layout_flatten_ins(&arena, l, TL_IN_OFFSET)), "offset(1)(2)(4)(0)(8) -> 16");
-    CHECK_STR(show(tl_layout_reshape_ins(&arena, l, 2, (TlInDim[]){TL_IN_REG, TL_IN_LANE}, (int[]){5, 0})), "reg(1)(2)(4)(0)(8) lane -> 16");
+    CHECK_STR(show(tl_layout_reshape_ins(&arena, l, 2, (TlInDim[]){TL_IN_REG, TL_IN_LANE},
+                                         (int[]){5, 0})),
+              "reg(1)(2)(4)(0)(8) lane -> 16");
 }
 
 static void ReshapeOuts(void)
@@ -279,7 +377,8 @@ static void ResizeInDim(void)
     TlLayout *l = parse("reg(1)(2)(4) lane(8) -> 16");
     CHECK_STR(show(tl_layout_resize_in(&arena, l, TL_IN_REG, 1)), "reg(1) lane(8) -> 16");
     CHECK_STR(show(tl_layout_resize_in(&arena, l, TL_IN_REG, 4)), "reg(1)(2)(4)(0) lane(8) -> 16");
-    CHECK_STR(show(tl_layout_resize_in(&arena, l, TL_IN_WARP, 1)), "reg(1)(2)(4) lane(8) warp(0) -> 16");
+    CHECK_STR(show(tl_layout_resize_in(&arena, l, TL_IN_WARP, 1)),
+              "reg(1)(2)(4) lane(8) warp(0) -> 16");
     CHECK(tl_layout_equal(tl_layout_resize_in(&arena, l, TL_IN_REG, 3), l));
 }
 
@@ -311,9 +410,10 @@ static void ConstructLargeLayout(void)
     TlLayout *l = tl_layout_identity(&arena, 10, TL_IN_REG, 2, 0);
     l = tl_layout_product(&arena, l, tl_layout_identity(&arena, 10, TL_IN_OFFSET, 2, 1));
     CHECK(tl_layout_is_invertible(l));
-    CHECK(tl_layout_equal(tl_layout_invert(&arena, tl_layout_transpose_ins(&arena, l, (int[]){0, 1})),
-                          parse("reg(1,0)(2,0)(4,0)(8,0)(16,0)(32,0)(64,0)(128,0)(256,0)(512,0) "
-                                "lane(0,1)(0,2)(0,4)(0,8)(0,16)(0,32)(0,64)(0,128)(0,256)(0,512)")));
+    CHECK(
+        tl_layout_equal(tl_layout_invert(&arena, tl_layout_transpose_ins(&arena, l, (int[]){0, 1})),
+                        parse("reg(1,0)(2,0)(4,0)(8,0)(16,0)(32,0)(64,0)(128,0)(256,0)(512,0) "
+                              "lane(0,1)(0,2)(0,4)(0,8)(0,16)(0,32)(0,64)(0,128)(0,256)(0,512)")));
 }
 
 typedef struct ComposeCheck {
@@ -327,9 +427,11 @@ static void compose_visit(const TlLayout *l, const uint32_t *in, const int32_t *
     int32_t middle[TL_LAYOUT_MAX_OUT], want[TL_LAYOUT_MAX_OUT];
     tl_layout_apply(c->inner, in, middle);
     uint32_t x[TL_LAYOUT_MAX_OUT];
-    for (int d = 0; d < c->inner->nout; d++) x[d] = (uint32_t)middle[d];
+    for (int d = 0; d < c->inner->nout; d++)
+        x[d] = (uint32_t)middle[d];
     tl_layout_apply(c->outer, x, want);
-    for (int d = 0; d < l->nout; d++) c->wrong += out[d] != want[d];
+    for (int d = 0; d < l->nout; d++)
+        c->wrong += out[d] != want[d];
 }
 
 static void check_compose(const char *inner, const char *outer, const char *want)
@@ -343,28 +445,33 @@ static void check_compose(const char *inner, const char *outer, const char *want
 
 static void Compose(void)
 {
-    check_compose("reg(1,0)(0,2) lane(1,1) -> 2x4", "reg(1) lane(2)(4) -> 8", "reg(1)(4) lane(3) -> 8");
+    check_compose("reg(1,0)(0,2) lane(1,1) -> 2x4", "reg(1) lane(2)(4) -> 8",
+                  "reg(1)(4) lane(3) -> 8");
     check_compose("lane(2)(1) -> 4", "offset(1,1)(0,2) -> 2x4", "lane(0,2)(1,1) -> 2x4");
-    check_compose("reg(0) -> 1", "reg(3)(1) -> 4", "reg(0) -> 4"); /* smaller outputs fit larger inputs */
+    check_compose("reg(0) -> 1", "reg(3)(1) -> 4",
+                  "reg(0) -> 4"); /* smaller outputs fit larger inputs */
 }
 
 static void Compose4D(void)
 {
-    check_compose("reg(1,0,0,0)(0,0,1,2) lane(0,1,0,1)(0,0,0,3) -> 2x2x2x4", "reg(0,1) lane(0,2) warp(1,0) cta(2,0)(0,3) -> 4x4",
+    check_compose("reg(1,0,0,0)(0,0,1,2) lane(0,1,0,1)(0,0,0,3) -> 2x2x2x4",
+                  "reg(0,1) lane(0,2) warp(1,0) cta(2,0)(0,3) -> 4x4",
                   "reg(0,1)(1,3) lane(2,2)(2,3) -> 4x4");
 }
 
 /* dst(X(x)) == src(x) for all x */
 static const char *convert(const char *src_text, const char *dst_text)
 {
-    TlLayout *src = parse(src_text), *dst = parse(dst_text), *x = tl_layout_invert_and_compose(&arena, src, dst);
+    TlLayout *src = parse(src_text), *dst = parse(dst_text),
+             *x = tl_layout_invert_and_compose(&arena, src, dst);
     if (x) {
         TlLayout *back = tl_layout_compose(&arena, x, dst);
         CHECK_INT(back->nin, src->nin);
         for (int i = 0; i < back->nin; i++) {
             CHECK_INT(back->in_bits[i], src->in_bits[i]);
             for (int b = 0; b < back->in_bits[i]; b++)
-                CHECK(memcmp(back->basis[i][b], src->basis[i][b], sizeof(int32_t) * src->nout) == 0);
+                CHECK(memcmp(back->basis[i][b], src->basis[i][b], sizeof(int32_t) * src->nout) ==
+                      0);
         }
     }
     return show(x);
@@ -373,7 +480,8 @@ static const char *convert(const char *src_text, const char *dst_text)
 static void InvertAndCompose_Simple(void)
 {
     CHECK_STR(convert("reg(2)(1)(4) -> 8", "reg(4)(1)(2) -> 8"), "reg(4)(2)(1) -> 8");
-    CHECK_STR(convert("reg(1)(2) lane(4) -> 8", "reg(1)(2) lane(4) -> 8"), "reg(1,0)(2,0) lane(0,1) -> 4x2");
+    CHECK_STR(convert("reg(1)(2) lane(4) -> 8", "reg(1)(2) lane(4) -> 8"),
+              "reg(1,0)(2,0) lane(0,1) -> 4x2");
     CHECK_STR(convert("reg(1) lane(2) -> 4", "reg(2) lane(1) -> 4"), "reg(0,1) lane(1,0) -> 2x2");
 }
 
@@ -381,7 +489,8 @@ static void InvertAndCompose_NonInjective(void)
 {
     CHECK_STR(convert("reg(1)(2)(0) -> 4", "lane(2)(0)(1) -> 4"), "reg(4)(1)(0) -> 8");
     CHECK_STR(convert("reg(1) -> 4", "lane(1)(3)(2) -> 4"), "reg(1) -> 8");
-    CHECK_STR(convert("reg(2) -> 4", "lane(1)(3)(2) -> 4"), "reg(3) -> 8"); /* earliest columns: 2 = 1 ^ 3 */
+    CHECK_STR(convert("reg(2) -> 4", "lane(1)(3)(2) -> 4"),
+              "reg(3) -> 8"); /* earliest columns: 2 = 1 ^ 3 */
 }
 
 static void InvertAndCompose_NotReachable(void)
@@ -392,7 +501,8 @@ static void InvertAndCompose_NotReachable(void)
 
 static void InvertAndCompose_BroadcastedInDim(void)
 {
-    CHECK_STR(convert("reg(1)(0) lane(2) -> 4", "reg(1) lane(2) -> 4"), "reg(1,0)(0,0) lane(0,1) -> 2x2");
+    CHECK_STR(convert("reg(1)(0) lane(2) -> 4", "reg(1) lane(2) -> 4"),
+              "reg(1,0)(0,0) lane(0,1) -> 2x2");
 }
 
 static void InvertAndCompose_BroadcastAtBeginningOfSecond(void)
@@ -407,7 +517,8 @@ static void InvertAndCompose_BroadcastAtEndOfSecond(void)
 
 static void InvertAndCompose_BroadcastedDims(void)
 { /* both warps hold all: each reads its own copy */
-    CHECK_STR(convert("reg(2)(1) warp(0) -> 4", "reg(1)(2) warp(0) -> 4"), "reg(2,0)(1,0) warp(0,1) -> 4x2");
+    CHECK_STR(convert("reg(2)(1) warp(0) -> 4", "reg(1)(2) warp(0) -> 4"),
+              "reg(2,0)(1,0) warp(0,1) -> 4x2");
 }
 
 static void InvertAndCompose_Multidim(void)
@@ -424,7 +535,8 @@ static void InvertAndCompose_IdentityInDim(void)
 
 static void InvertAndComposeBlockLocal(void)
 { /* blocks of a cluster that agree keep to themselves */
-    CHECK_STR(convert("reg(1) lane(2) cta(4)(0) -> 8", "reg(2) lane(1) cta(4)(0) -> 8"), "reg(0,1,0) lane(1,0,0) cta(0,0,1)(0,0,2) -> 2x2x4");
+    CHECK_STR(convert("reg(1) lane(2) cta(4)(0) -> 8", "reg(2) lane(1) cta(4)(0) -> 8"),
+              "reg(0,1,0) lane(1,0,0) cta(0,0,1)(0,0,2) -> 2x2x4");
 }
 
 static void Lstsq(void)
@@ -435,11 +547,14 @@ static void Lstsq(void)
 
 static void Invert(void)
 {
-    CHECK_STR(show(tl_layout_invert(&arena, parse("reg(2)(1) lane(4) -> 8"))), "offset(2,0)(1,0)(0,1) -> 4x2");
-    CHECK_STR(show(tl_layout_invert(&arena, parse("reg(0,1)(2,0) lane(1,0) -> 4x2"))), "reg(0,1)(2,0) lane(1,0) -> 4x2");
+    CHECK_STR(show(tl_layout_invert(&arena, parse("reg(2)(1) lane(4) -> 8"))),
+              "offset(2,0)(1,0)(0,1) -> 4x2");
+    CHECK_STR(show(tl_layout_invert(&arena, parse("reg(0,1)(2,0) lane(1,0) -> 4x2"))),
+              "reg(0,1)(2,0) lane(1,0) -> 4x2");
     CHECK_STR(show(tl_layout_invert(&arena, parse("reg(1)(0)(2) -> 4"))), "offset(1)(4) -> 8");
     CHECK_STR(show(tl_layout_invert(&arena, parse("reg(1) -> 4"))), "none");
-    TlLayout *swizzled = tl_layout_swizzled(&arena, 5, 6, 8, 1, 8), *inverse = tl_layout_invert(&arena, swizzled);
+    TlLayout *swizzled = tl_layout_swizzled(&arena, 5, 6, 8, 1, 8),
+             *inverse = tl_layout_invert(&arena, swizzled);
     TlLayout *id = tl_layout_compose(&arena, swizzled, inverse);
     CHECK(tl_layout_equal(id, tl_layout_identity(&arena, 11, TL_IN_OFFSET, 1, 0)));
 }
@@ -453,11 +568,13 @@ static void NumConsecutiveInOut(void)
     CHECK_INT(tl_layout_consecutive_bits(parse("reg(2)(1) -> 4"), TL_IN_REG), 0);
     CHECK_INT(tl_layout_consecutive_bits(parse("reg(0,1)(1,0) -> 2x2"), TL_IN_REG), 2);
     CHECK_INT(tl_layout_consecutive_bits(parse("reg(1,0)(0,1) -> 2x2"), TL_IN_REG), 0);
-    CHECK_INT(tl_layout_consecutive_bits(parse("reg(1)(2) lane(4)(9) -> 16"), TL_IN_REG), 0); /* a lane starts at an odd place */
+    CHECK_INT(tl_layout_consecutive_bits(parse("reg(1)(2) lane(4)(9) -> 16"), TL_IN_REG),
+              0); /* a lane starts at an odd place */
     CHECK_INT(tl_layout_consecutive_bits(parse("reg(1)(2) lane(4)(10) -> 16"), TL_IN_REG), 1);
     CHECK_INT(tl_layout_consecutive_bits(parse("reg(1)(2) lane(4) -> 8"), TL_IN_WARP), 0);
     CHECK_INT(tl_layout_consecutive_bits(parse("offset(1)(2)(4) -> 8"), TL_IN_OFFSET), 3);
-    CHECK_INT(tl_layout_consecutive_bits(parse("reg(0,1)(1,0) -> 2x2 * 1x3"), TL_IN_REG), 1); /* rows are 6 apart */
+    CHECK_INT(tl_layout_consecutive_bits(parse("reg(0,1)(1,0) -> 2x2 * 1x3"), TL_IN_REG),
+              1); /* rows are 6 apart */
 }
 
 static void ContiguousElemsAlongOutputDim(void)
@@ -491,7 +608,10 @@ static void IsSurjectiveInjective(void)
 
 /* ---- quotients ---- */
 
-static const char *quotient(const char *text, uint32_t mask) { return show(tl_layout_quotient(&arena, parse(text), mask)); }
+static const char *quotient(const char *text, uint32_t mask)
+{
+    return show(tl_layout_quotient(&arena, parse(text), mask));
+}
 
 static void QuotientOneDimension(void)
 {
@@ -512,14 +632,18 @@ static void QuotientMultipleTrivialDimensions(void)
     CHECK_STR(quotient("reg(1,0,0) lane(0,1,0) warp(0,0,1) -> 2x2x2", 7), "-> scalar");
 }
 
-static void QuotientEmptyLayout(void) { CHECK_STR(quotient("-> scalar", 0), "-> scalar"); }
+static void QuotientEmptyLayout(void)
+{
+    CHECK_STR(quotient("-> scalar", 0), "-> scalar");
+}
 
 static const char *divide(const char *l, const char *part, bool left)
 {
     TlLayout *a = parse(l), *b = parse(part);
     TlLayout *q = left ? tl_layout_divide_left(&arena, a, b) : tl_layout_divide_right(&arena, a, b);
     if (q) /* the law that defines it, up to inputs that became empty */
-        CHECK_STR(show(left ? tl_layout_product(&arena, b, q) : tl_layout_product(&arena, q, b)), show(a));
+        CHECK_STR(show(left ? tl_layout_product(&arena, b, q) : tl_layout_product(&arena, q, b)),
+                  show(a));
     return show(q);
 }
 
@@ -530,7 +654,8 @@ static void Divide_Basic(void)
     CHECK_STR(divide("reg(1)(4)(2) -> 8", "reg(1) -> 2", true), "reg(2)(1) -> 4");
     CHECK_STR(divide("reg(1)(4)(2) -> 8", "reg(1) -> 2", false), "none");
     CHECK_STR(divide("reg(2)(1)(4) -> 8", "reg(2)(1) -> 4", true), "reg(1) -> 2");
-    CHECK_STR(divide("reg(1)(3) -> 4", "reg(1) -> 2", true), "none"); /* the rest touches the divisor's bits */
+    CHECK_STR(divide("reg(1)(3) -> 4", "reg(1) -> 2", true),
+              "none"); /* the rest touches the divisor's bits */
     CHECK_STR(divide("reg(1)(2) lane(4) -> 8", "reg(1) lane -> 2", true), "reg(1) lane(2) -> 4");
 }
 
@@ -546,7 +671,8 @@ static void Divide_2D(void)
     CHECK_STR(divide("reg(0,1)(8,0)(0,8) lane(0,2)(0,4)(1,0)(2,0)(4,0) warp(16,0) -> 32x16",
                      "reg(0,1) lane(0,2)(0,4)(1,0)(2,0)(4,0) -> 8x8", true),
               "reg(1,0)(0,1) warp(2,0) -> 4x2"); /* the 8 x 8 tile of ldmatrix */
-    CHECK_STR(divide("reg(0,1)(1,0) lane(2,0)(0,2) -> 4x4", "lane(1,0)(0,1) -> 2x2", false), "reg(0,1)(1,0) -> 2x2");
+    CHECK_STR(divide("reg(0,1)(1,0) lane(2,0)(0,2) -> 4x4", "lane(1,0)(0,1) -> 2x2", false),
+              "reg(0,1)(1,0) -> 2x2");
 }
 
 static void Divide_EliminateInDim(void)
@@ -573,19 +699,23 @@ static void ColumnActionApply(void)
     CHECK_INT(tl_columns_source(&c, 0), 0);
     TlLayout *none = parse("lane(4) -> 8");
     TlColumns on_none = tl_columns_keep_nonzero(none, TL_IN_REG);
-    CHECK(tl_columns_is_identity(&on_none) && tl_layout_equal(tl_columns_apply(&arena, &on_none, none), none));
+    CHECK(tl_columns_is_identity(&on_none) &&
+          tl_layout_equal(tl_columns_apply(&arena, &on_none, none), none));
 }
 
 static void ColumnActionCompose(void)
 {
     TlColumns turn = {.dim = TL_IN_REG, .from = 3, .n = 3, .col = {1, 2, 0}};
-    TlColumns twice = tl_columns_then(&turn, &turn), thrice = tl_columns_then(&twice, &turn), back = tl_columns_inverse(&turn);
+    TlColumns twice = tl_columns_then(&turn, &turn), thrice = tl_columns_then(&twice, &turn),
+              back = tl_columns_inverse(&turn);
     CHECK(tl_columns_is_identity(&thrice) && !tl_columns_is_identity(&twice));
     TlLayout *l = parse("reg(1)(2)(4) -> 8");
     CHECK_STR(show(tl_columns_apply(&arena, &turn, l)), "reg(2)(4)(1) -> 8");
     CHECK(tl_layout_equal(tl_columns_apply(&arena, &back, tl_columns_apply(&arena, &turn, l)), l));
-    CHECK(tl_layout_equal(tl_columns_apply(&arena, &twice, l), tl_columns_apply(&arena, &turn, tl_columns_apply(&arena, &turn, l))));
-    for (uint32_t i = 0; i < 8; i++) CHECK_INT(tl_columns_source(&back, tl_columns_source(&turn, i)), i);
+    CHECK(tl_layout_equal(tl_columns_apply(&arena, &twice, l),
+                          tl_columns_apply(&arena, &turn, tl_columns_apply(&arena, &turn, l))));
+    for (uint32_t i = 0; i < 8; i++)
+        CHECK_INT(tl_columns_source(&back, tl_columns_source(&turn, i)), i);
 }
 
 /* ---- misuse is an assertion of ours ---- */
@@ -593,16 +723,32 @@ static void ColumnActionCompose(void)
 static bool faults(void (*use)(void))
 {
     TlGuard g;
-    if (!TL_GUARD(&g)) return g.fault == TL_FAULT_INTERNAL;
+    if (!TL_GUARD(&g))
+        return g.fault == TL_FAULT_INTERNAL;
     use();
     tl_guard_pop(&g);
     return false;
 }
-static void use_product(void) { tl_layout_product(&arena, parse("reg(1)"), parse("reg(1,0)")); }
-static void use_compose(void) { tl_layout_compose(&arena, parse("reg(4) -> 8"), parse("reg(1) -> 2")); }
-static void use_reshape(void) { tl_layout_reshape_outs(&arena, parse("reg(1) -> 2"), 1, (int[]){3}); }
-static void use_repeated(void) { tl_layout_invert(&arena, parse("reg(1) -> 2 * 3")); }
-static void use_perm(void) { tl_layout_transpose_outs(&arena, parse("reg(1,0)"), (int[]){1, 1}); }
+static void use_product(void)
+{
+    tl_layout_product(&arena, parse("reg(1)"), parse("reg(1,0)"));
+}
+static void use_compose(void)
+{
+    tl_layout_compose(&arena, parse("reg(4) -> 8"), parse("reg(1) -> 2"));
+}
+static void use_reshape(void)
+{
+    tl_layout_reshape_outs(&arena, parse("reg(1) -> 2"), 1, (int[]){3});
+}
+static void use_repeated(void)
+{
+    tl_layout_invert(&arena, parse("reg(1) -> 2 * 3"));
+}
+static void use_perm(void)
+{
+    tl_layout_transpose_outs(&arena, parse("reg(1,0)"), (int[]){1, 1});
+}
 static void use_inverse(void)
 {
     TlColumns c = {.dim = TL_IN_REG, .from = 2, .n = 1};
@@ -619,23 +765,67 @@ static void Misuse(void)
     CHECK(faults(use_inverse));
 }
 
-static void (*const tests[])(void) = {
-    golden_fragments, golden_operands, golden_slices, golden_shared, blocked, repetitions, Empty, Identity1D, Zeros1D, Strided1D,
-    MultiplyIdentity, MultiplyDisjoint, MultiplyByZeros, MultiplyOverlapping, Text, TransposeOuts, TransposeIns, ReshapeIns,
-    ReshapeOuts, ResizeInDim, Sublayout, Apply, ConstructLargeLayout, Compose, Compose4D, InvertAndCompose_Simple,
-    InvertAndCompose_NonInjective, InvertAndCompose_NotReachable, InvertAndCompose_BroadcastedInDim,
-    InvertAndCompose_BroadcastAtBeginningOfSecond, InvertAndCompose_BroadcastAtEndOfSecond, InvertAndCompose_BroadcastedDims,
-    InvertAndCompose_Multidim, InvertAndCompose_IdentityInDim, InvertAndComposeBlockLocal, Lstsq, Invert, NumConsecutiveInOut,
-    ContiguousElemsAlongOutputDim, FreeVariableMasks, IsSurjectiveInjective, QuotientOneDimension, QuotientSeveralDimensions,
-    QuotientMultipleTrivialDimensions, QuotientEmptyLayout, Divide_Basic, Divide_NonMatchingDims, Divide_2D, Divide_EliminateInDim,
-    Divide_EliminateOutDim, ColumnActionApply, ColumnActionCompose, Misuse};
+static void (*const tests[])(void) = {golden_fragments,
+                                      golden_operands,
+                                      golden_slices,
+                                      golden_shared,
+                                      blocked,
+                                      repetitions,
+                                      Empty,
+                                      Identity1D,
+                                      Zeros1D,
+                                      Strided1D,
+                                      MultiplyIdentity,
+                                      MultiplyDisjoint,
+                                      MultiplyByZeros,
+                                      MultiplyOverlapping,
+                                      Text,
+                                      TransposeOuts,
+                                      TransposeIns,
+                                      ReshapeIns,
+                                      ReshapeOuts,
+                                      ResizeInDim,
+                                      Sublayout,
+                                      Apply,
+                                      ConstructLargeLayout,
+                                      Compose,
+                                      Compose4D,
+                                      InvertAndCompose_Simple,
+                                      InvertAndCompose_NonInjective,
+                                      InvertAndCompose_NotReachable,
+                                      InvertAndCompose_BroadcastedInDim,
+                                      InvertAndCompose_BroadcastAtBeginningOfSecond,
+                                      InvertAndCompose_BroadcastAtEndOfSecond,
+                                      InvertAndCompose_BroadcastedDims,
+                                      InvertAndCompose_Multidim,
+                                      InvertAndCompose_IdentityInDim,
+                                      InvertAndComposeBlockLocal,
+                                      Lstsq,
+                                      Invert,
+                                      NumConsecutiveInOut,
+                                      ContiguousElemsAlongOutputDim,
+                                      FreeVariableMasks,
+                                      IsSurjectiveInjective,
+                                      QuotientOneDimension,
+                                      QuotientSeveralDimensions,
+                                      QuotientMultipleTrivialDimensions,
+                                      QuotientEmptyLayout,
+                                      Divide_Basic,
+                                      Divide_NonMatchingDims,
+                                      Divide_2D,
+                                      Divide_EliminateInDim,
+                                      Divide_EliminateOutDim,
+                                      ColumnActionApply,
+                                      ColumnActionCompose,
+                                      Misuse};
 
 int main(void)
 {
     tl_arena_init(&arena, (TlAlloc){0});
     TlGuard g;
     if (TL_GUARD(&g)) {
-        for (size_t i = 0; i < sizeof tests / sizeof *tests; i++) tests[i]();
+        for (size_t i = 0; i < sizeof tests / sizeof *tests; i++)
+            tests[i]();
         tl_guard_pop(&g);
     } else {
         fprintf(stderr, "fault: %s\n", g.text);
