@@ -34,7 +34,7 @@ const char *tl_program_kernel_name(const TlProgram *p, uint32_t i);
 
 typedef enum TlInstantiate { TL_INST_OK, TL_INST_ERRORS, TL_INST_NO_KERNEL, TL_INST_BAD_CONST, TL_INST_NO_VARIANT } TlInstantiate;
 /* Lowers a kernel's instances to IR, one function per variant of `instantiate` that agrees with the constants given
- * (one when there is no such clause), appended to `out`. 
+ * (one when there is no such clause), appended to `out`.
  * BAD_CONST: an unknown name, an unreadable value, or a constant with neither value nor default; text in *out_message. */
 TlInstantiate tl_frontend_lower(TlProgram *p, const char *kernel, const TlConstArg *consts, uint32_t nconsts,
                                 TlModule *out, const char **out_message);
