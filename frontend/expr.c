@@ -93,7 +93,7 @@ static TlVal const_value(TlSema *s, TlDef *def, TlLoc loc)
     TlFrame top = {.mod = def->mod}, *frame = s->frame;
     TlVar *env = s->env;
     s->frame = &top, s->env = NULL;
-    TlVal v = tl_eval_value(s, def->item->value);
+    TlVal v = def->item->value ? tl_eval_value(s, def->item->value) : tl_bad(); /* none after a syntax error */
     if (!tl_is_bad(&v)) {
         TlTy ty = def->item->type ? tl_type_resolve(s, def->item->type) : tl_ty_kind(TL_TY_AUTO);
         v = tl_convert(s, &v, &ty, def->item->value->loc);
@@ -625,7 +625,8 @@ static TlVal eval_logical(TlSema *s, int op, TlVal a, const TlExpr *right, TlLoc
     tl_arm_begin(s, &arms[0]);
     TlVal b = tl_eval_value(s, right);
     tl_arm_end(s, &arms[0]);
-    bool scalar = b.kind == TL_VAL_IR && tl_is_scalar(b.u.ir->type) && b.u.ir->type->dtype == TL_BOOL && !b.u.ir->type->ptr;
+    bool scalar = (b.kind == TL_VAL_IR && tl_is_scalar(b.u.ir->type) && b.u.ir->type->dtype == TL_BOOL && !b.u.ir->type->ptr) ||
+                  (b.kind == TL_VAL_CONST && b.dtype == TL_BOOL);
     if (!scalar || tl_arm_is_cheap(&arms[0])) {
         tl_arm_inline(s, &arms[0]);
         return tl_binary_vals(s, op, a, b, loc);

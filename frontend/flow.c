@@ -195,6 +195,7 @@ void tl_arms_join(TlSema *s, TlValue *cond, TlArm *then, TlArm *els, const TlVal
     join_changes(&j, &vars, &vals);
     if (a) joined = join_vals(&j, a, b);
     if (then->block->first || els->block->first || j.types.len) {
+        s->b.loc = loc;
         if (!cond) cond = tl_const_bits(&s->b, tl_type_scalar(s->ctx, TL_BOOL), 0);
         TlOp *op = tl_op_new(&s->b, TL_OP_IF, 1, &cond, j.types.len, j.types.data, 2, 0, NULL);
         for (int k = 0; k < 2; k++) {
@@ -249,7 +250,7 @@ void tl_sequence(TlSema *s, TlSeqFn item, void *user, uint32_t from, uint32_t n)
         TlValue *left = tl_exit_state(s, &known);
         if (known && !s->abstract) return;
         if (!left && !known) {
-            item(s, user, i);
+            if (!item(s, user, i)) return;
             continue;
         }
         TlArm rest, none;

@@ -196,13 +196,14 @@ static TlVal plain_cond(TlSema *s, void *user)
     return c ? tl_val_ir(c) : known;
 }
 
-static void update_item(TlSema *s, void *user, uint32_t i)
+static bool update_item(TlSema *s, void *user, uint32_t i)
 {
     Loop *l = user;
     if (i == 0)
         walk_body(s, l);
     else
         tl_stmt(s, l->st->update);
+    return true;
 }
 
 static void plain_body(TlSema *s, Loop *l) { tl_sequence(s, update_item, l, 0, l->st->update ? 2 : 1); }
@@ -422,11 +423,11 @@ typedef struct StaticFor {
     TlVar *var; /* one for all passes: it is const, so nothing keeps it */
 } StaticFor;
 
-static void static_pass(TlSema *s, void *user, uint32_t i)
+static bool static_pass(TlSema *s, void *user, uint32_t i)
 {
     StaticFor *f = user;
     const TlDecl *d = &f->st->decls.data[0];
-    if (!tl_step(s, f->st->loc)) return;
+    if (!tl_step(s, f->st->loc)) return false;
     TlMark m = tl_scope_open(s);
     TlVal v = tl_val_const(f->dtype, tl_bits_from_int(f->dtype, f->lo + (int64_t)i * f->step));
     if (f->unknown) v = tl_unknown(f->dtype);
@@ -439,6 +440,7 @@ static void static_pass(TlSema *s, void *user, uint32_t i)
     }
     tl_stmt(s, f->st->then);
     tl_scope_close(s, m);
+    return true;
 }
 
 void tl_stmt_static_for(TlSema *s, const TlStmt *st)

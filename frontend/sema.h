@@ -377,7 +377,7 @@ bool tl_arm_is_cheap(const TlArm *arm);
 /* Has this pass through the function or loop body ended? NULL: *known says; else a scalar bool. */
 TlValue *tl_exit_state(TlSema *s, bool *known);
 /* Runs item(0), item(1), ... item(n - 1); when one may have left, the rest runs under the flag. */
-typedef void (*TlSeqFn)(TlSema *s, void *user, uint32_t i);
+typedef bool (*TlSeqFn)(TlSema *s, void *user, uint32_t i); /* false: the items after this one are done too */
 void tl_sequence(TlSema *s, TlSeqFn item, void *user, uint32_t from, uint32_t n);
 /* Variables that a loop carries: the loop's block arguments take their leaves, in order. */
 typedef TL_VEC(TlVar *) TlVars;

@@ -327,11 +327,7 @@ static bool ended(TlSema *s)
     return known;
 }
 
-typedef struct List {
-    const TlStmts *stmts;
-    uint32_t from;
-} List;
-static void list_item(TlSema *s, void *user, uint32_t i);
+static bool list_item(TlSema *s, void *user, uint32_t i);
 static void list_from(TlSema *s, const TlStmts *list, uint32_t from);
 
 /* `if` with one else at most, in a list: when one arm always leaves, the rest of the list belongs to the other.
@@ -373,23 +369,17 @@ static bool has_exits(const TlStmt *st)
 
 static void list_from(TlSema *s, const TlStmts *list, uint32_t from)
 {
-    List user = {list, from};
-    tl_sequence(s, list_item, &user, from, list->len);
+    tl_sequence(s, list_item, (void *)(uintptr_t)list, from, list->len);
 }
 
-/* One statement of a list; user->from is where the list goes on. */
-static void list_item(TlSema *s, void *user, uint32_t i)
+static bool list_item(TlSema *s, void *user, uint32_t i)
 {
-    List *l = user;
-    if (i < l->from) return; /* walked with an earlier one */
-    const TlStmt *st = l->stmts->data[i];
-    l->from = i + 1;
-    if (st->kind == TL_ST_IF && !st->is_static && (!st->els || st->els->kind != TL_ST_IF) && i + 1 < l->stmts->len && has_exits(st) &&
-        tl_step(s, st->loc)) {
-        if (if_with_rest(s, st, l->stmts, i + 1)) l->from = l->stmts->len;
-        return;
-    }
+    const TlStmts *list = user;
+    const TlStmt *st = list->data[i];
+    bool plain_if = st->kind == TL_ST_IF && !st->is_static && (!st->els || st->els->kind != TL_ST_IF);
+    if (plain_if && i + 1 < list->len && has_exits(st) && tl_step(s, st->loc)) return !if_with_rest(s, st, list, i + 1);
     tl_stmt(s, st);
+    return true;
 }
 
 void tl_stmts(TlSema *s, const TlStmts *list) { list_from(s, list, 0); }
