@@ -386,6 +386,8 @@ static bool numbers_of(TlSema *s, const TlVal *v, TlLoc loc, TlValues *out, TlVa
             *bad = tl_bad();
             return false;
         }
+        if (x.kind == TL_VAL_CONST) x = tl_fold_cast(&x, TL_I64);
+        if (tl_is_literal(&x)) x = tl_convert_dtype(s, &x, TL_I64, loc);
         TlValue *ir = tl_materialize(s, &x, loc);
         if (!ir) return false;
         tl_vec_push(s->arena, out, tl_cast(&s->b, ir, TL_I64));

@@ -267,12 +267,15 @@ static bool match_args(Binding *b, uint32_t nargs, const TlArgVal *args)
     return ok;
 }
 
+/* `const T x`: its type may be a name that other arguments bind. */
+static bool named_type(const TlParamDecl *p) { return p->form == TL_PF_CONST && p->type->kind == TL_TE_NAME; }
+
 /* First round: everything that gives names. */
 static void bind_names(Binding *b)
 {
     const TlItem *f = item_of(b);
     for (uint32_t i = 0; i < f->params.len; i++)
-        if (is_const_form(&f->params.data[i]) && b->args[i]) bind_const(b, &f->params.data[i], b->args[i]);
+        if (is_const_form(&f->params.data[i]) && b->args[i] && !named_type(&f->params.data[i])) bind_const(b, &f->params.data[i], b->args[i]);
     for (uint32_t i = 0; i < f->params.len; i++) {
         const TlParamDecl *p = &f->params.data[i];
         if (!b->args[i]) continue;
@@ -283,7 +286,7 @@ static void bind_names(Binding *b)
     for (uint32_t i = 0; i < f->params.len; i++)
         if (f->params.data[i].form == TL_PF_VALUE && b->args[i]) default_type(b, f->params.data[i].type, b->args[i]);
     for (uint32_t i = 0; i < f->params.len; i++)
-        if (is_const_form(&f->params.data[i]) && !b->args[i]) bind_const(b, &f->params.data[i], NULL);
+        if (is_const_form(&f->params.data[i]) && (!b->args[i] || named_type(&f->params.data[i]))) bind_const(b, &f->params.data[i], b->args[i]);
     if (b->unknown || !b->ok)
         for (uint32_t i = 0; i < f->params.len; i++) {
             const TlParamDecl *p = &f->params.data[i];
@@ -474,19 +477,20 @@ void tl_check_function(TlSema *s, TlDef *def)
     s->depth = 1;
     for (uint32_t i = 0; i < f->params.len; i++) {
         const TlParamDecl *p = &f->params.data[i];
-        if (p->form == TL_PF_CONST_FN || p->form == TL_PF_CONST_TYPE) bind_name(s, p->name, p->loc, tl_unknown(TL_DTYPE_COUNT));
-        if (p->form == TL_PF_CONST) {
-            TlTy ty = tl_type_resolve(s, p->type);
-            bind_name(s, p->name, p->loc, tl_unknown(ty.kind == TL_TY_VALUE ? ty.type->dtype : TL_DTYPE_COUNT));
-        }
-    }
-    for (uint32_t i = 0; i < f->params.len; i++) {
-        const TlParamDecl *p = &f->params.data[i];
         if (is_const_form(p)) continue;
         if (p->form == TL_PF_VIEW)
             bind_unknown_view(&b, p);
         else
             bind_unknown_type(&b, p->type);
+    }
+    for (uint32_t i = 0; i < f->params.len; i++) {
+        const TlParamDecl *p = &f->params.data[i];
+        if (p->form == TL_PF_CONST_FN || p->form == TL_PF_CONST_TYPE) bind_name(s, p->name, p->loc, tl_unknown(TL_DTYPE_COUNT));
+        if (p->form == TL_PF_CONST) {
+            bind_unknown_type(&b, p->type);
+            TlTy ty = tl_type_resolve(s, p->type);
+            bind_name(s, p->name, p->loc, tl_unknown(ty.kind == TL_TY_VALUE ? ty.type->dtype : TL_DTYPE_COUNT));
+        }
     }
     for (uint32_t i = 0; i < f->params.len; i++) {
         const TlParamDecl *p = &f->params.data[i];

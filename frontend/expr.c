@@ -280,8 +280,8 @@ static TlValue *emit_binary(TlSema *s, int op, TlValue *a, TlValue *b)
 {
     TlDtype d = a->type->dtype;
     if (op != TL_BIN_DIV || (d != TL_F16 && d != TL_BF16)) return tl_binary(&s->b, binop_ops[op], a, b);
-    TlValue *q = tl_binary(&s->b, TL_OP_DIV, tl_cast(&s->b, a, TL_F32), tl_cast(&s->b, b, TL_F32));
-    return tl_cast(&s->b, q, d);
+    TlValue *wide_a = tl_cast(&s->b, a, TL_F32), *wide_b = tl_cast(&s->b, b, TL_F32);
+    return tl_cast(&s->b, tl_binary(&s->b, TL_OP_DIV, wide_a, wide_b), d);
 }
 
 static TlVal pointer_arithmetic(TlSema *s, int op, const TlVal *a, const TlVal *b, TlLoc loc)

@@ -357,13 +357,14 @@ static void emit_for(TlSema *s, Loop *l, const RangeLoop *r)
 static TlVal range_cond(TlSema *s, void *user)
 {
     RangeLoop *r = user;
-    TlValue *i = r->counter->val.u.ir, *zero = tl_const_bits(&s->b, i->type, 0);
+    TlValue *i = r->counter->val.u.ir;
     uint64_t bits;
-    TlValue *up = tl_binary(&s->b, TL_OP_LT, i, r->hi), *down = tl_binary(&s->b, TL_OP_GT, i, r->hi);
     if (tl_value_is_const(r->step, &bits)) {
         int64_t n = tl_bits_to_int(i->type->dtype, bits);
-        return n == 0 ? tl_val_bool(false) : tl_val_ir(n > 0 ? up : down);
+        return n == 0 ? tl_val_bool(false) : tl_val_ir(tl_binary(&s->b, n > 0 ? TL_OP_LT : TL_OP_GT, i, r->hi));
     }
+    TlValue *up = tl_binary(&s->b, TL_OP_LT, i, r->hi), *down = tl_binary(&s->b, TL_OP_GT, i, r->hi);
+    TlValue *zero = tl_const_bits(&s->b, i->type, 0);
     up = tl_binary(&s->b, TL_OP_AND, up, tl_binary(&s->b, TL_OP_GT, r->step, zero));
     down = tl_binary(&s->b, TL_OP_AND, down, tl_binary(&s->b, TL_OP_LT, r->step, zero));
     return tl_val_ir(tl_binary(&s->b, TL_OP_OR, up, down));
