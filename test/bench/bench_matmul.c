@@ -22,7 +22,7 @@ int main(int argc, char **argv)
     float *a = aligned_alloc(64, count * 4 + 64), *b = aligned_alloc(64, count * 4 + 64);
     float *c = aligned_alloc(64, count * 4 + 64), *d = aligned_alloc(64, count * 4 + 64);
     for (size_t i = 0; i < count; i++) a[i] = (float)(i % 127) / 64 - 1, b[i] = (float)(i % 131) / 64 - 1, d[i] = 0;
-    tile_const consts[] = {{"BM", 64, NULL}, {"BN", 64, NULL}, {"BK", 64, NULL}, {0}};
+    tile_const consts[] = {{"BM", 96, NULL}, {"BN", 512, NULL}, {"BK", 256, NULL}, {0}};
     for (int i = 0; i < 3 && i + 2 < argc; i++) consts[i].value = atoi(argv[i + 2]);
     tile_module *module = bench_module("03_matmul/matmul");
     tile_kernel *kernel = bench_kernel(module, "matmul", consts);
