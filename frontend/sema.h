@@ -11,7 +11,7 @@
  *   access.c     places: view[...], pointers      call.c      calls of user functions
  *   builtin*.c   built-in functions (builtins.def)
  *   flow.c       arms, merges, loops, exits       stmt.c      statements
- *   kernel.c     kernels and their parameters     host.c      launch-time expressions
+ *   kernel.c     kernels and their parameters     launch_expr.c  launch-time expressions
  *   frontend.c   frontend.h
  *
  * Variables are SSA by environment: a TlVar holds its current value, assignments leave a trail, and the two arms of an `if`
@@ -404,7 +404,7 @@ void tl_stmt_loop_range(TlSema *s, const TlStmt *st);
 void tl_stmt_loop_while(TlSema *s, const TlStmt *st);
 void tl_stmt_static_for(TlSema *s, const TlStmt *st);
 
-/* ---- kernel.c, host.c ---- */
+/* ---- kernel.c, launch_expr.c ---- */
 typedef struct TlBoundConst {
     TlName name;
     TlVal val;
