@@ -37,7 +37,6 @@ typedef struct TlCpuForm {
     int64_t elems;                                                         /* with padding */
 } TlCpuForm;
 TlCpuForm tl_cpu_form(const TlType *type);
-uint64_t tl_cpu_elem_bytes(const TlType *type); /* bool 1, pointers 8 */
 
 /* Which parameter a view or pointer comes from: its index, or -1 when it may be one of several. */
 int tl_cpu_base_param(const TlValue *v);
@@ -45,13 +44,6 @@ bool tl_cpu_may_alias(const TlFn *fn, const TlValue *a, const TlValue *b);
 bool tl_cpu_is_renaming(const TlOp *op); /* reshape that only adds or drops axes of extent 1 */
 
 /* ---- code generation ---- */
-typedef struct TlCpuView {
-    LLVMValueRef ptr, extent[TL_MAX_VIEW_RANK],
-        stride[TL_MAX_VIEW_RANK]; /* i64, constants where known */
-    int rank;
-    TlDtype dtype;
-} TlCpuView;
-
 /* A memory op's uniform part, computed once where the op stands. */
 typedef struct TlCpuAccess {
     TlPlace place;
@@ -62,7 +54,7 @@ typedef struct TlCpuAccess {
     LLVMValueRef start[TL_MAX_VIEW_RANK];  /* i64: start of a slice */
     LLVMValueRef stride[TL_MAX_VIEW_RANK]; /* i64: elements per position (stride * step) */
     int dim[TL_MAX_VIEW_RANK]; /* tile dimension of a slice or index tile, -1 for scalars */
-    TlCpuView *view;
+    TlGenView *view;
     int param;
     bool bounds; /* test bounds; false for unchecked without --check */
 } TlCpuAccess;
@@ -70,16 +62,9 @@ typedef struct TlCpuAccess {
 typedef struct TlCpuGen {
     TL_GEN_BASE;
     const TlCodegenOptions *options;
-    TlArena *arena;
-    const TlFn *fn;
     TlCpuPlan *plan;
-    LLVMValueRef function, ctx, params, scratch, services;
-    LLVMValueRef *scalar; /* by value id */
-    TlCpuView **view;     /* by value id */
-    TlMap access;         /* op to TlCpuAccess */
-    TL_VEC(tile_image_slot) slots;
-    LLVMValueRef *slot; /* loaded values, same index */
-    uint32_t nslot_cap;
+    LLVMValueRef ctx, params, scratch, services;
+    TlMap access;     /* op to TlCpuAccess */
     int vector_bytes; /* of a register: 64, 32, 16 */
     int nregs;        /* vector registers */
     bool gathers,
@@ -117,7 +102,6 @@ void tl_cpu_at_init(TlCpuGen *g, TlCpuAt *at, int rank, int lane, int width);
 LLVMValueRef tl_cpu_eval(TlCpuGen *g, TlValue *v, TlCpuAt *at); /* vector of at->width lanes */
 LLVMValueRef tl_cpu_eval_op(TlCpuGen *g, TlValue *v,
                             TlCpuAt *at);            /* the same from its op, whatever its place */
-LLVMValueRef tl_cpu_scalar(TlCpuGen *g, TlValue *v); /* rank 0 */
 int tl_cpu_chain_width(TlCpuGen *g, TlValue *v,
                        int limit); /* lanes that suit the virtual chain under v */
 int tl_cpu_fit_width(int64_t padded,
@@ -147,13 +131,10 @@ LLVMValueRef tl_cpu_eval_inside(TlCpuGen *g, TlOp *op, TlCpuAt *at);
 void tl_cpu_lower_store(TlCpuGen *g, TlOp *op);
 void tl_cpu_lower_atomic(TlCpuGen *g, TlOp *op);
 int tl_cpu_access_width(TlCpuGen *g, TlOp *op, int limit);
-TlCpuView *tl_cpu_view(TlCpuGen *g, TlValue *v);
-void tl_cpu_lower_view(TlCpuGen *g, TlOp *op);
 LLVMValueRef tl_cpu_service(TlCpuGen *g, unsigned index, LLVMTypeRef type, LLVMValueRef *args,
                             unsigned nargs);
 void tl_cpu_fail(TlCpuGen *g, LLVMValueRef failed, int kind, TlLoc loc,
                  const char *text); /* when failed: report */
-LLVMBasicBlockRef tl_cpu_block(TlCpuGen *g, const char *name);
 
 /* cpu_reduce.c, cpu_dot.c */
 void tl_cpu_lower_reduce(TlCpuGen *g, TlOp *op);

@@ -22,9 +22,14 @@ static LLVMValueRef i32_(TlCpuGen *g, uint64_t v)
 }
 
 /* Runs what follows only where `cond` holds; returns the block to go on in (tl_cpu_join). */
+static LLVMValueRef mul(TlCpuGen *g, LLVMValueRef a, LLVMValueRef b)
+{
+    return LLVMBuildMul(g->b, a, b, "");
+}
+
 static LLVMBasicBlockRef branch_if(TlCpuGen *g, LLVMValueRef cond)
 {
-    LLVMBasicBlockRef then = tl_cpu_block(g, "then"), join = tl_cpu_block(g, "join");
+    LLVMBasicBlockRef then = tl_gen_block(&g->gen, "then"), join = tl_gen_block(&g->gen, "join");
     LLVMBuildCondBr(g->b, cond, then, join);
     LLVMPositionBuilderAtEnd(g->b, then);
     return join;
@@ -65,84 +70,6 @@ static LLVMValueRef check_address(TlCpuGen *g, LLVMValueRef p, uint64_t bytes, i
     return LLVMBuildICmp(g->b, LLVMIntNE, ok, i32_(g, 0), "");
 }
 
-/* ---- views ---- */
-
-TlCpuView *tl_cpu_view(TlCpuGen *g, TlValue *v)
-{
-    TL_ASSERT(g->view[v->id], "view %u of '%s' is not known", v->id, g->fn->name);
-    return g->view[v->id];
-}
-
-static LLVMValueRef to_i64(TlCpuGen *g, TlValue *v, LLVMValueRef x)
-{
-    return LLVMBuildIntCast2(g->b, x, tl_gen_vec(g->i64, tl_gen_width_of(x)),
-                             tl_is_signed(v->type->dtype), "");
-}
-
-static LLVMValueRef scalar_i64(TlCpuGen *g, TlValue *v)
-{
-    return to_i64(g, v, tl_cpu_scalar(g, v));
-}
-
-static LLVMTypeRef mem_type(TlCpuGen *g, TlDtype d)
-{
-    TlType t = {.kind = TL_TILE, .dtype = d};
-    return tl_gen_mem_type(&g->gen, &t);
-}
-
-static LLVMValueRef address(TlCpuGen *g, TlDtype d, LLVMValueRef base, LLVMValueRef offset)
-{
-    return LLVMBuildGEP2(g->b, mem_type(g, d), base, &offset, 1, "");
-}
-
-static LLVMValueRef mul(TlCpuGen *g, LLVMValueRef a, LLVMValueRef b)
-{
-    return LLVMBuildMul(g->b, a, b, "");
-}
-
-static LLVMValueRef pick(TlCpuGen *g, LLVMIntPredicate p, LLVMValueRef a, LLVMValueRef b,
-                         LLVMValueRef x, LLVMValueRef y)
-{
-    return LLVMBuildSelect(g->b, LLVMBuildICmp(g->b, p, a, b, ""), x, y, "");
-}
-
-static void lower_sub_view(TlCpuGen *g, TlOp *op, TlCpuView *out)
-{
-    TlCpuView *v = tl_cpu_view(g, tl_in(op, 0));
-    LLVMValueRef offset = tl_gen_int(&g->gen, 0), zero = tl_gen_int(&g->gen, 0);
-    *out = *v;
-    for (int a = 0; a < v->rank;
-         a++) { /* a negative start counts as 0; the extent ends with the view's, never below 0 */
-        LLVMValueRef s = tl_cpu_scalar(g, tl_in(op, 1 + (uint32_t)a)),
-                     n = tl_cpu_scalar(g, tl_in(op, 1 + (uint32_t)(v->rank + a)));
-        s = pick(g, LLVMIntSLT, s, zero, zero, s);
-        s = pick(g, LLVMIntSGT, s, v->extent[a], v->extent[a], s);
-        LLVMValueRef left = LLVMBuildSub(g->b, v->extent[a], s, "");
-        n = pick(g, LLVMIntSLT, n, left, n, left);
-        out->extent[a] = pick(g, LLVMIntSLT, n, zero, zero, n);
-        offset = LLVMBuildAdd(g->b, offset, mul(g, s, v->stride[a]), "");
-    }
-    out->ptr = address(g, v->dtype, v->ptr, offset);
-}
-
-void tl_cpu_lower_view(TlCpuGen *g, TlOp *op)
-{
-    TlCpuView *out = TL_NEW(g->arena, TlCpuView);
-    const TlType *type = op->out[0]->type;
-    g->view[op->out[0]->id] = out;
-    if (op->opcode == TL_OP_SUB_VIEW) {
-        lower_sub_view(g, op, out);
-        return;
-    }
-    out->rank = type->rank;
-    out->dtype = type->dtype;
-    out->ptr = tl_cpu_scalar(g, tl_in(op, 0));
-    for (int a = 0; a < type->rank; a++) {
-        out->extent[a] = tl_cpu_scalar(g, tl_in(op, 1 + (uint32_t)a));
-        out->stride[a] = tl_cpu_scalar(g, tl_in(op, 1 + (uint32_t)(type->rank + a)));
-    }
-}
-
 /* ---- the uniform part ---- */
 
 static TlCpuAccess *access_of(TlCpuGen *g, TlOp *op)
@@ -157,12 +84,12 @@ static void slice_interval(TlCpuGen *g, TlCpuAccess *a, int i, LLVMValueRef star
 {
     LLVMValueRef zero = tl_gen_int(&g->gen, 0), w = tl_gen_int(&g->gen, width);
     LLVMValueRef neg = LLVMBuildNeg(g->b, start, "");
-    LLVMValueRef lo = pick(g, LLVMIntSLE, start, tl_gen_int(&g->gen, -(int64_t)width), w, neg);
-    a->lo[i] = pick(g, LLVMIntSGE, start, zero, zero, lo);
+    LLVMValueRef lo = tl_gen_pick(&g->gen, LLVMIntSLE, start, tl_gen_int(&g->gen, -(int64_t)width), w, neg);
+    a->lo[i] = tl_gen_pick(&g->gen, LLVMIntSGE, start, zero, zero, lo);
     LLVMValueRef left = LLVMBuildSub(g->b, extent, start, "");
-    LLVMValueRef hi = pick(g, LLVMIntUGT, left, w, w,
+    LLVMValueRef hi = tl_gen_pick(&g->gen, LLVMIntUGT, left, w, w,
                            left); /* a start far below 0 makes lo = width, whatever hi is */
-    a->hi[i] = pick(g, LLVMIntSGE, start, extent, zero, hi);
+    a->hi[i] = tl_gen_pick(&g->gen, LLVMIntSGE, start, extent, zero, hi);
 }
 
 static void prepare_axis(TlCpuGen *g, TlCpuAccess *a, int i, LLVMValueRef *offset)
@@ -173,7 +100,7 @@ static void prepare_axis(TlCpuGen *g, TlCpuAccess *a, int i, LLVMValueRef *offse
     a->stride[i] = stride;
     if (axis->kind == TL_AXIS_TILE)
         return;
-    LLVMValueRef at = scalar_i64(g, index);
+    LLVMValueRef at = tl_gen_to_i64(&g->gen, index, tl_gen_scalar(&g->gen, index));
     *offset = LLVMBuildAdd(g->b, *offset, mul(g, at, stride), "");
     if (axis->kind == TL_AXIS_SCALAR) {
         if (!a->bounds)
@@ -217,13 +144,13 @@ void tl_cpu_prepare_access(TlCpuGen *g, TlOp *op)
     tl_map_put_ptr(&g->access, op, a);
     if (!a->place.axes)
         return;
-    a->view = tl_cpu_view(g, a->place.base);
+    a->view = tl_gen_view(&g->gen, a->place.base);
     TL_ASSERT(tl_dtype_bits(a->view->dtype) >= 8, "packed views on the CPU");
     LLVMValueRef offset = tl_gen_int(&g->gen, 0);
     assign_dims(a);
     for (uint32_t i = 0; i < a->place.naxes; i++)
         prepare_axis(g, a, (int)i, &offset);
-    a->ptr = address(g, a->view->dtype, a->view->ptr, offset);
+    a->ptr = tl_gen_address(&g->gen, a->view->dtype, a->view->ptr, offset);
 }
 
 /* ---- a position ---- */
@@ -255,7 +182,7 @@ static LLVMValueRef index_tile(TlCpuGen *g, const TlCpuAccess *a, int i, const T
         tl_cpu_at_init(g, &sub, 1, 0, at->lane == a->dim[i] ? at->width : 1);
         sub.idx[0] = at->idx[a->dim[i]];
     }
-    return to_i64(g, v, tl_cpu_eval(g, v, &sub));
+    return tl_gen_to_i64(&g->gen, v, tl_cpu_eval(g, v, &sub));
 }
 
 static void add_condition(TlCpuGen *g, Spot *s, LLVMValueRef c)
@@ -365,9 +292,9 @@ static Spot view_spot(TlCpuGen *g, TlCpuAccess *a, const TlCpuAt *at)
         else
             offset = LLVMBuildAdd(g->b, offset, part, "");
     }
-    s.ptr = address(g, a->view->dtype, a->ptr, offset);
+    s.ptr = tl_gen_address(&g->gen, a->view->dtype, a->ptr, offset);
     if (s.apart)
-        s.ptr = address(g, a->view->dtype, s.ptr,
+        s.ptr = tl_gen_address(&g->gen, a->view->dtype, s.ptr,
                         lanes ? lanes : tl_gen_splat(&g->gen, tl_gen_int(&g->gen, 0), at->width));
     return s;
 }
@@ -504,7 +431,7 @@ static LLVMValueRef load_element(TlCpuGen *g, TlOp *op, TlCpuAccess *a, Spot *s,
     if (ok)
         join = branch_if(g, ok);
     LLVMValueRef x = LLVMBuildLoad2(g->b, tl_gen_mem_type(&g->gen, &elem), s->ptr, "");
-    LLVMSetAlignment(x, (unsigned)tl_cpu_elem_bytes(&elem));
+    LLVMSetAlignment(x, (unsigned)tl_gen_elem_bytes(&elem));
     x = tl_gen_from_mem(&g->gen, &elem, x);
     if (!ok)
         return x;
@@ -529,7 +456,7 @@ static LLVMValueRef masked_load(TlCpuGen *g, const TlType *elem, LLVMValueRef p,
                                 LLVMValueRef other, int width, bool apart)
 {
     LLVMTypeRef t = tl_gen_vec(tl_gen_mem_type(&g->gen, elem), width);
-    LLVMValueRef args[4] = {p, i32_(g, tl_cpu_elem_bytes(elem)), mask,
+    LLVMValueRef args[4] = {p, i32_(g, tl_gen_elem_bytes(elem)), mask,
                             tl_gen_to_mem(&g->gen, elem, other)};
     return tl_gen_from_mem(
         &g->gen, elem,
@@ -539,7 +466,7 @@ static LLVMValueRef masked_load(TlCpuGen *g, const TlType *elem, LLVMValueRef p,
 static LLVMValueRef plain_load(TlCpuGen *g, const TlType *elem, LLVMValueRef p, int width)
 {
     LLVMValueRef x = LLVMBuildLoad2(g->b, tl_gen_vec(tl_gen_mem_type(&g->gen, elem), width), p, "");
-    LLVMSetAlignment(x, (unsigned)tl_cpu_elem_bytes(elem));
+    LLVMSetAlignment(x, (unsigned)tl_gen_elem_bytes(elem));
     return tl_gen_from_mem(&g->gen, elem, x);
 }
 
@@ -560,8 +487,8 @@ typedef struct Fork {
 
 static Fork fork_begin(TlCpuGen *g, LLVMValueRef cond)
 {
-    Fork f = {.slow = tl_cpu_block(g, "some"), .join = tl_cpu_block(g, "join")};
-    LLVMBasicBlockRef fast = tl_cpu_block(g, "all");
+    Fork f = {.slow = tl_gen_block(&g->gen, "some"), .join = tl_gen_block(&g->gen, "join")};
+    LLVMBasicBlockRef fast = tl_gen_block(&g->gen, "all");
     LLVMBuildCondBr(g->b, cond, fast, f.slow);
     LLVMPositionBuilderAtEnd(g->b, fast);
     return f;
@@ -585,7 +512,7 @@ static LLVMValueRef fork_end(TlCpuGen *g, Fork *f, LLVMValueRef slow)
 
 static bool wants_fork(const TlCpuGen *g, const TlType *elem)
 {
-    return !(g->masks || (g->gathers && tl_cpu_elem_bytes(elem) >= 4));
+    return !(g->masks || (g->gathers && tl_gen_elem_bytes(elem) >= 4));
 }
 
 /* first address and whether the lanes follow each other without gaps */
@@ -598,7 +525,7 @@ static LLVMValueRef pointer_run(TlCpuGen *g, const TlType *elem, LLVMValueRef pt
                                   LLVMBuildPtrToInt(g->b, first, g->i64, ""), "");
     *out_first = first;
     return LLVMBuildICmp(g->b, LLVMIntEQ, d,
-                         tl_gen_int(&g->gen, (int64_t)tl_cpu_elem_bytes(elem) * (width - 1)), "");
+                         tl_gen_int(&g->gen, (int64_t)tl_gen_elem_bytes(elem) * (width - 1)), "");
 }
 
 static LLVMValueRef load_contiguous(TlCpuGen *g, const TlType *elem, Spot *s, LLVMValueRef other,
@@ -648,14 +575,14 @@ LLVMValueRef tl_cpu_eval_inside(TlCpuGen *g, TlOp *op, TlCpuAt *at)
 static void store_plain(TlCpuGen *g, const TlType *elem, LLVMValueRef p, LLVMValueRef x)
 {
     LLVMSetAlignment(LLVMBuildStore(g->b, tl_gen_to_mem(&g->gen, elem, x), p),
-                     (unsigned)tl_cpu_elem_bytes(elem));
+                     (unsigned)tl_gen_elem_bytes(elem));
 }
 
 static void store_masked(TlCpuGen *g, const TlType *elem, LLVMValueRef p, LLVMValueRef x,
                          LLVMValueRef mask, bool apart)
 {
     LLVMValueRef v = tl_gen_to_mem(&g->gen, elem, x);
-    LLVMValueRef args[4] = {v, p, i32_(g, tl_cpu_elem_bytes(elem)), mask};
+    LLVMValueRef args[4] = {v, p, i32_(g, tl_gen_elem_bytes(elem)), mask};
     masked(g, apart ? "llvm.masked.scatter" : "llvm.masked.store", LLVMTypeOf(v), LLVMTypeOf(p),
            args, 4);
 }
@@ -751,7 +678,7 @@ static LLVMAtomicOrdering failure_ordering(LLVMAtomicOrdering o)
 
 static LLVMTypeRef bits_type(TlCpuGen *g, const TlType *elem)
 {
-    return LLVMIntTypeInContext(g->c, 8 * (unsigned)tl_cpu_elem_bytes(elem));
+    return LLVMIntTypeInContext(g->c, 8 * (unsigned)tl_gen_elem_bytes(elem));
 }
 
 static LLVMValueRef compare_exchange(TlCpuGen *g, TlOp *op, LLVMValueRef p, LLVMValueRef expected,
@@ -772,9 +699,9 @@ static LLVMValueRef rmw_loop(TlCpuGen *g, TlOp *op, const TlType *elem, LLVMValu
     LLVMTypeRef bits = bits_type(g, elem), type = tl_gen_elem_type(&g->gen, elem);
     LLVMValueRef seen = LLVMBuildLoad2(g->b, bits, p, "");
     LLVMSetOrdering(seen, LLVMAtomicOrderingMonotonic);
-    LLVMSetAlignment(seen, (unsigned)tl_cpu_elem_bytes(elem));
-    LLVMBasicBlockRef from = LLVMGetInsertBlock(g->b), loop = tl_cpu_block(g, "again"),
-                      exit = tl_cpu_block(g, "swapped");
+    LLVMSetAlignment(seen, (unsigned)tl_gen_elem_bytes(elem));
+    LLVMBasicBlockRef from = LLVMGetInsertBlock(g->b), loop = tl_gen_block(&g->gen, "again"),
+                      exit = tl_gen_block(&g->gen, "swapped");
     LLVMBuildBr(g->b, loop);
     LLVMPositionBuilderAtEnd(g->b, loop);
     LLVMValueRef old = LLVMBuildPhi(g->b, bits, ""), ok;
@@ -831,7 +758,7 @@ static LLVMValueRef atomic_element(TlCpuGen *g, TlOp *op, TlCpuAccess *a, Spot *
         bool acquire =
             order == LLVMAtomicOrderingAcquire || order == LLVMAtomicOrderingAcquireRelease;
         LLVMSetOrdering(v, acquire ? LLVMAtomicOrderingAcquire : LLVMAtomicOrderingMonotonic);
-        LLVMSetAlignment(v, (unsigned)tl_cpu_elem_bytes(&elem));
+        LLVMSetAlignment(v, (unsigned)tl_gen_elem_bytes(&elem));
         return LLVMBuildBitCast(g->b, v, type, "");
     }
     default: {
@@ -839,7 +766,7 @@ static LLVMValueRef atomic_element(TlCpuGen *g, TlOp *op, TlCpuAccess *a, Spot *
         bool release =
             order == LLVMAtomicOrderingRelease || order == LLVMAtomicOrderingAcquireRelease;
         LLVMSetOrdering(v, release ? LLVMAtomicOrderingRelease : LLVMAtomicOrderingMonotonic);
-        LLVMSetAlignment(v, (unsigned)tl_cpu_elem_bytes(&elem));
+        LLVMSetAlignment(v, (unsigned)tl_gen_elem_bytes(&elem));
         return NULL;
     }
     }

@@ -9,11 +9,6 @@
 
 /* ---- loops ---- */
 
-LLVMBasicBlockRef tl_cpu_block(TlCpuGen *g, const char *name)
-{
-    return LLVMAppendBasicBlockInContext(g->c, g->function, name);
-}
-
 TlCpuLoop tl_cpu_loop_begin(TlCpuGen *g, int64_t begin, int64_t end, int64_t step)
 {
     TlCpuLoop l = {.step = step, .end = end, .single = begin + step >= end};
@@ -22,7 +17,7 @@ TlCpuLoop tl_cpu_loop_begin(TlCpuGen *g, int64_t begin, int64_t end, int64_t ste
         return l;
     }
     l.entry = LLVMGetInsertBlock(g->b);
-    l.body = tl_cpu_block(g, "loop");
+    l.body = tl_gen_block(&g->gen, "loop");
     LLVMBuildBr(g->b, l.body);
     LLVMPositionBuilderAtEnd(g->b, l.body);
     l.iv = LLVMBuildPhi(g->b, g->i64, "i");
@@ -52,7 +47,7 @@ void tl_cpu_loop_end(TlCpuGen *g, TlCpuLoop *l, LLVMValueRef *next)
         LLVMAddIncoming(l->carry[i], &next[i], &latch, 1);
     LLVMValueRef iv = LLVMBuildAdd(g->b, l->iv, tl_gen_int(&g->gen, l->step), "");
     LLVMAddIncoming(l->iv, &iv, &latch, 1);
-    LLVMBasicBlockRef exit = tl_cpu_block(g, "done");
+    LLVMBasicBlockRef exit = tl_gen_block(&g->gen, "done");
     LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntULT, iv, tl_gen_int(&g->gen, l->end), ""),
                     l->body, exit);
     LLVMPositionBuilderAtEnd(g->b, exit);
@@ -125,7 +120,7 @@ static LLVMValueRef home_offset(TlCpuGen *g, const TlCpuForm *f, const TlCpuAt *
 
 static unsigned home_align(const TlType *type, int width)
 {
-    uint64_t bytes = tl_cpu_elem_bytes(type) * (uint64_t)width;
+    uint64_t bytes = tl_gen_elem_bytes(type) * (uint64_t)width;
     return bytes > 64 ? 64 : (unsigned)bytes;
 }
 
@@ -186,12 +181,6 @@ void tl_cpu_home_store(TlCpuGen *g, const TlType *type, LLVMValueRef base, const
 
 /* ---- evaluation ---- */
 
-LLVMValueRef tl_cpu_scalar(TlCpuGen *g, TlValue *v)
-{
-    TL_ASSERT(g->scalar[v->id], "scalar %u of '%s' has no value yet", v->id, g->fn->name);
-    return g->scalar[v->id];
-}
-
 static LLVMValueRef eval_iota(TlCpuGen *g, const TlType *type, TlCpuAt *at)
 {
     LLVMTypeRef t = tl_gen_elem_type(&g->gen, type);
@@ -246,7 +235,7 @@ static LLVMValueRef eval_renaming(TlCpuGen *g, const TlOp *op, TlCpuAt *at)
     TlCpuAt sub;
     tl_cpu_at_init(g, &sub, from->rank, 0, at->width);
     if (from->rank == 0)
-        return tl_gen_splat(&g->gen, tl_cpu_scalar(g, x), at->width);
+        return tl_gen_splat(&g->gen, tl_gen_scalar(&g->gen, x), at->width);
     bool lanes = false;
     for (int i = 0, j = 0; i < from->rank; i++) {
         sub.idx[i] = tl_gen_int(&g->gen, 0);
@@ -305,7 +294,7 @@ LLVMValueRef tl_cpu_eval_op(TlCpuGen *g, TlValue *v, TlCpuAt *at)
     case TL_OP_IOTA: return eval_iota(g, v->type, at);
     case TL_OP_BROADCAST:
         if (tl_in(op, 0)->type->rank == 0)
-            return tl_gen_splat(&g->gen, tl_cpu_scalar(g, tl_in(op, 0)), at->width);
+            return tl_gen_splat(&g->gen, tl_gen_scalar(&g->gen, tl_in(op, 0)), at->width);
         return eval_broadcast(g, tl_in(op, 0), at);
     case TL_OP_EXPAND: return eval_expand(g, op, at);
     case TL_OP_TRANS: return eval_trans(g, op, at);
@@ -322,7 +311,7 @@ LLVMValueRef tl_cpu_eval_op(TlCpuGen *g, TlValue *v, TlCpuAt *at)
     LLVMValueRef in[3];
     for (uint32_t i = 0; i < op->nin; i++)
         in[i] = tl_in(op, i)->type->rank == 0 && op->opcode == TL_OP_SELECT && i == 0
-                    ? tl_cpu_scalar(g, tl_in(op, i))
+                    ? tl_gen_scalar(&g->gen, tl_in(op, i))
                     : tl_cpu_eval(g, tl_in(op, i), at);
     return tl_gen_elementwise(&g->gen, op, in);
 }
@@ -330,7 +319,7 @@ LLVMValueRef tl_cpu_eval_op(TlCpuGen *g, TlValue *v, TlCpuAt *at)
 LLVMValueRef tl_cpu_eval(TlCpuGen *g, TlValue *v, TlCpuAt *at)
 {
     if (v->type->rank == 0)
-        return tl_gen_splat(&g->gen, tl_cpu_scalar(g, v), at->width);
+        return tl_gen_splat(&g->gen, tl_gen_scalar(&g->gen, v), at->width);
     uint64_t seen;
     if (tl_map_get(&at->memo, v->id, &seen))
         return (LLVMValueRef)(uintptr_t)seen;
@@ -366,7 +355,7 @@ static int chain_width(TlCpuGen *g, TlValue *v, int limit, bool own, TlMap *seen
 {
     if (v->type->kind != TL_TILE || v->type->rank == 0)
         return limit;
-    uint64_t bytes = tl_cpu_elem_bytes(v->type);
+    uint64_t bytes = tl_gen_elem_bytes(v->type);
     int w = (int)(2 * (uint64_t)g->vector_bytes / bytes);
     if (w < limit)
         limit = w;
@@ -495,7 +484,7 @@ static void fill(TlCpuGen *g, TlValue *v, const TlType *type, int32_t buffer, bo
     if (fill_transposed(g, &f))
         return;
     int width = start_width(g, v, 64, own);
-    int limit = (int)(2 * (uint64_t)g->vector_bytes / tl_cpu_elem_bytes(type));
+    int limit = (int)(2 * (uint64_t)g->vector_bytes / tl_gen_elem_bytes(type));
     width = tl_cpu_fit_width(f.form.padded[f.form.lane], width < limit ? width : limit);
     tl_cpu_nest(g, type, width, fill_body, &f);
 }

@@ -18,75 +18,6 @@ static LLVMValueRef load_word(TlCpuGen *g, LLVMValueRef base, uint64_t offset, L
     return LLVMBuildLoad2(g->b, type, LLVMBuildInBoundsGEP2(g->b, g->i8, base, &o, 1, ""), "");
 }
 
-static LLVMValueRef slot(TlCpuGen *g, tile_slot_kind kind, uint32_t param, uint32_t axis)
-{
-    for (uint32_t i = 0; i < g->slots.len; i++) {
-        tile_image_slot *s = &g->slots.data[i];
-        if (s->kind == (uint32_t)kind && s->param == param && s->axis == axis)
-            return g->slot[i];
-    }
-    uint32_t n = g->slots.len;
-    tl_vec_push(g->arena, &g->slots,
-                (tile_image_slot){.kind = (uint32_t)kind, .param = param, .axis = axis});
-    if (n >= g->nslot_cap) {
-        g->slot = tl_grow(g->arena, g->slot, sizeof *g->slot * n, sizeof *g->slot * (2 * n + 16));
-        g->nslot_cap = 2 * n + 16;
-    }
-    return g->slot[n] = load_word(g, g->params, 8 * n, kind == TILE_SLOT_POINTER ? g->ptr : g->i64);
-}
-
-static LLVMValueRef scalar_param(TlCpuGen *g, uint32_t i, const TlType *type)
-{
-    LLVMValueRef word = slot(g, TILE_SLOT_SCALAR, i, 0);
-    LLVMTypeRef bits = LLVMIntTypeInContext(g->c, 8 * (unsigned)tl_cpu_elem_bytes(type));
-    LLVMValueRef x = LLVMBuildTrunc(g->b, word, bits, "");
-    return tl_gen_from_mem(&g->gen, type,
-                           LLVMBuildBitCast(g->b, x, tl_gen_mem_type(&g->gen, type), ""));
-}
-
-static LLVMValueRef dim(TlCpuGen *g, const TlDim *d, uint32_t param, uint32_t axis, bool stride)
-{
-    if (d->kind == TILE_DIM_CONST)
-        return tl_gen_int(&g->gen, d->value);
-    if (d->kind == TILE_DIM_SYM) {
-        const TlSym *s = &g->fn->info->syms.data[d->value];
-        return slot(g, s->is_stride ? TILE_SLOT_STRIDE : TILE_SLOT_EXTENT, s->param, s->axis);
-    }
-    return slot(g, stride ? TILE_SLOT_STRIDE : TILE_SLOT_EXTENT, param, axis);
-}
-
-static TlCpuView *view_param(TlCpuGen *g, uint32_t i)
-{
-    const TlParam *p = &g->fn->info->params.data[i];
-    TlCpuView *v = TL_NEW(g->arena, TlCpuView);
-    v->rank = p->rank;
-    v->dtype = p->dtype;
-    v->ptr = slot(g, TILE_SLOT_POINTER, i, 0);
-    for (uint32_t a = p->rank; a-- > 0;) {
-        v->extent[a] = dim(g, &p->extent[a], i, a, false);
-        if (p->stride[a].kind != TILE_DIM_DENSE)
-            v->stride[a] = dim(g, &p->stride[a], i, a, true);
-        else if (a + 1 == p->rank)
-            v->stride[a] = tl_gen_int(&g->gen, 1);
-        else
-            v->stride[a] = LLVMBuildMul(g->b, v->extent[a + 1], v->stride[a + 1], "");
-    }
-    return v;
-}
-
-static void lower_params(TlCpuGen *g)
-{
-    for (uint32_t i = 0; i < g->fn->body->nargs; i++) {
-        TlValue *a = g->fn->body->args[i];
-        if (a->type->kind == TL_VIEW)
-            g->view[a->id] = view_param(g, i);
-        else if (a->type->ptr)
-            g->scalar[a->id] = slot(g, TILE_SLOT_POINTER, i, 0);
-        else
-            g->scalar[a->id] = scalar_param(g, i, a->type);
-    }
-}
-
 /* ---- moving carried values ---- */
 
 typedef struct Copy {
@@ -105,7 +36,7 @@ static void copy_body(TlCpuGen *g, TlCpuAt *at, void *user)
 static void copy_home(TlCpuGen *g, const TlType *type, int32_t from, int32_t to)
 {
     Copy c = {type, tl_cpu_home_ptr(g, from), tl_cpu_home_ptr(g, to), tl_cpu_form(type)};
-    int width = 2 * g->vector_bytes / (int)tl_cpu_elem_bytes(type);
+    int width = 2 * g->vector_bytes / (int)tl_gen_elem_bytes(type);
     tl_cpu_nest(g, type, tl_cpu_fit_width(c.form.padded[c.form.lane], width < 64 ? width : 64),
                 copy_body, &c);
 }
@@ -172,7 +103,7 @@ static void add_scalars(TlCpuGen *g, TlOp *term, uint32_t first, uint32_t n, LLV
     for (uint32_t i = 0; i < n; i++) {
         if (!phis[i])
             continue;
-        LLVMValueRef x = tl_cpu_scalar(g, tl_in(term, first + i));
+        LLVMValueRef x = tl_gen_scalar(&g->gen, tl_in(term, first + i));
         LLVMAddIncoming(phis[i], &x, &from, 1);
     }
 }
@@ -192,38 +123,14 @@ static LLVMValueRef *scalar_phis(TlCpuGen *g, uint32_t n, TlValue *const *values
 
 /* ---- control flow ---- */
 
-/* Trips of lo, lo + step, ... as unsigned 64-bit arithmetic, which no bounds of 64 bits overflow.
- * */
-static LLVMValueRef trip_count(TlCpuGen *g, TlOp *op, LLVMValueRef lo, LLVMValueRef hi,
-                               LLVMValueRef step)
-{
-    bool s = tl_is_signed(tl_in(op, 0)->type->dtype);
-    LLVMValueRef zero = tl_gen_int(&g->gen, 0), one = tl_gen_int(&g->gen, 1);
-    lo = LLVMBuildIntCast2(g->b, lo, g->i64, s, "");
-    hi = LLVMBuildIntCast2(g->b, hi, g->i64, s, "");
-    step = LLVMBuildIntCast2(g->b, step, g->i64, s, "");
-    LLVMValueRef down =
-        s ? LLVMBuildICmp(g->b, LLVMIntSLT, step, zero, "") : LLVMConstInt(g->i1, 0, 0);
-    LLVMValueRef from = LLVMBuildSelect(g->b, down, hi, lo, ""),
-                 to = LLVMBuildSelect(g->b, down, lo, hi, "");
-    LLVMValueRef size = LLVMBuildSelect(g->b, down, LLVMBuildNeg(g->b, step, ""), step, "");
-    LLVMValueRef none = LLVMBuildICmp(g->b, LLVMIntEQ, size, zero, "");
-    LLVMValueRef more = LLVMBuildICmp(g->b, s ? LLVMIntSLT : LLVMIntULT, from, to, "");
-    LLVMValueRef span = LLVMBuildSub(g->b, LLVMBuildSub(g->b, to, from, ""), one, "");
-    LLVMValueRef n = LLVMBuildAdd(
-        g->b, LLVMBuildUDiv(g->b, span, LLVMBuildSelect(g->b, none, one, size, ""), ""), one, "");
-    return LLVMBuildSelect(g->b, LLVMBuildAnd(g->b, more, LLVMBuildNot(g->b, none, ""), ""), n,
-                           zero, "");
-}
-
 static void lower_for(TlCpuGen *g, TlOp *op)
 {
     TlBlock *body = op->regions[0];
-    LLVMValueRef lo = tl_cpu_scalar(g, tl_in(op, 0)), step = tl_cpu_scalar(g, tl_in(op, 2));
-    LLVMValueRef n = trip_count(g, op, lo, tl_cpu_scalar(g, tl_in(op, 1)), step);
+    LLVMValueRef lo = tl_gen_scalar(&g->gen, tl_in(op, 0)), step = tl_gen_scalar(&g->gen, tl_in(op, 2));
+    LLVMValueRef n = tl_gen_trip_count(&g->gen, op, lo, tl_gen_scalar(&g->gen, tl_in(op, 1)), step);
     move_tiles(g, op, 3, op->nout, op->out);
-    LLVMBasicBlockRef entry = LLVMGetInsertBlock(g->b), head = tl_cpu_block(g, "for"),
-                      inside = tl_cpu_block(g, "body"), exit = tl_cpu_block(g, "end");
+    LLVMBasicBlockRef entry = LLVMGetInsertBlock(g->b), head = tl_gen_block(&g->gen, "for"),
+                      inside = tl_gen_block(&g->gen, "body"), exit = tl_gen_block(&g->gen, "end");
     LLVMBuildBr(g->b, head);
     LLVMPositionBuilderAtEnd(g->b, head);
     LLVMValueRef i = LLVMBuildPhi(g->b, g->i64, "trip"), zero = tl_gen_int(&g->gen, 0);
@@ -232,7 +139,7 @@ static void lower_for(TlCpuGen *g, TlOp *op)
     for (uint32_t k = 0; k < op->nout; k++) {
         if (!phis[k])
             continue;
-        LLVMValueRef x = tl_cpu_scalar(g, tl_in(op, 3 + k));
+        LLVMValueRef x = tl_gen_scalar(&g->gen, tl_in(op, 3 + k));
         LLVMAddIncoming(phis[k], &x, &entry, 1);
         g->scalar[op->out[k]->id] = phis[k];
     }
@@ -254,15 +161,15 @@ static void lower_while(TlCpuGen *g, TlOp *op)
 {
     TlBlock *before = op->regions[0], *after = op->regions[1];
     move_tiles(g, op, 0, op->nin, before->args);
-    LLVMBasicBlockRef entry = LLVMGetInsertBlock(g->b), head = tl_cpu_block(g, "while"),
-                      inside = tl_cpu_block(g, "body"), exit = tl_cpu_block(g, "end");
+    LLVMBasicBlockRef entry = LLVMGetInsertBlock(g->b), head = tl_gen_block(&g->gen, "while"),
+                      inside = tl_gen_block(&g->gen, "body"), exit = tl_gen_block(&g->gen, "end");
     LLVMBuildBr(g->b, head);
     LLVMPositionBuilderAtEnd(g->b, head);
     LLVMValueRef *phis = scalar_phis(g, before->nargs, before->args);
     for (uint32_t k = 0; k < before->nargs; k++) {
         if (!phis[k])
             continue;
-        LLVMValueRef x = tl_cpu_scalar(g, tl_in(op, k));
+        LLVMValueRef x = tl_gen_scalar(&g->gen, tl_in(op, k));
         LLVMAddIncoming(phis[k], &x, &entry, 1);
     }
     tl_cpu_lower_block(g, before);
@@ -270,10 +177,10 @@ static void lower_while(TlCpuGen *g, TlOp *op)
     for (uint32_t m = 0; m < op->nout; m++) {
         if (op->out[m]->type->rank)
             continue;
-        LLVMValueRef x = tl_cpu_scalar(g, tl_in(before->last, m + 1));
+        LLVMValueRef x = tl_gen_scalar(&g->gen, tl_in(before->last, m + 1));
         g->scalar[op->out[m]->id] = g->scalar[after->args[m]->id] = x;
     }
-    LLVMBuildCondBr(g->b, tl_cpu_scalar(g, tl_in(before->last, 0)), inside, exit);
+    LLVMBuildCondBr(g->b, tl_gen_scalar(&g->gen, tl_in(before->last, 0)), inside, exit);
     LLVMPositionBuilderAtEnd(g->b, inside);
     tl_cpu_lower_block(g, after);
     move_tiles(g, after->last, 0, before->nargs, before->args);
@@ -284,10 +191,10 @@ static void lower_while(TlCpuGen *g, TlOp *op)
 
 static void lower_if(TlCpuGen *g, TlOp *op)
 {
-    LLVMBasicBlockRef arms[2] = {tl_cpu_block(g, "then"), tl_cpu_block(g, "else")},
-                      join = tl_cpu_block(g, "join"), ends[2];
+    LLVMBasicBlockRef arms[2] = {tl_gen_block(&g->gen, "then"), tl_gen_block(&g->gen, "else")},
+                      join = tl_gen_block(&g->gen, "join"), ends[2];
     LLVMValueRef *values[2];
-    LLVMBuildCondBr(g->b, tl_cpu_scalar(g, tl_in(op, 0)), arms[0], arms[1]);
+    LLVMBuildCondBr(g->b, tl_gen_scalar(&g->gen, tl_in(op, 0)), arms[0], arms[1]);
     for (int r = 0; r < 2; r++) {
         TlBlock *b = op->regions[r];
         LLVMPositionBuilderAtEnd(g->b, arms[r]);
@@ -296,7 +203,7 @@ static void lower_if(TlCpuGen *g, TlOp *op)
         values[r] = TL_NEW_ARRAY(g->arena, LLVMValueRef, op->nout + 1);
         for (uint32_t k = 0; k < op->nout; k++)
             if (op->out[k]->type->rank == 0)
-                values[r][k] = tl_cpu_scalar(g, tl_in(b->last, k));
+                values[r][k] = tl_gen_scalar(&g->gen, tl_in(b->last, k));
         ends[r] = LLVMGetInsertBlock(g->b);
         LLVMBuildBr(g->b, join);
     }
@@ -411,14 +318,14 @@ static void lower_op(TlCpuGen *g, TlOp *op)
     case TL_OP_SCAN: tl_cpu_lower_scan(g, op); return;
     case TL_OP_DOT: tl_cpu_lower_dot(g, op); return;
     case TL_OP_VIEW:
-    case TL_OP_SUB_VIEW: tl_cpu_lower_view(g, op); return;
+    case TL_OP_SUB_VIEW: tl_gen_lower_view(&g->gen, op); return;
     case TL_OP_EXTENT:
-        g->scalar[op->out[0]->id] = tl_cpu_view(g, tl_in(op, 0))->extent[axis];
+        g->scalar[op->out[0]->id] = tl_gen_view(&g->gen, tl_in(op, 0))->extent[axis];
         return;
     case TL_OP_STRIDE:
-        g->scalar[op->out[0]->id] = tl_cpu_view(g, tl_in(op, 0))->stride[axis];
+        g->scalar[op->out[0]->id] = tl_gen_view(&g->gen, tl_in(op, 0))->stride[axis];
         return;
-    case TL_OP_VIEW_PTR: g->scalar[op->out[0]->id] = tl_cpu_view(g, tl_in(op, 0))->ptr; return;
+    case TL_OP_VIEW_PTR: g->scalar[op->out[0]->id] = tl_gen_view(&g->gen, tl_in(op, 0))->ptr; return;
     case TL_OP_LOAD:
     case TL_OP_INSIDE:
         tl_cpu_prepare_access(g, op);
@@ -501,9 +408,15 @@ void tl_cpu_lower_block(TlCpuGen *g, TlBlock *block)
 
 /* ---- kernels ---- */
 
-static LLVMValueRef fmod_service(TlGen *gen, LLVMValueRef a, LLVMValueRef b)
+static LLVMValueRef load_param(TlGen *gen, uint32_t n, tile_slot_kind kind)
 {
     TlCpuGen *g = (TlCpuGen *)gen; /* gen is its first member */
+    return load_word(g, g->params, 8 * n, kind == TILE_SLOT_POINTER ? g->ptr : g->i64);
+}
+
+static LLVMValueRef fmod_service(TlGen *gen, LLVMValueRef a, LLVMValueRef b)
+{
+    TlCpuGen *g = (TlCpuGen *)gen;
     LLVMTypeRef t = LLVMTypeOf(a), params[2] = {t, t};
     LLVMValueRef args[2] = {a, b};
     return tl_cpu_service(g, t == g->f64 ? 3 : 4, LLVMFunctionType(t, params, 2, 0), args, 2);
@@ -554,23 +467,21 @@ static void begin_function(TlCpuGen *g, const char *symbol)
 static TlKernelCode lower_kernel(TlLlvm *l, const TlCodegenOptions *options, TlArena *arena,
                                  const TlFn *fn, const char *symbol)
 {
-    TlCpuGen g = {.options = options, .arena = arena, .fn = fn};
-    tl_gen_init(&g.gen, l);
+    TlCpuGen g = {.options = options};
+    tl_gen_init(&g.gen, l, fn, arena);
+    g.load_slot = load_param;
     g.fmod = fmod_service;
     set_features(&g);
     g.plan = tl_cpu_plan(fn, arena);
-    g.scalar = TL_NEW_ARRAY(arena, LLVMValueRef, fn->nvalues + 1);
-    g.view = TL_NEW_ARRAY(arena, TlCpuView *, fn->nvalues + 1);
     tl_map_init(&g.access, arena);
     begin_function(&g, symbol);
-    lower_params(&g);
+    tl_gen_params(&g.gen);
     tl_cpu_lower_block(&g, fn->body);
     TlKernelCode k = {.fn = fn,
                       .symbol = symbol,
+                      .slots = g.slots,
                       .scratch_bytes = g.plan->scratch_bytes,
                       .flags = options->check ? TILE_KERNEL_CHECKED : 0};
-    k.slots.data = g.slots.data;
-    k.slots.len = g.slots.len;
     return k;
 }
 

@@ -65,11 +65,6 @@ TlCpuForm tl_cpu_form(const TlType *type)
     return f;
 }
 
-uint64_t tl_cpu_elem_bytes(const TlType *type)
-{
-    return type->ptr ? 8 : (uint64_t)tl_dtype_bytes(type->dtype);
-}
-
 /* ---- aliasing ---- */
 
 int tl_cpu_base_param(const TlValue *v)
@@ -465,7 +460,7 @@ static int32_t new_buffer(Placer *p, uint64_t bytes, uint32_t first, uint32_t la
 
 static int32_t home_buffer(Placer *p, const TlType *type, uint32_t first, uint32_t last)
 {
-    return new_buffer(p, (uint64_t)tl_cpu_form(type).elems * tl_cpu_elem_bytes(type), first, last);
+    return new_buffer(p, (uint64_t)tl_cpu_form(type).elems * tl_gen_elem_bytes(type), first, last);
 }
 
 static void use_buffer(Placer *p, const TlValue *v, int32_t buffer, uint32_t def)
@@ -578,7 +573,7 @@ static void place_extra(Placer *p, TlOp *op)
                    at); /* f16 results accumulate in f32 */
     } else if (op->opcode == TL_OP_PRINT && tl_in(op, 0)->type->rank) {
         new_buffer(
-            p, (uint64_t)tl_type_elems(tl_in(op, 0)->type) * tl_cpu_elem_bytes(tl_in(op, 0)->type),
+            p, (uint64_t)tl_type_elems(tl_in(op, 0)->type) * tl_gen_elem_bytes(tl_in(op, 0)->type),
             at, at);
     } else if ((op->opcode == TL_OP_YIELD || op->opcode == TL_OP_CONDITION) &&
                op->block->parent->opcode != TL_OP_IF) {

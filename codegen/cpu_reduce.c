@@ -59,14 +59,14 @@ static void combine_lanes(TlCpuGen *g, const TlBlock *b, int width, LLVMValueRef
         for (uint32_t i = 0; i < op->nin; i++) {
             TlValue *x = tl_in(op, i);
             in[i] = is_local(x, b) ? g->scalar[x->id]
-                                   : tl_gen_splat(&g->gen, tl_cpu_scalar(g, x), width);
+                                   : tl_gen_splat(&g->gen, tl_gen_scalar(&g->gen, x), width);
         }
         g->scalar[v->id] = tl_gen_elementwise(&g->gen, op, in);
     }
     for (uint32_t i = 0; i < b->last->nin; i++) {
         TlValue *x = tl_in(b->last, i);
         out[i] =
-            is_local(x, b) ? g->scalar[x->id] : tl_gen_splat(&g->gen, tl_cpu_scalar(g, x), width);
+            is_local(x, b) ? g->scalar[x->id] : tl_gen_splat(&g->gen, tl_gen_scalar(&g->gen, x), width);
     }
 }
 
@@ -89,7 +89,7 @@ static void combine(TlCpuGen *g, const Reduction *r, LLVMValueRef *a, LLVMValueR
     }
     tl_cpu_lower_block(g, body);
     for (uint32_t i = 0; i < r->n; i++)
-        out[i] = tl_cpu_scalar(g, tl_in(body->last, i));
+        out[i] = tl_gen_scalar(&g->gen, tl_in(body->last, i));
 }
 
 static void eval_all(TlCpuGen *g, const Reduction *r, const TlCpuAt *at, LLVMValueRef *out)

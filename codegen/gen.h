@@ -2,16 +2,38 @@
  * vectors of one element type. */
 #ifndef TL_GEN_H
 #define TL_GEN_H
+#include "codegen/image.h"
 #include "codegen/llvm.h"
 #include "ir/ir.h"
 
 typedef struct TlGen TlGen;
+
+typedef struct TlGenView {
+    LLVMValueRef ptr;
+    LLVMValueRef extent[TL_MAX_VIEW_RANK], stride[TL_MAX_VIEW_RANK]; /* i64, constants where known */
+    int rank;
+    TlDtype dtype;
+} TlGenView;
+
+typedef TL_VEC(LLVMValueRef) TlLlvmValues;
+
+/* clang-format off */
 #define TL_GEN_FIELDS                                                                              \
     TlLlvm *l;                                                                                     \
     LLVMContextRef c;                                                                              \
     LLVMBuilderRef b;                                                                              \
     LLVMTypeRef i1, i8, i16, i32, i64, f16, f32, f64, ptr, void_;                                  \
-    LLVMValueRef (*fmod)(TlGen * g, LLVMValueRef a, LLVMValueRef b) /* scalars, f32 or f64 */
+    const TlFn *fn;                                                                                \
+    TlArena *arena;                                                                                \
+    LLVMValueRef function;                                                                         \
+    LLVMValueRef *scalar; /* by value id: rank 0 */                                                \
+    TlGenView **view;     /* by value id */                                                        \
+    TlSlots slots;        /* the parameter table, in order of first use */                         \
+    TlLlvmValues slot;    /* their values */                                                       \
+    /* the value of a new slot, word n of the parameters */                                        \
+    LLVMValueRef (*load_slot)(TlGen *g, uint32_t n, tile_slot_kind kind);                          \
+    LLVMValueRef (*fmod)(TlGen *g, LLVMValueRef a, LLVMValueRef b) /* scalars, f32 or f64 */
+/* clang-format on */
 struct TlGen {
     TL_GEN_FIELDS;
 };
@@ -24,7 +46,27 @@ struct TlGen {
         };                                                                                         \
     }
 
-void tl_gen_init(TlGen *g, TlLlvm *l);
+void tl_gen_init(TlGen *g, TlLlvm *l, const TlFn *fn, TlArena *arena);
+
+/* gen_param.c: parameters, views */
+LLVMValueRef tl_gen_slot(TlGen *g, tile_slot_kind kind, uint32_t param, uint32_t axis);
+void tl_gen_params(TlGen *g); /* gives every parameter of the function its value */
+TlGenView *tl_gen_view(TlGen *g, const TlValue *v);
+void tl_gen_lower_view(TlGen *g, TlOp *op); /* view, sub_view */
+LLVMValueRef tl_gen_scalar(TlGen *g, const TlValue *v);
+LLVMValueRef tl_gen_to_i64(TlGen *g, const TlValue *v, LLVMValueRef x); /* by v's signedness */
+/* Address of the element `offset` elements from base; scalars or vectors. */
+LLVMValueRef tl_gen_address(TlGen *g, TlDtype d, LLVMValueRef base, LLVMValueRef offset);
+/* a <p> b ? x : y on integers */
+LLVMValueRef tl_gen_pick(TlGen *g, LLVMIntPredicate p, LLVMValueRef a, LLVMValueRef b,
+                         LLVMValueRef x, LLVMValueRef y);
+
+/* gen_flow.c: what control flow is on every device */
+LLVMBasicBlockRef tl_gen_block(TlGen *g, const char *name);
+LLVMValueRef tl_gen_trip_count(TlGen *g, const TlOp *loop, LLVMValueRef lo, LLVMValueRef hi,
+                               LLVMValueRef step);
+
+uint64_t tl_gen_elem_bytes(const TlType *type); /* bool 1, pointers 8 */
 LLVMTypeRef tl_gen_elem_type(TlGen *g,
                              const TlType *type); /* in registers: bool i1, bf16 i16, f8 i8 */
 LLVMTypeRef tl_gen_mem_type(TlGen *g, const TlType *type); /* in memory: bool i8 */

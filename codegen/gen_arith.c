@@ -11,11 +11,15 @@
 
 /* ---- types and constants ---- */
 
-void tl_gen_init(TlGen *g, TlLlvm *l)
+void tl_gen_init(TlGen *g, TlLlvm *l, const TlFn *fn, TlArena *arena)
 {
     LLVMContextRef c = g->c = l->context;
     g->l = l;
     g->b = l->builder;
+    g->fn = fn;
+    g->arena = arena;
+    g->scalar = TL_NEW_ARRAY(arena, LLVMValueRef, fn->nvalues + 1);
+    g->view = TL_NEW_ARRAY(arena, TlGenView *, fn->nvalues + 1);
     g->i1 = LLVMInt1TypeInContext(c);
     g->i8 = LLVMInt8TypeInContext(c);
     g->i16 = LLVMInt16TypeInContext(c);
@@ -52,6 +56,11 @@ static LLVMTypeRef dtype_type(TlGen *g, TlDtype d)
     case TL_DTYPE_COUNT: break;
     }
     TL_UNREACHABLE("element type %d", (int)d);
+}
+
+uint64_t tl_gen_elem_bytes(const TlType *type)
+{
+    return type->ptr ? 8 : (uint64_t)tl_dtype_bytes(type->dtype);
 }
 
 LLVMTypeRef tl_gen_elem_type(TlGen *g, const TlType *type)

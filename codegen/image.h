@@ -3,6 +3,8 @@
 #define TL_IMAGE_H
 #include "ir/ir.h"
 
+typedef TL_VEC(tile_image_slot) TlSlots;
+
 /* What codegen knows of one compiled kernel instance beside its TlKernelInfo. */
 typedef struct TlKernelCode {
     const TlFn *fn;
@@ -10,7 +12,7 @@ typedef struct TlKernelCode {
     const void
         *code; /* bytes for the image; several kernels may share one block (equal pointers) */
     size_t ncode;
-    TL_VEC(tile_image_slot) slots;
+    TlSlots slots;
     uint64_t scratch_bytes;
     uint32_t warps, threads, shared_bytes, flags;
     TL_VEC(tile_image_site) sites; /* of leaf calls; .file indexes the context's sources */
