@@ -4,6 +4,7 @@
  * results are the same on every run, atomics included. This is the oracle: made to be right and
  * simple, not fast. Together with jit.c this is the only file of the runtime that knows the
  * compiler's packages; it is a library of its own (tile_ref). */
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,8 +20,17 @@ _Static_assert((int)TILE_BOOL == (int)TL_BOOL && (int)TILE_F32 == (int)TL_F32 &&
                    (int)TILE_F4E2M1 == (int)TL_F4E2M1,
                "element types go through as they are");
 
+/* Memory of this device's own: its bytes, and for each byte whether anything was written to it. */
+typedef struct Block {
+    struct Block *next;
+    char *data; /* what the host sees; the shadow follows the bytes */
+    uint64_t bytes;
+    uint8_t *shadow;
+} Block;
+
 struct tl_dev {
-    int unused; /* the interpreter needs none */
+    pthread_mutex_t lock; /* guards the list */
+    Block *blocks;
 };
 
 struct tl_code {
@@ -38,12 +48,14 @@ static tile_status ref_open(const char *spec, tl_dev **out_dev)
     tl_dev *dev = calloc(1, sizeof *dev);
     if (!dev)
         return tl_fail(TILE_NO_MEMORY, "out of memory");
+    pthread_mutex_init(&dev->lock, NULL);
     *out_dev = dev;
     return TILE_OK;
 }
 
 static void ref_close(tl_dev *dev)
 {
+    pthread_mutex_destroy(&dev->lock);
     free(dev);
 }
 
@@ -55,6 +67,80 @@ static void ref_info(tl_dev *dev, tile_device_info *info)
     info->processors = 1;
     info->host_memory = 1;
     info->memory_bytes = 0;
+}
+
+/* ---- memory -----------------------------------------------------------------------------------
+ * As host.c does it, with a shadow: a kernel built with --check that reads what neither a copy, a
+ * fill nor a kernel has written is told so. Copies and fills count as soon as they are asked for. */
+
+static tile_status ref_mem_alloc(tl_dev *dev, uint64_t bytes, void **out_address)
+{
+    Block *b = calloc(1, sizeof *b);
+    void *data = NULL;
+    if (!b)
+        return tl_fail(TILE_NO_MEMORY, "out of memory");
+    tile_status status = tl_host_mem_alloc(dev, bytes > UINT64_MAX / 2 ? bytes : 2 * bytes, &data);
+    if (status != TILE_OK) {
+        free(b);
+        return status;
+    }
+    *b = (Block){NULL, data, bytes, (uint8_t *)data + bytes};
+    memset(b->shadow, 0, bytes);
+    pthread_mutex_lock(&dev->lock);
+    b->next = dev->blocks;
+    dev->blocks = b;
+    pthread_mutex_unlock(&dev->lock);
+    *out_address = data;
+    return TILE_OK;
+}
+
+static void ref_mem_free(tl_dev *dev, void *address)
+{
+    pthread_mutex_lock(&dev->lock);
+    Block **at = &dev->blocks;
+    while (*at && (*at)->data != address)
+        at = &(*at)->next;
+    Block *b = *at;
+    if (b)
+        *at = b->next;
+    pthread_mutex_unlock(&dev->lock);
+    tl_host_mem_free(dev, address);
+    free(b);
+}
+
+/* The block that holds an address; NULL where memory is not ours: all of that counts as written. */
+static Block *block_of(tl_dev *dev, const void *address)
+{
+    uintptr_t at = (uintptr_t)address;
+    pthread_mutex_lock(&dev->lock);
+    Block *b = dev->blocks;
+    while (b && !(at >= (uintptr_t)b->data && at - (uintptr_t)b->data < b->bytes))
+        b = b->next;
+    pthread_mutex_unlock(&dev->lock);
+    return b;
+}
+
+static uint8_t *shadow_of(tl_dev *dev, const void *address)
+{
+    Block *b = block_of(dev, address);
+    return b ? b->shadow + ((const char *)address - b->data) : NULL;
+}
+
+static tile_status ref_queue_copy(tl_queue *queue, void *target, const void *source, uint64_t bytes,
+                                  tl_copy_kind kind)
+{
+    uint8_t *shadow = kind == TL_COPY_UP ? shadow_of(tl_host_queue_dev(queue), target) : NULL;
+    if (shadow)
+        memset(shadow, 1, bytes);
+    return tl_host_queue_copy(queue, target, source, bytes, kind);
+}
+
+static tile_status ref_queue_fill(tl_queue *queue, void *target, int value, uint64_t bytes)
+{
+    uint8_t *shadow = shadow_of(tl_host_queue_dev(queue), target);
+    if (shadow)
+        memset(shadow, 1, bytes);
+    return tl_host_queue_fill(queue, target, value, bytes);
 }
 
 /* ---- code ------------------------------------------------------------------------------------ */
@@ -164,7 +250,18 @@ static void on_fail(void *user, const int32_t *pid, TlInterpFailKind kind, TlLoc
                  text);
 }
 
-static void bind_args(const tl_launch *launch, TlInterpArg *to)
+/* Without --check nobody notes what is written: then everything of the argument's block may be. */
+static uint8_t *argument_shadow(tl_dev *dev, const tl_launch *launch, const void *address)
+{
+    if (launch->kernel->flags & TILE_KERNEL_CHECKED)
+        return shadow_of(dev, address);
+    Block *b = block_of(dev, address);
+    if (b)
+        memset(b->shadow, 1, b->bytes);
+    return NULL;
+}
+
+static void bind_args(tl_dev *dev, const tl_launch *launch, TlInterpArg *to)
 {
     for (uint32_t i = 0; i < launch->nargs; i++) {
         const tile_arg *from = &launch->args[i];
@@ -172,6 +269,7 @@ static void bind_args(const tl_launch *launch, TlInterpArg *to)
         to[i].address = from->address;
         to[i].bytes = from->bytes;
         to[i].scalar = from->scalar;
+        to[i].shadow = argument_shadow(dev, launch, from->address);
         memcpy(to[i].extent, from->extent, sizeof to[i].extent);
         memcpy(to[i].stride, from->stride, sizeof to[i].stride);
     }
@@ -191,12 +289,11 @@ static void run_programs(Run *run, const TlInterpArg *args, TlArena *scratch)
 
 static tile_status ref_run(tl_dev *dev, tl_code *code, const tl_launch *launch, tl_sink *sink)
 {
-    (void)dev;
     TlInterpArg args[TL_MAX_PARAMS];
     Run run = {code, launch, sink, 0};
     TlArena scratch;
     TlGuard g;
-    bind_args(launch, args);
+    bind_args(dev, launch, args);
     tl_arena_init(&scratch, (TlAlloc){NULL, NULL});
     if (TL_GUARD(&g)) {
         run_programs(&run, args, &scratch);
@@ -212,7 +309,11 @@ static const tl_driver driver = {
     .open = ref_open,
     .close = ref_close,
     .info = ref_info,
-    TL_HOST_DRIVER_FUNCTIONS,
+    .mem_alloc = ref_mem_alloc,
+    .mem_free = ref_mem_free,
+    .queue_copy = ref_queue_copy,
+    .queue_fill = ref_queue_fill,
+    TL_HOST_QUEUE_FUNCTIONS,
     .code_load = ref_code_load,
     .code_unload = ref_code_unload,
     .run = ref_run,

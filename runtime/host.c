@@ -308,6 +308,11 @@ tile_status tl_host_queue_synchronize(tl_queue *q)
 
 /* ---- queues ---- */
 
+tl_dev *tl_host_queue_dev(const tl_queue *q)
+{
+    return q->dev;
+}
+
 static bool start_thread(tl_queue *q)
 {
     q->ring = aligned_alloc(64, RING_BYTES);

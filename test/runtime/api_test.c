@@ -1,10 +1,10 @@
 /* The runtime's conformance suite: the same calls on one device, named on the command line. Every
  * driver must pass it: `api_test cpu`, `api_test ref`, later `emu:sm_90a`, `cuda`, `hip`. */
-#include <pthread.h>
-#include <stdlib.h>
 #include "runtime/include/tile.h"
 #include "runtime/include/tile_jit.h"
 #include "test/unit/unit.h"
+#include <pthread.h>
+#include <stdlib.h>
 
 static const char source[] =
     "kernel scale(const f32 x[N], f32 y[N], f32 a, const int B = 64)\n"
@@ -57,14 +57,15 @@ static const char bad_source[] = "kernel wrong(f32 x[N]) grid(1)\n"
 static tile_device *dev;
 static tile_module *mod;
 
-#define OK(call)                                                                    \
-    do {                                                                            \
-        if (!CHECK((call) == TILE_OK)) fprintf(stderr, "    %s\n", tile_last_error()); \
+#define OK(call)                                                                                   \
+    do {                                                                                           \
+        if (!CHECK((call) == TILE_OK))                                                             \
+            fprintf(stderr, "    %s\n", tile_last_error());                                        \
     } while (0)
-#define TEXT_HAS(word)                                                              \
-    do {                                                                            \
-        if (!CHECK(strstr(tile_last_error(), word) != NULL))                        \
-            fprintf(stderr, "    no '%s' in: %s\n", word, tile_last_error());      \
+#define TEXT_HAS(word)                                                                             \
+    do {                                                                                           \
+        if (!CHECK(strstr(tile_last_error(), word) != NULL))                                       \
+            fprintf(stderr, "    no '%s' in: %s\n", word, tile_last_error());                      \
     } while (0)
 
 static tile_module *load(const char *text)
@@ -214,8 +215,8 @@ static void launches(void)
     CHECK_INT(tile_launch(k, NULL, args, 2), TILE_BAD_ARGUMENT);
     CHECK_INT(tile_launch(k, NULL, NULL, 3), TILE_BAD_ARGUMENT);
     CHECK_INT(tile_launch(NULL, NULL, args, 3), TILE_BAD_ARGUMENT);
-    const tile_arg empty[3] = {tile_view_typed(TILE_F32, NULL, 0), tile_view_typed(TILE_F32, NULL, 0),
-                               tile_f32(3)};
+    const tile_arg empty[3] = {tile_view_typed(TILE_F32, NULL, 0),
+                               tile_view_typed(TILE_F32, NULL, 0), tile_f32(3)};
     OK(tile_launch(k, NULL, empty, 3));
     tile_buffer_free(bx);
     tile_buffer_free(by);
@@ -264,14 +265,18 @@ static void variants_and_types(void)
     OK(tile_launch(only, NULL, (tile_arg[]){tile_view_typed(TILE_I32, tile_buffer_ptr(b), 2)}, 1));
     fetch(b, x);
     CHECK_INT(x[0], 32);
-    CHECK_INT(tile_kernel_get(mod, "variant", (tile_const[]){{"B", 9, 0}, {0, 0, 0}}, &none), TILE_NOT_FOUND);
+    CHECK_INT(tile_kernel_get(mod, "variant", (tile_const[]){{"B", 9, 0}, {0, 0, 0}}, &none),
+              TILE_NOT_FOUND);
     const uint16_t half[4] = {0x3c00, 0x4000, 0xc200, 0};
     float y[4] = {9, 9, 9, 9};
     tile_kernel *t = NULL;
     OK(tile_kernel_get(mod, "typed", (tile_const[]){{"T", 0, "f16"}, {0, 0, 0}}, &t));
     tile_buffer *h = buffer(half, sizeof half);
     f = buffer(y, sizeof y);
-    OK(tile_launch(t, NULL, (tile_arg[]){tile_view_typed(TILE_F16, tile_buffer_ptr(h), 4), tile_view_typed(TILE_F32, tile_buffer_ptr(f), 4)}, 2));
+    OK(tile_launch(t, NULL,
+                   (tile_arg[]){tile_view_typed(TILE_F16, tile_buffer_ptr(h), 4),
+                                tile_view_typed(TILE_F32, tile_buffer_ptr(f), 4)},
+                   2));
     fetch(f, y);
     CHECK(y[0] == 1 && y[1] == 2 && y[2] == -3 && y[3] == 0);
     tile_buffer_free(b);
@@ -307,18 +312,21 @@ static void messages(tile_stream *stream)
     OK(tile_device_set_callbacks(dev, &callbacks));
     printed[0] = 0;
     failures = 0;
-    OK(tile_launch(get("says"), stream, (tile_arg[]){tile_view_typed(TILE_I32, tile_buffer_ptr(b), 3)}, 1));
+    OK(tile_launch(get("says"), stream,
+                   (tile_arg[]){tile_view_typed(TILE_I32, tile_buffer_ptr(b), 3)}, 1));
     OK(tile_stream_synchronize(stream));
     CHECK_STR(printed, "first = 0;second = 0;first = 1;second = 0;first = 2;second = 0;"
                        "first = 0;second = 1;first = 1;second = 1;first = 2;second = 1;");
-    OK(tile_launch(get("fails"), stream, (tile_arg[]){tile_view_typed(TILE_I32, tile_buffer_ptr(b), 40)}, 1));
+    OK(tile_launch(get("fails"), stream,
+                   (tile_arg[]){tile_view_typed(TILE_I32, tile_buffer_ptr(b), 40)}, 1));
     CHECK_INT(tile_stream_synchronize(stream), TILE_FAILED);
     TEXT_HAS("api.tile:14:5: assertion failed: negative (program 20)");
     CHECK_STR(failed, tile_last_error());
     CHECK_INT(failures, 1);
     OK(tile_stream_synchronize(stream)); /* told once */
     OK(tile_device_set_callbacks(dev, NULL));
-    OK(tile_launch(get("says"), stream, (tile_arg[]){tile_view_typed(TILE_I32, tile_buffer_ptr(b), 3)}, 1));
+    OK(tile_launch(get("says"), stream,
+                   (tile_arg[]){tile_view_typed(TILE_I32, tile_buffer_ptr(b), 3)}, 1));
     OK(tile_stream_synchronize(stream));
     tile_buffer_free(b);
 }
@@ -331,7 +339,10 @@ static void programs_in_order(tile_stream *stream)
     enum { N = 3000 };
     static int32_t zeros[N], order[N];
     tile_buffer *flag = buffer(zeros, sizeof zeros), *out = buffer(zeros, sizeof zeros);
-    OK(tile_launch(get("chain"), stream, (tile_arg[]){tile_view_typed(TILE_I32, tile_buffer_ptr(flag), N), tile_view_typed(TILE_I32, tile_buffer_ptr(out), N)}, 2));
+    OK(tile_launch(get("chain"), stream,
+                   (tile_arg[]){tile_view_typed(TILE_I32, tile_buffer_ptr(flag), N),
+                                tile_view_typed(TILE_I32, tile_buffer_ptr(out), N)},
+                   2));
     OK(tile_stream_synchronize(stream));
     fetch(out, order);
     int wrong = 0;
@@ -396,13 +407,19 @@ static void *thread_main(void *arg)
     tile_buffer *b = NULL;
     int32_t x[16] = {0};
     tile_status status = tile_stream_create(dev, &s);
-    if (!status) status = tile_kernel_get(mod, "bump", NULL, &k);
-    if (!status) status = tile_buffer_alloc(dev, sizeof x, &b);
-    if (!status) status = tile_buffer_upload(b, 0, x, sizeof x, s);
+    if (!status)
+        status = tile_kernel_get(mod, "bump", NULL, &k);
+    if (!status)
+        status = tile_buffer_alloc(dev, sizeof x, &b);
+    if (!status)
+        status = tile_buffer_upload(b, 0, x, sizeof x, s);
     for (int i = 0; i < 200 && !status; i++)
-        status = tile_launch(k, s, (tile_arg[]){tile_view_typed(TILE_I32, tile_buffer_ptr(b), 16)}, 1);
-    if (!status) status = tile_buffer_download(b, 0, x, sizeof x, s);
-    if (!status) status = tile_stream_synchronize(s);
+        status =
+            tile_launch(k, s, (tile_arg[]){tile_view_typed(TILE_I32, tile_buffer_ptr(b), 16)}, 1);
+    if (!status)
+        status = tile_buffer_download(b, 0, x, sizeof x, s);
+    if (!status)
+        status = tile_stream_synchronize(s);
     *out = status ? -1 : x[7];
     tile_buffer_free(b);
     tile_stream_free(s);
@@ -422,6 +439,38 @@ static void threads(void)
     }
 }
 
+/* With checks on, ref knows what was written to memory of its own; on the others this is a plain run. */
+static void unwritten(const char *name)
+{
+    tile_module *m = NULL;
+    tile_kernel *k = NULL;
+    tile_buffer *in = NULL, *out = NULL;
+    tile_jit_options options = TILE_JIT_OPTIONS_INIT;
+    float x[8] = {0};
+    options.check = 1;
+    OK(tile_module_load_source(dev, "api.tile", source, sizeof source - 1, &options, &m));
+    OK(tile_kernel_get(m, "scale", NULL, &k));
+    OK(tile_buffer_alloc(dev, sizeof x, &in));
+    OK(tile_buffer_alloc(dev, sizeof x, &out));
+    const tile_arg args[3] = {tile_view_typed(TILE_F32, tile_buffer_ptr(in), 8),
+                              tile_view_typed(TILE_F32, tile_buffer_ptr(out), 8), tile_f32(2)};
+    OK(tile_buffer_fill(in, 0, 0, 28, NULL));
+    OK(tile_launch(k, NULL, args, 3));
+    tile_status status = tile_stream_synchronize(NULL);
+    CHECK_INT(status, strcmp(name, "ref") == 0 ? TILE_FAILED : TILE_OK);
+    if (status)
+        TEXT_HAS("api.tile:5:");
+    OK(tile_buffer_upload(in, 28, x, 4, NULL));
+    OK(tile_launch(k, NULL, args, 3));
+    OK(tile_stream_synchronize(NULL));
+    OK(tile_launch(k, NULL, (tile_arg[]){args[1], args[0], args[2]},
+                   3)); /* a kernel's output counts */
+    OK(tile_stream_synchronize(NULL));
+    tile_module_free(m);
+    tile_buffer_free(in);
+    tile_buffer_free(out);
+}
+
 static void synchronous(const char *name)
 {
     tile_device *keep = dev;
@@ -432,7 +481,9 @@ static void synchronous(const char *name)
     unsetenv("TILE_SYNC");
     mod = load(source);
     tile_buffer *b = buffer(x, sizeof x);
-    CHECK_INT(tile_launch(get("fails"), NULL, (tile_arg[]){tile_view_typed(TILE_I32, tile_buffer_ptr(b), 2)}, 1), TILE_FAILED);
+    CHECK_INT(tile_launch(get("fails"), NULL,
+                          (tile_arg[]){tile_view_typed(TILE_I32, tile_buffer_ptr(b), 2)}, 1),
+              TILE_FAILED);
     tile_buffer_free(b);
     tile_module_free(mod);
     tile_device_close(dev);
@@ -463,6 +514,7 @@ int main(int argc, char **argv)
     tile_stream_free(stream);
     long_queues();
     threads();
+    unwritten(name);
     synchronous(name);
     tile_module_free(mod);
     tile_set_default_device(NULL);

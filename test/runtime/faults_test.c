@@ -2,10 +2,10 @@
  * the work is done all the same), nothing leaks and nothing crashes. And a launch after prepare
  * allocates nothing. The allocator is wrapped here, so this test means nothing under a sanitizer that
  * wraps it, too. */
-#include <stdlib.h>
 #include "codegen/include/tilec.h"
 #include "runtime/include/tile.h"
 #include "test/unit/unit.h"
+#include <stdlib.h>
 
 #if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define WRAPPED 1
@@ -14,7 +14,8 @@ void *__libc_calloc(size_t n, size_t size);
 void *__libc_memalign(size_t alignment, size_t size);
 void __libc_free(void *p);
 
-static _Thread_local long countdown = -1; /* allocations of this thread until one fails; -1: never */
+static _Thread_local long countdown =
+    -1; /* allocations of this thread until one fails; -1: never */
 static _Thread_local long allocations;
 static _Thread_local long balance;
 
@@ -67,16 +68,27 @@ static tile_status life(void)
     tile_event *e = NULL;
     const tile_const consts[] = {{"B", 64, 0}, {0, 0, 0}};
     tile_status s = tile_device_open("cpu", &dev);
-    if (!s) s = tile_module_load_image(dev, image, image_size, &mod);
-    if (!s) s = tile_kernel_get(mod, "k", consts, &k);
-    if (!s) s = tile_kernel_prepare(k);
-    if (!s) s = tile_stream_create(dev, &stream);
-    if (!s) s = tile_event_create(dev, &e);
-    if (!s) s = tile_buffer_alloc(dev, sizeof data, &b);
-    if (!s) s = tile_buffer_upload(b, 0, data, sizeof data, stream);
-    if (!s) s = tile_launch(k, stream, (tile_arg[]){tile_view_typed(TILE_F32, tile_buffer_ptr(b), 256)}, 1);
-    if (!s) s = tile_event_record(e, stream);
-    if (!s) s = tile_stream_synchronize(stream);
+    if (!s)
+        s = tile_module_load_image(dev, image, image_size, &mod);
+    if (!s)
+        s = tile_kernel_get(mod, "k", consts, &k);
+    if (!s)
+        s = tile_kernel_prepare(k);
+    if (!s)
+        s = tile_stream_create(dev, &stream);
+    if (!s)
+        s = tile_event_create(dev, &e);
+    if (!s)
+        s = tile_buffer_alloc(dev, sizeof data, &b);
+    if (!s)
+        s = tile_buffer_upload(b, 0, data, sizeof data, stream);
+    if (!s)
+        s = tile_launch(k, stream, (tile_arg[]){tile_view_typed(TILE_F32, tile_buffer_ptr(b), 256)},
+                        1);
+    if (!s)
+        s = tile_event_record(e, stream);
+    if (!s)
+        s = tile_stream_synchronize(stream);
     tile_event_free(e);
     tile_buffer_free(b);
     tile_stream_free(stream);

@@ -45,7 +45,6 @@ kernel b(i32 x[N], int n, const f32 *p) grid(N) {
 }
 """,
     "wrong.tile": "kernel k(f32 x[N]) grid(1) { x[0] = y; }\n",
-    "dep.tile": 'import "geo lib.tile";\nkernel k(f32 x[N]) grid(1) { x[0] = 1; }\n',
     "empty.tile": "\n",
 }
 
@@ -123,6 +122,13 @@ row("same buffer needs alias", "run add.tile x=iota[5] y=&x --check", 3, err=r"'
 row("repeat", "run add.tile x=iota[5] y=nan[5] --repeat 3", 0, err=r"3 launches")
 row("grid", "run two.tile --kernel b x=zeros[4] n=3 p=nan[1] --grid 2 --print x", 0, out=r"n = 3\nn = 3\nx = \[3, 3, 0, 0\]")
 
+# ---- run: nan[...] is memory that nobody has written, to a checked run on ref ----
+row("unwritten memory is read", "run add.tile x=nan[5] y=nan[5] --check --device ref", 3,
+    err=r"^add\.tile:6:\d+: read of uninitialised memory: .*x \+ 0")
+row("written memory is read", "run same.tile x=zeros[2,2] y=nan[2,2] --check --device ref --print y", 0, out=r"y = \[\[0, 0\], \[0, 0\]\]")
+row("what stays unwritten is seen", "run two.tile --kernel a --const B=2 x=nan[3] --check --device ref --print x", 0, out=r"\[1, 1, nan\]")
+row("without checks it is poison", "run add.tile x=nan[2] y=nan[2] --device ref --print y", 0, out=r"\[nan, nan\]")
+
 # ---- run: what is refused ----
 X = "x=iota[5] y=nan[5]"
 row("several kernels", "run two.tile x=nan[3]", 2, err=r"--kernel.*a, b")
@@ -173,6 +179,13 @@ def main():
         with open(os.path.join(folder, name), "w") as f:
             f.write(text)
     bad = 0
+    subprocess.run([tilec, "add.tile", "--emit=tir", "-o", "dep.tir", "-MD"], cwd=folder)
+    subprocess.run([tilec, "add.tile", "-o", "dep.tir", "-MD", "-MF", "other.d"], cwd=folder)
+    for file in ("dep.d", "other.d"):
+        with open(os.path.join(folder, file)) as f:
+            if f.read() != "dep.tir: add.tile\n":
+                bad += 1
+                print(f"{file} is not what make wants")
     for name, args, status, out, err in ROWS:
         if wanted not in name:
             continue
