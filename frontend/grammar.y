@@ -652,6 +652,32 @@ static const char *spelling(TlParser *p, yysymbol_kind_t token)
     return tl_format(&p->ctx->perm, "'%.*s'", (int)len, (const char *)s);
 }
 
+static bool is_word(unsigned char c)
+{
+    return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+static const unsigned char *back_over_blanks(const unsigned char *s, const unsigned char *begin)
+{
+    while (s > begin && (s[-1] == ' ' || s[-1] == '\t')) s--;
+    return s;
+}
+
+/* Does `(T)` stand before the token, and nothing that could be called or indexed before that? */
+static bool after_cast_to_name(const TlParser *p)
+{
+    const unsigned char *begin = p->token_start.line_start, *name;
+    const unsigned char *s = back_over_blanks(p->token_start.at, begin);
+    if (s == begin || *--s != ')') return false;
+    s = name = back_over_blanks(s, begin);
+    while (s > begin && is_word(s[-1])) s--;
+    if (s == name) return false;
+    s = back_over_blanks(s, begin);
+    if (s == begin || *--s != '(') return false;
+    s = back_over_blanks(s, begin);
+    return s == begin || !(is_word(s[-1]) || s[-1] == ')' || s[-1] == ']');
+}
+
 /* What may help, after the error itself. */
 static void advise(TlParser *p, TlDiag *d, const Expected *e, const char *found,
                    bool missing_semicolon)
@@ -663,6 +689,8 @@ static void advise(TlParser *p, TlDiag *d, const Expected *e, const char *found,
         d->label = "'==' compares";
         d->fixit = "==";
     }
+    if (!missing_semicolon && after_cast_to_name(p))
+        d->label = "a cast to a named type is written cast(x, T)";
     if (keyword && expects(e, "name") && !expects(e, "integer") && !expects(e, "scalar type"))
         d->label = tl_format(&p->ctx->perm, "%s is a reserved word", found);
     if (p->token == TL_TOK_END && p->brackets.len) {

@@ -261,6 +261,12 @@ static void test_messages(void)
     parse(&p, "void f( { a = 1; }");
     CHECK_STR(p.ctx.diags.rows.data[0].text, "expected a type or ')', found '{'");
     tl_ctx_free(&p.ctx);
+    parse(&p, "void f() { a = b + (T) c; }");
+    CHECK_STR(p.ctx.diags.rows.data[0].label, "a cast to a named type is written cast(x, T)");
+    tl_ctx_free(&p.ctx);
+    parse(&p, "void f() { a = g(T) c; }");
+    CHECK(p.ctx.diags.rows.data[0].label == NULL);
+    tl_ctx_free(&p.ctx);
     parse(&p, "42");
     CHECK_STR(p.ctx.diags.rows.data[0].text, "expected a declaration, found '42'");
     tl_ctx_free(&p.ctx);
