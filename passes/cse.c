@@ -21,11 +21,18 @@ typedef struct Entry {
     struct Entry *chain; /* next in the bucket: seen earlier */
 } Entry;
 
+/* A block that the walk is in, and how many ops had been seen before it. */
+typedef struct Scope {
+    const TlBlock *block;
+    uint32_t seen;
+} Scope;
+
 typedef struct Cse {
     TlArena *arena;
     Entry **buckets;
     uint32_t mask;
-    TL_VEC(Entry *) seen; /* in order, for leaving blocks */
+    TL_VEC(Entry *) seen; /* in order */
+    TL_VEC(Scope) open;
 } Cse;
 
 static bool is_candidate(const TlOp *op)
@@ -103,18 +110,29 @@ static void remember(Cse *c, TlOp *op, uint64_t hash)
     tl_vec_push(c->arena, &c->seen, e);
 }
 
-/* Forgets the ops of blocks that do not enclose op: those are the newest. */
-static void leave_blocks(Cse *c, const TlOp *op)
+static void forget(Cse *c, uint32_t kept)
 {
-    while (c->seen.len) {
-        Entry *e = c->seen.data[c->seen.len - 1];
-        const TlOp *owner = e->op->block->parent;
-        if (!owner || e->op->block == op->block ||
-            tl_block_is_inside_block(op->block, e->op->block))
-            return;
+    while (c->seen.len > kept) {
+        Entry *e = c->seen.data[--c->seen.len];
         c->buckets[e->hash & c->mask] = e->chain;
-        c->seen.len--;
     }
+}
+
+/* The walk comes to a block: one that is open, a region of an op in the innermost open block, or a
+ * region after one that is done. Blocks that do not enclose it are left, and their ops forgotten. */
+static void come_to(Cse *c, const TlBlock *b)
+{
+    const TlBlock *outer = b->parent ? b->parent->block : NULL;
+    while (c->open.len) {
+        const Scope *top = &c->open.data[c->open.len - 1];
+        if (top->block == b)
+            return;
+        if (top->block == outer)
+            break;
+        forget(c, top->seen);
+        c->open.len--;
+    }
+    tl_vec_push(c->arena, &c->open, (Scope){b, c->seen.len});
 }
 
 static bool merge(Cse *c, TlOp *op)
@@ -141,11 +159,11 @@ TlPassResult tl_pass_cse(TlFn *fn, TlPassCtx *px)
         c.mask = 2 * c.mask + 1;
     c.buckets = TL_NEW_ARRAY(c.arena, Entry *, (size_t)c.mask + 1);
     TlPassResult result = TL_SAME;
-    const TlBlock *block = fn->body;
+    const TlBlock *block = NULL;
     for (TlOp *op = fn->body->first, *next; op; op = next) {
         next = tl_walk_next(op, NULL);
         if (op->block != block)
-            leave_blocks(&c, op);
+            come_to(&c, op->block);
         block = op->block;
         if (is_candidate(op) && merge(&c, op))
             result = TL_CHANGED;

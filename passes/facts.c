@@ -53,16 +53,6 @@ bool tl_attr_equal(const TlAttr *a, const TlAttr *b)
     }
 }
 
-bool tl_block_is_inside_block(const TlBlock *inner, const TlBlock *outer)
-{
-    while (inner->parent) {
-        inner = inner->parent->block;
-        if (inner == outer)
-            return true;
-    }
-    return false;
-}
-
 bool tl_is_invariant(const TlValue *v, const TlOp *loop)
 {
     return !tl_block_is_inside(v->def ? v->def->block : v->block, loop);

@@ -9,8 +9,6 @@ __extension__ typedef __int128 TlWideInt;
  * const parameter that no alias clause names. */
 bool tl_is_constant_memory(const TlValue *base);
 bool tl_attr_equal(const TlAttr *a, const TlAttr *b);
-/* Is `inner` a block inside (at any depth) one of the ops of `outer`? */
-bool tl_block_is_inside_block(const TlBlock *inner, const TlBlock *outer);
 /* Is v the same value in every trip of the loop: defined outside of it? */
 bool tl_is_invariant(const TlValue *v, const TlOp *loop);
 /* The value of an integer scalar constant. */
