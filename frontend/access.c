@@ -1,10 +1,17 @@
-/* Places in memory: view[...] in all its forms, pointers and tiles of pointers; loads, stores, atomics on them; views made of
- * pointers and of parts of views. A slice stays a slice: nothing here turns a view into pointers and masks. */
+/* Places in memory: view[...] in all its forms, pointers and tiles of pointers; loads, stores,
+ * atomics on them; views made of pointers and of parts of views. A slice stays a slice: nothing
+ * here turns a view into pointers and masks. */
 #include "frontend/sema.h"
 
-bool tl_access_ok(const TlAccess *a) { return a->bad.kind == TL_VAL_VOID; }
+bool tl_access_ok(const TlAccess *a)
+{
+    return a->bad.kind == TL_VAL_VOID;
+}
 
-static void fail(TlAccess *out) { out->bad = tl_bad(); }
+static void fail(TlAccess *out)
+{
+    out->bad = tl_bad();
+}
 
 /* What the place's address is made of; unknown parts spoil it, wrong ones too. */
 static void spoil(TlAccess *out, const TlVal *v)
@@ -33,19 +40,23 @@ static TlValue *index_value(TlSema *s, TlAccess *out, const TlExpr *e, bool star
     bool number = tl_is_number(&v) && !tl_is_pointer(&v);
     TlDtype d = number ? tl_val_type_of(s, &v)->dtype : TL_BOOL;
     bool ok = number && tl_is_int(d) && d != TL_I4 && d != TL_U4;
-    if (ok && start && v.kind == TL_VAL_IR) ok = v.u.ir->type->rank == 0;
-    if (ok && start && v.kind == TL_VAL_CHOICE) ok = v.items[0].u.ir->type->rank == 0;
+    if (ok && start && v.kind == TL_VAL_IR)
+        ok = v.u.ir->type->rank == 0;
+    if (ok && start && v.kind == TL_VAL_CHOICE)
+        ok = v.items[0].u.ir->type->rank == 0;
     if (!ok) {
         tl_err(s, e->loc, start ? TL_E0504 : TL_E0503, tl_val_str(s, &v));
         fail(out);
         return NULL;
     }
     TlValue *ir = tl_materialize(s, &v, e->loc);
-    if (!ir) fail(out);
+    if (!ir)
+        fail(out);
     return ir;
 }
 
-static int32_t slice_number(TlSema *s, TlAccess *out, const TlExpr *e, const char *what, bool positive)
+static int32_t slice_number(TlSema *s, TlAccess *out, const TlExpr *e, const char *what,
+                            bool positive)
 {
     int64_t n = 0;
     bool unknown = false;
@@ -72,7 +83,8 @@ static void index_axis(TlSema *s, TlAccess *out, const TlIndex *ix)
     if (ix->width) {
         axis.kind = TL_AXIS_SLICE;
         axis.width = slice_number(s, out, ix->width, "the width of a slice", true);
-        if (ix->step) axis.step = slice_number(s, out, ix->step, "the step of a slice", false);
+        if (ix->step)
+            axis.step = slice_number(s, out, ix->step, "the step of a slice", false);
     } else if (at && at->type->rank) {
         axis.kind = TL_AXIS_TILE;
         out->gathers = true;
@@ -94,33 +106,40 @@ static void align_pointwise(TlSema *s, TlAccess *out)
     for (uint32_t i = 0; i < out->naxes; i++) {
         if (out->axes[i].kind == TL_AXIS_TILE) {
             const TlType *t = out->index[i]->type;
-            if (t->rank > max_rank) max_rank = t->rank;
+            if (t->rank > max_rank)
+                max_rank = t->rank;
             last_tile = (int)i;
         }
-        if (out->axes[i].kind == TL_AXIS_SLICE && (int)i < first_slice) first_slice = (int)i;
+        if (out->axes[i].kind == TL_AXIS_SLICE && (int)i < first_slice)
+            first_slice = (int)i;
     }
-    if (max_rank < 2) return;
+    if (max_rank < 2)
+        return;
     if (first_slice < last_tile) {
         tl_err(s, out->loc, TL_E0505, "");
         fail(out);
         return;
     }
     for (uint32_t i = 0; i < out->naxes; i++) {
-        if (out->axes[i].kind != TL_AXIS_TILE) continue;
+        if (out->axes[i].kind != TL_AXIS_TILE)
+            continue;
         if (!tl_broadcast_shape(all, out->index[i]->type, &rank, shape)) {
-            tl_err(s, out->loc, TL_E0303, "the index tiles", tl_type_str(s->ctx, all), tl_type_str(s->ctx, out->index[i]->type));
+            tl_err(s, out->loc, TL_E0303, "the index tiles", tl_type_str(s->ctx, all),
+                   tl_type_str(s->ctx, out->index[i]->type));
             fail(out);
             return;
         }
         all = tl_type_tile(s->ctx, TL_I32, rank, shape);
     }
     for (uint32_t i = 0; i < out->naxes; i++)
-        if (out->axes[i].kind == TL_AXIS_TILE) out->index[i] = tl_broadcast_ir(s, out->index[i], all->rank, all->shape);
+        if (out->axes[i].kind == TL_AXIS_TILE)
+            out->index[i] = tl_broadcast_ir(s, out->index[i], all->rank, all->shape);
 }
 
 static void add_extent(TlAccess *out, int32_t n, int64_t *elems)
 {
-    if (out->rank < TL_MAX_RANK) out->shape[out->rank] = n;
+    if (out->rank < TL_MAX_RANK)
+        out->shape[out->rank] = n;
     out->rank++;
     *elems = *elems > TL_MAX_ELEMS ? *elems : *elems * n;
 }
@@ -131,12 +150,16 @@ static void find_shape(TlSema *s, TlAccess *out)
     bool tiles_done = false;
     int64_t elems = 1;
     for (uint32_t i = 0; i < out->naxes; i++) {
-        if (out->axes[i].kind == TL_AXIS_SLICE) add_extent(out, out->axes[i].width, &elems);
-        if (out->axes[i].kind != TL_AXIS_TILE) continue;
+        if (out->axes[i].kind == TL_AXIS_SLICE)
+            add_extent(out, out->axes[i].width, &elems);
+        if (out->axes[i].kind != TL_AXIS_TILE)
+            continue;
         const TlType *t = out->index[i]->type;
-        if (t->rank > 1 && tiles_done) continue;
+        if (t->rank > 1 && tiles_done)
+            continue;
         tiles_done = t->rank > 1;
-        for (int k = 0; k < t->rank; k++) add_extent(out, t->shape[k], &elems);
+        for (int k = 0; k < t->rank; k++)
+            add_extent(out, t->shape[k], &elems);
     }
     if (out->rank > TL_MAX_RANK) {
         tl_err(s, out->loc, TL_E0308, TL_MAX_RANK, out->rank);
@@ -154,14 +177,17 @@ static void access_view(TlSema *s, const TlVal *base, const TlExpr *e, TlAccess 
     out->view = true;
     out->is_const = t->is_const;
     out->dtype = t->dtype;
-    for (uint32_t i = 0; i < e->indices.len; i++) index_axis(s, out, &e->indices.data[i]);
+    for (uint32_t i = 0; i < e->indices.len; i++)
+        index_axis(s, out, &e->indices.data[i]);
     if (out->naxes != t->rank) {
         tl_err(s, e->a->loc, TL_E0502, (unsigned)t->rank, out->naxes);
         fail(out);
     }
-    if (!tl_access_ok(out)) return;
+    if (!tl_access_ok(out))
+        return;
     align_pointwise(s, out);
-    if (tl_access_ok(out)) find_shape(s, out);
+    if (tl_access_ok(out))
+        find_shape(s, out);
 }
 
 static void access_pointer(TlValue *p, TlAccess *out)
@@ -170,7 +196,8 @@ static void access_pointer(TlValue *p, TlAccess *out)
     out->is_const = p->type->is_const;
     out->dtype = p->type->dtype;
     out->rank = p->type->rank;
-    for (int i = 0; i < out->rank; i++) out->shape[i] = p->type->shape[i];
+    for (int i = 0; i < out->rank; i++)
+        out->shape[i] = p->type->shape[i];
 }
 
 void tl_access(TlSema *s, const TlExpr *e, TlAccess *out)
@@ -206,17 +233,20 @@ void tl_access(TlSema *s, const TlExpr *e, TlAccess *out)
     }
     if (tl_is_pointer(&base) && e->indices.len == 1 && !e->indices.data[0].width) { /* p[i] */
         TlVal i = tl_eval_value(s, e->indices.data[0].at);
-        TlVal p = tl_is_bad(&i) ? i : tl_binary_vals(s, TL_BIN_ADD, base, i, e->indices.data[0].at->loc);
+        TlVal p =
+            tl_is_bad(&i) ? i : tl_binary_vals(s, TL_BIN_ADD, base, i, e->indices.data[0].at->loc);
         if (tl_is_pointer(&p))
             access_pointer(p.u.ir, out);
         else
             spoil(out, &p);
         return;
     }
-    for (uint32_t i = 0; i < e->indices.len; i++) index_axis(s, out, &e->indices.data[i]); /* for their errors */
+    for (uint32_t i = 0; i < e->indices.len; i++)
+        index_axis(s, out, &e->indices.data[i]); /* for their errors */
     if (!tl_is_bad(&base)) {
         TlDiag *row = tl_err(s, e->a->loc, TL_E0506, tl_val_str(s, &base));
-        if (base.kind == TL_VAL_IR && base.u.ir->type->rank) tl_label(s, row, "pick(x, axis, i) takes elements of a tile");
+        if (base.kind == TL_VAL_IR && base.u.ir->type->rank)
+            tl_label(s, row, "pick(x, axis, i) takes elements of a tile");
         base = tl_bad();
     }
     spoil(out, &base);
@@ -231,7 +261,10 @@ typedef struct Operands {
     uint32_t nattrs;
 } Operands;
 
-static void add_attr(Operands *o, TlAttrId id, int64_t v) { o->attrs[o->nattrs++] = (TlAttr){.id = id, .u.i = v}; }
+static void add_attr(Operands *o, TlAttrId id, int64_t v)
+{
+    o->attrs[o->nattrs++] = (TlAttr){.id = id, .u.i = v};
+}
 
 static void add_place(TlSema *s, Operands *o, const TlAccess *a)
 {
@@ -243,23 +276,28 @@ static void add_place(TlSema *s, Operands *o, const TlAccess *a)
             o->in[o->n++] = a->index[i];
         }
         o->attrs[o->nattrs++] = (TlAttr){.id = TL_ATTR_AXES, .n = a->naxes, .u.axes = axes};
-        if (a->unchecked) add_attr(o, TL_ATTR_UNCHECKED, 1);
+        if (a->unchecked)
+            add_attr(o, TL_ATTR_UNCHECKED, 1);
     }
 }
 
 /* False when the mask is wrong. */
 static bool add_mask(TlSema *s, Operands *o, const TlAccess *a, const TlMemArgs *m)
 {
-    if (!m || !m->mask) return true;
+    if (!m || !m->mask)
+        return true;
     const TlType *t = tl_type_tile(s->ctx, TL_BOOL, a->rank, a->shape);
-    TlDtype d = tl_is_number(m->mask) && !tl_is_pointer(m->mask) ? tl_val_type_of(s, m->mask)->dtype : TL_DTYPE_COUNT;
-    if (tl_is_bad(m->mask)) return false;
+    TlDtype d = tl_is_number(m->mask) && !tl_is_pointer(m->mask) ? tl_val_type_of(s, m->mask)->dtype
+                                                                 : TL_DTYPE_COUNT;
+    if (tl_is_bad(m->mask))
+        return false;
     if (d != TL_BOOL) {
         tl_err(s, m->mask_loc, TL_E0509, tl_val_str(s, m->mask));
         return false;
     }
     TlValue *mask = tl_convert_ir(s, m->mask, t, m->mask_loc);
-    if (!mask) return false;
+    if (!mask)
+        return false;
     o->in[o->n++] = mask;
     add_attr(o, TL_ATTR_MASK, 1);
     return true;
@@ -267,21 +305,28 @@ static bool add_mask(TlSema *s, Operands *o, const TlAccess *a, const TlMemArgs 
 
 static void add_hints(Operands *o, const TlMemArgs *m)
 {
-    if (m && m->cache >= 0) add_attr(o, TL_ATTR_CACHE, m->cache);
-    if (m && m->evict >= 0) add_attr(o, TL_ATTR_EVICT, m->evict);
+    if (m && m->cache >= 0)
+        add_attr(o, TL_ATTR_CACHE, m->cache);
+    if (m && m->evict >= 0)
+        add_attr(o, TL_ATTR_EVICT, m->evict);
 }
 
-static const TlType *tile_of(TlSema *s, const TlAccess *a) { return tl_type_tile(s->ctx, a->dtype, a->rank, a->shape); }
+static const TlType *tile_of(TlSema *s, const TlAccess *a)
+{
+    return tl_type_tile(s->ctx, a->dtype, a->rank, a->shape);
+}
 
 TlVal tl_access_load(TlSema *s, const TlAccess *a, const TlMemArgs *m)
 {
     Operands o = {0};
     const TlType *t = tile_of(s, a);
     add_place(s, &o, a);
-    if (!add_mask(s, &o, a, m)) return tl_bad();
+    if (!add_mask(s, &o, a, m))
+        return tl_bad();
     if (m && m->other) {
         TlValue *other = tl_convert_ir(s, m->other, t, m->other_loc);
-        if (!other) return tl_is_bad(m->other) ? *m->other : tl_bad();
+        if (!other)
+            return tl_is_bad(m->other) ? *m->other : tl_bad();
         o.in[o.n++] = other;
         add_attr(&o, TL_ATTR_OTHER, 1);
     }
@@ -291,7 +336,8 @@ TlVal tl_access_load(TlSema *s, const TlAccess *a, const TlMemArgs *m)
 
 static bool writable(TlSema *s, const TlAccess *a)
 {
-    if (!a->is_const) return true;
+    if (!a->is_const)
+        return true;
     tl_err(s, a->loc, TL_E0501, a->view ? "this view" : "this pointer's target");
     return false;
 }
@@ -302,10 +348,12 @@ void tl_access_store(TlSema *s, const TlAccess *a, const TlVal *v, TlLoc vloc, c
     const TlType *t = tile_of(s, a);
     bool ok = writable(s, a);
     TlValue *x = tl_convert_ir(s, v, t, vloc);
-    if (!ok || !x) return;
+    if (!ok || !x)
+        return;
     add_place(s, &o, a);
     o.in[o.n++] = x;
-    if (!add_mask(s, &o, a, m)) return;
+    if (!add_mask(s, &o, a, m))
+        return;
     add_hints(&o, m);
     tl_op_new(&s->b, TL_OP_STORE, o.n, o.in, 0, NULL, 0, o.nattrs, o.attrs);
 }
@@ -321,15 +369,18 @@ TlVal tl_access_inside(TlSema *s, const TlAccess *a)
     plain.unchecked = false;
     add_place(s, &o, &plain);
     const TlType *t = tl_type_tile(s->ctx, TL_BOOL, a->rank, a->shape);
-    return tl_val_ir(tl_op_new(&s->b, TL_OP_INSIDE, o.n, o.in, 1, &t, 0, o.nattrs, o.attrs)->out[0]);
+    return tl_val_ir(
+        tl_op_new(&s->b, TL_OP_INSIDE, o.n, o.in, 1, &t, 0, o.nattrs, o.attrs)->out[0]);
 }
 
 /* Which element types an atomic takes: i32 u32 i64 u64 for all; more for some. */
 static bool atomic_takes(TlOpcode op, int rmw, TlDtype d)
 {
-    if (d == TL_I32 || d == TL_U32 || d == TL_I64 || d == TL_U64) return true;
+    if (d == TL_I32 || d == TL_U32 || d == TL_I64 || d == TL_U64)
+        return true;
     bool wide = d == TL_F32 || d == TL_F64;
-    if (op != TL_OP_ATOMIC_RMW) return wide;
+    if (op != TL_OP_ATOMIC_RMW)
+        return wide;
     switch ((TlRmw)rmw) {
     case TL_RMW_ADD: return wide || d == TL_F16 || d == TL_BF16;
     case TL_RMW_MIN:
@@ -342,24 +393,31 @@ static bool atomic_takes(TlOpcode op, int rmw, TlDtype d)
     return false;
 }
 
-TlVal tl_access_atomic(TlSema *s, TlOpcode op, int rmw, const TlAccess *a, uint32_t nvals, const TlVal *vals, const TlLoc *locs,
-                       const TlMemArgs *m)
+TlVal tl_access_atomic(TlSema *s, TlOpcode op, int rmw, const TlAccess *a, uint32_t nvals,
+                       const TlVal *vals, const TlLoc *locs, const TlMemArgs *m)
 {
     Operands o = {0};
     const TlType *t = tile_of(s, a);
     if (!atomic_takes(op, rmw, a->dtype)) {
-        tl_err(s, s->b.loc, TL_E0508, op == TL_OP_ATOMIC_RMW ? tl_format(s->arena, "atomic_%s", tl_enum_name(TL_FORM_RMW, rmw)) : tl_op_info(op)->text,
+        tl_err(s, s->b.loc, TL_E0508,
+               op == TL_OP_ATOMIC_RMW
+                   ? tl_format(s->arena, "atomic_%s", tl_enum_name(TL_FORM_RMW, rmw))
+                   : tl_op_info(op)->text,
                tl_dtype_name(a->dtype));
         return tl_bad();
     }
-    if (op != TL_OP_ATOMIC_LOAD && !writable(s, a)) return tl_bad();
+    if (op != TL_OP_ATOMIC_LOAD && !writable(s, a))
+        return tl_bad();
     add_place(s, &o, a);
     for (uint32_t i = 0; i < nvals; i++) {
         o.in[o.n] = tl_convert_ir(s, &vals[i], t, locs[i]);
-        if (!o.in[o.n++]) return tl_is_bad(&vals[i]) ? vals[i] : tl_bad();
+        if (!o.in[o.n++])
+            return tl_is_bad(&vals[i]) ? vals[i] : tl_bad();
     }
-    if (!add_mask(s, &o, a, m)) return tl_bad();
-    if (op == TL_OP_ATOMIC_RMW) add_attr(&o, TL_ATTR_RMW, rmw);
+    if (!add_mask(s, &o, a, m))
+        return tl_bad();
+    if (op == TL_OP_ATOMIC_RMW)
+        add_attr(&o, TL_ATTR_RMW, rmw);
     add_attr(&o, TL_ATTR_ORDER, m->order >= 0 ? m->order : TL_ORDER_RELAXED);
     add_attr(&o, TL_ATTR_SCOPE, m->scope >= 0 ? m->scope : TL_SCOPE_DEVICE);
     bool result = op != TL_OP_ATOMIC_STORE;
@@ -386,61 +444,83 @@ static bool numbers_of(TlSema *s, const TlVal *v, TlLoc loc, TlValues *out, TlVa
             *bad = tl_bad();
             return false;
         }
-        if (x.kind == TL_VAL_CONST) x = tl_fold_cast(&x, TL_I64);
-        if (tl_is_literal(&x)) x = tl_convert_dtype(s, &x, TL_I64, loc);
+        if (x.kind == TL_VAL_CONST)
+            x = tl_fold_cast(&x, TL_I64);
+        if (tl_is_literal(&x))
+            x = tl_convert_dtype(s, &x, TL_I64, loc);
         TlValue *ir = tl_materialize(s, &x, loc);
-        if (!ir) return false;
+        if (!ir)
+            return false;
         tl_vec_push(s->arena, out, tl_cast(&s->b, ir, TL_I64));
     }
     return true;
 }
 
-TlVal tl_make_view(TlSema *s, const TlVal *p, const TlVal *extents, const TlVal *strides, const TlLoc *locs)
+TlVal tl_make_view(TlSema *s, const TlVal *p, const TlVal *extents, const TlVal *strides,
+                   const TlLoc *locs)
 {
     TlValues e = {0}, st = {0}, in = {0};
     TlVal bad = tl_bad();
-    if (tl_is_bad(p)) return *p;
+    if (tl_is_bad(p))
+        return *p;
     if (!tl_is_pointer(p) || p->u.ir->type->rank) {
         tl_err(s, locs[0], TL_E0338, "view", "p", "a pointer", tl_val_str(s, p));
         return tl_bad();
     }
-    if (!numbers_of(s, extents, locs[1], &e, &bad) || !numbers_of(s, strides, locs[2], &st, &bad)) return bad;
+    if (!numbers_of(s, extents, locs[1], &e, &bad) || !numbers_of(s, strides, locs[2], &st, &bad))
+        return bad;
     if (e.len != st.len || e.len > TL_MAX_VIEW_RANK) {
         tl_err(s, locs[2], TL_E0317, e.len, tl_format(s->arena, "%u", st.len));
         return tl_bad();
     }
     tl_vec_push(s->arena, &in, p->u.ir);
-    for (uint32_t i = 0; i < e.len; i++) tl_vec_push(s->arena, &in, e.data[i]);
-    for (uint32_t i = 0; i < e.len; i++) tl_vec_push(s->arena, &in, st.data[i]);
-    const TlType *t = tl_type_view(s->ctx, p->u.ir->type->dtype, p->u.ir->type->is_const, (int)e.len);
-    return (TlVal){.kind = TL_VAL_VIEW, .dtype = TL_DTYPE_COUNT, .u.ir = tl_op_new(&s->b, TL_OP_VIEW, in.len, in.data, 1, &t, 0, 0, NULL)->out[0]};
+    for (uint32_t i = 0; i < e.len; i++)
+        tl_vec_push(s->arena, &in, e.data[i]);
+    for (uint32_t i = 0; i < e.len; i++)
+        tl_vec_push(s->arena, &in, st.data[i]);
+    const TlType *t =
+        tl_type_view(s->ctx, p->u.ir->type->dtype, p->u.ir->type->is_const, (int)e.len);
+    return (TlVal){.kind = TL_VAL_VIEW,
+                   .dtype = TL_DTYPE_COUNT,
+                   .u.ir =
+                       tl_op_new(&s->b, TL_OP_VIEW, in.len, in.data, 1, &t, 0, 0, NULL)->out[0]};
 }
 
-TlVal tl_sub_view(TlSema *s, const TlVal *view, const TlVal *starts, const TlVal *extents, const TlLoc *locs)
+TlVal tl_sub_view(TlSema *s, const TlVal *view, const TlVal *starts, const TlVal *extents,
+                  const TlLoc *locs)
 {
     TlValues a = {0}, e = {0}, in = {0};
     TlVal bad = tl_bad();
-    if (tl_is_bad(view)) return *view;
+    if (tl_is_bad(view))
+        return *view;
     if (view->kind != TL_VAL_VIEW) {
         tl_err(s, locs[0], TL_E0338, "sub", "A", "a view", tl_val_str(s, view));
         return tl_bad();
     }
-    if (!numbers_of(s, starts, locs[1], &a, &bad) || !numbers_of(s, extents, locs[2], &e, &bad)) return bad;
+    if (!numbers_of(s, starts, locs[1], &a, &bad) || !numbers_of(s, extents, locs[2], &e, &bad))
+        return bad;
     const TlType *t = view->u.ir->type;
     if (a.len != t->rank || e.len != t->rank) {
-        tl_err(s, a.len != t->rank ? locs[1] : locs[2], TL_E0502, (unsigned)t->rank, a.len != t->rank ? a.len : e.len);
+        tl_err(s, a.len != t->rank ? locs[1] : locs[2], TL_E0502, (unsigned)t->rank,
+               a.len != t->rank ? a.len : e.len);
         return tl_bad();
     }
     tl_vec_push(s->arena, &in, view->u.ir);
-    for (uint32_t i = 0; i < a.len; i++) tl_vec_push(s->arena, &in, a.data[i]);
-    for (uint32_t i = 0; i < e.len; i++) tl_vec_push(s->arena, &in, e.data[i]);
-    return (TlVal){.kind = TL_VAL_VIEW, .dtype = TL_DTYPE_COUNT, .u.ir = tl_op_new(&s->b, TL_OP_SUB_VIEW, in.len, in.data, 1, &t, 0, 0, NULL)->out[0]};
+    for (uint32_t i = 0; i < a.len; i++)
+        tl_vec_push(s->arena, &in, a.data[i]);
+    for (uint32_t i = 0; i < e.len; i++)
+        tl_vec_push(s->arena, &in, e.data[i]);
+    return (TlVal){
+        .kind = TL_VAL_VIEW,
+        .dtype = TL_DTYPE_COUNT,
+        .u.ir = tl_op_new(&s->b, TL_OP_SUB_VIEW, in.len, in.data, 1, &t, 0, 0, NULL)->out[0]};
 }
 
 TlVal tl_view_extent(TlSema *s, TlValue *view, uint32_t axis, bool stride, bool wide)
 {
     const TlType *t = tl_type_scalar(s->ctx, TL_I64);
     TlAttr at = {.id = TL_ATTR_AXIS, .u.i = axis};
-    TlValue *v = tl_op_new(&s->b, stride ? TL_OP_STRIDE : TL_OP_EXTENT, 1, &view, 1, &t, 0, 1, &at)->out[0];
+    TlValue *v =
+        tl_op_new(&s->b, stride ? TL_OP_STRIDE : TL_OP_EXTENT, 1, &view, 1, &t, 0, 1, &at)->out[0];
     return tl_val_ir(wide ? v : tl_cast(&s->b, v, TL_I32));
 }

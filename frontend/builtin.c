@@ -1,4 +1,5 @@
-/* Built-in functions: the table, arguments to parameters by place and by name, and helpers of the rows' functions. */
+/* Built-in functions: the table, arguments to parameters by place and by name, and helpers of
+ * the rows' functions. */
 #include "frontend/sema.h"
 #include <string.h>
 
@@ -10,12 +11,16 @@ static const TlBuiltin builtins[] = {
 #include "frontend/builtins.def"
 };
 
-const TlBuiltin *tl_builtin_at(uint32_t i) { return i < sizeof builtins / sizeof *builtins ? &builtins[i] : NULL; }
+const TlBuiltin *tl_builtin_at(uint32_t i)
+{
+    return i < sizeof builtins / sizeof *builtins ? &builtins[i] : NULL;
+}
 
 const TlBuiltin *tl_builtin_find(const char *name)
 {
     for (uint32_t i = 0; i < sizeof builtins / sizeof *builtins; i++)
-        if (!strcmp(builtins[i].name, name)) return &builtins[i];
+        if (!strcmp(builtins[i].name, name))
+            return &builtins[i];
     return NULL;
 }
 
@@ -43,7 +48,10 @@ static uint32_t read_slots(const char *text, Slot *slots)
     return n;
 }
 
-static const char *slot_name(TlSema *s, const Slot *slot) { return tl_strndup(s->arena, slot->name, slot->len); }
+static const char *slot_name(TlSema *s, const Slot *slot)
+{
+    return tl_strndup(s->arena, slot->name, slot->len);
+}
 
 static const char *kind_text(char kind)
 {
@@ -60,7 +68,9 @@ static const char *kind_text(char kind)
 
 static void wrong_kind(TlSema *s, TlCall *c, const Slot *slot, TlLoc loc, const TlVal *v)
 {
-    if (!tl_is_bad(v)) tl_err(s, loc, TL_E0338, c->fn->name, slot_name(s, slot), kind_text(slot->kind), tl_val_str(s, v));
+    if (!tl_is_bad(v))
+        tl_err(s, loc, TL_E0338, c->fn->name, slot_name(s, slot), kind_text(slot->kind),
+               tl_val_str(s, v));
 }
 
 /* Evaluates one argument as its parameter's kind wants. */
@@ -74,23 +84,27 @@ static TlVal eval_slot(TlSema *s, TlCall *c, const Slot *slot, const TlExpr *e, 
         return (*place)->bad.kind == TL_VAL_VOID ? tl_val(TL_VAL_VOID) : (*place)->bad;
     case 'w': return tl_val(TL_VAL_VOID); /* read by the row's function */
     case 's':
-        if (e->kind == TL_EX_STRING) return tl_eval(s, e);
+        if (e->kind == TL_EX_STRING)
+            return tl_eval(s, e);
         v = tl_eval(s, e);
         wrong_kind(s, c, slot, e->loc, &v);
         return tl_bad();
     case 'f':
         v = tl_eval(s, e);
-        if (v.kind == TL_VAL_FN || v.kind == TL_VAL_BUILTIN || tl_is_bad(&v)) return v;
+        if (v.kind == TL_VAL_FN || v.kind == TL_VAL_BUILTIN || tl_is_bad(&v))
+            return v;
         wrong_kind(s, c, slot, e->loc, &v);
         return tl_bad();
     case 't':
         v = tl_eval(s, e);
-        if (v.kind == TL_VAL_TYPE || tl_is_bad(&v)) return v;
+        if (v.kind == TL_VAL_TYPE || tl_is_bad(&v))
+            return v;
         wrong_kind(s, c, slot, e->loc, &v);
         return tl_bad();
     case 'b':
         v = tl_eval_value(s, e);
-        if (tl_is_bad(&v) || (v.kind == TL_VAL_CONST && v.dtype == TL_BOOL)) return v;
+        if (tl_is_bad(&v) || (v.kind == TL_VAL_CONST && v.dtype == TL_BOOL))
+            return v;
         wrong_kind(s, c, slot, e->loc, &v);
         return tl_bad();
     default: return tl_eval_value(s, e);
@@ -103,7 +117,8 @@ static void add_rest(TlSema *s, TlCall *c, TlVal v, TlLoc loc, int64_t width)
     if ((n & (n - 1)) == 0) {
         size_t cap = n ? 2 * (size_t)n : 1;
         c->rest = tl_grow(s->arena, c->rest, n * sizeof *c->rest, cap * sizeof *c->rest);
-        c->rest_loc = tl_grow(s->arena, c->rest_loc, n * sizeof *c->rest_loc, cap * sizeof *c->rest_loc);
+        c->rest_loc =
+            tl_grow(s->arena, c->rest_loc, n * sizeof *c->rest_loc, cap * sizeof *c->rest_loc);
         c->widths = tl_grow(s->arena, c->widths, n * sizeof *c->widths, cap * sizeof *c->widths);
     }
     c->rest[n] = v;
@@ -112,11 +127,13 @@ static void add_rest(TlSema *s, TlCall *c, TlVal v, TlLoc loc, int64_t width)
 }
 
 /* The parameter for argument i; NULL after an error. */
-static const Slot *find_slot(TlSema *s, TlCall *c, const Slot *slots, const TlArg *a, uint32_t nargs, uint32_t *at)
+static const Slot *find_slot(TlSema *s, TlCall *c, const Slot *slots, const TlArg *a,
+                             uint32_t nargs, uint32_t *at)
 {
     if (a->name) {
         for (uint32_t i = 0; i < c->nslots; i++)
-            if (strlen(a->name) == slots[i].len && !memcmp(a->name, slots[i].name, slots[i].len)) return &slots[i];
+            if (strlen(a->name) == slots[i].len && !memcmp(a->name, slots[i].name, slots[i].len))
+                return &slots[i];
         tl_err(s, a->loc, TL_E0314, c->fn->name, a->name);
         return NULL;
     }
@@ -134,7 +151,8 @@ static const Slot *find_slot(TlSema *s, TlCall *c, const Slot *slots, const TlAr
 
 static bool is_effect(const char *name)
 {
-    return !strcmp(name, "store") || !strcmp(name, "atomic_store") || !strcmp(name, "print") || !strcmp(name, "assert") || !strcmp(name, "assume");
+    return !strcmp(name, "store") || !strcmp(name, "atomic_store") || !strcmp(name, "print") ||
+           !strcmp(name, "assert") || !strcmp(name, "assume");
 }
 
 /* Runs the row when its values are there. */
@@ -146,15 +164,18 @@ static TlVal finish(TlSema *s, TlCall *c, const Slot *slots)
             tl_err(s, c->loc, TL_E0313, c->fn->name, slot_name(s, &slots[i]));
             return is_effect(c->fn->name) ? bad : tl_bad();
         }
-        if (c->given[i] && tl_is_bad(&c->val[i])) bad = bad.kind == TL_VAL_ERROR ? bad : c->val[i];
+        if (c->given[i] && tl_is_bad(&c->val[i]))
+            bad = bad.kind == TL_VAL_ERROR ? bad : c->val[i];
     }
     for (uint32_t i = 0; i < c->nrest; i++)
-        if (tl_is_bad(&c->rest[i])) bad = bad.kind == TL_VAL_ERROR ? bad : c->rest[i];
+        if (tl_is_bad(&c->rest[i]))
+            bad = bad.kind == TL_VAL_ERROR ? bad : c->rest[i];
     if (bad.kind == TL_VAL_VOID) {
         s->b.loc = c->loc;
         return c->fn->run(s, c);
     }
-    if (is_effect(c->fn->name)) return tl_val(TL_VAL_VOID);
+    if (is_effect(c->fn->name))
+        return tl_val(TL_VAL_VOID);
     bad.dtype = TL_DTYPE_COUNT;
     return bad;
 }
@@ -172,7 +193,8 @@ TlVal tl_builtin_call(TlSema *s, const TlBuiltin *f, bool fast, const TlExpr *e)
         const Slot *slot = find_slot(s, c, slots, a, e->args.len, &at);
         if (!slot) {
             ok = false;
-            if (a->value->kind != TL_EX_NAME) tl_eval(s, a->value);
+            if (a->value->kind != TL_EX_NAME)
+                tl_eval(s, a->value);
             continue;
         }
         uint32_t k = (uint32_t)(slot - slots);
@@ -180,20 +202,24 @@ TlVal tl_builtin_call(TlSema *s, const TlBuiltin *f, bool fast, const TlExpr *e)
         TlVal v = eval_slot(s, c, slot, a->value, &place);
         int64_t width = -1;
         bool unknown = false;
-        if (a->width && !tl_eval_int(s, a->width, "a width", &width, &unknown)) v = unknown ? tl_unknown(TL_DTYPE_COUNT) : tl_bad();
+        if (a->width && !tl_eval_int(s, a->width, "a width", &width, &unknown))
+            v = unknown ? tl_unknown(TL_DTYPE_COUNT) : tl_bad();
         if (slot->mark == '*') {
             add_rest(s, c, v, a->value->loc, width);
             continue;
         }
-        if (a->width) tl_err(s, a->width->loc, TL_E0338, f->name, slot_name(s, slot), "a value", "a slice");
-        if (c->given[k]) tl_err(s, a->loc, TL_E0315, slot_name(s, slot));
+        if (a->width)
+            tl_err(s, a->width->loc, TL_E0338, f->name, slot_name(s, slot), "a value", "a slice");
+        if (c->given[k])
+            tl_err(s, a->loc, TL_E0315, slot_name(s, slot));
         c->given[k] = true;
         c->val[k] = v, c->vloc[k] = a->value->loc, c->place[k] = place, c->expr[k] = a->value;
     }
     return ok ? finish(s, c, slots) : is_effect(f->name) ? tl_val(TL_VAL_VOID) : tl_bad();
 }
 
-TlVal tl_builtin_apply(TlSema *s, const TlBuiltin *f, bool fast, uint32_t n, const TlVal *args, TlLoc loc)
+TlVal tl_builtin_apply(TlSema *s, const TlBuiltin *f, bool fast, uint32_t n, const TlVal *args,
+                       TlLoc loc)
 {
     Slot slots[TL_MAX_SLOTS];
     TlCall *c = TL_NEW(s->arena, TlCall);
@@ -231,7 +257,8 @@ TlValue *tl_call_ir(TlSema *s, TlCall *c, uint32_t i)
 bool tl_call_int(TlSema *s, TlCall *c, uint32_t i, const char *what, int64_t *value, TlVal *out)
 {
     bool unknown = false;
-    if (tl_int_of(s, &c->val[i], c->vloc[i], what, value, &unknown)) return true;
+    if (tl_int_of(s, &c->val[i], c->vloc[i], what, value, &unknown))
+        return true;
     *out = unknown ? tl_unknown(TL_DTYPE_COUNT) : tl_bad();
     return false;
 }
@@ -239,7 +266,8 @@ bool tl_call_int(TlSema *s, TlCall *c, uint32_t i, const char *what, int64_t *va
 bool tl_call_axis(TlSema *s, TlCall *c, uint32_t i, int rank, int *axis, TlVal *out)
 {
     int64_t n = 0;
-    if (!tl_call_int(s, c, i, "an axis", &n, out)) return false;
+    if (!tl_call_int(s, c, i, "an axis", &n, out))
+        return false;
     if (n < 0 || n >= rank) {
         tl_err(s, c->vloc[i], TL_E0326, (long long)n, rank);
         *out = tl_bad();
@@ -251,19 +279,23 @@ bool tl_call_axis(TlSema *s, TlCall *c, uint32_t i, int rank, int *axis, TlVal *
 
 int64_t tl_call_word(TlSema *s, TlCall *c, uint32_t i, TlAttrForm family)
 {
-    if (!c->given[i]) return -1;
+    if (!c->given[i])
+        return -1;
     const TlExpr *e = c->expr[i];
     const char *word = e && e->kind == TL_EX_NAME ? e->u.name : NULL;
     int64_t v = word ? tl_enum_parse(family, word, strlen(word)) : -1;
-    if (v >= 0) return v;
+    if (v >= 0)
+        return v;
     TlSbuf known;
     tl_sbuf_init(&known, s->arena);
-    for (int64_t k = 0; tl_enum_name(family, k); k++) tl_sbuf_putf(&known, "%s%s", k ? ", " : "", tl_enum_name(family, k));
+    for (int64_t k = 0; tl_enum_name(family, k); k++)
+        tl_sbuf_putf(&known, "%s%s", k ? ", " : "", tl_enum_name(family, k));
     tl_err(s, c->vloc[i], TL_E0330, word ? word : "this", known.text);
     return -2;
 }
 
-TlValue *tl_emit(TlSema *s, TlOpcode op, uint32_t n, TlValue *const *in, const TlType *type, uint32_t nattrs, const TlAttr *attrs)
+TlValue *tl_emit(TlSema *s, TlOpcode op, uint32_t n, TlValue *const *in, const TlType *type,
+                 uint32_t nattrs, const TlAttr *attrs)
 {
     return tl_op_new(&s->b, op, n, in, 1, &type, 0, nattrs, attrs)->out[0];
 }
@@ -277,7 +309,8 @@ TlValue *tl_emit_reshape(TlSema *s, TlValue *x, int rank, const int32_t *shape)
 TlValue *tl_emit_expand(TlSema *s, TlValue *x, int axis)
 {
     int32_t shape[TL_MAX_RANK] = {0};
-    for (int i = 0, k = 0; i <= x->type->rank; i++) shape[i] = i == axis ? 1 : x->type->shape[k++];
+    for (int i = 0, k = 0; i <= x->type->rank; i++)
+        shape[i] = i == axis ? 1 : x->type->shape[k++];
     const TlType *t = tl_type_with_shape(s->ctx, x->type, x->type->rank + 1, shape);
     TlAttr at = {.id = TL_ATTR_AXIS, .u.i = axis};
     return tl_emit(s, TL_OP_EXPAND, 1, &x, t, 1, &at);
@@ -291,6 +324,8 @@ TlValue *tl_emit_iota(TlSema *s, int32_t n, TlDtype d)
 TlValue *tl_emit_index(TlSema *s, int rank, const int32_t *shape, int axis)
 {
     int32_t ones[TL_MAX_RANK];
-    for (int i = 0; i < rank; i++) ones[i] = i == axis ? shape[i] : 1;
-    return tl_broadcast(&s->b, tl_emit_reshape(s, tl_emit_iota(s, shape[axis], TL_I32), rank, ones), rank, shape);
+    for (int i = 0; i < rank; i++)
+        ones[i] = i == axis ? shape[i] : 1;
+    return tl_broadcast(&s->b, tl_emit_reshape(s, tl_emit_iota(s, shape[axis], TL_I32), rank, ones),
+                        rank, shape);
 }

@@ -1,4 +1,5 @@
-/* Built-in functions element by element: choose, integer, math, casts. Of literals and constants they give the same. */
+/* Built-in functions element by element: choose, integer, math, casts. Of literals and constants
+ * they give the same. */
 #include "frontend/sema.h"
 #include <math.h>
 #include <string.h>
@@ -6,7 +7,10 @@
 #define BUILTIN(name, params, fn, data) TlVal tl_bi_##fn(TlSema *s, TlCall *c);
 #include "frontend/builtins.def"
 
-static bool no_arithmetic(TlDtype d) { return d == TL_F8E4M3 || d == TL_F8E5M2 || d == TL_I4 || d == TL_U4 || d == TL_F4E2M1; }
+static bool no_arithmetic(TlDtype d)
+{
+    return d == TL_F8E4M3 || d == TL_F8E5M2 || d == TL_I4 || d == TL_U4 || d == TL_F4E2M1;
+}
 
 static TlVal refuse(TlSema *s, TlCall *c, const char *type)
 {
@@ -14,17 +18,23 @@ static TlVal refuse(TlSema *s, TlCall *c, const char *type)
     return tl_bad();
 }
 
-/* All n slots in one type and shape; `what` kinds of element are taken: 'i' integers, 'f' floats, 'n' both. */
+/* All n slots in one type and shape; `what` kinds of element are taken: 'i' integers, 'f'
+ * floats, 'n' both. */
 static bool operands(TlSema *s, TlCall *c, uint32_t n, char kinds, TlValue **x, TlVal *bad)
 {
     TlVal vals[3];
-    for (uint32_t i = 0; i < n; i++) vals[i] = c->val[i];
-    if (!tl_unify(s, n, vals, c->vloc, c->loc, c->fn->name, x, bad)) return false;
+    for (uint32_t i = 0; i < n; i++)
+        vals[i] = c->val[i];
+    if (!tl_unify(s, n, vals, c->vloc, c->loc, c->fn->name, x, bad))
+        return false;
     TlDtype d = x[0]->type->dtype;
-    bool ok = d != TL_BOOL && !no_arithmetic(d) && (kinds == 'n' || (kinds == 'i' ? tl_is_int(d) : tl_is_float(d)));
-    if (ok) return true;
+    bool ok = d != TL_BOOL && !no_arithmetic(d) &&
+              (kinds == 'n' || (kinds == 'i' ? tl_is_int(d) : tl_is_float(d)));
+    if (ok)
+        return true;
     TlDiag *row = tl_err(s, c->loc, TL_E0316, c->fn->name, tl_type_str(s->ctx, x[0]->type));
-    if (kinds == 'f' && tl_is_int(d)) tl_label(s, row, "cast to a float type first");
+    if (kinds == 'f' && tl_is_int(d))
+        tl_label(s, row, "cast to a float type first");
     *bad = tl_bad();
     return false;
 }
@@ -37,15 +47,19 @@ static bool known(TlSema *s, TlCall *c, uint32_t n, TlVal *out)
     TlDtype d = TL_DTYPE_COUNT;
     for (uint32_t i = 0; i < n; i++) {
         out[i] = c->val[i];
-        if (!tl_is_literal(&out[i]) && out[i].kind != TL_VAL_CONST) return false;
-        if (out[i].kind != TL_VAL_CONST) continue;
+        if (!tl_is_literal(&out[i]) && out[i].kind != TL_VAL_CONST)
+            return false;
+        if (out[i].kind != TL_VAL_CONST)
+            continue;
         TlDtype own = out[i].dtype;
-        if (own == TL_BOOL || (d != TL_DTYPE_COUNT && !tl_common_dtype(d, own, &own))) return false;
+        if (own == TL_BOOL || (d != TL_DTYPE_COUNT && !tl_common_dtype(d, own, &own)))
+            return false;
         d = own;
     }
     for (uint32_t i = 0; i < n && d != TL_DTYPE_COUNT; i++) {
         TlVal v = tl_convert_dtype(s, &out[i], d, c->vloc[i]);
-        if (v.kind != TL_VAL_CONST) return false;
+        if (v.kind != TL_VAL_CONST)
+            return false;
         out[i] = v;
     }
     return true;
@@ -53,22 +67,31 @@ static bool known(TlSema *s, TlCall *c, uint32_t n, TlVal *out)
 
 static bool less(const TlVal *a, const TlVal *b)
 {
-    if (a->kind == TL_VAL_INT && b->kind == TL_VAL_INT) return a->u.integer < b->u.integer;
+    if (a->kind == TL_VAL_INT && b->kind == TL_VAL_INT)
+        return a->u.integer < b->u.integer;
     if (a->kind == TL_VAL_CONST && tl_is_int(a->dtype)) {
-        if (a->dtype == TL_U64) return a->u.bits < b->u.bits;
+        if (a->dtype == TL_U64)
+            return a->u.bits < b->u.bits;
         return tl_bits_to_int(a->dtype, a->u.bits) < tl_bits_to_int(b->dtype, b->u.bits);
     }
     double x = tl_const_number(a), y = tl_const_number(b);
-    if (x == 0 && y == 0) return signbit(x) > signbit(y);
+    if (x == 0 && y == 0)
+        return signbit(x) > signbit(y);
     return x < y;
 }
 
-static bool is_nan_val(const TlVal *v) { return (v->kind == TL_VAL_FLOAT || (v->kind == TL_VAL_CONST && tl_is_float(v->dtype))) && isnan(tl_const_number(v)); }
+static bool is_nan_val(const TlVal *v)
+{
+    return (v->kind == TL_VAL_FLOAT || (v->kind == TL_VAL_CONST && tl_is_float(v->dtype))) &&
+           isnan(tl_const_number(v));
+}
 
 static TlVal pick_known(const TlVal *a, const TlVal *b, bool max)
 {
-    if (is_nan_val(a)) return *b;
-    if (is_nan_val(b)) return *a;
+    if (is_nan_val(a))
+        return *b;
+    if (is_nan_val(b))
+        return *a;
     return less(a, b) == max ? *b : *a;
 }
 
@@ -79,9 +102,11 @@ TlVal tl_bi_elem_binary(TlSema *s, TlCall *c)
     TlVal k[2], bad;
     TlValue *x[2];
     int op = c->fn->data;
-    if ((op == TL_OP_MIN || op == TL_OP_MAX) && known(s, c, 2, k)) return pick_known(&k[0], &k[1], op == TL_OP_MAX);
+    if ((op == TL_OP_MIN || op == TL_OP_MAX) && known(s, c, 2, k))
+        return pick_known(&k[0], &k[1], op == TL_OP_MAX);
     char kinds = op == TL_OP_MULHI ? 'i' : op == TL_OP_MIN_NAN || op == TL_OP_MAX_NAN ? 'f' : 'n';
-    if (!operands(s, c, 2, kinds, x, &bad)) return bad;
+    if (!operands(s, c, 2, kinds, x, &bad))
+        return bad;
     return tl_val_ir(tl_binary(&s->b, (TlOpcode)op, x[0], x[1]));
 }
 
@@ -93,7 +118,8 @@ TlVal tl_bi_elem_clamp(TlSema *s, TlCall *c)
         TlVal low = pick_known(&k[0], &k[1], true);
         return pick_known(&low, &k[2], false);
     }
-    if (!operands(s, c, 3, 'n', x, &bad)) return bad;
+    if (!operands(s, c, 3, 'n', x, &bad))
+        return bad;
     return tl_val_ir(tl_binary(&s->b, TL_OP_MIN, tl_binary(&s->b, TL_OP_MAX, x[0], x[1]), x[2]));
 }
 
@@ -103,12 +129,16 @@ TlVal tl_bi_elem_abs(TlSema *s, TlCall *c)
     TlValue *x[1];
     if (known(s, c, 1, k)) {
         TlVal zero = k[0].kind == TL_VAL_CONST ? tl_val_const(k[0].dtype, 0) : tl_val_int(0);
-        bool negative = k[0].kind == TL_VAL_FLOAT || (k[0].kind == TL_VAL_CONST && tl_is_float(k[0].dtype)) ? signbit(tl_const_number(&k[0])) != 0
-                                                                                                           : less(&k[0], &zero);
+        bool negative =
+            k[0].kind == TL_VAL_FLOAT || (k[0].kind == TL_VAL_CONST && tl_is_float(k[0].dtype))
+                ? signbit(tl_const_number(&k[0])) != 0
+                : less(&k[0], &zero);
         return negative ? tl_fold_unary(s, '-', &k[0], c->loc) : k[0];
     }
-    if (!operands(s, c, 1, 'n', x, &bad)) return bad;
-    if (tl_dtype_kind(x[0]->type->dtype) == TL_KIND_U) return tl_val_ir(x[0]);
+    if (!operands(s, c, 1, 'n', x, &bad))
+        return bad;
+    if (tl_dtype_kind(x[0]->type->dtype) == TL_KIND_U)
+        return tl_val_ir(x[0]);
     return tl_val_ir(tl_unary(&s->b, TL_OP_ABS, x[0]));
 }
 
@@ -117,11 +147,14 @@ TlVal tl_bi_elem_sign(TlSema *s, TlCall *c)
 {
     TlVal bad;
     TlValue *x[1];
-    if (!operands(s, c, 1, 'n', x, &bad)) return bad;
+    if (!operands(s, c, 1, 'n', x, &bad))
+        return bad;
     const TlType *t = x[0]->type;
-    TlValue *zero = tl_const_bits(&s->b, t, 0), *one = tl_const_bits(&s->b, t, tl_dtype_one_bits(t->dtype));
+    TlValue *zero = tl_const_bits(&s->b, t, 0),
+            *one = tl_const_bits(&s->b, t, tl_dtype_one_bits(t->dtype));
     TlValue *r = tl_select(&s->b, tl_binary(&s->b, TL_OP_GT, x[0], zero), one, x[0]);
-    if (tl_dtype_kind(t->dtype) == TL_KIND_U) return tl_val_ir(r);
+    if (tl_dtype_kind(t->dtype) == TL_KIND_U)
+        return tl_val_ir(r);
     TlValue *minus = tl_const_int(&s->b, t, -1);
     return tl_val_ir(tl_select(&s->b, tl_binary(&s->b, TL_OP_LT, x[0], zero), minus, r));
 }
@@ -132,10 +165,13 @@ TlVal tl_bi_elem_is(TlSema *s, TlCall *c)
     TlValue *x[1];
     if (known(s, c, 1, k) && (k[0].kind == TL_VAL_FLOAT || k[0].kind == TL_VAL_CONST)) {
         double v = tl_const_number(&k[0]);
-        if (k[0].kind == TL_VAL_FLOAT || tl_is_float(k[0].dtype)) return tl_val_bool(c->fn->data ? isinf(v) : isnan(v));
+        if (k[0].kind == TL_VAL_FLOAT || tl_is_float(k[0].dtype))
+            return tl_val_bool(c->fn->data ? isinf(v) : isnan(v));
     }
-    if (!operands(s, c, 1, 'f', x, &bad)) return bad;
-    if (!c->fn->data) return tl_val_ir(tl_binary(&s->b, TL_OP_NE, x[0], x[0]));
+    if (!operands(s, c, 1, 'f', x, &bad))
+        return bad;
+    if (!c->fn->data)
+        return tl_val_ir(tl_binary(&s->b, TL_OP_NE, x[0], x[0]));
     const TlType *t = x[0]->type;
     TlValue *infinite = tl_const_bits(&s->b, t, tl_bits_from_double(t->dtype, (double)INFINITY));
     return tl_val_ir(tl_binary(&s->b, TL_OP_EQ, tl_unary(&s->b, TL_OP_ABS, x[0]), infinite));
@@ -143,22 +179,31 @@ TlVal tl_bi_elem_is(TlSema *s, TlCall *c)
 
 /* ---- integers ---- */
 
-/* ceiling of a / b for b > 0: the quotient toward zero, and one more where something positive is left */
+/* ceiling of a / b for b > 0: the quotient toward zero, and one more where something positive is
+ * left */
 TlVal tl_bi_elem_cdiv(TlSema *s, TlCall *c)
 {
     TlVal k[2], bad;
     TlValue *x[2];
-    if (known(s, c, 2, k) && k[0].kind != TL_VAL_FLOAT && k[1].kind != TL_VAL_FLOAT && (k[0].kind == TL_VAL_INT || tl_is_int(k[0].dtype))) {
+    if (known(s, c, 2, k) && k[0].kind != TL_VAL_FLOAT && k[1].kind != TL_VAL_FLOAT &&
+        (k[0].kind == TL_VAL_INT || tl_is_int(k[0].dtype))) {
         TlVal zero = k[0].kind == TL_VAL_INT ? tl_val_int(0) : tl_val_const(k[0].dtype, 0);
-        TlVal q = k[0].kind == TL_VAL_INT ? tl_fold_literals(s, TL_BIN_DIV, &k[0], &k[1], c->loc) : tl_fold_consts(s, TL_BIN_DIV, &k[0], &k[1], c->loc);
-        if (tl_is_bad(&q)) return q;
-        TlVal r = k[0].kind == TL_VAL_INT ? tl_fold_literals(s, TL_BIN_REM, &k[0], &k[1], c->loc) : tl_fold_consts(s, TL_BIN_REM, &k[0], &k[1], c->loc);
-        if (!less(&zero, &r)) return q;
+        TlVal q = k[0].kind == TL_VAL_INT ? tl_fold_literals(s, TL_BIN_DIV, &k[0], &k[1], c->loc)
+                                          : tl_fold_consts(s, TL_BIN_DIV, &k[0], &k[1], c->loc);
+        if (tl_is_bad(&q))
+            return q;
+        TlVal r = k[0].kind == TL_VAL_INT ? tl_fold_literals(s, TL_BIN_REM, &k[0], &k[1], c->loc)
+                                          : tl_fold_consts(s, TL_BIN_REM, &k[0], &k[1], c->loc);
+        if (!less(&zero, &r))
+            return q;
         TlVal one = k[0].kind == TL_VAL_INT ? tl_val_int(1) : tl_val_const(k[0].dtype, 1);
-        return k[0].kind == TL_VAL_INT ? tl_fold_literals(s, TL_BIN_ADD, &q, &one, c->loc) : tl_fold_consts(s, TL_BIN_ADD, &q, &one, c->loc);
+        return k[0].kind == TL_VAL_INT ? tl_fold_literals(s, TL_BIN_ADD, &q, &one, c->loc)
+                                       : tl_fold_consts(s, TL_BIN_ADD, &q, &one, c->loc);
     }
-    if (!operands(s, c, 2, 'i', x, &bad)) return bad;
-    TlValue *q = tl_binary(&s->b, TL_OP_DIV, x[0], x[1]), *r = tl_binary(&s->b, TL_OP_REM, x[0], x[1]);
+    if (!operands(s, c, 2, 'i', x, &bad))
+        return bad;
+    TlValue *q = tl_binary(&s->b, TL_OP_DIV, x[0], x[1]),
+            *r = tl_binary(&s->b, TL_OP_REM, x[0], x[1]);
     TlValue *more = tl_binary(&s->b, TL_OP_GT, r, tl_const_bits(&s->b, r->type, 0));
     return tl_val_ir(tl_binary(&s->b, TL_OP_ADD, q, tl_cast(&s->b, more, r->type->dtype)));
 }
@@ -167,7 +212,8 @@ TlVal tl_bi_elem_bits(TlSema *s, TlCall *c)
 {
     TlVal bad;
     TlValue *x[1];
-    if (!operands(s, c, 1, 'i', x, &bad)) return bad;
+    if (!operands(s, c, 1, 'i', x, &bad))
+        return bad;
     return tl_val_ir(tl_unary(&s->b, (TlOpcode)c->fn->data, x[0]));
 }
 
@@ -177,24 +223,36 @@ TlVal tl_bi_elem_rotl(TlSema *s, TlCall *c)
     TlVal bad;
     TlValue *x[2];
     TlDtype own = tl_val_dtype(&c->val[0]);
-    if (own != TL_DTYPE_COUNT && tl_is_int(own) && c->val[1].kind == TL_VAL_IR && !c->val[1].u.ir->type->ptr && tl_is_int(c->val[1].u.ir->type->dtype))
+    if (own != TL_DTYPE_COUNT && tl_is_int(own) && c->val[1].kind == TL_VAL_IR &&
+        !c->val[1].u.ir->type->ptr && tl_is_int(c->val[1].u.ir->type->dtype))
         c->val[1] = tl_val_ir(tl_cast(&s->b, c->val[1].u.ir, own));
-    if (c->val[1].kind == TL_VAL_CONST && own != TL_DTYPE_COUNT && tl_is_int(c->val[1].dtype)) c->val[1] = tl_fold_cast(&c->val[1], own);
-    if (!operands(s, c, 2, 'i', x, &bad)) return bad;
-    static const TlDtype unsigned_of[TL_DTYPE_COUNT] = {[TL_I8] = TL_U8, [TL_I16] = TL_U16, [TL_I32] = TL_U32, [TL_I64] = TL_U64};
+    if (c->val[1].kind == TL_VAL_CONST && own != TL_DTYPE_COUNT && tl_is_int(c->val[1].dtype))
+        c->val[1] = tl_fold_cast(&c->val[1], own);
+    if (!operands(s, c, 2, 'i', x, &bad))
+        return bad;
+    static const TlDtype unsigned_of[TL_DTYPE_COUNT] = {
+        [TL_I8] = TL_U8, [TL_I16] = TL_U16, [TL_I32] = TL_U32, [TL_I64] = TL_U64};
     TlDtype d = x[0]->type->dtype;
-    const TlType *t = x[0]->type, *u = tl_is_signed(d) ? tl_type_with_dtype(s->ctx, t, unsigned_of[d]) : t;
+    const TlType *t = x[0]->type,
+                 *u = tl_is_signed(d) ? tl_type_with_dtype(s->ctx, t, unsigned_of[d]) : t;
     TlValue *v = u == t ? x[0] : tl_emit(s, TL_OP_BITCAST, 1, &x[0], u, 0, NULL);
     TlValue *n = u == t ? x[1] : tl_emit(s, TL_OP_BITCAST, 1, &x[1], u, 0, NULL);
-    TlValue *left = tl_binary(&s->b, TL_OP_SHL, v, n), *right = tl_binary(&s->b, TL_OP_SHR, v, tl_unary(&s->b, TL_OP_NEG, n));
+    TlValue *left = tl_binary(&s->b, TL_OP_SHL, v, n),
+            *right = tl_binary(&s->b, TL_OP_SHR, v, tl_unary(&s->b, TL_OP_NEG, n));
     TlValue *r = tl_binary(&s->b, TL_OP_OR, left, right);
     return tl_val_ir(u == t ? r : tl_emit(s, TL_OP_BITCAST, 1, &r, t, 0, NULL));
 }
 
 /* ---- math ---- */
 
-static double m_rsqrt(double x) { return 1 / sqrt(x); }
-static double m_sigmoid(double x) { return 1 / (1 + exp(-x)); }
+static double m_rsqrt(double x)
+{
+    return 1 / sqrt(x);
+}
+static double m_sigmoid(double x)
+{
+    return 1 / (1 + exp(-x));
+}
 
 typedef struct MathFn {
     const char *name;
@@ -203,18 +261,23 @@ typedef struct MathFn {
     bool f64; /* std.math has name_f64 */
 } MathFn;
 static const MathFn math_fns[] = {
-    {"sqrt", sqrt, 0, true},    {"floor", floor, 0, true}, {"ceil", ceil, 0, true},  {"round", round, 0, true}, {"rint", rint, 0, true},
-    {"trunc", trunc, 0, true},  {"fmod", 0, fmod, true},   {"exp", exp, 0, true},    {"exp2", exp2, 0, false},  {"expm1", expm1, 0, false},
-    {"log", log, 0, true},      {"log2", log2, 0, false},  {"log10", log10, 0, false}, {"log1p", log1p, 0, false}, {"rsqrt", m_rsqrt, 0, false},
-    {"cbrt", cbrt, 0, false},   {"sin", sin, 0, true},     {"cos", cos, 0, true},    {"tan", tan, 0, false},    {"asin", asin, 0, false},
-    {"acos", acos, 0, false},   {"atan", atan, 0, false},  {"atan2", 0, atan2, false}, {"sinh", sinh, 0, false},  {"cosh", cosh, 0, false},
-    {"tanh", tanh, 0, true},    {"erf", erf, 0, false},    {"erfc", erfc, 0, false}, {"pow", 0, pow, true},     {"sigmoid", m_sigmoid, 0, false},
+    {"sqrt", sqrt, 0, true},    {"floor", floor, 0, true},  {"ceil", ceil, 0, true},
+    {"round", round, 0, true},  {"rint", rint, 0, true},    {"trunc", trunc, 0, true},
+    {"fmod", 0, fmod, true},    {"exp", exp, 0, true},      {"exp2", exp2, 0, false},
+    {"expm1", expm1, 0, false}, {"log", log, 0, true},      {"log2", log2, 0, false},
+    {"log10", log10, 0, false}, {"log1p", log1p, 0, false}, {"rsqrt", m_rsqrt, 0, false},
+    {"cbrt", cbrt, 0, false},   {"sin", sin, 0, true},      {"cos", cos, 0, true},
+    {"tan", tan, 0, false},     {"asin", asin, 0, false},   {"acos", acos, 0, false},
+    {"atan", atan, 0, false},   {"atan2", 0, atan2, false}, {"sinh", sinh, 0, false},
+    {"cosh", cosh, 0, false},   {"tanh", tanh, 0, true},    {"erf", erf, 0, false},
+    {"erfc", erfc, 0, false},   {"pow", 0, pow, true},      {"sigmoid", m_sigmoid, 0, false},
 };
 
 static const MathFn *math_find(const char *name)
 {
     for (uint32_t i = 0; i < sizeof math_fns / sizeof *math_fns; i++)
-        if (!strcmp(math_fns[i].name, name)) return &math_fns[i];
+        if (!strcmp(math_fns[i].name, name))
+            return &math_fns[i];
     return NULL;
 }
 
@@ -222,21 +285,27 @@ static const MathFn *math_find(const char *name)
 static bool fold_math(TlCall *c, uint32_t n, TlVal *out)
 {
     const MathFn *f = math_find(c->fn->name);
-    if (!f) return false;
+    if (!f)
+        return false;
     for (uint32_t i = 0; i < n; i++)
-        if (!tl_is_literal(&c->val[i])) return false;
+        if (!tl_is_literal(&c->val[i]))
+            return false;
     double x = tl_const_number(&c->val[0]);
     *out = tl_val_float(f->one ? f->one(x) : f->two(x, tl_const_number(&c->val[1])));
     return true;
 }
 
-static TlVal back_to(TlSema *s, TlValue *x, TlDtype d) { return tl_val_ir(tl_cast(&s->b, x, d)); }
+static TlVal back_to(TlSema *s, TlValue *x, TlDtype d)
+{
+    return tl_val_ir(tl_cast(&s->b, x, d));
+}
 
 static TlVal call_math(TlSema *s, TlCall *c, const char *name, uint32_t n, const TlVal *args)
 {
     TlMod *math = tl_mod_math(s->prog);
     TlDef *def = math ? tl_mod_find(math, tl_intern_name(s, name)) : NULL;
-    if (!def || def->item->kind != TL_IT_FUNCTION) return tl_not_yet(s, c->loc, tl_format(s->arena, "'%s'", name));
+    if (!def || def->item->kind != TL_IT_FUNCTION)
+        return tl_not_yet(s, c->loc, tl_format(s->arena, "'%s'", name));
     TlVal fn = {.kind = TL_VAL_FN, .def = def, .dtype = TL_DTYPE_COUNT};
     return tl_call_fn(s, &fn, n, args, c->loc);
 }
@@ -245,8 +314,10 @@ TlVal tl_bi_math_op(TlSema *s, TlCall *c)
 {
     TlVal bad;
     TlValue *x[1];
-    if (fold_math(c, 1, &bad)) return bad;
-    if (!operands(s, c, 1, 'f', x, &bad)) return bad;
+    if (fold_math(c, 1, &bad))
+        return bad;
+    if (!operands(s, c, 1, 'f', x, &bad))
+        return bad;
     TlDtype d = x[0]->type->dtype;
     bool wide = d == TL_F32 || d == TL_F64;
     TlValue *r = tl_unary(&s->b, (TlOpcode)c->fn->data, wide ? x[0] : tl_cast(&s->b, x[0], TL_F32));
@@ -257,9 +328,11 @@ TlVal tl_bi_math_fma(TlSema *s, TlCall *c)
 {
     TlVal bad;
     TlValue *x[3];
-    if (!operands(s, c, 3, 'f', x, &bad)) return bad;
+    if (!operands(s, c, 3, 'f', x, &bad))
+        return bad;
     TlDtype d = x[0]->type->dtype;
-    if (d == TL_F32 || d == TL_F64) return tl_val_ir(tl_fma(&s->b, x[0], x[1], x[2]));
+    if (d == TL_F32 || d == TL_F64)
+        return tl_val_ir(tl_fma(&s->b, x[0], x[1], x[2]));
     TlVal args[3] = {tl_val_ir(x[0]), tl_val_ir(x[1]), tl_val_ir(x[2])};
     return call_math(s, c, tl_format(s->arena, "fma_%s", tl_dtype_name(d)), 3, args);
 }
@@ -268,10 +341,13 @@ TlVal tl_bi_math_fmod(TlSema *s, TlCall *c)
 {
     TlVal bad;
     TlValue *x[2];
-    if (fold_math(c, 2, &bad)) return bad;
-    if (!operands(s, c, 2, 'f', x, &bad)) return bad;
+    if (fold_math(c, 2, &bad))
+        return bad;
+    if (!operands(s, c, 2, 'f', x, &bad))
+        return bad;
     TlDtype d = x[0]->type->dtype;
-    for (int i = 0; i < 2 && d != TL_F64; i++) x[i] = tl_cast(&s->b, x[i], TL_F32);
+    for (int i = 0; i < 2 && d != TL_F64; i++)
+        x[i] = tl_cast(&s->b, x[i], TL_F32);
     return back_to(s, tl_binary(&s->b, TL_OP_REM, x[0], x[1]), d);
 }
 
@@ -282,14 +358,17 @@ TlVal tl_bi_math_lib(TlSema *s, TlCall *c)
     TlValue *x[2];
     const MathFn *f = math_find(c->fn->name);
     uint32_t n = f && f->two ? 2 : 1;
-    if (fold_math(c, n, &bad)) return bad;
-    if (!operands(s, c, n, 'f', x, &bad)) return bad;
+    if (fold_math(c, n, &bad))
+        return bad;
+    if (!operands(s, c, n, 'f', x, &bad))
+        return bad;
     TlDtype d = x[0]->type->dtype;
     if (d == TL_F64 && !(f && f->f64)) {
         tl_err(s, c->loc, TL_E0336, c->fn->name);
         return tl_bad();
     }
-    for (uint32_t i = 0; i < n; i++) args[i] = tl_val_ir(d == TL_F64 ? x[i] : tl_cast(&s->b, x[i], TL_F32));
+    for (uint32_t i = 0; i < n; i++)
+        args[i] = tl_val_ir(d == TL_F64 ? x[i] : tl_cast(&s->b, x[i], TL_F32));
     const char *name = d == TL_F64 ? tl_format(s->arena, "%s_f64", c->fn->name) : c->fn->name;
     TlVal r = call_math(s, c, name, n, args);
     return r.kind == TL_VAL_IR ? back_to(s, r.u.ir, d) : r;
@@ -300,24 +379,33 @@ TlVal tl_bi_math_lib(TlSema *s, TlCall *c)
 TlVal tl_bi_type_cast(TlSema *s, TlCall *c)
 {
     const TlTy *to = c->val[1].u.type;
-    if (!c->given[2] && !c->given[3]) return tl_cast_val(s, &c->val[0], to, c->loc);
+    if (!c->given[2] && !c->given[3])
+        return tl_cast_val(s, &c->val[0], to, c->loc);
     int64_t mode = TL_ROUND_NEAREST;
-    if (c->given[2] && c->expr[2]->kind == TL_EX_CALL) return tl_not_yet(s, c->vloc[2], "stochastic rounding");
-    if (c->given[2]) mode = tl_call_word(s, c, 2, TL_FORM_ROUND);
-    if (mode == -2) return tl_bad();
+    if (c->given[2] && c->expr[2]->kind == TL_EX_CALL)
+        return tl_not_yet(s, c->vloc[2], "stochastic rounding");
+    if (c->given[2])
+        mode = tl_call_word(s, c, 2, TL_FORM_ROUND);
+    if (mode == -2)
+        return tl_bad();
     if (mode == TL_ROUND_STOCHASTIC) {
         tl_err(s, c->vloc[2], TL_E0313, "stochastic", "seed");
         return tl_bad();
     }
     TlValue *x = tl_call_ir(s, c, 0);
-    if (!x) return tl_bad();
-    if (to->kind != TL_TY_VALUE || to->type->ptr) return refuse(s, c, tl_ty_str(s, to));
+    if (!x)
+        return tl_bad();
+    if (to->kind != TL_TY_VALUE || to->type->ptr)
+        return refuse(s, c, tl_ty_str(s, to));
     TlAttr attrs[2];
     uint32_t n = 0;
-    if (mode != TL_ROUND_NEAREST) attrs[n++] = (TlAttr){.id = TL_ATTR_ROUND, .u.i = mode};
-    if (c->given[3] && !c->val[3].u.bits) attrs[n++] = (TlAttr){.id = TL_ATTR_NOSAT, .u.i = 1};
+    if (mode != TL_ROUND_NEAREST)
+        attrs[n++] = (TlAttr){.id = TL_ATTR_ROUND, .u.i = mode};
+    if (c->given[3] && !c->val[3].u.bits)
+        attrs[n++] = (TlAttr){.id = TL_ATTR_NOSAT, .u.i = 1};
     TlDtype d = to->type->dtype;
-    if (x->type->dtype != d) x = tl_emit(s, TL_OP_CAST, 1, &x, tl_type_with_dtype(s->ctx, x->type, d), n, attrs);
+    if (x->type->dtype != d)
+        x = tl_emit(s, TL_OP_CAST, 1, &x, tl_type_with_dtype(s->ctx, x->type, d), n, attrs);
     TlVal v = tl_val_ir(x);
     return to->type->rank ? tl_convert(s, &v, to, c->loc) : v;
 }
@@ -325,20 +413,27 @@ TlVal tl_bi_type_cast(TlSema *s, TlCall *c)
 TlVal tl_bi_type_bitcast(TlSema *s, TlCall *c)
 {
     const TlTy *to = c->val[1].u.type;
-    if (to->kind != TL_TY_VALUE || to->type->ptr) return refuse(s, c, tl_ty_str(s, to));
+    if (to->kind != TL_TY_VALUE || to->type->ptr)
+        return refuse(s, c, tl_ty_str(s, to));
     TlDtype d = to->type->dtype;
     TlVal v = c->val[0];
-    if (tl_is_literal(&v)) v = tl_convert_dtype(s, &v, tl_literal_dtype(&v), c->vloc[0]);
-    if (!tl_is_number(&v) || tl_is_pointer(&v)) return refuse(s, c, tl_val_str(s, &v));
+    if (tl_is_literal(&v))
+        v = tl_convert_dtype(s, &v, tl_literal_dtype(&v), c->vloc[0]);
+    if (!tl_is_number(&v) || tl_is_pointer(&v))
+        return refuse(s, c, tl_val_str(s, &v));
     TlDtype from = tl_val_type_of(s, &v)->dtype;
     if (tl_dtype_bits(from) != tl_dtype_bits(d) || (from == TL_BOOL) != (d == TL_BOOL)) {
-        tl_err(s, c->loc, TL_E0329, tl_dtype_name(from), tl_dtype_bits(from), tl_dtype_name(d), tl_dtype_bits(d));
+        tl_err(s, c->loc, TL_E0329, tl_dtype_name(from), tl_dtype_bits(from), tl_dtype_name(d),
+               tl_dtype_bits(d));
         return tl_bad();
     }
-    if (v.kind == TL_VAL_CONST && !to->type->rank) return tl_val_const(d, v.u.bits);
+    if (v.kind == TL_VAL_CONST && !to->type->rank)
+        return tl_val_const(d, v.u.bits);
     TlValue *x = tl_materialize(s, &v, c->loc);
-    if (!x) return tl_bad();
-    if (from != d) x = tl_emit(s, TL_OP_BITCAST, 1, &x, tl_type_with_dtype(s->ctx, x->type, d), 0, NULL);
+    if (!x)
+        return tl_bad();
+    if (from != d)
+        x = tl_emit(s, TL_OP_BITCAST, 1, &x, tl_type_with_dtype(s->ctx, x->type, d), 0, NULL);
     v = tl_val_ir(x);
     return to->type->rank ? tl_convert(s, &v, to, c->loc) : v;
 }

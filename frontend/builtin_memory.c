@@ -10,7 +10,8 @@ static const TlMemArgs no_args = {.cache = -1, .evict = -1, .order = -1, .scope 
 
 static void set_mask(TlCall *c, uint32_t slot, TlMemArgs *m)
 {
-    if (!c->given[slot]) return;
+    if (!c->given[slot])
+        return;
     m->mask = &c->val[slot];
     m->mask_loc = c->vloc[slot];
 }
@@ -27,7 +28,8 @@ TlVal tl_bi_mem_load(TlSema *s, TlCall *c)
 {
     TlMemArgs m = no_args;
     set_mask(c, 1, &m);
-    if (c->given[2] && c->given[3]) tl_err(s, c->vloc[3], TL_E0315, "other");
+    if (c->given[2] && c->given[3])
+        tl_err(s, c->vloc[3], TL_E0315, "other");
     uint32_t other = c->given[2] ? 2 : 3;
     if (c->given[other]) {
         m.other = &c->val[other];
@@ -41,11 +43,15 @@ TlVal tl_bi_mem_store(TlSema *s, TlCall *c)
     TlMemArgs m = no_args;
     set_mask(c, 2, &m);
     c->place[0]->loc = c->place[0]->is_const ? c->loc : c->place[0]->loc;
-    if (set_hints(s, c, 3, &m)) tl_access_store(s, c->place[0], &c->val[1], c->vloc[1], &m);
+    if (set_hints(s, c, 3, &m))
+        tl_access_store(s, c->place[0], &c->val[1], c->vloc[1], &m);
     return tl_val(TL_VAL_VOID);
 }
 
-TlVal tl_bi_mem_inside(TlSema *s, TlCall *c) { return tl_access_inside(s, c->place[0]); }
+TlVal tl_bi_mem_inside(TlSema *s, TlCall *c)
+{
+    return tl_access_inside(s, c->place[0]);
+}
 
 /* ---- atomics ---- */
 
@@ -62,28 +68,33 @@ static bool set_atomic(TlSema *s, TlCall *c, uint32_t slot, TlMemArgs *m)
 TlVal tl_bi_mem_rmw(TlSema *s, TlCall *c)
 {
     TlMemArgs m;
-    if (!set_atomic(s, c, 2, &m)) return tl_bad();
-    return tl_access_atomic(s, TL_OP_ATOMIC_RMW, c->fn->data, c->place[0], 1, &c->val[1], &c->vloc[1], &m);
+    if (!set_atomic(s, c, 2, &m))
+        return tl_bad();
+    return tl_access_atomic(s, TL_OP_ATOMIC_RMW, c->fn->data, c->place[0], 1, &c->val[1],
+                            &c->vloc[1], &m);
 }
 
 TlVal tl_bi_mem_cas(TlSema *s, TlCall *c)
 {
     TlMemArgs m;
-    if (!set_atomic(s, c, 3, &m)) return tl_bad();
+    if (!set_atomic(s, c, 3, &m))
+        return tl_bad();
     return tl_access_atomic(s, TL_OP_ATOMIC_CAS, 0, c->place[0], 2, &c->val[1], &c->vloc[1], &m);
 }
 
 TlVal tl_bi_mem_atomic_load(TlSema *s, TlCall *c)
 {
     TlMemArgs m;
-    if (!set_atomic(s, c, 1, &m)) return tl_bad();
+    if (!set_atomic(s, c, 1, &m))
+        return tl_bad();
     return tl_access_atomic(s, TL_OP_ATOMIC_LOAD, 0, c->place[0], 0, NULL, NULL, &m);
 }
 
 TlVal tl_bi_mem_atomic_store(TlSema *s, TlCall *c)
 {
     TlMemArgs m;
-    if (set_atomic(s, c, 2, &m)) tl_access_atomic(s, TL_OP_ATOMIC_STORE, 0, c->place[0], 1, &c->val[1], &c->vloc[1], &m);
+    if (set_atomic(s, c, 2, &m))
+        tl_access_atomic(s, TL_OP_ATOMIC_STORE, 0, c->place[0], 1, &c->val[1], &c->vloc[1], &m);
     return tl_val(TL_VAL_VOID);
 }
 
@@ -97,11 +108,18 @@ TlVal tl_bi_mem_raw(TlSema *s, TlCall *c)
         return tl_bad();
     }
     const TlType *t = v->u.ir->type;
-    return tl_val_ir(tl_emit(s, TL_OP_VIEW_PTR, 1, &v->u.ir, tl_type_ptr(s->ctx, t->dtype, t->is_const, 0, NULL), 0, NULL));
+    return tl_val_ir(tl_emit(s, TL_OP_VIEW_PTR, 1, &v->u.ir,
+                             tl_type_ptr(s->ctx, t->dtype, t->is_const, 0, NULL), 0, NULL));
 }
 
-TlVal tl_bi_mem_view(TlSema *s, TlCall *c) { return tl_make_view(s, &c->val[0], &c->val[1], &c->val[2], c->vloc); }
-TlVal tl_bi_mem_sub(TlSema *s, TlCall *c) { return tl_sub_view(s, &c->val[0], &c->val[1], &c->val[2], c->vloc); }
+TlVal tl_bi_mem_view(TlSema *s, TlCall *c)
+{
+    return tl_make_view(s, &c->val[0], &c->val[1], &c->val[2], c->vloc);
+}
+TlVal tl_bi_mem_sub(TlSema *s, TlCall *c)
+{
+    return tl_sub_view(s, &c->val[0], &c->val[1], &c->val[2], c->vloc);
+}
 
 /* ---- the program ---- */
 
@@ -109,9 +127,11 @@ TlVal tl_bi_prog_id(TlSema *s, TlCall *c)
 {
     int axis = 0;
     TlVal bad;
-    if (!tl_call_axis(s, c, 0, TILE_MAX_GRID, &axis, &bad)) return bad;
+    if (!tl_call_axis(s, c, 0, TILE_MAX_GRID, &axis, &bad))
+        return bad;
     TlAttr attr = {.id = TL_ATTR_AXIS, .u.i = axis};
-    return tl_val_ir(tl_emit(s, (TlOpcode)c->fn->data, 0, NULL, tl_type_scalar(s->ctx, TL_I32), 1, &attr));
+    return tl_val_ir(
+        tl_emit(s, (TlOpcode)c->fn->data, 0, NULL, tl_type_scalar(s->ctx, TL_I32), 1, &attr));
 }
 
 /* ---- debugging ---- */
@@ -126,7 +146,8 @@ static void print_value(TlSema *s, TlCall *c, const TlVal *v, const char *text)
 {
     if (v->kind == TL_VAL_TUPLE || v->kind == TL_VAL_STRUCT) {
         for (uint32_t i = 0; i < v->n; i++) {
-            const char *field = v->kind == TL_VAL_STRUCT ? v->def->item->fields.data[i].name : tl_format(s->arena, "%u", i);
+            const char *field = v->kind == TL_VAL_STRUCT ? v->def->item->fields.data[i].name
+                                                         : tl_format(s->arena, "%u", i);
             print_value(s, c, &v->items[i], tl_format(s->arena, "%s.%s", text, field));
         }
         return;
@@ -136,7 +157,8 @@ static void print_value(TlSema *s, TlCall *c, const TlVal *v, const char *text)
         return;
     }
     TlValue *x = tl_materialize(s, v, c->vloc[1]);
-    if (x) emit_text(s, TL_OP_PRINT, x, text);
+    if (x)
+        emit_text(s, TL_OP_PRINT, x, text);
 }
 
 TlVal tl_bi_debug_print(TlSema *s, TlCall *c)
@@ -149,8 +171,10 @@ static TlValue *promise(TlSema *s, TlCall *c)
 {
     const TlVal *v = &c->val[0];
     TlValue *x = tl_call_ir(s, c, 0);
-    if (x && x->type->dtype == TL_BOOL) return x;
-    if (x) tl_err(s, c->vloc[0], TL_E0338, c->fn->name, "cond", "bool", tl_val_str(s, v));
+    if (x && x->type->dtype == TL_BOOL)
+        return x;
+    if (x)
+        tl_err(s, c->vloc[0], TL_E0338, c->fn->name, "cond", "bool", tl_val_str(s, v));
     return NULL;
 }
 
@@ -158,15 +182,19 @@ TlVal tl_bi_debug_assert(TlSema *s, TlCall *c)
 {
     TlValue *x = promise(s, c);
     const TlExpr *e = c->expr[0];
-    const char *text = c->given[1] ? c->val[1].u.string : e ? tl_source_text(s->ctx, e->begin, e->end) : "assert";
-    if (x && (s->options->debug || s->options->check)) emit_text(s, TL_OP_ASSERT, x, text);
+    const char *text = c->given[1] ? c->val[1].u.string
+                       : e         ? tl_source_text(s->ctx, e->begin, e->end)
+                                   : "assert";
+    if (x && (s->options->debug || s->options->check))
+        emit_text(s, TL_OP_ASSERT, x, text);
     return tl_val(TL_VAL_VOID);
 }
 
 TlVal tl_bi_debug_assume(TlSema *s, TlCall *c)
 {
     TlValue *x = promise(s, c);
-    if (x) emit_text(s, TL_OP_ASSUME, x, NULL);
+    if (x)
+        emit_text(s, TL_OP_ASSUME, x, NULL);
     return tl_val(TL_VAL_VOID);
 }
 

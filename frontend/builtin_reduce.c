@@ -1,5 +1,6 @@
-/* Reductions and scans, over an axis or over everything; `where` leaves elements out by giving them the identity (for the
- * float maximum and minimum: NaN, which loses, and the identity put in at the end where nothing was left). */
+/* Reductions and scans, over an axis or over everything; `where` leaves elements out by giving
+ * them the identity (for the float maximum and minimum: NaN, which loses, and the identity put
+ * in at the end where nothing was left). */
 #include "frontend/sema.h"
 #include <math.h>
 
@@ -27,9 +28,11 @@ static bool read_over(TlSema *s, TlCall *c, uint32_t first, Over *o, TlVal *bad)
     *o = (Over){.all = !c->given[first]};
     *bad = tl_bad();
     o->x = tl_call_ir(s, c, X);
-    if (!o->x) return false;
+    if (!o->x)
+        return false;
     o->whole = *o->x->type;
-    if (!o->all && !tl_call_axis(s, c, first, o->x->type->rank, &o->axis, bad)) return false;
+    if (!o->all && !tl_call_axis(s, c, first, o->x->type->rank, &o->axis, bad))
+        return false;
     o->keep = c->given[first + 1] && c->val[first + 1].u.bits;
     if (c->given[first + 2]) {
         const TlType *t = tl_type_with_dtype(s->ctx, o->x->type, TL_BOOL);
@@ -39,16 +42,19 @@ static bool read_over(TlSema *s, TlCall *c, uint32_t first, Over *o, TlVal *bad)
             return false;
         }
         o->mask = tl_convert_ir(s, m, t, c->vloc[first + 2]);
-        if (!o->mask) return false;
+        if (!o->mask)
+            return false;
     }
     if (o->all) {
         int32_t n = (int32_t)tl_type_elems(o->x->type);
         if (!o->x->type->rank) {
             o->x = tl_broadcast(&s->b, o->x, 1, (int32_t[]){1});
-            if (o->mask) o->mask = tl_broadcast(&s->b, o->mask, 1, (int32_t[]){1});
+            if (o->mask)
+                o->mask = tl_broadcast(&s->b, o->mask, 1, (int32_t[]){1});
         } else if (o->x->type->rank > 1) {
             o->x = tl_emit_reshape(s, o->x, 1, &n);
-            if (o->mask) o->mask = tl_emit_reshape(s, o->mask, 1, &n);
+            if (o->mask)
+                o->mask = tl_emit_reshape(s, o->mask, 1, &n);
         }
     }
     return true;
@@ -58,7 +64,8 @@ static const TlType *reduced_type(TlSema *s, const TlType *t, int axis)
 {
     int32_t shape[TL_MAX_RANK] = {0};
     for (int i = 0, k = 0; i < t->rank; i++)
-        if (i != axis) shape[k++] = t->shape[i];
+        if (i != axis)
+            shape[k++] = t->shape[i];
     return tl_type_with_shape(s->ctx, t, t->rank - 1, shape);
 }
 
@@ -71,8 +78,11 @@ static TlValue *emit_reduce(TlSema *s, TlValue *x, int axis, TlCombine kind)
 /* The result with the axis kept as extent 1 if so asked. */
 static TlVal finish(TlSema *s, const Over *o, TlValue *r)
 {
-    if (!o->keep) return tl_val_ir(r);
-    if (!o->all) return tl_val_ir(r->type->rank ? tl_emit_expand(s, r, o->axis) : tl_broadcast(&s->b, r, 1, (int32_t[]){1}));
+    if (!o->keep)
+        return tl_val_ir(r);
+    if (!o->all)
+        return tl_val_ir(r->type->rank ? tl_emit_expand(s, r, o->axis)
+                                       : tl_broadcast(&s->b, r, 1, (int32_t[]){1}));
     int32_t ones[TL_MAX_RANK] = {1, 1, 1, 1, 1};
     return tl_val_ir(o->whole.rank ? tl_broadcast(&s->b, r, o->whole.rank, ones) : r);
 }
@@ -92,11 +102,15 @@ static TlDtype work_dtype(TlDtype d)
     }
 }
 
-static bool no_arithmetic(TlDtype d) { return d == TL_F8E4M3 || d == TL_F8E5M2 || d == TL_I4 || d == TL_U4 || d == TL_F4E2M1; }
+static bool no_arithmetic(TlDtype d)
+{
+    return d == TL_F8E4M3 || d == TL_F8E5M2 || d == TL_I4 || d == TL_U4 || d == TL_F4E2M1;
+}
 
 static bool kind_takes(TlCombine kind, TlDtype d)
 {
-    if (no_arithmetic(d)) return false;
+    if (no_arithmetic(d))
+        return false;
     switch (kind) {
     case TL_COMBINE_ADD: return true;
     case TL_COMBINE_MUL:
@@ -125,35 +139,48 @@ static uint64_t identity_bits(TlCombine kind, TlDtype d)
     return 0;
 }
 
-static TlValue *nan_of(TlSema *s, const TlType *t) { return tl_const_bits(&s->b, t, tl_bits_from_double(t->dtype, (double)NAN)); }
+static TlValue *nan_of(TlSema *s, const TlType *t)
+{
+    return tl_const_bits(&s->b, t, tl_bits_from_double(t->dtype, (double)NAN));
+}
 
 static TlVal reduce_with(TlSema *s, TlCall *c, uint32_t first, TlCombine kind)
 {
     Over o;
     TlVal bad;
-    if (!read_over(s, c, first, &o, &bad)) return bad;
+    if (!read_over(s, c, first, &o, &bad))
+        return bad;
     TlDtype d = o.x->type->dtype;
-    if (!kind_takes(kind, d)) return refuse(s, c, o.x);
+    if (!kind_takes(kind, d))
+        return refuse(s, c, o.x);
     bool sums = kind == TL_COMBINE_ADD || kind == TL_COMBINE_MUL;
     bool extreme = kind == TL_COMBINE_MAX || kind == TL_COMBINE_MIN;
     TlValue *x = sums ? tl_cast(&s->b, o.x, work_dtype(d)) : o.x;
     TlDtype w = x->type->dtype;
     bool nan_masks = extreme && tl_is_float(w) && o.mask;
-    if (o.mask) x = tl_select(&s->b, o.mask, x, nan_masks ? nan_of(s, x->type) : tl_const_bits(&s->b, x->type, identity_bits(kind, w)));
+    if (o.mask)
+        x = tl_select(&s->b, o.mask, x,
+                      nan_masks ? nan_of(s, x->type)
+                                : tl_const_bits(&s->b, x->type, identity_bits(kind, w)));
     TlValue *r = emit_reduce(s, x, o.axis, kind);
     if (nan_masks) {
         TlValue *left = emit_reduce(s, o.mask, o.axis, TL_COMBINE_OR);
         r = tl_select(&s->b, left, r, tl_const_bits(&s->b, r->type, identity_bits(kind, w)));
     }
-    if (tl_is_float(d)) r = tl_cast(&s->b, r, d);
+    if (tl_is_float(d))
+        r = tl_cast(&s->b, r, d);
     return finish(s, &o, r);
 }
 
-TlVal tl_bi_reduce_builtin(TlSema *s, TlCall *c) { return reduce_with(s, c, 1, (TlCombine)c->fn->data); }
+TlVal tl_bi_reduce_builtin(TlSema *s, TlCall *c)
+{
+    return reduce_with(s, c, 1, (TlCombine)c->fn->data);
+}
 
 TlVal tl_bi_reduce_or_elem(TlSema *s, TlCall *c)
 {
-    if (!c->given[1]) return reduce_with(s, c, 2, c->fn->data == TL_OP_MAX ? TL_COMBINE_MAX : TL_COMBINE_MIN);
+    if (!c->given[1])
+        return reduce_with(s, c, 2, c->fn->data == TL_OP_MAX ? TL_COMBINE_MAX : TL_COMBINE_MIN);
     if (c->given[2] || c->given[3] || c->given[4]) {
         tl_err(s, c->loc, TL_E0312, c->fn->name, 1u, 2u);
         return tl_bad();
@@ -163,15 +190,18 @@ TlVal tl_bi_reduce_or_elem(TlSema *s, TlCall *c)
 
 /* ---- argmax, argmin ---- */
 
-/* Does (a, i) win over (b, j)? The greater (smaller) value, NaN losing, the lower index among equals. */
+/* Does (a, i) win over (b, j)? The greater (smaller) value, NaN losing, the lower index among
+ * equals. */
 static TlValue *wins(TlSema *s, bool max, TlValue *a, TlValue *i, TlValue *b, TlValue *j)
 {
     TlBuilder *at = &s->b;
-    TlValue *better = tl_binary(at, max ? TL_OP_GT : TL_OP_LT, a, b), *same = tl_binary(at, TL_OP_EQ, a, b);
+    TlValue *better = tl_binary(at, max ? TL_OP_GT : TL_OP_LT, a, b),
+            *same = tl_binary(at, TL_OP_EQ, a, b);
     TlValue *first = tl_binary(at, TL_OP_LT, i, j);
     if (tl_is_float(a->type->dtype)) {
         TlValue *an = tl_binary(at, TL_OP_NE, a, a), *bn = tl_binary(at, TL_OP_NE, b, b);
-        better = tl_binary(at, TL_OP_OR, better, tl_binary(at, TL_OP_AND, bn, tl_unary(at, TL_OP_NOT, an)));
+        better = tl_binary(at, TL_OP_OR, better,
+                           tl_binary(at, TL_OP_AND, bn, tl_unary(at, TL_OP_NOT, an)));
         same = tl_binary(at, TL_OP_OR, same, tl_binary(at, TL_OP_AND, an, bn));
     }
     return tl_binary(at, TL_OP_OR, better, tl_binary(at, TL_OP_AND, same, first));
@@ -182,25 +212,34 @@ TlVal tl_bi_reduce_arg(TlSema *s, TlCall *c)
     Over o;
     TlVal bad;
     bool max = c->fn->data;
-    if (!read_over(s, c, 1, &o, &bad)) return bad;
+    if (!read_over(s, c, 1, &o, &bad))
+        return bad;
     TlValue *x = o.x;
     TlDtype d = x->type->dtype;
-    if (d == TL_BOOL || no_arithmetic(d)) return refuse(s, c, x);
+    if (d == TL_BOOL || no_arithmetic(d))
+        return refuse(s, c, x);
     TlValue *index = tl_emit_index(s, x->type->rank, x->type->shape, o.axis);
     if (o.mask) { /* what is left out loses against all that is in: by value, then by index */
-        TlValue *worst = tl_is_float(d) ? nan_of(s, x->type) : tl_const_bits(&s->b, x->type, identity_bits(max ? TL_COMBINE_MAX : TL_COMBINE_MIN, d));
+        TlValue *worst =
+            tl_is_float(d) ? nan_of(s, x->type)
+                           : tl_const_bits(&s->b, x->type,
+                                           identity_bits(max ? TL_COMBINE_MAX : TL_COMBINE_MIN, d));
         x = tl_select(&s->b, o.mask, x, worst);
         index = tl_select(&s->b, o.mask, index, tl_const_int(&s->b, index->type, INT32_MAX));
     }
-    const TlType *types[2] = {reduced_type(s, x->type, o.axis), reduced_type(s, index->type, o.axis)};
-    TlAttr attrs[2] = {{.id = TL_ATTR_AXIS, .u.i = o.axis}, {.id = TL_ATTR_KIND, .u.i = TL_COMBINE_USER}};
+    const TlType *types[2] = {reduced_type(s, x->type, o.axis),
+                              reduced_type(s, index->type, o.axis)};
+    TlAttr attrs[2] = {{.id = TL_ATTR_AXIS, .u.i = o.axis},
+                       {.id = TL_ATTR_KIND, .u.i = TL_COMBINE_USER}};
     TlOp *op = tl_op_new(&s->b, TL_OP_REDUCE, 2, (TlValue *[]){x, index}, 2, types, 1, 2, attrs);
     TlValue *args[4];
-    for (int k = 0; k < 4; k++) args[k] = tl_block_arg(op->regions[0], tl_type_scalar(s->ctx, k & 1 ? TL_I32 : d), NULL);
+    for (int k = 0; k < 4; k++)
+        args[k] = tl_block_arg(op->regions[0], tl_type_scalar(s->ctx, k & 1 ? TL_I32 : d), NULL);
     TlArm arm;
     tl_arm_begin_in(s, &arm, op->regions[0]);
     TlValue *first = wins(s, max, args[0], args[1], args[2], args[3]);
-    TlValue *out[2] = {tl_select(&s->b, first, args[0], args[2]), tl_select(&s->b, first, args[1], args[3])};
+    TlValue *out[2] = {tl_select(&s->b, first, args[0], args[2]),
+                       tl_select(&s->b, first, args[1], args[3])};
     tl_yield(&s->b, TL_OP_YIELD, 2, out);
     tl_arm_end(s, &arm);
     TlValue *r = op->out[1];
@@ -215,7 +254,9 @@ TlVal tl_bi_reduce_arg(TlSema *s, TlCall *c)
 
 static TlValue *emit_scan(TlSema *s, TlValue *x, int axis, TlCombine kind, bool reverse)
 {
-    TlAttr attrs[3] = {{.id = TL_ATTR_AXIS, .u.i = axis}, {.id = TL_ATTR_KIND, .u.i = kind}, {.id = TL_ATTR_REVERSE, .u.i = 1}};
+    TlAttr attrs[3] = {{.id = TL_ATTR_AXIS, .u.i = axis},
+                       {.id = TL_ATTR_KIND, .u.i = kind},
+                       {.id = TL_ATTR_REVERSE, .u.i = 1}};
     return tl_emit(s, TL_OP_SCAN, 1, &x, x->type, reverse ? 3 : 2, attrs);
 }
 
@@ -225,10 +266,13 @@ TlVal tl_bi_scan_builtin(TlSema *s, TlCall *c)
     int axis = 0;
     TlCombine kind = (TlCombine)c->fn->data;
     TlValue *x = tl_call_ir(s, c, X);
-    if (!x || !tl_call_axis(s, c, 1, x->type->rank, &axis, &bad)) return x ? bad : tl_bad();
+    if (!x || !tl_call_axis(s, c, 1, x->type->rank, &axis, &bad))
+        return x ? bad : tl_bad();
     TlDtype d = x->type->dtype;
-    if (!kind_takes(kind, d)) return refuse(s, c, x);
-    TlValue *r = emit_scan(s, tl_cast(&s->b, x, work_dtype(d)), axis, kind, c->given[2] && c->val[2].u.bits);
+    if (!kind_takes(kind, d))
+        return refuse(s, c, x);
+    TlValue *r =
+        emit_scan(s, tl_cast(&s->b, x, work_dtype(d)), axis, kind, c->given[2] && c->val[2].u.bits);
     return tl_val_ir(tl_is_float(d) ? tl_cast(&s->b, r, d) : r);
 }
 
@@ -245,19 +289,23 @@ static bool user_operands(TlSema *s, TlCall *c, TlValues *out)
     for (uint32_t i = 0; i < (tuple ? v->n : 1); i++) {
         const TlVal *item = tuple ? &v->items[i] : v;
         if (!tl_is_number(item) || tl_is_pointer(item)) {
-            if (!tl_is_bad(item)) tl_err(s, c->vloc[X], TL_E0316, c->fn->name, tl_val_str(s, item));
+            if (!tl_is_bad(item))
+                tl_err(s, c->vloc[X], TL_E0316, c->fn->name, tl_val_str(s, item));
             return false;
         }
         TlValue *x = tl_materialize(s, item, c->vloc[X]);
-        if (!x) return false;
+        if (!x)
+            return false;
         if (!tl_broadcast_shape(all, x->type, &rank, shape)) {
-            tl_err(s, c->vloc[X], TL_E0303, c->fn->name, tl_type_str(s->ctx, all), tl_type_str(s->ctx, x->type));
+            tl_err(s, c->vloc[X], TL_E0303, c->fn->name, tl_type_str(s->ctx, all),
+                   tl_type_str(s->ctx, x->type));
             return false;
         }
         all = tl_type_tile(s->ctx, TL_I32, rank, shape);
         tl_vec_push(s->arena, out, x);
     }
-    for (uint32_t i = 0; i < out->len; i++) out->data[i] = tl_broadcast_ir(s, out->data[i], all->rank, all->shape);
+    for (uint32_t i = 0; i < out->len; i++)
+        out->data[i] = tl_broadcast_ir(s, out->data[i], all->rank, all->shape);
     return out->len > 0;
 }
 
@@ -266,12 +314,14 @@ static void user_region(TlSema *s, TlCall *c, TlOp *op, uint32_t n)
 {
     TlVal *args = TL_NEW_ARRAY(s->arena, TlVal, 2 * (size_t)n);
     for (uint32_t i = 0; i < 2 * n; i++)
-        args[i] = tl_val_ir(tl_block_arg(op->regions[0], tl_type_scalar(s->ctx, op->in[i % n].value->type->dtype), NULL));
+        args[i] = tl_val_ir(tl_block_arg(
+            op->regions[0], tl_type_scalar(s->ctx, op->in[i % n].value->type->dtype), NULL));
     TlArm arm;
     tl_arm_begin_in(s, &arm, op->regions[0]);
     TlVal r = tl_call_fn(s, &c->val[2], 2 * n, args, c->vloc[2]);
     bool fits = n == 1 ? tl_is_number(&r) : r.kind == TL_VAL_TUPLE && r.n == n;
-    if (!fits && !tl_is_bad(&r)) tl_err(s, c->vloc[2], TL_E0317, n, tl_val_str(s, &r));
+    if (!fits && !tl_is_bad(&r))
+        tl_err(s, c->vloc[2], TL_E0317, n, tl_val_str(s, &r));
     TlValues out = {0};
     for (uint32_t i = 0; i < n; i++) {
         const TlType *t = args[i].u.ir->type;
@@ -281,7 +331,9 @@ static void user_region(TlSema *s, TlCall *c, TlOp *op, uint32_t n)
     }
     tl_yield(&s->b, TL_OP_YIELD, n, out.data);
     tl_arm_end(s, &arm);
-    if (tl_op_effects(op)) tl_err(s, c->vloc[2], TL_E0339, c->val[2].kind == TL_VAL_FN ? c->val[2].def->item->name : "this function");
+    if (tl_op_effects(op))
+        tl_err(s, c->vloc[2], TL_E0339,
+               c->val[2].kind == TL_VAL_FN ? c->val[2].def->item->name : "this function");
 }
 
 TlVal tl_bi_reduce_user(TlSema *s, TlCall *c)
@@ -290,17 +342,29 @@ TlVal tl_bi_reduce_user(TlSema *s, TlCall *c)
     TlVal bad;
     int axis = 0;
     bool scan = c->fn->data == TL_OP_SCAN;
-    if (!user_operands(s, c, &in)) return tl_bad();
-    if (!scan && in.data[0]->type->rank == 0) return c->val[X];
-    if (!tl_call_axis(s, c, 1, in.data[0]->type->rank, &axis, &bad)) return bad;
-    TlAttr attrs[3] = {{.id = TL_ATTR_AXIS, .u.i = axis}, {.id = TL_ATTR_KIND, .u.i = TL_COMBINE_USER}, {.id = TL_ATTR_REVERSE, .u.i = 1}};
+    if (!user_operands(s, c, &in))
+        return tl_bad();
+    if (!scan && in.data[0]->type->rank == 0)
+        return c->val[X];
+    if (!tl_call_axis(s, c, 1, in.data[0]->type->rank, &axis, &bad))
+        return bad;
+    TlAttr attrs[3] = {{.id = TL_ATTR_AXIS, .u.i = axis},
+                       {.id = TL_ATTR_KIND, .u.i = TL_COMBINE_USER},
+                       {.id = TL_ATTR_REVERSE, .u.i = 1}};
     const TlType **types = TL_NEW_ARRAY(s->arena, const TlType *, in.len);
-    for (uint32_t i = 0; i < in.len; i++) types[i] = scan ? in.data[i]->type : reduced_type(s, in.data[i]->type, axis);
+    for (uint32_t i = 0; i < in.len; i++)
+        types[i] = scan ? in.data[i]->type : reduced_type(s, in.data[i]->type, axis);
     bool reverse = scan && c->given[3] && c->val[3].u.bits;
-    TlOp *op = tl_op_new(&s->b, scan ? TL_OP_SCAN : TL_OP_REDUCE, in.len, in.data, in.len, types, 1, reverse ? 3 : 2, attrs);
+    TlOp *op = tl_op_new(&s->b, scan ? TL_OP_SCAN : TL_OP_REDUCE, in.len, in.data, in.len, types, 1,
+                         reverse ? 3 : 2, attrs);
     user_region(s, c, op, in.len);
-    if (c->val[X].kind != TL_VAL_TUPLE) return tl_val_ir(op->out[0]);
-    TlVal out = {.kind = TL_VAL_TUPLE, .n = in.len, .dtype = TL_DTYPE_COUNT, .items = TL_NEW_ARRAY(s->arena, TlVal, in.len)};
-    for (uint32_t i = 0; i < in.len; i++) out.items[i] = tl_val_ir(op->out[i]);
+    if (c->val[X].kind != TL_VAL_TUPLE)
+        return tl_val_ir(op->out[0]);
+    TlVal out = {.kind = TL_VAL_TUPLE,
+                 .n = in.len,
+                 .dtype = TL_DTYPE_COUNT,
+                 .items = TL_NEW_ARRAY(s->arena, TlVal, in.len)};
+    for (uint32_t i = 0; i < in.len; i++)
+        out.items[i] = tl_val_ir(op->out[i]);
     return out;
 }

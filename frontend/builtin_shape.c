@@ -1,4 +1,5 @@
-/* Built-in functions that make tiles and change their shape, the matrix product, and what later pieces bring. */
+/* Built-in functions that make tiles and change their shape, the matrix product, and what later
+ * pieces bring. */
 #include "frontend/sema.h"
 #include <string.h>
 
@@ -11,7 +12,8 @@ TlVal tl_bi_make_iota(TlSema *s, TlCall *c)
 {
     int64_t n = 0;
     TlVal bad;
-    if (!tl_call_int(s, c, 0, "the length of iota", &n, &bad)) return bad;
+    if (!tl_call_int(s, c, 0, "the length of iota", &n, &bad))
+        return bad;
     if (n < 1 || n > TL_MAX_ELEMS) {
         if (n < 1)
             tl_err(s, c->vloc[0], TL_E0306, (long long)n);
@@ -32,7 +34,8 @@ TlVal tl_bi_make_identity(TlSema *s, TlCall *c)
 {
     int64_t n = 0;
     TlVal bad;
-    if (c->fn->data && !tl_call_int(s, c, 1, "n", &n, &bad)) return bad;
+    if (c->fn->data && !tl_call_int(s, c, 1, "n", &n, &bad))
+        return bad;
     return c->val[0];
 }
 
@@ -51,7 +54,8 @@ static bool rest_shape(TlSema *s, TlCall *c, int *rank, int32_t *shape, TlVal *b
     for (uint32_t i = 0; i < c->nrest; i++) {
         int64_t n = 0;
         bool unknown = false;
-        if (!tl_int_of(s, &c->rest[i], c->rest_loc[i], "an extent", &n, &unknown)) return false;
+        if (!tl_int_of(s, &c->rest[i], c->rest_loc[i], "an extent", &n, &unknown))
+            return false;
         if (n < 1) {
             tl_err(s, c->rest_loc[i], TL_E0306, (long long)n);
             return false;
@@ -69,7 +73,8 @@ static bool rest_shape(TlSema *s, TlCall *c, int *rank, int32_t *shape, TlVal *b
 /* Slot 0 as a tile of any element, pointers too. */
 static TlValue *tile_arg(TlSema *s, TlCall *c, uint32_t i)
 {
-    if (tl_is_pointer(&c->val[i])) return c->val[i].u.ir;
+    if (tl_is_pointer(&c->val[i]))
+        return c->val[i].u.ir;
     return tl_call_ir(s, c, i);
 }
 
@@ -82,8 +87,10 @@ static TlVal wrong_rank(TlSema *s, TlCall *c, TlValue *x)
 TlVal tl_bi_shape_vector(TlSema *s, TlCall *c)
 {
     TlValue *x = tile_arg(s, c, 0);
-    if (!x) return tl_bad();
-    if (x->type->rank != 1) return wrong_rank(s, c, x);
+    if (!x)
+        return tl_bad();
+    if (x->type->rank != 1)
+        return wrong_rank(s, c, x);
     return tl_val_ir(tl_emit_expand(s, x, c->fn->data));
 }
 
@@ -92,12 +99,14 @@ TlVal tl_bi_shape_expand(TlSema *s, TlCall *c)
     TlVal bad;
     int axis = 0;
     TlValue *x = tile_arg(s, c, 0);
-    if (!x || !tl_call_axis(s, c, 1, x->type->rank + 1, &axis, &bad)) return x ? bad : tl_bad();
+    if (!x || !tl_call_axis(s, c, 1, x->type->rank + 1, &axis, &bad))
+        return x ? bad : tl_bad();
     if (x->type->rank == TL_MAX_RANK) {
         tl_err(s, c->loc, TL_E0308, TL_MAX_RANK, TL_MAX_RANK + 1);
         return tl_bad();
     }
-    return tl_val_ir(x->type->rank ? tl_emit_expand(s, x, axis) : tl_broadcast(&s->b, x, 1, (int32_t[]){1}));
+    return tl_val_ir(x->type->rank ? tl_emit_expand(s, x, axis)
+                                   : tl_broadcast(&s->b, x, 1, (int32_t[]){1}));
 }
 
 TlVal tl_bi_shape_broadcast(TlSema *s, TlCall *c)
@@ -106,9 +115,11 @@ TlVal tl_bi_shape_broadcast(TlSema *s, TlCall *c)
     int rank;
     int32_t shape[TL_MAX_RANK] = {0};
     TlValue *x = tile_arg(s, c, 0);
-    if (!x || !rest_shape(s, c, &rank, shape, &bad)) return x ? bad : tl_bad();
+    if (!x || !rest_shape(s, c, &rank, shape, &bad))
+        return x ? bad : tl_bad();
     if (!tl_broadcasts_to(x->type, rank, shape)) {
-        tl_err(s, c->loc, TL_E0304, tl_type_str(s->ctx, x->type), tl_type_str(s->ctx, tl_type_with_shape(s->ctx, x->type, rank, shape)));
+        tl_err(s, c->loc, TL_E0304, tl_type_str(s->ctx, x->type),
+               tl_type_str(s->ctx, tl_type_with_shape(s->ctx, x->type, rank, shape)));
         return tl_bad();
     }
     return tl_val_ir(tl_broadcast_ir(s, x, rank, shape));
@@ -125,11 +136,14 @@ TlVal tl_bi_shape_reshape(TlSema *s, TlCall *c)
     int rank;
     int32_t shape[TL_MAX_RANK] = {0};
     TlValue *x = tile_arg(s, c, 0);
-    if (!x || !rest_shape(s, c, &rank, shape, &bad)) return x ? bad : tl_bad();
+    if (!x || !rest_shape(s, c, &rank, shape, &bad))
+        return x ? bad : tl_bad();
     int64_t n = 1;
-    for (int i = 0; i < rank; i++) n *= shape[i];
+    for (int i = 0; i < rank; i++)
+        n *= shape[i];
     if (n != tl_type_elems(x->type)) {
-        tl_err(s, c->loc, TL_E0327, tl_type_str(s->ctx, x->type), (long long)tl_type_elems(x->type), (long long)n);
+        tl_err(s, c->loc, TL_E0327, tl_type_str(s->ctx, x->type), (long long)tl_type_elems(x->type),
+               (long long)n);
         return tl_bad();
     }
     return tl_val_ir(tl_emit_reshape(s, rank ? as_rank1(s, x) : x, rank, shape));
@@ -138,29 +152,37 @@ TlVal tl_bi_shape_reshape(TlSema *s, TlCall *c)
 TlVal tl_bi_shape_trans(TlSema *s, TlCall *c)
 {
     TlValue *x = tile_arg(s, c, 0);
-    if (!x) return tl_bad();
+    if (!x)
+        return tl_bad();
     int rank = x->type->rank;
-    if (rank < 2 && !c->nrest) return wrong_rank(s, c, x);
+    if (rank < 2 && !c->nrest)
+        return wrong_rank(s, c, x);
     int64_t *perm = TL_NEW_ARRAY(&s->b.fn->module->arena, int64_t, TL_MAX_RANK);
     uint32_t used = 0;
-    for (int i = 0; i < rank; i++) perm[i] = i;
-    if (!c->nrest) perm[rank - 2] = rank - 1, perm[rank - 1] = rank - 2;
+    for (int i = 0; i < rank; i++)
+        perm[i] = i;
+    if (!c->nrest)
+        perm[rank - 2] = rank - 1, perm[rank - 1] = rank - 2;
     bool ok = !c->nrest || (int)c->nrest == rank;
     for (uint32_t i = 0; i < c->nrest && ok; i++) {
         bool unknown = false;
         int64_t p = 0;
-        if (!tl_int_of(s, &c->rest[i], c->rest_loc[i], "an axis", &p, &unknown)) return tl_bad();
+        if (!tl_int_of(s, &c->rest[i], c->rest_loc[i], "an axis", &p, &unknown))
+            return tl_bad();
         ok = p >= 0 && p < rank && !(used & 1u << p);
-        if (ok) used |= 1u << p, perm[i] = p;
+        if (ok)
+            used |= 1u << p, perm[i] = p;
     }
     if (!ok) {
         tl_err(s, c->nrest ? c->rest_loc[0] : c->loc, TL_E0332, rank - 1);
         return tl_bad();
     }
     int32_t shape[TL_MAX_RANK] = {0};
-    for (int i = 0; i < rank; i++) shape[i] = x->type->shape[perm[i]];
+    for (int i = 0; i < rank; i++)
+        shape[i] = x->type->shape[perm[i]];
     TlAttr attr = {.id = TL_ATTR_PERM, .n = (uint32_t)rank, .u.ints = perm};
-    return tl_val_ir(tl_emit(s, TL_OP_TRANS, 1, &x, tl_type_with_shape(s->ctx, x->type, rank, shape), 1, &attr));
+    return tl_val_ir(
+        tl_emit(s, TL_OP_TRANS, 1, &x, tl_type_with_shape(s->ctx, x->type, rank, shape), 1, &attr));
 }
 
 TlVal tl_bi_shape_squeeze(TlSema *s, TlCall *c)
@@ -168,11 +190,14 @@ TlVal tl_bi_shape_squeeze(TlSema *s, TlCall *c)
     TlVal bad;
     int axis = 0, k = 0;
     TlValue *x = tile_arg(s, c, 0);
-    if (!x || !tl_call_axis(s, c, 1, x->type->rank, &axis, &bad)) return x ? bad : tl_bad();
-    if (x->type->shape[axis] != 1) return wrong_rank(s, c, x);
+    if (!x || !tl_call_axis(s, c, 1, x->type->rank, &axis, &bad))
+        return x ? bad : tl_bad();
+    if (x->type->shape[axis] != 1)
+        return wrong_rank(s, c, x);
     int32_t shape[TL_MAX_RANK] = {0};
     for (int i = 0; i < x->type->rank; i++)
-        if (i != axis) shape[k++] = x->type->shape[i];
+        if (i != axis)
+            shape[k++] = x->type->shape[i];
     return tl_val_ir(tl_emit_reshape(s, x, k, shape));
 }
 
@@ -183,7 +208,9 @@ TlVal tl_bi_shape_repeat(TlSema *s, TlCall *c)
     int axis = 0;
     int64_t n = 0;
     TlValue *x = tile_arg(s, c, 0);
-    if (!x || !tl_call_axis(s, c, 1, x->type->rank, &axis, &bad) || !tl_call_int(s, c, 2, "n", &n, &bad)) return x ? bad : tl_bad();
+    if (!x || !tl_call_axis(s, c, 1, x->type->rank, &axis, &bad) ||
+        !tl_call_int(s, c, 2, "n", &n, &bad))
+        return x ? bad : tl_bad();
     if (n < 1 || n * tl_type_elems(x->type) > TL_MAX_ELEMS) {
         if (n < 1)
             tl_err(s, c->vloc[2], TL_E0306, (long long)n);
@@ -194,8 +221,10 @@ TlVal tl_bi_shape_repeat(TlSema *s, TlCall *c)
     int32_t flat[3] = {1, x->type->shape[axis], 1}, shape[TL_MAX_RANK] = {0};
     for (int i = 0; i < x->type->rank; i++) {
         shape[i] = x->type->shape[i] * (i == axis ? (int32_t)n : 1);
-        if (i < axis) flat[0] *= x->type->shape[i];
-        if (i > axis) flat[2] *= x->type->shape[i];
+        if (i < axis)
+            flat[0] *= x->type->shape[i];
+        if (i > axis)
+            flat[2] *= x->type->shape[i];
     }
     TlValue *y = tl_emit_expand(s, tl_emit_reshape(s, x, 3, flat), 2);
     y = tl_broadcast(&s->b, y, 4, (int32_t[]){flat[0], flat[1], (int32_t)n, flat[2]});
@@ -207,27 +236,33 @@ TlVal tl_bi_shape_join(TlSema *s, TlCall *c)
 {
     TlVal vals[2] = {c->val[0], c->val[1]}, bad;
     TlValue *x[2];
-    if (!tl_unify(s, 2, vals, c->vloc, c->loc, c->fn->name, x, &bad)) return bad;
+    if (!tl_unify(s, 2, vals, c->vloc, c->loc, c->fn->name, x, &bad))
+        return bad;
     int rank = x[0]->type->rank;
     int32_t shape[TL_MAX_RANK + 1] = {0};
-    if (rank == TL_MAX_RANK || (c->fn->data && !rank)) return wrong_rank(s, c, x[0]);
-    for (int i = 0; i < rank; i++) shape[i] = x[0]->type->shape[i];
+    if (rank == TL_MAX_RANK || (c->fn->data && !rank))
+        return wrong_rank(s, c, x[0]);
+    for (int i = 0; i < rank; i++)
+        shape[i] = x[0]->type->shape[i];
     shape[rank] = 2;
     if (2 * tl_type_elems(x[0]->type) > TL_MAX_ELEMS) {
         tl_err(s, c->loc, TL_E0307, TL_MAX_ELEMS);
         return tl_bad();
     }
-    for (int i = 0; i < 2; i++) x[i] = tl_broadcast(&s->b, rank ? tl_emit_expand(s, x[i], rank) : x[i], rank + 1, shape);
+    for (int i = 0; i < 2; i++)
+        x[i] = tl_broadcast(&s->b, rank ? tl_emit_expand(s, x[i], rank) : x[i], rank + 1, shape);
     TlValue *index = tl_emit_index(s, rank + 1, shape, rank);
     TlValue *first = tl_binary(&s->b, TL_OP_EQ, index, tl_const_bits(&s->b, index->type, 0));
     TlValue *y = tl_select(&s->b, first, x[0], x[1]);
-    if (!c->fn->data) return tl_val_ir(y);
+    if (!c->fn->data)
+        return tl_val_ir(y);
     shape[rank - 1] *= 2;
     shape[rank] = 0;
     return tl_val_ir(tl_emit_reshape(s, y, rank, shape));
 }
 
-/* ---- one element of an axis: all others masked to zero bits, and an exclusive or of the bits ---- */
+/* ---- one element of an axis: all others masked to zero bits, and an exclusive or of the bits
+ * ---- */
 
 static TlDtype bits_dtype(TlDtype d)
 {
@@ -247,23 +282,30 @@ static TlValue *masked_one(TlSema *s, TlValue *x, int axis, TlValue *mask)
     bits = tl_select(&s->b, mask, bits, tl_const_bits(&s->b, ut, 0));
     int32_t shape[TL_MAX_RANK] = {0};
     for (int i = 0, k = 0; i < t->rank; i++)
-        if (i != axis) shape[k++] = t->shape[i];
-    TlAttr attrs[2] = {{.id = TL_ATTR_AXIS, .u.i = axis}, {.id = TL_ATTR_KIND, .u.i = TL_COMBINE_OR}};
-    TlValue *r = tl_emit(s, TL_OP_REDUCE, 1, &bits, tl_type_with_shape(s->ctx, ut, t->rank - 1, shape), 2, attrs);
-    return u == d ? r : tl_emit(s, TL_OP_BITCAST, 1, &r, tl_type_with_dtype(s->ctx, r->type, d), 0, NULL);
+        if (i != axis)
+            shape[k++] = t->shape[i];
+    TlAttr attrs[2] = {{.id = TL_ATTR_AXIS, .u.i = axis},
+                       {.id = TL_ATTR_KIND, .u.i = TL_COMBINE_OR}};
+    TlValue *r = tl_emit(s, TL_OP_REDUCE, 1, &bits,
+                         tl_type_with_shape(s->ctx, ut, t->rank - 1, shape), 2, attrs);
+    return u == d
+               ? r
+               : tl_emit(s, TL_OP_BITCAST, 1, &r, tl_type_with_dtype(s->ctx, r->type, d), 0, NULL);
 }
 
 static TlValue *index_is(TlSema *s, const TlType *t, int axis, TlValue *i)
 {
     TlValue *index = tl_emit_index(s, t->rank, t->shape, axis);
-    if (i->type->dtype != TL_I32) index = tl_cast(&s->b, index, i->type->dtype);
+    if (i->type->dtype != TL_I32)
+        index = tl_cast(&s->b, index, i->type->dtype);
     return tl_binary(&s->b, TL_OP_EQ, index, tl_broadcast_ir(s, i, t->rank, t->shape));
 }
 
 static TlValue *run_time_index(TlSema *s, TlCall *c, uint32_t slot)
 {
     TlValue *i = tl_call_ir(s, c, slot);
-    if (!i || (tl_is_int(i->type->dtype) && !i->type->rank)) return i;
+    if (!i || (tl_is_int(i->type->dtype) && !i->type->rank))
+        return i;
     tl_err(s, c->vloc[slot], TL_E0503, tl_type_str(s->ctx, i->type));
     return NULL;
 }
@@ -273,7 +315,8 @@ TlVal tl_bi_shape_pick(TlSema *s, TlCall *c)
     TlVal bad;
     int axis = 0;
     TlValue *x = tl_call_ir(s, c, 0);
-    if (!x || !tl_call_axis(s, c, 1, x->type->rank, &axis, &bad)) return x ? bad : tl_bad();
+    if (!x || !tl_call_axis(s, c, 1, x->type->rank, &axis, &bad))
+        return x ? bad : tl_bad();
     TlValue *i = run_time_index(s, c, 2);
     return i ? tl_val_ir(masked_one(s, x, axis, index_is(s, x->type, axis, i))) : tl_bad();
 }
@@ -283,14 +326,19 @@ TlVal tl_bi_shape_put(TlSema *s, TlCall *c)
     TlVal bad;
     int axis = 0;
     TlValue *x = tl_call_ir(s, c, 0);
-    if (!x || !tl_call_axis(s, c, 1, x->type->rank, &axis, &bad)) return x ? bad : tl_bad();
+    if (!x || !tl_call_axis(s, c, 1, x->type->rank, &axis, &bad))
+        return x ? bad : tl_bad();
     TlValue *i = run_time_index(s, c, 2);
     int32_t shape[TL_MAX_RANK] = {0};
     for (int k = 0, n = 0; k < x->type->rank; k++)
-        if (k != axis) shape[n++] = x->type->shape[k];
-    TlValue *v = tl_convert_ir(s, &c->val[3], tl_type_with_shape(s->ctx, x->type, x->type->rank - 1, shape), c->vloc[3]);
-    if (!i || !v) return tl_bad();
-    if (v->type->rank) v = tl_emit_expand(s, v, axis);
+        if (k != axis)
+            shape[n++] = x->type->shape[k];
+    TlValue *v = tl_convert_ir(
+        s, &c->val[3], tl_type_with_shape(s->ctx, x->type, x->type->rank - 1, shape), c->vloc[3]);
+    if (!i || !v)
+        return tl_bad();
+    if (v->type->rank)
+        v = tl_emit_expand(s, v, axis);
     v = tl_broadcast_ir(s, v, x->type->rank, x->type->shape);
     return tl_val_ir(tl_select(&s->b, index_is(s, x->type, axis, i), v, x));
 }
@@ -298,10 +346,15 @@ TlVal tl_bi_shape_put(TlSema *s, TlCall *c)
 TlVal tl_bi_shape_split(TlSema *s, TlCall *c)
 {
     TlValue *x = tl_call_ir(s, c, 0);
-    if (!x) return tl_bad();
+    if (!x)
+        return tl_bad();
     int last = x->type->rank - 1;
-    if (last < 0 || x->type->shape[last] != 2) return wrong_rank(s, c, x);
-    TlVal out = {.kind = TL_VAL_TUPLE, .n = 2, .dtype = TL_DTYPE_COUNT, .items = TL_NEW_ARRAY(s->arena, TlVal, 2)};
+    if (last < 0 || x->type->shape[last] != 2)
+        return wrong_rank(s, c, x);
+    TlVal out = {.kind = TL_VAL_TUPLE,
+                 .n = 2,
+                 .dtype = TL_DTYPE_COUNT,
+                 .items = TL_NEW_ARRAY(s->arena, TlVal, 2)};
     for (int k = 0; k < 2; k++) {
         TlValue *i = tl_const_int(&s->b, tl_type_scalar(s->ctx, TL_I32), k);
         out.items[k] = tl_val_ir(masked_one(s, x, last, index_is(s, x->type, last, i)));
@@ -316,10 +369,14 @@ static TlDtype dot_result(TlDtype a, TlDtype b)
 {
     bool i8a = a == TL_I8 || a == TL_U8, i8b = b == TL_I8 || b == TL_U8;
     bool f8a = a == TL_F8E4M3 || a == TL_F8E5M2, f8b = b == TL_F8E4M3 || b == TL_F8E5M2;
-    if (i8a && i8b) return TL_I32;
-    if (f8a && f8b) return TL_F32;
-    if (a != b) return TL_DTYPE_COUNT;
-    if (a == TL_F16 || a == TL_BF16 || a == TL_F32) return TL_F32;
+    if (i8a && i8b)
+        return TL_I32;
+    if (f8a && f8b)
+        return TL_F32;
+    if (a != b)
+        return TL_DTYPE_COUNT;
+    if (a == TL_F16 || a == TL_BF16 || a == TL_F32)
+        return TL_F32;
     return a == TL_F64 ? TL_F64 : TL_DTYPE_COUNT;
 }
 
@@ -332,11 +389,12 @@ static bool dot_shapes(TlSema *s, TlCall *c, TlValue *a, TlValue *b, int32_t *sh
         return false;
     }
     if (x->shape[r - 1] != y->shape[r - 2]) {
-        tl_label(s, tl_err(s, c->loc, TL_E0324, x->shape[r - 1], y->shape[r - 2]), "the operands are %s and %s", tl_type_str(s->ctx, x),
-                 tl_type_str(s->ctx, y));
+        tl_label(s, tl_err(s, c->loc, TL_E0324, x->shape[r - 1], y->shape[r - 2]),
+                 "the operands are %s and %s", tl_type_str(s->ctx, x), tl_type_str(s->ctx, y));
         return false;
     }
-    if (r == 3) shape[0] = x->shape[0];
+    if (r == 3)
+        shape[0] = x->shape[0];
     shape[r - 2] = x->shape[r - 2];
     shape[r - 1] = y->shape[r - 1];
     return true;
@@ -346,14 +404,16 @@ TlVal tl_bi_matrix_dot(TlSema *s, TlCall *c)
 {
     TlValue *a = tl_call_ir(s, c, 0), *b = tl_call_ir(s, c, 1);
     int32_t shape[TL_MAX_RANK] = {0};
-    if (!a || !b || !dot_shapes(s, c, a, b, shape)) return tl_bad();
+    if (!a || !b || !dot_shapes(s, c, a, b, shape))
+        return tl_bad();
     TlDtype d = dot_result(a->type->dtype, b->type->dtype);
     if (d == TL_DTYPE_COUNT) {
         tl_err(s, c->loc, TL_E0325, tl_type_str(s->ctx, a->type), tl_type_str(s->ctx, b->type));
         return tl_bad();
     }
     int64_t precision = tl_call_word(s, c, 3, TL_FORM_PRECISION);
-    if (precision == -2) return tl_bad();
+    if (precision == -2)
+        return tl_bad();
     if (precision >= 0 && a->type->dtype != TL_F32) {
         tl_err(s, c->loc, TL_E0334, "precision", tl_dtype_name(a->type->dtype));
         return tl_bad();
@@ -361,9 +421,11 @@ TlVal tl_bi_matrix_dot(TlSema *s, TlCall *c)
     if (c->given[4]) { /* out = f16 */
         const TlTy *to = c->val[4].u.type;
         TlDtype out = to->kind == TL_TY_VALUE && !to->type->rank ? to->type->dtype : TL_DTYPE_COUNT;
-        bool half = out == TL_F16 && (a->type->dtype == TL_F16 || a->type->dtype == TL_F8E4M3 || a->type->dtype == TL_F8E5M2);
+        bool half = out == TL_F16 && (a->type->dtype == TL_F16 || a->type->dtype == TL_F8E4M3 ||
+                                      a->type->dtype == TL_F8E5M2);
         if (out != d && !half) {
-            tl_err(s, c->vloc[4], TL_E0338, "dot", "out", half ? "f16" : tl_dtype_name(d), tl_ty_str(s, to));
+            tl_err(s, c->vloc[4], TL_E0338, "dot", "out", half ? "f16" : tl_dtype_name(d),
+                   tl_ty_str(s, to));
             return tl_bad();
         }
         d = out;
@@ -372,13 +434,15 @@ TlVal tl_bi_matrix_dot(TlSema *s, TlCall *c)
     TlValue *acc = NULL;
     if (c->given[2]) {
         const TlVal *v = &c->val[2];
-        bool fits = tl_is_literal(v) || v->kind == TL_VAL_CHOICE || (tl_is_number(v) && tl_val_type_of(s, v) == t);
+        bool fits = tl_is_literal(v) || v->kind == TL_VAL_CHOICE ||
+                    (tl_is_number(v) && tl_val_type_of(s, v) == t);
         if (!fits) {
             tl_err(s, c->loc, TL_E0333, tl_type_str(s->ctx, t), tl_val_str(s, v));
             return tl_bad();
         }
         acc = tl_convert_ir(s, v, t, c->vloc[2]);
-        if (!acc) return tl_bad();
+        if (!acc)
+            return tl_bad();
     } else {
         acc = tl_const_bits(&s->b, t, 0);
     }
@@ -392,7 +456,8 @@ TlVal tl_bi_matrix_dot(TlSema *s, TlCall *c)
 TlVal tl_bi_shape_extract(TlSema *s, TlCall *c)
 {
     TlValue *x = tl_call_ir(s, c, 0);
-    if (!x) return tl_bad();
+    if (!x)
+        return tl_bad();
     if ((int)c->nrest != x->type->rank) {
         tl_err(s, c->loc, TL_E0317, (unsigned)x->type->rank, tl_format(s->arena, "%u", c->nrest));
         return tl_bad();
@@ -400,9 +465,11 @@ TlVal tl_bi_shape_extract(TlSema *s, TlCall *c)
     for (uint32_t i = 0; i < c->nrest; i++) {
         int64_t start = 0, width = c->widths[i] < 0 ? 1 : c->widths[i];
         bool unknown = false;
-        if (!tl_int_of(s, &c->rest[i], c->rest_loc[i], "the start of extract", &start, &unknown)) return tl_bad();
+        if (!tl_int_of(s, &c->rest[i], c->rest_loc[i], "the start of extract", &start, &unknown))
+            return tl_bad();
         if (start < 0 || width < 1 || start + width > x->type->shape[i]) {
-            tl_err(s, c->loc, TL_E0335, (long long)start, (long long)(start + width - 1), x->type->shape[i]);
+            tl_err(s, c->loc, TL_E0335, (long long)start, (long long)(start + width - 1),
+                   x->type->shape[i]);
             return tl_bad();
         }
     }
@@ -413,8 +480,10 @@ TlVal tl_bi_shape_later(TlSema *s, TlCall *c)
 {
     if (c->fn->data == 1) { /* histogram */
         TlValue *x = tl_call_ir(s, c, 0);
-        if (!x) return tl_bad();
-        if (!tl_is_int(x->type->dtype)) return wrong_rank(s, c, x);
+        if (!x)
+            return tl_bad();
+        if (!tl_is_int(x->type->dtype))
+            return wrong_rank(s, c, x);
     }
     return tl_not_yet(s, c->loc, tl_format(s->arena, "'%s'", c->fn->name));
 }

@@ -1,5 +1,5 @@
-/* Calls. A user's function is walked anew at each call, in a frame of its own, with its parameters as variables; the names in
- * its parameters' types are bound by the arguments. */
+/* Calls. A user's function is walked anew at each call, in a frame of its own, with its
+ * parameters as variables; the names in its parameters' types are bound by the arguments. */
 #include "frontend/sema.h"
 #include <string.h>
 
@@ -38,10 +38,12 @@ static void bind_type(Binding *b, const TlTypeExpr *t, TlDtype d, TlLoc loc)
     TlVar *v = bound_here(b, t->name);
     if (v && v->val.kind == TL_VAL_TYPE) {
         const TlTy *ty = v->val.u.type;
-        if (ty->kind == TL_TY_VALUE && ty->type != tl_type_scalar(s->ctx, d)) mismatch(b, t->name, loc, tl_dtype_name(d), tl_ty_str(s, ty));
+        if (ty->kind == TL_TY_VALUE && ty->type != tl_type_scalar(s->ctx, d))
+            mismatch(b, t->name, loc, tl_dtype_name(d), tl_ty_str(s, ty));
         return;
     }
-    if (v) return;
+    if (v)
+        return;
     TlTy *ty = TL_NEW(s->arena, TlTy);
     *ty = tl_ty_value(tl_type_scalar(s->ctx, d));
     bind_name(s, t->name, t->loc, tl_val_type(ty));
@@ -49,7 +51,8 @@ static void bind_type(Binding *b, const TlTypeExpr *t, TlDtype d, TlLoc loc)
 
 static bool is_struct_name(TlSema *s, const TlTypeExpr *t)
 {
-    if (t->module) return true;
+    if (t->module)
+        return true;
     TlDef *def = tl_mod_find(s->frame->mod, t->name);
     return def && def->item->kind == TL_IT_STRUCT;
 }
@@ -57,7 +60,8 @@ static bool is_struct_name(TlSema *s, const TlTypeExpr *t)
 /* Is the extent a name that an argument may bind? */
 static bool binds_extent(Binding *b, const TlExpr *e)
 {
-    if (e->kind != TL_EX_NAME || e->parens) return false;
+    if (e->kind != TL_EX_NAME || e->parens)
+        return false;
     TlDef *def = tl_mod_find(b->s->frame->mod, e->u.name);
     if (def && def->item->kind == TL_IT_CONST) {
         tl_err(b->s, e->loc, TL_E0213, e->u.name, e->u.name);
@@ -71,17 +75,20 @@ static void bind_extent(Binding *b, const TlExpr *e, int32_t n, TlLoc loc)
 {
     TlSema *s = b->s;
     int64_t before;
-    if (!binds_extent(b, e)) return;
+    if (!binds_extent(b, e))
+        return;
     TlVar *v = bound_here(b, e->u.name);
     if (!v) {
         bind_name(s, e->u.name, e->loc, tl_val_const(TL_I32, (uint32_t)n));
         return;
     }
     if (tl_const_int_of(&v->val, &before) && before != n)
-        mismatch(b, e->u.name, loc, tl_format(s->arena, "%d", n), tl_format(s->arena, "%lld", (long long)before));
+        mismatch(b, e->u.name, loc, tl_format(s->arena, "%d", n),
+                 tl_format(s->arena, "%lld", (long long)before));
 }
 
-/* Binds what the type of a value parameter names. Literals bind nothing (they take the type that others give). */
+/* Binds what the type of a value parameter names. Literals bind nothing (they take the type that
+ * others give). */
 static void bind_value_type(Binding *b, const TlTypeExpr *t, const TlArgVal *a)
 {
     TlSema *s = b->s;
@@ -94,38 +101,50 @@ static void bind_value_type(Binding *b, const TlTypeExpr *t, const TlArgVal *a)
     if (a->val.kind == TL_VAL_STRUCT && generic && t->kind == TL_TE_NAME) {
         TlTy *ty = TL_NEW(s->arena, TlTy);
         *ty = tl_ty_of(s, &a->val);
-        if (!bound_here(b, t->name)) bind_name(s, t->name, t->loc, tl_val_type(ty));
+        if (!bound_here(b, t->name))
+            bind_name(s, t->name, t->loc, tl_val_type(ty));
         return;
     }
-    if (!tl_is_number(&a->val)) return;
+    if (!tl_is_number(&a->val))
+        return;
     const TlType *type = tl_val_type_of(s, &a->val);
-    if (generic && !tl_is_untyped(&a->val)) bind_type(b, elem, type->dtype, a->loc);
-    if (t->kind != TL_TE_TILE) return;
+    if (generic && !tl_is_untyped(&a->val))
+        bind_type(b, elem, type->dtype, a->loc);
+    if (t->kind != TL_TE_TILE)
+        return;
     if (type->rank != t->extents.len) {
         bool names = false;
-        for (uint32_t i = 0; i < t->extents.len; i++) names |= t->extents.data[i]->kind == TL_EX_NAME;
+        for (uint32_t i = 0; i < t->extents.len; i++)
+            names |= t->extents.data[i]->kind == TL_EX_NAME;
         if (names && type->rank) {
-            tl_err(s, a->loc, TL_E0338, b->def->item->name, "tile", tl_format(s->arena, "a tile of rank %u", t->extents.len), tl_val_str(s, &a->val));
+            tl_err(s, a->loc, TL_E0338, b->def->item->name, "tile",
+                   tl_format(s->arena, "a tile of rank %u", t->extents.len),
+                   tl_val_str(s, &a->val));
             b->ok = false;
         }
         return;
     }
-    for (uint32_t i = 0; i < t->extents.len; i++) bind_extent(b, t->extents.data[i], type->shape[i], a->loc);
+    for (uint32_t i = 0; i < t->extents.len; i++)
+        bind_extent(b, t->extents.data[i], type->shape[i], a->loc);
 }
 
 /* A type name that only literals could bind takes their default type. */
 static void default_type(Binding *b, const TlTypeExpr *t, const TlArgVal *a)
 {
     const TlTypeExpr *elem = t->kind == TL_TE_TILE ? t->elem : t;
-    if (elem->kind != TL_TE_NAME || is_struct_name(b->s, elem) || bound_here(b, elem->name) || !tl_is_untyped(&a->val)) return;
+    if (elem->kind != TL_TE_NAME || is_struct_name(b->s, elem) || bound_here(b, elem->name) ||
+        !tl_is_untyped(&a->val))
+        return;
     bind_type(b, elem, tl_literal_dtype(&a->val), a->loc);
 }
 
 /* In abstract walks, and after errors: every name of the type that is not bound is unknown. */
 static void bind_unknown_expr(Binding *b, const TlExpr *e)
 {
-    if (!e) return;
-    if (e->kind == TL_EX_NAME && !e->parens && !tl_var_find(b->s, e->u.name) && !tl_mod_find(b->s->frame->mod, e->u.name))
+    if (!e)
+        return;
+    if (e->kind == TL_EX_NAME && !e->parens && !tl_var_find(b->s, e->u.name) &&
+        !tl_mod_find(b->s->frame->mod, e->u.name))
         bind_name(b->s, e->u.name, e->loc, tl_unknown(TL_I32));
 }
 
@@ -134,15 +153,18 @@ static void bind_unknown_type(Binding *b, const TlTypeExpr *t)
     const TlTypeExpr *elem = t->kind == TL_TE_TILE ? t->elem : t;
     if (elem->kind == TL_TE_NAME && !is_struct_name(b->s, elem) && !bound_here(b, elem->name))
         bind_name(b->s, elem->name, elem->loc, tl_unknown(TL_DTYPE_COUNT));
-    for (uint32_t i = 0; i < t->extents.len; i++) bind_unknown_expr(b, t->extents.data[i]);
+    for (uint32_t i = 0; i < t->extents.len; i++)
+        bind_unknown_expr(b, t->extents.data[i]);
 }
 
 /* ---- parameters of the other forms ---- */
 
 /* One name of a view's extents or strides: the run-time number, the first time it is seen. */
-static void bind_view_name(Binding *b, const TlExpr *e, TlValue *view, uint32_t axis, bool stride, bool wide)
+static void bind_view_name(Binding *b, const TlExpr *e, TlValue *view, uint32_t axis, bool stride,
+                           bool wide)
 {
-    if (!e || !binds_extent(b, e) || bound_here(b, e->u.name)) return;
+    if (!e || !binds_extent(b, e) || bound_here(b, e->u.name))
+        return;
     bind_name(b->s, e->u.name, e->loc, tl_view_extent(b->s, view, axis, stride, wide));
 }
 
@@ -155,7 +177,8 @@ static void bind_view(Binding *b, const TlParamDecl *p, const TlArgVal *a)
     }
     const TlType *t = a->val.kind == TL_VAL_VIEW ? a->val.u.ir->type : NULL;
     if (!t || t->rank != p->extents.len) {
-        tl_err(s, a->loc, TL_E0338, b->def->item->name, p->name, tl_format(s->arena, "a view of rank %u", p->extents.len),
+        tl_err(s, a->loc, TL_E0338, b->def->item->name, p->name,
+               tl_format(s->arena, "a view of rank %u", p->extents.len),
                t ? tl_type_str(s->ctx, t) : tl_val_str(s, &a->val));
         b->ok = false;
         return;
@@ -165,7 +188,8 @@ static void bind_view(Binding *b, const TlParamDecl *p, const TlArgVal *a)
         b->ok = false;
         return;
     }
-    if (p->type->kind == TL_TE_NAME && !is_struct_name(s, p->type)) bind_type(b, p->type, t->dtype, a->loc);
+    if (p->type->kind == TL_TE_NAME && !is_struct_name(s, p->type))
+        bind_type(b, p->type, t->dtype, a->loc);
     for (uint32_t i = 0; i < p->extents.len; i++) {
         const TlExtent *x = &p->extents.data[i];
         bool wide = x->width && (x->width->dtype == TL_I64 || x->width->dtype == TL_U64);
@@ -185,22 +209,27 @@ static void bind_unknown_view(Binding *b, const TlParamDecl *p)
 
 TlVal tl_const_param_value(TlSema *s, TlDef *def, const TlParamDecl *p, const TlVal *v, TlLoc loc)
 {
-    if (v->kind == TL_VAL_ERROR || v->kind == TL_VAL_UNKNOWN) return *v;
+    if (v->kind == TL_VAL_ERROR || v->kind == TL_VAL_UNKNOWN)
+        return *v;
     if (p->form == TL_PF_CONST_FN) {
-        if (v->kind == TL_VAL_FN || v->kind == TL_VAL_BUILTIN) return *v;
+        if (v->kind == TL_VAL_FN || v->kind == TL_VAL_BUILTIN)
+            return *v;
         tl_err(s, loc, TL_E0338, def->item->name, p->name, "a function", tl_val_str(s, v));
         return tl_bad();
     }
     if (p->form == TL_PF_CONST_TYPE) {
-        if (v->kind == TL_VAL_TYPE) return *v;
+        if (v->kind == TL_VAL_TYPE)
+            return *v;
         tl_err(s, loc, TL_E0338, def->item->name, p->name, "a type", tl_val_str(s, v));
         return tl_bad();
     }
     TlTy ty = tl_type_resolve(s, p->type);
     TlVal x = tl_convert(s, v, &ty, loc);
     if (x.kind == TL_VAL_IR) {
-        tl_label(s, tl_err(s, loc, TL_E0406, tl_format(s->arena, "the argument '%s' of '%s'", p->name, def->item->name)), "this is %s",
-                 tl_val_str(s, v));
+        tl_label(s,
+                 tl_err(s, loc, TL_E0406,
+                        tl_format(s->arena, "the argument '%s' of '%s'", p->name, def->item->name)),
+                 "this is %s", tl_val_str(s, v));
         return tl_bad();
     }
     return x;
@@ -211,9 +240,11 @@ static void bind_const(Binding *b, const TlParamDecl *p, const TlArgVal *a)
 {
     TlSema *s = b->s;
     TlVal v = a ? a->val : tl_unknown(TL_DTYPE_COUNT);
-    if (!a && p->init) v = tl_eval(s, p->init);
+    if (!a && p->init)
+        v = tl_eval(s, p->init);
     TlVal x = tl_const_param_value(s, b->def, p, &v, a ? a->loc : p->loc);
-    if (x.kind == TL_VAL_ERROR) b->ok = false;
+    if (x.kind == TL_VAL_ERROR)
+        b->ok = false;
     if (x.kind == TL_VAL_UNKNOWN && p->form == TL_PF_CONST) {
         TlTy ty = tl_type_resolve(s, p->type);
         x = tl_unknown(ty.kind == TL_TY_VALUE ? ty.type->dtype : TL_DTYPE_COUNT);
@@ -225,13 +256,20 @@ static void bind_pointer(Binding *b, const TlParamDecl *p, const TlArgVal *a)
 {
     if (tl_is_pointer(&a->val) && p->type->kind == TL_TE_NAME && !is_struct_name(b->s, p->type))
         bind_type(b, p->type, a->val.u.ir->type->dtype, a->loc);
-    if (tl_is_bad(&a->val)) b->unknown = true;
+    if (tl_is_bad(&a->val))
+        b->unknown = true;
 }
 
 /* ---- the frame ---- */
 
-static const TlItem *item_of(const Binding *b) { return b->def->item; }
-static bool is_const_form(const TlParamDecl *p) { return p->form == TL_PF_CONST || p->form == TL_PF_CONST_FN || p->form == TL_PF_CONST_TYPE; }
+static const TlItem *item_of(const Binding *b)
+{
+    return b->def->item;
+}
+static bool is_const_form(const TlParamDecl *p)
+{
+    return p->form == TL_PF_CONST || p->form == TL_PF_CONST_FN || p->form == TL_PF_CONST_TYPE;
+}
 
 /* Which argument goes to which parameter. */
 static bool match_args(Binding *b, uint32_t nargs, const TlArgVal *args)
@@ -243,7 +281,8 @@ static bool match_args(Binding *b, uint32_t nargs, const TlArgVal *args)
     for (uint32_t i = 0; i < nargs; i++) {
         uint32_t p = at;
         if (args[i].name)
-            for (p = 0; p < f->params.len && f->params.data[p].name != args[i].name; p++) {}
+            for (p = 0; p < f->params.len && f->params.data[p].name != args[i].name; p++) {
+            }
         else
             at++;
         if (p >= f->params.len) {
@@ -268,30 +307,42 @@ static bool match_args(Binding *b, uint32_t nargs, const TlArgVal *args)
 }
 
 /* `const T x`: its type may be a name that other arguments bind. */
-static bool named_type(const TlParamDecl *p) { return p->form == TL_PF_CONST && p->type->kind == TL_TE_NAME; }
+static bool named_type(const TlParamDecl *p)
+{
+    return p->form == TL_PF_CONST && p->type->kind == TL_TE_NAME;
+}
 
 /* First round: everything that gives names. */
 static void bind_names(Binding *b)
 {
     const TlItem *f = item_of(b);
     for (uint32_t i = 0; i < f->params.len; i++)
-        if (is_const_form(&f->params.data[i]) && b->args[i] && !named_type(&f->params.data[i])) bind_const(b, &f->params.data[i], b->args[i]);
+        if (is_const_form(&f->params.data[i]) && b->args[i] && !named_type(&f->params.data[i]))
+            bind_const(b, &f->params.data[i], b->args[i]);
     for (uint32_t i = 0; i < f->params.len; i++) {
         const TlParamDecl *p = &f->params.data[i];
-        if (!b->args[i]) continue;
-        if (p->form == TL_PF_VALUE) bind_value_type(b, p->type, b->args[i]);
-        if (p->form == TL_PF_VIEW) bind_view(b, p, b->args[i]);
-        if (p->form == TL_PF_POINTER) bind_pointer(b, p, b->args[i]);
+        if (!b->args[i])
+            continue;
+        if (p->form == TL_PF_VALUE)
+            bind_value_type(b, p->type, b->args[i]);
+        if (p->form == TL_PF_VIEW)
+            bind_view(b, p, b->args[i]);
+        if (p->form == TL_PF_POINTER)
+            bind_pointer(b, p, b->args[i]);
     }
     for (uint32_t i = 0; i < f->params.len; i++)
-        if (f->params.data[i].form == TL_PF_VALUE && b->args[i]) default_type(b, f->params.data[i].type, b->args[i]);
+        if (f->params.data[i].form == TL_PF_VALUE && b->args[i])
+            default_type(b, f->params.data[i].type, b->args[i]);
     for (uint32_t i = 0; i < f->params.len; i++)
-        if (is_const_form(&f->params.data[i]) && (!b->args[i] || named_type(&f->params.data[i]))) bind_const(b, &f->params.data[i], b->args[i]);
+        if (is_const_form(&f->params.data[i]) && (!b->args[i] || named_type(&f->params.data[i])))
+            bind_const(b, &f->params.data[i], b->args[i]);
     if (b->unknown || !b->ok)
         for (uint32_t i = 0; i < f->params.len; i++) {
             const TlParamDecl *p = &f->params.data[i];
-            if (p->form == TL_PF_VALUE || p->form == TL_PF_POINTER) bind_unknown_type(b, p->type);
-            if (p->form == TL_PF_VIEW) bind_unknown_view(b, p);
+            if (p->form == TL_PF_VALUE || p->form == TL_PF_POINTER)
+                bind_unknown_type(b, p->type);
+            if (p->form == TL_PF_VIEW)
+                bind_unknown_view(b, p);
         }
 }
 
@@ -300,12 +351,16 @@ static bool lacks_name(Binding *b, const TlTypeExpr *t)
 {
     const TlTypeExpr *elem = t->kind == TL_TE_TILE ? t->elem : t;
     TlName lost = NULL;
-    if (elem->kind == TL_TE_NAME && !is_struct_name(b->s, elem) && !tl_var_find(b->s, elem->name)) lost = elem->name;
+    if (elem->kind == TL_TE_NAME && !is_struct_name(b->s, elem) && !tl_var_find(b->s, elem->name))
+        lost = elem->name;
     for (uint32_t i = 0; i < t->extents.len && !lost; i++) {
         const TlExpr *e = t->extents.data[i];
-        if (e->kind == TL_EX_NAME && !tl_var_find(b->s, e->u.name) && !tl_mod_find(b->s->frame->mod, e->u.name)) lost = e->u.name;
+        if (e->kind == TL_EX_NAME && !tl_var_find(b->s, e->u.name) &&
+            !tl_mod_find(b->s->frame->mod, e->u.name))
+            lost = e->u.name;
     }
-    if (!lost) return false;
+    if (!lost)
+        return false;
     tl_err(b->s, b->loc, TL_E0323, lost, item_of(b)->name);
     b->ok = false;
     return true;
@@ -319,32 +374,40 @@ static void bind_variables(Binding *b)
     for (uint32_t i = 0; i < f->params.len && b->ok; i++) {
         const TlParamDecl *p = &f->params.data[i];
         const TlArgVal *a = b->args[i];
-        if (is_const_form(p) || !a) continue;
+        if (is_const_form(p) || !a)
+            continue;
         if (p->form == TL_PF_VIEW) {
             tl_var_new(s, p->name, p->loc, tl_ty_of(s, &a->val), a->val, true);
             continue;
         }
-        if (lacks_name(b, p->type)) return;
+        if (lacks_name(b, p->type))
+            return;
         TlTy ty = tl_type_resolve(s, p->type);
         TlVal v = tl_convert(s, &a->val, &ty, a->loc);
-        if (v.kind == TL_VAL_ERROR) b->ok = false;
-        if (ty.kind == TL_TY_AUTO) ty = tl_ty_of(s, &v);
+        if (v.kind == TL_VAL_ERROR)
+            b->ok = false;
+        if (ty.kind == TL_TY_AUTO)
+            ty = tl_ty_of(s, &v);
         TlValue *ir = v.kind == TL_VAL_CONST ? tl_materialize(s, &v, a->loc) : NULL;
-        if (ir) v = tl_val_ir(ir);
+        if (ir)
+            v = tl_val_ir(ir);
         tl_var_new(s, p->name, p->loc, ty, v, false);
     }
 }
 
-/* No way through the statement reaches its end. The flag in the frame does not say so when it was set in loops or in
- * nested branches: there it is a value of the program. */
+/* No way through the statement reaches its end. The flag in the frame does not say so when it
+ * was set in loops or in nested branches: there it is a value of the program. */
 static bool always_returns(const TlStmt *st)
 {
     for (; st && st->kind == TL_ST_IF; st = st->els)
-        if (!always_returns(st->then)) return false;
-    if (!st) return false;
+        if (!always_returns(st->then))
+            return false;
+    if (!st)
+        return false;
     if (st->kind == TL_ST_BLOCK)
         for (uint32_t i = 0; i < st->body.len; i++)
-            if (always_returns(st->body.data[i])) return true;
+            if (always_returns(st->body.data[i]))
+                return true;
     return st->kind == TL_ST_RETURN;
 }
 
@@ -354,16 +417,24 @@ static TlVal run_body(Binding *b)
     const TlItem *f = item_of(b);
     TlFrame *frame = s->frame;
     frame->ty = f->type ? tl_type_resolve(s, f->type) : tl_ty_kind(TL_TY_AUTO);
-    frame->returned = tl_var_new(s, " returned", (TlLoc){0}, tl_ty_value(tl_type_scalar(s->ctx, TL_BOOL)), tl_val_bool(false), false);
+    frame->returned =
+        tl_var_new(s, " returned", (TlLoc){0}, tl_ty_value(tl_type_scalar(s->ctx, TL_BOOL)),
+                   tl_val_bool(false), false);
     frame->result = tl_var_new(s, " result", (TlLoc){0}, frame->ty, tl_val(TL_VAL_UNSET), false);
-    if (f->body) tl_stmt(s, f->body);
+    if (f->body)
+        tl_stmt(s, f->body);
     bool known;
     TlValue *maybe = tl_exit_state(s, &known);
-    bool wants = frame->ty.kind != TL_TY_VOID && frame->ty.kind != TL_TY_AUTO && frame->ty.kind != TL_TY_UNKNOWN;
-    if (!known && (wants || (maybe && frame->ty.kind != TL_TY_VOID && frame->ty.kind != TL_TY_AUTO)) && f->body && !f->broken && !s->exhausted && !always_returns(f->body))
+    bool wants = frame->ty.kind != TL_TY_VOID && frame->ty.kind != TL_TY_AUTO &&
+                 frame->ty.kind != TL_TY_UNKNOWN;
+    if (!known &&
+        (wants || (maybe && frame->ty.kind != TL_TY_VOID && frame->ty.kind != TL_TY_AUTO)) &&
+        f->body && !f->broken && !s->exhausted && !always_returns(f->body))
         tl_err(s, f->body->end, TL_E0320, f->name);
-    if (frame->result->val.kind != TL_VAL_UNSET) return frame->result->val;
-    if (frame->ty.kind == TL_TY_VOID || frame->ty.kind == TL_TY_AUTO) return tl_val(TL_VAL_VOID);
+    if (frame->result->val.kind != TL_VAL_UNSET)
+        return frame->result->val;
+    if (frame->ty.kind == TL_TY_VOID || frame->ty.kind == TL_TY_AUTO)
+        return tl_val(TL_VAL_VOID);
     return tl_unknown(TL_DTYPE_COUNT);
 }
 
@@ -385,9 +456,15 @@ static bool may_call(TlSema *s, TlDef *def, TlLoc loc, uint32_t *depth)
 TlVal tl_call_def(TlSema *s, TlDef *def, uint32_t nargs, const TlArgVal *args, TlLoc loc)
 {
     uint32_t depth;
-    if (!tl_step(s, loc) || !may_call(s, def, loc, &depth)) return tl_bad();
-    Binding b = {.s = s, .def = def, .loc = loc, .ok = true, .args = TL_NEW_ARRAY(s->arena, const TlArgVal *, def->item->params.len + 1)};
-    if (!match_args(&b, nargs, args)) return tl_bad();
+    if (!tl_step(s, loc) || !may_call(s, def, loc, &depth))
+        return tl_bad();
+    Binding b = {.s = s,
+                 .def = def,
+                 .loc = loc,
+                 .ok = true,
+                 .args = TL_NEW_ARRAY(s->arena, const TlArgVal *, def->item->params.len + 1)};
+    if (!match_args(&b, nargs, args))
+        return tl_bad();
     TlFrame frame = {.outer = s->frame, .def = def, .mod = def->mod, .call = loc, .depth = depth};
     TlFrame *caller = s->frame;
     TlVar *env = s->env;
@@ -407,9 +484,12 @@ TlVal tl_call_def(TlSema *s, TlDef *def, uint32_t nargs, const TlArgVal *args, T
         s->frame = &frame;
         result = run_body(&b);
     } else if (def->item->type) {
-        TlTy ty = def->item->type->kind == TL_TE_SCALAR ? tl_type_resolve(s, def->item->type) : tl_ty_kind(TL_TY_AUTO);
-        if (ty.kind == TL_TY_VALUE) result = tl_zero(s, &ty);
-        if (ty.kind == TL_TY_AUTO) result = tl_bad();
+        TlTy ty = def->item->type->kind == TL_TE_SCALAR ? tl_type_resolve(s, def->item->type)
+                                                        : tl_ty_kind(TL_TY_AUTO);
+        if (ty.kind == TL_TY_VALUE)
+            result = tl_zero(s, &ty);
+        if (ty.kind == TL_TY_AUTO)
+            result = tl_bad();
     }
     s->frame = caller;
     s->env = env;
@@ -420,29 +500,38 @@ TlVal tl_call_def(TlSema *s, TlDef *def, uint32_t nargs, const TlArgVal *args, T
 
 TlVal tl_call_fn(TlSema *s, const TlVal *fn, uint32_t nargs, const TlVal *args, TlLoc loc)
 {
-    if (fn->kind == TL_VAL_BUILTIN) return tl_builtin_apply(s, fn->u.builtin, fn->fast, nargs, args, loc);
+    if (fn->kind == TL_VAL_BUILTIN)
+        return tl_builtin_apply(s, fn->u.builtin, fn->fast, nargs, args, loc);
     if (fn->kind != TL_VAL_FN) {
-        if (!tl_is_bad(fn)) tl_err(s, loc, TL_E0208, tl_val_str(s, fn));
+        if (!tl_is_bad(fn))
+            tl_err(s, loc, TL_E0208, tl_val_str(s, fn));
         return tl_is_bad(fn) ? *fn : tl_bad();
     }
     TlArgVal *named = TL_NEW_ARRAY(s->arena, TlArgVal, nargs + 1);
-    for (uint32_t i = 0; i < nargs; i++) named[i] = (TlArgVal){.loc = loc, .val = args[i]};
+    for (uint32_t i = 0; i < nargs; i++)
+        named[i] = (TlArgVal){.loc = loc, .val = args[i]};
     return tl_call_def(s, fn->def, nargs, named, loc);
 }
 
 TlVal tl_eval_call(TlSema *s, const TlExpr *e)
 {
     TlVal f = tl_eval(s, e->a);
-    if (f.kind == TL_VAL_BUILTIN) return tl_builtin_call(s, f.u.builtin, f.fast, e);
+    if (f.kind == TL_VAL_BUILTIN)
+        return tl_builtin_call(s, f.u.builtin, f.fast, e);
     TlArgVal *args = TL_NEW_ARRAY(s->arena, TlArgVal, e->args.len + 1);
     for (uint32_t i = 0; i < e->args.len; i++) {
         const TlArg *a = &e->args.data[i];
-        args[i] = (TlArgVal){.name = a->name, .loc = a->name ? a->loc : a->value->loc, .val = tl_eval(s, a->value)};
-        if (args[i].val.kind == TL_VAL_VOID) tl_check_value(s, &args[i].val, a->value->loc);
-        if (a->width) tl_err(s, a->width->loc, TL_E0338, f.kind == TL_VAL_FN ? f.def->item->name : "this", "argument", "a value", "a slice");
+        args[i] = (TlArgVal){
+            .name = a->name, .loc = a->name ? a->loc : a->value->loc, .val = tl_eval(s, a->value)};
+        if (args[i].val.kind == TL_VAL_VOID)
+            tl_check_value(s, &args[i].val, a->value->loc);
+        if (a->width)
+            tl_err(s, a->width->loc, TL_E0338, f.kind == TL_VAL_FN ? f.def->item->name : "this",
+                   "argument", "a value", "a slice");
     }
     s->b.loc = e->loc;
-    if (f.kind == TL_VAL_FN) return tl_call_def(s, f.def, e->args.len, args, e->loc);
+    if (f.kind == TL_VAL_FN)
+        return tl_call_def(s, f.def, e->args.len, args, e->loc);
     if (!tl_is_bad(&f)) {
         tl_err(s, e->loc, TL_E0208, tl_val_str(s, &f));
         return tl_bad();
@@ -454,15 +543,21 @@ TlVal tl_eval_call(TlSema *s, const TlExpr *e)
 
 static TlVal abstract_arg(TlSema *s, const TlParamDecl *p)
 {
-    TlTy ty = p->form == TL_PF_VALUE || p->form == TL_PF_POINTER ? tl_type_resolve(s, p->type) : tl_ty_kind(TL_TY_AUTO);
+    TlTy ty = p->form == TL_PF_VALUE || p->form == TL_PF_POINTER ? tl_type_resolve(s, p->type)
+                                                                 : tl_ty_kind(TL_TY_AUTO);
     if (p->form == TL_PF_VIEW) {
         TlTy elem = tl_type_resolve(s, p->type);
-        if (elem.kind != TL_TY_VALUE) return tl_unknown(TL_DTYPE_COUNT);
+        if (elem.kind != TL_TY_VALUE)
+            return tl_unknown(TL_DTYPE_COUNT);
         const TlType *t = tl_type_view(s->ctx, elem.type->dtype, p->is_const, (int)p->extents.len);
-        return (TlVal){.kind = TL_VAL_VIEW, .dtype = TL_DTYPE_COUNT, .u.ir = tl_block_arg(s->b.fn->body, t, p->name)};
+        return (TlVal){.kind = TL_VAL_VIEW,
+                       .dtype = TL_DTYPE_COUNT,
+                       .u.ir = tl_block_arg(s->b.fn->body, t, p->name)};
     }
-    if (ty.kind == TL_TY_VALUE) return tl_val_ir(tl_block_arg(s->b.fn->body, ty.type, p->name));
-    if (ty.kind == TL_TY_STRUCT) return tl_zero(s, &ty);
+    if (ty.kind == TL_TY_VALUE)
+        return tl_val_ir(tl_block_arg(s->b.fn->body, ty.type, p->name));
+    if (ty.kind == TL_TY_STRUCT)
+        return tl_zero(s, &ty);
     return tl_unknown(ty.kind == TL_TY_UNKNOWN ? ty.dtype : TL_DTYPE_COUNT);
 }
 
@@ -477,7 +572,8 @@ void tl_check_function(TlSema *s, TlDef *def)
     s->depth = 1;
     for (uint32_t i = 0; i < f->params.len; i++) {
         const TlParamDecl *p = &f->params.data[i];
-        if (is_const_form(p)) continue;
+        if (is_const_form(p))
+            continue;
         if (p->form == TL_PF_VIEW)
             bind_unknown_view(&b, p);
         else
@@ -485,20 +581,25 @@ void tl_check_function(TlSema *s, TlDef *def)
     }
     for (uint32_t i = 0; i < f->params.len; i++) {
         const TlParamDecl *p = &f->params.data[i];
-        if (p->form == TL_PF_CONST_FN || p->form == TL_PF_CONST_TYPE) bind_name(s, p->name, p->loc, tl_unknown(TL_DTYPE_COUNT));
+        if (p->form == TL_PF_CONST_FN || p->form == TL_PF_CONST_TYPE)
+            bind_name(s, p->name, p->loc, tl_unknown(TL_DTYPE_COUNT));
         if (p->form == TL_PF_CONST) {
             bind_unknown_type(&b, p->type);
             TlTy ty = tl_type_resolve(s, p->type);
-            bind_name(s, p->name, p->loc, tl_unknown(ty.kind == TL_TY_VALUE ? ty.type->dtype : TL_DTYPE_COUNT));
+            bind_name(s, p->name, p->loc,
+                      tl_unknown(ty.kind == TL_TY_VALUE ? ty.type->dtype : TL_DTYPE_COUNT));
         }
     }
     for (uint32_t i = 0; i < f->params.len; i++) {
         const TlParamDecl *p = &f->params.data[i];
         for (uint32_t j = 0; j < i; j++)
-            if (f->params.data[j].name == p->name) tl_err(s, p->loc, TL_E0202, p->name);
-        if (is_const_form(p)) continue;
+            if (f->params.data[j].name == p->name)
+                tl_err(s, p->loc, TL_E0202, p->name);
+        if (is_const_form(p))
+            continue;
         TlVal v = abstract_arg(s, p);
-        if (p->form == TL_PF_VALUE && p->type->kind == TL_TE_VOID) tl_err(s, p->type->loc, TL_E0211, "a parameter of type void");
+        if (p->form == TL_PF_VALUE && p->type->kind == TL_TE_VOID)
+            tl_err(s, p->type->loc, TL_E0211, "a parameter of type void");
         TlTy ty = tl_ty_of(s, &v);
         tl_var_new(s, p->name, p->loc, ty, v, p->form == TL_PF_VIEW);
     }

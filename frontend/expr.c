@@ -1,18 +1,25 @@
 /* Expressions: names, operators, casts, selection. Calls are in call.c, indexing in access.c.
  *
- * Values stay as far from IR as they can: literals have no type until another operand gives one, constants are folded,
- * and only what the program computes at run time becomes an op. Left operands are walked by a loop, so that sums of
- * thousands of terms do not deepen the C stack. */
+ * Values stay as far from IR as they can: literals have no type until another operand gives one,
+ * constants are folded, and only what the program computes at run time becomes an op. Left
+ * operands are walked by a loop, so that sums of thousands of terms do not deepen the C stack. */
 #include "frontend/sema.h"
 #include <math.h>
 #include <string.h>
 
-static const char *const binop_texts[] = {"*", "/", "%", "+", "-", "<<", ">>", "<", ">", "<=", ">=", "==", "!=", "&", "^", "|", "&&", "||"};
-_Static_assert(sizeof binop_texts / sizeof *binop_texts == TL_BIN_LOR + 1, "a text for each operator");
-static const TlOpcode binop_ops[] = {TL_OP_MUL, TL_OP_DIV, TL_OP_REM, TL_OP_ADD, TL_OP_SUB, TL_OP_SHL, TL_OP_SHR, TL_OP_LT, TL_OP_GT,
-                                     TL_OP_LE,  TL_OP_GE,  TL_OP_EQ,  TL_OP_NE,  TL_OP_AND, TL_OP_XOR, TL_OP_OR,  TL_OP_AND, TL_OP_OR};
+static const char *const binop_texts[] = {"*",  "/",  "%",  "+",  "-", "<<", ">>", "<",  ">",
+                                          "<=", ">=", "==", "!=", "&", "^",  "|",  "&&", "||"};
+_Static_assert(sizeof binop_texts / sizeof *binop_texts == TL_BIN_LOR + 1,
+               "a text for each operator");
+static const TlOpcode binop_ops[] = {TL_OP_MUL, TL_OP_DIV, TL_OP_REM, TL_OP_ADD, TL_OP_SUB,
+                                     TL_OP_SHL, TL_OP_SHR, TL_OP_LT,  TL_OP_GT,  TL_OP_LE,
+                                     TL_OP_GE,  TL_OP_EQ,  TL_OP_NE,  TL_OP_AND, TL_OP_XOR,
+                                     TL_OP_OR,  TL_OP_AND, TL_OP_OR};
 
-const char *tl_binop_text(int op) { return binop_texts[op]; }
+const char *tl_binop_text(int op)
+{
+    return binop_texts[op];
+}
 
 /* ---- checks ---- */
 
@@ -44,8 +51,10 @@ TlVal tl_eval_value(TlSema *s, const TlExpr *e)
 bool tl_int_of(TlSema *s, const TlVal *v, TlLoc loc, const char *what, int64_t *out, bool *unknown)
 {
     *unknown = tl_is_bad(v);
-    if (tl_is_bad(v)) return false;
-    if (tl_const_int_of(v, out)) return true;
+    if (tl_is_bad(v))
+        return false;
+    if (tl_const_int_of(v, out))
+        return true;
     if (v->kind == TL_VAL_INT || v->kind == TL_VAL_IR || v->kind == TL_VAL_CHOICE)
         tl_label(s, tl_err(s, loc, TL_E0406, what), "this is %s", tl_val_str(s, v));
     else
@@ -63,11 +72,16 @@ TlValue *tl_eval_cond(TlSema *s, const TlExpr *e, TlVal *out)
 {
     TlVal v = tl_eval_value(s, e);
     *out = v;
-    if (tl_is_bad(&v)) return NULL;
-    if (v.kind == TL_VAL_CONST && v.dtype == TL_BOOL) return NULL;
-    if (v.kind == TL_VAL_IR && v.u.ir->type->dtype == TL_BOOL && tl_is_scalar(v.u.ir->type) && !v.u.ir->type->ptr) return v.u.ir;
+    if (tl_is_bad(&v))
+        return NULL;
+    if (v.kind == TL_VAL_CONST && v.dtype == TL_BOOL)
+        return NULL;
+    if (v.kind == TL_VAL_IR && v.u.ir->type->dtype == TL_BOOL && tl_is_scalar(v.u.ir->type) &&
+        !v.u.ir->type->ptr)
+        return v.u.ir;
     TlDiag *row = tl_err(s, e->loc, TL_E0305, tl_val_str(s, &v));
-    if (v.kind == TL_VAL_IR && v.u.ir->type->rank) tl_label(s, row, "any(...) or all(...) of it is a scalar");
+    if (v.kind == TL_VAL_IR && v.u.ir->type->rank)
+        tl_label(s, row, "any(...) or all(...) of it is a scalar");
     *out = tl_bad();
     return NULL;
 }
@@ -76,9 +90,13 @@ TlValue *tl_eval_cond(TlSema *s, const TlExpr *e, TlVal *out)
 
 static TlVal target_fact(TlSema *s, TlName name, TlLoc loc)
 {
-    const char *text = !strcmp(name, "kind") ? s->options->target_kind : !strcmp(name, "arch") ? s->options->target_arch : NULL;
-    if (text) return (TlVal){.kind = TL_VAL_STRING, .dtype = TL_DTYPE_COUNT, .u.string = text};
-    if (strcmp(name, "kind") && strcmp(name, "arch")) tl_err(s, loc, TL_E0203, "target", name);
+    const char *text = !strcmp(name, "kind")   ? s->options->target_kind
+                       : !strcmp(name, "arch") ? s->options->target_arch
+                                               : NULL;
+    if (text)
+        return (TlVal){.kind = TL_VAL_STRING, .dtype = TL_DTYPE_COUNT, .u.string = text};
+    if (strcmp(name, "kind") && strcmp(name, "arch"))
+        tl_err(s, loc, TL_E0203, "target", name);
     return tl_unknown(TL_DTYPE_COUNT);
 }
 
@@ -88,17 +106,20 @@ static TlVal const_value(TlSema *s, TlDef *def, TlLoc loc)
         tl_err(s, loc, TL_E0409, def->item->name);
         return tl_bad();
     }
-    if (def->state == TL_DONE) return def->value;
+    if (def->state == TL_DONE)
+        return def->value;
     def->state = TL_BUSY;
     TlFrame top = {.mod = def->mod}, *frame = s->frame;
     TlVar *env = s->env;
     s->frame = &top, s->env = NULL;
-    TlVal v = def->item->value ? tl_eval_value(s, def->item->value) : tl_bad(); /* none after a syntax error */
+    TlVal v = def->item->value ? tl_eval_value(s, def->item->value)
+                               : tl_bad(); /* none after a syntax error */
     if (!tl_is_bad(&v)) {
         TlTy ty = def->item->type ? tl_type_resolve(s, def->item->type) : tl_ty_kind(TL_TY_AUTO);
         v = tl_convert(s, &v, &ty, def->item->value->loc);
         if (v.kind != TL_VAL_CONST && !tl_is_bad(&v)) {
-            tl_err(s, def->item->value->loc, TL_E0406, tl_format(s->arena, "the value of '%s'", def->item->name));
+            tl_err(s, def->item->value->loc, TL_E0406,
+                   tl_format(s->arena, "the value of '%s'", def->item->name));
             v = tl_bad();
         }
     }
@@ -120,9 +141,12 @@ static TlVal def_value(TlSema *s, TlDef *def, TlLoc loc)
     }
     case TL_IT_IMPORT: {
         TlMod *m = tl_mod_of_import(def->mod, def);
-        return m ? (TlVal){.kind = TL_VAL_MODULE, .dtype = TL_DTYPE_COUNT, .u.module = m} : tl_bad();
+        return m ? (TlVal){.kind = TL_VAL_MODULE, .dtype = TL_DTYPE_COUNT, .u.module = m}
+                 : tl_bad();
     }
-    case TL_IT_KERNEL: tl_err(s, loc, TL_E0211, tl_format(s->arena, "the kernel '%s'", def->item->name)); return tl_bad();
+    case TL_IT_KERNEL:
+        tl_err(s, loc, TL_E0211, tl_format(s->arena, "the kernel '%s'", def->item->name));
+        return tl_bad();
     case TL_IT_ASSERT: break;
     }
     return tl_bad();
@@ -132,14 +156,18 @@ static TlVal eval_name(TlSema *s, const TlExpr *e)
 {
     TlName name = e->u.name;
     const TlVar *v = tl_var_find(s, name);
-    if (v) return v->val.kind == TL_VAL_UNSET ? tl_unknown(TL_DTYPE_COUNT) : v->val;
+    if (v)
+        return v->val.kind == TL_VAL_UNSET ? tl_unknown(TL_DTYPE_COUNT) : v->val;
     TlDef *def = tl_mod_find(s->frame->mod, name);
-    if (def) return def_value(s, def, e->loc);
+    if (def)
+        return def_value(s, def, e->loc);
     const TlBuiltin *b = tl_builtin_find(name);
-    if (b) return (TlVal){.kind = TL_VAL_BUILTIN, .dtype = TL_DTYPE_COUNT, .u.builtin = b};
+    if (b)
+        return (TlVal){.kind = TL_VAL_BUILTIN, .dtype = TL_DTYPE_COUNT, .u.builtin = b};
     if (!strcmp(name, "fast") || !strcmp(name, "target") || !strcmp(name, "device"))
         return (TlVal){.kind = TL_VAL_SPACE, .dtype = TL_DTYPE_COUNT, .u.string = name};
-    if (s->frame->mod->unit->incomplete || (s->frame->def && s->frame->def->item->broken)) return tl_bad();
+    if (s->frame->mod->unit->incomplete || (s->frame->def && s->frame->def->item->broken))
+        return tl_bad();
     TlDiag *row = tl_err(s, e->loc, TL_E0201, name);
     const char *near = row ? tl_near_name(s, name) : NULL;
     if (near) {
@@ -154,61 +182,80 @@ static TlVal member_of(TlSema *s, const TlVal *v, TlName name, TlLoc loc)
     if (v->kind == TL_VAL_MODULE) {
         const TlMod *m = v->u.module;
         TlDef *def = tl_mod_find(m, name);
-        if (def && def->item->kind != TL_IT_IMPORT) return def_value(s, def, loc);
-        if (!m->unit->incomplete) tl_err(s, loc, TL_E0203, m->path, name);
+        if (def && def->item->kind != TL_IT_IMPORT)
+            return def_value(s, def, loc);
+        if (!m->unit->incomplete)
+            tl_err(s, loc, TL_E0203, m->path, name);
         return tl_bad();
     }
     if (v->kind == TL_VAL_SPACE) {
-        if (!strcmp(v->u.string, "target")) return target_fact(s, name, loc);
+        if (!strcmp(v->u.string, "target"))
+            return target_fact(s, name, loc);
         const TlBuiltin *b = !strcmp(v->u.string, "fast") ? tl_builtin_find(name) : NULL;
-        if (b) return (TlVal){.kind = TL_VAL_BUILTIN, .dtype = TL_DTYPE_COUNT, .fast = true, .u.builtin = b};
+        if (b)
+            return (TlVal){
+                .kind = TL_VAL_BUILTIN, .dtype = TL_DTYPE_COUNT, .fast = true, .u.builtin = b};
         tl_err(s, loc, TL_E0203, v->u.string, name);
         return tl_bad();
     }
     if (v->kind == TL_VAL_STRUCT) {
         const TlItem *item = v->def->item;
         for (uint32_t i = 0; i < v->n; i++)
-            if (item->fields.data[i].name == name) return v->items[i];
+            if (item->fields.data[i].name == name)
+                return v->items[i];
     }
-    if (tl_is_bad(v)) return *v;
+    if (tl_is_bad(v))
+        return *v;
     tl_err(s, loc, TL_E0210, tl_val_str(s, v), name);
     return tl_bad();
 }
 
 /* ---- operators on values ---- */
 
-bool tl_unify(TlSema *s, uint32_t n, TlVal *vals, const TlLoc *locs, TlLoc loc, const char *what, TlValue **out, TlVal *bad)
+bool tl_unify(TlSema *s, uint32_t n, TlVal *vals, const TlLoc *locs, TlLoc loc, const char *what,
+              TlValue **out, TlVal *bad)
 {
     TlDtype d = TL_DTYPE_COUNT, all = TL_DTYPE_COUNT;
     uint32_t first = 0;
     *bad = tl_val(TL_VAL_VOID);
     for (uint32_t i = 0; i < n; i++) {
-        if (!tl_check_value(s, &vals[i], locs[i])) *bad = tl_bad();
-        if (vals[i].kind == TL_VAL_TUPLE || vals[i].kind == TL_VAL_STRUCT || vals[i].kind == TL_VAL_VIEW || tl_is_pointer(&vals[i])) {
+        if (!tl_check_value(s, &vals[i], locs[i]))
+            *bad = tl_bad();
+        if (vals[i].kind == TL_VAL_TUPLE || vals[i].kind == TL_VAL_STRUCT ||
+            vals[i].kind == TL_VAL_VIEW || tl_is_pointer(&vals[i])) {
             tl_err(s, loc, TL_E0316, what, tl_val_str(s, &vals[i]));
             *bad = tl_bad();
             return false;
         }
-        if (tl_is_bad(&vals[i]) && bad->kind != TL_VAL_ERROR) *bad = vals[i];
+        if (tl_is_bad(&vals[i]) && bad->kind != TL_VAL_ERROR)
+            *bad = vals[i];
         TlDtype own = tl_val_dtype(&vals[i]);
-        if (own == TL_DTYPE_COUNT) continue;
+        if (own == TL_DTYPE_COUNT)
+            continue;
         TlDtype common = own;
         if (d != TL_DTYPE_COUNT && !tl_common_dtype(d, own, &common)) {
-            tl_label(s, tl_err(s, loc, TL_E0302, what, tl_val_str(s, &vals[first]), tl_val_str(s, &vals[i])), "cast one of them");
+            tl_label(s,
+                     tl_err(s, loc, TL_E0302, what, tl_val_str(s, &vals[first]),
+                            tl_val_str(s, &vals[i])),
+                     "cast one of them");
             *bad = tl_bad();
             return false;
         }
-        if (common != d) first = i;
+        if (common != d)
+            first = i;
         d = common;
     }
     if (tl_is_bad(bad)) {
-        if (bad->kind == TL_VAL_UNKNOWN) bad->dtype = d;
+        if (bad->kind == TL_VAL_UNKNOWN)
+            bad->dtype = d;
         return false;
     }
     if (d == TL_DTYPE_COUNT) /* untyped ones only */
         for (uint32_t i = 0; i < n; i++) {
             all = tl_literal_dtype(&vals[i]);
-            if (d == TL_DTYPE_COUNT || all == TL_F32 || (d != TL_F32 && tl_dtype_bits(all) > tl_dtype_bits(d))) d = all;
+            if (d == TL_DTYPE_COUNT || all == TL_F32 ||
+                (d != TL_F32 && tl_dtype_bits(all) > tl_dtype_bits(d)))
+                d = all;
         }
     int rank = 0;
     int32_t shape[TL_MAX_RANK] = {0};
@@ -232,26 +279,48 @@ bool tl_unify(TlSema *s, uint32_t n, TlVal *vals, const TlLoc *locs, TlLoc loc, 
         if (vals[i].kind == TL_VAL_CONST)
             out[i] = tl_const_bits(&s->b, so_far, vals[i].u.bits);
         else
-            out[i] = tl_broadcast_ir(s, tl_materialize(s, &vals[i], locs[i]), so_far->rank, so_far->shape);
+            out[i] = tl_broadcast_ir(s, tl_materialize(s, &vals[i], locs[i]), so_far->rank,
+                                     so_far->shape);
     }
     return true;
 }
 
-static bool is_compare(int op) { return op >= TL_BIN_LT && op <= TL_BIN_NE; }
-static bool is_bitwise(int op) { return op == TL_BIN_AND || op == TL_BIN_OR || op == TL_BIN_XOR; }
-static bool is_shift(int op) { return op == TL_BIN_SHL || op == TL_BIN_SHR; }
-static bool is_logical(int op) { return op == TL_BIN_LAND || op == TL_BIN_LOR; }
-static bool no_arithmetic(TlDtype d) { return d == TL_F8E4M3 || d == TL_F8E5M2 || d == TL_I4 || d == TL_U4 || d == TL_F4E2M1; }
+static bool is_compare(int op)
+{
+    return op >= TL_BIN_LT && op <= TL_BIN_NE;
+}
+static bool is_bitwise(int op)
+{
+    return op == TL_BIN_AND || op == TL_BIN_OR || op == TL_BIN_XOR;
+}
+static bool is_shift(int op)
+{
+    return op == TL_BIN_SHL || op == TL_BIN_SHR;
+}
+static bool is_logical(int op)
+{
+    return op == TL_BIN_LAND || op == TL_BIN_LOR;
+}
+static bool no_arithmetic(TlDtype d)
+{
+    return d == TL_F8E4M3 || d == TL_F8E5M2 || d == TL_I4 || d == TL_U4 || d == TL_F4E2M1;
+}
 
 /* Does the operator take elements of type d? */
 static bool op_takes(int op, TlDtype d)
 {
-    if (d == TL_DTYPE_COUNT) return true;
-    if (no_arithmetic(d)) return false;
-    if (is_logical(op)) return d == TL_BOOL;
-    if (op == TL_BIN_EQ || op == TL_BIN_NE) return true;
-    if (is_bitwise(op)) return !tl_is_float(d);
-    if (op == TL_BIN_REM || is_shift(op)) return tl_is_int(d);
+    if (d == TL_DTYPE_COUNT)
+        return true;
+    if (no_arithmetic(d))
+        return false;
+    if (is_logical(op))
+        return d == TL_BOOL;
+    if (op == TL_BIN_EQ || op == TL_BIN_NE)
+        return true;
+    if (is_bitwise(op))
+        return !tl_is_float(d);
+    if (op == TL_BIN_REM || is_shift(op))
+        return tl_is_int(d);
     return d != TL_BOOL;
 }
 
@@ -260,9 +329,12 @@ static bool operands_ok(TlSema *s, int op, const TlVal *a, const TlVal *b, TlLoc
     const TlVal *both[2] = {a, b};
     for (int i = 0; i < 2; i++) {
         TlDtype d = tl_val_dtype(both[i]);
-        if (d == TL_DTYPE_COUNT && both[i]->kind == TL_VAL_CHOICE) d = tl_literal_dtype(both[i]);
-        if (is_logical(op) && tl_is_literal(both[i])) d = tl_literal_dtype(both[i]);
-        if (op_takes(op, d)) continue;
+        if (d == TL_DTYPE_COUNT && both[i]->kind == TL_VAL_CHOICE)
+            d = tl_literal_dtype(both[i]);
+        if (is_logical(op) && tl_is_literal(both[i]))
+            d = tl_literal_dtype(both[i]);
+        if (op_takes(op, d))
+            continue;
         TlDiag *row = tl_err(s, loc, TL_E0311, tl_binop_text(op), tl_val_str(s, both[i]));
         if (no_arithmetic(d))
             tl_label(s, row, "cast to a wider type first");
@@ -279,7 +351,8 @@ static bool operands_ok(TlSema *s, int op, const TlVal *a, const TlVal *b, TlLoc
 static TlValue *emit_binary(TlSema *s, int op, TlValue *a, TlValue *b)
 {
     TlDtype d = a->type->dtype;
-    if (op != TL_BIN_DIV || (d != TL_F16 && d != TL_BF16)) return tl_binary(&s->b, binop_ops[op], a, b);
+    if (op != TL_BIN_DIV || (d != TL_F16 && d != TL_BF16))
+        return tl_binary(&s->b, binop_ops[op], a, b);
     TlValue *wide_a = tl_cast(&s->b, a, TL_F32), *wide_b = tl_cast(&s->b, b, TL_F32);
     return tl_cast(&s->b, tl_binary(&s->b, TL_OP_DIV, wide_a, wide_b), d);
 }
@@ -288,7 +361,8 @@ static TlVal pointer_arithmetic(TlSema *s, int op, const TlVal *a, const TlVal *
 {
     bool swap = !tl_is_pointer(a);
     const TlVal *p = swap ? b : a, *i = swap ? a : b;
-    if (tl_is_bad(i)) return *i;
+    if (tl_is_bad(i))
+        return *i;
     TlDtype d = tl_val_dtype(i);
     if (tl_is_pointer(i) || (op != TL_BIN_ADD && (op != TL_BIN_SUB || swap)) || !tl_is_number(i) ||
         (d != TL_DTYPE_COUNT && (!tl_is_int(d) || no_arithmetic(d))) || i->kind == TL_VAL_FLOAT) {
@@ -296,8 +370,12 @@ static TlVal pointer_arithmetic(TlSema *s, int op, const TlVal *a, const TlVal *
         return tl_bad();
     }
     TlValue *offset = tl_materialize(s, i, loc);
-    if (!offset) return tl_bad();
-    if (op == TL_BIN_SUB) offset = tl_unary(&s->b, TL_OP_NEG, tl_is_signed(offset->type->dtype) ? offset : tl_cast(&s->b, offset, TL_I64));
+    if (!offset)
+        return tl_bad();
+    if (op == TL_BIN_SUB)
+        offset =
+            tl_unary(&s->b, TL_OP_NEG,
+                     tl_is_signed(offset->type->dtype) ? offset : tl_cast(&s->b, offset, TL_I64));
     int rank;
     int32_t shape[TL_MAX_RANK] = {0};
     if (!tl_broadcast_shape(p->u.ir->type, offset->type, &rank, shape)) {
@@ -305,15 +383,19 @@ static TlVal pointer_arithmetic(TlSema *s, int op, const TlVal *a, const TlVal *
         return tl_bad();
     }
     TlValue *base = tl_broadcast_ir(s, p->u.ir, rank, shape);
-    return tl_val_ir(tl_binary(&s->b, TL_OP_PTR_ADD, base, tl_broadcast_ir(s, offset, rank, shape)));
+    return tl_val_ir(
+        tl_binary(&s->b, TL_OP_PTR_ADD, base, tl_broadcast_ir(s, offset, rank, shape)));
 }
 
 /* A shift has the type of its left operand; the amount counts modulo the width. */
 static TlVal shift_vals(TlSema *s, int op, TlVal a, TlVal b, TlLoc loc)
 {
-    if (tl_is_untyped(&a)) a = tl_convert_dtype(s, &a, tl_literal_dtype(&a), loc);
-    if (b.kind == TL_VAL_CHOICE) b = tl_convert_dtype(s, &b, tl_literal_dtype(&b), loc);
-    if (tl_is_bad(&a) || tl_is_bad(&b)) return tl_worse(&a, &b, tl_val_dtype(&a));
+    if (tl_is_untyped(&a))
+        a = tl_convert_dtype(s, &a, tl_literal_dtype(&a), loc);
+    if (b.kind == TL_VAL_CHOICE)
+        b = tl_convert_dtype(s, &b, tl_literal_dtype(&b), loc);
+    if (tl_is_bad(&a) || tl_is_bad(&b))
+        return tl_worse(&a, &b, tl_val_dtype(&a));
     TlDtype d = tl_val_dtype(&a);
     if (tl_is_literal(&b)) {
         if (b.kind == TL_VAL_FLOAT || b.u.integer < 0) {
@@ -322,20 +404,27 @@ static TlVal shift_vals(TlSema *s, int op, TlVal a, TlVal b, TlLoc loc)
         }
         b = tl_val_const(d, (uint64_t)b.u.integer & (uint64_t)(tl_dtype_bits(d) - 1));
     }
-    if (!operands_ok(s, op, &a, &b, loc)) return tl_bad();
-    if (b.kind == TL_VAL_CONST) b = tl_fold_cast(&b, d);
-    if (a.kind == TL_VAL_CONST && b.kind == TL_VAL_CONST) return tl_fold_consts(s, op, &a, &b, loc);
-    if (b.kind == TL_VAL_IR) b = tl_val_ir(tl_cast(&s->b, b.u.ir, d));
+    if (!operands_ok(s, op, &a, &b, loc))
+        return tl_bad();
+    if (b.kind == TL_VAL_CONST)
+        b = tl_fold_cast(&b, d);
+    if (a.kind == TL_VAL_CONST && b.kind == TL_VAL_CONST)
+        return tl_fold_consts(s, op, &a, &b, loc);
+    if (b.kind == TL_VAL_IR)
+        b = tl_val_ir(tl_cast(&s->b, b.u.ir, d));
     TlVal vals[2] = {a, b}, bad;
     TlValue *x[2];
-    if (!tl_unify(s, 2, vals, (TlLoc[]){loc, loc}, loc, tl_binop_text(op), x, &bad)) return bad;
+    if (!tl_unify(s, 2, vals, (TlLoc[]){loc, loc}, loc, tl_binop_text(op), x, &bad))
+        return bad;
     return tl_val_ir(tl_binary(&s->b, binop_ops[op], x[0], x[1]));
 }
 
 static TlVal compare_strings(TlSema *s, int op, const TlVal *a, const TlVal *b, TlLoc loc)
 {
-    if (a->kind == TL_VAL_UNKNOWN || b->kind == TL_VAL_UNKNOWN) return tl_unknown(TL_BOOL);
-    if (a->kind == TL_VAL_STRING && b->kind == TL_VAL_STRING && (op == TL_BIN_EQ || op == TL_BIN_NE))
+    if (a->kind == TL_VAL_UNKNOWN || b->kind == TL_VAL_UNKNOWN)
+        return tl_unknown(TL_BOOL);
+    if (a->kind == TL_VAL_STRING && b->kind == TL_VAL_STRING &&
+        (op == TL_BIN_EQ || op == TL_BIN_NE))
         return tl_val_bool(!strcmp(a->u.string, b->u.string) == (op == TL_BIN_EQ));
     tl_err(s, loc, TL_E0302, tl_binop_text(op), tl_val_str(s, a), tl_val_str(s, b));
     return tl_bad();
@@ -343,7 +432,8 @@ static TlVal compare_strings(TlSema *s, int op, const TlVal *a, const TlVal *b, 
 
 static TlVal compare_types(TlSema *s, int op, const TlVal *a, const TlVal *b, TlLoc loc)
 {
-    if (tl_is_bad(a) || tl_is_bad(b)) return tl_worse(a, b, TL_BOOL);
+    if (tl_is_bad(a) || tl_is_bad(b))
+        return tl_worse(a, b, TL_BOOL);
     if (a->kind == b->kind && (op == TL_BIN_EQ || op == TL_BIN_NE))
         return tl_val_bool(tl_ty_same(a->u.type, b->u.type) == (op == TL_BIN_EQ));
     tl_err(s, loc, TL_E0302, tl_binop_text(op), tl_val_str(s, a), tl_val_str(s, b));
@@ -352,22 +442,32 @@ static TlVal compare_types(TlSema *s, int op, const TlVal *a, const TlVal *b, Tl
 
 TlVal tl_binary_vals(TlSema *s, int op, TlVal a, TlVal b, TlLoc loc)
 {
-    if (a.kind == TL_VAL_ERROR || b.kind == TL_VAL_ERROR) return tl_bad();
-    if (a.kind == TL_VAL_STRING || b.kind == TL_VAL_STRING) return compare_strings(s, op, &a, &b, loc);
-    if (a.kind == TL_VAL_TYPE || b.kind == TL_VAL_TYPE) return compare_types(s, op, &a, &b, loc);
-    if (!tl_check_value(s, &a, loc) || !tl_check_value(s, &b, loc)) return tl_bad();
-    if (tl_is_literal(&a) && tl_is_literal(&b)) return tl_fold_literals(s, op, &a, &b, loc);
-    if (tl_is_pointer(&a) || tl_is_pointer(&b)) return pointer_arithmetic(s, op, &a, &b, loc);
+    if (a.kind == TL_VAL_ERROR || b.kind == TL_VAL_ERROR)
+        return tl_bad();
+    if (a.kind == TL_VAL_STRING || b.kind == TL_VAL_STRING)
+        return compare_strings(s, op, &a, &b, loc);
+    if (a.kind == TL_VAL_TYPE || b.kind == TL_VAL_TYPE)
+        return compare_types(s, op, &a, &b, loc);
+    if (!tl_check_value(s, &a, loc) || !tl_check_value(s, &b, loc))
+        return tl_bad();
+    if (tl_is_literal(&a) && tl_is_literal(&b))
+        return tl_fold_literals(s, op, &a, &b, loc);
+    if (tl_is_pointer(&a) || tl_is_pointer(&b))
+        return pointer_arithmetic(s, op, &a, &b, loc);
     const TlVal *both[2] = {&a, &b};
     for (int i = 0; i < 2; i++)
         if (!tl_is_number(both[i]) && !tl_is_bad(both[i])) {
             tl_err(s, loc, TL_E0311, tl_binop_text(op), tl_val_str(s, both[i]));
             return tl_bad();
         }
-    if (is_shift(op)) return shift_vals(s, op, a, b, loc);
-    if (!operands_ok(s, op, &a, &b, loc)) return tl_bad();
-    if (a.kind == TL_VAL_CONST && tl_is_literal(&b)) b = tl_convert_dtype(s, &b, a.dtype, loc);
-    if (b.kind == TL_VAL_CONST && tl_is_literal(&a)) a = tl_convert_dtype(s, &a, b.dtype, loc);
+    if (is_shift(op))
+        return shift_vals(s, op, a, b, loc);
+    if (!operands_ok(s, op, &a, &b, loc))
+        return tl_bad();
+    if (a.kind == TL_VAL_CONST && tl_is_literal(&b))
+        b = tl_convert_dtype(s, &b, a.dtype, loc);
+    if (b.kind == TL_VAL_CONST && tl_is_literal(&a))
+        a = tl_convert_dtype(s, &a, b.dtype, loc);
     TlDtype d;
     if (a.kind == TL_VAL_CONST && b.kind == TL_VAL_CONST && tl_common_dtype(a.dtype, b.dtype, &d)) {
         a = tl_fold_cast(&a, d), b = tl_fold_cast(&b, d);
@@ -376,7 +476,8 @@ TlVal tl_binary_vals(TlSema *s, int op, TlVal a, TlVal b, TlLoc loc)
     TlVal vals[2] = {a, b}, bad;
     TlValue *x[2];
     if (!tl_unify(s, 2, vals, (TlLoc[]){loc, loc}, loc, tl_binop_text(op), x, &bad)) {
-        if (bad.kind == TL_VAL_UNKNOWN && (is_compare(op) || is_logical(op))) bad.dtype = TL_BOOL;
+        if (bad.kind == TL_VAL_UNKNOWN && (is_compare(op) || is_logical(op)))
+            bad.dtype = TL_BOOL;
         return bad;
     }
     if (!op_takes(op, x[0]->type->dtype)) {
@@ -389,26 +490,34 @@ TlVal tl_binary_vals(TlSema *s, int op, TlVal a, TlVal b, TlLoc loc)
 TlVal tl_unary_val(TlSema *s, int op, TlVal a, TlLoc loc)
 {
     const char *text = op == '-' ? "unary -" : op == '+' ? "unary +" : op == '!' ? "!" : "~";
-    if (!tl_check_value(s, &a, loc)) return a;
-    if (a.kind == TL_VAL_ERROR) return a;
+    if (!tl_check_value(s, &a, loc))
+        return a;
+    if (a.kind == TL_VAL_ERROR)
+        return a;
     if (a.kind == TL_VAL_CHOICE && (op == '-' || op == '+')) {
         TlVal out = a;
         out.items = TL_NEW_ARRAY(s->arena, TlVal, 3);
         out.items[0] = a.items[0];
-        for (int i = 1; i < 3; i++) out.items[i] = tl_unary_val(s, op, a.items[i], loc);
+        for (int i = 1; i < 3; i++)
+            out.items[i] = tl_unary_val(s, op, a.items[i], loc);
         return out;
     }
     TlDtype d = tl_is_untyped(&a) ? tl_literal_dtype(&a) : tl_val_dtype(&a);
     bool ok = (tl_is_number(&a) && !tl_is_pointer(&a)) || a.kind == TL_VAL_UNKNOWN;
     if (ok && d != TL_DTYPE_COUNT)
-        ok = !no_arithmetic(d) && (op == '!' ? d == TL_BOOL : op == '~' ? tl_is_int(d) : d != TL_BOOL);
+        ok = !no_arithmetic(d) && (op == '!'   ? d == TL_BOOL
+                                   : op == '~' ? tl_is_int(d)
+                                               : d != TL_BOOL);
     if (!ok) {
         TlDiag *row = tl_err(s, loc, TL_E0311, text, tl_val_str(s, &a));
-        if (op == '!') tl_label(s, row, "compare with 0: x == 0");
+        if (op == '!')
+            tl_label(s, row, "compare with 0: x == 0");
         return tl_bad();
     }
-    if (a.kind == TL_VAL_UNKNOWN || op == '+') return a;
-    if (a.kind != TL_VAL_IR && a.kind != TL_VAL_CHOICE) return tl_fold_unary(s, op, &a, loc);
+    if (a.kind == TL_VAL_UNKNOWN || op == '+')
+        return a;
+    if (a.kind != TL_VAL_IR && a.kind != TL_VAL_CHOICE)
+        return tl_fold_unary(s, op, &a, loc);
     TlValue *x = tl_materialize(s, &a, loc);
     return x ? tl_val_ir(tl_unary(&s->b, op == '-' ? TL_OP_NEG : TL_OP_NOT, x)) : tl_bad();
 }
@@ -417,14 +526,17 @@ TlVal tl_unary_val(TlSema *s, int op, TlVal a, TlLoc loc)
 
 TlVal tl_cast_val(TlSema *s, const TlVal *v, const TlTy *to, TlLoc loc)
 {
-    if (to->kind == TL_TY_UNKNOWN || v->kind == TL_VAL_ERROR) return v->kind == TL_VAL_ERROR ? *v : tl_unknown(to->dtype);
+    if (to->kind == TL_TY_UNKNOWN || v->kind == TL_VAL_ERROR)
+        return v->kind == TL_VAL_ERROR ? *v : tl_unknown(to->dtype);
     if (to->kind != TL_TY_VALUE || to->type->ptr) {
-        if (to->kind == TL_TY_STRUCT) return tl_convert(s, v, to, loc);
+        if (to->kind == TL_TY_STRUCT)
+            return tl_convert(s, v, to, loc);
         tl_err(s, loc, TL_E0337, tl_ty_str(s, to), tl_val_str(s, v));
         return tl_bad();
     }
     const TlType *t = to->type;
-    if (v->kind == TL_VAL_UNKNOWN) return t->rank ? tl_val_ir(tl_const_bits(&s->b, t, 0)) : tl_unknown(t->dtype);
+    if (v->kind == TL_VAL_UNKNOWN)
+        return t->rank ? tl_val_ir(tl_const_bits(&s->b, t, 0)) : tl_unknown(t->dtype);
     if (!tl_is_number(v) || tl_is_pointer(v)) {
         tl_err(s, loc, TL_E0337, tl_ty_str(s, to), tl_val_str(s, v));
         return tl_bad();
@@ -434,7 +546,8 @@ TlVal tl_cast_val(TlSema *s, const TlVal *v, const TlTy *to, TlLoc loc)
         x = tl_fold_cast(v, t->dtype);
     else {
         TlValue *ir = tl_materialize(s, v, loc);
-        if (!ir) return tl_bad();
+        if (!ir)
+            return tl_bad();
         x = tl_val_ir(tl_cast(&s->b, ir, t->dtype));
     }
     return t->rank ? tl_convert(s, &x, to, loc) : x;
@@ -452,7 +565,10 @@ static TlVal eval_cast(TlSema *s, const TlExpr *e)
 TlVal tl_select_vals(TlSema *s, const TlVal *c, const TlVal *a, const TlVal *b, TlLoc loc)
 {
     if (c->kind == TL_VAL_IR && tl_is_untyped(a) && tl_is_untyped(b)) {
-        TlVal out = {.kind = TL_VAL_CHOICE, .n = 3, .dtype = TL_DTYPE_COUNT, .items = TL_NEW_ARRAY(s->arena, TlVal, 3)};
+        TlVal out = {.kind = TL_VAL_CHOICE,
+                     .n = 3,
+                     .dtype = TL_DTYPE_COUNT,
+                     .items = TL_NEW_ARRAY(s->arena, TlVal, 3)};
         out.items[0] = *c, out.items[1] = *a, out.items[2] = *b;
         return out;
     }
@@ -462,26 +578,36 @@ TlVal tl_select_vals(TlSema *s, const TlVal *c, const TlVal *a, const TlVal *b, 
         int rank;
         int32_t shape[TL_MAX_RANK] = {0};
         const TlType *ta = a->u.ir->type, *tb = b->u.ir->type;
-        const TlType *tc = tl_type_with_shape(s->ctx, ta, c->u.ir->type->rank, c->u.ir->type->shape);
-        bool ok = ta->dtype == tb->dtype && ta->is_const == tb->is_const && tl_broadcast_shape(ta, tb, &rank, shape);
-        if (ok) ok = tl_broadcast_shape(tl_type_with_shape(s->ctx, ta, rank, shape), tc, &rank, shape);
+        const TlType *tc =
+            tl_type_with_shape(s->ctx, ta, c->u.ir->type->rank, c->u.ir->type->shape);
+        bool ok = ta->dtype == tb->dtype && ta->is_const == tb->is_const &&
+                  tl_broadcast_shape(ta, tb, &rank, shape);
+        if (ok)
+            ok = tl_broadcast_shape(tl_type_with_shape(s->ctx, ta, rank, shape), tc, &rank, shape);
         if (ok) {
             TlValue *mask = tl_broadcast_ir(s, c->u.ir, rank, shape);
-            return tl_val_ir(tl_select(&s->b, mask, tl_broadcast_ir(s, a->u.ir, rank, shape), tl_broadcast_ir(s, b->u.ir, rank, shape)));
+            return tl_val_ir(tl_select(&s->b, mask, tl_broadcast_ir(s, a->u.ir, rank, shape),
+                                       tl_broadcast_ir(s, b->u.ir, rank, shape)));
         }
     }
-    if (!tl_unify(s, 2, vals, (TlLoc[]){loc, loc}, loc, "?:", x, &bad)) return bad;
-    if (tl_is_bad(c)) return tl_worse(c, c, x[0]->type->dtype);
+    if (!tl_unify(s, 2, vals, (TlLoc[]){loc, loc}, loc, "?:", x, &bad))
+        return bad;
+    if (tl_is_bad(c))
+        return tl_worse(c, c, x[0]->type->dtype);
     TlValue *mask = tl_materialize(s, c, loc);
     int rank;
     int32_t shape[TL_MAX_RANK] = {0};
-    if (!mask) return tl_bad();
+    if (!mask)
+        return tl_bad();
     if (!tl_broadcast_shape(x[0]->type, mask->type, &rank, shape)) {
-        tl_err(s, loc, TL_E0303, "?:", tl_type_str(s->ctx, mask->type), tl_type_str(s->ctx, x[0]->type));
+        tl_err(s, loc, TL_E0303, "?:", tl_type_str(s->ctx, mask->type),
+               tl_type_str(s->ctx, x[0]->type));
         return tl_bad();
     }
-    if (mask->type->rank) mask = tl_broadcast_ir(s, mask, rank, shape);
-    return tl_val_ir(tl_select(&s->b, mask, tl_broadcast_ir(s, x[0], rank, shape), tl_broadcast_ir(s, x[1], rank, shape)));
+    if (mask->type->rank)
+        mask = tl_broadcast_ir(s, mask, rank, shape);
+    return tl_val_ir(tl_select(&s->b, mask, tl_broadcast_ir(s, x[0], rank, shape),
+                               tl_broadcast_ir(s, x[1], rank, shape)));
 }
 
 /* Gives two arms' values one type, each in its own arm. */
@@ -489,7 +615,8 @@ static bool align_arms(TlSema *s, TlArm *arms, TlVal *vals, const TlExpr *e)
 {
     const TlLoc locs[2] = {e->b->loc, e->c->loc};
     TlVal *a = &vals[0], *b = &vals[1];
-    if (a->kind == TL_VAL_TUPLE || a->kind == TL_VAL_STRUCT || !tl_is_number(a) || !tl_is_number(b) || tl_is_pointer(a)) {
+    if (a->kind == TL_VAL_TUPLE || a->kind == TL_VAL_STRUCT || !tl_is_number(a) ||
+        !tl_is_number(b) || tl_is_pointer(a)) {
         TlTy ta = tl_ty_of(s, a), tb = tl_ty_of(s, b);
         if (!tl_ty_same(&ta, &tb)) {
             tl_err(s, e->loc, TL_E0302, "?:", tl_val_str(s, a), tl_val_str(s, b));
@@ -520,13 +647,15 @@ static bool align_arms(TlSema *s, TlArm *arms, TlVal *vals, const TlExpr *e)
         s->b.block = arms[i].block, s->b.before = NULL;
         TlValue *x = tl_convert_ir(s, &vals[i], t, locs[i]);
         s->b = saved;
-        if (!x) return false;
+        if (!x)
+            return false;
         vals[i] = tl_val_ir(x);
     }
     return true;
 }
 
-/* The arm that is not taken: its errors count, its code does not; arithmetic that would fail there is no error. */
+/* The arm that is not taken: its errors count, its code does not; arithmetic that would fail
+ * there is no error. */
 static TlVal eval_untaken(TlSema *s, const TlExpr *e)
 {
     TlArm arm;
@@ -552,9 +681,12 @@ static TlVal cond_known(TlSema *s, const TlExpr *e, bool take)
     TlVal v = take ? yes : no;
     const TlVal *other = take ? &no : &yes;
     TlDtype d, own = tl_val_dtype(&v), theirs = tl_val_dtype(other);
-    if (tl_is_bad(&v) || tl_is_bad(other)) return v;
-    if (theirs != TL_DTYPE_COUNT && own == TL_DTYPE_COUNT && tl_is_untyped(&v)) return tl_convert_dtype(s, &v, theirs, e->loc);
-    if (own == TL_DTYPE_COUNT || theirs == TL_DTYPE_COUNT) return v;
+    if (tl_is_bad(&v) || tl_is_bad(other))
+        return v;
+    if (theirs != TL_DTYPE_COUNT && own == TL_DTYPE_COUNT && tl_is_untyped(&v))
+        return tl_convert_dtype(s, &v, theirs, e->loc);
+    if (own == TL_DTYPE_COUNT || theirs == TL_DTYPE_COUNT)
+        return v;
     if (!tl_common_dtype(own, theirs, &d)) {
         tl_err(s, e->loc, TL_E0302, "?:", tl_val_str(s, &yes), tl_val_str(s, &no));
         return tl_bad();
@@ -577,7 +709,9 @@ static TlVal cond_scalar(TlSema *s, const TlExpr *e, TlValue *c)
     if (bad || (!literals && !align_arms(s, arms, vals, e))) {
         tl_arm_discard(&arms[1]);
         tl_arm_discard(&arms[0]);
-        return bad ? tl_worse(&vals[0], &vals[1], tl_val_dtype(&vals[tl_val_dtype(&vals[0]) == TL_DTYPE_COUNT])) : tl_bad();
+        return bad ? tl_worse(&vals[0], &vals[1],
+                              tl_val_dtype(&vals[tl_val_dtype(&vals[0]) == TL_DTYPE_COUNT]))
+                   : tl_bad();
     }
     bool scalars = vals[0].kind != TL_VAL_IR || tl_is_scalar(vals[0].u.ir->type);
     bool simple = literals || (vals[0].kind == TL_VAL_IR && scalars);
@@ -594,38 +728,46 @@ static TlVal cond_scalar(TlSema *s, const TlExpr *e, TlValue *c)
 static TlVal eval_cond_expr(TlSema *s, const TlExpr *e)
 {
     TlVal c = tl_eval_value(s, e->a);
-    if (c.kind == TL_VAL_CONST && c.dtype == TL_BOOL) return cond_known(s, e, c.u.bits);
+    if (c.kind == TL_VAL_CONST && c.dtype == TL_BOOL)
+        return cond_known(s, e, c.u.bits);
     if (c.kind == TL_VAL_IR && c.u.ir->type->dtype == TL_BOOL && !c.u.ir->type->ptr) {
-        if (tl_is_scalar(c.u.ir->type)) return cond_scalar(s, e, c.u.ir);
+        if (tl_is_scalar(c.u.ir->type))
+            return cond_scalar(s, e, c.u.ir);
     } else if (!tl_is_bad(&c)) {
         tl_err(s, e->a->loc, TL_E0305, tl_val_str(s, &c));
         c = tl_bad();
     }
     TlVal a = tl_eval_value(s, e->b), b = tl_eval_value(s, e->c);
-    if (c.kind == TL_VAL_UNKNOWN && tl_is_untyped(&a) && tl_is_untyped(&b)) return tl_unknown(TL_DTYPE_COUNT);
+    if (c.kind == TL_VAL_UNKNOWN && tl_is_untyped(&a) && tl_is_untyped(&b))
+        return tl_unknown(TL_DTYPE_COUNT);
     return tl_select_vals(s, &c, &a, &b, e->loc);
 }
 
-/* && and || of scalars evaluate the right side only when it is needed; of tiles both, element by element. */
+/* && and || of scalars evaluate the right side only when it is needed; of tiles both, element by
+ * element. */
 static TlVal eval_logical(TlSema *s, int op, TlVal a, const TlExpr *right, TlLoc loc)
 {
     bool is_and = op == TL_BIN_LAND;
     if (a.kind == TL_VAL_CONST && a.dtype == TL_BOOL) {
         bool decides = (a.u.bits != 0) != is_and;
         TlVal b = decides ? eval_untaken(s, right) : tl_eval_value(s, right);
-        if (!decides || tl_is_bad(&b)) return tl_binary_vals(s, op, a, b, loc);
-        if (tl_val_dtype(&b) != TL_BOOL) return tl_binary_vals(s, op, a, b, loc);
+        if (!decides || tl_is_bad(&b))
+            return tl_binary_vals(s, op, a, b, loc);
+        if (tl_val_dtype(&b) != TL_BOOL)
+            return tl_binary_vals(s, op, a, b, loc);
         if (b.kind == TL_VAL_IR && b.u.ir->type->rank)
             return tl_val_ir(tl_const_bits(&s->b, b.u.ir->type, a.u.bits));
         return a;
     }
-    if (a.kind != TL_VAL_IR || a.u.ir->type->rank || a.u.ir->type->dtype != TL_BOOL || a.u.ir->type->ptr)
+    if (a.kind != TL_VAL_IR || a.u.ir->type->rank || a.u.ir->type->dtype != TL_BOOL ||
+        a.u.ir->type->ptr)
         return tl_binary_vals(s, op, a, tl_eval_value(s, right), loc);
     TlArm arms[2];
     tl_arm_begin(s, &arms[0]);
     TlVal b = tl_eval_value(s, right);
     tl_arm_end(s, &arms[0]);
-    bool scalar = (b.kind == TL_VAL_IR && tl_is_scalar(b.u.ir->type) && b.u.ir->type->dtype == TL_BOOL && !b.u.ir->type->ptr) ||
+    bool scalar = (b.kind == TL_VAL_IR && tl_is_scalar(b.u.ir->type) &&
+                   b.u.ir->type->dtype == TL_BOOL && !b.u.ir->type->ptr) ||
                   (b.kind == TL_VAL_CONST && b.dtype == TL_BOOL);
     if (!scalar || tl_arm_is_cheap(&arms[0])) {
         tl_arm_inline(s, &arms[0]);
@@ -634,7 +776,8 @@ static TlVal eval_logical(TlSema *s, int op, TlVal a, const TlExpr *right, TlLoc
     tl_arm_begin(s, &arms[1]);
     TlVal known = tl_val_bool(!is_and), out = tl_bad();
     tl_arm_end(s, &arms[1]);
-    tl_arms_join(s, a.u.ir, &arms[!is_and], &arms[is_and], is_and ? &b : &known, is_and ? &known : &b, &out, loc);
+    tl_arms_join(s, a.u.ir, &arms[!is_and], &arms[is_and], is_and ? &b : &known,
+                 is_and ? &known : &b, &out, loc);
     return out;
 }
 
@@ -642,12 +785,14 @@ static TlVal eval_binary(TlSema *s, const TlExpr *e)
 {
     TL_VEC(const TlExpr *) spine = {0};
     const TlExpr *left = e;
-    for (; left->kind == TL_EX_BINARY; left = left->a) tl_vec_push(s->arena, &spine, left);
+    for (; left->kind == TL_EX_BINARY; left = left->a)
+        tl_vec_push(s->arena, &spine, left);
     TlVal v = tl_eval(s, left);
     for (uint32_t i = spine.len; i-- > 0;) {
         const TlExpr *at = spine.data[i];
         s->b.loc = at->loc;
-        if (!tl_step(s, at->loc)) return tl_bad();
+        if (!tl_step(s, at->loc))
+            return tl_bad();
         if (is_logical(at->u.op)) {
             tl_check_value(s, &v, at->a->loc);
             v = eval_logical(s, at->u.op, v, at->b, at->loc);
@@ -664,8 +809,12 @@ static TlVal eval_binary(TlSema *s, const TlExpr *e)
 
 static TlVal eval_tuple(TlSema *s, const TlExpr *e)
 {
-    TlVal v = {.kind = TL_VAL_TUPLE, .n = e->args.len, .dtype = TL_DTYPE_COUNT, .items = TL_NEW_ARRAY(s->arena, TlVal, e->args.len + 1)};
-    for (uint32_t i = 0; i < v.n; i++) v.items[i] = tl_eval_value(s, e->args.data[i].value);
+    TlVal v = {.kind = TL_VAL_TUPLE,
+               .n = e->args.len,
+               .dtype = TL_DTYPE_COUNT,
+               .items = TL_NEW_ARRAY(s->arena, TlVal, e->args.len + 1)};
+    for (uint32_t i = 0; i < v.n; i++)
+        v.items[i] = tl_eval_value(s, e->args.data[i].value);
     return v;
 }
 
@@ -673,17 +822,26 @@ static TlVal eval_struct(TlSema *s, const TlExpr *e)
 {
     TlTy ty = tl_type_resolve(s, e->type);
     if (ty.kind != TL_TY_STRUCT) {
-        if (ty.kind != TL_TY_UNKNOWN) tl_err(s, e->type->loc, TL_E0212, tl_ty_str(s, &ty));
-        for (uint32_t i = 0; i < e->args.len; i++) tl_eval_value(s, e->args.data[i].value);
+        if (ty.kind != TL_TY_UNKNOWN)
+            tl_err(s, e->type->loc, TL_E0212, tl_ty_str(s, &ty));
+        for (uint32_t i = 0; i < e->args.len; i++)
+            tl_eval_value(s, e->args.data[i].value);
         return ty.kind == TL_TY_UNKNOWN ? tl_unknown(TL_DTYPE_COUNT) : tl_bad();
     }
-    TlVal v = {.kind = TL_VAL_STRUCT, .n = ty.n, .def = ty.def, .dtype = TL_DTYPE_COUNT, .items = TL_NEW_ARRAY(s->arena, TlVal, ty.n + 1)};
-    if (e->args.len > ty.n) tl_err(s, e->loc, TL_E0318, tl_ty_str(s, &ty), ty.n, e->args.len);
+    TlVal v = {.kind = TL_VAL_STRUCT,
+               .n = ty.n,
+               .def = ty.def,
+               .dtype = TL_DTYPE_COUNT,
+               .items = TL_NEW_ARRAY(s->arena, TlVal, ty.n + 1)};
+    if (e->args.len > ty.n)
+        tl_err(s, e->loc, TL_E0318, tl_ty_str(s, &ty), ty.n, e->args.len);
     for (uint32_t i = 0; i < e->args.len; i++) {
         TlVal x = tl_eval_value(s, e->args.data[i].value);
-        if (i < ty.n) v.items[i] = tl_convert(s, &x, &ty.items[i], e->args.data[i].value->loc);
+        if (i < ty.n)
+            v.items[i] = tl_convert(s, &x, &ty.items[i], e->args.data[i].value->loc);
     }
-    for (uint32_t i = e->args.len; i < ty.n; i++) v.items[i] = tl_zero(s, &ty.items[i]);
+    for (uint32_t i = e->args.len; i < ty.n; i++)
+        v.items[i] = tl_zero(s, &ty.items[i]);
     return v;
 }
 
@@ -691,7 +849,8 @@ static TlVal eval_make(TlSema *s, const TlExpr *e)
 {
     TlTy ty = tl_type_resolve(s, e->type);
     TlVal v = e->args.len ? tl_eval_value(s, e->args.data[0].value) : tl_zero(s, &ty);
-    if (e->args.len > 1) tl_err(s, e->args.data[1].loc, TL_E0312, tl_ty_str(s, &ty), 1u, e->args.len);
+    if (e->args.len > 1)
+        tl_err(s, e->args.data[1].loc, TL_E0312, tl_ty_str(s, &ty), 1u, e->args.len);
     return tl_convert(s, &v, &ty, e->args.len ? e->args.data[0].value->loc : e->loc);
 }
 
@@ -699,7 +858,8 @@ static TlVal eval_place(TlSema *s, const TlExpr *e)
 {
     TlAccess a;
     tl_access(s, e, &a);
-    if (!tl_access_ok(&a)) return a.bad;
+    if (!tl_access_ok(&a))
+        return a.bad;
     return tl_access_load(s, &a, NULL);
 }
 
@@ -711,7 +871,8 @@ static TlVal eval_kind(TlSema *s, const TlExpr *e)
     case TL_EX_BOOL: return tl_val_bool(e->u.integer != 0);
     case TL_EX_INF: return tl_val_float((double)INFINITY);
     case TL_EX_NAN: return tl_val_float((double)NAN);
-    case TL_EX_STRING: return (TlVal){.kind = TL_VAL_STRING, .dtype = TL_DTYPE_COUNT, .u.string = e->u.string};
+    case TL_EX_STRING:
+        return (TlVal){.kind = TL_VAL_STRING, .dtype = TL_DTYPE_COUNT, .u.string = e->u.string};
     case TL_EX_NAME: return eval_name(s, e);
     case TL_EX_UNARY: return tl_unary_val(s, e->u.op, tl_eval(s, e->a), e->loc);
     case TL_EX_BINARY: return eval_binary(s, e);
@@ -731,12 +892,14 @@ static TlVal eval_kind(TlSema *s, const TlExpr *e)
     }
     TlTy *ty = TL_NEW(s->arena, TlTy);
     *ty = tl_type_resolve(s, e->type);
-    return ty->kind == TL_TY_UNKNOWN && ty->dtype == TL_DTYPE_COUNT ? tl_unknown(TL_DTYPE_COUNT) : tl_val_type(ty);
+    return ty->kind == TL_TY_UNKNOWN && ty->dtype == TL_DTYPE_COUNT ? tl_unknown(TL_DTYPE_COUNT)
+                                                                    : tl_val_type(ty);
 }
 
 TlVal tl_eval(TlSema *s, const TlExpr *e)
 {
-    if (!tl_step(s, e->loc)) return tl_bad();
+    if (!tl_step(s, e->loc))
+        return tl_bad();
     TlLoc outer = s->b.loc;
     s->b.loc = e->loc;
     TlVal v = eval_kind(s, e);

@@ -1,12 +1,14 @@
 /* Control flow without jumps.
  *
- * An *arm* is code walked into a block of its own while the environment's trail records what it assigned; when it ends,
- * variables are back to what they were. Two arms of a condition are joined by an IF whose results are the variables (their
- * scalar and tile leaves) that the arms left different.
+ * An *arm* is code walked into a block of its own while the environment's trail records what it
+ * assigned; when it ends, variables are back to what they were. Two arms of a condition are joined
+ * by an IF whose results are the variables (their scalar and tile leaves) that the arms left
+ * different.
  *
- * break, continue and return assign pseudo-variables (TlLoop.broken and continued, TlFrame.returned and result), which are
- * joined like all others. After a statement that may have left, the rest of its list runs under the negated flag; when the
- * flag is known, nothing is emitted. Loops that can be left carry the flags and end when one is set. */
+ * break, continue and return assign pseudo-variables (TlLoop.broken and continued,
+ * TlFrame.returned and result), which are joined like all others. After a statement that may
+ * have left, the rest of its list runs under the negated flag; when the flag is known, nothing
+ * is emitted. Loops that can be left carry the flags and end when one is set. */
 #include "frontend/sema.h"
 
 /* ---- arms ---- */
@@ -18,13 +20,17 @@ void tl_arm_begin_in(TlSema *s, TlArm *arm, TlBlock *block)
     s->b.before = NULL;
 }
 
-void tl_arm_begin(TlSema *s, TlArm *arm) { tl_arm_begin_in(s, arm, tl_block_new(s->b.fn, NULL)); }
+void tl_arm_begin(TlSema *s, TlArm *arm)
+{
+    tl_arm_begin_in(s, arm, tl_block_new(s->b.fn, NULL));
+}
 
 static bool has_change(const TlArm *arm, const TlVar *var, TlVal *out)
 {
     for (uint32_t i = 0; i < arm->changes.len; i++)
         if (arm->changes.data[i].var == var) {
-            if (out) *out = arm->changes.data[i].val;
+            if (out)
+                *out = arm->changes.data[i].val;
             return true;
         }
     return false;
@@ -49,7 +55,8 @@ void tl_arm_end(TlSema *s, TlArm *arm)
 
 static void apply_changes(TlSema *s, const TlArm *arm)
 {
-    for (uint32_t i = 0; i < arm->changes.len; i++) tl_var_set(s, arm->changes.data[i].var, arm->changes.data[i].val);
+    for (uint32_t i = 0; i < arm->changes.len; i++)
+        tl_var_set(s, arm->changes.data[i].var, arm->changes.data[i].val);
 }
 
 void tl_arm_reopen(TlSema *s, TlArm *arm)
@@ -69,17 +76,21 @@ void tl_arm_inline(TlSema *s, TlArm *arm)
 
 void tl_arm_discard(TlArm *arm)
 {
-    while (arm->block->last) tl_op_erase(arm->block->last);
+    while (arm->block->last)
+        tl_op_erase(arm->block->last);
 }
 
 bool tl_arm_is_cheap(const TlArm *arm)
 {
     uint32_t n = 0;
-    if (arm->changes.len) return false;
+    if (arm->changes.len)
+        return false;
     for (const TlOp *op = arm->block->first; op; op = op->next) {
-        if (op->nregions || !tl_op_is_pure(op)) return false;
+        if (op->nregions || !tl_op_is_pure(op))
+            return false;
         for (uint32_t i = 0; i < op->nout; i++)
-            if (op->out[i]->type->rank) return false;
+            if (op->out[i]->type->rank)
+                return false;
         n += op->opcode != TL_OP_CONST;
     }
     return n <= 8;
@@ -97,7 +108,8 @@ typedef struct Join {
 
 static bool same_val(const TlVal *a, const TlVal *b)
 {
-    if (a->kind != b->kind) return false;
+    if (a->kind != b->kind)
+        return false;
     switch (a->kind) {
     case TL_VAL_IR:
     case TL_VAL_VIEW: return a->u.ir == b->u.ir;
@@ -128,7 +140,8 @@ static TlVal join_leaf(Join *j, const TlVal *a, const TlVal *b)
     for (int i = 0; i < 2; i++) {
         TlVal v = both[i]->kind == TL_VAL_UNSET ? tl_zero(j->s, &ty) : *both[i];
         x[i] = leaf_in_arm(j, i, &v);
-        if (!x[i]) return tl_unknown(TL_DTYPE_COUNT);
+        if (!x[i])
+            return tl_unknown(TL_DTYPE_COUNT);
     }
     if (x[0]->type != x[1]->type) {
         tl_err(j->s, j->loc, TL_E0302, "the branches", tl_val_str(j->s, a), tl_val_str(j->s, b));
@@ -137,20 +150,25 @@ static TlVal join_leaf(Join *j, const TlVal *a, const TlVal *b)
     tl_vec_push(j->s->arena, &j->leaves[0], x[0]);
     tl_vec_push(j->s->arena, &j->leaves[1], x[1]);
     tl_vec_push(j->s->arena, &j->types, x[0]->type);
-    return (TlVal){.kind = TL_VAL_IR, .n = j->types.len, .dtype = TL_DTYPE_COUNT}; /* filled in by patch */
+    return (TlVal){
+        .kind = TL_VAL_IR, .n = j->types.len, .dtype = TL_DTYPE_COUNT}; /* filled in by patch */
 }
 
 static TlVal join_vals(Join *j, const TlVal *a, const TlVal *b)
 {
-    if (same_val(a, b)) return *a;
-    if (tl_is_bad(a) || tl_is_bad(b)) return tl_worse(a, b, TL_DTYPE_COUNT);
+    if (same_val(a, b))
+        return *a;
+    if (tl_is_bad(a) || tl_is_bad(b))
+        return tl_worse(a, b, TL_DTYPE_COUNT);
     const TlVal *set = a->kind == TL_VAL_UNSET ? b : a;
-    if (set->kind == TL_VAL_VOID || set->kind == TL_VAL_UNSET) return *set;
+    if (set->kind == TL_VAL_VOID || set->kind == TL_VAL_UNSET)
+        return *set;
     if (set->kind == TL_VAL_TUPLE || set->kind == TL_VAL_STRUCT) {
         TlVal out = *set, unset = tl_val(TL_VAL_UNSET);
         out.items = TL_NEW_ARRAY(j->s->arena, TlVal, set->n ? set->n : 1);
         for (uint32_t i = 0; i < set->n; i++)
-            out.items[i] = join_vals(j, a->kind == TL_VAL_UNSET ? &unset : &a->items[i], b->kind == TL_VAL_UNSET ? &unset : &b->items[i]);
+            out.items[i] = join_vals(j, a->kind == TL_VAL_UNSET ? &unset : &a->items[i],
+                                     b->kind == TL_VAL_UNSET ? &unset : &b->items[i]);
         return out;
     }
     if (set->kind == TL_VAL_VIEW) {
@@ -166,8 +184,10 @@ static void patch(TlVal *v, TlValue *const *results)
         *v = tl_val_ir(results[v->n - 1]);
         return;
     }
-    if (v->kind != TL_VAL_TUPLE && v->kind != TL_VAL_STRUCT) return;
-    for (uint32_t i = 0; i < v->n; i++) patch(&v->items[i], results);
+    if (v->kind != TL_VAL_TUPLE && v->kind != TL_VAL_STRUCT)
+        return;
+    for (uint32_t i = 0; i < v->n; i++)
+        patch(&v->items[i], results);
 }
 
 /* Variables that an arm changed, with their values after either arm. */
@@ -176,7 +196,8 @@ static void join_changes(Join *j, TlVars *vars, TlVal **vals)
     for (int k = 0; k < 2; k++)
         for (uint32_t i = 0; i < j->arms[k]->changes.len; i++) {
             TlVar *var = j->arms[k]->changes.data[i].var;
-            if (k == 0 || !has_change(j->arms[0], var, NULL)) tl_vec_push(j->s->arena, vars, var);
+            if (k == 0 || !has_change(j->arms[0], var, NULL))
+                tl_vec_push(j->s->arena, vars, var);
         }
     *vals = TL_NEW_ARRAY(j->s->arena, TlVal, vars->len + 1);
     for (uint32_t i = 0; i < vars->len; i++) {
@@ -187,16 +208,19 @@ static void join_changes(Join *j, TlVars *vars, TlVal **vals)
     }
 }
 
-void tl_arms_join(TlSema *s, TlValue *cond, TlArm *then, TlArm *els, const TlVal *a, const TlVal *b, TlVal *out, TlLoc loc)
+void tl_arms_join(TlSema *s, TlValue *cond, TlArm *then, TlArm *els, const TlVal *a, const TlVal *b,
+                  TlVal *out, TlLoc loc)
 {
     Join j = {.s = s, .arms = {then, els}, .loc = loc};
     TlVars vars = {0};
     TlVal *vals, joined = tl_val(TL_VAL_VOID);
     join_changes(&j, &vars, &vals);
-    if (a) joined = join_vals(&j, a, b);
+    if (a)
+        joined = join_vals(&j, a, b);
     if (then->block->first || els->block->first || j.types.len) {
         s->b.loc = loc;
-        if (!cond) cond = tl_const_bits(&s->b, tl_type_scalar(s->ctx, TL_BOOL), 0);
+        if (!cond)
+            cond = tl_const_bits(&s->b, tl_type_scalar(s->ctx, TL_BOOL), 0);
         TlOp *op = tl_op_new(&s->b, TL_OP_IF, 1, &cond, j.types.len, j.types.data, 2, 0, NULL);
         for (int k = 0; k < 2; k++) {
             tl_block_move_ops(j.arms[k]->block, op->regions[k], NULL);
@@ -204,10 +228,13 @@ void tl_arms_join(TlSema *s, TlValue *cond, TlArm *then, TlArm *els, const TlVal
             tl_yield(&end, TL_OP_YIELD, j.leaves[k].len, j.leaves[k].data);
         }
         patch(&joined, op->out);
-        for (uint32_t i = 0; i < vars.len; i++) patch(&vals[i], op->out);
+        for (uint32_t i = 0; i < vars.len; i++)
+            patch(&vals[i], op->out);
     }
-    for (uint32_t i = 0; i < vars.len; i++) tl_var_set(s, vars.data[i], vals[i]);
-    if (out) *out = joined;
+    for (uint32_t i = 0; i < vars.len; i++)
+        tl_var_set(s, vars.data[i], vals[i]);
+    if (out)
+        *out = joined;
 }
 
 /* ---- leaving ---- */
@@ -215,11 +242,13 @@ void tl_arms_join(TlSema *s, TlValue *cond, TlArm *then, TlArm *els, const TlVal
 TlValue *tl_exit_state(TlSema *s, bool *known)
 {
     const TlFrame *f = s->frame;
-    const TlVar *flags[3] = {f->returned, f->loop ? f->loop->broken : NULL, f->loop ? f->loop->continued : NULL};
+    const TlVar *flags[3] = {f->returned, f->loop ? f->loop->broken : NULL,
+                             f->loop ? f->loop->continued : NULL};
     TlValue *any = NULL;
     *known = false;
     for (int i = 0; i < 3; i++) {
-        if (!flags[i]) continue;
+        if (!flags[i])
+            continue;
         const TlVal *v = &flags[i]->val;
         if (v->kind == TL_VAL_CONST && v->u.bits) {
             *known = true;
@@ -227,7 +256,8 @@ TlValue *tl_exit_state(TlSema *s, bool *known)
         }
     }
     for (int i = 0; i < 3; i++) {
-        if (!flags[i] || flags[i]->val.kind != TL_VAL_IR) continue;
+        if (!flags[i] || flags[i]->val.kind != TL_VAL_IR)
+            continue;
         TlValue *x = flags[i]->val.u.ir;
         any = any ? tl_binary(&s->b, TL_OP_OR, any, x) : x;
     }
@@ -238,9 +268,11 @@ TlValue *tl_exit_state(TlSema *s, bool *known)
 static void clear_flags(TlSema *s)
 {
     TlFrame *f = s->frame;
-    TlVar *flags[3] = {f->returned, f->loop ? f->loop->broken : NULL, f->loop ? f->loop->continued : NULL};
+    TlVar *flags[3] = {f->returned, f->loop ? f->loop->broken : NULL,
+                       f->loop ? f->loop->continued : NULL};
     for (int i = 0; i < 3; i++)
-        if (flags[i] && !(flags[i]->val.kind == TL_VAL_CONST && !flags[i]->val.u.bits)) tl_var_set(s, flags[i], tl_val_bool(false));
+        if (flags[i] && !(flags[i]->val.kind == TL_VAL_CONST && !flags[i]->val.u.bits))
+            tl_var_set(s, flags[i], tl_val_bool(false));
 }
 
 void tl_sequence(TlSema *s, TlSeqFn item, void *user, uint32_t from, uint32_t n)
@@ -248,9 +280,11 @@ void tl_sequence(TlSema *s, TlSeqFn item, void *user, uint32_t from, uint32_t n)
     for (uint32_t i = from; i < n && !s->exhausted; i++) {
         bool known;
         TlValue *left = tl_exit_state(s, &known);
-        if (known && !s->abstract) return;
+        if (known && !s->abstract)
+            return;
         if (!left && !known) {
-            if (!item(s, user, i)) return;
+            if (!item(s, user, i))
+                return;
             continue;
         }
         TlArm rest, none;
@@ -268,7 +302,8 @@ void tl_sequence(TlSema *s, TlSeqFn item, void *user, uint32_t from, uint32_t n)
         tl_arm_begin(s, &none);
         tl_arm_end(s, &none);
         tl_arms_join(s, cond, &rest, &none, NULL, NULL, NULL, s->b.loc);
-        if (rest_ends && !loops) tl_var_set(s, s->frame->returned, tl_val_bool(true)); /* on both ways */
+        if (rest_ends && !loops)
+            tl_var_set(s, s->frame->returned, tl_val_bool(true)); /* on both ways */
         return;
     }
 }
@@ -277,31 +312,40 @@ void tl_sequence(TlSema *s, TlSeqFn item, void *user, uint32_t from, uint32_t n)
 
 static TlVar *root_var(TlSema *s, const TlExpr *place)
 {
-    while (place->kind == TL_EX_MEMBER) place = place->a;
+    while (place->kind == TL_EX_MEMBER)
+        place = place->a;
     return place->kind == TL_EX_NAME ? tl_var_find(s, place->u.name) : NULL;
 }
 
 static void add_assigned(TlSema *s, const TlExpr *place, TlVars *out)
 {
     if (place->kind == TL_EX_TUPLE) {
-        for (uint32_t i = 0; i < place->args.len; i++) add_assigned(s, place->args.data[i].value, out);
+        for (uint32_t i = 0; i < place->args.len; i++)
+            add_assigned(s, place->args.data[i].value, out);
         return;
     }
     TlVar *v = root_var(s, place);
-    if (!v || v->is_const) return;
+    if (!v || v->is_const)
+        return;
     for (uint32_t i = 0; i < out->len; i++)
-        if (out->data[i] == v) return;
+        if (out->data[i] == v)
+            return;
     tl_vec_push(s->arena, out, v);
 }
 
 void tl_vars_assigned(TlSema *s, const TlStmt *st, TlVars *out)
 {
     for (; st; st = st->kind == TL_ST_IF ? st->els : NULL) {
-        if (st->kind == TL_ST_ASSIGN) add_assigned(s, st->place, out);
-        for (uint32_t i = 0; i < st->body.len; i++) tl_vars_assigned(s, st->body.data[i], out);
-        if (st->init) tl_vars_assigned(s, st->init, out);
-        if (st->update) tl_vars_assigned(s, st->update, out);
-        if (st->then) tl_vars_assigned(s, st->then, out);
+        if (st->kind == TL_ST_ASSIGN)
+            add_assigned(s, st->place, out);
+        for (uint32_t i = 0; i < st->body.len; i++)
+            tl_vars_assigned(s, st->body.data[i], out);
+        if (st->init)
+            tl_vars_assigned(s, st->init, out);
+        if (st->update)
+            tl_vars_assigned(s, st->update, out);
+        if (st->then)
+            tl_vars_assigned(s, st->then, out);
     }
 }
 
@@ -312,10 +356,12 @@ TlExits tl_stmt_exits(const TlStmt *st)
         x.breaks |= st->kind == TL_ST_BREAK;
         x.continues |= st->kind == TL_ST_CONTINUE;
         x.returns |= st->kind == TL_ST_RETURN;
-        bool loop = st->kind == TL_ST_WHILE || st->kind == TL_ST_FOR || (st->kind == TL_ST_RANGE && !st->is_static);
+        bool loop = st->kind == TL_ST_WHILE || st->kind == TL_ST_FOR ||
+                    (st->kind == TL_ST_RANGE && !st->is_static);
         for (uint32_t i = 0; i <= st->body.len; i++) {
             const TlStmt *inner = i < st->body.len ? st->body.data[i] : st->then;
-            if (!inner) continue;
+            if (!inner)
+                continue;
             TlExits y = tl_stmt_exits(inner);
             x.returns |= y.returns;
             x.breaks |= y.breaks && !loop;
@@ -343,9 +389,11 @@ static TlVal normal_val(TlSema *s, const TlVal *v, const TlTy *ty, TlLoc loc, Tl
         tl_not_yet(s, loc, "a view that changes in a loop");
         return tl_bad();
     }
-    if (!tl_is_number(&x)) return x;
+    if (!tl_is_number(&x))
+        return x;
     TlValue *ir = tl_materialize(s, &x, loc);
-    if (!ir) return tl_bad();
+    if (!ir)
+        return tl_bad();
     tl_vec_push(s->arena, leaves, ir);
     return tl_val_ir(ir);
 }
@@ -362,17 +410,21 @@ void tl_carry_begin(TlSema *s, TlCarried *c, TlLoc loc)
 
 static TlVal with_leaves(TlSema *s, const TlVal *v, TlValue *const **values)
 {
-    if (v->kind == TL_VAL_IR) return tl_val_ir(*(*values)++);
-    if (v->kind != TL_VAL_TUPLE && v->kind != TL_VAL_STRUCT) return *v;
+    if (v->kind == TL_VAL_IR)
+        return tl_val_ir(*(*values)++);
+    if (v->kind != TL_VAL_TUPLE && v->kind != TL_VAL_STRUCT)
+        return *v;
     TlVal out = *v;
     out.items = TL_NEW_ARRAY(s->arena, TlVal, v->n ? v->n : 1);
-    for (uint32_t i = 0; i < v->n; i++) out.items[i] = with_leaves(s, &v->items[i], values);
+    for (uint32_t i = 0; i < v->n; i++)
+        out.items[i] = with_leaves(s, &v->items[i], values);
     return out;
 }
 
 void tl_carry_take(TlSema *s, const TlCarried *c, TlValue *const *values)
 {
-    for (uint32_t i = 0; i < c->vars.len; i++) tl_var_set(s, c->vars.data[i], with_leaves(s, &c->init[i], &values));
+    for (uint32_t i = 0; i < c->vars.len; i++)
+        tl_var_set(s, c->vars.data[i], with_leaves(s, &c->init[i], &values));
 }
 
 static void final_leaves(TlSema *s, const TlVal *init, const TlVal *now, TlValues *out)
@@ -380,17 +432,21 @@ static void final_leaves(TlSema *s, const TlVal *init, const TlVal *now, TlValue
     if (init->kind == TL_VAL_TUPLE || init->kind == TL_VAL_STRUCT) {
         TlVal bad = tl_bad();
         for (uint32_t i = 0; i < init->n; i++)
-            final_leaves(s, &init->items[i], now->kind == init->kind && now->n == init->n ? &now->items[i] : &bad, out);
+            final_leaves(s, &init->items[i],
+                         now->kind == init->kind && now->n == init->n ? &now->items[i] : &bad, out);
         return;
     }
-    if (init->kind != TL_VAL_IR) return;
+    if (init->kind != TL_VAL_IR)
+        return;
     const TlType *t = init->u.ir->type;
     TlValue *x = tl_is_number(now) ? tl_materialize(s, now, s->b.loc) : NULL;
-    if (!x || x->type != t) x = t->ptr ? init->u.ir : tl_const_bits(&s->b, t, 0); /* after an error, or abstract */
+    if (!x || x->type != t)
+        x = t->ptr ? init->u.ir : tl_const_bits(&s->b, t, 0); /* after an error, or abstract */
     tl_vec_push(s->arena, out, x);
 }
 
 void tl_carry_final(TlSema *s, const TlCarried *c, TlValues *out)
 {
-    for (uint32_t i = 0; i < c->vars.len; i++) final_leaves(s, &c->init[i], &c->vars.data[i]->val, out);
+    for (uint32_t i = 0; i < c->vars.len; i++)
+        final_leaves(s, &c->init[i], &c->vars.data[i]->val, out);
 }

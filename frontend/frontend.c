@@ -4,7 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool is_const_form(const TlParamDecl *p) { return p->form == TL_PF_CONST || p->form == TL_PF_CONST_FN || p->form == TL_PF_CONST_TYPE; }
+static bool is_const_form(const TlParamDecl *p)
+{
+    return p->form == TL_PF_CONST || p->form == TL_PF_CONST_FN || p->form == TL_PF_CONST_TYPE;
+}
 
 /* ---- check ---- */
 
@@ -22,7 +25,8 @@ static void check_assert(TlSema *s, const TlItem *item, TlMod *mod)
 static void check_const(TlSema *s, TlDef *def)
 {
     TlFrame frame = {.mod = def->mod};
-    TlExpr name = {.kind = TL_EX_NAME, .loc = def->item->loc, .begin = def->item->loc, .end = def->item->loc};
+    TlExpr name = {
+        .kind = TL_EX_NAME, .loc = def->item->loc, .begin = def->item->loc, .end = def->item->loc};
     name.u.name = def->item->name;
     s->frame = &frame;
     s->env = NULL;
@@ -49,9 +53,10 @@ static void check_def(TlSema *s, TlDef *def)
     }
 }
 
-/* Every item of every module that is the user's; functions before kernels, so that what is wrong in a function alone is said
- * without a chain of calls. IR made on the way goes to a module that is thrown away. After many more errors than are shown,
- * functions are left out: a chain of calls that is too deep would be walked from each of its ends. */
+/* Every item of every module that is the user's; functions before kernels, so that what is wrong
+ * in a function alone is said without a chain of calls. IR made on the way goes to a module that
+ * is thrown away. After many more errors than are shown, functions are left out: a chain of
+ * calls that is too deep would be walked from each of its ends. */
 static void check_all(TlProgram *p)
 {
     TlSema s;
@@ -61,11 +66,15 @@ static void check_all(TlProgram *p)
     for (int kernels = 0; kernels < 2; kernels++)
         for (uint32_t i = 0; i < p->modules.len; i++) {
             TlMod *m = p->modules.data[i];
-            if (m != p->root && !strncmp(m->path, "std.", 4)) continue;
+            if (m != p->root && !strncmp(m->path, "std.", 4))
+                continue;
             for (uint32_t k = 0; k < m->defs.len; k++) {
-                if ((m->defs.data[k]->item->kind == TL_IT_KERNEL) != kernels) continue;
-                if (p->ctx->diags.errors > 10 * TL_DIAG_MAX) continue;
-                if (made > TL_MAX_OPS) continue; /* enough: the instances will tell */
+                if ((m->defs.data[k]->item->kind == TL_IT_KERNEL) != kernels)
+                    continue;
+                if (p->ctx->diags.errors > 10 * TL_DIAG_MAX)
+                    continue;
+                if (made > TL_MAX_OPS)
+                    continue; /* enough: the instances will tell */
                 TlModule *scratch = tl_module_new(p->ctx);
                 TlFn *fn = tl_fn_new(scratch, "check", m->defs.data[k]->item->loc);
                 s.b = (TlBuilder){.fn = fn, .block = fn->body};
@@ -81,12 +90,16 @@ TlProgram *tl_frontend_check(TlCtx *ctx, uint32_t source, const TlFrontendOption
 {
     TlProgram *p = TL_NEW(&ctx->perm, TlProgram);
     p->ctx = ctx;
-    if (options) p->options = *options;
-    if (!p->options.target_kind) p->options.target_kind = "cpu";
-    if (!p->options.target_arch) p->options.target_arch = "";
+    if (options)
+        p->options = *options;
+    if (!p->options.target_kind)
+        p->options.target_kind = "cpu";
+    if (!p->options.target_arch)
+        p->options.target_arch = "";
     p->root = tl_module_open(p, source, ctx->diags.sources.data[source].path);
     for (uint32_t i = 0; i < p->root->defs.len; i++)
-        if (p->root->defs.data[i]->item->kind == TL_IT_KERNEL) tl_vec_push(&ctx->perm, &p->kernels, p->root->defs.data[i]);
+        if (p->root->defs.data[i]->item->kind == TL_IT_KERNEL)
+            tl_vec_push(&ctx->perm, &p->kernels, p->root->defs.data[i]);
     check_all(p);
     tl_diags_sort(&ctx->diags);
     return p;
@@ -94,14 +107,24 @@ TlProgram *tl_frontend_check(TlCtx *ctx, uint32_t source, const TlFrontendOption
 
 /* ---- questions ---- */
 
-uint32_t tl_program_kernels(const TlProgram *p) { return p->kernels.len; }
-const char *tl_program_kernel_name(const TlProgram *p, uint32_t i) { return i < p->kernels.len ? p->kernels.data[i]->item->name : NULL; }
-const TlUnit *tl_program_unit(const TlProgram *p) { return p->root->unit; }
+uint32_t tl_program_kernels(const TlProgram *p)
+{
+    return p->kernels.len;
+}
+const char *tl_program_kernel_name(const TlProgram *p, uint32_t i)
+{
+    return i < p->kernels.len ? p->kernels.data[i]->item->name : NULL;
+}
+const TlUnit *tl_program_unit(const TlProgram *p)
+{
+    return p->root->unit;
+}
 
 static TlDef *find_kernel(const TlProgram *p, const char *name)
 {
     for (uint32_t i = 0; i < p->kernels.len; i++)
-        if (!strcmp(p->kernels.data[i]->item->name, name)) return p->kernels.data[i];
+        if (!strcmp(p->kernels.data[i]->item->name, name))
+            return p->kernels.data[i];
     return NULL;
 }
 
@@ -113,7 +136,8 @@ const char *tl_program_const_names(const TlProgram *p, const char *kernel)
     tl_sbuf_puts(&out, "");
     for (uint32_t i = 0; def && i < def->item->params.len; i++) {
         const TlParamDecl *param = &def->item->params.data[i];
-        if (is_const_form(param)) tl_sbuf_putf(&out, "%s%s", out.len ? ", " : "", param->name);
+        if (is_const_form(param))
+            tl_sbuf_putf(&out, "%s%s", out.len ? ", " : "", param->name);
     }
     return out.text;
 }
@@ -126,9 +150,11 @@ static bool parse_int(const char *text, TlDtype d, TlVal *out)
     errno = 0;
     bool negative = text[0] == '-';
     unsigned long long u = strtoull(text + negative, &end, 0);
-    if (errno || !text[negative] || text[negative] == '-' || text[negative] == '+' || *end) return false;
+    if (errno || !text[negative] || text[negative] == '-' || text[negative] == '+' || *end)
+        return false;
     TlInt i = negative ? -(TlInt)u : (TlInt)u;
-    if (!tl_int_fits(d, i)) return false;
+    if (!tl_int_fits(d, i))
+        return false;
     *out = tl_val_int(i);
     return true;
 }
@@ -136,11 +162,13 @@ static bool parse_int(const char *text, TlDtype d, TlVal *out)
 static bool parse_number(const char *text, TlDtype d, TlVal *out)
 {
     if (d == TL_BOOL) {
-        bool yes = !strcmp(text, "true") || !strcmp(text, "1"), no = !strcmp(text, "false") || !strcmp(text, "0");
+        bool yes = !strcmp(text, "true") || !strcmp(text, "1"),
+             no = !strcmp(text, "false") || !strcmp(text, "0");
         *out = tl_val_bool(yes);
         return yes || no;
     }
-    if (tl_is_int(d)) return parse_int(text, d, out);
+    if (tl_is_int(d))
+        return parse_int(text, d, out);
     char *end;
     double x = strtod(text, &end);
     *out = tl_val_float(x);
@@ -150,7 +178,8 @@ static bool parse_number(const char *text, TlDtype d, TlVal *out)
 static bool parse_type(TlSema *s, const char *text, TlVal *out)
 {
     TlDtype d;
-    if (!tl_dtype_parse(text, strlen(text), &d)) return false;
+    if (!tl_dtype_parse(text, strlen(text), &d))
+        return false;
     TlTy *ty = TL_NEW(s->arena, TlTy);
     *ty = tl_ty_value(tl_type_scalar(s->ctx, d));
     *out = tl_val_type(ty);
@@ -162,7 +191,8 @@ static bool parse_fn(TlSema *s, TlMod *m, const char *text, TlVal *out)
 {
     const char *dot = strchr(text, '.');
     if (dot) {
-        TlDef *import = tl_mod_find(m, tl_intern_name(s, tl_strndup(s->arena, text, (size_t)(dot - text))));
+        TlDef *import =
+            tl_mod_find(m, tl_intern_name(s, tl_strndup(s->arena, text, (size_t)(dot - text))));
         m = import && import->item->kind == TL_IT_IMPORT ? tl_mod_of_import(m, import) : NULL;
         text = dot + 1;
     }
@@ -190,7 +220,8 @@ typedef struct Lower {
 static const char *given_text(const Lower *l, const char *name)
 {
     for (uint32_t i = l->ngiven; i-- > 0;)
-        if (!strcmp(l->given[i].name, name)) return l->given[i].value;
+        if (!strcmp(l->given[i].name, name))
+            return l->given[i].value;
     return NULL;
 }
 
@@ -204,26 +235,33 @@ static bool parse_const(Lower *l, const TlParamDecl *p, const char *text, TlVal 
         ok = parse_fn(s, l->def->mod, text, out);
     else {
         TlTy ty = tl_type_resolve(s, p->type);
-        ok = ty.kind == TL_TY_VALUE && !ty.type->rank && !ty.type->ptr && parse_number(text, ty.type->dtype, out);
-        if (ok) *out = tl_convert(s, out, &ty, p->loc);
+        ok = ty.kind == TL_TY_VALUE && !ty.type->rank && !ty.type->ptr &&
+             parse_number(text, ty.type->dtype, out);
+        if (ok)
+            *out = tl_convert(s, out, &ty, p->loc);
         ok = ok && out->kind == TL_VAL_CONST;
     }
     if (!ok)
-        l->message = tl_format(s->arena, "kernel '%s': constant '%s': '%s' is not %s", l->def->item->name, p->name, text,
-                               p->form == TL_PF_CONST_TYPE ? "a type" : p->form == TL_PF_CONST_FN ? "a function" : "a value of its type");
+        l->message = tl_format(s->arena, "kernel '%s': constant '%s': '%s' is not %s",
+                               l->def->item->name, p->name, text,
+                               p->form == TL_PF_CONST_TYPE ? "a type"
+                               : p->form == TL_PF_CONST_FN ? "a function"
+                                                           : "a value of its type");
     return ok;
 }
 
 static const TlExpr *variant_value(const TlVariant *v, TlName name)
 {
     for (uint32_t i = 0; v && i < v->bindings.len; i++)
-        if (v->bindings.data[i].name == name) return v->bindings.data[i].value;
+        if (v->bindings.data[i].name == name)
+            return v->bindings.data[i].value;
     return NULL;
 }
 
 static bool same_const(const TlVal *a, const TlVal *b)
 {
-    if (a->kind != b->kind) return false;
+    if (a->kind != b->kind)
+        return false;
     switch (a->kind) {
     case TL_VAL_CONST: return a->dtype == b->dtype && a->u.bits == b->u.bits;
     case TL_VAL_TYPE: return tl_ty_same(a->u.type, b->u.type);
@@ -235,7 +273,8 @@ static bool same_const(const TlVal *a, const TlVal *b)
 
 typedef enum Bound { BOUND, DISAGREES, BAD } Bound;
 
-/* The values of an instance's constants: given, by the variant, or by default, each seeing those before it. */
+/* The values of an instance's constants: given, by the variant, or by default, each seeing those
+ * before it. */
 static Bound bind_consts(Lower *l, const TlVariant *variant, TlBoundConst *out)
 {
     TlSema *s = &l->s;
@@ -244,20 +283,26 @@ static Bound bind_consts(Lower *l, const TlVariant *variant, TlBoundConst *out)
     Bound result = BOUND;
     for (uint32_t i = 0; i < item->params.len && result == BOUND; i++) {
         const TlParamDecl *p = &item->params.data[i];
-        if (!is_const_form(p)) continue;
+        if (!is_const_form(p))
+            continue;
         const char *text = given_text(l, p->name);
         const TlExpr *e = variant_value(variant, p->name);
         TlVal v = tl_bad(), want;
-        if (text && !parse_const(l, p, text, &v)) return BAD;
+        if (text && !parse_const(l, p, text, &v))
+            return BAD;
         if (e || (!text && p->init)) {
             TlVal x = tl_eval(s, e ? e : p->init);
             want = tl_const_param_value(s, l->def, p, &x, e ? e->loc : p->init->loc);
-            if (tl_is_bad(&want)) return BAD;
-            if (text && !same_const(&v, &want)) result = DISAGREES;
+            if (tl_is_bad(&want))
+                return BAD;
+            if (text && !same_const(&v, &want))
+                result = DISAGREES;
             v = want;
         } else if (!text) {
-            l->message = tl_format(s->arena, "kernel '%s': the constant '%s' has no value and no default; constants are: %s",
-                                   item->name, p->name, tl_program_const_names(l->program, item->name));
+            l->message = tl_format(
+                s->arena,
+                "kernel '%s': the constant '%s' has no value and no default; constants are: %s",
+                item->name, p->name, tl_program_const_names(l->program, item->name));
             result = BAD;
         }
         out[at].name = p->name;
@@ -283,7 +328,8 @@ static Bound lower_variant(Lower *l, const TlVariant *variant, TlModule *out)
     s->b = (TlBuilder){.fn = fn, .block = fn->body};
     Bound b = bind_consts(l, variant, consts);
     tl_module_free(scratch);
-    if (b == BOUND) tl_kernel_walk(s, l->def, consts, out);
+    if (b == BOUND)
+        tl_kernel_walk(s, l->def, consts, out);
     s->frame = NULL;
     return b;
 }
@@ -291,7 +337,8 @@ static Bound lower_variant(Lower *l, const TlVariant *variant, TlModule *out)
 static const TlClause *instantiate_clause(const TlItem *item)
 {
     for (uint32_t i = 0; i < item->clauses.len; i++)
-        if (item->clauses.data[i].kind == TL_CL_INSTANTIATE && item->clauses.data[i].variants.len) return &item->clauses.data[i];
+        if (item->clauses.data[i].kind == TL_CL_INSTANTIATE && item->clauses.data[i].variants.len)
+            return &item->clauses.data[i];
     return NULL;
 }
 
@@ -301,22 +348,28 @@ static bool names_known(Lower *l, const TlProgram *p)
     const TlItem *item = l->def->item;
     for (uint32_t i = 0; i < l->ngiven; i++) {
         bool found = false;
-        for (uint32_t k = 0; k < item->params.len; k++) found |= is_const_form(&item->params.data[k]) && !strcmp(item->params.data[k].name, l->given[i].name);
-        if (found) continue;
+        for (uint32_t k = 0; k < item->params.len; k++)
+            found |= is_const_form(&item->params.data[k]) &&
+                     !strcmp(item->params.data[k].name, l->given[i].name);
+        if (found)
+            continue;
         const char *known = tl_program_const_names(p, item->name);
-        l->message = tl_format(l->s.arena, "kernel '%s' has no constant '%s'; %s%s", item->name, l->given[i].name,
-                               *known ? "it has: " : "it has none", known);
+        l->message = tl_format(l->s.arena, "kernel '%s' has no constant '%s'; %s%s", item->name,
+                               l->given[i].name, *known ? "it has: " : "it has none", known);
         return false;
     }
     return true;
 }
 
-TlInstantiate tl_frontend_lower(TlProgram *p, const char *kernel, const TlConstArg *consts, uint32_t nconsts, TlModule *out, const char **out_message)
+TlInstantiate tl_frontend_lower(TlProgram *p, const char *kernel, const TlConstArg *consts,
+                                uint32_t nconsts, TlModule *out, const char **out_message)
 {
     Lower l = {.program = p, .def = find_kernel(p, kernel), .given = consts, .ngiven = nconsts};
     uint32_t errors = p->ctx->diags.errors, made = 0;
-    if (out_message) *out_message = NULL;
-    if (!l.def) return TL_INST_NO_KERNEL;
+    if (out_message)
+        *out_message = NULL;
+    if (!l.def)
+        return TL_INST_NO_KERNEL;
     tl_sema_init(&l.s, p);
     Bound b = names_known(&l, p) ? BOUND : BAD;
     const TlClause *variants = instantiate_clause(l.def->item);
@@ -325,9 +378,12 @@ TlInstantiate tl_frontend_lower(TlProgram *p, const char *kernel, const TlConstA
         made += b == BOUND;
     }
     tl_diags_sort(&p->ctx->diags);
-    if (out_message) *out_message = l.message;
-    if (l.message) return TL_INST_BAD_CONST;
-    if (p->ctx->diags.errors > errors || b == BAD) return TL_INST_ERRORS;
+    if (out_message)
+        *out_message = l.message;
+    if (l.message)
+        return TL_INST_BAD_CONST;
+    if (p->ctx->diags.errors > errors || b == BAD)
+        return TL_INST_ERRORS;
     if (!made && out_message)
         *out_message = "no variant of its instantiate clause agrees with the constants given";
     return made ? TL_INST_OK : TL_INST_NO_VARIANT;

@@ -1,4 +1,5 @@
-/* Kernels: parameters, extents and their names, clauses, and the body. One walk makes one function with its launch facts. */
+/* Kernels: parameters, extents and their names, clauses, and the body. One walk makes one
+ * function with its launch facts. */
 #include "frontend/sema.h"
 #include <string.h>
 
@@ -8,19 +9,25 @@ typedef struct Kernel {
     const TlItem *item;
     TlFn *fn;
     TlKernelInfo *info;
-    TlVal *views; /* per parameter declaration: the value bound to it */
+    TlVal *views;    /* per parameter declaration: the value bound to it */
     uint32_t *index; /* per declaration: run-time parameter number */
 } Kernel;
 
-static bool is_const_form(const TlParamDecl *p) { return p->form == TL_PF_CONST || p->form == TL_PF_CONST_FN || p->form == TL_PF_CONST_TYPE; }
+static bool is_const_form(const TlParamDecl *p)
+{
+    return p->form == TL_PF_CONST || p->form == TL_PF_CONST_FN || p->form == TL_PF_CONST_TYPE;
+}
 
 /* ---- constants ---- */
 
 static const char *const_text(TlSema *s, const TlVal *v)
 {
-    if (v->kind == TL_VAL_TYPE) return tl_ty_str(s, v->u.type);
-    if (v->kind == TL_VAL_FN) return v->def->item->name;
-    if (v->kind == TL_VAL_BUILTIN) return v->u.builtin->name;
+    if (v->kind == TL_VAL_TYPE)
+        return tl_ty_str(s, v->u.type);
+    if (v->kind == TL_VAL_FN)
+        return v->def->item->name;
+    if (v->kind == TL_VAL_BUILTIN)
+        return v->u.builtin->name;
     return tl_const_text(s, v);
 }
 
@@ -29,10 +36,13 @@ static void bind_consts(Kernel *k, const TlBoundConst *consts)
     uint32_t at = 0;
     for (uint32_t i = 0; i < k->item->params.len; i++) {
         const TlParamDecl *p = &k->item->params.data[i];
-        if (!is_const_form(p)) continue;
+        if (!is_const_form(p))
+            continue;
         TlVal v = consts[at++].val;
         tl_var_new(k->s, p->name, p->loc, tl_ty_of(k->s, &v), v, true);
-        if (!tl_is_bad(&v)) tl_vec_push(k->s->arena, &k->info->consts, (TlConstBinding){p->name, const_text(k->s, &v)});
+        if (!tl_is_bad(&v))
+            tl_vec_push(k->s->arena, &k->info->consts,
+                        (TlConstBinding){p->name, const_text(k->s, &v)});
     }
 }
 
@@ -40,11 +50,17 @@ static void bind_consts(Kernel *k, const TlBoundConst *consts)
 
 static TlVal bind_arg(Kernel *k, const TlParamDecl *p, const TlType *t, tile_param_kind kind)
 {
-    TlParam out = {.name = p->name, .loc = p->loc, .kind = kind, .dtype = t->dtype, .is_const = kind == TILE_PARAM_SCALAR || t->is_const,
+    TlParam out = {.name = p->name,
+                   .loc = p->loc,
+                   .kind = kind,
+                   .dtype = t->dtype,
+                   .is_const = kind == TILE_PARAM_SCALAR || t->is_const,
                    .rank = kind == TILE_PARAM_VIEW ? t->rank : 0};
     tl_vec_push(k->s->arena, &k->info->params, out);
     TlValue *arg = tl_block_arg(k->fn->body, t, p->name);
-    return (TlVal){.kind = kind == TILE_PARAM_VIEW ? TL_VAL_VIEW : TL_VAL_IR, .dtype = TL_DTYPE_COUNT, .u.ir = arg};
+    return (TlVal){.kind = kind == TILE_PARAM_VIEW ? TL_VAL_VIEW : TL_VAL_IR,
+                   .dtype = TL_DTYPE_COUNT,
+                   .u.ir = arg};
 }
 
 static TlVal view_param(Kernel *k, const TlParamDecl *p)
@@ -55,7 +71,9 @@ static TlVal view_param(Kernel *k, const TlParamDecl *p)
         return tl_bad();
     }
     if (elem.kind != TL_TY_VALUE || elem.type->rank || elem.type->ptr) {
-        if (elem.kind != TL_TY_UNKNOWN) tl_err(k->s, p->type->loc, TL_E0605, tl_format(k->s->arena, "a view of %s", tl_ty_str(k->s, &elem)));
+        if (elem.kind != TL_TY_UNKNOWN)
+            tl_err(k->s, p->type->loc, TL_E0605,
+                   tl_format(k->s->arena, "a view of %s", tl_ty_str(k->s, &elem)));
         return tl_unknown(TL_DTYPE_COUNT);
     }
     TlDtype d = elem.type->dtype;
@@ -63,23 +81,28 @@ static TlVal view_param(Kernel *k, const TlParamDecl *p)
         tl_err(k->s, p->loc, TL_E0605, "a packed view that is not const");
         return tl_bad();
     }
-    return bind_arg(k, p, tl_type_view(k->s->ctx, d, p->is_const, (int)p->extents.len), TILE_PARAM_VIEW);
+    return bind_arg(k, p, tl_type_view(k->s->ctx, d, p->is_const, (int)p->extents.len),
+                    TILE_PARAM_VIEW);
 }
 
 static TlVal plain_param(Kernel *k, const TlParamDecl *p)
 {
     TlTy ty = tl_type_resolve(k->s, p->type);
     bool pointer = p->form == TL_PF_POINTER || (ty.kind == TL_TY_VALUE && ty.type->ptr);
-    if (ty.kind == TL_TY_UNKNOWN) return tl_unknown(ty.dtype);
+    if (ty.kind == TL_TY_UNKNOWN)
+        return tl_unknown(ty.dtype);
     if (ty.kind != TL_TY_VALUE || ty.type->rank) {
         tl_err(k->s, p->loc, TL_E0605, tl_ty_str(k->s, &ty));
         return tl_bad();
     }
     const TlType *t = ty.type;
-    if (pointer) t = tl_type_ptr(k->s->ctx, t->dtype, p->is_const || t->is_const, 0, NULL);
-    bool odd = !pointer && (tl_dtype_bits(t->dtype) < 8 || t->dtype == TL_F8E4M3 || t->dtype == TL_F8E5M2);
+    if (pointer)
+        t = tl_type_ptr(k->s->ctx, t->dtype, p->is_const || t->is_const, 0, NULL);
+    bool odd =
+        !pointer && (tl_dtype_bits(t->dtype) < 8 || t->dtype == TL_F8E4M3 || t->dtype == TL_F8E5M2);
     if (odd) {
-        tl_err(k->s, p->loc, TL_E0605, tl_format(k->s->arena, "a scalar of %s", tl_dtype_name(t->dtype)));
+        tl_err(k->s, p->loc, TL_E0605,
+               tl_format(k->s->arena, "a scalar of %s", tl_dtype_name(t->dtype)));
         return tl_bad();
     }
     return bind_arg(k, p, t, pointer ? TILE_PARAM_POINTER : TILE_PARAM_SCALAR);
@@ -91,9 +114,11 @@ static void bind_params(Kernel *k)
     tl_map_init(&seen, k->s->arena);
     for (uint32_t i = 0; i < k->item->params.len; i++) {
         const TlParamDecl *p = &k->item->params.data[i];
-        if (tl_map_get_ptr(&seen, p->name)) tl_err(k->s, p->loc, TL_E0202, p->name);
+        if (tl_map_get_ptr(&seen, p->name))
+            tl_err(k->s, p->loc, TL_E0202, p->name);
         tl_map_put_ptr(&seen, p->name, p);
-        if (is_const_form(p)) continue;
+        if (is_const_form(p))
+            continue;
         k->index[i] = k->info->params.len;
         TlVal v = p->form == TL_PF_VIEW ? view_param(k, p) : plain_param(k, p);
         k->views[i] = v;
@@ -106,14 +131,16 @@ static void bind_params(Kernel *k)
 static bool names_param(const Kernel *k, TlName name)
 {
     for (uint32_t i = 0; i < k->item->params.len; i++)
-        if (k->item->params.data[i].name == name) return true;
+        if (k->item->params.data[i].name == name)
+            return true;
     return false;
 }
 
 static int32_t find_sym(const Kernel *k, TlName name)
 {
     for (uint32_t i = 0; i < k->info->syms.len; i++)
-        if (k->info->syms.data[i].name == name) return (int32_t)i;
+        if (k->info->syms.data[i].name == name)
+            return (int32_t)i;
     return -1;
 }
 
@@ -122,18 +149,22 @@ static void declare_sym(Kernel *k, uint32_t param, uint32_t axis, const TlExtent
 {
     TlSema *s = k->s;
     const TlExpr *e = stride ? x->stride : x->extent;
-    if (!e || e->kind != TL_EX_NAME || e->parens) return;
+    if (!e || e->kind != TL_EX_NAME || e->parens)
+        return;
     TlDef *def = tl_mod_find(s->frame->mod, e->u.name);
     if (names_param(k, e->u.name) || (def && def->item->kind == TL_IT_CONST)) {
         tl_err(s, e->loc, TL_E0213, e->u.name, e->u.name);
         return;
     }
-    if (find_sym(k, e->u.name) >= 0) return;
+    if (find_sym(k, e->u.name) >= 0)
+        return;
     bool wide = x->width && !stride && x->width->kind == TL_TE_SCALAR && x->width->dtype == TL_I64;
     const TlVal *view = &k->views[param];
     s->b.loc = e->loc;
-    TlVal v = view->kind == TL_VAL_VIEW ? tl_view_extent(s, view->u.ir, axis, stride, wide) : tl_unknown(wide ? TL_I64 : TL_I32);
-    if (v.kind == TL_VAL_IR) v.u.ir->name = e->u.name;
+    TlVal v = view->kind == TL_VAL_VIEW ? tl_view_extent(s, view->u.ir, axis, stride, wide)
+                                        : tl_unknown(wide ? TL_I64 : TL_I32);
+    if (v.kind == TL_VAL_IR)
+        v.u.ir->name = e->u.name;
     tl_vec_push(s->arena, &k->info->syms, (TlSym){e->u.name, k->index[param], axis, stride});
     tl_var_new(s, e->u.name, e->loc, tl_ty_of(s, &v), v, true);
 }
@@ -143,22 +174,28 @@ static bool is_constant(Kernel *k, const TlExpr *e)
 {
     if (e->kind == TL_EX_NAME) {
         const TlVar *v = tl_var_find(k->s, e->u.name);
-        if (v) return v->val.kind == TL_VAL_CONST || tl_is_bad(&v->val);
+        if (v)
+            return v->val.kind == TL_VAL_CONST || tl_is_bad(&v->val);
         TlDef *def = tl_mod_find(k->s->frame->mod, e->u.name);
         return def && def->item->kind == TL_IT_CONST;
     }
-    if (e->kind == TL_EX_INT) return true;
+    if (e->kind == TL_EX_INT)
+        return true;
     if (e->kind == TL_EX_CALL) {
         for (uint32_t i = 0; i < e->args.len; i++)
-            if (!is_constant(k, e->args.data[i].value)) return false;
+            if (!is_constant(k, e->args.data[i].value))
+                return false;
         return true;
     }
     while (e->kind == TL_EX_BINARY) {
-        if (!is_constant(k, e->b)) return false;
+        if (!is_constant(k, e->b))
+            return false;
         e = e->a;
-        if (e->kind != TL_EX_BINARY) return is_constant(k, e);
+        if (e->kind != TL_EX_BINARY)
+            return is_constant(k, e);
     }
-    if (e->kind == TL_EX_COND) return is_constant(k, e->a) && is_constant(k, e->b) && is_constant(k, e->c);
+    if (e->kind == TL_EX_COND)
+        return is_constant(k, e->a) && is_constant(k, e->b) && is_constant(k, e->c);
     return (e->kind == TL_EX_UNARY || e->kind == TL_EX_CAST) && is_constant(k, e->a);
 }
 
@@ -173,7 +210,8 @@ static TlDim dim_of(Kernel *k, const TlExpr *e, bool is_i64)
     } else if (is_constant(k, e)) {
         bool unknown;
         int64_t n = 0;
-        if (tl_eval_int(s, e, "an extent", &n, &unknown) && n < 0) tl_err(s, e->loc, TL_E0306, (long long)n);
+        if (tl_eval_int(s, e, "an extent", &n, &unknown) && n < 0)
+            tl_err(s, e->loc, TL_E0306, (long long)n);
         d.value = n;
     } else {
         int32_t i = tl_host_expr(s, k->info, e, TL_HOST_INT);
@@ -194,13 +232,17 @@ static void bind_extents(Kernel *k)
     }
     for (uint32_t i = 0; i < k->item->params.len; i++) {
         const TlParamDecl *p = &k->item->params.data[i];
-        if (p->form != TL_PF_VIEW) continue;
+        if (p->form != TL_PF_VIEW)
+            continue;
         bool there = k->views[i].kind == TL_VAL_VIEW;
         for (uint32_t a = 0; a < p->extents.len && a < TL_MAX_VIEW_RANK; a++) {
             const TlExtent *x = &p->extents.data[a];
-            TlDim extent = dim_of(k, x->extent, x->width && x->width->dtype == TL_I64), stride = {.kind = TILE_DIM_DENSE};
-            if (x->stride) stride = dim_of(k, x->stride, true);
-            if (!there) continue;
+            TlDim extent = dim_of(k, x->extent, x->width && x->width->dtype == TL_I64),
+                  stride = {.kind = TILE_DIM_DENSE};
+            if (x->stride)
+                stride = dim_of(k, x->stride, true);
+            if (!there)
+                continue;
             TlParam *out = &k->info->params.data[k->index[i]];
             out->extent[a] = extent;
             out->stride[a] = stride;
@@ -214,7 +256,8 @@ static void push_expr(Kernel *k, void *list, const TlExpr *e, TlHostType want)
 {
     TL_VEC(uint32_t) *out = list;
     int32_t i = tl_host_expr(k->s, k->info, e, want);
-    if (i >= 0) tl_vec_push(k->s->arena, out, (uint32_t)i);
+    if (i >= 0)
+        tl_vec_push(k->s->arena, out, (uint32_t)i);
 }
 
 static void clause_grid(Kernel *k, const TlClause *c)
@@ -229,7 +272,8 @@ static void clause_grid(Kernel *k, const TlClause *c)
         else if (axes++ < TILE_MAX_GRID)
             push_expr(k, &k->info->grid, a->value, TL_HOST_INT);
     }
-    if (axes < 1 || axes > TILE_MAX_GRID) tl_err(k->s, c->loc, TL_E0601, TILE_MAX_GRID, axes);
+    if (axes < 1 || axes > TILE_MAX_GRID)
+        tl_err(k->s, c->loc, TL_E0601, TILE_MAX_GRID, axes);
 }
 
 static int32_t clause_number(Kernel *k, const TlClause *c, const char *name, int64_t most)
@@ -240,22 +284,29 @@ static int32_t clause_number(Kernel *k, const TlClause *c, const char *name, int
         tl_err(k->s, c->loc, TL_E0604, name, "one number is wanted");
         return 0;
     }
-    if (!tl_eval_int(k->s, c->args.data[0].value, name, &n, &unknown)) return 0;
+    if (!tl_eval_int(k->s, c->args.data[0].value, name, &n, &unknown))
+        return 0;
     if (n < 1 || n > most) {
-        tl_err(k->s, c->args.data[0].value->loc, TL_E0604, name, tl_format(k->s->arena, "%lld is not between 1 and %lld", (long long)n, (long long)most));
+        tl_err(k->s, c->args.data[0].value->loc, TL_E0604, name,
+               tl_format(k->s->arena, "%lld is not between 1 and %lld", (long long)n,
+                         (long long)most));
         return 0;
     }
     return (int32_t)n;
 }
 
-/* The view or pointer parameter that e names. False: another thing (diagnosed), or its type is not known here. */
+/* The view or pointer parameter that e names. False: another thing (diagnosed), or its type is
+ * not known here. */
 static bool memory_param(Kernel *k, const TlExpr *e, uint32_t *index)
 {
     for (uint32_t i = 0; e->kind == TL_EX_NAME && i < k->item->params.len; i++) {
-        if (k->item->params.data[i].name != e->u.name || is_const_form(&k->item->params.data[i])) continue;
+        if (k->item->params.data[i].name != e->u.name || is_const_form(&k->item->params.data[i]))
+            continue;
         *index = k->index[i];
-        if (tl_is_bad(&k->views[i])) return false;
-        if (k->views[i].kind == TL_VAL_VIEW || tl_is_pointer(&k->views[i])) return true;
+        if (tl_is_bad(&k->views[i]))
+            return false;
+        if (k->views[i].kind == TL_VAL_VIEW || tl_is_pointer(&k->views[i]))
+            return true;
     }
     tl_err(k->s, e->loc, TL_E0604, "alias", "this is no view or pointer parameter");
     return false;
@@ -263,7 +314,8 @@ static bool memory_param(Kernel *k, const TlExpr *e, uint32_t *index)
 
 static void clause_alias(Kernel *k, const TlClause *c)
 {
-    if (c->args.len < 2) tl_err(k->s, c->loc, TL_E0604, "alias", "two parameters are wanted");
+    if (c->args.len < 2)
+        tl_err(k->s, c->loc, TL_E0604, "alias", "two parameters are wanted");
     for (uint32_t i = 0; i < c->args.len; i++)
         for (uint32_t j = i + 1; j < c->args.len; j++) {
             uint32_t a = 0, b = 0;
@@ -277,27 +329,33 @@ static void clause_key(Kernel *k, const TlClause *c)
 {
     for (uint32_t i = 0; i < c->args.len; i++) {
         const TlExpr *e = c->args.data[i].value;
-        bool known = e->kind == TL_EX_NAME && (find_sym(k, e->u.name) >= 0 || names_param(k, e->u.name));
-        if (!known) tl_err(k->s, e->loc, TL_E0604, "key", "an extent or scalar parameter is wanted");
+        bool known =
+            e->kind == TL_EX_NAME && (find_sym(k, e->u.name) >= 0 || names_param(k, e->u.name));
+        if (!known)
+            tl_err(k->s, e->loc, TL_E0604, "key", "an extent or scalar parameter is wanted");
     }
 }
 
 static const TlParamDecl *const_param(const Kernel *k, TlName name)
 {
     for (uint32_t i = 0; i < k->item->params.len; i++)
-        if (is_const_form(&k->item->params.data[i]) && k->item->params.data[i].name == name) return &k->item->params.data[i];
+        if (is_const_form(&k->item->params.data[i]) && k->item->params.data[i].name == name)
+            return &k->item->params.data[i];
     return NULL;
 }
 
-static void check_binding(Kernel *k, TlName name, TlLoc loc, const TlExpr *value, const char *clause, bool knobs)
+static void check_binding(Kernel *k, TlName name, TlLoc loc, const TlExpr *value,
+                          const char *clause, bool knobs)
 {
     const TlParamDecl *p = const_param(k, name);
-    bool knob = knobs && (!strcmp(name, "warps") || !strcmp(name, "stages") || !strcmp(name, "cluster") || !strcmp(name, "maxreg"));
+    bool knob = knobs && (!strcmp(name, "warps") || !strcmp(name, "stages") ||
+                          !strcmp(name, "cluster") || !strcmp(name, "maxreg"));
     TlVal v = tl_eval(k->s, value);
     if (p)
         tl_const_param_value(k->s, k->def, p, &v, value->loc);
     else if (!knob)
-        tl_err(k->s, loc, TL_E0604, clause, tl_format(k->s->arena, "'%s' is no compile-time parameter", name));
+        tl_err(k->s, loc, TL_E0604, clause,
+               tl_format(k->s->arena, "'%s' is no compile-time parameter", name));
     else {
         int64_t n;
         bool unknown;
@@ -309,14 +367,18 @@ static void clause_tune(Kernel *k, const TlClause *c)
 {
     for (uint32_t i = 0; i < c->tunes.len; i++)
         for (uint32_t j = 0; j < c->tunes.data[i].values.len; j++)
-            check_binding(k, c->tunes.data[i].name, c->tunes.data[i].loc, c->tunes.data[i].values.data[j], "tune", true);
-    if (!c->where) return;
+            check_binding(k, c->tunes.data[i].name, c->tunes.data[i].loc,
+                          c->tunes.data[i].values.data[j], "tune", true);
+    if (!c->where)
+        return;
     TlMark m = tl_scope_open(k->s);
     static const char *const knobs[] = {"warps", "stages", "cluster", "maxreg"};
     for (int i = 0; i < 4; i++)
-        tl_var_new(k->s, tl_intern_name(k->s, knobs[i]), c->loc, tl_ty_unknown(TL_I32), tl_unknown(TL_I32), true);
+        tl_var_new(k->s, tl_intern_name(k->s, knobs[i]), c->loc, tl_ty_unknown(TL_I32),
+                   tl_unknown(TL_I32), true);
     TlVal v;
-    if (tl_eval_cond(k->s, c->where, &v)) tl_err(k->s, c->where->loc, TL_E0406, "the condition of tune");
+    if (tl_eval_cond(k->s, c->where, &v))
+        tl_err(k->s, c->where->loc, TL_E0406, "the condition of tune");
     tl_scope_close(k->s, m);
 }
 
@@ -334,10 +396,12 @@ static void clause(Kernel *k, const TlClause *c)
     switch (c->kind) {
     case TL_CL_GRID: clause_grid(k, c); return;
     case TL_CL_REQUIRE:
-        for (uint32_t i = 0; i < c->args.len; i++) push_expr(k, &k->info->requires_, c->args.data[i].value, TL_HOST_BOOL);
+        for (uint32_t i = 0; i < c->args.len; i++)
+            push_expr(k, &k->info->requires_, c->args.data[i].value, TL_HOST_BOOL);
         return;
     case TL_CL_ASSUME:
-        for (uint32_t i = 0; i < c->args.len; i++) push_expr(k, &k->info->assumes, c->args.data[i].value, TL_HOST_BOOL);
+        for (uint32_t i = 0; i < c->args.len; i++)
+            push_expr(k, &k->info->assumes, c->args.data[i].value, TL_HOST_BOOL);
         return;
     case TL_CL_KEY: clause_key(k, c); return;
     case TL_CL_ALIAS: clause_alias(k, c); return;
@@ -361,7 +425,11 @@ static void clause(Kernel *k, const TlClause *c)
 TlFn *tl_kernel_walk(TlSema *s, TlDef *def, const TlBoundConst *consts, TlModule *out)
 {
     const TlItem *item = def->item;
-    Kernel k = {.s = s, .def = def, .item = item, .fn = tl_fn_new(out, item->name, item->loc), .info = TL_NEW(&out->arena, TlKernelInfo)};
+    Kernel k = {.s = s,
+                .def = def,
+                .item = item,
+                .fn = tl_fn_new(out, item->name, item->loc),
+                .info = TL_NEW(&out->arena, TlKernelInfo)};
     k.views = TL_NEW_ARRAY(s->arena, TlVal, item->params.len + 1);
     k.index = TL_NEW_ARRAY(s->arena, uint32_t, item->params.len + 1);
     k.fn->info = k.info;
@@ -373,13 +441,17 @@ TlFn *tl_kernel_walk(TlSema *s, TlDef *def, const TlBoundConst *consts, TlModule
     s->depth = 1;
     s->trail.len = 0;
     s->b = (TlBuilder){.fn = k.fn, .block = k.fn->body, .loc = item->loc};
-    frame.returned = tl_var_new(s, " returned", (TlLoc){0}, tl_ty_value(tl_type_scalar(s->ctx, TL_BOOL)), tl_val_bool(false), false);
+    frame.returned =
+        tl_var_new(s, " returned", (TlLoc){0}, tl_ty_value(tl_type_scalar(s->ctx, TL_BOOL)),
+                   tl_val_bool(false), false);
     frame.result = tl_var_new(s, " result", (TlLoc){0}, frame.ty, tl_val(TL_VAL_UNSET), false);
     bind_consts(&k, consts);
     bind_params(&k);
     bind_extents(&k);
-    for (uint32_t i = 0; i < item->clauses.len; i++) clause(&k, &item->clauses.data[i]);
-    if (item->body) tl_stmt(s, item->body);
+    for (uint32_t i = 0; i < item->clauses.len; i++)
+        clause(&k, &item->clauses.data[i]);
+    if (item->body)
+        tl_stmt(s, item->body);
     s->b.loc = item->body ? item->body->end : item->loc;
     tl_yield(&s->b, TL_OP_RETURN, 0, NULL);
     s->frame = NULL;
@@ -396,9 +468,11 @@ void tl_check_kernel(TlSema *s, TlDef *def)
     uint32_t at = 0;
     s->frame = &frame;
     s->env = NULL;
-    for (uint32_t i = 0; i < item->params.len; i++) { /* values come with an instance; defaults are only checked */
+    for (uint32_t i = 0; i < item->params.len;
+         i++) { /* values come with an instance; defaults are only checked */
         const TlParamDecl *p = &item->params.data[i];
-        if (!is_const_form(p)) continue;
+        if (!is_const_form(p))
+            continue;
         TlTy ty = p->form == TL_PF_CONST ? tl_type_resolve(s, p->type) : tl_ty_kind(TL_TY_AUTO);
         if (p->init) {
             TlVal v = tl_eval(s, p->init);

@@ -1,5 +1,6 @@
-/* Launch-time expressions: grid, require, assume, group, extents that are expressions. Compiled to postfix code over extents,
- * scalar parameters and constants. Integers are i64 there, floats f64. */
+/* Launch-time expressions: grid, require, assume, group, extents that are expressions. Compiled
+ * to postfix code over extents, scalar parameters and constants. Integers are i64 there, floats
+ * f64. */
 #include "frontend/sema.h"
 #include <string.h>
 
@@ -11,11 +12,15 @@ typedef struct Host {
 
 static TlHostType compile(Host *h, const TlExpr *e, Code *out);
 
-static void put(Host *h, Code *out, tile_hx_op op, int64_t imm) { tl_vec_push(h->s->arena, out, (tile_hx_ins){op, 0, imm}); }
+static void put(Host *h, Code *out, tile_hx_op op, int64_t imm)
+{
+    tl_vec_push(h->s->arena, out, (tile_hx_ins){op, 0, imm});
+}
 
 static void append(Host *h, Code *out, const Code *more)
 {
-    for (uint32_t i = 0; i < more->len; i++) tl_vec_push(h->s->arena, out, more->data[i]);
+    for (uint32_t i = 0; i < more->len; i++)
+        tl_vec_push(h->s->arena, out, more->data[i]);
 }
 
 static TlHostType refuse(Host *h, TlLoc loc, const char *what)
@@ -34,7 +39,8 @@ static int64_t word_of(double x)
 /* A value the compiler knows. */
 static TlHostType put_const(Host *h, const TlExpr *e, const TlVal *v, Code *out)
 {
-    if (tl_is_bad(v)) return TL_HOST_BAD;
+    if (tl_is_bad(v))
+        return TL_HOST_BAD;
     int64_t i = 0;
     if (v->kind == TL_VAL_CONST && v->dtype == TL_BOOL) {
         put(h, out, TILE_HX_CONST, v->u.bits != 0);
@@ -61,21 +67,29 @@ static TlHostType compile_name(Host *h, const TlExpr *e, Code *out)
         }
     for (uint32_t i = 0; i < info->params.len; i++) {
         const TlParam *p = &info->params.data[i];
-        if (p->name != e->u.name) continue;
-        if (p->kind != TILE_PARAM_SCALAR) return refuse(h, e->loc, p->kind == TILE_PARAM_VIEW ? "a view" : "a pointer");
+        if (p->name != e->u.name)
+            continue;
+        if (p->kind != TILE_PARAM_SCALAR)
+            return refuse(h, e->loc, p->kind == TILE_PARAM_VIEW ? "a view" : "a pointer");
         put(h, out, TILE_HX_ARG, i);
-        return p->dtype == TL_BOOL ? TL_HOST_BOOL : tl_is_float(p->dtype) ? TL_HOST_FLOAT : TL_HOST_INT;
+        return p->dtype == TL_BOOL     ? TL_HOST_BOOL
+               : tl_is_float(p->dtype) ? TL_HOST_FLOAT
+                                       : TL_HOST_INT;
     }
     TlVal v = tl_eval(h->s, e);
     return put_const(h, e, &v, out);
 }
 
 /* Brings two codes to one type; BAD when they have none. */
-static TlHostType unify(Host *h, TlLoc loc, const char *what, TlHostType a, TlHostType b, Code *ca, Code *cb)
+static TlHostType unify(Host *h, TlLoc loc, const char *what, TlHostType a, TlHostType b, Code *ca,
+                        Code *cb)
 {
-    if (a == TL_HOST_BAD || b == TL_HOST_BAD) return TL_HOST_BAD;
-    if (a == b) return a;
-    if (a == TL_HOST_BOOL || b == TL_HOST_BOOL) return refuse(h, loc, tl_format(h->s->arena, "%s of a bool and a number", what));
+    if (a == TL_HOST_BAD || b == TL_HOST_BAD)
+        return TL_HOST_BAD;
+    if (a == b)
+        return a;
+    if (a == TL_HOST_BOOL || b == TL_HOST_BOOL)
+        return refuse(h, loc, tl_format(h->s->arena, "%s of a bool and a number", what));
     put(h, a == TL_HOST_INT ? ca : cb, TILE_HX_I2F, 0);
     return TL_HOST_FLOAT;
 }
@@ -86,15 +100,24 @@ typedef struct HostOp {
 } HostOp;
 #define NO TILE_HX_COUNT
 static const HostOp host_ops[] = {
-    [TL_BIN_MUL] = {TILE_HX_MUL, TILE_HX_FMUL, 0, 0, 0}, [TL_BIN_DIV] = {TILE_HX_DIV, TILE_HX_FDIV, 0, 0, 0},
-    [TL_BIN_REM] = {TILE_HX_REM, NO, 0, 0, 0},           [TL_BIN_ADD] = {TILE_HX_ADD, TILE_HX_FADD, 0, 0, 0},
-    [TL_BIN_SUB] = {TILE_HX_SUB, TILE_HX_FSUB, 0, 0, 0}, [TL_BIN_SHL] = {TILE_HX_SHL, NO, 0, 0, 0},
-    [TL_BIN_SHR] = {TILE_HX_SHR, NO, 0, 0, 0},           [TL_BIN_LT] = {TILE_HX_LT, TILE_HX_FLT, 0, 1, 0},
-    [TL_BIN_GT] = {TILE_HX_LT, TILE_HX_FLT, 1, 1, 0},    [TL_BIN_LE] = {TILE_HX_LE, TILE_HX_FLE, 0, 1, 0},
-    [TL_BIN_GE] = {TILE_HX_LE, TILE_HX_FLE, 1, 1, 0},    [TL_BIN_EQ] = {TILE_HX_EQ, TILE_HX_FEQ, 0, 1, 0},
-    [TL_BIN_NE] = {TILE_HX_NE, TILE_HX_FNE, 0, 1, 0},    [TL_BIN_AND] = {TILE_HX_BAND, NO, 0, 0, 0},
-    [TL_BIN_XOR] = {TILE_HX_BXOR, NO, 0, 0, 0},          [TL_BIN_OR] = {TILE_HX_BOR, NO, 0, 0, 0},
-    [TL_BIN_LAND] = {TILE_HX_AND, NO, 0, 1, 1},          [TL_BIN_LOR] = {TILE_HX_OR, NO, 0, 1, 1},
+    [TL_BIN_MUL] = {TILE_HX_MUL, TILE_HX_FMUL, 0, 0, 0},
+    [TL_BIN_DIV] = {TILE_HX_DIV, TILE_HX_FDIV, 0, 0, 0},
+    [TL_BIN_REM] = {TILE_HX_REM, NO, 0, 0, 0},
+    [TL_BIN_ADD] = {TILE_HX_ADD, TILE_HX_FADD, 0, 0, 0},
+    [TL_BIN_SUB] = {TILE_HX_SUB, TILE_HX_FSUB, 0, 0, 0},
+    [TL_BIN_SHL] = {TILE_HX_SHL, NO, 0, 0, 0},
+    [TL_BIN_SHR] = {TILE_HX_SHR, NO, 0, 0, 0},
+    [TL_BIN_LT] = {TILE_HX_LT, TILE_HX_FLT, 0, 1, 0},
+    [TL_BIN_GT] = {TILE_HX_LT, TILE_HX_FLT, 1, 1, 0},
+    [TL_BIN_LE] = {TILE_HX_LE, TILE_HX_FLE, 0, 1, 0},
+    [TL_BIN_GE] = {TILE_HX_LE, TILE_HX_FLE, 1, 1, 0},
+    [TL_BIN_EQ] = {TILE_HX_EQ, TILE_HX_FEQ, 0, 1, 0},
+    [TL_BIN_NE] = {TILE_HX_NE, TILE_HX_FNE, 0, 1, 0},
+    [TL_BIN_AND] = {TILE_HX_BAND, NO, 0, 0, 0},
+    [TL_BIN_XOR] = {TILE_HX_BXOR, NO, 0, 0, 0},
+    [TL_BIN_OR] = {TILE_HX_BOR, NO, 0, 0, 0},
+    [TL_BIN_LAND] = {TILE_HX_AND, NO, 0, 1, 1},
+    [TL_BIN_LOR] = {TILE_HX_OR, NO, 0, 1, 1},
 };
 
 /* Applies a binary operator to the code so far and a right operand. */
@@ -105,12 +128,16 @@ static TlHostType apply_binary(Host *h, const TlExpr *e, TlHostType a, Code *ca)
     const HostOp *op = &host_ops[e->u.op];
     const char *text = tl_binop_text(e->u.op);
     TlHostType t = unify(h, e->loc, text, a, b, ca, &cb);
-    if (t == TL_HOST_BAD) return t;
+    if (t == TL_HOST_BAD)
+        return t;
     bool boolean_ok = op->logical || e->u.op == TL_BIN_EQ || e->u.op == TL_BIN_NE;
     if ((t == TL_HOST_BOOL) != op->logical && !(t == TL_HOST_BOOL && boolean_ok))
-        return refuse(h, e->loc, tl_format(h->s->arena, "%s of %s", text, t == TL_HOST_BOOL ? "bools" : "numbers"));
+        return refuse(
+            h, e->loc,
+            tl_format(h->s->arena, "%s of %s", text, t == TL_HOST_BOOL ? "bools" : "numbers"));
     tile_hx_op code = t == TL_HOST_FLOAT ? op->f : op->i;
-    if (code == NO) return refuse(h, e->loc, tl_format(h->s->arena, "%s of floats", text));
+    if (code == NO)
+        return refuse(h, e->loc, tl_format(h->s->arena, "%s of floats", text));
     append(h, &both, op->swap ? &cb : ca);
     append(h, &both, op->swap ? ca : &cb);
     put(h, &both, code, 0);
@@ -122,10 +149,12 @@ static TlHostType apply_binary(Host *h, const TlExpr *e, TlHostType a, Code *ca)
 static TlHostType compile_binary(Host *h, const TlExpr *e, Code *out)
 {
     TL_VEC(const TlExpr *) spine = {0};
-    for (; e->kind == TL_EX_BINARY; e = e->a) tl_vec_push(h->s->arena, &spine, e);
+    for (; e->kind == TL_EX_BINARY; e = e->a)
+        tl_vec_push(h->s->arena, &spine, e);
     Code code = {0};
     TlHostType t = compile(h, e, &code);
-    for (uint32_t i = spine.len; i-- > 0;) t = apply_binary(h, spine.data[i], t, &code);
+    for (uint32_t i = spine.len; i-- > 0;)
+        t = apply_binary(h, spine.data[i], t, &code);
     append(h, out, &code);
     return t;
 }
@@ -133,7 +162,8 @@ static TlHostType compile_binary(Host *h, const TlExpr *e, Code *out)
 static TlHostType compile_unary(Host *h, const TlExpr *e, Code *out)
 {
     TlHostType t = compile(h, e->a, out);
-    if (t == TL_HOST_BAD || e->u.op == '+') return t;
+    if (t == TL_HOST_BAD || e->u.op == '+')
+        return t;
     if (e->u.op == '!' && t == TL_HOST_BOOL) {
         put(h, out, TILE_HX_NOT, 0);
         return t;
@@ -155,8 +185,10 @@ static TlHostType compile_select(Host *h, const TlExpr *e, Code *out)
     Code a = {0}, b = {0};
     TlHostType c = compile(h, e->a, out), ta = compile(h, e->b, &a), tb = compile(h, e->c, &b);
     TlHostType t = unify(h, e->loc, "?:", ta, tb, &a, &b);
-    if (c == TL_HOST_BAD || t == TL_HOST_BAD) return TL_HOST_BAD;
-    if (c != TL_HOST_BOOL) return refuse(h, e->a->loc, "a condition that is no bool");
+    if (c == TL_HOST_BAD || t == TL_HOST_BAD)
+        return TL_HOST_BAD;
+    if (c != TL_HOST_BOOL)
+        return refuse(h, e->a->loc, "a condition that is no bool");
     append(h, out, &a);
     append(h, out, &b);
     put(h, out, TILE_HX_SELECT, 0);
@@ -167,11 +199,15 @@ static TlHostType compile_cast(Host *h, const TlExpr *e, Code *out)
 {
     TlTy ty = tl_type_resolve(h->s, e->type);
     TlHostType t = compile(h, e->a, out);
-    if (t == TL_HOST_BAD || ty.kind == TL_TY_UNKNOWN) return TL_HOST_BAD;
-    if (ty.kind != TL_TY_VALUE || ty.type->rank || ty.type->ptr || ty.type->dtype == TL_BOOL) return refuse(h, e->loc, "this cast");
+    if (t == TL_HOST_BAD || ty.kind == TL_TY_UNKNOWN)
+        return TL_HOST_BAD;
+    if (ty.kind != TL_TY_VALUE || ty.type->rank || ty.type->ptr || ty.type->dtype == TL_BOOL)
+        return refuse(h, e->loc, "this cast");
     bool to_float = tl_is_float(ty.type->dtype);
-    if (to_float && t != TL_HOST_FLOAT) put(h, out, TILE_HX_I2F, 0);
-    if (!to_float && t == TL_HOST_FLOAT) put(h, out, TILE_HX_F2I, 0);
+    if (to_float && t != TL_HOST_FLOAT)
+        put(h, out, TILE_HX_I2F, 0);
+    if (!to_float && t == TL_HOST_FLOAT)
+        put(h, out, TILE_HX_F2I, 0);
     return to_float ? TL_HOST_FLOAT : TL_HOST_INT;
 }
 
@@ -180,11 +216,15 @@ static TlHostType compile_call(Host *h, const TlExpr *e, Code *out)
 {
     TlVal f = tl_eval(h->s, e->a);
     const char *name = f.kind == TL_VAL_BUILTIN ? f.u.builtin->name : "";
-    bool is_cdiv = !strcmp(name, "cdiv"), is_min = !strcmp(name, "min"), is_max = !strcmp(name, "max"), is_abs = !strcmp(name, "abs");
+    bool is_cdiv = !strcmp(name, "cdiv"), is_min = !strcmp(name, "min"),
+         is_max = !strcmp(name, "max"), is_abs = !strcmp(name, "abs");
     uint32_t n = is_abs ? 1 : 2;
-    if (f.kind == TL_VAL_ERROR) return TL_HOST_BAD;
+    if (f.kind == TL_VAL_ERROR)
+        return TL_HOST_BAD;
     if (!is_cdiv && !is_min && !is_max && !is_abs)
-        return refuse(h, e->loc, f.kind == TL_VAL_BUILTIN ? tl_format(h->s->arena, "a call of '%s'", name) : tl_val_str(h->s, &f));
+        return refuse(h, e->loc,
+                      f.kind == TL_VAL_BUILTIN ? tl_format(h->s->arena, "a call of '%s'", name)
+                                               : tl_val_str(h->s, &f));
     if (e->args.len != n) {
         if (e->args.len > n)
             tl_err(h->s, e->loc, TL_E0312, name, n, e->args.len);
@@ -194,9 +234,12 @@ static TlHostType compile_call(Host *h, const TlExpr *e, Code *out)
     }
     Code a = {0}, b = {0};
     TlHostType t = compile(h, e->args.data[0].value, &a);
-    if (n == 2) t = unify(h, e->loc, name, t, compile(h, e->args.data[1].value, &b), &a, &b);
-    if (t == TL_HOST_BAD) return t;
-    if (t == TL_HOST_BOOL || (t == TL_HOST_FLOAT && is_cdiv)) return refuse(h, e->loc, tl_format(h->s->arena, "'%s' of these", name));
+    if (n == 2)
+        t = unify(h, e->loc, name, t, compile(h, e->args.data[1].value, &b), &a, &b);
+    if (t == TL_HOST_BAD)
+        return t;
+    if (t == TL_HOST_BOOL || (t == TL_HOST_FLOAT && is_cdiv))
+        return refuse(h, e->loc, tl_format(h->s->arena, "'%s' of these", name));
     append(h, out, &a);
     if (is_abs && t == TL_HOST_FLOAT) {
         append(h, out, &a);
@@ -206,13 +249,20 @@ static TlHostType compile_call(Host *h, const TlExpr *e, Code *out)
     }
     append(h, out, &b);
     bool real = t == TL_HOST_FLOAT;
-    put(h, out, is_abs ? TILE_HX_ABS : is_cdiv ? TILE_HX_CDIV : is_min ? (real ? TILE_HX_FMIN : TILE_HX_MIN) : real ? TILE_HX_FMAX : TILE_HX_MAX, 0);
+    put(h, out,
+        is_abs    ? TILE_HX_ABS
+        : is_cdiv ? TILE_HX_CDIV
+        : is_min  ? (real ? TILE_HX_FMIN : TILE_HX_MIN)
+        : real    ? TILE_HX_FMAX
+                  : TILE_HX_MAX,
+        0);
     return t;
 }
 
 static TlHostType compile(Host *h, const TlExpr *e, Code *out)
 {
-    if (!tl_step(h->s, e->loc)) return TL_HOST_BAD;
+    if (!tl_step(h->s, e->loc))
+        return TL_HOST_BAD;
     switch (e->kind) {
     case TL_EX_INT:
     case TL_EX_FLOAT:
@@ -271,7 +321,8 @@ static int stack_height(const Code *c)
         case TILE_HX_SELECT: now -= 2; break;
         default: now--; break;
         }
-        if (now > most) most = now;
+        if (now > most)
+            most = now;
     }
     return most;
 }
@@ -282,17 +333,24 @@ int32_t tl_host_expr(TlSema *s, TlKernelInfo *info, const TlExpr *e, TlHostType 
     Code code = {0};
     s->b.loc = e->loc;
     TlHostType t = compile(&h, e, &code);
-    if (t == TL_HOST_BAD) return -1;
+    if (t == TL_HOST_BAD)
+        return -1;
     if (t != want) {
-        tl_err(s, e->loc, TL_E0603, t == TL_HOST_BOOL ? "a bool where a number is wanted" : t == TL_HOST_FLOAT ? "a float here" : "a number where a bool is wanted");
+        tl_err(s, e->loc, TL_E0603,
+               t == TL_HOST_BOOL    ? "a bool where a number is wanted"
+               : t == TL_HOST_FLOAT ? "a float here"
+                                    : "a number where a bool is wanted");
         return -1;
     }
     if (stack_height(&code) > TILE_HX_MAX_STACK) {
         tl_err(s, e->loc, TL_E0603, "an expression as deep as this");
         return -1;
     }
-    TlHostExpr x = {.text = tl_source_text(s->ctx, e->begin, e->end), .loc = e->loc, .is_float = t == TL_HOST_FLOAT};
-    for (uint32_t i = 0; i < code.len; i++) tl_vec_push(s->arena, &x.code, code.data[i]);
+    TlHostExpr x = {.text = tl_source_text(s->ctx, e->begin, e->end),
+                    .loc = e->loc,
+                    .is_float = t == TL_HOST_FLOAT};
+    for (uint32_t i = 0; i < code.len; i++)
+        tl_vec_push(s->arena, &x.code, code.data[i]);
     tl_vec_push(s->arena, &info->exprs, x);
     return (int32_t)info->exprs.len - 1;
 }

@@ -1,6 +1,7 @@
-/* Loops. A counted loop without exits is a FOR; all others are WHILE: region 0 takes the carried values and computes whether
- * to go on (not when a flag of an exit is set), region 1 is the body. What a loop carries is found before it is walked: the
- * outer variables that its text assigns, and the flags and the result when it has exits. */
+/* Loops. A counted loop without exits is a FOR; all others are WHILE: region 0 takes the carried
+ * values and computes whether to go on (not when a flag of an exit is set), region 1 is the
+ * body. What a loop carries is found before it is walked: the outer variables that its text
+ * assigns, and the flags and the result when it has exits. */
 #include "frontend/sema.h"
 #include <string.h>
 
@@ -13,15 +14,18 @@ typedef struct Loop {
 
 static TlVar *flag_var(TlSema *s)
 {
-    TlVar *v = tl_var_new(s, " flag", (TlLoc){0}, tl_ty_value(tl_type_scalar(s->ctx, TL_BOOL)), tl_val_bool(false), false);
+    TlVar *v = tl_var_new(s, " flag", (TlLoc){0}, tl_ty_value(tl_type_scalar(s->ctx, TL_BOOL)),
+                          tl_val_bool(false), false);
     return v;
 }
 
-/* An auto function whose first return is inside this loop: walks the body once, silently, to learn the type. */
+/* An auto function whose first return is inside this loop: walks the body once, silently, to
+ * learn the type. */
 static void learn_result(TlSema *s, void (*body)(TlSema *, Loop *), Loop *l)
 {
     TlFrame *f = s->frame;
-    if (!l->exits.returns || f->ty.kind != TL_TY_AUTO || s->abstract) return;
+    if (!l->exits.returns || f->ty.kind != TL_TY_AUTO || s->abstract)
+        return;
     TlArm trial;
     bool quiet = s->quiet_errors;
     tl_arm_begin(s, &trial);
@@ -41,18 +45,23 @@ static void loop_begin(TlSema *s, Loop *l, const TlStmt *st)
     *l = (Loop){.st = st, .exits = tl_stmt_exits(st->then)};
     l->links.outer = s->frame->loop;
     tl_vars_assigned(s, st->then, &l->carried.vars);
-    if (st->update) tl_vars_assigned(s, st->update, &l->carried.vars);
+    if (st->update)
+        tl_vars_assigned(s, st->update, &l->carried.vars);
     l->links.broken = flag_var(s);
-    if (l->exits.breaks) tl_vec_push(s->arena, &l->carried.vars, l->links.broken);
+    if (l->exits.breaks)
+        tl_vec_push(s->arena, &l->carried.vars, l->links.broken);
 }
 
 static void carry_returns(TlSema *s, Loop *l)
 {
     TlFrame *f = s->frame;
-    if (!l->exits.returns) return;
+    if (!l->exits.returns)
+        return;
     tl_vec_push(s->arena, &l->carried.vars, f->returned);
-    bool has_value = f->ty.kind == TL_TY_VALUE || f->ty.kind == TL_TY_STRUCT || f->ty.kind == TL_TY_TUPLE;
-    if (has_value) tl_vec_push(s->arena, &l->carried.vars, f->result);
+    bool has_value =
+        f->ty.kind == TL_TY_VALUE || f->ty.kind == TL_TY_STRUCT || f->ty.kind == TL_TY_TUPLE;
+    if (has_value)
+        tl_vec_push(s->arena, &l->carried.vars, f->result);
 }
 
 /* One pass through the body, in a scope of its own, with `continue` ending here. */
@@ -61,7 +70,8 @@ static void walk_body(TlSema *s, Loop *l)
     TlMark m = tl_scope_open(s);
     l->links.continued = l->exits.continues ? flag_var(s) : NULL;
     tl_stmt(s, l->st->then);
-    if (l->links.continued) tl_var_set(s, l->links.continued, tl_val_bool(false));
+    if (l->links.continued)
+        tl_var_set(s, l->links.continued, tl_val_bool(false));
     l->links.continued = NULL;
     tl_scope_close(s, m);
 }
@@ -69,13 +79,15 @@ static void walk_body(TlSema *s, Loop *l)
 static const TlType **types_of(TlSema *s, const TlValues *v)
 {
     const TlType **types = TL_NEW_ARRAY(s->arena, const TlType *, v->len + 1);
-    for (uint32_t i = 0; i < v->len; i++) types[i] = v->data[i]->type;
+    for (uint32_t i = 0; i < v->len; i++)
+        types[i] = v->data[i]->type;
     return types;
 }
 
 static void add_args(const TlValues *leaves, TlBlock *block)
 {
-    for (uint32_t i = 0; i < leaves->len; i++) tl_block_arg(block, leaves->data[i]->type, leaves->data[i]->name);
+    for (uint32_t i = 0; i < leaves->len; i++)
+        tl_block_arg(block, leaves->data[i]->type, leaves->data[i]->name);
 }
 
 /* ---- hints ---- */
@@ -84,19 +96,27 @@ static int64_t hint_number(TlSema *s, const TlExpr *e, const char *what, int64_t
 {
     int64_t n = 0;
     bool unknown;
-    if (!e || !tl_eval_int(s, e, what, &n, &unknown)) return 0;
-    if (n < least || n > 1024) tl_err(s, e->loc, TL_E0338, what, "n", "a small positive number", tl_format(s->arena, "%lld", (long long)n));
+    if (!e || !tl_eval_int(s, e, what, &n, &unknown))
+        return 0;
+    if (n < least || n > 1024)
+        tl_err(s, e->loc, TL_E0338, what, "n", "a small positive number",
+               tl_format(s->arena, "%lld", (long long)n));
     return n;
 }
 
 static uint32_t hint_attrs(TlSema *s, const TlHints *h, bool counted, TlAttr *attrs)
 {
     uint32_t n = 0;
-    int64_t stages = hint_number(s, h->stages, "pipeline", 1), factor = hint_number(s, h->factor, "unroll", 1);
-    if (h->pipeline && counted) attrs[n++] = (TlAttr){.id = TL_ATTR_PIPELINE, .u.i = stages};
-    if (h->unroll) attrs[n++] = (TlAttr){.id = TL_ATTR_UNROLL, .u.i = factor};
-    if (h->nounroll && !h->unroll) attrs[n++] = (TlAttr){.id = TL_ATTR_UNROLL, .u.i = -1};
-    if (h->specialize && counted) attrs[n++] = (TlAttr){.id = TL_ATTR_SPECIALIZE};
+    int64_t stages = hint_number(s, h->stages, "pipeline", 1),
+            factor = hint_number(s, h->factor, "unroll", 1);
+    if (h->pipeline && counted)
+        attrs[n++] = (TlAttr){.id = TL_ATTR_PIPELINE, .u.i = stages};
+    if (h->unroll)
+        attrs[n++] = (TlAttr){.id = TL_ATTR_UNROLL, .u.i = factor};
+    if (h->nounroll && !h->unroll)
+        attrs[n++] = (TlAttr){.id = TL_ATTR_UNROLL, .u.i = -1};
+    if (h->specialize && counted)
+        attrs[n++] = (TlAttr){.id = TL_ATTR_SPECIALIZE};
     return n;
 }
 
@@ -131,7 +151,8 @@ static TlValue *while_test(TlSema *s, Loop *l, const WhileParts *p)
     tl_arm_begin(s, &test);
     TlVal c = p->cond(s, p->user), no = tl_val_bool(false), out = no;
     tl_arm_end(s, &test);
-    if (tl_is_bad(&c)) c = no;
+    if (tl_is_bad(&c))
+        c = no;
     if (c.kind == TL_VAL_CONST && c.u.bits) {
         tl_arm_discard(&test);
         return go;
@@ -148,8 +169,10 @@ static TlValue *while_test(TlSema *s, Loop *l, const WhileParts *p)
 
 static void clear_exits(TlSema *s, Loop *l)
 {
-    if (l->exits.breaks) tl_var_set(s, l->links.broken, tl_val_bool(false));
-    if (l->exits.returns) tl_var_set(s, s->frame->returned, tl_val_bool(false));
+    if (l->exits.breaks)
+        tl_var_set(s, l->links.broken, tl_val_bool(false));
+    if (l->exits.returns)
+        tl_var_set(s, s->frame->returned, tl_val_bool(false));
 }
 
 static void emit_while(TlSema *s, Loop *l, const WhileParts *p)
@@ -161,7 +184,8 @@ static void emit_while(TlSema *s, Loop *l, const WhileParts *p)
     tl_carry_begin(s, &l->carried, l->st->loc);
     const TlValues *leaves = &l->carried.leaves;
     s->b.loc = l->st->loc;
-    TlOp *op = tl_op_new(&s->b, TL_OP_WHILE, leaves->len, leaves->data, leaves->len, types_of(s, leaves), 2, nattrs, attrs);
+    TlOp *op = tl_op_new(&s->b, TL_OP_WHILE, leaves->len, leaves->data, leaves->len,
+                         types_of(s, leaves), 2, nattrs, attrs);
     TlArm test, body;
     add_args(leaves, op->regions[0]);
     add_args(leaves, op->regions[1]);
@@ -170,7 +194,8 @@ static void emit_while(TlSema *s, Loop *l, const WhileParts *p)
     tl_carry_take(s, &l->carried, op->regions[0]->args);
     TlValues pass = {0};
     tl_vec_push(s->arena, &pass, while_test(s, l, p));
-    for (uint32_t i = 0; i < leaves->len; i++) tl_vec_push(s->arena, &pass, op->regions[0]->args[i]);
+    for (uint32_t i = 0; i < leaves->len; i++)
+        tl_vec_push(s->arena, &pass, op->regions[0]->args[i]);
     tl_yield(&s->b, TL_OP_CONDITION, pass.len, pass.data);
     tl_arm_end(s, &test);
 
@@ -191,7 +216,8 @@ static TlVal plain_cond(TlSema *s, void *user)
 {
     const TlStmt *st = user;
     TlVal known = tl_val_bool(true);
-    if (!st->cond) return known;
+    if (!st->cond)
+        return known;
     TlValue *c = tl_eval_cond(s, st->cond, &known);
     return c ? tl_val_ir(c) : known;
 }
@@ -206,7 +232,10 @@ static bool update_item(TlSema *s, void *user, uint32_t i)
     return true;
 }
 
-static void plain_body(TlSema *s, Loop *l) { tl_sequence(s, update_item, l, 0, l->st->update ? 2 : 1); }
+static void plain_body(TlSema *s, Loop *l)
+{
+    tl_sequence(s, update_item, l, 0, l->st->update ? 2 : 1);
+}
 
 /* A loop that only a return can leave does not go on after itself. */
 static bool endless(const TlStmt *st, TlExits x)
@@ -217,12 +246,14 @@ static bool endless(const TlStmt *st, TlExits x)
 void tl_stmt_loop_while(TlSema *s, const TlStmt *st)
 {
     TlMark m = tl_scope_open(s);
-    if (st->init) tl_stmt(s, st->init);
+    if (st->init)
+        tl_stmt(s, st->init);
     Loop l;
     loop_begin(s, &l, st);
     WhileParts parts = {plain_cond, plain_body, (void *)(uintptr_t)st};
     emit_while(s, &l, &parts);
-    if (endless(st, l.exits) && l.exits.returns) tl_var_set(s, s->frame->returned, tl_val_bool(true));
+    if (endless(st, l.exits) && l.exits.returns)
+        tl_var_set(s, s->frame->returned, tl_val_bool(true));
     tl_scope_close(s, m);
 }
 
@@ -238,7 +269,8 @@ typedef struct Range {
 static Range eval_range(TlSema *s, const TlExpr *e)
 {
     Range r = {.lo = tl_val_int(0), .step = tl_val_int(1), .locs = {e->loc, e->loc, e->loc}};
-    bool is_range = e->kind == TL_EX_CALL && e->a->kind == TL_EX_NAME && !strcmp(e->a->u.name, "range");
+    bool is_range =
+        e->kind == TL_EX_CALL && e->a->kind == TL_EX_NAME && !strcmp(e->a->u.name, "range");
     if (!is_range || e->args.len < 1 || e->args.len > 3) {
         if (is_range && e->args.len)
             tl_err(s, e->loc, TL_E0312, "range", 3u, e->args.len);
@@ -261,11 +293,19 @@ static Range eval_range(TlSema *s, const TlExpr *e)
             r.bad |= v->kind == TL_VAL_ERROR;
             continue;
         }
-        if (v->kind == TL_VAL_CHOICE) *v = tl_convert_dtype(s, v, tl_literal_dtype(v), r.locs[i]);
+        if (v->kind == TL_VAL_CHOICE)
+            *v = tl_convert_dtype(s, v, tl_literal_dtype(v), r.locs[i]);
         TlDtype d = tl_val_dtype(v);
-        bool ok = v->kind == TL_VAL_INT || (tl_is_number(v) && d != TL_DTYPE_COUNT && tl_is_int(d) && (v->kind != TL_VAL_IR || !v->u.ir->type->rank));
-        if (ok) continue;
-        tl_err(s, r.locs[i], TL_E0338, "range", i == 0 ? "lo" : i == 1 ? "hi" : "step", "an integer scalar", tl_val_str(s, v));
+        bool ok =
+            v->kind == TL_VAL_INT || (tl_is_number(v) && d != TL_DTYPE_COUNT && tl_is_int(d) &&
+                                      (v->kind != TL_VAL_IR || !v->u.ir->type->rank));
+        if (ok)
+            continue;
+        tl_err(s, r.locs[i], TL_E0338, "range",
+               i == 0   ? "lo"
+               : i == 1 ? "hi"
+                        : "step",
+               "an integer scalar", tl_val_str(s, v));
         r.bad = true;
     }
     return r;
@@ -281,46 +321,57 @@ static TlDtype range_dtype(TlSema *s, const TlStmt *st, const Range *r)
     for (int i = 0; i < 3; i++) {
         TlDtype d = tl_val_dtype(parts[i]);
         wide |= parts[i]->kind == TL_VAL_INT && !tl_int_fits(TL_I32, parts[i]->u.integer);
-        if (d == TL_DTYPE_COUNT) continue;
+        if (d == TL_DTYPE_COUNT)
+            continue;
         if (common != TL_DTYPE_COUNT && !tl_common_dtype(common, d, &d)) {
-            tl_err(s, r->locs[i], TL_E0302, "range", tl_dtype_name(common), tl_dtype_name(tl_val_dtype(parts[i])));
+            tl_err(s, r->locs[i], TL_E0302, "range", tl_dtype_name(common),
+                   tl_dtype_name(tl_val_dtype(parts[i])));
             return TL_DTYPE_COUNT;
         }
         common = d;
     }
-    if (ty.kind == TL_TY_AUTO) return common != TL_DTYPE_COUNT ? common : wide ? TL_I64 : TL_I32;
-    if (ty.kind == TL_TY_UNKNOWN) return TL_I32;
+    if (ty.kind == TL_TY_AUTO)
+        return common != TL_DTYPE_COUNT ? common : wide ? TL_I64 : TL_I32;
+    if (ty.kind == TL_TY_UNKNOWN)
+        return TL_I32;
     if (ty.kind != TL_TY_VALUE || ty.type->rank || ty.type->ptr || !tl_is_int(ty.type->dtype)) {
         tl_err(s, st->type->loc, TL_E0338, "for", "variable", "an integer type", tl_ty_str(s, &ty));
         return TL_DTYPE_COUNT;
     }
     if (common != TL_DTYPE_COUNT && !tl_widens(common, ty.type->dtype)) {
-        tl_err(s, st->decls.data[0].loc, TL_E0301, tl_format(s->arena, "a range of %s", tl_dtype_name(common)), tl_dtype_name(ty.type->dtype));
+        tl_err(s, st->decls.data[0].loc, TL_E0301,
+               tl_format(s->arena, "a range of %s", tl_dtype_name(common)),
+               tl_dtype_name(ty.type->dtype));
         return TL_DTYPE_COUNT;
     }
     return ty.type->dtype;
 }
 
-static TlDtype counter_dtype(TlDtype d) { return tl_widens(d, TL_I32) ? TL_I32 : TL_I64; }
+static TlDtype counter_dtype(TlDtype d)
+{
+    return tl_widens(d, TL_I32) ? TL_I32 : TL_I64;
+}
 
 static TlValue *range_part(TlSema *s, const TlVal *v, TlDtype d, TlLoc loc)
 {
     TlTy ty = tl_ty_value(tl_type_scalar(s->ctx, d));
-    TlVal x = tl_val_dtype(v) == TL_DTYPE_COUNT ? tl_convert(s, v, &ty, loc) : tl_cast_val(s, v, &ty, loc);
+    TlVal x = tl_val_dtype(v) == TL_DTYPE_COUNT ? tl_convert(s, v, &ty, loc)
+                                                : tl_cast_val(s, v, &ty, loc);
     TlValue *ir = tl_is_bad(&x) ? NULL : tl_materialize(s, &x, loc);
     return ir ? ir : tl_const_bits(&s->b, ty.type, 0);
 }
 
 typedef struct RangeLoop {
-    TlDtype var;              /* declared type */
-    TlVar *counter;           /* the loop's own copy (WHILE form) */
+    TlDtype var;    /* declared type */
+    TlVar *counter; /* the loop's own copy (WHILE form) */
     TlValue *lo, *hi, *step;
 } RangeLoop;
 
 static void declare_counter(TlSema *s, const TlStmt *st, TlValue *iv, TlDtype d)
 {
     const TlDecl *v = &st->decls.data[0];
-    tl_var_declare(s, v->name, v->loc, tl_ty_value(tl_type_scalar(s->ctx, d)), tl_val_ir(tl_cast(&s->b, iv, d)), st->is_const);
+    tl_var_declare(s, v->name, v->loc, tl_ty_value(tl_type_scalar(s->ctx, d)),
+                   tl_val_ir(tl_cast(&s->b, iv, d)), st->is_const);
 }
 
 static void emit_for(TlSema *s, Loop *l, const RangeLoop *r)
@@ -333,9 +384,11 @@ static void emit_for(TlSema *s, Loop *l, const RangeLoop *r)
     tl_vec_push(s->arena, &in, r->lo);
     tl_vec_push(s->arena, &in, r->hi);
     tl_vec_push(s->arena, &in, r->step);
-    for (uint32_t i = 0; i < leaves->len; i++) tl_vec_push(s->arena, &in, leaves->data[i]);
+    for (uint32_t i = 0; i < leaves->len; i++)
+        tl_vec_push(s->arena, &in, leaves->data[i]);
     s->b.loc = l->st->loc;
-    TlOp *op = tl_op_new(&s->b, TL_OP_FOR, in.len, in.data, leaves->len, types_of(s, leaves), 1, nattrs, attrs);
+    TlOp *op = tl_op_new(&s->b, TL_OP_FOR, in.len, in.data, leaves->len, types_of(s, leaves), 1,
+                         nattrs, attrs);
     TlValue *iv = tl_block_arg(op->regions[0], r->lo->type, l->st->decls.data[0].name);
     add_args(leaves, op->regions[0]);
     TlArm body;
@@ -361,9 +414,11 @@ static TlVal range_cond(TlSema *s, void *user)
     uint64_t bits;
     if (tl_value_is_const(r->step, &bits)) {
         int64_t n = tl_bits_to_int(i->type->dtype, bits);
-        return n == 0 ? tl_val_bool(false) : tl_val_ir(tl_binary(&s->b, n > 0 ? TL_OP_LT : TL_OP_GT, i, r->hi));
+        return n == 0 ? tl_val_bool(false)
+                      : tl_val_ir(tl_binary(&s->b, n > 0 ? TL_OP_LT : TL_OP_GT, i, r->hi));
     }
-    TlValue *up = tl_binary(&s->b, TL_OP_LT, i, r->hi), *down = tl_binary(&s->b, TL_OP_GT, i, r->hi);
+    TlValue *up = tl_binary(&s->b, TL_OP_LT, i, r->hi),
+            *down = tl_binary(&s->b, TL_OP_GT, i, r->hi);
     TlValue *zero = tl_const_bits(&s->b, i->type, 0);
     up = tl_binary(&s->b, TL_OP_AND, up, tl_binary(&s->b, TL_OP_GT, r->step, zero));
     down = tl_binary(&s->b, TL_OP_AND, down, tl_binary(&s->b, TL_OP_LT, r->step, zero));
@@ -392,8 +447,10 @@ void tl_stmt_loop_range(TlSema *s, const TlStmt *st)
     TlMark m = tl_scope_open(s);
     Range parts = eval_range(s, st->value);
     TlDtype d = parts.bad ? TL_I32 : range_dtype(s, st, &parts);
-    if (d == TL_DTYPE_COUNT) d = TL_I32, parts.bad = true;
-    if (parts.bad) parts.lo = parts.hi = parts.step = tl_val_int(1);
+    if (d == TL_DTYPE_COUNT)
+        d = TL_I32, parts.bad = true;
+    if (parts.bad)
+        parts.lo = parts.hi = parts.step = tl_val_int(1);
     RangeWhile *l = TL_NEW(s->arena, RangeWhile);
     loop_begin(s, &l->loop, st);
     bool exits = l->loop.exits.breaks || l->loop.exits.returns;
@@ -428,12 +485,15 @@ static bool static_pass(TlSema *s, void *user, uint32_t i)
 {
     StaticFor *f = user;
     const TlDecl *d = &f->st->decls.data[0];
-    if (!tl_step(s, f->st->loc)) return false;
+    if (!tl_step(s, f->st->loc))
+        return false;
     TlMark m = tl_scope_open(s);
     TlVal v = tl_val_const(f->dtype, tl_bits_from_int(f->dtype, f->lo + (int64_t)i * f->step));
-    if (f->unknown) v = tl_unknown(f->dtype);
+    if (f->unknown)
+        v = tl_unknown(f->dtype);
     if (!f->var) {
-        f->var = tl_var_new(s, d->name, d->loc, tl_ty_value(tl_type_scalar(s->ctx, f->dtype)), v, true);
+        f->var =
+            tl_var_new(s, d->name, d->loc, tl_ty_value(tl_type_scalar(s->ctx, f->dtype)), v, true);
     } else {
         f->var->outer = s->env;
         f->var->val = v;
@@ -454,7 +514,8 @@ void tl_stmt_static_for(TlSema *s, const TlStmt *st)
     const TlVal *parts[3] = {&r.lo, &r.hi, &r.step};
     for (int i = 0; i < 3 && !r.bad; i++) {
         bool unknown = false;
-        if (!tl_int_of(s, parts[i], r.locs[i], "the range of static for", &bounds[i], &unknown)) f.unknown = true;
+        if (!tl_int_of(s, parts[i], r.locs[i], "the range of static for", &bounds[i], &unknown))
+            f.unknown = true;
     }
     if (f.unknown || r.bad) { /* looked at once, for its errors */
         TlArm once;
@@ -467,8 +528,10 @@ void tl_stmt_static_for(TlSema *s, const TlStmt *st)
     }
     f.lo = bounds[0], f.step = bounds[2];
     TlInt span = (TlInt)bounds[1] - bounds[0], n = 0;
-    if (f.step > 0 && span > 0) n = (span + f.step - 1) / f.step;
-    if (f.step < 0 && span < 0) n = (-span - f.step - 1) / -(TlInt)f.step;
+    if (f.step > 0 && span > 0)
+        n = (span + f.step - 1) / f.step;
+    if (f.step < 0 && span < 0)
+        n = (-span - f.step - 1) / -(TlInt)f.step;
     if (n > TL_MAX_STEPS) {
         tl_err(s, st->loc, TL_E0702, TL_MAX_STEPS);
         return;

@@ -1,16 +1,22 @@
-/* Modules: a source's items by name, and the modules it imports. Each module is read once, whoever asks for it. */
+/* Modules: a source's items by name, and the modules it imports. Each module is read once,
+ * whoever asks for it. */
 #include "frontend/sema.h"
 #include "frontend/stdlib.h"
 #include <string.h>
 
-TlDef *tl_mod_find(const TlMod *m, TlName name) { return tl_map_get_ptr(&m->names, name); }
+TlDef *tl_mod_find(const TlMod *m, TlName name)
+{
+    return tl_map_get_ptr(&m->names, name);
+}
 
 TlMod *tl_mod_of_import(const TlMod *m, const TlDef *import)
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < m->defs.len; i++) {
-        if (m->defs.data[i]->item->kind != TL_IT_IMPORT) continue;
-        if (m->defs.data[i] == import) return n < m->imports.len ? m->imports.data[n] : NULL;
+        if (m->defs.data[i]->item->kind != TL_IT_IMPORT)
+            continue;
+        if (m->defs.data[i] == import)
+            return n < m->imports.len ? m->imports.data[n] : NULL;
         n++;
     }
     return NULL;
@@ -21,14 +27,16 @@ TlMod *tl_mod_of_import(const TlMod *m, const TlDef *import)
 /* dir/name, without . and inner .. parts */
 static const char *join_path(TlArena *arena, const char *dir, size_t dir_len, const char *name)
 {
-    const char *raw = name[0] == '/' || !dir_len ? name : tl_format(arena, "%.*s/%s", (int)dir_len, dir, name);
+    const char *raw =
+        name[0] == '/' || !dir_len ? name : tl_format(arena, "%.*s/%s", (int)dir_len, dir, name);
     TL_VEC(const char *) parts = {0};
     bool absolute = raw[0] == '/';
     while (*raw) {
         size_t n = strcspn(raw, "/");
         const char *part = tl_strndup(arena, raw, n);
         raw += n + (raw[n] == '/');
-        if (!n || !strcmp(part, ".")) continue;
+        if (!n || !strcmp(part, "."))
+            continue;
         if (!strcmp(part, "..") && parts.len && strcmp(parts.data[parts.len - 1], ".."))
             parts.len--;
         else
@@ -37,25 +45,29 @@ static const char *join_path(TlArena *arena, const char *dir, size_t dir_len, co
     TlSbuf out;
     tl_sbuf_init(&out, arena);
     tl_sbuf_puts(&out, absolute ? "/" : "");
-    for (uint32_t i = 0; i < parts.len; i++) tl_sbuf_putf(&out, "%s%s", i ? "/" : "", parts.data[i]);
+    for (uint32_t i = 0; i < parts.len; i++)
+        tl_sbuf_putf(&out, "%s%s", i ? "/" : "", parts.data[i]);
     return out.text ? out.text : "";
 }
 
 static const char *read_file(TlProgram *p, const char *path, size_t *size, const char **error)
 {
-    if (!p->options.read) return NULL;
+    if (!p->options.read)
+        return NULL;
     return p->options.read(p->options.read_user, &p->ctx->perm, path, size, error);
 }
 
 static TlMod *find_module(const TlProgram *p, const char *path)
 {
     for (uint32_t i = 0; i < p->modules.len; i++)
-        if (!strcmp(p->modules.data[i]->path, path)) return p->modules.data[i];
+        if (!strcmp(p->modules.data[i]->path, path))
+            return p->modules.data[i];
     return NULL;
 }
 
 /* The text of an imported file: beside the importing one, then in the include directories. */
-static const char *find_file(TlProgram *p, const TlMod *from, const TlItem *import, const char **out_path, size_t *size)
+static const char *find_file(TlProgram *p, const TlMod *from, const TlItem *import,
+                             const char **out_path, size_t *size)
 {
     TlArena *arena = &p->ctx->perm;
     const char *slash = strrchr(from->path, '/'), *error = NULL;
@@ -65,15 +77,18 @@ static const char *find_file(TlProgram *p, const TlMod *from, const TlItem *impo
         const char *path = join_path(arena, dir, i ? strlen(dir) : dir_len, import->path);
         TlMod *known = find_module(p, path);
         *out_path = path;
-        if (known) return known->path;
+        if (known)
+            return known->path;
         const char *text = read_file(p, path, size, &error);
-        if (text) return text;
+        if (text)
+            return text;
         if (error) {
             tl_diag(&p->ctx->diags, import->loc, TL_E0001, path, error);
             *out_path = NULL;
             return NULL;
         }
-        if (import->path[0] == '/') break;
+        if (import->path[0] == '/')
+            break;
     }
     tl_diag(&p->ctx->diags, import->loc, TL_E0204, import->path);
     *out_path = NULL;
@@ -88,15 +103,18 @@ static TlMod *import_module(TlProgram *p, const TlMod *from, const TlItem *impor
         text = find_file(p, from, import, &path, &size);
     } else {
         text = tl_stdlib_find(path, &size);
-        if (!text) tl_diag(&p->ctx->diags, import->loc, TL_E0204, path);
+        if (!text)
+            tl_diag(&p->ctx->diags, import->loc, TL_E0204, path);
     }
-    if (!text || !path) return NULL;
+    if (!text || !path)
+        return NULL;
     TlMod *known = find_module(p, path);
     if (known && known->state == TL_BUSY) {
         tl_diag(&p->ctx->diags, import->loc, TL_E0205, path);
         return NULL;
     }
-    if (known) return known;
+    if (known)
+        return known;
     uint32_t source = tl_diags_source(&p->ctx->diags, path, text, size);
     return tl_module_open(p, source, path);
 }
@@ -110,15 +128,19 @@ static void bind_item(TlProgram *p, TlMod *m, TlItem *item)
     def->item = item;
     def->mod = m;
     tl_vec_push(arena, &m->defs, def);
-    if (!item->name || item->kind == TL_IT_ASSERT) return;
+    if (!item->name || item->kind == TL_IT_ASSERT)
+        return;
     TlDef *before = tl_mod_find(m, item->name);
-    bool same_import = before && before->item->kind == TL_IT_IMPORT && item->kind == TL_IT_IMPORT && !strcmp(before->item->path, item->path);
+    bool same_import = before && before->item->kind == TL_IT_IMPORT && item->kind == TL_IT_IMPORT &&
+                       !strcmp(before->item->path, item->path);
     if (before && !same_import) {
         TlDiag *row = tl_diag(&p->ctx->diags, item->loc, TL_E0206, item->name);
-        if (row) tl_diag_note(&p->ctx->diags, row, before->item->loc, "defined here before");
+        if (row)
+            tl_diag_note(&p->ctx->diags, row, before->item->loc, "defined here before");
         return;
     }
-    if (!before) tl_map_put_ptr(&m->names, item->name, def);
+    if (!before)
+        tl_map_put_ptr(&m->names, item->name, def);
 }
 
 TlMod *tl_module_open(TlProgram *p, uint32_t source, const char *path)
@@ -131,20 +153,25 @@ TlMod *tl_module_open(TlProgram *p, uint32_t source, const char *path)
     tl_vec_push(arena, &p->modules, m);
     const TlUnit *unit = tl_parse(p->ctx, source);
     m->unit = unit;
-    for (uint32_t i = 0; i < unit->items.len; i++) bind_item(p, m, unit->items.data[i]);
+    for (uint32_t i = 0; i < unit->items.len; i++)
+        bind_item(p, m, unit->items.data[i]);
     for (uint32_t i = 0; i < m->defs.len; i++)
-        if (m->defs.data[i]->item->kind == TL_IT_IMPORT) tl_vec_push(arena, &m->imports, import_module(p, m, m->defs.data[i]->item));
+        if (m->defs.data[i]->item->kind == TL_IT_IMPORT)
+            tl_vec_push(arena, &m->imports, import_module(p, m, m->defs.data[i]->item));
     m->state = TL_DONE;
     return m;
 }
 
 TlMod *tl_mod_math(TlProgram *p)
 {
-    if (p->math_tried) return p->math;
+    if (p->math_tried)
+        return p->math;
     p->math_tried = true;
     p->math = find_module(p, "std.math");
     size_t size;
     const char *text = p->math ? NULL : tl_stdlib_find("std.math", &size);
-    if (text) p->math = tl_module_open(p, tl_diags_source(&p->ctx->diags, "std.math", text, size), "std.math");
+    if (text)
+        p->math =
+            tl_module_open(p, tl_diags_source(&p->ctx->diags, "std.math", text, size), "std.math");
     return p->math;
 }

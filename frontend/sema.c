@@ -1,10 +1,12 @@
-/* The walker's ground: errors with the chain of calls that led to them, names in scope, and the environment's trail. */
+/* The walker's ground: errors with the chain of calls that led to them, names in scope, and the
+ * environment's trail. */
 #include "frontend/sema.h"
 #include <string.h>
 
 void tl_sema_init(TlSema *s, TlProgram *prog)
 {
-    *s = (TlSema){.ctx = prog->ctx, .arena = &prog->ctx->perm, .prog = prog, .options = &prog->options};
+    *s = (TlSema){
+        .ctx = prog->ctx, .arena = &prog->ctx->perm, .prog = prog, .options = &prog->options};
     tl_map_init(&s->seen, s->arena);
 }
 
@@ -13,10 +15,13 @@ void tl_sema_init(TlSema *s, TlProgram *prog)
 bool tl_sema_silent(TlSema *s, TlLoc loc)
 {
     s->quiet_errors = true;
-    if (s->mute) return true;
-    if (!loc.line) return false;
+    if (s->mute)
+        return true;
+    if (!loc.line)
+        return false;
     uint64_t key = ((uint64_t)loc.file << 52) ^ ((uint64_t)loc.line << 20) ^ loc.col;
-    if (tl_map_get(&s->seen, key, NULL)) return true;
+    if (tl_map_get(&s->seen, key, NULL))
+        return true;
     tl_map_put(&s->seen, key, 1);
     return false;
 }
@@ -26,7 +31,8 @@ TlDiag *tl_sema_row(TlSema *s, TlDiag *row)
     uint32_t n = 0;
     for (const TlFrame *f = s->frame; row && f && f->def && n < 8; f = f->outer)
         if (f->call.line) {
-            tl_diag_note(&s->ctx->diags, row, f->call, "in the call of '%s' here", f->def->item->name);
+            tl_diag_note(&s->ctx->diags, row, f->call, "in the call of '%s' here",
+                         f->def->item->name);
             n++;
         }
     return row;
@@ -34,7 +40,8 @@ TlDiag *tl_sema_row(TlSema *s, TlDiag *row)
 
 void tl_label(TlSema *s, TlDiag *row, const char *format, ...)
 {
-    if (!row) return;
+    if (!row)
+        return;
     va_list args;
     va_start(args, format);
     row->label = tl_vformat(s->arena, format, args);
@@ -43,7 +50,8 @@ void tl_label(TlSema *s, TlDiag *row, const char *format, ...)
 
 void tl_note(TlSema *s, TlDiag *row, TlLoc loc, const char *format, ...)
 {
-    if (!row) return;
+    if (!row)
+        return;
     va_list args;
     va_start(args, format);
     const char *text = tl_vformat(s->arena, format, args);
@@ -53,9 +61,11 @@ void tl_note(TlSema *s, TlDiag *row, TlLoc loc, const char *format, ...)
 
 bool tl_step(TlSema *s, TlLoc loc)
 {
-    if (s->exhausted) return false;
+    if (s->exhausted)
+        return false;
     s->steps++;
-    if (s->steps <= TL_MAX_STEPS && (!s->b.fn || s->b.fn->nvalues <= TL_MAX_OPS)) return true;
+    if (s->steps <= TL_MAX_STEPS && (!s->b.fn || s->b.fn->nvalues <= TL_MAX_OPS))
+        return true;
     s->exhausted = true;
     if (s->steps > TL_MAX_STEPS)
         tl_err(s, loc, TL_E0702, TL_MAX_STEPS);
@@ -69,8 +79,14 @@ bool tl_step(TlSema *s, TlLoc loc)
 TlVar *tl_var_new(TlSema *s, TlName name, TlLoc loc, TlTy ty, TlVal val, bool is_const)
 {
     TlVar *v = TL_NEW(s->arena, TlVar);
-    *v = (TlVar){.outer = s->env, .name = name, .loc = loc, .ty = ty, .val = val, .is_const = is_const,
-                 .serial = s->serial++, .depth = s->depth};
+    *v = (TlVar){.outer = s->env,
+                 .name = name,
+                 .loc = loc,
+                 .ty = ty,
+                 .val = val,
+                 .is_const = is_const,
+                 .serial = s->serial++,
+                 .depth = s->depth};
     s->env = v;
     return v;
 }
@@ -78,7 +94,8 @@ TlVar *tl_var_new(TlSema *s, TlName name, TlLoc loc, TlTy ty, TlVal val, bool is
 TlVar *tl_var_find(const TlSema *s, TlName name)
 {
     for (TlVar *v = s->env; v; v = v->outer)
-        if (v->name == name) return v;
+        if (v->name == name)
+            return v;
     return NULL;
 }
 
@@ -117,7 +134,8 @@ const char *tl_intern_name(TlSema *s, const char *text)
 
 TlVal tl_worse(const TlVal *a, const TlVal *b, TlDtype d)
 {
-    if (a->kind == TL_VAL_ERROR || b->kind == TL_VAL_ERROR) return tl_bad();
+    if (a->kind == TL_VAL_ERROR || b->kind == TL_VAL_ERROR)
+        return tl_bad();
     return tl_unknown(d);
 }
 
@@ -126,7 +144,8 @@ TlVal tl_worse(const TlVal *a, const TlVal *b, TlDtype d)
 const char *tl_ty_str(TlSema *s, const TlTy *t)
 {
     switch (t->kind) {
-    case TL_TY_UNKNOWN: return t->dtype == TL_DTYPE_COUNT ? "a type not known yet" : tl_dtype_name(t->dtype);
+    case TL_TY_UNKNOWN:
+        return t->dtype == TL_DTYPE_COUNT ? "a type not known yet" : tl_dtype_name(t->dtype);
     case TL_TY_VALUE: return tl_type_str(s->ctx, t->type);
     case TL_TY_VIEW: return "a view";
     case TL_TY_STRUCT: return tl_format(s->arena, "struct %s", t->def->item->name);
@@ -136,7 +155,8 @@ const char *tl_ty_str(TlSema *s, const TlTy *t)
     }
     TlSbuf text;
     tl_sbuf_init(&text, s->arena);
-    for (uint32_t i = 0; i < t->n; i++) tl_sbuf_putf(&text, "%s%s", i ? ", " : "(", tl_ty_str(s, &t->items[i]));
+    for (uint32_t i = 0; i < t->n; i++)
+        tl_sbuf_putf(&text, "%s%s", i ? ", " : "(", tl_ty_str(s, &t->items[i]));
     tl_sbuf_puts(&text, ")");
     return text.text;
 }
@@ -172,16 +192,20 @@ static uint32_t distance(const char *a, const char *b, uint32_t limit)
 {
     enum { MAX = 32 };
     size_t n = strlen(a), m = strlen(b);
-    if (n >= MAX || m >= MAX || (n > m ? n - m : m - n) > limit) return limit + 1;
+    if (n >= MAX || m >= MAX || (n > m ? n - m : m - n) > limit)
+        return limit + 1;
     uint32_t row[MAX + 1];
-    for (size_t j = 0; j <= m; j++) row[j] = (uint32_t)j;
+    for (size_t j = 0; j <= m; j++)
+        row[j] = (uint32_t)j;
     for (size_t i = 1; i <= n; i++) {
         uint32_t diagonal = row[0];
         row[0] = (uint32_t)i;
         for (size_t j = 1; j <= m; j++) {
             uint32_t best = diagonal + (a[i - 1] != b[j - 1]);
-            if (row[j] + 1 < best) best = row[j] + 1;
-            if (row[j - 1] + 1 < best) best = row[j - 1] + 1;
+            if (row[j] + 1 < best)
+                best = row[j] + 1;
+            if (row[j - 1] + 1 < best)
+                best = row[j - 1] + 1;
             diagonal = row[j];
             row[j] = best;
         }
@@ -191,19 +215,25 @@ static uint32_t distance(const char *a, const char *b, uint32_t limit)
 
 static void nearer(const char *name, const char *candidate, const char **best, uint32_t *score)
 {
-    if (!candidate || !candidate[0] || candidate[0] == ' ') return;
+    if (!candidate || !candidate[0] || candidate[0] == ' ')
+        return;
     uint32_t d = distance(name, candidate, *score);
-    if (d < *score) *score = d, *best = candidate;
+    if (d < *score)
+        *score = d, *best = candidate;
 }
 
 const char *tl_near_name(TlSema *s, TlName name)
 {
     const char *best = NULL;
     uint32_t score = (uint32_t)strlen(name) / 3 + 1;
-    if (score > 3) score = 3;
-    for (const TlVar *v = s->env; v; v = v->outer) nearer(name, v->name, &best, &score);
+    if (score > 3)
+        score = 3;
+    for (const TlVar *v = s->env; v; v = v->outer)
+        nearer(name, v->name, &best, &score);
     const TlMod *m = s->frame ? s->frame->mod : NULL;
-    for (uint32_t i = 0; m && i < m->defs.len; i++) nearer(name, m->defs.data[i]->item->name, &best, &score);
-    for (uint32_t i = 0; tl_builtin_at(i); i++) nearer(name, tl_builtin_at(i)->name, &best, &score);
+    for (uint32_t i = 0; m && i < m->defs.len; i++)
+        nearer(name, m->defs.data[i]->item->name, &best, &score);
+    for (uint32_t i = 0; tl_builtin_at(i); i++)
+        nearer(name, tl_builtin_at(i)->name, &best, &score);
     return best;
 }

@@ -1,21 +1,27 @@
 /* The walker that turns a checked tree into tile IR. Internal to the front end.
  *
- * One walk does everything: it finds names, infers types, evaluates constants, checks, and emits IR, on one concrete
- * instantiation at a time (a kernel with its constants; functions are inlined and made concrete at each call). The same
- * walk in *abstract* mode checks bodies that nobody has instantiated yet: names whose type or value only an instantiation
- * gives are UNKNOWN values, which swallow every check that depends on them. IR that an abstract walk emits is thrown away.
+ * One walk does everything: it finds names, infers types, evaluates constants, checks, emits IR,
+ * on one concrete instantiation at a time (a kernel with its constants; functions are inlined and
+ * made concrete at each call). The same walk in *abstract* mode checks bodies that nobody has
+ * instantiated yet: names whose type or value only an instantiation gives are UNKNOWN values, which
+ * swallow every check that depends on them. IR that an abstract walk emits is thrown away.
  *
  *   sema.c       errors with call chains, names, the environment and its trail
- *   modules.c    sources, imports, items          types.c     types as written, conversions, broadcasting
- *   consteval.c  literals and typed constants     expr.c      expressions
- *   access.c     places: view[...], pointers      call.c      calls of user functions
+ *   modules.c    sources, imports, items
+ *   types.c      types as written, conversions, broadcasting
+ *   consteval.c  literals and typed constants
+ *   expr.c       expressions
+ *   access.c     places: view[...], pointers
+ *   call.c       calls of user functions
  *   builtin*.c   built-in functions (builtins.def)
- *   flow.c       arms, merges, loops, exits       stmt.c      statements
- *   kernel.c     kernels and their parameters     launch_expr.c  launch-time expressions
+ *   flow.c       arms, joins, exits, what loops carry
+ *   stmt.c       statements; loop.c: loops
+ *   kernel.c     kernels and their parameters
+ *   launch_expr.c  launch-time expressions
  *   frontend.c   frontend.h
  *
- * Variables are SSA by environment: a TlVar holds its current value, assignments leave a trail, and the two arms of an `if`
- * or a loop are joined by comparing what they left (flow.c). */
+ * Variables are SSA by environment: a TlVar holds its current value, assignments leave a trail, and
+ * the two arms of an `if` or a loop are joined by comparing what they left (flow.c). */
 #ifndef TL_SEMA_H
 #define TL_SEMA_H
 #include "frontend/ast.h"
@@ -38,12 +44,14 @@ typedef enum TlTyKind {
     TL_TY_UNKNOWN, /* abstract mode; dtype may be known */
     TL_TY_VALUE,   /* tile, scalar, pointer: type */
     TL_TY_VIEW,    /* type */
-    TL_TY_STRUCT, TL_TY_TUPLE, /* items; def */
-    TL_TY_VOID, TL_TY_AUTO
+    TL_TY_STRUCT,
+    TL_TY_TUPLE, /* items; def */
+    TL_TY_VOID,
+    TL_TY_AUTO
 } TlTyKind;
 struct TlTy {
     TlTyKind kind;
-    TlDtype dtype;      /* UNKNOWN: of the elements, TL_DTYPE_COUNT when unknown too */
+    TlDtype dtype; /* UNKNOWN: of the elements, TL_DTYPE_COUNT when unknown too */
     const TlType *type;
     TlDef *def;
     uint32_t n;
@@ -56,14 +64,20 @@ typedef enum TlValKind {
     TL_VAL_UNKNOWN, /* abstract mode; dtype may be known */
     TL_VAL_UNSET,   /* a result that no return has given yet */
     TL_VAL_VOID,
-    TL_VAL_INT, TL_VAL_FLOAT, /* literals: no type yet */
-    TL_VAL_CHOICE,  /* c ? 1 : 0: items are bool (IR), literal, literal; no type yet */
-    TL_VAL_CONST,   /* scalar known to the compiler: dtype, bits */
-    TL_VAL_IR,      /* scalar, tile, pointer */
-    TL_VAL_VIEW,    /* ir of view type */
-    TL_VAL_TUPLE, TL_VAL_STRUCT, /* items; STRUCT: def */
-    TL_VAL_FN, TL_VAL_BUILTIN, TL_VAL_TYPE, TL_VAL_STRING, TL_VAL_MODULE,
-    TL_VAL_SPACE    /* `fast`, `target`, `device`: string */
+    TL_VAL_INT,
+    TL_VAL_FLOAT,  /* literals: no type yet */
+    TL_VAL_CHOICE, /* c ? 1 : 0: items are bool (IR), literal, literal; no type yet */
+    TL_VAL_CONST,  /* scalar known to the compiler: dtype, bits */
+    TL_VAL_IR,     /* scalar, tile, pointer */
+    TL_VAL_VIEW,   /* ir of view type */
+    TL_VAL_TUPLE,
+    TL_VAL_STRUCT, /* items; STRUCT: def */
+    TL_VAL_FN,
+    TL_VAL_BUILTIN,
+    TL_VAL_TYPE,
+    TL_VAL_STRING,
+    TL_VAL_MODULE,
+    TL_VAL_SPACE /* `fast`, `target`, `device`: string */
 } TlValKind;
 struct TlVal {
     TlValKind kind;
@@ -100,22 +114,22 @@ struct TlDef {
     TlItem *item;
     TlMod *mod;
     TlState state;
-    TlVal value;              /* CONST */
-    TlTy *fields;             /* STRUCT: types in order of item->fields */
+    TlVal value;  /* CONST */
+    TlTy *fields; /* STRUCT: types in order of item->fields */
 };
 struct TlMod {
     const TlUnit *unit;
-    const char *path;         /* file path, or std.name */
-    TlMap names;              /* TlName -> TlDef, imports included */
+    const char *path; /* file path, or std.name */
+    TlMap names;      /* TlName -> TlDef, imports included */
     TL_VEC(TlDef *) defs;
-    TL_VEC(TlMod *) imports;  /* parallel to the import items, in order */
+    TL_VEC(TlMod *) imports; /* parallel to the import items, in order */
     TlState state;
 };
 struct TlProgram {
     TlCtx *ctx;
     TlFrontendOptions options;
     TL_VEC(TlMod *) modules;
-    TlMod *root, *math;       /* math: std.math, loaded when first needed */
+    TlMod *root, *math; /* math: std.math, loaded when first needed */
     bool math_tried;
     TL_VEC(TlDef *) kernels;
 };
@@ -127,11 +141,11 @@ typedef struct TlLoop {
 } TlLoop;
 typedef struct TlFrame {
     struct TlFrame *outer;
-    TlDef *def;       /* NULL at top level */
+    TlDef *def; /* NULL at top level */
     TlMod *mod;
     TlLoc call;
     TlVar *returned, *result; /* pseudo-variables */
-    TlTy ty;          /* of the result; AUTO until the first return */
+    TlTy ty;                  /* of the result; AUTO until the first return */
     TlLoop *loop;
     uint32_t depth;
 } TlFrame;
@@ -147,29 +161,35 @@ struct TlSema {
     const TlFrontendOptions *options;
     TlBuilder b;
     bool abstract;
-    uint32_t mute;    /* > 0: errors are not reported (code that will not run, trial walks) */
+    uint32_t mute;     /* > 0: errors are not reported (code that will not run, trial walks) */
     bool quiet_errors; /* an error was found while muted */
     TlVar *env;
     uint32_t serial, depth;
     TlFrame *frame;
     TL_VEC(TlTrail) trail;
-    uint32_t untaken; /* > 0: inside the side of ?: that is not evaluated: arithmetic faults are no errors */
+    uint32_t
+        /* > 0: inside the side of ?: that is not evaluated: arithmetic faults are no errors */
+        untaken;
     uint64_t steps;
     bool exhausted;
-    TlMap seen;       /* positions with an error already */
+    TlMap seen; /* positions with an error already */
 };
 
 enum { TL_MAX_STEPS = 10000000, TL_MAX_OPS = 1 << 18, TL_MAX_CALLS = 256 };
 
 /* ---- sema.c ---- */
 void tl_sema_init(TlSema *s, TlProgram *prog);
-/* Reports an error (once per position) with the chain of calls as notes. Returns the row or NULL. */
-#define tl_err(s, loc, ...) \
-    (tl_sema_silent((s), (loc)) ? NULL : tl_sema_row((s), tl_diag(&(s)->ctx->diags, (loc), __VA_ARGS__)))
+/* Reports an error (once per position) with the chain of calls as notes. Returns the row or
+ * NULL. */
+#define tl_err(s, loc, ...)                                                                        \
+    (tl_sema_silent((s), (loc)) ? NULL                                                             \
+                                : tl_sema_row((s), tl_diag(&(s)->ctx->diags, (loc), __VA_ARGS__)))
 bool tl_sema_silent(TlSema *s, TlLoc loc);
 TlDiag *tl_sema_row(TlSema *s, TlDiag *row);
-void tl_label(TlSema *s, TlDiag *row, const char *format, ...) __attribute__((format(printf, 3, 4)));
-void tl_note(TlSema *s, TlDiag *row, TlLoc loc, const char *format, ...) __attribute__((format(printf, 4, 5)));
+void tl_label(TlSema *s, TlDiag *row, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+void tl_note(TlSema *s, TlDiag *row, TlLoc loc, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
 /* Counts one step of the walk; false when the limit is reached (diagnosed once). */
 bool tl_step(TlSema *s, TlLoc loc);
 TlVar *tl_var_new(TlSema *s, TlName name, TlLoc loc, TlTy ty, TlVal val, bool is_const);
@@ -184,36 +204,89 @@ typedef struct TlMark {
 TlMark tl_scope_open(TlSema *s);
 void tl_scope_close(TlSema *s, TlMark m);
 const char *tl_intern_name(TlSema *s, const char *text);
-/* A short name of a value for messages: "f32", "tile<f32, 4>", "the literal 3", "struct pair", "a function". */
+/* A short name of a value for messages: "f32", "tile<f32, 4>", "the literal 3", "struct pair",
+ * "a function". */
 const char *tl_val_str(TlSema *s, const TlVal *v);
 const char *tl_ty_str(TlSema *s, const TlTy *t);
 /* The closest of the visible names, for "did you mean"; NULL when none is near. */
 const char *tl_near_name(TlSema *s, TlName name);
 
-static inline TlVal tl_val(TlValKind kind) { return (TlVal){.kind = kind, .dtype = TL_DTYPE_COUNT}; }
-static inline TlVal tl_bad(void) { return tl_val(TL_VAL_ERROR); }
-static inline TlVal tl_unknown(TlDtype d) { return (TlVal){.kind = TL_VAL_UNKNOWN, .dtype = d}; }
-static inline TlVal tl_val_ir(TlValue *v) { return (TlVal){.kind = TL_VAL_IR, .u.ir = v}; }
-static inline TlVal tl_val_int(TlInt i) { return (TlVal){.kind = TL_VAL_INT, .u.integer = i}; }
-static inline TlVal tl_val_float(double x) { return (TlVal){.kind = TL_VAL_FLOAT, .u.number = x}; }
-static inline TlVal tl_val_const(TlDtype d, uint64_t bits) { return (TlVal){.kind = TL_VAL_CONST, .dtype = d, .u.bits = bits}; }
-static inline TlVal tl_val_bool(bool b) { return tl_val_const(TL_BOOL, b); }
-static inline TlVal tl_val_type(const TlTy *t) { return (TlVal){.kind = TL_VAL_TYPE, .u.type = t}; }
-static inline bool tl_is_bad(const TlVal *v) { return v->kind == TL_VAL_ERROR || v->kind == TL_VAL_UNKNOWN; }
-static inline bool tl_is_literal(const TlVal *v) { return v->kind == TL_VAL_INT || v->kind == TL_VAL_FLOAT; }
+static inline TlVal tl_val(TlValKind kind)
+{
+    return (TlVal){.kind = kind, .dtype = TL_DTYPE_COUNT};
+}
+static inline TlVal tl_bad(void)
+{
+    return tl_val(TL_VAL_ERROR);
+}
+static inline TlVal tl_unknown(TlDtype d)
+{
+    return (TlVal){.kind = TL_VAL_UNKNOWN, .dtype = d};
+}
+static inline TlVal tl_val_ir(TlValue *v)
+{
+    return (TlVal){.kind = TL_VAL_IR, .u.ir = v};
+}
+static inline TlVal tl_val_int(TlInt i)
+{
+    return (TlVal){.kind = TL_VAL_INT, .u.integer = i};
+}
+static inline TlVal tl_val_float(double x)
+{
+    return (TlVal){.kind = TL_VAL_FLOAT, .u.number = x};
+}
+static inline TlVal tl_val_const(TlDtype d, uint64_t bits)
+{
+    return (TlVal){.kind = TL_VAL_CONST, .dtype = d, .u.bits = bits};
+}
+static inline TlVal tl_val_bool(bool b)
+{
+    return tl_val_const(TL_BOOL, b);
+}
+static inline TlVal tl_val_type(const TlTy *t)
+{
+    return (TlVal){.kind = TL_VAL_TYPE, .u.type = t};
+}
+static inline bool tl_is_bad(const TlVal *v)
+{
+    return v->kind == TL_VAL_ERROR || v->kind == TL_VAL_UNKNOWN;
+}
+static inline bool tl_is_literal(const TlVal *v)
+{
+    return v->kind == TL_VAL_INT || v->kind == TL_VAL_FLOAT;
+}
 /* has no type of its own: literals and choices of literals */
-static inline bool tl_is_untyped(const TlVal *v) { return tl_is_literal(v) || v->kind == TL_VAL_CHOICE; }
+static inline bool tl_is_untyped(const TlVal *v)
+{
+    return tl_is_literal(v) || v->kind == TL_VAL_CHOICE;
+}
 /* may stand in arithmetic */
-static inline bool tl_is_number(const TlVal *v) { return tl_is_untyped(v) || v->kind == TL_VAL_CONST || v->kind == TL_VAL_IR; }
-static inline bool tl_is_pointer(const TlVal *v) { return v->kind == TL_VAL_IR && v->u.ir->type->ptr; }
+static inline bool tl_is_number(const TlVal *v)
+{
+    return tl_is_untyped(v) || v->kind == TL_VAL_CONST || v->kind == TL_VAL_IR;
+}
+static inline bool tl_is_pointer(const TlVal *v)
+{
+    return v->kind == TL_VAL_IR && v->u.ir->type->ptr;
+}
 /* ERROR when one of them is, else UNKNOWN of dtype d */
 TlVal tl_worse(const TlVal *a, const TlVal *b, TlDtype d);
-static inline TlTy tl_ty_value(const TlType *t) { return (TlTy){.kind = TL_TY_VALUE, .type = t}; }
-static inline TlTy tl_ty_unknown(TlDtype d) { return (TlTy){.kind = TL_TY_UNKNOWN, .dtype = d}; }
-static inline TlTy tl_ty_kind(TlTyKind k) { return (TlTy){.kind = k, .dtype = TL_DTYPE_COUNT}; }
+static inline TlTy tl_ty_value(const TlType *t)
+{
+    return (TlTy){.kind = TL_TY_VALUE, .type = t};
+}
+static inline TlTy tl_ty_unknown(TlDtype d)
+{
+    return (TlTy){.kind = TL_TY_UNKNOWN, .dtype = d};
+}
+static inline TlTy tl_ty_kind(TlTyKind k)
+{
+    return (TlTy){.kind = k, .dtype = TL_DTYPE_COUNT};
+}
 
 /* ---- modules.c ---- */
-TlMod *tl_module_open(TlProgram *p, uint32_t source, const char *path); /* parses, binds names, follows imports */
+TlMod *tl_module_open(TlProgram *p, uint32_t source,
+                      const char *path); /* parses, binds names, follows imports */
 TlDef *tl_mod_find(const TlMod *m, TlName name);
 TlMod *tl_mod_math(TlProgram *p); /* NULL when the library lacks it */
 TlMod *tl_mod_of_import(const TlMod *m, const TlDef *import);
@@ -224,7 +297,8 @@ bool tl_int_fits(TlDtype d, TlInt v);
 bool tl_literal_bits(TlSema *s, const TlVal *v, TlDtype d, TlLoc loc, uint64_t *out);
 TlDtype tl_literal_dtype(const TlVal *v); /* of a literal that stands alone */
 TlVal tl_fold_literals(TlSema *s, int op, const TlVal *a, const TlVal *b, TlLoc loc);
-TlVal tl_fold_consts(TlSema *s, int op, const TlVal *a, const TlVal *b, TlLoc loc); /* same dtype, but shifts */
+TlVal tl_fold_consts(TlSema *s, int op, const TlVal *a, const TlVal *b,
+                     TlLoc loc); /* same dtype, but shifts */
 TlVal tl_fold_unary(TlSema *s, int op, const TlVal *a, TlLoc loc);
 TlVal tl_fold_cast(const TlVal *a, TlDtype to); /* explicit cast of a literal or constant */
 double tl_const_number(const TlVal *v);
@@ -232,19 +306,21 @@ bool tl_const_int_of(const TlVal *v, int64_t *out); /* an integer literal or con
 const char *tl_const_text(TlSema *s, const TlVal *v);
 
 /* ---- types.c ---- */
-TlTy tl_type_resolve(TlSema *s, const TlTypeExpr *t);  /* errors diagnosed: UNKNOWN */
+TlTy tl_type_resolve(TlSema *s, const TlTypeExpr *t); /* errors diagnosed: UNKNOWN */
 TlTy tl_struct_ty(TlSema *s, TlDef *def);
-TlTy tl_ty_of(TlSema *s, const TlVal *v);              /* literals: their default type */
+TlTy tl_ty_of(TlSema *s, const TlVal *v); /* literals: their default type */
 bool tl_ty_same(const TlTy *a, const TlTy *b);
 const TlType *tl_val_type_of(TlSema *s, const TlVal *v); /* numbers, pointers; NULL otherwise */
-TlDtype tl_val_dtype(const TlVal *v);                  /* of numbers and unknowns; COUNT when there is none */
-bool tl_widens(TlDtype from, TlDtype to);              /* implicit and lossless, or equal */
+TlDtype tl_val_dtype(const TlVal *v);     /* of numbers and unknowns; COUNT when there is none */
+bool tl_widens(TlDtype from, TlDtype to); /* implicit and lossless, or equal */
 bool tl_common_dtype(TlDtype a, TlDtype b, TlDtype *out);
 bool tl_broadcast_shape(const TlType *a, const TlType *b, int *rank, int32_t *shape);
 bool tl_broadcasts_to(const TlType *from, int rank, const int32_t *shape);
-/* The value in IR; literals take their default types; anything that is no number is an error. NULL after an error or for unknowns. */
+/* The value in IR; literals take their default types; anything that is no number is an error.
+ * NULL after an error or for unknowns. */
 TlValue *tl_materialize(TlSema *s, const TlVal *v, TlLoc loc);
-/* Implicit conversion to elements of type d, keeping the shape. what: "store to a view of", for the message. */
+/* Implicit conversion to elements of type d, keeping the shape. what: "store to a view of", for
+ * the message. */
 TlVal tl_convert_dtype(TlSema *s, const TlVal *v, TlDtype d, TlLoc loc);
 /* ... and broadcast to t's shape. Abstract values give a stand-in. Errors give ERROR. */
 TlVal tl_convert(TlSema *s, const TlVal *v, const TlTy *t, TlLoc loc);
@@ -253,28 +329,31 @@ TlVal tl_zero(TlSema *s, const TlTy *t);
 TlValue *tl_const_of(TlSema *s, const TlType *t, uint64_t bits);
 TlValue *tl_broadcast_ir(TlSema *s, TlValue *v, int rank, const int32_t *shape);
 
-
 /* ---- expr.c ---- */
 TlVal tl_eval(TlSema *s, const TlExpr *e);
-TlVal tl_eval_value(TlSema *s, const TlExpr *e);       /* and it is no function, type, module or void */
-bool tl_check_value(TlSema *s, TlVal *v, TlLoc loc);   /* the same check; turns v into ERROR when not */
+TlVal tl_eval_value(TlSema *s, const TlExpr *e); /* and it is no function, type, module or void */
+bool tl_check_value(TlSema *s, TlVal *v,
+                    TlLoc loc); /* the same check; turns v into ERROR when not */
 /* A compile-time integer. False when it is none (diagnosed) or unknown (*unknown set). */
 bool tl_eval_int(TlSema *s, const TlExpr *e, const char *what, int64_t *out, bool *unknown);
 bool tl_int_of(TlSema *s, const TlVal *v, TlLoc loc, const char *what, int64_t *out, bool *unknown);
-TlValue *tl_eval_cond(TlSema *s, const TlExpr *e, TlVal *out); /* scalar bool; CONST in *out when known, NULL then or after errors */
+TlValue *
+tl_eval_cond(TlSema *s, const TlExpr *e,
+             TlVal *out); /* scalar bool; CONST in *out when known, NULL then or after errors */
 TlVal tl_binary_vals(TlSema *s, int op, TlVal a, TlVal b, TlLoc loc);
 TlVal tl_unary_val(TlSema *s, int op, TlVal a, TlLoc loc);
 TlVal tl_cast_val(TlSema *s, const TlVal *v, const TlTy *to, TlLoc loc);
 /* c ? a : b by element, all given; used for tiles */
 TlVal tl_select_vals(TlSema *s, const TlVal *c, const TlVal *a, const TlVal *b, TlLoc loc);
 /* Numbers to one type and one shape; false after an error or when one is unknown (*out bad). */
-bool tl_unify(TlSema *s, uint32_t n, TlVal *vals, const TlLoc *locs, TlLoc loc, const char *what, TlValue **out, TlVal *bad);
+bool tl_unify(TlSema *s, uint32_t n, TlVal *vals, const TlLoc *locs, TlLoc loc, const char *what,
+              TlValue **out, TlVal *bad);
 const char *tl_binop_text(int op);
 
 /* ---- access.c ---- */
 typedef struct TlAccess {
-    TlVal bad;            /* kind ERROR or UNKNOWN: the place is not there; else VOID */
-    TlValue *base;        /* view, pointer, or tile of pointers */
+    TlVal bad;     /* kind ERROR or UNKNOWN: the place is not there; else VOID */
+    TlValue *base; /* view, pointer, or tile of pointers */
     bool view, is_const, unchecked, gathers;
     TlDtype dtype;
     uint32_t naxes;
@@ -295,10 +374,12 @@ TlVal tl_access_load(TlSema *s, const TlAccess *a, const TlMemArgs *m);
 void tl_access_store(TlSema *s, const TlAccess *a, const TlVal *v, TlLoc vloc, const TlMemArgs *m);
 TlVal tl_access_inside(TlSema *s, const TlAccess *a);
 /* ATOMIC_*: vals are the value operands. */
-TlVal tl_access_atomic(TlSema *s, TlOpcode op, int rmw, const TlAccess *a, uint32_t nvals, const TlVal *vals, const TlLoc *locs,
-                       const TlMemArgs *m);
-TlVal tl_make_view(TlSema *s, const TlVal *p, const TlVal *extents, const TlVal *strides, const TlLoc *locs);
-TlVal tl_sub_view(TlSema *s, const TlVal *view, const TlVal *starts, const TlVal *extents, const TlLoc *locs);
+TlVal tl_access_atomic(TlSema *s, TlOpcode op, int rmw, const TlAccess *a, uint32_t nvals,
+                       const TlVal *vals, const TlLoc *locs, const TlMemArgs *m);
+TlVal tl_make_view(TlSema *s, const TlVal *p, const TlVal *extents, const TlVal *strides,
+                   const TlLoc *locs);
+TlVal tl_sub_view(TlSema *s, const TlVal *view, const TlVal *starts, const TlVal *extents,
+                  const TlLoc *locs);
 TlVal tl_view_extent(TlSema *s, TlValue *view, uint32_t axis, bool stride, bool wide);
 
 /* ---- call.c ---- */
@@ -325,10 +406,10 @@ typedef struct TlCall {
     TlLoc vloc[TL_MAX_SLOTS];
     TlAccess *place[TL_MAX_SLOTS];
     const TlExpr *expr[TL_MAX_SLOTS];
-    uint32_t nrest;      /* the starred parameter's values */
+    uint32_t nrest; /* the starred parameter's values */
     TlVal *rest;
     TlLoc *rest_loc;
-    int64_t *widths;     /* of `start +: width` among them; -1 */
+    int64_t *widths; /* of `start +: width` among them; -1 */
 } TlCall;
 struct TlBuiltin {
     const char *name, *params;
@@ -338,21 +419,26 @@ struct TlBuiltin {
 const TlBuiltin *tl_builtin_find(const char *name);
 const TlBuiltin *tl_builtin_at(uint32_t i); /* NULL past the end */
 TlVal tl_builtin_call(TlSema *s, const TlBuiltin *f, bool fast, const TlExpr *call);
-TlVal tl_builtin_apply(TlSema *s, const TlBuiltin *f, bool fast, uint32_t n, const TlVal *args, TlLoc loc);
+TlVal tl_builtin_apply(TlSema *s, const TlBuiltin *f, bool fast, uint32_t n, const TlVal *args,
+                       TlLoc loc);
 /* slot i as an IR value of any number type; NULL when bad */
 TlValue *tl_call_ir(TlSema *s, TlCall *c, uint32_t i);
-/* slot i as a compile-time int; false when diagnosed or unknown (then *out is the value to return) */
+/* slot i as a compile-time int; false when diagnosed or unknown (then *out is the value to
+ * return) */
 bool tl_call_int(TlSema *s, TlCall *c, uint32_t i, const char *what, int64_t *value, TlVal *out);
 bool tl_call_axis(TlSema *s, TlCall *c, uint32_t i, int rank, int *axis, TlVal *out);
-int64_t tl_call_word(TlSema *s, TlCall *c, uint32_t i, TlAttrForm family); /* -1: not given; -2: diagnosed */
+int64_t tl_call_word(TlSema *s, TlCall *c, uint32_t i,
+                     TlAttrForm family); /* -1: not given; -2: diagnosed */
 TlVal tl_not_yet(TlSema *s, TlLoc loc, const char *what);
-TlValue *tl_emit(TlSema *s, TlOpcode op, uint32_t n, TlValue *const *in, const TlType *type, uint32_t nattrs, const TlAttr *attrs);
+TlValue *tl_emit(TlSema *s, TlOpcode op, uint32_t n, TlValue *const *in, const TlType *type,
+                 uint32_t nattrs, const TlAttr *attrs);
 TlValue *tl_emit_reshape(TlSema *s, TlValue *x, int rank, const int32_t *shape);
 TlValue *tl_emit_expand(TlSema *s, TlValue *x, int axis);
 TlValue *tl_emit_iota(TlSema *s, int32_t n, TlDtype d);
 /* 0..shape[axis]-1 along `axis`, as i32 of the given shape */
 TlValue *tl_emit_index(TlSema *s, int rank, const int32_t *shape, int axis);
-TlVal tl_math_call(TlSema *s, const char *name, uint32_t n, TlVal *args, const TlLoc *locs, TlLoc loc);
+TlVal tl_math_call(TlSema *s, const char *name, uint32_t n, TlVal *args, const TlLoc *locs,
+                   TlLoc loc);
 
 /* ---- flow.c ---- */
 typedef struct TlChange {
@@ -365,19 +451,22 @@ typedef struct TlArm {
     TlBuilder outer;
     uint32_t mark, serial;
 } TlArm;
-void tl_arm_begin(TlSema *s, TlArm *arm);        /* code goes to a new block */
+void tl_arm_begin(TlSema *s, TlArm *arm); /* code goes to a new block */
 void tl_arm_begin_in(TlSema *s, TlArm *arm, TlBlock *block);
-void tl_arm_end(TlSema *s, TlArm *arm);          /* variables back to what they were */
+void tl_arm_end(TlSema *s, TlArm *arm); /* variables back to what they were */
 void tl_arm_reopen(TlSema *s, TlArm *arm);
-void tl_arm_inline(TlSema *s, TlArm *arm);       /* the arm is what happens: its code and changes come here */
+void tl_arm_inline(TlSema *s,
+                   TlArm *arm); /* the arm is what happens: its code and changes come here */
 void tl_arm_discard(TlArm *arm);
 /* Joins two ended arms by an IF; joins also two values (may be NULL). */
-void tl_arms_join(TlSema *s, TlValue *cond, TlArm *then, TlArm *els, const TlVal *a, const TlVal *b, TlVal *out, TlLoc loc);
+void tl_arms_join(TlSema *s, TlValue *cond, TlArm *then, TlArm *els, const TlVal *a, const TlVal *b,
+                  TlVal *out, TlLoc loc);
 bool tl_arm_is_cheap(const TlArm *arm);
 /* Has this pass through the function or loop body ended? NULL: *known says; else a scalar bool. */
 TlValue *tl_exit_state(TlSema *s, bool *known);
 /* Runs item(0), item(1), ... item(n - 1); when one may have left, the rest runs under the flag. */
-typedef bool (*TlSeqFn)(TlSema *s, void *user, uint32_t i); /* false: the items after this one are done too */
+typedef bool (*TlSeqFn)(TlSema *s, void *user,
+                        uint32_t i); /* false: the items after this one are done too */
 void tl_sequence(TlSema *s, TlSeqFn item, void *user, uint32_t from, uint32_t n);
 /* Variables that a loop carries: the loop's block arguments take their leaves, in order. */
 typedef TL_VEC(TlVar *) TlVars;
@@ -387,15 +476,18 @@ typedef struct TlExits {
     bool breaks, continues, returns;
 } TlExits;
 TlExits tl_stmt_exits(const TlStmt *st);
-/* What a loop carries: the variables, their values on entry (init: with every scalar in IR) and the IR values in them. */
+/* What a loop carries: the variables, their values on entry (init: with every scalar in IR) and
+ * the IR values in them. */
 typedef struct TlCarried {
     TlVars vars;
     TlVal *init;
     TlValues leaves;
 } TlCarried;
-void tl_carry_begin(TlSema *s, TlCarried *c, TlLoc loc);             /* vars is filled in */
-void tl_carry_take(TlSema *s, const TlCarried *c, TlValue *const *values); /* variables get new leaves */
-void tl_carry_final(TlSema *s, const TlCarried *c, TlValues *out);   /* leaves of the variables as they are now */
+void tl_carry_begin(TlSema *s, TlCarried *c, TlLoc loc); /* vars is filled in */
+void tl_carry_take(TlSema *s, const TlCarried *c,
+                   TlValue *const *values); /* variables get new leaves */
+void tl_carry_final(TlSema *s, const TlCarried *c,
+                    TlValues *out); /* leaves of the variables as they are now */
 
 /* ---- stmt.c, loop.c ---- */
 void tl_stmt(TlSema *s, const TlStmt *st);

@@ -8,40 +8,55 @@
 static TlVal init_list(TlSema *s, const TlExpr *list, const TlTy *ty)
 {
     if (ty->kind != TL_TY_STRUCT) {
-        for (uint32_t i = 0; i < list->args.len; i++) tl_eval_value(s, list->args.data[i].value);
-        if (ty->kind != TL_TY_UNKNOWN) tl_err(s, list->loc, TL_E0316, "{...}", tl_ty_str(s, ty));
+        for (uint32_t i = 0; i < list->args.len; i++)
+            tl_eval_value(s, list->args.data[i].value);
+        if (ty->kind != TL_TY_UNKNOWN)
+            tl_err(s, list->loc, TL_E0316, "{...}", tl_ty_str(s, ty));
         return tl_unknown(TL_DTYPE_COUNT);
     }
-    TlVal v = {.kind = TL_VAL_STRUCT, .def = ty->def, .n = ty->n, .dtype = TL_DTYPE_COUNT, .items = TL_NEW_ARRAY(s->arena, TlVal, ty->n + 1)};
-    if (list->args.len > ty->n) tl_err(s, list->loc, TL_E0318, tl_ty_str(s, ty), ty->n, list->args.len);
+    TlVal v = {.kind = TL_VAL_STRUCT,
+               .def = ty->def,
+               .n = ty->n,
+               .dtype = TL_DTYPE_COUNT,
+               .items = TL_NEW_ARRAY(s->arena, TlVal, ty->n + 1)};
+    if (list->args.len > ty->n)
+        tl_err(s, list->loc, TL_E0318, tl_ty_str(s, ty), ty->n, list->args.len);
     for (uint32_t i = 0; i < list->args.len; i++) {
         TlVal x = tl_eval_value(s, list->args.data[i].value);
-        if (i < ty->n) v.items[i] = tl_convert(s, &x, &ty->items[i], list->args.data[i].value->loc);
+        if (i < ty->n)
+            v.items[i] = tl_convert(s, &x, &ty->items[i], list->args.data[i].value->loc);
     }
-    for (uint32_t i = list->args.len; i < ty->n; i++) v.items[i] = tl_zero(s, &ty->items[i]);
+    for (uint32_t i = list->args.len; i < ty->n; i++)
+        v.items[i] = tl_zero(s, &ty->items[i]);
     return v;
 }
 
 /* A mutable variable's value is no compile-time constant, whatever it was made of. */
 static TlVal forget(TlSema *s, const TlVal *v, TlLoc loc)
 {
-    if (v->kind == TL_VAL_CONST) return tl_val_ir(tl_materialize(s, v, loc));
-    if (v->kind != TL_VAL_TUPLE && v->kind != TL_VAL_STRUCT) return *v;
+    if (v->kind == TL_VAL_CONST)
+        return tl_val_ir(tl_materialize(s, v, loc));
+    if (v->kind != TL_VAL_TUPLE && v->kind != TL_VAL_STRUCT)
+        return *v;
     TlVal out = *v;
     out.items = TL_NEW_ARRAY(s->arena, TlVal, v->n ? v->n : 1);
-    for (uint32_t i = 0; i < v->n; i++) out.items[i] = forget(s, &v->items[i], loc);
+    for (uint32_t i = 0; i < v->n; i++)
+        out.items[i] = forget(s, &v->items[i], loc);
     return out;
 }
 
 /* Declares `name` with a value that has been converted to ty. */
 static void declare(TlSema *s, TlName name, TlLoc loc, TlTy ty, TlVal v, bool is_const)
 {
-    if (!is_const) v = forget(s, &v, loc);
+    if (!is_const)
+        v = forget(s, &v, loc);
     if (ty.kind == TL_TY_AUTO || ty.kind == TL_TY_UNKNOWN) {
         TlTy own = tl_ty_of(s, &v);
-        if (own.kind != TL_TY_UNKNOWN || ty.kind == TL_TY_AUTO) ty = own;
+        if (own.kind != TL_TY_UNKNOWN || ty.kind == TL_TY_AUTO)
+            ty = own;
     }
-    if (v.kind == TL_VAL_IR && v.u.ir && !v.u.ir->name) v.u.ir->name = name;
+    if (v.kind == TL_VAL_IR && v.u.ir && !v.u.ir->name)
+        v.u.ir->name = name;
     tl_var_declare(s, name, loc, ty, v, is_const);
 }
 
@@ -55,16 +70,20 @@ static void declare_one(TlSema *s, const TlStmt *st, const TlDecl *d)
         ty = tl_ty_unknown(TL_DTYPE_COUNT);
     }
     if (!d->init) {
-        if (ty.kind == TL_TY_AUTO) ty = tl_ty_unknown(TL_DTYPE_COUNT); /* the parser has said so */
+        if (ty.kind == TL_TY_AUTO)
+            ty = tl_ty_unknown(TL_DTYPE_COUNT); /* the parser has said so */
         v = tl_zero(s, &ty);
     } else if (d->is_list) {
         v = init_list(s, d->init, &ty);
     } else {
         TlVal x = tl_eval_value(s, d->init);
         v = tl_convert(s, &x, &ty, d->init->loc);
-        if (st->is_const && x.kind == TL_VAL_UNKNOWN && ty.kind == TL_TY_VALUE) v = tl_unknown(ty.type->dtype);
-        if (v.kind == TL_VAL_ERROR && ty.kind == TL_TY_VALUE) v = tl_zero(s, &ty); /* one error is enough */
-        if (v.kind == TL_VAL_ERROR) v = tl_unknown(TL_DTYPE_COUNT);
+        if (st->is_const && x.kind == TL_VAL_UNKNOWN && ty.kind == TL_TY_VALUE)
+            v = tl_unknown(ty.type->dtype);
+        if (v.kind == TL_VAL_ERROR && ty.kind == TL_TY_VALUE)
+            v = tl_zero(s, &ty); /* one error is enough */
+        if (v.kind == TL_VAL_ERROR)
+            v = tl_unknown(TL_DTYPE_COUNT);
     }
     declare(s, d->name, d->loc, ty, v, st->is_const);
 }
@@ -75,57 +94,69 @@ static void unpack(TlSema *s, const TlStmt *st)
     bool fits = v.kind == TL_VAL_TUPLE && v.n == st->decls.len;
     if (!fits && !tl_is_bad(&v))
         tl_err(s, st->value->loc, TL_E0317, st->decls.len,
-               v.kind == TL_VAL_TUPLE ? tl_format(s->arena, "%u: %s", v.n, tl_val_str(s, &v)) : tl_val_str(s, &v));
+               v.kind == TL_VAL_TUPLE ? tl_format(s->arena, "%u: %s", v.n, tl_val_str(s, &v))
+                                      : tl_val_str(s, &v));
     for (uint32_t i = 0; i < st->decls.len; i++) {
         const TlDecl *d = &st->decls.data[i];
         TlTy any = tl_ty_kind(TL_TY_AUTO);
-        TlVal x = fits ? tl_convert(s, &v.items[i], &any, st->value->loc) : tl_unknown(TL_DTYPE_COUNT);
+        TlVal x =
+            fits ? tl_convert(s, &v.items[i], &any, st->value->loc) : tl_unknown(TL_DTYPE_COUNT);
         declare(s, d->name, d->loc, any, x, st->is_const);
     }
 }
 
 /* ---- assignments ---- */
 
-/* The place of v named by a chain of members below its root; NULL when there is none (diagnosed). */
+/* The place of v named by a chain of members below its root; NULL when there is none
+ * (diagnosed). */
 static TlVal *find_field(TlSema *s, TlVal *v, TlTy *ty, const TlExpr *e)
 {
-    if (e->kind == TL_EX_NAME) return v;
+    if (e->kind == TL_EX_NAME)
+        return v;
     TlVal *outer = find_field(s, v, ty, e->a);
-    if (!outer) return NULL;
+    if (!outer)
+        return NULL;
     if (outer->kind == TL_VAL_STRUCT) {
         const TlItem *item = outer->def->item;
-        outer->items = memcpy(TL_NEW_ARRAY(s->arena, TlVal, outer->n + 1), outer->items, sizeof(TlVal) * outer->n);
+        outer->items = memcpy(TL_NEW_ARRAY(s->arena, TlVal, outer->n + 1), outer->items,
+                              sizeof(TlVal) * outer->n);
         for (uint32_t i = 0; i < outer->n; i++)
             if (item->fields.data[i].name == e->u.name) {
                 *ty = outer->def->fields[i];
                 return &outer->items[i];
             }
     }
-    if (!tl_is_bad(outer)) tl_err(s, e->loc, TL_E0210, tl_val_str(s, outer), e->u.name);
+    if (!tl_is_bad(outer))
+        tl_err(s, e->loc, TL_E0210, tl_val_str(s, outer), e->u.name);
     return NULL;
 }
 
 static void assign_var(TlSema *s, const TlExpr *place, const TlVal *v, TlLoc vloc)
 {
     const TlExpr *root = place;
-    while (root->kind == TL_EX_MEMBER) root = root->a;
+    while (root->kind == TL_EX_MEMBER)
+        root = root->a;
     TlVar *var = root->kind == TL_EX_NAME ? tl_var_find(s, root->u.name) : NULL;
     if (!var) {
         TlVal old = tl_eval(s, place); /* an unknown name is diagnosed there */
-        if (!tl_is_bad(&old)) tl_err(s, place->loc, TL_E0214, "");
+        if (!tl_is_bad(&old))
+            tl_err(s, place->loc, TL_E0214, "");
         return;
     }
     if (var->is_const) {
         TlDiag *row = tl_err(s, root->loc, TL_E0209, var->name);
-        if (var->loc.line) tl_note(s, row, var->loc, "declared here");
+        if (var->loc.line)
+            tl_note(s, row, var->loc, "declared here");
         return;
     }
     TlVal whole = var->val;
     TlTy ty = var->ty;
     TlVal *field = find_field(s, &whole, &ty, place);
-    if (!field) return;
+    if (!field)
+        return;
     TlVal x = tl_convert(s, v, &ty, vloc);
-    if (x.kind == TL_VAL_ERROR) return; /* the variable keeps a value of its type */
+    if (x.kind == TL_VAL_ERROR)
+        return; /* the variable keeps a value of its type */
     *field = forget(s, &x, vloc);
     tl_var_set(s, var, whole);
 }
@@ -136,7 +167,9 @@ static void assign_tuple(TlSema *s, const TlExpr *place, const TlVal *v, TlLoc v
 {
     bool fits = v->kind == TL_VAL_TUPLE && v->n == place->args.len;
     if (!fits && !tl_is_bad(v))
-        tl_err(s, vloc, TL_E0317, place->args.len, v->kind == TL_VAL_TUPLE ? tl_format(s->arena, "%u: %s", v->n, tl_val_str(s, v)) : tl_val_str(s, v));
+        tl_err(s, vloc, TL_E0317, place->args.len,
+               v->kind == TL_VAL_TUPLE ? tl_format(s->arena, "%u: %s", v->n, tl_val_str(s, v))
+                                       : tl_val_str(s, v));
     for (uint32_t i = 0; i < place->args.len; i++) {
         TlVal x = fits ? v->items[i] : tl_unknown(TL_DTYPE_COUNT);
         assign_to(s, place->args.data[i].value, &x, vloc);
@@ -155,7 +188,8 @@ static void assign_to(TlSema *s, const TlExpr *place, const TlVal *v, TlLoc vloc
     case TL_EX_UNCHECKED: {
         TlAccess a;
         tl_access(s, place, &a);
-        if (tl_access_ok(&a)) tl_access_store(s, &a, v, vloc, NULL);
+        if (tl_access_ok(&a))
+            tl_access_store(s, &a, v, vloc, NULL);
         return;
     }
     default: tl_err(s, place->loc, TL_E0214, "");
@@ -178,9 +212,11 @@ static void assign_memory(TlSema *s, const TlStmt *st)
         }
     }
     TlVal v = tl_eval_value(s, st->value);
-    if (!tl_access_ok(&a)) return;
+    if (!tl_access_ok(&a))
+        return;
     s->b.loc = st->loc;
-    if (st->op >= 0) v = tl_binary_vals(s, st->op, old, v, st->loc);
+    if (st->op >= 0)
+        v = tl_binary_vals(s, st->op, old, v, st->loc);
     s->b.loc = st->place->loc;
     tl_access_store(s, &a, &v, st->op >= 0 ? st->loc : st->value->loc, NULL);
 }
@@ -202,7 +238,8 @@ static void assign(TlSema *s, const TlStmt *st)
     v = tl_binary_vals(s, st->op, old, v, st->loc);
     if (tl_is_bad(&v) && v.kind == TL_VAL_ERROR) {
         TlVar *var = kind == TL_EX_NAME ? tl_var_find(s, st->place->u.name) : NULL;
-        if (!var || !var->is_const) return;
+        if (!var || !var->is_const)
+            return;
     }
     assign_to(s, st->place, &v, st->loc);
 }
@@ -215,19 +252,24 @@ static void check_return(TlSema *s, const TlStmt *st)
     const char *name = f->def ? f->def->item->name : "this";
     bool nothing = !f->def || f->def->item->kind == TL_IT_KERNEL || f->ty.kind == TL_TY_VOID;
     if (!st->value) {
-        if (!nothing && f->ty.kind != TL_TY_AUTO && f->ty.kind != TL_TY_UNKNOWN) tl_err(s, st->loc, TL_E0321, name, tl_ty_str(s, &f->ty));
-        if (f->ty.kind == TL_TY_AUTO) f->ty = tl_ty_kind(TL_TY_VOID);
+        if (!nothing && f->ty.kind != TL_TY_AUTO && f->ty.kind != TL_TY_UNKNOWN)
+            tl_err(s, st->loc, TL_E0321, name, tl_ty_str(s, &f->ty));
+        if (f->ty.kind == TL_TY_AUTO)
+            f->ty = tl_ty_kind(TL_TY_VOID);
         return;
     }
     TlVal v = tl_eval(s, st->value);
     if (nothing) {
-        if (v.kind != TL_VAL_VOID && v.kind != TL_VAL_ERROR) tl_err(s, st->value->loc, TL_E0319, name);
+        if (v.kind != TL_VAL_VOID && v.kind != TL_VAL_ERROR)
+            tl_err(s, st->value->loc, TL_E0319, name);
         return;
     }
     tl_check_value(s, &v, st->value->loc);
     TlVal x = tl_convert(s, &v, &f->ty, st->value->loc);
-    if (x.kind == TL_VAL_ERROR) x = f->ty.kind == TL_TY_VALUE ? tl_zero(s, &f->ty) : tl_unknown(TL_DTYPE_COUNT);
-    if (f->ty.kind == TL_TY_AUTO && !tl_is_bad(&x)) f->ty = tl_ty_of(s, &x);
+    if (x.kind == TL_VAL_ERROR)
+        x = f->ty.kind == TL_TY_VALUE ? tl_zero(s, &f->ty) : tl_unknown(TL_DTYPE_COUNT);
+    if (f->ty.kind == TL_TY_AUTO && !tl_is_bad(&x))
+        f->ty = tl_ty_of(s, &x);
     tl_var_set(s, f->result, x);
 }
 
@@ -265,14 +307,16 @@ static void if_ladder(TlSema *s, const TlStmt *st)
     for (; st && st->kind == TL_ST_IF && !st->is_static; st = st->els) {
         TlVal known;
         s->b.loc = st->loc;
-        if (!tl_step(s, st->loc)) break;
+        if (!tl_step(s, st->loc))
+            break;
         TlValue *cond = tl_eval_cond(s, st->cond, &known);
         if (known.kind == TL_VAL_CONST) {
             if (known.u.bits) {
                 st = st->then;
                 break;
             }
-            if (!s->abstract) continue; /* not this rung */
+            if (!s->abstract)
+                continue; /* not this rung */
         }
         Rung *r = TL_NEW(s->arena, Rung);
         r->cond = cond, r->loc = st->loc;
@@ -282,7 +326,8 @@ static void if_ladder(TlSema *s, const TlStmt *st)
         tl_arm_begin(s, &r->els);
         tl_vec_push(s->arena, &rungs, r);
     }
-    if (st) scoped(s, st);
+    if (st)
+        scoped(s, st);
     for (uint32_t i = rungs.len; i-- > 0;) {
         Rung *r = rungs.data[i];
         tl_arm_end(s, &r->els);
@@ -307,13 +352,15 @@ static void static_if(TlSema *s, const TlStmt *st)
             scoped(s, st->then);
             return;
         }
-        if (c.kind == TL_VAL_CONST) continue;
+        if (c.kind == TL_VAL_CONST)
+            continue;
         TlArm then, els; /* not known here: both are looked at */
         tl_arm_begin(s, &then);
         scoped(s, st->then);
         tl_arm_end(s, &then);
         tl_arm_begin(s, &els);
-        if (st->els) static_if(s, st->els);
+        if (st->els)
+            static_if(s, st->els);
         tl_arm_end(s, &els);
         tl_arms_join(s, NULL, &then, &els, NULL, NULL, NULL, st->loc);
         return;
@@ -330,8 +377,8 @@ static bool ended(TlSema *s)
 static bool list_item(TlSema *s, void *user, uint32_t i);
 static void list_from(TlSema *s, const TlStmts *list, uint32_t from);
 
-/* `if` with one else at most, in a list: when one arm always leaves, the rest of the list belongs to the other.
- * True when the rest has been walked. */
+/* `if` with one else at most, in a list: when one arm always leaves, the rest of the list
+ * belongs to the other. True when the rest has been walked. */
 static bool if_with_rest(TlSema *s, const TlStmt *st, const TlStmts *list, uint32_t rest)
 {
     TlVal known;
@@ -340,7 +387,8 @@ static bool if_with_rest(TlSema *s, const TlStmt *st, const TlStmts *list, uint3
     TlValue *cond = tl_eval_cond(s, st->cond, &known);
     if (known.kind == TL_VAL_CONST && !s->abstract) {
         const TlStmt *taken = known.u.bits ? st->then : st->els;
-        if (taken) scoped(s, taken);
+        if (taken)
+            scoped(s, taken);
         return false;
     }
     tl_arm_begin(s, &then);
@@ -348,9 +396,11 @@ static bool if_with_rest(TlSema *s, const TlStmt *st, const TlStmts *list, uint3
     bool then_ends = ended(s);
     tl_arm_end(s, &then);
     tl_arm_begin(s, &els);
-    if (st->els) scoped(s, st->els);
+    if (st->els)
+        scoped(s, st->els);
     bool els_ends = ended(s), done = then_ends != els_ends;
-    if (then_ends && !els_ends) list_from(s, list, rest);
+    if (then_ends && !els_ends)
+        list_from(s, list, rest);
     tl_arm_end(s, &els);
     if (els_ends && !then_ends) {
         tl_arm_reopen(s, &then);
@@ -376,13 +426,18 @@ static bool list_item(TlSema *s, void *user, uint32_t i)
 {
     const TlStmts *list = user;
     const TlStmt *st = list->data[i];
-    bool plain_if = st->kind == TL_ST_IF && !st->is_static && (!st->els || st->els->kind != TL_ST_IF);
-    if (plain_if && i + 1 < list->len && has_exits(st) && tl_step(s, st->loc)) return !if_with_rest(s, st, list, i + 1);
+    bool plain_if =
+        st->kind == TL_ST_IF && !st->is_static && (!st->els || st->els->kind != TL_ST_IF);
+    if (plain_if && i + 1 < list->len && has_exits(st) && tl_step(s, st->loc))
+        return !if_with_rest(s, st, list, i + 1);
     tl_stmt(s, st);
     return true;
 }
 
-void tl_stmts(TlSema *s, const TlStmts *list) { list_from(s, list, 0); }
+void tl_stmts(TlSema *s, const TlStmts *list)
+{
+    list_from(s, list, 0);
+}
 
 static void static_assert_stmt(TlSema *s, const TlStmt *st)
 {
@@ -393,16 +448,22 @@ static void static_assert_stmt(TlSema *s, const TlStmt *st)
     TlVal c;
     TlValue *run_time = tl_eval_cond(s, st->args.data[0].value, &c);
     const TlExpr *text = st->args.len > 1 ? st->args.data[1].value : NULL;
-    if (run_time) tl_err(s, st->args.data[0].value->loc, TL_E0406, "the condition of static_assert");
-    if (text && text->kind != TL_EX_STRING) tl_err(s, text->loc, TL_E0338, "static_assert", "text", "a text", "something else");
+    if (run_time)
+        tl_err(s, st->args.data[0].value->loc, TL_E0406, "the condition of static_assert");
+    if (text && text->kind != TL_EX_STRING)
+        tl_err(s, text->loc, TL_E0338, "static_assert", "text", "a text", "something else");
     if (c.kind == TL_VAL_CONST && !c.u.bits)
         tl_err(s, st->args.data[0].value->loc, TL_E0407,
-               text && text->kind == TL_EX_STRING ? text->u.string : tl_source_text(s->ctx, st->args.data[0].value->begin, st->args.data[0].value->end));
+               text && text->kind == TL_EX_STRING
+                   ? text->u.string
+                   : tl_source_text(s->ctx, st->args.data[0].value->begin,
+                                    st->args.data[0].value->end));
 }
 
 void tl_stmt(TlSema *s, const TlStmt *st)
 {
-    if (!tl_step(s, st->loc)) return;
+    if (!tl_step(s, st->loc))
+        return;
     s->b.loc = st->loc;
     switch (st->kind) {
     case TL_ST_EMPTY: return;
@@ -413,13 +474,15 @@ void tl_stmt(TlSema *s, const TlStmt *st)
         return;
     }
     case TL_ST_DECL:
-        for (uint32_t i = 0; i < st->decls.len; i++) declare_one(s, st, &st->decls.data[i]);
+        for (uint32_t i = 0; i < st->decls.len; i++)
+            declare_one(s, st, &st->decls.data[i]);
         return;
     case TL_ST_UNPACK: unpack(s, st); return;
     case TL_ST_ASSIGN: assign(s, st); return;
     case TL_ST_EXPR: {
         TlVal v = tl_eval(s, st->value);
-        if (v.kind != TL_VAL_VOID) tl_check_value(s, &v, st->value->loc);
+        if (v.kind != TL_VAL_VOID)
+            tl_check_value(s, &v, st->value->loc);
         return;
     }
     case TL_ST_IF:

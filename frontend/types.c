@@ -1,4 +1,5 @@
-/* Types: as written to types of values, implicit conversions (literals, lossless widening), broadcasting. */
+/* Types: as written to types of values, implicit conversions (literals, lossless widening),
+ * broadcasting. */
 #include "frontend/sema.h"
 #include <string.h>
 
@@ -6,7 +7,8 @@
 
 static TlTy pointer_or_scalar(TlSema *s, TlDtype d, const TlTypeExpr *t)
 {
-    if (t->pointer) return tl_ty_value(tl_type_ptr(s->ctx, d, t->is_const, 0, NULL));
+    if (t->pointer)
+        return tl_ty_value(tl_type_ptr(s->ctx, d, t->is_const, 0, NULL));
     return tl_ty_value(tl_type_scalar(s->ctx, d));
 }
 
@@ -18,20 +20,25 @@ static TlTy resolve_name(TlSema *s, const TlTypeExpr *t)
         TlDef *import = tl_mod_find(m, t->module);
         m = import && import->item->kind == TL_IT_IMPORT ? tl_mod_of_import(m, import) : NULL;
         if (!m) {
-            if (!s->frame->mod->unit->incomplete) tl_err(s, t->loc, TL_E0201, t->module);
+            if (!s->frame->mod->unit->incomplete)
+                tl_err(s, t->loc, TL_E0201, t->module);
             return tl_ty_unknown(TL_DTYPE_COUNT);
         }
     }
     const TlVar *v = t->module ? NULL : tl_var_find(s, t->name);
     if (v && v->val.kind == TL_VAL_TYPE) {
         const TlTy *ty = v->val.u.type;
-        if (t->pointer && ty->kind == TL_TY_VALUE && tl_is_scalar(ty->type)) return pointer_or_scalar(s, ty->type->dtype, t);
+        if (t->pointer && ty->kind == TL_TY_VALUE && tl_is_scalar(ty->type))
+            return pointer_or_scalar(s, ty->type->dtype, t);
         return *ty;
     }
-    if (v && tl_is_bad(&v->val)) return tl_ty_unknown(TL_DTYPE_COUNT);
+    if (v && tl_is_bad(&v->val))
+        return tl_ty_unknown(TL_DTYPE_COUNT);
     TlDef *def = v ? NULL : tl_mod_find(m, t->name);
-    if (def && def->item->kind == TL_IT_STRUCT) return tl_struct_ty(s, def);
-    if (!def && !v && m->unit->incomplete) return tl_ty_unknown(TL_DTYPE_COUNT);
+    if (def && def->item->kind == TL_IT_STRUCT)
+        return tl_struct_ty(s, def);
+    if (!def && !v && m->unit->incomplete)
+        return tl_ty_unknown(TL_DTYPE_COUNT);
     tl_err(s, t->loc, v || def ? TL_E0212 : TL_E0201, t->name);
     return tl_ty_unknown(TL_DTYPE_COUNT);
 }
@@ -80,18 +87,21 @@ TlTy tl_type_resolve(TlSema *s, const TlTypeExpr *t)
     TlTy elem = tl_type_resolve(s, t->elem);
     int32_t shape[TL_MAX_RANK] = {0};
     bool ok = resolve_extents(s, t, shape);
-    if (elem.kind == TL_TY_UNKNOWN) return elem;
+    if (elem.kind == TL_TY_UNKNOWN)
+        return elem;
     if (elem.kind != TL_TY_VALUE || elem.type->rank || elem.type->ptr) {
         tl_err(s, t->elem->loc, TL_E0316, "tile<...>", tl_ty_str(s, &elem));
         return tl_ty_unknown(TL_DTYPE_COUNT);
     }
-    if (!ok) return tl_ty_unknown(elem.type->dtype);
+    if (!ok)
+        return tl_ty_unknown(elem.type->dtype);
     return tl_ty_value(tl_type_tile(s->ctx, elem.type->dtype, (int)t->extents.len, shape));
 }
 
 TlTy tl_struct_ty(TlSema *s, TlDef *def)
 {
-    TlTy ty = {.kind = TL_TY_STRUCT, .def = def, .dtype = TL_DTYPE_COUNT, .n = def->item->fields.len};
+    TlTy ty = {
+        .kind = TL_TY_STRUCT, .def = def, .dtype = TL_DTYPE_COUNT, .n = def->item->fields.len};
     if (def->state == TL_FRESH) {
         def->state = TL_BUSY;
         TlFrame top = {.mod = def->mod}, *frame = s->frame;
@@ -106,7 +116,8 @@ TlTy tl_struct_ty(TlSema *s, TlDef *def)
             else
                 def->fields[i] = tl_type_resolve(s, f->type);
             for (uint32_t j = 0; j < i; j++)
-                if (def->item->fields.data[j].name == f->name) tl_err(s, f->loc, TL_E0206, f->name);
+                if (def->item->fields.data[j].name == f->name)
+                    tl_err(s, f->loc, TL_E0206, f->name);
         }
         s->frame = frame, s->env = env;
         def->state = TL_DONE;
@@ -130,22 +141,32 @@ TlTy tl_ty_of(TlSema *s, const TlVal *v)
     case TL_VAL_CHOICE:
     case TL_VAL_CONST:
     case TL_VAL_IR: return tl_ty_value(tl_val_type_of(s, v));
-    case TL_VAL_VIEW: return (TlTy){.kind = TL_TY_VIEW, .type = v->u.ir->type, .dtype = TL_DTYPE_COUNT};
-    case TL_VAL_STRUCT: return (TlTy){.kind = TL_TY_STRUCT, .def = v->def, .n = v->n, .items = v->def->fields, .dtype = TL_DTYPE_COUNT};
+    case TL_VAL_VIEW:
+        return (TlTy){.kind = TL_TY_VIEW, .type = v->u.ir->type, .dtype = TL_DTYPE_COUNT};
+    case TL_VAL_STRUCT:
+        return (TlTy){.kind = TL_TY_STRUCT,
+                      .def = v->def,
+                      .n = v->n,
+                      .items = v->def->fields,
+                      .dtype = TL_DTYPE_COUNT};
     case TL_VAL_TUPLE: break;
     default: return tl_ty_kind(TL_TY_VOID);
     }
     TlTy *items = TL_NEW_ARRAY(s->arena, TlTy, v->n ? v->n : 1);
-    for (uint32_t i = 0; i < v->n; i++) items[i] = tl_ty_of(s, &v->items[i]);
+    for (uint32_t i = 0; i < v->n; i++)
+        items[i] = tl_ty_of(s, &v->items[i]);
     return (TlTy){.kind = TL_TY_TUPLE, .n = v->n, .items = items, .dtype = TL_DTYPE_COUNT};
 }
 
 bool tl_ty_same(const TlTy *a, const TlTy *b)
 {
-    if (a->kind != b->kind || a->n != b->n) return false;
-    if (a->kind == TL_TY_STRUCT) return a->def == b->def;
+    if (a->kind != b->kind || a->n != b->n)
+        return false;
+    if (a->kind == TL_TY_STRUCT)
+        return a->def == b->def;
     for (uint32_t i = 0; i < a->n; i++)
-        if (!tl_ty_same(&a->items[i], &b->items[i])) return false;
+        if (!tl_ty_same(&a->items[i], &b->items[i]))
+            return false;
     return a->kind == TL_TY_UNKNOWN || a->type == b->type;
 }
 
@@ -154,7 +175,8 @@ const TlType *tl_val_type_of(TlSema *s, const TlVal *v)
     switch (v->kind) {
     case TL_VAL_INT:
     case TL_VAL_FLOAT: return tl_type_scalar(s->ctx, tl_literal_dtype(v));
-    case TL_VAL_CHOICE: return tl_type_with_dtype(s->ctx, v->items[0].u.ir->type, tl_literal_dtype(v));
+    case TL_VAL_CHOICE:
+        return tl_type_with_dtype(s->ctx, v->items[0].u.ir->type, tl_literal_dtype(v));
     case TL_VAL_CONST: return tl_type_scalar(s->ctx, v->dtype);
     case TL_VAL_IR: return v->u.ir->type;
     default: return NULL;
@@ -171,7 +193,10 @@ TlDtype tl_val_dtype(const TlVal *v)
     }
 }
 
-static bool packed(TlDtype d) { return d == TL_I4 || d == TL_U4 || d == TL_F4E2M1; }
+static bool packed(TlDtype d)
+{
+    return d == TL_I4 || d == TL_U4 || d == TL_F4E2M1;
+}
 
 /* Significand bits (with the hidden one) and largest exponent of the float types. */
 static void float_range(TlDtype d, int *bits, int *exponent)
@@ -188,16 +213,20 @@ static void float_range(TlDtype d, int *bits, int *exponent)
 
 bool tl_widens(TlDtype from, TlDtype to)
 {
-    if (from == to) return true;
-    if (packed(from) || packed(to) || from == TL_BOOL || to == TL_BOOL) return false;
-    if (tl_is_float(from) != tl_is_float(to)) return false;
+    if (from == to)
+        return true;
+    if (packed(from) || packed(to) || from == TL_BOOL || to == TL_BOOL)
+        return false;
+    if (tl_is_float(from) != tl_is_float(to))
+        return false;
     if (tl_is_float(from)) {
         int b0, e0, b1, e1;
         float_range(from, &b0, &e0);
         float_range(to, &b1, &e1);
         return b0 <= b1 && e0 <= e1;
     }
-    if (tl_is_signed(from) && !tl_is_signed(to)) return false;
+    if (tl_is_signed(from) && !tl_is_signed(to))
+        return false;
     return tl_dtype_bits(from) < tl_dtype_bits(to);
 }
 
@@ -215,7 +244,8 @@ bool tl_broadcast_shape(const TlType *a, const TlType *b, int *rank, int32_t *sh
     for (int i = 0; i < *rank; i++) {
         int ia = i - (*rank - a->rank), ib = i - (*rank - b->rank);
         int32_t x = ia < 0 ? 1 : a->shape[ia], y = ib < 0 ? 1 : b->shape[ib];
-        if (x != y && x != 1 && y != 1) return false;
+        if (x != y && x != 1 && y != 1)
+            return false;
         shape[i] = x == 1 ? y : x;
     }
     return true;
@@ -223,10 +253,12 @@ bool tl_broadcast_shape(const TlType *a, const TlType *b, int *rank, int32_t *sh
 
 bool tl_broadcasts_to(const TlType *from, int rank, const int32_t *shape)
 {
-    if (from->rank > rank) return false;
+    if (from->rank > rank)
+        return false;
     for (int i = 0; i < from->rank; i++) {
         int32_t x = from->shape[i], y = shape[i + rank - from->rank];
-        if (x != y && x != 1) return false;
+        if (x != y && x != 1)
+            return false;
     }
     return true;
 }
@@ -234,13 +266,17 @@ bool tl_broadcasts_to(const TlType *from, int rank, const int32_t *shape)
 TlValue *tl_broadcast_ir(TlSema *s, TlValue *v, int rank, const int32_t *shape)
 {
     if (v->def && v->def->opcode == TL_OP_CONST && !v->type->ptr && v->type->rank == 0 && rank > 0)
-        return tl_const_bits(&s->b, tl_type_with_shape(s->ctx, v->type, rank, shape), tl_attr(v->def, TL_ATTR_VALUE)->u.bits);
+        return tl_const_bits(&s->b, tl_type_with_shape(s->ctx, v->type, rank, shape),
+                             tl_attr(v->def, TL_ATTR_VALUE)->u.bits);
     return tl_broadcast(&s->b, v, rank, shape);
 }
 
 /* ---- values in IR ---- */
 
-TlValue *tl_const_of(TlSema *s, const TlType *t, uint64_t bits) { return tl_const_bits(&s->b, t, bits); }
+TlValue *tl_const_of(TlSema *s, const TlType *t, uint64_t bits)
+{
+    return tl_const_bits(&s->b, t, bits);
+}
 
 /* c ? a : b of literals as elements of type d */
 static TlValue *choice_ir(TlSema *s, const TlVal *v, TlDtype d, TlLoc loc)
@@ -253,10 +289,12 @@ static TlValue *choice_ir(TlSema *s, const TlVal *v, TlDtype d, TlLoc loc)
         uint64_t bits;
         if (arm->kind == TL_VAL_CHOICE) {
             arms[i] = choice_ir(s, arm, d, loc);
-            if (!arms[i] || !tl_broadcasts_to(arms[i]->type, t->rank, t->shape)) return NULL;
+            if (!arms[i] || !tl_broadcasts_to(arms[i]->type, t->rank, t->shape))
+                return NULL;
             arms[i] = tl_broadcast_ir(s, arms[i], t->rank, t->shape);
         } else {
-            if (!tl_literal_bits(s, arm, d, loc, &bits)) return NULL;
+            if (!tl_literal_bits(s, arm, d, loc, &bits))
+                return NULL;
             arms[i] = tl_const_bits(&s->b, t, bits);
         }
     }
@@ -271,7 +309,8 @@ TlValue *tl_materialize(TlSema *s, const TlVal *v, TlLoc loc)
     case TL_VAL_CONST: return tl_const_bits(&s->b, tl_type_scalar(s->ctx, v->dtype), v->u.bits);
     case TL_VAL_INT:
     case TL_VAL_FLOAT:
-        if (!tl_literal_bits(s, v, tl_literal_dtype(v), loc, &bits)) return NULL;
+        if (!tl_literal_bits(s, v, tl_literal_dtype(v), loc, &bits))
+            return NULL;
         return tl_const_bits(&s->b, tl_type_scalar(s->ctx, tl_literal_dtype(v)), bits);
     case TL_VAL_CHOICE: return choice_ir(s, v, tl_literal_dtype(v), loc);
     case TL_VAL_ERROR:
@@ -283,7 +322,8 @@ TlValue *tl_materialize(TlSema *s, const TlVal *v, TlLoc loc)
 static TlVal refuse(TlSema *s, const TlVal *v, TlDtype d, TlLoc loc)
 {
     TlDiag *row = tl_err(s, loc, TL_E0301, tl_val_str(s, v), tl_dtype_name(d));
-    if (tl_is_number(v) && !tl_is_pointer(v)) tl_label(s, row, "write a cast: (%s)", tl_dtype_name(d));
+    if (tl_is_number(v) && !tl_is_pointer(v))
+        tl_label(s, row, "write a cast: (%s)", tl_dtype_name(d));
     return tl_bad();
 }
 
@@ -292,16 +332,20 @@ TlVal tl_convert_dtype(TlSema *s, const TlVal *v, TlDtype d, TlLoc loc)
     uint64_t bits;
     switch (v->kind) {
     case TL_VAL_ERROR: return *v;
-    case TL_VAL_UNKNOWN: return v->dtype == TL_DTYPE_COUNT || tl_widens(v->dtype, d) ? tl_unknown(d) : refuse(s, v, d, loc);
+    case TL_VAL_UNKNOWN:
+        return v->dtype == TL_DTYPE_COUNT || tl_widens(v->dtype, d) ? tl_unknown(d)
+                                                                    : refuse(s, v, d, loc);
     case TL_VAL_INT:
-    case TL_VAL_FLOAT: return tl_literal_bits(s, v, d, loc, &bits) ? tl_val_const(d, bits) : tl_bad();
+    case TL_VAL_FLOAT:
+        return tl_literal_bits(s, v, d, loc, &bits) ? tl_val_const(d, bits) : tl_bad();
     case TL_VAL_CHOICE: {
         TlValue *x = choice_ir(s, v, d, loc);
         return x ? tl_val_ir(x) : tl_bad();
     }
     case TL_VAL_CONST: return tl_widens(v->dtype, d) ? tl_fold_cast(v, d) : refuse(s, v, d, loc);
     case TL_VAL_IR:
-        if (v->u.ir->type->ptr || !tl_widens(v->u.ir->type->dtype, d)) return refuse(s, v, d, loc);
+        if (v->u.ir->type->ptr || !tl_widens(v->u.ir->type->dtype, d))
+            return refuse(s, v, d, loc);
         return tl_val_ir(tl_cast(&s->b, v->u.ir, d));
     default: tl_err(s, loc, TL_E0211, tl_val_str(s, v)); return tl_bad();
     }
@@ -309,9 +353,11 @@ TlVal tl_convert_dtype(TlSema *s, const TlVal *v, TlDtype d, TlLoc loc)
 
 static TlVal convert_pointer(TlSema *s, const TlVal *v, const TlType *t, TlLoc loc)
 {
-    if (tl_is_bad(v)) return *v;
+    if (tl_is_bad(v))
+        return *v;
     const TlType *from = tl_is_pointer(v) ? v->u.ir->type : NULL;
-    if (from && from->dtype == t->dtype && (t->is_const || !from->is_const) && tl_broadcasts_to(from, t->rank, t->shape))
+    if (from && from->dtype == t->dtype && (t->is_const || !from->is_const) &&
+        tl_broadcasts_to(from, t->rank, t->shape))
         return tl_val_ir(tl_broadcast_ir(s, v->u.ir, t->rank, t->shape));
     tl_err(s, loc, TL_E0301, tl_val_str(s, v), tl_type_str(s->ctx, t));
     return tl_bad();
@@ -319,11 +365,15 @@ static TlVal convert_pointer(TlSema *s, const TlVal *v, const TlType *t, TlLoc l
 
 static TlVal convert_value(TlSema *s, const TlVal *v, const TlType *t, TlLoc loc)
 {
-    if (t->ptr) return convert_pointer(s, v, t, loc);
+    if (t->ptr)
+        return convert_pointer(s, v, t, loc);
     TlVal x = tl_convert_dtype(s, v, t->dtype, loc);
-    if (x.kind == TL_VAL_ERROR) return x;
-    if (x.kind == TL_VAL_UNKNOWN) return tl_val_ir(tl_const_bits(&s->b, t, 0)); /* a stand-in of the right type */
-    if (x.kind == TL_VAL_CONST) return t->rank ? tl_val_ir(tl_const_bits(&s->b, t, x.u.bits)) : x;
+    if (x.kind == TL_VAL_ERROR)
+        return x;
+    if (x.kind == TL_VAL_UNKNOWN)
+        return tl_val_ir(tl_const_bits(&s->b, t, 0)); /* a stand-in of the right type */
+    if (x.kind == TL_VAL_CONST)
+        return t->rank ? tl_val_ir(tl_const_bits(&s->b, t, x.u.bits)) : x;
     if (!tl_broadcasts_to(x.u.ir->type, t->rank, t->shape)) {
         tl_err(s, loc, TL_E0304, tl_val_str(s, v), tl_type_str(s->ctx, t));
         return tl_bad();
@@ -335,12 +385,14 @@ static TlVal convert_items(TlSema *s, const TlVal *v, const TlTy *t, TlLoc loc)
 {
     TlValKind want = t->kind == TL_TY_STRUCT ? TL_VAL_STRUCT : TL_VAL_TUPLE;
     if (v->kind != want || v->n != t->n || v->def != t->def) {
-        if (!tl_is_bad(v)) tl_err(s, loc, TL_E0301, tl_val_str(s, v), tl_ty_str(s, t));
+        if (!tl_is_bad(v))
+            tl_err(s, loc, TL_E0301, tl_val_str(s, v), tl_ty_str(s, t));
         return tl_is_bad(v) ? *v : tl_bad();
     }
     TlVal out = *v;
     out.items = TL_NEW_ARRAY(s->arena, TlVal, v->n ? v->n : 1);
-    for (uint32_t i = 0; i < v->n; i++) out.items[i] = tl_convert(s, &v->items[i], &t->items[i], loc);
+    for (uint32_t i = 0; i < v->n; i++)
+        out.items[i] = tl_convert(s, &v->items[i], &t->items[i], loc);
     return out;
 }
 
@@ -351,27 +403,34 @@ TlVal tl_convert(TlSema *s, const TlVal *v, const TlTy *t, TlLoc loc)
     case TL_TY_STRUCT:
     case TL_TY_TUPLE: return convert_items(s, v, t, loc);
     case TL_TY_UNKNOWN:
-        if (t->dtype != TL_DTYPE_COUNT && tl_val_dtype(v) != TL_DTYPE_COUNT && !tl_widens(tl_val_dtype(v), t->dtype))
+        if (t->dtype != TL_DTYPE_COUNT && tl_val_dtype(v) != TL_DTYPE_COUNT &&
+            !tl_widens(tl_val_dtype(v), t->dtype))
             return refuse(s, v, t->dtype, loc);
         return v->kind == TL_VAL_ERROR ? *v : tl_unknown(t->dtype);
     case TL_TY_VIEW:
-        if (v->kind == TL_VAL_VIEW && v->u.ir->type == t->type) return *v;
-        if (!tl_is_bad(v)) tl_err(s, loc, TL_E0301, tl_val_str(s, v), tl_ty_str(s, t));
+        if (v->kind == TL_VAL_VIEW && v->u.ir->type == t->type)
+            return *v;
+        if (!tl_is_bad(v))
+            tl_err(s, loc, TL_E0301, tl_val_str(s, v), tl_ty_str(s, t));
         return tl_is_bad(v) ? *v : tl_bad();
     case TL_TY_AUTO: break;
     case TL_TY_VOID:
-        if (v->kind == TL_VAL_VOID || tl_is_bad(v)) return *v;
+        if (v->kind == TL_VAL_VOID || tl_is_bad(v))
+            return *v;
         tl_err(s, loc, TL_E0211, "a value of type void");
         return tl_bad();
     }
-    if (tl_is_literal(v)) return tl_convert_dtype(s, v, tl_literal_dtype(v), loc);
-    if (v->kind == TL_VAL_CHOICE) return tl_convert_dtype(s, v, tl_literal_dtype(v), loc);
+    if (tl_is_literal(v))
+        return tl_convert_dtype(s, v, tl_literal_dtype(v), loc);
+    if (v->kind == TL_VAL_CHOICE)
+        return tl_convert_dtype(s, v, tl_literal_dtype(v), loc);
     if (v->kind == TL_VAL_TUPLE) {
         TlTy own = tl_ty_of(s, v);
         return convert_items(s, v, &own, loc);
     }
     TlVal out = *v;
-    if (!tl_check_value(s, &out, loc)) return tl_bad();
+    if (!tl_check_value(s, &out, loc))
+        return tl_bad();
     return out;
 }
 
@@ -385,10 +444,16 @@ TlValue *tl_convert_ir(TlSema *s, const TlVal *v, const TlType *t, TlLoc loc)
 TlVal tl_zero(TlSema *s, const TlTy *t)
 {
     if (t->kind == TL_TY_VALUE && !t->type->ptr)
-        return t->type->rank ? tl_val_ir(tl_const_bits(&s->b, t->type, 0)) : tl_val_const(t->type->dtype, 0);
-    if (t->kind != TL_TY_STRUCT && t->kind != TL_TY_TUPLE) return tl_unknown(TL_DTYPE_COUNT);
-    TlVal v = {.kind = t->kind == TL_TY_STRUCT ? TL_VAL_STRUCT : TL_VAL_TUPLE, .def = t->def, .n = t->n, .dtype = TL_DTYPE_COUNT};
+        return t->type->rank ? tl_val_ir(tl_const_bits(&s->b, t->type, 0))
+                             : tl_val_const(t->type->dtype, 0);
+    if (t->kind != TL_TY_STRUCT && t->kind != TL_TY_TUPLE)
+        return tl_unknown(TL_DTYPE_COUNT);
+    TlVal v = {.kind = t->kind == TL_TY_STRUCT ? TL_VAL_STRUCT : TL_VAL_TUPLE,
+               .def = t->def,
+               .n = t->n,
+               .dtype = TL_DTYPE_COUNT};
     v.items = TL_NEW_ARRAY(s->arena, TlVal, t->n ? t->n : 1);
-    for (uint32_t i = 0; i < t->n; i++) v.items[i] = tl_zero(s, &t->items[i]);
+    for (uint32_t i = 0; i < t->n; i++)
+        v.items[i] = tl_zero(s, &t->items[i]);
     return v;
 }
