@@ -300,6 +300,28 @@ static void on_failure(void *user, const char *text)
     snprintf(failed, sizeof failed, "%s", text);
 }
 
+/* What every program prints, in the order of the programs, whoever ran them and when. */
+static void many_prints(tile_stream *stream)
+{
+    enum { N = 60 };
+    int32_t x[N];
+    char want[4096] = "";
+    for (int i = 0; i < N; i++)
+        x[i] = 100 + i;
+    for (int i = 0; i < 2 * N; i++)
+        snprintf(want + strlen(want), sizeof want - strlen(want), "first = %d;second = %d;",
+                 x[i % N], i / N);
+    tile_buffer *b = buffer(x, sizeof x);
+    const tile_arg arg = tile_view_typed(TILE_I32, tile_buffer_ptr(b), N);
+    for (int i = 0; i < 10; i++) {
+        printed[0] = 0;
+        OK(tile_launch(get("says"), stream, &arg, 1));
+        OK(tile_stream_synchronize(stream));
+        CHECK_STR(printed, want);
+    }
+    tile_buffer_free(b);
+}
+
 static void messages(tile_stream *stream)
 {
     int32_t x[40];
@@ -317,6 +339,7 @@ static void messages(tile_stream *stream)
     OK(tile_stream_synchronize(stream));
     CHECK_STR(printed, "first = 0;second = 0;first = 1;second = 0;first = 2;second = 0;"
                        "first = 0;second = 1;first = 1;second = 1;first = 2;second = 1;");
+    many_prints(stream);
     OK(tile_launch(get("fails"), stream,
                    (tile_arg[]){tile_view_typed(TILE_I32, tile_buffer_ptr(b), 40)}, 1));
     CHECK_INT(tile_stream_synchronize(stream), TILE_FAILED);
