@@ -310,6 +310,66 @@ static void gen_store(Gen *g)
     tl_op_new(&g->b, TL_OP_STORE, nin, in, 0, NULL, 0, nattrs, a);
 }
 
+/* A pointer to element 0..15 of a view, by way of the view, a part of it, or a view made of it. */
+static TlValue *gen_pointer(Gen *g, TlValue *view)
+{
+    const TlType *i64 = tl_type_scalar(g->ctx, TL_I64);
+    const TlType *ptr = tl_type_ptr(g->ctx, view->type->dtype, view->type->is_const, 0, NULL);
+    TlAttr axis = {.id = TL_ATTR_AXIS, .u.i = 0};
+    if (pick(g, 2)) {
+        TlValue *in[3] = {view, tl_const_int(&g->b, i64, pick(g, 3)),
+                          tl_cast(&g->b, small_index(g), TL_I64)};
+        view = tl_op_new(&g->b, TL_OP_SUB_VIEW, 3, in, 1, &view->type, 0, 0, NULL)->out[0];
+    }
+    TlValue *p = tl_op_new(&g->b, TL_OP_VIEW_PTR, 1, &view, 1, &ptr, 0, 0, NULL)->out[0];
+    TlOpcode query = pick(g, 2) ? TL_OP_EXTENT : TL_OP_STRIDE;
+    keep(g, tl_op_new(&g->b, query, 1, &view, 1, &i64, 0, 1, &axis)->out[0]);
+    if (pick(g, 2)) {
+        TlValue *in[3] = {p, scalar(g, TL_I64), tl_const_int(&g->b, i64, 1)};
+        view = tl_op_new(&g->b, TL_OP_VIEW, 3, in, 1, &view->type, 0, 0, NULL)->out[0];
+        p = tl_op_new(&g->b, TL_OP_VIEW_PTR, 1, &view, 1, &ptr, 0, 0, NULL)->out[0];
+        keep(g, tl_op_new(&g->b, query, 1, &view, 1, &i64, 0, 1, &axis)->out[0]);
+    }
+    if (pick(g, 2))
+        p = tl_binary(&g->b, TL_OP_PTR_ADD, p, tl_const_int(&g->b, i64, pick(g, 3)));
+    return p;
+}
+
+static void gen_memory(Gen *g)
+{
+    int v = pick(g, 4);
+    TlValue *p = gen_pointer(g, g->views[v]);
+    const TlType *t = tl_type_scalar(g->ctx, p->type->dtype);
+    if (pick(g, 3) == 0) { /* a tile of pointers */
+        TlValue *at = value_of(g, tl_type_tile(g->ctx, TL_I32, 1, (int32_t[]){7}));
+        at = tl_binary(&g->b, TL_OP_AND, at, tl_const_int(&g->b, at->type, 7));
+        p = tl_binary(&g->b, TL_OP_PTR_ADD, tl_broadcast(&g->b, p, 1, at->type->shape), at);
+        t = tl_type_with_shape(g->ctx, t, 1, at->type->shape);
+    }
+    if (v < 2 || pick(g, 3) == 0) {
+        keep(g, tl_op_new(&g->b, TL_OP_LOAD, 1, &p, 1, &t, 0, 0, NULL)->out[0]);
+    } else if (t->rank == 0 && pick(g, 2)) {
+        TlAttr a[3] = {{.id = TL_ATTR_RMW, .u.i = pick(g, 2) ? TL_RMW_ADD : TL_RMW_XCHG},
+                       {.id = TL_ATTR_ORDER, .u.i = TL_ORDER_RELAXED},
+                       {.id = TL_ATTR_SCOPE, .u.i = TL_SCOPE_DEVICE}};
+        TlValue *in[2] = {p, value_of(g, t)};
+        keep(g, tl_op_new(&g->b, TL_OP_ATOMIC_RMW, 2, in, 1, &t, 0, 3, a)->out[0]);
+    } else {
+        TlValue *in[2] = {p, value_of(g, t)};
+        tl_op_new(&g->b, TL_OP_STORE, 2, in, 0, NULL, 0, 0, NULL);
+    }
+}
+
+static void gen_dot(Gen *g)
+{
+    TlDtype d = pick(g, 2) ? TL_F32 : TL_F64;
+    const TlType *a = tl_type_tile(g->ctx, d, 2, (int32_t[]){3, 5});
+    const TlType *b = tl_type_tile(g->ctx, d, 2, (int32_t[]){5, 4});
+    const TlType *c = tl_type_tile(g->ctx, d, 2, (int32_t[]){3, 4});
+    TlValue *in[3] = {value_of(g, a), value_of(g, b), value_of(g, c)};
+    keep(g, tl_op_new(&g->b, TL_OP_DOT, 3, in, 1, &c, 0, 0, NULL)->out[0]);
+}
+
 static void gen_ops(Gen *g, int n);
 
 /* Fills a block: what is made inside is out of scope afterwards. Ends with `terminator` of values
@@ -444,7 +504,7 @@ static void gen_peephole(Gen *g)
 static void gen_ops(Gen *g, int n)
 {
     for (; n > 0 && g->budget > 0; n--, g->budget--) {
-        int kind = pick(g, 32);
+        int kind = pick(g, 36);
         if (kind < 8)
             gen_arith(g);
         else if (kind < 11)
@@ -461,6 +521,10 @@ static void gen_ops(Gen *g, int n)
             gen_load(g);
         else if (kind < 24)
             gen_store(g);
+        else if (kind >= 35)
+            gen_dot(g);
+        else if (kind >= 32)
+            gen_memory(g);
         else if (kind >= 28)
             gen_peephole(g);
         else if (g->depth >= 3)
