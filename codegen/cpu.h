@@ -25,6 +25,7 @@ typedef struct TlCpuPlan {
     TlCpuPlace *place; /* by value id */
     TL_VEC(TlCpuBuffer) buffers;
     TlMap extra; /* op to its first extra buffer (dot: packed a, b; loop: temporaries; print) */
+    TlMap fused; /* op whose home is filled, to the reduction done on the way; and back */
     uint64_t scratch_bytes;
 } TlCpuPlan;
 TlCpuPlan *tl_cpu_plan(const TlFn *fn, TlArena *arena);
@@ -104,6 +105,7 @@ LLVMValueRef tl_cpu_eval_op(TlCpuGen *g, TlValue *v,
                             TlCpuAt *at);            /* the same from its op, whatever its place */
 int tl_cpu_chain_width(TlCpuGen *g, TlValue *v,
                        int limit); /* lanes that suit the virtual chain under v */
+int tl_cpu_define_width(TlCpuGen *g, TlValue *v, int limit); /* the same from v's own op */
 int tl_cpu_fit_width(int64_t padded,
                      int width); /* largest power of two <= width that divides padded */
 /* Runs body for each position of `type`'s shape, lanes in its lane dimension (padding included
@@ -138,6 +140,8 @@ void tl_cpu_fail(TlCpuGen *g, LLVMValueRef failed, int kind, TlLoc loc,
 
 /* cpu_reduce.c, cpu_dot.c */
 void tl_cpu_lower_reduce(TlCpuGen *g, TlOp *op);
+/* Fills v's home and reduces over it in one pass (plan->fused). */
+void tl_cpu_define_and_reduce(TlCpuGen *g, TlValue *v, TlOp *reduce);
 void tl_cpu_lower_scan(TlCpuGen *g, TlOp *op);
 void tl_cpu_lower_dot(TlCpuGen *g, TlOp *op);
 

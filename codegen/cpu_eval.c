@@ -383,6 +383,11 @@ int tl_cpu_chain_width(TlCpuGen *g, TlValue *v, int limit)
     return start_width(g, v, limit, false);
 }
 
+int tl_cpu_define_width(TlCpuGen *g, TlValue *v, int limit)
+{
+    return start_width(g, v, limit, true);
+}
+
 /* ---- filling homes ---- */
 
 typedef struct Fill {

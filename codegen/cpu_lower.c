@@ -286,7 +286,10 @@ static void lower_pure(TlCpuGen *g, TlOp *op)
 {
     TlValue *v = op->out[0];
     if (v->type->rank) {
-        if (g->plan->place[v->id].kind == TL_CPU_HOME)
+        TlOp *reduce = tl_map_get_ptr(&g->plan->fused, op);
+        if (g->plan->place[v->id].kind == TL_CPU_HOME && reduce)
+            tl_cpu_define_and_reduce(g, v, reduce);
+        else if (g->plan->place[v->id].kind == TL_CPU_HOME)
             tl_cpu_define(g, v);
         return;
     }

@@ -11,13 +11,14 @@
  *   3. decide     backwards over each block: virtual if all uses lead to one root in the same
  * block through elementwise ops, and,
  *                 for loads, if nothing between the load and the root may write what it reads
- *   4. homes      loop-carried tiles share one home with the loop's result; the value a loop
+ *   4. fuse       a reduction over a home (or elementwise over it) is done while the home is filled
+ *   5. homes      loop-carried tiles share one home with the loop's result; the value a loop
  * yields takes that home when the old
  *                 value is dead by then or is only read element for element while the new one is
  * written
- *   5. intervals  from the first write to the last read of each home; reads of outer values in a
+ *   6. intervals  from the first write to the last read of each home; reads of outer values in a
  * loop count until its end
- *   6. offsets    first fit
+ *   7. offsets    first fit
  */
 #include <string.h>
 
@@ -405,7 +406,58 @@ static void decide_block(Placer *p, const TlBlock *block)
     }
 }
 
-/* ---- 5. intervals: the last read of each home ---- */
+/* ---- 4. fuse ---- */
+
+/* Can x be computed at the positions of v's nest, when that runs? It may use v element for element, and what was there before v. */
+static bool is_ready(Placer *p, const TlValue *x, const TlValue *v, bool elementwise, bool *uses_v)
+{
+    if (x == v) {
+        *uses_v = true;
+        return elementwise;
+    }
+    bool before = !x->def || pos_of(p, x->def) < pos_of(p, v->def);
+    if (x->type->kind != TL_TILE || x->type->rank == 0 || p->plan->place[x->id].kind == TL_CPU_HOME)
+        return before;
+    if (x->def->opcode == TL_OP_LOAD || (x->def->opcode == TL_OP_INSIDE && !before))
+        return false;
+    bool same = elementwise && (tl_op_info(x->def->opcode)->flags & F_ELEM);
+    for (uint32_t i = 0; i < x->def->nin; i++)
+        if (!is_ready(p, tl_in(x->def, i), v, same, uses_v))
+            return false;
+    return true;
+}
+
+static bool can_fuse(Placer *p, const TlOp *reduce, const TlValue *v)
+{
+    if (reduce->opcode != TL_OP_REDUCE || reduce->nin != 1 ||
+        tl_attr_int(reduce, TL_ATTR_KIND, TL_COMBINE_USER) == TL_COMBINE_USER)
+        return false;
+    bool uses_v = false;
+    const TlValue *x = tl_in(reduce, 0);
+    return tl_same_shape(x->type, v->type) && is_ready(p, x, v, true, &uses_v) && uses_v;
+}
+
+static void find_fusions(Placer *p, const TlBlock *block)
+{
+    for (TlOp *op = block->first; op; op = op->next) {
+        if (op->opcode == TL_OP_REDUCE || op->opcode == TL_OP_SCAN)
+            continue;
+        for (uint32_t r = 0; r < op->nregions; r++)
+            find_fusions(p, op->regions[r]);
+        if (op->nout != 1 || p->plan->place[op->out[0]->id].kind != TL_CPU_HOME ||
+            op->out[0]->type->kind != TL_TILE || !can_be_virtual(op) || op->opcode == TL_OP_TRANS)
+            continue;
+        for (TlOp *r = op->next; r; r = r->next) {
+            if (tl_map_get(&p->plan->fused, (uint64_t)(uintptr_t)r, NULL) || !can_fuse(p, r, op->out[0]))
+                continue;
+            tl_map_put_ptr(&p->plan->fused, op, r);
+            tl_map_put_ptr(&p->plan->fused, r, op);
+            break;
+        }
+    }
+}
+
+/* ---- 6. intervals: the last read of each home ---- */
 
 static uint32_t read_position(Placer *p, const TlValue *v, const TlOp *reader)
 {
@@ -449,7 +501,7 @@ static void find_reads(Placer *p, const TlBlock *block)
     }
 }
 
-/* ---- 4. homes ---- */
+/* ---- 5. homes ---- */
 
 static int32_t new_buffer(Placer *p, uint64_t bytes, uint32_t first, uint32_t last)
 {
@@ -593,7 +645,8 @@ static void place_block(Placer *p, const TlBlock *block)
             place_for(p, op);
         if (op->opcode == TL_OP_WHILE)
             place_while(p, op);
-        uint32_t at = pos_of(p, op);
+        const TlOp *with = op->opcode == TL_OP_REDUCE ? tl_map_get_ptr(&p->plan->fused, op) : NULL;
+        uint32_t at = pos_of(p, with ? with : op);
         for (uint32_t i = 0; i < op->nout; i++) {
             TlValue *v = op->out[i];
             TlCpuPlace *place = &p->plan->place[v->id];
@@ -611,7 +664,7 @@ static void place_block(Placer *p, const TlBlock *block)
 /* The homes of results of `if` are written inside it, so they live from its first position on:
  * use_buffer did that. */
 
-/* ---- 6. offsets ---- */
+/* ---- 7. offsets ---- */
 
 static uint64_t first_fit(const TlCpuPlan *plan, uint32_t k)
 {
@@ -648,6 +701,7 @@ TlCpuPlan *tl_cpu_plan(const TlFn *fn, TlArena *arena)
     tl_map_init(&p.pos, arena);
     tl_map_init(&p.end, arena);
     tl_map_init(&p.plan->extra, arena);
+    tl_map_init(&p.plan->fused, arena);
     p.plan->place = TL_NEW_ARRAY(arena, TlCpuPlace, n);
     for (uint32_t i = 0; i < n; i++)
         p.plan->place[i].buffer = -1;
@@ -658,6 +712,7 @@ TlCpuPlan *tl_cpu_plan(const TlFn *fn, TlArena *arena)
     number(&p, fn->body);
     find_costs(&p, fn->body);
     decide_block(&p, fn->body);
+    find_fusions(&p, fn->body);
     find_reads(&p, fn->body);
     place_block(&p, fn->body);
     assign_offsets(p.plan);

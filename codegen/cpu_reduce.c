@@ -14,6 +14,7 @@ typedef struct Reduction {
     uint32_t n;
     TlCombine kind;
     bool reverse;
+    TlValue *fill; /* its home is filled on the way; or NULL */
 } Reduction;
 
 static Reduction reduction_of(TlOp *op)
@@ -96,6 +97,13 @@ static void eval_all(TlCpuGen *g, const Reduction *r, const TlCpuAt *at, LLVMVal
 {
     TlCpuAt fresh = *at;
     tl_map_init(&fresh.memo, g->arena);
+    if (r->fill) {
+        TlCpuForm f = tl_cpu_form(r->fill->type);
+        LLVMValueRef x = tl_cpu_eval_op(g, r->fill, &fresh);
+        tl_cpu_home_store(g, r->fill->type, tl_cpu_home_ptr(g, g->plan->place[r->fill->id].buffer),
+                          &f, &fresh, x);
+        tl_map_put(&fresh.memo, r->fill->id, (uint64_t)(uintptr_t)x);
+    }
     for (uint32_t i = 0; i < r->n; i++)
         out[i] = tl_cpu_eval(g, tl_in(r->op, i), &fresh);
 }
@@ -204,13 +212,13 @@ static void store_results(TlCpuGen *g, const Reduction *r, const TlCpuAt *at, in
     }
 }
 
-void tl_cpu_lower_reduce(TlCpuGen *g, TlOp *op)
+static void lower_reduction(TlCpuGen *g, Reduction r)
 {
-    Reduction r = reduction_of(op);
-    const TlType *type = tl_in(op, 0)->type;
+    const TlType *type = tl_in(r.op, 0)->type;
     TlCpuForm f = tl_cpu_form(type);
     bool along = r.axis == f.lane;
-    int width = tl_cpu_fit_width(f.padded[f.lane], sources_width(g, &r, 64));
+    int limit = r.fill ? tl_cpu_define_width(g, r.fill, 64) : 64;
+    int width = tl_cpu_fit_width(f.padded[f.lane], sources_width(g, &r, limit));
     if (along)
         while (width > f.extent[f.lane])
             width /= 2;
@@ -233,6 +241,19 @@ void tl_cpu_lower_reduce(TlCpuGen *g, TlOp *op)
     for (int d = f.rank - 1; d >= 0; d--)
         if (d != r.axis)
             tl_cpu_loop_end(g, &loops[d], NULL);
+}
+
+void tl_cpu_lower_reduce(TlCpuGen *g, TlOp *op)
+{
+    if (!tl_map_get(&g->plan->fused, (uint64_t)(uintptr_t)op, NULL)) /* else it is done */
+        lower_reduction(g, reduction_of(op));
+}
+
+void tl_cpu_define_and_reduce(TlCpuGen *g, TlValue *v, TlOp *reduce)
+{
+    Reduction r = reduction_of(reduce);
+    r.fill = v;
+    lower_reduction(g, r);
 }
 
 /* ---- scans: element after element along the axis, lanes across it ---- */
