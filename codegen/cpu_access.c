@@ -84,11 +84,12 @@ static void slice_interval(TlCpuGen *g, TlCpuAccess *a, int i, LLVMValueRef star
 {
     LLVMValueRef zero = tl_gen_int(&g->gen, 0), w = tl_gen_int(&g->gen, width);
     LLVMValueRef neg = LLVMBuildNeg(g->b, start, "");
-    LLVMValueRef lo = tl_gen_pick(&g->gen, LLVMIntSLE, start, tl_gen_int(&g->gen, -(int64_t)width), w, neg);
+    LLVMValueRef lo =
+        tl_gen_pick(&g->gen, LLVMIntSLE, start, tl_gen_int(&g->gen, -(int64_t)width), w, neg);
     a->lo[i] = tl_gen_pick(&g->gen, LLVMIntSGE, start, zero, zero, lo);
     LLVMValueRef left = LLVMBuildSub(g->b, extent, start, "");
     LLVMValueRef hi = tl_gen_pick(&g->gen, LLVMIntUGT, left, w, w,
-                           left); /* a start far below 0 makes lo = width, whatever hi is */
+                                  left); /* a start far below 0 makes lo = width, whatever hi is */
     a->hi[i] = tl_gen_pick(&g->gen, LLVMIntSGE, start, extent, zero, hi);
 }
 
@@ -295,7 +296,8 @@ static Spot view_spot(TlCpuGen *g, TlCpuAccess *a, const TlCpuAt *at)
     s.ptr = tl_gen_address(&g->gen, a->view->dtype, a->ptr, offset);
     if (s.apart)
         s.ptr = tl_gen_address(&g->gen, a->view->dtype, s.ptr,
-                        lanes ? lanes : tl_gen_splat(&g->gen, tl_gen_int(&g->gen, 0), at->width));
+                               lanes ? lanes
+                                     : tl_gen_splat(&g->gen, tl_gen_int(&g->gen, 0), at->width));
     return s;
 }
 

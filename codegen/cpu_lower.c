@@ -126,7 +126,8 @@ static LLVMValueRef *scalar_phis(TlCpuGen *g, uint32_t n, TlValue *const *values
 static void lower_for(TlCpuGen *g, TlOp *op)
 {
     TlBlock *body = op->regions[0];
-    LLVMValueRef lo = tl_gen_scalar(&g->gen, tl_in(op, 0)), step = tl_gen_scalar(&g->gen, tl_in(op, 2));
+    LLVMValueRef lo = tl_gen_scalar(&g->gen, tl_in(op, 0)),
+                 step = tl_gen_scalar(&g->gen, tl_in(op, 2));
     LLVMValueRef n = tl_gen_trip_count(&g->gen, op, lo, tl_gen_scalar(&g->gen, tl_in(op, 1)), step);
     move_tiles(g, op, 3, op->nout, op->out);
     LLVMBasicBlockRef entry = LLVMGetInsertBlock(g->b), head = tl_gen_block(&g->gen, "for"),
@@ -328,7 +329,9 @@ static void lower_op(TlCpuGen *g, TlOp *op)
     case TL_OP_STRIDE:
         g->scalar[op->out[0]->id] = tl_gen_view(&g->gen, tl_in(op, 0))->stride[axis];
         return;
-    case TL_OP_VIEW_PTR: g->scalar[op->out[0]->id] = tl_gen_view(&g->gen, tl_in(op, 0))->ptr; return;
+    case TL_OP_VIEW_PTR:
+        g->scalar[op->out[0]->id] = tl_gen_view(&g->gen, tl_in(op, 0))->ptr;
+        return;
     case TL_OP_LOAD:
     case TL_OP_INSIDE:
         tl_cpu_prepare_access(g, op);

@@ -408,7 +408,8 @@ static void decide_block(Placer *p, const TlBlock *block)
 
 /* ---- 4. fuse ---- */
 
-/* Can x be computed at the positions of v's nest, when that runs? It may use v element for element, and what was there before v. */
+/* Can x be computed at the positions of v's nest, when that runs? It may use v element for
+ * element, and what was there before v. */
 static bool is_ready(Placer *p, const TlValue *x, const TlValue *v, bool elementwise, bool *uses_v)
 {
     if (x == v) {
@@ -448,7 +449,8 @@ static void find_fusions(Placer *p, const TlBlock *block)
             op->out[0]->type->kind != TL_TILE || !can_be_virtual(op) || op->opcode == TL_OP_TRANS)
             continue;
         for (TlOp *r = op->next; r; r = r->next) {
-            if (tl_map_get(&p->plan->fused, (uint64_t)(uintptr_t)r, NULL) || !can_fuse(p, r, op->out[0]))
+            if (tl_map_get(&p->plan->fused, (uint64_t)(uintptr_t)r, NULL) ||
+                !can_fuse(p, r, op->out[0]))
                 continue;
             tl_map_put_ptr(&p->plan->fused, op, r);
             tl_map_put_ptr(&p->plan->fused, r, op);

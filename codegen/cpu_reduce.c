@@ -66,8 +66,8 @@ static void combine_lanes(TlCpuGen *g, const TlBlock *b, int width, LLVMValueRef
     }
     for (uint32_t i = 0; i < b->last->nin; i++) {
         TlValue *x = tl_in(b->last, i);
-        out[i] =
-            is_local(x, b) ? g->scalar[x->id] : tl_gen_splat(&g->gen, tl_gen_scalar(&g->gen, x), width);
+        out[i] = is_local(x, b) ? g->scalar[x->id]
+                                : tl_gen_splat(&g->gen, tl_gen_scalar(&g->gen, x), width);
     }
 }
 

@@ -10,7 +10,8 @@ typedef struct TlGen TlGen;
 
 typedef struct TlGenView {
     LLVMValueRef ptr;
-    LLVMValueRef extent[TL_MAX_VIEW_RANK], stride[TL_MAX_VIEW_RANK]; /* i64, constants where known */
+    /* i64, constants where known */
+    LLVMValueRef extent[TL_MAX_VIEW_RANK], stride[TL_MAX_VIEW_RANK];
     int rank;
     TlDtype dtype;
 } TlGenView;

@@ -1,5 +1,5 @@
-/* Parameters and views in LLVM IR, the same on every device: a slot of the parameter table becomes one value, a view is its
- * pointer, extents and strides. */
+/* Parameters and views in LLVM IR, the same on every device: a slot of the parameter table becomes
+ * one value, a view is its pointer, extents and strides. */
 #include "codegen/gen.h"
 
 /* ---- parameters ---- */
