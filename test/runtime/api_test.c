@@ -4,6 +4,7 @@
 #include "runtime/include/tile_jit.h"
 #include "test/unit/unit.h"
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 
 static const char source[] =
@@ -49,6 +50,11 @@ static const char source[] =
     "{\n"
     "    y[0 +: 4] = cast(x[0 +: 4], f32);\n"
     "}\n";
+static const char held_source[] = "kernel held(i32 flag[1], const i32 x[N], i32 y[N]) grid(1)\n"
+                                  "{\n"
+                                  "    while (atomic_load(flag[0], order = acquire) == 0) {}\n"
+                                  "    y[0 +: 4] = x[0 +: 4];\n"
+                                  "}\n";
 static const char bad_source[] = "kernel wrong(f32 x[N]) grid(1)\n"
                                  "{\n"
                                  "    x[0] = nothing;\n"
@@ -421,6 +427,51 @@ static void long_queues(void)
     tile_buffer_free(buf);
 }
 
+/* One stream is held until the host says so; another waits for it with an event, and may not
+ * overwrite before that what the first one reads. */
+static void waiting(void)
+{
+    const int32_t in[4] = {1, 2, 3, 4};
+    int32_t out[4] = {0};
+    tile_device_info info = TILE_DEVICE_INFO_INIT;
+    OK(tile_device_get_info(dev, &info));
+    if (!info.host_memory)
+        return;
+    tile_module *m = load(held_source);
+    tile_kernel *k = NULL;
+    tile_stream *a = NULL, *b = NULL;
+    tile_event *passed = NULL;
+    OK(tile_kernel_get(m, "held", NULL, &k));
+    OK(tile_stream_create(dev, &a));
+    OK(tile_stream_create(dev, &b));
+    OK(tile_event_create(dev, &passed));
+    tile_buffer *flag = buffer((const int32_t[1]){0}, 4), *x = buffer(in, 16), *y = buffer(in, 16);
+    OK(tile_launch(k, a,
+                   (tile_arg[]){tile_view_typed(TILE_I32, tile_buffer_ptr(flag), 1),
+                                tile_view_typed(TILE_I32, tile_buffer_ptr(x), 4),
+                                tile_view_typed(TILE_I32, tile_buffer_ptr(y), 4)},
+                   3));
+    OK(tile_event_record(passed, a));
+    OK(tile_stream_wait_event(b, passed));
+    OK(tile_buffer_fill(x, 0, 0xff, 16, b));
+    for (int i = 0; i < 1000; i++)
+        sched_yield(); /* time enough for a stream that does not wait */
+    __atomic_store_n((int32_t *)tile_buffer_ptr(flag), 1, __ATOMIC_RELEASE);
+    OK(tile_event_synchronize(passed));
+    OK(tile_stream_synchronize(b));
+    fetch(y, out);
+    CHECK(memcmp(in, out, sizeof in) == 0);
+    fetch(x, out);
+    CHECK_INT(out[0], -1);
+    tile_stream_free(a);
+    tile_stream_free(b);
+    tile_event_free(passed);
+    tile_module_free(m);
+    tile_buffer_free(flag);
+    tile_buffer_free(x);
+    tile_buffer_free(y);
+}
+
 /* Threads with a stream each share the device, the kernel and its module. */
 static void *thread_main(void *arg)
 {
@@ -536,6 +587,7 @@ int main(int argc, char **argv)
     programs_in_order(stream);
     tile_stream_free(stream);
     long_queues();
+    waiting();
     threads();
     unwritten(name);
     synchronous(name);

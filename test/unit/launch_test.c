@@ -8,6 +8,7 @@
 
 static struct {
     int runs;
+    bool talk; /* runs say something */
     tl_launch launch;
     tile_arg args[SPEC_PARAMS];
     uint64_t slots[256];
@@ -41,8 +42,14 @@ static void note_unload(tl_dev *dev, tl_code *code)
 }
 static tile_status note_run(tl_dev *dev, tl_code *code, const tl_launch *launch, tl_sink *sink)
 {
-    (void)dev, (void)code, (void)sink;
+    (void)dev, (void)code;
     seen.runs++;
+    for (int64_t i = launch->programs; seen.talk && i-- > 0;) { /* last program first */
+        const int32_t number = (int32_t)i;
+        tl_sink_print(sink, launch, i, "a", TILE_I32, 0, NULL, &number);
+        tl_sink_print(sink, launch, i, "b", TILE_I32, 0, NULL, &number);
+        tl_sink_fail(sink, launch, i, TL_RUN_BOUNDS, "f.tile", 3, 4, i % 2 ? "odd" : NULL);
+    }
     seen.launch = *launch;
     memcpy(seen.args, launch->args, launch->nargs * sizeof *launch->args);
     memcpy(seen.slots, launch->slots, launch->nslots * sizeof *launch->slots);
@@ -416,6 +423,32 @@ static void variants(void)
     CHECK_INT(tile_kernel_param(k, 1, &info), TILE_BAD_ARGUMENT);
 }
 
+/* ---- what kernels say comes in the order of launches and programs ---- */
+
+static char said[256];
+static void on_print(void *user, const char *text)
+{
+    (void)user;
+    snprintf(said + strlen(said), sizeof said - strlen(said), "%s;", text);
+}
+
+static void order_of_messages(void)
+{
+    const KernelSpec spec = {.name = "k", .params = {{"n", "i32 scalar"}}, .grid = {"n"}};
+    tile_kernel *k = get(&spec, 1, NULL);
+    tile_callbacks callbacks = TILE_CALLBACKS_INIT;
+    callbacks.print = on_print;
+    CHECK_INT(tile_device_set_callbacks(dev, &callbacks), TILE_OK);
+    seen.talk = true;
+    ACCEPTED(k, 1, tile_i32(3));
+    ACCEPTED(k, 1, tile_i32(1));
+    seen.talk = false;
+    CHECK_INT(tile_device_synchronize(dev), TILE_FAILED);
+    CHECK_STR(tile_last_error(), "f.tile:3:4: out of bounds (program 0)");
+    CHECK_STR(said, "a = 0;b = 0;a = 1;b = 1;a = 2;b = 2;a = 0;b = 0;");
+    CHECK_INT(tile_device_synchronize(dev), TILE_OK);
+}
+
 /* ---- images ---- */
 
 static tile_status load_damaged(size_t at, unsigned char value, bool fix_checksum)
@@ -482,6 +515,7 @@ int main(void)
     grid_order();
     checked();
     variants();
+    order_of_messages();
     damaged_images();
     tile_module_free(mod);
     tile_device_close(dev);
