@@ -202,6 +202,11 @@ bool tl_attr_flag(const TlOp *op, TlAttrId id);
 void tl_attr_set(TlFn *fn, TlOp *op, TlAttr attr);
 void tl_attr_remove(TlOp *op, TlAttrId id);
 
+/* Which level of IR a function is at: laid out when a tile of rank 1 or more has a layout; then all
+ * have. */
+typedef enum TlLevel { TL_LEVEL_TILE, TL_LEVEL_LAID_OUT } TlLevel;
+TlLevel tl_fn_level(const TlFn *fn);
+
 uint32_t tl_op_effects(const TlOp *op); /* F_READ | F_WRITE | F_ATOMIC | F_DEBUG of the op and its regions */
 static inline bool tl_op_is_pure(const TlOp *op) { return tl_op_effects(op) == 0 && !(tl_op_info(op->opcode)->flags & F_TERM); }
 static inline TlValue *tl_in(const TlOp *op, uint32_t i) { return op->in[i].value; }

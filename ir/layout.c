@@ -283,6 +283,16 @@ void tl_layout_apply_reg(const TlLayout *l, int64_t reg, const uint32_t *in, int
     }
 }
 
+int64_t tl_layout_solve(const TlLayout *l, TlInDim in, const int32_t *out)
+{
+    Span s = {0};
+    int at = tl_layout_in_index(l, in);
+    for (int b = 0; at >= 0 && b < l->in_bits[at]; b++)
+        span_add(&s, pack(l, l->basis[at][b]), 1ull << b);
+    uint64_t x = 0;
+    return span_reduce(&s, pack(l, out), &x) ? -1 : (int64_t)x;
+}
+
 int tl_layout_rank(const TlLayout *l)
 {
     Span s;
@@ -767,6 +777,38 @@ TlLayout *tl_layout_cover(TlArena *arena, const TlLayout *l, const int32_t *shap
         c->reps[d] = m;
     }
     return c;
+}
+
+static void drop_register(TlLayout *l, int i, int b)
+{
+    int last = --l->in_bits[i];
+    memmove(l->basis[i][b], l->basis[i][b + 1], sizeof l->basis[i][b] * (size_t)(last - b));
+    memset(l->basis[i][last], 0, sizeof l->basis[i][last]);
+}
+
+void tl_layout_canonicalize(TlLayout *l)
+{
+    TlLayout from = *l;
+    memset(l->basis, 0, sizeof l->basis);
+    memset(l->in_bits, 0, sizeof l->in_bits);
+    l->nin = 0;
+    for (int dim = 0; dim < TL_IN_COUNT; dim++) {
+        int i = tl_layout_in_index(&from, (TlInDim)dim);
+        if (i < 0 && dim > TL_IN_WARP)
+            continue;
+        int at = in_slot(l, (TlInDim)dim);
+        if (i < 0)
+            continue;
+        l->in_bits[at] = from.in_bits[i];
+        memcpy(l->basis[at], from.basis[i], sizeof l->basis[at]);
+    }
+    Span s = {0};
+    for (int b = 0; b < l->in_bits[0];) {
+        if (span_add(&s, pack(l, l->basis[0][b]), 0))
+            b++;
+        else
+            drop_register(l, 0, b);
+    }
 }
 
 /* ---- column actions ---- */

@@ -223,6 +223,26 @@ TlOp *tl_walk_next(const TlOp *at, const TlOp *root)
     return next;
 }
 
+static bool has_layout(TlValue *const *list, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (list[i]->type->layout)
+            return true;
+    return false;
+}
+
+TlLevel tl_fn_level(const TlFn *fn)
+{
+    for (const TlOp *op = fn->body->first; op; op = tl_walk_next(op, NULL)) {
+        if (has_layout(op->out, op->nout))
+            return TL_LEVEL_LAID_OUT;
+        for (uint32_t r = 0; r < op->nregions; r++)
+            if (has_layout(op->regions[r]->args, op->regions[r]->nargs))
+                return TL_LEVEL_LAID_OUT;
+    }
+    return TL_LEVEL_TILE;
+}
+
 uint32_t tl_op_effects(const TlOp *op)
 {
     const uint32_t wanted = F_READ | F_WRITE | F_ATOMIC | F_DEBUG;

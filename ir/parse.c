@@ -1,6 +1,7 @@
 /* The text form of tile IR, read (print.c writes it; IR.md has the grammar). A cursor over the text, one function per
  * construct, tables of op.c for everything that has a name. The first error ends the parse with a diagnostic; regions are
  * kept on the blocks' parent pointers, so depth costs no C stack. What parses is then verified. */
+#include "ir/layout.h"
 #include "ir/numeric.h"
 #include "ir/text.h"
 #include <ctype.h>
@@ -18,6 +19,7 @@ typedef struct Parser {
     TlMap values;    /* interned name to value, of the current function */
     TlMap positions; /* op to its offset in the text, for the verifier's faults */
     TL_VEC(uint32_t) files; /* the `files` line: index to source */
+    TL_VEC(const TlLayout *) layouts; /* the `layouts` line */
     const char *const_at; /* where a CONST attribute's literal stands; it is read when the result type is known */
     bool failed;
 } Parser;
@@ -226,6 +228,36 @@ static bool element(Parser *p, TlType *t)
     return expect(p, '<') && const_dtype(p, &t->is_const, &t->dtype) && expect(p, '>');
 }
 
+/* "reg(0,1) lane(0,2)(1,0) -> 2x4" */
+static const TlLayout *layout_text(Parser *p)
+{
+    skip_space(p);
+    const char *start = p->cur, *text = NULL;
+    if (!string(p, &text))
+        return NULL;
+    const TlLayout *l = tl_layout_parse(&p->module->arena, text);
+    if (l && tl_layout_total_in_bits(l) <= 62 && tl_layout_total_out_bits(l) <= 62)
+        return tl_layout_intern(p->ctx, l);
+    fail_at(p, start, "not a layout");
+    return NULL;
+}
+
+/* A number of the layouts line, or the text itself. */
+static const TlLayout *layout(Parser *p)
+{
+    skip_space(p);
+    const char *start = p->cur;
+    uint32_t n = 0;
+    if (!take(p, '#'))
+        return layout_text(p);
+    if (!u32(p, &n))
+        return NULL;
+    if (n < p->layouts.len)
+        return p->layouts.data[n];
+    fail_at(p, start, "layout #%u is not in a layouts line", n);
+    return NULL;
+}
+
 static const TlType *tile_type(Parser *p, const char *start)
 {
     TlType t = {0};
@@ -235,6 +267,10 @@ static const TlType *tile_type(Parser *p, const char *start)
     if (!expect(p, '<') || !element(p, &t)) return NULL;
     while (take(p, ',')) {
         int64_t n = 0;
+        if (peek(p) == '#' || peek(p) == '"') {
+            if (!(t.layout = layout(p))) return NULL;
+            break;
+        }
         if (rank == TL_MAX_RANK) return fail_at(p, start, "a tile has at most %d axes", TL_MAX_RANK), NULL;
         if (!integer_in(p, 1, TL_MAX_ELEMS, &n)) return NULL;
         elems *= n;
@@ -242,7 +278,9 @@ static const TlType *tile_type(Parser *p, const char *start)
         shape[rank++] = (int32_t)n;
     }
     if (!expect(p, '>')) return NULL;
-    return t.ptr ? tl_type_ptr(p->ctx, t.dtype, t.is_const, rank, shape) : tl_type_tile(p->ctx, t.dtype, rank, shape);
+    const TlType *tile = t.ptr ? tl_type_ptr(p->ctx, t.dtype, t.is_const, rank, shape)
+                               : tl_type_tile(p->ctx, t.dtype, rank, shape);
+    return t.layout ? tl_type_with_layout(p->ctx, tile, t.layout) : tile;
 }
 
 static const TlType *view_type(Parser *p)
@@ -781,6 +819,26 @@ static bool files(Parser *p)
     return true;
 }
 
+/* layouts #0 "...", #1 "...", numbered from 0 on */
+static bool layouts(Parser *p)
+{
+    p->layouts.len = 0;
+    do {
+        skip_space(p);
+        const char *start = p->cur;
+        uint32_t n = 0;
+        if (!expect(p, '#') || !u32(p, &n))
+            return false;
+        if (n != p->layouts.len)
+            return fail_at(p, start, "layout #%u comes here", p->layouts.len);
+        const TlLayout *l = layout_text(p);
+        if (!l)
+            return false;
+        tl_vec_push(&p->module->arena, &p->layouts, l);
+    } while (take(p, ','));
+    return true;
+}
+
 static bool kernel_name(Parser *p, const char **out)
 {
     if (!expect(p, '@')) return false;
@@ -806,10 +864,12 @@ static bool module(Parser *p)
     while (peek(p)) {
         if (take_word(p, "files")) {
             if (!files(p)) return false;
+        } else if (take_word(p, "layouts")) {
+            if (!layouts(p)) return false;
         } else if (take_word(p, "kernel")) {
             if (!kernel(p)) return false;
         } else {
-            return fail_at(p, p->cur, "'kernel' or 'files' expected");
+            return fail_at(p, p->cur, "'kernel', 'files' or 'layouts' expected");
         }
     }
     return p->cur == p->end || fail_at(p, p->cur, "NUL in the text");

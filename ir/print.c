@@ -11,8 +11,9 @@
  *
  * results = op operands {attributes} : result types @position (region arguments) { region } ...
  * Values print by their hint when they have one (%x, then %x.1, %x.2), else by number in order of definition, so that the
- * text of a parsed text is equal. Positions are @line:col or @file:line:col with file an index into the `files` line.
+ * text of a parsed text is equal. Layouts stand above, `layouts #0 "..."`, types say `#0`. Positions are @line:col or @file:line:col with file an index into the `files` line.
  * parse.c reads the same; IR.md has the grammar. */
+#include "ir/layout.h"
 #include "ir/numeric.h"
 #include "ir/text.h"
 #include <ctype.h>
@@ -30,6 +31,8 @@ typedef struct Printer {
     uint32_t nsources;
     const char **names; /* by value id, of the current function */
     uint32_t nvalues;
+    TlMap layouts; /* number of each layout in the text */
+    TL_VEC(const TlLayout *) layout_list;
 } Printer;
 
 /* ---- small pieces ---- */
@@ -215,7 +218,7 @@ static void put_args(Printer *p, const TlBlock *b)
         if (i) tl_sbuf_puts(p->out, ", ");
         put_value(p, b->args[i]);
         tl_sbuf_puts(p->out, ": ");
-        tl_type_print(p->out, b->args[i]->type);
+        tl_type_print_numbered(p->out, b->args[i]->type, &p->layouts);
     }
     tl_sbuf_puts(p->out, ")");
 }
@@ -238,7 +241,7 @@ static void put_op(Printer *p, const TlOp *op)
     put_attrs(out, op);
     for (uint32_t i = 0; i < op->nout; i++) {
         tl_sbuf_puts(out, i ? ", " : " : ");
-        tl_type_print(out, op->out[i]->type);
+        tl_type_print_numbered(out, op->out[i]->type, &p->layouts);
     }
     put_loc(p, op->loc);
 }
@@ -439,10 +442,32 @@ static void use_files_of(Printer *p, const TlFn *fn)
     for (uint32_t i = 0; i < fn->info->exprs.len; i++) use_file(p, fn->info->exprs.data[i].loc);
 }
 
+static void use_layouts_of(Printer *p, TlValue *const *list, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        const TlLayout *l = list[i]->type->layout;
+        if (!l || tl_map_get(&p->layouts, (uint64_t)(uintptr_t)l, NULL))
+            continue;
+        tl_map_put(&p->layouts, (uint64_t)(uintptr_t)l, p->layout_list.len);
+        tl_vec_push(p->out->arena, &p->layout_list, l);
+    }
+}
+
+static void use_what_is_in(Printer *p, const TlFn *fn)
+{
+    use_files_of(p, fn);
+    for (const TlOp *op = fn->body->first; op; op = tl_walk_next(op, NULL)) {
+        use_layouts_of(p, op->out, op->nout);
+        for (uint32_t r = 0; r < op->nregions; r++)
+            use_layouts_of(p, op->regions[r]->args, op->regions[r]->nargs);
+    }
+}
+
 static Printer printer_new(TlSbuf *out, const TlModule *m)
 {
     Printer p = {.out = out, .module = m, .nsources = m->ctx->diags.sources.len};
     p.file_index = TL_NEW_ARRAY(out->arena, uint32_t, p.nsources);
+    tl_map_init(&p.layouts, out->arena);
     return p;
 }
 
@@ -456,6 +481,17 @@ static void put_files(Printer *p)
         put_string(p->out, p->module->ctx->diags.sources.data[i].path);
     }
     if (n) tl_sbuf_puts(p->out, "\n");
+}
+
+static void put_layouts(Printer *p)
+{
+    for (uint32_t i = 0; i < p->layout_list.len; i++) {
+        tl_sbuf_putf(p->out, "%s#%u \"", i ? ",\n        " : "layouts ", i);
+        tl_layout_print(p->out, p->layout_list.data[i]);
+        tl_sbuf_puts(p->out, "\"");
+    }
+    if (p->layout_list.len)
+        tl_sbuf_puts(p->out, "\n");
 }
 
 static void put_fn(Printer *p, const TlFn *fn)
@@ -473,16 +509,19 @@ static void put_fn(Printer *p, const TlFn *fn)
 void tl_print_fn(TlSbuf *out, const TlFn *fn)
 {
     Printer p = printer_new(out, fn->module);
-    use_files_of(&p, fn);
+    use_what_is_in(&p, fn);
     put_files(&p);
+    put_layouts(&p);
     put_fn(&p, fn);
 }
 
 void tl_print_module(TlSbuf *out, const TlModule *m)
 {
     Printer p = printer_new(out, m);
-    for (uint32_t i = 0; i < m->fns.len; i++) use_files_of(&p, m->fns.data[i]);
+    for (uint32_t i = 0; i < m->fns.len; i++)
+        use_what_is_in(&p, m->fns.data[i]);
     put_files(&p);
+    put_layouts(&p);
     for (uint32_t i = 0; i < m->fns.len; i++) {
         if (i) tl_sbuf_puts(out, "\n");
         put_fn(&p, m->fns.data[i]);

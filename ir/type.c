@@ -1,5 +1,6 @@
 /* Types: the table of element types and the interning of tile, pointer and view types in a context. */
 #include "ir/ir.h"
+#include "ir/layout.h"
 #include <string.h>
 
 /* ---- element types ---- */
@@ -52,6 +53,7 @@ void tl_ctx_init(TlCtx *ctx, TlAlloc alloc)
     tl_arena_init(&ctx->perm, alloc);
     tl_intern_init(&ctx->strings, &ctx->perm);
     tl_map_init(&ctx->types, &ctx->perm);
+    tl_map_init(&ctx->layouts, &ctx->perm);
     tl_diags_init(&ctx->diags, &ctx->perm);
 }
 
@@ -137,6 +139,42 @@ const TlType *tl_type_with_shape(TlCtx *ctx, const TlType *like, int rank, const
     return tile(ctx, t, rank, shape);
 }
 
+const TlType *tl_type_with_layout(TlCtx *ctx, const TlType *like, const TlLayout *layout)
+{
+    TL_ASSERT(like->kind == TL_TILE, "a view has no layout");
+    TlType t = *like;
+    t.layout = layout;
+    return type_intern(ctx, &t);
+}
+
+static uint64_t layout_hash(const TlLayout *l)
+{
+    uint64_t h = tl_hash(l->reps, sizeof l->reps, l->nout);
+    h = tl_hash(l->out_bits, l->nout, h);
+    for (int i = 0; i < l->nin; i++) {
+        h = tl_hash(&l->in_bits[i], 1, h ^ (uint64_t)l->in[i]);
+        h = tl_hash(l->basis[i], sizeof l->basis[i][0] * l->in_bits[i], h);
+    }
+    return h;
+}
+
+const TlLayout *tl_layout_intern(TlCtx *ctx, const TlLayout *l)
+{
+    TlLayout c = *l;
+    uint64_t val;
+    tl_layout_canonicalize(&c);
+    uint64_t key = layout_hash(&c);
+    for (; tl_map_get(&ctx->layouts, key, &val); key++) {
+        const TlLayout *old = (const TlLayout *)(uintptr_t)val;
+        if (tl_layout_equal(old, &c))
+            return old;
+    }
+    TlLayout *copy = TL_NEW(&ctx->perm, TlLayout);
+    *copy = c;
+    tl_map_put(&ctx->layouts, key, (uint64_t)(uintptr_t)copy);
+    return copy;
+}
+
 int64_t tl_type_elems(const TlType *t)
 {
     int64_t n = 1;
@@ -158,10 +196,23 @@ static void print_element(TlSbuf *out, const TlType *t)
     else tl_sbuf_puts(out, tl_dtype_name(t->dtype));
 }
 
-void tl_type_print(TlSbuf *out, const TlType *t)
+static void print_layout(TlSbuf *out, const TlLayout *l, const TlMap *numbers)
+{
+    uint64_t number;
+    if (numbers && tl_map_get(numbers, (uint64_t)(uintptr_t)l, &number)) {
+        tl_sbuf_putf(out, ", #%u", (unsigned)number);
+        return;
+    }
+    tl_sbuf_puts(out, ", \"");
+    tl_layout_print(out, l);
+    tl_sbuf_puts(out, "\"");
+}
+
+void tl_type_print_numbered(TlSbuf *out, const TlType *t, const TlMap *layouts)
 {
     if (t->kind == TL_VIEW) {
-        tl_sbuf_putf(out, "view<%s%s, %d>", t->is_const ? "const " : "", tl_dtype_name(t->dtype), t->rank);
+        const char *constant = t->is_const ? "const " : "";
+        tl_sbuf_putf(out, "view<%s%s, %d>", constant, tl_dtype_name(t->dtype), t->rank);
         return;
     }
     if (t->rank == 0) {
@@ -170,9 +221,14 @@ void tl_type_print(TlSbuf *out, const TlType *t)
     }
     tl_sbuf_puts(out, "tile<");
     print_element(out, t);
-    for (int i = 0; i < t->rank; i++) tl_sbuf_putf(out, ", %d", (int)t->shape[i]);
+    for (int i = 0; i < t->rank; i++)
+        tl_sbuf_putf(out, ", %d", (int)t->shape[i]);
+    if (t->layout)
+        print_layout(out, t->layout, layouts);
     tl_sbuf_puts(out, ">");
 }
+
+void tl_type_print(TlSbuf *out, const TlType *t) { tl_type_print_numbered(out, t, NULL); }
 
 const char *tl_type_str(TlCtx *ctx, const TlType *t)
 {

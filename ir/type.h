@@ -37,6 +37,7 @@ typedef struct TlCtx {
     TlArena perm;      /* types, strings; lives as long as the context */
     TlIntern strings;
     TlMap types;       /* content hash to TlType (chained) */
+    TlMap layouts;     /* content hash to TlLayout (chained) */
     TlDiags diags;
     struct TlModule *modules; /* all that live, so that an unwound phase leaks none */
 } TlCtx;
@@ -50,6 +51,11 @@ const TlType *tl_type_view(TlCtx *ctx, TlDtype dtype, bool is_const, int rank);
 /* `like` with another element (dtype, not a pointer) or another shape */
 const TlType *tl_type_with_dtype(TlCtx *ctx, const TlType *like, TlDtype dtype);
 const TlType *tl_type_with_shape(TlCtx *ctx, const TlType *like, int rank, const int32_t *shape);
+/* The tile with another layout, which is interned; NULL: with none. with_dtype keeps the layout,
+ * with_shape drops it. */
+const TlType *tl_type_with_layout(TlCtx *ctx, const TlType *like, const TlLayout *layout);
+/* Equal layouts, in their canonical form (tl_layout_canonicalize), are one pointer. */
+const TlLayout *tl_layout_intern(TlCtx *ctx, const TlLayout *l);
 
 const char *tl_dtype_name(TlDtype d);
 int tl_dtype_bits(TlDtype d);
@@ -65,7 +71,10 @@ static inline bool tl_is_bool(TlDtype d) { return d == TL_BOOL; }
 int64_t tl_type_elems(const TlType *t); /* product of the shape, 1 for scalars */
 static inline bool tl_is_scalar(const TlType *t) { return t->kind == TL_TILE && t->rank == 0; }
 bool tl_same_shape(const TlType *a, const TlType *b);
-/* "f32", "tile<f32, 16, 32>", "ptr<const f32>", "tile<ptr<f32>, 16>", "view<const f32, 2>" */
+/* "f32", "tile<f32, 16, 32>", "ptr<const f32>", "tile<ptr<f32>, 16>", "view<const f32, 2>"; with a
+ * layout "tile<f32, 16, "reg(1)(2) lane(4)(8) warp -> 16">". */
 void tl_type_print(TlSbuf *out, const TlType *t);
+/* The same with layouts as "#n", n being the layout's value in the map. */
+void tl_type_print_numbered(TlSbuf *out, const TlType *t, const TlMap *layouts);
 const char *tl_type_str(TlCtx *ctx, const TlType *t);
 #endif

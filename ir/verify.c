@@ -2,7 +2,8 @@
  *  1. the tree: links of blocks and ops, parents, terminators;
  *  2. values: dense unique ids, numbering of results and arguments, use lists that hold exactly the operands;
  *  3. each op: counts and attributes by ops.def, operands defined above (dominance in structured regions is scoping), its rule;
- *  4. launch facts: indices in range, expressions that leave one word.
+ *  4. layouts, at the laid-out level (verify_layout.c);
+ *  5. launch facts: indices in range, expressions that leave one word.
  * A later step runs only when the earlier ones found nothing, so it may rely on them. */
 #include "ir/verify.h"
 #include <stdio.h>
@@ -374,6 +375,7 @@ static void verify(TlVerify *v)
     Values vs = {0};
     if (!check_tree(v) || !collect_values(v, &vs) || !check_uses(v, &vs) || !check_arguments(v)) return;
     check_ops(v, &vs);
+    if (v->faults == 0) tl_verify_layouts(v);
     if (v->fn->info) check_info(v, v->fn->info);
 }
 

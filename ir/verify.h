@@ -21,4 +21,6 @@ const char *tl_verify_type(TlVerify *v, const TlType *t); /* its text */
 
 typedef void (*TlCheckFn)(TlVerify *v, const TlOp *op);
 TlCheckFn tl_verify_rule(TlOpcode opcode);
+/* The laid-out level (verify_layout.c); runs when all else is right. */
+void tl_verify_layouts(TlVerify *v);
 #endif

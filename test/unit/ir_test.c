@@ -714,7 +714,7 @@ static void wrong_launch_facts_are_refused(void)
     CHECK(refused_with("files \"a\" kernel @w() @3 { return }", "a position is"));
     CHECK(refused_with("kernel { return }", "'@' expected"));
     CHECK(refused_with("kernel @4 { return }", "name of the kernel"));
-    CHECK(refused_with("kernels @a() { return }", "'kernel' or 'files'"));
+    CHECK(refused_with("kernels @a() { return }", "'kernel', 'files' or 'layouts'"));
     ctx.diags.errors = ctx.diags.rows.len = 0;
 }
 
