@@ -9,14 +9,13 @@
 #include <llvm-c/Target.h>
 #include <llvm-c/Transforms/PassBuilder.h>
 #include <pthread.h>
-#include <stdlib.h>
 #include <string.h>
 
 static void on_fatal(const char *reason)
 {
     if (tl_guard_current())
         tl_fault(TL_FAULT_LLVM, "LLVM: %s", reason);
-    abort(); /* no compilation of ours is running: the host's own use of LLVM */
+    /* else no compilation of ours is running: LLVM goes on to end the host, as it would without us */
 }
 
 static void initialise(void)
