@@ -118,6 +118,9 @@ typedef struct tl_driver {
      * start in order. Called from any thread. A failed assertion is no error here: it goes to the
      * sink and the run goes on. */
     tile_status (*run)(tl_dev *dev, tl_code *code, const tl_launch *launch, tl_sink *sink);
+    /* Host drivers that keep track of what memory holds: a copy or a fill has written here (device
+     * memory or not). Called in the queue's order, from any thread; may be NULL. */
+    void (*wrote)(tl_dev *dev, const void *target, uint64_t bytes);
 } tl_driver;
 
 /* host.c: memory and queues of drivers whose kernels run in this process. */
@@ -137,17 +140,16 @@ tile_status tl_host_mark_record(tl_mark *mark, tl_queue *queue);
 tile_status tl_host_mark_wait(tl_mark *mark, tl_queue *queue);
 tile_status tl_host_mark_synchronize(tl_mark *mark);
 tile_status tl_host_mark_elapsed(tl_mark *from, tl_mark *to, double *out_milliseconds);
-tl_dev *tl_host_queue_dev(const tl_queue *queue);
-/* The rows that no host driver writes for itself; and all of them. */
+#define TL_HOST_DRIVER_FUNCTIONS                                                             \
+    .mem_alloc = tl_host_mem_alloc, .mem_free = tl_host_mem_free, TL_HOST_QUEUE_FUNCTIONS
+/* for drivers with memory functions of their own */
 #define TL_HOST_QUEUE_FUNCTIONS                                                              \
     .queue_create = tl_host_queue_create, .queue_free = tl_host_queue_free,                  \
-    .queue_synchronize = tl_host_queue_synchronize, .queue_launch = tl_host_queue_launch,    \
+    .queue_synchronize = tl_host_queue_synchronize, .queue_copy = tl_host_queue_copy,        \
+    .queue_fill = tl_host_queue_fill, .queue_launch = tl_host_queue_launch,                  \
     .mark_create = tl_host_mark_create, .mark_free = tl_host_mark_free,                      \
     .mark_record = tl_host_mark_record, .mark_wait = tl_host_mark_wait,                      \
     .mark_synchronize = tl_host_mark_synchronize, .mark_elapsed = tl_host_mark_elapsed
-#define TL_HOST_DRIVER_FUNCTIONS                                                             \
-    .mem_alloc = tl_host_mem_alloc, .mem_free = tl_host_mem_free,                            \
-    .queue_copy = tl_host_queue_copy, .queue_fill = tl_host_queue_fill, TL_HOST_QUEUE_FUNCTIONS
 
 /* The drivers. Each getter but cpu's is a weak reference in device.c: a driver is there when its
  * library is linked. CMake: linking tile_ref makes "ref" known (its target carries -u

@@ -2,8 +2,16 @@
  * a ref image is tile IR as text; it is parsed when a kernel is loaded, into a context of its own.
  * Programs run one after the other in the calling thread, in the order in which they start, so
  * results are the same on every run, atomics included. This is the oracle: made to be right and
- * simple, not fast. Together with jit.c this is the only file of the runtime that knows the
- * compiler's packages; it is a library of its own (tile_ref). */
+ * simple, not fast.
+ *
+ * Device memory has a shadow: one byte per byte, 0 until something writes it. Copies, fills and the
+ * stores of checked kernels mark what they write; a checked kernel that reads what is not marked
+ * fails (the interpreter does both). A kernel that is not checked marks nothing as it goes, so the
+ * buffers it may write count as written as a whole from there on. Memory that is not from
+ * tile_buffer_alloc has no shadow, and neither has what the host writes through a buffer's address.
+ *
+ * Together with jit.c this is the only file of the runtime that knows the compiler's packages; it is
+ * a library of its own (tile_ref). */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,16 +28,19 @@ _Static_assert((int)TILE_BOOL == (int)TL_BOOL && (int)TILE_F32 == (int)TL_F32 &&
                    (int)TILE_F4E2M1 == (int)TL_F4E2M1,
                "element types go through as they are");
 
-/* Memory of this device's own: its bytes, and for each byte whether anything was written to it. */
-typedef struct Block {
-    struct Block *next;
-    char *data; /* what the host sees; the shadow follows the bytes */
+typedef struct Block Block;
+struct Block {
+    Block *next;
+    char *address;
     uint64_t bytes;
     uint8_t *shadow;
-} Block;
+    bool whole; /* an unchecked kernel had it: all counts as written */
+};
 
+/* Streams have threads of their own, so the list has a lock. What is in a shadow has none: the
+ * bytes of one place are ordered as the memory itself is. */
 struct tl_dev {
-    pthread_mutex_t lock; /* guards the list */
+    pthread_mutex_t lock;
     Block *blocks;
 };
 
@@ -69,28 +80,32 @@ static void ref_info(tl_dev *dev, tile_device_info *info)
     info->memory_bytes = 0;
 }
 
-/* ---- memory -----------------------------------------------------------------------------------
- * As host.c does it, with a shadow: a kernel built with --check that reads what neither a copy, a
- * fill nor a kernel has written is told so. Copies and fills count as soon as they are asked for. */
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+enum { FRESH = 0xAB }; /* what new memory holds: results are the same on every run */
 
 static tile_status ref_mem_alloc(tl_dev *dev, uint64_t bytes, void **out_address)
 {
-    Block *b = calloc(1, sizeof *b);
-    void *data = NULL;
-    if (!b)
-        return tl_fail(TILE_NO_MEMORY, "out of memory");
-    tile_status status = tl_host_mem_alloc(dev, bytes > UINT64_MAX / 2 ? bytes : 2 * bytes, &data);
-    if (status != TILE_OK) {
-        free(b);
+    tile_status status = tl_host_mem_alloc(dev, bytes, out_address);
+    if (status != TILE_OK)
         return status;
+    Block *b = calloc(1, sizeof *b);
+    uint8_t *shadow = calloc(bytes ? bytes : 1, 1);
+    if (!b || !shadow) {
+        free(b);
+        free(shadow);
+        tl_host_mem_free(dev, *out_address);
+        return tl_fail(TILE_NO_MEMORY, "out of memory: the shadow of a buffer of %llu bytes",
+                       (unsigned long long)bytes);
     }
-    *b = (Block){NULL, data, bytes, (uint8_t *)data + bytes};
-    memset(b->shadow, 0, bytes);
+    memset(*out_address, FRESH, bytes);
+    b->address = *out_address;
+    b->bytes = bytes;
+    b->shadow = shadow;
     pthread_mutex_lock(&dev->lock);
     b->next = dev->blocks;
     dev->blocks = b;
     pthread_mutex_unlock(&dev->lock);
-    *out_address = data;
     return TILE_OK;
 }
 
@@ -98,49 +113,56 @@ static void ref_mem_free(tl_dev *dev, void *address)
 {
     pthread_mutex_lock(&dev->lock);
     Block **at = &dev->blocks;
-    while (*at && (*at)->data != address)
+    while (*at && (*at)->address != address)
         at = &(*at)->next;
     Block *b = *at;
     if (b)
         *at = b->next;
     pthread_mutex_unlock(&dev->lock);
-    tl_host_mem_free(dev, address);
+    if (b)
+        free(b->shadow);
     free(b);
+    tl_host_mem_free(dev, address);
 }
 
-/* The block that holds an address; NULL where memory is not ours: all of that counts as written. */
-static Block *block_of(tl_dev *dev, const void *address)
+/* The block that has the byte at `address`; the lock is held. */
+static Block *find_block(tl_dev *dev, const void *address)
 {
     uintptr_t at = (uintptr_t)address;
+    for (Block *b = dev->blocks; b; b = b->next)
+        if (at >= (uintptr_t)b->address && at - (uintptr_t)b->address < b->bytes)
+            return b;
+    return NULL;
+}
+
+/* The shadow of the byte at `address` and how many bytes of the block begin there; NULL when
+ * nobody keeps track of it. A block in use is not freed, so both stay good without the lock. */
+static uint8_t *find_shadow(tl_dev *dev, const void *address, uint64_t *out_left)
+{
     pthread_mutex_lock(&dev->lock);
-    Block *b = dev->blocks;
-    while (b && !(at >= (uintptr_t)b->data && at - (uintptr_t)b->data < b->bytes))
-        b = b->next;
+    const Block *b = find_block(dev, address);
+    uint64_t offset = b ? (uintptr_t)address - (uintptr_t)b->address : 0;
+    uint8_t *shadow = b && !b->whole ? b->shadow + offset : NULL;
+    *out_left = b ? b->bytes - offset : UINT64_MAX;
     pthread_mutex_unlock(&dev->lock);
-    return b;
+    return shadow;
 }
 
-static uint8_t *shadow_of(tl_dev *dev, const void *address)
+static void ref_wrote(tl_dev *dev, const void *target, uint64_t bytes)
 {
-    Block *b = block_of(dev, address);
-    return b ? b->shadow + ((const char *)address - b->data) : NULL;
-}
-
-static tile_status ref_queue_copy(tl_queue *queue, void *target, const void *source, uint64_t bytes,
-                                  tl_copy_kind kind)
-{
-    uint8_t *shadow = kind == TL_COPY_UP ? shadow_of(tl_host_queue_dev(queue), target) : NULL;
+    uint64_t left;
+    uint8_t *shadow = find_shadow(dev, target, &left);
     if (shadow)
-        memset(shadow, 1, bytes);
-    return tl_host_queue_copy(queue, target, source, bytes, kind);
+        memset(shadow, 1, bytes < left ? bytes : left);
 }
 
-static tile_status ref_queue_fill(tl_queue *queue, void *target, int value, uint64_t bytes)
+static void give_up_on(tl_dev *dev, const void *address)
 {
-    uint8_t *shadow = shadow_of(tl_host_queue_dev(queue), target);
-    if (shadow)
-        memset(shadow, 1, bytes);
-    return tl_host_queue_fill(queue, target, value, bytes);
+    pthread_mutex_lock(&dev->lock);
+    Block *b = find_block(dev, address);
+    if (b)
+        b->whole = true;
+    pthread_mutex_unlock(&dev->lock);
 }
 
 /* ---- code ------------------------------------------------------------------------------------ */
@@ -250,18 +272,7 @@ static void on_fail(void *user, const int32_t *pid, TlInterpFailKind kind, TlLoc
                  text);
 }
 
-/* Without --check nobody notes what is written: then everything of the argument's block may be. */
-static uint8_t *argument_shadow(tl_dev *dev, const tl_launch *launch, const void *address)
-{
-    if (launch->kernel->flags & TILE_KERNEL_CHECKED)
-        return shadow_of(dev, address);
-    Block *b = block_of(dev, address);
-    if (b)
-        memset(b->shadow, 1, b->bytes);
-    return NULL;
-}
-
-static void bind_args(tl_dev *dev, const tl_launch *launch, TlInterpArg *to)
+static void bind_args(const tl_launch *launch, TlInterpArg *to)
 {
     for (uint32_t i = 0; i < launch->nargs; i++) {
         const tile_arg *from = &launch->args[i];
@@ -269,15 +280,40 @@ static void bind_args(tl_dev *dev, const tl_launch *launch, TlInterpArg *to)
         to[i].address = from->address;
         to[i].bytes = from->bytes;
         to[i].scalar = from->scalar;
-        to[i].shadow = argument_shadow(dev, launch, from->address);
         memcpy(to[i].extent, from->extent, sizeof to[i].extent);
         memcpy(to[i].stride, from->stride, sizeof to[i].stride);
     }
 }
 
+static bool is_checked(const tl_launch *launch)
+{
+    return launch->kernel->flags & TILE_KERNEL_CHECKED;
+}
+
+/* The shadows of a checked kernel's arguments. Bytes past the block's end that the host may have
+ * promised are not there: neither they nor a shadow for them may be touched. */
+static void bind_shadows(tl_dev *dev, const tl_launch *launch, TlInterpArg *to)
+{
+    const tile_image_param *params =
+        (const void *)tl_image_text(launch->image, launch->kernel->params);
+    for (uint32_t i = 0; i < launch->nargs; i++) {
+        uint64_t left;
+        if (launch->args[i].kind == TILE_ARG_SCALAR)
+            continue;
+        if (!is_checked(launch)) {
+            if (!params[i].is_const)
+                give_up_on(dev, to[i].address);
+            continue;
+        }
+        to[i].shadow = find_shadow(dev, to[i].address, &left);
+        if (to[i].bytes > left)
+            to[i].bytes = left;
+    }
+}
+
 static void run_programs(Run *run, const TlInterpArg *args, TlArena *scratch)
 {
-    bool check = run->launch->kernel->flags & TILE_KERNEL_CHECKED;
+    bool check = is_checked(run->launch);
     TlInterpOptions options = {check, {run, on_print, on_fail, NULL}};
     for (run->linear = 0; run->linear < run->launch->programs; run->linear++) {
         int32_t pid[TILE_MAX_GRID];
@@ -293,7 +329,8 @@ static tile_status ref_run(tl_dev *dev, tl_code *code, const tl_launch *launch, 
     Run run = {code, launch, sink, 0};
     TlArena scratch;
     TlGuard g;
-    bind_args(dev, launch, args);
+    bind_args(launch, args);
+    bind_shadows(dev, launch, args);
     tl_arena_init(&scratch, (TlAlloc){NULL, NULL});
     if (TL_GUARD(&g)) {
         run_programs(&run, args, &scratch);
@@ -311,12 +348,11 @@ static const tl_driver driver = {
     .info = ref_info,
     .mem_alloc = ref_mem_alloc,
     .mem_free = ref_mem_free,
-    .queue_copy = ref_queue_copy,
-    .queue_fill = ref_queue_fill,
     TL_HOST_QUEUE_FUNCTIONS,
     .code_load = ref_code_load,
     .code_unload = ref_code_unload,
     .run = ref_run,
+    .wrote = ref_wrote,
 };
 
 const tl_driver *tl_driver_ref(void)

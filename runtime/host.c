@@ -162,13 +162,25 @@ tile_status tl_host_mark_elapsed(tl_mark *from, tl_mark *to, double *out_millise
 
 /* ---- running records ---- */
 
+static void tell_written(const tl_queue *q, const record *r)
+{
+    if (q->driver->wrote)
+        q->driver->wrote(q->dev, r->target, r->bytes);
+}
+
 static tile_status run_record(tl_queue *q, record *r)
 {
     switch (r->kind) {
     case REC_SKIP: break;
     case REC_LAUNCH: return q->driver->run(q->dev, r->code, &r->launch, q->sink);
-    case REC_COPY: memcpy(r->target, r->source, r->bytes); break;
-    case REC_FILL: memset(r->target, r->value, r->bytes); break;
+    case REC_COPY:
+        memcpy(r->target, r->source, r->bytes);
+        tell_written(q, r);
+        break;
+    case REC_FILL:
+        memset(r->target, r->value, r->bytes);
+        tell_written(q, r);
+        break;
     case REC_MARK: mark_happens(r->target, r->bytes); break;
     case REC_WAIT: mark_await(r->target, r->bytes); break;
     }
@@ -307,11 +319,6 @@ tile_status tl_host_queue_synchronize(tl_queue *q)
 }
 
 /* ---- queues ---- */
-
-tl_dev *tl_host_queue_dev(const tl_queue *q)
-{
-    return q->dev;
-}
 
 static bool start_thread(tl_queue *q)
 {

@@ -3,7 +3,8 @@
  * The generators' random numbers are those of std.random, so that a kernel can make the same:
  * Philox-4x32-10 with key SEED and counter the row-major index; uniform = (word 0 >> 8) * 2^-24;
  * normal by Box-Muller of words 0 and 1, in double precision, then rounded to the element type.
- * nan[...] is what a kernel must overwrite: NaN for floats, bytes 0xAA for integers. */
+ * nan[...] is what a kernel must overwrite: NaN for floats, bytes 0xAA for integers. uninit[...] is
+ * device memory that nothing has written; here it has only a place to fetch it to. */
 #define TILE_UNSTABLE
 #include "tools/run_args.h"
 
@@ -193,12 +194,20 @@ static bool measure(RunArg *a)
     return true;
 }
 
-typedef enum Maker { MAKE_ZEROS, MAKE_FULL, MAKE_IOTA, MAKE_UNIFORM, MAKE_NORMAL, MAKE_NAN } Maker;
+typedef enum Maker {
+    MAKE_ZEROS,
+    MAKE_FULL,
+    MAKE_IOTA,
+    MAKE_UNIFORM,
+    MAKE_NORMAL,
+    MAKE_NAN,
+    MAKE_UNINIT
+} Maker;
 static const struct MakerRow {
     const char *name;
     bool takes_value;
 } makers[] = {{"zeros", false},  {"full", true},   {"iota", false},
-              {"uniform", true}, {"normal", true}, {"nan", false}};
+              {"uniform", true}, {"normal", true}, {"nan", false},  {"uninit", false}};
 
 static uint64_t made_element(Maker m, tile_dtype t, uint64_t value, uint64_t index)
 {
@@ -208,6 +217,7 @@ static uint64_t made_element(Maker m, tile_dtype t, uint64_t value, uint64_t ind
     case MAKE_IOTA: return tl_bits_from_uint((TlDtype)t, index);
     case MAKE_UNIFORM: return tl_bits_from_double((TlDtype)t, uniform(value, index));
     case MAKE_NORMAL: return tl_bits_from_double((TlDtype)t, normal(value, index));
+    case MAKE_UNINIT:
     case MAKE_NAN: return tl_bits_from_double((TlDtype)t, (double)NAN);
     }
     return 0;
@@ -237,6 +247,9 @@ static uint64_t count_elements(const RunArg *a)
 
 static void fill(RunArg *a, Maker m, uint64_t value)
 {
+    a->uninit = m == MAKE_UNINIT;
+    if (a->uninit)
+        m = MAKE_NAN; /* never seen, but the host's memory holds something */
     memset(a->data, m == MAKE_NAN && !is_float(a->dtype) ? (a->dtype == TILE_BOOL ? 1 : 0xAA) : 0,
            a->bytes);
     if (m == MAKE_ZEROS || (m == MAKE_NAN && (!is_float(a->dtype) || is_packed(a->dtype))))
@@ -265,7 +278,7 @@ static int no_array(const RunArg *a)
 {
     return usage_error("%s=%s: '%s' is an array of %s; give @FILE.npy, &OTHER, or one of "
                        "zeros[DIMS], full(V)[DIMS], iota[DIMS], "
-                       "uniform(SEED)[DIMS], normal(SEED)[DIMS], nan[DIMS]",
+                       "uniform(SEED)[DIMS], normal(SEED)[DIMS], nan[DIMS], uninit[DIMS]",
                        a->param.name, a->value, a->param.name, tile_dtype_name(a->param.dtype));
 }
 

@@ -21,7 +21,8 @@ typedef struct RunArg {
     int64_t last_elements;   /* packed types: elements on the last axis */
     uint64_t bytes;
     void *data;              /* owned, unless same_as */
-    tile_buffer *buffer;     /* on devices with memory of their own */
+    tile_buffer *buffer;     /* on devices with memory of their own, and for uninit */
+    bool uninit;             /* nothing is written before the kernel runs */
     uint64_t scalar;
 } RunArg;
 

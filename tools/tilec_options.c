@@ -90,7 +90,8 @@ void options_help(FILE *out)
           "Without -o and --emit, a program is checked and compiled, and nothing is written.\n"
           "PARAM=VALUE: @x.npy, zeros[128,1000], full(3.5)[...], iota[...], uniform(SEED)[...], "
           "normal(SEED)[...],\n"
-          "nan[...]; 3, 0.5, true for scalars; &OTHER for the array of OTHER.\n\n",
+          "nan[...], uninit[...] (never written: with --check --device ref, reading it fails);\n"
+          "3, 0.5, true for scalars; &OTHER for the array of OTHER.\n\n",
           out);
     for (int i = 0; i < NROWS; i++) {
         char head[48];

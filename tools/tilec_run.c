@@ -95,7 +95,8 @@ static int place_unwritten(Run *r, RunArg *a)
     return EXIT_FINE;
 }
 
-/* Copies arrays to devices that have memory of their own. */
+/* Copies arrays to devices that have memory of their own. uninit[...] is a buffer everywhere: only
+ * of those a device may know what was written. */
 static int place_arrays(Run *r)
 {
     bool checked_ref = r->o->compile.check && strcmp(r->info.target, "ref") == 0;
@@ -108,10 +109,11 @@ static int place_arrays(Run *r)
             continue;
         if (checked_ref && strncmp(a->value, "nan[", 4) == 0 && place_unwritten(r, a) != EXIT_FINE)
             return EXIT_RUN;
-        if (r->info.host_memory)
+        if (r->info.host_memory && !a->uninit)
             continue;
-        if (tile_buffer_alloc(r->device, a->bytes, &a->buffer) != TILE_OK ||
-            tile_buffer_upload(a->buffer, 0, a->data, a->bytes, NULL) != TILE_OK)
+        if (tile_buffer_alloc(r->device, a->bytes, &a->buffer) != TILE_OK)
+            return run_error();
+        if (!a->uninit && tile_buffer_upload(a->buffer, 0, a->data, a->bytes, NULL) != TILE_OK)
             return run_error();
     }
     for (size_t i = 0; i < r->args.len; i++) {

@@ -113,7 +113,9 @@ TILE_API tile_status tile_device_set_callbacks(tile_device *device,
 
 /* ---- memory ---- */
 
-/* Device memory, 256-byte aligned, not initialised. 0 bytes are allowed. */
+/* Device memory, 256-byte aligned, not initialised. 0 bytes are allowed. On "ref", a kernel that was
+ * compiled to check fails (TILE_FAILED) when it reads a byte that no upload, fill or kernel has
+ * written; what the host writes by the address itself is not seen there. */
 TILE_API tile_status tile_buffer_alloc(tile_device *device, uint64_t bytes,
                                        tile_buffer **out_buffer);
 /* Waits for nothing: no kernel may be using it. */

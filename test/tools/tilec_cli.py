@@ -129,6 +129,21 @@ row("written memory is read", "run same.tile x=zeros[2,2] y=nan[2,2] --check --d
 row("what stays unwritten is seen", "run two.tile --kernel a --const B=2 x=nan[3] --check --device ref --print x", 0, out=r"\[1, 1, nan\]")
 row("without checks it is poison", "run add.tile x=nan[2] y=nan[2] --device ref --print y", 0, out=r"\[nan, nan\]")
 
+# ---- run: memory that nothing has written ----
+U = "--check --device ref"
+row("uninit is read", f"run add.tile x=uninit[5] y=nan[5] {U}", 3,
+    err=r"^add\.tile:6:\d+: read of uninitialised memory: load of 4 bytes at x \+ 0, .*\(program 0\)$")
+row("uninit in a later program", f"run types.tile x=uninit[3] y=nan[3] {U}", 3, err=r"^types\.tile:2:\d+: .* at x \+ 0,")
+row("uninit is only written", f"run add.tile x=iota[5] y=uninit[5] {U} --print y", 0, out=r"^y = \[1, 2, 3, 4, 5\]$")
+row("uninit, written and read", f"run same.tile x=uninit[2,3] y=&x {U}", 3, err=r"^same\.tile:2:\d+: .* at x \+ 0,")
+row("uninit of nothing", f"run add.tile x=uninit[0] y=nan[0] {U}", 0)
+row("uninit as a pointer", f"run two.tile --kernel b x=uninit[2] n=3 p=uninit[1] {U} --print x", 0, out=r"x = \[3, 3\]")
+row("uninit of a packed type", f"run bits.tile x=uninit[11] y=nan[11] {U}", 3, err=r"^bits\.tile:2:\d+: .* at x \+ 0,")
+row("uninit without the check", "run add.tile x=uninit[5] y=nan[5] --device ref", 0)
+row("uninit on cpu", "run add.tile x=iota[5] y=uninit[5] --check --print y", 0, out=r"^y = \[1, 2, 3, 4, 5\]$")
+row("uninit takes no value", f"run add.tile x=uninit(1)[5] y=nan[5] {U}", 2, err=r"uninit\[DIMS\]")
+row("uninit in the help", "run --help", 0, out=r"uninit\[\.\.\.\]")
+
 # ---- run: what is refused ----
 X = "x=iota[5] y=nan[5]"
 row("several kernels", "run two.tile x=nan[3]", 2, err=r"--kernel.*a, b")
