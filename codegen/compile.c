@@ -358,7 +358,7 @@ static tilec_status front(Job *j, uint32_t source, const char *name)
     j->program = tl_frontend_check(&j->ctx, source, &fo);
     tilec_status status = TILEC_OK;
     j->module = tl_module_new(&j->ctx);
-    if (j->program && !j->ctx.diags.errors)
+    if (j->program) /* after errors too: instances may have more */
         status = lower_kernels(j);
     tilec_status diags = deliver_diagnostics(j);
     return diags ? diags : status;

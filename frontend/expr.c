@@ -738,7 +738,8 @@ static TlVal eval_cond_expr(TlSema *s, const TlExpr *e)
         c = tl_bad();
     }
     TlVal a = tl_eval_value(s, e->b), b = tl_eval_value(s, e->c);
-    if (c.kind == TL_VAL_UNKNOWN && tl_is_untyped(&a) && tl_is_untyped(&b))
+    bool plain = tl_is_number(&a) && tl_is_number(&b) && !tl_is_pointer(&a) && !tl_is_pointer(&b);
+    if (tl_is_bad(&c) && (!plain || (tl_is_untyped(&a) && tl_is_untyped(&b))))
         return tl_unknown(TL_DTYPE_COUNT);
     return tl_select_vals(s, &c, &a, &b, e->loc);
 }

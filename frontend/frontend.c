@@ -90,6 +90,7 @@ TlProgram *tl_frontend_check(TlCtx *ctx, uint32_t source, const TlFrontendOption
 {
     TlProgram *p = TL_NEW(&ctx->perm, TlProgram);
     p->ctx = ctx;
+    tl_map_init(&p->seen, &ctx->perm);
     if (options)
         p->options = *options;
     if (!p->options.target_kind)
@@ -365,11 +366,13 @@ TlInstantiate tl_frontend_lower(TlProgram *p, const char *kernel, const TlConstA
                                 uint32_t nconsts, TlModule *out, const char **out_message)
 {
     Lower l = {.program = p, .def = find_kernel(p, kernel), .given = consts, .ngiven = nconsts};
-    uint32_t errors = p->ctx->diags.errors, made = 0;
+    uint32_t made = 0;
     if (out_message)
         *out_message = NULL;
     if (!l.def)
         return TL_INST_NO_KERNEL;
+    if (l.def->item->broken)
+        return TL_INST_ERRORS;
     tl_sema_init(&l.s, p);
     Bound b = names_known(&l, p) ? BOUND : BAD;
     const TlClause *variants = instantiate_clause(l.def->item);
@@ -382,7 +385,7 @@ TlInstantiate tl_frontend_lower(TlProgram *p, const char *kernel, const TlConstA
         *out_message = l.message;
     if (l.message)
         return TL_INST_BAD_CONST;
-    if (p->ctx->diags.errors > errors || b == BAD)
+    if (l.s.quiet_errors || b == BAD)
         return TL_INST_ERRORS;
     if (!made && out_message)
         *out_message = "no variant of its instantiate clause agrees with the constants given";

@@ -9,6 +9,7 @@ typedef struct Kernel {
     const TlItem *item;
     TlFn *fn;
     TlKernelInfo *info;
+    bool has_grid;
     TlVal *views;    /* per parameter declaration: the value bound to it */
     uint32_t *index; /* per declaration: run-time parameter number */
 } Kernel;
@@ -263,6 +264,9 @@ static void push_expr(Kernel *k, void *list, const TlExpr *e, TlHostType want)
 static void clause_grid(Kernel *k, const TlClause *c)
 {
     uint32_t axes = 0;
+    if (k->has_grid)
+        tl_err(k->s, c->loc, TL_E0604, "grid", "it is given twice");
+    k->has_grid = true;
     for (uint32_t i = 0; i < c->args.len; i++) {
         const TlArg *a = &c->args.data[i];
         if (a->name && strcmp(a->name, "group"))

@@ -243,20 +243,6 @@ static bool endless(const TlStmt *st, TlExits x)
     return !x.breaks && (!st->cond || (st->cond->kind == TL_EX_BOOL && st->cond->u.integer));
 }
 
-void tl_stmt_loop_while(TlSema *s, const TlStmt *st)
-{
-    TlMark m = tl_scope_open(s);
-    if (st->init)
-        tl_stmt(s, st->init);
-    Loop l;
-    loop_begin(s, &l, st);
-    WhileParts parts = {plain_cond, plain_body, (void *)(uintptr_t)st};
-    emit_while(s, &l, &parts);
-    if (endless(st, l.exits) && l.exits.returns)
-        tl_var_set(s, s->frame->returned, tl_val_bool(true));
-    tl_scope_close(s, m);
-}
-
 /* ---- ranges ---- */
 
 typedef struct Range {
@@ -470,6 +456,97 @@ void tl_stmt_loop_range(TlSema *s, const TlStmt *st)
     }
     tl_scope_close(s, m);
 }
+
+/* ---- plain for and while ---- */
+
+/* Can its value change while the loop runs? Names that the body assigns, memory, and calls can. */
+static bool changes(TlSema *s, const TlExpr *e, const TlVars *assigned)
+{
+    switch (e->kind) {
+    case TL_EX_INT: return false;
+    case TL_EX_NAME: {
+        const TlVar *v = tl_var_find(s, e->u.name);
+        for (uint32_t i = 0; i < assigned->len; i++)
+            if (assigned->data[i] == v)
+                return true;
+        return false;
+    }
+    case TL_EX_UNARY:
+    case TL_EX_CAST: return changes(s, e->a, assigned);
+    case TL_EX_BINARY: return e->depth > 8 || changes(s, e->a, assigned) || changes(s, e->b, assigned);
+    default: return true;
+    }
+}
+
+/* for (int i = a; i < n; i += c) with a positive literal c and nothing that changes i or n: the
+ * comparison (its left side is i) and the step. */
+static bool counts(TlSema *s, const TlStmt *st, const TlVars *assigned, const TlVar **counter)
+{
+    const TlStmt *init = st->init, *update = st->update;
+    const TlExpr *c = st->cond;
+    if (!init || !update || !c || init->kind != TL_ST_DECL || init->decls.len != 1 || init->is_const)
+        return false;
+    if (c->kind != TL_EX_BINARY || c->u.op != TL_BIN_LT || c->a->kind != TL_EX_NAME)
+        return false;
+    const TlVar *i = tl_var_find(s, c->a->u.name);
+    const TlType *t = i && i->ty.kind == TL_TY_VALUE ? i->ty.type : NULL;
+    if (!t || i->name != init->decls.data[0].name || t->rank || t->ptr || i->val.kind != TL_VAL_IR)
+        return false;
+    if (t->dtype != TL_I32 && t->dtype != TL_I64)
+        return false;
+    bool by_literal = update->kind == TL_ST_ASSIGN && update->op == TL_BIN_ADD &&
+                      update->place->kind == TL_EX_NAME && update->place->u.name == i->name &&
+                      update->value->kind == TL_EX_INT && update->value->u.integer > 0 &&
+                      tl_int_fits(t->dtype, (TlInt)update->value->u.integer);
+    *counter = i;
+    return by_literal && !changes(s, c->a, assigned) && !changes(s, c->b, assigned);
+}
+
+/* The same loop as for (i : range(i, n, c)); false when n has another type than i. */
+static bool emit_counted(TlSema *s, Loop *l, const TlVar *counter)
+{
+    const TlType *t = counter->ty.type;
+    TlVal hi = tl_eval_value(s, l->st->cond->b);
+    if (!tl_is_number(&hi) || tl_val_type_of(s, &hi) != t)
+        return false;
+    TlStmt *range = TL_NEW(s->arena, TlStmt);
+    *range = *l->st;
+    range->decls = l->st->init->decls;
+    RangeLoop r = {.var = t->dtype, .lo = counter->val.u.ir};
+    r.hi = tl_materialize(s, &hi, l->st->cond->b->loc);
+    r.step = tl_const_int(&s->b, t, (int64_t)l->st->update->value->u.integer);
+    l->st = range;
+    emit_for(s, l, &r);
+    return true;
+}
+
+void tl_stmt_loop_while(TlSema *s, const TlStmt *st)
+{
+    TlMark m = tl_scope_open(s);
+    if (st->init)
+        tl_stmt(s, st->init);
+    Loop l;
+    const TlVar *counter = NULL;
+    TlVars assigned = {0};
+    tl_vars_assigned(s, st->then, &assigned);
+    loop_begin(s, &l, st);
+    bool exits = l.exits.breaks || l.exits.returns;
+    if (!exits && !s->abstract && counts(s, st, &assigned, &counter)) {
+        TlCarried all = l.carried;
+        l.carried.vars = assigned; /* the counter is the loop's own */
+        if (emit_counted(s, &l, counter)) {
+            tl_scope_close(s, m);
+            return;
+        }
+        l.carried = all;
+    }
+    WhileParts parts = {plain_cond, plain_body, (void *)(uintptr_t)st};
+    emit_while(s, &l, &parts);
+    if (endless(st, l.exits) && l.exits.returns)
+        tl_var_set(s, s->frame->returned, tl_val_bool(true));
+    tl_scope_close(s, m);
+}
+
 
 /* ---- static for ---- */
 

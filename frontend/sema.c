@@ -7,7 +7,6 @@ void tl_sema_init(TlSema *s, TlProgram *prog)
 {
     *s = (TlSema){
         .ctx = prog->ctx, .arena = &prog->ctx->perm, .prog = prog, .options = &prog->options};
-    tl_map_init(&s->seen, s->arena);
 }
 
 /* ---- errors ---- */
@@ -20,9 +19,9 @@ bool tl_sema_silent(TlSema *s, TlLoc loc)
     if (!loc.line)
         return false;
     uint64_t key = ((uint64_t)loc.file << 52) ^ ((uint64_t)loc.line << 20) ^ loc.col;
-    if (tl_map_get(&s->seen, key, NULL))
+    if (tl_map_get(&s->prog->seen, key, NULL))
         return true;
-    tl_map_put(&s->seen, key, 1);
+    tl_map_put(&s->prog->seen, key, 1);
     return false;
 }
 

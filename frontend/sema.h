@@ -131,6 +131,7 @@ struct TlProgram {
     TL_VEC(TlMod *) modules;
     TlMod *root, *math; /* math: std.math, loaded when first needed */
     bool math_tried;
+    TlMap seen; /* positions with an error already: one error each, whichever walk finds it */
     TL_VEC(TlDef *) kernels;
 };
 
@@ -162,7 +163,7 @@ struct TlSema {
     TlBuilder b;
     bool abstract;
     uint32_t mute;     /* > 0: errors are not reported (code that will not run, trial walks) */
-    bool quiet_errors; /* an error was found while muted */
+    bool quiet_errors; /* an error was found, shown or not */
     TlVar *env;
     uint32_t serial, depth;
     TlFrame *frame;
@@ -172,7 +173,6 @@ struct TlSema {
         untaken;
     uint64_t steps;
     bool exhausted;
-    TlMap seen; /* positions with an error already */
 };
 
 enum { TL_MAX_STEPS = 10000000, TL_MAX_OPS = 1 << 18, TL_MAX_CALLS = 256 };
