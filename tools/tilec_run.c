@@ -84,22 +84,10 @@ static int choose_kernel(Run *r)
     return tile_kernel_get(r->module, name, NULL, &r->kernel) == TILE_OK ? EXIT_FINE : run_error();
 }
 
-/* nan[...] is what a kernel must overwrite: to a checked run on ref it is memory that nobody has
- * written. Its bytes are there all the same, so that what stays unwritten is seen. */
-static int place_unwritten(Run *r, RunArg *a)
-{
-    if (tile_buffer_alloc(r->device, a->bytes, &a->buffer) != TILE_OK)
-        return run_error();
-    if (a->bytes)
-        memcpy(tile_buffer_ptr(a->buffer), a->data, a->bytes);
-    return EXIT_FINE;
-}
-
 /* Copies arrays to devices that have memory of their own. uninit[...] is a buffer everywhere: only
  * of those a device may know what was written. */
 static int place_arrays(Run *r)
 {
-    bool checked_ref = r->o->compile.check && strcmp(r->info.target, "ref") == 0;
     r->launch = calloc(r->args.len + 1, sizeof *r->launch);
     if (!r->launch)
         return usage_error("out of memory");
@@ -107,8 +95,6 @@ static int place_arrays(Run *r)
         RunArg *a = &r->args.data[i];
         if (a->param.kind == TILE_ARG_SCALAR || a->same_as)
             continue;
-        if (checked_ref && strncmp(a->value, "nan[", 4) == 0 && place_unwritten(r, a) != EXIT_FINE)
-            return EXIT_RUN;
         if (r->info.host_memory && !a->uninit)
             continue;
         if (tile_buffer_alloc(r->device, a->bytes, &a->buffer) != TILE_OK)
