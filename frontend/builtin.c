@@ -183,8 +183,7 @@ static TlVal finish(TlSema *s, TlCall *c, const Slot *slots)
 TlVal tl_builtin_call(TlSema *s, const TlBuiltin *f, bool fast, const TlExpr *e)
 {
     Slot slots[TL_MAX_SLOTS];
-    TlCall *c = TL_NEW(s->arena, TlCall);
-    c->fn = f, c->loc = e->loc, c->fast = fast;
+    TlCall call = {.fn = f, .loc = e->loc, .fast = fast}, *c = &call;
     c->nslots = read_slots(f->params, slots);
     uint32_t at = 0;
     bool ok = true;
@@ -222,8 +221,7 @@ TlVal tl_builtin_apply(TlSema *s, const TlBuiltin *f, bool fast, uint32_t n, con
                        TlLoc loc)
 {
     Slot slots[TL_MAX_SLOTS];
-    TlCall *c = TL_NEW(s->arena, TlCall);
-    c->fn = f, c->loc = loc, c->fast = fast;
+    TlCall call = {.fn = f, .loc = loc, .fast = fast}, *c = &call;
     c->nslots = read_slots(f->params, slots);
     for (uint32_t i = 0; i < n; i++) {
         if (i >= c->nslots || slots[i].kind != 'v' || slots[i].mark == '=') {

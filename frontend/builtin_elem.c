@@ -7,11 +7,6 @@
 #define BUILTIN(name, params, fn, data) TlVal tl_bi_##fn(TlSema *s, TlCall *c);
 #include "frontend/builtins.def"
 
-static bool no_arithmetic(TlDtype d)
-{
-    return d == TL_F8E4M3 || d == TL_F8E5M2 || d == TL_I4 || d == TL_U4 || d == TL_F4E2M1;
-}
-
 static TlVal refuse(TlSema *s, TlCall *c, const char *type)
 {
     tl_err(s, c->loc, TL_E0316, c->fn->name, type);
@@ -28,7 +23,7 @@ static bool operands(TlSema *s, TlCall *c, uint32_t n, char kinds, TlValue **x, 
     if (!tl_unify(s, n, vals, c->vloc, c->loc, c->fn->name, x, bad))
         return false;
     TlDtype d = x[0]->type->dtype;
-    bool ok = d != TL_BOOL && !no_arithmetic(d) &&
+    bool ok = d != TL_BOOL && !tl_is_storage_only(d) &&
               (kinds == 'n' || (kinds == 'i' ? tl_is_int(d) : tl_is_float(d)));
     if (ok)
         return true;

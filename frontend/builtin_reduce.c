@@ -102,14 +102,9 @@ static TlDtype work_dtype(TlDtype d)
     }
 }
 
-static bool no_arithmetic(TlDtype d)
-{
-    return d == TL_F8E4M3 || d == TL_F8E5M2 || d == TL_I4 || d == TL_U4 || d == TL_F4E2M1;
-}
-
 static bool kind_takes(TlCombine kind, TlDtype d)
 {
-    if (no_arithmetic(d))
+    if (tl_is_storage_only(d))
         return false;
     switch (kind) {
     case TL_COMBINE_ADD: return true;
@@ -216,7 +211,7 @@ TlVal tl_bi_reduce_arg(TlSema *s, TlCall *c)
         return bad;
     TlValue *x = o.x;
     TlDtype d = x->type->dtype;
-    if (d == TL_BOOL || no_arithmetic(d))
+    if (d == TL_BOOL || tl_is_storage_only(d))
         return refuse(s, c, x);
     TlValue *index = tl_emit_index(s, x->type->rank, x->type->shape, o.axis);
     if (o.mask) { /* what is left out loses against all that is in: by value, then by index */

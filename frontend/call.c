@@ -188,8 +188,15 @@ static void bind_view(Binding *b, const TlParamDecl *p, const TlArgVal *a)
         b->ok = false;
         return;
     }
-    if (p->type->kind == TL_TE_NAME && !is_struct_name(s, p->type))
+    if (p->type->kind == TL_TE_NAME && !is_struct_name(s, p->type)) {
         bind_type(b, p->type, t->dtype, a->loc);
+    } else if (p->type->kind == TL_TE_SCALAR && p->type->dtype != t->dtype) {
+        tl_err(s, a->loc, TL_E0338, b->def->item->name, p->name,
+               tl_format(s->arena, "a view of %s", tl_dtype_name(p->type->dtype)),
+               tl_type_str(s->ctx, t));
+        b->ok = false;
+        return;
+    }
     for (uint32_t i = 0; i < p->extents.len; i++) {
         const TlExtent *x = &p->extents.data[i];
         bool wide = x->width && (x->width->dtype == TL_I64 || x->width->dtype == TL_U64);

@@ -301,17 +301,12 @@ static bool is_logical(int op)
 {
     return op == TL_BIN_LAND || op == TL_BIN_LOR;
 }
-static bool no_arithmetic(TlDtype d)
-{
-    return d == TL_F8E4M3 || d == TL_F8E5M2 || d == TL_I4 || d == TL_U4 || d == TL_F4E2M1;
-}
-
 /* Does the operator take elements of type d? */
 static bool op_takes(int op, TlDtype d)
 {
     if (d == TL_DTYPE_COUNT)
         return true;
-    if (no_arithmetic(d))
+    if (tl_is_storage_only(d))
         return false;
     if (is_logical(op))
         return d == TL_BOOL;
@@ -336,7 +331,7 @@ static bool operands_ok(TlSema *s, int op, const TlVal *a, const TlVal *b, TlLoc
         if (op_takes(op, d))
             continue;
         TlDiag *row = tl_err(s, loc, TL_E0311, tl_binop_text(op), tl_val_str(s, both[i]));
-        if (no_arithmetic(d))
+        if (tl_is_storage_only(d))
             tl_label(s, row, "cast to a wider type first");
         else if (op == TL_BIN_REM && tl_is_float(d))
             tl_label(s, row, "fmod(x, y) is the remainder of floats");
@@ -365,7 +360,8 @@ static TlVal pointer_arithmetic(TlSema *s, int op, const TlVal *a, const TlVal *
         return *i;
     TlDtype d = tl_val_dtype(i);
     if (tl_is_pointer(i) || (op != TL_BIN_ADD && (op != TL_BIN_SUB || swap)) || !tl_is_number(i) ||
-        (d != TL_DTYPE_COUNT && (!tl_is_int(d) || no_arithmetic(d))) || i->kind == TL_VAL_FLOAT) {
+        (d != TL_DTYPE_COUNT && (!tl_is_int(d) || tl_is_storage_only(d))) ||
+        i->kind == TL_VAL_FLOAT) {
         tl_err(s, loc, TL_E0302, tl_binop_text(op), tl_val_str(s, a), tl_val_str(s, b));
         return tl_bad();
     }
@@ -505,9 +501,9 @@ TlVal tl_unary_val(TlSema *s, int op, TlVal a, TlLoc loc)
     TlDtype d = tl_is_untyped(&a) ? tl_literal_dtype(&a) : tl_val_dtype(&a);
     bool ok = (tl_is_number(&a) && !tl_is_pointer(&a)) || a.kind == TL_VAL_UNKNOWN;
     if (ok && d != TL_DTYPE_COUNT)
-        ok = !no_arithmetic(d) && (op == '!'   ? d == TL_BOOL
-                                   : op == '~' ? tl_is_int(d)
-                                               : d != TL_BOOL);
+        ok = !tl_is_storage_only(d) && (op == '!'   ? d == TL_BOOL
+                                        : op == '~' ? tl_is_int(d)
+                                                    : d != TL_BOOL);
     if (!ok) {
         TlDiag *row = tl_err(s, loc, TL_E0311, text, tl_val_str(s, &a));
         if (op == '!')

@@ -473,7 +473,8 @@ static bool changes(TlSema *s, const TlExpr *e, const TlVars *assigned)
     }
     case TL_EX_UNARY:
     case TL_EX_CAST: return changes(s, e->a, assigned);
-    case TL_EX_BINARY: return e->depth > 8 || changes(s, e->a, assigned) || changes(s, e->b, assigned);
+    case TL_EX_BINARY:
+        return e->depth > 8 || changes(s, e->a, assigned) || changes(s, e->b, assigned);
     default: return true;
     }
 }
@@ -484,7 +485,8 @@ static bool counts(TlSema *s, const TlStmt *st, const TlVars *assigned, const Tl
 {
     const TlStmt *init = st->init, *update = st->update;
     const TlExpr *c = st->cond;
-    if (!init || !update || !c || init->kind != TL_ST_DECL || init->decls.len != 1 || init->is_const)
+    if (!init || !update || !c || init->kind != TL_ST_DECL || init->decls.len != 1 ||
+        init->is_const)
         return false;
     if (c->kind != TL_EX_BINARY || c->u.op != TL_BIN_LT || c->a->kind != TL_EX_NAME)
         return false;
@@ -546,7 +548,6 @@ void tl_stmt_loop_while(TlSema *s, const TlStmt *st)
         tl_var_set(s, s->frame->returned, tl_val_bool(true));
     tl_scope_close(s, m);
 }
-
 
 /* ---- static for ---- */
 

@@ -175,7 +175,7 @@ struct TlSema {
     bool exhausted;
 };
 
-enum { TL_MAX_STEPS = 10000000, TL_MAX_OPS = 1 << 18, TL_MAX_CALLS = 256 };
+enum { TL_MAX_STEPS = 10000000, TL_MAX_OPS = 1 << 17, TL_MAX_CALLS = 256 };
 
 /* ---- sema.c ---- */
 void tl_sema_init(TlSema *s, TlProgram *prog);
@@ -313,6 +313,8 @@ bool tl_ty_same(const TlTy *a, const TlTy *b);
 const TlType *tl_val_type_of(TlSema *s, const TlVal *v); /* numbers, pointers; NULL otherwise */
 TlDtype tl_val_dtype(const TlVal *v);     /* of numbers and unknowns; COUNT when there is none */
 bool tl_widens(TlDtype from, TlDtype to); /* implicit and lossless, or equal */
+/* f8 and the packed types have no arithmetic: they are loaded, cast, stored */
+bool tl_is_storage_only(TlDtype d);
 bool tl_common_dtype(TlDtype a, TlDtype b, TlDtype *out);
 bool tl_broadcast_shape(const TlType *a, const TlType *b, int *rank, int32_t *shape);
 bool tl_broadcasts_to(const TlType *from, int rank, const int32_t *shape);

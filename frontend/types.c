@@ -230,6 +230,11 @@ bool tl_widens(TlDtype from, TlDtype to)
     return tl_dtype_bits(from) < tl_dtype_bits(to);
 }
 
+bool tl_is_storage_only(TlDtype d)
+{
+    return d == TL_F8E4M3 || d == TL_F8E5M2 || packed(d);
+}
+
 bool tl_common_dtype(TlDtype a, TlDtype b, TlDtype *out)
 {
     *out = tl_widens(a, b) ? b : a;
