@@ -67,7 +67,7 @@ static void errors(void)
     TlProgram *p = check(&ctx, "kernel k(i32 x[N], const int B) grid(1) { x[0 +: 8] = iota(B); }\n");
     CHECK(ctx.diags.errors == 0);
     CHECK_INT(lower(p, &ctx, "k", "B", "8"), 1);
-    
+
     CHECK_INT(lower(p, &ctx, "k", "B", "4"), -1 - TL_INST_ERRORS);
     CHECK(ctx.diags.errors == 1);
     CHECK_INT(lower(p, &ctx, "k", "B", "4"), -1 - TL_INST_ERRORS);
