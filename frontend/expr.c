@@ -900,6 +900,9 @@ TlVal tl_eval(TlSema *s, const TlExpr *e)
     TlLoc outer = s->b.loc;
     s->b.loc = e->loc;
     TlVal v = eval_kind(s, e);
+    /* an instance knows everything: nothing may be swallowed without an error */
+    TL_ASSERT(v.kind != TL_VAL_UNKNOWN || s->abstract || s->quiet_errors || s->ctx->diags.errors,
+              "no value at line %u, column %u", e->loc.line, e->loc.col);
     s->b.loc = outer;
     return v;
 }

@@ -381,6 +381,8 @@ TlInstantiate tl_frontend_lower(TlProgram *p, const char *kernel, const TlConstA
         made += b == BOUND;
     }
     tl_diags_sort(&p->ctx->diags);
+    if (b == BAD && !l.message && !l.s.quiet_errors)
+        l.message = tl_format(l.s.arena, "kernel '%s': a constant has no value", kernel);
     if (out_message)
         *out_message = l.message;
     if (l.message)
