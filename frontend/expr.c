@@ -169,7 +169,8 @@ static TlVal eval_name(TlSema *s, const TlExpr *e)
     if (s->frame->mod->unit->incomplete || (s->frame->def && s->frame->def->item->broken))
         return tl_bad();
     TlDiag *row = tl_err(s, e->loc, TL_E0201, name);
-    const char *near = row ? tl_near_name(s, name) : NULL;
+    bool few = s->ctx->diags.errors < 10 * TL_DIAG_MAX; /* the search is long */
+    const char *near = row && few ? tl_near_name(s, name) : NULL;
     if (near) {
         tl_label(s, row, "did you mean '%s'?", near);
         row->fixit = near;

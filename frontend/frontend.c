@@ -371,7 +371,7 @@ TlInstantiate tl_frontend_lower(TlProgram *p, const char *kernel, const TlConstA
         *out_message = NULL;
     if (!l.def)
         return TL_INST_NO_KERNEL;
-    if (l.def->item->broken)
+    if (l.def->item->broken || p->ctx->diags.errors >= TL_DIAG_MAX) /* more would not be shown */
         return TL_INST_ERRORS;
     tl_sema_init(&l.s, p);
     Bound b = names_known(&l, p) ? BOUND : BAD;
