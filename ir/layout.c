@@ -3,12 +3,13 @@
  * A layout is a matrix over GF(2): one column per bit of the inputs (in order: dimension by
  * dimension, bit 0 first), one row per bit of the flattened output (row-major: the last output
  * dimension holds the low bits). A column is packed into a uint64_t, so applying is XOR and solving
- * is elimination on words. The elimination (Span) takes columns in order and remembers of which
+ * is elimination on words. The elimination (gf2.h) takes columns in order and remembers of which
  * earlier columns each reduced vector is the sum; so a solution uses the earliest independent
  * columns, and all free variables are 0.
  *
  * `l` is a layout, `d` an output dimension, `i` an input dimension by position, `b` a bit. */
 #include "ir/layout.h"
+#include "ir/gf2.h"
 #include "ir/support/guard.h"
 #include <ctype.h>
 #include <stdlib.h>
@@ -152,46 +153,13 @@ static void assert_single(const TlLayout *l)
         TL_ASSERT(l->reps[d] == 1, "algebra on a repeated layout");
 }
 
-/* The span of some columns: reduced vectors by their highest bit, each with the set of columns it
- * is the sum of. */
-typedef struct Span {
-    uint64_t vec[64], combo[64];
-    int rank;
-} Span;
-
-static uint64_t span_reduce(const Span *s, uint64_t v, uint64_t *combo)
-{
-    for (int bit = 63; bit >= 0; bit--) {
-        if (!(v >> bit & 1) || !s->vec[bit])
-            continue;
-        v ^= s->vec[bit];
-        *combo ^= s->combo[bit];
-    }
-    return v;
-}
-
-/* False when v was in the span. */
-static bool span_add(Span *s, uint64_t v, uint64_t combo)
-{
-    v = span_reduce(s, v, &combo);
-    if (!v)
-        return false;
-    int top = 63;
-    while (!(v >> top & 1))
-        top--;
-    s->vec[top] = v;
-    s->combo[top] = combo;
-    s->rank++;
-    return true;
-}
-
-static void span_of(Span *s, const TlLayout *l)
+static void span_of(TlSpan *s, const TlLayout *l)
 {
     memset(s, 0, sizeof *s);
     int column = 0;
     for (int i = 0; i < l->nin; i++)
         for (int b = 0; b < l->in_bits[i]; b++)
-            span_add(s, pack(l, l->basis[i][b]), 1ull << column++);
+            tl_span_add(s, pack(l, l->basis[i][b]), 1ull << column++);
 }
 
 /* ---- questions ---- */
@@ -285,17 +253,17 @@ void tl_layout_apply_reg(const TlLayout *l, int64_t reg, const uint32_t *in, int
 
 int64_t tl_layout_solve(const TlLayout *l, TlInDim in, const int32_t *out)
 {
-    Span s = {0};
+    TlSpan s = {0};
     int at = tl_layout_in_index(l, in);
     for (int b = 0; at >= 0 && b < l->in_bits[at]; b++)
-        span_add(&s, pack(l, l->basis[at][b]), 1ull << b);
+        tl_span_add(&s, pack(l, l->basis[at][b]), 1ull << b);
     uint64_t x = 0;
-    return span_reduce(&s, pack(l, out), &x) ? -1 : (int64_t)x;
+    return tl_span_reduce(&s, pack(l, out), &x) ? -1 : (int64_t)x;
 }
 
 int tl_layout_rank(const TlLayout *l)
 {
-    Span s;
+    TlSpan s;
     span_of(&s, l);
     return s.rank;
 }
@@ -316,11 +284,11 @@ bool tl_layout_is_invertible(const TlLayout *l)
 
 void tl_layout_free_masks(const TlLayout *l, uint32_t *out_masks)
 {
-    Span s = {0};
+    TlSpan s = {0};
     for (int i = 0; i < l->nin; i++) {
         out_masks[i] = 0;
         for (int b = 0; b < l->in_bits[i]; b++)
-            if (!span_add(&s, pack(l, l->basis[i][b]), 0))
+            if (!tl_span_add(&s, pack(l, l->basis[i][b]), 0))
                 out_masks[i] |= 1u << b;
     }
 }
@@ -570,7 +538,7 @@ static void combo_to_image(const TlLayout *dst, uint64_t combo, int32_t *out_ima
 TlLayout *tl_layout_invert(TlArena *arena, const TlLayout *l)
 {
     assert_single(l);
-    Span s;
+    TlSpan s;
     span_of(&s, l);
     if (s.rank != tl_layout_total_out_bits(l))
         return NULL;
@@ -579,7 +547,7 @@ TlLayout *tl_layout_invert(TlArena *arena, const TlLayout *l)
         int at = in_slot(inverse, l->nout == 1 ? TL_IN_OFFSET : (TlInDim)d);
         for (int b = 0; b < l->out_bits[d]; b++) {
             uint64_t combo = 0;
-            span_reduce(&s, 1ull << (out_shift(l, d) + b), &combo);
+            tl_span_reduce(&s, 1ull << (out_shift(l, d) + b), &combo);
             combo_to_image(l, combo, add_column(inverse, at));
         }
     }
@@ -595,7 +563,7 @@ TlLayout *tl_layout_invert_and_compose(TlArena *arena, const TlLayout *src, cons
     for (int d = 0; d < src->nout; d++)
         if (src->out_bits[d] > dst->out_bits[d])
             return NULL;
-    Span s;
+    TlSpan s;
     span_of(&s, dst);
     TlLayout *l = into_inputs(arena, dst);
     for (int i = 0; i < src->nin; i++) {
@@ -608,7 +576,7 @@ TlLayout *tl_layout_invert_and_compose(TlArena *arena, const TlLayout *src, cons
                 continue;
             }
             uint64_t combo = 0;
-            if (span_reduce(&s, pack(dst, src->basis[i][b]), &combo))
+            if (tl_span_reduce(&s, pack(dst, src->basis[i][b]), &combo))
                 return NULL;
             combo_to_image(dst, combo, image);
         }
@@ -802,9 +770,9 @@ void tl_layout_canonicalize(TlLayout *l)
         l->in_bits[at] = from.in_bits[i];
         memcpy(l->basis[at], from.basis[i], sizeof l->basis[at]);
     }
-    Span s = {0};
+    TlSpan s = {0};
     for (int b = 0; b < l->in_bits[0];) {
-        if (span_add(&s, pack(l, l->basis[0][b]), 0))
+        if (tl_span_add(&s, pack(l, l->basis[0][b]), 0))
             b++;
         else
             drop_register(l, 0, b);

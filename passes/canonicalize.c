@@ -17,7 +17,8 @@
  *  5. the op's rules: arithmetic (canon_arith.c), shapes, casts, views and memory
  *     (canon_shape.c), control (below).
  * What is done to floats is exact for all values, signed zeros and infinities included; only which
- * NaN results is left open. Each rewrite makes the function smaller or moves an op to a place that
+ * NaN results is left open. A function at the laid-out level is left as it is: the rules know no
+ * layouts. Each rewrite makes the function smaller or moves an op to a place that
  * it does not leave, so the visits end; a cap makes sure. */
 #include "ir/numeric.h"
 #include "passes/canon.h"
@@ -406,6 +407,8 @@ static bool visit_all(TlFn *fn, TlPassCtx *px, const Rules *rules)
 TlPassResult tl_pass_canonicalize(TlFn *fn, TlPassCtx *px)
 {
     Rules rules = {{NULL}};
+    if (tl_fn_level(fn) == TL_LEVEL_LAID_OUT)
+        return TL_SAME;
     add_rules(&rules, canon_arith_rows);
     add_rules(&rules, canon_shape_rows);
     bool changed = false;

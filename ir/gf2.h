@@ -1,0 +1,47 @@
+/* Vectors over GF(2) packed into words: spans, for layouts and conversions. Private to ir/.
+ *
+ * A span keeps reduced vectors by their highest bit, each with the set of added vectors ("combo")
+ * that it is the sum of; so a solution uses the earliest independent vectors. */
+#ifndef TL_GF2_H
+#define TL_GF2_H
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct TlSpan {
+    uint64_t vec[64], combo[64];
+    int rank;
+} TlSpan;
+
+/* v without what the span has of it: 0 when it is inside. *combo ^= the vectors taken. */
+static inline uint64_t tl_span_reduce(const TlSpan *s, uint64_t v, uint64_t *combo)
+{
+    for (int bit = 63; bit >= 0; bit--) {
+        if (!(v >> bit & 1) || !s->vec[bit])
+            continue;
+        v ^= s->vec[bit];
+        *combo ^= s->combo[bit];
+    }
+    return v;
+}
+
+static inline bool tl_span_has(const TlSpan *s, uint64_t v)
+{
+    uint64_t combo = 0;
+    return tl_span_reduce(s, v, &combo) == 0;
+}
+
+/* False when v was in the span. */
+static inline bool tl_span_add(TlSpan *s, uint64_t v, uint64_t combo)
+{
+    v = tl_span_reduce(s, v, &combo);
+    if (!v)
+        return false;
+    int top = 63;
+    while (!(v >> top & 1))
+        top--;
+    s->vec[top] = v;
+    s->combo[top] = combo;
+    s->rank++;
+    return true;
+}
+#endif
