@@ -31,6 +31,7 @@ typedef struct KernelSpec {
     const void *code;
     size_t ncode;
     uint64_t scratch_bytes;
+    bool gpu; /* slots of the launch after those of the parameters; a site and a text */
 } KernelSpec;
 
 typedef struct ImageMaker {
@@ -229,6 +230,11 @@ static inline uint32_t maker_slots(const KernelSpec *spec, const tile_image_para
         if ((spec->flags & TILE_KERNEL_CHECKED) && params[i].kind != TILE_PARAM_SCALAR)
             slots[count++] = (tile_image_slot){.kind = TILE_SLOT_BYTES, .param = i};
     }
+    if (spec->gpu) {
+        slots[count++] = (tile_image_slot){.kind = TILE_SLOT_NPID, .axis = 1};
+        slots[count++] = (tile_image_slot){.kind = TILE_SLOT_GROUP};
+        slots[count++] = (tile_image_slot){.kind = TILE_SLOT_DEBUG};
+    }
     return count;
 }
 
@@ -285,6 +291,13 @@ static inline tile_image_kernel maker_kernel(ImageMaker *m, const KernelSpec *sp
     k.syms = maker_put(m, m->syms, m->nsyms * sizeof *m->syms, 4);
     k.nexprs = m->nexprs;
     k.exprs = maker_put(m, m->exprs, m->nexprs * sizeof *m->exprs, 4);
+    if (spec->gpu) {
+        tile_image_site site = {.leaf = 2, .file = 0, .line = 3, .col = 4};
+        uint32_t text = maker_text(m, "a text");
+        k.nsites = k.ntexts = 1;
+        k.sites = maker_put(m, &site, sizeof site, 4);
+        k.texts = maker_put(m, &text, sizeof text, 4);
+    }
     k.ncode = (uint32_t)spec->ncode;
     k.code = maker_put(m, spec->code, spec->ncode, 1);
     return k;

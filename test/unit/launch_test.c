@@ -449,6 +449,27 @@ static void order_of_messages(void)
     CHECK_INT(tile_device_synchronize(dev), TILE_OK);
 }
 
+/* Slots that are of the launch, not of a parameter: programs along axis 1, group, debug buffer. */
+static void launch_slots(void)
+{
+    const KernelSpec spec = {.name = "k",
+                             .params = {{"n", "i32 scalar"}},
+                             .grid = {"n", "n 2 *"},
+                             .group = "8",
+                             .gpu = true};
+    tile_kernel *k = get(&spec, 1, NULL);
+    ACCEPTED(k, 1, tile_i32(9));
+    CHECK_INT(seen.launch.nslots, 4);
+    CHECK_INT(seen.slots[1], 18);
+    CHECK_INT(seen.slots[2], 8);
+    CHECK_INT(seen.slots[3], 0);
+    const KernelSpec plain = {.name = "k", .grid = {"3"}, .gpu = true};
+    k = get(&plain, 1, NULL);
+    CHECK_INT(tile_launch(k, NULL, NULL, 0), TILE_OK);
+    CHECK_INT(seen.slots[0], 1);
+    CHECK_INT(seen.slots[1], 0);
+}
+
 /* ---- images ---- */
 
 static tile_status load_damaged(size_t at, unsigned char value, bool fix_checksum)
@@ -477,7 +498,8 @@ static void damaged_images(void)
                              .require = {"N n <="},
                              .assume = {"n 1 &"},
                              .consts = {"B=8"},
-                             .naliases = 1};
+                             .naliases = 1,
+                             .gpu = true};
     tile_module *m = NULL;
     make_image(&maker, "fake", &spec, 1);
     CHECK_INT(tile_module_load_image(dev, maker.data, maker.size, &m), TILE_OK);
@@ -516,6 +538,7 @@ int main(void)
     checked();
     variants();
     order_of_messages();
+    launch_slots();
     damaged_images();
     tile_module_free(mod);
     tile_device_close(dev);

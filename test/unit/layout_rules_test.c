@@ -451,6 +451,46 @@ static void directions(void)
           down);
 }
 
+/* ---- damaged text ---- */
+
+static uint64_t random_state = 3;
+static uint32_t below(uint32_t n)
+{
+    random_state = random_state * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)((random_state >> 33) % n);
+}
+
+/* A digit, bracket or word of layouts instead of one or two characters: refused, or prints back. */
+static void damaged_text(void)
+{
+    static const char *const pieces[] = {"0",  "1",  "7", "999", "16777216", "(",    ")",
+                                         ",",  "\"", "#", "reg", "lane",     "warp", "offset",
+                                         "->", "*",  "x", " ",   "-",        "(0,1)"};
+    int fine = 0;
+    for (int i = 0; i < 3000; i++) {
+        TlCtx own;
+        tl_ctx_init(&own, (TlAlloc){0});
+        const char *body = rows[below(sizeof rows / sizeof *rows)].body;
+        const char *text = tl_format(
+            &own.perm,
+            LAYOUTS
+            "kernel @k(%%v: view<f32, 2>, %%p: ptr<f32>, %%n: i32, %%f: f32, %%s: bool) warps 4 {\n"
+            "%%a = load %%v, %%n, %%n {axes = [8, 8]} : tile<f32, 8, 8, #0>\n%s\nreturn\n}\n",
+            body);
+        size_t size = strlen(text), at = below((uint32_t)size - 2);
+        const char *broken = tl_format(&own.perm, "%.*s%s%s", (int)at, text, pieces[below(20)],
+                                       text + at + below(3));
+        TlModule *m =
+            tl_parse_module(&own, tl_diags_source(&own.diags, "d", broken, strlen(broken)));
+        CHECK(m || own.diags.errors);
+        fine += m != NULL;
+        if (m)
+            CHECK_STR(text_of(tl_module_clone(m)), text_of(m));
+        tl_ctx_free(&own);
+    }
+    CHECK(fine > 30);
+}
+
 static void run(void)
 {
     equal_layouts_are_one_pointer();
@@ -460,6 +500,7 @@ static void run(void)
     registers_by_coordinate();
     rules();
     directions();
+    damaged_text();
 }
 
 int main(void)
