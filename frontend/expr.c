@@ -213,11 +213,21 @@ static TlVal member_of(TlSema *s, const TlVal *v, TlName name, TlLoc loc)
 
 /* ---- operators on values ---- */
 
+/* The common type of d and one not known yet, as far as it is certain: the other may be wider. */
+static TlDtype beside_unknown(TlDtype d)
+{
+    for (int wide = 0; wide < TL_DTYPE_COUNT && d != TL_DTYPE_COUNT; wide++)
+        if (wide != (int)d && tl_widens(d, (TlDtype)wide))
+            return TL_DTYPE_COUNT;
+    return d;
+}
+
 bool tl_unify(TlSema *s, uint32_t n, TlVal *vals, const TlLoc *locs, TlLoc loc, const char *what,
               TlValue **out, TlVal *bad)
 {
     TlDtype d = TL_DTYPE_COUNT, all = TL_DTYPE_COUNT;
     uint32_t first = 0;
+    bool open = false;
     *bad = tl_val(TL_VAL_VOID);
     for (uint32_t i = 0; i < n; i++) {
         if (!tl_check_value(s, &vals[i], locs[i]))
@@ -231,8 +241,10 @@ bool tl_unify(TlSema *s, uint32_t n, TlVal *vals, const TlLoc *locs, TlLoc loc, 
         if (tl_is_bad(&vals[i]) && bad->kind != TL_VAL_ERROR)
             *bad = vals[i];
         TlDtype own = tl_val_dtype(&vals[i]);
-        if (own == TL_DTYPE_COUNT)
+        if (own == TL_DTYPE_COUNT) {
+            open = open || vals[i].kind == TL_VAL_UNKNOWN;
             continue;
+        }
         TlDtype common = own;
         if (d != TL_DTYPE_COUNT && !tl_common_dtype(d, own, &common)) {
             tl_label(s,
@@ -248,7 +260,7 @@ bool tl_unify(TlSema *s, uint32_t n, TlVal *vals, const TlLoc *locs, TlLoc loc, 
     }
     if (tl_is_bad(bad)) {
         if (bad->kind == TL_VAL_UNKNOWN)
-            bad->dtype = d;
+            bad->dtype = open ? beside_unknown(d) : d;
         return false;
     }
     if (d == TL_DTYPE_COUNT) /* untyped ones only */
@@ -395,7 +407,7 @@ static TlVal shift_vals(TlSema *s, int op, TlVal a, TlVal b, TlLoc loc)
         return tl_worse(&a, &b, tl_val_dtype(&a));
     TlDtype d = tl_val_dtype(&a);
     if (tl_is_literal(&b)) {
-        if (b.kind == TL_VAL_FLOAT || b.u.integer < 0) {
+        if (b.kind == TL_VAL_FLOAT) {
             tl_err(s, loc, TL_E0311, tl_binop_text(op), tl_val_str(s, &b));
             return tl_bad();
         }
@@ -706,9 +718,10 @@ static TlVal cond_scalar(TlSema *s, const TlExpr *e, TlValue *c)
     if (bad || (!literals && !align_arms(s, arms, vals, e))) {
         tl_arm_discard(&arms[1]);
         tl_arm_discard(&arms[0]);
-        return bad ? tl_worse(&vals[0], &vals[1],
-                              tl_val_dtype(&vals[tl_val_dtype(&vals[0]) == TL_DTYPE_COUNT]))
-                   : tl_bad();
+        TlDtype d0 = tl_val_dtype(&vals[0]), d1 = tl_val_dtype(&vals[1]), d = d0;
+        if (d0 == TL_DTYPE_COUNT || d1 == TL_DTYPE_COUNT)
+            d = beside_unknown(d0 == TL_DTYPE_COUNT ? d1 : d0);
+        return bad ? tl_worse(&vals[0], &vals[1], d) : tl_bad();
     }
     bool scalars = vals[0].kind != TL_VAL_IR || tl_is_scalar(vals[0].u.ir->type);
     bool simple = literals || (vals[0].kind == TL_VAL_IR && scalars);

@@ -163,6 +163,30 @@ kernel k(const f32 x[N], f32 y[N], i32 z[Q], f32 w[4], const fn g = twice)
 """, {"x": small("f32", 3, 40), "y": poison("f32", 40), "z": zeros("i32", 5), "w": poison("f32", 4)},
     lambda a: {"y": exact(np.maximum(a["x"], 0) * 16), "z": exact([9, 8, 0, 0, 8]), "w": exact([3.5, 4, a["x"][4], 2.5])})
 
+# The type of an untyped parameter may be the widest: what is beside it does not decide before the call.
+row("generic_operand_may_be_the_widest", """
+auto sum3(auto x) { return x + (f16)1 + (bf16)2; }
+auto choose(auto x, bool b) { auto y = b ? x : (f16)1; return y + (bf16)1; }
+auto least(auto x) { return min(x, (f16)8) + (bf16)1; }
+auto mixed(auto x) { return x * (u8)2 + (i16)-3; }
+
+kernel k(f32 y[4], i64 z[2], i32 s[3])
+    grid(1)
+{
+    y[0] = sum3((f32)4);
+    y[1] = choose((f32)5, true);
+    y[2] = choose((f32)5, false);
+    y[3] = least((f32)9);
+    z[0] = mixed((i64)1 << 40);
+    z[1] = mixed((i32)7);
+    i32 top = -2147483648;
+    s[0] = top >> -1;
+    s[1] = top >> -31;
+    s[2] = 1 + (top >> 33 << -2147483647);
+}
+""", {"y": poison("f32", 4), "z": poison("i64", 2), "s": poison("i32", 3)},
+    lambda a: {"y": exact([7, 6, 2, 9]), "z": exact(np.array([2**41 - 3, 11])), "s": exact(np.array([-1, -2**30, 1 - 2**31]))})
+
 row("structs", """
 struct state { f32 m; tile<f32, 8> v; };
 struct state step(struct state s, tile<f32, 8> t) {
