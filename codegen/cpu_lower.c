@@ -477,8 +477,9 @@ static void diagnose_op(TlDiags *diags, const TlOp *op)
     if (memory && tl_dtype_bits(tl_in(op, 0)->type->dtype) < 8)
         tl_diag(diags, op->loc, TL_E0700, "memory of 4-bit elements on the CPU");
     if (op->opcode == TL_OP_CAST &&
-        tl_attr_int(op, TL_ATTR_ROUND, TL_ROUND_NEAREST) != TL_ROUND_NEAREST)
-        tl_diag(diags, op->loc, TL_E0700, "a cast that does not round to nearest on the CPU");
+        !tl_gen_rounds(tl_in(op, 0)->type->dtype, op->out[0]->type->dtype,
+                       (int)tl_attr_int(op, TL_ATTR_ROUND, TL_ROUND_NEAREST)))
+        tl_diag(diags, op->loc, TL_E0700, "a cast that rounds this way on the CPU");
 }
 
 static bool is_supported(TlDiags *diags, const TlFn *fn)

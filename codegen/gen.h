@@ -83,6 +83,8 @@ LLVMValueRef tl_gen_intrinsic(TlGen *g, const char *name, LLVMTypeRef *types, un
 LLVMValueRef tl_gen_elementwise(TlGen *g, const TlOp *op, LLVMValueRef *in);
 LLVMValueRef tl_gen_combine(TlGen *g, TlCombine kind, TlDtype dtype, LLVMValueRef a,
                             LLVMValueRef b);
+/* Can a cast round so? All can to nearest. */
+bool tl_gen_rounds(TlDtype from, TlDtype to, int round);
 LLVMValueRef tl_gen_cast(TlGen *g, TlDtype from, TlDtype to, LLVMValueRef x, int round, bool nosat);
 LLVMValueRef tl_gen_to_mem(TlGen *g, const TlType *type, LLVMValueRef x);
 LLVMValueRef tl_gen_from_mem(TlGen *g, const TlType *type, LLVMValueRef x);

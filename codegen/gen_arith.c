@@ -400,9 +400,34 @@ static LLVMValueRef int_resize(TlGen *g, TlDtype from, TlDtype to, LLVMValueRef 
     return tl_is_signed(from) ? LLVMBuildSExt(g->b, x, t, "") : LLVMBuildZExt(g->b, x, t, "");
 }
 
+bool tl_gen_rounds(TlDtype from, TlDtype to, int round)
+{
+    if (round == TL_ROUND_NEAREST || from == to || !tl_is_float(to))
+        return true;
+    bool exact = tl_is_float(from) || tl_dtype_bits(from) <= 32; /* in f64 */
+    return round == TL_ROUND_ZERO && exact && tl_dtype_bits(to) >= 16;
+}
+
+/* The nearest one, and its neighbour toward zero where that is too great. */
+static LLVMValueRef cast_toward_zero(TlGen *g, TlDtype from, TlDtype to, LLVMValueRef x)
+{
+    int w = tl_gen_width_of(x), bits = tl_dtype_bits(to);
+    LLVMValueRef near = tl_gen_cast(g, from, to, x, TL_ROUND_NEAREST, false);
+    LLVMValueRef back = tl_gen_cast(g, to, TL_F64, near, TL_ROUND_NEAREST, false);
+    LLVMValueRef exact = tl_gen_cast(g, from, TL_F64, x, TL_ROUND_NEAREST, false);
+    LLVMValueRef over = LLVMBuildFCmp(g->b, LLVMRealOGT, call1(g, "llvm.fabs", back),
+                                      call1(g, "llvm.fabs", exact), "");
+    LLVMTypeRef word = tl_gen_vec(LLVMIntTypeInContext(g->c, (unsigned)bits), w);
+    LLVMValueRef b = LLVMBuildBitCast(g->b, near, word, "");
+    b = select_(g, over, LLVMBuildSub(g->b, b, like(b, 1), ""), b);
+    return LLVMBuildBitCast(g->b, b, LLVMTypeOf(near), "");
+}
+
 LLVMValueRef tl_gen_cast(TlGen *g, TlDtype from, TlDtype to, LLVMValueRef x, int round, bool nosat)
 {
-    TL_ASSERT(round == TL_ROUND_NEAREST, "rounding mode %d on the CPU", round);
+    TL_ASSERT(tl_gen_rounds(from, to, round), "rounding mode %d on the CPU", round);
+    if (round == TL_ROUND_ZERO && tl_is_float(to) && from != to)
+        return cast_toward_zero(g, from, to, x);
     if (from == to)
         return x;
     if (tl_is_float(from)) {

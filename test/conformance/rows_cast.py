@@ -97,3 +97,39 @@ kernel k(const f64 x[N], f16 h[N], bf16 b[N], f32 s[N])
 }
 """, {"x": exactly("f64", TIES + [-v for v in TIES]), "h": poison("f16", 24), "b": poison("bf16", 24), "s": poison("f32", 24)},
     lambda a: {n: exact(np.array([round_exact(Fraction(v), t) for v in a["x"].tolist()])) for n, t in (("h", "f16"), ("b", "bf16"), ("s", "f32"))})
+
+
+def toward_zero(v, dst):
+    """The nearest value, or its neighbour toward zero where the nearest is too great; a finite value never becomes infinite."""
+    if not math.isfinite(v):
+        return v
+    if abs(v) > TOP[dst]:
+        return math.copysign(TOP[dst], v)
+    y = round_exact(Fraction(v), dst)
+    if abs(Fraction(y)) <= abs(Fraction(v)):
+        return math.copysign(y, v)
+    bits = {"f16": np.uint16, "bf16": np.uint32, "f32": np.uint32}[dst]
+    ulp = 1 << 16 if dst == "bf16" else 1
+    as_float = np.float16 if dst == "f16" else np.float32
+    return float((np.array(y, as_float).view(bits) - bits(ulp)).view(as_float))
+
+
+TOP = {"f16": 65504.0, "bf16": 3.3895313892515355e38, "f32": 3.4028234663852886e38}
+ZEROWARD = TIES + [0.0, math.inf, math.nan, 1.9999999999, 1e-50, 2.0**-24 * 2.7, 1e-40, 70000.0, 1e300, 100.3]
+for src, outs in (("f64", "f16 bf16 f32"), ("f32", "f16 bf16")):
+    x = exactly(src, list((np.float32 if src == "f32" else np.float64)(ZEROWARD + [-v for v in ZEROWARD])))
+    params = ", ".join(f"{t} to_{t}[N]" for t in outs.split())
+    body = "\n".join(f"    to_{t}[i +: 16] = cast(x[i +: 16], {t}, round = zero);" for t in outs.split())
+    row(f"cast_toward_zero_{src}", f"kernel k(const {src} x[N], {params})\n    grid(cdiv(N, 16))\n{{\n    int i = pid(0) * 16;\n{body}\n}}\n",
+        {"x": x, **{f"to_{t}": poison(t, len(x.store)) for t in outs.split()}},
+        lambda a, o=outs: {f"to_{t}": exact(np.array([toward_zero(float(v), t) for v in a["x"]])) for t in o.split()})
+
+row("cast_toward_zero_i32", """
+kernel k(const i32 x[N], f32 y[N], f16 h[N])
+    grid(1)
+{
+    y[0 +: 8] = cast(x[0 +: 8], f32, round = zero);
+    h[0 +: 8] = cast(x[0 +: 8], f16, round = zero);
+}
+""", {"x": exactly("i32", [16777219, -16777219, 2147483647, -2147483648, 70000, -70000, 2051, 5]), "y": poison("f32", 8), "h": poison("f16", 8)},
+    lambda a: {"y": exact([16777218, -16777218, 2147483520, -2147483648, 70000, -70000, 2051, 5]), "h": exact([65504, -65504, 65504, -65504, 65504, -65504, 2050, 5])})
