@@ -64,9 +64,7 @@ config.substitutions.append(("%{hostile_seconds}", "20" if sanitize else "2"))
 features = config.available_features
 if sanitize:
     features.add("asan")
-    supp = os.path.join(here, "tools", "lsan.supp")
     config.environment["ASAN_OPTIONS"] = "detect_leaks=1:strict_string_checks=1:check_initialization_order=1"
-    config.environment["LSAN_OPTIONS"] = "suppressions=%s:print_suppressions=0" % supp
     config.environment["UBSAN_OPTIONS"] = "print_stacktrace=1:halt_on_error=1"
 for feature, program in (("ptxas", "ptxas"), ("clang", "clang-19"), ("cxx", "g++")):
     if shutil.which(program, path=config.environment["PATH"]):

@@ -35,11 +35,9 @@ def run(command, seconds=SUITE_SECONDS, env=None):
         return 124, out + f"\nended after {seconds} s"
 
 
-def sanitizer_env(cx):
-    """The same as test/lit.cfg.py sets for lit's tests."""
-    supp = os.path.join(cx.root, "test", "tools", "lsan.supp")
+def sanitizer_env():
+    """The same as test/lit.cfg.py sets for lit's tests. Nothing is suppressed: libLLVM leaks nothing either."""
     return dict(ASAN_OPTIONS="detect_leaks=1:strict_string_checks=1:check_initialization_order=1",
-                LSAN_OPTIONS=f"suppressions={supp}:print_suppressions=0",
                 UBSAN_OPTIONS="print_stacktrace=1:halt_on_error=1")
 
 
@@ -53,7 +51,7 @@ def unit(cx, build):
     xml = os.path.join(build, "results", "unit.xml")
     if os.path.exists(xml):
         os.remove(xml)
-    _, out = run(["ctest", "--test-dir", build, "-j", str(cx.jobs), "--output-junit", xml], env=sanitizer_env(cx))
+    _, out = run(["ctest", "--test-dir", build, "-j", str(cx.jobs), "--output-junit", xml], env=sanitizer_env())
     if not os.path.exists(xml):
         return broken("unit", out)
     rows = []
@@ -94,7 +92,7 @@ def conformance(cx, build):
                "--jobs", str(cx.jobs), "--json", result]
     if build.endswith("-asan"):
         command.append("--small")
-    _, out = run(command, env=sanitizer_env(cx))
+    _, out = run(command, env=sanitizer_env())
     if not os.path.exists(result):
         return broken("conformance", out)
     with open(result, encoding="utf-8") as f:
