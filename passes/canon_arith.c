@@ -3,6 +3,7 @@
  * op takes it, bool. */
 #include "ir/numeric.h"
 #include "passes/canon.h"
+#include <math.h>
 
 static TlDtype dtype(const Canon *c)
 {
@@ -137,8 +138,10 @@ static int power_of_two(const TlValue *v)
 static bool exact_reciprocal(TlDtype d, uint64_t bits, uint64_t *out)
 {
     double y = tl_bits_to_double(d, bits), r = 1 / y;
+    int exponent;
     *out = tl_bits_from_double(d, r);
-    return y != 0 && y - y == 0 && r - r == 0 && tl_bits_to_double(d, *out) == r && r * y == 1;
+    bool power = y != 0 && y - y == 0 && fabs(frexp(y, &exponent)) == 0.5; /* 1/3 * 3 rounds to 1 */
+    return power && r - r == 0 && tl_bits_to_double(d, *out) == r;
 }
 
 static TlValue *rule_div(Canon *c)

@@ -253,3 +253,17 @@ elementwise("bool_logic", "bool", {"x": x, "y": y}, {
     "inverse": ("bool", "!x", lambda x, y: exact(~x)), "same": ("bool", "x == y", lambda x, y: exact(x == y)),
     "differ": ("bool", "x != y", lambda x, y: exact(x != y)), "pick": ("i32", "x ? 3 : (y ? 4 : 5)", lambda x, y: exact(np.where(x, 3, np.where(y, 4, 5)))),
 })
+
+# Division by a constant is division: a reciprocal that is not exact would be one ulp off, in f64 too.
+DIVIDENDS = np.random.default_rng(9).standard_normal(200) * 10.0 ** np.arange(-100, 100)
+row("division_by_constants", """
+kernel k(const f64 x[N], f64 a[N], f64 b[N], f64 c[N])
+    grid(cdiv(N, 64))
+{
+    int i = pid(0) * 64;
+    a[i +: 64] = x[i +: 64] / 3;
+    b[i +: 64] = x[i +: 64] / -10.0;
+    c[i +: 64] = x[i +: 64] / 8;
+}
+""", {"x": exactly("f64", list(DIVIDENDS)), "a": poison("f64", 200), "b": poison("f64", 200), "c": poison("f64", 200)},
+    lambda a: {"a": exact(a["x"] / 3), "b": exact(a["x"] / -10.0), "c": exact(a["x"] / 8)})
