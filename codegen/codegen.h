@@ -10,6 +10,7 @@ typedef struct TlCodegenOptions {
     const TlTarget *target;
     int opt_level;
     bool check, debug;
+    bool emulate; /* GPU targets: code for the emulator on this host */
 } TlCodegenOptions;
 
 /* Lowers every function of `m` for the host into one module and emits it as `emit` says. Rows
@@ -17,6 +18,11 @@ typedef struct TlCodegenOptions {
  * Text ends with a NUL that is not counted. Memory is in `arena`. User errors are diagnosed in
  * m->ctx and give NULL. */
 void *tl_cpu_compile(TlModule *m, const TlCodegenOptions *options, TlEmit emit, TlArena *arena,
+                     TlKernelCodes *kernels, size_t *out_size);
+/* The same for a GPU target, whose functions are laid out: PTX text (ASM, OBJ) for NVIDIA, assembly
+ * or hsaco for AMD, with `emulate` a host object with undefined tl_emu_*. LLVM: the module before
+ * leaves are expanded, the same with and without `emulate`. One code block for all kernels of m. */
+void *tl_gpu_compile(TlModule *m, const TlCodegenOptions *options, TlEmit emit, TlArena *arena,
                      TlKernelCodes *kernels, size_t *out_size);
 /* A host object that holds `size` bytes as the constant `symbol`, 64-byte aligned. */
 void *tl_embed(const char *symbol, const void *data, size_t size, TlArena *arena, size_t *out_size);

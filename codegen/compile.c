@@ -44,12 +44,15 @@ typedef struct Job {
     TlCtx ctx;
     TlArena scratch;
     const TlTarget *target;
+    bool emulate;
     Stage stage;
     TlModule *module;
     TlProgram *program;
     TlSbuf depends;
     bool has_ctx, io_error;
 } Job;
+
+enum { DEFAULT_WARPS = 4 };
 
 static const tilec_options DEFAULTS = TILEC_OPTIONS_INIT;
 
@@ -132,7 +135,7 @@ static const char *joined(TlArena *arena, const char *const *names)
 
 static tilec_status find_stage(Job *j)
 {
-    j->target = tl_target_find(j->o->target ? j->o->target : "cpu");
+    j->target = tl_target_find(j->o->target ? j->o->target : "cpu", &j->emulate);
     if (!j->target)
         return fail(j, TILEC_USAGE, "unknown target '%s'; known are %s", j->o->target,
                     joined(&j->out->arena, tl_target_names()));
@@ -233,7 +236,12 @@ static tilec_status lower_kernels(Job *j)
 static bool run_passes(Job *j)
 {
     const tilec_options *o = j->o;
-    TlRunOptions r = {.print_after = o->print_after,
+    TlMachine machine = {.name = j->target->name,
+                         .lanes = j->target->lanes,
+                         .warps = DEFAULT_WARPS,
+                         .shared_bytes = j->target->shared_bytes};
+    TlRunOptions r = {.machine = tl_target_is_gpu(j->target) ? &machine : NULL,
+                      .print_after = o->print_after,
                       .dump_dir = o->dump_dir,
                       .stop_after = o->stop_after,
                       .skip = o->skip,

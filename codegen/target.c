@@ -6,13 +6,13 @@
 #include "ir/support/guard.h"
 
 static const TlTarget TARGETS[] = {
-#define TARGET(name, kind, arch, triple, cpu, features, pipeline)                                  \
-    {name, TL_TARGET_##kind, arch, triple, cpu, features, pipeline},
+#define TARGET(name, kind, arch, triple, cpu, features, pipeline, lanes, shared)                   \
+    {name, TL_TARGET_##kind, arch, triple, cpu, features, pipeline, lanes, shared},
 #include "codegen/target.def"
 };
 
 static const char *const NAMES[] = {
-#define TARGET(name, kind, arch, triple, cpu, features, pipeline) name,
+#define TARGET(name, kind, arch, triple, cpu, features, pipeline, lanes, shared) name,
 #include "codegen/target.def"
     NULL};
 
@@ -23,12 +23,30 @@ static const struct {
 #include "codegen/pipeline.def"
 };
 
-const TlTarget *tl_target_find(const char *name)
+static const TlTarget *find(const char *name)
 {
     for (size_t i = 0; i < sizeof TARGETS / sizeof *TARGETS; i++)
         if (!strcmp(TARGETS[i].name, name))
             return &TARGETS[i];
     return NULL;
+}
+
+bool tl_target_is_gpu(const TlTarget *t)
+{
+    return t->lanes > 0;
+}
+
+const TlTarget *tl_target_find(const char *name, bool *out_emulate)
+{
+    if (out_emulate)
+        *out_emulate = false;
+    if (!out_emulate || strncmp(name, "emu:", 4) != 0)
+        return find(name);
+    const TlTarget *t = find(name + 4);
+    if (!t || !tl_target_is_gpu(t))
+        return NULL;
+    *out_emulate = true;
+    return t;
 }
 
 const char *const *tl_target_names(void)
@@ -46,5 +64,11 @@ const char *tl_pipeline(const char *name)
 
 const char *tl_target_kind_name(TlTargetKind kind)
 {
-    return kind == TL_TARGET_CPU ? "cpu" : "ref";
+    switch (kind) {
+    case TL_TARGET_CPU: return "cpu";
+    case TL_TARGET_REF: return "ref";
+    case TL_TARGET_NVPTX: return "cuda";
+    case TL_TARGET_AMDGPU: return "hip";
+    }
+    TL_UNREACHABLE("target kind %d", (int)kind);
 }

@@ -1,18 +1,29 @@
 /* Targets: rows of target.def and pipeline.def. */
 #ifndef TL_TARGET_H
 #define TL_TARGET_H
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
-typedef enum TlTargetKind { TL_TARGET_CPU, TL_TARGET_REF } TlTargetKind;
+typedef enum TlTargetKind {
+    TL_TARGET_CPU,
+    TL_TARGET_REF,
+    TL_TARGET_NVPTX,
+    TL_TARGET_AMDGPU
+} TlTargetKind;
 
 typedef struct TlTarget {
     const char *name;
     TlTargetKind kind;
     const char *arch, *triple, *cpu, *features, *pipeline;
+    int lanes;
+    uint32_t shared_bytes;
 } TlTarget;
 
-const TlTarget *tl_target_find(const char *name);   /* NULL when unknown */
+/* NULL when unknown. With out_emulate, "emu:NAME" finds a GPU's row too and sets it. */
+const TlTarget *tl_target_find(const char *name, bool *out_emulate);
 const char *const *tl_target_names(void);           /* NULL-terminated */
 const char *tl_pipeline(const char *name);          /* comma-separated passes */
 const char *tl_target_kind_name(TlTargetKind kind); /* target.kind of the language */
+bool tl_target_is_gpu(const TlTarget *t);
 #endif

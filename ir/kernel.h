@@ -49,5 +49,6 @@ typedef struct TlKernelInfo {
     TL_VEC(uint32_t) requires_, assumes;
     TL_VEC(tile_image_alias) aliases;
     int32_t warps, stages, maxreg; /* 0 = not said */
+    bool aligned; /* this variant may assume that views are aligned (passes/axis_info.h) */
 } TlKernelInfo;
 #endif

@@ -240,7 +240,11 @@ static TlPassResult run_functions(Runner *r, Step *step)
     TlPassResult all = TL_SAME;
     double start = now();
     for (uint32_t i = 0; i < r->m->fns.len && all != TL_FAILED; i++) {
-        TlPassCtx px = {.ctx = r->m->ctx, .scratch = &r->function, .options = step->options};
+        static const TlMachine plain = {"", 32, 4, 48 * 1024, 0};
+        TlPassCtx px = {.ctx = r->m->ctx,
+                        .scratch = &r->function,
+                        .options = step->options,
+                        .machine = r->o->machine ? r->o->machine : &plain};
         if (step->options && strcmp(step->options, "fault") == 0)
             tl_fault(TL_FAULT_INTERNAL, "failed because it was asked to");
         TlPassResult one = step->pass->run(r->m->fns.data[i], &px);

@@ -10,10 +10,20 @@
 /* FAILED: a diagnostic was given */
 typedef enum TlPassResult { TL_SAME, TL_CHANGED, TL_FAILED } TlPassResult;
 
+/* What passes of the laid-out level must know of the machine (codegen/target.def has the rows). */
+typedef struct TlMachine {
+    const char *name;      /* "sm_80" */
+    int lanes;             /* of a warp; a power of two */
+    int warps;             /* of a kernel that does not say */
+    uint32_t shared_bytes; /* of one block, at most */
+    uint64_t stress;       /* --stress-layouts=SEED; 0: off */
+} TlMachine;
+
 typedef struct TlPassCtx {
     TlCtx *ctx;
-    TlArena *scratch;    /* reset after each pass */
-    const char *options; /* the text in pass{...}, or NULL */
+    TlArena *scratch;         /* reset after each pass */
+    const char *options;      /* the text in pass{...}, or NULL */
+    const TlMachine *machine; /* never NULL; tile-opt without --target: 32 lanes, 4 warps, 48 KiB */
 } TlPassCtx;
 
 typedef struct TlPassInfo {
@@ -34,6 +44,7 @@ typedef struct TlRunOptions {
     const char *dump_dir;                     /* writes NN-pass.tir; NULL */
     const char *stop_after, *skip, *override; /* as in style.md "Seeing inside" */
     int bisect;                               /* run only the first n pass executions; -1 = all */
+    const TlMachine *machine;                 /* NULL: see TlPassCtx */
     bool verify_each, time_passes;
     void (*print)(void *user, const char *text); /* where print_after and time_passes go */
     void *user;

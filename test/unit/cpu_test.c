@@ -66,7 +66,7 @@ static uint64_t slot_word(const Row *row, const tile_image_slot *s, unsigned cha
 
 static void run_native(const Row *row, TlModule *m, TlArena *arena, unsigned char **memory)
 {
-    TlCodegenOptions o = {.target = tl_target_find("cpu"), .opt_level = 3};
+    TlCodegenOptions o = {.target = tl_target_find("cpu", NULL), .opt_level = 3};
     TlKernelCodes k = {0};
     size_t size;
     if (getenv("CPU_TEST_LLVM"))

@@ -1,0 +1,19 @@
+/* How much shared memory an op wants for itself while it runs, and what it does there. Pure
+ * arithmetic, asked by allocate-shared, insert-barriers and the SIMT lowering alike.
+ *
+ * An op with scratch uses [SHARED, SHARED + bytes) like this, which insert-barriers relies on:
+ * first it writes (no barrier before: what was there must be done with), then come barriers of its
+ * own, and last it reads. So before it a barrier is due when an access to these bytes, read or
+ * write, may be pending; after it nothing older than its own reads is pending any more. */
+#ifndef TL_SHARED_PLAN_H
+#define TL_SHARED_PLAN_H
+#include "ir/ir.h"
+#include "ir/layout.h"
+
+/* Bytes of scratch of this op; 0 when it works without shared memory and without a barrier. Laid-out
+ * level only. convert, reduce, scan, dot; an atomic whose result others need than the thread that
+ * did it. */
+uint32_t tl_op_shared_bytes(TlArena *arena, const TlOp *op);
+/* Alignment of all scratch, in bytes. */
+enum { TL_SHARED_ALIGNMENT = 16 };
+#endif

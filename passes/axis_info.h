@@ -1,0 +1,37 @@
+/* What is known of the numbers in tiles: contiguity, divisibility, constancy per axis (the analysis
+ * that Triton calls AxisInfo), and what follows from it for memory accesses. `coalesce` chooses
+ * layouts by it, `bounds` proves accesses inside, the SIMT lowering takes its vector widths and
+ * offset sizes from it. Side arrays by value id; holds for as long as the function is not changed. */
+#ifndef TL_AXIS_INFO_H
+#define TL_AXIS_INFO_H
+#include "ir/ir.h"
+
+/* All powers of two, per axis; scalars use axis 0.
+ * contiguity c: every run of c elements that starts at a multiple of c counts up by 1;
+ * divisibility: of the first element of each such run (pointers: in bytes);
+ * constancy k: every run of k elements that starts at a multiple of k is equal. */
+typedef struct TlAxisFacts {
+    int64_t contiguity[TL_MAX_RANK], divisibility[TL_MAX_RANK], constancy[TL_MAX_RANK];
+    bool is_known; /* all elements are `value` */
+    int64_t value;
+} TlAxisFacts;
+
+typedef struct TlAxisInfo TlAxisInfo;
+/* Facts of every value, as a fixed point over loops. Runs at both levels; layouts do not matter.
+ * When fn->info->aligned: every view's base is a multiple of 16 bytes, and its innermost extent and
+ * outer strides are multiples of 16 bytes in elements. */
+TlAxisInfo *tl_axis_info(const TlFn *fn, TlArena *arena);
+const TlAxisFacts *tl_axis_facts(const TlAxisInfo *a, const TlValue *v);
+
+/* A memory op. `dim`: the axis of the accessed tile along which addresses count up element by
+ * element; -1: none. Then every run of `width` coordinates along dim that starts at a multiple of
+ * width is consecutive in memory, starts at a multiple of width * element bytes (at most 16 bytes),
+ * and is in bounds and unmasked as a whole or not at all. */
+typedef struct TlAccessInfo {
+    int dim;
+    int width;
+    bool needs_bounds; /* some element may be outside of the view (never with UNCHECKED) */
+    bool offset32;     /* byte offsets from the view's first element fit 31 bits, by proof */
+} TlAccessInfo;
+TlAccessInfo tl_access_info(const TlAxisInfo *a, const TlOp *op);
+#endif
