@@ -5,12 +5,11 @@
 
 static const struct {
     const char *name;
-    char result;
-    const char *operands;
+    const char *result, *operands;
     tl_leaf_class class_;
 } LEAVES[] = {
 #define LEAF(ID, name, result, operands, class_, meaning)                                          \
-    {name, *#result, operands, TL_LEAF_CLASS_##class_},
+    {name, #result, operands, TL_LEAF_CLASS_##class_},
 #include "runtime/leaf.def"
 };
 
@@ -57,7 +56,7 @@ static void attribute(TlLlvm *l, LLVMValueRef f, const char *name, uint64_t valu
 static bool is_load(tl_leaf leaf)
 {
     tl_leaf_class c = LEAVES[leaf].class_;
-    return (c == TL_LEAF_CLASS_GLOBAL || c == TL_LEAF_CLASS_SHARED) && LEAVES[leaf].result != 'v';
+    return (c == TL_LEAF_CLASS_GLOBAL || c == TL_LEAF_CLASS_SHARED) && *LEAVES[leaf].result != 'v';
 }
 
 static void set_attributes(TlLlvm *l, LLVMValueRef f, tl_leaf leaf)
@@ -94,7 +93,7 @@ LLVMValueRef tl_leaf_declare(TlLlvm *l, tl_leaf leaf)
     for (unsigned i = 0; i < n; i++)
         params[i] = tl_leaf_type(l->context, LEAVES[leaf].operands[i]);
     LLVMTypeRef type =
-        LLVMFunctionType(tl_leaf_type(l->context, LEAVES[leaf].result), params, n, 0);
+        LLVMFunctionType(tl_leaf_type(l->context, *LEAVES[leaf].result), params, n, 0);
     f = LLVMAddFunction(l->module, name, type);
     set_attributes(l, f, leaf);
     return f;
