@@ -9,7 +9,7 @@
  * not poison; nothing may depend on them. Threads whose free lane or warp bits (tl_layout_free_masks)
  * are not 0 hold copies.
  *
- * What LLVM IR cannot say is a call of `tl.leaf.NAME` (runtime/leaf.def); leaf.h expands them after
+ * What LLVM IR cannot say is a call of `tl.leaf.NAME` (runtime/leaf.def); leaves.h expands them after
  * LLVM's middle end. All branches are uniform in the block. Barriers come from tl_simt_barrier only. */
 #ifndef TL_SIMT_H
 #define TL_SIMT_H

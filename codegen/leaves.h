@@ -1,7 +1,7 @@
 /* The leaf table in LLVM IR: declarations of `tl.leaf.NAME`, and what becomes of the calls after the
  * middle end has run: instructions of the target, or calls of the emulator's functions. */
-#ifndef TL_CODEGEN_LEAF_H
-#define TL_CODEGEN_LEAF_H
+#ifndef TL_LEAVES_H
+#define TL_LEAVES_H
 #include "codegen/llvm.h"
 #include "runtime/leaf.h"
 

@@ -1,5 +1,5 @@
 /* The leaf table in LLVM IR: types, names and declarations with the attributes of each class. */
-#include "codegen/leaf.h"
+#include "codegen/leaves.h"
 
 #include <string.h>
 
