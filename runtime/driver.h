@@ -20,12 +20,15 @@ void tl_error_clear(void);
 
 /* ---- what kernels say ---- */
 
-/* The order is tile_cpu_services.fail's and TlInterpFailKind's. */
+/* The order is tile_cpu_services.fail's and TlInterpFailKind's; from TL_RUN_MISALIGNED on: the
+ * emulator's own. */
 typedef enum tl_fail_kind {
     TL_RUN_ASSERT,
     TL_RUN_BOUNDS,
     TL_RUN_ASSUME,
-    TL_RUN_UNINIT
+    TL_RUN_UNINIT,
+    TL_RUN_MISALIGNED,
+    TL_RUN_RACE
 } tl_fail_kind;
 
 /* Collects the prints and the first failure of the launches of one stream until it is synchronised.

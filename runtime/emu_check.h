@@ -17,8 +17,7 @@ typedef struct tl_emu_access {
     uint32_t thread;   /* in its block */
     uint64_t at;       /* address, or byte offset in the block's shared memory */
     uint32_t bytes;
-    uint32_t order, scope; /* atomics: ir/enums.def's numbers */
-    const void *value; /* stores: the bytes to be written */
+    uint32_t atom, order, scope; /* atomics: tl_atom; ir/enums.def's numbers */
 } tl_emu_access;
 
 /* What one launch is watched by. Shared by the host threads that run its blocks. */
@@ -32,8 +31,10 @@ typedef struct tl_emu_watch_options {
     uint32_t lanes, shared_bytes;
 } tl_emu_watch_options;
 
-/* A report of an error: site's place and a text; the first of a launch counts (tl_sink_fail). */
-typedef void (*tl_emu_report)(void *user, int64_t block, uint32_t site, const char *text);
+/* A report of an error: what it is, its site's place (tl_sink_fail prints both before the text) and a
+ * text. Of a launch's, tl_sink_fail keeps the one of the lowest block. Called from any host thread. */
+typedef void (*tl_emu_report)(void *user, int64_t block, tl_fail_kind kind, uint32_t site,
+                              const char *text);
 
 tile_status tl_emu_watch_new(const tl_launch *launch, const tl_emu_watch_options *options,
                              tl_emu_report report, void *user, tl_emu_watch **out_watch);
@@ -46,6 +47,11 @@ void tl_emu_block_barrier(tl_emu_block_watch *b);
 /* Tells of an access before it happens. False: it must not happen (out of bounds, misaligned: always
  * checked); a load then gives 0. */
 bool tl_emu_block_access(tl_emu_block_watch *b, const tl_emu_access *access);
+/* After an atomic that tl_emu_block_access let through, always and at once: between the two calls a
+ * lock is held, so that "who saw whose release" is what really happened. The core does the operation
+ * between them and nothing else: no switch of fibers. `wrote`: false for a load and for a
+ * compare-and-swap that failed. */
+void tl_emu_block_atomic_done(tl_emu_block_watch *b, const tl_emu_access *access, bool wrote);
 /* A leaf of another class was executed by a thread (counters). */
 void tl_emu_block_count(tl_emu_block_watch *b, uint32_t site, uint32_t thread, tl_leaf leaf);
 /* A memory op of this thread was predicated off (counters need whole warps). */
@@ -53,9 +59,11 @@ void tl_emu_block_skip(tl_emu_block_watch *b, uint32_t site, uint32_t thread);
 
 /* The counters of the launch as text for --stats (one line per site and totals), malloc'd. */
 char *tl_emu_stats_text(const tl_emu_watch *w);
-/* Host memory was allocated, freed or written by the host (driver.h `wrote`): fresh device memory is
- * uninitialised. Per process registry, thread-safe. */
-void tl_emu_memory_allocated(const void *at, uint64_t bytes);
+/* What device memory holds: fresh memory is uninitialised until the host (driver.h `wrote`) or a
+ * checked kernel writes it. One registry per process, thread-safe; memory that it does not know counts
+ * as written. tl_emu_memory_allocated fails when out of memory; the caller fills the memory with a
+ * pattern of its own. */
+tile_status tl_emu_memory_allocated(const void *at, uint64_t bytes);
 void tl_emu_memory_freed(const void *at);
 void tl_emu_memory_written(const void *at, uint64_t bytes);
 #endif

@@ -70,6 +70,8 @@ void tl_sink_fail(tl_sink *s, const tl_launch *launch, int64_t linear, tl_fail_k
         [TL_RUN_BOUNDS] = "out of bounds",
         [TL_RUN_ASSUME] = "assumption does not hold",
         [TL_RUN_UNINIT] = "read of uninitialised memory",
+        [TL_RUN_MISALIGNED] = "misaligned access",
+        [TL_RUN_RACE] = "race",
     };
     int32_t pid[TILE_MAX_GRID];
     tl_launch_pid(launch, linear, pid);
@@ -81,7 +83,7 @@ void tl_sink_fail(tl_sink *s, const tl_launch *launch, int64_t linear, tl_fail_k
         size_t n = 0, size = sizeof s->failure;
         n += (size_t)snprintf(s->failure, size, "%s:%u:%u: %s%s%.700s (program ", path ? path : "?",
                               line, col,
-                              (unsigned)kind <= TL_RUN_UNINIT ? kinds[kind] : "check failed",
+                              (unsigned)kind < sizeof kinds / sizeof *kinds ? kinds[kind] : "check failed",
                               text ? ": " : "", text ? text : "");
         for (uint32_t i = 0; i < launch->ngrid && n < size; i++)
             n += (size_t)snprintf(s->failure + n, size - n, "%s%d", i ? "," : "", pid[i]);
