@@ -1,0 +1,252 @@
+/* What the facts say of memory accesses (axis_info.h).
+ *
+ * A view's extents and strides are numbers with facts of their own: of a parameter by its type
+ * (dense axes, constants, the aligned variant's promise), of VIEW and SUB_VIEW by their operands.
+ * An access runs along one axis of its tile when addresses count up there: a slice of step 1, or
+ * an index tile that counts up, on the view's axis of stride 1; or pointers that count up. Its
+ * width is the largest power of two, up to 16 bytes, that divides everything that places a run:
+ * where the slice starts, the base, each other axis's contribution; the extent, so that the bound
+ * is not inside a run; the mask's constancy; and the tile, so that padding is not either. */
+#include "passes/axis_impl.h"
+
+enum { MAX_BYTES = 16 };
+
+/* ---- views ---- */
+
+static int64_t element_bytes(const TlType *t)
+{
+    return tl_dtype_bytes(t->dtype);
+}
+
+static int64_t known_of(const TlAxisFacts *f)
+{
+    return f->is_known ? f->value : -1;
+}
+
+static int64_t times_known(int64_t a, int64_t b)
+{
+    return a < 0 || b < 0 || (b && a > INT64_MAX / b) ? -1 : a * b;
+}
+
+static TlViewFacts any_view(const TlType *t)
+{
+    TlViewFacts f = {.base = element_bytes(t)};
+    for (int d = 0; d < TL_MAX_VIEW_RANK; d++) {
+        f.extent[d] = f.stride[d] = 1;
+        f.known_extent[d] = f.known_stride[d] = -1;
+    }
+    return f;
+}
+
+static void set_known(int64_t *divisor, int64_t *known, int64_t value)
+{
+    *known = value;
+    if (value >= 0)
+        *divisor = tl_axis_divisor(value);
+}
+
+static TlViewFacts parameter_view(const TlAxisInfo *a, const TlValue *v)
+{
+    TlViewFacts f = any_view(v->type);
+    const TlKernelInfo *info = a->fn->info;
+    if (!info || v->index >= info->params.len)
+        return f;
+    const TlParam *p = &info->params.data[v->index];
+    int64_t unit = info->aligned ? tl_axis_divisor(MAX_BYTES / element_bytes(v->type)) : 1;
+    if (info->aligned)
+        f.base = MAX_BYTES;
+    for (int d = p->rank - 1; d >= 0; d--) {
+        bool last = d == p->rank - 1;
+        if (last)
+            f.extent[d] = unit;
+        else
+            f.stride[d] = unit;
+        if (p->extent[d].kind == TILE_DIM_CONST)
+            set_known(&f.extent[d], &f.known_extent[d], p->extent[d].value);
+        if (p->stride[d].kind == TILE_DIM_CONST)
+            set_known(&f.stride[d], &f.known_stride[d], p->stride[d].value);
+        else if (p->stride[d].kind == TILE_DIM_DENSE && last)
+            set_known(&f.stride[d], &f.known_stride[d], 1);
+        else if (p->stride[d].kind == TILE_DIM_DENSE) {
+            f.stride[d] = tl_axis_times(f.extent[d + 1], f.stride[d + 1]);
+            f.known_stride[d] = times_known(f.known_extent[d + 1], f.known_stride[d + 1]);
+        }
+    }
+    return f;
+}
+
+static TlViewFacts made_view(const TlAxisInfo *a, const TlOp *op)
+{
+    int rank = op->out[0]->type->rank;
+    TlViewFacts f = any_view(op->out[0]->type);
+    f.base = tl_axis_min(MAX_BYTES, tl_axis_facts(a, tl_in(op, 0))->divisibility[0]);
+    for (int d = 0; d < rank; d++) {
+        const TlAxisFacts *extent = tl_axis_facts(a, tl_in(op, (uint32_t)(1 + d)));
+        const TlAxisFacts *stride = tl_axis_facts(a, tl_in(op, (uint32_t)(1 + rank + d)));
+        f.extent[d] = extent->divisibility[0];
+        f.known_extent[d] = known_of(extent);
+        f.stride[d] = stride->divisibility[0];
+        f.known_stride[d] = known_of(stride);
+    }
+    return f;
+}
+
+/* Starts and extents are clipped: each is 0, what was asked for, or what is left. */
+static TlViewFacts sub_view(const TlAxisInfo *a, const TlOp *op)
+{
+    int rank = op->out[0]->type->rank;
+    TlViewFacts f = tl_view_facts(a, tl_in(op, 0));
+    int64_t bytes = element_bytes(op->out[0]->type);
+    for (int d = 0; d < rank; d++) {
+        int64_t start = tl_axis_facts(a, tl_in(op, (uint32_t)(1 + d)))->divisibility[0];
+        int64_t extent = tl_axis_facts(a, tl_in(op, (uint32_t)(1 + rank + d)))->divisibility[0];
+        start = tl_axis_min(start, f.extent[d]);
+        f.base = tl_axis_min(f.base, tl_axis_times(bytes, tl_axis_times(start, f.stride[d])));
+        f.extent[d] = tl_axis_min(start, extent);
+        f.known_extent[d] = -1;
+    }
+    return f;
+}
+
+TlViewFacts tl_view_facts(const TlAxisInfo *a, const TlValue *view)
+{
+    if (!view->def)
+        return parameter_view(a, view);
+    return view->def->opcode == TL_OP_SUB_VIEW ? sub_view(a, view->def) : made_view(a, view->def);
+}
+
+/* ---- accesses ---- */
+
+typedef struct Run {
+    int dim;
+    int64_t width;
+} Run;
+
+/* The tile's axis that view axis i gives; -1: none. Pointwise index tiles give the first ones. */
+static int dim_of(const TlPlace *p, uint32_t i)
+{
+    int d = 0, tile_rank = 0;
+    for (uint32_t k = 0; k < p->naxes && p->pointwise; k++)
+        if (p->axes[k].kind == TL_AXIS_TILE)
+            tile_rank = p->index[k].value->type->rank;
+    if (p->axes[i].kind == TL_AXIS_SCALAR)
+        return -1;
+    if (p->pointwise && p->axes[i].kind == TL_AXIS_TILE)
+        return 0;
+    for (uint32_t k = 0; k < i; k++)
+        d += p->axes[k].kind == TL_AXIS_SLICE || (p->axes[k].kind == TL_AXIS_TILE && !p->pointwise);
+    return d + tile_rank;
+}
+
+/* Addresses count up along axis i of the view: for how long, from multiples of what? */
+static Run run_of_axis(const TlAxisInfo *a, const TlPlace *p, uint32_t i)
+{
+    const TlAxis *axis = &p->axes[i];
+    const TlValue *index = p->index[i].value;
+    const TlAxisFacts *f = tl_axis_facts(a, index);
+    int first = dim_of(p, i);
+    if (axis->kind == TL_AXIS_SLICE && axis->step == 1)
+        return (Run){first, f->divisibility[0]};
+    Run best = {-1, 1};
+    if (axis->kind != TL_AXIS_TILE)
+        return best;
+    int64_t longest = 1;
+    for (int d = 0; d < index->type->rank; d++)
+        if (f->contiguity[d] > 1 && f->contiguity[d] >= longest) {
+            longest = f->contiguity[d];
+            best = (Run){first + d, tl_axis_min(f->contiguity[d], f->divisibility[d])};
+        }
+    return best;
+}
+
+/* How far along axis `dim` of the tile the index of another axis stays the same. */
+static int64_t steady_for(const TlAxisInfo *a, const TlPlace *p, uint32_t i, int dim)
+{
+    int first = dim_of(p, i);
+    if (p->axes[i].kind != TL_AXIS_TILE || dim < first ||
+        dim >= first + p->index[i].value->type->rank)
+        return TL_AXIS_MAX;
+    return tl_axis_facts(a, p->index[i].value)->constancy[dim - first];
+}
+
+/* Divisibility of what the index of an axis adds, in elements. */
+static int64_t offset_divisor(const TlAxisInfo *a, const TlPlace *p, const TlViewFacts *v,
+                              uint32_t i)
+{
+    const TlAxisFacts *f = tl_axis_facts(a, p->index[i].value);
+    int64_t index = 1;
+    if (p->axes[i].kind == TL_AXIS_SCALAR)
+        index = f->divisibility[0];
+    else if (p->axes[i].kind == TL_AXIS_SLICE)
+        index = tl_axis_min(f->divisibility[0],
+                            p->axes[i].width > 1 ? tl_axis_divisor(p->axes[i].step) : TL_AXIS_MAX);
+    return tl_axis_times(index, v->stride[i]);
+}
+
+static int64_t mask_for(const TlAxisInfo *a, const TlPlace *p, int dim)
+{
+    if (!p->mask || p->mask->type->rank == 0)
+        return TL_AXIS_MAX;
+    return tl_axis_facts(a, p->mask)->constancy[dim];
+}
+
+static int dense_axis(const TlPlace *p, const TlViewFacts *v)
+{
+    for (int i = (int)p->naxes - 1; i >= 0; i--)
+        if (v->known_stride[i] == 1)
+            return i;
+    return -1;
+}
+
+static Run run_in_view(const TlAxisInfo *a, const TlOp *op, const TlPlace *p)
+{
+    TlViewFacts v = tl_view_facts(a, p->base);
+    int dense = dense_axis(p, &v);
+    if (dense < 0)
+        return (Run){-1, 1};
+    Run r = run_of_axis(a, p, (uint32_t)dense);
+    if (r.dim < 0)
+        return r;
+    int64_t bytes = element_bytes(p->base->type);
+    r.width = tl_axis_min(r.width, v.base / tl_axis_min(v.base, bytes));
+    if (!tl_attr_flag(op, TL_ATTR_UNCHECKED))
+        r.width = tl_axis_min(r.width, v.extent[dense]);
+    for (uint32_t i = 0; i < p->naxes; i++) {
+        if ((int)i == dense)
+            continue;
+        r.width = tl_axis_min(r.width, offset_divisor(a, p, &v, i));
+        r.width = tl_axis_min(r.width, steady_for(a, p, i, r.dim));
+    }
+    return r;
+}
+
+static Run run_of_pointers(const TlAxisInfo *a, const TlPlace *p)
+{
+    const TlAxisFacts *f = tl_axis_facts(a, p->base);
+    int64_t bytes = element_bytes(p->base->type), longest = 1;
+    Run best = {-1, 1};
+    for (int d = 0; d < p->rank; d++)
+        if (f->contiguity[d] > 1 && f->contiguity[d] >= longest) {
+            longest = f->contiguity[d];
+            int64_t aligned = f->divisibility[d] / tl_axis_min(f->divisibility[d], bytes);
+            best = (Run){d, tl_axis_min(longest, aligned)};
+        }
+    return best;
+}
+
+TlAccessInfo tl_access_info(const TlAxisInfo *a, const TlOp *op)
+{
+    TlPlace p = tl_op_place(op);
+    TlAccessInfo info = {.dim = -1, .width = 1};
+    info.needs_bounds = p.axes && !tl_attr_flag(op, TL_ATTR_UNCHECKED);
+    if (p.rank == 0)
+        return info;
+    Run r = p.axes ? run_in_view(a, op, &p) : run_of_pointers(a, &p);
+    info.dim = r.dim;
+    if (r.dim < 0 || tl_dtype_bits(p.base->type->dtype) < 8)
+        return info;
+    r.width = tl_axis_min(r.width, mask_for(a, &p, r.dim));
+    r.width = tl_axis_min(r.width, tl_axis_divisor(p.shape[r.dim]));
+    info.width = (int)tl_axis_min(r.width, MAX_BYTES / element_bytes(p.base->type));
+    return info;
+}
