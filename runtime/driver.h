@@ -28,7 +28,9 @@ typedef enum tl_fail_kind {
     TL_RUN_ASSUME,
     TL_RUN_UNINIT,
     TL_RUN_MISALIGNED,
-    TL_RUN_RACE
+    TL_RUN_RACE,
+    TL_RUN_DIVERGENCE,
+    TL_RUN_DEADLOCK
 } tl_fail_kind;
 
 /* Collects the prints and the first failure of the launches of one stream until it is synchronised.

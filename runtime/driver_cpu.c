@@ -164,8 +164,9 @@ static tile_status cpu_code_load(tl_dev *dev, const void *image, const tile_imag
     tl_code *code = calloc(1, sizeof *code);
     if (!code)
         return tl_fail(TILE_NO_MEMORY, "out of memory");
-    tile_status status = tl_elf_load(tl_image_at(image, kernel->code), kernel->ncode, TL_ELF_HOST,
-                                     tl_image_text(image, kernel->symbol), &code->elf, &entry);
+    tile_status status =
+        tl_elf_load(tl_image_at(image, kernel->code), kernel->ncode, TL_ELF_HOST, NULL, 0,
+                    tl_image_text(image, kernel->symbol), &code->elf, &entry);
     if (status != TILE_OK) {
         cpu_code_unload(dev, code);
         return status;

@@ -4,12 +4,14 @@
  *     copies or on ranges known to lie inside the object, read with memcpy as nothing need be
  *     aligned
  *  2. allocated sections are laid out in one mapping, in three groups of pages: code, constants,
- *     data. A table of addresses (GOT) for relocations that ask for one ends the constants
+ *     data. A table of addresses (GOT) for relocations that ask for one ends the constants. Stubs,
+ *     one per undefined function that the caller knows, end the code: a call reaches 2 GiB (aarch64:
+ *     128 MiB), the function may be anywhere
  *  3. contents are copied, relocations applied, then the groups get their protection: never
  *     writable and executable
  *
- * Kernels are closed: an undefined symbol is an error, there is no dynamic linking. Unwind tables
- * are left out. */
+ * An undefined symbol that the caller's table does not have is an error: there is no dynamic
+ * linking. Native kernels are closed; the emulator's call its leaves. Unwind tables are left out. */
 #include "runtime/elf.h"
 #include <elf.h>
 #include <inttypes.h>
@@ -21,6 +23,7 @@
 enum { R_X86_64_GOTPCRELX = 41, R_X86_64_REX_GOTPCRELX = 42 };
 #endif
 
+enum { STUB_BYTES = 16 };
 typedef enum group { GROUP_CODE, GROUP_CONST, GROUP_DATA, GROUPS } group;
 
 struct tl_elf {
@@ -41,6 +44,11 @@ typedef struct loader {
     uint64_t *place; /* of each section: offset in the mapping; NOWHERE when not loaded */
     uint32_t *got;   /* of each symbol: 1 + its entry in the GOT; 0 = none */
     uint32_t ngot;
+    const tl_elf_symbol *known;
+    size_t nknown;
+    uint32_t *stub; /* of each symbol: 1 + its stub; 0 = none */
+    uint32_t nstubs;
+    uint64_t stub_place;
     uint64_t got_place, begin[GROUPS + 1];
     char *base;
 } loader;
@@ -123,7 +131,8 @@ static tile_status read_symbols(loader *l)
     l->nsymbols = (uint32_t)(table->sh_size / sizeof(Elf64_Sym));
     l->symbols = calloc(l->nsymbols + 1, sizeof *l->symbols);
     l->got = calloc(l->nsymbols + 1, sizeof *l->got);
-    if (!l->symbols || !l->got)
+    l->stub = calloc(l->nsymbols + 1, sizeof *l->stub);
+    if (!l->symbols || !l->got || !l->stub)
         return out_of_memory();
     if (l->nsymbols)
         memcpy(l->symbols, l->object + table->sh_offset, l->nsymbols * sizeof *l->symbols);
@@ -198,7 +207,16 @@ static tile_status choose_sections(loader *l)
     return TILE_OK;
 }
 
-/* Gives each symbol that needs it an entry in the GOT; also checks the tables' shape. */
+static const tl_elf_symbol *known_symbol(const loader *l, uint64_t index)
+{
+    const Elf64_Sym *s = &l->symbols[index];
+    for (size_t i = 0; index && s->st_shndx == SHN_UNDEF && i < l->nknown; i++)
+        if (strcmp(l->known[i].name, l->strings + s->st_name) == 0)
+            return &l->known[i];
+    return NULL;
+}
+
+/* Gives each symbol that needs it an entry in the GOT or a stub; also checks the tables' shape. */
 static tile_status scan_relocations(loader *l)
 {
     for (uint32_t i = 0; i < l->nsections; i++) {
@@ -215,6 +233,8 @@ static tile_status scan_relocations(loader *l)
                 return BAD("a relocation names a symbol that is not there");
             if (wants_got(l->machine, ELF64_R_TYPE(r.r_info)) && !l->got[symbol])
                 l->got[symbol] = ++l->ngot;
+            if (!l->stub[symbol] && known_symbol(l, symbol))
+                l->stub[symbol] = ++l->nstubs;
         }
     }
     return TILE_OK;
@@ -238,6 +258,10 @@ static tile_status lay_out(loader *l)
                 return BAD("section %u wants an alignment beyond a page", i);
             l->place[i] = at = align_to(at, s->sh_addralign);
             at += s->sh_size;
+        }
+        if (g == GROUP_CODE) {
+            l->stub_place = at = align_to(at, STUB_BYTES);
+            at += (uint64_t)l->nstubs * STUB_BYTES;
         }
         if (g == GROUP_CONST) {
             l->got_place = at = align_to(at, 8);
@@ -284,6 +308,11 @@ static tile_status symbol_address(const loader *l, uint64_t index, uint64_t *out
         *out = s->st_value;
         return TILE_OK;
     }
+    if (l->stub[index]) {
+        *out = (uint64_t)(uintptr_t)l->base + l->stub_place +
+               STUB_BYTES * (uint64_t)(l->stub[index] - 1);
+        return TILE_OK;
+    }
     if (s->st_shndx == SHN_UNDEF || s->st_shndx == SHN_COMMON)
         return BAD("'%s' is undefined", l->strings + s->st_name);
     if (s->st_shndx >= l->nsections || l->place[s->st_shndx] == NOWHERE ||
@@ -310,6 +339,23 @@ static tile_status fill_got(const loader *l)
         memcpy(l->base + l->got_place + 8 * (uint64_t)(l->got[i] - 1), &address, 8);
     }
     return TILE_OK;
+}
+
+/* A jump to the address that ends it. */
+static void write_stub(int machine, char *at, uint64_t address)
+{
+    static const unsigned char x86_64[8] = {0xff, 0x25, 0x02, 0, 0, 0, 0x0f, 0x0b}; /* ud2 */
+    static const uint32_t aarch64[2] = {0x58000050, 0xd61f0200}; /* ldr x16, .+8; br x16 */
+    memcpy(at, machine == TL_ELF_AARCH64 ? (const void *)aarch64 : x86_64, 8);
+    memcpy(at + 8, &address, 8);
+}
+
+static void fill_stubs(const loader *l)
+{
+    for (uint32_t i = 0; i < l->nsymbols; i++)
+        if (l->stub[i])
+            write_stub(l->machine, l->base + l->stub_place + STUB_BYTES * (l->stub[i] - 1),
+                       (uint64_t)(uintptr_t)known_symbol(l, i)->address);
 }
 
 typedef enum fit { FITS, TOO_FAR, UNKNOWN } fit;
@@ -447,6 +493,7 @@ static tile_status apply(const loader *l, uint32_t section, Elf64_Rela r)
 
 static tile_status apply_all(const loader *l)
 {
+    fill_stubs(l);
     tile_status status = fill_got(l);
     for (uint32_t i = 0; i < l->nsections && status == TILE_OK; i++) {
         const Elf64_Shdr *table = &l->sections[i];
@@ -499,16 +546,18 @@ static tile_status load(loader *l, const char *symbol, void **out_address)
     return status == TILE_OK ? protect(l) : status;
 }
 
-tile_status tl_elf_load(const void *object, size_t size, int machine, const char *symbol,
-                        tl_elf **out_elf, void **out_address)
+tile_status tl_elf_load(const void *object, size_t size, int machine, const tl_elf_symbol *known,
+                        size_t nknown, const char *symbol, tl_elf **out_elf, void **out_address)
 {
-    loader l = {.object = object, .size = size, .machine = machine};
+    loader l = {
+        .object = object, .size = size, .machine = machine, .known = known, .nknown = nknown};
     tl_elf *elf = calloc(1, sizeof *elf);
     tile_status status = elf ? load(&l, symbol, out_address) : out_of_memory();
     free(l.sections);
     free(l.place);
     free(l.symbols);
     free(l.got);
+    free(l.stub);
     if (status != TILE_OK) {
         if (l.base)
             munmap(l.base, l.begin[GROUPS]);

@@ -72,6 +72,8 @@ void tl_sink_fail(tl_sink *s, const tl_launch *launch, int64_t linear, tl_fail_k
         [TL_RUN_UNINIT] = "read of uninitialised memory",
         [TL_RUN_MISALIGNED] = "misaligned access",
         [TL_RUN_RACE] = "race",
+        [TL_RUN_DIVERGENCE] = "non-convergent collective",
+        [TL_RUN_DEADLOCK] = "deadlock",
     };
     int32_t pid[TILE_MAX_GRID];
     tl_launch_pid(launch, linear, pid);
@@ -81,10 +83,10 @@ void tl_sink_fail(tl_sink *s, const tl_launch *launch, int64_t linear, tl_fail_k
         s->fail_sequence = launch->sequence;
         s->fail_linear = linear;
         size_t n = 0, size = sizeof s->failure;
-        n += (size_t)snprintf(s->failure, size, "%s:%u:%u: %s%s%.700s (program ", path ? path : "?",
-                              line, col,
-                              (unsigned)kind < sizeof kinds / sizeof *kinds ? kinds[kind] : "check failed",
-                              text ? ": " : "", text ? text : "");
+        n += (size_t)snprintf(
+            s->failure, size, "%s:%u:%u: %s%s%.700s (program ", path ? path : "?", line, col,
+            (unsigned)kind < sizeof kinds / sizeof *kinds ? kinds[kind] : "check failed",
+            text ? ": " : "", text ? text : "");
         for (uint32_t i = 0; i < launch->ngrid && n < size; i++)
             n += (size_t)snprintf(s->failure + n, size - n, "%s%d", i ? "," : "", pid[i]);
         if (n < size)

@@ -74,7 +74,8 @@ static void run_native(const Row *row, TlModule *m, TlArena *arena, unsigned cha
     k.len = 0;
     void *object = tl_cpu_compile(m, &o, TL_EMIT_OBJ, arena, &k, &size), *entry;
     tl_elf *elf;
-    if (!CHECK(tl_elf_load(object, size, TL_ELF_HOST, k.data[0].symbol, &elf, &entry) == TILE_OK))
+    if (!CHECK(tl_elf_load(object, size, TL_ELF_HOST, NULL, 0, k.data[0].symbol, &elf, &entry) ==
+               TILE_OK))
         return;
     uint64_t params[64];
     for (uint32_t i = 0; i < k.data[0].slots.len; i++)

@@ -120,7 +120,7 @@ static tile_status load(const Object *o, int machine, const char *symbol, tl_elf
 {
     *elf = NULL;
     *address = NULL;
-    return tl_elf_load(o->bytes, o->size, machine, symbol, elf, address);
+    return tl_elf_load(o->bytes, o->size, machine, NULL, 0, symbol, elf, address);
 }
 
 static void runs(void)
@@ -210,6 +210,63 @@ static void aarch64_words(void)
     tl_elf_free(elf);
 }
 
+/* ---- names that are defined outside ---- */
+
+static int outside_calls;
+
+static void outside(void)
+{
+    outside_calls++;
+}
+
+static const tl_elf_symbol known[] = {{"other", NULL}, {"missing", outside}};
+
+/* The call of g goes to a function of ours, however far it is; so does a pointer to it. */
+static void undefined_function(void)
+{
+    Object o;
+    tl_elf *elf;
+    void *f;
+    make_object(&o, &x86);
+    o.text_rela[2].r_info = ELF64_R_INFO(SYM_MISSING, R_X86_64_PLT32);
+    if (!CHECK(tl_elf_load(o.bytes, o.size, TL_ELF_X86_64, known, 2, "f", &elf, &f) == TILE_OK))
+        return;
+#if defined(__x86_64__)
+    void (*call)(void);
+    memcpy(&call, &f, sizeof f);
+    call();
+    CHECK_INT(outside_calls, 1);
+#endif
+    tl_elf_free(elf);
+    CHECK_INT(tl_elf_load(o.bytes, o.size, TL_ELF_X86_64, known, 1, "f", &elf, &f), TILE_BAD_IMAGE);
+    CHECK(strstr(tile_last_error(), "'missing' is undefined") != NULL);
+}
+
+static void undefined_function_aarch64(void)
+{
+    Object o;
+    tl_elf *elf;
+    void *f;
+    make_object(&o, &arm);
+    o.text_rela[5].r_info = ELF64_R_INFO(SYM_MISSING, R_AARCH64_CALL26);
+    o.text_rela[3].r_info = ELF64_R_INFO(SYM_MISSING, R_AARCH64_ADR_GOT_PAGE);
+    o.text_rela[4].r_info = ELF64_R_INFO(SYM_MISSING, R_AARCH64_LD64_GOT_LO12_NC);
+    if (!CHECK(tl_elf_load(o.bytes, o.size, TL_ELF_AARCH64, known, 2, "f", &elf, &f) == TILE_OK))
+        return;
+    uint32_t w[10], stub[2];
+    memcpy(w, f, sizeof w);
+    uint64_t pc = (uint64_t)(uintptr_t)f;
+    uint64_t at = pc + 20 + (uint64_t)(4 * sign_extend(w[5] & 0x3ffffff, 26)), address;
+    memcpy(stub, (void *)(uintptr_t)at, sizeof stub);
+    memcpy(&address, (void *)(uintptr_t)(at + 8), sizeof address);
+    CHECK(stub[0] == 0x58000050 && stub[1] == 0xd61f0200); /* ldr x16, .+8; br x16 */
+    CHECK(address == (uint64_t)(uintptr_t)outside);
+    uint64_t entry =
+        *(uint64_t *)(uintptr_t)(adrp_target(pc + 12, w[3]) + 8 * (w[4] >> 10 & 0xfff));
+    CHECK(entry == at); /* one address, however it is taken */
+    tl_elf_free(elf);
+}
+
 /* ---- what is refused, with what text ---- */
 
 static void refused(const Object *o, const char *symbol, const char *text)
@@ -271,7 +328,7 @@ static void damaged(const Content *c)
             return;
         memcpy(exact, o.bytes, size);
         elf = NULL;
-        CHECK_INT(tl_elf_load(exact, size, c->machine, "f", &elf, &f), TILE_BAD_IMAGE);
+        CHECK_INT(tl_elf_load(exact, size, c->machine, NULL, 0, "f", &elf, &f), TILE_BAD_IMAGE);
         free(exact);
     }
     int loaded = 0, bad = 0;
@@ -291,6 +348,8 @@ int main(void)
 {
     runs();
     aarch64_words();
+    undefined_function();
+    undefined_function_aarch64();
     refusals();
     damaged(&x86);
     damaged(&arm);
