@@ -1,8 +1,209 @@
-/* Not yet: gives scratch a place in shared memory. */
+/* allocate-shared: every op that needs shared memory for itself gets a place in it.
+ *
+ *     %b = convert %a : tile<...>        %b = convert %a {shared = 0} : tile<...>
+ *     %r = reduce %b {...} : tile<...>   %r = reduce %b {..., shared = 4096} : tile<...>
+ *
+ *  1. Buffers: what tl_op_shared_bytes says of each op, with the interval of positions in program
+ *     order at which its bytes hold something. Scratch lives while its op runs, its regions
+ *     included. (A buffer that lives longer is one with a wider interval; one that is used in a
+ *     loop and was made before it lives to the end of the loop.)
+ *  2. Two buffers interfere when their intervals have a position in common; then they share no
+ *     byte. First fit by size: largest first, each at the lowest place that is free of those
+ *     placed before that it interferes with.
+ *  3. Over the machine's limit: an error that lists the buffers, largest first.
+ *
+ * Bytes against barriers: two ops whose scratch shares bytes need a barrier between them, since the
+ * first may still be read when the second writes; with bytes of its own the second goes right on
+ * (its own barrier then serves the next one too). So each buffer first tries to share with none of
+ * its neighbours in program order, all of them, half of them, ..., the next ones, only the one
+ * before, and takes the first place that stays within a budget. The budget is 8 KiB: with the usual
+ * 4 warps that costs no occupancy on any target (16 blocks of 128 threads in the 164 KiB of sm_80,
+ * 8 blocks of 256 in the 64 KiB of gfx942); or what is needed anyway when that is more, for then
+ * keeping apart is free. In a loop the last buffer and the first of the next trip are neighbours
+ * too; when there is room for a whole trip they are kept apart with all others. */
+#include "ir/shared_plan.h"
+#include "passes/facts.h"
 #include "passes/pass.h"
+#include <stdlib.h>
+
+enum { BUDGET = 8 * 1024, SHOWN = 12 };
+
+typedef struct Buffer {
+    TlOp *op;
+    uint64_t bytes, offset;
+    uint32_t first, last; /* positions where it is alive */
+    uint32_t number;      /* in program order */
+} Buffer;
+
+typedef struct Allocator {
+    TlFn *fn;
+    TlPassCtx *px;
+    TL_VEC(Buffer *) all;     /* in program order */
+    TL_VEC(Buffer *) by_size; /* largest first, then program order */
+} Allocator;
+
+/* ---- 1. buffers ---- */
+
+static bool is_inside(const TlOp *op, const TlOp *outer)
+{
+    return op && op != outer && tl_block_is_inside(op->block, outer);
+}
+
+static void find_buffers(Allocator *a)
+{
+    uint32_t position = 0;
+    Buffer *open = NULL; /* an op with regions that has scratch: alive as long as these run */
+    for (TlOp *op = a->fn->body->first; op; op = tl_walk_next(op, NULL)) {
+        if (open && is_inside(op, open->op))
+            open->last = ++position;
+        else
+            open = NULL, position++;
+        uint32_t bytes = tl_op_shared_bytes(a->px->scratch, op);
+        if (!bytes)
+            continue;
+        Buffer *b = TL_NEW(a->px->scratch, Buffer);
+        *b = (Buffer){op, bytes, 0, position, position, a->all.len};
+        tl_vec_push(a->px->scratch, &a->all, b);
+        tl_vec_push(a->px->scratch, &a->by_size, b);
+        if (op->nregions)
+            open = b;
+    }
+}
+
+static int compare_sizes(const void *x, const void *y)
+{
+    const Buffer *a = *(Buffer *const *)x, *b = *(Buffer *const *)y;
+    if (a->bytes != b->bytes)
+        return a->bytes > b->bytes ? -1 : 1;
+    return a->number < b->number ? -1 : 1;
+}
+
+/* ---- 2. places ---- */
+
+/* May not share bytes, or would rather not: neighbours up to so many before and behind. */
+static bool keeps_apart(const Buffer *a, const Buffer *b, uint32_t before, uint32_t behind)
+{
+    if (a->first <= b->last && b->first <= a->last)
+        return true;
+    return b->number < a->number ? a->number - b->number <= before
+                                 : b->number - a->number <= behind;
+}
+
+static uint64_t aligned(uint64_t offset)
+{
+    return (offset + TL_SHARED_ALIGNMENT - 1) & ~(uint64_t)(TL_SHARED_ALIGNMENT - 1);
+}
+
+/* The lowest place for buffer i of by_size. A collision moves it behind the one it met, so places
+ * only go up; done when a whole round meets nobody. */
+static uint64_t lowest_place(const Allocator *a, uint32_t i, uint32_t before, uint32_t behind)
+{
+    const Buffer *b = a->by_size.data[i];
+    uint64_t offset = 0;
+    bool moved;
+    do {
+        moved = false;
+        for (uint32_t k = 0; k < i; k++) {
+            const Buffer *other = a->by_size.data[k];
+            if (offset + b->bytes <= other->offset || other->offset + other->bytes <= offset ||
+                !keeps_apart(b, other, before, behind))
+                continue;
+            offset = aligned(other->offset + other->bytes);
+            moved = true;
+        }
+    } while (moved);
+    return offset;
+}
+
+static uint64_t choose_place(const Allocator *a, uint32_t i, uint64_t budget)
+{
+    uint64_t bytes = a->by_size.data[i]->bytes;
+    for (uint32_t n = budget ? a->all.len : 0; n; n /= 2) {
+        uint64_t offset = lowest_place(a, i, n, n);
+        if (offset + bytes <= budget)
+            return offset;
+    }
+    uint64_t offset = lowest_place(a, i, 1, 0);
+    return offset + bytes <= budget ? offset : lowest_place(a, i, 0, 0);
+}
+
+/* budget 0: no buffer tries to keep apart from others without need. */
+static uint64_t place_all(Allocator *a, uint64_t budget)
+{
+    uint64_t total = 0;
+    for (uint32_t i = 0; i < a->by_size.len; i++) {
+        Buffer *b = a->by_size.data[i];
+        b->offset = choose_place(a, i, budget);
+        if (b->offset + b->bytes > total)
+            total = b->offset + b->bytes;
+    }
+    return total;
+}
+
+static uint64_t allocate(Allocator *a)
+{
+    uint64_t least = place_all(a, 0), budget = least > BUDGET ? least : BUDGET;
+    if (budget > a->px->machine->shared_bytes)
+        budget = a->px->machine->shared_bytes;
+    uint64_t total = place_all(a, budget);
+    return total <= budget ? total : place_all(a, 0); /* who kept apart stood in another's way */
+}
+
+/* ---- 3. results ---- */
+
+static void complain(Allocator *a, uint64_t total)
+{
+    TlDiags *d = &a->px->ctx->diags;
+    const Buffer *largest = a->by_size.data[0];
+    TlDiag *row = tl_diag(d, largest->op->loc, TL_E0910, a->fn->name, (unsigned long long)total,
+                          a->px->machine->shared_bytes);
+    for (uint32_t i = 0; i < a->by_size.len && i < SHOWN; i++) {
+        const Buffer *b = a->by_size.data[i];
+        tl_diag_note(d, row, b->op->loc, "%s: %llu bytes", tl_op_info(b->op->opcode)->text,
+                     (unsigned long long)b->bytes);
+    }
+    if (a->by_size.len > SHOWN)
+        tl_diag_note(d, row, (TlLoc){0}, "and %u smaller ones", a->by_size.len - SHOWN);
+}
+
+static bool set_offset(TlFn *fn, TlOp *op, const Buffer *b)
+{
+    int64_t old = tl_attr_int(op, TL_ATTR_SHARED, -1);
+    if (old == (b ? (int64_t)b->offset : -1))
+        return false;
+    if (b)
+        tl_attr_set(fn, op, (TlAttr){.id = TL_ATTR_SHARED, .u.i = (int64_t)b->offset});
+    else
+        tl_attr_remove(op, TL_ATTR_SHARED); /* from an earlier run, when it still needed some */
+    return true;
+}
+
+static bool set_offsets(Allocator *a)
+{
+    bool changed = false;
+    uint32_t next = 0;
+    for (TlOp *op = a->fn->body->first; op; op = tl_walk_next(op, NULL)) {
+        const Buffer *b = next < a->all.len ? a->all.data[next] : NULL;
+        b = b && b->op == op ? b : NULL;
+        next += b != NULL;
+        changed |= set_offset(a->fn, op, b);
+    }
+    return changed;
+}
 
 TlPassResult tl_pass_allocate_shared(TlFn *fn, TlPassCtx *px)
 {
-    (void)fn, (void)px;
-    return TL_SAME;
+    Allocator a = {.fn = fn, .px = px};
+    if (!tl_fn_is_laid_out(fn))
+        return TL_SAME;
+    find_buffers(&a);
+    if (a.all.len) {
+        qsort(a.by_size.data, a.by_size.len, sizeof *a.by_size.data, compare_sizes);
+        uint64_t total = allocate(&a);
+        if (total > px->machine->shared_bytes) {
+            complain(&a, total);
+            return TL_FAILED;
+        }
+    }
+    return set_offsets(&a) ? TL_CHANGED : TL_SAME;
 }

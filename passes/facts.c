@@ -86,3 +86,17 @@ bool tl_const_trips(const TlOp *loop, TlWideInt *out)
         *out = (lo - hi - step - 1) / -step;
     return true;
 }
+
+static bool has_tile(const TlFn *fn)
+{
+    for (const TlOp *op = fn->body->first; op; op = tl_walk_next(op, NULL))
+        for (uint32_t i = 0; i < op->nout; i++)
+            if (op->out[i]->type->kind == TL_TILE && op->out[i]->type->rank)
+                return true;
+    return false; /* tiles of regions come from values outside */
+}
+
+bool tl_fn_is_laid_out(const TlFn *fn)
+{
+    return tl_fn_level(fn) == TL_LEVEL_LAID_OUT || (fn->body->warps && !has_tile(fn));
+}

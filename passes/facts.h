@@ -15,4 +15,6 @@ bool tl_is_invariant(const TlValue *v, const TlOp *loop);
 bool tl_const_int_value(const TlValue *v, TlWideInt *out);
 /* Number of trips of a FOR with constant bounds. */
 bool tl_const_trips(const TlOp *loop, TlWideInt *out);
+/* Is the function at the laid-out level, even when it has no tile that could show it? */
+bool tl_fn_is_laid_out(const TlFn *fn);
 #endif
