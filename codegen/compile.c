@@ -239,7 +239,8 @@ static bool run_passes(Job *j)
     TlMachine machine = {.name = j->target->name,
                          .lanes = j->target->lanes,
                          .warps = DEFAULT_WARPS,
-                         .shared_bytes = j->target->shared_bytes};
+                         .shared_bytes = j->target->shared_bytes,
+                         .stress = o->stress_layouts};
     TlRunOptions r = {.machine = tl_target_is_gpu(j->target) ? &machine : NULL,
                       .print_after = o->print_after,
                       .dump_dir = o->dump_dir,

@@ -1,5 +1,6 @@
 /* tile-opt: runs passes over .tir text and prints the result; --help lists what it takes. Option
  * parsing and printing only. */
+#include "codegen/target.h"
 #include "passes/pass.h"
 #include "tools/opt.h"
 #include <errno.h>
@@ -10,9 +11,10 @@
 enum { EXIT_PROGRAM = 1, EXIT_USAGE = 2, EXIT_INTERNAL = 70 };
 
 typedef struct Options {
-    const char *input, *output, *passes, *same_as, *fill, *list_passes, *list_ops;
+    const char *input, *output, *passes, *same_as, *fill, *list_passes, *list_ops, *target, *warps;
     bool run, quiet, help;
     TlRunOptions r;
+    TlMachine machine;
     TlModule *module, *reference; /* freed with the context */
 } Options;
 
@@ -71,6 +73,23 @@ static int take_option(const Option *options, const char *arg)
     return usage("unknown option %s", arg);
 }
 
+/* --target and --warps: the machine of the laid-out passes; without them the runner's own. */
+static int take_machine(Options *o)
+{
+    if (!o->target && !o->warps)
+        return 0;
+    const TlTarget *t = tl_target_find(o->target ? o->target : "sm_80", NULL);
+    if (!t || !tl_target_is_gpu(t))
+        return usage("--target=%s is no GPU", o->target);
+    long warps = o->warps ? strtol(o->warps, NULL, 10) : 4;
+    if (warps < 1 || warps > 32 || (warps & (warps - 1)))
+        return usage("--warps=%s is no power of two up to 32", o->warps);
+    o->machine = (TlMachine){
+        .name = t->name, .lanes = t->lanes, .warps = (int)warps, .shared_bytes = t->shared_bytes};
+    o->r.machine = &o->machine;
+    return 0;
+}
+
 static int take_arguments(Options *o, const Option *options, int argc, char **argv)
 {
     for (int i = 1; i < argc; i++) {
@@ -88,8 +107,9 @@ static int take_arguments(Options *o, const Option *options, int argc, char **ar
         if (status)
             return status;
     }
-    if (!bisect_text)
-        return 0;
+    int status = take_machine(o);
+    if (status || !bisect_text)
+        return status;
     char *end;
     o->r.bisect = (int)strtol(bisect_text, &end, 10);
     return *end || end == bisect_text || o->r.bisect < 0
@@ -236,6 +256,8 @@ int main(int argc, char **argv)
         {"run", NULL, &o.run, false, "run the kernels in the interpreter instead of printing them"},
         {"same-as", &o.same_as, NULL, false,
          "FILE: with --run: compare with the kernels of the file; 1 when they differ"},
+        {"target", &o.target, NULL, false, "T: the GPU that laid-out passes work for (32 lanes)"},
+        {"warps", &o.warps, NULL, false, "N: warps of a kernel that does not say (4)"},
         {"fill", &o.fill, NULL, false, "random|special|exact: what --run puts into arrays"},
         {"quiet", NULL, &o.quiet, false, "do not print the IR"},
         {"help", NULL, &o.help, false, "print this"},

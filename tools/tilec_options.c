@@ -61,6 +61,7 @@ static const Row rows[] = {
     {"--skip",         FORM_TEXT, BOTH,        COMPILER(skip),        "P,...",    "leave these passes out"},
     {"--override",     FORM_TEXT, BOTH,        COMPILER(override),    "PASS:FILE", "take the IR after a pass from a file"},
     {"--bisect",       FORM_TEXT, BOTH,        AT(bisect),            "N",        "run the first N passes"},
+    {"--stress-layouts", FORM_TEXT, BOTH,      AT(stress),            "SEED",     "random layouts on GPUs, to test the compiler"},
     {"--dump-dir",     FORM_TEXT, BOTH,        COMPILER(dump_dir),    "DIR",      "write the IR after each pass here"},
     {"--time-passes",  FORM_FLAG, BOTH,        COMPILER(time_passes), NULL,       "say what each pass took"},
     {"--verify-each",  FORM_FLAG, BOTH,        COMPILER(verify_each), NULL,       "verify the IR after each pass"},
@@ -269,6 +270,10 @@ static bool numbers(Options *o)
                    false;
         *all[i].out = (int)v;
     }
+    long long seed;
+    if (o->stress && !parse_int(o->stress, 0, INT64_MAX, &seed))
+        return usage_error("--stress-layouts wants a seed, not '%s'", o->stress), false;
+    o->compile.stress_layouts = o->stress ? (uint64_t)seed : 0;
     return true;
 }
 

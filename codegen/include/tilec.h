@@ -60,11 +60,12 @@ typedef struct tilec_options {
     int warps, stages; /* 0: as the kernel says */
     /* with kernel NULL: the file must have exactly one kernel, else USAGE with their names */
     int one_kernel;
+    uint64_t stress_layouts; /* GPUs: random layouts of this seed, to test the compiler; 0: off */
 } tilec_options;
 #define TILEC_OPTIONS_INIT                                                                         \
     {                                                                                              \
         sizeof(tilec_options), "cpu", "image", 0, 0, 0, 0, 0, 3, 0, 0, "default", 0, "text", 0, 0, \
-            0, 0, 0, 0, 0, 0, 0, -1, 0, 0, 0, 0, 0, 0, 0, 0, 0                                     \
+            0, 0, 0, 0, 0, 0, 0, -1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0                                  \
     }
 
 typedef struct tilec_output tilec_output;
