@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "passes/axis_info.h"
+
 typedef struct Writer {
     TlArena *arena;
     char *data;
@@ -119,6 +121,18 @@ static uint32_t put_code(Writer *w, const TlKernelCode *k)
     return (uint32_t)at;
 }
 
+/* The tests of an aligned kernel, whose general form stands in the next row. */
+static void put_tests(Writer *w, const TlKernelCode *k, uint32_t index, tile_image_kernel *r)
+{
+    TlTests tests = {0};
+    tl_variant_tests(k->fn, w->arena, &tests);
+    if (tests.len == 0)
+        return;
+    r->ntests = tests.len;
+    r->tests = put(w, tests.data, sizeof *tests.data * tests.len, 8);
+    r->otherwise = index + 2;
+}
+
 static tile_image_kernel image_kernel(Writer *w, const TlKernelCode *k)
 {
     const TlKernelInfo *info = k->fn->info;
@@ -184,8 +198,13 @@ void *tl_image_write(TlArena *arena, TlCtx *ctx, const char *target, const TlKer
     put_string(&w, "");
     h.target = put_string(&w, target);
     tile_image_kernel *rows = TL_NEW_ARRAY(arena, tile_image_kernel, kernels->len + 1);
-    for (uint32_t i = 0; i < kernels->len; i++)
+    for (uint32_t i = 0; i < kernels->len; i++) {
         rows[i] = image_kernel(&w, &kernels->data[i]);
+        put_tests(&w, &kernels->data[i], i, &rows[i]);
+        if (i > 0 && rows[i - 1].otherwise == i + 1)
+            rows[i].flags |= TILE_KERNEL_OTHERWISE;
+        TL_ASSERT(rows[i].otherwise <= kernels->len, "the last kernel is an aligned one");
+    }
     h.nkernels = kernels->len;
     h.kernels = put(&w, rows, sizeof *rows * kernels->len, 8);
     h.nfiles = ctx->diags.sources.len;

@@ -767,6 +767,7 @@ static bool info_group(Parser *p, TlKernelInfo *k) { return i32(p, &k->group); }
 static bool info_warps(Parser *p, TlKernelInfo *k) { return i32(p, &k->warps); }
 static bool info_stages(Parser *p, TlKernelInfo *k) { return i32(p, &k->stages); }
 static bool info_maxreg(Parser *p, TlKernelInfo *k) { return i32(p, &k->maxreg); }
+static bool info_aligned(Parser *p, TlKernelInfo *k) { (void)p; return k->aligned = true; }
 
 static const struct {
     const char *word;
@@ -775,7 +776,7 @@ static const struct {
     {"doc", info_doc},     {"param", info_param},   {"sym", info_sym},       {"expr", info_expr},
     {"const", info_const}, {"grid", info_grid},     {"group", info_group},   {"require", info_require},
     {"assume", info_assume}, {"alias", info_alias}, {"warps", info_warps},   {"stages", info_stages},
-    {"maxreg", info_maxreg},
+    {"maxreg", info_maxreg}, {"aligned", info_aligned},
 };
 
 static bool info_line(Parser *p, TlKernelInfo *k)

@@ -423,6 +423,7 @@ static void put_info(Printer *p, const TlKernelInfo *k)
     put_number(p, "warps", k->warps);
     put_number(p, "stages", k->stages);
     put_number(p, "maxreg", k->maxreg);
+    if (k->aligned) tl_sbuf_puts(out, "    aligned\n");
     tl_sbuf_puts(out, "  }");
 }
 

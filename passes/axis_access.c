@@ -9,8 +9,6 @@
  * is not inside a run; the mask's constancy; and the tile, so that padding is not either. */
 #include "passes/axis_impl.h"
 
-enum { MAX_BYTES = 16 };
-
 /* ---- views ---- */
 
 static int64_t element_bytes(const TlType *t)
@@ -45,6 +43,11 @@ static void set_known(int64_t *divisor, int64_t *known, int64_t value)
         *divisor = tl_axis_divisor(value);
 }
 
+int64_t tl_axis_aligned_unit(TlDtype dtype)
+{
+    return tl_axis_divisor(TL_AXIS_ALIGNMENT / tl_dtype_bytes(dtype));
+}
+
 static TlViewFacts parameter_view(const TlAxisInfo *a, const TlValue *v)
 {
     TlViewFacts f = any_view(v->type);
@@ -52,9 +55,9 @@ static TlViewFacts parameter_view(const TlAxisInfo *a, const TlValue *v)
     if (!info || v->index >= info->params.len)
         return f;
     const TlParam *p = &info->params.data[v->index];
-    int64_t unit = info->aligned ? tl_axis_divisor(MAX_BYTES / element_bytes(v->type)) : 1;
+    int64_t unit = info->aligned ? tl_axis_aligned_unit(v->type->dtype) : 1;
     if (info->aligned)
-        f.base = MAX_BYTES;
+        f.base = TL_AXIS_ALIGNMENT;
     for (int d = p->rank - 1; d >= 0; d--) {
         bool last = d == p->rank - 1;
         if (last)
@@ -79,7 +82,7 @@ static TlViewFacts made_view(const TlAxisInfo *a, const TlOp *op)
 {
     int rank = op->out[0]->type->rank;
     TlViewFacts f = any_view(op->out[0]->type);
-    f.base = tl_axis_min(MAX_BYTES, tl_axis_facts(a, tl_in(op, 0))->divisibility[0]);
+    f.base = tl_axis_min(TL_AXIS_ALIGNMENT, tl_axis_facts(a, tl_in(op, 0))->divisibility[0]);
     for (int d = 0; d < rank; d++) {
         const TlAxisFacts *extent = tl_axis_facts(a, tl_in(op, (uint32_t)(1 + d)));
         const TlAxisFacts *stride = tl_axis_facts(a, tl_in(op, (uint32_t)(1 + rank + d)));
@@ -247,6 +250,6 @@ TlAccessInfo tl_access_info(const TlAxisInfo *a, const TlOp *op)
         return info;
     r.width = tl_axis_min(r.width, mask_for(a, &p, r.dim));
     r.width = tl_axis_min(r.width, tl_axis_divisor(p.shape[r.dim]));
-    info.width = (int)tl_axis_min(r.width, MAX_BYTES / element_bytes(p.base->type));
+    info.width = (int)tl_axis_min(r.width, TL_AXIS_ALIGNMENT / element_bytes(p.base->type));
     return info;
 }

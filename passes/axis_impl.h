@@ -3,6 +3,10 @@
 #define TL_AXIS_IMPL_H
 #include "passes/axis_info.h"
 
+/* The promise of aligned kernels: bytes; the same in elements. Packed elements count as bytes. */
+enum { TL_AXIS_ALIGNMENT = 16 };
+int64_t tl_axis_aligned_unit(TlDtype dtype);
+
 #define TL_AXIS_MAX ((int64_t)1 << 62) /* the divisibility of 0 */
 
 struct TlAxisInfo {

@@ -34,4 +34,10 @@ typedef struct TlAccessInfo {
     bool offset32;     /* byte offsets from the view's first element fit 31 bits, by proof */
 } TlAccessInfo;
 TlAccessInfo tl_access_info(const TlAxisInfo *a, const TlOp *op);
+
+/* Aligned kernels (fn->info->aligned) are made beside general ones: each is lowered as if its views
+ * were aligned, and launched only with arguments for which that is so. The tests are those of the
+ * views whose facts were used; appended to `out`. A kernel that is not aligned has none. */
+typedef TL_VEC(tile_image_test) TlTests;
+void tl_variant_tests(const TlFn *fn, TlArena *arena, TlTests *out);
 #endif

@@ -214,6 +214,46 @@ static bool check_sites(check *c, const tile_image_kernel *k)
     return true;
 }
 
+static bool check_test(const check *c, const tile_image_kernel *k, const tile_image_test *t)
+{
+    const tile_image_param *p = at(c, k->params);
+    if (t->kind >= TILE_TEST_COUNT || t->param >= k->nparams)
+        return false;
+    p += t->param;
+    switch ((tile_test_kind)t->kind) {
+    case TILE_TEST_POINTER: return p->kind != TILE_PARAM_SCALAR;
+    case TILE_TEST_EXTENT:
+    case TILE_TEST_STRIDE: return is_view_axis(c, k, t->param, t->axis);
+    case TILE_TEST_SPAN: return p->kind == TILE_PARAM_VIEW;
+    case TILE_TEST_SCALAR:
+        return p->kind == TILE_PARAM_SCALAR && !tl_is_float_dtype((tile_dtype)p->dtype);
+    case TILE_TEST_COUNT: break;
+    }
+    return false;
+}
+
+/* `otherwise` names a later row for the same kernel, which has no tests: no chains, no circles. */
+static bool check_tests(check *c, const tile_image_kernel *k)
+{
+    const tile_image_header *h = at(c, 0);
+    if ((k->ntests == 0) != (k->otherwise == 0))
+        return bad(c, "tests without another row, or the other way round");
+    if (!table(c, k->tests, k->ntests, sizeof(tile_image_test), 8, "the tests"))
+        return false;
+    const tile_image_test *t = at(c, k->tests);
+    for (uint32_t i = 0; i < k->ntests; i++)
+        if (!check_test(c, k, &t[i]))
+            return bad(c, "a test");
+    if (k->otherwise == 0)
+        return true;
+    const tile_image_kernel *rows = tl_image_kernels(c->data);
+    uint32_t self = (uint32_t)(k - rows), other = k->otherwise - 1;
+    if (other >= h->nkernels || other <= self || rows[other].otherwise != 0 ||
+        !(rows[other].flags & TILE_KERNEL_OTHERWISE) || rows[other].nparams != k->nparams)
+        return bad(c, "the row that takes another's place");
+    return true;
+}
+
 static bool check_kernel(check *c, const tile_image_kernel *k)
 {
     if (!text(c, k->name) || !text(c, k->symbol) || (k->doc && !text(c, k->doc)))
@@ -221,7 +261,8 @@ static bool check_kernel(check *c, const tile_image_kernel *k)
     if (!table(c, k->code, k->ncode, 1, 1, "the code"))
         return false;
     return check_params(c, k) && check_syms(c, k) && check_slots(c, k) && check_exprs(c, k) &&
-           check_clauses(c, k) && check_consts_and_aliases(c, k) && check_sites(c, k);
+           check_clauses(c, k) && check_consts_and_aliases(c, k) && check_sites(c, k) &&
+           check_tests(c, k);
 }
 
 static uint64_t fnv1a(const unsigned char *p, uint64_t n)

@@ -1,4 +1,4 @@
-/* The kernel image, version 2: the contract between compiler and runtime. One flat little-endian block, offsets
+/* The kernel image, version 3: the contract between compiler and runtime. One flat little-endian block, offsets
  * in bytes from its start, readable in place. Strings are offsets of NUL-terminated text. The compiler writes it
  * (codegen/image.c), the runtime validates and reads it (runtime/module.c). Needs only libc; may be included anywhere. */
 #ifndef TILE_IMAGE_H
@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #define TILE_IMAGE_MAGIC "TILEIMG1"
-enum { TILE_IMAGE_VERSION = 2, TILE_MAX_GRID = 6, TILE_IMAGE_MAX_RANK = 8 };
+enum { TILE_IMAGE_VERSION = 3, TILE_MAX_GRID = 6, TILE_IMAGE_MAX_RANK = 8 };
 
 /* Launch-time expressions: postfix code over a stack of 64-bit words; integers are i64, floats are double bits. */
 typedef enum tile_hx_op {
@@ -68,6 +68,19 @@ typedef struct tile_image_alias { uint32_t a, b; } tile_image_alias; /* paramete
 /* GPU and emulator: where each leaf call stands (runtime/leaf.def); the site operand is its index here. */
 typedef struct tile_image_site { uint32_t leaf, file, line, col; } tile_image_site;
 
+/* What a row made for special arguments asks of them. The row can be used when for every test (value & mask) == 0;
+ * else `otherwise` takes its place. Values are 64 bits wide. */
+typedef enum tile_test_kind {
+    TILE_TEST_POINTER, /* address of param, a view or pointer */
+    TILE_TEST_EXTENT,  /* extent of a view's axis */
+    TILE_TEST_STRIDE,  /* stride in elements of a view's axis, dense ones too */
+    TILE_TEST_SPAN,    /* bytes from a view's first element to the end of its last one: 0 when an extent is; all bits
+                          set when it does not fit or an axis of more than one element has a negative stride */
+    TILE_TEST_SCALAR,  /* integer parameter, sign- or zero-extended as its type says */
+    TILE_TEST_COUNT
+} tile_test_kind;
+typedef struct tile_image_test { uint32_t kind, param, axis, pad; uint64_t mask; } tile_image_test;
+
 typedef struct tile_image_kernel {
     uint32_t name, symbol;              /* symbol: entry in the code */
     uint32_t nparams, params, nsyms, syms, nslots, slots, nconsts, consts, nexprs, exprs, naliases, aliases;
@@ -80,9 +93,14 @@ typedef struct tile_image_kernel {
     uint64_t scratch_bytes;             /* cpu: per worker, 64-byte aligned */
     uint32_t doc;
     uint32_t nsites, sites, ntexts, texts; /* tile_image_site; u32 string offsets */
+    uint32_t ntests, tests;             /* tile_image_test */
+    uint32_t otherwise;                 /* with tests: index + 1 of a later row, the same kernel without tests; else 0 */
     uint32_t pad;
 } tile_image_kernel;
-enum { TILE_KERNEL_CHECKED = 1 }; /* built with --check */
+enum {
+    TILE_KERNEL_CHECKED = 1,  /* built with --check */
+    TILE_KERNEL_OTHERWISE = 2 /* reached through `otherwise` of one other row only: not listed, not looked up */
+};
 
 typedef struct tile_image_header {
     char magic[8];

@@ -17,7 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { SPEC_PARAMS = 8, SPEC_EXPRS = 6, MAKER_BYTES = 1 << 18, MAKER_KERNELS = 8 };
+enum { SPEC_PARAMS = 8, SPEC_EXPRS = 6, SPEC_TESTS = 8, MAKER_BYTES = 1 << 18, MAKER_KERNELS = 8 };
 
 typedef struct ParamSpec {
     const char *name, *form;
@@ -32,6 +32,7 @@ typedef struct KernelSpec {
     size_t ncode;
     uint64_t scratch_bytes;
     bool gpu; /* slots of the launch after those of the parameters; a site and a text */
+    tile_image_test tests[SPEC_TESTS]; /* up to the first with mask 0; the next kernel stands in */
 } KernelSpec;
 
 typedef struct ImageMaker {
@@ -298,6 +299,9 @@ static inline tile_image_kernel maker_kernel(ImageMaker *m, const KernelSpec *sp
         k.sites = maker_put(m, &site, sizeof site, 4);
         k.texts = maker_put(m, &text, sizeof text, 4);
     }
+    while (k.ntests < SPEC_TESTS && spec->tests[k.ntests].mask)
+        k.ntests++;
+    k.tests = maker_put(m, spec->tests, k.ntests * sizeof *spec->tests, 8);
     k.ncode = (uint32_t)spec->ncode;
     k.code = maker_put(m, spec->code, spec->ncode, 1);
     return k;
@@ -327,8 +331,10 @@ static inline void make_image(ImageMaker *m, const char *target, const KernelSpe
     h.target = maker_text(m, target);
     uint32_t file = maker_text(m, "test.tile");
     h.files = maker_put(m, &file, sizeof file, 4);
-    for (uint32_t i = 0; i < n; i++)
+    for (uint32_t i = 0; i < n; i++) {
         kernels[i] = maker_kernel(m, &specs[i]);
+        kernels[i].otherwise = kernels[i].ntests ? i + 2 : 0;
+    }
     h.kernels = maker_put(m, kernels, n * sizeof *kernels, 8);
     h.total_bytes = m->size;
     memcpy(m->data, &h, sizeof h);

@@ -319,6 +319,7 @@ static const char everything[] =
     "    warps 4\n"
     "    stages 3\n"
     "    maxreg 64\n"
+    "    aligned\n"
     "  } warps 4 {\n"
     "  %c = const {value = true} : bool @5:3\n"
     "  %i = pid {axis = 0} : i32 @1:6:3\n"

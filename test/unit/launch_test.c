@@ -511,6 +511,12 @@ static void damaged_images(void)
         ((tile_image_header *)(void *)maker.data)->total_bytes = maker.size;
     }
     int loaded = 0, refused = 0;
+    KernelSpec rows[2] = {spec, spec};
+    rows[0].tests[0] = (tile_image_test){TILE_TEST_EXTENT, 0, 1, 0, 3};
+    rows[1].flags = TILE_KERNEL_OTHERWISE;
+    make_image(&maker, "fake", rows, 2);
+    CHECK_INT(tile_module_load_image(dev, maker.data, maker.size, &m), TILE_OK);
+    tile_module_free(m);
     for (size_t at = sizeof(tile_image_header); at < maker.size; at++) {
         CHECK_INT(load_damaged(at, maker.data[at] ^ 1, false), TILE_BAD_IMAGE);
         for (int v = 0; v < 4; v++) {
@@ -522,6 +528,44 @@ static void damaged_images(void)
     make_image(&maker, "cpu", &spec, 1);
     CHECK_INT(tile_module_load_image(dev, maker.data, maker.size, &m), TILE_BAD_IMAGE);
     SAYS("'cpu'", "'fake'");
+}
+
+/* Tests of a row, and the row that takes its place: what does not fit is refused. */
+static void rows_with_tests(void)
+{
+    const KernelSpec plain = {.name = "k", .params = {{"x", "f32 view N"}, {"n", "f32 scalar"}}};
+    static const struct {
+        tile_image_test test;
+        uint32_t flags;
+        bool fine;
+    } cases[] = {
+        {{TILE_TEST_POINTER, 0, 0, 0, 15}, TILE_KERNEL_OTHERWISE, true},
+        {{TILE_TEST_SPAN, 0, 0, 0, 15}, TILE_KERNEL_OTHERWISE, true},
+        {{TILE_TEST_STRIDE, 0, 0, 0, 15}, TILE_KERNEL_OTHERWISE, true},
+        {{TILE_TEST_STRIDE, 0, 0, 0, 15}, 0, false}, /* the other row is one of its own */
+        {{TILE_TEST_STRIDE, 0, 1, 0, 15}, TILE_KERNEL_OTHERWISE, false},
+        {{TILE_TEST_EXTENT, 1, 0, 0, 15}, TILE_KERNEL_OTHERWISE, false},
+        {{TILE_TEST_POINTER, 1, 0, 0, 15}, TILE_KERNEL_OTHERWISE, false},
+        {{TILE_TEST_POINTER, 2, 0, 0, 15}, TILE_KERNEL_OTHERWISE, false},
+        {{TILE_TEST_SCALAR, 1, 0, 0, 15}, TILE_KERNEL_OTHERWISE, false}, /* a float */
+        {{TILE_TEST_COUNT, 0, 0, 0, 15}, TILE_KERNEL_OTHERWISE, false},
+    };
+    tile_module *m = NULL;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        KernelSpec rows[2] = {plain, plain};
+        rows[0].tests[0] = cases[i].test;
+        rows[1].flags = cases[i].flags;
+        make_image(&maker, "fake", rows, 2);
+        bool loads = tile_module_load_image(dev, maker.data, maker.size, &m) == TILE_OK;
+        if (!CHECK(loads == cases[i].fine))
+            fprintf(stderr, "    case %zu\n", i);
+        if (loads)
+            tile_module_free(m);
+    }
+    KernelSpec last = plain; /* there is no row after it */
+    last.tests[0] = cases[0].test;
+    make_image(&maker, "fake", &last, 1);
+    CHECK_INT(tile_module_load_image(dev, maker.data, maker.size, &m), TILE_BAD_IMAGE);
 }
 
 int main(void)
@@ -540,6 +584,7 @@ int main(void)
     order_of_messages();
     launch_slots();
     damaged_images();
+    rows_with_tests();
     tile_module_free(mod);
     tile_device_close(dev);
     return unit_result();
