@@ -470,26 +470,6 @@ static void begin_function(TlCpuGen *g, const char *symbol)
     g->scratch = load_word(g, g->ctx, offsetof(tile_cpu_ctx, scratch), g->ptr);
 }
 
-/* What this lowering lacks is the user's to know, with its place. */
-static void diagnose_op(TlDiags *diags, const TlOp *op)
-{
-    bool memory = tl_op_info(op->opcode)->flags & (F_READ | F_WRITE);
-    if (memory && tl_dtype_bits(tl_in(op, 0)->type->dtype) < 8)
-        tl_diag(diags, op->loc, TL_E0700, "memory of 4-bit elements on the CPU");
-    if (op->opcode == TL_OP_CAST &&
-        !tl_gen_rounds(tl_in(op, 0)->type->dtype, op->out[0]->type->dtype,
-                       (int)tl_attr_int(op, TL_ATTR_ROUND, TL_ROUND_NEAREST)))
-        tl_diag(diags, op->loc, TL_E0700, "a cast that rounds this way on the CPU");
-}
-
-static bool is_supported(TlDiags *diags, const TlFn *fn)
-{
-    uint32_t before = diags->errors;
-    for (const TlOp *op = fn->body->first; op; op = tl_walk_next(op, NULL))
-        diagnose_op(diags, op);
-    return diags->errors == before;
-}
-
 static TlKernelCode lower_kernel(TlLlvm *l, const TlCodegenOptions *options, TlArena *arena,
                                  const TlFn *fn, const char *symbol)
 {
@@ -520,7 +500,7 @@ void *tl_cpu_compile(TlModule *m, const TlCodegenOptions *options, TlEmit emit, 
     TlLlvm l;
     bool supported = true;
     for (uint32_t i = 0; i < m->fns.len; i++)
-        supported &= is_supported(&m->ctx->diags, m->fns.data[i]);
+        supported &= tl_gen_is_supported(&m->ctx->diags, m->fns.data[i], "the CPU");
     if (!supported)
         return NULL;
     tl_llvm_open(&l, arena, "kernels", options->target->triple, options->target->cpu,

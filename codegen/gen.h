@@ -67,6 +67,9 @@ LLVMBasicBlockRef tl_gen_block(TlGen *g, const char *name);
 LLVMValueRef tl_gen_trip_count(TlGen *g, const TlOp *loop, LLVMValueRef lo, LLVMValueRef hi,
                                LLVMValueRef step);
 
+/* False, and diagnostics, when the function has an op that no lowering for `device` ("the CPU") has. */
+bool tl_gen_is_supported(TlDiags *diags, const TlFn *fn, const char *device);
+
 uint64_t tl_gen_elem_bytes(const TlType *type); /* bool 1, pointers 8 */
 LLVMTypeRef tl_gen_elem_type(TlGen *g,
                              const TlType *type); /* in registers: bool i1, bf16 i16, f8 i8 */

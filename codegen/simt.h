@@ -22,12 +22,13 @@
 typedef struct TlSimt {
     TL_GEN_BASE; /* ptr is `ptr addrspace(1)` here */
     const TlCodegenOptions *options;
-    TlKernelCode *code;  /* sites and texts grow here */
+    TlKernelCode *code; /* sites and texts grow here */
     TlAxisInfo *axis;
     LLVMValueRef **regs; /* by value id: tiles */
     int lane_bits, warp_bits;
     LLVMValueRef tid, lane, warp; /* i32 */
-    TlMap thread_part;            /* layout to its LLVMValueRef[rank] (simt_layout.c) */
+    LLVMBasicBlockRef prologue;   /* ends in a branch; what every op may use stands before it */
+    TlMap thread_part;            /* layout to what it gives in this thread (simt_layout.c) */
     TlLoc loc;                    /* of the op being lowered: sites get it */
 } TlSimt;
 
@@ -52,6 +53,12 @@ LLVMValueRef tl_simt_from_words(TlSimt *g, const TlType *type, LLVMValueRef *wor
 /* The value that another lane of the warp has: any element type. mask constant; lane any i32. */
 LLVMValueRef tl_simt_shuffle_xor(TlSimt *g, const TlType *type, LLVMValueRef x, uint32_t mask);
 LLVMValueRef tl_simt_shuffle_idx(TlSimt *g, const TlType *type, LLVMValueRef x, LLVMValueRef lane);
+/* n values of `type` (n * element bytes a power of two, at most 16) as one value of the type that
+ * leaves take for so many bytes, and back. */
+LLVMValueRef tl_simt_pack(TlSimt *g, const TlType *type, int n, LLVMValueRef *x);
+void tl_simt_unpack(TlSimt *g, const TlType *type, LLVMValueRef wide, int n, LLVMValueRef *out);
+/* The leaf for an access of so many bytes; `first` is the row for 8 bits. */
+tl_leaf tl_simt_sized(tl_leaf first, uint64_t bytes);
 /* n registers (n * element bytes a power of two, at most 16) at consecutive addresses of shared
  * memory, `offset` an i32, aligned to the whole access. bool is one byte, 4-bit types one byte.
  * pred NULL: always. */
@@ -63,6 +70,13 @@ void tl_simt_shared_load(TlSimt *g, const TlType *type, LLVMValueRef offset, int
 /* ---- simt_layout.c: where a register's element is ---- */
 /* i32 coordinate along `dim` of register `reg` in this thread. */
 LLVMValueRef tl_simt_coord(TlSimt *g, const TlLayout *l, int64_t reg, int dim);
+/* The same as two summands: one that depends on the thread and a constant, chosen so that most
+ * registers share the first. */
+typedef struct TlSimtCoord {
+    LLVMValueRef thread;
+    int32_t constant;
+} TlSimtCoord;
+TlSimtCoord tl_simt_split_coord(TlSimt *g, const TlLayout *l, int64_t reg, int dim);
 /* The XOR over the set bits of lane and warp: one i32. */
 LLVMValueRef tl_simt_thread_xor(TlSimt *g, int lane_bits, const uint32_t *lane, int warp_bits,
                                 const uint32_t *warp);
@@ -74,9 +88,10 @@ LLVMValueRef tl_simt_is_owner(TlSimt *g, const TlLayout *l);
 LLVMValueRef tl_simt_both(TlSimt *g, LLVMValueRef a, LLVMValueRef b);
 /* The register of `of` that holds the element of register `reg` of `l` in every thread, both layouts
  * related by layout_rules.h; dims[d]: l's output that of's output d is, -1: coordinate 0. */
-int64_t tl_simt_match(TlSimt *g, const TlLayout *of, const TlLayout *l, int64_t reg, const int *dims);
+int64_t tl_simt_match(TlSimt *g, const TlLayout *of, const TlLayout *l, int64_t reg,
+                      const int *dims);
 
-/* ---- simt_access.c: global memory ---- */
+/* ---- simt_access.c, simt_atomic.c: global memory ---- */
 void tl_simt_load(TlSimt *g, TlOp *op);
 void tl_simt_store(TlSimt *g, TlOp *op);
 void tl_simt_inside(TlSimt *g, TlOp *op);
@@ -87,6 +102,8 @@ void tl_simt_convert(TlSimt *g, TlOp *op);
 void tl_simt_reduce(TlSimt *g, TlOp *op);
 void tl_simt_scan(TlSimt *g, TlOp *op);
 void tl_simt_dot(TlSimt *g, TlOp *op);
+/* simt_fmod.c: the remainder of two floats, as TlGen.fmod */
+LLVMValueRef tl_simt_fmod(TlGen *gen, LLVMValueRef x, LLVMValueRef y);
 /* ---- simt_debug.c ---- */
 void tl_simt_print(TlSimt *g, TlOp *op);
 void tl_simt_assert(TlSimt *g, TlOp *op); /* assert, assume */

@@ -1,0 +1,287 @@
+/* Global memory in the SIMT lowering: loads, stores, the inside test.
+ *
+ * A place is a view with indices or pointers. For a view the address of a register's element is
+ *     view + sum of start * stride (uniform) + thread part * stride + constant * stride
+ * summed in this order, so that the first is one value for the block, the second one for the
+ * thread and the rest, where strides are known, constants. Registers that follow each other in
+ * memory move together: as many as the layout holds side by side and as axis-info proves aligned
+ * and all inside or all outside. */
+#include "codegen/simt_access.h"
+
+/* ---- the uniform part ---- */
+
+static const TlType *accessed_type(const TlOp *op)
+{
+    return op->nout ? op->out[0]->type : tl_op_place(op).value->type;
+}
+
+static void assign_dims(TlSimtAccess *a)
+{
+    int next = 0;
+    if (a->place.pointwise)
+        for (uint32_t i = 0; i < a->place.naxes && !next; i++)
+            if (a->place.axes[i].kind == TL_AXIS_TILE)
+                next = a->place.index[i].value->type->rank;
+    for (uint32_t i = 0; i < a->place.naxes; i++) {
+        TlAxisKind k = a->place.axes[i].kind;
+        if (k == TL_AXIS_SCALAR)
+            a->dim[i] = -1;
+        else
+            a->dim[i] = k == TL_AXIS_TILE && a->place.pointwise ? 0 : next++;
+    }
+}
+
+static void prepare_axis(TlSimt *g, TlSimtAccess *a, uint32_t i, LLVMValueRef *offset)
+{
+    const TlAxis *axis = &a->place.axes[i];
+    TlValue *index = a->place.index[i].value;
+    a->stride[i] = a->view->stride[i];
+    if (axis->kind == TL_AXIS_TILE)
+        return;
+    LLVMValueRef at = tl_gen_to_i64(&g->gen, index, tl_gen_scalar(&g->gen, index));
+    *offset = LLVMBuildAdd(g->b, *offset, LLVMBuildMul(g->b, at, a->stride[i], ""), "");
+    a->start[i] = at;
+    if (axis->kind == TL_AXIS_SLICE) {
+        a->stride[i] = LLVMBuildMul(g->b, a->stride[i], tl_gen_int(&g->gen, axis->step), "");
+        return;
+    }
+    if (a->bounds)
+        a->uniform_ok = tl_simt_both(g, a->uniform_ok,
+                                     LLVMBuildICmp(g->b, LLVMIntULT, at, a->view->extent[i], ""));
+}
+
+/* Is register bit k the coordinate bit k along `dim`, and nothing else? */
+static bool is_step(const TlLayout *l, int reg, int k, int dim)
+{
+    for (int d = 0; d < l->nout; d++)
+        if (l->basis[reg][k][d] != (d == dim ? 1 << k : 0))
+            return false;
+    return true;
+}
+
+/* log2 of how many registers from 0 on are neighbours along `dim`, with everything else at
+ * multiples of them. */
+static int neighbour_bits(const TlLayout *l, int dim)
+{
+    int reg = tl_layout_in_index(l, TL_IN_REG), n = tl_layout_in_bits(l, TL_IN_REG), k = 0;
+    while (k < n && is_step(l, reg, k, dim))
+        k++;
+    for (int i = 0; i < l->nin; i++)
+        for (int b = i == reg ? k : 0; b < l->in_bits[i]; b++)
+            while (l->basis[i][b][dim] & ((1 << k) - 1))
+                k--;
+    return k;
+}
+
+static int vector_width(TlSimt *g, const TlSimtAccess *a)
+{
+    TlAccessInfo info = tl_access_info(g->axis, a->op);
+    if (!a->layout || info.dim < 0)
+        return 1;
+    int w = 1 << neighbour_bits(a->layout, info.dim);
+    while (w > info.width || (uint64_t)w * tl_gen_elem_bytes(&a->elem) > 16 ||
+           a->type->shape[info.dim] % w)
+        w /= 2;
+    return w;
+}
+
+void tl_simt_access_begin(TlSimt *g, TlOp *op, TlSimtAccess *a)
+{
+    *a = (TlSimtAccess){.op = op, .place = tl_op_place(op), .type = accessed_type(op)};
+    const TlType *base = a->place.base->type;
+    a->elem = (TlType){.kind = TL_TILE, .dtype = base->dtype};
+    a->layout = a->type->rank ? a->type->layout : NULL;
+    a->nregs = a->layout ? tl_layout_registers(a->layout) : 1;
+    a->bounds = !tl_attr_flag(op, TL_ATTR_UNCHECKED) || g->options->check;
+    if (a->place.axes) {
+        LLVMValueRef offset = tl_gen_int(&g->gen, 0);
+        a->view = tl_gen_view(&g->gen, a->place.base);
+        assign_dims(a);
+        for (uint32_t i = 0; i < a->place.naxes; i++)
+            prepare_axis(g, a, i, &offset);
+        a->uniform = tl_gen_address(&g->gen, a->elem.dtype, a->view->ptr, offset);
+    }
+    a->width = vector_width(g, a);
+}
+
+/* ---- a register ---- */
+
+/* The index tile's element for register r of the access, as i64. */
+static LLVMValueRef index_of(TlSimt *g, const TlSimtAccess *a, uint32_t i, int64_t r)
+{
+    TlValue *v = a->place.index[i].value;
+    int dims[TL_MAX_RANK];
+    for (int d = 0; d < v->type->rank; d++)
+        dims[d] = a->dim[i] + d;
+    int64_t reg = tl_simt_match(g, v->type->layout, a->layout, r, dims);
+    return tl_gen_to_i64(&g->gen, v, tl_simt_regs(g, v)[reg]);
+}
+
+static LLVMValueRef i64_of(TlSimt *g, LLVMValueRef coordinate)
+{
+    return LLVMBuildZExt(g->b, coordinate, g->i64, "");
+}
+
+static LLVMValueRef times(TlSimt *g, LLVMValueRef a, LLVMValueRef b)
+{
+    return LLVMBuildMul(g->b, a, b, "");
+}
+
+LLVMValueRef tl_simt_access_address(TlSimt *g, TlSimtAccess *a, int64_t r)
+{
+    if (!a->view) {
+        if (a->place.base->type->rank == 0)
+            return tl_gen_scalar(&g->gen, a->place.base);
+        return tl_simt_regs(g, a->place.base)[r];
+    }
+    LLVMValueRef thread = NULL, constant = tl_gen_int(&g->gen, 0);
+    for (uint32_t i = 0; i < a->place.naxes; i++) {
+        LLVMValueRef t = NULL;
+        if (a->place.axes[i].kind == TL_AXIS_SLICE && a->layout) {
+            TlSimtCoord c = tl_simt_split_coord(g, a->layout, r, a->dim[i]);
+            t = times(g, i64_of(g, c.thread), a->stride[i]);
+            LLVMValueRef k = times(g, tl_gen_int(&g->gen, c.constant), a->stride[i]);
+            constant = LLVMBuildAdd(g->b, constant, k, "");
+        } else if (a->place.axes[i].kind == TL_AXIS_TILE) {
+            t = times(g, index_of(g, a, i, r), a->stride[i]);
+        }
+        if (t)
+            thread = thread ? LLVMBuildAdd(g->b, thread, t, "") : t;
+    }
+    LLVMValueRef p = a->uniform;
+    if (thread)
+        p = tl_gen_address(&g->gen, a->elem.dtype, p, thread);
+    return tl_gen_address(&g->gen, a->elem.dtype, p, constant);
+}
+
+static LLVMValueRef axis_inside(TlSimt *g, TlSimtAccess *a, uint32_t i, int64_t r)
+{
+    LLVMValueRef at;
+    if (a->place.axes[i].kind == TL_AXIS_TILE) {
+        at = index_of(g, a, i, r);
+    } else {
+        TlSimtCoord c = tl_simt_split_coord(g, a->layout, r, a->dim[i]);
+        for (uint32_t k = 0; k < a->tests[i].len; k++)
+            if (a->tests[i].data[k].at.thread == c.thread &&
+                a->tests[i].data[k].at.constant == c.constant)
+                return a->tests[i].data[k].inside;
+        int64_t step = a->place.axes[i].step;
+        LLVMValueRef t = times(g, i64_of(g, c.thread), tl_gen_int(&g->gen, step));
+        at = LLVMBuildAdd(g->b, LLVMBuildAdd(g->b, a->start[i], t, ""),
+                          tl_gen_int(&g->gen, step * c.constant), "");
+        LLVMValueRef in = LLVMBuildICmp(g->b, LLVMIntULT, at, a->view->extent[i], "");
+        tl_vec_push(g->arena, &a->tests[i], (TlSimtTest){c, in});
+        return in;
+    }
+    return LLVMBuildICmp(g->b, LLVMIntULT, at, a->view->extent[i], "");
+}
+
+LLVMValueRef tl_simt_access_inside(TlSimt *g, TlSimtAccess *a, int64_t r)
+{
+    LLVMValueRef ok = a->uniform_ok;
+    if (!a->view || !a->bounds)
+        return ok;
+    for (uint32_t i = 0; i < a->place.naxes; i++)
+        if (a->place.axes[i].kind != TL_AXIS_SCALAR)
+            ok = tl_simt_both(g, ok, axis_inside(g, a, i, r));
+    return ok;
+}
+
+LLVMValueRef tl_simt_access_value(TlSimt *g, const TlSimtAccess *a, const TlValue *v, int64_t r)
+{
+    if (v->type->rank == 0)
+        return tl_gen_scalar(&g->gen, v);
+    TL_ASSERT(v->type->layout == a->layout, "an operand of a memory op in another layout");
+    return tl_simt_regs(g, v)[r];
+}
+
+LLVMValueRef tl_simt_access_pred(TlSimt *g, TlSimtAccess *a, int64_t r)
+{
+    LLVMValueRef ok = tl_simt_access_inside(g, a, r);
+    if (a->layout)
+        ok = tl_simt_both(g, ok, tl_simt_is_inside(g, a->type, r));
+    if (a->place.mask)
+        ok = tl_simt_both(g, ok, tl_simt_access_value(g, a, a->place.mask, r));
+    return ok;
+}
+
+LLVMValueRef tl_simt_access_owner(TlSimt *g, const TlSimtAccess *a)
+{
+    if (a->layout)
+        return tl_simt_is_owner(g, a->layout);
+    return LLVMBuildICmp(g->b, LLVMIntEQ, g->tid, tl_simt_i32(g, 0), "");
+}
+
+LLVMValueRef tl_simt_pred_or_true(TlSimt *g, LLVMValueRef pred)
+{
+    return pred ? pred : LLVMConstInt(g->i1, 1, 0);
+}
+
+/* ---- loads ---- */
+
+static LLVMValueRef hints(TlSimt *g, const TlOp *op)
+{
+    int64_t cache = tl_attr_int(op, TL_ATTR_CACHE, 0), evict = tl_attr_int(op, TL_ATTR_EVICT, 0);
+    return tl_simt_i32(g, (uint32_t)(cache + 4 * evict));
+}
+
+static void load_group(TlSimt *g, TlSimtAccess *a, int64_t r, LLVMValueRef *out)
+{
+    LLVMValueRef pred = tl_simt_access_pred(g, a, r);
+    LLVMValueRef args[3] = {tl_simt_access_address(g, a, r), tl_simt_pred_or_true(g, pred),
+                            hints(g, a->op)};
+    uint64_t bytes = tl_gen_elem_bytes(&a->elem) * (uint64_t)a->width;
+    LLVMValueRef wide = tl_simt_leaf(g, tl_simt_sized(TL_LEAF_LDG_8, bytes), 3, args);
+    tl_simt_unpack(g, &a->elem, wide, a->width, out);
+    for (int i = 0; a->place.other && pred && i < a->width; i++)
+        out[i] = LLVMBuildSelect(g->b, pred, out[i],
+                                 tl_simt_access_value(g, a, a->place.other, r + i), "");
+}
+
+void tl_simt_load(TlSimt *g, TlOp *op)
+{
+    TlSimtAccess a;
+    LLVMValueRef one;
+    tl_simt_access_begin(g, op, &a);
+    LLVMValueRef *out = a.layout ? tl_simt_define(g, op->out[0]) : &one;
+    for (int64_t r = 0; r < a.nregs; r += a.width)
+        load_group(g, &a, r, out + r);
+    if (!a.layout)
+        g->scalar[op->out[0]->id] = one;
+}
+
+void tl_simt_inside(TlSimt *g, TlOp *op)
+{
+    TlSimtAccess a;
+    LLVMValueRef one;
+    tl_simt_access_begin(g, op, &a);
+    a.bounds = true;
+    LLVMValueRef *out = a.layout ? tl_simt_define(g, op->out[0]) : &one;
+    for (int64_t r = 0; r < a.nregs; r++)
+        out[r] = tl_simt_pred_or_true(g, tl_simt_access_inside(g, &a, r));
+    if (!a.layout)
+        g->scalar[op->out[0]->id] = one;
+}
+
+/* ---- stores ---- */
+
+static void store_group(TlSimt *g, TlSimtAccess *a, int64_t r, LLVMValueRef owner)
+{
+    LLVMValueRef x[16];
+    for (int i = 0; i < a->width; i++)
+        x[i] = tl_simt_access_value(g, a, a->place.value, r + i);
+    LLVMValueRef pred = tl_simt_both(g, owner, tl_simt_access_pred(g, a, r));
+    LLVMValueRef args[4] = {tl_simt_access_address(g, a, r), tl_simt_pred_or_true(g, pred),
+                            hints(g, a->op), tl_simt_pack(g, &a->elem, a->width, x)};
+    uint64_t bytes = tl_gen_elem_bytes(&a->elem) * (uint64_t)a->width;
+    tl_simt_leaf(g, tl_simt_sized(TL_LEAF_STG_8, bytes), 4, args);
+}
+
+void tl_simt_store(TlSimt *g, TlOp *op)
+{
+    TlSimtAccess a;
+    tl_simt_access_begin(g, op, &a);
+    LLVMValueRef owner = tl_simt_access_owner(g, &a);
+    for (int64_t r = 0; r < a.nregs; r += a.width)
+        store_group(g, &a, r, owner);
+}

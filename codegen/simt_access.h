@@ -1,0 +1,40 @@
+/* What loads, stores and atomics of the SIMT lowering share: the place of an access, register by
+ * register (simt_access.c). */
+#ifndef TL_SIMT_ACCESS_H
+#define TL_SIMT_ACCESS_H
+#include "codegen/simt.h"
+
+typedef struct TlSimtTest { /* a coordinate, and whether it is inside of the view */
+    TlSimtCoord at;
+    LLVMValueRef inside;
+} TlSimtTest;
+
+typedef struct TlSimtAccess {
+    TlOp *op;
+    TlPlace place;
+    const TlType *type;     /* of the accessed tile or scalar */
+    const TlLayout *layout; /* NULL: scalar */
+    TlType elem;            /* one element */
+    int64_t nregs;
+    int width; /* registers that move together */
+    bool bounds;
+    /* views */
+    TlGenView *view;
+    int dim[TL_MAX_VIEW_RANK]; /* tile dimension of a slice or (first) of an index tile; -1 */
+    LLVMValueRef start[TL_MAX_VIEW_RANK], stride[TL_MAX_VIEW_RANK]; /* i64; slices: with the step */
+    LLVMValueRef uniform;    /* address of the element at coordinates 0 */
+    LLVMValueRef uniform_ok; /* scalar indices are inside; NULL = always */
+    TL_VEC(TlSimtTest) tests[TL_MAX_VIEW_RANK];
+} TlSimtAccess;
+
+void tl_simt_access_begin(TlSimt *g, TlOp *op, TlSimtAccess *a);
+LLVMValueRef tl_simt_access_address(TlSimt *g, TlSimtAccess *a, int64_t r);
+/* i1, NULL = true: inside of the view / inside of view and tile, and not masked off */
+LLVMValueRef tl_simt_access_inside(TlSimt *g, TlSimtAccess *a, int64_t r);
+LLVMValueRef tl_simt_access_pred(TlSimt *g, TlSimtAccess *a, int64_t r);
+/* i1, NULL = true: does this thread write? */
+LLVMValueRef tl_simt_access_owner(TlSimt *g, const TlSimtAccess *a);
+/* Register r of an operand that is a scalar or has the access's layout. */
+LLVMValueRef tl_simt_access_value(TlSimt *g, const TlSimtAccess *a, const TlValue *v, int64_t r);
+LLVMValueRef tl_simt_pred_or_true(TlSimt *g, LLVMValueRef pred);
+#endif

@@ -1,0 +1,88 @@
+/* print and assert in the SIMT lowering: one leaf per thread or register, which does nothing unless
+ * its predicate holds. Only the owner of an element speaks of it. */
+#include "codegen/simt_access.h"
+
+static LLVMValueRef text_index(TlSimt *g, const char *text)
+{
+    for (uint32_t i = 0; i < g->code->texts.len; i++)
+        if (g->code->texts.data[i] == text)
+            return tl_simt_i32(g, i);
+    tl_vec_push(g->arena, &g->code->texts, text);
+    return tl_simt_i32(g, (uint32_t)g->code->texts.len - 1);
+}
+
+static const char *text_of(const TlOp *op)
+{
+    const TlAttr *a = tl_attr(op, TL_ATTR_TEXT);
+    return a ? a->u.s : "";
+}
+
+static LLVMValueRef first_thread(TlSimt *g)
+{
+    return LLVMBuildICmp(g->b, LLVMIntEQ, g->tid, tl_simt_i32(g, 0), "");
+}
+
+/* ---- assert, assume ---- */
+
+static LLVMValueRef failed_element(TlSimt *g, const TlValue *c, int64_t r)
+{
+    LLVMValueRef bad = LLVMBuildNot(g->b, tl_simt_regs(g, c)[r], "");
+    return tl_simt_both(g, tl_simt_is_inside(g, c->type, r), bad);
+}
+
+void tl_simt_assert(TlSimt *g, TlOp *op)
+{
+    TlValue *c = tl_in(op, 0);
+    LLVMValueRef failed, owner;
+    if (c->type->rank == 0) {
+        failed = LLVMBuildNot(g->b, tl_gen_scalar(&g->gen, c), "");
+        owner = first_thread(g);
+    } else {
+        int64_t n = tl_layout_registers(c->type->layout);
+        owner = tl_simt_is_owner(g, c->type->layout);
+        failed = failed_element(g, c, 0);
+        for (int64_t r = 1; r < n; r++)
+            failed = LLVMBuildOr(g->b, failed, failed_element(g, c, r), "");
+    }
+    LLVMValueRef args[3] = {tl_simt_both(g, owner, failed),
+                            tl_simt_i32(g, op->opcode == TL_OP_ASSERT ? 0 : 2),
+                            text_index(g, text_of(op))};
+    tl_simt_leaf(g, TL_LEAF_FAIL, 3, args);
+}
+
+/* ---- print ---- */
+
+static void print_element(TlSimt *g, TlOp *op, LLVMValueRef x, LLVMValueRef pred,
+                          LLVMValueRef index)
+{
+    const TlType *type = tl_in(op, 0)->type;
+    LLVMValueRef words[2] = {NULL, tl_simt_i32(g, 0)};
+    tl_simt_to_words(g, type, x, words);
+    LLVMValueRef high =
+        LLVMBuildShl(g->b, LLVMBuildZExt(g->b, words[1], g->i64, ""), tl_gen_int(&g->gen, 32), "");
+    LLVMValueRef bits = LLVMBuildOr(g->b, LLVMBuildZExt(g->b, words[0], g->i64, ""), high, "");
+    LLVMValueRef args[5] = {tl_simt_pred_or_true(g, pred), text_index(g, text_of(op)),
+                            tl_simt_i32(g, (uint32_t)type->dtype), index, bits};
+    tl_simt_leaf(g, TL_LEAF_PRINT, 5, args);
+}
+
+void tl_simt_print(TlSimt *g, TlOp *op)
+{
+    const TlValue *v = tl_in(op, 0);
+    const TlType *t = v->type;
+    if (t->rank == 0) {
+        print_element(g, op, tl_gen_scalar(&g->gen, v), first_thread(g), tl_simt_i32(g, 0));
+        return;
+    }
+    LLVMValueRef owner = tl_simt_is_owner(g, t->layout);
+    int64_t n = tl_layout_registers(t->layout);
+    for (int64_t r = 0; r < n; r++) {
+        LLVMValueRef at = tl_simt_i32(g, 0);
+        for (int d = 0; d < t->rank; d++) {
+            at = LLVMBuildMul(g->b, at, tl_simt_i32(g, (uint32_t)t->shape[d]), "");
+            at = LLVMBuildAdd(g->b, at, tl_simt_coord(g, t->layout, r, d), "");
+        }
+        print_element(g, op, tl_simt_regs(g, v)[r],
+                      tl_simt_both(g, owner, tl_simt_is_inside(g, t, r)), at);
+    }
+}
