@@ -2,13 +2,17 @@
  * its predicate holds. Only the owner of an element speaks of it. */
 #include "codegen/simt_access.h"
 
-static LLVMValueRef text_index(TlSimt *g, const char *text)
+/* Where `text` stands in the text table, followed by `shape` for prints. */
+static LLVMValueRef text_index(TlSimt *g, const char *text, const char *shape)
 {
-    for (uint32_t i = 0; i < g->code->texts.len; i++)
+    uint32_t n = (uint32_t)g->code->texts.len;
+    for (uint32_t i = 0; !shape && i < n; i++)
         if (g->code->texts.data[i] == text)
             return tl_simt_i32(g, i);
     tl_vec_push(g->arena, &g->code->texts, text);
-    return tl_simt_i32(g, (uint32_t)g->code->texts.len - 1);
+    if (shape)
+        tl_vec_push(g->arena, &g->code->texts, shape);
+    return tl_simt_i32(g, n);
 }
 
 static const char *text_of(const TlOp *op)
@@ -46,43 +50,62 @@ void tl_simt_assert(TlSimt *g, TlOp *op)
     }
     LLVMValueRef args[3] = {tl_simt_both(g, owner, failed),
                             tl_simt_i32(g, op->opcode == TL_OP_ASSERT ? 0 : 2),
-                            text_index(g, text_of(op))};
+                            text_index(g, text_of(op), NULL)};
     tl_simt_leaf(g, TL_LEAF_FAIL, 3, args);
 }
 
 /* ---- print ---- */
 
-static void print_element(TlSimt *g, TlOp *op, LLVMValueRef x, LLVMValueRef pred,
-                          LLVMValueRef index)
+static const char *shape_text(TlSimt *g, const TlType *t)
 {
-    const TlType *type = tl_in(op, 0)->type;
+    TlSbuf s;
+    tl_sbuf_init(&s, g->arena);
+    tl_sbuf_put(&s, "", 0);
+    for (int d = 0; d < t->rank; d++)
+        tl_sbuf_putf(&s, "%s%d", d ? "," : "", (int)t->shape[d]);
+    return s.text ? s.text : "";
+}
+
+static LLVMValueRef bits_of(TlSimt *g, const TlType *type, LLVMValueRef x)
+{
     LLVMValueRef words[2] = {NULL, tl_simt_i32(g, 0)};
     tl_simt_to_words(g, type, x, words);
     LLVMValueRef high =
         LLVMBuildShl(g->b, LLVMBuildZExt(g->b, words[1], g->i64, ""), tl_gen_int(&g->gen, 32), "");
-    LLVMValueRef bits = LLVMBuildOr(g->b, LLVMBuildZExt(g->b, words[0], g->i64, ""), high, "");
-    LLVMValueRef args[5] = {tl_simt_pred_or_true(g, pred), text_index(g, text_of(op)),
-                            tl_simt_i32(g, (uint32_t)type->dtype), index, bits};
-    tl_simt_leaf(g, TL_LEAF_PRINT, 5, args);
+    return LLVMBuildOr(g->b, LLVMBuildZExt(g->b, words[0], g->i64, ""), high, "");
+}
+
+static LLVMValueRef row_major(TlSimt *g, const TlType *t, int64_t r)
+{
+    LLVMValueRef at = tl_simt_i32(g, 0);
+    for (int d = 0; d < t->rank; d++) {
+        at = LLVMBuildMul(g->b, at, tl_simt_i32(g, (uint32_t)t->shape[d]), "");
+        at = LLVMBuildAdd(g->b, at, tl_simt_coord(g, t->layout, r, d), "");
+    }
+    return at;
 }
 
 void tl_simt_print(TlSimt *g, TlOp *op)
 {
     const TlValue *v = tl_in(op, 0);
     const TlType *t = v->type;
-    if (t->rank == 0) {
-        print_element(g, op, tl_gen_scalar(&g->gen, v), first_thread(g), tl_simt_i32(g, 0));
-        return;
-    }
-    LLVMValueRef owner = tl_simt_is_owner(g, t->layout);
-    int64_t n = tl_layout_registers(t->layout);
+    LLVMValueRef text = text_index(g, text_of(op), shape_text(g, t));
+    LLVMValueRef owner = t->rank ? tl_simt_is_owner(g, t->layout) : first_thread(g);
+    int64_t n = t->rank ? tl_layout_registers(t->layout) : 1;
     for (int64_t r = 0; r < n; r++) {
-        LLVMValueRef at = tl_simt_i32(g, 0);
-        for (int d = 0; d < t->rank; d++) {
-            at = LLVMBuildMul(g->b, at, tl_simt_i32(g, (uint32_t)t->shape[d]), "");
-            at = LLVMBuildAdd(g->b, at, tl_simt_coord(g, t->layout, r, d), "");
+        LLVMValueRef pred = owner, x;
+        if (t->rank) {
+            pred = tl_simt_both(g, owner, tl_simt_is_inside(g, t, r));
+            x = tl_simt_regs(g, v)[r];
+        } else {
+            x = tl_gen_scalar(&g->gen, v);
         }
-        print_element(g, op, tl_simt_regs(g, v)[r],
-                      tl_simt_both(g, owner, tl_simt_is_inside(g, t, r)), at);
+        LLVMValueRef args[6] = {tl_simt_pred_or_true(g, pred),
+                                text,
+                                tl_simt_i32(g, (uint32_t)t->dtype),
+                                tl_simt_i32(g, (uint32_t)r),
+                                row_major(g, t, r),
+                                bits_of(g, t, x)};
+        tl_simt_leaf(g, TL_LEAF_PRINT, 6, args);
     }
 }
