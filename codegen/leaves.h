@@ -18,7 +18,7 @@ LLVMValueRef tl_leaf_declare(TlLlvm *l, tl_leaf leaf);
 /* Expansion: every call of a leaf is replaced and the declarations go. One file per kind of target
  * (leaf_nvptx.c, leaf_amdgpu.c, leaf_emu.c). */
 void tl_leaf_expand_nvptx(TlLlvm *l);
-void tl_leaf_expand_amdgpu(TlLlvm *l, int lanes);
+void tl_leaf_expand_amdgpu(TlLlvm *l);
 /* Calls of the C functions tl_emu_NAME: letters b, c, h are passed and returned as uint32_t
  * (zero-extended), 2 and 4 as vectors of uint32_t, p as a plain pointer. Then for each kernel F of
  * the module a function `F.entry(const uint64_t *params)` that calls it with the words. Changes the

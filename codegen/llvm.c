@@ -6,6 +6,8 @@
 #include <llvm-c/Analysis.h>
 #include <llvm-c/Error.h>
 #include <llvm-c/ErrorHandling.h>
+#include <llvm-c/IRReader.h>
+#include <llvm-c/Linker.h>
 #include <llvm-c/Target.h>
 #include <llvm-c/Transforms/PassBuilder.h>
 #include <pthread.h>
@@ -28,6 +30,14 @@ static void initialise(void)
     LLVMInitializeAArch64Target();
     LLVMInitializeAArch64TargetMC();
     LLVMInitializeAArch64AsmPrinter();
+    LLVMInitializeNVPTXTargetInfo();
+    LLVMInitializeNVPTXTarget();
+    LLVMInitializeNVPTXTargetMC();
+    LLVMInitializeNVPTXAsmPrinter();
+    LLVMInitializeAMDGPUTargetInfo();
+    LLVMInitializeAMDGPUTarget();
+    LLVMInitializeAMDGPUTargetMC();
+    LLVMInitializeAMDGPUAsmPrinter();
     LLVMInstallFatalErrorHandler(on_fatal);
 }
 
@@ -78,25 +88,39 @@ static LLVMTargetMachineRef make_machine(const TlLlvm *l, const char *triple, in
     return machine;
 }
 
+static void set_machine(TlLlvm *l, const char *triple, const char *cpu, const char *features,
+                        int opt_level)
+{
+    if (!triple || !*triple)
+        triple = take(l->arena, LLVMGetDefaultTargetTriple());
+    l->cpu = cpu && *cpu ? cpu : take(l->arena, LLVMGetHostCPUName());
+    l->features = cpu && *cpu ? features : take(l->arena, LLVMGetHostCPUFeatures());
+    l->machine = make_machine(l, triple, opt_level);
+    LLVMTargetDataRef data = LLVMCreateTargetDataLayout(l->machine);
+    LLVMSetModuleDataLayout(l->module, data);
+    LLVMDisposeTargetData(data);
+    LLVMSetTarget(l->module, triple);
+}
+
 void tl_llvm_open(TlLlvm *l, TlArena *arena, const char *name, const char *triple, const char *cpu,
                   const char *features, int opt_level)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, initialise);
     memset(l, 0, sizeof *l);
-    if (!triple || !*triple)
-        triple = take(arena, LLVMGetDefaultTargetTriple());
-    l->cpu = cpu && *cpu ? cpu : take(arena, LLVMGetHostCPUName());
-    l->features = cpu && *cpu ? features : take(arena, LLVMGetHostCPUFeatures());
+    l->arena = arena;
     l->context = LLVMContextCreate();
     LLVMContextSetDiagnosticHandler(l->context, on_diagnostic, NULL);
     l->module = LLVMModuleCreateWithNameInContext(name, l->context);
     l->builder = LLVMCreateBuilderInContext(l->context);
-    l->machine = make_machine(l, triple, opt_level);
-    LLVMTargetDataRef data = LLVMCreateTargetDataLayout(l->machine);
-    LLVMSetModuleDataLayout(l->module, data);
-    LLVMDisposeTargetData(data);
-    LLVMSetTarget(l->module, triple);
+    set_machine(l, triple, cpu, features, opt_level);
+}
+
+void tl_llvm_retarget_to_host(TlLlvm *l)
+{
+    LLVMDisposeTargetMachine(l->machine);
+    l->machine = NULL;
+    set_machine(l, NULL, NULL, NULL, 0);
 }
 
 void tl_llvm_close(TlLlvm *l)
@@ -110,6 +134,27 @@ void tl_llvm_close(TlLlvm *l)
     if (l->context)
         LLVMContextDispose(l->context);
     memset(l, 0, sizeof *l);
+}
+
+void tl_llvm_link_text(TlLlvm *l, const char *text, size_t size)
+{
+    char *error = NULL;
+    size_t n;
+    LLVMMemoryBufferRef buffer = LLVMCreateMemoryBufferWithMemoryRangeCopy(text, size, "prelude");
+    LLVMModuleRef prelude;
+    if (LLVMParseIRInContext(l->context, buffer, &prelude, &error)) {
+        char copy[400];
+        strncpy(copy, error, sizeof copy - 1);
+        copy[sizeof copy - 1] = 0;
+        LLVMDisposeMessage(error);
+        tl_fault(TL_FAULT_INTERNAL, "prelude: %s", copy);
+    }
+    LLVMSetModuleDataLayout(prelude, LLVMGetModuleDataLayout(l->module));
+    LLVMSetTarget(prelude, LLVMGetTarget(l->module));
+    LLVMLinkModules2(l->module, prelude); /* takes it; trouble goes to on_diagnostic */
+    for (LLVMValueRef f = LLVMGetFirstFunction(l->module); f; f = LLVMGetNextFunction(f))
+        if (!LLVMIsDeclaration(f) && !strncmp(LLVMGetValueName2(f, &n), "tl.", 3))
+            LLVMSetLinkage(f, LLVMInternalLinkage);
 }
 
 void tl_llvm_verify(TlLlvm *l)

@@ -10,6 +10,7 @@
 #include "ir/support/guard.h"
 
 typedef struct TlLlvm {
+    TlArena *arena; /* the caller's, as long-lived as this */
     LLVMContextRef context;
     LLVMModuleRef module;
     LLVMBuilderRef builder;
@@ -21,6 +22,11 @@ typedef struct TlLlvm {
 void tl_llvm_open(TlLlvm *l, TlArena *arena, const char *name, const char *triple, const char *cpu,
                   const char *features, int opt_level);
 void tl_llvm_close(TlLlvm *l);
+/* Makes the module one for this host, compiled quickly (code generation level 0). */
+void tl_llvm_retarget_to_host(TlLlvm *l);
+/* Links IR text into the module; what it defines, all of it named tl.*, becomes internal. A fault
+ * when it does not parse. */
+void tl_llvm_link_text(TlLlvm *l, const char *text, size_t size);
 void tl_llvm_verify(TlLlvm *l); /* TL_ASSERT that the module is valid */
 void tl_llvm_run(TlLlvm *l, const char *passes);
 void *tl_llvm_emit(TlLlvm *l, TlArena *arena, bool object,

@@ -2,6 +2,7 @@
  * of the contract between compiler and runtime and may be included by both. */
 #ifndef TL_LEAF_H
 #define TL_LEAF_H
+#include <stdint.h>
 
 typedef enum tl_leaf {
 #define LEAF(ID, name, result, operands, class_, meaning) TL_LEAF_##ID,
@@ -19,4 +20,22 @@ typedef enum tl_atom {
     TL_ATOM_ADD, TL_ATOM_MIN_S, TL_ATOM_MIN_U, TL_ATOM_MAX_S, TL_ATOM_MAX_U, TL_ATOM_AND, TL_ATOM_OR, TL_ATOM_XOR,
     TL_ATOM_XCHG, TL_ATOM_CAS, TL_ATOM_FADD, TL_ATOM_LOAD, TL_ATOM_STORE
 } tl_atom;
+
+/* ---- the debug buffer of a real GPU ----
+ * What FAIL and PRINT say on a GPU goes to the launch's debug buffer: device memory whose address is in slot TILE_SLOT_DEBUG (a kernel that
+ * says nothing has no such slot; 0: nobody listens). A header, then `capacity` records. The host zeroes `count`, sets `capacity`, launches, and reads
+ * both after synchronising. Each record takes the next number by an atomic add to `count`; from `capacity` on it is lost, so
+ * max(count - capacity, 0) records are missing. Records of one thread are in its program order, those of different threads in any order:
+ * group PRINTs by (block, site), order by thread and occurrence; `index` is the element's row-major place in the tile, `reg` the thread's
+ * register that held it (reg 0 begins a new execution of the print in that thread). Failures: the lowest block counts. */
+typedef enum tl_debug_kind { TL_DEBUG_FAIL = 1, TL_DEBUG_PRINT = 2 } tl_debug_kind;
+typedef struct tl_debug_header { uint32_t capacity, count, pad[2]; } tl_debug_header;
+typedef struct tl_debug_record {
+    uint32_t kind;          /* tl_debug_kind */
+    uint32_t block, thread; /* linear program, thread in its block */
+    uint32_t site, text;    /* rows of the kernel's site and text tables */
+    uint32_t what;          /* FAIL: tl_fail_kind; PRINT: tile_dtype */
+    uint32_t reg, index;    /* PRINT */
+    uint64_t bits;          /* PRINT: the element, zero-extended */
+} tl_debug_record;
 #endif

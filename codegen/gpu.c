@@ -1,0 +1,142 @@
+/* GPU targets: laid-out tile IR to the code of one module.
+ *
+ *   1 every function is lowered to one thread's code (simt.h), with the kernel's calling convention
+ *   2 LLVM's middle end, with the GPU's triple, data layout and machine: what --emit=llvm shows,
+ *     the same whether a GPU or the emulator is to run it
+ *   3 leaves are expanded (leaves.h) for the GPU or for the emulator on this host
+ *   4 emission: PTX text; an object linked to hsaco; a host object
+ *
+ * Kernels are called F_0, F_1, ... (PTX knows no dot in names). Shared memory is dynamic: a launch
+ * gives tile_image_kernel.shared_bytes. */
+#include <string.h>
+
+#include "codegen/hsaco.h"
+#include "codegen/leaf_expand.h"
+#include "codegen/simt.h"
+
+enum { PTX_KERNEL = 71, AMDGPU_KERNEL = 91 }; /* llvm/IR/CallingConv.h */
+
+static const char PASSES[] =
+    "function(sroa,early-cse,instcombine<no-verify-fixpoint>,simplifycfg,loop-mssa(licm),gvn,dce)";
+
+static void attribute(TlLlvm *l, LLVMValueRef f, const char *name, const char *value)
+{
+    LLVMAttributeRef a = LLVMCreateStringAttribute(l->context, name, (unsigned)strlen(name), value,
+                                                   (unsigned)strlen(value));
+    LLVMAddAttributeAtIndex(f, LLVMAttributeFunctionIndex, a);
+}
+
+static LLVMMetadataRef constant(TlLlvm *l, uint32_t v)
+{
+    return LLVMValueAsMetadata(LLVMConstInt(LLVMInt32TypeInContext(l->context), v, 0));
+}
+
+static void set_nvptx_kernel(TlLlvm *l, LLVMValueRef f, uint32_t threads)
+{
+    static const char KEY[] = "reqntidx";
+    LLVMMetadataRef row[3] = {LLVMValueAsMetadata(f),
+                              LLVMMDStringInContext2(l->context, KEY, strlen(KEY)),
+                              constant(l, threads)};
+    LLVMSetFunctionCallConv(f, PTX_KERNEL);
+    LLVMAddNamedMetadataOperand(
+        l->module, "nvvm.annotations",
+        LLVMMetadataAsValue(l->context, LLVMMDNodeInContext2(l->context, row, 3)));
+}
+
+static void set_amdgpu_kernel(TlLlvm *l, LLVMValueRef f, uint32_t threads)
+{
+    LLVMSetFunctionCallConv(f, AMDGPU_KERNEL);
+    LLVMSetVisibility(f, LLVMProtectedVisibility);
+    attribute(l, f, "amdgpu-flat-work-group-size",
+              tl_format(l->arena, "%u,%u", threads, threads));
+    attribute(l, f, "uniform-work-group-size", "true");
+    attribute(l, f, "amdgpu-unsafe-fp-atomics", "true"); /* device memory is coarse-grained */
+}
+
+static void set_kernel(TlLlvm *l, const TlTarget *target, const TlKernelCode *k)
+{
+    LLVMValueRef f = LLVMGetNamedFunction(l->module, k->symbol);
+    TL_ASSERT(f, "kernel '%s' was not made", k->symbol);
+    for (uint32_t i = 0; i < k->slots.len; i++)
+        if (k->slots.data[i].kind == TILE_SLOT_DEBUG)
+            tl_leaf_mark_debug(l, f, i);
+    if (target->kind == TL_TARGET_NVPTX)
+        set_nvptx_kernel(l, f, k->threads);
+    else
+        set_amdgpu_kernel(l, f, k->threads);
+}
+
+static bool lower(TlLlvm *l, TlModule *m, const TlCodegenOptions *options, TlArena *arena,
+                  TlKernelCodes *kernels)
+{
+    bool ok = true;
+    for (uint32_t i = 0; i < m->fns.len; i++) {
+        TlKernelCode k = {.fn = m->fns.data[i],
+                          .symbol = tl_format(arena, "%s_%u", m->fns.data[i]->name, i),
+                          .flags = options->check ? TILE_KERNEL_CHECKED : 0};
+        if (!tl_simt_lower(l, options, arena, k.fn, k.symbol, &k)) {
+            ok = false;
+            continue;
+        }
+        set_kernel(l, options->target, &k);
+        tl_vec_push(arena, kernels, k);
+    }
+    if (options->target->kind == TL_TARGET_AMDGPU) {
+        static const char VERSION[] = "amdhsa_code_object_version";
+        LLVMAddModuleFlag(l->module, LLVMModuleFlagBehaviorError, VERSION, strlen(VERSION),
+                          constant(l, 500));
+    }
+    return ok;
+}
+
+static void expand(TlLlvm *l, const TlCodegenOptions *options, TlKernelCodes *kernels)
+{
+    if (options->emulate) {
+        tl_leaf_expand_emu(l);
+        for (uint32_t i = 0; i < kernels->len; i++)
+            kernels->data[i].symbol =
+                tl_format(l->arena, "%s.entry", kernels->data[i].symbol);
+    } else if (options->target->kind == TL_TARGET_NVPTX) {
+        tl_leaf_expand_nvptx(l);
+    } else {
+        tl_leaf_expand_amdgpu(l);
+    }
+    tl_llvm_verify(l);
+}
+
+static void *emit_code(TlLlvm *l, const TlCodegenOptions *options, TlEmit emit, TlArena *arena,
+                       size_t *out_size)
+{
+    bool nvptx = options->target->kind == TL_TARGET_NVPTX && !options->emulate;
+    void *code = tl_llvm_emit(l, arena, emit == TL_EMIT_OBJ && !nvptx, out_size);
+    if (emit == TL_EMIT_OBJ && options->target->kind == TL_TARGET_AMDGPU && !options->emulate)
+        code = tl_hsaco_link(arena, code, *out_size, out_size);
+    return code;
+}
+
+void *tl_gpu_compile(TlModule *m, const TlCodegenOptions *options, TlEmit emit, TlArena *arena,
+                     TlKernelCodes *kernels, size_t *out_size)
+{
+    TlLlvm l;
+    void *code = NULL;
+    tl_llvm_open(&l, arena, "kernels", options->target->triple, options->target->cpu,
+                 options->target->features, options->opt_level);
+    if (lower(&l, m, options, arena, kernels)) {
+        tl_llvm_verify(&l);
+        if (options->opt_level > 0)
+            tl_llvm_run(&l, PASSES);
+        if (emit == TL_EMIT_LLVM) {
+            code = tl_llvm_text(&l, arena, out_size);
+        } else {
+            expand(&l, options, kernels);
+            code = emit_code(&l, options, emit, arena, out_size);
+        }
+    }
+    tl_llvm_close(&l);
+    bool text = options->target->kind == TL_TARGET_NVPTX && !options->emulate;
+    for (uint32_t i = 0; i < kernels->len; i++) {
+        kernels->data[i].code = code;
+        kernels->data[i].ncode = *out_size + text; /* PTX ends with a NUL in the image */
+    }
+    return code;
+}

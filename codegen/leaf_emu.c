@@ -1,0 +1,110 @@
+/* Leaves for the emulator: calls of the C functions tl_emu_NAME (runtime/emu_*.c). The module turns
+ * into one for the host; nothing else of it changes, so that what is emulated is what the GPU gets.
+ *
+ * Integers of 1, 8 and 16 bits cross the call zero-extended to 32; <2 x i32> crosses as a double, which
+ * is how C passes a vector of 8 bytes on every host we know. */
+#include "codegen/leaf_expand.h"
+
+#include <string.h>
+
+static LLVMTypeRef c_type(TlLeafCall *call, LLVMTypeRef t)
+{
+    switch (LLVMGetTypeKind(t)) {
+    case LLVMIntegerTypeKind: return LLVMGetIntTypeWidth(t) < 32 ? call->i32 : t;
+    case LLVMPointerTypeKind: return LLVMPointerTypeInContext(call->c, 0);
+    case LLVMVectorTypeKind:
+        return LLVMGetVectorSize(t) == 2 ? LLVMDoubleTypeInContext(call->c) : t;
+    default: return t;
+    }
+}
+
+static LLVMValueRef to_c(TlLeafCall *call, LLVMValueRef x)
+{
+    LLVMTypeRef from = LLVMTypeOf(x), to = c_type(call, from);
+    if (from == to)
+        return x;
+    switch (LLVMGetTypeKind(from)) {
+    case LLVMIntegerTypeKind: return LLVMBuildZExt(call->b, x, to, "");
+    case LLVMPointerTypeKind: return LLVMBuildAddrSpaceCast(call->b, x, to, "");
+    default: return LLVMBuildBitCast(call->b, x, to, "");
+    }
+}
+
+static LLVMValueRef from_c(TlLeafCall *call, LLVMValueRef x)
+{
+    if (LLVMTypeOf(x) == call->result)
+        return x;
+    return LLVMGetTypeKind(call->result) == LLVMIntegerTypeKind
+               ? LLVMBuildTrunc(call->b, x, call->result, "")
+               : LLVMBuildBitCast(call->b, x, call->result, "");
+}
+
+static LLVMValueRef expand(TlLeafCall *call)
+{
+    LLVMTypeRef types[TL_LEAF_MAX_ARGS];
+    for (unsigned i = 0; i < call->nargs; i++) {
+        call->args[i] = to_c(call, call->args[i]);
+        types[i] = LLVMTypeOf(call->args[i]);
+    }
+    LLVMTypeRef type = LLVMFunctionType(c_type(call, call->result), types, call->nargs, 0);
+    char *name = tl_format(call->l->arena, "tl_emu_%s", tl_leaf_name(call->leaf));
+    LLVMValueRef f = LLVMGetNamedFunction(call->l->module, name);
+    if (!f)
+        f = LLVMAddFunction(call->l->module, name, type);
+    LLVMValueRef x = LLVMBuildCall2(call->b, type, f, call->args, call->nargs, "");
+    return LLVMGetTypeKind(call->result) == LLVMVoidTypeKind ? NULL : from_c(call, x);
+}
+
+/* void F.entry(const uint64_t *params): F with the words of the parameter table. */
+static void add_entry(TlLlvm *l, LLVMValueRef kernel)
+{
+    size_t n;
+    const char *name = LLVMGetValueName2(kernel, &n);
+    LLVMBuilderRef b = l->builder;
+    LLVMTypeRef i64 = LLVMInt64TypeInContext(l->context),
+                ptr = LLVMPointerTypeInContext(l->context, 0),
+                type = LLVMFunctionType(LLVMVoidTypeInContext(l->context), &ptr, 1, 0);
+    LLVMValueRef entry = LLVMAddFunction(
+        l->module, tl_format(l->arena, "%.*s.entry", (int)n, name), type);
+    LLVMPositionBuilderAtEnd(b, LLVMAppendBasicBlockInContext(l->context, entry, ""));
+    unsigned nparams = LLVMCountParams(kernel);
+    LLVMValueRef *args = TL_NEW_ARRAY(l->arena, LLVMValueRef, nparams + 1);
+    for (unsigned i = 0; i < nparams; i++) {
+        LLVMValueRef at = LLVMConstInt(i64, i, 0), params = LLVMGetParam(entry, 0);
+        LLVMValueRef word = LLVMBuildLoad2(b, i64, LLVMBuildGEP2(b, i64, params, &at, 1, ""), "");
+        LLVMTypeRef want = LLVMTypeOf(LLVMGetParam(kernel, i));
+        args[i] = LLVMGetTypeKind(want) == LLVMPointerTypeKind
+                      ? LLVMBuildIntToPtr(b, word, want, "")
+                      : word;
+    }
+    LLVMBuildCall2(b, LLVMGlobalGetValueType(kernel), kernel, args, nparams, "");
+    LLVMBuildRetVoid(b);
+}
+
+/* A kernel of the GPU becomes a C function. */
+static void strip(LLVMValueRef f)
+{
+    static const char *const NAMES[] = {"amdgpu-flat-work-group-size", "uniform-work-group-size",
+                                        "amdgpu-unsafe-fp-atomics"};
+    LLVMSetFunctionCallConv(f, LLVMCCallConv);
+    LLVMSetVisibility(f, LLVMDefaultVisibility);
+    LLVMSetLinkage(f, LLVMInternalLinkage);
+    for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
+        LLVMRemoveStringAttributeAtIndex(f, LLVMAttributeFunctionIndex, NAMES[i],
+                                         (unsigned)strlen(NAMES[i]));
+}
+
+void tl_leaf_expand_emu(TlLlvm *l)
+{
+    tl_leaf_expand_each(l, expand, NULL);
+    LLVMValueRef last = LLVMGetLastFunction(l->module), f = LLVMGetFirstFunction(l->module);
+    for (; f; f = LLVMGetNextFunction(f)) {
+        if (!LLVMIsDeclaration(f)) {
+            strip(f);
+            add_entry(l, f);
+        }
+        if (f == last)
+            break;
+    }
+    tl_llvm_retarget_to_host(l);
+}
