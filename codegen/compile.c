@@ -28,15 +28,32 @@ typedef enum Stage {
     STAGE_AST,
     STAGE_TIR,
     STAGE_OPT,
+    STAGE_LAIDOUT,
     STAGE_LLVM,
     STAGE_ASM,
+    STAGE_PTX,
+    STAGE_HSACO,
     STAGE_OBJ,
     STAGE_HEADER,
     STAGE_IMAGE,
     STAGE_COUNT
 } Stage;
-static const char *const STAGES[] = {"ast", "tir",    "opt",   "llvm", "asm",
-                                     "obj", "header", "image", NULL};
+/* laidout: what opt is on a GPU. */
+static const char *const STAGES[] = {"ast", "tir",   "opt", "laidout", "llvm",  "asm",
+                                     "ptx", "hsaco", "obj", "header",  "image", NULL};
+
+/* Which targets lack a stage that others have. */
+static bool has_stage(const TlTarget *t, bool emulate, Stage stage)
+{
+    switch (stage) {
+    case STAGE_LAIDOUT: return tl_target_is_gpu(t);
+    case STAGE_LLVM:
+    case STAGE_ASM: return t->kind != TL_TARGET_REF;
+    case STAGE_PTX: return t->kind == TL_TARGET_NVPTX && !emulate;
+    case STAGE_HSACO: return t->kind == TL_TARGET_AMDGPU && !emulate;
+    default: return true;
+    }
+}
 
 typedef struct Job {
     const tilec_options *o;
@@ -146,8 +163,8 @@ static tilec_status find_stage(Job *j)
     if (j->stage == STAGE_COUNT)
         return fail(j, TILEC_USAGE, "unknown stage '%s'; known are %s", emit,
                     joined(&j->out->arena, STAGES));
-    if (j->target->kind == TL_TARGET_REF && (j->stage == STAGE_LLVM || j->stage == STAGE_ASM))
-        return fail(j, TILEC_USAGE, "target ref has no stage '%s'", emit);
+    if (!has_stage(j->target, j->emulate, j->stage))
+        return fail(j, TILEC_USAGE, "target %s has no stage '%s'", j->o->target, emit);
     return TILEC_OK;
 }
 
@@ -281,7 +298,8 @@ static tilec_status emit_text(Job *j, TlSbuf *s)
 static tilec_status set_image(Job *j, const TlKernelCodes *kernels)
 {
     size_t size;
-    void *image = tl_image_write(&j->scratch, &j->ctx, j->target->name, kernels, &size);
+    const char *target = tl_format(&j->scratch, "%s%s", j->emulate ? "emu:" : "", j->target->name);
+    void *image = tl_image_write(&j->scratch, &j->ctx, target, kernels, &size);
     if (j->stage == STAGE_OBJ) {
         const char *stem = tl_stem(&j->scratch, j->ctx.diags.sources.data[0].path);
         image = tl_embed(tl_format(&j->scratch, "tile_image_%s", stem), image, size, &j->scratch,
@@ -312,21 +330,33 @@ static tilec_status emit_ref(Job *j)
     return set_image(j, &kernels);
 }
 
-static tilec_status emit_cpu(Job *j)
+static TlEmit form_of(Stage stage)
 {
-    TlEmit form = j->stage == STAGE_LLVM  ? TL_EMIT_LLVM
-                  : j->stage == STAGE_ASM ? TL_EMIT_ASM
-                                          : TL_EMIT_OBJ;
+    switch (stage) {
+    case STAGE_LLVM: return TL_EMIT_LLVM;
+    case STAGE_ASM:
+    case STAGE_PTX: return TL_EMIT_ASM;
+    default: return TL_EMIT_OBJ;
+    }
+}
+
+static tilec_status emit_code(Job *j)
+{
+    TlEmit form = form_of(j->stage);
     TlCodegenOptions co = {.target = j->target,
                            .opt_level = j->o->opt_level,
                            .check = j->o->check != 0,
-                           .debug = j->o->debug != 0};
+                           .debug = j->o->debug != 0,
+                           .emulate = j->emulate};
     TlKernelCodes kernels = {0};
     size_t size = 0;
-    void *code = tl_cpu_compile(j->module, &co, form, &j->scratch, &kernels, &size);
+    void *code =
+        (tl_target_is_gpu(j->target) ? tl_gpu_compile
+                                     : tl_cpu_compile)(j->module, &co, form, &j->scratch, &kernels,
+                                                       &size);
     if (!code)
         return deliver_diagnostics(j);
-    if (form == TL_EMIT_OBJ)
+    if (form == TL_EMIT_OBJ && j->stage != STAGE_HSACO)
         return set_image(j, &kernels);
     set_data(j, code, size);
     return TILEC_OK;
@@ -334,13 +364,13 @@ static tilec_status emit_cpu(Job *j)
 
 static tilec_status emit(Job *j)
 {
-    if (j->stage == STAGE_OPT) {
+    if (j->stage == STAGE_OPT || j->stage == STAGE_LAIDOUT) {
         TlSbuf s;
         tl_sbuf_init(&s, &j->scratch);
         tl_print_module(&s, j->module);
         return emit_text(j, &s);
     }
-    return j->target->kind == TL_TARGET_REF ? emit_ref(j) : emit_cpu(j);
+    return j->target->kind == TL_TARGET_REF ? emit_ref(j) : emit_code(j);
 }
 
 /* A .tir text stands wherever a source does: it skips the front end. */

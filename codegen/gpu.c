@@ -47,8 +47,7 @@ static void set_amdgpu_kernel(TlLlvm *l, LLVMValueRef f, uint32_t threads)
 {
     LLVMSetFunctionCallConv(f, AMDGPU_KERNEL);
     LLVMSetVisibility(f, LLVMProtectedVisibility);
-    attribute(l, f, "amdgpu-flat-work-group-size",
-              tl_format(l->arena, "%u,%u", threads, threads));
+    attribute(l, f, "amdgpu-flat-work-group-size", tl_format(l->arena, "%u,%u", threads, threads));
     attribute(l, f, "uniform-work-group-size", "true");
     attribute(l, f, "amdgpu-unsafe-fp-atomics", "true"); /* device memory is coarse-grained */
 }
@@ -94,8 +93,7 @@ static void expand(TlLlvm *l, const TlCodegenOptions *options, TlKernelCodes *ke
     if (options->emulate) {
         tl_leaf_expand_emu(l);
         for (uint32_t i = 0; i < kernels->len; i++)
-            kernels->data[i].symbol =
-                tl_format(l->arena, "%s.entry", kernels->data[i].symbol);
+            kernels->data[i].symbol = tl_format(l->arena, "%s.entry", kernels->data[i].symbol);
     } else if (options->target->kind == TL_TARGET_NVPTX) {
         tl_leaf_expand_nvptx(l);
     } else {

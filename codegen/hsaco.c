@@ -183,8 +183,7 @@ static uint64_t place_zeroed(Link *k, uint64_t end)
 
 static bool is_exported(const Elf64_Sym *s)
 {
-    return ELF64_ST_BIND(s->st_info) != STB_LOCAL &&
-           ELF64_ST_VISIBILITY(s->st_other) != STV_HIDDEN;
+    return ELF64_ST_BIND(s->st_info) != STB_LOCAL && ELF64_ST_VISIBILITY(s->st_other) != STV_HIDDEN;
 }
 
 /* Collects the globals; entry 0 is none. Their sections are known later. */
@@ -339,9 +338,9 @@ static void link_object(Link *k)
     begin = put(k, NULL, 0, 64);
     copy_group(k, G_DATA, data_delta);
     const Elf64_Shdr *t = k->headers.data;
-    Elf64_Dyn dynamic[] = {{DT_SYMTAB, {t[symtab].sh_addr}},  {DT_SYMENT, {sizeof *k->globals}},
-                           {DT_STRTAB, {t[strtab].sh_addr}},  {DT_STRSZ, {k->strings.len}},
-                           {DT_HASH, {t[hash].sh_addr}},      {DT_NULL, {0}}};
+    Elf64_Dyn dynamic[] = {{DT_SYMTAB, {t[symtab].sh_addr}}, {DT_SYMENT, {sizeof *k->globals}},
+                           {DT_STRTAB, {t[strtab].sh_addr}}, {DT_STRSZ, {k->strings.len}},
+                           {DT_HASH, {t[hash].sh_addr}},     {DT_NULL, {0}}};
     uint32_t dyn = add_table(k, ".dynamic", SHT_DYNAMIC, SHF_ALLOC | SHF_WRITE, data_delta, dynamic,
                              sizeof dynamic, sizeof *dynamic);
     k->headers.data[dyn].sh_link = strtab;
@@ -353,8 +352,8 @@ static void link_object(Link *k)
     set_globals(k);
     memcpy(k->out + k->headers.data[symtab].sh_offset, k->globals, nsymtab);
     relocate_all(k);
-    uint32_t again = add_table(k, ".symtab", SHT_SYMTAB, 0, 0, k->globals, nsymtab,
-                               sizeof *k->globals);
+    uint32_t again =
+        add_table(k, ".symtab", SHT_SYMTAB, 0, 0, k->globals, nsymtab, sizeof *k->globals);
     k->headers.data[again].sh_info = 1;
     k->headers.data[again].sh_link =
         add_table(k, ".strtab", SHT_STRTAB, 0, 0, k->strings.text, k->strings.len, 0);

@@ -128,9 +128,9 @@ static const char *const ORDERS[] = {[TL_ORDER_RELAXED] = "monotonic",
                                      [TL_ORDER_RELEASE] = "release",
                                      [TL_ORDER_ACQ_REL] = "acq_rel"};
 static const char *const RMW[] = {
-    [TL_ATOM_ADD] = "add",    [TL_ATOM_MIN_S] = "min", [TL_ATOM_MIN_U] = "umin",
-    [TL_ATOM_MAX_S] = "max",  [TL_ATOM_MAX_U] = "umax", [TL_ATOM_AND] = "and",
-    [TL_ATOM_OR] = "or",      [TL_ATOM_XOR] = "xor",   [TL_ATOM_XCHG] = "xchg",
+    [TL_ATOM_ADD] = "add",   [TL_ATOM_MIN_S] = "min",  [TL_ATOM_MIN_U] = "umin",
+    [TL_ATOM_MAX_S] = "max", [TL_ATOM_MAX_U] = "umax", [TL_ATOM_AND] = "and",
+    [TL_ATOM_OR] = "or",     [TL_ATOM_XOR] = "xor",    [TL_ATOM_XCHG] = "xchg",
     [TL_ATOM_FADD] = "fadd"};
 
 /* Loads acquire or not, stores release or not; the order of a failed exchange cannot release. */
@@ -189,11 +189,12 @@ static LLVMValueRef atomic(TlLeafCall *call)
     LLVMValueRef r = tl_leaf_helper(call, name, call->result, args, 4, &is_new);
     if (!is_new)
         return r;
-    tl_sbuf_putf(call->prelude,
-                 "define i%u @%s(ptr addrspace(1) %%p, i1 %%pred, i%u %%x, i%u %%e) alwaysinline {\n"
-                 "  br i1 %%pred, label %%do, label %%end\n"
-                 "do:\n",
-                 bits, name, bits, bits);
+    tl_sbuf_putf(
+        call->prelude,
+        "define i%u @%s(ptr addrspace(1) %%p, i1 %%pred, i%u %%x, i%u %%e) alwaysinline {\n"
+        "  br i1 %%pred, label %%do, label %%end\n"
+        "do:\n",
+        bits, name, bits, bits);
     put_atomic(call->prelude, op, order, scope, bits);
     tl_sbuf_putf(call->prelude,
                  "  br label %%end\n"
@@ -233,11 +234,11 @@ static LLVMValueRef permute(TlLeafCall *call, LLVMValueRef lane, LLVMValueRef va
 static uint32_t dpp_control(uint32_t mask)
 {
     switch (mask) {
-    case 1: return 0xb1;  /* quad_perm [1, 0, 3, 2] */
-    case 2: return 0x4e;  /* quad_perm [2, 3, 0, 1] */
-    case 3: return 0x1b;  /* quad_perm [3, 2, 1, 0] */
-    case 7: return 0x141; /* row_half_mirror */
-    case 8: return 0x128; /* row_ror:8 */
+    case 1: return 0xb1;   /* quad_perm [1, 0, 3, 2] */
+    case 2: return 0x4e;   /* quad_perm [2, 3, 0, 1] */
+    case 3: return 0x1b;   /* quad_perm [3, 2, 1, 0] */
+    case 7: return 0x141;  /* row_half_mirror */
+    case 8: return 0x128;  /* row_ror:8 */
     case 15: return 0x140; /* row_mirror */
     default: return 0;
     }
@@ -252,9 +253,8 @@ static LLVMValueRef shuffle_xor(TlLeafCall *call)
         return value;
     if (control) {
         LLVMValueRef rows = tl_leaf_i32(call, 15),
-                     args[6] = {value, value,
-                                tl_leaf_i32(call, control), rows,
-                                rows, LLVMConstInt(call->i1, 1, 0)};
+                     args[6] = {value, value, tl_leaf_i32(call, control),
+                                rows,  rows,  LLVMConstInt(call->i1, 1, 0)};
         return tl_leaf_intrinsic(call, "llvm.amdgcn.update.dpp", &call->i32, 1, args, 6);
     }
     if (mask < 32) { /* bit mode: lane' = ((lane & 31) | 0) ^ mask, within 32 lanes */

@@ -69,8 +69,7 @@ void tl_leaf_debug(TlLeafCall *call, LLVMValueRef block, LLVMValueRef thread)
     if (!buffer || tl_leaf_is_false(call->args[1]))
         return;
     if (LLVMGetTypeKind(LLVMTypeOf(buffer)) == LLVMIntegerTypeKind)
-        buffer =
-            LLVMBuildIntToPtr(call->b, buffer, LLVMPointerTypeInContext(call->c, 1), "");
+        buffer = LLVMBuildIntToPtr(call->b, buffer, LLVMPointerTypeInContext(call->c, 1), "");
     LLVMValueRef *a = call->args, args[11];
     bool print = call->leaf == TL_LEAF_PRINT, is_new;
     /* FAIL: site, failed, kind, text; PRINT: site, pred, text, dtype, register, index, bits */

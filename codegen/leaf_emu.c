@@ -64,8 +64,8 @@ static void add_entry(TlLlvm *l, LLVMValueRef kernel)
     LLVMTypeRef i64 = LLVMInt64TypeInContext(l->context),
                 ptr = LLVMPointerTypeInContext(l->context, 0),
                 type = LLVMFunctionType(LLVMVoidTypeInContext(l->context), &ptr, 1, 0);
-    LLVMValueRef entry = LLVMAddFunction(
-        l->module, tl_format(l->arena, "%.*s.entry", (int)n, name), type);
+    LLVMValueRef entry =
+        LLVMAddFunction(l->module, tl_format(l->arena, "%.*s.entry", (int)n, name), type);
     LLVMPositionBuilderAtEnd(b, LLVMAppendBasicBlockInContext(l->context, entry, ""));
     unsigned nparams = LLVMCountParams(kernel);
     LLVMValueRef *args = TL_NEW_ARRAY(l->arena, LLVMValueRef, nparams + 1);

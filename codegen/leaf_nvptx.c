@@ -70,8 +70,8 @@ static Shape shape_of(unsigned bits)
 /* ".cg", ".L1::evict_first": PTX has one or the other. */
 static const char *hint_text(uint32_t hints)
 {
-    static const char *const CACHE[] = {"", ".cg", ".cs"},
-                             *const EVICT[] = {"", ".L1::evict_first", ".L1::evict_last"};
+    static const char *const CACHE[] = {"", ".cg", ".cs"}, *const EVICT[] = {"", ".L1::evict_first",
+                                                                             ".L1::evict_last"};
     uint32_t cache = hints & 3, evict = hints >> 2;
     TL_ASSERT(cache <= TL_CACHE_STREAM && evict <= TL_EVICT_LAST, "hints %u", hints);
     return evict != TL_EVICT_NORMAL ? EVICT[evict] : CACHE[cache];
@@ -196,10 +196,10 @@ static const char *const ORDERS[] = {[TL_ORDER_RELAXED] = "relaxed",
 
 static const struct {
     const char *op; /* ".add.u" */
-} ATOMS[] = {[TL_ATOM_ADD] = {"add.u"},    [TL_ATOM_MIN_S] = {"min.s"}, [TL_ATOM_MIN_U] = {"min.u"},
-             [TL_ATOM_MAX_S] = {"max.s"},  [TL_ATOM_MAX_U] = {"max.u"}, [TL_ATOM_AND] = {"and.b"},
-             [TL_ATOM_OR] = {"or.b"},      [TL_ATOM_XOR] = {"xor.b"},   [TL_ATOM_XCHG] = {"exch.b"},
-             [TL_ATOM_CAS] = {"cas.b"},    [TL_ATOM_FADD] = {"add.f"},  [TL_ATOM_LOAD] = {NULL},
+} ATOMS[] = {[TL_ATOM_ADD] = {"add.u"},   [TL_ATOM_MIN_S] = {"min.s"}, [TL_ATOM_MIN_U] = {"min.u"},
+             [TL_ATOM_MAX_S] = {"max.s"}, [TL_ATOM_MAX_U] = {"max.u"}, [TL_ATOM_AND] = {"and.b"},
+             [TL_ATOM_OR] = {"or.b"},     [TL_ATOM_XOR] = {"xor.b"},   [TL_ATOM_XCHG] = {"exch.b"},
+             [TL_ATOM_CAS] = {"cas.b"},   [TL_ATOM_FADD] = {"add.f"},  [TL_ATOM_LOAD] = {NULL},
              [TL_ATOM_STORE] = {NULL}};
 
 /* Loads acquire or not, stores release or not. */
