@@ -9,8 +9,6 @@
 
 #pragma weak tl_driver_ref
 #pragma weak tl_driver_emu
-#pragma weak tl_driver_cuda
-#pragma weak tl_driver_hip
 
 typedef const tl_driver *(*driver_getter)(void);
 typedef struct kind_row {

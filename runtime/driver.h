@@ -86,6 +86,8 @@ typedef struct tl_driver {
     tile_status (*open)(const char *spec, tl_dev **out_dev);
     void (*close)(tl_dev *dev);
     void (*info)(tl_dev *dev, tile_device_info *info); /* fills in all but struct_size */
+    /* Does the device run images made for `target`? NULL: for its own target only. */
+    bool (*accepts)(tl_dev *dev, const char *target);
 
     tile_status (*mem_alloc)(tl_dev *dev, uint64_t bytes, void **out_address);
     void (*mem_free)(tl_dev *dev, void *address);
@@ -156,8 +158,8 @@ tile_status tl_host_mark_elapsed(tl_mark *from, tl_mark *to, double *out_millise
     .mark_record = tl_host_mark_record, .mark_wait = tl_host_mark_wait,                      \
     .mark_synchronize = tl_host_mark_synchronize, .mark_elapsed = tl_host_mark_elapsed
 
-/* The drivers. Each getter but cpu's is a weak reference in device.c: a driver is there when its
- * library is linked. CMake: linking tile_ref makes "ref" known (its target carries -u
+/* The drivers. The getters of ref and emu are weak references in device.c: such a driver is there
+ * when its library is linked. CMake: linking tile_ref makes "ref" known (its target carries -u
  * tl_driver_ref). */
 const tl_driver *tl_driver_cpu(void);
 const tl_driver *tl_driver_ref(void);

@@ -306,15 +306,8 @@ static bool check_all(check *c)
     return true;
 }
 
-tile_status tl_image_check(const void *data, size_t size, const char *target)
+tile_status tl_image_check(const void *data, size_t size)
 {
     check c = {data, size, NULL};
-    if (!check_all(&c))
-        return tl_fail(TILE_BAD_IMAGE, "not a kernel image: %s", c.what);
-    const tile_image_header *h = data;
-    const char *made_for = tl_image_text(data, h->target);
-    if (strcmp(made_for, target) != 0)
-        return tl_fail(TILE_BAD_IMAGE, "the image was made for target '%s', the device wants '%s'",
-                       made_for, target);
-    return TILE_OK;
+    return check_all(&c) ? TILE_OK : tl_fail(TILE_BAD_IMAGE, "not a kernel image: %s", c.what);
 }

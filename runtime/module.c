@@ -30,6 +30,18 @@ static void *copy_bytes(const void *data, size_t size)
     return p ? memcpy(p, data, size) : NULL;
 }
 
+static tile_status check_target(tile_device *d, const void *image)
+{
+    const tile_image_header *h = image;
+    const char *made_for = tl_image_text(image, h->target);
+    bool fine = d->driver->accepts ? d->driver->accepts(d->dev, made_for)
+                                   : strcmp(made_for, d->target) == 0;
+    return fine ? TILE_OK
+                : tl_fail(TILE_BAD_IMAGE,
+                          "the image was made for target '%s', the device wants '%s'", made_for,
+                          d->target);
+}
+
 /* Copies, checks and adds an image to the module. */
 static tile_status add_image(tile_module *m, const void *data, size_t size, tl_image **out_image)
 {
@@ -42,7 +54,9 @@ static tile_status add_image(tile_module *m, const void *data, size_t size, tl_i
         free(image);
         return tl_fail(TILE_NO_MEMORY, "out of memory");
     }
-    tile_status status = tl_image_check(image->data, size, m->device->target);
+    tile_status status = tl_image_check(image->data, size);
+    if (status == TILE_OK)
+        status = check_target(m->device, image->data);
     if (status == TILE_OK) {
         const tile_image_header *h = image->data;
         image->instances = calloc(h->nkernels + 1, sizeof *image->instances);

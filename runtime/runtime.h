@@ -107,7 +107,7 @@ void tl_sink_free(tl_sink *sink);
 tile_status tl_sink_deliver(tl_sink *sink, const tile_callbacks *callbacks);
 
 /* image_check.c: everything that later code relies on. */
-tile_status tl_image_check(const void *data, size_t size, const char *target);
+tile_status tl_image_check(const void *data, size_t size);
 static inline const tile_image_kernel *tl_image_kernels(const void *image)
 {
     const tile_image_header *h = image;

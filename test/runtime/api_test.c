@@ -1,5 +1,5 @@
 /* The runtime's conformance suite: the same calls on one device, named on the command line. Every
- * driver must pass it: `api_test cpu`, `api_test ref`, later `emu:sm_90a`, `cuda`, `hip`. */
+ * driver must pass it: `api_test cpu`, `api_test ref`, `emu:sm_90a`, `cuda`, `hip`. */
 #include "runtime/include/tile.h"
 #include "runtime/include/tile_jit.h"
 #include "test/unit/unit.h"

@@ -31,6 +31,7 @@ typedef struct KernelSpec {
     const void *code;
     size_t ncode;
     uint64_t scratch_bytes;
+    uint32_t threads, shared_bytes;
     bool gpu; /* slots of the launch after those of the parameters; a site and a text */
     tile_image_test tests[SPEC_TESTS]; /* up to the first with mask 0; the next kernel stands in */
 } KernelSpec;
@@ -39,6 +40,8 @@ typedef struct ImageMaker {
     _Alignas(64) unsigned char data[MAKER_BYTES];
     uint32_t size;
     const KernelSpec *spec; /* the kernel that is being written */
+    const void *code;       /* of the one before; kernels with the same code share it */
+    uint32_t code_at;
     tile_image_sym syms[32];
     tile_image_expr exprs[64];
     const char *sym_names[32];
@@ -265,6 +268,8 @@ static inline tile_image_kernel maker_kernel(ImageMaker *m, const KernelSpec *sp
     tile_image_slot slots[256];
     tile_image_kernel k = {.name = maker_text(m, spec->name),
                            .flags = spec->flags,
+                           .threads = spec->threads,
+                           .shared_bytes = spec->shared_bytes,
                            .scratch_bytes = spec->scratch_bytes};
     m->spec = spec;
     m->nsyms = m->nexprs = 0;
@@ -303,7 +308,10 @@ static inline tile_image_kernel maker_kernel(ImageMaker *m, const KernelSpec *sp
         k.ntests++;
     k.tests = maker_put(m, spec->tests, k.ntests * sizeof *spec->tests, 8);
     k.ncode = (uint32_t)spec->ncode;
-    k.code = maker_put(m, spec->code, spec->ncode, 1);
+    if (!spec->code || spec->code != m->code)
+        m->code_at = maker_put(m, spec->code, spec->ncode, 1);
+    m->code = spec->code;
+    k.code = m->code_at;
     return k;
 }
 

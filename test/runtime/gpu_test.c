@@ -1,0 +1,750 @@
+/* The drivers cuda and hip over a stub of the vendor's library (stub_gpu.h):
+ *
+ *     LD_LIBRARY_PATH=BUILD/stub gpu_test cuda|hip
+ *
+ * Every call of the library fails in turn, with every code; every symbol is missing in turn; every
+ * allocation of ours fails in turn. Each time the answer is a status with a text, all that was made
+ * is given back, and nothing crashes. Linked with --wrap for dlopen, dlsym and the allocator, so it
+ * works under sanitizers, too. */
+#include "test/runtime/stub_gpu.h"
+#include "test/unit/image_maker.h"
+#include "test/unit/unit.h"
+#include <dlfcn.h>
+
+static StubState *stub;
+static const char *kind;
+static bool is_cuda;
+
+/* ---- what lies between the runtime and the C library ---- */
+
+static const char *hidden; /* a symbol that dlsym does not find */
+static bool no_library;
+static long allocations, balance, countdown = -1; /* allocations until one fails; -1: never */
+
+void *__real_dlopen(const char *name, int mode);
+void *__real_dlsym(void *library, const char *name);
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t n, size_t size);
+void *__real_aligned_alloc(size_t alignment, size_t size);
+void __real_free(void *p);
+void *__wrap_dlopen(const char *name, int mode);
+void *__wrap_dlsym(void *library, const char *name);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t n, size_t size);
+void *__wrap_aligned_alloc(size_t alignment, size_t size);
+void __wrap_free(void *p);
+
+void *__wrap_dlopen(const char *name, int mode)
+{
+    return __real_dlopen(no_library ? "libno-such-driver.so.1" : name, mode);
+}
+void *__wrap_dlsym(void *library, const char *name)
+{
+    return hidden && strcmp(hidden, name) == 0 ? NULL : __real_dlsym(library, name);
+}
+static bool refused(void)
+{
+    allocations++;
+    if (countdown >= 0 && countdown-- == 0)
+        return true;
+    balance++;
+    return false;
+}
+void *__wrap_malloc(size_t size)
+{
+    return refused() ? NULL : __real_malloc(size);
+}
+void *__wrap_calloc(size_t n, size_t size)
+{
+    return refused() ? NULL : __real_calloc(n, size);
+}
+void *__wrap_aligned_alloc(size_t alignment, size_t size)
+{
+    return refused() ? NULL : __real_aligned_alloc(alignment, size);
+}
+void __wrap_free(void *p)
+{
+    balance -= p != NULL;
+    __real_free(p);
+}
+
+/* ---- small helpers ---- */
+
+#define OK(call)                                                                                   \
+    do {                                                                                           \
+        if (!CHECK((call) == TILE_OK))                                                             \
+            fprintf(stderr, "    %s\n", tile_last_error());                                        \
+    } while (0)
+
+static bool says(const char *const *words)
+{
+    const char *at = tile_last_error();
+    for (; *words; words++) {
+        at = strstr(at, *words);
+        if (!at) {
+            fprintf(stderr, "no '%s' in: %s\n", *words, tile_last_error());
+            return false;
+        }
+    }
+    return true;
+}
+#define SAYS(...) CHECK(says((const char *const[]){__VA_ARGS__, NULL}))
+
+/* Nothing that the stub made is left. */
+static void all_given_back(const char *when)
+{
+    for (int i = STUB_MEMORY; i < STUB_KINDS; i++)
+        if (!CHECK_INT(stub->live[i], 0))
+            fprintf(stderr, "    kind %d, %s\n", i, when);
+    if (!CHECK_INT(stub->misuses, 0))
+        fprintf(stderr, "    misuse, %s\n", when);
+}
+
+static const char *target(void)
+{
+    return is_cuda ? "sm_90a" : "gfx942";
+}
+
+static tile_device *open_device(void)
+{
+    tile_device *dev = NULL;
+    OK(tile_device_open(kind, &dev));
+    return dev;
+}
+
+/* ---- the kernel: y[i] = x[i] * a, as the stub's "launch" ---- */
+
+static void scale(void **params, unsigned grid, unsigned block)
+{
+    const float *x;
+    float *y, a;
+    int64_t n;
+    memcpy(&x, params[0], sizeof x);
+    memcpy(&n, params[1], sizeof n);
+    memcpy(&y, params[3], sizeof y);
+    memcpy(&a, params[6], sizeof a);
+    for (int64_t i = 0; i < n && i < (int64_t)grid * block; i++)
+        y[i] = x[i] * a;
+}
+
+enum { N = 1000, THREADS = 128, SHARED = 60000 };
+static const char text[] = "the text of a module";
+static const KernelSpec scale_spec = {
+    .name = "scale",
+    .params = {{"x", "f32 const view N"}, {"y", "f32 view N"}, {"a", "f32 scalar"}},
+    .grid = {"N 128 cdiv"},
+    .code = text,
+    .ncode = sizeof text - 1,
+    .threads = THREADS,
+    .shared_bytes = SHARED,
+    .gpu = true};
+static ImageMaker maker;
+
+static void register_kernels(void)
+{
+    stub->functions[0].name = "scale";
+    stub->functions[0].function = scale;
+    stub->functions[1].name = "other";
+}
+
+/* ---- the whole life of a launch ---- */
+
+static float data[N], result[N];
+
+static tile_status use(tile_device *dev, tile_module *mod, tile_stream *stream, tile_event **e,
+                       tile_buffer **b)
+{
+    tile_kernel *k = NULL;
+    double ms = -1;
+    tile_status s = tile_kernel_get(mod, "scale", NULL, &k);
+    if (!s)
+        s = tile_kernel_prepare(k);
+    for (int i = 0; i < 2 && !s; i++)
+        s = tile_event_create(dev, &e[i]);
+    for (int i = 0; i < 2 && !s; i++)
+        s = tile_buffer_alloc(dev, sizeof data, &b[i]);
+    if (!s)
+        s = tile_event_record(e[0], stream);
+    if (!s)
+        s = tile_buffer_upload(b[0], 0, data, sizeof data, stream);
+    if (!s)
+        s = tile_buffer_fill(b[1], 0, 0xff, sizeof data, stream);
+    if (!s)
+        s = tile_launch(k, stream,
+                        (tile_arg[]){tile_view_typed(TILE_F32, tile_buffer_ptr(b[0]), N),
+                                     tile_view_typed(TILE_F32, tile_buffer_ptr(b[1]), N),
+                                     tile_f32(3)},
+                        3);
+    if (!s)
+        s = tile_event_record(e[1], stream);
+    if (!s)
+        s = tile_stream_wait_event(NULL, e[1]);
+    if (!s)
+        s = tile_buffer_download(b[1], 0, result, sizeof result, NULL);
+    if (!s)
+        s = tile_event_synchronize(e[1]);
+    if (!s)
+        s = tile_event_elapsed(e[0], e[1], &ms);
+    if (!s)
+        s = tile_device_synchronize(dev);
+    return s;
+}
+
+/* The first status that is not OK. */
+static tile_status life(void)
+{
+    tile_device *dev = NULL;
+    tile_module *mod = NULL;
+    tile_stream *stream = NULL;
+    tile_event *e[2] = {NULL};
+    tile_buffer *b[2] = {NULL};
+    char name[8];
+    snprintf(name, sizeof name, "%s:1", kind);
+    tile_status s = tile_device_open(name, &dev);
+    if (!s) {
+        tile_set_default_device(dev);
+        s = tile_stream_create(dev, &stream);
+    }
+    if (!s)
+        s = tile_module_load_image(dev, maker.data, maker.size, &mod);
+    if (!s)
+        s = use(dev, mod, stream, e, b);
+    for (int i = 0; i < 2; i++) {
+        tile_event_free(e[i]);
+        tile_buffer_free(b[i]);
+    }
+    tile_stream_free(stream);
+    tile_module_free(mod);
+    tile_set_default_device(NULL);
+    tile_device_close(dev);
+    return s;
+}
+
+static void works(void)
+{
+    for (int i = 0; i < N; i++)
+        data[i] = (float)i;
+    make_image(&maker, target(), &scale_spec, 1);
+    stub->launches = 0;
+    OK(life());
+    int wrong = 0;
+    for (int i = 0; i < N; i++)
+        wrong += result[i] != 3 * data[i];
+    CHECK_INT(wrong, 0);
+    CHECK_INT(stub->launches, 1);
+    CHECK_INT(stub->grid, (N + 127) / 128);
+    CHECK_INT(stub->block, THREADS);
+    CHECK_INT(stub->shared, SHARED);
+    CHECK(stub->stream != NULL);
+    CHECK_INT(stub->image_bytes, sizeof text - 1);
+    CHECK_INT(stub->function_shared, is_cuda ? SHARED : 0);
+    all_given_back("after a life");
+}
+
+/* ---- faults ---- */
+
+static const int codes[] = {1, 2, 34, 100, 101, 200, 209, 218, 400, 600, 700, 701, 719, 999};
+
+/* Calls whose failure nobody is told of: they undo what was done. */
+static bool is_undoing(const char *symbol)
+{
+    return strstr(symbol, "Free") || strstr(symbol, "Destroy") || strstr(symbol, "Unload") ||
+           strstr(symbol, "Release") || strstr(symbol, "CtxSetCurrent") ||
+           strstr(symbol, "CtxGetCurrent") || strcmp(symbol, "hipGetDevice") == 0 ||
+           strcmp(symbol, "hipSetDevice") == 0 || strstr(symbol, "Synchronize");
+}
+
+static void each_call_fails(void)
+{
+    long before = stub->calls, calls;
+    OK(life());
+    calls = stub->calls - before;
+    CHECK(calls > 50);
+    for (size_t c = 0; c < sizeof codes / sizeof *codes; c++) {
+        int lost_current = 0, lost_waits = 0; /* failures that nobody is told of */
+        for (long n = 0; n < calls; n++) {
+            char when[80];
+            long kept = balance;
+            stub->fail_at = n;
+            stub->fail_code = codes[c];
+            stub->failed = NULL;
+            tile_status s = life();
+            stub->fail_at = -1;
+            snprintf(when, sizeof when, "call %ld (%s) gives %d", n, stub->failed, codes[c]);
+            if (!CHECK(stub->failed != NULL)) {
+                fprintf(stderr, "    no call %ld of %ld\n", n, calls);
+                return;
+            }
+            if (!CHECK_INT(balance, kept))
+                fprintf(stderr, "    %s\n", when);
+            if (s == TILE_OK) {
+                lost_current += strcmp(stub->failed, "cuCtxGetCurrent") == 0 ||
+                                strcmp(stub->failed, "hipGetDevice") == 0;
+                lost_waits += strstr(stub->failed, "StreamSynchronize") != NULL;
+                if (!CHECK(is_undoing(stub->failed)))
+                    fprintf(stderr, "    not told: %s\n", when);
+                if (!strstr(stub->failed, "Synchronize"))
+                    stub->reset();
+            } else if (!strstr(tile_last_error(), stub->failed) &&
+                       !CHECK(codes[c] == 600 && strstr(tile_last_error(), "has not happened"))) {
+                fprintf(stderr, "    %s: %s\n", when, tile_last_error());
+            }
+            all_given_back(when);
+            stub->misuses = 0;
+            stub->reset();
+        }
+        CHECK_INT(lost_current, 7); /* two buffers, two events, two streams, a module */
+        CHECK_INT(lost_waits, 2);   /* two streams */
+    }
+    OK(life());
+    all_given_back("after the faults");
+}
+
+/* What a code means. */
+static void statuses(void)
+{
+    static const struct {
+        const char *cuda, *hip;
+        int code;
+        tile_status status;
+    } rows[] = {
+        {"cuInit", "hipInit", 100, TILE_UNAVAILABLE},
+        {"cuInit", "hipInit", 999, TILE_UNAVAILABLE},
+        {"cuInit", "hipInit", 2, TILE_NO_MEMORY},
+        {"cuDeviceGet", "hipDeviceGet", 101, TILE_UNAVAILABLE},
+        {"cuMemAlloc_v2", "hipMalloc", 2, TILE_NO_MEMORY},
+        {"cuMemAlloc_v2", "hipMalloc", 700, TILE_DRIVER},
+        {"cuModuleLoadDataEx", "hipModuleLoadData", 209, TILE_BAD_IMAGE},
+        {"cuModuleLoadDataEx", "hipModuleLoadData", 218, TILE_BAD_IMAGE},
+        {"cuModuleGetFunction", "hipModuleGetFunction", 500, TILE_DRIVER},
+        {"cuLaunchKernel", "hipModuleLaunchKernel", 701, TILE_NO_RESOURCE},
+        {"cuStreamSynchronize", "hipStreamSynchronize", 700, TILE_DRIVER},
+        {"cuStreamCreate", "hipStreamCreateWithFlags", 2, TILE_NO_MEMORY},
+        {"cuEventElapsedTime", "hipEventElapsedTime", 600, TILE_BAD_ARGUMENT},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        stub->fail_symbol = is_cuda ? rows[i].cuda : rows[i].hip;
+        stub->fail_code = rows[i].code;
+        if (!CHECK_INT(life(), rows[i].status))
+            fprintf(stderr, "    %s gives %d: %s\n", stub->fail_symbol, rows[i].code,
+                    tile_last_error());
+    }
+    stub->fail_symbol = is_cuda ? "cuStreamSynchronize" : "hipStreamSynchronize";
+    stub->fail_code = 700;
+    CHECK_INT(life(), TILE_DRIVER);
+    if (is_cuda)
+        SAYS("cuStreamSynchronize: CUDA_ERROR_ILLEGAL_ADDRESS (700): some other error");
+    else
+        SAYS("hipStreamSynchronize: hipErrorUnknown (700)");
+    stub->fail_symbol = NULL;
+    all_given_back("after the statuses");
+}
+
+static void each_allocation_fails(void)
+{
+    int failures = 0;
+    for (long n = 0; n < 100; n++) {
+        long kept = balance;
+        countdown = n;
+        tile_status s = life();
+        bool reached = countdown < 0;
+        countdown = -1;
+        if (!CHECK(s == TILE_OK || s == TILE_NO_MEMORY) || !CHECK_INT(balance, kept))
+            fprintf(stderr, "    allocation %ld: %s\n", n, tile_last_error());
+        all_given_back("after a refused allocation");
+        failures += s != TILE_OK;
+        if (!reached)
+            break;
+    }
+    CHECK(failures >= 12);
+}
+
+/* ---- opening ---- */
+
+typedef struct Symbol {
+    bool required;
+    const char *name;
+} Symbol;
+#define REQUIRED                 true
+#define OPTIONAL                 false
+#define SYM(field, need, symbol) {need, symbol},
+#define ERR(code, status)
+static const Symbol cuda_symbols[] = {
+#include "runtime/cuda_syms.def"
+};
+#define SYM(field, need, symbol) {need, symbol},
+#define ERR(code, status)
+static const Symbol hip_symbols[] = {
+#include "runtime/hip_syms.def"
+};
+
+static void missing_symbols(void)
+{
+    const Symbol *rows = is_cuda ? cuda_symbols : hip_symbols;
+    size_t n = is_cuda ? sizeof cuda_symbols : sizeof hip_symbols;
+    for (size_t i = 0; i < n / sizeof *rows; i++) {
+        hidden = rows[i].name;
+        tile_status s = life();
+        if (!CHECK_INT(s, rows[i].required ? TILE_UNAVAILABLE : TILE_OK))
+            fprintf(stderr, "    without %s: %s\n", hidden, tile_last_error());
+        if (rows[i].required)
+            SAYS("lacks", hidden, "too old");
+        all_given_back(hidden);
+    }
+    hidden = NULL;
+    no_library = true;
+    CHECK_INT(life(), TILE_UNAVAILABLE);
+    SAYS(is_cuda ? "no CUDA driver on this machine" : "no HIP driver on this machine",
+         "libno-such-driver");
+    no_library = false;
+}
+
+static void refuses(const char *name, tile_status status, const char *word)
+{
+    tile_device *dev = NULL;
+    CHECK_INT(tile_device_open(name, &dev), status);
+    SAYS(word);
+    CHECK(dev == NULL);
+}
+
+static void unfit_machines(void)
+{
+    char name[16];
+    int version = stub->version, devices = stub->devices;
+    snprintf(name, sizeof name, "%s:7", kind);
+    refuses(name, TILE_UNAVAILABLE, "the driver has 2 devices");
+    snprintf(name, sizeof name, "%s:one", kind);
+    refuses(name, TILE_BAD_ARGUMENT, "a number");
+    snprintf(name, sizeof name, "%s:-1", kind);
+    refuses(name, TILE_BAD_ARGUMENT, "a number");
+    stub->devices = 0;
+    refuses(kind, TILE_UNAVAILABLE, "does not start");
+    stub->devices = devices;
+    stub->version = is_cuda ? 11080 : 40350000;
+    refuses(kind, TILE_UNAVAILABLE, is_cuda ? "version 11.8, wants 12.0" : "4.3, wants 5.0");
+    stub->version = version;
+    if (is_cuda) {
+        stub->capability = 75;
+        refuses(kind, TILE_UNAVAILABLE, "compute capability 7.5");
+        stub->capability = 90;
+    } else {
+        const char *arch = stub->arch;
+        stub->arch = "";
+        refuses(kind, TILE_UNAVAILABLE, "instruction set");
+        stub->arch = arch;
+    }
+    all_given_back("after unfit machines");
+}
+
+static void expect_target(const char *want)
+{
+    tile_device_info info = TILE_DEVICE_INFO_INIT;
+    tile_device *dev = open_device();
+    OK(tile_device_get_info(dev, &info));
+    CHECK_STR(info.target, want);
+    CHECK(strncmp(info.name, "Stub 0 (", 8) == 0 && !info.host_memory);
+    CHECK_INT(info.processors, is_cuda ? 132 : 304);
+    CHECK_INT(info.memory_bytes >> 30, is_cuda ? 80 : 192);
+    tile_device_close(dev);
+}
+
+static void targets(void)
+{
+    if (is_cuda) {
+        static const struct {
+            int capability;
+            const char *target;
+        } rows[] = {{80, "sm_80"},  {86, "sm_80"},  {87, "sm_80"},  {89, "sm_89"},
+                    {90, "sm_90a"}, {100, "sm_80"}, {103, "sm_80"}, {120, "sm_80"}};
+        for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+            stub->capability = rows[i].capability;
+            expect_target(rows[i].target);
+        }
+        stub->capability = 90;
+        return;
+    }
+    expect_target("gfx942");
+    stub->arch = "gfx1100";
+    expect_target("gfx1100");
+    hidden = "hipGetDevicePropertiesR0600"; /* before ROCm 6 */
+    expect_target("gfx1100");
+    hidden = NULL;
+    stub->arch = "gfx942:sramecc+:xnack-";
+}
+
+/* PTX of older targets runs; that of sm_90a on 9.0 only. */
+static void images(void)
+{
+    static const struct {
+        int capability;
+        const char *target;
+        bool fits;
+    } rows[] = {{90, "sm_90a", true}, {90, "sm_90", true},   {90, "sm_80", true},
+                {89, "sm_90", false}, {89, "sm_89", true},   {86, "sm_89", false},
+                {86, "sm_80", true},  {100, "sm_90", true},  {100, "sm_90a", false},
+                {100, "sm_80", true}, {90, "gfx942", false}, {90, "cpu", false},
+                {90, "sm_", false},   {90, "sm_80x", false}};
+    for (size_t i = 0; is_cuda && i < sizeof rows / sizeof *rows; i++) {
+        stub->capability = rows[i].capability;
+        tile_device *dev = open_device();
+        tile_module *mod = NULL;
+        make_image(&maker, rows[i].target, &scale_spec, 1);
+        tile_status s = tile_module_load_image(dev, maker.data, maker.size, &mod);
+        if (!CHECK_INT(s, rows[i].fits ? TILE_OK : TILE_BAD_IMAGE))
+            fprintf(stderr, "    %s on %d\n", rows[i].target, rows[i].capability);
+        tile_module_free(mod);
+        tile_device_close(dev);
+    }
+    stub->capability = 90;
+    make_image(&maker, target(), &scale_spec, 1);
+}
+
+/* ---- what kernels want ---- */
+
+/* The status of preparing the first of n kernels, then of the second if there is one. */
+static tile_status prepare(const KernelSpec *specs, uint32_t n)
+{
+    tile_device *dev = open_device();
+    tile_module *mod = NULL;
+    tile_kernel *k = NULL;
+    tile_status s = TILE_OK;
+    make_image(&maker, target(), specs, n);
+    OK(tile_module_load_image(dev, maker.data, maker.size, &mod));
+    for (uint32_t i = 0; i < n && s == TILE_OK; i++) {
+        OK(tile_kernel_get(mod, specs[i].name, NULL, &k));
+        s = tile_kernel_prepare(k);
+    }
+    CHECK(stub->live[STUB_MODULE] <= 1); /* one block of code, one module */
+    tile_module_free(mod);
+    tile_device_close(dev);
+    all_given_back("after preparing");
+    return s;
+}
+
+static void code(void)
+{
+    static const char bad[] = "bad text";
+    KernelSpec specs[2] = {scale_spec, scale_spec};
+    specs[1].name = "other";
+    CHECK_INT(prepare(specs, 2), TILE_OK);
+    specs[1].name = "nobody";
+    CHECK_INT(prepare(specs, 2), TILE_DRIVER);
+    SAYS("'nobody'", "GetFunction");
+    specs[0].threads = 2048;
+    CHECK_INT(prepare(specs, 1), TILE_NO_RESOURCE);
+    SAYS("'scale'", "2048 threads", "1024");
+    specs[0].threads = 0;
+    CHECK_INT(prepare(specs, 1), TILE_BAD_IMAGE);
+    specs[0].threads = THREADS;
+    specs[0].shared_bytes = 1 << 20;
+    CHECK_INT(prepare(specs, 1), TILE_NO_RESOURCE);
+    SAYS("'scale'", "1048576 bytes of shared memory");
+    specs[0].shared_bytes = 0;
+    specs[0].code = bad;
+    specs[0].ncode = sizeof bad - 1;
+    CHECK_INT(prepare(specs, 1), TILE_BAD_IMAGE);
+    SAYS("'scale'", "does not take the code", is_cuda ? "ptxas: line 1: it is bad" : "209");
+}
+
+/* A grid of more threads than a HIP dispatch can count. */
+static void large_grids(void)
+{
+    const KernelSpec spec = {.name = "other",
+                             .params = {{"n", "i32 scalar"}},
+                             .grid = {"n"},
+                             .code = text,
+                             .ncode = sizeof text - 1,
+                             .threads = 1024};
+    tile_device *dev = open_device();
+    tile_module *mod = NULL;
+    tile_kernel *k = NULL;
+    const tile_arg most = tile_i32(INT32_MAX), fits = tile_i32(4194303);
+    make_image(&maker, target(), &spec, 1);
+    OK(tile_module_load_image(dev, maker.data, maker.size, &mod));
+    OK(tile_kernel_get(mod, "other", NULL, &k));
+    OK(tile_launch(k, NULL, &fits, 1));
+    CHECK_INT(stub->grid, 4194303);
+    CHECK_INT(tile_launch(k, NULL, &most, 1), is_cuda ? TILE_OK : TILE_NO_RESOURCE);
+    CHECK(is_cuda ? stub->grid == INT32_MAX : says((const char *const[]){"2147483647", NULL}));
+    tile_module_free(mod);
+    tile_device_close(dev);
+}
+
+/* ---- launches ---- */
+
+static void launches_allocate_nothing(void)
+{
+    tile_device *dev = open_device();
+    tile_module *mod = NULL;
+    tile_kernel *k = NULL;
+    float x[4] = {1, 2, 3, 4}, y[4];
+    make_image(&maker, target(), &scale_spec, 1);
+    OK(tile_module_load_image(dev, maker.data, maker.size, &mod));
+    OK(tile_kernel_get(mod, "scale", NULL, &k));
+    OK(tile_kernel_prepare(k));
+    long before = allocations, calls = stub->calls;
+    for (int i = 0; i < 100; i++)
+        OK(tile_launch(k, NULL, (tile_arg[]){tile_view(x, 4), tile_view(y, 4), tile_f32(2)}, 3));
+    CHECK_INT(allocations - before, 0);
+    CHECK(stub->calls - calls <= 400); /* is the device current, set, launch, set back */
+    CHECK(y[3] == 8);
+    CHECK(stub->stream == NULL); /* the vendor's default stream */
+    tile_module_free(mod);
+    tile_device_close(dev);
+}
+
+static void foreign_streams(void *library)
+{
+    int (*create)(void **, unsigned);
+    int (*destroy)(void *);
+    void *p = __real_dlsym(library, is_cuda ? "cuStreamCreate" : "hipStreamCreateWithFlags");
+    memcpy(&create, &p, sizeof p);
+    p = __real_dlsym(library, is_cuda ? "cuStreamDestroy_v2" : "hipStreamDestroy");
+    memcpy(&destroy, &p, sizeof p);
+    int (*set)(void *) = NULL, (*retain)(void **, int) = NULL, (*release)(int) = NULL;
+    void *context = NULL, *native = NULL;
+    if (is_cuda) { /* a host with a context of its own */
+        p = __real_dlsym(library, "cuCtxSetCurrent");
+        memcpy(&set, &p, sizeof p);
+        p = __real_dlsym(library, "cuDevicePrimaryCtxRetain");
+        memcpy(&retain, &p, sizeof p);
+        p = __real_dlsym(library, "cuDevicePrimaryCtxRelease_v2");
+        memcpy(&release, &p, sizeof p);
+        CHECK_INT(retain(&context, 10), 0);
+        CHECK_INT(set(context), 0);
+    }
+    CHECK_INT(create(&native, 1), 0);
+    tile_device *dev = open_device();
+    CHECK_INT(stub->live[STUB_CONTEXT], is_cuda); /* the host's */
+    tile_stream *stream = NULL;
+    tile_module *mod = NULL;
+    tile_kernel *k = NULL;
+    float x[4] = {1, 2, 3, 4}, y[4] = {0};
+    OK(tile_module_load_image(dev, maker.data, maker.size, &mod));
+    OK(tile_kernel_get(mod, "scale", NULL, &k));
+    CHECK_INT(tile_stream_wrap(dev, NULL, &stream), TILE_BAD_ARGUMENT);
+    OK(tile_stream_wrap(dev, native, &stream));
+    OK(tile_launch(k, stream, (tile_arg[]){tile_view(x, 4), tile_view(y, 4), tile_f32(2)}, 3));
+    CHECK(stub->stream == native);
+    OK(tile_stream_synchronize(stream));
+    CHECK(y[3] == 8);
+    tile_stream_free(stream);
+    CHECK_INT(stub->live[STUB_STREAM], 1); /* stays the host's */
+    tile_module_free(mod);
+    tile_device_close(dev);
+    CHECK_INT(destroy(native), 0);
+    if (is_cuda) {
+        CHECK_INT(set(NULL), 0);
+        CHECK_INT(release(10), 0);
+    }
+    all_given_back("after foreign streams");
+}
+
+/* The host's current device is the same before and after, and is what a name without a number
+ * means. */
+static void current_device(void *library)
+{
+    tile_device_info info = TILE_DEVICE_INFO_INIT;
+    void *p = __real_dlsym(library, is_cuda ? "cuCtxGetCurrent" : "hipGetDevice");
+    void *seen = &seen;
+    int ordinal = -1;
+    if (is_cuda) {
+        int (*get)(void **), (*set)(void *), (*retain)(void **, int), (*release)(int);
+        void *context = NULL;
+        memcpy(&get, &p, sizeof p);
+        OK(life());
+        CHECK_INT(get(&seen), 0);
+        CHECK(seen == NULL);
+        p = __real_dlsym(library, "cuDevicePrimaryCtxRetain");
+        memcpy(&retain, &p, sizeof p);
+        p = __real_dlsym(library, "cuDevicePrimaryCtxRelease_v2");
+        memcpy(&release, &p, sizeof p);
+        p = __real_dlsym(library, "cuCtxSetCurrent");
+        memcpy(&set, &p, sizeof p);
+        CHECK_INT(retain(&context, 11) | set(context), 0);
+        tile_device *dev = open_device();
+        OK(tile_device_get_info(dev, &info));
+        CHECK_STR(info.name, "Stub 1 (cuda:1)");
+        tile_device_close(dev);
+        CHECK_INT(set(NULL) | release(11), 0);
+    } else {
+        int (*get)(int *), (*set)(int);
+        memcpy(&get, &p, sizeof p);
+        OK(life());
+        CHECK_INT(get(&ordinal), 0);
+        CHECK_INT(ordinal, 0);
+        p = __real_dlsym(library, "hipSetDevice");
+        memcpy(&set, &p, sizeof p);
+        CHECK_INT(set(1), 0);
+        tile_device *dev = open_device();
+        OK(tile_device_get_info(dev, &info));
+        CHECK_STR(info.name, "Stub 1 (hip:1)");
+        tile_device_close(dev);
+        CHECK_INT(set(0), 0);
+    }
+    all_given_back("after a current device");
+}
+
+static void events(void)
+{
+    tile_device *dev = open_device();
+    tile_event *a = NULL, *b = NULL;
+    tile_stream *stream = NULL;
+    double ms = -1;
+    OK(tile_event_create(dev, &a));
+    OK(tile_event_create(dev, &b));
+    OK(tile_stream_create(dev, &stream));
+    OK(tile_event_synchronize(a));
+    OK(tile_stream_wait_event(stream, a));
+    CHECK_INT(tile_event_elapsed(a, b, &ms), TILE_BAD_ARGUMENT);
+    SAYS("first");
+    OK(tile_event_record(a, stream));
+    CHECK_INT(tile_event_elapsed(a, b, &ms), TILE_BAD_ARGUMENT);
+    SAYS("second");
+    OK(tile_event_record(b, stream));
+    OK(tile_event_elapsed(a, b, &ms));
+    CHECK(ms == 0.25);
+    tile_event_free(a);
+    tile_event_free(b);
+    tile_stream_free(stream);
+    tile_buffer *none = NULL;
+    OK(tile_buffer_alloc(dev, 0, &none));
+    tile_buffer_free(none);
+    CHECK_INT(tile_buffer_alloc(dev, UINT64_MAX, &none), TILE_NO_MEMORY);
+    SAYS("18446744073709551615 bytes");
+    tile_device_close(dev);
+    all_given_back("after events");
+}
+
+int main(int argc, char **argv)
+{
+    kind = argc > 1 ? argv[1] : "cuda";
+    is_cuda = strcmp(kind, "cuda") == 0;
+    const char *name = is_cuda ? "libcuda.so.1" : "libamdhip64.so.6";
+    void *library = __real_dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    void *p = library ? __real_dlsym(library, "stub_state") : NULL;
+    if (!p) {
+        fprintf(stderr, "no stub %s: LD_LIBRARY_PATH wants its folder\n", name);
+        return 1;
+    }
+    StubStateGetter state;
+    memcpy(&state, &p, sizeof p);
+    stub = state();
+    register_kernels();
+    works();
+    statuses();
+    each_call_fails();
+    each_allocation_fails();
+    missing_symbols();
+    unfit_machines();
+    targets();
+    images();
+    code();
+    large_grids();
+    launches_allocate_nothing();
+    foreign_streams(library);
+    current_device(library);
+    events();
+    dlclose(library);
+    return unit_result();
+}
