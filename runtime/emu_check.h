@@ -39,6 +39,9 @@ typedef void (*tl_emu_report)(void *user, int64_t block, tl_fail_kind kind, uint
 tile_status tl_emu_watch_new(const tl_launch *launch, const tl_emu_watch_options *options,
                              tl_emu_report report, void *user, tl_emu_watch **out_watch);
 void tl_emu_watch_free(tl_emu_watch *w);
+/* After the last block: not TILE_OK when memory ran out while blocks ran, so that races may have been
+ * missed and counters are short. */
+tile_status tl_emu_watch_status(const tl_emu_watch *w);
 tile_status tl_emu_block_begin(tl_emu_watch *w, int64_t block, uint32_t threads,
                                tl_emu_block_watch **out_block);
 void tl_emu_block_end(tl_emu_block_watch *b);
