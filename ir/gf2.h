@@ -44,4 +44,33 @@ static inline bool tl_span_add(TlSpan *s, uint64_t v, uint64_t combo)
     s->rank++;
     return true;
 }
+
+/* A basis with coordinates: bit i of tl_basis_coordinates(v) says whether v has v[i]. */
+typedef struct TlBasis {
+    uint64_t v[64];
+    int n;
+    TlSpan span;
+} TlBasis;
+
+/* False when v was in the span. */
+static inline bool tl_basis_add(TlBasis *b, uint64_t v)
+{
+    if (!tl_span_add(&b->span, v, 1ull << b->n))
+        return false;
+    b->v[b->n++] = v;
+    return true;
+}
+
+static inline uint64_t tl_basis_coordinates(const TlBasis *b, uint64_t v)
+{
+    uint64_t combo = 0;
+    tl_span_reduce(&b->span, v, &combo);
+    return combo;
+}
+
+static inline void tl_basis_add_all(TlBasis *b, const uint64_t *v, int n)
+{
+    for (int i = 0; i < n; i++)
+        tl_basis_add(b, v[i]);
+}
 #endif

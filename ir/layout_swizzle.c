@@ -27,34 +27,6 @@
 
 enum { ROW_BYTES = 128, WORD_BYTES = 4, VECTOR_BYTES = 16 };
 
-/* A basis with coordinates: bit i of coordinates(v) says whether v has v[i]. */
-typedef struct Basis {
-    uint64_t v[64];
-    int n;
-    TlSpan span;
-} Basis;
-
-static bool basis_add(Basis *b, uint64_t v)
-{
-    if (!tl_span_add(&b->span, v, 1ull << b->n))
-        return false;
-    b->v[b->n++] = v;
-    return true;
-}
-
-static uint64_t coordinates(const Basis *b, uint64_t v)
-{
-    uint64_t combo = 0;
-    tl_span_reduce(&b->span, v, &combo);
-    return combo;
-}
-
-static void add_all(Basis *b, const uint64_t *v, int n)
-{
-    for (int i = 0; i < n; i++)
-        basis_add(b, v[i]);
-}
-
 static int log2_of(uint32_t n)
 {
     int bits = 0;
@@ -76,7 +48,7 @@ typedef struct SidePlan {
 typedef struct Attempt {
     int k, ncommon; /* bits of V; segment vectors that are registers on both sides */
     int rounds;     /* log2 */
-    Basis o;
+    TlBasis o;
     SidePlan write, read;
 } Attempt;
 
@@ -177,7 +149,7 @@ typedef struct Choice {
 
 /* V: k vectors; up to a word anything goes. *out_wide: of how many all elements exist, so that an
  * access may have them. */
-static bool choose_vector(const Space *s, const Choice *c, Basis *vk, int *out_wide)
+static bool choose_vector(const Space *s, const Choice *c, TlBasis *vk, int *out_wide)
 {
     uint64_t regs[TL_SIDE_MAX_REGS], safe = safe_bits(s->p);
     int n = safe_registers(s->p, c->wide, regs);
@@ -185,36 +157,36 @@ static bool choose_vector(const Space *s, const Choice *c, Basis *vk, int *out_w
     for (int i = 0; i < s->ncommon; i++)
         tl_span_add(&common, s->common[i], 0);
     for (int i = 0; !c->spare && i < s->nboth && vk->n < c->k; i++)
-        basis_add(vk, s->both[i]);
+        tl_basis_add(vk, s->both[i]);
     for (int i = 0; i < n && vk->n < c->k; i++)
         if (!c->spare || !tl_span_has(&common, regs[i]))
-            basis_add(vk, regs[i]);
+            tl_basis_add(vk, regs[i]);
     for (int i = 0; i < s->n && vk->n < c->k && vk->n < s->word; i++)
         if (safe >> i & 1)
-            basis_add(vk, 1ull << i);
+            tl_basis_add(vk, 1ull << i);
     *out_wide = vk->n;
     for (int i = 0; i < s->n && vk->n < c->k && vk->n < s->word; i++)
-        basis_add(vk, 1ull << i);
+        tl_basis_add(vk, 1ull << i);
     return vk->n == c->k;
 }
 
 /* K after V. */
-static void choose_complement(const Space *s, const TlSide *wide, Basis *vk)
+static void choose_complement(const Space *s, const TlSide *wide, TlBasis *vk)
 {
     const TlSide *src = &s->p->src, *dst = &s->p->dst, *other = wide == src ? dst : src;
-    add_all(vk, wide->lane, wide->nlanes);
-    add_all(vk, wide->warp, wide->nwarps);
-    add_all(vk, other->lane, other->nlanes);
-    add_all(vk, other->warp, other->nwarps);
-    add_all(vk, s->common, s->ncommon);
-    add_all(vk, src->reg, src->nregs);
-    add_all(vk, dst->reg, dst->nregs);
+    tl_basis_add_all(vk, wide->lane, wide->nlanes);
+    tl_basis_add_all(vk, wide->warp, wide->nwarps);
+    tl_basis_add_all(vk, other->lane, other->nlanes);
+    tl_basis_add_all(vk, other->warp, other->nwarps);
+    tl_basis_add_all(vk, s->common, s->ncommon);
+    tl_basis_add_all(vk, src->reg, src->nregs);
+    tl_basis_add_all(vk, dst->reg, dst->nregs);
     for (int i = 0; i < s->n; i++)
-        basis_add(vk, 1ull << i);
+        tl_basis_add(vk, 1ull << i);
 }
 
 /* How many vectors of V, from the first on, are registers of the side. */
-static int vector_of(const TlSide *side, const Basis *vk, int k)
+static int vector_of(const TlSide *side, const TlBasis *vk, int k)
 {
     TlSpan regs = {0};
     for (int i = 0; i < side->nregs; i++)
@@ -226,14 +198,14 @@ static int vector_of(const TlSide *side, const Basis *vk, int k)
 }
 
 /* The span of (lanes of a wavefront + unit) inside K, in coordinates of V and K. */
-static void wavefront_span(const Space *s, const SidePlan *side, const Basis *vk, int k,
+static void wavefront_span(const Space *s, const SidePlan *side, const TlBasis *vk, int k,
                            TlSpan *out)
 {
     uint64_t x[TL_MAX_LANE_BITS];
     int v = vector_of(side->side, vk, k), unit = v > s->word ? v : s->word, n = 0;
     for (int i = 0; i < side->side->nlanes && i < s->row - unit; i++)
         if (!(side->skip_lanes >> i & 1))
-            x[n++] = coordinates(vk, side->side->lane[i]) >> unit << unit;
+            x[n++] = tl_basis_coordinates(vk, side->side->lane[i]) >> unit << unit;
     for (int bit = unit; bit < k; bit++) { /* keep the combinations without this bit */
         int with = 0;
         while (with < n && !(x[with] >> bit & 1))
@@ -273,7 +245,7 @@ static uint64_t next_segment(const TlSpan *a, const TlSpan *b, const TlSpan *seg
 }
 
 /* The segment's vectors, in coordinates of V and K; those of both sides' registers last. */
-static int choose_segment(const Space *s, Attempt *t, const Basis *vk, uint64_t *out)
+static int choose_segment(const Space *s, Attempt *t, const TlBasis *vk, uint64_t *out)
 {
     TlSpan a, b, segment = {0};
     uint64_t common[64];
@@ -281,7 +253,7 @@ static int choose_segment(const Space *s, Attempt *t, const Basis *vk, uint64_t 
     wavefront_span(s, &t->write, vk, t->k, &a);
     wavefront_span(s, &t->read, vk, t->k, &b);
     for (int i = 0; i < s->ncommon && ncommon < wanted; i++) {
-        uint64_t x = coordinates(vk, s->common[i]);
+        uint64_t x = tl_basis_coordinates(vk, s->common[i]);
         if (x & ((1ull << t->k) - 1) || tl_span_has(&a, x) || tl_span_has(&b, x))
             continue;
         common[ncommon++] = x;
@@ -298,21 +270,21 @@ static int choose_segment(const Space *s, Attempt *t, const Basis *vk, uint64_t 
     return n + ncommon;
 }
 
-static void choose_offsets(const Space *s, Attempt *t, const Basis *vk)
+static void choose_offsets(const Space *s, Attempt *t, const TlBasis *vk)
 {
     uint64_t segment[64];
     int n = choose_segment(s, t, vk, segment);
-    Basis rest = {0}; /* what is no bank vector, in coordinates */
+    TlBasis rest = {0}; /* what is no bank vector, in coordinates */
     for (int i = 0; i < t->k; i++)
-        basis_add(&rest, 1ull << i);
-    add_all(&rest, segment, n);
+        tl_basis_add(&rest, 1ull << i);
+    tl_basis_add_all(&rest, segment, n);
     for (int i = 0; i < t->k; i++)
-        basis_add(&t->o, vk->v[i]);
+        tl_basis_add(&t->o, vk->v[i]);
     for (int i = t->k; i < s->n; i++)
-        if (basis_add(&rest, 1ull << i))
-            basis_add(&t->o, vk->v[i]);
+        if (tl_basis_add(&rest, 1ull << i))
+            tl_basis_add(&t->o, vk->v[i]);
     for (int i = 0; i < n; i++)
-        basis_add(&t->o, tl_apply_bits(vk->v, segment[i]));
+        tl_basis_add(&t->o, tl_apply_bits(vk->v, segment[i]));
     TL_ASSERT(t->o.n == s->n, "%d offset bits for 2^%d elements", t->o.n, s->n);
 }
 
@@ -339,10 +311,10 @@ static void start_side(SidePlan *s, const TlSide *side, bool writes)
         find_copies(s);
 }
 
-static void offsets_of(const Basis *o, const uint64_t *images, int n, uint64_t *out)
+static void offsets_of(const TlBasis *o, const uint64_t *images, int n, uint64_t *out)
 {
     for (int i = 0; i < n; i++)
-        out[i] = coordinates(o, images[i]);
+        out[i] = tl_basis_coordinates(o, images[i]);
 }
 
 /* Bits of the vector in which a thread that takes part has an offset of its own. */
@@ -387,7 +359,7 @@ static uint64_t wavefronts_of(const Space *s, const SidePlan *side)
     return 1ull << (units.rank - banks.rank + groups);
 }
 
-static void finish_side(const Space *s, SidePlan *side, const Basis *o, int widest)
+static void finish_side(const Space *s, SidePlan *side, const TlBasis *o, int widest)
 {
     offsets_of(o, side->side->reg, side->side->nregs, side->reg);
     offsets_of(o, side->side->lane, side->side->nlanes, side->lane);
@@ -416,7 +388,7 @@ static int choose_rounds(const Space *s, const Attempt *t)
 
 static bool attempt(const Space *s, const Choice *c, Attempt *out)
 {
-    Basis vk = {0};
+    TlBasis vk = {0};
     int wide;
     if (!choose_vector(s, c, &vk, &wide))
         return false;

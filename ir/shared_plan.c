@@ -1,11 +1,47 @@
-/* Scratch of ops in shared memory: conversions so far. */
+/* Scratch of ops in shared memory: what their plans say. */
 #include "ir/shared_plan.h"
-#include "ir/layout_convert.h"
+#include "ir/layout_rules.h"
+#include "ir/reduce_plan.h"
+
+TlConvert *tl_op_convert_plan(TlArena *arena, const TlOp *op)
+{
+    const TlType *from = tl_in(op, 0)->type, *to = op->out[0]->type;
+    return tl_convert_plan(arena, to, from->layout, to->layout, TL_SHARED_BUDGET, 0);
+}
+
+static uint32_t convert_bytes(TlArena *arena, const TlOp *op)
+{
+    const TlConvert *c = tl_op_convert_plan(arena, op);
+    return c->kind == TL_CONVERT_SHARED ? c->bytes : 0;
+}
+
+/* The thread that did it tells the others: all elements, when some thread has only a copy. */
+static uint32_t atomic_bytes(const TlOp *op)
+{
+    enum { LEAST = 4 };
+    if (op->nout == 0 || !op->out[0]->uses)
+        return 0;
+    const TlType *t = op->out[0]->type;
+    uint32_t elem = (uint32_t)tl_dtype_bytes(t->dtype);
+    if (t->rank > 0) {
+        uint32_t copies[TL_LAYOUT_MAX_IN], threads = 0;
+        tl_layout_free_masks(t->layout, copies);
+        for (int i = 0; i < t->layout->nin; i++)
+            threads |= t->layout->in[i] == TL_IN_REG ? 0 : copies[i];
+        if (!threads)
+            return 0;
+    }
+    uint32_t bytes = (uint32_t)tl_type_elems(t) * elem;
+    return bytes < LEAST ? LEAST : bytes;
+}
 
 uint32_t tl_op_shared_bytes(TlArena *arena, const TlOp *op)
 {
-    if (op->opcode != TL_OP_CONVERT)
-        return 0;
-    const TlType *from = tl_in(op, 0)->type, *to = op->out[0]->type;
-    return tl_convert_bytes(arena, to, from->layout, to->layout);
+    if (op->opcode == TL_OP_CONVERT)
+        return convert_bytes(arena, op);
+    if (op->opcode == TL_OP_REDUCE)
+        return tl_reduce_plan(arena, op)->bytes;
+    if (tl_op_info(op->opcode)->flags & F_ATOMIC)
+        return atomic_bytes(op);
+    return 0;
 }

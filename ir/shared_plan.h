@@ -8,12 +8,16 @@
 #ifndef TL_SHARED_PLAN_H
 #define TL_SHARED_PLAN_H
 #include "ir/ir.h"
-#include "ir/layout.h"
+#include "ir/layout_convert.h"
 
 /* Bytes of scratch of this op; 0 when it works without shared memory and without a barrier. Laid-out
  * level only. convert, reduce, scan, dot; an atomic whose result others need than the thread that
  * did it. */
 uint32_t tl_op_shared_bytes(TlArena *arena, const TlOp *op);
+/* What an op takes at most where it can do with less, in more rounds. */
+enum { TL_SHARED_BUDGET = 32 * 1024 };
+/* The plan that these bytes are of. */
+TlConvert *tl_op_convert_plan(TlArena *arena, const TlOp *convert);
 /* Alignment of all scratch, in bytes. */
 enum { TL_SHARED_ALIGNMENT = 16 };
 #endif
