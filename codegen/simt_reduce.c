@@ -106,7 +106,7 @@ static uint32_t element_bytes(const Reduction *r, uint32_t i)
 static void write_classes(const Reduction *r, uint32_t i)
 {
     TlSimt *g = r->c.g;
-    const TlSlots *s = &r->p->slots;
+    const TlSharedSlots *s = &r->p->slots;
     uint32_t bytes = element_bytes(r, i), base = tl_simt_scratch(r->op) + r->p->operand_at[i];
     TlSimtLinear at = tl_simt_linear(g, &s->write, g->lane_bits, g->warp_bits, bytes);
     LLVMValueRef pred = tl_simt_without(g, s->skip_lanes, s->skip_warps), x[16];
@@ -124,7 +124,7 @@ static void write_classes(const Reduction *r, uint32_t i)
 static void read_classes(const Reduction *r, uint32_t i, uint32_t k, LLVMValueRef *out)
 {
     TlSimt *g = r->c.g;
-    const TlSlots *s = &r->p->slots;
+    const TlSharedSlots *s = &r->p->slots;
     uint32_t bytes = element_bytes(r, i), base = tl_simt_scratch(r->op) + r->p->operand_at[i];
     TlSimtLinear at = tl_simt_linear(g, &s->read, g->lane_bits, g->warp_bits, bytes);
     uint32_t n = 1u << s->vec_bits, classes = 1u << r->p->class_bits;

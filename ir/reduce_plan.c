@@ -294,7 +294,7 @@ static void plan_classes(Planner *pl)
             widest = (uint32_t)tl_dtype_bytes(p->work[i]);
     TlImages x = pl->x;
     tl_images_change(&x, class_and_place, pl);
-    tl_slots_plan(&p->slots, &x, p->class_bits, floor_log2(VECTOR_BYTES / widest),
+    tl_shared_slots_plan(&p->slots, &x, p->class_bits, floor_log2(VECTOR_BYTES / widest),
                   floor_log2(ROW_BYTES / widest));
     p->bytes = tl_combine_scratch(p->work, p->noperands,
                                   p->nresults >> p->result_bits << p->slots.bits, p->operand_at);

@@ -17,7 +17,7 @@
 #ifndef TL_REDUCE_PLAN_H
 #define TL_REDUCE_PLAN_H
 #include "ir/ir.h"
-#include "ir/slots.h"
+#include "ir/shared_slots.h"
 
 /* A linear number of (partial register, thread). */
 typedef struct TlReach {
@@ -50,7 +50,7 @@ typedef struct TlReducePlan {
     int result_bits; /* of nresults, without repetitions */
     int class_bits;
     bool *has_value; /* by class */
-    TlSlots slots;
+    TlSharedSlots slots;
     uint32_t bytes, noperands, *operand_at;
     TlDtype *work; /* what each operand is kept in */
 } TlReducePlan;

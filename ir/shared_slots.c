@@ -1,11 +1,11 @@
-/* Numbering slots (slots.h). Places get coordinates in a basis of the columns themselves: registers
+/* Numbering slots (shared_slots.h). Places get coordinates in a basis of the columns themselves: registers
  * first, so that they are never mixed with threads, then lanes, then warps:
  *
  *     slot = [ registers of a vector | lanes | warps | other registers | class ]     low to high
  *     slot = [ class | lanes | warps ]      one register, few lanes: a vector holds many classes
  *
  * Lanes that are no copies of each other count up from the vector's end: no conflicts. */
-#include "ir/slots.h"
+#include "ir/shared_slots.h"
 #include "ir/gf2.h"
 #include <string.h>
 
@@ -68,7 +68,7 @@ uint64_t tl_images_reg(const TlImages *x, uint32_t reg)
 /* ---- numbering ---- */
 
 typedef struct Numbering {
-    TlSlots *s;
+    TlSharedSlots *s;
     int class_bits, nregs, nlanes; /* of the basis */
     TlBasis places;
 } Numbering;
@@ -125,7 +125,7 @@ static uint32_t slot_of(const Numbering *n, uint64_t image)
     return slot_of_place(n, image) | (uint32_t)(class << n->s->class_at);
 }
 
-static void find_copies(TlSlots *s, const TlImages *x)
+static void find_copies(TlSharedSlots *s, const TlImages *x)
 {
     TlSpan span = {0};
     for (int i = 0; i < x->nreg; i++)
@@ -136,7 +136,7 @@ static void find_copies(TlSlots *s, const TlImages *x)
         s->skip_warps |= tl_span_add(&span, x->warp[i], 0) ? 0 : 1u << i;
 }
 
-void tl_slots_plan(TlSlots *s, const TlImages *x, int class_bits, int vec_bits, int row_bits)
+void tl_shared_slots_plan(TlSharedSlots *s, const TlImages *x, int class_bits, int vec_bits, int row_bits)
 {
     Numbering n = {.s = s, .class_bits = class_bits};
     memset(s, 0, sizeof *s);

@@ -4,8 +4,8 @@
  *
  * A partial result is known by a vector: its class (which part of the axis it is about) in the low
  * class_bits, its place (which of the results it is for) above. Every (class, place) gets a slot. */
-#ifndef TL_SLOTS_H
-#define TL_SLOTS_H
+#ifndef TL_SHARED_SLOTS_H
+#define TL_SHARED_SLOTS_H
 #include "ir/layout.h"
 #include "ir/layout_convert.h"
 
@@ -26,7 +26,7 @@ uint64_t tl_images_moving(const TlImages *x);
 /* What register number `reg` (without repetitions) contributes. */
 uint64_t tl_images_reg(const TlImages *x, uint32_t reg);
 
-typedef struct TlSlots {
+typedef struct TlSharedSlots {
     int bits;                /* log2 of the slots */
     int class_at;            /* slot of class c is its place's ^ c << class_at */
     int vec_bits;            /* registers 0 .. (1 << vec_bits) - 1 are neighbours */
@@ -34,7 +34,7 @@ typedef struct TlSlots {
     TlThreadMap write, read; /* slot of a thread: of its class and place; of class 0 */
     uint32_t write_reg[TL_LAYOUT_MAX_BITS], read_reg[TL_LAYOUT_MAX_BITS];
     uint32_t skip_lanes, skip_warps; /* writers: threads without these bits; the rest have copies */
-} TlSlots;
+} TlSharedSlots;
 /* vec_bits: log2 of the most slots of an access; row_bits: of the slots that all banks hold. */
-void tl_slots_plan(TlSlots *s, const TlImages *x, int class_bits, int vec_bits, int row_bits);
+void tl_shared_slots_plan(TlSharedSlots *s, const TlImages *x, int class_bits, int vec_bits, int row_bits);
 #endif
