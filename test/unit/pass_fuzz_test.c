@@ -623,7 +623,8 @@ static bool same(const Memory *a, const Memory *b)
 
 static const char *const pipelines[] = {
     "canonicalize", "cse",    "dce",
-    "licm",         "unroll", "canonicalize,cse,dce,licm,unroll,canonicalize,cse,dce"};
+    "licm",         "unroll", "canonicalize,cse,dce,licm,unroll,canonicalize,cse,dce",
+    "coalesce,allocate-shared,insert-barriers"};
 
 static void check_text(TlModule *m, bool print)
 {
