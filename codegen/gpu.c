@@ -10,6 +10,7 @@
  * gives tile_image_kernel.shared_bytes. */
 #include <string.h>
 
+#include "codegen/gpu.h"
 #include "codegen/hsaco.h"
 #include "codegen/leaf_expand.h"
 #include "codegen/simt.h"
@@ -52,7 +53,7 @@ static void set_amdgpu_kernel(TlLlvm *l, LLVMValueRef f, uint32_t threads)
     attribute(l, f, "amdgpu-unsafe-fp-atomics", "true"); /* device memory is coarse-grained */
 }
 
-static void set_kernel(TlLlvm *l, const TlTarget *target, const TlKernelCode *k)
+void tl_gpu_set_kernel(TlLlvm *l, const TlTarget *target, const TlKernelCode *k)
 {
     LLVMValueRef f = LLVMGetNamedFunction(l->module, k->symbol);
     TL_ASSERT(f, "kernel '%s' was not made", k->symbol);
@@ -77,15 +78,19 @@ static bool lower(TlLlvm *l, TlModule *m, const TlCodegenOptions *options, TlAre
             ok = false;
             continue;
         }
-        set_kernel(l, options->target, &k);
+        tl_gpu_set_kernel(l, options->target, &k);
         tl_vec_push(arena, kernels, k);
     }
-    if (options->target->kind == TL_TARGET_AMDGPU) {
-        static const char VERSION[] = "amdhsa_code_object_version";
+    return ok;
+}
+
+/* On AMD the module says which form of code object it is. */
+static void set_module(TlLlvm *l, const TlTarget *target)
+{
+    static const char VERSION[] = "amdhsa_code_object_version";
+    if (target->kind == TL_TARGET_AMDGPU)
         LLVMAddModuleFlag(l->module, LLVMModuleFlagBehaviorError, VERSION, strlen(VERSION),
                           constant(l, 500));
-    }
-    return ok;
 }
 
 static void expand(TlLlvm *l, const TlCodegenOptions *options, TlKernelCodes *kernels)
@@ -105,11 +110,24 @@ static void expand(TlLlvm *l, const TlCodegenOptions *options, TlKernelCodes *ke
 static void *emit_code(TlLlvm *l, const TlCodegenOptions *options, TlEmit emit, TlArena *arena,
                        size_t *out_size)
 {
-    bool nvptx = options->target->kind == TL_TARGET_NVPTX && !options->emulate;
-    void *code = tl_llvm_emit(l, arena, emit == TL_EMIT_OBJ && !nvptx, out_size);
+    bool ptx = options->target->kind == TL_TARGET_NVPTX && !options->emulate;
+    void *code = tl_llvm_emit(l, arena, emit == TL_EMIT_OBJ && !ptx, out_size);
     if (emit == TL_EMIT_OBJ && options->target->kind == TL_TARGET_AMDGPU && !options->emulate)
         code = tl_hsaco_link(arena, code, *out_size, out_size);
     return code;
+}
+
+void *tl_gpu_emit(TlLlvm *l, const TlCodegenOptions *options, TlEmit emit, TlArena *arena,
+                  TlKernelCodes *kernels, size_t *out_size)
+{
+    set_module(l, options->target);
+    tl_llvm_verify(l);
+    if (options->opt_level > 0)
+        tl_llvm_run(l, PASSES);
+    if (emit == TL_EMIT_LLVM)
+        return tl_llvm_text(l, arena, out_size);
+    expand(l, options, kernels);
+    return emit_code(l, options, emit, arena, out_size);
 }
 
 void *tl_gpu_compile(TlModule *m, const TlCodegenOptions *options, TlEmit emit, TlArena *arena,
@@ -119,17 +137,8 @@ void *tl_gpu_compile(TlModule *m, const TlCodegenOptions *options, TlEmit emit, 
     void *code = NULL;
     tl_llvm_open(&l, arena, "kernels", options->target->triple, options->target->cpu,
                  options->target->features, options->opt_level);
-    if (lower(&l, m, options, arena, kernels)) {
-        tl_llvm_verify(&l);
-        if (options->opt_level > 0)
-            tl_llvm_run(&l, PASSES);
-        if (emit == TL_EMIT_LLVM) {
-            code = tl_llvm_text(&l, arena, out_size);
-        } else {
-            expand(&l, options, kernels);
-            code = emit_code(&l, options, emit, arena, out_size);
-        }
-    }
+    if (lower(&l, m, options, arena, kernels))
+        code = tl_gpu_emit(&l, options, emit, arena, kernels, out_size);
     tl_llvm_close(&l);
     bool text = options->target->kind == TL_TARGET_NVPTX && !options->emulate;
     for (uint32_t i = 0; i < kernels->len; i++) {

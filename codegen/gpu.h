@@ -1,0 +1,12 @@
+/* From LLVM IR of kernels with leaves to a GPU's code; apart from gpu.c only tests want the steps. */
+#ifndef TL_GPU_H
+#define TL_GPU_H
+#include "codegen/codegen.h"
+#include "codegen/llvm.h"
+
+/* Makes the function `k->symbol` a kernel of the target: k->threads threads, slots as k->slots. */
+void tl_gpu_set_kernel(TlLlvm *l, const TlTarget *target, const TlKernelCode *k);
+/* Runs the middle end and emits the module as tl_gpu_compile says. */
+void *tl_gpu_emit(TlLlvm *l, const TlCodegenOptions *options, TlEmit emit, TlArena *arena,
+                  TlKernelCodes *kernels, size_t *out_size);
+#endif

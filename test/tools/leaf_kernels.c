@@ -1,0 +1,205 @@
+/* leaf_kernels TARGET FORM OUT: one kernel per row of runtime/leaf.def, in all the row's variants
+ * (predicate known or not, hints, atomic operations, orders, scopes, shuffle masks), brought through
+ * the expansion of the target. FORM: llvm, asm or obj. Lit tests give the result to ptxas and to
+ * LLVM's readers: every row is code that the target's tools accept.
+ *
+ * Kernels take (ptr p, i64 a, i64 b, ptr out, i64 debug); results go to out[]. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "codegen/gpu.h"
+#include "codegen/leaf_expand.h"
+
+enum { THREADS = 128 };
+
+typedef struct Maker {
+    TlLlvm l;
+    TlArena *arena;
+    TlKernelCodes kernels;
+    LLVMValueRef f;
+    uint64_t nresults;
+    LLVMTypeRef i1, i32, i64, ptr;
+    uint32_t pred_known, hints, op, order, scope, mask;
+    int lanes;
+} Maker;
+
+static LLVMValueRef i32(const Maker *m, uint32_t v)
+{
+    return LLVMConstInt(m->i32, v, 0);
+}
+
+static void begin(Maker *m, const char *name)
+{
+    LLVMTypeRef params[5] = {m->ptr, m->i64, m->i64, m->ptr, m->i64};
+    LLVMContextRef c = m->l.context;
+    m->f = LLVMAddFunction(m->l.module, name,
+                           LLVMFunctionType(LLVMVoidTypeInContext(c), params, 5, 0));
+    LLVMPositionBuilderAtEnd(m->l.builder, LLVMAppendBasicBlockInContext(c, m->f, ""));
+    m->nresults = 0;
+}
+
+static void end(Maker *m, const char *name)
+{
+    TlKernelCode k = {.symbol = name, .warps = THREADS / 32, .threads = THREADS};
+    LLVMBuildRetVoid(m->l.builder);
+    for (uint32_t i = 0; i < 5; i++)
+        tl_vec_push(m->arena, &k.slots,
+                    (tile_image_slot){.kind = i == 4 ? TILE_SLOT_DEBUG : TILE_SLOT_POINTER});
+    tl_vec_push(m->arena, &m->kernels, k);
+}
+
+/* An operand of `letter`; n counts the operands of this letter before it. */
+static LLVMValueRef operand(Maker *m, char letter, LLVMValueRef tid)
+{
+    LLVMBuilderRef b = m->l.builder;
+    LLVMValueRef a = LLVMGetParam(m->f, 1), wide = LLVMBuildZExt(b, tid, m->i64, "");
+    LLVMTypeRef type = tl_leaf_type(m->l.context, letter);
+    switch (letter) {
+    case 'b':
+        return m->pred_known ? LLVMConstInt(m->i1, m->pred_known == 1, 0)
+                             : LLVMBuildICmp(b, LLVMIntSLT, wide, a, "");
+    case 'p': {
+        LLVMValueRef at = LLVMBuildMul(b, wide, LLVMConstInt(m->i64, 16, 0), "");
+        return LLVMBuildGEP2(b, LLVMInt8TypeInContext(m->l.context), LLVMGetParam(m->f, 0), &at, 1,
+                             "");
+    }
+    case '2':
+    case '4': {
+        LLVMValueRef v = LLVMGetUndef(type);
+        for (uint32_t i = 0; i < LLVMGetVectorSize(type); i++)
+            v = LLVMBuildInsertElement(b, v, LLVMBuildAdd(b, tid, i32(m, i), ""), i32(m, i), "");
+        return v;
+    }
+    default: return LLVMBuildIntCast2(b, a, type, 0, "");
+    }
+}
+
+static void keep(Maker *m, LLVMValueRef x)
+{
+    LLVMBuilderRef b = m->l.builder;
+    LLVMValueRef at = LLVMConstInt(m->i64, 16 * m->nresults++, 0);
+    LLVMSetAlignment(LLVMBuildStore(b, x,
+                                    LLVMBuildGEP2(b, LLVMInt8TypeInContext(m->l.context),
+                                                  LLVMGetParam(m->f, 3), &at, 1, "")),
+                     16);
+}
+
+static LLVMValueRef call(Maker *m, tl_leaf leaf, LLVMValueRef *args, unsigned n)
+{
+    LLVMValueRef f = tl_leaf_declare(&m->l, leaf);
+    return LLVMBuildCall2(m->l.builder, LLVMGlobalGetValueType(f), f, args, n, "");
+}
+
+/* One call of the row with the maker's present variant. */
+static void add_call(Maker *m, tl_leaf leaf)
+{
+    static const char *const OPERANDS[] = {
+#define LEAF(ID, name, result, operands, class_, meaning) operands,
+#include "runtime/leaf.def"
+    };
+    const char *letters = OPERANDS[leaf];
+    tl_leaf_class c = tl_leaf_class_of(leaf);
+    LLVMValueRef args[TL_LEAF_MAX_ARGS], tid = call(m, TL_LEAF_TID, NULL, 0);
+    unsigned n = (unsigned)strlen(letters);
+    for (unsigned i = 0; i < n; i++)
+        args[i] = operand(m, letters[i], tid);
+    if (c != TL_LEAF_CLASS_PURE)
+        args[0] = i32(m, 7);
+    if (c == TL_LEAF_CLASS_GLOBAL)
+        args[3] = i32(m, m->hints);
+    if (c == TL_LEAF_CLASS_ATOMIC) {
+        args[3] = i32(m, m->op);
+        args[4] = i32(m, m->order);
+        args[5] = i32(m, m->scope);
+    }
+    if (leaf == TL_LEAF_SHFL_XOR)
+        args[2] = i32(m, m->mask);
+    LLVMValueRef x = call(m, leaf, args, n);
+    if (LLVMGetTypeKind(LLVMTypeOf(x)) != LLVMVoidTypeKind)
+        keep(m, x);
+}
+
+static void add_atomics(Maker *m, tl_leaf leaf)
+{
+    for (m->op = TL_ATOM_ADD; m->op <= TL_ATOM_STORE; m->op++) {
+        char *name = tl_format(m->arena, "k_%s_%u", tl_leaf_name(leaf), m->op);
+        begin(m, name);
+        for (m->order = 0; m->order < 4; m->order++)
+            for (m->scope = 0; m->scope < 3; m->scope++)
+                add_call(m, leaf);
+        end(m, name);
+    }
+}
+
+static void add_row(Maker *m, tl_leaf leaf)
+{
+    static const uint32_t HINTS[] = {0, 1, 2, 4, 8, 6};
+    if (tl_leaf_class_of(leaf) == TL_LEAF_CLASS_ATOMIC) {
+        add_atomics(m, leaf);
+        return;
+    }
+    char *name = tl_format(m->arena, "k_%s", tl_leaf_name(leaf));
+    bool shuffle = leaf == TL_LEAF_SHFL_XOR,
+         hinted = tl_leaf_class_of(leaf) == TL_LEAF_CLASS_GLOBAL;
+    begin(m, name);
+    for (m->pred_known = 0; m->pred_known < 3; m->pred_known++)
+        for (uint32_t h = 0; h < (hinted ? 6u : 1u); h++) {
+            m->hints = HINTS[h];
+            for (m->mask = shuffle ? 1 : 0; m->mask < (shuffle ? (uint32_t)m->lanes : 1u);
+                 m->mask++)
+                add_call(m, leaf);
+        }
+    m->pred_known = 0;
+    end(m, name);
+}
+
+static int make(Maker *m, const char *target, const char *form, FILE *out)
+{
+    TlCodegenOptions o = {.opt_level = 3};
+    o.target = tl_target_find(target, &o.emulate);
+    if (!o.target || !tl_target_is_gpu(o.target))
+        return 2;
+    m->lanes = o.target->lanes;
+    tl_llvm_open(&m->l, m->arena, "leaves", o.target->triple, o.target->cpu, o.target->features, 3);
+    m->i1 = LLVMInt1TypeInContext(m->l.context);
+    m->i32 = LLVMInt32TypeInContext(m->l.context);
+    m->i64 = LLVMInt64TypeInContext(m->l.context);
+    m->ptr = LLVMPointerTypeInContext(m->l.context, 1);
+    for (int leaf = 0; leaf < TL_LEAF_COUNT; leaf++)
+        add_row(m, (tl_leaf)leaf);
+    for (uint32_t i = 0; i < m->kernels.len; i++)
+        tl_gpu_set_kernel(&m->l, o.target, &m->kernels.data[i]);
+    size_t size;
+    TlEmit emit = !strcmp(form, "llvm")  ? TL_EMIT_LLVM
+                  : !strcmp(form, "asm") ? TL_EMIT_ASM
+                                         : TL_EMIT_OBJ;
+    void *code = tl_gpu_emit(&m->l, &o, emit, m->arena, &m->kernels, &size);
+    tl_llvm_close(&m->l);
+    return fwrite(code, 1, size, out) == size ? 0 : 1;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 4) {
+        fprintf(stderr, "leaf_kernels TARGET llvm|asm|obj OUT\n");
+        return 2;
+    }
+    FILE *out = strcmp(argv[3], "-") ? fopen(argv[3], "wb") : stdout;
+    if (!out)
+        return 1;
+    TlArena arena;
+    tl_arena_init(&arena, (TlAlloc){0});
+    Maker m = {.arena = &arena};
+    TlGuard g;
+    int status = 1;
+    if (TL_GUARD(&g)) {
+        status = make(&m, argv[1], argv[2], out);
+        tl_guard_pop(&g);
+    } else {
+        fprintf(stderr, "leaf_kernels: %s\n", g.text);
+    }
+    fclose(out);
+    tl_arena_free(&arena);
+    return status;
+}
