@@ -93,7 +93,7 @@ static void set_module(TlLlvm *l, const TlTarget *target)
                           constant(l, 500));
 }
 
-static void expand(TlLlvm *l, const TlCodegenOptions *options, TlKernelCodes *kernels)
+void tl_gpu_expand(TlLlvm *l, const TlCodegenOptions *options, TlKernelCodes *kernels)
 {
     if (options->emulate) {
         tl_leaf_expand_emu(l);
@@ -117,16 +117,21 @@ static void *emit_code(TlLlvm *l, const TlCodegenOptions *options, TlEmit emit, 
     return code;
 }
 
-void *tl_gpu_emit(TlLlvm *l, const TlCodegenOptions *options, TlEmit emit, TlArena *arena,
-                  TlKernelCodes *kernels, size_t *out_size)
+void tl_gpu_middle(TlLlvm *l, const TlCodegenOptions *options)
 {
     set_module(l, options->target);
     tl_llvm_verify(l);
     if (options->opt_level > 0)
         tl_llvm_run(l, PASSES);
+}
+
+void *tl_gpu_emit(TlLlvm *l, const TlCodegenOptions *options, TlEmit emit, TlArena *arena,
+                  TlKernelCodes *kernels, size_t *out_size)
+{
+    tl_gpu_middle(l, options);
     if (emit == TL_EMIT_LLVM)
         return tl_llvm_text(l, arena, out_size);
-    expand(l, options, kernels);
+    tl_gpu_expand(l, options, kernels);
     return emit_code(l, options, emit, arena, out_size);
 }
 

@@ -6,7 +6,10 @@
 
 /* Makes the function `k->symbol` a kernel of the target: k->threads threads, slots as k->slots. */
 void tl_gpu_set_kernel(TlLlvm *l, const TlTarget *target, const TlKernelCode *k);
-/* Runs the middle end and emits the module as tl_gpu_compile says. */
+/* The middle end; the expansion of leaves. */
+void tl_gpu_middle(TlLlvm *l, const TlCodegenOptions *options);
+void tl_gpu_expand(TlLlvm *l, const TlCodegenOptions *options, TlKernelCodes *kernels);
+/* Both, and emits the module as tl_gpu_compile says. */
 void *tl_gpu_emit(TlLlvm *l, const TlCodegenOptions *options, TlEmit emit, TlArena *arena,
                   TlKernelCodes *kernels, size_t *out_size);
 #endif

@@ -8,7 +8,7 @@
 #   %python          the Python that runs lit
 #   %cc              the C compiler of the build
 #   %{hostile_seconds}  what test/tools/hostile.py allows per input
-# Features: asan, package, ptxas, cuda, hip, cxx, numpy, clang. A test that needs one says `// REQUIRES: ptxas`.
+# Features: asan, package, ptxas, lld, cuda, hip, cxx, numpy, clang. A test that needs one says `// REQUIRES: ptxas`.
 import os
 import shutil
 import subprocess
@@ -66,7 +66,7 @@ if sanitize:
     features.add("asan")
     config.environment["ASAN_OPTIONS"] = "detect_leaks=1:strict_string_checks=1:check_initialization_order=1"
     config.environment["UBSAN_OPTIONS"] = "print_stacktrace=1:halt_on_error=1"
-for feature, program in (("ptxas", "ptxas"), ("clang", "clang-19"), ("cxx", "g++")):
+for feature, program in (("ptxas", "ptxas"), ("clang", "clang-19"), ("cxx", "g++"), ("lld", "ld.lld-19")):
     if shutil.which(program, path=config.environment["PATH"]):
         features.add(feature)
 if getattr(config, "tile_package", "") == "ON":

@@ -101,8 +101,13 @@ static int compile_to(const Options *o, const char *stage, const char *path, boo
     return status;
 }
 
+/* "emu:NAME", too; that NAME is a GPU is for the compiler to say. */
 static bool is_target(const char *name, size_t length)
 {
+    if (length > 4 && strncmp(name, "emu:", 4) == 0) {
+        name += 4;
+        length -= 4;
+    }
     for (const char *const *t = tilec_targets(); *t; t++)
         if (strlen(*t) == length && strncmp(*t, name, length) == 0)
             return true;

@@ -1,6 +1,7 @@
 /* leaf_kernels TARGET FORM OUT: one kernel per row of runtime/leaf.def, in all the row's variants
  * (predicate known or not, hints, atomic operations, orders, scopes, shuffle masks), brought through
- * the expansion of the target. FORM: llvm, asm or obj. Lit tests give the result to ptxas and to
+ * the expansion of the target. FORM: llvm, asm, obj, or rel: an object
+ * before our linker has seen it. Lit tests give the result to ptxas and to
  * LLVM's readers: every row is code that the target's tools accept.
  *
  * Kernels take (ptr p, i64 a, i64 b, ptr out, i64 debug); results go to out[]. */
@@ -154,6 +155,17 @@ static void add_row(Maker *m, tl_leaf leaf)
     end(m, name);
 }
 
+static void *emit(Maker *m, const TlCodegenOptions *o, const char *form, size_t *out_size)
+{
+    static const char *const FORMS[] = {"llvm", "asm", "obj"};
+    for (int i = 0; i < 3; i++)
+        if (!strcmp(form, FORMS[i]))
+            return tl_gpu_emit(&m->l, o, (TlEmit)i, m->arena, &m->kernels, out_size);
+    tl_gpu_middle(&m->l, o);
+    tl_gpu_expand(&m->l, o, &m->kernels);
+    return tl_llvm_emit(&m->l, m->arena, true, out_size);
+}
+
 static int make(Maker *m, const char *target, const char *form, FILE *out)
 {
     TlCodegenOptions o = {.opt_level = 3};
@@ -171,10 +183,7 @@ static int make(Maker *m, const char *target, const char *form, FILE *out)
     for (uint32_t i = 0; i < m->kernels.len; i++)
         tl_gpu_set_kernel(&m->l, o.target, &m->kernels.data[i]);
     size_t size;
-    TlEmit emit = !strcmp(form, "llvm")  ? TL_EMIT_LLVM
-                  : !strcmp(form, "asm") ? TL_EMIT_ASM
-                                         : TL_EMIT_OBJ;
-    void *code = tl_gpu_emit(&m->l, &o, emit, m->arena, &m->kernels, &size);
+    void *code = emit(m, &o, form, &size);
     tl_llvm_close(&m->l);
     return fwrite(code, 1, size, out) == size ? 0 : 1;
 }
@@ -182,7 +191,7 @@ static int make(Maker *m, const char *target, const char *form, FILE *out)
 int main(int argc, char **argv)
 {
     if (argc != 4) {
-        fprintf(stderr, "leaf_kernels TARGET llvm|asm|obj OUT\n");
+        fprintf(stderr, "leaf_kernels TARGET llvm|asm|obj|rel OUT\n");
         return 2;
     }
     FILE *out = strcmp(argv[3], "-") ? fopen(argv[3], "wb") : stdout;
