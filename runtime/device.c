@@ -2,6 +2,7 @@
  *
  * The default device is the one piece of state that belongs to the process: a NULL stream must mean
  * something. It is guarded by its own lock, opened at first use and kept until the process ends. */
+#define TILE_UNSTABLE
 #include "runtime/runtime.h"
 #include <ctype.h>
 #include <stdio.h>
@@ -166,6 +167,25 @@ tile_status tile_device_get_info(tile_device *device, tile_device_info *out_info
     if (status == TILE_OK)
         d->driver->info(d->dev, out_info);
     return status;
+}
+
+tile_status tile_device_configure(tile_device *device, const char *key, const char *value)
+{
+    tile_device *d;
+    tile_status status = tl_device_or_default(device, &d);
+    if (status != TILE_OK)
+        return status;
+    if (!key || !value || !d->driver->configure)
+        return tl_fail(TILE_BAD_ARGUMENT, "device %s has no setting '%s'", d->name, key ? key : "");
+    return d->driver->configure(d->dev, key, value);
+}
+
+char *tile_device_stats(tile_device *device)
+{
+    tile_device *d;
+    if (tl_device_or_default(device, &d) != TILE_OK || !d->driver->stats)
+        return NULL;
+    return d->driver->stats(d->dev);
 }
 
 tile_status tile_device_set_callbacks(tile_device *device, const tile_callbacks *callbacks)

@@ -65,6 +65,8 @@ typedef struct tl_launch {
     uint64_t sequence;               /* set by the stream: orders what launches print */
 } tl_launch;
 
+/* A row of the image's table of source files; NULL when there is none. */
+const char *tl_image_path(const void *image, uint32_t file);
 /* The place on the grid of the program that starts as number `linear`. */
 void tl_launch_pid(const tl_launch *launch, int64_t linear, int32_t pid[TILE_MAX_GRID]);
 static inline const char *tl_image_text(const void *image, uint32_t offset)
@@ -88,6 +90,10 @@ typedef struct tl_driver {
     void (*info)(tl_dev *dev, tile_device_info *info); /* fills in all but struct_size */
     /* Does the device run images made for `target`? NULL: for its own target only. */
     bool (*accepts)(tl_dev *dev, const char *target);
+    /* Settings of the driver's own; NULL: it has none. */
+    tile_status (*configure)(tl_dev *dev, const char *key, const char *value);
+    /* What was counted in the last launch, malloc'd; NULL: nothing, or the driver does not count. */
+    char *(*stats)(tl_dev *dev);
 
     tile_status (*mem_alloc)(tl_dev *dev, uint64_t bytes, void **out_address);
     void (*mem_free)(tl_dev *dev, void *address);

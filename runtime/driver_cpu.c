@@ -40,13 +40,6 @@ typedef struct program {
 
 /* ---- services ---- */
 
-static const char *source_path(const tl_launch *l, uint32_t file)
-{
-    const tile_image_header *h = l->image;
-    const uint32_t *files = tl_image_at(l->image, h->files);
-    return file < h->nfiles ? tl_image_text(l->image, files[file]) : NULL;
-}
-
 static void serve_print(const tile_cpu_ctx *ctx, const char *text, const void *data, uint32_t dtype,
                         uint32_t rank, const int32_t *shape)
 {
@@ -60,7 +53,7 @@ static void serve_fail(const tile_cpu_ctx *ctx, uint32_t kind, uint32_t file, ui
 {
     const program *p = ctx->user;
     tl_sink_fail(p->job->sink, p->job->launch, p->linear, (tl_fail_kind)kind,
-                 source_path(p->job->launch, file), line, col, text);
+                 tl_image_path(p->job->launch->image, file), line, col, text);
 }
 
 /* Is [at, at + bytes) inside the memory of argument a? Unknown sizes hold everything. */

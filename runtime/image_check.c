@@ -306,6 +306,13 @@ static bool check_all(check *c)
     return true;
 }
 
+const char *tl_image_path(const void *image, uint32_t file)
+{
+    const tile_image_header *h = image;
+    const uint32_t *files = tl_image_at(image, h->files);
+    return file < h->nfiles ? tl_image_text(image, files[file]) : NULL;
+}
+
 tile_status tl_image_check(const void *data, size_t size)
 {
     check c = {data, size, NULL};

@@ -8,10 +8,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* The driver of "ref" is found by a weak reference (device.c); whoever has a compiler has the
- * interpreter, too. */
-extern const tl_driver *(*const tl_jit_keeps_ref)(void);
-const tl_driver *(*const tl_jit_keeps_ref)(void) = tl_driver_ref;
+/* The drivers of "ref" and "emu" are found by weak references (device.c); whoever has a compiler has
+ * the interpreter and the emulator, too. */
+extern const tl_driver *(*const tl_jit_keeps[])(void);
+const tl_driver *(*const tl_jit_keeps[])(void) = {tl_driver_ref, tl_driver_emu};
 
 /* A source and how to compile it; everything is copied. */
 typedef struct source {

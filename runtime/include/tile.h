@@ -355,6 +355,14 @@ TILE_API tile_status tile_launch_embedded(const void *image, const char *name, t
                                           const tile_arg *args, size_t nargs);
 
 #ifdef TILE_UNSTABLE
+/* A setting of the device's driver. emu: "schedule" (rr, reverse, ahead, random:SEED: the order in
+ * which threads run), "stats" (1: launches are counted). TILE_BAD_ARGUMENT: it has no such. */
+TILE_API tile_status tile_device_configure(tile_device *device, const char *key, const char *value);
+
+/* What was counted in the device's last launch, as text; the caller frees it with free(). NULL:
+ * nothing was counted. */
+TILE_API char *tile_device_stats(tile_device *device);
+
 /* Writes an array's elements as print shows them, "[1, 2, ..., 9]", shortened when long; row-major
  * without gaps, one byte per element of packed types. Returns the length it has in full, as
  * snprintf does. */

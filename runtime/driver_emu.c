@@ -1,0 +1,237 @@
+/* driver_emu.c: the "emu:TARGET" devices: a GPU of that kind, run by this process.
+ *
+ * A kernel is the GPU's code made for the host (codegen, leaf_emu.c): an ELF object whose undefined
+ * names are the leaves, which the loader finds in emu_leaf.c. The rest of the runtime sees a host
+ * device. A kernel that was compiled with checks runs with races and uninitialised reads watched.
+ *
+ * TILE_EMU_SCHEDULE=rr|reverse|ahead|random:SEED says in which order threads run
+ * (tile_device_configure: "schedule"). With TILE_THREADS=1 a schedule gives the same run every
+ * time. */
+#include "runtime/elf.h"
+#include "runtime/emu.h"
+#include "runtime/runtime.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* PROCESSORS is what kernels are told, whatever this machine has, so that results do not depend on
+ * it; a worker can have that many blocks at a time. */
+enum { PROCESSORS = 8, FRESH = 0xAB };
+
+struct tl_dev {
+    tl_pool *pool;
+    tl_emu_crew crew;
+    pthread_mutex_t lock; /* guards what follows */
+    tl_emu_schedule schedule;
+    bool stats;
+    char *stats_text; /* of the last launch */
+    char target[32];  /* "emu:sm_80" */
+};
+
+struct tl_code {
+    tl_elf *elf;
+    tl_emu_kernel kernel;
+};
+
+/* ---- device ---- */
+
+static tile_status read_schedule(tl_dev *dev, const char *text)
+{
+    tl_emu_schedule s;
+    if (!tl_emu_schedule_parse(text, &s))
+        return tl_fail(TILE_BAD_ARGUMENT,
+                       "unknown schedule '%s'; known are rr, reverse, ahead, random:SEED", text);
+    pthread_mutex_lock(&dev->lock);
+    dev->schedule = s;
+    pthread_mutex_unlock(&dev->lock);
+    return TILE_OK;
+}
+
+static void emu_close(tl_dev *dev)
+{
+    tl_emu_crew_close(&dev->crew);
+    tl_pool_free(dev->pool);
+    pthread_mutex_destroy(&dev->lock);
+    free(dev->stats_text);
+    free(dev);
+}
+
+/* Names of targets are the compiler's business: an unknown one fails there, with the known ones. */
+static tile_status emu_open(const char *spec, tl_dev **out_dev)
+{
+    const char *schedule = getenv("TILE_EMU_SCHEDULE");
+    tl_dev *dev = calloc(1, sizeof *dev);
+    if (!dev)
+        return tl_fail(TILE_NO_MEMORY, "out of memory");
+    pthread_mutex_init(&dev->lock, NULL);
+    int n = snprintf(dev->target, sizeof dev->target, "emu:%s", spec);
+    tile_status status = TILE_OK;
+    if (!*spec || n >= (int)sizeof dev->target)
+        status = tl_fail(TILE_BAD_ARGUMENT, "device emu wants a target, as in emu:sm_80, not '%s'",
+                         spec);
+    if (status == TILE_OK && schedule && *schedule)
+        status = read_schedule(dev, schedule);
+    if (status == TILE_OK)
+        status = tl_pool_create(0, &dev->pool);
+    if (status == TILE_OK)
+        status = tl_emu_crew_open(dev->pool, &dev->crew);
+    if (status == TILE_OK)
+        *out_dev = dev;
+    else
+        emu_close(dev);
+    return status;
+}
+
+static void emu_info(tl_dev *dev, tile_device_info *info)
+{
+    snprintf(info->name, sizeof info->name, "emulated %s (%d threads)", dev->target + 4,
+             tl_pool_threads(dev->pool));
+    snprintf(info->target, sizeof info->target, "%s", dev->target);
+    info->processors = PROCESSORS;
+    info->host_memory = 1;
+    info->memory_bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+static tile_status emu_configure(tl_dev *dev, const char *key, const char *value)
+{
+    if (strcmp(key, "schedule") == 0)
+        return read_schedule(dev, value);
+    if (strcmp(key, "stats") != 0)
+        return tl_fail(TILE_BAD_ARGUMENT, "device %s has no setting '%s'", dev->target, key);
+    pthread_mutex_lock(&dev->lock);
+    dev->stats = strcmp(value, "1") == 0;
+    pthread_mutex_unlock(&dev->lock);
+    return TILE_OK;
+}
+
+static char *emu_stats(tl_dev *dev)
+{
+    pthread_mutex_lock(&dev->lock);
+    char *text = dev->stats_text ? strdup(dev->stats_text) : NULL;
+    pthread_mutex_unlock(&dev->lock);
+    return text;
+}
+
+/* ---- memory ---- */
+
+static tile_status emu_mem_alloc(tl_dev *dev, uint64_t bytes, void **out_address)
+{
+    tile_status status = tl_host_mem_alloc(dev, bytes, out_address);
+    if (status != TILE_OK)
+        return status;
+    memset(*out_address, FRESH, bytes);
+    status = tl_emu_memory_allocated(*out_address, bytes);
+    if (status != TILE_OK)
+        tl_host_mem_free(dev, *out_address);
+    return status;
+}
+
+static void emu_mem_free(tl_dev *dev, void *address)
+{
+    if (address)
+        tl_emu_memory_freed(address);
+    tl_host_mem_free(dev, address);
+}
+
+static void emu_wrote(tl_dev *dev, const void *target, uint64_t bytes)
+{
+    (void)dev;
+    tl_emu_memory_written(target, bytes);
+}
+
+/* ---- code ---- */
+
+static void emu_code_unload(tl_dev *dev, tl_code *code)
+{
+    (void)dev;
+    if (!code)
+        return;
+    tl_elf_free(code->elf);
+    free(code);
+}
+
+static bool fits(const tile_image_kernel *k)
+{
+    return k->warps > 0 && k->threads > 0 && k->threads <= TL_EMU_MAX_THREADS &&
+           k->threads % k->warps == 0 && k->shared_bytes <= 1 << 20;
+}
+
+static tile_status emu_code_load(tl_dev *dev, const void *image, const tile_image_kernel *kernel,
+                                 tl_code **out_code)
+{
+    void *entry = NULL;
+    if (!fits(kernel))
+        return tl_fail(TILE_BAD_IMAGE, "kernel %s: no emulated GPU runs %u threads in %u warps",
+                       tl_image_text(image, kernel->name), kernel->threads, kernel->warps);
+    tl_code *code = calloc(1, sizeof *code);
+    if (!code)
+        return tl_fail(TILE_NO_MEMORY, "out of memory");
+    tile_status status =
+        tl_elf_load(tl_image_at(image, kernel->code), kernel->ncode, TL_ELF_HOST, tl_emu_leaves,
+                    TL_LEAF_COUNT, tl_image_text(image, kernel->symbol), &code->elf, &entry);
+    if (status != TILE_OK) {
+        emu_code_unload(dev, code);
+        return status;
+    }
+    memcpy(&code->kernel.entry, &entry, sizeof entry); /* ISO C has no cast from data to function */
+    code->kernel.threads = kernel->threads;
+    code->kernel.lanes = kernel->threads / kernel->warps;
+    code->kernel.shared_bytes = kernel->shared_bytes;
+    /* unoptimised code keeps each value in the frame, and some bytes of code make each value */
+    code->kernel.stack_bytes = TL_FIBER_STACK + (size_t)kernel->ncode * 4;
+    *out_code = code;
+    return TILE_OK;
+}
+
+/* ---- running ---- */
+
+static void keep_stats(tl_dev *dev, const tl_emu_job *job)
+{
+    char *text = job->stats ? tl_emu_stats_text(job->watch) : NULL;
+    pthread_mutex_lock(&dev->lock);
+    free(dev->stats_text);
+    dev->stats_text = text;
+    pthread_mutex_unlock(&dev->lock);
+}
+
+static tile_status emu_run(tl_dev *dev, tl_code *code, const tl_launch *launch, tl_sink *sink)
+{
+    tl_emu_job job = {.kernel = &code->kernel, .launch = launch, .sink = sink};
+    pthread_mutex_lock(&dev->lock);
+    job.schedule = dev->schedule;
+    job.stats = dev->stats;
+    pthread_mutex_unlock(&dev->lock);
+    tl_emu_watch_options options = {.check = launch->kernel->flags & TILE_KERNEL_CHECKED,
+                                    .stats = job.stats,
+                                    .lanes = code->kernel.lanes,
+                                    .shared_bytes = code->kernel.shared_bytes};
+    tile_status status =
+        tl_emu_watch_new(launch, &options, tl_emu_report_failure, &job, &job.watch);
+    if (status != TILE_OK)
+        return status;
+    status = tl_emu_run(dev->pool, &dev->crew, &job);
+    keep_stats(dev, &job);
+    tl_emu_watch_free(job.watch);
+    return status;
+}
+
+static const tl_driver driver = {
+    .kind = "emu",
+    .open = emu_open,
+    .close = emu_close,
+    .info = emu_info,
+    .configure = emu_configure,
+    .stats = emu_stats,
+    .mem_alloc = emu_mem_alloc,
+    .mem_free = emu_mem_free,
+    TL_HOST_QUEUE_FUNCTIONS,
+    .code_load = emu_code_load,
+    .code_unload = emu_code_unload,
+    .run = emu_run,
+    .wrote = emu_wrote,
+};
+
+const tl_driver *tl_driver_emu(void)
+{
+    return &driver;
+}
