@@ -17,7 +17,7 @@ function(tile_public_library name)
 endfunction()
 
 tile_public_library(tile tile_runtime)
-tile_public_library(tilec tilec_lib tile_frontend tile_passes tile_ir tile_jit tile_ref)
+tile_public_library(tilec tilec_lib tile_frontend tile_passes tile_ir tile_jit tile_ref tile_emu)
 
 install(FILES runtime/include/tile.h runtime/include/tile_jit.h codegen/include/tilec.h
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
