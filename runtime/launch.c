@@ -30,6 +30,8 @@ void tl_launch_pid(const tl_launch *l, int64_t linear, int32_t pid[TILE_MAX_GRID
 static tile_status start(tl_instance *instance, tile_stream *stream, tl_bound *bound)
 {
     const tl_driver *driver = stream->device->driver;
+    if (bound->launch.kernel != instance->kernel)
+        instance = instance->otherwise;
     bound->launch.sequence = atomic_fetch_add_explicit(&stream->sequence, 1, memory_order_relaxed);
     return driver->queue_launch(stream->queue, instance->code, &bound->launch);
 }

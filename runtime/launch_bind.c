@@ -7,7 +7,9 @@
  *     sees them
  *  4. `require`, with checks on `assume`, hold; with checks on, parameters do not overlap unless
  *     alias says so
- *  5. the grid is evaluated; 6. the parameter block is filled
+ *  5. the grid is evaluated
+ *  6. a row with tests gives way to the row for any arguments when one does not hold
+ *  7. the parameter block is filled
  *
  * Texts name the kernel, the parameter, what was wanted and what came. Nothing is allocated. */
 #include "runtime/runtime.h"
@@ -468,7 +470,33 @@ static tl_bind_result set_grid(bind *b, const int64_t *grid, size_t naxes)
     return set_group(b) ? TL_BIND_OK : TL_BIND_ERROR;
 }
 
-/* ---- 6: the parameter block ---- */
+/* ---- 6: tests ---- */
+
+static uint64_t test_value(bind *b, const tile_image_test *t)
+{
+    const tile_arg *a = &b->out->args[t->param];
+    uint64_t bytes = 0;
+    switch ((tile_test_kind)t->kind) {
+    case TILE_TEST_POINTER: return (uint64_t)(uintptr_t)a->address;
+    case TILE_TEST_EXTENT: return (uint64_t)a->extent[t->axis];
+    case TILE_TEST_STRIDE: return (uint64_t)a->stride[t->axis];
+    case TILE_TEST_SPAN: return view_bytes(b, t->param, &bytes) ? bytes : UINT64_MAX;
+    case TILE_TEST_SCALAR: return (uint64_t)tl_decode_int((tile_dtype)a->dtype, a->scalar);
+    case TILE_TEST_COUNT: break;
+    }
+    return UINT64_MAX;
+}
+
+static const tile_image_kernel *choose_row(bind *b)
+{
+    const tile_image_test *tests = tl_image_at(b->image, b->k->tests);
+    for (uint32_t i = 0; i < b->k->ntests; i++)
+        if (test_value(b, &tests[i]) & tests[i].mask)
+            return &tl_image_kernels(b->image)[b->k->otherwise - 1];
+    return b->k;
+}
+
+/* ---- 7: the parameter block ---- */
 
 static uint64_t slot_value(const tile_image_slot *s, const tl_bound *b)
 {
@@ -481,15 +509,17 @@ static uint64_t slot_value(const tile_image_slot *s, const tl_bound *b)
     case TILE_SLOT_BYTES: return a->bytes;
     case TILE_SLOT_NPID: return (uint64_t)b->launch.grid[s->axis];
     case TILE_SLOT_GROUP: return (uint64_t)b->launch.group;
-    case TILE_SLOT_DEBUG: break; /* no driver has one yet */
+    case TILE_SLOT_DEBUG: break; /* the driver puts it in */
     }
     return 0;
 }
 
 static void fill_slots(bind *b)
 {
-    const tile_image_slot *s = tl_image_at(b->image, b->k->slots);
-    for (uint32_t i = 0; i < b->k->nslots; i++)
+    tl_launch *l = &b->out->launch;
+    const tile_image_slot *s = tl_image_at(b->image, l->kernel->slots);
+    l->nslots = l->kernel->nslots;
+    for (uint32_t i = 0; i < l->nslots; i++)
         b->out->slots[i] = slot_value(&s[i], b->out);
 }
 
@@ -536,12 +566,13 @@ tl_bind_result tl_bind(const tile_device *device, const tl_instance *instance, c
     out->launch = (tl_launch){.image = instance->image,
                               .kernel = k,
                               .nargs = k->nparams,
-                              .nslots = k->nslots,
                               .args = out->args,
                               .slots = out->slots};
     if (r == TL_BIND_OK)
         r = set_grid(&b, grid, naxes);
-    if (r == TL_BIND_OK)
+    if (r == TL_BIND_OK) {
+        out->launch.kernel = choose_row(&b);
         fill_slots(&b);
+    }
     return r;
 }

@@ -69,13 +69,22 @@ static tile_status add_image(tile_module *m, const void *data, size_t size, tl_i
         return status;
     }
     for (uint32_t i = 0; i < image->ninstances; i++) {
-        image->instances[i].image = image->data;
-        image->instances[i].kernel = &tl_image_kernels(image->data)[i];
+        tl_instance *in = &image->instances[i];
+        in->image = image->data;
+        in->kernel = &tl_image_kernels(image->data)[i];
+        if (in->kernel->otherwise)
+            in->otherwise = &image->instances[in->kernel->otherwise - 1];
     }
     image->next = m->images;
     m->images = image;
     *out_image = image;
     return TILE_OK;
+}
+
+/* Rows that only stand in for others are not looked up. */
+static bool is_listed(const tl_instance *instance)
+{
+    return !(instance->kernel->flags & TILE_KERNEL_OTHERWISE);
 }
 
 static const char *instance_name(const tl_instance *instance)
@@ -146,14 +155,28 @@ void tile_module_free(tile_module *m)
     free(m);
 }
 
+/* Number `index` of the one image that is all there is; NULL past the end, with their number. */
+static const tl_instance *listed(const tile_module *m, size_t index, size_t *out_count)
+{
+    *out_count = 0;
+    for (uint32_t i = 0; !m->maker.make && m->images && i < m->images->ninstances; i++)
+        if (is_listed(&m->images->instances[i]) && (*out_count)++ == index)
+            return &m->images->instances[i];
+    return NULL;
+}
+
 size_t tile_module_kernel_count(const tile_module *m)
 {
-    return m->maker.make || !m->images ? 0 : m->images->ninstances;
+    size_t count;
+    listed(m, SIZE_MAX, &count);
+    return count;
 }
 
 const char *tile_module_kernel_name(const tile_module *m, size_t index)
 {
-    return index < tile_module_kernel_count(m) ? instance_name(&m->images->instances[index]) : NULL;
+    size_t count;
+    const tl_instance *in = listed(m, index, &count);
+    return in ? instance_name(in) : NULL;
 }
 
 /* ---- constants ---- */
@@ -289,7 +312,8 @@ static tile_status answer(tile_module *m, const tl_image *image, const char *nam
     k->module = m;
     for (uint32_t i = 0; i < image->ninstances; i++) {
         tl_instance *in = &image->instances[i];
-        if (strcmp(instance_name(in), name) == 0 && (!filter || all_agree(in, consts)))
+        if (is_listed(in) && strcmp(instance_name(in), name) == 0 &&
+            (!filter || all_agree(in, consts)))
             k->instances[k->ninstances++] = in;
     }
     if (k->ninstances == 0) {
@@ -350,7 +374,9 @@ static tile_status load(tile_device *d, tl_instance *in)
     tl_code *code;
     if (atomic_load(&in->ready))
         return TILE_OK;
-    tile_status status = d->driver->code_load(d->dev, in->image, in->kernel, &code);
+    tile_status status = in->otherwise ? load(d, in->otherwise) : TILE_OK;
+    if (status == TILE_OK)
+        status = d->driver->code_load(d->dev, in->image, in->kernel, &code);
     if (status != TILE_OK)
         return status;
     status = d->driver->code_prepare ? d->driver->code_prepare(d->dev, code) : TILE_OK;

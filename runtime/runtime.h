@@ -47,8 +47,9 @@ struct tile_event {
 typedef struct tl_instance {
     const void *image;
     const tile_image_kernel *kernel;
+    struct tl_instance *otherwise; /* of a kernel with tests: what runs where they do not hold */
     tl_code *code;
-    atomic_bool ready;
+    atomic_bool ready;             /* otherwise, too */
 } tl_instance;
 
 /* A validated image, in memory of ours. */
@@ -136,7 +137,8 @@ int64_t tl_decode_int(tile_dtype dtype, uint64_t bits);
 bool tl_is_float_dtype(tile_dtype dtype);
 bool tl_is_packed_dtype(tile_dtype dtype);
 
-/* launch_bind.c: arguments of one instance, resolved. */
+/* launch_bind.c: arguments of one instance, resolved. launch.kernel is the instance's or its
+ * otherwise's. */
 typedef struct tl_bound {
     tile_arg args[TL_MAX_PARAMS];
     uint64_t slots[TL_MAX_SLOTS];

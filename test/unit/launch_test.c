@@ -10,6 +10,7 @@ static struct {
     int runs;
     bool talk; /* runs say something */
     tl_launch launch;
+    const tile_image_kernel *code; /* the one that was loaded */
     tile_arg args[SPEC_PARAMS];
     uint64_t slots[256];
 } seen;
@@ -42,7 +43,8 @@ static void note_unload(tl_dev *dev, tl_code *code)
 }
 static tile_status note_run(tl_dev *dev, tl_code *code, const tl_launch *launch, tl_sink *sink)
 {
-    (void)dev, (void)code;
+    (void)dev;
+    seen.code = (const tile_image_kernel *)(const void *)code;
     seen.runs++;
     for (int64_t i = launch->programs; seen.talk && i-- > 0;) { /* last program first */
         const int32_t number = (int32_t)i;
@@ -568,6 +570,68 @@ static void rows_with_tests(void)
     CHECK_INT(tile_module_load_image(dev, maker.data, maker.size, &m), TILE_BAD_IMAGE);
 }
 
+static const tile_image_kernel *rows_of(const void *image)
+{
+    const tile_image_header *h = image;
+    return (const tile_image_kernel *)(const void *)((const char *)image + h->kernels);
+}
+
+/* The row with tests runs where they hold, the other one where one does not; each with slots of its
+ * own. */
+static void choice_of_rows(void)
+{
+    const KernelSpec specs[] = {
+        {.name = "before", .grid = {"1"}},
+        {.name = "k",
+         .params = {{"x", "f32 view M:s,N"}, {"p", "f32 pointer"}, {"n", "i16 scalar"}},
+         .grid = {"1"},
+         .require = {"M 100 <;M < 100"},
+         .tests = {{TILE_TEST_POINTER, 0, 0, 0, 15},
+                   {TILE_TEST_EXTENT, 0, 1, 0, 3},
+                   {TILE_TEST_STRIDE, 0, 0, 0, 3},
+                   {TILE_TEST_SPAN, 0, 0, 0, ~UINT64_C(0x1fff)},
+                   {TILE_TEST_POINTER, 1, 0, 0, 7},
+                   {TILE_TEST_SCALAR, 2, 0, 0, UINT64_C(1) << 63 | 1}}},
+        {.name = "k",
+         .params = {{"x", "f32 view M:s,N"}, {"p", "f32 pointer"}, {"n", "i16 scalar"}},
+         .grid = {"1"},
+         .flags = TILE_KERNEL_OTHERWISE,
+         .gpu = true},
+        {.name = "k", .grid = {"1"}},
+    };
+    tile_kernel *k = get(&specs[0], 4, NULL);
+    float *p = memory;
+    const int64_t e[2] = {4, 8}, odd[2] = {9, 1}, back[2] = {-8, 1}, one[2] = {1, 8};
+    CHECK_INT(tile_kernel_get(mod, "k", NULL, &k), TILE_OK);
+    CHECK_INT(tile_module_kernel_count(mod), 3);
+    CHECK_STR(tile_module_kernel_name(mod, 2), "k");
+    CHECK(tile_module_kernel_name(mod, 3) == NULL);
+#define RUNS(row, nslots_, x, p, n)                                                                \
+    do {                                                                                           \
+        ACCEPTED(k, 3, (x), (p), (n));                                                             \
+        CHECK(seen.launch.kernel - rows_of(seen.launch.image) == (row));                           \
+        CHECK(seen.code == seen.launch.kernel);                                                    \
+        CHECK_INT(seen.launch.nslots, (nslots_));                                                  \
+    } while (0)
+    RUNS(1, 7, tile_view(p, 4, 8), tile_ptr(p), tile_i16(2));
+    RUNS(2, 10, tile_view(p + 1, 4, 8), tile_ptr(p), tile_i16(2)); /* address */
+    RUNS(2, 10, tile_view(p, 4, 9), tile_ptr(p), tile_i16(2));     /* extent */
+    RUNS(2, 10, tile_view_strided(p, 2, e, odd), tile_ptr(p), tile_i16(2));
+    RUNS(1, 7, tile_view(p, 32, 32), tile_ptr(p), tile_i16(2)); /* a span of 4096 bytes */
+    RUNS(2, 10, tile_view(p, 72, 32), tile_ptr(p), tile_i16(2));
+    RUNS(2, 10, tile_view_strided(p, 2, e, back), tile_ptr(p), tile_i16(2));
+    RUNS(1, 7, tile_view_strided(p, 2, one, back), tile_ptr(p), tile_i16(2)); /* nobody walks it */
+    RUNS(1, 7, tile_view(p, 0, 8), tile_ptr(p), tile_i16(2));
+    RUNS(2, 10, tile_view(p, 4, 8), tile_ptr(p + 1), tile_i16(2));
+    RUNS(2, 10, tile_view(p, 4, 8), tile_ptr(p), tile_i16(3));
+    RUNS(2, 10, tile_view(p, 4, 8), tile_ptr(p), tile_i16(-2)); /* its sign reaches bit 63 */
+    CHECK_INT(seen.slots[7], 1);
+    CHECK_INT(seen.slots[6], 0xfffe);
+    REFUSED(k, 3, tile_view(p, 100, 8), tile_ptr(p), tile_i16(2));
+    SAYS("'k'", "2 variants", "M < 100");
+#undef RUNS
+}
+
 int main(void)
 {
     CHECK_INT(tile_device_open("emu:broken", &dev), TILE_DRIVER);
@@ -585,6 +649,7 @@ int main(void)
     launch_slots();
     damaged_images();
     rows_with_tests();
+    choice_of_rows();
     tile_module_free(mod);
     tile_device_close(dev);
     return unit_result();
