@@ -192,11 +192,11 @@ static void swap(crowd *c)
     }
 }
 
-/* All of one block that is in the crowd happened before: it needs no watching any more. */
-static bool is_settled(const crowd *c, int i, const entry *e)
+/* All that is in place 0 happened before: it needs no watching any more. */
+static bool is_settled(const crowd *c, const entry *e)
 {
-    return tl_emu_is_before(e->order, e->stamp.thread, c->newest[i]) &&
-           tl_emu_is_before(e->order, e->stamp.thread, c->second[i]);
+    return tl_emu_is_before(e->order, e->stamp.thread, c->newest[0]) &&
+           tl_emu_is_before(e->order, e->stamp.thread, c->second[0]);
 }
 
 static void clear(crowd *c, int i)
@@ -213,7 +213,7 @@ static bool is_of(const crowd *c, int i, uint32_t block)
 /* Makes place 0 this block's (or empty) and place 1 the newest other's. */
 static void make_room(crowd *c, const entry *e)
 {
-    if (is_settled(c, 0, e))
+    if (is_settled(c, e))
         clear(c, 0);
     if (c->newest[0].tick || is_of(c, 1, e->stamp.block))
         swap(c);
@@ -231,8 +231,6 @@ static void enter_crowd(crowd *c, const entry *e)
     if (c->newest[0].tick && c->newest[0].thread != s.thread)
         c->second[0] = c->newest[0];
     c->newest[0] = s;
-    if (is_settled(c, 1, e))
-        clear(c, 1);
 }
 
 static void enter_cell(tl_emu_page *p, size_t cell, const entry *e)

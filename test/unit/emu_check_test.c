@@ -441,6 +441,14 @@ static void hand_over(tl_atom store_op, uint32_t order_out, uint32_t scope, bool
            "this store (thread 5) and the load at a.tile:10:1 (program 1, thread 9) touch byte "   \
            "400 of 'y' in no order")
 
+/* All that block `from` did before its last barrier happens before what `to` does now. */
+static void hand_on(uint32_t from, uint32_t to)
+{
+    atomic(from, 0, TL_ATOM_STORE, RELEASE, DEVICE, &y[0]);
+    atomic(to, 0, TL_ATOM_LOAD, ACQUIRE, DEVICE, &y[0]);
+    barrier(to);
+}
+
 static void releases(void)
 {
     HAND_OVER(TL_ATOM_STORE, RELEASE, DEVICE, true, ACQUIRE, true);
@@ -455,6 +463,30 @@ static void releases(void)
     RACY();
     HAND_OVER(TL_ATOM_STORE, RELEASE, DEVICE, true, ACQUIRE, false);
     RACY();
+    begin(true, false, LANES, 3, 32); /* another thread's release covers what is its own */
+    store(0, 5, &y[100]);
+    atomic(0, 1, TL_ATOM_STORE, RELEASE, DEVICE, &y[1]);
+    hand_on(0, 1);
+    load(1, 9, &y[100]);
+    RACY();
+    begin(true, false, LANES, 2, 32); /* to and fro: clocks grow */
+    for (uint32_t i = 0; i < 5; i++) {
+        store(0, 5, &y[100]);
+        barrier(0);
+        hand_on(0, 1);
+        load(1, 7, &y[100]);
+        barrier(1);
+        hand_on(1, 0);
+    }
+    CLEAN();
+    begin(true, false, LANES, 3, 32); /* of three readers one is not ordered before the writer */
+    load(2, 3, &y[100]);
+    load(0, 5, &y[100]);
+    barrier(0);
+    hand_on(0, 1);
+    load(1, 9, &y[100]);
+    store(1, 9, &y[100]);
+    FAULTY(TL_RUN_RACE, 1, STG, "the load at a.tile:10:1 (program 2, thread 3)");
     begin(true, false, LANES, 2, 32); /* what the releasing thread does after it */
     atomic(0, 0, TL_ATOM_STORE, RELEASE, DEVICE, &y[0]);
     store(0, 0, &y[100]);
@@ -609,9 +641,17 @@ static void waiting_requests(void)
     for (uint32_t t = 48; t-- > 0;)
         for (uint32_t i = 0; i < 100; i++)
             access_at(0, t, LDG, (uintptr_t)&x[(t + i) % N]);
+    for (uint32_t i = 0; i < 100; i++)
+        for (uint32_t t = 0; t < 48; t++) {
+            access_at(0, t, STG, (uintptr_t)&y[i < 50 ? 8 * t : t]);
+            if (i == 7 && t < 20)
+                access_at(0, t, LDG128, (uintptr_t)x); /* not all come: counted at the end */
+        }
     char *text = finish_stats();
     CHECK(has(text, "ldg_32: 200 requests"));
-    CHECK(has(text, "19200 bytes"));
+    CHECK(has(text, " 19216 bytes"));
+    CHECK(has(text, "ldg_128: 1 requests"));
+    CHECK(has(text, "stg_32: 200 requests, 13.50 sectors/request (min 3.00)"));
     free(text);
     end();
 }
