@@ -217,9 +217,9 @@ char *tl_emu_stats_text(const tl_emu_watch *w)
 tile_status tl_emu_block_begin(tl_emu_watch *w, int64_t block, uint32_t threads,
                                tl_emu_block_watch **out_block)
 {
-    if (threads > TL_EMU_MAX_THREADS)
+    if (threads > TL_EMU_STAMP_THREADS)
         return tl_fail(TILE_NO_RESOURCE, "a block of %u threads: the emulator has %d", threads,
-                       TL_EMU_MAX_THREADS);
+                       TL_EMU_STAMP_THREADS);
     tl_emu_block_watch *b = calloc(1, sizeof *b);
     if (!b)
         return tl_fail(TILE_NO_MEMORY, "out of memory");

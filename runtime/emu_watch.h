@@ -17,7 +17,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-enum { TL_EMU_MAX_THREADS = 1 << 11, TL_EMU_MAX_SITES = 1 << 20, TL_EMU_MAX_LANES = 64 };
+enum { TL_EMU_STAMP_THREADS = 1 << 11, TL_EMU_MAX_SITES = 1 << 20, TL_EMU_MAX_LANES = 64 };
 enum { TL_EMU_STRIPES = 64 }; /* of what host threads share, each with a lock */
 
 typedef struct tl_emu_stamp {
