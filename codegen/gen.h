@@ -31,6 +31,7 @@ typedef TL_VEC(LLVMValueRef) TlLlvmValues;
     TlGenView **view;     /* by value id */                                                        \
     TlSlots slots;        /* the parameter table, in order of first use */                         \
     TlLlvmValues slot;    /* their values */                                                       \
+    LLVMMetadataRef subprogram; /* gen_debug.c */                                                  \
     /* the value of a new slot, word n of the parameters */                                        \
     LLVMValueRef (*load_slot)(TlGen *g, uint32_t n, tile_slot_kind kind);                          \
     LLVMValueRef (*fmod)(TlGen *g, LLVMValueRef a, LLVMValueRef b) /* scalars, f32 or f64 */
@@ -61,6 +62,15 @@ LLVMValueRef tl_gen_address(TlGen *g, TlDtype d, LLVMValueRef base, LLVMValueRef
 /* a <p> b ? x : y on integers */
 LLVMValueRef tl_gen_pick(TlGen *g, LLVMIntPredicate p, LLVMValueRef a, LLVMValueRef b,
                          LLVMValueRef x, LLVMValueRef y);
+
+/* gen_debug.c: line information, with -g. open and close frame a module; begin (before the first
+ * instruction, after tl_gen_init) and end (when g->function is the final one) frame a kernel. */
+void tl_gen_debug_open(TlLlvm *l, const TlModule *m, bool directives_only);
+void tl_gen_debug_close(TlLlvm *l);
+void tl_gen_debug_begin(TlGen *g);
+void tl_gen_debug_end(TlGen *g);
+/* What the builder makes from now on comes from loc; without a line: as before. */
+void tl_gen_set_loc(TlGen *g, TlLoc loc);
 
 /* gen_flow.c: what control flow is on every device */
 LLVMBasicBlockRef tl_gen_block(TlGen *g, const char *name);

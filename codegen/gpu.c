@@ -70,6 +70,8 @@ static bool lower(TlLlvm *l, TlModule *m, const TlCodegenOptions *options, TlAre
                   TlKernelCodes *kernels)
 {
     bool ok = true;
+    if (options->debug)
+        tl_gen_debug_open(l, m, options->target->kind == TL_TARGET_NVPTX);
     for (uint32_t i = 0; i < m->fns.len; i++) {
         TlKernelCode k = {.fn = m->fns.data[i],
                           .symbol = tl_format(arena, "%s_%u", m->fns.data[i]->name, i),
@@ -81,6 +83,7 @@ static bool lower(TlLlvm *l, TlModule *m, const TlCodegenOptions *options, TlAre
         tl_gpu_set_kernel(l, options->target, &k);
         tl_vec_push(arena, kernels, k);
     }
+    tl_gen_debug_close(l);
     return ok;
 }
 

@@ -5,6 +5,7 @@
  * is how C passes a vector of 8 bytes on every host we know. */
 #include "codegen/leaf_expand.h"
 
+#include <llvm-c/DebugInfo.h>
 #include <string.h>
 
 static LLVMTypeRef c_type(TlLeafCall *call, LLVMTypeRef t)
@@ -106,5 +107,6 @@ void tl_leaf_expand_emu(TlLlvm *l)
         if (f == last)
             break;
     }
+    LLVMStripModuleDebugInfo(l->module);
     tl_llvm_retarget_to_host(l);
 }

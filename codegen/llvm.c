@@ -4,6 +4,7 @@
 #include "codegen/llvm.h"
 
 #include <llvm-c/Analysis.h>
+#include <llvm-c/DebugInfo.h>
 #include <llvm-c/Error.h>
 #include <llvm-c/ErrorHandling.h>
 #include <llvm-c/IRReader.h>
@@ -125,6 +126,8 @@ void tl_llvm_retarget_to_host(TlLlvm *l)
 
 void tl_llvm_close(TlLlvm *l)
 {
+    if (l->di)
+        LLVMDisposeDIBuilder(l->di);
     if (l->builder)
         LLVMDisposeBuilder(l->builder);
     if (l->module)

@@ -16,6 +16,8 @@ typedef struct TlLlvm {
     LLVMBuilderRef builder;
     LLVMTargetMachineRef machine;
     const char *cpu, *features; /* as given to functions */
+    LLVMDIBuilderRef di;        /* gen_debug.c; NULL: no line information */
+    const struct TlCtx *debug_sources;
 } TlLlvm;
 
 /* cpu NULL: the host's, with all its features. opt_level 0..3. */

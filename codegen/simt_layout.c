@@ -71,6 +71,7 @@ static Part *part_of(TlSimt *g, const TlLayout *l)
             p->bits[d] |= warp[i];
     }
     LLVMPositionBuilderAtEnd(g->b, here);
+    tl_gen_set_loc(&g->gen, g->loc);
     tl_map_put_ptr(&g->thread_part, l, p);
     return p;
 }

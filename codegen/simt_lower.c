@@ -204,6 +204,7 @@ static LLVMValueRef pid(TlSimt *g, uint32_t axis)
         x = grouped(g, linear, axis, x);
     x = LLVMBuildTrunc(g->b, x, g->i32, "");
     LLVMPositionBuilderAtEnd(g->b, here);
+    tl_gen_set_loc(&g->gen, g->loc);
     return x;
 }
 
@@ -412,9 +413,11 @@ void tl_simt_lower_block(TlSimt *g, TlBlock *block)
     TlLoc outer = g->loc;
     for (TlOp *op = block->first; op; op = op->next) {
         g->loc = op->loc;
+        tl_gen_set_loc(&g->gen, op->loc);
         lower_op(g, op);
     }
     g->loc = outer;
+    tl_gen_set_loc(&g->gen, outer);
 }
 
 /* ---- kernels ---- */
@@ -434,6 +437,7 @@ static LLVMValueRef load_slot(TlGen *gen, uint32_t n, tile_slot_kind kind)
         LLVMPositionBuilderBefore(g->b, before);
     else
         LLVMPositionBuilderAtEnd(g->b, here);
+    tl_gen_set_loc(gen, g->loc);
     return x;
 }
 
@@ -514,10 +518,12 @@ bool tl_simt_lower(TlLlvm *l, const TlCodegenOptions *options, TlArena *arena, c
     g.lane_bits = log2_of((uint32_t)options->target->lanes);
     g.warp_bits = log2_of(code->warps);
     g.loc = fn->loc;
+    tl_gen_debug_begin(&g.gen);
     begin_function(&g);
     tl_gen_params(&g.gen);
     tl_simt_lower_block(&g, fn->body);
     finish_function(&g, symbol);
+    tl_gen_debug_end(&g.gen);
     code->slots = g.slots;
     code->shared_bytes = shared_bytes(&g);
     return true;
