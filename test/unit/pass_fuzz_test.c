@@ -621,10 +621,13 @@ static bool same(const Memory *a, const Memory *b)
     return true;
 }
 
-static const char *const pipelines[] = {
-    "canonicalize", "cse",    "dce",
-    "licm",         "unroll", "canonicalize,cse,dce,licm,unroll,canonicalize,cse,dce",
-    "coalesce,allocate-shared,insert-barriers"};
+static const char *const pipelines[] = {"canonicalize",
+                                        "cse",
+                                        "dce",
+                                        "licm",
+                                        "unroll",
+                                        "canonicalize,cse,dce,licm,unroll,canonicalize,cse,dce",
+                                        "coalesce,allocate-shared,insert-barriers"};
 
 static void check_text(TlModule *m, bool print)
 {
