@@ -102,6 +102,8 @@ TlSimtPartial tl_simt_choose(const TlSimtCombiner *c, LLVMValueRef cond, TlSimtP
                              TlSimtPartial b)
 {
     TlSimtPartial r = new_partial(c);
+    if (LLVMIsConstant(cond))
+        return (TlSimtPartial){LLVMConstIntGetZExtValue(cond) ? a.v : b.v, NULL};
     for (uint32_t i = 0; i < c->n; i++)
         r.v[i] = LLVMBuildSelect(c->g->b, cond, a.v[i], b.v[i], "");
     return r;
@@ -130,4 +132,59 @@ TlSimtPartial tl_simt_partner(const TlSimtCombiner *c, TlSimtPartial x, uint32_t
     for (uint32_t i = 0; i < c->n; i++)
         r.v[i] = tl_simt_shuffle_xor(c->g, &c->types[i], x.v[i], mask);
     return r;
+}
+
+/* ---- partial results in shared memory ---- */
+
+static void write_operand(const TlSimtCombiner *c, const TlSharedSlots *s, uint32_t i,
+                          uint32_t base, uint32_t n, const TlSimtPartial *x)
+{
+    TlSimt *g = c->g;
+    uint32_t bytes = (uint32_t)tl_gen_elem_bytes(&c->types[i]), together = 1u << s->vec_bits;
+    TlSimtLinear at = tl_simt_linear(g, &s->write, g->lane_bits, g->warp_bits, bytes);
+    LLVMValueRef pred = tl_simt_without(g, s->skip_lanes, s->skip_warps), v[16];
+    for (uint32_t k = 0; k < n; k += together) {
+        for (uint32_t e = 0; e < together; e++)
+            v[e] = x[k + e].v[i];
+        uint32_t offset = tl_shared_slot(s, s->write_reg, k) * bytes;
+        tl_simt_shared_store(g, &c->types[i], tl_simt_linear_at(g, &at, offset, base), pred,
+                             (int)together, v);
+    }
+}
+
+void tl_simt_write_slots(const TlSimtCombiner *c, const TlSharedSlots *s, const uint32_t *at,
+                         uint32_t n, const TlSimtPartial *x)
+{
+    for (uint32_t i = 0; i < c->n; i++)
+        write_operand(c, s, i, tl_simt_scratch(c->op) + at[i], n, x);
+}
+
+static void read_operand(const TlSimtCombiner *c, const TlSharedSlots *s, uint32_t i, uint32_t base,
+                         uint32_t k, uint32_t class, TlSimtPartial *out)
+{
+    TlSimt *g = c->g;
+    uint32_t bytes = (uint32_t)tl_gen_elem_bytes(&c->types[i]);
+    uint32_t n = 1u << (s->vec_bits + s->class_vec_bits);
+    uint32_t slot = tl_shared_slot(s, s->read_reg, k) ^ class << s->class_at;
+    TlSimtLinear at = tl_simt_linear(g, &s->read, g->lane_bits, g->warp_bits, bytes);
+    LLVMValueRef v[16];
+    tl_simt_shared_load(g, &c->types[i], tl_simt_linear_at(g, &at, slot * bytes, base), (int)n, v);
+    for (uint32_t e = 0; e < n; e++)
+        out[e].v[i] = v[e];
+}
+
+TlSimtPartial *tl_simt_read_slots(const TlSimtCombiner *c, const TlSharedSlots *s,
+                                  const uint32_t *at, uint32_t k, int class_bits,
+                                  const bool *wanted)
+{
+    uint32_t classes = 1u << class_bits, n = classes << s->vec_bits;
+    TlSimtPartial *x = TL_NEW_ARRAY(c->g->arena, TlSimtPartial, n);
+    for (uint32_t e = 0; e < n; e++)
+        x[e] = new_partial(c);
+    for (uint32_t i = 0; i < c->n; i++)
+        for (uint32_t class = 0; class < classes; class += 1u << s->class_vec_bits)
+            if (!wanted || wanted[class])
+                read_operand(c, s, i, tl_simt_scratch(c->op) + at[i], k, class,
+                             &x[class << s->vec_bits]);
+    return x;
 }

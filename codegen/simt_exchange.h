@@ -3,7 +3,7 @@
 #ifndef TL_SIMT_EXCHANGE_H
 #define TL_SIMT_EXCHANGE_H
 #include "codegen/simt.h"
-#include "ir/layout_convert.h"
+#include "ir/shared_slots.h"
 
 /* ---- numbers that are linear in the thread ---- */
 /* thread ^ c for constants c; bits: those that it may have. */
@@ -49,4 +49,13 @@ TlSimtPartial tl_simt_choose(const TlSimtCombiner *c, LLVMValueRef cond, TlSimtP
                              TlSimtPartial b);
 /* What lane ^ mask has. */
 TlSimtPartial tl_simt_partner(const TlSimtCombiner *c, TlSimtPartial x, uint32_t mask);
+/* Each of n partials, by register number of the slots' plan, goes to its slot; operand i's are at
+ * scratch + at[i]. */
+void tl_simt_write_slots(const TlSimtCombiner *c, const TlSharedSlots *s, const uint32_t *at,
+                         uint32_t n, const TlSimtPartial *x);
+/* The classes that are wanted (NULL: all) of registers k .. k + (1 << vec_bits) - 1; class c of the
+ * register k + e is [c << vec_bits | e]. */
+TlSimtPartial *tl_simt_read_slots(const TlSimtCombiner *c, const TlSharedSlots *s,
+                                  const uint32_t *at, uint32_t k, int class_bits,
+                                  const bool *wanted);
 #endif

@@ -98,74 +98,26 @@ static void combine_lanes(Reduction *r, const TlReduceStep *s)
 
 /* ---- classes ---- */
 
-static uint32_t element_bytes(const Reduction *r, uint32_t i)
-{
-    return (uint32_t)tl_gen_elem_bytes(&r->c.types[i]);
-}
-
-static void write_classes(const Reduction *r, uint32_t i)
-{
-    TlSimt *g = r->c.g;
-    const TlSharedSlots *s = &r->p->slots;
-    uint32_t bytes = element_bytes(r, i), base = tl_simt_scratch(r->op) + r->p->operand_at[i];
-    TlSimtLinear at = tl_simt_linear(g, &s->write, g->lane_bits, g->warp_bits, bytes);
-    LLVMValueRef pred = tl_simt_without(g, s->skip_lanes, s->skip_warps), x[16];
-    uint32_t n = 1u << s->vec_bits;
-    for (uint32_t k = 0; k < r->p->nresults; k += n) {
-        for (uint32_t e = 0; e < n; e++)
-            x[e] = r->partial[k + e].v[i];
-        uint32_t slot = tl_reduce_slot(r->p, s->write_reg, k);
-        tl_simt_shared_store(g, &r->c.types[i], tl_simt_linear_at(g, &at, slot * bytes, base), pred,
-                             (int)n, x);
-    }
-}
-
-/* Values of class c for n results, or of several classes for one. */
-static void read_classes(const Reduction *r, uint32_t i, uint32_t k, LLVMValueRef *out)
-{
-    TlSimt *g = r->c.g;
-    const TlSharedSlots *s = &r->p->slots;
-    uint32_t bytes = element_bytes(r, i), base = tl_simt_scratch(r->op) + r->p->operand_at[i];
-    TlSimtLinear at = tl_simt_linear(g, &s->read, g->lane_bits, g->warp_bits, bytes);
-    uint32_t n = 1u << s->vec_bits, classes = 1u << r->p->class_bits;
-    uint32_t together = 1u << s->class_vec_bits;
-    for (uint32_t c = 0; c < classes; c += together) {
-        if (!r->p->has_value[c])
-            continue;
-        uint32_t slot = tl_reduce_slot(r->p, s->read_reg, k) ^ c << s->class_at;
-        tl_simt_shared_load(g, &r->c.types[i], tl_simt_linear_at(g, &at, slot * bytes, base),
-                            (int)(n * together), out + c * n);
-    }
-}
-
 /* n results at once, as they lie side by side. */
 static void combine_read(Reduction *r, uint32_t k)
 {
-    TlSimt *g = r->c.g;
-    uint32_t n = 1u << r->p->slots.vec_bits, classes = 1u << r->p->class_bits, count = 0;
-    LLVMValueRef **in = TL_NEW_ARRAY(g->arena, LLVMValueRef *, r->c.n);
-    TlSimtPartial *x = TL_NEW_ARRAY(g->arena, TlSimtPartial, classes);
-    for (uint32_t i = 0; i < r->c.n; i++) {
-        in[i] = TL_NEW_ARRAY(g->arena, LLVMValueRef, (size_t)n * classes);
-        read_classes(r, i, k, in[i]);
-    }
-    for (uint32_t e = 0; e < n; e++, count = 0) {
-        for (uint32_t c = 0; c < classes; c++) {
-            if (!r->p->has_value[c])
-                continue;
-            x[count] = (TlSimtPartial){TL_NEW_ARRAY(g->arena, LLVMValueRef, r->c.n), NULL};
-            for (uint32_t i = 0; i < r->c.n; i++)
-                x[count].v[i] = in[i][c * n + e];
-            count++;
-        }
+    const TlSharedSlots *s = &r->p->slots;
+    uint32_t n = 1u << s->vec_bits, classes = 1u << r->p->class_bits;
+    TlSimtPartial *x = TL_NEW_ARRAY(r->c.g->arena, TlSimtPartial, classes);
+    TlSimtPartial *all =
+        tl_simt_read_slots(&r->c, s, r->p->operand_at, k, r->p->class_bits, r->p->has_value);
+    for (uint32_t e = 0; e < n; e++) {
+        uint32_t count = 0;
+        for (uint32_t c = 0; c < classes; c++)
+            if (r->p->has_value[c])
+                x[count++] = all[c * n + e];
         r->partial[k + e] = fold(r, x, count);
     }
 }
 
 static void combine_classes(Reduction *r)
 {
-    for (uint32_t i = 0; i < r->c.n; i++)
-        write_classes(r, i);
+    tl_simt_write_slots(&r->c, &r->p->slots, r->p->operand_at, r->p->nresults, r->partial);
     tl_simt_barrier(r->c.g);
     for (uint32_t k = 0; k < r->p->nresults; k += 1u << r->p->slots.vec_bits)
         combine_read(r, k);

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "ir/interp_impl.h"
+#include "ir/reduce_plan.h"
 
 typedef struct Rows {
     int64_t extent, lanes; /* rows, elements of a row */
@@ -155,13 +156,6 @@ static void combine_rows(TlInterp *in, const Work *w, int64_t to, int64_t a, int
 
 /* ---- the two ops ----------------------------------------------------------------------------- */
 
-static TlDtype work_type(const TlOp *op, TlDtype d)
-{
-    int64_t kind = tl_attr_int(op, TL_ATTR_KIND, 0);
-    bool sums = kind == TL_COMBINE_ADD || kind == TL_COMBINE_MUL;
-    return sums && (d == TL_F16 || d == TL_BF16) ? TL_F32 : d;
-}
-
 /* Memory for operand i that stays while the combiner runs: with a combiner, at its argument. */
 static void *work_buffer(TlInterp *in, const Work *w, uint32_t i, size_t bytes)
 {
@@ -183,7 +177,7 @@ static void begin(TlInterp *in, const TlOp *op, const TlTileData *x, Work *w)
     TL_ASSERT(w->count <= FIRST_LANE_TEMP, "%u operands of a reduction", w->count);
     for (uint32_t i = 0; i < w->count; i++) {
         int64_t n = tl_type_elems(x[i].type);
-        TlDtype d = x[i].type->dtype, wide = w->block ? d : work_type(op, d);
+        TlDtype d = x[i].type->dtype, wide = w->block ? d : tl_combine_work_type(op, d);
         w->bytes[i] = (size_t)tl_dtype_bytes(wide);
         w->data[i] = work_buffer(in, w, i, w->bytes[i] * (size_t)n);
         const void *from = x[i].data;
@@ -196,7 +190,7 @@ static void begin(TlInterp *in, const TlOp *op, const TlTileData *x, Work *w)
     }
     if (w->block)
         return;
-    TlDtype d = work_type(op, x[0].type->dtype);
+    TlDtype d = tl_combine_work_type(op, x[0].type->dtype);
     w->fn = tl_combine_fn((TlCombine)tl_attr_int(op, TL_ATTR_KIND, 0), d);
     TL_ASSERT(w->fn && w->count == 1, "%s of %s has no meaning", tl_op_info(op->opcode)->text,
               tl_dtype_name(d));
@@ -206,7 +200,7 @@ static void finish(TlInterp *in, const Work *w, TlTileData *y)
 {
     bool scan = w->op->opcode == TL_OP_SCAN;
     for (uint32_t i = 0; i < w->count; i++) {
-        TlDtype d = y[i].type->dtype, wide = w->block ? d : work_type(w->op, d);
+        TlDtype d = y[i].type->dtype, wide = w->block ? d : tl_combine_work_type(w->op, d);
         int64_t n = tl_type_elems(y[i].type);
         const void *from = w->data[i];
         if (scan) {

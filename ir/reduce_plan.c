@@ -270,16 +270,10 @@ static uint64_t class_and_place(const void *user, uint64_t v)
     return v >> pl->axis_bits << __builtin_popcountll(mask) | class;
 }
 
-static int floor_log2(uint32_t n)
-{
-    return 31 - __builtin_clz(n);
-}
-
 static void plan_classes(Planner *pl)
 {
     TlReducePlan *p = pl->p;
     uint64_t mask = class_mask(pl);
-    uint32_t widest = 1;
     p->class_bits = __builtin_popcountll(mask);
     if (p->class_bits == 0)
         return;
@@ -289,23 +283,11 @@ static void plan_classes(Planner *pl)
         p->has_value[c] = pl->l->reps[p->axis] > 1 || coordinate < (uint64_t)p->extent;
         coordinate = (coordinate - mask) & mask;
     }
-    for (uint32_t i = 0; i < p->noperands; i++)
-        if ((uint32_t)tl_dtype_bytes(p->work[i]) > widest)
-            widest = (uint32_t)tl_dtype_bytes(p->work[i]);
     TlImages x = pl->x;
     tl_images_change(&x, class_and_place, pl);
-    tl_shared_slots_plan(&p->slots, &x, p->class_bits, floor_log2(VECTOR_BYTES / widest),
-                  floor_log2(ROW_BYTES / widest));
-    p->bytes = tl_combine_scratch(p->work, p->noperands,
+    tl_combine_slots(&p->slots, &x, p->class_bits, p->work, p->noperands);
+    p->bytes = tl_combine_scratch(0, p->work, p->noperands,
                                   p->nresults >> p->result_bits << p->slots.bits, p->operand_at);
-}
-
-uint32_t tl_reduce_slot(const TlReducePlan *p, const uint32_t *of_bits, uint32_t reg)
-{
-    uint32_t slot = reg >> p->result_bits << p->slots.bits;
-    for (int b = 0; b < p->result_bits; b++)
-        slot ^= reg >> b & 1 ? of_bits[b] : 0;
-    return slot;
 }
 
 /* ---- the plan ---- */
@@ -317,9 +299,26 @@ TlDtype tl_combine_work_type(const TlOp *op, TlDtype d)
     return sums && (d == TL_F16 || d == TL_BF16) ? TL_F32 : d;
 }
 
-uint32_t tl_combine_scratch(const TlDtype *work, uint32_t n, uint32_t slots, uint32_t *at)
+static int floor_log2(uint32_t n)
 {
-    uint64_t bytes = 0;
+    return 31 - __builtin_clz(n);
+}
+
+void tl_combine_slots(TlSharedSlots *s, const TlImages *x, int class_bits, const TlDtype *work,
+                      uint32_t n)
+{
+    uint32_t widest = 1;
+    for (uint32_t i = 0; i < n; i++)
+        if ((uint32_t)tl_dtype_bytes(work[i]) > widest)
+            widest = (uint32_t)tl_dtype_bytes(work[i]);
+    tl_shared_slots_plan(s, x, class_bits, floor_log2(VECTOR_BYTES / widest),
+                         floor_log2(ROW_BYTES / widest));
+}
+
+uint32_t tl_combine_scratch(uint32_t from, const TlDtype *work, uint32_t n, uint32_t slots,
+                            uint32_t *at)
+{
+    uint64_t bytes = from;
     for (uint32_t i = 0; i < n; i++) {
         at[i] = (uint32_t)bytes;
         bytes += (uint64_t)slots * (uint32_t)tl_dtype_bytes(work[i]);
@@ -327,6 +326,14 @@ uint32_t tl_combine_scratch(const TlDtype *work, uint32_t n, uint32_t slots, uin
     }
     TL_ASSERT(bytes <= UINT32_MAX, "scratch of %llu bytes", (unsigned long long)bytes);
     return (uint32_t)bytes;
+}
+
+TlDtype *tl_combine_work(TlArena *arena, const TlOp *op)
+{
+    TlDtype *work = TL_NEW_ARRAY(arena, TlDtype, op->nin);
+    for (uint32_t i = 0; i < op->nin; i++)
+        work[i] = tl_combine_work_type(op, tl_in(op, i)->type->dtype);
+    return work;
 }
 
 TlReducePlan *tl_reduce_plan(TlArena *arena, const TlOp *op)
@@ -339,9 +346,7 @@ TlReducePlan *tl_reduce_plan(TlArena *arena, const TlOp *op)
     p->extent = type->shape[p->axis];
     p->noperands = op->nin;
     p->operand_at = TL_NEW_ARRAY(arena, uint32_t, op->nin);
-    p->work = TL_NEW_ARRAY(arena, TlDtype, op->nin);
-    for (uint32_t i = 0; i < op->nin; i++)
-        p->work[i] = tl_combine_work_type(op, tl_in(op, i)->type->dtype);
+    p->work = tl_combine_work(arena, op);
     TlImages all;
     tl_images_of(&all, type->layout, p->axis);
     pl.axis_bits = type->layout->out_bits[p->axis];

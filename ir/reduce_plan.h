@@ -8,8 +8,7 @@
  *    all r at once. Lanes whose bit first_bit is 0 hold the first operand.
  * 3. When class_bits: threads without a bit of slots.skip_* write each partial of each operand to
  *    its slot, barrier, everybody reads the slots of all classes that has_value and combines them in
- *    order. Offset of a slot: operand_at[i] + slot * bytes of the element; slots of a register are
- *    tl_reduce_slot.
+ *    order. Offset of a slot: operand_at[i] + slot * bytes of the element.
  *
  * Registers r are those of the result's layout (one for a scalar). Padding along the axis is left
  * out: where a register or partial may be of padding only it is guarded: it has a value where its
@@ -56,10 +55,16 @@ typedef struct TlReducePlan {
 } TlReducePlan;
 
 TlReducePlan *tl_reduce_plan(TlArena *arena, const TlOp *reduce);
-/* Slot of partial `reg`, to be XORed with the thread's and the class's. */
-uint32_t tl_reduce_slot(const TlReducePlan *p, const uint32_t *of_bits, uint32_t reg);
+
+/* ---- shared with scans ---- */
 /* In what a REDUCE or SCAN keeps partial results: sums and products of f16 and bf16 in f32. */
 TlDtype tl_combine_work_type(const TlOp *op, TlDtype d);
-/* Where the scratch of operands of these types begins, `slots` each; returns the end. */
-uint32_t tl_combine_scratch(const TlDtype *work, uint32_t n, uint32_t slots, uint32_t *at);
+TlDtype *tl_combine_work(TlArena *arena, const TlOp *op);
+/* tl_shared_slots_plan for elements of these types. */
+void tl_combine_slots(TlSharedSlots *s, const TlImages *x, int class_bits, const TlDtype *work,
+                      uint32_t n);
+/* Where the scratch of operands of these types begins, `slots` each, from offset `from` on; returns
+ * the end. */
+uint32_t tl_combine_scratch(uint32_t from, const TlDtype *work, uint32_t n, uint32_t slots,
+                            uint32_t *at);
 #endif

@@ -2,6 +2,7 @@
 #include "ir/shared_plan.h"
 #include "ir/layout_rules.h"
 #include "ir/reduce_plan.h"
+#include "ir/scan_plan.h"
 
 TlConvert *tl_op_convert_plan(TlArena *arena, const TlOp *op)
 {
@@ -41,6 +42,8 @@ uint32_t tl_op_shared_bytes(TlArena *arena, const TlOp *op)
         return convert_bytes(arena, op);
     if (op->opcode == TL_OP_REDUCE)
         return tl_reduce_plan(arena, op)->bytes;
+    if (op->opcode == TL_OP_SCAN)
+        return tl_scan_plan(arena, op)->bytes;
     if (tl_op_info(op->opcode)->flags & F_ATOMIC)
         return atomic_bytes(op);
     return 0;

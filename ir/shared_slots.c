@@ -136,10 +136,12 @@ static void find_copies(TlSharedSlots *s, const TlImages *x)
         s->skip_warps |= tl_span_add(&span, x->warp[i], 0) ? 0 : 1u << i;
 }
 
-void tl_shared_slots_plan(TlSharedSlots *s, const TlImages *x, int class_bits, int vec_bits, int row_bits)
+void tl_shared_slots_plan(TlSharedSlots *s, const TlImages *x, int class_bits, int vec_bits,
+                          int row_bits)
 {
     Numbering n = {.s = s, .class_bits = class_bits};
     memset(s, 0, sizeof *s);
+    s->nreg = x->nreg;
     choose_basis(&n, x);
     s->bits = n.places.n + class_bits;
     TL_ASSERT(s->bits < 31, "2^%d slots", s->bits);
@@ -161,4 +163,12 @@ void tl_shared_slots_plan(TlSharedSlots *s, const TlImages *x, int class_bits, i
         s->read.warp[i] = slot_of_place(&n, x->warp[i]);
     }
     find_copies(s, x);
+}
+
+uint32_t tl_shared_slot(const TlSharedSlots *s, const uint32_t *of_bits, uint32_t reg)
+{
+    uint32_t slot = reg >> s->nreg << s->bits;
+    for (int b = 0; b < s->nreg; b++)
+        slot ^= reg >> b & 1 ? of_bits[b] : 0;
+    return slot;
 }

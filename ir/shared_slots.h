@@ -27,6 +27,7 @@ uint64_t tl_images_moving(const TlImages *x);
 uint64_t tl_images_reg(const TlImages *x, uint32_t reg);
 
 typedef struct TlSharedSlots {
+    int nreg;                /* of the images */
     int bits;                /* log2 of the slots */
     int class_at;            /* slot of class c is its place's ^ c << class_at */
     int vec_bits;            /* registers 0 .. (1 << vec_bits) - 1 are neighbours */
@@ -36,5 +37,9 @@ typedef struct TlSharedSlots {
     uint32_t skip_lanes, skip_warps; /* writers: threads without these bits; the rest have copies */
 } TlSharedSlots;
 /* vec_bits: log2 of the most slots of an access; row_bits: of the slots that all banks hold. */
-void tl_shared_slots_plan(TlSharedSlots *s, const TlImages *x, int class_bits, int vec_bits, int row_bits);
+void tl_shared_slots_plan(TlSharedSlots *s, const TlImages *x, int class_bits, int vec_bits,
+                          int row_bits);
+/* Slot of register number `reg`, with repetitions above nreg bits, to be XORed with the thread's and
+ * the class's; of_bits: write_reg or read_reg. */
+uint32_t tl_shared_slot(const TlSharedSlots *s, const uint32_t *of_bits, uint32_t reg);
 #endif
