@@ -45,6 +45,8 @@ void tl_sink_fail(tl_sink *sink, const struct tl_launch *launch, int64_t linear,
 void tl_sink_print(tl_sink *sink, const struct tl_launch *launch, int64_t linear, const char *text,
                    tile_dtype dtype,
                    uint32_t rank, const int32_t *shape, const void *data);
+/* So many prints were lost on the way. */
+void tl_sink_drop(tl_sink *sink, uint64_t prints);
 
 /* ---- launch ---- */
 

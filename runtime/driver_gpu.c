@@ -32,13 +32,6 @@ enum {
     JIT_LOG_BYTES = 4096,
 };
 
-struct tl_queue {
-    tl_dev *dev;
-    tl_sink *sink;
-    void *stream;
-    bool wrapped, is_default;
-};
-
 struct tl_mark {
     tl_dev *dev;
     void *event;
@@ -55,9 +48,11 @@ struct tl_gpu_module {
 struct tl_code {
     tl_gpu_module *module;
     void *function;
+    const void *image;
     const char *name;
-    uint32_t threads, shared_bytes;
+    uint32_t threads, shared_bytes, debug_slot;
 };
+enum { NO_SLOT = UINT32_MAX };
 
 /* status = call, with the device as the calling thread's. */
 #define WITHIN(dev, status, call)                                                                  \
@@ -284,6 +279,28 @@ static tl_queue *new_queue(tl_dev *d, tl_sink *sink)
     return q;
 }
 
+static void link_queue(tl_queue *q)
+{
+    pthread_mutex_lock(&q->dev->lock);
+    q->next = q->dev->queues;
+    if (q->next)
+        q->next->prev = q;
+    q->dev->queues = q;
+    pthread_mutex_unlock(&q->dev->lock);
+}
+
+static void unlink_queue(tl_queue *q)
+{
+    pthread_mutex_lock(&q->dev->lock);
+    if (q->next)
+        q->next->prev = q->prev;
+    if (q->prev)
+        q->prev->next = q->next;
+    else
+        q->dev->queues = q->next;
+    pthread_mutex_unlock(&q->dev->lock);
+}
+
 tile_status tl_gpu_queue_create(const tl_driver *driver, tl_dev *d, tl_sink *sink, bool is_default,
                                 tl_queue **out_queue)
 {
@@ -299,6 +316,7 @@ tile_status tl_gpu_queue_create(const tl_driver *driver, tl_dev *d, tl_sink *sin
         free(q);
         return status;
     }
+    link_queue(q);
     *out_queue = q;
     return TILE_OK;
 }
@@ -312,14 +330,18 @@ tile_status tl_gpu_queue_wrap(const tl_driver *driver, tl_dev *d, tl_sink *sink,
         return TILE_NO_MEMORY;
     q->stream = native;
     q->wrapped = true;
+    link_queue(q);
     *out_queue = q;
     return TILE_OK;
 }
 
+/* A wrapped stream stays the host's; kernels in it may write to the debug buffer still. */
 static void drain(tl_queue *q)
 {
-    q->dev->api.stream_wait(q->stream);
-    if (!q->is_default)
+    if (!q->wrapped || q->debug)
+        q->dev->api.stream_wait(q->stream);
+    tl_gpu_debug_drop(q);
+    if (!q->wrapped && !q->is_default)
         q->dev->api.stream_destroy(q->stream);
 }
 
@@ -328,16 +350,28 @@ void tl_gpu_queue_free(tl_queue *q)
     tile_status status = TILE_OK;
     if (!q)
         return;
-    if (!q->wrapped)
-        WITHIN(q->dev, status, (drain(q), TILE_OK));
+    unlink_queue(q);
+    WITHIN(q->dev, status, (drain(q), TILE_OK));
     (void)status; /* nobody to tell */
+    free(q->debug);
     free(q);
+}
+
+static tile_status wait_and_collect(tl_queue *q)
+{
+    tile_status status = TL_GPU_CALL(q->dev, stream_wait, q->stream);
+    if (status != TILE_OK)
+        return status;
+    pthread_mutex_lock(&q->dev->lock);
+    status = tl_gpu_debug_collect(q);
+    pthread_mutex_unlock(&q->dev->lock);
+    return status;
 }
 
 tile_status tl_gpu_queue_synchronize(tl_queue *q)
 {
     tile_status status;
-    WITHIN(q->dev, status, TL_GPU_CALL(q->dev, stream_wait, q->stream));
+    WITHIN(q->dev, status, wait_and_collect(q));
     return status;
 }
 
@@ -361,6 +395,22 @@ tile_status tl_gpu_queue_fill(tl_queue *q, void *target, int value, uint64_t byt
     return status;
 }
 
+static tile_status launch(tl_queue *q, const tl_code *code, const tl_launch *l, void **params)
+{
+    tl_dev *d = q->dev;
+    void *debug = NULL;
+    if (code->debug_slot != NO_SLOT) {
+        pthread_mutex_lock(&d->lock);
+        tile_status status = tl_gpu_debug_begin(q, l, &debug);
+        pthread_mutex_unlock(&d->lock);
+        if (status != TILE_OK)
+            return status;
+        params[code->debug_slot] = &debug;
+    }
+    return TL_GPU_CALL(d, launch, code->function, (unsigned)l->programs, 1, 1, code->threads, 1, 1,
+                       code->shared_bytes, q->stream, params, NULL);
+}
+
 tile_status tl_gpu_queue_launch(tl_queue *q, tl_code *code, const tl_launch *l)
 {
     tl_dev *d = q->dev;
@@ -374,9 +424,7 @@ tile_status tl_gpu_queue_launch(tl_queue *q, tl_code *code, const tl_launch *l)
                        d->kind->max_threads);
     for (uint32_t i = 0; i < l->nslots; i++)
         params[i] = (void *)(uintptr_t)&l->slots[i];
-    WITHIN(d, status,
-           TL_GPU_CALL(d, launch, code->function, (unsigned)l->programs, 1, 1, code->threads, 1, 1,
-                       code->shared_bytes, q->stream, params, NULL));
+    WITHIN(d, status, launch(q, code, l, params));
     if (status != TILE_OK)
         return tl_fail(status, "kernel '%s': %s", code->name, tile_last_error());
     return TILE_OK;
@@ -558,6 +606,15 @@ static tile_status find_function(tl_dev *d, tl_code *code, const char *symbol)
     return status;
 }
 
+static uint32_t debug_slot(const void *image, const tile_image_kernel *k)
+{
+    const tile_image_slot *slots = tl_image_at(image, k->slots);
+    for (uint32_t i = 0; i < k->nslots; i++)
+        if (slots[i].kind == TILE_SLOT_DEBUG)
+            return i;
+    return NO_SLOT;
+}
+
 tile_status tl_gpu_code_load(tl_dev *d, const void *image, const tile_image_kernel *k,
                              tl_code **out_code)
 {
@@ -568,7 +625,9 @@ tile_status tl_gpu_code_load(tl_dev *d, const void *image, const tile_image_kern
     tl_code *code = calloc(1, sizeof *code);
     if (!code)
         return tl_fail(TILE_NO_MEMORY, "out of memory");
+    code->image = image;
     code->name = name;
+    code->debug_slot = debug_slot(image, k);
     code->threads = k->threads;
     code->shared_bytes = k->shared_bytes;
     status = hold_module(d, tl_image_at(image, k->code), k->ncode, &code->module);
@@ -582,8 +641,23 @@ tile_status tl_gpu_code_load(tl_dev *d, const void *image, const tile_image_kern
     return TILE_OK;
 }
 
+/* What the image's kernels said is put into words by the image: before it goes. */
+static void collect_all(tl_dev *d, const void *image)
+{
+    tile_status status = TILE_OK;
+    pthread_mutex_lock(&d->lock);
+    for (tl_queue *q = d->queues; q; q = q->next)
+        if (tl_gpu_debug_holds(q, image))
+            WITHIN(d, status,
+                   d->api.stream_wait(q->stream) ? TILE_DRIVER : tl_gpu_debug_collect(q));
+    pthread_mutex_unlock(&d->lock);
+    (void)status; /* nobody to tell */
+}
+
 void tl_gpu_code_unload(tl_dev *d, tl_code *code)
 {
+    if (code->debug_slot != NO_SLOT)
+        collect_all(d, code->image);
     if (code->module)
         drop_module(d, code->module);
     free(code);

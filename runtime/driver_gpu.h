@@ -96,6 +96,7 @@ typedef struct tl_gpu_kind {
 } tl_gpu_kind;
 
 typedef struct tl_gpu_module tl_gpu_module;
+typedef struct tl_gpu_debug tl_gpu_debug;
 
 struct tl_dev {
     const tl_gpu_kind *kind;
@@ -109,8 +110,18 @@ struct tl_dev {
     int processors, max_threads, max_shared;
     size_t memory_bytes;
     char name[96], target[32];
-    pthread_mutex_t lock; /* guards modules */
+    pthread_mutex_t lock; /* guards what follows, and the queues' debug */
     tl_gpu_module *modules;
+    tl_queue *queues;
+};
+
+struct tl_queue {
+    tl_dev *dev;
+    tl_sink *sink;
+    void *stream;
+    bool wrapped, is_default;
+    tl_gpu_debug *debug; /* NULL: no kernel that says something was launched yet */
+    tl_queue *prev, *next;
 };
 
 /* The failure of the call of the field at `at` of the table, with a text that names the symbol and
@@ -122,6 +133,16 @@ static inline tile_status tl_gpu_result(const tl_dev *dev, size_t at, int code)
 }
 #define TL_GPU_CALL(dev, field, ...) \
     tl_gpu_result((dev), offsetof(tl_gpu_api, field), (dev)->api.field(__VA_ARGS__))
+
+/* driver_gpu_debug.c; under the device's lock, with the device as the calling thread's. */
+/* The buffer for the next launch. */
+tile_status tl_gpu_debug_begin(tl_queue *queue, const tl_launch *launch, void **out_address);
+/* Hands on what was said; the queue has been waited for. */
+tile_status tl_gpu_debug_collect(tl_queue *queue);
+/* Is there something of the image's kernels to be collected? */
+bool tl_gpu_debug_holds(const tl_queue *queue, const void *image);
+/* Gives the device's memory back; queue->debug itself is freed with free(). */
+void tl_gpu_debug_drop(tl_queue *queue);
 
 /* Opens the device of a kind; driver.h's `open` with one more parameter. */
 tile_status tl_gpu_open(const tl_gpu_kind *kind, const char *spec, tl_dev **out_dev);

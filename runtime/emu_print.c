@@ -4,50 +4,24 @@
  * All print the same things in the same order, so the number of prints that a thread has begun
  * says which one an element belongs to. A value is delivered when it and all before it are
  * complete: in program order, whatever the schedule. */
+#include "runtime/debug_records.h"
 #include "runtime/emu.h"
 #include <stdio.h>
 #include <stdlib.h>
 
 struct tl_emu_printed {
-    const char *label; /* NULL: no element has come */
-    tile_dtype dtype;
-    uint32_t rank, bytes, n, come;
-    int32_t shape[TILE_IMAGE_MAX_RANK];
+    tl_printed value; /* label NULL: no element has come */
+    uint32_t come;
     char *data;
     const tile_image_site *site;
 };
 
-static const char *image_text(const tl_launch *l, uint32_t text)
-{
-    const uint32_t *texts = (const void *)tl_image_text(l->image, l->kernel->texts);
-    return text < l->kernel->ntexts ? tl_image_text(l->image, texts[text]) : "";
-}
-
-/* "128,64" */
-static void read_shape(tl_emu_printed *p, const char *text)
-{
-    enum { MAX_ELEMENTS = 1 << 24 };
-    uint64_t n = 1;
-    for (char *end; *text && p->rank < TILE_IMAGE_MAX_RANK; text = *end ? end + 1 : end) {
-        unsigned long extent = strtoul(text, &end, 10);
-        p->shape[p->rank++] = (int32_t)extent;
-        n *= extent;
-        if (n > MAX_ELEMENTS)
-            n = 0;
-    }
-    p->n = (uint32_t)n;
-}
-
 static bool begin(tl_emu_block *b, tl_emu_printed *p, const tile_image_site *site, uint32_t text,
                   uint32_t dtype)
 {
-    int bits = tile_dtype_bits((tile_dtype)dtype);
-    p->label = image_text(b->job->launch, text);
+    p->value = tl_printed_of(b->job->launch, text, dtype);
     p->site = site;
-    p->dtype = (tile_dtype)dtype;
-    p->bytes = bits < 8 ? 1 : (uint32_t)bits / 8;
-    read_shape(p, image_text(b->job->launch, text + 1));
-    p->data = calloc(p->n, p->bytes);
+    p->data = calloc(p->value.n, p->value.bytes);
     return p->data != NULL;
 }
 
@@ -73,10 +47,11 @@ static void deliver(tl_emu_block *b)
     uint64_t done = 0;
     for (; done < b->prints.len; done++) {
         tl_emu_printed *p = &b->prints.data[done];
-        if (!p->label || p->come < p->n)
+        const tl_printed *v = &p->value;
+        if (!v->label || p->come < v->n)
             break;
-        tl_sink_print(b->job->sink, b->job->launch, b->linear, p->label, p->dtype, p->rank,
-                      p->shape, p->data);
+        tl_sink_print(b->job->sink, b->job->launch, b->linear, v->label, v->dtype, v->rank,
+                      v->shape, p->data);
         free(p->data);
     }
     b->prints.len -= done;
@@ -89,13 +64,13 @@ void tl_emu_print_element(tl_emu_block *b, const tile_image_site *site, uint32_t
                           uint32_t dtype, uint32_t index, uint64_t bits)
 {
     tl_emu_printed *p = find(b, b->current->prints - 1);
-    if (!p || (!p->label && !begin(b, p, site, text, dtype))) {
+    if (!p || (!p->value.label && !begin(b, p, site, text, dtype))) {
         b->job->no_memory = true;
         tl_emu_break(b);
     }
-    if (index < p->n)
-        memcpy(p->data + (size_t)index * p->bytes, &bits, p->bytes); /* little-endian hosts */
-    if (++p->come >= p->n)
+    if (index < p->value.n) /* little-endian hosts */
+        memcpy(p->data + (size_t)index * p->value.bytes, &bits, p->value.bytes);
+    if (++p->come >= p->value.n)
         deliver(b);
 }
 
@@ -105,7 +80,7 @@ void tl_emu_print_end(tl_emu_block *b)
         tl_emu_printed *p = &b->prints.data[i];
         if (b->event != TL_EMU_BROKEN) {
             char text[80];
-            snprintf(text, sizeof text, "print: %u of %u elements have come", p->come, p->n);
+            snprintf(text, sizeof text, "print: %u of %u elements have come", p->come, p->value.n);
             tl_sink_fail(b->job->sink, b->job->launch, b->linear, TL_RUN_DIVERGENCE,
                          p->site ? tl_image_path(b->job->launch->image, p->site->file) : NULL,
                          p->site ? p->site->line : 0, p->site ? p->site->col : 0, text);

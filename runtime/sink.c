@@ -123,6 +123,13 @@ void tl_sink_print(tl_sink *s, const tl_launch *launch, int64_t linear, const ch
     pthread_mutex_unlock(&s->lock);
 }
 
+void tl_sink_drop(tl_sink *s, uint64_t prints)
+{
+    pthread_mutex_lock(&s->lock);
+    s->dropped += prints;
+    pthread_mutex_unlock(&s->lock);
+}
+
 static int by_program(const void *a, const void *b)
 {
     const record *x = *(record *const *)a, *y = *(record *const *)b;

@@ -6,6 +6,8 @@
  * allocation of ours fails in turn. Each time the answer is a status with a text, all that was made
  * is given back, and nothing crashes. Linked with --wrap for dlopen, dlsym and the allocator, so it
  * works under sanitizers, too. */
+#include "runtime/driver.h"
+#include "runtime/leaf.h"
 #include "test/runtime/stub_gpu.h"
 #include "test/unit/image_maker.h"
 #include "test/unit/unit.h"
@@ -136,12 +138,40 @@ static const KernelSpec scale_spec = {
     .code = text,
     .ncode = sizeof text - 1,
     .threads = THREADS,
-    .shared_bytes = SHARED,
-    .gpu = true};
+    .shared_bytes = SHARED};
 static ImageMaker maker;
+
+/* ---- a kernel that talks: the records that its threads would write, in some order ---- */
+
+static tl_debug_record said[200000];
+static uint32_t nsaid, nmissing;
+
+static void talk(void **params, unsigned grid, unsigned block)
+{
+    char *buffer;
+    tl_debug_header header;
+    (void)grid, (void)block;
+    memcpy(&buffer, params[3], sizeof buffer);
+    memcpy(&header, buffer, sizeof header);
+    header.count += nsaid + nmissing;
+    uint32_t n = header.count < header.capacity ? nsaid : header.capacity;
+    memcpy(buffer, &header, sizeof header);
+    memcpy(buffer + sizeof header, said, n * sizeof *said);
+}
+
+static const KernelSpec talk_spec = {.name = "talk",
+                                     .params = {{"n", "i32 scalar"}},
+                                     .grid = {"n", "2"},
+                                     .code = text,
+                                     .ncode = sizeof text - 1,
+                                     .threads = THREADS,
+                                     .gpu = true,
+                                     .texts = {"tile", "2,3", "scalar", "", "is wrong"}};
 
 static void register_kernels(void)
 {
+    stub->functions[2].name = "talk";
+    stub->functions[2].function = talk;
     stub->functions[0].name = "scale";
     stub->functions[0].function = scale;
     stub->functions[1].name = "other";
@@ -716,6 +746,199 @@ static void events(void)
     all_given_back("after events");
 }
 
+/* ---- what kernels say ---- */
+
+static void say(uint32_t block, uint32_t thread, uint32_t site, uint32_t word, uint32_t dtype,
+                uint32_t reg, uint32_t index, uint64_t bits)
+{
+    said[nsaid++] =
+        (tl_debug_record){TL_DEBUG_PRINT, block, thread, site, word, dtype, reg, index, bits};
+}
+
+static void fail(uint32_t block, uint32_t thread, uint32_t word)
+{
+    said[nsaid++] =
+        (tl_debug_record){TL_DEBUG_FAIL, block, thread, 1, word, TL_RUN_ASSERT, 0, 0, 0};
+}
+
+static char printed[8192];
+static void on_print(void *user, const char *line)
+{
+    (void)user;
+    snprintf(printed + strlen(printed), sizeof printed - strlen(printed), "%s;", line);
+}
+
+/* Threads 0 and 1 own three elements each; thread 1 is first, and a round ahead in the loop. */
+static void say_tiles(uint32_t block, int rounds)
+{
+    for (int round = 0; round < rounds; round++)
+        for (uint32_t t = 2; t-- > 0;)
+            for (uint32_t r = 0; r < 3; r++)
+                say(block, t, 0, 0, TILE_I16, r, t * 3 + r, 100 * (uint32_t)round + t * 3 + r);
+}
+
+static tile_device *talk_device;
+static tile_module *talk_module;
+static tile_kernel *talk_kernel;
+
+static void open_talk(void)
+{
+    tile_callbacks callbacks = TILE_CALLBACKS_INIT;
+    callbacks.print = on_print;
+    talk_device = open_device();
+    make_image(&maker, target(), &talk_spec, 1);
+    OK(tile_device_set_callbacks(talk_device, &callbacks));
+    OK(tile_module_load_image(talk_device, maker.data, maker.size, &talk_module));
+    OK(tile_kernel_get(talk_module, "talk", NULL, &talk_kernel));
+    printed[0] = 0;
+    nsaid = nmissing = 0;
+}
+
+static void close_talk(void)
+{
+    tile_module_free(talk_module);
+    tile_device_close(talk_device);
+    all_given_back("after talking");
+}
+
+static tile_status launch_talk(tile_stream *stream)
+{
+    const tile_arg two = tile_i32(2);
+    return tile_launch(talk_kernel, stream, &two, 1);
+}
+
+static void prints_and_failures(void)
+{
+    open_talk();
+    tile_stream *stream = NULL;
+    OK(tile_device_default_stream(talk_device, &stream));
+    fail(3, 9, 4); /* lower blocks win */
+    fail(1, 7, 4);
+    say_tiles(1, 2);
+    say(1, 0, 1, 2, TILE_F32, 0, 0, 0x3fc00000);
+    say_tiles(0, 1);
+    OK(launch_talk(stream));
+    nsaid = 0; /* the next launch's records are its own */
+    say(2, 0, 1, 2, TILE_F32, 0, 0, 0xbf800000);
+    OK(launch_talk(stream));
+    CHECK_INT(tile_stream_synchronize(stream), TILE_FAILED);
+    CHECK_STR(tile_last_error(), "test.tile:3:4: assertion failed: is wrong (program 1,0)");
+    CHECK_STR(printed, "tile = [[0, 1, 2], [3, 4, 5]];"
+                       "tile = [[0, 1, 2], [3, 4, 5]];"
+                       "tile = [[100, 101, 102], [103, 104, 105]];"
+                       "scalar = 1.5;scalar = -1;");
+    printed[0] = 0;
+    OK(tile_stream_synchronize(stream)); /* told once */
+    CHECK_STR(printed, "");
+    close_talk();
+}
+
+/* More launches than the buffer has segments; records that did not fit; values cut short. */
+static void too_much_talk(void)
+{
+    enum { LAUNCHES = 20 };
+    char want[1024] = "";
+    tile_stream *stream = NULL;
+    open_talk();
+    OK(tile_stream_create(talk_device, &stream));
+    for (int i = 0; i < LAUNCHES; i++) {
+        nsaid = 0;
+        say(0, 0, 1, 2, TILE_I32, 0, 0, (uint32_t)i);
+        OK(launch_talk(stream));
+        snprintf(want + strlen(want), sizeof want - strlen(want), "scalar = %d;", i);
+    }
+    OK(tile_stream_synchronize(stream));
+    CHECK_STR(printed, want);
+    printed[0] = 0;
+    nsaid = 0;
+    say(0, 0, 1, 2, TILE_I32, 0, 0, 5);
+    say_tiles(0, 1);
+    nsaid--;
+    nmissing = 200000;
+    OK(launch_talk(stream));
+    nmissing = 0;
+    OK(tile_stream_synchronize(stream));
+    CHECK(strstr(printed, "more prints were dropped") != NULL);
+    tile_stream_free(stream);
+    close_talk();
+}
+
+/* A module may go before its stream is synchronised: what its kernels said is kept. */
+static void module_goes_first(void)
+{
+    tile_stream *stream = NULL;
+    open_talk();
+    OK(tile_stream_create(talk_device, &stream));
+    say(0, 0, 1, 2, TILE_I32, 0, 0, 77);
+    OK(launch_talk(stream));
+    tile_module_free(talk_module);
+    talk_module = NULL;
+    OK(tile_stream_synchronize(stream));
+    CHECK_STR(printed, "scalar = 77;");
+    tile_stream_free(stream);
+    close_talk();
+}
+
+static tile_status talking_life(void)
+{
+    tile_device *dev = NULL;
+    tile_module *m = NULL;
+    tile_kernel *k = NULL;
+    tile_stream *stream = NULL;
+    const tile_arg two = tile_i32(2);
+    tile_status s = tile_device_open(kind, &dev);
+    if (!s)
+        s = tile_stream_create(dev, &stream);
+    if (!s)
+        s = tile_module_load_image(dev, maker.data, maker.size, &m);
+    if (!s)
+        s = tile_kernel_get(m, "talk", NULL, &k);
+    for (int i = 0; i < 9 && !s; i++)
+        s = tile_launch(k, stream, &two, 1);
+    if (!s)
+        s = tile_stream_synchronize(stream);
+    tile_stream_free(stream);
+    tile_module_free(m);
+    tile_device_close(dev);
+    return s;
+}
+
+static void each_call_of_talk_fails(void)
+{
+    make_image(&maker, target(), &talk_spec, 1);
+    nsaid = 0;
+    say_tiles(1, 2);
+    OK(talking_life());
+    long before = stub->calls, calls;
+    OK(talking_life());
+    calls = stub->calls - before;
+    for (long n = 0; n < calls; n++) {
+        long kept = balance;
+        stub->fail_at = n;
+        stub->fail_code = 700;
+        tile_status s = talking_life();
+        stub->fail_at = -1;
+        if (!CHECK(s != TILE_OK || is_undoing(stub->failed)) || !CHECK_INT(balance, kept))
+            fprintf(stderr, "    call %ld (%s)\n", n, stub->failed);
+        if (s != TILE_OK && !is_undoing(stub->failed))
+            all_given_back(stub->failed);
+        stub->misuses = 0;
+        stub->reset();
+    }
+    for (long n = 0; n < 200; n++) {
+        long kept = balance;
+        countdown = n;
+        tile_status s = talking_life();
+        bool reached = countdown < 0;
+        countdown = -1;
+        CHECK(s == TILE_OK || s == TILE_NO_MEMORY);
+        CHECK_INT(balance, kept);
+        all_given_back("after a refused allocation while talking");
+        if (!reached)
+            break;
+    }
+}
+
 int main(int argc, char **argv)
 {
     kind = argc > 1 ? argv[1] : "cuda";
@@ -745,6 +968,10 @@ int main(int argc, char **argv)
     foreign_streams(library);
     current_device(library);
     events();
+    prints_and_failures();
+    too_much_talk();
+    module_goes_first();
+    each_call_of_talk_fails();
     dlclose(library);
     return unit_result();
 }

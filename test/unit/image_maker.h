@@ -17,7 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { SPEC_PARAMS = 8, SPEC_EXPRS = 6, SPEC_TESTS = 8, MAKER_BYTES = 1 << 18, MAKER_KERNELS = 8 };
+enum { SPEC_PARAMS = 8, SPEC_EXPRS = 6, SPEC_TESTS = 8, SPEC_TEXTS = 8, MAKER_BYTES = 1 << 18, MAKER_KERNELS = 8 };
 
 typedef struct ParamSpec {
     const char *name, *form;
@@ -32,7 +32,8 @@ typedef struct KernelSpec {
     size_t ncode;
     uint64_t scratch_bytes;
     uint32_t threads, shared_bytes;
-    bool gpu; /* slots of the launch after those of the parameters; a site and a text */
+    bool gpu; /* slots of the launch after those of the parameters; a site and texts */
+    const char *texts[SPEC_TEXTS]; /* none: "a text" */
     tile_image_test tests[SPEC_TESTS]; /* up to the first with mask 0; the next kernel stands in */
 } KernelSpec;
 
@@ -299,10 +300,14 @@ static inline tile_image_kernel maker_kernel(ImageMaker *m, const KernelSpec *sp
     k.exprs = maker_put(m, m->exprs, m->nexprs * sizeof *m->exprs, 4);
     if (spec->gpu) {
         tile_image_site site = {.leaf = 2, .file = 0, .line = 3, .col = 4};
-        uint32_t text = maker_text(m, "a text");
-        k.nsites = k.ntexts = 1;
-        k.sites = maker_put(m, &site, sizeof site, 4);
-        k.texts = maker_put(m, &text, sizeof text, 4);
+        uint32_t texts[SPEC_TEXTS];
+        for (k.ntexts = 0; k.ntexts < SPEC_TEXTS && spec->texts[k.ntexts]; k.ntexts++)
+            texts[k.ntexts] = maker_text(m, spec->texts[k.ntexts]);
+        if (k.ntexts == 0)
+            texts[k.ntexts++] = maker_text(m, "a text");
+        k.nsites = 2;
+        k.sites = maker_put(m, (tile_image_site[]){site, site}, 2 * sizeof site, 4);
+        k.texts = maker_put(m, texts, k.ntexts * sizeof *texts, 4);
     }
     while (k.ntests < SPEC_TESTS && spec->tests[k.ntests].mask)
         k.ntests++;

@@ -1,0 +1,24 @@
+/* debug_records.h: what print and assert say, from single elements: for devices whose threads say
+ * them one by one. */
+#ifndef TL_DEBUG_RECORDS_H
+#define TL_DEBUG_RECORDS_H
+#include "runtime/driver.h"
+#include "runtime/leaf.h"
+
+/* The kernel's text of that number; "" when it has none. */
+const char *tl_launch_text(const tl_launch *launch, uint32_t text);
+
+/* A value that is printed: its label and shape are texts `text` and `text` + 1 of the kernel. */
+typedef struct tl_printed {
+    const char *label;
+    tile_dtype dtype;
+    uint32_t rank, bytes, n; /* bytes: of an element; n: elements, 0 when absurdly many */
+    int32_t shape[TILE_IMAGE_MAX_RANK];
+} tl_printed;
+tl_printed tl_printed_of(const tl_launch *launch, uint32_t text, uint32_t dtype);
+
+/* Hands the records of one launch to the sink: the lowest block's failure, prints in program order.
+ * `missing`: so many more did not fit. */
+tile_status tl_debug_deliver(tl_sink *sink, const tl_launch *launch, const tl_debug_record *records,
+                             uint32_t n, uint32_t missing);
+#endif
