@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "codegen/codegen.h"
+#include "codegen/cubin.h"
 #include "codegen/header.h"
 #include "frontend/ast.h"
 #include "frontend/frontend.h"
@@ -32,6 +33,7 @@ typedef enum Stage {
     STAGE_LLVM,
     STAGE_ASM,
     STAGE_PTX,
+    STAGE_CUBIN,
     STAGE_HSACO,
     STAGE_OBJ,
     STAGE_HEADER,
@@ -39,8 +41,8 @@ typedef enum Stage {
     STAGE_COUNT
 } Stage;
 /* laidout: what opt is on a GPU. */
-static const char *const STAGES[] = {"ast", "tir",   "opt", "laidout", "llvm",  "asm",
-                                     "ptx", "hsaco", "obj", "header",  "image", NULL};
+static const char *const STAGES[] = {"ast",   "tir",   "opt", "laidout", "llvm",  "asm", "ptx",
+                                     "cubin", "hsaco", "obj", "header",  "image", NULL};
 
 /* Which targets lack a stage that others have. */
 static bool has_stage(const TlTarget *t, bool emulate, Stage stage)
@@ -49,7 +51,8 @@ static bool has_stage(const TlTarget *t, bool emulate, Stage stage)
     case STAGE_LAIDOUT: return tl_target_is_gpu(t);
     case STAGE_LLVM:
     case STAGE_ASM: return t->kind != TL_TARGET_REF;
-    case STAGE_PTX: return t->kind == TL_TARGET_NVPTX && !emulate;
+    case STAGE_PTX:
+    case STAGE_CUBIN: return t->kind == TL_TARGET_NVPTX && !emulate;
     case STAGE_HSACO: return t->kind == TL_TARGET_AMDGPU && !emulate;
     default: return true;
     }
@@ -335,9 +338,21 @@ static TlEmit form_of(Stage stage)
     switch (stage) {
     case STAGE_LLVM: return TL_EMIT_LLVM;
     case STAGE_ASM:
-    case STAGE_PTX: return TL_EMIT_ASM;
+    case STAGE_PTX:
+    case STAGE_CUBIN: return TL_EMIT_ASM;
     default: return TL_EMIT_OBJ;
     }
+}
+
+static tilec_status emit_cubin(Job *j, const char *ptx, size_t size)
+{
+    const char *error;
+    void *cubin =
+        tl_cubin(&j->scratch, ptx, size, j->target->arch, j->o->debug != 0, &size, &error);
+    if (!cubin)
+        return fail(j, TILEC_TOOL, "%s", error);
+    set_data(j, cubin, size);
+    return TILEC_OK;
 }
 
 static tilec_status emit_code(Job *j)
@@ -358,6 +373,8 @@ static tilec_status emit_code(Job *j)
         return deliver_diagnostics(j);
     if (form == TL_EMIT_OBJ && j->stage != STAGE_HSACO)
         return set_image(j, &kernels);
+    if (j->stage == STAGE_CUBIN)
+        return emit_cubin(j, code, size);
     set_data(j, code, size);
     return TILEC_OK;
 }

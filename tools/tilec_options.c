@@ -360,6 +360,7 @@ int report_compile(tilec_status status, const tilec_output *output)
             fprintf(stderr, "tilec: %s\n", text);
         return EXIT_PROGRAM;
     case TILEC_USAGE:
+    case TILEC_TOOL:
     case TILEC_IO: return usage_error("%s", text);
     case TILEC_NO_VARIANT: fprintf(stderr, "tilec: %s\n", text); return EXIT_RUN;
     case TILEC_NO_MEMORY: fprintf(stderr, "tilec: out of memory\n"); return EXIT_INTERNAL;

@@ -21,7 +21,8 @@ typedef enum tilec_status {
     TILEC_NO_VARIANT, /* no variant of `instantiate` agrees with the constants given */
     TILEC_IO,         /* a file could not be read */
     TILEC_NO_MEMORY,
-    TILEC_INTERNAL /* our fault; message has the reproducer's path when one was written */
+    TILEC_INTERNAL, /* our fault; message has the reproducer's path when one was written */
+    TILEC_TOOL      /* a program that the stage needs is absent or failed: ptxas */
 } tilec_status;
 
 typedef struct tilec_const {

@@ -1,0 +1,11 @@
+/* PTX to machine code by NVIDIA's assembler, when the machine has it (cubin.c). */
+#ifndef TL_CUBIN_H
+#define TL_CUBIN_H
+#include "ir/support/arena.h"
+
+/* Runs `ptxas -arch=arch` on a text. NULL: *out_error says why: no ptxas on PATH, it refused (with
+ * its words), it took longer than TILE_PTXAS_SECONDS (60), a file could not be written. `lines`:
+ * with line information. Memory is in `arena`. */
+void *tl_cubin(TlArena *arena, const char *ptx, size_t size, const char *arch, bool lines,
+               size_t *out_size, const char **out_error);
+#endif
