@@ -433,6 +433,8 @@ static tilec_status compile(Job *j, const char *name, const char *text, size_t s
         if (!text)
             return fail(j, TILEC_IO, "cannot read '%s': %s", name,
                         error ? error : strerror(ENOENT));
+    } else {
+        text = tl_strndup(&j->ctx.perm, text, size); /* the front end wants an end mark */
     }
     uint32_t source =
         tl_diags_source(&j->ctx.diags, strcmp(name, "-") ? name : "<stdin>", text, size);

@@ -72,3 +72,13 @@ const char *tl_target_kind_name(TlTargetKind kind)
     }
     TL_UNREACHABLE("target kind %d", (int)kind);
 }
+
+bool tl_target_has_proof(const TlTarget *t, tl_leaf leaf)
+{
+    (void)t, (void)leaf;
+#define PROVEN(name, ID)                                                                           \
+    if (leaf == TL_LEAF_##ID && !strcmp(t->name, name))                                            \
+        return true;
+#include "codegen/proven.def"
+    return false;
+}

@@ -5,6 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "runtime/leaf.h"
+
 typedef enum TlTargetKind {
     TL_TARGET_CPU,
     TL_TARGET_REF,
@@ -26,4 +28,5 @@ const char *const *tl_target_names(void);           /* NULL-terminated */
 const char *tl_pipeline(const char *name);          /* comma-separated passes */
 const char *tl_target_kind_name(TlTargetKind kind); /* target.kind of the language */
 bool tl_target_is_gpu(const TlTarget *t);
+bool tl_target_has_proof(const TlTarget *t, tl_leaf leaf); /* proven.def */
 #endif

@@ -1,4 +1,5 @@
 /* tilec.c: the main program of tilec: which sub-command it is. */
+#include "codegen/target.h"
 #include "tools/tilec_options.h"
 #include <string.h>
 #include <unistd.h>
@@ -35,12 +36,33 @@ static int run(int argc, char **argv)
     return with_options(CMD_RUN, argc, argv);
 }
 
+static void list_unproven(const TlTarget *t)
+{
+    static const char *const NAMES[] = {
+#define LEAF(ID, name, result, operands, class_, meaning) name,
+#include "runtime/leaf.def"
+    };
+    int missing = 0;
+    for (int i = 0; i < TL_LEAF_COUNT; i++)
+        missing += !tl_target_has_proof(t, (tl_leaf)i);
+    printf("%s: %d of %d%s", t->name, missing, TL_LEAF_COUNT,
+           missing && missing < TL_LEAF_COUNT ? ":" : "");
+    for (int i = 0; i < TL_LEAF_COUNT && missing < TL_LEAF_COUNT; i++)
+        if (!tl_target_has_proof(t, (tl_leaf)i))
+            printf(" %s", NAMES[i]);
+    putchar('\n');
+}
+
 static int targets(int argc, char **argv)
 {
     if (argc > 0)
         return usage_error("targets takes no '%s'", argv[0]);
     for (const char *const *t = tilec_targets(); *t; t++)
         puts(*t);
+    puts("\nleaves that no recorded run of the hardware proves:");
+    for (const char *const *t = tilec_targets(); *t; t++)
+        if (tl_target_is_gpu(tl_target_find(*t, NULL)))
+            list_unproven(tl_target_find(*t, NULL));
     return EXIT_FINE;
 }
 
