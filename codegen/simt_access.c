@@ -265,6 +265,16 @@ void tl_simt_inside(TlSimt *g, TlOp *op)
 
 /* ---- stores ---- */
 
+/* May two elements of the access be at one place? */
+static bool may_repeat(const TlPlace *p)
+{
+    bool repeats = p->axes == NULL;
+    for (uint32_t i = 0; i < p->naxes && p->axes; i++)
+        repeats |= p->axes[i].kind == TL_AXIS_TILE ||
+                   (p->axes[i].kind == TL_AXIS_SLICE && p->axes[i].step == 0);
+    return repeats;
+}
+
 static void store_group(TlSimt *g, TlSimtAccess *a, int64_t r, LLVMValueRef owner)
 {
     LLVMValueRef x[16];
@@ -275,6 +285,8 @@ static void store_group(TlSimt *g, TlSimtAccess *a, int64_t r, LLVMValueRef owne
                             hints(g, a->op), tl_simt_pack(g, &a->elem, a->width, x)};
     uint64_t bytes = tl_gen_elem_bytes(&a->elem) * (uint64_t)a->width;
     tl_simt_leaf(g, tl_simt_sized(TL_LEAF_STG_8, bytes), 4, args);
+    if (may_repeat(&a->place))
+        g->code->sites.data[g->code->sites.len - 1].flags |= TILE_SITE_ANY_WINS;
 }
 
 void tl_simt_store(TlSimt *g, TlOp *op)

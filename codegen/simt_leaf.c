@@ -20,7 +20,7 @@ static void mark_convergent(TlSimt *g, LLVMValueRef call)
 
 static LLVMValueRef new_site(TlSimt *g, tl_leaf leaf)
 {
-    tile_image_site s = {(uint32_t)leaf, g->loc.file, g->loc.line, g->loc.col};
+    tile_image_site s = {(uint32_t)leaf, g->loc.file, g->loc.line, g->loc.col, 0};
     tl_vec_push(g->arena, &g->code->sites, s);
     return tl_simt_i32(g, (uint32_t)g->code->sites.len - 1);
 }

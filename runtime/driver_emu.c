@@ -6,7 +6,8 @@
  *
  * TILE_EMU_SCHEDULE=rr|reverse|ahead|random:SEED says in which order threads run
  * (tile_device_configure: "schedule"). With TILE_THREADS=1 a schedule gives the same run every
- * time. */
+ * time. TILE_EMU_DROP_BARRIER=N leaves out the N-th barrier of each kernel (mutation, 0 is the first):
+ * what it orders must then be reported. */
 #include "runtime/elf.h"
 #include "runtime/emu.h"
 #include "runtime/runtime.h"
@@ -24,6 +25,7 @@ struct tl_dev {
     pthread_mutex_t lock; /* guards what follows */
     tl_emu_schedule schedule;
     bool stats;
+    int64_t drop;     /* number of a barrier in its kernel; -1: none */
     char *stats_text; /* of the last launch */
     char target[32];  /* "emu:sm_80" */
 };
@@ -59,11 +61,12 @@ static void emu_close(tl_dev *dev)
 /* Names of targets are the compiler's business: an unknown one fails there, with the known ones. */
 static tile_status emu_open(const char *spec, tl_dev **out_dev)
 {
-    const char *schedule = getenv("TILE_EMU_SCHEDULE");
+    const char *schedule = getenv("TILE_EMU_SCHEDULE"), *drop = getenv("TILE_EMU_DROP_BARRIER");
     tl_dev *dev = calloc(1, sizeof *dev);
     if (!dev)
         return tl_fail(TILE_NO_MEMORY, "out of memory");
     pthread_mutex_init(&dev->lock, NULL);
+    dev->drop = drop && *drop ? strtoll(drop, NULL, 10) : -1;
     int n = snprintf(dev->target, sizeof dev->target, "emu:%s", spec);
     tile_status status = TILE_OK;
     if (!*spec || n >= (int)sizeof dev->target)
@@ -194,9 +197,28 @@ static void keep_stats(tl_dev *dev, const tl_emu_job *job)
     pthread_mutex_unlock(&dev->lock);
 }
 
+/* The site of a kernel's n-th barrier; an error says how many it has. */
+static tile_status find_barrier(const tl_launch *l, int64_t n, uint32_t *out_site)
+{
+    int64_t found = 0;
+    for (uint32_t i = 0; i < l->kernel->nsites; i++)
+        if (tl_emu_site(l, i)->leaf == TL_LEAF_BARRIER && found++ == n) {
+            *out_site = i;
+            return TILE_OK;
+        }
+    return tl_fail(TILE_BAD_ARGUMENT, "kernel %s has %lld barriers: there is none to drop",
+                   tl_image_text(l->image, l->kernel->name), (long long)found);
+}
+
 static tile_status emu_run(tl_dev *dev, tl_code *code, const tl_launch *launch, tl_sink *sink)
 {
-    tl_emu_job job = {.kernel = &code->kernel, .launch = launch, .sink = sink};
+    tl_emu_job job = {
+        .kernel = &code->kernel, .launch = launch, .sink = sink, .dropped = UINT32_MAX};
+    tile_status status = TILE_OK;
+    if (dev->drop >= 0)
+        status = find_barrier(launch, dev->drop, &job.dropped);
+    if (status != TILE_OK)
+        return status;
     pthread_mutex_lock(&dev->lock);
     job.schedule = dev->schedule;
     job.stats = dev->stats;
@@ -205,11 +227,12 @@ static tile_status emu_run(tl_dev *dev, tl_code *code, const tl_launch *launch, 
                                     .stats = job.stats,
                                     .lanes = code->kernel.lanes,
                                     .shared_bytes = code->kernel.shared_bytes};
-    tile_status status =
-        tl_emu_watch_new(launch, &options, tl_emu_report_failure, &job, &job.watch);
+    status = tl_emu_watch_new(launch, &options, tl_emu_report_failure, &job, &job.watch);
     if (status != TILE_OK)
         return status;
     status = tl_emu_run(dev->pool, &dev->crew, &job);
+    if (status == TILE_OK)
+        status = tl_emu_watch_status(job.watch);
     keep_stats(dev, &job);
     tl_emu_watch_free(job.watch);
     return status;

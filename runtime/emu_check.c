@@ -41,6 +41,7 @@ struct tl_emu_watch {
     stripe stripes[TL_EMU_STRIPES];
     tl_emu_places *places;
     tl_emu_stats *stats;
+    uint32_t *ops;    /* by site, see tl_emu_order; UINT32_MAX: others */
     atomic_bool lost; /* out of memory: order is not known any more */
 };
 
@@ -51,6 +52,7 @@ struct tl_emu_block_watch {
     tl_emu_shadow shared;
     uint8_t *written; /* a bit per byte of shared memory */
     tl_emu_block_stats *stats;
+    uint32_t **turns; /* by site, then thread; made when wanted */
     bool told_unwritten;
     uint32_t told_race; /* in the name of this block; UINT32_MAX: none yet */
 };
@@ -59,14 +61,18 @@ enum { SCOPE_BLOCK }; /* ir/enums.def */
 
 /* ---- places and reports ---- */
 
+static const tile_image_site *sites_of(const tl_launch *l)
+{
+    return (const void *)tl_image_text(l->image, l->kernel->sites);
+}
+
 tl_emu_place tl_emu_site_place(const tl_launch *l, uint32_t site)
 {
     const tile_image_header *h = l->image;
     const uint32_t *files = (const void *)tl_image_text(l->image, h->files);
     if (site >= l->kernel->nsites)
         return (tl_emu_place){"?", 0, 0, TL_LEAF_COUNT};
-    const tile_image_site *s =
-        (const tile_image_site *)(const void *)tl_image_text(l->image, l->kernel->sites) + site;
+    const tile_image_site *s = sites_of(l) + site;
     const char *path = s->file < h->nfiles ? tl_image_text(l->image, files[s->file]) : "?";
     return (tl_emu_place){path, s->line, s->col, s->leaf};
 }
@@ -174,7 +180,25 @@ void tl_emu_watch_free(tl_emu_watch *w)
     }
     tl_emu_places_free(w->places);
     tl_emu_stats_free(w->stats);
+    free(w->ops);
     free(w);
+}
+
+/* Sites of one op are neighbours among those of their kind. NULL: out of memory. */
+static uint32_t *find_ops(const tl_launch *l)
+{
+    const tile_image_site *s = sites_of(l), *last = NULL;
+    uint32_t *ops = malloc((l->kernel->nsites + 1) * sizeof *ops);
+    for (uint32_t i = 0, op = 0; ops && i < l->kernel->nsites; i++) {
+        bool any_wins = s[i].flags & TILE_SITE_ANY_WINS;
+        if (any_wins &&
+            (!last || last->file != s[i].file || last->line != s[i].line || last->col != s[i].col))
+            op = i;
+        if (any_wins)
+            last = &s[i];
+        ops[i] = any_wins ? op : UINT32_MAX;
+    }
+    return ops;
 }
 
 tile_status tl_emu_watch_new(const tl_launch *launch, const tl_emu_watch_options *options,
@@ -190,8 +214,9 @@ tile_status tl_emu_watch_new(const tl_launch *launch, const tl_emu_watch_options
     for (int i = 0; i < TL_EMU_STRIPES; i++)
         pthread_mutex_init(&w->stripes[i].lock, NULL);
     w->places = options->check ? tl_emu_places_new() : NULL;
+    w->ops = options->check ? find_ops(launch) : NULL;
     w->stats = options->stats ? tl_emu_stats_new(launch, options->lanes) : NULL;
-    if ((options->check && !w->places) || (options->stats && !w->stats)) {
+    if ((options->check && (!w->places || !w->ops)) || (options->stats && !w->stats)) {
         tl_emu_watch_free(w);
         return tl_fail(TILE_NO_MEMORY, "out of memory");
     }
@@ -227,6 +252,7 @@ tile_status tl_emu_block_begin(tl_emu_watch *w, int64_t block, uint32_t threads,
     b->block = block;
     b->told_race = UINT32_MAX;
     tl_emu_order_begin(&b->order, (uint32_t)block, threads);
+    b->order.ops = w->ops;
     b->written = w->options.check ? calloc(w->options.shared_bytes / 8 + 1, 1) : NULL;
     b->stats = w->stats ? tl_emu_block_stats_new(w->stats, threads) : NULL;
     if ((w->options.check && !b->written) || (w->stats && !b->stats)) {
@@ -243,6 +269,9 @@ void tl_emu_block_end(tl_emu_block_watch *b)
         return;
     if (b->stats && !tl_emu_block_stats_end(b->stats))
         atomic_store(&b->watch->lost, true);
+    for (uint32_t i = 0; b->turns && i < b->watch->launch->kernel->nsites; i++)
+        free(b->turns[i]);
+    free(b->turns);
     tl_emu_order_end(&b->order);
     tl_emu_shadow_free(&b->shared);
     free(b->written);
@@ -441,17 +470,36 @@ static stripe *stripe_of(tl_emu_watch *w, uint64_t at)
     return &w->stripes[(at >> 10) * UINT64_C(0x9e3779b97f4a7c15) >> 58];
 }
 
+/* A store of which any may win: the executions of its site are told apart. */
+static bool count_turn(tl_emu_block_watch *b, const tl_emu_access *a, tl_emu_stamp *stamp)
+{
+    if (!b->turns)
+        b->turns = calloc(b->watch->launch->kernel->nsites, sizeof *b->turns);
+    if (b->turns && !b->turns[a->site])
+        b->turns[a->site] = calloc(b->order.threads, sizeof **b->turns);
+    if (!b->turns || !b->turns[a->site])
+        return false;
+    stamp->special = 1;
+    stamp->turn = b->turns[a->site][a->thread]++;
+    return true;
+}
+
 static void check_race(tl_emu_block_watch *b, const tl_emu_access *a, const range *r)
 {
     tl_emu_stamp stamp = {.block = b->order.block,
                           .tick = b->order.tick,
                           .thread = a->thread,
                           .site = a->site < TL_EMU_MAX_SITES ? a->site : TL_EMU_MAX_SITES - 1,
-                          .narrow = a->kind == TL_EMU_ATOMIC && a->scope == SCOPE_BLOCK};
+                          .special = a->kind == TL_EMU_ATOMIC && a->scope == SCOPE_BLOCK};
     tl_emu_conflict conflict;
     tl_emu_verdict verdict;
     if ((r && !r->is_shared) || atomic_load(&b->watch->lost))
         return;
+    if (a->kind == TL_EMU_STORE && a->site < b->watch->launch->kernel->nsites &&
+        b->watch->ops[a->site] != UINT32_MAX && !count_turn(b, a, &stamp)) {
+        atomic_store(&b->watch->lost, true);
+        return;
+    }
     if (r) {
         stripe *s = stripe_of(b->watch, a->at);
         pthread_mutex_lock(&s->lock);

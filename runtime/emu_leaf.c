@@ -57,6 +57,8 @@ static void count(tl_emu_block *b, uint32_t site, tl_leaf leaf)
 void tl_emu_barrier(uint32_t site)
 {
     tl_emu_block *b = tl_emu_now;
+    if (site == b->job->dropped)
+        return;
     count(b, site, TL_LEAF_BARRIER);
     tl_emu_meet_barrier(b, site);
 }

@@ -154,12 +154,21 @@ typedef struct entry {
     tl_emu_stamp stamp;
 } entry;
 
+/* Two stores of which any may win. */
+static bool is_same_execution(const entry *e, tl_emu_stamp s)
+{
+    const uint32_t *ops = e->order->ops;
+    return s.block == e->stamp.block && s.special && e->stamp.special && ops &&
+           ops[s.site] == ops[e->stamp.site] && s.turn == e->stamp.turn;
+}
+
 static bool conflicts(const entry *e, tl_emu_effect with, tl_emu_stamp s)
 {
     if (tl_emu_is_before(e->order, e->stamp.thread, s))
         return false;
-    return races[e->effect][with] == ALWAYS ||
-           (s.block != e->stamp.block && (s.narrow || e->stamp.narrow));
+    if (races[e->effect][with] == IF_NARROW)
+        return s.block != e->stamp.block && (s.special || e->stamp.special);
+    return e->effect != TL_EMU_WRITES || with != TL_EMU_WRITES || !is_same_execution(e, s);
 }
 
 static const tl_emu_stamp *find_conflict(const tl_emu_page *p, size_t cell, const entry *e,

@@ -10,7 +10,8 @@
  *     another thread of b's block before the last barrier.
  * Shuffles order nothing, and within a block neither do atomics. Two accesses of one byte, not ordered
  * and not both reads, race, unless both are atomic and either are of one block or have a scope of the
- * device or more. */
+ * device or more. And where the elements of a scattered store meet, one of the values wins, whichever:
+ * stores of one execution of one such op do not race. */
 #ifndef TL_EMU_WATCH_H
 #define TL_EMU_WATCH_H
 #include "runtime/emu_check.h"
@@ -23,7 +24,8 @@ enum { TL_EMU_STRIPES = 64 }; /* of what host threads share, each with a lock */
 typedef struct tl_emu_stamp {
     uint32_t block, tick; /* tick 0: no access */
     uint32_t thread : 11, site : 20;
-    uint32_t narrow : 1; /* an atomic of scope block */
+    uint32_t special : 1; /* an atomic of scope block; a store of which any may win */
+    uint32_t turn;        /* such stores: how often the thread has been at the site */
 } tl_emu_stamp;
 
 /* ---- emu_check_clock.c: order between blocks ---- */
@@ -34,6 +36,7 @@ typedef struct tl_emu_clock tl_emu_clock;
 typedef struct tl_emu_order {
     uint32_t block, threads;
     uint32_t tick, epoch;
+    const uint32_t *ops;     /* by site: the first site of its op (stores of which any may win) */
     tl_emu_clock *seen;      /* by all threads, since the last barrier */
     tl_emu_clock **acquired; /* by each thread since then; NULL until one does */
 } tl_emu_order;

@@ -44,7 +44,7 @@ static void make_launch(void)
     image.kernel.nsites = SITES;
     image.kernel.shared_bytes = SHARED;
     for (uint32_t i = 0; i < SITES; i++)
-        image.sites[i] = (tile_image_site){leaves[i], 0, 10 + i, 1};
+        image.sites[i] = (tile_image_site){leaves[i], 0, 10 + i, 1, 0};
     uint32_t *memory[PARAMS] = {x, y, fresh};
     for (uint32_t i = 0; i < PARAMS; i++) {
         image.params[i] = (tile_image_param){.name = AT(texts) + 2 + 2 * i, .is_const = i == 0};
@@ -343,6 +343,38 @@ static void widths(void)
     access_at(0, 2, LDG16, (uintptr_t)p + 256);
     access_at(0, 1, LDG16, (uintptr_t)p + 142);
     FAULTY(TL_RUN_RACE, 0, LDG16, "touch byte 142 of 'y'");
+}
+
+/* A scattered store: of its elements that meet any may win, but not of two executions. */
+static void scattered(void)
+{
+    image.sites[STG].flags = image.sites[STG128].flags = TILE_SITE_ANY_WINS;
+    image.sites[STG128].line = image.sites[STG].line; /* of one op */
+    begin(true, false, LANES, 1, 64);
+    for (uint32_t t = 0; t < 64; t++) {
+        store(0, t, &y[t / 2]);
+        access_at(0, t, STG128, (uintptr_t)&y[t % 4 * 4]);
+    }
+    barrier(0);
+    for (uint32_t t = 64; t-- > 0;)
+        store(0, t, &y[t % 3]);
+    CLEAN();
+    begin(true, false, LANES, 1, 64);
+    for (uint32_t t = 0; t < 64; t++)
+        store(0, t, &y[t]);
+    store(0, 0, &y[1]); /* the next execution, no barrier before it */
+    FAULTY(TL_RUN_RACE, 0, STG,
+           "this store (thread 0) and the store at a.tile:11:1 (this program, thread 1)");
+    begin(true, false, LANES, 2, 64);
+    store(0, 0, &y[1]);
+    store(1, 0, &y[1]); /* of two programs */
+    FAULTY(TL_RUN_RACE, 0, STG, "(program 1, thread 0)");
+    image.sites[STG128].line = 10 + STG128;
+    begin(true, false, LANES, 1, 64);
+    store(0, 0, &y[1]);
+    access_at(0, 1, STG128, (uintptr_t)&y[0]); /* of another op */
+    FAULTY(TL_RUN_RACE, 0, STG128, "store");
+    image.sites[STG].flags = image.sites[STG128].flags = 0;
 }
 
 static void blocks_without_order(void)
@@ -701,6 +733,7 @@ int main(void)
     unwritten_shared();
     shared_races();
     widths();
+    scattered();
     blocks_without_order();
     atomics();
     releases();
