@@ -627,7 +627,10 @@ static const char *const pipelines[] = {"canonicalize",
                                         "licm",
                                         "unroll",
                                         "canonicalize,cse,dce,licm,unroll,canonicalize,cse,dce",
-                                        "coalesce,allocate-shared,insert-barriers"};
+                                        "coalesce,place-layouts,allocate-shared,insert-barriers",
+                                        "cse,coalesce,stress-layouts{seed=7},place-layouts,cse,dce",
+                                        "coalesce,place-layouts,stress-layouts{seed=9},"
+                                        "allocate-shared,insert-barriers"};
 
 static void check_text(TlModule *m, bool print)
 {
