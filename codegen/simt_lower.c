@@ -284,23 +284,6 @@ static void lower_renaming(TlSimt *g, TlOp *op)
                 : tl_gen_scalar(&g->gen, x);
 }
 
-/* The register of x that has the element at the row-major place of result register r. */
-static int64_t reshape_source(const TlType *from, const TlType *to, int64_t r)
-{
-    uint32_t zero[TL_LAYOUT_MAX_IN] = {0};
-    int32_t at[TL_LAYOUT_MAX_OUT];
-    int64_t n = 0;
-    tl_layout_apply_reg(to->layout, r, zero, at);
-    for (int d = 0; d < to->rank; d++) {
-        if (at[d] >= to->shape[d])
-            return 0; /* padding in thread 0, and then everywhere or nowhere to be seen */
-        n = n * to->shape[d] + at[d];
-    }
-    for (int d = from->rank; d-- > 0; n /= from->shape[d])
-        at[d] = (int32_t)(n % from->shape[d]);
-    return tl_layout_register_at(from->layout, at);
-}
-
 static void lower_reshape(TlSimt *g, TlOp *op)
 {
     const TlValue *x = tl_in(op, 0);
@@ -308,9 +291,10 @@ static void lower_reshape(TlSimt *g, TlOp *op)
     LLVMValueRef *from = values_of(g, x),
                  *out = v->type->rank ? tl_simt_define(g, v) : &g->scalar[v->id];
     for (int64_t r = 0; r < count(v); r++) {
-        int64_t s = !x->type->rank || !v->type->rank ? 0 : reshape_source(x->type, v->type, r);
-        TL_ASSERT(s >= 0, "reshape: register %d has no source", (int)r);
-        out[r] = from[s];
+        int64_t s = 0;
+        if (x->type->rank && v->type->rank)
+            s = tl_layout_reshape_source(x->type, v->type, r);
+        out[r] = from[s < 0 ? 0 : s]; /* padding holds anything */
     }
 }
 

@@ -241,6 +241,28 @@ int64_t tl_layout_register_at(const TlLayout *l, const int32_t *coordinate)
     return reg < 0 ? -1 : reg | rep << tl_layout_in_bits(l, TL_IN_REG);
 }
 
+/* What is past the end of a group's first axis in thread 0 may be inside in others, so its number is
+ * carried over, too. */
+int64_t tl_layout_reshape_source(const TlType *from, const TlType *to, int64_t reg)
+{
+    static const uint32_t origin[TL_LAYOUT_MAX_IN];
+    int32_t x[TL_LAYOUT_MAX_OUT], y[TL_LAYOUT_MAX_OUT];
+    Group a = {0, 0}, b = {0, 0};
+    tl_layout_apply_reg(to->layout, reg, origin, x);
+    while (a.from < from->rank && b.from < to->rank) {
+        int64_t number = 0;
+        next_group(from, &a, to, &b);
+        for (int d = b.from; d < b.from + b.n; d++)
+            number = number * to->shape[d] + x[d];
+        for (int d = a.from + a.n - 1; d > a.from; number /= from->shape[d--])
+            y[d] = (int32_t)(number % from->shape[d]);
+        y[a.from] = (int32_t)number;
+        a.from += a.n;
+        b.from += b.n;
+    }
+    return tl_layout_register_at(from->layout, y);
+}
+
 /* ---- ops ---- */
 
 /* What the layouts of an op's operands and results have to do with each other. */

@@ -30,6 +30,10 @@ const TlLayout *tl_layout_replicated(TlCtx *ctx, const TlType *type, int lane_bi
 /* The register (0 .. registers - 1) of lane 0 of warp 0 that has the element; -1 when none has. */
 int64_t tl_layout_register_at(const TlLayout *l, const int32_t *coordinate);
 
+/* The register of `from` that holds in every thread what register `reg` of `to`, its reshape, holds;
+ * -1: nothing but padding. */
+int64_t tl_layout_reshape_source(const TlType *from, const TlType *to, int64_t reg);
+
 /* ---- ops ---- */
 /* The layout that an op is about: of its first result, or of what a store or atomic accesses. NULL
  * when that is a scalar, a view or nothing. */
