@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """The conformance suite: every row of rows_*.py on every device of this machine, against NumPy.
 
-    run.py [--build DIR] [--devices cpu,ref] [-k SUBSTRING] [-v] [--keep DIR] [--small] [--list] [--jobs N] [--json FILE]
+    run.py [--build DIR] [--devices cpu,ref,emu] [-k SUBSTRING] [-v] [--keep DIR] [--small] [--list] [--jobs N] [--json FILE]
 
 A row is a kernel, its arguments and what NumPy says (see rows.py). On each device `tilec run` is called with .npy files;
 outputs are compared with the expected values, and, where the row says `same_bits`, byte for byte between the devices.
+The device `emu` is one emulated NVIDIA and one AMD target per row with all checks on; targets, warps and schedules go round
+over the rows, so that every pair of them meets many rows. `emu:all` is every pair of target and warps.
 --keep DIR leaves the files and the command line of failed rows there. The last line is "N passed, N failed, N skipped".
 Needs NumPy (Debian: python3-numpy).
 """
@@ -13,6 +15,7 @@ import glob
 import importlib
 import json
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -33,12 +36,35 @@ SECONDS = 120
 warnings.simplefilter("ignore")  # infinities and NaN are what half of the rows are about
 
 
+# What `emu` goes round over. The numbers are coprime in pairs where it matters, so that pairs do not lock together.
+EMU = (("sm_80", "sm_90a"), ("gfx942", "gfx1100"))
+WARPS = (4, 1, 8, 2)
+SCHEDULES = ("rr", "reverse", "ahead", "random:1", "random:2")
+
+
+def expand(devices, n):
+    """[(label, words for tilec)] for row number n."""
+    out = []
+    for name in devices:
+        if name == "emu":
+            for k, targets in enumerate(EMU):
+                warps, target = WARPS[(n // 2 + k) % 4], targets[n % 2]
+                out.append((f"emu:{target} warps {warps}", ["--device", f"emu:{target}", "--warps", str(warps), "--check",
+                                                            "--schedule", SCHEDULES[(n + 2 * k) % 5]]))
+        elif name == "emu:all":
+            out += [(f"emu:{t} warps {w}", ["--device", f"emu:{t}", "--warps", str(w), "--check"])
+                    for targets in EMU for t in targets for w in WARPS]
+        else:
+            out.append((name, ["--device", name] + (["--check"] if name.startswith("emu:") else [])))
+    return out
+
+
 def command(row, device, tilec, folder):
     """Writes the row's files; the command line that runs it."""
     path = os.path.join(folder, row.name + ".tile")
     with open(path, "w", encoding="utf-8") as f:
         f.write(row.source)
-    words = [tilec, "run", path, "--device", device, *row.options]
+    words = [tilec, "run", path, *device, *row.options]
     words += ["--kernel", row.kernel] if row.kernel else []
     for name, value in row.consts.items():
         words += ["--const", f"{name}={value}"]
@@ -110,20 +136,20 @@ def same_bits(row, a, b):
     return bad
 
 
-def run_row(row, cx):
+def run_row(number, row, cx):
     """[(name, status, text)] of one row on all chosen devices."""
     folder = tempfile.mkdtemp(prefix="tile-conf-")
     results, outputs = [], {}
     try:
-        for device in cx.devices:
+        for device, words in expand(cx.devices, number):
             label = f"{row.name} on {device}"
             if row.devices and device.split(":")[0] not in row.devices:
                 results.append((label, "skip", f"for {', '.join(row.devices)} only"))
                 continue
-            wrong, outputs[device] = run_on(row, device, cx.tilec, os.path.join(folder, device.replace(":", "_")))
+            wrong, outputs[device] = run_on(row, words, cx.tilec, os.path.join(folder, re.sub(r"\W", "_", device)))
             results.append((label, "fail" if wrong else "pass", wrong or ""))
             if row.from_c:
-                wrong = run_from_c(row, device, cx.host, os.path.join(folder, device.replace(":", "_")))
+                wrong = run_from_c(row, words[1], cx.host, os.path.join(folder, re.sub(r"\W", "_", device)))
                 results.append((f"{row.name} from C on {device}", "fail" if wrong else "pass", wrong or ""))
         devices = list(outputs)
         for other in devices[1:] if row.same_bits else []:
@@ -169,7 +195,7 @@ def main():
         sys.exit(f"no {cx.tilec}: build first")
     results = []
     with ThreadPoolExecutor(max(cx.jobs, 1)) as pool:
-        for rows in pool.map(lambda r: run_row(r, cx), chosen):
+        for rows in pool.map(lambda r: run_row(*r, cx), enumerate(chosen)):
             results += rows
             for name, status, text in rows:
                 if status == "fail" or cx.v:
