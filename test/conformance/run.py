@@ -49,8 +49,7 @@ def expand(devices, n):
         if name == "emu":
             for k, targets in enumerate(EMU):
                 warps, target = WARPS[(n // 2 + k) % 4], targets[n % 2]
-                out.append((f"emu:{target} warps {warps}", ["--device", f"emu:{target}", "--warps", str(warps), "--check",
-                                                            "--schedule", SCHEDULES[(n + 2 * k) % 5]]))
+                out.append((f"emu:{target} warps {warps}", ["--device", f"emu:{target}", "--warps", str(warps), "--check"]))
         elif name == "emu:all":
             out += [(f"emu:{t} warps {w}", ["--device", f"emu:{t}", "--warps", str(w), "--check"])
                     for targets in EMU for t in targets for w in WARPS]
