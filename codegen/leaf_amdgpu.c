@@ -293,6 +293,7 @@ static LLVMValueRef expand(TlLeafCall *call)
     case TL_LEAF_STS_32:
     case TL_LEAF_STS_64:
     case TL_LEAF_STS_128: store_shared(call); return NULL;
+    case TL_LEAF_ATOM_16:
     case TL_LEAF_ATOM_32:
     case TL_LEAF_ATOM_64: return atomic(call);
     case TL_LEAF_FAIL:

@@ -219,12 +219,12 @@ static LLVMValueRef atomic(TlLeafCall *call)
     TL_ASSERT(op <= TL_ATOM_STORE && order <= TL_ORDER_ACQ_REL && scope <= TL_SCOPE_SYSTEM,
               "atomic %u %u %u", op, order, scope);
     unsigned bits = tl_leaf_bits(call->leaf);
-    const char *reg = bits == 64 ? "l" : "r";
+    const char *reg = bits == 64 ? "l" : bits == 32 ? "r" : "h";
     Asm a = {"", ""};
     LLVMValueRef args[4] = {call->args[1], call->args[6], call->args[7], call->args[2]};
     if (tl_leaf_is_false(call->args[2]))
         return LLVMConstNull(call->result);
-    constrain(&a, bits == 64 ? "=&l" : "=&r");
+    constrain(&a, bits == 64 ? "=&l" : bits == 32 ? "=&r" : "=&h");
     constrain(&a, "l");
     constrain(&a, reg);
     constrain(&a, reg);
@@ -290,6 +290,7 @@ static LLVMValueRef expand(TlLeafCall *call)
     case TL_LEAF_STS_32:
     case TL_LEAF_STS_64:
     case TL_LEAF_STS_128: store_shared(call); return NULL;
+    case TL_LEAF_ATOM_16:
     case TL_LEAF_ATOM_32:
     case TL_LEAF_ATOM_64: return atomic(call);
     case TL_LEAF_FAIL:

@@ -5,21 +5,21 @@
 
 #include "codegen/simt_access.h"
 
-static int of_size(const TlSimtAccess *a)
+static LLVMTypeRef bits_type(TlSimt *g, const TlSimtAccess *a)
 {
-    return tl_dtype_bytes(a->elem.dtype) == 8;
+    return LLVMIntTypeInContext(g->c, 8 * (unsigned)tl_dtype_bytes(a->elem.dtype));
 }
 
 static LLVMValueRef bits_of(TlSimt *g, const TlSimtAccess *a, LLVMValueRef x)
 {
-    return LLVMBuildBitCast(g->b, x, of_size(a) ? g->i64 : g->i32, "");
+    return LLVMBuildBitCast(g->b, x, bits_type(g, a), "");
 }
 
 static LLVMValueRef leaf(TlSimt *g, const TlSimtAccess *a, LLVMValueRef p, LLVMValueRef pred,
                          tl_atom what, int64_t order, LLVMValueRef value, LLVMValueRef expected)
 {
     int64_t scope = tl_attr_int(a->op, TL_ATTR_SCOPE, TL_SCOPE_DEVICE);
-    LLVMValueRef none = LLVMConstNull(of_size(a) ? g->i64 : g->i32);
+    LLVMValueRef none = LLVMConstNull(bits_type(g, a));
     LLVMValueRef args[7] = {p,
                             tl_simt_pred_or_true(g, pred),
                             tl_simt_i32(g, (uint32_t)what),
@@ -27,14 +27,15 @@ static LLVMValueRef leaf(TlSimt *g, const TlSimtAccess *a, LLVMValueRef p, LLVMV
                             tl_simt_i32(g, (uint32_t)scope),
                             value ? value : none,
                             expected ? expected : none};
-    return tl_simt_leaf(g, of_size(a) ? TL_LEAF_ATOM_64 : TL_LEAF_ATOM_32, 7, args);
+    return tl_simt_leaf(
+        g, tl_simt_sized(TL_LEAF_ATOM_16, (uint64_t)tl_dtype_bytes(a->elem.dtype) / 2), 7, args);
 }
 
 /* old = *p; *p = combine(old, x) until nobody came between */
 static LLVMValueRef swap_loop(TlSimt *g, const TlSimtAccess *a, LLVMValueRef p, LLVMValueRef pred,
                               TlCombine kind, int64_t order, LLVMValueRef x)
 {
-    LLVMTypeRef bits = of_size(a) ? g->i64 : g->i32, type = tl_gen_elem_type(&g->gen, &a->elem);
+    LLVMTypeRef bits = bits_type(g, a), type = tl_gen_elem_type(&g->gen, &a->elem);
     LLVMBasicBlockRef from = LLVMGetInsertBlock(g->b), first = tl_gen_block(&g->gen, "first"),
                       again = tl_gen_block(&g->gen, "again"), done = tl_gen_block(&g->gen, "done");
     LLVMBuildCondBr(g->b, tl_simt_pred_or_true(g, pred), first, done);
@@ -66,9 +67,11 @@ static LLVMValueRef rmw(TlSimt *g, const TlSimtAccess *a, LLVMValueRef p, LLVMVa
                                          TL_ATOM_OR, TL_ATOM_XOR, TL_ATOM_XCHG}};
     TlDtype d = a->elem.dtype;
     TlRmw kind = (TlRmw)tl_attr_int(a->op, TL_ATTR_RMW, TL_RMW_ADD);
-    if (tl_is_float(d) && (kind == TL_RMW_MIN || kind == TL_RMW_MAX))
-        return swap_loop(g, a, p, pred, kind == TL_RMW_MIN ? TL_COMBINE_MIN : TL_COMBINE_MAX, order,
-                         x);
+    static const TlCombine COMBINE[] = {[TL_RMW_ADD] = TL_COMBINE_ADD,
+                                        [TL_RMW_MIN] = TL_COMBINE_MIN,
+                                        [TL_RMW_MAX] = TL_COMBINE_MAX};
+    if (tl_is_float(d) && kind <= TL_RMW_MAX && (kind != TL_RMW_ADD || tl_dtype_bytes(d) == 2))
+        return swap_loop(g, a, p, pred, COMBINE[kind], order, x);
     tl_atom what =
         tl_is_float(d) && kind == TL_RMW_ADD ? TL_ATOM_FADD : ATOMS[tl_is_signed(d)][kind];
     return leaf(g, a, p, pred, what, order, bits_of(g, a, x), NULL);

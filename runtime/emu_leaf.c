@@ -165,6 +165,12 @@ static uint32_t fadd_32(uint32_t a, uint32_t b)
     return a;
 }
 
+static uint16_t fadd_16(uint16_t a, uint16_t b)
+{
+    (void)b; /* of 16 bits there are only LOAD and CAS */
+    return a;
+}
+
 static uint64_t fadd_64(uint64_t a, uint64_t b)
 {
     double x, y;
@@ -199,7 +205,7 @@ static uint64_t fadd_64(uint64_t a, uint64_t b)
     }
 
 /* Tries until nobody was in between. A load and a compare that fails write nothing. */
-#define ATOMIC(bits)                                                                               \
+#define ATOMIC(bits, word)                                                                         \
     OPERATION(bits)                                                                                \
     static uint##bits##_t perform_##bits(uint##bits##_t *at, uint32_t op, uint##bits##_t value,    \
                                          uint##bits##_t expected, bool *out_wrote)                 \
@@ -213,10 +219,11 @@ static uint64_t fadd_64(uint64_t a, uint64_t b)
                 return old;                                                                        \
         }                                                                                          \
     }                                                                                              \
-    uint##bits##_t tl_emu_atom_##bits(uint32_t site, uint64_t at, uint32_t pred, uint32_t op,      \
-                                      uint32_t order, uint32_t scope, uint##bits##_t value,        \
-                                      uint##bits##_t expected)                                     \
+    word tl_emu_atom_##bits(uint32_t site, uint64_t at, uint32_t pred, uint32_t op,                \
+                            uint32_t order, uint32_t scope, word value_word, word expected_word)   \
     {                                                                                              \
+        uint##bits##_t value = (uint##bits##_t)value_word,                                         \
+                       expected = (uint##bits##_t)expected_word;                                   \
         tl_emu_access a = {.space = TL_EMU_GLOBAL,                                                 \
                            .kind = TL_EMU_ATOMIC,                                                  \
                            .site = site,                                                           \
@@ -257,8 +264,10 @@ static void end_atomic(const tl_emu_access *a, bool wrote, bool changed)
         tl_emu_spin(b);
 }
 
-ATOMIC(32)
-ATOMIC(64)
+/* `word`: how the value is passed */
+ATOMIC(16, uint32_t)
+ATOMIC(32, uint32_t)
+ATOMIC(64, uint64_t)
 
 /* ---- what kernels say ---- */
 

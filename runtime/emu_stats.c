@@ -466,7 +466,7 @@ static void add_to_totals(totals *t, uint32_t leaf, const counts *c)
         t->widths[width_of(leaf, TL_LEAF_LDG_8)] += c->threads;
     } else if (leaf >= TL_LEAF_LDS_8 && leaf <= TL_LEAF_STS_128) {
         add(&t->shared[leaf >= TL_LEAF_STS_8 ? STORES : LOADS], c);
-    } else if (leaf == TL_LEAF_ATOM_32 || leaf == TL_LEAF_ATOM_64) {
+    } else if (leaf >= TL_LEAF_ATOM_16 && leaf <= TL_LEAF_ATOM_64) {
         add(&t->atomics, c);
     } else if (leaf == TL_LEAF_BARRIER) {
         t->barriers += c->executed;

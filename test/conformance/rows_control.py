@@ -276,9 +276,11 @@ kernel k(const T x[N], T y[N], f32 c[3], const type T = f32, const int B = 8, co
     int i = pid(0) * B;
     auto v = x[i +: B];
     y[i +: B] = NEG ? -v : v;
-    c[0] = S;
-    c[1] = (f32)B;
-    c[2] = (f32)npid(0);
+    if (pid(0) == 0) {
+        c[0] = S;
+        c[1] = (f32)B;
+        c[2] = (f32)npid(0);
+    }
 }
 """, {"x": small("i16", 3, 30), "y": poison("i16", 30), "c": poison("f32", 3)},
     lambda a: {"y": exact(-a["x"]), "c": exact([0.25, 7, 5])}, consts={"T": "i16", "B": 7, "NEG": "true", "S": "0.25"})
@@ -290,6 +292,8 @@ kernel k(const f32 x[R, C], f32 s[R], i32 which[1], const int BC)
     instantiate(BC = 16; BC = 64; BC = 256)
 {
     s[pid(0)] = sum(x[pid(0), 0 +: BC]);
-    which[0] = BC;
+    if (pid(0) == 0) {
+        which[0] = BC;
+    }
 }
 """, {"x": small("f32", 3, 5, 50), "s": poison("f32", 5), "which": zeros("i32", 1)}, lambda a: {"s": exact(a["x"].sum(1)), "which": exact([64])})

@@ -138,16 +138,17 @@ def scatters(a):
 
 
 row("gather_pointwise_of_rank_2", """
-kernel k(const f32 x[H, W, C], const i32 h[P, Q], const i32 w[P, Q], f32 y[P, Q], f32 z[P, Q, 3], f32 s[H, W])
+kernel k(const f32 x[H, W, C], const i32 h[P, Q], const i32 w[P, Q], const i32 at[P, Q], f32 y[P, Q], f32 z[P, Q, 3], f32 s[H, W])
     grid(1)
 {
     auto i = h[0 +: 4, 0 +: 5];
     auto j = w[0 +: 4, 0 +: 5];
     y[0 +: 4, 0 +: 5] = x[i, j, 1];
     z[0 +: 4, 0 +: 5, 0 +: 3] = x[i, j, 0 +: 3];
-    s[i, j] = 6;
+    auto n = at[0 +: 4, 0 +: 5];
+    s[n / 7, n % 7] = 6;
 }
-""", {"x": small("f32", 1, 6, 7, 3), "h": ints("i32", 2, -1, 7, 4, 5), "w": ints("i32", 3, -2, 9, 4, 5), "y": poison("f32", 4, 5), "z": poison("f32", 4, 5, 3), "s": zeros("f32", 6, 7)},
+""", {"x": small("f32", 1, 6, 7, 3), "at": Arr("i32", (np.arange(20) * 5 % 46).astype("i4").reshape(4, 5)), "h": ints("i32", 2, -1, 7, 4, 5), "w": ints("i32", 3, -2, 9, 4, 5), "y": poison("f32", 4, 5), "z": poison("f32", 4, 5, 3), "s": zeros("f32", 6, 7)},
     lambda a: pointwise(a))
 
 
@@ -155,7 +156,8 @@ def pointwise(a):
     i, j, s = a["h"], a["w"], a["s"].copy()
     ok = (i >= 0) & (i < 6) & (j >= 0) & (j < 7)
     ci, cj = np.where(ok, i, 0), np.where(ok, j, 0)
-    s[i[ok], j[ok]] = 6
+    at = a["at"][a["at"] < 42]  # distinct: two stores to one element would be a race
+    s[at // 7, at % 7] = 6
     return {"y": exact(np.where(ok, a["x"][ci, cj, 1], 0)), "z": exact(np.where(ok[..., None], a["x"][ci, cj], 0)), "s": exact(s)}
 
 
