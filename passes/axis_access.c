@@ -8,6 +8,7 @@
  * where the slice starts, the base, each other axis's contribution; the extent, so that the bound
  * is not inside a run; the mask's constancy; and the tile, so that padding is not either. */
 #include "passes/axis_impl.h"
+#include "passes/facts.h"
 
 /* ---- views ---- */
 
@@ -31,7 +32,7 @@ static TlViewFacts any_view(const TlType *t)
     TlViewFacts f = {.base = element_bytes(t)};
     for (int d = 0; d < TL_MAX_VIEW_RANK; d++) {
         f.extent[d] = f.stride[d] = 1;
-        f.known_extent[d] = f.known_stride[d] = -1;
+        f.known_extent[d] = f.known_stride[d] = f.extent_hi[d] = -1;
     }
     return f;
 }
@@ -46,6 +47,12 @@ static void set_known(int64_t *divisor, int64_t *known, int64_t value)
 int64_t tl_axis_aligned_unit(TlDtype dtype)
 {
     return tl_axis_divisor(TL_AXIS_ALIGNMENT / tl_dtype_bytes(dtype));
+}
+
+static void set_extent(TlViewFacts *f, int d, int64_t value)
+{
+    set_known(&f->extent[d], &f->known_extent[d], value);
+    f->extent_hi[d] = value;
 }
 
 static TlViewFacts parameter_view(const TlAxisInfo *a, const TlValue *v)
@@ -64,8 +71,9 @@ static TlViewFacts parameter_view(const TlAxisInfo *a, const TlValue *v)
             f.extent[d] = unit;
         else
             f.stride[d] = unit;
+        f.extent_hi[d] = p->extent[d].is_i64 ? INT64_MAX : INT32_MAX;
         if (p->extent[d].kind == TILE_DIM_CONST)
-            set_known(&f.extent[d], &f.known_extent[d], p->extent[d].value);
+            set_extent(&f, d, p->extent[d].value);
         if (p->stride[d].kind == TILE_DIM_CONST)
             set_known(&f.stride[d], &f.known_stride[d], p->stride[d].value);
         else if (p->stride[d].kind == TILE_DIM_DENSE && last)
@@ -88,6 +96,7 @@ static TlViewFacts made_view(const TlAxisInfo *a, const TlOp *op)
         const TlAxisFacts *stride = tl_axis_facts(a, tl_in(op, (uint32_t)(1 + rank + d)));
         f.extent[d] = extent->divisibility[0];
         f.known_extent[d] = known_of(extent);
+        f.extent_hi[d] = extent->lo >= 0 ? extent->hi : -1;
         f.stride[d] = stride->divisibility[0];
         f.known_stride[d] = known_of(stride);
     }
@@ -107,6 +116,9 @@ static TlViewFacts sub_view(const TlAxisInfo *a, const TlOp *op)
         f.base = tl_axis_min(f.base, tl_axis_times(bytes, tl_axis_times(start, f.stride[d])));
         f.extent[d] = tl_axis_min(start, extent);
         f.known_extent[d] = -1;
+        int64_t asked = tl_axis_facts(a, tl_in(op, (uint32_t)(1 + rank + d)))->hi;
+        f.extent_hi[d] =
+            tl_axis_min(f.extent_hi[d] < 0 ? INT64_MAX : f.extent_hi[d], tl_axis_max(asked, 0));
     }
     return f;
 }
@@ -119,6 +131,50 @@ TlViewFacts tl_view_facts(const TlAxisInfo *a, const TlValue *view)
 }
 
 /* ---- accesses ---- */
+
+/* The least and greatest index along axis i; all of int64 when nothing is known. */
+static void index_range(const TlAxisInfo *a, const TlPlace *p, uint32_t i, TlWideInt *lo,
+                        TlWideInt *hi)
+{
+    const TlAxisFacts *f = tl_axis_facts(a, p->index[i].value);
+    const TlAxis *axis = &p->axes[i];
+    *lo = f->lo;
+    *hi = f->hi;
+    if (axis->kind == TL_AXIS_SLICE)
+        *(axis->step < 0 ? lo : hi) += (TlWideInt)(axis->width - 1) * axis->step;
+}
+
+static bool is_inside(const TlAxisInfo *a, const TlPlace *p, const TlViewFacts *v, uint32_t i)
+{
+    TlWideInt lo, hi;
+    index_range(a, p, i, &lo, &hi);
+    return lo >= 0 && hi < v->known_extent[i];
+}
+
+static bool is_all_inside(const TlAxisInfo *a, const TlOp *op, const TlPlace *p,
+                          const TlViewFacts *v)
+{
+    bool inside = true;
+    for (uint32_t i = 0; i < p->naxes; i++)
+        inside &= is_inside(a, p, v, i);
+    return inside || tl_attr_flag(op, TL_ATTR_UNCHECKED);
+}
+
+/* Of elements that are inside: the index is below the extent and below its own bound. */
+static bool fits_31_bits(const TlAxisInfo *a, const TlPlace *p, const TlViewFacts *v)
+{
+    TlWideInt last = 0;
+    for (uint32_t i = 0; i < p->naxes; i++) {
+        TlWideInt lo, hi;
+        index_range(a, p, i, &lo, &hi);
+        if (v->extent_hi[i] >= 0 && v->extent_hi[i] - 1 < hi)
+            hi = v->extent_hi[i] - 1;
+        if (v->known_stride[i] < 0 || hi > INT32_MAX)
+            return false;
+        last += (hi < 0 ? 0 : hi) * v->known_stride[i];
+    }
+    return (last + 1) * element_bytes(p->base->type) <= INT32_MAX;
+}
 
 typedef struct Run {
     int dim;
@@ -193,6 +249,20 @@ static int64_t mask_for(const TlAxisInfo *a, const TlPlace *p, int dim)
     return tl_axis_facts(a, p->mask)->constancy[dim];
 }
 
+int64_t tl_access_constancy(const TlAxisInfo *a, const TlPlace *p, int dim)
+{
+    int64_t k = mask_for(a, p, dim);
+    if (p->other && p->other->type->rank)
+        k = tl_axis_min(k, tl_axis_facts(a, p->other)->constancy[dim]);
+    if (!p->axes)
+        return tl_axis_min(k, tl_axis_facts(a, p->base)->constancy[dim]);
+    for (uint32_t i = 0; i < p->naxes; i++)
+        k = tl_axis_min(k, p->axes[i].kind == TL_AXIS_SLICE && dim_of(p, i) == dim
+                               ? 1
+                               : steady_for(a, p, i, dim));
+    return tl_axis_min(k, tl_axis_divisor(p->shape[dim]));
+}
+
 static int dense_axis(const TlPlace *p, const TlViewFacts *v)
 {
     for (int i = (int)p->naxes - 1; i >= 0; i--)
@@ -201,23 +271,22 @@ static int dense_axis(const TlPlace *p, const TlViewFacts *v)
     return -1;
 }
 
-static Run run_in_view(const TlAxisInfo *a, const TlOp *op, const TlPlace *p)
+static Run run_in_view(const TlAxisInfo *a, const TlOp *op, const TlPlace *p, const TlViewFacts *v)
 {
-    TlViewFacts v = tl_view_facts(a, p->base);
-    int dense = dense_axis(p, &v);
+    int dense = dense_axis(p, v);
     if (dense < 0)
         return (Run){-1, 1};
     Run r = run_of_axis(a, p, (uint32_t)dense);
     if (r.dim < 0)
         return r;
     int64_t bytes = element_bytes(p->base->type);
-    r.width = tl_axis_min(r.width, v.base / tl_axis_min(v.base, bytes));
-    if (!tl_attr_flag(op, TL_ATTR_UNCHECKED))
-        r.width = tl_axis_min(r.width, v.extent[dense]);
+    r.width = tl_axis_min(r.width, v->base / tl_axis_min(v->base, bytes));
+    if (!tl_attr_flag(op, TL_ATTR_UNCHECKED) && !is_inside(a, p, v, (uint32_t)dense))
+        r.width = tl_axis_min(r.width, v->extent[dense]);
     for (uint32_t i = 0; i < p->naxes; i++) {
         if ((int)i == dense)
             continue;
-        r.width = tl_axis_min(r.width, offset_divisor(a, p, &v, i));
+        r.width = tl_axis_min(r.width, offset_divisor(a, p, v, i));
         r.width = tl_axis_min(r.width, steady_for(a, p, i, r.dim));
     }
     return r;
@@ -241,10 +310,15 @@ TlAccessInfo tl_access_info(const TlAxisInfo *a, const TlOp *op)
 {
     TlPlace p = tl_op_place(op);
     TlAccessInfo info = {.dim = -1, .width = 1};
-    info.needs_bounds = p.axes && !tl_attr_flag(op, TL_ATTR_UNCHECKED);
+    TlViewFacts v;
+    if (p.axes) {
+        v = tl_view_facts(a, p.base);
+        info.needs_bounds = !is_all_inside(a, op, &p, &v);
+        info.offset32 = fits_31_bits(a, &p, &v);
+    }
     if (p.rank == 0)
         return info;
-    Run r = p.axes ? run_in_view(a, op, &p) : run_of_pointers(a, &p);
+    Run r = p.axes ? run_in_view(a, op, &p, &v) : run_of_pointers(a, &p);
     info.dim = r.dim;
     if (r.dim < 0 || tl_dtype_bits(p.base->type->dtype) < 8)
         return info;

@@ -9,11 +9,14 @@
 /* All powers of two, per axis; scalars use axis 0.
  * contiguity c: every run of c elements that starts at a multiple of c counts up by 1;
  * divisibility: of the first element of each such run (pointers: in bytes);
- * constancy k: every run of k elements that starts at a multiple of k is equal. */
+ * constancy k: every run of k elements that starts at a multiple of k is equal.
+ * Elements of integers and bools lie between lo and hi, as int64 (u64 that may be above: all of
+ * int64). */
 typedef struct TlAxisFacts {
     int64_t contiguity[TL_MAX_RANK], divisibility[TL_MAX_RANK], constancy[TL_MAX_RANK];
     bool is_known; /* all elements are `value` */
     int64_t value;
+    int64_t lo, hi;
 } TlAxisFacts;
 
 typedef struct TlAxisInfo TlAxisInfo;
@@ -31,7 +34,7 @@ typedef struct TlAccessInfo {
     int dim;
     int width;
     bool needs_bounds; /* some element may be outside of the view (never with UNCHECKED) */
-    bool offset32;     /* byte offsets from the view's first element fit 31 bits, by proof */
+    bool offset32; /* elements inside: byte offsets from the view's first fit 31 bits, by proof */
 } TlAccessInfo;
 TlAccessInfo tl_access_info(const TlAxisInfo *a, const TlOp *op);
 

@@ -3,7 +3,8 @@
  * A view parameter counts when something of the kernel may rest on its promise: an access of a tile
  * through it or a part of it; a question for its extents or strides; its pointer. For each such view
  * the promise is tested, as far as the parameter's type does not say it already: a constant is what
- * it is, and dense strides are products of extents that are tested. */
+ * it is, and dense strides are products of extents that are tested. Where pids count, the grid must be
+ * the clause's own (axis_info.c). */
 #include "passes/axis_impl.h"
 
 static const TlParam *parameter_of(const TlFn *fn, const TlValue *view)
@@ -50,8 +51,9 @@ void tl_variant_tests(const TlFn *fn, TlArena *arena, TlTests *out)
 {
     if (!fn->info || !fn->info->aligned)
         return;
-    bool *counts = TL_NEW_ARRAY(arena, bool, fn->info->params.len + 1);
+    bool *counts = TL_NEW_ARRAY(arena, bool, fn->info->params.len + 1), pids = false;
     for (const TlOp *op = fn->body->first; op; op = tl_walk_next(op, NULL)) {
+        pids |= op->opcode == TL_OP_PID;
         if (op->nin == 0 || tl_in(op, 0)->type->kind != TL_VIEW || !rests_on_view(op))
             continue;
         const TlParam *p = parameter_of(fn, tl_in(op, 0));
@@ -61,4 +63,6 @@ void tl_variant_tests(const TlFn *fn, TlArena *arena, TlTests *out)
     for (uint32_t i = 0; i < fn->info->params.len; i++)
         if (counts[i])
             test_view(arena, out, &fn->info->params.data[i], i);
+    if (out->len && pids && fn->info->grid.len)
+        push(arena, out, TILE_TEST_GRID, 0, 0, 2);
 }

@@ -78,6 +78,7 @@ typedef enum tile_test_kind {
     TILE_TEST_SPAN,    /* bytes from a view's first element to the end of its last one: 0 when an extent is; all bits
                           set when it does not fit or an axis of more than one element has a negative stride */
     TILE_TEST_SCALAR,  /* integer parameter, sign- or zero-extended as its type says */
+    TILE_TEST_GRID,    /* 0: the grid is what the kernel's clause says; 1: the launch gave it */
     TILE_TEST_COUNT
 } tile_test_kind;
 typedef struct tile_image_test { uint32_t kind, param, axis, pad; uint64_t mask; } tile_image_test;
