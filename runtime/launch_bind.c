@@ -22,7 +22,7 @@ typedef struct bind {
     const tile_image_kernel *k;
     const tile_image_param *params;
     const char *name;
-    bool checked;
+    bool checked, own_grid; /* the grid is the clause's */
     tl_bound *out;
     tile_status *status;
 } bind;
@@ -456,6 +456,7 @@ static tl_bind_result set_grid(bind *b, const int64_t *grid, size_t naxes)
     tl_launch *l = &b->out->launch;
     int64_t values[TILE_MAX_GRID];
     double programs = 1;
+    b->own_grid = !grid;
     if (!grid_values(b, grid, naxes, values))
         return TL_BIND_ERROR;
     for (uint32_t i = 0; i < l->ngrid; i++)
@@ -482,6 +483,7 @@ static uint64_t test_value(bind *b, const tile_image_test *t)
     case TILE_TEST_STRIDE: return (uint64_t)a->stride[t->axis];
     case TILE_TEST_SPAN: return view_bytes(b, t->param, &bytes) ? bytes : UINT64_MAX;
     case TILE_TEST_SCALAR: return (uint64_t)tl_decode_int((tile_dtype)a->dtype, a->scalar);
+    case TILE_TEST_GRID: return !b->own_grid;
     case TILE_TEST_COUNT: break;
     }
     return UINT64_MAX;

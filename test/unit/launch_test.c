@@ -591,7 +591,8 @@ static void choice_of_rows(void)
                    {TILE_TEST_STRIDE, 0, 0, 0, 3},
                    {TILE_TEST_SPAN, 0, 0, 0, ~UINT64_C(0x1fff)},
                    {TILE_TEST_POINTER, 1, 0, 0, 7},
-                   {TILE_TEST_SCALAR, 2, 0, 0, UINT64_C(1) << 63 | 1}}},
+                   {TILE_TEST_SCALAR, 2, 0, 0, UINT64_C(1) << 63 | 1},
+                   {TILE_TEST_GRID, 0, 0, 0, 1}}},
         {.name = "k",
          .params = {{"x", "f32 view M:s,N"}, {"p", "f32 pointer"}, {"n", "i16 scalar"}},
          .grid = {"1"},
@@ -627,6 +628,9 @@ static void choice_of_rows(void)
     RUNS(2, 10, tile_view(p, 4, 8), tile_ptr(p), tile_i16(-2)); /* its sign reaches bit 63 */
     CHECK_INT(seen.slots[7], 1);
     CHECK_INT(seen.slots[6], 0xfffe);
+    tile_arg own[] = {tile_view(p, 4, 8), tile_ptr(p), tile_i16(2)};
+    CHECK_INT(tile_launch_grid(k, NULL, own, 3, (int64_t[]){1}, 1), TILE_OK);
+    CHECK(seen.launch.kernel - rows_of(seen.launch.image) == 2);
     REFUSED(k, 3, tile_view(p, 100, 8), tile_ptr(p), tile_i16(2));
     SAYS("'k'", "2 variants", "M < 100");
 #undef RUNS
