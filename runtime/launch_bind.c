@@ -558,6 +558,7 @@ tl_bind_result tl_bind(const tile_device *device, const tl_instance *instance, c
               tl_image_at(instance->image, k->params),
               tl_image_text(instance->image, k->name),
               (k->flags & TILE_KERNEL_CHECKED) != 0,
+              true,
               out,
               out_status};
     if (!bind_arguments(&b, args, nargs))
