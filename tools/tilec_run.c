@@ -1,7 +1,11 @@
 /* tilec_run.c: tilec run: compiles a kernel for a device, makes its arguments, launches it, shows
  * what came out.
  *
+ * With --schedules the emulator runs the kernel once per schedule, each time from the same inputs; the
+ * arrays must be the same afterwards, bit for bit.
+ *
  * What is wrong with the program is 1, with the command line 2, with the launch or the run 3. */
+#define TILE_UNSTABLE
 #include "runtime/include/tile.h"
 #include "tools/run_args.h"
 #include <stdlib.h>
@@ -18,6 +22,7 @@ typedef struct Run {
     RunArgs args;
     tile_arg *launch;
     double compile_ms;
+    void **inputs, **outputs; /* of each array: as made; as the first schedule left it */
 } Run;
 
 static double now_ms(void)
@@ -50,6 +55,8 @@ static int open_device(Run *r)
     callbacks.user = stdout;
     r->info = (tile_device_info)TILE_DEVICE_INFO_INIT;
     tile_device_set_callbacks(r->device, &callbacks);
+    if (r->o->stats)
+        tile_device_configure(r->device, "stats", "1"); /* others count nothing */
     return tile_device_get_info(r->device, &r->info) == TILE_OK ? EXIT_FINE : run_error();
 }
 
@@ -160,6 +167,10 @@ static int launch_all(Run *r, const int64_t *grid, size_t naxes, size_t repeat, 
     if (r->o->repeat || r->o->stats)
         fprintf(stderr, "compiled in %.1f ms; %zu launch%s, best %.4f ms, median %.4f ms\n",
                 r->compile_ms, repeat, repeat == 1 ? "" : "es", times[0], times[repeat / 2]);
+    char *counted = r->o->stats ? tile_device_stats(r->device) : NULL;
+    if (counted)
+        fputs(counted, stderr);
+    free(counted);
     return EXIT_FINE;
 }
 
@@ -178,6 +189,114 @@ static int launch(Run *r)
     int status = times ? launch_all(r, r->o->grid ? grid : NULL, naxes, (size_t)repeat, times)
                        : usage_error("out of memory");
     free(times);
+    return status;
+}
+
+static int run_once(Run *r)
+{
+    int (*const actions[])(Run *) = {place_arrays, launch, fetch_arrays};
+    int status = EXIT_FINE;
+    for (size_t i = 0; i < sizeof actions / sizeof *actions && status == EXIT_FINE; i++)
+        status = actions[i](r);
+    return status;
+}
+
+/* ---- schedules ---- */
+
+static void free_copies(const Run *r, void **copies)
+{
+    for (size_t i = 0; copies && i < r->args.len; i++)
+        free(copies[i]);
+    free(copies);
+}
+
+/* Copies of all arrays as they are now; NULL: no memory. */
+static void **copy_arrays(const Run *r)
+{
+    void **copies = calloc(r->args.len + 1, sizeof *copies);
+    for (size_t i = 0; copies && i < r->args.len; i++) {
+        const RunArg *a = &r->args.data[i];
+        if (a->param.kind == TILE_ARG_SCALAR || a->same_as)
+            continue;
+        copies[i] = malloc(a->bytes ? a->bytes : 1);
+        if (!copies[i]) {
+            free_copies(r, copies);
+            return NULL;
+        }
+        memcpy(copies[i], a->data, a->bytes);
+    }
+    return copies;
+}
+
+/* The next run begins as the first did. */
+static void restore_arrays(Run *r)
+{
+    free(r->launch);
+    r->launch = NULL;
+    for (size_t i = 0; i < r->args.len; i++) {
+        RunArg *a = &r->args.data[i];
+        tile_buffer_free(a->buffer);
+        a->buffer = NULL;
+        if (r->inputs[i])
+            memcpy(a->data, r->inputs[i], a->bytes);
+    }
+}
+
+static int compare_arrays(const Run *r, const char *first, const char *schedule)
+{
+    for (size_t i = 0; i < r->args.len; i++) {
+        const RunArg *a = &r->args.data[i];
+        const unsigned char *x = r->outputs[i], *y = a->data;
+        uint64_t at = 0;
+        if (!x || memcmp(x, y, a->bytes) == 0)
+            continue;
+        while (x[at] == y[at])
+            at++;
+        int bits = tile_dtype_bits(a->dtype);
+        fprintf(stderr,
+                "%s: '%s' is not the same under the schedules %s and %s, from element %llu on\n",
+                r->o->input, a->param.name, first, schedule,
+                (unsigned long long)(at / (bits < 8 ? 1 : (uint64_t)bits / 8)));
+        return EXIT_RUN;
+    }
+    return EXIT_FINE;
+}
+
+static int run_schedule(Run *r, const char *schedule, const char *first)
+{
+    if (tile_device_configure(r->device, "schedule", schedule) != TILE_OK)
+        return usage_error("--schedules: %s", tile_last_error());
+    int status = run_once(r);
+    if (status == EXIT_RUN)
+        fprintf(stderr, "%s: this was under the schedule %s\n", r->o->input, schedule);
+    if (status != EXIT_FINE)
+        return status;
+    if (r->outputs)
+        return compare_arrays(r, first, schedule);
+    r->outputs = copy_arrays(r);
+    return r->outputs ? EXIT_FINE : usage_error("out of memory");
+}
+
+static int run_schedules(Run *r)
+{
+    const char *list = r->o->schedules;
+    char first[32] = "", word[32];
+    int status = EXIT_FINE;
+    if (strcmp(list, "all") == 0)
+        list = "rr,reverse,ahead,random:1";
+    r->inputs = copy_arrays(r);
+    if (!r->inputs)
+        return usage_error("out of memory");
+    while (*list && status == EXIT_FINE) {
+        size_t n = strcspn(list, ",");
+        snprintf(word, sizeof word, "%.*s", (int)n, list);
+        if (*first)
+            restore_arrays(r);
+        else
+            memcpy(first, word, sizeof first);
+        status = run_schedule(r, word, first);
+        list += list[n] ? n + 1 : n;
+    }
     return status;
 }
 
@@ -244,11 +363,12 @@ int command_run(Options *o)
         status = steps[i](&r);
     if (status == EXIT_FINE)
         status = check_outputs(&r);
-    int (*const actions[])(Run *) = {place_arrays, launch, fetch_arrays};
-    for (size_t i = 0; i < sizeof actions / sizeof *actions && status == EXIT_FINE; i++)
-        status = actions[i](&r);
+    if (status == EXIT_FINE)
+        status = o->schedules ? run_schedules(&r) : run_once(&r);
     if (status == EXIT_FINE)
         status = show(&r);
+    free_copies(&r, r.inputs);
+    free_copies(&r, r.outputs);
     run_args_free(&r.args);
     free(r.launch);
     tile_module_free(r.module);
