@@ -14,9 +14,9 @@
  * Under the reverse schedule a worker takes CHUNK blocks at a time and begins with the last; under the
  * random one it always has some blocks, and chance says whose turn it is. */
 #include "runtime/emu.h"
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 enum {
     RESIDENT_MAX = 64, /* blocks of one worker */
@@ -198,14 +198,15 @@ static tl_emu_block *take_turn(tl_emu_worker *w, const tl_emu_job *job)
     }
 }
 
-/* A block has had a turn that ended in spinning. */
+/* A block has had a turn that ended in spinning. A turn is costly (every thread of the block comes to
+ * the loop's barriers), so the processor is left to other workers after a few. */
 static void wait_for_others(tl_emu_worker *w)
 {
-    if (++w->turns % ((uint64_t)PATIENCE * w->nresident) != 0)
-        return;
-    if (w->wanted < RESIDENT_MAX)
+    static const struct timespec pause = {0, 20000};
+    if (w->turns > 2 * (uint64_t)w->nresident)
+        nanosleep(&pause, NULL);
+    if (++w->turns % ((uint64_t)PATIENCE * w->nresident) == 0 && w->wanted < RESIDENT_MAX)
         w->wanted++;
-    sched_yield();
 }
 
 static void run_blocks(tl_emu_worker *w, tl_emu_job *job)

@@ -513,7 +513,8 @@ static void threads(void)
     }
 }
 
-/* With checks on, ref knows what was written to memory of its own; on the others this is a plain run. */
+/* With checks on, ref and emu know what was written to memory of their own; on the others this is a plain
+ * run. */
 static void unwritten(const char *name)
 {
     tile_module *m = NULL;
@@ -531,7 +532,7 @@ static void unwritten(const char *name)
     OK(tile_buffer_fill(in, 0, 0, 28, NULL));
     OK(tile_launch(k, NULL, args, 3));
     tile_status status = tile_stream_synchronize(NULL);
-    CHECK_INT(status, strcmp(name, "ref") == 0 ? TILE_FAILED : TILE_OK);
+    CHECK_INT(status, strcmp(name, "ref") == 0 || strncmp(name, "emu:", 4) == 0 ? TILE_FAILED : TILE_OK);
     if (status)
         TEXT_HAS("api.tile:5:");
     OK(tile_buffer_upload(in, 28, x, 4, NULL));
