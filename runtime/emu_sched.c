@@ -98,7 +98,10 @@ static tl_emu_thread *choose(tl_emu_block *b)
         from = (uint32_t)(tl_emu_random(b) % b->nthreads);
     else if (b->job->schedule.order != TL_EMU_AHEAD && b->current)
         from = b->current->position + 1;
-    return &b->threads[b->order[next_member(&b->ready, from, (b->nthreads + 63) / 64)]];
+    uint32_t position = next_member(&b->ready, from, (b->nthreads + 63) / 64);
+    uint32_t after = position + 1 < b->nthreads ? position + 1 : 0;
+    __builtin_prefetch(b->threads[b->order[after]].fiber.sp); /* likely the next but one */
+    return &b->threads[b->order[position]];
 }
 
 /* ---- switching ---- */

@@ -44,6 +44,20 @@ kernel b(i32 x[N], int n, const f32 *p) grid(N) {
     y[0 +: 4, 0 +: 4] = x[0 +: 4, 0 +: 4] * 2;
 }
 """,
+    "emu.tile": """kernel sums(const f32 x[N], f32 y[N], const int B = 256) grid(cdiv(N, B)) {
+    f32 s = sum(x[pid(0) * B +: B]);
+    y[pid(0) * B +: B] = x[pid(0) * B +: B] / s;
+}
+kernel crowd(i32 x[N]) grid(8) {
+    x[0] = pid(0);
+}
+kernel late(i32 x[1], i32 y[N]) grid(64) {
+    y[pid(0)] = atomic_add(x[0], 1);
+}
+kernel outside(const f32 *p, f32 x[N]) grid(1) {
+    x[0] = load(p + 5);
+}
+""",
     "wrong.tile": "kernel k(f32 x[N]) grid(1) { x[0] = y; }\n",
     "empty.tile": "\n",
 }
@@ -174,9 +188,28 @@ row("run: program is wrong", "run wrong.tile x=nan[1]", 1, err=r":1:37: error")
 row("extents differ", "run add.tile x=iota[5] y=nan[6]", 3, err=r"'add'.*'y'.*N.*5.*'x'.*6")
 row("rank differs", "run add.tile x=iota[5,1] y=nan[5]", 3, err=r"'add'.*'x'.*1 axis.*2")
 row("rank beyond all", "run add.tile x=zeros[1,1,1,1,1,1,1,1,1,1] y=nan[5]", 3, err=r"'x'.*1 axis.*10")
-for device in ("cpu", "ref"):
+for device in ("cpu", "ref", "emu:sm_80", "emu:gfx942"):
     row(f"assertion on {device}", f"run two.tile --kernel b x=nan[3] n=0 p=nan[1] -g --device {device}", 3,
         out=r"n = 0\nn = 0\nn = 0", err=r"^two\.tile:4:5: assertion failed: n is small \(program 0\)$")
+
+# ---- run: the virtual GPU ----
+E = "run emu.tile --device emu:sm_80"
+row("on emu", "run add.tile x=iota[5] y=nan[5] --print y --device emu:sm_80", 0, out=r"^y = \[1, 2, 3, 4, 5\]$")
+row("emu of nothing", "run add.tile x=iota[5] y=nan[5] --device emu", 2, err=r"emu:sm_80")
+row("emu of what is not", "run add.tile x=iota[5] y=nan[5] --device emu:sm_1", 2, err=r"'emu:sm_1'.*sm_80")
+row("emu: all schedules agree", f"{E} --kernel sums x=iota[512] y=nan[512] --schedules=all --check", 0)
+row("emu: some schedules", f"{E} --kernel sums x=iota[512] y=nan[512] --schedules rr,random:9", 0)
+row("emu: schedules differ", f"{E} --kernel late x=zeros[1] y=nan[64] --schedules rr,reverse", 3,
+    err=r"'y' is not the same under the schedules rr and reverse, from element 0 on")
+row("emu: a schedule that is not", f"{E} --kernel sums x=iota[512] y=nan[512] --schedules=rr,backwards", 2, err=r"'backwards'.*rr, reverse")
+row("schedules on another device", "run add.tile x=iota[5] y=nan[5] --schedules=all", 2, err=r"cpu.*'schedule'")
+row("emu: race", f"{E} --kernel crowd x=zeros[1] --check", 3, err=r"^emu\.tile:6:\d+: race: .*\(program 0\)$")
+row("emu: race under a schedule", f"{E} --kernel crowd x=zeros[1] --check --schedules=ahead", 3, err=r"race.*under the schedule ahead")
+row("emu: out of bounds, always seen", f"{E} --kernel outside p=zeros[5] x=zeros[1]", 3, err=r"^emu\.tile:12:\d+: out of bounds: ")
+row("emu: uninit", "run add.tile x=uninit[5] y=nan[5] --device emu:sm_80 --check", 3, err=r"^add\.tile:6:\d+: read of uninitialised memory")
+row("emu: what was counted", f"{E} --kernel sums x=iota[512] y=nan[512] --stats", 0,
+    err=r"compiled in.*kernel sums: 2 blocks of 128 threads.*barriers: \d+.*shuffles: \d+")
+row("stats elsewhere", "run add.tile x=iota[5] y=nan[5] --stats", 0, err=r"^compiled in [^\n]*\n$")
 
 
 def run(tilec, folder, args):
