@@ -144,7 +144,7 @@ static void make_image(void)
     image.texts[2] = AT(strings) + 19; /* went wrong */
     image.texts[3] = AT(strings) + 1;  /* "" */
     for (uint32_t i = 0; i < SITES; i++)
-        image.sites[i] = (tile_image_site){0, 0, LINE + i, 1};
+        image.sites[i] = (tile_image_site){.line = LINE + i, .col = 1};
 }
 
 static void on_text(void *user, const char *text)
@@ -174,7 +174,7 @@ static tile_status run(tl_emu_entry entry, uint32_t threads, uint32_t lanes, int
                         .nslots = 1,
                         .args = &arg,
                         .slots = slots};
-    tl_emu_job job = {.kernel = &kernel, .launch = &launch};
+    tl_emu_job job = {.kernel = &kernel, .launch = &launch, .dropped = UINT32_MAX};
     tl_emu_watch_options options = {.check = true, .lanes = lanes, .shared_bytes = 4096};
     callbacks.print = callbacks.failure = on_text;
     said[0] = 0;
