@@ -107,6 +107,8 @@ LLVMValueRef tl_simt_fmod(TlGen *gen, LLVMValueRef x, LLVMValueRef y);
 /* ---- simt_debug.c ---- */
 void tl_simt_print(TlSimt *g, TlOp *op);
 void tl_simt_assert(TlSimt *g, TlOp *op); /* assert, assume */
+/* Threads whose i1 `failed` holds report; kind as tile_cpu_services.fail has it. */
+void tl_simt_fail(TlSimt *g, LLVMValueRef failed, uint32_t kind, const char *text);
 
 /* Lowers a laid-out function into l's module as `symbol`; fills in slots, sites, texts, warps,
  * threads and shared_bytes of `code`. User errors are diagnosed: false. */

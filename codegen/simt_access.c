@@ -217,6 +217,26 @@ LLVMValueRef tl_simt_pred_or_true(TlSimt *g, LLVMValueRef pred)
     return pred ? pred : LLVMConstInt(g->i1, 1, 0);
 }
 
+/* Every register, not only the first of those that move together. */
+void tl_simt_access_promise(TlSimt *g, TlSimtAccess *a)
+{
+    enum { BOUNDS = 1 };
+    LLVMValueRef broken = LLVMConstInt(g->i1, 0, 0);
+    if (!g->options->check || !a->view || !tl_attr_flag(a->op, TL_ATTR_UNCHECKED))
+        return;
+    for (int64_t r = 0; r < a->nregs; r++) {
+        LLVMValueRef inside = tl_simt_access_inside(g, a, r);
+        LLVMValueRef wanted = a->layout ? tl_simt_is_inside(g, a->type, r) : NULL;
+        if (a->place.mask)
+            wanted = tl_simt_both(g, wanted, tl_simt_access_value(g, a, a->place.mask, r));
+        if (inside)
+            broken = LLVMBuildOr(
+                g->b, broken, tl_simt_both(g, wanted, LLVMBuildNot(g->b, inside, "")), "");
+    }
+    tl_simt_fail(g, tl_simt_both(g, tl_simt_access_owner(g, a), broken), BOUNDS,
+                 "the promise of unchecked does not hold");
+}
+
 /* ---- loads ---- */
 
 static LLVMValueRef hints(TlSimt *g, const TlOp *op)
@@ -243,6 +263,7 @@ void tl_simt_load(TlSimt *g, TlOp *op)
     TlSimtAccess a;
     LLVMValueRef one;
     tl_simt_access_begin(g, op, &a);
+    tl_simt_access_promise(g, &a);
     LLVMValueRef *out = a.layout ? tl_simt_define(g, op->out[0]) : &one;
     for (int64_t r = 0; r < a.nregs; r += a.width)
         load_group(g, &a, r, out + r);
@@ -293,6 +314,7 @@ void tl_simt_store(TlSimt *g, TlOp *op)
 {
     TlSimtAccess a;
     tl_simt_access_begin(g, op, &a);
+    tl_simt_access_promise(g, &a);
     LLVMValueRef owner = tl_simt_access_owner(g, &a);
     for (int64_t r = 0; r < a.nregs; r += a.width)
         store_group(g, &a, r, owner);

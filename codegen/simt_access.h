@@ -36,5 +36,7 @@ LLVMValueRef tl_simt_access_pred(TlSimt *g, TlSimtAccess *a, int64_t r);
 LLVMValueRef tl_simt_access_owner(TlSimt *g, const TlSimtAccess *a);
 /* Register r of an operand that is a scalar or has the access's layout. */
 LLVMValueRef tl_simt_access_value(TlSimt *g, const TlSimtAccess *a, const TlValue *v, int64_t r);
+/* With checks: reports elements that `unchecked` promised to be inside and are not. */
+void tl_simt_access_promise(TlSimt *g, TlSimtAccess *a);
 LLVMValueRef tl_simt_pred_or_true(TlSimt *g, LLVMValueRef pred);
 #endif

@@ -135,6 +135,7 @@ void tl_simt_atomic(TlSimt *g, TlOp *op)
 {
     TlSimtAccess a;
     tl_simt_access_begin(g, op, &a);
+    tl_simt_access_promise(g, &a);
     LLVMValueRef owner = tl_simt_access_owner(g, &a),
                  *out = TL_NEW_ARRAY(g->arena, LLVMValueRef, a.nregs);
     for (int64_t r = 0; r < a.nregs; r++)

@@ -34,6 +34,12 @@ static LLVMValueRef failed_element(TlSimt *g, const TlValue *c, int64_t r)
     return tl_simt_both(g, tl_simt_is_inside(g, c->type, r), bad);
 }
 
+void tl_simt_fail(TlSimt *g, LLVMValueRef failed, uint32_t kind, const char *text)
+{
+    LLVMValueRef args[3] = {failed, tl_simt_i32(g, kind), text_index(g, text, NULL)};
+    tl_simt_leaf(g, TL_LEAF_FAIL, 3, args);
+}
+
 void tl_simt_assert(TlSimt *g, TlOp *op)
 {
     TlValue *c = tl_in(op, 0);
@@ -48,10 +54,8 @@ void tl_simt_assert(TlSimt *g, TlOp *op)
         for (int64_t r = 1; r < n; r++)
             failed = LLVMBuildOr(g->b, failed, failed_element(g, c, r), "");
     }
-    LLVMValueRef args[3] = {tl_simt_both(g, owner, failed),
-                            tl_simt_i32(g, op->opcode == TL_OP_ASSERT ? 0 : 2),
-                            text_index(g, text_of(op), NULL)};
-    tl_simt_leaf(g, TL_LEAF_FAIL, 3, args);
+    tl_simt_fail(g, tl_simt_both(g, owner, failed), op->opcode == TL_OP_ASSERT ? 0 : 2,
+                 text_of(op));
 }
 
 /* ---- print ---- */
