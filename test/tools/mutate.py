@@ -1,0 +1,129 @@
+#!/usr/bin/env python3
+"""Mutation over barriers: does the emulator see each barrier that is missing, and is each one needed?
+
+    mutate.py [--tilec TILEC] [--devices emu:sm_80,emu:gfx942] [-k SUBSTRING] [-v]
+
+Runs kernels with --check under all schedules, first as they are, then with each of their barriers left out in turn
+(TILE_EMU_DROP_BARRIER). A mutant is
+    reported    the run fails: a race, an uninitialised read, threads that diverge;
+    redundant   nothing is reported and the outputs are those of the kernel as it is: what happens before what is not
+                changed by the barrier, so insert-barriers could have done without it;
+    missed      nothing is reported, but the outputs are others: a hole in the detectors.
+Prints one line per kernel and device and the score; exit 1 when any is missed or more than 5% are redundant.
+"""
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+
+here = os.path.dirname(os.path.abspath(__file__))
+examples = os.path.join(here, "..", "..", "examples")
+MOST_REDUNDANT = 0.05
+
+# name: (source or path, kernel, options and arguments, outputs)
+KERNELS = {
+    "vector_add": ("01_vector_add/vector_add.tile", "vector_add",
+                   "--const B=256 x=normal(1)[1000] y=normal(2)[1000] z=nan[1000]", "z"),
+    "softmax": ("02_softmax/softmax.tile", "softmax", "--const B=512 x=normal(1)[3,500] y=nan[3,500]", "y"),
+    "matmul": ("03_matmul/matmul.tile", "matmul",
+               "--const BM=32 --const BN=32 --const BK=16 A=iota[40,48] B=normal(2)[48,36] C=nan[40,36]", "C"),
+    "layernorm": ("04_layernorm/layernorm.tile", "layernorm",
+                  "--const B=512 x=normal(1)[3,500] w=normal(2)[500] b=normal(3)[500] y=nan[3,500]", "y"),
+    "attention": ("05_attention/attention.tile", "attention",
+                  "--const BD=16 --const BM=16 --const BN=16 Q=normal(1)[1,20,16] K=normal(2)[1,40,16] "
+                  "V=normal(3)[1,40,16] O=nan[1,20,16] scale=0.25", "O"),
+    "transpose": ("kernel transpose(const f32 x[M, N], f32 y[N, M]) grid(1) { y[0 +: 64, 0 +: 64] = trans(x[0 +: 64, 0 +: 64]); }",
+                  "transpose", "x=normal(1)[64,64] y=nan[64,64]", "y"),
+    "transpose_loop": ("""kernel transpose_loop(const f32 x[M, N], f32 y[N, M]) grid(1)
+                          {
+                              for (int i : range(0, N, 32))
+                                  y[i +: 32, 0 +: 64] = trans(x[0 +: 64, i +: 32]);
+                          }""", "transpose_loop", "x=normal(1)[64,128] y=nan[128,64]", "y"),
+    "columns": ("kernel columns(const f32 x[M, N], f32 y[N]) grid(1) { y[0 +: 64] = sum(x[0 +: 64, 0 +: 64], axis = 0); }",
+                "columns", "x=iota[64,64] y=nan[64]", "y"),
+    "scan": ("kernel scan(const f32 x[N], f32 y[N]) grid(1) { y[0 +: 1024] = cumsum(x[0 +: 1024], axis = 0); }",
+             "scan", "x=iota[1024] y=nan[1024]", "y"),
+    "read_back": ("""kernel read_back(f32 x[N]) grid(1)
+                     {
+                         for (int i = 0; i < 3; i += 1)
+                             x[0 +: 512] = x[1 +: 512] + 1;
+                     }""", "read_back", "x=iota[512]", "x"),
+}
+
+
+def run(tilec, words, folder, outputs, drop):
+    """(exit status, stderr, {output: bytes})"""
+    env = dict(os.environ)
+    env.pop("TILE_EMU_DROP_BARRIER", None)
+    if drop is not None:
+        env["TILE_EMU_DROP_BARRIER"] = str(drop)
+    saves = []
+    for name in outputs:
+        saves += ["--save", f"{name}={os.path.join(folder, name + '.npy')}"]
+    r = subprocess.run([tilec, "run", *words, "--check", "--schedules", "all", *saves], env=env, capture_output=True,
+                       text=True, timeout=300)
+    got = {}
+    for name in outputs:
+        path = os.path.join(folder, name + ".npy")
+        if r.returncode == 0 and os.path.exists(path):
+            with open(path, "rb") as f:
+                got[name] = f.read()
+    return r.returncode, r.stderr.strip(), got
+
+
+def words_of(name, device, folder):
+    source, kernel, arguments, _ = KERNELS[name]
+    path = os.path.join(examples, source)
+    if not source.endswith(".tile"):
+        path = os.path.join(folder, name + ".tile")
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(source + "\n")
+    return [path, "--kernel", kernel, "--device", device, *arguments.split()]
+
+
+def mutate(tilec, name, device, folder, verbose):
+    """[what became of each mutant], or a text when the kernel itself fails."""
+    outputs = KERNELS[name][3].split()
+    words = words_of(name, device, folder)
+    status, text, want = run(tilec, words, folder, outputs, None)
+    if status != 0:
+        return text
+    fates = []
+    while True:
+        status, text, got = run(tilec, words, folder, outputs, len(fates))
+        if "there is none to drop" in text:
+            return fates
+        fates.append("reported" if status == 3 else "redundant" if status == 0 and got == want else "missed")
+        if verbose or fates[-1] != "reported":
+            print(f"{name} {device} barrier {len(fates) - 1}: {fates[-1]}: {text[:200]}")
+
+
+def main():
+    p = argparse.ArgumentParser()
+    p.add_argument("--tilec", default="build/bin/tilec")
+    p.add_argument("--devices", default="emu:sm_80,emu:gfx942")
+    p.add_argument("-k", default="")
+    p.add_argument("-v", action="store_true")
+    o = p.parse_args()
+    total = {"reported": 0, "redundant": 0, "missed": 0}
+    broken = 0
+    with tempfile.TemporaryDirectory() as folder:
+        for name in [k for k in KERNELS if o.k in k]:
+            for device in o.devices.split(","):
+                fates = mutate(o.tilec, name, device, folder, o.v)
+                if isinstance(fates, str):
+                    print(f"{name} {device}: fails as it is: {fates[:300]}")
+                    broken += 1
+                    continue
+                for fate in fates:
+                    total[fate] += 1
+                print(f"{name} {device}: {len(fates)} barriers, {fates.count('reported')} reported")
+    n = sum(total.values())
+    print(f"{n} mutants: {total['reported']} reported, {total['redundant']} redundant, {total['missed']} missed"
+          f"; {broken} kernels fail as they are")
+    return 1 if broken or total["missed"] or total["redundant"] > MOST_REDUNDANT * n else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
