@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "ir/dot_plan.h"
 #include "ir/interp_impl.h"
 
 typedef struct Gemm {
@@ -52,15 +53,6 @@ static bool has_fma(void)
 }
 #endif
 
-static TlDtype sum_type(TlDtype acc)
-{
-    if (acc == TL_F64 || acc == TL_F32)
-        return acc;
-    if (tl_is_float(acc))
-        return TL_F32;
-    return tl_dtype_bits(acc) == 64 ? TL_I64 : TL_I32;
-}
-
 static void gemm(TlDtype d, void *acc, const void *a, const void *b, Gemm g)
 {
     switch (d) {
@@ -85,7 +77,7 @@ void tl_eval_DOT(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *
 {
     (void)op;
     const TlType *ta = x[0].type, *ty = y[0].type;
-    TlDtype d = sum_type(ty->dtype);
+    TlDtype d = tl_dot_sum_type(ty->dtype);
     int r = ty->rank, batch = r == 3 ? ty->shape[0] : 1;
     Gemm g = {ty->shape[r - 2], ty->shape[r - 1], ta->shape[r - 1]};
     size_t bytes = (size_t)tl_dtype_bytes(d);
