@@ -24,6 +24,7 @@ void *tl_cpu_compile(TlModule *m, const TlCodegenOptions *options, TlEmit emit, 
  * leaves are expanded, the same with and without `emulate`. One code block for all kernels of m. */
 void *tl_gpu_compile(TlModule *m, const TlCodegenOptions *options, TlEmit emit, TlArena *arena,
                      TlKernelCodes *kernels, size_t *out_size);
-/* A host object that holds `size` bytes as the constant `symbol`, 64-byte aligned. */
+/* A host object that holds `size` bytes and 64 zeros as the constant `symbol`, 64-byte aligned: one
+ * image or several, then no image. */
 void *tl_embed(const char *symbol, const void *data, size_t size, TlArena *arena, size_t *out_size);
 #endif

@@ -4,7 +4,7 @@
  * One compilation is one Job: a context with its own arenas, freed at the end; only the output
  * (plain bytes) survives. Everything below runs under one guard, so running out of memory, a
  * broken invariant or a fatal error of LLVM comes back as a status. */
-#include "codegen/include/tilec.h"
+#include "codegen/compile.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -17,13 +17,6 @@
 #include "frontend/ast.h"
 #include "frontend/frontend.h"
 #include "passes/pass.h"
-
-struct tilec_output {
-    TlArena arena;
-    const void *data;
-    size_t size;
-    const char *message, *depends;
-};
 
 typedef enum Stage {
     STAGE_AST,
@@ -280,15 +273,20 @@ static bool run_passes(Job *j)
     return tl_run_passes(j->module, passes, &r);
 }
 
-static void set_data(Job *j, const void *data, size_t size)
+void tl_output_set(tilec_output *out, const void *data, size_t size)
 {
-    char *copy = tl_alloc(&j->out->arena, size + 64 + 1);
+    char *copy = tl_alloc(&out->arena, size + 64 + 1);
     copy = (char *)(((uintptr_t)copy + 63) / 64 * 64);
     if (size)
         memcpy(copy, data, size);
     copy[size] = 0;
-    j->out->data = copy;
-    j->out->size = size;
+    out->data = copy;
+    out->size = size;
+}
+
+static void set_data(Job *j, const void *data, size_t size)
+{
+    tl_output_set(j->out, data, size);
 }
 
 static tilec_status emit_text(Job *j, TlSbuf *s)
@@ -365,10 +363,8 @@ static tilec_status emit_code(Job *j)
                            .emulate = j->emulate};
     TlKernelCodes kernels = {0};
     size_t size = 0;
-    void *code =
-        (tl_target_is_gpu(j->target) ? tl_gpu_compile
-                                     : tl_cpu_compile)(j->module, &co, form, &j->scratch, &kernels,
-                                                       &size);
+    void *code = (tl_target_is_gpu(j->target) ? tl_gpu_compile : tl_cpu_compile)(
+        j->module, &co, form, &j->scratch, &kernels, &size);
     if (!code)
         return deliver_diagnostics(j);
     if (form == TL_EMIT_OBJ && j->stage != STAGE_HSACO)
@@ -495,7 +491,18 @@ static void *libc_alloc(void *user, void *ptr, size_t old_size, size_t new_size)
     return NULL;
 }
 
-static tilec_status run(const char *name, const char *text, size_t size,
+tilec_output *tl_output_new(const tilec_options *o)
+{
+    tilec_output *out = o->alloc(o->alloc_user, NULL, 0, sizeof *out);
+    if (!out)
+        return NULL;
+    memset(out, 0, sizeof *out);
+    tl_arena_init(&out->arena, (TlAlloc){o->alloc, o->alloc_user});
+    out->message = out->depends = "";
+    return out;
+}
+
+tilec_status tl_compile(const char *name, const char *text, size_t size,
                         const tilec_options *options, tilec_output **out_output)
 {
     tilec_options o = DEFAULTS;
@@ -503,36 +510,32 @@ static tilec_status run(const char *name, const char *text, size_t size,
         memcpy(&o, options, options->struct_size < sizeof o ? options->struct_size : sizeof o);
     if (!o.alloc)
         o.alloc = libc_alloc;
-    *out_output = NULL;
-    tilec_output *out = o.alloc(o.alloc_user, NULL, 0, sizeof *out);
+    if (o.target && strchr(o.target, ','))
+        return tl_compile_fat(name, text, size, &o, out_output);
+    tilec_output *out = *out_output = tl_output_new(&o);
     if (!out)
         return TILEC_NO_MEMORY;
-    memset(out, 0, sizeof *out);
-    TlAlloc alloc = {o.alloc, o.alloc_user};
-    tl_arena_init(&out->arena, alloc);
-    out->message = out->depends = "";
     Job j = {.o = &o, .out = out};
-    tl_arena_init(&j.scratch, alloc);
+    tl_arena_init(&j.scratch, out->arena.alloc);
     tilec_status status = guarded(&j, name, text, size);
     if (j.module)
         tl_module_free(j.module);
     if (j.has_ctx)
         tl_ctx_free(&j.ctx);
     tl_arena_free(&j.scratch);
-    *out_output = out;
     return status;
 }
 
 tilec_status tilec_compile_source(const char *name, const char *text, size_t size,
                                   const tilec_options *options, tilec_output **out_output)
 {
-    return run(name, text, size, options, out_output);
+    return tl_compile(name, text, size, options, out_output);
 }
 
 tilec_status tilec_compile_file(const char *path, const tilec_options *options,
                                 tilec_output **out_output)
 {
-    return run(path, NULL, 0, options, out_output);
+    return tl_compile(path, NULL, 0, options, out_output);
 }
 
 const void *tilec_output_data(const tilec_output *output, size_t *out_size)

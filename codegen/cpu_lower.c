@@ -524,11 +524,16 @@ void *tl_cpu_compile(TlModule *m, const TlCodegenOptions *options, TlEmit emit, 
     return code;
 }
 
+enum { END_BYTES = 64 };
+
 void *tl_embed(const char *symbol, const void *data, size_t size, TlArena *arena, size_t *out_size)
 {
     TlLlvm l;
+    char *padded = tl_alloc(arena, size + END_BYTES);
+    memcpy(padded, data, size);
     tl_llvm_open(&l, arena, symbol, "", "", "", 0);
-    LLVMValueRef bytes = LLVMConstStringInContext(l.context, data, (unsigned)size, 1);
+    LLVMValueRef bytes =
+        LLVMConstStringInContext(l.context, padded, (unsigned)(size + END_BYTES), 1);
     LLVMValueRef global = LLVMAddGlobal(l.module, LLVMTypeOf(bytes), symbol);
     LLVMSetInitializer(global, bytes);
     LLVMSetGlobalConstant(global, 1);

@@ -20,6 +20,15 @@ static tl_embedded *find(tl_embedded *list, const void *image, const char *name)
     return list;
 }
 
+/* One image or several, of which each says how long it is; then no header's mark. */
+static size_t bytes_of(const void *image)
+{
+    size_t n = 0, next;
+    while (tl_image_extent((const char *)image + n, SIZE_MAX / 2, &next))
+        n += next;
+    return n;
+}
+
 static tile_status make(tile_device *d, const void *image, const char *name, tl_embedded **out_entry)
 {
     tl_embedded *e = calloc(1, sizeof *e);
@@ -27,7 +36,7 @@ static tile_status make(tile_device *d, const void *image, const char *name, tl_
         return tl_fail(TILE_NO_MEMORY, "out of memory");
     e->image = image;
     e->name = name;
-    tile_status status = tile_module_load_image(d, image, (size_t)((const tile_image_header *)image)->total_bytes, &e->module);
+    tile_status status = tile_module_load_image(d, image, bytes_of(image), &e->module);
     if (status == TILE_OK)
         status = tile_kernel_get(e->module, name, NULL, &e->kernel);
     if (status == TILE_OK)

@@ -316,6 +316,18 @@ const char *tl_image_path(const void *image, uint32_t file)
     return file < h->nfiles ? tl_image_text(image, files[file]) : NULL;
 }
 
+bool tl_image_extent(const void *data, size_t size, size_t *out_bytes)
+{
+    tile_image_header h;
+    if (size < sizeof h || memcmp(data, TILE_IMAGE_MAGIC, sizeof h.magic) != 0)
+        return false;
+    memcpy(&h, data, sizeof h);
+    if (h.total_bytes < sizeof h || h.total_bytes > size || h.total_bytes % 64 != 0)
+        return false;
+    *out_bytes = (size_t)h.total_bytes;
+    return true;
+}
+
 tile_status tl_image_check(const void *data, size_t size)
 {
     check c = {data, size, NULL};

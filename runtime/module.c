@@ -30,16 +30,53 @@ static void *copy_bytes(const void *data, size_t size)
     return p ? memcpy(p, data, size) : NULL;
 }
 
+static const char *target_of(const void *image)
+{
+    return tl_image_text(image, ((const tile_image_header *)image)->target);
+}
+
+static bool accepts(tile_device *d, const char *made_for)
+{
+    return d->driver->accepts ? d->driver->accepts(d->dev, made_for)
+                              : strcmp(made_for, d->target) == 0;
+}
+
 static tile_status check_target(tile_device *d, const void *image)
 {
-    const tile_image_header *h = image;
-    const char *made_for = tl_image_text(image, h->target);
-    bool fine = d->driver->accepts ? d->driver->accepts(d->dev, made_for)
-                                   : strcmp(made_for, d->target) == 0;
-    return fine ? TILE_OK
+    const char *made_for = target_of(image);
+    return accepts(d, made_for) ? TILE_OK
                 : tl_fail(TILE_BAD_IMAGE,
                           "the image was made for target '%s', the device wants '%s'", made_for,
                           d->target);
+}
+
+/* Several images may stand one after another, one for each target (tilec --target a,b). Moves to the
+ * start the one made for the device's own target, else the last that the device takes, else the
+ * first. What is not whole images is left as it is, for tl_image_check to refuse. */
+static tile_status choose_image(tile_device *d, char *data, size_t *size)
+{
+    size_t at = 0, chosen = 0, bytes = *size, next;
+    bool own = false;
+    while (tl_image_extent(data + at, *size - at, &next)) {
+        if (next == *size)
+            return TILE_OK;
+        tile_status status = tl_image_check(data + at, next);
+        if (status != TILE_OK)
+            return status;
+        const char *target = target_of(data + at);
+        bool exact = strcmp(target, d->target) == 0;
+        if (at == 0 || exact || (!own && accepts(d, target))) {
+            chosen = at;
+            bytes = next;
+            own |= exact;
+        }
+        at += next;
+    }
+    if (at == *size) {
+        memmove(data, data + chosen, bytes);
+        *size = bytes;
+    }
+    return TILE_OK;
 }
 
 /* Copies, checks and adds an image to the module. */
@@ -54,7 +91,9 @@ static tile_status add_image(tile_module *m, const void *data, size_t size, tl_i
         free(image);
         return tl_fail(TILE_NO_MEMORY, "out of memory");
     }
-    tile_status status = tl_image_check(image->data, size);
+    tile_status status = choose_image(m->device, image->data, &size);
+    if (status == TILE_OK)
+        status = tl_image_check(image->data, size);
     if (status == TILE_OK)
         status = check_target(m->device, image->data);
     if (status == TILE_OK) {

@@ -109,6 +109,9 @@ tile_status tl_sink_deliver(tl_sink *sink, const tile_callbacks *callbacks);
 
 /* image_check.c: everything that later code relies on. */
 tile_status tl_image_check(const void *data, size_t size);
+/* How many bytes the image that starts here claims; false: none starts here. Reads no more than the
+ * header, and of what has no header's mark only that. */
+bool tl_image_extent(const void *data, size_t size, size_t *out_bytes);
 static inline const tile_image_kernel *tl_image_kernels(const void *image)
 {
     const tile_image_header *h = image;

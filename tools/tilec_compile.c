@@ -114,7 +114,7 @@ static bool is_target(const char *name, size_t length)
     return false;
 }
 
-/* Each target of the list is known, and there is one: fat objects come later. */
+/* Each target of the list is known, and the list is not empty. */
 static int check_targets(const char *list)
 {
     int count = 0;
@@ -129,8 +129,7 @@ static int check_targets(const char *list)
         }
         p += n + (p[n] == ',');
     }
-    return count == 1 ? EXIT_FINE
-                      : usage_error("several targets in one object are not supported yet");
+    return EXIT_FINE;
 }
 
 int command_compile(const Options *options)

@@ -31,7 +31,8 @@ typedef struct tilec_const {
 
 typedef struct tilec_options {
     size_t struct_size;
-    const char *target; /* "cpu" (default), "ref", "sm_80", ... */
+    /* "cpu" (default), "ref", "sm_80", ...; "sm_80,gfx942": an image or obj with both */
+    const char *target;
     const char *
         /* "image" (default): all a runtime needs; or a stage: ast tir llvm asm obj ... (cli.md) */
         emit;

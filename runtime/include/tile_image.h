@@ -1,6 +1,7 @@
 /* The kernel image, version 4: the contract between compiler and runtime. One flat little-endian block, offsets
  * in bytes from its start, readable in place. Strings are offsets of NUL-terminated text. The compiler writes it
- * (codegen/image.c), the runtime validates and reads it (runtime/module.c). Needs only libc; may be included anywhere. */
+ * (codegen/image.c), the runtime validates and reads it (runtime/module.c). Several images, each a multiple of 64 bytes, may stand one
+ * after another: one per target. Needs only libc; may be included anywhere. */
 #ifndef TILE_IMAGE_H
 #define TILE_IMAGE_H
 #include <stdint.h>

@@ -1,6 +1,7 @@
 /* The compiler as a library (tilec.h). */
 #include "codegen/include/tilec.h"
 #include <string.h>
+#include "runtime/include/tile.h"
 #include "runtime/include/tile_image.h"
 #include "test/unit/unit.h"
 
@@ -39,8 +40,41 @@ static void images_name_their_target(void)
     }
 }
 
+static tile_status load(const char *device, const void *image, size_t size)
+{
+    tile_device *d;
+    tile_module *m = NULL;
+    CHECK_INT(tile_device_open(device, &d), TILE_OK);
+    tile_status status = tile_module_load_image(d, image, size, &m);
+    tile_module_free(m);
+    tile_device_close(d);
+    return status;
+}
+
+/* A list of targets: each device finds its own image; a device without one is told of the first. */
+static void several_targets_in_one_image(void)
+{
+    tilec_options o = TILEC_OPTIONS_INIT;
+    tilec_output *out;
+    size_t size;
+    o.target = "sm_80,ref,cpu";
+    CHECK_INT(tilec_compile_source("k.tile", KERNEL, sizeof KERNEL - 1, &o, &out), TILEC_OK);
+    const void *image = tilec_output_data(out, &size);
+    CHECK_INT(load("cpu", image, size), TILE_OK);
+    CHECK_INT(load("ref", image, size), TILE_OK);
+    CHECK_INT(load("emu:gfx942", image, size), TILE_BAD_IMAGE);
+    CHECK(strstr(tile_last_error(), "made for target 'sm_80', the device wants 'emu:gfx942'") != NULL);
+    CHECK_INT(load("cpu", image, size - 64), TILE_BAD_IMAGE); /* the last one is cut off */
+    tilec_output_free(out);
+    o.target = "sm_80,nothing";
+    CHECK_INT(tilec_compile_source("k.tile", KERNEL, sizeof KERNEL - 1, &o, &out), TILEC_USAGE);
+    CHECK(strstr(tilec_output_message(out), "'nothing'") != NULL);
+    tilec_output_free(out);
+}
+
 int main(void)
 {
+    several_targets_in_one_image();
     text_needs_no_end_mark();
     images_name_their_target();
     return unit_result();

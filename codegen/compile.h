@@ -1,0 +1,25 @@
+/* What compile.c and fat.c share. */
+#ifndef TL_COMPILE_H
+#define TL_COMPILE_H
+#include "codegen/include/tilec.h"
+#include "ir/support/arena.h"
+
+struct tilec_output {
+    TlArena arena;
+    const void *data;
+    size_t size;
+    const char *message, *depends;
+};
+
+/* A compilation for one target or several: tilec_compile_source, or with text NULL tilec_compile_file. */
+tilec_status tl_compile(const char *name, const char *text, size_t size,
+                        const tilec_options *options, tilec_output **out_output);
+/* The same when options, complete, have a list as target: image and obj hold one image per target, in the order of
+ * the list; other stages are the first target's. */
+tilec_status tl_compile_fat(const char *name, const char *text, size_t size,
+                            const tilec_options *options, tilec_output **out_output);
+/* NULL: no memory. */
+tilec_output *tl_output_new(const tilec_options *options);
+/* A copy of `data` as the output's, aligned and ended as tilec_output_data promises; may fault. */
+void tl_output_set(tilec_output *out, const void *data, size_t size);
+#endif
