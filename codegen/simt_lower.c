@@ -165,19 +165,33 @@ void tl_simt_combine(TlSimt *g, const TlOp *op, uint32_t n, LLVMValueRef *a, LLV
 
 /* ---- the program's place on the grid ---- */
 
-static LLVMValueRef extent_of_grid(TlSimt *g, uint32_t axis)
+/* A leaf that gives an index below `end`, which LLVM is told. */
+static LLVMValueRef bounded_index(TlSimt *g, tl_leaf leaf, uint32_t end)
 {
-    return tl_gen_slot(&g->gen, TILE_SLOT_NPID, 0, axis);
+    LLVMValueRef x = tl_simt_leaf(g, leaf, 0, NULL);
+    unsigned kind = LLVMGetEnumAttributeKindForName("range", 5);
+    uint64_t lower = 0, upper = end;
+    LLVMAddCallSiteAttribute(x, LLVMAttributeReturnIndex,
+                             LLVMCreateConstantRangeAttribute(g->c, kind, 32, &lower, &upper));
+    return x;
 }
 
-/* Axes 0 and 1 in grouped order (tl_launch_pid has the same arithmetic). */
+/* All of it fits 32 bits: a launch has fewer than 2^31 programs. */
+static LLVMValueRef extent_of_grid(TlSimt *g, uint32_t axis)
+{
+    return LLVMBuildTrunc(g->b, tl_gen_slot(&g->gen, TILE_SLOT_NPID, 0, axis), g->i32, "");
+}
+
+/* Axes 0 and 1 in grouped order (tl_launch_pid has the same arithmetic). A group over the axis'
+ * extent is one as long as the axis. */
 static LLVMValueRef grouped(TlSimt *g, LLVMValueRef linear, uint32_t axis, LLVMValueRef plain)
 {
     LLVMBuilderRef b = g->b;
-    LLVMValueRef n0 = extent_of_grid(g, 0), n1 = extent_of_grid(g, 1), one = tl_gen_int(&g->gen, 1);
-    LLVMValueRef group = tl_gen_slot(&g->gen, TILE_SLOT_GROUP, 0, 0);
-    LLVMValueRef some = LLVMBuildICmp(b, LLVMIntSGT, group, tl_gen_int(&g->gen, 0), "");
+    LLVMValueRef n0 = extent_of_grid(g, 0), n1 = extent_of_grid(g, 1), one = tl_simt_i32(g, 1);
+    LLVMValueRef group = LLVMBuildTrunc(b, tl_gen_slot(&g->gen, TILE_SLOT_GROUP, 0, 0), g->i32, "");
+    LLVMValueRef some = LLVMBuildICmp(b, LLVMIntSGT, group, tl_simt_i32(g, 0), "");
     group = LLVMBuildSelect(b, some, group, one, "");
+    group = tl_gen_pick(&g->gen, LLVMIntSLT, n0, group, n0, group);
     LLVMValueRef plane = LLVMBuildURem(b, linear, LLVMBuildMul(b, n0, n1, ""), "");
     LLVMValueRef size = LLVMBuildMul(b, group, n1, ""), band = LLVMBuildUDiv(b, plane, size, "");
     LLVMValueRef base = LLVMBuildMul(b, band, group, ""), left = LLVMBuildSub(b, n0, base, "");
@@ -194,7 +208,7 @@ static LLVMValueRef pid(TlSimt *g, uint32_t axis)
     uint32_t ngrid = info ? (uint32_t)info->grid.len : 0;
     LLVMBasicBlockRef here = LLVMGetInsertBlock(g->b);
     LLVMPositionBuilderBefore(g->b, LLVMGetBasicBlockTerminator(g->prologue));
-    LLVMValueRef linear = LLVMBuildZExt(g->b, tl_simt_leaf(g, TL_LEAF_CTAID, 0, NULL), g->i64, "");
+    LLVMValueRef linear = bounded_index(g, TL_LEAF_CTAID, 1u << 31);
     LLVMValueRef x = linear;
     for (uint32_t i = 0; i < axis; i++)
         x = LLVMBuildUDiv(g->b, x, extent_of_grid(g, i), "");
@@ -202,7 +216,6 @@ static LLVMValueRef pid(TlSimt *g, uint32_t axis)
         x = LLVMBuildURem(g->b, x, extent_of_grid(g, axis), "");
     if (info && info->group >= 0 && axis < 2)
         x = grouped(g, linear, axis, x);
-    x = LLVMBuildTrunc(g->b, x, g->i32, "");
     LLVMPositionBuilderAtEnd(g->b, here);
     tl_gen_set_loc(&g->gen, g->loc);
     return x;
@@ -312,9 +325,7 @@ static void lower_op(TlSimt *g, TlOp *op)
     case TL_OP_RETURN: LLVMBuildRetVoid(g->b); return;
     case TL_OP_BARRIER: tl_simt_barrier(g); return;
     case TL_OP_PID: g->scalar[op->out[0]->id] = pid(g, axis); return;
-    case TL_OP_NPID:
-        g->scalar[op->out[0]->id] = LLVMBuildTrunc(g->b, extent_of_grid(g, axis), g->i32, "");
-        return;
+    case TL_OP_NPID: g->scalar[op->out[0]->id] = extent_of_grid(g, axis); return;
     case TL_OP_CONST: lower_const(g, op); return;
     case TL_OP_IOTA: lower_iota(g, op); return;
     case TL_OP_BROADCAST:
@@ -441,7 +452,7 @@ static void begin_function(TlSimt *g)
     g->prologue = tl_gen_block(&g->gen, "entry");
     LLVMBasicBlockRef start = tl_gen_block(&g->gen, "start");
     LLVMPositionBuilderAtEnd(g->b, g->prologue);
-    g->tid = tl_simt_leaf(g, TL_LEAF_TID, 0, NULL);
+    g->tid = bounded_index(g, TL_LEAF_TID, g->code->threads);
     g->lane = LLVMBuildAnd(g->b, g->tid, tl_simt_i32(g, (1u << g->lane_bits) - 1), "lane");
     g->warp = LLVMBuildLShr(g->b, g->tid, tl_simt_i32(g, (uint32_t)g->lane_bits), "warp");
     LLVMBuildBr(g->b, start);
