@@ -32,6 +32,8 @@ LLVMValueRef tl_simt_leaf(TlSimt *g, tl_leaf leaf, unsigned nargs, LLVMValueRef 
     unsigned n = 0;
     if (class_ != TL_LEAF_CLASS_PURE)
         all[n++] = new_site(g, leaf);
+    if (class_ == TL_LEAF_CLASS_DEBUG)
+        tl_gen_slot(&g->gen, TILE_SLOT_DEBUG, 0, 0); /* a GPU's expansion finds it there */
     for (unsigned i = 0; i < nargs; i++)
         all[n++] = args[i];
     TL_ASSERT(n == LLVMCountParams(f), "leaf %s with %u operands", tl_leaf_name(leaf), n);
