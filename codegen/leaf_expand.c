@@ -76,7 +76,7 @@ LLVMValueRef tl_leaf_shared(TlLeafCall *call, LLVMValueRef offset)
         LLVMSetLinkage(base, LLVMExternalLinkage);
         LLVMSetAlignment(base, 1024); /* what swizzled operands of matrix instructions ask for */
     }
-    return LLVMBuildInBoundsGEP2(call->b, call->i8, base, &offset, 1, "");
+    return LLVMBuildGEP2(call->b, call->i8, base, &offset, 1, "");
 }
 
 LLVMValueRef tl_leaf_load(TlLeafCall *call, LLVMValueRef address)
