@@ -2,11 +2,14 @@
 """The conformance suite: every row of rows_*.py on every device of this machine, against NumPy.
 
     run.py [--build DIR] [--devices cpu,ref,emu] [-k SUBSTRING] [-v] [--keep DIR] [--small] [--list] [--jobs N] [--json FILE]
+           [--budget SECONDS]
 
 A row is a kernel, its arguments and what NumPy says (see rows.py). On each device `tilec run` is called with .npy files;
 outputs are compared with the expected values, and, where the row says `same_bits`, byte for byte between the devices.
 The device `emu` is one emulated NVIDIA and one AMD target per row with all checks on; targets, warps and schedules go round
 over the rows, so that every pair of them meets many rows. `emu:all` is every pair of target and warps.
+Other devices: cpu, ref, emu:TARGET, cuda[:N], hip[:N]; one that this machine lacks is skipped with the reason. Rows that
+have not begun when the budget is spent are skipped, too.
 --keep DIR leaves the files and the command line of failed rows there. The last line is "N passed, N failed, N skipped".
 Needs NumPy (Debian: python3-numpy).
 """
@@ -21,6 +24,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import traceback
 import warnings
 from concurrent.futures import ThreadPoolExecutor
@@ -135,8 +139,26 @@ def same_bits(row, a, b):
     return bad
 
 
+PROBE = "kernel probe(f32 y[N]) grid(1) { y[0] = 1; }\n"
+
+
+def missing(device, tilec):
+    """Why the device cannot be had here; None when it can."""
+    if device.split(":")[0] not in ("cuda", "hip"):
+        return None
+    with tempfile.TemporaryDirectory(prefix="tile-conf-") as folder:
+        path = os.path.join(folder, "probe.tile")
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(PROBE)
+        p = subprocess.run([tilec, "run", path, "--device", device, "y=zeros[1]"], capture_output=True, timeout=SECONDS)
+    text = p.stderr.decode("utf-8", "replace").strip()
+    return text if p.returncode and re.search(r"no \w+ driver|no device|does not start|driver is (too old|of version)", text) else None
+
+
 def run_row(number, row, cx):
     """[(name, status, text)] of one row on all chosen devices."""
+    if time.monotonic() > cx.end:
+        return [(row.name, "skip", "no time left")]
     folder = tempfile.mkdtemp(prefix="tile-conf-")
     results, outputs = [], {}
     try:
@@ -144,6 +166,10 @@ def run_row(number, row, cx):
             label = f"{row.name} on {device}"
             if row.devices and device.split(":")[0] not in row.devices:
                 results.append((label, "skip", f"for {', '.join(row.devices)} only"))
+                continue
+            reason = cx.missing.get(words[1])
+            if reason:
+                results.append((label, "skip", reason))
                 continue
             wrong, outputs[device] = run_on(row, words, cx.tilec, os.path.join(folder, re.sub(r"\W", "_", device)))
             results.append((label, "fail" if wrong else "pass", wrong or ""))
@@ -175,6 +201,7 @@ def parse():
     ap.add_argument("--list", action="store_true")
     ap.add_argument("--jobs", type=int, default=os.cpu_count())
     ap.add_argument("--json")
+    ap.add_argument("--budget", type=float, default=float("inf"))
     cx = ap.parse_args()
     cx.tilec = os.path.abspath(os.path.join(cx.build, "bin", "tilec"))
     cx.host = os.path.abspath(os.path.join(cx.build, "bin", "conformance_host"))
@@ -192,6 +219,8 @@ def main():
         return 0
     if not os.access(cx.tilec, os.X_OK):
         sys.exit(f"no {cx.tilec}: build first")
+    cx.missing = {d: missing(d, cx.tilec) for d in cx.devices}
+    cx.end = time.monotonic() + cx.budget
     results = []
     with ThreadPoolExecutor(max(cx.jobs, 1)) as pool:
         for rows in pool.map(lambda r: run_row(*r, cx), enumerate(chosen)):

@@ -31,7 +31,7 @@ typedef struct KernelSpec {
     const void *code;
     size_t ncode;
     uint64_t scratch_bytes;
-    uint32_t threads, shared_bytes;
+    uint32_t warps, threads, shared_bytes;
     bool gpu; /* slots of the launch after those of the parameters; a site and texts */
     const char *texts[SPEC_TEXTS]; /* none: "a text" */
     tile_image_test tests[SPEC_TESTS]; /* up to the first with mask 0; the next kernel stands in */
@@ -269,6 +269,7 @@ static inline tile_image_kernel maker_kernel(ImageMaker *m, const KernelSpec *sp
     tile_image_slot slots[256];
     tile_image_kernel k = {.name = maker_text(m, spec->name),
                            .flags = spec->flags,
+                           .warps = spec->warps,
                            .threads = spec->threads,
                            .shared_bytes = spec->shared_bytes,
                            .scratch_bytes = spec->scratch_bytes};

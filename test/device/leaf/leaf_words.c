@@ -1,0 +1,691 @@
+/* leaf_words: what each row of runtime/leaf.def does on a device, as words.
+ *
+ *     leaf_words DEVICE --write FILE | --check FILE [-k NAME] [--dump DIR] [-v]
+ *
+ * For each row (atomics: each operation) a small kernel is made from leaf calls alone, brought
+ * through the target's expansion as the compiler's kernels are, put into an image and launched. Its
+ * results are a function of the row only: every thread has cells of its own, and cells that all
+ * threads update are updated by operations whose order does not matter. FILE has a line per row: its
+ * name, a hash of all that was written, and some of the words; for rows that speak, the text.
+ *
+ * The words of an emulated device say what the emulator means; written on a GPU they are the
+ * hardware's, and --check on the emulator then proves it. A row that fails is reported, the others
+ * still run. Exit: 0 all fine, 1 rows differ or failed, 2 usage. */
+#include "codegen/gpu.h"
+#include "codegen/leaf_expand.h"
+#include "runtime/driver.h"
+#include "test/unit/image_maker.h"
+#include <time.h>
+
+enum {
+    BLOCKS = 2,
+    THREADS = 128,
+    RESULTS = 24, /* of 16 bytes, for each thread */
+    CELLS = 12,   /* of 8 bytes, for each thread; as many that all threads share */
+    SAMPLES = 8,  /* words shown */
+    SHARED_BYTES = THREADS * 16,
+    INPUT_BYTES = BLOCKS * THREADS * 16 * 4,
+    ALL_THREADS = BLOCKS * THREADS,
+    CELLS_AT = ALL_THREADS * RESULTS * 16,
+    OUT_BYTES = CELLS_AT + (ALL_THREADS + 1) * CELLS * 8,
+};
+
+typedef struct Maker {
+    TlLlvm l;
+    TlArena *arena;
+    LLVMBuilderRef b;
+    LLVMValueRef f, tid, ctaid, in, out;
+    LLVMTypeRef i1, i8, i32, i64, ptr;
+    uint32_t nresults, lanes;
+} Maker;
+
+/* ---- building ---- */
+
+static LLVMValueRef word(const Maker *m, uint32_t v)
+{
+    return LLVMConstInt(m->i32, v, 0);
+}
+static LLVMValueRef yes(const Maker *m)
+{
+    return LLVMConstInt(m->i1, 1, 0);
+}
+static LLVMValueRef add(Maker *m, LLVMValueRef a, uint32_t n)
+{
+    return LLVMBuildAdd(m->b, a, word(m, n), "");
+}
+static LLVMValueRef mul(Maker *m, LLVMValueRef a, uint32_t n)
+{
+    return LLVMBuildMul(m->b, a, word(m, n), "");
+}
+static LLVMValueRef and (Maker * m, LLVMValueRef a, uint32_t n)
+{
+    return LLVMBuildAnd(m->b, a, word(m, n), "");
+}
+static LLVMValueRef xor
+    (Maker * m, LLVMValueRef a, uint32_t n) { return LLVMBuildXor(m->b, a, word(m, n), ""); }
+    /* A word that looks random, another one for each n. */
+    static LLVMValueRef mix(Maker *m, uint32_t n)
+{
+    LLVMValueRef x = LLVMBuildAdd(m->b, mul(m, m->ctaid, THREADS), m->tid, "");
+    return xor(m, mul(m, add(m, x, 1 + n), 2654435761u), 0x5bd1e995u * n);
+}
+
+static LLVMValueRef call(Maker *m, tl_leaf leaf, LLVMValueRef *args, unsigned n)
+{
+    LLVMValueRef f = tl_leaf_declare(&m->l, leaf);
+    return LLVMBuildCall2(m->b, LLVMGlobalGetValueType(f), f, args, n, "");
+}
+#define CALL(m, leaf, ...)                                                                         \
+    call((m), TL_LEAF_##leaf, (LLVMValueRef[]){__VA_ARGS__},                                       \
+         sizeof((LLVMValueRef[]){__VA_ARGS__}) / sizeof(LLVMValueRef))
+
+static void barrier(Maker *m)
+{
+    CALL(m, BARRIER, word(m, 0));
+}
+
+/* Address `base` + `at` bytes (i32). */
+static LLVMValueRef address(Maker *m, LLVMValueRef base, LLVMValueRef at)
+{
+    LLVMValueRef wide = LLVMBuildZExt(m->b, at, m->i64, "");
+    return LLVMBuildGEP2(m->b, m->i8, base, &wide, 1, "");
+}
+
+/* This thread's result number n. */
+static LLVMValueRef result_at(Maker *m, uint32_t n)
+{
+    LLVMValueRef thread = LLVMBuildAdd(m->b, mul(m, m->ctaid, THREADS), m->tid, "");
+    return address(m, m->out, add(m, mul(m, thread, RESULTS * 16), n * 16));
+}
+
+static void keep(Maker *m, LLVMValueRef x)
+{
+    TL_ASSERT(m->nresults < RESULTS, "more than %d results", RESULTS);
+    LLVMValueRef store = LLVMBuildStore(m->b, x, result_at(m, m->nresults++));
+    LLVMSetAlignment(store, 16);
+}
+
+/* A value of a leaf's letter. */
+static LLVMValueRef value(Maker *m, char letter, uint32_t n)
+{
+    LLVMTypeRef type = tl_leaf_type(m->l.context, letter);
+    LLVMValueRef v = LLVMGetUndef(type);
+    uint32_t count = letter == '2' ? 2 : letter == '4' ? 4 : 0;
+    for (uint32_t i = 0; i < count; i++)
+        v = LLVMBuildInsertElement(m->b, v, mix(m, n * 4 + i), word(m, i), "");
+    return count ? v : LLVMBuildIntCast2(m->b, mix(m, n), type, 0, "");
+}
+
+/* The predicates tried: always, never, two threads of three. */
+enum { PREDS = 3 };
+static LLVMValueRef pred(Maker *m, int which)
+{
+    if (which < 2)
+        return LLVMConstInt(m->i1, which == 0, 0);
+    LLVMValueRef rest = LLVMBuildURem(m->b, m->tid, word(m, 3), "");
+    return LLVMBuildICmp(m->b, LLVMIntNE, rest, word(m, 0), "");
+}
+
+/* ---- rows ---- */
+
+static const uint32_t HINTS[] = {0, 1, 2, 4, 8, 6};
+static const uint32_t WIDTHS[] = {1, 2, 4, 8, 16};
+static const char LETTERS[] = "chi24";
+
+static void make_ldg(Maker *m, tl_leaf leaf)
+{
+    uint32_t w = WIDTHS[leaf - TL_LEAF_LDG_8];
+    for (uint32_t h = 0; h < 6; h++)
+        for (int p = 0; p < PREDS; p++) {
+            LLVMValueRef at = mul(m, LLVMBuildAdd(m->b, mul(m, m->ctaid, THREADS), m->tid, ""), w);
+            keep(m, call(m, leaf,
+                         (LLVMValueRef[]){word(m, 0), address(m, m->in, add(m, at, h * w)),
+                                          pred(m, p), word(m, HINTS[h])},
+                         4));
+        }
+}
+
+static void make_stg(Maker *m, tl_leaf leaf)
+{
+    char letter = LETTERS[leaf - TL_LEAF_STG_8];
+    for (uint32_t h = 0; h < 6; h++)
+        for (int p = 0; p < PREDS; p++)
+            call(m, leaf,
+                 (LLVMValueRef[]){word(m, 0), result_at(m, m->nresults++), pred(m, p),
+                                  word(m, HINTS[h]), value(m, letter, h)},
+                 5);
+}
+
+/* Each thread fills its 16 bytes of shared memory. */
+static void fill_shared(Maker *m)
+{
+    for (uint32_t j = 0; j < 4; j++)
+        CALL(m, STS_32, word(m, 0), add(m, mul(m, m->tid, 16), 4 * j), yes(m), mix(m, j));
+    barrier(m);
+}
+
+static void make_lds(Maker *m, tl_leaf leaf)
+{
+    uint32_t w = WIDTHS[leaf - TL_LEAF_LDS_8];
+    LLVMValueRef other = mul(m, xor(m, m->tid, 33), 16);
+    fill_shared(m);
+    for (uint32_t j = 0; j < 16 / w; j++)
+        keep(m, call(m, leaf, (LLVMValueRef[]){word(m, 0), add(m, other, j * w)}, 2));
+}
+
+static void make_sts(Maker *m, tl_leaf leaf)
+{
+    uint32_t row = leaf - TL_LEAF_STS_8, w = WIDTHS[row];
+    fill_shared(m);
+    for (int p = 0; p < PREDS; p++) {
+        LLVMValueRef at = add(m, mul(m, m->tid, 16), (uint32_t)p * w % 16);
+        call(m, leaf,
+             (LLVMValueRef[]){word(m, 0), at, pred(m, p), value(m, LETTERS[row], 9 + (uint32_t)p)},
+             4);
+        barrier(m);
+        for (uint32_t j = 0; j < 4; j++)
+            keep(m, CALL(m, LDS_32, word(m, 0), add(m, mul(m, xor(m, m->tid, 33), 16), 4 * j)));
+        barrier(m);
+    }
+}
+
+static void make_barrier(Maker *m)
+{
+    LLVMValueRef mine = mul(m, m->tid, 4);
+    for (uint32_t round = 0; round < 4; round++) {
+        LLVMValueRef other = mul(m, and(m, add(m, m->tid, 1 + 40 * round), THREADS - 1), 4);
+        CALL(m, STS_32, word(m, 0), mine, yes(m), mix(m, round));
+        barrier(m);
+        keep(m, CALL(m, LDS_32, word(m, 0), other));
+        barrier(m);
+    }
+}
+
+static void make_shuffles(Maker *m, tl_leaf leaf)
+{
+    uint32_t last = m->lanes - 1;
+    LLVMValueRef lane = and(m, m->tid, last);
+    if (leaf == TL_LEAF_SHFL_XOR) {
+        for (uint32_t mask = 1; mask <= last; mask = mask * 2 + (mask == 4))
+            keep(m, CALL(m, SHFL_XOR, word(m, 0), mix(m, mask), word(m, mask)));
+        keep(m, CALL(m, SHFL_XOR, word(m, 0), mix(m, 77), word(m, last)));
+        return;
+    }
+    LLVMValueRef from[] = {and(m, add(m, lane, 1), last),
+                           xor(m, lane, 5),
+                           word(m, 3),
+                           and(m, mul(m, lane, 7), last),
+                           word(m, last),
+                           LLVMBuildSub(m->b, word(m, last), lane, "")};
+    for (uint32_t i = 0; i < sizeof from / sizeof *from; i++)
+        keep(m, CALL(m, SHFL_IDX, word(m, 0), mix(m, i), from[i]));
+}
+
+/* ---- atomics ---- */
+
+static LLVMTypeRef float_of(const Maker *m, bool wide)
+{
+    return wide ? LLVMDoubleTypeInContext(m->l.context) : LLVMFloatTypeInContext(m->l.context);
+}
+
+/* The bits of the float that is x % 100. */
+static LLVMValueRef small_float(Maker *m, LLVMValueRef x, bool wide)
+{
+    LLVMValueRef f =
+        LLVMBuildUIToFP(m->b, LLVMBuildURem(m->b, x, word(m, 100), ""), float_of(m, wide), "");
+    return LLVMBuildBitCast(m->b, f, wide ? m->i64 : m->i32, "");
+}
+
+static LLVMValueRef operand(Maker *m, tl_atom op, bool wide, uint32_t n)
+{
+    if (op == TL_ATOM_FADD)
+        return small_float(m, add(m, m->tid, n), wide);
+    LLVMValueRef x = mix(m, n);
+    if (!wide)
+        return x;
+    LLVMValueRef high = LLVMBuildShl(m->b, LLVMBuildZExt(m->b, mix(m, n + 50), m->i64, ""),
+                                     LLVMConstInt(m->i64, 32, 0), "");
+    return LLVMBuildOr(m->b, LLVMBuildZExt(m->b, x, m->i64, ""), high, "");
+}
+
+static LLVMValueRef atom(Maker *m, tl_leaf leaf, LLVMValueRef cell, LLVMValueRef p, tl_atom op,
+                         uint32_t variant, LLVMValueRef v, LLVMValueRef expected)
+{
+    return call(m, leaf,
+                (LLVMValueRef[]){word(m, 0), address(m, m->out, add(m, cell, CELLS_AT)), p,
+                                 word(m, op), word(m, variant % 4), word(m, variant / 4), v,
+                                 expected},
+                8);
+}
+
+/* All orders and scopes on cells of one's own, whose old values are kept; then on the shared ones,
+ * whose last values are words too. Cell c starts as the float c % 100 (fill_output). */
+static void make_atom(Maker *m, tl_leaf leaf, tl_atom op)
+{
+    bool wide = leaf == TL_LEAF_ATOM_64;
+    bool any_order = op != TL_ATOM_XCHG && op != TL_ATOM_CAS && op != TL_ATOM_STORE;
+    LLVMValueRef thread = LLVMBuildAdd(m->b, mul(m, m->ctaid, THREADS), m->tid, "");
+    LLVMValueRef odd = LLVMBuildICmp(m->b, LLVMIntNE, and(m, thread, 1), word(m, 0), "");
+    for (uint32_t v = 0; v < CELLS; v++) {
+        LLVMValueRef c = add(m, mul(m, thread, CELLS), v);
+        LLVMValueRef there = small_float(m, c, wide);
+        LLVMValueRef other = LLVMConstInt(wide ? m->i64 : m->i32, 12345, 0);
+        keep(m, atom(m, leaf, mul(m, c, 8), pred(m, v == 5 ? 2 : 0), op, v, operand(m, op, wide, v),
+                     LLVMBuildSelect(m->b, odd, there, other, "")));
+        if (any_order)
+            atom(m, leaf, word(m, (ALL_THREADS * CELLS + v) * 8), pred(m, v == 7 ? 2 : 0), op, v,
+                 operand(m, op, wide, v), other);
+    }
+}
+
+/* ---- what speaks ---- */
+
+static void make_debug(Maker *m, tl_leaf leaf)
+{
+    LLVMValueRef last = LLVMBuildICmp(m->b, LLVMIntEQ, m->ctaid, word(m, BLOCKS - 1), "");
+    LLVMValueRef few = LLVMBuildICmp(m->b, LLVMIntULT, m->tid, word(m, 3), "");
+    LLVMValueRef p = LLVMBuildAnd(m->b, last, few, "");
+    if (leaf == TL_LEAF_FAIL) {
+        CALL(m, FAIL, word(m, 1), p, word(m, TL_RUN_ASSERT), word(m, 2));
+        return;
+    }
+    for (uint32_t r = 0; r < 2; r++) {
+        LLVMValueRef bits = LLVMBuildZExt(m->b, mix(m, r), m->i64, "");
+        CALL(m, PRINT, word(m, 1), few, word(m, 0), word(m, TILE_U32), word(m, r),
+             add(m, mul(m, m->tid, 2), r), bits);
+    }
+}
+
+static void make_row(Maker *m, tl_leaf leaf, uint32_t op)
+{
+    switch (leaf) {
+    case TL_LEAF_TID:
+    case TL_LEAF_CTAID: keep(m, leaf == TL_LEAF_TID ? m->tid : m->ctaid); break;
+    case TL_LEAF_BARRIER: make_barrier(m); break;
+    case TL_LEAF_SHFL_IDX:
+    case TL_LEAF_SHFL_XOR: make_shuffles(m, leaf); break;
+    case TL_LEAF_ATOM_32:
+    case TL_LEAF_ATOM_64: make_atom(m, leaf, (tl_atom)op); break;
+    case TL_LEAF_FAIL:
+    case TL_LEAF_PRINT: make_debug(m, leaf); break;
+    default:
+        if (leaf >= TL_LEAF_LDG_8 && leaf <= TL_LEAF_LDG_128)
+            make_ldg(m, leaf);
+        else if (leaf >= TL_LEAF_STG_8 && leaf <= TL_LEAF_STG_128)
+            make_stg(m, leaf);
+        else if (leaf >= TL_LEAF_LDS_8 && leaf <= TL_LEAF_LDS_128)
+            make_lds(m, leaf);
+        else if (leaf >= TL_LEAF_STS_8 && leaf <= TL_LEAF_STS_128)
+            make_sts(m, leaf);
+        else
+            TL_ASSERT(false, "row '%s' has no kernel here", tl_leaf_name(leaf));
+    }
+}
+
+/* ---- a row's code ---- */
+
+typedef struct Code {
+    const char *symbol;
+    const void *data;
+    size_t size;
+} Code;
+
+static void begin(Maker *m, const char *name, bool speaks)
+{
+    LLVMContextRef c = m->l.context;
+    m->i1 = LLVMInt1TypeInContext(c);
+    m->i8 = LLVMInt8TypeInContext(c);
+    m->i32 = LLVMInt32TypeInContext(c);
+    m->i64 = LLVMInt64TypeInContext(c);
+    m->ptr = LLVMPointerTypeInContext(c, 1);
+    m->b = m->l.builder;
+    LLVMTypeRef params[5] = {m->ptr, m->ptr, m->i64, m->i64, m->ptr};
+    LLVMTypeRef type = LLVMFunctionType(LLVMVoidTypeInContext(c), params, speaks ? 5 : 2, 0);
+    m->f = LLVMAddFunction(m->l.module, name, type);
+    LLVMPositionBuilderAtEnd(m->b, LLVMAppendBasicBlockInContext(c, m->f, ""));
+    m->in = LLVMGetParam(m->f, 0);
+    m->out = LLVMGetParam(m->f, 1);
+    m->tid = call(m, TL_LEAF_TID, NULL, 0);
+    m->ctaid = call(m, TL_LEAF_CTAID, NULL, 0);
+}
+
+static Code make_code(TlArena *arena, const TlTarget *target, bool emulate, tl_leaf leaf,
+                      uint32_t op, const char *name)
+{
+    static const tile_slot_kind SLOTS[5] = {TILE_SLOT_POINTER, TILE_SLOT_POINTER, TILE_SLOT_NPID,
+                                            TILE_SLOT_GROUP, TILE_SLOT_DEBUG};
+    bool speaks = leaf == TL_LEAF_FAIL || leaf == TL_LEAF_PRINT;
+    Maker m = {.arena = arena, .lanes = (uint32_t)target->lanes};
+    TlCodegenOptions o = {.target = target, .opt_level = 2, .emulate = emulate};
+    TlKernelCodes kernels = {0};
+    TlKernelCode k = {.symbol = name,
+                      .threads = THREADS,
+                      .warps = THREADS / (uint32_t)target->lanes,
+                      .shared_bytes = SHARED_BYTES};
+    Code code = {0};
+    for (uint32_t i = 0; i < (speaks ? 5u : 2u); i++)
+        tl_vec_push(arena, &k.slots, (tile_image_slot){.kind = SLOTS[i]});
+    tl_vec_push(arena, &kernels, k);
+    tl_llvm_open(&m.l, arena, name, target->triple, target->cpu, target->features, 2);
+    begin(&m, name, speaks);
+    make_row(&m, leaf, op);
+    LLVMBuildRetVoid(m.b);
+    tl_gpu_set_kernel(&m.l, target, &kernels.data[0]);
+    code.data = tl_gpu_emit(&m.l, &o, TL_EMIT_OBJ, arena, &kernels, &code.size);
+    code.symbol = kernels.data[0].symbol;
+    tl_llvm_close(&m.l);
+    return code;
+}
+
+/* ---- running ---- */
+
+typedef struct Run {
+    tile_device *device;
+    tile_device_info info;
+    const TlTarget *target;
+    bool emulate, verbose;
+    const char *only, *dump;
+    tile_buffer *in, *out;
+    char spoken[1024];
+    unsigned char words[OUT_BYTES];
+    ImageMaker image;
+} Run;
+
+static void on_text(void *user, const char *text)
+{
+    Run *r = user;
+    snprintf(r->spoken + strlen(r->spoken), sizeof r->spoken - strlen(r->spoken), " | %s", text);
+}
+
+static bool fails(const char *what)
+{
+    fprintf(stderr, "%s: %s\n", what, tile_last_error());
+    return false;
+}
+
+/* Results are poisoned; cell c holds the float c % 100. */
+static void fill_output(Run *r, bool wide)
+{
+    memset(r->words, 0xab, CELLS_AT);
+    for (uint32_t c = 0; c < (ALL_THREADS + 1) * CELLS; c++) {
+        double d = c % 100;
+        float f = (float)d;
+        memset(r->words + CELLS_AT + c * 8, 0xcd, 8);
+        memcpy(r->words + CELLS_AT + c * 8, wide ? (void *)&d : (void *)&f, wide ? 8 : 4);
+    }
+}
+
+static tile_status launch(Run *r, const Code *code, bool speaks)
+{
+    tile_module *m = NULL;
+    tile_kernel *k = NULL;
+    const KernelSpec spec = {.name = code->symbol,
+                             .params = {{"in", "u8 const pointer"}, {"out", "u8 pointer"}},
+                             .grid = {"2"},
+                             .code = code->data,
+                             .ncode = code->size,
+                             .warps = THREADS / (uint32_t)r->target->lanes,
+                             .threads = THREADS,
+                             .shared_bytes = SHARED_BYTES,
+                             .gpu = speaks,
+                             .texts = {"words", "3,2", "it is so"}};
+    make_image(&r->image, r->info.target, &spec, 1);
+    tile_status s = tile_module_load_image(r->device, r->image.data, r->image.size, &m);
+    if (!s)
+        s = tile_kernel_get(m, code->symbol, NULL, &k);
+    if (!s)
+        s = tile_buffer_upload(r->out, 0, r->words, OUT_BYTES, NULL);
+    if (!s)
+        s = tile_launch(k, NULL,
+                        (tile_arg[]){tile_ptr_sized(tile_buffer_ptr(r->in), INPUT_BYTES),
+                                     tile_ptr_sized(tile_buffer_ptr(r->out), OUT_BYTES)},
+                        2);
+    if (!s)
+        s = tile_device_synchronize(r->device);
+    if (!s || s == TILE_FAILED)
+        s = tile_buffer_download(r->out, 0, r->words, OUT_BYTES, NULL);
+    tile_module_free(m);
+    return s;
+}
+
+static uint64_t hash_of(const Run *r)
+{
+    uint64_t h = UINT64_C(0xcbf29ce484222325);
+    for (size_t i = 0; i < sizeof r->words; i++)
+        h = (h ^ r->words[i]) * UINT64_C(0x100000001b3);
+    for (const char *p = r->spoken; *p; p++)
+        h = (h ^ (unsigned char)*p) * UINT64_C(0x100000001b3);
+    return h;
+}
+
+/* "name hash word... text": the words are the first of thread 5 of the last block. */
+static void describe(const Run *r, const char *name, char *line, size_t size)
+{
+    size_t n = (size_t)snprintf(line, size, "%s %016" PRIx64, name, hash_of(r));
+    size_t at = ((size_t)(BLOCKS - 1) * THREADS + 5) * RESULTS * 16;
+    for (int i = 0; i < SAMPLES; i++) {
+        uint32_t w;
+        memcpy(&w, r->words + at + (size_t)i * 16, sizeof w);
+        n += (size_t)snprintf(line + n, size - n, " %08x", w);
+    }
+    snprintf(line + n, size - n, "%s", r->spoken);
+}
+
+static void dump(const Run *r, const char *name)
+{
+    char path[512];
+    snprintf(path, sizeof path, "%s/%s.bin", r->dump, name);
+    FILE *f = fopen(path, "wb");
+    if (f)
+        fwrite(r->words, 1, sizeof r->words, f);
+    if (f)
+        fclose(f);
+}
+
+static bool try_code(Run *r, TlArena *arena, tl_leaf leaf, uint32_t op, const char *name, Code *out)
+{
+    TlGuard g;
+    if (TL_GUARD(&g)) {
+        *out = make_code(arena, r->target, r->emulate, leaf, op, name);
+        tl_guard_pop(&g);
+    } else {
+        fprintf(stderr, "%s: %s\n", name, g.text);
+        return false;
+    }
+    if (out->size + 4096 > MAKER_BYTES)
+        fprintf(stderr, "%s: code of %zu bytes\n", name, out->size);
+    return out->size + 4096 <= MAKER_BYTES;
+}
+
+/* A row's line; false when it could not be made or run, which has been said. */
+static bool run_row(Run *r, tl_leaf leaf, uint32_t op, const char *name, char *line, size_t size)
+{
+    TlArena arena;
+    Code code;
+    tl_arena_init(&arena, (TlAlloc){0});
+    r->spoken[0] = 0;
+    fill_output(r, leaf == TL_LEAF_ATOM_64);
+    bool ran = try_code(r, &arena, leaf, op, name, &code);
+    if (ran && launch(r, &code, leaf == TL_LEAF_FAIL || leaf == TL_LEAF_PRINT) != TILE_OK)
+        ran = fails(name);
+    if (ran)
+        describe(r, name, line, size);
+    if (ran && r->dump)
+        dump(r, name);
+    tl_arena_free(&arena);
+    return ran;
+}
+
+/* ---- files ---- */
+
+/* The line of `name` in a file of lines; NULL: none. */
+static const char *find_line(const char *text, const char *name, size_t *length)
+{
+    size_t n = strlen(name);
+    for (const char *at = text; at && *at; at = strchr(at, '\n') ? strchr(at, '\n') + 1 : NULL)
+        if (strncmp(at, name, n) == 0 && at[n] == ' ') {
+            *length = strcspn(at, "\n");
+            return at;
+        }
+    return NULL;
+}
+
+static bool same(const char *want, size_t length, const char *line, const char *name)
+{
+    if (want && strlen(line) == length && memcmp(want, line, length) == 0)
+        return true;
+    printf("%s\n  got  %s\n  want %.*s\n", name, line, want ? (int)length : 6,
+           want ? want : "(none)");
+    return false;
+}
+
+static char *read_text(const char *path)
+{
+    FILE *f = fopen(path, "rb");
+    char *text = calloc(1, 1 << 20);
+    if (!f || !text || !fread(text, 1, (1 << 20) - 1, f)) {
+        fprintf(stderr, "cannot read %s\n", path);
+        free(text);
+        text = NULL;
+    }
+    if (f)
+        fclose(f);
+    return text;
+}
+
+static void write_head(FILE *f, const Run *r)
+{
+    char day[16] = "";
+    time_t now = time(NULL);
+    struct tm t;
+    if (gmtime_r(&now, &t))
+        strftime(day, sizeof day, "%Y-%m-%d", &t);
+    fprintf(
+        f,
+        "# Words of the leaf rows (leaf_words.c): name, hash of all, some words, what was said.\n"
+        "# %s: %s, target %s, %s\n",
+        r->emulate ? "Not hardware" : "Hardware", r->info.name, r->info.target, day);
+}
+
+typedef struct Count {
+    int rows, bad;
+} Count;
+
+static void one_row(Run *r, tl_leaf leaf, uint32_t op, const char *name, const char *want,
+                    FILE *out, Count *count)
+{
+    char line[2048];
+    if (r->only && !strstr(name, r->only))
+        return;
+    count->rows++;
+    bool ran = run_row(r, leaf, op, name, line, sizeof line);
+    if (ran && out)
+        fprintf(out, "%s\n", line);
+    size_t length = 0;
+    const char *at = want ? find_line(want, name, &length) : NULL;
+    bool fine = ran && (!want || same(at, length, line, name));
+    count->bad += !fine;
+    if (r->verbose)
+        printf("%s %s\n", fine ? "ok  " : "FAIL", name);
+    fflush(stdout);
+}
+
+static Count all_rows(Run *r, const char *want, FILE *out)
+{
+    static const char *const ATOMS[] = {"add", "min_s", "min_u", "max_s", "max_u", "and",  "or",
+                                        "xor", "xchg",  "cas",   "fadd",  "load",  "store"};
+    _Static_assert(sizeof ATOMS / sizeof *ATOMS == TL_ATOM_STORE + 1, "one name for each");
+    Count count = {0, 0};
+    for (int leaf = 0; leaf < TL_LEAF_COUNT; leaf++) {
+        bool atomic = tl_leaf_class_of((tl_leaf)leaf) == TL_LEAF_CLASS_ATOMIC;
+        for (uint32_t op = 0; op < (atomic ? TL_ATOM_STORE + 1u : 1u); op++) {
+            char name[64];
+            snprintf(name, sizeof name, "%s%s%s", tl_leaf_name((tl_leaf)leaf), atomic ? "_" : "",
+                     atomic ? ATOMS[op] : "");
+            one_row(r, (tl_leaf)leaf, op, name, want, out, &count);
+        }
+    }
+    return count;
+}
+
+static bool open_device(Run *r, const char *name)
+{
+    static unsigned char input[INPUT_BYTES];
+    tile_callbacks callbacks = TILE_CALLBACKS_INIT;
+    callbacks.print = callbacks.failure = on_text;
+    callbacks.user = r;
+    for (uint32_t i = 0; i < INPUT_BYTES; i++)
+        input[i] = (unsigned char)((i * 2654435761u) >> 24);
+    r->info = (tile_device_info)TILE_DEVICE_INFO_INIT;
+    if (tile_device_open(name, &r->device) || tile_set_default_device(r->device) ||
+        tile_device_get_info(r->device, &r->info) ||
+        tile_device_set_callbacks(r->device, &callbacks) ||
+        tile_buffer_alloc(r->device, INPUT_BYTES, &r->in) ||
+        tile_buffer_alloc(r->device, OUT_BYTES, &r->out) ||
+        tile_buffer_upload(r->in, 0, input, INPUT_BYTES, NULL))
+        return fails(name);
+    r->target = tl_target_find(r->info.target, &r->emulate);
+    if (!r->target || !tl_target_is_gpu(r->target)) {
+        fprintf(stderr, "%s is no GPU, nor emulates one\n", name);
+        return false;
+    }
+    return true;
+}
+
+static int usage(void)
+{
+    fprintf(stderr, "leaf_words DEVICE --write FILE | --check FILE [-k NAME] [--dump DIR] [-v]\n");
+    return 2;
+}
+
+static int run(Run *r, const char *device, const char *write, const char *check)
+{
+    char *want = check ? read_text(check) : NULL;
+    if (check && !want)
+        return 2;
+    FILE *out = NULL;
+    Count count = {0, 1};
+    if (open_device(r, device)) {
+        out = write ? fopen(write, "w") : NULL;
+        if (out)
+            write_head(out, r);
+        count = all_rows(r, want, out);
+        printf("%s: %d rows, %d bad\n", r->info.name, count.rows, count.bad);
+    }
+    bool written = !write || (out && fclose(out) == 0);
+    tile_buffer_free(r->in);
+    tile_buffer_free(r->out);
+    tile_set_default_device(NULL);
+    tile_device_close(r->device);
+    free(want);
+    return count.bad || !count.rows || !written;
+}
+
+int main(int argc, char **argv)
+{
+    const char *write = NULL, *check = NULL;
+    Run *r = calloc(1, sizeof *r);
+    if (!r || argc < 2)
+        return usage();
+    for (int i = 2; i < argc; i++) {
+        if (strcmp(argv[i], "-v") == 0)
+            r->verbose = true;
+        else if (i + 1 == argc)
+            return usage();
+        else if (strcmp(argv[i], "--write") == 0)
+            write = argv[++i];
+        else if (strcmp(argv[i], "--check") == 0)
+            check = argv[++i];
+        else if (strcmp(argv[i], "--dump") == 0)
+            r->dump = argv[++i];
+        else if (strcmp(argv[i], "-k") == 0)
+            r->only = argv[++i];
+        else
+            return usage();
+    }
+    if (!write && !check)
+        return usage();
+    int status = run(r, argv[1], write, check);
+    free(r);
+    return status;
+}
