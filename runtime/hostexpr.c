@@ -192,7 +192,8 @@ static word apply(uint32_t op, const word *w)
 tl_hx_result tl_hostexpr_eval(const tile_hx_ins *code, uint32_t n, const tl_hx_env *env,
                               int64_t *out_word)
 {
-    word stack[TILE_HX_MAX_STACK] = {{0, TL_HX_FINE}};
+    word stack[TILE_HX_MAX_STACK]; /* the compiler wants to see the first ones set */
+    stack[0] = stack[1] = stack[2] = (word){0, TL_HX_FINE};
     int depth = 0;
     for (uint32_t i = 0; i < n; i++) {
         uint32_t op = code[i].op;

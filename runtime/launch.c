@@ -52,8 +52,9 @@ static tl_instance *choose(const tile_kernel *kernel, const tile_arg *args, size
                            const int64_t *grid, size_t naxes, tl_bound *bound,
                            tile_status *out_status)
 {
-    char text[1024] = "";
+    char text[1024];
     bool said_require = false;
+    text[0] = 0;
     for (uint32_t i = 0; i < kernel->ninstances; i++) {
         tl_bind_result r = tl_bind(kernel->module->device, kernel->instances[i], args, nargs, grid,
                                    naxes, bound, out_status);

@@ -128,6 +128,17 @@ static LLVMValueRef pred(Maker *m, int which)
 
 /* ---- rows ---- */
 
+static char atom_letter(tl_leaf leaf)
+{
+    return leaf == TL_LEAF_ATOM_16 ? 'h' : leaf == TL_LEAF_ATOM_32 ? 'i' : 'l';
+}
+
+/* On 16 bits there are these alone; the others are made of them. */
+static bool has_operation(tl_leaf leaf, uint32_t op)
+{
+    return leaf != TL_LEAF_ATOM_16 || op == TL_ATOM_LOAD || op == TL_ATOM_CAS;
+}
+
 static const uint32_t HINTS[] = {0, 1, 2, 4, 8, 6};
 static const uint32_t WIDTHS[] = {1, 2, 4, 8, 16};
 static const char LETTERS[] = "chi24";
@@ -223,29 +234,25 @@ static void make_shuffles(Maker *m, tl_leaf leaf)
 
 /* ---- atomics ---- */
 
-static LLVMTypeRef float_of(const Maker *m, bool wide)
+/* What is in cell c (fill_output): c times 257 in 16 bits, else the float that is c % 100. */
+static LLVMValueRef in_cell(Maker *m, LLVMValueRef c, LLVMTypeRef type)
 {
-    return wide ? LLVMDoubleTypeInContext(m->l.context) : LLVMFloatTypeInContext(m->l.context);
+    if (LLVMGetIntTypeWidth(type) == 16)
+        return LLVMBuildTrunc(m->b, mul(m, c, 257), type, "");
+    LLVMTypeRef f = LLVMGetIntTypeWidth(type) == 64 ? LLVMDoubleTypeInContext(m->l.context)
+                                                    : LLVMFloatTypeInContext(m->l.context);
+    LLVMValueRef small = LLVMBuildURem(m->b, c, word(m, 100), "");
+    return LLVMBuildBitCast(m->b, LLVMBuildUIToFP(m->b, small, f, ""), type, "");
 }
 
-/* The bits of the float that is x % 100. */
-static LLVMValueRef small_float(Maker *m, LLVMValueRef x, bool wide)
-{
-    LLVMValueRef f =
-        LLVMBuildUIToFP(m->b, LLVMBuildURem(m->b, x, word(m, 100), ""), float_of(m, wide), "");
-    return LLVMBuildBitCast(m->b, f, wide ? m->i64 : m->i32, "");
-}
-
-static LLVMValueRef operand(Maker *m, tl_atom op, bool wide, uint32_t n)
+static LLVMValueRef operand(Maker *m, tl_atom op, LLVMTypeRef type, uint32_t n)
 {
     if (op == TL_ATOM_FADD)
-        return small_float(m, add(m, m->tid, n), wide);
-    LLVMValueRef x = mix(m, n);
-    if (!wide)
-        return x;
-    LLVMValueRef high = LLVMBuildShl(m->b, LLVMBuildZExt(m->b, mix(m, n + 50), m->i64, ""),
-                                     LLVMConstInt(m->i64, 32, 0), "");
-    return LLVMBuildOr(m->b, LLVMBuildZExt(m->b, x, m->i64, ""), high, "");
+        return in_cell(m, add(m, m->tid, n), type);
+    LLVMValueRef low = LLVMBuildZExt(m->b, mix(m, n), m->i64, "");
+    LLVMValueRef high = LLVMBuildZExt(m->b, mix(m, n + 50), m->i64, "");
+    high = LLVMBuildShl(m->b, high, LLVMConstInt(m->i64, 32, 0), "");
+    return LLVMBuildIntCast2(m->b, LLVMBuildOr(m->b, low, high, ""), type, 0, "");
 }
 
 static LLVMValueRef atom(Maker *m, tl_leaf leaf, LLVMValueRef cell, LLVMValueRef p, tl_atom op,
@@ -259,22 +266,21 @@ static LLVMValueRef atom(Maker *m, tl_leaf leaf, LLVMValueRef cell, LLVMValueRef
 }
 
 /* All orders and scopes on cells of one's own, whose old values are kept; then on the shared ones,
- * whose last values are words too. Cell c starts as the float c % 100 (fill_output). */
+ * whose last values are words too. */
 static void make_atom(Maker *m, tl_leaf leaf, tl_atom op)
 {
-    bool wide = leaf == TL_LEAF_ATOM_64;
+    LLVMTypeRef type = tl_leaf_type(m->l.context, atom_letter(leaf));
     bool any_order = op != TL_ATOM_XCHG && op != TL_ATOM_CAS && op != TL_ATOM_STORE;
     LLVMValueRef thread = LLVMBuildAdd(m->b, mul(m, m->ctaid, THREADS), m->tid, "");
     LLVMValueRef odd = LLVMBuildICmp(m->b, LLVMIntNE, and(m, thread, 1), word(m, 0), "");
     for (uint32_t v = 0; v < CELLS; v++) {
         LLVMValueRef c = add(m, mul(m, thread, CELLS), v);
-        LLVMValueRef there = small_float(m, c, wide);
-        LLVMValueRef other = LLVMConstInt(wide ? m->i64 : m->i32, 12345, 0);
-        keep(m, atom(m, leaf, mul(m, c, 8), pred(m, v == 5 ? 2 : 0), op, v, operand(m, op, wide, v),
-                     LLVMBuildSelect(m->b, odd, there, other, "")));
+        LLVMValueRef other = LLVMConstInt(type, 12345, 0);
+        keep(m, atom(m, leaf, mul(m, c, 8), pred(m, v == 5 ? 2 : 0), op, v, operand(m, op, type, v),
+                     LLVMBuildSelect(m->b, odd, in_cell(m, c, type), other, "")));
         if (any_order)
             atom(m, leaf, word(m, (ALL_THREADS * CELLS + v) * 8), pred(m, v == 7 ? 2 : 0), op, v,
-                 operand(m, op, wide, v), other);
+                 operand(m, op, type, v), other);
     }
 }
 
@@ -304,6 +310,7 @@ static void make_row(Maker *m, tl_leaf leaf, uint32_t op)
     case TL_LEAF_BARRIER: make_barrier(m); break;
     case TL_LEAF_SHFL_IDX:
     case TL_LEAF_SHFL_XOR: make_shuffles(m, leaf); break;
+    case TL_LEAF_ATOM_16:
     case TL_LEAF_ATOM_32:
     case TL_LEAF_ATOM_64: make_atom(m, leaf, (tl_atom)op); break;
     case TL_LEAF_FAIL:
@@ -403,15 +410,23 @@ static bool fails(const char *what)
     return false;
 }
 
-/* Results are poisoned; cell c holds the float c % 100. */
-static void fill_output(Run *r, bool wide)
+/* Results are poisoned, cells hold what in_cell says. */
+static void fill_output(Run *r, char letter)
 {
     memset(r->words, 0xab, CELLS_AT);
     for (uint32_t c = 0; c < (ALL_THREADS + 1) * CELLS; c++) {
+        unsigned char *cell = r->words + CELLS_AT + c * 8;
         double d = c % 100;
         float f = (float)d;
-        memset(r->words + CELLS_AT + c * 8, 0xcd, 8);
-        memcpy(r->words + CELLS_AT + c * 8, wide ? (void *)&d : (void *)&f, wide ? 8 : 4);
+        uint16_t h = (uint16_t)(c * 257);
+        memset(cell, 0xcd, 8);
+        memcpy(cell,
+               letter == 'h'   ? (void *)&h
+               : letter == 'i' ? (void *)&f
+                               : (void *)&d,
+               letter == 'h'   ? 2
+               : letter == 'i' ? 4
+                               : 8);
     }
 }
 
@@ -504,7 +519,7 @@ static bool run_row(Run *r, tl_leaf leaf, uint32_t op, const char *name, char *l
     Code code;
     tl_arena_init(&arena, (TlAlloc){0});
     r->spoken[0] = 0;
-    fill_output(r, leaf == TL_LEAF_ATOM_64);
+    fill_output(r, atom_letter(leaf));
     bool ran = try_code(r, &arena, leaf, op, name, &code);
     if (ran && launch(r, &code, leaf == TL_LEAF_FAIL || leaf == TL_LEAF_PRINT) != TILE_OK)
         ran = fails(name);
@@ -600,6 +615,8 @@ static Count all_rows(Run *r, const char *want, FILE *out)
         bool atomic = tl_leaf_class_of((tl_leaf)leaf) == TL_LEAF_CLASS_ATOMIC;
         for (uint32_t op = 0; op < (atomic ? TL_ATOM_STORE + 1u : 1u); op++) {
             char name[64];
+            if (!has_operation((tl_leaf)leaf, op))
+                continue;
             snprintf(name, sizeof name, "%s%s%s", tl_leaf_name((tl_leaf)leaf), atomic ? "_" : "",
                      atomic ? ATOMS[op] : "");
             one_row(r, (tl_leaf)leaf, op, name, want, out, &count);
