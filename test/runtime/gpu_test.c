@@ -12,6 +12,7 @@
 #include "test/unit/image_maker.h"
 #include "test/unit/unit.h"
 #include <dlfcn.h>
+#include <pthread.h>
 
 static StubState *stub;
 static const char *kind;
@@ -21,7 +22,8 @@ static bool is_cuda;
 
 static const char *hidden; /* a symbol that dlsym does not find */
 static bool no_library;
-static long allocations, balance, countdown = -1; /* allocations until one fails; -1: never */
+/* of this thread; allocations until one fails, -1: never */
+static _Thread_local long allocations, balance, countdown = -1;
 
 void *__real_dlopen(const char *name, int mode);
 void *__real_dlsym(void *library, const char *name);
@@ -939,6 +941,84 @@ static void each_call_of_talk_fails(void)
     }
 }
 
+/* ---- threads: a device, a module and the default stream are everybody's ---- */
+
+enum { TALKERS = 4, ROUNDS = 30 };
+
+static tile_status talk_and_scale(tile_stream *stream, tile_kernel *talker, tile_buffer *b,
+                                  float *y)
+{
+    tile_module *m = NULL;
+    tile_kernel *k = NULL;
+    const tile_arg two = tile_i32(2);
+    tile_status s = tile_module_load_image(talk_device, maker.data, maker.size, &m);
+    if (!s)
+        s = tile_kernel_get(m, "scale", NULL, &k);
+    if (!s)
+        s = tile_launch(talker, stream, &two, 1);
+    if (!s)
+        s = tile_launch(talker, NULL, &two, 1);
+    if (!s)
+        s = tile_launch(k, stream,
+                        (tile_arg[]){tile_view_typed(TILE_F32, tile_buffer_ptr(b), 4),
+                                     tile_view_typed(TILE_F32, tile_buffer_ptr(b), 4), tile_f32(2)},
+                        3);
+    if (!s)
+        s = tile_buffer_download(b, 0, y, 16, stream);
+    tile_module_free(m);
+    return s;
+}
+
+static void *thread_main(void *arg)
+{
+    float x[4] = {1, 1, 1, 1}, y[4] = {0};
+    tile_stream *stream = NULL;
+    tile_buffer *b = NULL;
+    tile_event *e = NULL;
+    tile_status s = tile_stream_create(talk_device, &stream);
+    if (!s)
+        s = tile_buffer_alloc(talk_device, sizeof x, &b);
+    if (!s)
+        s = tile_buffer_upload(b, 0, x, sizeof x, stream);
+    if (!s)
+        s = tile_event_create(talk_device, &e);
+    for (int i = 0; i < ROUNDS && !s; i++) {
+        s = talk_and_scale(stream, talk_kernel, b, y);
+        if (!s)
+            s = tile_event_record(e, NULL);
+        if (!s)
+            s = tile_stream_wait_event(stream, e);
+        if (!s)
+            s = tile_stream_synchronize(stream);
+    }
+    tile_event_free(e);
+    tile_buffer_free(b);
+    tile_stream_free(stream);
+    *(float *)arg = s ? -1 : y[3];
+    return NULL;
+}
+
+static void threads(void)
+{
+    pthread_t t[TALKERS];
+    float out[TALKERS] = {0};
+    const KernelSpec both[] = {talk_spec, scale_spec};
+    open_talk();
+    OK(tile_device_set_callbacks(talk_device, NULL)); /* they are called in every thread */
+    OK(tile_set_default_device(talk_device));
+    make_image(&maker, target(), both, 2);
+    say_tiles(0, 1);
+    for (int i = 0; i < TALKERS; i++)
+        CHECK_INT(pthread_create(&t[i], NULL, thread_main, &out[i]), 0);
+    for (int i = 0; i < TALKERS; i++) {
+        pthread_join(t[i], NULL);
+        CHECK(out[i] == (float)(1 << ROUNDS));
+    }
+    OK(tile_stream_synchronize(NULL));
+    tile_set_default_device(NULL);
+    close_talk();
+}
+
 int main(int argc, char **argv)
 {
     kind = argc > 1 ? argv[1] : "cuda";
@@ -972,6 +1052,7 @@ int main(int argc, char **argv)
     too_much_talk();
     module_goes_first();
     each_call_of_talk_fails();
+    threads();
     dlclose(library);
     return unit_result();
 }

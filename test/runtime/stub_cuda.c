@@ -23,12 +23,12 @@ StubState *stub_state(void)
 
 /* Most calls want a context. */
 #define IN_CONTEXT()                                                                               \
+    STUB_CALL();                                                                                   \
+    if (!current) {                                                                                \
+        stub_misuse("a call without a context");                                                   \
+        return STUB_INVALID_CONTEXT;                                                               \
+    }                                                                                              \
     do {                                                                                           \
-        STUB_CALL();                                                                               \
-        if (!current) {                                                                            \
-            stub_misuse("a call without a context");                                               \
-            return STUB_INVALID_CONTEXT;                                                           \
-        }                                                                                          \
     } while (0)
 
 STUB_EXPORT int cuInit(unsigned flags)

@@ -7,6 +7,7 @@
  * dlopen and dlsym("stub_state"). */
 #ifndef TL_TEST_STUB_GPU_H
 #define TL_TEST_STUB_GPU_H
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -152,12 +153,23 @@ static int stub_call(const char *symbol)
     stub.failed = symbol;
     return stub.fail_code;
 }
+
+/* Every function of the library begins with this. It holds the lock to its end, so threads may call. */
+static pthread_mutex_t stub_mutex = PTHREAD_MUTEX_INITIALIZER;
+static inline int stub_lock(void)
+{
+    return pthread_mutex_lock(&stub_mutex);
+}
+static inline void stub_unlock(const int *locked)
+{
+    (void)locked;
+    pthread_mutex_unlock(&stub_mutex);
+}
 #define STUB_CALL()                                                                                \
-    do {                                                                                           \
-        int code_ = stub_call(__func__);                                                           \
-        if (code_)                                                                                 \
-            return code_;                                                                          \
-    } while (0)
+    __attribute__((cleanup(stub_unlock))) const int locked_ = stub_lock();                         \
+    int code_ = stub_call(__func__);                                                               \
+    if (code_)                                                                                     \
+    return code_
 
 /* ---- memory: a header before what the caller gets ---- */
 

@@ -1,6 +1,6 @@
 /* leaf_words: what each row of runtime/leaf.def does on a device, as words.
  *
- *     leaf_words DEVICE --write FILE | --check FILE [-k NAME] [--dump DIR] [-v]
+ *     leaf_words DEVICE --write FILE | --check FILE [-k NAME] [--dump DIR] [--proven FILE] [-v]
  *
  * For each row (atomics: each operation) a small kernel is made from leaf calls alone, brought
  * through the target's expansion as the compiler's kernels are, put into an image and launched. Its
@@ -8,9 +8,11 @@
  * threads update are updated by operations whose order does not matter. FILE has a line per row: its
  * name, a hash of all that was written, and some of the words; for rows that speak, the text.
  *
- * The words of an emulated device say what the emulator means; written on a GPU they are the
- * hardware's, and --check on the emulator then proves it. A row that fails is reported, the others
- * still run. Exit: 0 all fine, 1 rows differ or failed, 2 usage. */
+ * expect.py computes the same from the rows' meaning alone and is held against --dump. The words of
+ * an emulated device say what the emulator does; written on a GPU they are the hardware's, and
+ * --check on the emulator then proves it. --proven: with --check on a GPU, the lines of
+ * codegen/proven.def for the rows that agreed. A row that fails is reported, the others still run.
+ * Exit: 0 all fine, 1 rows differ or failed, 2 usage. */
 #include "codegen/gpu.h"
 #include "codegen/leaf_expand.h"
 #include "runtime/driver.h"
@@ -276,8 +278,11 @@ static void make_atom(Maker *m, tl_leaf leaf, tl_atom op)
     for (uint32_t v = 0; v < CELLS; v++) {
         LLVMValueRef c = add(m, mul(m, thread, CELLS), v);
         LLVMValueRef other = LLVMConstInt(type, 12345, 0);
-        keep(m, atom(m, leaf, mul(m, c, 8), pred(m, v == 5 ? 2 : 0), op, v, operand(m, op, type, v),
-                     LLVMBuildSelect(m->b, odd, in_cell(m, c, type), other, "")));
+        LLVMValueRef expected = LLVMBuildSelect(m->b, odd, in_cell(m, c, type), other, "");
+        LLVMValueRef old = atom(m, leaf, mul(m, c, 8), pred(m, v == 5 ? 2 : 0), op, v,
+                                operand(m, op, type, v), expected);
+        if (op != TL_ATOM_STORE) /* whose result is nobody's business */
+            keep(m, old);
         if (any_order)
             atom(m, leaf, word(m, (ALL_THREADS * CELLS + v) * 8), pred(m, v == 7 ? 2 : 0), op, v,
                  operand(m, op, type, v), other);
@@ -391,7 +396,7 @@ typedef struct Run {
     tile_device_info info;
     const TlTarget *target;
     bool emulate, verbose;
-    const char *only, *dump;
+    const char *only, *dump, *proven;
     tile_buffer *in, *out;
     char spoken[1024];
     unsigned char words[OUT_BYTES];
@@ -605,7 +610,18 @@ static void one_row(Run *r, tl_leaf leaf, uint32_t op, const char *name, const c
     fflush(stdout);
 }
 
-static Count all_rows(Run *r, const char *want, FILE *out)
+/* A line of proven.def; on an emulated device nothing is proven. */
+static void add_proof(const Run *r, FILE *f, tl_leaf leaf)
+{
+    static const char *const IDS[] = {
+#define LEAF(ID, name, result, operands, class_, meaning) #ID,
+#include "runtime/leaf.def"
+    };
+    if (f && !r->emulate)
+        fprintf(f, "PROVEN(\"%s\", %s)\n", r->target->name, IDS[leaf]);
+}
+
+static Count all_rows(Run *r, const char *want, FILE *out, FILE *proven)
 {
     static const char *const ATOMS[] = {"add", "min_s", "min_u", "max_s", "max_u", "and",  "or",
                                         "xor", "xchg",  "cas",   "fadd",  "load",  "store"};
@@ -613,6 +629,7 @@ static Count all_rows(Run *r, const char *want, FILE *out)
     Count count = {0, 0};
     for (int leaf = 0; leaf < TL_LEAF_COUNT; leaf++) {
         bool atomic = tl_leaf_class_of((tl_leaf)leaf) == TL_LEAF_CLASS_ATOMIC;
+        Count before = count;
         for (uint32_t op = 0; op < (atomic ? TL_ATOM_STORE + 1u : 1u); op++) {
             char name[64];
             if (!has_operation((tl_leaf)leaf, op))
@@ -621,6 +638,8 @@ static Count all_rows(Run *r, const char *want, FILE *out)
                      atomic ? ATOMS[op] : "");
             one_row(r, (tl_leaf)leaf, op, name, want, out, &count);
         }
+        if (want && count.rows > before.rows && count.bad == before.bad)
+            add_proof(r, proven, (tl_leaf)leaf);
     }
     return count;
 }
@@ -651,7 +670,8 @@ static bool open_device(Run *r, const char *name)
 
 static int usage(void)
 {
-    fprintf(stderr, "leaf_words DEVICE --write FILE | --check FILE [-k NAME] [--dump DIR] [-v]\n");
+    fprintf(stderr, "leaf_words DEVICE --write FILE | --check FILE [-k NAME] [--dump DIR] "
+                    "[--proven FILE] [-v]\n");
     return 2;
 }
 
@@ -660,16 +680,18 @@ static int run(Run *r, const char *device, const char *write, const char *check)
     char *want = check ? read_text(check) : NULL;
     if (check && !want)
         return 2;
-    FILE *out = NULL;
+    FILE *out = NULL, *proven = NULL;
     Count count = {0, 1};
     if (open_device(r, device)) {
         out = write ? fopen(write, "w") : NULL;
         if (out)
             write_head(out, r);
-        count = all_rows(r, want, out);
+        proven = r->proven ? fopen(r->proven, "w") : NULL;
+        count = all_rows(r, want, out, proven);
         printf("%s: %d rows, %d bad\n", r->info.name, count.rows, count.bad);
     }
     bool written = !write || (out && fclose(out) == 0);
+    written &= !r->proven || (proven && fclose(proven) == 0);
     tile_buffer_free(r->in);
     tile_buffer_free(r->out);
     tile_set_default_device(NULL);
@@ -695,6 +717,8 @@ int main(int argc, char **argv)
             check = argv[++i];
         else if (strcmp(argv[i], "--dump") == 0)
             r->dump = argv[++i];
+        else if (strcmp(argv[i], "--proven") == 0)
+            r->proven = argv[++i];
         else if (strcmp(argv[i], "-k") == 0)
             r->only = argv[++i];
         else

@@ -1,0 +1,219 @@
+#!/usr/bin/env python3
+"""What the leaf kernels (leaf_words.c) must write, computed here from what runtime/leaf.def says of each row.
+
+    expect.py FOLDER LANES      FOLDER: leaf_words --dump; prints what differs, then "N rows, N bad"
+
+Independent of the emulator: words that it or a GPU wrote are held against this.
+"""
+import os
+import sys
+
+import numpy as np
+
+BLOCKS, THREADS, RESULTS, CELLS = 2, 128, 24, 12
+ALL = BLOCKS * THREADS
+WIDTHS = {"8": 1, "16": 2, "32": 4, "64": 8, "128": 16}
+u32 = np.uint32
+
+x = np.arange(ALL, dtype=u32)  # linear thread
+tid, block = x % THREADS, x // THREADS
+ALWAYS, NEVER, SOME = np.ones(ALL, bool), np.zeros(ALL, bool), tid % 3 != 0
+PREDS = [ALWAYS, NEVER, SOME]
+INPUT = ((np.arange(ALL * 64, dtype=np.uint64) * 2654435761 & 0xFFFFFFFF) >> 24).astype(np.uint8)
+
+
+def mix(n):
+    return ((x + u32(1 + n)) * u32(2654435761)) ^ u32(0x5BD1E995 * n & 0xFFFFFFFF)
+
+
+def as_bytes(*words):
+    """[thread, byte] of words side by side."""
+    return np.stack(words, 1).astype("<u4").view(np.uint8)
+
+
+def value(width, n):
+    """leaf_words.c's value(): a mixed word cut to width, or several."""
+    words = [mix(n)] if width <= 4 else [mix(n * 4 + i) for i in range(width // 4)]
+    return as_bytes(*words)[:, :width]
+
+
+class Out:
+    def __init__(self):
+        self.results = np.full((ALL, RESULTS, 16), 0xAB, np.uint8)
+        self.n = 0
+
+    def keep(self, data, where=ALWAYS):
+        """The next result of every thread: [thread, byte]."""
+        self.results[where, self.n, : data.shape[1]] = data[where]
+        self.n += 1
+
+
+def keep_words(out, words):
+    out.keep(as_bytes(words))
+
+
+def ldg(out, width):
+    for h in range(6):
+        for p in PREDS:
+            at = (x * width + h * width).astype(int)[:, None] + np.arange(width)
+            out.keep(np.where(p[:, None], INPUT[at], 0).astype(np.uint8))
+
+
+def stg(out, width):
+    for h in range(6):
+        for p in PREDS:
+            out.keep(value(width, h), p)
+
+
+def filled():
+    """Shared memory after fill_shared: [block, thread, 16 bytes]."""
+    return as_bytes(*[mix(j) for j in range(4)]).reshape(BLOCKS, THREADS, 16).copy()
+
+
+def of_other(shared):
+    """Each thread's view of the 16 bytes of thread tid ^ 33."""
+    return shared[block, tid ^ 33]
+
+
+def lds(out, width):
+    seen = of_other(filled())
+    for j in range(16 // width):
+        out.keep(seen[:, j * width:(j + 1) * width])
+
+
+def sts(out, width):
+    shared = filled()
+    for p in range(3):
+        at, data = p * width % 16, value(width, 9 + p)
+        for t in np.flatnonzero(PREDS[p]):
+            shared[block[t], tid[t], at:at + width] = data[t]
+        seen = of_other(shared)
+        for j in range(4):
+            out.keep(seen[:, 4 * j:4 * j + 4])
+
+
+def barrier(out):
+    for r in range(4):
+        keep_words(out, mix(r)[block * THREADS + (tid + 1 + 40 * r) % THREADS])
+
+
+def shfl_xor(out, lanes):
+    mask = 1
+    while mask <= lanes - 1:
+        keep_words(out, mix(mask)[x ^ mask])
+        mask = mask * 2 + (mask == 4)
+    keep_words(out, mix(77)[x ^ (lanes - 1)])
+
+
+def shfl_idx(out, lanes):
+    lane, base = x % lanes, x - x % lanes
+    for i, source in enumerate([(lane + 1) % lanes, lane ^ 5, lane * 0 + 3, lane * 7 % lanes, lane * 0 + lanes - 1, lanes - 1 - lane]):
+        keep_words(out, mix(i)[base + source])
+
+
+# ---- atomics: plain Python integers, one thread after the other ----
+
+
+def cell_bits(c, width):
+    if width == 2:
+        return c * 257 & 0xFFFF
+    return int.from_bytes(np.array(c % 100, f"<f{width}").tobytes(), "little")
+
+
+def signed(v, width):
+    return v - (1 << 8 * width) if v >> (8 * width - 1) else v
+
+
+def fadd(a, b, width):
+    f = [np.frombuffer(v.to_bytes(width, "little"), f"<f{width}")[0] for v in (a, b)]
+    return int.from_bytes((f[0] + f[1]).tobytes(), "little")
+
+
+OPS = {
+    "add": lambda o, v, e, w: o + v & (1 << 8 * w) - 1,
+    "min_s": lambda o, v, e, w: min(o, v, key=lambda a: signed(a, w)),
+    "max_s": lambda o, v, e, w: max(o, v, key=lambda a: signed(a, w)),
+    "min_u": lambda o, v, e, w: min(o, v),
+    "max_u": lambda o, v, e, w: max(o, v),
+    "and": lambda o, v, e, w: o & v,
+    "or": lambda o, v, e, w: o | v,
+    "xor": lambda o, v, e, w: o ^ v,
+    "xchg": lambda o, v, e, w: v,
+    "store": lambda o, v, e, w: v,
+    "load": lambda o, v, e, w: o,
+    "cas": lambda o, v, e, w: v if o == e else o,
+    "fadd": lambda o, v, e, w: fadd(o, v, w),
+}
+
+
+def operand(op, width, n):
+    if op == "fadd":
+        return [cell_bits(int(t) + n, width) for t in tid]
+    return [(int(a) | int(b) << 32) & (1 << 8 * width) - 1 for a, b in zip(mix(n), mix(n + 50))]
+
+
+def atom(out, width, op):
+    cells = [cell_bits(c, width) for c in range((ALL + 1) * CELLS)]
+    for v in range(CELLS):
+        operands, old = operand(op, width, v), np.zeros((ALL, width), np.uint8)
+        for t in range(ALL):
+            c = t * CELLS + v
+            if v != 5 or SOME[t]:
+                before = cells[c]
+                old[t] = list(before.to_bytes(width, "little"))
+                cells[c] = OPS[op](before, operands[t], before if t & 1 else 12345, width)
+            if op not in ("xchg", "cas", "store") and (v != 7 or SOME[t]):
+                shared = ALL * CELLS + v
+                cells[shared] = OPS[op](cells[shared], operands[t], 12345, width)
+        if op != "store":
+            out.keep(old)
+    return cells
+
+
+def start_cells(width, cells=None):
+    data = np.full(((ALL + 1) * CELLS, 8), 0xCD, np.uint8)
+    for c in range(len(data)):
+        bits = cell_bits(c, width) if cells is None else cells[c]
+        data[c, :width] = list(bits.to_bytes(width, "little"))
+    return data
+
+
+def expected(name, lanes):
+    """All bytes that the row's kernel leaves; None for rows that only speak."""
+    out, cells, width = Out(), None, 8
+    kind, _, rest = name.partition("_")
+    if kind == "atom":
+        bits, _, op = rest.partition("_")
+        width = WIDTHS[bits]
+        cells = atom(out, width, op)
+    elif kind in ("ldg", "stg", "lds", "sts"):
+        globals()[kind](out, WIDTHS[rest])
+    elif kind == "shfl":
+        globals()[name](out, lanes)
+    elif kind == "barrier":
+        barrier(out)
+    elif kind in ("tid", "ctaid"):
+        keep_words(out, tid if kind == "tid" else block)
+    elif kind not in ("fail", "print"):
+        raise ValueError(f"row {name} is not known here")
+    return np.concatenate([out.results.reshape(-1), start_cells(width, cells).reshape(-1)])
+
+
+def main():
+    folder, lanes = sys.argv[1], int(sys.argv[2])
+    names, bad = sorted(f[:-4] for f in os.listdir(folder) if f.endswith(".bin")), 0
+    for name in names:
+        got, want = np.fromfile(os.path.join(folder, name + ".bin"), np.uint8), expected(name, lanes)
+        wrong = np.flatnonzero(got != want) if got.shape == want.shape else np.array([-1])
+        if len(wrong):
+            at = int(wrong[0])
+            place = f"thread {at // (RESULTS * 16)}, result {at // 16 % RESULTS}" if at < ALL * RESULTS * 16 else \
+                f"cell {(at - ALL * RESULTS * 16) // 8}"
+            print(f"{name}: {len(wrong)} bytes differ, the first at {at} ({place}): got {got[at]}, want {want[at]}")
+            bad += 1
+    print(f"{len(names)} rows, {bad} bad")
+    return 1 if bad or not names else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
