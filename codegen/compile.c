@@ -16,6 +16,7 @@
 #include "codegen/header.h"
 #include "frontend/ast.h"
 #include "frontend/frontend.h"
+#include "passes/axis_info.h"
 #include "passes/pass.h"
 
 typedef enum Stage {
@@ -270,7 +271,13 @@ static bool run_passes(Job *j)
     const char *passes = o->passes ? o->passes : tl_pipeline(j->target->pipeline);
     if (!o->passes && strict && !strncmp(passes, "fuse-fma", 8))
         passes += strlen("fuse-fma") + (passes[8] == ',');
-    return tl_run_passes(j->module, passes, &r);
+    bool gpu = tl_target_is_gpu(j->target);
+    if (gpu)
+        tl_variants_add(j->module);
+    bool ok = tl_run_passes(j->module, passes, &r);
+    if (ok && gpu)
+        tl_variants_settle(j->module);
+    return ok;
 }
 
 void tl_output_set(tilec_output *out, const void *data, size_t size)

@@ -62,8 +62,9 @@ static TlViewFacts parameter_view(const TlAxisInfo *a, const TlValue *v)
     if (!info || v->index >= info->params.len)
         return f;
     const TlParam *p = &info->params.data[v->index];
-    int64_t unit = info->aligned ? tl_axis_aligned_unit(v->type->dtype) : 1;
-    if (info->aligned)
+    bool promised = tl_axis_is_promised(a, v->index);
+    int64_t unit = promised ? tl_axis_aligned_unit(v->type->dtype) : 1;
+    if (promised)
         f.base = TL_AXIS_ALIGNMENT;
     for (int d = p->rank - 1; d >= 0; d--) {
         bool last = d == p->rank - 1;

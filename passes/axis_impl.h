@@ -15,6 +15,7 @@ struct TlAxisInfo {
     TlAxisFacts *facts;   /* by value id */
     TlAxisFacts *assumed; /* by value id: divisibility[0], lo and hi that `assume` promises */
     int64_t pid_end[TILE_MAX_GRID]; /* pids are below */
+    uint64_t promised;              /* parameters that are aligned, bit = index */
 };
 
 /* What is known of a view: divisibility, and the number itself when `known` (else -1). */
@@ -27,6 +28,10 @@ TlViewFacts tl_view_facts(const TlAxisInfo *a, const TlValue *view);
 
 /* For how long axis `dim` of the accessed tile stays on one element of memory, under one mask. */
 int64_t tl_access_constancy(const TlAxisInfo *a, const TlPlace *p, int dim);
+
+/* The facts when only these parameters are aligned (bit = index; those from 63 on share bit 63). */
+TlAxisInfo *tl_axis_info_promised(const TlFn *fn, TlArena *arena, uint64_t promised);
+bool tl_axis_is_promised(const TlAxisInfo *a, uint32_t param);
 
 /* The largest power of two that divides x, at most TL_AXIS_MAX. */
 int64_t tl_axis_divisor(int64_t x);

@@ -304,7 +304,7 @@ static void start(Flow *f)
         TlAxisFacts facts = tl_axis_unknown(v->type);
         if (v->type->ptr)
             facts.divisibility[0] =
-                fn->info && fn->info->aligned ? TL_AXIS_ALIGNMENT : tl_dtype_bytes(v->type->dtype);
+                tl_axis_is_promised(f->a, i) ? TL_AXIS_ALIGNMENT : tl_dtype_bytes(v->type->dtype);
         set(f, v, facts);
     }
 }
@@ -323,10 +323,21 @@ static void give_up(Flow *f)
     }
 }
 
+bool tl_axis_is_promised(const TlAxisInfo *a, uint32_t param)
+{
+    return a->promised >> (param < 63 ? param : 63) & 1;
+}
+
 TlAxisInfo *tl_axis_info(const TlFn *fn, TlArena *arena)
+{
+    return tl_axis_info_promised(fn, arena, fn->info && fn->info->aligned ? ~(uint64_t)0 : 0);
+}
+
+TlAxisInfo *tl_axis_info_promised(const TlFn *fn, TlArena *arena, uint64_t promised)
 {
     TlAxisInfo *a = TL_NEW(arena, TlAxisInfo);
     a->fn = fn;
+    a->promised = promised;
     a->facts = TL_NEW_ARRAY(arena, TlAxisFacts, fn->nvalues + 1);
     bound_pids(a);
     take_assumptions(a, arena);

@@ -21,8 +21,9 @@ typedef struct TlAxisFacts {
 
 typedef struct TlAxisInfo TlAxisInfo;
 /* Facts of every value, as a fixed point over loops. Runs at both levels; layouts do not matter.
- * When fn->info->aligned: every view's base is a multiple of 16 bytes, and its innermost extent and
- * outer strides are multiples of 16 bytes in elements. */
+ * When fn->info->aligned: every view's base and every pointer is a multiple of 16 bytes, innermost
+ * extents and outer strides of views are multiples of 16 bytes in elements, and the grid is the one
+ * of the kernel's clause. */
 TlAxisInfo *tl_axis_info(const TlFn *fn, TlArena *arena);
 const TlAxisFacts *tl_axis_facts(const TlAxisInfo *a, const TlValue *v);
 
@@ -38,9 +39,15 @@ typedef struct TlAccessInfo {
 } TlAccessInfo;
 TlAccessInfo tl_access_info(const TlAxisInfo *a, const TlOp *op);
 
-/* Aligned kernels (fn->info->aligned) are made beside general ones: each is lowered as if its views
- * were aligned, and launched only with arguments for which that is so. The tests are those of the
- * views whose facts were used; appended to `out`. A kernel that is not aligned has none. */
+/* ---- aligned kernels (variants.c) ----
+ * A kernel can be made twice: as it is, and as if its views and pointers were aligned
+ * (TlKernelInfo.aligned). The aligned one is launched only with arguments for which that is so. */
+/* Puts an aligned copy before each kernel that may profit. Nothing where there is one already. */
+void tl_variants_add(TlModule *m);
+/* After passes: drops the aligned kernels whose accesses did not. */
+void tl_variants_settle(TlModule *m);
+/* What must hold of the arguments: of the parameters without whose alignment some access would be
+ * another one. Appended to `out`; none for a kernel that is not aligned. */
 typedef TL_VEC(tile_image_test) TlTests;
 void tl_variant_tests(const TlFn *fn, TlArena *arena, TlTests *out);
 #endif
