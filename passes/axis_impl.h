@@ -12,6 +12,7 @@ int64_t tl_axis_aligned_unit(TlDtype dtype);
 
 struct TlAxisInfo {
     const TlFn *fn;
+    uint32_t nvalues;
     TlAxisFacts *facts;   /* by value id */
     TlAxisFacts *assumed; /* by value id: divisibility[0], lo and hi that `assume` promises */
     int64_t pid_end[TILE_MAX_GRID]; /* pids are below */

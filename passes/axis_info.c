@@ -269,8 +269,8 @@ static void leave(Flow *f, const TlOp *end)
     } else if (op->opcode == TL_OP_WHILE && end->opcode == TL_OP_CONDITION) {
         flow_all(f, op->regions[1]->args, end, 1, op->nout);
         flow_all(f, op->out, end, 1, op->nout);
-    } else if (op->opcode == TL_OP_WHILE) {
-        flow_all(f, op->regions[0]->args, end, 0, op->nout);
+    } else if (op->opcode == TL_OP_WHILE) { /* carries other values than it gives */
+        flow_all(f, op->regions[0]->args, end, 0, op->nin);
     }
 }
 
@@ -282,7 +282,7 @@ static void take(Flow *f, const TlOp *op)
         count(f, op);
         flow_all(f, op->regions[0]->args + 1, op, 3, op->nout);
     } else if (op->opcode == TL_OP_WHILE) {
-        flow_all(f, op->regions[0]->args, op, 0, op->nout);
+        flow_all(f, op->regions[0]->args, op, 0, op->nin);
     } else if (op->opcode != TL_OP_IF) {
         for (uint32_t i = 0; i < op->nout; i++)
             if (op->out[i]->type->kind != TL_VIEW)
@@ -337,6 +337,7 @@ TlAxisInfo *tl_axis_info_promised(const TlFn *fn, TlArena *arena, uint64_t promi
 {
     TlAxisInfo *a = TL_NEW(arena, TlAxisInfo);
     a->fn = fn;
+    a->nvalues = fn->nvalues;
     a->promised = promised;
     a->facts = TL_NEW_ARRAY(arena, TlAxisFacts, fn->nvalues + 1);
     bound_pids(a);
@@ -355,6 +356,6 @@ TlAxisInfo *tl_axis_info_promised(const TlFn *fn, TlArena *arena, uint64_t promi
 
 const TlAxisFacts *tl_axis_facts(const TlAxisInfo *a, const TlValue *v)
 {
-    TL_ASSERT(v->id < a->fn->nvalues, "value %u is newer than its facts", v->id);
+    TL_ASSERT(v->id < a->nvalues && a->facts[v->id].contiguity[0], "no facts of value %u", v->id);
     return &a->facts[v->id];
 }

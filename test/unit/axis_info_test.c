@@ -232,6 +232,9 @@ static const Row rows[] = {
     {"%v = while %r : tile<i32, 128> (%x: tile<i32, 128>) {\n condition %c, %x\n}"
      " (%y: tile<i32, 128>) {\n %z = add %y, %k32 : tile<i32, 128>\n yield %z\n}",
      "C128 D32 K1"},
+    {"%v = while %r, %zero : i32 (%x: tile<i32, 128>, %i: i32) {\n condition %c, %i\n}"
+     " (%j: i32) {\n %z = add %j, %two : i32\n yield %k32, %z\n}",
+     "C1 D2 K1"}, /* carries two, gives one */
     {"%v = for %zero, %n, %two, %zero : i32 (%i: i32, %x: i32) {\n"
      " %y = for %zero, %i, %two, %x : i32 (%j: i32, %z: i32) {\n"
      "  %w = add %z, %j : i32\n  yield %w\n }\n yield %y\n}",
