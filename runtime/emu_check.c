@@ -7,6 +7,10 @@
  * Global memory is what the launch's arguments bring: each one's bytes, cut where the allocation that
  * it points into ends. Shared memory is [0, shared_bytes) of each block, all unwritten at its start.
  *
+ * No exception is made for registers of padding: the lowering reads nothing that nobody writes. Loads of
+ * global memory are predicated; where a conversion through shared memory has to read something for
+ * padding, its plan gives it a place that is written (ir/layout_convert.h).
+ *
  * A block tells of its first race and its first unwritten read only: what follows follows from it, and
  * tl_sink_fail keeps one in any case. A race of two blocks is told in the name of the lower one, so
  * that the report is the same whichever came second. */

@@ -93,6 +93,13 @@ static int choose_kernel(Run *r)
 
 /* Copies arrays to devices that have memory of their own. uninit[...] is a buffer everywhere: only
  * of those a device may know what was written. */
+/* Devices on this process's memory take the arrays as they are; emulated GPUs get buffers, so that
+ * addresses are aligned as on a GPU and counters are the same on every run. */
+static bool wants_buffer(const Run *r, const RunArg *a)
+{
+    return !r->info.host_memory || a->uninit || strncmp(r->info.target, "emu:", 4) == 0;
+}
+
 static int place_arrays(Run *r)
 {
     r->launch = calloc(r->args.len + 1, sizeof *r->launch);
@@ -102,7 +109,7 @@ static int place_arrays(Run *r)
         RunArg *a = &r->args.data[i];
         if (a->param.kind == TILE_ARG_SCALAR || a->same_as)
             continue;
-        if (r->info.host_memory && !a->uninit)
+        if (!wants_buffer(r, a))
             continue;
         if (tile_buffer_alloc(r->device, a->bytes, &a->buffer) != TILE_OK)
             return run_error();

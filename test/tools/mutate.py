@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Mutation over barriers: does the emulator see each barrier that is missing, and is each one needed?
 
-    mutate.py [--tilec TILEC] [--devices emu:sm_80,emu:gfx942] [-k SUBSTRING] [-v]
+    mutate.py [--tilec TILEC] [--devices emu:sm_80,emu:gfx942] [-k SUBSTRING] [--rows SUBSTRING] [-v]
 
 Runs kernels with --check under all schedules, first as they are, then with each of their barriers left out in turn
 (TILE_EMU_DROP_BARRIER). A mutant is
@@ -10,8 +10,11 @@ Runs kernels with --check under all schedules, first as they are, then with each
                 changed by the barrier, so insert-barriers could have done without it;
     missed      nothing is reported, but the outputs are others: a hole in the detectors.
 Prints one line per kernel and device and the score; exit 1 when any is missed or more than 5% are redundant.
+--rows takes the rows of the conformance suite whose names contain SUBSTRING ("" is all of them; minutes) and needs NumPy.
 """
 import argparse
+import glob
+import importlib
 import os
 import subprocess
 import sys
@@ -82,10 +85,23 @@ def words_of(name, device, folder):
     return [path, "--kernel", kernel, "--device", device, *arguments.split()]
 
 
-def mutate(tilec, name, device, folder, verbose):
+def rows_of(part, device, folder):
+    """(name, words, outputs) of conformance rows."""
+    sys.path.insert(0, os.path.join(here, "..", "conformance"))
+    import run as conformance
+    import values
+    for path in sorted(glob.glob(os.path.join(here, "..", "conformance", "rows_*.py"))):
+        importlib.import_module(os.path.basename(path)[:-3])
+    for row in conformance.ROWS:
+        if part not in row.name or row.big:
+            continue
+        words = conformance.command(row, ["--device", device], "tilec", folder)[2:]
+        want = row.want({k: values.wide(v) if isinstance(v, values.Arr) else v for k, v in row.args.items()})
+        yield row.name, words, list(want)
+
+
+def mutate(tilec, name, device, words, outputs, folder, verbose):
     """[what became of each mutant], or a text when the kernel itself fails."""
-    outputs = KERNELS[name][3].split()
-    words = words_of(name, device, folder)
     status, text, want = run(tilec, words, folder, outputs, None)
     if status != 0:
         return text
@@ -104,21 +120,27 @@ def main():
     p.add_argument("--tilec", default="build/bin/tilec")
     p.add_argument("--devices", default="emu:sm_80,emu:gfx942")
     p.add_argument("-k", default="")
+    p.add_argument("--rows")
     p.add_argument("-v", action="store_true")
     o = p.parse_args()
     total = {"reported": 0, "redundant": 0, "missed": 0}
     broken = 0
     with tempfile.TemporaryDirectory() as folder:
-        for name in [k for k in KERNELS if o.k in k]:
-            for device in o.devices.split(","):
-                fates = mutate(o.tilec, name, device, folder, o.v)
+        for device in o.devices.split(","):
+            if o.rows is None:
+                kernels = [(k, words_of(k, device, folder), KERNELS[k][3].split()) for k in KERNELS if o.k in k]
+            else:
+                kernels = rows_of(o.rows, device, folder)
+            for name, words, outputs in kernels:
+                fates = mutate(o.tilec, name, device, words, outputs, folder, o.v)
                 if isinstance(fates, str):
                     print(f"{name} {device}: fails as it is: {fates[:300]}")
                     broken += 1
                     continue
                 for fate in fates:
                     total[fate] += 1
-                print(f"{name} {device}: {len(fates)} barriers, {fates.count('reported')} reported")
+                if fates or o.rows is None:
+                    print(f"{name} {device}: {len(fates)} barriers, {fates.count('reported')} reported")
     n = sum(total.values())
     print(f"{n} mutants: {total['reported']} reported, {total['redundant']} redundant, {total['missed']} missed"
           f"; {broken} kernels fail as they are")
