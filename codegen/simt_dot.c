@@ -8,8 +8,6 @@
 #include "codegen/simt_exchange.h"
 #include "ir/dot_plan.h"
 
-enum { MOST_UNROLL = 8, MOST_STEPS = 512 /* multiply-adds of one loop body */ };
-
 typedef struct Dot {
     TlSimt *g;
     TlOp *op;
@@ -153,18 +151,29 @@ static Reader make_reader(const Dot *d, int side)
     return r;
 }
 
-/* The swizzle of k without its low bits, in bytes, and the bits that it may have. */
-static TlSimtLinear swizzle_of(const Dot *d, const TlDotSide *s, LLVMValueRef k, int low,
-                               uint32_t first)
+/* The rows k + 0 .. count - 1 of a round that begins at row `first`; k is a multiple of count, and a
+ * constant when `loop` is false. */
+typedef struct Rows {
+    bool loop;
+    LLVMValueRef k;
+    uint32_t at, count, first; /* at: k when constant */
+} Rows;
+
+/* In bytes: of row k + step the part that depends on no loop, and the part that does. */
+static uint32_t fixed_swizzle(const Dot *d, const TlDotSide *s, const Rows *rows, uint32_t step)
+{
+    return tl_dot_swizzle(s, rows->first + rows->at + step) * d->bytes;
+}
+
+static TlSimtLinear loop_swizzle(const Dot *d, const TlDotSide *s, const Rows *rows)
 {
     TlSimt *g = d->g;
-    uint32_t start = tl_dot_swizzle(s, first) * d->bytes;
-    TlSimtLinear x = {tl_simt_i32(g, start), start};
-    for (int b = low; b < 20; b++) {
-        if (!s->swizzle[b] || !(d->p->rows - 1) >> b)
-            continue;
+    TlSimtLinear x = {tl_simt_i32(g, 0), 0};
+    for (int b = __builtin_ctz(rows->count); rows->loop && (d->p->rows - 1) >> b; b++) {
         uint32_t to = s->swizzle[b] * d->bytes;
-        LLVMValueRef bit = LLVMBuildLShr(g->b, k, tl_simt_i32(g, (uint32_t)b), "");
+        if (!to)
+            continue;
+        LLVMValueRef bit = LLVMBuildLShr(g->b, rows->k, tl_simt_i32(g, (uint32_t)b), "");
         bit = LLVMBuildAnd(g->b, bit, tl_simt_i32(g, 1), "");
         bit = LLVMBuildMul(g->b, bit, tl_simt_i32(g, to), "");
         x.thread = LLVMBuildXor(g->b, x.thread, bit, "");
@@ -175,25 +184,27 @@ static TlSimtLinear swizzle_of(const Dot *d, const TlDotSide *s, LLVMValueRef k,
 
 /* All values of a side in row k + step. */
 static LLVMValueRef *read_row(const Dot *d, int side, const Reader *r, const TlSimtLinear *swizzle,
-                              LLVMValueRef k, uint32_t step)
+                              const Rows *rows, uint32_t step)
 {
     TlSimt *g = d->g;
     const TlDotSide *s = &d->p->side[side];
-    uint32_t n = 1u << s->vec_bits, unit = s->row * d->bytes;
+    uint32_t n = 1u << s->vec_bits, unit = s->row * d->bytes, vector = n * d->bytes;
     uint32_t base = d->scratch + s->base + step * unit;
-    LLVMValueRef *out = TL_NEW_ARRAY(g->arena, LLVMValueRef, s->nvectors << s->vec_bits);
-    LLVMValueRef row = LLVMBuildMul(g->b, k, tl_simt_i32(g, unit), "");
+    uint32_t fixed = fixed_swizzle(d, s, rows, step), turned = fixed % vector / d->bytes;
+    LLVMValueRef *out = TL_NEW_ARRAY(g->arena, LLVMValueRef, s->nvectors << s->vec_bits), x[16];
+    LLVMValueRef row = LLVMBuildMul(g->b, rows->k, tl_simt_i32(g, unit), "");
     for (uint32_t i = 0; i < s->nvectors; i++) {
-        TlSimtLinear x = {r->place.thread, r->place.bits | swizzle->bits};
-        uint32_t c = tl_dot_swizzle(s, step) * d->bytes;
-        if (r->guarded) {
-            x = (TlSimtLinear){r->guarded[i], ~0u};
-        } else {
+        TlSimtLinear place = {r->place.thread, r->place.bits | swizzle->bits};
+        uint32_t c = fixed / vector * vector;
+        if (r->guarded)
+            place = (TlSimtLinear){r->guarded[i], ~0u};
+        else
             c ^= s->vectors[i] * d->bytes;
-        }
-        x.thread = LLVMBuildXor(g->b, x.thread, swizzle->thread, "");
-        LLVMValueRef at = LLVMBuildAdd(g->b, tl_simt_linear_at(g, &x, c, base), row, "");
-        tl_simt_shared_load(g, &d->type, at, (int)n, out + i * n);
+        place.thread = LLVMBuildXor(g->b, place.thread, swizzle->thread, "");
+        LLVMValueRef at = LLVMBuildAdd(g->b, tl_simt_linear_at(g, &place, c, base), row, "");
+        tl_simt_shared_load(g, &d->type, at, (int)n, x);
+        for (uint32_t e = 0; e < n; e++)
+            out[i * n + e] = x[e ^ turned];
     }
     return out;
 }
@@ -208,37 +219,27 @@ static LLVMValueRef multiply_add(const Dot *d, LLVMValueRef a, LLVMValueRef b, L
     return tl_gen_intrinsic(&g->gen, "llvm.fma", &t, 1, args, 3);
 }
 
-/* Rows k + 0 .. steps - 1 of the round that begins at row `first`. */
-static void multiply(Dot *d, const Reader *r, LLVMValueRef k, uint32_t steps, uint32_t first)
+static void multiply(Dot *d, const Reader *r, const Rows *rows)
 {
+    const TlDotSide *side = d->p->side;
     TlSimtLinear swizzle[2];
-    int low = __builtin_ctz(steps);
-    TL_ASSERT((steps & (steps - 1)) == 0, "%u rows at once", steps);
     for (int i = 0; i < 2; i++)
-        swizzle[i] = swizzle_of(d, &d->p->side[i], k, low, first);
-    for (uint32_t step = 0; step < steps; step++) {
-        LLVMValueRef *a = read_row(d, 0, &r[0], &swizzle[0], k, step);
-        LLVMValueRef *b = read_row(d, 1, &r[1], &swizzle[1], k, step);
+        swizzle[i] = loop_swizzle(d, &side[i], rows);
+    for (uint32_t step = 0; step < rows->count; step++) {
+        LLVMValueRef *a = read_row(d, 0, &r[0], &swizzle[0], rows, step);
+        LLVMValueRef *b = read_row(d, 1, &r[1], &swizzle[1], rows, step);
         for (uint32_t i = 0; i < d->p->nregs; i++)
-            d->sum[i] = multiply_add(d, a[d->p->side[0].value_of[i]], b[d->p->side[1].value_of[i]],
-                                     d->sum[i]);
+            d->sum[i] = multiply_add(d, a[side[0].value_of[i]], b[side[1].value_of[i]], d->sum[i]);
     }
 }
 
 /* ---- the loop ---- */
 
-static uint32_t unroll_of(const Dot *d, uint32_t rows)
-{
-    uint32_t n = MOST_UNROLL;
-    while (n > 1 && (n > rows || n * d->p->nregs > MOST_STEPS))
-        n /= 2;
-    return n;
-}
-
-/* Rows 0 .. count - 1, a multiple of n of them, n at a time. */
-static void loop(Dot *d, const Reader *r, uint32_t count, uint32_t n, uint32_t first)
+/* Rows 0 .. count - 1, `unroll` at a time. */
+static void loop(Dot *d, const Reader *r, uint32_t count, uint32_t first)
 {
     TlSimt *g = d->g;
+    uint32_t n = d->p->unroll;
     LLVMBasicBlockRef before = LLVMGetInsertBlock(g->b);
     LLVMBasicBlockRef body = tl_gen_block(&g->gen, "dot"), after = tl_gen_block(&g->gen, "dot.end");
     LLVMBuildBr(g->b, body);
@@ -250,7 +251,7 @@ static void loop(Dot *d, const Reader *r, uint32_t count, uint32_t n, uint32_t f
         LLVMAddIncoming(phi[i], &d->sum[i], &before, 1);
         d->sum[i] = phi[i];
     }
-    multiply(d, r, k, n, first);
+    multiply(d, r, &(Rows){true, k, 0, n, first});
     LLVMValueRef next = LLVMBuildNUWAdd(g->b, k, tl_simt_i32(g, n), "");
     LLVMBasicBlockRef end = LLVMGetInsertBlock(g->b);
     LLVMAddIncoming(k, &zero, &before, 1);
@@ -264,20 +265,18 @@ static void loop(Dot *d, const Reader *r, uint32_t count, uint32_t n, uint32_t f
 
 static void multiply_round(Dot *d, const Reader *r, uint32_t round)
 {
-    uint32_t first = round * d->p->rows, rows = d->p->rows;
-    if (first + rows > d->p->k)
-        rows = d->p->k - first;
-    uint32_t n = unroll_of(d, rows), done = rows / n * n;
-    if (done > n)
-        loop(d, r, done, n, first);
+    uint32_t first = round * d->p->rows, count = d->p->rows;
+    if (first + count > d->p->k)
+        count = d->p->k - first;
+    uint32_t done = count / d->p->unroll * d->p->unroll;
+    if (done > d->p->unroll)
+        loop(d, r, done, first);
     else
         done = 0;
-    while (done < rows) { /* aligned to its size: the swizzle's low bits are known */
-        uint32_t step = n;
-        while (step > rows - done || done % step)
-            step /= 2;
-        multiply(d, r, tl_simt_i32(d->g, done), step, first);
-        done += step;
+    while (done < count) {
+        uint32_t n = count - done < d->p->unroll ? count - done : d->p->unroll;
+        multiply(d, r, &(Rows){false, tl_simt_i32(d->g, done), done, n, first});
+        done += n;
     }
 }
 

@@ -12,7 +12,13 @@
 #include "ir/shared_plan.h"
 #include <string.h>
 
-enum { VECTOR_BYTES = 16, WORD_BYTES = 4, BANK_BITS = 5 };
+enum {
+    VECTOR_BYTES = 16,
+    WORD_BYTES = 4,
+    BANK_BITS = 5,
+    MOST_UNROLL = 8,
+    MOST_STEPS = 512 /* multiply-adds of a loop's body */
+};
 
 typedef struct Planner {
     TlArena *arena;
@@ -181,25 +187,28 @@ uint32_t tl_dot_swizzle(const TlDotSide *s, uint32_t k)
 }
 
 /* Gives each lane of the operand banks of its own as far as that goes: a lane whose place repeats
- * the banks of those before it gets another one by a bit of its k. */
+ * the banks of those before it gets another one by a bit of its k. What an access writes at once
+ * stays together. */
 static void choose_swizzle(Planner *pl)
 {
     TlDotSide *s = pl->s;
     TlThreadMap place = thread_map(pl, pl->l, operand_place), k = thread_map(pl, pl->l, operand_k);
-    int elem = ceil_log2(pl->bytes), word = ceil_log2(WORD_BYTES) - elem;
-    int first = word < 0 ? 0 : word, nbanks = BANK_BITS + word, log_row = ceil_log2(s->row);
-    uint32_t settled = 0, banks = (1u << nbanks) - (1u << first);
+    int nbanks = BANK_BITS + ceil_log2(WORD_BYTES) - ceil_log2(pl->bytes);
+    int log_row = ceil_log2(s->row), high = pl->chunk_bits < nbanks ? pl->chunk_bits : nbanks;
+    uint32_t settled = 0, banks = (1u << nbanks) - 1;
     TlSpan taken = {0};
     s->swizzle_bits = TL_LAYOUT_MAX_BITS;
-    int low = s->vec_bits > first ? s->vec_bits : first;
-    int high = pl->chunk_bits < nbanks ? pl->chunk_bits : nbanks;
+    for (int bit = 0; bit < s->write_bits; bit++)
+        tl_span_add(&taken, 1ull << bit, 0);
     for (int i = 0; i < tl_layout_in_bits(pl->l, TL_IN_LANE); i++) {
         uint32_t v = place.lane[i] ^ tl_dot_swizzle(s, k.lane[i]);
-        v |= log_row < nbanks ? k.lane[i] << log_row : 0;
         uint32_t free_k = k.lane[i] & ~settled;
-        for (int bit = low; bit < high && free_k && tl_span_has(&taken, v & banks); bit++)
-            if (!tl_span_has(&taken, 1ull << bit)) {
-                s->swizzle[__builtin_ctz(free_k)] = 1u << bit;
+        v ^= log_row < nbanks ? k.lane[i] << log_row : 0;
+        int b = free_k ? __builtin_ctz(free_k) : 0;
+        for (int bit = 1u << b < pl->p->unroll ? s->write_bits : s->vec_bits;
+             bit < high && free_k && tl_span_has(&taken, v & banks); bit++)
+            if (!tl_span_has(&taken, (v & banks) ^ 1u << bit)) {
+                s->swizzle[b] = 1u << bit;
                 v ^= 1u << bit;
             }
         settled |= k.lane[i];
@@ -255,18 +264,21 @@ static bool are_vectors(const Registers *r, int bits)
     return true;
 }
 
-static void plan_writes(Planner *pl)
+static void find_write_vector(Planner *pl, const Registers *r)
 {
     TlDotSide *s = pl->s;
-    Registers r;
-    uint32_t copies[TL_LAYOUT_MAX_IN] = {0};
-    list_registers(pl, &r);
     s->write_place = thread_map(pl, pl->l, operand_place);
     s->write_k = thread_map(pl, pl->l, operand_k);
     s->write_bits = s->checks_place ? 0 : s->vec_bits;
     while (s->write_bits > 0 && (thread_bits(&s->write_place) & ((1u << s->write_bits) - 1) ||
-                                 !are_vectors(&r, s->write_bits)))
+                                 !are_vectors(r, s->write_bits)))
         s->write_bits--;
+}
+
+static void find_writers(Planner *pl)
+{
+    TlDotSide *s = pl->s;
+    uint32_t copies[TL_LAYOUT_MAX_IN] = {0};
     for (int i = 0; i < TL_MAX_LANE_BITS; i++)
         s->write_place.lane[i] ^= tl_dot_swizzle(s, s->write_k.lane[i]);
     for (int i = 0; i < TL_MAX_WARP_BITS; i++)
@@ -276,26 +288,40 @@ static void plan_writes(Planner *pl)
         s->skip_lanes |= pl->l->in[i] == TL_IN_LANE ? copies[i] : 0;
         s->skip_warps |= pl->l->in[i] == TL_IN_WARP ? copies[i] : 0;
     }
-    s->writes = TL_NEW_ARRAY(pl->arena, TlDotWrite, r.n >> s->write_bits);
-    for (uint32_t i = 0; i < r.n; i++) {
-        uint64_t reg = i;
-        if (r.place[i] & ((1u << s->write_bits) - 1))
+}
+
+static void list_writes(Planner *pl, const Registers *r)
+{
+    TlDotSide *s = pl->s;
+    uint32_t n = 1u << s->write_bits;
+    s->writes = TL_NEW_ARRAY(pl->arena, TlDotWrite, r->n >> s->write_bits);
+    for (uint32_t i = 0; i < r->n; i++) {
+        if (r->place[i] & (n - 1))
             continue;
         TlDotWrite *w = &s->writes[s->nwrites++];
-        *w =
-            (TlDotWrite){r.place[i], r.k[i], TL_NEW_ARRAY(pl->arena, int32_t, 1u << s->write_bits)};
-        for (uint32_t e = 1; e < 1u << s->write_bits; e++) {
-            w->regs[0] = (int32_t)i;
-            tl_map_get(&r.at, key_of(r.place[i] | e, r.k[i]), &reg);
+        *w = (TlDotWrite){r->place[i], r->k[i], TL_NEW_ARRAY(pl->arena, int32_t, n)};
+        w->regs[0] = (int32_t)i;
+        for (uint32_t e = 1; e < n; e++) {
+            uint64_t reg = 0;
+            tl_map_get(&r->at, key_of(r->place[i] | e, r->k[i]), &reg);
             w->regs[e] = (int32_t)reg;
         }
-        w->regs[0] = (int32_t)i;
     }
+}
+
+static void plan_writes(Planner *pl)
+{
+    Registers r;
+    list_registers(pl, &r);
+    find_write_vector(pl, &r);
+    choose_swizzle(pl);
+    find_writers(pl);
+    list_writes(pl, &r);
 }
 
 /* ---- the plan ---- */
 
-static void plan_side(Planner *pl, const TlOp *op, int operand)
+static void plan_places(Planner *pl, const TlOp *op, int operand)
 {
     const TlType *acc = op->out[0]->type;
     pl->s = &pl->p->side[operand];
@@ -320,11 +346,9 @@ static void plan_side(Planner *pl, const TlOp *op, int operand)
     if (pl->s->checks_vector)
         pl->s->vec_bits = 0;
     plan_reads(pl);
-    choose_swizzle(pl);
-    plan_writes(pl);
 }
 
-/* As many rows as the budget has room for. */
+/* As many rows at a time as the budget has room for. */
 static void choose_rounds(TlDotPlan *p, uint32_t bytes)
 {
     uint64_t row = (uint64_t)(p->side[0].row + p->side[1].row) * bytes;
@@ -335,6 +359,9 @@ static void choose_rounds(TlDotPlan *p, uint32_t bytes)
             p->rows *= 2;
     }
     p->nrounds = (p->k + p->rows - 1) / p->rows;
+    p->unroll = MOST_UNROLL;
+    while (p->unroll > 1 && (p->unroll > p->rows || p->unroll * p->nregs > MOST_STEPS))
+        p->unroll /= 2;
     uint32_t a =
         (p->side[0].row * p->rows * bytes + VECTOR_BYTES - 1) & ~(uint32_t)(VECTOR_BYTES - 1);
     p->side[1].base = a;
@@ -359,10 +386,13 @@ TlDotPlan *tl_dot_plan(TlArena *arena, const TlOp *op)
     p->k = (uint32_t)a->shape[acc->rank - 1];
     p->nregs = (uint32_t)tl_layout_registers(acc->layout);
     uint32_t bytes = (uint32_t)tl_dtype_bytes(p->sum);
+    Planner *pl = TL_NEW_ARRAY(arena, Planner, 2);
     for (int i = 0; i < 2; i++) {
-        Planner pl = {.arena = arena, .p = p, .bytes = bytes};
-        plan_side(&pl, op, i);
+        pl[i] = (Planner){.arena = arena, .p = p, .bytes = bytes};
+        plan_places(&pl[i], op, i);
     }
     choose_rounds(p, bytes);
+    for (int i = 0; i < 2; i++)
+        plan_writes(&pl[i]);
     return p;
 }

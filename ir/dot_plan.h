@@ -9,8 +9,9 @@
  *
  *     scratch + base + (k mod rows) * row * bytes + (p ^ swizzle(k)) * bytes
  *
- * The swizzle is a multiple of a vector and lies inside of the row: it spares writes bank conflicts
- * and costs reads nothing, as all lanes read one k. A round: (after round 0: barrier) all writes
+ * The swizzle lies inside of the row: it spares writes bank conflicts and costs reads nothing, as all
+ * lanes read one k. Bits of k below log2(unroll), which a reader knows, may also turn the elements
+ * of a vector around; of the others it is a multiple of a vector. A round: (after round 0: barrier) all writes
  * whose k is in it, barrier, the rows in order.
  *
  * Numbers of (register, thread) are a constant of the register ^ a TlThreadMap. */
@@ -47,6 +48,7 @@ typedef struct TlDotSide {
 typedef struct TlDotPlan {
     TlDtype sum;                             /* what products and sums are in */
     uint32_t k, rows, nrounds, bytes, nregs; /* rows: a power of two unless there is one round */
+    uint32_t unroll;                         /* rows that a loop takes at once; a power of two */
     int free_dim[2], k_dim[2];               /* of the operands */
     TlDotSide side[2];
 } TlDotPlan;
