@@ -11,6 +11,7 @@
 
 enum {
     OLDEST_CAPABILITY = 80,
+    HOPPER_VERSION = 12030,
     ATTRIBUTE_MAX_THREADS_PER_BLOCK = 1,
     ATTRIBUTE_MULTIPROCESSOR_COUNT = 16,
     ATTRIBUTE_CAPABILITY_MAJOR = 75,
@@ -18,12 +19,12 @@ enum {
     ATTRIBUTE_MAX_SHARED_PER_BLOCK_OPTIN = 97,
 };
 
-static const char *target_of(int capability)
+/* Drivers before 12.3 do not know the PTX of Hopper's targets. */
+static const char *target_of(int capability, int version)
 {
-    return capability >= 100  ? "sm_80"
-           : capability == 90 ? "sm_90a"
-           : capability == 89 ? "sm_89"
-                              : "sm_80";
+    if (capability == 90 && version >= HOPPER_VERSION)
+        return "sm_90a";
+    return capability == 89 ? "sm_89" : "sm_80";
 }
 
 static tile_status identify(tl_dev *d)
@@ -41,7 +42,7 @@ static tile_status identify(tl_dev *d)
                        "device cuda:%d (%s) has compute capability %d.%d, wants %d.%d or more",
                        d->ordinal, d->name, major, minor, OLDEST_CAPABILITY / 10,
                        OLDEST_CAPABILITY % 10);
-    snprintf(d->target, sizeof d->target, "%s", target_of(d->capability));
+    snprintf(d->target, sizeof d->target, "%s", target_of(d->capability, d->version));
     return TILE_OK;
 }
 

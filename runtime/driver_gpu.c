@@ -10,8 +10,7 @@
  * The default queue is the vendor's default stream: what a host puts there is in order with ours.
  * Made queues are streams that do not wait for that one. Copies from and to memory that the vendor's
  * library has not pinned return when the memory may be used again.
- *
- * Kernels of one image that lie in one block of code share its loaded module. */
+ */
 #include "runtime/driver_gpu.h"
 #include "runtime/runtime.h"
 #include <dlfcn.h>
@@ -23,13 +22,7 @@
 enum {
     /* the same in both libraries */
     STREAM_NON_BLOCKING = 1,
-    JIT_ERROR_LOG = 5,
-    JIT_ERROR_LOG_BYTES = 6,
-    FUNCTION_MAX_DYNAMIC_SHARED = 8,
     CODE_NOT_READY = 600,
-
-    DEFAULT_SHARED_LIMIT = 48 * 1024, /* more must be asked for */
-    JIT_LOG_BYTES = 4096,
 };
 
 struct tl_mark {
@@ -37,33 +30,6 @@ struct tl_mark {
     void *event;
     atomic_bool recorded;
 };
-
-struct tl_gpu_module {
-    tl_gpu_module *next;
-    const void *code; /* in its image: which one it is */
-    void *handle;
-    uint32_t users;
-};
-
-struct tl_code {
-    tl_gpu_module *module;
-    void *function;
-    const void *image;
-    const char *name;
-    uint32_t threads, shared_bytes, debug_slot;
-};
-enum { NO_SLOT = UINT32_MAX };
-
-/* status = call, with the device as the calling thread's. */
-#define WITHIN(dev, status, call)                                                                  \
-    do {                                                                                           \
-        void *before_ = NULL;                                                                      \
-        (status) = (dev)->kind->enter((dev), &before_);                                            \
-        if ((status) == TILE_OK) {                                                                 \
-            (status) = (call);                                                                     \
-            (dev)->kind->leave((dev), before_);                                                    \
-        }                                                                                          \
-    } while (0)
 
 /* ---- errors ---- */
 
@@ -132,18 +98,17 @@ static tile_status resolve_symbols(tl_dev *d)
 static tile_status start_library(tl_dev *d)
 {
     const tl_gpu_kind *k = d->kind;
-    int version = 0;
     tile_status status = TL_GPU_CALL(d, init, 0);
     if (status != TILE_OK)
         return tl_fail(status == TILE_NO_MEMORY ? status : TILE_UNAVAILABLE,
                        "the %s driver does not start: %s", k->vendor, tile_last_error());
-    status = TL_GPU_CALL(d, driver_version, &version);
-    if (status == TILE_OK && version < k->min_version)
-        status = tl_fail(TILE_UNAVAILABLE,
-                         "the %s driver is of version %d.%d, wants %d.%d or newer", k->vendor,
-                         version / k->version_major, version % k->version_major / k->version_minor,
-                         k->min_version / k->version_major,
-                         k->min_version % k->version_major / k->version_minor);
+    status = TL_GPU_CALL(d, driver_version, &d->version);
+    if (status == TILE_OK && d->version < k->min_version)
+        status = tl_fail(
+            TILE_UNAVAILABLE, "the %s driver is of version %d.%d, wants %d.%d or newer", k->vendor,
+            d->version / k->version_major, d->version % k->version_major / k->version_minor,
+            k->min_version / k->version_major,
+            k->min_version % k->version_major / k->version_minor);
     return status;
 }
 
@@ -251,7 +216,7 @@ tile_status tl_gpu_mem_alloc(tl_dev *d, uint64_t bytes, void **out_address)
     tile_status status;
     if (bytes > SIZE_MAX)
         return tl_fail(TILE_NO_MEMORY, "out of memory: a buffer of %" PRIu64 " bytes", bytes);
-    WITHIN(d, status, TL_GPU_CALL(d, mem_alloc, out_address, bytes ? (size_t)bytes : 1));
+    TL_GPU_WITHIN(d, status, TL_GPU_CALL(d, mem_alloc, out_address, bytes ? (size_t)bytes : 1));
     if (status == TILE_NO_MEMORY)
         return tl_fail(status, "out of device memory: a buffer of %" PRIu64 " bytes: %s", bytes,
                        tile_last_error());
@@ -261,7 +226,7 @@ tile_status tl_gpu_mem_alloc(tl_dev *d, uint64_t bytes, void **out_address)
 void tl_gpu_mem_free(tl_dev *d, void *address)
 {
     tile_status status;
-    WITHIN(d, status, (d->api.mem_free(address), TILE_OK));
+    TL_GPU_WITHIN(d, status, (d->api.mem_free(address), TILE_OK));
     (void)status; /* nobody to tell */
 }
 
@@ -311,7 +276,7 @@ tile_status tl_gpu_queue_create(const tl_driver *driver, tl_dev *d, tl_sink *sin
         return TILE_NO_MEMORY;
     q->is_default = is_default;
     if (!is_default)
-        WITHIN(d, status, TL_GPU_CALL(d, stream_create, &q->stream, STREAM_NON_BLOCKING));
+        TL_GPU_WITHIN(d, status, TL_GPU_CALL(d, stream_create, &q->stream, STREAM_NON_BLOCKING));
     if (status != TILE_OK) {
         free(q);
         return status;
@@ -351,7 +316,7 @@ void tl_gpu_queue_free(tl_queue *q)
     if (!q)
         return;
     unlink_queue(q);
-    WITHIN(q->dev, status, (drain(q), TILE_OK));
+    TL_GPU_WITHIN(q->dev, status, (drain(q), TILE_OK));
     (void)status; /* nobody to tell */
     free(q->debug);
     free(q);
@@ -371,7 +336,7 @@ static tile_status wait_and_collect(tl_queue *q)
 tile_status tl_gpu_queue_synchronize(tl_queue *q)
 {
     tile_status status;
-    WITHIN(q->dev, status, wait_and_collect(q));
+    TL_GPU_WITHIN(q->dev, status, wait_and_collect(q));
     return status;
 }
 
@@ -380,18 +345,19 @@ tile_status tl_gpu_queue_copy(tl_queue *q, void *target, const void *source, uin
 {
     tile_status status;
     tl_dev *d = q->dev;
-    WITHIN(d, status,
-           kind == TL_COPY_UP
-               ? TL_GPU_CALL(d, copy_up, target, source, (size_t)bytes, q->stream)
-               : TL_GPU_CALL(d, copy_down, target, source, (size_t)bytes, q->stream));
+    TL_GPU_WITHIN(d, status,
+                  kind == TL_COPY_UP
+                      ? TL_GPU_CALL(d, copy_up, target, source, (size_t)bytes, q->stream)
+                      : TL_GPU_CALL(d, copy_down, target, source, (size_t)bytes, q->stream));
     return status;
 }
 
 tile_status tl_gpu_queue_fill(tl_queue *q, void *target, int value, uint64_t bytes)
 {
     tile_status status;
-    WITHIN(q->dev, status,
-           TL_GPU_CALL(q->dev, fill, target, (unsigned char)value, (size_t)bytes, q->stream));
+    TL_GPU_WITHIN(
+        q->dev, status,
+        TL_GPU_CALL(q->dev, fill, target, (unsigned char)value, (size_t)bytes, q->stream));
     return status;
 }
 
@@ -399,7 +365,7 @@ static tile_status launch(tl_queue *q, const tl_code *code, const tl_launch *l, 
 {
     tl_dev *d = q->dev;
     void *debug = NULL;
-    if (code->debug_slot != NO_SLOT) {
+    if (code->debug_slot != TL_GPU_NO_SLOT) {
         pthread_mutex_lock(&d->lock);
         tile_status status = tl_gpu_debug_begin(q, l, &debug);
         pthread_mutex_unlock(&d->lock);
@@ -424,7 +390,7 @@ tile_status tl_gpu_queue_launch(tl_queue *q, tl_code *code, const tl_launch *l)
                        d->kind->max_threads);
     for (uint32_t i = 0; i < l->nslots; i++)
         params[i] = (void *)(uintptr_t)&l->slots[i];
-    WITHIN(d, status, launch(q, code, l, params));
+    TL_GPU_WITHIN(d, status, launch(q, code, l, params));
     if (status != TILE_OK)
         return tl_fail(status, "kernel '%s': %s", code->name, tile_last_error());
     return TILE_OK;
@@ -439,7 +405,7 @@ tile_status tl_gpu_mark_create(tl_dev *d, tl_mark **out_mark)
     if (!m)
         return tl_fail(TILE_NO_MEMORY, "out of memory");
     m->dev = d;
-    WITHIN(d, status, TL_GPU_CALL(d, event_create, &m->event, 0));
+    TL_GPU_WITHIN(d, status, TL_GPU_CALL(d, event_create, &m->event, 0));
     if (status != TILE_OK) {
         free(m);
         return status;
@@ -453,7 +419,7 @@ void tl_gpu_mark_free(tl_mark *m)
     tile_status status;
     if (!m)
         return;
-    WITHIN(m->dev, status, (m->dev->api.event_destroy(m->event), TILE_OK));
+    TL_GPU_WITHIN(m->dev, status, (m->dev->api.event_destroy(m->event), TILE_OK));
     (void)status; /* nobody to tell */
     free(m);
 }
@@ -461,7 +427,7 @@ void tl_gpu_mark_free(tl_mark *m)
 tile_status tl_gpu_mark_record(tl_mark *m, tl_queue *q)
 {
     tile_status status;
-    WITHIN(m->dev, status, TL_GPU_CALL(m->dev, event_record, m->event, q->stream));
+    TL_GPU_WITHIN(m->dev, status, TL_GPU_CALL(m->dev, event_record, m->event, q->stream));
     if (status == TILE_OK)
         atomic_store(&m->recorded, true);
     return status;
@@ -471,7 +437,7 @@ tile_status tl_gpu_mark_wait(tl_mark *m, tl_queue *q)
 {
     tile_status status = TILE_OK;
     if (atomic_load(&m->recorded))
-        WITHIN(m->dev, status, TL_GPU_CALL(m->dev, stream_after, q->stream, m->event, 0));
+        TL_GPU_WITHIN(m->dev, status, TL_GPU_CALL(m->dev, stream_after, q->stream, m->event, 0));
     return status;
 }
 
@@ -479,7 +445,7 @@ tile_status tl_gpu_mark_synchronize(tl_mark *m)
 {
     tile_status status = TILE_OK;
     if (atomic_load(&m->recorded))
-        WITHIN(m->dev, status, TL_GPU_CALL(m->dev, event_wait, m->event));
+        TL_GPU_WITHIN(m->dev, status, TL_GPU_CALL(m->dev, event_wait, m->event));
     return status;
 }
 
@@ -499,166 +465,8 @@ tile_status tl_gpu_mark_elapsed(tl_mark *from, tl_mark *to, double *out_millisec
     if (!atomic_load(&from->recorded) || !atomic_load(&to->recorded))
         return tl_fail(TILE_BAD_ARGUMENT, "tile_event_elapsed: the %s event was never recorded",
                        atomic_load(&from->recorded) ? "second" : "first");
-    WITHIN(from->dev, status, elapsed(from, to, &milliseconds));
+    TL_GPU_WITHIN(from->dev, status, elapsed(from, to, &milliseconds));
     if (status == TILE_OK)
         *out_milliseconds = milliseconds;
     return status;
-}
-
-/* ---- code ---- */
-
-/* Loads text or an object; where the library compiles it, `log` gets what that says. */
-static tile_status load_data(tl_dev *d, const void *data, void **out_handle, char *log)
-{
-    const int options[2] = {JIT_ERROR_LOG, JIT_ERROR_LOG_BYTES};
-    void *values[2] = {log, (void *)(uintptr_t)JIT_LOG_BYTES};
-    tile_status status;
-    if (d->api.module_load_ex)
-        WITHIN(d, status, TL_GPU_CALL(d, module_load_ex, out_handle, data, 2, options, values));
-    else
-        WITHIN(d, status, TL_GPU_CALL(d, module_load, out_handle, data));
-    return status;
-}
-
-static tile_status new_module(tl_dev *d, const void *code, uint32_t ncode, tl_gpu_module **out)
-{
-    char log[JIT_LOG_BYTES] = "";
-    tl_gpu_module *m = calloc(1, sizeof *m);
-    char *data = malloc((size_t)ncode + 1); /* text must end with a NUL, objects be aligned */
-    if (!m || !data) {
-        free(m);
-        free(data);
-        return tl_fail(TILE_NO_MEMORY, "out of memory");
-    }
-    memcpy(data, code, ncode);
-    data[ncode] = 0;
-    tile_status status = load_data(d, data, &m->handle, log);
-    free(data);
-    log[sizeof log - 1] = 0;
-    if (status != TILE_OK) {
-        free(m);
-        return tl_fail(status, "the driver does not take the code: %s%s%s", tile_last_error(),
-                       log[0] ? "\n" : "", log);
-    }
-    m->code = code;
-    m->next = d->modules;
-    d->modules = m;
-    *out = m;
-    return TILE_OK;
-}
-
-static tile_status hold_module(tl_dev *d, const void *code, uint32_t ncode, tl_gpu_module **out)
-{
-    tile_status status = TILE_OK;
-    pthread_mutex_lock(&d->lock);
-    tl_gpu_module *m = d->modules;
-    while (m && m->code != code)
-        m = m->next;
-    if (!m)
-        status = new_module(d, code, ncode, &m);
-    if (status == TILE_OK) {
-        m->users++;
-        *out = m;
-    }
-    pthread_mutex_unlock(&d->lock);
-    return status;
-}
-
-static void drop_module(tl_dev *d, tl_gpu_module *m)
-{
-    tile_status status = TILE_OK;
-    pthread_mutex_lock(&d->lock);
-    if (--m->users == 0) {
-        tl_gpu_module **at = &d->modules;
-        while (*at != m)
-            at = &(*at)->next;
-        *at = m->next;
-        WITHIN(d, status, (d->api.module_unload(m->handle), TILE_OK));
-        free(m);
-    }
-    pthread_mutex_unlock(&d->lock);
-    (void)status; /* nobody to tell */
-}
-
-static tile_status check_resources(const tl_dev *d, const tile_image_kernel *k, const char *name)
-{
-    if (k->threads == 0 || k->ncode == 0)
-        return tl_fail(TILE_BAD_IMAGE, "kernel '%s' has no code for a GPU in the image", name);
-    if (k->threads > (uint32_t)d->max_threads)
-        return tl_fail(TILE_NO_RESOURCE, "kernel '%s' wants blocks of %u threads, %s has %d", name,
-                       k->threads, d->name, d->max_threads);
-    if (k->shared_bytes > (uint32_t)d->max_shared)
-        return tl_fail(TILE_NO_RESOURCE,
-                       "kernel '%s' wants %u bytes of shared memory in a block, %s has %d", name,
-                       k->shared_bytes, d->name, d->max_shared);
-    return TILE_OK;
-}
-
-static tile_status find_function(tl_dev *d, tl_code *code, const char *symbol)
-{
-    tile_status status;
-    WITHIN(d, status,
-           TL_GPU_CALL(d, module_function, &code->function, code->module->handle, symbol));
-    if (status == TILE_OK && code->shared_bytes > DEFAULT_SHARED_LIMIT && d->api.function_set)
-        WITHIN(d, status,
-               TL_GPU_CALL(d, function_set, code->function, FUNCTION_MAX_DYNAMIC_SHARED,
-                           (int)code->shared_bytes));
-    return status;
-}
-
-static uint32_t debug_slot(const void *image, const tile_image_kernel *k)
-{
-    const tile_image_slot *slots = tl_image_at(image, k->slots);
-    for (uint32_t i = 0; i < k->nslots; i++)
-        if (slots[i].kind == TILE_SLOT_DEBUG)
-            return i;
-    return NO_SLOT;
-}
-
-tile_status tl_gpu_code_load(tl_dev *d, const void *image, const tile_image_kernel *k,
-                             tl_code **out_code)
-{
-    const char *name = tl_image_text(image, k->name);
-    tile_status status = check_resources(d, k, name);
-    if (status != TILE_OK)
-        return status;
-    tl_code *code = calloc(1, sizeof *code);
-    if (!code)
-        return tl_fail(TILE_NO_MEMORY, "out of memory");
-    code->image = image;
-    code->name = name;
-    code->debug_slot = debug_slot(image, k);
-    code->threads = k->threads;
-    code->shared_bytes = k->shared_bytes;
-    status = hold_module(d, tl_image_at(image, k->code), k->ncode, &code->module);
-    if (status == TILE_OK)
-        status = find_function(d, code, tl_image_text(image, k->symbol));
-    if (status != TILE_OK) {
-        tl_gpu_code_unload(d, code);
-        return tl_fail(status, "kernel '%s': %s", name, tile_last_error());
-    }
-    *out_code = code;
-    return TILE_OK;
-}
-
-/* What the image's kernels said is put into words by the image: before it goes. */
-static void collect_all(tl_dev *d, const void *image)
-{
-    tile_status status = TILE_OK;
-    pthread_mutex_lock(&d->lock);
-    for (tl_queue *q = d->queues; q; q = q->next)
-        if (tl_gpu_debug_holds(q, image))
-            WITHIN(d, status,
-                   d->api.stream_wait(q->stream) ? TILE_DRIVER : tl_gpu_debug_collect(q));
-    pthread_mutex_unlock(&d->lock);
-    (void)status; /* nobody to tell */
-}
-
-void tl_gpu_code_unload(tl_dev *d, tl_code *code)
-{
-    if (code->debug_slot != NO_SLOT)
-        collect_all(d, code->image);
-    if (code->module)
-        drop_module(d, code->module);
-    free(code);
 }

@@ -7,8 +7,8 @@
  * pointers, their device addresses 64-bit words that are passed as pointers are. */
 #ifndef TL_DRIVER_GPU_H
 #define TL_DRIVER_GPU_H
-#include <pthread.h>
 #include "runtime/driver.h"
+#include <pthread.h>
 
 /* What is called; every `int` result is the library's error code, 0 for success. */
 typedef struct tl_gpu_api {
@@ -42,7 +42,7 @@ typedef struct tl_gpu_api {
     int (*fill)(void *target, unsigned char value, size_t bytes, void *stream);
 
     int (*module_load_ex)(void **module, const void *image, unsigned noptions, const int *options,
-                          void **values); /* cuda */
+                          void **values);                 /* cuda */
     int (*module_load)(void **module, const void *image); /* hip */
     int (*module_unload)(void *module);
     int (*module_function)(void **function, void *module, const char *name);
@@ -75,13 +75,13 @@ typedef struct tl_gpu_error {
 
 /* Where cuda and hip differ. */
 typedef struct tl_gpu_kind {
-    const char *kind, *vendor;    /* "cuda", "CUDA" */
-    const char *const *libraries; /* tried in this order; NULL ends the list */
-    const tl_gpu_symbol *symbols; /* name NULL ends the list */
-    const tl_gpu_error *errors;   /* code 0 ends the list */
+    const char *kind, *vendor;                     /* "cuda", "CUDA" */
+    const char *const *libraries;                  /* tried in this order; NULL ends the list */
+    const tl_gpu_symbol *symbols;                  /* name NULL ends the list */
+    const tl_gpu_error *errors;                    /* code 0 ends the list */
     int min_version, version_major, version_minor; /* the units of the two parts of a version */
     int attribute_processors, attribute_threads, attribute_shared; /* of a block: threads, bytes */
-    uint64_t max_threads;         /* of a launch */
+    uint64_t max_threads;                                          /* of a launch */
     /* Fills in dev->target and what else is known only so. */
     tile_status (*identify)(tl_dev *dev);
     bool (*accepts)(tl_dev *dev, const char *target);
@@ -103,10 +103,10 @@ struct tl_dev {
     tl_gpu_api api;
     void *library;
     const char *library_name;
-    int ordinal, device;
-    void *context; /* cuda: the one that is used */
+    int ordinal, device, version;
+    void *context;           /* cuda: the one that is used */
     bool attached, retained; /* cuda: it is the primary one, held by us */
-    int capability; /* cuda: 90 */
+    int capability;          /* cuda: 90 */
     int processors, max_threads, max_shared;
     size_t memory_bytes;
     char name[96], target[32];
@@ -131,8 +131,29 @@ static inline tile_status tl_gpu_result(const tl_dev *dev, size_t at, int code)
 {
     return code == 0 ? TILE_OK : tl_gpu_failed(dev, at, code);
 }
-#define TL_GPU_CALL(dev, field, ...) \
+#define TL_GPU_CALL(dev, field, ...)                                                               \
     tl_gpu_result((dev), offsetof(tl_gpu_api, field), (dev)->api.field(__VA_ARGS__))
+
+/* status = call, with the device as the calling thread's. */
+#define TL_GPU_WITHIN(dev, status, call)                                                           \
+    do {                                                                                           \
+        void *before_ = NULL;                                                                      \
+        (status) = (dev)->kind->enter((dev), &before_);                                            \
+        if ((status) == TILE_OK) {                                                                 \
+            (status) = (call);                                                                     \
+            (dev)->kind->leave((dev), before_);                                                    \
+        }                                                                                          \
+    } while (0)
+
+/* A kernel that was loaded (driver_gpu_code.c). */
+struct tl_code {
+    tl_gpu_module *module;
+    void *function;
+    const void *image;
+    const char *name;
+    uint32_t threads, shared_bytes, debug_slot; /* of its parameters; TL_GPU_NO_SLOT */
+};
+enum { TL_GPU_NO_SLOT = UINT32_MAX };
 
 /* driver_gpu_debug.c; under the device's lock, with the device as the calling thread's. */
 /* The buffer for the next launch. */
@@ -171,15 +192,15 @@ tile_status tl_gpu_mark_elapsed(tl_mark *from, tl_mark *to, double *out_millisec
 tile_status tl_gpu_code_load(tl_dev *dev, const void *image, const tile_image_kernel *kernel,
                              tl_code **out_code);
 void tl_gpu_code_unload(tl_dev *dev, tl_code *code);
-#define TL_GPU_DRIVER_FUNCTIONS                                                              \
-    .close = tl_gpu_close, .info = tl_gpu_info, .accepts = tl_gpu_accepts,                   \
-    .mem_alloc = tl_gpu_mem_alloc, .mem_free = tl_gpu_mem_free,                              \
-    .queue_create = tl_gpu_queue_create, .queue_free = tl_gpu_queue_free,                    \
-    .queue_wrap = tl_gpu_queue_wrap, .queue_synchronize = tl_gpu_queue_synchronize,          \
-    .queue_copy = tl_gpu_queue_copy, .queue_fill = tl_gpu_queue_fill,                        \
-    .queue_launch = tl_gpu_queue_launch, .mark_create = tl_gpu_mark_create,                  \
-    .mark_free = tl_gpu_mark_free, .mark_record = tl_gpu_mark_record,                        \
-    .mark_wait = tl_gpu_mark_wait, .mark_synchronize = tl_gpu_mark_synchronize,              \
-    .mark_elapsed = tl_gpu_mark_elapsed, .code_load = tl_gpu_code_load,                      \
+#define TL_GPU_DRIVER_FUNCTIONS                                                                    \
+    .close = tl_gpu_close, .info = tl_gpu_info, .accepts = tl_gpu_accepts,                         \
+    .mem_alloc = tl_gpu_mem_alloc, .mem_free = tl_gpu_mem_free,                                    \
+    .queue_create = tl_gpu_queue_create, .queue_free = tl_gpu_queue_free,                          \
+    .queue_wrap = tl_gpu_queue_wrap, .queue_synchronize = tl_gpu_queue_synchronize,                \
+    .queue_copy = tl_gpu_queue_copy, .queue_fill = tl_gpu_queue_fill,                              \
+    .queue_launch = tl_gpu_queue_launch, .mark_create = tl_gpu_mark_create,                        \
+    .mark_free = tl_gpu_mark_free, .mark_record = tl_gpu_mark_record,                              \
+    .mark_wait = tl_gpu_mark_wait, .mark_synchronize = tl_gpu_mark_synchronize,                    \
+    .mark_elapsed = tl_gpu_mark_elapsed, .code_load = tl_gpu_code_load,                            \
     .code_unload = tl_gpu_code_unload
 #endif

@@ -137,9 +137,9 @@ TILE_API tile_status tile_buffer_fill(tile_buffer *buffer, uint64_t offset, int 
 /* What is put into one stream happens in that order; streams are independent. A NULL stream is the
  * default stream of the default device (launch: of the kernel's device; buffers: of the buffer's).
  * On cpu and ref the default stream runs launches within the call, in the caller's thread and the
- * pool; a made stream has a thread of its own. */
+ * pool; a made stream has a thread of its own. On cuda and hip the default stream is the driver's. */
 TILE_API tile_status tile_stream_create(tile_device *device, tile_stream **out_stream);
-TILE_API void tile_stream_free(tile_stream *stream); /* waits for what is in it */
+TILE_API void tile_stream_free(tile_stream *stream); /* waits for what is in it, unless wrapped */
 TILE_API tile_status tile_device_default_stream(tile_device *device, tile_stream **out_stream);
 /* Waits until the stream is empty, delivers prints and failures.
  * TILE_FAILED: a kernel failed a check or assertion since the last synchronisation; the text is the

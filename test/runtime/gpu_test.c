@@ -493,6 +493,10 @@ static void targets(void)
             expect_target(rows[i].target);
         }
         stub->capability = 90;
+        int version = stub->version;
+        stub->version = 12020; /* knows no PTX of Hopper */
+        expect_target("sm_80");
+        stub->version = version;
         return;
     }
     expect_target("gfx942");
