@@ -4,8 +4,9 @@
  *
  * Each launch lies between two events; the figure is the median of many. Arrays of the full sizes
  * are larger than any cache, so what is read comes from memory; the matrix product is bound by
- * arithmetic. A few results are compared with plain C in double precision. peers.py times the same
- * with PyTorch and Triton. --quick: small sizes, for the emulator. Run in the root of the tree. */
+ * arithmetic. The row `launch` is the host's time for a launch that is not waited for. A few results
+ * are compared with plain C in double precision. peers.py times the same with PyTorch and Triton.
+ * --quick: small sizes, for the emulator. Run in the root of the tree. */
 #include "runtime/include/tile.h"
 #include "runtime/include/tile_jit.h"
 #include <math.h>
@@ -63,6 +64,13 @@ static const Row rows[] = {
      {3, 100, 1},
      {{"B", -1, NULL}},
      0},
+    {"launch",
+     EXAMPLE("01_vector_add", "vector_add"),
+     "vector_add",
+     {1024, 1, 1},
+     {100, 1, 1},
+     {{"B", 1024, NULL}},
+     0},
     {"matmul_f32",
      EXAMPLE("03_matmul", "matmul"),
      "matmul",
@@ -107,6 +115,11 @@ static bool is(const Bench *b, const char *name)
     return strcmp(b->row->name, name) == 0;
 }
 
+static bool adds(const Bench *b)
+{
+    return is(b, "vector_add") || is(b, "launch");
+}
+
 /* ---- arrays ---- */
 
 static bool add_array(Bench *b, int64_t rows_, int64_t cols)
@@ -131,7 +144,7 @@ static bool make_arrays(Bench *b)
 {
     int64_t m = b->size.m, n = b->size.n, k = b->size.k;
     double all = (double)m * (double)n;
-    if (is(b, "vector_add")) {
+    if (adds(b)) {
         b->bytes = 12.0 * (double)m;
         b->flops = (double)m;
         return add_array(b, m, 0) && add_array(b, m, 0) && add_array(b, m, 0);
@@ -168,7 +181,7 @@ static double want(const Bench *b, size_t i)
 {
     int64_t n = b->size.n, r = (int64_t)i / n, c = (int64_t)i % n;
     double sum = 0;
-    if (is(b, "vector_add"))
+    if (adds(b))
         return b->host[0][i] + b->host[1][i];
     if (is(b, "layernorm"))
         return want_norm(b, r, c);
@@ -210,6 +223,26 @@ static int by_time(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
+}
+
+/* What the host spends on a launch, many of them in a row, none waited for. */
+static bool measure_launches(Bench *b)
+{
+    double times[REPEAT];
+    int n = b->quick ? 1 : REPEAT, burst = b->quick ? 2 : 200;
+    for (int i = 0; i < n; i++) {
+        double start = now_ms();
+        for (int j = 0; j < burst; j++)
+            if (tile_launch(b->kernel, NULL, b->args, (size_t)b->narrays))
+                return false;
+        times[i] = (now_ms() - start) * 1e3 / burst;
+        if (tile_device_synchronize(b->device))
+            return false;
+    }
+    qsort(times, (size_t)n, sizeof *times, by_time);
+    b->us = times[n / 2];
+    b->best = times[0];
+    return true;
 }
 
 static bool measure(Bench *b)
@@ -285,7 +318,8 @@ static void put_row(const Bench *b)
 static bool run_row(Bench *b)
 {
     bool ran = load(b) && make_arrays(b) && !tile_event_create(b->device, &b->begin) &&
-               !tile_event_create(b->device, &b->end) && measure(b) && compare(b);
+               !tile_event_create(b->device, &b->end) &&
+               (is(b, "launch") ? measure_launches(b) : measure(b)) && compare(b);
     put_row(b);
     if (ran)
         printf(", \"us\": %.3f, \"best_us\": %.3f, \"gb_s\": %.1f, \"gflop_s\": %.1f, "

@@ -140,7 +140,7 @@ def one(what, size, peer, call, got, want):
 def main():
     seen = []
     for what, size in json.loads(sys.argv[1]):
-        if (what, size) in seen:
+        if (what, size) in seen or what == "launch":
             continue
         seen.append((what, size))
         torch.cuda.empty_cache()
