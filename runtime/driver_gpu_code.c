@@ -19,6 +19,7 @@ enum {
 struct tl_gpu_module {
     tl_gpu_module *next;
     const void *code; /* in its image: which one it is */
+    char *data;       /* a copy; HIP may read it as long as the module is loaded */
     void *handle;
     uint32_t users;
 };
@@ -37,23 +38,29 @@ static tile_status load_data(tl_dev *d, const void *data, void **out_handle, cha
     return status;
 }
 
+static void free_module(tl_gpu_module *m)
+{
+    if (m)
+        free(m->data);
+    free(m);
+}
+
 static tile_status new_module(tl_dev *d, const void *code, uint32_t ncode, tl_gpu_module **out)
 {
     char log[JIT_LOG_BYTES] = "";
     tl_gpu_module *m = calloc(1, sizeof *m);
-    char *data = malloc((size_t)ncode + 1); /* text must end with a NUL, objects be aligned */
-    if (!m || !data) {
-        free(m);
-        free(data);
+    if (m)
+        m->data = malloc((size_t)ncode + 1); /* text must end with a NUL, objects be aligned */
+    if (!m || !m->data) {
+        free_module(m);
         return tl_fail(TILE_NO_MEMORY, "out of memory");
     }
-    memcpy(data, code, ncode);
-    data[ncode] = 0;
-    tile_status status = load_data(d, data, &m->handle, log);
-    free(data);
+    memcpy(m->data, code, ncode);
+    m->data[ncode] = 0;
+    tile_status status = load_data(d, m->data, &m->handle, log);
     log[sizeof log - 1] = 0;
     if (status != TILE_OK) {
-        free(m);
+        free_module(m);
         return tl_fail(status, "the driver does not take the code: %s%s%s", tile_last_error(),
                        log[0] ? "\n" : "", log);
     }
@@ -91,7 +98,7 @@ static void drop_module(tl_dev *d, tl_gpu_module *m)
             at = &(*at)->next;
         *at = m->next;
         TL_GPU_WITHIN(d, status, (d->api.module_unload(m->handle), TILE_OK));
-        free(m);
+        free_module(m);
     }
     pthread_mutex_unlock(&d->lock);
     (void)status; /* nobody to tell */
