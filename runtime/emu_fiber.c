@@ -18,14 +18,21 @@
 
 #if defined(__SANITIZE_ADDRESS__)
 #define HAVE_ASAN 1
+#elif defined(__SANITIZE_THREAD__)
+#define HAVE_TSAN 1
 #elif defined(__has_feature)
 #if __has_feature(address_sanitizer)
 #define HAVE_ASAN 1
+#elif __has_feature(thread_sanitizer)
+#define HAVE_TSAN 1
 #endif
 #endif
 #ifdef HAVE_ASAN
 #include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
+#endif
+#ifdef HAVE_TSAN
+#include <sanitizer/tsan_interface.h>
 #endif
 
 /* ---- the switch ---- */
@@ -110,15 +117,28 @@ static void *first_frame(uint64_t *top, void (*main)(void *user), void *user)
 
 /* ---- contexts ---- */
 
-#ifdef HAVE_ASAN
-static void switch_begins(tl_fiber *from, const tl_fiber *to, bool ends)
+/* Sanitizers keep a stack of calls and of frames for each context, so they must know them. Inlined:
+ * a call may not begin in one context and end in another. */
+static inline __attribute__((always_inline)) void switch_begins(tl_fiber *from, tl_fiber *to,
+                                                                bool ends)
 {
+    to->from = ends ? NULL : from;
+#if defined(HAVE_ASAN)
     __sanitizer_start_switch_fiber(ends ? NULL : &from->fake, to->bottom, to->bytes);
+#elif defined(HAVE_TSAN)
+    if (!from->context)
+        from->context = __tsan_get_current_fiber(); /* a host thread's own */
+    to->ended = ends ? from->context : NULL;
+    if (ends)
+        from->context = NULL;
+    __tsan_switch_to_fiber(to->context, 0);
+#endif
 }
 
-/* Learns the stack of who switched here, too: that is how a host thread's becomes known. */
-static void switch_ended(tl_fiber *self)
+static inline __attribute__((always_inline)) void switch_ended(tl_fiber *self)
 {
+#if defined(HAVE_ASAN)
+    /* also learns the stack of who switched here: that is how a host thread's becomes known */
     const void *bottom;
     size_t bytes;
     __sanitizer_finish_switch_fiber(self->fake, &bottom, &bytes);
@@ -126,31 +146,33 @@ static void switch_ended(tl_fiber *self)
         self->from->bottom = bottom;
         self->from->bytes = bytes;
     }
-}
-
-static void stack_is_fresh(void *stack, size_t bytes)
-{
-    __asan_unpoison_memory_region(stack, bytes);
-}
+#elif defined(HAVE_TSAN)
+    if (self->ended)
+        __tsan_destroy_fiber(self->ended);
+    self->ended = NULL;
 #else
-static void switch_begins(tl_fiber *from, const tl_fiber *to, bool ends)
-{
-    (void)from;
-    (void)to;
-    (void)ends;
-}
-
-static void switch_ended(tl_fiber *self)
-{
     (void)self;
+#endif
 }
 
 static void stack_is_fresh(void *stack, size_t bytes)
 {
+#if defined(HAVE_ASAN)
+    __asan_unpoison_memory_region(stack, bytes);
+#else
     (void)stack;
     (void)bytes;
-}
 #endif
+}
+
+void tl_fiber_drop(tl_fiber *f)
+{
+#if defined(HAVE_TSAN)
+    if (f->context)
+        __tsan_destroy_fiber(f->context);
+#endif
+    f->context = NULL;
+}
 
 void tl_fiber_started(tl_fiber *self)
 {
@@ -159,7 +181,6 @@ void tl_fiber_started(tl_fiber *self)
 
 void tl_fiber_switch(tl_fiber *from, tl_fiber *to)
 {
-    to->from = from;
     switch_begins(from, to, false);
     tl_fiber_swap(&from->sp, to->sp);
     switch_ended(from);
@@ -167,10 +188,8 @@ void tl_fiber_switch(tl_fiber *from, tl_fiber *to)
 
 void tl_fiber_leave(tl_fiber *from, tl_fiber *to)
 {
-    void *nowhere;
-    to->from = NULL;
     switch_begins(from, to, true);
-    tl_fiber_swap(&nowhere, to->sp);
+    tl_fiber_swap(&from->sp, to->sp);
     __builtin_unreachable();
 }
 
@@ -280,4 +299,7 @@ void tl_fiber_prepare(tl_fiber *f, const tl_fiber_stacks *stacks, void *stack,
     stack_is_fresh(stack, stacks->bytes);
     *f = (tl_fiber){.bottom = stack, .bytes = stacks->bytes};
     f->sp = first_frame((uint64_t *)(void *)top, main, user);
+#ifdef HAVE_TSAN
+    f->context = __tsan_create_fiber(0);
+#endif
 }

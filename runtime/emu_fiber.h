@@ -8,10 +8,11 @@
 typedef struct tl_fiber tl_fiber;
 struct tl_fiber {
     void *sp;
-    /* what AddressSanitizer must be told */
+    /* what sanitizers must be told */
     const void *bottom;
     size_t bytes;
-    void *fake;
+    void *fake, *context;
+    void *ended;    /* the context of who left for here for good */
     tl_fiber *from; /* who switched here last */
 };
 
@@ -36,6 +37,8 @@ void tl_fiber_prepare(tl_fiber *f, const tl_fiber_stacks *stacks, void *stack,
 void tl_fiber_started(tl_fiber *self);
 /* Goes on with `to`; returns when something switches back to `from`, which is the caller's. */
 void tl_fiber_switch(tl_fiber *from, tl_fiber *to);
-/* The same for a context that nobody will go back to; its stack may have been given back already. */
+/* A prepared context that nobody will go back to is no more; its stack may be given back. */
+void tl_fiber_drop(tl_fiber *f);
+/* tl_fiber_switch for a context that nobody will go back to; its stack may have been given back already. */
 _Noreturn void tl_fiber_leave(tl_fiber *from, tl_fiber *to);
 #endif

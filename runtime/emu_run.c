@@ -141,8 +141,10 @@ static bool start_block(tl_emu_worker *w, tl_emu_job *job, int64_t linear)
 static void end_block(tl_emu_worker *w, tl_emu_block *b)
 {
     for (uint32_t i = 0; i < b->nthreads; i++)
-        if (b->threads[i].stack)
+        if (b->threads[i].stack) {
+            tl_fiber_drop(&b->threads[i].fiber);
             tl_fiber_stack_give(w->stacks, b->threads[i].stack);
+        }
     tl_emu_print_end(b);
     tl_emu_block_end(b->watch);
     tl_emu_block **at = &w->resident;
