@@ -112,7 +112,6 @@ static void expand_call(TlLlvm *l, LLVMValueRef old, TlLeafExpander expand, TlLe
 bool tl_leaf_expand_each(TlLlvm *l, TlLeafExpander expand, void *user)
 {
     TlSbuf prelude;
-    bool any = false;
     tl_sbuf_init(&prelude, l->arena);
     TlLeafCall call = {.l = l,
                        .c = l->context,
@@ -130,12 +129,12 @@ bool tl_leaf_expand_each(TlLlvm *l, TlLeafExpander expand, void *user)
         if (!f)
             continue;
         call.leaf = (tl_leaf)leaf;
-        any = true;
         for (LLVMUseRef u; (u = LLVMGetFirstUse(f));)
             expand_call(l, LLVMGetUser(u), expand, &call);
         LLVMDeleteFunction(f);
     }
-    if (prelude.len)
-        tl_llvm_link_text(l, prelude.text, prelude.len);
-    return any;
+    if (!prelude.len)
+        return false;
+    tl_llvm_link_text(l, prelude.text, prelude.len);
+    return true;
 }

@@ -20,7 +20,7 @@ typedef struct TlLeafCall {
 } TlLeafCall;
 
 /* Gives every call of a leaf to `expand`, whose result (NULL for void) replaces it, then removes the
- * declarations and links the prelude. True: there was one. */
+ * declarations and links the prelude. True: there is one, to be inlined. */
 typedef LLVMValueRef (*TlLeafExpander)(TlLeafCall *call);
 bool tl_leaf_expand_each(TlLlvm *l, TlLeafExpander expand, void *user);
 

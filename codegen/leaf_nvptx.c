@@ -302,6 +302,6 @@ static LLVMValueRef expand(TlLeafCall *call)
 
 void tl_leaf_expand_nvptx(TlLlvm *l)
 {
-    tl_leaf_expand_each(l, expand, NULL);
-    tl_llvm_run(l, "always-inline"); /* the prelude */
+    if (tl_leaf_expand_each(l, expand, NULL))
+        tl_llvm_run(l, "always-inline");
 }
