@@ -79,8 +79,8 @@ static int vector_width(TlSimt *g, const TlSimtAccess *a)
     if (!a->layout || info.dim < 0)
         return 1;
     int w = 1 << neighbour_bits(a->layout, info.dim);
-    while (w > info.width || (uint64_t)w * tl_gen_elem_bytes(&a->elem) > 16 ||
-           a->type->shape[info.dim] % w)
+    while (w > 1 && (w > info.width || (uint64_t)w * tl_gen_elem_bytes(&a->elem) > 16 ||
+                     a->type->shape[info.dim] % w))
         w /= 2;
     return w;
 }
