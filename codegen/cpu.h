@@ -39,8 +39,6 @@ typedef struct TlCpuForm {
 } TlCpuForm;
 TlCpuForm tl_cpu_form(const TlType *type);
 
-/* Which parameter a view or pointer comes from: its index, or -1 when it may be one of several. */
-int tl_cpu_base_param(const TlValue *v);
 bool tl_cpu_may_alias(const TlFn *fn, const TlValue *a, const TlValue *b);
 bool tl_cpu_is_renaming(const TlOp *op); /* reshape that only adds or drops axes of extent 1 */
 

@@ -5,6 +5,7 @@
  * vector access, plain when all lanes are inside, (b) apart: masked gather or scatter, or (c)
  * one element: a conditional scalar access. */
 #include "codegen/cpu.h"
+#include "passes/facts.h"
 
 /* ---- services ---- */
 
@@ -140,7 +141,7 @@ void tl_cpu_prepare_access(TlCpuGen *g, TlOp *op)
 {
     TlCpuAccess *a = TL_NEW(g->arena, TlCpuAccess);
     a->place = tl_op_place(op);
-    a->param = tl_cpu_base_param(a->place.base);
+    a->param = tl_base_param(a->place.base);
     a->bounds = !tl_attr_flag(op, TL_ATTR_UNCHECKED) || g->options->check;
     tl_map_put_ptr(&g->access, op, a);
     if (!a->place.axes)

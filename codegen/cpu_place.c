@@ -23,6 +23,7 @@
 #include <string.h>
 
 #include "codegen/cpu.h"
+#include "passes/facts.h"
 
 enum { CHEAP = 6, COSTLY = 1000 };
 
@@ -68,29 +69,9 @@ TlCpuForm tl_cpu_form(const TlType *type)
 
 /* ---- aliasing ---- */
 
-int tl_cpu_base_param(const TlValue *v)
-{
-    for (;;) {
-        if (!v->def)
-            return v->block->parent ? -1 : (int)v->index;
-        switch (v->def->opcode) {
-        case TL_OP_VIEW:
-        case TL_OP_SUB_VIEW:
-        case TL_OP_VIEW_PTR:
-        case TL_OP_PTR_ADD:
-        case TL_OP_BROADCAST:
-        case TL_OP_EXPAND:
-        case TL_OP_RESHAPE:
-        case TL_OP_CONVERT:
-        case TL_OP_TRANS: v = tl_in(v->def, 0); break;
-        default: return -1;
-        }
-    }
-}
-
 bool tl_cpu_may_alias(const TlFn *fn, const TlValue *a, const TlValue *b)
 {
-    int p = tl_cpu_base_param(a), q = tl_cpu_base_param(b);
+    int p = tl_base_param(a), q = tl_base_param(b);
     if (p < 0 || q < 0 || p == q)
         return true;
     for (uint32_t i = 0; fn->info && i < fn->info->aliases.len; i++) {
@@ -105,7 +86,7 @@ bool tl_cpu_may_alias(const TlFn *fn, const TlValue *a, const TlValue *b)
  * */
 static bool reads_constant(const TlFn *fn, const TlValue *base)
 {
-    int p = tl_cpu_base_param(base);
+    int p = tl_base_param(base);
     if (p < 0 || !fn->body->args[p]->type->is_const)
         return false;
     for (uint32_t i = 0; fn->info && i < fn->info->aliases.len; i++)

@@ -30,6 +30,7 @@ typedef struct TlSimt {
     LLVMBasicBlockRef prologue;   /* ends in a branch; what every op may use stands before it */
     TlMap thread_part;            /* layout to what it gives in this thread (simt_layout.c) */
     TlLoc loc;                    /* of the op being lowered: sites get it */
+    int param;                    /* whose memory it accesses, -1: not known; likewise */
 } TlSimt;
 
 /* ---- simt_lower.c ---- */

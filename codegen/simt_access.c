@@ -7,6 +7,7 @@
  * memory move together: as many as the layout holds side by side and as axis-info proves aligned
  * and all inside or all outside. */
 #include "codegen/simt_access.h"
+#include "passes/facts.h"
 
 /* ---- the uniform part ---- */
 
@@ -88,6 +89,7 @@ static int vector_width(TlSimt *g, const TlSimtAccess *a)
 void tl_simt_access_begin(TlSimt *g, TlOp *op, TlSimtAccess *a)
 {
     *a = (TlSimtAccess){.op = op, .place = tl_op_place(op), .type = accessed_type(op)};
+    g->param = tl_base_param(a->place.base);
     const TlType *base = a->place.base->type;
     a->elem = (TlType){.kind = TL_TILE, .dtype = base->dtype};
     a->layout = a->type->rank ? a->type->layout : NULL;

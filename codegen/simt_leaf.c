@@ -20,7 +20,10 @@ static void mark_convergent(TlSimt *g, LLVMValueRef call)
 
 static LLVMValueRef new_site(TlSimt *g, tl_leaf leaf)
 {
-    tile_image_site s = {(uint32_t)leaf, g->loc.file, g->loc.line, g->loc.col, 0};
+    tile_image_site s = {(uint32_t)leaf, g->loc.file, g->loc.line, g->loc.col, 0, 0};
+    if (tl_leaf_class_of(leaf) == TL_LEAF_CLASS_GLOBAL ||
+        tl_leaf_class_of(leaf) == TL_LEAF_CLASS_ATOMIC)
+        s.param = (uint32_t)(g->param + 1);
     tl_vec_push(g->arena, &g->code->sites, s);
     return tl_simt_i32(g, (uint32_t)g->code->sites.len - 1);
 }

@@ -35,6 +35,26 @@ bool tl_is_constant_memory(const TlValue *base)
     return !v->block->parent && !is_aliased(v->block->fn->info, v->index);
 }
 
+int tl_base_param(const TlValue *v)
+{
+    for (;;) {
+        if (!v->def)
+            return v->block->parent ? -1 : (int)v->index;
+        switch ((int)v->def->opcode) {
+        case TL_OP_VIEW:
+        case TL_OP_SUB_VIEW:
+        case TL_OP_VIEW_PTR:
+        case TL_OP_PTR_ADD:
+        case TL_OP_BROADCAST:
+        case TL_OP_EXPAND:
+        case TL_OP_RESHAPE:
+        case TL_OP_CONVERT:
+        case TL_OP_TRANS: v = tl_in(v->def, 0); break;
+        default: return -1;
+        }
+    }
+}
+
 bool tl_attr_equal(const TlAttr *a, const TlAttr *b)
 {
     if (a->id != b->id || a->n != b->n)

@@ -8,6 +8,8 @@ __extension__ typedef __int128 TlWideInt;
 /* Is the memory behind a view or pointer never written during the launch? Only what comes from a
  * const parameter that no alias clause names. */
 bool tl_is_constant_memory(const TlValue *base);
+/* The parameter whose memory a view or pointer (tile) is of; -1: not known. */
+int tl_base_param(const TlValue *v);
 bool tl_attr_equal(const TlAttr *a, const TlAttr *b);
 /* Is v the same value in every trip of the loop: defined outside of it? */
 bool tl_is_invariant(const TlValue *v, const TlOp *loop);

@@ -26,6 +26,7 @@ typedef struct range {
     uint64_t at, bytes; /* UINT64_MAX: unknown, holds everything */
     tl_emu_memory *memory;
     const char *name;
+    uint32_t param;
     bool is_const;
     bool is_shared; /* this or a range that overlaps it may be written: watched for races */
 } range;
@@ -105,11 +106,25 @@ static bool holds(const range *r, uint64_t at, uint32_t bytes)
     return at >= r->at && at - r->at <= r->bytes && bytes <= r->bytes - (at - r->at);
 }
 
-/* The range that an access is in: one that may be written for those that write, known sizes before
- * unknown ones; NULL: none. */
+/* The range of the parameter that the compiler says a site accesses; NULL: it does not say. */
+static const range *range_of_site(const tl_emu_watch *w, uint32_t site)
+{
+    const tl_launch *l = w->launch;
+    uint32_t param = site < l->kernel->nsites ? sites_of(l)[site].param : 0;
+    for (uint32_t i = 0; param && i < w->nranges; i++)
+        if (w->ranges[i].param == param - 1)
+            return &w->ranges[i];
+    return NULL;
+}
+
+/* The range that an access is in. With checks, what comes from a parameter must stay in it; else one
+ * that may be written for those that write, known sizes before unknown ones; NULL: none. */
 static const range *find_range(const tl_emu_watch *w, const tl_emu_access *a)
 {
-    const range *best = NULL;
+    const range *best = range_of_site(w, a->site);
+    if (best && (w->options.check || holds(best, a->at, a->bytes)))
+        return holds(best, a->at, a->bytes) ? best : NULL;
+    best = NULL;
     for (uint32_t i = 0; i < w->nranges; i++) {
         const range *r = &w->ranges[i];
         if (!holds(r, a->at, a->bytes))
@@ -157,6 +172,7 @@ static void bind_ranges(tl_emu_watch *w)
             continue;
         range *r = &w->ranges[w->nranges++];
         r->name = tl_image_text(l->image, params[i].name);
+        r->param = i;
         r->at = (uintptr_t)a->address;
         r->memory = tl_emu_memory_at(a->address, &left);
         r->bytes = a->bytes;
@@ -305,7 +321,9 @@ static void say_where(const tl_emu_block_watch *b, const tl_emu_access *a, const
 static void tell_outside(tl_emu_block_watch *b, const tl_emu_access *a)
 {
     char where[200], text[300];
-    const range *r = a->space == TL_EMU_GLOBAL ? nearest(b->watch, a->at) : NULL;
+    const range *r = range_of_site(b->watch, a->site);
+    if (a->space == TL_EMU_GLOBAL && !r)
+        r = nearest(b->watch, a->at);
     if (a->space == TL_EMU_GLOBAL && !r) {
         snprintf(text, sizeof text, "%s of %u byte%s at %#" PRIx64 ", which is in no argument",
                  verb_of(a), a->bytes, plural(a->bytes), a->at);

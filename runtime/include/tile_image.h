@@ -1,4 +1,4 @@
-/* The kernel image, version 4: the contract between compiler and runtime. One flat little-endian block, offsets
+/* The kernel image, version 5: the contract between compiler and runtime. One flat little-endian block, offsets
  * in bytes from its start, readable in place. Strings are offsets of NUL-terminated text. The compiler writes it
  * (codegen/image.c), the runtime validates and reads it (runtime/module.c). Several images, each a multiple of 64 bytes, may stand one
  * after another: one per target. Needs only libc; may be included anywhere. */
@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #define TILE_IMAGE_MAGIC "TILEIMG1"
-enum { TILE_IMAGE_VERSION = 4, TILE_MAX_GRID = 6, TILE_IMAGE_MAX_RANK = 8 };
+enum { TILE_IMAGE_VERSION = 5, TILE_MAX_GRID = 6, TILE_IMAGE_MAX_RANK = 8 };
 
 /* Launch-time expressions: postfix code over a stack of 64-bit words; integers are i64, floats are double bits. */
 typedef enum tile_hx_op {
@@ -67,7 +67,7 @@ typedef struct tile_image_const { uint32_t name, value; } tile_image_const;
 typedef struct tile_image_alias { uint32_t a, b; } tile_image_alias; /* parameter indices */
 
 /* GPU and emulator: where each leaf call stands (runtime/leaf.def); the site operand is its index here. */
-typedef struct tile_image_site { uint32_t leaf, file, line, col, flags; } tile_image_site;
+typedef struct tile_image_site { uint32_t leaf, file, line, col, flags, param; } tile_image_site; /* param + 1 of an access, 0 = not known */
 enum { TILE_SITE_ANY_WINS = 1 }; /* a store: elements of one execution may meet, one of the values wins */
 
 /* What a row made for special arguments asks of them. The row can be used when for every test (value & mask) == 0;

@@ -44,7 +44,7 @@ static void make_launch(void)
     image.kernel.nsites = SITES;
     image.kernel.shared_bytes = SHARED;
     for (uint32_t i = 0; i < SITES; i++)
-        image.sites[i] = (tile_image_site){leaves[i], 0, 10 + i, 1, 0};
+        image.sites[i] = (tile_image_site){leaves[i], 0, 10 + i, 1, 0, 0};
     uint32_t *memory[PARAMS] = {x, y, fresh};
     for (uint32_t i = 0; i < PARAMS; i++) {
         image.params[i] = (tile_image_param){.name = AT(texts) + 2 + 2 * i, .is_const = i == 0};
@@ -209,6 +209,16 @@ static void bounds(void)
     CHECK(!access_at(0, 0, STG128, (uintptr_t)&y[8]));
     FAULTY(TL_RUN_BOUNDS, 0, STG128, "store of 16 bytes at offset 32 of 'y', which has 40");
     args[1].bytes = sizeof y;
+    image.sites[LDG].param = 1 + 1; /* y's */
+    begin(true, false, LANES, 1, 32);
+    CHECK(load(0, 0, &y[3]));
+    CHECK(!load(0, 0, &x[3])); /* x's memory, but not what the site is for */
+    FAULTY(TL_RUN_BOUNDS, 0, LDG, " of 'y', which has 4096");
+    begin(false, false, LANES, 1, 32);
+    CHECK(load(0, 0, &x[3])); /* without checks memory is memory */
+    CHECK(!load(0, 0, (void *)8));
+    FAULTY(TL_RUN_BOUNDS, 0, LDG, " of 'y', which has 4096");
+    image.sites[LDG].param = 0;
     args[2].bytes = 2 * sizeof x; /* a promise that the allocation does not keep */
     begin(false, false, LANES, 1, 32);
     CHECK(!load(0, 0, fresh + N));
