@@ -137,6 +137,19 @@ def scatters(a):
     return {"y": exact(y), "z": exact(z), "w": exact(w)}
 
 
+row("scatter_where_indices_repeat", """
+kernel k(const i32 to[N], f32 y[M], f32 z[M])
+    grid(1)
+{
+    auto p = to[0 +: 256];
+    y[p] = 6;
+    for (int i = 0; i < 3; i += 1)
+        store(raw(z) + (p + i) % 9, (f32)i);
+}
+""", {"to": ints("i32", 2, 0, 9, 256), "y": zeros("f32", 9), "z": zeros("f32", 9)},
+    lambda a: {"y": exact(np.full(9, 6.0)), "z": exact(np.full(9, 2.0))})  # of equal values any, of trips the last
+
+
 row("gather_pointwise_of_rank_2", """
 kernel k(const f32 x[H, W, C], const i32 h[P, Q], const i32 w[P, Q], const i32 at[P, Q], f32 y[P, Q], f32 z[P, Q, 3], f32 s[H, W])
     grid(1)
