@@ -233,6 +233,8 @@ static tile_status emu_run(tl_dev *dev, tl_code *code, const tl_launch *launch, 
     status = tl_emu_run(dev->pool, &dev->crew, &job);
     if (status == TILE_OK)
         status = tl_emu_watch_status(job.watch);
+    if (status == TILE_OK && job.dropped != UINT32_MAX && !job.met)
+        status = tl_fail(TILE_BAD_ARGUMENT, "nobody came to the barrier that is dropped");
     keep_stats(dev, &job);
     tl_emu_watch_free(job.watch);
     return status;

@@ -48,6 +48,7 @@ typedef struct tl_emu_job {
     tl_emu_schedule schedule;
     bool stats;
     uint32_t dropped; /* site of a barrier that nobody waits at (mutation); UINT32_MAX: none */
+    atomic_bool met;  /* somebody came there */
     atomic_int_fast64_t next; /* block to start */
     atomic_bool no_memory;
 } tl_emu_job;

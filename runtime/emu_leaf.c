@@ -57,8 +57,10 @@ static void count(tl_emu_block *b, uint32_t site, tl_leaf leaf)
 void tl_emu_barrier(uint32_t site)
 {
     tl_emu_block *b = tl_emu_now;
-    if (site == b->job->dropped)
+    if (site == b->job->dropped) {
+        atomic_store_explicit(&b->job->met, true, memory_order_relaxed);
         return;
+    }
     count(b, site, TL_LEAF_BARRIER);
     tl_emu_meet_barrier(b, site);
 }
