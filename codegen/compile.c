@@ -190,7 +190,7 @@ static TlFrontendOptions frontend_options(Job *j)
                                .ninclude_dirs = (uint32_t)j->o->ninclude_dirs,
                                .debug = j->o->debug || j->o->check,
                                .check = j->o->check != 0,
-                               .strict = j->o->fp && !strcmp(j->o->fp, "strict"),
+                               .strict = j->o->fp && strcmp(j->o->fp, "default"),
                                .target_kind = tl_target_kind_name(j->target->kind),
                                .target_arch = j->target->arch};
 }
@@ -445,6 +445,8 @@ static tilec_status compile(Job *j, const char *name, const char *text, size_t s
     status = front(j, source, name);
     if (status || j->stage == STAGE_AST)
         return status;
+    if (j->o->fp && !strcmp(j->o->fp, "ring") && !tl_run_passes(j->module, "ring", NULL))
+        return fail(j, TILEC_INTERNAL, "a pass failed");
     if (j->stage == STAGE_TIR) {
         TlSbuf s;
         tl_sbuf_init(&s, &j->scratch);

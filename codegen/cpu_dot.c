@@ -81,16 +81,6 @@ static LLVMValueRef element(Product *p, const Matrix *x, LLVMValueRef row, LLVMV
     return r;
 }
 
-static LLVMValueRef multiply_add(Product *p, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c)
-{
-    TlCpuGen *g = p->g;
-    if (!tl_is_float(p->dtype))
-        return LLVMBuildAdd(g->b, LLVMBuildMul(g->b, a, b, ""), c, "");
-    LLVMTypeRef t = LLVMTypeOf(a);
-    LLVMValueRef args[3] = {a, b, c};
-    return tl_gen_intrinsic(&g->gen, "llvm.fma", &t, 1, args, 3);
-}
-
 static LLVMValueRef plus(TlCpuGen *g, LLVMValueRef x, int64_t k)
 {
     return LLVMBuildAdd(g->b, x, tl_gen_int(&g->gen, k), "");
@@ -113,7 +103,7 @@ static void micro(Product *p, LLVMValueRef m0, LLVMValueRef n0, int mr, int nv)
         LLVMValueRef a = tl_gen_splat(
             &g->gen, element(p, &p->a, plus(g, m0, i), l.iv, 1, false, NULL), p->width);
         for (int j = 0; j < nv; j++)
-            next[i * nv + j] = multiply_add(p, a, b[j], acc[i * nv + j]);
+            next[i * nv + j] = tl_gen_multiply_add(&g->gen, p->dtype, a, b[j], acc[i * nv + j]);
     }
     tl_cpu_loop_end(g, &l, next);
     for (int i = 0; i < mr; i++)

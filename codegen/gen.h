@@ -96,6 +96,9 @@ LLVMValueRef tl_gen_intrinsic(TlGen *g, const char *name, LLVMTypeRef *types, un
 LLVMValueRef tl_gen_elementwise(TlGen *g, const TlOp *op, LLVMValueRef *in);
 LLVMValueRef tl_gen_combine(TlGen *g, TlCombine kind, TlDtype dtype, LLVMValueRef a,
                             LLVMValueRef b);
+/* a * b + c as dots have it: of floats rounded once, of integers wrapping */
+LLVMValueRef tl_gen_multiply_add(TlGen *g, TlDtype dtype, LLVMValueRef a, LLVMValueRef b,
+                                 LLVMValueRef c);
 /* Can a cast round so? All can to nearest. */
 bool tl_gen_rounds(TlDtype from, TlDtype to, int round);
 LLVMValueRef tl_gen_cast(TlGen *g, TlDtype from, TlDtype to, LLVMValueRef x, int round, bool nosat);

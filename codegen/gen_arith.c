@@ -8,6 +8,7 @@
 
 #include "codegen/gen.h"
 #include "ir/numeric.h"
+#include "ir/ring_float.h"
 
 /* ---- types and constants ---- */
 
@@ -423,8 +424,23 @@ static LLVMValueRef cast_toward_zero(TlGen *g, TlDtype from, TlDtype to, LLVMVal
     return LLVMBuildBitCast(g->b, b, LLVMTypeOf(near), "");
 }
 
+/* In the ring floats are integers of their width (ir/ring_float.h). */
+static LLVMValueRef ring_cast(TlGen *g, TlDtype from, TlDtype to, LLVMValueRef x)
+{
+    LLVMTypeRef t = tl_gen_vec(dtype_type(g, to), tl_gen_width_of(x));
+    if (tl_is_float(from)) {
+        x = bits_of(g, x, tl_dtype_bytes(from) * 8);
+        from = tl_ring_dtype(from);
+    }
+    if (tl_is_float(to))
+        to = tl_ring_dtype(to);
+    return LLVMBuildBitCast(g->b, tl_gen_cast(g, from, to, x, TL_ROUND_NEAREST, false), t, "");
+}
+
 LLVMValueRef tl_gen_cast(TlGen *g, TlDtype from, TlDtype to, LLVMValueRef x, int round, bool nosat)
 {
+    if (g->fn->ring && (tl_is_float(from) || tl_is_float(to)))
+        return ring_cast(g, from, to, x);
     TL_ASSERT(tl_gen_rounds(from, to, round), "rounding mode %d on the CPU", round);
     if (round == TL_ROUND_ZERO && tl_is_float(to) && from != to)
         return cast_toward_zero(g, from, to, x);
@@ -574,8 +590,10 @@ static LLVMValueRef int_op(TlGen *g, TlOpcode opcode, TlDtype d, LLVMValueRef *i
     case TL_OP_MUL: return LLVMBuildMul(g->b, a, b, "");
     case TL_OP_DIV: return safe_div(g, false, s, a, b);
     case TL_OP_REM: return safe_div(g, true, s, a, b);
-    case TL_OP_MIN: return int_extreme(g, false, s, a, b);
-    case TL_OP_MAX: return int_extreme(g, true, s, a, b);
+    case TL_OP_MIN:
+    case TL_OP_MIN_NAN: return int_extreme(g, false, s, a, b);
+    case TL_OP_MAX:
+    case TL_OP_MAX_NAN: return int_extreme(g, true, s, a, b);
     case TL_OP_AND: return LLVMBuildAnd(g->b, a, b, "");
     case TL_OP_OR: return LLVMBuildOr(g->b, a, b, "");
     case TL_OP_XOR: return LLVMBuildXor(g->b, a, b, "");
@@ -624,6 +642,54 @@ static LLVMValueRef bitcast(TlGen *g, const TlOp *op, LLVMValueRef x)
     return tl_gen_from_mem(g, to, x);
 }
 
+static LLVMValueRef ring_mix(TlGen *g, LLVMValueRef z)
+{
+    z = LLVMBuildXor(g->b, z, LLVMBuildLShr(g->b, z, like(z, 30), ""), "");
+    z = LLVMBuildMul(g->b, z, like(z, TL_RING_MIX1), "");
+    z = LLVMBuildXor(g->b, z, LLVMBuildLShr(g->b, z, like(z, 27), ""), "");
+    z = LLVMBuildMul(g->b, z, like(z, TL_RING_MIX2), "");
+    return LLVMBuildXor(g->b, z, LLVMBuildLShr(g->b, z, like(z, 31), ""), "");
+}
+
+/* tl_ring_hash on integers of the operands' width */
+static LLVMValueRef ring_hash(TlGen *g, TlOpcode opcode, LLVMValueRef a, LLVMValueRef b)
+{
+    LLVMTypeRef word = tl_gen_vec(g->i64, tl_gen_width_of(a));
+    LLVMValueRef z = LLVMBuildZExt(g->b, a, word, "");
+    z = ring_mix(g, LLVMBuildAdd(g->b, z, like(z, tl_ring_tag(opcode)), ""));
+    if (b)
+        z = LLVMBuildAdd(g->b, z, LLVMBuildZExt(g->b, b, word, ""), "");
+    return LLVMBuildTrunc(g->b, ring_mix(g, z), LLVMTypeOf(a), "");
+}
+
+/* A float op in the ring; operands and result as their float types have them in registers. */
+static LLVMValueRef ring_op(TlGen *g, TlOpcode opcode, TlDtype d, uint32_t n, LLVMValueRef *in)
+{
+    LLVMTypeRef type = LLVMTypeOf(in[0]);
+    LLVMValueRef x[3] = {NULL, NULL, NULL}, r;
+    for (uint32_t i = 0; i < n; i++)
+        x[i] = bits_of(g, in[i], tl_dtype_bits(d));
+    if (opcode == TL_OP_FMA)
+        r = LLVMBuildAdd(g->b, LLVMBuildMul(g->b, x[0], x[1], ""), x[2], "");
+    else if (tl_ring_is_hash(opcode))
+        r = ring_hash(g, opcode, x[0], x[1]);
+    else
+        r = int_op(g, opcode, tl_ring_dtype(d), x);
+    bool compares = opcode >= TL_OP_EQ && opcode <= TL_OP_GE;
+    return compares ? r : LLVMBuildBitCast(g->b, r, type, "");
+}
+
+LLVMValueRef tl_gen_multiply_add(TlGen *g, TlDtype d, LLVMValueRef a, LLVMValueRef b,
+                                 LLVMValueRef c)
+{
+    LLVMValueRef in[3] = {a, b, c};
+    LLVMTypeRef t = LLVMTypeOf(a);
+    if (!tl_is_float(d))
+        return LLVMBuildAdd(g->b, LLVMBuildMul(g->b, a, b, ""), c, "");
+    return g->fn->ring ? ring_op(g, TL_OP_FMA, d, 3, in)
+                       : tl_gen_intrinsic(g, "llvm.fma", &t, 1, in, 3);
+}
+
 LLVMValueRef tl_gen_elementwise(TlGen *g, const TlOp *op, LLVMValueRef *in)
 {
     const TlType *type = tl_in(op, 0)->type;
@@ -641,6 +707,8 @@ LLVMValueRef tl_gen_elementwise(TlGen *g, const TlOp *op, LLVMValueRef *in)
         return int_compare(g, op->opcode, false, in[0], in[1]);
     if (!tl_is_float(d))
         return int_op(g, op->opcode, d, in);
+    if (g->fn->ring)
+        return ring_op(g, op->opcode, d, op->nin, in);
     if (op->opcode == TL_OP_NEG || op->opcode == TL_OP_ABS)
         return sign_op(g, op->opcode, d, in[0]);
     if (d == TL_F32 || d == TL_F64)
@@ -671,6 +739,8 @@ LLVMValueRef tl_gen_combine(TlGen *g, TlCombine kind, TlDtype d, LLVMValueRef a,
         return int_op(g, op, d, in);
     }
     LLVMValueRef in[2] = {a, b};
+    if (g->fn->ring)
+        return ring_op(g, op, d, 2, in);
     if (d != TL_F64)
         in[0] = widen(g, d, a), in[1] = widen(g, d, b);
     LLVMValueRef r;
@@ -685,6 +755,5 @@ LLVMValueRef tl_gen_combine(TlGen *g, TlCombine kind, TlDtype d, LLVMValueRef a,
 
 bool tl_gen_op_is_scalar_only(const TlGen *g, const TlOp *op)
 {
-    (void)g;
-    return op->opcode == TL_OP_REM && tl_is_float(tl_in(op, 0)->type->dtype);
+    return !g->fn->ring && op->opcode == TL_OP_REM && tl_is_float(tl_in(op, 0)->type->dtype);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "codegen/simt_access.h"
+#include "ir/ring_float.h"
 
 static LLVMTypeRef bits_type(TlSimt *g, const TlSimtAccess *a)
 {
@@ -65,7 +66,7 @@ static LLVMValueRef rmw(TlSimt *g, const TlSimtAccess *a, LLVMValueRef p, LLVMVa
                                          TL_ATOM_OR, TL_ATOM_XOR, TL_ATOM_XCHG},
                                         {TL_ATOM_ADD, TL_ATOM_MIN_S, TL_ATOM_MAX_S, TL_ATOM_AND,
                                          TL_ATOM_OR, TL_ATOM_XOR, TL_ATOM_XCHG}};
-    TlDtype d = a->elem.dtype;
+    TlDtype d = tl_op_dtype(a->op, a->elem.dtype);
     TlRmw kind = (TlRmw)tl_attr_int(a->op, TL_ATTR_RMW, TL_RMW_ADD);
     static const TlCombine COMBINE[] = {[TL_RMW_ADD] = TL_COMBINE_ADD,
                                         [TL_RMW_MIN] = TL_COMBINE_MIN,

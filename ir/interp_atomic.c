@@ -84,7 +84,7 @@ void tl_eval_ATOMIC_RMW(TlInterp *in, const TlOp *op, const TlTileData *x, TlTil
     (void)x;
     TlAccess access;
     tl_access_find(in, op, "atomic", true, true, &access);
-    TlElemFn fn = rmw_fn((TlRmw)tl_attr_int(op, TL_ATTR_RMW, 0), access.dtype);
+    TlElemFn fn = rmw_fn((TlRmw)tl_attr_int(op, TL_ATTR_RMW, 0), tl_op_dtype(op, access.dtype));
     for (int64_t e = 0; e < access.n; e++) {
         uint64_t old = 0, v[1] = {0};
         memcpy(v, tl_access_operand(in, access.place.value, access.bytes, e), access.bytes);

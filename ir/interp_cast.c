@@ -83,8 +83,8 @@ void tl_eval_CAST(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData 
 {
     (void)in;
     int round = (int)tl_attr_int(op, TL_ATTR_ROUND, TL_ROUND_NEAREST);
-    tl_elem_cast(y[0].type->dtype, y[0].data, x[0].type->dtype, x[0].data, tl_type_elems(y[0].type),
-                 round, tl_attr_flag(op, TL_ATTR_NOSAT));
+    tl_elem_cast(tl_op_dtype(op, y[0].type->dtype), y[0].data, tl_op_dtype(op, x[0].type->dtype),
+                 x[0].data, tl_type_elems(y[0].type), round, tl_attr_flag(op, TL_ATTR_NOSAT));
 }
 
 void tl_eval_BITCAST(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)

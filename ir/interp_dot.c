@@ -63,31 +63,31 @@ static void gemm(TlDtype d, void *acc, const void *a, const void *b, Gemm g)
     }
 }
 
-static void *widened(TlInterp *in, int temp, TlDtype to, const TlTileData *t)
+static void *widened(TlInterp *in, int temp, TlDtype to, TlDtype from, const TlTileData *t)
 {
-    if (t->type->dtype == to)
+    if (from == to)
         return t->data;
     int64_t n = tl_type_elems(t->type);
     void *wide = tl_interp_temp(in, temp, (size_t)(n * tl_dtype_bytes(to)));
-    tl_elem_cast(to, wide, t->type->dtype, t->data, n, TL_ROUND_NEAREST, false);
+    tl_elem_cast(to, wide, from, t->data, n, TL_ROUND_NEAREST, false);
     return wide;
 }
 
 void tl_eval_DOT(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
 {
-    (void)op;
     const TlType *ta = x[0].type, *ty = y[0].type;
-    TlDtype d = tl_dot_sum_type(ty->dtype);
+    TlDtype result = tl_op_dtype(op, ty->dtype), d = tl_dot_sum_type(result);
     int r = ty->rank, batch = r == 3 ? ty->shape[0] : 1;
     Gemm g = {ty->shape[r - 2], ty->shape[r - 1], ta->shape[r - 1]};
     size_t bytes = (size_t)tl_dtype_bytes(d);
-    const char *a = widened(in, 0, d, &x[0]), *b = widened(in, 1, d, &x[1]);
+    const char *a = widened(in, 0, d, tl_op_dtype(op, ta->dtype), &x[0]);
+    const char *b = widened(in, 1, d, tl_op_dtype(op, x[1].type->dtype), &x[1]);
     char *acc =
-        d == ty->dtype ? y[0].data : tl_interp_temp(in, 2, bytes * (size_t)tl_type_elems(ty));
-    tl_elem_cast(d, acc, ty->dtype, x[2].data, tl_type_elems(ty), TL_ROUND_NEAREST, false);
+        d == result ? y[0].data : tl_interp_temp(in, 2, bytes * (size_t)tl_type_elems(ty));
+    tl_elem_cast(d, acc, result, x[2].data, tl_type_elems(ty), TL_ROUND_NEAREST, false);
     for (int i = 0; i < batch; i++)
         gemm(d, acc + (size_t)(i * g.m * g.n) * bytes, a + (size_t)(i * g.m * g.k) * bytes,
              b + (size_t)(i * g.k * g.n) * bytes, g);
     if (acc != y[0].data)
-        tl_elem_cast(ty->dtype, y[0].data, d, acc, tl_type_elems(ty), TL_ROUND_NEAREST, false);
+        tl_elem_cast(result, y[0].data, d, acc, tl_type_elems(ty), TL_ROUND_NEAREST, false);
 }

@@ -205,7 +205,8 @@ TlElemFn tl_combine_fn(TlCombine kind, TlDtype d)
 
 static void apply(const TlOp *op, const TlTileData *x, const void *second, TlTileData *y)
 {
-    TlElemFn fn = tl_elem_fn(op->opcode, x[0].type->dtype);
+    TlDtype d = tl_op_dtype(op, x[0].type->dtype);
+    TlElemFn fn = d == x[0].type->dtype ? tl_elem_fn(op->opcode, d) : tl_ring_fn(op->opcode, d);
     TL_ASSERT(fn && !x[0].type->ptr, "%s has no meaning on %s", tl_op_info(op->opcode)->text,
               tl_dtype_name(x[0].type->dtype));
     fn(y[0].data, x[0].data, second, tl_type_elems(y[0].type));
@@ -284,8 +285,14 @@ EVAL(SHR)
 
 EVAL(FMA)
 {
-    (void)in, (void)op;
     int64_t n = tl_type_elems(y[0].type);
+    TlDtype d = tl_op_dtype(op, x[0].type->dtype);
+    if (d != x[0].type->dtype) {
+        void *products = tl_interp_temp(in, 0, tl_interp_bytes(y[0].type));
+        tl_elem_fn(TL_OP_MUL, d)(products, x[0].data, x[1].data, n);
+        tl_elem_fn(TL_OP_ADD, d)(y[0].data, products, x[2].data, n);
+        return;
+    }
     if (x[0].type->dtype == TL_F64) {
         const double *a = x[0].data, *b = x[1].data, *c = x[2].data;
         for (int64_t i = 0; i < n; i++)

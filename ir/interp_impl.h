@@ -3,6 +3,7 @@
  *     interp.c          a program: frames, slots, dispatch, folding
  *     interp_control.c  for, while, if, terminators, assert, print
  *     interp_elem.c     arithmetic, element by element
+ *     interp_ring.c     the same when floats are a ring
  *     interp_cast.c     value conversions
  *     interp_shape.c    iota, broadcast, reshape, trans
  *     interp_reduce.c   reduce, scan
@@ -16,6 +17,7 @@
 #define TL_INTERP_IMPL_H
 #include "ir/interp.h"
 #include "ir/numeric.h"
+#include "ir/ring_float.h"
 
 __extension__ typedef __int128 TlWide;
 __extension__ typedef unsigned __int128 TlUWide;
@@ -97,9 +99,10 @@ TlEvaluator *tl_interp_evaluator(TlOpcode opcode);
 
 /* ---- element kernels (interp_elem.c) ----
  * y[i] = a[i] op b[i]; y may be a or b; NULL when the type has no such op. This is the one table of
- * arithmetic: another meaning of floats (--fp=ring) is another table behind this function. */
+ * arithmetic. Callers name the type that tl_op_dtype gives: in the ring floats are integers. */
 typedef void (*TlElemFn)(void *y, const void *a, const void *b, int64_t n);
 TlElemFn tl_elem_fn(TlOpcode opcode, TlDtype d);
+TlElemFn tl_ring_fn(TlOpcode opcode, TlDtype d); /* interp_ring.c; d: as tl_ring_dtype says */
 TlElemFn tl_combine_fn(TlCombine kind, TlDtype d);
 /* Converts n elements (interp_cast.c). */
 void tl_elem_cast(TlDtype to, void *y, TlDtype from, const void *x, int64_t n, int round,

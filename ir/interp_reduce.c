@@ -177,7 +177,8 @@ static void begin(TlInterp *in, const TlOp *op, const TlTileData *x, Work *w)
     TL_ASSERT(w->count <= FIRST_LANE_TEMP, "%u operands of a reduction", w->count);
     for (uint32_t i = 0; i < w->count; i++) {
         int64_t n = tl_type_elems(x[i].type);
-        TlDtype d = x[i].type->dtype, wide = w->block ? d : tl_combine_work_type(op, d);
+        TlDtype d = tl_op_dtype(op, x[i].type->dtype),
+                wide = w->block ? d : tl_combine_work_type(op, d);
         w->bytes[i] = (size_t)tl_dtype_bytes(wide);
         w->data[i] = work_buffer(in, w, i, w->bytes[i] * (size_t)n);
         const void *from = x[i].data;
@@ -190,7 +191,7 @@ static void begin(TlInterp *in, const TlOp *op, const TlTileData *x, Work *w)
     }
     if (w->block)
         return;
-    TlDtype d = tl_combine_work_type(op, x[0].type->dtype);
+    TlDtype d = tl_combine_work_type(op, tl_op_dtype(op, x[0].type->dtype));
     w->fn = tl_combine_fn((TlCombine)tl_attr_int(op, TL_ATTR_KIND, 0), d);
     TL_ASSERT(w->fn && w->count == 1, "%s of %s has no meaning", tl_op_info(op->opcode)->text,
               tl_dtype_name(d));
@@ -200,7 +201,8 @@ static void finish(TlInterp *in, const Work *w, TlTileData *y)
 {
     bool scan = w->op->opcode == TL_OP_SCAN;
     for (uint32_t i = 0; i < w->count; i++) {
-        TlDtype d = y[i].type->dtype, wide = w->block ? d : tl_combine_work_type(w->op, d);
+        TlDtype d = tl_op_dtype(w->op, y[i].type->dtype);
+        TlDtype wide = w->block ? d : tl_combine_work_type(w->op, d);
         int64_t n = tl_type_elems(y[i].type);
         const void *from = w->data[i];
         if (scan) {

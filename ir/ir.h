@@ -151,6 +151,7 @@ struct TlFn {
     TlBlock *body;      /* its arguments are the kernel's run-time parameters, in order */
     TlKernelInfo *info; /* launch facts; NULL only in hand-written pass tests */
     uint32_t nvalues;   /* ids are below this */
+    bool ring;          /* floats compute as integers of their width (ring_float.h) */
 };
 
 TlModule *tl_module_new(TlCtx *ctx); /* lives in its own arena, until tl_module_free or tl_ctx_free */

@@ -851,13 +851,20 @@ static bool kernel_name(Parser *p, const char **out)
     return true;
 }
 
+static bool float_mode(Parser *p)
+{
+    if (!take_word(p, "fp")) return true;
+    p->fn->ring = take_word(p, "ring");
+    return p->fn->ring || fail_at(p, p->cur, "'ring' expected");
+}
+
 static bool kernel(Parser *p)
 {
     const char *name;
     if (!kernel_name(p, &name)) return false;
     p->fn = tl_fn_new(p->module, name, (TlLoc){0});
     tl_map_init(&p->values, &p->module->arena);
-    return arguments(p, p->fn->body) && position(p, &p->fn->loc) && info(p) && body(p, p->fn->body);
+    return arguments(p, p->fn->body) && position(p, &p->fn->loc) && info(p) && float_mode(p) && body(p, p->fn->body);
 }
 
 static bool module(Parser *p)

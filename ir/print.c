@@ -504,6 +504,7 @@ static void put_fn(Printer *p, const TlFn *fn)
     put_args(p, fn->body);
     put_loc(p, fn->loc);
     if (fn->info) put_info(p, fn->info);
+    if (fn->ring) tl_sbuf_puts(p->out, " fp ring");
     put_block(p, fn->body);
 }
 

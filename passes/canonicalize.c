@@ -349,6 +349,14 @@ static bool is_unused(const TlOp *op)
     return true;
 }
 
+/* Arithmetic of floats that are a ring: the rules are for those of IEEE. */
+static bool is_ring_arithmetic(const TlOp *op)
+{
+    const TlType *t = op->nin ? tl_in(op, 0)->type : NULL;
+    return op->block->fn->ring && (tl_op_info(op->opcode)->flags & F_ELEM) &&
+           op->opcode != TL_OP_SELECT && t && !t->ptr && tl_is_float(t->dtype);
+}
+
 static TlValue *simplify(Canon *c, const Rules *rules)
 {
     TlValue *v = fold(c);
@@ -357,7 +365,7 @@ static TlValue *simplify(Canon *c, const Rules *rules)
     if (!v && !c->touched)
         v = broadcast_late(c);
     CanonRule *rule = rules->by_opcode[c->op->opcode];
-    if (!v && !c->touched && rule)
+    if (!v && !c->touched && rule && !is_ring_arithmetic(c->op))
         v = rule(c);
     return v;
 }

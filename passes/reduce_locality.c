@@ -26,6 +26,7 @@
  * and bf16 are left alone: their sums within a reduction are of higher precision. */
 #include "ir/layout_rules.h"
 #include "ir/numeric.h"
+#include "ir/ring_float.h"
 #include "passes/pass.h"
 
 enum { MAX_WORDS = 64 }; /* registers of 32 bits that one accumulator may take */
@@ -59,10 +60,11 @@ static TlOp *only_user(const TlValue *v)
 }
 
 /* Nothing, which stays nothing when it is scaled. */
-static bool is_zero(const TlValue *v)
+static bool is_zero(const TlValue *v, const TlFn *fn)
 {
     uint64_t bits;
-    return tl_value_is_const(v, &bits) && tl_bits_to_double(v->type->dtype, bits) == 0;
+    return tl_value_is_const(v, &bits) &&
+           (bits == 0 || (!fn->ring && bits == tl_bits_from_double(v->type->dtype, -0.0)));
 }
 
 /* A reduction in this block, through a convert, that is used here only. */
@@ -80,11 +82,12 @@ static bool find_reduce(Sum *s, const TlValue *v)
 
 static bool find_operands(Sum *s, const TlValue *acc)
 {
+    const TlBlock *body = s->loop->regions[0];
     bool first = tl_in(s->next, 0) == acc;
     if (s->next->opcode != TL_OP_FMA)
         return s->next->nin == 2 && find_reduce(s, tl_in(s->next, first ? 1 : 0));
     s->factor = tl_in(s->next, first ? 1 : 0);
-    return tl_in(s->next, 2) != acc && is_zero(tl_in(s->loop, 3 + s->index)) &&
+    return tl_in(s->next, 2) != acc && is_zero(tl_in(s->loop, 3 + s->index), body->fn) &&
            find_reduce(s, tl_in(s->next, 2)); /* acc is used once: nothing comes from it */
 }
 
@@ -125,8 +128,10 @@ static bool is_worth_it(const Sum *s)
 
 /* x with which (x op y) is y, for every y, to the bit: of max and min of floats the NaN, which
  * loses, since all elements may be NaN; of sums -0.0. */
-static uint64_t identity(TlDtype d, TlCombine kind)
+static uint64_t identity(const TlOp *reduce)
 {
+    TlCombine kind = (TlCombine)tl_attr_int(reduce, TL_ATTR_KIND, TL_COMBINE_USER);
+    TlDtype d = tl_op_dtype(reduce, tl_in(reduce, 0)->type->dtype);
     int bits = tl_dtype_bits(d);
     uint64_t ones = bits == 64 ? UINT64_MAX : (1ull << bits) - 1, top = 1ull << (bits - 1);
     bool is_float = tl_is_float(d);
@@ -203,8 +208,7 @@ static void rewrite(const Sum *s)
     TlOp *loop = s->loop, *yield = loop->regions[0]->last;
     TlValue *x = tl_in(s->reduce, 0), *acc = loop->regions[0]->args[1 + s->index];
     TlValue *init = tl_in(loop, 3 + s->index);
-    TlCombine kind = (TlCombine)tl_attr_int(s->reduce, TL_ATTR_KIND, TL_COMBINE_USER);
-    uint64_t start = identity(x->type->dtype, kind);
+    uint64_t start = identity(s->reduce);
     if (s->factor)
         tl_value_is_const(init, &start);
     TlBuilder b = tl_builder_before(loop);
