@@ -73,7 +73,7 @@ def outputs_of(row):
 def run_on(row, names, device, options, tilec, folder):
     """(status, what tilec said, files by name)"""
     os.makedirs(folder, exist_ok=True)
-    words = run.command(row, device, tilec, folder) + ["--fp=ring", *options]
+    words = run.command(row, ["--device", device, "--fp=ring", *options], tilec, folder)
     for name in names:
         words += ["--save", f"{name}={os.path.join(folder, 'out_' + name + '.npy')}"]
     try:
@@ -97,7 +97,7 @@ def ways(cx):
         for warps in cx.warps:
             for seed in cx.seeds:
                 stress = [f"--stress-layouts={seed}"] if seed else []
-                yield f"{device} warps {warps}{f' seed {seed}' if seed else ''}", device, [f"--warps={warps}", *stress]
+                yield f"{device} warps {warps}{f' seed {seed}' if seed else ''}", device, ["--check", f"--warps={warps}", *stress]
 
 
 def run_row(row, cx):
