@@ -209,16 +209,6 @@ static LLVMValueRef *read_row(const Dot *d, int side, const Reader *r, const TlS
     return out;
 }
 
-static LLVMValueRef multiply_add(const Dot *d, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c)
-{
-    TlSimt *g = d->g;
-    if (!tl_is_float(d->p->sum))
-        return LLVMBuildAdd(g->b, LLVMBuildMul(g->b, a, b, ""), c, "");
-    LLVMTypeRef t = LLVMTypeOf(a);
-    LLVMValueRef args[3] = {a, b, c};
-    return tl_gen_intrinsic(&g->gen, "llvm.fma", &t, 1, args, 3);
-}
-
 static void multiply(Dot *d, const Reader *r, const Rows *rows)
 {
     const TlDotSide *side = d->p->side;
@@ -229,7 +219,8 @@ static void multiply(Dot *d, const Reader *r, const Rows *rows)
         LLVMValueRef *a = read_row(d, 0, &r[0], &swizzle[0], rows, step);
         LLVMValueRef *b = read_row(d, 1, &r[1], &swizzle[1], rows, step);
         for (uint32_t i = 0; i < d->p->nregs; i++)
-            d->sum[i] = multiply_add(d, a[side[0].value_of[i]], b[side[1].value_of[i]], d->sum[i]);
+            d->sum[i] = tl_gen_multiply_add(&d->g->gen, d->p->sum, a[side[0].value_of[i]],
+                                            b[side[1].value_of[i]], d->sum[i]);
     }
 }
 
