@@ -247,9 +247,18 @@ static tilec_status lower_kernels(Job *j)
     return TILEC_OK;
 }
 
+/* --warps counts instead of what kernels say. */
+static void set_warps(Job *j)
+{
+    for (uint32_t i = 0; i < j->module->fns.len; i++)
+        if (j->o->warps > 0 && j->module->fns.data[i]->info)
+            j->module->fns.data[i]->info->warps = j->o->warps;
+}
+
 static bool run_passes(Job *j)
 {
     const tilec_options *o = j->o;
+    set_warps(j);
     TlMachine machine = {.name = j->target->name,
                          .lanes = j->target->lanes,
                          .warps = DEFAULT_WARPS,
