@@ -457,10 +457,3 @@ TlConvert *tl_convert_plan(TlArena *arena, const TlType *type, const TlLayout *s
         c->kind = TL_CONVERT_SHARED;
     return proved(&p, type, src, dst);
 }
-
-uint32_t tl_convert_bytes(TlArena *arena, const TlType *type, const TlLayout *src,
-                          const TlLayout *dst)
-{
-    const TlConvert *c = tl_convert_plan(arena, type, src, dst, 0, 0);
-    return c->kind == TL_CONVERT_SHARED ? c->bytes : 0;
-}

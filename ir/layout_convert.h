@@ -84,9 +84,6 @@ enum { TL_CONVERT_NO_SHUFFLE = 1 };
  * the layouts allow no more rounds. */
 TlConvert *tl_convert_plan(TlArena *arena, const TlType *type, const TlLayout *src,
                            const TlLayout *dst, uint32_t max_bytes, uint32_t flags);
-/* Bytes of shared memory that the plan will want; 0 when none. */
-uint32_t tl_convert_bytes(TlArena *arena, const TlType *type, const TlLayout *src,
-                          const TlLayout *dst);
 
 /* Carries the plan out on numbers: every element of the result is where its layout says, no two
  * elements share a byte, no read of what was not written. Costs registers * threads steps; NULL, or
