@@ -353,18 +353,36 @@ static bool fill_maps(TlPlanner *p, const Sources *x, const Shuffle *f)
     return true;
 }
 
+/* Small elements that come from one lane share words. */
+static uint32_t count_shuffles(TlArena *arena, const TlConvert *c)
+{
+    uint32_t words = c->elem_bytes > 4 ? 2 : 1,
+             per_word = c->elem_bytes < 4 ? 4 / c->elem_bytes : 1;
+    uint32_t n = 0;
+    TlMap of_lane;
+    tl_map_init(&of_lane, arena);
+    for (uint32_t r = 0; r < c->ndst; r++) {
+        uint64_t elements = 0;
+        if (c->regs[r].stays || c->regs[r].src < 0)
+            continue;
+        tl_map_get(&of_lane, c->regs[r].lane + 1, &elements);
+        n += elements % per_word == 0 ? words : 0;
+        tl_map_put(&of_lane, c->regs[r].lane + 1, elements + 1);
+    }
+    return n;
+}
+
 static void fill_regs(TlPlanner *p, const Sources *x, const Shuffle *f)
 {
     TlConvert *c = p->c;
-    uint32_t words = c->elem_bytes > 4 ? 2 : 1;
     c->regs = TL_NEW_ARRAY(p->arena, TlConvertReg, c->ndst);
     for (uint32_t r = 0; r < c->ndst; r++) {
         From from = times_reg(x, (uint32_t)tl_side_virtual(&p->dst, r));
         int64_t src = tl_side_real(&p->src, from.reg ^ times(f->N, from.lane));
         bool stays = c->is_xor && from.lane == 0;
         c->regs[r] = (TlConvertReg){(int32_t)src, from.lane, stays};
-        c->shuffles += stays || src < 0 ? 0 : words;
     }
+    c->shuffles = count_shuffles(p->arena, c);
     c->selects = (uint32_t)__builtin_popcount(bits_touched(&c->from_reg)) * c->nsrc +
                  (uint32_t)__builtin_popcount(bits_touched(&c->to_reg)) * c->ndst;
 }

@@ -71,7 +71,7 @@ typedef struct TlConvert {
     TlConvertReg *regs;              /* NONE, RENAME, SHUFFLE: of the result */
     TlThreadMap from_reg, from_lane, to_reg;
     bool is_xor;
-    uint32_t shuffles, selects; /* of one thread; 64-bit elements take two shuffles each */
+    uint32_t shuffles, selects; /* of one thread; in words, which small elements share */
     TlConvertSide write, read;
     uint32_t nrounds, bytes;
 } TlConvert;
