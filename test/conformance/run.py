@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """The conformance suite: every row of rows_*.py on every device of this machine, against NumPy.
 
-    run.py [--build DIR] [--devices cpu,ref,emu] [-k SUBSTRING] [-v] [--keep DIR] [--small] [--list] [--jobs N] [--json FILE]
-           [--budget SECONDS]
+    run.py [--build DIR] [--devices cpu,ref,emu] [--emu-every N] [-k SUBSTRING] [-v] [--keep DIR] [--small]
+           [--list] [--jobs N] [--json FILE] [--budget SECONDS]
 
 A row is a kernel, its arguments and what NumPy says (see rows.py). On each device `tilec run` is called with .npy files;
 outputs are compared with the expected values, and, where the row says `same_bits`, byte for byte between the devices.
@@ -46,14 +46,16 @@ WARPS = (4, 1, 8, 2)
 SCHEDULES = ("rr", "reverse", "ahead", "random:1", "random:2")
 
 
-def expand(devices, n):
-    """[(label, words for tilec)] for row number n."""
+def expand(devices, n, every):
+    """[(label, words for tilec)] for row number n; `emu` for one row in `every`."""
     out = []
     for name in devices:
-        if name == "emu":
+        if name == "emu" and n % every == 0:
             for k, targets in enumerate(EMU):
                 warps, target = WARPS[(n // 2 + k) % 4], targets[n % 2]
                 out.append((f"emu:{target} warps {warps}", ["--device", f"emu:{target}", "--warps", str(warps), "--check"]))
+        elif name == "emu":
+            continue
         elif name == "emu:all":
             out += [(f"emu:{t} warps {w}", ["--device", f"emu:{t}", "--warps", str(w), "--check"])
                     for targets in EMU for t in targets for w in WARPS]
@@ -162,7 +164,7 @@ def run_row(number, row, cx):
     folder = tempfile.mkdtemp(prefix="tile-conf-")
     results, outputs = [], {}
     try:
-        for device, words in expand(cx.devices, number):
+        for device, words in expand(cx.devices, number, cx.emu_every):
             label = f"{row.name} on {device}"
             if row.devices and device.split(":")[0] not in row.devices:
                 results.append((label, "skip", f"for {', '.join(row.devices)} only"))
@@ -193,7 +195,8 @@ def run_row(number, row, cx):
 def parse():
     ap = argparse.ArgumentParser()
     ap.add_argument("--build", default=os.path.join(here, "..", "..", "build"))
-    ap.add_argument("--devices", default="cpu,ref")
+    ap.add_argument("--devices", default="cpu,ref,emu")
+    ap.add_argument("--emu-every", type=int, default=1, help="`emu` for one row in so many")
     ap.add_argument("-k", default="", help="only rows whose name contains this")
     ap.add_argument("-v", action="store_true")
     ap.add_argument("--keep")
