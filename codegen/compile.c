@@ -247,21 +247,33 @@ static tilec_status lower_kernels(Job *j)
     return TILEC_OK;
 }
 
-/* --warps counts instead of what kernels say. */
-static void set_warps(Job *j)
+/* --warps and --stages count more than what the kernels say. */
+static bool settle_launch(Job *j)
 {
-    for (uint32_t i = 0; i < j->module->fns.len; i++)
-        if (j->o->warps > 0 && j->module->fns.data[i]->info)
-            j->module->fns.data[i]->info->warps = j->o->warps;
+    bool gpu = tl_target_is_gpu(j->target), fine = true;
+    for (uint32_t i = 0; i < j->module->fns.len; i++) {
+        TlKernelInfo *info = j->module->fns.data[i]->info;
+        if (!info)
+            continue;
+        info->warps = j->o->warps ? j->o->warps : info->warps;
+        info->stages = j->o->stages ? j->o->stages : info->stages;
+        if (gpu && (info->warps & (info->warps - 1))) {
+            tl_diag(&j->ctx.diags, j->module->fns.data[i]->loc, TL_E0700,
+                    "a number of warps that is no power of two");
+            fine = false;
+        }
+    }
+    return fine;
 }
 
 static bool run_passes(Job *j)
 {
     const tilec_options *o = j->o;
-    set_warps(j);
+    if (!settle_launch(j))
+        return false;
     TlMachine machine = {.name = j->target->name,
                          .lanes = j->target->lanes,
-                         .warps = DEFAULT_WARPS,
+                         .warps = o->warps ? o->warps : DEFAULT_WARPS,
                          .shared_bytes = j->target->shared_bytes,
                          .stress = o->stress_layouts};
     TlRunOptions r = {.machine = tl_target_is_gpu(j->target) ? &machine : NULL,
