@@ -145,7 +145,7 @@ static void index_range(const TlAxisInfo *a, const TlPlace *p, uint32_t i, TlWid
         *(axis->step < 0 ? lo : hi) += (TlWideInt)(axis->width - 1) * axis->step;
 }
 
-static bool is_inside(const TlAxisInfo *a, const TlPlace *p, const TlViewFacts *v, uint32_t i)
+bool tl_access_axis_inside(const TlAxisInfo *a, const TlPlace *p, const TlViewFacts *v, uint32_t i)
 {
     TlWideInt lo, hi;
     index_range(a, p, i, &lo, &hi);
@@ -157,7 +157,7 @@ static bool is_all_inside(const TlAxisInfo *a, const TlOp *op, const TlPlace *p,
 {
     bool inside = true;
     for (uint32_t i = 0; i < p->naxes; i++)
-        inside &= is_inside(a, p, v, i);
+        inside &= tl_access_axis_inside(a, p, v, i);
     return inside || tl_attr_flag(op, TL_ATTR_UNCHECKED);
 }
 
@@ -282,7 +282,7 @@ static Run run_in_view(const TlAxisInfo *a, const TlOp *op, const TlPlace *p, co
         return r;
     int64_t bytes = element_bytes(p->base->type);
     r.width = tl_axis_min(r.width, v->base / tl_axis_min(v->base, bytes));
-    if (!tl_attr_flag(op, TL_ATTR_UNCHECKED) && !is_inside(a, p, v, (uint32_t)dense))
+    if (!tl_attr_flag(op, TL_ATTR_UNCHECKED) && !tl_access_axis_inside(a, p, v, (uint32_t)dense))
         r.width = tl_axis_min(r.width, v->extent[dense]);
     for (uint32_t i = 0; i < p->naxes; i++) {
         if ((int)i == dense)

@@ -27,6 +27,9 @@ typedef struct TlViewFacts {
 } TlViewFacts;
 TlViewFacts tl_view_facts(const TlAxisInfo *a, const TlValue *view);
 
+/* Is the index along axis i of the view inside, by numbers? */
+bool tl_access_axis_inside(const TlAxisInfo *a, const TlPlace *p, const TlViewFacts *v, uint32_t i);
+
 /* For how long axis `dim` of the accessed tile stays on one element of memory, under one mask. */
 int64_t tl_access_constancy(const TlAxisInfo *a, const TlPlace *p, int dim);
 

@@ -1,8 +1,261 @@
-/* Not yet: marks accesses that are inside by proof. */
+/* bounds: accesses of views that are inside by proof are marked `unchecked`.
+ *
+ *     for %zero, %N, %W (%i) {                      %rest = rem (%N - 0), %W; %mid = %N - %rest
+ *       %t = load %x, %row, %i {axes = [i, W]}      for %zero, %mid, %W (%i) {
+ *       ...                                  =>       %t = load %x, %row, %i {axes = [i, W], unchecked}
+ *     }                                               ...
+ *                                                   }
+ *                                                   if %mid < %N { the body once more, with bounds }
+ *
+ * An axis of an access is inside
+ *  - by numbers: the index has a range, the extent is a constant (axis_info.h);
+ *  - when a scalar index counts a loop, from 0 or above, up to the extent;
+ *  - when a scalar index is a pid whose grid axis is the extent (aligned kernels: their grid is the
+ *    clause's);
+ *  - when a slice starts where a loop counts in steps at least as long as the slice, and the loop
+ *    ends before the extent by a step: what peeling makes.
+ * Two numbers are the same extent when they are the same value, or extents of parameters that the
+ * launch demands to be equal; casts that keep the number are looked through.
+ *
+ *  1. Innermost loops by a constant step are peeled when that lets an access in them go without
+ *     bounds, and the body is short.
+ *  2. Accesses of which all axes are inside are marked. With --check they are tested all the same. */
+#include "ir/numeric.h"
+#include "passes/axis_impl.h"
+#include "passes/facts.h"
+#include "passes/loops.h"
 #include "passes/pass.h"
+
+enum { MAX_PEELED_OPS = 160 };
+
+typedef struct Bounds {
+    const TlFn *fn;
+    const TlAxisInfo *axis;
+    const TlOp *peeling; /* a loop that shall be taken as peeled, or NULL */
+    TlMap peeled;        /* loop to the value its bound came from */
+    TlArena *scratch;
+} Bounds;
+
+/* ---- numbers ---- */
+
+/* v without casts that keep every value it can have. */
+static const TlValue *plain(const Bounds *b, const TlValue *v)
+{
+    while (v->def && v->def->opcode == TL_OP_CAST && tl_is_scalar(v->type)) {
+        const TlValue *from = tl_in(v->def, 0);
+        int64_t lo, hi;
+        if (!tl_axis_has_numbers(from->type) || !tl_axis_has_numbers(v->type))
+            break;
+        const TlAxisFacts *f = tl_axis_facts(b->axis, from);
+        tl_axis_type_range(v->type->dtype, &lo, &hi);
+        bool unsure = from->type->dtype == TL_U64 || v->type->dtype == TL_U64;
+        if (f->lo < (unsure ? 0 : lo) || f->hi > hi)
+            break;
+        v = from;
+    }
+    return v;
+}
+
+static const TlDim *parameter_extent(const TlFn *fn, const TlValue *view, uint32_t axis)
+{
+    if (view->def || !fn->info || view->index >= fn->info->params.len)
+        return NULL;
+    return &fn->info->params.data[view->index].extent[axis];
+}
+
+/* Is the number v the extent of that axis of the view? */
+static bool is_extent(const Bounds *b, const TlValue *v, const TlValue *view, uint32_t axis)
+{
+    v = plain(b, v);
+    if (view->def && view->def->opcode == TL_OP_VIEW)
+        return plain(b, tl_in(view->def, 1 + axis)) == v;
+    if (!v->def || v->def->opcode != TL_OP_EXTENT)
+        return false;
+    const TlValue *of = tl_in(v->def, 0);
+    uint32_t of_axis = (uint32_t)tl_attr_int(v->def, TL_ATTR_AXIS, 0);
+    if (of == view && of_axis == axis)
+        return true;
+    const TlDim *x = parameter_extent(b->fn, view, axis);
+    const TlDim *y = parameter_extent(b->fn, of, of_axis);
+    return x && y && x->kind == TILE_DIM_SYM && y->kind == TILE_DIM_SYM && x->value == y->value;
+}
+
+static const TlOp *loop_of_iv(const TlValue *v)
+{
+    const TlOp *loop = v->def ? NULL : v->block->parent;
+    return loop && loop->opcode == TL_OP_FOR && v->index == 0 ? loop : NULL;
+}
+
+static int64_t least(const Bounds *b, const TlValue *v)
+{
+    return v->type->dtype == TL_U64 ? 0 : tl_axis_facts(b->axis, v)->lo;
+}
+
+/* ---- axes ---- */
+
+/* Counts up to the extent. */
+static bool loop_index_inside(const Bounds *b, const TlPlace *p, uint32_t i, const TlOp *loop)
+{
+    if (least(b, tl_in(loop, 0)) < 0 || tl_axis_facts(b->axis, tl_in(loop, 2))->lo <= 0)
+        return false;
+    const TlValue *end = tl_in(loop, 1), *whole = tl_map_get_ptr(&b->peeled, loop);
+    return is_extent(b, end, p->base, i) || (whole && is_extent(b, whole, p->base, i));
+}
+
+static bool pid_inside(const Bounds *b, const TlPlace *p, uint32_t i, const TlOp *pid)
+{
+    const TlKernelInfo *k = b->fn->info;
+    int64_t axis = tl_attr_int(pid, TL_ATTR_AXIS, 0);
+    const TlDim *extent = parameter_extent(b->fn, p->base, i);
+    if (!extent || !k->aligned || axis >= k->grid.len || extent->kind != TILE_DIM_SYM)
+        return false;
+    const TlHostExpr *e = &k->exprs.data[k->grid.data[axis]];
+    return e->code.len == 1 && e->code.data[0].op == TILE_HX_SYM &&
+           e->code.data[0].imm == extent->value;
+}
+
+static bool slice_inside(const Bounds *b, const TlPlace *p, uint32_t i, const TlOp *loop)
+{
+    const TlValue *whole = loop == b->peeling ? tl_in(loop, 1) : tl_map_get_ptr(&b->peeled, loop);
+    TlWideInt step;
+    return whole && p->axes[i].step == 1 && tl_const_int_value(tl_in(loop, 2), &step) &&
+           p->axes[i].width <= step && is_extent(b, whole, p->base, i);
+}
+
+static bool axis_inside(const Bounds *b, const TlPlace *p, const TlViewFacts *v, uint32_t i)
+{
+    if (tl_access_axis_inside(b->axis, p, v, i))
+        return true;
+    const TlValue *index = p->index[i].value;
+    if (index->type->rank > 0)
+        return false;
+    index = plain(b, index);
+    const TlOp *loop = loop_of_iv(index);
+    if (p->axes[i].kind == TL_AXIS_SLICE)
+        return loop && slice_inside(b, p, i, loop);
+    if (loop)
+        return loop_index_inside(b, p, i, loop);
+    return index->def && index->def->opcode == TL_OP_PID && pid_inside(b, p, i, index->def);
+}
+
+static bool is_candidate(const TlOp *op)
+{
+    return tl_op_info(op->opcode)->flags & (F_READ | F_WRITE) && tl_attr(op, TL_ATTR_AXES) &&
+           !tl_attr_flag(op, TL_ATTR_UNCHECKED);
+}
+
+static bool is_inside(const Bounds *b, const TlOp *op)
+{
+    TlPlace p = tl_op_place(op);
+    TlViewFacts v = tl_view_facts(b->axis, p.base);
+    for (uint32_t i = 0; i < p.naxes; i++)
+        if (!axis_inside(b, &p, &v, i))
+            return false;
+    return true;
+}
+
+/* ---- 1. peeling ---- */
+
+static bool is_innermost(const TlOp *loop)
+{
+    for (const TlOp *op = tl_walk_next(loop, loop); op; op = tl_walk_next(op, loop))
+        if (op->opcode == TL_OP_FOR || op->opcode == TL_OP_WHILE)
+            return false;
+    return true;
+}
+
+static bool gains(Bounds *b, const TlOp *loop)
+{
+    bool any = false;
+    b->peeling = NULL;
+    for (const TlOp *op = tl_walk_next(loop, loop); op && !any; op = tl_walk_next(op, loop)) {
+        if (!is_candidate(op) || is_inside(b, op))
+            continue;
+        b->peeling = loop;
+        any = is_inside(b, op);
+        b->peeling = NULL;
+    }
+    return any;
+}
+
+/* The numbers of the new bound stay in the type: 0 <= lo and 0 <= hi. */
+static bool may_peel(const Bounds *b, const TlOp *loop)
+{
+    TlWideInt step, trips;
+    return loop->opcode == TL_OP_FOR && tl_const_int_value(tl_in(loop, 2), &step) && step > 1 &&
+           least(b, tl_in(loop, 0)) >= 0 && least(b, tl_in(loop, 1)) >= 0 &&
+           tl_is_signed(tl_in(loop, 0)->type->dtype) && !tl_const_trips(loop, &trips) &&
+           is_innermost(loop) && tl_loop_size(loop) <= MAX_PEELED_OPS;
+}
+
+/* hi - (hi - lo) % step: with lo > hi it is not above lo, and not below hi. */
+static TlValue *middle(TlBuilder *at, const TlOp *loop)
+{
+    TlValue *lo = tl_in(loop, 0), *hi = tl_in(loop, 1);
+    uint64_t zero;
+    TlValue *length =
+        tl_value_is_const(lo, &zero) && zero == 0 ? hi : tl_binary(at, TL_OP_SUB, hi, lo);
+    return tl_binary(at, TL_OP_SUB, hi, tl_binary(at, TL_OP_REM, length, tl_in(loop, 2)));
+}
+
+static void peel(Bounds *b, TlOp *loop)
+{
+    uint32_t n = loop->nout;
+    TlValue *hi = tl_in(loop, 1), **carried = TL_NEW_ARRAY(b->scratch, TlValue *, n + 1);
+    const TlType **types = TL_NEW_ARRAY(b->scratch, const TlType *, n + 1);
+    TlBuilder at = tl_builder_before(loop);
+    TlValue *mid = middle(&at, loop);
+    tl_set_operand(loop, 1, mid);
+    tl_map_put_ptr(&b->peeled, loop, hi);
+
+    at = (TlBuilder){
+        .fn = loop->block->fn, .block = loop->block, .before = loop->next, .loc = loop->loc};
+    TlValue *more = tl_binary(&at, TL_OP_LT, mid, hi);
+    for (uint32_t i = 0; i < n; i++)
+        types[i] = loop->out[i]->type;
+    TlOp *last = tl_op_new(&at, TL_OP_IF, 1, &more, n, types, 2, 0, NULL);
+    for (uint32_t i = 0; i < n; i++) {
+        last->out[i]->name = loop->out[i]->name;
+        tl_replace_uses(loop->out[i], last->out[i]);
+        carried[i] = loop->out[i];
+    }
+    TlBuilder no = tl_builder_end(last->regions[1]), yes = tl_builder_end(last->regions[0]);
+    tl_yield(&no, TL_OP_YIELD, n, carried);
+    tl_loop_copy_body(&yes, loop, mid, carried, b->scratch);
+    tl_yield(&yes, TL_OP_YIELD, n, carried);
+}
+
+/* ---- the pass ---- */
+
+static uint32_t peel_all(Bounds *b, TlFn *fn)
+{
+    TL_VEC(TlOp *) loops = {0};
+    for (TlOp *op = fn->body->first; op; op = tl_walk_next(op, NULL))
+        if (op->opcode == TL_OP_FOR && may_peel(b, op) && gains(b, op))
+            tl_vec_push(b->scratch, &loops, op);
+    for (uint32_t i = 0; i < loops.len; i++)
+        peel(b, loops.data[i]);
+    return loops.len;
+}
+
+static uint32_t mark_all(Bounds *b, TlFn *fn)
+{
+    uint32_t n = 0;
+    for (TlOp *op = fn->body->first; op; op = tl_walk_next(op, NULL)) {
+        if (!is_candidate(op) || !is_inside(b, op))
+            continue;
+        tl_attr_set(fn, op, (TlAttr){.id = TL_ATTR_UNCHECKED, .u.i = 1});
+        n++;
+    }
+    return n;
+}
 
 TlPassResult tl_pass_bounds(TlFn *fn, TlPassCtx *px)
 {
-    (void)fn, (void)px;
-    return TL_SAME;
+    Bounds b = {.fn = fn, .axis = tl_axis_info(fn, px->scratch), .scratch = px->scratch};
+    tl_map_init(&b.peeled, px->scratch);
+    uint32_t peeled = peel_all(&b, fn);
+    if (peeled)
+        b.axis = tl_axis_info(fn, px->scratch);
+    return mark_all(&b, fn) + peeled ? TL_CHANGED : TL_SAME;
 }

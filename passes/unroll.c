@@ -17,6 +17,7 @@
  *  3. the hint is taken off, so that the pass does not begin again. Inner loops go first. */
 #include "ir/numeric.h"
 #include "passes/facts.h"
+#include "passes/loops.h"
 #include "passes/pass.h"
 
 enum { MAX_OPS = 1 << 14 }; /* of all copies of a body together */
@@ -28,35 +29,6 @@ typedef struct Loop {
     TlWideInt step; /* constant */
     uint32_t ops;   /* in one body */
 } Loop;
-
-static uint32_t count_ops(const TlOp *loop)
-{
-    uint32_t n = 0;
-    for (const TlOp *o = tl_walk_next(loop, loop); o; o = tl_walk_next(o, loop))
-        n++;
-    return n;
-}
-
-/* A copy of the body at the builder with the given induction value; `carried` goes in and comes
- * out. */
-static void copy_body(TlBuilder *b, const Loop *l, TlValue *iv, TlValue **carried, TlArena *scratch)
-{
-    TlMap map;
-    tl_map_init(&map, scratch);
-    tl_map_put_ptr(&map, l->body->args[0], iv);
-    for (uint32_t i = 0; i < l->op->nout; i++)
-        tl_map_put_ptr(&map, l->body->args[i + 1], carried[i]);
-    const TlOp *end = l->body->last;
-    for (const TlOp *op = l->body->first; op != end; op = op->next)
-        tl_op_clone(b, op, &map);
-    TlValue **next = TL_NEW_ARRAY(scratch, TlValue *, l->op->nout);
-    for (uint32_t i = 0; i < l->op->nout; i++) {
-        TlValue *v = tl_map_get_ptr(&map, tl_in(end, i));
-        next[i] = v ? v : tl_in(end, i);
-    }
-    for (uint32_t i = 0; i < l->op->nout; i++)
-        carried[i] = next[i];
-}
 
 static TlValue *int_const(TlBuilder *b, const TlType *type, TlWideInt v)
 {
@@ -89,7 +61,7 @@ static void unroll_fully(Loop *l, TlWideInt trips, TlArena *scratch)
     TlBuilder b = tl_builder_before(l->op);
     TlValue **carried = initial(l, scratch);
     for (TlWideInt k = 0; k < trips; k++)
-        copy_body(&b, l, advance(&b, l, tl_in(l->op, 0), k), carried, scratch);
+        tl_loop_copy_body(&b, l->op, advance(&b, l, tl_in(l->op, 0), k), carried, scratch);
     replace_loop(l, carried);
 }
 
@@ -144,7 +116,7 @@ static void fill_loop(TlOp *loop, const Loop *l, TlWideInt n, TlValue **carried,
     for (uint32_t i = 0; i < loop->nout; i++)
         carried[i] = body->args[i + 1];
     for (TlWideInt k = 0; k < n; k++)
-        copy_body(&b, l, advance(&b, l, body->args[0], k), carried, scratch);
+        tl_loop_copy_body(&b, l->op, advance(&b, l, body->args[0], k), carried, scratch);
     tl_yield(&b, TL_OP_YIELD, loop->nout, carried);
     for (uint32_t i = 0; i < loop->nout; i++)
         carried[i] = loop->out[i];
@@ -171,7 +143,7 @@ static bool unroll_by(Loop *l, TlWideInt n, const TlWideInt *trips, TlArena *scr
     fill_loop(groups, l, n, carried, scratch);
     if (trips) {
         for (TlWideInt k = *trips - *trips % n; k < *trips; k++)
-            copy_body(&b, l, advance(&b, l, lo, k), carried, scratch);
+            tl_loop_copy_body(&b, l->op, advance(&b, l, lo, k), carried, scratch);
     } else {
         TlOp *rest = new_loop(&b, l, mid, hi, tl_in(l->op, 2), carried, scratch);
         fill_loop(rest, l, 1, carried, scratch);
@@ -187,7 +159,7 @@ static bool unroll(TlOp *op, TlArena *scratch)
         return false;
     TlWideInt n = hint->u.i, trips = 0;
     Loop l = {
-        .op = op, .body = op->regions[0], .iv_type = tl_in(op, 0)->type, .ops = count_ops(op)};
+        .op = op, .body = op->regions[0], .iv_type = tl_in(op, 0)->type, .ops = tl_loop_size(op)};
     bool known = tl_const_trips(op, &trips),
          stepped = tl_const_int_value(tl_in(op, 2), &l.step) && l.step != 0;
     tl_attr_remove(op, TL_ATTR_UNROLL);
