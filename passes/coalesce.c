@@ -26,13 +26,25 @@ typedef struct Choice { /* of a memory op, or for a shape */
     int order[TL_MAX_RANK], vec_bits;
 } Choice;
 
+typedef struct Made {
+    Choice choice;
+    const TlLayout *layout;
+} Made;
+
+typedef struct Shape {
+    int rank;
+    const int32_t *extents;
+    Choice widest;
+    const TlLayout *layout; /* of values; NULL: not asked for yet */
+    TL_VEC(Made) made;      /* the few that its accesses want */
+} Shape;
+
 typedef struct Coalesce {
     TlFn *fn;
     TlCtx *ctx;
     TlArena *scratch;
     int lane_bits, warp_bits;
-    TlMap shapes;           /* type without element type and layout to Choice */
-    TlMap layouts;          /* the same to its TlLayout */
+    TlMap shapes;           /* type without element type and layout to Shape */
     TlMap accesses;         /* memory op to its TlLayout */
     TlMap converts;         /* source value and layout to the CONVERT's result */
     TL_VEC(TlOp *) ops;     /* as they were at first, in text order */
@@ -105,21 +117,44 @@ static void spread(int rank, const Choice *choice, int bits, int *room, int *out
     out[choice->order[rank - 1]] += bits;
 }
 
-static const TlLayout *lay_out(Coalesce *c, const Choice *choice, int rank, const int32_t *shape)
+static bool same_choice(const Choice *a, const Choice *b, int rank)
 {
-    int size[TL_MAX_RANK] = {0}, lanes[TL_MAX_RANK], warps[TL_MAX_RANK], room[TL_MAX_RANK];
-    size[choice->order[0]] = choice->vec_bits;
     for (int d = 0; d < rank; d++)
-        room[d] = ceil_log2(shape[d]) - size[d];
-    spread(rank, choice, c->lane_bits, room, lanes);
-    spread(rank, choice, c->warp_bits, room, warps);
-    TlLayout *l = tl_layout_blocked(c->scratch, rank, size, lanes, warps, choice->order);
-    return tl_layout_intern(c->ctx, tl_layout_cover(c->scratch, l, shape, choice->order));
+        if (a->order[d] != b->order[d])
+            return false;
+    return a->vec_bits == b->vec_bits;
 }
 
-static const TlType *shape_key(Coalesce *c, int rank, const int32_t *shape)
+static const TlLayout *lay_out(Coalesce *c, Shape *s, const Choice *choice)
 {
-    return tl_type_tile(c->ctx, TL_BOOL, rank, shape);
+    for (uint32_t i = 0; i < s->made.len; i++)
+        if (same_choice(&s->made.data[i].choice, choice, s->rank))
+            return s->made.data[i].layout;
+    int size[TL_MAX_RANK] = {0}, lanes[TL_MAX_RANK], warps[TL_MAX_RANK], room[TL_MAX_RANK];
+    size[choice->order[0]] = choice->vec_bits;
+    for (int d = 0; d < s->rank; d++)
+        room[d] = ceil_log2(s->extents[d]) - size[d];
+    spread(s->rank, choice, c->lane_bits, room, lanes);
+    spread(s->rank, choice, c->warp_bits, room, warps);
+    TlLayout *l = tl_layout_blocked(c->scratch, s->rank, size, lanes, warps, choice->order);
+    l = tl_layout_cover(c->scratch, l, s->extents, choice->order);
+    Made made = {*choice, tl_layout_intern(c->ctx, l)};
+    tl_vec_push(c->scratch, &s->made, made);
+    return made.layout;
+}
+
+static Shape *shape_of(Coalesce *c, int rank, const int32_t *extents)
+{
+    const TlType *key = tl_type_tile(c->ctx, TL_BOOL, rank, extents);
+    Shape *s = tl_map_get_ptr(&c->shapes, key);
+    if (s)
+        return s;
+    s = TL_NEW(c->scratch, Shape);
+    s->rank = rank;
+    s->extents = key->shape;
+    s->widest = choose(c, rank, extents, -1, 1);
+    tl_map_put_ptr(&c->shapes, key, s);
+    return s;
 }
 
 static void choose_access(Coalesce *c, const TlAxisInfo *axis, const TlOp *op)
@@ -128,28 +163,21 @@ static void choose_access(Coalesce *c, const TlAxisInfo *axis, const TlOp *op)
     if (p.rank == 0)
         return;
     TlAccessInfo info = tl_access_info(axis, op);
-    Choice *mine = TL_NEW(c->scratch, Choice);
-    *mine = choose(c, p.rank, p.shape, info.dim, info.width);
-    tl_map_put_ptr(&c->accesses, op, lay_out(c, mine, p.rank, p.shape));
-    const TlType *key = shape_key(c, p.rank, p.shape);
-    const Choice *best = tl_map_get_ptr(&c->shapes, key);
-    if (!best || best->vec_bits < mine->vec_bits)
-        tl_map_put_ptr(&c->shapes, key, mine);
+    Choice mine = choose(c, p.rank, p.shape, info.dim, info.width);
+    Shape *s = shape_of(c, p.rank, p.shape);
+    if (s->made.len == 0 || s->widest.vec_bits < mine.vec_bits)
+        s->widest = mine;
+    tl_map_put_ptr(&c->accesses, op, lay_out(c, s, &mine));
 }
 
 /* ---- 2. the layout of a shape ---- */
 
 static const TlLayout *shape_layout(Coalesce *c, const TlType *t)
 {
-    const TlType *key = shape_key(c, t->rank, t->shape);
-    const TlLayout *l = tl_map_get_ptr(&c->layouts, key);
-    if (l)
-        return l;
-    const Choice *choice = tl_map_get_ptr(&c->shapes, key);
-    Choice plain = choose(c, t->rank, t->shape, -1, 1);
-    l = lay_out(c, choice ? choice : &plain, t->rank, t->shape);
-    tl_map_put_ptr(&c->layouts, key, l);
-    return l;
+    Shape *s = shape_of(c, t->rank, t->shape);
+    if (!s->layout)
+        s->layout = lay_out(c, s, &s->widest);
+    return s->layout;
 }
 
 static void set_layout(Coalesce *c, TlValue *v, const TlLayout *l)
@@ -296,7 +324,6 @@ TlPassResult tl_pass_coalesce(TlFn *fn, TlPassCtx *px)
                   .lane_bits = ceil_log2(px->machine->lanes),
                   .warp_bits = ceil_log2(fn->body->warps)};
     tl_map_init(&c.shapes, px->scratch);
-    tl_map_init(&c.layouts, px->scratch);
     tl_map_init(&c.accesses, px->scratch);
     tl_map_init(&c.converts, px->scratch);
     const TlAxisInfo *axis = tl_axis_info(fn, px->scratch);
