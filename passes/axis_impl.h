@@ -35,6 +35,7 @@ int64_t tl_access_constancy(const TlAxisInfo *a, const TlPlace *p, int dim);
 
 /* The facts when only these parameters are aligned (bit = index; those from 63 on share bit 63). */
 TlAxisInfo *tl_axis_info_promised(const TlFn *fn, TlArena *arena, uint64_t promised);
+bool tl_axis_promises_scalars(const TlFn *fn);
 bool tl_axis_is_promised(const TlAxisInfo *a, uint32_t param);
 
 /* The largest power of two that divides x, at most TL_AXIS_MAX. */

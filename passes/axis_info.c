@@ -293,20 +293,34 @@ static void take(Flow *f, const TlOp *op)
     }
 }
 
+bool tl_axis_promises_scalars(const TlFn *fn)
+{
+    for (uint32_t i = 0; i < fn->body->nargs; i++)
+        if (fn->body->args[i]->type->kind == TL_VIEW)
+            return false;
+    return true;
+}
+
 /* Parameters: a pointer is aligned as its elements are, or as the variant promises. */
+static TlAxisFacts parameter(const TlAxisInfo *a, uint32_t i, bool scalars)
+{
+    const TlType *t = a->fn->body->args[i]->type;
+    TlAxisFacts f = tl_axis_unknown(t);
+    bool promised = tl_axis_is_promised(a, i);
+    if (t->ptr)
+        f.divisibility[0] = promised ? TL_AXIS_ALIGNMENT : tl_dtype_bytes(t->dtype);
+    else if (tl_is_int(t->dtype) && promised && scalars)
+        f.divisibility[0] = TL_AXIS_ALIGNMENT;
+    return f;
+}
+
 static void start(Flow *f)
 {
-    const TlFn *fn = f->a->fn;
-    for (uint32_t i = 0; i < fn->body->nargs; i++) {
-        const TlValue *v = fn->body->args[i];
-        if (v->type->kind == TL_VIEW)
-            continue;
-        TlAxisFacts facts = tl_axis_unknown(v->type);
-        if (v->type->ptr)
-            facts.divisibility[0] =
-                tl_axis_is_promised(f->a, i) ? TL_AXIS_ALIGNMENT : tl_dtype_bytes(v->type->dtype);
-        set(f, v, facts);
-    }
+    const TlBlock *body = f->a->fn->body;
+    bool scalars = tl_axis_promises_scalars(f->a->fn);
+    for (uint32_t i = 0; i < body->nargs; i++)
+        if (body->args[i]->type->kind != TL_VIEW)
+            set(f, body->args[i], parameter(f->a, i, scalars));
 }
 
 /* Everything that loops and branches carry is unknown. */

@@ -22,8 +22,8 @@ typedef struct TlAxisFacts {
 typedef struct TlAxisInfo TlAxisInfo;
 /* Facts of every value, as a fixed point over loops. Runs at both levels; layouts do not matter.
  * When fn->info->aligned: every view's base and every pointer is a multiple of 16 bytes, innermost
- * extents and outer strides of views are multiples of 16 bytes in elements, and the grid is the one
- * of the kernel's clause. */
+ * extents and outer strides of views are multiples of 16 bytes in elements, the grid is the one of the
+ * kernel's clause, and in kernels without views integer parameters are multiples of 16. */
 TlAxisInfo *tl_axis_info(const TlFn *fn, TlArena *arena);
 const TlAxisFacts *tl_axis_facts(const TlAxisInfo *a, const TlValue *v);
 

@@ -40,6 +40,12 @@ static bool same_accesses(const Accesses *a, const Accesses *b)
     return true;
 }
 
+/* Does the promise say anything of the parameter? */
+static bool is_promised(const TlFn *fn, const TlParam *p)
+{
+    return p->kind != TILE_PARAM_SCALAR || (tl_axis_promises_scalars(fn) && tl_is_int(p->dtype));
+}
+
 /* The parameters whose alignment the accesses rest on, as for tl_axis_info_promised. */
 static uint64_t needed(const TlFn *fn, TlArena *arena)
 {
@@ -50,7 +56,7 @@ static uint64_t needed(const TlFn *fn, TlArena *arena)
     Accesses all = accesses_of(fn, &scratch, promised);
     for (uint32_t i = 0; i < 64; i++) {
         uint64_t less = promised & ~((uint64_t)1 << i);
-        bool there = i < n && fn->info->params.data[i].kind != TILE_PARAM_SCALAR;
+        bool there = i < n && is_promised(fn, &fn->info->params.data[i]);
         Accesses now = {0};
         if (there || (i == 63 && n > 63))
             now = accesses_of(fn, &scratch, less);
@@ -73,7 +79,8 @@ static void push(TlArena *arena, TlTests *out, tile_test_kind kind, uint32_t par
 
 static void test_param(TlArena *arena, TlTests *out, const TlParam *p, uint32_t index)
 {
-    push(arena, out, TILE_TEST_POINTER, index, 0, TL_AXIS_ALIGNMENT);
+    push(arena, out, p->kind == TILE_PARAM_SCALAR ? TILE_TEST_SCALAR : TILE_TEST_POINTER, index, 0,
+         TL_AXIS_ALIGNMENT);
     if (p->kind != TILE_PARAM_VIEW)
         return;
     int64_t unit = tl_axis_aligned_unit(p->dtype);
@@ -100,7 +107,7 @@ void tl_variant_tests(const TlFn *fn, TlArena *arena, TlTests *out)
     uint64_t promised = needed(fn, arena);
     for (uint32_t i = 0; i < fn->info->params.len; i++) {
         const TlParam *p = &fn->info->params.data[i];
-        if (p->kind != TILE_PARAM_SCALAR && (promised >> (i < 63 ? i : 63) & 1))
+        if (is_promised(fn, p) && (promised >> (i < 63 ? i : 63) & 1))
             test_param(arena, out, p, i);
     }
     if (fn->info->grid.len && has_pid(fn))
