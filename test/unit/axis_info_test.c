@@ -389,6 +389,57 @@ static void access_facts(void)
     }
 }
 
+/* ---- the tests of aligned kernels ---- */
+
+/* Only what the accesses rest on is asked for: kind, parameter.axis, mask. */
+static const AccessRow variants[] = {
+    {"%v = load %x, %s {axes = [64]} : tile<f32, 64>", "pointer 0 15, extent 0.0 3, grid 1", true},
+    {"%v = load %h, %i, %s {axes = [i, 64]} : tile<f16, 64>", "pointer 1 15, extent 1.1 7, grid 1",
+     true}, /* the outer stride is that extent */
+    {"%v = load %q, %i, %z {axes = [16, 64]} : tile<f32, 16, 64>", "pointer 3 15, grid 1", true},
+    {"%v = load %po : tile<f32, 64>", "pointer 5 15, grid 1", true},
+    {"%v = load %x, %s {axes = [i]} : f32", "grid 1", true},
+    {"%v = load %x, %i {axes = [64]} : tile<f32, 64>", "grid 1", true}, /* %i may be anything */
+    {"%v = load %x, %s {axes = [64]} : tile<f32, 64>", "", false},
+    /* the extent of one view places what is read of another */
+    {"%e = extent %h {axis = 1} : i64\n%v = load %q, %z, %e {axes = [i, 4]} : tile<f32, 4>",
+     "pointer 1 15, extent 1.1 7, pointer 3 15, grid 1", true},
+};
+
+static const char *show_tests(const TlTests *tests)
+{
+    static const char *const names[] = {"pointer", "extent", "stride", "span", "scalar", "grid"};
+    TlSbuf s;
+    tl_sbuf_init(&s, &ctx.perm);
+    tl_sbuf_puts(&s, "");
+    for (uint32_t i = 0; i < tests->len; i++) {
+        const tile_image_test *t = &tests->data[i];
+        tl_sbuf_putf(&s, "%s%s", i ? ", " : "", names[t->kind]);
+        if (t->kind == TILE_TEST_EXTENT || t->kind == TILE_TEST_STRIDE)
+            tl_sbuf_putf(&s, " %u.%u", t->param, t->axis);
+        else if (t->kind != TILE_TEST_GRID)
+            tl_sbuf_putf(&s, " %u", t->param);
+        tl_sbuf_putf(&s, " %" PRIu64, t->mask);
+    }
+    return s.text;
+}
+
+static void tests_of_variants(void)
+{
+    for (size_t i = 0; i < sizeof variants / sizeof *variants; i++) {
+        const AccessRow *row = &variants[i];
+        const char *aligned = row->aligned ? "    aligned\n" : "";
+        TlModule *m = parse(text_of((const char *[]){VIEWS, aligned, INDICES, row->op, END, NULL}));
+        TlTests tests = {0};
+        if (!m)
+            continue;
+        tl_variant_tests(m->fns.data[0], &m->arena, &tests);
+        if (!CHECK_STR(show_tests(&tests), row->want))
+            fprintf(stderr, "    of %s\n", row->op);
+        tl_module_free(m);
+    }
+}
+
 /* ---- random functions ---- */
 
 enum { VALUES = 64, OPS = 40, PROGRAMS = 3, PROMISED = 16 };
@@ -797,6 +848,7 @@ int main(int argc, char **argv)
     tl_ctx_init(&ctx, (TlAlloc){0});
     golden_facts();
     access_facts();
+    tests_of_variants();
     for (uint64_t seed = first; seed < first + count && unit_failures < 5; seed++)
         values += true_of_random_functions(seed);
     CHECK(values > 50 * count || unit_failures);
