@@ -22,6 +22,9 @@
 #include "passes/axis_info.h"
 #include "passes/pass.h"
 
+/* Atomics move one element each: lanes side by side, but not two on one word of memory. */
+enum { ATOMIC_BYTES = 4 };
+
 typedef struct Choice { /* of a memory op, or for a shape */
     int order[TL_MAX_RANK], vec_bits;
 } Choice;
@@ -163,6 +166,9 @@ static void choose_access(Coalesce *c, const TlAxisInfo *axis, const TlOp *op)
     if (p.rank == 0)
         return;
     TlAccessInfo info = tl_access_info(axis, op);
+    int bytes = tl_dtype_bytes(p.base->type->dtype);
+    if (tl_op_info(op->opcode)->flags & F_ATOMIC)
+        info.width = min_int(info.width, bytes < ATOMIC_BYTES ? ATOMIC_BYTES / bytes : 1);
     Choice mine = choose(c, p.rank, p.shape, info.dim, info.width);
     Shape *s = shape_of(c, p.rank, p.shape);
     if (s->made.len == 0 || s->widest.vec_bits < mine.vec_bits)
