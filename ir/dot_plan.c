@@ -186,34 +186,45 @@ uint32_t tl_dot_swizzle(const TlDotSide *s, uint32_t k)
     return v;
 }
 
-/* Gives each lane of the operand banks of its own as far as that goes: a lane whose place repeats
- * the banks of those before it gets another one by a bit of its k. What an access writes at once
- * stays together. */
+/* Of lanes of one wavefront. */
+typedef struct Banks {
+    TlSpan taken;
+    uint32_t mask, settled; /* settled: bits of k whose swizzle is fixed */
+    int high;               /* bits of a place from here on stay */
+} Banks;
+
+/* A lane whose place repeats the banks of others gets another one by a bit of its k. */
+static void give_bank(const Planner *pl, Banks *banks, uint32_t place, uint32_t k)
+{
+    TlDotSide *s = pl->s;
+    uint32_t v = place ^ tl_dot_swizzle(s, k), free_k = k & ~banks->settled;
+    int log_row = ceil_log2(s->row), b = free_k ? __builtin_ctz(free_k) : 0;
+    v ^= banks->mask >> log_row ? k << log_row : 0;
+    for (int bit = 1u << b < pl->p->unroll ? s->write_bits : s->vec_bits;
+         bit < banks->high && free_k && tl_span_has(&banks->taken, v & banks->mask); bit++)
+        if (!tl_span_has(&banks->taken, (v & banks->mask) ^ 1u << bit)) {
+            s->swizzle[b] = 1u << bit;
+            v ^= 1u << bit;
+        }
+    banks->settled |= k;
+    tl_span_add(&banks->taken, v & banks->mask, 0);
+}
+
+/* Gives each lane of the operand banks of its own as far as that goes, those that no swizzle moves
+ * first. What an access writes at once stays together. */
 static void choose_swizzle(Planner *pl)
 {
     TlDotSide *s = pl->s;
-    TlThreadMap place = thread_map(pl, pl->l, operand_place), k = thread_map(pl, pl->l, operand_k);
     int nbanks = BANK_BITS + ceil_log2(WORD_BYTES) - ceil_log2(pl->bytes);
-    int log_row = ceil_log2(s->row), high = pl->chunk_bits < nbanks ? pl->chunk_bits : nbanks;
-    uint32_t settled = 0, banks = (1u << nbanks) - 1;
-    TlSpan taken = {0};
+    Banks banks = {.mask = (1u << nbanks) - 1};
+    banks.high = pl->chunk_bits < nbanks ? pl->chunk_bits : nbanks;
     s->swizzle_bits = TL_LAYOUT_MAX_BITS;
     for (int bit = 0; bit < s->write_bits; bit++)
-        tl_span_add(&taken, 1ull << bit, 0);
-    for (int i = 0; i < tl_layout_in_bits(pl->l, TL_IN_LANE); i++) {
-        uint32_t v = place.lane[i] ^ tl_dot_swizzle(s, k.lane[i]);
-        uint32_t free_k = k.lane[i] & ~settled;
-        v ^= log_row < nbanks ? k.lane[i] << log_row : 0;
-        int b = free_k ? __builtin_ctz(free_k) : 0;
-        for (int bit = 1u << b < pl->p->unroll ? s->write_bits : s->vec_bits;
-             bit < high && free_k && tl_span_has(&taken, v & banks); bit++)
-            if (!tl_span_has(&taken, (v & banks) ^ 1u << bit)) {
-                s->swizzle[b] = 1u << bit;
-                v ^= 1u << bit;
-            }
-        settled |= k.lane[i];
-        tl_span_add(&taken, v & banks, 0);
-    }
+        tl_span_add(&banks.taken, 1ull << bit, 0);
+    for (int moved = 0; moved < 2; moved++)
+        for (int i = 0; i < nbanks - s->write_bits && i < TL_MAX_LANE_BITS; i++)
+            if ((s->write_k.lane[i] != 0) == moved)
+                give_bank(pl, &banks, s->write_place.lane[i], s->write_k.lane[i]);
 }
 
 /* ---- writing ---- */
