@@ -7,7 +7,7 @@
 /* ---- the driver "emu", which runs nothing ---- */
 
 static struct {
-    int runs;
+    int runs, loads;
     bool talk; /* runs say something */
     tl_launch launch;
     const tile_image_kernel *code; /* the one that was loaded */
@@ -34,6 +34,7 @@ static tile_status note_load(tl_dev *dev, const void *image, const tile_image_ke
                              tl_code **out)
 {
     (void)dev, (void)image;
+    seen.loads++;
     *out = (tl_code *)(uintptr_t)kernel;
     return TILE_OK;
 }
@@ -604,6 +605,11 @@ static void choice_of_rows(void)
     float *p = memory;
     const int64_t e[2] = {4, 8}, odd[2] = {9, 1}, back[2] = {-8, 1}, one[2] = {1, 8};
     CHECK_INT(tile_kernel_get(mod, "k", NULL, &k), TILE_OK);
+    seen.loads = 0;
+    CHECK_INT(tile_kernel_prepare(k), TILE_OK);
+    CHECK_INT(seen.loads, 3); /* both rows, and the other variant */
+    CHECK_INT(tile_kernel_prepare(k), TILE_OK);
+    CHECK_INT(seen.loads, 3);
     CHECK_INT(tile_module_kernel_count(mod), 3);
     CHECK_STR(tile_module_kernel_name(mod, 2), "k");
     CHECK(tile_module_kernel_name(mod, 3) == NULL);
