@@ -17,7 +17,7 @@ enum {
     WORD_BYTES = 4,
     BANK_BITS = 5,
     MOST_UNROLL = 8,
-    MOST_STEPS = 512 /* multiply-adds of a loop's body */
+    MOST_STEPS = 256 /* multiply-adds of a loop's body */
 };
 
 typedef struct Planner {
