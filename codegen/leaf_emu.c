@@ -97,7 +97,7 @@ static void strip(LLVMValueRef f)
 
 void tl_leaf_expand_emu(TlLlvm *l)
 {
-    tl_leaf_expand_each(l, expand, NULL);
+    tl_leaf_expand_each(l, expand);
     LLVMValueRef last = LLVMGetLastFunction(l->module), f = LLVMGetFirstFunction(l->module);
     for (; f; f = LLVMGetNextFunction(f)) {
         if (!LLVMIsDeclaration(f)) {

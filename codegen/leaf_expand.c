@@ -109,7 +109,7 @@ static void expand_call(TlLlvm *l, LLVMValueRef old, TlLeafExpander expand, TlLe
     LLVMInstructionEraseFromParent(old);
 }
 
-bool tl_leaf_expand_each(TlLlvm *l, TlLeafExpander expand, void *user)
+bool tl_leaf_expand_each(TlLlvm *l, TlLeafExpander expand)
 {
     TlSbuf prelude;
     tl_sbuf_init(&prelude, l->arena);
@@ -121,8 +121,7 @@ bool tl_leaf_expand_each(TlLlvm *l, TlLeafExpander expand, void *user)
                        .i16 = LLVMInt16TypeInContext(l->context),
                        .i32 = LLVMInt32TypeInContext(l->context),
                        .i64 = LLVMInt64TypeInContext(l->context),
-                       .prelude = &prelude,
-                       .user = user};
+                       .prelude = &prelude};
     for (int leaf = 0; leaf < TL_LEAF_COUNT; leaf++) {
         char *name = tl_format(l->arena, "tl.leaf.%s", tl_leaf_name((tl_leaf)leaf));
         LLVMValueRef f = LLVMGetNamedFunction(l->module, name);

@@ -16,13 +16,12 @@ typedef struct TlLeafCall {
     unsigned nargs;
     LLVMTypeRef i1, i8, i16, i32, i64, result;
     TlSbuf *prelude; /* IR text to be linked afterwards: see tl_leaf_helper */
-    void *user;
 } TlLeafCall;
 
 /* Gives every call of a leaf to `expand`, whose result (NULL for void) replaces it, then removes the
  * declarations and links the prelude. True: there is one, to be inlined. */
 typedef LLVMValueRef (*TlLeafExpander)(TlLeafCall *call);
-bool tl_leaf_expand_each(TlLlvm *l, TlLeafExpander expand, void *user);
+bool tl_leaf_expand_each(TlLlvm *l, TlLeafExpander expand);
 
 /* Calls the prelude function `name`, whose text (tl_sbuf_putf(call->prelude, ...)) is due when
  * *out_new says so. */

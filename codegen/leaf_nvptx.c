@@ -194,13 +194,12 @@ static const char *const ORDERS[] = {[TL_ORDER_RELAXED] = "relaxed",
                                      [TL_ORDER_RELEASE] = "release",
                                      [TL_ORDER_ACQ_REL] = "acq_rel"};
 
-static const struct {
-    const char *op; /* ".add.u" */
-} ATOMS[] = {[TL_ATOM_ADD] = {"add.u"},   [TL_ATOM_MIN_S] = {"min.s"}, [TL_ATOM_MIN_U] = {"min.u"},
-             [TL_ATOM_MAX_S] = {"max.s"}, [TL_ATOM_MAX_U] = {"max.u"}, [TL_ATOM_AND] = {"and.b"},
-             [TL_ATOM_OR] = {"or.b"},     [TL_ATOM_XOR] = {"xor.b"},   [TL_ATOM_XCHG] = {"exch.b"},
-             [TL_ATOM_CAS] = {"cas.b"},   [TL_ATOM_FADD] = {"add.f"},  [TL_ATOM_LOAD] = {NULL},
-             [TL_ATOM_STORE] = {NULL}};
+static const char *const ATOMS[] = {
+    [TL_ATOM_ADD] = "add.u",   [TL_ATOM_MIN_S] = "min.s", [TL_ATOM_MIN_U] = "min.u",
+    [TL_ATOM_MAX_S] = "max.s", [TL_ATOM_MAX_U] = "max.u", [TL_ATOM_AND] = "and.b",
+    [TL_ATOM_OR] = "or.b",     [TL_ATOM_XOR] = "xor.b",   [TL_ATOM_XCHG] = "exch.b",
+    [TL_ATOM_CAS] = "cas.b",   [TL_ATOM_FADD] = "add.f",  [TL_ATOM_LOAD] = NULL,
+    [TL_ATOM_STORE] = NULL};
 
 /* Loads acquire or not, stores release or not. */
 static const char *access_order(uint32_t order, bool load)
@@ -239,8 +238,8 @@ static LLVMValueRef atomic(TlLeafCall *call)
         TEXT(&a, "atom.%s.%s.global.cas.b%u $0, [$1], $3, $2; }", ORDERS[order], SCOPES[scope],
              bits);
     else
-        TEXT(&a, "atom.%s.%s.global.%s%u $0, [$1], $2; }", ORDERS[order], SCOPES[scope],
-             ATOMS[op].op, bits);
+        TEXT(&a, "atom.%s.%s.global.%s%u $0, [$1], $2; }", ORDERS[order], SCOPES[scope], ATOMS[op],
+             bits);
     return build_asm(call, &a, call->result, args, 4);
 }
 
@@ -302,6 +301,6 @@ static LLVMValueRef expand(TlLeafCall *call)
 
 void tl_leaf_expand_nvptx(TlLlvm *l)
 {
-    if (tl_leaf_expand_each(l, expand, NULL))
+    if (tl_leaf_expand_each(l, expand))
         tl_llvm_run(l, "always-inline");
 }

@@ -114,7 +114,7 @@ TlSimtPartial tl_simt_join(const TlSimtCombiner *c, TlSimtPartial a, TlSimtParti
     TlSimtPartial r = new_partial(c);
     TlCombine kind = (TlCombine)tl_attr_int(c->op, TL_ATTR_KIND, 0);
     if (c->user)
-        tl_simt_combine(c->g, c->op, c->n, a.v, b.v, r.v);
+        tl_simt_user_combine(c->g, c->op, c->n, a.v, b.v, r.v);
     else
         r.v[0] = tl_gen_combine(&c->g->gen, kind, c->work[0], a.v[0], b.v[0]);
     if (b.has)

@@ -18,23 +18,13 @@ static LLVMValueRef thread_number(TlSimt *g, const TlThreadMap *m)
     return tl_simt_thread_xor(g, g->lane_bits, m->lane, g->warp_bits, m->warp);
 }
 
-static uint32_t map_bits(const TlThreadMap *m)
-{
-    uint32_t bits = 0;
-    for (int i = 0; i < TL_MAX_LANE_BITS; i++)
-        bits |= m->lane[i];
-    for (int i = 0; i < TL_MAX_WARP_BITS; i++)
-        bits |= m->warp[i];
-    return bits;
-}
-
 /* ---- own registers and other lanes ---- */
 
 /* x[i] becomes x[i ^ number], the number by m. A register that is missing stays NULL. */
 static LLVMValueRef *permute(Conversion *c, LLVMValueRef *x, uint32_t n, const TlThreadMap *m)
 {
     TlSimt *g = c->g;
-    uint32_t bits = map_bits(m);
+    uint32_t bits = tl_thread_map_bits(m);
     LLVMValueRef number = bits ? thread_number(g, m) : NULL;
     for (int b = 0; bits >> b; b++) {
         if (!(bits >> b & 1))

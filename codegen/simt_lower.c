@@ -144,15 +144,9 @@ static void lower_if(TlSimt *g, TlOp *op)
         add_incoming(g, op->regions[r]->last, 0, op->nout, phis, ends[r]);
 }
 
-void tl_simt_combine(TlSimt *g, const TlOp *op, uint32_t n, LLVMValueRef *a, LLVMValueRef *b,
-                     LLVMValueRef *out)
+void tl_simt_user_combine(TlSimt *g, const TlOp *op, uint32_t n, LLVMValueRef *a, LLVMValueRef *b,
+                          LLVMValueRef *out)
 {
-    TlCombine kind = (TlCombine)tl_attr_int(op, TL_ATTR_KIND, TL_COMBINE_USER);
-    if (kind != TL_COMBINE_USER) {
-        TL_ASSERT(n == 1, "a built-in combination of %u values", n);
-        out[0] = tl_gen_combine(&g->gen, kind, tl_in(op, 0)->type->dtype, a[0], b[0]);
-        return;
-    }
     TlBlock *body = op->regions[0];
     for (uint32_t i = 0; i < n; i++) {
         g->scalar[body->args[i]->id] = a[i];

@@ -234,16 +234,6 @@ static uint64_t key_of(uint32_t place, uint32_t k)
     return (uint64_t)place << 32 | (k + 1);
 }
 
-static uint32_t thread_bits(const TlThreadMap *m)
-{
-    uint32_t bits = 0;
-    for (int i = 0; i < TL_MAX_LANE_BITS; i++)
-        bits |= m->lane[i];
-    for (int i = 0; i < TL_MAX_WARP_BITS; i++)
-        bits |= m->warp[i];
-    return bits;
-}
-
 typedef struct Registers {
     uint32_t n, *place, *k;
     TlMap at; /* (place, k) to register */
@@ -281,8 +271,9 @@ static void find_write_vector(Planner *pl, const Registers *r)
     s->write_place = thread_map(pl, pl->l, operand_place);
     s->write_k = thread_map(pl, pl->l, operand_k);
     s->write_bits = s->checks_place ? 0 : s->vec_bits;
-    while (s->write_bits > 0 && (thread_bits(&s->write_place) & ((1u << s->write_bits) - 1) ||
-                                 !are_vectors(r, s->write_bits)))
+    while (s->write_bits > 0 &&
+           (tl_thread_map_bits(&s->write_place) & ((1u << s->write_bits) - 1) ||
+            !are_vectors(r, s->write_bits)))
         s->write_bits--;
 }
 

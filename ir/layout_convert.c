@@ -42,7 +42,7 @@ uint32_t tl_thread_map(const TlThreadMap *m, uint32_t lane, uint32_t warp)
     return v;
 }
 
-static uint32_t bits_touched(const TlThreadMap *m)
+uint32_t tl_thread_map_bits(const TlThreadMap *m)
 {
     uint32_t v = 0;
     for (int i = 0; i < TL_MAX_LANE_BITS; i++)
@@ -54,7 +54,7 @@ static uint32_t bits_touched(const TlThreadMap *m)
 
 bool tl_thread_map_is_zero(const TlThreadMap *m)
 {
-    return bits_touched(m) == 0;
+    return tl_thread_map_bits(m) == 0;
 }
 
 /* ---- sides ---- */
@@ -383,8 +383,8 @@ static void fill_regs(TlPlanner *p, const Sources *x, const Shuffle *f)
         c->regs[r] = (TlConvertReg){(int32_t)src, from.lane, stays};
     }
     c->shuffles = count_shuffles(p->arena, c);
-    c->selects = (uint32_t)__builtin_popcount(bits_touched(&c->from_reg)) * c->nsrc +
-                 (uint32_t)__builtin_popcount(bits_touched(&c->to_reg)) * c->ndst;
+    c->selects = (uint32_t)__builtin_popcount(tl_thread_map_bits(&c->from_reg)) * c->nsrc +
+                 (uint32_t)__builtin_popcount(tl_thread_map_bits(&c->to_reg)) * c->ndst;
 }
 
 /* Fills regs and the maps; false when registers and lanes cannot do it. */

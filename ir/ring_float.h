@@ -10,8 +10,8 @@
  * for each op. Only constants are more than their bits: the pass `ring` puts in their place what
  * tl_ring_embed gives, small integers as themselves, and marks the function. From then on a
  * constant's bits are its value in the ring. */
-#ifndef TL_RING_H
-#define TL_RING_H
+#ifndef TL_RING_FLOAT_H
+#define TL_RING_FLOAT_H
 #include "ir/ir.h"
 
 /* Signed integer type as wide as the float type. */

@@ -18,9 +18,9 @@
  *     A convert stands right after what it converts, so one serves all users.
  *
  * It is for place-layouts to make the converts few. */
-#include "ir/layout_rules.h"
 #include "passes/axis_info.h"
 #include "passes/pass.h"
+#include "passes/relayout.h"
 
 /* Atomics move one element each: lanes side by side, but not two on one word of memory. */
 enum { ATOMIC_BYTES = 4 };
@@ -65,11 +65,6 @@ static int floor_log2(int64_t x)
 static int ceil_log2(int64_t x)
 {
     return x <= 1 ? 0 : floor_log2(x - 1) + 1;
-}
-
-static bool is_tile(const TlType *t)
-{
-    return t->kind == TL_TILE && t->rank > 0;
 }
 
 static bool is_access(const TlOp *op)
@@ -186,15 +181,10 @@ static const TlLayout *shape_layout(Coalesce *c, const TlType *t)
     return s->layout;
 }
 
-static void set_layout(Coalesce *c, TlValue *v, const TlLayout *l)
-{
-    v->type = tl_type_with_layout(c->ctx, v->type, l);
-}
-
 static void set_shape_layout(Coalesce *c, TlValue *v)
 {
-    if (is_tile(v->type))
-        set_layout(c, v, shape_layout(c, v->type));
+    if (tl_has_layout(v->type))
+        tl_set_layout(v, shape_layout(c, v->type));
 }
 
 static void set_shape_layouts(Coalesce *c, TlOp *op)
@@ -208,16 +198,6 @@ static void set_shape_layouts(Coalesce *c, TlOp *op)
 
 /* ---- 3. converts ---- */
 
-static TlBuilder builder_after(TlValue *v)
-{
-    TlBlock *block = v->def ? v->def->block : v->block;
-    TlOp *before = v->def ? v->def->next : block->first;
-    return (TlBuilder){.fn = block->fn,
-                       .block = block,
-                       .before = before,
-                       .loc = v->def ? v->def->loc : before->loc};
-}
-
 /* The same elements in another layout. */
 static TlValue *converted(Coalesce *c, TlValue *v, const TlLayout *l)
 {
@@ -229,7 +209,7 @@ static TlValue *converted(Coalesce *c, TlValue *v, const TlLayout *l)
     TlValue *known = tl_map_get_ptr(&c->converts, (void *)(uintptr_t)key);
     if (known && tl_in(known->def, 0) == v && known->type->layout == l)
         return known;
-    TlBuilder b = builder_after(v);
+    TlBuilder b = tl_builder_after(v);
     const TlType *type = tl_type_with_layout(c->ctx, v->type, l);
     TlOp *op = tl_op_new(&b, TL_OP_CONVERT, 1, &v, 1, &type, 0, 0, NULL);
     tl_vec_push(c->scratch, &c->created, op);
@@ -249,7 +229,7 @@ static void convert_result(Coalesce *c, TlValue *v, const TlLayout *l)
     const TlLayout *outside = v->type->layout;
     if (!l || l == outside)
         return;
-    set_layout(c, v, l);
+    tl_set_layout(v, l);
     if (!v->uses)
         return;
     TlValue *seen = converted(c, v, outside);
@@ -288,9 +268,9 @@ static void lay_out_reduce(Coalesce *c, TlOp *op)
 static void lay_out_reshape(Coalesce *c, TlOp *op)
 {
     const TlType *from = tl_in(op, 0)->type, *to = op->out[0]->type;
-    if (!is_tile(from))
+    if (!tl_has_layout(from))
         return;
-    if (!is_tile(to)) {
+    if (!tl_has_layout(to)) {
         convert_operand(c, op, 0, tl_layout_collapsed(c->ctx, from->layout, ~0u));
         return;
     }

@@ -91,8 +91,6 @@ static int choose_kernel(Run *r)
     return tile_kernel_get(r->module, name, NULL, &r->kernel) == TILE_OK ? EXIT_FINE : run_error();
 }
 
-/* Copies arrays to devices that have memory of their own. uninit[...] is a buffer everywhere: only
- * of those a device may know what was written. */
 /* Devices on this process's memory take the arrays as they are; emulated GPUs get buffers, so that
  * addresses are aligned as on a GPU and counters are the same on every run. */
 static bool wants_buffer(const Run *r, const RunArg *a)
@@ -100,6 +98,8 @@ static bool wants_buffer(const Run *r, const RunArg *a)
     return !r->info.host_memory || a->uninit || strncmp(r->info.target, "emu:", 4) == 0;
 }
 
+/* Copies arrays to devices that have memory of their own. uninit[...] is a buffer everywhere: only
+ * of those a device may know what was written. */
 static int place_arrays(Run *r)
 {
     r->launch = calloc(r->args.len + 1, sizeof *r->launch);
