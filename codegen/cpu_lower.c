@@ -399,6 +399,12 @@ static void lower_op(TlCpuGen *g, TlOp *op)
     case TL_OP_BITCAST:
     case TL_OP_PTR_ADD:
     case TL_OP_CONVERT: lower_pure(g, op); return;
+    case TL_OP_ALLOC: /* no pipeline of the CPU makes them */
+    case TL_OP_PUT:
+    case TL_OP_GET:
+    case TL_OP_COPY:
+    case TL_OP_COMMIT:
+    case TL_OP_WAIT:
     case TL_OP_COUNT: break;
     }
     TL_UNREACHABLE("op %d", (int)op->opcode);
@@ -491,6 +497,15 @@ static TlKernelCode lower_kernel(TlLlvm *l, const TlCodegenOptions *options, TlA
     return k;
 }
 
+static bool is_supported(const TlFn *fn)
+{
+    TlDiags *diags = &fn->module->ctx->diags;
+    if (tl_fn_level(fn) != TL_LEVEL_STAGED)
+        return tl_gen_is_supported(diags, fn, "the CPU");
+    tl_diag(diags, fn->loc, TL_E0700, "shared memory on the CPU");
+    return false;
+}
+
 static const char PASSES[] =
     "function(sroa,early-cse,instcombine<no-verify-fixpoint>,simplifycfg,loop-mssa(licm),gvn,dce)";
 
@@ -500,7 +515,7 @@ void *tl_cpu_compile(TlModule *m, const TlCodegenOptions *options, TlEmit emit, 
     TlLlvm l;
     bool supported = true;
     for (uint32_t i = 0; i < m->fns.len; i++)
-        supported &= tl_gen_is_supported(&m->ctx->diags, m->fns.data[i], "the CPU");
+        supported &= is_supported(m->fns.data[i]);
     if (!supported)
         return NULL;
     tl_llvm_open(&l, arena, "kernels", options->target->triple, options->target->cpu,

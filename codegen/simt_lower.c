@@ -392,6 +392,12 @@ static void lower_op(TlSimt *g, TlOp *op)
     case TL_OP_CAST:
     case TL_OP_BITCAST:
     case TL_OP_PTR_ADD: lower_elementwise(g, op); return;
+    case TL_OP_ALLOC: return;
+    case TL_OP_PUT:
+    case TL_OP_GET:
+    case TL_OP_COPY:
+    case TL_OP_COMMIT:
+    case TL_OP_WAIT:
     case TL_OP_COUNT: break;
     }
     TL_UNREACHABLE("op %d", (int)op->opcode);

@@ -32,8 +32,14 @@ size_t tl_interp_elem_bytes(const TlType *t)
 
 size_t tl_interp_bytes(const TlType *t)
 {
-    return t->kind == TL_VIEW ? sizeof(TlInterpView)
-                              : tl_interp_elem_bytes(t) * (size_t)tl_type_elems(t);
+    size_t bytes = tl_interp_elem_bytes(t) * (size_t)tl_type_elems(t);
+    switch (t->kind) {
+    case TL_TILE: return bytes;
+    case TL_VIEW: return sizeof(TlInterpView);
+    case TL_BUF: return bytes * (size_t)t->slots;
+    case TL_TOKEN: return 1; /* nobody asks what it is */
+    }
+    TL_UNREACHABLE("type kind %d", (int)t->kind);
 }
 
 void *tl_interp_reserve(TlInterp *in, TlSlot *slot, size_t bytes)

@@ -22,7 +22,13 @@ typedef struct TlInterpArg {
     int64_t extent[TL_MAX_VIEW_RANK], stride[TL_MAX_VIEW_RANK]; /* views; strides in elements */
 } TlInterpArg;
 
-typedef enum TlInterpFailKind { TL_FAIL_ASSERT, TL_FAIL_BOUNDS, TL_FAIL_ASSUME, TL_FAIL_UNINIT } TlInterpFailKind;
+typedef enum TlInterpFailKind {
+    TL_FAIL_ASSERT,
+    TL_FAIL_BOUNDS,
+    TL_FAIL_ASSUME,
+    TL_FAIL_UNINIT,
+    TL_FAIL_ASYNC /* of a copy that is still on its way */
+} TlInterpFailKind;
 
 typedef struct TlInterpHooks {
     void *user;

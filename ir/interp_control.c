@@ -198,6 +198,7 @@ void tl_eval_YIELD(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData
 void tl_eval_RETURN(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
 {
     (void)op, (void)x, (void)y;
+    tl_interp_end_copies(in);
     in->frames.len = 0;
 }
 

@@ -10,6 +10,7 @@
  *     interp_dot.c      dot
  *     interp_memory.c   views, places, load, store, checks
  *     interp_atomic.c   atomics
+ *     interp_staged.c   buffers of shared memory, copies
  *
  * Every op has one evaluator, tl_eval_ID. It gets its operands' data and, already allocated, its
  * results' data. */
@@ -58,6 +59,16 @@ typedef struct TlFrame {
     TlCombineState combine;
 } TlFrame;
 
+/* A copy that is on its way (interp_staged.c). */
+typedef struct TlFlying {
+    const TlOp *op;
+    uint8_t *slot;
+    uint64_t group; /* how many commits came before it */
+    int64_t n;
+    size_t bytes; /* of an element */
+    TlSlot from;  /* the address of each; 0: it becomes 0 */
+} TlFlying;
+
 enum { TL_INTERP_TEMPS = 68 };
 
 typedef struct TlInterp {
@@ -71,6 +82,9 @@ typedef struct TlInterp {
     TL_VEC(TlTileData) operands;
     TlSlot temps[TL_INTERP_TEMPS]; /* scratch of one evaluator, not kept between ops */
     uint64_t work;                 /* since hooks.stop was asked */
+    TL_VEC(TlFlying) flying;       /* the first nflying are on their way, oldest first */
+    uint32_t nflying;
+    uint64_t commits;
 } TlInterp;
 
 typedef void TlEvaluator(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y);
@@ -122,6 +136,7 @@ static inline TlFrame *tl_frame_top(TlInterp *in)
     return &in->frames.data[in->frames.len - 1];
 }
 void tl_combine_next(TlInterp *in, const TlOp *yield); /* interp_reduce.c */
+void tl_interp_end_copies(TlInterp *in);               /* interp_staged.c */
 
 /* ---- memory (interp_memory.c) ---------------------------------------------------------------- */
 typedef struct TlAccess {

@@ -22,7 +22,9 @@ enum {
     F_ATOMIC = 64,   /* never moved, merged or removed; orders others by its ORDER */
     F_DEBUG = 128,   /* kept where it is, in order */
     F_REGION = 256,  /* meaning includes its regions: effects are the union of theirs */
-    F_TERM = 512     /* ends a block */
+    F_TERM = 512,    /* ends a block */
+    F_BUF_READ = 1024,  /* reads a buffer of shared memory */
+    F_BUF_WRITE = 2048  /* writes one */
 };
 
 typedef enum TlAttrId {
@@ -204,11 +206,11 @@ void tl_attr_set(TlFn *fn, TlOp *op, TlAttr attr);
 void tl_attr_remove(TlOp *op, TlAttrId id);
 
 /* Which level of IR a function is at: laid out when a tile of rank 1 or more has a layout; then all
- * have. */
-typedef enum TlLevel { TL_LEVEL_TILE, TL_LEVEL_LAID_OUT } TlLevel;
+ * have. Staged when it is laid out and there is a buffer. */
+typedef enum TlLevel { TL_LEVEL_TILE, TL_LEVEL_LAID_OUT, TL_LEVEL_STAGED } TlLevel;
 TlLevel tl_fn_level(const TlFn *fn);
 
-uint32_t tl_op_effects(const TlOp *op); /* F_READ | F_WRITE | F_ATOMIC | F_DEBUG of the op and its regions */
+uint32_t tl_op_effects(const TlOp *op); /* F_READ, F_WRITE, F_ATOMIC, F_DEBUG, F_BUF_* of the op and its regions */
 static inline bool tl_op_is_pure(const TlOp *op) { return tl_op_effects(op) == 0 && !(tl_op_info(op->opcode)->flags & F_TERM); }
 static inline TlValue *tl_in(const TlOp *op, uint32_t i) { return op->in[i].value; }
 
@@ -223,6 +225,7 @@ typedef struct TlPlace {
     uint32_t naxes;
     const TlUse *index;     /* naxes operands */
     TlValue *value, *expected, *mask, *other; /* NULL when the op has none */
+    TlValue *buf, *slot;    /* copy: where to */
     int rank;               /* shape of the accessed tile */
     int32_t shape[TL_MAX_RANK];
     bool pointwise;         /* an index tile has rank >= 2: index tiles share one shape, which comes first */

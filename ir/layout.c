@@ -757,6 +757,8 @@ static void drop_register(TlLayout *l, int i, int b)
 void tl_layout_canonicalize(TlLayout *l)
 {
     TlLayout from = *l;
+    if (tl_layout_in_index(l, TL_IN_OFFSET) >= 0)
+        return; /* of shared memory: no thread is in it */
     memset(l->basis, 0, sizeof l->basis);
     memset(l->in_bits, 0, sizeof l->in_bits);
     l->nin = 0;

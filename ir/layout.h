@@ -130,7 +130,8 @@ TlLayout *tl_layout_cover(TlArena *arena, const TlLayout *l, const int32_t *shap
                           const int *order);
 
 /* In place, the one form of equal layouts of tiles: inputs in the order of TlInDim; reg, lane and warp
- * always there; no register bit that only repeats what other registers hold. */
+ * always there; no register bit that only repeats what other registers hold. A layout of shared
+ * memory stays as it is. */
 void tl_layout_canonicalize(TlLayout *l);
 
 /* "reg(0,1)(8,0) lane(0,2)(0,4)(1,0)(2,0)(4,0) -> 16x8", with repetitions "-> 16x16 * 1x11" */

@@ -298,6 +298,11 @@ static Rule rule_of(TlOpcode opcode)
     case TL_OP_VIEW_PTR:
     case TL_OP_CONVERT:
     case TL_OP_BARRIER:
+    case TL_OP_ALLOC:
+    case TL_OP_PUT:
+    case TL_OP_GET:
+    case TL_OP_COMMIT:
+    case TL_OP_WAIT:
     case TL_OP_PRINT:
     case TL_OP_ASSERT:
     case TL_OP_ASSUME: return RULE_FREE;
@@ -307,6 +312,7 @@ static Rule rule_of(TlOpcode opcode)
     case TL_OP_TRANS: return RULE_TRANS;
     case TL_OP_REDUCE: return RULE_REDUCE;
     case TL_OP_DOT: return RULE_DOT;
+    case TL_OP_COPY:
     case TL_OP_LOAD:
     case TL_OP_STORE:
     case TL_OP_INSIDE:
@@ -363,6 +369,12 @@ static bool is_tile(const TlType *t)
     return t->kind == TL_TILE && t->rank > 0;
 }
 
+/* What is spread over threads. */
+static bool is_spread(const TlType *t)
+{
+    return is_tile(t) || t->kind == TL_TOKEN;
+}
+
 static int axis_of(const TlOp *op)
 {
     return (int)tl_attr_int(op, TL_ATTR_AXIS, 0);
@@ -406,7 +418,7 @@ static uint32_t access_outs(const TlOp *op, uint32_t operand)
 const TlLayout *tl_op_layout(const TlOp *op)
 {
     if (op->nout)
-        return is_tile(op->out[0]->type) ? op->out[0]->type->layout : NULL;
+        return is_spread(op->out[0]->type) ? op->out[0]->type->layout : NULL;
     if (rule_of(op->opcode) != RULE_ACCESS)
         return NULL;
     const TlValue *value = tl_op_place(op).value;
@@ -437,7 +449,7 @@ const TlLayout *tl_layout_for_result(TlCtx *ctx, const TlOp *op, uint32_t operan
                                      const TlLayout *layout)
 {
     TL_ASSERT(operand < op->nin, "operand %u of %u", operand, op->nin);
-    if (!layout || (op->nout && !is_tile(op->out[0]->type)))
+    if (!layout || (op->nout && !is_spread(op->out[0]->type)))
         return NULL;
     switch (rule_of(op->opcode)) {
     case RULE_FREE: return NULL;

@@ -98,7 +98,8 @@ void tl_print_op_table(TlSbuf *out)
         uint32_t flag;
         const char *text;
     } effects[] = {{F_PURE, "pure"}, {F_READ, "read"}, {F_WRITE, "write"}, {F_ATOMIC, "atomic"},
-                   {F_DEBUG, "debug"}, {F_REGION, "region"}, {F_TERM, "terminator"}};
+                   {F_DEBUG, "debug"}, {F_REGION, "region"}, {F_TERM, "terminator"},
+                   {F_BUF_READ, "buffer read"}, {F_BUF_WRITE, "buffer write"}};
     tl_sbuf_puts(out, "| op | in | out | regions | attributes | effect | meaning |\n| --- | --- | --- | --- | --- | --- | --- |\n");
     for (int i = 0; i < TL_OP_COUNT; i++) {
         tl_sbuf_putf(out, "| `%s` | ", ops[i].text);
@@ -223,29 +224,34 @@ TlOp *tl_walk_next(const TlOp *at, const TlOp *root)
     return next;
 }
 
-static bool has_layout(TlValue *const *list, uint32_t n)
+static TlLevel level_of(TlValue *const *list, uint32_t n)
 {
-    for (uint32_t i = 0; i < n; i++)
+    TlLevel level = TL_LEVEL_TILE;
+    for (uint32_t i = 0; i < n; i++) {
+        if (list[i]->type->kind == TL_BUF)
+            return TL_LEVEL_STAGED;
         if (list[i]->type->layout)
-            return true;
-    return false;
+            level = TL_LEVEL_LAID_OUT;
+    }
+    return level;
 }
 
 TlLevel tl_fn_level(const TlFn *fn)
 {
-    for (const TlOp *op = fn->body->first; op; op = tl_walk_next(op, NULL)) {
-        if (has_layout(op->out, op->nout))
-            return TL_LEVEL_LAID_OUT;
-        for (uint32_t r = 0; r < op->nregions; r++)
-            if (has_layout(op->regions[r]->args, op->regions[r]->nargs))
-                return TL_LEVEL_LAID_OUT;
+    TlLevel level = TL_LEVEL_TILE;
+    for (const TlOp *op = fn->body->first; op && level != TL_LEVEL_STAGED; op = tl_walk_next(op, NULL)) {
+        TlLevel of_op = level_of(op->out, op->nout);
+        for (uint32_t r = 0; r < op->nregions && of_op == TL_LEVEL_TILE; r++)
+            of_op = level_of(op->regions[r]->args, op->regions[r]->nargs);
+        if (of_op > level)
+            level = of_op;
     }
-    return TL_LEVEL_TILE;
+    return level;
 }
 
 uint32_t tl_op_effects(const TlOp *op)
 {
-    const uint32_t wanted = F_READ | F_WRITE | F_ATOMIC | F_DEBUG;
+    const uint32_t wanted = F_READ | F_WRITE | F_ATOMIC | F_DEBUG | F_BUF_READ | F_BUF_WRITE;
     uint32_t flags = 0;
     for (const TlOp *o = op; o; o = tl_walk_next(o, op)) flags |= tl_op_info(o->opcode)->flags & wanted;
     return flags;
@@ -294,15 +300,16 @@ bool tl_place_shape(uint32_t naxes, const TlAxis *axes, TlValue *const *index, i
 
 /* Which operands follow the place. */
 typedef struct PlaceOperands {
-    bool expected, value;
+    bool expected, value, slot;
 } PlaceOperands;
 
 static PlaceOperands place_operands(TlOpcode opcode)
 {
     switch ((int)opcode) {
-    case TL_OP_STORE: case TL_OP_ATOMIC_RMW: case TL_OP_ATOMIC_STORE: return (PlaceOperands){false, true};
-    case TL_OP_ATOMIC_CAS: return (PlaceOperands){true, true};
-    default: return (PlaceOperands){false, false};
+    case TL_OP_STORE: case TL_OP_ATOMIC_RMW: case TL_OP_ATOMIC_STORE: return (PlaceOperands){.value = true};
+    case TL_OP_ATOMIC_CAS: return (PlaceOperands){.expected = true, .value = true};
+    case TL_OP_COPY: return (PlaceOperands){.slot = true};
+    default: return (PlaceOperands){.slot = false};
     }
 }
 
@@ -332,6 +339,8 @@ TlPlace tl_op_place(const TlOp *op)
     p.value = take(op, &at, follow.value);
     p.mask = take(op, &at, tl_attr_flag(op, TL_ATTR_MASK));
     p.other = take(op, &at, tl_attr_flag(op, TL_ATTR_OTHER));
+    p.buf = take(op, &at, follow.slot);
+    p.slot = take(op, &at, follow.slot);
     TL_ASSERT(at == op->nin, "%s: %u operands, %u wanted", tl_op_info(op->opcode)->text, op->nin, at);
     if (!axes) {
         p.rank = p.base->type->rank;

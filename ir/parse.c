@@ -258,29 +258,52 @@ static const TlLayout *layout(Parser *p)
     return NULL;
 }
 
+/* <element, extents... [, layout]: up to what follows them */
+static bool tile_body(Parser *p, const char *start, TlType *t)
+{
+    int64_t elems = 1;
+    if (!expect(p, '<') || !element(p, t)) return false;
+    while (take(p, ',')) {
+        int64_t n = 0;
+        if (peek(p) == '#' || peek(p) == '"') return (t->layout = layout(p)) != NULL;
+        if (t->rank == TL_MAX_RANK) return fail_at(p, start, "a tile has at most %d axes", TL_MAX_RANK);
+        if (!integer_in(p, 1, TL_MAX_ELEMS, &n)) return false;
+        elems *= n;
+        if (elems > TL_MAX_ELEMS) return fail_at(p, start, "a tile has at most 2^20 elements");
+        t->shape[t->rank++] = (int32_t)n;
+    }
+    return true;
+}
+
 static const TlType *tile_type(Parser *p, const char *start)
 {
     TlType t = {0};
-    int32_t shape[TL_MAX_RANK];
-    int rank = 0;
-    int64_t elems = 1;
-    if (!expect(p, '<') || !element(p, &t)) return NULL;
-    while (take(p, ',')) {
-        int64_t n = 0;
-        if (peek(p) == '#' || peek(p) == '"') {
-            if (!(t.layout = layout(p))) return NULL;
-            break;
-        }
-        if (rank == TL_MAX_RANK) return fail_at(p, start, "a tile has at most %d axes", TL_MAX_RANK), NULL;
-        if (!integer_in(p, 1, TL_MAX_ELEMS, &n)) return NULL;
-        elems *= n;
-        if (elems > TL_MAX_ELEMS) return fail_at(p, start, "a tile has at most 2^20 elements"), NULL;
-        shape[rank++] = (int32_t)n;
-    }
-    if (!expect(p, '>')) return NULL;
-    const TlType *tile = t.ptr ? tl_type_ptr(p->ctx, t.dtype, t.is_const, rank, shape)
-                               : tl_type_tile(p->ctx, t.dtype, rank, shape);
+    if (!tile_body(p, start, &t) || !expect(p, '>')) return NULL;
+    const TlType *tile = t.ptr ? tl_type_ptr(p->ctx, t.dtype, t.is_const, t.rank, t.shape)
+                               : tl_type_tile(p->ctx, t.dtype, t.rank, t.shape);
     return t.layout ? tl_type_with_layout(p->ctx, tile, t.layout) : tile;
+}
+
+/* buf<f16, 128, 64, layout, slots> */
+static const TlType *buf_type(Parser *p, const char *start)
+{
+    TlType t = {0};
+    int64_t slots = 0;
+    if (!tile_body(p, start, &t)) return NULL;
+    if (t.ptr || t.rank == 0 || !t.layout)
+        return fail_at(p, start, "a buffer has an element type, extents, a layout and a number of slots"), NULL;
+    if (!expect(p, ',') || !integer_in(p, 1, TL_MAX_BUF_SLOTS, &slots) || !expect(p, '>')) return NULL;
+    return tl_type_buf(p->ctx, t.dtype, t.rank, t.shape, t.layout, (int32_t)slots);
+}
+
+/* token<f16, 128, 64, layout> */
+static const TlType *token_type(Parser *p, const char *start)
+{
+    TlType t = {0};
+    if (!tile_body(p, start, &t) || !expect(p, '>')) return NULL;
+    if (t.ptr || t.rank == 0 || !t.layout)
+        return fail_at(p, start, "a token has an element type, extents and a layout"), NULL;
+    return tl_type_token(p->ctx, t.dtype, t.rank, t.shape, t.layout);
 }
 
 static const TlType *view_type(Parser *p)
@@ -300,6 +323,8 @@ static const TlType *type(Parser *p)
     const char *start = p->cur;
     if (take_word(p, "tile")) return tile_type(p, start);
     if (take_word(p, "view")) return view_type(p);
+    if (take_word(p, "buf")) return buf_type(p, start);
+    if (take_word(p, "token")) return token_type(p, start);
     TlType t = {0};
     if (!element(p, &t)) return NULL;
     return t.ptr ? tl_type_ptr(p->ctx, t.dtype, t.is_const, 0, NULL) : tl_type_scalar(p->ctx, t.dtype);

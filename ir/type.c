@@ -68,15 +68,15 @@ void tl_ctx_free(TlCtx *ctx)
 
 static uint64_t type_hash(const TlType *t)
 {
-    uint64_t key[6 + TL_MAX_RANK] = {t->kind, t->dtype, t->ptr, t->is_const, t->rank, (uintptr_t)t->layout};
-    for (int i = 0; i < t->rank && i < TL_MAX_RANK; i++) key[6 + i] = (uint64_t)t->shape[i];
+    uint64_t key[7 + TL_MAX_RANK] = {t->kind, t->dtype, t->ptr, t->is_const, t->rank, (uintptr_t)t->layout, (uint64_t)t->slots};
+    for (int i = 0; i < t->rank && i < TL_MAX_RANK; i++) key[7 + i] = (uint64_t)t->shape[i];
     return tl_hash(key, sizeof key, 1);
 }
 
 static bool type_equal(const TlType *a, const TlType *b)
 {
     return a->kind == b->kind && a->dtype == b->dtype && a->ptr == b->ptr && a->is_const == b->is_const &&
-           a->rank == b->rank && a->layout == b->layout && memcmp(a->shape, b->shape, sizeof a->shape) == 0;
+           a->rank == b->rank && a->slots == b->slots && a->layout == b->layout && memcmp(a->shape, b->shape, sizeof a->shape) == 0;
 }
 
 /* The map has one entry per key, so a type whose hash is taken by another goes to the next key. */
@@ -122,6 +122,24 @@ const TlType *tl_type_view(TlCtx *ctx, TlDtype dtype, bool is_const, int rank)
     TL_ASSERT(rank >= 0 && rank <= TL_MAX_VIEW_RANK, "view of rank %d", rank);
     TlType t = {.kind = TL_VIEW, .dtype = dtype, .is_const = is_const, .rank = (uint8_t)rank};
     return type_intern(ctx, &t);
+}
+
+const TlType *tl_type_buf(TlCtx *ctx, TlDtype dtype, int rank, const int32_t *shape,
+                          const TlLayout *layout, int32_t slots)
+{
+    TL_ASSERT(layout && slots > 0, "a buffer of %d slots", (int)slots);
+    TlType t = {.kind = TL_BUF, .dtype = dtype, .slots = slots};
+    t.layout = tl_layout_intern(ctx, layout);
+    return tile(ctx, t, rank, shape);
+}
+
+const TlType *tl_type_token(TlCtx *ctx, TlDtype dtype, int rank, const int32_t *shape,
+                            const TlLayout *layout)
+{
+    TL_ASSERT(layout, "a token without layout");
+    TlType t = {.kind = TL_TOKEN, .dtype = dtype};
+    t.layout = tl_layout_intern(ctx, layout);
+    return tile(ctx, t, rank, shape);
 }
 
 const TlType *tl_type_with_dtype(TlCtx *ctx, const TlType *like, TlDtype dtype)
@@ -178,7 +196,7 @@ const TlLayout *tl_layout_intern(TlCtx *ctx, const TlLayout *l)
 int64_t tl_type_elems(const TlType *t)
 {
     int64_t n = 1;
-    for (int i = 0; t->kind == TL_TILE && i < t->rank; i++) n *= t->shape[i];
+    for (int i = 0; t->kind != TL_VIEW && i < t->rank; i++) n *= t->shape[i];
     return n;
 }
 
@@ -215,16 +233,18 @@ void tl_type_print_numbered(TlSbuf *out, const TlType *t, const TlMap *layouts)
         tl_sbuf_putf(out, "view<%s%s, %d>", constant, tl_dtype_name(t->dtype), t->rank);
         return;
     }
-    if (t->rank == 0) {
+    if (t->kind == TL_TILE && t->rank == 0) {
         print_element(out, t);
         return;
     }
-    tl_sbuf_puts(out, "tile<");
+    tl_sbuf_puts(out, t->kind == TL_BUF ? "buf<" : t->kind == TL_TOKEN ? "token<" : "tile<");
     print_element(out, t);
     for (int i = 0; i < t->rank; i++)
         tl_sbuf_putf(out, ", %d", (int)t->shape[i]);
     if (t->layout)
         print_layout(out, t->layout, layouts);
+    if (t->kind == TL_BUF)
+        tl_sbuf_putf(out, ", %d", (int)t->slots);
     tl_sbuf_puts(out, ">");
 }
 

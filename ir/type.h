@@ -13,11 +13,13 @@ typedef enum TlDtype {
 
 typedef enum TlDtypeKind { TL_KIND_B, TL_KIND_I, TL_KIND_U, TL_KIND_F } TlDtypeKind;
 
-enum { TL_MAX_RANK = 5, TL_MAX_VIEW_RANK = 8, TL_MAX_ELEMS = 1 << 20 };
+enum { TL_MAX_RANK = 5, TL_MAX_VIEW_RANK = 8, TL_MAX_ELEMS = 1 << 20, TL_MAX_BUF_SLOTS = 64 };
 
 typedef enum TlTypeKind {
     TL_TILE, /* elements dtype, or pointers to dtype when ptr; rank 0 is a scalar */
     TL_VIEW, /* run-time extents and strides over memory of dtype; rank, no shape */
+    TL_BUF,  /* shared memory for `slots` tiles; its layout says which element is at which offset */
+    TL_TOKEN /* a tile on its way to a buffer; its layout says which thread copies what */
 } TlTypeKind;
 
 typedef struct TlLayout TlLayout; /* layout.h */
@@ -28,8 +30,9 @@ typedef struct TlType {
     bool ptr;      /* tile of pointers to dtype */
     bool is_const; /* pointee or view may not be written */
     uint8_t rank;
-    int32_t shape[TL_MAX_RANK]; /* tiles: extents, outermost first; unused ones are 0 */
-    const TlLayout *layout;     /* tiles at the laid-out level; NULL before */
+    int32_t shape[TL_MAX_RANK]; /* all but views: extents, outermost first; unused ones are 0 */
+    int32_t slots;              /* buffers */
+    const TlLayout *layout;     /* tiles at the laid-out level, NULL before; buffers, tokens */
 } TlType;
 
 /* Shared by everything that is compiled together. Not thread-safe: one per compilation. */
@@ -48,6 +51,11 @@ const TlType *tl_type_tile(TlCtx *ctx, TlDtype dtype, int rank, const int32_t *s
 const TlType *tl_type_scalar(TlCtx *ctx, TlDtype dtype);
 const TlType *tl_type_ptr(TlCtx *ctx, TlDtype dtype, bool is_const, int rank, const int32_t *shape);
 const TlType *tl_type_view(TlCtx *ctx, TlDtype dtype, bool is_const, int rank);
+/* layout: from OFFSET, in elements; it is interned. See ir/staged.h. */
+const TlType *tl_type_buf(TlCtx *ctx, TlDtype dtype, int rank, const int32_t *shape,
+                          const TlLayout *layout, int32_t slots);
+const TlType *tl_type_token(TlCtx *ctx, TlDtype dtype, int rank, const int32_t *shape,
+                            const TlLayout *layout);
 /* `like` with another element (dtype, not a pointer) or another shape */
 const TlType *tl_type_with_dtype(TlCtx *ctx, const TlType *like, TlDtype dtype);
 const TlType *tl_type_with_shape(TlCtx *ctx, const TlType *like, int rank, const int32_t *shape);
@@ -72,7 +80,7 @@ int64_t tl_type_elems(const TlType *t); /* product of the shape, 1 for scalars *
 static inline bool tl_is_scalar(const TlType *t) { return t->kind == TL_TILE && t->rank == 0; }
 bool tl_same_shape(const TlType *a, const TlType *b);
 /* "f32", "tile<f32, 16, 32>", "ptr<const f32>", "tile<ptr<f32>, 16>", "view<const f32, 2>"; with a
- * layout "tile<f32, 16, "reg(1)(2) lane(4)(8) warp -> 16">". */
+ * layout "tile<f32, 16, "reg(1)(2) lane(4)(8) warp -> 16">"; "buf<f32, 4, "offset(1)(2) -> 4", 3>". */
 void tl_type_print(TlSbuf *out, const TlType *t);
 /* The same with layouts as "#n", n being the layout's value in the map. */
 void tl_type_print_numbered(TlSbuf *out, const TlType *t, const TlMap *layouts);

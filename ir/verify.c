@@ -365,7 +365,7 @@ static bool check_arguments(TlVerify *v)
 {
     const TlBlock *b = v->fn->body;
     for (uint32_t i = 0; i < b->nargs; i++)
-        if (b->args[i]->type->kind == TL_TILE && b->args[i]->type->rank > 0)
+        if (b->args[i]->type->kind != TL_VIEW && b->args[i]->type->rank > 0)
             return tl_verify_fault(v, NULL, "argument %u is a tile", i);
     return true;
 }

@@ -1,8 +1,9 @@
 /* The verifier at the laid-out level: every tile has a layout that holds it, and the layouts of an
  * op's operands and results are as layout_rules.h derives them from each other.
  *
- *  1. each layout by itself: inputs reg, lane, warp only; one output per axis; every element of the
- *     chunk is somewhere; chunk times repetitions covers the extent, without a repetition too many;
+ *  1. each layout by itself: inputs reg, lane, warp only (of a buffer: offset only, and one place
+ *     for each element); one output per axis; every element of the chunk is somewhere; chunk times
+ *     repetitions covers the extent, without a repetition too many;
  *  2. the machine: as many lanes everywhere, as many warps as the block says that the value is in;
  *  3. each op: what every operand must have follows from the op's layout.
  *
@@ -17,9 +18,10 @@ typedef struct Machine {
     int lane_bits, warp_bits; /* -1: not known yet */
 } Machine;
 
+/* Spread over threads. */
 static bool is_tile(const TlType *t)
 {
-    return t->kind == TL_TILE && t->rank > 0;
+    return (t->kind == TL_TILE && t->rank > 0) || t->kind == TL_TOKEN;
 }
 
 /* ---- 1. a layout ---- */
@@ -31,6 +33,9 @@ static bool fault(TlVerify *v, const TlOp *op, const TlType *t, const char *what
 
 static bool check_inputs(TlVerify *v, const TlOp *op, const TlType *t)
 {
+    if (t->kind == TL_BUF)
+        return (t->layout->nin == 1 && t->layout->in[0] == TL_IN_OFFSET) ||
+               fault(v, op, t, "a buffer is laid out over offset only");
     for (int i = 0; i < t->layout->nin; i++)
         if (t->layout->in[i] > TL_IN_WARP)
             return fault(v, op, t, "a tile is laid out over reg, lane and warp only");
@@ -54,14 +59,19 @@ static bool check_cover(TlVerify *v, const TlOp *op, const TlType *t)
 
 static bool check_layout(TlVerify *v, const TlOp *op, const TlType *t)
 {
-    if (!is_tile(t))
+    if (!is_tile(t) && t->kind != TL_BUF)
         return !t->layout || fault(v, op, t, "has a layout");
     if (!t->layout)
         return fault(v, op, t, "has no layout, as other tiles have");
     if (!check_inputs(v, op, t) || !check_cover(v, op, t))
         return false;
     if (!tl_layout_is_surjective(t->layout))
-        return fault(v, op, t, "no thread has some of the elements");
+        return fault(v, op, t,
+                     t->kind == TL_BUF ? "some of the elements have no place"
+                                       : "no thread has some of the elements");
+    if (t->kind == TL_BUF)
+        return tl_layout_is_injective(t->layout) ||
+               fault(v, op, t, "some of the elements have several places");
     return tl_layout_registers(t->layout) <= MAX_REGISTERS ||
            fault(v, op, t, "more than 2^20 registers");
 }

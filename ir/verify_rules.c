@@ -91,10 +91,12 @@ static bool want_args(TlVerify *v, const TlOp *op, const TlBlock *b, uint32_t n)
     return b->nargs == n || FAULT("a region has %u arguments, %u wanted", b->nargs, n);
 }
 
+/* Only tiles and scalars are carried and chosen. */
 static bool want_no_views(TlVerify *v, const TlOp *op)
 {
     for (uint32_t i = 0; i < op->nout; i++)
-        if (out_type(op, i)->kind == TL_VIEW) return FAULT("result %u is a view", i);
+        if (out_type(op, i)->kind != TL_TILE)
+            return FAULT("result %u is a %s", i, out_type(op, i)->kind == TL_VIEW ? "view" : tl_verify_type(v, out_type(op, i)));
     return true;
 }
 
@@ -606,11 +608,73 @@ static void tl_check_atomic_store(TlVerify *v, const TlOp *op)
         want_mask(v, op, &p);
 }
 
+/* ---- buffers and copies ---- */
+
+static bool want_buf(TlVerify *v, const TlOp *op, const TlType *t)
+{
+    return t->kind == TL_BUF || FAULT("%s is not a buffer", tl_verify_type(v, t));
+}
+
+/* A tile or token of what is in the buffer. */
+static bool want_content(TlVerify *v, const TlOp *op, const TlType *buf, const TlType *t, TlTypeKind kind)
+{
+    bool ok = t->kind == kind && !t->ptr && t->dtype == buf->dtype && t->rank == buf->rank &&
+              memcmp(t->shape, buf->shape, sizeof t->shape) == 0;
+    return ok || FAULT("%s does not fit %s", tl_verify_type(v, t), tl_verify_type(v, buf));
+}
+
+static void want_ahead(TlVerify *v, const TlOp *op, const TlType *buf)
+{
+    int64_t n = tl_attr_int(op, TL_ATTR_AHEAD, 1);
+    if (tl_attr(op, TL_ATTR_AHEAD) && (n < 1 || n >= buf->slots))
+        FAULT("ahead = %lld, with %d slots", (long long)n, (int)buf->slots);
+}
+
+static void tl_check_alloc(TlVerify *v, const TlOp *op) { want_buf(v, op, out_type(op, 0)); }
+
+static void tl_check_put(TlVerify *v, const TlOp *op)
+{
+    if (want_buf(v, op, in_type(op, 0)) && want_scalar(v, op, 1, TL_I32) &&
+        want_content(v, op, in_type(op, 0), in_type(op, 2), TL_TILE))
+        want_ahead(v, op, in_type(op, 0));
+}
+
+static void tl_check_get(TlVerify *v, const TlOp *op)
+{
+    if (want_buf(v, op, in_type(op, 0)) && want_scalar(v, op, 1, TL_I32))
+        want_content(v, op, in_type(op, 0), out_type(op, 0), TL_TILE);
+}
+
+static void tl_check_copy(TlVerify *v, const TlOp *op)
+{
+    if (!want_place(v, op, 2)) return;
+    TlPlace p = tl_op_place(op);
+    const TlType *buf = p.buf->type;
+    TlDtype d = p.base->type->dtype;
+    if (!want_buf(v, op, buf) || !want_scalar(v, op, op->nin - 1, TL_I32) ||
+        !want_content(v, op, buf, out_type(op, 0), TL_TOKEN) || !want_mask(v, op, &p))
+        return;
+    if (d != buf->dtype || buf->rank != p.rank || memcmp(buf->shape, p.shape, sizeof *p.shape * buf->rank) != 0)
+        FAULT("%s is not what is at the place", tl_verify_type(v, buf));
+    else if (tl_is_bool(d) || tl_dtype_bits(d) < 8) /* in memory they look other than in tiles */
+        FAULT("not of %s", tl_dtype_name(d));
+    else want_ahead(v, op, buf);
+}
+
+static void tl_check_commit(TlVerify *v, const TlOp *op) { (void)v, (void)op; }
+
+static void tl_check_wait(TlVerify *v, const TlOp *op)
+{
+    int64_t n = tl_attr_int(op, TL_ATTR_PENDING, 0);
+    if (n < 0 || n > TL_MAX_BUF_SLOTS) FAULT("pending = %lld", (long long)n);
+}
+
 /* ---- debugging and promises ---- */
 
 static void tl_check_print(TlVerify *v, const TlOp *op)
 {
-    if (in_type(op, 0)->kind != TL_TILE) FAULT("a view cannot be shown");
+    if (in_type(op, 0)->kind == TL_VIEW) FAULT("a view cannot be shown");
+    else if (in_type(op, 0)->kind != TL_TILE) FAULT("%s cannot be shown", tl_verify_type(v, in_type(op, 0)));
 }
 
 static void tl_check_assertion(TlVerify *v, const TlOp *op)

@@ -415,7 +415,7 @@ static bool visit_all(TlFn *fn, TlPassCtx *px, const Rules *rules)
 TlPassResult tl_pass_canonicalize(TlFn *fn, TlPassCtx *px)
 {
     Rules rules = {{NULL}};
-    if (tl_fn_level(fn) == TL_LEVEL_LAID_OUT)
+    if (tl_fn_level(fn) != TL_LEVEL_TILE)
         return TL_SAME;
     add_rules(&rules, canon_arith_rows);
     add_rules(&rules, canon_shape_rows);

@@ -301,7 +301,7 @@ static void fit(Coalesce *c, TlOp *op)
 
 TlPassResult tl_pass_coalesce(TlFn *fn, TlPassCtx *px)
 {
-    if (tl_fn_level(fn) == TL_LEVEL_LAID_OUT)
+    if (tl_fn_level(fn) != TL_LEVEL_TILE)
         return TL_SAME;
     fn->body->warps = fn->info && fn->info->warps ? fn->info->warps : px->machine->warps;
     Coalesce c = {.fn = fn,

@@ -7,7 +7,7 @@
  *     }                        (b is not used)
  *
  *  1. roots: ops with effects on memory or on the host, terminators of the body, and every while
- *     (it may not end). Loads are no roots. An op is needed with all ops around it;
+ *     (it may not end). Loads and gets are no roots. An op is needed with all ops around it;
  *  2. needed values are found from the roots by a worklist. A carried value is needed when its
  *     argument or its result is; that it feeds itself is no reason;
  *  3. sweep, from the last op to the first, so that users go before what they use: ops that are
@@ -100,7 +100,7 @@ static void need_argument(Dce *d, const TlValue *v)
 static bool is_root(const TlOp *op)
 {
     return op->opcode == TL_OP_WHILE || op->opcode == TL_OP_RETURN ||
-           (tl_op_info(op->opcode)->flags & (F_WRITE | F_ATOMIC | F_DEBUG));
+           (tl_op_info(op->opcode)->flags & (F_WRITE | F_ATOMIC | F_DEBUG | F_BUF_WRITE));
 }
 
 static void find_needed(Dce *d, TlFn *fn)

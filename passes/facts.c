@@ -118,5 +118,5 @@ static bool has_tile(const TlFn *fn)
 
 bool tl_fn_is_laid_out(const TlFn *fn)
 {
-    return tl_fn_level(fn) == TL_LEVEL_LAID_OUT || (fn->body->warps && !has_tile(fn));
+    return tl_fn_level(fn) != TL_LEVEL_TILE || (fn->body->warps && !has_tile(fn));
 }

@@ -27,6 +27,7 @@ typedef enum tl_fail_kind {
     TL_RUN_BOUNDS,
     TL_RUN_ASSUME,
     TL_RUN_UNINIT,
+    TL_RUN_ASYNC,
     TL_RUN_MISALIGNED,
     TL_RUN_RACE,
     TL_RUN_DIVERGENCE,

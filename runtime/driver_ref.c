@@ -22,7 +22,8 @@
 _Static_assert((int)TL_RUN_ASSERT == (int)TL_FAIL_ASSERT &&
                    (int)TL_RUN_BOUNDS == (int)TL_FAIL_BOUNDS &&
                    (int)TL_RUN_ASSUME == (int)TL_FAIL_ASSUME &&
-                   (int)TL_RUN_UNINIT == (int)TL_FAIL_UNINIT,
+                   (int)TL_RUN_UNINIT == (int)TL_FAIL_UNINIT &&
+                   (int)TL_RUN_ASYNC == (int)TL_FAIL_ASYNC,
                "kinds of failure go through as they are");
 _Static_assert((int)TILE_BOOL == (int)TL_BOOL && (int)TILE_F32 == (int)TL_F32 &&
                    (int)TILE_F4E2M1 == (int)TL_F4E2M1,

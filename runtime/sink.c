@@ -70,6 +70,7 @@ void tl_sink_fail(tl_sink *s, const tl_launch *launch, int64_t linear, tl_fail_k
         [TL_RUN_BOUNDS] = "out of bounds",
         [TL_RUN_ASSUME] = "assumption does not hold",
         [TL_RUN_UNINIT] = "read of uninitialised memory",
+        [TL_RUN_ASYNC] = "asynchronous copy",
         [TL_RUN_MISALIGNED] = "misaligned access",
         [TL_RUN_RACE] = "race",
         [TL_RUN_DIVERGENCE] = "non-convergent collective",

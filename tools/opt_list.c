@@ -37,7 +37,8 @@ typedef struct FlagName {
 } FlagName;
 static const FlagName flag_names[] = {
     {F_PURE, "pure"},   {F_READ, "read"},     {F_WRITE, "write"},    {F_ATOMIC, "atomic"},
-    {F_DEBUG, "debug"}, {F_REGION, "region"}, {F_TERM, "terminator"}};
+    {F_DEBUG, "debug"}, {F_REGION, "region"}, {F_TERM, "terminator"},
+    {F_BUF_READ, "buffer read"}, {F_BUF_WRITE, "buffer write"}};
 
 static void put_effects(TlSbuf *out, const TlOpInfo *op)
 {

@@ -182,7 +182,7 @@ static void on_fail(void *user, const int32_t *pid, TlInterpFailKind kind, TlLoc
 {
     Outcome *o = user;
     (void)loc;
-    if (kind != TL_FAIL_ASSERT)
+    if (kind != TL_FAIL_ASSERT && kind != TL_FAIL_ASYNC)
         return; /* a pass may remove a load, and with it what the load does wrong */
     tl_sbuf_putf(&o->events, "(%d,%d,%d) failed: %s\n", (int)pid[0], (int)pid[1], (int)pid[2],
                  text);

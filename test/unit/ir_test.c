@@ -1,5 +1,6 @@
 /* Types, building, rewriting, the text form and the verifier. */
 #include "ir/rewrite.h"
+#include "ir/staged.h"
 #include "test/unit/unit.h"
 #include <stdlib.h>
 
@@ -40,12 +41,37 @@ static void types_are_interned(void)
     CHECK_STR(tl_type_str(&ctx, tl_type_ptr(&ctx, TL_F32, true, 0, NULL)), "ptr<const f32>");
     CHECK_STR(tl_type_str(&ctx, tl_type_ptr(&ctx, TL_U8, false, 2, shape)), "tile<ptr<u8>, 16, 32>");
     CHECK_STR(tl_type_str(&ctx, tl_type_view(&ctx, TL_I4, true, 8)), "view<const i4, 8>");
+    TlLayout *l = tl_layout_parse(&ctx.perm, "offset(0,1)(1,0) -> 2x2");
+    const TlType *buf = tl_type_buf(&ctx, TL_F16, 2, (int32_t[]){2, 2}, l, 3);
+    CHECK(buf == tl_type_buf(&ctx, TL_F16, 2, (int32_t[]){2, 2}, l, 3));
+    CHECK(buf != tl_type_buf(&ctx, TL_F16, 2, (int32_t[]){2, 2}, l, 2));
+    CHECK_STR(tl_type_str(&ctx, buf), "buf<f16, 2, 2, \"offset(0,1)(1,0) -> 2x2\", 3>");
     for (int32_t i = 1; i < 2000; i++) tile1(TL_F32, i);
     CHECK(tile1(TL_F32, 77) == tile1(TL_F32, 77) && tile1(TL_F32, 77)->shape[0] == 77);
     TlDtype d;
     CHECK(tl_dtype_parse("float", 5, &d) && d == TL_F32);
     CHECK(!tl_dtype_parse("f3", 2, &d));
     CHECK_INT(tl_dtype_bytes(TL_I4), 1);
+}
+
+/* Bytes and places of buffers: swizzles begin where their pattern does, repetitions are chunks. */
+static void buffers_have_places(void)
+{
+    TlLayout *l = tl_layout_nvmma_shared(&ctx.perm, 7, 6, 16, 128);
+    const TlType *b = tl_type_buf(&ctx, TL_F16, 2, (int32_t[]){128, 64}, l, 3);
+    CHECK_INT(tl_buf_alignment(b), 1024);
+    CHECK_INT(tl_buf_slot_bytes(b), 16384);
+    CHECK_INT(tl_buf_bytes(b), 3 * 16384);
+    CHECK_INT(tl_buf_offset(b, (int32_t[]){0, 8}), 16);
+    CHECK_INT(tl_buf_offset(b, (int32_t[]){1, 0}), 128 + 16);
+    CHECK_INT(tl_buf_offset(b, (int32_t[]){9, 9}), 1024 + 128 + 2);
+    l = tl_layout_nvmma_shared(&ctx.perm, 3, 4, 16, 32);
+    CHECK_INT(tl_buf_alignment(tl_type_buf(&ctx, TL_F16, 2, (int32_t[]){8, 16}, l, 1)), 256);
+    l = tl_layout_parse(&ctx.perm, "offset(0,1)(1,0) -> 2x2 * 3x5");
+    b = tl_type_buf(&ctx, TL_I8, 2, (int32_t[]){5, 10}, l, 2);
+    CHECK_INT(tl_buf_alignment(b), 128);
+    CHECK_INT(tl_buf_slot_bytes(b), 128); /* 60 */
+    CHECK_INT(tl_buf_offset(b, (int32_t[]){5, 8}), 14 * 4 + 2);
 }
 
 static void tables_agree(void)
@@ -483,6 +509,15 @@ static const char every_op[] =
     "  %gt_ = gt %t, %t : tile<bool, 16>\n"
     "  %ge_ = ge %t, %t : tile<bool, 16>\n"
     "  return\n"
+    "}\n"
+    "kernel @staged(%A: view<f32, 1>, %n: i32) {\n"
+    "  %b = alloc {shared = 128} : buf<f32, 6, \"offset(1) -> 2 * 3\", 2>\n"
+    "  %t = copy %A, %n, %b, %n {axes = [6], ahead = 1} : token<f32, 6, \"lane(1)(2)(4)\">\n"
+    "  commit\n"
+    "  wait {pending = 0}\n"
+    "  %x = get %b, %n : tile<f32, 6, \"lane(1)(2)(4)\">\n"
+    "  put %b, %n, %x\n"
+    "  return\n"
     "}\n";
 
 static void every_op_has_a_valid_text(void)
@@ -493,7 +528,8 @@ static void every_op_has_a_valid_text(void)
         return;
     }
     bool seen[TL_OP_COUNT] = {0};
-    for (const TlOp *op = m->fns.data[0]->body->first; op; op = tl_walk_next(op, NULL)) seen[op->opcode] = true;
+    for (uint32_t i = 0; i < m->fns.len; i++)
+        for (const TlOp *op = m->fns.data[i]->body->first; op; op = tl_walk_next(op, NULL)) seen[op->opcode] = true;
     for (int i = 0; i < TL_OP_COUNT; i++)
         if (!CHECK(seen[i])) fprintf(stderr, "    %s\n", tl_op_info((TlOpcode)i)->text);
     TlModule *copy = tl_module_clone(m);
@@ -501,6 +537,11 @@ static void every_op_has_a_valid_text(void)
     tl_module_free(m);
     tl_module_free(copy);
 }
+
+/* A buffer and a tile that fits it. */
+#define BUF \
+    "%b = alloc : buf<f32, 4, \"offset(1)(2)\", 2> %u = broadcast %f : tile<f32, 4, \"lane(1)(2)\"> "
+#define TOKEN "token<f32, 4, \"lane(1)(2)\">"
 
 /* Each row is the body of a kernel over %v: view<f32, 2>, %cv: const view, %p: ptr<f32>, %n: i32, %f: f32, %c: bool, %t: tile. */
 static const struct {
@@ -637,6 +678,33 @@ static const struct {
     {"%x = convert %t : tile<f16, 8>", "takes tile<f32, 8> to tile<f16, 8>"},
     {"%x = convert %t : tile<f32, 2, 4>", "takes tile<f32, 8> to tile<f32, 2, 4>"},
     {"%x = convert %p : ptr<const f32>", "takes ptr<f32> to ptr<const f32>"},
+    {"%x = alloc : tile<f32, 8>", "tile<f32, 8> is not a buffer"},
+    {"%x = alloc : buf<f32, 4, 2>", "a buffer has an element type, extents, a layout"},
+    {"%x = alloc : buf<f32, 4, \"offset(1)(2)\">", "',' expected"},
+    {"%x = alloc : buf<f32, 4, \"offset(1)(2)\", 0>", "0 is not in 1..64"},
+    {"%x = alloc : buf<ptr<f32>, 4, \"offset(1)(2)\", 1>", "a buffer has an element type"},
+    {"%x = alloc : token<f32, 4>", "a token has an element type, extents and a layout"},
+    {"%x = alloc : buf<f32, 4, \"offset(1)(2)\", 1> %y = broadcast %f : tile<f32, 4>", "has no layout, as other tiles have"},
+    {BUF "put %b, %n, %t", "tile<f32, 8> does not fit buf<f32, 4"},
+    {BUF "put %b, %f, %u", "operand 1 is f32, not i32"},
+    {BUF "put %u, %n, %u", "is not a buffer"},
+    {BUF "put %b, %n, %u {ahead = 2}", "ahead = 2, with 2 slots"},
+    {BUF "put %b, %n, %u {ahead = 0}", "ahead = 0, with 2 slots"},
+    {BUF "%x = get %b, %n : tile<f16, 4, \"lane(1)(2)\">", "does not fit buf<f32, 4"},
+    {BUF "%x = get %b, %n : f32", "f32 does not fit buf"},
+    {BUF "%x = copy %v, %n, %n, %b {axes = [i, 4]} : " TOKEN, "4 operands, 5 wanted"},
+    {BUF "%x = copy %v, %n, %n, %b, %n {axes = [i, 8]} : " TOKEN, "is not what is at the place"},
+    {BUF "%x = copy %v, %n, %n, %b, %n {axes = [i, 4]} : tile<f32, 4, \"lane(1)(2)\">", "does not fit buf"},
+    {BUF "%x = copy %v, %n, %n, %b, %f {axes = [i, 4]} : " TOKEN, "operand 4 is f32, not i32"},
+    {BUF "%x = copy %v, %n, %n, %f, %b, %n {axes = [i, 4], mask} : " TOKEN, "the mask is f32"},
+    {BUF "%x = copy %v, %n, %n, %b, %n {axes = [i, 4], ahead = 7} : " TOKEN, "ahead = 7"},
+    {BUF "%x = copy %v, %n, %n, %b, %n {axes = [i, 4], other} : " TOKEN, "takes no other"},
+    {"%q = alloc : buf<bool, 4, \"offset(1)(2)\", 1> %z = view_ptr %v : ptr<f32> %x = copy %z, %q, %n : token<bool, 4, \"lane(1)(2)\">",
+     "is not what is at the place"},
+    {BUF "%x = if %c : buf<f32, 4, \"offset(1)(2)\", 2> () { yield %b } () { yield %b }", "result 0 is a buf<f32, 4"},
+    {BUF "print %b {text = \"\"}", "cannot be shown"},
+    {"wait", "needs pending"},
+    {"wait {pending = -1}", "pending = -1"},
     {"barrier %n", "'=' expected"},
     {"if %c () warps -1 { yield } () { yield }", "warps -1"},
     {"if %c (%a: i32) { yield } () { yield }", "1 arguments, 0 wanted"},
@@ -869,6 +937,7 @@ int main(void)
 {
     tl_ctx_init(&ctx, (TlAlloc){0});
     types_are_interned();
+    buffers_have_places();
     tables_agree();
     built_ir_prints_and_parses();
     edits_keep_use_lists();
