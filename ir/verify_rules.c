@@ -641,8 +641,9 @@ static void tl_check_put(TlVerify *v, const TlOp *op)
 
 static void tl_check_get(TlVerify *v, const TlOp *op)
 {
-    if (want_buf(v, op, in_type(op, 0)) && want_scalar(v, op, 1, TL_I32))
-        want_content(v, op, in_type(op, 0), out_type(op, 0), TL_TILE);
+    if (want_buf(v, op, in_type(op, 0)) && want_scalar(v, op, 1, TL_I32) &&
+        want_content(v, op, in_type(op, 0), out_type(op, 0), TL_TILE))
+        want_ahead(v, op, in_type(op, 0));
 }
 
 static void tl_check_copy(TlVerify *v, const TlOp *op)

@@ -1,12 +1,13 @@
-/* allocate-shared: every op that needs shared memory for itself gets a place in it.
+/* allocate-shared: every op that needs shared memory for itself, and every buffer, gets a place.
  *
  *     %b = convert %a : tile<...>        %b = convert %a {shared = 0} : tile<...>
  *     %r = reduce %b {...} : tile<...>   %r = reduce %b {..., shared = 4096} : tile<...>
  *
- *  1. Buffers: what tl_op_shared_bytes says of each op, with the interval of positions in program
- *     order at which its bytes hold something. Scratch lives while its op runs, its regions
- *     included. (A buffer that lives longer is one with a wider interval; one that is used in a
- *     loop and was made before it lives to the end of the loop.)
+ *  1. Buffers: with the interval of positions in program order at which the bytes hold something.
+ *     Scratch (tl_op_shared_bytes) lives while its op runs, its regions included. What an `alloc`
+ *     makes lives, with all its slots, from its first use to its last; a use in a loop that does not
+ *     hold the alloc is one in the whole loop. Copies may still write it after its last use: it
+ *     lives to a `wait` for all of them.
  *  2. Two buffers interfere when their intervals have a position in common; then they share no
  *     byte. First fit by size: largest first, each at the lowest place that is free of those
  *     placed before that it interferes with.
@@ -22,6 +23,7 @@
  * keeping apart is free. In a loop the last buffer and the first of the next trip are neighbours
  * too; when there is room for a whole trip they are kept apart with all others. */
 #include "ir/shared_plan.h"
+#include "ir/staged.h"
 #include "passes/facts.h"
 #include "passes/pass.h"
 #include <stdlib.h>
@@ -31,42 +33,130 @@ enum { BUDGET = 8 * 1024, SHOWN = 12 };
 typedef struct Buffer {
     TlOp *op;
     uint64_t bytes, offset;
+    uint32_t alignment;
     uint32_t first, last; /* positions where it is alive */
     uint32_t number;      /* in program order */
 } Buffer;
 
+/* Where an op stands and where its regions end. */
+typedef struct Span {
+    uint32_t first, last;
+} Span;
+
 typedef struct Allocator {
     TlFn *fn;
     TlPassCtx *px;
+    TlMap places; /* op to its number in program order */
+    TL_VEC(Span) spans;
     TL_VEC(Buffer *) all;     /* in program order */
     TL_VEC(Buffer *) by_size; /* largest first, then program order */
 } Allocator;
 
 /* ---- 1. buffers ---- */
 
-static bool is_inside(const TlOp *op, const TlOp *outer)
+static Span *span_of(const Allocator *a, const TlOp *op)
 {
-    return op && op != outer && tl_block_is_inside(op->block, outer);
+    uint64_t at = 0;
+    bool known = tl_map_get(&a->places, (uint64_t)(uintptr_t)op, &at);
+    TL_ASSERT(known, "an op without a place");
+    return &a->spans.data[at];
+}
+
+static void number_ops(Allocator *a)
+{
+    TlArena *arena = a->px->scratch;
+    tl_map_init(&a->places, arena);
+    uint32_t n = 0;
+    for (TlOp *op = a->fn->body->first; op; op = tl_walk_next(op, NULL)) {
+        tl_map_put(&a->places, (uint64_t)(uintptr_t)op, n);
+        tl_vec_push(arena, &a->spans, (Span){n, n});
+        n++;
+        for (TlOp *outer = op->block->parent; !op->next && outer; outer = outer->block->parent)
+            span_of(a, outer)->last = n - 1; /* the last of a region is the last so far */
+    }
+}
+
+static void add_buffer(Allocator *a, TlOp *op, uint64_t bytes, uint32_t alignment, Span life)
+{
+    Buffer *b = TL_NEW(a->px->scratch, Buffer);
+    *b = (Buffer){op, bytes, 0, alignment, life.first, life.last, a->all.len};
+    tl_vec_push(a->px->scratch, &a->all, b);
+    tl_vec_push(a->px->scratch, &a->by_size, b);
+}
+
+static bool is_loop(const TlOp *op)
+{
+    return op->opcode == TL_OP_FOR || op->opcode == TL_OP_WHILE;
+}
+
+/* Where a use of what is made in `home` counts: itself, or the outermost loop around it in there. */
+static Span extent_of_use(const Allocator *a, const TlOp *user, const TlBlock *home)
+{
+    Span s = *span_of(a, user);
+    for (const TlBlock *b = user->block; b != home; b = b->parent->block)
+        if (is_loop(b->parent))
+            s = *span_of(a, b->parent);
+    return s;
+}
+
+/* Is `outer` the block, or one around it? */
+static bool is_around(const TlBlock *outer, const TlBlock *block)
+{
+    while (block && block != outer)
+        block = block->parent ? block->parent->block : NULL;
+    return block != NULL;
+}
+
+/* In the loops between the blocks, what happens in one trip may go on in the next. */
+static void live_in_loops(const Allocator *a, const TlBlock *inner, const TlBlock *outer, Span *life)
+{
+    for (; inner != outer; inner = inner->parent->block)
+        if (is_loop(inner->parent))
+            life->first = span_of(a, inner->parent)->first;
+}
+
+/* Copies have arrived at the first wait for all of them behind the uses that cannot be passed by;
+ * where there is none, in another trip perhaps, or never. */
+static void live_until_arrival(const Allocator *a, const TlBlock *home, Span *life)
+{
+    for (const TlOp *op = a->fn->body->first; op; op = tl_walk_next(op, NULL)) {
+        if (op->opcode != TL_OP_WAIT || tl_attr_int(op, TL_ATTR_PENDING, 0) != 0 ||
+            span_of(a, op)->first <= life->last || !is_around(op->block, home))
+            continue;
+        live_in_loops(a, home, op->block, life);
+        life->last = span_of(a, op)->first;
+        return;
+    }
+    live_in_loops(a, home, a->fn->body, life);
+    life->last = a->spans.len;
+}
+
+static void find_life(Allocator *a, TlOp *alloc)
+{
+    const TlValue *buf = alloc->out[0];
+    Span life = {UINT32_MAX, 0};
+    bool has_copies = false;
+    for (const TlUse *u = buf->uses; u; u = u->next) {
+        Span s = extent_of_use(a, u->user, alloc->block);
+        life.first = s.first < life.first ? s.first : life.first;
+        life.last = s.last > life.last ? s.last : life.last;
+        has_copies |= u->user->opcode == TL_OP_COPY;
+    }
+    if (has_copies)
+        live_until_arrival(a, alloc->block, &life);
+    if (buf->uses)
+        add_buffer(a, alloc, tl_buf_bytes(buf->type), tl_buf_alignment(buf->type), life);
 }
 
 static void find_buffers(Allocator *a)
 {
-    uint32_t position = 0;
-    Buffer *open = NULL; /* an op with regions that has scratch: alive as long as these run */
+    number_ops(a);
     for (TlOp *op = a->fn->body->first; op; op = tl_walk_next(op, NULL)) {
-        if (open && is_inside(op, open->op))
-            open->last = ++position;
-        else
-            open = NULL, position++;
         uint32_t bytes = tl_op_shared_bytes(a->px->scratch, op);
-        if (!bytes)
-            continue;
-        Buffer *b = TL_NEW(a->px->scratch, Buffer);
-        *b = (Buffer){op, bytes, 0, position, position, a->all.len};
-        tl_vec_push(a->px->scratch, &a->all, b);
-        tl_vec_push(a->px->scratch, &a->by_size, b);
-        if (op->nregions)
-            open = b;
+        if (bytes)
+            add_buffer(a, op, bytes, TL_SHARED_ALIGNMENT, *span_of(a, op));
+        else if (op->opcode == TL_OP_ALLOC)
+            find_life(a, op);
     }
 }
 
@@ -89,9 +179,9 @@ static bool keeps_apart(const Buffer *a, const Buffer *b, uint32_t before, uint3
                                  : b->number - a->number <= behind;
 }
 
-static uint64_t aligned(uint64_t offset)
+static uint64_t aligned(uint64_t offset, uint32_t alignment)
 {
-    return (offset + TL_SHARED_ALIGNMENT - 1) & ~(uint64_t)(TL_SHARED_ALIGNMENT - 1);
+    return (offset + alignment - 1) & ~(uint64_t)(alignment - 1);
 }
 
 /* The lowest place for buffer i of by_size. A collision moves it behind the one it met, so places
@@ -108,7 +198,7 @@ static uint64_t lowest_place(const Allocator *a, uint32_t i, uint32_t before, ui
             if (offset + b->bytes <= other->offset || other->offset + other->bytes <= offset ||
                 !keeps_apart(b, other, before, behind))
                 continue;
-            offset = aligned(other->offset + other->bytes);
+            offset = aligned(other->offset + other->bytes, b->alignment);
             moved = true;
         }
     } while (moved);
@@ -151,6 +241,13 @@ static uint64_t allocate(Allocator *a)
 
 /* ---- 3. results ---- */
 
+static const char *name_of(Allocator *a, const TlOp *op)
+{
+    const char *text = tl_op_info(op->opcode)->text;
+    int slots = op->opcode == TL_OP_ALLOC ? (int)op->out[0]->type->slots : 1;
+    return slots == 1 ? text : tl_format(a->px->scratch, "%s of %d slots", text, slots);
+}
+
 static void complain(Allocator *a, uint64_t total)
 {
     TlDiags *d = &a->px->ctx->diags;
@@ -159,7 +256,7 @@ static void complain(Allocator *a, uint64_t total)
                           a->px->machine->shared_bytes);
     for (uint32_t i = 0; i < a->by_size.len && i < SHOWN; i++) {
         const Buffer *b = a->by_size.data[i];
-        tl_diag_note(d, row, b->op->loc, "%s: %llu bytes", tl_op_info(b->op->opcode)->text,
+        tl_diag_note(d, row, b->op->loc, "%s: %llu bytes", name_of(a, b->op),
                      (unsigned long long)b->bytes);
     }
     if (a->by_size.len > SHOWN)

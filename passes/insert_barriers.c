@@ -11,8 +11,18 @@
  * What is pending at a point of the program: accesses that some path to the point has made with no
  * barrier since. An op with shared memory of its own has barriers inside (shared_plan.h): before
  * it, no access to its bytes may be pending; after it, only its last reads of them are. Of global
- * memory, footprint.h says which pairs conflict. A release wants everything pending done; what
- * follows an acquire that one thread does waits for a barrier.
+ * memory, footprint.h says which pairs conflict; of buffers, buffer_use.h. A release wants
+ * everything pending done; what follows an acquire that one thread does waits for a barrier.
+ *
+ * A copy to a buffer is a use of it where it begins, as far as earlier ones are concerned. From then
+ * on it is on its way, whatever barriers come, and conflicts with nothing. A `wait` lets all copies
+ * that are on their way arrive: then it is pending itself, as what writes their slots and has read
+ * their memory. With `pending = 0` none is on its way after it. So in a pipelined loop
+ *
+ *     { wait; barrier; copy {ahead}; commit; get; use }
+ *
+ * the one barrier is for the slots that arrived and for the slot that all have read in the trip
+ * before, which is written next.
  *
  * A pending access carries a set of bits: 0, no loop around it has gone to another trip since; d,
  * the outermost loop that has is the one at depth d around it. Its indices are then those of
@@ -29,13 +39,15 @@
  *  3. A barrier that only later ones, placed for a loop's way back, have made needless is taken
  *     away again. */
 #include "ir/shared_plan.h"
+#include "passes/buffer_use.h"
 #include "passes/facts.h"
 #include "passes/footprint.h"
 #include "passes/pass.h"
 
 enum { ANY_TRIP = 31, MAX_PENDING = 512, MAX_WORK = 1 << 24 };
 
-typedef enum EventKind { ACCESS, LOOP, MIDDLE, END, IF, ELSE, ENDIF } EventKind;
+/* FLIGHT stands right behind the ACCESS of its copy. */
+typedef enum EventKind { ACCESS, FLIGHT, WAIT, LOOP, MIDDLE, END, IF, ELSE, ENDIF } EventKind;
 
 /* Accesses that are pending, each once, in any order. */
 typedef struct Pending {
@@ -55,7 +67,10 @@ typedef struct Event {
     bool is_barrier;
     uint64_t from, to; /* bytes of shared memory; to 0: none */
     const TlFootprint *memory;
+    const TlBufUse *use;
     bool is_release, is_acquire;
+    /* WAIT: the copies (their accesses) that may have been on their way */
+    TL_VEC(uint32_t) arrived;
     /* LOOP: what comes by the way back, before it, out of a while; IF: before it, out of arm 0 */
     Set head, before, out;
 } Event;
@@ -73,7 +88,7 @@ typedef struct Barriers {
     Set now;
     uint32_t *trips; /* by event: its bits in `now` */
     uint32_t level;  /* pairs with this depth around both get barriers */
-    bool only_checks;
+    bool only_checks, more_arrived;
 } Barriers;
 
 /* ---- 1. events ---- */
@@ -88,6 +103,12 @@ static void describe(Barriers *b, Event *e)
         e->to = e->from + bytes;
     }
     e->memory = tl_footprint(op, b->arena);
+    TlBufUse use;
+    if (tl_buf_use(op, &use)) {
+        TlBufUse *kept = TL_NEW(b->arena, TlBufUse);
+        *kept = use;
+        e->use = kept;
+    }
     if (!(tl_op_info(op->opcode)->flags & F_ATOMIC))
         return;
     int64_t order = tl_attr_int(op, TL_ATTR_ORDER, TL_ORDER_RELAXED);
@@ -102,7 +123,7 @@ static uint32_t add_event(Barriers *b, EventKind kind, TlOp *op, uint32_t openin
     e.depth = loop == NONE ? 0 : b->events.data[loop].depth + 1;
     if (kind == ACCESS)
         describe(b, &e);
-    if (kind == ACCESS && !e.is_barrier && !e.to && !e.memory)
+    if (kind == ACCESS && !e.is_barrier && !e.to && !e.memory && !e.use)
         return NONE;
     if (kind == LOOP && e.depth + 1 > b->depth)
         b->depth = e.depth + 1;
@@ -157,7 +178,9 @@ static void list_events(Barriers *b)
             op = leave(b, &n, op->block);
             continue;
         }
-        add_event(b, ACCESS, op, NONE, n.loop);
+        add_event(b, op->opcode == TL_OP_WAIT ? WAIT : ACCESS, op, NONE, n.loop);
+        if (op->opcode == TL_OP_COPY)
+            add_event(b, FLIGHT, op, NONE, n.loop);
         op = op->next;
     }
 }
@@ -187,6 +210,20 @@ static void clear(Barriers *b)
     for (uint32_t i = 0; i < b->now.len; i++)
         b->trips[b->now.data[i].access] = 0;
     b->now.len = 0;
+}
+
+/* After a barrier: copies that are on their way stay so. */
+static void settle(Barriers *b)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < b->now.len; i++) {
+        Pending p = b->now.data[i];
+        if (b->events.data[p.access].kind == FLIGHT)
+            b->now.data[n++] = p;
+        else
+            b->trips[p.access] = 0;
+    }
+    b->now.len = n;
 }
 
 static void add(Barriers *b, uint32_t access, uint32_t trips)
@@ -261,13 +298,42 @@ static bool conflicts_in_trips(Barriers *b, const Event *a, const Event *x, uint
     return false;
 }
 
+/* Of ops with scratch, and of scratch with a buffer. */
+static bool share_bytes(const Event *a, const Event *x)
+{
+    uint64_t from = x->use ? x->use->from : x->from, to = x->use ? x->use->to : x->to;
+    if (a->to)
+        return a->from < to && from < a->to;
+    return a->use && x->to && a->use->from < to && from < a->use->to;
+}
+
+static bool meet_in_buffer(const Event *a, const Event *x, uint32_t trips)
+{
+    bool same_trip = trips == 1 && a->loop == x->loop && a->loop != NONE;
+    return a->use && x->use && tl_buf_uses_meet(a->use, x->use, same_trip);
+}
+
+/* A copy that arrives at some time before x. Its indices are those of who knows which trip. */
+static bool arrival_conflicts(const Event *copy, const Event *x)
+{
+    if (share_bytes(copy, x) || meet_in_buffer(copy, x, 0))
+        return true;
+    return copy->memory && x->memory &&
+           (x->is_release ||
+            (x->memory->writes && tl_footprints_overlap(copy->memory, x->memory)));
+}
+
 static bool conflicts(Barriers *b, const Pending *p, const Event *x)
 {
     const Event *a = &b->events.data[p->access];
+    uint32_t trips = b->trips[p->access];
     b->work++;
-    if (a->to && x->to && a->from < x->to && x->from < a->to)
-        return true;
-    return conflicts_in_trips(b, a, x, b->trips[p->access]);
+    if (a->kind == FLIGHT)
+        return false;
+    for (uint32_t i = 0; i < a->arrived.len; i++)
+        if (arrival_conflicts(&b->events.data[a->arrived.data[i]], x))
+            return true;
+    return share_bytes(a, x) || meet_in_buffer(a, x, trips) || conflicts_in_trips(b, a, x, trips);
 }
 
 /* The innermost loop around both; NONE. */
@@ -305,7 +371,7 @@ static Found visit_access(Barriers *b, uint32_t x)
     Event *e = &b->events.data[x];
     e->has_barrier |= b->now.len > MAX_PENDING;
     if (e->is_barrier || e->has_barrier)
-        clear(b);
+        settle(b);
     for (uint32_t i = 0; i < b->now.len; i++) {
         if (!conflicts(b, &b->now.data[i], e))
             continue;
@@ -317,13 +383,44 @@ static Found visit_access(Barriers *b, uint32_t x)
         b->events.data[place].has_barrier = true;
         if (place != x)
             return PLACED;
-        clear(b);
+        settle(b);
+        break;
     }
     if (e->to)
-        clear(b);
-    if (e->to || e->memory)
+        settle(b);
+    bool flies = e->op->opcode == TL_OP_COPY;
+    if (e->to || ((e->memory || e->use) && !flies))
         add(b, x, 1);
     return FINE;
+}
+
+static void arrive(Barriers *b, Event *wait, uint32_t copy)
+{
+    for (uint32_t i = 0; i < wait->arrived.len; i++)
+        if (wait->arrived.data[i] == copy)
+            return;
+    tl_vec_push(b->arena, &wait->arrived, copy);
+    b->more_arrived = true;
+}
+
+static void visit_wait(Barriers *b, uint32_t w)
+{
+    Event *e = &b->events.data[w];
+    bool all = tl_attr_int(e->op, TL_ATTR_PENDING, 0) == 0;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < b->now.len; i++) {
+        Pending p = b->now.data[i];
+        bool flies = b->events.data[p.access].kind == FLIGHT;
+        if (flies)
+            arrive(b, e, p.access - 1);
+        if (flies && all)
+            b->trips[p.access] = 0;
+        else
+            b->now.data[n++] = p;
+    }
+    b->now.len = n;
+    if (e->arrived.len)
+        add(b, w, 1);
 }
 
 /* True when the way back brought something new. */
@@ -347,10 +444,12 @@ static bool visit_structure(Barriers *b, Event *e)
 {
     Event *opening = e->opening == NONE ? e : &b->events.data[e->opening];
     switch (e->kind) {
-    case ACCESS: break;
+    case ACCESS:
+    case WAIT: break;
+    case FLIGHT: add(b, (uint32_t)(e - b->events.data), 1); break;
     case LOOP:
         if (e->has_barrier)
-            clear(b);
+            settle(b);
         keep(b, &e->before);
         add_all(b, &e->head);
         break;
@@ -373,9 +472,13 @@ static Found walk(Barriers *b)
         b->events.data[i].head.len = 0;
     bool changed;
     do {
-        changed = false;
+        changed = b->more_arrived = false;
         clear(b);
         for (uint32_t i = 0; i < b->events.len; i++) {
+            if (b->events.data[i].kind == WAIT) {
+                visit_wait(b, i);
+                continue;
+            }
             if (b->events.data[i].kind != ACCESS) {
                 changed |= visit_structure(b, &b->events.data[i]);
                 continue;
@@ -384,7 +487,7 @@ static Found walk(Barriers *b)
             if (f != FINE)
                 return f;
         }
-    } while (changed);
+    } while (changed || b->more_arrived);
     return FINE;
 }
 
