@@ -1,0 +1,289 @@
+#!/usr/bin/env python3
+"""Counts the instructions of a cubin (sm_80 to sm_90a), per kernel and per innermost loop. No disassembler is needed.
+
+    sassmix.py FILE.cubin [--kernel NAME] [--json] [--require EXPR]...
+
+An instruction is 16 bytes; the low 12 bits say which: 9 bits the operation (sass_opcodes.txt), 3 bits where its
+operands are. Loops come from the branches: blocks, dominators, natural loops; a loop that holds another is not listed.
+Counts are of instructions in the text, not of how often they run. The padding behind the last branch does not count.
+
+The main loop of a kernel is the one with the most matrix instructions; else multiply-adds; else instructions.
+
+--kernel NAME   only kernels whose symbol is NAME, or NAME and a number (gemm: gemm_0, gemm_1)
+--json          [{"kernel", "total", "mix": {name: count}, "loops": [{"from", "to", "main", "total", "mix"}]}]
+--require EXPR  every kernel must fulfil it, else exit 1 and a line that says why. EXPR is arithmetic and a comparison;
+                names are operations, `all` is every instruction: "(all - HMMA - LDSM - LDGSTS) / HMMA <= 0.5". Counts
+                are of the main loop, or of the whole kernel behind `kernel.`: "kernel.STL == 0".
+"""
+import argparse
+import ast
+import collections
+import json
+import os
+import re
+import struct
+import sys
+
+MATRIX = ("HMMA", "IMMA", "BMMA", "DMMA", "QMMA", "HGMMA", "IGMMA", "BGMMA", "QGMMA")
+MULTIPLY_ADD = ("FFMA", "DFMA", "HFMA2", "IMAD", "IDP")
+ALWAYS = 7  # the predicate that is true
+
+
+def opcodes():
+    """Operation (9 bits) to name."""
+    table = {}
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "sass_opcodes.txt")
+    with open(path, encoding="utf-8") as f:
+        for line in f:
+            words = line.split("#")[0].split()
+            for code in words[1:]:
+                table[int(code, 16)] = words[0]
+    return table
+
+
+OPCODES = opcodes()
+
+
+# ---- the file ----
+
+class NotACubin(Exception):
+    pass
+
+
+def read_cubin(data):
+    """(number of the architecture, [(kernel, its bytes)] in the order of names)."""
+    if len(data) < 64 or data[:6] != b"\x7fELF\x02\x01" or struct.unpack_from("<H", data, 18)[0] != 190:
+        raise NotACubin("no cubin: not an ELF file for NVIDIA's machines")
+    flags, = struct.unpack_from("<I", data, 48)
+    at, = struct.unpack_from("<Q", data, 40)
+    size, count, names = struct.unpack_from("<HHH", data, 58)
+    heads = [struct.unpack_from("<IIQQQQIIQQ", data, at + i * size) for i in range(count)]
+    strings = heads[names][4]
+
+    def name(head):
+        start = strings + head[0]
+        return data[start:data.index(b"\0", start)].decode()
+
+    kernels = [(name(h)[len(".text."):], data[h[4]:h[4] + h[5]]) for h in heads if name(h).startswith(".text.")]
+    return flags >> 8 & 0xff if data[8] >= 8 else flags & 0xff, sorted(kernels)
+
+
+# ---- instructions ----
+
+class Instruction:
+    def __init__(self, low, high):
+        self.low, self.high = low, high
+        code = low & 0x1ff
+        self.name = OPCODES.get(code, f"op_{code:03x}")
+
+    def is_conditional(self):
+        """Guarded by a predicate, or a branch with one as operand, or with a uniform one, or a call, which comes back."""
+        if self.low >> 12 & 15 != ALWAYS:
+            return True
+        return self.name == "CALL" or (self.name == "BRA" and (self.high >> 23 & 15 != ALWAYS or self.low >> 9 & 7 != 4))
+
+    def offset(self, sm):
+        """Bytes from the next instruction to a relative branch's target."""
+        words = self.low >> 34 | (self.high & 0x3ffff) << 30
+        bits = 48
+        if sm >= 90:
+            words, bits = words << 8 | self.low >> 16 & 0xff, 56
+        if words >> (bits - 1):
+            words -= 1 << bits
+        return words * 4
+
+
+def decode(text):
+    words = struct.unpack(f"<{len(text) // 8}Q", text[:len(text) // 16 * 16])
+    found = [Instruction(words[i], words[i + 1]) for i in range(0, len(words), 2)]
+    while found and found[-1].name == "NOP":
+        found.pop()
+    if len(found) > 1 and found[-1].name == "BRA" and found[-2].name in ("EXIT", "RET", "BRA"):
+        found.pop()  # a branch to itself behind the end
+    return found
+
+
+# ---- loops ----
+
+JUMPS = ("BRA", "CALL")  # relative; ptxas for sm_80 also leaves loops by CALL
+ENDS = JUMPS + ("EXIT", "RET", "BRX", "BRXU", "JMP", "JMX", "JMXU", "KILL")
+
+
+class Flow:
+    """Blocks as [first, last) indices of instructions, and where they go on."""
+
+    def __init__(self, code, sm):
+        self.code, self.sm = code, sm
+        starts = {0}
+        for i, x in enumerate(code):
+            if x.name in ENDS:
+                starts.add(i + 1)
+            if x.name in JUMPS:
+                starts.add(self.target(i))
+        self.first = sorted(s for s in starts if 0 <= s < len(code))
+        self.last = self.first[1:] + [len(code)]
+        number = {s: b for b, s in enumerate(self.first)}
+        self.next = [[number[i] for i in self.targets(last - 1) if i in number] for last in self.last]
+        self.before = [[] for _ in self.first]
+        for b, following in enumerate(self.next):
+            for n in following:
+                self.before[n].append(b)
+
+    def target(self, i):
+        return i + 1 + self.code[i].offset(self.sm) // 16
+
+    def targets(self, i):
+        x = self.code[i]
+        going = [self.target(i)] if x.name in JUMPS else []
+        if x.name not in ENDS or x.is_conditional():
+            going.append(i + 1)
+        return going
+
+    def dominators(self):
+        """Sets of blocks. What nothing goes to is an entry: the kernel, and functions that are called."""
+        everything = set(range(len(self.first)))
+        dom = [{b} if b == 0 or not self.before[b] else everything for b in range(len(self.first))]
+        changed = True
+        while changed:
+            changed = False
+            for b, before in enumerate(self.before):
+                if b == 0 or not before:
+                    continue
+                new = set.intersection(*(dom[p] for p in before)) | {b}
+                if new != dom[b]:
+                    dom[b], changed = new, True
+        return dom
+
+    def loops(self):
+        """Header to the set of blocks."""
+        dom, found = self.dominators(), {}
+        for b, following in enumerate(self.next):
+            for head in following:
+                if head not in dom[b]:
+                    continue
+                body = found.setdefault(head, {head})
+                todo = [b]
+                while todo:
+                    x = todo.pop()
+                    if x not in body:
+                        body.add(x)
+                        todo += self.before[x]
+        return found
+
+    def innermost(self):
+        all_loops = self.loops()
+        return [body for head, body in sorted(all_loops.items())
+                if not any(other != head and other in body for other in all_loops)]
+
+
+def mix_of(code):
+    return collections.Counter(x.name for x in code)
+
+
+def weight(loop):
+    return tuple(sum(loop["mix"][n] for n in names) for names in (MATRIX, MULTIPLY_ADD)) + (loop["total"],)
+
+
+def analyze(name, text, sm):
+    """What --json prints of one kernel."""
+    code = decode(text)
+    flow, loops = Flow(code, sm), []
+    for body in flow.innermost() if code else []:
+        inside = [x for b in body for x in code[flow.first[b]:flow.last[b]]]
+        loops.append({"from": 16 * min(flow.first[b] for b in body), "to": 16 * max(flow.last[b] for b in body),
+                      "main": False, "total": len(inside), "mix": mix_of(inside)})
+    if loops:
+        max(loops, key=weight)["main"] = True
+    return {"kernel": name, "total": len(code), "mix": mix_of(code), "loops": loops}
+
+
+def analyze_file(path, kernel=None):
+    with open(path, "rb") as f:
+        sm, kernels = read_cubin(f.read())
+    wanted = re.compile(re.escape(kernel) + r"(_\d+)?") if kernel else re.compile(".*")
+    return [analyze(name, text, sm) for name, text in kernels if wanted.fullmatch(name)]
+
+
+# ---- requirements ----
+
+OPERATORS = {ast.Add: lambda a, b: a + b, ast.Sub: lambda a, b: a - b, ast.Mult: lambda a, b: a * b,
+             ast.Div: lambda a, b: a / b if b else float("inf") if a else 0.0,
+             ast.LtE: lambda a, b: a <= b, ast.Lt: lambda a, b: a < b, ast.GtE: lambda a, b: a >= b,
+             ast.Gt: lambda a, b: a > b, ast.Eq: lambda a, b: a == b, ast.NotEq: lambda a, b: a != b}
+
+
+def count(scope, name):
+    if name != "all" and name not in OPCODES.values():
+        raise ValueError(f"no operation is called '{name}'")
+    return scope["total"] if name == "all" else scope["mix"][name]
+
+
+def value(node, kernel, main):
+    if isinstance(node, ast.Constant) and isinstance(node.value, (int, float)):
+        return node.value
+    if isinstance(node, ast.Name):
+        return count(main, node.id)
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "kernel":
+        return count(kernel, node.attr)
+    if isinstance(node, ast.BinOp) and type(node.op) in OPERATORS:
+        return OPERATORS[type(node.op)](value(node.left, kernel, main), value(node.right, kernel, main))
+    if isinstance(node, ast.Compare) and len(node.ops) == 1:
+        return OPERATORS[type(node.ops[0])](value(node.left, kernel, main), value(node.comparators[0], kernel, main))
+    raise ValueError("only counts, numbers, + - * / and one comparison")
+
+
+def check(kernel, text):
+    """None, or what is wrong."""
+    main = next((x for x in kernel["loops"] if x["main"]), {"total": 0, "mix": collections.Counter()})
+    tree = ast.parse(text, mode="eval").body
+    if not isinstance(tree, ast.Compare):
+        raise ValueError("a requirement is a comparison")
+    if value(tree, kernel, main):
+        return None
+    return f"{kernel['kernel']}: {text} does not hold: {value(tree.left, kernel, main):g}"
+
+
+# ---- text ----
+
+def show_mix(mix, indent):
+    total = sum(mix.values())
+    for name, n in sorted(mix.items(), key=lambda x: (-x[1], x[0])):
+        print(f"{indent}{name:<10} {n:6} {100 * n / total:5.1f}%")
+
+
+def show(kernel):
+    print(f"kernel {kernel['kernel']}: {kernel['total']} instructions")
+    show_mix(kernel["mix"], "    ")
+    for x in kernel["loops"]:
+        main = " (main)" if x["main"] else ""
+        print(f"  loop {x['from']:#06x}..{x['to']:#06x}{main}: {x['total']} instructions")
+        show_mix(x["mix"], "      ")
+
+
+def main(args):
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("file")
+    parser.add_argument("--kernel")
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--require", action="append", default=[])
+    a = parser.parse_args(args)
+    try:
+        kernels = analyze_file(a.file, a.kernel)
+        wrong = [w for k in kernels for text in a.require for w in [check(k, text)] if w]
+    except (NotACubin, OSError, ValueError, SyntaxError, struct.error) as e:
+        print(f"sassmix: {a.file}: {e}", file=sys.stderr)
+        return 2
+    if not kernels:
+        wrong.append(f"no kernel {a.kernel or ''} in {a.file}")
+    if a.json:
+        print(json.dumps(kernels, indent=1))
+    else:
+        for k in kernels:
+            show(k)
+    for w in wrong:
+        print(f"sassmix: {w}", file=sys.stderr)
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
