@@ -275,7 +275,8 @@ static bool run_passes(Job *j)
                          .lanes = j->target->lanes,
                          .warps = o->warps ? o->warps : DEFAULT_WARPS,
                          .shared_bytes = j->target->shared_bytes,
-                         .stress = o->stress_layouts};
+                         .stress = o->stress_layouts,
+                         .matrix = j->target->matrix};
     TlRunOptions r = {.machine = tl_target_is_gpu(j->target) ? &machine : NULL,
                       .print_after = o->print_after,
                       .dump_dir = o->dump_dir,

@@ -273,6 +273,15 @@ static LLVMValueRef expand(TlLeafCall *call)
     case TL_LEAF_BARRIER: barrier(call); return NULL;
     case TL_LEAF_SHFL_IDX: return permute(call, call->args[2], call->args[1]);
     case TL_LEAF_SHFL_XOR: return shuffle_xor(call);
+    case TL_LEAF_MMA_1_1_4:
+    case TL_LEAF_MMA_1_1_16:
+    case TL_LEAF_MMA_2_2_4:
+    case TL_LEAF_MMA_2_2_8:
+    case TL_LEAF_MMA_2_2_16:
+    case TL_LEAF_MMA_4_2_4:
+    case TL_LEAF_MMA_4_4_8:
+    case TL_LEAF_MMA_8_8_8: return tl_leaf_mma_amdgpu(call);
+    case TL_LEAF_TF32: break; /* for mma.sync only */
     case TL_LEAF_LDG_8:
     case TL_LEAF_LDG_16:
     case TL_LEAF_LDG_32:

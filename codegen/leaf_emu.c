@@ -40,8 +40,50 @@ static LLVMValueRef from_c(TlLeafCall *call, LLVMValueRef x)
                : LLVMBuildBitCast(call->b, x, call->result, "");
 }
 
+/* 64 bytes of the function's own, one place per operand. */
+static LLVMValueRef room(TlLeafCall *call, const char *name)
+{
+    LLVMBasicBlockRef entry = LLVMGetEntryBasicBlock(call->function);
+    LLVMValueRef x = LLVMGetFirstInstruction(entry);
+    for (; x && LLVMIsAAllocaInst(x); x = LLVMGetNextInstruction(x)) {
+        size_t n;
+        if (strcmp(LLVMGetValueName2(x, &n), name) == 0)
+            return x;
+    }
+    LLVMBuilderRef b = LLVMCreateBuilderInContext(call->c);
+    LLVMPositionBuilderBefore(b, LLVMGetFirstInstruction(entry));
+    x = LLVMBuildAlloca(b, LLVMVectorType(call->i32, 16), name);
+    LLVMDisposeBuilder(b);
+    return x;
+}
+
+/* Operands of matrix instructions and their result cross by address: no C compiler agrees with another
+ * on vectors of 64 bytes. */
+static LLVMValueRef expand_mma(TlLeafCall *call)
+{
+    static const char *const NAMES[] = {"mma.a", "mma.b", "mma.c", "mma.d"};
+    enum { NARGS = 9, FIRST = 5 };
+    LLVMTypeRef types[NARGS];
+    LLVMValueRef args[NARGS];
+    for (unsigned i = 0; i < NARGS; i++) {
+        args[i] = i < FIRST ? call->args[i] : room(call, NAMES[i - FIRST]);
+        if (i >= FIRST && i + 1 < NARGS)
+            LLVMBuildStore(call->b, call->args[i], args[i]);
+        types[i] = LLVMTypeOf(args[i]);
+    }
+    LLVMTypeRef type = LLVMFunctionType(LLVMVoidTypeInContext(call->c), types, NARGS, 0);
+    char *name = tl_format(call->l->arena, "tl_emu_%s", tl_leaf_name(call->leaf));
+    LLVMValueRef f = LLVMGetNamedFunction(call->l->module, name);
+    if (!f)
+        f = LLVMAddFunction(call->l->module, name, type);
+    LLVMBuildCall2(call->b, type, f, args, NARGS, "");
+    return LLVMBuildLoad2(call->b, call->result, args[NARGS - 1], "");
+}
+
 static LLVMValueRef expand(TlLeafCall *call)
 {
+    if (call->leaf >= TL_LEAF_MMA_1_1_4 && call->leaf <= TL_LEAF_MMA_8_8_8)
+        return expand_mma(call);
     LLVMTypeRef types[TL_LEAF_MAX_ARGS];
     for (unsigned i = 0; i < call->nargs; i++) {
         call->args[i] = to_c(call, call->args[i]);

@@ -47,6 +47,10 @@ LLVMValueRef tl_leaf_shared(TlLeafCall *call, LLVMValueRef offset);
 LLVMValueRef tl_leaf_load(TlLeafCall *call, LLVMValueRef address);
 void tl_leaf_store(TlLeafCall *call, LLVMValueRef address, LLVMValueRef value);
 
+/* ---- matrix instructions (leaf_mma.c) ---- */
+LLVMValueRef tl_leaf_mma_nvptx(TlLeafCall *call);
+LLVMValueRef tl_leaf_mma_amdgpu(TlLeafCall *call);
+
 /* ---- FAIL and PRINT on a real GPU (leaf_debug.c): records of runtime/leaf.h ---- */
 /* Marks argument `index` of the kernel as the address of the debug buffer. */
 void tl_leaf_mark_debug(TlLlvm *l, LLVMValueRef kernel, unsigned index);

@@ -258,6 +258,13 @@ static LLVMValueRef shuffle(TlLeafCall *call, const char *name)
     return tl_leaf_intrinsic(call, name, NULL, 0, args, 4);
 }
 
+static LLVMValueRef round_tf32(TlLeafCall *call)
+{
+    LLVMTypeRef f32 = LLVMFloatTypeInContext(call->c);
+    LLVMValueRef x = LLVMBuildBitCast(call->b, call->args[0], f32, "");
+    return tl_leaf_intrinsic(call, "llvm.nvvm.f2tf32.rna", NULL, 0, &x, 1);
+}
+
 static const char TID[] = "llvm.nvvm.read.ptx.sreg.tid.x",
                   CTAID[] = "llvm.nvvm.read.ptx.sreg.ctaid.x";
 
@@ -269,6 +276,15 @@ static LLVMValueRef expand(TlLeafCall *call)
     case TL_LEAF_BARRIER: special(call, "llvm.nvvm.barrier0"); return NULL;
     case TL_LEAF_SHFL_IDX: return shuffle(call, "llvm.nvvm.shfl.sync.idx.i32");
     case TL_LEAF_SHFL_XOR: return shuffle(call, "llvm.nvvm.shfl.sync.bfly.i32");
+    case TL_LEAF_MMA_1_1_4:
+    case TL_LEAF_MMA_1_1_16:
+    case TL_LEAF_MMA_2_2_4:
+    case TL_LEAF_MMA_2_2_8:
+    case TL_LEAF_MMA_2_2_16:
+    case TL_LEAF_MMA_4_2_4:
+    case TL_LEAF_MMA_4_4_8:
+    case TL_LEAF_MMA_8_8_8: return tl_leaf_mma_nvptx(call);
+    case TL_LEAF_TF32: return round_tf32(call);
     case TL_LEAF_LDG_8:
     case TL_LEAF_LDG_16:
     case TL_LEAF_LDG_32:

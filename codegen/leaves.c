@@ -25,6 +25,8 @@ LLVMTypeRef tl_leaf_type(LLVMContextRef c, char letter)
     case 'l': return LLVMInt64TypeInContext(c);
     case '2': return LLVMVectorType(i32, 2);
     case '4': return LLVMVectorType(i32, 4);
+    case '8': return LLVMVectorType(i32, 8);
+    case 'x': return LLVMVectorType(i32, 16);
     case 'p': return LLVMPointerTypeInContext(c, 1);
     }
     TL_UNREACHABLE("leaf type '%c'", letter);
@@ -97,4 +99,35 @@ LLVMValueRef tl_leaf_declare(TlLlvm *l, tl_leaf leaf)
     f = LLVMAddFunction(l->module, name, type);
     set_attributes(l, f, leaf);
     return f;
+}
+
+/* ---- matrix instructions ---- */
+
+tl_mma_kind tl_leaf_mma_kind(const TlMma *mma)
+{
+    static const tl_mma_kind KINDS[] = {
+#define MMA(name, family, kind, m, n, k, a, b, acc, frag_a, frag_b, frag_c) TL_MMA_##kind,
+#include "ir/mma.def"
+    };
+    return KINDS[tl_mma_index(mma)];
+}
+
+tl_leaf tl_leaf_of_mma(TlArena *arena, const TlMma *mma)
+{
+    static const struct {
+        uint32_t a, b, c;
+        tl_leaf leaf;
+    } SIZES[] = {{1, 1, 4, TL_LEAF_MMA_1_1_4},   {1, 1, 16, TL_LEAF_MMA_1_1_16},
+                 {2, 2, 4, TL_LEAF_MMA_2_2_4},   {2, 2, 8, TL_LEAF_MMA_2_2_8},
+                 {2, 2, 16, TL_LEAF_MMA_2_2_16}, {4, 2, 4, TL_LEAF_MMA_4_2_4},
+                 {4, 4, 8, TL_LEAF_MMA_4_4_8},   {8, 8, 8, TL_LEAF_MMA_8_8_8}};
+    uint32_t words[3];
+    for (int i = 0; i < 3; i++) {
+        int bits = tl_layout_in_bits(tl_mma_fragment(arena, mma, i), TL_IN_REG);
+        words[i] = ((uint32_t)tl_dtype_bytes(mma->type[i]) << bits) / 4;
+    }
+    for (size_t i = 0; i < sizeof SIZES / sizeof *SIZES; i++)
+        if (words[0] == SIZES[i].a && words[1] == SIZES[i].b && words[2] == SIZES[i].c)
+            return SIZES[i].leaf;
+    TL_UNREACHABLE("no leaf for %s", mma->name);
 }

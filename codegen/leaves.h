@@ -3,6 +3,7 @@
 #ifndef TL_LEAVES_H
 #define TL_LEAVES_H
 #include "codegen/llvm.h"
+#include "ir/mma.h"
 #include "runtime/leaf.h"
 
 /* Types of leaf.def's letters: b i1, c i8, h i16, i i32, l i64, 2 <2 x i32>, 4 <4 x i32>,
@@ -25,4 +26,8 @@ void tl_leaf_expand_amdgpu(TlLlvm *l);
  * module's triple, data layout and machine to the host's, drops target attributes and calling
  * conventions. */
 void tl_leaf_expand_emu(TlLlvm *l);
+
+/* The leaf of a matrix instruction, by how many words a lane gives; and how the lanes hold them. */
+tl_leaf tl_leaf_of_mma(TlArena *arena, const TlMma *mma);
+tl_mma_kind tl_leaf_mma_kind(const TlMma *mma);
 #endif

@@ -6,13 +6,13 @@
 #include "ir/support/guard.h"
 
 static const TlTarget TARGETS[] = {
-#define TARGET(name, kind, arch, triple, cpu, features, pipeline, lanes, shared)                   \
-    {name, TL_TARGET_##kind, arch, triple, cpu, features, pipeline, lanes, shared},
+#define TARGET(name, kind, arch, triple, cpu, features, pipeline, lanes, shared, matrix)           \
+    {name, TL_TARGET_##kind, arch, triple, cpu, features, pipeline, lanes, shared, matrix},
 #include "codegen/target.def"
 };
 
 static const char *const NAMES[] = {
-#define TARGET(name, kind, arch, triple, cpu, features, pipeline, lanes, shared) name,
+#define TARGET(name, kind, arch, triple, cpu, features, pipeline, lanes, shared, matrix) name,
 #include "codegen/target.def"
     NULL};
 

@@ -20,6 +20,7 @@ typedef struct TlTarget {
     const char *arch, *triple, *cpu, *features, *pipeline;
     int lanes;
     uint32_t shared_bytes;
+    const char *matrix;
 } TlTarget;
 
 /* NULL when unknown. With out_emulate, "emu:NAME" finds a GPU's row too and sets it. */

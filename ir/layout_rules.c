@@ -13,6 +13,7 @@
  *
  * The first axis of a group may be padded: what is past the end stays past the end. */
 #include "ir/layout_rules.h"
+#include "ir/mma.h"
 #include <string.h>
 
 /* ---- choosing outputs ---- */
@@ -274,7 +275,7 @@ typedef enum Rule {
     RULE_TRANS,
     RULE_RESHAPE,
     RULE_REDUCE,
-    RULE_DOT,   /* operand 2 and the result are equal; operands 0 and 1 are free */
+    RULE_DOT,   /* operand 2 and the result are equal; 0 and 1 are free, or as `mma` wants them */
     RULE_ACCESS /* index tiles, mask, value, other follow from the accessed tile */
 } Rule;
 
@@ -439,7 +440,8 @@ const TlLayout *tl_layout_for_operand(TlCtx *ctx, const TlOp *op, uint32_t opera
     case RULE_EXPAND: return tl_layout_restricted(ctx, layout, ~(1u << axis_of(op)));
     case RULE_TRANS: return trans_operand(ctx, op, layout);
     case RULE_RESHAPE: return tl_layout_reshaped(ctx, layout, op->out[0]->type, tl_in(op, 0)->type);
-    case RULE_DOT: return operand == 2 ? layout : NULL;
+    case RULE_DOT:
+        return operand == 2 ? layout : tl_mma_operand_layout(ctx, op, (int)operand, layout);
     case RULE_ACCESS: return tl_layout_restricted(ctx, layout, access_outs(op, operand));
     }
     return NULL;

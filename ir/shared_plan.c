@@ -1,6 +1,7 @@
 /* Scratch of ops in shared memory: what their plans say. */
 #include "ir/shared_plan.h"
 #include "ir/dot_plan.h"
+#include "ir/mma.h"
 #include "ir/reduce_plan.h"
 #include "ir/scan_plan.h"
 
@@ -45,7 +46,7 @@ uint32_t tl_op_shared_bytes(TlArena *arena, const TlOp *op)
     if (op->opcode == TL_OP_SCAN)
         return tl_scan_plan(arena, op)->bytes;
     if (op->opcode == TL_OP_DOT)
-        return tl_dot_plan(arena, op)->bytes;
+        return tl_mma_of(op) ? 0 : tl_dot_plan(arena, op)->bytes;
     if (tl_op_info(op->opcode)->flags & F_ATOMIC)
         return atomic_bytes(op);
     return 0;

@@ -10,6 +10,7 @@
  * At the tile level there is nothing to check. A value that a loop or branch carries has one type,
  * layout included; that is in the rules of those ops already. */
 #include "ir/layout_rules.h"
+#include "ir/mma.h"
 #include "ir/verify.h"
 
 enum { MAX_REGISTERS = 1 << 20 };
@@ -177,6 +178,9 @@ static bool check_op(TlVerify *v, TlCtx *ctx, const TlOp *op)
     if (op->opcode == TL_OP_RESHAPE)
         return check_reshape(v, ctx, op);
     const TlLayout *l = tl_op_layout(op);
+    if (tl_mma_of(op) && !tl_mma_operand_layout(ctx, op, TL_MMA_A, l))
+        return tl_verify_fault(v, op, "%s is no accumulator of '%s'", layout_text(v, l),
+                               tl_mma_of(op)->name);
     for (uint32_t i = 0; i < op->nin; i++) {
         const TlLayout *want = tl_layout_for_operand(ctx, op, i, l);
         if (want && !want_layout(v, op, "operand", i, tl_in(op, i)->type->layout, want))

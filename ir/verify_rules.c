@@ -1,5 +1,6 @@
 /* The rules of ops.def's `rule` column: types and attributes of each op. What a rule may rely on is in verify.h.
  * A rule without a function, or a function without a rule, does not build. */
+#include "ir/mma.h"
 #include "ir/verify.h"
 #include <string.h>
 
@@ -376,6 +377,18 @@ static bool dot_takes(TlDtype a, TlDtype b, TlDtype acc)
     return (a == TL_F16 || a == TL_BF16 || is_f8(a)) && (acc == TL_F32 || acc == TL_F16);
 }
 
+/* The instruction takes just these types. */
+static void check_mma(TlVerify *v, const TlOp *op)
+{
+    const TlAttr *name = tl_attr(op, TL_ATTR_MMA);
+    const TlMma *mma = tl_mma_of(op);
+    if (!name) return;
+    if (!mma) FAULT("there is no instruction '%s'", name->u.s);
+    for (uint32_t i = 0; mma && i < 3; i++)
+        if (in_type(op, i)->dtype != mma->type[i])
+            FAULT("operand %u is %s, '%s' takes %s", i, tl_verify_type(v, in_type(op, i)), name->u.s, tl_dtype_name(mma->type[i]));
+}
+
 static void tl_check_dot(TlVerify *v, const TlOp *op)
 {
     const TlType *a = in_type(op, 0), *b = in_type(op, 1), *c = in_type(op, 2);
@@ -388,6 +401,8 @@ static void tl_check_dot(TlVerify *v, const TlOp *op)
         FAULT("%s by %s onto %s", tl_verify_type(v, a), tl_verify_type(v, b), tl_verify_type(v, c));
     else if (tl_attr_int(op, TL_ATTR_PRECISION, TL_PRECISION_IEEE) != TL_PRECISION_IEEE && a->dtype != TL_F32)
         FAULT("precision is for f32");
+    else
+        check_mma(v, op);
 }
 
 /* ---- pointers and views ---- */

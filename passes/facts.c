@@ -120,3 +120,40 @@ bool tl_fn_is_laid_out(const TlFn *fn)
 {
     return tl_fn_level(fn) != TL_LEVEL_TILE || (fn->body->warps && !has_tile(fn));
 }
+
+/* ---- dots ---- */
+
+/* Does the value reach an operand of another dot within its block? */
+static bool reaches_dot(TlArena *arena, TlValue *from, const TlOp *dot)
+{
+    enum { MOST_STEPS = 256 };
+    TL_VEC(TlValue *) work = {0};
+    TlMap seen;
+    tl_map_init(&seen, arena);
+    tl_vec_push(arena, &work, from);
+    for (int steps = 0; work.len && steps < MOST_STEPS; steps++) {
+        const TlValue *v = work.data[--work.len];
+        for (const TlUse *u = v->uses; u; u = u->next) {
+            TlOp *user = u->user;
+            if (user->opcode == TL_OP_DOT && user != dot && u != &user->in[2])
+                return true;
+            if (user->block != dot->block || tl_map_get(&seen, (uint64_t)(uintptr_t)user, NULL))
+                continue;
+            tl_map_put(&seen, (uint64_t)(uintptr_t)user, 1);
+            for (uint32_t i = 0; i < user->nout; i++)
+                tl_vec_push(arena, &work, user->out[i]);
+        }
+    }
+    return false;
+}
+
+bool tl_dot_is_chained(const TlFn *fn, TlArena *arena, const TlOp *dot)
+{
+    if (reaches_dot(arena, dot->out[0], dot))
+        return true;
+    for (TlOp *op = fn->body->first; op; op = tl_walk_next(op, NULL))
+        if (op->opcode == TL_OP_DOT && op != dot && op->block == dot->block &&
+            reaches_dot(arena, op->out[0], op))
+            return true;
+    return false;
+}

@@ -11,6 +11,7 @@
 #include "passes/layout_cost.h"
 #include "ir/layout_convert.h"
 #include "ir/layout_rules.h"
+#include "ir/mma.h"
 #include "passes/facts.h"
 
 enum {
@@ -219,6 +220,8 @@ static int64_t reduce_cost(TlLayoutCost *c, const TlOp *op, const TlLayout *l)
  * it holds. */
 static int64_t dot_cost(TlLayoutCost *c, const TlOp *op, const TlLayout *l)
 {
+    if (tl_mma_of(op)) /* it has one layout only */
+        return 0;
     const TlType *a = tl_in(op, 0)->type;
     uint32_t m = 1u << (l->nout - 2), n = 1u << (l->nout - 1);
     int64_t rows = tl_layout_registers(tl_layout_restricted(c->ctx, l, m)),

@@ -240,7 +240,7 @@ static TlPassResult run_functions(Runner *r, Step *step)
     TlPassResult all = TL_SAME;
     double start = now();
     for (uint32_t i = 0; i < r->m->fns.len && all != TL_FAILED; i++) {
-        static const TlMachine plain = {"", 32, 4, 48 * 1024, 0};
+        static const TlMachine plain = {"", 32, 4, 48 * 1024, 0, NULL};
         TlPassCtx px = {.ctx = r->m->ctx,
                         .scratch = &r->function,
                         .options = step->options,

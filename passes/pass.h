@@ -17,6 +17,7 @@ typedef struct TlMachine {
     int warps;             /* of a kernel that does not say */
     uint32_t shared_bytes; /* of one block, at most */
     uint64_t stress;       /* --stress-layouts=SEED; 0: off */
+    const char *matrix;    /* families of matrix instructions (ir/mma.def), by spaces; NULL: none */
 } TlMachine;
 
 typedef struct TlPassCtx {

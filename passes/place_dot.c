@@ -1,4 +1,4 @@
-/* Layouts of accumulators of dots by fma (place_impl.h).
+/* Layouts of accumulators of dots by multiply-adds (place_impl.h).
  *
  * Operands are read from shared memory for each k: a thread that holds r rows and c columns reads
  * r + c values for r * c products, so the block of a thread should be square and large; lanes that
@@ -8,9 +8,10 @@
  * The warps of a single dot divide the larger side. When one dot's result goes into another dot
  * (attention), all warps go along M, and what a thread has along M depends on M alone: then rows of
  * both are on the same threads, and what is computed per row needs no exchange. */
+#include "passes/facts.h"
 #include "passes/place_impl.h"
 
-enum { VECTOR_BITS = 2, LANES_ALONG_N = 3, MOST_ROWS = 2, MOST_STEPS = 256 };
+enum { VECTOR_BITS = 2, LANES_ALONG_N = 3, MOST_ROWS = 2 };
 
 static int ceil_log2(int64_t n)
 {
@@ -23,41 +24,6 @@ static int ceil_log2(int64_t n)
 static int least(int a, int b)
 {
     return a < b ? a : b;
-}
-
-/* Does the value reach an operand of another dot within its block? */
-static bool reaches_dot(Placement *p, TlValue *from, const TlOp *dot)
-{
-    TL_VEC(TlValue *) work = {0};
-    TlMap seen;
-    tl_map_init(&seen, p->arena);
-    tl_vec_push(p->arena, &work, from);
-    for (int steps = 0; work.len && steps < MOST_STEPS; steps++) {
-        const TlValue *v = work.data[--work.len];
-        for (const TlUse *u = v->uses; u; u = u->next) {
-            TlOp *user = u->user;
-            if (user->opcode == TL_OP_DOT && user != dot)
-                return true;
-            if (user->block != dot->block || tl_map_get(&seen, (uint64_t)(uintptr_t)user, NULL))
-                continue;
-            tl_map_put(&seen, (uint64_t)(uintptr_t)user, 1);
-            for (uint32_t i = 0; i < user->nout; i++)
-                tl_vec_push(p->arena, &work, user->out[i]);
-        }
-    }
-    return false;
-}
-
-static bool is_chained(Placement *p, const TlOp *dot)
-{
-    if (reaches_dot(p, dot->out[0], dot))
-        return true;
-    for (uint32_t i = 0; i < p->ops.len; i++)
-        if (p->ops.data[i]->opcode == TL_OP_DOT && p->ops.data[i] != dot &&
-            p->ops.data[i]->block == dot->block &&
-            reaches_dot(p, p->ops.data[i]->out[0], p->ops.data[i]))
-            return true;
-    return false;
 }
 
 const TlLayout *tl_place_dot_layout(Placement *p, const TlOp *dot)
@@ -84,7 +50,7 @@ const TlLayout *tl_place_dot_layout(Placement *p, const TlOp *dot)
     lanes[n] += more;
     room[n] -= more;
     lanes[n] += left - more; /* these hold copies: tl_layout_cover clears them */
-    bool chained = is_chained(p, dot);
+    bool chained = tl_dot_is_chained(p->fn, p->arena, dot);
     for (left = p->warp_bits; left > 0; left--) {
         int d = rank == 3 && room[0] ? 0 : room[m] && (chained || room[m] >= room[n]) ? m : n;
         if (!room[d])

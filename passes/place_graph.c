@@ -1,5 +1,6 @@
 /* The graph of place-layouts: who decides about which layout, who must agree with whom, and which
  * layouts come into question (place_impl.h). */
+#include "ir/mma.h"
 #include "passes/place_impl.h"
 
 /* ---- vars ---- */
@@ -138,7 +139,7 @@ static void add_op_edges(Placement *p, TlOp *op)
     if (!tl_place_var_of_op(p, op, &var))
         return;
     for (uint32_t i = 0; i < op->nin; i++)
-        if (op->opcode != TL_OP_DOT || i == 2)
+        if (op->opcode != TL_OP_DOT || i == 2 || tl_mma_of(op))
             add_edge(p, op, i, var);
 }
 
@@ -235,7 +236,10 @@ typedef struct Grow {
 
 static void reach(Placement *p, Grow *g, uint32_t var, const TlLayout *l)
 {
+    const PlaceVar *v = &p->vars.data[var];
     if (!l || g->family[var] || tl_layout_registers(l) > TL_MAX_TILE_REGISTERS)
+        return;
+    if (v->op && l != v->own && tl_mma_of(v->op)) /* it has just one */
         return;
     g->family[var] = l;
     tl_vec_push(p->arena, &g->work, var);
@@ -326,7 +330,9 @@ void tl_place_families(Placement *p)
 {
     for (uint32_t i = 0; i < p->vars.len; i++)
         if (p->vars.data[i].op && p->vars.data[i].op->opcode == TL_OP_DOT)
-            add_family(p, i, tl_place_dot_layout(p, p->vars.data[i].op));
+            add_family(p, i,
+                       tl_mma_of(p->vars.data[i].op) ? p->vars.data[i].own
+                                                     : tl_place_dot_layout(p, p->vars.data[i].op));
     add_memory_families(p);
     for (uint32_t i = 0; i < p->vars.len; i++) {
         const TlOp *op = p->vars.data[i].op;

@@ -20,6 +20,7 @@
  * matrix over the bits of the chunks is drawn, its columns are dealt out to registers, lanes and
  * warps in random places; lanes and warps that get none hold copies. Registers of one value are
  * kept below MAX_REGISTERS where the threads are enough for that. */
+#include "ir/mma.h"
 #include "passes/pass.h"
 #include "passes/relayout.h"
 #include <stdlib.h>
@@ -280,6 +281,8 @@ static void stress_op(Stress *s, TlOp *op)
     case TL_OP_REDUCE: stress_reduce(s, op); break;
     case TL_OP_RESHAPE: stress_reshape(s, op); break;
     case TL_OP_DOT:
+        if (tl_mma_of(op)) /* its layouts are the instruction's */
+            break;
         stress_plain(s, op);
         stress_free_operands(s, op);
         break;

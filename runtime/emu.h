@@ -72,6 +72,7 @@ typedef struct tl_emu_thread {
     tl_leaf leaf;
     uint32_t site, constant;
     uint32_t value, lane, result; /* of shuffles */
+    void *mine;                   /* of tl_emu_meet_warp */
     uint64_t prints;              /* begun */
 } tl_emu_thread;
 
@@ -149,6 +150,10 @@ void tl_emu_meet_barrier(tl_emu_block *b, uint32_t site);
 /* constant: the mask of shfl_xor, 0 of shfl_idx. */
 uint32_t tl_emu_meet_shuffle(tl_emu_block *b, tl_leaf leaf, uint32_t site, uint32_t value,
                              uint32_t lane, uint32_t constant);
+/* The last lane of the warp to come acts for all: `mine` of each lane, by lane. constant: what all must
+ * agree on. */
+void tl_emu_meet_warp(tl_emu_block *b, tl_leaf leaf, uint32_t site, uint32_t constant, void *mine,
+                      void (*act)(tl_emu_block *b, void *const *mine));
 /* Blocks the current thread until somebody puts it into `ready`. */
 void tl_emu_wait(tl_emu_block *b, tl_leaf leaf, uint32_t site);
 /* A thread has returned; reports when others wait for it. */
@@ -162,6 +167,12 @@ void tl_emu_print_element(tl_emu_block *b, const tile_image_site *site, uint32_t
                           uint32_t dtype, uint32_t index, uint64_t bits);
 /* At the block's end: what is incomplete is an error unless the block is broken. */
 void tl_emu_print_end(tl_emu_block *b);
+
+/* ---- emu_mma.c ---- */
+
+/* Where element e of a lane's operand (0 A, 1 B, 2 C) is in its matrix. per_word: elements of a word. */
+void tl_emu_mma_place(tl_mma_kind kind, int operand, uint32_t k, uint32_t per_word, uint32_t lane,
+                      uint32_t e, uint32_t *out_row, uint32_t *out_column);
 
 /* ---- emu_leaf.c ---- */
 

@@ -167,6 +167,25 @@ uint32_t tl_emu_meet_shuffle(tl_emu_block *b, tl_leaf leaf, uint32_t site, uint3
     return t->result;
 }
 
+void tl_emu_meet_warp(tl_emu_block *b, tl_leaf leaf, uint32_t site, uint32_t constant, void *mine,
+                      void (*act)(tl_emu_block *b, void *const *mine))
+{
+    tl_emu_thread *t = b->current, *lanes = t - t->index % b->lanes;
+    enum { MOST_LANES = 64 };
+    void *all[MOST_LANES];
+    t->mine = mine;
+    if (!arrive(b, leaf, site, constant)) {
+        wait_here(b);
+        return;
+    }
+    for (uint32_t i = 0; i < b->lanes; i++)
+        all[i] = lanes[i].mine;
+    act(b, all);
+    for (uint32_t i = 0; i < b->lanes; i++)
+        wake(b, &lanes[i]);
+    tl_emu_step(b);
+}
+
 /* ---- the block ---- */
 
 /* A whole warp has come. True: it was the last. */

@@ -85,7 +85,11 @@ static int take_machine(Options *o)
     if (warps < 1 || warps > 32 || (warps & (warps - 1)))
         return usage("--warps=%s is no power of two up to 32", o->warps);
     o->machine = (TlMachine){
-        .name = t->name, .lanes = t->lanes, .warps = (int)warps, .shared_bytes = t->shared_bytes};
+        .name = t->name,
+                              .lanes = t->lanes,
+                              .warps = (int)warps,
+                              .shared_bytes = t->shared_bytes,
+                              .matrix = t->matrix};
     o->r.machine = &o->machine;
     return 0;
 }

@@ -66,7 +66,9 @@ static LLVMValueRef operand(Maker *m, char letter, LLVMValueRef tid)
                              "");
     }
     case '2':
-    case '4': {
+    case '4':
+    case '8':
+    case 'x': {
         LLVMValueRef v = LLVMGetUndef(type);
         for (uint32_t i = 0; i < LLVMGetVectorSize(type); i++)
             v = LLVMBuildInsertElement(b, v, LLVMBuildAdd(b, tid, i32(m, i), ""), i32(m, i), "");
@@ -79,7 +81,7 @@ static LLVMValueRef operand(Maker *m, char letter, LLVMValueRef tid)
 static void keep(Maker *m, LLVMValueRef x)
 {
     LLVMBuilderRef b = m->l.builder;
-    LLVMValueRef at = LLVMConstInt(m->i64, 16 * m->nresults++, 0);
+    LLVMValueRef at = LLVMConstInt(m->i64, 64 * m->nresults++, 0);
     LLVMSetAlignment(LLVMBuildStore(b, x,
                                     LLVMBuildGEP2(b, LLVMInt8TypeInContext(m->l.context),
                                                   LLVMGetParam(m->f, 3), &at, 1, "")),
@@ -157,6 +159,37 @@ static void add_row(Maker *m, tl_leaf leaf)
     end(m, name);
 }
 
+/* One call per matrix instruction of the target; the leaves' own rows have no kernels. */
+static void add_matrix(Maker *m, const TlMma *mma)
+{
+    static const char *const OPERANDS[] = {
+#define LEAF(ID, name, result, operands, class_, meaning) operands,
+#include "runtime/leaf.def"
+    };
+    tl_leaf leaf = tl_leaf_of_mma(m->arena, mma);
+    LLVMValueRef args[TL_LEAF_MAX_ARGS], tid;
+    char *name = tl_format(m->arena, "k_%s", mma->name);
+    for (char *p = name; *p; p++)
+        *p = *p == '.' ? '_' : *p;
+    begin(m, name);
+    tid = call(m, TL_LEAF_TID, NULL, 0);
+    args[0] = i32(m, 7);
+    args[1] = i32(m, tl_leaf_mma_kind(mma));
+    args[2] = i32(m, (uint32_t)mma->k);
+    args[3] = i32(
+        m, TL_MMA_TYPES((uint32_t)mma->type[0], (uint32_t)mma->type[1], (uint32_t)mma->type[2]));
+    args[4] = i32(m, 0);
+    for (unsigned i = 5; i < 8; i++)
+        args[i] = operand(m, OPERANDS[leaf][i], tid);
+    keep(m, call(m, leaf, args, 8));
+    end(m, name);
+}
+
+static bool is_matrix(tl_leaf leaf)
+{
+    return leaf >= TL_LEAF_MMA_1_1_4 && leaf <= TL_LEAF_MMA_8_8_8;
+}
+
 static void *emit(Maker *m, const TlCodegenOptions *o, const char *form, size_t *out_size)
 {
     static const char *const FORMS[] = {"llvm", "asm", "obj"};
@@ -181,7 +214,12 @@ static int make(Maker *m, const char *target, const char *form, FILE *out)
     m->i64 = LLVMInt64TypeInContext(m->l.context);
     m->ptr = LLVMPointerTypeInContext(m->l.context, 1);
     for (int leaf = 0; leaf < TL_LEAF_COUNT; leaf++)
-        add_row(m, (tl_leaf)leaf);
+        if (!is_matrix((tl_leaf)leaf) &&
+            (leaf != TL_LEAF_TF32 || o.target->kind == TL_TARGET_NVPTX))
+            add_row(m, (tl_leaf)leaf);
+    for (uint32_t i = 0; i < tl_mma_count(); i++)
+        if (tl_mma_has(o.target->matrix, tl_mma_at(i)))
+            add_matrix(m, tl_mma_at(i));
     for (uint32_t i = 0; i < m->kernels.len; i++)
         tl_gpu_set_kernel(&m->l, o.target, &m->kernels.data[i]);
     size_t size;

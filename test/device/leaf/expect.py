@@ -170,6 +170,90 @@ def atom(out, width, op):
     return cells
 
 
+# ---- matrix instructions: the fragments as PTX's manual and AMD's matrix instruction calculator have them ----
+
+SIZE = {"f16": 2, "bf16": 2, "tf32": 4, "f32": 4, "f64": 8, "s8": 1, "u8": 1, "i8": 1, "e4m3": 1, "e5m2": 1}
+
+
+def fragments(kind, k, size):
+    """m, n, lanes, transposed, and (row, column) of [lane, element] of A, B, D."""
+    per = max(4 // size, 1)
+    if kind == "mma" and size == 8:
+        g, c = np.arange(32)[:, None] // 4, np.arange(32)[:, None] % 4
+        e = np.arange(2)[None]
+        return 8, 8, 32, False, (g, c), (c, g), (g + 0 * e, 2 * c + e)
+    if kind == "mma":
+        g, c = np.arange(32)[:, None] // 4, np.arange(32)[:, None] % 4
+        e = np.arange(16 * k // 32)[None]
+        q, i = e // per, e % per
+        a = g + 8 * (q & 1), per * c + i + 4 * per * (q >> 1)
+        e = np.arange(8 * k // 32)[None]
+        q, i = e // per, e % per
+        b = per * c + i + 4 * per * q, g + 0 * e
+        e = np.arange(4)[None]
+        return 16, 8, 32, False, a, b, (g + 8 * (e >> 1), 2 * c + (e & 1))
+    if kind == "wmma1":
+        lane, e, v = np.arange(32)[:, None], np.arange(16)[None], np.arange(8)[None]
+        return 16, 16, 32, False, (lane % 16 + 0 * e, 0 * lane + e), (0 * lane + e, lane % 16 + 0 * e), (2 * v + lane // 16, lane % 16 + 0 * v)
+    lanes = 32 if kind == "wmma2" else 64
+    m = 16 if kind != "mfma32" else 32
+    lane, e = np.arange(lanes)[:, None], np.arange(m * k // lanes)[None]
+    ks = k * m // lanes * (lane // m) + e
+    v = np.arange(m * m // lanes)[None]
+    i = (8 * (lane // 16) + v if kind == "wmma2" else 8 * (v // 4) + 4 * (lane // 32) + v % 4 if m == 32
+         else lane // 16 + 4 * v if size == 8 else 4 * (lane // 16) + v)
+    return m, m, lanes, True, (lane % m + 0 * e, ks), (ks, lane % m + 0 * e), (i, lane % m + 0 * v)
+
+
+def small_numbers(t, n, thread):
+    mixed = ((thread.astype(u32) + u32(1 + n)) * u32(2654435761)) ^ u32(0x5BD1E995 * n & 0xFFFFFFFF)
+    v = (mixed >> 9 & 7).astype(np.int64)
+    if t == "u8":
+        return v
+    return np.array([0, 1, 2, 3, -4, -3, -2, -1])[v] if t in ("e4m3", "e5m2") else v - 4
+
+
+def matrix(out, name, lanes):
+    words = name.split(".")
+    kind, types = words[0], words[2:]
+    a, b = types[0], types[-1]
+    k = int(words[1].replace("k", "x").split("x")[-1])
+    acc = 8 if a == "f64" else 4
+    if kind == "mfma" and words[1].startswith("32"):
+        kind = "mfma32"
+    m, n, want, transposed, at_a, at_b, at_d = fragments(kind, k, SIZE[a])
+    if want != lanes:
+        return
+    swap = (lambda p: p[::-1]) if transposed else (lambda p: p)
+    warps = x.reshape(-1, lanes)
+    results = np.zeros((ALL, at_d[0].shape[1]))
+    for w, threads in enumerate(warps):
+        lane16 = threads - threads % THREADS + threads % THREADS % 16 if kind == "wmma1" else threads
+        A, B, C = np.zeros((m, k)), np.zeros((k, n)), np.zeros((m, n))
+        for t, base, M, at in ((a, 0, A, at_a), (b, 64, B, at_b)):
+            for e in range(at[0].shape[1]):
+                M[at[0][:, e], at[1][:, e]] = small_numbers(t, base + e, lane16)
+        row, column = swap(at_d)
+        for e in range(row.shape[1]):
+            C[row[:, e], column[:, e]] = small_numbers("f32", 128 + e, threads)
+        D = C + A @ B
+        results[threads] = D[row, column]
+    integer = a in ("s8", "u8", "i8")
+    data = results.astype("<i4" if integer else f"<f{acc}")
+    words32 = np.ascontiguousarray(data).view("<u4")
+    for i in range(words32.shape[1]):
+        keep_words(out, words32[:, i])
+
+
+def tf32(out):
+    for i in range(4):
+        v = mix(i) & u32(0xBFFFFFFF if i == 3 else 0xBFFFE000 | (0x1000 if i else 0))
+        cut = ((v.astype(np.uint64) + 0x1000) & 0xFFFFE000).astype(u32)
+        odd = (v & 0x7F800000) == 0x7F800000
+        assert not odd.any()
+        keep_words(out, cut)
+
+
 def start_cells(width, cells=None):
     data = np.full(((ALL + 1) * CELLS, 8), 0xCD, np.uint8)
     for c in range(len(data)):
@@ -182,7 +266,11 @@ def expected(name, lanes):
     """All bytes that the row's kernel leaves; None for rows that only speak."""
     out, cells, width = Out(), None, 8
     kind, _, rest = name.partition("_")
-    if kind == "atom":
+    if "." in name:
+        matrix(out, name, lanes)
+    elif kind == "tf32":
+        tf32(out)
+    elif kind == "atom":
         bits, _, op = rest.partition("_")
         width = WIDTHS[bits]
         cells = atom(out, width, op)

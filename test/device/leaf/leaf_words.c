@@ -135,9 +135,28 @@ static char atom_letter(tl_leaf leaf)
     return leaf == TL_LEAF_ATOM_16 ? 'h' : leaf == TL_LEAF_ATOM_32 ? 'i' : 'l';
 }
 
-/* On 16 bits there are these alone; the others are made of them. */
-static bool has_operation(tl_leaf leaf, uint32_t op)
+static bool is_matrix(tl_leaf leaf)
 {
+    return leaf >= TL_LEAF_MMA_1_1_4 && leaf <= TL_LEAF_MMA_8_8_8;
+}
+
+/* How many kernels a row may have. */
+static uint32_t operations(tl_leaf leaf)
+{
+    return is_matrix(leaf)                                  ? tl_mma_count()
+           : tl_leaf_class_of(leaf) == TL_LEAF_CLASS_ATOMIC ? TL_ATOM_STORE + 1u
+                                                            : 1;
+}
+
+/* Matrix instructions that the target has; on 16 bits there are these atomics alone, the others are
+ * made of them; tf32 is for mma.sync. */
+static bool has_operation(const TlTarget *target, TlArena *arena, tl_leaf leaf, uint32_t op)
+{
+    if (is_matrix(leaf))
+        return tl_mma_has(target->matrix, tl_mma_at(op)) &&
+               tl_leaf_of_mma(arena, tl_mma_at(op)) == leaf;
+    if (leaf == TL_LEAF_TF32)
+        return target->kind == TL_TARGET_NVPTX;
     return leaf != TL_LEAF_ATOM_16 || op == TL_ATOM_LOAD || op == TL_ATOM_CAS;
 }
 
@@ -289,6 +308,85 @@ static void make_atom(Maker *m, tl_leaf leaf, tl_atom op)
     }
 }
 
+/* ---- matrix instructions ---- */
+
+/* A number that every type holds and whose sums are exact: -4 to 3, of unsigned ones 0 to 7. */
+static LLVMValueRef small_number(Maker *m, TlDtype d, uint32_t n)
+{
+    /* f8 has no type in LLVM: 0, 1, 2, 3, -4 to -1 in e4m3, their bits in e5m2 */
+    static const uint8_t E4M3[8] = {0x00, 0x38, 0x40, 0x44, 0xc8, 0xc4, 0xc0, 0xb8},
+                         E5M2[8] = {0x00, 0x3c, 0x40, 0x42, 0xc4, 0xc2, 0xc0, 0xbc};
+    LLVMContextRef c = m->l.context;
+    LLVMValueRef v = and(m, LLVMBuildLShr(m->b, mix(m, n), word(m, 9), ""), 7);
+    if (d == TL_F8E4M3 || d == TL_F8E5M2) {
+        const uint8_t *bits = d == TL_F8E4M3 ? E4M3 : E5M2;
+        LLVMValueRef x = LLVMConstInt(m->i8, bits[0], 0);
+        for (uint32_t i = 1; i < 8; i++)
+            x = LLVMBuildSelect(m->b, LLVMBuildICmp(m->b, LLVMIntEQ, v, word(m, i), ""),
+                                LLVMConstInt(m->i8, bits[i], 0), x, "");
+        return x;
+    }
+    if (d != TL_U8)
+        v = LLVMBuildSub(m->b, v, word(m, 4), "");
+    if (tl_is_int(d))
+        return LLVMBuildIntCast2(m->b, v, tl_dtype_bytes(d) == 1 ? m->i8 : m->i32, 0, "");
+    LLVMTypeRef f = d == TL_F16   ? LLVMHalfTypeInContext(c)
+                    : d == TL_F64 ? LLVMDoubleTypeInContext(c)
+                                  : LLVMFloatTypeInContext(c);
+    LLVMValueRef x = LLVMBuildSIToFP(m->b, v, f, "");
+    if (d != TL_BF16)
+        return LLVMBuildBitCast(m->b, x, LLVMIntTypeInContext(c, 8 * (unsigned)tl_dtype_bytes(d)),
+                                "");
+    LLVMValueRef bits = LLVMBuildBitCast(m->b, x, m->i32, "");
+    return LLVMBuildTrunc(m->b, LLVMBuildLShr(m->b, bits, word(m, 16), ""),
+                          LLVMInt16TypeInContext(c), "");
+}
+
+/* What a lane gives of one operand. WMMA of version 1 wants equal operands in both halves of a warp: there
+ * the numbers depend on the lane modulo 16. */
+static LLVMValueRef matrix_part(Maker *m, const TlMma *mma, int operand, char letter)
+{
+    int n = 1 << tl_layout_in_bits(tl_mma_fragment(m->arena, mma, operand), TL_IN_REG);
+    LLVMValueRef tid = m->tid, v = NULL;
+    if (tl_leaf_mma_kind(mma) == TL_MMA_WMMA1 && operand < 2)
+        m->tid = and(m, tid, 15);
+    for (int i = 0; i < n; i++) {
+        LLVMValueRef x = small_number(m, mma->type[operand], (uint32_t)(64 * operand + i));
+        if (!v)
+            v = LLVMGetUndef(LLVMVectorType(LLVMTypeOf(x), (unsigned)n));
+        v = LLVMBuildInsertElement(m->b, v, x, word(m, (uint32_t)i), "");
+    }
+    m->tid = tid;
+    return LLVMBuildBitCast(m->b, v, tl_leaf_type(m->l.context, letter), "");
+}
+
+static void make_matrix(Maker *m, tl_leaf leaf, const TlMma *mma)
+{
+    static const char *const OPERANDS[] = {
+#define LEAF(ID, name, result, operands, class_, meaning) operands,
+#include "runtime/leaf.def"
+    };
+    const TlDtype *t = mma->type;
+    LLVMValueRef args[8] = {word(m, 0), word(m, tl_leaf_mma_kind(mma)), word(m, (uint32_t)mma->k),
+                            word(m, TL_MMA_TYPES((uint32_t)t[0], (uint32_t)t[1], (uint32_t)t[2])),
+                            word(m, 0)};
+    for (int i = 0; i < 3; i++)
+        args[5 + i] = matrix_part(m, mma, i, OPERANDS[leaf][5 + i]);
+    LLVMValueRef x = call(m, leaf, args, 8);
+    unsigned n = LLVMGetVectorSize(LLVMTypeOf(x));
+    for (unsigned i = 0; i < n; i++)
+        keep(m, LLVMBuildExtractElement(m->b, x, word(m, i), ""));
+}
+
+/* Round to tf32: halves, infinities, whatever comes. */
+static void make_tf32(Maker *m)
+{
+    for (uint32_t i = 0; i < 4; i++) {
+        LLVMValueRef x = and(m, mix(m, i), i == 3 ? 0xbfffffff : 0xbfffe000 | (i ? 0x1000 : 0));
+        keep(m, CALL(m, TF32, x));
+    }
+}
+
 /* ---- what speaks ---- */
 
 static void make_debug(Maker *m, tl_leaf leaf)
@@ -318,6 +416,15 @@ static void make_row(Maker *m, tl_leaf leaf, uint32_t op)
     case TL_LEAF_ATOM_16:
     case TL_LEAF_ATOM_32:
     case TL_LEAF_ATOM_64: make_atom(m, leaf, (tl_atom)op); break;
+    case TL_LEAF_MMA_1_1_4:
+    case TL_LEAF_MMA_1_1_16:
+    case TL_LEAF_MMA_2_2_4:
+    case TL_LEAF_MMA_2_2_8:
+    case TL_LEAF_MMA_2_2_16:
+    case TL_LEAF_MMA_4_2_4:
+    case TL_LEAF_MMA_4_4_8:
+    case TL_LEAF_MMA_8_8_8: make_matrix(m, leaf, tl_mma_at(op)); break;
+    case TL_LEAF_TF32: make_tf32(m); break;
     case TL_LEAF_FAIL:
     case TL_LEAF_PRINT: make_debug(m, leaf); break;
     default:
@@ -627,20 +734,24 @@ static Count all_rows(Run *r, const char *want, FILE *out, FILE *proven)
                                         "xor", "xchg",  "cas",   "fadd",  "load",  "store"};
     _Static_assert(sizeof ATOMS / sizeof *ATOMS == TL_ATOM_STORE + 1, "one name for each");
     Count count = {0, 0};
+    TlArena arena;
+    tl_arena_init(&arena, (TlAlloc){0});
     for (int leaf = 0; leaf < TL_LEAF_COUNT; leaf++) {
         bool atomic = tl_leaf_class_of((tl_leaf)leaf) == TL_LEAF_CLASS_ATOMIC;
         Count before = count;
-        for (uint32_t op = 0; op < (atomic ? TL_ATOM_STORE + 1u : 1u); op++) {
+        for (uint32_t op = 0; op < operations((tl_leaf)leaf); op++) {
             char name[64];
-            if (!has_operation((tl_leaf)leaf, op))
+            if (!has_operation(r->target, &arena, (tl_leaf)leaf, op))
                 continue;
-            snprintf(name, sizeof name, "%s%s%s", tl_leaf_name((tl_leaf)leaf), atomic ? "_" : "",
-                     atomic ? ATOMS[op] : "");
+            snprintf(name, sizeof name, "%s%s%s",
+                     is_matrix((tl_leaf)leaf) ? tl_mma_at(op)->name : tl_leaf_name((tl_leaf)leaf),
+                     atomic ? "_" : "", atomic ? ATOMS[op] : "");
             one_row(r, (tl_leaf)leaf, op, name, want, out, &count);
         }
         if (want && count.rows > before.rows && count.bad == before.bad)
             add_proof(r, proven, (tl_leaf)leaf);
     }
+    tl_arena_free(&arena);
     return count;
 }
 
