@@ -31,6 +31,9 @@ typedef struct TlPlanner {
     uint32_t max_bytes;
 } TlPlanner;
 
+/* p->arena and max_bytes are set. */
+void tl_planner_init(TlPlanner *p, const int32_t *shape, uint32_t elem_bytes, const TlLayout *src,
+                     const TlLayout *dst);
 /* The real register, -1 when it does not exist; and back. */
 int64_t tl_side_real(const TlSide *s, uint64_t virtual_reg);
 uint64_t tl_side_virtual(const TlSide *s, int64_t reg);

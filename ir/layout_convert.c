@@ -68,10 +68,10 @@ static int ceil_log2(int64_t n)
 }
 
 /* As long as src holds: every element of the tile is there. */
-static void measure(TlElements *e, const TlLayout *src, const TlType *type)
+static void measure(TlElements *e, const TlLayout *src, const int32_t *shape)
 {
     e->rank = src->nout;
-    e->shape = type->shape;
+    e->shape = shape;
     for (int d = e->rank - 1; d >= 0; d--) {
         e->axis_bits[d] = src->out_bits[d] + ceil_log2(src->reps[d]);
         e->shift[d] = e->bits;
@@ -116,6 +116,20 @@ static void make_side(TlSide *s, const TlElements *e, const TlLayout *l)
         }
     }
     TL_ASSERT(s->nregs <= 31, "conversion of 2^%d registers", s->nregs);
+}
+
+void tl_planner_init(TlPlanner *p, const int32_t *shape, uint32_t elem_bytes, const TlLayout *src,
+                     const TlLayout *dst)
+{
+    measure(&p->e, src, shape);
+    make_side(&p->src, &p->e, src);
+    make_side(&p->dst, &p->e, dst);
+    TlConvert *c = p->c = TL_NEW(p->arena, TlConvert);
+    c->lane_bits = p->src.nlanes;
+    c->warp_bits = p->src.nwarps;
+    c->elem_bytes = elem_bytes;
+    c->nsrc = (uint32_t)tl_layout_registers(src);
+    c->ndst = (uint32_t)tl_layout_registers(dst);
 }
 
 int64_t tl_side_real(const TlSide *s, uint64_t virtual_reg)
@@ -455,15 +469,9 @@ TlConvert *tl_convert_plan(TlArena *arena, const TlType *type, const TlLayout *s
 {
     TlPlanner p = {.arena = arena, .max_bytes = max_bytes};
     check_layouts(type, src, dst);
-    measure(&p.e, src, type);
-    make_side(&p.src, &p.e, src);
-    make_side(&p.dst, &p.e, dst);
-    TlConvert *c = p.c = TL_NEW(arena, TlConvert);
-    c->lane_bits = p.src.nlanes;
-    c->warp_bits = p.src.nwarps;
-    c->elem_bytes = type->ptr ? 8 : (uint32_t)tl_dtype_bytes(type->dtype);
-    c->nsrc = (uint32_t)tl_layout_registers(src);
-    c->ndst = (uint32_t)tl_layout_registers(dst);
+    tl_planner_init(&p, type->shape, type->ptr ? 8 : (uint32_t)tl_dtype_bytes(type->dtype), src,
+                    dst);
+    TlConvert *c = p.c;
     Sources x;
     find_sources(&p, &x);
     bool in_warp = plan_warp(&p, &x);

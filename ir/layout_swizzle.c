@@ -590,15 +590,21 @@ static uint32_t bytes_needed(const TlConvert *c)
     return most + w->vec_bytes;
 }
 
-void tl_plan_shared(TlPlanner *p)
+static Space space_of(TlPlanner *p)
 {
-    TlConvert *c = p->c;
-    Space s = {.p = p, .n = p->e.bits, .elem = log2_of(c->elem_bytes)};
+    Space s = {.p = p, .n = p->e.bits, .elem = log2_of(p->c->elem_bytes)};
     s.row = log2_of(ROW_BYTES) - s.elem;
     s.word = log2_of(WORD_BYTES) > s.elem ? log2_of(WORD_BYTES) - s.elem : 0;
     s.nwritten = count_registers(p, &p->src, true);
     s.nread = count_registers(p, &p->dst, false);
     find_common(&s);
+    return s;
+}
+
+void tl_plan_shared(TlPlanner *p)
+{
+    TlConvert *c = p->c;
+    Space s = space_of(p);
     Attempt best = {0};
     best_attempt(&s, &best);
     Accesses writes = {0}, reads = {0};
@@ -609,4 +615,23 @@ void tl_plan_shared(TlPlanner *p)
     fill_side(p, &best.read, &reads, &c->read);
     choose_fallbacks(c);
     c->bytes = bytes_needed(c);
+}
+
+TlLayout *tl_swizzle_layout(TlArena *arena, int elem_bytes, int rank, const int32_t *shape,
+                            const TlLayout *src, const TlLayout *dst, int vec_bits)
+{
+    TlPlanner p = {.arena = arena};
+    tl_planner_init(&p, shape, (uint32_t)elem_bytes, src, dst);
+    Space s = space_of(&p);
+    Attempt *best = TL_NEW(arena, Attempt);
+    Choice as_src = {.wide = &p.src, .k = vec_bits > s.word ? vec_bits : s.word};
+    if (vec_bits < 0 || !attempt(&s, &as_src, best))
+        best_attempt(&s, best);
+    int32_t images[TL_LAYOUT_MAX_BITS * TL_LAYOUT_MAX_OUT];
+    for (int i = 0; i < s.n; i++)
+        for (int d = 0; d < rank; d++)
+            images[i * rank + d] =
+                (int32_t)(best->o.v[i] >> p.e.shift[d] & ((1ull << p.e.axis_bits[d]) - 1));
+    TlInBases in = {TL_IN_OFFSET, s.n, images};
+    return tl_layout_make(arena, rank, p.e.axis_bits, 1, &in);
 }
