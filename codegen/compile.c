@@ -276,7 +276,9 @@ static bool run_passes(Job *j)
                          .warps = o->warps ? o->warps : DEFAULT_WARPS,
                          .shared_bytes = j->target->shared_bytes,
                          .stress = o->stress_layouts,
-                         .matrix = j->target->matrix};
+                         .matrix = j->target->matrix,
+                         .copies = j->target->copies,
+                         .stages = o->stages};
     TlRunOptions r = {.machine = tl_target_is_gpu(j->target) ? &machine : NULL,
                       .print_after = o->print_after,
                       .dump_dir = o->dump_dir,

@@ -6,13 +6,14 @@
 #include "ir/support/guard.h"
 
 static const TlTarget TARGETS[] = {
-#define TARGET(name, kind, arch, triple, cpu, features, pipeline, lanes, shared, matrix)           \
-    {name, TL_TARGET_##kind, arch, triple, cpu, features, pipeline, lanes, shared, matrix},
+#define TARGET(name, kind, arch, triple, cpu, features, pipeline, lanes, shared, matrix, copies)   \
+    {name, TL_TARGET_##kind, arch, triple, cpu, features, pipeline, lanes, shared, matrix, copies},
 #include "codegen/target.def"
 };
 
 static const char *const NAMES[] = {
-#define TARGET(name, kind, arch, triple, cpu, features, pipeline, lanes, shared, matrix) name,
+#define TARGET(name, kind, arch, triple, cpu, features, pipeline, lanes, shared, matrix, copies)   \
+    name,
 #include "codegen/target.def"
     NULL};
 

@@ -21,6 +21,7 @@ typedef struct TlTarget {
     int lanes;
     uint32_t shared_bytes;
     const char *matrix;
+    bool copies; /* cp.async, ldmatrix */
 } TlTarget;
 
 /* NULL when unknown. With out_emulate, "emu:NAME" finds a GPU's row too and sets it. */

@@ -240,10 +240,13 @@ static TlPassResult run_functions(Runner *r, Step *step)
     TlPassResult all = TL_SAME;
     double start = now();
     for (uint32_t i = 0; i < r->m->fns.len && all != TL_FAILED; i++) {
-        static const TlMachine plain = {"", 32, 4, 48 * 1024, 0, NULL};
+        static const TlMachine plain = {
+            .name = "", .lanes = 32, .warps = 4, .shared_bytes = 48 * 1024};
         TlPassCtx px = {.ctx = r->m->ctx,
                         .scratch = &r->function,
                         .options = step->options,
+                        .print = r->o->print,
+                        .user = r->o->user,
                         .machine = r->o->machine ? r->o->machine : &plain};
         if (step->options && strcmp(step->options, "fault") == 0)
             tl_fault(TL_FAULT_INTERNAL, "failed because it was asked to");

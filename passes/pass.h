@@ -18,12 +18,16 @@ typedef struct TlMachine {
     uint32_t shared_bytes; /* of one block, at most */
     uint64_t stress;       /* --stress-layouts=SEED; 0: off */
     const char *matrix;    /* families of matrix instructions (ir/mma.def), by spaces; NULL: none */
+    bool copies;           /* from global to shared memory without registers (cp.async), ldmatrix */
+    int stages;            /* --stages: of all pipelined loops; 0: as they and the kernel say */
 } TlMachine;
 
 typedef struct TlPassCtx {
     TlCtx *ctx;
     TlArena *scratch;         /* reset after each pass */
     const char *options;      /* the text in pass{...}, or NULL */
+    void (*print)(void *user, const char *text); /* for passes that show what they think; may be NULL */
+    void *user;
     const TlMachine *machine; /* never NULL; tile-opt without --target: 32 lanes, 4 warps, 48 KiB */
 } TlPassCtx;
 

@@ -11,7 +11,8 @@
 enum { EXIT_PROGRAM = 1, EXIT_USAGE = 2, EXIT_INTERNAL = 70 };
 
 typedef struct Options {
-    const char *input, *output, *passes, *same_as, *fill, *list_passes, *list_ops, *target, *warps;
+    const char *input, *output, *passes, *same_as, *fill, *list_passes, *list_ops, *target, *warps,
+        *stages;
     bool run, quiet, help;
     TlRunOptions r;
     TlMachine machine;
@@ -73,23 +74,34 @@ static int take_option(const Option *options, const char *arg)
     return usage("unknown option %s", arg);
 }
 
-/* --target and --warps: the machine of the laid-out passes; without them the runner's own. */
+/* The number after an option; `otherwise` when it is not given, -1 when it is none. */
+static long number_of(const char *text, long otherwise)
+{
+    char *end;
+    long n = text ? strtol(text, &end, 10) : otherwise;
+    return text && (*end || end == text) ? -1 : n;
+}
+
+/* --target, --warps, --stages: the machine of the laid-out passes; without them the runner's own. */
 static int take_machine(Options *o)
 {
-    if (!o->target && !o->warps)
+    if (!o->target && !o->warps && !o->stages)
         return 0;
     const TlTarget *t = tl_target_find(o->target ? o->target : "sm_80", NULL);
     if (!t || !tl_target_is_gpu(t))
         return usage("--target=%s is no GPU", o->target);
-    long warps = o->warps ? strtol(o->warps, NULL, 10) : 4;
+    long warps = number_of(o->warps, 4), stages = number_of(o->stages, 0);
     if (warps < 1 || warps > 32 || (warps & (warps - 1)))
         return usage("--warps=%s is no power of two up to 32", o->warps);
-    o->machine = (TlMachine){
-        .name = t->name,
-                              .lanes = t->lanes,
-                              .warps = (int)warps,
-                              .shared_bytes = t->shared_bytes,
-                              .matrix = t->matrix};
+    if (stages < 0 || stages > 64)
+        return usage("--stages=%s is no number up to 64", o->stages);
+    o->machine = (TlMachine){.name = t->name,
+                             .lanes = t->lanes,
+                             .warps = (int)warps,
+                             .shared_bytes = t->shared_bytes,
+                             .matrix = t->matrix,
+                             .copies = t->copies,
+                             .stages = (int)stages};
     o->r.machine = &o->machine;
     return 0;
 }
@@ -262,6 +274,7 @@ int main(int argc, char **argv)
          "FILE: with --run: compare with the kernels of the file; 1 when they differ"},
         {"target", &o.target, NULL, false, "T: the GPU that laid-out passes work for (32 lanes)"},
         {"warps", &o.warps, NULL, false, "N: warps of a kernel that does not say (4)"},
+        {"stages", &o.stages, NULL, false, "N: stages of pipelined loops"},
         {"fill", &o.fill, NULL, false, "random|special|exact: what --run puts into arrays"},
         {"quiet", NULL, &o.quiet, false, "do not print the IR"},
         {"help", NULL, &o.help, false, "print this"},

@@ -435,7 +435,9 @@ static void gen_for(Gen *g)
         in[3 + i] = value_of(g, types[i]);
     }
     TlAttr hint = {.id = TL_ATTR_UNROLL, .u.i = pick(g, 5) - 1};
-    TlOp *op = tl_op_new(&g->b, TL_OP_FOR, 3 + n, in, n, types, 1, (uint32_t)pick(g, 2), &hint);
+    if (pick(g, 2))
+        hint = (TlAttr){.id = TL_ATTR_PIPELINE, .u.i = pick(g, 6)};
+    TlOp *op = tl_op_new(&g->b, TL_OP_FOR, 3 + n, in, n, types, 1, pick(g, 3) > 0, &hint);
     tl_block_arg(op->regions[0], iv, "i");
     for (uint32_t i = 0; i < n; i++)
         tl_block_arg(op->regions[0], types[i], NULL);
@@ -622,11 +624,12 @@ static bool same(const Memory *a, const Memory *b)
 }
 
 /* The laid-out ones take the longest: each runs on one kernel in LAID_OUT. */
-enum { LAID_OUT = 3 };
+enum { LAID_OUT = 4 };
 static const char *const pipelines[] = {
     "coalesce,place-layouts,allocate-shared,insert-barriers",
     "cse,coalesce,stress-layouts{seed=7},place-layouts,cse,dce",
     "coalesce,place-layouts,stress-layouts{seed=9},allocate-shared,insert-barriers",
+    "coalesce,stress-layouts{seed=5},stage-shared,pipeline,allocate-shared,insert-barriers",
     "canonicalize",
     "cse",
     "dce",
@@ -669,7 +672,8 @@ static void check_seed(uint64_t seed, bool print)
         TlMachine machine = {.name = "",
                              .lanes = 32 << seed % 2,
                              .warps = 1 << seed / 2 % 4,
-                             .shared_bytes = 1 << 18};
+                             .shared_bytes = 1 << 18,
+                             .copies = seed / 8 % 2};
         bool ended = run(m->fns.data[0], seed, &before);
         for (size_t p = 0; ended && p < sizeof pipelines / sizeof *pipelines; p++) {
             if (p < LAID_OUT && seed % LAID_OUT != p)
