@@ -18,7 +18,8 @@
  * launch demands to be equal; casts that keep the number are looked through.
  *
  *  1. Innermost loops by a constant step are peeled when that lets an access in them go without
- *     bounds, and the body is short.
+ *     bounds, and the body is short. Not those with a dot or a pipeline hint: the body would be there
+ *     twice, and what a pipelined loop fetches ahead is masked anyway.
  *  2. Accesses of which all axes are inside are marked. With --check they are tested all the same. */
 #include "ir/numeric.h"
 #include "passes/axis_impl.h"
@@ -178,6 +179,17 @@ static bool gains(Bounds *b, const TlOp *loop)
     return any;
 }
 
+/* Will `pipeline` take it? */
+static bool is_pipelined(const TlOp *loop)
+{
+    if (tl_attr(loop, TL_ATTR_PIPELINE))
+        return true;
+    for (const TlOp *op = tl_walk_next(loop, loop); op; op = tl_walk_next(op, loop))
+        if (op->opcode == TL_OP_DOT)
+            return true;
+    return false;
+}
+
 /* The numbers of the new bound stay in the type: 0 <= lo and 0 <= hi. */
 static bool may_peel(const Bounds *b, const TlOp *loop)
 {
@@ -185,7 +197,7 @@ static bool may_peel(const Bounds *b, const TlOp *loop)
     return loop->opcode == TL_OP_FOR && tl_const_int_value(tl_in(loop, 2), &step) && step > 1 &&
            least(b, tl_in(loop, 0)) >= 0 && least(b, tl_in(loop, 1)) >= 0 &&
            tl_is_signed(tl_in(loop, 0)->type->dtype) && !tl_const_trips(loop, &trips) &&
-           is_innermost(loop) && tl_loop_size(loop) <= MAX_PEELED_OPS;
+           is_innermost(loop) && tl_loop_size(loop) <= MAX_PEELED_OPS && !is_pipelined(loop);
 }
 
 /* hi - (hi - lo) % step: with lo > hi it is not above lo, and not below hi. */
