@@ -51,41 +51,6 @@ static void prepare_axis(TlSimt *g, TlSimtAccess *a, uint32_t i, LLVMValueRef *o
                                      LLVMBuildICmp(g->b, LLVMIntULT, at, a->view->extent[i], ""));
 }
 
-/* Is register bit k the coordinate bit k along `dim`, and nothing else? */
-static bool is_step(const TlLayout *l, int reg, int k, int dim)
-{
-    for (int d = 0; d < l->nout; d++)
-        if (l->basis[reg][k][d] != (d == dim ? 1 << k : 0))
-            return false;
-    return true;
-}
-
-/* log2 of how many registers from 0 on are neighbours along `dim`, with everything else at
- * multiples of them. */
-static int neighbour_bits(const TlLayout *l, int dim)
-{
-    int reg = tl_layout_in_index(l, TL_IN_REG), n = tl_layout_in_bits(l, TL_IN_REG), k = 0;
-    while (k < n && is_step(l, reg, k, dim))
-        k++;
-    for (int i = 0; i < l->nin; i++)
-        for (int b = i == reg ? k : 0; b < l->in_bits[i]; b++)
-            while (l->basis[i][b][dim] & ((1 << k) - 1))
-                k--;
-    return k;
-}
-
-static int vector_width(TlSimt *g, const TlSimtAccess *a)
-{
-    TlAccessInfo info = tl_access_info(g->axis, a->op);
-    if (!a->layout || info.dim < 0)
-        return 1;
-    int w = 1 << neighbour_bits(a->layout, info.dim);
-    while (w > 1 && (w > info.width || (uint64_t)w * tl_gen_elem_bytes(&a->elem) > 16 ||
-                     a->type->shape[info.dim] % w))
-        w /= 2;
-    return w;
-}
-
 void tl_simt_access_begin(TlSimt *g, TlOp *op, TlSimtAccess *a)
 {
     *a = (TlSimtAccess){.op = op, .place = tl_op_place(op), .type = accessed_type(op)};
@@ -103,7 +68,8 @@ void tl_simt_access_begin(TlSimt *g, TlOp *op, TlSimtAccess *a)
             prepare_axis(g, a, i, &offset);
         a->uniform = tl_gen_address(&g->gen, a->elem.dtype, a->view->ptr, offset);
     }
-    a->width = vector_width(g, a);
+    TlAccessInfo info = tl_access_info(g->axis, op);
+    a->width = tl_access_vector(&info, op, a->layout);
 }
 
 /* ---- a register ---- */
@@ -232,8 +198,8 @@ void tl_simt_access_promise(TlSimt *g, TlSimtAccess *a)
         if (a->place.mask)
             wanted = tl_simt_both(g, wanted, tl_simt_access_value(g, a, a->place.mask, r));
         if (inside)
-            broken = LLVMBuildOr(
-                g->b, broken, tl_simt_both(g, wanted, LLVMBuildNot(g->b, inside, "")), "");
+            broken = LLVMBuildOr(g->b, broken,
+                                 tl_simt_both(g, wanted, LLVMBuildNot(g->b, inside, "")), "");
     }
     tl_simt_fail(g, tl_simt_both(g, tl_simt_access_owner(g, a), broken), BOUNDS,
                  "the promise of unchecked does not hold");

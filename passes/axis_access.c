@@ -7,6 +7,7 @@
  * width is the largest power of two, up to 16 bytes, that divides everything that places a run:
  * where the slice starts, the base, each other axis's contribution; the extent, so that the bound
  * is not inside a run; the mask's constancy; and the tile, so that padding is not either. */
+#include "ir/layout.h"
 #include "passes/axis_impl.h"
 #include "passes/facts.h"
 
@@ -327,4 +328,41 @@ TlAccessInfo tl_access_info(const TlAxisInfo *a, const TlOp *op)
     r.width = tl_axis_min(r.width, tl_axis_divisor(p.shape[r.dim]));
     info.width = (int)tl_axis_min(r.width, TL_AXIS_ALIGNMENT / element_bytes(p.base->type));
     return info;
+}
+
+/* ---- accesses of a layout ---- */
+
+/* Is register bit k the coordinate bit k along `dim`, and nothing else? */
+static bool is_step(const TlLayout *l, int reg, int k, int dim)
+{
+    for (int d = 0; d < l->nout; d++)
+        if (l->basis[reg][k][d] != (d == dim ? 1 << k : 0))
+            return false;
+    return true;
+}
+
+/* log2 of how many registers from 0 on are neighbours along `dim`, with everything else at
+ * multiples of them. */
+static int neighbour_bits(const TlLayout *l, int dim)
+{
+    int reg = tl_layout_in_index(l, TL_IN_REG), n = tl_layout_in_bits(l, TL_IN_REG), k = 0;
+    while (k < n && is_step(l, reg, k, dim))
+        k++;
+    for (int i = 0; i < l->nin; i++)
+        for (int b = i == reg ? k : 0; b < l->in_bits[i]; b++)
+            while (l->basis[i][b][dim] & ((1 << k) - 1))
+                k--;
+    return k;
+}
+
+int tl_access_vector(const TlAccessInfo *info, const TlOp *op, const TlLayout *l)
+{
+    if (!l || info->dim < 0)
+        return 1;
+    TlPlace p = tl_op_place(op);
+    int w = 1 << neighbour_bits(l, info->dim);
+    while (w > 1 && (w > info->width || w * element_bytes(p.base->type) > TL_AXIS_ALIGNMENT ||
+                     p.shape[info->dim] % w))
+        w /= 2;
+    return w;
 }

@@ -38,6 +38,9 @@ typedef struct TlAccessInfo {
     bool offset32; /* elements inside: byte offsets from the view's first fit 31 bits, by proof */
 } TlAccessInfo;
 TlAccessInfo tl_access_info(const TlAxisInfo *a, const TlOp *op);
+/* How many registers of layout l move together in a load or store: neighbours in memory, as many as
+ * the width allows, 16 bytes at most. l NULL: a scalar. */
+int tl_access_vector(const TlAccessInfo *info, const TlOp *op, const TlLayout *l);
 
 /* ---- aligned kernels (variants.c) ----
  * A kernel can be made twice: as it is, and as if its views and pointers were aligned

@@ -21,6 +21,7 @@
  *     bounds, and the body is short. Not those with a dot or a pipeline hint: the body would be there
  *     twice, and what a pipelined loop fetches ahead is masked anyway.
  *  2. Accesses of which all axes are inside are marked. With --check they are tested all the same. */
+#include "passes/bounds.h"
 #include "ir/numeric.h"
 #include "passes/axis_impl.h"
 #include "passes/facts.h"
@@ -33,7 +34,6 @@ typedef struct Bounds {
     const TlFn *fn;
     const TlAxisInfo *axis;
     const TlOp *peeling; /* a loop that shall be taken as peeled, or NULL */
-    TlMap peeled;        /* loop to the value its bound came from */
     TlArena *scratch;
 } Bounds;
 
@@ -92,6 +92,43 @@ static int64_t least(const Bounds *b, const TlValue *v)
     return v->type->dtype == TL_U64 ? 0 : tl_axis_facts(b->axis, v)->lo;
 }
 
+/* ---- loops that end with a whole step ---- */
+
+static bool is_zero(const TlValue *v)
+{
+    TlWideInt n;
+    return tl_const_int_value(v, &n) && n == 0;
+}
+
+static bool same_number(const TlValue *a, const TlValue *b)
+{
+    TlWideInt x, y;
+    return a == b || (tl_const_int_value(a, &x) && tl_const_int_value(b, &y) && x == y);
+}
+
+/* Is v hi - lo? */
+static bool is_length(const TlValue *v, const TlValue *lo, const TlValue *hi)
+{
+    if (is_zero(lo))
+        return v == hi;
+    return v->def && v->def->opcode == TL_OP_SUB && tl_in(v->def, 0) == hi &&
+           same_number(tl_in(v->def, 1), lo);
+}
+
+/* hi of a loop from lo to hi - (hi - lo) % step, which peeling makes; else NULL. */
+static const TlValue *whole_bound(const Bounds *b, const TlOp *loop)
+{
+    const TlOp *sub = tl_in(loop, 1)->def;
+    if (!sub || sub->opcode != TL_OP_SUB)
+        return NULL;
+    const TlValue *hi = tl_in(sub, 0);
+    const TlOp *rem = tl_in(sub, 1)->def;
+    bool fits = rem && rem->opcode == TL_OP_REM && tl_is_signed(hi->type->dtype) &&
+                same_number(tl_in(rem, 1), tl_in(loop, 2)) &&
+                is_length(tl_in(rem, 0), tl_in(loop, 0), hi);
+    return fits && least(b, hi) >= 0 && least(b, tl_in(loop, 0)) >= 0 ? hi : NULL;
+}
+
 /* ---- axes ---- */
 
 /* Counts up to the extent. */
@@ -99,7 +136,7 @@ static bool loop_index_inside(const Bounds *b, const TlPlace *p, uint32_t i, con
 {
     if (least(b, tl_in(loop, 0)) < 0 || tl_axis_facts(b->axis, tl_in(loop, 2))->lo <= 0)
         return false;
-    const TlValue *end = tl_in(loop, 1), *whole = tl_map_get_ptr(&b->peeled, loop);
+    const TlValue *end = tl_in(loop, 1), *whole = whole_bound(b, loop);
     return is_extent(b, end, p->base, i) || (whole && is_extent(b, whole, p->base, i));
 }
 
@@ -117,7 +154,7 @@ static bool pid_inside(const Bounds *b, const TlPlace *p, uint32_t i, const TlOp
 
 static bool slice_inside(const Bounds *b, const TlPlace *p, uint32_t i, const TlOp *loop)
 {
-    const TlValue *whole = loop == b->peeling ? tl_in(loop, 1) : tl_map_get_ptr(&b->peeled, loop);
+    const TlValue *whole = loop == b->peeling ? tl_in(loop, 1) : whole_bound(b, loop);
     TlWideInt step;
     return whole && p->axes[i].step == 1 && tl_const_int_value(tl_in(loop, 2), &step) &&
            p->axes[i].width <= step && is_extent(b, whole, p->base, i);
@@ -218,7 +255,6 @@ static void peel(Bounds *b, TlOp *loop)
     TlBuilder at = tl_builder_before(loop);
     TlValue *mid = middle(&at, loop);
     tl_set_operand(loop, 1, mid);
-    tl_map_put_ptr(&b->peeled, loop, hi);
 
     at = (TlBuilder){
         .fn = loop->block->fn, .block = loop->block, .before = loop->next, .loc = loop->loc};
@@ -235,6 +271,68 @@ static void peel(Bounds *b, TlOp *loop)
     tl_yield(&no, TL_OP_YIELD, n, carried);
     tl_loop_copy_body(&yes, loop, mid, carried, b->scratch);
     tl_yield(&yes, TL_OP_YIELD, n, carried);
+}
+
+/* ---- why not ---- */
+
+/* Does the number come from the program's place on the grid? */
+static bool is_of_program(const TlValue *v, int depth)
+{
+    enum { MOST = 12 };
+    if (!v->def || depth > MOST || v->type->rank > 0)
+        return false;
+    if (v->def->opcode == TL_OP_PID)
+        return true;
+    bool any = false;
+    for (uint32_t i = 0; i < v->def->nin && tl_op_info(v->def->opcode)->flags & F_ELEM; i++)
+        any |= is_of_program(tl_in(v->def, i), depth + 1);
+    return any;
+}
+
+/* The end of a loop that was peeled, where the rest begins? */
+static bool begins_rest(const TlValue *v)
+{
+    const TlOp *rem = v->def && v->def->opcode == TL_OP_SUB ? tl_in(v->def, 1)->def : NULL;
+    return rem && rem->opcode == TL_OP_REM;
+}
+
+static TlBound why_not_peeled(Bounds *b, const TlPlace *p, uint32_t i, const TlOp *loop)
+{
+    TlWideInt step;
+    if (!tl_const_int_value(tl_in(loop, 2), &step) || step < p->axes[i].width)
+        return TL_BOUND_LOOP_STEP;
+    if (!is_extent(b, tl_in(loop, 1), p->base, i) && !whole_bound(b, loop))
+        return TL_BOUND_LOOP_END;
+    if (least(b, tl_in(loop, 0)) < 0 || least(b, tl_in(loop, 1)) < 0)
+        return TL_BOUND_LOOP_SIGN;
+    if (!is_innermost(loop))
+        return TL_BOUND_LOOP_OUTER;
+    return tl_loop_size(loop) > MAX_PEELED_OPS ? TL_BOUND_LOOP_LONG : TL_BOUND_LOOP;
+}
+
+TlBound tl_bounds_of_axis(const TlFn *fn, const TlAxisInfo *facts, const TlOp *access,
+                          uint32_t axis)
+{
+    Bounds b = {.fn = fn, .axis = facts};
+    TlPlace p = tl_op_place(access);
+    TlViewFacts v = tl_view_facts(facts, p.base);
+    if (axis_inside(&b, &p, &v, axis))
+        return TL_BOUND_INSIDE;
+    if (p.axes[axis].kind == TL_AXIS_TILE)
+        return TL_BOUND_VALUES;
+    const TlValue *index = plain(&b, p.index[axis].value);
+    const TlOp *loop = loop_of_iv(index);
+    if (loop)
+        return why_not_peeled(&b, &p, axis, loop);
+    if (begins_rest(index))
+        return TL_BOUND_REST;
+    return is_of_program(index, 0) ? TL_BOUND_PROGRAM : TL_BOUND_START;
+}
+
+bool tl_bounds_is_peeled(const TlFn *fn, const TlAxisInfo *facts, const TlOp *loop)
+{
+    Bounds b = {.fn = fn, .axis = facts};
+    return loop->opcode == TL_OP_FOR && whole_bound(&b, loop);
 }
 
 /* ---- the pass ---- */
@@ -265,7 +363,6 @@ static uint32_t mark_all(Bounds *b, TlFn *fn)
 TlPassResult tl_pass_bounds(TlFn *fn, TlPassCtx *px)
 {
     Bounds b = {.fn = fn, .axis = tl_axis_info(fn, px->scratch), .scratch = px->scratch};
-    tl_map_init(&b.peeled, px->scratch);
     uint32_t peeled = peel_all(&b, fn);
     if (peeled)
         b.axis = tl_axis_info(fn, px->scratch);

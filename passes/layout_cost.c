@@ -19,7 +19,6 @@ enum {
     SECTOR = 4,
     BARRIER = 64,
     SECTOR_BYTES = 32,
-    VECTOR_BYTES = 16,
     TRIPS = 8, /* of a loop whose trips are not known */
     MOST_TRIPS = 64,
     MOST_NESTING = 5
@@ -109,11 +108,6 @@ static int floor_log2(int64_t n)
     return bits;
 }
 
-static int64_t min_i64(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* How many sectors the lanes of a warp go to in one access, or (with_registers) in all. Places that
  * differ in the lowest `near` bits along `dim` only are in one sector. */
 static int64_t sectors(const TlLayout *l, int dim, int near, bool with_registers)
@@ -139,25 +133,29 @@ static int64_t load_cost(int64_t accesses, int64_t each, int64_t all)
     return accesses * SHARED_RATE * (each < 4 ? 1 : each / 4) + (SECTOR - 1) * all;
 }
 
+TlAccessCount tl_layout_access_count(const TlAccessInfo *info, const TlOp *op, const TlLayout *l)
+{
+    TlPlace p = tl_op_place(op);
+    int near = 0;
+    if (info->dim >= 0)
+        near = floor_log2(SECTOR_BYTES / tl_dtype_bytes(p.base->type->dtype));
+    TlAccessCount c = {.vector = tl_access_vector(info, op, l)};
+    c.accesses = tl_layout_registers(l) / c.vector;
+    c.sectors = sectors(l, info->dim, near, false);
+    c.all_sectors = sectors(l, info->dim, near, true);
+    return c;
+}
+
 static int64_t access_cost(TlLayoutCost *c, const TlOp *op, const TlLayout *l)
 {
     const TlAccessInfo *info = tl_map_get_ptr(&c->accesses, op);
     if (!info)
         return 0;
-    TlPlace p = tl_op_place(op);
-    int bytes = tl_dtype_bytes(p.base->type->dtype), near = 0;
-    int64_t vec = 1;
-    if (info->dim >= 0) {
-        int run = tl_layout_contiguous_bits(l, TL_IN_REG, info->dim);
-        vec = min_i64(min_i64(info->width, (int64_t)1 << run), VECTOR_BYTES / bytes);
-        near = floor_log2(SECTOR_BYTES / bytes);
-    }
-    int64_t accesses = tl_layout_registers(l) / (vec < 1 ? 1 : vec);
-    accesses = accesses < 1 ? 1 : accesses;
-    int64_t each = sectors(l, info->dim, near, false);
+    TlAccessCount n = tl_layout_access_count(info, op, l);
     if (op->opcode == TL_OP_LOAD)
-        return load_cost(accesses, each, sectors(l, info->dim, near, true));
-    return accesses * (SHARED_RATE + SECTOR * each) * (op->opcode == TL_OP_STORE ? 1 : 4);
+        return load_cost(n.accesses, n.sectors, n.all_sectors);
+    int64_t each = SHARED_RATE + SECTOR * n.sectors;
+    return n.accesses * each * (op->opcode == TL_OP_STORE ? 1 : 4);
 }
 
 /* ---- other ops ---- */

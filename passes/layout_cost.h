@@ -16,6 +16,14 @@ typedef struct TlLayoutCost {
 
 /* Looks at all memory ops of fn, which later may be changed. */
 void tl_layout_cost_init(TlLayoutCost *c, TlCtx *ctx, TlArena *arena, const TlFn *fn);
+/* What a memory op does when its layout is l: at best, that is when rows begin at sectors. */
+typedef struct TlAccessCount {
+    int vector;          /* registers that move together */
+    int64_t accesses;    /* of a thread */
+    int64_t sectors;     /* of 32 bytes, to which the lanes of a warp go in one access; */
+    int64_t all_sectors; /* in all of them, each counted once */
+} TlAccessCount;
+TlAccessCount tl_layout_access_count(const TlAccessInfo *info, const TlOp *op, const TlLayout *l);
 /* How often a block runs when the kernel runs once, roughly. */
 int64_t tl_layout_frequency(const TlBlock *b);
 /* Running the op once when its layout (tl_op_layout; of a reduction: of its operands) is l. */
