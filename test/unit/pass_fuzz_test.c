@@ -412,23 +412,31 @@ static void gen_if(Gen *g)
         keep(g, op->out[i]);
 }
 
-static void gen_for(Gen *g)
+/* Three operands of a for. */
+static void gen_bounds(Gen *g, const TlType *iv, TlValue **in)
 {
-    TlDtype d = pick(g, 3) ? TL_I32 : TL_I64;
-    const TlType *iv = tl_type_scalar(g->ctx, d), *types[3];
+    TlDtype d = iv->dtype;
     int64_t step = pick(g, 7) - 3, lo = pick(g, 9) - 4, hi = lo + (step < 0 ? -1 : 1) * pick(g, 12);
     if (pick(g, 10) == 0) { /* at the end of the type: bounds must not be computed past it */
         hi = d == TL_I32 ? INT32_MAX : INT64_MAX;
         lo = hi - pick(g, 9);
     }
-    TlValue *in[6] = {tl_const_int(&g->b, iv, lo), tl_const_int(&g->b, iv, hi),
-                      tl_const_int(&g->b, iv, step)};
+    in[0] = tl_const_int(&g->b, iv, lo);
+    in[1] = tl_const_int(&g->b, iv, hi);
+    in[2] = tl_const_int(&g->b, iv, step);
     if (pick(g, 2)) { /* a bound that folding does not see */
         TlAttr axis = {.id = TL_ATTR_AXIS, .u.i = 0};
         const TlType *i32 = tl_type_scalar(g->ctx, TL_I32);
         TlValue *pid = tl_op_new(&g->b, TL_OP_PID, 0, NULL, 1, &i32, 0, 1, &axis)->out[0];
         in[0] = tl_binary(&g->b, TL_OP_ADD, in[0], tl_cast(&g->b, pid, d));
     }
+}
+
+static void gen_for(Gen *g)
+{
+    const TlType *iv = tl_type_scalar(g->ctx, pick(g, 3) ? TL_I32 : TL_I64), *types[3];
+    TlValue *in[6];
+    gen_bounds(g, iv, in);
     uint32_t n = (uint32_t)pick(g, 4);
     for (uint32_t i = 0; i < n; i++) {
         types[i] = random_type(g);
@@ -444,6 +452,57 @@ static void gen_for(Gen *g)
     gen_block(g, op->regions[0], TL_OP_YIELD, n, op->out, NULL);
     for (uint32_t i = 0; i < n; i++)
         keep(g, op->out[i]);
+}
+
+/* A load of 7 neighbours or of one, from a view of integers. */
+static TlValue *fetch(Gen *g, TlValue *index, bool tile)
+{
+    TlAxis *axes = TL_NEW(&g->b.fn->module->arena, TlAxis);
+    *axes = tile ? (TlAxis){TL_AXIS_SLICE, 7, 1} : (TlAxis){TL_AXIS_SCALAR, 0, 0};
+    TlAttr a[2] = {{.id = TL_ATTR_AXES, .n = 1, .u.axes = axes}, {.id = TL_ATTR_MASK}};
+    TlValue *in[3] = {g->views[pick(g, 4) ? 1 : 3], index, NULL};
+    const TlType *t = tl_type_scalar(g->ctx, TL_I32);
+    bool masked = pick(g, 4) == 0;
+    if (masked)
+        in[2] = tl_binary(&g->b, TL_OP_LT, index, tl_const_int(&g->b, index->type, pick(g, 20)));
+    t = tile ? tl_type_with_shape(g->ctx, t, 1, &axes->width) : t;
+    return tl_op_new(&g->b, TL_OP_LOAD, 2 + masked, in, 1, &t, 0, 1 + masked, a)->out[0];
+}
+
+/* A loop for `pipeline`: loads by its counter, by what it carries, by what it has loaded. */
+static void gen_pipelined(Gen *g)
+{
+    const TlType *iv = tl_type_scalar(g->ctx, pick(g, 3) ? TL_I32 : TL_I64);
+    const TlType *types[2] = {tl_type_scalar(g->ctx, TL_I32),
+                              tl_type_tile(g->ctx, TL_I32, 1, (int32_t[]){7})};
+    TlValue *in[5], *index[8];
+    gen_bounds(g, iv, in);
+    in[3] = small_index(g);
+    in[4] = value_of(g, types[1]);
+    TlAttr hint = {.id = TL_ATTR_PIPELINE, .u.i = pick(g, 6)};
+    TlOp *op = tl_op_new(&g->b, TL_OP_FOR, 5, in, 2, types, 1, 1, &hint);
+    TlBuilder outer = g->b;
+    TlBlock *body = op->regions[0];
+    index[0] = tl_block_arg(body, iv, "i");
+    index[1] = tl_block_arg(body, types[0], "at");
+    TlValue *sum = tl_block_arg(body, types[1], "sum");
+    g->b = tl_builder_end(body);
+    int n = 2;
+    index[0] = tl_cast(&g->b, index[0], TL_I32);
+    for (int loads = 1 + pick(g, 5); loads > 0; loads--) {
+        TlValue *at = index[pick(g, n)], *least = tl_const_int(&g->b, types[0], 15);
+        at = tl_binary(&g->b, TL_OP_AND, at, least);
+        if (pick(g, 2))
+            index[n++] = fetch(g, at, false);
+        else
+            sum = tl_binary(&g->b, TL_OP_ADD, sum, fetch(g, at, true));
+    }
+    if (pick(g, 4) == 0)
+        gen_store(g);
+    tl_yield(&g->b, TL_OP_YIELD, 2, (TlValue *[]){index[pick(g, n)], sum});
+    g->b = outer;
+    keep(g, op->out[0]);
+    keep(g, op->out[1]);
 }
 
 /* while (i < n) with i carried, so it ends; a second carried value is anything. */
@@ -534,7 +593,7 @@ static void gen_ops(Gen *g, int n)
         else if (kind < 25)
             gen_if(g);
         else if (kind < 27)
-            gen_for(g);
+            pick(g, 3) ? gen_for(g) : gen_pipelined(g);
         else
             gen_while(g);
     }
