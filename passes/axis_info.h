@@ -42,6 +42,15 @@ TlAccessInfo tl_access_info(const TlAxisInfo *a, const TlOp *op);
  * the width allows, 16 bytes at most. l NULL: a scalar. */
 int tl_access_vector(const TlAccessInfo *info, const TlOp *op, const TlLayout *l);
 
+/* ---- extents (axis_extent.c) ---- */
+/* v without casts that keep every value it can have. */
+const TlValue *tl_axis_plain(const TlAxisInfo *a, const TlValue *v);
+/* Is the number v the extent of that axis of the view: the same value, or extents of parameters that the
+ * launch demands to be equal? */
+bool tl_axis_is_extent(const TlAxisInfo *a, const TlValue *v, const TlValue *view, uint32_t axis);
+/* NULL: no parameter. */
+const TlDim *tl_axis_param_extent(const TlFn *fn, const TlValue *view, uint32_t axis);
+
 /* ---- aligned kernels (variants.c) ----
  * A kernel can be made twice: as it is, and as if its views and pointers were aligned
  * (TlKernelInfo.aligned). The aligned one is launched only with arguments for which that is so. */

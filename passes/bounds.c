@@ -37,50 +37,6 @@ typedef struct Bounds {
     TlArena *scratch;
 } Bounds;
 
-/* ---- numbers ---- */
-
-/* v without casts that keep every value it can have. */
-static const TlValue *plain(const Bounds *b, const TlValue *v)
-{
-    while (v->def && v->def->opcode == TL_OP_CAST && tl_is_scalar(v->type)) {
-        const TlValue *from = tl_in(v->def, 0);
-        int64_t lo, hi;
-        if (!tl_axis_has_numbers(from->type) || !tl_axis_has_numbers(v->type))
-            break;
-        const TlAxisFacts *f = tl_axis_facts(b->axis, from);
-        tl_axis_type_range(v->type->dtype, &lo, &hi);
-        bool unsure = from->type->dtype == TL_U64 || v->type->dtype == TL_U64;
-        if (f->lo < (unsure ? 0 : lo) || f->hi > hi)
-            break;
-        v = from;
-    }
-    return v;
-}
-
-static const TlDim *parameter_extent(const TlFn *fn, const TlValue *view, uint32_t axis)
-{
-    if (view->def || !fn->info || view->index >= fn->info->params.len)
-        return NULL;
-    return &fn->info->params.data[view->index].extent[axis];
-}
-
-/* Is the number v the extent of that axis of the view? */
-static bool is_extent(const Bounds *b, const TlValue *v, const TlValue *view, uint32_t axis)
-{
-    v = plain(b, v);
-    if (view->def && view->def->opcode == TL_OP_VIEW)
-        return plain(b, tl_in(view->def, 1 + axis)) == v;
-    if (!v->def || v->def->opcode != TL_OP_EXTENT)
-        return false;
-    const TlValue *of = tl_in(v->def, 0);
-    uint32_t of_axis = (uint32_t)tl_attr_int(v->def, TL_ATTR_AXIS, 0);
-    if (of == view && of_axis == axis)
-        return true;
-    const TlDim *x = parameter_extent(b->fn, view, axis);
-    const TlDim *y = parameter_extent(b->fn, of, of_axis);
-    return x && y && x->kind == TILE_DIM_SYM && y->kind == TILE_DIM_SYM && x->value == y->value;
-}
-
 static const TlOp *loop_of_iv(const TlValue *v)
 {
     const TlOp *loop = v->def ? NULL : v->block->parent;
@@ -137,14 +93,15 @@ static bool loop_index_inside(const Bounds *b, const TlPlace *p, uint32_t i, con
     if (least(b, tl_in(loop, 0)) < 0 || tl_axis_facts(b->axis, tl_in(loop, 2))->lo <= 0)
         return false;
     const TlValue *end = tl_in(loop, 1), *whole = whole_bound(b, loop);
-    return is_extent(b, end, p->base, i) || (whole && is_extent(b, whole, p->base, i));
+    return tl_axis_is_extent(b->axis, end, p->base, i) ||
+           (whole && tl_axis_is_extent(b->axis, whole, p->base, i));
 }
 
 static bool pid_inside(const Bounds *b, const TlPlace *p, uint32_t i, const TlOp *pid)
 {
     const TlKernelInfo *k = b->fn->info;
     int64_t axis = tl_attr_int(pid, TL_ATTR_AXIS, 0);
-    const TlDim *extent = parameter_extent(b->fn, p->base, i);
+    const TlDim *extent = tl_axis_param_extent(b->fn, p->base, i);
     if (!extent || !k->aligned || axis >= k->grid.len || extent->kind != TILE_DIM_SYM)
         return false;
     const TlHostExpr *e = &k->exprs.data[k->grid.data[axis]];
@@ -157,7 +114,7 @@ static bool slice_inside(const Bounds *b, const TlPlace *p, uint32_t i, const Tl
     const TlValue *whole = loop == b->peeling ? tl_in(loop, 1) : whole_bound(b, loop);
     TlWideInt step;
     return whole && p->axes[i].step == 1 && tl_const_int_value(tl_in(loop, 2), &step) &&
-           p->axes[i].width <= step && is_extent(b, whole, p->base, i);
+           p->axes[i].width <= step && tl_axis_is_extent(b->axis, whole, p->base, i);
 }
 
 static bool axis_inside(const Bounds *b, const TlPlace *p, const TlViewFacts *v, uint32_t i)
@@ -167,7 +124,7 @@ static bool axis_inside(const Bounds *b, const TlPlace *p, const TlViewFacts *v,
     const TlValue *index = p->index[i].value;
     if (index->type->rank > 0)
         return false;
-    index = plain(b, index);
+    index = tl_axis_plain(b->axis, index);
     const TlOp *loop = loop_of_iv(index);
     if (p->axes[i].kind == TL_AXIS_SLICE)
         return loop && slice_inside(b, p, i, loop);
@@ -219,7 +176,7 @@ static bool gains(Bounds *b, const TlOp *loop)
 /* Will `pipeline` take it? */
 static bool is_pipelined(const TlOp *loop)
 {
-    if (tl_attr(loop, TL_ATTR_PIPELINE))
+    if (tl_attr(loop, TL_ATTR_PIPELINE) || tl_attr(loop, TL_ATTR_PIPELINED))
         return true;
     for (const TlOp *op = tl_walk_next(loop, loop); op; op = tl_walk_next(op, loop))
         if (op->opcode == TL_OP_DOT)
@@ -301,12 +258,14 @@ static TlBound why_not_peeled(Bounds *b, const TlPlace *p, uint32_t i, const TlO
     TlWideInt step;
     if (!tl_const_int_value(tl_in(loop, 2), &step) || step < p->axes[i].width)
         return TL_BOUND_LOOP_STEP;
-    if (!is_extent(b, tl_in(loop, 1), p->base, i) && !whole_bound(b, loop))
+    if (!tl_axis_is_extent(b->axis, tl_in(loop, 1), p->base, i) && !whole_bound(b, loop))
         return TL_BOUND_LOOP_END;
     if (least(b, tl_in(loop, 0)) < 0 || least(b, tl_in(loop, 1)) < 0)
         return TL_BOUND_LOOP_SIGN;
     if (!is_innermost(loop))
         return TL_BOUND_LOOP_OUTER;
+    if (is_pipelined(loop))
+        return TL_BOUND_LOOP_AHEAD;
     return tl_loop_size(loop) > MAX_PEELED_OPS ? TL_BOUND_LOOP_LONG : TL_BOUND_LOOP;
 }
 
@@ -320,7 +279,9 @@ TlBound tl_bounds_of_axis(const TlFn *fn, const TlAxisInfo *facts, const TlOp *a
         return TL_BOUND_INSIDE;
     if (p.axes[axis].kind == TL_AXIS_TILE)
         return TL_BOUND_VALUES;
-    const TlValue *index = plain(&b, p.index[axis].value);
+    const TlValue *index = tl_axis_plain(b.axis, p.index[axis].value);
+    if (index->def && index->def->opcode == TL_OP_ADD && loop_of_iv(tl_in(index->def, 0)))
+        index = tl_in(index->def, 0); /* of a trip further on */
     const TlOp *loop = loop_of_iv(index);
     if (loop)
         return why_not_peeled(&b, &p, axis, loop);

@@ -9,6 +9,7 @@ typedef enum TlBound {
     TL_BOUND_REST,       /* a slice in what peeling left: the last trip of a loop */
     TL_BOUND_LOOP_OUTER, /* a slice in a loop that is not peeled: it holds another loop, */
     TL_BOUND_LOOP_LONG,  /* its body is long, */
+    TL_BOUND_LOOP_AHEAD, /* it is one for `pipeline`, */
     TL_BOUND_LOOP_STEP,  /* its step is not a constant, or shorter than the slice, */
     TL_BOUND_LOOP_END,   /* its end is not the extent, */
     TL_BOUND_LOOP_SIGN,  /* its start or end may be negative, */

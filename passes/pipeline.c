@@ -29,7 +29,7 @@
  *     that wants it; S - 1 is the most, so copies behind L such loads are begun S - 1 - L ahead, but one
  *     at least. What does not fit is loaded in the same trip.
  *  5. Expansion (pipeline_expand.c): a prologue for the first trips; no epilogue: what is fetched for trips
- *     that there are not is masked off, which costs nothing where the test is scalar.
+ *     that there are not is masked off, unless it is outside of its view anyway.
  *
  * What stands in the loop for a trip stays in its order. The places of what is fetched ahead are computed
  * again for the later trip: they are index arithmetic. */
@@ -291,14 +291,9 @@ static int copied_bytes(const Pipeline *p, const Candidate *c)
 {
     const TlType *t = c->load->out[0]->type, *buf = tl_in(c->put, 0)->type;
     TlAccessInfo info = tl_access_info(p->axis, c->load);
-    int elem = tl_dtype_bytes(t->dtype), bits = 0;
-    if (info.dim < 0)
-        return elem;
-    int run = tl_layout_contiguous_bits(t->layout, TL_IN_REG, info.dim);
-    int side = tl_stage_vector_bits(p->arena, elem, t->layout, buf->layout);
-    while (bits < run && bits < side && 2 << bits <= info.width)
-        bits++;
-    return elem << bits;
+    int elem = tl_dtype_bytes(t->dtype), run = tl_access_vector(&info, c->load, t->layout);
+    int side = 1 << tl_stage_vector_bits(p->arena, elem, t->layout, buf->layout);
+    return elem * (run < side ? run : side);
 }
 
 static TlFetchHow how_of(const Pipeline *p, const Candidate *c)
@@ -312,6 +307,28 @@ static TlFetchHow how_of(const Pipeline *p, const Candidate *c)
     return copies ? TL_FETCH_COPY : TL_FETCH_PUT;
 }
 
+/* Does the loop count up to the extent of an axis that it counts along? Then what starts there for a trip that
+ * does not exist is outside. A counter that wraps is negative, outside too. */
+static bool ends_with_loop(const Pipeline *p, const TlOp *load)
+{
+    TlPlace place = tl_op_place(load);
+    const TlValue *counter = p->loop->regions[0]->args[0];
+    TlWideInt step;
+    if (!place.axes || tl_attr_flag(load, TL_ATTR_UNCHECKED) ||
+        !tl_is_signed(counter->type->dtype) || !tl_const_int_value(tl_in(p->loop, 2), &step) ||
+        step <= 0)
+        return false;
+    for (uint32_t i = 0; i < place.naxes; i++) {
+        const TlValue *index = place.index[i].value;
+        bool up = place.axes[i].kind == TL_AXIS_SCALAR ||
+                  (place.axes[i].kind == TL_AXIS_SLICE && place.axes[i].step > 0);
+        if (up && tl_axis_plain(p->axis, index) == counter &&
+            tl_axis_is_extent(p->axis, tl_in(p->loop, 1), place.base, i))
+            return true;
+    }
+    return false;
+}
+
 /* ---- 4. when ---- */
 
 static int min_int(int a, int b)
@@ -322,7 +339,11 @@ static int min_int(int a, int b)
 static TlFetch fetch_of(const Pipeline *p, const Candidate *c, int most, int levels)
 {
     int ahead = most - levels < 1 ? 1 : most - levels;
-    TlFetch f = {.load = c->load, .put = c->put, .how = how_of(p, c), .level = c->level};
+    TlFetch f = {.load = c->load,
+                 .put = c->put,
+                 .how = how_of(p, c),
+                 .level = c->level,
+                 .ends = ends_with_loop(p, c->load)};
     switch (f.how) {
     case TL_FETCH_COPY:
         f.ahead = ahead;

@@ -205,10 +205,11 @@ static TlValue *carried_at(Expand *x, TlValue *v, Moment m)
 }
 
 /* The mask of a fetch: its own, and the moment's test. */
-static TlValue *mask_at(Expand *x, const TlPlace *p, Moment m)
+static TlValue *mask_at(Expand *x, const TlFetch *f, const TlPlace *p, Moment m)
 {
     TlBuilder *b = builder(x, m);
-    TlValue *test = test_of(x, m), *mask = p->mask ? value_at(x, p->mask, m) : NULL;
+    TlValue *test = f->ends ? NULL : test_of(x, m),
+            *mask = p->mask ? value_at(x, p->mask, m) : NULL;
     if (!test || !mask)
         return test ? test : mask;
     if (mask->type->rank)
@@ -217,13 +218,14 @@ static TlValue *mask_at(Expand *x, const TlPlace *p, Moment m)
 }
 
 /* The load's operands at a moment and what else there is, in `in`; their number. */
-static uint32_t place_at(Expand *x, const TlOp *load, Moment m, TlValue **in, bool *out_mask)
+static uint32_t place_at(Expand *x, const TlFetch *f, Moment m, TlValue **in, bool *out_mask)
 {
+    const TlOp *load = f->load;
     TlPlace p = tl_op_place(load);
     uint32_t n = load->nin - (p.mask != NULL) - (p.other != NULL);
     for (uint32_t i = 0; i < n; i++)
         in[i] = value_at(x, tl_in(load, i), m);
-    TlValue *mask = mask_at(x, &p, m);
+    TlValue *mask = mask_at(x, f, &p, m);
     if (mask)
         in[n++] = mask;
     *out_mask = mask != NULL;
@@ -243,7 +245,7 @@ static TlValue *load_at(Expand *x, const TlFetch *f, Moment m)
     bool masked;
     TlValue **in = TL_NEW_ARRAY(x->arena, TlValue *, f->load->nin + 2);
     TlValue *other = tl_op_place(f->load).other;
-    uint32_t n = place_at(x, f->load, m, in, &masked);
+    uint32_t n = place_at(x, f, m, in, &masked);
     if (other)
         in[n++] = value_at(x, other, m);
     TlBuilder *b = builder(x, m);
@@ -375,7 +377,7 @@ static void copy_at(Expand *x, const TlFetch *f, Moment m)
     bool masked;
     TlValue **in = TL_NEW_ARRAY(x->arena, TlValue *, f->load->nin + 4);
     const TlType *t = f->load->out[0]->type;
-    uint32_t n = place_at(x, f->load, m, in, &masked);
+    uint32_t n = place_at(x, f, m, in, &masked);
     in[n++] = buffer_of(x, f);
     in[n++] = slot_at(x, f, m);
     t = tl_type_token(x->ctx, t->dtype, t->rank, t->shape, t->layout);

@@ -18,6 +18,7 @@ typedef struct TlFetch {
     int ahead;     /* begun so many trips before */
     int put_ahead; /* PUT: put so many trips before */
     int slots;     /* COPY, PUT */
+    bool ends;     /* past the last trip its place is outside of the view anyway */
 } TlFetch;
 
 /* A modulo schedule: every trip begins the fetches of the trip `ahead` further on, in this order, and does
