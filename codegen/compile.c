@@ -253,11 +253,6 @@ static bool settle_launch(Job *j)
     bool gpu = tl_target_is_gpu(j->target), fine = true;
     for (uint32_t i = 0; i < j->module->fns.len; i++) {
         TlKernelInfo *info = j->module->fns.data[i]->info;
-        if (!info && j->stage > STAGE_LAIDOUT) { /* hand-written IR */
-            tl_diag(&j->ctx.diags, j->module->fns.data[i]->loc, TL_E0802,
-                    j->module->fns.data[i]->name, "no launch facts (info {...}), so no code");
-            fine = false;
-        }
         if (!info)
             continue;
         info->warps = j->o->warps ? j->o->warps : info->warps;
@@ -429,11 +424,26 @@ static bool is_tir(const char *name)
     return n > 4 && !strcmp(name + n - 4, ".tir");
 }
 
+/* Of a text of tile IR, as lower_kernels does of a program. */
+static tilec_status choose_kernel(Job *j)
+{
+    const char *name = j->o->kernel;
+    uint32_t kept = 0;
+    for (uint32_t i = 0; name && i < j->module->fns.len; i++)
+        if (!strcmp(j->module->fns.data[i]->name, name))
+            j->module->fns.data[kept++] = j->module->fns.data[i];
+    if (name && !kept)
+        return fail(j, TILEC_USAGE, "no kernel '%s'", name);
+    j->module->fns.len = name ? kept : j->module->fns.len;
+    return TILEC_OK;
+}
+
 static tilec_status front(Job *j, uint32_t source, const char *name)
 {
     if (is_tir(name)) {
         j->module = tl_parse_module(&j->ctx, source);
-        return deliver_diagnostics(j);
+        tilec_status read = deliver_diagnostics(j);
+        return read || !j->module ? read : choose_kernel(j);
     }
     TlFrontendOptions fo = frontend_options(j);
     TlSbuf s;

@@ -265,15 +265,6 @@ static LLVMValueRef shuffle_xor(TlLeafCall *call)
     return permute(call, lane, value); /* counts lanes modulo the warp's */
 }
 
-/* LLVM scales where v_exp_f32 would flush subnormals. */
-static LLVMValueRef exp2_float(TlLeafCall *call)
-{
-    LLVMTypeRef f32 = LLVMFloatTypeInContext(call->c);
-    LLVMValueRef x = LLVMBuildBitCast(call->b, call->args[0], f32, "");
-    x = tl_leaf_intrinsic(call, "llvm.exp2", &f32, 1, &x, 1);
-    return LLVMBuildBitCast(call->b, x, call->i32, "");
-}
-
 static LLVMValueRef expand(TlLeafCall *call)
 {
     switch (call->leaf) {
@@ -290,7 +281,6 @@ static LLVMValueRef expand(TlLeafCall *call)
     case TL_LEAF_MMA_4_2_4:
     case TL_LEAF_MMA_4_4_8:
     case TL_LEAF_MMA_8_8_8: return tl_leaf_mma_amdgpu(call);
-    case TL_LEAF_EX2: return exp2_float(call);
     case TL_LEAF_TF32: break; /* for mma.sync only */
     case TL_LEAF_LDG_8:
     case TL_LEAF_LDG_16:
@@ -317,9 +307,20 @@ static LLVMValueRef expand(TlLeafCall *call)
     case TL_LEAF_ATOM_64: return atomic(call);
     case TL_LEAF_FAIL:
     case TL_LEAF_PRINT: tl_leaf_debug(call, special(call, CTAID), special(call, TID)); return NULL;
+    case TL_LEAF_CP_ASYNC_4: /* NVIDIA's: the lowering calls none of them for AMD */
+    case TL_LEAF_CP_ASYNC_8:
+    case TL_LEAF_CP_ASYNC_16:
+    case TL_LEAF_CP_COMMIT:
+    case TL_LEAF_CP_WAIT:
+    case TL_LEAF_LDSM_1:
+    case TL_LEAF_LDSM_2:
+    case TL_LEAF_LDSM_4:
+    case TL_LEAF_LDSM_T_1:
+    case TL_LEAF_LDSM_T_2:
+    case TL_LEAF_LDSM_T_4:
     case TL_LEAF_COUNT: break;
     }
-    TL_UNREACHABLE("leaf %d", (int)call->leaf);
+    TL_UNREACHABLE("leaf %s on AMD", tl_leaf_name(call->leaf));
 }
 
 void tl_leaf_expand_amdgpu(TlLlvm *l)

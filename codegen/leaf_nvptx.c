@@ -185,6 +185,55 @@ static void store_shared(TlLeafCall *call)
         store_asm(call, "shared", "", address, x[2], x[3]);
 }
 
+/* ---- asynchronous copies, loads of a warp ---- */
+
+/* site, pred, offset, address, inside. In the asm: $0 to, $1 from, then bytes read, then pred. What is
+ * not read becomes 0. Rows of 16 bytes go past the first cache. */
+static void copy_async(TlLeafCall *call)
+{
+    unsigned bytes = 4u << (call->leaf - TL_LEAF_CP_ASYNC_4);
+    LLVMValueRef pred = call->args[1], inside = call->args[4], args[4];
+    unsigned n = 2;
+    Asm a = {"", ""};
+    if (tl_leaf_is_false(pred))
+        return;
+    args[0] = tl_leaf_shared(call, call->args[2]);
+    args[1] = call->args[3];
+    constrain(&a, "l");
+    constrain(&a, "l");
+    if (!tl_leaf_is_true(inside)) {
+        args[n++] =
+            LLVMBuildSelect(call->b, inside, tl_leaf_i32(call, bytes), tl_leaf_i32(call, 0), "");
+        constrain(&a, "r");
+    }
+    if (!tl_leaf_is_true(pred)) {
+        TEXT(&a, "@$%u ", n);
+        args[n++] = pred;
+        constrain(&a, "b");
+    }
+    TEXT(&a, "cp.async.%s.shared.global [$0], [$1], %u%s;", bytes == 16 ? "cg" : "ca", bytes,
+         tl_leaf_is_true(inside) ? "" : ", $2");
+    build_asm(call, &a, LLVMVoidTypeInContext(call->c), args, n);
+}
+
+/* site, offset */
+static LLVMValueRef load_matrices(TlLeafCall *call, unsigned n, const char *trans)
+{
+    LLVMValueRef address = tl_leaf_shared(call, call->args[1]);
+    LLVMTypeRef type = LLVMTypeOf(address);
+    char *name =
+        tl_format(call->l->arena, "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x%u%s.b16", n, trans);
+    LLVMValueRef x = tl_leaf_intrinsic(call, name, &type, 1, &address, 1);
+    Shape s = {.n = n};
+    return gather(call, &s, x);
+}
+
+static void wait_async(TlLeafCall *call)
+{
+    LLVMValueRef pending = tl_leaf_i32(call, tl_leaf_constant(call, 1));
+    tl_leaf_intrinsic(call, "llvm.nvvm.cp.async.wait.group", NULL, 0, &pending, 1);
+}
+
 /* ---- atomics ---- */
 
 static const char *const SCOPES[] = {
@@ -258,13 +307,11 @@ static LLVMValueRef shuffle(TlLeafCall *call, const char *name)
     return tl_leaf_intrinsic(call, name, NULL, 0, args, 4);
 }
 
-/* An intrinsic on the float that the operand's bits are; `word`: it gives a word itself. */
-static LLVMValueRef on_float(TlLeafCall *call, const char *name, bool word)
+static LLVMValueRef round_tf32(TlLeafCall *call)
 {
     LLVMTypeRef f32 = LLVMFloatTypeInContext(call->c);
     LLVMValueRef x = LLVMBuildBitCast(call->b, call->args[0], f32, "");
-    x = tl_leaf_intrinsic(call, name, NULL, 0, &x, 1);
-    return word ? x : LLVMBuildBitCast(call->b, x, call->i32, "");
+    return tl_leaf_intrinsic(call, "llvm.nvvm.f2tf32.rna", NULL, 0, &x, 1);
 }
 
 static const char TID[] = "llvm.nvvm.read.ptx.sreg.tid.x",
@@ -286,8 +333,7 @@ static LLVMValueRef expand(TlLeafCall *call)
     case TL_LEAF_MMA_4_2_4:
     case TL_LEAF_MMA_4_4_8:
     case TL_LEAF_MMA_8_8_8: return tl_leaf_mma_nvptx(call);
-    case TL_LEAF_EX2: return on_float(call, "llvm.nvvm.ex2.approx.f", false);
-    case TL_LEAF_TF32: return on_float(call, "llvm.nvvm.f2tf32.rna", true);
+    case TL_LEAF_TF32: return round_tf32(call);
     case TL_LEAF_LDG_8:
     case TL_LEAF_LDG_16:
     case TL_LEAF_LDG_32:
@@ -311,6 +357,17 @@ static LLVMValueRef expand(TlLeafCall *call)
     case TL_LEAF_ATOM_16:
     case TL_LEAF_ATOM_32:
     case TL_LEAF_ATOM_64: return atomic(call);
+    case TL_LEAF_CP_ASYNC_4:
+    case TL_LEAF_CP_ASYNC_8:
+    case TL_LEAF_CP_ASYNC_16: copy_async(call); return NULL;
+    case TL_LEAF_CP_COMMIT: special(call, "llvm.nvvm.cp.async.commit.group"); return NULL;
+    case TL_LEAF_CP_WAIT: wait_async(call); return NULL;
+    case TL_LEAF_LDSM_1: return load_matrices(call, 1, "");
+    case TL_LEAF_LDSM_2: return load_matrices(call, 2, "");
+    case TL_LEAF_LDSM_4: return load_matrices(call, 4, "");
+    case TL_LEAF_LDSM_T_1: return load_matrices(call, 1, ".trans");
+    case TL_LEAF_LDSM_T_2: return load_matrices(call, 2, ".trans");
+    case TL_LEAF_LDSM_T_4: return load_matrices(call, 4, ".trans");
     case TL_LEAF_FAIL:
     case TL_LEAF_PRINT: tl_leaf_debug(call, special(call, CTAID), special(call, TID)); return NULL;
     case TL_LEAF_COUNT: break;

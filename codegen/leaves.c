@@ -72,7 +72,7 @@ static void set_attributes(TlLlvm *l, LLVMValueRef f, tl_leaf leaf)
     }
     if (c == TL_LEAF_CLASS_WARP) {
         attribute(l, f, "convergent", 0);
-        attribute(l, f, "memory", MEMORY_NONE);
+        attribute(l, f, "memory", tl_leaf_is_ldsm(leaf) ? MEMORY_READ : MEMORY_NONE);
     }
     if (c == TL_LEAF_CLASS_BLOCK)
         attribute(l, f, "convergent", 0);

@@ -104,8 +104,11 @@ void tl_simt_reduce(TlSimt *g, TlOp *op);
 void tl_simt_scan(TlSimt *g, TlOp *op);
 void tl_simt_dot(TlSimt *g, TlOp *op);
 void tl_simt_mma(TlSimt *g, TlOp *op); /* simt_mma.c: a DOT with `mma` */
-/* simt_leaf.c: 2^x by the leaf, as TlGen.exp2 */
-LLVMValueRef tl_simt_exp2(TlGen *gen, LLVMValueRef x);
+/* ---- simt_staged.c: buffers of shared memory ---- */
+void tl_simt_put(TlSimt *g, TlOp *op);
+void tl_simt_get(TlSimt *g, TlOp *op);
+void tl_simt_copy(TlSimt *g, TlOp *op);
+void tl_simt_wait(TlSimt *g, TlOp *op); /* commit, wait */
 /* simt_fmod.c: the remainder of two floats, as TlGen.fmod */
 LLVMValueRef tl_simt_fmod(TlGen *gen, LLVMValueRef x, LLVMValueRef y);
 /* ---- simt_debug.c ---- */

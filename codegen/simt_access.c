@@ -207,7 +207,7 @@ void tl_simt_access_promise(TlSimt *g, TlSimtAccess *a)
 
 /* ---- loads ---- */
 
-static LLVMValueRef hints(TlSimt *g, const TlOp *op)
+LLVMValueRef tl_simt_access_hints(TlSimt *g, const TlOp *op)
 {
     int64_t cache = tl_attr_int(op, TL_ATTR_CACHE, 0), evict = tl_attr_int(op, TL_ATTR_EVICT, 0);
     return tl_simt_i32(g, (uint32_t)(cache + 4 * evict));
@@ -217,13 +217,19 @@ static void load_group(TlSimt *g, TlSimtAccess *a, int64_t r, LLVMValueRef *out)
 {
     LLVMValueRef pred = tl_simt_access_pred(g, a, r);
     LLVMValueRef args[3] = {tl_simt_access_address(g, a, r), tl_simt_pred_or_true(g, pred),
-                            hints(g, a->op)};
+                            tl_simt_access_hints(g, a->op)};
     uint64_t bytes = tl_gen_elem_bytes(&a->elem) * (uint64_t)a->width;
     LLVMValueRef wide = tl_simt_leaf(g, tl_simt_sized(TL_LEAF_LDG_8, bytes), 3, args);
     tl_simt_unpack(g, &a->elem, wide, a->width, out);
     for (int i = 0; a->place.other && pred && i < a->width; i++)
         out[i] = LLVMBuildSelect(g->b, pred, out[i],
                                  tl_simt_access_value(g, a, a->place.other, r + i), "");
+}
+
+void tl_simt_load_registers(TlSimt *g, TlSimtAccess *a, LLVMValueRef *out)
+{
+    for (int64_t r = 0; r < a->nregs; r += a->width)
+        load_group(g, a, r, out + r);
 }
 
 void tl_simt_load(TlSimt *g, TlOp *op)
@@ -233,8 +239,7 @@ void tl_simt_load(TlSimt *g, TlOp *op)
     tl_simt_access_begin(g, op, &a);
     tl_simt_access_promise(g, &a);
     LLVMValueRef *out = a.layout ? tl_simt_define(g, op->out[0]) : &one;
-    for (int64_t r = 0; r < a.nregs; r += a.width)
-        load_group(g, &a, r, out + r);
+    tl_simt_load_registers(g, &a, out);
     if (!a.layout)
         g->scalar[op->out[0]->id] = one;
 }
@@ -271,7 +276,7 @@ static void store_group(TlSimt *g, TlSimtAccess *a, int64_t r, LLVMValueRef owne
         x[i] = tl_simt_access_value(g, a, a->place.value, r + i);
     LLVMValueRef pred = tl_simt_both(g, owner, tl_simt_access_pred(g, a, r));
     LLVMValueRef args[4] = {tl_simt_access_address(g, a, r), tl_simt_pred_or_true(g, pred),
-                            hints(g, a->op), tl_simt_pack(g, &a->elem, a->width, x)};
+                            tl_simt_access_hints(g, a->op), tl_simt_pack(g, &a->elem, a->width, x)};
     uint64_t bytes = tl_gen_elem_bytes(&a->elem) * (uint64_t)a->width;
     tl_simt_leaf(g, tl_simt_sized(TL_LEAF_STG_8, bytes), 4, args);
     if (may_repeat(&a->place))

@@ -1,4 +1,4 @@
-/* What loads, stores and atomics of the SIMT lowering share: the place of an access, register by
+/* What loads, stores, copies and atomics of the SIMT lowering share: the place of an access, register by
  * register (simt_access.c). */
 #ifndef TL_SIMT_ACCESS_H
 #define TL_SIMT_ACCESS_H
@@ -38,5 +38,8 @@ LLVMValueRef tl_simt_access_owner(TlSimt *g, const TlSimtAccess *a);
 LLVMValueRef tl_simt_access_value(TlSimt *g, const TlSimtAccess *a, const TlValue *v, int64_t r);
 /* With checks: reports elements that `unchecked` promised to be inside and are not. */
 void tl_simt_access_promise(TlSimt *g, TlSimtAccess *a);
+/* All registers of a load; what is outside or masked off gives 0, or what OTHER says. */
+void tl_simt_load_registers(TlSimt *g, TlSimtAccess *a, LLVMValueRef *out);
+LLVMValueRef tl_simt_access_hints(TlSimt *g, const TlOp *op); /* the operand of leaves */
 LLVMValueRef tl_simt_pred_or_true(TlSimt *g, LLVMValueRef pred);
 #endif

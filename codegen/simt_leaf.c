@@ -21,8 +21,9 @@ static void mark_convergent(TlSimt *g, LLVMValueRef call)
 static LLVMValueRef new_site(TlSimt *g, tl_leaf leaf)
 {
     tile_image_site s = {(uint32_t)leaf, g->loc.file, g->loc.line, g->loc.col, 0, 0};
-    if (tl_leaf_class_of(leaf) == TL_LEAF_CLASS_GLOBAL ||
-        tl_leaf_class_of(leaf) == TL_LEAF_CLASS_ATOMIC)
+    tl_leaf_class class_ = tl_leaf_class_of(leaf);
+    if (class_ == TL_LEAF_CLASS_GLOBAL || class_ == TL_LEAF_CLASS_ASYNC ||
+        class_ == TL_LEAF_CLASS_ATOMIC)
         s.param = (uint32_t)(g->param + 1);
     tl_vec_push(g->arena, &g->code->sites, s);
     return tl_simt_i32(g, (uint32_t)g->code->sites.len - 1);
@@ -49,13 +50,6 @@ LLVMValueRef tl_simt_leaf(TlSimt *g, tl_leaf leaf, unsigned nargs, LLVMValueRef 
 void tl_simt_barrier(TlSimt *g)
 {
     tl_simt_leaf(g, TL_LEAF_BARRIER, 0, NULL);
-}
-
-LLVMValueRef tl_simt_exp2(TlGen *gen, LLVMValueRef x)
-{
-    TlSimt *g = (TlSimt *)gen; /* gen is its first member */
-    LLVMValueRef bits = LLVMBuildBitCast(g->b, x, g->i32, "");
-    return LLVMBuildBitCast(g->b, tl_simt_leaf(g, TL_LEAF_EX2, 1, &bits), LLVMTypeOf(x), "");
 }
 
 /* ---- values as words ---- */

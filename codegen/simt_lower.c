@@ -10,6 +10,7 @@
 #include "codegen/simt.h"
 #include "ir/layout_rules.h"
 #include "ir/shared_plan.h"
+#include "ir/staged.h"
 
 /* ---- values ---- */
 
@@ -373,7 +374,6 @@ static void lower_op(TlSimt *g, TlOp *op)
     case TL_OP_NOT:
     case TL_OP_ABS:
     case TL_OP_SQRT:
-    case TL_OP_EXP2:
     case TL_OP_FLOOR:
     case TL_OP_CEIL:
     case TL_OP_TRUNC:
@@ -394,11 +394,11 @@ static void lower_op(TlSimt *g, TlOp *op)
     case TL_OP_BITCAST:
     case TL_OP_PTR_ADD: lower_elementwise(g, op); return;
     case TL_OP_ALLOC: return;
-    case TL_OP_PUT:
-    case TL_OP_GET:
-    case TL_OP_COPY:
+    case TL_OP_PUT: tl_simt_put(g, op); return;
+    case TL_OP_GET: tl_simt_get(g, op); return;
+    case TL_OP_COPY: tl_simt_copy(g, op); return;
     case TL_OP_COMMIT:
-    case TL_OP_WAIT:
+    case TL_OP_WAIT: tl_simt_wait(g, op); return;
     case TL_OP_COUNT: break;
     }
     TL_UNREACHABLE("op %d", (int)op->opcode);
@@ -487,7 +487,9 @@ static uint32_t shared_bytes(const TlSimt *g)
         int64_t at = tl_attr_int(op, TL_ATTR_SHARED, -1);
         if (at < 0)
             continue;
-        uint32_t end = (uint32_t)at + tl_op_shared_bytes(g->arena, op);
+        uint32_t bytes = op->opcode == TL_OP_ALLOC ? (uint32_t)tl_buf_bytes(op->out[0]->type)
+                                                   : tl_op_shared_bytes(g->arena, op);
+        uint32_t end = (uint32_t)at + bytes;
         most = end > most ? end : most;
     }
     return most;
@@ -503,7 +505,6 @@ bool tl_simt_lower(TlLlvm *l, const TlCodegenOptions *options, TlArena *arena, c
     g.ptr = LLVMPointerTypeInContext(g.c, 1);
     g.load_slot = load_slot;
     g.fmod = tl_simt_fmod;
-    g.exp2 = tl_simt_exp2;
     g.axis = tl_axis_info(fn, arena);
     g.regs = TL_NEW_ARRAY(arena, LLVMValueRef *, fn->nvalues + 1);
     tl_map_init(&g.thread_part, arena);

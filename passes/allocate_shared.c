@@ -7,7 +7,7 @@
  *     Scratch (tl_op_shared_bytes) lives while its op runs, its regions included. What an `alloc`
  *     makes lives, with all its slots, from its first use to its last; a use in a loop that does not
  *     hold the alloc is one in the whole loop. Copies may still write it after its last use: it
- *     lives to a `wait` for all of them.
+ *     lives at least to the next `wait` for all of them.
  *  2. Two buffers interfere when their intervals have a position in common; then they share no
  *     byte. First fit by size: largest first, each at the lowest place that is free of those
  *     placed before that it interferes with.
@@ -108,42 +108,49 @@ static bool is_around(const TlBlock *outer, const TlBlock *block)
 }
 
 /* In the loops between the blocks, what happens in one trip may go on in the next. */
-static void live_in_loops(const Allocator *a, const TlBlock *inner, const TlBlock *outer, Span *life)
+static void live_in_loops(const Allocator *a, const TlBlock *inner, const TlBlock *outer,
+                          Span *life)
 {
     for (; inner != outer; inner = inner->parent->block)
         if (is_loop(inner->parent))
             life->first = span_of(a, inner->parent)->first;
 }
 
-/* Copies have arrived at the first wait for all of them behind the uses that cannot be passed by;
+static void live_until(Span *life, uint32_t position)
+{
+    life->last = position > life->last ? position : life->last;
+}
+
+/* Copies have arrived at the first wait for all of them behind the last copy that cannot be passed by;
  * where there is none, in another trip perhaps, or never. */
-static void live_until_arrival(const Allocator *a, const TlBlock *home, Span *life)
+static void live_until_arrival(const Allocator *a, const TlBlock *home, uint32_t copied, Span *life)
 {
     for (const TlOp *op = a->fn->body->first; op; op = tl_walk_next(op, NULL)) {
         if (op->opcode != TL_OP_WAIT || tl_attr_int(op, TL_ATTR_PENDING, 0) != 0 ||
-            span_of(a, op)->first <= life->last || !is_around(op->block, home))
+            span_of(a, op)->first <= copied || !is_around(op->block, home))
             continue;
         live_in_loops(a, home, op->block, life);
-        life->last = span_of(a, op)->first;
+        live_until(life, span_of(a, op)->first);
         return;
     }
     live_in_loops(a, home, a->fn->body, life);
-    life->last = a->spans.len;
+    live_until(life, a->spans.len);
 }
 
 static void find_life(Allocator *a, TlOp *alloc)
 {
     const TlValue *buf = alloc->out[0];
     Span life = {UINT32_MAX, 0};
-    bool has_copies = false;
+    uint32_t copied = 0;
     for (const TlUse *u = buf->uses; u; u = u->next) {
         Span s = extent_of_use(a, u->user, alloc->block);
         life.first = s.first < life.first ? s.first : life.first;
-        life.last = s.last > life.last ? s.last : life.last;
-        has_copies |= u->user->opcode == TL_OP_COPY;
+        live_until(&life, s.last);
+        if (u->user->opcode == TL_OP_COPY && s.last > copied)
+            copied = s.last;
     }
-    if (has_copies)
-        live_until_arrival(a, alloc->block, &life);
+    if (copied)
+        live_until_arrival(a, alloc->block, copied, &life);
     if (buf->uses)
         add_buffer(a, alloc, tl_buf_bytes(buf->type), tl_buf_alignment(buf->type), life);
 }

@@ -319,8 +319,7 @@ static bool arrival_conflicts(const Event *copy, const Event *x)
     if (share_bytes(copy, x) || meet_in_buffer(copy, x, 0))
         return true;
     return copy->memory && x->memory &&
-           (x->is_release ||
-            (x->memory->writes && tl_footprints_overlap(copy->memory, x->memory)));
+           (x->is_release || (x->memory->writes && tl_footprints_overlap(copy->memory, x->memory)));
 }
 
 static bool conflicts(Barriers *b, const Pending *p, const Event *x)

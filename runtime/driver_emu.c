@@ -6,7 +6,7 @@
  *
  * TILE_EMU_SCHEDULE=rr|reverse|ahead|random:SEED says in which order threads run
  * (tile_device_configure: "schedule"). With TILE_THREADS=1 a schedule gives the same run every
- * time. TILE_EMU_DROP_BARRIER=N leaves out the N-th barrier of each kernel (mutation, 0 is the first):
+ * time. TILE_EMU_DROP_BARRIER=N leaves out the N-th barrier, commit or wait of each kernel (mutation, 0 is the first):
  * what it orders must then be reported. */
 #include "runtime/elf.h"
 #include "runtime/emu.h"
@@ -197,12 +197,17 @@ static void keep_stats(tl_dev *dev, const tl_emu_job *job)
     pthread_mutex_unlock(&dev->lock);
 }
 
-/* The site of a kernel's n-th barrier; an error says how many it has. */
+static bool orders_threads(uint32_t leaf)
+{
+    return leaf == TL_LEAF_BARRIER || leaf == TL_LEAF_CP_COMMIT || leaf == TL_LEAF_CP_WAIT;
+}
+
+/* The site of a kernel's n-th barrier, commit or wait; an error says how many it has. */
 static tile_status find_barrier(const tl_launch *l, int64_t n, uint32_t *out_site)
 {
     int64_t found = 0;
     for (uint32_t i = 0; i < l->kernel->nsites; i++)
-        if (tl_emu_site(l, i)->leaf == TL_LEAF_BARRIER && found++ == n) {
+        if (orders_threads(tl_emu_site(l, i)->leaf) && found++ == n) {
             *out_site = i;
             return TILE_OK;
         }

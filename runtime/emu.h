@@ -18,7 +18,7 @@ typedef struct tl_emu_kernel {
     size_t stack_bytes;                    /* of one thread */
 } tl_emu_kernel;
 
-/* In what order threads and blocks go on; emu_sched.c. */
+/* In what order threads and blocks go on (emu_sched.c), and when copies arrive (emu_async.c). */
 typedef enum tl_emu_policy {
     TL_EMU_ROUND_ROBIN, /* "rr" */
     TL_EMU_REVERSE,     /* "reverse": last warps and blocks first */
@@ -47,7 +47,7 @@ typedef struct tl_emu_job {
     tl_emu_watch *watch;
     tl_emu_schedule schedule;
     bool stats;
-    uint32_t dropped; /* site of a barrier that nobody waits at (mutation); UINT32_MAX: none */
+    uint32_t dropped; /* site of a barrier, commit or wait that is left out (mutation); UINT32_MAX: none */
     atomic_bool met;  /* somebody came there */
     atomic_int_fast64_t next; /* block to start */
     atomic_bool no_memory;
@@ -94,6 +94,7 @@ typedef enum tl_emu_event {
     TL_EMU_BROKEN /* a report has been made; the block cannot go on */
 } tl_emu_event;
 
+typedef struct tl_emu_copies tl_emu_copies;
 typedef struct tl_emu_printed tl_emu_printed;
 typedef struct tl_emu_block tl_emu_block;
 struct tl_emu_block {
@@ -117,6 +118,8 @@ struct tl_emu_block {
     tl_emu_warp *warps;
     uint32_t room_threads, room_shared; /* allocated */
     char *shared;
+    uint32_t room_copies;
+    tl_emu_copies *copies; /* by thread: that are on their way */
     struct {
         tl_emu_printed *data;
         uint64_t base, len, room; /* data[0] is print number base */
@@ -160,6 +163,18 @@ void tl_emu_wait(tl_emu_block *b, tl_leaf leaf, uint32_t site);
 void tl_emu_thread_ended(tl_emu_block *b, tl_emu_thread *t);
 /* Nobody can run: says who waits where. */
 void tl_emu_report_deadlock(tl_emu_block *b);
+
+/* ---- emu_async.c: of the current thread ---- */
+
+/* Lists for so many threads; false: no memory. */
+bool tl_emu_copies_make_room(tl_emu_block *b, uint32_t threads);
+void tl_emu_copies_free(tl_emu_block *b);
+void tl_emu_copies_reset(tl_emu_block *b); /* for a new block */
+void tl_emu_copies_commit(tl_emu_block *b);
+void tl_emu_copies_wait(tl_emu_block *b, uint32_t pending);
+void tl_emu_copies_progress(tl_emu_block *b); /* some may arrive now */
+/* A thread has returned: reports what it has not waited for. */
+void tl_emu_copies_ended(tl_emu_block *b, const tl_emu_thread *t);
 
 /* ---- emu_print.c ---- */
 

@@ -60,6 +60,8 @@ struct tl_emu_block_watch {
     uint32_t **turns; /* by site, then thread; made when wanted */
     bool told_unwritten;
     uint32_t told_race; /* in the name of this block; UINT32_MAX: none yet */
+    tl_emu_flights flights;
+    bool told_flight;
 };
 
 enum { SCOPE_BLOCK }; /* ir/enums.def */
@@ -294,6 +296,7 @@ void tl_emu_block_end(tl_emu_block_watch *b)
     free(b->turns);
     tl_emu_order_end(&b->order);
     tl_emu_shadow_free(&b->shared);
+    tl_emu_flights_free(&b->flights);
     free(b->written);
     free(b);
 }
@@ -538,7 +541,40 @@ static void check_race(tl_emu_block_watch *b, const tl_emu_access *a, const rang
         atomic_store(&b->watch->lost, true);
 }
 
+/* ---- copies that are on their way ---- */
+
+static void tell_flight(tl_emu_block_watch *b, const tl_emu_access *a, const range *r,
+                        const tl_emu_copy *c)
+{
+    tl_emu_place with = tl_emu_site_place(b->watch->launch, c->site);
+    char text[500], where[200];
+    if (r)
+        snprintf(where, sizeof where, "byte %" PRIu64 " of '%.100s', from where", c->at - r->at,
+                 r->name);
+    else
+        snprintf(where, sizeof where, "byte %u of shared memory, to where", c->offset);
+    snprintf(text, sizeof text,
+             "this %s (thread %u) touches %s the copy at %.200s:%u:%u (thread %u) is on its way",
+             verb_of(a), a->thread, where, with.path, with.line, with.col, c->thread);
+    b->told_flight = true;
+    tell(b, TL_RUN_ASYNC, a->site, text);
+}
+
+static void check_flights(tl_emu_block_watch *b, const tl_emu_access *a, const range *r)
+{
+    tl_emu_copy c;
+    if (b->flights.n && !b->told_flight && tl_emu_flights_meet(&b->flights, a, &c))
+        tell_flight(b, a, r, &c);
+}
+
 /* ---- accesses ---- */
+
+static void check_access(tl_emu_block_watch *b, const tl_emu_access *a, const range *r)
+{
+    check_flights(b, a, r);
+    check_written(b, a, r);
+    check_race(b, a, r);
+}
 
 bool tl_emu_block_access(tl_emu_block_watch *b, const tl_emu_access *a)
 {
@@ -550,9 +586,88 @@ bool tl_emu_block_access(tl_emu_block_watch *b, const tl_emu_access *a)
         return allowed;
     if (a->kind == TL_EMU_ATOMIC)
         tl_emu_places_lock(b->watch->places, a->at);
-    check_written(b, a, r);
-    check_race(b, a, r);
+    check_access(b, a, r);
     return true;
+}
+
+static tl_emu_access source_of(const tl_emu_copy *c)
+{
+    return (tl_emu_access){.space = TL_EMU_GLOBAL,
+                           .kind = TL_EMU_LOAD,
+                           .site = c->site,
+                           .thread = c->thread,
+                           .at = c->at,
+                           .bytes = c->bytes};
+}
+
+static tl_emu_access target_of(const tl_emu_copy *c)
+{
+    return (tl_emu_access){.space = TL_EMU_SHARED,
+                           .kind = TL_EMU_STORE,
+                           .site = c->site,
+                           .thread = c->thread,
+                           .at = c->offset,
+                           .bytes = c->bytes};
+}
+
+bool tl_emu_block_copy_begins(tl_emu_block_watch *b, const tl_emu_copy *c)
+{
+    tl_emu_access from = source_of(c), to = target_of(c);
+    const range *r = NULL, *none;
+    bool allowed = is_allowed(b, &to, &none) && (!c->inside || is_allowed(b, &from, &r));
+    if (b->stats)
+        tl_emu_block_stats_copy(b->stats, c->site, c->thread, allowed && c->inside ? &from : NULL,
+                                allowed ? &to : NULL);
+    if (!allowed || !b->watch->options.check)
+        return allowed;
+    if (c->inside)
+        check_access(b, &from, r);
+    check_access(b, &to, NULL);
+    if (!tl_emu_flights_add(&b->flights, c, r && r->is_shared, b->watch->options.shared_bytes))
+        atomic_store(&b->watch->lost, true);
+    return true;
+}
+
+/* What others did meanwhile without being told apart by barriers is a race now. */
+void tl_emu_block_copy_ends(tl_emu_block_watch *b, const tl_emu_copy *c)
+{
+    tl_emu_access from = source_of(c), to = target_of(c);
+    if (!b->watch->options.check || atomic_load(&b->watch->lost))
+        return;
+    tl_emu_flights_remove(&b->flights, c);
+    if (c->inside)
+        check_race(b, &from, find_range(b->watch, &from));
+    check_race(b, &to, NULL);
+}
+
+void tl_emu_block_copy_skip(tl_emu_block_watch *b, uint32_t site, uint32_t thread)
+{
+    if (b->stats)
+        tl_emu_block_stats_copy(b->stats, site, thread, NULL, NULL);
+}
+
+/* A row is read for four lanes. It is checked for two of them: whoever wrote it, one is another. */
+void tl_emu_block_matrices(tl_emu_block_watch *b, uint32_t site, uint32_t thread, uint32_t n,
+                           const uint32_t *offsets, bool *allowed)
+{
+    enum { ROWS = 8, ROW_BYTES = 16, LANES = 4 };
+    const range *r;
+    if (b->stats)
+        tl_emu_block_stats_matrices(b->stats, site, n, offsets);
+    for (uint32_t i = 0; i < ROWS * n; i++) {
+        tl_emu_access a = {.space = TL_EMU_SHARED,
+                           .kind = TL_EMU_LOAD,
+                           .site = site,
+                           .thread = thread + LANES * (i % ROWS),
+                           .at = offsets[i],
+                           .bytes = ROW_BYTES};
+        allowed[i] = is_allowed(b, &a, &r);
+        if (!allowed[i] || !b->watch->options.check)
+            continue;
+        check_access(b, &a, NULL);
+        a.thread++;
+        check_race(b, &a, NULL);
+    }
 }
 
 void tl_emu_block_atomic_done(tl_emu_block_watch *b, const tl_emu_access *a, bool wrote)

@@ -20,6 +20,13 @@ typedef struct tl_emu_access {
     uint32_t atom, order, scope; /* atomics: tl_atom; ir/enums.def's numbers */
 } tl_emu_access;
 
+/* One asynchronous copy of one thread from global to shared memory. */
+typedef struct tl_emu_copy {
+    uint32_t site, thread, offset, bytes;
+    uint64_t at; /* address */
+    bool inside; /* false: of zeros; nothing is read */
+} tl_emu_copy;
+
 /* What one launch is watched by. Shared by the host threads that run its blocks. */
 typedef struct tl_emu_watch tl_emu_watch;
 /* What one block is watched by; used by one host thread. */
@@ -55,6 +62,15 @@ bool tl_emu_block_access(tl_emu_block_watch *b, const tl_emu_access *access);
  * between them and nothing else: no switch of fibers. `wrote`: false for a load and for a
  * compare-and-swap that failed. */
 void tl_emu_block_atomic_done(tl_emu_block_watch *b, const tl_emu_access *access, bool wrote);
+/* A copy begins. False: it must not happen. Its accesses are those of its thread, now and when it ends;
+ * in between nobody may touch its target or write its source. */
+bool tl_emu_block_copy_begins(tl_emu_block_watch *b, const tl_emu_copy *copy);
+void tl_emu_block_copy_ends(tl_emu_block_watch *b, const tl_emu_copy *copy);
+void tl_emu_block_copy_skip(tl_emu_block_watch *b, uint32_t site, uint32_t thread);
+/* A warp, which begins with this thread, loads n times 8 rows of 16 bytes. allowed: by row, may it be
+ * read? */
+void tl_emu_block_matrices(tl_emu_block_watch *b, uint32_t site, uint32_t thread, uint32_t n,
+                           const uint32_t *offsets, bool *allowed);
 /* A leaf of another class was executed by a thread (counters). */
 void tl_emu_block_count(tl_emu_block_watch *b, uint32_t site, uint32_t thread, tl_leaf leaf);
 /* A memory op of this thread was predicated off (counters need whole warps). */

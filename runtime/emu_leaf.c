@@ -54,13 +54,19 @@ static void count(tl_emu_block *b, uint32_t site, tl_leaf leaf)
         tl_emu_block_count(b->watch, site, b->current->index, leaf);
 }
 
+/* Left out by mutation? */
+static bool is_dropped(tl_emu_block *b, uint32_t site)
+{
+    if (site == b->job->dropped)
+        atomic_store_explicit(&b->job->met, true, memory_order_relaxed);
+    return site == b->job->dropped;
+}
+
 void tl_emu_barrier(uint32_t site)
 {
     tl_emu_block *b = tl_emu_now;
-    if (site == b->job->dropped) {
-        atomic_store_explicit(&b->job->met, true, memory_order_relaxed);
+    if (is_dropped(b, site))
         return;
-    }
     count(b, site, TL_LEAF_BARRIER);
     tl_emu_meet_barrier(b, site);
 }
@@ -78,6 +84,26 @@ uint32_t tl_emu_shfl_xor(uint32_t site, uint32_t value, uint32_t mask)
     count(b, site, TL_LEAF_SHFL_XOR);
     return tl_emu_meet_shuffle(b, TL_LEAF_SHFL_XOR, site, value,
                                b->current->index % b->lanes ^ mask, mask);
+}
+
+/* ---- asynchronous copies; how they begin: emu_async.c ---- */
+
+void tl_emu_cp_commit(uint32_t site)
+{
+    tl_emu_block *b = tl_emu_now;
+    if (is_dropped(b, site))
+        return;
+    count(b, site, TL_LEAF_CP_COMMIT);
+    tl_emu_copies_commit(b);
+}
+
+void tl_emu_cp_wait(uint32_t site, uint32_t pending)
+{
+    tl_emu_block *b = tl_emu_now;
+    if (is_dropped(b, site))
+        return;
+    count(b, site, TL_LEAF_CP_WAIT);
+    tl_emu_copies_wait(b, pending);
 }
 
 /* ---- memory ---- */

@@ -56,6 +56,7 @@ void tl_emu_report_failure(void *user, int64_t block, tl_fail_kind kind, uint32_
 static void free_block(tl_emu_block *b)
 {
     free(b->prints.data);
+    tl_emu_copies_free(b);
     free(b->threads);
     free(b->warps);
     free(b->shared);
@@ -72,6 +73,8 @@ static bool make_room(tl_emu_block *b, const tl_emu_kernel *k)
         b->warps = calloc(k->threads, sizeof *b->warps);
         b->room_threads = b->threads && b->warps ? k->threads : 0;
     }
+    if (b->room_copies < k->threads && !tl_emu_copies_make_room(b, k->threads))
+        return false;
     if (b->room_shared < k->shared_bytes) {
         free(b->shared);
         b->shared = aligned_alloc(64, (k->shared_bytes + 63) / 64 * (size_t)64);
@@ -113,6 +116,7 @@ static void fill_in(tl_emu_block *b, tl_emu_worker *w, tl_emu_job *job, int64_t 
         b->threads[i].index = i;
     if (k->shared_bytes)
         memset(b->shared, POISON, k->shared_bytes);
+    tl_emu_copies_reset(b);
     tl_emu_block_order(b);
 }
 

@@ -172,6 +172,8 @@ void tl_emu_break(tl_emu_block *b)
 void tl_emu_step(tl_emu_block *b)
 {
     enum { TURN_ODDS = 256 };
+    if (b->random)
+        tl_emu_copies_progress(b);
     if (b->random && tl_emu_random(b) % TURN_ODDS == 0) {
         b->event = TL_EMU_TURN;
         tl_fiber_switch(&b->current->fiber, b->main);

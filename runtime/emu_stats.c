@@ -10,7 +10,8 @@
  * of 32 lanes for accesses of up to 4 bytes, of 16 lanes for 8 bytes, of 8 lanes for 16 bytes; each part
  * takes as many wavefronts as distinct words that one bank has to give, at least 1; the same word goes
  * to any number of lanes. The minimum is one for each part with a lane that is on; bank conflicts are
- * what is above it. (AMD's parts for 8 and 16 bytes are not runs of lanes: there the figure is not
+ * what is above it. A load of matrices takes each 8 rows of 16 bytes as a part. A copy from global to
+ * shared memory has a request on either side. (AMD's parts for 8 and 16 bytes are not runs of lanes: there the figure is not
  * verified.) */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -37,7 +38,7 @@ struct tl_emu_stats {
     uint32_t lanes, nsites;
     pthread_mutex_t lock;
     uint64_t blocks, threads; /* threads: of all blocks */
-    counts *sites;
+    counts *sites;            /* nsites; then again as many, for what copies do to shared memory */
 };
 
 typedef struct request {
@@ -64,9 +65,9 @@ typedef struct site_queues {
 struct tl_emu_block_stats {
     tl_emu_stats *stats;
     uint32_t threads, nwarps;
-    bool lost; /* out of memory */
-    counts *sites;
-    site_queues *queues;
+    bool lost;           /* out of memory */
+    counts *sites;       /* as those of stats */
+    site_queues *queues; /* likewise */
 };
 
 /* ---- one request ---- */
@@ -208,10 +209,11 @@ static uint32_t warp_width(const tl_emu_block_stats *b, uint32_t warp)
     return rest < b->stats->lanes ? rest : b->stats->lanes;
 }
 
-void tl_emu_block_stats_access(tl_emu_block_stats *b, uint32_t site, uint32_t thread,
-                               const tl_emu_access *access)
+/* site: a number of b->sites. */
+static void enter_access(tl_emu_block_stats *b, uint32_t site, uint32_t thread,
+                         const tl_emu_access *access)
 {
-    if (site >= b->stats->nsites || thread >= b->threads || b->lost)
+    if (thread >= b->threads || b->lost)
         return;
     site_queues *s = &b->queues[site];
     uint32_t lanes = b->stats->lanes, warp = thread / lanes;
@@ -240,6 +242,43 @@ void tl_emu_block_stats_access(tl_emu_block_stats *b, uint32_t site, uint32_t th
     finish_front(b, site, q, warp_width(b, warp), false);
 }
 
+void tl_emu_block_stats_access(tl_emu_block_stats *b, uint32_t site, uint32_t thread,
+                               const tl_emu_access *access)
+{
+    if (site < b->stats->nsites)
+        enter_access(b, site, thread, access);
+}
+
+void tl_emu_block_stats_copy(tl_emu_block_stats *b, uint32_t site, uint32_t thread,
+                             const tl_emu_access *from, const tl_emu_access *to)
+{
+    if (site >= b->stats->nsites)
+        return;
+    enter_access(b, site, thread, from);
+    enter_access(b, b->stats->nsites + site, thread, to);
+}
+
+void tl_emu_block_stats_matrices(tl_emu_block_stats *b, uint32_t site, uint32_t n,
+                                 const uint32_t *offsets)
+{
+    enum { ROWS = 8, ROW_BYTES = 16 };
+    if (site >= b->stats->nsites)
+        return;
+    counts *c = &b->sites[site];
+    c->executed++;
+    c->requests++;
+    c->threads += b->stats->lanes;
+    for (uint32_t m = 0; m < n; m++) {
+        uint64_t at[ROWS];
+        for (uint32_t i = 0; i < ROWS; i++)
+            at[i] = offsets[ROWS * m + i];
+        qsort(at, ROWS, sizeof *at, by_value);
+        c->units += wavefronts(at, ROWS, ROW_BYTES);
+        c->minimum++;
+        c->bytes += distinct(at, ROWS, ROW_BYTES) * ROW_BYTES;
+    }
+}
+
 /* Warps execute as their first thread does, blocks as thread 0 does. */
 void tl_emu_block_stats_count(tl_emu_block_stats *b, uint32_t site, uint32_t thread, tl_leaf leaf)
 {
@@ -259,7 +298,7 @@ tl_emu_stats *tl_emu_stats_new(const tl_launch *launch, uint32_t lanes)
     s->launch = launch;
     s->lanes = lanes < 1 ? 1 : lanes > TL_EMU_MAX_LANES ? TL_EMU_MAX_LANES : lanes;
     s->nsites = launch->kernel->nsites;
-    s->sites = calloc(s->nsites + 1, sizeof *s->sites);
+    s->sites = calloc(2 * s->nsites + 1, sizeof *s->sites);
     if (s->sites)
         return s;
     tl_emu_stats_free(s);
@@ -277,7 +316,7 @@ void tl_emu_stats_free(tl_emu_stats *s)
 
 static void free_block(tl_emu_block_stats *b)
 {
-    for (uint32_t i = 0; b->queues && i < b->stats->nsites; i++) {
+    for (uint32_t i = 0; b->queues && i < 2 * b->stats->nsites; i++) {
         for (uint32_t w = 0; b->queues[i].warps && w < b->nwarps; w++)
             free(b->queues[i].warps[w].items);
         free(b->queues[i].warps);
@@ -296,8 +335,8 @@ tl_emu_block_stats *tl_emu_block_stats_new(tl_emu_stats *s, uint32_t threads)
     b->stats = s;
     b->threads = threads;
     b->nwarps = (threads + s->lanes - 1) / s->lanes;
-    b->sites = calloc(s->nsites + 1, sizeof *b->sites);
-    b->queues = calloc(s->nsites + 1, sizeof *b->queues);
+    b->sites = calloc(2 * s->nsites + 1, sizeof *b->sites);
+    b->queues = calloc(2 * s->nsites + 1, sizeof *b->queues);
     if (b->sites && b->queues)
         return b;
     free_block(b);
@@ -320,13 +359,13 @@ bool tl_emu_block_stats_end(tl_emu_block_stats *b)
 {
     tl_emu_stats *s = b->stats;
     bool ok = !b->lost;
-    for (uint32_t i = 0; i < s->nsites; i++)
+    for (uint32_t i = 0; i < 2 * s->nsites; i++)
         for (uint32_t w = 0; b->queues[i].warps && w < b->nwarps; w++)
             finish_front(b, i, &b->queues[i].warps[w], 0, true);
     pthread_mutex_lock(&s->lock);
     s->blocks++;
     s->threads += b->threads;
-    for (uint32_t i = 0; i < s->nsites; i++)
+    for (uint32_t i = 0; i < 2 * s->nsites; i++)
         add(&s->sites[i], &b->sites[i]);
     pthread_mutex_unlock(&s->lock);
     free_block(b);
@@ -366,7 +405,7 @@ __attribute__((format(printf, 2, 3))) static void put(text *t, const char *forma
 /* One line of the text: the sites of one leaf at one place. */
 typedef struct entry {
     tl_emu_place place;
-    counts counts;
+    counts counts, target; /* target: of copies, what they do to shared memory */
 } entry;
 
 static int by_place(const void *a, const void *b)
@@ -402,12 +441,30 @@ static double per(uint64_t a, uint64_t b)
     return b ? (double)a / (double)b : 0;
 }
 
+static bool is_copy(uint32_t leaf)
+{
+    return leaf >= TL_LEAF_CP_ASYNC_4 && leaf <= TL_LEAF_CP_ASYNC_16;
+}
+
+static void put_copy(text *t, const counts *from, const counts *to)
+{
+    put(t,
+        ": %" PRIu64
+        " requests, %.2f sectors/request (min %.2f), %.2f wavefronts/request (min %.2f)\n",
+        to->requests, per(from->units, to->requests), per(from->minimum, to->requests),
+        per(to->units, to->requests), per(to->minimum, to->requests));
+}
+
 static void put_site(text *t, const entry *e)
 {
     const counts *c = &e->counts;
     leaf_row row = row_of(e->place.leaf);
     put(t, "%.200s:%u:%u %s", e->place.path, e->place.line, e->place.col, row.name);
-    switch (row.class_) {
+    if (is_copy(e->place.leaf)) {
+        put_copy(t, c, &e->target);
+        return;
+    }
+    switch (tl_leaf_is_ldsm((tl_leaf)e->place.leaf) ? TL_LEAF_CLASS_SHARED : row.class_) {
     case TL_LEAF_CLASS_GLOBAL:
         put(t, ": %" PRIu64 " requests, %.2f sectors/request (min %.2f), %.2f lines/request\n",
             c->requests, per(c->units, c->requests), per(c->minimum, c->requests),
@@ -434,11 +491,13 @@ static uint32_t gather(const tl_emu_stats *s, entry *entries)
     uint32_t n = 0, merged = 0;
     for (uint32_t i = 0; i < s->nsites; i++)
         if (s->sites[i].executed)
-            entries[n++] = (entry){tl_emu_site_place(s->launch, i), s->sites[i]};
+            entries[n++] =
+                (entry){tl_emu_site_place(s->launch, i), s->sites[i], s->sites[s->nsites + i]};
     qsort(entries, n, sizeof *entries, by_place);
     for (uint32_t i = 0; i < n; i++) {
         if (merged > 0 && by_place(&entries[merged - 1], &entries[i]) == 0)
-            add(&entries[merged - 1].counts, &entries[i].counts);
+            add(&entries[merged - 1].counts, &entries[i].counts),
+                add(&entries[merged - 1].target, &entries[i].target);
         else
             entries[merged++] = entries[i];
     }
@@ -448,7 +507,7 @@ static uint32_t gather(const tl_emu_stats *s, entry *entries)
 enum { LOADS, STORES };
 
 typedef struct totals {
-    counts global[2], shared[2], atomics;
+    counts global[2], shared[2], atomics, copied, target;
     uint64_t widths[WIDTHS]; /* threads' global accesses of 8 << i bits */
     uint64_t barriers, shuffles;
 } totals;
@@ -459,9 +518,16 @@ static uint32_t width_of(uint32_t leaf, uint32_t first)
     return (leaf - first) % WIDTHS;
 }
 
-static void add_to_totals(totals *t, uint32_t leaf, const counts *c)
+static void add_to_totals(totals *t, const entry *e)
 {
-    if (leaf >= TL_LEAF_LDG_8 && leaf <= TL_LEAF_STG_128) {
+    uint32_t leaf = e->place.leaf;
+    const counts *c = &e->counts;
+    if (is_copy(leaf)) {
+        add(&t->copied, c);
+        add(&t->target, &e->target);
+    } else if (tl_leaf_is_ldsm((tl_leaf)leaf)) {
+        add(&t->shared[LOADS], c);
+    } else if (leaf >= TL_LEAF_LDG_8 && leaf <= TL_LEAF_STG_128) {
         add(&t->global[leaf >= TL_LEAF_STG_8 ? STORES : LOADS], c);
         t->widths[width_of(leaf, TL_LEAF_LDG_8)] += c->threads;
     } else if (leaf >= TL_LEAF_LDS_8 && leaf <= TL_LEAF_STS_128) {
@@ -493,6 +559,13 @@ static void put_totals(text *t, const totals *sum)
             names[i], sum->shared[i].requests, sum->shared[i].units, sum->shared[i].minimum);
         conflicts += sum->shared[i].units - sum->shared[i].minimum;
     }
+    if (sum->target.requests)
+        put(t,
+            "copies: %" PRIu64 " requests, %" PRIu64 " sectors (min %" PRIu64 "), %" PRIu64
+            " bytes, %" PRIu64 " wavefronts (min %" PRIu64 ")\n",
+            sum->target.requests, sum->copied.units, sum->copied.minimum, sum->copied.bytes,
+            sum->target.units, sum->target.minimum);
+    conflicts += sum->target.units - sum->target.minimum;
     put(t, "bank conflicts: %" PRIu64 "\n", conflicts);
     put(t, "atomics: %" PRIu64 " requests, %" PRIu64 " operations, %" PRIu64 " sectors\n",
         sum->atomics.requests, sum->atomics.threads, sum->atomics.units);
@@ -519,7 +592,7 @@ char *tl_emu_stats_print(const tl_emu_stats *s)
         k->shared_bytes);
     for (uint32_t i = 0; i < n; i++) {
         put_site(&t, &entries[i]);
-        add_to_totals(&sum, entries[i].place.leaf, &entries[i].counts);
+        add_to_totals(&sum, &entries[i]);
     }
     put_totals(&t, &sum);
     free(entries);

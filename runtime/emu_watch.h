@@ -93,6 +93,23 @@ void tl_emu_memory_mark(tl_emu_memory *m, uint64_t at, uint64_t bytes);
 /* A kernel that is not watched may write it: all of it counts as written from here on. */
 void tl_emu_memory_give_up(tl_emu_memory *m);
 
+/* ---- emu_check_async.c: copies that are on their way ---- */
+
+typedef struct tl_emu_flights { /* all zero: none */
+    uint32_t n;
+    uint32_t *cells; /* by 4 bytes of shared memory: who will write them */
+    tl_emu_copy *sources;
+    uint32_t nsources, room;
+} tl_emu_flights;
+void tl_emu_flights_free(tl_emu_flights *f);
+/* watches_source: somebody may write it during the launch. False: no memory. */
+bool tl_emu_flights_add(tl_emu_flights *f, const tl_emu_copy *copy, bool watches_source,
+                        uint32_t shared_bytes);
+void tl_emu_flights_remove(tl_emu_flights *f, const tl_emu_copy *copy);
+/* The copy whose target is touched, or whose source is written: its site and thread, and the place
+ * (offset, or at). False: none. */
+bool tl_emu_flights_meet(const tl_emu_flights *f, const tl_emu_access *access, tl_emu_copy *out);
+
 /* ---- emu_stats.c ---- */
 
 typedef struct tl_emu_stats tl_emu_stats;
@@ -105,6 +122,12 @@ bool tl_emu_block_stats_end(tl_emu_block_stats *b);
 /* access NULL: predicated off. */
 void tl_emu_block_stats_access(tl_emu_block_stats *b, uint32_t site, uint32_t thread,
                                const tl_emu_access *access);
+/* The two sides of a copy; NULL: it is predicated off, or reads nothing. */
+void tl_emu_block_stats_copy(tl_emu_block_stats *b, uint32_t site, uint32_t thread,
+                             const tl_emu_access *from, const tl_emu_access *to);
+/* n times 8 rows of 16 bytes of shared memory, loaded by a warp. */
+void tl_emu_block_stats_matrices(tl_emu_block_stats *b, uint32_t site, uint32_t n,
+                                 const uint32_t *offsets);
 void tl_emu_block_stats_count(tl_emu_block_stats *b, uint32_t site, uint32_t thread, tl_leaf leaf);
 char *tl_emu_stats_print(const tl_emu_stats *s);
 

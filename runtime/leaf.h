@@ -12,8 +12,11 @@ typedef enum tl_leaf {
 
 typedef enum tl_leaf_class {
     TL_LEAF_CLASS_PURE, TL_LEAF_CLASS_WARP, TL_LEAF_CLASS_BLOCK, TL_LEAF_CLASS_GLOBAL, TL_LEAF_CLASS_SHARED,
-    TL_LEAF_CLASS_ATOMIC, TL_LEAF_CLASS_DEBUG
+    TL_LEAF_CLASS_ASYNC, TL_LEAF_CLASS_ATOMIC, TL_LEAF_CLASS_DEBUG
 } tl_leaf_class;
+
+/* Loads of a warp: collectives that read shared memory. */
+static inline int tl_leaf_is_ldsm(tl_leaf leaf) { return leaf >= TL_LEAF_LDSM_1 && leaf <= TL_LEAF_LDSM_T_4; }
 
 /* ATOM_32, ATOM_64: integers by two's complement or unsigned, floats by their bits. order and scope as in ir/enums.def. */
 typedef enum tl_atom {

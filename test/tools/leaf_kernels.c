@@ -94,6 +94,11 @@ static LLVMValueRef call(Maker *m, tl_leaf leaf, LLVMValueRef *args, unsigned n)
     return LLVMBuildCall2(m->l.builder, LLVMGlobalGetValueType(f), f, args, n, "");
 }
 
+static bool is_copy(tl_leaf leaf)
+{
+    return leaf >= TL_LEAF_CP_ASYNC_4 && leaf <= TL_LEAF_CP_ASYNC_16;
+}
+
 /* One call of the row with the maker's present variant. */
 static void add_call(Maker *m, tl_leaf leaf)
 {
@@ -118,6 +123,15 @@ static void add_call(Maker *m, tl_leaf leaf)
     }
     if (leaf == TL_LEAF_SHFL_XOR)
         args[2] = i32(m, m->mask);
+    if (leaf == TL_LEAF_CP_WAIT)
+        args[1] = i32(m, 1 + m->pred_known);
+    if (is_copy(leaf)) { /* inside: known or not, apart from pred; hints */
+        uint32_t pred = m->pred_known;
+        m->pred_known = m->hints % 3;
+        args[4] = operand(m, 'b', tid);
+        m->pred_known = pred;
+        args[5] = i32(m, m->hints);
+    }
     LLVMValueRef x = call(m, leaf, args, n);
     if (LLVMGetTypeKind(LLVMTypeOf(x)) != LLVMVoidTypeKind)
         keep(m, x);
@@ -146,7 +160,7 @@ static void add_row(Maker *m, tl_leaf leaf)
     }
     char *name = tl_format(m->arena, "k_%s", tl_leaf_name(leaf));
     bool shuffle = leaf == TL_LEAF_SHFL_XOR,
-         hinted = tl_leaf_class_of(leaf) == TL_LEAF_CLASS_GLOBAL;
+         hinted = tl_leaf_class_of(leaf) == TL_LEAF_CLASS_GLOBAL || is_copy(leaf);
     begin(m, name);
     for (m->pred_known = 0; m->pred_known < 3; m->pred_known++)
         for (uint32_t h = 0; h < (hinted ? 6u : 1u); h++) {
@@ -190,6 +204,13 @@ static bool is_matrix(tl_leaf leaf)
     return leaf >= TL_LEAF_MMA_1_1_4 && leaf <= TL_LEAF_MMA_8_8_8;
 }
 
+/* Rows that AMD has no code for. */
+static bool is_nvidias(tl_leaf leaf)
+{
+    return leaf == TL_LEAF_TF32 || tl_leaf_is_ldsm(leaf) ||
+           tl_leaf_class_of(leaf) == TL_LEAF_CLASS_ASYNC;
+}
+
 static void *emit(Maker *m, const TlCodegenOptions *o, const char *form, size_t *out_size)
 {
     static const char *const FORMS[] = {"llvm", "asm", "obj"};
@@ -215,7 +236,7 @@ static int make(Maker *m, const char *target, const char *form, FILE *out)
     m->ptr = LLVMPointerTypeInContext(m->l.context, 1);
     for (int leaf = 0; leaf < TL_LEAF_COUNT; leaf++)
         if (!is_matrix((tl_leaf)leaf) &&
-            (leaf != TL_LEAF_TF32 || o.target->kind == TL_TARGET_NVPTX))
+            (!is_nvidias((tl_leaf)leaf) || o.target->kind == TL_TARGET_NVPTX))
             add_row(m, (tl_leaf)leaf);
     for (uint32_t i = 0; i < tl_mma_count(); i++)
         if (tl_mma_has(o.target->matrix, tl_mma_at(i)))

@@ -92,6 +92,46 @@ def sts(out, width):
             out.keep(seen[:, 4 * j:4 * j + 4])
 
 
+def copied(shared, width, at, does, inside):
+    """Each thread's copy of so many bytes from its place in the input, or of zeros."""
+    for t in np.flatnonzero(does):
+        where = at % 16
+        source = INPUT[int(x[t]) * width + at:][:width]
+        shared[block[t], tid[t], where:where + width] = source if inside[t] else 0
+
+
+def cp_async(out, width):
+    shared, odd = filled(), tid & 4 != 0
+    for p in range(3):
+        for q in range(3):
+            copied(shared, width, (3 * p + q) * width, PREDS[p], PREDS[q] if q < 2 else odd)
+            out.keep(of_other(shared))
+
+
+def groups(out):
+    shared = filled()
+    for at in (0, 4, 8):
+        copied(shared, 4, at, ALWAYS, ALWAYS)
+    for at in (0, 12):
+        out.keep(shared[block, tid, at:at + 4])
+    out.keep(of_other(shared))
+
+
+def ldsm(out, n, trans):
+    shared, lane, warp = filled(), x % 32, x - x % 32
+    for rows in (tid, tid ^ 33, tid * 5 + 3 & 127, tid * 8 & 127):
+        words = []
+        for m in range(n):
+            if trans:
+                pair = [shared[block, rows[warp + 8 * m + 2 * (lane & 3) + h]] for h in range(2)]
+                at = 2 * (lane >> 2)
+                words += [p[np.arange(ALL), at + i] for p in pair for i in range(2)]
+            else:
+                row = shared[block, rows[warp + 8 * m + (lane >> 2)]]
+                words += [row[np.arange(ALL), 4 * (lane & 3) + i] for i in range(4)]
+        out.keep(np.stack(words, 1))
+
+
 def barrier(out):
     for r in range(4):
         keep_words(out, mix(r)[block * THREADS + (tid + 1 + 40 * r) % THREADS])
@@ -254,12 +294,6 @@ def tf32(out):
         keep_words(out, cut)
 
 
-def ex2(out):
-    for i in range(4):
-        n = (mix(i) & u32(255)).astype(np.int64) - 140
-        keep_words(out, np.ldexp(np.ones(len(n)), n).astype("<f4").view("<u4"))
-
-
 def start_cells(width, cells=None):
     data = np.full(((ALL + 1) * CELLS, 8), 0xCD, np.uint8)
     for c in range(len(data)):
@@ -274,8 +308,12 @@ def expected(name, lanes):
     kind, _, rest = name.partition("_")
     if "." in name:
         matrix(out, name, lanes)
-    elif kind == "ex2":
-        ex2(out)
+    elif kind == "ldsm":
+        ldsm(out, int(name[-1]), "_t_" in name)
+    elif name in ("cp_commit", "cp_wait"):
+        groups(out)
+    elif kind == "cp":
+        cp_async(out, int(name.split("_")[-1]))
     elif kind == "tf32":
         tf32(out)
     elif kind == "atom":

@@ -155,7 +155,8 @@ static bool has_operation(const TlTarget *target, TlArena *arena, tl_leaf leaf, 
     if (is_matrix(leaf))
         return tl_mma_has(target->matrix, tl_mma_at(op)) &&
                tl_leaf_of_mma(arena, tl_mma_at(op)) == leaf;
-    if (leaf == TL_LEAF_TF32)
+    if (leaf == TL_LEAF_TF32 || tl_leaf_is_ldsm(leaf) ||
+        tl_leaf_class_of(leaf) == TL_LEAF_CLASS_ASYNC)
         return target->kind == TL_TARGET_NVPTX;
     return leaf != TL_LEAF_ATOM_16 || op == TL_ATOM_LOAD || op == TL_ATOM_CAS;
 }
@@ -219,6 +220,67 @@ static void make_sts(Maker *m, tl_leaf leaf)
             keep(m, CALL(m, LDS_32, word(m, 0), add(m, mul(m, xor(m, m->tid, 33), 16), 4 * j)));
         barrier(m);
     }
+}
+
+/* Begins a copy of w bytes from this thread's place in the input to its place in shared memory. */
+static void begin_copy(Maker *m, uint32_t w, uint32_t at, LLVMValueRef does, LLVMValueRef inside)
+{
+    tl_leaf leaf = w == 16 ? TL_LEAF_CP_ASYNC_16 : w == 8 ? TL_LEAF_CP_ASYNC_8 : TL_LEAF_CP_ASYNC_4;
+    LLVMValueRef thread = LLVMBuildAdd(m->b, mul(m, m->ctaid, THREADS), m->tid, "");
+    call(m, leaf,
+         (LLVMValueRef[]){word(m, 0), does, add(m, mul(m, m->tid, 16), at % 16),
+                          address(m, m->in, add(m, mul(m, thread, w), at)), inside, word(m, 0)},
+         6);
+}
+
+static void keep_other(Maker *m)
+{
+    barrier(m);
+    keep(m, CALL(m, LDS_128, word(m, 0), mul(m, xor(m, m->tid, 33), 16)));
+    barrier(m);
+}
+
+/* Some threads copy, some of these zeros. */
+static void make_copies(Maker *m, uint32_t w)
+{
+    LLVMValueRef odd = LLVMBuildICmp(m->b, LLVMIntNE, and(m, m->tid, 4), word(m, 0), "");
+    fill_shared(m);
+    for (int p = 0; p < PREDS; p++)
+        for (int inside = 0; inside < PREDS; inside++) {
+            begin_copy(m, w, (uint32_t)(3 * p + inside) * w, pred(m, p),
+                       inside < 2 ? pred(m, inside) : odd);
+            CALL(m, CP_COMMIT, word(m, 0));
+            CALL(m, CP_WAIT, word(m, 0), word(m, 0));
+            keep_other(m);
+        }
+}
+
+/* Groups of 0, 1 and 2 copies; of each the words are kept that have surely arrived: read back by the
+ * thread that copied. */
+static void make_groups(Maker *m)
+{
+    LLVMValueRef mine = mul(m, m->tid, 16);
+    fill_shared(m);
+    CALL(m, CP_COMMIT, word(m, 0));
+    begin_copy(m, 4, 0, yes(m), yes(m));
+    CALL(m, CP_COMMIT, word(m, 0));
+    begin_copy(m, 4, 4, yes(m), yes(m));
+    begin_copy(m, 4, 8, yes(m), yes(m));
+    CALL(m, CP_COMMIT, word(m, 0));
+    CALL(m, CP_WAIT, word(m, 0), word(m, 1));
+    keep(m, CALL(m, LDS_32, word(m, 0), mine));
+    keep(m, CALL(m, LDS_32, word(m, 0), add(m, mine, 12)));
+    CALL(m, CP_WAIT, word(m, 0), word(m, 0));
+    keep_other(m);
+}
+
+static void make_ldsm(Maker *m, tl_leaf leaf)
+{
+    LLVMValueRef rows[] = {m->tid, xor(m, m->tid, 33), and(m, add(m, mul(m, m->tid, 5), 3), 127),
+                           and(m, mul(m, m->tid, 8), 127)};
+    fill_shared(m);
+    for (uint32_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        keep(m, call(m, leaf, (LLVMValueRef[]){word(m, 0), mul(m, rows[i], 16)}, 2));
 }
 
 static void make_barrier(Maker *m)
@@ -387,17 +449,6 @@ static void make_tf32(Maker *m)
     }
 }
 
-/* Powers of two with whole exponents, subnormal ones too, which instructions give exactly. */
-static void make_ex2(Maker *m)
-{
-    LLVMTypeRef f = LLVMFloatTypeInContext(m->l.context);
-    for (uint32_t i = 0; i < 4; i++) {
-        LLVMValueRef n = LLVMBuildSub(m->b, and(m, mix(m, i), 255), word(m, 140), "");
-        n = LLVMBuildBitCast(m->b, LLVMBuildSIToFP(m->b, n, f, ""), m->i32, "");
-        keep(m, CALL(m, EX2, n));
-    }
-}
-
 /* ---- what speaks ---- */
 
 static void make_debug(Maker *m, tl_leaf leaf)
@@ -435,8 +486,18 @@ static void make_row(Maker *m, tl_leaf leaf, uint32_t op)
     case TL_LEAF_MMA_4_2_4:
     case TL_LEAF_MMA_4_4_8:
     case TL_LEAF_MMA_8_8_8: make_matrix(m, leaf, tl_mma_at(op)); break;
-    case TL_LEAF_EX2: make_ex2(m); break;
     case TL_LEAF_TF32: make_tf32(m); break;
+    case TL_LEAF_CP_ASYNC_4: make_copies(m, 4); break;
+    case TL_LEAF_CP_ASYNC_8: make_copies(m, 8); break;
+    case TL_LEAF_CP_ASYNC_16: make_copies(m, 16); break;
+    case TL_LEAF_CP_COMMIT:
+    case TL_LEAF_CP_WAIT: make_groups(m); break;
+    case TL_LEAF_LDSM_1:
+    case TL_LEAF_LDSM_2:
+    case TL_LEAF_LDSM_4:
+    case TL_LEAF_LDSM_T_1:
+    case TL_LEAF_LDSM_T_2:
+    case TL_LEAF_LDSM_T_4: make_ldsm(m, leaf); break;
     case TL_LEAF_FAIL:
     case TL_LEAF_PRINT: make_debug(m, leaf); break;
     default:

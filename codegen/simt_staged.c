@@ -1,0 +1,230 @@
+/* Buffers of shared memory: put, get, copy, after the plans of ir/staged_plan.h.
+ *
+ * The place of an access is what is linear in the thread, XORed with a constant, plus the slot, plus
+ * constants: one value for each constant that meets the thread's bits (the rows that a swizzle
+ * turns), one add for the slot, the rest is in the instruction.
+ *
+ * A copy is cp.async where that moves 4, 8 or 16 bytes: as many as load would (simt_access.c) and as
+ * lie side by side in the buffer. Elsewhere, and on other machines, it loads and stores at once, which
+ * a copy may do. */
+#include <string.h>
+
+#include "codegen/simt_access.h"
+#include "codegen/simt_exchange.h"
+#include "ir/staged_plan.h"
+
+/* A slot of a buffer and how this thread comes to its places. */
+typedef struct Slot {
+    TlSimt *g;
+    const TlType *buf;
+    const TlBufPlan *plan;
+    uint32_t at;        /* the buffer's place in shared memory */
+    LLVMValueRef start; /* i32: of the slot, in the buffer; NULL: it is the first */
+    TlSimtLinear inner, far[TL_LAYOUT_MAX_OUT];
+} Slot;
+
+/* ---- places ---- */
+
+static LLVMValueRef slot_start(TlSimt *g, const TlValue *buf, const TlValue *number)
+{
+    LLVMValueRef n = tl_gen_scalar(&g->gen, number);
+    if (buf->type->slots == 1 || (LLVMIsAConstantInt(n) && LLVMConstIntGetZExtValue(n) == 0))
+        return NULL;
+    uint32_t bytes = (uint32_t)tl_buf_slot_bytes(buf->type);
+    return LLVMBuildNUWMul(g->b, n, tl_simt_i32(g, bytes), "");
+}
+
+static Slot slot_of(TlSimt *g, const TlValue *buf, const TlValue *number, const TlBufPlan *plan)
+{
+    int64_t at = tl_attr_int(tl_buf_alloc(buf), TL_ATTR_SHARED, -1);
+    TL_ASSERT(at >= 0, "a buffer without a place");
+    Slot s = {.g = g, .buf = buf->type, .plan = plan, .at = (uint32_t)at};
+    s.start = slot_start(g, buf, number);
+    s.inner = tl_simt_linear(g, &plan->inner, g->lane_bits, g->warp_bits, 1);
+    for (int k = 0; k < plan->nfar; k++)
+        s.far[k] = tl_simt_linear(g, &plan->far[k].thread, g->lane_bits, g->warp_bits, 1);
+    return s;
+}
+
+/* Both are small and not negative. */
+static LLVMValueRef plus(TlSimt *g, LLVMValueRef a, LLVMValueRef b)
+{
+    if (!a || !b)
+        return a ? a : b;
+    LLVMValueRef sum = LLVMBuildNUWAdd(g->b, a, b, "");
+    if (LLVMIsAInstruction(sum))
+        LLVMSetNSW(sum, 1);
+    return sum;
+}
+
+static LLVMValueRef place_of(const Slot *s, const TlBufAccess *a)
+{
+    TlSimt *g = s->g;
+    uint32_t mixed = a->inner & s->inner.bits, rest = s->at + a->outer + a->inner - mixed;
+    LLVMValueRef at = s->start;
+    if (s->inner.bits) {
+        LLVMValueRef x = s->inner.thread;
+        if (mixed)
+            x = LLVMBuildXor(g->b, x, tl_simt_i32(g, mixed), "");
+        at = plus(g, x, at);
+    }
+    for (int k = 0; k < s->plan->nfar; k++) {
+        LLVMValueRef chunk = LLVMBuildXor(g->b, s->far[k].thread, tl_simt_i32(g, a->far_at[k]), "");
+        at = plus(g, at, LLVMBuildNUWMul(g->b, chunk, tl_simt_i32(g, s->plan->far[k].stride), ""));
+    }
+    return rest || !at ? plus(g, at, tl_simt_i32(g, rest)) : at;
+}
+
+/* ---- put ---- */
+
+/* i1: is the register's element in the buffer? NULL: always. */
+static LLVMValueRef is_in_buffer(const Slot *s, const TlType *tile, const TlBufAccess *a)
+{
+    TlType covered = *tile;
+    if (!a->guarded)
+        return NULL;
+    for (int d = 0; d < tile->rank; d++)
+        covered.shape[d] = tl_layout_extent(s->buf->layout, d);
+    return tl_simt_is_inside(s->g, &covered, a->regs[0]);
+}
+
+static void put_registers(const Slot *s, const TlType *tile, LLVMValueRef *regs)
+{
+    TlSimt *g = s->g;
+    LLVMValueRef owner = tl_simt_is_owner(g, tile->layout), x[16];
+    TlType elem = {.kind = TL_TILE, .dtype = s->buf->dtype};
+    for (uint32_t i = 0; i < s->plan->naccesses; i++) {
+        const TlBufAccess *a = &s->plan->accesses[i];
+        for (uint32_t e = 0; e < s->plan->nregs; e++)
+            x[e] = regs[a->regs[e]];
+        LLVMValueRef pred = tl_simt_both(g, owner, is_in_buffer(s, tile, a));
+        tl_simt_shared_store(g, &elem, place_of(s, a), pred, (int)s->plan->nregs, x);
+    }
+}
+
+static const TlBufPlan *plan_of_put(TlSimt *g, const TlType *tile, const TlType *buf)
+{
+    enum { ANY = 16 };
+    return tl_buf_plan(g->arena, tile, buf, ANY, TL_BUF_WRITES);
+}
+
+void tl_simt_put(TlSimt *g, TlOp *op)
+{
+    const TlValue *buf = tl_in(op, 0), *tile = tl_in(op, 2);
+    Slot s = slot_of(g, buf, tl_in(op, 1), plan_of_put(g, tile->type, buf->type));
+    put_registers(&s, tile->type, tl_simt_regs(g, tile));
+}
+
+/* ---- get ---- */
+
+/* What lies past the end is read where something surely is: at the beginning of the slot. */
+static LLVMValueRef guarded_place(const Slot *s, const TlType *tile, const TlBufAccess *a)
+{
+    TlSimt *g = s->g;
+    LLVMValueRef at = place_of(s, a);
+    LLVMValueRef inside = a->guarded ? tl_simt_is_inside(g, tile, a->regs[0]) : NULL;
+    if (!inside)
+        return at;
+    LLVMValueRef first = plus(g, s->start, tl_simt_i32(g, s->at));
+    return LLVMBuildSelect(g->b, inside, at, first, "");
+}
+
+static tl_leaf matrix_leaf(const TlBufPlan *p)
+{
+    tl_leaf first = p->kind == TL_BUF_MATRIX ? TL_LEAF_LDSM_1 : TL_LEAF_LDSM_T_1;
+    return (tl_leaf)((int)first + p->words / 2); /* 1, 2, 4 */
+}
+_Static_assert(TL_LEAF_LDSM_4 == TL_LEAF_LDSM_1 + 2 && TL_LEAF_LDSM_T_4 == TL_LEAF_LDSM_T_1 + 2,
+               "one, two, four matrices");
+
+static void get_matrices(const Slot *s, const TlBufAccess *a, const TlType *elem, LLVMValueRef *x)
+{
+    TlSimt *g = s->g;
+    int words = s->plan->words, in_word = (int)s->plan->nregs / words;
+    LLVMValueRef at = place_of(s, a), all = tl_simt_leaf(g, matrix_leaf(s->plan), 1, &at);
+    for (int w = 0; w < words; w++) {
+        LLVMValueRef word = all;
+        if (words > 1)
+            word = LLVMBuildExtractElement(g->b, all, tl_simt_i32(g, (uint32_t)w), "");
+        tl_simt_unpack(g, elem, word, in_word, x + w * in_word);
+    }
+}
+
+void tl_simt_get(TlSimt *g, TlOp *op)
+{
+    enum { ANY = 16 };
+    const TlValue *buf = tl_in(op, 0), *tile = op->out[0];
+    bool nvidia = g->options->target->kind == TL_TARGET_NVPTX;
+    const TlBufPlan *p =
+        tl_buf_plan(g->arena, tile->type, buf->type, ANY, nvidia ? TL_BUF_MAY_MATRIX : 0);
+    Slot s = slot_of(g, buf, tl_in(op, 1), p);
+    TlType elem = {.kind = TL_TILE, .dtype = buf->type->dtype};
+    LLVMValueRef *regs = tl_simt_define(g, tile), x[16];
+    for (uint32_t i = 0; i < p->naccesses; i++) {
+        const TlBufAccess *a = &p->accesses[i];
+        if (p->kind == TL_BUF_VECTOR)
+            tl_simt_shared_load(g, &elem, guarded_place(&s, tile->type, a), (int)p->nregs, x);
+        else
+            get_matrices(&s, a, &elem, x);
+        for (uint32_t e = 0; e < p->nregs; e++)
+            regs[a->regs[e]] = x[e];
+    }
+}
+
+/* ---- copy ---- */
+
+static void begin_copy(const Slot *s, TlSimtAccess *from, const TlBufAccess *a, LLVMValueRef owner)
+{
+    TlSimt *g = s->g;
+    int64_t r = a->regs[0];
+    LLVMValueRef pred = tl_simt_both(g, owner, is_in_buffer(s, from->type, a));
+    LLVMValueRef args[5] = {tl_simt_pred_or_true(g, pred), place_of(s, a),
+                            tl_simt_access_address(g, from, r),
+                            tl_simt_pred_or_true(g, tl_simt_access_pred(g, from, r)),
+                            tl_simt_access_hints(g, from->op)};
+    uint64_t bytes = tl_gen_elem_bytes(&from->elem) * s->plan->nregs;
+    tl_leaf leaf = bytes == 16  ? TL_LEAF_CP_ASYNC_16
+                   : bytes == 8 ? TL_LEAF_CP_ASYNC_8
+                                : TL_LEAF_CP_ASYNC_4;
+    tl_simt_leaf(g, leaf, 5, args);
+}
+
+static void copy_at_once(TlSimt *g, TlSimtAccess *from)
+{
+    LLVMValueRef *regs = TL_NEW_ARRAY(g->arena, LLVMValueRef, from->nregs);
+    const TlPlace *p = &from->place;
+    tl_simt_load_registers(g, from, regs);
+    Slot s = slot_of(g, p->buf, p->slot, plan_of_put(g, from->type, p->buf->type));
+    put_registers(&s, from->type, regs);
+}
+
+void tl_simt_copy(TlSimt *g, TlOp *op)
+{
+    enum { LEAST = 4 };
+    TlSimtAccess from;
+    tl_simt_access_begin(g, op, &from);
+    tl_simt_access_promise(g, &from);
+    const TlPlace *p = &from.place;
+    const TlBufPlan *plan =
+        tl_buf_plan(g->arena, from.type, p->buf->type, from.width, TL_BUF_WRITES | TL_BUF_IN_ORDER);
+    bool nvidia = g->options->target->kind == TL_TARGET_NVPTX;
+    if (!nvidia || tl_gen_elem_bytes(&from.elem) * plan->nregs < LEAST) {
+        copy_at_once(g, &from);
+        return;
+    }
+    Slot s = slot_of(g, p->buf, p->slot, plan);
+    LLVMValueRef owner = tl_simt_is_owner(g, from.layout);
+    for (uint32_t i = 0; i < plan->naccesses; i++)
+        begin_copy(&s, &from, &plan->accesses[i], owner);
+}
+
+void tl_simt_wait(TlSimt *g, TlOp *op)
+{
+    LLVMValueRef pending = tl_simt_i32(g, (uint32_t)tl_attr_int(op, TL_ATTR_PENDING, 0));
+    if (g->options->target->kind != TL_TARGET_NVPTX)
+        return; /* copies are done at once */
+    if (op->opcode == TL_OP_COMMIT)
+        tl_simt_leaf(g, TL_LEAF_CP_COMMIT, 0, NULL);
+    else
+        tl_simt_leaf(g, TL_LEAF_CP_WAIT, 1, &pending);
+}
