@@ -379,6 +379,7 @@ static void lower_op(TlCpuGen *g, TlOp *op)
     case TL_OP_NOT:
     case TL_OP_ABS:
     case TL_OP_SQRT:
+    case TL_OP_EXP2:
     case TL_OP_FLOOR:
     case TL_OP_CEIL:
     case TL_OP_TRUNC:
@@ -483,6 +484,7 @@ static TlKernelCode lower_kernel(TlLlvm *l, const TlCodegenOptions *options, TlA
     tl_gen_init(&g.gen, l, fn, arena);
     g.load_slot = load_param;
     g.fmod = fmod_service;
+    g.exp2 = tl_gen_exp2;
     set_features(&g);
     g.plan = tl_cpu_plan(fn, arena);
     tl_map_init(&g.access, arena);

@@ -193,6 +193,7 @@ static int op_cost(const TlOp *op)
     case TL_OP_DIV:
     case TL_OP_REM:
     case TL_OP_SQRT:
+    case TL_OP_EXP2:
     case TL_OP_MULHI: return CHEAP + 1;
     default: return 1;
     }

@@ -542,6 +542,7 @@ static LLVMValueRef float_op(TlGen *g, TlOpcode opcode, LLVMValueRef *in)
     case TL_OP_MAX: return float_extreme(g, true, false, a, b);
     case TL_OP_MIN_NAN: return float_extreme(g, false, true, a, b);
     case TL_OP_MAX_NAN: return float_extreme(g, true, true, a, b);
+    case TL_OP_EXP2: return g->exp2(g, a);
     case TL_OP_SQRT: return call1(g, "llvm.sqrt", a);
     case TL_OP_FLOOR: return call1(g, "llvm.floor", a);
     case TL_OP_CEIL: return call1(g, "llvm.ceil", a);

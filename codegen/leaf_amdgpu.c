@@ -265,6 +265,15 @@ static LLVMValueRef shuffle_xor(TlLeafCall *call)
     return permute(call, lane, value); /* counts lanes modulo the warp's */
 }
 
+/* LLVM scales where v_exp_f32 would flush subnormals. */
+static LLVMValueRef exp2_float(TlLeafCall *call)
+{
+    LLVMTypeRef f32 = LLVMFloatTypeInContext(call->c);
+    LLVMValueRef x = LLVMBuildBitCast(call->b, call->args[0], f32, "");
+    x = tl_leaf_intrinsic(call, "llvm.exp2", &f32, 1, &x, 1);
+    return LLVMBuildBitCast(call->b, x, call->i32, "");
+}
+
 static LLVMValueRef expand(TlLeafCall *call)
 {
     switch (call->leaf) {
@@ -281,6 +290,7 @@ static LLVMValueRef expand(TlLeafCall *call)
     case TL_LEAF_MMA_4_2_4:
     case TL_LEAF_MMA_4_4_8:
     case TL_LEAF_MMA_8_8_8: return tl_leaf_mma_amdgpu(call);
+    case TL_LEAF_EX2: return exp2_float(call);
     case TL_LEAF_TF32: break; /* for mma.sync only */
     case TL_LEAF_LDG_8:
     case TL_LEAF_LDG_16:

@@ -307,11 +307,13 @@ static LLVMValueRef shuffle(TlLeafCall *call, const char *name)
     return tl_leaf_intrinsic(call, name, NULL, 0, args, 4);
 }
 
-static LLVMValueRef round_tf32(TlLeafCall *call)
+/* An intrinsic on the float that the operand's bits are; `word`: it gives a word itself. */
+static LLVMValueRef on_float(TlLeafCall *call, const char *name, bool word)
 {
     LLVMTypeRef f32 = LLVMFloatTypeInContext(call->c);
     LLVMValueRef x = LLVMBuildBitCast(call->b, call->args[0], f32, "");
-    return tl_leaf_intrinsic(call, "llvm.nvvm.f2tf32.rna", NULL, 0, &x, 1);
+    x = tl_leaf_intrinsic(call, name, NULL, 0, &x, 1);
+    return word ? x : LLVMBuildBitCast(call->b, x, call->i32, "");
 }
 
 static const char TID[] = "llvm.nvvm.read.ptx.sreg.tid.x",
@@ -333,7 +335,8 @@ static LLVMValueRef expand(TlLeafCall *call)
     case TL_LEAF_MMA_4_2_4:
     case TL_LEAF_MMA_4_4_8:
     case TL_LEAF_MMA_8_8_8: return tl_leaf_mma_nvptx(call);
-    case TL_LEAF_TF32: return round_tf32(call);
+    case TL_LEAF_EX2: return on_float(call, "llvm.nvvm.ex2.approx.f", false);
+    case TL_LEAF_TF32: return on_float(call, "llvm.nvvm.f2tf32.rna", true);
     case TL_LEAF_LDG_8:
     case TL_LEAF_LDG_16:
     case TL_LEAF_LDG_32:

@@ -374,6 +374,7 @@ static void lower_op(TlSimt *g, TlOp *op)
     case TL_OP_NOT:
     case TL_OP_ABS:
     case TL_OP_SQRT:
+    case TL_OP_EXP2:
     case TL_OP_FLOOR:
     case TL_OP_CEIL:
     case TL_OP_TRUNC:
@@ -505,6 +506,7 @@ bool tl_simt_lower(TlLlvm *l, const TlCodegenOptions *options, TlArena *arena, c
     g.ptr = LLVMPointerTypeInContext(g.c, 1);
     g.load_slot = load_slot;
     g.fmod = tl_simt_fmod;
+    g.exp2 = tl_simt_exp2;
     g.axis = tl_axis_info(fn, arena);
     g.regs = TL_NEW_ARRAY(arena, LLVMValueRef *, fn->nvalues + 1);
     tl_map_init(&g.thread_part, arena);

@@ -346,6 +346,14 @@ TlVal tl_bi_math_fmod(TlSema *s, TlCall *c)
     return back_to(s, tl_binary(&s->b, TL_OP_REM, x[0], x[1]), d);
 }
 
+/* exp2 where the GPU's instruction is as good as its bound; --fp=strict wants the same bits everywhere. */
+static bool has_instruction(const TlSema *s, const TlCall *c, TlDtype d)
+{
+    const TlFrontendOptions *o = &s->prog->options;
+    return !strcmp(c->fn->name, "exp2") && d != TL_F64 && !o->strict && o->target_kind &&
+           (!strcmp(o->target_kind, "cuda") || !strcmp(o->target_kind, "hip"));
+}
+
 /* A function of std.math on f32 (or name_f64); f16 and bf16 go through f32. */
 TlVal tl_bi_math_lib(TlSema *s, TlCall *c)
 {
@@ -358,6 +366,8 @@ TlVal tl_bi_math_lib(TlSema *s, TlCall *c)
     if (!operands(s, c, n, 'f', x, &bad))
         return bad;
     TlDtype d = x[0]->type->dtype;
+    if (has_instruction(s, c, d))
+        return back_to(s, tl_unary(&s->b, TL_OP_EXP2, tl_cast(&s->b, x[0], TL_F32)), d);
     if (d == TL_F64 && !(f && f->f64)) {
         tl_err(s, c->loc, TL_E0336, c->fn->name);
         return tl_bad();

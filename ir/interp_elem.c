@@ -143,6 +143,9 @@ UNARY(abs_F16, uint16_t, p & 0x7fff)
 UNARY(abs_F32, uint32_t, p & 0x7fffffff)
 UNARY(abs_F64, uint64_t, p & 0x7fffffffffffffff)
 
+/* Correctly rounded but for a few: f64 in between. */
+UNARY(exp2_f32, float, (float)exp2((double)p))
+
 /* ---- the table ------------------------------------------------------------------------------- */
 
 #define INTS(f)                                                                               \
@@ -172,6 +175,7 @@ static const TlElemFn table[TL_OP_COUNT][TL_DTYPE_COUNT] = {
     [TL_OP_NOT] = {INTS(not), BOOLS(not)},
     [TL_OP_ABS] = {INTS(abs), SIGNS(abs)},
     [TL_OP_SQRT] = {FLOATS(sqrt)},
+    [TL_OP_EXP2] = {[TL_F32] = exp2_f32},
     [TL_OP_FLOOR] = {FLOATS(floor)},
     [TL_OP_CEIL] = {FLOATS(ceil)},
     [TL_OP_TRUNC] = {FLOATS(trunc)},
@@ -231,6 +235,7 @@ EVAL_UNARY(NEG)
 EVAL_UNARY(NOT)
 EVAL_UNARY(ABS)
 EVAL_UNARY(SQRT)
+EVAL_UNARY(EXP2)
 EVAL_UNARY(FLOOR)
 EVAL_UNARY(CEIL)
 EVAL_UNARY(TRUNC)

@@ -17,6 +17,7 @@
 WIDTHS(div, TL_OP_DIV)
 WIDTHS(rem, TL_OP_REM)
 WIDTHS(sqrt, TL_OP_SQRT)
+WIDTHS(exp2, TL_OP_EXP2)
 WIDTHS(floor, TL_OP_FLOOR)
 WIDTHS(ceil, TL_OP_CEIL)
 WIDTHS(trunc, TL_OP_TRUNC)
@@ -29,7 +30,7 @@ WIDTHS(round, TL_OP_ROUND)
     }
 static const TlElemFn hashes[][3] = {
     [TL_OP_DIV] = ROW(div),     [TL_OP_REM] = ROW(rem),    [TL_OP_SQRT] = ROW(sqrt),
-    [TL_OP_FLOOR] = ROW(floor), [TL_OP_CEIL] = ROW(ceil),  [TL_OP_TRUNC] = ROW(trunc),
+    [TL_OP_EXP2] = ROW(exp2),   [TL_OP_FLOOR] = ROW(floor), [TL_OP_CEIL] = ROW(ceil),  [TL_OP_TRUNC] = ROW(trunc),
     [TL_OP_RINT] = ROW(rint),   [TL_OP_ROUND] = ROW(round)};
 
 TlElemFn tl_ring_fn(TlOpcode opcode, TlDtype d)

@@ -341,6 +341,7 @@ static Rule rule_of(TlOpcode opcode)
     case TL_OP_NOT:
     case TL_OP_ABS:
     case TL_OP_SQRT:
+    case TL_OP_EXP2:
     case TL_OP_FLOOR:
     case TL_OP_CEIL:
     case TL_OP_TRUNC:

@@ -27,6 +27,7 @@ bool tl_ring_is_hash(TlOpcode opcode)
     case TL_OP_DIV:
     case TL_OP_REM:
     case TL_OP_SQRT:
+    case TL_OP_EXP2:
     case TL_OP_FLOOR:
     case TL_OP_CEIL:
     case TL_OP_TRUNC:

@@ -360,6 +360,14 @@ static void tl_check_reduce(TlVerify *v, const TlOp *op)
     }
 }
 
+/* f32 in, f32 out. */
+static void tl_check_exp2(TlVerify *v, const TlOp *op)
+{
+    if (!want_type(v, op, "the result, number", 0, out_type(op, 0), in_type(op, 0))) return;
+    if (!is_tile(in_type(op, 0)) || in_type(op, 0)->ptr || in_type(op, 0)->dtype != TL_F32)
+        FAULT("exp2 of %s", tl_verify_type(v, in_type(op, 0)));
+}
+
 static void tl_check_scan(TlVerify *v, const TlOp *op)
 {
     if (!want_combine(v, op)) return;

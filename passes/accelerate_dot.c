@@ -30,6 +30,7 @@ typedef struct Accelerate {
     TlPassCtx *px;
     int warp_bits;
     TL_VEC(TlOp *) work; /* dots */
+    bool chained;        /* the present one */
 } Accelerate;
 
 /* Rows of this family round their operands to tf32. */
@@ -47,13 +48,13 @@ static int64_t blocks(int64_t extent, int32_t each)
     return (extent + each - 1) / each;
 }
 
-/* What the warps spend: blocks of the one that has most. */
+/* What the warps spend: blocks of the one that has most. Of chained dots none along N. */
 static int64_t work(const Accelerate *a, const TlOp *dot, const TlMma *row)
 {
     const TlType *c = dot->out[0]->type, *x = tl_in(dot, 0)->type;
-    int64_t n = blocks(c->shape[c->rank - 2], row->m) * blocks(c->shape[c->rank - 1], row->n) *
-                (c->rank == 3 ? c->shape[0] : 1);
-    int64_t each = (n + ((int64_t)1 << a->warp_bits) - 1) >> a->warp_bits;
+    int64_t m = blocks(c->shape[c->rank - 2], row->m) * (c->rank == 3 ? c->shape[0] : 1),
+            n = blocks(c->shape[c->rank - 1], row->n), warps = (int64_t)1 << a->warp_bits;
+    int64_t each = a->chained ? (m + warps - 1) / warps * n : (m * n + warps - 1) / warps;
     return each * row->m * row->n * row->k * blocks(x->shape[x->rank - 1], row->k);
 }
 
@@ -186,8 +187,7 @@ static void lay_out(const Accelerate *a, TlOp *dot, const TlMma *mma)
     TlCtx *ctx = a->px->ctx;
     TlValue *out = dot->out[0];
     const TlLayout *outside = out->type->layout;
-    bool chained = tl_dot_is_chained(a->fn, a->px->scratch, dot);
-    TlMmaWarps warps = share(a, mma, out->type, chained);
+    TlMmaWarps warps = share(a, mma, out->type, a->chained);
     tl_attr_set(a->fn, dot,
                 (TlAttr){.id = TL_ATTR_MMA, .u.s = tl_intern_str(&ctx->strings, mma->name)});
     TlBuilder before = tl_builder_before(dot), after = tl_builder_after(out);
@@ -213,6 +213,7 @@ static void lay_out(const Accelerate *a, TlOp *dot, const TlMma *mma)
 static bool accelerate(Accelerate *a, TlOp *dot)
 {
     TlDtype types[3];
+    a->chained = tl_dot_is_chained(a->fn, a->px->scratch, dot);
     const TlMma *row = find_row(a, dot, types);
     if (!row)
         return false;

@@ -303,13 +303,3 @@ MMA(2_2_16)
 MMA(4_2_4)
 MMA(4_4_8)
 MMA(8_8_8)
-
-/* Adds half of what is cut off; infinities and NaN stay. */
-uint32_t tl_emu_tf32(uint32_t x);
-uint32_t tl_emu_tf32(uint32_t x)
-{
-    enum { CUT = 0x1fff };
-    if ((x & 0x7f800000) == 0x7f800000)
-        return x & 0x7fffff ? 0x7fffffff : x;
-    return (x + CUT / 2 + 1) & ~(uint32_t)CUT;
-}

@@ -494,6 +494,7 @@ static const char every_op[] =
     "  %not_ = not %n : i32\n"
     "  %abs_ = abs %x : f32\n"
     "  %sqrt_ = sqrt %x : f32\n"
+    "  %exp2_ = exp2 %x : f32\n"
     "  %floor_ = floor %x : f32\n"
     "  %ceil_ = ceil %x : f32\n"
     "  %trunc_ = trunc %x : f32\n"
@@ -553,6 +554,7 @@ static const struct {
     {"%x = add %c, %c : bool", "not numbers"},
     {"%x, %y = add %n, %n : i32, i32", "2 results"},
     {"%x = sqrt %n : i32", "not floats"},
+    {"%x = exp2 %n : i32", "exp2 of i32"},
     {"%x = popcount %f : f32", "not integers"},
     {"%h = cast %f : f16 %x = fma %h, %h, %h : f16", "not f32 or f64"},
     {"%x = and %f, %f : f32", "not integers or bool"},

@@ -294,6 +294,12 @@ def tf32(out):
         keep_words(out, cut)
 
 
+def ex2(out):
+    for i in range(4):
+        n = (mix(i) & u32(255)).astype(np.int64) - 140
+        keep_words(out, np.ldexp(np.ones(len(n)), n).astype("<f4").view("<u4"))
+
+
 def start_cells(width, cells=None):
     data = np.full(((ALL + 1) * CELLS, 8), 0xCD, np.uint8)
     for c in range(len(data)):
@@ -314,6 +320,8 @@ def expected(name, lanes):
         groups(out)
     elif kind == "cp":
         cp_async(out, int(name.split("_")[-1]))
+    elif kind == "ex2":
+        ex2(out)
     elif kind == "tf32":
         tf32(out)
     elif kind == "atom":

@@ -449,6 +449,17 @@ static void make_tf32(Maker *m)
     }
 }
 
+/* Powers of two with whole exponents, subnormal ones too, which instructions give exactly. */
+static void make_ex2(Maker *m)
+{
+    LLVMTypeRef f = LLVMFloatTypeInContext(m->l.context);
+    for (uint32_t i = 0; i < 4; i++) {
+        LLVMValueRef n = LLVMBuildSub(m->b, and(m, mix(m, i), 255), word(m, 140), "");
+        n = LLVMBuildBitCast(m->b, LLVMBuildSIToFP(m->b, n, f, ""), m->i32, "");
+        keep(m, CALL(m, EX2, n));
+    }
+}
+
 /* ---- what speaks ---- */
 
 static void make_debug(Maker *m, tl_leaf leaf)
@@ -486,6 +497,7 @@ static void make_row(Maker *m, tl_leaf leaf, uint32_t op)
     case TL_LEAF_MMA_4_2_4:
     case TL_LEAF_MMA_4_4_8:
     case TL_LEAF_MMA_8_8_8: make_matrix(m, leaf, tl_mma_at(op)); break;
+    case TL_LEAF_EX2: make_ex2(m); break;
     case TL_LEAF_TF32: make_tf32(m); break;
     case TL_LEAF_CP_ASYNC_4: make_copies(m, 4); break;
     case TL_LEAF_CP_ASYNC_8: make_copies(m, 8); break;
