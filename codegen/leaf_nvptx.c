@@ -187,12 +187,13 @@ static void store_shared(TlLeafCall *call)
 
 /* ---- asynchronous copies, loads of a warp ---- */
 
-/* site, pred, offset, address, inside. In the asm: $0 to, $1 from, then bytes read, then pred. What is
- * not read becomes 0. Rows of 16 bytes go past the first cache. */
+/* site, pred, offset, address, inside. In the asm: $0 to, $1 from, then what says that nothing is read
+ * and all becomes 0, then pred. Rows of 16 bytes go past the first cache. */
 static void copy_async(TlLeafCall *call)
 {
     unsigned bytes = 4u << (call->leaf - TL_LEAF_CP_ASYNC_4);
     LLVMValueRef pred = call->args[1], inside = call->args[4], args[4];
+    bool reads = tl_leaf_is_true(inside);
     unsigned n = 2;
     Asm a = {"", ""};
     if (tl_leaf_is_false(pred))
@@ -201,10 +202,9 @@ static void copy_async(TlLeafCall *call)
     args[1] = call->args[3];
     constrain(&a, "l");
     constrain(&a, "l");
-    if (!tl_leaf_is_true(inside)) {
-        args[n++] =
-            LLVMBuildSelect(call->b, inside, tl_leaf_i32(call, bytes), tl_leaf_i32(call, 0), "");
-        constrain(&a, "r");
+    if (!reads) {
+        args[n++] = LLVMBuildNot(call->b, inside, "");
+        constrain(&a, "b");
     }
     if (!tl_leaf_is_true(pred)) {
         TEXT(&a, "@$%u ", n);
@@ -212,7 +212,7 @@ static void copy_async(TlLeafCall *call)
         constrain(&a, "b");
     }
     TEXT(&a, "cp.async.%s.shared.global [$0], [$1], %u%s;", bytes == 16 ? "cg" : "ca", bytes,
-         tl_leaf_is_true(inside) ? "" : ", $2");
+         reads ? "" : ", $2");
     build_asm(call, &a, LLVMVoidTypeInContext(call->c), args, n);
 }
 
