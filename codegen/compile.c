@@ -283,6 +283,7 @@ static bool run_passes(Job *j)
                          .stress = o->stress_layouts,
                          .matrix = j->target->matrix,
                          .copies = j->target->copies,
+                         .registers = j->target->registers,
                          .stages = o->stages};
     TlRunOptions r = {.machine = tl_target_is_gpu(j->target) ? &machine : NULL,
                       .print_after = o->print_after,

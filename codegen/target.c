@@ -6,13 +6,16 @@
 #include "ir/support/guard.h"
 
 static const TlTarget TARGETS[] = {
-#define TARGET(name, kind, arch, triple, cpu, features, pipeline, lanes, shared, matrix, copies)   \
-    {name, TL_TARGET_##kind, arch, triple, cpu, features, pipeline, lanes, shared, matrix, copies},
+#define TARGET(name, kind, arch, triple, cpu, features, pipeline, lanes, shared, matrix, copies,   \
+               registers)                                                                          \
+    {name,  TL_TARGET_##kind, arch,   triple, cpu,      features, pipeline,                        \
+     lanes, shared,           matrix, copies, registers},
 #include "codegen/target.def"
 };
 
 static const char *const NAMES[] = {
-#define TARGET(name, kind, arch, triple, cpu, features, pipeline, lanes, shared, matrix, copies)   \
+#define TARGET(name, kind, arch, triple, cpu, features, pipeline, lanes, shared, matrix, copies,   \
+               registers)                                                                          \
     name,
 #include "codegen/target.def"
     NULL};

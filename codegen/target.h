@@ -22,6 +22,7 @@ typedef struct TlTarget {
     uint32_t shared_bytes;
     const char *matrix;
     bool copies; /* cp.async, ldmatrix */
+    int registers;
 } TlTarget;
 
 /* NULL when unknown. With out_emulate, "emu:NAME" finds a GPU's row too and sets it. */

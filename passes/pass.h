@@ -19,6 +19,7 @@ typedef struct TlMachine {
     uint64_t stress;       /* --stress-layouts=SEED; 0: off */
     const char *matrix;    /* families of matrix instructions (ir/mma.def), by spaces; NULL: none */
     bool copies;           /* from global to shared memory without registers (cp.async), ldmatrix */
+    int registers;         /* of a thread, 32 bits each; 0: not known */
     int stages;            /* --stages: of all pipelined loops; 0: as they and the kernel say */
 } TlMachine;
 

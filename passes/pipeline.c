@@ -34,6 +34,7 @@
  * What stands in the loop for a trip stays in its order. The places of what is fetched ahead are computed
  * again for the later trip: they are index arithmetic. */
 #include "ir/layout.h"
+#include "ir/mma.h"
 #include "ir/shared_plan.h"
 #include "ir/stage_layout.h"
 #include "ir/staged.h"
@@ -48,10 +49,12 @@ enum {
     LOAD_STAGES = 2,
     LEAST_COPY = 4, /* bytes */
     MOST_CANDIDATES = 64,
-    MOST_CHAIN = 4,         /* ops between a load and a dot */
-    MOST_SLICE = 128,       /* ops that a place needs */
-    MOST_WORDS = 128,       /* in flight per thread, in all */
-    MOST_WORDS_UNASKED = 32 /* of one load that is not staged, without a hint */
+    MOST_CHAIN = 4,      /* ops between a load and a dot */
+    MOST_SLICE = 128,    /* ops that a place needs */
+    MOST_HINTED = 64,    /* registers of one load that is not staged: with a hint, */
+    MOST_UNASKED = 32,   /* without one, */
+    MOST_BY_FMA = 16,    /* for a dot by multiply-adds, which is never short of work */
+    OTHER_REGISTERS = 76 /* for what is neither carried nor in flight: fragments, addresses */
 };
 
 /* What is known of a load of the body. */
@@ -59,7 +62,7 @@ typedef struct Candidate {
     TlOp *load, *put; /* put: the load's only user, of a buffer of the body */
     uint64_t needs;   /* candidates that its place is computed from, by their numbers as bits */
     int level;        /* of those that are wanted, or needed by others */
-    bool is_used, fails;
+    bool is_used, is_dropped, fails;
 } Candidate;
 
 typedef struct Pipeline {
@@ -153,32 +156,47 @@ static TlOp *put_of(const TlOp *load)
     return u->user;
 }
 
-static int64_t words_of(const TlType *t)
+/* Registers of a thread that hold the tile. */
+static int64_t registers_of(const TlType *t)
 {
     int64_t bytes = t->ptr ? 8 : tl_dtype_bytes(t->dtype);
     return ((t->layout ? tl_layout_registers(t->layout) : 1) * bytes + 3) / 4;
 }
 
-/* Through a few pure ops. */
-static bool feeds_dot(const TlValue *v, int depth)
+/* The same right behind the load: less than 4 bytes at a time are a register each. */
+static int64_t loaded_registers(const Pipeline *p, const TlOp *load)
 {
-    for (const TlUse *u = v->uses; u; u = u->next) {
+    const TlType *t = load->out[0]->type;
+    TlAccessInfo info = tl_access_info(p->axis, load);
+    if (!t->layout || tl_access_vector(&info, load, t->layout) * tl_dtype_bytes(t->dtype) >= 4)
+        return registers_of(t);
+    return tl_layout_registers(t->layout) / tl_access_vector(&info, load, t->layout);
+}
+
+/* The dot that it goes into, through a few pure ops. */
+static const TlOp *dot_of(const TlValue *v, int depth)
+{
+    const TlOp *dot = NULL;
+    for (const TlUse *u = v->uses; u && !dot; u = u->next) {
         const TlOp *op = u->user;
-        if (op->opcode == TL_OP_DOT ||
-            (depth < MOST_CHAIN && tl_op_info(op->opcode)->flags & F_PURE && op->nout == 1 &&
-             op->nregions == 0 && feeds_dot(op->out[0], depth + 1)))
-            return true;
+        if (op->opcode == TL_OP_DOT)
+            dot = op;
+        else if (depth < MOST_CHAIN && tl_op_info(op->opcode)->flags & F_PURE && op->nout == 1 &&
+                 op->nregions == 0)
+            dot = dot_of(op->out[0], depth + 1);
     }
-    return false;
+    return dot;
 }
 
 static bool is_wanted(const Pipeline *p, const Candidate *c)
 {
-    int64_t words = words_of(c->load->out[0]->type);
+    int64_t registers = registers_of(c->load->out[0]->type);
+    const TlOp *dot = c->put ? NULL : dot_of(c->load->out[0], 0);
     if (c->put)
         return true;
-    return (p->hinted && words <= MOST_WORDS / 2) ||
-           (feeds_dot(c->load->out[0], 0) && words <= MOST_WORDS_UNASKED);
+    if (dot && !tl_mma_of(dot))
+        return registers <= MOST_BY_FMA;
+    return registers <= (p->hinted ? MOST_HINTED : dot ? MOST_UNASKED : 0);
 }
 
 static void find_candidates(Pipeline *p)
@@ -264,7 +282,8 @@ static void find_levels(Pipeline *p)
 {
     for (uint32_t i = 0; i < p->all.len; i++) {
         Candidate *c = &p->all.data[i];
-        c->is_used = !c->fails && is_wanted(p, c);
+        c->is_used = !c->fails && !c->is_dropped && is_wanted(p, c);
+        c->level = 0;
     }
     for (uint32_t round = 0; round < p->all.len; round++)
         for (uint32_t i = 0; i < p->all.len; i++)
@@ -402,15 +421,44 @@ static void schedule(const Pipeline *p, int stages, TlSchedule *s)
 /* ---- limits ---- */
 
 /* Registers that hold something on its way when a trip begins. */
-static int64_t words_in_flight(const TlSchedule *s)
+static int64_t registers_in_flight(const Pipeline *p, const TlSchedule *s)
 {
-    int64_t words = 0;
+    int64_t n = 0;
     for (uint32_t i = 0; i < s->fetches.len; i++) {
         const TlFetch *f = &s->fetches.data[i];
         if (f->how != TL_FETCH_COPY)
-            words += words_of(f->load->out[0]->type) * (f->ahead - f->put_ahead);
+            n += loaded_registers(p, f->load) * (f->ahead - f->put_ahead);
     }
-    return words;
+    return n;
+}
+
+static int64_t carried_registers(const TlOp *loop)
+{
+    int64_t n = 0;
+    for (uint32_t i = 0; i < loop->nout; i++)
+        n += registers_of(loop->out[i]->type);
+    return n;
+}
+
+static bool fits_registers(const Pipeline *p, const TlSchedule *s)
+{
+    int64_t flying = registers_in_flight(p, s), all = p->px->machine->registers;
+    return !all || !flying || flying + carried_registers(p->loop) + OTHER_REGISTERS <= all;
+}
+
+/* What goes through registers is not fetched then: first what is not staged, then everything. */
+static bool give_up(Pipeline *p, TlSchedule *s)
+{
+    bool any = false;
+    for (int staged = 0; staged < 2 && !any; staged++)
+        for (uint32_t i = 0; i < p->all.len; i++) {
+            Candidate *c = &p->all.data[i];
+            const TlFetch *f = tl_schedule_of(s, c->load);
+            bool drop = f && f->how != TL_FETCH_COPY && c->level == 0 && (staged || !f->put);
+            c->is_dropped |= drop;
+            any |= drop;
+        }
+    return any;
 }
 
 static uint64_t most_scratch(const Pipeline *p)
@@ -444,10 +492,9 @@ static uint64_t buffer_bytes(const TlSchedule *s)
     return bytes;
 }
 
-static bool fits(const Pipeline *p, const TlSchedule *s)
+static bool fits_shared(const Pipeline *p, const TlSchedule *s)
 {
-    return words_in_flight(s) <= MOST_WORDS &&
-           buffer_bytes(s) + outer_bytes(p) + p->scratch <= p->px->machine->shared_bytes;
+    return buffer_bytes(s) + outer_bytes(p) + p->scratch <= p->px->machine->shared_bytes;
 }
 
 /* ---- the schedule ---- */
@@ -502,12 +549,14 @@ static bool schedule_loop(Pipeline *p, TlOp *loop, TlSchedule *s)
         walk_place(p, &p->all.data[i]);
     spread_faults(p);
     find_levels(p);
-    for (; stages >= 2; stages--) {
+    schedule(p, stages, s);
+    while (!fits_registers(p, s) && give_up(p, s)) {
+        find_levels(p);
         schedule(p, stages, s);
-        if (s->fetches.len == 0 || fits(p, s))
-            return s->fetches.len > 0;
     }
-    return false;
+    while (s->fetches.len && !fits_shared(p, s) && --stages >= 2)
+        schedule(p, stages, s);
+    return s->fetches.len > 0 && stages >= 2;
 }
 
 TlPassResult tl_pass_pipeline(TlFn *fn, TlPassCtx *px)

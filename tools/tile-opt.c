@@ -101,6 +101,7 @@ static int take_machine(Options *o)
                              .shared_bytes = t->shared_bytes,
                              .matrix = t->matrix,
                              .copies = t->copies,
+                             .registers = t->registers,
                              .stages = (int)stages};
     o->r.machine = &o->machine;
     return 0;

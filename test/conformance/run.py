@@ -6,8 +6,9 @@
 
 A row is a kernel, its arguments and what NumPy says (see rows.py). On each device `tilec run` is called with .npy files;
 outputs are compared with the expected values, and, where the row says `same_bits`, byte for byte between the devices.
-The device `emu` is one emulated NVIDIA and one AMD target per row with all checks on; targets, warps and schedules go round
-over the rows, so that every pair of them meets many rows. `emu:all` is every pair of target and warps.
+The device `emu` is one emulated NVIDIA and one AMD target per row with all checks on; targets, warps, stages and schedules go
+round over the rows, so that every pair of them meets many rows. `emu:all` is every pair of target and warps,
+`emu:stages` every pair of target and stages.
 Other devices: cpu, ref, emu:TARGET, cuda[:N], hip[:N]; one that this machine lacks is skipped with the reason. Rows that
 have not begun when the budget is spent are skipped, too.
 --keep DIR leaves the files and the command line of failed rows there. The last line is "N passed, N failed, N skipped".
@@ -43,6 +44,7 @@ warnings.simplefilter("ignore")  # infinities and NaN are what half of the rows 
 # What `emu` goes round over. The numbers are coprime in pairs where it matters, so that pairs do not lock together.
 EMU = (("sm_80", "sm_90a"), ("gfx942", "gfx1100"))
 WARPS = (4, 1, 8, 2)
+STAGES = (3, 1, 4, 2, 5)
 SCHEDULES = ("rr", "reverse", "ahead", "random:1", "random:2")
 
 
@@ -52,13 +54,17 @@ def expand(devices, n, every):
     for name in devices:
         if name == "emu" and n % every == 0:
             for k, targets in enumerate(EMU):
-                warps, target = WARPS[(n // 2 + k) % 4], targets[n % 2]
-                out.append((f"emu:{target} warps {warps}", ["--device", f"emu:{target}", "--warps", str(warps), "--check"]))
+                warps, target, stages = WARPS[(n // 2 + k) % 4], targets[n % 2], STAGES[(n + 2 * k) % 5]
+                out.append((f"emu:{target} warps {warps} stages {stages}",
+                            ["--device", f"emu:{target}", "--warps", str(warps), "--stages", str(stages), "--check"]))
         elif name == "emu":
             continue
         elif name == "emu:all":
             out += [(f"emu:{t} warps {w}", ["--device", f"emu:{t}", "--warps", str(w), "--check"])
                     for targets in EMU for t in targets for w in WARPS]
+        elif name == "emu:stages":
+            out += [(f"emu:{t} stages {s}", ["--device", f"emu:{t}", "--stages", str(s), "--check"])
+                    for targets in EMU for t in targets for s in STAGES]
         else:
             out.append((name, ["--device", name] + (["--check"] if name.startswith("emu:") else [])))
     return out

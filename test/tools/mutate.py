@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Mutation over barriers, commits and waits: does the emulator see each barrier that is missing, and is each one needed?
+"""Mutation over barriers, and waits for asynchronous copies: does the emulator see each one that is missing, and is
+each one needed?
 
     mutate.py [--tilec TILEC] [--devices emu:sm_80,emu:gfx942] [-k SUBSTRING] [--rows SUBSTRING] [-v]
 
-Runs kernels with --check under all schedules, first as they are, then with each of their barriers (also commits of
-asynchronous copies, and waits for them) left out in turn (TILE_EMU_DROP_BARRIER). A mutant is
+Runs kernels with --check under all schedules, first as they are, then with each of their barriers, waits for copies and
+ends of groups of copies left out in turn
+(TILE_EMU_DROP_BARRIER). A mutant is
     reported    the run fails: a race, an uninitialised read, threads that diverge;
     redundant   nothing is reported and the outputs are those of the kernel as it is: what happens before what is not
                 changed by the barrier, so insert-barriers could have done without it;
@@ -24,6 +26,27 @@ import tempfile
 here = os.path.dirname(os.path.abspath(__file__))
 examples = os.path.join(here, "..", "..", "examples")
 MOST_REDUNDANT = 0.05
+
+GEMM = """kernel gemm(const f16 A[M, K], const f16 B[K, N], f32 C[M, N]) grid(1)
+          {
+              tile<f32, 64, 64> acc = 0;
+              for (int k : range(0, K, 32)) pipeline
+                  acc = dot(A[0 +: 64, k +: 32], B[k +: 32, 0 +: 64], acc);
+              C[0 +: 64, 0 +: 64] = acc;
+          }"""
+ATTENTION = """kernel attention(const f16 Q[M, D], const f16 K[N, D], const f16 V[N, D], f32 O[M, D],
+                                const int BD, const int BM, const int BN) grid(1)
+               {
+                   auto q = Q[0 +: BM, 0 +: BD];
+                   tile<f32, BM> total = 0;
+                   tile<f32, BM, BD> acc = 0;
+                   for (int n : range(0, N, BN)) {
+                       auto p = (row(n + iota(BN)) < N) ? exp(dot(q, trans(K[n +: BN, 0 +: BD]))) : 0.0;
+                       total += sum(p, axis = 1);
+                       acc = dot((f16)p, V[n +: BN, 0 +: BD], acc);
+                   }
+                   O[0 +: BM, 0 +: BD] = acc / col(total);
+               }"""
 
 # name: (source or path, kernel, options and arguments, outputs)
 KERNELS = {
@@ -48,16 +71,17 @@ KERNELS = {
                 "columns", "x=iota[64,64] y=nan[64]", "y"),
     "scan": ("kernel scan(const f32 x[N], f32 y[N]) grid(1) { y[0 +: 1024] = cumsum(x[0 +: 1024], axis = 0); }",
              "scan", "x=iota[1024] y=nan[1024]", "y"),
-    "pipelined": ("../test/codegen/simt/Inputs/pipelined.tir", "sum",
-                  "--skip bounds,coalesce,place-layouts x=normal(1)[16,160] y=nan[16,16] n=10", "y"),
+    **{f"gemm{n}": (GEMM, "gemm", f"--stages {n} A=normal(1)[40,160] B=normal(2)[160,64] C=nan[40,64]", "C")
+       for n in range(1, 6)},
+    "gemm_odd": (GEMM, "gemm", "--stages 3 A=normal(1)[31,105] B=normal(2)[105,59] C=nan[31,59]", "C"),
+    "attention16": (ATTENTION, "attention", "--stages 3 --const BD=64 --const BM=64 --const BN=32 "
+                    "Q=normal(1)[40,64] K=normal(2)[136,64] V=normal(3)[136,64] O=nan[40,64]", "O"),
     "read_back": ("""kernel read_back(f32 x[N]) grid(1)
                      {
                          for (int i = 0; i < 3; i += 1)
                              x[0 +: 512] = x[1 +: 512] + 1;
                      }""", "read_back", "x=iota[512]", "x"),
 }
-
-NVIDIAS = {"pipelined"}  # has layouts of 32 lanes
 
 
 def run(tilec, words, folder, outputs, drop):
@@ -83,7 +107,7 @@ def run(tilec, words, folder, outputs, drop):
 def words_of(name, device, folder):
     source, kernel, arguments, _ = KERNELS[name]
     path = os.path.join(examples, source)
-    if not source.endswith((".tile", ".tir")):
+    if not source.endswith(".tile"):
         path = os.path.join(folder, name + ".tile")
         with open(path, "w", encoding="utf-8") as f:
             f.write(source + "\n")
@@ -133,8 +157,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         for device in o.devices.split(","):
             if o.rows is None:
-                kernels = [(k, words_of(k, device, folder), KERNELS[k][3].split()) for k in KERNELS
-                           if o.k in k and not (k in NVIDIAS and "gfx" in device)]
+                kernels = [(k, words_of(k, device, folder), KERNELS[k][3].split()) for k in KERNELS if o.k in k]
             else:
                 kernels = rows_of(o.rows, device, folder)
             for name, words, outputs in kernels:
