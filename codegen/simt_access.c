@@ -32,6 +32,11 @@ static void assign_dims(TlSimtAccess *a)
     }
 }
 
+static LLVMValueRef to_i32(TlSimt *g, LLVMValueRef x)
+{
+    return LLVMBuildTrunc(g->b, x, g->i32, "");
+}
+
 static void prepare_axis(TlSimt *g, TlSimtAccess *a, uint32_t i, LLVMValueRef *offset)
 {
     const TlAxis *axis = &a->place.axes[i];
@@ -69,6 +74,11 @@ void tl_simt_access_begin(TlSimt *g, TlOp *op, TlSimtAccess *a)
         a->uniform = tl_gen_address(&g->gen, a->elem.dtype, a->view->ptr, offset);
     }
     TlAccessInfo info = tl_access_info(g->axis, op);
+    a->is_local = info.local != 0;
+    for (uint32_t i = 0; i < a->place.naxes && a->place.axes; i++)
+        if (info.narrow >> i & 1)
+            a->left[i] =
+                LLVMBuildNSWSub(g->b, to_i32(g, a->view->extent[i]), to_i32(g, a->start[i]), "");
     a->width = tl_access_vector(&info, op, a->layout);
 }
 
@@ -95,6 +105,20 @@ static LLVMValueRef times(TlSimt *g, LLVMValueRef a, LLVMValueRef b)
     return LLVMBuildMul(g->b, a, b, "");
 }
 
+/* One address for the block, and 32 bits that do not change in loops. */
+static LLVMValueRef local_address(TlSimt *g, const TlSimtAccess *a, int64_t r)
+{
+    LLVMValueRef offset = tl_simt_i32(g, 0);
+    for (uint32_t i = 0; i < a->place.naxes; i++) {
+        if (a->place.axes[i].kind != TL_AXIS_SLICE)
+            continue;
+        LLVMValueRef x = tl_simt_coord(g, a->layout, r, a->dim[i]);
+        x = LLVMBuildMul(g->b, x, to_i32(g, a->stride[i]), "");
+        offset = LLVMBuildAdd(g->b, offset, x, "");
+    }
+    return tl_gen_address(&g->gen, a->elem.dtype, a->uniform, i64_of(g, offset));
+}
+
 LLVMValueRef tl_simt_access_address(TlSimt *g, TlSimtAccess *a, int64_t r)
 {
     if (!a->view) {
@@ -102,6 +126,8 @@ LLVMValueRef tl_simt_access_address(TlSimt *g, TlSimtAccess *a, int64_t r)
             return tl_gen_scalar(&g->gen, a->place.base);
         return tl_simt_regs(g, a->place.base)[r];
     }
+    if (a->is_local && a->layout)
+        return local_address(g, a, r);
     LLVMValueRef thread = NULL, constant = tl_gen_int(&g->gen, 0);
     for (uint32_t i = 0; i < a->place.naxes; i++) {
         LLVMValueRef t = NULL;
@@ -122,6 +148,21 @@ LLVMValueRef tl_simt_access_address(TlSimt *g, TlSimtAccess *a, int64_t r)
     return tl_gen_address(&g->gen, a->elem.dtype, p, constant);
 }
 
+/* Is the element of a slice at a coordinate of the tile inside? */
+static LLVMValueRef slice_inside(TlSimt *g, const TlSimtAccess *a, uint32_t i, TlSimtCoord c)
+{
+    int32_t step = a->place.axes[i].step;
+    if (a->left[i]) {
+        LLVMValueRef far = tl_simt_i32(g, (uint32_t)(step * c.constant));
+        LLVMValueRef at = LLVMBuildNSWMul(g->b, c.thread, tl_simt_i32(g, (uint32_t)step), "");
+        return LLVMBuildICmp(g->b, LLVMIntSLT, LLVMBuildNSWAdd(g->b, at, far, ""), a->left[i], "");
+    }
+    LLVMValueRef t = times(g, i64_of(g, c.thread), tl_gen_int(&g->gen, step));
+    LLVMValueRef at = LLVMBuildAdd(g->b, LLVMBuildAdd(g->b, a->start[i], t, ""),
+                                   tl_gen_int(&g->gen, (int64_t)step * c.constant), "");
+    return LLVMBuildICmp(g->b, LLVMIntULT, at, a->view->extent[i], "");
+}
+
 static LLVMValueRef axis_inside(TlSimt *g, TlSimtAccess *a, uint32_t i, int64_t r)
 {
     LLVMValueRef at;
@@ -133,11 +174,7 @@ static LLVMValueRef axis_inside(TlSimt *g, TlSimtAccess *a, uint32_t i, int64_t 
             if (a->tests[i].data[k].at.thread == c.thread &&
                 a->tests[i].data[k].at.constant == c.constant)
                 return a->tests[i].data[k].inside;
-        int64_t step = a->place.axes[i].step;
-        LLVMValueRef t = times(g, i64_of(g, c.thread), tl_gen_int(&g->gen, step));
-        at = LLVMBuildAdd(g->b, LLVMBuildAdd(g->b, a->start[i], t, ""),
-                          tl_gen_int(&g->gen, step * c.constant), "");
-        LLVMValueRef in = LLVMBuildICmp(g->b, LLVMIntULT, at, a->view->extent[i], "");
+        LLVMValueRef in = slice_inside(g, a, i, c);
         tl_vec_push(g->arena, &a->tests[i], (TlSimtTest){c, in});
         return in;
     }

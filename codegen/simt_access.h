@@ -22,8 +22,11 @@ typedef struct TlSimtAccess {
     TlGenView *view;
     int dim[TL_MAX_VIEW_RANK]; /* tile dimension of a slice or (first) of an index tile; -1 */
     LLVMValueRef start[TL_MAX_VIEW_RANK], stride[TL_MAX_VIEW_RANK]; /* i64; slices: with the step */
-    LLVMValueRef uniform;    /* address of the element at coordinates 0 */
-    LLVMValueRef uniform_ok; /* scalar indices are inside; NULL = always */
+    LLVMValueRef
+        left[TL_MAX_VIEW_RANK]; /* i32: extent - start, where that decides (narrow); else NULL */
+    bool is_local;              /* bytes from `uniform` to an element fit 32 bits */
+    LLVMValueRef uniform;       /* address of the element at coordinates 0 */
+    LLVMValueRef uniform_ok;    /* scalar indices are inside; NULL = always */
     TL_VEC(TlSimtTest) tests[TL_MAX_VIEW_RANK];
 } TlSimtAccess;
 

@@ -84,9 +84,11 @@ static void lower_for(TlSimt *g, TlOp *op)
     LLVMValueRef n = tl_gen_trip_count(&g->gen, op, lo, tl_gen_scalar(&g->gen, tl_in(op, 1)), step);
     LLVMBasicBlockRef entry = LLVMGetInsertBlock(g->b), head = tl_gen_block(&g->gen, "for"),
                       inside = tl_gen_block(&g->gen, "body"), exit = tl_gen_block(&g->gen, "end");
+    LLVMTypeRef count = LLVMTypeOf(lo) == g->i64 ? g->i64 : g->i32; /* trips of i32 fit u32 */
+    n = LLVMBuildIntCast2(g->b, n, count, 0, "");
     LLVMBuildBr(g->b, head);
     LLVMPositionBuilderAtEnd(g->b, head);
-    LLVMValueRef i = LLVMBuildPhi(g->b, g->i64, "trip"), zero = tl_gen_int(&g->gen, 0);
+    LLVMValueRef i = LLVMBuildPhi(g->b, count, "trip"), zero = LLVMConstInt(count, 0, 0);
     LLVMAddIncoming(i, &zero, &entry, 1);
     LLVMValueRef **phis = make_phis(g, op->nout, body->args + 1);
     add_incoming(g, op, 3, op->nout, phis, entry);
@@ -99,7 +101,7 @@ static void lower_for(TlSimt *g, TlOp *op)
     tl_simt_lower_block(g, body);
     LLVMBasicBlockRef latch = LLVMGetInsertBlock(g->b);
     add_incoming(g, body->last, 0, op->nout, phis, latch);
-    LLVMValueRef next = LLVMBuildAdd(g->b, i, tl_gen_int(&g->gen, 1), "");
+    LLVMValueRef next = LLVMBuildAdd(g->b, i, LLVMConstInt(count, 1, 0), "");
     LLVMAddIncoming(i, &next, &latch, 1);
     LLVMBuildBr(g->b, head);
     LLVMPositionBuilderAtEnd(g->b, exit);

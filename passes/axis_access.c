@@ -178,6 +178,50 @@ static bool fits_31_bits(const TlAxisInfo *a, const TlPlace *p, const TlViewFact
     return (last + 1) * element_bytes(p->base->type) <= INT32_MAX;
 }
 
+/* The axes whose bounds can be tested in 32 bits. */
+static uint32_t narrow_axes(const TlAxisInfo *a, const TlPlace *p, const TlViewFacts *v)
+{
+    enum { MOST_ADDED = 1 << 30 };
+    uint32_t axes = 0;
+    for (uint32_t i = 0; i < p->naxes; i++) {
+        const TlAxisFacts *f = tl_axis_facts(a, p->index[i].value);
+        const TlAxis *axis = &p->axes[i];
+        bool fits = axis->kind == TL_AXIS_SLICE && axis->step >= 0 && f->lo >= 0 &&
+                    f->hi <= INT32_MAX && v->extent_hi[i] >= 0 && v->extent_hi[i] <= INT32_MAX;
+        if (fits && (int64_t)axis->width * axis->step <= MOST_ADDED)
+            axes |= 1u << i;
+    }
+    return axes;
+}
+
+/* A slice of a parameter's view, in the aligned kernel. */
+static uint32_t local_axes(const TlAxisInfo *a, const TlPlace *p)
+{
+    uint32_t axes = 0;
+    uint64_t far = 0; /* elements */
+    if (!a->fn->info || !a->fn->info->aligned || p->base->def)
+        return 0;
+    const TlParam *param = &a->fn->info->params.data[p->base->index];
+    for (uint32_t i = 0; i < p->naxes; i++) {
+        const TlAxis *axis = &p->axes[i];
+        bool known = param->stride[i].kind == TILE_DIM_CONST ||
+                     (param->stride[i].kind == TILE_DIM_DENSE && i + 1 == p->naxes);
+        if (axis->kind == TL_AXIS_SCALAR)
+            continue;
+        if (axis->kind != TL_AXIS_SLICE || axis->step < 0)
+            return 0;
+        if (known && param->stride[i].kind == TILE_DIM_CONST &&
+            (param->stride[i].value < 0 || param->stride[i].value >= TL_LOCAL_STRIDE))
+            return 0;
+        int64_t stride = !known                                    ? TL_LOCAL_STRIDE - 1
+                         : param->stride[i].kind == TILE_DIM_CONST ? param->stride[i].value
+                                                                   : 1;
+        far += (uint64_t)(axis->width - 1) * (uint64_t)axis->step * (uint64_t)stride;
+        axes |= (uint32_t)(!known && axis->width > 1) << i;
+    }
+    return (far + 1) * (uint64_t)element_bytes(p->base->type) <= UINT32_MAX ? axes : 0;
+}
+
 typedef struct Run {
     int dim;
     int64_t width;
@@ -317,6 +361,8 @@ TlAccessInfo tl_access_info(const TlAxisInfo *a, const TlOp *op)
         v = tl_view_facts(a, p.base);
         info.needs_bounds = !is_all_inside(a, op, &p, &v);
         info.offset32 = fits_31_bits(a, &p, &v);
+        info.narrow = narrow_axes(a, &p, &v);
+        info.local = local_axes(a, &p);
     }
     if (p.rank == 0)
         return info;

@@ -22,7 +22,8 @@ typedef struct TlAxisFacts {
 typedef struct TlAxisInfo TlAxisInfo;
 /* Facts of every value, as a fixed point over loops. Runs at both levels; layouts do not matter.
  * When fn->info->aligned: every view's base and every pointer is a multiple of 16 bytes, innermost
- * extents and outer strides of views are multiples of 16 bytes in elements, the grid is the one of the
+ * extents and outer strides of views are multiples of 16 bytes in elements, strides are as
+ * TlAccessInfo.local says, the grid is the one of the
  * kernel's clause, and in kernels without views integer parameters are multiples of 16. */
 TlAxisInfo *tl_axis_info(const TlFn *fn, TlArena *arena);
 const TlAxisFacts *tl_axis_facts(const TlAxisInfo *a, const TlValue *v);
@@ -36,7 +37,13 @@ typedef struct TlAccessInfo {
     int width;
     bool needs_bounds; /* some element may be outside of the view (never with UNCHECKED) */
     bool offset32; /* elements inside: byte offsets from the view's first fit 31 bits, by proof */
+    uint32_t
+        narrow; /* axes (bits) of the view where start and extent are in 0 .. 2^31 - 1, and what the tile
+                        adds to the start below 2^30: their difference decides about bounds, in 32 bits */
+    uint32_t local; /* axes whose strides the aligned kernel wants below TL_LOCAL_STRIDE: then bytes from the
+                       slice's first element to any of its elements fit 32 bits; 0: they need not */
 } TlAccessInfo;
+enum { TL_LOCAL_STRIDE = 1 << 22 };
 TlAccessInfo tl_access_info(const TlAxisInfo *a, const TlOp *op);
 /* How many registers of layout l move together in a load or store: neighbours in memory, as many as
  * the width allows, 16 bytes at most. l NULL: a scalar. */

@@ -173,6 +173,18 @@ static TlValue *carry(Expand *x, const TlType *type, const char *name, Carried c
     return c.arg;
 }
 
+/* A counter moved by n steps, but no further than its type goes (a multiple of the step, so that what is
+ * known of its divisors stays): what is fetched for a trip that there is not is not used, and that the sum
+ * does not wrap is known to who tests bounds. */
+static TlValue *add_saturated(Expand *x, TlBuilder *b, TlValue *counter, TlWideInt step, int n)
+{
+    const TlType *t = counter->type;
+    TlWideInt by = step * n, edge = step ? (type_end(t, by < 0) - by) / step * step : 0;
+    if (by && fits_type(t, by) && fits_type(t, edge))
+        counter = tl_binary(b, by > 0 ? TL_OP_MIN : TL_OP_MAX, counter, int_of(x, t, edge));
+    return tl_binary(b, TL_OP_ADD, counter, int_of(x, t, by));
+}
+
 static TlValue *counter_at(Expand *x, Moment m)
 {
     TlBuilder *b = builder(x, m);
@@ -184,7 +196,7 @@ static TlValue *counter_at(Expand *x, Moment m)
         return tl_binary(b, TL_OP_ADD, from, tl_binary(b, TL_OP_MUL, by, int_of(x, by->type, m.n)));
     if (tl_const_int_value(from, &lo))
         return int_of(x, by->type, lo + step * m.n);
-    return tl_binary(b, TL_OP_ADD, from, int_of(x, by->type, step * m.n));
+    return add_saturated(x, b, from, step, m.n);
 }
 
 static void remember(Expand *x, const TlValue *v, Moment m, TlValue *made)

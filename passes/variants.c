@@ -92,6 +92,27 @@ static void test_param(TlArena *arena, TlTests *out, const TlParam *p, uint32_t 
             push(arena, out, TILE_TEST_STRIDE, index, d, unit);
 }
 
+/* Strides that 32-bit offsets within tiles rest on. */
+static void test_strides(TlArena *arena, TlTests *out, const TlFn *fn)
+{
+    const TlAxisInfo *a = tl_axis_info(fn, arena);
+    uint32_t tested[64] = {0}; /* axes, by parameter */
+    for (const TlOp *op = fn->body->first; op; op = tl_walk_next(op, NULL)) {
+        uint32_t axes = is_access(op) ? tl_access_info(a, op).local : 0;
+        uint32_t param = axes ? tl_op_place(op).base->index : 0;
+        if (param < 64)
+            axes &= ~tested[param];
+        for (uint32_t d = 0; axes >> d; d++)
+            if (axes >> d & 1) {
+                tile_image_test t = {TILE_TEST_STRIDE, param, d, 0,
+                                     ~(uint64_t)(TL_LOCAL_STRIDE - 1)};
+                tl_vec_push(arena, out, t);
+            }
+        if (param < 64)
+            tested[param] |= axes;
+    }
+}
+
 static bool has_pid(const TlFn *fn)
 {
     for (const TlOp *op = fn->body->first; op; op = tl_walk_next(op, NULL))
@@ -110,6 +131,7 @@ void tl_variant_tests(const TlFn *fn, TlArena *arena, TlTests *out)
         if (is_promised(fn, p) && (promised >> (i < 63 ? i : 63) & 1))
             test_param(arena, out, p, i);
     }
+    test_strides(arena, out, fn);
     if (fn->info->grid.len && has_pid(fn))
         push(arena, out, TILE_TEST_GRID, 0, 0, 2);
 }

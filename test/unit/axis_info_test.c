@@ -396,7 +396,7 @@ static const AccessRow variants[] = {
     {"%v = load %x, %s {axes = [64]} : tile<f32, 64>", "pointer 0 15, extent 0.0 3, grid 1", true},
     {"%v = load %h, %i, %s {axes = [i, 64]} : tile<f16, 64>", "pointer 1 15, extent 1.1 7, grid 1",
      true}, /* the outer stride is that extent */
-    {"%v = load %q, %i, %z {axes = [16, 64]} : tile<f32, 16, 64>", "pointer 3 15, grid 1", true},
+    {"%v = load %q, %i, %z {axes = [16, 64]} : tile<f32, 16, 64>", "pointer 3 15, stride 3.0 18446744073705357312, grid 1", true},
     {"%v = load %po : tile<f32, 64>", "pointer 5 15, grid 1", true},
     {"%v = load %x, %s {axes = [i]} : f32", "grid 1", true},
     {"%v = load %x, %i {axes = [64]} : tile<f32, 64>", "grid 1", true}, /* %i may be anything */
