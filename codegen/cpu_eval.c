@@ -274,6 +274,46 @@ static LLVMValueRef eval_reshape(TlCpuGen *g, const TlOp *op, TlCpuAt *at)
     return tl_cpu_eval(g, x, &sub);
 }
 
+/* Lane `lane` of a gather: element k along the axis, all else as at the position. Lanes past the
+ * extent, which exist when the nest is padded, repeat the last. */
+static LLVMValueRef gather_lane(TlCpuGen *g, TlValue *x, int axis, LLVMValueRef k,
+                                const TlCpuAt *at, int lane)
+{
+    TlCpuAt sub;
+    tl_cpu_at_init(g, &sub, at->rank, at->lane, 1);
+    for (int d = 0; d < at->rank; d++)
+        sub.idx[d] = at->idx[d];
+    if (at->width > 1 && at->lane != axis) {
+        LLVMValueRef i = LLVMBuildAdd(g->b, at->idx[at->lane], tl_gen_int(&g->gen, lane), "");
+        LLVMValueRef last = tl_gen_int(&g->gen, x->type->shape[at->lane] - 1);
+        sub.idx[at->lane] = tl_gen_pick(&g->gen, LLVMIntULT, i, last, i, last);
+    }
+    sub.idx[axis] = k;
+    return tl_cpu_eval(g, x, &sub);
+}
+
+static LLVMValueRef eval_gather(TlCpuGen *g, const TlOp *op, TlCpuAt *at)
+{
+    TlValue *x = tl_in(op, 0), *index = tl_in(op, 1);
+    int axis = (int)tl_attr_int(op, TL_ATTR_AXIS, 0), w = at->width;
+    LLVMTypeRef i64s = tl_gen_vec(g->i64, w);
+    LLVMValueRef k = LLVMBuildIntCast2(g->b, tl_cpu_eval(g, index, at), i64s,
+                                       tl_is_signed(index->type->dtype), "");
+    LLVMValueRef extent = tl_gen_splat(&g->gen, tl_gen_int(&g->gen, x->type->shape[axis]), w);
+    LLVMValueRef inside = LLVMBuildICmp(g->b, LLVMIntULT, k, extent, "");
+    LLVMValueRef zero = LLVMConstNull(tl_gen_vec(tl_gen_elem_type(&g->gen, x->type), w));
+    k = LLVMBuildSelect(g->b, inside, k, LLVMConstNull(i64s), "");
+    if (w == 1)
+        return LLVMBuildSelect(g->b, inside, gather_lane(g, x, axis, k, at, 0), zero, "");
+    LLVMValueRef r = zero;
+    for (int i = 0; i < w; i++) {
+        LLVMValueRef n = LLVMConstInt(g->i32, (unsigned)i, 0);
+        LLVMValueRef e = gather_lane(g, x, axis, LLVMBuildExtractElement(g->b, k, n, ""), at, i);
+        r = LLVMBuildInsertElement(g->b, r, e, n, "");
+    }
+    return LLVMBuildSelect(g->b, inside, r, zero, "");
+}
+
 static LLVMValueRef eval_ptr_add(TlCpuGen *g, const TlOp *op, TlCpuAt *at)
 {
     const TlType *type = tl_in(op, 0)->type;
@@ -300,6 +340,7 @@ LLVMValueRef tl_cpu_eval_op(TlCpuGen *g, TlValue *v, TlCpuAt *at)
     case TL_OP_TRANS: return eval_trans(g, op, at);
     case TL_OP_RESHAPE:
         return tl_cpu_is_renaming(op) ? eval_renaming(g, op, at) : eval_reshape(g, op, at);
+    case TL_OP_GATHER: return eval_gather(g, op, at);
     case TL_OP_LOAD: return tl_cpu_eval_load(g, op, at);
     case TL_OP_INSIDE: return tl_cpu_eval_inside(g, op, at);
     case TL_OP_PTR_ADD: return eval_ptr_add(g, op, at);
@@ -337,12 +378,16 @@ LLVMValueRef tl_cpu_eval(TlCpuGen *g, TlValue *v, TlCpuAt *at)
 
 /* ---- widths ---- */
 
+enum { GATHERED = 16 }; /* lanes that are fetched one by one */
+
 static int width_of_op(TlCpuGen *g, TlOp *op, int limit)
 {
     if (op->opcode == TL_OP_LOAD || op->opcode == TL_OP_INSIDE)
         return tl_cpu_access_width(g, op, limit);
     if (tl_gen_op_is_scalar_only(&g->gen, op))
         return 1;
+    if (op->opcode == TL_OP_GATHER)
+        return limit < GATHERED ? limit : GATHERED;
     if (op->opcode == TL_OP_RESHAPE && !tl_cpu_is_renaming(op)) {
         const TlType *a = tl_in(op, 0)->type, *b = op->out[0]->type;
         int w = tl_cpu_fit_width(a->shape[tl_cpu_form(a).lane], limit);

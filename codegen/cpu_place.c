@@ -171,6 +171,7 @@ static bool can_be_virtual(const TlOp *op)
     case TL_OP_EXPAND:
     case TL_OP_TRANS:
     case TL_OP_CONVERT:
+    case TL_OP_GATHER:
     case TL_OP_LOAD:
     case TL_OP_INSIDE: return true;
     case TL_OP_RESHAPE: return tl_cpu_is_renaming(op);
@@ -190,6 +191,7 @@ static int op_cost(const TlOp *op)
     case TL_OP_RESHAPE: return 0;
     case TL_OP_LOAD: return COSTLY;
     case TL_OP_INSIDE: return 3;
+    case TL_OP_GATHER:
     case TL_OP_DIV:
     case TL_OP_REM:
     case TL_OP_SQRT:
@@ -295,6 +297,8 @@ static bool use_needs_home(const Placer *p, const TlUse *use)
     default: break;
     }
     uint32_t k = (uint32_t)(use - op->in);
+    if (op->opcode == TL_OP_GATHER)
+        return k == 0;
     if (tl_attr(op, TL_ATTR_AXES) && k >= 1 && k <= tl_attr(op, TL_ATTR_AXES)->n)
         return true; /* index tiles */
     return false;

@@ -98,10 +98,11 @@ void tl_simt_store(TlSimt *g, TlOp *op);
 void tl_simt_inside(TlSimt *g, TlOp *op);
 void tl_simt_atomic(TlSimt *g, TlOp *op);
 
-/* ---- simt_convert.c, simt_reduce.c, simt_scan.c, simt_dot.c ---- */
+/* ---- simt_convert.c, simt_reduce.c, simt_scan.c, simt_dot.c, simt_table.c ---- */
 void tl_simt_convert(TlSimt *g, TlOp *op);
 void tl_simt_reduce(TlSimt *g, TlOp *op);
 void tl_simt_scan(TlSimt *g, TlOp *op);
+void tl_simt_gather(TlSimt *g, TlOp *op);
 void tl_simt_dot(TlSimt *g, TlOp *op);
 void tl_simt_mma(TlSimt *g, TlOp *op); /* simt_mma.c: a DOT with `mma` */
 /* ---- simt_staged.c: buffers of shared memory ---- */

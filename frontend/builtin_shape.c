@@ -452,30 +452,6 @@ TlVal tl_bi_matrix_dot(TlSema *s, TlCall *c)
 
 /* ---- not yet ---- */
 
-/* extract(x, start +: N, ...): checked already */
-TlVal tl_bi_shape_extract(TlSema *s, TlCall *c)
-{
-    TlValue *x = tl_call_ir(s, c, 0);
-    if (!x)
-        return tl_bad();
-    if ((int)c->nrest != x->type->rank) {
-        tl_err(s, c->loc, TL_E0317, (unsigned)x->type->rank, tl_format(s->arena, "%u", c->nrest));
-        return tl_bad();
-    }
-    for (uint32_t i = 0; i < c->nrest; i++) {
-        int64_t start = 0, width = c->widths[i] < 0 ? 1 : c->widths[i];
-        bool unknown = false;
-        if (!tl_int_of(s, &c->rest[i], c->rest_loc[i], "the start of extract", &start, &unknown))
-            return tl_bad();
-        if (start < 0 || width < 1 || start + width > x->type->shape[i]) {
-            tl_err(s, c->loc, TL_E0335, (long long)start, (long long)(start + width - 1),
-                   x->type->shape[i]);
-            return tl_bad();
-        }
-    }
-    return tl_not_yet(s, c->loc, "'extract'");
-}
-
 TlVal tl_bi_shape_later(TlSema *s, TlCall *c)
 {
     if (c->fn->data == 1) { /* histogram */

@@ -124,3 +124,27 @@ void tl_eval_TRANS(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData
     tl_elem_copy(y[0].data, x[0].data, tl_interp_elem_bytes(y[0].type), y[0].type->rank,
                  y[0].type->shape, stride);
 }
+
+/* One element of the operand per element of the index. */
+void tl_eval_GATHER(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+{
+    (void)in;
+    int axis = (int)tl_attr_int(op, TL_ATTR_AXIS, 0);
+    const TlType *from = x[0].type, *to = y[0].type;
+    TlDtype d = x[1].type->dtype;
+    size_t bytes = tl_interp_elem_bytes(to);
+    uint64_t extent = (uint64_t)from->shape[axis];
+    int64_t n = tl_type_elems(to), inner = 1, row = to->shape[axis];
+    for (int i = axis + 1; i < to->rank; i++)
+        inner *= to->shape[i];
+    memset(y[0].data, 0, bytes * (size_t)n);
+    for (int64_t e = 0; e < n; e++) {
+        uint64_t k = (uint64_t)tl_bits_to_int(d, tl_elem_get(d, x[1].data, e));
+        int64_t outer = e / (inner * row);
+        if (k < extent)
+            memcpy((char *)y[0].data + bytes * (size_t)e,
+                   (const char *)x[0].data +
+                       bytes * (size_t)((outer * (int64_t)extent + (int64_t)k) * inner + e % inner),
+                   bytes);
+    }
+}

@@ -275,8 +275,9 @@ typedef enum Rule {
     RULE_TRANS,
     RULE_RESHAPE,
     RULE_REDUCE,
-    RULE_DOT,   /* operand 2 and the result are equal; 0 and 1 are free, or as `mma` wants them */
-    RULE_ACCESS /* index tiles, mask, value, other follow from the accessed tile */
+    RULE_DOT,    /* operand 2 and the result are equal; 0 and 1 are free, or as `mma` wants them */
+    RULE_GATHER, /* operand 1 and the result are equal; operand 0 is free */
+    RULE_ACCESS  /* index tiles, mask, value, other follow from the accessed tile */
 } Rule;
 
 static Rule rule_of(TlOpcode opcode)
@@ -312,6 +313,7 @@ static Rule rule_of(TlOpcode opcode)
     case TL_OP_RESHAPE: return RULE_RESHAPE;
     case TL_OP_TRANS: return RULE_TRANS;
     case TL_OP_REDUCE: return RULE_REDUCE;
+    case TL_OP_GATHER: return RULE_GATHER;
     case TL_OP_DOT: return RULE_DOT;
     case TL_OP_COPY:
     case TL_OP_LOAD:
@@ -443,6 +445,7 @@ const TlLayout *tl_layout_for_operand(TlCtx *ctx, const TlOp *op, uint32_t opera
     case RULE_RESHAPE: return tl_layout_reshaped(ctx, layout, op->out[0]->type, tl_in(op, 0)->type);
     case RULE_DOT:
         return operand == 2 ? layout : tl_mma_operand_layout(ctx, op, (int)operand, layout);
+    case RULE_GATHER: return operand == 1 ? layout : NULL;
     case RULE_ACCESS: return tl_layout_restricted(ctx, layout, access_outs(op, operand));
     }
     return NULL;
@@ -462,6 +465,7 @@ const TlLayout *tl_layout_for_result(TlCtx *ctx, const TlOp *op, uint32_t operan
     case RULE_TRANS: return tl_layout_permuted(ctx, layout, tl_attr(op, TL_ATTR_PERM)->u.ints);
     case RULE_RESHAPE: return tl_layout_reshaped(ctx, layout, tl_in(op, 0)->type, op->out[0]->type);
     case RULE_REDUCE: return tl_layout_restricted(ctx, layout, ~(1u << axis_of(op)));
+    case RULE_GATHER: return operand == 1 ? layout : NULL;
     case RULE_DOT: return operand == 2 ? layout : NULL;
     case RULE_ACCESS:
         return access_outs(op, operand) == (1u << tl_op_place(op).rank) - 1 ? layout : NULL;

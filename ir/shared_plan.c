@@ -4,6 +4,7 @@
 #include "ir/mma.h"
 #include "ir/reduce_plan.h"
 #include "ir/scan_plan.h"
+#include "ir/table_plan.h"
 
 TlConvert *tl_op_convert_plan(TlArena *arena, const TlOp *op)
 {
@@ -45,6 +46,8 @@ uint32_t tl_op_shared_bytes(TlArena *arena, const TlOp *op)
         return tl_reduce_plan(arena, op)->bytes;
     if (op->opcode == TL_OP_SCAN)
         return tl_scan_plan(arena, op)->bytes;
+    if (op->opcode == TL_OP_GATHER)
+        return tl_table_plan(op).bytes;
     if (op->opcode == TL_OP_DOT)
         return tl_mma_of(op) ? 0 : tl_dot_plan(arena, op)->bytes;
     if (tl_op_info(op->opcode)->flags & F_ATOMIC)

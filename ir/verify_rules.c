@@ -374,6 +374,17 @@ static void tl_check_scan(TlVerify *v, const TlOp *op)
     for (uint32_t i = 0; i < op->nout; i++) want_type(v, op, "result", i, out_type(op, i), in_type(op, i));
 }
 
+static void tl_check_gather(TlVerify *v, const TlOp *op)
+{
+    const TlType *x = in_type(op, 0), *i = in_type(op, 1), *r = out_type(op, 0);
+    int64_t axis = tl_attr_int(op, TL_ATTR_AXIS, -1);
+    bool ok = is_tile(x) && is_int_tile(i) && x->rank == i->rank && axis >= 0 && axis < x->rank;
+    for (int d = 0; ok && d < x->rank; d++) ok = d == axis || x->shape[d] == i->shape[d];
+    if (!ok) FAULT("index %s along axis %lld of %s", tl_verify_type(v, i), (long long)axis, tl_verify_type(v, x));
+    else if (!is_same_element(x, r) || !tl_same_shape(r, i))
+        FAULT("%s at index %s gives %s", tl_verify_type(v, x), tl_verify_type(v, i), tl_verify_type(v, r));
+}
+
 static bool is_f8(TlDtype d) { return d == TL_F8E4M3 || d == TL_F8E5M2; }
 static bool is_byte(TlDtype d) { return d == TL_I8 || d == TL_U8; }
 

@@ -642,6 +642,17 @@ static TlAxisFacts over_axis(const TlAxisInfo *a, const TlOp *op, uint32_t resul
     return r;
 }
 
+/* An element of x, or 0. */
+static TlAxisFacts gathered(const TlAxisFacts *x, const TlType *t)
+{
+    TlAxisFacts r = tl_axis_unknown(t);
+    if (tl_axis_has_numbers(t)) {
+        r.lo = tl_axis_min(x->lo, 0);
+        r.hi = tl_axis_max(x->hi, 0);
+    }
+    return r;
+}
+
 /* ---- the program, views, memory ---- */
 
 static TlAxisFacts ranged(const TlType *t, int64_t lo, int64_t hi)
@@ -786,6 +797,7 @@ TlAxisFacts tl_axis_transfer(const TlAxisInfo *a, const TlOp *op, uint32_t resul
     case TL_OP_CONVERT: return *x;
     case TL_OP_REDUCE:
     case TL_OP_SCAN: return over_axis(a, op, result);
+    case TL_OP_GATHER: return gathered(x, t);
     case TL_OP_DOT: return tl_axis_unknown(t);
     case TL_OP_EXTENT:
     case TL_OP_STRIDE:

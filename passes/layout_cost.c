@@ -227,6 +227,15 @@ static int64_t dot_cost(TlLayoutCost *c, const TlOp *op, const TlLayout *l)
     return a->shape[a->rank - 1] * (tl_layout_registers(l) + 2 * (rows + columns));
 }
 
+/* Through shared memory, one element after the other: who reads what is not known. */
+static int64_t gather_cost(const TlOp *op, const TlLayout *l)
+{
+    enum { CONFLICTS = 2 };
+    const TlLayout *from = tl_in(op, 0)->type->layout;
+    int64_t write = from ? tl_layout_registers(from) : tl_layout_registers(l);
+    return BARRIER + SHARED_RATE * (write + CONFLICTS * tl_layout_registers(l));
+}
+
 int64_t tl_layout_op_cost(TlLayoutCost *c, const TlOp *op, const TlLayout *l)
 {
     if (!l)
@@ -235,6 +244,7 @@ int64_t tl_layout_op_cost(TlLayoutCost *c, const TlOp *op, const TlLayout *l)
     case TL_OP_REDUCE:
     case TL_OP_SCAN: return reduce_cost(c, op, l);
     case TL_OP_DOT: return dot_cost(c, op, l);
+    case TL_OP_GATHER: return gather_cost(op, l);
     case TL_OP_FOR:
     case TL_OP_WHILE:
     case TL_OP_IF: return 0;

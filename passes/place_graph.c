@@ -120,6 +120,14 @@ static void add_yield(Placement *p, TlOp *op, const TlOp *parent)
     }
 }
 
+/* The op takes its operand in any layout. */
+static bool has_free_layout(const TlOp *op, uint32_t operand)
+{
+    if (op->opcode == TL_OP_DOT)
+        return operand < 2 && !tl_mma_of(op);
+    return op->opcode == TL_OP_GATHER && operand == 0;
+}
+
 static void add_op_edges(Placement *p, TlOp *op)
 {
     uint32_t var;
@@ -139,7 +147,7 @@ static void add_op_edges(Placement *p, TlOp *op)
     if (!tl_place_var_of_op(p, op, &var))
         return;
     for (uint32_t i = 0; i < op->nin; i++)
-        if (op->opcode != TL_OP_DOT || i == 2 || tl_mma_of(op))
+        if (!has_free_layout(op, i))
             add_edge(p, op, i, var);
 }
 

@@ -24,8 +24,11 @@ enum { MOST_SWEEPS = 4, MOST_PARTS = 16, MOST_DEPTH = 24 };
 
 static bool is_repeatable(const TlOp *op)
 {
-    return op && (tl_op_info(op->opcode)->flags & F_PURE) && op->nregions == 0 && op->nout == 1 &&
-           op->opcode != TL_OP_DOT && op->opcode != TL_OP_SCAN && op->opcode != TL_OP_REDUCE;
+    if (!op || op->nregions || op->nout != 1)
+        return false;
+    const TlOpInfo *info = tl_op_info(op->opcode);
+    bool takes_shared = info->optional >> TL_ATTR_SHARED & 1;
+    return (info->flags & F_PURE) && !takes_shared;
 }
 
 static int64_t frequency_of(const TlValue *v)

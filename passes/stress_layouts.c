@@ -250,7 +250,7 @@ static void stress_reshape(Stress *s, TlOp *op)
 /* Operands that the op takes in any layout. */
 static void stress_free_operands(Stress *s, TlOp *op)
 {
-    uint32_t n = op->opcode == TL_OP_DOT ? 2 : op->nin;
+    uint32_t n = op->opcode == TL_OP_DOT ? 2 : op->opcode == TL_OP_GATHER ? 1 : op->nin;
     for (uint32_t i = 0; i < n; i++)
         if (tl_has_layout(tl_in(op, i)->type) && draw(s, 2))
             convert_operand(op, i, random_layout(s, tl_in(op, i)->type));
@@ -283,6 +283,8 @@ static void stress_op(Stress *s, TlOp *op)
     case TL_OP_DOT:
         if (tl_mma_of(op)) /* its layouts are the instruction's */
             break;
+        /* fall through */
+    case TL_OP_GATHER:
         stress_plain(s, op);
         stress_free_operands(s, op);
         break;

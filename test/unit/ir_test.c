@@ -463,7 +463,9 @@ static const char every_op[] =
     "  %np = npid {axis = 5} : i32\n"
     "  %rs = reshape %t : tile<f32, 2, 8>\n"
     "  %tr = trans %rs {perm = [1, 0]} : tile<f32, 8, 2>\n"
+    "  %ix = broadcast %n : tile<i32, 3, 2>\n"
     "  %sc = scan %tr {axis = 1, kind = max, reverse} : tile<f32, 8, 2>\n"
+    "  %ga = gather %tr, %ix {axis = 0} : tile<f32, 3, 2>\n"
     "  %pa = ptr_add %p, %l : ptr<i32>\n"
     "  %st = stride %A {axis = 0} : i64\n"
     "  %al = atomic_load %pa {order = acquire, scope = block} : i32\n"
@@ -583,6 +585,12 @@ static const struct {
     {"%x = reduce %t {axis = 0, kind = user} : f32 (%a: f32, %b: f32) { %s = broadcast %a : tile<f32, 2> yield %a }",
      "only scalars"},
     {"%x = scan %t {axis = 0, kind = add} : f32", "result 0 is f32"},
+    {"%x = gather %t, %n {axis = 0} : f32", "index i32 along axis 0 of tile<f32, 8>"},
+    {"%i = iota : tile<i32, 4> %x = gather %t, %i {axis = 1} : tile<f32, 4>", "axis 1 of"},
+    {"%x = gather %t, %t {axis = 0} : tile<f32, 8>", "index tile<f32, 8> along"},
+    {"%i = iota : tile<i32, 4> %x = gather %t, %i {axis = 0} : tile<f32, 8>", "gives tile<f32, 8>"},
+    {"%u = broadcast %f : tile<f32, 4, 2> %i = broadcast %n : tile<i32, 3, 4> %x = gather %u, %i {axis = 1} : tile<f32, 3, 4>",
+     "index tile<i32, 3, 4> along axis 1"},
     {"%x = dot %t, %t, %t : tile<f32, 8>", "by"},
     {"%x = ptr_add %p, %f : ptr<f32>", "an offset of f32"},
     {"%x = view %p, %n : view<f32, 1>", "2 operands, 3 wanted"},

@@ -221,6 +221,23 @@ static void gen_shape(Gen *g)
     }
 }
 
+static void gen_gather(Gen *g)
+{
+    TlValue *in[2] = {any(g)};
+    const TlType *t = in[0]->type;
+    int32_t s[TL_MAX_RANK];
+    if (t->rank == 0 || t->ptr)
+        return;
+    memcpy(s, t->shape, sizeof s);
+    int axis = pick(g, t->rank);
+    if (pick(g, 2))
+        s[axis] = 1 + pick(g, 5);
+    t = tl_type_with_shape(g->ctx, t, t->rank, s);
+    in[1] = value_of(g, tl_type_with_dtype(g->ctx, t, TL_I32));
+    TlAttr a = {.id = TL_ATTR_AXIS, .u.i = axis};
+    keep(g, tl_op_new(&g->b, TL_OP_GATHER, 2, in, 1, &t, 0, 1, &a)->out[0]);
+}
+
 static void gen_reduce(Gen *g)
 {
     static const TlCombine kinds[] = {TL_COMBINE_ADD, TL_COMBINE_MAX, TL_COMBINE_MIN,
@@ -575,7 +592,7 @@ static void gen_ops(Gen *g, int n)
         else if (kind < 15)
             gen_cast(g);
         else if (kind < 18)
-            gen_shape(g);
+            pick(g, 4) ? gen_shape(g) : gen_gather(g);
         else if (kind < 19)
             gen_reduce(g);
         else if (kind < 22)

@@ -1,0 +1,23 @@
+/* A tile as a table in shared memory: all elements in row-major order, so that every thread can read
+ * any of them by its number. Pure arithmetic, asked for bytes and carried out by the SIMT lowering
+ * of gather and histogram.
+ *
+ * A table that is too big for the scratch goes through it in rounds: round i holds the elements
+ * i * count .. i * count + count - 1. A round: (after round 0: barrier) all writes, barrier, reads. */
+#ifndef TL_TABLE_PLAN_H
+#define TL_TABLE_PLAN_H
+#include "ir/ir.h"
+
+typedef struct TlTablePlan {
+    uint32_t elems, count,
+        nrounds;    /* of the tile; of a round; count is a power of two if nrounds > 1 */
+    uint32_t bytes; /* of scratch */
+    uint32_t elem_bytes;
+    uint32_t stride[TL_MAX_RANK]; /* elements */
+    int vec_bits; /* registers r .. r + (1 << vec_bits) - 1 are neighbours, inside together, and in
+                     one round: they are written at once, at a multiple of their size */
+} TlTablePlan;
+
+/* The table of operand 0 of a gather or histogram. */
+TlTablePlan tl_table_plan(const TlOp *op);
+#endif
