@@ -141,6 +141,7 @@ void tl_cpu_lower_reduce(TlCpuGen *g, TlOp *op);
 /* Fills v's home and reduces over it in one pass (plan->fused). */
 void tl_cpu_define_and_reduce(TlCpuGen *g, TlValue *v, TlOp *reduce);
 void tl_cpu_lower_scan(TlCpuGen *g, TlOp *op);
+void tl_cpu_lower_histogram(TlCpuGen *g, TlOp *op);
 void tl_cpu_lower_dot(TlCpuGen *g, TlOp *op);
 
 /* cpu_lower.c */

@@ -321,6 +321,7 @@ static void lower_op(TlCpuGen *g, TlOp *op)
     case TL_OP_REDUCE: tl_cpu_lower_reduce(g, op); return;
     case TL_OP_SCAN: tl_cpu_lower_scan(g, op); return;
     case TL_OP_DOT: tl_cpu_lower_dot(g, op); return;
+    case TL_OP_HISTOGRAM: tl_cpu_lower_histogram(g, op); return;
     case TL_OP_VIEW:
     case TL_OP_SUB_VIEW: tl_gen_lower_view(&g->gen, op); return;
     case TL_OP_EXTENT:

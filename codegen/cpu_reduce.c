@@ -1,4 +1,4 @@
-/* Reductions and scans on the CPU.
+/* Reductions, scans and histograms on the CPU.
  *
  * Along the lane dimension a reduction keeps one vector of partial results, takes whole vectors,
  * then one last vector whose lanes past the extent keep what they had (padding is left out by
@@ -302,4 +302,43 @@ void tl_cpu_lower_scan(TlCpuGen *g, TlOp *op)
     for (int d = f.rank - 1; d >= 0; d--)
         if (d != r.axis)
             tl_cpu_loop_end(g, &loops[d], NULL);
+}
+
+/* ---- histograms: the bins are zeroed, then counted up one value after the other ---- */
+
+typedef struct Bins {
+    TlOp *op;
+    LLVMValueRef base;
+} Bins;
+
+static void zero_bins(TlCpuGen *g, TlCpuAt *at, void *user)
+{
+    Bins *h = user;
+    const TlType *t = h->op->out[0]->type;
+    TlCpuForm f = tl_cpu_form(t);
+    LLVMValueRef zero = LLVMConstNull(tl_gen_vec(tl_gen_elem_type(&g->gen, t), at->width));
+    tl_cpu_home_store(g, t, h->base, &f, at, zero);
+}
+
+/* A value that does not count adds 0 to bin 0. */
+static void count_value(TlCpuGen *g, TlCpuAt *at, void *user)
+{
+    Bins *h = user;
+    LLVMValueRef x = tl_cpu_eval(g, tl_in(h->op, 0), at);
+    LLVMValueRef bins = LLVMConstInt(g->i32, (unsigned)h->op->out[0]->type->shape[0], 0);
+    LLVMValueRef counts = LLVMBuildICmp(g->b, LLVMIntULT, x, bins, "");
+    x = LLVMBuildSelect(g->b, counts, x, LLVMConstInt(g->i32, 0, 0), "");
+    x = LLVMBuildZExt(g->b, x, g->i64, "");
+    LLVMValueRef p = LLVMBuildInBoundsGEP2(g->b, g->i32, h->base, &x, 1, "");
+    LLVMValueRef n = LLVMBuildLoad2(g->b, g->i32, p, "");
+    LLVMBuildStore(g->b, LLVMBuildAdd(g->b, n, LLVMBuildZExt(g->b, counts, g->i32, ""), ""), p);
+}
+
+void tl_cpu_lower_histogram(TlCpuGen *g, TlOp *op)
+{
+    const TlType *t = op->out[0]->type;
+    Bins h = {.op = op, .base = tl_cpu_home_ptr(g, g->plan->place[op->out[0]->id].buffer)};
+    TlCpuForm f = tl_cpu_form(t);
+    tl_cpu_nest(g, t, tl_cpu_fit_width(f.padded[f.lane], g->vector_bytes / 4), zero_bins, &h);
+    tl_cpu_nest(g, tl_in(op, 0)->type, 1, count_value, &h);
 }

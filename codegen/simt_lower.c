@@ -333,6 +333,7 @@ static void lower_op(TlSimt *g, TlOp *op)
     case TL_OP_SCAN: tl_simt_scan(g, op); return;
     case TL_OP_DOT: tl_attr(op, TL_ATTR_MMA) ? tl_simt_mma(g, op) : tl_simt_dot(g, op); return;
     case TL_OP_GATHER: tl_simt_gather(g, op); return;
+    case TL_OP_HISTOGRAM: tl_simt_histogram(g, op); return;
     case TL_OP_CONVERT: tl_simt_convert(g, op); return;
     case TL_OP_VIEW:
     case TL_OP_SUB_VIEW: tl_gen_lower_view(&g->gen, op); return;

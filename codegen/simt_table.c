@@ -182,3 +182,63 @@ void tl_simt_gather(TlSimt *g, TlOp *op)
     }
     all_rounds(&t, gather_round, &x, x.n, out);
 }
+
+/* ---- histogram ---- */
+
+/* The greatest vector that divides the elements, so that none is read that was not written. */
+static int vector_of(const Table *t)
+{
+    int n = 4;
+    while (t->p.elems % (uint32_t)n)
+        n /= 2;
+    return n;
+}
+
+/* for x = 0, n, ... below the round's end: counts go up where one of values x .. x + n - 1 is the
+ * register's bin */
+static void count_round(const Table *t, LLVMValueRef first, void *user, LLVMValueRef *values)
+{
+    TlSimt *g = t->g;
+    LLVMBuilderRef b = g->b;
+    const TlLayout *l = t->op->out[0]->type->layout;
+    int64_t nbins = tl_layout_registers(l);
+    int n = vector_of(t);
+    LLVMValueRef v[4], zero = u32(t, 0), left = LLVMBuildSub(b, u32(t, t->p.elems), first, "");
+    LLVMValueRef end =
+        tl_gen_pick(&g->gen, LLVMIntULT, left, u32(t, t->p.count), left, u32(t, t->p.count));
+    LLVMBasicBlockRef entry = LLVMGetInsertBlock(b), body = tl_gen_block(&g->gen, "count"),
+                      after = tl_gen_block(&g->gen, "counted");
+    (void)user;
+    LLVMBuildBr(b, body);
+    LLVMPositionBuilderAtEnd(b, body);
+    LLVMValueRef x = LLVMBuildPhi(b, g->i32, "x");
+    LLVMAddIncoming(x, &zero, &entry, 1);
+    LLVMValueRef *phis = TL_NEW_ARRAY(g->arena, LLVMValueRef, nbins);
+    for (int64_t r = 0; r < nbins; r++) {
+        phis[r] = LLVMBuildPhi(b, g->i32, "");
+        LLVMAddIncoming(phis[r], &values[r], &entry, 1);
+        values[r] = phis[r];
+    }
+    tl_simt_shared_load(g, &t->type, address(t, x, zero), n, v);
+    for (int64_t r = 0; r < nbins; r++)
+        for (int e = 0; e < n; e++) {
+            LLVMValueRef is = LLVMBuildICmp(b, LLVMIntEQ, v[e], tl_simt_coord(g, l, r, 0), "");
+            values[r] = LLVMBuildAdd(b, values[r], LLVMBuildZExt(b, is, g->i32, ""), "");
+        }
+    LLVMValueRef next = LLVMBuildAdd(b, x, u32(t, (uint32_t)n), "");
+    LLVMAddIncoming(x, &next, &body, 1);
+    for (int64_t r = 0; r < nbins; r++)
+        LLVMAddIncoming(phis[r], &values[r], &body, 1);
+    LLVMBuildCondBr(b, LLVMBuildICmp(b, LLVMIntULT, next, end, ""), body, after);
+    LLVMPositionBuilderAtEnd(b, after);
+}
+
+void tl_simt_histogram(TlSimt *g, TlOp *op)
+{
+    Table t = table_of(g, op);
+    int64_t n = tl_layout_registers(op->out[0]->type->layout);
+    LLVMValueRef *out = tl_simt_define(g, op->out[0]);
+    for (int64_t r = 0; r < n; r++)
+        out[r] = u32(&t, 0);
+    all_rounds(&t, count_round, NULL, n, out);
+}

@@ -295,16 +295,6 @@ static TlVal back_to(TlSema *s, TlValue *x, TlDtype d)
     return tl_val_ir(tl_cast(&s->b, x, d));
 }
 
-static TlVal call_math(TlSema *s, TlCall *c, const char *name, uint32_t n, const TlVal *args)
-{
-    TlMod *math = tl_mod_math(s->prog);
-    TlDef *def = math ? tl_mod_find(math, tl_intern_name(s, name)) : NULL;
-    if (!def || def->item->kind != TL_IT_FUNCTION)
-        return tl_not_yet(s, c->loc, tl_format(s->arena, "'%s'", name));
-    TlVal fn = {.kind = TL_VAL_FN, .def = def, .dtype = TL_DTYPE_COUNT};
-    return tl_call_fn(s, &fn, n, args, c->loc);
-}
-
 TlVal tl_bi_math_op(TlSema *s, TlCall *c)
 {
     TlVal bad;
@@ -329,7 +319,8 @@ TlVal tl_bi_math_fma(TlSema *s, TlCall *c)
     if (d == TL_F32 || d == TL_F64)
         return tl_val_ir(tl_fma(&s->b, x[0], x[1], x[2]));
     TlVal args[3] = {tl_val_ir(x[0]), tl_val_ir(x[1]), tl_val_ir(x[2])};
-    return call_math(s, c, tl_format(s->arena, "fma_%s", tl_dtype_name(d)), 3, args);
+    return tl_call_std(s, "std.math", tl_format(s->arena, "fma_%s", tl_dtype_name(d)), 3, args,
+                       c->loc);
 }
 
 TlVal tl_bi_math_fmod(TlSema *s, TlCall *c)
@@ -375,7 +366,7 @@ TlVal tl_bi_math_lib(TlSema *s, TlCall *c)
     for (uint32_t i = 0; i < n; i++)
         args[i] = tl_val_ir(d == TL_F64 ? x[i] : tl_cast(&s->b, x[i], TL_F32));
     const char *name = d == TL_F64 ? tl_format(s->arena, "%s_f64", c->fn->name) : c->fn->name;
-    TlVal r = call_math(s, c, name, n, args);
+    TlVal r = tl_call_std(s, "std.math", name, n, args, c->loc);
     return r.kind == TL_VAL_IR ? back_to(s, r.u.ir, d) : r;
 }
 

@@ -71,8 +71,7 @@ static TlValue *i32_const(TlSema *s, int64_t v)
     return tl_const_int(&s->b, tl_type_scalar(s->ctx, TL_I32), v);
 }
 
-/* Elements start, start + step, ... of an axis; 0 where there is none. */
-static TlValue *window(TlSema *s, TlValue *x, int axis, int32_t n, int32_t start, int step)
+TlValue *tl_emit_window(TlSema *s, TlValue *x, int axis, int32_t n, int32_t start, int step)
 {
     if (start == 0 && step == 1 && n == x->type->shape[axis])
         return x;
@@ -101,7 +100,7 @@ TlVal tl_bi_move_flip(TlSema *s, TlCall *c)
     if (!x)
         return bad;
     int32_t n = x->type->shape[axis];
-    return tl_val_ir(n == 1 ? x : window(s, x, axis, n, n - 1, -1));
+    return tl_val_ir(n == 1 ? x : tl_emit_window(s, x, axis, n, n - 1, -1));
 }
 
 /* ---- cat ---- */
@@ -129,7 +128,7 @@ static TlValue *cat(TlSema *s, TlValue *a, TlValue *b, int axis)
     int32_t na = a->type->shape[axis], nb = b->type->shape[axis], n = na + nb;
     if (na == nb && !(na & (na - 1)) && a->type->rank < TL_MAX_RANK)
         return stack(s, a, b, axis);
-    TlValue *x = window(s, a, axis, n, 0, 1), *y = window(s, b, axis, n, -na, 1);
+    TlValue *x = tl_emit_window(s, a, axis, n, 0, 1), *y = tl_emit_window(s, b, axis, n, -na, 1);
     TlValue *i = tl_emit_iota(s, n, TL_I32);
     TlValue *first = tl_binary(&s->b, TL_OP_LT, i, tl_const_int(&s->b, i->type, na));
     return tl_select(&s->b, along(s, x, axis, first), x, y);
@@ -189,7 +188,7 @@ TlVal tl_bi_move_extract(TlSema *s, TlCall *c)
         int64_t start = 0, width = 0;
         if (!part_of_axis(s, c, i, x->type->shape[i], &start, &width))
             return tl_bad();
-        x = window(s, x, (int)i, (int32_t)width, (int32_t)start, 1);
+        x = tl_emit_window(s, x, (int)i, (int32_t)width, (int32_t)start, 1);
         if (c->widths[i] >= 0)
             shape[rank++] = (int32_t)width;
     }

@@ -454,12 +454,5 @@ TlVal tl_bi_matrix_dot(TlSema *s, TlCall *c)
 
 TlVal tl_bi_shape_later(TlSema *s, TlCall *c)
 {
-    if (c->fn->data == 1) { /* histogram */
-        TlValue *x = tl_call_ir(s, c, 0);
-        if (!x)
-            return tl_bad();
-        if (!tl_is_int(x->type->dtype))
-            return wrong_rank(s, c, x);
-    }
     return tl_not_yet(s, c->loc, tl_format(s->arena, "'%s'", c->fn->name));
 }

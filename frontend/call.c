@@ -520,6 +520,16 @@ TlVal tl_call_fn(TlSema *s, const TlVal *fn, uint32_t nargs, const TlVal *args, 
     return tl_call_def(s, fn->def, nargs, named, loc);
 }
 
+TlVal tl_call_std(TlSema *s, const char *module, const char *name, uint32_t nargs,
+                  const TlVal *args, TlLoc loc)
+{
+    TlMod *m = tl_mod_std(s->prog, module);
+    TlDef *def = m ? tl_mod_find(m, tl_intern_name(s, name)) : NULL;
+    TL_ASSERT(def && def->item->kind == TL_IT_FUNCTION, "%s has no function %s", module, name);
+    TlVal fn = {.kind = TL_VAL_FN, .def = def, .dtype = TL_DTYPE_COUNT};
+    return tl_call_fn(s, &fn, nargs, args, loc);
+}
+
 TlVal tl_eval_call(TlSema *s, const TlExpr *e)
 {
     TlVal f = tl_eval(s, e->a);

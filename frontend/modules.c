@@ -162,16 +162,10 @@ TlMod *tl_module_open(TlProgram *p, uint32_t source, const char *path)
     return m;
 }
 
-TlMod *tl_mod_math(TlProgram *p)
+TlMod *tl_mod_std(TlProgram *p, const char *name)
 {
-    if (p->math_tried)
-        return p->math;
-    p->math_tried = true;
-    p->math = find_module(p, "std.math");
+    TlMod *m = find_module(p, name);
     size_t size;
-    const char *text = p->math ? NULL : tl_stdlib_find("std.math", &size);
-    if (text)
-        p->math =
-            tl_module_open(p, tl_diags_source(&p->ctx->diags, "std.math", text, size), "std.math");
-    return p->math;
+    const char *text = m ? NULL : tl_stdlib_find(name, &size);
+    return text ? tl_module_open(p, tl_diags_source(&p->ctx->diags, name, text, size), name) : m;
 }

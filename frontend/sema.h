@@ -129,8 +129,7 @@ struct TlProgram {
     TlCtx *ctx;
     TlFrontendOptions options;
     TL_VEC(TlMod *) modules;
-    TlMod *root, *math; /* math: std.math, loaded when first needed */
-    bool math_tried;
+    TlMod *root;
     TlMap seen; /* positions with an error already: one error each, whichever walk finds it */
     TL_VEC(TlDef *) kernels;
 };
@@ -288,7 +287,7 @@ static inline TlTy tl_ty_kind(TlTyKind k)
 TlMod *tl_module_open(TlProgram *p, uint32_t source,
                       const char *path); /* parses, binds names, follows imports */
 TlDef *tl_mod_find(const TlMod *m, TlName name);
-TlMod *tl_mod_math(TlProgram *p); /* NULL when the library lacks it */
+TlMod *tl_mod_std(TlProgram *p, const char *name); /* "std.math"; NULL when there is none */
 TlMod *tl_mod_of_import(const TlMod *m, const TlDef *import);
 
 /* ---- consteval.c ---- */
@@ -394,6 +393,9 @@ TlVal tl_eval_call(TlSema *s, const TlExpr *e);
 TlVal tl_call_def(TlSema *s, TlDef *def, uint32_t nargs, const TlArgVal *args, TlLoc loc);
 /* a function value (user's or built-in) on given values */
 TlVal tl_call_fn(TlSema *s, const TlVal *fn, uint32_t nargs, const TlVal *args, TlLoc loc);
+/* a function of the library, which is there */
+TlVal tl_call_std(TlSema *s, const char *module, const char *name, uint32_t nargs,
+                  const TlVal *args, TlLoc loc);
 void tl_check_function(TlSema *s, TlDef *def); /* abstract */
 
 /* ---- builtin.c ---- */
@@ -437,10 +439,10 @@ TlValue *tl_emit(TlSema *s, TlOpcode op, uint32_t n, TlValue *const *in, const T
 TlValue *tl_emit_reshape(TlSema *s, TlValue *x, int rank, const int32_t *shape);
 TlValue *tl_emit_expand(TlSema *s, TlValue *x, int axis);
 TlValue *tl_emit_iota(TlSema *s, int32_t n, TlDtype d);
+/* Elements start, start + step, ... of an axis, n of them; 0 where there is none. */
+TlValue *tl_emit_window(TlSema *s, TlValue *x, int axis, int32_t n, int32_t start, int step);
 /* 0..shape[axis]-1 along `axis`, as i32 of the given shape */
 TlValue *tl_emit_index(TlSema *s, int rank, const int32_t *shape, int axis);
-TlVal tl_math_call(TlSema *s, const char *name, uint32_t n, TlVal *args, const TlLoc *locs,
-                   TlLoc loc);
 
 /* ---- flow.c ---- */
 typedef struct TlChange {

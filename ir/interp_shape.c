@@ -148,3 +148,14 @@ void tl_eval_GATHER(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileDat
                    bytes);
     }
 }
+
+void tl_eval_HISTOGRAM(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+{
+    (void)in, (void)op;
+    const int32_t *value = x[0].data;
+    int32_t *count = y[0].data, bins = y[0].type->shape[0];
+    memset(count, 0, sizeof *count * (size_t)bins);
+    for (int64_t e = 0; e < tl_type_elems(x[0].type); e++)
+        if (value[e] >= 0 && value[e] < bins)
+            count[value[e]]++;
+}

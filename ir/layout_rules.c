@@ -299,6 +299,7 @@ static Rule rule_of(TlOpcode opcode)
     case TL_OP_STRIDE:
     case TL_OP_VIEW_PTR:
     case TL_OP_CONVERT:
+    case TL_OP_HISTOGRAM:
     case TL_OP_BARRIER:
     case TL_OP_ALLOC:
     case TL_OP_PUT:

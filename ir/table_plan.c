@@ -2,7 +2,7 @@
 #include "ir/layout.h"
 #include "ir/shared_plan.h"
 
-enum { ACCESS_BYTES = 16, COUNTED_BYTES = 4 /* a histogram's values become i32 */ };
+enum { ACCESS_BYTES = 16 };
 
 static int vector_bits(const TlType *type, uint32_t elem_bytes)
 {
@@ -17,10 +17,8 @@ static int vector_bits(const TlType *type, uint32_t elem_bytes)
 TlTablePlan tl_table_plan(const TlOp *op)
 {
     const TlType *type = tl_in(op, 0)->type;
-    TlTablePlan p = {.elems = 1, .elem_bytes = COUNTED_BYTES};
+    TlTablePlan p = {.elems = 1, .elem_bytes = (uint32_t)tl_dtype_bytes(type->dtype)};
     TL_ASSERT(type->layout, "a table of a tile without layout");
-    if (op->opcode == TL_OP_GATHER)
-        p.elem_bytes = (uint32_t)tl_dtype_bytes(type->dtype);
     for (int d = type->rank - 1; d >= 0; d--) {
         p.stride[d] = p.elems;
         p.elems *= (uint32_t)type->shape[d];

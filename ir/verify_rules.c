@@ -385,6 +385,13 @@ static void tl_check_gather(TlVerify *v, const TlOp *op)
         FAULT("%s at index %s gives %s", tl_verify_type(v, x), tl_verify_type(v, i), tl_verify_type(v, r));
 }
 
+static void tl_check_histogram(TlVerify *v, const TlOp *op)
+{
+    const TlType *x = in_type(op, 0), *r = out_type(op, 0);
+    if (!is_tile(x) || x->rank == 0 || x->dtype != TL_I32) FAULT("operand 0 is %s, not a tile of i32", tl_verify_type(v, x));
+    else if (!is_tile(r) || r->rank != 1 || r->dtype != TL_I32) FAULT("the result is %s, not a vector of i32", tl_verify_type(v, r));
+}
+
 static bool is_f8(TlDtype d) { return d == TL_F8E4M3 || d == TL_F8E5M2; }
 static bool is_byte(TlDtype d) { return d == TL_I8 || d == TL_U8; }
 

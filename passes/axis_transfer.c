@@ -798,6 +798,7 @@ TlAxisFacts tl_axis_transfer(const TlAxisInfo *a, const TlOp *op, uint32_t resul
     case TL_OP_REDUCE:
     case TL_OP_SCAN: return over_axis(a, op, result);
     case TL_OP_GATHER: return gathered(x, t);
+    case TL_OP_HISTOGRAM: return ranged(t, 0, tl_type_elems(tl_in(op, 0)->type));
     case TL_OP_DOT: return tl_axis_unknown(t);
     case TL_OP_EXTENT:
     case TL_OP_STRIDE:

@@ -236,6 +236,13 @@ static int64_t gather_cost(const TlOp *op, const TlLayout *l)
     return BARRIER + SHARED_RATE * (write + CONFLICTS * tl_layout_registers(l));
 }
 
+/* Each thread looks at all values, four at a time. */
+static int64_t histogram_cost(const TlOp *op, const TlLayout *l)
+{
+    int64_t n = tl_type_elems(tl_in(op, 0)->type);
+    return BARRIER + n / 4 * SHARED_RATE + 2 * n * tl_layout_registers(l);
+}
+
 int64_t tl_layout_op_cost(TlLayoutCost *c, const TlOp *op, const TlLayout *l)
 {
     if (!l)
@@ -245,6 +252,7 @@ int64_t tl_layout_op_cost(TlLayoutCost *c, const TlOp *op, const TlLayout *l)
     case TL_OP_SCAN: return reduce_cost(c, op, l);
     case TL_OP_DOT: return dot_cost(c, op, l);
     case TL_OP_GATHER: return gather_cost(op, l);
+    case TL_OP_HISTOGRAM: return histogram_cost(op, l);
     case TL_OP_FOR:
     case TL_OP_WHILE:
     case TL_OP_IF: return 0;

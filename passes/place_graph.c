@@ -125,7 +125,7 @@ static bool has_free_layout(const TlOp *op, uint32_t operand)
 {
     if (op->opcode == TL_OP_DOT)
         return operand < 2 && !tl_mma_of(op);
-    return op->opcode == TL_OP_GATHER && operand == 0;
+    return operand == 0 && (op->opcode == TL_OP_GATHER || op->opcode == TL_OP_HISTOGRAM);
 }
 
 static void add_op_edges(Placement *p, TlOp *op)

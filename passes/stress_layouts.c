@@ -285,6 +285,7 @@ static void stress_op(Stress *s, TlOp *op)
             break;
         /* fall through */
     case TL_OP_GATHER:
+    case TL_OP_HISTOGRAM:
         stress_plain(s, op);
         stress_free_operands(s, op);
         break;

@@ -5,7 +5,7 @@
     tile_ir.py --file FILE --ways W      exit status 0 when FILE gives the same bits that way as on ref
 
 Kernel number s depends on s only. It is made of loads with any bounds, arithmetic on all types, casts, shape ops, reductions
-and scans with and without regions, gathers, dots, ifs, fors, whiles, atomics, and memory of its own that it writes and reads back
+and scans with and without regions, gathers, histograms, dots, ifs, fors, whiles, atomics, and memory of its own that it writes and reads back
 in other shapes. A way is DEVICE[/wWARPS][/sSEED][/c], as in emu:gfx942/w8/s3 (s: the seed of --stress-layouts, c: with --check, so
 that races are watched); each kernel is run in --per-kernel of them (0: all), which change with the kernel. A kernel that differs is kept with --keep; make it small by
 
@@ -254,6 +254,12 @@ class Maker:
             i = self.op("and", [i, self.const(i.dtype, shape, self.r.choice([3, 7, 15, 63]))], i.dtype, shape)
         self.op("gather", [x, i], x.dtype, shape, f"axis = {axis}")
 
+    def histogram(self):
+        x = self.make("i32", self.r.choice([s for s in SHAPES if s]))
+        if self.r.random() < .8:
+            x = self.op("and", [x, self.const("i32", x.shape, self.r.choice([3, 15, 127]))], "i32", x.shape)
+        self.op("histogram", [x], "i32", (self.r.choice([1, 4, 16, 100, 256]),))
+
     def dot(self):
         t, acc = self.r.choice(DOTS)
         m, n, k = (self.r.choice([16, 16, 32, 8, 5]) for _ in range(3))
@@ -367,7 +373,7 @@ class Maker:
 
     def statements(self, n):
         plain = [self.arithmetic] * 5 + [self.unary, self.fma, self.cast, self.cast, self.bitcast, self.select, self.broadcast, self.broadcast, self.expand, self.reshape, self.trans, self.trans,
-                                         self.iota, self.over_axis, self.over_axis, self.over_axis, self.gather, self.gather, self.dot, self.own_store, self.own_store, self.own_load, self.own_load, self.own_atomic]
+                                         self.iota, self.over_axis, self.over_axis, self.over_axis, self.gather, self.gather, self.histogram, self.dot, self.own_store, self.own_store, self.own_load, self.own_load, self.own_atomic]
         plain = [f for f in plain if f.__name__ not in self.without]
         for _ in range(n):
             self.budget -= 1

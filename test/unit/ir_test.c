@@ -466,6 +466,7 @@ static const char every_op[] =
     "  %ix = broadcast %n : tile<i32, 3, 2>\n"
     "  %sc = scan %tr {axis = 1, kind = max, reverse} : tile<f32, 8, 2>\n"
     "  %ga = gather %tr, %ix {axis = 0} : tile<f32, 3, 2>\n"
+    "  %hi = histogram %ix : tile<i32, 9>\n"
     "  %pa = ptr_add %p, %l : ptr<i32>\n"
     "  %st = stride %A {axis = 0} : i64\n"
     "  %al = atomic_load %pa {order = acquire, scope = block} : i32\n"
@@ -591,6 +592,8 @@ static const struct {
     {"%i = iota : tile<i32, 4> %x = gather %t, %i {axis = 0} : tile<f32, 8>", "gives tile<f32, 8>"},
     {"%u = broadcast %f : tile<f32, 4, 2> %i = broadcast %n : tile<i32, 3, 4> %x = gather %u, %i {axis = 1} : tile<f32, 3, 4>",
      "index tile<i32, 3, 4> along axis 1"},
+    {"%x = histogram %t : tile<i32, 4>", "operand 0 is tile<f32, 8>"},
+    {"%i = iota : tile<i32, 4> %x = histogram %i : tile<i64, 4>", "the result is tile<i64, 4>"},
     {"%x = dot %t, %t, %t : tile<f32, 8>", "by"},
     {"%x = ptr_add %p, %f : ptr<f32>", "an offset of f32"},
     {"%x = view %p, %n : view<f32, 1>", "2 operands, 3 wanted"},

@@ -1,0 +1,139 @@
+"""sort, argsort, topk, histogram: any extent and axis, every type, ties, NaN and zeros of both signs."""
+import numpy as np
+
+from rows import row
+from values import ALL, FLOATS, INTS, Arr, exact, exactly, ints, is_float, poison, random_bits, small, store, wide
+
+SORTED = INTS + FLOATS
+
+
+def order(x, axis, down=False):
+    """The stable order, NaN last; NumPy's argsort turned around would not be stable."""
+    if x.dtype.kind == "f":
+        nan = np.isnan(x)
+        key = np.where(nan, 0, -x if down else x)
+        # the last key counts first: NaN or not, then the value
+        keys = (np.where(nan, 0, key) + 0.0, nan)
+        return np.lexsort(keys, axis=axis).astype(np.int32)
+    key = x.astype(object) * (-1 if down else 1)
+    return np.argsort(key, axis=axis, kind="stable").astype(np.int32)
+
+
+def ties(t, seed, *shape):
+    """Few different values, so that equal ones meet."""
+    x = np.random.default_rng(seed).integers(0 if t[0] == "u" else -3, 4, shape)
+    if not is_float(t):
+        return Arr(t, store(x, t))
+    v = x.astype(np.float64) / 2
+    r = np.random.default_rng(seed + 1)
+    v = np.where(r.random(shape) < .1, np.nan, v)
+    v = np.where((v == 0) & (r.random(shape) < .5), -0.0, v)
+    return Arr(t, store(np.where(r.random(shape) < .05, np.inf, v), t))
+
+
+KERNEL = """
+kernel k(const T x[R, C], T a[R, C], T d[R, C], i32 i[R, C], i32 j[R, C], T v[R, K], i32 w[R, K], const type T, const int M, const int N)
+    grid(1)
+{
+    auto t = x[0 +: M, 0 +: N];
+    a[0 +: M, 0 +: N] = sort(t, 1);
+    d[0 +: M, 0 +: N] = sort(t, axis = 0, descending = true);
+    i[0 +: M, 0 +: N] = argsort(t, 0);
+    j[0 +: M, 0 +: N] = argsort(t, 1, true);
+    auto (top, at) = topk(t, 3);
+    v[0 +: M, 0 +: 3] = top;
+    w[0 +: M, 0 +: 3] = at;
+}
+"""
+
+
+def want(a):
+    x = a["x"]
+    take = np.take_along_axis
+    first = order(x, 1, True)[:, :3]
+    return {"a": exact(take(x, order(x, 1), 1)), "d": exact(take(x, order(x, 0, True), 0)), "i": exact(order(x, 0)), "j": exact(order(x, 1, True)),
+            "v": exact(take(x, first, 1)), "w": exact(first)}
+
+
+def sorts(name, t, x, **kw):
+    m, n = x.store.shape
+    row(name, KERNEL, {"x": x, "a": poison(t, m, n), "d": poison(t, m, n), "i": poison("i32", m, n), "j": poison("i32", m, n), "v": poison(t, m, 3), "w": poison("i32", m, 3)},
+        want, consts={"T": t, "M": m, "N": n}, **kw)
+
+
+for k, t in enumerate(SORTED):
+    sorts(f"order_{t}", t, ties(t, 40 + k, 7, 13))
+    if not is_float(t):
+        sorts(f"order_all_{t}", t, random_bits(t, 60 + k, 5, 16))
+for shape in ((1, 3), (2, 4), (33, 5), (17, 31), (9, 64), (3, 127)):
+    sorts(f"order_{shape[0]}x{shape[1]}", "f32", ties("f32", sum(shape), *shape))
+
+row("order_long", """
+kernel k(const f32 x[N], f32 y[N], i32 i[N], const i32 z[N], i32 s[N], f32 v[K], i32 w[K])
+    grid(1)
+{
+    auto t = x[0 +: 1500];
+    y[0 +: 1500] = sort(t, 0);
+    i[0 +: 1500] = argsort(t, 0);
+    s[0 +: 1500] = sort(z[0 +: 1500], 0, true);
+    auto (a, b) = topk(t, 10);
+    v[0 +: 10] = a;
+    w[0 +: 10] = b;
+}
+""", {"x": ties("f32", 5, 1500), "y": poison("f32", 1500), "i": poison("i32", 1500), "z": random_bits("i32", 6, 1500), "s": poison("i32", 1500),
+      "v": poison("f32", 10), "w": poison("i32", 10)},
+    lambda a: (lambda o, p: {"y": exact(a["x"][o]), "i": exact(o), "s": exact(np.sort(a["z"])[::-1]), "v": exact(a["x"][p]), "w": exact(p)})(
+        order(a["x"], 0), order(a["x"], 0, True)[:10]))
+
+row("order_extent_1_and_3_axes", """
+kernel k(const f32 x[A, B, C], f32 y[A, B, C], f32 one[A, B], f32 s[A], i32 n[A])
+    grid(1)
+{
+    auto t = x[0 +: 3, 0 +: 4, 0 +: 5];
+    y[0 +: 3, 0 +: 4, 0 +: 5] = sort(t, 1);
+    auto u = sort(extract(t, 0 +: 3, 0 +: 4, 2 +: 1), 2, true);
+    one[0 +: 3, 0 +: 4] = squeeze(u, 2);
+    auto (top, at) = topk(reshape(t, 60), 3);
+    s[0 +: 3] = top;
+    n[0 +: 3] = at;
+}
+""", {"x": ties("f32", 7, 3, 4, 5), "y": poison("f32", 3, 4, 5), "one": poison("f32", 3, 4), "s": poison("f32", 3), "n": poison("i32", 3)},
+    lambda a: (lambda f: {"y": exact(np.take_along_axis(a["x"], order(a["x"], 1), 1)), "one": exact(a["x"][:, :, 2]),
+                          "s": exact(a["x"].reshape(-1)[f]), "n": exact(f)})(order(a["x"].reshape(-1), 0, True)[:3]))
+
+# ---- histogram ------------------------------------------------------------------------------------------------------
+for k, t in enumerate(INTS):
+    row(f"histogram_{t}", f"""
+kernel k(const {t} x[N], i32 h[B], i32 m[B], i32 all[C], i32 one[1])
+    grid(1)
+{{
+    auto v = x[0 +: 777];
+    h[0 +: 19] = histogram(v, 19);
+    m[0 +: 19] = histogram(v, 19, mask = iota(777) % 3 == 1);
+    all[0 +: 300] = histogram(v, bins = 300);
+    one[0 +: 1] = histogram(reshape(v, 37, 21), 1);
+}}
+""", {"x": Arr(t, np.where(np.arange(777) % 2, ints(t, 80 + k, 0, 24, 777).store, random_bits(t, 90 + k, 777).store)), "h": poison("i32", 19), "m": poison("i32", 19),
+      "all": poison("i32", 300), "one": poison("i32", 1)},
+        lambda a: (lambda x: {n: exact(counts(v, b)) for n, v, b in (("h", x, 19), ("m", [v for i, v in enumerate(x) if i % 3 == 1], 19), ("all", x, 300), ("one", x, 1))})(
+            [int(v) for v in a["x"]]))
+
+
+def counts(x, bins):
+    return np.bincount([v for v in x if 0 <= v < bins], minlength=bins).astype(np.int32)
+
+
+row("histogram_wide_values_and_rounds", """
+kernel k(const i64 x[N], const u32 y[N], i32 h[B], i32 u[B], i32 big[C], i32 s[4])
+    grid(1)
+{
+    h[0 +: 7] = histogram(x[0 +: 64], 7);
+    u[0 +: 7] = histogram(y[0 +: 64], 7);
+    big[0 +: 100] = histogram(iota(9001) % 101, 100);
+    s[0 +: 4] = histogram(3, 4);
+}
+""", {"x": Arr("i64", np.random.default_rng(1).choice(np.array([0, 6, 7, -1, 2**32, 2**32 + 3, -2**32 + 3, -2**63, -2**40 + 1]), 64)),
+      "y": Arr("u32", np.random.default_rng(2).choice(np.array([0, 6, 7, 2**31, 2**32 - 1, 2**31 + 3], np.uint32), 64)),
+      "h": poison("i32", 7), "u": poison("i32", 7), "big": poison("i32", 100), "s": poison("i32", 4)},
+    lambda a: {"h": exact(counts([int(v) for v in a["x"]], 7)), "u": exact(counts([int(v) for v in a["y"]], 7)),
+               "big": exact(counts(np.arange(9001) % 101, 100)), "s": exact([0, 0, 0, 1])})
