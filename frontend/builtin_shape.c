@@ -421,8 +421,7 @@ TlVal tl_bi_matrix_dot(TlSema *s, TlCall *c)
     if (c->given[4]) { /* out = f16 */
         const TlTy *to = c->val[4].u.type;
         TlDtype out = to->kind == TL_TY_VALUE && !to->type->rank ? to->type->dtype : TL_DTYPE_COUNT;
-        bool half = out == TL_F16 && (a->type->dtype == TL_F16 || a->type->dtype == TL_F8E4M3 ||
-                                      a->type->dtype == TL_F8E5M2);
+        bool half = out == TL_F16 && d == TL_F32 && a->type->dtype != TL_F32;
         if (out != d && !half) {
             tl_err(s, c->vloc[4], TL_E0338, "dot", "out", half ? "f16" : tl_dtype_name(d),
                    tl_ty_str(s, to));
