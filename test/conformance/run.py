@@ -7,8 +7,8 @@
 A row is a kernel, its arguments and what NumPy says (see rows.py). On each device `tilec run` is called with .npy files;
 outputs are compared with the expected values, and, where the row says `same_bits`, byte for byte between the devices.
 The device `emu` is one emulated NVIDIA and one AMD target per row with all checks on; targets, warps, stages and schedules go
-round over the rows, so that every pair of them meets many rows. `emu:all` is every pair of target and warps,
-`emu:stages` every pair of target and stages.
+round over the rows, so that every pair of them meets many rows. Rows that say their warps and stages have those, on all four
+targets. `emu:all` is every pair of target and warps, `emu:stages` every pair of target and stages.
 Other devices: cpu, ref, emu:TARGET, cuda[:N], hip[:N]; one that this machine lacks is skipped with the reason. Rows that
 have not begun when the budget is spent are skipped, too.
 --keep DIR leaves the files and the command line of failed rows there. The last line is "N passed, N failed, N skipped".
@@ -48,25 +48,31 @@ STAGES = (3, 1, 4, 2, 5)
 SCHEDULES = ("rr", "reverse", "ahead", "random:1", "random:2")
 
 
-def expand(devices, n, every):
-    """[(label, words for tilec)] for row number n; `emu` for one row in `every`."""
+def emulated(row, name, n, every):
+    """[(target, warps, stages)] for row number n; `emu` for one row in `every`."""
+    targets = [t for pair in EMU for t in pair]
+    if name == "emu:all":
+        return [(t, w, row.stages or 3) for t in targets for w in WARPS]
+    if name == "emu:stages":
+        return [(t, row.warps or 4, s) for t in targets for s in STAGES]
+    if n % every != 0:
+        return []
+    if row.warps:
+        return [(t, row.warps, row.stages) for t in targets]
+    return [(pair[n % 2], WARPS[(n // 2 + k) % 4], STAGES[(n + 2 * k) % 5]) for k, pair in enumerate(EMU)]
+
+
+def expand(row, devices, n, every):
+    """[(label, words for tilec)]"""
     out = []
     for name in devices:
-        if name == "emu" and n % every == 0:
-            for k, targets in enumerate(EMU):
-                warps, target, stages = WARPS[(n // 2 + k) % 4], targets[n % 2], STAGES[(n + 2 * k) % 5]
-                out.append((f"emu:{target} warps {warps} stages {stages}",
-                            ["--device", f"emu:{target}", "--warps", str(warps), "--stages", str(stages), "--check"]))
-        elif name == "emu":
-            continue
-        elif name == "emu:all":
-            out += [(f"emu:{t} warps {w}", ["--device", f"emu:{t}", "--warps", str(w), "--check"])
-                    for targets in EMU for t in targets for w in WARPS]
-        elif name == "emu:stages":
-            out += [(f"emu:{t} stages {s}", ["--device", f"emu:{t}", "--stages", str(s), "--check"])
-                    for targets in EMU for t in targets for s in STAGES]
+        if name.startswith("emu") and name.removeprefix("emu") in ("", ":all", ":stages"):
+            words = ["--check", "--schedules", SCHEDULES[n % len(SCHEDULES)]]
+            out += [(f"emu:{t} warps {w} stages {s}", ["--device", f"emu:{t}", "--warps", str(w), "--stages", str(s), *words])
+                    for t, w, s in emulated(row, name, n, every)]
         else:
-            out.append((name, ["--device", name] + (["--check"] if name.startswith("emu:") else [])))
+            said = ["--warps", str(row.warps), "--stages", str(row.stages)] if row.warps else []
+            out.append((name, ["--device", name, *said] + (["--check"] if name.startswith("emu:") else [])))
     return out
 
 
@@ -170,7 +176,7 @@ def run_row(number, row, cx):
     folder = tempfile.mkdtemp(prefix="tile-conf-")
     results, outputs = [], {}
     try:
-        for device, words in expand(cx.devices, number, cx.emu_every):
+        for device, words in expand(row, cx.devices, number, cx.emu_every):
             label = f"{row.name} on {device}"
             if row.devices and device.split(":")[0] not in row.devices:
                 results.append((label, "skip", f"for {', '.join(row.devices)} only"))

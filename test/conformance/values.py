@@ -1,7 +1,7 @@
 """Element types, values and comparisons of the conformance suite.
 
 An array is kept as `Arr(type, store)`: the language's element type and a NumPy array of what memory holds (bf16 as u16
-bits). `wide` gives the values: integers as they are, f16, bf16 and f32 as f32 (exact), f64 as f64.
+bits, f8 as u8). `wide` gives the values: integers as they are, f8, f16, bf16 and f32 as f32 (exact), f64 as f64.
 """
 import math
 from collections import namedtuple
@@ -14,10 +14,12 @@ Want = namedtuple("Want", "value bound")  # bound: allowed |got - value|, 0 = eq
 
 # Float formats: bits of the significand with the hidden one, least and greatest exponent of its first bit.
 Format = namedtuple("Format", "p emin emax")
-FORMATS = {"f16": Format(11, -14, 15), "bf16": Format(8, -126, 127), "f32": Format(24, -126, 127), "f64": Format(53, -1022, 1023)}
+FORMATS = {"f16": Format(11, -14, 15), "bf16": Format(8, -126, 127), "f32": Format(24, -126, 127), "f64": Format(53, -1022, 1023),
+           "f8e4m3": Format(4, -6, 8), "f8e5m2": Format(3, -14, 15)}
 STORE = {
     "bool": np.bool_, "i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64, "u8": np.uint8, "u16": np.uint16,
     "u32": np.uint32, "u64": np.uint64, "f16": np.float16, "bf16": np.uint16, "f32": np.float32, "f64": np.float64,
+    "f8e4m3": np.uint8, "f8e5m2": np.uint8,
 }
 FLOATS = ["f16", "bf16", "f32", "f64"]
 INTS = ["i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64"]
@@ -51,10 +53,29 @@ def quantize(x, t):
     return np.where(np.isfinite(x), q, x)
 
 
+def f8_values(t):
+    """What the 256 bytes of an f8 type mean."""
+    e, m = (np.arange(128) >> 3, np.arange(128) & 7) if t == "f8e4m3" else (np.arange(128) >> 2, np.arange(128) & 3)
+    f = FORMATS[t]
+    v = np.where(e == 0, np.ldexp(1.0 * m, f.emin - f.p + 1), np.ldexp(2.0 ** (f.p - 1) + m, e - 1 + f.emin - f.p + 1))
+    if t == "f8e4m3":
+        v[127] = np.nan
+    else:
+        v[124:] = np.inf, np.nan, np.nan, np.nan
+    return np.concatenate([v, -v]).astype(np.float32)
+
+
+F8 = {t: f8_values(t) for t in ("f8e4m3", "f8e5m2")}
+
+
 def store(values, t):
-    """Values (numbers that t can hold, or floats that are rounded once) as memory holds them."""
+    """Values (numbers that t can hold, or floats that are rounded once) as memory holds them; f8 saturates."""
     if not is_float(t):
         return np.asarray(values).astype(STORE[t])
+    if t in F8:
+        table = F8[t][:128]
+        code = np.searchsorted(table[np.isfinite(table)], np.minimum(np.abs(quantize(values, t)), np.nanmax(table[np.isfinite(table)])))
+        return np.where(np.isnan(values), 127, code + 128 * np.signbit(values)).astype(np.uint8)
     with np.errstate(all="ignore"):
         q = quantize(values, t)
         if t == "bf16":
@@ -66,6 +87,8 @@ def store(values, t):
 def wide(a):
     if a.type == "bf16":
         return (a.store.astype(np.uint32) << 16).view(np.float32)
+    if a.type in F8:
+        return F8[a.type][a.store]
     return a.store.astype(np.float32) if a.type == "f16" else a.store
 
 
@@ -149,6 +172,8 @@ def poison(t, *shape):
     """Outputs start as this, so an element that a kernel leaves unwritten is seen."""
     if t == "bf16":
         return Arr(t, np.full(shape, 0x7FC1, np.uint16))
+    if t in F8:
+        return Arr(t, np.full(shape, 0x7F, np.uint8))
     if t == "bool":
         return Arr(t, np.zeros(shape, np.bool_))
     return Arr(t, np.full(shape, np.nan, STORE[t]) if is_float(t) else np.full(shape, 0xAB, np.uint8).astype(STORE[t]))
@@ -229,7 +254,7 @@ def _float_differs(g, w, bound, t):
         differ = np.abs(g - w) > bound
         special = ~np.isfinite(g) | ~np.isfinite(w)
         same = (g == w) | (np.isnan(g) & np.isnan(w))
-        most = (2.0 - 2.0 ** (1 - FORMATS[t].p)) * 2.0 ** FORMATS[t].emax
+        most = 448 if t == "f8e4m3" else (2.0 - 2.0 ** (1 - FORMATS[t].p)) * 2.0 ** FORMATS[t].emax
         edge = (bound > 0) & (np.abs(w) + bound > most)  # a bound may cross into infinity
         zero_sign = (bound == 0) & (g == 0) & (w == 0) & (np.signbit(g) != np.signbit(w))
     return np.where(special, ~same & ~edge, differ) | zero_sign

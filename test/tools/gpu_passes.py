@@ -39,17 +39,17 @@ def laid_out_passes():
 
 
 def kernels():
-    """(name, .tile file or text, consts, kernel or None)"""
+    """(name, .tile file or text, consts, kernel or None, stages or 0)"""
     for path, consts in EXAMPLES:
-        yield "example " + path, os.path.join(root, "examples", path), consts, None
+        yield "example " + path, os.path.join(root, "examples", path), consts, None, 0
     for path in sorted(glob.glob(os.path.join(root, "test/passes/*/Inputs/*.tile"))):
-        yield os.path.relpath(path, root), path, [], None
+        yield os.path.relpath(path, root), path, [], None, 0
     sys.path.insert(0, os.path.join(root, "test/conformance"))
     from rows import ROWS
     for file in sorted(glob.glob(os.path.join(root, "test/conformance/rows_*.py"))):
         importlib.import_module(os.path.basename(file)[:-3])
     for row in ROWS:
-        yield "row " + row.name, row.source, [f"{n}={v}" for n, v in row.consts.items()], row.kernel
+        yield "row " + row.name, row.source, [f"{n}={v}" for n, v in row.consts.items()], row.kernel, row.stages
 
 
 def limit():
@@ -85,6 +85,7 @@ def lower(cx, folder, source, consts, kernel):
     tir = os.path.join(folder, "before.tir")
     words = [cx.tilec, file, "--target", cx.targets[0], "--emit=opt", "--stop-after=dce", "-o", tir]
     words += ["--kernel", kernel] if kernel else []
+    words += ["--fp=ring"] if "x3" in source + str(consts) else []  # accelerate-dot splits these, but not in the ring
     for c in consts:
         words += ["--const", c]
     status, text = run(words)
@@ -95,11 +96,12 @@ def lower(cx, folder, source, consts, kernel):
     return tir, text if status else None
 
 
-def check(cx, tir, target, warps, seed):
+def check(cx, tir, target, warps, stages, seed):
     """What is wrong, or None."""
     def attempt(passes):
-        return run([cx.tile_opt, f"--target={target}", f"--warps={warps}", "--verify-each", "--crash-dir=" + os.path.dirname(tir),
-                    "--passes=" + ",".join(passes), "--run", "--same-as=" + tir, tir])
+        return run([cx.tile_opt, f"--target={target}", f"--warps={warps}", *([f"--stages={stages}"] if stages else []),
+                    "--verify-each", "--crash-dir=" + os.path.dirname(tir), "--passes=" + ",".join(passes), "--run",
+                    "--same-as=" + tir, tir])
     passes = [p.replace("stress-layouts", "stress-layouts{seed=%d}" % seed) for p in cx.passes]
     status, text = attempt(passes)
     if status == 0 or "E0910" in text or "E0901" in text:  # too large for this machine: said so
@@ -111,7 +113,7 @@ def check(cx, tir, target, warps, seed):
     return f"after {','.join(passes[:n])}: {' / '.join(text.splitlines()[:3])}"
 
 
-def run_kernel(cx, name, source, consts, kernel):
+def run_kernel(cx, name, source, consts, kernel, stages):
     with tempfile.TemporaryDirectory(prefix="tile-passes-") as folder:
         tir, wrong = lower(cx, folder, source, consts, kernel)
         if wrong:
@@ -119,7 +121,7 @@ def run_kernel(cx, name, source, consts, kernel):
         results = []
         for target, warps, seed in itertools.product(cx.targets, cx.warps, cx.seeds):
             label = f"{name} on {target}, {warps} warps, seed {seed}"
-            wrong = check(cx, tir, target, warps, seed)
+            wrong = check(cx, tir, target, warps, stages, seed)
             results.append((label, "fail" if wrong else "pass", wrong or ""))
         return results
 

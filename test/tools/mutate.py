@@ -124,7 +124,7 @@ def rows_of(part, device, folder):
     for row in conformance.ROWS:
         if part not in row.name or row.big:
             continue
-        words = conformance.command(row, ["--device", device], "tilec", folder)[2:]
+        words = conformance.command(row, conformance.expand(row, [device], 0, 1)[0][1], "tilec", folder)[2:]
         want = row.want({k: values.wide(v) if isinstance(v, values.Arr) else v for k, v in row.args.items()})
         yield row.name, words, list(want)
 

@@ -2,15 +2,18 @@
 """The ring mode (--fp=ring): floats are integers modulo 2^width, so every way to run a kernel must give the same bits as
 `ref`, on random bits, whatever the layouts, warps and order of sums.
 
-    ring.py [--build DIR] [--devices cpu,emu:sm_80] [--warps 1,4] [--seeds 0,1] [-k SUBSTRING] [--every N] [--jobs N] [-v]
+    ring.py [--build DIR] [--devices cpu,emu:sm_80] [--warps 1,4] [--stages 0,3] [--seeds 0,1] [-k SUBSTRING] [--every N] [--jobs N]
+            [-v]
 
 Runs the rows of the conformance suite and the examples, their float inputs replaced by random bits (no expected values:
-`ref` says what is right). --seeds are those of --stress-layouts, 0 for none; it and --warps are for emu:* only.
+`ref` says what is right). --seeds are those of --stress-layouts, 0 for none, --stages 0 is what the row says; these and
+--warps are for emu:* only.
 --every N takes one row of N. The last line is "N passed, N failed, N skipped". Needs NumPy.
 """
 import argparse
 import glob
 import importlib
+import itertools
 import os
 import shutil
 import subprocess
@@ -29,7 +32,7 @@ import values  # noqa: E402
 from rows import ROWS, Row  # noqa: E402
 
 SECONDS = 120
-FLOATS = ("f16", "bf16", "f32", "f64")
+FLOATS = tuple(values.FORMATS)
 
 
 def example(name, file, args, consts, outputs):
@@ -88,16 +91,16 @@ def run_on(row, names, device, options, tilec, folder):
     return p.returncode, text, files
 
 
-def ways(cx):
+def ways(row, cx):
     """(label, device, options)"""
     for device in cx.devices:
         if not device.startswith("emu"):
             yield device, device, []
             continue
-        for warps in cx.warps:
-            for seed in cx.seeds:
-                stress = [f"--stress-layouts={seed}"] if seed else []
-                yield f"{device} warps {warps}{f' seed {seed}' if seed else ''}", device, ["--check", f"--warps={warps}", *stress]
+        for warps, stages, seed in itertools.product(cx.warps, cx.stages, cx.seeds):
+            options = [("warps", warps), ("stages", stages or row.stages), ("stress-layouts", seed)]
+            given = [f"--{name}={n}" for name, n in options if n]
+            yield " ".join([device, *given]), device, ["--check", *given]
 
 
 def run_row(row, cx):
@@ -110,7 +113,7 @@ def run_row(row, cx):
         status, text, want = run_on(row, names, "ref", [], cx.tilec, os.path.join(folder, "ref"))
         if status != 0:  # an assertion about numbers, say: no kernel for the ring
             return [(row.name, "skip", f"ref: {text}")]
-        for i, (label, device, options) in enumerate(ways(cx)):
+        for i, (label, device, options) in enumerate(ways(row, cx)):
             if row.devices and device.split(":")[0] not in row.devices:
                 continue
             status, text, got = run_on(row, names, device, options, cx.tilec, os.path.join(folder, str(i)))
@@ -126,6 +129,7 @@ def parse():
     ap.add_argument("--build", default=os.path.join(top, "build"))
     ap.add_argument("--devices", default="cpu")
     ap.add_argument("--warps", default="1,2,4,8")
+    ap.add_argument("--stages", default="0")
     ap.add_argument("--seeds", default="0")
     ap.add_argument("-k", default="", help="only rows whose name contains this")
     ap.add_argument("--every", type=int, default=1)
@@ -135,7 +139,7 @@ def parse():
     cx = ap.parse_args()
     cx.tilec = os.path.abspath(os.path.join(cx.build, "bin", "tilec"))
     cx.devices = cx.devices.split(",")
-    cx.warps, cx.seeds = ([int(n) for n in text.split(",")] for text in (cx.warps, cx.seeds))
+    cx.warps, cx.stages, cx.seeds = ([int(n) for n in text.split(",")] for text in (cx.warps, cx.stages, cx.seeds))
     return cx
 
 
