@@ -13,6 +13,7 @@
 
 #include "codegen/codegen.h"
 #include "codegen/cubin.h"
+#include "codegen/explain.h"
 #include "codegen/header.h"
 #include "frontend/ast.h"
 #include "frontend/frontend.h"
@@ -383,11 +384,20 @@ static tilec_status emit_cubin(Job *j, const char *ptx, size_t size)
 {
     const char *error;
     void *cubin =
-        tl_cubin(&j->scratch, ptx, size, j->target->arch, j->o->debug != 0, &size, &error);
+        tl_cubin(&j->scratch, ptx, size, j->target->arch, j->o->debug != 0, &size, NULL, &error);
     if (!cubin)
         return fail(j, TILEC_TOOL, "%s", error);
     set_data(j, cubin, size);
     return TILEC_OK;
+}
+
+/* What the target's tools can read: PTX, a linked code object. */
+static void report(Job *j, TlEmit form, const TlKernelCodes *kernels, const void *code, size_t size)
+{
+    bool nvidia = j->target->kind == TL_TARGET_NVPTX;
+    bool readable = !j->emulate && (nvidia ? form != TL_EMIT_LLVM : form == TL_EMIT_OBJ);
+    j->out->report = tl_explain(&j->ctx, j->target, kernels, readable ? code : NULL, size,
+                                &j->out->arena, &j->scratch);
 }
 
 static tilec_status emit_code(Job *j)
@@ -404,6 +414,8 @@ static tilec_status emit_code(Job *j)
         j->module, &co, form, &j->scratch, &kernels, &size);
     if (!code)
         return deliver_diagnostics(j);
+    if (j->o->report && tl_target_is_gpu(j->target))
+        report(j, form, &kernels, code, size);
     if (form == TL_EMIT_OBJ && j->stage != STAGE_HSACO)
         return set_image(j, &kernels);
     if (j->stage == STAGE_CUBIN)
@@ -602,6 +614,11 @@ const void *tilec_output_data(const tilec_output *output, size_t *out_size)
 const char *tilec_output_message(const tilec_output *output)
 {
     return output ? output->message : "";
+}
+
+const tilec_report *tilec_output_report(const tilec_output *output)
+{
+    return output ? output->report : NULL;
 }
 
 const char *tilec_output_depends(const tilec_output *output)

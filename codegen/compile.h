@@ -1,6 +1,9 @@
 /* What compile.c and fat.c share. */
 #ifndef TL_COMPILE_H
 #define TL_COMPILE_H
+#ifndef TILE_UNSTABLE
+#define TILE_UNSTABLE
+#endif
 #include "codegen/include/tilec.h"
 #include "ir/support/arena.h"
 
@@ -9,6 +12,7 @@ struct tilec_output {
     const void *data;
     size_t size;
     const char *message, *depends;
+    const tilec_report *report; /* in the arena */
 };
 
 /* A compilation for one target or several: tilec_compile_source, or with text NULL tilec_compile_file. */

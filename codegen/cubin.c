@@ -17,11 +17,16 @@
 
 extern char **environ;
 
-enum { DEFAULT_SECONDS = 60, MAX_LOG = 4000 };
+enum { DEFAULT_SECONDS = 60, MAX_LOG = 4000, MAX_WORDS = 1 << 20 };
 
 typedef struct Place {
     char *folder, *ptx, *cubin, *log;
 } Place;
+
+typedef struct Options {
+    const char *arch; /* -arch=sm_80 */
+    bool lines, words;
+} Options;
 
 static bool write_text(const char *path, const char *text, size_t size)
 {
@@ -34,10 +39,14 @@ static bool write_text(const char *path, const char *text, size_t size)
 
 /* Starts ptxas with its words in the log; 0 or an errno. A process group of its own, so that nothing
  * that it starts outlives the time limit. */
-static int start(const Place *p, const char *arch_option, bool lines, pid_t *out_pid)
+static int start(const Place *p, const Options *o, pid_t *out_pid)
 {
-    char *argv[] = {"ptxas",  (char *)arch_option,        p->ptx, "-o",
-                    p->cubin, lines ? "-lineinfo" : NULL, NULL};
+    char *argv[8] = {"ptxas", (char *)o->arch, p->ptx, "-o", p->cubin};
+    int argc = 5;
+    if (o->lines)
+        argv[argc++] = "-lineinfo";
+    if (o->words)
+        argv[argc++] = "-v";
     posix_spawn_file_actions_t files;
     posix_spawnattr_t attributes;
     int error = posix_spawn_file_actions_init(&files);
@@ -91,14 +100,14 @@ static bool wait_for(pid_t pid, int *out_status)
 }
 
 /* Runs it; the result's and the log's open files, NULL where there is none. */
-static const char *assemble(const Place *p, const char *ptx, size_t size, const char *arch_option,
-                            bool lines, FILE **out_cubin, FILE **out_log)
+static const char *assemble(const Place *p, const char *ptx, size_t size, const Options *o,
+                            FILE **out_cubin, FILE **out_log)
 {
     pid_t pid;
     int status, error;
     if (!write_text(p->ptx, ptx, size))
         return "cannot write a temporary file for ptxas";
-    error = start(p, arch_option, lines, &pid);
+    error = start(p, o, &pid);
     if (error == ENOENT)
         return "no ptxas on PATH: stage 'cubin' needs NVIDIA's assembler (CUDA toolkit)";
     if (error)
@@ -122,11 +131,13 @@ static void *read_all(TlArena *arena, FILE *f, size_t most, size_t *out_size)
 }
 
 void *tl_cubin(TlArena *arena, const char *ptx, size_t size, const char *arch, bool lines,
-               size_t *out_size, const char **out_error)
+               size_t *out_size, const char **out_words, const char **out_error)
 {
     const char *tmp = getenv("TMPDIR");
     Place p = {.folder = tl_format(arena, "%s/tilec-XXXXXX", tmp && *tmp ? tmp : "/tmp")};
-    char *arch_option = tl_format(arena, "-arch=%s", arch);
+    Options o = {tl_format(arena, "-arch=%s", arch), lines, out_words != NULL};
+    if (out_words)
+        *out_words = "";
     if (!mkdtemp(p.folder)) {
         *out_error = "cannot make a temporary folder for ptxas";
         return NULL;
@@ -139,13 +150,15 @@ void *tl_cubin(TlArena *arena, const char *ptx, size_t size, const char *arch, b
     p.cubin = names[1];
     p.log = names[2];
     FILE *cubin = NULL, *log = NULL;
-    *out_error = assemble(&p, ptx, size, arch_option, lines, &cubin, &log);
+    *out_error = assemble(&p, ptx, size, &o, &cubin, &log);
     for (int i = 0; i < 3; i++)
         unlink(names[i]);
     rmdir(p.folder);
     void *code = cubin ? read_all(arena, cubin, SIZE_MAX, out_size) : NULL;
     size_t nlog = 0;
-    const char *words = log ? read_all(arena, log, MAX_LOG, &nlog) : NULL;
+    const char *words = log ? read_all(arena, log, o.words ? MAX_WORDS : MAX_LOG, &nlog) : NULL;
+    if (out_words && words)
+        *out_words = words;
     if (*out_error && nlog)
         *out_error = tl_format(arena, "%s: %s", *out_error, words);
     if (cubin)

@@ -225,7 +225,16 @@ static uint32_t local_axes(const TlAxisInfo *a, const TlPlace *p)
 typedef struct Run {
     int dim;
     int64_t width;
+    TlNarrow why;
 } Run;
+
+static void limit(Run *r, int64_t width, TlNarrow why)
+{
+    if (width >= r->width)
+        return;
+    r->width = width;
+    r->why = why;
+}
 
 /* The tile's axis that view axis i gives; -1: none. Pointwise index tiles give the first ones. */
 static int dim_of(const TlPlace *p, uint32_t i)
@@ -251,15 +260,16 @@ static Run run_of_axis(const TlAxisInfo *a, const TlPlace *p, uint32_t i)
     const TlAxisFacts *f = tl_axis_facts(a, index);
     int first = dim_of(p, i);
     if (axis->kind == TL_AXIS_SLICE && axis->step == 1)
-        return (Run){first, f->divisibility[0]};
-    Run best = {-1, 1};
+        return (Run){first, f->divisibility[0], TL_NARROW_START};
+    Run best = {-1, 1, TL_NARROW_AXIS};
     if (axis->kind != TL_AXIS_TILE)
         return best;
     int64_t longest = 1;
     for (int d = 0; d < index->type->rank; d++)
         if (f->contiguity[d] > 1 && f->contiguity[d] >= longest) {
             longest = f->contiguity[d];
-            best = (Run){first + d, tl_axis_min(f->contiguity[d], f->divisibility[d])};
+            best = (Run){first + d, tl_axis_min(f->contiguity[d], f->divisibility[d]),
+                         TL_NARROW_START};
         }
     return best;
 }
@@ -321,19 +331,19 @@ static Run run_in_view(const TlAxisInfo *a, const TlOp *op, const TlPlace *p, co
 {
     int dense = dense_axis(p, v);
     if (dense < 0)
-        return (Run){-1, 1};
+        return (Run){-1, 1, TL_NARROW_AXIS};
     Run r = run_of_axis(a, p, (uint32_t)dense);
     if (r.dim < 0)
         return r;
     int64_t bytes = element_bytes(p->base->type);
-    r.width = tl_axis_min(r.width, v->base / tl_axis_min(v->base, bytes));
+    limit(&r, v->base / tl_axis_min(v->base, bytes), TL_NARROW_BASE);
     if (!tl_attr_flag(op, TL_ATTR_UNCHECKED) && !tl_access_axis_inside(a, p, v, (uint32_t)dense))
-        r.width = tl_axis_min(r.width, v->extent[dense]);
+        limit(&r, v->extent[dense], TL_NARROW_EXTENT);
     for (uint32_t i = 0; i < p->naxes; i++) {
         if ((int)i == dense)
             continue;
-        r.width = tl_axis_min(r.width, offset_divisor(a, p, v, i));
-        r.width = tl_axis_min(r.width, steady_for(a, p, i, r.dim));
+        limit(&r, offset_divisor(a, p, v, i), TL_NARROW_STRIDE);
+        limit(&r, steady_for(a, p, i, r.dim), TL_NARROW_STRIDE);
     }
     return r;
 }
@@ -342,12 +352,13 @@ static Run run_of_pointers(const TlAxisInfo *a, const TlPlace *p)
 {
     const TlAxisFacts *f = tl_axis_facts(a, p->base);
     int64_t bytes = element_bytes(p->base->type), longest = 1;
-    Run best = {-1, 1};
+    Run best = {-1, 1, TL_NARROW_AXIS};
     for (int d = 0; d < p->rank; d++)
         if (f->contiguity[d] > 1 && f->contiguity[d] >= longest) {
             longest = f->contiguity[d];
             int64_t aligned = f->divisibility[d] / tl_axis_min(f->divisibility[d], bytes);
-            best = (Run){d, tl_axis_min(longest, aligned)};
+            best = (Run){d, tl_axis_min(longest, aligned),
+                         aligned < longest ? TL_NARROW_BASE : TL_NARROW_START};
         }
     return best;
 }
@@ -368,11 +379,16 @@ TlAccessInfo tl_access_info(const TlAxisInfo *a, const TlOp *op)
         return info;
     Run r = p.axes ? run_in_view(a, op, &p, &v) : run_of_pointers(a, &p);
     info.dim = r.dim;
-    if (r.dim < 0 || tl_dtype_bits(p.base->type->dtype) < 8)
+    info.why = r.why;
+    if (r.dim < 0)
         return info;
-    r.width = tl_axis_min(r.width, mask_for(a, &p, r.dim));
-    r.width = tl_axis_min(r.width, tl_axis_divisor(p.shape[r.dim]));
-    info.width = (int)tl_axis_min(r.width, TL_AXIS_ALIGNMENT / element_bytes(p.base->type));
+    if (tl_dtype_bits(p.base->type->dtype) < 8)
+        limit(&r, 1, TL_NARROW_BITS);
+    limit(&r, mask_for(a, &p, r.dim), TL_NARROW_MASK);
+    limit(&r, tl_axis_divisor(p.shape[r.dim]), TL_NARROW_SHAPE);
+    limit(&r, TL_AXIS_ALIGNMENT / element_bytes(p.base->type), TL_NARROW_NOT);
+    info.width = (int)r.width;
+    info.why = r.width * element_bytes(p.base->type) < TL_AXIS_ALIGNMENT ? r.why : TL_NARROW_NOT;
     return info;
 }
 

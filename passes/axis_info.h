@@ -28,6 +28,20 @@ typedef struct TlAxisInfo TlAxisInfo;
 TlAxisInfo *tl_axis_info(const TlFn *fn, TlArena *arena);
 const TlAxisFacts *tl_axis_facts(const TlAxisInfo *a, const TlValue *v);
 
+/* What an access's width comes from when it is below 16 bytes. */
+typedef enum TlNarrow {
+    TL_NARROW_NOT,    /* it is not */
+    TL_NARROW_AXIS,   /* addresses count up along no axis of the tile */
+    TL_NARROW_START,  /* where runs start along it */
+    TL_NARROW_BASE,   /* where the view begins */
+    TL_NARROW_EXTENT, /* the view's extent along it: a bound might be inside of a run */
+    TL_NARROW_STRIDE, /* what the other axes' places add: strides, scalar indices, index tiles */
+    TL_NARROW_MASK,   /* the mask */
+    TL_NARROW_SHAPE,  /* the tile's own extent */
+    TL_NARROW_BITS,   /* elements that are not whole bytes */
+    TL_NARROW_COUNT
+} TlNarrow;
+
 /* A memory op. `dim`: the axis of the accessed tile along which addresses count up element by
  * element; -1: none. Then every run of `width` coordinates along dim that starts at a multiple of
  * width is consecutive in memory, starts at a multiple of width * element bytes (at most 16 bytes),
@@ -35,6 +49,7 @@ const TlAxisFacts *tl_axis_facts(const TlAxisInfo *a, const TlValue *v);
 typedef struct TlAccessInfo {
     int dim;
     int width;
+    TlNarrow why; /* what keeps the width below 16 bytes */
     bool needs_bounds; /* some element may be outside of the view (never with UNCHECKED) */
     bool offset32; /* elements inside: byte offsets from the view's first fit 31 bits, by proof */
     uint32_t

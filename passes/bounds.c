@@ -232,18 +232,27 @@ static void peel(Bounds *b, TlOp *loop)
 
 /* ---- why not ---- */
 
-/* Does the number come from the program's place on the grid? */
-static bool is_of_program(const TlValue *v, int depth)
+/* Is the number made, by scalar arithmetic, from something that `is` holds for? */
+static bool comes_from(const TlValue *v, bool (*is)(const TlValue *v), int depth)
 {
     enum { MOST = 12 };
-    if (!v->def || depth > MOST || v->type->rank > 0)
-        return false;
-    if (v->def->opcode == TL_OP_PID)
-        return true;
+    if (depth > MOST || v->type->rank > 0 || is(v))
+        return depth <= MOST && is(v);
     bool any = false;
-    for (uint32_t i = 0; i < v->def->nin && tl_op_info(v->def->opcode)->flags & F_ELEM; i++)
-        any |= is_of_program(tl_in(v->def, i), depth + 1);
+    for (uint32_t i = 0; v->def && tl_op_info(v->def->opcode)->flags & F_ELEM && i < v->def->nin;
+         i++)
+        any |= comes_from(tl_in(v->def, i), is, depth + 1);
     return any;
+}
+
+static bool is_pid(const TlValue *v)
+{
+    return v->def && v->def->opcode == TL_OP_PID;
+}
+
+static bool is_loop_index(const TlValue *v)
+{
+    return loop_of_iv(v) != NULL;
 }
 
 /* The end of a loop that was peeled, where the rest begins? */
@@ -285,9 +294,15 @@ TlBound tl_bounds_of_axis(const TlFn *fn, const TlAxisInfo *facts, const TlOp *a
     const TlOp *loop = loop_of_iv(index);
     if (loop)
         return why_not_peeled(&b, &p, axis, loop);
+    if (tl_axis_facts(facts, index)->is_known)
+        return TL_BOUND_LENGTH;
+    if (is_pid(index) && p.axes[axis].kind == TL_AXIS_SCALAR && fn->info && !fn->info->aligned)
+        return TL_BOUND_GRID;
     if (begins_rest(index))
         return TL_BOUND_REST;
-    return is_of_program(index, 0) ? TL_BOUND_PROGRAM : TL_BOUND_START;
+    if (comes_from(index, is_loop_index, 0))
+        return access->opcode == TL_OP_COPY ? TL_BOUND_LOOP_AHEAD : TL_BOUND_START;
+    return comes_from(index, is_pid, 0) ? TL_BOUND_PROGRAM : TL_BOUND_START;
 }
 
 bool tl_bounds_is_peeled(const TlFn *fn, const TlAxisInfo *facts, const TlOp *loop)

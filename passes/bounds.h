@@ -14,9 +14,12 @@ typedef enum TlBound {
     TL_BOUND_LOOP_END,   /* its end is not the extent, */
     TL_BOUND_LOOP_SIGN,  /* its start or end may be negative, */
     TL_BOUND_LOOP,       /* or something else */
+    TL_BOUND_GRID,       /* a pid, and the launch may give any grid */
     TL_BOUND_PROGRAM,    /* starts where the program's place on the grid says */
     TL_BOUND_VALUES,     /* the index is a tile of numbers that may be anything */
-    TL_BOUND_START       /* the index or start may be anything */
+    TL_BOUND_LENGTH,     /* it starts at a constant: the extent may be shorter than that */
+    TL_BOUND_START,      /* the index or start may be anything */
+    TL_BOUND_COUNT
 } TlBound;
 
 TlBound tl_bounds_of_axis(const TlFn *fn, const TlAxisInfo *facts, const TlOp *access,

@@ -20,7 +20,9 @@ static int with_options(Command command, int argc, char **argv)
         else if (o.version)
             puts(tilec_version());
         else
-            status = command == CMD_RUN ? command_run(&o) : command_compile(&o);
+            status = command == CMD_RUN       ? command_run(&o)
+                     : command == CMD_EXPLAIN ? command_explain(&o)
+                                              : command_compile(&o);
     }
     options_free(&o);
     return status;
@@ -34,6 +36,11 @@ static int compile(int argc, char **argv)
 static int run(int argc, char **argv)
 {
     return with_options(CMD_RUN, argc, argv);
+}
+
+static int explain(int argc, char **argv)
+{
+    return with_options(CMD_EXPLAIN, argc, argv);
 }
 
 static void list_unproven(const TlTarget *t)
@@ -69,9 +76,9 @@ static int targets(int argc, char **argv)
 static const SubCommand commands[] = {
     {"compile", "compile a file", compile},
     {"run", "run a kernel on arrays made here", run},
+    {"explain", "say what became of the kernels on GPUs", explain},
     {"targets", "list the targets", targets},
     {"tune", NULL, NULL},
-    {"explain", NULL, NULL},
     {"check", NULL, NULL},
     {"bench", NULL, NULL},
     {"fmt", NULL, NULL},

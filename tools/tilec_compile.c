@@ -114,8 +114,7 @@ static bool is_target(const char *name, size_t length)
     return false;
 }
 
-/* Each target of the list is known, and the list is not empty. */
-static int check_targets(const char *list)
+int check_targets(const char *list)
 {
     int count = 0;
     for (const char *p = list; *p || count == 0; count++) {

@@ -26,49 +26,49 @@ typedef struct Row {
 
 #define AT(field)       offsetof(Options, field)
 #define COMPILER(field) (offsetof(Options, compile) + offsetof(tilec_options, field))
-enum { BOTH = CMD_COMPILE | CMD_RUN };
+enum { ALL = CMD_COMPILE | CMD_RUN | CMD_EXPLAIN, RUNS = CMD_RUN | CMD_EXPLAIN };
 
 /* clang-format off */
 static const Row rows[] = {
     {"-o",             FORM_TEXT, CMD_COMPILE, AT(output),            "FILE",     "where the output goes; - is standard output"},
     {"--header",       FORM_TEXT, CMD_COMPILE, AT(header),            "FILE",     "also write a C header"},
-    {"--target",       FORM_TEXT, CMD_COMPILE, AT(target),            "T[,T...]", "what to compile for (tilec targets)"},
+    {"--target",       FORM_TEXT, CMD_COMPILE | CMD_EXPLAIN, AT(target),            "T[,T...]", "what to compile for (tilec targets)"},
     {"--emit",         FORM_TEXT, CMD_COMPILE, AT(emit),              "STAGE",    "stop at a stage: ast tir opt llvm asm obj image ..."},
     {"-MD",            FORM_BOOL, CMD_COMPILE, AT(depends),           NULL,       "write the files read, for make"},
     {"-MF",            FORM_TEXT, CMD_COMPILE, AT(depfile),           "FILE",     "where -MD writes"},
     {"--device",       FORM_TEXT, CMD_RUN,     AT(device),            "D",        "cpu (default), ref, emu:TARGET, cuda[:N], hip[:N]"},
-    {"--grid",         FORM_TEXT, CMD_RUN,     AT(grid),              "X[,Y...]", "run this grid, not the kernel's"},
+    {"--grid",         FORM_TEXT, RUNS,        AT(grid),              "X[,Y...]", "run this grid, not the kernel's"},
     {"--repeat",       FORM_TEXT, CMD_RUN,     AT(repeat),            "N",        "launch N times and say how long it took"},
     {"--stats",        FORM_BOOL, CMD_RUN,     AT(stats),             NULL,       "say how long compiling and running took; emu: what was counted"},
     {"--schedules",    FORM_TEXT, CMD_RUN,     AT(schedules),         "S,...|all", "emu: run under each; outputs must agree (rr reverse ahead random:SEED)"},
     {"--print",        FORM_LIST, CMD_RUN,     AT(prints),            "PARAM",    "print an array after the run"},
     {"--save",         FORM_LIST, CMD_RUN,     AT(saves),             "PARAM=F.npy", "save an array after the run"},
-    {"--kernel",       FORM_TEXT, BOTH,        COMPILER(kernel),      "NAME",     "that kernel only"},
-    {"--const",        FORM_LIST, BOTH,        AT(consts),            "NAME=VAL", "a compile-time constant"},
-    {"--warps",        FORM_TEXT, BOTH,        AT(warps),             "N",        "warps of a program, on GPUs"},
-    {"--stages",       FORM_TEXT, BOTH,        AT(stages),            "N",        "stages of pipelined loops"},
-    {"-I",             FORM_GLUED, BOTH,       AT(includes),          "DIR",      "look for imports here, too"},
-    {"-O",             FORM_GLUED, BOTH,       COMPILER(opt_level),   "0..3",     "how hard to optimise (3)"},
-    {"-g",             FORM_FLAG, BOTH,        COMPILER(debug),       NULL,       "keep asserts and line numbers"},
-    {"--check",        FORM_FLAG, BOTH,        COMPILER(check),       NULL,       "check bounds, assumptions and asserts as it runs"},
-    {"--fp",           FORM_TEXT, BOTH,        COMPILER(fp),          "MODE",     "default, strict (same bits everywhere) or ring"},
-    {"-Werror",        FORM_FLAG, BOTH,        COMPILER(werror),      NULL,       "warnings are errors"},
-    {"-W",             FORM_GLUED, BOTH,       AT(color),             "NAME",     "accepted; every warning is on"},
-    {"--color",        FORM_TEXT, BOTH,        AT(color),             "WHEN",     "auto, always or never"},
-    {"--diagnostics",  FORM_TEXT, BOTH,        COMPILER(diagnostics), "FORM",     "text, json or sarif"},
-    {"--passes",       FORM_TEXT, BOTH,        COMPILER(passes),      "P,...",    "run these passes, not the target's"},
-    {"--print-after",  FORM_TEXT, BOTH,        COMPILER(print_after), "PASS|all", "show the IR after a pass"},
-    {"--stop-after",   FORM_TEXT, BOTH,        COMPILER(stop_after),  "PASS",     "run no pass after this one"},
-    {"--skip",         FORM_TEXT, BOTH,        COMPILER(skip),        "P,...",    "leave these passes out"},
-    {"--override",     FORM_TEXT, BOTH,        COMPILER(override),    "PASS:FILE", "take the IR after a pass from a file"},
-    {"--bisect",       FORM_TEXT, BOTH,        AT(bisect),            "N",        "run the first N passes"},
-    {"--stress-layouts", FORM_TEXT, BOTH,      AT(stress),            "SEED",     "random layouts on GPUs, to test the compiler"},
-    {"--dump-dir",     FORM_TEXT, BOTH,        COMPILER(dump_dir),    "DIR",      "write the IR after each pass here"},
-    {"--time-passes",  FORM_FLAG, BOTH,        COMPILER(time_passes), NULL,       "say what each pass took"},
-    {"--verify-each",  FORM_FLAG, BOTH,        COMPILER(verify_each), NULL,       "verify the IR after each pass"},
-    {"--time-trace",   FORM_TEXT, BOTH,        AT(time_trace),        "FILE",     "not supported yet"},
-    {"--version",      FORM_BOOL, BOTH,        AT(version),           NULL,       "say the version"},
-    {"--help",         FORM_BOOL, BOTH,        AT(help),              NULL,       "say this"},
+    {"--kernel",       FORM_TEXT, ALL,         COMPILER(kernel),      "NAME",     "that kernel only"},
+    {"--const",        FORM_LIST, ALL,         AT(consts),            "NAME=VAL", "a compile-time constant"},
+    {"--warps",        FORM_TEXT, ALL,         AT(warps),             "N",        "warps of a program, on GPUs"},
+    {"--stages",       FORM_TEXT, ALL,         AT(stages),            "N",        "stages of pipelined loops"},
+    {"-I",             FORM_GLUED, ALL,        AT(includes),          "DIR",      "look for imports here, too"},
+    {"-O",             FORM_GLUED, ALL,        COMPILER(opt_level),   "0..3",     "how hard to optimise (3)"},
+    {"-g",             FORM_FLAG, ALL,         COMPILER(debug),       NULL,       "keep asserts and line numbers"},
+    {"--check",        FORM_FLAG, ALL,         COMPILER(check),       NULL,       "check bounds, assumptions and asserts as it runs"},
+    {"--fp",           FORM_TEXT, ALL,         COMPILER(fp),          "MODE",     "default, strict (same bits everywhere) or ring"},
+    {"-Werror",        FORM_FLAG, ALL,         COMPILER(werror),      NULL,       "warnings are errors"},
+    {"-W",             FORM_GLUED, ALL,        AT(color),             "NAME",     "accepted; every warning is on"},
+    {"--color",        FORM_TEXT, ALL,         AT(color),             "WHEN",     "auto, always or never"},
+    {"--diagnostics",  FORM_TEXT, ALL,         COMPILER(diagnostics), "FORM",     "text, json or sarif"},
+    {"--passes",       FORM_TEXT, ALL,         COMPILER(passes),      "P,...",    "run these passes, not the target's"},
+    {"--print-after",  FORM_TEXT, ALL,         COMPILER(print_after), "PASS|all", "show the IR after a pass"},
+    {"--stop-after",   FORM_TEXT, ALL,         COMPILER(stop_after),  "PASS",     "run no pass after this one"},
+    {"--skip",         FORM_TEXT, ALL,         COMPILER(skip),        "P,...",    "leave these passes out"},
+    {"--override",     FORM_TEXT, ALL,         COMPILER(override),    "PASS:FILE", "take the IR after a pass from a file"},
+    {"--bisect",       FORM_TEXT, ALL,         AT(bisect),            "N",        "run the first N passes"},
+    {"--stress-layouts", FORM_TEXT, ALL,       AT(stress),            "SEED",     "random layouts on GPUs, to test the compiler"},
+    {"--dump-dir",     FORM_TEXT, ALL,         COMPILER(dump_dir),    "DIR",      "write the IR after each pass here"},
+    {"--time-passes",  FORM_FLAG, ALL,         COMPILER(time_passes), NULL,       "say what each pass took"},
+    {"--verify-each",  FORM_FLAG, ALL,         COMPILER(verify_each), NULL,       "verify the IR after each pass"},
+    {"--time-trace",   FORM_TEXT, ALL,         AT(time_trace),        "FILE",     "not supported yet"},
+    {"--version",      FORM_BOOL, ALL,         AT(version),           NULL,       "say the version"},
+    {"--help",         FORM_BOOL, ALL,         AT(help),              NULL,       "say this"},
 };
 /* clang-format on */
 enum { NROWS = sizeof rows / sizeof *rows };
@@ -88,6 +88,7 @@ void options_help(FILE *out)
 {
     fputs("usage: tilec [compile] FILE.tile [-o OUT] [OPTION]...\n"
           "       tilec run FILE.tile [OPTION]... PARAM=VALUE...\n"
+          "       tilec explain FILE.tile [--target T,...] [OPTION]... [PARAM=VALUE...]\n"
           "       tilec targets\n\n"
           "Without -o and --emit, a program is checked and compiled, and nothing is written.\n"
           "PARAM=VALUE: @x.npy, zeros[128,1000], full(3.5)[...], iota[...], uniform(SEED)[...], "
@@ -101,7 +102,7 @@ void options_help(FILE *out)
         snprintf(head, sizeof head, "%s%s%s", rows[i].name, rows[i].value && !glued ? " " : "",
                  rows[i].value ? rows[i].value : "");
         fprintf(out, "  %-26s %s%s\n", head, rows[i].meaning,
-                rows[i].commands == CMD_RUN ? " (run)" : "");
+                rows[i].commands & CMD_COMPILE ? "" : " (run)");
     }
     fputs("\nExit status: 0 fine; 1 the program is wrong; 2 wrong usage; 3 a run failed; 70 "
           "internal error.\n",
@@ -204,9 +205,9 @@ static bool positional(Options *o, Command command, const char *arg)
         o->input = arg;
         return true;
     }
-    if (command == CMD_RUN && strchr(arg, '='))
+    if (command != CMD_COMPILE && strchr(arg, '='))
         return add_text(&o->items, arg);
-    if (command == CMD_RUN)
+    if (command != CMD_COMPILE)
         return usage_error("'%s' is neither an option nor PARAM=VALUE", arg), false;
     return usage_error("more than one file: '%s' and '%s'", o->input, arg), false;
 }
@@ -229,7 +230,7 @@ static bool read_all(Options *o, Command command, int argc, char **argv)
             return unknown_option(argv[i]);
         if (!(r->commands & (int)command))
             return usage_error("%s is an option of %s", r->name,
-                               r->commands == CMD_RUN ? "tilec run" : "tilec compile"),
+                               r->commands & CMD_RUN ? "tilec run" : "tilec compile"),
                    false;
         if (!store(o, r, argc, argv, &i))
             return false;

@@ -8,7 +8,7 @@
 
 enum { EXIT_FINE = 0, EXIT_PROGRAM = 1, EXIT_USAGE = 2, EXIT_RUN = 3, EXIT_INTERNAL = 70 };
 
-typedef enum Command { CMD_COMPILE = 1, CMD_RUN = 2 } Command;
+typedef enum Command { CMD_COMPILE = 1, CMD_RUN = 2, CMD_EXPLAIN = 4 } Command;
 
 /* Texts of the command line, in order. */
 typedef struct Texts {
@@ -23,7 +23,7 @@ typedef struct Options {
     Texts consts;           /* NAME=VAL */
     Texts includes;
     const char *device, *grid, *repeat, *schedules, *warps, *stages, *bisect, *stress; /* as written */
-    Texts items;            /* run: PARAM=VALUE */
+    Texts items;            /* run, explain: PARAM=VALUE */
     Texts prints, saves;    /* run: PARAM; PARAM=F.npy */
 } Options;
 
@@ -41,5 +41,10 @@ int report_compile(tilec_status status, const tilec_output *output);
 bool parse_int(const char *text, long long low, long long high, long long *out);
 
 int command_compile(const Options *o); /* tilec_compile.c */
-int command_run(Options *o);           /* tilec_run.c */
+/* Each target of the list is known, and the list is not empty. */
+int check_targets(const char *list);
+int command_run(Options *o); /* tilec_run.c */
+/* Runs the kernel on the emulator `device`; *out_counted: what it counted, to be freed; NULL. */
+int run_counted(const Options *o, const char *device, char **out_counted);
+int command_explain(const Options *o); /* tilec_explain.c */
 #endif

@@ -14,6 +14,7 @@
 
 typedef struct Run {
     const Options *o;
+    const char *name; /* of the device */
     tile_device *device;
     tile_device_info info;
     tilec_output *output;
@@ -22,6 +23,7 @@ typedef struct Run {
     RunArgs args;
     tile_arg *launch;
     double compile_ms;
+    char **counted;           /* where the device's counts go; NULL: --stats prints them */
     void **inputs, **outputs; /* of each array: as made; as the first schedule left it */
 } Run;
 
@@ -45,7 +47,7 @@ static void print_line(void *user, const char *text)
 
 static int open_device(Run *r)
 {
-    tile_status status = tile_device_open(r->o->device ? r->o->device : "cpu", &r->device);
+    tile_status status = tile_device_open(r->name, &r->device);
     if (status == TILE_BAD_ARGUMENT)
         return usage_error("%s", tile_last_error());
     if (status != TILE_OK)
@@ -55,7 +57,7 @@ static int open_device(Run *r)
     callbacks.user = stdout;
     r->info = (tile_device_info)TILE_DEVICE_INFO_INIT;
     tile_device_set_callbacks(r->device, &callbacks);
-    if (r->o->stats)
+    if (r->o->stats || r->counted)
         tile_device_configure(r->device, "stats", "1"); /* others count nothing */
     return tile_device_get_info(r->device, &r->info) == TILE_OK ? EXIT_FINE : run_error();
 }
@@ -174,7 +176,11 @@ static int launch_all(Run *r, const int64_t *grid, size_t naxes, size_t repeat, 
     if (r->o->repeat || r->o->stats)
         fprintf(stderr, "compiled in %.1f ms; %zu launch%s, best %.4f ms, median %.4f ms\n",
                 r->compile_ms, repeat, repeat == 1 ? "" : "es", times[0], times[repeat / 2]);
-    char *counted = r->o->stats ? tile_device_stats(r->device) : NULL;
+    char *counted = r->o->stats || r->counted ? tile_device_stats(r->device) : NULL;
+    if (r->counted) {
+        *r->counted = counted;
+        return EXIT_FINE;
+    }
     if (counted)
         fputs(counted, stderr);
     free(counted);
@@ -361,25 +367,48 @@ static int make_arguments(Run *r)
     return run_args_make(r->o, r->kernel, tilec_output_data(r->output, NULL), &r->args);
 }
 
+/* Compiled for the device, with arguments. */
+static int set_up(Run *r)
+{
+    int (*const steps[])(Run *) = {open_device, compile, choose_kernel, make_arguments};
+    int status = EXIT_FINE;
+    for (size_t i = 0; i < sizeof steps / sizeof *steps && status == EXIT_FINE; i++)
+        status = steps[i](r);
+    return status;
+}
+
+static void clean_up(Run *r)
+{
+    free_copies(r, r->inputs);
+    free_copies(r, r->outputs);
+    run_args_free(&r->args);
+    free(r->launch);
+    tile_module_free(r->module);
+    tilec_output_free(r->output);
+    tile_device_close(r->device);
+}
+
 int command_run(Options *o)
 {
-    Run r = {.o = o};
-    int status = open_device(&r);
-    int (*const steps[])(Run *) = {compile, choose_kernel, make_arguments};
-    for (size_t i = 0; i < sizeof steps / sizeof *steps && status == EXIT_FINE; i++)
-        status = steps[i](&r);
+    Run r = {.o = o, .name = o->device ? o->device : "cpu"};
+    int status = set_up(&r);
     if (status == EXIT_FINE)
         status = check_outputs(&r);
     if (status == EXIT_FINE)
         status = o->schedules ? run_schedules(&r) : run_once(&r);
     if (status == EXIT_FINE)
         status = show(&r);
-    free_copies(&r, r.inputs);
-    free_copies(&r, r.outputs);
-    run_args_free(&r.args);
-    free(r.launch);
-    tile_module_free(r.module);
-    tilec_output_free(r.output);
-    tile_device_close(r.device);
+    clean_up(&r);
+    return status;
+}
+
+int run_counted(const Options *o, const char *device, char **out_counted)
+{
+    Run r = {.o = o, .name = device, .counted = out_counted};
+    *out_counted = NULL;
+    int status = set_up(&r);
+    if (status == EXIT_FINE)
+        status = run_once(&r);
+    clean_up(&r);
     return status;
 }

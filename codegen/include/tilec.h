@@ -63,11 +63,12 @@ typedef struct tilec_options {
     /* with kernel NULL: the file must have exactly one kernel, else USAGE with their names */
     int one_kernel;
     uint64_t stress_layouts; /* GPUs: random layouts of this seed, to test the compiler; 0: off */
+    int report;              /* GPUs, one target: tilec_output_report has facts of the kernels */
 } tilec_options;
 #define TILEC_OPTIONS_INIT                                                                         \
     {                                                                                              \
         sizeof(tilec_options), "cpu", "image", 0, 0, 0, 0, 0, 3, 0, 0, "default", 0, "text", 0, 0, \
-            0, 0, 0, 0, 0, 0, 0, -1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0                                  \
+            0, 0, 0, 0, 0, 0, 0, -1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0                               \
     }
 
 typedef struct tilec_output tilec_output;
@@ -92,6 +93,84 @@ TILEC_API void tilec_output_free(tilec_output *output);
 TILEC_API const char *const *tilec_targets(void);
 TILEC_API const char *const *tilec_stages(void);
 TILEC_API const char *tilec_version(void);
+
+#ifdef TILE_UNSTABLE
+/* ---- what became of the kernels ----
+ * Facts that the compiler, the target's own tools and tables of the hardware have of compiled kernels; tilec explain
+ * prints them. Everything belongs to the output. Texts are never NULL. */
+typedef struct tilec_report_place {
+    const char *file, *text; /* text: that line of the source, "" when it is not known */
+    uint32_t line, col;
+} tilec_report_place;
+
+typedef struct tilec_report_buffer { /* in shared memory */
+    tilec_report_place place;
+    const char *op;
+    uint64_t offset, bytes;
+} tilec_report_buffer;
+
+typedef struct tilec_report_mask { /* a test that keeps elements out of an access */
+    const char *what, *why, *help;
+} tilec_report_mask;
+
+typedef struct tilec_report_access { /* of global memory */
+    tilec_report_place place;
+    const char *op, *param, *type;
+    uint32_t loops;           /* around it */
+    uint64_t bytes;           /* of the tile */
+    uint32_t width, requests; /* bytes that a thread moves at once; requests of each warp */
+    uint32_t sectors, least;  /* of a request, when rows begin at sectors; that its bytes need */
+    const char *narrow;       /* why the width is below 16 bytes */
+    const tilec_report_mask *masks;
+    size_t nmasks;
+} tilec_report_access;
+
+typedef struct tilec_report_exchange { /* data that goes from thread to thread */
+    tilec_report_place place;
+    const char *op, *way, *why; /* conversions: from which op's layout to which op's */
+    uint32_t loops;
+    uint64_t bytes;             /* of the tile */
+    uint32_t shuffles, barriers;
+    uint32_t wavefronts, least; /* of one warp in shared memory; without bank conflicts */
+} tilec_report_exchange;
+
+typedef struct tilec_report_loop {
+    tilec_report_place place;
+    uint32_t loops;  /* around it */
+    int64_t trips;   /* -1: not known */
+    const char *how; /* pipelined, or why not; unrolled; peeled */
+} tilec_report_loop;
+
+typedef struct tilec_report_kernel {
+    const char *name, *variant, *symbol; /* variant: "aligned", "general" */
+    const char *condition;               /* of the aligned variant: what it asks of a launch */
+    const tilec_const *consts;
+    size_t nconsts;
+    uint32_t warps, lanes, threads;
+    /* a thread's; -1: not known. AMD: vector registers and spilled ones; NVIDIA: bytes spilled */
+    int registers, accumulators, scalars, spilled, reloaded, spilled_scalars, private_bytes;
+    const char *registers_from; /* who says so, or why nobody does */
+    uint32_t shared_bytes, shared_most;
+    /* of a multiprocessor: resident; and blocks that each limit allows, -1: not known */
+    int blocks, resident_warps, most_warps;
+    int by_registers, by_shared, by_warps, by_blocks;
+    const char *limit;
+    const tilec_report_buffer *buffers;
+    const tilec_report_access *accesses;
+    const tilec_report_exchange *exchanges;
+    const tilec_report_loop *loops;
+    size_t nbuffers, naccesses, nexchanges, nloops;
+} tilec_report_kernel;
+
+typedef struct tilec_report {
+    const char *target;
+    const tilec_report_kernel *kernels; /* variants of one kernel follow each other, aligned first */
+    size_t nkernels;
+} tilec_report;
+
+/* NULL without options.report, and for targets that have no report. */
+TILEC_API const tilec_report *tilec_output_report(const tilec_output *output);
+#endif
 
 #ifdef __cplusplus
 }

@@ -1,0 +1,191 @@
+/* What stands behind tilec explain: occupancy, bank conflicts, what the targets' tools say, and the report as data. */
+#define TILE_UNSTABLE
+#include "codegen/explain.h"
+#include "codegen/occupancy.h"
+#include "codegen/usage.h"
+#include "ir/banks.h"
+#include "test/unit/unit.h"
+#include <stdlib.h>
+
+/* ---- occupancy ---- */
+
+static void check_occupancy(const char *target, uint32_t warps, int registers, uint32_t shared,
+                            int blocks, TlLimit limit)
+{
+    TlOccupancy o;
+    if (!CHECK(tl_occupancy(tl_target_find(target, NULL), warps, registers, shared, &o)))
+        return;
+    CHECK_INT(o.blocks, blocks);
+    CHECK_INT(o.by[limit], blocks);
+    CHECK_INT(o.warps, blocks * (int)warps);
+}
+
+/* By hand from the rows of occupancy.def. */
+static void check_occupancies(void)
+{
+    check_occupancy("sm_80", 4, 32, 0, 16, TL_LIMIT_WARPS); /* 64 warps / 4 */
+    check_occupancy("sm_80", 1, 32, 0, 32, TL_LIMIT_BLOCKS);
+    check_occupancy("sm_80", 4, 129, 0, 3, TL_LIMIT_REGISTERS); /* 512 / 136 = 3 of 4 schedulers */
+    check_occupancy("sm_80", 4, 128, 0, 4, TL_LIMIT_REGISTERS);
+    check_occupancy("sm_80", 4, 32, 54 * 1024, 2,
+                    TL_LIMIT_SHARED); /* 55 KiB of 164 with the reserved one */
+    check_occupancy("sm_80", 4, 32, 163 * 1024, 1, TL_LIMIT_SHARED);
+    check_occupancy("sm_89", 4, 32, 0, 12, TL_LIMIT_WARPS);
+    check_occupancy("sm_90a", 8, 168, 227 * 1024, 1, TL_LIMIT_SHARED);
+    check_occupancy("gfx942", 4, 128, 0, 4, TL_LIMIT_REGISTERS); /* 512 / 128 waves of each SIMD */
+    check_occupancy("gfx942", 1, 64, 0, 32, TL_LIMIT_WARPS);
+    check_occupancy("gfx942", 2, 8, 0, 16, TL_LIMIT_BLOCKS);
+    check_occupancy("gfx942", 4, 8, 33 * 1024, 1, TL_LIMIT_SHARED);
+    check_occupancy("gfx1100", 4, 97, 0, 12, TL_LIMIT_REGISTERS); /* 1536 / 120 */
+    check_occupancy("gfx1100", 4, -1, 64 * 1024, 2,
+                    TL_LIMIT_SHARED); /* 128 KiB of the work-group processor */
+    TlOccupancy o;
+    CHECK(!tl_occupancy(tl_target_find("cpu", NULL), 4, 1, 0, &o));
+    for (const char *const *t = tl_target_names(); *t; t++)
+        if (tl_target_is_gpu(tl_target_find(*t, NULL)))
+            CHECK(tl_occupancy(tl_target_find(*t, NULL), 4, 64, 1024, &o));
+}
+
+/* ---- banks ---- */
+
+/* Lane i goes to i * stride. */
+static void check_banks(uint32_t stride, uint32_t bytes, int lanes, uint64_t wavefronts,
+                        uint64_t least)
+{
+    uint32_t at[64];
+    for (int i = 0; i < lanes; i++)
+        at[i] = (uint32_t)i * stride;
+    TlBanks b = tl_banks_count(at, lanes, ~(uint64_t)0, bytes);
+    CHECK_INT(b.wavefronts, wavefronts);
+    CHECK_INT(b.least, least);
+}
+
+static void check_all_banks(void)
+{
+    check_banks(4, 4, 32, 1, 1);
+    check_banks(0, 4, 32, 1, 1);     /* one word for all */
+    check_banks(2, 2, 32, 1, 1);     /* two lanes in a word */
+    check_banks(8, 4, 32, 2, 1);     /* every other bank */
+    check_banks(128, 4, 32, 32, 1);  /* one bank */
+    check_banks(132, 4, 32, 1, 1);   /* a row and a word */
+    check_banks(8, 8, 32, 2, 2);     /* halves of a warp */
+    check_banks(16, 16, 32, 4, 4);   /* quarters */
+    check_banks(128, 16, 32, 32, 4); /* eight rows in four banks */
+    check_banks(4, 4, 64, 2, 2);
+    uint32_t at[32] = {0};
+    CHECK_INT(tl_banks_count(at, 32, 0, 4).wavefronts, 0);
+    CHECK_INT(tl_banks_count(at, 32, 0xffff0000u, 8).least, 1); /* the second half only */
+    TlThreadMap map = {.lane = {4, 8, 16, 32, 1024}};
+    TlBanks b = tl_banks_of_map(&map, 1, 5, 0, 4);
+    CHECK(b.wavefronts == 2 && b.least == 1); /* lanes 16 and up are in the banks of the others */
+    b = tl_banks_of_map(&map, 1, 5, 16, 4);
+    CHECK(b.wavefronts == 1 && b.least == 1); /* and stay away */
+}
+
+/* ---- tools ---- */
+
+static void check_ptxas(void)
+{
+    static const char WORDS[] =
+        "ptxas info    : 0 bytes gmem\n"
+        "ptxas info    : Compiling entry function 'k_10' for 'sm_80'\n"
+        "    16 bytes stack frame, 8 bytes spill stores, 12 bytes spill loads\n"
+        "ptxas info    : Used 255 registers, used 1 barriers, 8 bytes cumulative stack size\n"
+        "ptxas info    : Compiling entry function 'k_1' for 'sm_80'\n"
+        "    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads\n"
+        "ptxas info    : Used 9 registers, 400 bytes cmem[0]\n";
+    TlUsage u;
+    CHECK(tl_usage_of_ptxas(WORDS, "k_10", &u));
+    CHECK(u.registers == 255 && u.spilled == 8 && u.reloaded == 12 && u.private_bytes == 16);
+    CHECK(tl_usage_of_ptxas(WORDS, "k_1", &u));
+    CHECK(u.registers == 9 && u.spilled == 0 && u.reloaded == 0 && u.private_bytes == 0);
+    CHECK(!tl_usage_of_ptxas(WORDS, "k", &u) && !tl_usage_of_ptxas("", "k_1", &u));
+}
+
+static const char SOURCE[] = "kernel add(const f32 x[N], f32 y[N]) grid(cdiv(N, 512))\n"
+                             "{\n"
+                             "    int i = pid(0) * 512;\n"
+                             "    y[i +: 512] = x[i +: 512] + sum(x[i +: 512]);\n"
+                             "}\n";
+
+static tilec_output *compile(const char *target, const char *emit, int report)
+{
+    tilec_options o = TILEC_OPTIONS_INIT;
+    tilec_output *out = NULL;
+    o.target = target;
+    o.emit = emit;
+    o.report = report;
+    CHECK(tilec_compile_source("add.tile", SOURCE, strlen(SOURCE), &o, &out) == TILEC_OK);
+    return out;
+}
+
+/* Notes that end early or are damaged give no facts, and nothing worse. */
+static void check_hsaco(void)
+{
+    TlUsage u;
+    size_t size;
+    tilec_output *out = compile("gfx942", "hsaco", 0);
+    const char *code = tilec_output_data(out, &size);
+    CHECK(tl_usage_of_hsaco(code, size, "add_0", &u));
+    CHECK(u.registers > 0 && u.scalars > 0 && u.spilled == 0 && u.private_bytes == 0);
+    CHECK(!tl_usage_of_hsaco(code, size, "add", &u));
+    for (size_t n = 0; n < size; n += 7) {
+        char *less = malloc(n + 1); /* a block of its own, so that a sanitizer sees the end */
+        memcpy(less, code, n);
+        CHECK(!tl_usage_of_hsaco(less, n, "add_0", &u) || u.registers > 0);
+        free(less);
+    }
+    char *bad = malloc(size);
+    for (size_t i = 0; i < size && i < 4096; i++) {
+        memcpy(bad, code, size);
+        bad[i] = (char)(bad[i] ^ 0xff);
+        tl_usage_of_hsaco(bad, size, "add_0", &u);
+    }
+    free(bad);
+    tilec_output_free(out);
+}
+
+/* ---- the report ---- */
+
+static void check_report(void)
+{
+    tilec_output *out = compile("gfx942", "image", 1);
+    const tilec_report *r = tilec_output_report(out);
+    if (!CHECK(r != NULL))
+        return;
+    CHECK_STR(r->target, "gfx942");
+    CHECK_INT(r->nkernels, 2);
+    const tilec_report_kernel *k = &r->kernels[0];
+    CHECK_STR(k->name, "add");
+    CHECK_STR(k->variant, "aligned");
+    CHECK_STR(r->kernels[1].variant, "general");
+    CHECK_STR(r->kernels[1].condition, "");
+    CHECK(k->threads == 256 && k->lanes == 64 && k->warps == 4 && k->registers > 0);
+    CHECK_INT(k->naccesses, 2);
+    CHECK_STR(k->accesses[0].place.file, "add.tile");
+    CHECK_STR(k->accesses[0].place.text, "    y[i +: 512] = x[i +: 512] + sum(x[i +: 512]);");
+    CHECK(k->accesses[0].place.line == 4 && k->accesses[0].bytes == 2048);
+    CHECK_INT(k->accesses[0].nmasks, 1);
+    CHECK_STR(k->accesses[0].masks[0].what, "axis 0 (N)");
+    CHECK_INT(k->nexchanges, 1);
+    CHECK_STR(k->exchanges[0].op, "reduce");
+    CHECK(k->exchanges[0].barriers == 1 && k->exchanges[0].wavefronts == k->exchanges[0].least);
+    CHECK(k->nbuffers == 1 && k->buffers[0].bytes == k->shared_bytes && k->nloops == 0);
+    tilec_output_free(out);
+    out = compile("gfx942", "image", 0);
+    CHECK(tilec_output_report(out) == NULL);
+    tilec_output_free(out);
+    out = compile("cpu", "image", 1);
+    CHECK(tilec_output_report(out) == NULL && tilec_output_report(NULL) == NULL);
+    tilec_output_free(out);
+}
+
+int main(void)
+{
+    check_occupancies();
+    check_all_banks();
+    check_ptxas();
+    check_hsaco();
+    check_report();
+    return unit_result();
+}

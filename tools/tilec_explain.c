@@ -1,0 +1,374 @@
+/* tilec_explain.c: tilec explain: prints what the compiler's report says of each kernel and target; with
+ * arguments also what the emulator counts when the kernel runs on them. */
+#define TILE_UNSTABLE
+#include "tools/tilec_options.h"
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_SOURCE = 86, HEAD = 16 };
+
+/* ---- pieces ---- */
+
+/* A line of the summary: a word, then text. */
+static void line(const char *word, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void line(const char *word, const char *format, ...)
+{
+    va_list args;
+    printf("%-*s", HEAD, word);
+    va_start(args, format);
+    vprintf(format, args);
+    va_end(args);
+    putchar('\n');
+}
+
+static bool same_line(const tilec_report_place *a, const tilec_report_place *b)
+{
+    return a && a->line == b->line && strcmp(a->file, b->file) == 0;
+}
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+/* The source line, without what it begins with; once for things that stand together. */
+static void quote(const tilec_report_place *p, const tilec_report_place *before, const char *input)
+{
+    if (same_line(before, p))
+        return;
+    const char *text = p->text + strspn(p->text, " \t");
+    int n = (int)strcspn(text, "\r");
+    bool other = strcmp(p->file, input) != 0;
+    printf("  %s%s%4u | %.*s%s\n", other ? base_name(p->file) : "", other ? ":" : "", p->line,
+           n > MOST_SOURCE ? MOST_SOURCE : n, text, n > MOST_SOURCE ? "..." : "");
+}
+
+static int compare_places(const tilec_report_place *a, const tilec_report_place *b)
+{
+    int file = strcmp(a->file, b->file);
+    if (file)
+        return file;
+    if (a->line != b->line)
+        return a->line < b->line ? -1 : 1;
+    return a->col < b->col ? -1 : a->col > b->col;
+}
+
+/* Every row begins with its place. Rows of one place stay in the order of the program. */
+static int by_place(const void *a, const void *b)
+{
+    const tilec_report_place *const *x = a, *const *y = b;
+    int c = compare_places(*x, *y);
+    return c ? c : *x < *y ? -1 : *x > *y;
+}
+
+typedef struct Table {
+    const char *head;
+    const void *rows;
+    size_t n, size;
+    void (*show)(const void *row, int times);
+    bool (*same)(const void *a, const void *b); /* shown as one */
+} Table;
+
+/* The rows of a table by place, each with the line of source that it is about. */
+static void show_rows(const Table *t, const void **sorted, const char *input)
+{
+    for (size_t i = 0, next; i < t->n; i = next) {
+        for (next = i + 1; next < t->n && compare_places(sorted[i], sorted[next]) == 0 &&
+                           t->same(sorted[i], sorted[next]);)
+            next++;
+        quote(sorted[i], i ? sorted[i - 1] : NULL, input);
+        t->show(sorted[i], (int)(next - i));
+    }
+}
+
+static void show_table(const Table *t, const char *input)
+{
+    const void **sorted = calloc(t->n + 1, sizeof *sorted);
+    if (!sorted || t->n == 0) {
+        free(sorted);
+        return;
+    }
+    for (size_t i = 0; i < t->n; i++)
+        sorted[i] = (const char *)t->rows + i * t->size;
+    qsort(sorted, t->n, sizeof *sorted, by_place);
+    printf("\n%s\n", t->head);
+    show_rows(t, sorted, input);
+    free(sorted);
+}
+
+/* "load", "load (2 times)" */
+static const char *named(const char *name, int times, char *text, size_t size)
+{
+    if (times > 1)
+        snprintf(text, size, "%s (%d times)", name, times);
+    return times > 1 ? text : name;
+}
+
+static const char *plural(int64_t n)
+{
+    return n == 1 ? "" : "s";
+}
+
+/* ---- the summary ---- */
+
+static void show_condition(const char *text)
+{
+    for (const char *word = "when"; *text; word = "") {
+        int n = (int)strcspn(text, "\n");
+        line(word, "%.*s", n, text);
+        text += n + (text[n] == '\n');
+    }
+}
+
+static void show_registers(const tilec_report_kernel *k)
+{
+    if (k->registers < 0) {
+        line("registers", "not known: %s", k->registers_from);
+    } else if (k->scalars < 0) {
+        line("registers", "%d of a thread (%s)", k->registers, k->registers_from);
+        line("spills", "%d bytes stored, %d loaded; %d bytes of stack", k->spilled, k->reloaded,
+             k->private_bytes);
+    } else {
+        line("registers", "%d vector%s, %d scalar (%s)", k->registers,
+             k->accumulators ? " (accumulators with them)" : "", k->scalars, k->registers_from);
+        line("spills", "%d vector, %d scalar registers; private segment %d bytes", k->spilled,
+             k->spilled_scalars, k->private_bytes);
+    }
+}
+
+static void show_occupancy(const tilec_report_kernel *k)
+{
+    if (k->blocks < 0)
+        return;
+    line("occupancy", "%d block%s, %d of %d warps of a multiprocessor; limited by %s", k->blocks,
+         plural(k->blocks), k->resident_warps, k->most_warps, k->limit);
+    char registers[16] = "?";
+    if (k->by_registers >= 0)
+        snprintf(registers, sizeof registers, "%d", k->by_registers);
+    line("", "blocks by registers %s, by shared memory %d, by warps %d, by blocks %d", registers,
+         k->by_shared, k->by_warps, k->by_blocks);
+}
+
+/* ---- tables ---- */
+
+static void show_buffer(const void *row, int times)
+{
+    const tilec_report_buffer *b = row;
+    (void)times;
+    printf("         %-26s %10llu %10llu\n", b->op, (unsigned long long)b->bytes,
+           (unsigned long long)b->offset);
+}
+
+static bool never_same(const void *a, const void *b)
+{
+    (void)a, (void)b;
+    return false;
+}
+
+static void show_masks(const tilec_report_access *a)
+{
+    for (size_t i = 0; i < a->nmasks; i++) {
+        bool more = i + 1 < a->nmasks && strcmp(a->masks[i].why, a->masks[i + 1].why) == 0;
+        bool again = i > 0 && strcmp(a->masks[i].why, a->masks[i - 1].why) == 0;
+        printf("%s%s", again ? ", " : "           mask: ", a->masks[i].what);
+        if (!more)
+            printf(": %s\n", a->masks[i].why);
+    }
+}
+
+static void show_access(const void *row, int times)
+{
+    const tilec_report_access *a = row;
+    char what[64], text[96];
+    snprintf(what, sizeof what, "%s %s %s", a->op, a->param, a->type);
+    printf("         %-26s %10llu %7u B %9u %8u %6u %6u\n", named(what, times, text, sizeof text),
+           (unsigned long long)a->bytes, a->width, a->requests, a->sectors, a->least, a->loops);
+    if (*a->narrow)
+        printf("           narrow: %s\n", a->narrow);
+    show_masks(a);
+}
+
+static bool same_masks(const tilec_report_access *a, const tilec_report_access *b)
+{
+    if (a->nmasks != b->nmasks)
+        return false;
+    for (size_t i = 0; i < a->nmasks; i++)
+        if (strcmp(a->masks[i].what, b->masks[i].what) || strcmp(a->masks[i].why, b->masks[i].why))
+            return false;
+    return true;
+}
+
+static bool same_access(const void *x, const void *y)
+{
+    const tilec_report_access *a = x, *b = y;
+    return strcmp(a->op, b->op) == 0 && a->loops == b->loops && a->bytes == b->bytes &&
+           a->width == b->width && a->requests == b->requests && a->sectors == b->sectors &&
+           strcmp(a->narrow, b->narrow) == 0 && same_masks(a, b);
+}
+
+static void show_exchange(const void *row, int times)
+{
+    const tilec_report_exchange *x = row;
+    char bytes[24] = "", text[64];
+    if (x->bytes)
+        snprintf(bytes, sizeof bytes, "%llu", (unsigned long long)x->bytes);
+    printf("         %-26s %10s %9u %10u %9u %8u %6u\n", named(x->op, times, text, sizeof text),
+           bytes, x->shuffles, x->wavefronts, x->wavefronts - x->least, x->barriers, x->loops);
+    if (*x->way)
+        printf("           by: %s\n", x->way);
+    if (*x->why)
+        printf("           why: %s\n", x->why);
+}
+
+static bool same_exchange(const void *x, const void *y)
+{
+    const tilec_report_exchange *a = x, *b = y;
+    return strcmp(a->op, b->op) == 0 && strcmp(a->way, b->way) == 0 &&
+           strcmp(a->why, b->why) == 0 && a->loops == b->loops && a->bytes == b->bytes &&
+           a->shuffles == b->shuffles && a->barriers == b->barriers &&
+           a->wavefronts == b->wavefronts && a->least == b->least;
+}
+
+static void show_loop(const void *row, int times)
+{
+    const tilec_report_loop *l = row;
+    char trips[32] = "trips not known";
+    (void)times;
+    if (l->trips >= 0)
+        snprintf(trips, sizeof trips, "%lld trip%s", (long long)l->trips, plural(l->trips));
+    printf("         %s, depth %u: %s\n", trips, l->loops, l->how);
+}
+
+/* Every advice of the kernel's masks once. */
+static void show_help(const tilec_report_kernel *k)
+{
+    enum { MOST = 16 };
+    const char *said[MOST];
+    size_t n = 0;
+    for (size_t i = 0; i < k->naccesses; i++)
+        for (size_t m = 0; m < k->accesses[i].nmasks; m++) {
+            const char *help = k->accesses[i].masks[m].help;
+            size_t known = 0;
+            while (known < n && strcmp(said[known], help) != 0)
+                known++;
+            if (!*help || known < n || n == MOST)
+                continue;
+            said[n++] = help;
+            printf("  %-14s%s\n", n == 1 ? "masks go with" : "", help);
+        }
+}
+
+/* ---- sums ---- */
+
+static void show_sums(const tilec_report_kernel *k)
+{
+    size_t conversions = 0, looped = 0;
+    uint64_t conflicts = 0, wavefronts = 0;
+    for (size_t i = 0; i < k->nexchanges; i++) {
+        const tilec_report_exchange *x = &k->exchanges[i];
+        bool converts = strcmp(x->op, "convert") == 0;
+        conversions += converts;
+        looped += converts && x->loops;
+        wavefronts += x->wavefronts;
+        conflicts += x->wavefronts - x->least;
+    }
+    line("conversions", "%zu, %zu of them in loops", conversions, looped);
+    line("bank conflicts", "%llu of %llu wavefronts of a warp", (unsigned long long)conflicts,
+         (unsigned long long)wavefronts);
+}
+
+static void show_tables(const tilec_report_kernel *k, const char *input)
+{
+    const Table tables[] = {
+        {"shared memory by buffer                  bytes     offset", k->buffers, k->nbuffers,
+         sizeof *k->buffers, show_buffer, never_same},
+        {"global memory                            bytes     width  requests  sectors  least  "
+         "loops",
+         k->accesses, k->naccesses, sizeof *k->accesses, show_access, same_access},
+        {"between threads                          bytes  shuffles wavefronts conflicts barriers  "
+         "loops",
+         k->exchanges, k->nexchanges, sizeof *k->exchanges, show_exchange, same_exchange},
+        {"loops", k->loops, k->nloops, sizeof *k->loops, show_loop, never_same},
+    };
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
+        show_table(&tables[i], input);
+        if (tables[i].show == show_access)
+            show_help(k);
+    }
+}
+
+/* ---- kernels ---- */
+
+static void show_kernel(const tilec_report *r, const tilec_report_kernel *k, const char *input)
+{
+    printf("%s for %s, %s", k->name, r->target, k->variant);
+    for (size_t i = 0; i < k->nconsts; i++)
+        printf("%s%s = %s", i ? ", " : ": ", k->consts[i].name, k->consts[i].value);
+    printf("\n\n");
+    show_condition(k->condition);
+    line("threads", "%u: %u warp%s of %u", k->threads, k->warps, plural(k->warps), k->lanes);
+    show_registers(k);
+    line("shared memory", "%u bytes of %u", k->shared_bytes, k->shared_most);
+    show_occupancy(k);
+    show_sums(k);
+    show_tables(k, input);
+}
+
+static int explain_target(const Options *o, const char *target)
+{
+    tilec_options c = o->compile;
+    tilec_output *output = NULL;
+    c.target = target;
+    c.emit = "image";
+    c.report = 1;
+    c.one_kernel = o->items.len > 0;
+    tilec_status compiled = tilec_compile_file(o->input, &c, &output);
+    int status = report_compile(compiled, output);
+    const tilec_report *r = status == EXIT_FINE ? tilec_output_report(output) : NULL;
+    if (status == EXIT_FINE && !r)
+        status = usage_error("explain is for GPU targets, and %s is none", target);
+    for (size_t i = 0; r && i < r->nkernels; i++) {
+        if (i)
+            puts("\n");
+        show_kernel(r, &r->kernels[i], o->input);
+    }
+    tilec_output_free(output);
+    return status;
+}
+
+/* What the emulator counts of one launch. */
+static int count(const Options *o, const char *target)
+{
+    char device[80], *counted = NULL;
+    snprintf(device, sizeof device, "emu:%s", strncmp(target, "emu:", 4) ? target : target + 4);
+    int status = run_counted(o, device, &counted);
+    if (counted)
+        printf("\ncounted on %s with these arguments\n", device);
+    for (const char *p = counted; p && *p;) {
+        size_t n = strcspn(p, "\n");
+        printf("  %.*s\n", (int)n, p);
+        p += n + (p[n] == '\n');
+    }
+    free(counted);
+    return status;
+}
+
+int command_explain(const Options *o)
+{
+    const char *list = o->target ? o->target : "sm_80,gfx942";
+    int status = check_targets(list);
+    for (const char *p = list; *p && status == EXIT_FINE;) {
+        char target[64];
+        size_t n = strcspn(p, ",");
+        snprintf(target, sizeof target, "%.*s", (int)n, p);
+        if (p != list)
+            puts("\n");
+        status = explain_target(o, target);
+        if (status == EXIT_FINE && o->items.len)
+            status = count(o, target);
+        p += n + (p[n] == ',');
+    }
+    return status;
+}
