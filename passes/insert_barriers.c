@@ -350,6 +350,20 @@ static uint32_t common_loop(const Barriers *b, const Event *a, const Event *x)
     return i;
 }
 
+/* A loop that fetches ahead (pipeline) does so in every trip, also where it is done in the arms of an
+ * if: one barrier before that rather than one in each arm. */
+static uint32_t before_branch(const Barriers *b, uint32_t a, uint32_t x)
+{
+    const Event *e = &b->events.data[x];
+    const TlOp *parent = e->op->block->parent;
+    if (!tl_attr(e->op, TL_ATTR_AHEAD) || !parent || parent->opcode != TL_OP_IF ||
+        tl_block_is_inside(b->events.data[a].op->block, parent))
+        return x;
+    while (b->events.data[x].op != parent)
+        x--;
+    return x;
+}
+
 /* Where the barrier for a pair goes: before x, or before the outermost loop around x but not a. */
 static uint32_t barrier_place(const Barriers *b, uint32_t a, uint32_t x, uint32_t *level)
 {
@@ -358,7 +372,7 @@ static uint32_t barrier_place(const Barriers *b, uint32_t a, uint32_t x, uint32_
     *level = common == NONE ? 0 : events[common].depth + 1;
     while (events[x].loop != common)
         x = events[x].loop;
-    return x;
+    return events[x].kind == ACCESS ? before_branch(b, a, x) : x;
 }
 
 /* ---- the walk ---- */
@@ -454,7 +468,11 @@ static bool visit_structure(Barriers *b, Event *e)
         break;
     case MIDDLE: keep(b, &opening->out); break;
     case END: return visit_end(b, opening);
-    case IF: keep(b, &e->before); break;
+    case IF:
+        if (e->has_barrier)
+            settle(b);
+        keep(b, &e->before);
+        break;
     case ELSE:
         keep(b, &opening->out);
         clear(b);

@@ -375,6 +375,7 @@ static TlFetch fetch_of(const Pipeline *p, const Candidate *c, int most, int lev
         break;
     case TL_FETCH_REGS: f.ahead = 1; break;
     }
+    tl_pipeline_ask(p->axis, p->loop, &f);
     return f;
 }
 
