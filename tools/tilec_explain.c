@@ -113,12 +113,19 @@ static const char *plural(int64_t n)
 
 /* ---- the summary ---- */
 
+/* A text of lines, each broken behind a comma where it is long. */
 static void show_condition(const char *text)
 {
+    enum { WIDE = 84 };
     for (const char *word = "when"; *text; word = "") {
         int n = (int)strcspn(text, "\n");
+        if (n > WIDE) {
+            n = WIDE;
+            while (n > 1 && text[n - 1] != ',')
+                n--;
+        }
         line(word, "%.*s", n, text);
-        text += n + (text[n] == '\n');
+        text += n + (text[n] == '\n' || text[n] == ' ');
     }
 }
 
@@ -238,7 +245,12 @@ static void show_loop(const void *row, int times)
     (void)times;
     if (l->trips >= 0)
         snprintf(trips, sizeof trips, "%lld trip%s", (long long)l->trips, plural(l->trips));
-    printf("         %s, depth %u: %s\n", trips, l->loops, l->how);
+    printf("         %s, depth %u\n", trips, l->loops);
+    for (const char *p = l->how; *p;) {
+        int n = (int)strcspn(p, ";");
+        printf("           %.*s\n", n, p);
+        p += n + 2 * (p[n] == ';');
+    }
 }
 
 /* Every advice of the kernel's masks once. */

@@ -6,6 +6,7 @@
 An instruction is 16 bytes; the low 12 bits say which: 9 bits the operation (sass_opcodes.txt), 3 bits where its
 operands are. Loops come from the branches: blocks, dominators, natural loops; a loop that holds another is not listed.
 Counts are of instructions in the text, not of how often they run. The padding behind the last branch does not count.
+One that never runs (@!PT: ptxas for sm_80 puts such behind waits for copies) is a NOP.
 
 The main loop of a kernel is the one with the most matrix instructions; else multiply-adds; else instructions.
 
@@ -26,7 +27,7 @@ import sys
 
 MATRIX = ("HMMA", "IMMA", "BMMA", "DMMA", "QMMA", "HGMMA", "IGMMA", "BGMMA", "QGMMA")
 MULTIPLY_ADD = ("FFMA", "DFMA", "HFMA2", "IMAD", "IDP")
-ALWAYS = 7  # the predicate that is true
+ALWAYS, NEVER = 7, 15  # guards: the predicate that is true, and its opposite
 
 
 def opcodes():
@@ -74,7 +75,8 @@ class Instruction:
     def __init__(self, low, high):
         self.low, self.high = low, high
         code = low & 0x1ff
-        self.name = OPCODES.get(code, f"op_{code:03x}")
+        self.operation = OPCODES.get(code, f"op_{code:03x}")
+        self.name = "NOP" if low >> 12 & 15 == NEVER else self.operation
 
     def is_conditional(self):
         """Guarded by a predicate, or a branch with one as operand, or with a uniform one, or a call, which comes back."""

@@ -182,8 +182,8 @@ def compare(path):
     texts, wrong = dict(kernels), []
     for (kernel, at), (name, label) in code.items():
         x = sassmix.Instruction(*struct.unpack_from("<QQ", texts[kernel], at))
-        if x.name != name:
-            wrong.append(f"{path}: {kernel}+{at:#x}: {x.name}, but nvdisasm says {name}")
+        if x.operation != name:
+            wrong.append(f"{path}: {kernel}+{at:#x}: {x.operation}, but nvdisasm says {name}")
         to = labels.get((kernel, label))
         if x.name in sassmix.JUMPS and to is not None and at + 16 + x.offset(sm) != to:
             wrong.append(f"{path}: {kernel}+{at:#x}: {x.name} goes to {to:#x}, not {at + 16 + x.offset(sm):#x}")

@@ -115,6 +115,10 @@ class SassMix(unittest.TestCase):
     def test_unknown_operations_are_seen(self):
         self.assertEqual(dict(self.analyze(cubin({"k": word(0x9ff)}))[0]["mix"]), {"op_1ff": 1})
 
+    def test_what_never_runs_is_a_nop(self):
+        text = word(FFMA, sassmix.NEVER) + word(FFMA, GUARDED) + word(EXIT)
+        self.assertEqual(dict(self.analyze(cubin({"k": text}))[0]["mix"]), {"NOP": 1, "FFMA": 1, "EXIT": 1})
+
     def test_other_files(self):
         good = cubin({"k": nest(80)})
         for data in (b"", b"\x7fELF", good[:200], good.replace(struct.pack("<HH", 2, 190), struct.pack("<HH", 2, 62))):
