@@ -26,7 +26,8 @@ here = os.path.dirname(os.path.abspath(__file__))
 root = os.path.dirname(os.path.dirname(here))
 EXAMPLES = [("01_vector_add/vector_add.tile", []), ("02_softmax/softmax.tile", ["B=64"]),
             ("04_layernorm/layernorm.tile", ["B=64"]), ("03_matmul/matmul.tile", ["BM=32", "BN=16", "BK=16", "epilogue=relu"]),
-            ("05_attention/attention.tile", ["BD=16", "BM=16", "BN=32"])]
+            ("05_attention/attention.tile", ["BD=16", "BM=16", "BN=32"]),
+            ("06_persistent/persistent.tile", ["BM=16", "BN=16", "BK=16"])]
 SECONDS = 60
 warnings.simplefilter("ignore")  # rows make infinities on purpose
 BYTES = 2 << 30  # of one process

@@ -24,6 +24,7 @@ KERNELS = [
     ("examples/03_matmul/matmul.tile", ["epilogue=relu"]),
     ("examples/04_layernorm/layernorm.tile", ["B=4096"]),
     ("examples/05_attention/attention.tile", ["BD=64", "CAUSAL=1"]),
+    ("examples/06_persistent/persistent.tile", ["epilogue=relu"]),
     ("test/bench/gemm.tile", []),
 ]
 

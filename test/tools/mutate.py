@@ -60,6 +60,11 @@ KERNELS = {
     "attention": ("05_attention/attention.tile", "attention",
                   "--const BD=16 --const BM=16 --const BN=16 Q=normal(1)[1,20,16] K=normal(2)[1,40,16] "
                   "V=normal(3)[1,40,16] O=nan[1,20,16] scale=0.25", "O"),
+    "persistent": ("06_persistent/persistent.tile", "persistent",
+                   "--const BM=32 --const BN=32 --const BK=16 --grid 2 A=normal(1)[80,50] B=normal(2)[50,36] C=nan[80,36]", "C"),
+    "split_k": ("07_split_k/split_k.tile", "split_k",
+                "--const BM=32 --const BN=32 --const BK=16 A=normal(1)[40,100] B=normal(2)[100,20] C=nan[40,20] parts=nan[3,40,20] "
+                "arrived=zeros[2,1]", "C"),
     "transpose": ("kernel transpose(const f32 x[M, N], f32 y[N, M]) grid(1) { y[0 +: 64, 0 +: 64] = trans(x[0 +: 64, 0 +: 64]); }",
                   "transpose", "x=normal(1)[64,64] y=nan[64,64]", "y"),
     "transpose_loop": ("""kernel transpose_loop(const f32 x[M, N], f32 y[N, M]) grid(1)

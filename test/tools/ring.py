@@ -38,12 +38,14 @@ FLOATS = tuple(values.FORMATS)
 def example(name, file, args, consts, outputs):
     with open(os.path.join(top, "examples", file), encoding="utf-8") as f:
         source = f.read()
-    made = {k: values.normal("f32", 1, *v) if isinstance(v, tuple) else v for k, v in args.items()}
+    made = {k: values.normal("f32", 1, *v) if type(v) is tuple else v for k, v in args.items()}
     return Row(name, source, made, lambda a: outputs, consts, None, [], [], True, False, False)
 
 
 def examples():
     square = {"A": (70, 50), "B": (50, 90), "C": (70, 90)}
+    half = {name: values.normal("f16", 1, *shape) for name, shape in square.items()}
+    split = {**half, "parts": values.poison("f32", 3, 70, 90), "arrived": values.zeros("u32", 3, 3)}
     qkv = {"Q": (2, 40, 20), "K": (2, 50, 20), "V": (2, 50, 20), "O": (2, 40, 20), "scale": 0.25}
     blocks = {"BD": 32, "BM": 16, "BN": 16}
     return [
@@ -51,6 +53,8 @@ def examples():
         example("example_softmax", "02_softmax/softmax.tile", {"x": (20, 100), "y": (20, 100)}, {"B": 128}, ["y"]),
         example("example_matmul", "03_matmul/matmul.tile", square, {"BM": 32, "BN": 32, "BK": 16}, ["C"]),
         example("example_layernorm", "04_layernorm/layernorm.tile", {"x": (20, 100), "w": (100,), "b": (100,), "y": (20, 100)}, {"B": 128}, ["y"]),
+        example("example_persistent", "06_persistent/persistent.tile", half, {"BM": 32, "BN": 32, "BK": 16}, ["C"]),
+        example("example_split_k", "07_split_k/split_k.tile", split, {"BM": 32, "BN": 32, "BK": 16}, ["C", "arrived"]),
         example("example_attention", "05_attention/attention.tile", qkv, blocks, ["O"]),
         example("example_attention_causal", "05_attention/attention.tile", qkv, {**blocks, "CAUSAL": "true"}, ["O"]),
     ]
@@ -118,6 +122,9 @@ def run_row(row, cx):
                 continue
             status, text, got = run_on(row, names, device, options, cx.tilec, os.path.join(folder, str(i)))
             wrong = [n for n in names if got.get(n) != want[n]]
+            if "stress" in label and "E0910" in text:  # these layouts want more shared memory than there is: said so
+                results.append((f"{row.name} on {label}", "skip", text))
+                continue
             results.append((f"{row.name} on {label}", "fail" if wrong else "pass", text or f"differs from ref: {', '.join(wrong)}"))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
