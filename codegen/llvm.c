@@ -75,6 +75,9 @@ static LLVMTargetMachineRef make_machine(const TlLlvm *l, const char *triple, in
     }
     static const LLVMCodeGenOptLevel LEVELS[] = {LLVMCodeGenLevelNone, LLVMCodeGenLevelLess,
                                                  LLVMCodeGenLevelDefault, LLVMCodeGenLevelDefault};
+    /* ptxas optimises; LLVM's own passes before selection change nothing of what it makes */
+    if (!strncmp(triple, "nvptx", 5) && opt_level > 1)
+        opt_level = 1;
     LLVMTargetMachineOptionsRef o = LLVMCreateTargetMachineOptions();
     LLVMTargetMachineOptionsSetCPU(o, l->cpu);
     LLVMTargetMachineOptionsSetFeatures(o, l->features);
