@@ -24,7 +24,9 @@ typedef struct TlSimt {
     const TlCodegenOptions *options;
     TlKernelCode *code; /* sites and texts grow here */
     TlAxisInfo *axis;
-    LLVMValueRef **regs; /* by value id: tiles */
+    LLVMValueRef **regs;       /* by value id: tiles */
+    struct TlSimtRead **reads; /* by value id: tiles that GETs give, not all read yet; else NULL */
+    TL_VEC(struct TlSimtRead *) unread; /* the same, in order */
     int lane_bits, warp_bits;
     LLVMValueRef tid, lane, warp; /* i32 */
     LLVMBasicBlockRef prologue;   /* ends in a branch; what every op may use stands before it */
@@ -108,7 +110,12 @@ void tl_simt_dot(TlSimt *g, TlOp *op);
 void tl_simt_mma(TlSimt *g, TlOp *op); /* simt_mma.c: a DOT with `mma` */
 /* ---- simt_staged.c: buffers of shared memory ---- */
 void tl_simt_put(TlSimt *g, TlOp *op);
+/* Reads when somebody asks, so that a matrix product reads what it needs next. */
 void tl_simt_get(TlSimt *g, TlOp *op);
+/* The register's access is in the code from here on; -1: those of all registers. */
+void tl_simt_read(TlSimt *g, const TlValue *v, int64_t reg);
+/* All GETs read what they have not: shared memory may change now. */
+void tl_simt_read_all(TlSimt *g);
 void tl_simt_copy(TlSimt *g, TlOp *op);
 void tl_simt_wait(TlSimt *g, TlOp *op); /* commit, wait */
 /* simt_leaf.c: 2^x by the leaf, as TlGen.exp2 */

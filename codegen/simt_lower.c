@@ -17,6 +17,7 @@
 LLVMValueRef *tl_simt_regs(TlSimt *g, const TlValue *v)
 {
     TL_ASSERT(g->regs[v->id], "tile %u of '%s' has no registers yet", v->id, g->fn->name);
+    tl_simt_read(g, v, -1);
     return g->regs[v->id];
 }
 
@@ -409,12 +410,22 @@ static void lower_op(TlSimt *g, TlOp *op)
     TL_UNREACHABLE("op %d", (int)op->opcode);
 }
 
+/* Does shared memory stay as it is? */
+static bool is_quiet(const TlOp *op)
+{
+    const TlOpInfo *info = tl_op_info(op->opcode);
+    return op->opcode == TL_OP_GET ||
+           (info->flags & F_PURE && op->nregions == 0 && !tl_attr(op, TL_ATTR_SHARED));
+}
+
 void tl_simt_lower_block(TlSimt *g, TlBlock *block)
 {
     TlLoc outer = g->loc;
     for (TlOp *op = block->first; op; op = op->next) {
         g->loc = op->loc;
         tl_gen_set_loc(&g->gen, op->loc);
+        if (!is_quiet(op))
+            tl_simt_read_all(g);
         lower_op(g, op);
     }
     g->loc = outer;
@@ -513,6 +524,7 @@ bool tl_simt_lower(TlLlvm *l, const TlCodegenOptions *options, TlArena *arena, c
     g.exp2 = tl_simt_exp2;
     g.axis = tl_axis_info(fn, arena);
     g.regs = TL_NEW_ARRAY(arena, LLVMValueRef *, fn->nvalues + 1);
+    g.reads = TL_NEW_ARRAY(arena, struct TlSimtRead *, fn->nvalues + 1);
     tl_map_init(&g.thread_part, arena);
     code->fn = fn;
     code->symbol = symbol;

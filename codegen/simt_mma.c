@@ -22,7 +22,6 @@ typedef struct Mma {
     const TlLayout *fragment[3];
     int32_t k;      /* extent */
     TlType type[3]; /* scalars */
-    LLVMValueRef *regs[3];
     tl_leaf leaf;
     tl_mma_kind kind;
 } Mma;
@@ -87,13 +86,21 @@ static LLVMValueRef rounded(const Mma *m, int operand, LLVMValueRef x)
     return LLVMBuildBitCast(b, tl_simt_leaf(m->g, TL_LEAF_TF32, 1, &bits), LLVMTypeOf(x), "");
 }
 
+/* Of what comes from shared memory only the part that is due is read. */
+static LLVMValueRef register_value(const Mma *m, int operand, int64_t reg)
+{
+    const TlValue *v = tl_in(m->op, (uint32_t)operand);
+    tl_simt_read(m->g, v, reg);
+    return m->g->regs[v->id][reg];
+}
+
 /* What a lane gives to the instruction of one block. */
 static LLVMValueRef gather(const Mma *m, int operand, Block block, int32_t left)
 {
     LLVMValueRef x[MAX_FRAGMENT];
     for (uint32_t e = 0; e < elements(m, operand); e++) {
         int64_t reg = register_at(m, operand, block, e);
-        x[e] = reg < 0 ? zero(m, operand) : rounded(m, operand, m->regs[operand][reg]);
+        x[e] = reg < 0 ? zero(m, operand) : rounded(m, operand, register_value(m, operand, reg));
         LLVMValueRef has = reg < 0 || operand == TL_MMA_C ? NULL : has_k(m, operand, e, left);
         if (has)
             x[e] = LLVMBuildSelect(m->g->b, has, x[e], zero(m, operand), "");
@@ -183,7 +190,6 @@ void tl_simt_mma(TlSimt *g, TlOp *op)
     for (int i = 0; i < 3; i++) {
         m.fragment[i] = tl_mma_fragment(g->arena, m.mma, i);
         m.type[i] = (TlType){.kind = TL_TILE, .dtype = m.mma->type[i]};
-        m.regs[i] = tl_simt_regs(g, tl_in(op, (uint32_t)i));
     }
     m.leaf = tl_leaf_of_mma(g->arena, m.mma);
     Blocks blocks = find_blocks(&m, TL_MMA_C, m.mma->m, m.mma->n);

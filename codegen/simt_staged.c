@@ -150,6 +150,58 @@ static void get_matrices(const Slot *s, const TlBufAccess *a, const TlType *elem
     }
 }
 
+/* A GET under way. */
+typedef struct TlSimtRead {
+    const TlValue *tile;
+    Slot slot;
+    TlType elem;
+    TlLoc loc;
+    uint32_t left, *access_of; /* accesses to come; by register */
+    bool *done;                /* by access */
+} Read;
+
+static void read_access(TlSimt *g, Read *r, uint32_t i)
+{
+    const TlBufPlan *p = r->slot.plan;
+    const TlBufAccess *a = &p->accesses[i];
+    LLVMValueRef x[16];
+    if (r->done[i])
+        return;
+    TlLoc outer = g->loc;
+    g->loc = r->loc;
+    if (p->kind == TL_BUF_VECTOR)
+        tl_simt_shared_load(g, &r->elem, guarded_place(&r->slot, r->tile->type, a), (int)p->nregs,
+                            x);
+    else
+        get_matrices(&r->slot, a, &r->elem, x);
+    for (uint32_t e = 0; e < p->nregs; e++)
+        g->regs[r->tile->id][a->regs[e]] = x[e];
+    g->loc = outer;
+    r->done[i] = true;
+    if (--r->left == 0)
+        g->reads[r->tile->id] = NULL;
+}
+
+void tl_simt_read(TlSimt *g, const TlValue *v, int64_t reg)
+{
+    Read *r = g->reads[v->id];
+    if (!r)
+        return;
+    if (reg >= 0) {
+        read_access(g, r, r->access_of[reg]);
+        return;
+    }
+    for (uint32_t i = 0, n = r->slot.plan->naccesses; i < n; i++)
+        read_access(g, r, i);
+}
+
+void tl_simt_read_all(TlSimt *g)
+{
+    for (uint32_t i = 0; i < g->unread.len; i++)
+        tl_simt_read(g, g->unread.data[i]->tile, -1);
+    g->unread.len = 0;
+}
+
 void tl_simt_get(TlSimt *g, TlOp *op)
 {
     enum { ANY = 16 };
@@ -157,18 +209,20 @@ void tl_simt_get(TlSimt *g, TlOp *op)
     bool nvidia = g->options->target->kind == TL_TARGET_NVPTX;
     const TlBufPlan *p =
         tl_buf_plan(g->arena, tile->type, buf->type, ANY, nvidia ? TL_BUF_MAY_MATRIX : 0);
-    Slot s = slot_of(g, buf, tl_in(op, 1), p);
-    TlType elem = {.kind = TL_TILE, .dtype = buf->type->dtype};
-    LLVMValueRef *regs = tl_simt_define(g, tile), x[16];
-    for (uint32_t i = 0; i < p->naccesses; i++) {
-        const TlBufAccess *a = &p->accesses[i];
-        if (p->kind == TL_BUF_VECTOR)
-            tl_simt_shared_load(g, &elem, guarded_place(&s, tile->type, a), (int)p->nregs, x);
-        else
-            get_matrices(&s, a, &elem, x);
+    Read *r = TL_NEW(g->arena, Read);
+    *r = (Read){.tile = tile,
+                .slot = slot_of(g, buf, tl_in(op, 1), p),
+                .elem = {.kind = TL_TILE, .dtype = buf->type->dtype},
+                .loc = op->loc,
+                .left = p->naccesses};
+    r->done = TL_NEW_ARRAY(g->arena, bool, p->naccesses + 1);
+    r->access_of = TL_NEW_ARRAY(g->arena, uint32_t, tl_layout_registers(tile->type->layout));
+    for (uint32_t i = 0; i < p->naccesses; i++)
         for (uint32_t e = 0; e < p->nregs; e++)
-            regs[a->regs[e]] = x[e];
-    }
+            r->access_of[p->accesses[i].regs[e]] = i;
+    tl_simt_define(g, tile);
+    g->reads[tile->id] = p->naccesses ? r : NULL;
+    tl_vec_push(g->arena, &g->unread, r);
 }
 
 /* ---- copy ---- */

@@ -17,6 +17,8 @@
 enum {
     SHARED_RATE = 4, /* shuffle, wavefront, issue of an access */
     SECTOR = 4,
+    NARROW = 2, /* of an access of less than a register: what it moves is packed */
+    REGISTER_BYTES = 4,
     BARRIER = 64,
     SECTOR_BYTES = 32,
     TRIPS = 8, /* of a loop whose trips are not known */
@@ -152,10 +154,12 @@ static int64_t access_cost(TlLayoutCost *c, const TlOp *op, const TlLayout *l)
     if (!info)
         return 0;
     TlAccessCount n = tl_layout_access_count(info, op, l);
+    int bytes = n.vector * tl_dtype_bytes(tl_op_place(op).base->type->dtype);
+    int64_t packing = bytes < REGISTER_BYTES ? NARROW * n.accesses : 0;
     if (op->opcode == TL_OP_LOAD)
-        return load_cost(n.accesses, n.sectors, n.all_sectors);
+        return packing + load_cost(n.accesses, n.sectors, n.all_sectors);
     int64_t each = SHARED_RATE + SECTOR * n.sectors;
-    return n.accesses * each * (op->opcode == TL_OP_STORE ? 1 : 4);
+    return packing + n.accesses * each * (op->opcode == TL_OP_STORE ? 1 : 4);
 }
 
 /* ---- other ops ---- */
