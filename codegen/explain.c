@@ -46,6 +46,17 @@ uint32_t tl_explain_loops(const TlOp *op)
     return n;
 }
 
+const char *tl_explain_branch(const TlOp *op)
+{
+    for (const TlBlock *b = op->block; b->parent; b = b->parent->block) {
+        if (b->parent->opcode == TL_OP_IF)
+            return b == b->parent->regions[0] ? "then" : "else";
+        if (b->parent->opcode == TL_OP_FOR || b->parent->opcode == TL_OP_WHILE)
+            break;
+    }
+    return "";
+}
+
 static const char *extent_of_param(const TlExplain *e, const TlDim *d)
 {
     const TlKernelInfo *info = e->fn->info;

@@ -24,6 +24,8 @@ typedef struct TlExplain {
 
 tilec_report_place tl_explain_place(const TlExplain *e, TlLoc loc);
 uint32_t tl_explain_loops(const TlOp *op); /* how many are around it */
+/* "then" or "else" when it is in an if, inside of its innermost loop; else "". */
+const char *tl_explain_branch(const TlOp *op);
 const char *tl_explain_keep(const TlExplain *e, const char *text);
 /* What an axis of a view is as long as, in words: the name of an extent, a number. */
 const char *tl_explain_extent(const TlExplain *e, const TlValue *view, uint32_t axis);

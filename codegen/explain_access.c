@@ -131,6 +131,7 @@ static tilec_report_access explain_access(const TlExplain *e, const TlOp *op)
                              .op = tl_op_info(op->opcode)->text,
                              .param = param_name(e, p.base),
                              .type = tl_dtype_name(d),
+                             .branch = tl_explain_branch(op),
                              .loops = tl_explain_loops(op),
                              .bytes = bytes,
                              .width = bytes,

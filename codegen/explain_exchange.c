@@ -321,6 +321,7 @@ void tl_explain_exchanges(TlExplain *e)
             continue;
         const TlType *t = tile_of(op);
         x.place = tl_explain_place(e, op->loc);
+        x.branch = tl_explain_branch(op);
         x.loops = tl_explain_loops(op);
         x.bytes = t ? (uint64_t)tl_type_elems(t) * (uint64_t)tl_dtype_bytes(t->dtype) : 0;
         tl_vec_push(e->out, &all, x);

@@ -255,6 +255,13 @@ static bool is_loop_index(const TlValue *v)
     return loop_of_iv(v) != NULL;
 }
 
+static bool is_in_pipeline(const TlOp *op)
+{
+    while (op && !tl_attr(op, TL_ATTR_PIPELINED))
+        op = op->block->parent;
+    return op != NULL;
+}
+
 /* The end of a loop that was peeled, where the rest begins? */
 static bool begins_rest(const TlValue *v)
 {
@@ -301,7 +308,7 @@ TlBound tl_bounds_of_axis(const TlFn *fn, const TlAxisInfo *facts, const TlOp *a
     if (begins_rest(index))
         return TL_BOUND_REST;
     if (comes_from(index, is_loop_index, 0))
-        return access->opcode == TL_OP_COPY ? TL_BOUND_LOOP_AHEAD : TL_BOUND_START;
+        return is_in_pipeline(access) ? TL_BOUND_LOOP_AHEAD : TL_BOUND_START;
     return comes_from(index, is_pid, 0) ? TL_BOUND_PROGRAM : TL_BOUND_START;
 }
 

@@ -98,12 +98,13 @@ static void show_table(const Table *t, const char *input)
     free(sorted);
 }
 
-/* "load", "load (2 times)" */
-static const char *named(const char *name, int times, char *text, size_t size)
+/* "load", "load, else", "load (2 times)" */
+static const char *named(const char *name, const char *branch, int times, char *text, size_t size)
 {
-    if (times > 1)
-        snprintf(text, size, "%s (%d times)", name, times);
-    return times > 1 ? text : name;
+    int n = snprintf(text, size, "%s%s%s", name, *branch ? ", " : "", branch);
+    if (times > 1 && n > 0 && (size_t)n < size)
+        snprintf(text + n, size - (size_t)n, " (%d times)", times);
+    return text;
 }
 
 static const char *plural(int64_t n)
@@ -190,8 +191,9 @@ static void show_access(const void *row, int times)
     const tilec_report_access *a = row;
     char what[64], text[96];
     snprintf(what, sizeof what, "%s %s %s", a->op, a->param, a->type);
-    printf("         %-26s %10llu %7u B %9u %8u %6u %6u\n", named(what, times, text, sizeof text),
-           (unsigned long long)a->bytes, a->width, a->requests, a->sectors, a->least, a->loops);
+    printf("         %-26s %10llu %7u B %9u %8u %6u %6u\n",
+           named(what, a->branch, times, text, sizeof text), (unsigned long long)a->bytes, a->width,
+           a->requests, a->sectors, a->least, a->loops);
     if (*a->narrow)
         printf("           narrow: %s\n", a->narrow);
     show_masks(a);
@@ -210,9 +212,9 @@ static bool same_masks(const tilec_report_access *a, const tilec_report_access *
 static bool same_access(const void *x, const void *y)
 {
     const tilec_report_access *a = x, *b = y;
-    return strcmp(a->op, b->op) == 0 && a->loops == b->loops && a->bytes == b->bytes &&
-           a->width == b->width && a->requests == b->requests && a->sectors == b->sectors &&
-           strcmp(a->narrow, b->narrow) == 0 && same_masks(a, b);
+    return strcmp(a->op, b->op) == 0 && strcmp(a->branch, b->branch) == 0 && a->loops == b->loops &&
+           a->bytes == b->bytes && a->width == b->width && a->requests == b->requests &&
+           a->sectors == b->sectors && strcmp(a->narrow, b->narrow) == 0 && same_masks(a, b);
 }
 
 static void show_exchange(const void *row, int times)
@@ -221,8 +223,9 @@ static void show_exchange(const void *row, int times)
     char bytes[24] = "", text[64];
     if (x->bytes)
         snprintf(bytes, sizeof bytes, "%llu", (unsigned long long)x->bytes);
-    printf("         %-26s %10s %9u %10u %9u %8u %6u\n", named(x->op, times, text, sizeof text),
-           bytes, x->shuffles, x->wavefronts, x->wavefronts - x->least, x->barriers, x->loops);
+    printf("         %-26s %10s %9u %10u %9u %8u %6u\n",
+           named(x->op, x->branch, times, text, sizeof text), bytes, x->shuffles, x->wavefronts,
+           x->wavefronts - x->least, x->barriers, x->loops);
     if (*x->way)
         printf("           by: %s\n", x->way);
     if (*x->why)

@@ -116,6 +116,7 @@ typedef struct tilec_report_mask { /* a test that keeps elements out of an acces
 typedef struct tilec_report_access { /* of global memory */
     tilec_report_place place;
     const char *op, *param, *type;
+    const char *branch;       /* "then" or "else": in an if, inside of its innermost loop */
     uint32_t loops;           /* around it */
     uint64_t bytes;           /* of the tile */
     uint32_t width, requests; /* bytes that a thread moves at once; requests of each warp */
@@ -128,6 +129,7 @@ typedef struct tilec_report_access { /* of global memory */
 typedef struct tilec_report_exchange { /* data that goes from thread to thread */
     tilec_report_place place;
     const char *op, *way, *why; /* conversions: from which op's layout to which op's */
+    const char *branch;
     uint32_t loops;
     uint64_t bytes;             /* of the tile */
     uint32_t shuffles, barriers;

@@ -25,16 +25,16 @@ def rows(page):
     table, line = "", 0
     for text in page.split("counted on")[0].split("\n"):
         quoted = re.match(r"\s+(\d+) \|", text)
-        row = re.match(r" {9}(\w.*?)(?: \((\d+) times\))?((?: {2,}\d+(?: B)?)+)$", text)
+        row = re.match(r" {9}(\w.*?)(, \w+)?(?: \((\d+) times\))?((?: {2,}\d+(?: B)?)+)$", text)
         if re.match(r"\w.* for \w+, general", text):
             return
         if text.startswith(("shared memory by", "global memory", "between threads", "loops")):
             table = text
         elif quoted:
             line = int(quoted.group(1))
-        elif row:
-            figures = [int(x) for x in re.findall(r"\d+", row.group(3))]
-            yield line, table, row.group(1).split()[0], int(row.group(2) or 1), figures
+        elif row and row.group(2) != ", else":  # the same as then, with bounds
+            figures = [int(x) for x in re.findall(r"\d+", row.group(4))]
+            yield line, table, row.group(1).split()[0], int(row.group(3) or 1), figures
 
 
 def said(page, trips):
