@@ -147,26 +147,11 @@ static tilec_report_access explain_access(const TlExplain *e, const TlOp *op)
     return a;
 }
 
-/* `pipeline` makes a load twice: without tests, and, for the trips that reach past an end, with. The
- * second one tells more. */
-static bool is_shown_with_tests(const TlOp *op)
-{
-    const TlOp *branch = op->block->parent;
-    if (!branch || branch->opcode != TL_OP_IF || op->block != branch->regions[0] ||
-        !tl_attr_flag(op, TL_ATTR_UNCHECKED))
-        return false;
-    for (const TlOp *o = branch->regions[1]->first; o; o = o->next)
-        if (o->opcode == op->opcode && !tl_attr_flag(o, TL_ATTR_UNCHECKED) &&
-            o->loc.line == op->loc.line && o->loc.col == op->loc.col)
-            return true;
-    return false;
-}
-
 void tl_explain_accesses(TlExplain *e)
 {
     TL_VEC(tilec_report_access) all = {0};
     for (const TlOp *op = e->fn->body->first; op; op = tl_walk_next(op, NULL))
-        if (tl_op_info(op->opcode)->flags & (F_READ | F_WRITE) && !is_shown_with_tests(op))
+        if (tl_op_info(op->opcode)->flags & (F_READ | F_WRITE))
             tl_vec_push(e->out, &all, explain_access(e, op));
     e->k->accesses = all.data;
     e->k->naccesses = all.len;
