@@ -147,7 +147,6 @@ void tl_cpu_prepare_access(TlCpuGen *g, TlOp *op)
     if (!a->place.axes)
         return;
     a->view = tl_gen_view(&g->gen, a->place.base);
-    TL_ASSERT(tl_dtype_bits(a->view->dtype) >= 8, "packed views on the CPU");
     LLVMValueRef offset = tl_gen_int(&g->gen, 0);
     assign_dims(a);
     for (uint32_t i = 0; i < a->place.naxes; i++)

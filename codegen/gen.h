@@ -100,8 +100,6 @@ LLVMValueRef tl_gen_combine(TlGen *g, TlCombine kind, TlDtype dtype, LLVMValueRe
 /* a * b + c as dots have it: of floats rounded once, of integers wrapping */
 LLVMValueRef tl_gen_multiply_add(TlGen *g, TlDtype dtype, LLVMValueRef a, LLVMValueRef b,
                                  LLVMValueRef c);
-/* Can a cast round so? All can to nearest. */
-bool tl_gen_rounds(TlDtype from, TlDtype to, int round);
 LLVMValueRef tl_gen_cast(TlGen *g, TlDtype from, TlDtype to, LLVMValueRef x, int round, bool nosat);
 LLVMValueRef tl_gen_to_mem(TlGen *g, const TlType *type, LLVMValueRef x);
 LLVMValueRef tl_gen_from_mem(TlGen *g, const TlType *type, LLVMValueRef x);

@@ -34,26 +34,17 @@ LLVMValueRef tl_gen_trip_count(TlGen *g, const TlOp *op, LLVMValueRef lo, LLVMVa
 
 /* ---- what the lowerings lack is the user's to know, with its place ---- */
 
-static void diagnose_op(TlDiags *diags, const TlOp *op, const char *device)
-{
-    bool memory = tl_op_info(op->opcode)->flags & (F_READ | F_WRITE);
-    char text[100];
-    if (memory && tl_dtype_bits(tl_in(op, 0)->type->dtype) < 8) {
-        snprintf(text, sizeof text, "memory of 4-bit elements on %s", device);
-        tl_diag(diags, op->loc, TL_E0700, text);
-    }
-    if (op->opcode == TL_OP_CAST &&
-        !tl_gen_rounds(tl_in(op, 0)->type->dtype, op->out[0]->type->dtype,
-                       (int)tl_attr_int(op, TL_ATTR_ROUND, TL_ROUND_NEAREST))) {
-        snprintf(text, sizeof text, "a cast that rounds this way on %s", device);
-        tl_diag(diags, op->loc, TL_E0700, text);
-    }
-}
-
+/* Loads from views are loads of bytes by now (pass unpack). */
 bool tl_gen_is_supported(TlDiags *diags, const TlFn *fn, const char *device)
 {
     uint32_t before = diags->errors;
-    for (const TlOp *op = fn->body->first; op; op = tl_walk_next(op, NULL))
-        diagnose_op(diags, op, device);
+    for (const TlOp *op = fn->body->first; op; op = tl_walk_next(op, NULL)) {
+        char text[100];
+        bool memory = tl_op_info(op->opcode)->flags & (F_READ | F_WRITE);
+        if (!memory || tl_dtype_bits(tl_in(op, 0)->type->dtype) >= 8)
+            continue;
+        snprintf(text, sizeof text, "this access to 4-bit elements on %s", device);
+        tl_diag(diags, op->loc, TL_E0700, text);
+    }
     return diags->errors == before;
 }

@@ -45,6 +45,16 @@ static LLVMValueRef dim(TlGen *g, const TlDim *d, uint32_t param, uint32_t axis,
     return tl_gen_slot(g, stride ? TILE_SLOT_STRIDE : TILE_SLOT_EXTENT, param, axis);
 }
 
+/* The extent of an axis; a row of 4-bit elements ends with a byte. */
+static LLVMValueRef row_of(TlGen *g, const TlGenView *v, uint32_t axis)
+{
+    LLVMValueRef n = v->extent[axis];
+    if (tl_dtype_bits(v->dtype) >= 8 || (int)axis + 1 < v->rank)
+        return n;
+    n = LLVMBuildAdd(g->b, n, tl_gen_int(g, 1), "");
+    return LLVMBuildAnd(g->b, n, tl_gen_int(g, -2), "");
+}
+
 static TlGenView *view_param(TlGen *g, uint32_t i)
 {
     const TlParam *p = &g->fn->info->params.data[i];
@@ -59,7 +69,7 @@ static TlGenView *view_param(TlGen *g, uint32_t i)
         else if (a + 1 == p->rank)
             v->stride[a] = tl_gen_int(g, 1);
         else
-            v->stride[a] = LLVMBuildMul(g->b, v->extent[a + 1], v->stride[a + 1], "");
+            v->stride[a] = LLVMBuildMul(g->b, row_of(g, v, a + 1), v->stride[a + 1], "");
     }
     return v;
 }

@@ -108,6 +108,10 @@ TlVal tl_bi_mem_raw(TlSema *s, TlCall *c)
         return tl_bad();
     }
     const TlType *t = v->u.ir->type;
+    if (tl_dtype_bits(t->dtype) == 4) {
+        tl_err(s, c->loc, TL_E0316, "raw", tl_val_str(s, v));
+        return tl_bad();
+    }
     return tl_val_ir(tl_emit(s, TL_OP_VIEW_PTR, 1, &v->u.ir,
                              tl_type_ptr(s->ctx, t->dtype, t->is_const, 0, NULL), 0, NULL));
 }

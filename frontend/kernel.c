@@ -99,6 +99,11 @@ static TlVal plain_param(Kernel *k, const TlParamDecl *p)
     const TlType *t = ty.type;
     if (pointer)
         t = tl_type_ptr(k->s->ctx, t->dtype, p->is_const || t->is_const, 0, NULL);
+    if (pointer && tl_dtype_bits(t->dtype) == 4) {
+        tl_err(k->s, p->loc, TL_E0605,
+               tl_format(k->s->arena, "a pointer to %s", tl_dtype_name(t->dtype)));
+        return tl_bad();
+    }
     bool odd =
         !pointer && (tl_dtype_bits(t->dtype) < 8 || t->dtype == TL_F8E4M3 || t->dtype == TL_F8E5M2);
     if (odd) {
@@ -222,6 +227,17 @@ static TlDim dim_of(Kernel *k, const TlExpr *e, bool is_i64)
     return d;
 }
 
+/* The rows of a packed view are bytes side by side. */
+static void check_row(Kernel *k, const TlParamDecl *p, uint32_t axis, const TlParam *out,
+                      const TlDim *stride)
+{
+    bool is_dense =
+        stride->kind == TILE_DIM_DENSE || (stride->kind == TILE_DIM_CONST && stride->value == 1);
+    if (tl_dtype_bits(out->dtype) == 4 && axis + 1 == p->extents.len && !is_dense)
+        tl_err(k->s, p->extents.data[axis].stride->loc, TL_E0605,
+               "a packed view with a stride along its last axis");
+}
+
 static void bind_extents(Kernel *k)
 {
     for (uint32_t i = 0; i < k->item->params.len; i++) {
@@ -245,6 +261,7 @@ static void bind_extents(Kernel *k)
             if (!there)
                 continue;
             TlParam *out = &k->info->params.data[k->index[i]];
+            check_row(k, p, a, out, &stride);
             out->extent[a] = extent;
             out->stride[a] = stride;
         }

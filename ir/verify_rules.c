@@ -460,7 +460,8 @@ static void tl_check_view(TlVerify *v, const TlOp *op)
     }
     if (!want_view_words(v, op, r->rank)) return;
     const TlType *p = in_type(op, 0);
-    if (!tl_is_scalar(p) || !p->ptr || p->dtype != r->dtype || (p->is_const && !r->is_const))
+    bool bytes = r->dtype == TL_U8 && tl_dtype_bits(p->dtype) == 4; /* those that hold the elements */
+    if (!tl_is_scalar(p) || !p->ptr || (p->dtype != r->dtype && !bytes) || (p->is_const && !r->is_const))
         FAULT("%s of %s", tl_verify_type(v, r), tl_verify_type(v, p));
 }
 

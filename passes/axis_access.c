@@ -56,6 +56,18 @@ static void set_extent(TlViewFacts *f, int d, int64_t value)
     f->extent_hi[d] = value;
 }
 
+/* ends_on_byte: the next axis is a row of 4-bit elements. */
+static void set_dense(TlViewFacts *f, int d, bool ends_on_byte)
+{
+    int64_t row = f->extent[d + 1], known = f->known_extent[d + 1];
+    if (ends_on_byte) {
+        row = row % 2 ? 2 : row;
+        known += known >= 0 ? known % 2 : 0;
+    }
+    f->stride[d] = tl_axis_times(row, f->stride[d + 1]);
+    f->known_stride[d] = times_known(known, f->known_stride[d + 1]);
+}
+
 static TlViewFacts parameter_view(const TlAxisInfo *a, const TlValue *v)
 {
     TlViewFacts f = any_view(v->type);
@@ -80,10 +92,8 @@ static TlViewFacts parameter_view(const TlAxisInfo *a, const TlValue *v)
             set_known(&f.stride[d], &f.known_stride[d], p->stride[d].value);
         else if (p->stride[d].kind == TILE_DIM_DENSE && last)
             set_known(&f.stride[d], &f.known_stride[d], 1);
-        else if (p->stride[d].kind == TILE_DIM_DENSE) {
-            f.stride[d] = tl_axis_times(f.extent[d + 1], f.stride[d + 1]);
-            f.known_stride[d] = times_known(f.known_extent[d + 1], f.known_stride[d + 1]);
-        }
+        else if (p->stride[d].kind == TILE_DIM_DENSE)
+            set_dense(&f, d, d + 2 == p->rank && tl_dtype_bits(p->dtype) < 8);
     }
     return f;
 }

@@ -133,3 +133,24 @@ kernel k(const i32 x[N], f32 y[N], f16 h[N])
 }
 """, {"x": exactly("i32", [16777219, -16777219, 2147483647, -2147483648, 70000, -70000, 2051, 5]), "y": poison("f32", 8), "h": poison("f16", 8)},
     lambda a: {"y": exact([16777218, -16777218, 2147483520, -2147483648, 70000, -70000, 2051, 5]), "h": exact([65504, -65504, 65504, -65504, 65504, -65504, 2050, 5])})
+
+BIG = [2**53 + 1, 2**53 + 3, 2**63 - 1, 2**63 - 513, 2**62 + 2**9 + 1, 16777219, 2**40 + 2**16 + 1, 5, 0]
+for t in ("i64", "u64"):
+    x = exactly(t, BIG + [-v for v in BIG] if t == "i64" else BIG + [2**64 - 1, 2**64 - 1025, 2**63 + 1025])
+    row(f"cast_toward_zero_{t}", f"""
+kernel k(const {t} x[N], f64 d[N], f32 s[N], bf16 b[N])
+    grid(cdiv(N, 8))
+{{
+    int i = pid(0) * 8;
+    d[i +: 8] = cast(x[i +: 8], f64, round = zero);
+    s[i +: 8] = cast(x[i +: 8], f32, round = zero);
+    b[i +: 8] = cast(x[i +: 8], bf16, round = zero);
+}}
+""", {"x": x, "d": poison("f64", len(x.store)), "s": poison("f32", len(x.store)), "b": poison("bf16", len(x.store))},
+        lambda a: {n: exact(np.array([chopped(int(v), p) for v in a["x"]])) for n, p in (("d", 53), ("s", 24), ("b", 8))})
+
+
+def chopped(v, bits):
+    """v without what lies below its highest bits."""
+    cut = max(abs(v).bit_length() - bits, 0)
+    return float(abs(v) >> cut << cut) * (-1 if v < 0 else 1)

@@ -5,7 +5,7 @@ Odd extents, extents of 1, indices outside; every element type by its bits.
 import numpy as np
 
 from rows import row
-from values import ALL, FLOATS, Arr, exact, ints, is_float, poison, random_bits, store, wide
+from values import ALL, F8, Arr, exact, ints, is_float, poison, random_bits, store
 
 
 def values(t, seed, *shape):
@@ -32,7 +32,7 @@ def shifted(x, axis, n, fill=0):
 
 
 ROWS_OF = {"g0": (4, 7), "g1": (5, 9), "c0": (8, 7), "c1": (5, 14), "f0": (5, 7), "f1": (5, 7), "e": (2, 3), "s0": (5, 7), "s1": (5, 7)}
-for k, t in enumerate(ALL):
+for k, t in enumerate([*ALL, *F8]):
     out = ", ".join(f"{t} {n}[{n}R, {n}C]" for n in ROWS_OF)
     row(f"move_{t}", f"""
 kernel k(const {t} x[R, C], const {t} z[Q, C], const i32 i[I, C], const i16 j[R, J], {out}, int n)
@@ -56,7 +56,7 @@ kernel k(const {t} x[R, C], const {t} z[Q, C], const i32 i[I, C], const i16 j[R,
                               "s0": exact(np.concatenate((x[2:], x[3:]), 0)), "s1": exact(shifted(x, 1, 3))})(a["x"]))
 
 PARTS = {"j": (5, 7, 2), "w": (5, 14), "b": (5, 7), "c": (5, 7), "n": (15, 7), "r": (5, 14), "q": (7, 5), "pr": (1, 7), "pc": (1, 5), "u": (5, 7)}
-for k, t in enumerate(ALL):
+for k, t in enumerate([*ALL, *F8]):
     out = ", ".join(f"{t} {n}[{', '.join(n + 'xyz'[d] for d in range(len(s)))}]" for n, s in PARTS.items())
     row(f"move_parts_{t}", f"""
 kernel k(const {t} x[R, C], const {t} z[R, C], {out}, int i)

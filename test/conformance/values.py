@@ -1,7 +1,8 @@
 """Element types, values and comparisons of the conformance suite.
 
 An array is kept as `Arr(type, store)`: the language's element type and a NumPy array of what memory holds (bf16 as u16
-bits, f8 as u8). `wide` gives the values: integers as they are, f8, f16, bf16 and f32 as f32 (exact), f64 as f64.
+bits, f8 as u8, 4-bit types as bytes of two elements, the low one first). `wide` gives the values: integers as they are,
+floats as f32 (exact), f64 as f64.
 """
 import math
 from collections import namedtuple
@@ -19,11 +20,12 @@ FORMATS = {"f16": Format(11, -14, 15), "bf16": Format(8, -126, 127), "f32": Form
 STORE = {
     "bool": np.bool_, "i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64, "u8": np.uint8, "u16": np.uint16,
     "u32": np.uint32, "u64": np.uint64, "f16": np.float16, "bf16": np.uint16, "f32": np.float32, "f64": np.float64,
-    "f8e4m3": np.uint8, "f8e5m2": np.uint8,
+    "f8e4m3": np.uint8, "f8e5m2": np.uint8, "u4": np.uint8, "i4": np.uint8, "f4e2m1": np.uint8,
 }
 FLOATS = ["f16", "bf16", "f32", "f64"]
 INTS = ["i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64"]
 ALL = ["bool"] + INTS + FLOATS
+PACKED = ["u4", "i4", "f4e2m1"]
 
 
 def is_float(t):
@@ -31,7 +33,7 @@ def is_float(t):
 
 
 def bits_of(t):
-    return 8 if t == "bool" else int(t.lstrip("biuf"))
+    return 8 if t == "bool" else 8 * STORE[t]().itemsize
 
 
 def int_range(t):
@@ -66,6 +68,13 @@ def f8_values(t):
 
 
 F8 = {t: f8_values(t) for t in ("f8e4m3", "f8e5m2")}
+# What each pattern of bits stands for.
+DECODE = {
+    **F8,
+    "u4": np.arange(16, dtype=np.int32),
+    "i4": np.array([*range(8), *range(-8, 0)], np.int32),
+    "f4e2m1": np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6], np.float32),
+}
 
 
 def store(values, t):
@@ -89,6 +98,9 @@ def wide(a):
         return (a.store.astype(np.uint32) << 16).view(np.float32)
     if a.type in F8:
         return F8[a.type][a.store]
+    if a.type in PACKED:
+        halves = np.stack((a.store & 15, a.store >> 4), -1)
+        return DECODE[a.type][halves.reshape(*a.store.shape[:-1], -1)]
     return a.store.astype(np.float32) if a.type == "f16" else a.store
 
 

@@ -1,0 +1,122 @@
+"""Memory of 4-bit elements: two per byte, the low one first, rows start on a byte. Any start, step, extent, gather, mask and part.
+
+The extents' names are fixed by other parameters, so odd ones are really odd.
+"""
+import numpy as np
+
+from rows import row
+from values import DECODE, PACKED, Arr, exact, ints, poison, random_bits, wide
+
+WIDE = {"u4": "i32", "i4": "i32", "f4e2m1": "f32"}
+
+
+def packed(t, seed, *shape):
+    """shape: in elements."""
+    return random_bits(t, seed, *shape[:-1], (shape[-1] + 1) // 2)
+
+
+def part(v, *slices, fill=0):
+    """v at (start, width, step) per axis; fill outside."""
+    index = [np.arange(w) * s + b for b, w, s in slices]
+    inside = np.array(True)
+    at = []
+    for axis, i in enumerate(index):
+        ok = (i >= 0) & (i < v.shape[axis])
+        inside = inside[..., None] & ok
+        at.append(np.where(ok, i, 0))
+    return np.where(inside, v[np.ix_(*at)], np.array(fill, v.dtype))
+
+
+for k, t in enumerate(PACKED):
+    w = WIDE[t]
+    for n in (21, 22):
+        row(f"packed_{t}_{n}", f"""
+kernel k(const {t} q[M, N], {w} all[M, N], {w} odd[A, B], {w} step[C, D], {w} pad[E, F], {w} masked[G, H], {w} turned[N2, M2], {w} one[3], bool inside[E, F], int at)
+    grid(1)
+{{
+    all[0 +: 5, 0 +: 24] = ({w})q[0 +: 5, 0 +: 24];
+    odd[0 +: 4, 0 +: 10] = ({w})q[1 +: 4, at +: 10];
+    step[0 +: 3, 0 +: 9] = ({w})q[0 +: 3 : 2, 20 +: 9 : -3];
+    auto five = cast(cast(5, u8), u4);
+    pad[0 +: 4, 0 +: 8] = ({w})load(q[-1 +: 4, 18 +: 8], pad = bitcast(five, {t}));
+    inside[0 +: 4, 0 +: 8] = in(q[-1 +: 4, 18 +: 8]);
+    masked[0 +: 4, 0 +: 12] = ({w})load(q[0 +: 4, -4 +: 12], mask = col(iota(4)) != row(iota(12) % 5));
+    turned[0 +: 8, 0 +: 5] = ({w})trans(reshape(reshape(q[0 +: 5, 8 +: 8], 40), 5, 8));
+    one[0] = ({w})q[3, 20];
+    one[1] = ({w})q[at, at + 2];
+    one[2] = ({w})q[3, {n}];
+}}
+""", {"q": packed(t, 20 + k, 5, n), "all": poison(w, 5, n), "odd": poison(w, 4, 10), "step": poison(w, 3, 9), "pad": poison(w, 4, 8), "masked": poison(w, 4, 12),
+            "turned": poison(w, 8, 5), "one": poison(w, 3), "inside": poison("bool", 4, 8), "at": 3},
+            lambda a, n=n, t=t: (lambda v: {"all": exact(v), "odd": exact(part(v, (1, 4, 1), (3, 10, 1))), "step": exact(part(v, (0, 3, 2), (20, 9, -3))),
+                                            "pad": exact(part(v, (-1, 4, 1), (18, 8, 1), fill=DECODE[t][5])),
+                                            "masked": exact(np.where(np.arange(4)[:, None] != np.arange(12) % 5, part(v, (0, 4, 1), (-4, 12, 1)), 0)),
+                                            "turned": exact(v[:, 8:16].T), "one": exact(np.array([v[3, 20], v[3, 5], 0])),
+                                            "inside": exact(part(np.ones(v.shape, bool), (-1, 4, 1), (18, 8, 1)))})(a["q"][:, :n]))
+
+row("packed_gathers", """
+kernel k(const i4 q[A, B, C], const i32 i[I], const i32 j[J], const i32 ij[I, J], i32 x[P, I, J], i32 y[I, J], i32 z[I, J, K], i32 u[I, J, K], i32 n[B, C])
+    grid(1)
+{
+    auto r = i[0 +: 6];
+    auto c = j[0 +: 5];
+    auto rc = ij[0 +: 6, 0 +: 5];
+    x[0 +: 3, 0 +: 6, 0 +: 5] = (i32)q[0 +: 3, r, c];
+    y[0 +: 6, 0 +: 5] = (i32)q[1, r, c];
+    z[0 +: 6, 0 +: 5, 0 +: 8] = (i32)q[rc, 2, 1 +: 8];
+    u[0 +: 6, 0 +: 5, 0 +: 8] = (i32)q[rc, col(r), 2 +: 8];
+    n[0 +: 4, 0 +: 9] = (i32)q[2, 0 +: 4, 0 +: 9];
+}
+""", {"q": packed("i4", 5, 3, 4, 9), "i": ints("i32", 6, -1, 5, 6), "j": ints("i32", 7, -1, 11, 5), "ij": ints("i32", 8, -1, 4, 6, 5), "x": poison("i32", 3, 6, 5),
+      "y": poison("i32", 6, 5), "z": poison("i32", 6, 5, 8), "u": poison("i32", 6, 5, 8), "n": poison("i32", 4, 9)}, lambda a: gathers_want(a))
+
+
+def at(v, *index):
+    index = np.broadcast_arrays(*index)
+    ok = np.logical_and.reduce([(i >= 0) & (i < n) for i, n in zip(index, v.shape)])
+    return np.where(ok, v[tuple(np.where(ok, i, 0) for i in index)], 0)
+
+
+def gathers_want(a):
+    v, i, j, ij, r = a["q"][:, :, :9], a["i"], a["j"], a["ij"], np.arange
+    return {"x": exact(at(v, r(3)[:, None, None], i[:, None], j)), "y": exact(at(v, np.array(1), i[:, None], j)),
+            "z": exact(at(v, ij[:, :, None], np.array(2), r(8) + 1)), "u": exact(at(v, ij[:, :, None], i[:, None, None], r(8) + 2)), "n": exact(v[2])}
+
+
+# The function, and parts of parts with odd begins; clipped ones read 0 past their end.
+row("packed_parts", """
+i32 total(const u4 A[M, N]) { return sum((i32)A[-1 +: 7, -3 +: 32]) + 1000 * M + 100000 * N; }
+
+kernel k(const u4 q[M, N], i32 y[M, N], i32 s[4], i32 z[A, B], int at)
+    grid(1)
+{
+    s[0] = total(q);
+    s[1] = total(sub(q, (1, at), (3, 6)));
+    s[2] = total(sub(sub(q, (0, 3), (4, 10)), (at, at + 2), (9, 9)));
+    s[3] = (i32)sub(q, (0, 3), (4, 10))[0, at];
+    auto W = sub(q, (0, 3), (4, 7));
+    z[0 +: 4, 0 +: 10] = (i32)W[0 +: 4, 0 +: 10];
+    y[0, 0 +: 19] = (i32)sub(q, (2, -5), (3, 99))[0, 0 +: 19];
+}
+""", {"q": packed("u4", 9, 5, 19), "y": poison("i32", 5, 19), "s": poison("i32", 4), "z": poison("i32", 4, 10), "at": 1},
+    lambda a: (lambda v, y: {"s": exact([total(v), total(v[1:4, 1:7]), total(v[1:4, 6:13]), v[0, 4]]), "z": exact(part(v[:4, 3:10], (0, 4, 1), (0, 10, 1))),
+                             "y": exact(np.concatenate((v[2:3], y[1:])))})(a["q"][:, :19], a["y"]))
+
+
+def total(v):
+    return int(v.sum()) + 1000 * v.shape[0] + 100000 * v.shape[1]
+
+
+row("packed_product_of_groups", """
+/// x times the transpose of weights of 4 bits, each group of 32 with a scale; K may be anything.
+kernel k(const f32 x[M, K], const i4 w[N, K], const f32 s[N, G], f32 y[M, N])
+    grid(cdiv(N, 16))
+{
+    int n = pid(0) * 16;
+    tile<f32, 8, 16> acc;
+    for (int k : range(0, K, 32))
+        acc = dot(x[0 +: 8, k +: 32], trans((f32)w[n +: 16, k +: 32] * col(s[n +: 16, k / 32])), acc);
+    y[0 +: 8, n +: 16] = acc;
+}
+""", {"x": ints("f32", 10, -3, 4, 7, 77), "w": packed("i4", 11, 21, 77), "s": ints("f32", 12, 1, 4, 21, 3), "y": poison("f32", 7, 21)},
+    lambda a: {"y": exact((a["x"].astype(np.float64) @ (a["w"][:, :77] * np.repeat(a["s"], 32, 1)[:, :77]).T))})
