@@ -248,6 +248,12 @@ static tilec_status lower_kernels(Job *j)
     return TILEC_OK;
 }
 
+/* Matrix instructions of real GPUs know no ring; multiply-adds of integers do. */
+static bool is_ring(const Job *j)
+{
+    return j->o->fp && !strcmp(j->o->fp, "ring");
+}
+
 /* --warps and --stages count more than what the kernels say. */
 static bool settle_launch(Job *j)
 {
@@ -282,7 +288,7 @@ static bool run_passes(Job *j)
                          .warps = o->warps ? o->warps : DEFAULT_WARPS,
                          .shared_bytes = j->target->shared_bytes,
                          .stress = o->stress_layouts,
-                         .matrix = j->target->matrix,
+                         .matrix = is_ring(j) && !j->emulate ? NULL : j->target->matrix,
                          .copies = j->target->copies,
                          .registers = j->target->registers,
                          .stages = o->stages};
@@ -502,7 +508,7 @@ static tilec_status compile(Job *j, const char *name, const char *text, size_t s
     status = front(j, source, name);
     if (status || j->stage == STAGE_AST)
         return status;
-    if (j->o->fp && !strcmp(j->o->fp, "ring") && !tl_run_passes(j->module, "ring", NULL))
+    if (is_ring(j) && !tl_run_passes(j->module, "ring", NULL))
         return fail(j, TILEC_INTERNAL, "a pass failed");
     if (j->stage == STAGE_TIR) {
         TlSbuf s;
