@@ -271,7 +271,7 @@ static void show_help(const tilec_report_kernel *k)
             if (!*help || known < n || n == MOST)
                 continue;
             said[n++] = help;
-            printf("  %-14s%s\n", n == 1 ? "masks go with" : "", help);
+            printf("  %-14s%s\n", n == 1 ? "to drop masks" : "", help);
         }
 }
 
