@@ -45,6 +45,22 @@ void tl_simt_lower_block(TlSimt *g, TlBlock *block); /* all ops but the terminat
 void tl_simt_user_combine(TlSimt *g, const TlOp *op, uint32_t n, LLVMValueRef *a, LLVMValueRef *b,
                           LLVMValueRef *out);
 
+/* ---- simt_carry.c: what loops and branches carry ---- */
+typedef struct TlSimtCarried {
+    LLVMValueRef *phi, *value; /* value: by register */
+    int64_t n;                 /* phis */
+    int together;              /* registers of one phi */
+} TlSimtCarried;
+/* Of a tile or scalar: how many values, the values. */
+int64_t tl_simt_count(const TlValue *v);
+LLVMValueRef *tl_simt_values(TlSimt *g, const TlValue *v);
+void tl_simt_set_values(TlSimt *g, const TlValue *v, LLVMValueRef *x);
+/* Phis for the values, at the end of the block that is built, which has nothing but phis. */
+TlSimtCarried *tl_simt_carry(TlSimt *g, uint32_t n, TlValue *const *values);
+/* Operands first, first + 1, ... of `term` come into them from that block. */
+void tl_simt_carry_from(TlSimt *g, const TlOp *term, uint32_t first, uint32_t n,
+                        TlSimtCarried *carried, LLVMBasicBlockRef from);
+
 /* ---- simt_leaf.c ---- */
 /* Calls a leaf; the site is added in front where the row has one (args do not include it). */
 LLVMValueRef tl_simt_leaf(TlSimt *g, tl_leaf leaf, unsigned nargs, LLVMValueRef *args);
@@ -58,6 +74,7 @@ LLVMValueRef tl_simt_shuffle_xor(TlSimt *g, const TlType *type, LLVMValueRef x, 
 LLVMValueRef tl_simt_shuffle_idx(TlSimt *g, const TlType *type, LLVMValueRef x, LLVMValueRef lane);
 /* n values of `type` (n * element bytes a power of two, at most 16) as one value of the type that
  * leaves take for so many bytes, and back. */
+LLVMTypeRef tl_simt_wide_type(TlSimt *g, const TlType *type, int n);
 LLVMValueRef tl_simt_pack(TlSimt *g, const TlType *type, int n, LLVMValueRef *x);
 void tl_simt_unpack(TlSimt *g, const TlType *type, LLVMValueRef wide, int n, LLVMValueRef *out);
 /* The leaf for an access of so many bytes; `first` is the row for one of them. */

@@ -138,6 +138,11 @@ static LLVMTypeRef wide_type(TlSimt *g, uint64_t bytes)
     return LLVMVectorType(g->i32, (unsigned)bytes / 4);
 }
 
+LLVMTypeRef tl_simt_wide_type(TlSimt *g, const TlType *type, int n)
+{
+    return wide_type(g, tl_gen_elem_bytes(type) * (uint64_t)n);
+}
+
 LLVMValueRef tl_simt_pack(TlSimt *g, const TlType *type, int n, LLVMValueRef *x)
 {
     uint64_t bytes = tl_gen_elem_bytes(type);

@@ -28,53 +28,6 @@ LLVMValueRef *tl_simt_define(TlSimt *g, const TlValue *v)
     return g->regs[v->id] = TL_NEW_ARRAY(g->arena, LLVMValueRef, n);
 }
 
-static int64_t count(const TlValue *v)
-{
-    TL_ASSERT(v->type->kind == TL_TILE, "a view carried by a region");
-    return v->type->rank ? tl_layout_registers(v->type->layout) : 1;
-}
-
-/* The LLVM values of a tile or scalar. */
-static LLVMValueRef *values_of(TlSimt *g, const TlValue *v)
-{
-    return v->type->rank ? tl_simt_regs(g, v) : &g->scalar[v->id];
-}
-
-static void set_values(TlSimt *g, const TlValue *v, LLVMValueRef *x)
-{
-    if (v->type->rank)
-        g->regs[v->id] = x;
-    else
-        g->scalar[v->id] = x[0];
-}
-
-/* ---- carried values ---- */
-
-static LLVMValueRef **make_phis(TlSimt *g, uint32_t n, TlValue *const *values)
-{
-    LLVMValueRef **phis = TL_NEW_ARRAY(g->arena, LLVMValueRef *, n + 1);
-    for (uint32_t i = 0; i < n; i++) {
-        int64_t regs = count(values[i]);
-        phis[i] = TL_NEW_ARRAY(g->arena, LLVMValueRef, regs);
-        for (int64_t r = 0; r < regs; r++)
-            phis[i][r] = LLVMBuildPhi(g->b, tl_gen_elem_type(&g->gen, values[i]->type), "");
-        set_values(g, values[i], phis[i]);
-    }
-    return phis;
-}
-
-/* Operands first, first + 1, ... of `term` come into the phis from the block that is built now. */
-static void add_incoming(TlSimt *g, const TlOp *term, uint32_t first, uint32_t n,
-                         LLVMValueRef **phis, LLVMBasicBlockRef from)
-{
-    for (uint32_t i = 0; i < n; i++) {
-        const TlValue *v = tl_in(term, first + i);
-        LLVMValueRef *x = values_of(g, v);
-        for (int64_t r = 0; r < count(v); r++)
-            LLVMAddIncoming(phis[i][r], &x[r], &from, 1);
-    }
-}
-
 /* ---- control flow ---- */
 
 static void lower_for(TlSimt *g, TlOp *op)
@@ -91,17 +44,17 @@ static void lower_for(TlSimt *g, TlOp *op)
     LLVMPositionBuilderAtEnd(g->b, head);
     LLVMValueRef i = LLVMBuildPhi(g->b, count, "trip"), zero = LLVMConstInt(count, 0, 0);
     LLVMAddIncoming(i, &zero, &entry, 1);
-    LLVMValueRef **phis = make_phis(g, op->nout, body->args + 1);
-    add_incoming(g, op, 3, op->nout, phis, entry);
+    TlSimtCarried *phis = tl_simt_carry(g, op->nout, body->args + 1);
+    tl_simt_carry_from(g, op, 3, op->nout, phis, entry);
     for (uint32_t k = 0; k < op->nout; k++)
-        set_values(g, op->out[k], phis[k]);
+        tl_simt_set_values(g, op->out[k], phis[k].value);
     LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntULT, i, n, ""), inside, exit);
     LLVMPositionBuilderAtEnd(g->b, inside);
     LLVMValueRef k = LLVMBuildIntCast2(g->b, i, LLVMTypeOf(lo), 0, "");
     g->scalar[body->args[0]->id] = LLVMBuildAdd(g->b, lo, LLVMBuildMul(g->b, k, step, ""), "");
     tl_simt_lower_block(g, body);
     LLVMBasicBlockRef latch = LLVMGetInsertBlock(g->b);
-    add_incoming(g, body->last, 0, op->nout, phis, latch);
+    tl_simt_carry_from(g, body->last, 0, op->nout, phis, latch);
     LLVMValueRef next = LLVMBuildAdd(g->b, i, LLVMConstInt(count, 1, 0), "");
     LLVMAddIncoming(i, &next, &latch, 1);
     LLVMBuildBr(g->b, head);
@@ -115,18 +68,18 @@ static void lower_while(TlSimt *g, TlOp *op)
                       inside = tl_gen_block(&g->gen, "body"), exit = tl_gen_block(&g->gen, "end");
     LLVMBuildBr(g->b, head);
     LLVMPositionBuilderAtEnd(g->b, head);
-    LLVMValueRef **phis = make_phis(g, before->nargs, before->args);
-    add_incoming(g, op, 0, op->nin, phis, entry);
+    TlSimtCarried *phis = tl_simt_carry(g, before->nargs, before->args);
+    tl_simt_carry_from(g, op, 0, op->nin, phis, entry);
     tl_simt_lower_block(g, before);
     for (uint32_t m = 0; m < op->nout; m++) {
-        LLVMValueRef *x = values_of(g, tl_in(before->last, m + 1));
-        set_values(g, op->out[m], x);
-        set_values(g, after->args[m], x);
+        LLVMValueRef *x = tl_simt_values(g, tl_in(before->last, m + 1));
+        tl_simt_set_values(g, op->out[m], x);
+        tl_simt_set_values(g, after->args[m], x);
     }
     LLVMBuildCondBr(g->b, tl_gen_scalar(&g->gen, tl_in(before->last, 0)), inside, exit);
     LLVMPositionBuilderAtEnd(g->b, inside);
     tl_simt_lower_block(g, after);
-    add_incoming(g, after->last, 0, before->nargs, phis, LLVMGetInsertBlock(g->b));
+    tl_simt_carry_from(g, after->last, 0, before->nargs, phis, LLVMGetInsertBlock(g->b));
     LLVMBuildBr(g->b, head);
     LLVMPositionBuilderAtEnd(g->b, exit);
 }
@@ -143,9 +96,9 @@ static void lower_if(TlSimt *g, TlOp *op)
         LLVMBuildBr(g->b, join);
     }
     LLVMPositionBuilderAtEnd(g->b, join);
-    LLVMValueRef **phis = make_phis(g, op->nout, op->out);
+    TlSimtCarried *phis = tl_simt_carry(g, op->nout, op->out);
     for (int r = 0; r < 2; r++)
-        add_incoming(g, op->regions[r]->last, 0, op->nout, phis, ends[r]);
+        tl_simt_carry_from(g, op->regions[r]->last, 0, op->nout, phis, ends[r]);
 }
 
 void tl_simt_user_combine(TlSimt *g, const TlOp *op, uint32_t n, LLVMValueRef *a, LLVMValueRef *b,
@@ -233,7 +186,7 @@ static LLVMValueRef element(TlSimt *g, const TlOp *op, LLVMValueRef *in)
 static void lower_elementwise(TlSimt *g, TlOp *op)
 {
     TlValue *v = op->out[0];
-    int64_t n = count(v);
+    int64_t n = tl_simt_count(v);
     LLVMValueRef in[3], *out = v->type->rank ? tl_simt_define(g, v) : &g->scalar[v->id];
     TL_ASSERT(op->nin <= 3, "%u operands", op->nin);
     for (int64_t r = 0; r < n; r++) {
@@ -249,7 +202,7 @@ static void lower_const(TlSimt *g, TlOp *op)
 {
     TlValue *v = op->out[0];
     LLVMValueRef c = tl_gen_const(&g->gen, v->type, tl_attr(op, TL_ATTR_VALUE)->u.bits, 1);
-    int64_t n = count(v);
+    int64_t n = tl_simt_count(v);
     LLVMValueRef *out = v->type->rank ? tl_simt_define(g, v) : &g->scalar[v->id];
     for (int64_t r = 0; r < n; r++)
         out[r] = c;
@@ -259,7 +212,7 @@ static void lower_iota(TlSimt *g, TlOp *op)
 {
     TlValue *v = op->out[0];
     LLVMValueRef *out = tl_simt_define(g, v);
-    for (int64_t r = 0; r < count(v); r++)
+    for (int64_t r = 0; r < tl_simt_count(v); r++)
         out[r] = LLVMBuildIntCast2(g->b, tl_simt_coord(g, v->type->layout, r, 0),
                                    tl_gen_elem_type(&g->gen, v->type), 0, "");
 }
@@ -288,7 +241,7 @@ static void lower_renaming(TlSimt *g, TlOp *op)
     LLVMValueRef *out = tl_simt_define(g, v);
     int dims[TL_MAX_RANK];
     axes_of_operand(op, dims);
-    for (int64_t r = 0; r < count(v); r++)
+    for (int64_t r = 0; r < tl_simt_count(v); r++)
         out[r] =
             x->type->rank
                 ? tl_simt_regs(g, x)[tl_simt_match(g, x->type->layout, v->type->layout, r, dims)]
@@ -299,9 +252,9 @@ static void lower_reshape(TlSimt *g, TlOp *op)
 {
     const TlValue *x = tl_in(op, 0);
     TlValue *v = op->out[0];
-    LLVMValueRef *from = values_of(g, x),
+    LLVMValueRef *from = tl_simt_values(g, x),
                  *out = v->type->rank ? tl_simt_define(g, v) : &g->scalar[v->id];
-    for (int64_t r = 0; r < count(v); r++) {
+    for (int64_t r = 0; r < tl_simt_count(v); r++) {
         int64_t s = 0;
         if (x->type->rank && v->type->rank)
             s = tl_layout_reshape_source(x->type, v->type, r);
