@@ -192,7 +192,7 @@ static TlFrontendOptions frontend_options(Job *j)
                                .debug = j->o->debug || j->o->check,
                                .check = j->o->check != 0,
                                .strict = j->o->fp && strcmp(j->o->fp, "default"),
-                               .target_kind = tl_target_kind_name(j->target->kind),
+                               .target_kind = j->emulate ? "emu" : tl_target_kind_name(j->target->kind),
                                .target_arch = j->target->arch};
 }
 

@@ -400,6 +400,7 @@ static void lower_op(TlCpuGen *g, TlOp *op)
     case TL_OP_SELECT:
     case TL_OP_CAST:
     case TL_OP_BITCAST:
+    case TL_OP_ASM: /* refused before */
     case TL_OP_PTR_ADD:
     case TL_OP_CONVERT: lower_pure(g, op); return;
     case TL_OP_ALLOC: /* no pipeline of the CPU makes them */
@@ -505,7 +506,7 @@ static bool is_supported(const TlFn *fn)
 {
     TlDiags *diags = &fn->module->ctx->diags;
     if (tl_fn_level(fn) != TL_LEVEL_STAGED)
-        return tl_gen_is_supported(diags, fn, "the CPU");
+        return tl_gen_is_supported(diags, fn, "the CPU", false);
     tl_diag(diags, fn->loc, TL_E0700, "shared memory on the CPU");
     return false;
 }

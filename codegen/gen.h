@@ -79,7 +79,7 @@ LLVMValueRef tl_gen_trip_count(TlGen *g, const TlOp *loop, LLVMValueRef lo, LLVM
                                LLVMValueRef step);
 
 /* False, and diagnostics, when the function has an op that no lowering for `device` ("the CPU") has. */
-bool tl_gen_is_supported(TlDiags *diags, const TlFn *fn, const char *device);
+bool tl_gen_is_supported(TlDiags *diags, const TlFn *fn, const char *device, bool has_asm);
 
 uint64_t tl_gen_elem_bytes(const TlType *type); /* bool 1, pointers 8 */
 LLVMTypeRef tl_gen_elem_type(TlGen *g,

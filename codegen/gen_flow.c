@@ -34,16 +34,19 @@ LLVMValueRef tl_gen_trip_count(TlGen *g, const TlOp *op, LLVMValueRef lo, LLVMVa
 
 /* ---- what the lowerings lack is the user's to know, with its place ---- */
 
-/* Loads from views are loads of bytes by now (pass unpack). */
-bool tl_gen_is_supported(TlDiags *diags, const TlFn *fn, const char *device)
+/* Loads from views are loads of bytes by now (pass unpack), and the front end lets asm through for GPUs
+ * only: what is found here was written by hand. */
+bool tl_gen_is_supported(TlDiags *diags, const TlFn *fn, const char *device, bool has_asm)
 {
     uint32_t before = diags->errors;
     for (const TlOp *op = fn->body->first; op; op = tl_walk_next(op, NULL)) {
         char text[100];
         bool memory = tl_op_info(op->opcode)->flags & (F_READ | F_WRITE);
-        if (!memory || tl_dtype_bits(tl_in(op, 0)->type->dtype) >= 8)
+        bool packed = memory && tl_dtype_bits(tl_in(op, 0)->type->dtype) < 8;
+        if (!packed && (has_asm || op->opcode != TL_OP_ASM))
             continue;
-        snprintf(text, sizeof text, "this access to 4-bit elements on %s", device);
+        snprintf(text, sizeof text, "%s on %s", packed ? "this access to 4-bit elements" : "asm",
+                 device);
         tl_diag(diags, op->loc, TL_E0700, text);
     }
     return diags->errors == before;

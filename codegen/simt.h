@@ -139,6 +139,7 @@ void tl_simt_wait(TlSimt *g, TlOp *op); /* commit, wait */
 LLVMValueRef tl_simt_exp2(TlGen *gen, LLVMValueRef x);
 /* simt_fmod.c: the remainder of two floats, as TlGen.fmod */
 LLVMValueRef tl_simt_fmod(TlGen *gen, LLVMValueRef x, LLVMValueRef y);
+void tl_simt_asm(TlSimt *g, TlOp *op); /* simt_asm.c */
 /* ---- simt_debug.c ---- */
 void tl_simt_print(TlSimt *g, TlOp *op);
 void tl_simt_assert(TlSimt *g, TlOp *op); /* assert, assume */

@@ -283,6 +283,7 @@ static void lower_op(TlSimt *g, TlOp *op)
     case TL_OP_EXPAND:
     case TL_OP_TRANS: lower_renaming(g, op); return;
     case TL_OP_RESHAPE: lower_reshape(g, op); return;
+    case TL_OP_ASM: tl_simt_asm(g, op); return;
     case TL_OP_REDUCE: tl_simt_reduce(g, op); return;
     case TL_OP_SCAN: tl_simt_scan(g, op); return;
     case TL_OP_DOT: tl_attr(op, TL_ATTR_MMA) ? tl_simt_mma(g, op) : tl_simt_dot(g, op); return;
@@ -467,7 +468,8 @@ static uint32_t shared_bytes(const TlSimt *g)
 bool tl_simt_lower(TlLlvm *l, const TlCodegenOptions *options, TlArena *arena, const TlFn *fn,
                    const char *symbol, TlKernelCode *code)
 {
-    if (!tl_gen_is_supported(&fn->module->ctx->diags, fn, "GPUs"))
+    if (!tl_gen_is_supported(&fn->module->ctx->diags, fn,
+                             options->emulate ? "the emulator" : "GPUs", !options->emulate))
         return false;
     TlSimt g = {.options = options, .code = code};
     tl_gen_init(&g.gen, l, fn, arena);

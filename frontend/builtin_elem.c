@@ -372,16 +372,87 @@ TlVal tl_bi_math_lib(TlSema *s, TlCall *c)
 
 /* ---- casts ---- */
 
+static TlValue *emit_cast(TlSema *s, TlValue *x, TlDtype d, int64_t mode, bool nosat)
+{
+    TlAttr attrs[2];
+    uint32_t n = 0;
+    if (x->type->dtype == d)
+        return x;
+    if (mode != TL_ROUND_NEAREST)
+        attrs[n++] = (TlAttr){.id = TL_ATTR_ROUND, .u.i = mode};
+    if (nosat)
+        attrs[n++] = (TlAttr){.id = TL_ATTR_NOSAT, .u.i = 1};
+    return tl_emit(s, TL_OP_CAST, 1, &x, tl_type_with_dtype(s->ctx, x->type, d), n, attrs);
+}
+
+/* Row-major numbers of x's elements. */
+static TlValue *element_numbers(TlSema *s, const TlValue *x)
+{
+    const TlType *t = x->type;
+    if (t->rank == 0)
+        return tl_const_bits(&s->b, tl_type_scalar(s->ctx, TL_I32), 0);
+    return tl_emit_reshape(s, tl_emit_iota(s, (int32_t)tl_type_elems(t), TL_I32), t->rank,
+                           t->shape);
+}
+
+/* cast(x, to, round = stochastic(seed)), a function of std.random. */
+static TlVal cast_stochastic(TlSema *s, TlCall *c, TlValue *x, TlDtype d, bool nosat)
+{
+    const TlExpr *call = c->expr[2];
+    TlTy *types = TL_NEW_ARRAY(s->arena, TlTy, 2);
+    types[0] = tl_ty_value(tl_type_scalar(s->ctx, d));
+    types[1] = tl_ty_value(tl_type_scalar(s->ctx, tl_bits_dtype(d)));
+    TlTy u64 = tl_ty_value(tl_type_scalar(s->ctx, TL_U64));
+    if (call->args.len != 1 || call->args.data[0].name || call->args.data[0].width) {
+        tl_err(s, c->vloc[2], TL_E0313, "stochastic", "seed");
+        return tl_bad();
+    }
+    TlVal seed = tl_eval_value(s, call->args.data[0].value);
+    seed = tl_convert(s, &seed, &u64, call->args.data[0].value->loc);
+    if (tl_is_bad(&seed))
+        return seed;
+    if (!tl_is_float(x->type->dtype) || !tl_is_float(d) || tl_dtype_bits(d) == 4) {
+        tl_err(s, c->vloc[2], TL_E0337,
+               tl_format(s->arena, "a stochastic rounding to %s", tl_dtype_name(d)),
+               tl_dtype_name(x->type->dtype));
+        return tl_bad();
+    }
+    if (tl_widens(x->type->dtype, d))
+        return tl_val_ir(tl_cast(&s->b, x, d));
+    bool is_small = tl_dtype_bits(d) == 8;
+    TlVal args[8] = {tl_val_ir(x),
+                     tl_val_ir(emit_cast(s, x, d, TL_ROUND_ZERO, false)),
+                     tl_val_ir(emit_cast(s, x, d, TL_ROUND_NEAREST, nosat)),
+                     seed,
+                     tl_val_ir(element_numbers(s, x)),
+                     tl_val_type(&types[0]),
+                     tl_val_type(&types[1]),
+                     tl_val_bool(is_small && !nosat)};
+    return tl_call_std(s, "std.random", "stochastic", 8, args, c->loc);
+}
+
+static TlVal unwanted(TlSema *s, TlCall *c, uint32_t slot, const char *name, const char *wanted,
+                      TlDtype to)
+{
+    tl_err(s, c->vloc[slot], TL_E0338, c->fn->name, name, wanted,
+           tl_format(s->arena, "one to %s", tl_dtype_name(to)));
+    return tl_bad();
+}
+
+/* `stochastic(seed)` is no call of a function. */
+static bool is_stochastic(const TlExpr *e)
+{
+    return e->kind == TL_EX_CALL && e->a->kind == TL_EX_NAME && !strcmp(e->a->u.name, "stochastic");
+}
+
 TlVal tl_bi_type_cast(TlSema *s, TlCall *c)
 {
     const TlTy *to = c->val[1].u.type;
     if (!c->given[2] && !c->given[3])
         return tl_cast_val(s, &c->val[0], to, c->loc);
-    int64_t mode = TL_ROUND_NEAREST;
-    if (c->given[2] && c->expr[2]->kind == TL_EX_CALL)
-        return tl_not_yet(s, c->vloc[2], "stochastic rounding");
-    if (c->given[2])
-        mode = tl_call_word(s, c, 2, TL_FORM_ROUND);
+    bool stochastic = c->given[2] && is_stochastic(c->expr[2]);
+    int64_t mode =
+        c->given[2] && !stochastic ? tl_call_word(s, c, 2, TL_FORM_ROUND) : TL_ROUND_NEAREST;
     if (mode == -2)
         return tl_bad();
     if (mode == TL_ROUND_STOCHASTIC) {
@@ -393,17 +464,15 @@ TlVal tl_bi_type_cast(TlSema *s, TlCall *c)
         return tl_bad();
     if (to->kind != TL_TY_VALUE || to->type->ptr)
         return refuse(s, c, tl_ty_str(s, to));
-    TlAttr attrs[2];
-    uint32_t n = 0;
-    if (mode != TL_ROUND_NEAREST)
-        attrs[n++] = (TlAttr){.id = TL_ATTR_ROUND, .u.i = mode};
-    if (c->given[3] && !c->val[3].u.bits)
-        attrs[n++] = (TlAttr){.id = TL_ATTR_NOSAT, .u.i = 1};
+    bool nosat = c->given[3] && !c->val[3].u.bits;
     TlDtype d = to->type->dtype;
-    if (x->type->dtype != d)
-        x = tl_emit(s, TL_OP_CAST, 1, &x, tl_type_with_dtype(s->ctx, x->type, d), n, attrs);
-    TlVal v = tl_val_ir(x);
-    return to->type->rank ? tl_convert(s, &v, to, c->loc) : v;
+    if (c->given[2] && !tl_is_float(d))
+        return unwanted(s, c, 2, "round", "a cast to a float type", d);
+    if (nosat && d != TL_F8E4M3 && d != TL_F8E5M2)
+        return unwanted(s, c, 3, "sat", "a cast to f8", d);
+    TlVal v = stochastic ? cast_stochastic(s, c, x, d, nosat)
+                         : tl_val_ir(emit_cast(s, x, d, mode, nosat));
+    return to->type->rank && !tl_is_bad(&v) ? tl_convert(s, &v, to, c->loc) : v;
 }
 
 TlVal tl_bi_type_bitcast(TlSema *s, TlCall *c)

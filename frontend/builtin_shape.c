@@ -1,5 +1,4 @@
-/* Built-in functions that make tiles and change their shape, the matrix product, and what later
- * pieces bring. */
+/* Built-in functions that make tiles and change their shape, and matrix products. */
 #include "frontend/sema.h"
 #include <string.h>
 
@@ -264,19 +263,9 @@ TlVal tl_bi_shape_join(TlSema *s, TlCall *c)
 /* ---- one element of an axis: all others masked to zero bits, and an exclusive or of the bits
  * ---- */
 
-static TlDtype bits_dtype(TlDtype d)
-{
-    switch (tl_dtype_bits(d)) {
-    case 16: return TL_U16;
-    case 32: return TL_U32;
-    case 64: return TL_U64;
-    default: return TL_U8;
-    }
-}
-
 static TlValue *masked_one(TlSema *s, TlValue *x, int axis, TlValue *mask)
 {
-    TlDtype d = x->type->dtype, u = d == TL_BOOL ? TL_BOOL : bits_dtype(d);
+    TlDtype d = x->type->dtype, u = d == TL_BOOL ? TL_BOOL : tl_bits_dtype(d);
     const TlType *t = x->type, *ut = tl_type_with_dtype(s->ctx, t, u);
     TlValue *bits = u == d ? x : tl_emit(s, TL_OP_BITCAST, 1, &x, ut, 0, NULL);
     bits = tl_select(&s->b, mask, bits, tl_const_bits(&s->b, ut, 0));
@@ -400,6 +389,18 @@ static bool dot_shapes(TlSema *s, TlCall *c, TlValue *a, TlValue *b, int32_t *sh
     return true;
 }
 
+/* What is added to: the argument of type t, or 0. NULL: diagnosed. */
+static TlValue *dot_acc(TlSema *s, TlCall *c, uint32_t slot, const TlType *t)
+{
+    if (!c->given[slot])
+        return tl_const_bits(&s->b, t, 0);
+    const TlVal *v = &c->val[slot];
+    if (tl_is_untyped(v) || (tl_is_number(v) && tl_val_type_of(s, v) == t))
+        return tl_convert_ir(s, v, t, c->vloc[slot]);
+    tl_err(s, c->loc, TL_E0333, tl_type_str(s->ctx, t), tl_val_str(s, v));
+    return NULL;
+}
+
 TlVal tl_bi_matrix_dot(TlSema *s, TlCall *c)
 {
     TlValue *a = tl_call_ir(s, c, 0), *b = tl_call_ir(s, c, 1);
@@ -430,28 +431,56 @@ TlVal tl_bi_matrix_dot(TlSema *s, TlCall *c)
         d = out;
     }
     const TlType *t = tl_type_tile(s->ctx, d, a->type->rank, shape);
-    TlValue *acc = NULL;
-    if (c->given[2]) {
-        const TlVal *v = &c->val[2];
-        bool fits = tl_is_literal(v) || v->kind == TL_VAL_CHOICE ||
-                    (tl_is_number(v) && tl_val_type_of(s, v) == t);
-        if (!fits) {
-            tl_err(s, c->loc, TL_E0333, tl_type_str(s->ctx, t), tl_val_str(s, v));
-            return tl_bad();
-        }
-        acc = tl_convert_ir(s, v, t, c->vloc[2]);
-        if (!acc)
-            return tl_bad();
-    } else {
-        acc = tl_const_bits(&s->b, t, 0);
-    }
+    TlValue *acc = dot_acc(s, c, 2, t);
+    if (!acc)
+        return tl_bad();
     TlAttr attr = {.id = TL_ATTR_PRECISION, .u.i = precision};
     return tl_val_ir(tl_emit(s, TL_OP_DOT, 3, (TlValue *[]){a, b, acc}, t, precision > 0, &attr));
 }
 
-/* ---- not yet ---- */
+/* ---- dot_scaled ---- */
 
-TlVal tl_bi_shape_later(TlSema *s, TlCall *c)
+enum { SCALED_BLOCK = 32 };
+
+static bool is_scaled(TlDtype d)
 {
-    return tl_not_yet(s, c->loc, tl_format(s->arena, "'%s'", c->fn->name));
+    return d == TL_F8E4M3 || d == TL_F8E5M2 || d == TL_F4E2M1;
+}
+
+/* Scales: a byte per block of each of `rows` rows of length k. */
+static bool fits_scales(TlSema *s, TlCall *c, uint32_t slot, int32_t rows, int32_t k)
+{
+    TlValue *x = tl_call_ir(s, c, slot);
+    int32_t shape[2] = {rows, k / SCALED_BLOCK};
+    const TlType *want = tl_type_tile(s->ctx, TL_U8, 2, shape);
+    if (x && x->type != want)
+        tl_err(s, c->vloc[slot], TL_E0338, c->fn->name, slot == 1 ? "sa" : "sb",
+               tl_type_str(s->ctx, want), tl_type_str(s->ctx, x->type));
+    return x && x->type == want;
+}
+
+/* A function of std.scaled; the operands are checked here. */
+TlVal tl_bi_matrix_dot_scaled(TlSema *s, TlCall *c)
+{
+    TlValue *a = tl_call_ir(s, c, 0), *b = tl_call_ir(s, c, 2);
+    int32_t shape[TL_MAX_RANK] = {0};
+    if (!a || !b)
+        return tl_bad();
+    if (!is_scaled(a->type->dtype) || !is_scaled(b->type->dtype) || a->type->rank != 2) {
+        tl_err(s, c->loc, TL_E0325, tl_type_str(s->ctx, a->type), tl_type_str(s->ctx, b->type));
+        return tl_bad();
+    }
+    if (!dot_shapes(s, c, a, b, shape))
+        return tl_bad();
+    int32_t k = a->type->shape[1];
+    if (k % SCALED_BLOCK) {
+        tl_err(s, c->loc, TL_E0342, k, SCALED_BLOCK);
+        return tl_bad();
+    }
+    bool fits = fits_scales(s, c, 1, shape[0], k) & fits_scales(s, c, 3, shape[1], k);
+    TlValue *acc = dot_acc(s, c, 4, tl_type_tile(s->ctx, TL_F32, 2, shape));
+    if (!fits || !acc)
+        return tl_bad();
+    TlVal args[6] = {c->val[0], c->val[1], c->val[2], c->val[3], tl_val_ir(acc), tl_val_int(k)};
+    return tl_call_std(s, "std.scaled", "dot_scaled", 6, args, c->loc);
 }

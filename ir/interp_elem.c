@@ -325,3 +325,12 @@ EVAL(SELECT)
         memcpy((char *)y[0].data + at, (const char *)(c[i] ? x[1].data : x[2].data) + at, bytes);
     }
 }
+
+/* Nobody here knows what the instructions do: the result is poison. */
+void tl_eval_ASM(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+{
+    enum { POISON = 0xAB };
+    (void)x;
+    memset(y[0].data, POISON, tl_interp_bytes(y[0].type));
+    tl_interp_fail(in, op, TL_FAIL_ASSERT, "asm has no meaning here");
+}

@@ -363,6 +363,7 @@ static Rule rule_of(TlOpcode opcode)
     case TL_OP_SELECT:
     case TL_OP_CAST:
     case TL_OP_BITCAST:
+    case TL_OP_ASM:
     case TL_OP_PTR_ADD: return RULE_SAME;
     case TL_OP_COUNT: break;
     }

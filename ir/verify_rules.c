@@ -286,6 +286,17 @@ static void tl_check_bitcast(TlVerify *v, const TlOp *op)
     else if (from != to && (tl_is_bool(from) || tl_is_bool(to))) FAULT("bool has no bits");
 }
 
+static bool fits_register(const TlType *t) { return is_tile(t) && tl_dtype_bits(t->dtype) >= 16 && !tl_is_bool(t->dtype); }
+
+static void tl_check_assembly(TlVerify *v, const TlOp *op)
+{
+    const TlType *r = out_type(op, 0);
+    if (!fits_register(r)) FAULT("the result is %s", tl_verify_type(v, r));
+    for (uint32_t i = 0; i < op->nin; i++)
+        if (!fits_register(in_type(op, i)) || !tl_same_shape(in_type(op, i), r))
+            FAULT("operand %u is %s, the result %s", i, tl_verify_type(v, in_type(op, i)), tl_verify_type(v, r));
+}
+
 /* ---- over an axis ---- */
 
 static bool combines(TlCombine kind, TlDtype d)

@@ -1,11 +1,12 @@
-"""Memory of 4-bit elements: two per byte, the low one first, rows start on a byte. Any start, step, extent, gather, mask and part.
+"""Memory of 4-bit elements: two per byte, the low one first, rows start on a byte; any start, step, extent, gather, mask and part.
+And products of microscaling formats.
 
 The extents' names are fixed by other parameters, so odd ones are really odd.
 """
 import numpy as np
 
 from rows import row
-from values import DECODE, PACKED, Arr, exact, ints, poison, random_bits, wide
+from values import DECODE, PACKED, Arr, eps, exact, ints, poison, random_bits, store, within
 
 WIDE = {"u4": "i32", "i4": "i32", "f4e2m1": "f32"}
 
@@ -120,3 +121,71 @@ kernel k(const f32 x[M, K], const i4 w[N, K], const f32 s[N, G], f32 y[M, N])
 }
 """, {"x": ints("f32", 10, -3, 4, 7, 77), "w": packed("i4", 11, 21, 77), "s": ints("f32", 12, 1, 4, 21, 3), "y": poison("f32", 7, 21)},
     lambda a: {"y": exact((a["x"].astype(np.float64) @ (a["w"][:, :77] * np.repeat(a["s"], 32, 1)[:, :77]).T))})
+
+# ---- dot_scaled -----------------------------------------------------------------------------------------------------
+def scaled(t, seed, rows, k, whole):
+    """whole: small integers, so that all sums are exact; else every code but those that are no number."""
+    r = np.random.default_rng(seed)
+    if t == "f4e2m1":
+        codes = r.choice([0, 2, 4, 6, 8, 10, 12, 14] if whole else range(16), (rows, k)).astype(np.uint8)
+        return Arr(t, codes[:, ::2] | codes[:, 1::2] << 4)
+    if whole:
+        return Arr(t, store(r.integers(-4, 5, (rows, k)), t))
+    codes = r.integers(0, 256, (rows, k)).astype(np.uint8)
+    return Arr(t, np.where(np.isfinite(DECODE[t][codes]), codes, 0).astype(np.uint8))
+
+
+def scaled_want(a, exactly_):
+    x, y = a["a"].astype(np.float64), a["b"].astype(np.float64)
+    s, t = (np.repeat(2.0 ** (v.astype(float) - 127), 32, 1) for v in (a["sa"], a["sb"]))
+    v = (x * s) @ (y * t).T + a["c"].astype(np.float64)
+    if exactly_:
+        return {"c": exact(v), "d": exact(v - a["c"])}
+    slack = (np.abs(x * s) @ np.abs(y * t).T + np.abs(a["c"])) * (x.shape[1] + 3) * eps("f32")
+    return {"c": within(v, slack), "d": within(v - a["c"], slack)}
+
+
+KERNEL = """
+kernel k(const A a[M, K], const u8 sa[M, K / 32], const B b[N, K], const u8 sb[N, K / 32], f32 c[M, N], f32 d[M, N], const type A, const type B, const int BK)
+    grid(cdiv(M, 16), cdiv(N, 8))
+{
+    int m = pid(0) * 16;
+    int n = pid(1) * 8;
+    auto acc = c[m +: 16, n +: 8];
+    tile<f32, 16, 8> sum_;
+    for (int k : range(0, K, BK)) {
+        auto x = a[m +: 16, k +: BK];
+        auto y = trans(b[n +: 8, k +: BK]);
+        auto sx = sa[m +: 16, k / 32 +: BK / 32];
+        auto sy = sb[n +: 8, k / 32 +: BK / 32];
+        acc = dot_scaled(x, sx, y, sy, acc);
+        sum_ += dot_scaled(x, sx, y, sy);
+    }
+    c[m +: 16, n +: 8] = acc;
+    d[m +: 16, n +: 8] = sum_;
+}
+"""
+for i, (ta, tb) in enumerate([(p, q) for p in ("f8e4m3", "f8e5m2", "f4e2m1") for q in ("f8e4m3", "f8e5m2", "f4e2m1")]):
+    for whole in (True, False):
+        k = 96 if i % 2 else 64
+        row(f"dot_scaled_{ta}_{tb}_{'exact' if whole else 'any'}", KERNEL,
+            {"a": scaled(ta, 30 + i, 21, k, whole), "sa": ints("u8", 50 + i, 125 if whole else 110, 130 if whole else 145, 21, k // 32),
+             "b": scaled(tb, 70 + i, 13, k, whole), "sb": ints("u8", 90 + i, 125 if whole else 110, 130 if whole else 145, 13, k // 32),
+             "c": ints("f32", 9, -9, 10, 21, 13), "d": poison("f32", 21, 13)},
+            lambda a, w=whole: scaled_want(a, w), consts={"A": ta, "B": tb, "BK": 32 if i % 3 else k}, same_bits=whole)
+
+row("dot_scaled_scales_at_the_ends", """
+kernel k(const f8e4m3 a[M, K], const u8 s[M, 1], const f8e4m3 b[N, K], const u8 t[N, 1], f32 c[M, N])
+    grid(1)
+{
+    c[0 +: 4, 0 +: 4] = dot_scaled(a[0 +: 4, 0 +: 32], s[0 +: 4, 0 +: 1], trans(b[0 +: 4, 0 +: 32]), t[0 +: 4, 0 +: 1], 1.5);
+}
+""", {"a": Arr("f8e4m3", np.full((4, 32), 0x38, np.uint8)), "s": Arr("u8", np.array([[0], [1], [254], [255]], np.uint8)),
+      "b": Arr("f8e4m3", np.full((4, 32), 0x38, np.uint8)), "t": Arr("u8", np.array([[254], [253], [0], [127]], np.uint8)), "c": poison("f32", 4, 4)},
+    lambda a: {"c": exact(ends(a["s"], a["t"]))})
+
+
+def ends(s, t):
+    p, q = (np.where(v == 255, np.nan, 2.0 ** (v.astype(np.float64) - 127)) for v in (s, t))
+    v = 32 * p * q.T + 1.5
+    return np.where(np.abs(v) > 3.5e38, np.inf, v.astype(np.float32))

@@ -9,7 +9,7 @@ import numpy as np
 
 from rows import row
 from rows_cast import cast_all
-from values import ALL, DECODE, F8, FLOATS, INTS, Arr, edges, exact, exactly, int_range, is_float, poison, wide
+from values import ALL, DECODE, F8, FLOATS, FORMATS, INTS, Arr, edges, exact, exactly, int_range, is_float, poison, wide
 
 SMALL = [*F8, "f4e2m1"]
 MOST = {"f8e4m3": 0x7E, "f8e5m2": 0x7B, "f4e2m1": 7}  # the greatest finite number's code
@@ -56,6 +56,54 @@ for t in SMALL:
         row(f"small_{src}_to_{t}", f"kernel k(const {src} x[N], {params})\n    grid(cdiv(N, 64))\n{{\n    int i = pid(0) * 64;\n{body}\n}}\n",
             {"x": x, **{w: poison("f32", len(x.store)) for w in ways}},
             lambda a, t=t, ways=ways: {w: exact(np.array([shrink(v, t, "z" in w, "s" not in w) for v in a["x"].tolist()])) for w in ways})
+
+# ---- stochastic rounding --------------------------------------------------------------------------------------------
+def philox(seed, i):
+    """The first word of Philox-4x32-10."""
+    c, k = [i & 0xFFFFFFFF, i >> 32, 0, 0], [seed & 0xFFFFFFFF, seed >> 32]
+    for _ in range(10):
+        p, q = c[0] * 0xD2511F53, c[2] * 0xCD9E8D57
+        c = [q >> 32 ^ c[1] ^ k[0], q & 0xFFFFFFFF, p >> 32 ^ c[3] ^ k[1], p & 0xFFFFFFFF]
+        k = [(k[0] + 0x9E3779B9) & 0xFFFFFFFF, (k[1] + 0xBB67AE85) & 0xFFFFFFFF]
+    return c[0]
+
+
+def drawn(v, t, seed, i, sat):
+    """v rounded at random: up in magnitude when the draw is below the fraction cut off."""
+    if not math.isfinite(v):
+        return shrink(v, t, sat=sat) if t in F8 else v
+    f, m = FORMATS[t], abs(Fraction(v))
+    top = Fraction(float(DECODE[t][MOST[t]])) if t in F8 else (2 - Fraction(2) ** (1 - f.p)) * 2**f.emax
+    e = max(math.frexp(v)[1] - 1, f.emin)
+    unit = Fraction(2) ** (min(e, math.frexp(float(top))[1] - 1) - f.p + 1)
+    low = min(m // unit * unit, top)
+    r = low
+    if Fraction(philox(seed, i) >> 8, 2**24) * unit < m - low:
+        r = low + unit
+        if r > top:
+            return math.copysign(float(top) if sat and t in F8 else math.nan if t == "f8e4m3" else math.inf, v)
+    return math.copysign(float(r), v)
+
+
+for src, t in [("f32", "f16"), ("f32", "bf16"), ("f64", "f32"), ("f64", "f16"), ("f32", "f8e4m3"), ("f32", "f8e5m2"), ("f16", "f8e4m3"), ("f64", "bf16"), ("bf16", "f8e5m2")]:
+    some = np.random.default_rng(len(src + t)).standard_normal(120) * np.exp2(np.random.default_rng(3).integers(-20, 20, 120))
+    x = exactly(src, [*some.tolist(), *edges(src)][:256])
+    n = len(x.store)
+    sat = ", sat = false" if t in F8 else ""
+    row(f"small_stochastic_{src}_to_{t}", f"""
+kernel k(const {src} x[N], {t} y[N], {t} z[2, N], f64 one[1])
+    grid(1)
+{{
+    auto v = x[0 +: {n}];
+    y[0 +: {n}] = cast(v, {t}, round = stochastic(12345678901234567890));
+    z[0 +: 2, 0 +: {n}] = cast(broadcast(row(v), 2, {n}), {t}, round = stochastic((u64)x[0] + 5){sat});
+    one[0] = (f64)(f32)cast(x[1], {t}, round = stochastic(5));
+}}
+""", {"x": exactly(src, [7.0, *x.store.tolist()[1:]]) if src != "bf16" else Arr(src, np.concatenate((np.array([0x40E0], np.uint16), x.store[1:]))),
+      "y": poison(t, n), "z": poison(t, 2, n), "one": poison("f64", 1)},
+        lambda a, t=t, n=n: (lambda x: {"y": exact(np.array([drawn(v, t, 12345678901234567890, i, True) for i, v in enumerate(x)])),
+                                        "z": exact(np.array([drawn(v, t, 12, i, False) for i, v in enumerate(x + x)]).reshape(2, n)),
+                                        "one": exact([drawn(x[1], t, 5, 0, True)])})(a["x"].astype(np.float64).tolist()))
 
 for src in F8:
     others = [t for t in [*ALL, *F8] if t != src]

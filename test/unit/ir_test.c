@@ -465,6 +465,7 @@ static const char every_op[] =
     "  %tr = trans %rs {perm = [1, 0]} : tile<f32, 8, 2>\n"
     "  %ix = broadcast %n : tile<i32, 3, 2>\n"
     "  %sc = scan %tr {axis = 1, kind = max, reverse} : tile<f32, 8, 2>\n"
+    "  %as = asm %x, %n {text = \"add {0}, {1}\"} : f32\n"
     "  %ga = gather %tr, %ix {axis = 0} : tile<f32, 3, 2>\n"
     "  %hi = histogram %ix : tile<i32, 9>\n"
     "  %pa = ptr_add %p, %l : ptr<i32>\n"
@@ -586,6 +587,9 @@ static const struct {
     {"%x = reduce %t {axis = 0, kind = user} : f32 (%a: f32, %b: f32) { %s = broadcast %a : tile<f32, 2> yield %a }",
      "only scalars"},
     {"%x = scan %t {axis = 0, kind = add} : f32", "result 0 is f32"},
+    {"%x = asm %c {text = \"\"} : f32", "operand 0 is bool"},
+    {"%x = asm %f {text = \"\"} : bool", "the result is bool"},
+    {"%x = asm %t {text = \"\"} : f32", "operand 0 is tile<f32, 8>, the result f32"},
     {"%x = gather %t, %n {axis = 0} : f32", "index i32 along axis 0 of tile<f32, 8>"},
     {"%i = iota : tile<i32, 4> %x = gather %t, %i {axis = 1} : tile<f32, 4>", "axis 1 of"},
     {"%x = gather %t, %t {axis = 0} : tile<f32, 8>", "index tile<f32, 8> along"},
