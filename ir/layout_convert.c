@@ -476,6 +476,8 @@ TlConvert *tl_convert_plan(TlArena *arena, const TlType *type, const TlLayout *s
     find_sources(&p, &x);
     bool in_warp = plan_warp(&p, &x);
     c->kind = in_warp ? kind_in_warp(c) : TL_CONVERT_SHARED;
+    if (c->kind == TL_CONVERT_SHARED && flags & TL_CONVERT_KIND)
+        return c;
     if (c->kind < TL_CONVERT_SHUFFLE)
         return proved(&p, type, src, dst);
     tl_plan_shared(&p);

@@ -77,7 +77,10 @@ typedef struct TlConvert {
     uint32_t nrounds, bytes;
 } TlConvert;
 
-enum { TL_CONVERT_NO_SHUFFLE = 1 };
+enum {
+    TL_CONVERT_NO_SHUFFLE = 1,
+    TL_CONVERT_KIND = 2 /* of a way through shared memory nothing but the kind is filled in */
+};
 
 /* The plan for a tile of this shape and element (pointers are 8 bytes, its own layout is not looked
  * at). Both layouts are canonical and of one machine. max_bytes: the tile goes through shared

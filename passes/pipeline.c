@@ -70,7 +70,7 @@ typedef struct Pipeline {
     TlPassCtx *px;
     TlArena *arena;
     const TlAxisInfo *axis; /* of the function as it came */
-    uint64_t scratch;       /* bytes of shared memory that some op needs for itself, at most */
+    uint64_t scratch;       /* bytes of shared memory that some op needs for itself, at most, + 1 */
     /* one loop */
     TlOp *loop;
     bool hinted;
@@ -462,14 +462,16 @@ static bool give_up(Pipeline *p, TlSchedule *s)
     return any;
 }
 
-static uint64_t most_scratch(const Pipeline *p)
+/* Asked for seldom: plans take their time. */
+static uint64_t most_scratch(Pipeline *p)
 {
-    uint64_t most = 0;
-    for (const TlOp *op = p->fn->body->first; op; op = tl_walk_next(op, NULL)) {
+    uint64_t most = p->scratch;
+    for (const TlOp *op = p->fn->body->first; op && !p->scratch; op = tl_walk_next(op, NULL)) {
         uint64_t bytes = op->opcode == TL_OP_ALLOC ? 0 : tl_op_shared_bytes(p->arena, op);
-        most = bytes > most ? bytes : most;
+        most = bytes + 1 > most ? bytes + 1 : most;
     }
-    return most;
+    p->scratch = most;
+    return most - 1;
 }
 
 /* Of buffers that are alive around the loop. */
@@ -493,9 +495,10 @@ static uint64_t buffer_bytes(const TlSchedule *s)
     return bytes;
 }
 
-static bool fits_shared(const Pipeline *p, const TlSchedule *s)
+static bool fits_shared(Pipeline *p, const TlSchedule *s)
 {
-    return buffer_bytes(s) + outer_bytes(p) + p->scratch <= p->px->machine->shared_bytes;
+    uint64_t bytes = buffer_bytes(s) + outer_bytes(p), all = p->px->machine->shared_bytes;
+    return bytes <= all / 2 || bytes + most_scratch(p) <= all;
 }
 
 /* ---- the schedule ---- */
@@ -573,7 +576,6 @@ TlPassResult tl_pass_pipeline(TlFn *fn, TlPassCtx *px)
     if (loops.len == 0)
         return TL_SAME;
     p.axis = tl_axis_info(fn, px->scratch);
-    p.scratch = most_scratch(&p);
     for (uint32_t i = 0; i < loops.len; i++) {
         TlSchedule s;
         if (schedule_loop(&p, loops.data[i], &s))

@@ -45,11 +45,24 @@ static TlValue *slot_counter(TlExpand *x, int slots)
     return slot;
 }
 
+/* The slot of the last trip's gets: that of the trip slots - 1 further on, too. */
+static TlValue *last_slot(TlExpand *x, int slots)
+{
+    uint64_t i, key = (uint64_t)slots | 1u << 8;
+    if (tl_map_get(&x->slots, key, &i))
+        return x->carried.data[i].arg;
+    TlCarried c = {.init = slot_const(x, slots - 1), .next = slot_counter(x, slots)};
+    tl_map_put(&x->slots, key, x->carried.len);
+    return tl_pipeline_carry(x, tl_type_scalar(x->ctx, TL_I32), "last", c);
+}
+
 static TlValue *slot_at(TlExpand *x, const TlFetch *f, TlMoment m)
 {
     if (!m.in_loop || f->slots == 1)
         return slot_const(x, m.n % f->slots);
     TlValue *now = slot_counter(x, f->slots);
+    if (f->slots > 2 && m.n == f->slots - 1)
+        return last_slot(x, f->slots);
     return m.n ? later_slot(x, &x->start, now, m.n, f->slots) : now;
 }
 

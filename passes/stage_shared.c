@@ -111,7 +111,7 @@ static bool needs_shared(const Stage *s, const TlOp *convert)
 {
     const TlValue *from = tl_in(convert, 0);
     const TlConvert *p = tl_convert_plan(s->px->scratch, from->type, from->type->layout,
-                                         convert->out[0]->type->layout, 0, 0);
+                                         convert->out[0]->type->layout, 0, TL_CONVERT_KIND);
     return p->kind == TL_CONVERT_SHARED;
 }
 
