@@ -222,13 +222,13 @@ static void lower_iota(TlSimt *g, TlOp *op)
 /* The result's axis that each operand axis is; -1: always coordinate 0. */
 static void axes_of_operand(const TlOp *op, int *dims)
 {
-    const TlType *in = tl_in(op, 0)->type, *out = op->out[0]->type;
+    const TlType *in = tl_in(op, 0)->type;
     int axis = (int)tl_attr_int(op, TL_ATTR_AXIS, 0);
     for (int d = 0; d < in->rank; d++) {
         if (op->opcode == TL_OP_EXPAND)
             dims[d] = d < axis ? d : d + 1;
         else
-            dims[d] = in->shape[d] == 1 && out->shape[d] != 1 ? -1 : d;
+            dims[d] = in->shape[d] == 1 ? -1 : d;
     }
     for (int d = 0; op->opcode == TL_OP_TRANS && d < in->rank; d++)
         dims[tl_attr(op, TL_ATTR_PERM)->u.ints[d]] = d;
