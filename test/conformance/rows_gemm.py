@@ -5,7 +5,8 @@ AXES says what varies. `cover` makes rows such that every pair of values of two 
     a, b    "n": the rows of the matrix are together; "view": its columns are, by the view's strides; "trans": the array holds
             the transposed matrix, and the kernel says trans()
     place   "dense": the array is the matrix; "sub": the matrix is a part of it; "raw": a view of a pointer, with a base
-            and a stride that are not aligned. What is beside the matrix is NaN, or 77, and must not be seen.
+            and a stride. What is beside the matrix is NaN, or 77, and must not be seen.
+    align   of extents, offsets and strides, in elements
 Data are small integers, then bits are compared, or normal, then the bound is K eps |A||B| and what the precision allows.
 """
 import itertools
@@ -25,15 +26,19 @@ TYPES = {  # operands, accumulator, precision
 }
 TILES = {  # by turns
     "small": [(16, 16), (32, 32), (16, 64), (64, 16)], "large": [(64, 64), (128, 32), (32, 128), (64, 128), (128, 128)],
-    "threes": [(48, 80), (80, 48), (96, 32), (16, 96), (48, 24)], "elevens": [(176, 16), (192, 32), (16, 176), (32, 192), (80, 176)],
+    "threes": [(48, 80), (80, 48), (96, 32), (16, 96), (48, 24)], "elevens": [(176, 16), (192, 32), (16, 176), (32, 192), (48, 176)],
     "tiny": [(5, 3), (1, 16), (3, 7), (16, 1), (1, 1), (2, 5)], "thin": [(8, 128), (256, 8), (4, 64), (8, 8)],
 }
 DEPTHS = {"8": [8], "16": [16], "32": [32], "64": [64], "odd": [7, 24, 12, 48, 5, 1]}
 AXES = {
     "type": list(TYPES), "tile": list(TILES), "depth": list(DEPTHS), "a": ["n", "view", "trans"], "b": ["n", "view", "trans"],
-    "c": ["n", "view"], "place": ["dense", "sub", "raw"], "size": ["even", "odd", "less", "long"], "stages": [1, 2, 3, 4, 5],
+    "c": ["n", "view"], "place": ["dense", "sub", "raw"], "align": [16, 4, 1], "size": ["even", "odd", "less", "long"], "stages": [1, 2, 3, 4, 5],
     "warps": [4, 8], "epi": ["none", "bias_relu", "scale", "residual", "narrow", "out_f16"], "data": ["small", "normal"],
 }
+
+# Where operands may be copied to shared memory as they are.
+COPIED = {**AXES, "type": ["f16", "bf16", "ieee", "tf32", "e4m3", "i8", "u8_i8", "f64"], "tile": ["small", "large", "threes"], "depth": ["16", "32", "64"],
+          "place": ["dense"], "align": [16], "epi": ["none", "bias_relu", "narrow"], "data": ["small"]}
 
 
 # ---- which rows -----------------------------------------------------------------------------------------------------
@@ -67,21 +72,22 @@ def cover(axes, seed):
 
 
 # ---- one row --------------------------------------------------------------------------------------------------------
-def parameter(name, t, form, place, writes):
+def parameter(name, t, form, place, align, writes):
     """The parameter, and the statement that makes the matrix `name` of it."""
     const, rows, cols = "" if writes else "const ", *{"A": "MK", "B": "KN", "C": "MN"}[name]
     held = (cols, rows) if form == "trans" else (rows, cols)
     strides = (" : 1", f" : ld{name.lower()}") if form == "view" else ("", "")
     if place == "raw":
         s = f"(1, ld{name.lower()})" if form == "view" else f"(ld{name.lower()}, 1)"
-        return f"{const}{t} *{name}0, int ld{name.lower()}", f"    auto {name} = view({name}0 + 3, ({held[0]}, {held[1]}), {s});\n"
+        return f"{const}{t} *{name}0, int ld{name.lower()}", f"    auto {name} = view({name}0 + {3 * align}, ({held[0]}, {held[1]}), {s});\n"
     if place == "sub":
         view = f"{const}{t} {name}0[{name}r{strides[0]}, {name}c{strides[1]}]"
-        return view, f"    auto {name} = sub({name}0, (1, 3), ({held[0]}, {held[1]}));\n"
+        start = (3 * align, 1) if form == "view" else (1, 3 * align)
+        return view, f"    auto {name} = sub({name}0, {start}, ({held[0]}, {held[1]}));\n"
     return f"{const}{t} {name}[{held[0]}{strides[0]}, {held[1]}{strides[1]}]", ""
 
 
-def argument(name, matrix, form, place):
+def argument(name, matrix, form, place, align):
     """{parameter: array or scalar} that hold the matrix, an Arr."""
     t, x = matrix
     x = x.T if form == "trans" else x
@@ -90,22 +96,24 @@ def argument(name, matrix, form, place):
         return {name: Arr(t, np.asarray(x, order=order))}
     beside = poison(t).store if is_float(t) else STORE[t](77)
     if place == "sub":
-        y = np.full((x.shape[0] + 2, x.shape[1] + 5), beside, x.dtype, order=order)
-        y[1:-1, 3:-2] = x
-        return {name + "0": Arr(t, y)}
+        x = x.T if form == "view" else x
+        y = np.full((x.shape[0] + 2, x.shape[1] + 5 * align), beside, x.dtype)
+        y[1:-1, 3 * align:-2 * align] = x
+        return {name + "0": Arr(t, y.T if form == "view" else y)}
     x = x.T if form == "view" else x
-    ld = x.shape[1] + 5
-    y = np.full(3 + x.shape[0] * ld, beside, x.dtype)
-    y[3:].reshape(-1, ld)[:, :x.shape[1]] = x
+    ld = x.shape[1] + 5 * align
+    y = np.full(3 * align + x.shape[0] * ld, beside, x.dtype)
+    y[3 * align:].reshape(-1, ld)[:, :x.shape[1]] = x
     return {name + "0": Arr(t, y), f"ld{name.lower()}": ld}
 
 
-def sizes(kind, bm, bn, bk, turn):
+def sizes(kind, bm, bn, bk, align, turn):
     """M, N, K."""
-    return {
+    least = {
         "even": (2 * bm, bn, 3 * bk), "odd": (bm + bm // 2 + 1, 2 * bn - bn // 3 - 1 or 3, 2 * bk + bk // 2 + 1),
         "less": (max(bm - 3, 1), max(bn // 2, 1), (max(bk // 2, 1), 1, bk)[turn % 3]), "long": (bm - bm // 4, bn + 1, 7 * bk - bk // 4),
     }[kind]
+    return [-(-n // align) * align for n in least]
 
 
 EPILOGUES = {  # parameters, the value stored, type stored
@@ -122,8 +130,7 @@ def source(p, narrow):
     more, value, stored = EPILOGUES[p["epi"]]
     more = re.sub(r"\$(\w)", r"\1" if p["place"] == "dense" else r"(\1)", more.replace("R ", r + " "))
     out = narrow if stored == "O" else r
-    parts = [parameter("A", t, p["a"], p["place"], False), parameter("B", u, p["b"], p["place"], False),
-             parameter("C", out, p["c"], p["place"], True)]
+    parts = [parameter(name, t, form, p["place"], p["align"], name == "C") for name, t, form in zip("ABC", (t, u, out), (p["a"], p["b"], p["c"]))]
     views = ", ".join(text for text, _ in parts)
     extents = "" if p["place"] == "dense" else ", int M, int N, int K"
     a = "trans(A[k +: BK, m +: BM])" if p["a"] == "trans" else "A[m +: BM, k +: BK]"
@@ -173,12 +180,13 @@ def expected(p, x, y, extra, narrow, trips):
 def add(number, p, bm, bn, bk):
     t, u, r, _ = TYPES[p["type"]]
     narrow = ("f16", "bf16")[number % 2]
-    m, n, k = sizes(p["size"], bm, bn, bk, number)
+    m, n, k = sizes(p["size"], bm, bn, bk, p["align"], number)
     data = (lambda t, seed, *shape: small(t, seed, *shape, lo=-2, hi=3)) if p["data"] == "small" else normal
     a, b = data(t, 2 * number, m, k), data(u, 2 * number + 1, k, n)
     acc = "f16" if p["epi"] == "out_f16" else r
-    args = {**argument("A", a, p["a"], p["place"]), **argument("B", b, p["b"], p["place"]),
-            **argument("C", poison(narrow if p["epi"] == "narrow" else acc, m, n), p["c"], p["place"])}
+    args = {}
+    for name, matrix in (("A", a), ("B", b), ("C", poison(narrow if p["epi"] == "narrow" else acc, m, n))):
+        args.update(argument(name, matrix, p[name.lower()], p["place"], p["align"]))
     args.update({} if p["place"] == "dense" else {"M": m, "N": n, "K": k})
     extra = {"bias_relu": ("bias", (n,)), "scale": ("scale", (m,)), "residual": ("more", (m, n))}.get(p["epi"])
     if extra:
@@ -190,13 +198,13 @@ def add(number, p, bm, bn, bk):
 
     def want(_):
         w = expected(p, wide(a), wide(b), extra, narrow, -(-k // bk))
-        whole = argument("C", Arr("f64", w.value.astype(float)), p["c"], p["place"])[c].store
+        whole = argument("C", Arr("f64", w.value.astype(float)), p["c"], p["place"], p["align"])[c].store
         if not is_float(args[c].type) and p["place"] != "dense":
             whole = np.where(np.isnan(whole), 77, whole)
-        bounds = argument("C", Arr("f64", np.broadcast_to(np.asarray(w.bound, float), (m, n))), p["c"], p["place"])[c].store
+        bounds = argument("C", Arr("f64", np.broadcast_to(np.asarray(w.bound, float), (m, n))), p["c"], p["place"], p["align"])[c].store
         return {c: within(whole, np.nan_to_num(bounds) if p["data"] == "normal" else 0)}
 
-    name = "_".join(str(p[x]) for x in ("type", "a", "b", "place", "epi")) + f"_{bm}x{bn}x{bk}_s{p['stages']}w{p['warps']}"
+    name = "_".join(str(p[x]) for x in ("type", "a", "b", "place", "align", "epi")) + f"_{bm}x{bn}x{bk}_s{p['stages']}w{p['warps']}"
     row(f"gemm_{number:03}_{name}", source(p, narrow), args, want, consts={"BM": bm, "BN": bn, "BK": bk},
         same_bits=p["data"] == "small", warps=p["warps"], stages=p["stages"])
 
@@ -207,7 +215,7 @@ def add_all():
     def take(table, name):
         turn[name] += 1
         return table[name][turn[name] % len(table[name])]
-    for number, p in enumerate(cover(AXES, 4)):
+    for number, p in enumerate(cover(AXES, 4) + cover(COPIED, 5)):
         add(number, p, *take(TILES, p["tile"]), take(DEPTHS, p["depth"]))
 
 
