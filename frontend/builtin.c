@@ -236,12 +236,6 @@ TlVal tl_builtin_apply(TlSema *s, const TlBuiltin *f, bool fast, uint32_t n, con
 
 /* ---- helpers ---- */
 
-TlVal tl_not_yet(TlSema *s, TlLoc loc, const char *what)
-{
-    tl_err(s, loc, TL_E0700, what);
-    return tl_bad();
-}
-
 TlValue *tl_call_ir(TlSema *s, TlCall *c, uint32_t i)
 {
     const TlVal *v = &c->val[i];

@@ -96,8 +96,59 @@ bool tl_arm_is_cheap(const TlArm *arm)
     return n <= 8;
 }
 
+/* ---- views as scalars ---- */
+
+/* A view that depends on control flow goes through it as its pointer, extents and strides. */
+static uint32_t view_leaves(const TlType *t)
+{
+    return 1 + 2u * t->rank;
+}
+
+static bool may_change(TlSema *s, const TlType *t, TlLoc loc)
+{
+    if (tl_dtype_bits(t->dtype) >= 8)
+        return true;
+    tl_err(s, loc, TL_E0345, tl_dtype_name(t->dtype)); /* its pointer would be half a byte off */
+    return false;
+}
+
+static const TlType *pointer_of(TlSema *s, const TlType *t)
+{
+    return tl_type_ptr(s->ctx, t->dtype, t->is_const, 0, NULL);
+}
+
+static TlValue *view_number(TlSema *s, TlOpcode op, TlValue *view, int axis)
+{
+    TlAttr attr = {.id = TL_ATTR_AXIS, .u.i = axis};
+    return tl_emit(s, op, 1, &view, tl_type_scalar(s->ctx, TL_I64), 1, &attr);
+}
+
+/* view NULL: of no view, zeros. */
+static void take_apart(TlSema *s, TlValue *view, const TlType *t, TlValues *out)
+{
+    const TlType *i64 = tl_type_scalar(s->ctx, TL_I64), *p = pointer_of(s, t);
+    if (view)
+        tl_vec_push(s->arena, out, tl_emit(s, TL_OP_VIEW_PTR, 1, &view, p, 0, NULL));
+    else
+        tl_vec_push(s->arena, out, tl_const_bits(&s->b, p, 0));
+    for (int i = 0; i < 2 * t->rank; i++) {
+        TlOpcode op = i < t->rank ? TL_OP_EXTENT : TL_OP_STRIDE;
+        tl_vec_push(s->arena, out,
+                    view ? view_number(s, op, view, i % t->rank) : tl_const_bits(&s->b, i64, 0));
+    }
+}
+
+static TlVal put_together(TlSema *s, const TlType *t, TlValue *const *leaves)
+{
+    return (TlVal){.kind = TL_VAL_VIEW,
+                   .dtype = TL_DTYPE_COUNT,
+                   .u.ir = tl_emit(s, TL_OP_VIEW, view_leaves(t), leaves, t, 0, NULL)};
+}
+
 /* ---- joins ---- */
 
+/* A value of a join is not there before its IF is: until then `n` is the number, from 1, of its first
+ * leaf, and a view's `u.type` its type. */
 typedef struct Join {
     TlSema *s;
     TlArm *arms[2];
@@ -154,6 +205,33 @@ static TlVal join_leaf(Join *j, const TlVal *a, const TlVal *b)
         .kind = TL_VAL_IR, .n = j->types.len, .dtype = TL_DTYPE_COUNT}; /* filled in by patch */
 }
 
+static TlVal join_views(Join *j, const TlVal *a, const TlVal *b)
+{
+    const TlVal *both[2] = {a, b};
+    const TlType *t = (a->kind == TL_VAL_VIEW ? a : b)->u.ir->type;
+    uint32_t first = j->types.len;
+    for (int i = 0; i < 2; i++)
+        if (both[i]->kind == TL_VAL_VIEW && both[i]->u.ir->type != t) {
+            tl_err(j->s, j->loc, TL_E0302, "the branches", tl_val_str(j->s, a),
+                   tl_val_str(j->s, b));
+            return tl_bad();
+        }
+    if (!may_change(j->s, t, j->loc))
+        return tl_bad();
+    TlBuilder saved = j->s->b;
+    for (int i = 0; i < 2; i++) {
+        j->s->b.block = j->arms[i]->block;
+        j->s->b.before = NULL;
+        take_apart(j->s, both[i]->kind == TL_VAL_VIEW ? both[i]->u.ir : NULL, t, &j->leaves[i]);
+    }
+    j->s->b = saved;
+    for (uint32_t k = first; k < j->leaves[0].len; k++)
+        tl_vec_push(j->s->arena, &j->types, j->leaves[0].data[k]->type);
+    TlTy *ty = TL_NEW(j->s->arena, TlTy);
+    *ty = tl_ty_of(j->s, a->kind == TL_VAL_VIEW ? a : b);
+    return (TlVal){.kind = TL_VAL_VIEW, .n = first + 1, .dtype = TL_DTYPE_COUNT, .u.type = ty};
+}
+
 static TlVal join_vals(Join *j, const TlVal *a, const TlVal *b)
 {
     if (same_val(a, b))
@@ -171,23 +249,19 @@ static TlVal join_vals(Join *j, const TlVal *a, const TlVal *b)
                                      b->kind == TL_VAL_UNSET ? &unset : &b->items[i]);
         return out;
     }
-    if (set->kind == TL_VAL_VIEW) {
-        tl_not_yet(j->s, j->loc, "a view that depends on a branch");
-        return tl_bad();
-    }
-    return join_leaf(j, a, b);
+    return set->kind == TL_VAL_VIEW ? join_views(j, a, b) : join_leaf(j, a, b);
 }
 
-static void patch(TlVal *v, TlValue *const *results)
+static void patch(TlSema *s, TlVal *v, TlValue *const *results)
 {
-    if (v->kind == TL_VAL_IR && !v->u.ir) {
+    if (v->kind == TL_VAL_IR && !v->u.ir)
         *v = tl_val_ir(results[v->n - 1]);
-        return;
-    }
+    else if (v->kind == TL_VAL_VIEW && v->n)
+        *v = put_together(s, v->u.type->type, results + v->n - 1);
     if (v->kind != TL_VAL_TUPLE && v->kind != TL_VAL_STRUCT)
         return;
     for (uint32_t i = 0; i < v->n; i++)
-        patch(&v->items[i], results);
+        patch(s, &v->items[i], results);
 }
 
 /* Variables that an arm changed, with their values after either arm. */
@@ -227,9 +301,9 @@ void tl_arms_join(TlSema *s, TlValue *cond, TlArm *then, TlArm *els, const TlVal
             TlBuilder end = {.fn = s->b.fn, .block = op->regions[k], .loc = s->b.loc};
             tl_yield(&end, TL_OP_YIELD, j.leaves[k].len, j.leaves[k].data);
         }
-        patch(&joined, op->out);
+        patch(s, &joined, op->out);
         for (uint32_t i = 0; i < vars.len; i++)
-            patch(&vals[i], op->out);
+            patch(s, &vals[i], op->out);
     }
     for (uint32_t i = 0; i < vars.len; i++)
         tl_var_set(s, vars.data[i], vals[i]);
@@ -386,8 +460,10 @@ static TlVal normal_val(TlSema *s, const TlVal *v, const TlTy *ty, TlLoc loc, Tl
         return out;
     }
     if (x.kind == TL_VAL_VIEW) {
-        tl_not_yet(s, loc, "a view that changes in a loop");
-        return tl_bad();
+        if (!may_change(s, x.u.ir->type, loc))
+            return tl_bad();
+        take_apart(s, x.u.ir, x.u.ir->type, leaves);
+        return x;
     }
     if (!tl_is_number(&x))
         return x;
@@ -412,6 +488,11 @@ static TlVal with_leaves(TlSema *s, const TlVal *v, TlValue *const **values)
 {
     if (v->kind == TL_VAL_IR)
         return tl_val_ir(*(*values)++);
+    if (v->kind == TL_VAL_VIEW) {
+        const TlType *t = v->u.ir->type;
+        *values += view_leaves(t);
+        return put_together(s, t, *values - view_leaves(t));
+    }
     if (v->kind != TL_VAL_TUPLE && v->kind != TL_VAL_STRUCT)
         return *v;
     TlVal out = *v;
@@ -434,6 +515,12 @@ static void final_leaves(TlSema *s, const TlVal *init, const TlVal *now, TlValue
         for (uint32_t i = 0; i < init->n; i++)
             final_leaves(s, &init->items[i],
                          now->kind == init->kind && now->n == init->n ? &now->items[i] : &bad, out);
+        return;
+    }
+    if (init->kind == TL_VAL_VIEW) {
+        const TlType *view = init->u.ir->type;
+        bool same = now->kind == TL_VAL_VIEW && now->u.ir->type == view;
+        take_apart(s, same ? now->u.ir : init->u.ir, view, out);
         return;
     }
     if (init->kind != TL_VAL_IR)

@@ -434,7 +434,6 @@ bool tl_call_int(TlSema *s, TlCall *c, uint32_t i, const char *what, int64_t *va
 bool tl_call_axis(TlSema *s, TlCall *c, uint32_t i, int rank, int *axis, TlVal *out);
 int64_t tl_call_word(TlSema *s, TlCall *c, uint32_t i,
                      TlAttrForm family); /* -1: not given; -2: diagnosed */
-TlVal tl_not_yet(TlSema *s, TlLoc loc, const char *what);
 TlValue *tl_emit(TlSema *s, TlOpcode op, uint32_t n, TlValue *const *in, const TlType *type,
                  uint32_t nattrs, const TlAttr *attrs);
 TlValue *tl_emit_reshape(TlSema *s, TlValue *x, int rank, const int32_t *shape);

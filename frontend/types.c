@@ -112,7 +112,7 @@ TlTy tl_struct_ty(TlSema *s, TlDef *def)
             const TlFieldDecl *f = &def->item->fields.data[i];
             def->fields[i] = tl_ty_unknown(TL_DTYPE_COUNT);
             if (f->count)
-                tl_not_yet(s, f->loc, "an array as a field");
+                tl_err(s, f->loc, TL_E0346, f->name);
             else
                 def->fields[i] = tl_type_resolve(s, f->type);
             for (uint32_t j = 0; j < i; j++)

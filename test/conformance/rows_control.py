@@ -133,6 +133,44 @@ const bool FLAG = SUM > 9;
 const f32 HALF = 1.0 / 2;
 """)
 
+row("control_views_in_branches_and_loops", """
+auto pick_view(const f32 A[M, N], const f32 B[M, N], int c) { if (c > 0) { return A; } return B; }
+f32 total(const f32 A[M, N]) { return sum(A[0 +: 8, 0 +: 8]) + (f32)(1000 * M + 10000 * N); }
+void fill(f32 A[N], f32 v) { A[0 +: 16] = v; }
+
+kernel k(const f32 a[M, N], const f32 b[P, Q], f32 y[L], f32 w[R, 6], int n)
+    grid(1)
+{
+    int c = n;
+    auto V = a;
+    if (c > 0) { V = b; }
+    y[0] = total(V);
+    y[1] = total(pick_view(a, b, c));
+    auto W = sub(a, (0, 0), (1, 8));
+    for (int i : range(3)) {
+        y[2 + i] = total(W);
+        W = sub(a, (i, 1), (i + 1, 3));
+    }
+    y[5] = total(W);
+    auto t = (V, c);
+    while (c < 5) {
+        auto (U, d) = t;
+        t = (sub(U, (0, 1), (9, 9)), d + 1);
+        c += 1;
+    }
+    auto (U, d) = t;
+    y[6] = total(U) + (f32)d;
+    y[7] = total(c > 3 ? a : b);
+    auto row_ = view(raw(w), (6), (1));
+    for (int i : range(3)) {
+        fill(row_, (f32)i);
+        row_ = view(raw(w) + 6 * (i + 1), (5 - i), (1));
+    }
+}
+""", {"a": iota("f32", 3, 5), "b": iota("f32", 4, 4), "y": poison("f32", 8), "w": zeros("f32", 4, 6), "n": 0},
+    lambda a: {"y": exact([53105, 44120, 51010, 31006, 32057, 31036, 3005, 53105]),
+               "w": exact(np.array([[0] * 6, [1] * 5 + [0], [2] * 4 + [0] * 2, [0] * 6]))})
+
 row("functions_generic_and_higher_order", """
 tile<T, N> relu(tile<T, N> t) { return max(t, 0); }
 auto twice(auto v) { return v + v; }
