@@ -1,0 +1,165 @@
+"""Loops that fetch ahead: what places are computed from, masks, trips that there are not, memory that the loop writes.
+Each with 1 to 5 stages on every emulated target (`--devices emu:stages`); otherwise these go round."""
+import numpy as np
+
+from rows import row
+from values import exact, ints, poison, small
+
+
+def total(x):
+    return x.astype(np.float64)
+
+
+# rows of B by an index that is loaded, which itself is found by a loaded index; A by blocks
+row("pipeline_indirect", """
+kernel k(const f16 A[M, K], const f16 B[R, N], const i32 page[P], const i32 index[I], f32 C[M, N], const int BK = 32)
+    grid(cdiv(M, 64)) stages(4)
+{
+    int m = pid(0) * 64;
+    tile<f32, 64, 64> acc = 0;
+    int p = 0;
+    for (int k : range(0, K, BK)) pipeline {
+        auto rows = index[page[p] * BK + iota(BK)];
+        acc = dot(A[m +: 64, k +: BK], B[rows, 0 +: 64], acc);
+        p += 1;
+    }
+    C[m +: 64, 0 +: 64] = acc;
+}
+""", {"A": small("f16", 1, 70, 192), "B": small("f16", 2, 50, 64), "page": ints("i32", 3, 0, 7, 6), "index": ints("i32", 4, 0, 50, 7 * 32), "C": poison("f32", 70, 64)},
+    lambda a: {"C": exact(total(a["A"]) @ total(a["B"])[np.concatenate([a["index"][32 * p:32 * p + 32] for p in a["page"]])])})
+
+# bytes that become f16 behind the buffer, both ways round
+row("pipeline_dequantise", """
+kernel k(const f16 A[M, K], const u8 B[N, K], const f16 scale[N], f32 C[M, N])
+    grid(cdiv(M, 64), cdiv(N, 64))
+{
+    int m = pid(0) * 64;
+    int n = pid(1) * 64;
+    tile<f32, 64, 64> acc = 0;
+    for (int k : range(0, K, 32))
+        acc = dot(A[m +: 64, k +: 32], trans((f16)B[n +: 64, k +: 32] - 3), acc);
+    C[m +: 64, n +: 64] = acc * row((f32)scale[n +: 64]);
+}
+""", {"A": small("f16", 1, 66, 144), "B": ints("u8", 2, 0, 8, 70, 144), "scale": small("f16", 3, 70), "C": poison("f32", 66, 70)},
+    lambda a: {"C": exact(total(a["A"]) @ (total(a["B"]) - 3).T * total(a["scale"]))})
+
+# pointers that move with the loop, a mask, a padding value
+row("pipeline_pointers", """
+kernel k(const f16 A[M, K], const f16 B[K, N], f32 C[M, N])
+    grid(1)
+{
+    const f16 *a = raw(A);
+    auto pa = a + (col(iota(64)) * K + row(iota(32)));
+    tile<f32, 64, 64> acc = 0;
+    for (int k : range(0, K, 32)) pipeline {
+        auto x = load(pa, mask = row(k + iota(32)) < K && col(iota(64)) < M, other = 0);
+        acc = dot(x, load(B[k +: 32, 0 +: 64], pad = 0.0), acc);
+        pa = pa + 32;
+    }
+    C[0 +: 64, 0 +: 64] = acc;
+}
+""", {"A": small("f16", 1, 61, 130), "B": small("f16", 2, 130, 60), "C": poison("f32", 61, 60)}, lambda a: {"C": exact(total(a["A"]) @ total(a["B"]))})
+
+row("pipeline_padding", """
+kernel k(const f16 A[M, K], const f16 B[K, N], f32 C[M, N])
+    grid(1)
+{
+    tile<f32, 64, 64> acc = 0;
+    for (int k : range(0, K, 32)) pipeline
+        acc = dot(load(A[0 +: 64, k +: 32], pad = 1.0), B[k +: 32, 0 +: 64], acc);
+    C[0 +: 64, 0 +: 64] = acc;
+}
+""", {"A": small("f16", 1, 40, 100), "B": small("f16", 2, 100, 64), "C": poison("f32", 40, 64)}, lambda a: {"C": exact(total(a["A"]) @ total(a["B"]))})
+
+# no trip, one, two, ...; downward; by a step that is known only at run time; each after the other in one program
+row("pipeline_trips", """
+kernel k(const f16 A[M, K], const f16 B[K, N], f32 C[T, M, N], int step)
+    grid(1) stages(5)
+{
+    for (int t : range(12)) {
+        tile<f32, 64, 64> acc = 0;
+        for (int k : range(0, t * 32, 32)) pipeline
+            acc = dot(A[0 +: 64, k +: 32], B[k +: 32, 0 +: 64], acc);
+        for (int k : range(t * 32, 0, -32)) pipeline
+            acc = dot(A[0 +: 64, k +: 32], B[k +: 32, 0 +: 64], acc);
+        for (int k : range(64, t * 20, step)) pipeline
+            acc = dot(A[0 +: 64, k +: 32], B[k +: 32, 0 +: 64], acc);
+        C[t, 0 +: 64, 0 +: 64] = acc;
+    }
+}
+""", {"A": small("f16", 1, 64, 400, lo=-1, hi=2), "B": small("f16", 2, 400, 64, lo=-1, hi=2), "C": poison("f32", 12, 64, 64), "step": 48},
+    lambda a: {"C": exact(np.stack([sum((total(a["A"])[:, k:k + 32] @ total(a["B"])[k:k + 32] for r in
+                                         (range(0, 32 * t, 32), range(32 * t, 0, -32), range(64, 20 * t, 48)) for k in r), np.zeros((64, 64))) for t in range(12)]))})
+
+# what a trip stores is what the next one loads; and a tile that is used as it is and as an operand
+row("pipeline_stores", """
+kernel k(const f16 A[M, K], f16 B[K, N], f32 C[M, N], f32 sums[M])
+    grid(1)
+{
+    tile<f32, 64, 64> acc = 0;
+    tile<f32, 64> all = 0;
+    for (int k : range(0, K - 32, 32)) pipeline {
+        auto a = A[0 +: 64, k +: 32];
+        auto b = B[k +: 32, 0 +: 64];
+        acc = dot(a, b, acc);
+        all += sum((f32)a, axis = 1);
+        B[k + 32 +: 32, 0 +: 64] = b + 1;
+    }
+    C[0 +: 64, 0 +: 64] = acc;
+    sums[0 +: 64] = all;
+}
+""", {"A": small("f16", 1, 64, 160), "B": small("f16", 2, 160, 64), "C": poison("f32", 64, 64), "sums": poison("f32", 64)},
+    lambda a: {"C": exact(total(a["A"])[:, :128] @ np.concatenate([total(a["B"])[:32] + i for i in range(4)])), "sums": exact(total(a["A"])[:, :128].sum(axis=1))})
+
+# one tile for two products, as it is and transposed; a batch
+row("pipeline_two_uses", """
+kernel k(const f16 A[B, M, K], f32 C[B, M, M], f32 D[B, L, L])
+    grid(B)
+{
+    int b = pid(0);
+    tile<f32, 64, 64> c = 0;
+    tile<f32, 32, 32> d = 0;
+    for (int k : range(0, K, 32)) pipeline {
+        auto x = A[b, 0 +: 64, k +: 32];
+        c = dot(x, trans(x), c);
+        d = dot(trans(x), x, d);
+    }
+    C[b, 0 +: 64, 0 +: 64] = c;
+    D[b, 0 +: 32, 0 +: 32] = d;
+}
+""", {"A": small("f16", 1, 2, 64, 96), "C": poison("f32", 2, 64, 64), "D": poison("f32", 2, 32, 32)},
+    lambda a: {"C": exact(total(a["A"]) @ total(a["A"]).transpose(0, 2, 1)),
+               "D": exact(sum(total(a["A"])[:, :, k:k + 32].transpose(0, 2, 1) @ total(a["A"])[:, :, k:k + 32] for k in (0, 32, 64)))})
+
+# no product: plain loads ahead, a transpose through shared memory, a scan over blocks
+row("pipeline_plain", """
+kernel k(const f32 x[M, N], const i32 at[P], f32 y[N, M], f32 z[M])
+    grid(1)
+{
+    tile<f32, 64> best = -inf;
+    int i = 0;
+    for (int n : range(0, N, 32)) pipeline(3) {
+        auto t = x[0 +: 64, n +: 32];
+        y[n +: 32, 0 +: 64] = trans(t);
+        best = max(best, max(t, axis = 1) + (f32)at[at[i]]);
+        i += 1;
+    }
+    z[0 +: 64] = best;
+}
+""", {"x": small("f32", 1, 64, 208), "at": ints("i32", 2, 0, 7, 7), "y": poison("f32", 208, 64), "z": poison("f32", 64)},
+    lambda a: {"y": exact(a["x"].T), "z": exact(np.max([np.pad(a["x"], ((0, 0), (0, 16)))[:, 32 * i:32 * i + 32].max(axis=1) + a["at"][a["at"][i]]
+                                                        for i in range(7)], axis=0))})
+
+# extents that are no powers of two, and tiles of 8 bytes per element
+row("pipeline_odd_tiles", """
+kernel k(const f64 A[M, K], const f64 B[K, N], f64 C[M, N])
+    grid(cdiv(M, 48), cdiv(N, 80))
+{
+    int m = pid(0) * 48;
+    int n = pid(1) * 80;
+    tile<f64, 48, 80> acc = 0;
+    for (int k : range(0, K, 24)) pipeline
+        acc = dot(A[m +: 48, k +: 24], B[k +: 24, n +: 80], acc);
+    C[m +: 48, n +: 80] = acc;
+}
+""", {"A": small("f64", 1, 50, 100), "B": small("f64", 2, 100, 90), "C": poison("f64", 50, 90)}, lambda a: {"C": exact(a["A"] @ a["B"])})
