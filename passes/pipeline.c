@@ -70,7 +70,6 @@ typedef struct Pipeline {
     TlPassCtx *px;
     TlArena *arena;
     const TlAxisInfo *axis; /* of the function as it came */
-    uint64_t scratch;       /* bytes of shared memory that some op needs for itself, at most, + 1 */
     /* one loop */
     TlOp *loop;
     bool hinted;
@@ -462,16 +461,15 @@ static bool give_up(Pipeline *p, TlSchedule *s)
     return any;
 }
 
-/* Asked for seldom: plans take their time. */
-static uint64_t most_scratch(Pipeline *p)
+/* Bytes that some op of the loop needs for itself, at most; plans take their time. */
+static uint64_t most_scratch(const Pipeline *p)
 {
-    uint64_t most = p->scratch;
-    for (const TlOp *op = p->fn->body->first; op && !p->scratch; op = tl_walk_next(op, NULL)) {
+    uint64_t most = 0;
+    for (const TlOp *op = tl_walk_next(p->loop, p->loop); op; op = tl_walk_next(op, p->loop)) {
         uint64_t bytes = op->opcode == TL_OP_ALLOC ? 0 : tl_op_shared_bytes(p->arena, op);
-        most = bytes + 1 > most ? bytes + 1 : most;
+        most = bytes > most ? bytes : most;
     }
-    p->scratch = most;
-    return most - 1;
+    return most;
 }
 
 /* Of buffers that are alive around the loop. */
@@ -495,7 +493,7 @@ static uint64_t buffer_bytes(const TlSchedule *s)
     return bytes;
 }
 
-static bool fits_shared(Pipeline *p, const TlSchedule *s)
+static bool fits_shared(const Pipeline *p, const TlSchedule *s)
 {
     uint64_t bytes = buffer_bytes(s) + outer_bytes(p), all = p->px->machine->shared_bytes;
     return bytes <= all / 2 || bytes + most_scratch(p) <= all;

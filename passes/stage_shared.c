@@ -17,13 +17,17 @@
  *     backward. So a transposed operand costs nothing: it is another layout of the same buffer.
  *  2. All converts of one load share one buffer. Its layout is chosen for all (ir/stage_layout.h):
  *     rows run along the axis in which the load's addresses count up.
+ *     Where all buffers of a block and of those around it would leave nothing of the machine's shared
+ *     memory, converts stay: they can go in several rounds.
  *  3. alloc and put stand right after the load, gets before the first op that wants them, so that one barrier
  *     serves several. What the chain was before goes when nobody else wants it.
  *
  * A load that has its operand's layout already is left alone. `pipeline` makes more slots and
  * asynchronous copies of what is found here. */
 #include "ir/layout_convert.h"
+#include "ir/shared_plan.h"
 #include "ir/stage_layout.h"
+#include "ir/staged.h"
 #include "passes/axis_info.h"
 #include "passes/pass.h"
 #include "passes/relayout.h"
@@ -37,12 +41,20 @@ typedef struct Way {
     const TlLayout *get; /* of what is loaded, as it must be got */
 } Way;
 
+typedef struct Staged { /* a load and its buffer's type; one for each load */
+    TlOp *load;
+    const TlType *buf;
+} Staged;
+
 typedef struct Stage {
     TlFn *fn;
     TlCtx *ctx;
     TlPassCtx *px;
     const TlAxisInfo *axis;
     TL_VEC(Way) ways;
+    TL_VEC(Staged) staged;
+    TlMap converts;        /* of the ways */
+    TlMap bytes, reserves; /* by block: of buffers; what must be left beside them */
 } Stage;
 
 /* ---- 1. what is staged ---- */
@@ -164,6 +176,62 @@ static const TlType *buffer_type(Stage *s, uint32_t first)
     return tl_type_buf(s->ctx, t->dtype, t->rank, t->shape, l, 1);
 }
 
+/* ---- do they fit? ---- */
+
+/* Of buffers that stand around the block. */
+static uint64_t outer_bytes(const Stage *s, const TlBlock *block)
+{
+    uint64_t all = 0, bytes;
+    for (const TlOp *op = block->parent; op; op = op->block->parent)
+        if (tl_map_get(&s->bytes, (uint64_t)(uintptr_t)op->block, &bytes))
+            all += bytes;
+    return all;
+}
+
+/* What some op in the block needs for itself when all ways are taken. */
+static uint64_t scratch_in(const Stage *s, const TlBlock *block)
+{
+    uint64_t most = 0;
+    for (const TlOp *op = block->first; op; op = tl_walk_next(op, NULL)) {
+        if (op->block != block && !(block->parent && tl_block_is_inside(op->block, block->parent)))
+            break;
+        bool goes = op->opcode == TL_OP_CONVERT && tl_map_get_ptr(&s->converts, op);
+        uint64_t bytes = goes ? 0 : tl_op_shared_bytes(s->px->scratch, op);
+        most = bytes > most ? bytes : most;
+    }
+    return most;
+}
+
+/* What must be left of the machine's memory beside the buffers of a block: when all of them fit, what its ops
+ * need; when not, what the converts that stay may need. */
+static uint64_t reserve_for(const Stage *s, const TlBlock *block)
+{
+    uint64_t all = outer_bytes(s, block), limit = s->px->machine->shared_bytes;
+    for (uint32_t i = 0; i < s->staged.len; i++)
+        if (s->staged.data[i].load->block == block)
+            all += tl_buf_bytes(s->staged.data[i].buf);
+    if (all + TL_SHARED_BUDGET <= limit || all > limit)
+        return TL_SHARED_BUDGET;
+    uint64_t scratch = scratch_in(s, block);
+    return all + scratch <= limit ? scratch : TL_SHARED_BUDGET;
+}
+
+static bool claim(Stage *s, const Staged *x)
+{
+    const TlBlock *block = x->load->block;
+    uint64_t key = (uint64_t)(uintptr_t)block, mine = 0, reserve;
+    if (!tl_map_get(&s->reserves, key, &reserve)) {
+        reserve = reserve_for(s, block);
+        tl_map_put(&s->reserves, key, reserve);
+    }
+    tl_map_get(&s->bytes, key, &mine);
+    mine += tl_buf_bytes(x->buf);
+    if (mine + outer_bytes(s, block) + reserve > s->px->machine->shared_bytes)
+        return false;
+    tl_map_put(&s->bytes, key, mine);
+    return true;
+}
+
 /* ---- 3. into effect ---- */
 
 static TlOp *put_after(Stage *s, TlOp *load, const TlType *buf)
@@ -239,20 +307,30 @@ TlPassResult tl_pass_stage_shared(TlFn *fn, TlPassCtx *px)
     if (s.ways.len == 0)
         return TL_SAME;
     s.axis = tl_axis_info(fn, px->scratch);
-    TlMap types, puts;
-    tl_map_init(&types, px->scratch);
-    tl_map_init(&puts, px->scratch);
-    for (uint32_t i = 0; i < s.ways.len; i++)
-        if (!tl_map_get_ptr(&types, s.ways.data[i].load))
-            tl_map_put_ptr(&types, s.ways.data[i].load, buffer_type(&s, i));
+    TlMap puts; /* by load */
+    bool changed = false;
+    TlMap *maps[] = {&puts, &s.converts, &s.bytes, &s.reserves};
+    for (size_t i = 0; i < sizeof maps / sizeof *maps; i++)
+        tl_map_init(maps[i], px->scratch);
     for (uint32_t i = 0; i < s.ways.len; i++) {
         const Way *w = &s.ways.data[i];
-        TlOp *put = tl_map_get_ptr(&puts, w->load);
-        if (!put)
-            put = put_after(&s, w->load, tl_map_get_ptr(&types, w->load));
-        tl_map_put_ptr(&puts, w->load, put);
-        take_way(&s, w, put);
+        tl_map_put_ptr(&s.converts, w->convert, w->convert);
+        if (!tl_map_get_ptr(&puts, w->load))
+            tl_vec_push(px->scratch, &s.staged, (Staged){w->load, buffer_type(&s, i)});
+        tl_map_put_ptr(&puts, w->load, w->load);
     }
+    for (uint32_t i = 0; i < s.staged.len; i++) {
+        const Staged *x = &s.staged.data[i];
+        tl_map_put_ptr(&puts, x->load, claim(&s, x) ? put_after(&s, x->load, x->buf) : NULL);
+    }
+    for (uint32_t i = 0; i < s.ways.len; i++) {
+        const TlOp *put = tl_map_get_ptr(&puts, s.ways.data[i].load);
+        if (put)
+            take_way(&s, &s.ways.data[i], put);
+        changed |= put != NULL;
+    }
+    if (!changed)
+        return TL_SAME;
     tl_pass_dce(fn, px);
     return TL_CHANGED;
 }
