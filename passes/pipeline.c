@@ -36,8 +36,8 @@
 #include "ir/layout.h"
 #include "ir/mma.h"
 #include "ir/shared_plan.h"
-#include "ir/stage_layout.h"
 #include "ir/staged.h"
+#include "ir/staged_plan.h"
 #include "passes/axis_info.h"
 #include "passes/footprint.h"
 #include "passes/pipeline_impl.h"
@@ -310,8 +310,7 @@ static int copied_bytes(const Pipeline *p, const Candidate *c)
     const TlType *t = c->load->out[0]->type, *buf = tl_in(c->put, 0)->type;
     TlAccessInfo info = tl_access_info(p->axis, c->load);
     int elem = tl_dtype_bytes(t->dtype), run = tl_access_vector(&info, c->load, t->layout);
-    int side = 1 << tl_stage_vector_bits(p->arena, elem, t->layout, buf->layout);
-    return elem * (run < side ? run : side);
+    return elem * tl_buf_plan(p->arena, t, buf, run, TL_BUF_WRITES | TL_BUF_IN_ORDER)->nregs;
 }
 
 static TlFetchHow how_of(const Pipeline *p, const Candidate *c)
