@@ -339,6 +339,7 @@ LLVMValueRef tl_cpu_eval_op(TlCpuGen *g, TlValue *v, TlCpuAt *at)
     case TL_OP_EXPAND: return eval_expand(g, op, at);
     case TL_OP_TRANS: return eval_trans(g, op, at);
     case TL_OP_RESHAPE:
+    case TL_OP_REGROUP:
         return tl_cpu_is_renaming(op) ? eval_renaming(g, op, at) : eval_reshape(g, op, at);
     case TL_OP_GATHER: return eval_gather(g, op, at);
     case TL_OP_LOAD: return tl_cpu_eval_load(g, op, at);
@@ -388,7 +389,8 @@ static int width_of_op(TlCpuGen *g, TlOp *op, int limit)
         return 1;
     if (op->opcode == TL_OP_GATHER)
         return limit < GATHERED ? limit : GATHERED;
-    if (op->opcode == TL_OP_RESHAPE && !tl_cpu_is_renaming(op)) {
+    bool regroups = op->opcode == TL_OP_RESHAPE || op->opcode == TL_OP_REGROUP;
+    if (regroups && !tl_cpu_is_renaming(op)) {
         const TlType *a = tl_in(op, 0)->type, *b = op->out[0]->type;
         int w = tl_cpu_fit_width(a->shape[tl_cpu_form(a).lane], limit);
         return tl_cpu_fit_width(b->shape[tl_cpu_form(b).lane], w);

@@ -360,6 +360,7 @@ static void lower_op(TlCpuGen *g, TlOp *op)
     case TL_OP_BROADCAST:
     case TL_OP_EXPAND:
     case TL_OP_RESHAPE:
+    case TL_OP_REGROUP:
     case TL_OP_TRANS:
     case TL_OP_GATHER:
     case TL_OP_ADD:

@@ -10,6 +10,7 @@
 #include "ir/scan_plan.h"
 #include "ir/shared_plan.h"
 #include "ir/staged_plan.h"
+#include "ir/table_plan.h"
 
 enum { WORD = 4 };
 
@@ -280,6 +281,17 @@ static void explain_buffer_use(const TlExplain *e, const TlOp *op, const TlType 
                   1);
 }
 
+/* ---- tables ---- */
+
+/* Which elements a warp reads at once is not known: no wavefronts. */
+static void explain_table(const TlExplain *e, const TlOp *op, tilec_report_exchange *x)
+{
+    TlTablePlan p = tl_table_plan(op);
+    x->way = tl_format(e->out, "a table in shared memory, %u %s", p.nrounds,
+                       p.nrounds == 1 ? "round" : "rounds");
+    x->barriers = 2 * p.nrounds - 1;
+}
+
 /* ---- all ---- */
 
 static const TlType *tile_of(const TlOp *op)
@@ -299,6 +311,9 @@ static bool explain_op(const TlExplain *e, const TlOp *op, tilec_report_exchange
     case TL_OP_REDUCE: explain_reduce(e, op, x); return tl_in(op, 0)->type->rank > 0;
     case TL_OP_SCAN: explain_scan(e, op, x); return true;
     case TL_OP_DOT: explain_dot(e, op, x); return true;
+    case TL_OP_GATHER:
+    case TL_OP_HISTOGRAM:
+    case TL_OP_REGROUP: explain_table(e, op, x); return true;
     case TL_OP_PUT: explain_buffer_use(e, op, tl_in(op, 2)->type, tl_in(op, 0), x); return true;
     case TL_OP_GET: explain_buffer_use(e, op, op->out[0]->type, tl_in(op, 0), x); return true;
     case TL_OP_COPY:

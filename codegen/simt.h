@@ -123,6 +123,7 @@ void tl_simt_reduce(TlSimt *g, TlOp *op);
 void tl_simt_scan(TlSimt *g, TlOp *op);
 void tl_simt_gather(TlSimt *g, TlOp *op);
 void tl_simt_histogram(TlSimt *g, TlOp *op);
+void tl_simt_regroup(TlSimt *g, TlOp *op);
 void tl_simt_dot(TlSimt *g, TlOp *op);
 void tl_simt_mma(TlSimt *g, TlOp *op); /* simt_mma.c: a DOT with `mma` */
 /* ---- simt_staged.c: buffers of shared memory ---- */

@@ -283,6 +283,7 @@ static void lower_op(TlSimt *g, TlOp *op)
     case TL_OP_EXPAND:
     case TL_OP_TRANS: lower_renaming(g, op); return;
     case TL_OP_RESHAPE: lower_reshape(g, op); return;
+    case TL_OP_REGROUP: tl_simt_regroup(g, op); return;
     case TL_OP_ASM: tl_simt_asm(g, op); return;
     case TL_OP_REDUCE: tl_simt_reduce(g, op); return;
     case TL_OP_SCAN: tl_simt_scan(g, op); return;

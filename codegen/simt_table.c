@@ -1,9 +1,9 @@
-/* Lowering of gather and histogram: operand 0 goes through a table in shared memory
+/* Lowering of gather, histogram and regroup: operand 0 goes through a table in shared memory
  * (ir/table_plan.h).
  *
  *     for each round
  *         barrier, unless it is the first; write the elements of the round; barrier
- *         gather: each register whose element is in the round reads it
+ *         gather, regroup: each register whose element is in the round reads it
  *         histogram: each bin counts its values, one after the other
  */
 #include "codegen/simt_exchange.h"
@@ -29,7 +29,7 @@ static Table table_of(TlSimt *g, const TlOp *op)
 {
     Table t = {.g = g, .op = op, .p = tl_table_plan(op), .scratch = tl_simt_scratch(op)};
     t.tile = tl_in(op, 0)->type;
-    t.type = (TlType){.kind = TL_TILE, .dtype = t.tile->dtype};
+    t.type = (TlType){.kind = TL_TILE, .dtype = t.tile->dtype, .ptr = t.tile->ptr};
     t.value = tl_simt_regs(g, tl_in(op, 0));
     t.owner = tl_simt_is_owner(g, t.tile->layout);
     return t;
@@ -50,8 +50,10 @@ static LLVMValueRef address(const Table *t, LLVMValueRef x, LLVMValueRef first)
     return LLVMBuildAdd(t->g->b, at, u32(t, t->scratch), "");
 }
 
-/* The row-major number of register `reg`'s element, without what lies along `skip`. */
-static LLVMValueRef number(const Table *t, const TlLayout *l, int64_t reg, int skip)
+/* The number of register `reg`'s element where axis d counts `stride[d]`, without what lies along
+ * `skip`. */
+static LLVMValueRef number(const Table *t, const TlLayout *l, const uint32_t *stride, int64_t reg,
+                           int skip)
 {
     LLVMBuilderRef b = t->g->b;
     LLVMValueRef sum = u32(t, 0);
@@ -60,8 +62,8 @@ static LLVMValueRef number(const Table *t, const TlLayout *l, int64_t reg, int s
         if (d == skip)
             continue;
         TlSimtCoord x = tl_simt_split_coord(t->g, l, reg, d);
-        sum = LLVMBuildAdd(b, sum, LLVMBuildMul(b, x.thread, u32(t, t->p.stride[d]), ""), "");
-        constant += (uint32_t)x.constant * t->p.stride[d];
+        sum = LLVMBuildAdd(b, sum, LLVMBuildMul(b, x.thread, u32(t, stride[d]), ""), "");
+        constant += (uint32_t)x.constant * stride[d];
     }
     return LLVMBuildAdd(b, sum, u32(t, constant), "");
 }
@@ -74,7 +76,7 @@ static void write_round(const Table *t, LLVMValueRef first)
     int64_t n = tl_layout_registers(l);
     int vec = 1 << t->p.vec_bits;
     for (int64_t r = 0; r < n; r += vec) {
-        LLVMValueRef x = number(t, l, r, -1);
+        LLVMValueRef x = number(t, l, t->p.stride, r, -1);
         LLVMValueRef pred = tl_simt_both(t->g, t->owner, tl_simt_is_inside(t->g, t->tile, r));
         if (t->p.nrounds > 1)
             pred = tl_simt_both(t->g, pred, in_round(t, x, first));
@@ -134,8 +136,16 @@ static void all_rounds(const Table *t, ReadRound *read, void *user, int64_t n, L
 
 typedef struct Gather {
     int64_t n;
-    LLVMValueRef *number, *inside; /* by register of the result */
+    LLVMValueRef *number, *inside; /* by register of the result; inside: NULL is true */
 } Gather;
+
+static Gather gather_of(const Table *t, const TlLayout *l)
+{
+    Gather x = {.n = tl_layout_registers(l)};
+    x.number = TL_NEW_ARRAY(t->g->arena, LLVMValueRef, x.n);
+    x.inside = TL_NEW_ARRAY(t->g->arena, LLVMValueRef, x.n);
+    return x;
+}
 
 /* Register `reg` of the index as an i32, and whether it is inside of the axis (i1). */
 static LLVMValueRef index_of(const Table *t, int64_t reg, uint32_t extent, LLVMValueRef *out_inside)
@@ -157,7 +167,7 @@ static void gather_round(const Table *t, LLVMValueRef first, void *user, LLVMVal
     LLVMBuilderRef b = t->g->b;
     const Gather *x = user;
     for (int64_t r = 0; r < x->n; r++) {
-        LLVMValueRef v, ok = LLVMBuildAnd(b, x->inside[r], in_round(t, x->number[r], first), "");
+        LLVMValueRef v, ok = tl_simt_both(t->g, x->inside[r], in_round(t, x->number[r], first));
         LLVMValueRef at = address(t, x->number[r], first);
         at = LLVMBuildSelect(b, ok, at, u32(t, t->scratch), "");
         tl_simt_shared_load(t->g, &t->type, at, 1, &v);
@@ -165,22 +175,45 @@ static void gather_round(const Table *t, LLVMValueRef first, void *user, LLVMVal
     }
 }
 
+static void gather_all(const Table *t, Gather *x)
+{
+    TlSimt *g = t->g;
+    LLVMValueRef *out = tl_simt_define(g, t->op->out[0]);
+    for (int64_t r = 0; r < x->n; r++)
+        out[r] = LLVMConstNull(tl_gen_elem_type(&g->gen, t->op->out[0]->type));
+    all_rounds(t, gather_round, x, x->n, out);
+}
+
 void tl_simt_gather(TlSimt *g, TlOp *op)
 {
     Table t = table_of(g, op);
     int axis = (int)tl_attr_int(op, TL_ATTR_AXIS, 0);
     const TlLayout *l = op->out[0]->type->layout;
-    Gather x = {.n = tl_layout_registers(l)};
-    LLVMValueRef *out = tl_simt_define(g, op->out[0]);
-    x.number = TL_NEW_ARRAY(g->arena, LLVMValueRef, x.n);
-    x.inside = TL_NEW_ARRAY(g->arena, LLVMValueRef, x.n);
+    Gather x = gather_of(&t, l);
     for (int64_t r = 0; r < x.n; r++) {
         LLVMValueRef i = index_of(&t, r, (uint32_t)t.tile->shape[axis], &x.inside[r]);
         i = LLVMBuildMul(g->b, i, u32(&t, t.p.stride[axis]), "");
-        x.number[r] = LLVMBuildAdd(g->b, i, number(&t, l, r, axis), "");
-        out[r] = LLVMConstNull(tl_gen_elem_type(&g->gen, op->out[0]->type));
+        x.number[r] = LLVMBuildAdd(g->b, i, number(&t, l, t.p.stride, r, axis), "");
     }
-    all_rounds(&t, gather_round, &x, x.n, out);
+    gather_all(&t, &x);
+}
+
+/* Each register reads the element of its own row-major number. */
+void tl_simt_regroup(TlSimt *g, TlOp *op)
+{
+    Table t = table_of(g, op);
+    const TlType *type = op->out[0]->type;
+    uint32_t stride[TL_MAX_RANK], elems = 1;
+    for (int d = type->rank - 1; d >= 0; d--) {
+        stride[d] = elems;
+        elems *= (uint32_t)type->shape[d];
+    }
+    Gather x = gather_of(&t, type->layout);
+    for (int64_t r = 0; r < x.n; r++) {
+        x.number[r] = number(&t, type->layout, stride, r, -1);
+        x.inside[r] = tl_simt_is_inside(g, type, r);
+    }
+    gather_all(&t, &x);
 }
 
 /* ---- histogram ---- */

@@ -202,6 +202,28 @@ TlVal tl_bi_debug_assume(TlSema *s, TlCall *c)
     return tl_val(TL_VAL_VOID);
 }
 
+/* multiple_of (data 1) of an integer scalar is a promise; all else is only read. */
+TlVal tl_bi_debug_multiple(TlSema *s, TlCall *c)
+{
+    int64_t n = 0;
+    TlVal bad;
+    if (!tl_call_int(s, c, 1, "n", &n, &bad))
+        return bad;
+    if (n < 1 || n > INT32_MAX) {
+        tl_err(s, c->vloc[1], TL_E0306, (long long)n);
+        return tl_bad();
+    }
+    TlValue *x = c->val[0].kind == TL_VAL_IR ? c->val[0].u.ir : NULL;
+    bool has_promise = c->fn->data && n > 1 && x && !x->type->ptr && x->type->rank == 0 &&
+                       tl_is_int(x->type->dtype) && tl_int_fits(x->type->dtype, n);
+    if (has_promise) {
+        TlValue *rest = tl_binary(&s->b, TL_OP_REM, x, tl_const_int(&s->b, x->type, n));
+        TlValue *none = tl_const_bits(&s->b, x->type, 0);
+        emit_text(s, TL_OP_ASSUME, tl_binary(&s->b, TL_OP_EQ, rest, none), NULL);
+    }
+    return c->val[0];
+}
+
 TlVal tl_bi_range_misplaced(TlSema *s, TlCall *c)
 {
     tl_err(s, c->loc, TL_E0211, "range(...), which belongs in a for,");

@@ -300,6 +300,7 @@ static Rule rule_of(TlOpcode opcode)
     case TL_OP_VIEW_PTR:
     case TL_OP_CONVERT:
     case TL_OP_HISTOGRAM:
+    case TL_OP_REGROUP:
     case TL_OP_BARRIER:
     case TL_OP_ALLOC:
     case TL_OP_PUT:

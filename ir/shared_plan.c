@@ -46,7 +46,7 @@ uint32_t tl_op_shared_bytes(TlArena *arena, const TlOp *op)
         return tl_reduce_plan(arena, op)->bytes;
     if (op->opcode == TL_OP_SCAN)
         return tl_scan_plan(arena, op)->bytes;
-    if (op->opcode == TL_OP_GATHER || op->opcode == TL_OP_HISTOGRAM)
+    if (op->opcode == TL_OP_GATHER || op->opcode == TL_OP_HISTOGRAM || op->opcode == TL_OP_REGROUP)
         return tl_table_plan(op).bytes;
     if (op->opcode == TL_OP_DOT)
         return tl_mma_of(op) ? 0 : tl_dot_plan(arena, op)->bytes;

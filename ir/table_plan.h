@@ -1,6 +1,6 @@
 /* A tile as a table in shared memory: all elements in row-major order, so that every thread can read
  * any of them by its number. Pure arithmetic, asked for bytes and carried out by the SIMT lowering
- * of gather and histogram.
+ * of gather, histogram and regroup.
  *
  * A table that is too big for the scratch goes through it in rounds: round i holds the elements
  * i * count .. i * count + count - 1. A round: (after round 0: barrier) all writes, barrier, reads. */
@@ -18,6 +18,6 @@ typedef struct TlTablePlan {
                      one round: they are written at once, at a multiple of their size */
 } TlTablePlan;
 
-/* The table of operand 0 of a gather or histogram. */
+/* The table of operand 0 of such an op. */
 TlTablePlan tl_table_plan(const TlOp *op);
 #endif

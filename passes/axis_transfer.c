@@ -793,6 +793,7 @@ TlAxisFacts tl_axis_transfer(const TlAxisInfo *a, const TlOp *op, uint32_t resul
     case TL_OP_EXPAND:
         return expand(x, tl_in(op, 0)->type, t, (int)tl_attr_int(op, TL_ATTR_AXIS, 0));
     case TL_OP_TRANS: return trans(x, op);
+    case TL_OP_REGROUP:
     case TL_OP_RESHAPE: return reshape(x, tl_in(op, 0)->type, t);
     case TL_OP_CONVERT: return *x;
     case TL_OP_REDUCE:

@@ -15,7 +15,8 @@
  *     carry agree.
  *  3. Each op whose layouts must differ (memory ops; reduce, broadcast, expand, trans, reshape) gets
  *     its operands through converts, and users of its result get the shape's layout through one.
- *     A convert stands right after what it converts, so one serves all users.
+ *     Reshapes between layouts that do not fit become `regroup`, or, of few elements, have them all
+ *     in every thread. A convert stands right after what it converts, so one serves all users.
  *
  * It is for place-layouts to make the converts few. */
 #include "passes/axis_info.h"
@@ -23,7 +24,7 @@
 #include "passes/relayout.h"
 
 /* Atomics move one element each: lanes side by side, but not two on one word of memory. */
-enum { ATOMIC_BYTES = 4 };
+enum { ATOMIC_BYTES = 4, MOST_REPLICATED = 64 };
 
 typedef struct Choice { /* of a memory op, or for a shape */
     int order[TL_MAX_RANK], vec_bits;
@@ -264,7 +265,19 @@ static void lay_out_reduce(Coalesce *c, TlOp *op)
         convert_result(c, op->out[i], l);
 }
 
-/* Forward, backward, or with all elements everywhere: that always fits. */
+/* Through shared memory, between the layouts that are there. */
+static void regroup(TlOp *op)
+{
+    TlBuilder b = tl_builder_before(op);
+    TlValue *x = tl_in(op, 0);
+    b.loc = op->loc;
+    TlOp *made = tl_op_new(&b, TL_OP_REGROUP, 1, &x, 1, &op->out[0]->type, 0, 0, NULL);
+    made->out[0]->name = op->out[0]->name;
+    tl_replace_uses(op->out[0], made->out[0]);
+    tl_op_erase(op);
+}
+
+/* Forward, backward, or else small ones with all elements everywhere, which always fits. */
 static void lay_out_reshape(Coalesce *c, TlOp *op)
 {
     const TlType *from = tl_in(op, 0)->type, *to = op->out[0]->type;
@@ -280,6 +293,10 @@ static void lay_out_reshape(Coalesce *c, TlOp *op)
         return;
     }
     l = tl_layout_reshaped(c->ctx, to->layout, to, from);
+    if (!l && tl_type_elems(to) > MOST_REPLICATED) {
+        regroup(op);
+        return;
+    }
     if (!l) {
         l = tl_layout_replicated(c->ctx, from, c->lane_bits, c->warp_bits);
         convert_result(c, op->out[0], tl_layout_replicated(c->ctx, to, c->lane_bits, c->warp_bits));

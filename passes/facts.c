@@ -28,6 +28,7 @@ bool tl_is_constant_memory(const TlValue *base)
         case TL_OP_BROADCAST:
         case TL_OP_EXPAND:
         case TL_OP_RESHAPE:
+        case TL_OP_REGROUP:
         case TL_OP_TRANS: v = tl_in(v->def, 0); break;
         default: return false;
         }
@@ -48,6 +49,7 @@ int tl_base_param(const TlValue *v)
         case TL_OP_BROADCAST:
         case TL_OP_EXPAND:
         case TL_OP_RESHAPE:
+        case TL_OP_REGROUP:
         case TL_OP_CONVERT:
         case TL_OP_TRANS: v = tl_in(v->def, 0); break;
         default: return -1;

@@ -465,6 +465,7 @@ static bool add_sources(Sources *s, const TlValue *v)
     case TL_OP_BROADCAST:
     case TL_OP_EXPAND:
     case TL_OP_RESHAPE:
+    case TL_OP_REGROUP:
     case TL_OP_TRANS: add_source(s, tl_in(v->def, 0)); return true;
     case TL_OP_IF:
     case TL_OP_FOR:

@@ -255,6 +255,7 @@ int64_t tl_layout_op_cost(TlLayoutCost *c, const TlOp *op, const TlLayout *l)
     case TL_OP_REDUCE:
     case TL_OP_SCAN: return reduce_cost(c, op, l);
     case TL_OP_DOT: return dot_cost(c, op, l);
+    case TL_OP_REGROUP:
     case TL_OP_GATHER: return gather_cost(op, l);
     case TL_OP_HISTOGRAM: return histogram_cost(op, l);
     case TL_OP_FOR:

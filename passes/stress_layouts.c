@@ -286,6 +286,7 @@ static void stress_op(Stress *s, TlOp *op)
         /* fall through */
     case TL_OP_GATHER:
     case TL_OP_HISTOGRAM:
+    case TL_OP_REGROUP:
         stress_plain(s, op);
         stress_free_operands(s, op);
         break;

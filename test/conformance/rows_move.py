@@ -175,3 +175,19 @@ kernel k(const f32 x[R, D], const f32 c[R, H], const f32 s[R, H], f32 y[R, D])
 }
 """, {"x": values("f32", 13, 21, 40), "c": ints("f32", 14, -3, 4, 21, 20), "s": ints("f32", 15, -3, 4, 21, 20), "y": poison("f32", 21, 40)},
     lambda a: (lambda p, q: {"y": exact(np.concatenate((p * a["c"] - q * a["s"], q * a["c"] + p * a["s"]), 1))})(a["x"][:, :20], a["x"][:, 20:]))
+
+# Reshapes that no layout keeps in place: odd extents, more elements than a thread can hold.
+for k, (a_, b_) in enumerate([((60, 50), (3000,)), ((3000,), (60, 50)), ((33, 45), (45, 33)), ((7, 9, 11), (77, 9)), ((96, 50), (50, 96)), ((5, 3, 7, 11), (35, 33)), ((130,), (13, 10))]):
+    for t in ("f32", "i8", "f64") if np.prod(a_) < 2000 else ("f32",):
+        at = [", ".join(f"0 +: {n}" for n in s) for s in (a_, b_)]
+        names = [", ".join("ABCD"[:len(a_)]), ", ".join("EFGH"[:len(b_)])]
+        row(f"move_reshape_{'x'.join(map(str, a_))}_{'x'.join(map(str, b_))}_{t}", f"""
+kernel k(const {t} x[{names[0]}], {t} y[{names[1]}], {t} z[{names[1]}])
+    grid(1)
+{{
+    auto v = reshape(x[{at[0]}], {", ".join(map(str, b_))});
+    y[{at[1]}] = v;
+    z[{at[1]}] = v + reshape(y[{at[1]}], {", ".join(map(str, b_))});
+}}
+""", {"x": values(t, 100 + k, *a_), "y": poison(t, *b_), "z": poison(t, *b_)},
+            lambda a, b_=b_: (lambda v: {"y": exact(v), "z": exact(v + v)})(a["x"].reshape(b_)))
