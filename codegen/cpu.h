@@ -56,6 +56,7 @@ typedef struct TlCpuAccess {
     TlGenView *view;
     int param;
     bool bounds; /* test bounds; false for unchecked without --check */
+    bool asks;   /* --check: the runtime is asked for each address */
 } TlCpuAccess;
 
 typedef struct TlCpuGen {
@@ -100,7 +101,7 @@ void tl_cpu_loop_end(
 void tl_cpu_at_init(TlCpuGen *g, TlCpuAt *at, int rank, int lane, int width);
 LLVMValueRef tl_cpu_eval(TlCpuGen *g, TlValue *v, TlCpuAt *at); /* vector of at->width lanes */
 LLVMValueRef tl_cpu_eval_op(TlCpuGen *g, TlValue *v,
-                            TlCpuAt *at);            /* the same from its op, whatever its place */
+                            TlCpuAt *at); /* the same from its op, whatever its place */
 int tl_cpu_chain_width(TlCpuGen *g, TlValue *v,
                        int limit); /* lanes that suit the virtual chain under v */
 int tl_cpu_define_width(TlCpuGen *g, TlValue *v, int limit); /* the same from v's own op */

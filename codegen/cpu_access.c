@@ -137,12 +137,21 @@ static void assign_dims(TlCpuAccess *a)
     }
 }
 
+/* A launch has seen that a parameter's view lies in its array; what the kernel makes may not. */
+static bool is_view_of_launch(const TlValue *v)
+{
+    while (v->def && v->def->opcode == TL_OP_SUB_VIEW)
+        v = tl_in(v->def, 0);
+    return !v->def && !v->block->parent && v->type->kind == TL_VIEW;
+}
+
 void tl_cpu_prepare_access(TlCpuGen *g, TlOp *op)
 {
     TlCpuAccess *a = TL_NEW(g->arena, TlCpuAccess);
     a->place = tl_op_place(op);
     a->param = tl_base_param(a->place.base);
     a->bounds = !tl_attr_flag(op, TL_ATTR_UNCHECKED) || g->options->check;
+    a->asks = g->options->check && !is_view_of_launch(a->place.base);
     tl_map_put_ptr(&g->access, op, a);
     if (!a->place.axes)
         return;
@@ -364,7 +373,7 @@ int tl_cpu_access_width(TlCpuGen *g, TlOp *op, int limit)
         return limit;
     TlDtype d = a->place.base->type->dtype;
     uint64_t bytes = (uint64_t)tl_dtype_bytes(d);
-    if (g->options->check && (!a->view || tl_attr_flag(op, TL_ATTR_UNCHECKED)))
+    if (a->asks || (g->options->check && tl_attr_flag(op, TL_ATTR_UNCHECKED)))
         return 1;
     TlCpuAt at = {.lane = 0, .width = 2};
     TlType shape = {.kind = TL_TILE, .dtype = d, .rank = (uint8_t)a->place.rank};
@@ -383,32 +392,33 @@ int tl_cpu_access_width(TlCpuGen *g, TlOp *op, int limit)
 
 /* ---- one element ---- */
 
+/* `ok` and the address lies in the argument's array, of which the runtime is asked. */
+static LLVMValueRef ask_address(TlCpuGen *g, TlOp *op, TlCpuAccess *a, Spot *s, LLVMValueRef ok)
+{
+    uint64_t bytes = (uint64_t)tl_dtype_bytes(a->place.base->type->dtype);
+    LLVMValueRef flag = LLVMConstInt(g->i1, 0, 0);
+    LLVMBasicBlockRef from = LLVMGetInsertBlock(g->b), join = NULL;
+    if (ok)
+        join = branch_if(g, ok);
+    LLVMValueRef good = check_address(g, s->ptr, bytes, a->param, op->loc);
+    if (!join)
+        return good;
+    LLVMBasicBlockRef then = LLVMGetInsertBlock(g->b);
+    join_at(g, join);
+    LLVMValueRef phi = LLVMBuildPhi(g->b, g->i1, "");
+    LLVMAddIncoming(phi, &flag, &from, 1);
+    LLVMAddIncoming(phi, &good, &then, 1);
+    return phi;
+}
+
 /* The condition under which the element is touched; reports under --check. */
 static LLVMValueRef element_ok(TlCpuGen *g, TlOp *op, TlCpuAccess *a, Spot *s)
 {
     LLVMValueRef ok = both(g, s->uniform, s->mask);
-    if (!g->options->check)
-        return ok;
-    uint64_t bytes = (uint64_t)tl_dtype_bytes(a->place.base->type->dtype);
-    if (!a->view) {
-        LLVMValueRef flag = LLVMConstInt(g->i1, 0, 0);
-        LLVMBasicBlockRef from = LLVMGetInsertBlock(g->b), join = NULL;
-        if (ok)
-            join = branch_if(g, ok);
-        LLVMValueRef good = check_address(g, s->ptr, bytes, a->param, op->loc);
-        if (!join)
-            return good;
-        LLVMBasicBlockRef then = LLVMGetInsertBlock(g->b);
-        join_at(g, join);
-        LLVMValueRef phi = LLVMBuildPhi(g->b, g->i1, "");
-        LLVMAddIncoming(phi, &flag, &from, 1);
-        LLVMAddIncoming(phi, &good, &then, 1);
-        return phi;
-    }
-    if (tl_attr_flag(op, TL_ATTR_UNCHECKED) && ok)
+    if (g->options->check && a->view && ok && tl_attr_flag(op, TL_ATTR_UNCHECKED))
         tl_cpu_fail(g, LLVMBuildNot(g->b, ok, ""), 1, op->loc,
                     "the promise of unchecked does not hold");
-    return ok;
+    return a->asks ? ask_address(g, op, a, s, ok) : ok;
 }
 
 static LLVMValueRef outside_value(TlCpuGen *g, const TlCpuAccess *a, const TlType *type,

@@ -287,13 +287,34 @@ static TlValue *index_is(TlSema *s, const TlType *t, int axis, TlValue *i)
     return tl_binary(&s->b, TL_OP_EQ, index, tl_broadcast_ir(s, i, t->rank, t->shape));
 }
 
-static TlValue *run_time_index(TlSema *s, TlCall *c, uint32_t slot)
+/* With --check the program says so where an index is outside. */
+static void assert_inside(TlSema *s, TlCall *c, TlValue *i, int32_t extent)
+{
+    TlValue *end = tl_const_int(&s->b, i->type, extent), *zero = tl_const_bits(&s->b, i->type, 0);
+    TlValue *ok = tl_binary(&s->b, TL_OP_AND, tl_binary(&s->b, TL_OP_GE, i, zero),
+                            tl_binary(&s->b, TL_OP_LT, i, end));
+    const char *text =
+        tl_format(s->arena, "%s: the index is outside of 0 to %d", c->fn->name, extent - 1);
+    TlAttr attr = {.id = TL_ATTR_TEXT, .u.s = tl_intern_name(s, text)};
+    tl_op_new(&s->b, TL_OP_ASSERT, 1, &ok, 0, NULL, 0, 1, &attr);
+}
+
+/* The index as i32 or i64: a narrower type may not hold the axis's last number. */
+static TlValue *run_time_index(TlSema *s, TlCall *c, uint32_t slot, int32_t extent)
 {
     TlValue *i = tl_call_ir(s, c, slot);
-    if (!i || (tl_is_int(i->type->dtype) && !i->type->rank))
-        return i;
-    tl_err(s, c->vloc[slot], TL_E0503, tl_type_str(s->ctx, i->type));
-    return NULL;
+    if (!i)
+        return NULL;
+    if (!tl_is_int(i->type->dtype) || i->type->rank) {
+        tl_err(s, c->vloc[slot], TL_E0503, tl_type_str(s->ctx, i->type));
+        return NULL;
+    }
+    int bytes = tl_dtype_bytes(i->type->dtype);
+    TlDtype wide = bytes > 4 || i->type->dtype == TL_U32 ? TL_I64 : TL_I32;
+    i = i->type->dtype == wide ? i : tl_cast(&s->b, i, wide);
+    if (s->options->check)
+        assert_inside(s, c, i, extent);
+    return i;
 }
 
 TlVal tl_bi_shape_pick(TlSema *s, TlCall *c)
@@ -303,7 +324,7 @@ TlVal tl_bi_shape_pick(TlSema *s, TlCall *c)
     TlValue *x = tl_call_ir(s, c, 0);
     if (!x || !tl_call_axis(s, c, 1, x->type->rank, &axis, &bad))
         return x ? bad : tl_bad();
-    TlValue *i = run_time_index(s, c, 2);
+    TlValue *i = run_time_index(s, c, 2, x->type->shape[axis]);
     return i ? tl_val_ir(masked_one(s, x, axis, index_is(s, x->type, axis, i))) : tl_bad();
 }
 
@@ -314,7 +335,7 @@ TlVal tl_bi_shape_put(TlSema *s, TlCall *c)
     TlValue *x = tl_call_ir(s, c, 0);
     if (!x || !tl_call_axis(s, c, 1, x->type->rank, &axis, &bad))
         return x ? bad : tl_bad();
-    TlValue *i = run_time_index(s, c, 2);
+    TlValue *i = run_time_index(s, c, 2, x->type->shape[axis]);
     int32_t shape[TL_MAX_RANK] = {0};
     for (int k = 0, n = 0; k < x->type->rank; k++)
         if (k != axis)

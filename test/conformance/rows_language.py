@@ -1,0 +1,352 @@
+"""The clauses of frontend/LANGUAGE.md on text, types, conversions and operators, written from what they promise.
+
+Statements and functions: rows_language_statements.py; memory and launches: rows_language_memory.py. What must not compile is in
+test/frontend and test/language.
+"""
+import math
+
+import numpy as np
+
+from rows import row
+from rows_control import one
+from values import Arr, exact, exactly, int_range, iota, normal, poison, quantize, within, zeros
+
+# ---- text -----------------------------------------------------------------------------------------------------------
+one("lang_clause_words_are_names", """
+    int grid = 1, require = 2, assume_ = 0, tune = 3, key = 4, group = 5, stages = 13;
+    int cluster = 8, maxreg = 9, alias = 10, instantiate = 11, where = 12, type = 13, assume = 14;
+    y[0] = grid + require + tune + key + group + stages;
+    y[1] = cluster + maxreg + alias + instantiate + where + type + assume;
+    y[2] = warps(key);
+    struct words w = {7, 8};
+    y[3] = w.key * 10 + w.where;
+    for (int tune : range(3)) y[4] += tune;
+    y[5] = warps(type = 5);""", [28, 77, 12, 78, 3, 15], head="""
+struct words { i32 key, where; };
+int warps(int type) { return type * 3; }
+""")
+
+one("lang_literals_in_every_base", """
+    y[0] = 0b1010_0101;
+    y[1] = 0xFF_ff;
+    y[2] = 0B11 + 0XA;
+    y[3] = 1_000_000;
+    y[4] = (i32)(0x1.8p3 + 5. + .5 + 1e2 + 2E-1 * 10);
+    y[5] = (i32)(0x10P-2 * 4);
+    y[6] = true ? 1 : 0;
+    y[7] = (i32)(f32)inf == 2147483647 ? 7 : 0;
+    f32 not_a_number = nan;
+    y[8] = not_a_number == not_a_number ? 0 : 8;
+    y[9] = -0x8000_0000;
+    y[10] = (i32)0xFFFF_FFFF_FFFF_FFFF;
+    y[11] = - 2147483648;""",
+    [0xA5, 65535, 13, 1000000, 119, 16, 1, 7, 8, -2**31, -1, -2**31])
+
+one("lang_comments_anywhere", """
+    y[0]/* a place */=/**/1 // one
+        ;
+    y[1] = 4 /* * / */ / 2; // /* not open
+    y[2] = 7 //* divided by nothing
+        ;
+    //// four strokes are a plain comment
+    /// a document of nothing is a comment
+    y[3] = 1; /*/ still one comment /*/""", [1, 2, 7, 1])
+
+one("lang_casts_to_types_and_names", """
+    auto t = (tile<f32, 4>)iota(4) * 0.5;
+    y[0] = (i32)sum(t);
+    y[1] = (i32)cast(2.75, f32) + (i32)(f32)3;
+    auto u = cast(iota(4), tile<i64, 4>);
+    y[2] = (i32)sum(u << 40 >> 40);
+    y[3] = (i32)to(3.75, 1);
+    y[4] = (i32) - 5 + -(i32)3;
+    y[5] = (i32)(u8)-1;
+    y[6] = (int)(float)2 + (int)true;
+    y[7] = i32(7) + (i32)f32(1.5);""", [3, 5, 6, 3, -8, 255, 3, 8], head="""
+auto to(f32 v, T like) { return cast(v, T); }
+""")
+
+# ---- literals and conversions ---------------------------------------------------------------------------------------
+row("lang_literals_take_the_other_side", """
+kernel k(const u8 a[N], const i64 b[N], const f16 h[N], const bf16 g[N], const f64 d[N], u8 u[3], i64 l[4], f16 f[6], bf16 e[2], f64 w[6], f32 s[6])
+    grid(1)
+{
+    u[0] = a[0] + 255;
+    u[1] = 255 - a[0];
+    u[2] = a[0] * (1 + 2 * 3);
+    l[0] = b[0] + 9_223_372_036_854_775_806;
+    l[1] = b[0] - 0x7FFF_FFFF_FFFF_FFFF;
+    l[2] = 3_000_000_000;
+    auto big = 3_000_000_000;
+    l[3] = big + 1_000_000_000_000;
+    f[0] = h[0] + 2049;
+    f[1] = 0.1;
+    f[2] = h[0] * 65519;
+    f[3] = -1e-9;
+    f[4] = h[0] + -inf;
+    f[5] = 1 / 3.0;
+    e[0] = g[0] * 257;
+    e[1] = 1e-40;
+    w[0] = d[0] + 0.1;
+    w[1] = d[0] * 9007199254740993;
+    w[2] = 18446744073709551615;
+    w[3] = 1 / 3.0;
+    w[4] = 1e308 / 100 * 10;
+    w[5] = 0.1 + 0.2;
+    s[0] = 16777217;
+    s[1] = 0.1;
+    s[2] = 1.00000017881393432617187500001;
+    s[3] = 1 / 2;
+    s[4] = 7 / 2 * 1.0;
+    s[5] = -0.0;
+}
+""",
+    {"a": exactly("u8", [3]), "b": exactly("i64", [1]), "h": exactly("f16", [1]), "g": exactly("bf16", [1]), "d": exactly("f64", [1]), "u": zeros("u8", 3), "l": zeros("i64", 4),
+     "f": poison("f16", 6), "e": poison("bf16", 2), "w": poison("f64", 6), "s": poison("f32", 6)},
+    lambda a: {"u": exact([2, 252, 21]), "l": exact(np.array([2**63 - 1, 2 - 2**63, 3 * 10**9, 1003 * 10**9])),
+               "f": exact(quantize([2048, 0.1, 65504, -1e-9, -math.inf, 1 / 3], "f16")), "e": exact(quantize([256, 1e-40], "bf16")),
+               "w": exact([1.1, 9007199254740992, 2.0**64, 1 / 3, 1e307, 0.1 + 0.2]),
+               "s": exact(np.array([16777216, np.float32(0.1), 1 + 2.0**-22, 0, 3, -0.0]))})
+# s[2]: just above the middle of 1 + 2^-23 and 1 + 2^-22; to f64 first and then to f32 is what "exactly enough for f64" allows,
+# and gives the tie to even, which is the same number.
+
+row("lang_small_integers_are_not_promoted", """
+kernel k(const u8 a[A], const i8 b[B], const u16 c[C], const i16 d[D], u8 u[4], i8 s[4], u16 v[2], i16 t[3])
+    grid(1)
+{
+    u[0] = a[0] + a[1];
+    u[1] = (a[0] + a[1]) / 2;
+    u[2] = ~a[0];
+    u[3] = a[0] << 1 >> 1;
+    s[0] = b[0] + b[1];
+    s[1] = -b[2];
+    s[2] = b[0] * b[1] / 3;
+    s[3] = (b[2] >> 1) & 127;
+    v[0] = c[0] * c[0];
+    v[1] = c[0] + a[0];
+    t[0] = d[0] + d[0];
+    t[1] = d[0] + b[0];
+    t[2] = a[0] + d[0];
+}
+""", {"a": exactly("u8", [200, 100]), "b": exactly("i8", [100, 100, -128]), "c": exactly("u16", [65535]), "d": exactly("i16", [32767]), "u": zeros("u8", 4), "s": zeros("i8", 4), "v": zeros("u16", 2),
+      "t": zeros("i16", 3)},
+    lambda a: {"u": exact([44, 22, 55, (200 << 1 & 255) >> 1]), "s": exact([-56, -128, (10000 - 39 * 256) // 3 if 10000 - 39 * 256 > 0 else 0, 64]), "v": exact([1, (65535 + 200) % 65536]),
+               "t": exact([-2, 32767 + 100 - 65536, 32767 + 200 - 65536])})
+
+row("lang_widening_at_stores_initialisers_arguments_returns", """
+struct wide { f32 a; i64 b; tile<f64, 4> c; };
+f32 twice(f32 v) { return v + v; }
+f64 narrow_in(f32 v) { return v; }
+tile<f32, 4> spread(f16 v) { return v; }
+void put_in(f64 A[N], f32 v) { A[4] = v; }
+kernel k(const f16 h[H], const f8e5m2 e[E], const u8 b[B], f32 x[12], i64 y[4], f64 z[8])
+    grid(1)
+{
+    x[0] = h[0];
+    f32 v = h[1];
+    x[1] = v;
+    v = h[2];
+    x[2] = v;
+    x[3] = twice(h[3]);
+    x[4 +: 4] = spread(h[1]);
+    x[8] = (f32)(f16)e[0];
+    f16 from8 = e[1];
+    x[9] = from8;
+    x[10 +: 2] = h[0 +: 2];
+    i32 i = b[0];
+    y[0] = i;
+    y[1] = b[0] + (i64)1;
+    y[2] += b[1];
+    struct wide w = {h[0], b[0], h[0 +: 4]};
+    w.a = h[2];
+    y[3] = w.b;
+    z[0 +: 4] = w.c + w.a;
+    put_in(z, h[3]);
+    z[5] = narrow_in(h[1]);
+    z[6] = v + (f64)0.1;
+    z[7] = true ? h[0] : z[0];
+}
+""", {"h": exactly("f16", [0.5, 1.5, 2.5, 3.5]), "e": Arr("f8e5m2", np.array([0x3C, 0x40], np.uint8)), "b": exactly("u8", [200, 7]), "x": poison("f32", 12), "y": zeros("i64", 4), "z": poison("f64", 8)},
+    lambda a: {"x": exact([0.5, 1.5, 2.5, 7, 1.5, 1.5, 1.5, 1.5, 1, 2, 0.5, 1.5]), "y": exact([200, 201, 7, 200]), "z": exact([3, 4, 5, 6, 3.5, 1.5, 2.5 + 0.1, 0.5])})
+
+row("lang_types_of_auto", """
+kernel k(i32 s[12], const f16 h[H], const u8 b[B])
+    grid(1)
+{
+    auto a = 1;
+    auto f = 1.0;
+    auto l = 0x1_0000_0000;
+    auto t = h[0 +: 3];
+    auto c = a < 2;
+    const auto z = 5;
+    tile<i32, z> five = 1;
+    s[0] = bitcast(f, i32);
+    s[1] = (i32)(l >> 30);
+    a = 2147483647;
+    a += 1;
+    s[2] = a;
+    f = 16777216;
+    f += 1.0;
+    s[3] = (i32)f;
+    s[4] = c ? 1 : 0;
+    auto d = b[0];
+    d += 1;
+    s[5] = (i32)d;
+    s[6] = sum(t == 2);
+    s[7] = sum(five);
+    auto e = -2_147_483_648;
+    e -= 1;
+    s[8] = e;
+    auto g = c ? 1 : 2.0;
+    g /= 4;
+    s[9] = (i32)(g * 100);
+    auto third = t / 3;
+    s[10] = (i32)bitcast(max(third), u16);
+}
+""",
+    {"s": zeros("i32", 12), "h": exactly("f16", [2, 1, 2]), "b": exactly("u8", [255])},
+    lambda a: {"s": exact([0x3F800000, 4, -2**31, 16777216, 1, 0, 2, 5, 2**31 - 1, 25, int(np.float16(2 / 3).view(np.uint16)), 0])})
+
+row("lang_infinities_nan_and_signed_zero", """
+const f32 ZERO = 0.0;
+f32 some(f32 v) { return v * 0; }
+kernel k(const f32 x[N], f32 y[9, N], bool b[6, N], f32 s[4])
+    grid(1)
+{
+    auto v = x[0 +: 8];
+    y[0, 0 +: 8] = v * 0;
+    y[1, 0 +: 8] = v + 0.0;
+    y[2, 0 +: 8] = v - 0.0;
+    y[3, 0 +: 8] = 0.0 - v;
+    y[4, 0 +: 8] = -v;
+    y[5, 0 +: 8] = v - v;
+    y[6, 0 +: 8] = v / v;
+    y[7, 0 +: 8] = v + -0.0;
+    y[8, 0 +: 8] = v * 1;
+    b[0, 0 +: 8] = v == v;
+    b[1, 0 +: 8] = v != v;
+    b[2, 0 +: 8] = v < inf;
+    b[3, 0 +: 8] = !(v >= 0);
+    b[4, 0 +: 8] = v <= nan;
+    b[5, 0 +: 8] = v != nan;
+    s[0] = 1 / -some(1);
+    s[1] = -ZERO;
+    s[2] = inf - inf;
+    s[3] = 0 * -1.0;
+}
+""", {"x": exactly("f32", [1.5, -2, 0.0, -0.0, math.inf, -math.inf, math.nan, 1e-45]), "y": poison("f32", 9, 8), "b": zeros("bool", 6, 8), "s": poison("f32", 4)},
+    lambda a: special(a["x"]))
+
+
+def special(x):
+    z, n = np.float32(0), np.float32(-0.0)
+    return {"y": exact(np.stack([x * z, x + z, x - z, z - x, -x, x - x, x / x, x + n, x])), "s": exact(np.array([-math.inf, -0.0, math.nan, -0.0])),
+            "b": exact(np.stack([x == x, x != x, x < np.inf, ~(x >= 0), x <= np.nan, x != np.nan]))}
+
+
+# ---- operators ------------------------------------------------------------------------------------------------------
+for t in ("i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64"):
+    width = int(t[1:])
+    n = exactly(t, [c for c in (0, 1, 3, width - 1, width, width + 1, 2 * width - 1, 2 * width, 100, 127)])
+    row(f"lang_shift_amounts_modulo_the_width_{t}", f"""
+kernel k(const {t} x[N], const {t} n[N], const u8 m[N], {t} l[N], {t} r[N], {t} c[4], {t} w[N])
+    grid(1)
+{{
+    l[0 +: 10] = x[0 +: 10] << n[0 +: 10];
+    r[0 +: 10] = x[0 +: 10] >> n[0 +: 10];
+    c[0] = x[0] << {width + 2};
+    c[1] = x[1] >> {width};
+    c[2] = x[2] << -1;
+    c[3] = x[3] >> -{width - 1};
+    w[0 +: 10] = x[0 +: 10] << m[0 +: 10];
+}}
+""", {"x": exactly(t, [1, 3, 5, 77, 100, 127, 2, int_range(t)[0], int_range(t)[1], 64]), "n": n, "m": exactly("u8", n.store), "l": zeros(t, 10), "r": zeros(t, 10), "c": zeros(t, 4), "w": zeros(t, 10)},
+        lambda a, t=t, b=width: shifts(a, t, b))
+
+
+def wrap(v, t):
+    lo, hi = int_range(t)
+    return (int(v) - lo) % (hi - lo + 1) + lo
+
+
+def shifts(a, t, b):
+    x, n = [int(v) for v in a["x"]], [int(v) % b for v in a["n"]]
+    left = [wrap(v << s, t) for v, s in zip(x, n)]
+    return {
+        "l": exact(exactly(t, left).store), "w": exact(exactly(t, left).store), "r": exact(exactly(t, [v >> s for v, s in zip(x, n)]).store),
+        "c": exact(exactly(t, [wrap(x[0] << 2, t), x[1], wrap(x[2] << b - 1, t), x[3] >> 1]).store)}
+
+
+one("lang_precedence_and_grouping_of_c", """
+    int a = three + 4, b = three + 2, c = three;
+    y[0] = a + b * c - a / b % c;
+    y[1] = a << 1 + c >> 2;
+    y[2] = (a & b ^ c | 8) + 0;
+    y[3] = a - b - c;
+    y[4] = a / b * c;
+    y[5] = -a % c + - -b;
+    y[6] = a > b == true && b > a || c == 3 ? 1 : 2;
+    y[7] = ~a & 0xFF;
+    y[8] = a == 7 ? b == 5 ? 10 : 20 : 30;
+    y[9] = (a < b | c > 2 ^ true & false) ? 1 : 0;
+    y[10] = 100 / 7 % 4 - -3 * 2;""",
+    [7 + 15 - 7 // 5 % 3, 7 << 4 >> 2, (7 & 5 ^ 3 | 8), -1, 3, -1 + 5, 1, ~7 & 255, 10, 1, 14 % 4 + 6])
+
+row("lang_logic_on_tiles", """
+kernel k(const i32 x[N], bool b[6, N], i32 s[N])
+    grid(1)
+{
+    auto v = x[0 +: 9];
+    auto p = v > 2;
+    auto q = v % 2 == 0;
+    b[0, 0 +: 9] = p && q;
+    b[1, 0 +: 9] = p || q;
+    b[2, 0 +: 9] = !p;
+    b[3, 0 +: 9] = p && true;
+    b[4, 0 +: 9] = p ^ q;
+    b[5, 0 +: 9] = x[1] == 1 && p;
+    s[0 +: 9] = p ? v : q ? -v : 100;
+}
+""", {"x": iota("i32", 9), "b": zeros("bool", 6, 9), "s": zeros("i32", 9)}, lambda a: logic(a["x"]))
+
+
+def logic(v):
+    p, q = v > 2, v % 2 == 0
+    return {"b": exact(np.stack([p & q, p | q, ~p, p, p ^ q, p])), "s": exact(np.where(p, v, np.where(q, -v, 100)))}
+
+
+FUSED = """
+kernel k(const f32 x[N], const f32 y[N], const f32 z[N], f32 s[N], f32 d[N], const f64 u[N], f64 t[N])
+    grid(1)
+{
+    s[0 +: 512] = x[0 +: 512] * y[0 +: 512] + z[0 +: 512];
+    auto p = x[0 +: 512] * y[0 +: 512];
+    d[0 +: 512] = p - z[0 +: 512] * y[0 +: 512];
+    t[0 +: 512] = u[0 +: 512] * u[0 +: 512] + (f64)z[0 +: 512];
+}
+"""
+fused_args = {"x": normal("f32", 1, 512), "y": normal("f32", 2, 512), "z": normal("f32", 3, 512), "s": poison("f32", 512), "d": poison("f32", 512), "u": normal("f64", 4, 512), "t": poison("f64", 512)}
+row("lang_fp_strict_rounds_each_operation", FUSED, fused_args,
+    lambda a: {"s": exact(a["x"] * a["y"] + a["z"]), "d": exact(a["x"] * a["y"] - a["z"] * a["y"]), "t": exact(a["u"] * a["u"] + a["z"].astype(np.float64))}, options=("--fp=strict",))
+row("lang_fusing_is_the_same_on_every_device", FUSED, fused_args,
+    lambda a: {n: within(v, np.abs(v) * 2.0**-22 + 2.0**-22 * 8) for n, v in
+               {"s": a["x"].astype(float) * a["y"] + a["z"], "d": a["x"].astype(float) * a["y"] - a["z"].astype(float) * a["y"], "t": a["u"] * a["u"] + a["z"]}.items()})
+row("lang_fp_strict_functions_are_portable", """
+kernel k(const f32 x[N], f32 y[6, N])
+    grid(1)
+{
+    auto v = x[0 +: 1000];
+    y[0, 0 +: 1000] = exp(v) + exp2(v);
+    y[1, 0 +: 1000] = sin(v) * cos(v);
+    y[2, 0 +: 1000] = log(abs(v)) + sqrt(abs(v));
+    y[3, 0 +: 1000] = tanh(v) / sigmoid(v);
+    y[4, 0 +: 1000] = rsqrt(abs(v)) + pow(abs(v), v);
+    y[5, 0 +: 1000] = v / (x[1] + v);
+}
+""",
+    {"x": normal("f32", 5, 1000), "y": poison("f32", 6, 1000)}, lambda a: strict(a["x"].astype(float)), options=("--fp=strict",))
+
+
+def strict(v):
+    w = np.stack([np.exp(v) + np.exp2(v), np.sin(v) * np.cos(v), np.log(abs(v)) + np.sqrt(abs(v)), np.tanh(v) * (1 + np.exp(-v)), 1 / np.sqrt(abs(v)) + abs(v)**v, v / (v[1] + v)])
+    return {"y": within(w, np.abs(w) * 2.0**-19 + 2.0**-19)}
