@@ -1,0 +1,319 @@
+"""The library's formats of few bits: std.quant, std.ggml, std.scaled. Codes and scales are compared with the same formulas in
+NumPy's f32, dequantised numbers with the original within the bounds of the `///` lines."""
+import numpy as np
+
+from rows import row
+from rows_stdlib import U, WARPS
+from values import F8, FORMATS, Arr, exact, exactly, poison, random_bits, rng, spacing, store, within
+
+F32 = np.float32
+
+
+def groups_of(seed, m, k, g):
+    """Rows of very different size; a group of zeros, one of subnormals, one with a NaN, one constant, one of one sign."""
+    x = rng(seed).normal(0, 1, (m, k)) * 10.0 ** rng(seed + 1).integers(-3, 4, (m, 1))
+    v = x.reshape(m * k // g, g)
+    for i, special in enumerate((lambda r: r * 0, lambda r: r * 1e-42, lambda r: np.where(np.arange(g) == g // 2, np.nan, r), lambda r: r * 0 - 3.25, np.abs)):
+        if len(v) > i + 1:
+            v[i + 1] = special(v[i + 1])
+    return Arr("f32", x.astype(F32))
+
+
+def clean(x):
+    return np.where(np.isnan(x), 0, x)
+
+
+def scale_want(x, limit):
+    return least_normal((np.nanmax(np.abs(x), 2) / F32(limit)).astype(F32))
+
+
+def least_normal(s):
+    return np.where(s == 0, F32(1), np.maximum(s, F32(2.0**-126)))
+
+
+def steps(x, s):
+    """x / s in f32, and whether a unit in the last place could move it over a half."""
+    q = (x / s[:, :, None]).astype(F32)
+    return np.rint(clean(q))
+
+
+def grouped(a, name, g):
+    x = a[name]
+    return x.reshape(x.shape[0], -1, g)
+
+
+def close(s):
+    return within(s, 2 * spacing(s, "f32"))
+
+
+def by_groups(v, g):
+    return np.repeat(v, g, 1)
+
+
+# array, tile, group
+SHAPES = [((7, 64), (8, 64), 16), ((5, 48), (5, 48), 48), ((3, 9), (4, 9), 3), ((1, 32), (1, 32), 32), ((2, 1), (2, 1), 1)]
+
+
+def plain_want(a, g, limit):
+    x = grouped(a, "x", g)
+    s = scale_want(x, limit)
+    return {"q": exact(steps(x, s).reshape(a["x"].shape).astype(np.int8)), "s": close(s),
+            "y": within(clean(a["x"]), by_groups(s.astype(np.float64), g) * (0.5 + 2.0**-15) + 2.0**-149)}
+
+
+def zero_want(a, g):
+    x = grouped(a, "x", g)
+    low, high = np.minimum(np.nanmin(x, 2), 0), np.maximum(np.nanmax(x, 2), 0)
+    s = least_normal(((high - low).astype(F32) / F32(15)).astype(F32))
+    zero = np.rint(-low / s)
+    q = np.clip(np.rint((x / s[:, :, None]).astype(F32)) + zero[:, :, None], 0, 15)
+    q = np.where(np.isnan(x), zero[:, :, None], q)
+    y = clean(a["x"])
+    return {"q": exact(q.reshape(a["x"].shape).astype(np.uint8)), "s": close(s), "z": exact(zero.astype(np.uint8)),
+            "y": within(y, by_groups(s.astype(np.float64), g) * (0.5 + 2.0**-17) + 2.0**-149)}
+
+
+for k, (shape, tile, g) in enumerate(SHAPES):
+    (m, n), (bm, bn) = shape, tile
+    at = f"0 +: {bm}, 0 +: {bn}"
+    half = f"0 +: {bm}, 0 +: {bn // g}"
+    for bits, limit in ((8, 127), (4, 7)):
+        row(f"std_quant_i{bits}_{m}x{n}_by_{g}", f"""
+import std.quant;
+
+kernel k(const f32 x[M, K], i8 q[M, K], f32 s[M, L], f32 y[M, K])
+    grid(1)
+{{
+    auto (n, scale) = quant.to_i{bits}(x[{at}], {g});
+    q[{at}] = n;
+    s[{half}] = scale;
+    y[{at}] = quant.dequantize(n, scale);
+}}
+""", {"x": groups_of(150 + k, m, n, g), "q": poison("i8", m, n), "s": poison("f32", m, n // g), "y": poison("f32", m, n)},
+            lambda a, g=g, limit=limit: plain_want(a, g, limit), warps=WARPS[k % 4], stages=2)
+    row(f"std_quant_u4_{m}x{n}_by_{g}", f"""
+import std.quant;
+
+kernel k(const f32 x[M, K], u8 q[M, K], f32 s[M, L], u8 z[M, L], f32 y[M, K])
+    grid(1)
+{{
+    auto (n, scale, zero) = quant.to_u4(x[{at}], {g});
+    q[{at}] = n;
+    s[{half}] = scale;
+    z[{half}] = zero;
+    y[{at}] = quant.dequantize_zero(n, scale, zero);
+}}
+""", {"x": groups_of(160 + k, m, n, g), "q": poison("u8", m, n), "s": poison("f32", m, n // g), "z": poison("u8", m, n // g), "y": poison("f32", m, n)},
+        lambda a, g=g: zero_want(a, g), warps=WARPS[k % 4], stages=2)
+
+
+def f8_want(a, g, t):
+    x = grouped(a, "x", g)
+    s = scale_want(x, F8[t][np.isfinite(F8[t])].max())
+    exactly_ = clean((x / s[:, :, None]).astype(F32)).reshape(a["x"].shape)
+    y = np.where(np.isnan(a["x"]), np.nan, a["x"].astype(np.float64))
+    least = 2.0 ** (FORMATS[t].emin - FORMATS[t].p)
+    slack = np.maximum(np.abs(clean(y)) * (2.0 ** -FORMATS[t].p + 4 * U), by_groups(s.astype(np.float64), g) * least) + 2.0**-148
+    n = F8[t][store(exactly_, t)].astype(np.float64)
+    n = np.where(np.isnan(a["x"]), np.nan, n)
+    return {"q": exact(n), "s": close(s), "y": within(y, slack)}
+
+
+for t in ("f8e4m3", "f8e5m2"):
+    for k, (shape, tile, g) in enumerate(SHAPES):
+        (m, n), (bm, bn) = shape, tile
+        at, half = f"0 +: {bm}, 0 +: {bn}", f"0 +: {bm}, 0 +: {bn // g}"
+        row(f"std_quant_{t}_{m}x{n}_by_{g}", f"""
+import std.quant;
+
+kernel k(const f32 x[M, K], {t} q[M, K], f32 s[M, L], f32 y[M, K])
+    grid(1)
+{{
+    auto (n, scale) = quant.to_f8(x[{at}], {g}{'' if t == 'f8e4m3' else ', f8e5m2'});
+    q[{at}] = n;
+    s[{half}] = scale;
+    y[{at}] = quant.dequantize(n, scale);
+}}
+""", {"x": groups_of(170 + k, m, n, g), "q": poison(t, m, n), "s": poison("f32", m, n // g), "y": poison("f32", m, n)}, lambda a, g=g, t=t: f8_want(a, g, t),
+            warps=WARPS[k % 4], stages=2)
+
+row("std_quant_infinity", """
+import std.quant;
+
+kernel k(const f32 x[M, K], f32 y[M, K])
+    grid(1)
+{
+    auto (n, scale) = quant.to_i8(x[0 +: 2, 0 +: 6], 3);
+    y[0 +: 2, 0 +: 6] = quant.dequantize(n, scale);
+}
+""", {"x": exactly("f32", [[1, np.inf, 2, 3, 4, 127], [127, 0, 1, -np.inf, 5, 5]]), "y": poison("f32", 2, 6)},
+    lambda a: {"y": exact(np.array([[np.nan] * 3 + [3, 4, 127], [127, 0, 1] + [np.nan] * 3]))}, warps=1, stages=1)
+
+row("std_quant_pack4", """
+import std.quant;
+
+kernel k(const i8 q[M, K], const u4 again[M, K], u8 b[M, L], u8 u[M, K], i8 back[M, K], u8 direct[M, K])
+    grid(1)
+{
+    auto bytes = quant.pack4(q[0 +: 5, 0 +: 22]);
+    b[0 +: 5, 0 +: 11] = bytes;
+    u[0 +: 5, 0 +: 22] = quant.unpack4(bytes);
+    back[0 +: 5, 0 +: 22] = (i8)(quant.unpack4(bytes) ^ 8) - 8;
+    direct[0 +: 5, 0 +: 22] = cast(again[0 +: 5, 0 +: 22], u8);
+}
+""",
+    {"q": Arr("i8", rng(180).integers(-8, 8, (5, 22)).astype(np.int8)), "again": random_bits("u4", 181, 5, 11), "b": poison("u8", 5, 11), "u": poison("u8", 5, 22), "back": poison("i8", 5, 22),
+     "direct": poison("u8", 5, 22)},
+    lambda a: (lambda q, n: {"b": exact((n[:, ::2] | n[:, 1::2] << 4).astype(np.uint8)), "u": exact(n.astype(np.uint8)), "back": exact(q), "direct": exact(a["again"].astype(np.uint8))})(
+        a["q"], a["q"].astype(np.int32) & 15), warps=4, stages=1)
+
+# int8 product with a scale a row on both sides, and weights of 4 bits with zero points
+row("std_quant_int8_product", """
+import std.quant;
+
+kernel k(const f32 x[M, K], const f32 w[N, K], f32 y[M, N])
+    grid(1)
+{
+    auto (a, sa) = quant.to_i8(x[0 +: 16, 0 +: 64], 64);
+    auto (b, sb) = quant.to_i8(w[0 +: 24, 0 +: 64], 64);
+    y[0 +: 16, 0 +: 24] = (f32)dot(a, trans(b)) * sa * trans(sb);
+}
+""", {"x": Arr("f32", rng(182).normal(0, 1, (13, 61)).astype(F32)), "w": Arr("f32", rng(183).normal(0, 1, (21, 61)).astype(F32)), "y": poison("f32", 13, 21)},
+    lambda a: (lambda x, w: {"y": within(x @ w.T, (np.abs(x).sum(1)[:, None] * np.abs(w).max(1) + np.abs(x).max(1)[:, None] * np.abs(w).sum(1)) * 0.503 / 127
+                                         + 61 * 0.26 * np.abs(x).max(1)[:, None] * np.abs(w).max(1) / 127**2)})(a["x"].astype(np.float64), a["w"].astype(np.float64)), warps=4, stages=2)
+
+
+# ---- ggml, from ggml-quants.c ---------------------------------------------------------------------------------------
+def ggml_scale(d):
+    return d.astype(np.float16).view(np.uint8).reshape(*d.shape, 2)
+
+
+def q4_0(x):
+    g = x.reshape(x.shape[0], -1, 32)
+    top = np.take_along_axis(g, np.argmax(np.abs(g), 2)[:, :, None], 2)[:, :, 0]
+    d = (top / F32(-8)).astype(F32)
+    inverse = np.where(d == 0, F32(0), F32(1) / np.where(d == 0, F32(1), d)).astype(F32)
+    v = ((g * inverse[:, :, None]).astype(F32) + F32(8.5)).astype(F32)
+    q = np.minimum(15, np.trunc(v)).astype(np.uint8)
+    return np.concatenate([ggml_scale(d), q[:, :, :16] | q[:, :, 16:] << 4], 2), d
+
+
+def q8_0(x):
+    g = x.reshape(x.shape[0], -1, 32)
+    d = (np.abs(g).max(2) / F32(127)).astype(F32)
+    inverse = np.where(d == 0, F32(0), F32(1) / np.where(d == 0, F32(1), d)).astype(F32)
+    v = (g * inverse[:, :, None]).astype(F32)
+    q = (np.sign(v) * np.floor(np.abs(v).astype(np.float64) + 0.5)).astype(np.int8)
+    return np.concatenate([ggml_scale(d), q.view(np.uint8)], 2), d
+
+
+def numbers(blocks, kind):
+    d = blocks[:, :, :2].copy().view(np.float16)[:, :, 0]
+    b = blocks[:, :, 2:]
+    q = np.concatenate([b & 15, b >> 4], 2).astype(np.int8) - np.int8(8) if kind == "q4_0" else b.view(np.int8)
+    flat = (blocks.shape[0], -1)
+    return q.reshape(flat), d, (q.astype(F32) * d.astype(F32)[:, :, None]).reshape(flat)
+
+
+for kind, encode, size in (("q4_0", q4_0, 18), ("q8_0", q8_0, 34)):
+    for k, (m, n, bm, bn) in enumerate(((7, 96, 8, 96), (1, 32, 1, 32), (5, 160, 5, 256))):
+        x = rng(190 + k).normal(0, 1, (m, n)) * 10.0 ** rng(191 + k).integers(-2, 3, (m, 1))
+        x[0, 3] = -np.abs(x[0]).max()
+        if m > 1:
+            x[1, :32], x[2, 5], x[2, 20] = 0, 40000, -40000  # zeros; a tie of magnitudes: the first counts
+        x = Arr("f32", x.astype(F32))
+        blocks, d = encode(x.store)
+        slack = np.repeat(np.abs(d).astype(np.float64), 32, 1) * (1 + 2.0**-7 if kind == "q4_0" else 0.5 + 2.0**-4) + 2.0**-25 * (8 if kind == "q4_0" else 127)
+        row(f"std_ggml_to_{kind}_{m}x{n}", f"""
+import std.ggml;
+
+kernel k(const f32 x[M, K], u8 b[M, L, {size}], f32 y[M, K])
+    grid(1)
+{{
+    auto blocks = ggml.to_{kind}(x[0 +: {bm}, 0 +: {bn}]);
+    b[0 +: {bm}, 0 +: {bn // 32}, 0 +: {size}] = blocks;
+    y[0 +: {bm}, 0 +: {bn}] = ggml.from_{kind}(blocks);
+}}
+""", {"x": x, "b": poison("u8", m, n // 32, size), "y": poison("f32", m, n)}, lambda a, e=encode, s=slack: {"b": exact(e(a["x"])[0]), "y": within(a["x"].astype(np.float64), s)},
+            warps=WARPS[k], stages=2)
+        raw = random_bits("u8", 194 + k, m, n // 32, size)
+        raw.store[:, :, 1] &= 0x3F  # finite scales
+        row(f"std_ggml_from_{kind}_{m}x{n}", f"""
+import std.ggml;
+
+kernel k(const u8 b[M, L, {size}], i8 q[M, K], f16 d[M, L], f32 y[M, K])
+    grid(1)
+{{
+    auto blocks = b[0 +: {bm}, 0 +: {bn // 32}, 0 +: {size}];
+    auto (n, scale) = ggml.parts_{kind}(blocks);
+    q[0 +: {bm}, 0 +: {bn}] = n;
+    d[0 +: {bm}, 0 +: {bn // 32}] = scale;
+    y[0 +: {bm}, 0 +: {bn}] = ggml.from_{kind}(blocks);
+}}
+""", {"b": raw, "q": poison("i8", m, n), "d": poison("f16", m, n // 32), "y": poison("f32", m, n)},
+            lambda a, kind=kind: (lambda q, d, y: {"q": exact(q), "d": exact(d), "y": exact(y)})(*numbers(a["b"], kind)), warps=WARPS[k + 1], stages=2)
+
+row("std_ggml_product_with_q4_0", """
+import std.ggml;
+
+/// y = x w^T, the weights in ggml's blocks; K may be anything that is a multiple of 32.
+kernel k(const f16 x[M, K], const u8 w[N, L, 18], f32 y[M, N])
+    grid(cdiv(N, 16))
+{
+    int n = pid(0) * 16;
+    tile<f32, 16, 16> acc;
+    for (int l : range(0, L, 2))
+        acc = dot(x[0 +: 16, l * 32 +: 64], trans((f16)ggml.from_q4_0(w[n +: 16, l +: 2, 0 +: 18])), acc);
+    y[0 +: 16, n +: 16] = acc;
+}
+""", {"x": Arr("f16", rng(200).integers(-3, 4, (9, 160)).astype(np.float16)), "w": Arr("u8", q4_0(rng(201).integers(-8, 8, (21, 160)).astype(F32) * 8)[0]), "y": poison("f32", 9, 21)},
+    lambda a: {"y": exact(a["x"].astype(np.float64) @ numbers(a["w"], "q4_0")[2].astype(np.float64).T)}, warps=4, stages=2)
+
+
+# ---- microscaling ---------------------------------------------------------------------------------------------------
+def mx(x, t):
+    g = x.reshape(x.shape[0], -1, 32).astype(np.float64)
+    top = np.nanmax(np.abs(g), 2)
+    emax = {"f8e4m3": 8, "f8e5m2": 15}[t]
+    e = np.where(top > 0, np.frexp(np.where((top > 0) & np.isfinite(top), top, 1))[1] - 1, -127)
+    s = np.clip(np.where(np.isinf(top), 128, np.maximum(e, -127)) - emax + 127, 0, 254 - emax)
+    q = store(g / 2.0 ** (s[:, :, None] - 127.0), t)
+    return s.astype(np.uint8), F8[t][q].reshape(x.shape)
+
+
+for t in ("f8e4m3", "f8e5m2"):
+    for k, (m, n, bm) in enumerate(((7, 96, 8), (1, 32, 1))):
+        x = groups_of(210 + k, m, n, 32).store.copy()
+        if m > 1:
+            x[6, 40], x[5, 70] = np.inf, 3e38
+        row(f"std_scaled_to_mx_{t}_{m}x{n}", f"""
+import std.scaled;
+
+kernel k(const f32 x[M, K], {t} q[M, K], u8 s[M, L], bf16 p[M, L], bf16 w[M, K])
+    grid(1)
+{{
+    auto (n, scale) = scaled.to_mx(x[0 +: {bm}, 0 +: {n}]{'' if t == 'f8e4m3' else ', f8e5m2'});
+    q[0 +: {bm}, 0 +: {n}] = n;
+    s[0 +: {bm}, 0 +: {n // 32}] = scale;
+    p[0 +: {bm}, 0 +: {n // 32}] = scaled.e8m0(scale);
+    w[0 +: {bm}, 0 +: {n}] = scaled.widen(n, scale, {bm}, {n});
+}}
+""", {"x": Arr("f32", x), "q": poison(t, m, n), "s": poison("u8", m, n // 32), "p": poison("bf16", m, n // 32), "w": poison("bf16", m, n)},
+            lambda a, t=t: (lambda s, q: {"q": exact(q), "s": exact(s), "p": exact(2.0 ** (s.astype(float) - 127)),
+                                          "w": within(q * np.repeat(2.0 ** (s.astype(float) - 127), 32, 1), 2.0**-134)})(*mx(a["x"], t)), warps=WARPS[k], stages=2)
+
+row("std_scaled_product", """
+import std.scaled;
+
+kernel k(const f32 x[M, K], const f32 w[N, K], f32 y[M, N], f32 z[M, N])
+    grid(1)
+{
+    auto (a, sa) = scaled.to_mx(x[0 +: 16, 0 +: 64]);
+    auto (b, sb) = scaled.to_mx(w[0 +: 8, 0 +: 64], f8e5m2);
+    y[0 +: 16, 0 +: 8] = dot_scaled(a, sa, trans(b), sb);
+    z[0 +: 16, 0 +: 8] = scaled.dot_scaled(a, sa, trans(b), sb, tile<f32, 16, 8>(1.0), 64);
+}
+""", {"x": Arr("f32", rng(220).normal(0, 1, (13, 64)).astype(F32)), "w": Arr("f32", rng(221).normal(0, 1, (7, 64)).astype(F32)), "y": poison("f32", 13, 7), "z": poison("f32", 13, 7)},
+    lambda a: (lambda v, r: {"y": within(v, r), "z": within(v + 1, r + 1e-5)})(
+        a["x"].astype(np.float64) @ a["w"].T.astype(np.float64), np.abs(a["x"]).astype(np.float64) @ np.abs(a["w"]).T.astype(np.float64) * (2.0**-4 + 2.0**-3 + 2.0**-7) + 1e-3),
+    same_bits=False, warps=4, stages=2)
