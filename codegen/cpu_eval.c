@@ -88,7 +88,7 @@ void tl_cpu_nest(TlCpuGen *g, const TlType *type, int width, TlCpuBody body, voi
 LLVMValueRef tl_cpu_lane_mask(TlCpuGen *g, const TlCpuForm *f, const TlCpuAt *at)
 {
     int d = at->lane;
-    if (at->width == 1 || f->extent[d] % at->width == 0)
+    if (at->width == 1 || f->extent[d] == f->padded[d]) /* nests run to the end of the padding */
         return NULL;
     LLVMValueRef j = tl_gen_splat(&g->gen, LLVMBuildTrunc(g->b, at->idx[d], g->i32, ""), at->width);
     j = LLVMBuildAdd(g->b, j, tl_gen_iota(&g->gen, g->i32, at->width), "");

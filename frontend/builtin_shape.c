@@ -227,34 +227,53 @@ TlVal tl_bi_shape_repeat(TlSema *s, TlCall *c)
     return tl_val_ir(tl_emit_reshape(s, y, x->type->rank, shape));
 }
 
-/* join: a new last axis of 2; interleave: that axis merged into the one before. */
+/* Both beside each other on a new last axis. */
+static TlValue *joined(TlSema *s, TlValue *const x[2])
+{
+    int rank = x[0]->type->rank;
+    int32_t shape[TL_MAX_RANK] = {0};
+    for (int i = 0; i < rank; i++)
+        shape[i] = x[0]->type->shape[i];
+    shape[rank] = 2;
+    TlValue *y[2];
+    for (int i = 0; i < 2; i++)
+        y[i] = tl_broadcast(&s->b, rank ? tl_emit_expand(s, x[i], rank) : x[i], rank + 1, shape);
+    TlValue *index = tl_emit_index(s, rank + 1, shape, rank);
+    TlValue *first = tl_binary(&s->b, TL_OP_EQ, index, tl_const_bits(&s->b, index->type, 0));
+    return tl_select(&s->b, first, y[0], y[1]);
+}
+
+/* interleave: that axis merged into the one before. A tile with all axes has none left for it: there the first two are one. */
+static TlValue *interleaved(TlSema *s, TlValue *x[2])
+{
+    const TlType *t = x[0]->type;
+    int32_t shape[TL_MAX_RANK];
+    memcpy(shape, t->shape, sizeof shape);
+    shape[t->rank - 1] *= 2;
+    if (t->rank == TL_MAX_RANK) {
+        int32_t merged[TL_MAX_RANK] = {t->shape[0] * t->shape[1], t->shape[2], t->shape[3],
+                                       t->shape[4]};
+        for (int i = 0; i < 2; i++)
+            x[i] = tl_emit_reshape(s, x[i], TL_MAX_RANK - 1, merged);
+    }
+    return tl_emit_reshape(s, joined(s, x), t->rank, shape);
+}
+
 TlVal tl_bi_shape_join(TlSema *s, TlCall *c)
 {
     TlVal vals[2] = {c->val[0], c->val[1]}, bad;
     TlValue *x[2];
     if (!tl_unify(s, 2, vals, c->vloc, c->loc, c->fn->name, x, &bad))
         return bad;
+    bool interleave = c->fn->data;
     int rank = x[0]->type->rank;
-    int32_t shape[TL_MAX_RANK + 1] = {0};
-    if (rank == TL_MAX_RANK || (c->fn->data && !rank))
+    if (interleave ? !rank : rank == TL_MAX_RANK)
         return wrong_rank(s, c, x[0]);
-    for (int i = 0; i < rank; i++)
-        shape[i] = x[0]->type->shape[i];
-    shape[rank] = 2;
     if (2 * tl_type_elems(x[0]->type) > TL_MAX_ELEMS) {
         tl_err(s, c->loc, TL_E0307, TL_MAX_ELEMS);
         return tl_bad();
     }
-    for (int i = 0; i < 2; i++)
-        x[i] = tl_broadcast(&s->b, rank ? tl_emit_expand(s, x[i], rank) : x[i], rank + 1, shape);
-    TlValue *index = tl_emit_index(s, rank + 1, shape, rank);
-    TlValue *first = tl_binary(&s->b, TL_OP_EQ, index, tl_const_bits(&s->b, index->type, 0));
-    TlValue *y = tl_select(&s->b, first, x[0], x[1]);
-    if (!c->fn->data)
-        return tl_val_ir(y);
-    shape[rank - 1] *= 2;
-    shape[rank] = 0;
-    return tl_val_ir(tl_emit_reshape(s, y, rank, shape));
+    return tl_val_ir(interleave ? interleaved(s, x) : joined(s, x));
 }
 
 /* ---- one element of an axis: all others masked to zero bits, and an exclusive or of the bits

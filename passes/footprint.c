@@ -481,9 +481,10 @@ static uint64_t roots_of(const TlValue *base)
     add_source(&s, base);
     for (uint32_t i = 0; i < s.n; i++) {
         const TlValue *v = s.value[i];
-        if (!v->def && !v->block->parent && v->index < MAX_ROOTS)
+        bool is_param = !v->def && !v->block->parent;
+        if (is_param && v->index < MAX_ROOTS)
             roots |= 1ull << v->index;
-        else if (s.overflow || !add_sources(&s, v))
+        else if (is_param || s.overflow || !add_sources(&s, v))
             return ANYTHING;
     }
     const TlBlock *home = base->def ? base->def->block : base->block;
