@@ -290,6 +290,7 @@ static LLVMValueRef expand(TlLeafCall *call)
     case TL_LEAF_MMA_4_2_4:
     case TL_LEAF_MMA_4_4_8:
     case TL_LEAF_MMA_8_8_8: return tl_leaf_mma_amdgpu(call);
+    case TL_LEAF_MUL_WIDE: return tl_leaf_mul_wide(call);
     case TL_LEAF_EX2: return exp2_float(call);
     case TL_LEAF_TF32: break; /* for mma.sync only */
     case TL_LEAF_LDG_8:

@@ -79,6 +79,19 @@ LLVMValueRef tl_leaf_shared(TlLeafCall *call, LLVMValueRef offset)
     return LLVMBuildGEP2(call->b, call->i8, base, &offset, 1, "");
 }
 
+LLVMValueRef tl_leaf_shared_slot(TlLeafCall *call, LLVMValueRef slot, LLVMValueRef offset)
+{
+    LLVMValueRef start = tl_leaf_shared(call, slot);
+    return LLVMBuildGEP2(call->b, call->i8, start, &offset, 1, "");
+}
+
+LLVMValueRef tl_leaf_mul_wide(TlLeafCall *call)
+{
+    LLVMValueRef x = LLVMBuildSExt(call->b, call->args[0], call->i64, ""),
+                 y = LLVMBuildSExt(call->b, call->args[1], call->i64, "");
+    return LLVMBuildMul(call->b, x, y, "");
+}
+
 LLVMValueRef tl_leaf_load(TlLeafCall *call, LLVMValueRef address)
 {
     LLVMValueRef x = LLVMBuildLoad2(call->b, call->result, address, "");

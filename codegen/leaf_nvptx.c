@@ -187,19 +187,19 @@ static void store_shared(TlLeafCall *call)
 
 /* ---- asynchronous copies, loads of a warp ---- */
 
-/* site, pred, offset, address, inside. In the asm: $0 to, $1 from, then what says that nothing is read
+/* site, pred, slot, offset, address, inside. In the asm: $0 to, $1 from, then what says that nothing is read
  * and all becomes 0, then pred. Rows of 16 bytes go past the first cache. */
 static void copy_async(TlLeafCall *call)
 {
     unsigned bytes = 4u << (call->leaf - TL_LEAF_CP_ASYNC_4);
-    LLVMValueRef pred = call->args[1], inside = call->args[4], args[4];
+    LLVMValueRef pred = call->args[1], inside = call->args[5], args[4];
     bool reads = tl_leaf_is_true(inside);
     unsigned n = 2;
     Asm a = {"", ""};
     if (tl_leaf_is_false(pred))
         return;
-    args[0] = tl_leaf_shared(call, call->args[2]);
-    args[1] = call->args[3];
+    args[0] = tl_leaf_shared_slot(call, call->args[2], call->args[3]);
+    args[1] = call->args[4];
     constrain(&a, "l");
     constrain(&a, "l");
     if (!reads) {
@@ -216,10 +216,10 @@ static void copy_async(TlLeafCall *call)
     build_asm(call, &a, LLVMVoidTypeInContext(call->c), args, n);
 }
 
-/* site, offset */
+/* site, slot, offset */
 static LLVMValueRef load_matrices(TlLeafCall *call, unsigned n, const char *trans)
 {
-    LLVMValueRef address = tl_leaf_shared(call, call->args[1]);
+    LLVMValueRef address = tl_leaf_shared_slot(call, call->args[1], call->args[2]);
     LLVMTypeRef type = LLVMTypeOf(address);
     char *name =
         tl_format(call->l->arena, "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x%u%s.b16", n, trans);
@@ -335,6 +335,7 @@ static LLVMValueRef expand(TlLeafCall *call)
     case TL_LEAF_MMA_4_2_4:
     case TL_LEAF_MMA_4_4_8:
     case TL_LEAF_MMA_8_8_8: return tl_leaf_mma_nvptx(call);
+    case TL_LEAF_MUL_WIDE: return tl_leaf_mul_wide(call);
     case TL_LEAF_EX2: return on_float(call, "llvm.nvvm.ex2.approx.f", false);
     case TL_LEAF_TF32: return on_float(call, "llvm.nvvm.f2tf32.rna", true);
     case TL_LEAF_LDG_8:

@@ -5,9 +5,14 @@
  * summed in this order, so that the first is one value for the block, the second one for the
  * thread and the rest, where strides are known, constants. Registers that follow each other in
  * memory move together: as many as the layout holds side by side and as axis-info proves aligned
- * and all inside or all outside. */
+ * and all inside or all outside.
+ *
+ * A copy has no registers of its own, so its addresses may stay in some: what its loop moves the tile
+ * by is added last, to what does not change in the loop. On NVIDIA that is one instruction,
+ * start * stride + the rest. */
 #include "codegen/simt_access.h"
 #include "passes/facts.h"
+#include <stdlib.h>
 
 /* ---- the uniform part ---- */
 
@@ -37,7 +42,48 @@ static LLVMValueRef to_i32(TlSimt *g, LLVMValueRef x)
     return LLVMBuildTrunc(g->b, x, g->i32, "");
 }
 
-static void prepare_axis(TlSimt *g, TlSimtAccess *a, uint32_t i, LLVMValueRef *offset)
+static bool is_within(const TlBlock *block, const TlOp *op)
+{
+    while (block && block->parent != op)
+        block = block->parent ? block->parent->block : NULL;
+    return block != NULL;
+}
+
+/* Does the innermost loop around the op change the value? */
+static bool changes_around(const TlOp *op, const TlValue *v)
+{
+    const TlOp *loop = op->block->parent;
+    while (loop && loop->opcode != TL_OP_FOR && loop->opcode != TL_OP_WHILE)
+        loop = loop->block->parent;
+    return loop && is_within(v->def ? v->def->block : v->block, loop);
+}
+
+/* start * stride in bytes. */
+static void move(TlSimt *g, TlSimtAccess *a, uint32_t i, bool is_small)
+{
+    LLVMValueRef bytes = tl_gen_int(&g->gen, (int64_t)tl_gen_elem_bytes(&a->elem)),
+                 stride = LLVMBuildMul(g->b, a->stride[i], bytes, ""), by;
+    if (is_small) {
+        LLVMValueRef args[2] = {to_i32(g, a->start[i]), to_i32(g, stride)};
+        by = tl_simt_leaf(g, TL_LEAF_MUL_WIDE, 2, args);
+    } else {
+        by = LLVMBuildMul(g->b, a->start[i], stride, "");
+    }
+    a->moved = a->moved ? LLVMBuildAdd(g->b, a->moved, by, "") : by;
+    a->moving |= 1u << i;
+}
+
+/* Are start and stride below 2^31, with bytes for elements? */
+static bool is_small(const TlSimtAccess *a, const TlAccessInfo *info, uint32_t i)
+{
+    enum { MOST = 1 << 22 };
+    LLVMValueRef s = a->stride[i];
+    bool known = LLVMIsAConstantInt(s) && llabs(LLVMConstIntGetSExtValue(s)) <= MOST;
+    return a->place.index[i].value->type->dtype == TL_I32 && (known || info->local >> i & 1);
+}
+
+static void prepare_axis(TlSimt *g, TlSimtAccess *a, const TlAccessInfo *info, uint32_t i,
+                         LLVMValueRef *offset)
 {
     const TlAxis *axis = &a->place.axes[i];
     TlValue *index = a->place.index[i].value;
@@ -45,8 +91,11 @@ static void prepare_axis(TlSimt *g, TlSimtAccess *a, uint32_t i, LLVMValueRef *o
     if (axis->kind == TL_AXIS_TILE)
         return;
     LLVMValueRef at = tl_gen_to_i64(&g->gen, index, tl_gen_scalar(&g->gen, index));
-    *offset = LLVMBuildAdd(g->b, *offset, LLVMBuildMul(g->b, at, a->stride[i], ""), "");
     a->start[i] = at;
+    if (a->op->opcode == TL_OP_COPY && changes_around(a->op, index))
+        move(g, a, i, is_small(a, info, i));
+    else
+        *offset = LLVMBuildAdd(g->b, *offset, LLVMBuildMul(g->b, at, a->stride[i], ""), "");
     if (axis->kind == TL_AXIS_SLICE) {
         a->stride[i] = LLVMBuildMul(g->b, a->stride[i], tl_gen_int(&g->gen, axis->step), "");
         return;
@@ -65,15 +114,15 @@ void tl_simt_access_begin(TlSimt *g, TlOp *op, TlSimtAccess *a)
     a->layout = a->type->rank ? a->type->layout : NULL;
     a->nregs = a->layout ? tl_layout_registers(a->layout) : 1;
     a->bounds = !tl_attr_flag(op, TL_ATTR_UNCHECKED) || g->options->check;
+    TlAccessInfo info = tl_access_info(g->axis, op);
     if (a->place.axes) {
         LLVMValueRef offset = tl_gen_int(&g->gen, 0);
         a->view = tl_gen_view(&g->gen, a->place.base);
         assign_dims(a);
         for (uint32_t i = 0; i < a->place.naxes; i++)
-            prepare_axis(g, a, i, &offset);
+            prepare_axis(g, a, &info, i, &offset);
         a->uniform = tl_gen_address(&g->gen, a->elem.dtype, a->view->ptr, offset);
     }
-    TlAccessInfo info = tl_access_info(g->axis, op);
     a->is_local = info.local != 0;
     for (uint32_t i = 0; i < a->place.naxes && a->place.axes; i++)
         if (info.narrow >> i & 1)
@@ -100,6 +149,11 @@ static LLVMValueRef i64_of(TlSimt *g, LLVMValueRef coordinate)
     return LLVMBuildZExt(g->b, coordinate, g->i64, "");
 }
 
+static LLVMValueRef plus_moved(TlSimt *g, const TlSimtAccess *a, LLVMValueRef p)
+{
+    return a->moved ? LLVMBuildGEP2(g->b, g->i8, p, (LLVMValueRef[]){a->moved}, 1, "") : p;
+}
+
 static LLVMValueRef times(TlSimt *g, LLVMValueRef a, LLVMValueRef b)
 {
     return LLVMBuildMul(g->b, a, b, "");
@@ -116,7 +170,7 @@ static LLVMValueRef local_address(TlSimt *g, const TlSimtAccess *a, int64_t r)
         x = LLVMBuildMul(g->b, x, to_i32(g, a->stride[i]), "");
         offset = LLVMBuildAdd(g->b, offset, x, "");
     }
-    return tl_gen_address(&g->gen, a->elem.dtype, a->uniform, i64_of(g, offset));
+    return plus_moved(g, a, tl_gen_address(&g->gen, a->elem.dtype, a->uniform, i64_of(g, offset)));
 }
 
 LLVMValueRef tl_simt_access_address(TlSimt *g, TlSimtAccess *a, int64_t r)
@@ -145,7 +199,7 @@ LLVMValueRef tl_simt_access_address(TlSimt *g, TlSimtAccess *a, int64_t r)
     LLVMValueRef p = a->uniform;
     if (thread)
         p = tl_gen_address(&g->gen, a->elem.dtype, p, thread);
-    return tl_gen_address(&g->gen, a->elem.dtype, p, constant);
+    return tl_gen_address(&g->gen, a->elem.dtype, plus_moved(g, a, p), constant);
 }
 
 /* Is the element of a slice at a coordinate of the tile inside? */
@@ -187,9 +241,32 @@ LLVMValueRef tl_simt_access_inside(TlSimt *g, TlSimtAccess *a, int64_t r)
     if (!a->view || !a->bounds)
         return ok;
     for (uint32_t i = 0; i < a->place.naxes; i++)
-        if (a->place.axes[i].kind != TL_AXIS_SCALAR)
+        if (a->place.axes[i].kind != TL_AXIS_SCALAR && !(a->inside >> i & 1))
             ok = tl_simt_both(g, ok, axis_inside(g, a, i, r));
     return ok;
+}
+
+LLVMValueRef tl_simt_access_all_inside(TlSimt *g, const TlSimtAccess *a)
+{
+    LLVMValueRef all = NULL;
+    for (uint32_t i = 0; i < a->place.naxes && a->bounds; i++) {
+        const TlAxis *axis = &a->place.axes[i];
+        if (!(a->moving >> i & 1) || axis->kind != TL_AXIS_SLICE)
+            continue;
+        if (!a->left[i])
+            return NULL;
+        LLVMValueRef last = tl_simt_i32(g, (uint32_t)(axis->step * (axis->width - 1)));
+        all = tl_simt_both(g, all, LLVMBuildICmp(g->b, LLVMIntSLT, last, a->left[i], ""));
+    }
+    return all;
+}
+
+void tl_simt_access_move(TlSimt *g, TlSimtAccess *a)
+{
+    a->moved = NULL;
+    for (uint32_t i = 0; i < a->place.naxes; i++)
+        if (a->moving >> i & 1)
+            move(g, a, i, false);
 }
 
 LLVMValueRef tl_simt_access_value(TlSimt *g, const TlSimtAccess *a, const TlValue *v, int64_t r)

@@ -25,7 +25,10 @@ typedef struct TlSimtAccess {
     LLVMValueRef
         left[TL_MAX_VIEW_RANK]; /* i32: extent - start, where that decides (narrow); else NULL */
     bool is_local;              /* bytes from `uniform` to an element fit 32 bits */
-    LLVMValueRef uniform;       /* address of the element at coordinates 0 */
+    LLVMValueRef uniform;       /* address of the element at coordinates 0, but for `moved` */
+    LLVMValueRef moved;         /* i64: bytes that the loop has moved the tile by; NULL: none */
+    uint32_t moving;            /* axes whose start changes in the loop; of copies only */
+    uint32_t inside;            /* axes that need no test */
     LLVMValueRef uniform_ok;    /* scalar indices are inside; NULL = always */
     TL_VEC(TlSimtTest) tests[TL_MAX_VIEW_RANK];
 } TlSimtAccess;
@@ -34,6 +37,10 @@ void tl_simt_access_begin(TlSimt *g, TlOp *op, TlSimtAccess *a);
 LLVMValueRef tl_simt_access_address(TlSimt *g, TlSimtAccess *a, int64_t r);
 /* i1, NULL = true: inside of the view / inside of view and tile, and not masked off */
 LLVMValueRef tl_simt_access_inside(TlSimt *g, TlSimtAccess *a, int64_t r);
+/* i1: is all of the tile inside along the axes that move? NULL: no test of them can be left out. */
+LLVMValueRef tl_simt_access_all_inside(TlSimt *g, const TlSimtAccess *a);
+/* `moved` computed anew, in 64 bits. */
+void tl_simt_access_move(TlSimt *g, TlSimtAccess *a);
 LLVMValueRef tl_simt_access_pred(TlSimt *g, TlSimtAccess *a, int64_t r);
 /* i1, NULL = true: does this thread write? */
 LLVMValueRef tl_simt_access_owner(TlSimt *g, const TlSimtAccess *a);

@@ -48,7 +48,7 @@ static void lower_for(TlSimt *g, TlOp *op)
     tl_simt_carry_from(g, op, 3, op->nout, phis, entry);
     for (uint32_t k = 0; k < op->nout; k++)
         tl_simt_set_values(g, op->out[k], phis[k].value);
-    LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntULT, i, n, ""), inside, exit);
+    LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntNE, i, n, ""), inside, exit);
     LLVMPositionBuilderAtEnd(g->b, inside);
     LLVMValueRef k = LLVMBuildIntCast2(g->b, i, LLVMTypeOf(lo), 0, "");
     g->scalar[body->args[0]->id] = LLVMBuildAdd(g->b, lo, LLVMBuildMul(g->b, k, step, ""), "");

@@ -57,22 +57,32 @@ static LLVMValueRef plus(TlSimt *g, LLVMValueRef a, LLVMValueRef b)
     return sum;
 }
 
-static LLVMValueRef place_of(const Slot *s, const TlBufAccess *a)
+/* Counted from the slot's start. */
+static LLVMValueRef place_in_slot(const Slot *s, const TlBufAccess *a)
 {
     TlSimt *g = s->g;
     uint32_t mixed = a->inner & s->inner.bits, rest = s->at + a->outer + a->inner - mixed;
-    LLVMValueRef at = s->start;
+    LLVMValueRef at = NULL;
     if (s->inner.bits) {
-        LLVMValueRef x = s->inner.thread;
+        at = s->inner.thread;
         if (mixed)
-            x = LLVMBuildXor(g->b, x, tl_simt_i32(g, mixed), "");
-        at = plus(g, x, at);
+            at = LLVMBuildXor(g->b, at, tl_simt_i32(g, mixed), "");
     }
     for (int k = 0; k < s->plan->nfar; k++) {
         LLVMValueRef chunk = LLVMBuildXor(g->b, s->far[k].thread, tl_simt_i32(g, a->far_at[k]), "");
         at = plus(g, at, LLVMBuildNUWMul(g->b, chunk, tl_simt_i32(g, s->plan->far[k].stride), ""));
     }
     return rest || !at ? plus(g, at, tl_simt_i32(g, rest)) : at;
+}
+
+static LLVMValueRef place_of(const Slot *s, const TlBufAccess *a)
+{
+    return plus(s->g, place_in_slot(s, a), s->start);
+}
+
+static LLVMValueRef start_of(const Slot *s)
+{
+    return s->start ? s->start : tl_simt_i32(s->g, 0);
 }
 
 /* ---- put ---- */
@@ -141,7 +151,8 @@ static void get_matrices(const Slot *s, const TlBufAccess *a, const TlType *elem
 {
     TlSimt *g = s->g;
     int words = s->plan->words, in_word = (int)s->plan->nregs / words;
-    LLVMValueRef at = place_of(s, a), all = tl_simt_leaf(g, matrix_leaf(s->plan), 1, &at);
+    LLVMValueRef at[] = {start_of(s), place_in_slot(s, a)},
+                 all = tl_simt_leaf(g, matrix_leaf(s->plan), 2, at);
     for (int w = 0; w < words; w++) {
         LLVMValueRef word = all;
         if (words > 1)
@@ -227,20 +238,46 @@ void tl_simt_get(TlSimt *g, TlOp *op)
 
 /* ---- copy ---- */
 
-static void begin_copy(const Slot *s, TlSimtAccess *from, const TlBufAccess *a, LLVMValueRef owner)
+/* A copy by cp.async, about to begin. */
+typedef struct Copy {
+    TlSimtAccess from;
+    Slot to;
+    TlLoc loc;
+    int32_t param;
+    LLVMValueRef owner;
+} Copy;
+
+static void begin_access(Copy *c, const TlBufAccess *a)
 {
-    TlSimt *g = s->g;
+    TlSimt *g = c->to.g;
     int64_t r = a->regs[0];
-    LLVMValueRef pred = tl_simt_both(g, owner, is_in_buffer(s, from->type, a));
-    LLVMValueRef args[5] = {tl_simt_pred_or_true(g, pred), place_of(s, a),
-                            tl_simt_access_address(g, from, r),
-                            tl_simt_pred_or_true(g, tl_simt_access_pred(g, from, r)),
-                            tl_simt_access_hints(g, from->op)};
-    uint64_t bytes = tl_gen_elem_bytes(&from->elem) * s->plan->nregs;
+    LLVMValueRef pred = tl_simt_both(g, c->owner, is_in_buffer(&c->to, c->from.type, a));
+    LLVMValueRef args[6] = {tl_simt_pred_or_true(g, pred),
+                            start_of(&c->to),
+                            place_in_slot(&c->to, a),
+                            tl_simt_access_address(g, &c->from, r),
+                            tl_simt_pred_or_true(g, tl_simt_access_pred(g, &c->from, r)),
+                            tl_simt_access_hints(g, c->from.op)};
+    uint64_t bytes = tl_gen_elem_bytes(&c->from.elem) * c->to.plan->nregs;
     tl_leaf leaf = bytes == 16  ? TL_LEAF_CP_ASYNC_16
                    : bytes == 8 ? TL_LEAF_CP_ASYNC_8
                                 : TL_LEAF_CP_ASYNC_4;
-    tl_simt_leaf(g, leaf, 5, args);
+    tl_simt_leaf(g, leaf, 6, args);
+}
+
+static void begin_copies(TlSimt *g, Copy *copies, uint32_t n, bool all_inside)
+{
+    for (uint32_t k = 0; k < n; k++) {
+        Copy *c = &copies[k];
+        g->loc = c->loc;
+        g->param = c->param;
+        tl_gen_set_loc(&g->gen, c->loc);
+        if (!all_inside && c->from.moving)
+            tl_simt_access_move(g, &c->from);
+        c->from.inside = all_inside ? c->from.moving : 0;
+        for (uint32_t i = 0; i < c->to.plan->naccesses; i++)
+            begin_access(c, &c->to.plan->accesses[i]);
+    }
 }
 
 static void copy_at_once(TlSimt *g, TlSimtAccess *from)
@@ -252,24 +289,74 @@ static void copy_at_once(TlSimt *g, TlSimtAccess *from)
     put_registers(&s, from->type, regs);
 }
 
-void tl_simt_copy(TlSimt *g, TlOp *op)
+/* False: the copy is done, by loads and stores. */
+static bool prepare_copy(TlSimt *g, TlOp *op, Copy *c)
 {
     enum { LEAST = 4 };
-    TlSimtAccess from;
-    tl_simt_access_begin(g, op, &from);
-    tl_simt_access_promise(g, &from);
-    const TlPlace *p = &from.place;
-    const TlBufPlan *plan =
-        tl_buf_plan(g->arena, from.type, p->buf->type, from.width, TL_BUF_WRITES | TL_BUF_IN_ORDER);
+    TlSimtAccess *from = &c->from;
+    tl_simt_access_begin(g, op, from);
+    tl_simt_access_promise(g, from);
+    const TlPlace *p = &from->place;
+    const TlBufPlan *plan = tl_buf_plan(g->arena, from->type, p->buf->type, from->width,
+                                        TL_BUF_WRITES | TL_BUF_IN_ORDER);
     bool nvidia = g->options->target->kind == TL_TARGET_NVPTX;
-    if (!nvidia || tl_gen_elem_bytes(&from.elem) * plan->nregs < LEAST) {
-        copy_at_once(g, &from);
+    if (!nvidia || tl_gen_elem_bytes(&from->elem) * plan->nregs < LEAST) {
+        copy_at_once(g, from);
+        return false;
+    }
+    c->to = slot_of(g, p->buf, p->slot, plan);
+    c->owner = tl_simt_is_owner(g, from->layout);
+    c->loc = op->loc;
+    c->param = g->param;
+    return true;
+}
+
+/* i1: are the tiles inside of their views along the axes that move? NULL: nobody asks. The tests of the
+ * other axes are made here, for both ways to use. */
+static LLVMValueRef are_inside(TlSimt *g, Copy *copies, uint32_t n)
+{
+    LLVMValueRef all = NULL;
+    for (uint32_t k = 0; k < n; k++) {
+        Copy *c = &copies[k];
+        c->from.inside = c->from.moving;
+        for (uint32_t i = 0; i < c->to.plan->naccesses; i++)
+            tl_simt_access_inside(g, &c->from, c->to.plan->accesses[i].regs[0]);
+        all = tl_simt_both(g, all, tl_simt_access_all_inside(g, &c->from));
+    }
+    return all;
+}
+
+/* Copies beside each other, up to the next that is none: where the loop is not at the end of its views,
+ * they begin without the tests of the axes that it moves along. At the end all is computed again: were
+ * addresses common to both ways, ptxas would make one way of them, with every copy twice, under
+ * predicates. */
+void tl_simt_copy(TlSimt *g, TlOp *op)
+{
+    uint32_t n = 0, most = 0;
+    if (op->prev && op->prev->opcode == TL_OP_COPY)
+        return;
+    for (TlOp *o = op; o->opcode == TL_OP_COPY; o = o->next)
+        most++;
+    Copy *copies = TL_NEW_ARRAY(g->arena, Copy, most);
+    for (TlOp *o = op; o->opcode == TL_OP_COPY; o = o->next) {
+        g->loc = o->loc;
+        tl_gen_set_loc(&g->gen, o->loc);
+        n += prepare_copy(g, o, &copies[n]);
+    }
+    LLVMValueRef inside = are_inside(g, copies, n);
+    if (!inside) {
+        begin_copies(g, copies, n, false);
         return;
     }
-    Slot s = slot_of(g, p->buf, p->slot, plan);
-    LLVMValueRef owner = tl_simt_is_owner(g, from.layout);
-    for (uint32_t i = 0; i < plan->naccesses; i++)
-        begin_copy(&s, &from, &plan->accesses[i], owner);
+    LLVMBasicBlockRef whole = tl_gen_block(&g->gen, "whole"), part = tl_gen_block(&g->gen, "part"),
+                      join = tl_gen_block(&g->gen, "begun");
+    LLVMBuildCondBr(g->b, inside, whole, part);
+    for (int k = 0; k < 2; k++) {
+        LLVMPositionBuilderAtEnd(g->b, k ? part : whole);
+        begin_copies(g, copies, n, k == 0);
+        LLVMBuildBr(g->b, join);
+    }
+    LLVMPositionBuilderAtEnd(g->b, join);
 }
 
 void tl_simt_wait(TlSimt *g, TlOp *op)

@@ -152,11 +152,11 @@ void tl_emu_copies_ended(tl_emu_block *b, const tl_emu_thread *t)
 /* ---- leaves ---- */
 
 #define COPY(n)                                                                                    \
-    void tl_emu_cp_async_##n(uint32_t site, uint32_t pred, uint32_t offset, uint64_t at,           \
-                             uint32_t inside, uint32_t hints)                                      \
+    void tl_emu_cp_async_##n(uint32_t site, uint32_t pred, uint32_t slot, uint32_t offset,         \
+                             uint64_t at, uint32_t inside, uint32_t hints)                         \
     {                                                                                              \
         (void)hints;                                                                               \
-        begin(site, pred, offset, at, inside, n);                                                  \
+        begin(site, pred, slot + offset, at, inside, n);                                           \
     }
 COPY(4)
 COPY(8)

@@ -57,18 +57,18 @@ static part load(tl_leaf leaf, uint32_t site, uint32_t row)
 }
 
 #define MATRICES(name, ID)                                                                         \
-    uint32_t tl_emu_##name##_1(uint32_t site, uint32_t row)                                        \
+    uint32_t tl_emu_##name##_1(uint32_t site, uint32_t slot, uint32_t row)                         \
     {                                                                                              \
-        return load(TL_LEAF_##ID##_1, site, row).words[0];                                         \
+        return load(TL_LEAF_##ID##_1, site, slot + row).words[0];                                  \
     }                                                                                              \
-    v2 tl_emu_##name##_2(uint32_t site, uint32_t row)                                              \
+    v2 tl_emu_##name##_2(uint32_t site, uint32_t slot, uint32_t row)                               \
     {                                                                                              \
-        part p = load(TL_LEAF_##ID##_2, site, row);                                                \
+        part p = load(TL_LEAF_##ID##_2, site, slot + row);                                         \
         return (v2){p.words[0], p.words[1]};                                                       \
     }                                                                                              \
-    v4 tl_emu_##name##_4(uint32_t site, uint32_t row)                                              \
+    v4 tl_emu_##name##_4(uint32_t site, uint32_t slot, uint32_t row)                               \
     {                                                                                              \
-        part p = load(TL_LEAF_##ID##_4, site, row);                                                \
+        part p = load(TL_LEAF_##ID##_4, site, slot + row);                                         \
         return (v4){p.words[0], p.words[1], p.words[2], p.words[3]};                               \
     }
 MATRICES(ldsm, LDSM)

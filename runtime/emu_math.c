@@ -13,6 +13,12 @@ uint32_t tl_emu_tf32(uint32_t x)
     return (x + CUT / 2 + 1) & ~(uint32_t)CUT;
 }
 
+uint64_t tl_emu_mul_wide(uint32_t x, uint32_t y);
+uint64_t tl_emu_mul_wide(uint32_t x, uint32_t y)
+{
+    return (uint64_t)((int64_t)(int32_t)x * (int32_t)y);
+}
+
 uint32_t tl_emu_ex2(uint32_t x);
 uint32_t tl_emu_ex2(uint32_t x)
 {

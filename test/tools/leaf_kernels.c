@@ -128,9 +128,9 @@ static void add_call(Maker *m, tl_leaf leaf)
     if (is_copy(leaf)) { /* inside: known or not, apart from pred; hints */
         uint32_t pred = m->pred_known;
         m->pred_known = m->hints % 3;
-        args[4] = operand(m, 'b', tid);
+        args[5] = operand(m, 'b', tid);
         m->pred_known = pred;
-        args[5] = i32(m, m->hints);
+        args[6] = i32(m, m->hints);
     }
     LLVMValueRef x = call(m, leaf, args, n);
     if (LLVMGetTypeKind(LLVMTypeOf(x)) != LLVMVoidTypeKind)

@@ -6,19 +6,23 @@
 An instruction is 16 bytes; the low 12 bits say which: 9 bits the operation (sass_opcodes.txt), 3 bits where its
 operands are. Loops come from the branches: blocks, dominators, natural loops; a loop that holds another is not listed.
 Counts are of instructions in the text, not of how often they run. The padding behind the last branch does not count.
-One that never runs (@!PT: ptxas for sm_80 puts such behind waits for copies) is a NOP.
+One that never runs (@!PT: ptxas for sm_80 puts such behind waits for copies) is a NOP. A trip of a loop that has
+branches need not run all of it; the shortest way round is counted apart.
 
 The main loop of a kernel is the one with the most matrix instructions; else multiply-adds; else instructions.
 
 --kernel NAME   only kernels whose symbol is NAME, or NAME and a number (gemm: gemm_0, gemm_1)
---json          [{"kernel", "total", "mix": {name: count}, "loops": [{"from", "to", "main", "total", "mix"}]}]
+--json          [{"kernel", "total", "mix": {name: count}, "loops": [{"from", "to", "main", "total", "mix",
+                "short": {"total", "mix"}}]}]
 --require EXPR  every kernel must fulfil it, else exit 1 and a line that says why. EXPR is arithmetic and a comparison;
                 names are operations, `all` is every instruction: "(all - HMMA - LDSM - LDGSTS) / HMMA <= 0.5". Counts
-                are of the main loop, or of the whole kernel behind `kernel.`: "kernel.STL == 0".
+                are of the main loop, of its shortest way round behind `short.`, of the whole kernel behind `kernel.`:
+                "kernel.STL == 0".
 """
 import argparse
 import ast
 import collections
+import heapq
 import json
 import os
 import re
@@ -173,9 +177,26 @@ class Flow:
         return found
 
     def innermost(self):
+        """[(header, blocks)]"""
         all_loops = self.loops()
-        return [body for head, body in sorted(all_loops.items())
+        return [(head, body) for head, body in sorted(all_loops.items())
                 if not any(other != head and other in body for other in all_loops)]
+
+    def instructions(self, blocks):
+        return [x for b in blocks for x in self.code[self.first[b]:self.last[b]]]
+
+    def shortest(self, head, body):
+        """Blocks from the header until it comes again, as few instructions as there can be."""
+        todo, done = [(0, head, ())], set()
+        while True:
+            so_far, b, way = heapq.heappop(todo)
+            if b == head and way:
+                return way
+            if b in done:
+                continue
+            done.add(b)
+            for n in set(self.next[b]) & body:
+                heapq.heappush(todo, (so_far + self.last[b] - self.first[b], n, way + (b,)))
 
 
 def mix_of(code):
@@ -190,10 +211,11 @@ def analyze(name, text, sm):
     """What --json prints of one kernel."""
     code = decode(text)
     flow, loops = Flow(code, sm), []
-    for body in flow.innermost() if code else []:
-        inside = [x for b in body for x in code[flow.first[b]:flow.last[b]]]
+    for head, body in flow.innermost() if code else []:
+        inside, short = flow.instructions(body), flow.instructions(flow.shortest(head, body))
         loops.append({"from": 16 * min(flow.first[b] for b in body), "to": 16 * max(flow.last[b] for b in body),
-                      "main": False, "total": len(inside), "mix": mix_of(inside)})
+                      "main": False, "total": len(inside), "mix": mix_of(inside),
+                      "short": {"total": len(short), "mix": mix_of(short)}})
     if loops:
         max(loops, key=weight)["main"] = True
     return {"kernel": name, "total": len(code), "mix": mix_of(code), "loops": loops}
@@ -225,8 +247,8 @@ def value(node, kernel, main):
         return node.value
     if isinstance(node, ast.Name):
         return count(main, node.id)
-    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "kernel":
-        return count(kernel, node.attr)
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in ("kernel", "short"):
+        return count(kernel if node.value.id == "kernel" else main["short"], node.attr)
     if isinstance(node, ast.BinOp) and type(node.op) in OPERATORS:
         return OPERATORS[type(node.op)](value(node.left, kernel, main), value(node.right, kernel, main))
     if isinstance(node, ast.Compare) and len(node.ops) == 1:
@@ -236,7 +258,8 @@ def value(node, kernel, main):
 
 def check(kernel, text):
     """None, or what is wrong."""
-    main = next((x for x in kernel["loops"] if x["main"]), {"total": 0, "mix": collections.Counter()})
+    nothing = {"total": 0, "mix": collections.Counter()}
+    main = next((x for x in kernel["loops"] if x["main"]), {**nothing, "short": nothing})
     tree = ast.parse(text, mode="eval").body
     if not isinstance(tree, ast.Compare):
         raise ValueError("a requirement is a comparison")
@@ -260,6 +283,9 @@ def show(kernel):
         main = " (main)" if x["main"] else ""
         print(f"  loop {x['from']:#06x}..{x['to']:#06x}{main}: {x['total']} instructions")
         show_mix(x["mix"], "      ")
+        if x["short"]["total"] < x["total"]:
+            print(f"    shortest way round: {x['short']['total']} instructions")
+            show_mix(x["short"]["mix"], "      ")
 
 
 def main(args):

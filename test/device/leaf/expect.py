@@ -294,6 +294,13 @@ def tf32(out):
         keep_words(out, cut)
 
 
+def mul_wide(out):
+    for i in range(4):
+        p = mix(i).view(np.int32).astype(np.int64) * mix(i + 7).view(np.int32)
+        keep_words(out, (p & 0xFFFFFFFF).astype(u32))
+        keep_words(out, (p >> 32 & 0xFFFFFFFF).astype(u32))
+
+
 def ex2(out):
     for i in range(4):
         n = (mix(i) & u32(255)).astype(np.int64) - 140
@@ -320,6 +327,8 @@ def expected(name, lanes):
         groups(out)
     elif kind == "cp":
         cp_async(out, int(name.split("_")[-1]))
+    elif kind == "mul":
+        mul_wide(out)
     elif kind == "ex2":
         ex2(out)
     elif kind == "tf32":

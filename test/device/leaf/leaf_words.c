@@ -228,9 +228,9 @@ static void begin_copy(Maker *m, uint32_t w, uint32_t at, LLVMValueRef does, LLV
     tl_leaf leaf = w == 16 ? TL_LEAF_CP_ASYNC_16 : w == 8 ? TL_LEAF_CP_ASYNC_8 : TL_LEAF_CP_ASYNC_4;
     LLVMValueRef thread = LLVMBuildAdd(m->b, mul(m, m->ctaid, THREADS), m->tid, "");
     call(m, leaf,
-         (LLVMValueRef[]){word(m, 0), does, add(m, mul(m, m->tid, 16), at % 16),
+         (LLVMValueRef[]){word(m, 0), does, word(m, at % 16), mul(m, m->tid, 16),
                           address(m, m->in, add(m, mul(m, thread, w), at)), inside, word(m, 0)},
-         6);
+         7);
 }
 
 static void keep_other(Maker *m)
@@ -280,7 +280,7 @@ static void make_ldsm(Maker *m, tl_leaf leaf)
                            and(m, mul(m, m->tid, 8), 127)};
     fill_shared(m);
     for (uint32_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        keep(m, call(m, leaf, (LLVMValueRef[]){word(m, 0), mul(m, rows[i], 16)}, 2));
+        keep(m, call(m, leaf, (LLVMValueRef[]){word(m, 0), word(m, 0), mul(m, rows[i], 16)}, 3));
 }
 
 static void make_barrier(Maker *m)
@@ -449,6 +449,16 @@ static void make_tf32(Maker *m)
     }
 }
 
+static void make_mul_wide(Maker *m)
+{
+    for (uint32_t i = 0; i < 4; i++) {
+        LLVMValueRef x = CALL(m, MUL_WIDE, mix(m, i), mix(m, i + 7));
+        LLVMValueRef high = LLVMBuildLShr(m->b, x, LLVMConstInt(LLVMTypeOf(x), 32, 0), "");
+        keep(m, LLVMBuildTrunc(m->b, x, m->i32, ""));
+        keep(m, LLVMBuildTrunc(m->b, high, m->i32, ""));
+    }
+}
+
 /* Powers of two with whole exponents, subnormal ones too, which instructions give exactly. */
 static void make_ex2(Maker *m)
 {
@@ -497,6 +507,7 @@ static void make_row(Maker *m, tl_leaf leaf, uint32_t op)
     case TL_LEAF_MMA_4_2_4:
     case TL_LEAF_MMA_4_4_8:
     case TL_LEAF_MMA_8_8_8: make_matrix(m, leaf, tl_mma_at(op)); break;
+    case TL_LEAF_MUL_WIDE: make_mul_wide(m); break;
     case TL_LEAF_EX2: make_ex2(m); break;
     case TL_LEAF_TF32: make_tf32(m); break;
     case TL_LEAF_CP_ASYNC_4: make_copies(m, 4); break;
