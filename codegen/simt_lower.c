@@ -238,9 +238,11 @@ static void lower_renaming(TlSimt *g, TlOp *op)
 {
     const TlValue *x = tl_in(op, 0);
     TlValue *v = op->out[0];
-    LLVMValueRef *out = tl_simt_define(g, v);
     int dims[TL_MAX_RANK];
     axes_of_operand(op, dims);
+    if (tl_simt_trans_later(g, op, dims))
+        return;
+    LLVMValueRef *out = tl_simt_define(g, v);
     for (int64_t r = 0; r < tl_simt_count(v); r++)
         out[r] =
             x->type->rank

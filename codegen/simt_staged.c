@@ -161,9 +161,11 @@ static void get_matrices(const Slot *s, const TlBufAccess *a, const TlType *elem
     }
 }
 
-/* A GET under way. */
+/* A GET under way, or a TRANS of one. */
 typedef struct TlSimtRead {
     const TlValue *tile;
+    const TlValue *of; /* the operand of TRANS, whose registers are at `from`; else NULL */
+    int64_t *from;
     Slot slot;
     TlType elem;
     TlLoc loc;
@@ -193,17 +195,46 @@ static void read_access(TlSimt *g, Read *r, uint32_t i)
         g->reads[r->tile->id] = NULL;
 }
 
+static void read_of_other(TlSimt *g, Read *r, int64_t reg)
+{
+    int64_t first = reg < 0 ? 0 : reg, end = reg < 0 ? tl_simt_count(r->tile) : reg + 1;
+    for (int64_t i = first; i < end; i++) {
+        tl_simt_read(g, r->of, r->from[i]);
+        g->regs[r->tile->id][i] = g->regs[r->of->id][r->from[i]];
+    }
+    if (reg < 0)
+        g->reads[r->tile->id] = NULL;
+}
+
 void tl_simt_read(TlSimt *g, const TlValue *v, int64_t reg)
 {
     Read *r = g->reads[v->id];
     if (!r)
         return;
-    if (reg >= 0) {
+    if (r->of) {
+        read_of_other(g, r, reg);
+    } else if (reg >= 0) {
         read_access(g, r, r->access_of[reg]);
-        return;
+    } else {
+        for (uint32_t i = 0, n = r->slot.plan->naccesses; i < n; i++)
+            read_access(g, r, i);
     }
-    for (uint32_t i = 0, n = r->slot.plan->naccesses; i < n; i++)
-        read_access(g, r, i);
+}
+
+bool tl_simt_trans_later(TlSimt *g, const TlOp *op, const int *dims)
+{
+    const TlValue *x = tl_in(op, 0), *tile = op->out[0];
+    if (op->opcode != TL_OP_TRANS || !g->reads[x->id])
+        return false;
+    Read *r = TL_NEW(g->arena, Read);
+    *r = (Read){.tile = tile, .of = x, .loc = op->loc};
+    r->from = TL_NEW_ARRAY(g->arena, int64_t, tl_simt_count(tile));
+    for (int64_t i = 0; i < tl_simt_count(tile); i++)
+        r->from[i] = tl_simt_match(g, x->type->layout, tile->type->layout, i, dims);
+    tl_simt_define(g, tile);
+    g->reads[tile->id] = r;
+    tl_vec_push(g->arena, &g->unread, r);
+    return true;
 }
 
 void tl_simt_read_all(TlSimt *g)

@@ -1,5 +1,5 @@
-/* reduce-locality: a loop that sums up reductions keeps one partial result per thread and register,
- * and reduces once, after the loop.
+/* reduce-locality: a loop that sums up reductions keeps one partial result per thread, and reduces
+ * across threads once, after the loop.
  *
  *     %s = for ..., %s0 : f32 (%i, %a: f32) {       %p = for ..., %id : T (%i, %q: T) {
  *       %x = load ... : T                             %x = load ... : T
@@ -10,15 +10,20 @@
  *                                                   %s = add %s0, %r : f32
  *
  * A reduction across threads costs shuffles, and across warps a round through shared memory with
- * barriers; the elementwise form costs as many adds as the part of the reduction within a thread
- * did. It costs registers: as many as the tile has that is reduced, which is there anyway.
+ * barriers. What a thread has of a row is still reduced in the loop (not shown above): the bits of
+ * the coordinate along the axis that are registers become axes of their own, which are reduced
+ *
+ *     %v = reshape %x : 128x8x4x2;  reduce axis 3, reduce axis 1 : 128x4
+ *
+ * as far as the layout says each bit by one register, lane or warp; otherwise the loop carries x's
+ * elements one by one, for as many operations and more registers.
  *
  *  1. The loop carries an accumulator that is used once, in acc = acc op reduce(x), possibly with a
  *     convert of the reduction; for a sum also in acc = fma(acc, f, reduce(x)), which
  *     starts from 0 (the online softmax): then the partial sums are scaled by f too.
  *  2. The reduction crosses threads and the tile is small enough.
- *  3. The accumulator becomes a tile like x that starts as the operation's identity; reduction and
- *     converts go behind the loop.
+ *  3, 4. x is reduced within threads; the accumulator becomes a tile like the result, which starts as
+ *     the operation's identity; reduction and converts go behind the loop.
  * Inner loops come first, so that an outer loop finds what has come out of them.
  *
  * The order of the operations changes. That is nothing to integers, min and max; sums of floats get
@@ -124,7 +129,138 @@ static bool is_worth_it(const Sum *s)
     return tl_layout_registers(t->layout) * words <= MAX_WORDS;
 }
 
-/* ---- 3. the new form ---- */
+/* ---- 3. within threads ---- */
+
+/* The axis cut into runs of bits that are all registers or all threads, outermost first. */
+typedef struct Runs {
+    int n;
+    int32_t extent[TL_MAX_RANK];
+    bool in_thread[TL_MAX_RANK];
+} Runs;
+
+/* Which input a bit of the coordinate is; -1: not one of its own. */
+static int input_of_bit(const TlLayout *l, int axis, int bit)
+{
+    int found = -1;
+    for (int k = 0; k < l->nin; k++)
+        for (int i = 0; i < l->in_bits[k]; i++) {
+            int32_t at = l->basis[k][i][axis];
+            bool alone = at == 1 << bit;
+            for (int d = 0; d < l->nout; d++)
+                alone &= d == axis || l->basis[k][i][d] == 0;
+            if (!(at >> bit & 1))
+                continue;
+            if (!alone || found >= 0)
+                return -1;
+            found = (int)l->in[k];
+        }
+    return found;
+}
+
+static bool cut_axis(const TlType *t, int axis, Runs *r)
+{
+    const TlLayout *l = t->layout;
+    int bits = l->out_bits[axis];
+    *r = (Runs){0};
+    if (l->reps[axis] != 1 || t->shape[axis] != 1 << bits)
+        return false;
+    for (int bit = bits - 1; bit >= 0; bit--) {
+        int in = input_of_bit(l, axis, bit);
+        if (in < 0)
+            return false;
+        if (r->n && r->in_thread[r->n - 1] == (in == TL_IN_REG)) {
+            r->extent[r->n - 1] *= 2;
+            continue;
+        }
+        if (t->rank + r->n > TL_MAX_RANK)
+            return false;
+        r->extent[r->n] = 2;
+        r->in_thread[r->n++] = in == TL_IN_REG;
+    }
+    return true;
+}
+
+/* The type with `n` extents for the axis; NULL: no layout is the same. */
+static const TlType *recut(TlCtx *ctx, const TlType *t, int axis, int width, int n,
+                           const int32_t *extents)
+{
+    int32_t shape[2 * TL_MAX_RANK];
+    int rank = 0;
+    for (int d = 0; d < t->rank; d++) {
+        if (d == axis)
+            for (int i = 0; i < n; i++)
+                shape[rank++] = extents[i];
+        if (d < axis || d >= axis + width)
+            shape[rank++] = t->shape[d];
+    }
+    const TlType *to = tl_type_with_shape(ctx, t, rank, shape);
+    const TlLayout *l = tl_layout_reshaped(ctx, t->layout, t, to);
+    return l ? tl_type_with_layout(ctx, to, l) : NULL;
+}
+
+static const TlType *without_axis(TlCtx *ctx, const TlType *t, int axis)
+{
+    int32_t shape[TL_MAX_RANK];
+    uint32_t others = (1u << t->rank) - 1 - (1u << axis);
+    for (int d = 0, n = 0; d < t->rank; d++)
+        if (d != axis)
+            shape[n++] = t->shape[d];
+    return tl_type_with_layout(ctx, tl_type_with_shape(ctx, t, t->rank - 1, shape),
+                               tl_layout_restricted(ctx, t->layout, others));
+}
+
+/* The types on the way from x to what each thread has of it: reshaped, reduced once per run in a
+ * thread, with one axis again. */
+typedef struct Way {
+    Runs runs;
+    const TlType *cut, *reduced[TL_MAX_RANK], *last;
+} Way;
+
+static bool find_way(TlCtx *ctx, const Sum *s, Way *w)
+{
+    const TlType *x = tl_in(s->reduce, 0)->type;
+    int axis = (int)tl_attr_int(s->reduce, TL_ATTR_AXIS, 0), kept = 0;
+    if (!cut_axis(x, axis, &w->runs))
+        return false;
+    const TlType *t = w->cut = recut(ctx, x, axis, 1, w->runs.n, w->runs.extent);
+    int32_t extent = 1;
+    for (int i = w->runs.n - 1; t && i >= 0; i--) {
+        if (w->runs.in_thread[i])
+            t = w->reduced[i] = without_axis(ctx, t, axis + i);
+        else
+            extent *= w->runs.extent[i], kept++;
+    }
+    if (!t || kept == w->runs.n)
+        return false;
+    w->last = recut(ctx, t, axis, kept, 1, &extent);
+    return w->last && without_axis(ctx, w->last, axis)->layout == s->reduce->out[0]->type->layout;
+}
+
+static TlValue *reshape(TlBuilder *b, TlValue *x, const TlType *to)
+{
+    return x->type == to ? x : tl_op_new(b, TL_OP_RESHAPE, 1, &x, 1, &to, 0, 0, NULL)->out[0];
+}
+
+/* x, as far as it can be reduced within threads. */
+static TlValue *reduce_in_thread(TlBuilder *b, const Sum *s)
+{
+    Way w;
+    TlValue *x = tl_in(s->reduce, 0);
+    int64_t axis = tl_attr_int(s->reduce, TL_ATTR_AXIS, 0);
+    if (!find_way(b->fn->module->ctx, s, &w))
+        return x;
+    x = reshape(b, x, w.cut);
+    for (int i = w.runs.n - 1; i >= 0; i--) {
+        if (!w.runs.in_thread[i])
+            continue;
+        TlAttr attrs[2] = {*tl_attr(s->reduce, TL_ATTR_KIND),
+                           {.id = TL_ATTR_AXIS, .u.i = axis + i}};
+        x = tl_op_new(b, TL_OP_REDUCE, 1, &x, 1, &w.reduced[i], 0, 2, attrs)->out[0];
+    }
+    return reshape(b, x, w.last);
+}
+
+/* ---- 4. the new form ---- */
 
 /* x with which (x op y) is y, for every y, to the bit: of max and min of floats the NaN, which
  * loses, since all elements may be NaN; of sums -0.0. */
@@ -176,13 +312,11 @@ static TlValue *spread_factor(TlBuilder *b, const Sum *s, const TlType *to)
     return tl_op_new(b, TL_OP_BROADCAST, 1, &f, 1, &to, 0, 0, NULL)->out[0];
 }
 
-static TlValue *build_partial(const Sum *s, TlValue *acc, TlValue *x)
+static TlValue *build_partial(TlBuilder *b, const Sum *s, TlValue *acc, TlValue *x)
 {
-    TlBuilder b = tl_builder_before(s->next);
-    b.loc = s->next->loc;
     if (s->factor)
-        return tl_fma(&b, acc, spread_factor(&b, s, x->type), x);
-    return tl_binary(&b, s->next->opcode, acc, x);
+        return tl_fma(b, acc, spread_factor(b, s, x->type), x);
+    return tl_binary(b, s->next->opcode, acc, x);
 }
 
 /* What was in the loop now works on the partials, and on what the loop started from. */
@@ -206,8 +340,10 @@ static void move_behind(const Sum *s, TlValue *init)
 static void rewrite(const Sum *s)
 {
     TlOp *loop = s->loop, *yield = loop->regions[0]->last;
-    TlValue *x = tl_in(s->reduce, 0), *acc = loop->regions[0]->args[1 + s->index];
-    TlValue *init = tl_in(loop, 3 + s->index);
+    TlValue *acc = loop->regions[0]->args[1 + s->index], *init = tl_in(loop, 3 + s->index);
+    TlBuilder inside = tl_builder_before(s->next);
+    inside.loc = s->next->loc;
+    TlValue *x = reduce_in_thread(&inside, s);
     uint64_t start = identity(s->reduce);
     if (s->factor)
         tl_value_is_const(init, &start);
@@ -215,7 +351,7 @@ static void rewrite(const Sum *s)
     b.loc = loop->loc;
     tl_set_operand(loop, 3 + s->index, tl_const_bits(&b, x->type, start));
     acc->type = loop->out[s->index]->type = x->type;
-    TlValue *partial = build_partial(s, acc, x);
+    TlValue *partial = build_partial(&inside, s, acc, x);
     tl_set_operand(yield, s->index, partial);
     move_behind(s, init);
     partial->name = acc->name;
