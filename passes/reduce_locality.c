@@ -233,7 +233,8 @@ static bool find_way(TlCtx *ctx, const Sum *s, Way *w)
     if (!t || kept == w->runs.n)
         return false;
     w->last = recut(ctx, t, axis, kept, 1, &extent);
-    return w->last && without_axis(ctx, w->last, axis)->layout == s->reduce->out[0]->type->layout;
+    return w->last && (x->rank == 1 ||
+                       without_axis(ctx, w->last, axis)->layout == s->reduce->out[0]->type->layout);
 }
 
 static TlValue *reshape(TlBuilder *b, TlValue *x, const TlType *to)
