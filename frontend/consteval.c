@@ -70,7 +70,7 @@ static const char *float_text(TlArena *arena, double x)
     if (isinf(x))
         return x < 0 ? "-inf" : "inf";
     int whole = 1; /* digits before the point, so that 65520 is no 6.552e+04 */
-    for (double y = fabs(x); y >= 10 && whole < 16; y /= 10)
+    for (double y = fabs(x); y >= 10 && fabs(x) < 1e16; y /= 10)
         whole++;
     for (int digits = whole; digits <= 17; digits++) {
         char *text = tl_format(arena, "%.*g", digits, x);

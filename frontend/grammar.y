@@ -326,7 +326,7 @@ stmt:
     }
   ;
 
-/* The heads of loops; a `static for` takes hints here and refuses them in the checker. */
+/* The heads of loops. The hints of a `static for` are read and mean nothing. */
 loop:
     "while" '(' expr ')' { $$ = tl_stmt_new(p, TL_ST_WHILE, @1.begin, @$); $$->cond = $3; }
   | "for" '(' type name ':' expr ')' { $$ = tl_stmt_range(p, @$, false, $3, $4, @4.begin, $6); }

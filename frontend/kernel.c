@@ -346,13 +346,21 @@ static void clause_alias(Kernel *k, const TlClause *c)
         }
 }
 
+/* An extent, a stride, or a scalar or constant parameter: what a launch knows as one value. */
+static bool names_scalar(const Kernel *k, TlName name)
+{
+    for (uint32_t i = 0; i < k->item->params.len; i++)
+        if (k->item->params.data[i].name == name)
+            return k->item->params.data[i].form != TL_PF_VIEW &&
+                   k->item->params.data[i].form != TL_PF_POINTER;
+    return find_sym(k, name) >= 0;
+}
+
 static void clause_key(Kernel *k, const TlClause *c)
 {
     for (uint32_t i = 0; i < c->args.len; i++) {
         const TlExpr *e = c->args.data[i].value;
-        bool known =
-            e->kind == TL_EX_NAME && (find_sym(k, e->u.name) >= 0 || names_param(k, e->u.name));
-        if (!known)
+        if (e->kind != TL_EX_NAME || !names_scalar(k, e->u.name))
             tl_err(k->s, e->loc, TL_E0604, "key", "an extent or scalar parameter is wanted");
     }
 }
@@ -384,6 +392,22 @@ static void check_binding(Kernel *k, TlName name, TlLoc loc, const TlExpr *value
     }
 }
 
+/* Within `where` the knobs are numbers: the first that the clause offers, or 1. */
+static void bind_knobs(Kernel *k, const TlClause *c)
+{
+    static const char *const knobs[] = {"warps", "stages", "cluster", "maxreg"};
+    for (int i = 0; i < 4; i++) {
+        int64_t n = 1;
+        bool unknown = false;
+        for (uint32_t j = 0; j < c->tunes.len; j++)
+            if (!strcmp(c->tunes.data[j].name, knobs[i]) && c->tunes.data[j].values.len)
+                tl_eval_int(k->s, c->tunes.data[j].values.data[0], knobs[i], &n, &unknown);
+        tl_var_new(k->s, tl_intern_name(k->s, knobs[i]), c->loc,
+                   tl_ty_value(tl_type_scalar(k->s->ctx, TL_I32)),
+                   tl_val_const(TL_I32, (uint32_t)n), true);
+    }
+}
+
 static void clause_tune(Kernel *k, const TlClause *c)
 {
     for (uint32_t i = 0; i < c->tunes.len; i++)
@@ -393,10 +417,7 @@ static void clause_tune(Kernel *k, const TlClause *c)
     if (!c->where)
         return;
     TlMark m = tl_scope_open(k->s);
-    static const char *const knobs[] = {"warps", "stages", "cluster", "maxreg"};
-    for (int i = 0; i < 4; i++)
-        tl_var_new(k->s, tl_intern_name(k->s, knobs[i]), c->loc, tl_ty_unknown(TL_I32),
-                   tl_unknown(TL_I32), true);
+    bind_knobs(k, c);
     TlVal v;
     if (tl_eval_cond(k->s, c->where, &v))
         tl_err(k->s, c->where->loc, TL_E0406, "the condition of tune");

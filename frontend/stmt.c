@@ -251,6 +251,11 @@ static void check_return(TlSema *s, const TlStmt *st)
     TlFrame *f = s->frame;
     const char *name = f->def ? f->def->item->name : "this";
     bool nothing = !f->def || f->def->item->kind == TL_IT_KERNEL || f->ty.kind == TL_TY_VOID;
+    if (!st->value && f->def && f->def->item->broken) { /* its value may be what was not read */
+        if (f->ty.kind == TL_TY_AUTO)
+            f->ty = tl_ty_kind(TL_TY_UNKNOWN);
+        return;
+    }
     if (!st->value) {
         if (!nothing && f->ty.kind != TL_TY_AUTO && f->ty.kind != TL_TY_UNKNOWN)
             tl_err(s, st->loc, TL_E0321, name, tl_ty_str(s, &f->ty));
