@@ -350,3 +350,29 @@ kernel k(const f32 x[N], f32 y[6, N])
 def strict(v):
     w = np.stack([np.exp(v) + np.exp2(v), np.sin(v) * np.cos(v), np.log(abs(v)) + np.sqrt(abs(v)), np.tanh(v) * (1 + np.exp(-v)), 1 / np.sqrt(abs(v)) + abs(v)**v, v / (v[1] + v)])
     return {"y": within(w, np.abs(w) * 2.0**-19 + 2.0**-19)}
+
+# ---- what may be less exact, and packed elements --------------------------------------------------------------------
+FAST = {"exp": np.exp, "exp2": np.exp2, "expm1": np.expm1, "log": np.log, "log2": np.log2, "log10": np.log10, "log1p": np.log1p, "sqrt": np.sqrt, "rsqrt": lambda x: 1 / np.sqrt(x),
+        "cbrt": np.cbrt, "sin": np.sin, "cos": np.cos, "tan": np.tan, "atan": np.arctan, "sinh": np.sinh, "cosh": np.cosh, "tanh": np.tanh, "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
+        "erf": lambda x: np.vectorize(math.erf)(x)}
+row("lang_fast_forms", f"kernel k(const f32 x[N], f32 y[{len(FAST) + 1}, N])\n    grid(1)\n{{\n    auto v = x[0 +: 200];\n"
+    + "\n".join(f"    y[{i}, 0 +: 200] = fast.{f}(v);" for i, f in enumerate(FAST)) + f"\n    y[{len(FAST)}, 0 +: 200] = fast.pow(v, 1.5);\n}}\n",
+    {"x": exactly("f32", np.linspace(0.05, 1.5, 200).tolist()), "y": poison("f32", len(FAST) + 1, 200)},
+    lambda a: (lambda w: {"y": within(w, np.abs(w) * 2.0**-10 + 2.0**-14)})(np.stack([f(a["x"].astype(float)) for f in FAST.values()] + [a["x"].astype(float)**1.5])), same_bits=False)
+
+row("lang_packed_tiles_are_values", """
+kernel k(const i4 w[R, C], i32 y[6, 8], int n)
+    grid(1)
+{
+    auto t = w[0, 0 +: 8];
+    auto u = t;
+    if (n > 0) u = w[1, 0 +: 8];
+    y[0, 0 +: 8] = (i32)u;
+    y[1, 0 +: 8] = (i32)(n > 0 ? t : u);
+    y[2, 0 +: 8] = (i32)(iota(8) % 2 == 0 ? t : u);
+    y[3, 0 +: 8] = reshape((i32)trans(reshape(t, 2, 4)), 8);
+    y[4, 0 +: 8] = reshape((i32)broadcast(row(w[1, 2 +: 4]), 2, 4), 8);
+    y[5, 0 +: 8] = (i32)w[1, 1 +: 8];
+}
+""", {"w": Arr("i4", np.array([[0x21, 0x43, 0x65, 0x87], [0xFE, 0xDC, 0xBA, 0x09]], np.uint8)), "y": poison("i32", 6, 8), "n": 1},
+    lambda a: (lambda t, u: {"y": exact(np.stack([u, t, np.where(np.arange(8) % 2 == 0, t, u), t.reshape(2, 4).T.ravel(), np.tile(u[2:6], 2), np.append(u[1:], 0)]))})(*a["w"].astype(int)))

@@ -486,3 +486,14 @@ kernel k(const T x[N], T y[N], i32 which[2], const int B, const bool NEG = false
     }
 }
 """, {"x": small("f32", 1, 40), "y": poison("f32", 40), "which": zeros("i32", 2)}, lambda a: {"y": exact(2 * a["x"]), "which": exact([32, 0])}, consts={"NEG": "false"})
+
+row("lang_tune_changes_nothing", """
+kernel k(const f32 x[N], f32 y[N], int n, const int B = 16, const bool TWICE = false, const type T = f64)
+    grid(cdiv(N, B))
+    key(N, n)
+    tune(B in {16, 32, 64,}, warps in {2, 4}, stages in {1, 2}; where B * warps <= 128 && stages < 3)
+    tune(TWICE in {false}, T in {f64, f32}, cluster in {1}, maxreg in {64, 128}; where maxreg > B)
+{
+    y[pid(0) * B +: B] = (f32)cast(x[pid(0) * B +: B], T) + (f32)n;
+}
+""", {"x": small("f32", 1, 100), "y": poison("f32", 100), "n": 3}, lambda a: {"y": exact(a["x"] + 3)})

@@ -1,13 +1,18 @@
 #!/usr/bin/env python3
-"""The built-in functions of frontend/LANGUAGE.md section 9, as frontend/builtins.def has them.
+"""The parts of frontend/LANGUAGE.md that other files say better: each block between `<!-- NAME: ... -->` and `<!-- end -->`.
 
-    list_builtins.py ROOT [--write]    without --write: says whether the list in the text is stale, exit 1 if it is
+    reference.py ROOT [--write]    without --write: says which blocks are stale, exit 1 if one is
+
+    grammar    frontend/grammar.y, for readers (ebnf.py)
+    builtins   the functions of frontend/builtins.def
+    ulp        the errors of std.math, the tables of stdlib/README.md
 """
 import os
 import re
 import sys
 
-BEGIN, END = "<!-- builtins: test/tools/list_builtins.py --write -->", "<!-- end -->"
+import ebnf
+
 GROUPS = ["make", "shape", "choose, integer", "math", "matrix", "reduce, scan, order", "cast", "memory", "program, debug, hints"]
 
 
@@ -29,11 +34,11 @@ def groups(root):
             yield [(f"{name}({', '.join(parameter(p) for p in params.split())})", fn.endswith("_later")) for name, params, fn in rows]
 
 
-def table(root):
+def builtins(root):
     lines = ["| group | functions |", "| --- | --- |"]
     found = list(groups(root))
     if len(found) != len(GROUPS):
-        sys.exit(f"builtins.def has {len(found)} groups, list_builtins.py names {len(GROUPS)}")
+        sys.exit(f"builtins.def has {len(found)} groups, reference.py names {len(GROUPS)}")
     for name, rows in zip(GROUPS, found):
         lines.append(f"| {name} | {' '.join(f'`{text}`' for text, later in rows if not later)} |")
     later = [text for rows in found for text, is_later in rows if is_later]
@@ -42,17 +47,43 @@ def table(root):
     return "\n".join(lines)
 
 
+def grammar(root):
+    return "\n" + ebnf.listing(os.path.join(root, "frontend/grammar.y")) + "\n"
+
+
+def ulp(root):
+    """Every table whose head speaks of what was measured."""
+    with open(os.path.join(root, "stdlib/README.md"), encoding="utf-8") as f:
+        text = f.read()
+    tables = [t for t in re.findall(r"^(?:\|.*\n)+", text, re.M) if "bound" in t.split("\n")[0]]
+    if not tables:
+        sys.exit("stdlib/README.md has no table with a column of bounds")
+    return "\n" + "\n".join(tables)
+
+
+BLOCKS = {"grammar": grammar, "builtins": builtins, "ulp": ulp}
+
+
 def main(argv):
     path = os.path.join(argv[0], "frontend/LANGUAGE.md")
     with open(path, encoding="utf-8") as f:
         text = f.read()
-    head, rest = text.split(BEGIN)
-    new = head + BEGIN + "\n" + table(argv[0]) + "\n" + END + rest.split(END)[1]
+    seen, stale = [], []
+
+    def fresh(m):
+        new = f"{m[1]}\n{BLOCKS[m[2]](argv[0])}\n<!-- end -->"
+        seen.append(m[2])
+        stale.extend([m[2]] if new != m[0] else [])
+        return new
+
+    new = re.sub(r"(<!-- (\w+): test/tools/reference.py --write -->)\n.*?<!-- end -->", fresh, text, flags=re.S)
+    if sorted(seen) != sorted(BLOCKS):
+        sys.exit(f"LANGUAGE.md has the blocks {seen}, not {list(BLOCKS)}")
     if "--write" in argv:
         with open(path, "w", encoding="utf-8") as f:
             f.write(new)
-    stale = new != text and "--write" not in argv
-    print("stale: run test/tools/list_builtins.py ROOT --write" if stale else "fresh")
+        stale = []
+    print(f"stale: {', '.join(stale)}: run test/tools/reference.py ROOT --write" if stale else "fresh")
     return 1 if stale else 0
 
 
