@@ -345,7 +345,15 @@ static bool has_instruction(const TlSema *s, const TlCall *c, TlDtype d)
            (!strcmp(o->target_kind, "cuda") || !strcmp(o->target_kind, "hip"));
 }
 
-/* A function of std.math on f32 (or name_f64); f16 and bf16 go through f32. */
+/* Whether fast.name has a function of its own; with --fp=strict none has. */
+static bool has_fast_form(TlSema *s, const TlCall *c, TlDtype d)
+{
+    TlMod *m =
+        c->fast && d != TL_F64 && !s->prog->options.strict ? tl_mod_std(s->prog, "std.fast") : NULL;
+    return m && tl_mod_find(m, tl_intern_name(s, c->fn->name));
+}
+
+/* A function of std.math on f32 (or name_f64), or of std.fast; f16 and bf16 go through f32. */
 TlVal tl_bi_math_lib(TlSema *s, TlCall *c)
 {
     TlVal bad, args[2];
@@ -366,7 +374,8 @@ TlVal tl_bi_math_lib(TlSema *s, TlCall *c)
     for (uint32_t i = 0; i < n; i++)
         args[i] = tl_val_ir(d == TL_F64 ? x[i] : tl_cast(&s->b, x[i], TL_F32));
     const char *name = d == TL_F64 ? tl_format(s->arena, "%s_f64", c->fn->name) : c->fn->name;
-    TlVal r = tl_call_std(s, "std.math", name, n, args, c->loc);
+    const char *module = has_fast_form(s, c, d) ? "std.fast" : "std.math";
+    TlVal r = tl_call_std(s, module, name, n, args, c->loc);
     return r.kind == TL_VAL_IR ? back_to(s, r.u.ir, d) : r;
 }
 

@@ -19,8 +19,8 @@ erfc = np.vectorize(math.erfc, otypes="d")
 
 
 def near(v, slack, t):
-    """v, computed in f32 with the error `slack`, then rounded to t."""
-    slack = np.asarray(slack, np.float64) + 2.0**-149
+    """v, computed in f32 with the error `slack`, then rounded to t; in f64 the same, 2^29 times finer, math functions not quite."""
+    slack = (np.asarray(slack, np.float64) + 2.0**-149) * (2.0**-27 if t == "f64" else 1)
     with np.errstate(all="ignore"):
         return within(v, slack + (spacing(np.abs(v) + slack, t) * 0.5001 if t != "f32" else 0))
 
@@ -39,7 +39,7 @@ def elements(name, module, t, inputs, table, size, number, **more):
     Want). All four emulated targets: the row says its warps."""
     params = [f"const {a.type} {v}_[N]" for v, a in inputs.items()] + [f"{ty} {n}[N]" for n, (ty, _, _) in table.items()]
     body = [f"    auto {v} = {v}_[i +: {size}];" for v in inputs] + [f"    {n}[i +: {size}] = {e};" for n, (_, e, _) in table.items()]
-    source = f"import std.{module};\n\nkernel k({', '.join(params)})\n    grid(cdiv(N, {size}))\n{{\n    int i = pid(0) * {size};\n" + "\n".join(body) + "\n}\n"
+    source = ("" if module in ("math", "fast") else f"import std.{module};\n\n") + f"kernel k({', '.join(params)})\n    grid(cdiv(N, {size}))\n{{\n    int i = pid(0) * {size};\n" + "\n".join(body) + "\n}\n"
     args = {f"{v}_": a for v, a in inputs.items()}
     args.update({n: poison(ty, len(next(iter(inputs.values())).store)) for n, (ty, _, _) in table.items()})
 
@@ -262,3 +262,29 @@ LARGE = np.concatenate([floats("f64", 45, 200).store, rng(46).normal(0, 300, 100
 elements("std_math_f64", "math", "f64", {"x": Arr("f64", LARGE), "y": Arr("f64", rng(48).permutation(LARGE) / 100)},
          {**{f"y_{n}": ("f64", f"{n}(x)", lambda x, y, f=f: within(f(x), 5 * spacing(f(x), "f64"))) for n, f in DOUBLE.items()},
           "power": ("f64", "pow(x, y)", lambda x, y: within(np.power(x, y), 5 * spacing(np.power(x, y), "f64")))}, 64, 2)
+
+# ---- fast forms: std.fast's, and the plain functions by the other names ---------------------------------------------------------
+PLAIN = {"exp2": np.exp2, "log": np.log, "log2": np.log2, "sqrt": np.sqrt, "rsqrt": lambda x: 1 / np.sqrt(x), "sin": np.sin, "cos": np.cos, "erf": erf, "floor": np.floor, "atan": np.arctan}
+
+
+def fast_exp(x):
+    return np.exp(x), (2 + 1.2 * np.where(np.isfinite(x), np.abs(x), 0)) * spacing(np.exp(x), "f32")
+
+
+for k, t in enumerate(HALF):
+    elements(f"std_fast_{t}", "fast", t, {"x": Arr(t, np.concatenate([floats(t, 60, 121).store, store(rng(61).uniform(-100, 100, 80), t)]))},
+             {"e": (t, "fast.exp(x)", lambda x, t=t: near(*fast_exp(x), t)),
+              "s": (t, "fast.sigmoid(x)", lambda x, t=t: near(sigmoid(x), 2 * fast_exp(-np.abs(x))[1] + 4 * spacing(sigmoid(x), "f32") + 2.0**-127, t)),
+              "h": (t, "fast.tanh(x)", lambda x, t=t: near(np.tanh(x), 2.0**-22, t)),
+              **{f"y_{n}": (t, f"fast.{n}(x)", lambda x, f=f, t=t: ulps(f(x), 4, t)) for n, f in PLAIN.items()}}, 67, k, same_bits=False)
+row("std_fast_strict_is_plain", """
+kernel k(const f32 x[N], f32 y[N], f32 z[N], f64 w[N], f32 c[1])
+    grid(1)
+{
+    y[0 +: 99] = fast.exp(x[0 +: 99]) - exp(x[0 +: 99]);
+    z[0 +: 99] = fast.tanh(x[0 +: 99]) - tanh(x[0 +: 99]);
+    w[0 +: 99] = fast.exp((f64)x[0 +: 99]) - exp((f64)x[0 +: 99]);
+    c[0] = fast.exp(1.0);
+}
+""", {"x": normal("f32", 62, 99), "y": poison("f32", 99), "z": poison("f32", 99), "w": poison("f64", 99), "c": poison("f32", 1)},
+    lambda a: {"y": exact(np.zeros(99)), "z": exact(np.zeros(99)), "w": exact(np.zeros(99)), "c": within(np.array([math.e]), 1e-6)}, options=["--fp", "strict"], warps=4, stages=1)

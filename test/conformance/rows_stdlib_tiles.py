@@ -8,7 +8,7 @@ from values import Arr, exact, exactly, ints, normal, poison, rng, spacing, stor
 
 F64 = np.float64
 # extents of the array, of the tile, type
-SHAPES = [((7, 45), (8, 48), "f32"), ((5, 33), (5, 33), "f16"), ((6, 70), (9, 128), "bf16"), ((1, 1), (1, 1), "f32"), ((3, 1), (4, 3), "f16"), ((1, 19), (1, 64), "f32")]
+SHAPES = [((7, 45), (8, 48), "f32"), ((5, 33), (5, 33), "f16"), ((6, 70), (9, 128), "bf16"), ((1, 1), (1, 1), "f32"), ((3, 1), (4, 3), "f16"), ((1, 19), (1, 64), "f32"), ((3, 21), (4, 32), "f64")]
 
 
 def wild(t, seed, shape, scale=3.0):
@@ -358,8 +358,9 @@ def loss_want(a, e):
         return {"loss": within(loss, np.where(np.isfinite(loss), slack, 0)), "grad": within(grad, np.where(np.isfinite(grad), 2.0**-20 + a["classes"] * U, 0))}
 
 
-CASES = [("f32", 9, 45, 41, 64, "i32"), ("f16", 7, 33, 33, 33, "i64"), ("bf16", 5, 70, 64, 128, "i32"), ("f32", 1, 1, 1, 1, "u8")]
+CASES = [("f32", 9, 45, 41, 64, "i32"), ("f16", 7, 33, 33, 33, "i64"), ("bf16", 5, 70, 64, 128, "i32"), ("f32", 1, 1, 1, 1, "u8"), ("f64", 5, 21, 20, 32, "i32")]
 for k, (t, m, n, classes, bn, label) in enumerate(CASES):
+    wide = "f64" if t == "f64" else "f32"
     for e in (0.0, 0.125):
         target = rng(110 + k).integers(0, classes, m)
         x = rng(120 + k).normal(0, 8, (m, n))
@@ -373,7 +374,7 @@ for k, (t, m, n, classes, bn, label) in enumerate(CASES):
         row(f"std_loss_cross_entropy_{t}_{m}x{n}{'_smooth' if e else ''}", f"""
 import std.loss;
 
-kernel k(const {t} x[M, N], const {label} t[M], f32 loss[M], f32 grad[M, N], int classes, f32 e)
+kernel k(const {t} x[M, N], const {label} t[M], {wide} loss[M], {wide} grad[M, N], int classes, f32 e)
     grid(1)
 {{
     auto v = load(x[0 +: {m}, 0 +: {bn}], pad = nan);
@@ -381,7 +382,7 @@ kernel k(const {t} x[M, N], const {label} t[M], f32 loss[M], f32 grad[M, N], int
     grad[0 +: {m}, 0 +: {bn}] = loss.cross_entropy_grad(v, t[0 +: {m}], classes, smoothing = e, ignore = {IGNORE});
 }}
 """.replace("loss[M]", "y[M]").replace("    loss[0", "    y[0"), {"x": Arr(t, store(x, t)), "t": Arr(label, target.astype({"i32": np.int32, "i64": np.int64, "u8": np.uint8}[label])),
-                                                                  "y": poison("f32", m), "grad": poison("f32", m, n), "classes": classes, "e": e},
+                                                                  "y": poison(wide, m), "grad": poison(wide, m, n), "classes": classes, "e": e},
             lambda a, e=e: (lambda w: {"y": w["loss"], "grad": w["grad"]})(loss_want(a, e)), same_bits=False, warps=WARPS[k % 4], stages=2)
 
 row("std_loss_of_a_large_vocabulary", """

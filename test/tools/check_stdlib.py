@@ -5,7 +5,7 @@ row of the conformance suite that uses it; and what rows and other modules call 
     check_stdlib.py ROOT    prints what is wrong, exit 1; or the number of functions
 
 A row uses std.M's f if it imports std.M and says M.f(...) or M.f as a function to pass. The functions that built-in names mean
-(math, and what IMPLIED lists) are used by the built-in name; NAME_f64, NAME_f16 and NAME_bf16 by NAME in a row of that type.
+(math, fast, and what IMPLIED lists) are used by the built-in name; NAME_f64, NAME_f16 and NAME_bf16 by NAME in a row of that type.
 """
 import glob
 import importlib
@@ -38,6 +38,8 @@ def rows(root):
 def uses(source, consts, module, name):
     if f"import std.{module};" in source and re.search(rf"\b{module}\.{name}\b", source):
         return True
+    if module == "fast":
+        return re.search(rf"\bfast\.{name}\(", source)
     if module == "math":
         name, _, kind = name.partition("_")
         return re.search(rf"\b{name}\(", source) and (not kind or kind in source or kind in consts.values())
