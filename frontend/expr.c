@@ -449,6 +449,29 @@ static TlVal compare_types(TlSema *s, int op, const TlVal *a, const TlVal *b, Tl
     return tl_bad();
 }
 
+/* `(c ? 1 : 0) + 2` is a literal still: `c ? 1 + 2 : 0 + 2`. */
+static bool stays_literal(int op, const TlVal *a, const TlVal *b)
+{
+    bool one = (a->kind == TL_VAL_CHOICE && tl_is_literal(b)) ||
+               (b->kind == TL_VAL_CHOICE && tl_is_literal(a));
+    return one && !is_shift(op) && !is_compare(op) && !is_logical(op);
+}
+
+static TlVal choice_of_results(TlSema *s, int op, const TlVal *a, const TlVal *b, TlLoc loc)
+{
+    TlVal out = a->kind == TL_VAL_CHOICE ? *a : *b;
+    TlVal *arms = out.items;
+    out.items = TL_NEW_ARRAY(s->arena, TlVal, 3);
+    out.items[0] = arms[0];
+    for (int i = 1; i < 3; i++) {
+        out.items[i] = a->kind == TL_VAL_CHOICE ? tl_binary_vals(s, op, arms[i], *b, loc)
+                                                : tl_binary_vals(s, op, *a, arms[i], loc);
+        if (out.items[i].kind == TL_VAL_ERROR)
+            return out.items[i];
+    }
+    return out;
+}
+
 TlVal tl_binary_vals(TlSema *s, int op, TlVal a, TlVal b, TlLoc loc)
 {
     if (a.kind == TL_VAL_ERROR || b.kind == TL_VAL_ERROR)
@@ -461,6 +484,8 @@ TlVal tl_binary_vals(TlSema *s, int op, TlVal a, TlVal b, TlLoc loc)
         return tl_bad();
     if (tl_is_literal(&a) && tl_is_literal(&b))
         return tl_fold_literals(s, op, &a, &b, loc);
+    if (stays_literal(op, &a, &b))
+        return choice_of_results(s, op, &a, &b, loc);
     if (tl_is_pointer(&a) || tl_is_pointer(&b))
         return pointer_arithmetic(s, op, &a, &b, loc);
     const TlVal *both[2] = {&a, &b};

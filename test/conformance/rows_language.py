@@ -202,10 +202,12 @@ kernel k(i32 s[12], const f16 h[H], const u8 b[B])
     s[9] = (i32)(g * 100);
     auto third = t / 3;
     s[10] = (i32)bitcast(max(third), u16);
+    tile<i32> no_axes = 7;
+    s[11] = no_axes + 1;
 }
 """,
     {"s": zeros("i32", 12), "h": exactly("f16", [2, 1, 2]), "b": exactly("u8", [255])},
-    lambda a: {"s": exact([0x3F800000, 4, -2**31, 16777216, 1, 0, 2, 5, 2**31 - 1, 25, int(np.float16(2 / 3).view(np.uint16)), 0])})
+    lambda a: {"s": exact([0x3F800000, 4, -2**31, 16777216, 1, 0, 2, 5, 2**31 - 1, 25, int(np.float16(2 / 3).view(np.uint16)), 8])})
 
 row("lang_infinities_nan_and_signed_zero", """
 const f32 ZERO = 0.0;
@@ -376,3 +378,62 @@ kernel k(const i4 w[R, C], i32 y[6, 8], int n)
 }
 """, {"w": Arr("i4", np.array([[0x21, 0x43, 0x65, 0x87], [0xFE, 0xDC, 0xBA, 0x09]], np.uint8)), "y": poison("i32", 6, 8), "n": 1},
     lambda a: (lambda t, u: {"y": exact(np.stack([u, t, np.where(np.arange(8) % 2 == 0, t, u), t.reshape(2, 4).T.ravel(), np.tile(u[2:6], 2), np.append(u[1:], 0)]))})(*a["w"].astype(int)))
+
+row("lang_choices_and_functions_of_literals_are_literals", """
+const f64 ROOT = sqrt(2.0) * 3;
+const u8 MOST = clamp(300, 0, 255);
+kernel k(const u8 c[N], const f16 h[N], u8 b[5, N], f32 s[8], f16 g[N], f64 w[4], int n)
+    grid(1)
+{
+    auto v = c[0 +: 8];
+    b[0, 0 +: 8] = n > 0 ? 1 : n < 0 ? 2 : 3;
+    b[1, 0 +: 8] = v + (v > 3 ? 1 : 0);
+    b[2, 0 +: 8] = v + ((n > 0 ? 1 : 0) * 2 + 200);
+    b[3, 0 +: 8] = 255 - (v > 3 ? 1 : n > 0 ? 2 : 3) - v;
+    b[4, 0 +: 8] = MOST - max(3, 7) - cdiv(7, 2) - abs(-1);
+    g[0 +: 8] = h[0 +: 8] * (v % 2 == 0 ? 0.5 : -(n > 0 ? 1 : 2));
+    auto i = n > 0 ? 1 : 2;
+    auto f = n > 0 ? 1 : 2.5;
+    s[0] = (f32)(i / 2) + f / 2;
+    s[1] = (n > 0 ? 7 : 1) % 4;
+    s[2] = n > 0 ? inf : -1;
+    s[3] = -(n > 0 ? 3 : 4);
+    s[4] = 1.5 * (n < 0 ? 1 : 3);
+    s[5] = (n > 0 ? 1 : 2) == 1 ? 5 : 6;
+    s[6] = floor(2.5) + round(-2.5) + rint(2.5);
+    s[7] = (f32)((n > 0 ? 1 : 2) << 3);
+    w[0] = ROOT;
+    w[1] = exp(1.0);
+    w[2] = pow(2.0, 0.5) - sqrt(2.0);
+    w[3] = 0.1 + (n > 0 ? 0.2 : 1);
+}
+""", {"c": exactly("u8", [0, 1, 2, 3, 4, 5, 6, 50]), "h": exactly("f16", [1, 2, 3, 4, 5, 6, 7, 8]), "b": zeros("u8", 5, 8), "s": poison("f32", 8), "g": poison("f16", 8), "w": poison("f64", 4), "n": 1},
+    lambda a: (lambda c: {"b": exact(np.stack([c * 0 + 1, c + (c > 3), c + 202, 255 - np.where(c > 3, 1, 2) - c, c * 0 + 243])), "s": exact([0.5, 3, math.inf, -3, 4.5, 5, 2 - 3 + 2, 8]),
+                          "g": exact(a["h"] * np.where(c % 2 == 0, 0.5, -1)), "w": within(np.array([math.sqrt(2) * 3, math.e, 0, 0.1 + 0.2]), 1e-15)})(a["c"].astype(int)))
+
+row("lang_reductions_of_nothing_and_of_scalars", """
+kernel k(const f32 x[N], const i16 y[N], const u8 z[N], f32 f[12], i32 i[16], bool b[4], const bool m[N])
+    grid(1)
+{
+    auto v = x[0 +: 5];
+    auto w = y[0 +: 5];
+    auto off = m[0 +: 5];
+    f[0] = sum(v, where = off);
+    f[1] = prod(v, where = off);
+    f[2] = max(v, where = off);
+    f[3] = min(v, where = off);
+    f[4] = max((tile<f32, 5>)nan);
+    f[5] = sum(2.5) + max(x[0]) + prod(x[1]);
+    f[6] = sum(max(reshape(x[0 +: 6], 2, 3), axis = 1, where = reshape(m[0 +: 6], 2, 3)));
+    i[0] = sum(w, where = off);
+    i[1] = prod(w, where = off);
+    i[2] = (i32)max(w, where = off);
+    i[3] = (i32)min(w, where = off);
+    i[4] = argmax(v, where = off) + argmin(w, where = off) + argmax((tile<f32, 5>)nan);
+    i[5] = sum(v > 1) + sum(off);
+    i[6] = sum(w) + (i32)sum(z[0 +: 5]);
+    i[7] = (i32)max(z[0 +: 5], where = off) + (i32)min(z[0 +: 5], where = off);
+}
+""", {"x": exactly("f32", [3, 0.5, 2, 7, -1, 9]), "y": exactly("i16", [30000, 30000, -5, 1, 2, 0]), "z": exactly("u8", [200, 200, 200, 1, 2, 0]), "f": zeros("f32", 12), "i": zeros("i32", 16),
+      "b": zeros("bool", 4), "m": zeros("bool", 6)},
+    lambda a: {"f": exact([0, 1, -math.inf, math.inf, math.nan, 2.5 + 3 + 0.5, -math.inf, 0, 0, 0, 0, 0]), "i": exact([0, 1, -32768, 32767, 0, 3, 59998 + 603, 255] + [0] * 8)})

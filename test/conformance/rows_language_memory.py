@@ -497,3 +497,94 @@ kernel k(const f32 x[N], f32 y[N], int n, const int B = 16, const bool TWICE = f
     y[pid(0) * B +: B] = (f32)cast(x[pid(0) * B +: B], T) + (f32)n;
 }
 """, {"x": small("f32", 1, 100), "y": poison("f32", 100), "n": 3}, lambda a: {"y": exact(a["x"] + 3)})
+
+for hint in ("", "pipeline", "pipeline(4) unroll(2)"):
+    row(f"lang_alias_in_a_loop_{hint or 'plain'}".replace("(", "").replace(") ", "_").replace(")", ""), f"""
+kernel k(const f32 x[N], f32 y[N], f32 *p, const f32 z[N])
+    grid(1)
+    alias(x, y, p)
+{{
+    for (int i : range(0, N - 16, 16)) {hint}
+        y[i + 16 +: 16] = x[i +: 16] + 1;
+    for (int i : range(0, N, 16)) {hint} {{
+        auto before = x[0 +: 16];
+        store(p + iota(16), before + z[i +: 16]);
+        y[i +: 16] = y[i +: 16] + x[0 +: 16];
+    }}
+    f32 s = 0;
+    for (int i : range(1, 20)) {hint} {{
+        s += x[i - 1];
+        y[i] = s;
+    }}
+}}
+""", {"y": exactly("f32", [float(i % 16) for i in range(128)]), "x": "&y", "p": "&y", "z": small("f32", 3, 128)}, lambda a: aliased(a))
+
+
+def aliased(a):
+    y = a["y"].astype(np.float64)
+    for i in range(0, 112, 16):
+        y[i + 16:i + 32] = y[i:i + 16] + 1
+    for i in range(0, 128, 16):
+        y[:16] = y[:16] + a["z"][i:i + 16]
+        y[i:i + 16] = y[i:i + 16] + y[:16]
+    s = np.float32(0)
+    for i in range(1, 20):
+        s = np.float32(s + y[i - 1])
+        y[i] = s
+    return {"y": exact(y)}
+
+
+row("lang_loads_are_not_kept_over_stores_and_atomics", """
+kernel k(i32 x[N], i32 y[8], i32 flag[2])
+    grid(1)
+{
+    int first = x[3];
+    x[3] = first + 1;
+    y[0] = x[3];
+    auto V = x;
+    int n = 0;
+    for (int i : range(5)) {
+        n += V[7];
+        sub(x, (7), (1))[0] = n;
+        V[7] = V[7] + 1;
+    }
+    y[1] = n;
+    atomic_add(x[0], 5, order = acq_rel);
+    y[2] = x[0];
+    view(raw(x), (2, 2), (1, 4))[1, 1] = 44;
+    y[3] = x[5];
+    if (n > 0) x[2 +: 4] = 9;
+    y[4] = sum(x[0 +: 8]);
+    while (x[2] > 0) x[2] -= 4;
+    y[5] = x[2];
+    x[x[1]] = x[x[1] + 1] + 100;
+    y[6] = x[1];
+    y[7] = atomic_xchg(x[1], 3) + x[1];
+}
+""", {"x": exactly("i32", [1, 1, 2, 3, 4, 5, 6, 7]), "y": zeros("i32", 8), "flag": zeros("i32", 2)}, lambda a: kept())
+
+
+def kept():
+    x, y = [1, 1, 2, 3, 4, 5, 6, 7], [0] * 8
+    x[3] += 1
+    y[0] = x[3]
+    n = 0
+    for _ in range(5):
+        n += x[7]
+        x[7] = n
+        x[7] += 1
+    y[1] = n
+    x[0] += 5
+    y[2] = x[0]
+    x[5] = 44
+    y[3] = x[5]
+    x[2:6] = [9] * 4
+    y[4] = sum(x)
+    while x[2] > 0:
+        x[2] -= 4
+    y[5] = x[2]
+    x[x[1]] = x[x[1] + 1] + 100
+    y[6] = x[1]
+    y[7] = x[1] + 3
+    x[1] = 3
+    return {"y": exact(y), "x": exact(x)}
