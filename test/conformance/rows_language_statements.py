@@ -268,7 +268,9 @@ struct acc grow(struct acc a, f32 v) { a.s += v; a.n += 1; return a; }
 T total(const T A[N]) { T s = 0; for (int i : range(N)) s += A[i]; return s; }
 void set(f32 A[N], const f32 B[N], int n) { if (n >= N) return; A[n] = B[n]; }
 auto swap(auto t) { auto (a, b) = t; return (b, a); }
-kernel k(const f32 a[M, K], const i32 b[L], f32 y[12], f32 *q, int one)
+i32 strides_of(const f32 A[M : lda, K : s]) { return lda * 1000 + s * 100 + K * 10 + M; }
+f32 fifth(const f32 A[M, 4], const f32 B[M, K]) { return A[0, 4] + (f32)(M * 100 + K * 1000); }
+kernel k(const f32 a[M, K], const i32 b[L], f32 y[14], f32 *q, int one)
     grid(1)
 {
     y[0] = first_of(raw(a), one + 2);
@@ -294,9 +296,11 @@ kernel k(const f32 a[M, K], const i32 b[L], f32 y[12], f32 *q, int one)
     y[10] = (f32)f;
     (f, g) = (g, f);
     y[11] = (f32)(f * 10 + g);
+    y[12] = (f32)strides_of(view(raw(a), (2, 3), (5, 2)));
+    y[13] = fifth(view(raw(a), (2, 6), (6, 1)), a);
 }
-""", {"a": iota("f32", 3, 4), "b": iota("i32", 5), "y": poison("f32", 12), "q": zeros("f32", 3), "one": 1},
-    lambda a: {"y": exact([3, 4 + 300 + 40000, 5, 4.5, 6, 10, 6, 26, 123, 1.5, 7, 27]), "q": exact([0, 6, 0])})
+""", {"a": iota("f32", 3, 4), "b": iota("i32", 5), "y": poison("f32", 14), "q": zeros("f32", 3), "one": 1},
+    lambda a: {"y": exact([3, 4 + 300 + 40000, 5, 4.5, 6, 10, 6, 26, 123, 1.5, 7, 27, 5232, 4 + 200 + 4000]), "q": exact([0, 6, 0])})
 
 one("lang_evaluation_from_left_to_right", """
     y[0] = step(y) * 10 + step(y);
