@@ -310,8 +310,8 @@ static Spot view_spot(TlCpuGen *g, TlCpuAccess *a, const TlCpuAt *at)
     return s;
 }
 
-/* Are the lanes of an integer or pointer tile an arithmetic progression, up to wrapping? Then
- * equal ends mean equal steps. */
+/* Are the lanes of an integer or pointer tile an arithmetic progression, up to wrapping? Then they
+ * may lie without gaps, and it is worth while to ask. */
 static bool is_affine(TlCpuGen *g, const TlValue *v, int depth)
 {
     if (v->type->rank == 0)
@@ -527,17 +527,18 @@ static bool wants_fork(const TlCpuGen *g, const TlType *elem)
     return !(g->masks || (g->gathers && tl_gen_elem_bytes(elem) >= 4));
 }
 
-/* first address and whether the lanes follow each other without gaps */
+/* first address and whether the lanes, each of them, follow each other without gaps */
 static LLVMValueRef pointer_run(TlCpuGen *g, const TlType *elem, LLVMValueRef ptrs, int width,
                                 LLVMValueRef *out_first)
 {
     LLVMValueRef first = LLVMBuildExtractElement(g->b, ptrs, i32_(g, 0), "");
-    LLVMValueRef last = LLVMBuildExtractElement(g->b, ptrs, i32_(g, (unsigned)width - 1), "");
-    LLVMValueRef d = LLVMBuildSub(g->b, LLVMBuildPtrToInt(g->b, last, g->i64, ""),
-                                  LLVMBuildPtrToInt(g->b, first, g->i64, ""), "");
+    LLVMValueRef run = tl_gen_address(&g->gen, elem->dtype, tl_gen_splat(&g->gen, first, width),
+                                      tl_gen_iota(&g->gen, g->i64, width));
+    LLVMValueRef same = LLVMBuildICmp(g->b, LLVMIntEQ, ptrs, run, "");
+    LLVMTypeRef bits = LLVMIntTypeInContext(LLVMGetTypeContext(g->i64), (unsigned)width);
     *out_first = first;
-    return LLVMBuildICmp(g->b, LLVMIntEQ, d,
-                         tl_gen_int(&g->gen, (int64_t)tl_gen_elem_bytes(elem) * (width - 1)), "");
+    return LLVMBuildICmp(g->b, LLVMIntEQ, LLVMBuildBitCast(g->b, same, bits, ""),
+                         LLVMConstAllOnes(bits), "");
 }
 
 static LLVMValueRef load_contiguous(TlCpuGen *g, const TlType *elem, Spot *s, LLVMValueRef other,

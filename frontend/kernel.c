@@ -125,6 +125,8 @@ static void bind_params(Kernel *k)
         tl_map_put_ptr(&seen, p->name, p);
         if (is_const_form(p))
             continue;
+        if (k->info->params.len == TILE_IMAGE_MAX_PARAMS)
+            tl_err(k->s, p->loc, TL_E0606, TILE_IMAGE_MAX_PARAMS, "parameters");
         k->index[i] = k->info->params.len;
         TlVal v = p->form == TL_PF_VIEW ? view_param(k, p) : plain_param(k, p);
         k->views[i] = v;
@@ -171,6 +173,8 @@ static void declare_sym(Kernel *k, uint32_t param, uint32_t axis, const TlExtent
                                         : tl_unknown(wide ? TL_I64 : TL_I32);
     if (v.kind == TL_VAL_IR)
         v.u.ir->name = e->u.name;
+    if (k->info->syms.len == TILE_IMAGE_MAX_SYMS)
+        tl_err(s, e->loc, TL_E0606, TILE_IMAGE_MAX_SYMS, "names of extents and strides");
     tl_vec_push(s->arena, &k->info->syms, (TlSym){e->u.name, k->index[param], axis, stride});
     tl_var_new(s, e->u.name, e->loc, tl_ty_of(s, &v), v, true);
 }

@@ -11,7 +11,7 @@
 #include "runtime/include/tile.h"
 #include "runtime/include/tile_image.h"
 
-enum { TL_MAX_PARAMS = 128, TL_MAX_SLOTS = 1024, TL_MAX_SYMS = 256 };
+enum { TL_MAX_PARAMS = TILE_IMAGE_MAX_PARAMS, TL_MAX_SLOTS = 1024, TL_MAX_SYMS = TILE_IMAGE_MAX_SYMS };
 
 /* Sets the thread's error text and returns `status`. */
 tile_status tl_fail(tile_status status, const char *format, ...)

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #define TILE_IMAGE_MAGIC "TILEIMG1"
-enum { TILE_IMAGE_VERSION = 5, TILE_MAX_GRID = 6, TILE_IMAGE_MAX_RANK = 8 };
+enum { TILE_IMAGE_VERSION = 5, TILE_MAX_GRID = 6, TILE_IMAGE_MAX_RANK = 8, TILE_IMAGE_MAX_PARAMS = 128, TILE_IMAGE_MAX_SYMS = 256 };
 
 /* Launch-time expressions: postfix code over a stack of 64-bit words; integers are i64, floats are double bits. */
 typedef enum tile_hx_op {

@@ -46,3 +46,29 @@ def turned(x):
     y = np.zeros(24, np.int32)
     y[:19] = x
     return y.reshape(3, 8)[:, ::-1].reshape(-1)[:19]
+
+
+# Pointers whose first and last are as far apart as if they lay in a row, and the rest is not: for vectors of every width.
+SWAPPED = np.concatenate([np.array(v) + at for at, v in ((0, [0, 2, 1, 3]), (4, [0, 5, 2, 3, 4, 1, 6, 7]), (12, [0, *range(14, 0, -1), 15]), (28, range(8)), (36, [0, 1]), (38, [0, 30, *range(2, 30), 1, 31]))])
+row("views_pointers_with_ends_as_in_a_row", f"""
+kernel k(const i64 x[N], const f32 *p, const i32 at[N], i64 y[N], f32 z[N], i64 w[N], i32 v[M])
+    grid(1)
+{{
+    auto i = at[0 +: {len(SWAPPED)}];
+    y[0 +: {len(SWAPPED)}] = load(raw(x) + i);
+    z[0 +: {len(SWAPPED)}] = load(p + (i & 127), mask = i % 7 != 3, other = -1);
+    store(raw(w) + i, x[0 +: {len(SWAPPED)}]);
+    auto j = iota(64);
+    store(raw(v) + (7 * (i32)(u8)(37 * j) - 2 * j), j);
+}}
+""", {"x": random_bits("i64", 1, len(SWAPPED)), "p": iota("f32", 128), "at": Arr("i32", SWAPPED.astype(np.int32)), "y": poison("i64", len(SWAPPED)), "z": poison("f32", len(SWAPPED)),
+      "w": poison("i64", len(SWAPPED)), "v": zeros("i32", 1800)}, lambda a: swapped(a))
+
+
+def swapped(a):
+    w, v, j = np.zeros_like(a["x"]), a["v"].copy(), np.arange(64)
+    w[SWAPPED] = a["x"]
+    to = 7 * (37 * j % 256) - 2 * j
+    assert len(set(to)) == 64 and to.min() >= 0 and to.max() < 1800
+    v[to] = j
+    return {"y": exact(a["x"][SWAPPED]), "z": exact(np.where(SWAPPED % 7 != 3, SWAPPED, -1)), "w": exact(w), "v": exact(v)}

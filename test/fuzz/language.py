@@ -29,9 +29,12 @@ FLOATS = ["f16", "bf16", "f32", "f64"]
 MOST = {"f16": 16, "bf16": 8, "f32": 1000, "f64": 1000}
 STORE = {"bool": np.bool_, **{t: np.dtype(t.replace("i", "int").replace("u", "uint")).type if t[0] == "i" else np.dtype("uint" + t[1:]).type for t in INTS},
          "f16": np.float16, "bf16": np.float32, "f32": np.float32, "f64": np.float64}
+F8 = ["f8e4m3", "f8e5m2"]
+PACKED = ["i4", "u4", "f4e2m1"]
+STORE.update({t: np.uint8 for t in F8 + PACKED})
 SUM = {"i8": "i32", "i16": "i32", "u8": "u32", "u16": "u32", "bool": "i32"}
 SHAPES = [(), (1,), (3,), (5,), (8,), (13,), (32,), (50,), (64,), (100,), (3, 5), (1, 7), (9, 1), (4, 8), (16, 16), (12, 20), (2, 3, 4), (5, 1, 6), (4, 4, 8), (2, 3, 2, 5), (1, 2, 3, 1, 2)]
-WAYS = ["ref", "cpu"] + [f"emu:{t}/w{w}{s}" for t in ("sm_80", "sm_89", "sm_90", "sm_90a", "gfx90a", "gfx942", "gfx1100", "gfx1201") for w, s in ((1, "/c"), (4, "/c"), (4, "/s1"), (8, "/s2/c"), (2, ""))]
+WAYS = ["ref", "cpu", "cpu/f", "cpu/O3"] + [f"emu:{t}/w{w}{s}" for t in ("sm_80", "sm_89", "sm_90", "sm_90a", "gfx90a", "gfx942", "gfx1100", "gfx1201") for w, s in ((1, "/c"), (4, "/c"), (4, "/s1"), (8, "/s2/c"), (2, "/f"))]
 SECONDS = 120
 
 
@@ -49,12 +52,33 @@ def bits(t):
     return 8 if t == "bool" else int(t.lstrip("biuf"))
 
 
+def f8_values(t):
+    """What the bytes mean."""
+    b, m = np.arange(256), 3 if t == "f8e4m3" else 2
+    e, f, bias = (b & 127) >> m, b & (2**m - 1), 7 if t == "f8e4m3" else 15
+    v = np.where(e > 0, np.ldexp(1 + f / 2**m, e - bias), np.ldexp(f / 2**m, 1 - bias))
+    if t == "f8e4m3":
+        v[(b & 127) == 127] = np.nan
+    else:
+        v[(b & 127) > 124] = np.nan
+        v[(b & 127) == 124] = np.inf
+    return np.where(b > 127, -v, v).astype(np.float32)
+
+
+TABLE = {**{t: f8_values(t) for t in F8}, "u4": np.arange(16), "i4": np.array([*range(8), *range(-8, 0)]),
+         "f4e2m1": np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6])}
+NUMBERS = INTS + FLOATS
+WILD = [np.nan, np.inf, -np.inf, -0.0]
+
+
 def to(x, t):
     """x, exact values, as type t: integers wrap, floats saturate to integers."""
     x = np.asarray(x)
     if is_int(t) and x.dtype.kind == "f":
+        x = np.where(np.isnan(x), 0, x.astype(np.float64))
         lo, hi = np.iinfo(STORE[t]).min, np.iinfo(STORE[t]).max
-        return np.clip(np.trunc(x), float(lo), float(hi)).astype(STORE[t])
+        big = np.trunc(x) >= float(hi)
+        return np.where(big, np.array(hi).astype(STORE[t]), np.where(big, 0, np.maximum(np.trunc(x), float(lo))).astype(STORE[t]))
     return bf16(x.astype(np.float32)) if t == "bf16" else x.astype(STORE[t])
 
 
@@ -84,6 +108,19 @@ def slices(shape):
     return ", ".join(f"0 +: {n}" for n in shape)
 
 
+def clamped(x, most):
+    return np.fmin(np.fmax(x, -most), most)
+
+
+def ordered(x, k, down):
+    """Sorted along axis k, NaN last either way; the order too."""
+    key = x.astype(object) if x.dtype.kind in "iu" else x.astype(np.float64)
+    key = -key if down else key
+    if x.dtype.kind == "f":
+        return np.argsort(key, k, kind="stable")  # NumPy's NaN comes last
+    return np.argsort(key, k, kind="stable")
+
+
 def window(x, starts, widths, steps, pad=0):
     index = [s + np.arange(w) * k for s, w, k in zip(starts, widths, steps)]
     ok = np.ones(widths, bool)
@@ -104,6 +141,7 @@ class Maker:
         self.params, self.arrays, self.functions = [], {}, []
         self.vars, self.count, self.mutable = [], 0, []
         self.depth = 0
+        self.programs = self.r.choice([1, 1, 2, 3])
 
     def name(self, prefix):
         self.count += 1
@@ -113,18 +151,27 @@ class Maker:
     def data(self, t, shape):
         if t == "bool":
             return self.np.integers(0, 2, shape).astype(bool)
+        if t in TABLE:
+            return self.np.integers(0, 256, shape).astype(np.uint8)
         if is_int(t):
             if self.r.random() < .5:
                 return self.np.integers(0, 256, (*shape, STORE[t]().itemsize), dtype=np.uint8).view(STORE[t]).reshape(shape)
             return self.np.integers(0 if t[0] == "u" else -20, 40, shape).astype(STORE[t])
-        return self.np.integers(-MOST[t], MOST[t] + 1, shape).astype(STORE[t])
+        x = self.np.integers(-MOST[t], MOST[t] + 1, shape).astype(STORE[t])
+        if self.r.random() < .3:
+            x = np.where(self.np.random(shape) < .2, self.np.choice(np.array(WILD), shape), x).astype(STORE[t])
+        return x
 
     def view(self, t, shape, want_fortran=False):
         """A view parameter with an array about as large as shape."""
+        if len(self.params) > 60 or self.r.random() < .2:
+            same = [(n, a) for n, (of, a) in self.arrays.items() if n[0] == "x" and of == t and a.ndim == len(shape)]
+            if same:
+                return self.r.choice(same)
         name = self.name("x")
         extents = [max(0 if self.r.random() < .04 else 1, n + self.r.choice([0, 0, 0, -1, 2, 5, -n // 2])) for n in shape]
         array = self.data(t, extents)
-        fortran = len(shape) == 2 and self.r.random() < .2
+        fortran = len(shape) == 2 and t not in PACKED and self.r.random() < .2
         if fortran:
             array = np.asfortranarray(array)
         names = [f"{name}_{k}" for k in range(len(shape))]
@@ -135,18 +182,92 @@ class Maker:
 
     def fresh_load(self, t, shape):
         r = self.r
+        if t in INTS + FLOATS and r.random() < .08:
+            return self.narrow_load(t, shape)
+        if len(shape) <= 3 and r.random() < .25:
+            return self.gather_load(t, shape)
         shape_of = shape or (self.r.choice([1, 4]),)
         name, array = self.view(t, shape_of)
         starts = [r.choice([0, 0, 0, -1, 1, 3, -2]) for _ in shape_of]
         steps = [r.choice([1, 1, 1, 1, 2]) for _ in shape_of]
+        by = r.choice([0, 0, 0, 1, -2])  # the first start moves with the program
+        first = f"{starts[0]} + pid(0) * {by}" if by else str(starts[0])
+
+        def at_program(e):
+            return [starts[0] + by * e["pid"], *starts[1:]]
         if not shape:
-            text = f"{name}[{starts[0]}]"
-            return Value(text, t, (), lambda e: window(array, starts, (1,), (1,))[0][0])
-        at = ", ".join(f"{s} +: {n}" + (f" : {k}" if k > 1 else "") for s, n, k in zip(starts, shape, steps))
-        if r.random() < .2 and t != "bool":
+            return Value(f"{name}[{first}]", t, (), lambda e: window(array, at_program(e), (1,), (1,))[0][0])
+        at = ", ".join(f"{s} +: {n}" + (f" : {k}" if k > 1 else "") for s, n, k in zip([first, *starts[1:]], shape, steps))
+        k = r.random()
+        if k < .1:
+            return Value(f"{self.part_of(name, array)}[{at}]", t, shape, lambda e: window(array, at_program(e), shape, steps)[0])
+        if k < .25 and t not in ("bool", *F8):
             pad = r.randrange(0, 9)
-            return Value(f"load({name}[{at}], pad = {pad})", t, shape, lambda e: window(array, starts, shape, steps, pad)[0])
-        return Value(f"{name}[{at}]", t, shape, lambda e: window(array, starts, shape, steps)[0])
+            return Value(f"load({name}[{at}], pad = {pad})", t, shape, lambda e: window(array, at_program(e), shape, steps, pad)[0])
+        if k < .3 and t == "bool":
+            return Value(f"in({name}[{at}])", t, shape, lambda e: window(array, at_program(e), shape, steps)[1])
+        return Value(f"{name}[{at}]", t, shape, lambda e: window(array, at_program(e), shape, steps)[0])
+
+    def part_of(self, name, array):
+        """The whole view, said in another way."""
+        if array.ndim == 1 and self.r.random() < .5:
+            return f"view(raw({name}), ({name}_0), (1))"
+        return f"sub({name}, ({', '.join(self.r.choice(['0', '-3']) for _ in array.shape)}), ({', '.join(f'{name}_{k} + {self.r.randrange(3)}' for k in range(array.ndim))}))"
+
+    def narrow_load(self, t, shape):
+        """Elements of 8 and 4 bits, widened by a cast."""
+        of = self.r.choice(F8 + PACKED)
+        full = shape or (1,)
+        name, array = self.view(of, (*full[:-1], full[-1] // 2 + 1) if of in PACKED else full)
+        values = TABLE[of][array if of in F8 else np.stack((array & 15, array >> 4), -1).reshape(*array.shape[:-1], -1)]
+        start = self.r.choice([0, 0, -1, 2])
+        at = ", ".join(["0 +: %d" % n for n in full[:-1]] + ([f"{start} +: {full[-1]}"] if shape else [f"{start}"]))
+        pad = TABLE[of][0]
+        return Value(f"cast({name}[{at}], {t})", t, shape, lambda e: to(window(values, [0] * (len(full) - 1) + [start], full, (1,) * len(full), pad)[0].reshape(shape), t))
+
+    def gather_load(self, t, shape):
+        """Index tiles: of rank 1, each its own axis; of the shape itself, pointwise; pointers."""
+        r, k = self.r, self.r.random()
+        if k < .3 and shape and t not in ("bool", *F8):
+            name, array = self.view(t, (40,))
+            i, m = self.expr("i32", shape, 3), self.expr("bool", shape, 3)
+
+            def run(e):
+                n, ok = array.shape[0], m.run(e)
+                at = i.run(e).astype(np.int64) & 15
+                ok = ok & (at < n)
+                return np.where(ok, array[np.minimum(at, n - 1)], np.array(5).astype(STORE[t]))
+            if array.size == 0:
+                return self.leaf(t, shape)
+            return Value(f"load(raw({name}) + ({i.text} & 15), mask = {m.text} && ({i.text} & 15) < {name}_0, other = 5)", t, shape, run)
+        if k < .6 or not shape:
+            n = r.choice([1, 2, 3])
+            name, array = self.view(t, (7, 5, 6)[:n])
+            parts = [self.expr("i32", r.choice([shape, shape, ()]) if j else shape, 3) for j in range(n)]
+
+            def run(e):
+                at = np.broadcast_arrays(*[p.run(e).astype(np.int64) & 7 for p in parts]) if shape else [int(p.run(e)) & 7 for p in parts]
+                ok = np.logical_and.reduce([(a >= 0) & (a < m) for a, m in zip(at, array.shape)])
+                if array.size == 0:
+                    return np.zeros(shape, array.dtype)
+                got = array[tuple(np.where(ok, a, 0) for a in at)]
+                return np.where(ok, got, np.zeros((), array.dtype))
+            if len(shape) == 1 and sum(len(p.shape) for p in parts) > 1:  # vectors are an outer product
+                return self.leaf(t, shape)
+            return Value(f"{name}[{', '.join(f'({p.text} & 7)' for p in parts)}]", t, shape, run)
+        name, array = self.view(t, tuple(max(n, 3) for n in shape))
+        which = [r.random() < .5 for _ in shape]
+        parts = [self.expr(r.choice(["i32", "i64", "u8"]), (n,), 3) if w else None for n, w in zip(shape, which)]
+
+        def run(e):
+            index = [(p.run(e).astype(np.int64) & 7) if p else np.arange(n) for p, n in zip(parts, shape)]
+            ok = np.ones(shape, bool)
+            for d, i in enumerate(index):
+                ok &= ((i >= 0) & (i < array.shape[d])).reshape([-1 if d == q else 1 for q in range(len(shape))])
+            if array.size == 0:
+                return np.zeros(shape, array.dtype)
+            return np.where(ok, array[np.ix_(*[np.minimum(i, m - 1) for i, m in zip(index, array.shape)])], np.zeros((), array.dtype))
+        return Value(f"{name}[{', '.join(f'({p.text} & 7)' if p else f'0 +: {n}' for p, n in zip(parts, shape))}]", t, shape, run)
 
     # ---- expressions --------------------------------------------------------------------------------------------------
     def leaf(self, t, shape):
@@ -157,7 +278,7 @@ class Maker:
         k = r.random()
         if k < .12 and t == "i32" and len(shape) == 1:
             return Value(f"iota({shape[0]})", t, shape, lambda e: np.arange(shape[0], dtype=np.int32))
-        if k < .25:
+        if k < .25 and t not in F8:
             lit = r.randrange(0, 8) if t != "bool" else bool(r.randrange(2))
             text = str(lit).lower()
             if not shape:
@@ -171,7 +292,7 @@ class Maker:
         if depth > 3 or r.random() < .12 * (depth + 1) - .1:
             return self.leaf(t, shape)
         for _ in range(20):
-            make = r.choice(self.makers)
+            make = r.choice(self.moves if t in F8 else self.makers)
             v = make(self, t, shape, depth + 1)
             if v is not None:
                 return v
@@ -182,7 +303,7 @@ class Maker:
 
     def small(self, v, t):
         """A float kept to where sums are exact."""
-        return Value(f"clamp({v.text}, -{MOST[t]}, {MOST[t]})", t, v.shape, lambda e: np.clip(v.run(e), -MOST[t], MOST[t]).astype(STORE[t])) if not is_int(t) else v
+        return Value(f"clamp({v.text}, -{MOST[t]}, {MOST[t]})", t, v.shape, lambda e: clamped(v.run(e), MOST[t]).astype(STORE[t])) if not is_int(t) else v
 
     def arithmetic(self, t, shape, depth):
         if t == "bool":
@@ -193,7 +314,8 @@ class Maker:
         if self.r.random() < .5:
             a, b = b, a
         f = {"+": np.add, "-": np.subtract, "*": np.multiply, "&": np.bitwise_and, "|": np.bitwise_or, "^": np.bitwise_xor}[op]
-        return self.small(Value(f"({a.text} {op} {b.text})", t, shape, lambda e: f(a.run(e), b.run(e)).astype(STORE[t])), t)
+        round_ = bf16 if t == "bf16" else (lambda x: x.astype(STORE[t]))
+        return self.small(Value(f"({a.text} {op} {b.text})", t, shape, lambda e: round_(f(a.run(e), b.run(e)))), t)
 
     def shifts(self, t, shape, depth):
         if not is_int(t):
@@ -223,7 +345,7 @@ class Maker:
         k = self.r.choice(["-", "abs", "~", "popcount", "clz", "rotl"] if is_int(t) else ["-", "abs", "floor", "rint", "identity"])
         n = bits(t)
         if k == "-":
-            return Value(f"(-({a.text}))", t, shape, lambda e: (0 - a.run(e)).astype(STORE[t]))
+            return Value(f"(-({a.text}))", t, shape, lambda e: (STORE[t](0) - a.run(e)).astype(STORE[t]))
         if k == "~":
             return Value(f"(~{a.text})", t, shape, lambda e: np.invert(a.run(e)))
         if k == "abs":
@@ -242,7 +364,7 @@ class Maker:
         if t == "bool":
             return None
         op, a, b = self.r.choice(["min", "max"]), self.expr(t, shape, depth), self.expr(t, self.r.choice([shape, ()]), depth)
-        f = np.minimum if op == "min" else np.maximum
+        f = np.fmin if op == "min" else np.fmax
         return Value(f"{op}({a.text}, {b.text})", t, shape, lambda e: f(a.run(e), b.run(e)))
 
     def compare(self, t, shape, depth):
@@ -425,10 +547,10 @@ class Maker:
             least = op in ("max", "argmax")
             x = np.where(w, x, np.array(lo if least else hi).astype(STORE[of]))
             if op in ("max", "min"):
-                return getattr(x, op)(k)
+                return (np.fmax if op == "max" else np.fmin).reduce(x, k)
             # of what was left out nothing is taken, even where it ties
-            best = (x == getattr(x, "max" if least else "min")(k, keepdims=True)) & w
-            return np.where(w.any(k), best.argmax(k), 0).astype(np.int32)
+            best = (x == (np.fmax if least else np.fmin).reduce(x, k, keepdims=True)) & w
+            return best.argmax(k).astype(np.int32)
         v = Value(text, t, shape, run)
         return self.small(v, t) if op == "sum" or where else v
 
@@ -476,9 +598,7 @@ class Maker:
             a = self.expr(self.r.choice(INTS + FLOATS), shape, depth)
 
             def run(e):
-                x = a.run(e)
-                x = x.astype(object) if x.dtype.kind in "iu" else x.astype(np.float64)
-                return np.argsort(-x if down else x, k, kind="stable").astype(np.int32)
+                return ordered(a.run(e), k, down).astype(np.int32)
             return Value(f"argsort({a.text}, {k}{', descending = true' if down else ''})", t, shape, run)
         a = self.expr(t, shape, depth)
         if k == len(shape) - 1 and self.r.random() < .3:
@@ -487,8 +607,8 @@ class Maker:
             name = "top"
             if "auto top(" not in " ".join(self.functions):
                 self.functions.append("auto top(auto v, const int n) { auto (a, i) = topk(v, n); return a; }")
-            return Value(f"{name}({b.text}, {shape[-1]})", t, shape, lambda e: np.flip(np.sort(b.run(e), -1), -1)[..., :shape[-1]])
-        return Value(f"sort({a.text}, {k}{', descending = true' if down else ''})", t, shape, lambda e: np.flip(np.sort(a.run(e), k), k) if down else np.sort(a.run(e), k))
+            return Value(f"{name}({b.text}, {shape[-1]})", t, shape, lambda e: (lambda x: np.take_along_axis(x, ordered(x, -1, True), -1)[..., :shape[-1]])(b.run(e)))
+        return Value(f"sort({a.text}, {k}{', descending = true' if down else ''})", t, shape, lambda e: (lambda x: np.take_along_axis(x, ordered(x, k, down), k))(a.run(e)))
 
     def gathered(self, t, shape, depth):
         k = self.axis(shape)
@@ -521,19 +641,19 @@ class Maker:
         p = self.r.choice(of)
         q = self.r.choice(of) if t == "i32" else p
         a, b = self.expr(p, (*shape[:-1], n), depth), self.expr(q, (*shape[:-2], n, shape[-1]), depth)
-        def f64(v):
-            return np.clip(v.run, 0, 0)
         cut = (lambda v, u: f"clamp({v.text}, -8, 8)" if not is_int(u) else v.text)
-        lim = (lambda x, u: np.clip(x, -8, 8) if not is_int(u) else x)
+        lim = (lambda x, u: clamped(x, 8) if not is_int(u) else x)
         v = Value(f"dot({cut(a, p)}, {cut(b, q)})", t, shape, lambda e: to((lim(a.run(e), p).astype(np.int64 if t == "i32" else np.float64) @ lim(b.run(e), q).astype(np.int64 if t == "i32" else np.float64)), t))
         return self.small(v, t) if t != "i32" else v
 
     makers = [arithmetic, arithmetic, shifts, division, unary, extremes, compare, logic, select, casts, transposed, reshaped, flipped, repeated, joined, interleaved, extracted, picked, put, shifted, squeezed,
               expanded, spread, reduced, reduced, by_function, scanned, sorted_, gathered, counted, product]
 
+    moves = [select, transposed, reshaped, flipped, repeated, joined, interleaved, extracted, picked, put, shifted, squeezed, expanded, spread, gathered]
+
     # ---- statements ---------------------------------------------------------------------------------------------------
     def declare(self, indent):
-        t = self.r.choice(INTS + FLOATS + ["bool", "i32", "i32"])
+        t = self.r.choice(INTS + FLOATS + ["bool", "i32", "i32"] + F8)
         shape = self.r.choice(SHAPES)
         v = self.expr(t, shape, self.r.choice([0, 0, 1]))
         name = self.name("v")
@@ -562,25 +682,32 @@ class Maker:
         r = self.r
         t, n = r.choice([s for s in INTS + FLOATS]), r.choice([24, 60, 96])
         name, got = self.name("m"), self.name("v")
-        self.params.append(f"{t} {name}[{name}_n]")
-        self.arrays[name] = (t, self.data(t, (n,)))
+        self.params.append(f"{t} {name}[{self.programs}, {name}_n]")
+        self.arrays[name] = (t, self.data(t, (self.programs, n)))
         v, start, step_ = self.expr(t, (r.choice([8, 13, 24]),), 2), r.choice([0, -3, 5, n - 6]), r.choice([1, 1, 2])
         w = r.choice([(6, 4), (5,), (3, 2, 2)])
+        mask = self.expr("bool", v.shape, 3) if r.random() < .4 else None
+        scatter, turn = r.random() < .4, r.choice([1, 5, 7])
+        perm = Value(f"((iota({v.shape[0]}) * {turn} + {start}) % {n} - 2)", "i32", v.shape, lambda e: np.fmod(np.arange(v.shape[0]) * turn + start, n) - 2)
         mult = r.choice([1, 5, 7, 11])
         at = f"({'reshape(iota(%d), %s)' % (int(np.prod(w)), ', '.join(map(str, w)))} * {mult} - 3)"
         atomic = is_int(t) and bits(t) >= 32 and r.random() < .4
 
         def step(e):
-            m = e[name]
+            m = e[name][e["pid"]]
             x = v.run(e)
-            i = start + np.arange(v.shape[0]) * step_
-            ok = (i >= 0) & (i < n)
+            i = (perm.run(0) if scatter else start + np.arange(v.shape[0]) * step_)
+            ok = (i >= 0) & (i < n) & (mask.run(e) if mask else True)
             m[i[ok]] = m[i[ok]] + x[ok] if atomic else x[ok]
             j = np.arange(int(np.prod(w))).reshape(w) * mult - 3
             okj = (j >= 0) & (j < n)
             e[got] = np.where(okj, m[np.clip(j, 0, n - 1)], np.zeros((), m.dtype))
-        where = f"{name}[{start} +: {v.shape[0]}" + (f" : {step_}]" if step_ > 1 else "]")
-        lines = [f"{indent}atomic_add({where}, {v.text});" if atomic else f"{indent}{where} = {v.text};", f"{indent}auto {got} = {name}[{at}];"]
+        where = f"{name}[pid(0), {start} +: {v.shape[0]}" + (f" : {step_}]" if step_ > 1 else "]")
+        if scatter:
+            where = f"{name}[pid(0), {perm.text}]"
+        masked = f", mask = {mask.text}" if mask else ""
+        lines = [f"{indent}atomic_add({where}, {v.text}{masked});" if atomic else f"{indent}store({where}, {v.text}{masked});" if mask else f"{indent}{where} = {v.text};",
+                 f"{indent}auto {got} = {name}[pid(0), {at}];"]
         self.vars.append(Value(got, t, w, lambda e: e[got]))
         return lines, [step]
 
@@ -690,17 +817,20 @@ class Maker:
             more, run = self.statement("    ")
             lines += more
             steps += run
-        for k, v in enumerate([v for v in self.vars if v.text.startswith("v")][-6:]):
+        for k, v in enumerate([v for v in self.vars if v.text.startswith("v") and len(v.shape) < 5][-6:]):
             y, shape = f"y{k}", v.shape or (1,)
-            self.params.append(f"{v.type} {y}[{', '.join(f'{y}_{d}' for d in range(len(shape)))}]")
-            self.arrays[y] = (v.type, np.full(shape, 77 if v.type != "bool" else 0).astype(STORE[v.type]))
-            lines.append(f"    {y}[{slices(v.shape) or '0'}] = {v.text};")
-            steps.append((lambda y, v, shape: lambda e: e.__setitem__(y, np.asarray(v.run(e)).reshape(shape)))(y, v, shape))
+            self.params.append(f"{v.type} {y}[{', '.join(f'{y}_{d}' for d in range(len(shape) + 1))}]")
+            self.arrays[y] = (v.type, np.full((self.programs, *shape), 77 if v.type != "bool" else 0).astype(STORE[v.type]))
+            first = self.r.choice(["pid(0)", "pid(0)", "pid(0) +: 1"])
+            lines.append(f"    {y}[{first}, {slices(v.shape) or '0'}] = {v.text};" if v.shape or "+" not in first else f"    {y}[{first}, 0 +: 1] = {v.text};")
+            steps.append((lambda y, v, shape: lambda e: e[y].__setitem__(e["pid"], np.asarray(v.run(e)).reshape(shape)))(y, v, shape))
         e = {n: a.copy() for n, (_, a) in self.arrays.items()}
-        for s in steps:
-            s(e)
+        for pid in range(self.programs):
+            e["pid"] = pid
+            for s in steps:
+                s(e)
         head = "\n".join(self.functions)
-        text = f"{head}\nkernel k({', '.join(self.params)})\n    grid(1)\n{{\n" + "\n".join(lines) + "\n}\n"
+        text = f"{head}\nkernel k({', '.join(self.params)})\n    grid({self.programs})\n{{\n" + "\n".join(lines) + "\n}\n"
         written = [n for n in self.arrays if n[0] in "my"]
         return text, self.arrays, {n: e[n] for n in written}
 
@@ -719,7 +849,7 @@ def words_of(way):
     device, *more = way.split("/")
     words = ["--device", device]
     for m in more:
-        words += ["--check"] if m == "c" else ["--warps", m[1:]] if m[0] == "w" else ["--stress-layouts", m[1:]]
+        words += ["--check"] if m == "c" else ["--fp=strict"] if m == "f" else ["-" + m] if m[0] == "O" else ["--warps", m[1:]] if m[0] == "w" else ["--stress-layouts", m[1:]]
     return words
 
 
