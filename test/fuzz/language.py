@@ -219,11 +219,12 @@ class Maker:
         of = self.r.choice(F8 + PACKED)
         full = shape or (1,)
         name, array = self.view(of, (*full[:-1], full[-1] // 2 + 1) if of in PACKED else full)
-        values = TABLE[of][array if of in F8 else np.stack((array & 15, array >> 4), -1).reshape(*array.shape[:-1], -1)]
+        values = TABLE[of][array if of in F8 else np.stack((array & 15, array >> 4), -1).reshape(*array.shape[:-1], 2 * array.shape[-1])]
         start = self.r.choice([0, 0, -1, 2])
         at = ", ".join(["0 +: %d" % n for n in full[:-1]] + ([f"{start} +: {full[-1]}"] if shape else [f"{start}"]))
         pad = TABLE[of][0]
-        return Value(f"cast({name}[{at}], {t})", t, shape, lambda e: to(window(values, [0] * (len(full) - 1) + [start], full, (1,) * len(full), pad)[0].reshape(shape), t))
+        v = Value(f"cast({name}[{at}], {t})", t, shape, lambda e: to(window(values, [0] * (len(full) - 1) + [start], full, (1,) * len(full), pad)[0].reshape(shape), t))
+        return v if is_int(t) else self.small(Value(f"rint({v.text})", t, shape, lambda e: np.rint(v.run(e))), t)
 
     def gather_load(self, t, shape):
         """Index tiles: of rank 1, each its own axis; of the shape itself, pointwise; pointers."""
@@ -351,7 +352,7 @@ class Maker:
         if k == "abs":
             return Value(f"abs({a.text})", t, shape, lambda e: np.abs(a.run(e)).astype(STORE[t]))
         if k in ("floor", "rint", "identity"):
-            return Value(f"{k}({a.text})", t, shape, lambda e: a.run(e))
+            return Value(f"{k}({a.text})", t, shape, lambda e: {"floor": np.floor, "rint": np.rint, "identity": lambda x: x}[k](a.run(e)))
 
         def run(e):
             x = np.asarray(a.run(e)).astype(object) % 2**n
@@ -687,7 +688,7 @@ class Maker:
         v, start, step_ = self.expr(t, (r.choice([8, 13, 24]),), 2), r.choice([0, -3, 5, n - 6]), r.choice([1, 1, 2])
         w = r.choice([(6, 4), (5,), (3, 2, 2)])
         mask = self.expr("bool", v.shape, 3) if r.random() < .4 else None
-        scatter, turn = r.random() < .4, r.choice([1, 5, 7])
+        scatter, turn = r.random() < .4, r.choice([1, 7, 11])
         perm = Value(f"((iota({v.shape[0]}) * {turn} + {start}) % {n} - 2)", "i32", v.shape, lambda e: np.fmod(np.arange(v.shape[0]) * turn + start, n) - 2)
         mult = r.choice([1, 5, 7, 11])
         at = f"({'reshape(iota(%d), %s)' % (int(np.prod(w)), ', '.join(map(str, w)))} * {mult} - 3)"
