@@ -152,6 +152,40 @@ static int32_t find_sym(const Kernel *k, TlName name)
     return -1;
 }
 
+/* Is the extent declared i64 in one of its places? Then it is i64 in all. */
+static bool is_wide_name(const Kernel *k, TlName name)
+{
+    for (uint32_t i = 0; i < k->item->params.len; i++) {
+        const TlParamDecl *p = &k->item->params.data[i];
+        for (uint32_t a = 0; p->form == TL_PF_VIEW && a < p->extents.len; a++) {
+            const TlExtent *x = &p->extents.data[a];
+            if (x->width && x->width->dtype == TL_I64 && x->extent->u.name == name)
+                return true;
+        }
+    }
+    return false;
+}
+
+/* An extent made of an i64 one may be as large. */
+static bool is_wide(const Kernel *k, const TlExpr *e)
+{
+    while (e && e->kind == TL_EX_BINARY) {
+        if (is_wide(k, e->b))
+            return true;
+        e = e->a;
+    }
+    if (!e)
+        return false;
+    if (e->kind == TL_EX_NAME)
+        return is_wide_name(k, e->u.name);
+    for (uint32_t i = 0; e->kind == TL_EX_CALL && i < e->args.len; i++)
+        if (is_wide(k, e->args.data[i].value))
+            return true;
+    if (e->kind == TL_EX_COND)
+        return is_wide(k, e->b) || is_wide(k, e->c);
+    return (e->kind == TL_EX_UNARY || e->kind == TL_EX_CAST) && is_wide(k, e->a);
+}
+
 /* A bare name in an extent's or stride's place is a run-time number; its first place gives it. */
 static void declare_sym(Kernel *k, uint32_t param, uint32_t axis, const TlExtent *x, bool stride)
 {
@@ -166,7 +200,7 @@ static void declare_sym(Kernel *k, uint32_t param, uint32_t axis, const TlExtent
     }
     if (find_sym(k, e->u.name) >= 0)
         return;
-    bool wide = x->width && !stride && x->width->kind == TL_TE_SCALAR && x->width->dtype == TL_I64;
+    bool wide = is_wide_name(k, e->u.name);
     const TlVal *view = &k->views[param];
     s->b.loc = e->loc;
     TlVal v = view->kind == TL_VAL_VIEW ? tl_view_extent(s, view->u.ir, axis, stride, wide)
@@ -258,7 +292,7 @@ static void bind_extents(Kernel *k)
         bool there = k->views[i].kind == TL_VAL_VIEW;
         for (uint32_t a = 0; a < p->extents.len && a < TL_MAX_VIEW_RANK; a++) {
             const TlExtent *x = &p->extents.data[a];
-            TlDim extent = dim_of(k, x->extent, x->width && x->width->dtype == TL_I64),
+            TlDim extent = dim_of(k, x->extent, is_wide(k, x->extent)),
                   stride = {.kind = TILE_DIM_DENSE};
             if (x->stride)
                 stride = dim_of(k, x->stride, true);

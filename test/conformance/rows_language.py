@@ -437,3 +437,28 @@ kernel k(const f32 x[N], const i16 y[N], const u8 z[N], f32 f[12], i32 i[16], bo
 """, {"x": exactly("f32", [3, 0.5, 2, 7, -1, 9]), "y": exactly("i16", [30000, 30000, -5, 1, 2, 0]), "z": exactly("u8", [200, 200, 200, 1, 2, 0]), "f": zeros("f32", 12), "i": zeros("i32", 16),
       "b": zeros("bool", 4), "m": zeros("bool", 6)},
     lambda a: {"f": exact([0, 1, -math.inf, math.inf, math.nan, 2.5 + 3 + 0.5, -math.inf, 0, 0, 0, 0, 0]), "i": exact([0, 1, -32768, 32767, 0, 3, 59998 + 603, 255] + [0] * 8)})
+
+# A sum of two f16 numbers, in f32 and then rounded, is the f16 sum; a chain of two is not: each operation rounds.
+for t in ("f16", "bf16"):
+    row(f"lang_arithmetic_rounds_each_time_{t}", f"""
+kernel k(const {t} x[N], const {t} y[N], const {t} z[N], {t} o[5, N])
+    grid(1)
+{{
+    auto a = x[0 +: 512];
+    auto b = y[0 +: 512];
+    auto c = z[0 +: 512];
+    o[0, 0 +: 512] = a + b - a;
+    o[1, 0 +: 512] = a / b * b;
+    o[2, 0 +: 512] = a * b * c;
+    o[3, 0 +: 512] = (a - b) / c - a;
+    o[4, 0 +: 512] = a * b + c;
+}}
+""", {n: normal(t, i, 512) for i, n in enumerate("xyz")} | {"o": poison(t, 5, 512)}, lambda a, t=t: rounded_each(a, t), options=("--fp=strict",))
+
+
+def rounded_each(a, t):
+    def r(v):
+        return quantize(v, t)
+    x, y, z = (a[n].astype(np.float64) for n in "xyz")
+    f = np.float32
+    return {"o": exact(np.stack([r(r(x + y) - x), r(r(f(x) / f(y)) * y), r(r(x * y) * z), r(r(f(r(x - y)) / f(z)) - x), r(r(x * y) + z)]))}

@@ -207,7 +207,9 @@ one("lang_static_statements", """
     y[7] = (i32)c;
     y[8] = (i32)(EXACT * 3.0);
     static if (target.kind == "cuda" || target.kind == "hip") y[9] = 1; else y[9] = 2;
-    y[10] = 0 != 0 ? 1 / 0 : 5;""", [1, 3210, 12, 3, 6, 8, 3, 4, 1, 2, 5], head="""
+    y[10] = 0 != 0 ? 1 / 0 : 5;
+    tile<i32, (1 << 3), 2 + 3 * 2 - 1, (FIRST > 20 ? 2 : 9)> sums = 1;
+    y[11] = sum(sums);""", [1, 3210, 12, 3, 6, 8, 3, 4, 1, 2, 5, 112], head="""
 const int LAST = FIRST * 2;
 const int FIRST = 3 * SEVEN, SEVEN = 7, TABLE = 7;
 const bool KIND = FIRST == 21;
