@@ -175,8 +175,8 @@ def softmax_want(a, t):
         some = np.where(np.isfinite(m), np.abs(m), 0)
         log_p = d - np.log(total)
         q = softmax_parts(x.T, 0)
-        return {"p": near(p, np.where(np.isnan(p), 0, p) * (n + far + 6) * U + spacing(p, "f32"), t), "l": near(log_p, (n + 6 + 2 * far) * U, t), "s": near(lse[:, 0], (n + 6 + some[:, 0]) * U, t),
-                "q": near(p.T, np.where(np.isnan(p), 0, p).T * (n + far.T + 6) * U + spacing(p.T, "f32"), t)}
+        return {"p": near(p, np.where(np.isnan(p), 0, p) * (n + far + 16) * U + spacing(p, "f32"), t), "l": near(log_p, (n + 16 + 2 * far) * U, t), "s": near(lse[:, 0], (n + 16 + 2 * some[:, 0]) * U, t),
+                "q": near(p.T, np.where(np.isnan(p), 0, p).T * (n + far.T + 16) * U + spacing(p.T, "f32"), t)}
 
 
 for k, (shape, tile, t) in enumerate(SHAPES):
