@@ -1,5 +1,5 @@
-/* Matrix instructions on real GPUs: mma.sync as inline asm (LLVM 19 has no intrinsic for f8), MFMA and
- * WMMA as intrinsics. Operands of the leaves: site, kind, k, types, ring, a, b, c, in words of a lane. */
+/* Matrix instructions on real GPUs: intrinsics, and inline asm for mma.sync of f8, which LLVM 19 has no
+ * intrinsic for. Operands of the leaves: site, kind, k, types, ring, a, b, c, in words of a lane. */
 #include "codegen/leaf_expand.h"
 #include "ir/ir.h"
 #include <string.h>
@@ -52,6 +52,8 @@ static Registers registers_of(const Matrix *m, int operand)
         return (Registers){n / 2, LLVMDoubleTypeInContext(m->call->c), "d"};
     if (m->type[operand] == TL_F32 && operand == 2)
         return (Registers){n, LLVMFloatTypeInContext(m->call->c), "f"};
+    if (m->type[operand] == TL_F16) /* in asm too */
+        return (Registers){n, LLVMVectorType(LLVMHalfTypeInContext(m->call->c), 2), "r"};
     return (Registers){n, m->call->i32, "r"};
 }
 
@@ -69,15 +71,30 @@ static void put_constraints(TlSbuf *s, const char *prefix, const Registers *r)
         tl_sbuf_putf(s, "%s%s%s", s->len ? "," : "", prefix, r->constraint);
 }
 
+/* What the intrinsic's name ends with; there need not be one. */
+static const char *nvvm_types(const Matrix *m)
+{
+    switch ((int)m->type[0]) {
+    case TL_F16: return "f32.f32";
+    case TL_F32: return "tf32";
+    default: break;
+    }
+    const char *a = ptx_type(m, m->type[0], true), *b = ptx_type(m, m->type[1], true);
+    return a == b ? a : tl_format(m->call->l->arena, "%s.%s", a, b);
+}
+
 /* The operand's registers become arguments; gives their number so far. */
 static unsigned add_arguments(const Matrix *m, int operand, const Registers *r, LLVMValueRef *args,
                               unsigned n)
 {
     LLVMBuilderRef b = m->call->b;
-    LLVMValueRef v =
-        LLVMBuildBitCast(b, m->call->args[OPERANDS + operand], LLVMVectorType(r->type, r->n), "");
-    for (unsigned i = 0; i < r->n; i++)
-        args[n++] = LLVMBuildExtractElement(b, v, tl_leaf_i32(m->call, i), "");
+    LLVMValueRef v = m->call->args[OPERANDS + operand];
+    bool pairs = LLVMGetTypeKind(r->type) == LLVMVectorTypeKind; /* vectors have none as elements */
+    v = LLVMBuildBitCast(b, v, LLVMVectorType(pairs ? m->call->i32 : r->type, r->n), "");
+    for (unsigned i = 0; i < r->n; i++) {
+        LLVMValueRef x = LLVMBuildExtractElement(b, v, tl_leaf_i32(m->call, i), "");
+        args[n++] = LLVMBuildBitCast(b, x, r->type, "");
+    }
     return n;
 }
 
@@ -98,38 +115,51 @@ static LLVMValueRef gather(const Matrix *m, const Registers *r, LLVMValueRef x)
     return LLVMBuildBitCast(b, v, m->call->result, "");
 }
 
-LLVMValueRef tl_leaf_mma_nvptx(TlLeafCall *call)
+/* The function of an mma.sync by inline asm. */
+static LLVMValueRef asm_of(const Matrix *m, const Registers *r, const char *shape, LLVMTypeRef type)
 {
-    enum { MOST = 16 };
-    Matrix m = read_matrix(call);
     TlSbuf text, constraints;
-    tl_sbuf_init(&text, call->l->arena);
-    tl_sbuf_init(&constraints, call->l->arena);
-    Registers r[3] = {registers_of(&m, 0), registers_of(&m, 1), registers_of(&m, 2)};
-    LLVMValueRef args[MOST];
-    LLVMTypeRef types[MOST], results[MOST];
-    unsigned n = 0, at = r[2].n;
-    tl_sbuf_putf(&text, "mma.sync.aligned.m%un8k%u.row.col.%s.%s.%s.%s ",
-                 m.kind == TL_MMA_M8N8 ? 8 : 16, m.k, ptx_type(&m, m.type[2], false),
-                 ptx_type(&m, m.type[0], true), ptx_type(&m, m.type[1], true),
-                 ptx_type(&m, m.type[2], false));
+    unsigned n = r[2].n;
+    tl_sbuf_init(&text, m->call->l->arena);
+    tl_sbuf_init(&constraints, m->call->l->arena);
+    tl_sbuf_putf(&text, "mma.sync.aligned.%s.%s.%s.%s.%s ", shape, ptx_type(m, m->type[2], false),
+                 ptx_type(m, m->type[0], true), ptx_type(m, m->type[1], true),
+                 ptx_type(m, m->type[2], false));
     put_list(&text, 0, r[2].n);
     put_constraints(&constraints, "=", &r[2]);
     for (int i = 0; i < 3; i++) {
         tl_sbuf_puts(&text, ", ");
-        put_list(&text, at + n, r[i].n);
+        put_list(&text, n, r[i].n);
         put_constraints(&constraints, "", &r[i]);
-        n = add_arguments(&m, i, &r[i], args, n);
+        n += r[i].n;
     }
     tl_sbuf_puts(&text, ";");
+    return LLVMGetInlineAsm(type, text.text, text.len, constraints.text, constraints.len, 0, 0,
+                            LLVMInlineAsmDialectATT, 0);
+}
+
+LLVMValueRef tl_leaf_mma_nvptx(TlLeafCall *call)
+{
+    enum { MOST = 16 };
+    Matrix m = read_matrix(call);
+    Registers r[3] = {registers_of(&m, 0), registers_of(&m, 1), registers_of(&m, 2)};
+    LLVMValueRef args[MOST];
+    LLVMTypeRef types[MOST], results[MOST];
+    unsigned n = 0;
+    for (int i = 0; i < 3; i++)
+        n = add_arguments(&m, i, &r[i], args, n);
     for (unsigned i = 0; i < n; i++)
         types[i] = LLVMTypeOf(args[i]);
     for (unsigned i = 0; i < r[2].n; i++)
         results[i] = r[2].type;
     LLVMTypeRef result = LLVMStructTypeInContext(call->c, results, r[2].n, 0),
                 type = LLVMFunctionType(result, types, n, 0);
-    LLVMValueRef f = LLVMGetInlineAsm(type, text.text, text.len, constraints.text, constraints.len,
-                                      0, 0, LLVMInlineAsmDialectATT, 0);
+    const char *shape = tl_format(call->l->arena, "m%un8k%u.row.col",
+                                  m.kind == TL_MMA_M8N8 ? 8 : 16, m.k),
+               *name = tl_format(call->l->arena, "llvm.nvvm.mma.%s.%s", shape, nvvm_types(&m));
+    unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
+    LLVMValueRef f =
+        id ? LLVMGetIntrinsicDeclaration(call->l->module, id, NULL, 0) : asm_of(&m, r, shape, type);
     LLVMValueRef x = LLVMBuildCall2(call->b, type, f, args, n, "");
     mark_convergent(call, x);
     return gather(&m, &r[2], x);
