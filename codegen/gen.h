@@ -34,7 +34,7 @@ typedef TL_VEC(LLVMValueRef) TlLlvmValues;
     LLVMMetadataRef subprogram; /* gen_debug.c */                                                  \
     /* the value of a new slot, word n of the parameters */                                        \
     LLVMValueRef (*load_slot)(TlGen *g, uint32_t n, tile_slot_kind kind);                          \
-    LLVMValueRef (*exp2)(TlGen *g, LLVMValueRef x); /* f32, any width */                           \
+    LLVMValueRef (*exp2)(TlGen *g, LLVMValueRef x, bool flush); /* f32, any width */                        \
     LLVMValueRef (*fmod)(TlGen *g, LLVMValueRef a, LLVMValueRef b) /* scalars, f32 or f64 */
 /* clang-format on */
 struct TlGen {
@@ -107,5 +107,5 @@ bool tl_gen_op_is_scalar_only(const TlGen *g,
                               const TlOp *op); /* has no vector form here (fmod, ...) */
 
 /* ---- gen_exp2.c: 2^x by arithmetic ---- */
-LLVMValueRef tl_gen_exp2(TlGen *g, LLVMValueRef x);
+LLVMValueRef tl_gen_exp2(TlGen *g, LLVMValueRef x, bool flush);
 #endif

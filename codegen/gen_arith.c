@@ -79,7 +79,7 @@ static LLVMValueRef float_op(TlGen *g, TlOpcode opcode, LLVMValueRef *in)
     case TL_OP_MAX: return float_extreme(g, true, false, a, b);
     case TL_OP_MIN_NAN: return float_extreme(g, false, true, a, b);
     case TL_OP_MAX_NAN: return float_extreme(g, true, true, a, b);
-    case TL_OP_EXP2: return g->exp2(g, a);
+    case TL_OP_EXP2: return g->exp2(g, a, false);
     case TL_OP_SQRT: return call1(g, "llvm.sqrt", a);
     case TL_OP_FLOOR: return call1(g, "llvm.floor", a);
     case TL_OP_CEIL: return call1(g, "llvm.ceil", a);
@@ -239,6 +239,10 @@ LLVMValueRef tl_gen_elementwise(TlGen *g, const TlOp *op, LLVMValueRef *in)
                            (int)tl_attr_int(op, TL_ATTR_ROUND, TL_ROUND_NEAREST),
                            tl_attr_flag(op, TL_ATTR_NOSAT));
     case TL_OP_BITCAST: return bitcast(g, op, in[0]);
+    case TL_OP_EXP2:
+        if (tl_attr_flag(op, TL_ATTR_FLUSH) && !g->fn->ring)
+            return g->exp2(g, in[0], true);
+        break;
     default: break;
     }
     if (type->ptr)

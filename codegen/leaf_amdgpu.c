@@ -265,12 +265,12 @@ static LLVMValueRef shuffle_xor(TlLeafCall *call)
     return permute(call, lane, value); /* counts lanes modulo the warp's */
 }
 
-/* LLVM scales where v_exp_f32 would flush subnormals. */
-static LLVMValueRef exp2_float(TlLeafCall *call)
+/* Of llvm.exp2 LLVM scales what v_exp_f32 would flush. */
+static LLVMValueRef exp2_float(TlLeafCall *call, const char *name)
 {
     LLVMTypeRef f32 = LLVMFloatTypeInContext(call->c);
     LLVMValueRef x = LLVMBuildBitCast(call->b, call->args[0], f32, "");
-    x = tl_leaf_intrinsic(call, "llvm.exp2", &f32, 1, &x, 1);
+    x = tl_leaf_intrinsic(call, name, &f32, 1, &x, 1);
     return LLVMBuildBitCast(call->b, x, call->i32, "");
 }
 
@@ -291,7 +291,8 @@ static LLVMValueRef expand(TlLeafCall *call)
     case TL_LEAF_MMA_4_4_8:
     case TL_LEAF_MMA_8_8_8: return tl_leaf_mma_amdgpu(call);
     case TL_LEAF_MUL_WIDE: return tl_leaf_mul_wide(call);
-    case TL_LEAF_EX2: return exp2_float(call);
+    case TL_LEAF_EX2: return exp2_float(call, "llvm.exp2");
+    case TL_LEAF_EX2_FTZ: return exp2_float(call, "llvm.amdgcn.exp2");
     case TL_LEAF_TF32: break; /* for mma.sync only */
     case TL_LEAF_LDG_8:
     case TL_LEAF_LDG_16:

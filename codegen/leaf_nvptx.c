@@ -337,6 +337,7 @@ static LLVMValueRef expand(TlLeafCall *call)
     case TL_LEAF_MMA_8_8_8: return tl_leaf_mma_nvptx(call);
     case TL_LEAF_MUL_WIDE: return tl_leaf_mul_wide(call);
     case TL_LEAF_EX2: return on_float(call, "llvm.nvvm.ex2.approx.f", false);
+    case TL_LEAF_EX2_FTZ: return on_float(call, "llvm.nvvm.ex2.approx.ftz.f", false);
     case TL_LEAF_TF32: return on_float(call, "llvm.nvvm.f2tf32.rna", true);
     case TL_LEAF_LDG_8:
     case TL_LEAF_LDG_16:

@@ -139,7 +139,7 @@ void tl_simt_read_all(TlSimt *g);
 void tl_simt_copy(TlSimt *g, TlOp *op);
 void tl_simt_wait(TlSimt *g, TlOp *op); /* commit, wait */
 /* simt_leaf.c: 2^x by the leaf, as TlGen.exp2 */
-LLVMValueRef tl_simt_exp2(TlGen *gen, LLVMValueRef x);
+LLVMValueRef tl_simt_exp2(TlGen *gen, LLVMValueRef x, bool flush);
 /* simt_fmod.c: the remainder of two floats, as TlGen.fmod */
 LLVMValueRef tl_simt_fmod(TlGen *gen, LLVMValueRef x, LLVMValueRef y);
 void tl_simt_asm(TlSimt *g, TlOp *op); /* simt_asm.c */

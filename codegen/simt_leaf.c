@@ -52,11 +52,12 @@ void tl_simt_barrier(TlSimt *g)
     tl_simt_leaf(g, TL_LEAF_BARRIER, 0, NULL);
 }
 
-LLVMValueRef tl_simt_exp2(TlGen *gen, LLVMValueRef x)
+LLVMValueRef tl_simt_exp2(TlGen *gen, LLVMValueRef x, bool flush)
 {
     TlSimt *g = (TlSimt *)gen; /* gen is its first member */
     LLVMValueRef bits = LLVMBuildBitCast(g->b, x, g->i32, "");
-    return LLVMBuildBitCast(g->b, tl_simt_leaf(g, TL_LEAF_EX2, 1, &bits), LLVMTypeOf(x), "");
+    return LLVMBuildBitCast(g->b, tl_simt_leaf(g, flush ? TL_LEAF_EX2_FTZ : TL_LEAF_EX2, 1, &bits),
+                            LLVMTypeOf(x), "");
 }
 
 /* ---- values as words ---- */

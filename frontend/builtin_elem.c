@@ -345,6 +345,12 @@ static bool has_instruction(const TlSema *s, const TlCall *c, TlDtype d)
            (!strcmp(o->target_kind, "cuda") || !strcmp(o->target_kind, "hip"));
 }
 
+static TlValue *emit_exp2(TlSema *s, TlValue *x, bool fast)
+{
+    TlAttr flush = {.id = TL_ATTR_FLUSH, .u.i = 1};
+    return tl_emit(s, TL_OP_EXP2, 1, &x, x->type, fast, &flush);
+}
+
 /* Whether fast.name has a function of its own; with --fp=strict none has. */
 static bool has_fast_form(TlSema *s, const TlCall *c, TlDtype d)
 {
@@ -366,7 +372,7 @@ TlVal tl_bi_math_lib(TlSema *s, TlCall *c)
         return bad;
     TlDtype d = x[0]->type->dtype;
     if (has_instruction(s, c, d))
-        return back_to(s, tl_unary(&s->b, TL_OP_EXP2, tl_cast(&s->b, x[0], TL_F32)), d);
+        return back_to(s, emit_exp2(s, tl_cast(&s->b, x[0], TL_F32), c->fast), d);
     if (d == TL_F64 && !(f && f->f64)) {
         tl_err(s, c->loc, TL_E0336, c->fn->name);
         return tl_bad();

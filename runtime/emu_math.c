@@ -20,6 +20,7 @@ uint64_t tl_emu_mul_wide(uint32_t x, uint32_t y)
 }
 
 uint32_t tl_emu_ex2(uint32_t x);
+uint32_t tl_emu_ex2_ftz(uint32_t x);
 uint32_t tl_emu_ex2(uint32_t x)
 {
     float f;
@@ -27,4 +28,11 @@ uint32_t tl_emu_ex2(uint32_t x)
     f = (float)exp2((double)f);
     memcpy(&x, &f, sizeof f);
     return x;
+}
+
+uint32_t tl_emu_ex2_ftz(uint32_t x)
+{
+    enum { EXPONENT = 0x7f800000 };
+    uint32_t y = tl_emu_ex2(x & EXPONENT ? x : 0);
+    return y & EXPONENT ? y : 0;
 }

@@ -460,13 +460,13 @@ static void make_mul_wide(Maker *m)
 }
 
 /* Powers of two with whole exponents, subnormal ones too, which instructions give exactly. */
-static void make_ex2(Maker *m)
+static void make_ex2(Maker *m, bool ftz)
 {
     LLVMTypeRef f = LLVMFloatTypeInContext(m->l.context);
     for (uint32_t i = 0; i < 4; i++) {
         LLVMValueRef n = LLVMBuildSub(m->b, and(m, mix(m, i), 255), word(m, 140), "");
         n = LLVMBuildBitCast(m->b, LLVMBuildSIToFP(m->b, n, f, ""), m->i32, "");
-        keep(m, CALL(m, EX2, n));
+        keep(m, ftz ? CALL(m, EX2_FTZ, n) : CALL(m, EX2, n));
     }
 }
 
@@ -508,7 +508,8 @@ static void make_row(Maker *m, tl_leaf leaf, uint32_t op)
     case TL_LEAF_MMA_4_4_8:
     case TL_LEAF_MMA_8_8_8: make_matrix(m, leaf, tl_mma_at(op)); break;
     case TL_LEAF_MUL_WIDE: make_mul_wide(m); break;
-    case TL_LEAF_EX2: make_ex2(m); break;
+    case TL_LEAF_EX2: make_ex2(m, false); break;
+    case TL_LEAF_EX2_FTZ: make_ex2(m, true); break;
     case TL_LEAF_TF32: make_tf32(m); break;
     case TL_LEAF_CP_ASYNC_4: make_copies(m, 4); break;
     case TL_LEAF_CP_ASYNC_8: make_copies(m, 8); break;
