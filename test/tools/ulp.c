@@ -132,7 +132,7 @@ static long double truth(const Function *f, double x, double y)
 
 static double error_of(const Job *j, double got, long double want)
 {
-    if (isnan(got) || isnan(want) || fabsl(got - want) <= j->f->floor) return 0;
+    if (isnan(got) || isnan(want) || (j->f->floor != 0 && fabs(got - (double)want) <= j->f->floor)) return 0;
     if (j->f->absolute != 0) return (double)(fabsl(got - want) / j->f->absolute);
     if (j->t->dtype == TILE_F32) return distance_f32(got, (double)want);
     return distance(got, want, j->t->digits, j->t->top);
