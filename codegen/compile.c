@@ -192,7 +192,8 @@ static TlFrontendOptions frontend_options(Job *j)
                                .debug = j->o->debug || j->o->check,
                                .check = j->o->check != 0,
                                .strict = j->o->fp && strcmp(j->o->fp, "default"),
-                               .target_kind = j->emulate ? "emu" : tl_target_kind_name(j->target->kind),
+                               .target_kind =
+                                   j->emulate ? "emu" : tl_target_kind_name(j->target->kind),
                                .target_arch = j->target->arch};
 }
 
@@ -270,8 +271,7 @@ static bool settle_launch(Job *j)
         info->warps = j->o->warps ? j->o->warps : info->warps;
         info->stages = j->o->stages ? j->o->stages : info->stages;
         if (gpu && (info->warps & (info->warps - 1))) {
-            tl_diag(&j->ctx.diags, j->module->fns.data[i]->loc, TL_E0700,
-                    "a number of warps that is no power of two");
+            tl_diag(&j->ctx.diags, j->module->fns.data[i]->loc, TL_E0911, (int)info->warps);
             fine = false;
         }
     }

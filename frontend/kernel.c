@@ -104,9 +104,7 @@ static TlVal plain_param(Kernel *k, const TlParamDecl *p)
                tl_format(k->s->arena, "a pointer to %s", tl_dtype_name(t->dtype)));
         return tl_bad();
     }
-    bool odd =
-        !pointer && (tl_dtype_bits(t->dtype) < 8 || t->dtype == TL_F8E4M3 || t->dtype == TL_F8E5M2);
-    if (odd) {
+    if (!pointer && tl_dtype_bits(t->dtype) == 4) {
         tl_err(k->s, p->loc, TL_E0605,
                tl_format(k->s->arena, "a scalar of %s", tl_dtype_name(t->dtype)));
         return tl_bad();
