@@ -8,13 +8,14 @@ A row is a kernel, its arguments and what NumPy says (see rows.py). On each devi
 outputs are compared with the expected values, and, where the row says `same_bits`, byte for byte between the devices.
 The device `emu` is one emulated NVIDIA and one AMD target per row with all checks on; targets, warps, stages and schedules go
 round over the rows, so that every pair of them meets many rows. Rows that say their warps and stages have those, on all four
-targets. `emu:all` is every pair of target and warps, `emu:stages` every pair of target and stages.
+targets. `emu:each` is each emulated target once, `emu:all` every pair of target and warps, `emu:stages` every pair of target and stages.
 Other devices: cpu, ref, emu:TARGET, cuda[:N], hip[:N]; one that this machine lacks is skipped with the reason. Rows that
 have not begun when the budget is spent are skipped, too.
 --keep DIR leaves the files and the command line of failed rows there. The last line is "N passed, N failed, N skipped".
 Needs NumPy (Debian: python3-numpy).
 """
 import argparse
+import functools
 import glob
 import importlib
 import json
@@ -48,8 +49,17 @@ STAGES = (3, 1, 4, 2, 5)
 SCHEDULES = ("rr", "reverse", "ahead", "random:1", "random:2")
 
 
+@functools.cache
+def known_targets():
+    """Names of the GPU targets that the compiler has."""
+    with open(os.path.join(here, "..", "..", "codegen", "target.def"), encoding="utf-8") as f:
+        return re.findall(r'^TARGET\("(\w+)",\s*(?:NVPTX|AMDGPU),', f.read(), re.M)
+
+
 def emulated(row, name, n, every):
     """[(target, warps, stages)] for row number n; `emu` for one row in `every`."""
+    if name == "emu:each":
+        return [(t, row.warps or WARPS[(n + k) % 4], row.stages or STAGES[(n + k) % 5]) for k, t in enumerate(known_targets())]
     targets = [t for pair in EMU for t in pair]
     if name == "emu:all":
         return [(t, w, row.stages or 3) for t in targets for w in WARPS]
@@ -66,7 +76,7 @@ def expand(row, devices, n, every):
     """[(label, words for tilec)]"""
     out = []
     for name in devices:
-        if name.startswith("emu") and name.removeprefix("emu") in ("", ":all", ":stages"):
+        if name.startswith("emu") and name.removeprefix("emu") in ("", ":each", ":all", ":stages"):
             words = ["--check", "--schedules", SCHEDULES[n % len(SCHEDULES)]]
             out += [(f"emu:{t} warps {w} stages {s}", ["--device", f"emu:{t}", "--warps", str(w), "--stages", str(s), *words])
                     for t, w, s in emulated(row, name, n, every)]

@@ -1,0 +1,88 @@
+#!/usr/bin/env python3
+"""The long checks: the full product of axes that `./bootstrap test` takes a part of. Hours; each part says how it went.
+
+    check_long.py [--root DIR] [--jobs N] [PART..]        PART: a word of a part's name; without any, all parts
+
+The last result of each part stands in test/LONG.md, with the commit it is of; this command writes it anew.
+"""
+import argparse
+import os
+import re
+import subprocess
+import sys
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+GPUS = "sm_80,sm_89,sm_90,sm_90a,gfx90a,gfx942,gfx1100,gfx1201"
+EMULATED = ",".join("emu:" + t for t in GPUS.split(","))
+RUN, RING, LANGUAGE, IR = "test/conformance/run.py", "test/tools/ring.py", "test/fuzz/language.py", "test/fuzz/tile_ir.py"
+
+# name, script and its words. Scripts end with a line "N passed, N failed" or the like, and exit 1 when anything failed.
+PARTS = [
+    ("conformance-targets", "each row on ref, cpu and every emulated target", [RUN, "--devices", "ref,cpu,emu:each"]),
+    ("conformance-warps", "each row with 1, 2, 4 and 8 warps", [RUN, "--devices", "ref,emu:all"]),
+    ("conformance-stages", "each row with 1 to 5 stages", [RUN, "--devices", "ref,emu:stages"]),
+    ("ring-warps", "each row in the ring on every target, 1, 4 and 8 warps", [RING, "--devices", "cpu," + EMULATED, "--warps", "1,4,8"]),
+    ("ring-layouts", "each row in the ring under three layouts drawn at random", [RING, "--devices", "emu:sm_80,emu:sm_90a,emu:gfx942,emu:gfx1100", "--seeds", "1,2,3"]),
+    ("targets-tools", "each kernel through the tools of every target", ["test/tools/compile_rows.py", "--targets", GPUS]),
+    ("programs", "random programs of the language against NumPy", [LANGUAGE, "100000", "3000", "--per-program", "4"]),
+    ("kernels", "random kernels of tile IR against ref", [IR, "100000", "2000", "--per-kernel", "4"]),
+    ("control-flow", "random control flow against a small interpreter", ["test/fuzz/control_flow.py", "100000", "1000"]),
+]
+TAKES_JOBS = (RUN, RING, LANGUAGE, IR)
+HEAD = """# What `./bootstrap check-long` said last
+
+The whole product of axes, in parts that take from minutes to hours; `./bootstrap check-long PART` runs one and writes its line.
+
+| part | what | result | minutes | commit |
+| --- | --- | --- | --- | --- |
+"""
+
+
+def run(words, cx):
+    """(exit status, last line of the output)"""
+    if words[0] in TAKES_JOBS:
+        words = [*words, "--jobs", str(cx.jobs)]
+    env = {**os.environ, "PATH": os.path.join(cx.root, "build", "bin") + os.pathsep + os.environ["PATH"]}
+    p = subprocess.Popen([sys.executable, "-W", "ignore", *words], cwd=cx.root, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    last = ""
+    for line in p.stdout:
+        last = line.strip() or last
+        print("    " + line.rstrip()[:300], flush=True)
+    return p.wait(), last
+
+
+def recorded(path):
+    """Lines of the table by part."""
+    if not os.path.exists(path):
+        return {}
+    with open(path, encoding="utf-8") as f:
+        return {m[1]: m[0] for m in re.finditer(r"^\| ([a-z-]+) \|.*$", f.read(), re.M) if m[1] != "part"}
+
+
+def main():
+    ap = argparse.ArgumentParser()
+    ap.add_argument("--root", default=ROOT)
+    ap.add_argument("--jobs", type=int, default=os.cpu_count())
+    ap.add_argument("parts", nargs="*")
+    cx = ap.parse_args()
+    chosen = [p for p in PARTS if not cx.parts or any(word in p[0] for word in cx.parts)]
+    if not chosen:
+        sys.exit("no such part; known: " + " ".join(p[0] for p in PARTS))
+    commit = subprocess.run(["git", "-C", cx.root, "describe", "--always", "--dirty"], capture_output=True, text=True).stdout.strip()
+    table, failed = os.path.join(cx.root, "test", "LONG.md"), 0
+    lines = recorded(table)
+    for name, what, words in chosen:
+        print(f"{name}: {what}", flush=True)
+        start = time.monotonic()
+        status, last = run(words, cx)
+        failed += status != 0
+        lines[name] = f"| {name} | {what} | {last if re.search('[0-9]', last) else f'exit status {status}'} | {(time.monotonic() - start) / 60:.0f} | {commit} |"
+        with open(table, "w", encoding="utf-8") as f:
+            f.write(HEAD + "\n".join(lines[p[0]] for p in PARTS if p[0] in lines) + "\n")
+    print(f"{len(chosen) - failed} parts passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
