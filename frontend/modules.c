@@ -121,6 +121,14 @@ static TlMod *import_module(TlProgram *p, const TlMod *from, const TlItem *impor
 
 /* ---- items ---- */
 
+static void twice(TlProgram *p, const TlItem *item, const TlItem *before)
+{
+    TlDiag *row = tl_diag(&p->ctx->diags, item->loc, TL_E0206, item->name);
+    if (row)
+        tl_diag_note(&p->ctx->diags, row, before->loc, "defined here before");
+}
+
+/* Two imports under one name may be one module: `check_imports` knows when both are read. */
 static void bind_item(TlProgram *p, TlMod *m, TlItem *item)
 {
     TlArena *arena = &p->ctx->perm;
@@ -131,16 +139,25 @@ static void bind_item(TlProgram *p, TlMod *m, TlItem *item)
     if (!item->name || item->kind == TL_IT_ASSERT)
         return;
     TlDef *before = tl_mod_find(m, item->name);
-    bool same_import = before && before->item->kind == TL_IT_IMPORT && item->kind == TL_IT_IMPORT &&
-                       !strcmp(before->item->path, item->path);
-    if (before && !same_import) {
-        TlDiag *row = tl_diag(&p->ctx->diags, item->loc, TL_E0206, item->name);
-        if (row)
-            tl_diag_note(&p->ctx->diags, row, before->item->loc, "defined here before");
-        return;
-    }
     if (!before)
         tl_map_put_ptr(&m->names, item->name, def);
+    else if (before->item->kind != TL_IT_IMPORT || item->kind != TL_IT_IMPORT)
+        twice(p, item, before->item);
+}
+
+static void check_imports(TlProgram *p, const TlMod *m)
+{
+    for (uint32_t i = 0; i < m->defs.len; i++) {
+        TlDef *def = m->defs.data[i];
+        if (def->item->kind != TL_IT_IMPORT || !def->item->name)
+            continue;
+        TlDef *before = tl_mod_find(m, def->item->name);
+        if (before == def || before->item->kind != TL_IT_IMPORT)
+            continue;
+        TlMod *a = tl_mod_of_import(m, before), *b = tl_mod_of_import(m, def);
+        if (a && b && a != b)
+            twice(p, def->item, before->item);
+    }
 }
 
 TlMod *tl_module_open(TlProgram *p, uint32_t source, const char *path)
@@ -158,6 +175,7 @@ TlMod *tl_module_open(TlProgram *p, uint32_t source, const char *path)
     for (uint32_t i = 0; i < m->defs.len; i++)
         if (m->defs.data[i]->item->kind == TL_IT_IMPORT)
             tl_vec_push(arena, &m->imports, import_module(p, m, m->defs.data[i]->item));
+    check_imports(p, m);
     m->state = TL_DONE;
     return m;
 }
