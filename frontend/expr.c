@@ -463,6 +463,7 @@ static TlVal choice_of_results(TlSema *s, int op, const TlVal *a, const TlVal *b
     TlVal *arms = out.items;
     out.items = TL_NEW_ARRAY(s->arena, TlVal, 3);
     out.items[0] = arms[0];
+    out.u.locs = NULL;
     for (int i = 1; i < 3; i++) {
         out.items[i] = a->kind == TL_VAL_CHOICE ? tl_binary_vals(s, op, arms[i], *b, loc)
                                                 : tl_binary_vals(s, op, *a, arms[i], loc);
@@ -532,6 +533,7 @@ TlVal tl_unary_val(TlSema *s, int op, TlVal a, TlLoc loc)
         TlVal out = a;
         out.items = TL_NEW_ARRAY(s->arena, TlVal, 3);
         out.items[0] = a.items[0];
+        out.u.locs = NULL;
         for (int i = 1; i < 3; i++)
             out.items[i] = tl_unary_val(s, op, a.items[i], loc);
         return out;
@@ -604,6 +606,7 @@ TlVal tl_select_vals(TlSema *s, const TlVal *c, const TlVal *a, const TlVal *b, 
                      .dtype = TL_DTYPE_COUNT,
                      .items = TL_NEW_ARRAY(s->arena, TlVal, 3)};
         out.items[0] = *c, out.items[1] = *a, out.items[2] = *b;
+        out.u.locs = NULL;
         return out;
     }
     TlVal vals[2] = {*a, *b}, bad;
@@ -642,6 +645,17 @@ TlVal tl_select_vals(TlSema *s, const TlVal *c, const TlVal *a, const TlVal *b, 
         mask = tl_broadcast_ir(s, mask, rank, shape);
     return tl_val_ir(tl_select(&s->b, mask, tl_broadcast_ir(s, x[0], rank, shape),
                                tl_broadcast_ir(s, x[1], rank, shape)));
+}
+
+static TlVal select_of(TlSema *s, const TlVal *c, const TlVal *a, const TlVal *b, const TlExpr *e)
+{
+    TlVal out = tl_select_vals(s, c, a, b, e->loc);
+    if (out.kind == TL_VAL_CHOICE) {
+        TlLoc *locs = TL_NEW_ARRAY(s->arena, TlLoc, 2);
+        locs[0] = e->b->loc, locs[1] = e->c->loc;
+        out.u.locs = locs;
+    }
+    return out;
 }
 
 /* Gives two arms' values one type, each in its own arm. */
@@ -754,7 +768,7 @@ static TlVal cond_scalar(TlSema *s, const TlExpr *e, TlValue *c)
         tl_arm_inline(s, &arms[0]);
         tl_arm_inline(s, &arms[1]);
         TlVal cv = tl_val_ir(c);
-        return tl_select_vals(s, &cv, &vals[0], &vals[1], e->loc);
+        return select_of(s, &cv, &vals[0], &vals[1], e);
     }
     tl_arms_join(s, c, &arms[0], &arms[1], &vals[0], &vals[1], &out, e->loc);
     return out;
@@ -776,7 +790,7 @@ static TlVal eval_cond_expr(TlSema *s, const TlExpr *e)
     bool plain = tl_is_number(&a) && tl_is_number(&b) && !tl_is_pointer(&a) && !tl_is_pointer(&b);
     if (tl_is_bad(&c) && (!plain || (tl_is_untyped(&a) && tl_is_untyped(&b))))
         return tl_unknown(TL_DTYPE_COUNT);
-    return tl_select_vals(s, &c, &a, &b, e->loc);
+    return select_of(s, &c, &a, &b, e);
 }
 
 /* && and || of scalars evaluate the right side only when it is needed; of tiles both, element by

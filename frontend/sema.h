@@ -95,6 +95,7 @@ struct TlVal {
         const TlTy *type;
         const TlBuiltin *builtin;
         TlMod *module;
+        const TlLoc *locs; /* CHOICE: where both literals stand; NULL: computed ones */
     } u;
 };
 

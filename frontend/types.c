@@ -308,7 +308,7 @@ static TlValue *choice_ir(TlSema *s, const TlVal *v, TlDtype d, TlLoc loc)
                 return NULL;
             arms[i] = tl_broadcast_ir(s, arms[i], t->rank, t->shape);
         } else {
-            if (!tl_literal_bits(s, arm, d, loc, &bits))
+            if (!tl_literal_bits(s, arm, d, v->u.locs ? v->u.locs[i] : loc, &bits))
                 return NULL;
             arms[i] = tl_const_bits(&s->b, t, bits);
         }
