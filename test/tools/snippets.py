@@ -5,7 +5,8 @@
 
 `<!-- run: WORDS : y == EXPRESSION ; z ~ EXPRESSION -->` after a block runs it on each device: WORDS as for `tilec run`, arrays made here
 (zeros nan iota full(v) normal(seed) ints(seed,lo,hi), then [extents]). The expressions are NumPy's, over the arrays after the run and the
-scalars; `y0` is what y was before. `==` compares exactly, `~` within the rounding of the type. A comment `<!-- not: TEXT -->` says that a
+scalars; `y0` is what y was before; packed arrays
+are bytes. `==` compares exactly, `~` within the rounding of the type. A comment `<!-- not: TEXT -->` says that a
 block is wrong on purpose, and what the compiler says. INCLUDE is the folder of tile.h. Needs NumPy.
 """
 import os
@@ -16,7 +17,7 @@ import tempfile
 
 import numpy as np
 
-DTYPE = {"f16": np.float16, "f32": np.float32, "f64": np.float64, "bool": np.bool_, **{k + n: getattr(np, word + n) for k, word in (("i", "int"), ("u", "uint")) for n in ("8", "16", "32", "64")}}
+DTYPE = {"u4": np.uint8, "i4": np.uint8, "f16": np.float16, "f32": np.float32, "f64": np.float64, "bool": np.bool_, **{k + n: getattr(np, word + n) for k, word in (("i", "int"), ("u", "uint")) for n in ("8", "16", "32", "64")}}
 BOUND = {np.float16: 4e-3, np.float32: 2e-5, np.float64: 1e-13}
 
 
