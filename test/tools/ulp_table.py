@@ -4,7 +4,7 @@
     ulp_table.py [--build DIR] [--write] [--types f32,f16,bf16,f64] [--stride N] [--pairs N] [NAME...]
 
 Without --write: measures, and says where a figure is greater than the committed one, or a function of `ulp` has none (exit 1). With
-it: puts what was measured into the tables; other figures stay. All of it anew, on `cpu`, some hours of one core:
+it: puts what was measured into the tables; other figures stay. All of it anew, on `cpu`, an hour of one core:
 
     ulp_table.py --write
 
