@@ -58,11 +58,11 @@ static bool changes_around(const TlOp *op, const TlValue *v)
     return loop && is_within(v->def ? v->def->block : v->block, loop);
 }
 
-/* start * stride in bytes. */
+/* start * stride in bytes: the view's stride, as a slice's step is between its elements only. */
 static void move(TlSimt *g, TlSimtAccess *a, uint32_t i, bool is_small)
 {
     LLVMValueRef bytes = tl_gen_int(&g->gen, (int64_t)tl_gen_elem_bytes(&a->elem)),
-                 stride = LLVMBuildMul(g->b, a->stride[i], bytes, ""), by;
+                 stride = LLVMBuildMul(g->b, a->view->stride[i], bytes, ""), by;
     if (is_small) {
         LLVMValueRef args[2] = {to_i32(g, a->start[i]), to_i32(g, stride)};
         by = tl_simt_leaf(g, TL_LEAF_MUL_WIDE, 2, args);

@@ -163,3 +163,28 @@ kernel k(const f64 A[M, K], const f64 B[K, N], f64 C[M, N])
     C[m +: 48, n +: 80] = acc;
 }
 """, {"A": small("f64", 1, 50, 100), "B": small("f64", 2, 100, 90), "C": poison("f64", 50, 90)}, lambda a: {"C": exact(a["A"] @ a["B"])})
+
+
+for t, out in (("f64", "f64"), ("f32", "f32"), ("f16", "f32"), ("i8", "i32")):
+    row(f"pipeline_stepped_{t}", f"""
+/// Blocks whose elements are apart, from starts that move by less than a block; some reach over the end.
+kernel k(const {t} x[M, N], const {t} w[K, Q], {out} y[P, Q], {out} z[P, Q])
+    grid(1)
+{{
+    tile<{out}, 8, 24> u;
+    tile<{out}, 8, 24> v;
+    for (int i : range(5)) {{
+        u = dot(x[i : 8], w[0 +: 16, 0 +: 24], u);
+        v = dot(x[0 +: 8, i +: 16 : 3], w[2 * i +: 16 : 2, 0 +: 24], v);
+    }}
+    y[0 +: 8, 0 +: 24] = u;
+    z[0 +: 8, 0 +: 24] = v;
+}}
+""".replace("x[i : 8]", "x[2 * i +: 8 : 2, i +: 16 : 2]"), {"x": small(t, 1, 16, 33), "w": small(t, 2, 40, 24), "y": poison(out, 8, 24), "z": poison(out, 8, 24)}, lambda a: stepped(a))
+
+
+def stepped(a):
+    x, w = np.zeros((40, 80)), np.zeros((80, 24))
+    x[:16, :33], w[:40] = a["x"], a["w"]
+    return {"y": exact(sum(x[2 * i:2 * i + 16:2, i:i + 32:2] @ w[:16] for i in range(5))),
+            "z": exact(sum(x[:8, i:i + 48:3] @ w[2 * i:2 * i + 32:2] for i in range(5)))}

@@ -192,12 +192,20 @@ class Maker:
         steps = [r.choice([1, 1, 1, 1, 2]) for _ in shape_of]
         by = r.choice([0, 0, 0, 1, -2])  # the first start moves with the program
         first = f"{starts[0]} + pid(0) * {by}" if by else str(starts[0])
+        trips = [v for v in self.vars if v.text.startswith("loop")]
+        trip, far = r.choice(trips) if trips and r.random() < .7 else None, r.choice([1, 2, 8, -1])
+        which = r.randrange(len(shape_of))  # the axis that moves with the loop
+        heads = [first, *map(str, starts[1:])]
+        if trip:
+            heads[which] += f" + {trip.text} * {far}"
 
         def at_program(e):
-            return [starts[0] + by * e["pid"], *starts[1:]]
+            at = [starts[0] + by * e["pid"], *starts[1:]]
+            at[which] += far * int(trip.run(e)) if trip else 0
+            return at
         if not shape:
-            return Value(f"{name}[{first}]", t, (), lambda e: window(array, at_program(e), (1,), (1,))[0][0])
-        at = ", ".join(f"{s} +: {n}" + (f" : {k}" if k > 1 else "") for s, n, k in zip([first, *starts[1:]], shape, steps))
+            return Value(f"{name}[{heads[0]}]", t, (), lambda e: window(array, at_program(e), (1,), (1,))[0][0])
+        at = ", ".join(f"{s} +: {n}" + (f" : {k}" if k > 1 else "") for s, n, k in zip(heads, shape, steps))
         k = r.random()
         if k < .1:
             return Value(f"{self.part_of(name, array)}[{at}]", t, shape, lambda e: window(array, at_program(e), shape, steps)[0])
@@ -722,6 +730,59 @@ class Maker:
         self.vars = self.vars[:mark]
         return lines, steps
 
+    def accumulate(self, indent):
+        """A variable and a loop that adds products of loaded blocks to it."""
+        r, got, i = self.r, self.name("v"), self.name("loop")
+        t, m, n, k = r.choice(["f32", "i32", "f64"]), r.choice([1, 7, 16, 32]), r.choice([8, 16, 24]), r.choice([3, 8, 16, 32])
+        p = r.choice({"i32": ["i8", "u8"], "f32": ["f16", "bf16", "f32"], "f64": ["f64"]}[t])
+        trips, hint = r.choice([0, 1, 2, 5]), r.choice(["", " pipeline", " pipeline(2)", " pipeline(4)", " unroll(2)", " unroll"])
+        mark = len(self.vars)
+        self.vars.append(Value(i, "i32", (), lambda e: np.int32(e[i])))
+        a, b = (self.fresh_load(p, s) if r.random() < .7 else self.expr(p, s, 2) for s in ((m, k), (k, n)))
+        extra = self.expr("bool", (), 3)
+        self.vars = self.vars[:mark]
+        cut = (lambda v: f"clamp({v.text}, -2, 2)" if not is_int(p) else v.text)
+        lim = (lambda x: clamped(x, 2).astype(np.float64) if not is_int(p) else x.astype(np.int64))
+        how = r.choice(["plain", "if", "sum"])
+
+        def step(e):
+            x = np.zeros((m, n), STORE[t])
+            for j in range(trips):
+                e[i] = j
+                if how == "if" and not extra.run(e):
+                    continue
+                x = (x + (lim(a.run(e)) @ lim(b.run(e)))).astype(STORE[t])
+                if how == "sum":
+                    x = clamped(x, 1000) if t != "i32" else x ^ np.int32(j)
+            e[got] = x
+        add = f"{got} = dot({cut(a)}, {cut(b)}, {got});"
+        body = {"plain": add, "if": f"if ({extra.text}) {add}", "sum": add + (f" {got} = clamp({got}, -1000, 1000);" if t != "i32" else f" {got} ^= {i};")}[how]
+        self.vars.append(Value(got, t, (m, n), lambda e: e[got]))
+        return [f"{indent}{tile_of(t, (m, n))} {got};", f"{indent}for (int {i} : range({trips})){hint} {{ {body} }}"], [step]
+
+    def record(self, indent):
+        """Variables go through a struct, whose fields change."""
+        r = self.r
+        some = [v for v in self.vars if v.text.startswith("v")]
+        if len(some) < 2:
+            return self.declare(indent)
+        given = r.sample(some, min(len(some), r.randrange(2, 4)))
+        name, var = self.name("pack"), self.name("s")
+        fields = [f"f{k}" for k in range(len(given))]
+        self.functions.append(f"struct {name} {{ {' '.join(f'{tile_of(v.type, v.shape)} {f};' for v, f in zip(given, fields))} }};\n"
+                              f"struct {name} turn_{name}(struct {name} p, bool c) {{ if (c) {{ auto t = p.f0; p.f0 = t; return p; }} p.f1 = p.f1; return p; }}")
+        c, k = self.expr("bool", (), 3), r.randrange(len(given))
+        new = self.expr(given[k].type, given[k].shape, 2)
+
+        def step(e):
+            values = [v.run(e) for v in given]
+            if c.run(e):
+                values[k] = new.run(e)
+            for v, x in zip(given, values):
+                e[v.text] = x
+        out = [f"{indent}struct {name} {var} = {{{', '.join(v.text for v in given)}}};", f"{indent}if ({c.text}) {var}.f{k} = {new.text};", f"{indent}{var} = turn_{name}({var}, {c.text});"]
+        return out + [f"{indent}{v.text} = {var}.{f};" for v, f in zip(given, fields)], [step]
+
     def branch(self, indent):
         c = self.expr("bool", (), 2)
         a_lines, a = self.block(indent + "    ", self.r.randrange(1, 3))
@@ -804,7 +865,11 @@ class Maker:
             out = self.assign(indent)
         elif k < .7:
             out = self.branch(indent)
-        elif k < .87:
+        elif k < .75:
+            out = self.accumulate(indent)
+        elif k < .78:
+            out = self.record(indent)
+        elif k < .9:
             out = self.loop(indent)
         else:
             out = self.call(indent)
