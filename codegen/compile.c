@@ -7,6 +7,7 @@
 #include "codegen/compile.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -554,6 +555,43 @@ static tilec_status guarded(Job *j, const char *name, const char *text, size_t s
     return status;
 }
 
+/* ---- a stack of our own ---- */
+
+typedef struct Call {
+    Job *job;
+    const char *name, *text;
+    size_t size;
+    tilec_status status;
+} Call;
+
+static void *run_call(void *call)
+{
+    Call *c = call;
+    c->status = guarded(c->job, c->name, c->text, c->size);
+    return NULL;
+}
+
+/* LLVM follows chains of instructions by recursion: a long kernel takes tens of MB of stack, and who calls
+ * us may be a thread with little. Pages that are not touched cost nothing. */
+static tilec_status with_stack(Job *j, const char *name, const char *text, size_t size)
+{
+    enum { STACK = 1 << 29 };
+    Call c = {j, name, text, size, TILEC_INTERNAL};
+    pthread_attr_t attr;
+    pthread_t thread;
+    bool started = false;
+    if (pthread_attr_init(&attr) == 0) {
+        started = pthread_attr_setstacksize(&attr, STACK) == 0 &&
+                  pthread_create(&thread, &attr, run_call, &c) == 0;
+        pthread_attr_destroy(&attr);
+    }
+    if (started)
+        pthread_join(thread, NULL);
+    else
+        run_call(&c);
+    return c.status;
+}
+
 static void *libc_alloc(void *user, void *ptr, size_t old_size, size_t new_size)
 {
     (void)user, (void)old_size;
@@ -589,7 +627,7 @@ tilec_status tl_compile(const char *name, const char *text, size_t size,
         return TILEC_NO_MEMORY;
     Job j = {.o = &o, .out = out};
     tl_arena_init(&j.scratch, out->arena.alloc);
-    tilec_status status = guarded(&j, name, text, size);
+    tilec_status status = with_stack(&j, name, text, size);
     if (j.module)
         tl_module_free(j.module);
     if (j.has_ctx)

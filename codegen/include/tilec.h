@@ -1,6 +1,8 @@
 /* tilec.h: the tile compiler as a library (libtilec). C11, clean C++. No LLVM type in sight.
  * Thread-safe: any number of threads may compile at once; an output belongs to one thread at a
- * time. Nothing here prints or exits: diagnostics go to a callback. Since 0.1. */
+ * time. Nothing here prints or exits: diagnostics go to a callback. A compilation runs on a thread of its
+ * own, with a stack that LLVM's recursion fits into, while the caller waits: callbacks come from that thread.
+ * Since 0.1. */
 #ifndef TILEC_H
 #define TILEC_H
 #include <stddef.h>
