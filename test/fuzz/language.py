@@ -136,6 +136,7 @@ def window(x, starts, widths, steps, pad=0):
 
 class Maker:
     def __init__(self, seed):
+        self.loops = seed % 3 == 0  # mostly loops of products
         self.r = random.Random(seed)
         self.np = np.random.default_rng(seed)
         self.params, self.arrays, self.functions = [], {}, []
@@ -760,6 +761,110 @@ class Maker:
         self.vars.append(Value(got, t, (m, n), lambda e: e[got]))
         return [f"{indent}{tile_of(t, (m, n))} {got};", f"{indent}for (int {i} : range({trips})){hint} {{ {body} }}"], [step]
 
+    def operand(self, t, shape, bound):
+        """A block for a product: loaded, turned, widened, looked up or computed, within what sums keep exact."""
+        r, k = self.r, self.r.random()
+        if k < .5:
+            v = self.fresh_load(t, shape)
+        elif k < .65:
+            u = self.fresh_load(t, shape[::-1])
+            v = Value(f"trans({u.text})", t, shape, lambda e: u.run(e).T)
+        elif k < .8 and t in ("f16", "bf16", "f32"):
+            u = self.fresh_load(r.choice(["i8", "u8"]), shape)
+            v = Value(f"cast({u.text} & 3, {t})", t, shape, lambda e: (u.run(e) & 3).astype(STORE[t]))
+        else:
+            v = self.expr(t, shape, 2)
+        return v if is_int(t) else Value(f"clamp({v.text}, -{bound}, {bound})", t, shape, lambda e: clamped(v.run(e), bound).astype(STORE[t]))
+
+    def action(self, i, states):
+        """(line, step) of one thing that a pipelined loop does."""
+        r, k = self.r, self.r.random()
+        name = self.name("v")
+        if k < .5:
+            t, m, n, q = r.choice(["f32", "f32", "i32", "f64"]), r.choice([1, 5, 16, 32, 64]), r.choice([8, 16, 24, 32]), r.choice([1, 8, 16, 24, 32])
+            p = r.choice({"i32": ["i8", "u8"], "f32": ["f16", "bf16", "f32"], "f64": ["f64"]}[t])
+            a, b = self.operand(p, (m, q), 2), self.operand(p, (q, n), 2)
+            states.append(Value(name, t, (m, n), lambda e: e[name]))
+
+            def step(e):
+                wide = np.int64 if t == "i32" else np.float64
+                e[name] = (e[name] + a.run(e).astype(wide) @ b.run(e).astype(wide)).astype(STORE[t])
+            return f"{name} = dot({a.text}, {b.text}, {name});", step
+        if k < .7:
+            t, shape = r.choice(["i32", "u16", "i64", "u8"]), r.choice([(32,), (5, 9), (16, 16), (100,)])
+            v, op = self.expr(t, shape, 2), r.choice(["+", "^"])
+            states.append(Value(name, t, shape, lambda e: e[name]))
+
+            def step(e):
+                e[name] = (e[name] + v.run(e) if op == "+" else e[name] ^ v.run(e)).astype(STORE[t])
+            return f"{name} {op}= {v.text};", step
+        if k < .85:
+            v = self.fresh_load(r.choice(["i8", "i32", "u16"]), (8, r.choice([5, 16, 40])))
+            states.append(Value(name, "i32", (8,), lambda e: e[name]))
+
+            def step(e):
+                e[name] = np.maximum(e[name], v.run(e).astype(np.int32).sum(1, dtype=np.int32))
+            return f"{name} = max({name}, sum(cast({v.text}, i32), axis = 1));", step
+        # what a trip stores the next reads
+        memory, t, n = self.name("m"), r.choice(["i32", "f16", "u8", "f64"]), r.choice([8, 13, 32])
+        self.params.append(f"{t} {memory}[{self.programs}, {memory}_n]")
+        self.arrays[memory] = (t, self.data(t, (self.programs, 90)))
+        back, by, v = r.choice([0, 1, n, -3]), r.choice([1, n, 5]), self.expr(t, (n,), 3)
+        states.append(Value(name, t, (n,), lambda e: e[name]))
+
+        def step(e):
+            m, at = e[memory][e["pid"]], int(e[i]) * by
+            old = window(m, [at - back], (n,), (1,))[0]
+            index = at + np.arange(n)
+            ok = (index >= 0) & (index < 90)
+            m[index[ok]] = np.fmax(old, v.run(e))[ok]
+            e[name] = old
+        return f"{name} = {memory}[pid(0), {i} * {by} - {back} +: {n}]; {memory}[pid(0), {i} * {by} +: {n}] = max({name}, {v.text});", step
+
+    def pipelined(self, indent):
+        """A loop of products, sums and memory, with any bounds, hints and exits."""
+        r, i = self.r, self.name("loop")
+        n = self.scalar(3)
+        lo, by = r.choice([0, 0, 2, -3]), r.choice([1, 1, 2, 16, -1])
+        runs_to = r.choice([None, 0, 1, 3, 6])  # None: known at run time only
+        states, actions, mark = [], [], len(self.vars)
+        self.vars.append(Value(i, "i32", (), lambda e: np.int32(e[i])))
+        for _ in range(r.randrange(1, 4)):
+            actions.append(self.action(i, states))
+        end = self.expr("bool", (), 3) if r.random() < .3 else None
+        word, at = r.choice(["break", "continue"]), r.randrange(len(actions) + 1)
+        under = self.expr("bool", (), 3) if r.random() < .2 else None
+        self.vars = self.vars[:mark]
+        hint = r.choice(["", "", " pipeline", " pipeline", " pipeline(2)", " pipeline(4)", " unroll(2)", " pipeline(3) unroll(2)", " specialize"])
+        hi = f"{lo} + {by} * (({n.text}) & 3)" if runs_to is None else str(lo + by * runs_to)
+        lines = [line for line, _ in actions]
+        if under:
+            lines[-1] = f"if ({under.text}) {{ {lines[-1]} }}"
+        if end:
+            lines.insert(at, f"if ({end.text}) {word};")
+
+        def step(e):
+            for v in states:
+                e[v.text] = np.zeros(v.shape, STORE[v.type])
+            stop = lo + by * (int(n.run(e)) & 3) if runs_to is None else lo + by * runs_to
+            for j in range(lo, stop, by):
+                e[i] = j
+                for k, (_, run) in enumerate(actions):
+                    if end is not None and k == at and end.run(e):
+                        break
+                    if under is None or k < len(actions) - 1 or under.run(e):
+                        run(e)
+                else:
+                    if end is None or at < len(actions) or not end.run(e) or word == "continue":
+                        continue
+                    break
+                if word == "break":
+                    break
+        out = [f"{indent}{tile_of(v.type, v.shape)} {v.text};" for v in states]
+        out += [f"{indent}for (int {i} : range({lo}, {hi}, {by})){hint} {{", *[f"{indent}    {line}" for line in lines], f"{indent}}}"]
+        self.vars += states
+        return out, [step]
+
     def record(self, indent):
         """Variables go through a struct, whose fields change."""
         r = self.r
@@ -859,15 +964,19 @@ class Maker:
     def statement(self, indent):
         self.depth += 1
         k = self.r.random()
-        if self.depth > 3 or k < .3:
+        if self.loops and self.depth < 3 and k < .8:
+            out = self.pipelined(indent)
+        elif self.depth > 3 or k < .3:
             out = self.declare(indent) if k < .5 else self.assign(indent)
         elif k < .55:
             out = self.assign(indent)
         elif k < .7:
             out = self.branch(indent)
-        elif k < .75:
+        elif k < .74:
             out = self.accumulate(indent)
-        elif k < .78:
+        elif k < .77:
+            out = self.pipelined(indent)
+        elif k < .8:
             out = self.record(indent)
         elif k < .9:
             out = self.loop(indent)
