@@ -97,12 +97,12 @@ def run(tilec, words, folder, outputs, drop):
         env["TILE_EMU_DROP_BARRIER"] = str(drop)
     saves = []
     for name in outputs:
-        saves += ["--save", f"{name}={os.path.join(folder, name + '.npy')}"]
+        saves += ["--save", f"{name}={os.path.join(folder, name + '.out.npy')}"]  # an argument's own file stays
     r = subprocess.run([tilec, "run", *words, "--check", "--schedules", "all", *saves], env=env, capture_output=True,
                        text=True, timeout=300)
     got = {}
     for name in outputs:
-        path = os.path.join(folder, name + ".npy")
+        path = os.path.join(folder, name + ".out.npy")
         if r.returncode == 0 and os.path.exists(path):
             with open(path, "rb") as f:
                 got[name] = f.read()
