@@ -1,11 +1,22 @@
-/* Several targets in one result: one compilation each, their images one after another. An image's size
+/* Several targets in one result: one compilation each, side by side, their images one after another. An image's size
  * is a multiple of its alignment and is in its header, so that the loader finds the next, and the end
  * by the absence of a header's mark (tl_embed) or of bytes. */
+#include <pthread.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "codegen/codegen.h"
 #include "codegen/compile.h"
 #include "codegen/header.h"
+
+typedef struct Part { /* one target */
+    struct Fat *fat;
+    tilec_options o;
+    tilec_output *one;
+    tilec_status status;
+    pthread_t thread;
+    bool started;
+} Part;
 
 typedef struct Fat {
     const char *name, *text;
@@ -14,8 +25,8 @@ typedef struct Fat {
     tilec_output *out;
     TlArena scratch;
     TlSbuf images;
-    tilec_output *one; /* of the target at hand */
-    uint32_t count;
+    Part *parts;
+    uint32_t nparts;
 } Fat;
 
 /* The n-th name of the list; NULL behind the last. */
@@ -31,38 +42,91 @@ static const char *nth_target(Fat *f, uint32_t n)
     return tl_strndup(&f->scratch, p, strcspn(p, ","));
 }
 
-static tilec_status compile_once(Fat *f, tilec_options *o)
+/* ---- the compilations ---- */
+
+static void *compile_part(void *part)
 {
-    tilec_output_free(f->one);
-    f->one = NULL;
-    return tl_compile(f->name, f->text, f->size, o, &f->one);
+    Part *p = part;
+    const Fat *f = p->fat;
+    tilec_output_free(p->one);
+    p->one = NULL;
+    p->status = tl_compile(f->name, f->text, f->size, &p->o, &p->one);
+    return NULL;
 }
 
-/* Compiles for one target and takes over what that says. Diagnostics are the same for every target
- * as a rule: only the first one's, and those of a target that fails, are shown. */
-static tilec_status compile_one(Fat *f, const char *target, const char *stage)
+/* Side by side only when nobody looks on: what is printed stays in order, and an allocator of the
+ * caller's need not be thread-safe. */
+static uint32_t most_at_once(const tilec_options *o)
 {
-    tilec_options o = *f->options;
-    o.target = target;
-    o.emit = stage;
-    if (f->count++)
-        o.diagnostic = NULL;
-    tilec_status status = compile_once(f, &o);
-    if (status == TILEC_ERRORS && !o.diagnostic && f->options->diagnostic) {
-        o.diagnostic = f->options->diagnostic;
-        status = compile_once(f, &o);
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    bool watched = o->alloc_user || o->print_after || o->dump_dir || o->time_passes ||
+                   o->stop_after || o->override;
+    return watched || cores < 1 ? 1 : (uint32_t)cores;
+}
+
+static void compile_parts(Fat *f)
+{
+    uint32_t most = most_at_once(f->options);
+    for (uint32_t i = 0; i < f->nparts; i += most) {
+        uint32_t end = i + most < f->nparts ? i + most : f->nparts;
+        for (uint32_t k = i + 1; k < end; k++)
+            f->parts[k].started =
+                pthread_create(&f->parts[k].thread, NULL, compile_part, &f->parts[k]) == 0;
+        for (uint32_t k = i; k < end; k++)
+            if (!f->parts[k].started)
+                compile_part(&f->parts[k]);
+        for (uint32_t k = i + 1; k < end; k++)
+            if (f->parts[k].started)
+                pthread_join(f->parts[k].thread, NULL);
     }
-    if (!f->one)
-        return status;
-    f->out->message = tl_strndup(&f->out->arena, f->one->message, strlen(f->one->message));
-    f->out->depends = tl_strndup(&f->out->arena, f->one->depends, strlen(f->one->depends));
-    tl_sbuf_put(&f->images, f->one->data, f->one->size);
-    return status;
+}
+
+static void list_parts(Fat *f, const char *stage, uint32_t most)
+{
+    while (f->nparts < most && nth_target(f, f->nparts))
+        f->nparts++;
+    f->parts = TL_NEW_ARRAY(&f->scratch, Part, f->nparts);
+    for (uint32_t i = 0; i < f->nparts; i++) {
+        Part *p = &f->parts[i];
+        *p = (Part){.fat = f, .o = *f->options};
+        p->o.target = nth_target(f, i);
+        p->o.emit = stage;
+        if (i)
+            p->o.diagnostic = NULL;
+    }
+}
+
+/* Takes over what a compilation says. Diagnostics are the same for every target as a rule: only the
+ * first one's, and those of a target that fails, are shown. */
+static tilec_status take_part(Fat *f, Part *p)
+{
+    if (p->status == TILEC_ERRORS && !p->o.diagnostic && f->options->diagnostic) {
+        p->o.diagnostic = f->options->diagnostic;
+        compile_part(p);
+    }
+    if (!p->one)
+        return p->status;
+    f->out->message = tl_strndup(&f->out->arena, p->one->message, strlen(p->one->message));
+    f->out->depends = tl_strndup(&f->out->arena, p->one->depends, strlen(p->one->depends));
+    tl_sbuf_put(&f->images, p->one->data, p->one->size);
+    return p->status;
+}
+
+static tilec_status compile_targets(Fat *f, const char *stage, uint32_t most)
+{
+    list_parts(f, stage, most);
+    compile_parts(f);
+    for (uint32_t i = 0; i < f->nparts; i++) {
+        tilec_status status = take_part(f, &f->parts[i]);
+        if (status)
+            return status;
+    }
+    return TILEC_OK;
 }
 
 static tilec_status compile_all(Fat *f)
 {
-    const char *stage = f->options->emit ? f->options->emit : "image", *target;
+    const char *stage = f->options->emit ? f->options->emit : "image";
     bool obj = !strcmp(stage, "obj");
     if (!f->text && !strcmp(f->name, "-")) {
         f->out->message =
@@ -71,16 +135,14 @@ static tilec_status compile_all(Fat *f)
         return TILEC_USAGE;
     }
     if (!obj && strcmp(stage, "image") != 0) {
-        tilec_status status = compile_one(f, nth_target(f, 0), stage);
+        tilec_status status = compile_targets(f, stage, 1);
         if (status == TILEC_OK)
             tl_output_set(f->out, f->images.text, f->images.len);
         return status;
     }
-    for (uint32_t i = 0; (target = nth_target(f, i)); i++) {
-        tilec_status status = compile_one(f, target, "image");
-        if (status)
-            return status;
-    }
+    tilec_status status = compile_targets(f, "image", UINT32_MAX);
+    if (status)
+        return status;
     size_t size = f->images.len;
     void *data = f->images.text;
     if (obj)
@@ -107,7 +169,8 @@ tilec_status tl_compile_fat(const char *name, const char *text, size_t size,
     } else {
         status = g.fault == TL_FAULT_MEMORY ? TILEC_NO_MEMORY : TILEC_INTERNAL;
     }
-    tilec_output_free(f.one);
+    for (uint32_t i = 0; i < f.nparts && f.parts; i++)
+        tilec_output_free(f.parts[i].one);
     tl_arena_free(&f.scratch);
     return status;
 }

@@ -337,12 +337,14 @@ TlVal tl_bi_math_fmod(TlSema *s, TlCall *c)
     return back_to(s, tl_binary(&s->b, TL_OP_REM, x[0], x[1]), d);
 }
 
-/* exp2 where the GPU's instruction is as good as its bound; --fp=strict wants the same bits everywhere. */
+/* exp2 where the GPU's instruction is as good as its bound; --fp=strict wants the same bits everywhere. The
+ * emulator's exp2 is ref's, as it is to show that everything else is; fast.exp2 is the GPU's there too. */
 static bool has_instruction(const TlSema *s, const TlCall *c, TlDtype d)
 {
     const TlFrontendOptions *o = &s->prog->options;
-    return !strcmp(c->fn->name, "exp2") && d != TL_F64 && !o->strict && o->target_kind &&
-           (!strcmp(o->target_kind, "cuda") || !strcmp(o->target_kind, "hip"));
+    const char *kind = o->target_kind ? o->target_kind : "";
+    bool gpu = !strcmp(kind, "cuda") || !strcmp(kind, "hip") || (c->fast && !strcmp(kind, "emu"));
+    return gpu && !strcmp(c->fn->name, "exp2") && d != TL_F64 && !o->strict;
 }
 
 static TlValue *emit_exp2(TlSema *s, TlValue *x, bool fast)
