@@ -7,7 +7,6 @@
 #include "codegen/compile.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +15,7 @@
 #include "codegen/cubin.h"
 #include "codegen/explain.h"
 #include "codegen/header.h"
+#include "codegen/worker.h"
 #include "frontend/ast.h"
 #include "frontend/frontend.h"
 #include "passes/axis_info.h"
@@ -555,7 +555,7 @@ static tilec_status guarded(Job *j, const char *name, const char *text, size_t s
     return status;
 }
 
-/* ---- a stack of our own ---- */
+/* ---- on a thread of its own ---- */
 
 typedef struct Call {
     Job *job;
@@ -564,31 +564,18 @@ typedef struct Call {
     tilec_status status;
 } Call;
 
-static void *run_call(void *call)
+static void run_call(void *call)
 {
     Call *c = call;
     c->status = guarded(c->job, c->name, c->text, c->size);
-    return NULL;
 }
 
-/* LLVM follows chains of instructions by recursion: a long kernel takes tens of MB of stack, and who calls
- * us may be a thread with little. Pages that are not touched cost nothing. */
-static tilec_status with_stack(Job *j, const char *name, const char *text, size_t size)
+static tilec_status run_on_worker(Job *j, const char *name, const char *text, size_t size)
 {
-    enum { STACK = 1 << 29 };
     Call c = {j, name, text, size, TILEC_INTERNAL};
-    pthread_attr_t attr;
-    pthread_t thread;
-    bool started = false;
-    if (pthread_attr_init(&attr) == 0) {
-        started = pthread_attr_setstacksize(&attr, STACK) == 0 &&
-                  pthread_create(&thread, &attr, run_call, &c) == 0;
-        pthread_attr_destroy(&attr);
-    }
-    if (started)
-        pthread_join(thread, NULL);
-    else
-        run_call(&c);
+    TlWorker w;
+    tl_worker_start(&w, run_call, &c);
+    tl_worker_join(&w);
     return c.status;
 }
 
@@ -627,7 +614,7 @@ tilec_status tl_compile(const char *name, const char *text, size_t size,
         return TILEC_NO_MEMORY;
     Job j = {.o = &o, .out = out};
     tl_arena_init(&j.scratch, out->arena.alloc);
-    tilec_status status = with_stack(&j, name, text, size);
+    tilec_status status = run_on_worker(&j, name, text, size);
     if (j.module)
         tl_module_free(j.module);
     if (j.has_ctx)

@@ -1,21 +1,20 @@
 /* Several targets in one result: one compilation each, side by side, their images one after another. An image's size
  * is a multiple of its alignment and is in its header, so that the loader finds the next, and the end
  * by the absence of a header's mark (tl_embed) or of bytes. */
-#include <pthread.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "codegen/codegen.h"
 #include "codegen/compile.h"
 #include "codegen/header.h"
+#include "codegen/worker.h"
 
 typedef struct Part { /* one target */
     struct Fat *fat;
     tilec_options o;
     tilec_output *one;
     tilec_status status;
-    pthread_t thread;
-    bool started;
+    TlWorker worker;
 } Part;
 
 typedef struct Fat {
@@ -44,14 +43,13 @@ static const char *nth_target(Fat *f, uint32_t n)
 
 /* ---- the compilations ---- */
 
-static void *compile_part(void *part)
+static void compile_part(void *part)
 {
     Part *p = part;
     const Fat *f = p->fat;
     tilec_output_free(p->one);
     p->one = NULL;
     p->status = tl_compile(f->name, f->text, f->size, &p->o, &p->one);
-    return NULL;
 }
 
 /* Side by side only when nobody looks on: what is printed stays in order, and an allocator of the
@@ -69,15 +67,10 @@ static void compile_parts(Fat *f)
     uint32_t most = most_at_once(f->options);
     for (uint32_t i = 0; i < f->nparts; i += most) {
         uint32_t end = i + most < f->nparts ? i + most : f->nparts;
-        for (uint32_t k = i + 1; k < end; k++)
-            f->parts[k].started =
-                pthread_create(&f->parts[k].thread, NULL, compile_part, &f->parts[k]) == 0;
         for (uint32_t k = i; k < end; k++)
-            if (!f->parts[k].started)
-                compile_part(&f->parts[k]);
-        for (uint32_t k = i + 1; k < end; k++)
-            if (f->parts[k].started)
-                pthread_join(f->parts[k].thread, NULL);
+            tl_worker_start(&f->parts[k].worker, compile_part, &f->parts[k]);
+        for (uint32_t k = i; k < end; k++)
+            tl_worker_join(&f->parts[k].worker);
     }
 }
 

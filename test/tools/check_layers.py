@@ -41,7 +41,7 @@ EXTRA = [
 WORLD = [
     ("llvm-c/*", "codegen/*"),
     ("llvm/*", ""),
-    ("pthread.h", "runtime/* codegen/llvm.c codegen/compile.c codegen/fat.c examples/* test/* tools/*"),
+    ("pthread.h", "runtime/* codegen/llvm.c codegen/worker.* examples/* test/* tools/*"),
     ("dlfcn.h", "runtime/* test/*"),
     ("cuda*.h", ""),
     ("hip/*", ""),

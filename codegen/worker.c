@@ -1,0 +1,34 @@
+/* Threads that compile (worker.h).
+ *
+ * LLVM follows chains of instructions by recursion: a long kernel takes tens of MB of stack, and who calls
+ * us may be a thread with little. So every compilation has a thread of its own with a stack that is large
+ * enough; pages that are not touched cost nothing. */
+#include "codegen/worker.h"
+
+enum { STACK = 1 << 29 };
+
+static void *run(void *worker)
+{
+    TlWorker *w = worker;
+    w->run(w->arg);
+    return NULL;
+}
+
+void tl_worker_start(TlWorker *w, void (*f)(void *arg), void *arg)
+{
+    pthread_attr_t attr;
+    *w = (TlWorker){.run = f, .arg = arg};
+    if (pthread_attr_init(&attr))
+        return;
+    w->is_thread = pthread_attr_setstacksize(&attr, STACK) == 0 &&
+                   pthread_create(&w->thread, &attr, run, w) == 0;
+    pthread_attr_destroy(&attr);
+}
+
+void tl_worker_join(TlWorker *w)
+{
+    if (w->is_thread)
+        pthread_join(w->thread, NULL);
+    else
+        w->run(w->arg);
+}
