@@ -41,7 +41,7 @@ SECONDS = 120
 def bf16(x):
     """The f32 values x rounded to bf16."""
     b = np.ascontiguousarray(x, np.float32).view(np.uint32).astype(np.uint64)
-    return (((b + 0x7FFF + ((b >> 16) & 1)) >> 16) << 16).astype(np.uint32).view(np.float32)
+    return (((b + 0x7FFF + ((b >> 16) & 1)) >> 16) << 16).astype(np.uint32).view(np.float32).reshape(np.shape(x))
 
 
 def is_int(t):
