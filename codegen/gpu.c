@@ -17,8 +17,13 @@
 
 enum { PTX_KERNEL = 71, AMDGPU_KERNEL = 91 }; /* llvm/IR/CallingConv.h */
 
-static const char PASSES[] =
-    "function(sroa,early-cse,instcombine<no-verify-fixpoint>,simplifycfg,loop-mssa(licm),gvn,dce)";
+/* Behind PTX stands ptxas: what gvn finds, it finds too. */
+static const char *const PASSES[] = {
+    [TL_TARGET_NVPTX] = "function(early-cse,instcombine<no-verify-fixpoint>,simplifycfg,"
+                        "loop-mssa(licm),early-cse,dce)",
+    [TL_TARGET_AMDGPU] = "function(sroa,early-cse,instcombine<no-verify-fixpoint>,simplifycfg,"
+                         "loop-mssa(licm),gvn,dce)",
+};
 
 static void attribute(TlLlvm *l, LLVMValueRef f, const char *name, const char *value)
 {
@@ -107,7 +112,9 @@ void tl_gpu_expand(TlLlvm *l, const TlCodegenOptions *options, TlKernelCodes *ke
     } else {
         tl_leaf_expand_amdgpu(l);
     }
+#ifndef NDEBUG /* what was valid before is not expected to become invalid */
     tl_llvm_verify(l);
+#endif
 }
 
 static void *emit_code(TlLlvm *l, const TlCodegenOptions *options, TlEmit emit, TlArena *arena,
@@ -125,7 +132,7 @@ void tl_gpu_middle(TlLlvm *l, const TlCodegenOptions *options)
     set_module(l, options->target);
     tl_llvm_verify(l);
     if (options->opt_level > 0)
-        tl_llvm_run(l, PASSES);
+        tl_llvm_run(l, PASSES[options->target->kind]);
 }
 
 void *tl_gpu_emit(TlLlvm *l, const TlCodegenOptions *options, TlEmit emit, TlArena *arena,

@@ -14,8 +14,16 @@ TlConvert *tl_op_convert_plan(TlArena *arena, const TlOp *op)
 
 static uint32_t convert_bytes(TlArena *arena, const TlOp *op)
 {
+    const TlType *from = tl_in(op, 0)->type, *to = op->out[0]->type;
+    TlMap *known = &op->block->fn->module->ctx->convert_bytes;
+    const void *what[3] = {from, from->layout, to->layout};
+    uint64_t key = tl_hash(what, sizeof what, 0), bytes;
+    if (tl_map_get(known, key, &bytes))
+        return (uint32_t)bytes;
     const TlConvert *c = tl_op_convert_plan(arena, op);
-    return c->kind == TL_CONVERT_SHARED ? c->bytes : 0;
+    bytes = c->kind == TL_CONVERT_SHARED ? c->bytes : 0;
+    tl_map_put(known, key, bytes);
+    return (uint32_t)bytes;
 }
 
 /* The thread that did it tells the others: all elements, when some thread has only a copy. */

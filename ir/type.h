@@ -41,6 +41,7 @@ typedef struct TlCtx {
     TlIntern strings;
     TlMap types;       /* content hash to TlType (chained) */
     TlMap layouts;     /* content hash to TlLayout (chained) */
+    TlMap convert_costs, convert_bytes; /* of conversions planned before, by hash of type and layouts */
     TlDiags diags;
     struct TlModule *modules; /* all that live, so that an unwound phase leaks none */
 } TlCtx;

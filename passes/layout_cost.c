@@ -30,7 +30,6 @@ void tl_layout_cost_init(TlLayoutCost *c, TlCtx *ctx, TlArena *arena, const TlFn
 {
     *c = (TlLayoutCost){.ctx = ctx, .arena = arena};
     tl_map_init(&c->accesses, arena);
-    tl_map_init(&c->converts, arena);
     const TlAxisInfo *axis = tl_axis_info(fn, arena);
     for (const TlOp *op = fn->body->first; op; op = tl_walk_next(op, NULL)) {
         if (!(tl_op_info(op->opcode)->flags & (F_READ | F_WRITE)) || tl_op_place(op).rank == 0)
@@ -90,13 +89,13 @@ int64_t tl_layout_convert_cost(TlLayoutCost *c, const TlType *t, const TlLayout 
         return 0;
     const void *what[3] = {plain_type(c->ctx, t), from, to};
     uint64_t key = tl_hash(what, sizeof what, 0), known;
-    if (tl_map_get(&c->converts, key, &known))
+    if (tl_map_get(&c->ctx->convert_costs, key, &known))
         return (int64_t)known;
     TlArena plan;
     tl_arena_init(&plan, c->arena->alloc);
     int64_t cost = plan_cost(&plan, what[0], from, to);
     tl_arena_free(&plan);
-    tl_map_put(&c->converts, key, (uint64_t)cost);
+    tl_map_put(&c->ctx->convert_costs, key, (uint64_t)cost);
     return cost;
 }
 

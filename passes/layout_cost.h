@@ -11,7 +11,6 @@ typedef struct TlLayoutCost {
     TlCtx *ctx;
     TlArena *arena;
     TlMap accesses; /* memory op to its TlAccessInfo */
-    TlMap converts; /* what was asked already */
 } TlLayoutCost;
 
 /* Looks at all memory ops of fn, which later may be changed. */

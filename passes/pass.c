@@ -4,9 +4,9 @@
  * For each step: should it run (skip, bisect)? Run it under a guard. Check it (the verifier; a pass
  * that says SAME must have left the printed text as it was). Show it (print-after, dump-dir). Put a
  * given file in its place (override). Stop (stop-after). When a pass faults or leaves invalid IR,
- * the text from before it goes to crash-PASS.tir with the RUN line that repeats it, and the fault
- * goes on to the caller's guard (NAME{fault} fails on purpose, to try this). The checks that need
- * the text are made with verify_each, in builds without NDEBUG always. */
+ * the text from before it, or from before the first pass, goes to crash-PASS.tir with the RUN line
+ * that repeats it, and the fault goes on to the caller's guard (NAME{fault} fails on purpose, to try
+ * this). The checks that need the text are made with verify_each, in builds without NDEBUG always. */
 #include "passes/pass.h"
 #include <errno.h>
 #include <stdio.h>
@@ -73,6 +73,8 @@ typedef struct Runner {
     TlArena function; /* of one pass over one function */
     TL_VEC(Step) steps;
     int executed;
+    const char *start; /* the module before the passes in `since`, for a reproducer */
+    TlSbuf since;
 } Runner;
 
 static void say(Runner *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -208,16 +210,6 @@ static const char *module_text(Runner *r)
 
 /* ---- one step ---- */
 
-static bool wants_text(const Runner *r)
-{
-#ifndef NDEBUG
-    (void)r;
-    return true;
-#else
-    return r->o->verify_each || r->o->crash_dir;
-#endif
-}
-
 static bool wants_checks(const Runner *r)
 {
 #ifndef NDEBUG
@@ -259,6 +251,22 @@ static TlPassResult run_functions(Runner *r, Step *step)
     return all;
 }
 
+/* A reproducer starts from where the passes did, unless there is a later text anyway: printing the module
+ * before each pass would take longer than most passes do. */
+static void note_start(Runner *r, const Step *step, const char *before)
+{
+    if (before || !r->start) {
+        tl_sbuf_init(&r->since, &r->arena);
+        r->start = before ? tl_strndup(&r->arena, before, strlen(before)) : NULL;
+        if (!before && r->o->crash_dir) {
+            tl_print_module(&r->since, r->m);
+            r->start = r->since.text;
+            tl_sbuf_init(&r->since, &r->arena);
+        }
+    }
+    tl_sbuf_putf(&r->since, "%s%s", r->since.len ? "," : "", step->text);
+}
+
 static void check_step(Runner *r, const Step *step, TlPassResult result, const char *before)
 {
     TlSbuf faults;
@@ -270,14 +278,14 @@ static void check_step(Runner *r, const Step *step, TlPassResult result, const c
                  step->pass->name);
 }
 
-static const char *write_reproducer(Runner *r, const Step *step, const char *before)
+static const char *write_reproducer(Runner *r, const Step *step)
 {
-    if (!r->o->crash_dir || !before)
+    if (!r->o->crash_dir || !r->start)
         return NULL;
     char *path = tl_format(&r->arena, "%s/crash-%s.tir", r->o->crash_dir, step->pass->name);
     char *head =
-        tl_format(&r->arena, "// RUN: tile-opt --passes='%s' --verify-each %%s\n", step->text);
-    return write_text(r, path, head, before) ? path : NULL;
+        tl_format(&r->arena, "// RUN: tile-opt --passes='%s' --verify-each %%s\n", r->since.text);
+    return write_text(r, path, head, r->start) ? path : NULL;
 }
 
 /* Runs and checks the pass; a fault is completed by pass and reproducer and goes on. */
@@ -296,7 +304,7 @@ static TlPassResult run_guarded(Runner *r, Step *step, const char *before)
         tl_guard_current()->where = step->pass->name;
     if (g.fault != TL_FAULT_INTERNAL)
         tl_fault(g.fault, "%s", g.text);
-    const char *path = write_reproducer(r, step, before);
+    const char *path = write_reproducer(r, step);
     tl_fault(g.fault, "pass %s: %s%s%s", step->pass->name, g.text, path ? "; to repeat it: " : "",
              path ? path : "");
 }
@@ -361,12 +369,15 @@ static bool run_step(Runner *r, Step *step, int number)
             return true;
     }
     tl_arena_init(&r->scratch, r->m->ctx->perm.alloc);
-    const char *before = wants_text(r) ? module_text(r) : NULL;
+    const char *before = wants_checks(r) ? module_text(r) : NULL;
+    note_start(r, step, before);
     TlPassResult result = run_guarded(r, step, before);
     bool ok = result != TL_FAILED;
     if (ok)
         show(r, step, result);
     ok = ok && dump(r, step, number) && override_with(r, step);
+    if (r->o->override)
+        r->start = NULL; /* it may come from elsewhere now */
     tl_arena_free(&r->scratch);
     return ok;
 }
