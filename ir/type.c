@@ -22,26 +22,11 @@ static const DtypeInfo *info(TlDtype d)
     return &dtypes[d];
 }
 
-const char *tl_dtype_name(TlDtype d)
-{
-    return info(d)->name;
-}
-int tl_dtype_bits(TlDtype d)
-{
-    return info(d)->bits;
-}
-int tl_dtype_bytes(TlDtype d)
-{
-    return info(d)->bits < 8 ? 1 : info(d)->bits / 8;
-}
-TlDtypeKind tl_dtype_kind(TlDtype d)
-{
-    return info(d)->kind;
-}
-const char *tl_dtype_numpy(TlDtype d)
-{
-    return info(d)->numpy;
-}
+const char *tl_dtype_name(TlDtype d) { return info(d)->name; }
+int tl_dtype_bits(TlDtype d) { return info(d)->bits; }
+int tl_dtype_bytes(TlDtype d) { return info(d)->bits < 8 ? 1 : info(d)->bits / 8; }
+TlDtypeKind tl_dtype_kind(TlDtype d) { return info(d)->kind; }
+const char *tl_dtype_numpy(TlDtype d) { return info(d)->numpy; }
 
 static bool same_text(const char *name, const char *text, size_t length)
 {
@@ -51,15 +36,12 @@ static bool same_text(const char *name, const char *text, size_t length)
 bool tl_dtype_parse(const char *text, size_t length, TlDtype *out)
 {
     for (int d = 0; d < TL_DTYPE_COUNT; d++) {
-        if (!same_text(dtypes[d].name, text, length))
-            continue;
+        if (!same_text(dtypes[d].name, text, length)) continue;
         *out = (TlDtype)d;
         return true;
     }
-    if (same_text("int", text, length))
-        return *out = TL_I32, true;
-    if (same_text("float", text, length))
-        return *out = TL_F32, true;
+    if (same_text("int", text, length)) return *out = TL_I32, true;
+    if (same_text("float", text, length)) return *out = TL_F32, true;
     return false;
 }
 
@@ -79,8 +61,7 @@ void tl_ctx_init(TlCtx *ctx, TlAlloc alloc)
 
 void tl_ctx_free(TlCtx *ctx)
 {
-    while (ctx->modules)
-        tl_module_free(ctx->modules);
+    while (ctx->modules) tl_module_free(ctx->modules);
     tl_arena_free(&ctx->perm);
     memset(ctx, 0, sizeof *ctx);
 }
@@ -89,18 +70,15 @@ void tl_ctx_free(TlCtx *ctx)
 
 static uint64_t type_hash(const TlType *t)
 {
-    uint64_t key[7 + TL_MAX_RANK] = {
-        t->kind, t->dtype, t->ptr, t->is_const, t->rank, (uintptr_t)t->layout, (uint64_t)t->slots};
-    for (int i = 0; i < t->rank && i < TL_MAX_RANK; i++)
-        key[7 + i] = (uint64_t)t->shape[i];
+    uint64_t key[7 + TL_MAX_RANK] = {t->kind, t->dtype, t->ptr, t->is_const, t->rank, (uintptr_t)t->layout, (uint64_t)t->slots};
+    for (int i = 0; i < t->rank && i < TL_MAX_RANK; i++) key[7 + i] = (uint64_t)t->shape[i];
     return tl_hash(key, sizeof key, 1);
 }
 
 static bool type_equal(const TlType *a, const TlType *b)
 {
-    return a->kind == b->kind && a->dtype == b->dtype && a->ptr == b->ptr &&
-           a->is_const == b->is_const && a->rank == b->rank && a->slots == b->slots &&
-           a->layout == b->layout && memcmp(a->shape, b->shape, sizeof a->shape) == 0;
+    return a->kind == b->kind && a->dtype == b->dtype && a->ptr == b->ptr && a->is_const == b->is_const &&
+           a->rank == b->rank && a->slots == b->slots && a->layout == b->layout && memcmp(a->shape, b->shape, sizeof a->shape) == 0;
 }
 
 /* The map has one entry per key, so a type whose hash is taken by another goes to the next key. */
@@ -109,8 +87,7 @@ static const TlType *type_intern(TlCtx *ctx, const TlType *t)
     uint64_t key = type_hash(t), val;
     for (; tl_map_get(&ctx->types, key, &val); key++) {
         const TlType *old = (const TlType *)(uintptr_t)val;
-        if (type_equal(old, t))
-            return old;
+        if (type_equal(old, t)) return old;
     }
     TlType *copy = TL_NEW(&ctx->perm, TlType);
     *copy = *t;
@@ -135,15 +112,11 @@ const TlType *tl_type_tile(TlCtx *ctx, TlDtype dtype, int rank, const int32_t *s
     return tile(ctx, (TlType){.kind = TL_TILE, .dtype = dtype}, rank, shape);
 }
 
-const TlType *tl_type_scalar(TlCtx *ctx, TlDtype dtype)
-{
-    return tl_type_tile(ctx, dtype, 0, NULL);
-}
+const TlType *tl_type_scalar(TlCtx *ctx, TlDtype dtype) { return tl_type_tile(ctx, dtype, 0, NULL); }
 
 const TlType *tl_type_ptr(TlCtx *ctx, TlDtype dtype, bool is_const, int rank, const int32_t *shape)
 {
-    return tile(ctx, (TlType){.kind = TL_TILE, .dtype = dtype, .ptr = true, .is_const = is_const},
-                rank, shape);
+    return tile(ctx, (TlType){.kind = TL_TILE, .dtype = dtype, .ptr = true, .is_const = is_const}, rank, shape);
 }
 
 const TlType *tl_type_view(TlCtx *ctx, TlDtype dtype, bool is_const, int rank)
@@ -225,8 +198,7 @@ const TlLayout *tl_layout_intern(TlCtx *ctx, const TlLayout *l)
 int64_t tl_type_elems(const TlType *t)
 {
     int64_t n = 1;
-    for (int i = 0; t->kind != TL_VIEW && i < t->rank; i++)
-        n *= t->shape[i];
+    for (int i = 0; t->kind != TL_VIEW && i < t->rank; i++) n *= t->shape[i];
     return n;
 }
 
@@ -240,10 +212,8 @@ bool tl_same_shape(const TlType *a, const TlType *b)
 
 static void print_element(TlSbuf *out, const TlType *t)
 {
-    if (t->ptr)
-        tl_sbuf_putf(out, "ptr<%s%s>", t->is_const ? "const " : "", tl_dtype_name(t->dtype));
-    else
-        tl_sbuf_puts(out, tl_dtype_name(t->dtype));
+    if (t->ptr) tl_sbuf_putf(out, "ptr<%s%s>", t->is_const ? "const " : "", tl_dtype_name(t->dtype));
+    else tl_sbuf_puts(out, tl_dtype_name(t->dtype));
 }
 
 static void print_layout(TlSbuf *out, const TlLayout *l, const TlMap *numbers)
@@ -280,10 +250,7 @@ void tl_type_print_numbered(TlSbuf *out, const TlType *t, const TlMap *layouts)
     tl_sbuf_puts(out, ">");
 }
 
-void tl_type_print(TlSbuf *out, const TlType *t)
-{
-    tl_type_print_numbered(out, t, NULL);
-}
+void tl_type_print(TlSbuf *out, const TlType *t) { tl_type_print_numbered(out, t, NULL); }
 
 const char *tl_type_str(TlCtx *ctx, const TlType *t)
 {
