@@ -52,7 +52,7 @@ static Registers registers_of(const Matrix *m, int operand)
         return (Registers){n / 2, LLVMDoubleTypeInContext(m->call->c), "d"};
     if (m->type[operand] == TL_F32 && operand == 2)
         return (Registers){n, LLVMFloatTypeInContext(m->call->c), "f"};
-    if (m->type[operand] == TL_F16) /* in asm too */
+    if (m->type[operand] == TL_F16) /* as intrinsics take them */
         return (Registers){n, LLVMVectorType(LLVMHalfTypeInContext(m->call->c), 2), "r"};
     return (Registers){n, m->call->i32, "r"};
 }

@@ -12,18 +12,27 @@ TlConvert *tl_op_convert_plan(TlArena *arena, const TlOp *op)
     return tl_convert_plan(arena, to, from->layout, to->layout, TL_SHARED_BUDGET, 0);
 }
 
+/* A conversion planned before; types are interned, with their layouts. */
+typedef struct Known {
+    const TlType *from, *to;
+    uint32_t bytes;
+} Known;
+
 static uint32_t convert_bytes(TlArena *arena, const TlOp *op)
 {
-    const TlType *from = tl_in(op, 0)->type, *to = op->out[0]->type;
-    TlMap *known = &op->block->fn->module->ctx->convert_bytes;
-    const void *what[3] = {from, from->layout, to->layout};
-    uint64_t key = tl_hash(what, sizeof what, 0), bytes;
-    if (tl_map_get(known, key, &bytes))
-        return (uint32_t)bytes;
+    TlCtx *ctx = op->block->fn->module->ctx;
+    const TlType *types[2] = {tl_in(op, 0)->type, op->out[0]->type};
+    uint64_t key = tl_hash(types, sizeof types, 0), found;
+    for (; tl_map_get(&ctx->convert_bytes, key, &found); key++) {
+        const Known *k = (const Known *)(uintptr_t)found;
+        if (k->from == types[0] && k->to == types[1])
+            return k->bytes;
+    }
     const TlConvert *c = tl_op_convert_plan(arena, op);
-    bytes = c->kind == TL_CONVERT_SHARED ? c->bytes : 0;
-    tl_map_put(known, key, bytes);
-    return (uint32_t)bytes;
+    Known *k = TL_NEW(&ctx->perm, Known);
+    *k = (Known){types[0], types[1], c->kind == TL_CONVERT_SHARED ? c->bytes : 0};
+    tl_map_put(&ctx->convert_bytes, key, (uint64_t)(uintptr_t)k);
+    return k->bytes;
 }
 
 /* The thread that did it tells the others: all elements, when some thread has only a copy. */

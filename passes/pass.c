@@ -256,13 +256,12 @@ static TlPassResult run_functions(Runner *r, Step *step)
 static void note_start(Runner *r, const Step *step, const char *before)
 {
     if (before || !r->start) {
+        TlSbuf text;
         tl_sbuf_init(&r->since, &r->arena);
-        r->start = before ? tl_strndup(&r->arena, before, strlen(before)) : NULL;
-        if (!before && r->o->crash_dir) {
-            tl_print_module(&r->since, r->m);
-            r->start = r->since.text;
-            tl_sbuf_init(&r->since, &r->arena);
-        }
+        tl_sbuf_init(&text, &r->arena);
+        if (!before && r->o->crash_dir)
+            tl_print_module(&text, r->m);
+        r->start = before ? before : text.text;
     }
     tl_sbuf_putf(&r->since, "%s%s", r->since.len ? "," : "", step->text);
 }
