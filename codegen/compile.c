@@ -579,7 +579,7 @@ static tilec_status run_on_worker(Job *j, const char *name, const char *text, si
     return c.status;
 }
 
-static void *libc_alloc(void *user, void *ptr, size_t old_size, size_t new_size)
+void *tl_libc_alloc(void *user, void *ptr, size_t old_size, size_t new_size)
 {
     (void)user, (void)old_size;
     if (new_size)
@@ -606,7 +606,7 @@ tilec_status tl_compile(const char *name, const char *text, size_t size,
     if (options)
         memcpy(&o, options, options->struct_size < sizeof o ? options->struct_size : sizeof o);
     if (!o.alloc)
-        o.alloc = libc_alloc;
+        o.alloc = tl_libc_alloc;
     if (o.target && strchr(o.target, ','))
         return tl_compile_fat(name, text, size, &o, out_output);
     tilec_output *out = *out_output = tl_output_new(&o);

@@ -22,6 +22,8 @@ tilec_status tl_compile(const char *name, const char *text, size_t size,
  * the list; other stages are the first target's. */
 tilec_status tl_compile_fat(const char *name, const char *text, size_t size,
                             const tilec_options *options, tilec_output **out_output);
+/* What `alloc` is when the caller has none; thread-safe. */
+void *tl_libc_alloc(void *user, void *ptr, size_t old_size, size_t new_size);
 /* NULL: no memory. */
 tilec_output *tl_output_new(const tilec_options *options);
 /* A copy of `data` as the output's, aligned and ended as tilec_output_data promises; may fault. */

@@ -1,6 +1,6 @@
-/* Several targets in one result: one compilation each, side by side, their images one after another. An image's size
- * is a multiple of its alignment and is in its header, so that the loader finds the next, and the end
- * by the absence of a header's mark (tl_embed) or of bytes. */
+/* Several targets in one result: one compilation each, side by side, their images one after another.
+ * An image's size is a multiple of its alignment and is in its header, so that the loader finds the
+ * next, and the end by the absence of a header's mark (tl_embed) or of bytes. */
 #include <string.h>
 #include <unistd.h>
 
@@ -57,7 +57,7 @@ static void compile_part(void *part)
 static uint32_t most_at_once(const tilec_options *o)
 {
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    bool watched = o->alloc_user || o->print_after || o->dump_dir || o->time_passes ||
+    bool watched = o->alloc != tl_libc_alloc || o->print_after || o->dump_dir || o->time_passes ||
                    o->stop_after || o->override;
     return watched || cores < 1 ? 1 : (uint32_t)cores;
 }
