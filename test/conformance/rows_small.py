@@ -9,7 +9,7 @@ import numpy as np
 
 from rows import row
 from rows_cast import cast_all
-from values import ALL, DECODE, F8, FLOATS, FORMATS, INTS, Arr, edges, exact, exactly, int_range, is_float, poison, wide
+from values import ALL, DECODE, F8, FLOATS, FORMATS, INTS, Arr, edges, exact, exactly, int_range, is_float, philox, poison, wide
 
 SMALL = [*F8, "f4e2m1"]
 MOST = {"f8e4m3": 0x7E, "f8e5m2": 0x7B, "f4e2m1": 7}  # the greatest finite number's code
@@ -58,16 +58,6 @@ for t in SMALL:
             lambda a, t=t, ways=ways: {w: exact(np.array([shrink(v, t, "z" in w, "s" not in w) for v in a["x"].tolist()])) for w in ways})
 
 # ---- stochastic rounding --------------------------------------------------------------------------------------------
-def philox(seed, i):
-    """The first word of Philox-4x32-10."""
-    c, k = [i & 0xFFFFFFFF, i >> 32, 0, 0], [seed & 0xFFFFFFFF, seed >> 32]
-    for _ in range(10):
-        p, q = c[0] * 0xD2511F53, c[2] * 0xCD9E8D57
-        c = [q >> 32 ^ c[1] ^ k[0], q & 0xFFFFFFFF, p >> 32 ^ c[3] ^ k[1], p & 0xFFFFFFFF]
-        k = [(k[0] + 0x9E3779B9) & 0xFFFFFFFF, (k[1] + 0xBB67AE85) & 0xFFFFFFFF]
-    return c[0]
-
-
 def drawn(v, t, seed, i, sat):
     """v rounded at random: up in magnitude when the draw is below the fraction cut off."""
     if not math.isfinite(v):
@@ -78,7 +68,7 @@ def drawn(v, t, seed, i, sat):
     unit = Fraction(2) ** (min(e, math.frexp(float(top))[1] - 1) - f.p + 1)
     low = min(m // unit * unit, top)
     r = low
-    if Fraction(philox(seed, i) >> 8, 2**24) * unit < m - low:
+    if Fraction(philox(seed, i)[0] >> 8, 2**24) * unit < m - low:
         r = low + unit
         if r > top:
             return math.copysign(float(top) if sat and t in F8 else math.nan if t == "f8e4m3" else math.inf, v)

@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 from rows import row
-from values import STORE, Arr, eps, exact, exactly, ints, normal, poison, rng, spacing, store, within
+from values import STORE, Arr, eps, exact, exactly, ints, normal, philox, poison, rng, spacing, store, within
 
 U = eps("f32")
 HALF = ("f32", "f16", "bf16")
@@ -179,19 +179,6 @@ for k, t in enumerate(HALF + ("f64",)):
               "huber": (wide, "loss.huber(x, y, 1.5)", lambda x, y, w=wide: within(huber(x, y, 1.5), 4 * spacing(huber(x, y, 1.5), w)))}, 33 if t != "f16" else 1, k)
 
 # ---- random ---------------------------------------------------------------------------------------------------------
-def philox(seed, i):
-    c = [i & 0xFFFFFFFF, i >> 32 & 0xFFFFFFFF, 0, 0]
-    k = [seed & 0xFFFFFFFF, seed >> 32]
-    for _ in range(10):
-        a, b = 0xD2511F53 * c[0], 0xCD9E8D57 * c[2]
-        c = [(b >> 32) ^ c[1] ^ k[0], b & 0xFFFFFFFF, (a >> 32) ^ c[3] ^ k[1], a & 0xFFFFFFFF]
-        k = [k[0] + 0x9E3779B9 & 0xFFFFFFFF, k[1] + 0xBB67AE85 & 0xFFFFFFFF]
-    return c
-
-
-assert philox(0, 0) == [0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8]  # the published answer
-
-
 def words(seed, i):
     return np.array([philox(seed, int(v) & 0xFFFFFFFFFFFFFFFF) for v in i], np.uint64).T
 

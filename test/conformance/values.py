@@ -270,3 +270,19 @@ def _float_differs(g, w, bound, t):
         edge = (bound > 0) & (np.abs(w) + bound > most)  # a bound may cross into infinity
         zero_sign = (bound == 0) & (g == 0) & (w == 0) & (np.signbit(g) != np.signbit(w))
     return np.where(special, ~same & ~edge, differ) | zero_sign
+
+
+# ---- random numbers ----
+
+def philox(seed, i):
+    """The four words of Philox-4x32-10, as std.random and stochastic casts have them."""
+    c = [i & 0xFFFFFFFF, i >> 32 & 0xFFFFFFFF, 0, 0]
+    k = [seed & 0xFFFFFFFF, seed >> 32]
+    for _ in range(10):
+        a, b = 0xD2511F53 * c[0], 0xCD9E8D57 * c[2]
+        c = [(b >> 32) ^ c[1] ^ k[0], b & 0xFFFFFFFF, (a >> 32) ^ c[3] ^ k[1], a & 0xFFFFFFFF]
+        k = [k[0] + 0x9E3779B9 & 0xFFFFFFFF, k[1] + 0xBB67AE85 & 0xFFFFFFFF]
+    return c
+
+
+assert philox(0, 0) == [0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8]  # the published answer
