@@ -99,6 +99,7 @@ static void prepare_axis(TlCpuGen *g, TlCpuAccess *a, int i, LLVMValueRef *offse
     const TlAxis *axis = &a->place.axes[i];
     TlValue *index = a->place.index[i].value;
     LLVMValueRef stride = a->view->stride[i];
+    a->dim[i] = tl_place_dim(&a->place, (uint32_t)i);
     a->stride[i] = stride;
     if (axis->kind == TL_AXIS_TILE)
         return;
@@ -118,22 +119,6 @@ static void prepare_axis(TlCpuGen *g, TlCpuAccess *a, int i, LLVMValueRef *offse
         a->hi[i] = tl_gen_int(&g->gen, axis->width);
     } else if (axis->step == 1) {
         slice_interval(g, a, i, at, a->view->extent[i], axis->width);
-    }
-}
-
-static void assign_dims(TlCpuAccess *a)
-{
-    int next = 0;
-    if (a->place.pointwise)
-        for (uint32_t i = 0; i < a->place.naxes && !next; i++)
-            if (a->place.axes[i].kind == TL_AXIS_TILE)
-                next = a->place.index[i].value->type->rank;
-    for (uint32_t i = 0; i < a->place.naxes; i++) {
-        TlAxisKind k = a->place.axes[i].kind;
-        if (k == TL_AXIS_SCALAR)
-            a->dim[i] = -1;
-        else
-            a->dim[i] = k == TL_AXIS_TILE && a->place.pointwise ? 0 : next++;
     }
 }
 
@@ -157,7 +142,6 @@ void tl_cpu_prepare_access(TlCpuGen *g, TlOp *op)
         return;
     a->view = tl_gen_view(&g->gen, a->place.base);
     LLVMValueRef offset = tl_gen_int(&g->gen, 0);
-    assign_dims(a);
     for (uint32_t i = 0; i < a->place.naxes; i++)
         prepare_axis(g, a, (int)i, &offset);
     a->ptr = tl_gen_address(&g->gen, a->view->dtype, a->view->ptr, offset);

@@ -21,22 +21,6 @@ static const TlType *accessed_type(const TlOp *op)
     return op->nout ? op->out[0]->type : tl_op_place(op).value->type;
 }
 
-static void assign_dims(TlSimtAccess *a)
-{
-    int next = 0;
-    if (a->place.pointwise)
-        for (uint32_t i = 0; i < a->place.naxes && !next; i++)
-            if (a->place.axes[i].kind == TL_AXIS_TILE)
-                next = a->place.index[i].value->type->rank;
-    for (uint32_t i = 0; i < a->place.naxes; i++) {
-        TlAxisKind k = a->place.axes[i].kind;
-        if (k == TL_AXIS_SCALAR)
-            a->dim[i] = -1;
-        else
-            a->dim[i] = k == TL_AXIS_TILE && a->place.pointwise ? 0 : next++;
-    }
-}
-
 static LLVMValueRef to_i32(TlSimt *g, LLVMValueRef x)
 {
     return LLVMBuildTrunc(g->b, x, g->i32, "");
@@ -87,6 +71,7 @@ static void prepare_axis(TlSimt *g, TlSimtAccess *a, const TlAccessInfo *info, u
 {
     const TlAxis *axis = &a->place.axes[i];
     TlValue *index = a->place.index[i].value;
+    a->dim[i] = tl_place_dim(&a->place, i);
     a->stride[i] = a->view->stride[i];
     if (axis->kind == TL_AXIS_TILE)
         return;
@@ -118,7 +103,6 @@ void tl_simt_access_begin(TlSimt *g, TlOp *op, TlSimtAccess *a)
     if (a->place.axes) {
         LLVMValueRef offset = tl_gen_int(&g->gen, 0);
         a->view = tl_gen_view(&g->gen, a->place.base);
-        assign_dims(a);
         for (uint32_t i = 0; i < a->place.naxes; i++)
             prepare_axis(g, a, &info, i, &offset);
         a->uniform = tl_gen_address(&g->gen, a->elem.dtype, a->view->ptr, offset);

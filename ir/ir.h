@@ -231,6 +231,8 @@ typedef struct TlPlace {
     bool pointwise;         /* an index tile has rank >= 2: index tiles share one shape, which comes first */
 } TlPlace;
 TlPlace tl_op_place(const TlOp *op);
+/* The tile's axis (the first one, of an index tile) that axis i of the view gives; -1: a scalar index drops it. */
+int tl_place_dim(const TlPlace *p, uint32_t i);
 /* Shape of view[axes] given the index operands; false when it is not legal (rank over TL_MAX_RANK, mixed ranks). */
 bool tl_place_shape(uint32_t naxes, const TlAxis *axes, TlValue *const *index, int *out_rank, int32_t *out_shape);
 

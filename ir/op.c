@@ -356,3 +356,18 @@ TlPlace tl_op_place(const TlOp *op)
     TL_ASSERT(legal, "%s: illegal axes", tl_op_info(op->opcode)->text);
     return p;
 }
+
+int tl_place_dim(const TlPlace *p, uint32_t i)
+{
+    int d = 0, tile_rank = 0;
+    for (uint32_t k = 0; k < p->naxes && p->pointwise; k++)
+        if (p->axes[k].kind == TL_AXIS_TILE)
+            tile_rank = p->index[k].value->type->rank;
+    if (p->axes[i].kind == TL_AXIS_SCALAR)
+        return -1;
+    if (p->pointwise && p->axes[i].kind == TL_AXIS_TILE)
+        return 0;
+    for (uint32_t k = 0; k < i; k++)
+        d += p->axes[k].kind == TL_AXIS_SLICE || (p->axes[k].kind == TL_AXIS_TILE && !p->pointwise);
+    return d + tile_rank;
+}

@@ -246,29 +246,13 @@ static void limit(Run *r, int64_t width, TlNarrow why)
     r->why = why;
 }
 
-/* The tile's axis that view axis i gives; -1: none. Pointwise index tiles give the first ones. */
-static int dim_of(const TlPlace *p, uint32_t i)
-{
-    int d = 0, tile_rank = 0;
-    for (uint32_t k = 0; k < p->naxes && p->pointwise; k++)
-        if (p->axes[k].kind == TL_AXIS_TILE)
-            tile_rank = p->index[k].value->type->rank;
-    if (p->axes[i].kind == TL_AXIS_SCALAR)
-        return -1;
-    if (p->pointwise && p->axes[i].kind == TL_AXIS_TILE)
-        return 0;
-    for (uint32_t k = 0; k < i; k++)
-        d += p->axes[k].kind == TL_AXIS_SLICE || (p->axes[k].kind == TL_AXIS_TILE && !p->pointwise);
-    return d + tile_rank;
-}
-
 /* Addresses count up along axis i of the view: for how long, from multiples of what? */
 static Run run_of_axis(const TlAxisInfo *a, const TlPlace *p, uint32_t i)
 {
     const TlAxis *axis = &p->axes[i];
     const TlValue *index = p->index[i].value;
     const TlAxisFacts *f = tl_axis_facts(a, index);
-    int first = dim_of(p, i);
+    int first = tl_place_dim(p, i);
     if (axis->kind == TL_AXIS_SLICE && axis->step == 1)
         return (Run){first, f->divisibility[0], TL_NARROW_START};
     Run best = {-1, 1, TL_NARROW_AXIS};
@@ -287,7 +271,7 @@ static Run run_of_axis(const TlAxisInfo *a, const TlPlace *p, uint32_t i)
 /* How far along axis `dim` of the tile the index of another axis stays the same. */
 static int64_t steady_for(const TlAxisInfo *a, const TlPlace *p, uint32_t i, int dim)
 {
-    int first = dim_of(p, i);
+    int first = tl_place_dim(p, i);
     if (p->axes[i].kind != TL_AXIS_TILE || dim < first ||
         dim >= first + p->index[i].value->type->rank)
         return TL_AXIS_MAX;
@@ -323,7 +307,7 @@ int64_t tl_access_constancy(const TlAxisInfo *a, const TlPlace *p, int dim)
     if (!p->axes)
         return tl_axis_min(k, tl_axis_facts(a, p->base)->constancy[dim]);
     for (uint32_t i = 0; i < p->naxes; i++)
-        k = tl_axis_min(k, p->axes[i].kind == TL_AXIS_SLICE && dim_of(p, i) == dim
+        k = tl_axis_min(k, p->axes[i].kind == TL_AXIS_SLICE && tl_place_dim(p, i) == dim
                                ? 1
                                : steady_for(a, p, i, dim));
     return tl_axis_min(k, tl_axis_divisor(p->shape[dim]));

@@ -147,22 +147,6 @@ static TlValue *numbers_of(Unpack *u, uint32_t axis)
     return tl_binary(&u->b, TL_OP_ADD, x, with(u, TL_OP_MUL, i, a->step));
 }
 
-/* The result's first axis that axis number `axis` of the view gives; -1: it is dropped. */
-static int dim_of(const TlPlace *p, uint32_t axis)
-{
-    int d = 0;
-    if (p->axes[axis].kind == TL_AXIS_SCALAR)
-        return -1;
-    if (p->axes[axis].kind == TL_AXIS_TILE && p->pointwise)
-        return 0;
-    for (uint32_t i = 0; i < p->naxes && p->pointwise && !d; i++)
-        if (p->axes[i].kind == TL_AXIS_TILE)
-            d = p->index[i].value->type->rank;
-    for (uint32_t i = 0; i < axis; i++)
-        d += p->axes[i].kind == TL_AXIS_SLICE || (p->axes[i].kind == TL_AXIS_TILE && !p->pointwise);
-    return d;
-}
-
 /* ---- the load of bytes ---- */
 
 typedef struct Bytes {
@@ -256,7 +240,7 @@ static TlValue *load_singles(Unpack *u, TlValue *number)
             continue;
         TlValue *n = (int)i == u->last ? byte : numbers_of(u, i);
         x.axes[i] = (TlAxis){.kind = TL_AXIS_TILE};
-        x.in[1 + i] = spread(u, n, dim_of(&u->p, i));
+        x.in[1 + i] = spread(u, n, tl_place_dim(&u->p, i));
     }
     TlValue *bytes = load_bytes(u, &x, u->type->rank, u->type->shape);
     return halves(u, bytes, spread(u, with(u, TL_OP_AND, number, 1), u->dim));
@@ -316,7 +300,7 @@ static void unpack(TlFn *fn, const TlAxisInfo *axis, TlOp *op)
     u.p = tl_op_place(op);
     u.type = op->out[0]->type;
     u.last = (int)u.p.naxes - 1;
-    u.dim = dim_of(&u.p, (uint32_t)u.last);
+    u.dim = tl_place_dim(&u.p, (uint32_t)u.last);
     find_whole(&u);
     TlValue *x = unpacked(&u);
     x->name = op->out[0]->name;
