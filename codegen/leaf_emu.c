@@ -1,18 +1,23 @@
 /* Leaves for the emulator: calls of the C functions tl_emu_NAME (runtime/emu_*.c). The module turns
  * into one for the host; nothing else of it changes, so that what is emulated is what the GPU gets.
  *
- * Integers of 1, 8 and 16 bits cross the call zero-extended to 32; <2 x i32> crosses as a double, which
- * is how C passes a vector of 8 bytes on every host we know. */
+ * Integers of 1, 8 and 16 bits cross the call zero-extended to 32; pointers as integers, whatever
+ * their address space; <2 x i32> crosses as a double, which is how C passes a vector of 8 bytes on
+ * every host we know. */
 #include "codegen/leaf_expand.h"
 
 #include <llvm-c/DebugInfo.h>
 #include <string.h>
 
+/* Instructions of a block: LLVM's quick selection gives up for the rest of a block at the first
+ * instruction that it does not know. */
+enum { BLOCK = 16 };
+
 static LLVMTypeRef c_type(TlLeafCall *call, LLVMTypeRef t)
 {
     switch (LLVMGetTypeKind(t)) {
     case LLVMIntegerTypeKind: return LLVMGetIntTypeWidth(t) < 32 ? call->i32 : t;
-    case LLVMPointerTypeKind: return LLVMPointerTypeInContext(call->c, 0);
+    case LLVMPointerTypeKind: return LLVMInt64TypeInContext(call->c);
     case LLVMVectorTypeKind:
         return LLVMGetVectorSize(t) == 2 ? LLVMDoubleTypeInContext(call->c) : t;
     default: return t;
@@ -26,7 +31,7 @@ static LLVMValueRef to_c(TlLeafCall *call, LLVMValueRef x)
         return x;
     switch (LLVMGetTypeKind(from)) {
     case LLVMIntegerTypeKind: return LLVMBuildZExt(call->b, x, to, "");
-    case LLVMPointerTypeKind: return LLVMBuildAddrSpaceCast(call->b, x, to, "");
+    case LLVMPointerTypeKind: return LLVMBuildPtrToInt(call->b, x, to, "");
     default: return LLVMBuildBitCast(call->b, x, to, "");
     }
 }
@@ -151,4 +156,5 @@ void tl_leaf_expand_emu(TlLlvm *l)
     }
     LLVMStripModuleDebugInfo(l->module);
     tl_llvm_retarget_to_host(l);
+    tl_llvm_part_blocks(l, BLOCK);
 }

@@ -191,6 +191,61 @@ void tl_llvm_run(TlLlvm *l, const char *passes)
     }
 }
 
+/* Branches to one block go to another. */
+static void retarget(LLVMBasicBlockRef from, LLVMBasicBlockRef to)
+{
+    for (LLVMUseRef use; (use = LLVMGetFirstUse(LLVMBasicBlockAsValue(from)));) {
+        LLVMValueRef branch = LLVMGetUser(use);
+        for (unsigned i = 0; i < LLVMGetNumSuccessors(branch); i++)
+            if (LLVMGetSuccessor(branch, i) == from)
+                LLVMSetSuccessor(branch, i, to);
+    }
+}
+
+/* How many of a block's first instructions may not be parted: phis, and an entry block's frame. */
+static unsigned head_of(LLVMBasicBlockRef block)
+{
+    unsigned head = 0, n = 0;
+    for (LLVMValueRef x = LLVMGetFirstInstruction(block); x; x = LLVMGetNextInstruction(x), n++)
+        if (LLVMIsAPHINode(x) || LLVMIsAAllocaInst(x))
+            head = n + 1;
+    return head;
+}
+
+static unsigned length_of(LLVMBasicBlockRef block)
+{
+    unsigned n = 0;
+    for (LLVMValueRef x = LLVMGetFirstInstruction(block); x; x = LLVMGetNextInstruction(x))
+        n++;
+    return n;
+}
+
+/* The first n instructions become a block of their own, which the rest follows. */
+static void part(TlLlvm *l, LLVMBasicBlockRef block, unsigned n)
+{
+    LLVMBasicBlockRef first = LLVMInsertBasicBlockInContext(l->context, block, "");
+    LLVMBuilderRef builder = LLVMCreateBuilderInContext(l->context);
+    retarget(block, first);
+    LLVMPositionBuilderAtEnd(builder, first);
+    while (n--) {
+        LLVMValueRef x = LLVMGetFirstInstruction(block);
+        LLVMInstructionRemoveFromParent(x);
+        LLVMInsertIntoBuilder(builder, x);
+    }
+    LLVMBuildBr(builder, block);
+    LLVMDisposeBuilder(builder);
+}
+
+void tl_llvm_part_blocks(TlLlvm *l, unsigned most)
+{
+    for (LLVMValueRef f = LLVMGetFirstFunction(l->module); f; f = LLVMGetNextFunction(f))
+        for (LLVMBasicBlockRef b = LLVMGetFirstBasicBlock(f); b; b = LLVMGetNextBasicBlock(b)) {
+            unsigned length = length_of(b), head = length > most ? head_of(b) : 0;
+            for (unsigned n = head > most ? head : most; length > n; length -= n, n = most)
+                part(l, b, n);
+        }
+}
+
 void *tl_llvm_emit(TlLlvm *l, TlArena *arena, bool object, size_t *out_size)
 {
     char *error = NULL;

@@ -31,6 +31,8 @@ void tl_llvm_retarget_to_host(TlLlvm *l);
 void tl_llvm_link_text(TlLlvm *l, const char *text, size_t size);
 void tl_llvm_verify(TlLlvm *l); /* TL_ASSERT that the module is valid */
 void tl_llvm_run(TlLlvm *l, const char *passes);
+/* Parts blocks of more than that many instructions: selection takes time by the square of a block. */
+void tl_llvm_part_blocks(TlLlvm *l, unsigned most);
 void *tl_llvm_emit(TlLlvm *l, TlArena *arena, bool object,
                    size_t *out_size); /* object bytes or assembly text */
 char *tl_llvm_text(TlLlvm *l, TlArena *arena, size_t *out_size);

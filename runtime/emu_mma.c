@@ -166,6 +166,15 @@ static int64_t sign_extended(uint64_t v, uint32_t bytes)
     return (int64_t)(v << up) >> up;
 }
 
+/* 2^n, n in the range of normal numbers. */
+static double power_of_2(int n)
+{
+    uint64_t bits = (uint64_t)(n + 1023) << 52;
+    double d;
+    memcpy(&d, &bits, sizeof d);
+    return d;
+}
+
 /* A float of so many bits of exponent and fraction, without infinities when `finite`. */
 static double small_float(uint64_t v, int exponent, int fraction, bool finite)
 {
@@ -176,8 +185,7 @@ static double small_float(uint64_t v, int exponent, int fraction, bool finite)
         return f ? NAN : sign * INFINITY;
     if (finite && (v & 0x7f) == 0x7f)
         return NAN;
-    return sign * (e ? ldexp((double)(f | 1u << fraction), e - bias - fraction)
-                     : ldexp((double)f, 1 - bias - fraction));
+    return sign * (double)(e ? f | 1u << fraction : f) * power_of_2((e ? e : 1) - bias - fraction);
 }
 
 static double to_double(uint32_t type, uint64_t v)
@@ -200,77 +208,103 @@ static bool is_integer(const mma_call *x)
     return x->ring || x->type[2] == TILE_I32;
 }
 
-static element load(const mma_call *x, int operand, uint32_t e)
+/* One lane's operand, n elements, to its places. */
+static void load(const mma_call *x, int operand, const uint16_t *at, uint32_t n, element *to)
 {
     uint32_t type = x->type[operand], bytes = bytes_of(type);
-    uint64_t v = raw(x->in[operand], bytes, e);
-    if (!is_integer(x))
-        return (element){.f = to_double(type, v)};
-    return (element){.i = type == TILE_U8 ? v : (uint64_t)sign_extended(v, bytes)};
+    const uint32_t *in = x->in[operand];
+    if (is_integer(x))
+        for (uint32_t e = 0; e < n; e++)
+            to[at[e]].i =
+                type == TILE_U8 ? raw(in, 1, e) : (uint64_t)sign_extended(raw(in, bytes, e), bytes);
+    else if (type == TILE_F32)
+        for (uint32_t e = 0; e < n; e++)
+            to[at[e]].f = to_double(TILE_F32, in[e]);
+    else
+        for (uint32_t e = 0; e < n; e++)
+            to[at[e]].f = to_double(type, raw(in, bytes, e));
 }
 
-static void store(const mma_call *x, uint32_t e, element v)
+/* One lane's result. */
+static void store(const mma_call *x, const uint16_t *at, uint32_t n, const element *from)
 {
     uint32_t bytes = bytes_of(x->type[2]);
-    float f = (float)v.f;
-    char *to = (char *)x->out + (size_t)bytes * e;
-    if (is_integer(x) || bytes == sizeof v)
-        memcpy(to, &v, bytes); /* little-endian */
+    char *to = (char *)x->out;
+    if (is_integer(x) || bytes == sizeof *from)
+        for (uint32_t e = 0; e < n; e++)
+            memcpy(to + (size_t)bytes * e, &from[at[e]], bytes); /* little-endian */
     else
-        memcpy(to, &f, sizeof f);
+        for (uint32_t e = 0; e < n; e++) {
+            float f = (float)from[at[e]].f;
+            memcpy(to + sizeof f * e, &f, sizeof f);
+        }
 }
 
 /* ---- the product ---- */
 
-static void gather(mma_call *const *lanes, int operand, element (*to)[MOST])
+/* Where the elements of all lanes are in a matrix of MOST columns. */
+typedef struct places {
+    uint32_t key; /* what they are of; 0 for nothing */
+    uint32_t n;   /* elements of a lane */
+    uint16_t at[2 * MOST * MOST];
+} places;
+
+/* They are worked out once: a kernel has one kind of instruction, most of the time. */
+static const places *places_of(const mma_call *x, int operand)
 {
-    const mma_call *first = lanes[0];
-    shape s = shape_of(first->kind);
-    uint32_t bytes = bytes_of(first->type[operand]), per = bytes < 4 ? 4 / bytes : 1, row, column;
-    uint32_t copies = first->kind == TL_MMA_WMMA1 && operand < 2 ? 2 : 1;
-    uint32_t n = (operand == 0   ? s.m * first->k
-                  : operand == 1 ? s.n * first->k
-                                 : s.m * s.n) *
-                 copies / s.lanes;
+    static _Thread_local places kept[3];
+    places *p = &kept[operand];
+    uint32_t bytes = bytes_of(x->type[operand]), per = bytes < 4 ? 4 / bytes : 1;
+    uint32_t k = operand == 2 ? 1 : x->k, key = (uint32_t)x->kind << 16 | k << 8 | per;
+    if (p->key == key)
+        return p;
+    shape s = shape_of(x->kind);
+    uint32_t copies = x->kind == TL_MMA_WMMA1 && operand < 2 ? 2 : 1, row, column;
+    uint32_t all = operand == 0 ? s.m * k : operand == 1 ? s.n * k : s.m * s.n;
+    p->key = key;
+    p->n = all * copies / s.lanes;
     for (uint32_t lane = 0; lane < s.lanes; lane++)
-        for (uint32_t e = 0; e < n; e++) {
-            tl_emu_mma_place(first->kind, operand, first->k, per, lane, e, &row, &column);
-            to[row][column] = load(lanes[lane], operand, e);
+        for (uint32_t e = 0; e < p->n; e++) {
+            tl_emu_mma_place(x->kind, operand, k, per, lane, e, &row, &column);
+            p->at[lane * p->n + e] = (uint16_t)(row * MOST + column);
         }
+    return p;
 }
 
-static element sum(const mma_call *x, element (*a)[MOST], element (*b)[MOST], element c,
-                   uint32_t row, uint32_t column)
+/* c += a * b of one row, for all columns of it; of each element k ascends. */
+static void integer_row(const element *a, const element *b, element *c, uint32_t n, uint32_t k)
 {
-    for (uint32_t k = 0; k < x->k; k++) {
-        if (is_integer(x))
-            c.i += a[row][k].i * b[k][column].i;
-        else
-            c.f = fma(a[row][k].f, b[k][column].f, c.f);
-    }
-    return c;
+    for (uint32_t i = 0; i < k; i++)
+        for (uint32_t column = 0; column < n; column++)
+            c[column].i += a[i].i * b[i * MOST + column].i;
+}
+
+static void float_row(const element *a, const element *b, element *c, uint32_t n, uint32_t k)
+{
+    for (uint32_t i = 0; i < k; i++)
+        for (uint32_t column = 0; column < n; column++)
+            c[column].f = fma(a[i].f, b[i * MOST + column].f, c[column].f);
 }
 
 /* All lanes are here; each gets its part of the result. */
 static void multiply(tl_emu_block *block, void *const *mine)
 {
-    element a[MOST][MOST], b[MOST][MOST], c[MOST][MOST];
+    element in[3][MOST * MOST];
     mma_call *const *lanes = (mma_call *const *)mine;
     const mma_call *first = lanes[0];
     shape s = shape_of(first->kind);
-    uint32_t row, column;
     (void)block;
-    gather(lanes, 0, a);
-    gather(lanes, 1, b);
-    gather(lanes, 2, c);
-    for (row = 0; row < s.m; row++)
-        for (column = 0; column < s.n; column++)
-            c[row][column] = sum(first, a, b, c[row][column], row, column);
+    for (int operand = 0; operand < 3; operand++) {
+        const places *p = places_of(first, operand);
+        for (uint32_t lane = 0; lane < s.lanes; lane++)
+            load(lanes[lane], operand, &p->at[lane * p->n], p->n, in[operand]);
+    }
+    for (uint32_t row = 0; row < s.m * MOST; row += MOST)
+        (is_integer(first) ? integer_row : float_row)(&in[0][row], in[1], &in[2][row], s.n,
+                                                      first->k);
+    const places *p = places_of(first, 2);
     for (uint32_t lane = 0; lane < s.lanes; lane++)
-        for (uint32_t e = 0; e < s.m * s.n / s.lanes; e++) {
-            tl_emu_mma_place(first->kind, 2, 0, 1, lane, e, &row, &column);
-            store(lanes[lane], e, c[row][column]);
-        }
+        store(lanes[lane], &p->at[lane * p->n], p->n, in[2]);
 }
 
 static void run(tl_leaf leaf, uint32_t site, mma_call *x, uint32_t types)
