@@ -71,23 +71,27 @@ void tl_gpu_set_kernel(TlLlvm *l, const TlTarget *target, const TlKernelCode *k)
         set_amdgpu_kernel(l, f, k->threads);
 }
 
+bool tl_gpu_lower(TlLlvm *l, const TlFn *fn, uint32_t number, const TlCodegenOptions *options,
+                  TlArena *arena, TlKernelCodes *kernels)
+{
+    TlKernelCode k = {.fn = fn,
+                      .symbol = tl_format(arena, "%s_%u", fn->name, number),
+                      .flags = options->check ? TILE_KERNEL_CHECKED : 0};
+    if (!tl_simt_lower(l, options, arena, fn, k.symbol, &k))
+        return false;
+    tl_gpu_set_kernel(l, options->target, &k);
+    tl_vec_push(arena, kernels, k);
+    return true;
+}
+
 static bool lower(TlLlvm *l, TlModule *m, const TlCodegenOptions *options, TlArena *arena,
                   TlKernelCodes *kernels)
 {
     bool ok = true;
     if (options->debug)
         tl_gen_debug_open(l, m, options->target->kind == TL_TARGET_NVPTX);
-    for (uint32_t i = 0; i < m->fns.len; i++) {
-        TlKernelCode k = {.fn = m->fns.data[i],
-                          .symbol = tl_format(arena, "%s_%u", m->fns.data[i]->name, i),
-                          .flags = options->check ? TILE_KERNEL_CHECKED : 0};
-        if (!tl_simt_lower(l, options, arena, k.fn, k.symbol, &k)) {
-            ok = false;
-            continue;
-        }
-        tl_gpu_set_kernel(l, options->target, &k);
-        tl_vec_push(arena, kernels, k);
-    }
+    for (uint32_t i = 0; i < m->fns.len; i++)
+        ok = tl_gpu_lower(l, m->fns.data[i], i, options, arena, kernels) && ok;
     tl_gen_debug_close(l);
     return ok;
 }
@@ -150,15 +154,17 @@ void *tl_gpu_compile(TlModule *m, const TlCodegenOptions *options, TlEmit emit, 
 {
     TlLlvm l;
     void *code = NULL;
+    bool ptx = options->target->kind == TL_TARGET_NVPTX && !options->emulate;
+    if (ptx && emit != TL_EMIT_LLVM && !options->debug && m->fns.len > 1)
+        return tl_ptx_compile(m, options, arena, kernels, out_size);
     tl_llvm_open(&l, arena, "kernels", options->target->triple, options->target->cpu,
                  options->target->features, options->opt_level);
     if (lower(&l, m, options, arena, kernels))
         code = tl_gpu_emit(&l, options, emit, arena, kernels, out_size);
     tl_llvm_close(&l);
-    bool text = options->target->kind == TL_TARGET_NVPTX && !options->emulate;
     for (uint32_t i = 0; i < kernels->len; i++) {
         kernels->data[i].code = code;
-        kernels->data[i].ncode = *out_size + text; /* PTX ends with a NUL in the image */
+        kernels->data[i].ncode = *out_size + ptx; /* PTX ends with a NUL in the image */
     }
     return code;
 }
