@@ -19,6 +19,7 @@ enum {
     SECTOR = 4,
     NARROW = 2, /* of an access of less than a register: what it moves is packed */
     REGISTER_BYTES = 4,
+    WAITING = 4, /* of a register that is held from one trip to the next */
     BARRIER = 64,
     SECTOR_BYTES = 32,
     TRIPS = 8, /* of a loop whose trips are not known */
@@ -147,6 +148,14 @@ TlAccessCount tl_layout_access_count(const TlAccessInfo *info, const TlOp *op, c
     return c;
 }
 
+/* What a pipelined loop loads waits in registers for its trip. */
+static int64_t waiting_cost(const TlOp *load, int64_t bytes)
+{
+    const TlOp *loop = load->block->parent;
+    bool waits = loop && loop->opcode == TL_OP_FOR && tl_attr(loop, TL_ATTR_PIPELINE);
+    return waits ? WAITING * (bytes / REGISTER_BYTES) : 0;
+}
+
 static int64_t access_cost(TlLayoutCost *c, const TlOp *op, const TlLayout *l)
 {
     const TlAccessInfo *info = tl_map_get_ptr(&c->accesses, op);
@@ -156,7 +165,8 @@ static int64_t access_cost(TlLayoutCost *c, const TlOp *op, const TlLayout *l)
     int bytes = n.vector * tl_dtype_bytes(tl_op_place(op).base->type->dtype);
     int64_t packing = bytes < REGISTER_BYTES ? NARROW * n.accesses : 0;
     if (op->opcode == TL_OP_LOAD)
-        return packing + load_cost(n.accesses, n.sectors, n.all_sectors);
+        return packing + load_cost(n.accesses, n.sectors, n.all_sectors) +
+               waiting_cost(op, n.accesses * bytes);
     int64_t each = SHARED_RATE + SECTOR * n.sectors;
     return packing + n.accesses * each * (op->opcode == TL_OP_STORE ? 1 : 4);
 }

@@ -24,6 +24,8 @@ PARTS = [
     ("conformance-stages", "each row with 1 to 5 stages", [RUN, "--devices", "ref,emu:stages"]),
     ("ring-warps", "each row in the ring on every target, 1, 4 and 8 warps", [RING, "--devices", "cpu," + EMULATED, "--warps", "1,4,8"]),
     ("ring-layouts", "each row in the ring under three layouts drawn at random", [RING, "--devices", "emu:sm_80,emu:sm_90a,emu:gfx942,emu:gfx1100", "--seeds", "1,2,3"]),
+    ("ring-seeds", "each row in the ring under 50 layouts drawn at random, targets and warps going round",
+     [RING, "--devices", "emu:sm_80,emu:sm_90a,emu:gfx942,emu:gfx1100", "--warps", "1,2,4,8", "--seeds", ",".join(map(str, range(1, 51))), "--round"]),
     ("targets-tools", "each kernel through the tools of every target", ["test/tools/compile_rows.py", "--targets", GPUS]),
     ("programs", "random programs of the language against NumPy", [LANGUAGE, "100000", "3000", "--per-program", "4"]),
     ("kernels", "random kernels of tile IR against ref", [IR, "100000", "2000", "--per-kernel", "4"]),

@@ -2,12 +2,13 @@
 """The ring mode (--fp=ring): floats are integers modulo 2^width, so every way to run a kernel must give the same bits as
 `ref`, on random bits, whatever the layouts, warps and order of sums.
 
-    ring.py [--build DIR] [--devices cpu,emu:sm_80] [--warps 1,4] [--stages 0,3] [--seeds 0,1] [-k SUBSTRING] [--every N] [--jobs N]
-            [-v]
+    ring.py [--build DIR] [--devices cpu,emu:sm_80] [--warps 1,4] [--stages 0,3] [--seeds 0,1] [--round] [-k PATTERN] [--every N]
+            [--jobs N] [-v]
 
 Runs the rows of the conformance suite and the examples, their float inputs replaced by random bits (no expected values:
 `ref` says what is right). --seeds are those of --stress-layouts, 0 for none, --stages 0 is what the row says; these and
 --warps are for emu:* only.
+Every combination of them runs; with --round each seed once, devices, warps and stages going round over the seeds.
 --every N takes one row of N. The last line is "N passed, N failed, N skipped". Needs NumPy.
 """
 import argparse
@@ -15,6 +16,7 @@ import glob
 import importlib
 import itertools
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -95,16 +97,24 @@ def run_on(row, names, device, options, tilec, folder):
     return p.returncode, text, files
 
 
+def combinations(cx):
+    """(device, warps, stages, seed) of the emulated devices"""
+    lists = [[d for d in cx.devices if d.startswith("emu")], cx.warps, cx.stages]
+    if not cx.round:
+        return itertools.product(*lists, cx.seeds)
+    every = list(itertools.product(*lists))
+    return [(*every[n % len(every)], seed) for n, seed in enumerate(cx.seeds) if every]
+
+
 def ways(row, cx):
     """(label, device, options)"""
     for device in cx.devices:
         if not device.startswith("emu"):
             yield device, device, []
-            continue
-        for warps, stages, seed in itertools.product(cx.warps, cx.stages, cx.seeds):
-            options = [("warps", warps), ("stages", stages or row.stages), ("stress-layouts", seed)]
-            given = [f"--{name}={n}" for name, n in options if n]
-            yield " ".join([device, *given]), device, ["--check", *given]
+    for device, warps, stages, seed in combinations(cx):
+        options = [("warps", warps), ("stages", stages or row.stages), ("stress-layouts", seed)]
+        given = [f"--{name}={n}" for name, n in options if n]
+        yield " ".join([device, *given]), device, ["--check", *given]
 
 
 def run_row(row, cx):
@@ -138,7 +148,8 @@ def parse():
     ap.add_argument("--warps", default="1,2,4,8")
     ap.add_argument("--stages", default="0")
     ap.add_argument("--seeds", default="0")
-    ap.add_argument("-k", default="", help="only rows whose name contains this")
+    ap.add_argument("--round", action="store_true")
+    ap.add_argument("-k", default="", help="only rows whose name has this regular expression in it")
     ap.add_argument("--every", type=int, default=1)
     ap.add_argument("--big", action="store_true", help="also rows that take seconds")
     ap.add_argument("-v", action="store_true")
@@ -154,7 +165,7 @@ def main():
     cx = parse()
     for path in sorted(glob.glob(os.path.join(here, "..", "conformance", "rows_*.py"))):
         importlib.import_module(os.path.basename(path)[:-3])
-    chosen = [r for r in [*examples(), *ROWS] if cx.k in r.name and (cx.big or not r.big)]
+    chosen = [r for r in [*examples(), *ROWS] if re.search(cx.k, r.name) and (cx.big or not r.big)]
     results = []
     with ThreadPoolExecutor(max(cx.jobs, 1)) as pool:
         for rows in pool.map(lambda r: run_row(r, cx), chosen[::cx.every]):
