@@ -1,7 +1,7 @@
 /* The compiler as a library: tilec.h over front end, passes and code generation. The only file
  * that knows them all.
  *
- * One compilation is one Job: a context with its own arenas, freed at the end; only the output
+ * One compilation is one TlJob: a context with its own arenas, freed at the end; only the output
  * (plain bytes) survives. Everything below runs under one guard, so running out of memory, a
  * broken invariant or a fatal error of LLVM comes back as a status. */
 #include "codegen/compile.h"
@@ -11,62 +11,31 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "codegen/codegen.h"
-#include "codegen/cubin.h"
-#include "codegen/explain.h"
 #include "codegen/header.h"
+#include "codegen/job.h"
 #include "codegen/worker.h"
 #include "frontend/ast.h"
 #include "frontend/frontend.h"
 #include "passes/axis_info.h"
 #include "passes/pass.h"
 
-typedef enum Stage {
-    STAGE_AST,
-    STAGE_TIR,
-    STAGE_OPT,
-    STAGE_LAIDOUT,
-    STAGE_LLVM,
-    STAGE_ASM,
-    STAGE_PTX,
-    STAGE_CUBIN,
-    STAGE_HSACO,
-    STAGE_OBJ,
-    STAGE_HEADER,
-    STAGE_IMAGE,
-    STAGE_COUNT
-} Stage;
 /* laidout: what opt is on a GPU. */
 static const char *const STAGES[] = {"ast",   "tir",   "opt", "laidout", "llvm",  "asm", "ptx",
                                      "cubin", "hsaco", "obj", "header",  "image", NULL};
 
 /* Which targets lack a stage that others have. */
-static bool has_stage(const TlTarget *t, bool emulate, Stage stage)
+static bool has_stage(const TlTarget *t, bool emulate, TlStage stage)
 {
     switch (stage) {
-    case STAGE_LAIDOUT: return tl_target_is_gpu(t);
-    case STAGE_LLVM:
-    case STAGE_ASM: return t->kind != TL_TARGET_REF;
-    case STAGE_PTX:
-    case STAGE_CUBIN: return t->kind == TL_TARGET_NVPTX && !emulate;
-    case STAGE_HSACO: return t->kind == TL_TARGET_AMDGPU && !emulate;
+    case TL_STAGE_LAIDOUT: return tl_target_is_gpu(t);
+    case TL_STAGE_LLVM:
+    case TL_STAGE_ASM: return t->kind != TL_TARGET_REF;
+    case TL_STAGE_PTX:
+    case TL_STAGE_CUBIN: return t->kind == TL_TARGET_NVPTX && !emulate;
+    case TL_STAGE_HSACO: return t->kind == TL_TARGET_AMDGPU && !emulate;
     default: return true;
     }
 }
-
-typedef struct Job {
-    const tilec_options *o;
-    tilec_output *out;
-    TlCtx ctx;
-    TlArena scratch;
-    const TlTarget *target;
-    bool emulate;
-    Stage stage;
-    TlModule *module;
-    TlProgram *program;
-    TlSbuf depends;
-    bool has_ctx, io_error;
-} Job;
 
 enum { DEFAULT_WARPS = 4 };
 
@@ -107,7 +76,7 @@ static const char *read_stream(TlArena *arena, FILE *f, size_t *out_size)
 static const char *read_file(void *user, TlArena *arena, const char *path, size_t *out_size,
                              const char **out_error)
 {
-    Job *j = user;
+    TlJob *j = user;
     FILE *f = strcmp(path, "-") ? fopen(path, "rb") : stdin;
     if (!f) {
         *out_error = errno == ENOENT ? NULL : tl_format(arena, "%s", strerror(errno));
@@ -129,9 +98,7 @@ static const char *read_file(void *user, TlArena *arena, const char *path, size_
 
 /* ---- steps ---- */
 
-static tilec_status fail(Job *j, tilec_status status, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-static tilec_status fail(Job *j, tilec_status status, const char *format, ...)
+tilec_status tl_job_fail(TlJob *j, tilec_status status, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -149,25 +116,25 @@ static const char *joined(TlArena *arena, const char *const *names)
     return s.text ? s.text : "";
 }
 
-static tilec_status find_stage(Job *j)
+static tilec_status find_stage(TlJob *j)
 {
     j->target = tl_target_find(j->o->target ? j->o->target : "cpu", &j->emulate);
     if (!j->target)
-        return fail(j, TILEC_USAGE, "unknown target '%s'; known are %s", j->o->target,
-                    joined(&j->out->arena, tl_target_names()));
+        return tl_job_fail(j, TILEC_USAGE, "unknown target '%s'; known are %s", j->o->target,
+                           joined(&j->out->arena, tl_target_names()));
     const char *emit = j->o->emit ? j->o->emit : "image";
-    for (j->stage = 0; j->stage < STAGE_COUNT; j->stage++)
+    for (j->stage = 0; j->stage < TL_STAGE_COUNT; j->stage++)
         if (!strcmp(STAGES[j->stage], emit))
             break;
-    if (j->stage == STAGE_COUNT)
-        return fail(j, TILEC_USAGE, "unknown stage '%s'; known are %s", emit,
-                    joined(&j->out->arena, STAGES));
+    if (j->stage == TL_STAGE_COUNT)
+        return tl_job_fail(j, TILEC_USAGE, "unknown stage '%s'; known are %s", emit,
+                           joined(&j->out->arena, STAGES));
     if (!has_stage(j->target, j->emulate, j->stage))
-        return fail(j, TILEC_USAGE, "target %s has no stage '%s'", j->o->target, emit);
+        return tl_job_fail(j, TILEC_USAGE, "target %s has no stage '%s'", j->o->target, emit);
     return TILEC_OK;
 }
 
-static tilec_status deliver_diagnostics(Job *j)
+tilec_status tl_job_deliver_diagnostics(TlJob *j)
 {
     TlDiags *d = &j->ctx.diags;
     const char *form = j->o->diagnostics ? j->o->diagnostics : "text";
@@ -184,7 +151,7 @@ static tilec_status deliver_diagnostics(Job *j)
     return d->errors ? TILEC_ERRORS : TILEC_OK;
 }
 
-static TlFrontendOptions frontend_options(Job *j)
+static TlFrontendOptions frontend_options(TlJob *j)
 {
     return (TlFrontendOptions){.read = read_file,
                                .read_user = j,
@@ -198,7 +165,7 @@ static TlFrontendOptions frontend_options(Job *j)
                                .target_arch = j->target->arch};
 }
 
-static const char *kernel_names(Job *j)
+static const char *kernel_names(TlJob *j)
 {
     uint32_t n = tl_program_kernels(j->program);
     const char **names = TL_NEW_ARRAY(&j->scratch, const char *, n + 1);
@@ -207,7 +174,7 @@ static const char *kernel_names(Job *j)
     return n ? joined(&j->out->arena, names) : "(none)";
 }
 
-static tilec_status lower_kernel(Job *j, const char *name, bool wanted)
+static tilec_status lower_kernel(TlJob *j, const char *name, bool wanted)
 {
     TlConstArg *consts = TL_NEW_ARRAY(&j->scratch, TlConstArg, j->o->nconsts + 1);
     for (size_t i = 0; i < j->o->nconsts; i++)
@@ -219,29 +186,32 @@ static tilec_status lower_kernel(Job *j, const char *name, bool wanted)
     case TL_INST_OK:
     case TL_INST_ERRORS: return TILEC_OK; /* errors are in the diagnostics */
     case TL_INST_NO_KERNEL:
-        return fail(j, TILEC_USAGE, "no kernel '%s'; kernels are: %s", name, kernel_names(j));
+        return tl_job_fail(j, TILEC_USAGE, "no kernel '%s'; kernels are: %s", name,
+                           kernel_names(j));
     case TL_INST_NO_VARIANT:
-        return wanted ? fail(j, TILEC_NO_VARIANT, "kernel '%s': %s", name,
-                             message ? message : "no variant agrees with the constants given")
-                      : TILEC_OK;
+        return wanted
+                   ? tl_job_fail(j, TILEC_NO_VARIANT, "kernel '%s': %s", name,
+                                 message ? message : "no variant agrees with the constants given")
+                   : TILEC_OK;
     case TL_INST_BAD_CONST:
-        return wanted ? fail(j, TILEC_USAGE, "%s", message ? message : "bad constant") : TILEC_OK;
+        return wanted ? tl_job_fail(j, TILEC_USAGE, "%s", message ? message : "bad constant")
+                      : TILEC_OK;
     }
     TL_UNREACHABLE("instantiate status %d", (int)r);
 }
 
 /* Asked for by name: that kernel, whose constants must be complete. Otherwise every kernel that
  * can be made. */
-static tilec_status lower_kernels(Job *j)
+static tilec_status lower_kernels(TlJob *j)
 {
     uint32_t n = tl_program_kernels(j->program);
     if (j->o->kernel)
         return lower_kernel(j, j->o->kernel, true);
     if (j->o->one_kernel && n != 1)
-        return fail(j, TILEC_USAGE,
-                    n ? "choose a kernel with --kernel; kernels are: %s"
-                      : "the file has no kernel: %s",
-                    kernel_names(j));
+        return tl_job_fail(j, TILEC_USAGE,
+                           n ? "choose a kernel with --kernel; kernels are: %s"
+                             : "the file has no kernel: %s",
+                           kernel_names(j));
     for (uint32_t i = 0; i < n; i++) {
         tilec_status s = lower_kernel(j, tl_program_kernel_name(j->program, i), n == 1);
         if (s)
@@ -251,18 +221,18 @@ static tilec_status lower_kernels(Job *j)
 }
 
 /* Matrix instructions of real GPUs know no ring; multiply-adds of integers do. */
-static bool is_ring(const Job *j)
+static bool is_ring(const TlJob *j)
 {
     return j->o->fp && !strcmp(j->o->fp, "ring");
 }
 
 /* --warps and --stages count more than what the kernels say. */
-static bool settle_launch(Job *j)
+static bool settle_launch(TlJob *j)
 {
     bool gpu = tl_target_is_gpu(j->target), fine = true;
     for (uint32_t i = 0; i < j->module->fns.len; i++) {
         TlKernelInfo *info = j->module->fns.data[i]->info;
-        if (!info && j->stage > STAGE_LAIDOUT) { /* hand-written IR */
+        if (!info && j->stage > TL_STAGE_LAIDOUT) { /* hand-written IR */
             tl_diag(&j->ctx.diags, j->module->fns.data[i]->loc, TL_E0802,
                     j->module->fns.data[i]->name, "no launch facts (info {...}), so no code");
             fine = false;
@@ -279,7 +249,7 @@ static bool settle_launch(Job *j)
     return fine;
 }
 
-static bool run_passes(Job *j)
+static bool run_passes(TlJob *j)
 {
     const tilec_options *o = j->o;
     if (!settle_launch(j))
@@ -329,119 +299,6 @@ void tl_output_set(tilec_output *out, const void *data, size_t size)
     out->size = size;
 }
 
-static void set_data(Job *j, const void *data, size_t size)
-{
-    tl_output_set(j->out, data, size);
-}
-
-static tilec_status emit_text(Job *j, TlSbuf *s)
-{
-    set_data(j, s->text ? s->text : "", s->len);
-    return TILEC_OK;
-}
-
-/* The image, or for `obj` a host object that carries it under the name that the header uses. */
-static tilec_status set_image(Job *j, const TlKernelCodes *kernels)
-{
-    size_t size;
-    const char *target = tl_format(&j->scratch, "%s%s", j->emulate ? "emu:" : "", j->target->name);
-    void *image = tl_image_write(&j->scratch, &j->ctx, target, kernels, &size);
-    if (j->stage == STAGE_OBJ) {
-        const char *stem = tl_stem(&j->scratch, j->ctx.diags.sources.data[0].path);
-        image = tl_embed(tl_format(&j->scratch, "tile_image_%s", stem), image, size, &j->scratch,
-                         &size);
-    }
-    set_data(j, image, size);
-    return TILEC_OK;
-}
-
-/* ref: the image carries each instance as tile IR text. */
-static tilec_status emit_ref(Job *j)
-{
-    TlKernelCodes kernels = {0};
-    for (uint32_t i = 0; i < j->module->fns.len; i++) {
-        const TlFn *fn = j->module->fns.data[i];
-        TlModule one = {.ctx = &j->ctx};
-        tl_vec_push(&j->scratch, &one.fns, (TlFn *)fn);
-        TlSbuf s;
-        tl_sbuf_init(&s, &j->scratch);
-        tl_print_module(&s, &one);
-        tl_vec_push(&j->scratch, &kernels,
-                    (TlKernelCode){.fn = fn,
-                                   .symbol = fn->name,
-                                   .code = s.text,
-                                   .ncode = s.len + 1,
-                                   .flags = j->o->check ? TILE_KERNEL_CHECKED : 0});
-    }
-    return set_image(j, &kernels);
-}
-
-static TlEmit form_of(Stage stage)
-{
-    switch (stage) {
-    case STAGE_LLVM: return TL_EMIT_LLVM;
-    case STAGE_ASM:
-    case STAGE_PTX:
-    case STAGE_CUBIN: return TL_EMIT_ASM;
-    default: return TL_EMIT_OBJ;
-    }
-}
-
-static tilec_status emit_cubin(Job *j, const char *ptx, size_t size)
-{
-    const char *error;
-    void *cubin =
-        tl_cubin(&j->scratch, ptx, size, j->target->arch, j->o->debug != 0, &size, NULL, &error);
-    if (!cubin)
-        return fail(j, TILEC_TOOL, "%s", error);
-    set_data(j, cubin, size);
-    return TILEC_OK;
-}
-
-/* What the target's tools can read: PTX, a linked code object. */
-static void report(Job *j, TlEmit form, const TlKernelCodes *kernels, const void *code, size_t size)
-{
-    bool nvidia = j->target->kind == TL_TARGET_NVPTX;
-    bool readable = !j->emulate && (nvidia ? form != TL_EMIT_LLVM : form == TL_EMIT_OBJ);
-    j->out->report = tl_explain(&j->ctx, j->target, kernels, readable ? code : NULL, size,
-                                &j->out->arena, &j->scratch);
-}
-
-static tilec_status emit_code(Job *j)
-{
-    TlEmit form = form_of(j->stage);
-    TlCodegenOptions co = {.target = j->target,
-                           .opt_level = j->o->opt_level,
-                           .check = j->o->check != 0,
-                           .debug = j->o->debug != 0,
-                           .emulate = j->emulate};
-    TlKernelCodes kernels = {0};
-    size_t size = 0;
-    void *code = (tl_target_is_gpu(j->target) ? tl_gpu_compile : tl_cpu_compile)(
-        j->module, &co, form, &j->scratch, &kernels, &size);
-    if (!code)
-        return deliver_diagnostics(j);
-    if (j->o->report && tl_target_is_gpu(j->target))
-        report(j, form, &kernels, code, size);
-    if (form == TL_EMIT_OBJ && j->stage != STAGE_HSACO)
-        return set_image(j, &kernels);
-    if (j->stage == STAGE_CUBIN)
-        return emit_cubin(j, code, size);
-    set_data(j, code, size);
-    return TILEC_OK;
-}
-
-static tilec_status emit(Job *j)
-{
-    if (j->stage == STAGE_OPT || j->stage == STAGE_LAIDOUT) {
-        TlSbuf s;
-        tl_sbuf_init(&s, &j->scratch);
-        tl_print_module(&s, j->module);
-        return emit_text(j, &s);
-    }
-    return j->target->kind == TL_TARGET_REF ? emit_ref(j) : emit_code(j);
-}
-
 /* A .tir text stands wherever a source does: it skips the front end. */
 static bool is_tir(const char *name)
 {
@@ -450,7 +307,7 @@ static bool is_tir(const char *name)
 }
 
 /* Of a text of tile IR, as lower_kernels does of a program. */
-static tilec_status choose_kernel(Job *j)
+static tilec_status choose_kernel(TlJob *j)
 {
     const char *name = j->o->kernel;
     uint32_t kept = 0;
@@ -458,36 +315,36 @@ static tilec_status choose_kernel(Job *j)
         if (!strcmp(j->module->fns.data[i]->name, name))
             j->module->fns.data[kept++] = j->module->fns.data[i];
     if (name && !kept)
-        return fail(j, TILEC_USAGE, "no kernel '%s'", name);
+        return tl_job_fail(j, TILEC_USAGE, "no kernel '%s'", name);
     j->module->fns.len = name ? kept : j->module->fns.len;
     return TILEC_OK;
 }
 
-static tilec_status front(Job *j, uint32_t source, const char *name)
+static tilec_status front(TlJob *j, uint32_t source, const char *name)
 {
     if (is_tir(name)) {
         j->module = tl_parse_module(&j->ctx, source);
-        tilec_status read = deliver_diagnostics(j);
+        tilec_status read = tl_job_deliver_diagnostics(j);
         return read || !j->module ? read : choose_kernel(j);
     }
     TlFrontendOptions fo = frontend_options(j);
     TlSbuf s;
     tl_sbuf_init(&s, &j->scratch);
-    if (j->stage == STAGE_AST) {
+    if (j->stage == TL_STAGE_AST) {
         tl_ast_print(&s, tl_parse(&j->ctx, source));
-        tilec_status status = deliver_diagnostics(j);
-        return status ? status : emit_text(j, &s);
+        tilec_status status = tl_job_deliver_diagnostics(j);
+        return status ? status : tl_job_emit_text(j, &s);
     }
     j->program = tl_frontend_check(&j->ctx, source, &fo);
     tilec_status status = TILEC_OK;
     j->module = tl_module_new(&j->ctx);
     if (j->program) /* after errors too: instances may have more */
         status = lower_kernels(j);
-    tilec_status diags = deliver_diagnostics(j);
+    tilec_status diags = tl_job_deliver_diagnostics(j);
     return diags ? diags : status;
 }
 
-static tilec_status compile(Job *j, const char *name, const char *text, size_t size)
+static tilec_status compile(TlJob *j, const char *name, const char *text, size_t size)
 {
     tilec_status status = find_stage(j);
     if (status)
@@ -498,8 +355,8 @@ static tilec_status compile(Job *j, const char *name, const char *text, size_t s
         const char *error = NULL;
         text = read_file(j, &j->ctx.perm, name, &size, &error);
         if (!text)
-            return fail(j, TILEC_IO, "cannot read '%s': %s", name,
-                        error ? error : strerror(ENOENT));
+            return tl_job_fail(j, TILEC_IO, "cannot read '%s': %s", name,
+                               error ? error : strerror(ENOENT));
     } else {
         text = tl_strndup(&j->ctx.perm, text, size); /* the front end wants an end mark */
     }
@@ -507,37 +364,37 @@ static tilec_status compile(Job *j, const char *name, const char *text, size_t s
         tl_diags_source(&j->ctx.diags, strcmp(name, "-") ? name : "<stdin>", text, size);
     j->ctx.diags.werror = j->o->werror != 0;
     status = front(j, source, name);
-    if (status || j->stage == STAGE_AST)
+    if (status || j->stage == TL_STAGE_AST)
         return status;
     if (is_ring(j) && !tl_run_passes(j->module, "ring", NULL))
-        return fail(j, TILEC_INTERNAL, "a pass failed");
-    if (j->stage == STAGE_TIR) {
+        return tl_job_fail(j, TILEC_INTERNAL, "a pass failed");
+    if (j->stage == TL_STAGE_TIR) {
         TlSbuf s;
         tl_sbuf_init(&s, &j->scratch);
         tl_print_module(&s, j->module);
-        return emit_text(j, &s);
+        return tl_job_emit_text(j, &s);
     }
-    if (j->stage == STAGE_HEADER) {
+    if (j->stage == TL_STAGE_HEADER) {
         TlSbuf s;
         tl_sbuf_init(&s, &j->scratch);
         tl_header_write(&s, &j->ctx, j->module, tl_stem(&j->scratch, name), name);
-        return emit_text(j, &s);
+        return tl_job_emit_text(j, &s);
     }
     if (!run_passes(j)) {
-        status = deliver_diagnostics(j);
-        return status ? status : fail(j, TILEC_INTERNAL, "a pass failed");
+        status = tl_job_deliver_diagnostics(j);
+        return status ? status : tl_job_fail(j, TILEC_INTERNAL, "a pass failed");
     }
-    return emit(j);
+    return tl_job_emit(j);
 }
 
-static tilec_status finish(Job *j, tilec_status status)
+static tilec_status finish(TlJob *j, tilec_status status)
 {
     if (j->depends.len)
         j->out->depends = tl_strndup(&j->out->arena, j->depends.text, j->depends.len);
     return status;
 }
 
-static tilec_status guarded(Job *j, const char *name, const char *text, size_t size)
+static tilec_status guarded(TlJob *j, const char *name, const char *text, size_t size)
 {
     TlGuard g;
     if (TL_GUARD(&g)) {
@@ -549,7 +406,7 @@ static tilec_status guarded(Job *j, const char *name, const char *text, size_t s
     TlGuard again; /* the message itself needs memory */
     tilec_status status = g.fault == TL_FAULT_MEMORY ? TILEC_NO_MEMORY : TILEC_INTERNAL;
     if (TL_GUARD(&again)) {
-        fail(j, status, "%s%s%s", g.text, g.where ? " in " : "", g.where ? g.where : "");
+        tl_job_fail(j, status, "%s%s%s", g.text, g.where ? " in " : "", g.where ? g.where : "");
         tl_guard_pop(&again);
     }
     return status;
@@ -558,7 +415,7 @@ static tilec_status guarded(Job *j, const char *name, const char *text, size_t s
 /* ---- on a thread of its own ---- */
 
 typedef struct Call {
-    Job *job;
+    TlJob *job;
     const char *name, *text;
     size_t size;
     tilec_status status;
@@ -570,7 +427,7 @@ static void run_call(void *call)
     c->status = guarded(c->job, c->name, c->text, c->size);
 }
 
-static tilec_status run_on_worker(Job *j, const char *name, const char *text, size_t size)
+static tilec_status run_on_worker(TlJob *j, const char *name, const char *text, size_t size)
 {
     Call c = {j, name, text, size, TILEC_INTERNAL};
     TlWorker w;
@@ -612,7 +469,7 @@ tilec_status tl_compile(const char *name, const char *text, size_t size,
     tilec_output *out = *out_output = tl_output_new(&o);
     if (!out)
         return TILEC_NO_MEMORY;
-    Job j = {.o = &o, .out = out};
+    TlJob j = {.o = &o, .out = out};
     tl_arena_init(&j.scratch, out->arena.alloc);
     tilec_status status = run_on_worker(&j, name, text, size);
     if (j.module)

@@ -1,0 +1,46 @@
+/* One compilation, as compile.c and job_emit.c see it. */
+#ifndef TL_JOB_H
+#define TL_JOB_H
+#include "codegen/compile.h"
+#include "codegen/target.h"
+#include "ir/ir.h"
+
+typedef enum TlStage {
+    TL_STAGE_AST,
+    TL_STAGE_TIR,
+    TL_STAGE_OPT,
+    TL_STAGE_LAIDOUT,
+    TL_STAGE_LLVM,
+    TL_STAGE_ASM,
+    TL_STAGE_PTX,
+    TL_STAGE_CUBIN,
+    TL_STAGE_HSACO,
+    TL_STAGE_OBJ,
+    TL_STAGE_HEADER,
+    TL_STAGE_IMAGE,
+    TL_STAGE_COUNT
+} TlStage;
+
+typedef struct TlJob {
+    const tilec_options *o;
+    tilec_output *out;
+    TlCtx ctx;
+    TlArena scratch;
+    const TlTarget *target;
+    bool emulate;
+    TlStage stage;
+    TlModule *module;
+    struct TlProgram *program; /* of the front end */
+    TlSbuf depends;
+    bool has_ctx, io_error;
+} TlJob;
+
+/* `status`, with a text for who asked. */
+tilec_status tl_job_fail(TlJob *j, tilec_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* Hands over what was found so far; TILEC_ERRORS if there is an error among it. */
+tilec_status tl_job_deliver_diagnostics(TlJob *j);
+tilec_status tl_job_emit_text(TlJob *j, TlSbuf *s);
+/* The module, after all passes, as the job's stage. */
+tilec_status tl_job_emit(TlJob *j);
+#endif

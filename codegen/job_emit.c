@@ -1,0 +1,122 @@
+/* From a module that has been through its passes to what was asked for: IR text, code, an image. */
+#include <string.h>
+
+#include "codegen/codegen.h"
+#include "codegen/cubin.h"
+#include "codegen/explain.h"
+#include "codegen/header.h"
+#include "codegen/job.h"
+
+static void set_data(TlJob *j, const void *data, size_t size)
+{
+    tl_output_set(j->out, data, size);
+}
+
+tilec_status tl_job_emit_text(TlJob *j, TlSbuf *s)
+{
+    set_data(j, s->text ? s->text : "", s->len);
+    return TILEC_OK;
+}
+
+/* The image, or for `obj` a host object that carries it under the name that the header uses. */
+static tilec_status set_image(TlJob *j, const TlKernelCodes *kernels)
+{
+    size_t size;
+    const char *target = tl_format(&j->scratch, "%s%s", j->emulate ? "emu:" : "", j->target->name);
+    void *image = tl_image_write(&j->scratch, &j->ctx, target, kernels, &size);
+    if (j->stage == TL_STAGE_OBJ) {
+        const char *stem = tl_stem(&j->scratch, j->ctx.diags.sources.data[0].path);
+        image = tl_embed(tl_format(&j->scratch, "tile_image_%s", stem), image, size, &j->scratch,
+                         &size);
+    }
+    set_data(j, image, size);
+    return TILEC_OK;
+}
+
+/* ref: the image carries each instance as tile IR text. */
+static tilec_status emit_ref(TlJob *j)
+{
+    TlKernelCodes kernels = {0};
+    for (uint32_t i = 0; i < j->module->fns.len; i++) {
+        const TlFn *fn = j->module->fns.data[i];
+        TlModule one = {.ctx = &j->ctx};
+        tl_vec_push(&j->scratch, &one.fns, (TlFn *)fn);
+        TlSbuf s;
+        tl_sbuf_init(&s, &j->scratch);
+        tl_print_module(&s, &one);
+        tl_vec_push(&j->scratch, &kernels,
+                    (TlKernelCode){.fn = fn,
+                                   .symbol = fn->name,
+                                   .code = s.text,
+                                   .ncode = s.len + 1,
+                                   .flags = j->o->check ? TILE_KERNEL_CHECKED : 0});
+    }
+    return set_image(j, &kernels);
+}
+
+static TlEmit form_of(TlStage stage)
+{
+    switch (stage) {
+    case TL_STAGE_LLVM: return TL_EMIT_LLVM;
+    case TL_STAGE_ASM:
+    case TL_STAGE_PTX:
+    case TL_STAGE_CUBIN: return TL_EMIT_ASM;
+    default: return TL_EMIT_OBJ;
+    }
+}
+
+static tilec_status emit_cubin(TlJob *j, const char *ptx, size_t size)
+{
+    const char *error;
+    void *cubin =
+        tl_cubin(&j->scratch, ptx, size, j->target->arch, j->o->debug != 0, &size, NULL, &error);
+    if (!cubin)
+        return tl_job_fail(j, TILEC_TOOL, "%s", error);
+    set_data(j, cubin, size);
+    return TILEC_OK;
+}
+
+/* What the target's tools can read: PTX, a linked code object. */
+static void report(TlJob *j, TlEmit form, const TlKernelCodes *kernels, const void *code,
+                   size_t size)
+{
+    bool nvidia = j->target->kind == TL_TARGET_NVPTX;
+    bool readable = !j->emulate && (nvidia ? form != TL_EMIT_LLVM : form == TL_EMIT_OBJ);
+    j->out->report = tl_explain(&j->ctx, j->target, kernels, readable ? code : NULL, size,
+                                &j->out->arena, &j->scratch);
+}
+
+static tilec_status emit_code(TlJob *j)
+{
+    TlEmit form = form_of(j->stage);
+    TlCodegenOptions co = {.target = j->target,
+                           .opt_level = j->o->opt_level,
+                           .check = j->o->check != 0,
+                           .debug = j->o->debug != 0,
+                           .emulate = j->emulate};
+    TlKernelCodes kernels = {0};
+    size_t size = 0;
+    void *code = (tl_target_is_gpu(j->target) ? tl_gpu_compile : tl_cpu_compile)(
+        j->module, &co, form, &j->scratch, &kernels, &size);
+    if (!code)
+        return tl_job_deliver_diagnostics(j);
+    if (j->o->report && tl_target_is_gpu(j->target))
+        report(j, form, &kernels, code, size);
+    if (form == TL_EMIT_OBJ && j->stage != TL_STAGE_HSACO)
+        return set_image(j, &kernels);
+    if (j->stage == TL_STAGE_CUBIN)
+        return emit_cubin(j, code, size);
+    set_data(j, code, size);
+    return TILEC_OK;
+}
+
+tilec_status tl_job_emit(TlJob *j)
+{
+    if (j->stage == TL_STAGE_OPT || j->stage == TL_STAGE_LAIDOUT) {
+        TlSbuf s;
+        tl_sbuf_init(&s, &j->scratch);
+        tl_print_module(&s, j->module);
+        return tl_job_emit_text(j, &s);
+    }
+    return j->target->kind == TL_TARGET_REF ? emit_ref(j) : emit_code(j);
+}
