@@ -6,7 +6,8 @@
  *
  * TILE_EMU_SCHEDULE=rr|reverse|ahead|random:SEED says in which order threads run
  * (tile_device_configure: "schedule"). With TILE_THREADS=1 a schedule gives the same run every
- * time. TILE_EMU_DROP_BARRIER=N leaves out the N-th barrier, commit or wait of each kernel (mutation, 0 is the first):
+ * time. TILE_EMU_PERTURB=SEED ("perturb") makes approximate instructions as wrong as they may be.
+ * TILE_EMU_DROP_BARRIER=N leaves out the N-th barrier, commit or wait of each kernel (mutation, 0 is the first):
  * what it orders must then be reported. */
 #include "runtime/elf.h"
 #include "runtime/emu.h"
@@ -24,6 +25,7 @@ struct tl_dev {
     tl_emu_crew crew;
     pthread_mutex_t lock; /* guards what follows */
     tl_emu_schedule schedule;
+    uint64_t perturb; /* seed; 0: not */
     bool stats;
     int64_t drop;     /* number of a barrier in its kernel; -1: none */
     char *stats_text; /* of the last launch */
@@ -49,6 +51,18 @@ static tile_status read_schedule(tl_dev *dev, const char *text)
     return TILE_OK;
 }
 
+static tile_status read_perturb(tl_dev *dev, const char *text)
+{
+    char *end;
+    uint64_t seed = strtoull(text, &end, 10);
+    if (end == text || *end)
+        return tl_fail(TILE_BAD_ARGUMENT, "perturb wants a number, not '%s'", text);
+    pthread_mutex_lock(&dev->lock);
+    dev->perturb = seed;
+    pthread_mutex_unlock(&dev->lock);
+    return TILE_OK;
+}
+
 static void emu_close(tl_dev *dev)
 {
     tl_emu_crew_close(&dev->crew);
@@ -61,7 +75,8 @@ static void emu_close(tl_dev *dev)
 /* Names of targets are the compiler's business: an unknown one fails there, with the known ones. */
 static tile_status emu_open(const char *spec, tl_dev **out_dev)
 {
-    const char *schedule = getenv("TILE_EMU_SCHEDULE"), *drop = getenv("TILE_EMU_DROP_BARRIER");
+    const char *schedule = getenv("TILE_EMU_SCHEDULE"), *drop = getenv("TILE_EMU_DROP_BARRIER"),
+               *perturb = getenv("TILE_EMU_PERTURB");
     tl_dev *dev = calloc(1, sizeof *dev);
     if (!dev)
         return tl_fail(TILE_NO_MEMORY, "out of memory");
@@ -74,6 +89,8 @@ static tile_status emu_open(const char *spec, tl_dev **out_dev)
                          spec);
     if (status == TILE_OK && schedule && *schedule)
         status = read_schedule(dev, schedule);
+    if (status == TILE_OK && perturb && *perturb)
+        status = read_perturb(dev, perturb);
     if (status == TILE_OK)
         status = tl_pool_create(0, &dev->pool);
     if (status == TILE_OK)
@@ -99,6 +116,8 @@ static tile_status emu_configure(tl_dev *dev, const char *key, const char *value
 {
     if (strcmp(key, "schedule") == 0)
         return read_schedule(dev, value);
+    if (strcmp(key, "perturb") == 0)
+        return read_perturb(dev, value);
     if (strcmp(key, "stats") != 0)
         return tl_fail(TILE_BAD_ARGUMENT, "device %s has no setting '%s'", dev->target, key);
     pthread_mutex_lock(&dev->lock);
@@ -226,6 +245,7 @@ static tile_status emu_run(tl_dev *dev, tl_code *code, const tl_launch *launch, 
         return status;
     pthread_mutex_lock(&dev->lock);
     job.schedule = dev->schedule;
+    job.perturb = dev->perturb;
     job.stats = dev->stats;
     pthread_mutex_unlock(&dev->lock);
     tl_emu_watch_options options = {.check = launch->kernel->flags & TILE_KERNEL_CHECKED,

@@ -46,6 +46,7 @@ typedef struct tl_emu_job {
     tl_sink *sink;
     tl_emu_watch *watch;
     tl_emu_schedule schedule;
+    uint64_t perturb; /* approximate instructions are off, by this seed (emu_math.c); 0: they are not */
     bool stats;
     uint32_t dropped; /* site of a barrier, commit or wait that is left out (mutation); UINT32_MAX: none */
     atomic_bool met;  /* somebody came there */

@@ -41,6 +41,7 @@ static const Row rows[] = {
     {"--repeat",       FORM_TEXT, CMD_RUN,     AT(repeat),            "N",        "launch N times and say how long it took"},
     {"--stats",        FORM_BOOL, CMD_RUN,     AT(stats),             NULL,       "say how long compiling and running took; emu: what was counted"},
     {"--schedules",    FORM_TEXT, CMD_RUN,     AT(schedules),         "S,...|all", "emu: run under each; outputs must agree (rr reverse ahead random:SEED)"},
+    {"--perturb",      FORM_TEXT, CMD_RUN,     AT(perturb),           "SEED",     "emu: approximate instructions are off by as much as their bounds allow"},
     {"--print",        FORM_LIST, CMD_RUN,     AT(prints),            "PARAM",    "print an array after the run"},
     {"--save",         FORM_LIST, CMD_RUN,     AT(saves),             "PARAM=F.npy", "save an array after the run"},
     {"--kernel",       FORM_TEXT, ALL,         COMPILER(kernel),      "NAME",     "that kernel only"},

@@ -22,7 +22,7 @@ typedef struct Options {
     bool depends, help, version, stats;
     Texts consts;           /* NAME=VAL */
     Texts includes;
-    const char *device, *grid, *repeat, *schedules, *warps, *stages, *bisect, *stress; /* as written */
+    const char *device, *grid, *repeat, *schedules, *perturb, *warps, *stages, *bisect, *stress; /* as written */
     Texts items;            /* run, explain: PARAM=VALUE */
     Texts prints, saves;    /* run: PARAM; PARAM=F.npy */
 } Options;

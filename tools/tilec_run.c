@@ -59,6 +59,8 @@ static int open_device(Run *r)
     tile_device_set_callbacks(r->device, &callbacks);
     if (r->o->stats || r->counted)
         tile_device_configure(r->device, "stats", "1"); /* others count nothing */
+    if (r->o->perturb && tile_device_configure(r->device, "perturb", r->o->perturb) != TILE_OK)
+        return usage_error("--perturb: %s", tile_last_error());
     return tile_device_get_info(r->device, &r->info) == TILE_OK ? EXIT_FINE : run_error();
 }
 

@@ -356,7 +356,8 @@ TILE_API tile_status tile_launch_embedded(const void *image, const char *name, t
 
 #ifdef TILE_UNSTABLE
 /* A setting of the device's driver. emu: "schedule" (rr, reverse, ahead, random:SEED: the order in
- * which threads run), "stats" (1: launches are counted). TILE_BAD_ARGUMENT: it has no such. */
+ * which threads run), "perturb" (a seed: approximate instructions are off within their bounds; 0: they
+ * are correctly rounded), "stats" (1: launches are counted). TILE_BAD_ARGUMENT: it has no such. */
 TILE_API tile_status tile_device_configure(tile_device *device, const char *key, const char *value);
 
 /* What was counted in the device's last launch, as text; the caller frees it with free(). NULL:
