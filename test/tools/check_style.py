@@ -3,7 +3,7 @@
 
     check_style.py [ROOT] [--functions]    --functions: also list the functions over 60 lines, longest first
 
-Rules: no file over 1500 lines; no tabs or blanks at line ends; nothing at the top level but what belongs there; no
+Rules: no file over 1500 lines; no tabs or blanks at line ends; nothing left from a merge; nothing at the top level but what belongs there; no
 machine paths or package hosts; no printing, exiting or aborting in the libraries; file names unique among sources;
 every row of diags.def has a test in test/frontend/diags or test/ir; every pass has its lit folder.
 """
@@ -52,6 +52,8 @@ def check_file(path, text):
         for bad in FORBIDDEN:
             if bad in line:
                 yield f"{path}:{i}: names a machine path or package host ({bad})"
+        if line.startswith(("<" * 7 + " ", ">" * 7 + " ")):
+            yield f"{path}:{i}: left from a merge"
         if path.endswith((".c", ".h", ".re", ".y", ".def", ".py")):
             if "\t" in line:
                 yield f"{path}:{i}: tab"
