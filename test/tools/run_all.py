@@ -19,7 +19,7 @@ import xml.etree.ElementTree as ET
 from collections import namedtuple
 
 Row = namedtuple("Row", "name status text")  # status: pass, fail, skip; text: output, or the reason of a skip
-SUITE_SECONDS = 900
+SUITE_SECONDS = 1800
 
 
 def run(command, seconds=SUITE_SECONDS, env=None):
@@ -91,7 +91,7 @@ def conformance(cx, build):
     command = [sys.executable, os.path.join(cx.root, "test", "conformance", "run.py"), "--build", build,
                "--jobs", str(cx.jobs), "--json", result]
     if build.endswith("-asan"):
-        command += ["--small", "--emu-every", "18"]
+        command += ["--small", "--emu-every", "36"]
     _, out = run(command, env=sanitizer_env())
     if not os.path.exists(result):
         return broken("conformance", out)
