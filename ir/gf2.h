@@ -12,14 +12,22 @@ typedef struct TlSpan {
     int rank;
 } TlSpan;
 
+/* The highest bit of v, not 0. */
+static inline int tl_top_bit(uint64_t v)
+{
+    return 63 - __builtin_clzll(v);
+}
+
 /* v without what the span has of it: 0 when it is inside. *combo ^= the vectors taken. */
 static inline uint64_t tl_span_reduce(const TlSpan *s, uint64_t v, uint64_t *combo)
 {
-    for (int bit = 63; bit >= 0; bit--) {
-        if (!(v >> bit & 1) || !s->vec[bit])
-            continue;
-        v ^= s->vec[bit];
-        *combo ^= s->combo[bit];
+    for (uint64_t rest = v; rest;) {
+        int bit = tl_top_bit(rest);
+        if (s->vec[bit]) {
+            v ^= s->vec[bit];
+            *combo ^= s->combo[bit];
+        }
+        rest = v & ((1ull << bit) - 1);
     }
     return v;
 }
@@ -36,9 +44,7 @@ static inline bool tl_span_add(TlSpan *s, uint64_t v, uint64_t combo)
     v = tl_span_reduce(s, v, &combo);
     if (!v)
         return false;
-    int top = 63;
-    while (!(v >> top & 1))
-        top--;
+    int top = tl_top_bit(v);
     s->vec[top] = v;
     s->combo[top] = combo;
     s->rank++;
