@@ -2,7 +2,6 @@
  * An image's size is a multiple of its alignment and is in its header, so that the loader finds the
  * next, and the end by the absence of a header's mark (tl_embed) or of bytes. */
 #include <string.h>
-#include <unistd.h>
 
 #include "codegen/codegen.h"
 #include "codegen/compile.h"
@@ -52,14 +51,11 @@ static void compile_part(void *part)
     p->status = tl_compile(f->name, f->text, f->size, &p->o, &p->one);
 }
 
-/* Side by side only when nobody looks on: what is printed stays in order, and an allocator of the
- * caller's need not be thread-safe. */
+/* Side by side only when nobody looks on: what is printed stays in order. */
 static uint32_t most_at_once(const tilec_options *o)
 {
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    bool watched = o->alloc != tl_libc_alloc || o->print_after || o->dump_dir || o->time_passes ||
-                   o->stop_after || o->override;
-    return watched || cores < 1 ? 1 : (uint32_t)cores;
+    bool watched = o->print_after || o->dump_dir || o->time_passes || o->stop_after || o->override;
+    return watched ? 1 : tl_worker_most(o->alloc);
 }
 
 static void compile_parts(Fat *f)

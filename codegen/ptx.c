@@ -5,9 +5,7 @@
  * Functions are lowered one after another, for tile IR and its context belong to one thread; what
  * LLVM does with each (nine tenths of the time) is done by a worker. */
 #include <string.h>
-#include <unistd.h>
 
-#include "codegen/compile.h"
 #include "codegen/gpu.h"
 #include "codegen/worker.h"
 
@@ -121,22 +119,18 @@ static char *collect(Ptx *x, size_t *out_size)
     return all.text;
 }
 
-static void close_all(Ptx *x)
+/* What LLVM itself broke off, in the function that was lowered last, is lost. */
+static void close_all(Ptx *x, TlFault fault)
 {
     while (x->njoined < x->nbegun)
         join_oldest(x);
+    if (fault == TL_FAULT_LLVM && x->nbegun)
+        x->parts[x->nbegun - 1].has_llvm = false;
     for (uint32_t i = 0; i < x->nbegun; i++) {
         if (x->parts[i].has_llvm)
             tl_llvm_close(&x->parts[i].l);
         tl_arena_free(&x->parts[i].arena);
     }
-}
-
-/* An allocator of the caller's need not be thread-safe. */
-static uint32_t most_at_once(const TlArena *arena)
-{
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    return arena->alloc.fn != tl_libc_alloc || cores < 1 ? 1 : (uint32_t)cores;
 }
 
 void *tl_ptx_compile(TlModule *m, const TlCodegenOptions *options, TlArena *arena,
@@ -145,7 +139,7 @@ void *tl_ptx_compile(TlModule *m, const TlCodegenOptions *options, TlArena *aren
     Ptx *x = TL_NEW(arena, Ptx);
     *x = (Ptx){.options = options, .arena = arena, .kernels = kernels, .nparts = m->fns.len};
     x->parts = TL_NEW_ARRAY(arena, Part, m->fns.len);
-    x->most = most_at_once(arena);
+    x->most = tl_worker_most(arena->alloc.fn);
     TlGuard g;
     char *volatile text = NULL;
     if (TL_GUARD(&g)) {
@@ -157,7 +151,7 @@ void *tl_ptx_compile(TlModule *m, const TlCodegenOptions *options, TlArena *aren
             text = collect(x, out_size);
         tl_guard_pop(&g);
     }
-    close_all(x);
+    close_all(x, g.fault);
     if (g.fault) /* popped */
         tl_fault(g.fault, "%s", g.text);
     return text;

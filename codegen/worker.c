@@ -5,6 +5,10 @@
  * enough; pages that are not touched cost nothing. */
 #include "codegen/worker.h"
 
+#include <unistd.h>
+
+#include "codegen/compile.h"
+
 enum { STACK = 1 << 29 };
 
 static void *run(void *worker)
@@ -31,4 +35,10 @@ void tl_worker_join(TlWorker *w)
         pthread_join(w->thread, NULL);
     else
         w->run(w->arg);
+}
+
+uint32_t tl_worker_most(TlAllocFn alloc)
+{
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    return alloc != tl_libc_alloc || cores < 1 ? 1 : (uint32_t)cores;
 }

@@ -3,6 +3,9 @@
 #define TL_WORKER_H
 #include <pthread.h>
 #include <stdbool.h>
+#include <stdint.h>
+
+#include "ir/support/arena.h"
 
 typedef struct TlWorker {
     pthread_t thread;
@@ -14,4 +17,7 @@ typedef struct TlWorker {
 /* Begins run(arg) on a thread with a stack for LLVM; where none can be had, tl_worker_join runs it. */
 void tl_worker_start(TlWorker *w, void (*run)(void *arg), void *arg);
 void tl_worker_join(TlWorker *w);
+/* How many threads may compile at once: this machine's processors, but one where memory comes from an
+ * allocator of the caller's, which need not be thread-safe. */
+uint32_t tl_worker_most(TlAllocFn alloc);
 #endif

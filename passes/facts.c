@@ -118,6 +118,12 @@ static bool has_tile(const TlFn *fn)
     return false; /* tiles of regions come from values outside */
 }
 
+bool tl_is_in_hinted_loop(const TlOp *op)
+{
+    const TlOp *loop = op->block->parent;
+    return loop && loop->opcode == TL_OP_FOR && tl_attr(loop, TL_ATTR_PIPELINE);
+}
+
 bool tl_fn_is_laid_out(const TlFn *fn)
 {
     return tl_fn_level(fn) != TL_LEVEL_TILE || (fn->body->warps && !has_tile(fn));

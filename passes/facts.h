@@ -17,6 +17,8 @@ bool tl_is_invariant(const TlValue *v, const TlOp *loop);
 bool tl_const_int_value(const TlValue *v, TlWideInt *out);
 /* Number of trips of a FOR with constant bounds. */
 bool tl_const_trips(const TlOp *loop, TlWideInt *out);
+/* Does the op stand in a loop with a pipeline hint? */
+bool tl_is_in_hinted_loop(const TlOp *op);
 /* Is the function at the laid-out level, even when it has no tile that could show it? */
 bool tl_fn_is_laid_out(const TlFn *fn);
 /* Is the dot, or another one of its block, followed by a dot that takes the result as an operand (not

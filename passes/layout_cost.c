@@ -5,7 +5,8 @@
  * shared memory, a shuffle, a load of four sectors that are in the first-level cache) takes 4. A
  * sector (32 bytes) of global memory takes 4 as well, half of what the second-level cache can do:
  * loads pay each once, since what a warp touches again it finds in the first level; stores and
- * atomics pay in every access. A barrier takes 64, as the plans of conversions have it.
+ * atomics pay in every access. A barrier takes 64, as the plans of conversions have it. What a loop with
+ * a pipeline hint loads pays 4 for each register in which it waits for its trip.
  *
  * Replicated data needs no rule: more registers are more work of every warp. */
 #include "passes/layout_cost.h"
@@ -151,9 +152,7 @@ TlAccessCount tl_layout_access_count(const TlAccessInfo *info, const TlOp *op, c
 /* What a pipelined loop loads waits in registers for its trip. */
 static int64_t waiting_cost(const TlOp *load, int64_t bytes)
 {
-    const TlOp *loop = load->block->parent;
-    bool waits = loop && loop->opcode == TL_OP_FOR && tl_attr(loop, TL_ATTR_PIPELINE);
-    return waits ? WAITING * (bytes / REGISTER_BYTES) : 0;
+    return tl_is_in_hinted_loop(load) ? WAITING * (bytes / REGISTER_BYTES) : 0;
 }
 
 static int64_t access_cost(TlLayoutCost *c, const TlOp *op, const TlLayout *l)

@@ -29,6 +29,7 @@
 #include "ir/stage_layout.h"
 #include "ir/staged.h"
 #include "passes/axis_info.h"
+#include "passes/facts.h"
 #include "passes/pass.h"
 #include "passes/relayout.h"
 
@@ -95,12 +96,6 @@ static bool feeds_dot(const TlValue *v, int depth)
     return false;
 }
 
-static bool is_in_hinted_loop(const TlOp *op)
-{
-    const TlOp *loop = op->block->parent;
-    return loop && loop->opcode == TL_OP_FOR && tl_attr(loop, TL_ATTR_PIPELINE);
-}
-
 static bool trace(TlOp *convert, Way *w)
 {
     *w = (Way){.convert = convert};
@@ -132,7 +127,7 @@ static void find_ways(Stage *s)
     for (TlOp *op = s->fn->body->first; op; op = tl_walk_next(op, NULL)) {
         Way w;
         if (op->opcode != TL_OP_CONVERT || !op->out[0]->uses || !trace(op, &w) ||
-            (!is_in_hinted_loop(w.load) && !feeds_dot(op->out[0], 0)) || !needs_shared(s, op))
+            (!tl_is_in_hinted_loop(w.load) && !feeds_dot(op->out[0], 0)) || !needs_shared(s, op))
             continue;
         w.get = op->out[0]->type->layout;
         for (uint32_t i = w.n; i-- > 0 && w.get;)
