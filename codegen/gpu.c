@@ -20,7 +20,7 @@ enum { PTX_KERNEL = 71, AMDGPU_KERNEL = 91 }; /* llvm/IR/CallingConv.h */
 /* Behind PTX stands ptxas: what gvn finds, it finds too. */
 static const char *const PASSES[] = {
     [TL_TARGET_NVPTX] = "function(early-cse,instcombine<no-verify-fixpoint>,simplifycfg,"
-                        "loop-mssa(licm),early-cse,dce)",
+                        "loop-mssa(licm))",
     [TL_TARGET_AMDGPU] = "function(sroa,early-cse,instcombine<no-verify-fixpoint>,simplifycfg,"
                          "loop-mssa(licm),gvn,dce)",
 };
@@ -30,6 +30,13 @@ static void attribute(TlLlvm *l, LLVMValueRef f, const char *name, const char *v
     LLVMAttributeRef a = LLVMCreateStringAttribute(l->context, name, (unsigned)strlen(name), value,
                                                    (unsigned)strlen(value));
     LLVMAddAttributeAtIndex(f, LLVMAttributeFunctionIndex, a);
+}
+
+static void enum_attribute(TlLlvm *l, LLVMValueRef f, const char *name)
+{
+    unsigned kind = LLVMGetEnumAttributeKindForName(name, strlen(name));
+    LLVMAddAttributeAtIndex(f, LLVMAttributeFunctionIndex,
+                            LLVMCreateEnumAttribute(l->context, kind, 0));
 }
 
 static LLVMMetadataRef constant(TlLlvm *l, uint32_t v)
@@ -44,6 +51,7 @@ static void set_nvptx_kernel(TlLlvm *l, LLVMValueRef f, uint32_t threads)
                               LLVMMDStringInContext2(l->context, KEY, strlen(KEY)),
                               constant(l, threads)};
     LLVMSetFunctionCallConv(f, PTX_KERNEL);
+    enum_attribute(l, f, "noimplicitfloat"); /* LLVM need not join accesses: they are wide */
     LLVMAddNamedMetadataOperand(
         l->module, "nvvm.annotations",
         LLVMMetadataAsValue(l->context, LLVMMDNodeInContext2(l->context, row, 3)));

@@ -130,13 +130,19 @@ LLVMValueRef tl_simt_shuffle_idx(TlSimt *g, const TlType *type, LLVMValueRef x, 
     return shuffle(g, type, TL_LEAF_SHFL_IDX, x, lane);
 }
 
-/* ---- several values as one wide one ---- */
+/* ---- several values as one wide one ----
+ *
+ * A wide value is a vector of words, a word holds one element or several small ones. What is packed as
+ * it was unpacked is the word, or the wide value, that it came from: operands of matrix instructions
+ * pass as words. */
+
+enum { WORD = 4, MAX_ELEMENTS = 32 };
 
 static LLVMTypeRef wide_type(TlSimt *g, uint64_t bytes)
 {
-    if (bytes <= 4)
+    if (bytes <= WORD)
         return int_of_bytes(g, bytes);
-    return LLVMVectorType(g->i32, (unsigned)bytes / 4);
+    return LLVMVectorType(g->i32, (unsigned)bytes / WORD);
 }
 
 LLVMTypeRef tl_simt_wide_type(TlSimt *g, const TlType *type, int n)
@@ -144,28 +150,94 @@ LLVMTypeRef tl_simt_wide_type(TlSimt *g, const TlType *type, int n)
     return wide_type(g, tl_gen_elem_bytes(type) * (uint64_t)n);
 }
 
-LLVMValueRef tl_simt_pack(TlSimt *g, const TlType *type, int n, LLVMValueRef *x)
+static LLVMTypeRef element_type(TlSimt *g, const TlType *type)
+{
+    return type->ptr ? g->i64 : tl_gen_mem_type(&g->gen, type);
+}
+
+static LLVMValueRef to_element(TlSimt *g, const TlType *type, LLVMValueRef x)
+{
+    return type->ptr ? LLVMBuildPtrToInt(g->b, x, g->i64, "") : tl_gen_to_mem(&g->gen, type, x);
+}
+
+static LLVMValueRef from_element(TlSimt *g, const TlType *type, LLVMValueRef x)
+{
+    return type->ptr ? LLVMBuildIntToPtr(g->b, x, g->ptr, "") : tl_gen_from_mem(&g->gen, type, x);
+}
+
+/* How many elements a word of n has. */
+static unsigned elements_of_word(const TlType *type, unsigned n)
 {
     uint64_t bytes = tl_gen_elem_bytes(type);
-    if (n == 1)
-        return LLVMBuildBitCast(g->b, to_int(g, type, x[0]), wide_type(g, bytes), "");
-    LLVMValueRef v = LLVMGetPoison(LLVMVectorType(int_of_bytes(g, bytes), (unsigned)n));
-    for (int i = 0; i < n; i++)
-        v = LLVMBuildInsertElement(g->b, v, to_int(g, type, x[i]), tl_simt_i32(g, (uint32_t)i), "");
-    return LLVMBuildBitCast(g->b, v, wide_type(g, bytes * (uint64_t)n), "");
+    return bytes >= WORD ? 1 : bytes * n < WORD ? n : (unsigned)(WORD / bytes);
+}
+
+static LLVMValueRef as_type(TlSimt *g, LLVMValueRef x, LLVMTypeRef type)
+{
+    if (LLVMIsABitCastInst(x) && LLVMTypeOf(LLVMGetOperand(x, 0)) == type)
+        return LLVMGetOperand(x, 0);
+    return LLVMBuildBitCast(g->b, x, type, "");
+}
+
+static LLVMValueRef element(TlSimt *g, LLVMValueRef vector, unsigned i)
+{
+    return LLVMBuildExtractElement(g->b, vector, tl_simt_i32(g, i), "");
+}
+
+/* The vector whose elements these are, all of them and in order; NULL: there is none. */
+static LLVMValueRef vector_of(LLVMValueRef *x, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++)
+        if (!LLVMIsAExtractElementInst(x[i]) ||
+            LLVMGetOperand(x[i], 0) != LLVMGetOperand(x[0], 0) ||
+            !LLVMIsAConstantInt(LLVMGetOperand(x[i], 1)) ||
+            LLVMConstIntGetZExtValue(LLVMGetOperand(x[i], 1)) != i)
+            return NULL;
+    LLVMValueRef v = LLVMGetOperand(x[0], 0);
+    return LLVMGetVectorSize(LLVMTypeOf(v)) == n ? v : NULL;
+}
+
+static LLVMValueRef join(TlSimt *g, LLVMValueRef *x, unsigned n)
+{
+    LLVMValueRef v = n > 1 ? vector_of(x, n) : x[0];
+    if (v)
+        return v;
+    v = LLVMGetPoison(LLVMVectorType(LLVMTypeOf(x[0]), n));
+    for (unsigned i = 0; i < n; i++)
+        v = LLVMBuildInsertElement(g->b, v, x[i], tl_simt_i32(g, i), "");
+    return v;
+}
+
+LLVMValueRef tl_simt_pack(TlSimt *g, const TlType *type, int n, LLVMValueRef *x)
+{
+    LLVMValueRef e[MAX_ELEMENTS], words[MAX_ELEMENTS];
+    unsigned count = (unsigned)n, in_word = elements_of_word(type, count), nwords = count / in_word;
+    uint64_t bytes = tl_gen_elem_bytes(type);
+    TL_ASSERT(n <= MAX_ELEMENTS, "%d elements", n);
+    for (unsigned i = 0; i < count; i++)
+        e[i] = to_element(g, type, x[i]);
+    for (unsigned w = 0; w < nwords; w++) {
+        words[w] = join(g, e + w * in_word, in_word);
+        if (bytes < WORD)
+            words[w] = as_type(g, words[w], int_of_bytes(g, bytes * in_word));
+    }
+    return as_type(g, join(g, words, nwords), wide_type(g, bytes * count));
 }
 
 void tl_simt_unpack(TlSimt *g, const TlType *type, LLVMValueRef wide, int n, LLVMValueRef *out)
 {
-    LLVMTypeRef elem = int_of_bytes(g, tl_gen_elem_bytes(type));
-    if (n == 1) {
-        out[0] = from_int(g, type, LLVMBuildBitCast(g->b, wide, elem, ""));
-        return;
+    LLVMTypeRef elem = element_type(g, type);
+    unsigned count = (unsigned)n, in_word = elements_of_word(type, count), nwords = count / in_word;
+    LLVMValueRef v = wide;
+    if (tl_gen_elem_bytes(type) >= WORD)
+        v = as_type(g, wide, tl_gen_vec(elem, n));
+    for (unsigned w = 0; w < nwords; w++) {
+        LLVMValueRef word = nwords > 1 ? element(g, v, w) : v;
+        if (in_word > 1 || nwords == count)
+            word = as_type(g, word, tl_gen_vec(elem, (int)in_word));
+        for (unsigned i = 0; i < in_word; i++)
+            out[w * in_word + i] = from_element(g, type, in_word > 1 ? element(g, word, i) : word);
     }
-    LLVMValueRef v = LLVMBuildBitCast(g->b, wide, LLVMVectorType(elem, (unsigned)n), "");
-    for (int i = 0; i < n; i++)
-        out[i] =
-            from_int(g, type, LLVMBuildExtractElement(g->b, v, tl_simt_i32(g, (uint32_t)i), ""));
 }
 
 tl_leaf tl_simt_sized(tl_leaf first, uint64_t bytes)
