@@ -17,12 +17,13 @@
 
 enum { PTX_KERNEL = 71, AMDGPU_KERNEL = 91 }; /* llvm/IR/CallingConv.h */
 
-/* Behind PTX stands ptxas: what gvn finds, it finds too. */
+/* Behind PTX stands ptxas: what gvn finds, it finds too. On AMD flow is structured: what a loop tested at its
+ * beginning carries would live beside what its trip makes of it, in twice the registers. */
 static const char *const PASSES[] = {
     [TL_TARGET_NVPTX] = "function(early-cse,instcombine<no-verify-fixpoint>,simplifycfg,"
                         "loop-mssa(licm))",
     [TL_TARGET_AMDGPU] = "function(sroa,early-cse,instcombine<no-verify-fixpoint>,simplifycfg,"
-                         "loop-mssa(licm),gvn,dce)",
+                         "loop-mssa(loop-rotate,licm),gvn,dce)",
 };
 
 static void attribute(TlLlvm *l, LLVMValueRef f, const char *name, const char *value)

@@ -86,6 +86,39 @@ const TlLayout *tl_layout_permuted(TlCtx *ctx, const TlLayout *l, const int64_t 
     return pick(ctx, l, l->nout, from);
 }
 
+/* The columns of a layout that lie along one axis and no other. */
+static int columns_along(TlLayout *l, int axis, int32_t **out)
+{
+    static const TlInDim order[] = {TL_IN_REG, TL_IN_LANE, TL_IN_WARP};
+    int n = 0;
+    for (size_t k = 0; k < sizeof order / sizeof *order; k++) {
+        int i = tl_layout_in_index(l, order[k]), bits = tl_layout_in_bits(l, order[k]);
+        for (int b = 0; b < bits; b++) {
+            bool other = false;
+            for (int d = 0; d < l->nout; d++)
+                other |= d != axis && l->basis[i][b][d];
+            if (!other && l->basis[i][b][axis])
+                out[n++] = &l->basis[i][b][axis];
+        }
+    }
+    return n;
+}
+
+const TlLayout *tl_layout_registers_first(TlCtx *ctx, const TlLayout *l, int axis)
+{
+    TlLayout r = *l;
+    int32_t *column[TL_LAYOUT_MAX_IN * TL_LAYOUT_MAX_BITS];
+    int n = columns_along(&r, axis, column);
+    for (int i = 0; i < n; i++)
+        for (int k = i + 1; k < n; k++)
+            if (*column[k] < *column[i]) {
+                int32_t least = *column[k];
+                *column[k] = *column[i];
+                *column[i] = least;
+            }
+    return tl_layout_intern(ctx, &r);
+}
+
 const TlLayout *tl_layout_replicated(TlCtx *ctx, const TlType *type, int lane_bits, int warp_bits)
 {
     TlLayout l = {.nin = 2, .in = {TL_IN_LANE, TL_IN_WARP}, .nout = type->rank};

@@ -20,6 +20,8 @@ const TlLayout *tl_layout_expanded(TlCtx *ctx, const TlLayout *l, int axis);
 const TlLayout *tl_layout_collapsed(TlCtx *ctx, const TlLayout *l, uint32_t outs);
 /* Output i is l's output perm[i]. */
 const TlLayout *tl_layout_permuted(TlCtx *ctx, const TlLayout *l, const int64_t *perm);
+/* What l has along one axis dealt out anew, the least first: to registers, then lanes, then warps. */
+const TlLayout *tl_layout_registers_first(TlCtx *ctx, const TlLayout *l, int axis);
 /* The same elements on the same threads after a reshape between these shapes; NULL when the
  * elements' row-major numbers are not linear in both. */
 const TlLayout *tl_layout_reshaped(TlCtx *ctx, const TlLayout *l, const TlType *from,

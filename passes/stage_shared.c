@@ -42,8 +42,9 @@ typedef struct Way {
     const TlLayout *get; /* of what is loaded, as it must be got */
 } Way;
 
-typedef struct Staged { /* a load and its buffer's type; one for each load */
+typedef struct Staged { /* a load, as what it is put, and the buffer's type; one for each load */
     TlOp *load;
+    const TlLayout *put;
     const TlType *buf;
 } Staged;
 
@@ -153,22 +154,65 @@ static int row_axis(const Stage *s, const TlOp *load)
     return l->nout - 1;
 }
 
-static const TlType *buffer_type(Stage *s, uint32_t first)
+/* Does nobody want what is loaded, or made of it, as it is? */
+static bool all_goes_through(const Stage *s, const TlValue *v, int depth)
+{
+    uint32_t operand;
+    for (const TlUse *u = v->uses; u; u = u->next)
+        if (!tl_map_get_ptr(&s->converts, u->user) &&
+            (depth == MOST_CHAIN || !links(u->user, &operand) ||
+             !all_goes_through(s, u->user->out[0], depth + 1)))
+            return false;
+    return true;
+}
+
+static bool has_tile_operand(const TlOp *op)
+{
+    for (uint32_t i = 0; i < op->nin; i++)
+        if (tl_has_layout(tl_in(op, i)->type))
+            return true;
+    return false;
+}
+
+/* The axis along which a thread's neighbours lie; -1: it has one element. */
+static int register_axis(const TlLayout *l)
+{
+    int reg = tl_layout_in_index(l, TL_IN_REG);
+    for (int d = 0; d < l->nout && tl_layout_in_bits(l, TL_IN_REG); d++)
+        if (l->basis[reg][0][d])
+            return d;
+    return -1;
+}
+
+/* Where a thread gets neighbours of an axis across the rows, it loads such too, as far as it loads
+ * several rows: they are put in one piece then, and got as words without being taken apart. */
+static const TlLayout *put_layout(const Stage *s, const Way *w)
+{
+    const TlLayout *l = w->load->out[0]->type->layout;
+    int want = register_axis(w->get);
+    if (s->px->machine->copies || want < 0 || want == row_axis(s, w->load) ||
+        has_tile_operand(w->load) || !all_goes_through(s, w->load->out[0], 0))
+        return l;
+    return tl_layout_registers_first(s->ctx, l, want);
+}
+
+static Staged staged_of(Stage *s, uint32_t first)
 {
     const Way *w = &s->ways.data[first];
     const TlType *t = w->load->out[0]->type;
+    const TlLayout *put = put_layout(s, w);
     TL_VEC(const TlLayout *) gets = {0};
     for (uint32_t i = first; i < s->ways.len; i++)
         if (s->ways.data[i].load == w->load)
             tl_vec_push(s->px->scratch, &gets, s->ways.data[i].get);
     TlStageUse use = {.type = t,
-                      .put = t->layout,
+                      .put = put,
                       .gets = gets.data,
                       .ngets = (int)gets.len,
                       .row = row_axis(s, w->load),
                       .flags = s->px->machine->copies ? TL_STAGE_IMAGE | TL_STAGE_LDMATRIX : 0};
     const TlLayout *l = tl_stage_layout(s->ctx, s->px->scratch, &use);
-    return tl_type_buf(s->ctx, t->dtype, t->rank, t->shape, l, 1);
+    return (Staged){w->load, put, tl_type_buf(s->ctx, t->dtype, t->rank, t->shape, l, 1)};
 }
 
 /* ---- do they fit? ---- */
@@ -229,11 +273,12 @@ static bool claim(Stage *s, const Staged *x)
 
 /* ---- 3. into effect ---- */
 
-static TlOp *put_after(Stage *s, TlOp *load, const TlType *buf)
+static TlOp *put_after(Stage *s, const Staged *x)
 {
-    TlBuilder b = tl_builder_after(load->out[0]);
-    TlValue *made = tl_op_new(&b, TL_OP_ALLOC, 0, NULL, 1, &buf, 0, 0, NULL)->out[0];
-    TlValue *in[] = {made, tl_const_int(&b, tl_type_scalar(s->ctx, TL_I32), 0), load->out[0]};
+    TlBuilder b = tl_builder_after(x->load->out[0]);
+    tl_set_layout(x->load->out[0], x->put);
+    TlValue *made = tl_op_new(&b, TL_OP_ALLOC, 0, NULL, 1, &x->buf, 0, 0, NULL)->out[0];
+    TlValue *in[] = {made, tl_const_int(&b, tl_type_scalar(s->ctx, TL_I32), 0), x->load->out[0]};
     return tl_op_new(&b, TL_OP_PUT, 3, in, 0, NULL, 0, 0, NULL);
 }
 
@@ -307,16 +352,17 @@ TlPassResult tl_pass_stage_shared(TlFn *fn, TlPassCtx *px)
     TlMap *maps[] = {&puts, &s.converts, &s.bytes, &s.reserves};
     for (size_t i = 0; i < sizeof maps / sizeof *maps; i++)
         tl_map_init(maps[i], px->scratch);
+    for (uint32_t i = 0; i < s.ways.len; i++)
+        tl_map_put_ptr(&s.converts, s.ways.data[i].convert, s.ways.data[i].convert);
     for (uint32_t i = 0; i < s.ways.len; i++) {
         const Way *w = &s.ways.data[i];
-        tl_map_put_ptr(&s.converts, w->convert, w->convert);
         if (!tl_map_get_ptr(&puts, w->load))
-            tl_vec_push(px->scratch, &s.staged, (Staged){w->load, buffer_type(&s, i)});
+            tl_vec_push(px->scratch, &s.staged, staged_of(&s, i));
         tl_map_put_ptr(&puts, w->load, w->load);
     }
     for (uint32_t i = 0; i < s.staged.len; i++) {
         const Staged *x = &s.staged.data[i];
-        tl_map_put_ptr(&puts, x->load, claim(&s, x) ? put_after(&s, x->load, x->buf) : NULL);
+        tl_map_put_ptr(&puts, x->load, claim(&s, x) ? put_after(&s, x) : NULL);
     }
     for (uint32_t i = 0; i < s.ways.len; i++) {
         const TlOp *put = tl_map_get_ptr(&puts, s.ways.data[i].load);
