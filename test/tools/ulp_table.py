@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """The tables of errors in stdlib/README.md, measured by `ulp`.
 
-    ulp_table.py [--build DIR] [--write] [--types f32,f16,bf16,f64] [--stride N] [--pairs N] [NAME...]
+    ulp_table.py [--build DIR] [--write] [--from FILE] [--types f32,f16,bf16,f64] [--stride N] [--pairs N] [NAME...]
 
 Without --write: measures, and says where a figure is greater than the committed one, or a function of `ulp` has none (exit 1). With
-it: puts what was measured into the tables; other figures stay. All of it anew, on `cpu`, an hour of one core:
+it: puts what was measured into the tables; other figures stay. --from: nothing is measured, the file is what `ulp` printed. All
+of it anew, on `cpu`, an hour of one core:
 
     ulp_table.py --write
 
@@ -26,18 +27,24 @@ ABSOLUTE = ("fast.tanh",)  # in units of 2^-24; in 16 bits, its half ulp comes o
 
 def measure(a):
     """[(name, type, figure as text, bound as text)], and whether all is within its bound"""
-    words = [os.path.join(a.build, "test", "tools", "ulp"), "--types", a.types, "--stride", str(a.stride), "--pairs", str(a.pairs), *a.names]
-    p = subprocess.run(words, stdout=subprocess.PIPE, text=True)
-    found = []
-    for line in p.stdout.splitlines():
+    found, ok = [], True
+    if a.printed:
+        with open(a.printed, encoding="utf-8") as f:
+            text = f.read()
+    else:
+        words = [os.path.join(a.build, "test", "tools", "ulp"), "--types", a.types, "--stride", str(a.stride), "--pairs", str(a.pairs)]
+        p = subprocess.run(words + a.names, stdout=subprocess.PIPE, text=True)
+        text, ok = p.stdout, p.returncode == 0
+    for line in text.splitlines():
         m = LINE.match(line)
         if m and not (m[1] in ABSOLUTE and m[2] != "f32"):
             scale = 10 ** DIGITS[m[2]]
             figure = f"{math.ceil(float(m[3]) * scale - 1e-9) / scale:.{DIGITS[m[2]]}f}"
             found.append((m[1], m[2], figure, m[5] + (m[6] or "") + (" u" if m[4] == "u" else "")))
-        elif not m:
+        elif not m and line:
             print(line)
-    return found, p.returncode == 0
+            ok = ok and not a.printed  # a special value that is wrong
+    return found, ok
 
 
 def read(text):
@@ -70,6 +77,7 @@ def main():
     ap = argparse.ArgumentParser()
     ap.add_argument("--build", default=os.path.join(here, "..", "..", "build"))
     ap.add_argument("--write", action="store_true")
+    ap.add_argument("--from", dest="printed", metavar="FILE")
     ap.add_argument("--types", default="f32,f16,bf16,f64")
     ap.add_argument("--stride", type=int, default=1)
     ap.add_argument("--pairs", type=int, default=1 << 24)
