@@ -126,6 +126,8 @@ void tl_simt_histogram(TlSimt *g, TlOp *op);
 void tl_simt_regroup(TlSimt *g, TlOp *op);
 void tl_simt_dot(TlSimt *g, TlOp *op);
 void tl_simt_mma(TlSimt *g, TlOp *op); /* simt_mma.c: a DOT with `mma` */
+/* What its first step wants of operands that are not read yet. */
+void tl_simt_mma_read_first(TlSimt *g, const TlOp *op);
 /* ---- simt_staged.c: buffers of shared memory ---- */
 void tl_simt_put(TlSimt *g, TlOp *op);
 /* Reads when somebody asks, so that a matrix product reads what it needs next. */
@@ -134,6 +136,8 @@ void tl_simt_get(TlSimt *g, TlOp *op);
 void tl_simt_read(TlSimt *g, const TlValue *v, int64_t reg);
 /* True: a TRANS of what is to be read, and will be with it. `dims` as tl_simt_match has them. */
 bool tl_simt_trans_later(TlSimt *g, const TlOp *op, const int *dims);
+/* GETs read what matrix products will ask first, for others all. */
+void tl_simt_read_first(TlSimt *g);
 /* All GETs read what they have not: shared memory may change now. */
 void tl_simt_read_all(TlSimt *g);
 void tl_simt_copy(TlSimt *g, TlOp *op);

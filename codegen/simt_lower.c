@@ -375,13 +375,22 @@ static bool is_quiet(const TlOp *op)
            (info->flags & F_PURE && op->nregions == 0 && !tl_attr(op, TL_ATTR_SHARED));
 }
 
+/* A copy that could overwrite what is not read yet stands behind a barrier (insert-barriers), and all is read
+ * before that. */
+static bool begins_copy(const TlOp *op)
+{
+    return op->opcode == TL_OP_COPY || op->opcode == TL_OP_COMMIT;
+}
+
 void tl_simt_lower_block(TlSimt *g, TlBlock *block)
 {
     TlLoc outer = g->loc;
     for (TlOp *op = block->first; op; op = op->next) {
         g->loc = op->loc;
         tl_gen_set_loc(&g->gen, op->loc);
-        if (!is_quiet(op))
+        if (begins_copy(op))
+            tl_simt_read_first(g);
+        else if (!is_quiet(op))
             tl_simt_read_all(g);
         lower_op(g, op);
     }

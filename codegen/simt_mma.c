@@ -201,7 +201,7 @@ static void define_result(const Mma *m, const Blocks *blocks, LLVMValueRef *acc)
     }
 }
 
-void tl_simt_mma(TlSimt *g, TlOp *op)
+static Mma mma_of(TlSimt *g, const TlOp *op)
 {
     const TlType *a = tl_in(op, 0)->type;
     Mma m = {.g = g, .op = op, .mma = tl_mma_of(op), .k = a->shape[a->rank - 1]};
@@ -211,6 +211,27 @@ void tl_simt_mma(TlSimt *g, TlOp *op)
         m.type[i] = (TlType){.kind = TL_TILE, .dtype = m.mma->type[i]};
     }
     m.leaf = tl_leaf_of_mma(g->arena, m.mma);
+    return m;
+}
+
+void tl_simt_mma_read_first(TlSimt *g, const TlOp *op)
+{
+    Mma m = mma_of(g, op);
+    Blocks blocks = find_blocks(&m, TL_MMA_C, m.mma->m, m.mma->n);
+    for (uint32_t i = 0; i < blocks.len; i++) {
+        Block at = blocks.data[i], of[2] = {{at.batch, at.row, 0}, {at.batch, 0, at.column}};
+        for (int operand = 0; operand < 2; operand++)
+            for (uint32_t e = 0; e < elements(&m, operand); e++) {
+                int64_t reg = register_at(&m, operand, of[operand], e);
+                if (reg >= 0)
+                    tl_simt_read(g, tl_in(op, (uint32_t)operand), reg);
+            }
+    }
+}
+
+void tl_simt_mma(TlSimt *g, TlOp *op)
+{
+    Mma m = mma_of(g, op);
     Blocks blocks = find_blocks(&m, TL_MMA_C, m.mma->m, m.mma->n);
     LLVMValueRef *acc = TL_NEW_ARRAY(g->arena, LLVMValueRef, blocks.len);
     for (uint32_t i = 0; i < blocks.len; i++)

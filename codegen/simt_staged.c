@@ -11,6 +11,7 @@
 
 #include "codegen/simt_access.h"
 #include "codegen/simt_exchange.h"
+#include "ir/mma.h"
 #include "ir/staged_plan.h"
 
 /* A slot of a buffer and how this thread comes to its places. */
@@ -242,6 +243,28 @@ void tl_simt_read_all(TlSimt *g)
     for (uint32_t i = 0; i < g->unread.len; i++)
         tl_simt_read(g, g->unread.data[i]->tile, -1);
     g->unread.len = 0;
+}
+
+/* Do only matrix products want it? */
+static bool feeds_products(const TlValue *v)
+{
+    for (const TlUse *u = v->uses; u; u = u->next)
+        if (!(u->user->opcode == TL_OP_DOT && tl_mma_of(u->user)) &&
+            !(u->user->opcode == TL_OP_TRANS && feeds_products(u->user->out[0])))
+            return false;
+    return true;
+}
+
+void tl_simt_read_first(TlSimt *g)
+{
+    for (uint32_t i = 0; i < g->unread.len; i++) {
+        const TlValue *tile = g->unread.data[i]->tile;
+        if (!feeds_products(tile))
+            tl_simt_read(g, tile, -1);
+        for (const TlUse *u = tile->uses; u && g->reads[tile->id]; u = u->next)
+            if (u->user->opcode == TL_OP_DOT)
+                tl_simt_mma_read_first(g, u->user);
+    }
 }
 
 void tl_simt_get(TlSimt *g, TlOp *op)

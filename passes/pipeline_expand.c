@@ -5,7 +5,8 @@
  *  2. The start of the body: wait for the oldest group, copies, commit, puts of what came, loads. Where
  *     accesses need bounds and one scalar test can say that all of it is inside (pipeline_inside.c), they
  *     stand there twice, in the arms of an if: without tests, which is what nearly all trips do, and with.
- *  3. The rest of the body stays, with what was fetched for it in place of the loads.
+ *  3. The rest of the body stays, with what was fetched for it in place of the loads. What its first product
+ *     gets from shared memory, it gets before copies are begun.
  *  4. The loop is made again, with the new carried values. After it, nothing is in flight: wait for all.
  *
  * Slots: iteration i is in slot i mod slots; a carried counter says which one this trip's gets read. */
@@ -279,6 +280,34 @@ static void use_fetched(TlExpand *x)
         tl_op_erase(x->s->fetches.data[i].load);
 }
 
+/* Is what a get reads there at the body's start: in a slot that is known then, and copied? */
+static bool may_get_first(const TlOp *op)
+{
+    if (op->opcode == TL_OP_TRANS) /* of what was moved before it */
+        return tl_in(op, 0)->def && tl_in(op, 0)->def->opcode == TL_OP_GET;
+    if (op->opcode != TL_OP_GET || (tl_in(op, 1)->def && tl_in(op, 1)->def->block == op->block))
+        return false;
+    for (const TlUse *u = tl_in(op, 0)->uses; u; u = u->next)
+        if (u->user->opcode == TL_OP_PUT)
+            return false;
+    return true;
+}
+
+/* What the first product of the trip gets, it gets before copies are begun: these take a while, in which
+ * its first fragments come. */
+static void get_first(TlBlock *body)
+{
+    TlOp *copy = body->first, *op, *next;
+    while (copy && copy->opcode != TL_OP_COPY)
+        copy = copy->next;
+    for (op = copy; op && op->opcode != TL_OP_GET && op->opcode != TL_OP_DOT;)
+        op = op->next;
+    for (; op && may_get_first(op); op = next) {
+        next = op->next;
+        tl_op_move_before(op, copy);
+    }
+}
+
 static void add_attrs(TlExpand *x, TlOp *loop)
 {
     tl_attr_remove(loop, TL_ATTR_PIPELINE);
@@ -335,6 +364,7 @@ void tl_pipeline_expand(TlFn *fn, TlPassCtx *px, const TlSchedule *s)
     }
     fill_body(&x);
     use_fetched(&x);
+    get_first(body);
     TlOp *loop = remake_loop(&x);
     add_attrs(&x, loop);
     if (oldest_copy(s)) {
