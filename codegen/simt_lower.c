@@ -367,12 +367,30 @@ static void lower_op(TlSimt *g, TlOp *op)
     TL_UNREACHABLE("op %d", (int)op->opcode);
 }
 
-/* Does shared memory stay as it is? */
-static bool is_quiet(const TlOp *op)
+static bool wants_unread(const TlSimt *g, const TlOp *op)
+{
+    for (uint32_t i = 0; i < op->nin; i++)
+        if (g->reads[tl_in(op, i)->id])
+            return true;
+    return false;
+}
+
+/* Does shared memory stay as it is? (In the arms of an IF nothing may be read for what comes after it.) */
+static bool is_quiet(const TlSimt *g, const TlOp *op)
 {
     const TlOpInfo *info = tl_op_info(op->opcode);
-    return op->opcode == TL_OP_GET ||
-           (info->flags & F_PURE && op->nregions == 0 && !tl_attr(op, TL_ATTR_SHARED));
+    if (op->opcode == TL_OP_GET || op->opcode == TL_OP_LOAD)
+        return true;
+    if (op->opcode == TL_OP_YIELD)
+        return op->block->parent->opcode == TL_OP_IF && is_quiet(g, op->block->parent);
+    if (op->opcode != TL_OP_IF)
+        return info->flags & F_PURE && op->nregions == 0 && !tl_attr(op, TL_ATTR_SHARED);
+    for (uint32_t r = 0; r < op->nregions; r++)
+        for (const TlOp *in = op->regions[r]->first; in; in = in->next)
+            if (wants_unread(g, in) || in->opcode == TL_OP_GET ||
+                (in->opcode != TL_OP_YIELD && !is_quiet(g, in)))
+                return false;
+    return true;
 }
 
 /* A copy that could overwrite what is not read yet stands behind a barrier (insert-barriers), and all is read
@@ -390,7 +408,7 @@ void tl_simt_lower_block(TlSimt *g, TlBlock *block)
         tl_gen_set_loc(&g->gen, op->loc);
         if (begins_copy(op))
             tl_simt_read_first(g);
-        else if (!is_quiet(op))
+        else if (!is_quiet(g, op))
             tl_simt_read_all(g);
         lower_op(g, op);
     }

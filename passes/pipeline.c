@@ -5,9 +5,9 @@
  *       %b = alloc : buf<.., 1>                   copy %A, %lo + %s, ..., %b, 1;     commit
  *       put %b, 0, %x                        =>   for %lo, %hi, %s (%i, %acc, %slot = 0) {
  *       %y = get %b, 0                              wait {pending = 1}
- *       %acc1 = dot %y, ..., %acc                   copy %A, %i + 2 * %s, (%i + 2 * %s < %hi), %b, (%slot + 2) % 3
- *       yield %acc1                                 commit
- *     }                                             %y = get %b, %slot
+ *       %acc1 = dot %y, ..., %acc                   %y = get %b, %slot
+ *       yield %acc1                                 copy %A, %i + 2 * %s, (%i + 2 * %s < %hi), %b, (%slot + 2) % 3
+ *     }                                             commit
  *                                                   %acc1 = dot %y, ..., %acc
  *                                                   yield %acc1, (%slot + 1) % 3
  *                                                 }

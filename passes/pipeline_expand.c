@@ -6,7 +6,7 @@
  *     accesses need bounds and one scalar test can say that all of it is inside (pipeline_inside.c), they
  *     stand there twice, in the arms of an if: without tests, which is what nearly all trips do, and with.
  *  3. The rest of the body stays, with what was fetched for it in place of the loads. What its first product
- *     gets from shared memory, it gets before copies are begun.
+ *     gets from shared memory, it gets before fetches for later trips begin.
  *  4. The loop is made again, with the new carried values. After it, nothing is in flight: wait for all.
  *
  * Slots: iteration i is in slot i mod slots; a carried counter says which one this trip's gets read. */
@@ -280,31 +280,39 @@ static void use_fetched(TlExpand *x)
         tl_op_erase(x->s->fetches.data[i].load);
 }
 
-/* Is what a get reads there at the body's start: in a slot that is known then, and copied? */
-static bool may_get_first(const TlOp *op)
+/* Where fetches for later trips begin, behind what is put for this one; NULL: nowhere. */
+static TlOp *first_fetch(TlBlock *body)
 {
-    if (op->opcode == TL_OP_TRANS) /* of what was moved before it */
-        return tl_in(op, 0)->def && tl_in(op, 0)->def->opcode == TL_OP_GET;
-    if (op->opcode != TL_OP_GET || (tl_in(op, 1)->def && tl_in(op, 1)->def->block == op->block))
-        return false;
-    for (const TlUse *u = tl_in(op, 0)->uses; u; u = u->next)
-        if (u->user->opcode == TL_OP_PUT)
-            return false;
-    return true;
+    TlOp *found = NULL;
+    for (TlOp *op = body->first; op && op->opcode != TL_OP_GET; op = op->next)
+        if (op->opcode == TL_OP_PUT)
+            found = NULL;
+        else if (!found &&
+                 (op->opcode == TL_OP_COPY || op->opcode == TL_OP_LOAD || op->opcode == TL_OP_IF))
+            found = op;
+    return found;
 }
 
-/* What the first product of the trip gets, it gets before copies are begun: these take a while, in which
- * its first fragments come. */
+static bool is_in_body(const TlOp *op, const TlValue *v)
+{
+    return v->def && v->def->block == op->block;
+}
+
+/* What the first product of the trip gets, it gets before fetches begin: these take a while, in which its
+ * first fragments come; and a barrier before the gets, at which some machines wait for all loads, does
+ * not wait for these. */
 static void get_first(TlBlock *body)
 {
-    TlOp *copy = body->first, *op, *next;
-    while (copy && copy->opcode != TL_OP_COPY)
-        copy = copy->next;
-    for (op = copy; op && op->opcode != TL_OP_GET && op->opcode != TL_OP_DOT;)
-        op = op->next;
-    for (; op && may_get_first(op); op = next) {
+    TlOp *fetch = first_fetch(body), *next;
+    for (TlOp *op = fetch; op && op->opcode != TL_OP_DOT && op->opcode != TL_OP_PUT; op = next) {
         next = op->next;
-        tl_op_move_before(op, copy);
+        TlValue *slot = op->opcode == TL_OP_GET ? tl_in(op, 1) : NULL;
+        bool follows = op->opcode == TL_OP_TRANS && tl_in(op, 0)->def &&
+                       tl_in(op, 0)->def->opcode == TL_OP_GET;
+        if (slot && is_in_body(op, slot) && slot->def->opcode == TL_OP_CONST)
+            tl_op_move_before(slot->def, fetch);
+        if (follows || (slot && (!is_in_body(op, slot) || slot->def->opcode == TL_OP_CONST)))
+            tl_op_move_before(op, fetch);
     }
 }
 

@@ -16,7 +16,8 @@
  *     as it is; the chain is done again behind the get, in the layouts that follow from the convert's
  *     backward. So a transposed operand costs nothing: it is another layout of the same buffer.
  *  2. All converts of one load share one buffer. Its layout is chosen for all (ir/stage_layout.h):
- *     rows run along the axis in which the load's addresses count up.
+ *     rows run along the axis in which the load's addresses count up. Where the gets want neighbours of the other
+ *     axis in a word and there is no ldmatrix to transpose, a thread loads neighbouring rows.
  *     Where all buffers of a block and of those around it would leave nothing of the machine's shared
  *     memory, converts stay: they can go in several rounds.
  *  3. alloc and put stand right after the load, gets before the first op that wants them, so that one barrier
