@@ -293,9 +293,16 @@ static TlOp *first_fetch(TlBlock *body)
     return found;
 }
 
-static bool is_in_body(const TlOp *op, const TlValue *v)
+/* A get of a slot that is known before the body or a constant; a constant; what a moved get is transposed to. */
+static bool may_come_first(const TlOp *op)
 {
-    return v->def && v->def->block == op->block;
+    const TlOp *def = op->nin ? tl_in(op, op->nin - 1)->def : NULL;
+    switch ((int)op->opcode) {
+    case TL_OP_CONST: return op->out[0]->type->rank == 0;
+    case TL_OP_GET: return !def || def->block != op->block || def->opcode == TL_OP_CONST;
+    case TL_OP_TRANS: return def && def->opcode == TL_OP_GET && may_come_first(def);
+    default: return false;
+    }
 }
 
 /* What the first product of the trip gets, it gets before fetches begin: these take a while, in which its
@@ -306,12 +313,7 @@ static void get_first(TlBlock *body)
     TlOp *fetch = first_fetch(body), *next;
     for (TlOp *op = fetch; op && op->opcode != TL_OP_DOT && op->opcode != TL_OP_PUT; op = next) {
         next = op->next;
-        TlValue *slot = op->opcode == TL_OP_GET ? tl_in(op, 1) : NULL;
-        bool follows = op->opcode == TL_OP_TRANS && tl_in(op, 0)->def &&
-                       tl_in(op, 0)->def->opcode == TL_OP_GET;
-        if (slot && is_in_body(op, slot) && slot->def->opcode == TL_OP_CONST)
-            tl_op_move_before(slot->def, fetch);
-        if (follows || (slot && (!is_in_body(op, slot) || slot->def->opcode == TL_OP_CONST)))
+        if (may_come_first(op))
             tl_op_move_before(op, fetch);
     }
 }
