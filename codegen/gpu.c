@@ -52,7 +52,7 @@ static void set_nvptx_kernel(TlLlvm *l, LLVMValueRef f, uint32_t threads)
                               LLVMMDStringInContext2(l->context, KEY, strlen(KEY)),
                               constant(l, threads)};
     LLVMSetFunctionCallConv(f, PTX_KERNEL);
-    enum_attribute(l, f, "noimplicitfloat"); /* LLVM need not join accesses: they are wide */
+    enum_attribute(l, f, "noimplicitfloat"); /* no joining of accesses: they are wide */
     LLVMAddNamedMetadataOperand(
         l->module, "nvvm.annotations",
         LLVMMetadataAsValue(l->context, LLVMMDNodeInContext2(l->context, row, 3)));

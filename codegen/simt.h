@@ -72,7 +72,7 @@ LLVMValueRef tl_simt_from_words(TlSimt *g, const TlType *type, LLVMValueRef *wor
 /* The value that another lane of the warp has: any element type. mask constant; lane any i32. */
 LLVMValueRef tl_simt_shuffle_xor(TlSimt *g, const TlType *type, LLVMValueRef x, uint32_t mask);
 LLVMValueRef tl_simt_shuffle_idx(TlSimt *g, const TlType *type, LLVMValueRef x, LLVMValueRef lane);
-/* n values of `type` (n * element bytes a power of two, at most 16) as one value of the type that
+/* n values of `type` (n * element bytes a power of two; at most 32 values) as one value of the type that
  * leaves take for so many bytes, and back. */
 LLVMTypeRef tl_simt_wide_type(TlSimt *g, const TlType *type, int n);
 LLVMValueRef tl_simt_pack(TlSimt *g, const TlType *type, int n, LLVMValueRef *x);

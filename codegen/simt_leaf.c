@@ -233,8 +233,7 @@ void tl_simt_unpack(TlSimt *g, const TlType *type, LLVMValueRef wide, int n, LLV
         v = as_type(g, wide, tl_gen_vec(elem, n));
     for (unsigned w = 0; w < nwords; w++) {
         LLVMValueRef word = nwords > 1 ? element(g, v, w) : v;
-        if (in_word > 1 || nwords == count)
-            word = as_type(g, word, tl_gen_vec(elem, (int)in_word));
+        word = as_type(g, word, tl_gen_vec(elem, (int)in_word));
         for (unsigned i = 0; i < in_word; i++)
             out[w * in_word + i] = from_element(g, type, in_word > 1 ? element(g, word, i) : word);
     }

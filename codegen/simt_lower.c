@@ -379,8 +379,10 @@ static bool wants_unread(const TlSimt *g, const TlOp *op)
 static bool is_quiet(const TlSimt *g, const TlOp *op)
 {
     const TlOpInfo *info = tl_op_info(op->opcode);
-    if (op->opcode == TL_OP_GET || op->opcode == TL_OP_LOAD)
+    if (op->opcode == TL_OP_GET)
         return true;
+    if (op->opcode == TL_OP_LOAD)
+        return !wants_unread(g, op);
     if (op->opcode == TL_OP_YIELD)
         return op->block->parent->opcode == TL_OP_IF && is_quiet(g, op->block->parent);
     if (op->opcode != TL_OP_IF)
