@@ -6,9 +6,11 @@
 
 A row is a kernel, its arguments and what NumPy says (see rows.py). On each device `tilec run` is called with .npy files;
 outputs are compared with the expected values, and, where the row says `same_bits`, byte for byte between the devices.
-The device `emu` is four emulated targets, two of NVIDIA's and two of AMD's, with all checks on; warps, stages and schedules
-go round over rows and targets, so that every pair of them meets many rows. Rows that say their warps and stages have those.
-`emu:each` is each emulated target once, `emu:all` every pair of target and warps, `emu:stages` every pair of target and stages.
+The device `emu` is four emulated targets, two of NVIDIA's and two of AMD's, with all checks on. A family of rows (names equal but
+for element types; all big rows; all rows that state their warps) is divided between them, each row on one target of each vendor;
+a row without family runs on all four. Warps, stages and schedules rotate over rows and targets, so that every pair of values meets
+many rows; rows that state their warps and stages keep them. `emu:four` is all four targets for each row, `emu:each` each
+emulated target once, `emu:all` every pair of target and warps, `emu:stages` every pair of target and stages.
 Other devices: cpu, ref, emu:TARGET, cuda[:N], hip[:N]; one that this machine lacks is skipped with the reason. Rows that
 have not begun when the budget is spent are skipped, too.
 --keep DIR leaves the files and the command line of failed rows there. The last line is "N passed, N failed, N skipped".
@@ -56,6 +58,29 @@ def known_targets():
         return re.findall(r'^TARGET\("(\w+)",\s*(?:NVPTX|AMDGPU),', f.read(), re.M)
 
 
+TYPE = re.compile(r"(?<=_)(bool|[iu](4|8|16|32|64)|bf16|f(16|32|64|8|8e4m3|8e5m2|8e4m3fnuz|8e5m2fnuz|4e2m1))(?=_|$)")
+
+
+def family(row):
+    """What rows share that differ in element types only; big rows, and those of the covering arrays, are one family each."""
+    return "big" if row.big else "covering" if row.warps else TYPE.sub("T", row.name)
+
+
+@functools.cache
+def places():
+    """row name -> (its place in its family, the family's size)"""
+    members = {}
+    for row in ROWS:
+        members.setdefault(family(row), []).append(row.name)
+    return {name: (i, len(names)) for names in members.values() for i, name in enumerate(names)}
+
+
+def shared_targets(row):
+    """The emulated targets of a row whose family shares them."""
+    place, size = places()[row.name]
+    return EMU if size == 1 else (EMU[place % 2], EMU[2 + (place + place // 2) % 2])
+
+
 def emulated(row, name, n, every):
     """[(target, warps, stages)] for row number n; `emu` for one row in `every`."""
     if name == "emu:all":
@@ -64,7 +89,7 @@ def emulated(row, name, n, every):
         return [(t, row.warps or 4, s) for t in EMU for s in STAGES]
     if name == "emu" and n % every != 0:
         return []
-    targets = known_targets() if name == "emu:each" else EMU
+    targets = {"emu": shared_targets(row), "emu:four": EMU}.get(name) or known_targets()
     return [(t, row.warps or WARPS[(n + k) % 4], row.stages or STAGES[(n + k) % 5]) for k, t in enumerate(targets)]
 
 
@@ -72,7 +97,7 @@ def expand(row, devices, n, every):
     """[(label, words for tilec)]"""
     out = []
     for name in devices:
-        if name.startswith("emu") and name.removeprefix("emu") in ("", ":each", ":all", ":stages"):
+        if name.startswith("emu") and name.removeprefix("emu") in ("", ":four", ":each", ":all", ":stages"):
             words = ["--check", "--schedules", SCHEDULES[n % len(SCHEDULES)]]
             out += [(f"emu:{t} warps {w} stages {s}", ["--device", f"emu:{t}", "--warps", str(w), "--stages", str(s), *words])
                     for t, w, s in emulated(row, name, n, every)]

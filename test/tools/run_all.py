@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Runs every suite that this machine can run and adds up.
 
-    run_all.py [--root DIR] [--jobs N] [SUITE...]      SUITE: a name of the table SUITES below
+    run_all.py [--root DIR] [--jobs N] [NAME...]      NAME: a suite or a group of the table SUITES below
 
-Called by `./bootstrap test`, after the builds. One line per suite, then what failed (with the end of its output),
-what was skipped and why, and as the last line "N passed, N failed, N skipped". Exit status 0 only if nothing failed
-and something passed. Whole results: BUILD/results/SUITE.json.
+Called by `./bootstrap test` and `./bootstrap check-asan`, after the builds. Suites named one by one are run alone;
+otherwise all suites of the groups. One line per suite, then what failed (with the end of its output), what was
+skipped and why, and as the last line "N passed, N failed, N skipped". Exit status 0 only if nothing failed and
+something passed. Whole results: BUILD/results/SUITE.json.
 """
 import argparse
 import json
@@ -99,15 +100,16 @@ def conformance(cx, build):
         return [Row(*row) for row in json.load(f)]
 
 
-# name, build folder, function, what must exist for the suite to be there at all
+# group, name, build folder, function
 SUITES = [
-    ("unit", "build", unit, "test/unit"),
-    ("lit", "build", lit, "test/lit.cfg.py"),
-    ("conformance", "build", conformance, "test/conformance/run.py"),
-    ("unit-asan", "build-asan", unit, "test/unit"),
-    ("lit-asan", "build-asan", lit, "test/lit.cfg.py"),
-    ("conformance-asan", "build-asan", conformance, "test/conformance/run.py"),
+    ("test", "unit", "build", unit),
+    ("test", "lit", "build", lit),
+    ("test", "conformance", "build", conformance),
+    ("check-asan", "unit-asan", "build-asan", unit),
+    ("check-asan", "lit-asan", "build-asan", lit),
+    ("check-asan", "conformance-asan", "build-asan", conformance),
 ]
+GROUPS = sorted({s[0] for s in SUITES})
 
 
 def report(name, rows, seconds):
@@ -138,14 +140,17 @@ def main():
     here = os.path.dirname(os.path.abspath(__file__))
     ap.add_argument("--root", default=os.path.normpath(os.path.join(here, "..", "..")))
     ap.add_argument("--jobs", type=int, default=os.cpu_count())
-    ap.add_argument("suites", nargs="*", metavar="SUITE")
+    ap.add_argument("names", nargs="*", metavar="NAME")
     cx = ap.parse_args()
-    unknown = set(cx.suites) - {s[0] for s in SUITES}
+    known = [s[1] for s in SUITES]
+    unknown = set(cx.names) - set(known) - set(GROUPS)
     if unknown:
-        ap.error(f"unknown suite {', '.join(unknown)}; known: {', '.join(s[0] for s in SUITES)}")
+        ap.error(f"unknown suite {', '.join(sorted(unknown))}; known: {', '.join(known)}")
+    groups = [g for g in GROUPS if g in cx.names] or GROUPS
+    chosen = set(cx.names) & set(known) or {s[1] for s in SUITES if s[0] in groups}
     total, everything = {"pass": 0, "fail": 0, "skip": 0}, []
-    for name, folder, function, needs in SUITES:
-        if cx.suites and name not in cx.suites or not os.path.exists(os.path.join(cx.root, needs)):
+    for _, name, folder, function in SUITES:
+        if name not in chosen:
             continue
         build = os.path.join(cx.root, folder)
         os.makedirs(os.path.join(build, "results"), exist_ok=True)
