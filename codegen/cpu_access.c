@@ -122,21 +122,13 @@ static void prepare_axis(TlCpuGen *g, TlCpuAccess *a, int i, LLVMValueRef *offse
     }
 }
 
-/* A launch has seen that a parameter's view lies in its array; what the kernel makes may not. */
-static bool is_view_of_launch(const TlValue *v)
-{
-    while (v->def && v->def->opcode == TL_OP_SUB_VIEW)
-        v = tl_in(v->def, 0);
-    return !v->def && !v->block->parent && v->type->kind == TL_VIEW;
-}
-
 void tl_cpu_prepare_access(TlCpuGen *g, TlOp *op)
 {
     TlCpuAccess *a = TL_NEW(g->arena, TlCpuAccess);
     a->place = tl_op_place(op);
     a->param = tl_base_param(a->place.base);
     a->bounds = !tl_attr_flag(op, TL_ATTR_UNCHECKED) || g->options->check;
-    a->asks = g->options->check && !is_view_of_launch(a->place.base);
+    a->asks = g->options->check && !tl_is_view_of_launch(a->place.base);
     tl_map_put_ptr(&g->access, op, a);
     if (!a->place.axes)
         return;

@@ -318,6 +318,7 @@ static LLVMValueRef expand(TlLeafCall *call)
     case TL_LEAF_ATOM_32:
     case TL_LEAF_ATOM_64: return atomic(call);
     case TL_LEAF_FAIL:
+    case TL_LEAF_OUTSIDE:
     case TL_LEAF_PRINT: tl_leaf_debug(call, special(call, CTAID), special(call, TID)); return NULL;
     case TL_LEAF_CP_ASYNC_4: /* NVIDIA's: the lowering calls none of them for AMD */
     case TL_LEAF_CP_ASYNC_8:

@@ -1,4 +1,4 @@
-/* FAIL and PRINT on a real GPU: records in the debug buffer (runtime/leaf.h), whose address is the
+/* FAIL, OUTSIDE and PRINT on a real GPU: records in the debug buffer (runtime/leaf.h), whose address is the
  * argument for slot TILE_SLOT_DEBUG; without the slot, or with address 0, they do nothing. */
 #include "codegen/leaf_expand.h"
 
@@ -63,29 +63,41 @@ static LLVMValueRef debug_buffer(LLVMValueRef kernel)
     return NULL;
 }
 
+/* What a record holds beside who says it and where. */
+typedef struct Said {
+    uint32_t kind;
+    LLVMValueRef text, what, reg, index, bits;
+} Said;
+
+/* FAIL: site, failed, kind, text; OUTSIDE: site, failed, text, param, address, bytes; PRINT: site, pred,
+ * text, dtype, register, index, bits */
+static Said said_by(TlLeafCall *call)
+{
+    LLVMValueRef *a = call->args, zero = tl_leaf_i32(call, 0),
+                 none = LLVMConstInt(call->i64, 0, 0);
+    if (call->leaf == TL_LEAF_PRINT)
+        return (Said){TL_DEBUG_PRINT, a[2], a[3], a[4], a[5], a[6]};
+    if (call->leaf == TL_LEAF_FAIL)
+        return (Said){TL_DEBUG_FAIL, a[3], a[2], zero, zero, none};
+    LLVMValueRef bounds = tl_leaf_i32(call, 1), /* TL_RUN_BOUNDS */
+        address = LLVMBuildPtrToInt(call->b, a[4], call->i64, "");
+    return (Said){TL_DEBUG_FAIL, a[2], bounds, a[5], a[3], address};
+}
+
 void tl_leaf_debug(TlLeafCall *call, LLVMValueRef block, LLVMValueRef thread)
 {
-    LLVMValueRef buffer = debug_buffer(call->function), zero = tl_leaf_i32(call, 0);
+    LLVMValueRef buffer = debug_buffer(call->function);
     if (!buffer || tl_leaf_is_false(call->args[1]))
         return;
     if (LLVMGetTypeKind(LLVMTypeOf(buffer)) == LLVMIntegerTypeKind)
         buffer = LLVMBuildIntToPtr(call->b, buffer, LLVMPointerTypeInContext(call->c, 1), "");
-    LLVMValueRef *a = call->args, args[11];
-    bool print = call->leaf == TL_LEAF_PRINT, is_new;
-    /* FAIL: site, failed, kind, text; PRINT: site, pred, text, dtype, register, index, bits */
-    const LLVMValueRef values[] = {buffer,
-                                   a[1],
-                                   tl_leaf_i32(call, print ? TL_DEBUG_PRINT : TL_DEBUG_FAIL),
-                                   block,
-                                   thread,
-                                   a[0],
-                                   print ? a[2] : a[3],
-                                   print ? a[3] : a[2],
-                                   print ? a[4] : zero,
-                                   print ? a[5] : zero,
-                                   print ? a[6] : LLVMConstInt(call->i64, 0, 0)};
-    memcpy(args, values, sizeof args);
-    tl_leaf_helper(call, "tl.debug", LLVMVoidTypeInContext(call->c), args, 11, &is_new);
+    bool is_new;
+    Said s = said_by(call);
+    LLVMValueRef args[] = {buffer,        call->args[1], tl_leaf_i32(call, s.kind), block,
+                           thread,        call->args[0], s.text,                    s.what,
+                           s.reg,         s.index,       s.bits};
+    tl_leaf_helper(call, "tl.debug", LLVMVoidTypeInContext(call->c), args,
+                   sizeof args / sizeof *args, &is_new);
     if (is_new)
         tl_sbuf_puts(call->prelude, TEXT);
 }

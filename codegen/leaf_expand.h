@@ -53,7 +53,7 @@ void tl_leaf_store(TlLeafCall *call, LLVMValueRef address, LLVMValueRef value);
 LLVMValueRef tl_leaf_mma_nvptx(TlLeafCall *call);
 LLVMValueRef tl_leaf_mma_amdgpu(TlLeafCall *call);
 
-/* ---- FAIL and PRINT on a real GPU (leaf_debug.c): records of runtime/leaf.h ---- */
+/* ---- FAIL, OUTSIDE and PRINT on a real GPU (leaf_debug.c): records of runtime/leaf.h ---- */
 /* Marks argument `index` of the kernel as the address of the debug buffer. */
 void tl_leaf_mark_debug(TlLlvm *l, LLVMValueRef kernel, unsigned index);
 /* block, thread: i32 */

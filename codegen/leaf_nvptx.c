@@ -374,6 +374,7 @@ static LLVMValueRef expand(TlLeafCall *call)
     case TL_LEAF_LDSM_T_2: return load_matrices(call, 2, ".trans");
     case TL_LEAF_LDSM_T_4: return load_matrices(call, 4, ".trans");
     case TL_LEAF_FAIL:
+    case TL_LEAF_OUTSIDE:
     case TL_LEAF_PRINT: tl_leaf_debug(call, special(call, CTAID), special(call, TID)); return NULL;
     case TL_LEAF_COUNT: break;
     }

@@ -152,6 +152,9 @@ void tl_simt_print(TlSimt *g, TlOp *op);
 void tl_simt_assert(TlSimt *g, TlOp *op); /* assert, assume */
 /* Threads whose i1 `failed` holds report; kind as tile_cpu_services.fail has it. */
 void tl_simt_fail(TlSimt *g, LLVMValueRef failed, uint32_t kind, const char *text);
+/* An access that lies outside of the array of a parameter, -1: of any. verb: load, store or atomic. */
+void tl_simt_outside(TlSimt *g, LLVMValueRef failed, const char *verb, int param,
+                     LLVMValueRef address, uint64_t bytes);
 
 /* Lowers a laid-out function into l's module as `symbol`; fills in slots, sites, texts, warps,
  * threads and shared_bytes of `code`. User errors are diagnosed: false. */

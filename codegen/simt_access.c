@@ -99,6 +99,7 @@ void tl_simt_access_begin(TlSimt *g, TlOp *op, TlSimtAccess *a)
     a->layout = a->type->rank ? a->type->layout : NULL;
     a->nregs = a->layout ? tl_layout_registers(a->layout) : 1;
     a->bounds = !tl_attr_flag(op, TL_ATTR_UNCHECKED) || g->options->check;
+    a->asks = g->options->check && !tl_is_view_of_launch(a->place.base);
     TlAccessInfo info = tl_access_info(g->axis, op);
     if (a->place.axes) {
         LLVMValueRef offset = tl_gen_int(&g->gen, 0);
@@ -303,6 +304,61 @@ void tl_simt_access_promise(TlSimt *g, TlSimtAccess *a)
                  "the promise of unchecked does not hold");
 }
 
+/* ---- with checks: the arrays of the launch ---- */
+
+/* i1: do `bytes` at the address, an i64, lie in the array of the parameter? One of unknown size holds
+ * everything. */
+static LLVMValueRef is_in_array(TlSimt *g, uint32_t param, LLVMValueRef address, uint64_t bytes)
+{
+    LLVMValueRef zero = tl_gen_int(&g->gen, 0), need = tl_gen_int(&g->gen, (int64_t)bytes);
+    LLVMValueRef start = tl_gen_slot(&g->gen, TILE_SLOT_POINTER, param, 0),
+                 size = tl_gen_slot(&g->gen, TILE_SLOT_BYTES, param, 0);
+    start = LLVMBuildPtrToInt(g->b, start, g->i64, "");
+    LLVMValueRef offset = LLVMBuildSub(g->b, address, start, ""),
+                 left = LLVMBuildSub(g->b, size, offset, ""),
+                 begins = LLVMBuildICmp(g->b, LLVMIntULT, offset, size, ""),
+                 ends = LLVMBuildICmp(g->b, LLVMIntUGE, left, need, ""),
+                 open = LLVMBuildICmp(g->b, LLVMIntEQ, size, tl_gen_int(&g->gen, -1), ""),
+                 there = LLVMBuildICmp(g->b, LLVMIntNE, start, zero, "");
+    LLVMValueRef in = LLVMBuildOr(g->b, LLVMBuildAnd(g->b, begins, ends, ""), open, "");
+    return LLVMBuildAnd(g->b, in, there, "");
+}
+
+/* Of the parameter that the base comes from; of any where that is not known. */
+static LLVMValueRef is_in_its_array(TlSimt *g, const TlSimtAccess *a, LLVMValueRef address,
+                                    uint64_t bytes)
+{
+    const TlBlock *body = g->fn->body;
+    int param = tl_base_param(a->place.base);
+    LLVMValueRef any = LLVMConstInt(g->i1, 0, 0);
+    if (param >= 0)
+        return is_in_array(g, (uint32_t)param, address, bytes);
+    for (uint32_t i = 0; i < body->nargs; i++)
+        if (body->args[i]->type->kind == TL_VIEW || body->args[i]->type->ptr)
+            any = LLVMBuildOr(g->b, any, is_in_array(g, i, address, bytes), "");
+    return any;
+}
+
+static const char *access_verb(const TlOp *op)
+{
+    if (op->opcode == TL_OP_LOAD || op->opcode == TL_OP_COPY)
+        return "load";
+    return op->opcode == TL_OP_STORE ? "store" : "atomic";
+}
+
+LLVMValueRef tl_simt_access_ask(TlSimt *g, const TlSimtAccess *a, LLVMValueRef pred,
+                                LLVMValueRef address, uint64_t bytes)
+{
+    if (!a->asks)
+        return pred;
+    LLVMValueRef at = LLVMBuildPtrToInt(g->b, address, g->i64, ""),
+                 good = is_in_its_array(g, a, at, bytes);
+    LLVMValueRef failed = tl_simt_both(g, pred, LLVMBuildNot(g->b, good, ""));
+    failed = tl_simt_both(g, tl_simt_access_owner(g, a), failed);
+    tl_simt_outside(g, failed, access_verb(a->op), tl_base_param(a->place.base), address, bytes);
+    return tl_simt_both(g, pred, good);
+}
+
 /* ---- loads ---- */
 
 LLVMValueRef tl_simt_access_hints(TlSimt *g, const TlOp *op)
@@ -313,10 +369,10 @@ LLVMValueRef tl_simt_access_hints(TlSimt *g, const TlOp *op)
 
 static void load_group(TlSimt *g, TlSimtAccess *a, int64_t r, LLVMValueRef *out)
 {
-    LLVMValueRef pred = tl_simt_access_pred(g, a, r);
-    LLVMValueRef args[3] = {tl_simt_access_address(g, a, r), tl_simt_pred_or_true(g, pred),
-                            tl_simt_access_hints(g, a->op)};
     uint64_t bytes = tl_gen_elem_bytes(&a->elem) * (uint64_t)a->width;
+    LLVMValueRef pred = tl_simt_access_pred(g, a, r), p = tl_simt_access_address(g, a, r);
+    pred = tl_simt_access_ask(g, a, pred, p, bytes);
+    LLVMValueRef args[3] = {p, tl_simt_pred_or_true(g, pred), tl_simt_access_hints(g, a->op)};
     LLVMValueRef wide = tl_simt_leaf(g, tl_simt_sized(TL_LEAF_LDG_8, bytes), 3, args);
     tl_simt_unpack(g, &a->elem, wide, a->width, out);
     for (int i = 0; a->place.other && pred && i < a->width; i++)
@@ -372,10 +428,12 @@ static void store_group(TlSimt *g, TlSimtAccess *a, int64_t r, LLVMValueRef owne
     LLVMValueRef x[16];
     for (int i = 0; i < a->width; i++)
         x[i] = tl_simt_access_value(g, a, a->place.value, r + i);
-    LLVMValueRef pred = tl_simt_both(g, owner, tl_simt_access_pred(g, a, r));
-    LLVMValueRef args[4] = {tl_simt_access_address(g, a, r), tl_simt_pred_or_true(g, pred),
-                            tl_simt_access_hints(g, a->op), tl_simt_pack(g, &a->elem, a->width, x)};
     uint64_t bytes = tl_gen_elem_bytes(&a->elem) * (uint64_t)a->width;
+    LLVMValueRef pred = tl_simt_both(g, owner, tl_simt_access_pred(g, a, r)),
+                 p = tl_simt_access_address(g, a, r);
+    pred = tl_simt_access_ask(g, a, pred, p, bytes);
+    LLVMValueRef args[4] = {p, tl_simt_pred_or_true(g, pred), tl_simt_access_hints(g, a->op),
+                            tl_simt_pack(g, &a->elem, a->width, x)};
     tl_simt_leaf(g, tl_simt_sized(TL_LEAF_STG_8, bytes), 4, args);
     if (may_repeat(&a->place))
         g->code->sites.data[g->code->sites.len - 1].flags |= TILE_SITE_ANY_WINS;

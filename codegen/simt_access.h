@@ -18,6 +18,7 @@ typedef struct TlSimtAccess {
     int64_t nregs;
     int width; /* registers that move together */
     bool bounds;
+    bool asks; /* --check: addresses are tested against the arrays of the launch */
     /* views */
     TlGenView *view;
     int dim[TL_MAX_VIEW_RANK]; /* tile dimension of a slice or (first) of an index tile; -1 */
@@ -42,6 +43,10 @@ LLVMValueRef tl_simt_access_all_inside(TlSimt *g, const TlSimtAccess *a);
 /* `moved` computed anew, in 64 bits. */
 void tl_simt_access_move(TlSimt *g, TlSimtAccess *a);
 LLVMValueRef tl_simt_access_pred(TlSimt *g, TlSimtAccess *a, int64_t r);
+/* With checks, where a pointer is not proved good: `pred`, and the bytes at the address lie in the array that
+ * it came from; what does not is reported. pred: NULL = true. */
+LLVMValueRef tl_simt_access_ask(TlSimt *g, const TlSimtAccess *a, LLVMValueRef pred,
+                                LLVMValueRef address, uint64_t bytes);
 /* i1, NULL = true: does this thread write? */
 LLVMValueRef tl_simt_access_owner(TlSimt *g, const TlSimtAccess *a);
 /* Register r of an operand that is a scalar or has the access's layout. */

@@ -82,6 +82,7 @@ static LLVMValueRef rmw(TlSimt *g, const TlSimtAccess *a, LLVMValueRef p, LLVMVa
 static LLVMValueRef one(TlSimt *g, TlSimtAccess *a, int64_t r, LLVMValueRef pred)
 {
     LLVMValueRef p = tl_simt_access_address(g, a, r), old;
+    pred = tl_simt_access_ask(g, a, pred, p, tl_gen_elem_bytes(&a->elem));
     LLVMValueRef x = a->place.value ? tl_simt_access_value(g, a, a->place.value, r) : NULL;
     int64_t order = tl_attr_int(a->op, TL_ATTR_ORDER, TL_ORDER_RELAXED);
     if (a->op->opcode == TL_OP_ATOMIC_RMW)

@@ -40,6 +40,15 @@ void tl_simt_fail(TlSimt *g, LLVMValueRef failed, uint32_t kind, const char *tex
     tl_simt_leaf(g, TL_LEAF_FAIL, 3, args);
 }
 
+void tl_simt_outside(TlSimt *g, LLVMValueRef failed, const char *verb, int param,
+                     LLVMValueRef address, uint64_t bytes)
+{
+    LLVMValueRef args[5] = {failed, text_index(g, verb, NULL),
+                            tl_simt_i32(g, (uint32_t)(param + 1)), address,
+                            tl_simt_i32(g, (uint32_t)bytes)};
+    tl_simt_leaf(g, TL_LEAF_OUTSIDE, 5, args);
+}
+
 void tl_simt_assert(TlSimt *g, TlOp *op)
 {
     TlValue *c = tl_in(op, 0);

@@ -305,14 +305,17 @@ static void begin_access(Copy *c, const TlBufAccess *a)
 {
     TlSimt *g = c->to.g;
     int64_t r = a->regs[0];
-    LLVMValueRef pred = tl_simt_both(g, c->owner, is_in_buffer(&c->to, c->from.type, a));
+    uint64_t bytes = tl_gen_elem_bytes(&c->from.elem) * c->to.plan->nregs;
+    LLVMValueRef pred = tl_simt_both(g, c->owner, is_in_buffer(&c->to, c->from.type, a)),
+                 address = tl_simt_access_address(g, &c->from, r),
+                 inside = tl_simt_access_pred(g, &c->from, r);
+    inside = tl_simt_access_ask(g, &c->from, inside, address, bytes);
     LLVMValueRef args[6] = {tl_simt_pred_or_true(g, pred),
                             start_of(&c->to),
                             place_in_slot(&c->to, a),
-                            tl_simt_access_address(g, &c->from, r),
-                            tl_simt_pred_or_true(g, tl_simt_access_pred(g, &c->from, r)),
+                            address,
+                            tl_simt_pred_or_true(g, inside),
                             tl_simt_access_hints(g, c->from.op)};
-    uint64_t bytes = tl_gen_elem_bytes(&c->from.elem) * c->to.plan->nregs;
     tl_leaf leaf = bytes == 16  ? TL_LEAF_CP_ASYNC_16
                    : bytes == 8 ? TL_LEAF_CP_ASYNC_8
                                 : TL_LEAF_CP_ASYNC_4;

@@ -57,6 +57,13 @@ int tl_base_param(const TlValue *v)
     }
 }
 
+bool tl_is_view_of_launch(const TlValue *v)
+{
+    while (v->def && v->def->opcode == TL_OP_SUB_VIEW)
+        v = tl_in(v->def, 0);
+    return !v->def && !v->block->parent && v->type->kind == TL_VIEW;
+}
+
 bool tl_attr_equal(const TlAttr *a, const TlAttr *b)
 {
     if (a->id != b->id || a->n != b->n)

@@ -11,6 +11,8 @@
  *  4. complete values are given to the sink */
 #include "runtime/debug_records.h"
 #include "runtime/runtime.h"
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 /* A record of a print. */
@@ -55,11 +57,31 @@ tl_printed tl_printed_of(const tl_launch *l, uint32_t text, uint32_t dtype)
     return p;
 }
 
+void tl_say_outside(const tl_launch *l, uint32_t verb, uint32_t param, uint64_t address,
+                    uint32_t bytes, char *text, size_t size)
+{
+    const tile_image_param *params = tl_image_at(l->image, l->kernel->params);
+    int n = snprintf(text, size, "%s of %u byte%s at ", tl_launch_text(l, verb), bytes,
+                     bytes == 1 ? "" : "s");
+    size_t at = n > 0 && (size_t)n < size ? (size_t)n : 0;
+    if (param == 0 || param > l->nargs)
+        snprintf(text + at, size - at, "%#" PRIx64 ", which is in no argument", address);
+    else
+        snprintf(text + at, size - at, "offset %" PRId64 " of '%.100s', which has %" PRIu64,
+                 (int64_t)(address - (uintptr_t)l->args[param - 1].address),
+                 tl_image_text(l->image, params[param - 1].name), l->args[param - 1].bytes);
+}
+
 static void deliver_failure(tl_sink *sink, const tl_launch *l, const tl_debug_record *r)
 {
+    char outside[300];
     const tile_image_site *sites = tl_image_at(l->image, l->kernel->sites);
     const tile_image_site *s = r->site < l->kernel->nsites ? &sites[r->site] : NULL;
     const char *text = r->text < l->kernel->ntexts ? tl_launch_text(l, r->text) : NULL;
+    if (r->what == TL_RUN_BOUNDS && r->reg > 0) {
+        tl_say_outside(l, r->text, r->index, r->bits, r->reg, outside, sizeof outside);
+        text = outside;
+    }
     tl_sink_fail(sink, l, r->block, (tl_fail_kind)r->what,
                  s ? tl_image_path(l->image, s->file) : NULL, s ? s->line : 0, s ? s->col : 0,
                  text);

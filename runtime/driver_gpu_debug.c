@@ -8,6 +8,7 @@
 #include "runtime/debug_records.h"
 #include "runtime/driver_gpu.h"
 #include <stdlib.h>
+#include <string.h>
 
 enum { SEGMENTS = 8, CAPACITY = 1 << 16 };
 enum { SEGMENT_BYTES = sizeof(tl_debug_header) + CAPACITY * sizeof(tl_debug_record) };
@@ -15,7 +16,8 @@ enum { SEGMENT_BYTES = sizeof(tl_debug_header) + CAPACITY * sizeof(tl_debug_reco
 struct tl_gpu_debug {
     char *memory; /* the device's */
     uint32_t used;
-    tl_launch launches[SEGMENTS]; /* without arguments and slots */
+    tl_launch launches[SEGMENTS]; /* without slots */
+    tile_arg args[SEGMENTS][TL_MAX_PARAMS];
     tl_debug_header empty, read;  /* copied from and to */
 };
 
@@ -113,8 +115,12 @@ tile_status tl_gpu_debug_begin(tl_queue *q, const tl_launch *launch, void **out_
     if (status != TILE_OK)
         return status;
     tl_gpu_debug *g = q->debug;
-    g->launches[g->used] = *launch;
-    *out_address = segment(g, g->used++);
+    uint32_t i = g->used++;
+    g->launches[i] = *launch;
+    g->launches[i].args = g->args[i];
+    g->launches[i].slots = NULL;
+    memcpy(g->args[i], launch->args, sizeof *launch->args * launch->nargs);
+    *out_address = segment(g, i);
     return TILE_OK;
 }
 

@@ -5,6 +5,7 @@
  * process's own; shared memory the block's buffer. Nothing is touched that the watch has not let
  * through. Atomics are stronger than asked for (sequentially consistent): missing orders are for
  * the watch to find. */
+#include "runtime/debug_records.h"
 #include "runtime/emu.h"
 
 typedef uint32_t v2 __attribute__((vector_size(8)));
@@ -308,6 +309,17 @@ void tl_emu_fail(uint32_t site, uint32_t failed, uint32_t kind, uint32_t text)
         tl_emu_report_failure(b->job, b->linear, (tl_fail_kind)kind, site,
                               text < l->kernel->ntexts ? tl_image_text(l->image, texts[text])
                                                        : NULL);
+}
+
+void tl_emu_outside(uint32_t site, uint32_t failed, uint32_t text, uint32_t param,
+                    uint64_t address, uint32_t bytes)
+{
+    tl_emu_block *b = tl_emu_now;
+    char outside[300];
+    if (!failed)
+        return;
+    tl_say_outside(b->job->launch, text, param, address, bytes, outside, sizeof outside);
+    tl_emu_report_failure(b->job, b->linear, TL_RUN_BOUNDS, site, outside);
 }
 
 void tl_emu_print(uint32_t site, uint32_t pred, uint32_t text, uint32_t dtype, uint32_t reg,

@@ -32,7 +32,7 @@ typedef enum tl_mma_kind { TL_MMA_M16N8, TL_MMA_M8N8, TL_MMA_MFMA16, TL_MMA_MFMA
 #define TL_MMA_TYPES(a, b, c) ((a) | (b) << 8 | (c) << 16)
 
 /* ---- the debug buffer of a real GPU ----
- * What FAIL and PRINT say on a GPU goes to the launch's debug buffer: device memory whose address is in slot TILE_SLOT_DEBUG (a kernel that
+ * What FAIL, OUTSIDE and PRINT say on a GPU goes to the launch's debug buffer: device memory whose address is in slot TILE_SLOT_DEBUG (a kernel that
  * says nothing has no such slot; 0: nobody listens). A header, then `capacity` records. The host zeroes `count`, sets `capacity`, launches, and reads
  * both after synchronising. Each record takes the next number by an atomic add to `count`; from `capacity` on it is lost, so
  * max(count - capacity, 0) records are missing. Records of one thread are in its program order, those of different threads in any order:
@@ -45,7 +45,7 @@ typedef struct tl_debug_record {
     uint32_t block, thread; /* linear program, thread in its block */
     uint32_t site, text;    /* rows of the kernel's site and text tables */
     uint32_t what;          /* FAIL: tl_fail_kind; PRINT: tile_dtype */
-    uint32_t reg, index;    /* PRINT */
-    uint64_t bits;          /* PRINT: the element, zero-extended */
+    uint32_t reg, index;    /* PRINT; OUTSIDE, a FAIL of kind TL_RUN_BOUNDS: bytes of the access (0: another FAIL), param */
+    uint64_t bits;          /* PRINT: the element, zero-extended; OUTSIDE: the address */
 } tl_debug_record;
 #endif

@@ -170,8 +170,34 @@ static const KernelSpec talk_spec = {.name = "talk",
                                      .gpu = true,
                                      .texts = {"tile", "2,3", "scalar", "", "is wrong"}};
 
+/* A checked kernel that goes one element too far: as the compiler's code, it knows the size from its slot. */
+static void reach(void **params, unsigned grid, unsigned block)
+{
+    uint64_t address, bytes;
+    (void)grid, (void)block;
+    memcpy(&address, params[0], sizeof address);
+    memcpy(&bytes, params[1], sizeof bytes);
+    said[0] = (tl_debug_record){TL_DEBUG_FAIL, 0, 3, 0, 0, TL_RUN_BOUNDS, 4, 1, address + bytes};
+    said[1] = (tl_debug_record){TL_DEBUG_FAIL, 1, 0, 0, 0, TL_RUN_BOUNDS, 4, 0, 0x1234};
+    nsaid = 2;
+    void *debug = params[4];
+    talk((void *[]){NULL, NULL, NULL, debug}, grid, block);
+}
+
+static const KernelSpec reach_spec = {.name = "reach",
+                                      .params = {{"p", "f32 pointer"}},
+                                      .grid = {"2"},
+                                      .flags = TILE_KERNEL_CHECKED,
+                                      .code = text,
+                                      .ncode = sizeof text - 1,
+                                      .threads = THREADS,
+                                      .gpu = true,
+                                      .texts = {"store"}};
+
 static void register_kernels(void)
 {
+    stub->functions[3].name = "reach";
+    stub->functions[3].function = reach;
     stub->functions[2].name = "talk";
     stub->functions[2].function = talk;
     stub->functions[0].name = "scale";
@@ -839,6 +865,34 @@ static void prints_and_failures(void)
     close_talk();
 }
 
+/* What is said of an access outside of its array: the size is the buffer's behind the pointer, and the
+ * arguments are known when the stream is synchronised, long after the launch. */
+static void accesses_outside(void)
+{
+    tile_device *dev = open_device();
+    tile_module *m = NULL;
+    tile_kernel *k = NULL;
+    tile_buffer *buffer = NULL;
+    make_image(&maker, target(), &reach_spec, 1);
+    OK(tile_module_load_image(dev, maker.data, maker.size, &m));
+    OK(tile_kernel_get(m, "reach", NULL, &k));
+    OK(tile_buffer_alloc(dev, 44, &buffer));
+    nmissing = 0;
+    tile_arg arg = tile_ptr((float *)tile_buffer_ptr(buffer) + 1);
+    OK(tile_launch(k, NULL, &arg, 1));
+    memset(&arg, 0, sizeof arg);
+    CHECK_INT(tile_device_synchronize(dev), TILE_FAILED);
+    SAYS("out of bounds: store of 4 bytes at offset 40 of 'p', which has 40 (program 0)");
+    arg = tile_ptr_sized(tile_buffer_ptr(buffer), 20);
+    OK(tile_launch(k, NULL, &arg, 1));
+    CHECK_INT(tile_device_synchronize(dev), TILE_FAILED);
+    SAYS("store of 4 bytes at offset 20 of 'p', which has 20 (program 0)");
+    tile_buffer_free(buffer);
+    tile_module_free(m);
+    tile_device_close(dev);
+    all_given_back("after accesses outside");
+}
+
 /* More launches than the buffer has segments; records that did not fit; values cut short. */
 static void too_much_talk(void)
 {
@@ -1053,6 +1107,7 @@ int main(int argc, char **argv)
     current_device(library);
     events();
     prints_and_failures();
+    accesses_outside();
     too_much_talk();
     module_goes_first();
     each_call_of_talk_fails();

@@ -346,7 +346,7 @@ def expected(name, lanes):
         barrier(out)
     elif kind in ("tid", "ctaid"):
         keep_words(out, tid if kind == "tid" else block)
-    elif kind not in ("fail", "print"):
+    elif kind not in ("fail", "outside", "print"):
         raise ValueError(f"row {name} is not known here")
     return np.concatenate([out.results.reshape(-1), start_cells(width, cells).reshape(-1)])
 

@@ -481,6 +481,12 @@ static void make_debug(Maker *m, tl_leaf leaf)
         CALL(m, FAIL, word(m, 1), p, word(m, TL_RUN_ASSERT), word(m, 2));
         return;
     }
+    if (leaf == TL_LEAF_OUTSIDE) { /* all that speak say the same: of one block any may be told */
+        LLVMValueRef at = LLVMConstInt(m->i64, INPUT_BYTES + 4, 0);
+        at = LLVMBuildGEP2(m->b, m->i8, m->in, &at, 1, "");
+        CALL(m, OUTSIDE, word(m, 1), p, word(m, 3), word(m, 1), at, word(m, 16));
+        return;
+    }
     for (uint32_t r = 0; r < 2; r++) {
         LLVMValueRef bits = LLVMBuildZExt(m->b, mix(m, r), m->i64, "");
         CALL(m, PRINT, word(m, 1), few, word(m, 0), word(m, TILE_U32), word(m, r),
@@ -523,6 +529,7 @@ static void make_row(Maker *m, tl_leaf leaf, uint32_t op)
     case TL_LEAF_LDSM_T_2:
     case TL_LEAF_LDSM_T_4: make_ldsm(m, leaf); break;
     case TL_LEAF_FAIL:
+    case TL_LEAF_OUTSIDE:
     case TL_LEAF_PRINT: make_debug(m, leaf); break;
     default:
         if (leaf >= TL_LEAF_LDG_8 && leaf <= TL_LEAF_LDG_128)
@@ -570,7 +577,7 @@ static Code make_code(TlArena *arena, const TlTarget *target, bool emulate, tl_l
 {
     static const tile_slot_kind SLOTS[5] = {TILE_SLOT_POINTER, TILE_SLOT_POINTER, TILE_SLOT_NPID,
                                             TILE_SLOT_GROUP, TILE_SLOT_DEBUG};
-    bool speaks = leaf == TL_LEAF_FAIL || leaf == TL_LEAF_PRINT;
+    bool speaks = tl_leaf_class_of(leaf) == TL_LEAF_CLASS_DEBUG;
     Maker m = {.arena = arena, .lanes = (uint32_t)target->lanes};
     TlCodegenOptions o = {.target = target, .opt_level = 2, .emulate = emulate};
     TlKernelCodes kernels = {0};
@@ -652,7 +659,7 @@ static tile_status launch(Run *r, const Code *code, bool speaks)
                              .threads = THREADS,
                              .shared_bytes = SHARED_BYTES,
                              .gpu = speaks,
-                             .texts = {"words", "3,2", "it is so"}};
+                             .texts = {"words", "3,2", "it is so", "load"}};
     make_image(&r->image, r->info.target, &spec, 1);
     tile_status s = tile_module_load_image(r->device, r->image.data, r->image.size, &m);
     if (!s)
@@ -730,7 +737,7 @@ static bool run_row(Run *r, tl_leaf leaf, uint32_t op, const char *name, char *l
     r->spoken[0] = 0;
     fill_output(r, atom_letter(leaf));
     bool ran = try_code(r, &arena, leaf, op, name, &code);
-    if (ran && launch(r, &code, leaf == TL_LEAF_FAIL || leaf == TL_LEAF_PRINT) != TILE_OK)
+    if (ran && launch(r, &code, tl_leaf_class_of(leaf) == TL_LEAF_CLASS_DEBUG) != TILE_OK)
         ran = fails(name);
     if (ran)
         describe(r, name, line, size);
