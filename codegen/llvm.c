@@ -39,6 +39,7 @@ static void initialise(void)
     LLVMInitializeAMDGPUTarget();
     LLVMInitializeAMDGPUTargetMC();
     LLVMInitializeAMDGPUAsmPrinter();
+    LLVMInitializeAMDGPUAsmParser(); /* for asm(..) in kernels */
     LLVMInstallFatalErrorHandler(on_fatal);
 }
 
@@ -190,6 +191,80 @@ void tl_llvm_run(TlLlvm *l, const char *passes)
         tl_fault(TL_FAULT_INTERNAL, "LLVM passes: %s", copy);
     }
 }
+
+/* ---- inline asm by itself ---- */
+
+typedef struct Complaint {
+    TlArena *arena;
+    const char *text; /* NULL: none */
+} Complaint;
+
+static void on_complaint(LLVMDiagnosticInfoRef info, void *user)
+{
+    Complaint *c = user;
+    if (LLVMGetDiagInfoSeverity(info) == LLVMDSError && !c->text)
+        c->text = take(c->arena, LLVMGetDiagInfoDescription(info));
+}
+
+/* A scalar type, in another context. */
+static LLVMTypeRef type_in(LLVMContextRef c, LLVMTypeRef t)
+{
+    switch (LLVMGetTypeKind(t)) {
+    case LLVMFloatTypeKind: return LLVMFloatTypeInContext(c);
+    case LLVMDoubleTypeKind: return LLVMDoubleTypeInContext(c);
+    default: return LLVMIntTypeInContext(c, LLVMGetIntTypeWidth(t));
+    }
+}
+
+/* A function with the asm alone, on any operands. */
+static LLVMModuleRef asm_module(const TlLlvm *l, LLVMContextRef c, const char *text,
+                                size_t text_size, const char *constraints,
+                                size_t constraints_size, LLVMTypeRef type)
+{
+    LLVMModuleRef m = LLVMModuleCreateWithNameInContext("asm", c);
+    LLVMBuilderRef b = LLVMCreateBuilderInContext(c);
+    unsigned n = LLVMCountParamTypes(type);
+    LLVMTypeRef *types = TL_NEW_ARRAY(l->arena, LLVMTypeRef, n + 1);
+    LLVMValueRef *args = TL_NEW_ARRAY(l->arena, LLVMValueRef, n + 1);
+    LLVMGetParamTypes(type, types);
+    for (unsigned i = 0; i < n; i++) {
+        types[i] = type_in(c, types[i]);
+        args[i] = LLVMGetPoison(types[i]);
+    }
+    LLVMSetTarget(m, LLVMGetTarget(l->module));
+    LLVMSetModuleDataLayout(m, LLVMGetModuleDataLayout(l->module));
+    LLVMTypeRef copy = LLVMFunctionType(type_in(c, LLVMGetReturnType(type)), types, n, 0),
+                none = LLVMFunctionType(LLVMVoidTypeInContext(c), NULL, 0, 0);
+    LLVMValueRef f = LLVMAddFunction(m, "f", none),
+                 code = LLVMGetInlineAsm(copy, text, text_size, constraints, constraints_size, 1, 0,
+                                         LLVMInlineAsmDialectATT, 0);
+    LLVMPositionBuilderAtEnd(b, LLVMAppendBasicBlockInContext(c, f, ""));
+    LLVMBuildCall2(b, copy, code, args, n, "");
+    LLVMBuildRetVoid(b);
+    LLVMDisposeBuilder(b);
+    return m;
+}
+
+const char *tl_llvm_asm_error(const TlLlvm *l, const char *text, size_t text_size,
+                              const char *constraints, size_t constraints_size, LLVMTypeRef type)
+{
+    Complaint complaint = {l->arena, NULL};
+    char *error = NULL;
+    LLVMMemoryBufferRef buffer = NULL;
+    LLVMContextRef c = LLVMContextCreate();
+    LLVMContextSetDiagnosticHandler(c, on_complaint, &complaint);
+    LLVMModuleRef m =
+        asm_module(l, c, text, text_size, constraints, constraints_size, type);
+    if (LLVMTargetMachineEmitToMemoryBuffer(l->machine, m, LLVMObjectFile, &error, &buffer))
+        complaint.text = take(l->arena, error);
+    else
+        LLVMDisposeMemoryBuffer(buffer);
+    LLVMDisposeModule(m);
+    LLVMContextDispose(c);
+    return complaint.text;
+}
+
+/* ---- blocks ---- */
 
 /* Branches to one block go to another. */
 static void retarget(LLVMBasicBlockRef from, LLVMBasicBlockRef to)

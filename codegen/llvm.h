@@ -31,6 +31,10 @@ void tl_llvm_retarget_to_host(TlLlvm *l);
 void tl_llvm_link_text(TlLlvm *l, const char *text, size_t size);
 void tl_llvm_verify(TlLlvm *l); /* TL_ASSERT that the module is valid */
 void tl_llvm_run(TlLlvm *l, const char *passes);
+/* What the assembler of l's target says of inline asm with these operands: NULL, or its first complaint, in
+ * l's arena. `type`: a function type of scalars from l's context. The module is not touched. */
+const char *tl_llvm_asm_error(const TlLlvm *l, const char *text, size_t text_size,
+                              const char *constraints, size_t constraints_size, LLVMTypeRef type);
 /* Parts blocks of more than that many instructions: selection takes time by the square of a block. */
 void tl_llvm_part_blocks(TlLlvm *l, unsigned most);
 void *tl_llvm_emit(TlLlvm *l, TlArena *arena, bool object,

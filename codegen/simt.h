@@ -33,6 +33,8 @@ typedef struct TlSimt {
     TlMap thread_part;            /* layout to what it gives in this thread (simt_layout.c) */
     TlLoc loc;                    /* of the op being lowered: sites get it */
     int param;                    /* whose memory it accesses, -1: not known; likewise */
+    TL_VEC(const TlOp *) assembled; /* ASM ops whose texts have been tried; alike ones once */
+    bool failed;                  /* the program is wrong; said so */
 } TlSimt;
 
 /* ---- simt_lower.c ---- */

@@ -529,5 +529,5 @@ bool tl_simt_lower(TlLlvm *l, const TlCodegenOptions *options, TlArena *arena, c
     tl_gen_debug_end(&g.gen);
     code->slots = g.slots;
     code->shared_bytes = shared_bytes(&g);
-    return true;
+    return !g.failed;
 }
