@@ -8,6 +8,11 @@
 
 #define TRY(call) do { if (call) { fprintf(stderr, "%s\n", tile_last_error()); exit(1); } } while (0)
 
+/* A figure counts only if the work behind it took place: else the benchmark ends with status 1. */
+#define DEMAND(cond, ...) \
+    do { if (!(cond)) { fprintf(stderr, "%s:%d: ", __FILE__, __LINE__); fprintf(stderr, __VA_ARGS__); fputc('\n', stderr); exit(1); } } while (0)
+
+/* Time on the clock, in seconds. */
 static inline double now(void)
 {
     struct timespec t;

@@ -106,10 +106,14 @@ static void row(const char *name, const KernelSpec *specs, uint32_t n, const til
     if (retain(&context, 10) ||
         set(context)) /* the host's context is current, as it is with CUDA's runtime */
         exit(1);
+    long before = stub->launches;
     for (int i = 0; i < ROUNDS; i++) {
         a[i] = ours(k, stream, args, 3) * 1e9;
         b[i] = theirs(current, launch) * 1e9;
     }
+    DEMAND(stub->launches - before == 2L * ROUNDS * LAUNCHES && stub->misuses == 0,
+           "%s: %ld launches, %ld misuses", name, stub->launches - before, stub->misuses);
+    DEMAND(stub->grid == 64, "%s: the last launch was of %u blocks", name, stub->grid);
     median(a, ROUNDS); /* sorts: the best round is the one that nobody disturbed */
     median(b, ROUNDS);
     double x = a[0], y = b[0];
