@@ -134,7 +134,12 @@ static tilec_status find_stage(TlJob *j)
     return TILEC_OK;
 }
 
-tilec_status tl_job_deliver_diagnostics(TlJob *j)
+tilec_status tl_job_diagnosed(const TlJob *j)
+{
+    return j->ctx.diags.errors ? TILEC_ERRORS : TILEC_OK;
+}
+
+static void deliver_diagnostics(TlJob *j)
 {
     TlDiags *d = &j->ctx.diags;
     const char *form = j->o->diagnostics ? j->o->diagnostics : "text";
@@ -148,7 +153,17 @@ tilec_status tl_job_deliver_diagnostics(TlJob *j)
         if (s.len)
             j->o->diagnostic(j->o->user, s.text);
     }
-    return d->errors ? TILEC_ERRORS : TILEC_OK;
+}
+
+static tilec_status choose_warnings(TlJob *j)
+{
+    TlDiags *d = &j->ctx.diags;
+    d->werror = j->o->werror != 0;
+    for (size_t i = 0; i < j->o->nwarnings; i++)
+        if (!tl_diags_option(d, j->o->warnings[i]))
+            return tl_job_fail(j, TILEC_USAGE, "-W%s: no warning has that name; known are: %s",
+                               j->o->warnings[i], tl_warning_names(&j->out->arena));
+    return TILEC_OK;
 }
 
 static TlFrontendOptions frontend_options(TlJob *j)
@@ -174,50 +189,120 @@ static const char *kernel_names(TlJob *j)
     return n ? joined(&j->out->arena, names) : "(none)";
 }
 
-static tilec_status lower_kernel(TlJob *j, const char *name, bool wanted)
+/* ---- constants ---- */
+
+/* "a: B, T; b: (none)" */
+static const char *all_constants(TlJob *j)
+{
+    TlSbuf s;
+    tl_sbuf_init(&s, &j->out->arena);
+    for (uint32_t i = 0; i < tl_program_kernels(j->program); i++) {
+        const char *kernel = tl_program_kernel_name(j->program, i),
+                   *names = tl_program_const_names(j->program, kernel);
+        tl_sbuf_putf(&s, "%s%s: %s", i ? "; " : "", kernel, *names ? names : "(none)");
+    }
+    return s.text ? s.text : "(none)";
+}
+
+/* Whom a constant is for: a kernel that its own name gives, the one asked for, the only one; NULL: all. */
+static const char *kernel_meant(TlJob *j, const char *constant)
+{
+    const char *dot = strchr(constant, '.');
+    if (dot)
+        return tl_strndup(&j->scratch, constant, (size_t)(dot - constant));
+    if (j->o->kernel)
+        return j->o->kernel;
+    return tl_program_kernels(j->program) == 1 ? tl_program_kernel_name(j->program, 0) : NULL;
+}
+
+static bool has_kernel(TlJob *j, const char *name)
+{
+    for (uint32_t i = 0; i < tl_program_kernels(j->program); i++)
+        if (!strcmp(tl_program_kernel_name(j->program, i), name))
+            return true;
+    return false;
+}
+
+static tilec_status no_such_constant(TlJob *j, const char *constant, const char *kernel)
+{
+    const char *dot = strchr(constant, '.'), *name = dot ? dot + 1 : constant;
+    if (!kernel)
+        return tl_job_fail(j, TILEC_USAGE, "no kernel has the constant '%s'; known are: %s", name,
+                           all_constants(j));
+    if (!has_kernel(j, kernel))
+        return tl_job_fail(j, TILEC_USAGE, "no kernel '%s'; kernels are: %s", kernel,
+                           kernel_names(j));
+    const char *known = tl_program_const_names(j->program, kernel);
+    return tl_job_fail(j, TILEC_USAGE, "kernel '%s' has no constant '%s'; %s%s", kernel, name,
+                       *known ? "it has: " : "it has none", known);
+}
+
+/* Each constant has a kernel that takes it. */
+static tilec_status check_constants(TlJob *j)
+{
+    for (size_t i = 0; i < j->o->nconsts; i++) {
+        const char *name = j->o->consts[i].name, *kernel = kernel_meant(j, name);
+        if (!tl_program_has_const(j->program, kernel, name))
+            return no_such_constant(j, name, kernel);
+    }
+    return TILEC_OK;
+}
+
+/* ---- kernels ---- */
+
+static TlInstantiate instantiate(TlJob *j, const char *name, const char **out_message)
 {
     TlConstArg *consts = TL_NEW_ARRAY(&j->scratch, TlConstArg, j->o->nconsts + 1);
     for (size_t i = 0; i < j->o->nconsts; i++)
         consts[i] = (TlConstArg){j->o->consts[i].name, j->o->consts[i].value};
+    return tl_frontend_lower(j->program, name, consts, (uint32_t)j->o->nconsts, j->module,
+                             out_message);
+}
+
+static tilec_status lower_kernel(TlJob *j, const char *name, bool wanted)
+{
     const char *message = NULL;
-    TlInstantiate r =
-        tl_frontend_lower(j->program, name, consts, (uint32_t)j->o->nconsts, j->module, &message);
+    TlInstantiate r = instantiate(j, name, &message);
     switch (r) {
     case TL_INST_OK:
     case TL_INST_ERRORS: return TILEC_OK; /* errors are in the diagnostics */
     case TL_INST_NO_KERNEL:
         return tl_job_fail(j, TILEC_USAGE, "no kernel '%s'; kernels are: %s", name,
                            kernel_names(j));
-    case TL_INST_NO_VARIANT:
-        return wanted
-                   ? tl_job_fail(j, TILEC_NO_VARIANT, "kernel '%s': %s", name,
-                                 message ? message : "no variant agrees with the constants given")
-                   : TILEC_OK;
     case TL_INST_BAD_CONST:
-        return wanted ? tl_job_fail(j, TILEC_USAGE, "%s", message ? message : "bad constant")
-                      : TILEC_OK;
+        return tl_job_fail(j, TILEC_USAGE, "kernel '%s': %s", name, message);
+    case TL_INST_NO_VALUE:
+    case TL_INST_NO_VARIANT:
+        if (wanted)
+            return tl_job_fail(j, r == TL_INST_NO_VALUE ? TILEC_USAGE : TILEC_NO_VARIANT,
+                               "kernel '%s': %s", name, message);
+        tl_frontend_leave_out(j->program, name, message);
+        j->left_out++;
+        return TILEC_OK;
     }
     TL_UNREACHABLE("instantiate status %d", (int)r);
 }
 
-/* Asked for by name: that kernel, whose constants must be complete. Otherwise every kernel that
- * can be made. */
+/* Asked for by name, or the only one: its constants must be complete. Of several kernels, those that lack a value
+ * are left out, with a warning; one at least must be left. */
 static tilec_status lower_kernels(TlJob *j)
 {
     uint32_t n = tl_program_kernels(j->program);
-    if (j->o->kernel)
-        return lower_kernel(j, j->o->kernel, true);
-    if (j->o->one_kernel && n != 1)
+    if (j->o->one_kernel && !j->o->kernel && n != 1)
         return tl_job_fail(j, TILEC_USAGE,
                            n ? "choose a kernel with --kernel; kernels are: %s"
                              : "the file has no kernel: %s",
                            kernel_names(j));
-    for (uint32_t i = 0; i < n; i++) {
-        tilec_status s = lower_kernel(j, tl_program_kernel_name(j->program, i), n == 1);
-        if (s)
-            return s;
-    }
-    return TILEC_OK;
+    tilec_status s = j->o->kernel && !has_kernel(j, j->o->kernel) ? TILEC_OK : check_constants(j);
+    if (s || j->o->kernel)
+        return s ? s : lower_kernel(j, j->o->kernel, true);
+    for (uint32_t i = 0; i < n && !s; i++)
+        s = lower_kernel(j, tl_program_kernel_name(j->program, i), n == 1);
+    if (!s && n && j->left_out == n)
+        s = tl_job_fail(j, TILEC_USAGE,
+                        "no kernel has values for all its constants; they are: %s",
+                        all_constants(j));
+    return s;
 }
 
 /* Matrix instructions of real GPUs know no ring; multiply-adds of integers do. */
@@ -324,7 +409,7 @@ static tilec_status front(TlJob *j, uint32_t source, const char *name)
 {
     if (is_tir(name)) {
         j->module = tl_parse_module(&j->ctx, source);
-        tilec_status read = tl_job_deliver_diagnostics(j);
+        tilec_status read = tl_job_diagnosed(j);
         return read || !j->module ? read : choose_kernel(j);
     }
     TlFrontendOptions fo = frontend_options(j);
@@ -332,7 +417,7 @@ static tilec_status front(TlJob *j, uint32_t source, const char *name)
     tl_sbuf_init(&s, &j->scratch);
     if (j->stage == TL_STAGE_AST) {
         tl_ast_print(&s, tl_parse(&j->ctx, source));
-        tilec_status status = tl_job_deliver_diagnostics(j);
+        tilec_status status = tl_job_diagnosed(j);
         return status ? status : tl_job_emit_text(j, &s);
     }
     j->program = tl_frontend_check(&j->ctx, source, &fo);
@@ -340,7 +425,7 @@ static tilec_status front(TlJob *j, uint32_t source, const char *name)
     j->module = tl_module_new(&j->ctx);
     if (j->program) /* after errors too: instances may have more */
         status = lower_kernels(j);
-    tilec_status diags = tl_job_deliver_diagnostics(j);
+    tilec_status diags = tl_job_diagnosed(j);
     return diags ? diags : status;
 }
 
@@ -362,8 +447,9 @@ static tilec_status compile(TlJob *j, const char *name, const char *text, size_t
     }
     uint32_t source =
         tl_diags_source(&j->ctx.diags, strcmp(name, "-") ? name : "<stdin>", text, size);
-    j->ctx.diags.werror = j->o->werror != 0;
-    status = front(j, source, name);
+    status = choose_warnings(j);
+    if (!status)
+        status = front(j, source, name);
     if (status || j->stage == TL_STAGE_AST)
         return status;
     if (is_ring(j) && !tl_run_passes(j->module, "ring", NULL))
@@ -377,18 +463,21 @@ static tilec_status compile(TlJob *j, const char *name, const char *text, size_t
     if (j->stage == TL_STAGE_HEADER) {
         TlSbuf s;
         tl_sbuf_init(&s, &j->scratch);
-        tl_header_write(&s, &j->ctx, j->module, tl_stem(&j->scratch, name), name);
+        tl_header_write(&s, &j->ctx, j->module, tl_image_name(&j->scratch, j->o, name), name);
         return tl_job_emit_text(j, &s);
     }
     if (!run_passes(j)) {
-        status = tl_job_deliver_diagnostics(j);
+        status = tl_job_diagnosed(j);
         return status ? status : tl_job_fail(j, TILEC_INTERNAL, "a pass failed");
     }
     return tl_job_emit(j);
 }
 
+/* Diagnostics are delivered once, in source order, whatever phase found them. */
 static tilec_status finish(TlJob *j, tilec_status status)
 {
+    if (j->has_ctx)
+        deliver_diagnostics(j);
     if (j->depends.len)
         j->out->depends = tl_strndup(&j->out->arena, j->depends.text, j->depends.len);
     return status;

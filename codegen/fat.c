@@ -134,9 +134,11 @@ static tilec_status compile_all(Fat *f)
         return status;
     size_t size = f->images.len;
     void *data = f->images.text;
-    if (obj)
-        data = tl_embed(tl_format(&f->scratch, "tile_image_%s", tl_stem(&f->scratch, f->name)),
-                        data, size, &f->scratch, &size);
+    if (obj) {
+        const char *image = tl_image_name(&f->scratch, f->options, f->name);
+        data = tl_embed(tl_format(&f->scratch, "tile_image_%s", image), data, size, &f->scratch,
+                        &size);
+    }
     tl_output_set(f->out, data, size);
     return TILEC_OK;
 }

@@ -4,22 +4,84 @@
  * then of strides, in order of first appearance. It fills an array of tile_arg and calls
  * tile_launch_embedded, which keeps one prepared kernel per device for the image in the host
  * object. Extents that are expressions of names are written out in C from their launch-time
- * code. */
+ * code. KERNEL_launch takes the same from a struct KERNEL_args.
+ *
+ * Variants of `instantiate` share a function as long as their parameters have the same types. Where
+ * types differ there is one function for each list of types, named after the constants that are
+ * types: scale_f16, scale_f32. All launch by the kernel's name; the launch passes over variants of
+ * other types.
+ *
+ * A name that C or C++ reserves, or that the function needs itself, gets underscores behind it
+ * until it is free. */
 #include "codegen/header.h"
 
 #include <ctype.h>
 #include <inttypes.h>
 #include <string.h>
 
-const char *tl_stem(TlArena *arena, const char *path)
+const char *tl_image_name(TlArena *arena, const tilec_options *o, const char *source)
 {
-    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path,
-               *dot = strchr(name, '.');
-    char *s = tl_strndup(arena, name, dot && dot > name ? (size_t)(dot - name) : strlen(name));
+    const char *slash = strrchr(source, '/'), *name = slash ? slash + 1 : source,
+               *dot = strrchr(name, '.');
+    char *s = o->name ? tl_strndup(arena, o->name, strlen(o->name))
+                      : tl_strndup(arena, name,
+                                   dot && dot > name ? (size_t)(dot - name) : strlen(name));
     for (char *p = s; *p; p++)
         if (!isalnum((unsigned char)*p))
             *p = '_';
     return isdigit((unsigned char)*s) || !*s ? tl_format(arena, "_%s", s) : s;
+}
+
+/* ---- names ---- */
+
+static const char *const RESERVED[] = {
+    /* C11, C23 */
+    "auto", "break", "case", "char", "const", "continue", "default", "do", "double", "else",
+    "enum", "extern", "float", "for", "goto", "if", "inline", "int", "long", "register",
+    "restrict", "return", "short", "signed", "sizeof", "static", "struct", "switch", "typedef",
+    "union", "unsigned", "void", "volatile", "while", "alignas", "alignof", "bool", "constexpr",
+    "false", "nullptr", "static_assert", "thread_local", "true", "typeof", "typeof_unqual",
+    /* C++23 */
+    "and", "and_eq", "asm", "bitand", "bitor", "catch", "char16_t", "char32_t", "char8_t",
+    "class", "co_await", "co_return", "co_yield", "compl", "concept", "const_cast", "consteval",
+    "constinit", "decltype", "delete", "dynamic_cast", "explicit", "export", "friend", "mutable",
+    "namespace", "new", "noexcept", "not", "not_eq", "operator", "or", "or_eq", "private",
+    "protected", "public", "reinterpret_cast", "requires", "static_cast", "template", "this",
+    "throw", "try", "typeid", "typename", "using", "virtual", "wchar_t", "xor", "xor_eq",
+    /* what launch functions say, and names that only a program may define */
+    "stream", "tile_args_", "tile_arg", "tile_arg_pointer", "tile_arg_scalar", "tile_arg_view",
+    "tile_dtype", "tile_launch_embedded", "tile_status", "tile_stream", "int8_t", "int16_t",
+    "int32_t", "int64_t", "uint8_t", "uint16_t", "uint32_t", "uint64_t", "main", "NULL", "linux",
+    "unix", "errno", "assert",
+};
+enum { NRESERVED = sizeof RESERVED / sizeof *RESERVED };
+
+static bool is_reserved(const char *name)
+{
+    for (size_t i = 0; i < NRESERVED; i++)
+        if (!strcmp(RESERVED[i], name))
+            return true;
+    return false;
+}
+
+static bool is_declared(const TlKernelInfo *info, const char *name)
+{
+    for (uint32_t i = 0; i < info->params.len; i++)
+        if (!strcmp(info->params.data[i].name, name))
+            return true;
+    for (uint32_t i = 0; i < info->syms.len; i++)
+        if (!strcmp(info->syms.data[i].name, name))
+            return true;
+    return false;
+}
+
+/* What a parameter, extent or stride is called in C. */
+static const char *c_name(TlArena *arena, const TlKernelInfo *info, const char *name)
+{
+    const char *c = name;
+    while (is_reserved(c) || (c != name && is_declared(info, c)))
+        c = tl_format(arena, "%s_", c);
+    return c;
 }
 
 static const char *c_type(TlDtype d)
@@ -48,14 +110,6 @@ static const char *c_type(TlDtype d)
     TL_UNREACHABLE("element type %d", (int)d);
 }
 
-static const char *upper(TlArena *arena, const char *text)
-{
-    char *s = tl_strndup(arena, text, strlen(text));
-    for (char *p = s; *p; p++)
-        *p = (char)toupper((unsigned char)*p);
-    return s;
-}
-
 /* ---- launch-time expressions in C ---- */
 
 static const char *infix(unsigned op)
@@ -79,7 +133,7 @@ static const char *c_expr(TlArena *arena, const TlKernelInfo *info, const TlHost
         if (ins.op == TILE_HX_CONST && n < TILE_HX_MAX_STACK)
             stack[n++] = tl_format(arena, "INT64_C(%" PRId64 ")", ins.imm);
         else if (ins.op == TILE_HX_SYM && n < TILE_HX_MAX_STACK)
-            stack[n++] = info->syms.data[ins.imm].name;
+            stack[n++] = c_name(arena, info, info->syms.data[ins.imm].name);
         else if (ins.op == TILE_HX_CDIV && n >= 2) {
             stack[n - 2] =
                 tl_format(arena, "((%s + %s - 1) / %s)", stack[n - 2], stack[n - 1], stack[n - 1]);
@@ -100,34 +154,54 @@ static const char *c_dim(TlArena *arena, const TlKernelInfo *info, const TlDim *
     if (d->kind == TILE_DIM_CONST)
         return tl_format(arena, "%" PRId64, d->value);
     if (d->kind == TILE_DIM_SYM)
-        return info->syms.data[d->value].name;
+        return c_name(arena, info, info->syms.data[d->value].name);
     return d->kind == TILE_DIM_EXPR ? c_expr(arena, info, &info->exprs.data[d->value]) : NULL;
 }
 
 /* ---- one launch function ---- */
 
-static void write_signature(TlSbuf *out, const TlKernelInfo *info, const char *name)
+/* Instances of one kernel whose parameters have the same types. */
+typedef struct Group {
+    const TlFn *fn; /* the first */
+    const char *name, *args, *launch;
+} Group;
+
+typedef struct Header {
+    TlSbuf *out;
+    TlArena *arena;
+    const char *image;
+    TL_VEC(Group) groups;
+} Header;
+
+/* "const uint16_t *A" */
+static const char *declaration(const Header *h, const TlKernelInfo *info, uint32_t i)
 {
-    tl_sbuf_putf(out, "static inline tile_status %s(tile_stream *stream", name);
-    for (uint32_t i = 0; i < info->params.len; i++) {
-        const TlParam *p = &info->params.data[i];
-        bool memory = p->kind != TILE_PARAM_SCALAR;
-        tl_sbuf_putf(out, ", %s%s %s%s", memory && p->is_const ? "const " : "", c_type(p->dtype),
-                     memory ? "*" : "", p->name);
-    }
+    const TlParam *p = &info->params.data[i];
+    bool memory = p->kind != TILE_PARAM_SCALAR;
+    return tl_format(h->arena, "%s%s %s%s", memory && p->is_const ? "const " : "", c_type(p->dtype),
+                     memory ? "*" : "", c_name(h->arena, info, p->name));
+}
+
+static void write_signature(const Header *h, const TlKernelInfo *info, const char *name)
+{
+    tl_sbuf_putf(h->out, "static inline tile_status %s(tile_stream *stream", name);
+    for (uint32_t i = 0; i < info->params.len; i++)
+        tl_sbuf_putf(h->out, ", %s", declaration(h, info, i));
     for (int strides = 0; strides < 2; strides++)
         for (uint32_t i = 0; i < info->syms.len; i++)
             if (info->syms.data[i].is_stride == (strides == 1))
-                tl_sbuf_putf(out, ", int64_t %s", info->syms.data[i].name);
-    tl_sbuf_puts(out, ")\n{\n");
+                tl_sbuf_putf(h->out, ", int64_t %s",
+                             c_name(h->arena, info, info->syms.data[i].name));
+    tl_sbuf_puts(h->out, ")\n{\n");
 }
 
-static void write_view(TlSbuf *out, TlArena *arena, const TlKernelInfo *info, const TlParam *p,
-                       uint32_t i)
+static void write_view(const Header *h, const TlKernelInfo *info, const TlParam *p, uint32_t i)
 {
+    TlSbuf *out = h->out;
+    TlArena *arena = h->arena;
     bool strided = false;
-    tl_sbuf_putf(out, "    tile_args_[%u] = tile_arg_view(%s, (tile_dtype)%d, %d", i, p->name,
-                 (int)p->dtype, (int)p->rank);
+    tl_sbuf_putf(out, "    tile_args_[%u] = tile_arg_view(%s, (tile_dtype)%d, %d", i,
+                 c_name(arena, info, p->name), (int)p->dtype, (int)p->rank);
     for (int a = 0; a < TL_MAX_VIEW_RANK; a++) {
         const char *e = a < p->rank ? c_dim(arena, info, &p->extent[a]) : "0";
         tl_sbuf_putf(out, ", %s", e ? e : "-1");
@@ -151,47 +225,185 @@ static void write_view(TlSbuf *out, TlArena *arena, const TlKernelInfo *info, co
     }
 }
 
-static void write_kernel(TlSbuf *out, TlArena *arena, const TlFn *fn, const char *stem)
+static void write_doc(const Header *h, const char *doc)
 {
-    const TlKernelInfo *info = fn->info;
-    tl_sbuf_puts(out, "\n");
-    if (info->doc && *info->doc) {
-        tl_sbuf_puts(out, "/// ");
-        for (const char *p = info->doc; *p; p++) {
-            if (*p == '\n' && !p[1])
-                break;
-            tl_sbuf_put(out, p, 1);
-            if (*p == '\n')
-                tl_sbuf_puts(out, "/// ");
-        }
-        tl_sbuf_puts(out, "\n");
+    if (!doc || !*doc)
+        return;
+    tl_sbuf_puts(h->out, "/// ");
+    for (const char *p = doc; *p; p++) {
+        if (*p == '\n' && !p[1])
+            break;
+        tl_sbuf_put(h->out, p, 1);
+        if (*p == '\n')
+            tl_sbuf_puts(h->out, "/// ");
     }
-    write_signature(out, info, fn->name);
+    tl_sbuf_puts(h->out, "\n");
+}
+
+static void write_launch(const Header *h, const Group *g)
+{
+    const TlKernelInfo *info = g->fn->info;
+    TlSbuf *out = h->out;
+    write_signature(h, info, g->name);
     tl_sbuf_putf(out, "    tile_arg tile_args_[%u];\n", info->params.len ? info->params.len : 1);
     for (uint32_t i = 0; i < info->params.len; i++) {
         const TlParam *p = &info->params.data[i];
+        const char *name = c_name(h->arena, info, p->name);
         if (p->kind == TILE_PARAM_VIEW)
-            write_view(out, arena, info, p, i);
+            write_view(h, info, p, i);
         else if (p->kind == TILE_PARAM_POINTER)
             tl_sbuf_putf(out, "    tile_args_[%u] = tile_arg_pointer(%s, (tile_dtype)%d, 0);\n", i,
-                         p->name, (int)p->dtype);
+                         name, (int)p->dtype);
         else
             tl_sbuf_putf(out,
                          "    tile_args_[%u] = tile_arg_scalar((tile_dtype)%d, &%s, sizeof %s);\n",
-                         i, (int)p->dtype, p->name, p->name);
+                         i, (int)p->dtype, name, name);
     }
     tl_sbuf_putf(
         out, "    return tile_launch_embedded(tile_image_%s, \"%s\", stream, tile_args_, %u);\n}\n",
-        stem, fn->name, info->params.len);
+        h->image, g->fn->name, info->params.len);
 }
 
-void tl_header_write(TlSbuf *out, TlCtx *ctx, const TlModule *m, const char *stem,
+/* ---- the same by a struct ---- */
+
+static void write_members(const Header *h, const TlKernelInfo *info)
+{
+    for (uint32_t i = 0; i < info->params.len; i++)
+        tl_sbuf_putf(h->out, "    %s;\n", declaration(h, info, i));
+    for (int strides = 0; strides < 2; strides++)
+        for (uint32_t i = 0; i < info->syms.len; i++) {
+            const TlSym *s = &info->syms.data[i];
+            if (s->is_stride == (strides == 1))
+                tl_sbuf_putf(h->out, "    int64_t %s; /* %s of %s, axis %u%s */\n",
+                             c_name(h->arena, info, s->name), strides ? "stride" : "extent",
+                             info->params.data[s->param].name, s->axis,
+                             strides ? ", in elements" : "");
+        }
+}
+
+static void write_struct(const Header *h, const Group *g)
+{
+    const TlKernelInfo *info = g->fn->info;
+    if (!info->params.len) /* C has no empty structs */
+        return;
+    tl_sbuf_putf(h->out, "\n/* The arguments of %s by name. */\ntypedef struct %s {\n", g->name,
+                 g->args);
+    write_members(h, info);
+    tl_sbuf_putf(h->out,
+                 "} %s;\nstatic inline tile_status %s(tile_stream *stream, const %s *args)\n{\n"
+                 "    return %s(stream",
+                 g->args, g->launch, g->args, g->name);
+    for (uint32_t i = 0; i < info->params.len; i++)
+        tl_sbuf_putf(h->out, ", args->%s", c_name(h->arena, info, info->params.data[i].name));
+    for (int strides = 0; strides < 2; strides++)
+        for (uint32_t i = 0; i < info->syms.len; i++)
+            if (info->syms.data[i].is_stride == (strides == 1))
+                tl_sbuf_putf(h->out, ", args->%s",
+                             c_name(h->arena, info, info->syms.data[i].name));
+    tl_sbuf_puts(h->out, ");\n}\n");
+}
+
+/* ---- which functions there are ---- */
+
+static bool same_types(const TlKernelInfo *a, const TlKernelInfo *b)
+{
+    if (a->params.len != b->params.len)
+        return false;
+    for (uint32_t i = 0; i < a->params.len; i++)
+        if (a->params.data[i].dtype != b->params.data[i].dtype)
+            return false;
+    return true;
+}
+
+static bool is_taken(const Header *h, const char *name)
+{
+    for (uint32_t i = 0; i < h->groups.len; i++) {
+        const Group *g = &h->groups.data[i];
+        if (!strcmp(g->name, name) || (g->args && !strcmp(g->args, name)) ||
+            (g->launch && !strcmp(g->launch, name)))
+            return true;
+    }
+    return false;
+}
+
+static const char *free_name(const Header *h, const char *name)
+{
+    while (is_reserved(name) || is_taken(h, name))
+        name = tl_format(h->arena, "%s_", name);
+    return name;
+}
+
+static void collect(Header *h, const TlModule *m)
+{
+    for (uint32_t i = 0; i < m->fns.len; i++) {
+        const TlFn *fn = m->fns.data[i];
+        bool known = false;
+        for (uint32_t k = 0; k < h->groups.len && !known; k++)
+            known = !strcmp(h->groups.data[k].fn->name, fn->name) &&
+                    same_types(h->groups.data[k].fn->info, fn->info);
+        if (!known)
+            tl_vec_push(h->arena, &h->groups, ((Group){.fn = fn, .name = ""}));
+    }
+}
+
+static const char *value_of(const TlKernelInfo *info, const char *name)
+{
+    for (uint32_t i = 0; i < info->consts.len; i++)
+        if (!strcmp(info->consts.data[i].name, name))
+            return info->consts.data[i].value;
+    return "";
+}
+
+/* Of group `at`: "_f16" where another group of its kernel has another type for that constant. */
+static const char *suffix(const Header *h, uint32_t at)
+{
+    const TlFn *fn = h->groups.data[at].fn;
+    const char *text = "";
+    for (uint32_t c = 0; c < fn->info->consts.len; c++) {
+        const TlConstBinding *b = &fn->info->consts.data[c];
+        TlDtype d;
+        bool differs = false;
+        for (uint32_t k = 0; k < h->groups.len; k++)
+            differs |= !strcmp(h->groups.data[k].fn->name, fn->name) &&
+                       strcmp(value_of(h->groups.data[k].fn->info, b->name), b->value) != 0;
+        if (differs && tl_dtype_parse(b->value, strlen(b->value), &d))
+            text = tl_format(h->arena, "%s_%s", text, b->value);
+    }
+    return text;
+}
+
+static const char *group_name(const Header *h, uint32_t at, const char *ending)
+{
+    return free_name(h, tl_format(h->arena, "%s%s%s", h->groups.data[at].fn->name, suffix(h, at),
+                                  ending));
+}
+
+/* Functions have first choice. */
+static void name_all(Header *h)
+{
+    for (uint32_t i = 0; i < h->groups.len; i++)
+        h->groups.data[i].name = group_name(h, i, "");
+    for (uint32_t i = 0; i < h->groups.len; i++) {
+        h->groups.data[i].args = group_name(h, i, "_args");
+        h->groups.data[i].launch = group_name(h, i, "_launch");
+    }
+}
+
+static const char *upper(TlArena *arena, const char *text)
+{
+    char *s = tl_strndup(arena, text, strlen(text));
+    for (char *p = s; *p; p++)
+        *p = (char)toupper((unsigned char)*p);
+    return s;
+}
+
+void tl_header_write(TlSbuf *out, TlCtx *ctx, const TlModule *m, const char *image,
                      const char *source)
 {
-    TlArena *arena = &ctx->perm;
-    const char *slash = strrchr(source, '/'), *guard = upper(arena, stem);
+    Header h = {.out = out, .arena = &ctx->perm, .image = image};
+    const char *slash = strrchr(source, '/'), *guard = upper(h.arena, image);
     tl_sbuf_putf(out,
-                 "/* Made by tilec from %s. Link with the object of the same run and libtile.\n"
+                 "/* Made by tilec from %s. Link with the object of the same name and libtile.\n"
                  " * A NULL stream is the default stream of the default device. */\n",
                  slash ? slash + 1 : source);
     tl_sbuf_putf(out, "#ifndef TILE_KERNELS_%s_H\n#define TILE_KERNELS_%s_H\n#include <tile.h>\n\n",
@@ -199,13 +411,14 @@ void tl_header_write(TlSbuf *out, TlCtx *ctx, const TlModule *m, const char *ste
     tl_sbuf_putf(out,
                  "#ifdef __cplusplus\nextern \"C\" {\n#endif\nextern const unsigned char "
                  "tile_image_%s[];\n#ifdef __cplusplus\n}\n#endif\n",
-                 stem);
-    for (uint32_t i = 0; i < m->fns.len; i++) {
-        bool again = false;
-        for (uint32_t j = 0; j < i; j++)
-            again |= !strcmp(m->fns.data[i]->name, m->fns.data[j]->name);
-        if (!again)
-            write_kernel(out, arena, m->fns.data[i], stem);
+                 image);
+    collect(&h, m);
+    name_all(&h);
+    for (uint32_t i = 0; i < h.groups.len; i++) {
+        tl_sbuf_puts(out, "\n");
+        write_doc(&h, h.groups.data[i].fn->info->doc);
+        write_launch(&h, &h.groups.data[i]);
+        write_struct(&h, &h.groups.data[i]);
     }
     tl_sbuf_puts(out, "\n#endif\n");
 }

@@ -31,6 +31,7 @@ typedef struct TlJob {
     TlStage stage;
     TlModule *module;
     struct TlProgram *program; /* of the front end */
+    uint32_t left_out; /* kernels without values for their constants */
     TlSbuf depends;
     bool has_ctx, io_error;
 } TlJob;
@@ -38,8 +39,8 @@ typedef struct TlJob {
 /* `status`, with a text for who asked. */
 tilec_status tl_job_fail(TlJob *j, tilec_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* Hands over what was found so far; TILEC_ERRORS if there is an error among it. */
-tilec_status tl_job_deliver_diagnostics(TlJob *j);
+/* TILEC_ERRORS when an error has been found so far; diagnostics are delivered at the end. */
+tilec_status tl_job_diagnosed(const TlJob *j);
 tilec_status tl_job_emit_text(TlJob *j, TlSbuf *s);
 /* The module, after all passes, as the job's stage. */
 tilec_status tl_job_emit(TlJob *j);

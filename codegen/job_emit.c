@@ -25,8 +25,8 @@ static tilec_status set_image(TlJob *j, const TlKernelCodes *kernels)
     const char *target = tl_format(&j->scratch, "%s%s", j->emulate ? "emu:" : "", j->target->name);
     void *image = tl_image_write(&j->scratch, &j->ctx, target, kernels, &size);
     if (j->stage == TL_STAGE_OBJ) {
-        const char *stem = tl_stem(&j->scratch, j->ctx.diags.sources.data[0].path);
-        image = tl_embed(tl_format(&j->scratch, "tile_image_%s", stem), image, size, &j->scratch,
+        const char *name = tl_image_name(&j->scratch, j->o, j->ctx.diags.sources.data[0].path);
+        image = tl_embed(tl_format(&j->scratch, "tile_image_%s", name), image, size, &j->scratch,
                          &size);
     }
     set_data(j, image, size);
@@ -99,7 +99,7 @@ static tilec_status emit_code(TlJob *j)
     void *code = (tl_target_is_gpu(j->target) ? tl_gpu_compile : tl_cpu_compile)(
         j->module, &co, form, &j->scratch, &kernels, &size);
     if (!code)
-        return tl_job_deliver_diagnostics(j);
+        return tl_job_diagnosed(j);
     if (j->o->report && tl_target_is_gpu(j->target))
         report(j, form, &kernels, code, size);
     if (form == TL_EMIT_OBJ && j->stage != TL_STAGE_HSACO)

@@ -129,6 +129,38 @@ static TlDef *find_kernel(const TlProgram *p, const char *name)
     return NULL;
 }
 
+/* What follows "kernel." in a constant's name; the name itself when it is for every kernel; NULL when it is for
+ * another. */
+static const char *name_for(const char *given, const char *kernel)
+{
+    const char *dot = strchr(given, '.');
+    if (!dot)
+        return given;
+    size_t n = (size_t)(dot - given);
+    return strlen(kernel) == n && !strncmp(given, kernel, n) ? dot + 1 : NULL;
+}
+
+static bool takes_const(const TlDef *def, const char *name)
+{
+    for (uint32_t i = 0; i < def->item->params.len; i++) {
+        const TlParamDecl *p = &def->item->params.data[i];
+        if (is_const_form(p) && !strcmp(p->name, name))
+            return true;
+    }
+    return false;
+}
+
+bool tl_program_has_const(const TlProgram *p, const char *kernel, const char *name)
+{
+    for (uint32_t i = 0; i < p->kernels.len; i++) {
+        const TlDef *def = p->kernels.data[i];
+        const char *mine = name_for(name, def->item->name);
+        if ((!kernel || !strcmp(kernel, def->item->name)) && mine && takes_const(def, mine))
+            return true;
+    }
+    return false;
+}
+
 const char *tl_program_const_names(const TlProgram *p, const char *kernel)
 {
     TlDef *def = find_kernel(p, kernel);
@@ -216,14 +248,21 @@ typedef struct Lower {
     const TlConstArg *given;
     uint32_t ngiven;
     const char *message;
+    bool no_value; /* what `message` is about */
 } Lower;
 
 static const char *given_text(const Lower *l, const char *name)
 {
-    for (uint32_t i = l->ngiven; i-- > 0;)
-        if (!strcmp(l->given[i].name, name))
+    const char *plain = NULL;
+    for (uint32_t i = l->ngiven; i-- > 0;) {
+        const char *given = l->given[i].name, *mine = name_for(given, l->def->item->name);
+        if (!mine || strcmp(mine, name) != 0)
+            continue;
+        if (mine != given)
             return l->given[i].value;
-    return NULL;
+        plain = plain ? plain : l->given[i].value;
+    }
+    return plain;
 }
 
 static bool parse_const(Lower *l, const TlParamDecl *p, const char *text, TlVal *out)
@@ -243,8 +282,7 @@ static bool parse_const(Lower *l, const TlParamDecl *p, const char *text, TlVal 
         ok = ok && out->kind == TL_VAL_CONST;
     }
     if (!ok)
-        l->message = tl_format(s->arena, "kernel '%s': constant '%s': '%s' is not %s",
-                               l->def->item->name, p->name, text,
+        l->message = tl_format(s->arena, "constant '%s': '%s' is not %s", p->name, text,
                                p->form == TL_PF_CONST_TYPE ? "a type"
                                : p->form == TL_PF_CONST_FN ? "a function"
                                                            : "a value of its type");
@@ -301,9 +339,9 @@ static Bound bind_consts(Lower *l, const TlVariant *variant, TlBoundConst *out)
             v = want;
         } else if (!text) {
             l->message = tl_format(
-                s->arena,
-                "kernel '%s': the constant '%s' has no value and no default; constants are: %s",
-                item->name, p->name, tl_program_const_names(l->program, item->name));
+                s->arena, "the constant '%s' has no value and no default; constants are: %s",
+                p->name, tl_program_const_names(l->program, item->name));
+            l->no_value = true;
             result = BAD;
         }
         out[at].name = p->name;
@@ -343,25 +381,6 @@ static const TlClause *instantiate_clause(const TlItem *item)
     return NULL;
 }
 
-/* Every name on the command line must be a constant of the kernel. */
-static bool names_known(Lower *l, const TlProgram *p)
-{
-    const TlItem *item = l->def->item;
-    for (uint32_t i = 0; i < l->ngiven; i++) {
-        bool found = false;
-        for (uint32_t k = 0; k < item->params.len; k++)
-            found |= is_const_form(&item->params.data[k]) &&
-                     !strcmp(item->params.data[k].name, l->given[i].name);
-        if (found)
-            continue;
-        const char *known = tl_program_const_names(p, item->name);
-        l->message = tl_format(l->s.arena, "kernel '%s' has no constant '%s'; %s%s", item->name,
-                               l->given[i].name, *known ? "it has: " : "it has none", known);
-        return false;
-    }
-    return true;
-}
-
 TlInstantiate tl_frontend_lower(TlProgram *p, const char *kernel, const TlConstArg *consts,
                                 uint32_t nconsts, TlModule *out, const char **out_message)
 {
@@ -374,7 +393,8 @@ TlInstantiate tl_frontend_lower(TlProgram *p, const char *kernel, const TlConstA
     if (l.def->item->broken || p->ctx->diags.errors >= TL_DIAG_MAX) /* more would not be shown */
         return TL_INST_ERRORS;
     tl_sema_init(&l.s, p);
-    Bound b = names_known(&l, p) ? BOUND : BAD;
+    Bound b = BOUND;
+    uint32_t before = out->fns.len;
     const TlClause *variants = instantiate_clause(l.def->item);
     for (uint32_t i = 0; i < (variants ? variants->variants.len : 1) && b != BAD; i++) {
         b = lower_variant(&l, variants ? &variants->variants.data[i] : NULL, out);
@@ -382,14 +402,23 @@ TlInstantiate tl_frontend_lower(TlProgram *p, const char *kernel, const TlConstA
     }
     tl_diags_sort(&p->ctx->diags);
     if (b == BAD && !l.message && !l.s.quiet_errors)
-        l.message = tl_format(l.s.arena, "kernel '%s': a constant has no value", kernel);
+        l.message = "a constant has no value";
     if (out_message)
         *out_message = l.message;
-    if (l.message)
-        return TL_INST_BAD_CONST;
+    if (l.message) {
+        out->fns.len = before;
+        return l.no_value ? TL_INST_NO_VALUE : TL_INST_BAD_CONST;
+    }
     if (l.s.quiet_errors || b == BAD)
         return TL_INST_ERRORS;
     if (!made && out_message)
         *out_message = "no variant of its instantiate clause agrees with the constants given";
     return made ? TL_INST_OK : TL_INST_NO_VARIANT;
+}
+
+void tl_frontend_leave_out(TlProgram *p, const char *kernel, const char *why)
+{
+    const TlDef *def = find_kernel(p, kernel);
+    if (def)
+        tl_diag(&p->ctx->diags, def->item->loc, TL_W0601, kernel, why);
 }

@@ -5,8 +5,10 @@
 
 typedef struct TlUnit TlUnit;
 
+/* As on the command line: "BM" "64", "T" "f16", "epi" "relu", "CAUSAL" "true". "gemm.BM" is for the kernel gemm alone
+ * and goes before "BM"; the last of several of one name counts. */
 typedef struct TlConstArg {
-    const char *name, *value; /* as on the command line: "BM" "64", "T" "f16", "epi" "relu", "CAUSAL" "true" */
+    const char *name, *value;
 } TlConstArg;
 
 /* Reads a file for import; returns NULL when it does not exist. Memory from the arena. */
@@ -32,12 +34,25 @@ TlProgram *tl_frontend_check(TlCtx *ctx, uint32_t source, const TlFrontendOption
 uint32_t tl_program_kernels(const TlProgram *p);
 const char *tl_program_kernel_name(const TlProgram *p, uint32_t i);
 
-typedef enum TlInstantiate { TL_INST_OK, TL_INST_ERRORS, TL_INST_NO_KERNEL, TL_INST_BAD_CONST, TL_INST_NO_VARIANT } TlInstantiate;
+/* Does the kernel, or with NULL any kernel, take the constant given as `name` ("BM", "gemm.BM")? */
+bool tl_program_has_const(const TlProgram *p, const char *kernel, const char *name);
+
+typedef enum TlInstantiate {
+    TL_INST_OK,
+    TL_INST_ERRORS,
+    TL_INST_NO_KERNEL,
+    TL_INST_BAD_CONST, /* an unreadable value */
+    TL_INST_NO_VALUE,  /* a constant with neither value nor default */
+    TL_INST_NO_VARIANT
+} TlInstantiate;
 /* Lowers a kernel's instances to IR, one function per variant of `instantiate` that agrees with the constants given
- * (one when there is no such clause), appended to `out`.
- * BAD_CONST: an unknown name, an unreadable value, or a constant with neither value nor default; text in *out_message. */
+ * (one when there is no such clause), appended to `out`; none unless OK or ERRORS. Constants that the kernel lacks are
+ * passed over.
+ * BAD_CONST, NO_VALUE, NO_VARIANT: what is wrong, a part of a sentence, in *out_message. */
 TlInstantiate tl_frontend_lower(TlProgram *p, const char *kernel, const TlConstArg *consts, uint32_t nconsts,
                                 TlModule *out, const char **out_message);
+/* The kernel is not part of the output: a warning at its name. */
+void tl_frontend_leave_out(TlProgram *p, const char *kernel, const char *why);
 
 const TlUnit *tl_program_unit(const TlProgram *p); /* the root's tree, for --emit=ast */
 /* "BM, BN, epi": a kernel's compile-time parameters, for usage messages */

@@ -247,7 +247,7 @@ bool npy_load(const char *path, NpyArray *a, char *error)
 }
 
 /* Version 1; the header is padded so that the elements begin at a multiple of 64, as NumPy does. */
-bool npy_save(const char *path, const NpyArray *a, char *error)
+void *npy_format(const NpyArray *a, size_t *out_size)
 {
     char header[1024];
     size_t n =
@@ -262,10 +262,13 @@ bool npy_save(const char *path, const NpyArray *a, char *error)
     header[n++] = '\n';
     const unsigned char start[10] = {
         0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0, (unsigned char)n, (unsigned char)(n >> 8)};
-    FILE *f = fopen(path, "wb");
-    if (!f)
-        return fail(error, "%s", strerror(errno));
-    bool ok = fwrite(start, 1, 10, f) == 10 && fwrite(header, 1, n, f) == n &&
-              (a->bytes == 0 || fwrite(a->data, 1, a->bytes, f) == a->bytes);
-    return fclose(f) == 0 && ok ? true : fail(error, "it cannot be written: %s", strerror(errno));
+    char *file = malloc(sizeof start + n + a->bytes);
+    if (!file)
+        return NULL;
+    memcpy(file, start, sizeof start);
+    memcpy(file + sizeof start, header, n);
+    if (a->bytes)
+        memcpy(file + sizeof start + n, a->data, a->bytes);
+    *out_size = sizeof start + n + a->bytes;
+    return file;
 }

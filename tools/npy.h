@@ -21,5 +21,6 @@ typedef struct NpyArray {
 bool npy_load(const char *path, NpyArray *out, char *error);
 /* Parses a whole file's bytes; for the loader and for tests. */
 bool npy_parse(const void *file, size_t size, NpyArray *out, char *error);
-bool npy_save(const char *path, const NpyArray *array, char *error);
+/* The whole file's bytes; free() them. NULL: no memory. */
+void *npy_format(const NpyArray *array, size_t *out_size);
 #endif

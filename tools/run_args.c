@@ -499,14 +499,18 @@ tile_arg run_arg_launch(const RunArg *a, void *address)
     return arg;
 }
 
-int run_arg_save(const RunArg *a, const char *path)
+int run_arg_save(const RunArg *a, const char *path, Outputs *outputs)
 {
-    char error[NPY_ERROR_BYTES];
     NpyArray n = {.fortran = a->fortran, .rank = a->rank, .bytes = a->bytes, .data = a->data};
+    size_t size;
     memcpy(n.shape, a->shape, sizeof n.shape);
     memcpy(n.descr, a->descr, sizeof n.descr);
-    return npy_save(path, &n, error) ? EXIT_FINE
-                                     : usage_error("cannot write '%s': %s", path, error);
+    void *file = npy_format(&n, &size);
+    if (!file)
+        return usage_error("out of memory");
+    bool ok = output_write(outputs, path, file, size);
+    free(file);
+    return ok ? EXIT_FINE : EXIT_USAGE;
 }
 
 /* One byte per packed element, row-major: as the printer wants it. NULL when out of memory. */

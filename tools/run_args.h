@@ -39,6 +39,6 @@ void run_args_free(RunArgs *args);
 int run_args_find(const RunArgs *args, const char *name);
 /* The launch's argument; address: where the device sees the data. */
 tile_arg run_arg_launch(const RunArg *arg, void *address);
-int run_arg_save(const RunArg *arg, const char *path);
+int run_arg_save(const RunArg *arg, const char *path, Outputs *outputs);
 int run_arg_print(const RunArg *arg, FILE *out);
 #endif

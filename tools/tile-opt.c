@@ -3,6 +3,7 @@
 #include "codegen/target.h"
 #include "passes/pass.h"
 #include "tools/opt.h"
+#include "tools/output.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +15,7 @@ typedef struct Options {
     const char *input, *output, *passes, *same_as, *fill, *list_passes, *list_ops, *target, *warps,
         *stages;
     bool run, quiet, help;
+    bool unwritten; /* the output, which has been said */
     TlRunOptions r;
     TlMachine machine;
     TlModule *module, *reference; /* freed with the context */
@@ -162,16 +164,14 @@ static TlModule *read_module(TlCtx *ctx, const char *path, const char **out_text
         ctx, tl_diags_source(&ctx->diags, is_stdin ? "<stdin>" : path, s.text, s.len));
 }
 
-static bool write_output(TlCtx *ctx, const char *path, const char *text)
+/* Not before all that could go wrong. */
+static bool write_output(Options *o, const char *text)
 {
-    bool is_stdout = !path || strcmp(path, "-") == 0;
-    FILE *f = is_stdout ? stdout : fopen(path, "w");
-    bool ok = f && fputs(text, f) >= 0;
-    if (f && (is_stdout ? fflush(f) : fclose(f)) != 0)
-        ok = false;
-    if (!ok)
-        tl_diag(&ctx->diags, (TlLoc){0}, TL_E0804, path ? path : "<stdout>", strerror(errno));
-    return ok;
+    Outputs out = {.program = "tile-opt"};
+    o->unwritten = !output_write(&out, o->output ? o->output : "-", text, strlen(text)) ||
+                   !output_commit(&out);
+    output_drop(&out);
+    return !o->unwritten;
 }
 
 static void print_text(void *user, const char *text)
@@ -189,7 +189,7 @@ static bool run_kernels(Options *o, TlCtx *ctx, const char *text)
     OptRun run = {.arena = &ctx->perm, .text = text, .fill = o->fill, .report = &report};
     if (!o->same_as) {
         bool ok = opt_run_show(&run, o->module);
-        return write_output(ctx, o->output, report.text) && ok;
+        return write_output(o, report.text) && ok;
     }
     const char *reference_text;
     o->reference = read_module(ctx, o->same_as, &reference_text);
@@ -213,7 +213,7 @@ static bool work(Options *o, TlCtx *ctx)
     TlSbuf s;
     tl_sbuf_init(&s, &ctx->perm);
     tl_print_module(&s, o->module);
-    return write_output(ctx, o->output, s.text);
+    return write_output(o, s.text);
 }
 
 static int lists(const Options *o, TlCtx *ctx)
@@ -240,7 +240,7 @@ static int guarded(Options *o, TlCtx *ctx)
     if (o->list_passes || o->list_ops) {
         status = lists(o, ctx);
     } else {
-        status = work(o, ctx) ? 0 : EXIT_PROGRAM;
+        status = work(o, ctx) ? 0 : o->unwritten ? EXIT_USAGE : EXIT_PROGRAM;
         TlSbuf s;
         tl_sbuf_init(&s, &ctx->perm);
         tl_diags_render(&ctx->diags, TL_DIAG_TEXT, false, &s);
@@ -250,7 +250,7 @@ static int guarded(Options *o, TlCtx *ctx)
     return status;
 }
 
-int main(int argc, char **argv)
+static int run_command(int argc, char **argv)
 {
     static Options o = {.r = {.bisect = -1, .print = print_text, .crash_dir = "."}};
     const Option options[] = {
@@ -293,4 +293,10 @@ int main(int argc, char **argv)
     status = guarded(&o, &ctx);
     tl_ctx_free(&ctx);
     return status;
+}
+
+int main(int argc, char **argv)
+{
+    output_begin();
+    return output_end("tile-opt", run_command(argc, argv));
 }

@@ -10,6 +10,7 @@
  * kind are tried in groups, all first, then halves, and so on, so that long texts shrink fast. A
  * candidate that is not valid IR is not tried. */
 #include "passes/pass.h"
+#include "tools/output.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <spawn.h>
@@ -281,12 +282,9 @@ static void in_context(Try *t)
 
 static bool write_file(const char *path, const char *text)
 {
-    FILE *f = fopen(path, "w");
-    bool ok = f && fputs(text, f) >= 0;
-    if (f && fclose(f) != 0)
-        ok = false;
-    if (!ok)
-        fprintf(stderr, "tile-reduce: cannot write %s: %s\n", path, strerror(errno));
+    Outputs out = {.program = "tile-reduce"};
+    bool ok = output_write(&out, path, text, strlen(text)) && output_commit(&out);
+    output_drop(&out);
     return ok;
 }
 
@@ -348,7 +346,7 @@ static int reduce(Reducer *r)
         return EXIT_PROGRAM;
     }
     if (!write_file(r->output, r->best))
-        return EXIT_PROGRAM;
+        return EXIT_USAGE;
     static const int order[] = {STEP_KERNEL, STEP_INFO, STEP_DCE, 0, 1, 2,
                                 STEP_DCE,    3,         4,        5, 6, STEP_POSITIONS};
     for (bool any = true; any;) {
@@ -403,6 +401,10 @@ static int run(Reducer *r, int argc, char **argv)
         return usage();
     if (!r->output)
         r->output = "reduced.tir";
+    if (output_same(r->input, r->output)) {
+        fprintf(stderr, "tile-reduce: '%s' is read and written\n", r->output);
+        return EXIT_USAGE;
+    }
     r->candidate = tl_format(&r->arena, "%s.try", r->output);
     int n = argc - i - 1;
     r->command = TL_NEW_ARRAY(&r->arena, char *, n + 2);
@@ -418,6 +420,7 @@ static int run(Reducer *r, int argc, char **argv)
 int main(int argc, char **argv)
 {
     static Reducer r;
+    output_begin();
     tl_arena_init(&r.arena, (TlAlloc){0});
     TlGuard g;
     int status = EXIT_INTERNAL;

@@ -93,7 +93,7 @@ static bool is_file(const char *word)
     return word[0] == '-' || strpbrk(word, "./") || access(word, F_OK) == 0;
 }
 
-int main(int argc, char **argv)
+static int command(int argc, char **argv)
 {
     if (argc < 2) {
         options_help(stderr);
@@ -111,4 +111,10 @@ int main(int argc, char **argv)
             fprintf(stderr, " %s", commands[i].name);
     fputc('\n', stderr);
     return EXIT_USAGE;
+}
+
+int main(int argc, char **argv)
+{
+    output_begin();
+    return output_end("tilec", command(argc, argv));
 }

@@ -1,7 +1,6 @@
 /* tilec_compile.c: tilec [compile]: from a file to one stage of it, a header, a list of files
  * read. */
 #include "tools/tilec_options.h"
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,16 +34,6 @@ static const char *stage_of_file(const char *path)
     return "obj";
 }
 
-static int write_file(const char *path, const void *data, size_t size)
-{
-    bool standard = strcmp(path, "-") == 0;
-    FILE *f = standard ? stdout : fopen(path, "wb");
-    bool ok = f && (size == 0 || fwrite(data, 1, size, f) == size);
-    if (f && (standard ? fflush(f) : fclose(f)) != 0)
-        ok = false;
-    return ok ? EXIT_FINE : usage_error("cannot write '%s': %s", path, strerror(errno));
-}
-
 /* The input's name without folder and with another ending, in `text`. */
 static const char *beside(const char *input, const char *ending, char *text, size_t size)
 {
@@ -56,20 +45,75 @@ static const char *beside(const char *input, const char *ending, char *text, siz
     return text;
 }
 
-/* "out: file file": blanks and # in names are escaped, as make wants it. */
-static int write_depends(const Options *o, const char *target, const tilec_output *output)
+/* ---- what a compilation writes ---- */
+
+typedef struct Job {
+    const Options *o;
+    tilec_options compile;
+    const char *stage, *path; /* path NULL: nothing is written */
+    tilec_output *output, *header;
+    char beside[4096], depfile[4096], name[256]; /* texts that paths and options point into */
+    OutputName names[3];
+    size_t nnames;
+} Job;
+
+/* What make is told to be made of the files read. */
+static const char *make_target(const Job *j)
 {
-    char path[4096];
-    const char *ending = strrchr(target, '.');
-    snprintf(path, sizeof path, "%.*s.d", ending ? (int)(ending - target) : (int)strlen(target),
-             target);
-    FILE *f = fopen(o->depfile ? o->depfile : path, "w");
-    if (!f)
-        return usage_error("cannot write '%s': %s", o->depfile ? o->depfile : path,
-                           strerror(errno));
+    return j->path && strcmp(j->path, "-") != 0 ? j->path : j->o->input;
+}
+
+static const char *depfile_of(Job *j)
+{
+    if (j->o->depfile)
+        return j->o->depfile;
+    const char *target = make_target(j), *slash = strrchr(target, '/'),
+               *ending = strrchr(slash ? slash : target, '.');
+    snprintf(j->depfile, sizeof j->depfile, "%.*s.d",
+             ending ? (int)(ending - target) : (int)strlen(target), target);
+    return j->depfile;
+}
+
+/* The image's name: --name, else that of the file it goes into. */
+static const char *name_of(Job *j)
+{
+    bool is_file = j->path && strcmp(j->path, "-") != 0;
+    const char *file = is_file ? j->path : j->o->header, *slash = file ? strrchr(file, '/') : NULL;
+    if (j->o->name || !file || strcmp(file, "-") == 0)
+        return j->o->name;
+    file = slash ? slash + 1 : file;
+    const char *dot = strrchr(file, '.');
+    snprintf(j->name, sizeof j->name, "%.*s",
+             dot && dot != file ? (int)(dot - file) : (int)strlen(file), file);
+    return j->name;
+}
+
+static void name_outputs(Job *j)
+{
+    if (j->path)
+        j->names[j->nnames++] = (OutputName){"-o", j->path};
+    if (j->o->header)
+        j->names[j->nnames++] = (OutputName){"--header", j->o->header};
+    if (j->o->depends)
+        j->names[j->nnames++] = (OutputName){"-MF", depfile_of(j)};
+}
+
+static int compile_to(const Job *j, const char *stage, tilec_output **out_output)
+{
+    tilec_options c = j->compile;
+    c.emit = stage;
+    if (j->output)
+        c.diagnostic = NULL; /* they have been shown */
+    tilec_status compiled = tilec_compile_file(j->o->input, &c, out_output);
+    return report_compile(compiled, *out_output);
+}
+
+/* "out: file file": blanks and # in names are escaped, as make wants it. */
+static void put_depends(FILE *f, const char *target, const char *depends)
+{
     fprintf(f, "%s:", target);
-    for (const char *p = tilec_output_depends(output); *p; p++) {
-        if (p == tilec_output_depends(output))
+    for (const char *p = depends; *p; p++) {
+        if (p == depends)
             fputc(' ', f);
         if (*p == '\n') {
             fputs(p[1] ? " \\\n  " : "", f);
@@ -79,25 +123,44 @@ static int write_depends(const Options *o, const char *target, const tilec_outpu
         fputc(*p, f);
     }
     fputc('\n', f);
-    return fclose(f) == 0 ? EXIT_FINE
-                          : usage_error("cannot write '%s'", o->depfile ? o->depfile : path);
 }
 
-/* One compilation to `stage`; written to `path` unless that is NULL. */
-static int compile_to(const Options *o, const char *stage, const char *path, bool depends)
+static int write_depends(Job *j, Outputs *outputs)
 {
-    tilec_options c = o->compile;
-    tilec_output *output = NULL;
+    char *text = NULL;
     size_t size = 0;
-    c.emit = stage;
-    tilec_status compiled = tilec_compile_file(o->input, &c, &output);
-    int status = report_compile(compiled, output);
-    const void *data = status == EXIT_FINE ? tilec_output_data(output, &size) : NULL;
-    if (status == EXIT_FINE && path)
-        status = write_file(path, data, size);
-    if (status == EXIT_FINE && depends)
-        status = write_depends(o, path ? path : o->input, output);
-    tilec_output_free(output);
+    FILE *f = open_memstream(&text, &size);
+    if (f)
+        put_depends(f, make_target(j), tilec_output_depends(j->output));
+    bool ok = f && fclose(f) == 0;
+    int status = !ok                                                  ? usage_error("out of memory")
+                 : output_write(outputs, depfile_of(j), text, size) ? EXIT_FINE
+                                                                      : EXIT_USAGE;
+    free(text);
+    return status;
+}
+
+static int write_output(Outputs *outputs, const char *path, const tilec_output *output)
+{
+    size_t size;
+    const void *data = tilec_output_data(output, &size);
+    return output_write(outputs, path, data, size) ? EXIT_FINE : EXIT_USAGE;
+}
+
+/* All of them or, when something goes wrong, none. */
+static int write_all(Job *j)
+{
+    Outputs outputs = {.program = "tilec"};
+    int status = EXIT_FINE;
+    if (j->path)
+        status = write_output(&outputs, j->path, j->output);
+    if (status == EXIT_FINE && j->o->header)
+        status = write_output(&outputs, j->o->header, j->header);
+    if (status == EXIT_FINE && j->o->depends)
+        status = write_depends(j, &outputs);
+    if (status == EXIT_FINE && !output_commit(&outputs))
+        status = EXIT_USAGE;
+    output_drop(&outputs);
     return status;
 }
 
@@ -131,21 +194,39 @@ int check_targets(const char *list)
     return EXIT_FINE;
 }
 
-int command_compile(const Options *options)
+static int make_all(Job *j)
 {
-    Options o = *options;
-    char name[4096];
-    if (o.target) {
-        int status = check_targets(o.target);
+    int status = check_output_names(j->o, NULL, j->names, j->nnames);
+    if (j->o->header && strcmp(j->o->input, "-") == 0)
+        return usage_error("standard input can be read only once: give a file to make a header, too");
+    if (status == EXIT_FINE)
+        status = compile_to(j, j->stage, &j->output);
+    if (status == EXIT_FINE && j->o->header)
+        status = compile_to(j, "header", &j->header);
+    if (status == EXIT_FINE) /* again: now the imports are known */
+        status = check_output_names(j->o, tilec_output_depends(j->output), j->names, j->nnames);
+    return status == EXIT_FINE ? write_all(j) : status;
+}
+
+int command_compile(const Options *o)
+{
+    Job j = {.o = o, .compile = o->compile, .path = o->output};
+    if (o->target) {
+        int status = check_targets(o->target);
         if (status != EXIT_FINE)
             return status;
-        o.compile.target = o.target;
+        j.compile.target = o->target;
     }
-    const char *stage = o.emit ? o.emit : o.output ? stage_of_file(o.output) : "image";
-    const struct Ending *ending = by_stage(stage);
-    const char *path = o.output;
-    if (o.emit && !path)
-        path = ending && ending->binary ? beside(o.input, ending->ending, name, sizeof name) : "-";
-    int status = compile_to(&o, stage, path, o.depends);
-    return status == EXIT_FINE && o.header ? compile_to(&o, "header", o.header, false) : status;
+    j.stage = o->emit ? o->emit : o->output ? stage_of_file(o->output) : "image";
+    const struct Ending *ending = by_stage(j.stage);
+    if (o->emit && !j.path)
+        j.path = ending && ending->binary
+                     ? beside(o->input, ending->ending, j.beside, sizeof j.beside)
+                     : "-";
+    j.compile.name = name_of(&j);
+    name_outputs(&j);
+    int status = make_all(&j);
+    tilec_output_free(j.output);
+    tilec_output_free(j.header);
+    return status;
 }

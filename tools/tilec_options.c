@@ -32,6 +32,7 @@ enum { ALL = CMD_COMPILE | CMD_RUN | CMD_EXPLAIN, RUNS = CMD_RUN | CMD_EXPLAIN }
 static const Row rows[] = {
     {"-o",             FORM_TEXT, CMD_COMPILE, AT(output),            "FILE",     "where the output goes; - is standard output"},
     {"--header",       FORM_TEXT, CMD_COMPILE, AT(header),            "FILE",     "also write a C header"},
+    {"--name",         FORM_TEXT, CMD_COMPILE, AT(name),              "NAME",     "of the object's symbol and the header's guard (the output file's name)"},
     {"--target",       FORM_TEXT, CMD_COMPILE | CMD_EXPLAIN, AT(target),            "T[,T...]", "what to compile for (tilec targets)"},
     {"--emit",         FORM_TEXT, CMD_COMPILE, AT(emit),              "STAGE",    "stop at a stage: ast tir opt llvm asm obj image ..."},
     {"-MD",            FORM_BOOL, CMD_COMPILE, AT(depends),           NULL,       "write the files read, for make"},
@@ -45,7 +46,7 @@ static const Row rows[] = {
     {"--print",        FORM_LIST, CMD_RUN,     AT(prints),            "PARAM",    "print an array after the run"},
     {"--save",         FORM_LIST, CMD_RUN,     AT(saves),             "PARAM=F.npy", "save an array after the run"},
     {"--kernel",       FORM_TEXT, ALL,         COMPILER(kernel),      "NAME",     "that kernel only"},
-    {"--const",        FORM_LIST, ALL,         AT(consts),            "NAME=VAL", "a compile-time constant"},
+    {"--const",        FORM_LIST, ALL,         AT(consts),            "NAME=VAL", "a constant of every kernel that has it; KERNEL.NAME=VAL: of one"},
     {"--warps",        FORM_TEXT, ALL,         AT(warps),             "N",        "warps of a program, on GPUs"},
     {"--stages",       FORM_TEXT, ALL,         AT(stages),            "N",        "stages of pipelined loops"},
     {"-I",             FORM_GLUED, ALL,        AT(includes),          "DIR",      "look for imports here, too"},
@@ -53,8 +54,7 @@ static const Row rows[] = {
     {"-g",             FORM_FLAG, ALL,         COMPILER(debug),       NULL,       "keep asserts and line numbers"},
     {"--check",        FORM_FLAG, ALL,         COMPILER(check),       NULL,       "check bounds, assumptions and asserts as it runs"},
     {"--fp",           FORM_TEXT, ALL,         COMPILER(fp),          "MODE",     "default, strict (same bits everywhere) or ring"},
-    {"-Werror",        FORM_FLAG, ALL,         COMPILER(werror),      NULL,       "warnings are errors"},
-    {"-W",             FORM_GLUED, ALL,        AT(color),             "NAME",     "accepted; every warning is on"},
+    {"-W",             FORM_GLUED, ALL,        AT(warnings),          "NAME",     "error: warnings are errors; error=NAME: one is; no-NAME: one is off; NAME, all: on"},
     {"--color",        FORM_TEXT, ALL,         AT(color),             "WHEN",     "auto, always or never"},
     {"--diagnostics",  FORM_TEXT, ALL,         COMPILER(diagnostics), "FORM",     "text, json or sarif"},
     {"--passes",       FORM_TEXT, ALL,         COMPILER(passes),      "P,...",    "run these passes, not the target's"},
@@ -164,10 +164,8 @@ static bool unknown_option(const char *arg)
 static bool store_glued(Options *o, const Row *r, const char *value)
 {
     long long level;
-    if (r->name[1] == 'W')
-        return true;
-    if (r->name[1] == 'I')
-        return add_text(&o->includes, value);
+    if (r->name[1] == 'W' || r->name[1] == 'I')
+        return add_text((Texts *)(void *)((char *)o + r->offset), value);
     if (!parse_int(value, 0, 3, &level))
         return usage_error("-O%s: levels are -O0, -O1, -O2, -O3", value), false;
     o->compile.opt_level = (int)level;
@@ -322,6 +320,8 @@ static bool finish(Options *o)
     o->compile.color = strcmp(when, "always") == 0 || (strcmp(when, "auto") == 0 && terminal);
     o->compile.include_dirs = o->includes.data;
     o->compile.ninclude_dirs = o->includes.len;
+    o->compile.warnings = o->warnings.data;
+    o->compile.nwarnings = o->warnings.len;
     o->compile.crash_dir = temporary_dir();
     if (!o->input && !o->help && !o->version)
         return usage_error("no input file; tilec --help says more"), false;
@@ -348,9 +348,50 @@ void options_free(Options *o)
     for (size_t i = 0; i < o->compile.nconsts; i++)
         free((char *)(uintptr_t)o->compile.consts[i].name);
     free((tilec_const *)(uintptr_t)o->compile.consts);
-    Texts *lists[] = {&o->consts, &o->includes, &o->items, &o->prints, &o->saves};
+    Texts *lists[] = {&o->consts, &o->includes, &o->warnings, &o->items, &o->prints, &o->saves};
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         free(lists[i]->data);
+}
+
+/* ---- files that are written ---- */
+
+static int reads(const OutputName *out, const char *input, size_t length)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%.*s", (int)length, input);
+    if (strcmp(path, "-") == 0 || !output_same(out->path, path))
+        return EXIT_FINE;
+    return usage_error("%s: '%s' is also read, as '%s'", out->option, out->path, path);
+}
+
+/* No output is the program, a file that it imports, an array's file, or IR that --override reads. */
+static int check_inputs(const Options *o, const char *depends, const OutputName *out)
+{
+    int status = reads(out, o->input, strlen(o->input));
+    const char *ir = o->compile.override ? strchr(o->compile.override, ':') : NULL;
+    if (status == EXIT_FINE && ir)
+        status = reads(out, ir + 1, strlen(ir + 1));
+    for (const char *p = depends; p && *p && status == EXIT_FINE; p += strcspn(p, "\n") + 1)
+        status = reads(out, p, strcspn(p, "\n"));
+    for (size_t i = 0; i < o->items.len && status == EXIT_FINE; i++) {
+        const char *file = strstr(o->items.data[i], "=@");
+        if (file)
+            status = reads(out, file + 2, strlen(file + 2));
+    }
+    return status;
+}
+
+int check_output_names(const Options *o, const char *depends, const OutputName *names, size_t n)
+{
+    int status = EXIT_FINE;
+    for (size_t i = 0; i < n && status == EXIT_FINE; i++) {
+        status = check_inputs(o, depends, &names[i]);
+        for (size_t k = 0; k < i && status == EXIT_FINE; k++)
+            if (output_same(names[i].path, names[k].path))
+                status = usage_error("%s and %s: '%s' and '%s' are one file", names[k].option,
+                                     names[i].option, names[k].path, names[i].path);
+    }
+    return status;
 }
 
 int report_compile(tilec_status status, const tilec_output *output)

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include "codegen/include/tilec.h"
+#include "tools/output.h"
 
 enum { EXIT_FINE = 0, EXIT_PROGRAM = 1, EXIT_USAGE = 2, EXIT_RUN = 3, EXIT_INTERNAL = 70 };
 
@@ -18,10 +19,11 @@ typedef struct Texts {
 
 typedef struct Options {
     tilec_options compile;  /* what goes to the compiler as it is */
-    const char *input, *output, *header, *emit, *target, *depfile, *color, *time_trace;
+    const char *input, *output, *header, *emit, *target, *depfile, *color, *time_trace, *name;
     bool depends, help, version, stats;
     Texts consts;           /* NAME=VAL */
     Texts includes;
+    Texts warnings;         /* what follows -W */
     const char *device, *grid, *repeat, *schedules, *perturb, *warps, *stages, *bisect, *stress; /* as written */
     Texts items;            /* run, explain: PARAM=VALUE */
     Texts prints, saves;    /* run: PARAM; PARAM=F.npy */
@@ -39,6 +41,14 @@ int usage_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 int report_compile(tilec_status status, const tilec_output *output);
 /* A whole number in [low, high]. */
 bool parse_int(const char *text, long long low, long long high, long long *out);
+
+/* A file that an option names for writing. */
+typedef struct OutputName {
+    const char *option, *path;
+} OutputName;
+/* Wrong usage, which is said, when one of them is a file that is read (`depends`: as tilec_output_depends has them, or
+ * NULL) or another of them. */
+int check_output_names(const Options *o, const char *depends, const OutputName *names, size_t n);
 
 int command_compile(const Options *o); /* tilec_compile.c */
 /* Each target of the list is known, and the list is not empty. */

@@ -331,6 +331,24 @@ static const RunArg *named_array(const Run *r, const char *option, const char *t
     return NULL;
 }
 
+static const char *saved_file(const char *save)
+{
+    return save + strcspn(save, "=") + 1;
+}
+
+static int check_saved_files(const Run *r)
+{
+    size_t n = r->o->saves.len;
+    OutputName *names = calloc(n + 1, sizeof *names);
+    if (!names)
+        return usage_error("out of memory");
+    for (size_t i = 0; i < n; i++)
+        names[i] = (OutputName){"--save", saved_file(r->o->saves.data[i])};
+    int status = check_output_names(r->o, tilec_output_depends(r->output), names, n);
+    free(names);
+    return status;
+}
+
 /* Before the run, so that a misspelt name costs nothing. */
 static int check_outputs(const Run *r)
 {
@@ -344,7 +362,18 @@ static int check_outputs(const Run *r)
         if (!named_array(r, "--save", text, strcspn(text, "=")))
             return EXIT_USAGE;
     }
-    return EXIT_FINE;
+    return check_saved_files(r);
+}
+
+static int save(const Run *r, Outputs *outputs)
+{
+    int status = EXIT_FINE;
+    for (size_t i = 0; i < r->o->saves.len && status == EXIT_FINE; i++) {
+        const char *text = r->o->saves.data[i];
+        const RunArg *a = named_array(r, "--save", text, strcspn(text, "="));
+        status = a ? run_arg_save(a, saved_file(text), outputs) : EXIT_USAGE;
+    }
+    return status == EXIT_FINE && !output_commit(outputs) ? EXIT_USAGE : status;
 }
 
 static int show(const Run *r)
@@ -355,12 +384,10 @@ static int show(const Run *r)
             named_array(r, "--print", r->o->prints.data[i], strlen(r->o->prints.data[i]));
         status = a ? run_arg_print(a, stdout) : EXIT_USAGE;
     }
-    for (size_t i = 0; i < r->o->saves.len && status == EXIT_FINE; i++) {
-        const char *text = r->o->saves.data[i];
-        size_t n = strcspn(text, "=");
-        const RunArg *a = named_array(r, "--save", text, n);
-        status = a ? run_arg_save(a, text + n + 1) : EXIT_USAGE;
-    }
+    Outputs outputs = {.program = "tilec"};
+    if (status == EXIT_FINE)
+        status = save(r, &outputs);
+    output_drop(&outputs);
     return status;
 }
 

@@ -27,8 +27,10 @@ typedef enum tilec_status {
     TILEC_TOOL      /* a program that the stage needs is absent or failed: ptxas */
 } tilec_status;
 
+/* "BM" "64", "T" "f16", "epi" "relu": a value for every kernel that has the constant. "gemm.BM" is for the kernel gemm
+ * alone and goes before "BM". A constant that no kernel has is USAGE. */
 typedef struct tilec_const {
-    const char *name, *value; /* "BM" "64", "T" "f16", "epi" "relu" */
+    const char *name, *value;
 } tilec_const;
 
 typedef struct tilec_options {
@@ -38,7 +40,9 @@ typedef struct tilec_options {
     const char *
         /* "image" (default): all a runtime needs; or a stage: ast tir llvm asm obj ... (cli.md) */
         emit;
-    const char *kernel; /* NULL: every kernel (image: those whose constants are all known) */
+    /* NULL: every kernel of the file; one of several that lacks a value for a constant is left out with the warning
+     * left-out, and when none is left that is USAGE */
+    const char *kernel;
     const tilec_const *consts;
     size_t nconsts;
     const char *const *include_dirs;
@@ -66,11 +70,17 @@ typedef struct tilec_options {
     int one_kernel;
     uint64_t stress_layouts; /* GPUs: random layouts of this seed, to test the compiler; 0: off */
     int report;              /* GPUs, one target: tilec_output_report has facts of the kernels */
+    /* obj, header: "NAME" of the symbol tile_image_NAME and of the include guard; an object and its header need the
+     * same. Characters that no C identifier has become _. NULL: the source's file name without its ending */
+    const char *name;
+    /* what follows -W on tilec's command line, in order: "NAME", "no-NAME", "error", "error=NAME", "all" */
+    const char *const *warnings;
+    size_t nwarnings;
 } tilec_options;
 #define TILEC_OPTIONS_INIT                                                                         \
     {                                                                                              \
         sizeof(tilec_options), "cpu", "image", 0, 0, 0, 0, 0, 3, 0, 0, "default", 0, "text", 0, 0, \
-            0, 0, 0, 0, 0, 0, 0, -1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0                               \
+            0, 0, 0, 0, 0, 0, 0, -1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0                      \
     }
 
 typedef struct tilec_output tilec_output;

@@ -12,6 +12,7 @@ typedef struct DiagInfo {
 
 static const DiagInfo infos[TL_DIAG_COUNT] = {
 #define DIAG(id, severity, text) [TL_##id] = {#id, severity, text},
+#define WARN(id, name, text) [TL_##id] = {name, TL_WARNING, text},
 #include "ir/support/diags.def"
 };
 
@@ -38,6 +39,46 @@ uint32_t tl_diags_source(TlDiags *d, const char *path, const char *text, size_t 
     TlSource s = {.path = tl_strndup(d->arena, path, strlen(path)), .text = text, .size = size};
     tl_vec_push(d->arena, &d->sources, s);
     return d->sources.len - 1;
+}
+
+/* ---- warnings by name ---- */
+
+static bool set_level(TlDiags *d, const char *name, TlWarningLevel level)
+{
+    bool known = false;
+    for (int i = 0; i < TL_DIAG_COUNT; i++) {
+        if (infos[i].severity != TL_WARNING || strcmp(infos[i].code, name) != 0)
+            continue;
+        d->level[i] = (uint8_t)level;
+        known = true;
+    }
+    return known;
+}
+
+bool tl_diags_option(TlDiags *d, const char *option)
+{
+    if (strcmp(option, "all") == 0)
+        return true;
+    if (strcmp(option, "error") == 0)
+        return d->werror = true;
+    if (strncmp(option, "error=", 6) == 0)
+        return set_level(d, option + 6, TL_WARNING_ERROR);
+    if (strncmp(option, "no-", 3) == 0)
+        return set_level(d, option + 3, TL_WARNING_OFF);
+    return set_level(d, option, TL_WARNING_AS_ALL);
+}
+
+const char *tl_warning_names(TlArena *arena)
+{
+    const char *names = "";
+    for (int i = 0; i < TL_DIAG_COUNT; i++) {
+        bool again = infos[i].severity != TL_WARNING;
+        for (int k = 0; k < i && !again; k++)
+            again = infos[k].severity == TL_WARNING && strcmp(infos[k].code, infos[i].code) == 0;
+        if (!again)
+            names = tl_format(arena, "%s%s%s", names, *names ? ", " : "", infos[i].code);
+    }
+    return names;
 }
 
 /* ---- collecting ---- */
@@ -108,7 +149,9 @@ TlDiag *tl_diag(TlDiags *d, TlLoc loc, TlDiagId id, ...)
     TL_ASSERT((unsigned)id < TL_DIAG_COUNT, "diagnostic %d", (int)id);
     TlDiag row = {.id = id, .severity = infos[id].severity, .loc = loc};
     row.order = d->errors + d->warnings;
-    if (row.severity == TL_WARNING && d->werror) row.severity = TL_ERROR;
+    if (row.severity == TL_WARNING && d->level[id] == TL_WARNING_OFF) return unseen(d);
+    if (row.severity == TL_WARNING && (d->werror || d->level[id] == TL_WARNING_ERROR))
+        row.severity = TL_ERROR;
     if (too_late(d, &row)) {
         *(row.severity == TL_ERROR ? &d->errors : &d->warnings) += 1;
         return unseen(d);

@@ -44,10 +44,16 @@ typedef struct TlDiags {
     TL_VEC(TlDiag) rows;
     uint32_t errors, warnings;
     TlDiag *unseen; /* what callers of tl_diag get for rows that are not kept */
-    bool werror;
+    bool werror;    /* all warnings are errors, but for those of `level` */
+    uint8_t level[TL_DIAG_COUNT]; /* of warnings: a TlWarningLevel */
 } TlDiags;
 
+typedef enum TlWarningLevel { TL_WARNING_AS_ALL, TL_WARNING_OFF, TL_WARNING_ERROR } TlWarningLevel;
+
 void tl_diags_init(TlDiags *d, TlArena *arena);
+/* What follows -W on a command line: "NAME", "no-NAME", "error", "error=NAME", "all"; later ones go before earlier
+ * ones. False: no warning has that name. */
+bool tl_diags_option(TlDiags *d, const char *option);
 uint32_t tl_diags_source(TlDiags *d, const char *path, const char *text, size_t size); /* its index */
 /* Adds a row; the arguments fit the row's text. Returns the row, for label, fixit and notes (valid until the next). */
 TlDiag *tl_diag(TlDiags *d, TlLoc loc, TlDiagId id, ...);
@@ -56,6 +62,7 @@ void tl_diags_sort(TlDiags *d); /* file, line, column, then order of arrival; du
 
 typedef enum TlDiagFormat { TL_DIAG_TEXT, TL_DIAG_JSON, TL_DIAG_SARIF } TlDiagFormat;
 void tl_diags_render(TlDiags *d, TlDiagFormat format, bool color, TlSbuf *out); /* sorts, then renders all */
-const char *tl_diag_code(TlDiagId id);    /* "E0231" */
+const char *tl_diag_code(TlDiagId id);    /* "E0231"; a warning's name */
 const char *tl_diag_summary(TlDiagId id); /* the row's text, with its %s */
+const char *tl_warning_names(TlArena *arena); /* "left-out, unused": each once */
 #endif

@@ -82,16 +82,17 @@ def check_unique_names(paths):
 
 
 def check_diags(root, paths):
-    """Every id stands in a test's CHECK line, so its text was seen at least once."""
+    """Every id, or a warning's name, stands in a test's CHECK line, so its text was seen at least once."""
     with open(os.path.join(root, "ir/support/diags.def"), encoding="utf-8") as f:
-        ids = re.findall(r"^DIAG\((\w+),", f.read(), re.M)
+        text = f.read()
+    ids = re.findall(r"^DIAG\((\w+),", text, re.M) + re.findall(r'^WARN\(\w+, "([^"]+)"', text, re.M)
     seen = set()
     for path in paths:
         if path.startswith("test/") and path.endswith((".tile", ".tir", ".test")):
             with open(os.path.join(root, path), encoding="utf-8", errors="replace") as f:
                 for line in f:
                     if "CHECK" in line or "RUN" in line:
-                        seen.update(re.findall(r"[EW]\d{4}", line))
+                        seen.update(re.findall(r"E\d{4}|(?<=\[)[a-z-]+(?=\])", line))
     for ident in ids:
         if ident not in seen:
             yield f"ir/support/diags.def: {ident} has no test in test/frontend/diags"

@@ -110,8 +110,6 @@ static void bad(void)
 
 static void round_trip(void)
 {
-    char path[] = "/tmp/npy_test_XXXXXX";
-    int fd = mkstemp(path);
     double data[6] = {1, 2, 3, 4, 5, 6};
     NpyArray a = {.descr = "<f8",
                   .item = 8,
@@ -121,22 +119,20 @@ static void round_trip(void)
                   .bytes = sizeof data,
                   .data = data},
              b;
-    if (!CHECK(fd >= 0))
-        return;
-    close(fd);
     for (a.rank = 0; a.rank <= 3; a.rank++) {
         a.bytes = a.rank == 3 ? 48 : a.rank == 2 ? 16 : 8;
-        CHECK(npy_save(path, &a, error));
-        if (!CHECK(npy_load(path, &b, error)))
+        size_t size;
+        void *file = npy_format(&a, &size);
+        if (!CHECK(file && npy_parse(file, size, &b, error)))
             continue;
+        free(file);
         CHECK(b.rank == a.rank && b.bytes == a.bytes && b.fortran &&
               memcmp(a.data, b.data, a.bytes) == 0);
         CHECK(memcmp(a.shape, b.shape, sizeof *a.shape * (size_t)a.rank) == 0);
         CHECK_STR(b.descr, "<f8");
         free(b.data);
     }
-    unlink(path);
-    CHECK(!npy_save("/no/such/folder/x.npy", &a, error));
+    CHECK(!npy_load("/no/such/folder/x.npy", &b, error));
 }
 
 int main(void)

@@ -31,7 +31,7 @@ static int lower(TlProgram *p, TlCtx *ctx, const char *kernel, const char *name,
     if (r == TL_INST_OK)
         CHECK(tl_verify_module(m, &faults));
     if (r == TL_INST_BAD_CONST)
-        CHECK(message && strstr(message, name));
+        CHECK(message && strstr(message, value));
     tl_module_free(m);
     return made;
 }
@@ -53,9 +53,15 @@ static void instances(void)
     CHECK_INT(lower(p, &ctx, "one", "B", "99999999999"), -1 - TL_INST_BAD_CONST);
     CHECK_INT(lower(p, &ctx, "one", "T", "f33"), -1 - TL_INST_BAD_CONST);
     CHECK_INT(lower(p, &ctx, "one", "f", "nothing"), -1 - TL_INST_BAD_CONST);
-    CHECK_INT(lower(p, &ctx, "one", "Q", "1"), -1 - TL_INST_BAD_CONST);
+    CHECK_INT(lower(p, &ctx, "one", "Q", "1"), 3); /* not its own: for whom it is, the caller asks */
+    CHECK(!tl_program_has_const(p, NULL, "Q") && !tl_program_has_const(p, "one", "ON"));
+    CHECK(tl_program_has_const(p, NULL, "ON") && tl_program_has_const(p, "one", "B"));
+    CHECK(tl_program_has_const(p, NULL, "one.B") && !tl_program_has_const(p, NULL, "two.B"));
+    CHECK_INT(lower(p, &ctx, "one", "one.B", "8"), 1);
+    CHECK_INT(lower(p, &ctx, "one", "two.B", "8"), 3);
     CHECK_INT(lower(p, &ctx, "three", NULL, NULL), -1 - TL_INST_NO_KERNEL);
     CHECK_INT(lower(p, &ctx, "two", "ON", "true"), 1);
+    CHECK_INT(lower(p, &ctx, "two", NULL, NULL), -1 - TL_INST_NO_VALUE);
     tl_ctx_free(&ctx);
 }
 
