@@ -202,8 +202,13 @@ static bool run_kernels(Options *o, TlCtx *ctx, const char *text)
 
 static bool work(Options *o, TlCtx *ctx)
 {
-    const char *text;
-    o->module = read_module(ctx, o->input ? o->input : "-", &text);
+    const char *text, *input = o->input ? o->input : "-";
+    if (o->output && strcmp(input, "-") != 0 && output_same(input, o->output)) {
+        usage("'%s' is read and written", o->output);
+        o->unwritten = true;
+        return false;
+    }
+    o->module = read_module(ctx, input, &text);
     if (!o->module || (o->passes && !tl_run_passes(o->module, o->passes, &o->r)))
         return false;
     if (o->run)
