@@ -179,7 +179,9 @@ def stopped(b, line, sign):
     if os.path.exists(mark):
         os.unlink(mark)
     env = dict(os.environ, LD_PRELOAD=b.at("stop.so"), STOPPED=mark)
-    p = subprocess.Popen(b.command(line), cwd=b.folder, env=env, stdout=subprocess.DEVNULL)
+    # A shell may have started the tests with signals ignored, and programs rightly leave those ignored.
+    p = subprocess.Popen(b.command(line), cwd=b.folder, env=env, stdout=subprocess.DEVNULL,
+                         preexec_fn=lambda: signal.signal(sign, signal.SIG_DFL) if sign != signal.SIGKILL else None)
     limit = time.monotonic() + 60
     while not os.path.exists(mark):
         assert p.poll() is None and time.monotonic() < limit, f"{line}: never came to rename()"
