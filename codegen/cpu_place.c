@@ -20,6 +20,7 @@
  * loop count until its end
  *   7. offsets    first fit
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "codegen/cpu.h"
@@ -36,7 +37,8 @@ typedef struct Placer {
     int *cost;      /* by value id */
     TlOp **root;    /* by value id: of virtual values that are not cheap */
     uint32_t *last; /* by value id: position of the last read */
-    uint32_t *stamp, stamps;
+    uint32_t *stamp, stamps; /* by value id: values share operands, so each walk visits one once */
+    TlOp **writer; /* by position: the first op of the block from there on that may write memory */
 } Placer;
 
 /* ---- forms ---- */
@@ -135,6 +137,27 @@ static void number(Placer *p, const TlBlock *block)
                 number(p, op->regions[r]);
         tl_map_put(&p->end, (uint64_t)(uintptr_t)op, op->nregions ? ++p->n : p->n);
     }
+}
+
+/* Fills p->writer for a block; does the block write? */
+static bool find_writers(Placer *p, const TlBlock *block)
+{
+    TlOp *writer = NULL;
+    for (TlOp *op = block->last; op; op = op->prev) {
+        bool inner = op->nregions && op->opcode != TL_OP_REDUCE && op->opcode != TL_OP_SCAN,
+             writes = !inner && tl_op_effects(op) & (F_WRITE | F_ATOMIC);
+        for (uint32_t r = 0; inner && r < op->nregions; r++)
+            writes |= find_writers(p, op->regions[r]);
+        if (writes)
+            writer = op;
+        p->writer[pos_of(p, op)] = writer;
+    }
+    return writer != NULL;
+}
+
+static TlOp *next_writer(Placer *p, const TlOp *op)
+{
+    return op->next ? p->writer[pos_of(p, op->next)] : NULL;
 }
 
 /* ---- 2. cost ---- */
@@ -244,11 +267,11 @@ static bool writes_what(Placer *p, const TlOp *op, const TlOp *load, bool in_pla
     return !(in_place_ok && same_place(op, load));
 }
 
-/* Is `v` reached from `from` only through elementwise virtual ops? */
-static bool only_elementwise(Placer *p, TlValue *from, const TlValue *v)
+static bool reaches_by_elements(Placer *p, TlValue *from, const TlValue *v)
 {
-    if (from == v || from->type->rank == 0 || !from->def)
+    if (from == v || from->type->rank == 0 || !from->def || p->stamp[from->id] == p->stamps)
         return true;
+    p->stamp[from->id] = p->stamps;
     if (p->plan->place[from->id].kind != TL_CPU_VIRTUAL)
         return true; /* a home of its own: read before */
     bool elementwise = tl_op_info(from->def->opcode)->flags & F_ELEM;
@@ -260,17 +283,25 @@ static bool only_elementwise(Placer *p, TlValue *from, const TlValue *v)
             return false;
         if (!elementwise && (p->cost[x->id] > 0 || p->plan->place[x->id].kind == TL_CPU_HOME))
             return false;
-        if (!only_elementwise(p, x, v))
+        if (!reaches_by_elements(p, x, v))
             return false;
     }
     return true;
+}
+
+/* Is `v` reached from `from` only through elementwise virtual ops? */
+static bool only_elementwise(Placer *p, TlValue *from, const TlValue *v)
+{
+    p->stamps++;
+    return reaches_by_elements(p, from, v);
 }
 
 static bool load_may_wait(Placer *p, TlOp *load, TlOp *root)
 {
     if (reads_constant(p->fn, tl_in(load, 0)))
         return true;
-    for (TlOp *op = load->next; op && op != root; op = op->next)
+    uint32_t end = pos_of(p, root);
+    for (TlOp *op = next_writer(p, load); op && pos_of(p, op) < end; op = next_writer(p, op))
         if (writes_what(p, op, load, false))
             return false;
     if (root->nregions && (root->opcode == TL_OP_FOR || root->opcode == TL_OP_WHILE))
@@ -395,13 +426,18 @@ static void decide_block(Placer *p, const TlBlock *block)
 /* ---- 4. fuse ---- */
 
 /* Can x be computed at the positions of v's nest, when that runs? It may use v element for
- * element, and what was there before v. */
+ * element, and what was there before v. A value reached both ways, by elements and otherwise, is visited for each:
+ * stamps are even for the one and odd for the other, which asks for more. */
 static bool is_ready(Placer *p, const TlValue *x, const TlValue *v, bool elementwise, bool *uses_v)
 {
     if (x == v) {
         *uses_v = true;
         return elementwise;
     }
+    uint32_t seen = p->stamps - elementwise;
+    if (p->stamp[x->id] >= seen)
+        return true;
+    p->stamp[x->id] = seen;
     bool before = !x->def || pos_of(p, x->def) < pos_of(p, v->def);
     if (x->type->kind != TL_TILE || x->type->rank == 0 || p->plan->place[x->id].kind == TL_CPU_HOME)
         return before;
@@ -421,7 +457,41 @@ static bool can_fuse(Placer *p, const TlOp *reduce, const TlValue *v)
         return false;
     bool uses_v = false;
     const TlValue *x = tl_in(reduce, 0);
+    p->stamps += 2;
     return tl_same_shape(x->type, v->type) && is_ready(p, x, v, true, &uses_v) && uses_v;
+}
+
+typedef TL_VEC(TlOp *) Reductions;
+
+/* The reductions of v's block that v reaches through values without a home. */
+static void find_reductions(Placer *p, const TlValue *v, const TlBlock *block, Reductions *out)
+{
+    if (p->stamp[v->id] == p->stamps)
+        return;
+    p->stamp[v->id] = p->stamps;
+    for (TlUse *u = v->uses; u; u = u->next) {
+        const TlOp *op = u->user;
+        if (op->block == block && op->opcode == TL_OP_REDUCE)
+            tl_vec_push(p->arena, out, u->user);
+        else if (op->nout == 1 && op->out[0]->type->rank && p->plan->place[op->out[0]->id].kind != TL_CPU_HOME)
+            find_reductions(p, op->out[0], block, out);
+    }
+}
+
+/* The first of them in the program that can be done while v's home is filled. */
+static TlOp *fusion_of(Placer *p, const TlValue *v)
+{
+    Reductions all = {0};
+    TlOp *best = NULL;
+    p->stamps++;
+    find_reductions(p, v, v->def->block, &all);
+    for (uint32_t i = 0; i < all.len; i++) {
+        TlOp *r = all.data[i];
+        if ((!best || pos_of(p, r) < pos_of(p, best)) &&
+            !tl_map_get(&p->plan->fused, (uint64_t)(uintptr_t)r, NULL) && can_fuse(p, r, v))
+            best = r;
+    }
+    return best;
 }
 
 static void find_fusions(Placer *p, const TlBlock *block)
@@ -434,14 +504,11 @@ static void find_fusions(Placer *p, const TlBlock *block)
         if (op->nout != 1 || p->plan->place[op->out[0]->id].kind != TL_CPU_HOME ||
             op->out[0]->type->kind != TL_TILE || !can_be_virtual(op) || op->opcode == TL_OP_TRANS)
             continue;
-        for (TlOp *r = op->next; r; r = r->next) {
-            if (tl_map_get(&p->plan->fused, (uint64_t)(uintptr_t)r, NULL) ||
-                !can_fuse(p, r, op->out[0]))
-                continue;
-            tl_map_put_ptr(&p->plan->fused, op, r);
-            tl_map_put_ptr(&p->plan->fused, r, op);
-            break;
-        }
+        TlOp *r = fusion_of(p, op->out[0]);
+        if (!r)
+            continue;
+        tl_map_put_ptr(&p->plan->fused, op, r);
+        tl_map_put_ptr(&p->plan->fused, r, op);
     }
 }
 
@@ -654,29 +721,37 @@ static void place_block(Placer *p, const TlBlock *block)
 
 /* ---- 7. offsets ---- */
 
-static uint64_t first_fit(const TlCpuPlan *plan, uint32_t k)
+static int by_offset(const void *a, const void *b)
+{
+    uint64_t x = (*(const TlCpuBuffer *const *)a)->offset,
+             y = (*(const TlCpuBuffer *const *)b)->offset;
+    return (x > y) - (x < y);
+}
+
+/* `others`: room for k buffers */
+static uint64_t first_fit(const TlCpuPlan *plan, uint32_t k, const TlCpuBuffer **others)
 {
     const TlCpuBuffer *b = &plan->buffers.data[k];
     uint64_t at = 0;
-    for (bool moved = true; moved;) {
-        moved = false;
-        for (uint32_t i = 0; i < k; i++) {
-            const TlCpuBuffer *o = &plan->buffers.data[i];
-            bool together = o->first <= b->last && b->first <= o->last;
-            if (together && at < o->offset + o->bytes && o->offset < at + b->bytes) {
-                at = o->offset + o->bytes;
-                moved = true;
-            }
-        }
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < k; i++) {
+        const TlCpuBuffer *o = &plan->buffers.data[i];
+        if (o->first <= b->last && b->first <= o->last)
+            others[n++] = o;
     }
+    qsort(others, n, sizeof(TlCpuBuffer *), by_offset);
+    for (uint32_t i = 0; i < n && others[i]->offset < at + b->bytes; i++)
+        if (at < others[i]->offset + others[i]->bytes)
+            at = others[i]->offset + others[i]->bytes;
     return at;
 }
 
-static void assign_offsets(TlCpuPlan *plan)
+static void assign_offsets(TlCpuPlan *plan, TlArena *arena)
 {
+    const TlCpuBuffer **others = TL_NEW_ARRAY(arena, const TlCpuBuffer *, plan->buffers.len + 1);
     for (uint32_t k = 0; k < plan->buffers.len; k++) {
         TlCpuBuffer *b = &plan->buffers.data[k];
-        b->offset = first_fit(plan, k);
+        b->offset = first_fit(plan, k, others);
         if (b->offset + b->bytes > plan->scratch_bytes)
             plan->scratch_bytes = b->offset + b->bytes;
     }
@@ -698,11 +773,13 @@ TlCpuPlan *tl_cpu_plan(const TlFn *fn, TlArena *arena)
     p.last = TL_NEW_ARRAY(arena, uint32_t, n);
     p.stamp = TL_NEW_ARRAY(arena, uint32_t, n);
     number(&p, fn->body);
+    p.writer = TL_NEW_ARRAY(arena, TlOp *, p.n + 2);
+    find_writers(&p, fn->body);
     find_costs(&p, fn->body);
     decide_block(&p, fn->body);
     find_fusions(&p, fn->body);
     find_reads(&p, fn->body);
     place_block(&p, fn->body);
-    assign_offsets(p.plan);
+    assign_offsets(p.plan, arena);
     return p.plan;
 }

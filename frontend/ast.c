@@ -578,17 +578,24 @@ TlUnit *tl_parse(TlCtx *ctx, uint32_t source)
     return p.unit;
 }
 
-/* The first byte of a position, or NULL when the text has no such line. */
-static const char *text_at(const TlSource *source, TlLoc loc)
+static void find_lines(TlArena *arena, TlSource *source)
 {
     const char *s = source->text, *end = s + source->size;
-    uint32_t line;
-    for (line = 1; line < loc.line; line++) {
+    for (; s; s = s ? s + 1 : NULL) {
+        tl_vec_push(arena, &source->lines, (uint32_t)(s - source->text));
         s = memchr(s, '\n', (size_t)(end - s));
-        if (!s)
-            return NULL;
-        s++;
     }
+}
+
+/* The first byte of a position, or NULL when the text has no such line. */
+static const char *text_at(TlArena *arena, TlSource *source, TlLoc loc)
+{
+    if (!source->lines.len)
+        find_lines(arena, source);
+    if (loc.line > source->lines.len)
+        return NULL;
+    const char *s = source->text + (loc.line ? source->lines.data[loc.line - 1] : 0),
+               *end = source->text + source->size;
     return loc.line && loc.col && loc.col - 1 <= (size_t)(end - s) ? s + (loc.col - 1) : NULL;
 }
 
@@ -611,8 +618,8 @@ static const char *skip_space(const char *s, const char *end)
 
 const char *tl_source_text(TlCtx *ctx, TlLoc begin, TlLoc end)
 {
-    const TlSource *source = &ctx->diags.sources.data[begin.file];
-    const char *s = text_at(source, begin), *stop = text_at(source, end);
+    TlSource *source = &ctx->diags.sources.data[begin.file];
+    const char *s = text_at(&ctx->perm, source, begin), *stop = text_at(&ctx->perm, source, end);
     bool quoted = false;
     TlSbuf out;
     tl_sbuf_init(&out, &ctx->perm);

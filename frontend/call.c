@@ -474,7 +474,6 @@ TlVal tl_call_def(TlSema *s, TlDef *def, uint32_t nargs, const TlArgVal *args, T
         return tl_bad();
     TlFrame frame = {.outer = s->frame, .def = def, .mod = def->mod, .call = loc, .depth = depth};
     TlFrame *caller = s->frame;
-    TlVar *env = s->env;
     uint32_t outer_depth = s->depth++;
     TlLoc at = s->b.loc;
     /* types and defaults are the function's, what is wrong with an argument is the caller's */
@@ -483,7 +482,7 @@ TlVal tl_call_def(TlSema *s, TlDef *def, uint32_t nargs, const TlArgVal *args, T
     binding.call = caller ? caller->call : (TlLoc){0};
     binding.outer = caller ? caller->outer : NULL;
     s->frame = &binding;
-    s->env = NULL;
+    TlWorld world = tl_world_enter(s);
     bind_names(&b);
     bind_variables(&b);
     TlVal result = tl_bad();
@@ -499,10 +498,10 @@ TlVal tl_call_def(TlSema *s, TlDef *def, uint32_t nargs, const TlArgVal *args, T
             result = tl_bad();
     }
     s->frame = caller;
-    s->env = env;
+    tl_world_leave(s, world);
     s->depth = outer_depth;
     s->b.loc = at;
-    return result;
+    return s->exhausted ? tl_bad() : result; /* the body may not have come to its end */
 }
 
 TlVal tl_call_fn(TlSema *s, const TlVal *fn, uint32_t nargs, const TlVal *args, TlLoc loc)
@@ -585,7 +584,7 @@ void tl_check_function(TlSema *s, TlDef *def)
     Binding b = {.s = s, .def = def, .loc = f->loc, .ok = true, .unknown = true};
     b.args = TL_NEW_ARRAY(s->arena, const TlArgVal *, f->params.len + 1);
     s->frame = &frame;
-    s->env = NULL;
+    TlWorld world = tl_world_enter(s);
     s->depth = 1;
     for (uint32_t i = 0; i < f->params.len; i++) {
         const TlParamDecl *p = &f->params.data[i];
@@ -621,5 +620,6 @@ void tl_check_function(TlSema *s, TlDef *def)
         tl_var_new(s, p->name, p->loc, ty, v, p->form == TL_PF_VIEW);
     }
     run_body(&b);
+    tl_world_leave(s, world);
     s->frame = NULL;
 }

@@ -110,8 +110,8 @@ static TlVal const_value(TlSema *s, TlDef *def, TlLoc loc)
         return def->value;
     def->state = TL_BUSY;
     TlFrame top = {.mod = def->mod}, *frame = s->frame;
-    TlVar *env = s->env;
-    s->frame = &top, s->env = NULL;
+    TlWorld world = tl_world_enter(s);
+    s->frame = &top;
     TlVal v = def->item->value ? tl_eval_value(s, def->item->value)
                                : tl_bad(); /* none after a syntax error */
     if (!tl_is_bad(&v)) {
@@ -123,7 +123,8 @@ static TlVal const_value(TlSema *s, TlDef *def, TlLoc loc)
             v = tl_bad();
         }
     }
-    s->frame = frame, s->env = env;
+    tl_world_leave(s, world);
+    s->frame = frame;
     def->value = v;
     def->state = TL_DONE;
     return v;
@@ -140,7 +141,7 @@ static TlVal def_value(TlSema *s, TlDef *def, TlLoc loc)
         return tl_val_type(ty);
     }
     case TL_IT_IMPORT: {
-        TlMod *m = tl_mod_of_import(def->mod, def);
+        TlMod *m = def->import;
         return m ? (TlVal){.kind = TL_VAL_MODULE, .dtype = TL_DTYPE_COUNT, .u.module = m}
                  : tl_bad();
     }
@@ -863,9 +864,12 @@ static TlVal eval_tuple(TlSema *s, const TlExpr *e)
                .n = e->args.len,
                .dtype = TL_DTYPE_COUNT,
                .items = TL_NEW_ARRAY(s->arena, TlVal, e->args.len + 1)};
-    for (uint32_t i = 0; i < v.n; i++)
+    uint32_t parts = 1;
+    for (uint32_t i = 0; i < v.n; i++) {
         v.items[i] = tl_eval_value(s, e->args.data[i].value);
-    return v;
+        parts += tl_parts_of(&v.items[i]); /* each at most TL_MAX_PARTS, so there is no overflow */
+    }
+    return tl_parts_fit(s, parts, "this tuple", e->loc) ? v : tl_bad();
 }
 
 static TlVal eval_struct(TlSema *s, const TlExpr *e)

@@ -17,8 +17,9 @@ static void check_assert(TlSema *s, const TlItem *item, TlMod *mod)
     TlFrame frame = {.mod = mod};
     st.args.data = item->args.data, st.args.len = item->args.len, st.args.cap = item->args.cap;
     s->frame = &frame;
-    s->env = NULL;
+    TlWorld world = tl_world_enter(s);
     tl_stmt(s, &st);
+    tl_world_leave(s, world);
     s->frame = NULL;
 }
 
@@ -29,8 +30,9 @@ static void check_const(TlSema *s, TlDef *def)
         .kind = TL_EX_NAME, .loc = def->item->loc, .begin = def->item->loc, .end = def->item->loc};
     name.u.name = def->item->name;
     s->frame = &frame;
-    s->env = NULL;
+    TlWorld world = tl_world_enter(s);
     tl_eval(s, &name);
+    tl_world_leave(s, world);
     s->frame = NULL;
 }
 
@@ -91,6 +93,7 @@ TlProgram *tl_frontend_check(TlCtx *ctx, uint32_t source, const TlFrontendOption
     TlProgram *p = TL_NEW(&ctx->perm, TlProgram);
     p->ctx = ctx;
     tl_map_init(&p->seen, &ctx->perm);
+    tl_map_init(&p->by_path, &ctx->perm);
     if (options)
         p->options = *options;
     if (!p->options.target_kind)
@@ -123,10 +126,8 @@ const TlUnit *tl_program_unit(const TlProgram *p)
 
 static TlDef *find_kernel(const TlProgram *p, const char *name)
 {
-    for (uint32_t i = 0; i < p->kernels.len; i++)
-        if (!strcmp(p->kernels.data[i]->item->name, name))
-            return p->kernels.data[i];
-    return NULL;
+    TlDef *def = tl_mod_find(p->root, tl_intern_str(&p->ctx->strings, name));
+    return def && def->item->kind == TL_IT_KERNEL ? def : NULL;
 }
 
 /* What follows "kernel." in a constant's name; the name itself when it is for every kernel; NULL when it is for
@@ -226,7 +227,7 @@ static bool parse_fn(TlSema *s, TlMod *m, const char *text, TlVal *out)
     if (dot) {
         TlDef *import =
             tl_mod_find(m, tl_intern_name(s, tl_strndup(s->arena, text, (size_t)(dot - text))));
-        m = import && import->item->kind == TL_IT_IMPORT ? tl_mod_of_import(m, import) : NULL;
+        m = import && import->item->kind == TL_IT_IMPORT ? import->import : NULL;
         text = dot + 1;
     }
     TlDef *def = m ? tl_mod_find(m, tl_intern_name(s, text)) : NULL;
@@ -360,7 +361,7 @@ static Bound lower_variant(Lower *l, const TlVariant *variant, TlModule *out)
     TlModule *scratch = tl_module_new(s->ctx);
     TlFn *fn = tl_fn_new(scratch, "constants", l->def->item->loc);
     s->frame = &frame;
-    s->env = NULL;
+    TlWorld world = tl_world_enter(s);
     s->depth = 1;
     s->steps = 0;
     s->exhausted = false;
@@ -368,7 +369,8 @@ static Bound lower_variant(Lower *l, const TlVariant *variant, TlModule *out)
     Bound b = bind_consts(l, variant, consts);
     tl_module_free(scratch);
     if (b == BOUND)
-        tl_kernel_walk(s, l->def, consts, out);
+        s->made += tl_kernel_walk(s, l->def, consts, out)->nvalues;
+    tl_world_leave(s, world);
     s->frame = NULL;
     return b;
 }

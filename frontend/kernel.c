@@ -460,8 +460,11 @@ static void clause_tune(Kernel *k, const TlClause *c)
     tl_scope_close(k->s, m);
 }
 
+/* Once for the kernel: an instance looks at its own row only. */
 static void clause_instantiate(Kernel *k, const TlClause *c)
 {
+    if (!k->s->abstract)
+        return;
     for (uint32_t i = 0; i < c->variants.len; i++)
         for (uint32_t j = 0; j < c->variants.data[i].bindings.len; j++) {
             const TlBinding *b = &c->variants.data[i].bindings.data[j];
@@ -515,7 +518,7 @@ TlFn *tl_kernel_walk(TlSema *s, TlDef *def, const TlBoundConst *consts, TlModule
     k.info->group = -1;
     TlFrame frame = {.def = def, .mod = def->mod, .depth = 1, .ty = tl_ty_kind(TL_TY_VOID)};
     s->frame = &frame;
-    s->env = NULL;
+    TlWorld world = tl_world_enter(s);
     s->depth = 1;
     s->trail.len = 0;
     s->b = (TlBuilder){.fn = k.fn, .block = k.fn->body, .loc = item->loc};
@@ -532,6 +535,7 @@ TlFn *tl_kernel_walk(TlSema *s, TlDef *def, const TlBoundConst *consts, TlModule
         tl_stmt(s, item->body);
     s->b.loc = item->body ? item->body->end : item->loc;
     tl_yield(&s->b, TL_OP_RETURN, 0, NULL);
+    tl_world_leave(s, world);
     s->frame = NULL;
     return k.fn;
 }
@@ -545,7 +549,7 @@ void tl_check_kernel(TlSema *s, TlDef *def)
     TlBuilder outer = s->b;
     uint32_t at = 0;
     s->frame = &frame;
-    s->env = NULL;
+    TlWorld world = tl_world_enter(s);
     for (uint32_t i = 0; i < item->params.len;
          i++) { /* values come with an instance; defaults are only checked */
         const TlParamDecl *p = &item->params.data[i];
@@ -562,6 +566,7 @@ void tl_check_kernel(TlSema *s, TlDef *def)
         tl_var_new(s, p->name, p->loc, tl_ty_unknown(unknown.dtype), unknown, true);
     }
     tl_kernel_walk(s, def, consts, scratch);
+    tl_world_leave(s, world);
     s->b = outer;
     s->frame = NULL;
 }

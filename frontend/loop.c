@@ -573,9 +573,8 @@ static bool static_pass(TlSema *s, void *user, uint32_t i)
         f->var =
             tl_var_new(s, d->name, d->loc, tl_ty_value(tl_type_scalar(s->ctx, f->dtype)), v, true);
     } else {
-        f->var->outer = s->env;
         f->var->val = v;
-        s->env = f->var;
+        tl_var_push(s, f->var);
     }
     tl_stmt(s, f->st->then);
     tl_scope_close(s, m);

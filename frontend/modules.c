@@ -9,19 +9,6 @@ TlDef *tl_mod_find(const TlMod *m, TlName name)
     return tl_map_get_ptr(&m->names, name);
 }
 
-TlMod *tl_mod_of_import(const TlMod *m, const TlDef *import)
-{
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < m->defs.len; i++) {
-        if (m->defs.data[i]->item->kind != TL_IT_IMPORT)
-            continue;
-        if (m->defs.data[i] == import)
-            return n < m->imports.len ? m->imports.data[n] : NULL;
-        n++;
-    }
-    return NULL;
-}
-
 /* ---- paths ---- */
 
 /* dir/name, without . and inner .. parts */
@@ -59,10 +46,7 @@ static const char *read_file(TlProgram *p, const char *path, size_t *size, const
 
 static TlMod *find_module(const TlProgram *p, const char *path)
 {
-    for (uint32_t i = 0; i < p->modules.len; i++)
-        if (!strcmp(p->modules.data[i]->path, path))
-            return p->modules.data[i];
-    return NULL;
+    return tl_map_get_ptr(&p->by_path, tl_intern_str(&p->ctx->strings, path));
 }
 
 /* The text of an imported file: beside the importing one, then in the include directories. */
@@ -154,7 +138,7 @@ static void check_imports(TlProgram *p, const TlMod *m)
         TlDef *before = tl_mod_find(m, def->item->name);
         if (before == def || before->item->kind != TL_IT_IMPORT)
             continue;
-        TlMod *a = tl_mod_of_import(m, before), *b = tl_mod_of_import(m, def);
+        TlMod *a = before->import, *b = def->import;
         if (a && b && a != b)
             twice(p, def->item, before->item);
     }
@@ -168,13 +152,14 @@ TlMod *tl_module_open(TlProgram *p, uint32_t source, const char *path)
     m->state = TL_BUSY;
     tl_map_init(&m->names, arena);
     tl_vec_push(arena, &p->modules, m);
+    tl_map_put_ptr(&p->by_path, tl_intern_str(&p->ctx->strings, path), m);
     const TlUnit *unit = tl_parse(p->ctx, source);
     m->unit = unit;
     for (uint32_t i = 0; i < unit->items.len; i++)
         bind_item(p, m, unit->items.data[i]);
     for (uint32_t i = 0; i < m->defs.len; i++)
         if (m->defs.data[i]->item->kind == TL_IT_IMPORT)
-            tl_vec_push(arena, &m->imports, import_module(p, m, m->defs.data[i]->item));
+            m->defs.data[i]->import = import_module(p, m, m->defs.data[i]->item);
     check_imports(p, m);
     m->state = TL_DONE;
     return m;

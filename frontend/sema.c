@@ -7,6 +7,7 @@ void tl_sema_init(TlSema *s, TlProgram *prog)
 {
     *s = (TlSema){
         .ctx = prog->ctx, .arena = &prog->ctx->perm, .prog = prog, .options = &prog->options};
+    tl_map_init(&s->names, s->arena);
 }
 
 /* ---- errors ---- */
@@ -63,7 +64,7 @@ bool tl_step(TlSema *s, TlLoc loc)
     if (s->exhausted)
         return false;
     s->steps++;
-    if (s->steps <= TL_MAX_STEPS && (!s->b.fn || s->b.fn->nvalues <= TL_MAX_OPS))
+    if (s->steps <= TL_MAX_STEPS && (!s->b.fn || s->made + s->b.fn->nvalues <= TL_MAX_OPS))
         return true;
     s->exhausted = true;
     if (s->steps > TL_MAX_STEPS)
@@ -78,34 +79,46 @@ bool tl_step(TlSema *s, TlLoc loc)
 TlVar *tl_var_new(TlSema *s, TlName name, TlLoc loc, TlTy ty, TlVal val, bool is_const)
 {
     TlVar *v = TL_NEW(s->arena, TlVar);
-    *v = (TlVar){.outer = s->env,
-                 .name = name,
+    *v = (TlVar){.name = name,
                  .loc = loc,
                  .ty = ty,
                  .val = val,
                  .is_const = is_const,
                  .serial = s->serial++,
                  .depth = s->depth};
-    s->env = v;
+    tl_var_push(s, v);
     return v;
+}
+
+void tl_var_push(TlSema *s, TlVar *v)
+{
+    v->outer = s->env;
+    v->world = s->world;
+    v->hides = tl_map_get_ptr(&s->names, v->name);
+    tl_map_put_ptr(&s->names, v->name, v);
+    s->env = v;
+}
+
+/* Forgets the names declared after `last`. */
+static void pop_names(TlSema *s, const TlVar *last)
+{
+    for (; s->env != last; s->env = s->env->outer)
+        tl_map_put_ptr(&s->names, s->env->name, s->env->hides);
 }
 
 TlVar *tl_var_find(const TlSema *s, TlName name)
 {
-    for (TlVar *v = s->env; v; v = v->outer)
-        if (v->name == name)
-            return v;
-    return NULL;
+    TlVar *v = tl_map_get_ptr(&s->names, name);
+    return v && v->world == s->world ? v : NULL;
 }
 
 TlVar *tl_var_declare(TlSema *s, TlName name, TlLoc loc, TlTy ty, TlVal val, bool is_const)
 {
-    for (const TlVar *v = s->env; v && v->depth == s->depth; v = v->outer)
-        if (v->name == name) {
-            TlDiag *row = tl_err(s, loc, TL_E0202, name);
-            tl_note(s, row, v->loc, "declared here before");
-            break;
-        }
+    const TlVar *v = tl_var_find(s, name);
+    if (v && v->depth == s->depth) {
+        TlDiag *row = tl_err(s, loc, TL_E0202, name);
+        tl_note(s, row, v->loc, "declared here before");
+    }
     return tl_var_new(s, name, loc, ty, val, is_const);
 }
 
@@ -122,8 +135,23 @@ TlMark tl_scope_open(TlSema *s)
 
 void tl_scope_close(TlSema *s, TlMark m)
 {
-    s->env = m.env;
+    pop_names(s, m.env);
     s->depth = m.depth;
+}
+
+TlWorld tl_world_enter(TlSema *s)
+{
+    TlWorld w = {s->env, s->world};
+    s->env = NULL;
+    s->world = ++s->worlds;
+    return w;
+}
+
+void tl_world_leave(TlSema *s, TlWorld w)
+{
+    pop_names(s, NULL);
+    s->env = w.env;
+    s->world = w.world;
 }
 
 const char *tl_intern_name(TlSema *s, const char *text)

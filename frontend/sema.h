@@ -107,6 +107,8 @@ typedef struct TlVar {
     TlVal val;
     bool is_const;
     uint32_t serial, depth;
+    struct TlVar *hides; /* the last variable of this name before */
+    uint32_t world;      /* TlSema.world where it was declared */
 } TlVar;
 
 /* ---- modules and items ---- */
@@ -117,19 +119,21 @@ struct TlDef {
     TlState state;
     TlVal value;  /* CONST */
     TlTy *fields; /* STRUCT: types in order of item->fields */
+    uint32_t parts; /* STRUCT: of a value (tl_parts_of) */
+    TlMod *import;  /* IMPORT: NULL when it could not be read */
 };
 struct TlMod {
     const TlUnit *unit;
     const char *path; /* file path, or std.name */
     TlMap names;      /* TlName -> TlDef, imports included */
     TL_VEC(TlDef *) defs;
-    TL_VEC(TlMod *) imports; /* parallel to the import items, in order */
     TlState state;
 };
 struct TlProgram {
     TlCtx *ctx;
     TlFrontendOptions options;
     TL_VEC(TlMod *) modules;
+    TlMap by_path; /* interned path -> module */
     TlMod *root;
     TlMap seen; /* positions with an error already: one error each, whichever walk finds it */
     TL_VEC(TlDef *) kernels;
@@ -165,6 +169,9 @@ struct TlSema {
     uint32_t mute;     /* > 0: errors are not reported (code that will not run, trial walks) */
     bool quiet_errors; /* an error was found, shown or not */
     TlVar *env;
+    TlMap names; /* TlName -> the last TlVar declared and not out of scope */
+    uint32_t nested_structs; /* whose fields are being resolved */
+    uint32_t world, worlds; /* of names: a body sees those declared in its own */
     uint32_t serial, depth;
     TlFrame *frame;
     TL_VEC(TlTrail) trail;
@@ -172,10 +179,11 @@ struct TlSema {
         /* > 0: inside the side of ?: that is not evaluated: arithmetic faults are no errors */
         untaken;
     uint64_t steps;
+    uint64_t made; /* operations of the kernel's variants before this one */
     bool exhausted;
 };
 
-enum { TL_MAX_STEPS = 10000000, TL_MAX_OPS = 1 << 17, TL_MAX_CALLS = 256 };
+enum { TL_MAX_STEPS = 10000000, TL_MAX_OPS = 1 << 17, TL_MAX_CALLS = 256, TL_MAX_PARTS = 256 };
 
 /* ---- sema.c ---- */
 void tl_sema_init(TlSema *s, TlProgram *prog);
@@ -203,6 +211,15 @@ typedef struct TlMark {
 } TlMark;
 TlMark tl_scope_open(TlSema *s);
 void tl_scope_close(TlSema *s, TlMark m);
+/* A body that sees none of the names around it, and back. */
+typedef struct TlWorld {
+    TlVar *env;
+    uint32_t world;
+} TlWorld;
+TlWorld tl_world_enter(TlSema *s);
+void tl_world_leave(TlSema *s, TlWorld w);
+/* Makes a variable, again, the last one declared. */
+void tl_var_push(TlSema *s, TlVar *v);
 const char *tl_intern_name(TlSema *s, const char *text);
 /* A short name of a value for messages: "f32", "tile<f32, 4>", "the literal 3", "struct pair",
  * "a function". */
@@ -289,7 +306,6 @@ TlMod *tl_module_open(TlProgram *p, uint32_t source,
                       const char *path); /* parses, binds names, follows imports */
 TlDef *tl_mod_find(const TlMod *m, TlName name);
 TlMod *tl_mod_std(TlProgram *p, const char *name); /* "std.math"; NULL when there is none */
-TlMod *tl_mod_of_import(const TlMod *m, const TlDef *import);
 
 /* ---- consteval.c ---- */
 bool tl_int_fits(TlDtype d, TlInt v);
@@ -308,6 +324,10 @@ const char *tl_const_text(TlSema *s, const TlVal *v);
 /* ---- types.c ---- */
 TlTy tl_type_resolve(TlSema *s, const TlTypeExpr *t); /* errors diagnosed: UNKNOWN */
 TlTy tl_struct_ty(TlSema *s, TlDef *def);
+/* How many values a value consists of: 1, and those of its items. False when a tuple of n items would have too many
+ * (diagnosed at loc). */
+uint32_t tl_parts_of(const TlVal *v);
+bool tl_parts_fit(TlSema *s, uint32_t parts, const char *what, TlLoc loc);
 TlTy tl_ty_of(TlSema *s, const TlVal *v); /* literals: their default type */
 bool tl_ty_same(const TlTy *a, const TlTy *b);
 const TlType *tl_val_type_of(TlSema *s, const TlVal *v); /* numbers, pointers; NULL otherwise */

@@ -18,7 +18,7 @@ static TlTy resolve_name(TlSema *s, const TlTypeExpr *t)
     const TlMod *m = s->frame->mod;
     if (t->module) {
         TlDef *import = tl_mod_find(m, t->module);
-        m = import && import->item->kind == TL_IT_IMPORT ? tl_mod_of_import(m, import) : NULL;
+        m = import && import->item->kind == TL_IT_IMPORT ? import->import : NULL;
         if (!m) {
             if (!s->frame->mod->unit->incomplete)
                 tl_err(s, t->loc, TL_E0201, t->module);
@@ -98,6 +98,42 @@ TlTy tl_type_resolve(TlSema *s, const TlTypeExpr *t)
     return tl_ty_value(tl_type_tile(s->ctx, elem.type->dtype, (int)t->extents.len, shape));
 }
 
+/* ---- parts ---- */
+
+uint32_t tl_parts_of(const TlVal *v)
+{
+    uint32_t parts = 1;
+    if (v->kind == TL_VAL_TUPLE || v->kind == TL_VAL_STRUCT)
+        for (uint32_t i = 0; i < v->n; i++)
+            parts += tl_parts_of(&v->items[i]);
+    return parts;
+}
+
+bool tl_parts_fit(TlSema *s, uint32_t parts, const char *what, TlLoc loc)
+{
+    if (parts <= TL_MAX_PARTS)
+        return true;
+    tl_err(s, loc, TL_E0705, what, TL_MAX_PARTS);
+    return false;
+}
+
+/* The fields of a struct that is seen for the first time. */
+static void resolve_fields(TlSema *s, TlDef *def, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        const TlFieldDecl *f = &def->item->fields.data[i];
+        def->fields[i] = tl_ty_unknown(TL_DTYPE_COUNT);
+        if (f->count)
+            tl_err(s, f->loc, TL_E0346, f->name);
+        else
+            def->fields[i] = tl_type_resolve(s, f->type);
+        def->parts += def->fields[i].kind == TL_TY_STRUCT ? def->fields[i].def->parts : 1;
+        for (uint32_t j = 0; j < i; j++)
+            if (def->item->fields.data[j].name == f->name)
+                tl_err(s, f->loc, TL_E0206, f->name);
+    }
+}
+
 TlTy tl_struct_ty(TlSema *s, TlDef *def)
 {
     TlTy ty = {
@@ -105,26 +141,29 @@ TlTy tl_struct_ty(TlSema *s, TlDef *def)
     if (def->state == TL_FRESH) {
         def->state = TL_BUSY;
         TlFrame top = {.mod = def->mod}, *frame = s->frame;
-        TlVar *env = s->env;
-        s->frame = &top, s->env = NULL;
+        TlWorld world = tl_world_enter(s);
+        s->frame = &top;
         def->fields = TL_NEW_ARRAY(s->arena, TlTy, ty.n ? ty.n : 1);
-        for (uint32_t i = 0; i < ty.n; i++) {
-            const TlFieldDecl *f = &def->item->fields.data[i];
-            def->fields[i] = tl_ty_unknown(TL_DTYPE_COUNT);
-            if (f->count)
-                tl_err(s, f->loc, TL_E0346, f->name);
-            else
-                def->fields[i] = tl_type_resolve(s, f->type);
-            for (uint32_t j = 0; j < i; j++)
-                if (def->item->fields.data[j].name == f->name)
-                    tl_err(s, f->loc, TL_E0206, f->name);
+        def->parts = 1 + ty.n;
+        if (def->parts <= TL_MAX_PARTS && s->nested_structs < TL_MAX_PARTS) {
+            def->parts = 1;
+            s->nested_structs++;
+            resolve_fields(s, def, ty.n);
+            s->nested_structs--;
+        } else {
+            def->parts = TL_MAX_PARTS + 1; /* of a nest this deep, the whole is too large */
         }
-        s->frame = frame, s->env = env;
+        tl_parts_fit(s, def->parts, tl_format(s->arena, "struct %s", def->item->name),
+                     def->item->loc);
+        tl_world_leave(s, world);
+        s->frame = frame;
         def->state = TL_DONE;
     } else if (def->state == TL_BUSY) {
         tl_err(s, def->item->loc, TL_E0409, def->item->name);
         return tl_ty_unknown(TL_DTYPE_COUNT);
     }
+    if (def->parts > TL_MAX_PARTS)
+        return tl_ty_unknown(TL_DTYPE_COUNT);
     ty.items = def->fields;
     return ty;
 }

@@ -15,6 +15,7 @@ typedef struct TlSource {
     const char *path; /* as shown to the user */
     const char *text; /* NUL-terminated, size bytes; may hold NUL bytes */
     size_t size;
+    TL_VEC(uint32_t) lines; /* where they begin; made when first wanted (tl_source_text) */
 } TlSource;
 
 typedef enum TlSeverity { TL_NOTE, TL_WARNING, TL_ERROR } TlSeverity;

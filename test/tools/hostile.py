@@ -20,8 +20,8 @@ def add(name, text, want=DIAG, **files):
     CASES.append((name, text if isinstance(text, bytes) else text.encode(), want, files))
 
 
-def kernel(body, head="", params="const i32 x[N], i32 y[N]"):
-    return f"{head}\nkernel k({params})\n    grid(1)\n{{\n{body}\n}}\n"
+def kernel(body, head="", params="const i32 x[N], i32 y[N]", clauses=""):
+    return f"{head}\nkernel k({params})\n    grid(1){clauses}\n{{\n{body}\n}}\n"
 
 
 def nest(opening, inner, closing, n):
@@ -89,6 +89,20 @@ add("chain_of_5000_functions", kernel("    y[0] = f4999(1);", "i32 f0(i32 a) { r
     f"i32 f{i}(i32 a) {{ return f{i - 1}(a); }}" for i in range(1, 5000))), EITHER)
 add("inlining_explosion", kernel("    y[0] = f40(1);", "i32 f0(i32 a) { return a + 1; }\n" + "\n".join(
     f"i32 f{i}(i32 a) {{ return f{i - 1}(a) + f{i - 1}(a + 1); }}" for i in range(1, 41))))
+for n in (20, 22, 240):
+    add(f"pairs_of_pairs_{n}", kernel(f"    auto t = f_{n}(x[0]);\n    y[0] = 1;", "auto f_0(auto a) { return a; }\n" + "\n".join(
+        f"auto f_{i}(auto a) {{ auto q = f_{i - 1}(a); return (q, q); }}" for i in range(1, n + 1))))
+for n in (22, 100000):
+    for name, order in (("", 1), ("_from_the_last", -1)):
+        add(f"structs_of_structs_{n}{name}", kernel(f"    struct s{n} v;\n    y[0] = 1;", "\n".join(
+            (["struct s0 { f32 a; };"] + [f"struct s{i} {{ struct s{i - 1} a, b; }};" for i in range(1, n + 1)])[::order])))
+add("struct_of_20000_fields", kernel("    struct wide v;\n    y[0] = 1;", "struct wide { " + " ".join(f"f32 f_{i};" for i in range(20000)) + " };"))
+add("tuple_of_20000", kernel("    auto t = (" + ", ".join(["x[0]"] * 20000) + ");\n    y[0] = 1;"))
+add("5000_sorts", kernel("\n".join(f"    y[{i} +: 64] = sort(x[{i} +: 64], axis = 0);" for i in range(5000))))
+add("5000_topks", kernel("\n".join(f"    auto (v_{i}, i_{i}) = topk(x[{i} +: 64], 4);" for i in range(5000)) + "\n    y[0] = 1;"))
+add("5000_variants", kernel("    y[0] = B;", params="i32 y[N], const int B", clauses="\n    instantiate(" + "; ".join(f"B = {i}" for i in range(5000)) + ")"), EITHER)
+add("400_variants_of_400_operations", kernel("    i32 a = y[0];\n" + "    a = a * a + B;\n" * 200 + "    y[0] = a;", params="i32 y[N], const int B", clauses="\n    instantiate(" + "; ".join(
+    f"B = {i}" for i in range(400)) + ")"))
 add("same_name_10000_times", "\n".join("i32 f(i32 a) { return a; }" for _ in range(10000)) + kernel("    y[0] = f(1);"))
 add("100000_parameters", kernel("    y[0] = 1;", params=", ".join(f"i32 p{i}" for i in range(100000)) + ", i32 y[N]"), EITHER)
 add("100000_errors", kernel("\n".join(f"    y[0] = nobody{i};" for i in range(100000))))
