@@ -403,6 +403,8 @@ static void lower_op(TlCpuGen *g, TlOp *op)
     case TL_OP_BITCAST:
     case TL_OP_ASM: /* refused before */
     case TL_OP_PTR_ADD:
+    case TL_OP_POINTER:
+    case TL_OP_ADDRESS:
     case TL_OP_CONVERT: lower_pure(g, op); return;
     case TL_OP_ALLOC: /* no pipeline of the CPU makes them */
     case TL_OP_PUT:

@@ -239,6 +239,10 @@ LLVMValueRef tl_gen_elementwise(TlGen *g, const TlOp *op, LLVMValueRef *in)
                            (int)tl_attr_int(op, TL_ATTR_ROUND, TL_ROUND_NEAREST),
                            tl_attr_flag(op, TL_ATTR_NOSAT));
     case TL_OP_BITCAST: return bitcast(g, op, in[0]);
+    case TL_OP_POINTER:
+        return LLVMBuildIntToPtr(g->b, in[0], tl_gen_vec(g->ptr, tl_gen_width_of(in[0])), "");
+    case TL_OP_ADDRESS:
+        return LLVMBuildPtrToInt(g->b, in[0], tl_gen_vec(g->i64, tl_gen_width_of(in[0])), "");
     case TL_OP_EXP2:
         if (tl_attr_flag(op, TL_ATTR_FLUSH) && !g->fn->ring)
             return g->exp2(g, in[0], true);

@@ -41,30 +41,7 @@ static LLVMValueRef bf16_to_f32(TlGen *g, LLVMValueRef x)
     return as_float(g, LLVMBuildShl(g->b, b, like(b, 16), ""), g->f32);
 }
 
-/* e4m3: exponent bias 7, no infinity, 0x7F is NaN; e5m2: the upper byte of f16. */
-static LLVMValueRef f8_to_f32(TlGen *g, TlDtype d, LLVMValueRef x)
-{
-    int w = tl_gen_width_of(x);
-    if (d == TL_F8E5M2) {
-        LLVMValueRef h = LLVMBuildShl(g->b, LLVMBuildZExt(g->b, x, tl_gen_vec(g->i16, w), ""),
-                                      tl_gen_splat_const(LLVMConstInt(g->i16, 8, 0), w), "");
-        return LLVMBuildFPExt(g->b, as_float(g, h, g->f16), tl_gen_vec(g->f32, w), "");
-    }
-    LLVMValueRef b = LLVMBuildZExt(g->b, x, tl_gen_vec(g->i32, w), "");
-    LLVMValueRef mag = LLVMBuildAnd(g->b, b, like(b, 0x7F), "");
-    LLVMValueRef sign =
-        LLVMBuildShl(g->b, LLVMBuildAnd(g->b, b, like(b, 0x80), ""), like(b, 24), "");
-    /* place exponent and fraction as an f32 with exponent bias 7, then scale by 2^120: exact,
-     * subnormals too */
-    LLVMValueRef f = as_float(g, LLVMBuildShl(g->b, mag, like(b, 20), ""), g->f32);
-    f = LLVMBuildFMul(g->b, f, tl_gen_splat_const(LLVMConstReal(g->f32, 0x1p120), w), "");
-    LLVMValueRef r = LLVMBuildOr(g->b, bits_of(g, f, 32), sign, "");
-    LLVMValueRef nan = LLVMBuildICmp(g->b, LLVMIntEQ, mag, like(b, 0x7F), "");
-    return as_float(g, select_(g, nan, LLVMBuildOr(g->b, like(b, 0x7FC00000), sign, ""), r),
-                    g->f32);
-}
-
-/* f8e4m3, f8e5m2, f4e2m1: fraction bits, exponent of the least normal number, bias; the codes, without
+/* The floats of 8 and 4 bits: fraction bits, exponent of the least normal number, bias; the codes, without
  * sign, of the greatest finite number, of what overflow and infinity give unless they saturate, of NaN. */
 typedef struct SmallFloat {
     int mant, emin, bias, width;
@@ -76,6 +53,8 @@ static SmallFloat small_float(TlDtype d)
     switch (d) {
     case TL_F8E4M3: return (SmallFloat){3, -6, 7, 8, 0x7E, 0x7F, 0x7F};
     case TL_F8E5M2: return (SmallFloat){2, -14, 15, 8, 0x7B, 0x7C, 0x7E};
+    case TL_F8E4M3FNUZ: return (SmallFloat){3, -7, 8, 8, 0x7F, 0x80, 0x80};
+    case TL_F8E5M2FNUZ: return (SmallFloat){2, -15, 16, 8, 0x7F, 0x80, 0x80};
     case TL_F4E2M1: return (SmallFloat){1, 0, 1, 4, 7, 7, 7};
     default: TL_UNREACHABLE("%s is no small float", tl_dtype_name(d));
     }
@@ -89,6 +68,35 @@ static double power_of_two(int n)
     for (int i = 0; i > n; i--)
         p /= 2;
     return p;
+}
+
+/* e5m2 is the upper byte of f16. e4m3 has no infinity, and all bits set is NaN; fnuz: 0x80 is. */
+static LLVMValueRef f8_to_f32(TlGen *g, TlDtype d, LLVMValueRef x)
+{
+    int w = tl_gen_width_of(x);
+    if (d == TL_F8E5M2) {
+        LLVMValueRef h = LLVMBuildShl(g->b, LLVMBuildZExt(g->b, x, tl_gen_vec(g->i16, w), ""),
+                                      tl_gen_splat_const(LLVMConstInt(g->i16, 8, 0), w), "");
+        return LLVMBuildFPExt(g->b, as_float(g, h, g->f16), tl_gen_vec(g->f32, w), "");
+    }
+    LLVMValueRef b = LLVMBuildZExt(g->b, x, tl_gen_vec(g->i32, w), "");
+    LLVMValueRef mag = LLVMBuildAnd(g->b, b, like(b, 0x7F), "");
+    LLVMValueRef sign =
+        LLVMBuildShl(g->b, LLVMBuildAnd(g->b, b, like(b, 0x80), ""), like(b, 24), "");
+    /* place exponent and fraction as an f32 with the format's exponent bias, then scale by the
+     * difference of the biases: exact, subnormals too */
+    SmallFloat s = small_float(d);
+    unsigned up = 23 - (unsigned)s.mant;
+    LLVMValueRef f = as_float(g, LLVMBuildShl(g->b, mag, like(b, up), ""), g->f32);
+    LLVMValueRef scale = LLVMConstReal(g->f32, power_of_two(127 - s.bias));
+    f = LLVMBuildFMul(g->b, f, tl_gen_splat_const(scale, w), "");
+    LLVMValueRef r = LLVMBuildOr(g->b, bits_of(g, f, 32), sign, "");
+    LLVMValueRef quiet = like(b, 0x7FC00000);
+    if (!tl_is_fnuz(d))
+        quiet = LLVMBuildOr(g->b, quiet, sign, "");
+    LLVMValueRef code = tl_is_fnuz(d) ? b : mag;
+    LLVMValueRef nan = LLVMBuildICmp(g->b, LLVMIntEQ, code, like(b, s.nan), "");
+    return as_float(g, select_(g, nan, quiet, r), g->f32);
 }
 
 /* Rounds an f32 to `mant` fraction bits with minimum exponent emin, to nearest even, as an f32:
@@ -121,6 +129,8 @@ static LLVMValueRef f32_to_small(TlGen *g, TlDtype d, LLVMValueRef x, bool nosat
     out = select_(g, LLVMBuildICmp(g->b, LLVMIntUGT, out, like(b, f.max), ""), over, out);
     out = select_(g, LLVMBuildICmp(g->b, LLVMIntUGE, a, infinity, ""), over, out);
     out = select_(g, LLVMBuildICmp(g->b, LLVMIntUGT, a, infinity, ""), like(b, f.nan), out);
+    if (tl_is_fnuz(d)) /* no -0 */
+        sign = select_(g, LLVMBuildICmp(g->b, LLVMIntEQ, out, like(b, 0), ""), like(b, 0), sign);
     return LLVMBuildTrunc(g->b, LLVMBuildOr(g->b, out, sign, ""), tl_gen_vec(g->i8, w), "");
 }
 
@@ -142,7 +152,9 @@ LLVMValueRef tl_gen_widen(TlGen *g, TlDtype d, LLVMValueRef x)
     case TL_F16: return LLVMBuildFPExt(g->b, x, tl_gen_vec(g->f32, tl_gen_width_of(x)), "");
     case TL_BF16: return bf16_to_f32(g, x);
     case TL_F8E4M3:
-    case TL_F8E5M2: return f8_to_f32(g, d, x);
+    case TL_F8E5M2:
+    case TL_F8E4M3FNUZ:
+    case TL_F8E5M2FNUZ: return f8_to_f32(g, d, x);
     case TL_F4E2M1: return f4_to_f32(g, x);
     default: return x;
     }
@@ -156,6 +168,8 @@ LLVMValueRef tl_gen_narrow(TlGen *g, TlDtype d, LLVMValueRef x, bool nosat)
     case TL_BF16: return f32_to_bf16(g, x);
     case TL_F8E4M3:
     case TL_F8E5M2:
+    case TL_F8E4M3FNUZ:
+    case TL_F8E5M2FNUZ:
     case TL_F4E2M1: return f32_to_small(g, d, x, nosat);
     default: return x;
     }
@@ -266,7 +280,12 @@ static LLVMValueRef cast_toward_zero(TlGen *g, TlDtype from, TlDtype to, LLVMVal
         LLVMBuildFCmp(g->b, LLVMRealOGT, call1(g, "llvm.fabs", back), magnitude, "");
     LLVMTypeRef word = tl_gen_vec(LLVMIntTypeInContext(g->c, (unsigned)bits), w);
     LLVMValueRef b = LLVMBuildBitCast(g->b, near, word, "");
-    b = select_(g, over, LLVMBuildSub(g->b, b, like(b, 1), ""), b);
+    LLVMValueRef toward = LLVMBuildSub(g->b, b, like(b, 1), "");
+    if (tl_is_fnuz(to)) { /* what is nearer to 0 than the least negative number is 0 */
+        LLVMValueRef none = LLVMBuildICmp(g->b, LLVMIntEQ, toward, like(b, 0x80), "");
+        toward = select_(g, none, like(b, 0), toward);
+    }
+    b = select_(g, over, toward, b);
     LLVMValueRef r = LLVMBuildBitCast(g->b, b, LLVMTypeOf(near), "");
     if (!nosat || tl_dtype_bits(to) > 8) /* a finite number does not overflow toward zero */
         return r;

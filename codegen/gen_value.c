@@ -33,6 +33,8 @@ LLVMTypeRef tl_gen_dtype_type(TlGen *g, TlDtype d)
     case TL_U8:
     case TL_F8E4M3:
     case TL_F8E5M2:
+    case TL_F8E4M3FNUZ:
+    case TL_F8E5M2FNUZ:
     case TL_I4:
     case TL_U4:
     case TL_F4E2M1: return g->i8;

@@ -102,6 +102,8 @@ static const char *c_type(TlDtype d)
     case TL_F64: return "double";
     case TL_F8E4M3:
     case TL_F8E5M2:
+    case TL_F8E4M3FNUZ:
+    case TL_F8E5M2FNUZ:
     case TL_I4:
     case TL_U4:
     case TL_F4E2M1: return "uint8_t"; /* bits */

@@ -355,7 +355,9 @@ static void lower_op(TlSimt *g, TlOp *op)
     case TL_OP_SELECT:
     case TL_OP_CAST:
     case TL_OP_BITCAST:
-    case TL_OP_PTR_ADD: lower_elementwise(g, op); return;
+    case TL_OP_PTR_ADD:
+    case TL_OP_POINTER:
+    case TL_OP_ADDRESS: lower_elementwise(g, op); return;
     case TL_OP_ALLOC: return;
     case TL_OP_PUT: tl_simt_put(g, op); return;
     case TL_OP_GET: tl_simt_get(g, op); return;

@@ -230,6 +230,16 @@ TlTypeExpr *tl_type_expr_path(TlParser *p, const TlExpr *path, bool struct_keywo
     return t;
 }
 
+TlTypeExpr *tl_type_expr_pointee(TlParser *p, const TlExpr *e, bool is_const)
+{
+    bool is_name = e->kind == TL_EX_NAME;
+    TlTypeExpr *t = is_name ? tl_type_expr_path(p, e, false) : tl_type_expr(p, TL_TE_OTHER, e->loc);
+    t->expr = is_name ? NULL : e;
+    t->pointer = true;
+    t->is_const = is_const;
+    return t;
+}
+
 /* ---- statements ---- */
 
 TlStmt *tl_stmt_new(TlParser *p, TlStmtKind kind, TlLoc loc, TlSpan span)

@@ -25,7 +25,8 @@ typedef enum TlTypeExprKind {
     TL_TE_TILE,    /* tile<elem, extents...> */
     TL_TE_NAME,    /* a name bound as a type, or a struct's name */
     TL_TE_AUTO,
-    TL_TE_VOID
+    TL_TE_VOID,
+    TL_TE_OTHER    /* expr, which is no type: (a + b *)x */
 } TlTypeExprKind;
 typedef struct TlTypeExpr {
     TlTypeExprKind kind;
@@ -37,6 +38,7 @@ typedef struct TlTypeExpr {
     TlName module;            /* NAME: geo.vec; NULL when not qualified */
     struct TlTypeExpr *elem;  /* TILE */
     TlExprs extents;          /* TILE */
+    const struct TlExpr *expr; /* OTHER */
 } TlTypeExpr;
 
 /* ---- expressions ---- */

@@ -155,6 +155,7 @@ static void print_type(Printer *p, const TlTypeExpr *t)
         break;
     case TL_TE_AUTO: put(p, "auto"); break;
     case TL_TE_VOID: put(p, "void"); break;
+    case TL_TE_OTHER: print_expr(p, t->expr); break;
     case TL_TE_TILE:
         put(p, "tile<");
         print_type(p, t->elem);

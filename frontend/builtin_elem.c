@@ -485,7 +485,7 @@ TlVal tl_bi_type_cast(TlSema *s, TlCall *c)
     TlDtype d = to->type->dtype;
     if (c->given[2] && !tl_is_float(d))
         return unwanted(s, c, 2, "round", "a cast to a float type", d);
-    if (nosat && d != TL_F8E4M3 && d != TL_F8E5M2)
+    if (nosat && !tl_is_f8(d))
         return unwanted(s, c, 3, "sat", "a cast to f8", d);
     TlVal v = stochastic ? cast_stochastic(s, c, x, d, nosat)
                          : tl_val_ir(emit_cast(s, x, d, mode, nosat));

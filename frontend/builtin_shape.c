@@ -394,10 +394,9 @@ TlVal tl_bi_shape_split(TlSema *s, TlCall *c)
 static TlDtype dot_result(TlDtype a, TlDtype b)
 {
     bool i8a = a == TL_I8 || a == TL_U8, i8b = b == TL_I8 || b == TL_U8;
-    bool f8a = a == TL_F8E4M3 || a == TL_F8E5M2, f8b = b == TL_F8E4M3 || b == TL_F8E5M2;
     if (i8a && i8b)
         return TL_I32;
-    if (f8a && f8b)
+    if (tl_is_f8_pair(a, b))
         return TL_F32;
     if (a != b)
         return TL_DTYPE_COUNT;
@@ -477,19 +476,23 @@ TlVal tl_bi_matrix_dot(TlSema *s, TlCall *c)
 
 /* ---- dot_scaled ---- */
 
-enum { SCALED_BLOCK = 32 };
-
 static bool is_scaled(TlDtype d)
 {
-    return d == TL_F8E4M3 || d == TL_F8E5M2 || d == TL_F4E2M1;
+    return tl_is_f8(d) || d == TL_F4E2M1;
+}
+
+/* Elements with one scale: 16 where scales are f8e4m3 (nvfp4), 32 where they are e8m0, as u8 (mx). */
+static int32_t block_of(TlDtype scale)
+{
+    return scale == TL_F8E4M3 ? 16 : 32;
 }
 
 /* Scales: a byte per block of each of `rows` rows of length k. */
-static bool fits_scales(TlSema *s, TlCall *c, uint32_t slot, int32_t rows, int32_t k)
+static bool fits_scales(TlSema *s, TlCall *c, uint32_t slot, TlDtype scale, int32_t rows, int32_t k)
 {
     TlValue *x = tl_call_ir(s, c, slot);
-    int32_t shape[2] = {rows, k / SCALED_BLOCK};
-    const TlType *want = tl_type_tile(s->ctx, TL_U8, 2, shape);
+    int32_t shape[2] = {rows, k / block_of(scale)};
+    const TlType *want = tl_type_tile(s->ctx, scale, 2, shape);
     if (x && x->type != want)
         tl_err(s, c->vloc[slot], TL_E0338, c->fn->name, slot == 1 ? "sa" : "sb",
                tl_type_str(s->ctx, want), tl_type_str(s->ctx, x->type));
@@ -499,9 +502,9 @@ static bool fits_scales(TlSema *s, TlCall *c, uint32_t slot, int32_t rows, int32
 /* A function of std.scaled; the operands are checked here. */
 TlVal tl_bi_matrix_dot_scaled(TlSema *s, TlCall *c)
 {
-    TlValue *a = tl_call_ir(s, c, 0), *b = tl_call_ir(s, c, 2);
+    TlValue *a = tl_call_ir(s, c, 0), *b = tl_call_ir(s, c, 2), *sa = tl_call_ir(s, c, 1);
     int32_t shape[TL_MAX_RANK] = {0};
-    if (!a || !b)
+    if (!a || !b || !sa)
         return tl_bad();
     if (!is_scaled(a->type->dtype) || !is_scaled(b->type->dtype) || a->type->rank != 2) {
         tl_err(s, c->loc, TL_E0325, tl_type_str(s->ctx, a->type), tl_type_str(s->ctx, b->type));
@@ -509,12 +512,13 @@ TlVal tl_bi_matrix_dot_scaled(TlSema *s, TlCall *c)
     }
     if (!dot_shapes(s, c, a, b, shape))
         return tl_bad();
+    TlDtype scale = sa->type->dtype == TL_F8E4M3 ? TL_F8E4M3 : TL_U8; /* of both sides */
     int32_t k = a->type->shape[1];
-    if (k % SCALED_BLOCK) {
-        tl_err(s, c->loc, TL_E0342, k, SCALED_BLOCK);
+    if (k % block_of(scale)) {
+        tl_err(s, c->loc, TL_E0342, k, block_of(scale));
         return tl_bad();
     }
-    bool fits = fits_scales(s, c, 1, shape[0], k) & fits_scales(s, c, 3, shape[1], k);
+    bool fits = fits_scales(s, c, 1, scale, shape[0], k) & fits_scales(s, c, 3, scale, shape[1], k);
     TlValue *acc = dot_acc(s, c, 4, tl_type_tile(s->ctx, TL_F32, 2, shape));
     if (!fits || !acc)
         return tl_bad();

@@ -97,7 +97,7 @@ static void tl_yy_error(const TlSpan *span, TlParser *p, const char *text);
 %type <name> name contextual
 %type <type> rettype type tiletype elem casttype argtype pointer constpointer
 %type <expr> expr optexpr orexpr andexpr bor bxor band eq rel shift addexpr mul
-%type <expr> unary postfix complex path primary
+%type <expr> operand typeval unary postfix complex path primary
 %type <expr> value list default default_type tunewhere
 %type <exprs> exprs targs values set
 %type <args> args arglist
@@ -423,8 +423,13 @@ bxor: band | bxor '^' band { $$ = tl_expr_binary(p, TL_BIN_XOR, @2.begin, $1, $3
 band: eq | band '&' eq { $$ = tl_expr_binary(p, TL_BIN_AND, @2.begin, $1, $3); };
 eq:
     rel
-  | eq "==" rel { $$ = tl_expr_binary(p, TL_BIN_EQ, @2.begin, $1, $3); }
-  | eq "!=" rel { $$ = tl_expr_binary(p, TL_BIN_NE, @2.begin, $1, $3); }
+  | eq "==" operand { $$ = tl_expr_binary(p, TL_BIN_EQ, @2.begin, $1, $3); }
+  | eq "!=" operand { $$ = tl_expr_binary(p, TL_BIN_NE, @2.begin, $1, $3); }
+  | typeval "==" operand { $$ = tl_expr_binary(p, TL_BIN_EQ, @2.begin, $1, $3); }
+  | typeval "!=" operand { $$ = tl_expr_binary(p, TL_BIN_NE, @2.begin, $1, $3); }
+  ;
+operand: rel | typeval;
+typeval: argtype { $$ = tl_expr_typed(p, TL_EX_TYPE, $1->loc, @1, $1, NULL); }
   ;
 rel:
     shift
@@ -456,6 +461,22 @@ unary:
   | '!' unary { $$ = tl_expr_unary(p, '!', @1.begin, @$, $2); }
   | '~' unary { $$ = tl_expr_unary(p, '~', @1.begin, @$, $2); }
   | '(' casttype ')' unary { $$ = tl_expr_cast(p, (TlSpan){@1.begin, @3.end}, $2, $4); }
+  | '(' mul '*' ')' unary {
+        TlTypeExpr *t = tl_type_expr_pointee(p, $2, false);
+        $$ = tl_expr_cast(p, (TlSpan){@1.begin, @4.end}, t, $5);
+    }
+  | '(' casttype '*' ')' unary {
+        $2->pointer = true;
+        $$ = tl_expr_cast(p, (TlSpan){@1.begin, @4.end}, $2, $5);
+    }
+  | '(' "const" mul '*' ')' unary {
+        TlTypeExpr *t = tl_type_expr_pointee(p, $3, true);
+        $$ = tl_expr_cast(p, (TlSpan){@1.begin, @5.end}, t, $6);
+    }
+  | '(' "const" casttype '*' ')' unary {
+        $3->pointer = $3->is_const = true;
+        $$ = tl_expr_cast(p, (TlSpan){@1.begin, @5.end}, $3, $6);
+    }
   | "unchecked" postfix { $$ = tl_expr_unchecked(p, @1, $2); }
   ;
 
@@ -526,7 +547,7 @@ arg:
   | name '=' value { $$ = tl_arg(p, $1, @1.begin, $3, NULL); }
   ;
 /* Where a type may stand for a value: arguments, bindings, sets. */
-value: expr | argtype { $$ = tl_expr_typed(p, TL_EX_TYPE, $1->loc, @1, $1, NULL); };
+value: expr | typeval;
 argtype: SCALAR { $$ = tl_type_expr_scalar(p, @1.begin, $1); } | tiletype;
 values:
     value { $$ = LIST(TlExprs); PUSH($$, $1); }
@@ -691,6 +712,8 @@ static void advise(TlParser *p, TlDiag *d, const Expected *e, const char *found,
     }
     if (!missing_semicolon && after_cast_to_name(p))
         d->label = "a cast to a named type is written cast(x, T)";
+    if (expects(e, "==") && !expects(e, "'<'"))
+        d->label = "before this stands a type, which is not a value: it can be compared";
     if (keyword && expects(e, "name") && !expects(e, "integer") && !expects(e, "scalar type"))
         d->label = tl_format(&p->ctx->perm, "%s is a reserved word", found);
     if (p->token == TL_TOK_END && p->brackets.len) {

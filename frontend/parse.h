@@ -118,6 +118,8 @@ TlIndex *tl_index(TlParser *p, TlExpr *at, TlExpr *width, TlExpr *step);
 TlTypeExpr *tl_type_expr(TlParser *p, TlTypeExprKind kind, TlLoc loc);
 TlTypeExpr *tl_type_expr_scalar(TlParser *p, TlLoc loc, TlDtype dtype);
 TlTypeExpr *tl_type_expr_tile(TlParser *p, TlLoc loc, TlTypeExpr *elem, const TlExprs *extents);
+/* `e *` in a cast: of a name, or of what is no type, which sema says. */
+TlTypeExpr *tl_type_expr_pointee(TlParser *p, const TlExpr *e, bool is_const);
 TlTypeExpr *tl_type_expr_path(TlParser *p, const TlExpr *path,
                               bool struct_keyword); /* NAME or MEMBER of a NAME */
 

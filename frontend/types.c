@@ -82,6 +82,9 @@ TlTy tl_type_resolve(TlSema *s, const TlTypeExpr *t)
     case TL_TE_NAME: return resolve_name(s, t);
     case TL_TE_AUTO: return tl_ty_kind(TL_TY_AUTO);
     case TL_TE_VOID: return tl_ty_kind(TL_TY_VOID);
+    case TL_TE_OTHER:
+        tl_err(s, t->loc, TL_E0212, tl_source_text(s->ctx, t->expr->begin, t->expr->end));
+        return tl_ty_unknown(TL_DTYPE_COUNT);
     case TL_TE_TILE: break;
     }
     TlTy elem = tl_type_resolve(s, t->elem);
@@ -242,6 +245,8 @@ static void float_range(TlDtype d, int *bits, int *exponent)
 {
     switch (d) {
     case TL_F8E4M3: *bits = 4, *exponent = 8; break;
+    case TL_F8E4M3FNUZ: *bits = 4, *exponent = 7; break;
+    case TL_F8E5M2FNUZ:
     case TL_F8E5M2: *bits = 3, *exponent = 15; break;
     case TL_F16: *bits = 11, *exponent = 15; break;
     case TL_BF16: *bits = 8, *exponent = 127; break;
@@ -262,7 +267,7 @@ bool tl_widens(TlDtype from, TlDtype to)
         int b0, e0, b1, e1;
         float_range(from, &b0, &e0);
         float_range(to, &b1, &e1);
-        return b0 <= b1 && e0 <= e1;
+        return !tl_is_f8(to) && b0 <= b1 && e0 <= e1; /* f8 lack each other's least, NaN or -0 */
     }
     if (tl_is_signed(from) && !tl_is_signed(to))
         return false;
@@ -271,7 +276,7 @@ bool tl_widens(TlDtype from, TlDtype to)
 
 bool tl_is_storage_only(TlDtype d)
 {
-    return d == TL_F8E4M3 || d == TL_F8E5M2 || packed(d);
+    return tl_is_f8(d) || packed(d);
 }
 
 bool tl_common_dtype(TlDtype a, TlDtype b, TlDtype *out)

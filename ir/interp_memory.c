@@ -49,6 +49,22 @@ void tl_eval_PTR_ADD(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileDa
         r[i] = moved(p[i], (uint64_t)integer_at(x[1].type, x[1].data, i), y[0].type->dtype);
 }
 
+void tl_eval_POINTER(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+{
+    (void)in, (void)op;
+    TlInterpPtr *r = y[0].data;
+    for (int64_t i = 0; i < tl_type_elems(y[0].type); i++)
+        r[i] = (TlInterpPtr){.address = tl_elem_get(TL_U64, x[0].data, i), .arg = -1};
+}
+
+void tl_eval_ADDRESS(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+{
+    (void)in, (void)op;
+    const TlInterpPtr *p = x[0].data;
+    for (int64_t i = 0; i < tl_type_elems(y[0].type); i++)
+        tl_elem_set(TL_U64, y[0].data, i, p[i].address);
+}
+
 static int64_t i64_of(const TlTileData *t)
 {
     return (int64_t)integer_at(t->type, t->data, 0);

@@ -398,7 +398,9 @@ static Rule rule_of(TlOpcode opcode)
     case TL_OP_CAST:
     case TL_OP_BITCAST:
     case TL_OP_ASM:
-    case TL_OP_PTR_ADD: return RULE_SAME;
+    case TL_OP_PTR_ADD:
+    case TL_OP_POINTER:
+    case TL_OP_ADDRESS: return RULE_SAME;
     case TL_OP_COUNT: break;
     }
     TL_UNREACHABLE("op %d", (int)opcode);

@@ -10,7 +10,7 @@
  *
  * NaN: a narrowed NaN keeps its sign and the top of its payload and is quiet, as the hardware of
  * all targets does; f8e4m3 has one NaN per sign, f8e5m2 gets its quiet one, f4e2m1 has none and
- * takes the greatest finite value. */
+ * takes the greatest finite value. The fnuz formats have one NaN, the code that would be -0. */
 #include "ir/numeric.h"
 
 #include <math.h>
@@ -24,7 +24,7 @@ typedef struct Format {
     int16_t bias;
     uint64_t max;      /* greatest finite code */
     uint64_t infinity; /* its code, 0 = the format has none */
-    uint64_t nan;      /* a quiet NaN, 0 = the format has none */
+    uint64_t nan;      /* a quiet NaN, 0 = the format has none; fnuz: the sign bit, 0x80 */
     double least;      /* value of code 1 */
 } Format;
 
@@ -37,6 +37,8 @@ static const Format formats[TL_DTYPE_COUNT] = {
     [TL_F8E4M3] = {3, 8, 7, 0x7e, 0, 0x7f, 0x1p-9},
     [TL_F8E5M2] = {2, 8, 15, 0x7b, 0x7c, 0x7e, 0x1p-16},
     [TL_F4E2M1] = {1, 4, 1, 0x7, 0, 0, 0.5},
+    [TL_F8E4M3FNUZ] = {3, 8, 8, 0x7f, 0, 0x80, 0x1p-10},
+    [TL_F8E5M2FNUZ] = {2, 8, 16, 0x7f, 0, 0x80, 0x1p-17},
 };
 
 static const Format *format_of(TlDtype d)
@@ -80,8 +82,16 @@ static uint64_t low_mask(int bits)
 
 /* ---- any small format to double, exactly ----------------------------------------------------- */
 
+/* Does -0's code stand for NaN? */
+static bool is_fnuz(const Format *f)
+{
+    return f->nan == (uint64_t)1 << (f->width - 1);
+}
+
 static double unpack(const Format *f, uint64_t bits)
 {
+    if (is_fnuz(f) && bits == f->nan)
+        return bits_double(0x7ff8000000000000);
     uint64_t sign = (bits >> (f->width - 1) & 1) << 63;
     uint64_t code = bits & low_mask(f->width - 1);
     uint64_t top = code << (52 - f->mantissa); /* exponent and mantissa, at a double's places */
@@ -119,6 +129,14 @@ float tl_f8e4m3_to_f32(uint8_t x)
 float tl_f8e5m2_to_f32(uint8_t x)
 {
     return (float)unpack(&formats[TL_F8E5M2], x);
+}
+float tl_f8e4m3fnuz_to_f32(uint8_t x)
+{
+    return (float)unpack(&formats[TL_F8E4M3FNUZ], x);
+}
+float tl_f8e5m2fnuz_to_f32(uint8_t x)
+{
+    return (float)unpack(&formats[TL_F8E5M2FNUZ], x);
 }
 float tl_f4e2m1_to_f32(uint8_t x)
 {
@@ -158,6 +176,13 @@ static uint64_t pack(const Format *f, uint64_t sig, int exp, int round, bool sat
     return code > f->max ? overflow(f, round, saturate) : code;
 }
 
+static uint64_t with_sign(const Format *f, bool negative, uint64_t code)
+{
+    if (is_fnuz(f) && (code == 0 || code == f->nan))
+        return code;
+    return (uint64_t)negative << (f->width - 1) | code;
+}
+
 static uint64_t pack_nan(const Format *f, uint64_t double_code)
 {
     if (!f->nan)
@@ -169,24 +194,25 @@ static uint64_t pack_nan(const Format *f, uint64_t double_code)
 
 static uint64_t pack_double(const Format *f, double x, int round, bool saturate)
 {
-    uint64_t u = double_bits(x), code = u & low_mask(63), sign = u >> 63 << (f->width - 1);
+    uint64_t u = double_bits(x), code = u & low_mask(63);
+    bool negative = u >> 63;
     if (code > 0x7ff0000000000000)
-        return sign | pack_nan(f, code);
+        return with_sign(f, negative, pack_nan(f, code));
     if (code == 0x7ff0000000000000) {
         uint64_t inf = f->infinity ? f->infinity : f->nan ? f->nan : f->max;
-        return sign | (saturate ? f->max : inf);
+        return with_sign(f, negative, saturate ? f->max : inf);
     }
     int field = (int)(code >> 52);
     uint64_t sig = code & low_mask(52);
     if (field)
         sig |= (uint64_t)1 << 52;
-    return sign | pack(f, sig, (field ? field : 1) - 1075, round, saturate);
+    return with_sign(f, negative, pack(f, sig, (field ? field : 1) - 1075, round, saturate));
 }
 
 static uint64_t pack_integer(const Format *f, bool negative, uint64_t magnitude, int round,
                              bool saturate)
 {
-    return (uint64_t)negative << (f->width - 1) | pack(f, magnitude, 0, round, saturate);
+    return with_sign(f, negative, pack(f, magnitude, 0, round, saturate));
 }
 
 /* The common case in plain bit operations: dot and every f16 operation of the interpreter come
@@ -268,7 +294,7 @@ static uint64_t int_from_double(TlDtype d, double x)
 
 static bool is_small_float(TlDtype d)
 {
-    return d == TL_F8E4M3 || d == TL_F8E5M2 || d == TL_F4E2M1;
+    return tl_is_f8(d) || d == TL_F4E2M1;
 }
 
 static uint64_t from_double(TlDtype d, double x, int round, bool nosat)

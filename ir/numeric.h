@@ -9,6 +9,8 @@ float tl_f16_to_f32(uint16_t h);
 float tl_bf16_to_f32(uint16_t h);
 float tl_f8e4m3_to_f32(uint8_t x);
 float tl_f8e5m2_to_f32(uint8_t x);
+float tl_f8e4m3fnuz_to_f32(uint8_t x);
+float tl_f8e5m2fnuz_to_f32(uint8_t x);
 float tl_f4e2m1_to_f32(uint8_t x);
 uint16_t tl_f32_to_f16(float x);  /* nearest even */
 uint16_t tl_f64_to_f16(double x); /* one rounding */

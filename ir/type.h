@@ -76,6 +76,14 @@ static inline bool tl_is_float(TlDtype d) { return tl_dtype_kind(d) == TL_KIND_F
 static inline bool tl_is_signed(TlDtype d) { return tl_dtype_kind(d) == TL_KIND_I; }
 static inline bool tl_is_int(TlDtype d) { return tl_dtype_kind(d) == TL_KIND_I || tl_dtype_kind(d) == TL_KIND_U; }
 static inline bool tl_is_bool(TlDtype d) { return d == TL_BOOL; }
+/* f8 of the encodings of gfx942: no infinities, no -0, one NaN, 0x80. */
+static inline bool tl_is_fnuz(TlDtype d) { return d == TL_F8E4M3FNUZ || d == TL_F8E5M2FNUZ; }
+static inline bool tl_is_f8(TlDtype d) { return d == TL_F8E4M3 || d == TL_F8E5M2 || tl_is_fnuz(d); }
+/* May a dot have operands of both? */
+static inline bool tl_is_f8_pair(TlDtype a, TlDtype b)
+{
+    return tl_is_f8(a) && tl_is_f8(b) && tl_is_fnuz(a) == tl_is_fnuz(b);
+}
 
 int64_t tl_type_elems(const TlType *t); /* product of the shape, 1 for scalars */
 static inline bool tl_is_scalar(const TlType *t) { return t->kind == TL_TILE && t->rank == 0; }

@@ -275,7 +275,7 @@ static void tl_check_cast(TlVerify *v, const TlOp *op)
     TlDtype to = out_type(op, 0)->dtype;
     if (tl_attr(op, TL_ATTR_ROUND) && !tl_is_float(to)) FAULT("round is for casts to floats");
     if (tl_attr_int(op, TL_ATTR_ROUND, 0) == TL_ROUND_STOCHASTIC) FAULT("round = stochastic has no seed here");
-    if (tl_attr_flag(op, TL_ATTR_NOSAT) && to != TL_F8E4M3 && to != TL_F8E5M2) FAULT("nosat is for casts to f8");
+    if (tl_attr_flag(op, TL_ATTR_NOSAT) && !tl_is_f8(to)) FAULT("nosat is for casts to f8");
 }
 
 static void tl_check_bitcast(TlVerify *v, const TlOp *op)
@@ -403,15 +403,14 @@ static void tl_check_histogram(TlVerify *v, const TlOp *op)
     else if (!is_tile(r) || r->rank != 1 || r->dtype != TL_I32) FAULT("the result is %s, not a vector of i32", tl_verify_type(v, r));
 }
 
-static bool is_f8(TlDtype d) { return d == TL_F8E4M3 || d == TL_F8E5M2; }
 static bool is_byte(TlDtype d) { return d == TL_I8 || d == TL_U8; }
 
 static bool dot_takes(TlDtype a, TlDtype b, TlDtype acc)
 {
     if (is_byte(a) && is_byte(b)) return acc == TL_I32;
-    if (a != b && !(is_f8(a) && is_f8(b))) return false;
+    if (a != b && !tl_is_f8_pair(a, b)) return false;
     if (a == TL_F32 || a == TL_F64) return acc == a;
-    return (a == TL_F16 || a == TL_BF16 || is_f8(a)) && (acc == TL_F32 || acc == TL_F16);
+    return (a == TL_F16 || a == TL_BF16 || tl_is_f8(a)) && (acc == TL_F32 || acc == TL_F16);
 }
 
 /* The instruction takes just these types. */
@@ -452,6 +451,17 @@ static void tl_check_ptr_add(TlVerify *v, const TlOp *op)
         FAULT("an offset of %s for %s", tl_verify_type(v, n), tl_verify_type(v, p));
     else want_type(v, op, "result", 0, out_type(op, 0), p);
 }
+
+/* Pointers to elements that begin on a byte, and their addresses. */
+static bool want_addresses(TlVerify *v, const TlOp *op, const TlType *p, const TlType *u)
+{
+    if (p->kind != TL_TILE || !p->ptr || tl_dtype_bits(p->dtype) < 8 || !is_tile(u) || u->dtype != TL_U64 || !tl_same_shape(p, u))
+        return FAULT("takes %s to %s", tl_verify_type(v, in_type(op, 0)), tl_verify_type(v, out_type(op, 0)));
+    return true;
+}
+
+static void tl_check_pointer(TlVerify *v, const TlOp *op) { want_addresses(v, op, out_type(op, 0), in_type(op, 0)); }
+static void tl_check_address(TlVerify *v, const TlOp *op) { want_addresses(v, op, in_type(op, 0), out_type(op, 0)); }
 
 /* Operand 0, then 2 * rank scalars of i64. */
 static bool want_view_words(TlVerify *v, const TlOp *op, uint32_t rank)

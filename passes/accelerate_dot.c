@@ -74,11 +74,6 @@ static const TlMma *choose(const Accelerate *a, const TlOp *dot, const TlDtype *
 
 /* ---- 1. types ---- */
 
-static bool is_f8(TlDtype d)
-{
-    return d == TL_F8E4M3 || d == TL_F8E5M2;
-}
-
 /* The row for the dot as it would be after step 1; *types: the operands it is to have. */
 static const TlMma *find_row(const Accelerate *a, const TlOp *dot, TlDtype *types)
 {
@@ -92,7 +87,7 @@ static const TlMma *find_row(const Accelerate *a, const TlOp *dot, TlDtype *type
         return choose(a, dot, types, false);
     }
     const TlMma *row = choose(a, dot, types, precision != TL_PRECISION_IEEE);
-    if (!row && is_f8(types[0]) && is_f8(types[1])) {
+    if (!row && tl_is_f8(types[0]) && tl_is_f8(types[1])) {
         types[0] = types[1] = TL_F16;
         row = choose(a, dot, types, false);
     }

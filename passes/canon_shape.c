@@ -133,6 +133,8 @@ static FloatFormat float_format(TlDtype d)
     case TL_F16: return (FloatFormat){11, 15, -24};
     case TL_F8E5M2: return (FloatFormat){3, 15, -16};
     case TL_F8E4M3: return (FloatFormat){4, 8, -9};
+    case TL_F8E5M2FNUZ: return (FloatFormat){3, 15, -17};
+    case TL_F8E4M3FNUZ: return (FloatFormat){4, 7, -10};
     default: return (FloatFormat){2, 2, -1}; /* f4e2m1 */
     }
 }
@@ -152,8 +154,8 @@ static bool is_lossless(TlDtype from, TlDtype to)
         return false;
     if (tl_is_float(from)) {
         FloatFormat a = float_format(from), b = float_format(to);
-        /* e4m3 has no infinity to lose and f4 neither NaN nor infinity; into such formats nothing
-         * is lossless */
+        /* e4m3 and fnuz have no infinity, f4 not even NaN, fnuz no -0: into such formats nothing is
+         * lossless */
         return tl_is_float(to) && tl_dtype_bits(to) >= 16 && a.digits <= b.digits &&
                a.max_exp <= b.max_exp && a.min_exp >= b.min_exp;
     }

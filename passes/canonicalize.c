@@ -101,7 +101,8 @@ static TlValue *fold(Canon *c)
 {
     const TlOp *op = c->op;
     uint64_t bits[3];
-    if (op->nin == 0 || op->nin > 3 || op->nout != 1 || op->nregions || op->opcode == TL_OP_ASM)
+    if (op->nin == 0 || op->nin > 3 || op->nout != 1 || op->nregions || op->opcode == TL_OP_ASM ||
+        op->out[0]->type->ptr)
         return NULL;
     for (uint32_t i = 0; i < op->nin; i++)
         if (tl_in(op, i)->type->ptr || !canon_is_const(tl_in(op, i), &bits[i]))

@@ -183,6 +183,8 @@ static int64_t element_cost(const TlOp *op)
     case TL_OP_EXPAND:
     case TL_OP_RESHAPE:
     case TL_OP_TRANS:
+    case TL_OP_POINTER:
+    case TL_OP_ADDRESS:
     case TL_OP_BITCAST: return 0;
     case TL_OP_DIV:
     case TL_OP_REM: return 16 * wide;

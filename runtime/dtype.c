@@ -24,13 +24,22 @@ enum {
                    "tile.h and types.def number " text " differently");
 #include "ir/types.def"
 
-/* Sign, exponent and fraction widths; finite: no infinities, and NaN only where all bits are set
- * (or none at all). */
+/* What the greatest exponent, or the code of -0, stands for. */
+typedef enum special {
+    SPECIAL_IEEE,     /* infinities and NaNs */
+    SPECIAL_ALL_ONES, /* numbers, but NaN where the fraction has all bits set, too */
+    SPECIAL_NONE,     /* numbers */
+    SPECIAL_FNUZ      /* numbers; -0 is NaN; the bias is one more */
+} special;
+
+/* Exponent and fraction widths. */
 static const struct format {
-    int8_t dtype, exponent, fraction, finite, has_nan;
+    int8_t dtype, exponent, fraction, special;
 } formats[] = {
-    {TILE_F16, 5, 10, 0, 1},   {TILE_BF16, 8, 7, 0, 1},   {TILE_F8E4M3, 4, 3, 1, 1},
-    {TILE_F8E5M2, 5, 2, 0, 1}, {TILE_F4E2M1, 2, 1, 1, 0},
+    {TILE_F16, 5, 10, SPECIAL_IEEE},          {TILE_BF16, 8, 7, SPECIAL_IEEE},
+    {TILE_F8E4M3, 4, 3, SPECIAL_ALL_ONES},    {TILE_F8E5M2, 5, 2, SPECIAL_IEEE},
+    {TILE_F8E4M3FNUZ, 4, 3, SPECIAL_FNUZ},    {TILE_F8E5M2FNUZ, 5, 2, SPECIAL_FNUZ},
+    {TILE_F4E2M1, 2, 1, SPECIAL_NONE},
 };
 
 bool tl_dtype_known(int dtype)
@@ -63,11 +72,14 @@ static double decode(const struct format *f, uint64_t bits)
     uint64_t all_ones = (1u << f->exponent) - 1;
     uint64_t fraction = bits & ((1u << f->fraction) - 1);
     uint64_t exponent = (bits >> f->fraction) & all_ones;
-    int bias = (1 << (f->exponent - 1)) - 1;
+    int bias = (1 << (f->exponent - 1)) - (f->special == SPECIAL_FNUZ ? 0 : 1);
     double sign = (bits >> (f->fraction + f->exponent)) & 1 ? -1.0 : 1.0;
-    if (exponent == all_ones && !f->finite)
+    if (exponent == all_ones && f->special == SPECIAL_IEEE)
         return fraction ? (double)NAN : sign * (double)INFINITY;
-    if (f->finite && f->has_nan && exponent == all_ones && fraction == (1u << f->fraction) - 1)
+    if (exponent == all_ones && f->special == SPECIAL_ALL_ONES &&
+        fraction == (1u << f->fraction) - 1)
+        return (double)NAN;
+    if (f->special == SPECIAL_FNUZ && sign < 0 && !exponent && !fraction)
         return (double)NAN;
     if (exponent == 0)
         return sign * ldexp((double)fraction, 1 - bias - f->fraction);

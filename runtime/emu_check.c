@@ -347,8 +347,9 @@ static void tell_misaligned(tl_emu_block_watch *b, const tl_emu_access *a, const
                  verb_of(a), a->bytes, a->at - r->at, r->name, (unsigned)(r->at % a->bytes),
                  a->bytes);
     else
-        snprintf(text, sizeof text, "%s of %u bytes at offset %" PRIu64 " of shared memory",
-                 verb_of(a), a->bytes, a->at);
+        snprintf(text, sizeof text, "%s of %u bytes at %s%" PRIu64 "%s", verb_of(a), a->bytes,
+                 a->space == TL_EMU_GLOBAL ? "address " : "offset ", a->at,
+                 a->space == TL_EMU_GLOBAL ? "" : " of shared memory");
     tell(b, TL_RUN_MISALIGNED, a->site, text);
 }
 
@@ -360,13 +361,23 @@ static void tell_const(tl_emu_block_watch *b, const tl_emu_access *a, const rang
     tell(b, TL_RUN_BOUNDS, a->site, text);
 }
 
-/* Sets *out_range for global accesses. */
+/* Without checks, a pointer that comes from no parameter may point into any buffer. */
+static bool is_in_some_buffer(const tl_emu_watch *w, const tl_emu_access *a)
+{
+    uint64_t left;
+    return !w->options.check && !range_of_site(w, a->site) &&
+           tl_emu_memory_at((const void *)(uintptr_t)a->at, &left) && a->bytes <= left;
+}
+
+/* Sets *out_range for global accesses; NULL: in no array of the launch. */
 static bool is_allowed(tl_emu_block_watch *b, const tl_emu_access *a, const range **out_range)
 {
     uint32_t size = b->watch->options.shared_bytes;
     bool global = a->space == TL_EMU_GLOBAL;
     *out_range = global ? find_range(b->watch, a) : NULL;
-    if (global ? !*out_range : a->at > size || a->bytes > size - a->at) {
+    bool outside = global ? !*out_range && !is_in_some_buffer(b->watch, a)
+                          : a->at > size || a->bytes > size - a->at;
+    if (outside) {
         tell_outside(b, a);
         return false;
     }
@@ -374,7 +385,7 @@ static bool is_allowed(tl_emu_block_watch *b, const tl_emu_access *a, const rang
         tell_misaligned(b, a, *out_range);
         return false;
     }
-    if (global && a->kind != TL_EMU_LOAD && (*out_range)->is_const) {
+    if (*out_range && a->kind != TL_EMU_LOAD && (*out_range)->is_const) {
         tell_const(b, a, *out_range);
         return false;
     }

@@ -188,6 +188,17 @@ static double small_float(uint64_t v, int exponent, int fraction, bool finite)
     return sign * (double)(e ? f | 1u << fraction : f) * power_of_2((e ? e : 1) - bias - fraction);
 }
 
+/* The encodings of gfx942: 0x80 is NaN, the bias one more. */
+static double fnuz(uint64_t v, int exponent, int fraction)
+{
+    int e = (int)(v >> fraction) & ((1 << exponent) - 1), bias = 1 << (exponent - 1);
+    uint64_t f = v & ((1u << fraction) - 1);
+    if ((v & 0xff) == 0x80)
+        return NAN;
+    return (v & 0x80 ? -1 : 1) * (double)(e ? f | 1u << fraction : f) *
+           power_of_2((e ? e : 1) - bias - fraction);
+}
+
 static double to_double(uint32_t type, uint64_t v)
 {
     float f;
@@ -199,6 +210,8 @@ static double to_double(uint32_t type, uint64_t v)
     case TILE_BF16: memcpy(&f, &bits, sizeof f); return f;
     case TILE_F16: return small_float(v, 5, 10, false);
     case TILE_F8E4M3: return small_float(v, 4, 3, true);
+    case TILE_F8E4M3FNUZ: return fnuz(v, 4, 3);
+    case TILE_F8E5M2FNUZ: return fnuz(v, 5, 2);
     default: return small_float(v, 5, 2, false);
     }
 }

@@ -278,8 +278,9 @@ static int no_array(const RunArg *a)
 {
     return usage_error("%s=%s: '%s' is an array of %s; give @FILE.npy, &OTHER, or one of "
                        "zeros[DIMS], full(V)[DIMS], iota[DIMS], "
-                       "uniform(SEED)[DIMS], normal(SEED)[DIMS], nan[DIMS], uninit[DIMS]",
-                       a->param.name, a->value, a->param.name, tile_dtype_name(a->param.dtype));
+                       "uniform(SEED)[DIMS], normal(SEED)[DIMS], nan[DIMS], uninit[DIMS]%s",
+                       a->param.name, a->value, a->param.name, tile_dtype_name(a->param.dtype),
+                       a->param.dtype == TILE_U64 ? ", addresses(A,B+BYTES)" : "");
 }
 
 static int make_array(RunArg *a)
@@ -357,6 +358,84 @@ static int assign_values(const Options *o, RunArgs *args)
     return EXIT_FINE;
 }
 
+/* ---- addresses(A, B+16): a table of pointers ---- */
+
+static bool is_table(const RunArg *a)
+{
+    return strncmp(a->value, "addresses(", strlen("addresses(")) == 0;
+}
+
+static int no_address(const RunArgs *args, const RunArg *a, const char *name)
+{
+    usage_error("%s=%s: '%s' is no array with an address (NAME, or NAME+BYTES)", a->param.name,
+                a->value, name);
+    list_params(args);
+    return EXIT_USAGE;
+}
+
+/* "B+16" */
+static int read_address(const RunArgs *args, const RunArg *a, char *word, RunAddress *out)
+{
+    bool negative;
+    char *plus = strchr(word, '+');
+    if (plus)
+        *plus = 0;
+    int at = run_args_find(args, word);
+    const RunArg *array = at >= 0 ? &args->data[at] : NULL;
+    if (!array || array->param.kind == TILE_ARG_SCALAR || is_table(array))
+        return no_address(args, a, word);
+    if (plus && (!read_integer(plus + 1, &negative, &out->offset) || negative))
+        return no_address(args, a, plus + 1);
+    out->array = array->same_as ? array->same_as : array;
+    return EXIT_FINE;
+}
+
+static int resolve_table(const RunArgs *args, RunArg *a)
+{
+    const char *at = strchr(a->value, '(') + 1;
+    size_t n = 1, length = strlen(at);
+    if (a->param.kind == TILE_ARG_SCALAR || a->param.dtype != TILE_U64)
+        return usage_error("%s=%s: addresses are u64, '%s' is of type %s", a->param.name, a->value,
+                           a->param.name, tile_dtype_name(a->param.dtype));
+    if (length < 2 || at[length - 1] != ')')
+        return no_array(a);
+    for (const char *p = at; *p; p++)
+        n += *p == ',';
+    a->dtype = TILE_U64;
+    a->rank = 1;
+    a->shape[0] = (int64_t)n;
+    snprintf(a->descr, sizeof a->descr, "%s", tl_dtype_numpy(TL_U64));
+    a->addresses = calloc(n, sizeof *a->addresses);
+    if (!a->addresses)
+        return usage_error("%s=%s: out of memory", a->param.name, a->value);
+    int status = measure(a) ? allocate(a) : EXIT_USAGE;
+    for (size_t i = 0; i < n && status == EXIT_FINE; i++) {
+        char word[256];
+        size_t len = strcspn(at, ",)");
+        snprintf(word, sizeof word, "%.*s", (int)len, at);
+        status = read_address(args, a, word, &a->addresses[i]);
+        at += len + 1;
+    }
+    return status;
+}
+
+void *run_arg_address(const RunArg *a)
+{
+    const RunArg *owner = a->same_as ? a->same_as : a;
+    return owner->buffer ? tile_buffer_ptr(owner->buffer) : owner->data;
+}
+
+void run_arg_fill_addresses(RunArg *a)
+{
+    for (int64_t i = 0; i < a->shape[0]; i++) {
+        const RunAddress *e = &a->addresses[i];
+        uint64_t address = (uint64_t)(uintptr_t)run_arg_address(e->array) + e->offset;
+        memcpy((char *)a->data + i * (int64_t)sizeof address, &address, sizeof address);
+    }
+}
+
+/* ---- one argument ---- */
+
 static int make_one(RunArg *a)
 {
     if (a->param.kind == TILE_ARG_SCALAR) {
@@ -368,7 +447,7 @@ static int make_one(RunArg *a)
     }
     if (*a->value == '@')
         return load_array(a);
-    return *a->value == '&' ? EXIT_FINE : make_array(a);
+    return *a->value == '&' || is_table(a) ? EXIT_FINE : make_array(a);
 }
 
 /* PARAM=&OTHER, where OTHER is itself no reference. */
@@ -376,7 +455,7 @@ static int resolve_reference(RunArgs *args, RunArg *a)
 {
     int at = run_args_find(args, a->value + 1);
     const RunArg *other = at >= 0 ? &args->data[at] : NULL;
-    if (!other || other->param.kind == TILE_ARG_SCALAR || *other->value == '&') {
+    if (!other || other->param.kind == TILE_ARG_SCALAR || *other->value == '&' || is_table(other)) {
         usage_error("%s=%s: no array of that name", a->param.name, a->value);
         list_params(args);
         return EXIT_USAGE;
@@ -453,6 +532,9 @@ int run_args_make(const Options *o, const tile_kernel *kernel, const void *image
     for (size_t i = 0; i < args->len && status == EXIT_FINE; i++)
         if (args->data[i].param.kind != TILE_ARG_SCALAR && *args->data[i].value == '&')
             status = resolve_reference(args, &args->data[i]);
+    for (size_t i = 0; i < args->len && status == EXIT_FINE; i++)
+        if (is_table(&args->data[i]))
+            status = resolve_table(args, &args->data[i]);
     if (status == EXIT_FINE)
         settle_packed(image, tile_kernel_name(kernel), args);
     return status;
@@ -464,6 +546,7 @@ void run_args_free(RunArgs *args)
         if (!args->data[i].same_as) {
             tile_buffer_free(args->data[i].buffer);
             free(args->data[i].data);
+            free(args->data[i].addresses);
         }
     free(args->data);
 }

@@ -6,11 +6,19 @@
 
 enum { MAX_ARRAY_RANK = 32 };
 
+struct RunArg;
+/* An element of addresses(A, B+16): where an array lies on the device, and bytes after that. */
+typedef struct RunAddress {
+    const struct RunArg *array;
+    uint64_t offset;
+} RunAddress;
+
 /* One parameter's argument. Arrays are in host memory, aligned to 64 bytes. */
 typedef struct RunArg {
     tile_param_info param;
     const char *value;       /* as written */
     const struct RunArg *same_as; /* &OTHER */
+    RunAddress *addresses;   /* addresses(...): one for each element; owned */
     /* of the elements that are there: the parameter's, or what the file has */
     tile_dtype dtype;
     char descr[16];          /* of the .npy file to write */
@@ -37,6 +45,10 @@ int run_args_make(const Options *o, const tile_kernel *kernel, const void *image
 void run_args_free(RunArgs *args);
 /* The parameter's index by name; -1. */
 int run_args_find(const RunArgs *args, const char *name);
+/* Fills the array of addresses(...), once all arrays that it names are where the device sees them. */
+void run_arg_fill_addresses(RunArg *arg);
+/* Where the device sees an array. */
+void *run_arg_address(const RunArg *arg);
 /* The launch's argument; address: where the device sees the data. */
 tile_arg run_arg_launch(const RunArg *arg, void *address);
 int run_arg_save(const RunArg *arg, const char *path, Outputs *outputs);

@@ -95,7 +95,8 @@ void options_help(FILE *out)
           "PARAM=VALUE: @x.npy, zeros[128,1000], full(3.5)[...], iota[...], uniform(SEED)[...], "
           "normal(SEED)[...],\n"
           "nan[...], uninit[...] (never written: with --check --device ref, reading it fails);\n"
-          "3, 0.5, true for scalars; &OTHER for the array of OTHER.\n\n",
+          "3, 0.5, true for scalars; &OTHER for the array of OTHER;\n"
+          "addresses(A,B+16) for a table of pointers: the addresses of the arrays A and B, bytes added.\n\n",
           out);
     for (int i = 0; i < NROWS; i++) {
         char head[48];

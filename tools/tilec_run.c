@@ -102,6 +102,11 @@ static bool wants_buffer(const Run *r, const RunArg *a)
     return !r->info.host_memory || a->uninit || strncmp(r->info.target, "emu:", 4) == 0;
 }
 
+static bool upload(const RunArg *a)
+{
+    return tile_buffer_upload(a->buffer, 0, a->data, a->bytes, NULL) == TILE_OK;
+}
+
 /* Copies arrays to devices that have memory of their own. uninit[...] is a buffer everywhere: only
  * of those a device may know what was written. */
 static int place_arrays(Run *r)
@@ -117,13 +122,17 @@ static int place_arrays(Run *r)
             continue;
         if (tile_buffer_alloc(r->device, a->bytes, &a->buffer) != TILE_OK)
             return run_error();
-        if (!a->uninit && tile_buffer_upload(a->buffer, 0, a->data, a->bytes, NULL) != TILE_OK)
+        if (!a->uninit && !a->addresses && !upload(a))
             return run_error();
     }
     for (size_t i = 0; i < r->args.len; i++) {
-        const RunArg *a = &r->args.data[i], *owner = a->same_as ? a->same_as : a;
-        r->launch[i] =
-            run_arg_launch(a, owner->buffer ? tile_buffer_ptr(owner->buffer) : owner->data);
+        RunArg *a = &r->args.data[i];
+        if (a->addresses) {
+            run_arg_fill_addresses(a);
+            if (a->buffer && !upload(a))
+                return run_error();
+        }
+        r->launch[i] = run_arg_launch(a, run_arg_address(a));
     }
     return EXIT_FINE;
 }
@@ -263,7 +272,7 @@ static int compare_arrays(const Run *r, const char *first, const char *schedule)
         const RunArg *a = &r->args.data[i];
         const unsigned char *x = r->outputs[i], *y = a->data;
         uint64_t at = 0;
-        if (!x || memcmp(x, y, a->bytes) == 0)
+        if (!x || a->addresses || memcmp(x, y, a->bytes) == 0) /* other buffers, other addresses */
             continue;
         while (x[at] == y[at])
             at++;

@@ -59,7 +59,8 @@ typedef enum tile_status {
 typedef enum tile_dtype {
     TILE_ANY = -1, /* not said: not checked at a launch */
     TILE_BOOL, TILE_I8, TILE_I16, TILE_I32, TILE_I64, TILE_U8, TILE_U16, TILE_U32, TILE_U64,
-    TILE_F16, TILE_BF16, TILE_F32, TILE_F64, TILE_F8E4M3, TILE_F8E5M2, TILE_I4, TILE_U4, TILE_F4E2M1
+    TILE_F16, TILE_BF16, TILE_F32, TILE_F64, TILE_F8E4M3, TILE_F8E5M2, TILE_I4, TILE_U4, TILE_F4E2M1,
+    TILE_F8E4M3FNUZ, TILE_F8E5M2FNUZ
 } tile_dtype;
 
 TILE_API int tile_version(void); /* TILE_VERSION of the library */

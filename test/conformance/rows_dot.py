@@ -1,7 +1,7 @@
 """Matrix products: every type, odd sizes, tiles that are not powers of two, chained products, accumulators."""
 import numpy as np
 
-from rows import row
+from rows import ROWS, row
 from values import Arr, eps, exact, ints, normal, poison, small, store, within
 
 GEMM = """
@@ -43,6 +43,33 @@ for t, acc in (("f32", "f32"), ("f16", "f32"), ("bf16", "f32"), ("f64", "f64")):
         k = a["A"].shape[1]
         return {"C": within(product(a), (k + 1) * eps(acc) * 2 * (np.abs(a["A"]).astype(float) @ np.abs(a["B"]).astype(float)))}
     gemm(f"dot_random_{t}", t, t, acc, (70, 90, 333), (32, 64, 32), data=normal, want=bound, same_bits=False)
+
+# The f8 of gfx942, which has instructions for them; others widen. Every pair, shapes of both instructions, odd ones, every code.
+FNUZ = ("f8e4m3fnuz", "f8e5m2fnuz")
+for i, (t, u) in enumerate((p, q) for p in FNUZ for q in FNUZ):
+    gemm(f"dot_{t}_{u}", t, u, "f32", (65, 47, 83), (32, 32, 32))
+    gemm(f"dot_large_{t}_{u}", t, u, "f32", (70, 130, 100), (64, 64, 32 << i % 2))
+    gemm(f"dot_odd_{t}_{u}", t, u, "f32", (20, 20, 20), (5, 7, 3))
+row("dot_fnuz_out_f16", """
+kernel k(const f8e4m3fnuz A[M, K], const f8e5m2fnuz B[K, N], f16 C[M, N])
+    grid(1)
+{
+    C[0 +: 32, 0 +: 32] = dot(A[0 +: 32, 0 +: 64], B[0 +: 64, 0 +: 32], out = f16);
+}
+""", {"A": small("f8e4m3fnuz", 1, 30, 60), "B": small("f8e5m2fnuz", 2, 60, 31), "C": poison("f16", 30, 31)}, lambda a: {"C": exact(product(a))})
+# One product for each code: row i of A is code i, then zeros.
+row("dot_fnuz_every_code", """
+kernel k(const T A[M, K], const f8e4m3fnuz B[K, N], f32 C[M, N], const type T)
+    grid(cdiv(M, 32))
+{
+    int m = pid(0) * 32;
+    C[m +: 32, 0 +: 16] = dot(A[m +: 32, 0 +: 32], B[0 +: 32, 0 +: 16]);
+}
+""", {"A": Arr("f8e4m3fnuz", np.concatenate((np.arange(256, dtype=np.uint8)[:, None], np.zeros((256, 31), np.uint8)), 1)),
+      "B": small("f8e4m3fnuz", 3, 32, 16, lo=1), "C": poison("f32", 256, 16)}, lambda a: {"C": exact(product(a) + 0.0)}, consts={"T": "f8e4m3fnuz"})
+row("dot_fnuz_every_code_e5m2", ROWS[-1].source,
+    {"A": Arr("f8e5m2fnuz", ROWS[-1].args["A"].store), "B": small("f8e4m3fnuz", 3, 32, 16, lo=1), "C": poison("f32", 256, 16)},
+    lambda a: {"C": exact(product(a) + 0.0)}, consts={"T": "f8e5m2fnuz"})
 
 full = lambda t, s, *shape: ints(t, s, -128 if t == "i8" else 0, 128 if t == "i8" else 256, *shape)  # noqa: E731
 gemm("dot_i8_extremes", "i8", "i8", "i32", (33, 34, 500), (32, 32, 32), data=full)

@@ -19,6 +19,26 @@ kernel k(f32 y[4], u8 z[4], f8e4m3 a, f8e5m2 b, const f8e5m2 C = 0.75, const bf1
 }
 """, {"y": poison("f32", 4), "z": poison("u8", 4), "a": 0.3, "b": -1000.0}, lambda a: {"y": exact([0.3125, -1024, 1.5, 5 * 0.3125 - 2.5]), "z": exact([0x2A, 0xE4, 0x3A, 9])})
 
+row("mixed_f8_fnuz_scalars", """
+kernel k(f32 y[6], u8 z[5], f8e4m3fnuz a, f8e5m2fnuz b, const f8e5m2fnuz C = 0.75, const f8e4m3fnuz D = 200)
+    grid(1)
+{
+    y[0] = (f32)a;
+    y[1] = (f32)b;
+    y[2] = (f32)C * 2;
+    y[3] = sum((f32)tile<f8e4m3fnuz, 5>(a));
+    f16 half = a;
+    y[4] = half;
+    y[5] = (f32)D;
+    z[0] = bitcast(a, u8);
+    z[1] = bitcast(b, u8);
+    z[2] = bitcast(C, u8);
+    z[3] = bitcast((f8e4m3fnuz)-0.0, u8);
+    z[4] = bitcast(cast(nan, f8e5m2fnuz), u8);
+}
+""", {"y": poison("f32", 6), "z": poison("u8", 5), "a": 0.3, "b": -1000.0},
+    lambda a: {"y": exact([0.3125, -1024, 1.5, 5 * 0.3125, 0.3125, 192]), "z": exact([0x32, 0xE8, 0x3E, 0, 0x80])})
+
 row("mixed_atomics_with_masks_on_every_place", """
 kernel k(i32 a[N], u32 b[R, C], i64 c[N, C3], f32 d[N], const i32 at[M], i32 old[M], i32 hits[4], i32 *p, u64 e[N])
     grid(2)

@@ -5,11 +5,12 @@ from rows import row
 from values import STORE, Arr, bits_of, exact, exactly, ints, iota, is_float, poison, random_bits, small, wide, zeros
 
 # ---- moves keep every bit: NaN with what it carries, both zeros, subnormals ---------------------------------------------------------
-for k, t in enumerate(("f16", "bf16", "f32", "f64", "f8e4m3", "f8e5m2")):
+for k, t in enumerate(("f16", "bf16", "f32", "f64", "f8e4m3", "f8e5m2", "f8e4m3fnuz")):
     u = f"u{bits_of(t)}"
     raw = random_bits(u, k, 6, 8)
     special = {"f16": (0x7C00, 0x7E01, 0xFDFF, 0x8000, 1), "bf16": (0x7F80, 0x7FC1, 0xFF81, 0x8000, 1), "f32": (0x7F800000, 0x7FC00001, 0xFF800001, 0x80000000, 1),
-               "f64": (0x7FF0 << 48, (0x7FF8 << 48) + 1, (0xFFF0 << 48) + 1, 1 << 63, 1), "f8e4m3": (0x7F, 0xFF, 0x7E, 0x80, 1), "f8e5m2": (0x7C, 0x7D, 0xFF, 0x80, 1)}[t]
+               "f64": (0x7FF0 << 48, (0x7FF8 << 48) + 1, (0xFFF0 << 48) + 1, 1 << 63, 1), "f8e4m3": (0x7F, 0xFF, 0x7E, 0x80, 1), "f8e5m2": (0x7C, 0x7D, 0xFF, 0x80, 1),
+               "f8e4m3fnuz": (0x80, 0x7F, 0xFF, 0x81, 1)}[t]
     raw.store.reshape(-1)[3::9] = np.array(special * 2, np.uint64).astype(STORE[u])[:len(raw.store.reshape(-1)[3::9])]
     row(f"more_moves_keep_bits_{t}", f"""
 kernel k(const {t} x[R, C], {t} y[R, C], {u} o[13, R, C], const i32 at[R], const i32 *n)

@@ -6,7 +6,7 @@ The extents' names are fixed by other parameters, so odd ones are really odd.
 import numpy as np
 
 from rows import row
-from values import DECODE, PACKED, Arr, eps, exact, ints, poison, random_bits, store, within
+from values import DECODE, PACKED, Arr, eps, exact, ints, poison, quantize, random_bits, store, within
 
 WIDE = {"u4": "i32", "i4": "i32", "f4e2m1": "f32"}
 
@@ -173,6 +173,42 @@ for i, (ta, tb) in enumerate([(p, q) for p in ("f8e4m3", "f8e5m2", "f4e2m1") for
              "b": scaled(tb, 70 + i, 13, k, whole), "sb": ints("u8", 90 + i, 125 if whole else 110, 130 if whole else 145, 13, k // 32),
              "c": ints("f32", 9, -9, 10, 21, 13), "d": poison("f32", 21, 13)},
             lambda a, w=whole: scaled_want(a, w), consts={"A": ta, "B": tb, "BK": 32 if i % 3 else k}, same_bits=whole)
+
+# nvfp4 and its like: a scale f8e4m3 for 16 elements. Scales of the exact rows are powers of two, those of the others any number.
+def e4m3_scales(seed, rows, groups, whole):
+    r = np.random.default_rng(seed)
+    codes = r.choice([0x30, 0x38, 0x40, 0xB8], (rows, groups)) if whole else r.integers(0, 256, (rows, groups))
+    return Arr("f8e4m3", np.where(codes % 128 == 127, 0x3A, codes).astype(np.uint8))
+
+
+def sixteens_want(a, exactly_):
+    x, y = a["a"].astype(np.float64) * np.repeat(a["sa"].astype(float), 16, 1), a["b"].astype(np.float64) * np.repeat(a["sb"].astype(float), 16, 1)
+    v = x @ y.T + a["c"].astype(np.float64)
+    if exactly_:
+        return {"c": exact(v), "d": exact(v - a["c"])}
+    slack = (np.abs(x) @ np.abs(y).T + np.abs(a["c"])) * (x.shape[1] + 3) * eps("f32")
+    return {"c": within(v, slack), "d": within(v - a["c"], slack)}
+
+
+SIXTEENS = KERNEL.replace("const u8 s", "const f8e4m3 s").replace("/ 32", "/ 16")
+for i, (ta, tb) in enumerate((("f4e2m1", "f4e2m1"), ("f8e4m3", "f4e2m1"), ("f4e2m1", "f8e5m2"), ("f8e4m3", "f8e4m3"), ("f8e5m2", "f8e4m3"), ("f8e4m3fnuz", "f8e5m2fnuz"))):
+    for whole in (True, False):
+        k = 48 if i % 2 else 112
+        row(f"dot_scaled_by_16_{ta}_{tb}_{'exact' if whole else 'any'}", SIXTEENS,
+            {"a": scaled(ta, 130 + i, 21, k, whole), "sa": e4m3_scales(150 + i, 21, k // 16, whole),
+             "b": scaled(tb, 170 + i, 13, k, whole), "sb": e4m3_scales(190 + i, 13, k // 16, whole),
+             "c": ints("f32", 9, -9, 10, 21, 13), "d": poison("f32", 21, 13)},
+            lambda a, w=whole: sixteens_want(a, w), consts={"A": ta, "B": tb, "BK": 16 if i % 3 else k}, same_bits=whole)
+
+row("dot_scaled_by_16_nan_and_zero", """
+kernel k(const f4e2m1 a[M, K], const f8e4m3 s[M, 1], const f4e2m1 b[N, K], const f8e4m3 t[N, 1], f32 c[M, N])
+    grid(1)
+{
+    c[0 +: 4, 0 +: 4] = dot_scaled(a[0 +: 4, 0 +: 16], s[0 +: 4, 0 +: 1], trans(b[0 +: 4, 0 +: 16]), t[0 +: 4, 0 +: 1], 1.5);
+}
+""", {"a": Arr("f4e2m1", np.full((4, 8), 0x22, np.uint8)), "s": Arr("f8e4m3", np.array([[0], [1], [0x7E], [0x7F]], np.uint8)),
+      "b": Arr("f4e2m1", np.full((4, 8), 0x77, np.uint8)), "t": Arr("f8e4m3", np.array([[0x38], [0xFE], [0x80], [0x08]], np.uint8)), "c": poison("f32", 4, 4)},
+    lambda a: {"c": exact(quantize(96 * a["s"].astype(float) * a["t"].astype(float).T + 1.5, "f32"))})
 
 row("dot_scaled_scales_at_the_ends", """
 kernel k(const f8e4m3 a[M, K], const u8 s[M, 1], const f8e4m3 b[N, K], const u8 t[N, 1], f32 c[M, N])

@@ -12,7 +12,7 @@ from rows_cast import cast_all
 from values import ALL, DECODE, F8, FLOATS, FORMATS, INTS, Arr, edges, exact, exactly, int_range, is_float, philox, poison, wide
 
 SMALL = [*F8, "f4e2m1"]
-MOST = {"f8e4m3": 0x7E, "f8e5m2": 0x7B, "f4e2m1": 7}  # the greatest finite number's code
+MOST = {"f8e4m3": 0x7E, "f8e5m2": 0x7B, "f4e2m1": 7, "f8e4m3fnuz": 0x7F, "f8e5m2fnuz": 0x7F}  # the greatest finite number's code
 TABLE = {t: [Fraction(float(v)) for v in DECODE[t][:m + 1]] for t, m in MOST.items()}
 
 
@@ -20,7 +20,7 @@ def shrink(v, t, zero=False, sat=True):
     """v as an element of t, as a float."""
     v = float(v) if isinstance(v, (float, np.floating)) else int(v)
     top = DECODE[t][MOST[t]]
-    over = float(top) if sat or t == "f4e2m1" else math.nan if t == "f8e4m3" else math.inf
+    over = float(top) if sat or t == "f4e2m1" else math.inf if t == "f8e5m2" else math.nan
     if v != v:
         return float(top) if t == "f4e2m1" else math.nan
     if v in (math.inf, -math.inf):
@@ -33,6 +33,8 @@ def shrink(v, t, zero=False, sat=True):
     r = float(table[low]) if not up else over if low == MOST[t] else float(table[low + 1])
     if low == MOST[t] and not zero and rest > step:
         r = over
+    if "fnuz" in t and r == 0:
+        return 0.0
     return math.copysign(r, v) if not isinstance(v, int) else (-r if v < 0 else r)
 
 
@@ -71,11 +73,12 @@ def drawn(v, t, seed, i, sat):
     if Fraction(philox(seed, i)[0] >> 8, 2**24) * unit < m - low:
         r = low + unit
         if r > top:
-            return math.copysign(float(top) if sat and t in F8 else math.nan if t == "f8e4m3" else math.inf, v)
-    return math.copysign(float(r), v)
+            return math.copysign(float(top) if sat and t in F8 else math.nan if t in F8 and t != "f8e5m2" else math.inf, v)
+    return 0.0 if "fnuz" in t and r == 0 else math.copysign(float(r), v)
 
 
-for src, t in [("f32", "f16"), ("f32", "bf16"), ("f64", "f32"), ("f64", "f16"), ("f32", "f8e4m3"), ("f32", "f8e5m2"), ("f16", "f8e4m3"), ("f64", "bf16"), ("bf16", "f8e5m2")]:
+for src, t in [("f32", "f16"), ("f32", "bf16"), ("f64", "f32"), ("f64", "f16"), ("f32", "f8e4m3"), ("f32", "f8e5m2"), ("f16", "f8e4m3"), ("f64", "bf16"), ("bf16", "f8e5m2"),
+               ("f32", "f8e4m3fnuz"), ("f32", "f8e5m2fnuz"), ("f16", "f8e4m3fnuz"), ("f64", "f8e5m2fnuz")]:
     some = np.random.default_rng(len(src + t)).standard_normal(120) * np.exp2(np.random.default_rng(3).integers(-20, 20, 120))
     x = exactly(src, [*some.tolist(), *edges(src)][:256])
     n = len(x.store)
@@ -110,7 +113,7 @@ for src in ("u4", "i4", "f4e2m1"):
         {"x": Arr(src, np.arange(16, dtype=np.uint8).reshape(8, 2) @ np.array([1, 16], np.uint8)), **{f"to_{t}": poison(t, 16) for t in [*ALL, *F8]}},
         lambda a, s=src: {f"to_{t}": cast_all(a["x"], "f32" if s[0] == "f" else "i8", t) if t in ALL else exact(np.array([shrink(v, t) for v in a["x"].tolist()])) for t in [*ALL, *F8]})
 
-for src in ("f32", "i32", "u64", "f8e5m2"):
+for src in ("f32", "i32", "u64", "f8e5m2", "f8e4m3fnuz"):
     n = 96
     x = Arr(src, np.arange(n, dtype=np.uint8) * 7) if src in F8 else exactly(src, [v for v in (-9, -8, -7.5, -1, -0.5, 0.99, 7, 7.9, 8, 15, 15.9, 16, 17, 100) if src[0] != "u" or v >= 0 and v == int(v)] * 16)
     x = Arr(src, x.store[:n].copy())

@@ -16,11 +16,11 @@ Want = namedtuple("Want", "value bound")  # bound: allowed |got - value|, 0 = eq
 # Float formats: bits of the significand with the hidden one, least and greatest exponent of its first bit.
 Format = namedtuple("Format", "p emin emax")
 FORMATS = {"f16": Format(11, -14, 15), "bf16": Format(8, -126, 127), "f32": Format(24, -126, 127), "f64": Format(53, -1022, 1023),
-           "f8e4m3": Format(4, -6, 8), "f8e5m2": Format(3, -14, 15)}
+           "f8e4m3": Format(4, -6, 8), "f8e5m2": Format(3, -14, 15), "f8e4m3fnuz": Format(4, -7, 7), "f8e5m2fnuz": Format(3, -15, 15)}
 STORE = {
     "bool": np.bool_, "i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64, "u8": np.uint8, "u16": np.uint16,
     "u32": np.uint32, "u64": np.uint64, "f16": np.float16, "bf16": np.uint16, "f32": np.float32, "f64": np.float64,
-    "f8e4m3": np.uint8, "f8e5m2": np.uint8, "u4": np.uint8, "i4": np.uint8, "f4e2m1": np.uint8,
+    "f8e4m3": np.uint8, "f8e5m2": np.uint8, "f8e4m3fnuz": np.uint8, "f8e5m2fnuz": np.uint8, "u4": np.uint8, "i4": np.uint8, "f4e2m1": np.uint8,
 }
 FLOATS = ["f16", "bf16", "f32", "f64"]
 INTS = ["i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64"]
@@ -57,17 +57,24 @@ def quantize(x, t):
 
 def f8_values(t):
     """What the 256 bytes of an f8 type mean."""
-    e, m = (np.arange(128) >> 3, np.arange(128) & 7) if t == "f8e4m3" else (np.arange(128) >> 2, np.arange(128) & 3)
+    e, m = (np.arange(128) >> 3, np.arange(128) & 7) if "e4m3" in t else (np.arange(128) >> 2, np.arange(128) & 3)
     f = FORMATS[t]
     v = np.where(e == 0, np.ldexp(1.0 * m, f.emin - f.p + 1), np.ldexp(2.0 ** (f.p - 1) + m, e - 1 + f.emin - f.p + 1))
     if t == "f8e4m3":
         v[127] = np.nan
-    else:
+    elif t == "f8e5m2":
         v[124:] = np.inf, np.nan, np.nan, np.nan
-    return np.concatenate([v, -v]).astype(np.float32)
+    v = np.concatenate([v, -v]).astype(np.float32)
+    if "fnuz" in t:
+        v[128] = np.nan
+    return v
 
 
-F8 = {t: f8_values(t) for t in ("f8e4m3", "f8e5m2")}
+F8 = {t: f8_values(t) for t in ("f8e4m3", "f8e5m2", "f8e4m3fnuz", "f8e5m2fnuz")}
+NAN8 = {t: 128 if "fnuz" in t else 127 for t in F8}  # a code of NaN
+# By hand, from the formats' definitions: AMD's Instinct MI300 ISA, section 7.2.
+assert F8["f8e4m3fnuz"][[0, 1, 7, 8, 0x40, 0x7F, 0xFF, 0x81]].tolist() == [0, 2**-10, 7 * 2**-10, 2**-7, 1, 240, -240, -(2**-10)]
+assert F8["f8e5m2fnuz"][[0, 1, 3, 4, 0x40, 0x7F, 0xFF, 0x81]].tolist() == [0, 2**-17, 3 * 2**-17, 2**-15, 1, 57344, -57344, -(2**-17)]
 # What each pattern of bits stands for.
 DECODE = {
     **F8,
@@ -84,7 +91,8 @@ def store(values, t):
     if t in F8:
         table = F8[t][:128]
         code = np.searchsorted(table[np.isfinite(table)], np.minimum(np.abs(quantize(values, t)), np.nanmax(table[np.isfinite(table)])))
-        return np.where(np.isnan(values), 127, code + 128 * np.signbit(values)).astype(np.uint8)
+        sign = np.signbit(values) & ((code > 0) if "fnuz" in t else True)
+        return np.where(np.isnan(values), NAN8[t], code + 128 * sign).astype(np.uint8)
     with np.errstate(all="ignore"):
         q = quantize(values, t)
         if t == "bf16":
@@ -185,7 +193,7 @@ def poison(t, *shape):
     if t == "bf16":
         return Arr(t, np.full(shape, 0x7FC1, np.uint16))
     if t in F8:
-        return Arr(t, np.full(shape, 0x7F, np.uint8))
+        return Arr(t, np.full(shape, NAN8[t] if "fnuz" in t else 0x7F, np.uint8))
     if t == "bool":
         return Arr(t, np.zeros(shape, np.bool_))
     return Arr(t, np.full(shape, np.nan, STORE[t]) if is_float(t) else np.full(shape, 0xAB, np.uint8).astype(STORE[t]))
@@ -266,7 +274,7 @@ def _float_differs(g, w, bound, t):
         differ = np.abs(g - w) > bound
         special = ~np.isfinite(g) | ~np.isfinite(w)
         same = (g == w) | (np.isnan(g) & np.isnan(w))
-        most = 448 if t == "f8e4m3" else (2.0 - 2.0 ** (1 - FORMATS[t].p)) * 2.0 ** FORMATS[t].emax
+        most = {"f8e4m3": 448, "f8e4m3fnuz": 240}.get(t) or (2.0 - 2.0 ** (1 - FORMATS[t].p)) * 2.0 ** FORMATS[t].emax
         edge = (bound > 0) & (np.abs(w) + bound > most)  # a bound may cross into infinity
         zero_sign = (bound == 0) & (g == 0) & (w == 0) & (np.signbit(g) != np.signbit(w))
     return np.where(special, ~same & ~edge, differ) | zero_sign

@@ -17,7 +17,7 @@ WORDS = {
     "INTEGER": "0 1 42 0xFF 0b101 1_000".split(),
     "FLOAT": "1.5 .5 5. 1e-3 0x1.8p3".split(),
     "STRING": ['"text"', '"a\\n"'],
-    "SCALAR": "bool i8 i32 u64 f16 f32 f8e4m3 int float i4".split(),
+    "SCALAR": "bool i8 i32 u64 f16 f32 f8e4m3 f8e5m2fnuz int float i4".split(),
 }
 
 

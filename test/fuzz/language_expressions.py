@@ -120,7 +120,8 @@ class Expressions:
                 return np.where(ok, array[np.minimum(at, n - 1)], np.array(5).astype(STORE[t]))
             if array.size == 0:
                 return self.leaf(t, shape)
-            return Value(f"load(raw({name}) + ({i.text} & 15), mask = {m.text} && ({i.text} & 15) < {name}_0, other = 5)", t, shape, run)
+            p = r.choice([f"raw({name})", f"(const {t} *)(u64)raw({name})"])
+            return Value(f"load({p} + ({i.text} & 15), mask = {m.text} && ({i.text} & 15) < {name}_0, other = 5)", t, shape, run)
         if k < .6 or not shape:
             n = r.choice([1, 2, 3])
             name, array = self.view(t, (7, 5, 6)[:n])

@@ -9,7 +9,7 @@ FLOATS = ["f16", "bf16", "f32", "f64"]
 MOST = {"f16": 16, "bf16": 8, "f32": 1000, "f64": 1000}
 STORE = {"bool": np.bool_, **{t: np.dtype(t.replace("i", "int").replace("u", "uint")).type if t[0] == "i" else np.dtype("uint" + t[1:]).type for t in INTS},
          "f16": np.float16, "bf16": np.float32, "f32": np.float32, "f64": np.float64}
-F8 = ["f8e4m3", "f8e5m2"]
+F8 = ["f8e4m3", "f8e5m2", "f8e4m3fnuz", "f8e5m2fnuz"]
 PACKED = ["i4", "u4", "f4e2m1"]
 STORE.update({t: np.uint8 for t in F8 + PACKED})
 SUM = {"i8": "i32", "i16": "i32", "u8": "u32", "u16": "u32", "bool": "i32"}
@@ -32,14 +32,16 @@ def bits(t):
 
 def f8_values(t):
     """What the bytes mean."""
-    b, m = np.arange(256), 3 if t == "f8e4m3" else 2
-    e, f, bias = (b & 127) >> m, b & (2**m - 1), 7 if t == "f8e4m3" else 15
+    b, m = np.arange(256), 3 if "e4m3" in t else 2
+    e, f, bias = (b & 127) >> m, b & (2**m - 1), (7 if m == 3 else 15) + ("fnuz" in t)
     v = np.where(e > 0, np.ldexp(1 + f / 2**m, e - bias), np.ldexp(f / 2**m, 1 - bias))
     if t == "f8e4m3":
         v[(b & 127) == 127] = np.nan
-    else:
+    elif t == "f8e5m2":
         v[(b & 127) > 124] = np.nan
         v[(b & 127) == 124] = np.inf
+    else:
+        v[128] = np.nan
     return np.where(b > 127, -v, v).astype(np.float32)
 
 

@@ -55,6 +55,13 @@ static const char held_source[] = "kernel held(i32 flag[1], const i32 x[N], i32 
                                   "    while (atomic_load(flag[0], order = acquire) == 0) {}\n"
                                   "    y[0 +: 4] = x[0 +: 4];\n"
                                   "}\n";
+/* P[0] and P[1] are read, P[2] is written */
+static const char pointed_source[] = "kernel pointed(const u64 P[G], f32 y[N]) grid(1)\n"
+                                     "{\n"
+                                     "    auto x = load((const f32 *)P[0] + iota(4));\n"
+                                     "    y[0 +: 4] = x + ((const f32 *)P[1])[3];\n"
+                                     "    store((f32 *)P[2] + iota(4), x * 2);\n"
+                                     "}\n";
 static const char bad_source[] = "kernel wrong(f32 x[N]) grid(1)\n"
                                  "{\n"
                                  "    x[0] = nothing;\n"
@@ -546,6 +553,46 @@ static void unwritten(const char *name)
     tile_buffer_free(out);
 }
 
+/* A table of pointers into buffers that are no arguments of the launch: with --check that is a failure, and nothing
+ * is stored. */
+static void pointers_in_memory(bool checked)
+{
+    const float x[4] = {1, 2, 3, 4}, z[4] = {10, 20, 30, 40};
+    float y[4] = {0}, w[4] = {0};
+    tile_buffer *a = buffer(x, sizeof x), *b = buffer(z, sizeof z), *out = buffer(NULL, sizeof y),
+                *other = buffer(w, sizeof w);
+    uint64_t table[3] = {(uint64_t)(uintptr_t)tile_buffer_ptr(a),
+                         (uint64_t)(uintptr_t)tile_buffer_ptr(b),
+                         (uint64_t)(uintptr_t)tile_buffer_ptr(other)};
+    tile_buffer *p = buffer(table, sizeof table);
+    tile_module *m = NULL;
+    tile_kernel *k = NULL;
+    tile_jit_options options = TILE_JIT_OPTIONS_INIT;
+    options.check = checked;
+    OK(tile_module_load_source(dev, "pointed.tile", pointed_source, sizeof pointed_source - 1,
+                               &options, &m));
+    OK(tile_kernel_get(m, "pointed", NULL, &k));
+    tile_arg args[2] = {tile_view_typed(TILE_U64, tile_buffer_ptr(p), 3),
+                        tile_view_typed(TILE_F32, tile_buffer_ptr(out), 4)};
+    OK(tile_launch(k, NULL, args, 2));
+    tile_status status = tile_stream_synchronize(NULL);
+    CHECK_INT(status, checked ? TILE_FAILED : TILE_OK);
+    if (checked)
+        TEXT_HAS("pointed.tile:3:");
+    fetch(out, y);
+    fetch(other, w);
+    for (int i = 0; i < 4 && !checked; i++)
+        CHECK(y[i] == x[i] + 40 && w[i] == 2 * x[i]);
+    for (int i = 0; i < 4 && checked; i++)
+        CHECK(w[i] == 0);
+    tile_module_free(m);
+    tile_buffer_free(p);
+    tile_buffer_free(other);
+    tile_buffer_free(out);
+    tile_buffer_free(b);
+    tile_buffer_free(a);
+}
+
 static void synchronous(const char *name)
 {
     tile_device *keep = dev;
@@ -591,6 +638,9 @@ int main(int argc, char **argv)
     waiting();
     threads();
     unwritten(name);
+    pointers_in_memory(false);
+    if (strncmp(name, "cuda", 4) != 0 && strncmp(name, "hip", 3) != 0)
+        pointers_in_memory(true);
     synchronous(name);
     tile_module_free(mod);
     tile_set_default_device(NULL);

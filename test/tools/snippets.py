@@ -47,7 +47,7 @@ def arguments(words, source, folder):
         name, text = m.groups()
         if "[" not in text:
             out.append(word)
-            values[name] = float(text) if not text.startswith("&") else None
+            values[name] = None if text.startswith(("&", "addresses(")) else float(text)
             continue
         spelled = re.search(rf"(\w+) \*?{name}\b", source)[1]
         default = re.search(rf"const type {spelled} = (\w+)", source)

@@ -44,6 +44,12 @@ kernel b(i32 x[N], int n, const f32 *p) grid(N) {
     y[0 +: 4, 0 +: 4] = x[0 +: 4, 0 +: 4] * 2;
 }
 """,
+    "table.tile": """kernel table(const u64 P[G], const f32 x[N], const f32 y[M], f32 z[L]) grid(1) {
+    for (int i : range(G)) z[i] = ((const f32 *)P[i])[1];
+}
+""",
+    "refer.tile": """kernel refer(const u64 P[G], const u64 Q[G], f32 x[N]) grid(1) { x[0] = (f32)(P[0] - Q[0]); }
+""",
     "emu.tile": """kernel sums(const f32 x[N], f32 y[N], const int B = 256) grid(cdiv(N, B)) {
     f32 s = sum(x[pid(0) * B +: B]);
     y[pid(0) * B +: B] = x[pid(0) * B +: B] / s;
@@ -132,6 +138,18 @@ row("scalars", "run scalars.tile a=-128 b=18446744073709551615 c=0.1 d=true e=0x
     out=r"\[-128, 1\.8446744073709552e\+19, 0\.0999755859375, 1, 0\.125\]")
 row("same buffer", "run same.tile x=iota[2,3] y=&x --print x --print y", 0,
     out=r"x = \[\[0, 2, 4\], \[6, 8, 10\]\]\ny = \[\[0, 2, 4\], \[6, 8, 10\]\]")
+row("table of pointers", "run table.tile P=addresses(x,y,x+8) x=iota[4] y=full(7)[3] z=nan[3] --print z --print P", 0,
+    out=r"z = \[1, 7, 3\]\nP = \[(\d+), \d+, \d+\]")
+for device in ("ref", "emu:sm_80", "emu:gfx942"):
+    row(f"table of pointers on {device}", f"run table.tile P=addresses(x,y,x+8) x=iota[4] y=full(7)[3] z=nan[3] --print z --check --device {device}", 0, out=r"z = \[1, 7, 3\]")
+row("table of pointers under schedules", "run table.tile P=addresses(x,y,x+8) x=iota[4] y=full(7)[3] z=nan[3] --print z --device emu:sm_80 --schedules all", 0,
+    out=r"z = \[1, 7, 3\]")
+row("table of an array that is another", "run table.tile P=addresses(y) x=iota[4] y=&x z=nan[1] --print z", 0, out=r"z = \[1\]")
+for bad, why in (("addresses(", "addresses"), ("addresses()", "addresses"), ("addresses(q)", "'q' is no array"), ("addresses(x,)", "'' is no array"), ("addresses(P)", "'P' is no array"),
+                 ("addresses(x+)", "'' is no array"), ("addresses(x+y)", "'y' is no array"), ("addresses(x-8)", "'x-8' is no array"), ("addresses(x)[3]", "addresses")):
+    row(f"table of pointers '{bad}'", ["run", "table.tile", f"P={bad}", "x=iota[4]", "y=nan[3]", "z=nan[3]"], 2, err=rf"P=addresses.*{why}")
+row("table of pointers of another type", "run table.tile P=addresses(y) x=addresses(y) y=nan[3] z=nan[1]", 2, err=r"addresses are u64, 'x' is of type f32")
+row("no reference to a table", "run refer.tile P=addresses(x) Q=&P x=iota[4]", 2, err=r"Q=&P: no array")
 row("same buffer needs alias", "run add.tile x=iota[5] y=&x --check", 3, err=r"'x' and 'y'.*alias\(x, y\)")
 row("repeat", "run add.tile x=iota[5] y=nan[5] --repeat 3", 0, err=r"3 launches")
 row("grid", "run two.tile --kernel b x=zeros[4] n=3 p=nan[1] --grid 2 --print x", 0, out=r"n = 3\nn = 3\nx = \[3, 3, 0, 0\]")

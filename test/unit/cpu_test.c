@@ -212,8 +212,9 @@ static void add_vectors(Text *t, int n, const char *const *names, const char *co
 }
 
 static const char *const TYPES[] = {"f16", "bf16", "f32", "f64", "i8",   "i16",    "i32",   "i64",
-                                    "u8",  "u16",  "u32", "u64", "bool", "f8e4m3", "f8e5m2"};
-enum { NFLOATS = 4, NARITH = 12, NTYPES = 15 };
+                                    "u8",  "u16",  "u32", "u64", "bool", "f8e4m3", "f8e5m2",
+                                    "f8e4m3fnuz"};
+enum { NFLOATS = 4, NARITH = 12, NTYPES = 16 };
 
 static void element_op(const char *op, int operands, bool compare_, const char *type)
 {

@@ -1049,6 +1049,7 @@ int main(void)
     check_dot(TL_F16, TL_F32, 1);
     check_dot(TL_BF16, TL_F32, 2);
     check_dot(TL_F8E4M3, TL_F32, 1);
+    check_dot(TL_F8E5M2FNUZ, TL_F32, 1);
     check_dot(TL_F16, TL_F16, 1);
     check_dot(TL_F32, TL_F32, 2);
     check_dot(TL_F64, TL_F64, 1);

@@ -295,7 +295,7 @@ static void verifier_sees_broken_links(void)
 
 static void constants_round_trip(void)
 {
-    static const TlDtype floats[] = {TL_F16, TL_BF16, TL_F32, TL_F64, TL_F8E4M3, TL_F8E5M2, TL_F4E2M1};
+    static const TlDtype floats[] = {TL_F16, TL_BF16, TL_F32, TL_F64, TL_F8E4M3, TL_F8E5M2, TL_F4E2M1, TL_F8E4M3FNUZ, TL_F8E5M2FNUZ};
     TlModule *m = tl_module_new(&ctx);
     TlFn *fn = tl_fn_new(m, "c", (TlLoc){0});
     TlBuilder b = tl_builder_end(fn->body);
@@ -469,6 +469,8 @@ static const char every_op[] =
     "  %ga = gather %tr, %ix {axis = 0} : tile<f32, 3, 2>\n"
     "  %hi = histogram %ix : tile<i32, 9>\n"
     "  %pa = ptr_add %p, %l : ptr<i32>\n"
+    "  %ad = address %p : u64\n"
+    "  %po = pointer %ad : ptr<i32>\n"
     "  %st = stride %A {axis = 0} : i64\n"
     "  %al = atomic_load %pa {order = acquire, scope = block} : i32\n"
     "  atomic_store %pa, %al, %c {order = release, scope = system, mask}\n"
@@ -480,40 +482,40 @@ static const char every_op[] =
     "  %rg = regroup %tr : tile<f32, 4, 4>\n"
     "  %cv = convert %tr : tile<f32, 8, 2>\n"
     "  barrier\n"
-    "  %add_ = add %n, %n : i32\n"
-    "  %sub_ = sub %n, %n : i32\n"
-    "  %mul_ = mul %n, %n : i32\n"
-    "  %div_ = div %n, %n : i32\n"
-    "  %rem_ = rem %n, %n : i32\n"
-    "  %min_ = min %n, %n : i32\n"
-    "  %max_ = max %n, %n : i32\n"
-    "  %mn_ = min_nan %x, %x : f32\n"
-    "  %mx_ = max_nan %x, %x : f32\n"
-    "  %and_ = and %c, %c : bool\n"
-    "  %or_ = or %c, %c : bool\n"
-    "  %xor_ = xor %c, %c : bool\n"
-    "  %shl_ = shl %n, %n : i32\n"
-    "  %shr_ = shr %n, %n : i32\n"
-    "  %mulhi_ = mulhi %n, %n : i32\n"
-    "  %neg_ = neg %x : f32\n"
-    "  %not_ = not %n : i32\n"
-    "  %abs_ = abs %x : f32\n"
-    "  %sqrt_ = sqrt %x : f32\n"
-    "  %exp2_ = exp2 %x : f32\n"
-    "  %floor_ = floor %x : f32\n"
-    "  %ceil_ = ceil %x : f32\n"
-    "  %trunc_ = trunc %x : f32\n"
-    "  %rint_ = rint %x : f32\n"
-    "  %round_ = round %x : f32\n"
-    "  %pop_ = popcount %n : i32\n"
-    "  %clz_ = clz %n : i32\n"
-    "  %ctz_ = ctz %n : i32\n"
-    "  %eq_ = eq %t, %t : tile<bool, 16>\n"
-    "  %ne_ = ne %t, %t : tile<bool, 16>\n"
-    "  %lt_ = lt %t, %t : tile<bool, 16>\n"
-    "  %le_ = le %t, %t : tile<bool, 16>\n"
-    "  %gt_ = gt %t, %t : tile<bool, 16>\n"
-    "  %ge_ = ge %t, %t : tile<bool, 16>\n"
+    "  %add = add %n, %n : i32\n"
+    "  %sub = sub %n, %n : i32\n"
+    "  %mul = mul %n, %n : i32\n"
+    "  %div = div %n, %n : i32\n"
+    "  %rem = rem %n, %n : i32\n"
+    "  %min = min %n, %n : i32\n"
+    "  %max = max %n, %n : i32\n"
+    "  %mn = min_nan %x, %x : f32\n"
+    "  %mx = max_nan %x, %x : f32\n"
+    "  %and = and %c, %c : bool\n"
+    "  %or = or %c, %c : bool\n"
+    "  %xor = xor %c, %c : bool\n"
+    "  %shl = shl %n, %n : i32\n"
+    "  %shr = shr %n, %n : i32\n"
+    "  %mulhi = mulhi %n, %n : i32\n"
+    "  %neg = neg %x : f32\n"
+    "  %not = not %n : i32\n"
+    "  %abs = abs %x : f32\n"
+    "  %sqrt = sqrt %x : f32\n"
+    "  %exp2 = exp2 %x : f32\n"
+    "  %floor = floor %x : f32\n"
+    "  %ceil = ceil %x : f32\n"
+    " %trunc = trunc %x : f32\n"
+    " %rint = rint %x : f32\n"
+    " %round = round %x : f32\n"
+    " %pop = popcount %n : i32\n"
+    " %clz = clz %n : i32\n"
+    " %ctz = ctz %n : i32\n"
+    " %eq = eq %t, %t : tile<bool, 16>\n"
+    " %ne = ne %t, %t : tile<bool, 16>\n"
+    " %lt = lt %t, %t : tile<bool, 16>\n"
+    " %le = le %t, %t : tile<bool, 16>\n"
+    " %gt = gt %t, %t : tile<bool, 16>\n"
+    " %ge = ge %t, %t : tile<bool, 16>\n"
     "  return\n"
     "}\n"
     "kernel @staged(%A: view<f32, 1>, %n: i32) {\n"
@@ -664,6 +666,11 @@ static const struct {
      "precision is for f32"},
     {"%i = iota : tile<i32, 4> %a = broadcast %n : tile<i32, 4, 4> %x = dot %a, %a, %a : tile<i32, 4, 4>", "by"},
     {"%x = ptr_add %n, %n : i32", "not pointers"},
+    {"%x = address %p : i64", "address: takes ptr<f32> to i64"},
+    {"%x = address %n : u64", "address: takes i32 to u64"},
+    {"%x = pointer %n : ptr<f32>", "pointer: takes i32 to ptr<f32>"},
+    {"%u = address %p : u64 %x = pointer %u : ptr<i4>", "pointer: takes u64 to ptr<i4>"},
+    {"%u = address %p : u64 %x = pointer %u : tile<ptr<f32>, 4>", "pointer: takes u64 to tile<ptr<f32>, 4>"},
     {"%x = ptr_add %p, %n : ptr<const f32>", "result 0"},
     {"%x = view %p : ptr<f32>", "not a view"},
     {"%x = view %p : view<i32, 0>", "view<i32, 0> of ptr<f32>"},

@@ -25,6 +25,7 @@ typedef struct Slow {
 static const Slow slow_formats[] = {
     {TL_F16, 10, 15, 16, 0x7bff}, {TL_BF16, 7, 127, 16, 0x7f7f}, {TL_F8E4M3, 3, 7, 8, 0x7e},
     {TL_F8E5M2, 2, 15, 8, 0x7b},  {TL_F4E2M1, 1, 1, 4, 7},
+    {TL_F8E4M3FNUZ, 3, 8, 8, 0x7f}, {TL_F8E5M2FNUZ, 2, 16, 8, 0x7f},
 };
 
 /* The code of |x| rounded to nearest even; max + 1 on overflow. */
@@ -63,6 +64,18 @@ static uint64_t as_u64(double x)
     return u;
 }
 
+static bool is_fnuz(const Slow *s)
+{
+    return s->dtype == TL_F8E4M3FNUZ || s->dtype == TL_F8E5M2FNUZ;
+}
+
+/* The fnuz formats have 0x80 for NaN: what overflows is that already, and 0 has no sign. */
+static uint64_t with_sign(const Slow *s, double x, uint64_t code)
+{
+    uint64_t sign = (uint64_t)(signbit(x) != 0) << (s->width - 1);
+    return is_fnuz(s) && code == 0 ? 0 : sign | code;
+}
+
 static void check_round(const Slow *s, double x)
 {
     uint64_t sign = (uint64_t)(signbit(x) != 0) << (s->width - 1);
@@ -71,8 +84,9 @@ static void check_round(const Slow *s, double x)
     if (want > s->max && s->dtype == TL_F4E2M1)
         nosat = s->max; /* the format has neither infinity nor NaN */
     bool is8 = s->width <= 8;
-    CHECK_INT(tl_cast_bits(TL_F64, s->dtype, as_u64(x), TL_ROUND_NEAREST, true), sign | nosat);
-    CHECK_INT(tl_bits_from_double(s->dtype, x), sign | (is8 ? sat : nosat));
+    CHECK_INT(tl_cast_bits(TL_F64, s->dtype, as_u64(x), TL_ROUND_NEAREST, true),
+              with_sign(s, x, nosat));
+    CHECK_INT(tl_bits_from_double(s->dtype, x), with_sign(s, x, is8 ? sat : nosat));
     if (s->dtype == TL_F16)
         CHECK_INT(tl_f64_to_f16(x), sign | want);
     if (s->dtype == TL_BF16)
@@ -131,6 +145,32 @@ static void check_specials(void)
     CHECK_INT(tl_bits_from_double(TL_F8E4M3, 464.0), 0x7e);
     CHECK_INT(tl_cast_bits(TL_F64, TL_F8E4M3, as_u64(464.0), TL_ROUND_NEAREST, true), 0x7e);
     CHECK_INT(tl_cast_bits(TL_F64, TL_F8E4M3, as_u64(464.1), TL_ROUND_NEAREST, true), 0x7f);
+    for (int i = 0; i < 2; i++) { /* 0x80 is what is no number or does not fit, 0 has no sign */
+        TlDtype d = i ? TL_F8E5M2FNUZ : TL_F8E4M3FNUZ;
+        static const uint32_t NOT_FINITE[4] = {0x7fc00000, 0xffc00000, 0x7f800000, 0xff800000};
+        for (int j = 0; j < 4; j++)
+            CHECK_INT(tl_cast_bits(TL_F32, d, NOT_FINITE[j], TL_ROUND_NEAREST, true), 0x80);
+        CHECK_INT(tl_bits_from_double(d, INFINITY), 0x7f);
+        CHECK_INT(tl_bits_from_double(d, -INFINITY), 0xff);
+        CHECK_INT(tl_bits_from_double(d, NAN), 0x80);
+        CHECK_INT(tl_bits_from_double(d, -0.0), 0);
+        CHECK_INT(tl_bits_from_double(d, -1e-30), 0);
+        CHECK_INT(tl_cast_bits(TL_F32, d, 0x80000001, TL_ROUND_ZERO, false), 0);
+        CHECK_INT(tl_bits_from_int(d, -1), 0xc0);
+        CHECK_INT(tl_bits_from_int(d, -100000), 0xff);
+        CHECK_INT(tl_cast_bits(TL_I32, d, (uint32_t)-100000, TL_ROUND_NEAREST, true), 0x80);
+        CHECK_INT(tl_dtype_min_bits(d), 0xff);
+        CHECK_INT(tl_dtype_max_bits(d), 0x7f);
+        CHECK(isnan(tl_bits_to_double(d, 0x80)));
+    }
+    CHECK_INT(tl_bits_from_double(TL_F8E4M3FNUZ, 247.9), 0x7f);
+    CHECK_INT(tl_cast_bits(TL_F64, TL_F8E4M3FNUZ, as_u64(247.9), TL_ROUND_NEAREST, true), 0x7f);
+    CHECK_INT(tl_cast_bits(TL_F64, TL_F8E4M3FNUZ, as_u64(248), TL_ROUND_NEAREST, true), 0x80);
+    CHECK_INT(tl_cast_bits(TL_F64, TL_F8E4M3FNUZ, as_u64(-1e9), TL_ROUND_ZERO, true), 0xff);
+    CHECK(tl_f8e4m3fnuz_to_f32(0xff) == -240 && tl_f8e4m3fnuz_to_f32(1) == 0x1p-10f &&
+          isnan(tl_f8e4m3fnuz_to_f32(0x80)));
+    CHECK(tl_f8e5m2fnuz_to_f32(0xff) == -57344 && tl_f8e5m2fnuz_to_f32(1) == 0x1p-17f &&
+          isnan(tl_f8e5m2fnuz_to_f32(0x80)));
     for (TlDtype d = 0; d < TL_DTYPE_COUNT; d++) {
         if (!tl_is_float(d) || d == TL_F4E2M1)
             continue;

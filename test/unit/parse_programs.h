@@ -39,6 +39,8 @@ static const char *const programs[] = {
     " + 1e-320 + 0.1 + 123456789.123456789 + inf + nan + true + false; }",
     "void f() { print(\"a\\\"\\\\\\x01\\t\" \"b\", x); asm(\"{0}\", f32, x, y); }",
     "void f() { g(a, b +: 4, c = d, where = m, axis = 1, group = 8, T = f32, U = tile<f32, 4>, type = 3, f16); }",
+    "void f() { a = (f32 *)u; b = (const T *)p[i] + 1; c = (u64)(T *)u; d = ((T) *)u; e = (a * b *)u; }",
+    "void f() { static if (T == f16 || tile<f32, 4> != T) a = f16 == T ? 1 : 0; b = U != T == true; }",
     "void f() { a = cast(x, f8e5m2, round = stochastic(3), sat = true); b = bitcast(x, tile<i32, N>);"
     " c = tile<f32, 4>(1); d = f32(2); e = (struct pair){1, (2, 3)}; h = (struct geo.pair){1,}; }",
     "void f() { a = x[0, i +: 4, rows, j +: 8 : -2](1)[2].key.type.z; b = in(x[0 +: 4]) ? in(y) : z; c = a.b.c(d).e; }",

@@ -212,7 +212,7 @@ def atom(out, width, op):
 
 # ---- matrix instructions: the fragments as PTX's manual and AMD's matrix instruction calculator have them ----
 
-SIZE = {"f16": 2, "bf16": 2, "tf32": 4, "f32": 4, "f64": 8, "s8": 1, "u8": 1, "i8": 1, "e4m3": 1, "e5m2": 1}
+SIZE = {"f16": 2, "bf16": 2, "tf32": 4, "f32": 4, "f64": 8, "s8": 1, "u8": 1, "i8": 1, "e4m3": 1, "e5m2": 1, "e4m3fnuz": 1, "e5m2fnuz": 1}
 
 
 def fragments(kind, k, size):
@@ -250,7 +250,7 @@ def small_numbers(t, n, thread):
     v = (mixed >> 9 & 7).astype(np.int64)
     if t == "u8":
         return v
-    return np.array([0, 1, 2, 3, -4, -3, -2, -1])[v] if t in ("e4m3", "e5m2") else v - 4
+    return np.array([0, 1, 2, 3, -4, -3, -2, -1])[v] if t[:2] in ("e4", "e5") else v - 4
 
 
 def matrix(out, name, lanes):

@@ -375,13 +375,17 @@ static void make_atom(Maker *m, tl_leaf leaf, tl_atom op)
 /* A number that every type holds and whose sums are exact: -4 to 3, of unsigned ones 0 to 7. */
 static LLVMValueRef small_number(Maker *m, TlDtype d, uint32_t n)
 {
-    /* f8 has no type in LLVM: 0, 1, 2, 3, -4 to -1 in e4m3, their bits in e5m2 */
-    static const uint8_t E4M3[8] = {0x00, 0x38, 0x40, 0x44, 0xc8, 0xc4, 0xc0, 0xb8},
-                         E5M2[8] = {0x00, 0x3c, 0x40, 0x42, 0xc4, 0xc2, 0xc0, 0xbc};
+    /* f8 has no type in LLVM: 0, 1, 2, 3, -4 to -1 in each format */
+    static const uint8_t F8[TL_DTYPE_COUNT][8] = {
+        [TL_F8E4M3] = {0x00, 0x38, 0x40, 0x44, 0xc8, 0xc4, 0xc0, 0xb8},
+        [TL_F8E5M2] = {0x00, 0x3c, 0x40, 0x42, 0xc4, 0xc2, 0xc0, 0xbc},
+        [TL_F8E4M3FNUZ] = {0x00, 0x40, 0x48, 0x4c, 0xd0, 0xcc, 0xc8, 0xc0},
+        [TL_F8E5M2FNUZ] = {0x00, 0x40, 0x44, 0x46, 0xc8, 0xc6, 0xc4, 0xc0},
+    };
     LLVMContextRef c = m->l.context;
     LLVMValueRef v = and(m, LLVMBuildLShr(m->b, mix(m, n), word(m, 9), ""), 7);
-    if (d == TL_F8E4M3 || d == TL_F8E5M2) {
-        const uint8_t *bits = d == TL_F8E4M3 ? E4M3 : E5M2;
+    if (tl_is_f8(d)) {
+        const uint8_t *bits = F8[d];
         LLVMValueRef x = LLVMConstInt(m->i8, bits[0], 0);
         for (uint32_t i = 1; i < 8; i++)
             x = LLVMBuildSelect(m->b, LLVMBuildICmp(m->b, LLVMIntEQ, v, word(m, i), ""),
