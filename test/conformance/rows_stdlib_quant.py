@@ -119,7 +119,7 @@ def f8_want(a, g, t):
     return {"q": exact(n), "s": close(s), "y": within(y, slack)}
 
 
-for t in ("f8e4m3", "f8e5m2"):
+for t in ("f8e4m3", "f8e5m2", "f8e4m3fnuz"):
     for k, (shape, tile, g) in enumerate(SHAPES):
         (m, n), (bm, bn) = shape, tile
         at, half = f"0 +: {bm}, 0 +: {bn}", f"0 +: {bm}, 0 +: {bn // g}"
@@ -129,7 +129,7 @@ import std.quant;
 kernel k(const f32 x[M, K], {t} q[M, K], f32 s[M, L], f32 y[M, K])
     grid(1)
 {{
-    auto (n, scale) = quant.to_f8(x[{at}], {g}{'' if t == 'f8e4m3' else ', f8e5m2'});
+    auto (n, scale) = quant.to_f8(x[{at}], {g}{'' if t == 'f8e4m3' else ', ' + t});
     q[{at}] = n;
     s[{half}] = scale;
     y[{at}] = quant.dequantize(n, scale);
