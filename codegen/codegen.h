@@ -10,7 +10,8 @@ typedef struct TlCodegenOptions {
     const TlTarget *target;
     int opt_level;
     bool check, debug;
-    bool emulate; /* GPU targets: code for the emulator on this host */
+    bool emulate;         /* GPU targets: code for the emulator */
+    const TlTarget *host; /* emulate: on this CPU; NULL: this machine's */
 } TlCodegenOptions;
 
 /* Lowers every function of `m` for the host into one module and emits it as `emit` says. Rows
@@ -25,7 +26,8 @@ void *tl_cpu_compile(TlModule *m, const TlCodegenOptions *options, TlEmit emit, 
  * for PTX without `debug`: the whole text is returned, and each kernel has its own. */
 void *tl_gpu_compile(TlModule *m, const TlCodegenOptions *options, TlEmit emit, TlArena *arena,
                      TlKernelCodes *kernels, size_t *out_size);
-/* A host object that holds `size` bytes and 64 zeros as the constant `symbol`, 64-byte aligned: one
- * image or several, then no image. */
-void *tl_embed(const char *symbol, const void *data, size_t size, TlArena *arena, size_t *out_size);
+/* An object for machines of `triple` ("": this one) that holds `size` bytes and 64 zeros as the constant
+ * `symbol`, 64-byte aligned: one image or several, then no image. */
+void *tl_embed(const char *symbol, const char *triple, const void *data, size_t size,
+               TlArena *arena, size_t *out_size);
 #endif

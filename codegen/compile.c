@@ -118,7 +118,9 @@ static const char *joined(TlArena *arena, const char *const *names)
 
 static tilec_status find_stage(TlJob *j)
 {
-    j->target = tl_target_find(j->o->target ? j->o->target : "cpu", &j->emulate);
+    const char *name = j->o->target ? j->o->target : "cpu";
+    j->target = tl_target_find(name, &j->emulate);
+    j->host = j->emulate ? tl_target_host(name) : NULL;
     if (!j->target)
         return tl_job_fail(j, TILEC_USAGE, "unknown target '%s'; known are %s", j->o->target,
                            joined(&j->out->arena, tl_target_names()));

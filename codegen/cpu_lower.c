@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "codegen/cpu.h"
+#include "codegen/host.h"
 
 /* ---- parameters ---- */
 
@@ -473,6 +474,8 @@ static void begin_function(TlCpuGen *g, const char *symbol)
     enum_attribute(g, 2, "readonly");
     attribute(g, "target-cpu", g->l->cpu);
     attribute(g, "target-features", g->l->features);
+    if (g->l->tune)
+        attribute(g, "tune-cpu", g->l->tune);
     attribute(g, "no-builtins", "true");
     if (g->vector_bytes == 64)
         attribute(g, "prefer-vector-width", "512");
@@ -537,9 +540,12 @@ void *tl_cpu_compile(TlModule *m, const TlCodegenOptions *options, TlEmit emit, 
     tl_llvm_verify(&l);
     if (options->opt_level > 0)
         tl_llvm_run(&l, PASSES);
+    tl_host_complete(&l, true);
     void *code = emit == TL_EMIT_LLVM ? (void *)tl_llvm_text(&l, arena, out_size)
                                       : tl_llvm_emit(&l, arena, emit == TL_EMIT_OBJ, out_size);
     tl_llvm_close(&l);
+    if (emit == TL_EMIT_OBJ)
+        tl_host_check_closed(code, *out_size, NULL);
     for (uint32_t i = 0; i < kernels->len; i++) {
         kernels->data[i].code = code;
         kernels->data[i].ncode = *out_size;
@@ -549,12 +555,13 @@ void *tl_cpu_compile(TlModule *m, const TlCodegenOptions *options, TlEmit emit, 
 
 enum { END_BYTES = 64 };
 
-void *tl_embed(const char *symbol, const void *data, size_t size, TlArena *arena, size_t *out_size)
+void *tl_embed(const char *symbol, const char *triple, const void *data, size_t size,
+               TlArena *arena, size_t *out_size)
 {
     TlLlvm l;
     char *padded = tl_alloc(arena, size + END_BYTES);
     memcpy(padded, data, size);
-    tl_llvm_open(&l, arena, symbol, "", "", "", 0);
+    tl_llvm_open(&l, arena, symbol, triple, *triple ? "generic" : "", "", 0);
     LLVMValueRef bytes =
         LLVMConstStringInContext(l.context, padded, (unsigned)(size + END_BYTES), 1);
     LLVMValueRef global = LLVMAddGlobal(l.module, LLVMTypeOf(bytes), symbol);

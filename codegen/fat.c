@@ -6,6 +6,7 @@
 #include "codegen/codegen.h"
 #include "codegen/compile.h"
 #include "codegen/header.h"
+#include "codegen/target.h"
 #include "codegen/worker.h"
 
 typedef struct Part { /* one target */
@@ -136,7 +137,8 @@ static tilec_status compile_all(Fat *f)
     void *data = f->images.text;
     if (obj) {
         const char *image = tl_image_name(&f->scratch, f->options, f->name);
-        data = tl_embed(tl_format(&f->scratch, "tile_image_%s", image), data, size, &f->scratch,
+        data = tl_embed(tl_format(&f->scratch, "tile_image_%s", image),
+                        tl_target_object_triple(f->options->target), data, size, &f->scratch,
                         &size);
     }
     tl_output_set(f->out, data, size);

@@ -49,6 +49,7 @@ struct TlGen {
         };                                                                                         \
     }
 
+/* fn NULL: for instructions of no tile IR. */
 void tl_gen_init(TlGen *g, TlLlvm *l, const TlFn *fn, TlArena *arena);
 
 /* gen_param.c: parameters, views */

@@ -9,6 +9,7 @@ LLVMTypeRef tl_gen_int_type(TlGen *g, int bits);
 LLVMValueRef tl_gen_splat_const(LLVMValueRef c, int width);
 
 /* gen_cast.c */
+LLVMValueRef tl_gen_f64_to_f32_odd(TlGen *g, LLVMValueRef x);
 LLVMValueRef tl_gen_widen(TlGen *g, TlDtype d, LLVMValueRef x); /* any float type but f64 to f32 */
 /* f32 to a float type, one rounding to nearest even */
 LLVMValueRef tl_gen_narrow(TlGen *g, TlDtype d, LLVMValueRef x, bool nosat);

@@ -11,8 +11,9 @@ void tl_gen_init(TlGen *g, TlLlvm *l, const TlFn *fn, TlArena *arena)
     g->b = l->builder;
     g->fn = fn;
     g->arena = arena;
-    g->scalar = TL_NEW_ARRAY(arena, LLVMValueRef, fn->nvalues + 1);
-    g->view = TL_NEW_ARRAY(arena, TlGenView *, fn->nvalues + 1);
+    uint32_t nvalues = fn ? fn->nvalues : 0;
+    g->scalar = TL_NEW_ARRAY(arena, LLVMValueRef, nvalues + 1);
+    g->view = TL_NEW_ARRAY(arena, TlGenView *, nvalues + 1);
     g->i1 = LLVMInt1TypeInContext(c);
     g->i8 = LLVMInt8TypeInContext(c);
     g->i16 = LLVMInt16TypeInContext(c);

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "codegen/gpu.h"
+#include "codegen/host.h"
 #include "codegen/hsaco.h"
 #include "codegen/leaf_expand.h"
 #include "codegen/simt.h"
@@ -117,7 +118,7 @@ static void set_module(TlLlvm *l, const TlTarget *target)
 void tl_gpu_expand(TlLlvm *l, const TlCodegenOptions *options, TlKernelCodes *kernels)
 {
     if (options->emulate) {
-        tl_leaf_expand_emu(l);
+        tl_leaf_expand_emu(l, options->host ? options->host : tl_target_host(""));
         for (uint32_t i = 0; i < kernels->len; i++)
             kernels->data[i].symbol = tl_format(l->arena, "%s.entry", kernels->data[i].symbol);
     } else if (options->target->kind == TL_TARGET_NVPTX) {
@@ -137,6 +138,8 @@ static void *emit_code(TlLlvm *l, const TlCodegenOptions *options, TlEmit emit, 
     void *code = tl_llvm_emit(l, arena, emit == TL_EMIT_OBJ && !ptx, out_size);
     if (emit == TL_EMIT_OBJ && options->target->kind == TL_TARGET_AMDGPU && !options->emulate)
         code = tl_hsaco_link(arena, code, *out_size, out_size);
+    if (emit == TL_EMIT_OBJ && options->emulate)
+        tl_host_check_closed(code, *out_size, "tl_emu_");
     return code;
 }
 

@@ -185,8 +185,8 @@ static uint64_t fnv1a(const void *data, size_t size)
     return h;
 }
 
-void *tl_image_write(TlArena *arena, TlCtx *ctx, const char *target, const TlKernelCodes *kernels,
-                     size_t *out_size)
+void *tl_image_write(TlArena *arena, TlCtx *ctx, const char *target, const char *features,
+                     const TlKernelCodes *kernels, size_t *out_size)
 {
     Writer w = {.arena = arena};
     tl_map_init(&w.strings, arena);
@@ -197,6 +197,7 @@ void *tl_image_write(TlArena *arena, TlCtx *ctx, const char *target, const TlKer
     put(&w, &h, sizeof h, 8);
     put_string(&w, "");
     h.target = put_string(&w, target);
+    h.features = features ? put_string(&w, features) : 0;
     tile_image_kernel *rows = TL_NEW_ARRAY(arena, tile_image_kernel, kernels->len + 1);
     for (uint32_t i = 0; i < kernels->len; i++) {
         rows[i] = image_kernel(&w, &kernels->data[i]);

@@ -28,6 +28,7 @@ typedef struct TlJob {
     TlArena scratch;
     const TlTarget *target;
     bool emulate;
+    const TlTarget *host; /* emulate: the CPU's row */
     TlStage stage;
     TlModule *module;
     struct TlProgram *program; /* of the front end */

@@ -5,6 +5,7 @@
 #include "codegen/cubin.h"
 #include "codegen/explain.h"
 #include "codegen/header.h"
+#include "codegen/host.h"
 #include "codegen/job.h"
 
 static void set_data(TlJob *j, const void *data, size_t size)
@@ -22,12 +23,13 @@ tilec_status tl_job_emit_text(TlJob *j, TlSbuf *s)
 static tilec_status set_image(TlJob *j, const TlKernelCodes *kernels)
 {
     size_t size;
-    const char *target = tl_format(&j->scratch, "%s%s", j->emulate ? "emu:" : "", j->target->name);
-    void *image = tl_image_write(&j->scratch, &j->ctx, target, kernels, &size);
+    const TlTarget *cpu = j->target->kind == TL_TARGET_CPU ? j->target : j->host;
+    void *image = tl_image_write(&j->scratch, &j->ctx, j->o->target ? j->o->target : "cpu",
+                                 cpu ? tl_host_features(&j->scratch, cpu) : NULL, kernels, &size);
     if (j->stage == TL_STAGE_OBJ) {
         const char *name = tl_image_name(&j->scratch, j->o, j->ctx.diags.sources.data[0].path);
-        image = tl_embed(tl_format(&j->scratch, "tile_image_%s", name), image, size, &j->scratch,
-                         &size);
+        image = tl_embed(tl_format(&j->scratch, "tile_image_%s", name),
+                         tl_target_object_triple(j->o->target), image, size, &j->scratch, &size);
     }
     set_data(j, image, size);
     return TILEC_OK;
@@ -93,7 +95,8 @@ static tilec_status emit_code(TlJob *j)
                            .opt_level = j->o->opt_level,
                            .check = j->o->check != 0,
                            .debug = j->o->debug != 0,
-                           .emulate = j->emulate};
+                           .emulate = j->emulate,
+                           .host = j->host};
     TlKernelCodes kernels = {0};
     size_t size = 0;
     void *code = (tl_target_is_gpu(j->target) ? tl_gpu_compile : tl_cpu_compile)(

@@ -4,6 +4,7 @@
  * Integers of 1, 8 and 16 bits cross the call zero-extended to 32; pointers as integers, whatever
  * their address space; <2 x i32> crosses as a double, which is how C passes a vector of 8 bytes on
  * every host we know. */
+#include "codegen/host.h"
 #include "codegen/leaf_expand.h"
 
 #include <llvm-c/DebugInfo.h>
@@ -142,7 +143,7 @@ static void strip(LLVMValueRef f)
                                          (unsigned)strlen(NAMES[i]));
 }
 
-void tl_leaf_expand_emu(TlLlvm *l)
+void tl_leaf_expand_emu(TlLlvm *l, const TlTarget *host)
 {
     tl_leaf_expand_each(l, expand);
     LLVMValueRef last = LLVMGetLastFunction(l->module), f = LLVMGetFirstFunction(l->module);
@@ -155,6 +156,7 @@ void tl_leaf_expand_emu(TlLlvm *l)
             break;
     }
     LLVMStripModuleDebugInfo(l->module);
-    tl_llvm_retarget_to_host(l);
+    tl_llvm_retarget(l, host->triple, host->cpu, host->features);
+    tl_host_complete(l, false);
     tl_llvm_part_blocks(l, BLOCK);
 }

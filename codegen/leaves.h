@@ -3,6 +3,7 @@
 #ifndef TL_LEAVES_H
 #define TL_LEAVES_H
 #include "codegen/llvm.h"
+#include "codegen/target.h"
 #include "ir/mma.h"
 #include "runtime/leaf.h"
 
@@ -25,7 +26,7 @@ void tl_leaf_expand_amdgpu(TlLlvm *l);
  * the module a function `F.entry(const uint64_t *params)` that calls it with the words. Changes the
  * module's triple, data layout and machine to the host's, drops target attributes and calling
  * conventions. */
-void tl_leaf_expand_emu(TlLlvm *l);
+void tl_leaf_expand_emu(TlLlvm *l, const TlTarget *host); /* host: a row of kind CPU */
 
 /* The leaf of a matrix instruction, by how many words a lane gives; and how the lanes hold them. */
 tl_leaf tl_leaf_of_mma(TlArena *arena, const TlMma *mma);

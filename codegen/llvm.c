@@ -63,6 +63,37 @@ static char *take(TlArena *arena, char *message)
     return copy;
 }
 
+const char *tl_llvm_host_triple(TlArena *arena)
+{
+    return take(arena, LLVMGetDefaultTargetTriple());
+}
+
+/* Is "+name" in the list? */
+static bool has_feature(const char *features, const char *name)
+{
+    size_t n = strlen(name);
+    for (const char *p = features; (p = strstr(p, name)); p += n)
+        if (p > features && p[-1] == '+' && (p[n] == ',' || !p[n]))
+            return true;
+    return false;
+}
+
+const char *tl_llvm_host_features(TlArena *arena)
+{
+    static const char *const NAMES[] = {
+#define CPU_FEATURE(arch, name, leaf, sub, reg, bit, state) name,
+#include "runtime/cpu_level.def"
+    };
+    const char *all = take(arena, LLVMGetHostCPUFeatures());
+    TlSbuf s;
+    tl_sbuf_init(&s, arena);
+    tl_sbuf_put(&s, "", 0);
+    for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
+        if (has_feature(all, NAMES[i]))
+            tl_sbuf_putf(&s, "%s+%s", s.len ? "," : "", NAMES[i]);
+    return s.text;
+}
+
 static LLVMTargetMachineRef make_machine(const TlLlvm *l, const char *triple, int opt_level)
 {
     LLVMTargetRef target;
@@ -96,10 +127,13 @@ static LLVMTargetMachineRef make_machine(const TlLlvm *l, const char *triple, in
 static void set_machine(TlLlvm *l, const char *triple, const char *cpu, const char *features,
                         int opt_level)
 {
-    if (!triple || !*triple)
-        triple = take(l->arena, LLVMGetDefaultTargetTriple());
-    l->cpu = cpu && *cpu ? cpu : take(l->arena, LLVMGetHostCPUName());
-    l->features = cpu && *cpu ? features : take(l->arena, LLVMGetHostCPUFeatures());
+    bool native = !*cpu;
+    if (!*triple)
+        triple = tl_llvm_host_triple(l->arena);
+    /* by name a CPU has features that no row has; only its timing is taken from it */
+    l->cpu = !native ? cpu : strncmp(triple, "x86_64", 6) ? "generic" : "x86-64";
+    l->tune = native ? take(l->arena, LLVMGetHostCPUName()) : NULL;
+    l->features = native ? tl_llvm_host_features(l->arena) : features;
     l->machine = make_machine(l, triple, opt_level);
     LLVMTargetDataRef data = LLVMCreateTargetDataLayout(l->machine);
     LLVMSetModuleDataLayout(l->module, data);
@@ -121,11 +155,11 @@ void tl_llvm_open(TlLlvm *l, TlArena *arena, const char *name, const char *tripl
     set_machine(l, triple, cpu, features, opt_level);
 }
 
-void tl_llvm_retarget_to_host(TlLlvm *l)
+void tl_llvm_retarget(TlLlvm *l, const char *triple, const char *cpu, const char *features)
 {
     LLVMDisposeTargetMachine(l->machine);
     l->machine = NULL;
-    set_machine(l, NULL, NULL, NULL, 0);
+    set_machine(l, triple, cpu, features, 0);
 }
 
 void tl_llvm_close(TlLlvm *l)
@@ -348,9 +382,5 @@ char *tl_llvm_text(TlLlvm *l, TlArena *arena, size_t *out_size)
 
 bool tl_llvm_has_feature(const TlLlvm *l, const char *feature)
 {
-    size_t n = strlen(feature);
-    for (const char *p = l->features; (p = strstr(p, feature)); p += n)
-        if (p > l->features && p[-1] == '+' && (p[n] == ',' || !p[n]))
-            return true;
-    return false;
+    return has_feature(l->features, feature);
 }

@@ -15,17 +15,20 @@ typedef struct TlLlvm {
     LLVMModuleRef module;
     LLVMBuilderRef builder;
     LLVMTargetMachineRef machine;
-    const char *cpu, *features; /* as given to functions */
+    const char *cpu, *features, *tune; /* as given to functions; tune NULL: as cpu */
     LLVMDIBuilderRef di;        /* gen_debug.c; NULL: no line information */
     const struct TlCtx *debug_sources;
 } TlLlvm;
 
-/* cpu NULL: the host's, with all its features. opt_level 0..3. */
+/* This machine: its triple, and "+sse3,+ssse3": those of its features that code may use (runtime/cpu_level.def). */
+const char *tl_llvm_host_triple(TlArena *arena);
+const char *tl_llvm_host_features(TlArena *arena);
+/* triple "", cpu "": this machine's, with tl_llvm_host_features. opt_level 0..3. */
 void tl_llvm_open(TlLlvm *l, TlArena *arena, const char *name, const char *triple, const char *cpu,
                   const char *features, int opt_level);
 void tl_llvm_close(TlLlvm *l);
-/* Makes the module one for this host, compiled quickly (code generation level 0). */
-void tl_llvm_retarget_to_host(TlLlvm *l);
+/* Makes the module one for another machine, compiled quickly (code generation level 0). */
+void tl_llvm_retarget(TlLlvm *l, const char *triple, const char *cpu, const char *features);
 /* Links IR text into the module; what it defines, all of it named tl.*, becomes internal. A fault
  * when it does not parse. */
 void tl_llvm_link_text(TlLlvm *l, const char *text, size_t size);

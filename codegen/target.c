@@ -27,10 +27,10 @@ static const struct {
 #include "codegen/pipeline.def"
 };
 
-static const TlTarget *find(const char *name)
+static const TlTarget *find(const char *name, size_t length)
 {
     for (size_t i = 0; i < sizeof TARGETS / sizeof *TARGETS; i++)
-        if (!strcmp(TARGETS[i].name, name))
+        if (strlen(TARGETS[i].name) == length && !strncmp(TARGETS[i].name, name, length))
             return &TARGETS[i];
     return NULL;
 }
@@ -40,17 +40,45 @@ bool tl_target_is_gpu(const TlTarget *t)
     return t->lanes > 0;
 }
 
+/* The row of CPU level `name`. */
+static const TlTarget *find_level(const char *name)
+{
+    for (size_t i = 0; i < sizeof TARGETS / sizeof *TARGETS; i++)
+        if (!strncmp(TARGETS[i].name, "cpu:", 4) && !strcmp(TARGETS[i].name + 4, name))
+            return &TARGETS[i];
+    return NULL;
+}
+
 const TlTarget *tl_target_find(const char *name, bool *out_emulate)
 {
     if (out_emulate)
         *out_emulate = false;
     if (!out_emulate || strncmp(name, "emu:", 4) != 0)
-        return find(name);
-    const TlTarget *t = find(name + 4);
-    if (!t || !tl_target_is_gpu(t))
+        return find(name, strlen(name));
+    size_t n = strcspn(name + 4, "@");
+    const TlTarget *t = find(name + 4, n);
+    if (!t || !tl_target_is_gpu(t) || !tl_target_host(name))
         return NULL;
     *out_emulate = true;
     return t;
+}
+
+const TlTarget *tl_target_host(const char *name)
+{
+    const char *level = strchr(name, '@');
+    return level ? find_level(level + 1) : find("cpu", 3);
+}
+
+const char *tl_target_object_triple(const char *list)
+{
+    for (const char *p = list ? list : ""; *p;) {
+        size_t n = strcspn(p, ",");
+        const TlTarget *t = find(p, n);
+        if (t && t->kind == TL_TARGET_CPU)
+            return t->triple;
+        p += n + (p[n] == ',');
+    }
+    return "";
 }
 
 const char *const *tl_target_names(void)

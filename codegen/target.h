@@ -25,8 +25,13 @@ typedef struct TlTarget {
     int registers;
 } TlTarget;
 
-/* NULL when unknown. With out_emulate, "emu:NAME" finds a GPU's row too and sets it. */
+/* NULL when unknown. With out_emulate, "emu:NAME" and "emu:NAME@LEVEL" find a GPU's row too and set it. */
 const TlTarget *tl_target_find(const char *name, bool *out_emulate);
+/* The CPU that emulated code is made for: the row of "cpu:LEVEL", or of "cpu" where `name` says none. */
+const TlTarget *tl_target_host(const char *name);
+/* The machine that an object with images for `list` (comma-separated, NULL: "cpu") is linked on: the
+ * triple of its first CPU target; "": this machine. */
+const char *tl_target_object_triple(const char *list);
 const char *const *tl_target_names(void);           /* NULL-terminated */
 const char *tl_pipeline(const char *name);          /* comma-separated passes */
 const char *tl_target_kind_name(TlTargetKind kind); /* target.kind of the language */

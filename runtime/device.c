@@ -17,7 +17,7 @@ typedef struct kind_row {
     bool takes_spec; /* "kind:spec" may be said */
 } kind_row;
 static const kind_row kinds[] = {
-    {"cpu", false}, {"ref", false}, {"emu", true}, {"cuda", true}, {"hip", true}};
+    {"cpu", true}, {"ref", false}, {"emu", true}, {"cuda", true}, {"hip", true}};
 
 /* In the order of `kinds`. Not a constant table: the address of a weak function is known only when
  * linked. */
@@ -53,7 +53,7 @@ static const tl_driver *find_driver(const char *name, const char **out_spec,
     }
     *out_status =
         tl_fail(TILE_BAD_ARGUMENT,
-                "unknown device '%s'; devices are cpu, ref, emu:TARGET, cuda[:N], hip[:N]", name);
+                "unknown device '%s'; devices are cpu[:LEVEL], ref, emu:TARGET, cuda[:N], hip[:N]", name);
     return NULL;
 }
 

@@ -93,6 +93,8 @@ typedef struct tl_driver {
     void (*info)(tl_dev *dev, tile_device_info *info); /* fills in all but struct_size */
     /* Does the device run images made for `target`? NULL: for its own target only. */
     bool (*accepts)(tl_dev *dev, const char *target);
+    /* Drivers whose images hold code of host CPUs: the features that it may use (cpu_level.h). */
+    uint64_t (*cpu_features)(tl_dev *dev);
     /* Settings of the driver's own; NULL: it has none. */
     tile_status (*configure)(tl_dev *dev, const char *key, const char *value);
     /* What was counted in the last launch, malloc'd; NULL: nothing, or the driver does not count. */

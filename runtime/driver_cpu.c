@@ -4,6 +4,7 @@
  * Programs are spread over the pool in increasing ranges. Each worker has its own scratch,
  * allocated when the kernel is prepared; a launch allocates nothing. What kernel code cannot do
  * itself goes through the services table. */
+#include "runtime/cpu_level.h"
 #include "runtime/elf.h"
 #include "runtime/runtime.h"
 #include <inttypes.h>
@@ -16,6 +17,8 @@ enum { SCRATCH_ALIGNMENT = 64 };
 
 struct tl_dev {
     tl_pool *pool;
+    uint64_t features; /* of the CPU, for kernels */
+    char target[32];   /* "cpu", "cpu:x86-64-v3" */
 };
 
 struct tl_code {
@@ -115,6 +118,7 @@ static const tile_cpu_services services = {
     .fmodf = fmodf,
     .memcpy = serve_memcpy,
     .memset = serve_memset,
+    .fma = fma,
 };
 
 /* ---- running ---- */
@@ -191,11 +195,13 @@ static tile_status cpu_code_prepare(tl_dev *dev, tl_code *code)
 
 static tile_status cpu_open(const char *spec, tl_dev **out_dev)
 {
-    (void)spec;
     tl_dev *dev = calloc(1, sizeof *dev);
     if (!dev)
         return tl_fail(TILE_NO_MEMORY, "out of memory");
-    tile_status status = tl_pool_create(0, &dev->pool);
+    snprintf(dev->target, sizeof dev->target, "cpu%s%s", *spec ? ":" : "", spec);
+    tile_status status = tl_cpu_open(dev->target, spec, tl_cpu_machine(), &dev->features);
+    if (status == TILE_OK)
+        status = tl_pool_create(0, &dev->pool);
     if (status != TILE_OK) {
         free(dev);
         return status;
@@ -212,11 +218,24 @@ static void cpu_close(tl_dev *dev)
 
 static void cpu_info(tl_dev *dev, tile_device_info *info)
 {
-    snprintf(info->name, sizeof info->name, "cpu (%d threads)", tl_pool_threads(dev->pool));
-    snprintf(info->target, sizeof info->target, "cpu");
+    snprintf(info->name, sizeof info->name, "%s (%d threads)", dev->target,
+             tl_pool_threads(dev->pool));
+    snprintf(info->target, sizeof info->target, "%s", dev->target);
     info->processors = tl_pool_threads(dev->pool);
     info->host_memory = 1;
     info->memory_bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+/* Of any level: what an image wants of the CPU is in the image. */
+static bool cpu_accepts(tl_dev *dev, const char *target)
+{
+    (void)dev;
+    return strcmp(target, "cpu") == 0 || strncmp(target, "cpu:", 4) == 0;
+}
+
+static uint64_t cpu_features(tl_dev *dev)
+{
+    return dev->features;
 }
 
 const tl_driver *tl_driver_cpu(void)
@@ -226,6 +245,8 @@ const tl_driver *tl_driver_cpu(void)
         .open = cpu_open,
         .close = cpu_close,
         .info = cpu_info,
+        .accepts = cpu_accepts,
+        .cpu_features = cpu_features,
         TL_HOST_DRIVER_FUNCTIONS,
         .code_load = cpu_code_load,
         .code_prepare = cpu_code_prepare,

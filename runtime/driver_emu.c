@@ -9,6 +9,7 @@
  * time. TILE_EMU_PERTURB=SEED ("perturb") makes approximate instructions as wrong as they may be.
  * TILE_EMU_DROP_BARRIER=N leaves out the N-th barrier, commit or wait of each kernel (mutation, 0 is the first):
  * what it orders must then be reported. */
+#include "runtime/cpu_level.h"
 #include "runtime/elf.h"
 #include "runtime/emu.h"
 #include "runtime/runtime.h"
@@ -29,7 +30,8 @@ struct tl_dev {
     bool stats;
     int64_t drop;     /* number of a barrier in its kernel; -1: none */
     char *stats_text; /* of the last launch */
-    char target[32];  /* "emu:sm_80" */
+    char target[32];   /* "emu:sm_80", "emu:sm_80@x86-64-v3" */
+    uint64_t features; /* of the host's CPU, for kernels */
 };
 
 struct tl_code {
@@ -83,8 +85,9 @@ static tile_status emu_open(const char *spec, tl_dev **out_dev)
     pthread_mutex_init(&dev->lock, NULL);
     dev->drop = drop && *drop ? strtoll(drop, NULL, 10) : -1;
     int n = snprintf(dev->target, sizeof dev->target, "emu:%s", spec);
-    tile_status status = TILE_OK;
-    if (!*spec || n >= (int)sizeof dev->target)
+    const char *level = strchr(spec, '@');
+    tile_status status = tl_cpu_open(dev->target, level ? level + 1 : "", tl_cpu_machine(), &dev->features);
+    if (status == TILE_OK && (!*spec || n >= (int)sizeof dev->target))
         status = tl_fail(TILE_BAD_ARGUMENT, "device emu wants a target, as in emu:sm_80, not '%s'",
                          spec);
     if (status == TILE_OK && schedule && *schedule)
@@ -110,6 +113,11 @@ static void emu_info(tl_dev *dev, tile_device_info *info)
     info->processors = PROCESSORS;
     info->host_memory = 1;
     info->memory_bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+static uint64_t emu_cpu_features(tl_dev *dev)
+{
+    return dev->features;
 }
 
 static tile_status emu_configure(tl_dev *dev, const char *key, const char *value)
@@ -189,8 +197,8 @@ static tile_status emu_code_load(tl_dev *dev, const void *image, const tile_imag
     if (!code)
         return tl_fail(TILE_NO_MEMORY, "out of memory");
     tile_status status =
-        tl_elf_load(tl_image_at(image, kernel->code), kernel->ncode, TL_ELF_HOST, tl_emu_leaves,
-                    TL_LEAF_COUNT, tl_image_text(image, kernel->symbol), &code->elf, &entry);
+        tl_elf_load(tl_image_at(image, kernel->code), kernel->ncode, TL_ELF_HOST, tl_emu_known,
+                    TL_EMU_KNOWN, tl_image_text(image, kernel->symbol), &code->elf, &entry);
     if (status != TILE_OK) {
         emu_code_unload(dev, code);
         return status;
@@ -270,6 +278,7 @@ static const tl_driver driver = {
     .open = emu_open,
     .close = emu_close,
     .info = emu_info,
+    .cpu_features = emu_cpu_features,
     .configure = emu_configure,
     .stats = emu_stats,
     .mem_alloc = emu_mem_alloc,

@@ -192,8 +192,9 @@ void tl_emu_mma_place(tl_mma_kind kind, int operand, uint32_t k, uint32_t per_wo
 
 /* ---- emu_leaf.c ---- */
 
-/* {"tl_emu_NAME", address} of every leaf, TL_LEAF_COUNT rows. */
-extern const tl_elf_symbol tl_emu_leaves[];
+/* {"tl_emu_NAME", address} of every leaf, and what else kernels of the emulator may call. */
+enum { TL_EMU_KNOWN = TL_LEAF_COUNT + 1 };
+extern const tl_elf_symbol tl_emu_known[TL_EMU_KNOWN];
 const char *tl_emu_leaf_name(tl_leaf leaf);
 /* The site's row; NULL when the kernel has no such. */
 const tile_image_site *tl_emu_site(const tl_launch *launch, uint32_t site);

@@ -7,6 +7,7 @@
  * the watch to find. */
 #include "runtime/debug_records.h"
 #include "runtime/emu.h"
+#include <math.h>
 
 typedef uint32_t v2 __attribute__((vector_size(8)));
 typedef uint32_t v4 __attribute__((vector_size(16)));
@@ -16,9 +17,10 @@ typedef uint32_t v4 __attribute__((vector_size(16)));
     extern void leaf_##ID(void) __asm__("tl_emu_" name);
 #include "runtime/leaf.def"
 
-const tl_elf_symbol tl_emu_leaves[] = {
+const tl_elf_symbol tl_emu_known[TL_EMU_KNOWN] = {
 #define LEAF(ID, name, result, operands, class_, meaning) {"tl_emu_" name, leaf_##ID},
 #include "runtime/leaf.def"
+    {"tl_emu_host_fma", (void (*)(void))fma}, /* host CPUs without the instruction */
 };
 
 const char *tl_emu_leaf_name(tl_leaf leaf)

@@ -296,7 +296,8 @@ static bool check_all(check *c)
     if (!check_header(c))
         return false;
     const tile_image_header *h = at(c, 0);
-    if (!text(c, h->target) || !table(c, h->files, h->nfiles, sizeof(uint32_t), 4, "the files") ||
+    if (!text(c, h->target) || (h->features && !text(c, h->features)) ||
+        !table(c, h->files, h->nfiles, sizeof(uint32_t), 4, "the files") ||
         !table(c, h->kernels, h->nkernels, sizeof(tile_image_kernel), 8, "the kernels"))
         return false;
     const uint32_t *files = at(c, h->files);

@@ -4,6 +4,7 @@
  * each new question (name and constants) that tile_kernel_get asks. A kernel handle is the answer
  * to one question and is kept, so the same question never compiles or searches twice. Code is
  * loaded by prepare, once per instance, under the module's lock; launches only look at `ready`. */
+#include "runtime/cpu_level.h"
 #include "runtime/runtime.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -41,34 +42,66 @@ static bool accepts(tile_device *d, const char *made_for)
                               : strcmp(made_for, d->target) == 0;
 }
 
+static const char *features_of(const void *image)
+{
+    const tile_image_header *h = image;
+    return h->features ? tl_image_text(image, h->features) : "";
+}
+
+/* How many features the image wants that the device's CPU has not; `text` gets their names. */
+static uint32_t lacks(tile_device *d, const void *image, char *text, size_t size)
+{
+    uint64_t have = d->driver->cpu_features ? d->driver->cpu_features(d->dev) : 0;
+    return tl_cpu_lacks(features_of(image), have, text, size);
+}
+
 static tile_status check_target(tile_device *d, const void *image)
 {
     const char *made_for = target_of(image);
-    return accepts(d, made_for) ? TILE_OK
-                : tl_fail(TILE_BAD_IMAGE,
-                          "the image was made for target '%s', the device wants '%s'", made_for,
-                          d->target);
+    char text[300];
+    if (!accepts(d, made_for))
+        return tl_fail(TILE_BAD_IMAGE, "the image was made for target '%s', the device wants '%s'",
+                       made_for, d->target);
+    if (lacks(d, image, text, sizeof text))
+        return tl_fail(TILE_BAD_IMAGE,
+                       "the image was made for target '%s' and wants what the CPU of device '%s' "
+                       "lacks: %s",
+                       made_for, d->name, text);
+    return TILE_OK;
+}
+
+/* How good an image is for the device. The device's own target is better than another that it takes;
+ * of CPU levels that the machine has, the one that uses most is best. */
+enum { OF_NO_USE, LACKS_FEATURES, RUNS };
+static uint32_t worth(tile_device *d, const void *image)
+{
+    char text[1];
+    const char *target = target_of(image);
+    if (!accepts(d, target))
+        return OF_NO_USE;
+    if (lacks(d, image, text, sizeof text))
+        return LACKS_FEATURES;
+    return RUNS + (strcmp(target, d->target) == 0) + 2 * tl_cpu_count(features_of(image));
 }
 
 /* Several images may stand one after another, one for each target (tilec --target a,b). Moves to the
- * start the one made for the device's own target, else the last that the device takes, else the
- * first. What is not whole images is left as it is, for tl_image_check to refuse. */
+ * start the best for the device: of those that run, the last of the best; else the first of the best,
+ * for check_target to refuse. What is not whole images is left as it is, for tl_image_check to refuse. */
 static tile_status choose_image(tile_device *d, char *data, size_t *size)
 {
     size_t at = 0, chosen = 0, bytes = *size, next;
-    bool own = false;
+    uint32_t best = 0;
     while (tl_image_extent(data + at, *size - at, &next)) {
         if (next == *size)
             return TILE_OK;
         tile_status status = tl_image_check(data + at, next);
         if (status != TILE_OK)
             return status;
-        const char *target = target_of(data + at);
-        bool exact = strcmp(target, d->target) == 0;
-        if (at == 0 || exact || (!own && accepts(d, target))) {
+        uint32_t good = worth(d, data + at);
+        if (at == 0 || good > best || (good >= RUNS && good == best)) {
             chosen = at;
             bytes = next;
-            own |= exact;
+            best = good;
         }
         at += next;
     }

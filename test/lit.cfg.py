@@ -8,8 +8,9 @@
 #   %python          the Python that runs lit
 #   %cc              the C compiler of the build
 #   %{hostile_seconds}  what test/tools/hostile.py allows per input
-# Features: asan, package, ptxas, lld, cuda, hip, cxx, numpy, clang. A test that needs one says `// REQUIRES: ptxas`.
+# Features: x86-64, asan, package, ptxas, lld, cuda, hip, cxx, numpy, clang. A test that needs one says `// REQUIRES: ptxas`.
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -62,6 +63,8 @@ config.substitutions.append(("%cc", cc))
 config.substitutions.append(("%{hostile_seconds}", "20" if sanitize else "2"))
 
 features = config.available_features
+if platform.machine() == "x86_64":
+    features.add("x86-64")
 if sanitize:
     features.add("asan")
     config.environment["ASAN_OPTIONS"] = "detect_leaks=1:strict_string_checks=1:check_initialization_order=1"

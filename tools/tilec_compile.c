@@ -1,5 +1,6 @@
 /* tilec_compile.c: tilec [compile]: from a file to one stage of it, a header, a list of files
  * read. */
+#include "codegen/target.h"
 #include "tools/tilec_options.h"
 #include <stdlib.h>
 #include <string.h>
@@ -164,17 +165,12 @@ static int write_all(Job *j)
     return status;
 }
 
-/* "emu:NAME", too; that NAME is a GPU is for the compiler to say. */
 static bool is_target(const char *name, size_t length)
 {
-    if (length > 4 && strncmp(name, "emu:", 4) == 0) {
-        name += 4;
-        length -= 4;
-    }
-    for (const char *const *t = tilec_targets(); *t; t++)
-        if (strlen(*t) == length && strncmp(*t, name, length) == 0)
-            return true;
-    return false;
+    char text[64];
+    bool emulate;
+    snprintf(text, sizeof text, "%.*s", (int)length, name);
+    return length < sizeof text && tl_target_find(text, &emulate);
 }
 
 int check_targets(const char *list)

@@ -37,7 +37,7 @@ static const Row rows[] = {
     {"--emit",         FORM_TEXT, CMD_COMPILE, AT(emit),              "STAGE",    "stop at a stage: ast tir opt llvm asm obj image ..."},
     {"-MD",            FORM_BOOL, CMD_COMPILE, AT(depends),           NULL,       "write the files read, for make"},
     {"-MF",            FORM_TEXT, CMD_COMPILE, AT(depfile),           "FILE",     "where -MD writes"},
-    {"--device",       FORM_TEXT, CMD_RUN,     AT(device),            "D",        "cpu (default), ref, emu:TARGET, cuda[:N], hip[:N]"},
+    {"--device",       FORM_TEXT, CMD_RUN,     AT(device),            "D",        "cpu[:LEVEL] (default: cpu), ref, emu:TARGET[@LEVEL], cuda[:N], hip[:N]"},
     {"--grid",         FORM_TEXT, RUNS,        AT(grid),              "X[,Y...]", "run this grid, not the kernel's"},
     {"--repeat",       FORM_TEXT, CMD_RUN,     AT(repeat),            "N",        "launch N times and say how long it took"},
     {"--stats",        FORM_BOOL, CMD_RUN,     AT(stats),             NULL,       "say how long compiling and running took; emu: what was counted"},

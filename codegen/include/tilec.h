@@ -35,7 +35,8 @@ typedef struct tilec_const {
 
 typedef struct tilec_options {
     size_t struct_size;
-    /* "cpu" (default), "ref", "sm_80", ...; "sm_80,gfx942": an image or obj with both */
+    /* "cpu" (default, this machine), "cpu:x86-64-v3", "ref", "sm_80", ...; "sm_80,gfx942": an image or obj
+     * with both. An obj is for the machines of the first cpu target in the list, else for this one. */
     const char *target;
     const char *
         /* "image" (default): all a runtime needs; or a stage: ast tir llvm asm obj ... (cli.md) */

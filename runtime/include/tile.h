@@ -74,10 +74,12 @@ TILE_API const char *tile_last_error(void);
 
 /* ---- devices ---- */
 
-/* Opens "cpu", "ref", "emu:TARGET", "cuda", "cuda:1", "hip:0"; NULL: what TILE_DEVICE says, else
- * "cpu".
- * TILE_BAD_ARGUMENT: no such kind of device.  TILE_UNAVAILABLE: not on this machine or not in this
- * build. */
+/* Opens "cpu", "cpu:LEVEL", "ref", "emu:TARGET", "cuda", "cuda:1", "hip:0"; NULL: what TILE_DEVICE says,
+ * else "cpu". LEVEL is "x86-64-v2", "x86-64-v3", "x86-64-v4", "aarch64" or "native" (the same as "cpu"):
+ * kernels are compiled for, and images may want, no more than that level has. "emu:TARGET@LEVEL" is an
+ * emulated GPU whose host code is of that level.
+ * TILE_BAD_ARGUMENT: no such kind of device, or no such level.  TILE_UNAVAILABLE: not on this machine
+ * (tile_last_error names what its CPU lacks) or not in this build. */
 TILE_API tile_status tile_device_open(const char *name, tile_device **out_device);
 TILE_API void tile_device_close(tile_device *device);
 /* The device that a NULL device, and a NULL stream, means: the one set here, else the first that
@@ -89,7 +91,7 @@ TILE_API tile_status tile_default_device(tile_device **out_device);
 typedef struct tile_device_info {
     size_t struct_size;
     char name[128];      /* for people */
-    char target[32];     /* what kernels are compiled for: "cpu", "ref", "sm_90a" */
+    char target[32];     /* what kernels are compiled for: "cpu", "cpu:x86-64-v3", "sm_90a" */
     int processors;      /* device.sms: streaming multiprocessors, cores */
     int host_memory;     /* kernels take any address of this process */
     uint64_t memory_bytes; /* 0 when unknown */

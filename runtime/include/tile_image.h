@@ -1,4 +1,4 @@
-/* The kernel image, version 5: the contract between compiler and runtime. One flat little-endian block, offsets
+/* The kernel image, version 6: the contract between compiler and runtime. One flat little-endian block, offsets
  * in bytes from its start, readable in place. Strings are offsets of NUL-terminated text. The compiler writes it
  * (codegen/image.c), the runtime validates and reads it (runtime/module.c). Several images, each a multiple of 64 bytes, may stand one
  * after another: one per target. Needs only libc; may be included anywhere. */
@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #define TILE_IMAGE_MAGIC "TILEIMG1"
-enum { TILE_IMAGE_VERSION = 5, TILE_MAX_GRID = 6, TILE_IMAGE_MAX_RANK = 8, TILE_IMAGE_MAX_PARAMS = 128, TILE_IMAGE_MAX_SYMS = 256 };
+enum { TILE_IMAGE_VERSION = 6, TILE_MAX_GRID = 6, TILE_IMAGE_MAX_RANK = 8, TILE_IMAGE_MAX_PARAMS = 128, TILE_IMAGE_MAX_SYMS = 256 };
 
 /* Launch-time expressions: postfix code over a stack of 64-bit words; integers are i64, floats are double bits. */
 typedef enum tile_hx_op {
@@ -109,10 +109,10 @@ typedef struct tile_image_header {
     char magic[8];
     uint32_t version, header_bytes;
     uint64_t total_bytes, checksum;     /* FNV-1a of everything after the header */
-    uint32_t target;                    /* "cpu", "ref", "sm_80", ... */
+    uint32_t target;                    /* "cpu", "cpu:x86-64-v3", "ref", "sm_80", ... */
     uint32_t nkernels, kernels;
     uint32_t nfiles, files;             /* u32 string offsets: source paths for messages */
-    uint32_t pad;
+    uint32_t features;                  /* cpu, emu: what the code uses of the CPU, "x86-64 sse3 ssse3" (rows of runtime/cpu_level.def); else 0 */
 } tile_image_header;
 
 /* ---- the cpu kernel's calling convention ---- */
@@ -129,6 +129,7 @@ typedef struct tile_cpu_services {
     float (*fmodf)(float, float);
     void (*memcpy)(void *, const void *, uint64_t);
     void (*memset)(void *, int32_t, uint64_t);
+    double (*fma)(double, double, double); /* rounded once; for CPUs that have no instruction for it */
 } tile_cpu_services;
 typedef struct tile_cpu_ctx {
     const tile_cpu_services *services;

@@ -11,8 +11,8 @@ for element types; all big rows; all rows that state their warps) is divided bet
 a row without family runs on all four. Warps, stages and schedules rotate over rows and targets, so that every pair of values meets
 many rows; rows that state their warps and stages keep them. `emu:four` is all four targets for each row, `emu:each` each
 emulated target once, `emu:all` every pair of target and warps, `emu:stages` every pair of target and stages.
-Other devices: cpu, ref, emu:TARGET, cuda[:N], hip[:N]; one that this machine lacks is skipped with the reason. Rows that
-have not begun when the budget is spent are skipped, too.
+Other devices: cpu, cpu:LEVEL, ref, emu:TARGET, emu:TARGET@LEVEL, cuda[:N], hip[:N]; one that this machine lacks is skipped
+with the reason. Rows that have not begun when the budget is spent are skipped, too.
 --keep DIR leaves the files and the command line of failed rows there. The last line is "N passed, N failed, N skipped".
 Needs NumPy (Debian: python3-numpy).
 """
@@ -189,7 +189,7 @@ PROBE = "kernel probe(f32 y[N]) grid(1) { y[0] = 1; }\n"
 
 def missing(device, tilec):
     """Why the device cannot be had here; None when it can."""
-    if device.split(":")[0] not in ("cuda", "hip"):
+    if device.split(":")[0] not in ("cuda", "hip") and not re.match(r"cpu:|emu:.*@", device):
         return None
     with tempfile.TemporaryDirectory(prefix="tile-conf-") as folder:
         path = os.path.join(folder, "probe.tile")
@@ -197,7 +197,7 @@ def missing(device, tilec):
             f.write(PROBE)
         p = subprocess.run([tilec, "run", path, "--device", device, "y=zeros[1]"], capture_output=True, timeout=SECONDS)
     text = p.stderr.decode("utf-8", "replace").strip()
-    return text if p.returncode and re.search(r"no \w+ driver|no device|does not start|driver is (too old|of version)", text) else None
+    return text if p.returncode and re.search(r"no \w+ driver|no device|is not available|does not start|driver is (too old|of version)", text) else None
 
 
 def run_row(number, row, cx):

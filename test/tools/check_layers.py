@@ -29,6 +29,7 @@ MAY = {
 EXTRA = [
     ("*", "runtime/include/tile_image.h"),            # the contract of compiler and runtime
     ("codegen/*", "runtime/leaf.*"),                  # the leaf table: likewise
+    ("codegen/*", "runtime/cpu_level.def"),           # the CPU levels: likewise
     ("codegen/compile*.c", "frontend/*"),             # the one place where source meets code
     ("codegen/*", "codegen/include/tilec.h"),
     ("runtime/jit*.c", "codegen/include/tilec.h"),    # CMake target tile_jit

@@ -22,6 +22,8 @@ PARTS = [
     ("conformance-targets", "each row on ref, cpu and every emulated target", [RUN, "--devices", "ref,cpu,emu:each"]),
     ("conformance-warps", "each row with 1, 2, 4 and 8 warps", [RUN, "--devices", "ref,emu:all"]),
     ("conformance-stages", "each row with 1 to 5 stages", [RUN, "--devices", "ref,emu:stages"]),
+    ("cpu-levels", "every operation, type and rank on every CPU level", ["test/tools/levels.py", "--long"]),
+    ("conformance-levels", "each row on every CPU level of the machine", [RUN, "--devices", "cpu:x86-64-v2,cpu:x86-64-v3,cpu:x86-64-v4,emu:sm_80@x86-64-v2"]),
     ("ring-warps", "each row in the ring on every target, 1, 4 and 8 warps", [RING, "--devices", "cpu," + EMULATED, "--warps", "1,4,8"]),
     ("ring-layouts", "each row in the ring under three layouts drawn at random", [RING, "--devices", "emu:sm_80,emu:sm_90a,emu:gfx942,emu:gfx1100", "--seeds", "1,2,3"]),
     ("ring-seeds", "each row in the ring under 50 layouts drawn at random, targets and warps going round",
