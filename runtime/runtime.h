@@ -88,8 +88,7 @@ struct tile_module {
 };
 
 /* A module without an image yet; takes over the maker (frees it on failure). For jit.c. */
-TILE_API tile_status tl_module_create_maker(tile_device *device, tl_maker maker,
-                                            tile_module **out_module);
+tile_status tl_module_create_maker(tile_device *device, tl_maker maker, tile_module **out_module);
 
 /* Resolves NULL: device, or the default one; stream, or the default one of `device` (NULL: the
  * default device's). */

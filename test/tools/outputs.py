@@ -173,15 +173,18 @@ def a_file_grows_too_large(b):
 
 # ---- stopped in the middle ----
 
+def default_signals():
+    for sign in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(sign, signal.SIG_DFL)  # whoever runs the tests may ignore them
+
+
 def stopped(b, line, sign):
     """The program's status when `sign` comes while its files are complete but not in place."""
     mark = b.at("stopped")
     if os.path.exists(mark):
         os.unlink(mark)
     env = dict(os.environ, LD_PRELOAD=b.at("stop.so"), STOPPED=mark)
-    # A shell may have started the tests with signals ignored, and programs rightly leave those ignored.
-    p = subprocess.Popen(b.command(line), cwd=b.folder, env=env, stdout=subprocess.DEVNULL,
-                         preexec_fn=lambda: signal.signal(sign, signal.SIG_DFL) if sign != signal.SIGKILL else None)
+    p = subprocess.Popen(b.command(line), cwd=b.folder, env=env, stdout=subprocess.DEVNULL, preexec_fn=default_signals)
     limit = time.monotonic() + 60
     while not os.path.exists(mark):
         assert p.poll() is None and time.monotonic() < limit, f"{line}: never came to rename()"

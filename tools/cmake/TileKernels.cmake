@@ -1,8 +1,14 @@
 # tile_add_kernels(TARGET FILE.tile... [DEVICES cpu sm_90a ...] [OPTIONS word...])
-# Compiles each file ahead of time: TARGET links the kernels, may include FILE.h with their typed launch functions, and
-# needs no compiler at run time. DEVICES default to cpu; OPTIONS go to tilec (--const B=128, -I DIR, -g, --check).
+# Compiles each file ahead of time: TARGET, an executable or a library with sources, and what links it may include FILE.h
+# with the kernels' typed launch functions, link the runtime, and need no compiler at run time. DEVICES default to cpu;
+# OPTIONS go to tilec (--const B=128, -I DIR, -g, --check). Symbols are named after TARGET and FILE, so that several
+# targets of one program may hold the same file.
 function(tile_add_kernels target)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "DEVICES;OPTIONS")
+  get_target_property(type ${target} TYPE)
+  if(type STREQUAL "INTERFACE_LIBRARY")
+    message(FATAL_ERROR "tile_add_kernels: ${target} is an INTERFACE library, which holds no objects")
+  endif()
   if(NOT arg_DEVICES)
     set(arg_DEVICES cpu)
   endif()
@@ -12,14 +18,19 @@ function(tile_add_kernels target)
   foreach(file ${arg_UNPARSED_ARGUMENTS})
     get_filename_component(source ${file} ABSOLUTE)
     get_filename_component(name ${file} NAME_WE)
+    string(MAKE_C_IDENTIFIER ${target}_${name} symbol)
     set(out ${folder}/${name})
     add_custom_command(OUTPUT ${out}.o ${out}.h
-      COMMAND Tile::tilec ${source} -o ${out}.o --header ${out}.h --target ${devices} -MD -MF ${out}.d ${arg_OPTIONS}
+      COMMAND Tile::tilec ${source} -o ${out}.o --header ${out}.h --name ${symbol} --target ${devices} -MD -MF ${out}.d
+        ${arg_OPTIONS}
       DEPENDS ${source} Tile::tilec DEPFILE ${out}.d VERBATIM
       COMMENT "tilec ${name}.tile")
     target_sources(${target} PRIVATE ${out}.o ${out}.h)
     set_source_files_properties(${out}.o PROPERTIES EXTERNAL_OBJECT TRUE GENERATED TRUE)
   endforeach()
-  target_include_directories(${target} PRIVATE ${folder})
-  target_link_libraries(${target} PRIVATE Tile::runtime)
+  target_include_directories(${target} PUBLIC $<BUILD_INTERFACE:${folder}>)
+  # As properties: target_link_libraries would have to use the caller's form, with PUBLIC or without.
+  foreach(property LINK_LIBRARIES INTERFACE_LINK_LIBRARIES)
+    set_property(TARGET ${target} APPEND PROPERTY ${property} Tile::runtime)
+  endforeach()
 endfunction()

@@ -1,5 +1,6 @@
 # What `cmake --install` puts in place: the programs, the public headers, one archive per public library with all it
-# needs inside, a CMake package (find_package(Tile): Tile::runtime, Tile::compiler, Tile::tilec) and pkg-config files.
+# needs inside, the runtime as a shared library too, a CMake package (find_package(Tile): Tile::runtime,
+# Tile::runtime_shared, Tile::compiler, Tile::tilec) and pkg-config files. The target uninstall takes it away again.
 include(CMakePackageConfigHelpers)
 
 # libNAME.a from the objects of the tree's own archives.
@@ -19,6 +20,17 @@ endfunction()
 tile_public_library(tile tile_runtime)
 tile_public_library(tilec tilec_lib tile_frontend tile_passes tile_ir tile_jit tile_ref tile_emu)
 
+# The ABI may change with every minor version before 1.0.
+find_package(Threads REQUIRED)
+add_library(tile_public_shared SHARED $<TARGET_OBJECTS:tile_runtime>)
+target_link_libraries(tile_public_shared PRIVATE Threads::Threads ${CMAKE_DL_LIBS} m)
+target_link_options(tile_public_shared PRIVATE
+  -Wl,-z,defs -Wl,--version-script=${CMAKE_SOURCE_DIR}/tools/cmake/tile.map)
+set_target_properties(tile_public_shared PROPERTIES OUTPUT_NAME tile LINKER_LANGUAGE C
+  VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}
+  LINK_DEPENDS ${CMAKE_SOURCE_DIR}/tools/cmake/tile.map LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/package)
+install(TARGETS tile_public_shared LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+
 install(FILES runtime/include/tile.h runtime/include/tile_jit.h codegen/include/tilec.h
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 foreach(program tilec tile-opt tile-reduce)
@@ -35,7 +47,25 @@ configure_package_config_file(tools/cmake/TileConfig.cmake.in ${CMAKE_BINARY_DIR
 write_basic_package_version_file(${CMAKE_BINARY_DIR}/package/TileConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_BINARY_DIR}/package/TileConfig.cmake ${CMAKE_BINARY_DIR}/package/TileConfigVersion.cmake
   tools/cmake/TileKernels.cmake DESTINATION ${package})
+# The .pc files find everything from where they lie, wherever the prefix has gone.
+if(IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}" OR IS_ABSOLUTE "${CMAKE_INSTALL_INCLUDEDIR}")
+  set(TILE_PC_PREFIX ${CMAKE_INSTALL_PREFIX})
+  set(TILE_PC_LIBDIR ${CMAKE_INSTALL_FULL_LIBDIR})
+  set(TILE_PC_INCLUDEDIR ${CMAKE_INSTALL_FULL_INCLUDEDIR})
+else()
+  file(RELATIVE_PATH up /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
+  string(REGEX REPLACE "/$" "" up "${up}")
+  set(TILE_PC_PREFIX "\${pcfiledir}/${up}")
+  set(TILE_PC_LIBDIR "\${prefix}/${CMAKE_INSTALL_LIBDIR}")
+  set(TILE_PC_INCLUDEDIR "\${prefix}/${CMAKE_INSTALL_INCLUDEDIR}")
+endif()
 foreach(pc tile tilec)
   configure_file(tools/cmake/${pc}.pc.in ${CMAKE_BINARY_DIR}/package/${pc}.pc @ONLY)
   install(FILES ${CMAKE_BINARY_DIR}/package/${pc}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 endforeach()
+
+if(NOT TARGET uninstall)
+  add_custom_target(uninstall VERBATIM COMMENT "removing what was installed"
+    COMMAND ${CMAKE_COMMAND} -D MANIFEST=${CMAKE_BINARY_DIR}/install_manifest.txt
+      -P ${CMAKE_SOURCE_DIR}/tools/cmake/uninstall.cmake)
+endif()

@@ -1,0 +1,139 @@
+#!/usr/bin/env python3
+"""What `cmake --install` puts in place: it may be moved, other projects use it as they like, and it goes away again.
+
+    package.py SOURCE BUILD SCRATCH
+"""
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+KERNEL = """kernel add(const f32 x[N], f32 y[N], const int B) grid(cdiv(N, B))
+{
+    y[pid(0) * B +: B] = x[pid(0) * B +: B] + (B == 16 ? 1 : 2);
+}
+"""
+# Libraries and programs by the plain form of target_link_libraries and by the other, before the kernels and after.
+CMAKE = """cmake_minimum_required(VERSION 3.22)
+project(user LANGUAGES C)
+find_package(Tile REQUIRED)
+add_library(one STATIC one.c)
+target_link_libraries(one m)
+tile_add_kernels(one add.tile OPTIONS --const B=16)
+add_library(two SHARED two.c)
+tile_add_kernels(two add.tile OPTIONS --const B=32)
+target_link_libraries(two PUBLIC m)
+add_executable(plain main.c)
+tile_add_kernels(plain own.tile)
+target_link_libraries(plain one two)
+add_executable(keyword main.c)
+target_link_libraries(keyword PRIVATE one two)
+tile_add_kernels(keyword own.tile)
+add_executable(consumer consumer.c)
+target_link_libraries(consumer PRIVATE one)
+add_executable(shared shared.c)
+target_link_libraries(shared PRIVATE Tile::runtime_shared)
+"""
+FILES = {
+    "add.tile": KERNEL,
+    "own.tile": "kernel own(f32 y[N]) grid(N) { y[pid(0)] = 5; }\n",
+    "CMakeLists.txt": CMAKE,
+    "one.c": '#include "add.h"\nint one(float *x, float *y);\nint one(float *x, float *y) { return add(0, x, y, 1); }\n',
+    "two.c": '#include "add.h"\nint two(float *x, float *y);\nint two(float *x, float *y) { return add(0, x, y, 1); }\n',
+    "main.c": r"""#include <stdio.h>
+#include "own.h"
+int one(float *x, float *y);
+int two(float *x, float *y);
+int main(void)
+{
+    float x = 1, y = 0, z = 0, w = 0;
+    if (one(&x, &y) || two(&x, &z) || own(NULL, &w, 1) || tile_stream_synchronize(NULL)) return puts(tile_last_error()), 1;
+    printf("%g %g %g\n", y, z, w);
+    return 0;
+}
+""",
+    "consumer.c": r"""#include <stdio.h>
+#include "add.h" /* of the library's kernels */
+int main(void)
+{
+    float x = 1, y = 0;
+    if (add(NULL, &x, &y, 1) || tile_stream_synchronize(NULL)) return puts(tile_last_error()), 1;
+    printf("%g\n", y);
+    return 0;
+}
+""",
+    "shared.c": r"""#include <stdio.h>
+#include <tile.h>
+int main(void)
+{
+    tile_device *d;
+    if (tile_device_open("cpu", &d)) return puts(tile_last_error()), 1;
+    tile_device_close(d);
+    puts("shared");
+    return 0;
+}
+""",
+}
+
+
+def run(words, **more):
+    p = subprocess.run(words, capture_output=True, text=True, **more)
+    if p.returncode != 0:
+        sys.exit(f"{' '.join(words)}\n{p.stdout}{p.stderr}")
+    return p.stdout
+
+
+def flags(folder, name):
+    """What pkg-config says of a .pc file; worked out here, and compared with the real one where there is one."""
+    with open(os.path.join(folder, name + ".pc"), encoding="utf-8") as f:
+        lines = dict(re.split(r"[:=] ?", line, maxsplit=1) for line in f.read().splitlines() if line)
+    lines["pcfiledir"] = folder
+    text = f"{lines['Cflags']} {lines['Libs']}"
+    while "${" in text:
+        text = re.sub(r"\$\{(\w+)\}", lambda m: lines[m.group(1)], text)
+    if shutil.which("pkg-config"):
+        said = run(["pkg-config", "--cflags", "--libs", name], env=dict(os.environ, PKG_CONFIG_PATH=folder)).split()
+        if sorted(map(os.path.normpath, said)) != sorted(map(os.path.normpath, text.split())):
+            sys.exit(f"pkg-config says {said}, not {text.split()}")
+    return text.split()
+
+
+def symbols(lib):
+    exported = [line.split()[-1] for line in run(["nm", "-D", "--defined-only", os.path.join(lib, "libtile.so")]).splitlines()]
+    print(len([n for n in exported if n.startswith("tile_")]) > 20 and "exports tile_*", "and", [n for n in exported if not n.startswith("tile_")])
+    print(re.search(r"soname: \[(.*)\]", run(["readelf", "-d", os.path.join(lib, "libtile.so")])).group(1))
+    rows = [line.split() for line in run(["readelf", "-sW", os.path.join(lib, "libtile.a")]).splitlines()]
+    print("visible in libtile.a:", sorted({r[7] for r in rows if len(r) == 8 and r[4] == "GLOBAL" and r[5] == "DEFAULT" and r[6] != "UND"
+                                          and not r[7].startswith("tile_")}))
+
+
+def main(source, build, scratch):
+    shutil.rmtree(scratch, ignore_errors=True)
+    prefix, moved, work = (os.path.join(scratch, n) for n in ("prefix", "moved", "user"))
+    os.makedirs(work)
+    run(["cmake", "--install", build, "--prefix", prefix, "--component", "Unspecified"])  # a manifest of our own
+    manifest = shutil.copy(os.path.join(build, "install_manifest_Unspecified.txt"), scratch)
+    shutil.copytree(prefix, moved, symlinks=True)
+    run(["cmake", "-D", "MANIFEST=" + manifest, "-P", os.path.join(source, "tools/cmake/uninstall.cmake")])
+    print("left:", [n for _, _, names in os.walk(prefix) for n in names], not os.path.exists(os.path.join(prefix, "lib/cmake")))
+    print("target:", bool(re.search(r"^uninstall:", run(["cmake", "--build", build, "--target", "help"]), re.M)))
+    for name, text in FILES.items():
+        with open(os.path.join(work, name), "w", encoding="utf-8") as f:
+            f.write(text)
+    out = os.path.join(work, "out")
+    run(["cmake", "-S", work, "-B", out, "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={moved}"])
+    run(["cmake", "--build", out])
+    for name in ("plain", "keyword", "consumer", "shared"):
+        print(name + ":", run([os.path.join(out, name)]), end="")
+    lib = next(d for d, _, names in os.walk(moved) if "libtile.a" in names)
+    symbols(lib)
+    pc = os.path.join(lib, "pkgconfig")
+    run([os.path.join(moved, "bin", "tilec"), "add.tile", "--const", "B=16", "-o", "add.o", "--header", "add.h"], cwd=work)
+    run(["cc", "-I.", "consumer.c", "add.o", "-o", "by_pc", *flags(pc, "tile")], cwd=work)
+    print("tile.pc:", run([os.path.join(work, "by_pc")]), end="")
+    print("tilec.pc says only where it lies:", prefix not in " ".join(flags(pc, "tilec")))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
