@@ -1,5 +1,6 @@
 /* The report's part on what threads exchange (explain.h): conversions, reductions, scans, products,
  * buffers, barriers. Shuffles and wavefronts are those of the plans that the lowering follows. */
+#include "codegen/copies.h"
 #include "codegen/explain.h"
 #include "ir/banks.h"
 #include "ir/dot_plan.h"
@@ -260,8 +261,9 @@ static const TlBufPlan *buffer_plan(const TlExplain *e, const TlOp *op, const Tl
     if (op->opcode == TL_OP_PUT)
         return tl_buf_plan(e->scratch, tile, buf, ANY, TL_BUF_WRITES);
     TlAccessInfo info = tl_access_info(e->axis, op);
-    int width = tl_access_vector(&info, op, tile->layout);
-    return tl_buf_plan(e->scratch, tile, buf, width, TL_BUF_WRITES | TL_BUF_IN_ORDER);
+    bool is_async;
+    return tl_copy_plan(e->scratch, op, tl_access_vector(&info, op, tile->layout), nvidia,
+                        &is_async);
 }
 
 static void explain_buffer_use(const TlExplain *e, const TlOp *op, const TlType *tile,

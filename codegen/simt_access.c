@@ -10,6 +10,7 @@
  * A copy has no registers of its own, so its addresses may stay in some: what its loop moves the tile
  * by is added last, to what does not change in the loop. On NVIDIA that is one instruction,
  * start * stride + the rest. */
+#include "codegen/copies.h"
 #include "codegen/simt_access.h"
 #include "passes/facts.h"
 #include <stdlib.h>
@@ -24,22 +25,6 @@ static const TlType *accessed_type(const TlOp *op)
 static LLVMValueRef to_i32(TlSimt *g, LLVMValueRef x)
 {
     return LLVMBuildTrunc(g->b, x, g->i32, "");
-}
-
-static bool is_within(const TlBlock *block, const TlOp *op)
-{
-    while (block && block->parent != op)
-        block = block->parent ? block->parent->block : NULL;
-    return block != NULL;
-}
-
-/* Does the innermost loop around the op change the value? */
-static bool changes_around(const TlOp *op, const TlValue *v)
-{
-    const TlOp *loop = op->block->parent;
-    while (loop && loop->opcode != TL_OP_FOR && loop->opcode != TL_OP_WHILE)
-        loop = loop->block->parent;
-    return loop && is_within(v->def ? v->def->block : v->block, loop);
 }
 
 /* start * stride in bytes: the view's stride, as a slice's step is between its elements only. */
@@ -77,7 +62,7 @@ static void prepare_axis(TlSimt *g, TlSimtAccess *a, const TlAccessInfo *info, u
         return;
     LLVMValueRef at = tl_gen_to_i64(&g->gen, index, tl_gen_scalar(&g->gen, index));
     a->start[i] = at;
-    if (a->op->opcode == TL_OP_COPY && changes_around(a->op, index))
+    if (tl_copy_moving(a->op) >> i & 1)
         move(g, a, i, is_small(a, info, i));
     else
         *offset = LLVMBuildAdd(g->b, *offset, LLVMBuildMul(g->b, at, a->stride[i], ""), "");
@@ -109,6 +94,7 @@ void tl_simt_access_begin(TlSimt *g, TlOp *op, TlSimtAccess *a)
         a->uniform = tl_gen_address(&g->gen, a->elem.dtype, a->view->ptr, offset);
     }
     a->is_local = info.local != 0;
+    a->is_decided = tl_copy_is_decided(op, &info, g->options->check);
     for (uint32_t i = 0; i < a->place.naxes && a->place.axes; i++)
         if (info.narrow >> i & 1)
             a->left[i] =
@@ -234,12 +220,10 @@ LLVMValueRef tl_simt_access_inside(TlSimt *g, TlSimtAccess *a, int64_t r)
 LLVMValueRef tl_simt_access_all_inside(TlSimt *g, const TlSimtAccess *a)
 {
     LLVMValueRef all = NULL;
-    for (uint32_t i = 0; i < a->place.naxes && a->bounds; i++) {
+    for (uint32_t i = 0; i < a->place.naxes && a->is_decided; i++) {
         const TlAxis *axis = &a->place.axes[i];
         if (!(a->moving >> i & 1) || axis->kind != TL_AXIS_SLICE)
             continue;
-        if (!a->left[i])
-            return NULL;
         LLVMValueRef last = tl_simt_i32(g, (uint32_t)(axis->step * (axis->width - 1)));
         all = tl_simt_both(g, all, LLVMBuildICmp(g->b, LLVMIntSLT, last, a->left[i], ""));
     }

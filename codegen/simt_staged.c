@@ -9,6 +9,7 @@
  * a copy may do. */
 #include <string.h>
 
+#include "codegen/copies.h"
 #include "codegen/simt_access.h"
 #include "codegen/simt_exchange.h"
 #include "ir/mma.h"
@@ -331,7 +332,7 @@ static void begin_copies(TlSimt *g, Copy *copies, uint32_t n, bool all_inside)
         tl_gen_set_loc(&g->gen, c->loc);
         if (!all_inside && c->from.moving)
             tl_simt_access_move(g, &c->from);
-        c->from.inside = all_inside ? c->from.moving : 0;
+        c->from.inside = all_inside && c->from.is_decided ? c->from.moving : 0;
         for (uint32_t i = 0; i < c->to.plan->naccesses; i++)
             begin_access(c, &c->to.plan->accesses[i]);
     }
@@ -349,33 +350,30 @@ static void copy_at_once(TlSimt *g, TlSimtAccess *from)
 /* False: the copy is done, by loads and stores. */
 static bool prepare_copy(TlSimt *g, TlOp *op, Copy *c)
 {
-    enum { LEAST = 4 };
     TlSimtAccess *from = &c->from;
     tl_simt_access_begin(g, op, from);
     tl_simt_access_promise(g, from);
-    const TlPlace *p = &from->place;
-    const TlBufPlan *plan = tl_buf_plan(g->arena, from->type, p->buf->type, from->width,
-                                        TL_BUF_WRITES | TL_BUF_IN_ORDER);
-    bool nvidia = g->options->target->kind == TL_TARGET_NVPTX;
-    if (!nvidia || tl_gen_elem_bytes(&from->elem) * plan->nregs < LEAST) {
+    bool is_async, nvidia = g->options->target->kind == TL_TARGET_NVPTX;
+    const TlBufPlan *plan = tl_copy_plan(g->arena, op, from->width, nvidia, &is_async);
+    if (!is_async) {
         copy_at_once(g, from);
         return false;
     }
-    c->to = slot_of(g, p->buf, p->slot, plan);
+    c->to = slot_of(g, from->place.buf, from->place.slot, plan);
     c->owner = tl_simt_is_owner(g, from->layout);
     c->loc = op->loc;
     c->param = g->param;
     return true;
 }
 
-/* i1: are the tiles inside of their views along the axes that move? NULL: nobody asks. The tests of the
- * other axes are made here, for both ways to use. */
+/* i1: are the tiles that can be decided as a whole inside along the axes that move? NULL: there is none. The
+ * other tests are made here, for both ways to use. */
 static LLVMValueRef are_inside(TlSimt *g, Copy *copies, uint32_t n)
 {
     LLVMValueRef all = NULL;
     for (uint32_t k = 0; k < n; k++) {
         Copy *c = &copies[k];
-        c->from.inside = c->from.moving;
+        c->from.inside = c->from.is_decided ? c->from.moving : 0;
         for (uint32_t i = 0; i < c->to.plan->naccesses; i++)
             tl_simt_access_inside(g, &c->from, c->to.plan->accesses[i].regs[0]);
         all = tl_simt_both(g, all, tl_simt_access_all_inside(g, &c->from));

@@ -43,6 +43,20 @@ kernel k(const f16 A[M, K], const u8 B[N, K], const f16 scale[N], f32 C[M, N])
 """, {"A": small("f16", 1, 66, 144), "B": ints("u8", 2, 0, 8, 70, 144), "scale": small("f16", 3, 70), "C": poison("f32", 66, 70)},
     lambda a: {"C": exact(total(a["A"]) @ (total(a["B"]) - 3).T * total(a["scale"]))})
 
+# copies beside each other, one with an extent of 64 bits, which ends before the loop does: what says that the other is inside as a
+# whole says nothing of this one
+row("pipeline_one_wide_extent", """
+kernel k(const f16 A[M, K], const f16 B[i64 L, N], f32 C[M, N], const int BK = 32)
+    grid(1)
+{
+    tile<f32, 64, 64> acc = 0;
+    for (int k : range(0, K, BK)) pipeline
+        acc = dot(A[0 +: 64, k +: BK], B[k +: BK, 0 +: 64], acc);
+    C[0 +: 64, 0 +: 64] = acc;
+}
+""", {"A": small("f16", 1, 64, 256), "B": small("f16", 2, 104, 64), "C": poison("f32", 64, 64)},
+    lambda a: {"C": exact(total(a["A"])[:, :104] @ total(a["B"]))})
+
 # pointers that move with the loop, a mask, a padding value
 row("pipeline_pointers", """
 kernel k(const f16 A[M, K], const f16 B[K, N], f32 C[M, N])
