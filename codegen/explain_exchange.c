@@ -117,9 +117,16 @@ static uint32_t words_of(TlDtype d)
     return ((uint32_t)tl_dtype_bytes(d) + WORD - 1) / WORD;
 }
 
-/* n partials of every operand to their slots, and what everybody reads of `classes` classes. */
+/* Accesses that read `classes` classes of n partials each. */
+static uint32_t reads_of(const TlSharedSlots *s, uint32_t n, uint32_t classes)
+{
+    int together = s->vec_bits + s->class_vec_bits;
+    return (n * classes + (1u << together) - 1) >> together;
+}
+
+/* n partials of every operand to their slots, and what everybody reads, by `reads` accesses. */
 static void add_slots(const TlSharedSlots *s, const TlDtype *work, uint32_t noperands, uint32_t n,
-                      int lane_bits, uint32_t classes, tilec_report_exchange *x)
+                      int lane_bits, uint32_t reads, tilec_report_exchange *x)
 {
     for (uint32_t i = 0; i < noperands; i++) {
         uint32_t unit = (uint32_t)tl_dtype_bytes(work[i]);
@@ -128,7 +135,7 @@ static void add_slots(const TlSharedSlots *s, const TlDtype *work, uint32_t nope
         uint32_t many = s->class_vec_bits ? row : wide;
         TlBanks get = tl_banks_of_map(&s->read, unit, lane_bits, 0, many);
         add_banks(x, put, (n + (1u << s->vec_bits) - 1) >> s->vec_bits);
-        add_banks(x, get, ((uint64_t)n * classes * unit + many - 1) / many);
+        add_banks(x, get, reads);
     }
 }
 
@@ -147,19 +154,57 @@ static void explain_reduce(const TlExplain *e, const TlOp *op, tilec_report_exch
         return;
     x->way = x->shuffles ? "shuffles, shared memory" : "shared memory";
     x->barriers = 1;
-    add_slots(&p->slots, p->work, p->noperands, p->nresults, lane_bits_of(op), 1u << p->class_bits,
-              x);
+    add_slots(&p->slots, p->work, p->noperands, p->nresults, lane_bits_of(op),
+              reads_of(&p->slots, p->nresults, 1u << p->class_bits), x);
+}
+
+/* Totals that a step by one bit exchanges: one of each representative, in every repetition. */
+static uint32_t totals_of(const TlScanPlan *p, const TlScanStep *step)
+{
+    uint32_t n = 0;
+    for (uint32_t r = 0; r < p->nregs; r++) {
+        uint32_t own = r & ((1u << p->reg_bits) - 1);
+        n += step->rep[own] == own;
+    }
+    return n;
+}
+
+/* Does nothing come after the block that a register has after the step, in any thread? */
+static bool is_last_block(const TlScanPlan *p, const TlScanStep *step, uint32_t reg, bool reverse)
+{
+    uint32_t reps = (uint32_t)p->reps, above = (1u << p->axis_bits) - (1u << (step->bit + step->nbits));
+    uint32_t own = reg & ((1u << p->reg_bits) - 1), at = (uint32_t)tl_images_reg(&p->x, own);
+    bool last = reg / p->rep_unit % reps == (reverse ? 0 : reps - 1);
+    return last && (tl_images_moving(&p->x) & above) == 0 && (at & above) == (reverse ? 0 : above);
+}
+
+/* What a step by classes reads. The total of the last class is nobody's business where nothing comes after. */
+static uint32_t class_reads(const TlScanPlan *p, const TlScanStep *step, bool reverse)
+{
+    const TlSharedSlots *s = &step->slots;
+    uint32_t n = reads_of(s, step->nparts, 1u << step->nbits);
+    for (uint32_t i = 0; i < step->nparts && !s->class_vec_bits; i += 1u << s->vec_bits) {
+        bool last = true; /* all that are read together */
+        for (uint32_t k = 0; k < 1u << s->vec_bits; k++)
+            last &= is_last_block(p, step, step->parts[i + k], reverse);
+        n -= last;
+    }
+    return n;
 }
 
 static void explain_scan(const TlExplain *e, const TlOp *op, tilec_report_exchange *x)
 {
     const TlScanPlan *p = tl_scan_plan(e->scratch, op);
-    bool shuffles = false;
     for (int i = 0; i < p->nsteps; i++) {
-        x->barriers += p->steps[i].by_classes;
-        shuffles |= !p->steps[i].by_classes && p->steps[i].lane;
+        const TlScanStep *step = &p->steps[i];
+        x->barriers += step->by_classes;
+        if (step->by_classes)
+            add_slots(&step->slots, p->work, op->nin, step->nparts, lane_bits_of(op),
+                      class_reads(p, step, tl_attr_flag(op, TL_ATTR_REVERSE)), x);
+        for (uint32_t k = 0; k < op->nin && !step->by_classes && step->lane; k++)
+            x->shuffles += totals_of(p, step) * words_of(p->work[k]);
     }
-    x->way = shuffles      ? x->barriers ? "shuffles, shared memory" : "shuffles"
+    x->way = x->shuffles   ? x->barriers ? "shuffles, shared memory" : "shuffles"
              : x->barriers ? "shared memory"
                            : "registers";
 }

@@ -2,7 +2,7 @@
 """What tilec explain says beforehand against what the emulator counts: counted.py TILEC SOURCE_ROOT
 
 The kernels have no element outside and no branch, so that each access is made by every warp as often as its loops
-turn. Then per source line: requests and sectors of global accesses, wavefronts and conflicts of shared memory agree.
+turn. Then per source line: requests and sectors of global accesses, wavefronts and conflicts of shared memory, shuffles agree.
 """
 import collections
 import re
@@ -17,6 +17,8 @@ KERNELS = [
     ("test/bench/gemm.tile", ["BK=32"], ["A=zeros[128,256]", "B=zeros[256,128]", "C=nan[128,128]"], (1, 4, 8)),
     ("test/codegen/explain/Inputs/transpose.tile", [], ["x=iota[64,128]", "y=nan[128,64]"], (2, 4, 0)),
     ("test/codegen/explain/Inputs/transpose.tile", ["B=32"], ["x=iota[64,128]", "y=nan[128,64]"], (8, 4, 0)),
+    ("test/codegen/explain/Inputs/scans.tile", ["B=1024"], ["x=iota[2048]", "y=nan[2048]", "a=zeros[32,64]", "b=nan[32,64]"], (2, 4, 0)),
+    ("test/codegen/explain/Inputs/scans.tile", ["B=4096"], ["x=iota[4096]", "y=nan[4096]", "a=zeros[32,64]", "b=nan[32,64]"], (1, 4, 0)),
 ]
 
 
@@ -38,9 +40,9 @@ def rows(page):
 
 
 def said(page, trips):
-    """Line to [requests, sectors, wavefronts, least] of one warp. What is fetched before the loop for its first trips is
+    """Line to [requests, sectors, wavefronts, least, shuffles] of one warp. What is fetched before the loop for its first trips is
     not fetched by its last ones; there a load does nothing, and a copy writes zeros."""
-    lines = collections.defaultdict(lambda: [0, 0, 0, 0])
+    lines = collections.defaultdict(lambda: [0] * 5)
     fetched = {line for line, _, op, _, figures in rows(page) if op in ("copy", "load", "put") and figures[-1]}
     for line, table, op, times, figures in rows(page):
         often = times * (trips if figures[-1] else 1)
@@ -52,20 +54,24 @@ def said(page, trips):
             lines[line][0] += often * requests
             lines[line][1] += often * requests * (0 if early else sectors)
         elif table.startswith("between"):
-            _, wavefronts, conflicts, _, _ = figures[-5:]
+            shuffles, wavefronts, conflicts, _, _ = figures[-5:]
             lines[line][2] += often * wavefronts
             lines[line][3] += often * (wavefronts - conflicts)
+            lines[line][4] += often * shuffles
     return lines
 
 
 COUNTED = re.compile(r"\s+\S+?:(\d+):\d+ (ldg|stg|lds|sts|ldsm|cp_async)\w*: (\d+) requests, (.*)")
+SHUFFLES = re.compile(r"\s+\S+?:(\d+):\d+ shfl_\w+: (\d+)$")
 FIGURE = re.compile(r"([\d.]+) (sectors|wavefronts)/request \(min ([\d.]+)\)")
 
 
 def counted(page):
-    lines = collections.defaultdict(lambda: [0, 0, 0, 0])
+    lines = collections.defaultdict(lambda: [0] * 5)
     for text in page.split("counted on")[1].split("\n"):
-        m = COUNTED.match(text)
+        m, shuffles = COUNTED.match(text), SHUFFLES.match(text)
+        if shuffles:
+            lines[int(shuffles.group(1))][4] += int(shuffles.group(2))
         for value, unit, least in FIGURE.findall(m.group(4)) if m else []:
             row, requests = lines[int(m.group(1))], int(m.group(3))
             if unit == "sectors":
@@ -89,8 +95,8 @@ def main(tilec, root):
             expected = {line: [x * blocks * warps for x in row] for line, row in said(p.stdout, trips).items()}
             found = counted(p.stdout)
             for line in sorted(set(expected) | set(found)):
-                want, got = expected.get(line, [0] * 4), found[line]
-                wrong = [i for i in range(4) if abs(want[i] - got[i]) > 0.01 * max(want[i], 1)]
+                want, got = expected.get(line, [0] * 5), found[line]
+                wrong = [i for i in range(5) if abs(want[i] - got[i]) > 0.01 * max(want[i], 1)]
                 bad += bool(wrong)
                 if wrong:
                     print(f"{file}:{line} for {target}: said {want}, counted {got}")
