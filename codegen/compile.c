@@ -431,9 +431,20 @@ static tilec_status front(TlJob *j, uint32_t source, const char *name)
     return diags ? diags : status;
 }
 
+/* What the caller says is checked before anything looks at it. */
+static tilec_status check_call(TlJob *j, const char *name)
+{
+    char wrong[512];
+    if (!name)
+        return tl_job_fail(j, TILEC_USAGE, "the name, the path or the text to compile is NULL");
+    if (tilec_options_check(j->o, wrong, sizeof wrong))
+        return tl_job_fail(j, TILEC_USAGE, "%s", wrong);
+    return find_stage(j);
+}
+
 static tilec_status compile(TlJob *j, const char *name, const char *text, size_t size)
 {
-    tilec_status status = find_stage(j);
+    tilec_status status = check_call(j, name);
     if (status)
         return status;
     tl_ctx_init(&j->ctx, j->scratch.alloc);
@@ -551,11 +562,15 @@ tilec_status tl_compile(const char *name, const char *text, size_t size,
                         const tilec_options *options, tilec_output **out_output)
 {
     tilec_options o = DEFAULTS;
-    if (options)
+    if (!out_output)
+        return TILEC_USAGE;
+    if (options && options->struct_size < sizeof(size_t)) /* refused by check_call */
+        o.struct_size = options->struct_size;
+    else if (options)
         memcpy(&o, options, options->struct_size < sizeof o ? options->struct_size : sizeof o);
     if (!o.alloc)
         o.alloc = tl_libc_alloc;
-    if (o.target && strchr(o.target, ','))
+    if (name && o.target && strchr(o.target, ','))
         return tl_compile_fat(name, text, size, &o, out_output);
     tilec_output *out = *out_output = tl_output_new(&o);
     if (!out)
@@ -574,7 +589,7 @@ tilec_status tl_compile(const char *name, const char *text, size_t size,
 tilec_status tilec_compile_source(const char *name, const char *text, size_t size,
                                   const tilec_options *options, tilec_output **out_output)
 {
-    return tl_compile(name, text, size, options, out_output);
+    return tl_compile(text ? name : NULL, text, size, options, out_output);
 }
 
 tilec_status tilec_compile_file(const char *path, const tilec_options *options,

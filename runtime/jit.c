@@ -168,14 +168,10 @@ static bool copy_include_dirs(source *s)
 static source *copy_source(const char *name, const char *text, size_t size,
                            const tile_jit_options *options)
 {
-    static const tile_jit_options defaults = TILE_JIT_OPTIONS_INIT;
     source *s = calloc(1, sizeof *s);
     if (!s)
         return NULL;
-    s->options = defaults;
-    if (options)
-        memcpy(&s->options, options,
-               options->struct_size < sizeof s->options ? options->struct_size : sizeof s->options);
+    s->options = *options;
     s->name = strdup(name);
     s->fp = strdup(s->options.fp ? s->options.fp : "default");
     s->text = malloc(size + 1);
@@ -189,14 +185,42 @@ static source *copy_source(const char *name, const char *text, size_t size,
     return s;
 }
 
+static const tile_jit_options *or_defaults(const tile_jit_options *options)
+{
+    static const tile_jit_options defaults = TILE_JIT_OPTIONS_INIT;
+    return options ? options : &defaults;
+}
+
+/* By the compiler's own check: fields of the same names. */
+static tile_status check_options(const tile_jit_options *options)
+{
+    char wrong[512];
+    if (options->struct_size < sizeof *options)
+        return tl_fail(TILE_BAD_ARGUMENT, "tile_jit_options: struct_size is %zu, wants %zu: begin "
+                       "with TILE_JIT_OPTIONS_INIT", options->struct_size, sizeof *options);
+    tilec_options o = TILEC_OPTIONS_INIT;
+    o.include_dirs = options->include_dirs;
+    o.ninclude_dirs = options->ninclude_dirs;
+    o.opt_level = options->opt_level;
+    o.fp = options->fp;
+    o.warps = options->warps;
+    o.stages = options->stages;
+    return tilec_options_check(&o, wrong, sizeof wrong) == TILEC_OK
+               ? TILE_OK
+               : tl_fail(TILE_BAD_ARGUMENT, "tile_jit_options: %s", wrong);
+}
+
 tile_status tile_module_load_source(tile_device *device, const char *name, const char *text,
                                     size_t size, const tile_jit_options *options,
                                     tile_module **out_module)
 {
     if (!text || !out_module)
         return tl_fail(TILE_BAD_ARGUMENT, "tile_module_load_source: an argument is NULL");
+    options = or_defaults(options);
     tile_device_info info = TILE_DEVICE_INFO_INIT;
-    tile_status status = tile_device_get_info(device, &info);
+    tile_status status = check_options(options);
+    if (status == TILE_OK)
+        status = tile_device_get_info(device, &info);
     if (status != TILE_OK)
         return status;
     source *s = copy_source(name ? name : "<source>", text, size, options);
@@ -243,6 +267,9 @@ tile_status tile_module_load_file(tile_device *device, const char *path,
     size_t size;
     if (!path || !out_module)
         return tl_fail(TILE_BAD_ARGUMENT, "tile_module_load_file: an argument is NULL");
+    status = check_options(or_defaults(options)); /* before the file: it may not be there */
+    if (status != TILE_OK)
+        return status;
     char *text = read_file(path, &size, &status);
     if (!text)
         return status;

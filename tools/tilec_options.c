@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "codegen/options.h"
+
 typedef enum Form {
     FORM_FLAG, /* int at the offset becomes 1 */
     FORM_BOOL, /* bool at the offset becomes true */
@@ -37,7 +39,7 @@ static const Row rows[] = {
     {"--emit",         FORM_TEXT, CMD_COMPILE, AT(emit),              "STAGE",    "stop at a stage: ast tir opt llvm asm obj image ..."},
     {"-MD",            FORM_BOOL, CMD_COMPILE, AT(depends),           NULL,       "write the files read, for make"},
     {"-MF",            FORM_TEXT, CMD_COMPILE, AT(depfile),           "FILE",     "where -MD writes"},
-    {"--device",       FORM_TEXT, CMD_RUN,     AT(device),            "D",        "cpu[:LEVEL] (default: cpu), ref, emu:TARGET[@LEVEL], cuda[:N], hip[:N]"},
+    {"--device",       FORM_TEXT, CMD_RUN,     AT(device),            "D",        "cpu[:LEVEL], ref, emu:TARGET[@LEVEL], cuda[:N], hip[:N]; default: TILE_DEVICE, else cpu"},
     {"--grid",         FORM_TEXT, RUNS,        AT(grid),              "X[,Y...]", "run this grid, not the kernel's"},
     {"--repeat",       FORM_TEXT, CMD_RUN,     AT(repeat),            "N",        "launch N times and say how long it took"},
     {"--stats",        FORM_BOOL, CMD_RUN,     AT(stats),             NULL,       "say how long compiling and running took; emu: what was counted"},
@@ -167,7 +169,8 @@ static bool store_glued(Options *o, const Row *r, const char *value)
     long long level;
     if (r->name[1] == 'W' || r->name[1] == 'I')
         return add_text((Texts *)(void *)((char *)o + r->offset), value);
-    if (!parse_int(value, 0, 3, &level))
+    const TlOption *range = tl_option_find(r->name);
+    if (!parse_int(value, range->low, range->high, &level))
         return usage_error("-O%s: levels are -O0, -O1, -O2, -O3", value), false;
     o->compile.opt_level = (int)level;
     return true;
@@ -240,8 +243,10 @@ static bool read_all(Options *o, Command command, int argc, char **argv)
 
 /* ---- all options together ---- */
 
+/* known: NULL: what the table of values says. */
 static bool one_of(const char *option, const char *value, const char *const *known)
 {
+    known = known ? known : tl_option_find(option)->words;
     for (int i = 0; known[i]; i++)
         if (strcmp(known[i], value) == 0)
             return true;
@@ -256,19 +261,20 @@ static bool numbers(Options *o)
 {
     const struct {
         const char *name, *text;
-        int *out, low, high;
+        int *out;
     } all[] = {
-        {"--warps", o->warps, &o->compile.warps, 1, 64},
-        {"--stages", o->stages, &o->compile.stages, 1, 64},
-        {"--bisect", o->bisect, &o->compile.bisect, 0, 1000000},
+        {"--warps", o->warps, &o->compile.warps},
+        {"--stages", o->stages, &o->compile.stages},
+        {"--bisect", o->bisect, &o->compile.bisect},
     };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        const TlOption *range = tl_option_find(all[i].name);
         long long v;
         if (!all[i].text)
             continue;
-        if (!parse_int(all[i].text, all[i].low, all[i].high, &v))
-            return usage_error("%s wants a number from %d to %d, not '%s'", all[i].name, all[i].low,
-                               all[i].high, all[i].text),
+        if (!parse_int(all[i].text, range->low, range->high, &v))
+            return usage_error("%s wants a number from %d to %d, not '%s'", all[i].name, range->low,
+                               range->high, all[i].text),
                    false;
         *all[i].out = (int)v;
     }
@@ -306,12 +312,10 @@ static const char *temporary_dir(void)
 
 static bool finish(Options *o)
 {
-    static const char *const fps[] = {"default", "strict", "ring", NULL},
-                             *const forms[] = {"text", "json", "sarif", NULL},
-                             *const whens[] = {"auto", "always", "never", NULL};
+    static const char *const whens[] = {"auto", "always", "never", NULL};
     const char *when = o->color ? o->color : "auto";
-    if (!one_of("--fp", o->compile.fp, fps) ||
-        !one_of("--diagnostics", o->compile.diagnostics, forms) || !one_of("--color", when, whens))
+    if (!one_of("--fp", o->compile.fp, NULL) ||
+        !one_of("--diagnostics", o->compile.diagnostics, NULL) || !one_of("--color", when, whens))
         return false;
     if (!numbers(o) || !constants(o))
         return false;

@@ -14,7 +14,7 @@
 
 typedef struct Run {
     const Options *o;
-    const char *name; /* of the device */
+    const char *name; /* of the device; NULL: what TILE_DEVICE says, else cpu */
     tile_device *device;
     tile_device_info info;
     tilec_output *output;
@@ -428,7 +428,7 @@ static void clean_up(Run *r)
 
 int command_run(Options *o)
 {
-    Run r = {.o = o, .name = o->device ? o->device : "cpu"};
+    Run r = {.o = o, .name = o->device};
     int status = set_up(&r);
     if (status == EXIT_FINE)
         status = check_outputs(&r);

@@ -48,7 +48,7 @@ typedef struct tilec_options {
     size_t nconsts;
     const char *const *include_dirs;
     size_t ninclude_dirs;
-    int opt_level;  /* 0..3 */
+    int opt_level;  /* 0..3; what may be said here and below: options.def */
     int debug;      /* -g: asserts stay, line information */
     int check;      /* bounds, assumptions, asserts */
     const char *fp; /* "default", "strict", "ring" */
@@ -66,7 +66,7 @@ typedef struct tilec_options {
     void *(*alloc)(void *user, void *ptr, size_t old_size,
                    size_t new_size); /* NULL: the C library */
     void *alloc_user;
-    int warps, stages; /* 0: as the kernel says */
+    int warps, stages; /* 1..64; 0: as the kernel says */
     /* with kernel NULL: the file must have exactly one kernel, else USAGE with their names */
     int one_kernel;
     uint64_t stress_layouts; /* GPUs: random layouts of this seed, to test the compiler; 0: off */
@@ -86,9 +86,16 @@ typedef struct tilec_options {
 
 typedef struct tilec_output tilec_output;
 
+/* Has each option a value that it may have? `options` NULL: the defaults. TILEC_USAGE: no; what is
+ * wrong is written into text[size], cut to fit; `text` may be NULL. Names of targets, stages, kernels,
+ * constants and passes are looked up when compiling only, which checks all that this does, too. */
+TILEC_API tilec_status tilec_options_check(const tilec_options *options, char *text, size_t size);
+
 /* Compiles a text (`name` is for messages and for finding imports beside it) or a file ("-":
  * standard input).
- * *out_output is always set unless NO_MEMORY; free it with tilec_output_free (accepts NULL). */
+ * *out_output is always set unless NO_MEMORY; free it with tilec_output_free (accepts NULL). The
+ * functions of an output accept NULL, too: no data, "" for texts. `options` NULL: the defaults.
+ * TILEC_USAGE also when a name, path or text is NULL; without an output when out_output is. */
 TILEC_API tilec_status tilec_compile_source(const char *name, const char *text, size_t size,
                                             const tilec_options *options,
                                             tilec_output **out_output);

@@ -16,7 +16,7 @@ typedef struct tile_jit_options {
     int debug;       /* asserts stay */
     int check;       /* bounds, assumptions, asserts */
     const char *fp;  /* "default", "strict", "ring" */
-    int warps, stages; /* 0: as the kernel says */
+    int warps, stages; /* 1..64; 0: as the kernel says */
     /* all of one compilation; the error text has them too */
     void (*diagnostic)(void *user, const char *rendered);
     void *user;
@@ -26,6 +26,7 @@ typedef struct tile_jit_options {
 /* A module from a text (`name` is for messages and for finding imports beside it) or a file. The
  * text is read here; tile_kernel_get compiles, as constants are known there; a launch never
  * compiles. `options` may be NULL; what it points to, but for `user`, is copied.
+ * TILE_BAD_ARGUMENT: an option has a value that it may not have.
  * TILE_IO: the file cannot be read.  From tile_kernel_get: TILE_COMPILE, with the diagnostics as
  * the error text. */
 TILE_API tile_status tile_module_load_source(tile_device *device, const char *name,

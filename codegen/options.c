@@ -1,0 +1,121 @@
+/* options.c: the values that options may have: the table, and the check of a tilec_options. */
+#include "codegen/options.h"
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "codegen/include/tilec.h"
+
+static const TlOption OPTIONS[] = {
+#define RANGE(field, option, low, high, unset)                                                     \
+    {#field, option, offsetof(tilec_options, field), NULL, low, high, unset},
+#define WORDS(field, option, ...)                                                                  \
+    {#field, option, offsetof(tilec_options, field), (const char *const[]){__VA_ARGS__, NULL},     \
+     0,      0,      0},
+#include "codegen/options.def"
+};
+enum {
+    NOPTIONS = sizeof OPTIONS / sizeof *OPTIONS,
+    FIRST_SIZE = offsetof(tilec_options, report) + sizeof(int) /* of version 0.1 */
+};
+
+const TlOption *tl_option_find(const char *option)
+{
+    for (int i = 0; i < NOPTIONS; i++)
+        if (strcmp(OPTIONS[i].option, option) == 0)
+            return &OPTIONS[i];
+    return NULL;
+}
+
+/* Where the text of what is wrong goes. */
+typedef struct Text {
+    char *text;
+    size_t size, len;
+} Text;
+
+static void put(Text *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void put(Text *t, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    bool room = t->len < t->size;
+    int n = vsnprintf(room ? t->text + t->len : NULL, room ? t->size - t->len : 0, format, args);
+    va_end(args);
+    t->len += n > 0 ? (size_t)n : 0;
+}
+
+static bool word_fits(const TlOption *o, const char *word, Text *t)
+{
+    for (int i = 0; word && o->words[i]; i++)
+        if (strcmp(o->words[i], word) == 0)
+            return true;
+    if (!word)
+        return true;
+    put(t, "%s is '%s'; known are", o->field, word);
+    for (int i = 0; o->words[i]; i++)
+        put(t, "%s %s", i ? "," : "", o->words[i]);
+    return false;
+}
+
+static bool number_fits(const TlOption *o, int value, Text *t)
+{
+    if (value == o->unset || (value >= o->low && value <= o->high))
+        return true;
+    put(t, "%s is %d, wants %d to %d", o->field, value, o->low, o->high);
+    if (o->unset < o->low)
+        put(t, ", or %d for what is said elsewhere", o->unset);
+    return false;
+}
+
+static bool table_fits(const tilec_options *options, Text *t)
+{
+    for (int i = 0; i < NOPTIONS; i++) {
+        const TlOption *o = &OPTIONS[i];
+        const void *field = (const char *)options + o->at;
+        if (o->words ? !word_fits(o, *(const char *const *)field, t)
+                     : !number_fits(o, *(const int *)field, t))
+            return false;
+    }
+    return true;
+}
+
+static bool lists_fit(const tilec_options *o, Text *t)
+{
+    if (o->nconsts && !o->consts)
+        put(t, "consts is NULL, nconsts is %zu", o->nconsts);
+    else if (o->ninclude_dirs && !o->include_dirs)
+        put(t, "include_dirs is NULL, ninclude_dirs is %zu", o->ninclude_dirs);
+    else if (o->nwarnings && !o->warnings)
+        put(t, "warnings is NULL, nwarnings is %zu", o->nwarnings);
+    else if (o->ninclude_dirs > UINT32_MAX || o->nconsts > UINT32_MAX)
+        put(t, "ninclude_dirs or nconsts is too large");
+    for (size_t i = 0; !t->len && i < o->nconsts; i++)
+        if (!o->consts[i].name || !o->consts[i].value)
+            put(t, "consts[%zu] has no %s", i, o->consts[i].name ? "value" : "name");
+    for (size_t i = 0; !t->len && i < o->ninclude_dirs; i++)
+        if (!o->include_dirs[i])
+            put(t, "include_dirs[%zu] is NULL", i);
+    for (size_t i = 0; !t->len && i < o->nwarnings; i++)
+        if (!o->warnings[i])
+            put(t, "warnings[%zu] is NULL", i);
+    return !t->len;
+}
+
+tilec_status tilec_options_check(const tilec_options *options, char *text, size_t size)
+{
+    Text t = {text, text ? size : 0, 0};
+    put(&t, "%s", "");
+    if (!options)
+        return TILEC_OK;
+    if (options->struct_size < FIRST_SIZE) {
+        put(&t, "struct_size is %zu, wants %zu: begin with TILEC_OPTIONS_INIT",
+            options->struct_size, sizeof *options);
+        return TILEC_USAGE;
+    }
+    tilec_options o = TILEC_OPTIONS_INIT; /* an older program's are shorter */
+    memcpy(&o, options, options->struct_size < sizeof o ? options->struct_size : sizeof o);
+    return table_fits(&o, &t) && lists_fit(&o, &t) ? TILEC_OK : TILEC_USAGE;
+}

@@ -1,0 +1,15 @@
+/* The table of options.def, for whoever reads or checks options. */
+#ifndef TL_OPTIONS_H
+#define TL_OPTIONS_H
+#include <stddef.h>
+
+typedef struct TlOption {
+    const char *field, *option; /* "warps", "--warps" */
+    size_t at;                  /* in tilec_options */
+    const char *const *words;   /* NULL-terminated; NULL: an int from low to high, or `unset` */
+    int low, high, unset;
+} TlOption;
+
+/* The row of "--warps"; NULL: there is none. */
+const TlOption *tl_option_find(const char *option);
+#endif
