@@ -3,24 +3,19 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-tile_status tile_buffer_alloc(tile_device *device, uint64_t bytes, tile_buffer **out_buffer)
+static tile_status alloc(tile_device *d, uint64_t bytes, tile_buffer **out_buffer)
 {
-    tile_device *d;
-    if (!out_buffer)
-        return tl_fail(TILE_BAD_ARGUMENT, "tile_buffer_alloc: out_buffer is NULL");
-    tile_status status = tl_device_or_default(device, &d);
-    if (status != TILE_OK)
-        return status;
     tile_buffer *b = calloc(1, sizeof *b);
     if (!b)
         return tl_fail(TILE_NO_MEMORY, "out of memory");
     b->device = d;
     b->bytes = bytes;
-    status = d->driver->mem_alloc(d->dev, bytes, &b->address);
+    tile_status status = d->driver->mem_alloc(d->dev, bytes, &b->address);
     if (status != TILE_OK) {
         free(b);
         return status;
     }
+    tl_device_keep(d);
     pthread_mutex_lock(&d->lock);
     b->next = d->buffers;
     if (b->next)
@@ -29,6 +24,19 @@ tile_status tile_buffer_alloc(tile_device *device, uint64_t bytes, tile_buffer *
     pthread_mutex_unlock(&d->lock);
     *out_buffer = b;
     return TILE_OK;
+}
+
+tile_status tile_buffer_alloc(tile_device *device, uint64_t bytes, tile_buffer **out_buffer)
+{
+    tile_device *d;
+    if (!out_buffer)
+        return tl_fail(TILE_BAD_ARGUMENT, "tile_buffer_alloc: out_buffer is NULL");
+    tile_status status = tl_device_enter(device, &d);
+    if (status != TILE_OK)
+        return status;
+    status = alloc(d, bytes, out_buffer);
+    tl_device_leave(d);
+    return status;
 }
 
 void tile_buffer_free(tile_buffer *b)
@@ -46,6 +54,7 @@ void tile_buffer_free(tile_buffer *b)
     pthread_mutex_unlock(&d->lock);
     d->driver->mem_free(d->dev, b->address);
     free(b);
+    tl_device_drop(d);
 }
 
 void *tile_buffer_ptr(const tile_buffer *b)
@@ -70,17 +79,28 @@ uint64_t tl_buffer_bytes_at(tile_device *d, const void *address)
     return left;
 }
 
-/* The part [offset, offset + bytes) of a buffer, and the stream to reach it by. */
-static tile_status part(tile_buffer *b, uint64_t offset, uint64_t bytes, tile_stream *stream,
-                        tile_stream **out_stream)
+/* The part [offset, offset + bytes) of a buffer, and the stream to reach it by. On TILE_OK the
+ * device is entered. host: the other side of a copy; a fill has none. */
+static tile_status enter_part(tile_buffer *b, uint64_t offset, uint64_t bytes, const void *host,
+                              tile_stream *stream, tile_stream **out_stream)
 {
+    tile_device *d;
     if (!b)
         return tl_fail(TILE_BAD_ARGUMENT, "the buffer is NULL");
     if (offset > b->bytes || bytes > b->bytes - offset)
         return tl_fail(TILE_BAD_ARGUMENT,
-                       "bytes %" PRIu64 " to %" PRIu64 " are not inside a buffer of %" PRIu64,
-                       offset, offset + bytes, b->bytes);
-    return tl_stream_or_default(b->device, stream, out_stream);
+                       "%" PRIu64 " bytes from %" PRIu64 " on are not inside a buffer of %" PRIu64,
+                       bytes, offset, b->bytes);
+    if (bytes > 0 && !host)
+        return tl_fail(TILE_BAD_ARGUMENT, "the host memory of a copy of %" PRIu64 " bytes is NULL",
+                       bytes);
+    tile_status status = tl_device_enter(b->device, &d);
+    if (status != TILE_OK)
+        return status;
+    status = tl_stream_of(d, stream, out_stream);
+    if (status != TILE_OK)
+        tl_device_leave(d);
+    return status;
 }
 
 /* Waits for the queue, not for what kernels said: that stays for tile_stream_synchronize. */
@@ -98,26 +118,35 @@ tile_status tile_buffer_upload(tile_buffer *b, uint64_t offset, const void *sour
                                tile_stream *stream)
 {
     tile_stream *s;
-    tile_status status = part(b, offset, bytes, stream, &s);
-    return status == TILE_OK ? copy(s, (char *)b->address + offset, source, bytes, TL_COPY_UP)
-                             : status;
+    tile_status status = enter_part(b, offset, bytes, source, stream, &s);
+    if (status != TILE_OK)
+        return status;
+    status = copy(s, (char *)b->address + offset, source, bytes, TL_COPY_UP);
+    tl_device_leave(b->device);
+    return status;
 }
 
 tile_status tile_buffer_download(tile_buffer *b, uint64_t offset, void *target, uint64_t bytes,
                                  tile_stream *stream)
 {
     tile_stream *s;
-    tile_status status = part(b, offset, bytes, stream, &s);
-    return status == TILE_OK ? copy(s, target, (char *)b->address + offset, bytes, TL_COPY_DOWN)
-                             : status;
+    tile_status status = enter_part(b, offset, bytes, target, stream, &s);
+    if (status != TILE_OK)
+        return status;
+    status = copy(s, target, (char *)b->address + offset, bytes, TL_COPY_DOWN);
+    tl_device_leave(b->device);
+    return status;
 }
 
 tile_status tile_buffer_fill(tile_buffer *b, uint64_t offset, int value, uint64_t bytes,
                              tile_stream *stream)
 {
     tile_stream *s;
-    tile_status status = part(b, offset, bytes, stream, &s);
-    if (status != TILE_OK || bytes == 0)
+    tile_status status = enter_part(b, offset, bytes, &value, stream, &s);
+    if (status != TILE_OK)
         return status;
-    return s->device->driver->queue_fill(s->queue, (char *)b->address + offset, value, bytes);
+    if (bytes > 0)
+        status = s->device->driver->queue_fill(s->queue, (char *)b->address + offset, value, bytes);
+    tl_device_leave(b->device);
+    return status;
 }

@@ -69,24 +69,48 @@ static tile_status open_parts(tile_device *d, const char *spec)
     return tl_stream_open(d, true, &d->default_stream);
 }
 
+/* Of a device that nobody has, or that nobody has any more. */
+static void destroy(tile_device *d)
+{
+    tl_stream_close(d->default_stream);
+    if (d->dev)
+        d->driver->close(d->dev);
+    pthread_cond_destroy(&d->left);
+    pthread_mutex_destroy(&d->lock);
+    free(d);
+}
+
+static tile_status read_sync(bool *out_sync)
+{
+    const char *text = getenv("TILE_SYNC");
+    *out_sync = text && strcmp(text, "1") == 0;
+    if (!text || !*text || *out_sync || strcmp(text, "0") == 0)
+        return TILE_OK;
+    return tl_fail(TILE_BAD_ARGUMENT, "TILE_SYNC is '%s', wants 0 or 1", text);
+}
+
 static tile_status open_device(const char *name, tile_device **out_device)
 {
     const char *spec;
     tile_status status = TILE_OK;
+    bool sync = false;
     const tl_driver *driver = find_driver(name, &spec, &status);
-    if (!driver)
+    if (driver)
+        status = read_sync(&sync);
+    if (status != TILE_OK)
         return status;
     tile_device *d = calloc(1, sizeof *d);
     if (!d)
         return tl_fail(TILE_NO_MEMORY, "out of memory");
-    const char *sync = getenv("TILE_SYNC");
     d->driver = driver;
-    d->sync = sync && strcmp(sync, "1") == 0;
+    d->sync = sync;
+    d->owners = 1;
     snprintf(d->name, sizeof d->name, "%s", name);
     pthread_mutex_init(&d->lock, NULL);
+    pthread_cond_init(&d->left, NULL);
     status = open_parts(d, spec);
     if (status != TILE_OK) {
-        tile_device_close(d);
+        destroy(d);
         return status;
     }
     *out_device = d;
@@ -115,22 +139,68 @@ tile_status tile_device_open(const char *name, tile_device **out_device)
     return status;
 }
 
-void tile_device_close(tile_device *d)
+/* ---- closing ---- */
+
+void tl_device_keep(tile_device *d)
 {
-    if (!d)
-        return;
+    atomic_fetch_add_explicit(&d->owners, 1, memory_order_relaxed);
+}
+
+void tl_device_drop(tile_device *d)
+{
+    if (atomic_fetch_sub_explicit(&d->owners, 1, memory_order_acq_rel) == 1)
+        destroy(d);
+}
+
+static void forget_default(const tile_device *d)
+{
     pthread_mutex_lock(&defaults.lock);
     if (defaults.chosen == d)
         defaults.chosen = NULL;
     if (defaults.opened == d)
         defaults.opened = NULL;
     pthread_mutex_unlock(&defaults.lock);
-    tile_stream_free(d->default_stream);
+}
+
+/* First nobody can come in any more, then everybody inside has left, then everything that they put
+ * into streams has happened. The driver's device goes with the last handle. */
+void tile_device_close(tile_device *d)
+{
+    if (!d)
+        return;
+    forget_default(d);
+    atomic_fetch_or(&d->users, TL_DEVICE_CLOSED);
+    pthread_mutex_lock(&d->lock);
+    while (atomic_load(&d->users) != TL_DEVICE_CLOSED)
+        pthread_cond_wait(&d->left, &d->lock);
+    pthread_mutex_unlock(&d->lock);
+    tl_streams_drain(d);
     tl_embedded_free(d);
-    if (d->dev)
-        d->driver->close(d->dev);
-    pthread_mutex_destroy(&d->lock);
-    free(d);
+    tl_device_drop(d);
+}
+
+static tile_status enter(tile_device *d)
+{
+    uint_fast64_t before = atomic_fetch_add(&d->users, TL_DEVICE_USER);
+    if (!(before & TL_DEVICE_CLOSED))
+        return TILE_OK;
+    tile_status status = tl_fail(TILE_BAD_ARGUMENT, "device %s has been closed", d->name);
+    tl_device_leave(d);
+    return status;
+}
+
+/* The last one out of a closed device touches nothing of it after the lock is free: the thread that
+ * waits may then give it back. As long as it is open, nobody waits and no lock is taken. */
+void tl_device_leave(tile_device *d)
+{
+    uint_fast64_t users = atomic_load_explicit(&d->users, memory_order_relaxed);
+    while (!(users & TL_DEVICE_CLOSED))
+        if (atomic_compare_exchange_weak(&d->users, &users, users - TL_DEVICE_USER))
+            return;
+    pthread_mutex_lock(&d->lock);
+    if (atomic_fetch_sub(&d->users, TL_DEVICE_USER) == (TL_DEVICE_CLOSED | TL_DEVICE_USER))
+        pthread_cond_broadcast(&d->left);
+    pthread_mutex_unlock(&d->lock);
 }
 
 tile_status tile_set_default_device(tile_device *device)
@@ -141,21 +211,39 @@ tile_status tile_set_default_device(tile_device *device)
     return TILE_OK;
 }
 
-tile_status tile_default_device(tile_device **out_device)
+/* The caller holds the defaults' lock. */
+static tile_status find_default(tile_device **out_device)
 {
     tile_status status = TILE_OK;
-    pthread_mutex_lock(&defaults.lock);
     if (!defaults.chosen && !defaults.opened)
         status = open_device(default_name(), &defaults.opened);
-    *out_device = defaults.chosen ? defaults.chosen : defaults.opened;
+    if (status == TILE_OK)
+        *out_device = defaults.chosen ? defaults.chosen : defaults.opened;
+    return status;
+}
+
+tile_status tile_default_device(tile_device **out_device)
+{
+    if (!out_device)
+        return tl_fail(TILE_BAD_ARGUMENT, "tile_default_device: out_device is NULL");
+    pthread_mutex_lock(&defaults.lock);
+    tile_status status = find_default(out_device);
     pthread_mutex_unlock(&defaults.lock);
     return status;
 }
 
-tile_status tl_device_or_default(tile_device *device, tile_device **out_device)
+/* The default device is entered before its lock is free: a thread that closes it then waits. */
+tile_status tl_device_enter(tile_device *device, tile_device **out_device)
 {
     *out_device = device;
-    return device ? TILE_OK : tile_default_device(out_device);
+    if (device)
+        return enter(device);
+    pthread_mutex_lock(&defaults.lock);
+    tile_status status = find_default(out_device);
+    if (status == TILE_OK)
+        status = enter(*out_device);
+    pthread_mutex_unlock(&defaults.lock);
+    return status;
 }
 
 tile_status tile_device_get_info(tile_device *device, tile_device_info *out_info)
@@ -163,29 +251,39 @@ tile_status tile_device_get_info(tile_device *device, tile_device_info *out_info
     if (!out_info || out_info->struct_size < sizeof *out_info)
         return tl_fail(TILE_BAD_ARGUMENT, "tile_device_get_info: struct_size is not set");
     tile_device *d;
-    tile_status status = tl_device_or_default(device, &d);
-    if (status == TILE_OK)
-        d->driver->info(d->dev, out_info);
-    return status;
+    tile_status status = tl_device_enter(device, &d);
+    if (status != TILE_OK)
+        return status;
+    d->driver->info(d->dev, out_info);
+    tl_device_leave(d);
+    return TILE_OK;
 }
 
 tile_status tile_device_configure(tile_device *device, const char *key, const char *value)
 {
     tile_device *d;
-    tile_status status = tl_device_or_default(device, &d);
+    tile_status status = tl_device_enter(device, &d);
     if (status != TILE_OK)
         return status;
-    if (!key || !value || !d->driver->configure)
-        return tl_fail(TILE_BAD_ARGUMENT, "device %s has no setting '%s'", d->name, key ? key : "");
-    return d->driver->configure(d->dev, key, value);
+    if (!key || !value)
+        status = tl_fail(TILE_BAD_ARGUMENT, "tile_device_configure: the %s is NULL",
+                         key ? "value" : "key");
+    else if (!d->driver->configure)
+        status = tl_fail(TILE_BAD_ARGUMENT, "device %s has no setting '%s'", d->name, key);
+    else
+        status = d->driver->configure(d->dev, key, value);
+    tl_device_leave(d);
+    return status;
 }
 
 char *tile_device_stats(tile_device *device)
 {
     tile_device *d;
-    if (tl_device_or_default(device, &d) != TILE_OK || !d->driver->stats)
+    if (tl_device_enter(device, &d) != TILE_OK)
         return NULL;
-    return d->driver->stats(d->dev);
+    char *text = d->driver->stats ? d->driver->stats(d->dev) : NULL;
+    tl_device_leave(d);
+    return text;
 }
 
 tile_status tile_device_set_callbacks(tile_device *device, const tile_callbacks *callbacks)
@@ -193,8 +291,12 @@ tile_status tile_device_set_callbacks(tile_device *device, const tile_callbacks 
     if (callbacks && callbacks->struct_size < sizeof *callbacks)
         return tl_fail(TILE_BAD_ARGUMENT, "tile_device_set_callbacks: struct_size is not set");
     tile_device *d;
-    tile_status status = tl_device_or_default(device, &d);
-    if (status == TILE_OK)
-        d->callbacks = callbacks ? *callbacks : (tile_callbacks)TILE_CALLBACKS_INIT;
-    return status;
+    tile_status status = tl_device_enter(device, &d);
+    if (status != TILE_OK)
+        return status;
+    pthread_mutex_lock(&d->lock);
+    d->callbacks = callbacks ? *callbacks : (tile_callbacks)TILE_CALLBACKS_INIT;
+    pthread_mutex_unlock(&d->lock);
+    tl_device_leave(d);
+    return TILE_OK;
 }

@@ -53,6 +53,43 @@ static tile_status read_schedule(tl_dev *dev, const char *text)
     return TILE_OK;
 }
 
+/* Names of targets are the compiler's business, but an unknown one must not wait for the first
+ * compilation to be found out. */
+static tile_status check_target(const char *name, size_t length)
+{
+    static const char *const known[] = {
+#define GPU_NVPTX(name)  name,
+#define GPU_AMDGPU(name) name,
+#define GPU_CPU(name)
+#define GPU_REF(name)
+#define TARGET(name, kind, ...) GPU_##kind(name)
+#include "codegen/target.def"
+    };
+    char list[512];
+    size_t n = 0;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        if (strlen(known[i]) == length && strncmp(known[i], name, length) == 0)
+            return TILE_OK;
+        n += (size_t)snprintf(list + n, sizeof list - n, "%semu:%s", i ? ", " : "", known[i]);
+        if (n >= sizeof list)
+            n = sizeof list - 1;
+    }
+    return tl_fail(TILE_BAD_ARGUMENT, "unknown device 'emu:%s'; the emulator's are %s", name, list);
+}
+
+static tile_status read_drop(int64_t *out_drop)
+{
+    const char *text = getenv("TILE_EMU_DROP_BARRIER");
+    char *end;
+    *out_drop = -1;
+    if (!text || !*text)
+        return TILE_OK;
+    *out_drop = strtoll(text, &end, 10);
+    if (end == text || *end || *out_drop < 0)
+        return tl_fail(TILE_BAD_ARGUMENT, "TILE_EMU_DROP_BARRIER is '%s', wants a number", text);
+    return TILE_OK;
+}
+
 static tile_status read_perturb(tl_dev *dev, const char *text)
 {
     char *end;
@@ -74,22 +111,20 @@ static void emu_close(tl_dev *dev)
     free(dev);
 }
 
-/* Names of targets are the compiler's business: an unknown one fails there, with the known ones. */
 static tile_status emu_open(const char *spec, tl_dev **out_dev)
 {
-    const char *schedule = getenv("TILE_EMU_SCHEDULE"), *drop = getenv("TILE_EMU_DROP_BARRIER"),
-               *perturb = getenv("TILE_EMU_PERTURB");
+    const char *schedule = getenv("TILE_EMU_SCHEDULE"), *perturb = getenv("TILE_EMU_PERTURB");
     tl_dev *dev = calloc(1, sizeof *dev);
     if (!dev)
         return tl_fail(TILE_NO_MEMORY, "out of memory");
     pthread_mutex_init(&dev->lock, NULL);
-    dev->drop = drop && *drop ? strtoll(drop, NULL, 10) : -1;
-    int n = snprintf(dev->target, sizeof dev->target, "emu:%s", spec);
+    snprintf(dev->target, sizeof dev->target, "emu:%s", spec);
     const char *level = strchr(spec, '@');
-    tile_status status = tl_cpu_open(dev->target, level ? level + 1 : "", tl_cpu_machine(), &dev->features);
-    if (status == TILE_OK && (!*spec || n >= (int)sizeof dev->target))
-        status = tl_fail(TILE_BAD_ARGUMENT, "device emu wants a target, as in emu:sm_80, not '%s'",
-                         spec);
+    tile_status status = check_target(spec, level ? (size_t)(level - spec) : strlen(spec));
+    if (status == TILE_OK)
+        status = tl_cpu_open(dev->target, level ? level + 1 : "", tl_cpu_machine(), &dev->features);
+    if (status == TILE_OK)
+        status = read_drop(&dev->drop);
     if (status == TILE_OK && schedule && *schedule)
         status = read_schedule(dev, schedule);
     if (status == TILE_OK && perturb && *perturb)

@@ -54,14 +54,20 @@ static tile_status make(tile_device *d, const void *image, const char *name, tl_
 
 tile_status tile_launch_embedded(const void *image, const char *name, tile_stream *stream, const tile_arg *args, size_t nargs)
 {
-    tile_status status = tl_stream_or_default(NULL, stream, &stream);
+    tile_device *d;
+    if (!image || !name)
+        return tl_fail(TILE_BAD_ARGUMENT, "tile_launch_embedded: the %s is NULL",
+                       image ? "name" : "image");
+    tile_status status = tl_device_enter(stream ? stream->device : NULL, &d);
     if (status != TILE_OK)
         return status;
-    tile_device *d = stream->device;
     tl_embedded *e = find(atomic_load(&d->embedded), image, name);
     if (!e)
         status = make(d, image, name, &e); /* two threads may both make one: the older is found no more, and freed with the device */
-    return status == TILE_OK ? tile_launch(e->kernel, stream, args, nargs) : status;
+    if (status == TILE_OK)
+        status = tile_launch(e->kernel, stream ? stream : d->default_stream, args, nargs);
+    tl_device_leave(d);
+    return status;
 }
 
 void tl_embedded_free(tile_device *d)

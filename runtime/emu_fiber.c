@@ -126,8 +126,7 @@ static inline __attribute__((always_inline)) void switch_begins(tl_fiber *from, 
 #if defined(HAVE_ASAN)
     __sanitizer_start_switch_fiber(ends ? NULL : &from->fake, to->bottom, to->bytes);
 #elif defined(HAVE_TSAN)
-    if (!from->context)
-        from->context = __tsan_get_current_fiber(); /* a host thread's own */
+    from->context = __tsan_get_current_fiber(); /* a worker's may be another thread's now */
     to->ended = ends ? from->context : NULL;
     if (ends)
         from->context = NULL;

@@ -94,13 +94,21 @@ static void put_axis(out *o, const array *a, int axis, int64_t first, int64_t co
 size_t tile_format_array(char *text, size_t size, tile_dtype dtype, int rank, const int64_t *shape,
                          const void *data)
 {
-    out o = {text, size, 0};
+    out o = {text, text ? size : 0, 0};
     int64_t count = 1;
-    for (int i = 0; i < rank; i++)
-        count *= shape[i];
-    array a = {dtype, rank, shape, data, count > SHOW_ALL};
-    if (size > 0)
+    if (o.size > 0)
         text[0] = 0;
+    if (!tl_dtype_known((int)dtype) || rank < 0 || rank > TILE_MAX_RANK || (rank > 0 && !shape))
+        return 0;
+    bool shorten = false;
+    for (int i = 0; i < rank; i++) {
+        if (__builtin_mul_overflow(count, shape[i] > 0 ? shape[i] : 0, &count))
+            return 0;
+        shorten |= shape[i] > SHOW_ALL;
+    }
+    if (count > 0 && !data)
+        return 0;
+    array a = {dtype, rank, shape, data, shorten || count > SHOW_ALL};
     put_axis(&o, &a, 0, 0, count);
     return o.len;
 }

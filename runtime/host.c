@@ -5,8 +5,9 @@
  * into the ring and stays there until it is done; when the ring is full the caller waits. So a
  * launch allocates nothing.
  *
- * A mark counts how often it was recorded and how often that has happened: waiting means waiting
- * for the count it had when the wait was asked for. */
+ * Each recording of a mark is a moment of its own. Waiting means waiting for the moment that was the
+ * mark's when the wait was asked for, whatever becomes of the mark: it may be recorded again, in another
+ * queue that is faster, or freed. */
 #include "runtime/runtime.h"
 #include <stdlib.h>
 #include <time.h>
@@ -27,7 +28,7 @@ typedef struct record {
     record_kind kind;
     void *target;
     const void *source;
-    uint64_t bytes; /* copies and fills; marks: the count */
+    uint64_t bytes; /* copies and fills */
     int value;
     tl_code *code;
     tl_launch launch; /* its args and slots follow the record */
@@ -50,11 +51,19 @@ struct tl_queue {
 };
 enum { ERROR_BYTES = 1024 };
 
-struct tl_mark {
+/* When a queue came to a place. It belongs to the mark, to the record in the ring that will make it
+ * happen, and to all that wait for it. */
+typedef struct moment {
+    atomic_uint owners;
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    uint64_t recorded, happened;
-    double time; /* milliseconds, of the last that happened */
+    bool happened;
+    double time; /* milliseconds */
+} moment;
+
+struct tl_mark {
+    pthread_mutex_t lock;
+    moment *last; /* NULL: never recorded */
 };
 
 /* ---- memory ---- */
@@ -88,6 +97,63 @@ static double now(void)
     return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
 }
 
+static moment *new_moment(void)
+{
+    moment *t = calloc(1, sizeof *t);
+    if (!t)
+        return NULL;
+    t->owners = 1;
+    pthread_mutex_init(&t->lock, NULL);
+    pthread_cond_init(&t->changed, NULL);
+    return t;
+}
+
+static moment *keep(moment *t)
+{
+    if (t)
+        atomic_fetch_add_explicit(&t->owners, 1, memory_order_relaxed);
+    return t;
+}
+
+static void drop(moment *t)
+{
+    if (!t || atomic_fetch_sub(&t->owners, 1) > 1)
+        return;
+    pthread_cond_destroy(&t->changed);
+    pthread_mutex_destroy(&t->lock);
+    free(t);
+}
+
+/* Happens, and is dropped. */
+static void happen(moment *t)
+{
+    pthread_mutex_lock(&t->lock);
+    t->happened = true;
+    t->time = now();
+    pthread_cond_broadcast(&t->changed);
+    pthread_mutex_unlock(&t->lock);
+    drop(t);
+}
+
+/* Waits for it and drops it. */
+static void await(moment *t)
+{
+    pthread_mutex_lock(&t->lock);
+    while (!t->happened)
+        pthread_cond_wait(&t->changed, &t->lock);
+    pthread_mutex_unlock(&t->lock);
+    drop(t);
+}
+
+/* The caller's to drop; NULL: never recorded. */
+static moment *last_of(tl_mark *m)
+{
+    pthread_mutex_lock(&m->lock);
+    moment *t = keep(m->last);
+    pthread_mutex_unlock(&m->lock);
+    return t;
+}
+
 tile_status tl_host_mark_create(tl_dev *dev, tl_mark **out_mark)
 {
     (void)dev;
@@ -95,41 +161,15 @@ tile_status tl_host_mark_create(tl_dev *dev, tl_mark **out_mark)
     if (!m)
         return tl_fail(TILE_NO_MEMORY, "out of memory");
     pthread_mutex_init(&m->lock, NULL);
-    pthread_cond_init(&m->changed, NULL);
     *out_mark = m;
     return TILE_OK;
 }
 
-static void mark_happens(tl_mark *m, uint64_t count)
-{
-    pthread_mutex_lock(&m->lock);
-    if (count > m->happened) {
-        m->happened = count;
-        m->time = now();
-    }
-    pthread_cond_broadcast(&m->changed);
-    pthread_mutex_unlock(&m->lock);
-}
-
-static void mark_await(tl_mark *m, uint64_t count)
-{
-    pthread_mutex_lock(&m->lock);
-    while (m->happened < count)
-        pthread_cond_wait(&m->changed, &m->lock);
-    pthread_mutex_unlock(&m->lock);
-}
-
-static uint64_t mark_recorded(tl_mark *m)
-{
-    pthread_mutex_lock(&m->lock);
-    uint64_t n = m->recorded;
-    pthread_mutex_unlock(&m->lock);
-    return n;
-}
-
 tile_status tl_host_mark_synchronize(tl_mark *m)
 {
-    mark_await(m, mark_recorded(m));
+    moment *t = last_of(m);
+    if (t)
+        await(t);
     return TILE_OK;
 }
 
@@ -137,8 +177,7 @@ void tl_host_mark_free(tl_mark *m)
 {
     if (!m)
         return;
-    tl_host_mark_synchronize(m);
-    pthread_cond_destroy(&m->changed);
+    drop(m->last);
     pthread_mutex_destroy(&m->lock);
     free(m);
 }
@@ -148,10 +187,15 @@ tile_status tl_host_mark_elapsed(tl_mark *from, tl_mark *to, double *out_millise
     double time[2];
     tl_mark *const marks[2] = {from, to};
     for (int i = 0; i < 2; i++) {
-        pthread_mutex_lock(&marks[i]->lock);
-        bool fine = marks[i]->recorded > 0 && marks[i]->happened == marks[i]->recorded;
-        time[i] = marks[i]->time;
-        pthread_mutex_unlock(&marks[i]->lock);
+        moment *t = last_of(marks[i]);
+        bool fine = false;
+        if (t) {
+            pthread_mutex_lock(&t->lock);
+            fine = t->happened;
+            time[i] = t->time;
+            pthread_mutex_unlock(&t->lock);
+        }
+        drop(t);
         if (!fine)
             return tl_fail(TILE_BAD_ARGUMENT, "tile_event_elapsed: the %s event has not happened",
                            i ? "second" : "first");
@@ -181,8 +225,8 @@ static tile_status run_record(tl_queue *q, record *r)
         memset(r->target, r->value, r->bytes);
         tell_written(q, r);
         break;
-    case REC_MARK: mark_happens(r->target, r->bytes); break;
-    case REC_WAIT: mark_await(r->target, r->bytes); break;
+    case REC_MARK: happen(r->target); break;
+    case REC_WAIT: await(r->target); break;
     }
     return TILE_OK;
 }
@@ -292,15 +336,21 @@ tile_status tl_host_queue_fill(tl_queue *q, void *target, int value, uint64_t by
 
 tile_status tl_host_mark_record(tl_mark *m, tl_queue *q)
 {
+    moment *t = new_moment(), *before;
+    if (!t)
+        return tl_fail(TILE_NO_MEMORY, "out of memory");
     pthread_mutex_lock(&m->lock);
-    uint64_t count = ++m->recorded;
+    before = m->last;
+    m->last = keep(t);
     pthread_mutex_unlock(&m->lock);
-    return put_simple(q, (record){.kind = REC_MARK, .target = m, .bytes = count});
+    drop(before);
+    return put_simple(q, (record){.kind = REC_MARK, .target = t});
 }
 
 tile_status tl_host_mark_wait(tl_mark *m, tl_queue *q)
 {
-    return put_simple(q, (record){.kind = REC_WAIT, .target = m, .bytes = mark_recorded(m)});
+    moment *t = last_of(m);
+    return t ? put_simple(q, (record){.kind = REC_WAIT, .target = t}) : TILE_OK;
 }
 
 tile_status tl_host_queue_synchronize(tl_queue *q)

@@ -69,8 +69,9 @@ static tl_instance *choose(const tile_kernel *kernel, const tile_arg *args, size
     return NULL;
 }
 
-static tile_status launch(tile_kernel *kernel, tile_stream *stream, const tile_arg *args,
-                          size_t nargs, const int64_t *grid, size_t naxes)
+/* The device is entered. */
+static tile_status launch_inside(tile_kernel *kernel, tile_stream *stream, const tile_arg *args,
+                                 size_t nargs, const int64_t *grid, size_t naxes)
 {
     tl_bound bound;
     tile_status status = TILE_OK;
@@ -89,7 +90,19 @@ static tile_status launch(tile_kernel *kernel, tile_stream *stream, const tile_a
         status = tile_kernel_prepare(kernel);
     if (status == TILE_OK)
         status = start(instance, stream, &bound);
-    return status == TILE_OK && device->sync ? tile_stream_synchronize(stream) : status;
+    return status == TILE_OK && device->sync ? tl_stream_finish(stream) : status;
+}
+
+static tile_status launch(tile_kernel *kernel, tile_stream *stream, const tile_arg *args,
+                          size_t nargs, const int64_t *grid, size_t naxes)
+{
+    tile_device *d;
+    tile_status status = tl_device_enter(kernel->module->device, &d);
+    if (status != TILE_OK)
+        return status;
+    status = launch_inside(kernel, stream, args, nargs, grid, naxes);
+    tl_device_leave(d);
+    return status;
 }
 
 tile_status tile_launch(tile_kernel *kernel, tile_stream *stream, const tile_arg *args,

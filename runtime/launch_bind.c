@@ -1,6 +1,7 @@
 /* launch_bind.c: the arguments of a launch against what the kernel's image asks for.
  *
- *  1. each argument is of the parameter's kind, element type and rank; extents are in range
+ *  1. each argument is of the parameter's kind, element type and rank; extents are in range,
+ *     addresses aligned to their elements
  *  2. each name of an extent or stride gets its value, where it appears first
  *  3. every extent, then every stride, is what its declaration says; strides of axes that have at
  *     most one element are anybody's, and are replaced by the declared ones so that nothing later
@@ -57,20 +58,49 @@ static const char *kind_name(int32_t kind)
     return kind == TILE_ARG_VIEW ? "a view" : kind == TILE_ARG_POINTER ? "a pointer" : "a scalar";
 }
 
+/* Does what the caller knows of the elements agree with `wanted`? */
+static bool dtype_fits(int32_t given, tile_dtype wanted, bool scalar)
+{
+    if (given == TILE_ANY || given == (int32_t)wanted)
+        return true;
+    int bits = tile_dtype_bits(wanted);
+    return !scalar && ((given == TILE_ANY_BYTE && bits <= 8) || (given == TILE_ANY_WORD && bits == 16));
+}
+
+static const char *given_name(int32_t dtype)
+{
+    return dtype == TILE_ANY_BYTE   ? "bytes (uint8_t)"
+           : dtype == TILE_ANY_WORD ? "16-bit words (uint16_t)"
+                                    : tile_dtype_name((tile_dtype)dtype);
+}
+
 static bool check_kind(bind *b, uint32_t i, const tile_arg *arg)
 {
     uint32_t kind = b->params[i].kind;
+    bool scalar = kind == TILE_PARAM_SCALAR;
     bool fits =
         (uint32_t)arg->kind == kind || (kind == TILE_PARAM_POINTER && arg->kind == TILE_ARG_VIEW);
     if (!fits)
         return FAIL(b, "kernel '%s': parameter '%s' wants %s, got %s", b->name, param_name(b, i),
                     kind_name((int32_t)kind), kind_name(arg->kind));
-    if (arg->dtype != TILE_ANY && (uint32_t)arg->dtype != b->params[i].dtype)
+    if (!dtype_fits(arg->dtype, (tile_dtype)b->params[i].dtype, scalar))
         return FAIL(b, "kernel '%s': parameter '%s' wants %s %s, got %s", b->name, param_name(b, i),
-                    kind == TILE_PARAM_SCALAR ? "a scalar of type" : "elements of type",
-                    tile_dtype_name((tile_dtype)b->params[i].dtype),
-                    tile_dtype_name((tile_dtype)arg->dtype));
+                    scalar ? "a scalar of type" : "elements of type",
+                    tile_dtype_name((tile_dtype)b->params[i].dtype), given_name(arg->dtype));
     return true;
+}
+
+/* Elements lie at multiples of their size: compiled code relies on it. */
+static bool check_alignment(bind *b, uint32_t i, const tile_arg *arg)
+{
+    tile_dtype dtype = (tile_dtype)b->params[i].dtype;
+    uintptr_t bytes = (uintptr_t)(tile_dtype_bits(dtype) + 7) / 8;
+    if ((uintptr_t)arg->address % bytes == 0)
+        return true;
+    return FAIL(b,
+                "kernel '%s': parameter '%s': the address %p is not aligned to an element of type "
+                "%s: wants a multiple of %u",
+                b->name, param_name(b, i), arg->address, tile_dtype_name(dtype), (unsigned)bytes);
 }
 
 static bool check_view(bind *b, uint32_t i, const tile_arg *arg)
@@ -96,7 +126,21 @@ static bool check_view(bind *b, uint32_t i, const tile_arg *arg)
     if (total && !arg->address)
         return FAIL(b, "kernel '%s': parameter '%s': the address is NULL", b->name,
                     param_name(b, i));
-    return true;
+    return !total || check_alignment(b, i, arg);
+}
+
+/* Products of extents and strides that are too large for memory, which is found out later, stay at
+ * the largest number. */
+static int64_t times(int64_t a, int64_t b)
+{
+    int64_t product;
+    return __builtin_mul_overflow(a, b, &product) ? INT64_MAX : product;
+}
+
+/* Elements of a row, with what pads a row of packed elements to whole bytes. */
+static int64_t padded(int64_t n, int32_t dtype)
+{
+    return tl_is_packed_dtype((tile_dtype)dtype) && n % 2 && n < INT64_MAX ? n + 1 : n;
 }
 
 /* Strides of a view that came without: dense, row-major; rows of packed elements begin on a
@@ -106,10 +150,9 @@ static void dense_strides(tile_arg *a)
     int64_t stride = 1;
     for (int axis = a->rank - 1; axis >= 0; axis--) {
         a->stride[axis] = stride;
-        if (__builtin_mul_overflow(stride, a->extent[axis] > 0 ? a->extent[axis] : 1, &stride))
-            stride = INT64_MAX; /* too large for memory: found out below */
-        if (axis == a->rank - 1 && tl_is_packed_dtype((tile_dtype)a->dtype))
-            stride += stride & 1;
+        stride = times(stride, a->extent[axis] > 0 ? a->extent[axis] : 1);
+        if (axis == a->rank - 1)
+            stride = padded(stride, a->dtype);
     }
 }
 
@@ -119,6 +162,8 @@ static bool take_argument(bind *b, uint32_t i, const tile_arg *arg)
         return false;
     bool view = b->params[i].kind == TILE_PARAM_VIEW;
     if (view && !check_view(b, i, arg))
+        return false;
+    if (b->params[i].kind == TILE_PARAM_POINTER && !check_alignment(b, i, arg))
         return false;
     tile_arg *a = &b->out->args[i];
     *a = *arg;
@@ -281,10 +326,9 @@ static bool check_strides(bind *b, uint32_t param)
         if (want != a->stride[axis] && a->extent[axis] > 1 && !empty)
             return wrong_dim(b, param, (uint32_t)axis, true, want, a->stride[axis]);
         a->stride[axis] = want;
-        if (__builtin_mul_overflow(want, a->extent[axis], &dense))
-            dense = INT64_MAX;
-        if (axis == a->rank - 1 && tl_is_packed_dtype((tile_dtype)a->dtype))
-            dense += dense & 1;
+        dense = times(want, a->extent[axis]);
+        if (axis == a->rank - 1)
+            dense = padded(dense, a->dtype);
     }
     return true;
 }

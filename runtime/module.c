@@ -166,21 +166,30 @@ static const char *instance_name(const tl_instance *instance)
 
 /* ---- modules ---- */
 
-tile_status tl_module_create_maker(tile_device *device, tl_maker maker, tile_module **out_module)
+static tile_status new_module(tile_device *d, tl_maker maker, tile_module **out_module)
 {
-    tile_device *d;
-    tile_status status = tl_device_or_default(device, &d);
-    tile_module *m = status == TILE_OK ? calloc(1, sizeof *m) : NULL;
-    if (!m) {
-        if (maker.free)
-            maker.free(maker.user);
-        return status != TILE_OK ? status : tl_fail(TILE_NO_MEMORY, "out of memory");
-    }
+    tile_module *m = calloc(1, sizeof *m);
+    if (!m)
+        return tl_fail(TILE_NO_MEMORY, "out of memory");
     m->device = d;
     m->maker = maker;
     pthread_mutex_init(&m->lock, NULL);
+    tl_device_keep(d);
     *out_module = m;
     return TILE_OK;
+}
+
+tile_status tl_module_create_maker(tile_device *device, tl_maker maker, tile_module **out_module)
+{
+    tile_device *d;
+    tile_status status = tl_device_enter(device, &d);
+    if (status == TILE_OK) {
+        status = new_module(d, maker, out_module);
+        tl_device_leave(d);
+    }
+    if (status != TILE_OK && maker.free)
+        maker.free(maker.user);
+    return status;
 }
 
 tile_status tile_module_load_image(tile_device *device, const void *data, size_t size,
@@ -224,6 +233,7 @@ void tile_module_free(tile_module *m)
     if (m->maker.free)
         m->maker.free(m->maker.user);
     pthread_mutex_destroy(&m->lock);
+    tl_device_drop(m->device);
     free(m);
 }
 
@@ -231,7 +241,7 @@ void tile_module_free(tile_module *m)
 static const tl_instance *listed(const tile_module *m, size_t index, size_t *out_count)
 {
     *out_count = 0;
-    for (uint32_t i = 0; !m->maker.make && m->images && i < m->images->ninstances; i++)
+    for (uint32_t i = 0; m && !m->maker.make && m->images && i < m->images->ninstances; i++)
         if (is_listed(&m->images->instances[i]) && (*out_count)++ == index)
             return &m->images->instances[i];
     return NULL;
@@ -306,20 +316,23 @@ static bool all_agree(const tl_instance *in, const tile_const *consts)
 
 /* ---- questions and answers ---- */
 
-/* "gemm(BM=64,T=f16,)"; NULL when out of memory. */
+/* "gemm(2BM2=64,1T3=f16,)": with lengths, as a text may hold any character. NULL when out of
+ * memory. */
 static char *make_key(const char *name, const tile_const *consts)
 {
     char buffer[32];
     size_t size = strlen(name) + 3, n;
     for (const tile_const *c = consts; c && c->name; c++)
-        size += strlen(c->name) + strlen(const_text(c, buffer, sizeof buffer)) + 2;
+        size += strlen(c->name) + strlen(const_text(c, buffer, sizeof buffer)) + 2 + 2 * 20;
     char *key = calloc(1, size);
     if (!key)
         return NULL;
     n = (size_t)snprintf(key, size, "%s(", name);
-    for (const tile_const *c = consts; c && c->name; c++)
-        n += (size_t)snprintf(key + n, size - n, "%s=%s,", c->name,
-                              const_text(c, buffer, sizeof buffer));
+    for (const tile_const *c = consts; c && c->name; c++) {
+        const char *text = const_text(c, buffer, sizeof buffer);
+        n += (size_t)snprintf(key + n, size - n, "%zu%s%zu=%s,", strlen(c->name), c->name,
+                              strlen(text), text);
+    }
     snprintf(key + n, size - n, ")");
     return key;
 }
@@ -435,9 +448,14 @@ tile_status tile_kernel_get(tile_module *m, const char *name, const tile_const *
 {
     if (!m || !name || !out_kernel)
         return tl_fail(TILE_BAD_ARGUMENT, "tile_kernel_get: an argument is NULL");
+    tile_device *d;
+    tile_status status = tl_device_enter(m->device, &d);
+    if (status != TILE_OK)
+        return status;
     pthread_mutex_lock(&m->lock);
-    tile_status status = get_locked(m, name, consts, out_kernel);
+    status = get_locked(m, name, consts, out_kernel);
     pthread_mutex_unlock(&m->lock);
+    tl_device_leave(d);
     return status;
 }
 
@@ -465,11 +483,15 @@ tile_status tile_kernel_prepare(tile_kernel *k)
 {
     if (!k)
         return tl_fail(TILE_BAD_ARGUMENT, "tile_kernel_prepare: the kernel is NULL");
-    tile_status status = TILE_OK;
+    tile_device *d;
+    tile_status status = tl_device_enter(k->module->device, &d);
+    if (status != TILE_OK)
+        return status;
     pthread_mutex_lock(&k->module->lock);
     for (uint32_t i = 0; i < k->ninstances && status == TILE_OK; i++)
-        status = load(k->module->device, k->instances[i]);
+        status = load(d, k->instances[i]);
     pthread_mutex_unlock(&k->module->lock);
+    tl_device_leave(d);
     return status;
 }
 
@@ -477,20 +499,25 @@ tile_status tile_kernel_prepare(tile_kernel *k)
 
 const char *tile_kernel_name(const tile_kernel *k)
 {
-    return k->name;
+    return k ? k->name : NULL;
 }
 
 size_t tile_kernel_param_count(const tile_kernel *k)
 {
-    return k->instances[0]->kernel->nparams;
+    return k ? k->instances[0]->kernel->nparams : 0;
 }
 
 tile_status tile_kernel_param(const tile_kernel *k, size_t index, tile_param_info *out_info)
 {
+    if (!k || !out_info)
+        return tl_fail(TILE_BAD_ARGUMENT, "tile_kernel_param: %s is NULL",
+                       k ? "out_info" : "the kernel");
     const tl_instance *in = k->instances[0];
-    if (!out_info || out_info->struct_size < sizeof *out_info || index >= in->kernel->nparams)
-        return tl_fail(TILE_BAD_ARGUMENT,
-                       "tile_kernel_param: no such parameter, or struct_size is not set");
+    if (out_info->struct_size < sizeof *out_info)
+        return tl_fail(TILE_BAD_ARGUMENT, "tile_kernel_param: struct_size is not set");
+    if (index >= in->kernel->nparams)
+        return tl_fail(TILE_BAD_ARGUMENT, "kernel '%s' has %u parameters, none of number %zu",
+                       k->name, in->kernel->nparams, index);
     const tile_image_param *p =
         (const tile_image_param *)tl_image_at(in->image, in->kernel->params) + index;
     out_info->name = tl_image_text(in->image, p->name);

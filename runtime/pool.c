@@ -10,6 +10,7 @@
  * every range has ended. Waking costs some microseconds, so a job of one range is run by the caller
  * alone. */
 #include "runtime/runtime.h"
+#include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -71,22 +72,38 @@ static void *worker_main(void *arg)
     return NULL;
 }
 
-static int default_threads(void)
+static int processors(void)
 {
-    const char *text = getenv("TILE_THREADS");
-    long n = text ? strtol(text, NULL, 10) : 0;
-    if (n > 0)
-        return n < MAX_THREADS ? (int)n : MAX_THREADS;
     cpu_set_t set;
     if (sched_getaffinity(0, sizeof set, &set) == 0)
         return CPU_COUNT(&set) > 0 ? CPU_COUNT(&set) : 1;
-    n = sysconf(_SC_NPROCESSORS_ONLN);
+    long n = sysconf(_SC_NPROCESSORS_ONLN);
     return n < 1 ? 1 : n < MAX_THREADS ? (int)n : MAX_THREADS;
+}
+
+static tile_status default_threads(int *out_threads)
+{
+    const char *text = getenv("TILE_THREADS");
+    if (!text || !*text) {
+        *out_threads = processors();
+        return TILE_OK;
+    }
+    char *end;
+    errno = 0;
+    long n = strtol(text, &end, 10);
+    if (end == text || *end || errno || n < 1 || n > MAX_THREADS)
+        return tl_fail(TILE_BAD_ARGUMENT, "TILE_THREADS is '%s', wants a number from 1 to %d", text,
+                       MAX_THREADS);
+    *out_threads = (int)n;
+    return TILE_OK;
 }
 
 tile_status tl_pool_create(int threads, tl_pool **out_pool)
 {
-    int n = threads > 0 ? threads : default_threads();
+    int n = threads;
+    tile_status status = threads > 0 ? TILE_OK : default_threads(&n);
+    if (status != TILE_OK)
+        return status;
     tl_pool *p = calloc(1, sizeof *p + (size_t)n * sizeof *p->workers);
     if (!p)
         return tl_fail(TILE_NO_MEMORY, "out of memory");

@@ -14,8 +14,11 @@ struct tile_device {
     char name[64], target[32];
     int processors;
     bool sync;                /* TILE_SYNC=1 */
+    atomic_uint_fast64_t users; /* TL_DEVICE_CLOSED, and TL_DEVICE_USER for each call inside */
+    atomic_uint_fast64_t owners; /* its own handle, streams, buffers, events and modules */
+    pthread_mutex_t lock;     /* guards what follows, but for `embedded` */
+    pthread_cond_t left;      /* the last call has left a closed device; a stream's pins are gone */
     tile_callbacks callbacks;
-    pthread_mutex_t lock;     /* guards the two lists */
     tile_stream *streams;
     tile_buffer *buffers;
     tile_stream *default_stream;
@@ -27,6 +30,7 @@ struct tile_stream {
     tl_queue *queue;
     tl_sink *sink;
     tile_stream *prev, *next;
+    uint32_t pins;            /* threads that wait for it by way of its device */
     atomic_uint_fast64_t sequence; /* of the next launch */
 };
 
@@ -63,7 +67,7 @@ typedef struct tl_image {
 struct tile_kernel {
     tile_module *module;
     tile_kernel *next;
-    char *key;                /* "gemm(BM=64,T=f16)": the question that this handle answers */
+    char *key;                /* name and constants: the question that this handle answers */
     const char *name;
     uint32_t ninstances;      /* at least 1; candidates in the image's order */
     tl_instance **instances;
@@ -90,13 +94,26 @@ struct tile_module {
 /* A module without an image yet; takes over the maker (frees it on failure). For jit.c. */
 tile_status tl_module_create_maker(tile_device *device, tl_maker maker, tile_module **out_module);
 
-/* Resolves NULL: device, or the default one; stream, or the default one of `device` (NULL: the
- * default device's). */
-tile_status tl_device_or_default(tile_device *device, tile_device **out_device);
-tile_status tl_stream_or_default(tile_device *device, tile_stream *stream,
-                                 tile_stream **out_stream);
+/* Every call that uses a device stands between tl_device_enter and tl_device_leave:
+ * tile_device_close waits for those inside, and those that come later are refused with
+ * TILE_BAD_ARGUMENT. May be nested. NULL is the default device. Out of enter's result only TILE_OK
+ * wants a leave. */
+enum { TL_DEVICE_CLOSED = 1, TL_DEVICE_USER = 2 };
+tile_status tl_device_enter(tile_device *device, tile_device **out_device);
+void tl_device_leave(tile_device *device);
+/* What was made from a device keeps it in memory, closed or not, until it drops it. */
+void tl_device_keep(tile_device *device);
+void tl_device_drop(tile_device *device);
+
+/* The stream, or the default one of `device`, which the caller has entered. */
+tile_status tl_stream_of(tile_device *device, tile_stream *stream, tile_stream **out_stream);
+/* Waits for all streams of a device that is being closed; says nothing of what kernels said. */
+void tl_streams_drain(tile_device *device);
+/* Waits for the stream's queue and delivers what its kernels said; the device is entered. */
+tile_status tl_stream_finish(tile_stream *stream);
 /* Makes and frees a stream's parts; used for the default stream too. */
 tile_status tl_stream_open(tile_device *device, bool is_default, tile_stream **out_stream);
+void tl_stream_close(tile_stream *stream);
 
 void tl_embedded_free(tile_device *device);
 

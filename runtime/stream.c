@@ -2,6 +2,12 @@
 #include "runtime/runtime.h"
 #include <stdlib.h>
 
+/* What a handle that must not be NULL gives. */
+static tile_status is_null(const char *function, const char *what)
+{
+    return tl_fail(TILE_BAD_ARGUMENT, "%s: %s is NULL", function, what);
+}
+
 static void link_stream(tile_stream *s)
 {
     pthread_mutex_lock(&s->device->lock);
@@ -12,9 +18,12 @@ static void link_stream(tile_stream *s)
     pthread_mutex_unlock(&s->device->lock);
 }
 
+/* Not while somebody waits for it who found it in the list. */
 static void unlink_stream(tile_stream *s)
 {
     pthread_mutex_lock(&s->device->lock);
+    while (s->pins > 0)
+        pthread_cond_wait(&s->device->left, &s->device->lock);
     if (s->next)
         s->next->prev = s->prev;
     if (s->prev)
@@ -22,6 +31,20 @@ static void unlink_stream(tile_stream *s)
     else if (s->device->streams == s)
         s->device->streams = s->next;
     pthread_mutex_unlock(&s->device->lock);
+}
+
+/* Goes through the device's streams without holding the lock while it waits for one: the stream
+ * that is pinned stays in the list. Lets go of `s`, if there is one, and pins what follows. */
+static tile_stream *pin_next(tile_device *d, tile_stream *s)
+{
+    pthread_mutex_lock(&d->lock);
+    tile_stream *next = s ? s->next : d->streams;
+    if (next)
+        next->pins++;
+    if (s && --s->pins == 0)
+        pthread_cond_broadcast(&d->left);
+    pthread_mutex_unlock(&d->lock);
+    return next;
 }
 
 /* A stream around a queue that `native` names, or around a new one. */
@@ -52,43 +75,7 @@ tile_status tl_stream_open(tile_device *device, bool is_default, tile_stream **o
     return open_stream(device, is_default, NULL, out_stream);
 }
 
-tile_status tl_stream_or_default(tile_device *device, tile_stream *stream, tile_stream **out_stream)
-{
-    *out_stream = stream;
-    if (stream)
-        return device && stream->device != device
-                   ? tl_fail(TILE_BAD_ARGUMENT, "the stream is of another device")
-                   : TILE_OK;
-    tile_device *d;
-    tile_status status = tl_device_or_default(device, &d);
-    if (status == TILE_OK)
-        *out_stream = d->default_stream;
-    return status;
-}
-
-tile_status tile_stream_create(tile_device *device, tile_stream **out_stream)
-{
-    tile_device *d;
-    if (!out_stream)
-        return tl_fail(TILE_BAD_ARGUMENT, "tile_stream_create: out_stream is NULL");
-    tile_status status = tl_device_or_default(device, &d);
-    return status == TILE_OK ? open_stream(d, false, NULL, out_stream) : status;
-}
-
-tile_status tile_stream_wrap(tile_device *device, void *native, tile_stream **out_stream)
-{
-    tile_device *d;
-    if (!out_stream || !native)
-        return tl_fail(TILE_BAD_ARGUMENT, "tile_stream_wrap: an argument is NULL");
-    tile_status status = tl_device_or_default(device, &d);
-    if (status != TILE_OK)
-        return status;
-    if (!d->driver->queue_wrap)
-        return tl_fail(TILE_UNAVAILABLE, "device %s has no streams of its driver's own", d->name);
-    return open_stream(d, false, native, out_stream);
-}
-
-void tile_stream_free(tile_stream *s)
+void tl_stream_close(tile_stream *s)
 {
     if (!s)
         return;
@@ -98,43 +85,118 @@ void tile_stream_free(tile_stream *s)
     free(s);
 }
 
+tile_status tl_stream_of(tile_device *device, tile_stream *stream, tile_stream **out_stream)
+{
+    *out_stream = stream ? stream : device->default_stream;
+    return (*out_stream)->device == device
+               ? TILE_OK
+               : tl_fail(TILE_BAD_ARGUMENT, "the stream is of another device");
+}
+
+/* A stream of the caller's own keeps the device. */
+static tile_status make_stream(tile_device *device, void *native, tile_stream **out_stream)
+{
+    tile_status status = open_stream(device, false, native, out_stream);
+    if (status == TILE_OK)
+        tl_device_keep(device);
+    return status;
+}
+
+tile_status tile_stream_create(tile_device *device, tile_stream **out_stream)
+{
+    tile_device *d;
+    if (!out_stream)
+        return tl_fail(TILE_BAD_ARGUMENT, "tile_stream_create: out_stream is NULL");
+    tile_status status = tl_device_enter(device, &d);
+    if (status != TILE_OK)
+        return status;
+    status = make_stream(d, NULL, out_stream);
+    tl_device_leave(d);
+    return status;
+}
+
+tile_status tile_stream_wrap(tile_device *device, void *native, tile_stream **out_stream)
+{
+    tile_device *d;
+    if (!out_stream || !native)
+        return tl_fail(TILE_BAD_ARGUMENT, "tile_stream_wrap: an argument is NULL");
+    tile_status status = tl_device_enter(device, &d);
+    if (status != TILE_OK)
+        return status;
+    status = d->driver->queue_wrap
+                 ? make_stream(d, native, out_stream)
+                 : tl_fail(TILE_UNAVAILABLE, "device %s has no streams of its driver's own",
+                           d->name);
+    tl_device_leave(d);
+    return status;
+}
+
+void tile_stream_free(tile_stream *s)
+{
+    tile_device *d = s ? s->device : NULL;
+    if (!s || s == d->default_stream)
+        return;
+    tl_stream_close(s);
+    tl_device_drop(d);
+}
+
 tile_status tile_device_default_stream(tile_device *device, tile_stream **out_stream)
 {
-    return tl_stream_or_default(device, NULL, out_stream);
+    tile_device *d;
+    if (!out_stream)
+        return is_null("tile_device_default_stream", "out_stream");
+    tile_status status = tl_device_enter(device, &d);
+    if (status != TILE_OK)
+        return status;
+    *out_stream = d->default_stream;
+    tl_device_leave(d);
+    return TILE_OK;
 }
 
 /* A failure in a kernel is told before one of the driver: it came first, or caused it. */
-tile_status tile_stream_synchronize(tile_stream *stream)
+tile_status tl_stream_finish(tile_stream *s)
 {
-    tile_stream *s;
-    tile_status status = tl_stream_or_default(NULL, stream, &s);
-    if (status != TILE_OK)
-        return status;
-    status = s->device->driver->queue_synchronize(s->queue);
-    tile_status said = tl_sink_deliver(s->sink, &s->device->callbacks);
+    tile_device *d = s->device;
+    tile_status status = d->driver->queue_synchronize(s->queue);
+    pthread_mutex_lock(&d->lock);
+    tile_callbacks callbacks = d->callbacks;
+    pthread_mutex_unlock(&d->lock);
+    tile_status said = tl_sink_deliver(s->sink, &callbacks);
     return said != TILE_OK ? said : status;
 }
 
-/* The lock is not held while waiting: streams may come and go meanwhile, but not the ones waited
- * for. */
+tile_status tile_stream_synchronize(tile_stream *stream)
+{
+    tile_device *d;
+    tile_status status = tl_device_enter(stream ? stream->device : NULL, &d);
+    if (status != TILE_OK)
+        return status;
+    status = tl_stream_finish(stream ? stream : d->default_stream);
+    tl_device_leave(d);
+    return status;
+}
+
+/* The text that stays is the first failure's, as the status is. */
 tile_status tile_device_synchronize(tile_device *device)
 {
     tile_device *d;
-    tile_status first = tl_device_or_default(device, &d);
+    tile_status first = tl_device_enter(device, &d);
     if (first != TILE_OK)
         return first;
-    pthread_mutex_lock(&d->lock);
-    tile_stream *s = d->streams;
-    pthread_mutex_unlock(&d->lock);
-    while (s) {
-        tile_status status = tile_stream_synchronize(s);
+    for (tile_stream *s = pin_next(d, NULL); s; s = pin_next(d, s)) {
+        tile_status status = tl_stream_finish(s);
         if (first == TILE_OK)
             first = status;
-        pthread_mutex_lock(&d->lock);
-        s = s->next;
-        pthread_mutex_unlock(&d->lock);
     }
+    tl_device_leave(d);
     return first;
+}
+
+void tl_streams_drain(tile_device *d)
+{
+    for (tile_stream *s = pin_next(d, NULL); s; s = pin_next(d, s))
+        if (s != d->default_stream)
+            d->driver->queue_synchronize(s->queue); /* nobody to tell */
 }
 
 /* ---- events ---- */
@@ -144,20 +206,21 @@ tile_status tile_event_create(tile_device *device, tile_event **out_event)
     tile_device *d;
     if (!out_event)
         return tl_fail(TILE_BAD_ARGUMENT, "tile_event_create: out_event is NULL");
-    tile_status status = tl_device_or_default(device, &d);
+    tile_status status = tl_device_enter(device, &d);
     if (status != TILE_OK)
         return status;
     tile_event *e = calloc(1, sizeof *e);
-    if (!e)
-        return tl_fail(TILE_NO_MEMORY, "out of memory");
-    e->device = d;
-    status = d->driver->mark_create(d->dev, &e->mark);
-    if (status != TILE_OK) {
+    status = e ? d->driver->mark_create(d->dev, &e->mark)
+               : tl_fail(TILE_NO_MEMORY, "out of memory");
+    if (status == TILE_OK) {
+        e->device = d;
+        tl_device_keep(d);
+        *out_event = e;
+    } else {
         free(e);
-        return status;
     }
-    *out_event = e;
-    return TILE_OK;
+    tl_device_leave(d);
+    return status;
 }
 
 void tile_event_free(tile_event *e)
@@ -165,31 +228,64 @@ void tile_event_free(tile_event *e)
     if (!e)
         return;
     e->device->driver->mark_free(e->mark);
+    tl_device_drop(e->device);
     free(e);
+}
+
+/* mark_record or mark_wait, on a stream of the event's device. */
+static tile_status mark_in_stream(tile_event *e, tile_stream *stream,
+                                  tile_status (*put)(tl_mark *mark, tl_queue *queue))
+{
+    tile_device *d;
+    tile_stream *s;
+    tile_status status = tl_device_enter(e->device, &d);
+    if (status != TILE_OK)
+        return status;
+    status = tl_stream_of(d, stream, &s);
+    if (status == TILE_OK)
+        status = put(e->mark, s->queue);
+    tl_device_leave(d);
+    return status;
 }
 
 tile_status tile_event_record(tile_event *e, tile_stream *stream)
 {
-    tile_stream *s;
-    tile_status status = tl_stream_or_default(e->device, stream, &s);
-    return status == TILE_OK ? e->device->driver->mark_record(e->mark, s->queue) : status;
+    if (!e)
+        return is_null("tile_event_record", "the event");
+    return mark_in_stream(e, stream, e->device->driver->mark_record);
 }
 
 tile_status tile_stream_wait_event(tile_stream *stream, tile_event *e)
 {
-    tile_stream *s;
-    tile_status status = tl_stream_or_default(e->device, stream, &s);
-    return status == TILE_OK ? e->device->driver->mark_wait(e->mark, s->queue) : status;
+    if (!e)
+        return is_null("tile_stream_wait_event", "the event");
+    return mark_in_stream(e, stream, e->device->driver->mark_wait);
 }
 
 tile_status tile_event_synchronize(tile_event *e)
 {
-    return e->device->driver->mark_synchronize(e->mark);
+    tile_device *d;
+    if (!e)
+        return is_null("tile_event_synchronize", "the event");
+    tile_status status = tl_device_enter(e->device, &d);
+    if (status != TILE_OK)
+        return status;
+    status = d->driver->mark_synchronize(e->mark);
+    tl_device_leave(d);
+    return status;
 }
 
 tile_status tile_event_elapsed(tile_event *from, tile_event *to, double *out_milliseconds)
 {
+    tile_device *d;
+    if (!from || !to || !out_milliseconds)
+        return is_null("tile_event_elapsed", !from || !to ? "an event" : "out_milliseconds");
     if (from->device != to->device)
         return tl_fail(TILE_BAD_ARGUMENT, "tile_event_elapsed: the events are of two devices");
-    return from->device->driver->mark_elapsed(from->mark, to->mark, out_milliseconds);
+    tile_status status = tl_device_enter(from->device, &d);
+    if (status != TILE_OK)
+        return status;
+    status = d->driver->mark_elapsed(from->mark, to->mark, out_milliseconds);
+    tl_device_leave(d);
+    return status;
 }

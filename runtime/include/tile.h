@@ -9,16 +9,25 @@
  *                 (tile_arg[]){tile_view(A, M, K), tile_view(B, K, N), tile_view(C, M, N)}, 3);
  *     if (tile_device_synchronize(dev)) puts(tile_last_error());
  *
+ * C++ has no such arrays and takes a list: tile_launch(k, NULL, {tile_view(A, M, K), ...}).
+ *
  * Rules. Every function that can fail returns a tile_status; results come through the last
- * parameters, named out_, which are set only on TILE_OK. Freeing accepts NULL. Nothing here prints
- * or exits. A device must outlive what was made from it. "Thread-safe" means: any number of threads
+ * parameters, named out_, which are set only on TILE_OK. Nothing here prints or exits. NULL where a
+ * handle, a text or a place for a result is wanted is TILE_BAD_ARGUMENT, or 0 or NULL from functions
+ * without a status, except where a NULL device or stream means the default one. Freeing accepts NULL,
+ * and each handle once. A struct with a struct_size must have it set (the _INIT macros do):
+ * less than what this header has is TILE_BAD_ARGUMENT. "Thread-safe" means: any number of threads
  * at once; "one thread": the handle belongs to one thread at a time. Functions without a word on it
- * are thread-safe. Everything is stable from 0.1 on except what stands under TILE_UNSTABLE. */
+ * are thread-safe; freeing a handle is not, with regard to calls that are given that handle.
+ * Everything is stable from 0.1 on except what stands under TILE_UNSTABLE. */
 #ifndef TILE_H
 #define TILE_H
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#ifdef __cplusplus
+#include <initializer_list>
+#endif
 
 #define TILE_VERSION_MAJOR 0
 #define TILE_VERSION_MINOR 1
@@ -55,9 +64,12 @@ typedef enum tile_status {
     TILE_INTERNAL      /* our fault */
 } tile_status;
 
-/* Element types, in the order of kernel images. */
+/* Element types, in the order of kernel images. The negative ones are of arguments that do not say
+ * all: what they leave open is not checked at a launch. */
 typedef enum tile_dtype {
-    TILE_ANY = -1, /* not said: not checked at a launch */
+    TILE_ANY_WORD = -3, /* 16-bit words: i16, u16, f16 or bf16 */
+    TILE_ANY_BYTE = -2, /* any type of at most 8 bits */
+    TILE_ANY = -1,
     TILE_BOOL, TILE_I8, TILE_I16, TILE_I32, TILE_I64, TILE_U8, TILE_U16, TILE_U32, TILE_U64,
     TILE_F16, TILE_BF16, TILE_F32, TILE_F64, TILE_F8E4M3, TILE_F8E5M2, TILE_I4, TILE_U4, TILE_F4E2M1,
     TILE_F8E4M3FNUZ, TILE_F8E5M2FNUZ
@@ -81,10 +93,17 @@ TILE_API const char *tile_last_error(void);
  * TILE_BAD_ARGUMENT: no such kind of device, or no such level.  TILE_UNAVAILABLE: not on this machine
  * (tile_last_error names what its CPU lacks) or not in this build. */
 TILE_API tile_status tile_device_open(const char *name, tile_device **out_device);
+/* Waits until the calls that use the device have returned and all that was put into its streams has
+ * happened; prints and failures that were not fetched by synchronising are lost. Streams, buffers,
+ * events and modules made from the device may be freed before or after; after it they are good for
+ * nothing else, and calls that use them are TILE_BAD_ARGUMENT. They keep the driver's device, so it
+ * is given back with the last of them. Other threads may be in calls with such handles or with a NULL
+ * device or stream, but not with `device` itself. Not from a callback, which would wait for itself. */
 TILE_API void tile_device_close(tile_device *device);
 /* The device that a NULL device, and a NULL stream, means: the one set here, else the first that
  * was opened as tile_device_open(NULL) or by the name that this means, else one that is opened so
- * at first use. The caller keeps `device` open; NULL takes the setting back. */
+ * at first use. Closing that device takes the setting back, as NULL does; one that was opened at
+ * first use may be closed, too, and need not be. */
 TILE_API tile_status tile_set_default_device(tile_device *device);
 TILE_API tile_status tile_default_device(tile_device **out_device);
 
@@ -110,7 +129,8 @@ typedef struct tile_callbacks {
     void *user;
 } tile_callbacks;
 #define TILE_CALLBACKS_INIT { sizeof(tile_callbacks), 0, 0, 0 }
-/* Not while kernels of the device run. NULL takes them back. */
+/* Not while kernels of the device run. NULL takes them back. A callback may use the runtime, but not
+ * free what is being synchronised. */
 TILE_API tile_status tile_device_set_callbacks(tile_device *device,
                                                const tile_callbacks *callbacks);
 
@@ -126,7 +146,7 @@ TILE_API void tile_buffer_free(tile_buffer *buffer);
 TILE_API void *tile_buffer_ptr(const tile_buffer *buffer); /* for tile_view, tile_ptr */
 TILE_API uint64_t tile_buffer_bytes(const tile_buffer *buffer);
 /* In the stream's order; upload and download return when the copy is done.
- * TILE_BAD_ARGUMENT: not inside the buffer. */
+ * TILE_BAD_ARGUMENT: not inside the buffer, or the host's memory is NULL (0 bytes need none). */
 TILE_API tile_status tile_buffer_upload(tile_buffer *buffer, uint64_t offset, const void *source,
                                         uint64_t bytes, tile_stream *stream);
 TILE_API tile_status tile_buffer_download(tile_buffer *buffer, uint64_t offset, void *target,
@@ -142,7 +162,9 @@ TILE_API tile_status tile_buffer_fill(tile_buffer *buffer, uint64_t offset, int 
  * On cpu and ref the default stream runs launches within the call, in the caller's thread and the
  * pool; a made stream has a thread of its own. On cuda and hip the default stream is the driver's. */
 TILE_API tile_status tile_stream_create(tile_device *device, tile_stream **out_stream);
-TILE_API void tile_stream_free(tile_stream *stream); /* waits for what is in it, unless wrapped */
+/* Waits for what is in it, unless wrapped. Of a default stream: does nothing. */
+TILE_API void tile_stream_free(tile_stream *stream);
+/* It belongs to the device and goes with it. */
 TILE_API tile_status tile_device_default_stream(tile_device *device, tile_stream **out_stream);
 /* Waits until the stream is empty, delivers prints and failures.
  * TILE_FAILED: a kernel failed a check or assertion since the last synchronisation; the text is the
@@ -177,9 +199,9 @@ TILE_API tile_status tile_module_load_image(tile_device *device, const void *dat
                                             tile_module **out_module);
 /* With it go its kernels; none may be running. */
 TILE_API void tile_module_free(tile_module *module);
-/* instances, in the image's order; 0 for source */
+/* instances, in the image's order; 0 for source and for NULL */
 TILE_API size_t tile_module_kernel_count(const tile_module *module);
-/* NULL past the end */
+/* NULL past the end and of a NULL module */
 TILE_API const char *tile_module_kernel_name(const tile_module *module, size_t index);
 
 /* The kernel of that name, of the instances that agree with the constants given (NULL: none given).
@@ -204,8 +226,8 @@ typedef struct tile_param_info {
     int rank; /* of views */
 } tile_param_info;
 #define TILE_PARAM_INFO_INIT { sizeof(tile_param_info), 0, TILE_ARG_VIEW, TILE_ANY, 0, 0 }
-TILE_API const char *tile_kernel_name(const tile_kernel *kernel);
-TILE_API size_t tile_kernel_param_count(const tile_kernel *kernel);
+TILE_API const char *tile_kernel_name(const tile_kernel *kernel);       /* NULL of NULL */
+TILE_API size_t tile_kernel_param_count(const tile_kernel *kernel); /* 0 of NULL */
 TILE_API tile_status tile_kernel_param(const tile_kernel *kernel, size_t index,
                                        tile_param_info *out_info);
 
@@ -216,7 +238,7 @@ enum { TILE_MAX_RANK = 8 };
 /* One argument of a launch. Made by the functions and macros below; fields may be set by hand
  * too. */
 typedef struct tile_arg {
-    int32_t kind, dtype; /* tile_arg_kind; tile_dtype, TILE_ANY when not known */
+    int32_t kind, dtype; /* tile_arg_kind; tile_dtype, TILE_ANY... when not known */
     int32_t rank;
     int32_t strided;     /* stride[] counts; else dense, row-major */
     void *address;
@@ -286,38 +308,82 @@ static inline tile_arg tile_bits(tile_dtype dtype, uint64_t bits)
     return tile_arg_scalar(dtype, &bits, sizeof bits);
 }
 
-/* The element type that a C pointer's type says: f32 for float *. Bytes, 16-bit words and void say
- * nothing, as they also carry bool, f16, bf16, f8 and packed types. */
+/* ---- what the type of a C pointer says of its elements ----
+ *
+ *     float  double            f32  f64
+ *     int8_t int16_t int32_t int64_t (also int, long, long long)      i8  i16  i32  i64
+ *     uint32_t uint64_t        u32  u64
+ *     uint16_t                 TILE_ANY_WORD: i16, u16, f16 or bf16
+ *     uint8_t                  TILE_ANY_BYTE: i8, u8, bool, f8e4m3, f8e5m2 or packed (i4, u4, f4e2m1)
+ *     _Bool, bool              bool
+ *     _Float16, __bf16         f16, bf16; where the compiler has them
+ *     void, char, others       TILE_ANY: nothing, and nothing is checked
+ *
+ * const or not; and likewise of arrays, double a[8][16] being f64: in C up to three dimensions (of more,
+ * nothing is known), in C++ any number. tile_view_typed says the type where the pointer does not. */
+#if defined(__FLT16_MAX__) &&                                                                      \
+    (defined(__clang__) ? __clang_major__ >= 15 : !defined(__cplusplus) || __GNUC__ >= 13)
+#define TILE_HAS_C_F16 1
+__extension__ typedef _Float16 tile_c_f16;
+#define TILE_ELEMENT_F16_(X) X(tile_c_f16, TILE_F16)
+#else
+#define TILE_ELEMENT_F16_(X)
+#endif
+#ifdef __BFLT16_MAX__
+#define TILE_HAS_C_BF16 1
+__extension__ typedef __bf16 tile_c_bf16;
+#define TILE_ELEMENT_BF16_(X) X(tile_c_bf16, TILE_BF16)
+#else
+#define TILE_ELEMENT_BF16_(X)
+#endif
+#if __SIZEOF_LONG__ == 8
+#define TILE_C_LONG_(sign) sign##64
+#else
+#define TILE_C_LONG_(sign) sign##32
+#endif
+#ifdef __cplusplus
+#define TILE_C_BOOL_ bool
+#else
+#define TILE_C_BOOL_ _Bool
+#endif
+#define TILE_ELEMENTS_(X)                                                                          \
+    X(float, TILE_F32) X(double, TILE_F64)                                                         \
+    X(signed char, TILE_I8) X(short, TILE_I16) X(int, TILE_I32) X(long, TILE_C_LONG_(TILE_I))      \
+    X(long long, TILE_I64) X(unsigned char, TILE_ANY_BYTE) X(unsigned short, TILE_ANY_WORD)        \
+    X(unsigned, TILE_U32) X(unsigned long, TILE_C_LONG_(TILE_U)) X(unsigned long long, TILE_U64)   \
+    X(TILE_C_BOOL_, TILE_BOOL) TILE_ELEMENT_F16_(X) TILE_ELEMENT_BF16_(X)
+
 #ifdef __cplusplus
 extern "C++" {
-static inline tile_dtype tile_dtype_of(const void *) { return TILE_ANY; }
-static inline tile_dtype tile_dtype_of(const float *) { return TILE_F32; }
-static inline tile_dtype tile_dtype_of(const double *) { return TILE_F64; }
-static inline tile_dtype tile_dtype_of(const int *) { return TILE_I32; }
-static inline tile_dtype tile_dtype_of(const unsigned *) { return TILE_U32; }
-static inline tile_dtype tile_dtype_of(const long *) { return TILE_I64; }
-static inline tile_dtype tile_dtype_of(const unsigned long *) { return TILE_U64; }
-static inline tile_dtype tile_dtype_of(const long long *) { return TILE_I64; }
-static inline tile_dtype tile_dtype_of(const unsigned long long *) { return TILE_U64; }
+/* A host may specialise it for an element type of its own (half, bfloat16). */
+template <class T> struct tile_element { static const tile_dtype dtype = TILE_ANY; };
+#define TILE_ELEMENT_(T, D)                                                                        \
+    template <> struct tile_element<T> { static const tile_dtype dtype = D; };
+TILE_ELEMENTS_(TILE_ELEMENT_)
+#undef TILE_ELEMENT_
+template <class T> struct tile_element<const T> : tile_element<T> {};
+template <class T, size_t N> struct tile_element<T[N]> : tile_element<T> {};
+template <class T, size_t N> struct tile_element<const T[N]> : tile_element<T> {};
+template <class T> inline tile_dtype tile_dtype_of(const T *) { return tile_element<T>::dtype; }
+inline tile_dtype tile_dtype_of(const void *) { return TILE_ANY; } /* nullptr, too */
 }
 #define TILE_DTYPE_OF(p) tile_dtype_of(p)
 #else
-#define TILE_DTYPE_OF(p)                                                          \
-    _Generic((p),                                                                 \
-        float *: TILE_F32, const float *: TILE_F32,                               \
-        double *: TILE_F64, const double *: TILE_F64,                             \
-        int *: TILE_I32, const int *: TILE_I32,                                   \
-        unsigned *: TILE_U32, const unsigned *: TILE_U32,                         \
-        long *: TILE_I64, const long *: TILE_I64,                                 \
-        unsigned long *: TILE_U64, const unsigned long *: TILE_U64,               \
-        long long *: TILE_I64, const long long *: TILE_I64,                       \
-        unsigned long long *: TILE_U64, const unsigned long long *: TILE_U64,     \
-        default: TILE_ANY)
+/* What `*` may be put before, so that it becomes a pointer: p where it points to arrays, which then is
+ * a pointer to the first of them, or to its first row; in place of a pointer to numbers one to such
+ * pointers. */
+#define TILE_ROW_(T, D) T *: (T **)0, const T *: (T **)0,
+#define TILE_ROW_OF_(p)                                                                            \
+    _Generic((p), TILE_ELEMENTS_(TILE_ROW_) int: (char *)0, void *: (char *)0,                     \
+                 const void *: (char *)0, default: (p))
+#define TILE_ELEMENT_(T, D) T *: D, const T *: D, T (*)[]: D, const T (*)[]: D,
+#define TILE_DTYPE_OF(p)                                                                           \
+    _Generic(*TILE_ROW_OF_(p), TILE_ELEMENTS_(TILE_ELEMENT_) default : TILE_ANY)
 #endif
 
-/* tile_view(p, M, N): a dense row-major view of one to eight extents. tile_view_typed(TILE_BF16, p,
- * M, N) says the element type. tile_view_strided(p, rank, extents, strides): arrays of int64_t,
- * strides in elements. tile_ptr(p). */
+/* tile_view(p, M, N): a dense row-major view of one to eight extents, of the element type that p's
+ * type says. tile_view_typed(TILE_BF16, p, M, N) says the element type. tile_view_strided(p, rank,
+ * extents, strides): arrays of int64_t, strides in elements. tile_ptr(p). */
 #define TILE_COUNT_(a, b, c, d, e, f, g, h, n, ...) n
 #define TILE_COUNT(...) TILE_COUNT_(__VA_ARGS__, 8, 7, 6, 5, 4, 3, 2, 1, 0)
 #define TILE_FIRST8(a, b, c, d, e, f, g, h, ...) \
@@ -341,8 +407,9 @@ static inline tile_dtype tile_dtype_of(const unsigned long long *) { return TILE
  * first instance whose `require` holds is run. After tile_kernel_prepare nothing is compiled or
  * allocated, and no lock of the runtime is taken. With TILE_SYNC=1 in the environment it
  * synchronises, with that status.
- * TILE_BAD_ARGUMENT: count, type, rank, extent or stride differs from the kernel's, or no `require`
- * holds; the text names kernel, parameter, what was wanted and what came.  TILE_DRIVER,
+ * TILE_BAD_ARGUMENT: count, type, rank, extent or stride differs from the kernel's, an address is no
+ * multiple of its element's size, or no `require` holds; the text names kernel, parameter, what was
+ * wanted and what came.  TILE_DRIVER,
  * TILE_NO_RESOURCE: the device refused. Thread-safe for different streams. */
 TILE_API tile_status tile_launch(tile_kernel *kernel, tile_stream *stream, const tile_arg *args,
                                  size_t nargs);
@@ -357,6 +424,28 @@ TILE_API tile_status tile_launch_grid(tile_kernel *kernel, tile_stream *stream,
 TILE_API tile_status tile_launch_embedded(const void *image, const char *name, tile_stream *stream,
                                           const tile_arg *args, size_t nargs);
 
+#ifdef __cplusplus
+/* The same with lists: tile_launch_grid(k, stream, {tile_view(x, n), tile_f32(2)}, {16, 4}). */
+extern "C++" {
+inline tile_status tile_launch(tile_kernel *kernel, tile_stream *stream,
+                               std::initializer_list<tile_arg> args)
+{
+    return tile_launch(kernel, stream, args.begin(), args.size());
+}
+inline tile_status tile_launch_grid(tile_kernel *kernel, tile_stream *stream,
+                                    std::initializer_list<tile_arg> args,
+                                    std::initializer_list<int64_t> grid)
+{
+    return tile_launch_grid(kernel, stream, args.begin(), args.size(), grid.begin(), grid.size());
+}
+inline tile_status tile_launch_embedded(const void *image, const char *name, tile_stream *stream,
+                                        std::initializer_list<tile_arg> args)
+{
+    return tile_launch_embedded(image, name, stream, args.begin(), args.size());
+}
+}
+#endif
+
 #ifdef TILE_UNSTABLE
 /* A setting of the device's driver. emu: "schedule" (rr, reverse, ahead, random:SEED: the order in
  * which threads run), "perturb" (a seed: approximate instructions are off within their bounds; 0: they
@@ -369,7 +458,8 @@ TILE_API char *tile_device_stats(tile_device *device);
 
 /* Writes an array's elements as print shows them, "[1, 2, ..., 9]", shortened when long; row-major
  * without gaps, one byte per element of packed types. Returns the length it has in full, as
- * snprintf does. */
+ * snprintf does; 0 of an unknown type, a rank below 0 or above TILE_MAX_RANK, or NULL where there
+ * are elements. */
 TILE_API size_t tile_format_array(char *text, size_t size, tile_dtype dtype, int rank,
                                   const int64_t *shape, const void *data);
 #endif

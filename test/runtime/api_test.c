@@ -72,7 +72,8 @@ static tile_module *mod;
 
 #define OK(call)                                                                                   \
     do {                                                                                           \
-        if (!CHECK((call) == TILE_OK))                                                             \
+        tile_status status_ = (call);                                                              \
+        if (!CHECK(status_ == TILE_OK))                                                            \
             fprintf(stderr, "    %s\n", tile_last_error());                                        \
     } while (0)
 #define TEXT_HAS(word)                                                                             \

@@ -90,8 +90,8 @@ static tile_status life(void)
     if (!s)
         s = tile_stream_synchronize(stream);
     tile_event_free(e);
+    tile_stream_free(stream); /* first: the launch in it may be running still */
     tile_buffer_free(b);
-    tile_stream_free(stream);
     tile_module_free(mod);
     tile_device_close(dev);
     return s;

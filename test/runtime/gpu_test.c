@@ -76,7 +76,8 @@ void __wrap_free(void *p)
 
 #define OK(call)                                                                                   \
     do {                                                                                           \
-        if (!CHECK((call) == TILE_OK))                                                             \
+        tile_status status_ = (call);                                                              \
+        if (!CHECK(status_ == TILE_OK))                                                            \
             fprintf(stderr, "    %s\n", tile_last_error());                                        \
     } while (0)
 

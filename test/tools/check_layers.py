@@ -35,6 +35,7 @@ EXTRA = [
     ("runtime/jit*.c", "codegen/include/tilec.h"),    # CMake target tile_jit
     ("runtime/dtype.c", "ir/types.def"),              # names and sizes of element types: data only
     ("runtime/driver_ref*.c", "ir/*"),                # CMake target tile_ref
+    ("runtime/driver_emu.c", "codegen/target.def"),   # names of targets: data only
     ("examples/*", "runtime/include/tile*.h"),
     ("examples/*", "codegen/include/tilec.h"),
 ]

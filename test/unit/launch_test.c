@@ -106,7 +106,8 @@ static bool says(const char *const *words)
 #define REFUSED(k, n, ...)                                                                         \
     do {                                                                                           \
         int before_ = seen.runs;                                                                   \
-        CHECK_INT(tile_launch((k), NULL, (tile_arg[]){__VA_ARGS__}, (n)), TILE_BAD_ARGUMENT);      \
+        tile_status s_ = tile_launch((k), NULL, (tile_arg[]){__VA_ARGS__}, (n));                   \
+        CHECK_INT(s_, TILE_BAD_ARGUMENT);                                                          \
         CHECK_INT(seen.runs, before_);                                                             \
     } while (0)
 #define ACCEPTED(k, n, ...)                                                                        \
@@ -158,6 +159,143 @@ static void extents(void)
     SAYS("'A'", "2147483648", "2147483647");
     REFUSED(k, 3, tile_view((float *)NULL, 65, 30), tile_view(p, 30, 129), tile_view(p, 65, 129));
     SAYS("'A'", "NULL");
+}
+
+/* ---- element types by the C types of pointers and arrays ---- */
+
+/* A kernel with one view of that type. */
+static tile_kernel *get_typed(const char *dtype)
+{
+    char form[32];
+    snprintf(form, sizeof form, "%s view N", dtype);
+    const KernelSpec spec = {.name = "typed", .params = {{"x", form}}, .grid = {"1"}};
+    return get(&spec, 1, NULL);
+}
+
+/* Are views of 8 elements at `x`, whose C type says `dtype`, taken for parameters of exactly these
+ * types? */
+static void fits(tile_dtype dtype, const char *const *wanted)
+{
+    static _Alignas(8) char x[64];
+    for (int t = 0; t <= TILE_F4E2M1; t++) {
+        bool fine = false;
+        for (const char *const *w = wanted; *w; w++)
+            fine |= strcmp(*w, tile_dtype_name((tile_dtype)t)) == 0;
+        tile_kernel *k = get_typed(tile_dtype_name((tile_dtype)t));
+        tile_status s = tile_launch(k, NULL, (tile_arg[]){tile_view_typed(dtype, x, 8)}, 1);
+        if (!CHECK_INT(s, fine ? TILE_OK : TILE_BAD_ARGUMENT))
+            fprintf(stderr, "    %d for %s\n", (int)dtype, tile_dtype_name((tile_dtype)t));
+    }
+}
+#define FITS(p, ...) fits(TILE_DTYPE_OF(p), (const char *const[]){__VA_ARGS__, NULL})
+#define ALL_TYPES                                                                                  \
+    "bool", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f16", "bf16", "f32", "f64",     \
+        "f8e4m3", "f8e5m2", "i4", "u4", "f4e2m1"
+
+static void element_types(void)
+{
+    static float f[4], f3[2][2][2], f4[2][2][2][2];
+    static double d[2][4];
+    static const double cd[2][4];
+    static int8_t i8[4];
+    static int16_t i16[4];
+    static int32_t i32[4];
+    static int64_t i64[2][2];
+    static uint8_t u8[4];
+    static uint16_t u16[2][4];
+    static const uint32_t u32[4];
+    static uint64_t u64[4];
+    static long long ll[4];
+    static bool b[4];
+    struct half {
+        uint16_t bits;
+    } h[4] = {{0}};
+    void *unknown = f;
+    char *bytes = unknown;
+    FITS(f, "f32");
+    FITS(f3, "f32");
+    FITS(f3[1], "f32");
+    FITS(d, "f64");
+    FITS(&d[0][0], "f64");
+    FITS(cd, "f64");
+    FITS(i8, "i8");
+    FITS(i16, "i16");
+    FITS(i32, "i32");
+    FITS(i64, "i64");
+    FITS(ll, "i64");
+    FITS(u8, "i8", "u8", "bool", "f8e4m3", "f8e5m2", "i4", "u4", "f4e2m1");
+    FITS(u16, "i16", "u16", "f16", "bf16");
+    FITS(u32, "u32");
+    FITS(u64, "u64");
+    FITS(b, "bool");
+    FITS(f4, ALL_TYPES);
+    FITS(h, ALL_TYPES);
+    FITS(unknown, ALL_TYPES);
+    FITS((const void *)unknown, ALL_TYPES);
+    FITS(bytes, ALL_TYPES);
+#ifdef TILE_HAS_C_F16
+    tile_c_f16 c_f16[2][2];
+    FITS(c_f16, "f16");
+#endif
+#ifdef TILE_HAS_C_BF16
+    tile_c_bf16 c_bf16[2];
+    FITS(c_bf16, "bf16");
+#endif
+}
+
+static void element_type_messages(void)
+{
+    static double d[1000][777];
+    static uint16_t words[4];
+    const KernelSpec spec = {.name = "softmax",
+                             .params = {{"x", "f32 view M,N"}, {"n", "u16 scalar"}},
+                             .grid = {"1"}};
+    tile_kernel *k = get(&spec, 1, NULL);
+    REFUSED(k, 2, tile_view(d, 1000, 777), tile_u16(1));
+    SAYS("'softmax'", "'x'", "f32", "f64");
+    REFUSED(k, 2, tile_view(words, 2, 2), tile_u16(1));
+    SAYS("'softmax'", "'x'", "f32", "16-bit words");
+    REFUSED(k, 2, tile_view((uint8_t *)words, 2, 2), tile_u16(1));
+    SAYS("'softmax'", "'x'", "f32", "bytes");
+    tile_arg scalar = tile_u16(1);
+    scalar.dtype = TILE_ANY_WORD; /* of elements only */
+    REFUSED(k, 2, tile_view(memory, 2, 2), scalar);
+    SAYS("'n'", "u16");
+    ACCEPTED(k, 2, tile_view(memory, 2, 2), tile_u16(1));
+}
+
+static void alignment(void)
+{
+    const KernelSpec spec = {.name = "k",
+                             .params = {{"x", "f32 view N"}, {"h", "bf16 view N"},
+                                        {"p", "f64 const pointer"}, {"q", "i4 view N"}},
+                             .grid = {"1"}};
+    static _Alignas(16) char raw[256];
+    tile_kernel *k = get(&spec, 1, NULL);
+    void *odd = raw + 129, *even = raw + 66, *four = raw + 36, *eight = raw + 8;
+    ACCEPTED(k, 4, tile_view(four, 2), tile_view(even, 2), tile_ptr(eight), tile_view(odd, 2));
+    REFUSED(k, 4, tile_view(even, 2), tile_view(even, 2), tile_ptr(eight), tile_view(odd, 2));
+    SAYS("'k'", "'x'", "not aligned", "f32", "multiple of 4");
+    REFUSED(k, 4, tile_view(four, 2), tile_view(odd, 2), tile_ptr(eight), tile_view(odd, 2));
+    SAYS("'h'", "bf16", "multiple of 2");
+    REFUSED(k, 4, tile_view(four, 2), tile_view(even, 2), tile_ptr(four), tile_view(odd, 2));
+    SAYS("'p'", "f64", "multiple of 8");
+    ACCEPTED(k, 4, tile_view(odd, 0), tile_view(odd, 0), tile_ptr(eight), tile_view(odd, 0));
+}
+
+/* Extents near 2^63 are refused, not computed with. */
+static void largest_extents(void)
+{
+    const KernelSpec spec = {.name = "k",
+                             .params = {{"q", "u4 view !M,!N"}, {"x", "f32 view !M,!N"}},
+                             .grid = {"1"}};
+    tile_kernel *k = get(&spec, 1, NULL);
+    static const int64_t most[] = {INT64_MAX, INT64_MAX - 1, INT64_C(1) << 62};
+    for (size_t i = 0; i < sizeof most / sizeof *most; i++) {
+        REFUSED(k, 2, tile_view((void *)memory, 1, most[i]), tile_view(memory, 1, most[i]));
+        SAYS("larger than memory");
+        REFUSED(k, 2, tile_view((void *)memory, most[i], 3), tile_view(memory, most[i], 3));
+    }
 }
 
 static void special_extents(void)
@@ -359,8 +497,8 @@ static void checked(void)
     ACCEPTED(k, 3, tile_view(p, 16), tile_view(p, 16), tile_ptr(p + 100));
     tile_buffer *b = NULL;
     CHECK_INT(tile_buffer_alloc(dev, 100, &b), TILE_OK);
-    ACCEPTED(k, 3, tile_view(p, 16), tile_view(p, 16), tile_ptr((char *)tile_buffer_ptr(b) + 30));
-    CHECK_INT(seen.args[2].bytes, 70);
+    ACCEPTED(k, 3, tile_view(p, 16), tile_view(p, 16), tile_ptr((char *)tile_buffer_ptr(b) + 32));
+    CHECK_INT(seen.args[2].bytes, 68);
     REFUSED(k, 3, tile_view(tile_buffer_ptr(b), 32), tile_view(p, 32), tile_ptr(p + 100));
     SAYS("'x'", "128 bytes", "100");
     tile_buffer_free(b);
@@ -647,6 +785,10 @@ int main(void)
     CHECK_INT(tile_device_open("emu:broken", &dev), TILE_DRIVER);
     CHECK_INT(tile_device_open("emu:note", &dev), TILE_OK);
     extents();
+    element_types();
+    element_type_messages();
+    alignment();
+    largest_extents();
     special_extents();
     strides();
     packed();

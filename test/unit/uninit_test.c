@@ -65,12 +65,17 @@ static tile_status run_on(tile_module *mod, const char *name, tile_stream *strea
            sizeof((tile_arg[]){__VA_ARGS__}) / sizeof(tile_arg))
 #define FAILS(call, place, what)                                                                   \
     do {                                                                                           \
-        CHECK_INT(call, TILE_FAILED);                                                              \
+        tile_status status_ = (call);                                                              \
+        CHECK_INT(status_, TILE_FAILED);                                                           \
         if (!CHECK(strstr(failure, place) && strstr(failure, "uninitialised") &&                   \
                    strstr(failure, what)))                                                         \
             fprintf(stderr, "    not '%s', '%s': %s\n", place, what, failure);                     \
     } while (0)
-#define OK(call) CHECK_INT(call, TILE_OK)
+#define OK(call)                                                                                   \
+    do {                                                                                           \
+        tile_status status_ = (call);                                                              \
+        CHECK_INT(status_, TILE_OK);                                                               \
+    } while (0)
 
 static tile_buffer *fresh(uint64_t bytes)
 {
