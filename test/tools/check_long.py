@@ -16,6 +16,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 GPUS = "sm_80,sm_89,sm_90,sm_90a,gfx90a,gfx942,gfx1100,gfx1201"
 EMULATED = ",".join("emu:" + t for t in GPUS.split(","))
 RUN, RING, LANGUAGE, IR = "test/conformance/run.py", "test/tools/ring.py", "test/fuzz/language.py", "test/fuzz/tile_ir.py"
+SEQUENCES = "test/tools/sequences.py"
 
 # name, script and its words. Scripts end with a line "N passed, N failed" or the like, and exit 1 when anything failed.
 PARTS = [
@@ -31,9 +32,10 @@ PARTS = [
     ("targets-tools", "each kernel through the tools of every target", ["test/tools/compile_rows.py", "--targets", GPUS]),
     ("programs", "random programs of the language against NumPy", [LANGUAGE, "100000", "3000", "--per-program", "4"]),
     ("kernels", "random kernels of tile IR against ref", [IR, "100000", "2000", "--per-kernel", "4"]),
+    ("api-sequences", "10000 random sequences of API calls under ASan, 2000 under TSan", [SEQUENCES]),
     ("control-flow", "random control flow against a small interpreter", ["test/fuzz/control_flow.py", "100000", "1000"]),
 ]
-TAKES_JOBS = (RUN, RING, LANGUAGE, IR)
+TAKES_JOBS = (RUN, RING, LANGUAGE, IR, SEQUENCES)
 HEAD = """# What `./bootstrap check-long` said last
 
 The whole product of axes, in parts that take from minutes to hours; `./bootstrap check-long PART` runs one and writes its line.
