@@ -412,6 +412,9 @@ static tilec_status front(TlJob *j, uint32_t source, const char *name)
     if (is_tir(name)) {
         j->module = tl_parse_module(&j->ctx, source);
         tilec_status read = tl_job_diagnosed(j);
+        if (!read && j->o->nconsts)
+            return tl_job_fail(j, TILEC_USAGE, "'%s': tile IR has no constants any more",
+                               j->o->consts[0].name);
         return read || !j->module ? read : choose_kernel(j);
     }
     TlFrontendOptions fo = frontend_options(j);

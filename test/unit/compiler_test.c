@@ -1,5 +1,6 @@
 /* The compiler as a library (tilec.h). */
 #include "codegen/include/tilec.h"
+#include <stdio.h>
 #include <string.h>
 #include "runtime/include/tile.h"
 #include "runtime/include/tile_image.h"
@@ -72,10 +73,79 @@ static void several_targets_in_one_image(void)
     tilec_output_free(out);
 }
 
+/* ---- constants and kernels that are left out ---- */
+
+static const char TWO[] = "kernel fine(f32 x[N], const int BT = 16) grid(1) { x[0 +: BT] = 1; }\n"
+                          "kernel other(f32 x[N], const int B) grid(1) { x[0 +: B] = 2; }\n";
+
+typedef struct Said {
+    char text[4096];
+    int calls;
+} Said;
+
+static void take(void *user, const char *rendered)
+{
+    Said *s = user;
+    s->calls++;
+    snprintf(s->text, sizeof s->text, "%s", rendered);
+}
+
+/* The status of compiling TWO for ref; *out_kernels: how many the image has, *said: the diagnostics, then the
+ * output's message. */
+static tilec_status compile_two(const tilec_const *consts, size_t n, const char *const *warnings,
+                                size_t nwarnings, unsigned *out_kernels, Said *said)
+{
+    tilec_options o = TILEC_OPTIONS_INIT;
+    tilec_output *out;
+    memset(said, 0, sizeof *said);
+    o.target = "ref";
+    o.consts = consts, o.nconsts = n;
+    o.warnings = warnings, o.nwarnings = nwarnings;
+    o.diagnostic = take, o.user = said;
+    tilec_status status = tilec_compile_source("two.tile", TWO, sizeof TWO - 1, &o, &out);
+    const tile_image_header *h = tilec_output_data(out, NULL);
+    *out_kernels = h ? h->nkernels : 0;
+    size_t used = strlen(said->text);
+    snprintf(said->text + used, sizeof said->text - used, "%s", tilec_output_message(out));
+    tilec_output_free(out);
+    return status;
+}
+
+static void constants_find_their_kernels(void)
+{
+    const tilec_const plain = {"B", "16"}, one = {"other.B", "16"}, unknown = {"C", "1"},
+                      elsewhere = {"fine.B", "16"}, nobody = {"none.B", "16"}, bad = {"B", "x"};
+    unsigned kernels;
+    Said said;
+    CHECK(compile_two(&plain, 1, NULL, 0, &kernels, &said) == TILEC_OK && kernels == 2 && !said.calls);
+    CHECK(compile_two(&one, 1, NULL, 0, &kernels, &said) == TILEC_OK && kernels == 2 && !said.calls);
+    CHECK(compile_two(&unknown, 1, NULL, 0, &kernels, &said) == TILEC_USAGE);
+    CHECK(strstr(said.text, "'C'; known are: fine: BT; other: B"));
+    CHECK(compile_two(&elsewhere, 1, NULL, 0, &kernels, &said) == TILEC_USAGE);
+    CHECK(compile_two(&nobody, 1, NULL, 0, &kernels, &said) == TILEC_USAGE);
+    CHECK(compile_two(&bad, 1, NULL, 0, &kernels, &said) == TILEC_USAGE && strstr(said.text, "'other'"));
+}
+
+static void kernels_without_values_are_left_out(void)
+{
+    static const char *const OFF[] = {"no-left-out"}, *const ERROR[] = {"error=left-out"},
+                             *const UNKNOWN[] = {"no-such"};
+    unsigned kernels;
+    Said said;
+    CHECK(compile_two(NULL, 0, NULL, 0, &kernels, &said) == TILEC_OK && kernels == 1);
+    CHECK(said.calls == 1 && strstr(said.text, "two.tile:2:8: warning[left-out]: kernel 'other'"));
+    CHECK(compile_two(NULL, 0, OFF, 1, &kernels, &said) == TILEC_OK && kernels == 1 && !said.calls);
+    CHECK(compile_two(NULL, 0, ERROR, 1, &kernels, &said) == TILEC_ERRORS && !kernels);
+    CHECK(strstr(said.text, "error[left-out]"));
+    CHECK(compile_two(NULL, 0, UNKNOWN, 1, &kernels, &said) == TILEC_USAGE);
+}
+
 int main(void)
 {
     several_targets_in_one_image();
     text_needs_no_end_mark();
     images_name_their_target();
+    constants_find_their_kernels();
+    kernels_without_values_are_left_out();
     return unit_result();
 }
