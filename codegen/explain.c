@@ -397,6 +397,7 @@ static void explain_kernel(TlExplain *e, const TlKernelCode *code, const Tools *
 {
     e->fn = code->fn;
     e->axis = tl_axis_info(e->fn, e->scratch);
+    e->is_checked = code->flags & TILE_KERNEL_CHECKED;
     explain_names(e, code);
     explain_registers(e, tools);
     explain_occupancy(e);

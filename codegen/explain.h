@@ -19,6 +19,7 @@ typedef struct TlExplain {
     TlArena *out, *scratch;
     const TlFn *fn;
     const TlAxisInfo *axis;
+    bool is_checked;        /* compiled with --check */
     tilec_report_kernel *k; /* being filled */
 } TlExplain;
 

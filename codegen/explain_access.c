@@ -1,4 +1,5 @@
 /* The report's part on global memory (explain.h): what each access moves, and what tests it. */
+#include "codegen/copies.h"
 #include "codegen/explain.h"
 #include "ir/layout.h"
 #include "ir/layout_rules.h"
@@ -9,6 +10,7 @@
 enum { SECTOR = 32, WIDEST = 16 };
 
 typedef TL_VEC(tilec_report_mask) Masks;
+typedef TL_VEC(tilec_report_access) Accesses;
 
 /* ---- masks ---- */
 
@@ -22,15 +24,23 @@ static const Words BOUNDS[] = {
 };
 _Static_assert(sizeof BOUNDS / sizeof *BOUNDS == TL_BOUND_COUNT, "words for each TlBound");
 
-static void explain_bounds(const TlExplain *e, const TlOp *op, const TlPlace *p, Masks *masks)
+/* An access is tested along all of its axes, or along none; but for `left_out`, and for what LLVM folds. */
+static void explain_bounds(const TlExplain *e, const TlOp *op, const TlPlace *p, uint32_t left_out,
+                           Masks *masks)
 {
-    for (uint32_t i = 0; i < p->naxes && !tl_attr_flag(op, TL_ATTR_UNCHECKED); i++) {
+    static const char CHECKED[] = "--check tests what is unchecked too";
+    bool unchecked = tl_attr_flag(op, TL_ATTR_UNCHECKED);
+    for (uint32_t i = 0; i < p->naxes && (!unchecked || e->is_checked); i++) {
         TlBound b = tl_bounds_of_axis(e->fn, e->axis, op, i);
-        if (b == TL_BOUND_INSIDE)
+        if (left_out >> i & 1 || tl_bounds_is_constant(e->axis, op, i))
             continue;
         const char *what = tl_format(e->out, "axis %u (%s)", i, tl_explain_extent(e, p->base, i));
-        tl_vec_push(e->out, masks, (tilec_report_mask){what, BOUNDS[b].why, BOUNDS[b].help});
+        Words w = unchecked ? (Words){CHECKED, ""} : BOUNDS[b];
+        tl_vec_push(e->out, masks, (tilec_report_mask){what, w.why, w.help});
     }
+    if (e->is_checked && !tl_is_view_of_launch(p->base))
+        tl_vec_push(e->out, masks,
+                    (tilec_report_mask){"address", "--check tests that it is in its array", ""});
 }
 
 /* Coordinates that the layout has and the tile has not. */
@@ -48,10 +58,10 @@ static void explain_padding(const TlExplain *e, const TlPlace *p, const TlLayout
 }
 
 static void explain_masks(const TlExplain *e, const TlOp *op, const TlPlace *p, const TlLayout *l,
-                          tilec_report_access *a)
+                          uint32_t left_out, tilec_report_access *a)
 {
     Masks masks = {0};
-    explain_bounds(e, op, p, &masks);
+    explain_bounds(e, op, p, left_out, &masks);
     explain_padding(e, p, l, &masks);
     if (p->mask)
         tl_vec_push(e->out, &masks, (tilec_report_mask){"mask", "given by the program", ""});
@@ -143,16 +153,43 @@ static tilec_report_access explain_access(const TlExplain *e, const TlOp *op)
         a.bytes *= (uint64_t)p.shape[i];
     if (l)
         explain_tile(e, op, l, bytes, &a);
-    explain_masks(e, op, &p, l, &a);
+    explain_masks(e, op, &p, l, 0, &a);
     return a;
+}
+
+/* ---- copies in two ways ---- */
+
+static bool is_decided(const TlExplain *e, const TlOp *op)
+{
+    bool is_async, nvidia = e->target->kind == TL_TARGET_NVPTX;
+    TlAccessInfo info = tl_access_info(e->axis, op);
+    int width = tl_access_vector(&info, op, op->out[0]->type->layout);
+    tl_copy_plan(e->scratch, op, width, nvidia, &is_async);
+    return is_async && tl_copy_is_decided(op, &info, e->is_checked);
+}
+
+/* The code of a copy that one test of its whole tile can decide is there twice. */
+static void add_access(const TlExplain *e, const TlOp *op, Accesses *all)
+{
+    tilec_report_access a = explain_access(e, op);
+    if (op->opcode == TL_OP_COPY && is_decided(e, op)) {
+        TlPlace p = tl_op_place(op);
+        const char *inside = *a.branch ? tl_format(e->out, "%s, whole", a.branch) : "whole";
+        tilec_report_access whole = a;
+        explain_masks(e, op, &p, tl_op_layout(op), tl_copy_moving(op), &whole);
+        whole.branch = inside;
+        tl_vec_push(e->out, all, whole);
+        a.branch = *a.branch ? tl_format(e->out, "%s, part", a.branch) : "part";
+    }
+    tl_vec_push(e->out, all, a);
 }
 
 void tl_explain_accesses(TlExplain *e)
 {
-    TL_VEC(tilec_report_access) all = {0};
+    Accesses all = {0};
     for (const TlOp *op = e->fn->body->first; op; op = tl_walk_next(op, NULL))
         if (tl_op_info(op->opcode)->flags & (F_READ | F_WRITE))
-            tl_vec_push(e->out, &all, explain_access(e, op));
+            add_access(e, op, &all);
     e->k->accesses = all.data;
     e->k->naccesses = all.len;
 }

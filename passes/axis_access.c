@@ -246,6 +246,72 @@ static void limit(Run *r, int64_t width, TlNarrow why)
     r->why = why;
 }
 
+/* ---- what ends runs, for `tilec explain` ---- */
+
+/* The operand that an op's runs along an axis come from; NULL: from several, or from none. */
+static const TlValue *run_source(const TlValue *v)
+{
+    switch (v->def ? (int)v->def->opcode : -1) {
+    case TL_OP_CAST:
+    case TL_OP_BROADCAST:
+    case TL_OP_EXPAND:
+    case TL_OP_CONVERT: return tl_in(v->def, 0);
+    case TL_OP_SUB: return tl_in(v->def, 0);
+    default: return NULL;
+    }
+}
+
+static int64_t longest_run(const TlAxisInfo *a, const TlValue *v)
+{
+    const TlAxisFacts *f = tl_axis_facts(a, v);
+    int64_t longest = 1;
+    for (int d = 0; d < v->type->rank; d++)
+        longest = tl_axis_max(longest, f->contiguity[d]);
+    return longest;
+}
+
+/* Are the value's runs as short as they are because a remainder cut a longer one? */
+static bool is_cut(const TlAxisInfo *a, const TlValue *v, int depth)
+{
+    enum { MOST = 16 };
+    if (!v->def || depth > MOST || v->type->rank == 0)
+        return false;
+    if (v->def->opcode == TL_OP_REM)
+        return longest_run(a, tl_in(v->def, 0)) > longest_run(a, v);
+    if (v->def->opcode == TL_OP_ADD || v->def->opcode == TL_OP_PTR_ADD)
+        return is_cut(a, tl_in(v->def, 0), depth + 1) || is_cut(a, tl_in(v->def, 1), depth + 1);
+    const TlValue *from = run_source(v);
+    return from && is_cut(a, from, depth + 1);
+}
+
+static TlNarrow why_short(const TlAxisInfo *a, const TlValue *v, TlNarrow otherwise)
+{
+    return is_cut(a, v, 0) ? TL_NARROW_WRAP : otherwise;
+}
+
+/* The pointer that others are computed from. */
+static const TlValue *first_pointer(const TlValue *v)
+{
+    while (v->def && v->def->nin && tl_in(v->def, 0)->type->ptr)
+        v = tl_in(v->def, 0);
+    return v;
+}
+
+/* What the address is a multiple of that a view or pointer was made from. */
+static int64_t array_begin(const TlAxisInfo *a, const TlValue *v)
+{
+    while (v->type->kind == TL_VIEW && v->def)
+        v = tl_in(v->def, 0);
+    return v->type->kind == TL_VIEW ? tl_view_facts(a, v).base
+                                    : tl_axis_facts(a, first_pointer(v))->divisibility[0];
+}
+
+/* Why addresses begin badly. */
+static TlNarrow why_begun(const TlAxisInfo *a, const TlValue *base)
+{
+    return array_begin(a, base) < TL_AXIS_ALIGNMENT ? TL_NARROW_BASE : TL_NARROW_OFFSET;
+}
+
 /* Addresses count up along axis i of the view: for how long, from multiples of what? */
 static Run run_of_axis(const TlAxisInfo *a, const TlPlace *p, uint32_t i)
 {
@@ -255,15 +321,16 @@ static Run run_of_axis(const TlAxisInfo *a, const TlPlace *p, uint32_t i)
     int first = tl_place_dim(p, i);
     if (axis->kind == TL_AXIS_SLICE && axis->step == 1)
         return (Run){first, f->divisibility[0], TL_NARROW_START};
-    Run best = {-1, 1, TL_NARROW_AXIS};
     if (axis->kind != TL_AXIS_TILE)
-        return best;
+        return (Run){-1, 1, TL_NARROW_AXIS};
+    Run best = {-1, 1, why_short(a, index, TL_NARROW_AXIS)};
     int64_t longest = 1;
     for (int d = 0; d < index->type->rank; d++)
         if (f->contiguity[d] > 1 && f->contiguity[d] >= longest) {
             longest = f->contiguity[d];
-            best = (Run){first + d, tl_axis_min(f->contiguity[d], f->divisibility[d]),
-                         TL_NARROW_START};
+            bool starts = f->divisibility[d] < longest;
+            best = (Run){first + d, tl_axis_min(longest, f->divisibility[d]),
+                         starts ? TL_NARROW_START : why_short(a, index, TL_NARROW_START)};
         }
     return best;
 }
@@ -330,14 +397,16 @@ static Run run_in_view(const TlAxisInfo *a, const TlOp *op, const TlPlace *p, co
     if (r.dim < 0)
         return r;
     int64_t bytes = element_bytes(p->base->type);
-    limit(&r, v->base / tl_axis_min(v->base, bytes), TL_NARROW_BASE);
+    limit(&r, v->base / tl_axis_min(v->base, bytes), why_begun(a, p->base));
     if (!tl_attr_flag(op, TL_ATTR_UNCHECKED) && !tl_access_axis_inside(a, p, v, (uint32_t)dense))
-        limit(&r, v->extent[dense], TL_NARROW_EXTENT);
+        limit(&r, v->extent[dense],
+              v->known_extent[dense] < 0 ? TL_NARROW_EXTENT : TL_NARROW_END);
     for (uint32_t i = 0; i < p->naxes; i++) {
         if ((int)i == dense)
             continue;
-        limit(&r, offset_divisor(a, p, v, i), TL_NARROW_STRIDE);
-        limit(&r, steady_for(a, p, i, r.dim), TL_NARROW_STRIDE);
+        limit(&r, offset_divisor(a, p, v, i),
+              v->known_stride[i] < 0 ? TL_NARROW_STRIDE : TL_NARROW_PITCH);
+        limit(&r, steady_for(a, p, i, r.dim), TL_NARROW_ROWS);
     }
     return r;
 }
@@ -346,13 +415,14 @@ static Run run_of_pointers(const TlAxisInfo *a, const TlPlace *p)
 {
     const TlAxisFacts *f = tl_axis_facts(a, p->base);
     int64_t bytes = element_bytes(p->base->type), longest = 1;
-    Run best = {-1, 1, TL_NARROW_AXIS};
+    Run best = {-1, 1, why_short(a, p->base, TL_NARROW_AXIS)};
     for (int d = 0; d < p->rank; d++)
         if (f->contiguity[d] > 1 && f->contiguity[d] >= longest) {
             longest = f->contiguity[d];
             int64_t aligned = f->divisibility[d] / tl_axis_min(f->divisibility[d], bytes);
             best = (Run){d, tl_axis_min(longest, aligned),
-                         aligned < longest ? TL_NARROW_BASE : TL_NARROW_START};
+                         aligned < longest ? why_begun(a, p->base)
+                                           : why_short(a, p->base, TL_NARROW_START)};
         }
     return best;
 }

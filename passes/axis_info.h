@@ -33,9 +33,14 @@ typedef enum TlNarrow {
     TL_NARROW_NOT,    /* it is not */
     TL_NARROW_AXIS,   /* addresses count up along no axis of the tile */
     TL_NARROW_START,  /* where runs start along it */
-    TL_NARROW_BASE,   /* where the view begins */
+    TL_NARROW_BASE,   /* where the view, or the array of pointers, begins */
+    TL_NARROW_OFFSET, /* what is added to a pointer that begins well */
+    TL_NARROW_WRAP,   /* a remainder cuts runs */
     TL_NARROW_EXTENT, /* the view's extent along it: a bound might be inside of a run */
-    TL_NARROW_STRIDE, /* what the other axes' places add: strides, scalar indices, index tiles */
+    TL_NARROW_END,    /* the same; the extent is a constant */
+    TL_NARROW_STRIDE, /* what the other axes' places add: strides, scalar indices */
+    TL_NARROW_PITCH,  /* the same; the stride is a constant */
+    TL_NARROW_ROWS,   /* the place on another axis changes within a run */
     TL_NARROW_MASK,   /* the mask */
     TL_NARROW_SHAPE,  /* the tile's own extent */
     TL_NARROW_BITS,   /* elements that are not whole bytes */

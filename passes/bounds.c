@@ -312,6 +312,14 @@ TlBound tl_bounds_of_axis(const TlFn *fn, const TlAxisInfo *facts, const TlOp *a
     return comes_from(index, is_pid, 0) ? TL_BOUND_PROGRAM : TL_BOUND_START;
 }
 
+bool tl_bounds_is_constant(const TlAxisInfo *facts, const TlOp *access, uint32_t axis)
+{
+    TlPlace p = tl_op_place(access);
+    TlViewFacts v = tl_view_facts(facts, p.base);
+    return tl_access_axis_inside(facts, &p, &v, axis) &&
+           tl_axis_facts(facts, p.index[axis].value)->is_known;
+}
+
 bool tl_bounds_is_peeled(const TlFn *fn, const TlAxisInfo *facts, const TlOp *loop)
 {
     Bounds b = {.fn = fn, .axis = facts};

@@ -136,7 +136,9 @@ typedef struct tilec_report_mask { /* a test that keeps elements out of an acces
 typedef struct tilec_report_access { /* of global memory */
     tilec_report_place place;
     const char *op, *param, *type;
-    const char *branch;       /* "then" or "else": in an if, inside of its innermost loop */
+    /* "then" or "else": in an if, inside of its innermost loop. "whole" or "part": of a copy whose code is there
+     * twice, for a tile that is inside as a whole and for one that may not be */
+    const char *branch;
     uint32_t loops;           /* around it */
     uint64_t bytes;           /* of the tile */
     uint32_t width, requests; /* bytes that a thread moves at once; requests of each warp */

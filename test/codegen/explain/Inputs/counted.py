@@ -34,7 +34,7 @@ def rows(page):
             table = text
         elif quoted:
             line = int(quoted.group(1))
-        elif row and row.group(2) != ", else":  # the same as then, with bounds
+        elif row and row.group(2) not in (", else", ", part"):  # the same as then and whole, with bounds
             figures = [int(x) for x in re.findall(r"\d+", row.group(4))]
             yield line, table, row.group(1).split()[0], int(row.group(3) or 1), figures
 
