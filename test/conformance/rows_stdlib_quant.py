@@ -302,6 +302,25 @@ kernel k(const f32 x[M, K], {t} q[M, K], u8 s[M, L], bf16 p[M, L], bf16 w[M, K])
             lambda a, t=t: (lambda s, q: {"q": exact(q), "s": exact(s), "p": exact(2.0 ** (s.astype(float) - 127)),
                                           "w": within(q * np.repeat(2.0 ** (s.astype(float) - 127), 32, 1), 2.0**-134)})(*mx(a["x"], t)), warps=WARPS[k], stages=2)
 
+row("std_scaled_scales_of_both_kinds", """
+import std.scaled;
+
+kernel k(const f4e2m1 x[M, K], const u8 s[M, 2], const f8e4m3 t[M, 4], bf16 p[M, 2], bf16 q[M, 4], bf16 v[M, K], bf16 w[M, K])
+    grid(1)
+{
+    auto e = x[0 +: 4, 0 +: 64];
+    auto a = s[0 +: 4, 0 +: 2];
+    auto b = t[0 +: 4, 0 +: 4];
+    p[0 +: 4, 0 +: 2] = scaled.scales(a);
+    q[0 +: 4, 0 +: 4] = scaled.scales(b);
+    v[0 +: 4, 0 +: 64] = scaled.widen(e, a, 4, 64);
+    w[0 +: 4, 0 +: 64] = scaled.widen(e, b, 4, 64);
+}
+""", {"x": random_bits("u8", 230, 3, 32)._replace(type="f4e2m1"), "s": Arr("u8", np.array([[127, 100], [20, 230], [130, 255]], np.uint8)), "t": Arr("f8e4m3", rng(231).integers(0, 127, (3, 4)).astype(np.uint8)),
+      "p": poison("bf16", 3, 2), "q": poison("bf16", 3, 4), "v": poison("bf16", 3, 64), "w": poison("bf16", 3, 64)},
+    lambda a: (lambda s: {"p": exact(s), "q": exact(a["t"].astype(float)), "v": exact(a["x"].astype(float) * np.repeat(s, 32, 1)),
+                          "w": exact(a["x"].astype(float) * np.repeat(a["t"].astype(float), 16, 1))})(np.where(a["s"] == 255, np.nan, 2.0 ** (a["s"].astype(float) - 127))))
+
 row("std_scaled_product", """
 import std.scaled;
 
