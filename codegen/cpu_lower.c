@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "codegen/cpu.h"
-#include "codegen/host.h"
+#include "codegen/host_code.h"
 
 /* ---- parameters ---- */
 

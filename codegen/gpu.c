@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "codegen/gpu.h"
-#include "codegen/host.h"
+#include "codegen/host_code.h"
 #include "codegen/hsaco.h"
 #include "codegen/leaf_expand.h"
 #include "codegen/simt.h"

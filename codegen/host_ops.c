@@ -18,7 +18,7 @@
 #include <string.h>
 
 #include "codegen/gen_impl.h"
-#include "codegen/host.h"
+#include "codegen/host_code.h"
 #include "runtime/include/tile_image.h"
 
 typedef struct Host {

@@ -5,7 +5,7 @@
 #include "codegen/cubin.h"
 #include "codegen/explain.h"
 #include "codegen/header.h"
-#include "codegen/host.h"
+#include "codegen/host_code.h"
 #include "codegen/job.h"
 
 static void set_data(TlJob *j, const void *data, size_t size)

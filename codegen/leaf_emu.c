@@ -4,7 +4,7 @@
  * Integers of 1, 8 and 16 bits cross the call zero-extended to 32; pointers as integers, whatever
  * their address space; <2 x i32> crosses as a double, which is how C passes a vector of 8 bytes on
  * every host we know. */
-#include "codegen/host.h"
+#include "codegen/host_code.h"
 #include "codegen/leaf_expand.h"
 
 #include <llvm-c/DebugInfo.h>

@@ -34,7 +34,7 @@ np.seterr(all="ignore")
 LEVELS = ["x86-64-v2", "x86-64-v3", "x86-64-v4", "native", "aarch64"]
 EMULATED = ["emu:sm_80@x86-64-v2", "emu:gfx942@x86-64-v2"]
 MORE_EMULATED = [f"emu:{t}@{v}" for t in ("sm_90a", "gfx1100") for v in ("x86-64-v2", "x86-64-v3", "aarch64")]
-F8 = ["f8e4m3", "f8e5m2"]
+F8 = ["f8e4m3", "f8e5m2", "f8e4m3fnuz", "f8e5m2fnuz"]
 TILES = {0: (), 1: (64,), 2: (5, 13), 3: (3, 5, 7)}  # what one program takes; rank 0: a scalar
 MATH = "exp exp2 expm1 log log2 log10 log1p rsqrt cbrt sin cos tan asin acos atan sinh cosh tanh erf erfc sigmoid".split()
 
@@ -177,6 +177,17 @@ def casts(t, rank, to, name):
                                              for n, (u, _) in forms.items()}, t)
 
 
+def packed(t, name):
+    """4-bit types, two in a byte: all pairs, to every other type and back."""
+    params = [f"const {t} x_[A]"] + [f"{u} to_{u}[A]" for u in ALL if u != "bool"] + ["f32 back[A]"]
+    body = [f"    to_{u}[i +: 64] = ({u})x;" for u in ALL if u != "bool"] + [f"    back[i +: 64] = (f32)({t})(f32)x;"]
+    source = (f"kernel k({', '.join(params)})\n    grid(cdiv(A, 64))\n{{\n    int i = pid(0) * 64;\n    auto x = x_[i +: 64];\n" + "\n".join(body) + "\n}\n")
+    args = {"x_": Arr(t, np.arange(250, dtype=np.uint8)), **{f"to_{u}": poison(u, 500) for u in ALL if u != "bool"}, "back": poison("f32", 500)}
+    x = wide(args["x_"])
+    return Case(name, source, args, lambda: {**{f"to_{u}": exact(x) if u in FLOATS or u[0] == "i" and t == "i4" or t == "u4" else None for u in ALL if u != "bool"},
+                                             "back": exact(x)}, t)
+
+
 def over_axes(t, rank, ops, name):
     tile = TILES[rank]
     x = small(t, rank, *tile, lo=-1, hi=3)
@@ -263,6 +274,8 @@ def all_cases(long):
         to = [u for u in ALL + F8 if not (t in F8 and u == t)]
         for n, part in [("cast", to)] + ([(f"cast_{u}", [u]) for u in to] if long else []):
             yield casts(t, rank, part, f"{n}_{t}_{rank}")
+    for t in PACKED:
+        yield packed(t, f"packed_{t}")
     for (t, u, acc), rank in itertools.product([("f16", "f16", "f32"), ("bf16", "bf16", "f32"), ("f32", "f32", "f32"), ("f64", "f64", "f64"),
                                                 ("i8", "i8", "i32"), ("u8", "i8", "i32"), ("f8e4m3", "f8e5m2", "f32")], (2, 3)):
         yield dots(t, u, acc, rank, f"dot_{t}_{u}_{acc}_{rank}")

@@ -1,7 +1,7 @@
 /* Code that host CPUs run: cpu targets, and GPU targets for the emulator. Which features of the CPU it
  * uses, what stands for instructions that the CPU lacks, and that nothing in it is undefined. */
-#ifndef TL_HOST_H
-#define TL_HOST_H
+#ifndef TL_HOST_CODE_H
+#define TL_HOST_CODE_H
 #include "codegen/llvm.h"
 #include "codegen/target.h"
 

@@ -1,5 +1,5 @@
 /* Objects for host CPUs: the names of what they use, and the proof that they are closed. */
-#include "codegen/host.h"
+#include "codegen/host_code.h"
 
 #include <elf.h>
 #include <stdio.h>
