@@ -127,7 +127,7 @@ typedef struct TlDecl {
 typedef struct TlHints {
     bool pipeline, unroll, nounroll, specialize;
     TlExpr *stages, *factor; /* pipeline(n), unroll(n); NULL when not given */
-    TlLoc loc;
+    TlLoc loc, specialize_loc;
 } TlHints;
 
 struct TlStmt {

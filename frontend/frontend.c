@@ -105,6 +105,9 @@ TlProgram *tl_frontend_check(TlCtx *ctx, uint32_t source, const TlFrontendOption
         if (p->root->defs.data[i]->item->kind == TL_IT_KERNEL)
             tl_vec_push(&ctx->perm, &p->kernels, p->root->defs.data[i]);
     check_all(p);
+    tl_warn_no_grid(p);
+    if (!ctx->diags.errors) /* what would read a name may be what is wrong */
+        tl_warn_unused(p);
     tl_diags_sort(&ctx->diags);
     return p;
 }

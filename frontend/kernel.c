@@ -484,19 +484,29 @@ static void clause(Kernel *k, const TlClause *c)
         for (uint32_t i = 0; i < c->args.len; i++)
             push_expr(k, &k->info->assumes, c->args.data[i].value, TL_HOST_BOOL);
         return;
-    case TL_CL_KEY: clause_key(k, c); return;
+    case TL_CL_KEY:
+        tl_warn_no_effect(k->s, "key", c->loc);
+        clause_key(k, c);
+        return;
     case TL_CL_ALIAS: clause_alias(k, c); return;
     case TL_CL_WARPS: k->info->warps = clause_number(k, c, "warps", 64); return;
     case TL_CL_STAGES: k->info->stages = clause_number(k, c, "stages", 64); return;
-    case TL_CL_MAXREG: k->info->maxreg = clause_number(k, c, "maxreg", 1024); return;
+    case TL_CL_MAXREG:
+        tl_warn_no_effect(k->s, "maxreg", c->loc);
+        k->info->maxreg = clause_number(k, c, "maxreg", 1024);
+        return;
     case TL_CL_CLUSTER:
+        tl_warn_no_effect(k->s, "cluster", c->loc);
         for (uint32_t i = 0; i < c->args.len; i++) {
             int64_t n;
             bool unknown;
             tl_eval_int(k->s, c->args.data[i].value, "cluster", &n, &unknown);
         }
         return;
-    case TL_CL_TUNE: clause_tune(k, c); return;
+    case TL_CL_TUNE:
+        tl_warn_no_effect(k->s, "tune", c->loc);
+        clause_tune(k, c);
+        return;
     case TL_CL_INSTANTIATE: clause_instantiate(k, c); return;
     }
 }
@@ -535,6 +545,7 @@ TlFn *tl_kernel_walk(TlSema *s, TlDef *def, const TlBoundConst *consts, TlModule
         tl_stmt(s, item->body);
     s->b.loc = item->body ? item->body->end : item->loc;
     tl_yield(&s->b, TL_OP_RETURN, 0, NULL);
+    tl_warn_kernel(s, item, k.fn);
     tl_world_leave(s, world);
     s->frame = NULL;
     return k.fn;

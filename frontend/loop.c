@@ -115,6 +115,8 @@ static uint32_t hint_attrs(TlSema *s, const TlHints *h, bool counted, TlAttr *at
         attrs[n++] = (TlAttr){.id = TL_ATTR_UNROLL, .u.i = factor};
     if (h->nounroll && !h->unroll)
         attrs[n++] = (TlAttr){.id = TL_ATTR_UNROLL, .u.i = -1};
+    if (h->specialize)
+        tl_warn_no_effect(s, "specialize", h->specialize_loc);
     if (h->specialize && counted)
         attrs[n++] = (TlAttr){.id = TL_ATTR_SPECIALIZE};
     return n;

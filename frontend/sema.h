@@ -18,6 +18,8 @@
  *   stmt.c       statements; loop.c: loops
  *   kernel.c     kernels and their parameters
  *   launch_expr.c  launch-time expressions
+ *   unused.c     the warning about names that nothing reads
+ *   warn_kernel.c  warnings about an instance of a kernel
  *   frontend.c   frontend.h
  *
  * Variables are SSA by environment: a TlVar holds its current value, assignments leave a trail, and
@@ -534,4 +536,14 @@ TlVal tl_const_param_value(TlSema *s, TlDef *def, const TlParamDecl *p, const Tl
 typedef enum TlHostType { TL_HOST_BAD, TL_HOST_INT, TL_HOST_BOOL, TL_HOST_FLOAT } TlHostType;
 /* Compiles a launch-time expression into info->exprs; its index, or -1 (diagnosed or unknown). */
 int32_t tl_host_expr(TlSema *s, TlKernelInfo *info, const TlExpr *e, TlHostType want);
+
+/* ---- unused.c, warn_kernel.c ---- */
+void tl_warn_unused(TlProgram *p);
+void tl_warn_no_grid(TlProgram *p);
+/* After the walk of a kernel's body, while its parameters are still in the environment. */
+void tl_warn_kernel(TlSema *s, const TlItem *item, const TlFn *fn);
+/* A clause or hint of effects.def stands at loc. */
+void tl_warn_no_effect(TlSema *s, const char *word, TlLoc loc);
+/* Are there warnings about what stands at loc? In walks of instances, in the root module. */
+bool tl_warns_at(const TlSema *s, TlLoc loc);
 #endif

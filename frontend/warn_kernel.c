@@ -1,0 +1,454 @@
+/* Warnings about one instance of a kernel, read from its IR and its clauses: axes of pid that the
+ * grid lacks, updates that programs do to one place, slices that leave the rest of an axis, outer
+ * products of index vectors; and clauses that the target does not follow. Only what stands in the
+ * root module is said: a library's function cannot know who calls it. */
+#include "frontend/sema.h"
+#include <string.h>
+
+typedef struct Warn {
+    TlSema *s;
+    const TlItem *item;
+    const TlFn *fn;
+    const TlKernelInfo *info;
+} Warn;
+
+bool tl_warns_at(const TlSema *s, TlLoc loc)
+{
+    return !s->abstract && !s->mute && loc.line && loc.file == s->prog->root->unit->source;
+}
+
+static TlDiags *diags(const Warn *w)
+{
+    return &w->s->ctx->diags;
+}
+
+static TlOp *first_op(const Warn *w)
+{
+    return w->fn->body->first;
+}
+
+static bool is_atomic(const TlOp *op)
+{
+    return tl_op_info(op->opcode)->flags & F_ATOMIC;
+}
+
+/* ---- grid-axis ---- */
+
+static void warn_grid_axis(const Warn *w, const TlOp *op)
+{
+    bool is_pid = op->opcode == TL_OP_PID;
+    int64_t axis = tl_attr_int(op, TL_ATTR_AXIS, 0);
+    uint32_t naxes = w->info->grid.len;
+    if ((!is_pid && op->opcode != TL_OP_NPID) || !naxes || axis < naxes)
+        return;
+    tl_diag(diags(w), op->loc, TL_W0603, is_pid ? "pid" : "npid", (long long)axis, !is_pid,
+            w->item->name, naxes, naxes == 1 ? "axis" : "axes");
+}
+
+/* ---- outer-index ---- */
+
+static void warn_outer_index(const Warn *w, const TlOp *op)
+{
+    if (op->opcode != TL_OP_STORE && !is_atomic(op))
+        return;
+    TlPlace p = tl_op_place(op);
+    uint32_t vectors = 0;
+    for (uint32_t i = 0; i < p.naxes; i++)
+        vectors += p.axes[i].kind == TL_AXIS_TILE && p.index[i].value->type->rank == 1;
+    if (vectors < 2)
+        return;
+    TlDiag *row = tl_diag(diags(w), op->loc, TL_W0606, vectors);
+    row->label = "for an element of each, index with col(i), col(j); for all combinations, with "
+                 "col(i), row(j)";
+}
+
+/* ---- unguarded-add ---- */
+
+/* Which values differ between the programs of a grid: those made of pid, and what atomics return. */
+typedef struct Differ {
+    bool *value; /* by id */
+    bool changed;
+} Differ;
+
+static void join(Differ *d, const TlValue *to, bool differs)
+{
+    d->changed |= differs && !d->value[to->id];
+    d->value[to->id] |= differs;
+}
+
+static bool operands_differ(const Differ *d, const TlOp *op)
+{
+    for (uint32_t i = 0; i < op->nin; i++)
+        if (d->value[tl_in(op, i)->id])
+            return true;
+    return false;
+}
+
+/* Operands `from`... of an op, to as many values. */
+static void pass_on(Differ *d, const TlOp *op, uint32_t from, TlValue *const *to, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        join(d, to[i], d->value[tl_in(op, from + i)->id]);
+}
+
+static void loop_differs(Differ *d, const TlOp *op)
+{
+    const TlBlock *body = op->regions[0];
+    bool bounds = d->value[tl_in(op, 0)->id] || d->value[tl_in(op, 2)->id];
+    join(d, body->args[0], bounds);
+    pass_on(d, op, 3, body->args + 1, op->nout);
+    pass_on(d, body->last, 0, body->args + 1, op->nout);
+    pass_on(d, op, 3, op->out, op->nout);
+    pass_on(d, body->last, 0, op->out, op->nout);
+}
+
+static void while_differs(Differ *d, const TlOp *op)
+{
+    const TlBlock *test = op->regions[0], *body = op->regions[1];
+    pass_on(d, op, 0, test->args, op->nout);
+    pass_on(d, body->last, 0, test->args, op->nout);
+    pass_on(d, test->last, 1, body->args, op->nout);
+    pass_on(d, test->last, 1, op->out, op->nout);
+}
+
+static void branch_differs(Differ *d, const TlOp *op)
+{
+    for (uint32_t r = 0; r < 2; r++)
+        pass_on(d, op->regions[r]->last, 0, op->out, op->nout);
+    for (uint32_t i = 0; i < op->nout; i++)
+        join(d, op->out[i], d->value[tl_in(op, 0)->id]);
+}
+
+static void op_differs(Differ *d, const TlOp *op)
+{
+    bool differs = op->opcode == TL_OP_PID || is_atomic(op);
+    if (op->opcode == TL_OP_FOR)
+        loop_differs(d, op);
+    else if (op->opcode == TL_OP_WHILE)
+        while_differs(d, op);
+    else if (op->opcode == TL_OP_IF)
+        branch_differs(d, op);
+    else
+        differs = differs || operands_differ(d, op);
+    for (uint32_t i = 0; i < op->nout; i++)
+        join(d, op->out[i], differs);
+}
+
+enum { MOST_PASSES = 32 };
+
+static Differ find_differences(const Warn *w)
+{
+    Differ d = {.value = TL_NEW_ARRAY(w->s->arena, bool, w->fn->nvalues + 1), .changed = true};
+    for (int passes = 0; d.changed; passes++) {
+        d.changed = false;
+        if (passes == MOST_PASSES) /* enough looked at: let all differ */
+            memset(d.value, true, w->fn->nvalues + 1);
+        for (TlOp *op = first_op(w); op; op = tl_walk_next(op, NULL))
+            op_differs(&d, op);
+    }
+    return d;
+}
+
+/* Does who comes here depend on the program? */
+static bool is_guarded(const Differ *d, const TlOp *op)
+{
+    for (const TlOp *outer = op->block->parent; outer; op = outer, outer = op->block->parent) {
+        if (outer->opcode == TL_OP_IF && d->value[tl_in(outer, 0)->id])
+            return true;
+        if (outer->opcode == TL_OP_FOR &&
+            (d->value[tl_in(outer, 0)->id] || d->value[tl_in(outer, 1)->id]))
+            return true;
+        if (outer->opcode == TL_OP_WHILE && d->value[tl_in(outer->regions[0]->last, 0)->id])
+            return true;
+    }
+    return false;
+}
+
+/* A store of what was made of the same place: `view[...] op= t`. */
+static bool is_update(const TlOp *op)
+{
+    if (op->opcode != TL_OP_STORE || !tl_attr(op, TL_ATTR_AXES))
+        return false;
+    TlPlace to = tl_op_place(op);
+    const TlOp *made = to.value->def;
+    while (made && (made->opcode == TL_OP_CAST || made->opcode == TL_OP_BROADCAST))
+        made = tl_in(made, 0)->def;
+    const TlOp *from = made && made->nin >= 2 && made->nregions == 0 ? tl_in(made, 0)->def : NULL;
+    while (from && (from->opcode == TL_OP_CAST || from->opcode == TL_OP_BROADCAST))
+        from = tl_in(from, 0)->def;
+    if (!from || from->opcode != TL_OP_LOAD || tl_in(from, 0) != to.base)
+        return false;
+    for (uint32_t i = 0; i < to.naxes; i++)
+        if (tl_in(from, 1 + i) != to.index[i].value)
+            return false;
+    return true;
+}
+
+/* Programs that take turns have an atomic that acquires. */
+static bool takes_turns(const Warn *w)
+{
+    for (const TlOp *op = first_op(w); op; op = tl_walk_next(op, NULL)) {
+        int64_t order = tl_attr_int(op, TL_ATTR_ORDER, TL_ORDER_RELAXED);
+        if (order == TL_ORDER_ACQUIRE || order == TL_ORDER_ACQ_REL)
+            return true;
+    }
+    return false;
+}
+
+static bool is_one_program(const Warn *w)
+{
+    for (uint32_t i = 0; i < w->info->grid.len; i++) {
+        const TlHostExpr *e = &w->info->exprs.data[w->info->grid.data[i]];
+        if (e->code.len != 1 || e->code.data[0].op != TILE_HX_CONST || e->code.data[0].imm > 1)
+            return false;
+    }
+    return w->info->grid.len > 0;
+}
+
+static void warn_unguarded(const Warn *w)
+{
+    TlOp *op = first_op(w);
+    while (op && !(is_update(op) && tl_warns_at(w->s, op->loc)))
+        op = tl_walk_next(op, NULL);
+    if (!op || is_one_program(w) || takes_turns(w))
+        return;
+    Differ d = find_differences(w);
+    for (; op; op = tl_walk_next(op, NULL)) {
+        if (!is_update(op) || !tl_warns_at(w->s, op->loc))
+            continue;
+        TlPlace p = tl_op_place(op);
+        bool differs = d.value[p.base->id];
+        for (uint32_t i = 0; i < p.naxes; i++)
+            differs = differs || d.value[p.index[i].value->id];
+        if (differs || is_guarded(&d, op))
+            continue;
+        TlDiag *row = tl_diag(diags(w), op->loc, TL_W0604);
+        row->label = "no index depends on pid: use atomic_add(place, value), or let one program "
+                     "do it";
+    }
+}
+
+/* ---- unrequired-tail ---- */
+
+/* Is the name in the expression, other than below a remainder? */
+static bool bounds_somehow(const TlExpr *e, TlName name)
+{
+    for (; e && e->kind == TL_EX_BINARY && e->u.op != TL_BIN_REM; e = e->a)
+        if (bounds_somehow(e->b, name))
+            return true;
+    if (!e || e->kind == TL_EX_BINARY)
+        return false;
+    if (e->kind == TL_EX_NAME)
+        return e->u.name == name;
+    for (uint32_t i = 0; i < e->args.len; i++)
+        if (bounds_somehow(e->args.data[i].value, name))
+            return true;
+    return bounds_somehow(e->a, name) || bounds_somehow(e->b, name) || bounds_somehow(e->c, name);
+}
+
+/* `e` with the name on one side and a number known here on the other: the greatest value that the
+ * name may have. False: no such comparison. */
+static bool greatest(const Warn *w, const TlExpr *e, TlName name, int64_t *out)
+{
+    static const int mirrored[] = {[TL_BIN_LT] = TL_BIN_GT, [TL_BIN_GT] = TL_BIN_LT,
+                                   [TL_BIN_LE] = TL_BIN_GE, [TL_BIN_GE] = TL_BIN_LE,
+                                   [TL_BIN_EQ] = TL_BIN_EQ, [TL_BIN_NE] = TL_BIN_NE};
+    bool left = e->a->kind == TL_EX_NAME && e->a->u.name == name;
+    bool right = e->b->kind == TL_EX_NAME && e->b->u.name == name;
+    if (left == right || e->u.op < TL_BIN_LT || e->u.op > TL_BIN_NE)
+        return false;
+    TlArm arm;
+    tl_arm_begin(w->s, &arm);
+    TlVal v = tl_eval(w->s, left ? e->b : e->a);
+    tl_arm_end(w->s, &arm);
+    tl_arm_discard(&arm);
+    int op = left ? e->u.op : mirrored[e->u.op];
+    if (!tl_const_int_of(&v, out))
+        return false;
+    if (op == TL_BIN_GE || op == TL_BIN_GT || op == TL_BIN_NE)
+        *out = INT64_MAX;
+    *out -= op == TL_BIN_LT;
+    return true;
+}
+
+/* Does the clause's condition keep the name at or below `width`? What is not understood may. */
+static bool keeps_below(const Warn *w, const TlExpr *e, TlName name, int32_t width)
+{
+    int64_t most;
+    for (; e->kind == TL_EX_BINARY && e->u.op == TL_BIN_LAND; e = e->a)
+        if (keeps_below(w, e->b, name, width))
+            return true;
+    if (e->kind == TL_EX_BINARY && greatest(w, e, name, &most))
+        return most <= width;
+    return bounds_somehow(e, name);
+}
+
+static bool is_required(const Warn *w, TlName name, int32_t width)
+{
+    for (uint32_t i = 0; i < w->item->clauses.len; i++) {
+        const TlClause *c = &w->item->clauses.data[i];
+        if (c->kind != TL_CL_REQUIRE && c->kind != TL_CL_ASSUME)
+            continue;
+        for (uint32_t k = 0; k < c->args.len; k++)
+            if (keeps_below(w, c->args.data[k].value, name, width))
+                return true;
+    }
+    return false;
+}
+
+/* The symbol that is the extent of the axis of a parameter's view; -1: there is none. */
+static int32_t symbol_of(const Warn *w, const TlValue *view, uint32_t axis)
+{
+    if (view->def || view->block != w->fn->body)
+        return -1;
+    const TlDim *d = &w->info->params.data[view->index].extent[axis];
+    return d->kind == TILE_DIM_SYM ? (int32_t)d->value : -1;
+}
+
+static bool is_constant(const TlValue *v, uint64_t *bits)
+{
+    const TlOp *def = v->def;
+    if (!def || def->opcode != TL_OP_CONST)
+        return false;
+    *bits = tl_attr(def, TL_ATTR_VALUE)->u.bits;
+    return true;
+}
+
+static bool is_start(const TlPlace *p, uint32_t axis)
+{
+    uint64_t start;
+    return p->axes[axis].kind == TL_AXIS_SLICE && is_constant(p->index[axis].value, &start) &&
+           start == 0;
+}
+
+/* An access at a place known to the compiler that is no slice from 0 says nothing of the rest. */
+static bool goes_further(const TlPlace *p, uint32_t axis)
+{
+    uint64_t at;
+    bool fixed = p->axes[axis].kind == TL_AXIS_SCALAR && is_constant(p->index[axis].value, &at);
+    return !fixed && !is_start(p, axis);
+}
+
+/* How far slices from 0 reach along each symbol's axes; INT32_MAX: there is more than such slices.
+ * Whatever else is done with a view than to access it and to ask for its extents may reach all. */
+static int32_t *find_reach(const Warn *w)
+{
+    int32_t *reach = TL_NEW_ARRAY(w->s->arena, int32_t, w->info->syms.len + 1);
+    for (const TlOp *op = first_op(w); op; op = tl_walk_next(op, NULL)) {
+        bool access = tl_attr(op, TL_ATTR_AXES) != NULL;
+        if (op->opcode == TL_OP_EXTENT || op->opcode == TL_OP_STRIDE)
+            continue;
+        TlPlace p = {0};
+        if (access)
+            p = tl_op_place(op);
+        for (uint32_t i = 0; i < op->nin; i++) {
+            const TlValue *v = tl_in(op, i);
+            for (uint32_t a = 0; v->type->kind == TL_VIEW && a < v->type->rank; a++) {
+                int32_t sym = symbol_of(w, v, a);
+                if (sym >= 0 && (!access || goes_further(&p, a)))
+                    reach[sym] = INT32_MAX;
+                else if (sym >= 0 && p.axes[a].width > reach[sym])
+                    reach[sym] = p.axes[a].width;
+            }
+        }
+    }
+    return reach;
+}
+
+/* The constant whose value is n, when there is one and only one; else n. */
+static const char *constant_or_number(const Warn *w, int32_t n)
+{
+    const char *number = tl_format(w->s->arena, "%d", n), *name = NULL;
+    for (uint32_t i = 0; i < w->info->consts.len; i++) {
+        const TlConstBinding *c = &w->info->consts.data[i];
+        if (strcmp(c->value, number) != 0)
+            continue;
+        if (name)
+            return number;
+        name = c->name;
+    }
+    return name ? name : number;
+}
+
+static void warn_slice(const Warn *w, const TlOp *op, const TlPlace *p, uint32_t axis,
+                       const int32_t *reach)
+{
+    int32_t sym = symbol_of(w, p->base, axis), width = p->axes[axis].width;
+    if (sym < 0 || reach[sym] != width || !is_start(p, axis) || p->axes[axis].step != 1 ||
+        width == 1)
+        return;
+    TlName name = w->info->syms.data[sym].name;
+    if (is_required(w, name, width))
+        return;
+    TlDiag *row = tl_diag(diags(w), op->loc, TL_W0605, name);
+    row->label = tl_format(w->s->arena, "add require(%s <= %s), or loop over the axis", name,
+                           constant_or_number(w, width));
+}
+
+static void warn_tails(const Warn *w)
+{
+    const int32_t *reach = find_reach(w);
+    for (const TlOp *op = first_op(w); op; op = tl_walk_next(op, NULL)) {
+        if (!tl_attr(op, TL_ATTR_AXES) || !tl_warns_at(w->s, op->loc))
+            continue;
+        TlPlace p = tl_op_place(op);
+        for (uint32_t a = 0; a < p.naxes; a++)
+            warn_slice(w, op, &p, a, reach);
+    }
+}
+
+/* ---- no-effect ---- */
+
+typedef struct Effect {
+    const char *word, *kinds, *reason;
+} Effect;
+
+static const Effect effects[] = {
+#define EFFECT(word, kinds, reason) {word, kinds, reason},
+#include "frontend/effects.def"
+};
+
+void tl_warn_no_effect(TlSema *s, const char *word, TlLoc loc)
+{
+    const char *kind = s->options->target_kind;
+    if (!tl_warns_at(s, loc) || (strcmp(kind, "cuda") != 0 && strcmp(kind, "hip") != 0))
+        return;
+    for (size_t i = 0; i < sizeof effects / sizeof *effects; i++) {
+        const Effect *e = &effects[i];
+        if (strcmp(e->word, word) != 0 || strstr(e->kinds, kind))
+            continue;
+        TlDiag *row = tl_diag(&s->ctx->diags, loc, TL_W0607, word, s->options->target_arch);
+        row->label = e->reason;
+    }
+}
+
+/* ---- all ---- */
+
+void tl_warn_no_grid(TlProgram *p)
+{
+    for (uint32_t i = 0; i < p->kernels.len; i++) {
+        const TlItem *item = p->kernels.data[i]->item;
+        bool found = item->broken;
+        for (uint32_t k = 0; k < item->clauses.len; k++)
+            found = found || item->clauses.data[k].kind == TL_CL_GRID;
+        if (found)
+            continue;
+        TlDiag *row = tl_diag(&p->ctx->diags, item->loc, TL_W0602, item->name);
+        row->label = "add one, as grid(cdiv(N, B)), or grid(1)";
+    }
+}
+
+void tl_warn_kernel(TlSema *s, const TlItem *item, const TlFn *fn)
+{
+    Warn w = {.s = s, .item = item, .fn = fn, .info = fn->info};
+    if (s->abstract || s->quiet_errors)
+        return;
+    for (const TlOp *op = first_op(&w); op; op = tl_walk_next(op, NULL)) {
+        if (!tl_warns_at(s, op->loc))
+            continue;
+        warn_grid_axis(&w, op);
+        warn_outer_index(&w, op);
+    }
+    warn_unguarded(&w);
+    warn_tails(&w);
+}
