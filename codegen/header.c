@@ -227,19 +227,27 @@ static void write_view(const Header *h, const TlKernelInfo *info, const TlParam 
     }
 }
 
+/* A backslash at a line's end, or the trigraph for one, would take the next line into the
+ * comment. */
+static size_t shown_of_line(const char *line, size_t n)
+{
+    for (;;) {
+        if (n >= 3 && !strncmp(line + n - 3, "?\?/", 3))
+            n -= 3;
+        else if (n > 0 && strchr("\\ \t", line[n - 1]))
+            n--;
+        else
+            return n;
+    }
+}
+
 static void write_doc(const Header *h, const char *doc)
 {
-    if (!doc || !*doc)
-        return;
-    tl_sbuf_puts(h->out, "/// ");
-    for (const char *p = doc; *p; p++) {
-        if (*p == '\n' && !p[1])
-            break;
-        tl_sbuf_put(h->out, p, 1);
-        if (*p == '\n')
-            tl_sbuf_puts(h->out, "/// ");
+    while (doc && *doc) {
+        size_t n = strcspn(doc, "\n"), shown = shown_of_line(doc, n);
+        tl_sbuf_putf(h->out, "///%s%.*s\n", shown ? " " : "", (int)shown, doc);
+        doc += n + (doc[n] == '\n');
     }
-    tl_sbuf_puts(h->out, "\n");
 }
 
 static void write_launch(const Header *h, const Group *g)
