@@ -46,26 +46,50 @@ static LLVMMetadataRef constant(TlLlvm *l, uint32_t v)
     return LLVMValueAsMetadata(LLVMConstInt(LLVMInt32TypeInContext(l->context), v, 0));
 }
 
-static void set_nvptx_kernel(TlLlvm *l, LLVMValueRef f, uint32_t threads)
+static void annotate(TlLlvm *l, LLVMValueRef f, const char *key, uint32_t value)
 {
-    static const char KEY[] = "reqntidx";
     LLVMMetadataRef row[3] = {LLVMValueAsMetadata(f),
-                              LLVMMDStringInContext2(l->context, KEY, strlen(KEY)),
-                              constant(l, threads)};
-    LLVMSetFunctionCallConv(f, PTX_KERNEL);
-    enum_attribute(l, f, "noimplicitfloat"); /* no joining of accesses: they are wide */
+                              LLVMMDStringInContext2(l->context, key, strlen(key)),
+                              constant(l, value)};
     LLVMAddNamedMetadataOperand(
         l->module, "nvvm.annotations",
         LLVMMetadataAsValue(l->context, LLVMMDNodeInContext2(l->context, row, 3)));
 }
 
-static void set_amdgpu_kernel(TlLlvm *l, LLVMValueRef f, uint32_t threads)
+static void set_nvptx_kernel(TlLlvm *l, LLVMValueRef f, uint32_t threads, uint32_t maxreg)
 {
+    LLVMSetFunctionCallConv(f, PTX_KERNEL);
+    enum_attribute(l, f, "noimplicitfloat"); /* no joining of accesses: they are wide */
+    annotate(l, f, "reqntidx", threads);
+    if (maxreg)
+        annotate(l, f, "maxnreg", maxreg);
+}
+
+static void set_amdgpu_kernel(TlLlvm *l, LLVMValueRef f, uint32_t threads, uint32_t maxreg)
+{
+    if (maxreg)
+        attribute(l, f, "amdgpu-num-vgpr", tl_format(l->arena, "%u", maxreg));
     LLVMSetFunctionCallConv(f, AMDGPU_KERNEL);
     LLVMSetVisibility(f, LLVMProtectedVisibility);
     attribute(l, f, "amdgpu-flat-work-group-size", tl_format(l->arena, "%u,%u", threads, threads));
     attribute(l, f, "uniform-work-group-size", "true");
     attribute(l, f, "amdgpu-unsafe-fp-atomics", "true"); /* device memory is coarse-grained */
+}
+
+/* Registers of a thread at most, as the target's tools count them; 0: what they choose. CDNA's are two files of
+ * 256, vectors and accumulators, which the tools bound each by itself. Of fewer than LEAST in a file not
+ * every instruction can be made. */
+static uint32_t most_registers(const TlTarget *target, const TlKernelCode *k)
+{
+    enum { LEAST = 32, FILE_OF_AMD = 256 };
+    uint32_t most = (uint32_t)target->registers,
+             n = k->fn && k->fn->info ? (uint32_t)k->fn->info->maxreg : 0;
+    if (n == 0)
+        return 0;
+    n = n < most ? n : most;
+    if (target->kind == TL_TARGET_AMDGPU && most > FILE_OF_AMD)
+        n /= most / FILE_OF_AMD;
+    return n > LEAST ? n : LEAST;
 }
 
 void tl_gpu_set_kernel(TlLlvm *l, const TlTarget *target, const TlKernelCode *k)
@@ -75,10 +99,11 @@ void tl_gpu_set_kernel(TlLlvm *l, const TlTarget *target, const TlKernelCode *k)
     for (uint32_t i = 0; i < k->slots.len; i++)
         if (k->slots.data[i].kind == TILE_SLOT_DEBUG)
             tl_leaf_mark_debug(l, f, i);
+    uint32_t maxreg = most_registers(target, k);
     if (target->kind == TL_TARGET_NVPTX)
-        set_nvptx_kernel(l, f, k->threads);
+        set_nvptx_kernel(l, f, k->threads, maxreg);
     else
-        set_amdgpu_kernel(l, f, k->threads);
+        set_amdgpu_kernel(l, f, k->threads, maxreg);
 }
 
 bool tl_gpu_lower(TlLlvm *l, const TlFn *fn, uint32_t number, const TlCodegenOptions *options,
