@@ -4,7 +4,8 @@
  * What keeps it LALR(1):
  *   - a declaration begins with a type; a type that is a name is told from an expression by the
  *     name after it;
- *   - `(T)x` casts to scalar and tile types only, never to a name;
+ *   - `(T)x` casts to scalar and tile types only, never to a name; in `(T *)x` the name is read as
+ *     an operand of a product that lacks the other, which only a cast can be;
  *   - `<` opens arguments only after `tile`, where extents have no comparisons outside parentheses;
  *   - hint words are reserved, clause words are names wherever a name can stand (`name`).
  *

@@ -523,6 +523,19 @@ static TlAxisFacts ptr_add(const TlAxisInfo *a, const TlOp *op)
     return r;
 }
 
+/* Pointers made of addresses, which are aligned to the element. */
+static TlAxisFacts pointer(const TlAxisInfo *a, const TlOp *op)
+{
+    const TlType *t = op->out[0]->type;
+    TlAxisFacts r = tl_axis_unknown(t), u = *tl_axis_facts(a, tl_in(op, 0));
+    for (int d = 0; d < axes_of(t); d++) {
+        int64_t sure = u.contiguity[d] == 1 ? u.divisibility[d] : 1;
+        r.divisibility[d] = tl_axis_max(sure, tl_dtype_bytes(t->dtype));
+        r.constancy[d] = u.constancy[d];
+    }
+    return r;
+}
+
 /* ---- shapes ---- */
 
 /* What divides every element, by the axis that says most. */
@@ -805,6 +818,7 @@ TlAxisFacts tl_axis_transfer(const TlAxisInfo *a, const TlOp *op, uint32_t resul
     case TL_OP_STRIDE:
     case TL_OP_VIEW_PTR: return of_view(a, op);
     case TL_OP_PTR_ADD: return ptr_add(a, op);
+    case TL_OP_POINTER: return pointer(a, op);
     case TL_OP_SELECT: return select_facts(a, op);
     case TL_OP_CAST:
     case TL_OP_BITCAST: return cast(a, op);

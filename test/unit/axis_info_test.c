@@ -215,6 +215,15 @@ static const Row rows[] = {
     {"%x = broadcast %p : tile<ptr<f32>, 128>\n%v = ptr_add %x, %k16 : tile<ptr<f32>, 128>",
      "C1 D4 K128"},
     {"%v = ptr_add %p, %d16 : ptr<f32>", "C1 D4 K1"},
+    /* pointers from memory: as the address, at least aligned to the element */
+    {"%u = cast %d16 : u64\n%v = pointer %u : ptr<f32>", "C1 D16 K1"},
+    {"%u = cast %n : u64\n%v = pointer %u : ptr<f32>", "C1 D4 K1"},
+    {"%u = cast %r : tile<u64, 128>\n%v = pointer %u : tile<ptr<f16>, 128>", "C1 D2 K1"},
+    {"%u = cast %k64 : tile<u64, 128>\n%v = pointer %u : tile<ptr<f16>, 128>", "C1 D64 K128"},
+    {"%u = cast %d16 : u64\n%x = pointer %u : ptr<f32>\n%y = broadcast %x : tile<ptr<f32>, 128>\n"
+     "%v = ptr_add %y, %r : tile<ptr<f32>, 128>",
+     "C128 D16 K1"},
+    {"%v = address %p : u64", "C1 D1 K1"},
     /* loops and branches */
     {"%v = if %c : i32 () {\n yield %sixteen\n} () {\n yield %d16\n}", "C1 D16 K1"},
     {"%v = if %c : tile<i32, 128> () {\n yield %r\n} () {\n yield %r32\n}", "C128 D32 K1"},
