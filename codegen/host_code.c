@@ -49,8 +49,8 @@ static Elf64_Shdr section(const Object *o, uint32_t i)
 }
 
 /* Appends the undefined names of a symbol table that do not begin with `known`. */
-static void list_undefined(const Object *o, const Elf64_Shdr *table, const char *known,
-                           char *names, size_t size)
+static void list_undefined(const Object *o, const Elf64_Shdr *table, const char *known, char *names,
+                           size_t size)
 {
     Elf64_Shdr strings = section(o, table->sh_link);
     for (uint64_t at = sizeof(Elf64_Sym); at + sizeof(Elf64_Sym) <= table->sh_size;

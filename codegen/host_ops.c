@@ -1,16 +1,16 @@
 /* What a host CPU has no instruction for, spelled out.
  *
- * LLVM makes a library call of an operation that a CPU lacks (`__extendhfsf2`, `fmaf`), or of one that its
- * own passes have made out of two others: fptrunc(maxnum(fpext a, fpext b)) becomes maxnum on f16,
- * and that a call of fmaxf for each element. A kernel's object has nobody to call. So, after LLVM's passes:
+ * LLVM makes a library call of an operation that a CPU lacks (`__extendhfsf2`, `fmaf`), or of one
+ * that its own passes have made out of others: fptrunc(maxnum(fpext a, fpext b)) becomes maxnum on
+ * f16, and that a call of fmaxf for each element. A kernel's object can call nobody. So, after
+ * LLVM's passes:
  *
- *   arithmetic, comparisons, rounding of f16   in f32, then rounded: the bits are the same, as f32 has
- *                                              more than twice the digits
- *   f16 <-> f32                                by integers, where there is no instruction for that
- *   f64 -> f16                                 through an f32 that is rounded to odd
- *   fma of f32                                 in f64: the product is exact, the sum is rounded to odd
- *   fma of f16                                 likewise
- *   fma of f64                                 a call of the runtime, one element after the other
+ *   arithmetic of f16   in f32, then rounded: the same bits, as f32 has more than twice the digits;
+ *                       comparisons, rounding to integers, minima and maxima likewise
+ *   f16 <-> f32         by integers, where there is no instruction for that
+ *   f64 -> f16          through an f32 that is rounded to odd
+ *   fma of f16, f32     in f64: the product is exact, the sum is rounded to odd
+ *   fma of f64          a call of the runtime, one element after the other
  *
  * Rounded to odd: the last bit is set where the result is not exact. A second rounding, to a format
  * with at least two digits less, then gives what one rounding would have given. */
@@ -25,7 +25,6 @@ typedef struct Host {
     TlGen g;
     bool conversions, halves, fma; /* what the CPU has instructions for: f16 <-> f32, all of f16 */
     bool services;
-    uint32_t replaced;
 } Host;
 
 /* ---- f16 <-> f32 ---- */
@@ -46,9 +45,8 @@ static LLVMValueRef half_to_f32(Host *h, LLVMValueRef x)
                                         tl_gen_splat_const(LLVMConstReal(g->f32, 0x1p112), w), "");
     LLVMValueRef special = LLVMBuildOr(g->b, placed, like(b, 0x7F800000), "");
     LLVMValueRef quiet = LLVMBuildOr(g->b, special, like(b, 0x00400000), "");
-    LLVMValueRef r =
-        select_(g, LLVMBuildICmp(g->b, LLVMIntUGE, mag, like(b, 0x7C00), ""), special,
-                bits_of(g, scaled, 32));
+    LLVMValueRef r = select_(g, LLVMBuildICmp(g->b, LLVMIntUGE, mag, like(b, 0x7C00), ""), special,
+                             bits_of(g, scaled, 32));
     r = select_(g, LLVMBuildICmp(g->b, LLVMIntUGT, mag, like(b, 0x7C00), ""), quiet, r);
     return as_float(g, LLVMBuildOr(g->b, r, sign, ""), g->f32);
 }
@@ -62,11 +60,10 @@ static LLVMValueRef f32_to_half(Host *h, LLVMValueRef x)
     LLVMValueRef b = bits_of(g, x, 32), mag = LLVMBuildAnd(g->b, b, like(b, 0x7FFFFFFF), "");
     LLVMValueRef sign =
         LLVMBuildAnd(g->b, LLVMBuildLShr(g->b, b, like(b, 16), ""), like(b, 0x8000), "");
-    /* normal numbers: half an ulp less one, and the last bit that is kept; then cut, and re-biased */
+    /* normal numbers: half an ulp less one, and the last bit kept; then cut, and re-biased */
     LLVMValueRef cut = LLVMBuildLShr(g->b, mag, like(b, 13), "");
     LLVMValueRef last = LLVMBuildAnd(g->b, cut, like(b, 1), "");
-    LLVMValueRef normal =
-        LLVMBuildAdd(g->b, LLVMBuildAdd(g->b, mag, like(b, 0xFFF), ""), last, "");
+    LLVMValueRef normal = LLVMBuildAdd(g->b, LLVMBuildAdd(g->b, mag, like(b, 0xFFF), ""), last, "");
     normal = LLVMBuildSub(g->b, LLVMBuildLShr(g->b, normal, like(b, 13), ""),
                           like(b, (127 - 15) << 10), "");
     /* overflow, in which all bits above the greatest finite number become infinity */
@@ -78,8 +75,8 @@ static LLVMValueRef f32_to_half(Host *h, LLVMValueRef x)
     LLVMValueRef tiny = LLVMBuildSub(g->b, bits_of(g, sum, 32), bits_of(g, half, 32), "");
     LLVMValueRef nan =
         LLVMBuildOr(g->b, LLVMBuildAnd(g->b, cut, like(b, 0x3FF), ""), like(b, 0x7E00), "");
-    LLVMValueRef r = select_(
-        g, LLVMBuildICmp(g->b, LLVMIntULT, mag, like(b, (127 - 14) << 23), ""), tiny, normal);
+    LLVMValueRef r = select_(g, LLVMBuildICmp(g->b, LLVMIntULT, mag, like(b, (127 - 14) << 23), ""),
+                             tiny, normal);
     r = select_(g, LLVMBuildICmp(g->b, LLVMIntUGT, mag, like(b, 0x7F800000), ""), nan, r);
     r = LLVMBuildTrunc(g->b, LLVMBuildOr(g->b, r, sign, ""), tl_gen_vec(g->i16, w), "");
     return as_float(g, r, g->f16);
@@ -111,13 +108,15 @@ static LLVMValueRef add_to_odd(TlGen *g, LLVMValueRef a, LLVMValueRef b)
     LLVMValueRef from_b = LLVMBuildFSub(g->b, b, part, "");
     LLVMValueRef error = LLVMBuildFAdd(g->b, from_a, from_b, ""); /* a + b - s, exactly (Knuth) */
     LLVMValueRef bits = bits_of(g, s, 64);
-    LLVMValueRef away = LLVMBuildICmp(g->b, LLVMIntEQ,
-                                      LLVMBuildFCmp(g->b, LLVMRealOLT, error, zero, ""),
-                                      LLVMBuildFCmp(g->b, LLVMRealOLT, s, zero, ""), "");
-    LLVMValueRef next = LLVMBuildAdd(g->b, bits, select_(g, away, like(bits, 1), like(bits, UINT64_MAX)), "");
+    LLVMValueRef away =
+        LLVMBuildICmp(g->b, LLVMIntEQ, LLVMBuildFCmp(g->b, LLVMRealOLT, error, zero, ""),
+                      LLVMBuildFCmp(g->b, LLVMRealOLT, s, zero, ""), "");
+    LLVMValueRef next =
+        LLVMBuildAdd(g->b, bits, select_(g, away, like(bits, 1), like(bits, UINT64_MAX)), "");
     LLVMValueRef even = LLVMBuildICmp(g->b, LLVMIntEQ, LLVMBuildAnd(g->b, bits, like(bits, 1), ""),
                                       like(bits, 0), "");
-    LLVMValueRef inexact = LLVMBuildFCmp(g->b, LLVMRealONE, error, zero, ""); /* not of infinities */
+    LLVMValueRef inexact =
+        LLVMBuildFCmp(g->b, LLVMRealONE, error, zero, ""); /* not of infinities */
     LLVMValueRef odd = select_(g, LLVMBuildAnd(g->b, even, inexact, ""), next, bits);
     return as_float(g, odd, g->f64);
 }
@@ -138,9 +137,10 @@ static LLVMValueRef runtime_fma(Host *h, LLVMTypeRef type)
         LLVMValueRef f = LLVMGetNamedFunction(g->l->module, NAME);
         return f ? f : LLVMAddFunction(g->l->module, NAME, type);
     }
-    LLVMValueRef at = tl_gen_int(g, offsetof(tile_cpu_ctx, services)), ctx = LLVMGetParam(g->function, 0);
-    LLVMValueRef table = LLVMBuildLoad2(
-        g->b, g->ptr, LLVMBuildInBoundsGEP2(g->b, g->i8, ctx, &at, 1, ""), "");
+    LLVMValueRef at = tl_gen_int(g, offsetof(tile_cpu_ctx, services)),
+                 ctx = LLVMGetParam(g->function, 0);
+    LLVMValueRef table =
+        LLVMBuildLoad2(g->b, g->ptr, LLVMBuildInBoundsGEP2(g->b, g->i8, ctx, &at, 1, ""), "");
     at = tl_gen_int(g, offsetof(tile_cpu_services, fma));
     return LLVMBuildLoad2(g->b, g->ptr, LLVMBuildInBoundsGEP2(g->b, g->i8, table, &at, 1, ""), "");
 }
@@ -176,8 +176,9 @@ static bool is_half(LLVMValueRef x)
     return kind_of(x) == LLVMHalfTypeKind;
 }
 
-/* Sign operations change no other bit, NaN's neither. Each is a choice by the sign: plain masks of a
- * scalar's bits LLVM's selection would make an operation on f16 again, and that a call. */
+/* Sign operations change no other bit, not even of a NaN. Each is a choice by the sign: from plain
+ * masks of a scalar's bits LLVM's selection would make an operation on f16 again, and a call of
+ * that. */
 static LLVMValueRef with_sign(Host *h, LLVMValueRef x, LLVMValueRef minus, bool other)
 {
     TlGen *g = &h->g;
@@ -185,7 +186,8 @@ static LLVMValueRef with_sign(Host *h, LLVMValueRef x, LLVMValueRef minus, bool 
     LLVMValueRef set = LLVMBuildOr(g->b, b, like(b, 0x8000), "");
     LLVMValueRef clear = LLVMBuildAnd(g->b, b, like(b, 0x7FFF), "");
     minus = LLVMBuildICmp(g->b, LLVMIntSLT, bits_of(g, minus, 16), like(b, 0), "");
-    return as_float(g, other ? select_(g, minus, clear, set) : select_(g, minus, set, clear), g->f16);
+    return as_float(g, other ? select_(g, minus, clear, set) : select_(g, minus, set, clear),
+                    g->f16);
 }
 
 static LLVMValueRef half_abs(Host *h, LLVMValueRef x)
@@ -197,16 +199,15 @@ static LLVMValueRef half_abs(Host *h, LLVMValueRef x)
 }
 
 /* The intrinsic's name without types: "llvm.fma"; NULL: it is none. */
-static const char *intrinsic_of(Host *h, LLVMValueRef call)
+static const char *intrinsic_of(LLVMValueRef call)
 {
     static const char *const NAMES[] = {
-        "llvm.fma",     "llvm.fmuladd",    "llvm.fabs",       "llvm.copysign",   "llvm.sqrt",
-        "llvm.floor",   "llvm.ceil",       "llvm.trunc",      "llvm.rint",       "llvm.nearbyint",
-        "llvm.round",   "llvm.roundeven",  "llvm.minnum",     "llvm.maxnum",     "llvm.minimum",
+        "llvm.fma",     "llvm.fmuladd",    "llvm.fabs",       "llvm.copysign",    "llvm.sqrt",
+        "llvm.floor",   "llvm.ceil",       "llvm.trunc",      "llvm.rint",        "llvm.nearbyint",
+        "llvm.round",   "llvm.roundeven",  "llvm.minnum",     "llvm.maxnum",      "llvm.minimum",
         "llvm.maximum", "llvm.fptosi.sat", "llvm.fptoui.sat", "llvm.canonicalize"};
     size_t size;
     LLVMValueRef f = LLVMGetCalledValue(call);
-    (void)h;
     if (!LLVMIsAFunction(f))
         return NULL;
     const char *name = LLVMGetValueName2(f, &size);
@@ -240,7 +241,7 @@ static LLVMValueRef replace_call(Host *h, LLVMValueRef x)
     TlGen *g = &h->g;
     LLVMValueRef in[3], wide[3];
     unsigned n = LLVMGetNumArgOperands(x);
-    const char *name = intrinsic_of(h, x);
+    const char *name = intrinsic_of(x);
     if (!name || n < 1 || n > 3)
         return NULL;
     for (unsigned i = 0; i < n; i++)
@@ -346,7 +347,6 @@ static void complete(Host *h, LLVMValueRef function)
                 continue;
             LLVMReplaceAllUsesWith(x, r);
             LLVMInstructionEraseFromParent(x);
-            h->replaced++;
         }
 }
 

@@ -25,9 +25,10 @@ typedef struct TlTarget {
     int registers;
 } TlTarget;
 
-/* NULL when unknown. With out_emulate, "emu:NAME" and "emu:NAME@LEVEL" find a GPU's row too and set it. */
+/* NULL when unknown. With out_emulate, "emu:NAME" and "emu:NAME@LEVEL" find a GPU's row too and set
+ * it. */
 const TlTarget *tl_target_find(const char *name, bool *out_emulate);
-/* The CPU that emulated code is made for: the row of "cpu:LEVEL", or of "cpu" where `name` says none. */
+/* The CPU that emulated code is made for: the row of "cpu:LEVEL", of "cpu" where `name` says none. */
 const TlTarget *tl_target_host(const char *name);
 /* The machine that an object with images for `list` (comma-separated, NULL: "cpu") is linked on: the
  * triple of its first CPU target; "": this machine. */

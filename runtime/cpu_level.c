@@ -24,7 +24,8 @@ typedef struct feature {
 } feature;
 
 static const feature features[] = {
-#define CPU_FEATURE(arch, name, leaf, sub, reg, bit, state) {arch, name, leaf, sub, reg, bit, state},
+#define CPU_FEATURE(arch, name, leaf, sub, reg, bit, state)                                        \
+    {arch, name, leaf, sub, reg, bit, state},
 #include "runtime/cpu_level.def"
 };
 enum { NFEATURES = sizeof features / sizeof *features };
@@ -68,7 +69,7 @@ static uint64_t kept_state(void)
     return (uint64_t)high << 32 | low;
 }
 
-/* Virtual machines take long over cpuid: the rows of a leaf stand together, and one call serves them. */
+/* Virtual machines take long over cpuid: the rows of a leaf stand together, served by one call. */
 static uint64_t read_machine(void)
 {
     uint64_t have = 0, state = kept_state();
@@ -93,7 +94,8 @@ static uint64_t read_machine(void)
     uint64_t have = 0;
 #if defined(__aarch64__)
     for (uint32_t i = 0; i < NFEATURES; i++)
-        if (features[i].arch == here && features[i].leaf && getauxval(features[i].leaf) >> features[i].bit & 1)
+        if (features[i].arch == here && features[i].leaf &&
+            getauxval(features[i].leaf) >> features[i].bit & 1)
             have |= UINT64_C(1) << i;
 #endif
     return have;
@@ -204,8 +206,8 @@ tile_status tl_cpu_open(const char *device, const char *level, uint64_t machine,
     bool native = !*level || strcmp(level, "native") == 0;
     const struct level *l = find_level(level, native, machine);
     if (!l)
-        return tl_fail(TILE_BAD_ARGUMENT, "device '%s': unknown CPU level '%s'; known are %s", device,
-                       level, known);
+        return tl_fail(TILE_BAD_ARGUMENT, "device '%s': unknown CPU level '%s'; known are %s",
+                       device, level, known);
     uint64_t wanted = features_of(l);
     if (wanted & ~machine)
         return too_little(device, l, machine);

@@ -7,9 +7,9 @@
 /* What this process may use of its machine: the CPU has it and the operating system keeps it. */
 uint64_t tl_cpu_machine(void);
 
-/* The features of code on a device that is `level`, a row of the table, or with "" or "native" all of
- * `machine`'s. device: the device's name, for messages. TILE_BAD_ARGUMENT: no such level, with the
- * known ones. TILE_UNAVAILABLE: the machine is less than the level, or than the least one. */
+/* The features of code on a device that is `level`, a row of the table, or with "" or "native" all
+ * of `machine`'s. device: the device's name, for messages. TILE_BAD_ARGUMENT: no such level, with
+ * the known ones. TILE_UNAVAILABLE: the machine is less than the level, or than the least one. */
 tile_status tl_cpu_open(const char *device, const char *level, uint64_t machine,
                         uint64_t *out_features);
 

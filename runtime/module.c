@@ -70,8 +70,8 @@ static tile_status check_target(tile_device *d, const void *image)
     return TILE_OK;
 }
 
-/* How good an image is for the device. The device's own target is better than another that it takes;
- * of CPU levels that the machine has, the one that uses most is best. */
+/* How good an image is for the device. The device's own target is better than another that it
+ * takes; of CPU levels that the machine has, the one that uses most is best. */
 enum { OF_NO_USE, LACKS_FEATURES, RUNS };
 static uint32_t worth(tile_device *d, const void *image)
 {
@@ -84,9 +84,10 @@ static uint32_t worth(tile_device *d, const void *image)
     return RUNS + (strcmp(target, d->target) == 0) + 2 * tl_cpu_count(features_of(image));
 }
 
-/* Several images may stand one after another, one for each target (tilec --target a,b). Moves to the
- * start the best for the device: of those that run, the last of the best; else the first of the best,
- * for check_target to refuse. What is not whole images is left as it is, for tl_image_check to refuse. */
+/* Several images may stand one after another, one for each target (tilec --target a,b). Moves to
+ * the start the best for the device: of those that run, the last of the best; else the first of the
+ * best, for check_target to refuse. What is not whole images is left as it is, for tl_image_check to
+ * refuse. */
 static tile_status choose_image(tile_device *d, char *data, size_t *size)
 {
     size_t at = 0, chosen = 0, bytes = *size, next;

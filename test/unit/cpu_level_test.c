@@ -1,5 +1,5 @@
-/* CPU levels: what a machine has, what a level wants, what an image that a machine lacks something for
- * is told; objects with undefined names. */
+/* CPU levels: what a machine has, what a level wants, how an image is refused where something
+ * lacks; objects with undefined names. */
 #include "codegen/compile.h"
 #include "codegen/host_code.h"
 #include "runtime/cpu_level.h"
@@ -234,9 +234,10 @@ static void undefined_names_are_found(void)
     char said[512];
     check_object("define void @tl.f() {\n  ret void\n}\n", NULL, said, sizeof said);
     CHECK_STR(said, "");
-    static const char TWO[] = "declare void @first()\ndeclare void @tl_emu_second()\n"
-                              "define void @tl.f() {\n  call void @first()\n  call void @tl_emu_second()\n"
-                              "  ret void\n}\n";
+    static const char TWO[] =
+        "declare void @first()\ndeclare void @tl_emu_second()\n"
+        "define void @tl.f() {\n  call void @first()\n  call void @tl_emu_second()\n"
+        "  ret void\n}\n";
     check_object(TWO, NULL, said, sizeof said);
     CHECK_STR(said, "undefined in the kernels' object: first, tl_emu_second");
     check_object(TWO, "tl_emu_", said, sizeof said);
