@@ -443,7 +443,7 @@ static int live_devices(const Sequence *q)
 
 static void open_device(Actor *a)
 {
-    static const char *const bad[] = {"nonsense", "cpu:", "cpu:1", "emu",  "emu:",     "emu:sm_1",
+    static const char *const bad[] = {"nonsense", "cpu:x", "cpu:1", "emu",  "emu:",     "emu:sm_1",
                                       "cuda:x",   "ref:0", "CPU",  ":",    "emu:cpu",  "hip:-1",
                                       "emu:emu:sm_80", "a-name-that-is-longer-than-any-device-has-"
                                       "in-its-handle-and-then-some-more"};
