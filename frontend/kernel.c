@@ -491,10 +491,7 @@ static void clause(Kernel *k, const TlClause *c)
     case TL_CL_ALIAS: clause_alias(k, c); return;
     case TL_CL_WARPS: k->info->warps = clause_number(k, c, "warps", 64); return;
     case TL_CL_STAGES: k->info->stages = clause_number(k, c, "stages", 64); return;
-    case TL_CL_MAXREG:
-        tl_warn_no_effect(k->s, "maxreg", c->loc);
-        k->info->maxreg = clause_number(k, c, "maxreg", 1024);
-        return;
+    case TL_CL_MAXREG: k->info->maxreg = clause_number(k, c, "maxreg", 1024); return;
     case TL_CL_CLUSTER:
         tl_warn_no_effect(k->s, "cluster", c->loc);
         for (uint32_t i = 0; i < c->args.len; i++) {
