@@ -536,10 +536,12 @@ void *tl_cpu_compile(TlModule *m, const TlCodegenOptions *options, TlEmit emit, 
         const char *symbol = tl_format(arena, "%s.%u", fn->name, i);
         TlKernelCode k = lower_kernel(&l, options, arena, fn, symbol);
         tl_vec_push(arena, kernels, k);
+        tl_llvm_watch(&l, &m->ctx->diags, fn->loc, fn->name, LLVMGetNamedFunction(l.module, symbol),
+                      "loops and several kernels make it shorter");
     }
     tl_llvm_verify(&l);
     if (options->opt_level > 0)
-        tl_llvm_run(&l, PASSES);
+        tl_llvm_run(&l, l.quick ? TL_LLVM_QUICK_PASSES : PASSES);
     tl_host_complete(&l, true);
     void *code = emit == TL_EMIT_LLVM ? (void *)tl_llvm_text(&l, arena, out_size)
                                       : tl_llvm_emit(&l, arena, emit == TL_EMIT_OBJ, out_size);

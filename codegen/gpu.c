@@ -115,6 +115,9 @@ bool tl_gpu_lower(TlLlvm *l, const TlFn *fn, uint32_t number, const TlCodegenOpt
     if (!tl_simt_lower(l, options, arena, fn, k.symbol, &k))
         return false;
     tl_gpu_set_kernel(l, options->target, &k);
+    tl_llvm_watch(l, &fn->module->ctx->diags, fn->loc, fn->name,
+                  LLVMGetNamedFunction(l->module, k.symbol),
+                  "more warps or smaller tiles make it shorter");
     tl_vec_push(arena, kernels, k);
     return true;
 }
@@ -173,7 +176,7 @@ void tl_gpu_middle(TlLlvm *l, const TlCodegenOptions *options)
     set_module(l, options->target);
     tl_llvm_verify(l);
     if (options->opt_level > 0)
-        tl_llvm_run(l, PASSES[options->target->kind]);
+        tl_llvm_run(l, l->quick ? TL_LLVM_QUICK_PASSES : PASSES[options->target->kind]);
 }
 
 void *tl_gpu_emit(TlLlvm *l, const TlCodegenOptions *options, TlEmit emit, TlArena *arena,

@@ -101,7 +101,7 @@ static tilec_status emit_code(TlJob *j)
     size_t size = 0;
     void *code = (tl_target_is_gpu(j->target) ? tl_gpu_compile : tl_cpu_compile)(
         j->module, &co, form, &j->scratch, &kernels, &size);
-    if (!code)
+    if (!code || j->ctx.diags.errors) /* a warning may be an error, by -Werror */
         return tl_job_diagnosed(j);
     if (j->o->report && tl_target_is_gpu(j->target))
         report(j, form, &kernels, code, size);

@@ -162,6 +162,59 @@ void tl_llvm_retarget(TlLlvm *l, const char *triple, const char *cpu, const char
     set_machine(l, triple, cpu, features, 0);
 }
 
+static unsigned length_of(LLVMBasicBlockRef block)
+{
+    unsigned n = 0;
+    for (LLVMValueRef x = LLVMGetFirstInstruction(block); x; x = LLVMGetNextInstruction(x))
+        n++;
+    return n;
+}
+
+TlLlvmSize tl_llvm_size(LLVMValueRef function)
+{
+    TlLlvmSize size = {0};
+    LLVMBasicBlockRef b;
+    for (b = LLVMGetFirstBasicBlock(function); b; b = LLVMGetNextBasicBlock(b), size.blocks++)
+        size.instructions += length_of(b);
+    return size;
+}
+
+bool tl_llvm_fits(const TlLlvm *l, TlLlvmSize size)
+{
+    static const struct {
+        const char *triple;
+        TlLlvmSize most;
+    } ROWS[] = {{"nvptx", {1 << 16, 1 << 10}}, {"amdgcn", {1 << 14, 1 << 9}}, {"", {1 << 13, 1 << 9}}};
+    char *triple = LLVMGetTargetMachineTriple(l->machine);
+    uint32_t i = 0;
+    while (strncmp(triple, ROWS[i].triple, strlen(ROWS[i].triple)))
+        i++;
+    LLVMDisposeMessage(triple);
+    return size.instructions <= ROWS[i].most.instructions && size.blocks <= ROWS[i].most.blocks;
+}
+
+void tl_llvm_be_quick(TlLlvm *l)
+{
+    if (l->quick)
+        return;
+    char *triple = LLVMGetTargetMachineTriple(l->machine);
+    LLVMDisposeTargetMachine(l->machine);
+    l->machine = NULL;
+    l->machine = make_machine(l, triple, 0);
+    LLVMDisposeMessage(triple);
+    l->quick = true;
+}
+
+void tl_llvm_watch(TlLlvm *l, TlDiags *diags, TlLoc loc, const char *name, LLVMValueRef function,
+                   const char *hint)
+{
+    TlLlvmSize size = tl_llvm_size(function);
+    if (tl_llvm_fits(l, size))
+        return;
+    tl_diag(diags, loc, TL_W0901, name, size.instructions, size.blocks, hint);
+    tl_llvm_be_quick(l);
+}
+
 void tl_llvm_close(TlLlvm *l)
 {
     if (l->di)
@@ -319,14 +372,6 @@ static unsigned head_of(LLVMBasicBlockRef block)
         if (LLVMIsAPHINode(x) || LLVMIsAAllocaInst(x))
             head = n + 1;
     return head;
-}
-
-static unsigned length_of(LLVMBasicBlockRef block)
-{
-    unsigned n = 0;
-    for (LLVMValueRef x = LLVMGetFirstInstruction(block); x; x = LLVMGetNextInstruction(x))
-        n++;
-    return n;
 }
 
 /* The first n instructions become a block of their own, which the rest follows. */

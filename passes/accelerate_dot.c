@@ -30,7 +30,8 @@ typedef struct Accelerate {
     TlPassCtx *px;
     int warp_bits;
     TL_VEC(TlOp *) work; /* dots */
-    bool chained;        /* the present one */
+    const TlBlock *block;
+    bool chained; /* the dots of that block, which was the last one's */
 } Accelerate;
 
 /* Rows of this family round their operands to tf32. */
@@ -208,7 +209,9 @@ static void lay_out(const Accelerate *a, TlOp *dot, const TlMma *mma)
 static bool accelerate(Accelerate *a, TlOp *dot)
 {
     TlDtype types[3];
-    a->chained = tl_dot_is_chained(a->fn, a->px->scratch, dot);
+    if (a->block != dot->block)
+        a->chained = tl_dots_are_chained(a->fn, a->px->scratch, dot->block);
+    a->block = dot->block;
     const TlMma *row = find_row(a, dot, types);
     if (!row)
         return false;

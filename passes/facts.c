@@ -138,37 +138,30 @@ bool tl_fn_is_laid_out(const TlFn *fn)
 
 /* ---- dots ---- */
 
-/* Does the value reach an operand of another dot within its block? */
-static bool reaches_dot(TlArena *arena, TlValue *from, const TlOp *dot)
+/* Does the op's result reach an operand of a dot (not as what is added to) within its block? Those of
+ * the ops behind it are known: reach[] by value id. */
+static bool reaches_dot(const TlOp *op, const bool *reach)
 {
-    enum { MOST_STEPS = 256 };
-    TL_VEC(TlValue *) work = {0};
-    TlMap seen;
-    tl_map_init(&seen, arena);
-    tl_vec_push(arena, &work, from);
-    for (int steps = 0; work.len && steps < MOST_STEPS; steps++) {
-        const TlValue *v = work.data[--work.len];
-        for (const TlUse *u = v->uses; u; u = u->next) {
-            TlOp *user = u->user;
-            if (user->opcode == TL_OP_DOT && user != dot && u != &user->in[2])
+    for (uint32_t i = 0; i < op->nout; i++)
+        for (const TlUse *u = op->out[i]->uses; u; u = u->next) {
+            const TlOp *user = u->user;
+            if (user->opcode == TL_OP_DOT && u != &user->in[2])
                 return true;
-            if (user->block != dot->block || tl_map_get(&seen, (uint64_t)(uintptr_t)user, NULL))
-                continue;
-            tl_map_put(&seen, (uint64_t)(uintptr_t)user, 1);
-            for (uint32_t i = 0; i < user->nout; i++)
-                tl_vec_push(arena, &work, user->out[i]);
+            if (user->block == op->block && user->nout && reach[user->out[0]->id])
+                return true;
         }
-    }
     return false;
 }
 
-bool tl_dot_is_chained(const TlFn *fn, TlArena *arena, const TlOp *dot)
+bool tl_dots_are_chained(const TlFn *fn, TlArena *arena, const TlBlock *block)
 {
-    if (reaches_dot(arena, dot->out[0], dot))
-        return true;
-    for (TlOp *op = fn->body->first; op; op = tl_walk_next(op, NULL))
-        if (op->opcode == TL_OP_DOT && op != dot && op->block == dot->block &&
-            reaches_dot(arena, op->out[0], op))
+    bool *reach = TL_NEW_ARRAY(arena, bool, fn->nvalues + 1);
+    for (const TlOp *op = block->last; op; op = op->prev) {
+        bool does = reaches_dot(op, reach);
+        if (does && op->opcode == TL_OP_DOT)
             return true;
+        for (uint32_t i = 0; i < op->nout; i++)
+            reach[op->out[i]->id] = does;
+    }
     return false;
 }

@@ -23,7 +23,7 @@ bool tl_const_trips(const TlOp *loop, TlWideInt *out);
 bool tl_is_in_hinted_loop(const TlOp *op);
 /* Is the function at the laid-out level, even when it has no tile that could show it? */
 bool tl_fn_is_laid_out(const TlFn *fn);
-/* Is the dot, or another one of its block, followed by a dot that takes the result as an operand (not
- * as what it adds to)? */
-bool tl_dot_is_chained(const TlFn *fn, TlArena *arena, const TlOp *dot);
+/* Is a dot of the block followed by a dot that takes the result as an operand (not as what it adds
+ * to)? Walks the block: ask once for all its dots. */
+bool tl_dots_are_chained(const TlFn *fn, TlArena *arena, const TlBlock *block);
 #endif

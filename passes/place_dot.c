@@ -50,7 +50,10 @@ const TlLayout *tl_place_dot_layout(Placement *p, const TlOp *dot)
     lanes[n] += more;
     room[n] -= more;
     lanes[n] += left - more; /* these hold copies: tl_layout_cover clears them */
-    bool chained = tl_dot_is_chained(p->fn, p->arena, dot);
+    if (p->dots_of != dot->block)
+        p->dots_are_chained = tl_dots_are_chained(p->fn, p->arena, dot->block);
+    p->dots_of = dot->block;
+    bool chained = p->dots_are_chained;
     for (left = p->warp_bits; left > 0; left--) {
         int d = rank == 3 && room[0] ? 0 : room[m] && (chained || room[m] >= room[n]) ? m : n;
         if (!room[d])

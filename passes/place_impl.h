@@ -28,6 +28,8 @@ typedef struct PlaceEdge {
 
 typedef struct Placement {
     TlFn *fn;
+    const TlBlock *dots_of; /* whose dots are chained, or not; NULL: none yet */
+    bool dots_are_chained;
     TlCtx *ctx;
     TlArena *arena;
     TlLayoutCost cost;
