@@ -1125,7 +1125,7 @@ static void compiler_calls(Actor *a)
     case 7: o.consts = consts + below(&a->random, 2), o.nconsts = 1; break;
     case 8: o.ninclude_dirs = 3; break;
     case 9: o.include_dirs = dirs, o.ninclude_dirs = 1; break;
-    case 10: o.struct_size = (size_t)below(&a->random, (int)sizeof o - 16); break;
+    case 10: o.struct_size = next(&a->random) % offsetof(tilec_options, report); break;
     case 11: o.target = "sm_1"; break;
     case 12: o.emit = "porridge"; break;
     default:
