@@ -180,7 +180,9 @@ static void access_view(TlSema *s, const TlVal *base, const TlExpr *e, TlAccess 
     for (uint32_t i = 0; i < e->indices.len; i++)
         index_axis(s, out, &e->indices.data[i]);
     if (out->naxes != t->rank) {
-        tl_err(s, e->a->loc, TL_E0502, (unsigned)t->rank, out->naxes);
+        TlDiag *row = tl_err(s, e->a->loc, TL_E0502, (unsigned)t->rank, out->naxes);
+        if (out->naxes < t->rank)
+            tl_label(s, row, "all stand in one pair of brackets, as in A[i, j +: B]");
         fail(out);
     }
     if (!tl_access_ok(out))

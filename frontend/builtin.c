@@ -1,5 +1,6 @@
 /* Built-in functions: the table, arguments to parameters by place and by name, and helpers of
  * the rows' functions. */
+#include "frontend/advice.h"
 #include "frontend/sema.h"
 #include <string.h>
 
@@ -134,7 +135,10 @@ static const Slot *find_slot(TlSema *s, TlCall *c, const Slot *slots, const TlAr
         for (uint32_t i = 0; i < c->nslots; i++)
             if (strlen(a->name) == slots[i].len && !memcmp(a->name, slots[i].name, slots[i].len))
                 return &slots[i];
-        tl_err(s, a->loc, TL_E0314, c->fn->name, a->name);
+        TlDiag *row = tl_err(s, a->loc, TL_E0314, c->fn->name, a->name);
+        const char *advice = tl_advice(a->name, strlen(a->name), 'a');
+        if (advice)
+            tl_label(s, row, "%s", advice);
         return NULL;
     }
     uint32_t i = *at;
@@ -143,7 +147,9 @@ static const Slot *find_slot(TlSema *s, TlCall *c, const Slot *slots, const TlAr
         return &slots[i];
     }
     if (i < c->nslots && slots[i].len == 4 && !memcmp(slots[i].name, "axis", 4))
-        tl_err(s, c->loc, TL_E0328, c->fn->name);
+        tl_label(s, tl_err(s, c->loc, TL_E0328, c->fn->name), "write %s(x, axis = %s)",
+                 c->fn->name, a->value->kind == TL_EX_INT ? tl_format(s->arena, "%llu",
+                 (unsigned long long)a->value->u.integer) : "0");
     else
         tl_err(s, c->loc, TL_E0312, c->fn->name, i, nargs);
     return NULL;
@@ -240,7 +246,7 @@ TlValue *tl_call_ir(TlSema *s, TlCall *c, uint32_t i)
 {
     const TlVal *v = &c->val[i];
     if (!tl_is_number(v) || tl_is_pointer(v)) {
-        tl_err(s, c->loc, TL_E0316, c->fn->name, tl_val_str(s, v));
+        tl_label_view(s, tl_err(s, c->loc, TL_E0316, c->fn->name, tl_val_str(s, v)), v);
         return NULL;
     }
     return tl_materialize(s, v, c->vloc[i]);
@@ -255,18 +261,27 @@ bool tl_call_int(TlSema *s, TlCall *c, uint32_t i, const char *what, int64_t *va
     return false;
 }
 
-bool tl_call_axis(TlSema *s, TlCall *c, uint32_t i, int rank, int *axis, TlVal *out)
+bool tl_call_axis_of(TlSema *s, TlCall *c, uint32_t i, int rank, const char *what, int *axis,
+                     TlVal *out)
 {
     int64_t n = 0;
     if (!tl_call_int(s, c, i, "an axis", &n, out))
         return false;
     if (n < 0 || n >= rank) {
-        tl_err(s, c->vloc[i], TL_E0326, (long long)n, rank);
+        TlDiag *row = tl_err(s, c->vloc[i], TL_E0326, (long long)n, what);
+        if (rank)
+            tl_label(s, row, rank > 1 ? "axes are 0 to %d" : "the axis is %d", rank - 1);
         *out = tl_bad();
         return false;
     }
     *axis = (int)n;
     return true;
+}
+
+bool tl_call_axis(TlSema *s, TlCall *c, uint32_t i, int rank, int *axis, TlVal *out)
+{
+    const char *what = rank ? tl_format(s->arena, "a tile of rank %d", rank) : "a scalar";
+    return tl_call_axis_of(s, c, i, rank, what, axis, out);
 }
 
 int64_t tl_call_word(TlSema *s, TlCall *c, uint32_t i, TlAttrForm family)

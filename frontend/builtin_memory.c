@@ -131,7 +131,7 @@ TlVal tl_bi_prog_id(TlSema *s, TlCall *c)
 {
     int axis = 0;
     TlVal bad;
-    if (!tl_call_axis(s, c, 0, TILE_MAX_GRID, &axis, &bad))
+    if (!tl_call_axis_of(s, c, 0, TILE_MAX_GRID, "a grid", &axis, &bad))
         return bad;
     TlAttr attr = {.id = TL_ATTR_AXIS, .u.i = axis};
     return tl_val_ir(
@@ -226,6 +226,7 @@ TlVal tl_bi_debug_multiple(TlSema *s, TlCall *c)
 
 TlVal tl_bi_range_misplaced(TlSema *s, TlCall *c)
 {
-    tl_err(s, c->loc, TL_E0211, "range(...), which belongs in a for,");
+    tl_label(s, tl_err(s, c->loc, TL_E0211, "a range"),
+             "ranges stand in loops only: for (int i : range(n)); iota(N) is a tile of 0 to N - 1");
     return tl_bad();
 }

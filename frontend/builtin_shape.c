@@ -95,8 +95,11 @@ TlVal tl_bi_shape_expand(TlSema *s, TlCall *c)
     TlVal bad;
     int axis = 0;
     TlValue *x = tile_arg(s, c, 0);
-    if (!x || !tl_call_axis(s, c, 1, x->type->rank + 1, &axis, &bad))
-        return x ? bad : tl_bad();
+    if (!x)
+        return tl_bad();
+    const char *result = tl_format(s->arena, "the result, of rank %d", x->type->rank + 1);
+    if (!tl_call_axis_of(s, c, 1, x->type->rank + 1, result, &axis, &bad))
+        return bad;
     if (x->type->rank == TL_MAX_RANK) {
         tl_err(s, c->loc, TL_E0308, TL_MAX_RANK, TL_MAX_RANK + 1);
         return tl_bad();

@@ -3,6 +3,7 @@
  * Values stay as far from IR as they can: literals have no type until another operand gives one,
  * constants are folded, and only what the program computes at run time becomes an op. Left
  * operands are walked by a loop, so that sums of thousands of terms do not deepen the C stack. */
+#include "frontend/advice.h"
 #include "frontend/sema.h"
 #include <math.h>
 #include <string.h>
@@ -153,7 +154,40 @@ static TlVal def_value(TlSema *s, TlDef *def, TlLoc loc)
     return tl_bad();
 }
 
-static TlVal eval_name(TlSema *s, const TlExpr *e)
+/* A name that nobody declared; member: what stands behind its dot, or NULL. */
+static TlVal unknown_name(TlSema *s, const TlExpr *e, TlName member)
+{
+    TlName name = e->u.name;
+    if (s->frame->mod->unit->incomplete || (s->frame->def && s->frame->def->item->broken))
+        return tl_bad();
+    TlDiag *row = tl_err(s, e->loc, TL_E0201, name);
+    bool few = s->ctx->diags.errors < 10 * TL_DIAG_MAX; /* the search is long */
+    if (!row || !few)
+        return tl_bad();
+    const char *full = member ? tl_format(s->arena, "%s.%s", name, member) : name;
+    const char *advice = tl_advice(full, strlen(full), 'n');
+    if (!advice && member && tl_advice(name, strlen(name), 'n')) {
+        advice = tl_advice(member, strlen(member), 'n');
+        if (!advice && tl_builtin_find(member))
+            advice = tl_format(s->arena, "write %s(...): functions have no prefix here", member);
+        if (!advice)
+            advice = tl_advice_of_library(s->arena, member);
+    }
+    if (!advice)
+        advice = tl_advice(name, strlen(name), 'n');
+    if (!advice)
+        advice = tl_advice_of_library(s->arena, name);
+    const char *near = advice ? NULL : tl_near_name(s, name);
+    if (advice)
+        row->label = advice;
+    if (near) {
+        tl_label(s, row, "did you mean '%s'?", near);
+        row->fixit = near;
+    }
+    return tl_bad();
+}
+
+static TlVal eval_name(TlSema *s, const TlExpr *e, TlName member)
 {
     TlName name = e->u.name;
     const TlVar *v = tl_var_find(s, name);
@@ -167,16 +201,7 @@ static TlVal eval_name(TlSema *s, const TlExpr *e)
         return (TlVal){.kind = TL_VAL_BUILTIN, .dtype = TL_DTYPE_COUNT, .u.builtin = b};
     if (!strcmp(name, "fast") || !strcmp(name, "target") || !strcmp(name, "device"))
         return (TlVal){.kind = TL_VAL_SPACE, .dtype = TL_DTYPE_COUNT, .u.string = name};
-    if (s->frame->mod->unit->incomplete || (s->frame->def && s->frame->def->item->broken))
-        return tl_bad();
-    TlDiag *row = tl_err(s, e->loc, TL_E0201, name);
-    bool few = s->ctx->diags.errors < 10 * TL_DIAG_MAX; /* the search is long */
-    const char *near = row && few ? tl_near_name(s, name) : NULL;
-    if (near) {
-        tl_label(s, row, "did you mean '%s'?", near);
-        row->fixit = near;
-    }
-    return tl_bad();
+    return unknown_name(s, e, member);
 }
 
 static TlVal member_of(TlSema *s, const TlVal *v, TlName name, TlLoc loc)
@@ -208,7 +233,10 @@ static TlVal member_of(TlSema *s, const TlVal *v, TlName name, TlLoc loc)
     }
     if (tl_is_bad(v))
         return *v;
-    tl_err(s, loc, TL_E0210, tl_val_str(s, v), name);
+    TlDiag *row = tl_err(s, loc, TL_E0210, tl_val_str(s, v), name);
+    const char *advice = tl_advice(name, strlen(name), 'm');
+    if (advice)
+        tl_label(s, row, "%s", advice);
     return tl_bad();
 }
 
@@ -223,6 +251,16 @@ static TlDtype beside_unknown(TlDtype d)
     return d;
 }
 
+/* `0.5 * i`: which of the two is meant to change is not the literal, that would make it 0. */
+static bool is_float_for_int(TlSema *s, const TlVal *literal, TlDtype other, TlLoc loc)
+{
+    if (literal->kind != TL_VAL_FLOAT || other == TL_DTYPE_COUNT || !tl_is_int(other))
+        return false;
+    tl_label(s, tl_err(s, loc, TL_E0402, tl_const_text(s, literal), tl_dtype_name(other)),
+             "cast the integers instead: (f32)x");
+    return true;
+}
+
 bool tl_unify(TlSema *s, uint32_t n, TlVal *vals, const TlLoc *locs, TlLoc loc, const char *what,
               TlValue **out, TlVal *bad)
 {
@@ -235,7 +273,8 @@ bool tl_unify(TlSema *s, uint32_t n, TlVal *vals, const TlLoc *locs, TlLoc loc, 
             *bad = tl_bad();
         if (vals[i].kind == TL_VAL_TUPLE || vals[i].kind == TL_VAL_STRUCT ||
             vals[i].kind == TL_VAL_VIEW || tl_is_pointer(&vals[i])) {
-            tl_err(s, loc, TL_E0316, what, tl_val_str(s, &vals[i]));
+            TlDiag *row = tl_err(s, loc, TL_E0316, what, tl_val_str(s, &vals[i]));
+            tl_label_view(s, row, &vals[i]);
             *bad = tl_bad();
             return false;
         }
@@ -276,6 +315,10 @@ bool tl_unify(TlSema *s, uint32_t n, TlVal *vals, const TlLoc *locs, TlLoc loc, 
     const TlType *so_far = tl_type_scalar(s->ctx, d);
     for (uint32_t i = 0; i < n; i++) {
         const TlVal before = vals[i];
+        if (is_float_for_int(s, &before, d, locs[i])) {
+            *bad = tl_bad();
+            return false;
+        }
         vals[i] = tl_convert_dtype(s, &before, d, locs[i]);
         const TlType *t = tl_is_bad(&vals[i]) ? NULL : tl_val_type_of(s, &vals[i]);
         if (!t) {
@@ -493,12 +536,16 @@ TlVal tl_binary_vals(TlSema *s, int op, TlVal a, TlVal b, TlLoc loc)
     const TlVal *both[2] = {&a, &b};
     for (int i = 0; i < 2; i++)
         if (!tl_is_number(both[i]) && !tl_is_bad(both[i])) {
-            tl_err(s, loc, TL_E0311, tl_binop_text(op), tl_val_str(s, both[i]));
+            TlDiag *row = tl_err(s, loc, TL_E0311, tl_binop_text(op), tl_val_str(s, both[i]));
+            tl_label_view(s, row, both[i]);
             return tl_bad();
         }
     if (is_shift(op))
         return shift_vals(s, op, a, b, loc);
     if (!operands_ok(s, op, &a, &b, loc))
+        return tl_bad();
+    if (is_float_for_int(s, &a, tl_val_dtype(&b), loc) ||
+        is_float_for_int(s, &b, tl_val_dtype(&a), loc))
         return tl_bad();
     if (a.kind == TL_VAL_CONST && tl_is_literal(&b))
         b = tl_convert_dtype(s, &b, a.dtype, loc);
@@ -979,7 +1026,7 @@ static TlVal eval_kind(TlSema *s, const TlExpr *e)
     case TL_EX_NAN: return tl_val_float((double)NAN);
     case TL_EX_STRING:
         return (TlVal){.kind = TL_VAL_STRING, .dtype = TL_DTYPE_COUNT, .u.string = e->u.string};
-    case TL_EX_NAME: return eval_name(s, e);
+    case TL_EX_NAME: return eval_name(s, e, NULL);
     case TL_EX_UNARY: return tl_unary_val(s, e->u.op, tl_eval(s, e->a), e->loc);
     case TL_EX_BINARY: return eval_binary(s, e);
     case TL_EX_COND: return eval_cond_expr(s, e);
@@ -988,7 +1035,8 @@ static TlVal eval_kind(TlSema *s, const TlExpr *e)
     case TL_EX_INDEX:
     case TL_EX_UNCHECKED: return eval_place(s, e);
     case TL_EX_MEMBER: {
-        TlVal v = tl_eval(s, e->a);
+        TlVal v =
+            e->a->kind == TL_EX_NAME ? eval_name(s, e->a, e->u.name) : tl_eval(s, e->a);
         return member_of(s, &v, e->u.name, e->loc);
     }
     case TL_EX_TUPLE: return eval_tuple(s, e);

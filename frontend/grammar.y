@@ -24,6 +24,7 @@
 }
 
 %code top {
+#include "frontend/advice.h"
 #include <string.h>
 }
 
@@ -700,23 +701,115 @@ static bool after_cast_to_name(const TlParser *p)
     return s == begin || !(is_word(s[-1]) || s[-1] == ')' || s[-1] == ']');
 }
 
+static const char *row_of(const unsigned char *begin, const unsigned char *end, char where)
+{
+    return tl_advice((const char *)begin, (size_t)(end - begin), where);
+}
+
+/* Of the token found, alone or with the signs that touch it: "++", "**", `f"`. */
+static const char *advice_of_token(const TlParser *p, const Expected *e)
+{
+    const unsigned char *line = p->token_start.line_start, *begin = p->token_start.at,
+                        *end = p->cursor.at, *touching = begin;
+    uint32_t n = p->brackets.len;
+    if (p->token == TL_TOK_STRLIT) {
+        while (touching > line && is_word(touching[-1])) touching--;
+        end = begin + 1;
+    } else {
+        while (touching > line && strchr("*:-+", touching[-1]) && touching[-1]) touching--;
+    }
+    const char *found = touching < begin ? row_of(touching, end, 's') : NULL;
+    if (p->token == ':' && n && p->brackets.data[n - 1].open == '[') return tl_advice("[:", 2, 's');
+    if (p->token == '[' && !expects(e, "';'")) return NULL;
+    if (p->token == ':' && !expects(e, "';'") && !expects(e, "return")) return NULL;
+    if (p->token == ':' && *end == ':') end++;
+    return found || p->token == TL_TOK_STRLIT ? found : row_of(begin, end, 's');
+}
+
+/* Of the word before the token; a place where '(' should stand has rows of its own. */
+static const char *advice_of_word_before(const TlParser *p, const Expected *e)
+{
+    const unsigned char *line = p->token_start.line_start,
+                        *end = back_over_blanks(p->token_start.at, line), *begin = end;
+    while (begin > line && is_word(begin[-1])) begin--;
+    return row_of(begin, end, expects(e, "'('") && e->n == 1 ? 'h' : 's');
+}
+
+static const char *advice_of_first_word(const TlParser *p)
+{
+    const unsigned char *begin = p->token_start.line_start, *end;
+    while (begin < p->token_start.at && (*begin == ' ' || *begin == '\t')) begin++;
+    for (end = begin; end < p->token_start.at && is_word(*end); end++) {}
+    return row_of(begin, end, 's');
+}
+
+/* Between the parentheses of a kernel's or function's parameters, after a name alone? */
+static bool in_parameters(const TlParser *p, const Expected *e)
+{
+    return !p->current && p->brackets.len == 1 && p->brackets.data[0].open == '(' &&
+           strchr(",):=", p->token) && p->token && expects(e, "name") && !expects(e, "integer");
+}
+
+/* The text of a comment behind the token before, if it looks like an operand: it ends as statements do. */
+static bool ends_as_code(const TlParser *p)
+{
+    const TlSource *source = &p->ctx->diags.sources.data[p->unit->source];
+    const unsigned char *s = (const unsigned char *)source->text, *end = p->limit;
+    if (p->prev_end.line == p->token_start.line) return false;
+    /* the line of the token before is above: walk back to it */
+    s = p->token_start.line_start;
+    for (uint32_t line = p->token_start.line; line > p->prev_end.line; line--)
+        for (s--; s > (const unsigned char *)source->text && s[-1] != '\n'; s--) {}
+    s += p->prev_end.col - 1;
+    while (s < end && (*s == ' ' || *s == '\t')) s++;
+    if (s + 2 >= end || s[0] != '/' || s[1] != '/') return false;
+    const unsigned char *stop = memchr(s, '\n', (size_t)(end - s));
+    stop = stop ? stop : end;
+    while (stop > s && strchr(" \t\r", stop[-1]) && stop[-1]) stop--;
+    return strchr(";),{", stop[-1]) && stop[-1];
+}
+
+/* What people of other languages should write here; NULL: nothing is known. */
+static const char *advice_for(const TlParser *p, const Expected *e)
+{
+    const char *advice = advice_of_token(p, e);
+    if (!advice) advice = advice_of_word_before(p, e);
+    if (!advice) advice = advice_of_first_word(p);
+    if (!advice && in_parameters(p, e)) advice = tl_advice("(parameter)", 11, 's');
+    return advice;
+}
+
+/* `(double)x`: the type in the parentheses before the token. */
+static const char *advice_of_cast(const TlParser *p)
+{
+    const unsigned char *line = p->token_start.line_start,
+                        *end = back_over_blanks(p->token_start.at, line) - 1, *begin;
+    for (begin = end = back_over_blanks(end, line); begin > line && is_word(begin[-1]);) begin--;
+    const char *advice = row_of(begin, end, 't');
+    return advice ? advice : "a cast to a named type is written cast(x, T)";
+}
+
 /* What may help, after the error itself. */
 static void advise(TlParser *p, TlDiag *d, const Expected *e, const char *found,
                    bool missing_semicolon)
 {
     TlDiags *diags = &p->ctx->diags;
     bool keyword = p->token >= TL_TOK_SCALAR && p->token <= TL_TOK_SPECIALIZE;
-    if (missing_semicolon) tl_diag_note(diags, d, p->prev_end, "';' is missing here");
+    if (ends_as_code(p))
+        tl_diag_note(diags, d, p->prev_end, "%s", tl_advice("//", 2, 's'));
+    else if (missing_semicolon)
+        tl_diag_note(diags, d, p->prev_end, "';' is missing here");
     if (p->token == '=' && (expects(e, "')'") || expects(e, "':'"))) {
         d->label = "'==' compares";
         d->fixit = "==";
     }
-    if (!missing_semicolon && after_cast_to_name(p))
-        d->label = "a cast to a named type is written cast(x, T)";
-    if (expects(e, "==") && !expects(e, "'<'"))
+    if (diags->errors <= TL_DIAG_MAX && !d->label) d->label = advice_for(p, e);
+    if (!d->label && expects(e, "==") && !expects(e, "'<'"))
         d->label = "before this stands a type, which is not a value: it can be compared";
-    if (keyword && expects(e, "name") && !expects(e, "integer") && !expects(e, "scalar type"))
+    if (!d->label && keyword && expects(e, "name") && !expects(e, "integer") &&
+        !expects(e, "scalar type"))
         d->label = tl_format(&p->ctx->perm, "%s is a reserved word", found);
+    if (!missing_semicolon && after_cast_to_name(p)) d->label = advice_of_cast(p);
     if (p->token == TL_TOK_END && p->brackets.len) {
         const TlBracket *b = &p->brackets.data[p->brackets.len - 1];
         tl_diag_note(diags, d, b->loc, "'%c' is opened here", b->open);

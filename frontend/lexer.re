@@ -13,6 +13,7 @@
  *     '}' of the block
  *     itself (not part of it), a word that only starts an item, at height 0 a word in the first
  *     column that can. */
+#include "frontend/advice.h"
 #include "frontend/parse.h"
 #include "frontend/grammar.tab.h"
 #include <string.h>
@@ -94,9 +95,11 @@ static int bad_character(TlParser *p, const unsigned char *token)
     char *shown = tl_strndup(&p->ctx->perm, (const char *)token, (size_t)(p->cursor.at - token));
     const char *label = NULL;
     if (token[0] < ' ' || token[0] == 0x7F) shown = tl_format(&p->ctx->perm, "\\x%02X", token[0]);
-    if (token[0] == '#')
-        label = "there is no preprocessor: import modules, define constants with const";
-    if (token[0] == '\'') label = "there are no character literals";
+    const unsigned char *end = p->cursor.at;
+    while (end < p->limit && *end >= 'a' && *end <= 'z') end++;
+    bool shown_yet = diags(p)->errors < TL_DIAG_MAX; /* later ones are not: millions may come */
+    if (shown_yet) label = tl_advice((const char *)token, (size_t)(end - token), 'c');
+    if (shown_yet && !label) label = tl_advice((const char *)token, 1, 'c');
     return invalid(p, TL_E0002, token, shown, label);
 }
 

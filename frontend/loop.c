@@ -265,7 +265,8 @@ static Range eval_range(TlSema *s, const TlExpr *e)
         else if (is_range)
             tl_err(s, e->loc, TL_E0313, "range", "n");
         else
-            tl_err(s, e->loc, TL_E0338, "for", "range", "range(...)", "another expression");
+            tl_label(s, tl_err(s, e->loc, TL_E0338, "for", "range", "range(...)", "another expression"),
+                     "write for (int i : range(n))");
         r.bad = true;
         return r;
     }

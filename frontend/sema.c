@@ -48,6 +48,16 @@ void tl_label(TlSema *s, TlDiag *row, const char *format, ...)
     va_end(args);
 }
 
+void tl_label_view(TlSema *s, TlDiag *row, const TlVal *v)
+{
+    if (v->kind != TL_VAL_VIEW)
+        return;
+    if (v->u.ir->type->rank == 2)
+        tl_label(s, row, "index the view first: A[i +: BM, k +: BK] is a tile of it");
+    else
+        tl_label(s, row, "index the view first: x[i +: B] is a tile of it, raw(x) its pointer");
+}
+
 void tl_note(TlSema *s, TlDiag *row, TlLoc loc, const char *format, ...)
 {
     if (!row)

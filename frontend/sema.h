@@ -198,6 +198,8 @@ bool tl_sema_silent(TlSema *s, TlLoc loc);
 TlDiag *tl_sema_row(TlSema *s, TlDiag *row);
 void tl_label(TlSema *s, TlDiag *row, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+/* Where v is a view: how to take a tile of it. */
+void tl_label_view(TlSema *s, TlDiag *row, const TlVal *v);
 void tl_note(TlSema *s, TlDiag *row, TlLoc loc, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 /* Counts one step of the walk; false when the limit is reached (diagnosed once). */
@@ -454,6 +456,9 @@ TlValue *tl_call_ir(TlSema *s, TlCall *c, uint32_t i);
 /* slot i as a compile-time int; false when diagnosed or unknown (then *out is the value to
  * return) */
 bool tl_call_int(TlSema *s, TlCall *c, uint32_t i, const char *what, int64_t *value, TlVal *out);
+/* slot i as an axis of `what`, which has `rank` of them; of a tile */
+bool tl_call_axis_of(TlSema *s, TlCall *c, uint32_t i, int rank, const char *what, int *axis,
+                     TlVal *out);
 bool tl_call_axis(TlSema *s, TlCall *c, uint32_t i, int rank, int *axis, TlVal *out);
 int64_t tl_call_word(TlSema *s, TlCall *c, uint32_t i,
                      TlAttrForm family); /* -1: not given; -2: diagnosed */

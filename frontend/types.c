@@ -1,5 +1,6 @@
 /* Types: as written to types of values, implicit conversions (literals, lossless widening),
  * broadcasting. */
+#include "frontend/advice.h"
 #include "frontend/sema.h"
 #include <string.h>
 
@@ -39,7 +40,10 @@ static TlTy resolve_name(TlSema *s, const TlTypeExpr *t)
         return tl_struct_ty(s, def);
     if (!def && !v && m->unit->incomplete)
         return tl_ty_unknown(TL_DTYPE_COUNT);
-    tl_err(s, t->loc, v || def ? TL_E0212 : TL_E0201, t->name);
+    TlDiag *row = tl_err(s, t->loc, v || def ? TL_E0212 : TL_E0201, t->name);
+    const char *advice = v || def ? NULL : tl_advice(t->name, strlen(t->name), 't');
+    if (advice)
+        tl_label(s, row, "%s", advice);
     return tl_ty_unknown(TL_DTYPE_COUNT);
 }
 

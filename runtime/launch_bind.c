@@ -218,7 +218,34 @@ static bool evaluate(bind *b, const tile_image_expr *e, int64_t *out)
                 r == TL_HX_DIV_ZERO ? "divides by zero" : "does not fit in 64 bits");
 }
 
-/* " (N = 17, n = 3)": what the names in an expression stand for. */
+/* Does the word stand in the text, and not as a part of another one? */
+static bool has_word(const char *text, const char *word)
+{
+    static const char *const letters =
+        "_0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+    size_t n = strlen(word);
+    for (const char *at = strstr(text, word); n && at; at = strstr(at + 1, word))
+        if ((at == text || !strchr(letters, at[-1])) && (!at[n] || !strchr(letters, at[n])))
+            return true;
+    return false;
+}
+
+/* The kernel's constants among the names; they are values in the code. Returns the text's new end. */
+static size_t describe_constants(const bind *b, const tile_image_expr *e, char *text, size_t size,
+                                 size_t n, uint32_t *shown)
+{
+    const tile_image_const *consts = tl_image_at(b->image, b->k->consts);
+    const char *source = tl_image_text(b->image, e->text);
+    for (uint32_t i = 0; i < b->k->nconsts && *shown < 8 && n + 96 < size; i++) {
+        const char *name = tl_image_text(b->image, consts[i].name);
+        if (has_word(source, name))
+            n += (size_t)snprintf(text + n, size - n, "%s%.40s = %.40s", (*shown)++ ? ", " : " (",
+                                  name, tl_image_text(b->image, consts[i].value));
+    }
+    return n;
+}
+
+/* " (N = 17, n = 3, B = 16)": what the names in an expression stand for. */
 static void describe_names(const bind *b, const tile_image_expr *e, char *text, size_t size)
 {
     const tile_hx_ins *code = tl_image_at(b->image, e->code);
@@ -246,6 +273,7 @@ static void describe_names(const bind *b, const tile_image_expr *e, char *text, 
         else
             n += (size_t)snprintf(text + n, size - n, "%" PRId64, tl_decode_int(t, a->scalar));
     }
+    n = describe_constants(b, e, text, size, n, &shown);
     if (shown && n < size)
         snprintf(text + n, size - n, ")");
 }
