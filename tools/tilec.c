@@ -77,6 +77,7 @@ static const SubCommand commands[] = {
     {"compile", "compile a file", compile},
     {"run", "run a kernel on arrays made here", run},
     {"explain", "say what became of the kernels on GPUs", explain},
+    {"error", "say what a diagnostic means", command_error},
     {"targets", "list the targets", targets},
     {"tune", NULL, NULL},
     {"check", NULL, NULL},

@@ -92,6 +92,7 @@ void options_help(FILE *out)
     fputs("usage: tilec [compile] FILE.tile [-o OUT] [OPTION]...\n"
           "       tilec run FILE.tile [OPTION]... PARAM=VALUE...\n"
           "       tilec explain FILE.tile [--target T,...] [OPTION]... [PARAM=VALUE...]\n"
+          "       tilec error ID...    what error[ID] or warning[ID] means, with examples\n"
           "       tilec targets\n\n"
           "Without -o and --emit, a program is checked and compiled, and nothing is written.\n"
           "PARAM=VALUE: @x.npy, zeros[128,1000], full(3.5)[...], iota[...], uniform(SEED)[...], "

@@ -57,4 +57,5 @@ int command_run(Options *o); /* tilec_run.c */
 /* Runs the kernel on the emulator `device`; *out_counted: what it counted, to be freed; NULL. */
 int run_counted(const Options *o, const char *device, char **out_counted);
 int command_explain(const Options *o); /* tilec_explain.c */
+int command_error(int argc, char **argv); /* tilec_error.c */
 #endif

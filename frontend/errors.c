@@ -1,0 +1,66 @@
+/* errors.def as text: one row, or the page of all of them. */
+#include "frontend/errors.h"
+#include <string.h>
+
+typedef struct Row {
+    TlDiagId id;
+    const char *meaning, *wrong, *right;
+} Row;
+
+static const Row rows[] = {
+#define EXPLAIN(id, meaning, wrong, right) {TL_##id, meaning, wrong, right},
+#include "frontend/errors.def"
+};
+enum { NROWS = sizeof rows / sizeof *rows };
+
+/* Where examples that are statements stand. */
+static const char *const HEAD = "kernel k(const f32 x[N], f32 o[N], const i32 a[N], i32 p[N], const f32 A[M, K], "
+                                "int n) grid(1) {";
+
+static void put_lines(TlSbuf *out, const char *text, const char *before)
+{
+    while (*text) {
+        size_t n = strcspn(text, "\n");
+        tl_sbuf_putf(out, "%s%.*s\n", before, (int)n, text);
+        text += n + (text[n] == '\n');
+    }
+}
+
+bool tl_errors_explain(TlSbuf *out, const char *name)
+{
+    bool found = false;
+    for (int i = 0; i < NROWS; i++) {
+        const Row *r = &rows[i];
+        if (strcmp(tl_diag_code(r->id), name) != 0)
+            continue;
+        found = true;
+        tl_sbuf_putf(out, "%s: %s\n%s\n", name, tl_diag_summary(r->id), r->meaning);
+        if (!r->wrong)
+            continue;
+        tl_sbuf_puts(out, "\nWrong:\n");
+        put_lines(out, r->wrong, "    ");
+        tl_sbuf_puts(out, "Right:\n");
+        put_lines(out, r->right, "    ");
+    }
+    return found;
+}
+
+static void put_row(TlSbuf *out, const Row *r)
+{
+    tl_sbuf_putf(out, "\n## %s\n\n`%s`\n\n%s\n", tl_diag_code(r->id), tl_diag_summary(r->id), r->meaning);
+    if (!r->wrong)
+        return;
+    tl_sbuf_putf(out, "\n```\n%s\n```\n\n```\n%s\n```\n", r->wrong, r->right);
+}
+
+void tl_errors_page(TlSbuf *out)
+{
+    tl_sbuf_putf(out,
+                 "# Diagnostics\n\nWhat each error and warning means, an example that has it, and one that has "
+                 "not. `tilec error ID` prints a section. Examples without a kernel are statements of\n\n"
+                 "```\n%s ... }\n```\n\nThis page is written by `tilec error --markdown`, from `errors.def` and "
+                 "`ir/support/diags.def`.\n",
+                 HEAD);
+    for (int i = 0; i < NROWS; i++)
+        put_row(out, &rows[i]);
+}
