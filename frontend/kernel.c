@@ -338,7 +338,7 @@ static int32_t clause_number(Kernel *k, const TlClause *c, const char *name, int
     int64_t n = 0;
     bool unknown = false;
     if (c->args.len != 1) {
-        tl_err(k->s, c->loc, TL_E0604, name, "one number is wanted");
+        tl_err(k->s, c->loc, TL_E0604, name, "it takes one number");
         return 0;
     }
     if (!tl_eval_int(k->s, c->args.data[0].value, name, &n, &unknown))
@@ -365,14 +365,14 @@ static bool memory_param(Kernel *k, const TlExpr *e, uint32_t *index)
         if (k->views[i].kind == TL_VAL_VIEW || tl_is_pointer(&k->views[i]))
             return true;
     }
-    tl_err(k->s, e->loc, TL_E0604, "alias", "this is no view or pointer parameter");
+    tl_err(k->s, e->loc, TL_E0604, "alias", "this is not a view or pointer parameter");
     return false;
 }
 
 static void clause_alias(Kernel *k, const TlClause *c)
 {
     if (c->args.len < 2)
-        tl_err(k->s, c->loc, TL_E0604, "alias", "two parameters are wanted");
+        tl_err(k->s, c->loc, TL_E0604, "alias", "it takes two parameters or more");
     for (uint32_t i = 0; i < c->args.len; i++)
         for (uint32_t j = i + 1; j < c->args.len; j++) {
             uint32_t a = 0, b = 0;
@@ -397,7 +397,7 @@ static void clause_key(Kernel *k, const TlClause *c)
     for (uint32_t i = 0; i < c->args.len; i++) {
         const TlExpr *e = c->args.data[i].value;
         if (e->kind != TL_EX_NAME || !names_scalar(k, e->u.name))
-            tl_err(k->s, e->loc, TL_E0604, "key", "an extent or scalar parameter is wanted");
+            tl_err(k->s, e->loc, TL_E0604, "key", "this is not an extent or a scalar parameter");
     }
 }
 
@@ -420,7 +420,7 @@ static void check_binding(Kernel *k, TlName name, TlLoc loc, const TlExpr *value
         tl_const_param_value(k->s, k->def, p, &v, value->loc);
     else if (!knob)
         tl_err(k->s, loc, TL_E0604, clause,
-               tl_format(k->s->arena, "'%s' is no compile-time parameter", name));
+               tl_format(k->s->arena, "'%s' is not a compile-time parameter", name));
     else {
         int64_t n;
         bool unknown;

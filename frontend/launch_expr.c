@@ -188,7 +188,7 @@ static TlHostType compile_select(Host *h, const TlExpr *e, Code *out)
     if (c == TL_HOST_BAD || t == TL_HOST_BAD)
         return TL_HOST_BAD;
     if (c != TL_HOST_BOOL)
-        return refuse(h, e->a->loc, "a condition that is no bool");
+        return refuse(h, e->a->loc, "a condition that is not a bool");
     append(h, out, &a);
     append(h, out, &b);
     put(h, out, TILE_HX_SELECT, 0);
@@ -337,9 +337,9 @@ int32_t tl_host_expr(TlSema *s, TlKernelInfo *info, const TlExpr *e, TlHostType 
         return -1;
     if (t != want) {
         tl_err(s, e->loc, TL_E0603,
-               t == TL_HOST_BOOL    ? "a bool where a number is wanted"
+               t == TL_HOST_BOOL    ? "a bool where a number belongs"
                : t == TL_HOST_FLOAT ? "a float here"
-                                    : "a number where a bool is wanted");
+                                    : "a number where a bool belongs");
         return -1;
     }
     if (stack_height(&code) > TILE_HX_MAX_STACK) {
