@@ -13,10 +13,10 @@
 
 #include "codegen/header.h"
 #include "codegen/job.h"
-#include "codegen/worker.h"
+#include "codegen/target/worker.h"
 #include "frontend/ast.h"
 #include "frontend/frontend.h"
-#include "passes/axis_info.h"
+#include "passes/analysis/axis_info.h"
 #include "passes/pass.h"
 
 /* laidout: what opt is on a GPU. */
@@ -539,15 +539,6 @@ static tilec_status run_on_worker(TlJob *j, const char *name, const char *text, 
     tl_worker_start(&w, run_call, &c);
     tl_worker_join(&w);
     return c.status;
-}
-
-void *tl_libc_alloc(void *user, void *ptr, size_t old_size, size_t new_size)
-{
-    (void)user, (void)old_size;
-    if (new_size)
-        return realloc(ptr, new_size);
-    free(ptr);
-    return NULL;
 }
 
 tilec_output *tl_output_new(const tilec_options *o)

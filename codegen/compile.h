@@ -5,7 +5,7 @@
 #define TILE_UNSTABLE
 #endif
 #include "codegen/include/tilec.h"
-#include "ir/support/arena.h"
+#include "codegen/target/worker.h"
 
 struct tilec_output {
     TlArena arena;
@@ -22,8 +22,6 @@ tilec_status tl_compile(const char *name, const char *text, size_t size,
  * the list; other stages are the first target's. */
 tilec_status tl_compile_fat(const char *name, const char *text, size_t size,
                             const tilec_options *options, tilec_output **out_output);
-/* What `alloc` is when the caller has none; thread-safe. */
-void *tl_libc_alloc(void *user, void *ptr, size_t old_size, size_t new_size);
 /* NULL: no memory. */
 tilec_output *tl_output_new(const tilec_options *options);
 /* A copy of `data` as the output's, aligned and ended as tilec_output_data promises; may fault. */

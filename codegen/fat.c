@@ -3,11 +3,11 @@
  * next, and the end by the absence of a header's mark (tl_embed) or of bytes. */
 #include <string.h>
 
-#include "codegen/codegen.h"
+#include "codegen/gen/codegen.h"
 #include "codegen/compile.h"
 #include "codegen/header.h"
-#include "codegen/target.h"
-#include "codegen/worker.h"
+#include "codegen/target/target.h"
+#include "codegen/target/worker.h"
 
 typedef struct Part { /* one target */
     struct Fat *fat;

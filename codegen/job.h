@@ -2,7 +2,7 @@
 #ifndef TL_JOB_H
 #define TL_JOB_H
 #include "codegen/compile.h"
-#include "codegen/target.h"
+#include "codegen/target/target.h"
 #include "ir/ir.h"
 
 typedef enum TlStage {

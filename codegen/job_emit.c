@@ -1,11 +1,11 @@
 /* From a module that has been through its passes to what was asked for: IR text, code, an image. */
 #include <string.h>
 
-#include "codegen/codegen.h"
-#include "codegen/cubin.h"
-#include "codegen/explain.h"
+#include "codegen/gen/codegen.h"
+#include "codegen/gpu/cubin.h"
+#include "codegen/report/explain.h"
 #include "codegen/header.h"
-#include "codegen/host_code.h"
+#include "codegen/target/host_code.h"
 #include "codegen/job.h"
 
 static void set_data(TlJob *j, const void *data, size_t size)

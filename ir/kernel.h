@@ -3,7 +3,7 @@
 #ifndef TL_KERNEL_H
 #define TL_KERNEL_H
 #include "ir/type.h"
-#include "runtime/include/tile_image.h"
+#include "runtime/contract/tile_image.h"
 
 typedef struct TlHostExpr {
     const char *text; /* as the user wrote it */
@@ -49,6 +49,6 @@ typedef struct TlKernelInfo {
     TL_VEC(uint32_t) requires_, assumes;
     TL_VEC(tile_image_alias) aliases;
     int32_t warps, stages, maxreg; /* 0 = not said */
-    bool aligned; /* this variant may assume that views are aligned (passes/axis_info.h) */
+    bool aligned; /* this variant may assume that views are aligned (passes/analysis/axis_info.h) */
 } TlKernelInfo;
 #endif

@@ -1,6 +1,6 @@
 /* Types: the table of element types and the interning of tile, pointer and view types in a context. */
 #include "ir/ir.h"
-#include "ir/layout.h"
+#include "ir/layout/layout.h"
 #include <string.h>
 
 /* ---- element types ---- */

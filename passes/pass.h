@@ -1,23 +1,23 @@
 /* Passes over tile IR and their runner. A pass is one file, one function, one row of passes.def,
  * one lit folder. IR is valid before and after each. Pipelines are lists of names
- * (codegen/pipeline.def). */
+ * (codegen/target/pipeline.def). */
 #ifndef TL_PASS_H
 #define TL_PASS_H
-#include "ir/interp.h"
+#include "ir/interp/interp.h"
 #include "ir/ir.h"
 #include "ir/rewrite.h"
 
 /* FAILED: a diagnostic was given */
 typedef enum TlPassResult { TL_SAME, TL_CHANGED, TL_FAILED } TlPassResult;
 
-/* What passes of the laid-out level must know of the machine (codegen/target.def has the rows). */
+/* What passes of the laid-out level must know of the machine (codegen/target/target.def has the rows). */
 typedef struct TlMachine {
     const char *name;      /* "sm_80" */
     int lanes;             /* of a warp; a power of two */
     int warps;             /* of a kernel that does not say */
     uint32_t shared_bytes; /* of one block, at most */
     uint64_t stress;       /* --stress-layouts=SEED; 0: off */
-    const char *matrix;    /* families of matrix instructions (ir/mma.def), by spaces; NULL: none */
+    const char *matrix;    /* families of matrix instructions (ir/plan/mma.def), by spaces; NULL: none */
     bool copies;           /* from global to shared memory without registers (cp.async), ldmatrix */
     int registers;         /* of a thread, 32 bits each; 0: not known */
     int stages;            /* --stages: of all pipelined loops; 0: as they and the kernel say */

@@ -26,7 +26,7 @@ typedef struct feature {
 static const feature features[] = {
 #define CPU_FEATURE(arch, name, leaf, sub, reg, bit, state)                                        \
     {arch, name, leaf, sub, reg, bit, state},
-#include "runtime/cpu_level.def"
+#include "runtime/contract/cpu_level.def"
 };
 enum { NFEATURES = sizeof features / sizeof *features };
 _Static_assert(NFEATURES <= 64, "a set of features is 64 bits");
@@ -37,13 +37,13 @@ static const struct level {
     const char *features; /* "+sse3,+ssse3" */
 } levels[] = {
 #define CPU_LEVEL(name, arch, triple, cpu, list) {name, arch, list},
-#include "runtime/cpu_level.def"
+#include "runtime/contract/cpu_level.def"
 };
 enum { NLEVELS = sizeof levels / sizeof *levels };
 
 static const char known[] = "native"
 #define CPU_LEVEL(name, arch, triple, cpu, list) ", " name
-#include "runtime/cpu_level.def"
+#include "runtime/contract/cpu_level.def"
     ;
 
 /* The bit of the architecture's own row. */

@@ -3,7 +3,7 @@
 #ifndef TL_DEBUG_RECORDS_H
 #define TL_DEBUG_RECORDS_H
 #include "runtime/driver.h"
-#include "runtime/leaf.h"
+#include "runtime/contract/leaf.h"
 
 /* The kernel's text of that number; "" when it has none. */
 const char *tl_launch_text(const tl_launch *launch, uint32_t text);

@@ -9,7 +9,7 @@
 #define TL_DRIVER_H
 #include <stdbool.h>
 #include "runtime/include/tile.h"
-#include "runtime/include/tile_image.h"
+#include "runtime/contract/tile_image.h"
 
 enum { TL_MAX_PARAMS = TILE_IMAGE_MAX_PARAMS, TL_MAX_SLOTS = 1024, TL_MAX_SYMS = TILE_IMAGE_MAX_SYMS };
 

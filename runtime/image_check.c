@@ -4,7 +4,7 @@
  * Everything that is an offset, a count or an index is checked here, once, when a module is loaded.
  * After that the other files follow offsets freely. Tables must be aligned to their elements,
  * strings terminated within the image. */
-#include "runtime/leaf.h"
+#include "runtime/contract/leaf.h"
 #include "runtime/runtime.h"
 
 typedef struct check {

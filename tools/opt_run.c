@@ -5,7 +5,7 @@
  * Arrays get extent 37 on every axis, pointers 4096 elements, integer scalars 37; a line "// ARGS:"
  * of the text says otherwise. All memory, also what the kernel is to write, starts as pseudo-random
  * numbers; accesses outside are dropped by the interpreter's checks. */
-#include "ir/interp.h"
+#include "ir/interp/interp.h"
 #include "ir/numeric.h"
 #include "tools/opt.h"
 #include <stdlib.h>

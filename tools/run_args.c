@@ -16,7 +16,7 @@
 #include <string.h>
 
 #include "ir/numeric.h"
-#include "runtime/include/tile_image.h"
+#include "runtime/contract/tile_image.h"
 #include "tools/npy.h"
 
 _Static_assert((int)MAX_ARRAY_RANK == (int)NPY_MAX_RANK, "ranks");

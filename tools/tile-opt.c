@@ -1,6 +1,6 @@
 /* tile-opt: runs passes over .tir text and prints the result; --help lists what it takes. Option
  * parsing and printing only. */
-#include "codegen/target.h"
+#include "codegen/target/target.h"
 #include "passes/pass.h"
 #include "tools/opt.h"
 #include "tools/output.h"

@@ -1,5 +1,5 @@
 /* tilec.c: the main program of tilec: which sub-command it is. */
-#include "codegen/target.h"
+#include "codegen/target/target.h"
 #include "tools/tilec_options.h"
 #include <string.h>
 #include <unistd.h>
@@ -47,7 +47,7 @@ static void list_unproven(const TlTarget *t)
 {
     static const char *const NAMES[] = {
 #define LEAF(ID, name, result, operands, class_, meaning) name,
-#include "runtime/leaf.def"
+#include "runtime/contract/leaf.def"
     };
     int missing = 0;
     for (int i = 0; i < TL_LEAF_COUNT; i++)

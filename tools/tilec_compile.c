@@ -1,6 +1,6 @@
 /* tilec_compile.c: tilec [compile]: from a file to one stage of it, a header, a list of files
  * read. */
-#include "codegen/target.h"
+#include "codegen/target/target.h"
 #include "tools/tilec_options.h"
 #include <stdlib.h>
 #include <string.h>

@@ -54,7 +54,7 @@ SCHEDULES = ("rr", "reverse", "ahead", "random:1", "random:2")
 @functools.cache
 def known_targets():
     """Names of the GPU targets that the compiler has."""
-    with open(os.path.join(here, "..", "..", "codegen", "target.def"), encoding="utf-8") as f:
+    with open(os.path.join(here, "..", "..", "codegen", "target", "target.def"), encoding="utf-8") as f:
         return re.findall(r'^TARGET\("(\w+)",\s*(?:NVPTX|AMDGPU),', f.read(), re.M)
 
 

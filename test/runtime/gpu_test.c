@@ -7,7 +7,7 @@
  * is given back, and nothing crashes. Linked with --wrap for dlopen, dlsym and the allocator, so it
  * works under sanitizers, too. */
 #include "runtime/driver.h"
-#include "runtime/leaf.h"
+#include "runtime/contract/leaf.h"
 #include "test/runtime/stub_gpu.h"
 #include "test/unit/image_maker.h"
 #include "test/unit/unit.h"
@@ -429,12 +429,12 @@ typedef struct Symbol {
 #define SYM(field, need, symbol) {need, symbol},
 #define ERR(code, status)
 static const Symbol cuda_symbols[] = {
-#include "runtime/cuda_syms.def"
+#include "runtime/gpu/cuda_syms.def"
 };
 #define SYM(field, need, symbol) {need, symbol},
 #define ERR(code, status)
 static const Symbol hip_symbols[] = {
-#include "runtime/hip_syms.def"
+#include "runtime/gpu/hip_syms.def"
 };
 
 static void missing_symbols(void)

@@ -2,11 +2,12 @@
 """Who may include whom. Reads every #include of the tree and compares it with the table below.
 
     check_layers.py [ROOT]        prints one line per violation, then "N violations in N files"; exit 1 if any
+    check_layers.py --rooms       prints which folder includes which, lowest first
     check_layers.py --self-test   shows that a wrong include is seen
 
 The table is the one of the architecture: lower packages know nothing of higher ones, LLVM's C API is seen by
 codegen only, driver headers by nobody (they are found with dlopen), and the kernel image is the one contract
-that compiler and runtime share.
+that compiler and runtime share. Folders inside a package are rooms: their includes form no cycle.
 """
 import os
 import re
@@ -27,15 +28,15 @@ MAY = {
 }
 # (who, what): single files that may include more, or headers that more may include.
 EXTRA = [
-    ("*", "runtime/include/tile_image.h"),            # the contract of compiler and runtime
-    ("codegen/*", "runtime/leaf.*"),                  # the leaf table: likewise
-    ("codegen/*", "runtime/cpu_level.def"),           # the CPU levels: likewise
+    ("*", "runtime/contract/tile_image.h"),           # the image: the contract of compiler and runtime
+    ("codegen/*", "runtime/contract/leaf.*"),         # the leaf table: likewise
+    ("codegen/*", "runtime/contract/cpu_level.def"),  # the CPU levels: likewise
     ("codegen/compile*.c", "frontend/*"),             # the one place where source meets code
     ("codegen/*", "codegen/include/tilec.h"),
     ("runtime/jit*.c", "codegen/include/tilec.h"),    # CMake target tile_jit
     ("runtime/dtype.c", "ir/types.def"),              # names and sizes of element types: data only
-    ("runtime/driver_ref*.c", "ir/*"),                # CMake target tile_ref
-    ("runtime/driver_emu.c", "codegen/target.def"),   # names of targets: data only
+    ("runtime/host/driver_ref*.c", "ir/*"),           # CMake target tile_ref
+    ("runtime/emu/driver_emu.c", "codegen/target/target.def"),  # names of targets: data only
     ("examples/*", "runtime/include/tile*.h"),
     ("examples/*", "codegen/include/tilec.h"),
 ]
@@ -43,7 +44,7 @@ EXTRA = [
 WORLD = [
     ("llvm-c/*", "codegen/*"),
     ("llvm/*", ""),
-    ("pthread.h", "runtime/* codegen/llvm.c codegen/worker.* examples/* test/* tools/*"),
+    ("pthread.h", "runtime/* codegen/target/llvm.c codegen/target/worker.* examples/* test/* tools/*"),
     ("dlfcn.h", "runtime/* test/*"),
     ("cuda*.h", ""),
     ("hip/*", ""),
@@ -90,23 +91,59 @@ def violations(root, path, text):
             yield f"{path}:{line}: {path.split('/')[0]} may not include {target}"
 
 
+def includes(root, path, text):
+    """The folders of the files of the tree that `text` includes."""
+    targets = (resolve(root, path, m.group(2)) for m in INCLUDE.finditer(text))
+    return {os.path.dirname(t) for t in targets if t} - {os.path.dirname(path)}
+
+
+def cycles(edges):
+    """One line per folder that includes itself through others."""
+    for start in sorted(edges):
+        todo, seen = [(start, (start,))], set()
+        while todo:
+            folder, way = todo.pop()
+            for to in sorted(edges.get(folder, ())):
+                if to == start:
+                    yield "cycle of rooms: " + " -> ".join((*way, to))
+                    todo = []
+                    break
+                if to not in seen:
+                    seen.add(to)
+                    todo.append((to, (*way, to)))
+
+
+def print_rooms(edges):
+    done, left = set(), set(edges) | {t for to in edges.values() for t in to}
+    while left:
+        ready = sorted(f for f in left if not edges.get(f, set()) - done)
+        for folder in ready or sorted(left):
+            print(f"{folder:18} {' '.join(sorted(edges.get(folder, ())))}")
+        done |= set(ready) or left
+        left -= done
+
+
 def self_test(root):
     bad = [
         ("ir/x.c", '#include "passes/pass.h"\n'),
         ("runtime/x.c", '#include "ir/ir.h"\n'),
         ("frontend/x.c", "#include <llvm-c/Core.h>\n"),
         ("codegen/lower.c", '# include "frontend/frontend.h"\n'),
-        ("runtime/driver_cuda.c", "#include <cuda.h>\n"),
+        ("runtime/gpu/driver_cuda.c", "#include <cuda.h>\n"),
     ]
     good = [
         ("codegen/compile.c", '#include "frontend/frontend.h"\n'),
-        ("ir/x.c", '#include "runtime/include/tile_image.h"\n'),
-        ("runtime/driver_ref.c", '#include "ir/interp.h"\n'),
+        ("ir/x.c", '#include "runtime/contract/tile_image.h"\n'),
+        ("runtime/host/driver_ref.c", '#include "ir/interp/interp.h"\n'),
     ]
     missed = [p for p, t in bad if not list(violations(root, p, t))]
     wrong = [p for p, t in good if list(violations(root, p, t))]
     for path in missed + wrong:
         print("self-test failed on", path)
+    ring = {"ir": {"ir/layout"}, "ir/layout": {"ir/support"}, "ir/support": {"ir"}, "passes": {"ir"}}
+    if len(list(cycles(ring))) != 3 or list(cycles({"passes": {"ir"}})):
+        print("self-test failed on cycles")
+        return 1
     return 1 if missed or wrong else 0
 
 
@@ -114,17 +151,25 @@ def main(args):
     root = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
     if args == ["--self-test"]:
         return self_test(root)
-    if args:
+    rooms = args[:1] == ["--rooms"]
+    if args and not rooms:
         root = args[0]
-    count = files = 0
+    found, files, edges = [], 0, {}
     for path in sources(root):
         files += 1
         with open(os.path.join(root, path), encoding="utf-8") as f:
-            for text in violations(root, path, f.read()):
-                count += 1
-                print(text)
-    print(f"{count} violations in {files} files")
-    return 1 if count else 0
+            text = f.read()
+        found += violations(root, path, text)
+        if path.split("/")[0] not in ("tools", "examples", "test", "stdlib"):
+            edges.setdefault(os.path.dirname(path), set()).update(includes(root, path, text))
+    if rooms:
+        print_rooms(edges)
+        return 0
+    found += cycles(edges)
+    for line in found:
+        print(line)
+    print(f"{len(found)} violations in {files} files")
+    return 1 if found else 0
 
 
 if __name__ == "__main__":

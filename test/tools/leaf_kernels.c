@@ -1,4 +1,4 @@
-/* leaf_kernels TARGET FORM OUT: one kernel per row of runtime/leaf.def, in all the row's variants
+/* leaf_kernels TARGET FORM OUT: one kernel per row of runtime/contract/leaf.def, in all the row's variants
  * (predicate known or not, hints, atomic operations, orders, scopes, shuffle masks), brought through
  * the expansion of the target. FORM: llvm, asm, obj, or rel: an object
  * before our linker has seen it. Lit tests give the result to ptxas and to
@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "codegen/gpu.h"
-#include "codegen/leaf_expand.h"
+#include "codegen/gpu/gpu.h"
+#include "codegen/leaf/leaf_expand.h"
 
 enum { THREADS = 128 };
 
@@ -104,7 +104,7 @@ static void add_call(Maker *m, tl_leaf leaf)
 {
     static const char *const OPERANDS[] = {
 #define LEAF(ID, name, result, operands, class_, meaning) operands,
-#include "runtime/leaf.def"
+#include "runtime/contract/leaf.def"
     };
     const char *letters = OPERANDS[leaf];
     tl_leaf_class c = tl_leaf_class_of(leaf);
@@ -178,7 +178,7 @@ static void add_matrix(Maker *m, const TlMma *mma)
 {
     static const char *const OPERANDS[] = {
 #define LEAF(ID, name, result, operands, class_, meaning) operands,
-#include "runtime/leaf.def"
+#include "runtime/contract/leaf.def"
     };
     tl_leaf leaf = tl_leaf_of_mma(m->arena, mma);
     LLVMValueRef args[TL_LEAF_MAX_ARGS], tid;

@@ -7,10 +7,10 @@
  *
  * Property: random functions over integers, with loops, branches, assumptions and shape ops, are
  * interpreted; each element of each value must be as its facts say. axis_info_test [SEED [COUNT]]. */
-#include "ir/interp.h"
+#include "ir/interp/interp.h"
 #include "ir/numeric.h"
 #include "ir/rewrite.h"
-#include "passes/axis_info.h"
+#include "passes/analysis/axis_info.h"
 #include "test/unit/unit.h"
 #include <stdlib.h>
 

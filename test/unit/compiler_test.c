@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "runtime/include/tile.h"
-#include "runtime/include/tile_image.h"
+#include "runtime/contract/tile_image.h"
 #include "test/unit/unit.h"
 
 static const char KERNEL[] = "kernel k(f32 x[N]) { x[0 +: 32] = 1; }";

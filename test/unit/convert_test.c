@@ -1,6 +1,6 @@
 /* Plans of conversions: 30 pairs of layouts, each with the kind and cost that it must have, proved
  * by enumeration in every way that the plan can be made; then random pairs. */
-#include "ir/layout_convert.h"
+#include "ir/plan/layout_convert.h"
 #include "test/unit/unit.h"
 #include <stdlib.h>
 

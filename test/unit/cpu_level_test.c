@@ -1,7 +1,7 @@
 /* CPU levels: what a machine has, what a level wants, how an image is refused where something
  * lacks; objects with undefined names. */
 #include "codegen/compile.h"
-#include "codegen/host_code.h"
+#include "codegen/target/host_code.h"
 #include "runtime/cpu_level.h"
 #include "runtime/runtime.h"
 #include "test/unit/image_maker.h"

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "codegen/codegen.h"
-#include "ir/interp.h"
+#include "codegen/gen/codegen.h"
+#include "ir/interp/interp.h"
 #include "ir/numeric.h"
-#include "runtime/elf.h"
+#include "runtime/host/elf.h"
 #include "test/unit/unit.h"
 
 static void *host_memory(void *user, void *p, size_t a, size_t b)

@@ -1,6 +1,6 @@
 /* The ref device through tile.h: an image made by hand around tile IR text. */
 #include "runtime/include/tile.h"
-#include "runtime/include/tile_image.h"
+#include "runtime/contract/tile_image.h"
 #include "test/unit/unit.h"
 
 static const char *good = "files \"k.tile\"\n"

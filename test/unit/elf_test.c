@@ -1,6 +1,6 @@
 /* The loader of kernel objects, on objects made here: what they compute, where relocations point,
  * what is refused. */
-#include "runtime/elf.h"
+#include "runtime/host/elf.h"
 #include "test/unit/unit.h"
 #include <elf.h>
 #include <stdlib.h>

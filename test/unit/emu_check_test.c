@@ -1,6 +1,6 @@
 /* The emulator's watch, driven by hand: each detector finds a planted fault and says nothing of the
  * clean twin; the counters are compared with numbers computed by hand. */
-#include "runtime/emu_check.h"
+#include "runtime/emu/emu_check.h"
 #include "test/unit/unit.h"
 #include <pthread.h>
 #include <stddef.h>

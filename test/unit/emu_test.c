@@ -3,7 +3,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "runtime/emu.h"
+#include "runtime/emu/emu.h"
 #include "runtime/runtime.h"
 #include "test/unit/unit.h"
 

@@ -1,9 +1,9 @@
 /* What stands behind tilec explain: occupancy, bank conflicts, what the targets' tools say, and the report as data. */
 #define TILE_UNSTABLE
-#include "codegen/explain.h"
-#include "codegen/occupancy.h"
-#include "codegen/usage.h"
-#include "ir/banks.h"
+#include "codegen/report/explain.h"
+#include "codegen/report/occupancy.h"
+#include "codegen/report/usage.h"
+#include "ir/plan/banks.h"
 #include "test/unit/unit.h"
 #include <stdlib.h>
 

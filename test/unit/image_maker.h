@@ -11,7 +11,7 @@
 #ifndef TL_TEST_IMAGE_MAKER_H
 #define TL_TEST_IMAGE_MAKER_H
 #include "runtime/include/tile.h"
-#include "runtime/include/tile_image.h"
+#include "runtime/contract/tile_image.h"
 #include <ctype.h>
 #include <stdbool.h>
 #include <stdio.h>

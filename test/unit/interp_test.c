@@ -4,7 +4,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "ir/interp.h"
+#include "ir/interp/interp.h"
 #include "ir/numeric.h"
 #include "test/unit/unit.h"
 

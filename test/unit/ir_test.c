@@ -1,6 +1,6 @@
 /* Types, building, rewriting, the text form and the verifier. */
 #include "ir/rewrite.h"
-#include "ir/staged.h"
+#include "ir/plan/staged.h"
 #include "test/unit/unit.h"
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 /* Layouts of tiles: interning, derived layouts (checked by enumeration where they must keep
  * elements in place), the text form, and the verifier's rules, each with what fits and what not. */
-#include "ir/layout_rules.h"
+#include "ir/plan/layout_rules.h"
 #include "test/unit/unit.h"
 
 static TlCtx ctx;

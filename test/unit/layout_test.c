@@ -1,6 +1,6 @@
 /* Linear layouts: golden vectors of well-known fragments and shared-memory layouts, and the laws of
  * the algebra. Where a law can be checked by enumeration, it is: every input is applied. */
-#include "ir/layout.h"
+#include "ir/layout/layout.h"
 #include "ir/support/guard.h"
 #include "test/unit/unit.h"
 

@@ -1,6 +1,6 @@
 /* Layouts of staged tiles: what is chosen for operands of matrix instructions, that every element has
  * a place of its own, and that the costs are those of a count over banks. */
-#include "ir/stage_layout.h"
+#include "ir/plan/stage_layout.h"
 #include "test/unit/unit.h"
 #include <string.h>
 

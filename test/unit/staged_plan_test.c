@@ -1,6 +1,6 @@
 /* Plans of put, get and copy: pairs of layouts with the instruction and number of accesses that they
  * must have, and random pairs; each proved by enumeration. */
-#include "ir/staged_plan.h"
+#include "ir/plan/staged_plan.h"
 #include "test/unit/unit.h"
 #include <stdlib.h>
 

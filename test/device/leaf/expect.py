@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What the leaf kernels (leaf_words.c) must write, computed here from what runtime/leaf.def says of each row.
+"""What the leaf kernels (leaf_words.c) must write, computed here from what runtime/contract/leaf.def says of each row.
 
     expect.py FOLDER LANES      FOLDER: leaf_words --dump; prints what differs, then "N rows, N bad"
 

@@ -1,4 +1,4 @@
-/* leaf_words: what each row of runtime/leaf.def does on a device, as words.
+/* leaf_words: what each row of runtime/contract/leaf.def does on a device, as words.
  *
  *     leaf_words DEVICE --write FILE | --check FILE [-k NAME] [--dump DIR] [--proven FILE] [-v]
  *
@@ -11,10 +11,10 @@
  * expect.py computes the same from the rows' meaning alone and is held against --dump. The words of
  * an emulated device say what the emulator does; written on a GPU they are the hardware's, and
  * --check on the emulator then proves it. --proven: with --check on a GPU, the lines of
- * codegen/proven.def for the rows that agreed. A row that fails is reported, the others still run.
+ * codegen/target/proven.def for the rows that agreed. A row that fails is reported, the others still run.
  * Exit: 0 all fine, 1 rows differ or failed, 2 usage. */
-#include "codegen/gpu.h"
-#include "codegen/leaf_expand.h"
+#include "codegen/gpu/gpu.h"
+#include "codegen/leaf/leaf_expand.h"
 #include "runtime/driver.h"
 #include "test/unit/image_maker.h"
 #include <time.h>
@@ -430,7 +430,7 @@ static void make_matrix(Maker *m, tl_leaf leaf, const TlMma *mma)
 {
     static const char *const OPERANDS[] = {
 #define LEAF(ID, name, result, operands, class_, meaning) operands,
-#include "runtime/leaf.def"
+#include "runtime/contract/leaf.def"
     };
     const TlDtype *t = mma->type;
     LLVMValueRef args[8] = {word(m, 0), word(m, tl_leaf_mma_kind(mma)), word(m, (uint32_t)mma->k),
@@ -830,7 +830,7 @@ static void add_proof(const Run *r, FILE *f, tl_leaf leaf)
 {
     static const char *const IDS[] = {
 #define LEAF(ID, name, result, operands, class_, meaning) #ID,
-#include "runtime/leaf.def"
+#include "runtime/contract/leaf.def"
     };
     if (f && !r->emulate)
         fprintf(f, "PROVEN(\"%s\", %s)\n", r->target->name, IDS[leaf]);

@@ -1,0 +1,150 @@
+/* CPU lowering: shared by the cpu_*.c files. tile IR -> LLVM IR for the host, one function per
+ * kernel that runs one program.
+ *
+ * Every tile value has a place (cpu_place.c): a home in the worker's scratch memory, or none
+ * ("virtual": its elements are computed where they are used, inside the loop nest of their
+ * root). Scalars are LLVM values. A loop nest runs over a shape with one dimension in vectors of
+ * `width` lanes; evaluating a value at a position (At) gives one vector of lanes. */
+#ifndef TL_CPU_H
+#define TL_CPU_H
+#include "codegen/gen/codegen.h"
+#include "codegen/gen/gen.h"
+#include "ir/rewrite.h"
+
+/* ---- where tiles live (cpu_place.c) ---- */
+typedef enum TlCpuPlaceKind { TL_CPU_SCALAR, TL_CPU_VIRTUAL, TL_CPU_HOME } TlCpuPlaceKind;
+typedef struct TlCpuPlace {
+    TlCpuPlaceKind kind;
+    int32_t buffer; /* HOME: index in plan->buffers */
+} TlCpuPlace;
+typedef struct TlCpuBuffer {
+    uint64_t bytes, offset;
+    uint32_t first, last; /* op positions between which it is needed, both included */
+} TlCpuBuffer;
+typedef struct TlCpuPlan {
+    TlCpuPlace *place; /* by value id */
+    TL_VEC(TlCpuBuffer) buffers;
+    TlMap extra; /* op to its first extra buffer (dot: packed a, b; loop: temporaries; print) */
+    TlMap fused; /* op whose home is filled, to the reduction done on the way; and back */
+    uint64_t scratch_bytes;
+} TlCpuPlan;
+TlCpuPlan *tl_cpu_plan(const TlFn *fn, TlArena *arena);
+
+/* The form of a home: row-major; the lane dimension (the last of extent > 1) is padded so that
+ * whole vectors fit. */
+typedef struct TlCpuForm {
+    int rank, lane;                                                        /* lane -1: rank 0 */
+    int64_t extent[TL_MAX_RANK], padded[TL_MAX_RANK], stride[TL_MAX_RANK]; /* in elements */
+    int64_t elems;                                                         /* with padding */
+} TlCpuForm;
+TlCpuForm tl_cpu_form(const TlType *type);
+
+bool tl_cpu_may_alias(const TlFn *fn, const TlValue *a, const TlValue *b);
+bool tl_cpu_is_renaming(const TlOp *op); /* reshape that only adds or drops axes of extent 1 */
+
+/* ---- code generation ---- */
+/* A memory op's uniform part, computed once where the op stands. */
+typedef struct TlCpuAccess {
+    TlPlace place;
+    LLVMValueRef ptr; /* address of the element at all-zero lane positions (views) */
+    LLVMValueRef ok;  /* i1: scalar indices are inside; NULL = always */
+    LLVMValueRef lo[TL_MAX_VIEW_RANK],
+        hi[TL_MAX_VIEW_RANK]; /* i64: positions of a step-1 slice that are inside: [lo, hi) */
+    LLVMValueRef start[TL_MAX_VIEW_RANK];  /* i64: start of a slice */
+    LLVMValueRef stride[TL_MAX_VIEW_RANK]; /* i64: elements per position (stride * step) */
+    int dim[TL_MAX_VIEW_RANK]; /* tile dimension of a slice or index tile, -1 for scalars */
+    TlGenView *view;
+    int param;
+    bool bounds; /* test bounds; false for unchecked without --check */
+    bool asks;   /* --check: the runtime is asked for each address */
+} TlCpuAccess;
+
+typedef struct TlCpuGen {
+    TL_GEN_BASE;
+    const TlCodegenOptions *options;
+    TlCpuPlan *plan;
+    LLVMValueRef ctx, params, scratch, services;
+    TlMap access;     /* op to TlCpuAccess */
+    int vector_bytes; /* of a register: 64, 32, 16 */
+    int nregs;        /* vector registers */
+    bool gathers,
+        masks; /* fast masked gathers (4 and 8 byte elements); fast masks for every element size */
+    TlLoc loc;
+} TlCpuGen;
+
+/* A position in a loop nest: one scalar index per dimension; in `lane`, lanes idx, idx + 1, ...,
+ * idx + width - 1. */
+typedef struct TlCpuAt {
+    LLVMValueRef idx[TL_MAX_RANK]; /* i64 */
+    int rank, lane, width;         /* width 1: scalars */
+    TlMap memo;                    /* value id to LLVMValueRef, valid at this position */
+} TlCpuAt;
+
+/* cpu_eval.c: values at positions, loop nests, homes */
+typedef struct TlCpuLoop {
+    LLVMBasicBlockRef entry, body;
+    LLVMValueRef iv;
+    int64_t step, end;
+    bool single;
+    uint32_t ncarry;
+    LLVMValueRef carry[64];
+} TlCpuLoop;
+TlCpuLoop tl_cpu_loop_begin(TlCpuGen *g, int64_t begin, int64_t end,
+                            int64_t step); /* end > begin, both constants */
+LLVMValueRef
+tl_cpu_loop_carry(TlCpuGen *g, TlCpuLoop *loop,
+                  LLVMValueRef init); /* a phi; give its next value to tl_cpu_loop_end */
+void tl_cpu_loop_end(
+    TlCpuGen *g, TlCpuLoop *loop,
+    LLVMValueRef *next); /* next: ncarry values; replaced by the values after the loop */
+
+void tl_cpu_at_init(TlCpuGen *g, TlCpuAt *at, int rank, int lane, int width);
+LLVMValueRef tl_cpu_eval(TlCpuGen *g, TlValue *v, TlCpuAt *at); /* vector of at->width lanes */
+LLVMValueRef tl_cpu_eval_op(TlCpuGen *g, TlValue *v,
+                            TlCpuAt *at); /* the same from its op, whatever its place */
+int tl_cpu_chain_width(TlCpuGen *g, TlValue *v,
+                       int limit); /* lanes that suit the virtual chain under v */
+int tl_cpu_define_width(TlCpuGen *g, TlValue *v, int limit); /* the same from v's own op */
+int tl_cpu_fit_width(int64_t padded,
+                     int width); /* largest power of two <= width that divides padded */
+/* Runs body for each position of `type`'s shape, lanes in its lane dimension (padding included
+ * when width > 1). */
+typedef void (*TlCpuBody)(TlCpuGen *g, TlCpuAt *at, void *user);
+void tl_cpu_nest(TlCpuGen *g, const TlType *type, int width, TlCpuBody body, void *user);
+LLVMValueRef tl_cpu_home_ptr(TlCpuGen *g, int32_t buffer);
+void tl_cpu_define(TlCpuGen *g, TlValue *v); /* computes v from its op into its home */
+void tl_cpu_materialise(
+    TlCpuGen *g, TlValue *v,
+    int32_t buffer); /* all elements of v into a home; nothing when that is v's own */
+void tl_cpu_materialise_as(TlCpuGen *g, TlValue *v, TlDtype dtype,
+                           int32_t buffer); /* converted to dtype on the way */
+LLVMValueRef tl_cpu_home_load(TlCpuGen *g, const TlType *type, LLVMValueRef base,
+                              const TlCpuForm *form, TlCpuAt *at);
+void tl_cpu_home_store(TlCpuGen *g, const TlType *type, LLVMValueRef base, const TlCpuForm *form,
+                       TlCpuAt *at, LLVMValueRef x);
+/* Lanes of the position that are elements of the tile, not padding; NULL when all are. */
+LLVMValueRef tl_cpu_lane_mask(TlCpuGen *g, const TlCpuForm *form, const TlCpuAt *at);
+
+/* cpu_access.c */
+void tl_cpu_prepare_access(TlCpuGen *g, TlOp *op);
+LLVMValueRef tl_cpu_eval_load(TlCpuGen *g, TlOp *op, TlCpuAt *at);
+LLVMValueRef tl_cpu_eval_inside(TlCpuGen *g, TlOp *op, TlCpuAt *at);
+void tl_cpu_lower_store(TlCpuGen *g, TlOp *op);
+void tl_cpu_lower_atomic(TlCpuGen *g, TlOp *op);
+int tl_cpu_access_width(TlCpuGen *g, TlOp *op, int limit);
+LLVMValueRef tl_cpu_service(TlCpuGen *g, unsigned index, LLVMTypeRef type, LLVMValueRef *args,
+                            unsigned nargs);
+void tl_cpu_fail(TlCpuGen *g, LLVMValueRef failed, int kind, TlLoc loc,
+                 const char *text); /* when failed: report */
+
+/* cpu_reduce.c, cpu_dot.c */
+void tl_cpu_lower_reduce(TlCpuGen *g, TlOp *op);
+/* Fills v's home and reduces over it in one pass (plan->fused). */
+void tl_cpu_define_and_reduce(TlCpuGen *g, TlValue *v, TlOp *reduce);
+void tl_cpu_lower_scan(TlCpuGen *g, TlOp *op);
+void tl_cpu_lower_histogram(TlCpuGen *g, TlOp *op);
+void tl_cpu_lower_dot(TlCpuGen *g, TlOp *op);
+
+/* cpu_lower.c */
+void tl_cpu_lower_block(TlCpuGen *g, TlBlock *block); /* all ops but the terminator */
+#endif

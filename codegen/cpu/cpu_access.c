@@ -1,0 +1,798 @@
+/* Memory on the CPU: loads, stores, gathers, scatters, atomics and the tests of their bounds.
+ *
+ * The uniform part of an access (base address, valid interval of each slice) is computed once
+ * where the op stands. In a nest, a position is then (a) contiguous in its lanes: one masked
+ * vector access, plain when all lanes are inside, (b) apart: masked gather or scatter, or (c)
+ * one element: a conditional scalar access. */
+#include "codegen/cpu/cpu.h"
+#include "passes/analysis/facts.h"
+
+/* ---- services ---- */
+
+LLVMValueRef tl_cpu_service(TlCpuGen *g, unsigned index, LLVMTypeRef type, LLVMValueRef *args,
+                            unsigned nargs)
+{
+    LLVMValueRef offset = tl_gen_int(&g->gen, index);
+    LLVMValueRef p = LLVMBuildInBoundsGEP2(g->b, g->ptr, g->services, &offset, 1, "");
+    return LLVMBuildCall2(g->b, type, LLVMBuildLoad2(g->b, g->ptr, p, ""), args, nargs, "");
+}
+
+static LLVMValueRef i32_(TlCpuGen *g, uint64_t v)
+{
+    return LLVMConstInt(g->i32, v, 0);
+}
+
+/* Runs what follows only where `cond` holds; returns the block to go on in (tl_cpu_join). */
+static LLVMValueRef mul(TlCpuGen *g, LLVMValueRef a, LLVMValueRef b)
+{
+    return LLVMBuildMul(g->b, a, b, "");
+}
+
+static LLVMBasicBlockRef branch_if(TlCpuGen *g, LLVMValueRef cond)
+{
+    LLVMBasicBlockRef then = tl_gen_block(&g->gen, "then"), join = tl_gen_block(&g->gen, "join");
+    LLVMBuildCondBr(g->b, cond, then, join);
+    LLVMPositionBuilderAtEnd(g->b, then);
+    return join;
+}
+
+static void join_at(TlCpuGen *g, LLVMBasicBlockRef join)
+{
+    LLVMBuildBr(g->b, join);
+    LLVMPositionBuilderAtEnd(g->b, join);
+}
+
+void tl_cpu_fail(TlCpuGen *g, LLVMValueRef failed, int kind, TlLoc loc, const char *text)
+{
+    LLVMTypeRef params[6] = {g->ptr, g->i32, g->i32, g->i32, g->i32, g->ptr};
+    LLVMBasicBlockRef join = branch_if(g, failed);
+    LLVMValueRef args[6] = {g->ctx,
+                            i32_(g, (unsigned)kind),
+                            i32_(g, loc.file),
+                            i32_(g, loc.line),
+                            i32_(g, loc.col),
+                            LLVMBuildGlobalStringPtr(g->b, text, "text")};
+    tl_cpu_service(g, 1, LLVMFunctionType(g->void_, params, 6, 0), args, 6);
+    join_at(g, join);
+}
+
+/* --check: asks whether the element may be touched; 0 and a report when not. */
+static LLVMValueRef check_address(TlCpuGen *g, LLVMValueRef p, uint64_t bytes, int param, TlLoc loc)
+{
+    LLVMTypeRef params[7] = {g->ptr, g->ptr, g->i64, g->i32, g->i32, g->i32, g->i32};
+    LLVMValueRef args[7] = {g->ctx,
+                            p,
+                            tl_gen_int(&g->gen, (int64_t)bytes),
+                            LLVMConstInt(g->i32, (unsigned long long)(int64_t)param, 1),
+                            i32_(g, loc.file),
+                            i32_(g, loc.line),
+                            i32_(g, loc.col)};
+    LLVMValueRef ok = tl_cpu_service(g, 2, LLVMFunctionType(g->i32, params, 7, 0), args, 7);
+    return LLVMBuildICmp(g->b, LLVMIntNE, ok, i32_(g, 0), "");
+}
+
+/* ---- the uniform part ---- */
+
+static TlCpuAccess *access_of(TlCpuGen *g, TlOp *op)
+{
+    return tl_map_get_ptr(&g->access, op);
+}
+
+/* [lo, hi): positions j of 0..width-1 with 0 <= start + j < extent, without overflow for any start
+ * */
+static void slice_interval(TlCpuGen *g, TlCpuAccess *a, int i, LLVMValueRef start,
+                           LLVMValueRef extent, int32_t width)
+{
+    LLVMValueRef zero = tl_gen_int(&g->gen, 0), w = tl_gen_int(&g->gen, width);
+    LLVMValueRef neg = LLVMBuildNeg(g->b, start, "");
+    LLVMValueRef lo =
+        tl_gen_pick(&g->gen, LLVMIntSLE, start, tl_gen_int(&g->gen, -(int64_t)width), w, neg);
+    a->lo[i] = tl_gen_pick(&g->gen, LLVMIntSGE, start, zero, zero, lo);
+    LLVMValueRef left = LLVMBuildSub(g->b, extent, start, "");
+    LLVMValueRef hi = tl_gen_pick(&g->gen, LLVMIntUGT, left, w, w,
+                                  left); /* a start far below 0 makes lo = width, whatever hi is */
+    a->hi[i] = tl_gen_pick(&g->gen, LLVMIntSGE, start, extent, zero, hi);
+}
+
+static void prepare_axis(TlCpuGen *g, TlCpuAccess *a, int i, LLVMValueRef *offset)
+{
+    const TlAxis *axis = &a->place.axes[i];
+    TlValue *index = a->place.index[i].value;
+    LLVMValueRef stride = a->view->stride[i];
+    a->dim[i] = tl_place_dim(&a->place, (uint32_t)i);
+    a->stride[i] = stride;
+    if (axis->kind == TL_AXIS_TILE)
+        return;
+    LLVMValueRef at = tl_gen_to_i64(&g->gen, index, tl_gen_scalar(&g->gen, index));
+    *offset = LLVMBuildAdd(g->b, *offset, mul(g, at, stride), "");
+    if (axis->kind == TL_AXIS_SCALAR) {
+        if (!a->bounds)
+            return;
+        LLVMValueRef in = LLVMBuildICmp(g->b, LLVMIntULT, at, a->view->extent[i], "");
+        a->ok = a->ok ? LLVMBuildAnd(g->b, a->ok, in, "") : in;
+        return;
+    }
+    a->start[i] = at;
+    a->stride[i] = mul(g, stride, tl_gen_int(&g->gen, axis->step));
+    if (!a->bounds) {
+        a->lo[i] = tl_gen_int(&g->gen, 0);
+        a->hi[i] = tl_gen_int(&g->gen, axis->width);
+    } else if (axis->step == 1) {
+        slice_interval(g, a, i, at, a->view->extent[i], axis->width);
+    }
+}
+
+void tl_cpu_prepare_access(TlCpuGen *g, TlOp *op)
+{
+    TlCpuAccess *a = TL_NEW(g->arena, TlCpuAccess);
+    a->place = tl_op_place(op);
+    a->param = tl_base_param(a->place.base);
+    a->bounds = !tl_attr_flag(op, TL_ATTR_UNCHECKED) || g->options->check;
+    a->asks = g->options->check && !tl_is_view_of_launch(a->place.base);
+    tl_map_put_ptr(&g->access, op, a);
+    if (!a->place.axes)
+        return;
+    a->view = tl_gen_view(&g->gen, a->place.base);
+    LLVMValueRef offset = tl_gen_int(&g->gen, 0);
+    for (uint32_t i = 0; i < a->place.naxes; i++)
+        prepare_axis(g, a, (int)i, &offset);
+    a->ptr = tl_gen_address(&g->gen, a->view->dtype, a->view->ptr, offset);
+}
+
+/* ---- a position ---- */
+
+typedef struct Spot {
+    LLVMValueRef
+        ptr; /* of lane 0 (contiguous), of each lane (apart: a vector), or of the element */
+    LLVMValueRef uniform; /* i1 for all lanes, NULL = true */
+    LLVMValueRef mask;    /* i1 lanes, NULL = true */
+    LLVMValueRef full;    /* i1: all lanes are inside (contiguous only); NULL = not known */
+    bool apart;
+} Spot;
+
+static LLVMValueRef both(TlCpuGen *g, LLVMValueRef a, LLVMValueRef b)
+{
+    return !a ? b : !b ? a : LLVMBuildAnd(g->b, a, b, "");
+}
+
+static LLVMValueRef index_tile(TlCpuGen *g, const TlCpuAccess *a, int i, const TlCpuAt *at)
+{
+    TlValue *v = a->place.index[i].value;
+    TlCpuAt sub;
+    if (a->place.pointwise) {
+        bool lanes = at->lane < v->type->rank;
+        tl_cpu_at_init(g, &sub, v->type->rank, lanes ? at->lane : 0, lanes ? at->width : 1);
+        for (int d = 0; d < sub.rank; d++)
+            sub.idx[d] = at->idx[d];
+    } else {
+        tl_cpu_at_init(g, &sub, 1, 0, at->lane == a->dim[i] ? at->width : 1);
+        sub.idx[0] = at->idx[a->dim[i]];
+    }
+    return tl_gen_to_i64(&g->gen, v, tl_cpu_eval(g, v, &sub));
+}
+
+static void add_condition(TlCpuGen *g, Spot *s, LLVMValueRef c)
+{
+    if (tl_gen_width_of(c) > 1)
+        s->mask = both(g, s->mask, c);
+    else
+        s->uniform = both(g, s->uniform, c);
+}
+
+/* i64 numbers of the lanes of the position, or its one index */
+static LLVMValueRef lane_numbers(TlCpuGen *g, const TlCpuAt *at, int dim)
+{
+    if (at->width == 1 || dim != at->lane)
+        return at->idx[dim];
+    return LLVMBuildAdd(g->b, tl_gen_splat(&g->gen, at->idx[dim], at->width),
+                        tl_gen_iota(&g->gen, g->i64, at->width), "");
+}
+
+static LLVMValueRef stepped_inside(TlCpuGen *g, const TlCpuAccess *a, int i, LLVMValueRef j)
+{
+    int w = tl_gen_width_of(j);
+    LLVMValueRef at = LLVMBuildAdd(
+        g->b, tl_gen_splat(&g->gen, a->start[i], w),
+        mul(g, j, tl_gen_splat(&g->gen, tl_gen_int(&g->gen, a->place.axes[i].step), w)), "");
+    return LLVMBuildICmp(g->b, LLVMIntULT, at, tl_gen_splat(&g->gen, a->view->extent[i], w), "");
+}
+
+static LLVMValueRef interval_inside(TlCpuGen *g, const TlCpuAccess *a, int i, LLVMValueRef j)
+{
+    int w = tl_gen_width_of(j);
+    LLVMValueRef above = LLVMBuildICmp(g->b, LLVMIntSGE, j, tl_gen_splat(&g->gen, a->lo[i], w), "");
+    return LLVMBuildAnd(g->b, above,
+                        LLVMBuildICmp(g->b, LLVMIntSLT, j, tl_gen_splat(&g->gen, a->hi[i], w), ""),
+                        "");
+}
+
+/* lanes of a step-1 slice in 32 bits; the interval is within 0..width */
+static void lane_interval(TlCpuGen *g, const TlCpuAccess *a, int i, const TlCpuAt *at, Spot *s)
+{
+    LLVMValueRef j = at->idx[at->lane], lo = a->lo[i], hi = a->hi[i];
+    LLVMValueRef end = LLVMBuildAdd(g->b, j, tl_gen_int(&g->gen, at->width), "");
+    s->full = LLVMBuildAnd(g->b, LLVMBuildICmp(g->b, LLVMIntSGE, j, lo, ""),
+                           LLVMBuildICmp(g->b, LLVMIntSLE, end, hi, ""), "");
+    LLVMValueRef j32 =
+        LLVMBuildAdd(g->b, tl_gen_splat(&g->gen, LLVMBuildTrunc(g->b, j, g->i32, ""), at->width),
+                     tl_gen_iota(&g->gen, g->i32, at->width), "");
+    LLVMValueRef lo32 = tl_gen_splat(&g->gen, LLVMBuildTrunc(g->b, lo, g->i32, ""), at->width);
+    LLVMValueRef hi32 = tl_gen_splat(&g->gen, LLVMBuildTrunc(g->b, hi, g->i32, ""), at->width);
+    LLVMValueRef m = LLVMBuildAnd(g->b, LLVMBuildICmp(g->b, LLVMIntSGE, j32, lo32, ""),
+                                  LLVMBuildICmp(g->b, LLVMIntSLT, j32, hi32, ""), "");
+    add_condition(g, s, m);
+}
+
+static bool is_one(LLVMValueRef v)
+{
+    return LLVMIsAConstantInt(v) && LLVMConstIntGetSExtValue(v) == 1;
+}
+
+static bool lanes_are_contiguous(const TlCpuAccess *a, const TlCpuAt *at)
+{
+    if (at->width == 1 || !a->view)
+        return false;
+    for (uint32_t i = 0; i < a->place.naxes; i++) {
+        TlAxisKind k = a->place.axes[i].kind;
+        bool in_lane = k == TL_AXIS_TILE
+                           ? (a->place.pointwise ? at->lane < a->place.index[i].value->type->rank
+                                                 : a->dim[i] == at->lane)
+                           : a->dim[i] == at->lane;
+        if (in_lane && (k != TL_AXIS_SLICE || a->place.axes[i].step != 1 || !is_one(a->stride[i])))
+            return false;
+    }
+    return true;
+}
+
+static Spot view_spot(TlCpuGen *g, TlCpuAccess *a, const TlCpuAt *at)
+{
+    Spot s = {.uniform = a->ok};
+    bool contiguous = lanes_are_contiguous(a, at);
+    LLVMValueRef offset = tl_gen_int(&g->gen, 0), lanes = NULL;
+    s.apart = at->width > 1 && !contiguous;
+    for (uint32_t i = 0; i < a->place.naxes; i++) {
+        TlAxisKind k = a->place.axes[i].kind;
+        if (k == TL_AXIS_SCALAR)
+            continue;
+        LLVMValueRef j;
+        if (k == TL_AXIS_TILE) {
+            j = index_tile(g, a, (int)i, at);
+            int w = tl_gen_width_of(j);
+            if (a->bounds)
+                add_condition(g, &s,
+                              LLVMBuildICmp(g->b, LLVMIntULT, j,
+                                            tl_gen_splat(&g->gen, a->view->extent[i], w), ""));
+        } else if (contiguous && a->dim[i] == at->lane) {
+            lane_interval(g, a, (int)i, at, &s);
+            j = at->idx[at->lane];
+        } else {
+            j = lane_numbers(g, at, a->dim[i]);
+            if (a->bounds)
+                add_condition(g, &s,
+                              a->place.axes[i].step == 1 ? interval_inside(g, a, (int)i, j)
+                                                         : stepped_inside(g, a, (int)i, j));
+        }
+        LLVMValueRef part = mul(g, j, tl_gen_splat(&g->gen, a->stride[i], tl_gen_width_of(j)));
+        if (tl_gen_width_of(part) > 1)
+            lanes = lanes ? LLVMBuildAdd(g->b, lanes, part, "") : part;
+        else
+            offset = LLVMBuildAdd(g->b, offset, part, "");
+    }
+    s.ptr = tl_gen_address(&g->gen, a->view->dtype, a->ptr, offset);
+    if (s.apart)
+        s.ptr = tl_gen_address(&g->gen, a->view->dtype, s.ptr,
+                               lanes ? lanes
+                                     : tl_gen_splat(&g->gen, tl_gen_int(&g->gen, 0), at->width));
+    return s;
+}
+
+/* Are the lanes of an integer or pointer tile an arithmetic progression, up to wrapping? Then they
+ * may lie without gaps, and it is worth while to ask. */
+static bool is_affine(TlCpuGen *g, const TlValue *v, int depth)
+{
+    if (v->type->rank == 0)
+        return true;
+    if (!v->def || depth > 24 || g->plan->place[v->id].kind == TL_CPU_HOME)
+        return false;
+    const TlOp *op = v->def;
+    switch (op->opcode) {
+    case TL_OP_CONST:
+    case TL_OP_IOTA: return true;
+    case TL_OP_CAST:
+        return tl_is_int(v->type->dtype) && tl_is_int(tl_in(op, 0)->type->dtype) &&
+               is_affine(g, tl_in(op, 0), depth + 1);
+    case TL_OP_BROADCAST:
+    case TL_OP_EXPAND: return is_affine(g, tl_in(op, 0), depth + 1);
+    case TL_OP_ADD:
+    case TL_OP_SUB:
+    case TL_OP_PTR_ADD:
+        return is_affine(g, tl_in(op, 0), depth + 1) && is_affine(g, tl_in(op, 1), depth + 1);
+    case TL_OP_MUL: {
+        uint64_t bits;
+        const TlValue *x = tl_in(op, 0), *y = tl_in(op, 1);
+        bool cx = tl_value_is_const(x, &bits) || (x->def && x->def->opcode == TL_OP_BROADCAST &&
+                                                  tl_in(x->def, 0)->type->rank == 0);
+        bool cy = tl_value_is_const(y, &bits) || (y->def && y->def->opcode == TL_OP_BROADCAST &&
+                                                  tl_in(y->def, 0)->type->rank == 0);
+        return (cx && is_affine(g, y, depth + 1)) || (cy && is_affine(g, x, depth + 1));
+    }
+    default: return false;
+    }
+}
+
+static Spot pointer_spot(TlCpuGen *g, TlCpuAccess *a, TlCpuAt *at)
+{
+    return (Spot){.ptr = tl_cpu_eval(g, a->place.base, at), .apart = at->width > 1};
+}
+
+static Spot spot_at(TlCpuGen *g, TlCpuAccess *a, TlCpuAt *at)
+{
+    Spot s = a->view ? view_spot(g, a, at) : pointer_spot(g, a, at);
+    if (a->place.mask)
+        add_condition(g, &s, tl_cpu_eval(g, a->place.mask, at));
+    if (a->place.mask)
+        s.full = NULL;
+    return s;
+}
+
+static LLVMValueRef lane_mask(TlCpuGen *g, Spot *s, int width)
+{
+    LLVMValueRef u = s->uniform ? tl_gen_splat(&g->gen, s->uniform, width) : NULL;
+    LLVMValueRef m = both(g, s->mask, u);
+    return m ? m : tl_gen_splat(&g->gen, LLVMConstInt(g->i1, 1, 0), width);
+}
+
+int tl_cpu_access_width(TlCpuGen *g, TlOp *op, int limit)
+{
+    TlCpuAccess *a = access_of(g, op);
+    if (op->opcode == TL_OP_INSIDE)
+        return limit;
+    TlDtype d = a->place.base->type->dtype;
+    uint64_t bytes = (uint64_t)tl_dtype_bytes(d);
+    if (a->asks || (g->options->check && tl_attr_flag(op, TL_ATTR_UNCHECKED)))
+        return 1;
+    TlCpuAt at = {.lane = 0, .width = 2};
+    TlType shape = {.kind = TL_TILE, .dtype = d, .rank = (uint8_t)a->place.rank};
+    for (int i = 0; i < a->place.rank; i++)
+        shape.shape[i] = a->place.shape[i];
+    at.lane = a->place.rank ? tl_cpu_form(&shape).lane : 0;
+    if (a->view && lanes_are_contiguous(a, &at))
+        return limit;
+    if (!a->view && is_affine(g, a->place.base, 0))
+        return limit;
+    if (bytes < 4 || !g->gathers || (!a->view && !a->place.base->type->ptr))
+        return 1;
+    int lanes = g->vector_bytes / 8; /* addresses fill a register */
+    return limit < lanes ? limit : lanes;
+}
+
+/* ---- one element ---- */
+
+/* `ok` and the address lies in the argument's array, of which the runtime is asked. */
+static LLVMValueRef ask_address(TlCpuGen *g, TlOp *op, TlCpuAccess *a, Spot *s, LLVMValueRef ok)
+{
+    uint64_t bytes = (uint64_t)tl_dtype_bytes(a->place.base->type->dtype);
+    LLVMValueRef flag = LLVMConstInt(g->i1, 0, 0);
+    LLVMBasicBlockRef from = LLVMGetInsertBlock(g->b), join = NULL;
+    if (ok)
+        join = branch_if(g, ok);
+    LLVMValueRef good = check_address(g, s->ptr, bytes, a->param, op->loc);
+    if (!join)
+        return good;
+    LLVMBasicBlockRef then = LLVMGetInsertBlock(g->b);
+    join_at(g, join);
+    LLVMValueRef phi = LLVMBuildPhi(g->b, g->i1, "");
+    LLVMAddIncoming(phi, &flag, &from, 1);
+    LLVMAddIncoming(phi, &good, &then, 1);
+    return phi;
+}
+
+/* The condition under which the element is touched; reports under --check. */
+static LLVMValueRef element_ok(TlCpuGen *g, TlOp *op, TlCpuAccess *a, Spot *s)
+{
+    LLVMValueRef ok = both(g, s->uniform, s->mask);
+    if (g->options->check && a->view && ok && tl_attr_flag(op, TL_ATTR_UNCHECKED))
+        tl_cpu_fail(g, LLVMBuildNot(g->b, ok, ""), 1, op->loc,
+                    "the promise of unchecked does not hold");
+    return a->asks ? ask_address(g, op, a, s, ok) : ok;
+}
+
+static LLVMValueRef outside_value(TlCpuGen *g, const TlCpuAccess *a, const TlType *type,
+                                  TlCpuAt *at)
+{
+    return a->place.other ? tl_cpu_eval(g, a->place.other, at)
+                          : tl_gen_const(&g->gen, type, 0, at->width);
+}
+
+static TlType elem_of(const TlType *type)
+{
+    TlType t = {
+        .kind = TL_TILE, .dtype = type->dtype, .ptr = type->kind == TL_TILE ? type->ptr : false};
+    return t;
+}
+
+static LLVMValueRef load_element(TlCpuGen *g, TlOp *op, TlCpuAccess *a, Spot *s, TlCpuAt *at)
+{
+    TlType elem = elem_of(op->out[0]->type);
+    LLVMValueRef ok = element_ok(g, op, a, s), other = outside_value(g, a, &elem, at);
+    LLVMBasicBlockRef from = LLVMGetInsertBlock(g->b), join = NULL;
+    if (ok)
+        join = branch_if(g, ok);
+    LLVMValueRef x = LLVMBuildLoad2(g->b, tl_gen_mem_type(&g->gen, &elem), s->ptr, "");
+    LLVMSetAlignment(x, (unsigned)tl_gen_elem_bytes(&elem));
+    x = tl_gen_from_mem(&g->gen, &elem, x);
+    if (!ok)
+        return x;
+    LLVMBasicBlockRef then = LLVMGetInsertBlock(g->b);
+    join_at(g, join);
+    LLVMValueRef phi = LLVMBuildPhi(g->b, LLVMTypeOf(x), "");
+    LLVMAddIncoming(phi, &x, &then, 1);
+    LLVMAddIncoming(phi, &other, &from, 1);
+    return phi;
+}
+
+/* ---- vectors ---- */
+
+static LLVMValueRef masked(TlCpuGen *g, const char *name, LLVMTypeRef value, LLVMTypeRef ptrs,
+                           LLVMValueRef *args, unsigned n)
+{
+    LLVMTypeRef types[2] = {value, ptrs};
+    return tl_gen_intrinsic(&g->gen, name, types, 2, args, n);
+}
+
+static LLVMValueRef masked_load(TlCpuGen *g, const TlType *elem, LLVMValueRef p, LLVMValueRef mask,
+                                LLVMValueRef other, int width, bool apart)
+{
+    LLVMTypeRef t = tl_gen_vec(tl_gen_mem_type(&g->gen, elem), width);
+    LLVMValueRef args[4] = {p, i32_(g, tl_gen_elem_bytes(elem)), mask,
+                            tl_gen_to_mem(&g->gen, elem, other)};
+    return tl_gen_from_mem(
+        &g->gen, elem,
+        masked(g, apart ? "llvm.masked.gather" : "llvm.masked.load", t, LLVMTypeOf(p), args, 4));
+}
+
+static LLVMValueRef plain_load(TlCpuGen *g, const TlType *elem, LLVMValueRef p, int width)
+{
+    LLVMValueRef x = LLVMBuildLoad2(g->b, tl_gen_vec(tl_gen_mem_type(&g->gen, elem), width), p, "");
+    LLVMSetAlignment(x, (unsigned)tl_gen_elem_bytes(elem));
+    return tl_gen_from_mem(&g->gen, elem, x);
+}
+
+static LLVMValueRef phi2(TlCpuGen *g, LLVMValueRef a, LLVMBasicBlockRef from_a, LLVMValueRef b,
+                         LLVMBasicBlockRef from_b)
+{
+    LLVMValueRef phi = LLVMBuildPhi(g->b, LLVMTypeOf(a), "");
+    LLVMAddIncoming(phi, &a, &from_a, 1);
+    LLVMAddIncoming(phi, &b, &from_b, 1);
+    return phi;
+}
+
+/* Two ways to one value: `fast` when cond holds. */
+typedef struct Fork {
+    LLVMBasicBlockRef slow, join, fast_end;
+    LLVMValueRef fast;
+} Fork;
+
+static Fork fork_begin(TlCpuGen *g, LLVMValueRef cond)
+{
+    Fork f = {.slow = tl_gen_block(&g->gen, "some"), .join = tl_gen_block(&g->gen, "join")};
+    LLVMBasicBlockRef fast = tl_gen_block(&g->gen, "all");
+    LLVMBuildCondBr(g->b, cond, fast, f.slow);
+    LLVMPositionBuilderAtEnd(g->b, fast);
+    return f;
+}
+
+static void fork_else(TlCpuGen *g, Fork *f, LLVMValueRef fast)
+{
+    f->fast = fast;
+    f->fast_end = LLVMGetInsertBlock(g->b);
+    LLVMBuildBr(g->b, f->join);
+    LLVMPositionBuilderAtEnd(g->b, f->slow);
+}
+
+static LLVMValueRef fork_end(TlCpuGen *g, Fork *f, LLVMValueRef slow)
+{
+    LLVMBasicBlockRef end = LLVMGetInsertBlock(g->b);
+    LLVMBuildBr(g->b, f->join);
+    LLVMPositionBuilderAtEnd(g->b, f->join);
+    return slow ? phi2(g, f->fast, f->fast_end, slow, end) : NULL;
+}
+
+static bool wants_fork(const TlCpuGen *g, const TlType *elem)
+{
+    return !(g->masks || (g->gathers && tl_gen_elem_bytes(elem) >= 4));
+}
+
+/* first address and whether the lanes, each of them, follow each other without gaps */
+static LLVMValueRef pointer_run(TlCpuGen *g, const TlType *elem, LLVMValueRef ptrs, int width,
+                                LLVMValueRef *out_first)
+{
+    LLVMValueRef first = LLVMBuildExtractElement(g->b, ptrs, i32_(g, 0), "");
+    LLVMValueRef run = tl_gen_address(&g->gen, elem->dtype, tl_gen_splat(&g->gen, first, width),
+                                      tl_gen_iota(&g->gen, g->i64, width));
+    LLVMValueRef same = LLVMBuildICmp(g->b, LLVMIntEQ, ptrs, run, "");
+    LLVMTypeRef bits = LLVMIntTypeInContext(LLVMGetTypeContext(g->i64), (unsigned)width);
+    *out_first = first;
+    return LLVMBuildICmp(g->b, LLVMIntEQ, LLVMBuildBitCast(g->b, same, bits, ""),
+                         LLVMConstAllOnes(bits), "");
+}
+
+static LLVMValueRef load_contiguous(TlCpuGen *g, const TlType *elem, Spot *s, LLVMValueRef other,
+                                    int width)
+{
+    LLVMValueRef mask = lane_mask(g, s, width);
+    if (!s->full || !wants_fork(g, elem))
+        return masked_load(g, elem, s->ptr, mask, other, width, false);
+    Fork f = fork_begin(g, s->uniform ? LLVMBuildAnd(g->b, s->full, s->uniform, "") : s->full);
+    fork_else(g, &f, plain_load(g, elem, s->ptr, width));
+    return fork_end(g, &f, masked_load(g, elem, s->ptr, mask, other, width, false));
+}
+
+LLVMValueRef tl_cpu_eval_load(TlCpuGen *g, TlOp *op, TlCpuAt *at)
+{
+    TlCpuAccess *a = access_of(g, op);
+    Spot s = spot_at(g, a, at);
+    if (at->width == 1)
+        return load_element(g, op, a, &s, at);
+    TlType elem = elem_of(op->out[0]->type);
+    LLVMValueRef other = outside_value(g, a, &elem, at);
+    if (!s.apart)
+        return load_contiguous(g, &elem, &s, other, at->width);
+    LLVMValueRef mask = lane_mask(g, &s, at->width);
+    TlCpuForm form = tl_cpu_form(op->out[0]->type);
+    mask = both(g, mask, tl_cpu_lane_mask(g, &form, at));
+    if (a->view)
+        return masked_load(g, &elem, s.ptr, mask, other, at->width, true);
+    LLVMValueRef first, run = pointer_run(g, &elem, s.ptr, at->width, &first);
+    Fork f = fork_begin(g, run);
+    fork_else(g, &f, masked_load(g, &elem, first, mask, other, at->width, false));
+    return fork_end(g, &f, masked_load(g, &elem, s.ptr, mask, other, at->width, true));
+}
+
+LLVMValueRef tl_cpu_eval_inside(TlCpuGen *g, TlOp *op, TlCpuAt *at)
+{
+    TlCpuAccess *a = access_of(g, op);
+    Spot s = spot_at(g, a, at);
+    if (at->width > 1)
+        return lane_mask(g, &s, at->width);
+    LLVMValueRef ok = both(g, s.uniform, s.mask);
+    return ok ? ok : LLVMConstInt(g->i1, 1, 0);
+}
+
+/* ---- stores ---- */
+
+static void store_plain(TlCpuGen *g, const TlType *elem, LLVMValueRef p, LLVMValueRef x)
+{
+    LLVMSetAlignment(LLVMBuildStore(g->b, tl_gen_to_mem(&g->gen, elem, x), p),
+                     (unsigned)tl_gen_elem_bytes(elem));
+}
+
+static void store_masked(TlCpuGen *g, const TlType *elem, LLVMValueRef p, LLVMValueRef x,
+                         LLVMValueRef mask, bool apart)
+{
+    LLVMValueRef v = tl_gen_to_mem(&g->gen, elem, x);
+    LLVMValueRef args[4] = {v, p, i32_(g, tl_gen_elem_bytes(elem)), mask};
+    masked(g, apart ? "llvm.masked.scatter" : "llvm.masked.store", LLVMTypeOf(v), LLVMTypeOf(p),
+           args, 4);
+}
+
+static void store_vector(TlCpuGen *g, TlCpuAccess *a, const TlType *type, Spot *s, TlCpuAt *at,
+                         LLVMValueRef x)
+{
+    TlType elem = elem_of(type);
+    TlCpuForm form = tl_cpu_form(type);
+    LLVMValueRef mask = lane_mask(g, s, at->width);
+    if (s->apart) {
+        mask = both(g, mask, tl_cpu_lane_mask(g, &form, at));
+        if (a->view) {
+            store_masked(g, &elem, s->ptr, x, mask, true);
+            return;
+        }
+        LLVMValueRef first, run = pointer_run(g, &elem, s->ptr, at->width, &first);
+        Fork f = fork_begin(g, run);
+        store_masked(g, &elem, first, x, mask, false);
+        fork_else(g, &f, NULL);
+        store_masked(g, &elem, s->ptr, x, mask, true);
+        fork_end(g, &f, NULL);
+        return;
+    }
+    if (!s->full || !wants_fork(g, &elem)) {
+        store_masked(g, &elem, s->ptr, x, mask, false);
+        return;
+    }
+    Fork f = fork_begin(g, s->uniform ? LLVMBuildAnd(g->b, s->full, s->uniform, "") : s->full);
+    store_plain(g, &elem, s->ptr, x);
+    fork_else(g, &f, NULL);
+    store_masked(g, &elem, s->ptr, x, mask, false);
+    fork_end(g, &f, NULL);
+}
+
+static void store_body(TlCpuGen *g, TlCpuAt *at, void *user)
+{
+    TlOp *op = user;
+    TlCpuAccess *a = access_of(g, op);
+    TlType elem = elem_of(a->place.value->type);
+    Spot s = spot_at(g, a, at);
+    LLVMValueRef x = tl_cpu_eval(g, a->place.value, at);
+    if (at->width > 1) {
+        store_vector(g, a, a->place.value->type, &s, at, x);
+        return;
+    }
+    LLVMValueRef ok = element_ok(g, op, a, &s);
+    LLVMBasicBlockRef join = ok ? branch_if(g, ok) : NULL;
+    store_plain(g, &elem, s.ptr, x);
+    if (join)
+        join_at(g, join);
+}
+
+static int least_width(TlCpuGen *g, TlOp *op, int limit)
+{
+    TlCpuAccess *a = access_of(g, op);
+    limit = tl_cpu_access_width(g, op, limit);
+    limit = tl_cpu_chain_width(g, a->place.value, limit);
+    if (a->place.mask)
+        limit = tl_cpu_chain_width(g, a->place.mask, limit);
+    return limit;
+}
+
+void tl_cpu_lower_store(TlCpuGen *g, TlOp *op)
+{
+    const TlType *type = access_of(g, op)->place.value->type;
+    int width = 1;
+    if (type->rank) {
+        TlCpuForm f = tl_cpu_form(type);
+        width = tl_cpu_fit_width(f.padded[f.lane], least_width(g, op, 64));
+    }
+    tl_cpu_nest(g, type, width, store_body, op);
+}
+
+/* ---- atomics: element by element ---- */
+
+static LLVMAtomicOrdering ordering(const TlOp *op)
+{
+    static const LLVMAtomicOrdering ORDERS[] = {[TL_ORDER_RELAXED] = LLVMAtomicOrderingMonotonic,
+                                                [TL_ORDER_ACQUIRE] = LLVMAtomicOrderingAcquire,
+                                                [TL_ORDER_RELEASE] = LLVMAtomicOrderingRelease,
+                                                [TL_ORDER_ACQ_REL] =
+                                                    LLVMAtomicOrderingAcquireRelease};
+    return ORDERS[tl_attr_int(op, TL_ATTR_ORDER, TL_ORDER_RELAXED)];
+}
+
+static LLVMAtomicOrdering failure_ordering(LLVMAtomicOrdering o)
+{
+    return o == LLVMAtomicOrderingAcquire || o == LLVMAtomicOrderingAcquireRelease
+               ? LLVMAtomicOrderingAcquire
+               : LLVMAtomicOrderingMonotonic;
+}
+
+static LLVMTypeRef bits_type(TlCpuGen *g, const TlType *elem)
+{
+    return LLVMIntTypeInContext(g->c, 8 * (unsigned)tl_gen_elem_bytes(elem));
+}
+
+static LLVMValueRef compare_exchange(TlCpuGen *g, TlOp *op, LLVMValueRef p, LLVMValueRef expected,
+                                     LLVMValueRef desired, LLVMValueRef *out_ok)
+{
+    LLVMAtomicOrdering o = ordering(op);
+    LLVMValueRef r = LLVMBuildAtomicCmpXchg(g->b, p, expected, desired, o, failure_ordering(o), 0);
+    if (out_ok)
+        *out_ok = LLVMBuildExtractValue(g->b, r, 1, "");
+    return LLVMBuildExtractValue(g->b, r, 0, "");
+}
+
+/* old value by a loop of compare-and-exchange on the bits: floats, where the combination is ours
+ * to spell */
+static LLVMValueRef rmw_loop(TlCpuGen *g, TlOp *op, const TlType *elem, LLVMValueRef p,
+                             LLVMValueRef x, TlCombine kind)
+{
+    LLVMTypeRef bits = bits_type(g, elem), type = tl_gen_elem_type(&g->gen, elem);
+    LLVMValueRef seen = LLVMBuildLoad2(g->b, bits, p, "");
+    LLVMSetOrdering(seen, LLVMAtomicOrderingMonotonic);
+    LLVMSetAlignment(seen, (unsigned)tl_gen_elem_bytes(elem));
+    LLVMBasicBlockRef from = LLVMGetInsertBlock(g->b), loop = tl_gen_block(&g->gen, "again"),
+                      exit = tl_gen_block(&g->gen, "swapped");
+    LLVMBuildBr(g->b, loop);
+    LLVMPositionBuilderAtEnd(g->b, loop);
+    LLVMValueRef old = LLVMBuildPhi(g->b, bits, ""), ok;
+    LLVMAddIncoming(old, &seen, &from, 1);
+    LLVMValueRef sum =
+        tl_gen_combine(&g->gen, kind, elem->dtype, LLVMBuildBitCast(g->b, old, type, ""), x);
+    LLVMValueRef now = compare_exchange(g, op, p, old, LLVMBuildBitCast(g->b, sum, bits, ""), &ok);
+    LLVMBasicBlockRef end = LLVMGetInsertBlock(g->b);
+    LLVMAddIncoming(old, &now, &end, 1);
+    LLVMBuildCondBr(g->b, ok, exit, loop);
+    LLVMPositionBuilderAtEnd(g->b, exit);
+    return LLVMBuildBitCast(g->b, now, type, "");
+}
+
+static LLVMValueRef rmw(TlCpuGen *g, TlOp *op, const TlType *elem, LLVMValueRef p, LLVMValueRef x)
+{
+    bool s = tl_is_signed(elem->dtype);
+    TlRmw kind = (TlRmw)tl_attr_int(op, TL_ATTR_RMW, TL_RMW_ADD);
+    if (kind == TL_RMW_XCHG) {
+        LLVMValueRef b = LLVMBuildBitCast(g->b, x, bits_type(g, elem), "");
+        LLVMValueRef old = LLVMBuildAtomicRMW(g->b, LLVMAtomicRMWBinOpXchg, p, b, ordering(op), 0);
+        return LLVMBuildBitCast(g->b, old, tl_gen_elem_type(&g->gen, elem), "");
+    }
+    if (tl_is_float(elem->dtype))
+        return rmw_loop(g, op, elem, p, x,
+                        kind == TL_RMW_ADD   ? TL_COMBINE_ADD
+                        : kind == TL_RMW_MIN ? TL_COMBINE_MIN
+                                             : TL_COMBINE_MAX);
+    static const LLVMAtomicRMWBinOp OPS[2][6] = {
+        {LLVMAtomicRMWBinOpAdd, LLVMAtomicRMWBinOpUMin, LLVMAtomicRMWBinOpUMax,
+         LLVMAtomicRMWBinOpAnd, LLVMAtomicRMWBinOpOr, LLVMAtomicRMWBinOpXor},
+        {LLVMAtomicRMWBinOpAdd, LLVMAtomicRMWBinOpMin, LLVMAtomicRMWBinOpMax, LLVMAtomicRMWBinOpAnd,
+         LLVMAtomicRMWBinOpOr, LLVMAtomicRMWBinOpXor}};
+    return LLVMBuildAtomicRMW(g->b, OPS[s][kind], p, x, ordering(op), 0);
+}
+
+static LLVMValueRef atomic_element(TlCpuGen *g, TlOp *op, TlCpuAccess *a, Spot *s, TlCpuAt *at)
+{
+    TlType elem = elem_of(a->place.base->type);
+    elem.ptr = false;
+    LLVMTypeRef bits = bits_type(g, &elem), type = tl_gen_elem_type(&g->gen, &elem);
+    LLVMAtomicOrdering order = ordering(op);
+    LLVMValueRef x = a->place.value ? tl_cpu_eval(g, a->place.value, at) : NULL;
+    switch (op->opcode) {
+    case TL_OP_ATOMIC_RMW: return rmw(g, op, &elem, s->ptr, x);
+    case TL_OP_ATOMIC_CAS: {
+        LLVMValueRef e = LLVMBuildBitCast(g->b, tl_cpu_eval(g, a->place.expected, at), bits, "");
+        return LLVMBuildBitCast(
+            g->b, compare_exchange(g, op, s->ptr, e, LLVMBuildBitCast(g->b, x, bits, ""), NULL),
+            type, "");
+    }
+    case TL_OP_ATOMIC_LOAD: {
+        LLVMValueRef v = LLVMBuildLoad2(g->b, bits, s->ptr, "");
+        bool acquire =
+            order == LLVMAtomicOrderingAcquire || order == LLVMAtomicOrderingAcquireRelease;
+        LLVMSetOrdering(v, acquire ? LLVMAtomicOrderingAcquire : LLVMAtomicOrderingMonotonic);
+        LLVMSetAlignment(v, (unsigned)tl_gen_elem_bytes(&elem));
+        return LLVMBuildBitCast(g->b, v, type, "");
+    }
+    default: {
+        LLVMValueRef v = LLVMBuildStore(g->b, LLVMBuildBitCast(g->b, x, bits, ""), s->ptr);
+        bool release =
+            order == LLVMAtomicOrderingRelease || order == LLVMAtomicOrderingAcquireRelease;
+        LLVMSetOrdering(v, release ? LLVMAtomicOrderingRelease : LLVMAtomicOrderingMonotonic);
+        LLVMSetAlignment(v, (unsigned)tl_gen_elem_bytes(&elem));
+        return NULL;
+    }
+    }
+}
+
+static void atomic_body(TlCpuGen *g, TlCpuAt *at, void *user)
+{
+    TlOp *op = user;
+    TlCpuAccess *a = access_of(g, op);
+    Spot s = spot_at(g, a, at);
+    LLVMValueRef ok = element_ok(g, op, a, &s);
+    LLVMBasicBlockRef from = LLVMGetInsertBlock(g->b), join = ok ? branch_if(g, ok) : NULL;
+    LLVMValueRef old = atomic_element(g, op, a, &s, at);
+    if (join) {
+        LLVMBasicBlockRef then = LLVMGetInsertBlock(g->b);
+        join_at(g, join);
+        if (old)
+            old = phi2(g, old, then, LLVMConstNull(LLVMTypeOf(old)), from);
+    }
+    if (!old)
+        return;
+    TlValue *out = op->out[0];
+    if (out->type->rank == 0) {
+        g->scalar[out->id] = old;
+        return;
+    }
+    TlCpuForm f = tl_cpu_form(out->type);
+    tl_cpu_home_store(g, out->type, tl_cpu_home_ptr(g, g->plan->place[out->id].buffer), &f, at,
+                      old);
+}
+
+void tl_cpu_lower_atomic(TlCpuGen *g, TlOp *op)
+{
+    TlCpuAccess *a = access_of(g, op);
+    TlType type = {
+        .kind = TL_TILE, .dtype = a->place.base->type->dtype, .rank = (uint8_t)a->place.rank};
+    for (int d = 0; d < a->place.rank; d++)
+        type.shape[d] = a->place.shape[d];
+    tl_cpu_nest(g, &type, 1, atomic_body, op);
+}

@@ -1,0 +1,562 @@
+/* Loop nests, positions in them, and the value of a tile at a position.
+ *
+ * tl_cpu_nest runs a body at every position of a shape; tl_cpu_eval gives a value's lanes there:
+ * from its home, or, for virtual values, by evaluating its op's operands at the position that
+ * the op maps to. Equal values at one position are computed once (memo). */
+#include <string.h>
+
+#include "codegen/cpu/cpu.h"
+
+/* ---- loops ---- */
+
+TlCpuLoop tl_cpu_loop_begin(TlCpuGen *g, int64_t begin, int64_t end, int64_t step)
+{
+    TlCpuLoop l = {.step = step, .end = end, .single = begin + step >= end};
+    if (l.single) {
+        l.iv = tl_gen_int(&g->gen, begin);
+        return l;
+    }
+    l.entry = LLVMGetInsertBlock(g->b);
+    l.body = tl_gen_block(&g->gen, "loop");
+    LLVMBuildBr(g->b, l.body);
+    LLVMPositionBuilderAtEnd(g->b, l.body);
+    l.iv = LLVMBuildPhi(g->b, g->i64, "i");
+    LLVMValueRef first = tl_gen_int(&g->gen, begin);
+    LLVMAddIncoming(l.iv, &first, &l.entry, 1);
+    return l;
+}
+
+LLVMValueRef tl_cpu_loop_carry(TlCpuGen *g, TlCpuLoop *l, LLVMValueRef init)
+{
+    TL_ASSERT(l->ncarry < 64, "too many values carried by one loop");
+    if (!l->single) {
+        LLVMValueRef phi = LLVMBuildPhi(g->b, LLVMTypeOf(init), "");
+        LLVMAddIncoming(phi, &init, &l->entry, 1);
+        init = phi;
+    }
+    l->carry[l->ncarry++] = init;
+    return init;
+}
+
+void tl_cpu_loop_end(TlCpuGen *g, TlCpuLoop *l, LLVMValueRef *next)
+{
+    if (l->single)
+        return;
+    LLVMBasicBlockRef latch = LLVMGetInsertBlock(g->b);
+    for (uint32_t i = 0; i < l->ncarry; i++)
+        LLVMAddIncoming(l->carry[i], &next[i], &latch, 1);
+    LLVMValueRef iv = LLVMBuildAdd(g->b, l->iv, tl_gen_int(&g->gen, l->step), "");
+    LLVMAddIncoming(l->iv, &iv, &latch, 1);
+    LLVMBasicBlockRef exit = tl_gen_block(&g->gen, "done");
+    LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntULT, iv, tl_gen_int(&g->gen, l->end), ""),
+                    l->body, exit);
+    LLVMPositionBuilderAtEnd(g->b, exit);
+}
+
+int tl_cpu_fit_width(int64_t padded, int width)
+{
+    while (width > 1 && padded % width)
+        width /= 2;
+    return width;
+}
+
+void tl_cpu_at_init(TlCpuGen *g, TlCpuAt *at, int rank, int lane, int width)
+{
+    memset(at, 0, sizeof *at);
+    at->rank = rank;
+    at->lane = lane < 0 ? 0 : lane;
+    at->width = width;
+    tl_map_init(&at->memo, g->arena);
+}
+
+void tl_cpu_nest(TlCpuGen *g, const TlType *type, int width, TlCpuBody body, void *user)
+{
+    TlCpuForm f = tl_cpu_form(type);
+    TlCpuAt at;
+    tl_cpu_at_init(g, &at, f.rank, f.lane, width);
+    TlCpuLoop loops[TL_MAX_RANK];
+    for (int d = 0; d < f.rank; d++) {
+        bool lanes = d == f.lane && width > 1;
+        loops[d] = tl_cpu_loop_begin(g, 0, lanes ? f.padded[d] : f.extent[d], lanes ? width : 1);
+        at.idx[d] = loops[d].iv;
+    }
+    body(g, &at, user);
+    for (int d = f.rank - 1; d >= 0; d--)
+        tl_cpu_loop_end(g, &loops[d], NULL);
+}
+
+LLVMValueRef tl_cpu_lane_mask(TlCpuGen *g, const TlCpuForm *f, const TlCpuAt *at)
+{
+    int d = at->lane;
+    if (at->width == 1 || f->extent[d] == f->padded[d]) /* nests run to the end of the padding */
+        return NULL;
+    LLVMValueRef j = tl_gen_splat(&g->gen, LLVMBuildTrunc(g->b, at->idx[d], g->i32, ""), at->width);
+    j = LLVMBuildAdd(g->b, j, tl_gen_iota(&g->gen, g->i32, at->width), "");
+    LLVMValueRef n =
+        tl_gen_splat(&g->gen, LLVMConstInt(g->i32, (unsigned long long)f->extent[d], 0), at->width);
+    return LLVMBuildICmp(g->b, LLVMIntSLT, j, n, "");
+}
+
+/* ---- homes ---- */
+
+LLVMValueRef tl_cpu_home_ptr(TlCpuGen *g, int32_t buffer)
+{
+    TL_ASSERT(buffer >= 0, "no home");
+    LLVMValueRef offset = tl_gen_int(&g->gen, (int64_t)g->plan->buffers.data[buffer].offset);
+    return LLVMBuildInBoundsGEP2(g->b, g->i8, g->scratch, &offset, 1, "");
+}
+
+static LLVMValueRef home_offset(TlCpuGen *g, const TlCpuForm *f, const TlCpuAt *at, bool skip_lane)
+{
+    LLVMValueRef sum = tl_gen_int(&g->gen, 0);
+    for (int d = 0; d < f->rank; d++) {
+        if ((skip_lane && d == at->lane) || f->extent[d] == 1)
+            continue;
+        sum = LLVMBuildAdd(
+            g->b, sum, LLVMBuildMul(g->b, at->idx[d], tl_gen_int(&g->gen, f->stride[d]), ""), "");
+    }
+    return sum;
+}
+
+static unsigned home_align(const TlType *type, int width)
+{
+    uint64_t bytes = tl_gen_elem_bytes(type) * (uint64_t)width;
+    return bytes > 64 ? 64 : (unsigned)bytes;
+}
+
+static LLVMValueRef load_at(TlCpuGen *g, const TlType *type, LLVMValueRef base, LLVMValueRef offset,
+                            int width)
+{
+    LLVMValueRef p =
+        LLVMBuildInBoundsGEP2(g->b, tl_gen_mem_type(&g->gen, type), base, &offset, 1, "");
+    LLVMValueRef x = LLVMBuildLoad2(g->b, tl_gen_vec(tl_gen_mem_type(&g->gen, type), width), p, "");
+    LLVMSetAlignment(x, home_align(type, width));
+    return tl_gen_from_mem(&g->gen, type, x);
+}
+
+/* Lanes lie apart: one load each. Lanes past the extent, which exist when the nest is padded,
+ * repeat the last. */
+static LLVMValueRef load_strided(TlCpuGen *g, const TlType *type, LLVMValueRef base,
+                                 const TlCpuForm *f, TlCpuAt *at)
+{
+    LLVMValueRef rest = home_offset(g, f, at, true);
+    LLVMValueRef x = LLVMGetPoison(tl_gen_vec(tl_gen_elem_type(&g->gen, type), at->width));
+    for (int i = 0; i < at->width; i++) {
+        LLVMValueRef k = LLVMBuildAdd(g->b, at->idx[at->lane], tl_gen_int(&g->gen, i), "");
+        LLVMValueRef last = tl_gen_int(&g->gen, f->extent[at->lane] - 1);
+        k = LLVMBuildSelect(g->b, LLVMBuildICmp(g->b, LLVMIntULT, k, last, ""), k, last, "");
+        k = LLVMBuildAdd(g->b, rest,
+                         LLVMBuildMul(g->b, k, tl_gen_int(&g->gen, f->stride[at->lane]), ""), "");
+        x = LLVMBuildInsertElement(g->b, x, load_at(g, type, base, k, 1),
+                                   LLVMConstInt(g->i32, (unsigned)i, 0), "");
+    }
+    return x;
+}
+
+LLVMValueRef tl_cpu_home_load(TlCpuGen *g, const TlType *type, LLVMValueRef base,
+                              const TlCpuForm *f, TlCpuAt *at)
+{
+    if (at->width == 1)
+        return load_at(g, type, base, home_offset(g, f, at, false), 1);
+    if (f->extent[at->lane] == 1) { /* one element, repeated */
+        TlCpuAt one = *at;
+        one.width = 1;
+        return tl_gen_splat(&g->gen, load_at(g, type, base, home_offset(g, f, &one, false), 1),
+                            at->width);
+    }
+    if (f->stride[at->lane] == 1)
+        return load_at(g, type, base, home_offset(g, f, at, false), at->width);
+    return load_strided(g, type, base, f, at);
+}
+
+void tl_cpu_home_store(TlCpuGen *g, const TlType *type, LLVMValueRef base, const TlCpuForm *f,
+                       TlCpuAt *at, LLVMValueRef x)
+{
+    LLVMValueRef offset = home_offset(g, f, at, false);
+    LLVMValueRef p =
+        LLVMBuildInBoundsGEP2(g->b, tl_gen_mem_type(&g->gen, type), base, &offset, 1, "");
+    LLVMSetAlignment(LLVMBuildStore(g->b, tl_gen_to_mem(&g->gen, type, x), p),
+                     home_align(type, at->width));
+}
+
+/* ---- evaluation ---- */
+
+static LLVMValueRef eval_iota(TlCpuGen *g, const TlType *type, TlCpuAt *at)
+{
+    LLVMTypeRef t = tl_gen_elem_type(&g->gen, type);
+    LLVMValueRef first = LLVMBuildIntCast2(g->b, at->idx[0], t, 0, "");
+    if (at->width == 1)
+        return first;
+    return LLVMBuildAdd(g->b, tl_gen_splat(&g->gen, first, at->width),
+                        tl_gen_iota(&g->gen, t, at->width), "");
+}
+
+static LLVMValueRef eval_broadcast(TlCpuGen *g, TlValue *x, TlCpuAt *at)
+{
+    TlCpuAt sub;
+    bool lanes = x->type->shape[at->lane] != 1;
+    tl_cpu_at_init(g, &sub, at->rank, at->lane, lanes ? at->width : 1);
+    for (int d = 0; d < at->rank; d++)
+        sub.idx[d] = x->type->shape[d] == 1 ? tl_gen_int(&g->gen, 0) : at->idx[d];
+    LLVMValueRef r = tl_cpu_eval(g, x, &sub);
+    return lanes ? r : tl_gen_splat(&g->gen, r, at->width);
+}
+
+static LLVMValueRef eval_expand(TlCpuGen *g, const TlOp *op, TlCpuAt *at)
+{
+    int axis = (int)tl_attr_int(op, TL_ATTR_AXIS, 0);
+    TlValue *x = tl_in(op, 0);
+    TlCpuAt sub;
+    tl_cpu_at_init(g, &sub, at->rank - 1, at->lane > axis ? at->lane - 1 : at->lane,
+                   at->lane == axis ? 1 : at->width);
+    for (int d = 0, k = 0; d < at->rank; d++)
+        if (d != axis)
+            sub.idx[k++] = at->idx[d];
+    if (sub.lane >= sub.rank)
+        sub.lane = sub.rank ? sub.rank - 1 : 0;
+    return tl_gen_splat(&g->gen, tl_cpu_eval(g, x, &sub), sub.width == at->width ? 1 : at->width);
+}
+
+static LLVMValueRef eval_trans(TlCpuGen *g, const TlOp *op, TlCpuAt *at)
+{
+    const int64_t *perm = tl_attr(op, TL_ATTR_PERM)->u.ints;
+    TlCpuAt sub;
+    tl_cpu_at_init(g, &sub, at->rank, (int)perm[at->lane], at->width);
+    for (int d = 0; d < at->rank; d++)
+        sub.idx[perm[d]] = at->idx[d];
+    return tl_cpu_eval(g, tl_in(op, 0), &sub);
+}
+
+/* Axes of extent 1 come and go; the others keep their order. */
+static LLVMValueRef eval_renaming(TlCpuGen *g, const TlOp *op, TlCpuAt *at)
+{
+    TlValue *x = tl_in(op, 0);
+    const TlType *from = x->type, *to = op->out[0]->type;
+    TlCpuAt sub;
+    tl_cpu_at_init(g, &sub, from->rank, 0, at->width);
+    if (from->rank == 0)
+        return tl_gen_splat(&g->gen, tl_gen_scalar(&g->gen, x), at->width);
+    bool lanes = false;
+    for (int i = 0, j = 0; i < from->rank; i++) {
+        sub.idx[i] = tl_gen_int(&g->gen, 0);
+        if (from->shape[i] == 1)
+            continue;
+        while (to->shape[j] == 1)
+            j++;
+        if (j == at->lane)
+            sub.lane = i, lanes = true;
+        sub.idx[i] = at->idx[j++];
+    }
+    if (lanes)
+        return tl_cpu_eval(g, x, &sub);
+    sub.width = 1;
+    return tl_gen_splat(&g->gen, tl_cpu_eval(g, x, &sub), at->width);
+}
+
+/* Element by its row-major number; lanes stay together because the nest's width divides both
+ * innermost extents. */
+static LLVMValueRef eval_reshape(TlCpuGen *g, const TlOp *op, TlCpuAt *at)
+{
+    TlValue *x = tl_in(op, 0);
+    const TlType *from = x->type, *to = op->out[0]->type;
+    LLVMValueRef linear = tl_gen_int(&g->gen, 0);
+    for (int d = 0; d < to->rank; d++)
+        linear =
+            LLVMBuildAdd(g->b, LLVMBuildMul(g->b, linear, tl_gen_int(&g->gen, to->shape[d]), ""),
+                         at->idx[d], "");
+    TlCpuAt sub;
+    tl_cpu_at_init(g, &sub, from->rank, tl_cpu_form(from).lane, at->width);
+    for (int d = from->rank - 1; d >= 0; d--) {
+        LLVMValueRef n = tl_gen_int(&g->gen, from->shape[d]);
+        sub.idx[d] = LLVMBuildURem(g->b, linear, n, "");
+        linear = LLVMBuildUDiv(g->b, linear, n, "");
+    }
+    return tl_cpu_eval(g, x, &sub);
+}
+
+/* Lane `lane` of a gather: element k along the axis, all else as at the position. Lanes past the
+ * extent, which exist when the nest is padded, repeat the last. */
+static LLVMValueRef gather_lane(TlCpuGen *g, TlValue *x, int axis, LLVMValueRef k,
+                                const TlCpuAt *at, int lane)
+{
+    TlCpuAt sub;
+    tl_cpu_at_init(g, &sub, at->rank, at->lane, 1);
+    for (int d = 0; d < at->rank; d++)
+        sub.idx[d] = at->idx[d];
+    if (at->width > 1 && at->lane != axis) {
+        LLVMValueRef i = LLVMBuildAdd(g->b, at->idx[at->lane], tl_gen_int(&g->gen, lane), "");
+        LLVMValueRef last = tl_gen_int(&g->gen, x->type->shape[at->lane] - 1);
+        sub.idx[at->lane] = tl_gen_pick(&g->gen, LLVMIntULT, i, last, i, last);
+    }
+    sub.idx[axis] = k;
+    return tl_cpu_eval(g, x, &sub);
+}
+
+static LLVMValueRef eval_gather(TlCpuGen *g, const TlOp *op, TlCpuAt *at)
+{
+    TlValue *x = tl_in(op, 0), *index = tl_in(op, 1);
+    int axis = (int)tl_attr_int(op, TL_ATTR_AXIS, 0), w = at->width;
+    LLVMTypeRef i64s = tl_gen_vec(g->i64, w);
+    LLVMValueRef k = LLVMBuildIntCast2(g->b, tl_cpu_eval(g, index, at), i64s,
+                                       tl_is_signed(index->type->dtype), "");
+    LLVMValueRef extent = tl_gen_splat(&g->gen, tl_gen_int(&g->gen, x->type->shape[axis]), w);
+    LLVMValueRef inside = LLVMBuildICmp(g->b, LLVMIntULT, k, extent, "");
+    LLVMValueRef zero = LLVMConstNull(tl_gen_vec(tl_gen_elem_type(&g->gen, x->type), w));
+    k = LLVMBuildSelect(g->b, inside, k, LLVMConstNull(i64s), "");
+    if (w == 1)
+        return LLVMBuildSelect(g->b, inside, gather_lane(g, x, axis, k, at, 0), zero, "");
+    LLVMValueRef r = zero;
+    for (int i = 0; i < w; i++) {
+        LLVMValueRef n = LLVMConstInt(g->i32, (unsigned)i, 0);
+        LLVMValueRef e = gather_lane(g, x, axis, LLVMBuildExtractElement(g->b, k, n, ""), at, i);
+        r = LLVMBuildInsertElement(g->b, r, e, n, "");
+    }
+    return LLVMBuildSelect(g->b, inside, r, zero, "");
+}
+
+static LLVMValueRef eval_ptr_add(TlCpuGen *g, const TlOp *op, TlCpuAt *at)
+{
+    const TlType *type = tl_in(op, 0)->type;
+    LLVMValueRef p = tl_cpu_eval(g, tl_in(op, 0), at), k = tl_cpu_eval(g, tl_in(op, 1), at);
+    k = LLVMBuildIntCast2(g->b, k, tl_gen_vec(g->i64, at->width),
+                          tl_is_signed(tl_in(op, 1)->type->dtype), "");
+    TlType elem = {.kind = TL_TILE, .dtype = type->dtype};
+    return LLVMBuildGEP2(g->b, tl_gen_mem_type(&g->gen, &elem), p, &k, 1, "");
+}
+
+LLVMValueRef tl_cpu_eval_op(TlCpuGen *g, TlValue *v, TlCpuAt *at)
+{
+    TlOp *op = v->def;
+    TL_ASSERT(op, "value %u has no op", v->id);
+    switch (op->opcode) {
+    case TL_OP_CONST:
+        return tl_gen_const(&g->gen, v->type, tl_attr(op, TL_ATTR_VALUE)->u.bits, at->width);
+    case TL_OP_IOTA: return eval_iota(g, v->type, at);
+    case TL_OP_BROADCAST:
+        if (tl_in(op, 0)->type->rank == 0)
+            return tl_gen_splat(&g->gen, tl_gen_scalar(&g->gen, tl_in(op, 0)), at->width);
+        return eval_broadcast(g, tl_in(op, 0), at);
+    case TL_OP_EXPAND: return eval_expand(g, op, at);
+    case TL_OP_TRANS: return eval_trans(g, op, at);
+    case TL_OP_RESHAPE:
+    case TL_OP_REGROUP:
+        return tl_cpu_is_renaming(op) ? eval_renaming(g, op, at) : eval_reshape(g, op, at);
+    case TL_OP_GATHER: return eval_gather(g, op, at);
+    case TL_OP_LOAD: return tl_cpu_eval_load(g, op, at);
+    case TL_OP_INSIDE: return tl_cpu_eval_inside(g, op, at);
+    case TL_OP_PTR_ADD: return eval_ptr_add(g, op, at);
+    case TL_OP_CONVERT: return tl_cpu_eval(g, tl_in(op, 0), at); /* elements have no owner here */
+    default: break;
+    }
+    TL_ASSERT(tl_op_info(op->opcode)->flags & F_ELEM, "cannot evaluate %s at a position",
+              tl_op_info(op->opcode)->text);
+    LLVMValueRef in[3];
+    for (uint32_t i = 0; i < op->nin; i++)
+        in[i] = tl_in(op, i)->type->rank == 0 && op->opcode == TL_OP_SELECT && i == 0
+                    ? tl_gen_scalar(&g->gen, tl_in(op, i))
+                    : tl_cpu_eval(g, tl_in(op, i), at);
+    return tl_gen_elementwise(&g->gen, op, in);
+}
+
+LLVMValueRef tl_cpu_eval(TlCpuGen *g, TlValue *v, TlCpuAt *at)
+{
+    if (v->type->rank == 0)
+        return tl_gen_splat(&g->gen, tl_gen_scalar(&g->gen, v), at->width);
+    uint64_t seen;
+    if (tl_map_get(&at->memo, v->id, &seen))
+        return (LLVMValueRef)(uintptr_t)seen;
+    TlCpuPlace place = g->plan->place[v->id];
+    LLVMValueRef r;
+    if (place.kind == TL_CPU_HOME) {
+        TlCpuForm f = tl_cpu_form(v->type);
+        r = tl_cpu_home_load(g, v->type, tl_cpu_home_ptr(g, place.buffer), &f, at);
+    } else {
+        r = tl_cpu_eval_op(g, v, at);
+    }
+    tl_map_put(&at->memo, v->id, (uint64_t)(uintptr_t)r);
+    return r;
+}
+
+/* ---- widths ---- */
+
+enum { GATHERED = 16 }; /* lanes that are fetched one by one */
+
+static int width_of_op(TlCpuGen *g, TlOp *op, int limit)
+{
+    if (op->opcode == TL_OP_LOAD || op->opcode == TL_OP_INSIDE)
+        return tl_cpu_access_width(g, op, limit);
+    if (tl_gen_op_is_scalar_only(&g->gen, op))
+        return 1;
+    if (op->opcode == TL_OP_GATHER)
+        return limit < GATHERED ? limit : GATHERED;
+    bool regroups = op->opcode == TL_OP_RESHAPE || op->opcode == TL_OP_REGROUP;
+    if (regroups && !tl_cpu_is_renaming(op)) {
+        const TlType *a = tl_in(op, 0)->type, *b = op->out[0]->type;
+        int w = tl_cpu_fit_width(a->shape[tl_cpu_form(a).lane], limit);
+        return tl_cpu_fit_width(b->shape[tl_cpu_form(b).lane], w);
+    }
+    return limit;
+}
+
+static int chain_width(TlCpuGen *g, TlValue *v, int limit, bool own, TlMap *seen)
+{
+    if (v->type->kind != TL_TILE || v->type->rank == 0)
+        return limit;
+    uint64_t bytes = tl_gen_elem_bytes(v->type);
+    int w = (int)(2 * (uint64_t)g->vector_bytes / bytes);
+    if (w < limit)
+        limit = w;
+    if (!own && g->plan->place[v->id].kind == TL_CPU_HOME)
+        return limit;
+    if (!v->def || tl_map_get(seen, v->id, NULL))
+        return limit;
+    tl_map_put(seen, v->id, 1);
+    limit = width_of_op(g, v->def, limit);
+    for (uint32_t i = 0; i < v->def->nin && limit > 1; i++)
+        limit = chain_width(g, tl_in(v->def, i), limit, false, seen);
+    return limit;
+}
+
+static int start_width(TlCpuGen *g, TlValue *v, int limit, bool own)
+{
+    TlMap seen;
+    tl_map_init(&seen, g->arena);
+    int w = chain_width(g, v, limit, own, &seen);
+    return w < 1 ? 1 : w;
+}
+
+int tl_cpu_chain_width(TlCpuGen *g, TlValue *v, int limit)
+{
+    return start_width(g, v, limit, false);
+}
+
+int tl_cpu_define_width(TlCpuGen *g, TlValue *v, int limit)
+{
+    return start_width(g, v, limit, true);
+}
+
+/* ---- filling homes ---- */
+
+typedef struct Fill {
+    TlValue *v;
+    const TlType *type; /* of the home: v's, or with another element type */
+    LLVMValueRef base;
+    TlCpuForm form;
+    bool own; /* from the op, although v has a home (this one) */
+} Fill;
+
+static LLVMValueRef convert(TlCpuGen *g, const Fill *f, LLVMValueRef x)
+{
+    if (f->type->dtype == f->v->type->dtype)
+        return x;
+    return tl_gen_cast(&g->gen, f->v->type->dtype, f->type->dtype, x, TL_ROUND_NEAREST, false);
+}
+
+static void fill_body(TlCpuGen *g, TlCpuAt *at, void *user)
+{
+    Fill *f = user;
+    LLVMValueRef x = f->own ? tl_cpu_eval_op(g, f->v, at) : tl_cpu_eval(g, f->v, at);
+    tl_cpu_home_store(g, f->type, f->base, &f->form, at, convert(g, f, x));
+}
+
+/* W x W blocks in registers: log2 W rounds of interleaving row i with row i + W/2. */
+static void transpose_block(TlCpuGen *g, LLVMValueRef *rows, int w)
+{
+    LLVMValueRef next[16], lo[16], hi[16];
+    for (int i = 0; i < w / 2; i++) {
+        lo[2 * i] = LLVMConstInt(g->i32, (unsigned)i, 0);
+        lo[2 * i + 1] = LLVMConstInt(g->i32, (unsigned)(w + i), 0);
+        hi[2 * i] = LLVMConstInt(g->i32, (unsigned)(w / 2 + i), 0);
+        hi[2 * i + 1] = LLVMConstInt(g->i32, (unsigned)(w + w / 2 + i), 0);
+    }
+    LLVMValueRef mlo = LLVMConstVector(lo, (unsigned)w), mhi = LLVMConstVector(hi, (unsigned)w);
+    for (int round = 1; round < w; round *= 2) {
+        for (int i = 0; i < w / 2; i++) {
+            next[2 * i] = LLVMBuildShuffleVector(g->b, rows[i], rows[i + w / 2], mlo, "");
+            next[2 * i + 1] = LLVMBuildShuffleVector(g->b, rows[i], rows[i + w / 2], mhi, "");
+        }
+        memcpy(rows, next, sizeof *rows * (size_t)w);
+    }
+}
+
+/* A transposition that moves the lane dimension, from a home: block by block. False when the
+ * extents do not suit. */
+static bool fill_transposed(TlCpuGen *g, Fill *f)
+{
+    TlOp *op = f->v->def;
+    if (!op || op->opcode != TL_OP_TRANS ||
+        (g->plan->place[f->v->id].kind == TL_CPU_HOME && !f->own))
+        return false;
+    TlValue *x = tl_in(op, 0);
+    if (g->plan->place[x->id].kind != TL_CPU_HOME || x->type->ptr)
+        return false;
+    const int64_t *perm = tl_attr(op, TL_ATTR_PERM)->u.ints;
+    TlCpuForm from = tl_cpu_form(x->type);
+    int lane = f->form.lane, other = -1; /* result dimensions that exchange places */
+    for (int d = 0; d < from.rank; d++)
+        if (perm[d] == from.lane)
+            other = d;
+    if (other < 0 || other == lane)
+        return false;
+    int w = tl_cpu_fit_width(from.extent[from.lane], 16);
+    w = tl_cpu_fit_width(f->form.extent[lane], w);
+    if (w < 4)
+        return false;
+    TlCpuAt to, src;
+    tl_cpu_at_init(g, &to, from.rank, lane, w);
+    tl_cpu_at_init(g, &src, from.rank, from.lane, w);
+    TlCpuLoop loops[TL_MAX_RANK];
+    for (int d = 0; d < from.rank; d++) {
+        loops[d] = tl_cpu_loop_begin(g, 0, f->form.extent[d], d == lane || d == other ? w : 1);
+        to.idx[d] = src.idx[perm[d]] = loops[d].iv;
+    }
+    LLVMValueRef rows[16], at_lane = to.idx[lane], at_other = to.idx[other],
+                           base = tl_cpu_home_ptr(g, g->plan->place[x->id].buffer);
+    for (int i = 0; i < w; i++) {
+        src.idx[perm[lane]] = LLVMBuildAdd(g->b, at_lane, tl_gen_int(&g->gen, i), "");
+        rows[i] = convert(g, f, tl_cpu_home_load(g, x->type, base, &from, &src));
+    }
+    transpose_block(g, rows, w);
+    for (int i = 0; i < w; i++) {
+        to.idx[other] = LLVMBuildAdd(g->b, at_other, tl_gen_int(&g->gen, i), "");
+        tl_cpu_home_store(g, f->type, f->base, &f->form, &to, rows[i]);
+    }
+    for (int d = from.rank - 1; d >= 0; d--)
+        tl_cpu_loop_end(g, &loops[d], NULL);
+    return true;
+}
+
+static void fill(TlCpuGen *g, TlValue *v, const TlType *type, int32_t buffer, bool own)
+{
+    Fill f = {.v = v,
+              .type = type,
+              .base = tl_cpu_home_ptr(g, buffer),
+              .form = tl_cpu_form(type),
+              .own = own};
+    if (fill_transposed(g, &f))
+        return;
+    int width = start_width(g, v, 64, own);
+    int limit = (int)(2 * (uint64_t)g->vector_bytes / tl_gen_elem_bytes(type));
+    width = tl_cpu_fit_width(f.form.padded[f.form.lane], width < limit ? width : limit);
+    tl_cpu_nest(g, type, width, fill_body, &f);
+}
+
+void tl_cpu_define(TlCpuGen *g, TlValue *v)
+{
+    fill(g, v, v->type, g->plan->place[v->id].buffer, true);
+}
+
+void tl_cpu_materialise(TlCpuGen *g, TlValue *v, int32_t buffer)
+{
+    TlCpuPlace place = g->plan->place[v->id];
+    if (place.kind == TL_CPU_HOME && place.buffer == buffer)
+        return;
+    fill(g, v, v->type, buffer, false);
+}
+
+void tl_cpu_materialise_as(TlCpuGen *g, TlValue *v, TlDtype dtype, int32_t buffer)
+{
+    TlType type = *v->type;
+    type.dtype = dtype;
+    fill(g, v, &type, buffer, false);
+}

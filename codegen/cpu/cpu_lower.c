@@ -1,0 +1,576 @@
+/* tile IR to LLVM IR for the host: kernels, parameters, control flow, and which op is lowered
+ * where.
+ *
+ * Ops are lowered in program order. A tile op whose value is virtual emits nothing here (its
+ * root will ask for it), one with a home fills it now. Loop-carried scalars are phis;
+ * loop-carried tiles stay in their homes and are moved, as one parallel copy, at the end of each
+ * iteration where the new value was not computed in place. */
+#include <stddef.h>
+#include <string.h>
+
+#include "codegen/cpu/cpu.h"
+#include "codegen/target/host_code.h"
+
+/* ---- parameters ---- */
+
+static LLVMValueRef load_word(TlCpuGen *g, LLVMValueRef base, uint64_t offset, LLVMTypeRef type)
+{
+    LLVMValueRef o = tl_gen_int(&g->gen, (int64_t)offset);
+    return LLVMBuildLoad2(g->b, type, LLVMBuildInBoundsGEP2(g->b, g->i8, base, &o, 1, ""), "");
+}
+
+/* ---- moving carried values ---- */
+
+typedef struct Copy {
+    const TlType *type;
+    LLVMValueRef from, to;
+    TlCpuForm form;
+} Copy;
+
+static void copy_body(TlCpuGen *g, TlCpuAt *at, void *user)
+{
+    Copy *c = user;
+    tl_cpu_home_store(g, c->type, c->to, &c->form, at,
+                      tl_cpu_home_load(g, c->type, c->from, &c->form, at));
+}
+
+static void copy_home(TlCpuGen *g, const TlType *type, int32_t from, int32_t to)
+{
+    Copy c = {type, tl_cpu_home_ptr(g, from), tl_cpu_home_ptr(g, to), tl_cpu_form(type)};
+    int width = 2 * g->vector_bytes / (int)tl_gen_elem_bytes(type);
+    tl_cpu_nest(g, type, tl_cpu_fit_width(c.form.padded[c.form.lane], width < 64 ? width : 64),
+                copy_body, &c);
+}
+
+static bool reads_home(const TlCpuGen *g, const TlValue *v)
+{
+    if (v->type->kind != TL_TILE || v->type->rank == 0)
+        return false;
+    if (g->plan->place[v->id].kind == TL_CPU_HOME)
+        return true;
+    for (uint32_t i = 0; v->def && i < v->def->nin; i++)
+        if (reads_home(g, tl_in(v->def, i)))
+            return true;
+    return false;
+}
+
+/* Does the value come from one of the homes that this move overwrites? */
+static bool is_endangered(const TlCpuGen *g, const TlValue *v, int32_t own, uint32_t n,
+                          TlValue *const *to)
+{
+    TlCpuPlace p = g->plan->place[v->id];
+    if (p.kind != TL_CPU_HOME)
+        return reads_home(g, v);
+    if (p.buffer == own)
+        return false;
+    for (uint32_t i = 0; i < n; i++)
+        if (to[i]->type->rank && g->plan->place[to[i]->id].buffer == p.buffer)
+            return true;
+    return false;
+}
+
+/* One parallel copy of a terminator's tile operands (from operand `first`) to the homes of `to`. */
+static void move_tiles(TlCpuGen *g, TlOp *term, uint32_t first, uint32_t n, TlValue *const *to)
+{
+    uint64_t extra = 0;
+    bool has_room = tl_map_get(&g->plan->extra, (uint64_t)(uintptr_t)term, &extra);
+    int32_t *temporary = TL_NEW_ARRAY(g->arena, int32_t, n + 1);
+    for (uint32_t i = 0; i < n; i++) {
+        TlValue *v = tl_in(term, first + i);
+        temporary[i] = -1;
+        if (v->type->rank == 0)
+            continue;
+        int32_t room = has_room ? (int32_t)extra++ : -1;
+        if (!has_room || !is_endangered(g, v, g->plan->place[to[i]->id].buffer, n, to))
+            continue;
+        tl_cpu_materialise(g, v, room);
+        temporary[i] = room;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        TlValue *v = tl_in(term, first + i);
+        if (v->type->rank == 0)
+            continue;
+        int32_t home = g->plan->place[to[i]->id].buffer;
+        if (temporary[i] >= 0)
+            copy_home(g, v->type, temporary[i], home);
+        else
+            tl_cpu_materialise(g, v, home);
+    }
+}
+
+static void add_scalars(TlCpuGen *g, TlOp *term, uint32_t first, uint32_t n, LLVMValueRef *phis)
+{
+    LLVMBasicBlockRef from = LLVMGetInsertBlock(g->b);
+    for (uint32_t i = 0; i < n; i++) {
+        if (!phis[i])
+            continue;
+        LLVMValueRef x = tl_gen_scalar(&g->gen, tl_in(term, first + i));
+        LLVMAddIncoming(phis[i], &x, &from, 1);
+    }
+}
+
+static LLVMValueRef *scalar_phis(TlCpuGen *g, uint32_t n, TlValue *const *values)
+{
+    LLVMValueRef *phis = TL_NEW_ARRAY(g->arena, LLVMValueRef, n + 1);
+    for (uint32_t i = 0; i < n; i++) {
+        if (values[i]->type->rank)
+            continue;
+        TL_ASSERT(values[i]->type->kind == TL_TILE, "a view carried by a region");
+        phis[i] = LLVMBuildPhi(g->b, tl_gen_elem_type(&g->gen, values[i]->type), "");
+        g->scalar[values[i]->id] = phis[i];
+    }
+    return phis;
+}
+
+/* ---- control flow ---- */
+
+static void lower_for(TlCpuGen *g, TlOp *op)
+{
+    TlBlock *body = op->regions[0];
+    LLVMValueRef lo = tl_gen_scalar(&g->gen, tl_in(op, 0)),
+                 step = tl_gen_scalar(&g->gen, tl_in(op, 2));
+    LLVMValueRef n = tl_gen_trip_count(&g->gen, op, lo, tl_gen_scalar(&g->gen, tl_in(op, 1)), step);
+    move_tiles(g, op, 3, op->nout, op->out);
+    LLVMBasicBlockRef entry = LLVMGetInsertBlock(g->b), head = tl_gen_block(&g->gen, "for"),
+                      inside = tl_gen_block(&g->gen, "body"), exit = tl_gen_block(&g->gen, "end");
+    LLVMBuildBr(g->b, head);
+    LLVMPositionBuilderAtEnd(g->b, head);
+    LLVMValueRef i = LLVMBuildPhi(g->b, g->i64, "trip"), zero = tl_gen_int(&g->gen, 0);
+    LLVMAddIncoming(i, &zero, &entry, 1);
+    LLVMValueRef *phis = scalar_phis(g, op->nout, body->args + 1);
+    for (uint32_t k = 0; k < op->nout; k++) {
+        if (!phis[k])
+            continue;
+        LLVMValueRef x = tl_gen_scalar(&g->gen, tl_in(op, 3 + k));
+        LLVMAddIncoming(phis[k], &x, &entry, 1);
+        g->scalar[op->out[k]->id] = phis[k];
+    }
+    LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntULT, i, n, ""), inside, exit);
+    LLVMPositionBuilderAtEnd(g->b, inside);
+    LLVMValueRef k = LLVMBuildIntCast2(g->b, i, LLVMTypeOf(lo), 0, "");
+    g->scalar[body->args[0]->id] = LLVMBuildAdd(g->b, lo, LLVMBuildMul(g->b, k, step, ""), "");
+    tl_cpu_lower_block(g, body);
+    move_tiles(g, body->last, 0, op->nout, op->out);
+    add_scalars(g, body->last, 0, op->nout, phis);
+    LLVMValueRef next = LLVMBuildAdd(g->b, i, tl_gen_int(&g->gen, 1), "");
+    LLVMBasicBlockRef latch = LLVMGetInsertBlock(g->b);
+    LLVMAddIncoming(i, &next, &latch, 1);
+    LLVMBuildBr(g->b, head);
+    LLVMPositionBuilderAtEnd(g->b, exit);
+}
+
+static void lower_while(TlCpuGen *g, TlOp *op)
+{
+    TlBlock *before = op->regions[0], *after = op->regions[1];
+    move_tiles(g, op, 0, op->nin, before->args);
+    LLVMBasicBlockRef entry = LLVMGetInsertBlock(g->b), head = tl_gen_block(&g->gen, "while"),
+                      inside = tl_gen_block(&g->gen, "body"), exit = tl_gen_block(&g->gen, "end");
+    LLVMBuildBr(g->b, head);
+    LLVMPositionBuilderAtEnd(g->b, head);
+    LLVMValueRef *phis = scalar_phis(g, before->nargs, before->args);
+    for (uint32_t k = 0; k < before->nargs; k++) {
+        if (!phis[k])
+            continue;
+        LLVMValueRef x = tl_gen_scalar(&g->gen, tl_in(op, k));
+        LLVMAddIncoming(phis[k], &x, &entry, 1);
+    }
+    tl_cpu_lower_block(g, before);
+    move_tiles(g, before->last, 1, op->nout, op->out);
+    for (uint32_t m = 0; m < op->nout; m++) {
+        if (op->out[m]->type->rank)
+            continue;
+        LLVMValueRef x = tl_gen_scalar(&g->gen, tl_in(before->last, m + 1));
+        g->scalar[op->out[m]->id] = g->scalar[after->args[m]->id] = x;
+    }
+    LLVMBuildCondBr(g->b, tl_gen_scalar(&g->gen, tl_in(before->last, 0)), inside, exit);
+    LLVMPositionBuilderAtEnd(g->b, inside);
+    tl_cpu_lower_block(g, after);
+    move_tiles(g, after->last, 0, before->nargs, before->args);
+    add_scalars(g, after->last, 0, before->nargs, phis);
+    LLVMBuildBr(g->b, head);
+    LLVMPositionBuilderAtEnd(g->b, exit);
+}
+
+static void lower_if(TlCpuGen *g, TlOp *op)
+{
+    LLVMBasicBlockRef arms[2] = {tl_gen_block(&g->gen, "then"), tl_gen_block(&g->gen, "else")},
+                      join = tl_gen_block(&g->gen, "join"), ends[2];
+    LLVMValueRef *values[2];
+    LLVMBuildCondBr(g->b, tl_gen_scalar(&g->gen, tl_in(op, 0)), arms[0], arms[1]);
+    for (int r = 0; r < 2; r++) {
+        TlBlock *b = op->regions[r];
+        LLVMPositionBuilderAtEnd(g->b, arms[r]);
+        tl_cpu_lower_block(g, b);
+        move_tiles(g, b->last, 0, op->nout, op->out);
+        values[r] = TL_NEW_ARRAY(g->arena, LLVMValueRef, op->nout + 1);
+        for (uint32_t k = 0; k < op->nout; k++)
+            if (op->out[k]->type->rank == 0)
+                values[r][k] = tl_gen_scalar(&g->gen, tl_in(b->last, k));
+        ends[r] = LLVMGetInsertBlock(g->b);
+        LLVMBuildBr(g->b, join);
+    }
+    LLVMPositionBuilderAtEnd(g->b, join);
+    LLVMValueRef *phis = scalar_phis(g, op->nout, op->out);
+    for (uint32_t k = 0; k < op->nout; k++)
+        for (int r = 0; phis[k] && r < 2; r++)
+            LLVMAddIncoming(phis[k], &values[r][k], &ends[r], 1);
+}
+
+/* ---- debugging ---- */
+
+typedef struct Dense {
+    TlValue *v;
+    LLVMValueRef base;
+} Dense;
+
+static void dense_body(TlCpuGen *g, TlCpuAt *at, void *user)
+{
+    Dense *d = user;
+    LLVMValueRef n = tl_gen_int(&g->gen, 0);
+    for (int k = 0; k < at->rank; k++)
+        n = LLVMBuildAdd(g->b, LLVMBuildMul(g->b, n, tl_gen_int(&g->gen, d->v->type->shape[k]), ""),
+                         at->idx[k], "");
+    LLVMValueRef p =
+        LLVMBuildInBoundsGEP2(g->b, tl_gen_mem_type(&g->gen, d->v->type), d->base, &n, 1, "");
+    LLVMBuildStore(g->b, tl_gen_to_mem(&g->gen, d->v->type, tl_cpu_eval(g, d->v, at)), p);
+}
+
+static void lower_print(TlCpuGen *g, TlOp *op)
+{
+    TlValue *v = tl_in(op, 0);
+    Dense d = {.v = v};
+    uint64_t extra = 0;
+    if (v->type->rank) {
+        TL_ASSERT(tl_map_get(&g->plan->extra, (uint64_t)(uintptr_t)op, &extra),
+                  "print without room");
+        d.base = tl_cpu_home_ptr(g, (int32_t)extra);
+    } else {
+        LLVMBasicBlockRef here = LLVMGetInsertBlock(g->b),
+                          first = LLVMGetEntryBasicBlock(g->function);
+        LLVMPositionBuilderBefore(g->b, LLVMGetFirstInstruction(first));
+        d.base = LLVMBuildAlloca(g->b, g->i64, "");
+        LLVMPositionBuilderAtEnd(g->b, here);
+    }
+    tl_cpu_nest(g, v->type, 1, dense_body, &d);
+    LLVMValueRef shape[TL_MAX_RANK];
+    for (int i = 0; i < v->type->rank; i++)
+        shape[i] = LLVMConstInt(g->i32, (unsigned)v->type->shape[i], 0);
+    LLVMTypeRef array = LLVMArrayType2(g->i32, TL_MAX_RANK);
+    LLVMValueRef global = LLVMAddGlobal(g->l->module, array, "shape");
+    LLVMValueRef all[TL_MAX_RANK];
+    for (int i = 0; i < TL_MAX_RANK; i++)
+        all[i] = i < v->type->rank ? shape[i] : LLVMConstInt(g->i32, 0, 0);
+    LLVMSetInitializer(global, LLVMConstArray2(g->i32, all, TL_MAX_RANK));
+    LLVMSetLinkage(global, LLVMPrivateLinkage);
+    LLVMSetGlobalConstant(global, 1);
+    LLVMTypeRef params[6] = {g->ptr, g->ptr, g->ptr, g->i32, g->i32, g->ptr};
+    LLVMValueRef args[6] = {g->ctx,
+                            LLVMBuildGlobalStringPtr(g->b, tl_attr(op, TL_ATTR_TEXT)->u.s, "text"),
+                            d.base,
+                            LLVMConstInt(g->i32, (unsigned)v->type->dtype, 0),
+                            LLVMConstInt(g->i32, v->type->rank, 0),
+                            global};
+    tl_cpu_service(g, 0, LLVMFunctionType(g->void_, params, 6, 0), args, 6);
+}
+
+static void assert_body(TlCpuGen *g, TlCpuAt *at, void *user)
+{
+    TlOp *op = user;
+    const TlAttr *text = tl_attr(op, TL_ATTR_TEXT);
+    LLVMValueRef c = tl_cpu_eval(g, tl_in(op, 0), at);
+    tl_cpu_fail(g, LLVMBuildNot(g->b, c, ""), op->opcode == TL_OP_ASSERT ? 0 : 2, op->loc,
+                text ? text->u.s : "");
+}
+
+/* ---- ops ---- */
+
+static void lower_pure(TlCpuGen *g, TlOp *op)
+{
+    TlValue *v = op->out[0];
+    if (v->type->rank) {
+        TlOp *reduce = tl_map_get_ptr(&g->plan->fused, op);
+        if (g->plan->place[v->id].kind == TL_CPU_HOME && reduce)
+            tl_cpu_define_and_reduce(g, v, reduce);
+        else if (g->plan->place[v->id].kind == TL_CPU_HOME)
+            tl_cpu_define(g, v);
+        return;
+    }
+    TlCpuAt at;
+    tl_cpu_at_init(g, &at, 0, 0, 1);
+    g->scalar[v->id] = tl_cpu_eval_op(g, v, &at);
+}
+
+static void lower_op(TlCpuGen *g, TlOp *op)
+{
+    uint32_t axis = (uint32_t)tl_attr_int(op, TL_ATTR_AXIS, 0);
+    switch (op->opcode) {
+    case TL_OP_FOR: lower_for(g, op); return;
+    case TL_OP_WHILE: lower_while(g, op); return;
+    case TL_OP_IF: lower_if(g, op); return;
+    case TL_OP_YIELD:
+    case TL_OP_CONDITION:
+    case TL_OP_BARRIER: return;
+    case TL_OP_RETURN: LLVMBuildRetVoid(g->b); return;
+    case TL_OP_PID:
+        g->scalar[op->out[0]->id] =
+            load_word(g, g->ctx, offsetof(tile_cpu_ctx, pid) + 4 * axis, g->i32);
+        return;
+    case TL_OP_NPID:
+        g->scalar[op->out[0]->id] =
+            load_word(g, g->ctx, offsetof(tile_cpu_ctx, npid) + 4 * axis, g->i32);
+        return;
+    case TL_OP_REDUCE: tl_cpu_lower_reduce(g, op); return;
+    case TL_OP_SCAN: tl_cpu_lower_scan(g, op); return;
+    case TL_OP_DOT: tl_cpu_lower_dot(g, op); return;
+    case TL_OP_HISTOGRAM: tl_cpu_lower_histogram(g, op); return;
+    case TL_OP_VIEW:
+    case TL_OP_SUB_VIEW: tl_gen_lower_view(&g->gen, op); return;
+    case TL_OP_EXTENT:
+        g->scalar[op->out[0]->id] = tl_gen_view(&g->gen, tl_in(op, 0))->extent[axis];
+        return;
+    case TL_OP_STRIDE:
+        g->scalar[op->out[0]->id] = tl_gen_view(&g->gen, tl_in(op, 0))->stride[axis];
+        return;
+    case TL_OP_VIEW_PTR:
+        g->scalar[op->out[0]->id] = tl_gen_view(&g->gen, tl_in(op, 0))->ptr;
+        return;
+    case TL_OP_LOAD:
+    case TL_OP_INSIDE:
+        tl_cpu_prepare_access(g, op);
+        lower_pure(g, op);
+        return;
+    case TL_OP_STORE:
+        tl_cpu_prepare_access(g, op);
+        tl_cpu_lower_store(g, op);
+        return;
+    case TL_OP_ATOMIC_RMW:
+    case TL_OP_ATOMIC_CAS:
+    case TL_OP_ATOMIC_LOAD:
+    case TL_OP_ATOMIC_STORE:
+        tl_cpu_prepare_access(g, op);
+        tl_cpu_lower_atomic(g, op);
+        return;
+    case TL_OP_PRINT: lower_print(g, op); return;
+    case TL_OP_ASSUME:
+        if (!g->options->check)
+            return;
+        /* fall through */
+    case TL_OP_ASSERT: tl_cpu_nest(g, tl_in(op, 0)->type, 1, assert_body, op); return;
+    case TL_OP_CONST:
+    case TL_OP_IOTA:
+    case TL_OP_BROADCAST:
+    case TL_OP_EXPAND:
+    case TL_OP_RESHAPE:
+    case TL_OP_REGROUP:
+    case TL_OP_TRANS:
+    case TL_OP_GATHER:
+    case TL_OP_ADD:
+    case TL_OP_SUB:
+    case TL_OP_MUL:
+    case TL_OP_DIV:
+    case TL_OP_REM:
+    case TL_OP_MIN:
+    case TL_OP_MAX:
+    case TL_OP_MIN_NAN:
+    case TL_OP_MAX_NAN:
+    case TL_OP_AND:
+    case TL_OP_OR:
+    case TL_OP_XOR:
+    case TL_OP_SHL:
+    case TL_OP_SHR:
+    case TL_OP_MULHI:
+    case TL_OP_NEG:
+    case TL_OP_NOT:
+    case TL_OP_ABS:
+    case TL_OP_SQRT:
+    case TL_OP_EXP2:
+    case TL_OP_FLOOR:
+    case TL_OP_CEIL:
+    case TL_OP_TRUNC:
+    case TL_OP_RINT:
+    case TL_OP_ROUND:
+    case TL_OP_POPCOUNT:
+    case TL_OP_CLZ:
+    case TL_OP_CTZ:
+    case TL_OP_FMA:
+    case TL_OP_EQ:
+    case TL_OP_NE:
+    case TL_OP_LT:
+    case TL_OP_LE:
+    case TL_OP_GT:
+    case TL_OP_GE:
+    case TL_OP_SELECT:
+    case TL_OP_CAST:
+    case TL_OP_BITCAST:
+    case TL_OP_ASM: /* refused before */
+    case TL_OP_PTR_ADD:
+    case TL_OP_POINTER:
+    case TL_OP_ADDRESS:
+    case TL_OP_CONVERT: lower_pure(g, op); return;
+    case TL_OP_ALLOC: /* no pipeline of the CPU makes them */
+    case TL_OP_PUT:
+    case TL_OP_GET:
+    case TL_OP_COPY:
+    case TL_OP_COMMIT:
+    case TL_OP_WAIT:
+    case TL_OP_COUNT: break;
+    }
+    TL_UNREACHABLE("op %d", (int)op->opcode);
+}
+
+void tl_cpu_lower_block(TlCpuGen *g, TlBlock *block)
+{
+    for (TlOp *op = block->first; op; op = op->next) {
+        g->loc = op->loc;
+        lower_op(g, op);
+    }
+}
+
+/* ---- kernels ---- */
+
+static LLVMValueRef load_param(TlGen *gen, uint32_t n, tile_slot_kind kind)
+{
+    TlCpuGen *g = (TlCpuGen *)gen; /* gen is its first member */
+    return load_word(g, g->params, 8 * n, kind == TILE_SLOT_POINTER ? g->ptr : g->i64);
+}
+
+static LLVMValueRef fmod_service(TlGen *gen, LLVMValueRef a, LLVMValueRef b)
+{
+    TlCpuGen *g = (TlCpuGen *)gen;
+    LLVMTypeRef t = LLVMTypeOf(a), params[2] = {t, t};
+    LLVMValueRef args[2] = {a, b};
+    return tl_cpu_service(g, t == g->f64 ? 3 : 4, LLVMFunctionType(t, params, 2, 0), args, 2);
+}
+
+static void set_features(TlCpuGen *g)
+{
+    bool wide = tl_llvm_has_feature(g->l, "avx512f"), avx2 = tl_llvm_has_feature(g->l, "avx2");
+    g->vector_bytes = wide ? 64 : avx2 ? 32 : 16;
+    g->nregs = wide || tl_llvm_has_feature(g->l, "neon") ? 32 : 16;
+    g->gathers = avx2;
+    g->masks = tl_llvm_has_feature(g->l, "avx512bw") && tl_llvm_has_feature(g->l, "avx512vl");
+}
+
+static void attribute(TlCpuGen *g, const char *name, const char *value)
+{
+    LLVMAttributeRef a = LLVMCreateStringAttribute(g->c, name, (unsigned)strlen(name), value,
+                                                   (unsigned)strlen(value));
+    LLVMAddAttributeAtIndex(g->function, LLVMAttributeFunctionIndex, a);
+}
+
+static void enum_attribute(TlCpuGen *g, unsigned index, const char *name)
+{
+    unsigned kind = LLVMGetEnumAttributeKindForName(name, strlen(name));
+    LLVMAddAttributeAtIndex(g->function, index, LLVMCreateEnumAttribute(g->c, kind, 0));
+}
+
+static void begin_function(TlCpuGen *g, const char *symbol)
+{
+    LLVMTypeRef params[2] = {g->ptr, g->ptr};
+    g->function = LLVMAddFunction(g->l->module, symbol, LLVMFunctionType(g->void_, params, 2, 0));
+    enum_attribute(g, LLVMAttributeFunctionIndex, "nounwind");
+    enum_attribute(g, 1, "noalias");
+    enum_attribute(g, 2, "noalias");
+    enum_attribute(g, 2, "readonly");
+    attribute(g, "target-cpu", g->l->cpu);
+    attribute(g, "target-features", g->l->features);
+    if (g->l->tune)
+        attribute(g, "tune-cpu", g->l->tune);
+    attribute(g, "no-builtins", "true");
+    if (g->vector_bytes == 64)
+        attribute(g, "prefer-vector-width", "512");
+    LLVMPositionBuilderAtEnd(g->b, LLVMAppendBasicBlockInContext(g->c, g->function, "entry"));
+    g->ctx = LLVMGetParam(g->function, 0);
+    g->params = LLVMGetParam(g->function, 1);
+    g->services = load_word(g, g->ctx, offsetof(tile_cpu_ctx, services), g->ptr);
+    g->scratch = load_word(g, g->ctx, offsetof(tile_cpu_ctx, scratch), g->ptr);
+}
+
+static TlKernelCode lower_kernel(TlLlvm *l, const TlCodegenOptions *options, TlArena *arena,
+                                 const TlFn *fn, const char *symbol)
+{
+    TlCpuGen g = {.options = options};
+    tl_gen_init(&g.gen, l, fn, arena);
+    g.load_slot = load_param;
+    g.fmod = fmod_service;
+    g.exp2 = tl_gen_exp2;
+    set_features(&g);
+    g.plan = tl_cpu_plan(fn, arena);
+    tl_map_init(&g.access, arena);
+    begin_function(&g, symbol);
+    tl_gen_params(&g.gen);
+    tl_cpu_lower_block(&g, fn->body);
+    TlKernelCode k = {.fn = fn,
+                      .symbol = symbol,
+                      .slots = g.slots,
+                      .scratch_bytes = g.plan->scratch_bytes,
+                      .flags = options->check ? TILE_KERNEL_CHECKED : 0};
+    return k;
+}
+
+static bool is_supported(const TlFn *fn)
+{
+    TlDiags *diags = &fn->module->ctx->diags;
+    if (tl_fn_level(fn) != TL_LEVEL_STAGED)
+        return tl_gen_is_supported(diags, fn, "the CPU", false);
+    tl_diag(diags, fn->loc, TL_E0700, "shared memory on the CPU");
+    return false;
+}
+
+static const char PASSES[] =
+    "function(sroa,early-cse,instcombine<no-verify-fixpoint>,simplifycfg,loop-mssa(licm),gvn,dce)";
+
+void *tl_cpu_compile(TlModule *m, const TlCodegenOptions *options, TlEmit emit, TlArena *arena,
+                     TlKernelCodes *kernels, size_t *out_size)
+{
+    TlLlvm l;
+    bool supported = true;
+    for (uint32_t i = 0; i < m->fns.len; i++)
+        supported &= is_supported(m->fns.data[i]);
+    if (!supported)
+        return NULL;
+    tl_llvm_open(&l, arena, "kernels", options->target->triple, options->target->cpu,
+                 options->target->features, options->opt_level);
+    for (uint32_t i = 0; i < m->fns.len; i++) {
+        const TlFn *fn = m->fns.data[i];
+        const char *symbol = tl_format(arena, "%s.%u", fn->name, i);
+        TlKernelCode k = lower_kernel(&l, options, arena, fn, symbol);
+        tl_vec_push(arena, kernels, k);
+        tl_llvm_watch(&l, &m->ctx->diags, fn->loc, fn->name, LLVMGetNamedFunction(l.module, symbol),
+                      "loops and several kernels make it shorter");
+    }
+    tl_llvm_verify(&l);
+    if (options->opt_level > 0)
+        tl_llvm_run(&l, l.quick ? TL_LLVM_QUICK_PASSES : PASSES);
+    tl_host_complete(&l, true);
+    void *code = emit == TL_EMIT_LLVM ? (void *)tl_llvm_text(&l, arena, out_size)
+                                      : tl_llvm_emit(&l, arena, emit == TL_EMIT_OBJ, out_size);
+    tl_llvm_close(&l);
+    if (emit == TL_EMIT_OBJ)
+        tl_host_check_closed(code, *out_size, NULL);
+    for (uint32_t i = 0; i < kernels->len; i++) {
+        kernels->data[i].code = code;
+        kernels->data[i].ncode = *out_size;
+    }
+    return code;
+}
+
+enum { END_BYTES = 64 };
+
+void *tl_embed(const char *symbol, const char *triple, const void *data, size_t size,
+               TlArena *arena, size_t *out_size)
+{
+    TlLlvm l;
+    char *padded = tl_alloc(arena, size + END_BYTES);
+    memcpy(padded, data, size);
+    tl_llvm_open(&l, arena, symbol, triple, *triple ? "generic" : "", "", 0);
+    LLVMValueRef bytes =
+        LLVMConstStringInContext(l.context, padded, (unsigned)(size + END_BYTES), 1);
+    LLVMValueRef global = LLVMAddGlobal(l.module, LLVMTypeOf(bytes), symbol);
+    LLVMSetInitializer(global, bytes);
+    LLVMSetGlobalConstant(global, 1);
+    LLVMSetAlignment(global, 64);
+    void *object = tl_llvm_emit(&l, arena, true, out_size);
+    tl_llvm_close(&l);
+    return object;
+}

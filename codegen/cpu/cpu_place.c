@@ -1,0 +1,785 @@
+/* Where tiles live on the CPU ("place-cpu").
+ *
+ * A tile value is virtual when its elements can be computed inside the loop nest of the one op
+ * that needs them (its root), at
+ * the same element position; then it costs no memory. Everything else has a home in the worker's
+ * scratch memory.
+ *
+ *   1. number     ops in program order; a region op spans the positions of its body
+ *   2. cost       of recomputing a value from stable leaves (constants, iota, homes): cheap ones
+ * are virtual everywhere
+ *   3. decide     backwards over each block: virtual if all uses lead to one root in the same
+ * block through elementwise ops, and,
+ *                 for loads, if nothing between the load and the root may write what it reads
+ *   4. fuse       a reduction over a home (or elementwise over it) is done while the home is filled
+ *   5. homes      loop-carried tiles share one home with the loop's result; the value a loop
+ * yields takes that home when the old
+ *                 value is dead by then or is only read element for element while the new one is
+ * written
+ *   6. intervals  from the first write to the last read of each home; reads of outer values in a
+ * loop count until its end
+ *   7. offsets    first fit
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "codegen/cpu/cpu.h"
+#include "passes/analysis/facts.h"
+
+enum { CHEAP = 6, COSTLY = 1000 };
+
+typedef struct Placer {
+    const TlFn *fn;
+    TlArena *arena;
+    TlCpuPlan *plan;
+    TlMap pos, end; /* op to position of itself, of the last op inside */
+    uint32_t n;
+    int *cost;      /* by value id */
+    TlOp **root;    /* by value id: of virtual values that are not cheap */
+    uint32_t *last; /* by value id: position of the last read */
+    uint32_t *stamp, stamps; /* by value id: values share operands, so each walk visits one once */
+    TlOp **writer; /* by position: the first op of the block from there on that may write memory */
+} Placer;
+
+/* ---- forms ---- */
+
+static int64_t pad(int64_t n)
+{
+    if (n > 64)
+        return (n + 31) / 32 * 32 - n <= n / 8 ? (n + 31) / 32 * 32 : (n + 15) / 16 * 16;
+    if (n > 16)
+        return (n + 15) / 16 * 16;
+    int64_t p = 1;
+    while (p < n)
+        p *= 2;
+    return p;
+}
+
+TlCpuForm tl_cpu_form(const TlType *type)
+{
+    TlCpuForm f = {.rank = type->rank, .lane = type->rank - 1, .elems = 1};
+    while (f.lane > 0 && type->shape[f.lane] == 1)
+        f.lane--;
+    for (int d = type->rank - 1; d >= 0; d--) {
+        f.extent[d] = type->shape[d];
+        f.padded[d] = d == f.lane ? pad(type->shape[d]) : type->shape[d];
+        f.stride[d] = f.elems;
+        f.elems *= f.padded[d];
+    }
+    return f;
+}
+
+/* ---- aliasing ---- */
+
+bool tl_cpu_may_alias(const TlFn *fn, const TlValue *a, const TlValue *b)
+{
+    int p = tl_base_param(a), q = tl_base_param(b);
+    if (p < 0 || q < 0 || p == q)
+        return true;
+    for (uint32_t i = 0; fn->info && i < fn->info->aliases.len; i++) {
+        tile_image_alias x = fn->info->aliases.data[i];
+        if (((int)x.a == p && (int)x.b == q) || ((int)x.a == q && (int)x.b == p))
+            return true;
+    }
+    return false;
+}
+
+/* `const` memory is written by nobody during the launch, unless the program says that it aliases.
+ * */
+static bool reads_constant(const TlFn *fn, const TlValue *base)
+{
+    int p = tl_base_param(base);
+    if (p < 0 || !fn->body->args[p]->type->is_const)
+        return false;
+    for (uint32_t i = 0; fn->info && i < fn->info->aliases.len; i++)
+        if ((int)fn->info->aliases.data[i].a == p || (int)fn->info->aliases.data[i].b == p)
+            return false;
+    return true;
+}
+
+static bool same_place(const TlOp *a, const TlOp *b)
+{
+    TlPlace p = tl_op_place(a), q = tl_op_place(b);
+    if (p.base != q.base || p.naxes != q.naxes || !p.axes || !q.axes)
+        return p.base == q.base && !p.axes && !q.axes && p.rank == 0;
+    for (uint32_t i = 0; i < p.naxes; i++) {
+        if (p.index[i].value != q.index[i].value || p.axes[i].kind != q.axes[i].kind)
+            return false;
+        if (p.axes[i].kind == TL_AXIS_TILE || p.axes[i].width != q.axes[i].width ||
+            p.axes[i].step != q.axes[i].step)
+            return false;
+    }
+    return true;
+}
+
+/* ---- 1. number ---- */
+
+static uint32_t pos_of(Placer *p, const TlOp *op)
+{
+    uint64_t v = 0;
+    tl_map_get(&p->pos, (uint64_t)(uintptr_t)op, &v);
+    return (uint32_t)v;
+}
+
+static uint32_t end_of(Placer *p, const TlOp *op)
+{
+    uint64_t v = 0;
+    tl_map_get(&p->end, (uint64_t)(uintptr_t)op, &v);
+    return (uint32_t)v;
+}
+
+static void number(Placer *p, const TlBlock *block)
+{
+    for (TlOp *op = block->first; op; op = op->next) {
+        tl_map_put(&p->pos, (uint64_t)(uintptr_t)op, ++p->n);
+        if (op->opcode != TL_OP_REDUCE && op->opcode != TL_OP_SCAN)
+            for (uint32_t r = 0; r < op->nregions; r++)
+                number(p, op->regions[r]);
+        tl_map_put(&p->end, (uint64_t)(uintptr_t)op, op->nregions ? ++p->n : p->n);
+    }
+}
+
+/* Fills p->writer for a block; does the block write? */
+static bool find_writers(Placer *p, const TlBlock *block)
+{
+    TlOp *writer = NULL;
+    for (TlOp *op = block->last; op; op = op->prev) {
+        bool inner = op->nregions && op->opcode != TL_OP_REDUCE && op->opcode != TL_OP_SCAN,
+             writes = !inner && tl_op_effects(op) & (F_WRITE | F_ATOMIC);
+        for (uint32_t r = 0; inner && r < op->nregions; r++)
+            writes |= find_writers(p, op->regions[r]);
+        if (writes)
+            writer = op;
+        p->writer[pos_of(p, op)] = writer;
+    }
+    return writer != NULL;
+}
+
+static TlOp *next_writer(Placer *p, const TlOp *op)
+{
+    return op->next ? p->writer[pos_of(p, op->next)] : NULL;
+}
+
+/* ---- 2. cost ---- */
+
+bool tl_cpu_is_renaming(const TlOp *op)
+{
+    const TlType *a = tl_in(op, 0)->type, *b = op->out[0]->type;
+    int i = 0, j = 0;
+    for (;;) {
+        while (i < a->rank && a->shape[i] == 1)
+            i++;
+        while (j < b->rank && b->shape[j] == 1)
+            j++;
+        if (i == a->rank || j == b->rank)
+            return i == a->rank && j == b->rank;
+        if (a->shape[i++] != b->shape[j++])
+            return false;
+    }
+}
+
+static bool lane_moves(const TlOp *trans)
+{
+    const TlAttr *perm = tl_attr(trans, TL_ATTR_PERM);
+    TlCpuForm from = tl_cpu_form(tl_in(trans, 0)->type), to = tl_cpu_form(trans->out[0]->type);
+    return tl_type_elems(trans->out[0]->type) > 1 && perm->u.ints[to.lane] != from.lane;
+}
+
+static bool can_be_virtual(const TlOp *op)
+{
+    switch (op->opcode) {
+    case TL_OP_CONST:
+    case TL_OP_IOTA:
+    case TL_OP_BROADCAST:
+    case TL_OP_EXPAND:
+    case TL_OP_TRANS:
+    case TL_OP_CONVERT:
+    case TL_OP_GATHER:
+    case TL_OP_LOAD:
+    case TL_OP_INSIDE: return true;
+    case TL_OP_RESHAPE: return tl_cpu_is_renaming(op);
+    default: return (tl_op_info(op->opcode)->flags & F_ELEM) != 0;
+    }
+}
+
+static int op_cost(const TlOp *op)
+{
+    switch (op->opcode) {
+    case TL_OP_CONST:
+    case TL_OP_IOTA:
+    case TL_OP_BROADCAST:
+    case TL_OP_EXPAND:
+    case TL_OP_TRANS:
+    case TL_OP_CONVERT:
+    case TL_OP_RESHAPE: return 0;
+    case TL_OP_LOAD: return COSTLY;
+    case TL_OP_INSIDE: return 3;
+    case TL_OP_GATHER:
+    case TL_OP_DIV:
+    case TL_OP_REM:
+    case TL_OP_SQRT:
+    case TL_OP_EXP2:
+    case TL_OP_MULHI: return CHEAP + 1;
+    default: return 1;
+    }
+}
+
+static void find_costs(Placer *p, const TlBlock *block)
+{
+    for (TlOp *op = block->first; op; op = op->next) {
+        for (uint32_t r = 0; r < op->nregions; r++)
+            find_costs(p, op->regions[r]);
+        if (op->nout != 1 || !can_be_virtual(op))
+            continue;
+        int cost = op_cost(op);
+        for (uint32_t i = 0; i < op->nin; i++) {
+            const TlType *t = tl_in(op, i)->type;
+            if (t->kind == TL_TILE && t->rank > 0)
+                cost += p->cost[tl_in(op, i)->id];
+        }
+        p->cost[op->out[0]->id] = cost < COSTLY ? cost : COSTLY;
+    }
+}
+
+static bool is_cheap(const Placer *p, const TlValue *v)
+{
+    return v->def && v->def->nout == 1 && can_be_virtual(v->def) && p->cost[v->id] <= CHEAP;
+}
+
+/* ---- 3. decide ---- */
+
+static bool writes_what(Placer *p, const TlOp *op, const TlOp *load, bool in_place_ok)
+{
+    uint32_t effects = tl_op_effects(op);
+    if (effects & F_ATOMIC)
+        return true;
+    if (!(effects & F_WRITE))
+        return false;
+    if (op->opcode != TL_OP_STORE) { /* a region: look at each store in it */
+        for (uint32_t r = 0; r < op->nregions; r++)
+            for (TlOp *inner = op->regions[r]->first; inner; inner = inner->next)
+                if (writes_what(p, inner, load, false))
+                    return true;
+        return op->nregions == 0;
+    }
+    if (!tl_cpu_may_alias(p->fn, tl_in(op, 0), tl_in(load, 0)))
+        return false;
+    return !(in_place_ok && same_place(op, load));
+}
+
+static bool reaches_by_elements(Placer *p, TlValue *from, const TlValue *v)
+{
+    if (from == v || from->type->rank == 0 || !from->def || p->stamp[from->id] == p->stamps)
+        return true;
+    p->stamp[from->id] = p->stamps;
+    if (p->plan->place[from->id].kind != TL_CPU_VIRTUAL)
+        return true; /* a home of its own: read before */
+    bool elementwise = tl_op_info(from->def->opcode)->flags & F_ELEM;
+    for (uint32_t i = 0; i < from->def->nin; i++) {
+        TlValue *x = tl_in(from->def, i);
+        if (x->type->kind != TL_TILE || x->type->rank == 0)
+            continue;
+        if (x == v && !elementwise)
+            return false;
+        if (!elementwise && (p->cost[x->id] > 0 || p->plan->place[x->id].kind == TL_CPU_HOME))
+            return false;
+        if (!reaches_by_elements(p, x, v))
+            return false;
+    }
+    return true;
+}
+
+/* Is `v` reached from `from` only through elementwise virtual ops? */
+static bool only_elementwise(Placer *p, TlValue *from, const TlValue *v)
+{
+    p->stamps++;
+    return reaches_by_elements(p, from, v);
+}
+
+static bool load_may_wait(Placer *p, TlOp *load, TlOp *root)
+{
+    if (reads_constant(p->fn, tl_in(load, 0)))
+        return true;
+    uint32_t end = pos_of(p, root);
+    for (TlOp *op = next_writer(p, load); op && pos_of(p, op) < end; op = next_writer(p, op))
+        if (writes_what(p, op, load, false))
+            return false;
+    if (root->nregions && (root->opcode == TL_OP_FOR || root->opcode == TL_OP_WHILE))
+        return true; /* inits come first */
+    bool in_place = root->opcode == TL_OP_STORE && same_place(root, load) &&
+                    only_elementwise(p, tl_op_place(root).value, load->out[0]);
+    return !writes_what(p, root, load, in_place);
+}
+
+/* Does this use evaluate the operand more than once per element, or in another order than the
+ * root's? */
+static bool use_needs_home(const Placer *p, const TlUse *use)
+{
+    const TlOp *op = use->user;
+    (void)p;
+    switch (op->opcode) {
+    case TL_OP_BROADCAST: return tl_type_elems(use->value->type) < tl_type_elems(op->out[0]->type);
+    case TL_OP_TRANS: return true;
+    case TL_OP_RESHAPE: return !tl_cpu_is_renaming(op);
+    case TL_OP_SCAN:
+    case TL_OP_PRINT: return true;
+    case TL_OP_YIELD: return op->block->parent->opcode != TL_OP_IF;
+    case TL_OP_CONDITION: return true;
+    default: break;
+    }
+    uint32_t k = (uint32_t)(use - op->in);
+    if (op->opcode == TL_OP_GATHER)
+        return k == 0;
+    if (tl_attr(op, TL_ATTR_AXES) && k >= 1 && k <= tl_attr(op, TL_ATTR_AXES)->n)
+        return true; /* index tiles */
+    return false;
+}
+
+static TlOp *root_of_use(Placer *p, const TlUse *use)
+{
+    TlOp *op = use->user;
+    if (op->nout == 1 && op->out[0]->type->kind == TL_TILE && op->out[0]->type->rank > 0 &&
+        p->plan->place[op->out[0]->id].kind == TL_CPU_VIRTUAL)
+        return p->root[op->out[0]->id];
+    return op;
+}
+
+/* The one op in whose loop nest v can be computed, or NULL. */
+static TlOp *find_root(Placer *p, TlValue *v)
+{
+    TlOp *root = NULL;
+    for (TlUse *u = v->uses; u; u = u->next) {
+        if (u->user->block != v->def->block || use_needs_home(p, u))
+            return NULL;
+        TlOp *r = root_of_use(p, u);
+        if (!r || (root && r != root))
+            return NULL;
+        root = r;
+    }
+    return root;
+}
+
+static bool only_feeds_dot(const TlValue *v)
+{
+    return v->uses && !v->uses->next && v->uses->user->opcode == TL_OP_DOT &&
+           v->uses != &v->uses->user->in[2] && v->uses->user->block == v->def->block;
+}
+
+/* Is v the next value of something a loop carries? Then it is computed in place rather than at the
+ * end. */
+static bool is_carried(const TlValue *v)
+{
+    for (const TlUse *u = v->uses; u; u = u->next) {
+        TlOpcode o = u->user->opcode;
+        if (o == TL_OP_CONDITION ||
+            (o == TL_OP_YIELD && u->user->block->parent->opcode != TL_OP_IF))
+            return true;
+    }
+    return false;
+}
+
+static void decide(Placer *p, TlValue *v)
+{
+    TlCpuPlace *place = &p->plan->place[v->id];
+    if (v->type->kind != TL_TILE)
+        return;
+    if (v->type->rank == 0) {
+        place->kind = TL_CPU_SCALAR;
+        return;
+    }
+    TlOp *op = v->def;
+    place->kind = TL_CPU_HOME;
+    if (op->nout != 1 || !can_be_virtual(op))
+        return;
+    if (op->opcode == TL_OP_TRANS && p->cost[v->id] > 0 && lane_moves(op) && !only_feeds_dot(v))
+        return;
+    if (is_cheap(p, v) && !(p->cost[v->id] && is_carried(v))) {
+        place->kind = TL_CPU_VIRTUAL;
+        return;
+    }
+    TlOp *root = find_root(p, v);
+    if (v->uses && !root)
+        return;
+    if (op->opcode == TL_OP_LOAD && root && !load_may_wait(p, op, root))
+        return;
+    place->kind = TL_CPU_VIRTUAL;
+    p->root[v->id] = root;
+}
+
+static void decide_block(Placer *p, const TlBlock *block)
+{
+    for (TlOp *op = block->last; op; op = op->prev) {
+        for (uint32_t i = 0; i < op->nout; i++)
+            decide(p, op->out[i]);
+        if (op->opcode == TL_OP_REDUCE || op->opcode == TL_OP_SCAN)
+            continue;
+        for (uint32_t r = 0; r < op->nregions; r++) {
+            for (uint32_t i = 0; i < op->regions[r]->nargs; i++) {
+                TlValue *a = op->regions[r]->args[i];
+                p->plan->place[a->id].kind = a->type->rank ? TL_CPU_HOME : TL_CPU_SCALAR;
+            }
+            decide_block(p, op->regions[r]);
+        }
+    }
+}
+
+/* ---- 4. fuse ---- */
+
+/* Can x be computed at the positions of v's nest, when that runs? It may use v element for
+ * element, and what was there before v. A value reached both ways, by elements and otherwise, is visited for each:
+ * stamps are even for the one and odd for the other, which asks for more. */
+static bool is_ready(Placer *p, const TlValue *x, const TlValue *v, bool elementwise, bool *uses_v)
+{
+    if (x == v) {
+        *uses_v = true;
+        return elementwise;
+    }
+    uint32_t seen = p->stamps - elementwise;
+    if (p->stamp[x->id] >= seen)
+        return true;
+    p->stamp[x->id] = seen;
+    bool before = !x->def || pos_of(p, x->def) < pos_of(p, v->def);
+    if (x->type->kind != TL_TILE || x->type->rank == 0 || p->plan->place[x->id].kind == TL_CPU_HOME)
+        return before;
+    if (x->def->opcode == TL_OP_LOAD || (x->def->opcode == TL_OP_INSIDE && !before))
+        return false;
+    bool same = elementwise && (tl_op_info(x->def->opcode)->flags & F_ELEM);
+    for (uint32_t i = 0; i < x->def->nin; i++)
+        if (!is_ready(p, tl_in(x->def, i), v, same, uses_v))
+            return false;
+    return true;
+}
+
+static bool can_fuse(Placer *p, const TlOp *reduce, const TlValue *v)
+{
+    if (reduce->opcode != TL_OP_REDUCE || reduce->nin != 1 ||
+        tl_attr_int(reduce, TL_ATTR_KIND, TL_COMBINE_USER) == TL_COMBINE_USER)
+        return false;
+    bool uses_v = false;
+    const TlValue *x = tl_in(reduce, 0);
+    p->stamps += 2;
+    return tl_same_shape(x->type, v->type) && is_ready(p, x, v, true, &uses_v) && uses_v;
+}
+
+typedef TL_VEC(TlOp *) Reductions;
+
+/* The reductions of v's block that v reaches through values without a home. */
+static void find_reductions(Placer *p, const TlValue *v, const TlBlock *block, Reductions *out)
+{
+    if (p->stamp[v->id] == p->stamps)
+        return;
+    p->stamp[v->id] = p->stamps;
+    for (TlUse *u = v->uses; u; u = u->next) {
+        const TlOp *op = u->user;
+        if (op->block == block && op->opcode == TL_OP_REDUCE)
+            tl_vec_push(p->arena, out, u->user);
+        else if (op->nout == 1 && op->out[0]->type->rank && p->plan->place[op->out[0]->id].kind != TL_CPU_HOME)
+            find_reductions(p, op->out[0], block, out);
+    }
+}
+
+/* The first of them in the program that can be done while v's home is filled. */
+static TlOp *fusion_of(Placer *p, const TlValue *v)
+{
+    Reductions all = {0};
+    TlOp *best = NULL;
+    p->stamps++;
+    find_reductions(p, v, v->def->block, &all);
+    for (uint32_t i = 0; i < all.len; i++) {
+        TlOp *r = all.data[i];
+        if ((!best || pos_of(p, r) < pos_of(p, best)) &&
+            !tl_map_get(&p->plan->fused, (uint64_t)(uintptr_t)r, NULL) && can_fuse(p, r, v))
+            best = r;
+    }
+    return best;
+}
+
+static void find_fusions(Placer *p, const TlBlock *block)
+{
+    for (TlOp *op = block->first; op; op = op->next) {
+        if (op->opcode == TL_OP_REDUCE || op->opcode == TL_OP_SCAN)
+            continue;
+        for (uint32_t r = 0; r < op->nregions; r++)
+            find_fusions(p, op->regions[r]);
+        if (op->nout != 1 || p->plan->place[op->out[0]->id].kind != TL_CPU_HOME ||
+            op->out[0]->type->kind != TL_TILE || !can_be_virtual(op) || op->opcode == TL_OP_TRANS)
+            continue;
+        TlOp *r = fusion_of(p, op->out[0]);
+        if (!r)
+            continue;
+        tl_map_put_ptr(&p->plan->fused, op, r);
+        tl_map_put_ptr(&p->plan->fused, r, op);
+    }
+}
+
+/* ---- 6. intervals: the last read of each home ---- */
+
+static uint32_t read_position(Placer *p, const TlValue *v, const TlOp *reader)
+{
+    const TlBlock *home = v->def ? v->def->block : v->block;
+    const TlOp *op = reader;
+    while (op->block != home && op->block->parent)
+        op = op->block->parent;
+    return op == reader ? pos_of(p, op) : end_of(p, op);
+}
+
+static void note_reads(Placer *p, TlValue *v, const TlOp *reader)
+{
+    if (v->type->kind != TL_TILE || v->type->rank == 0 || p->stamp[v->id] == p->stamps)
+        return;
+    p->stamp[v->id] = p->stamps;
+    if (p->plan->place[v->id].kind == TL_CPU_HOME) {
+        uint32_t at = read_position(p, v, reader);
+        if (at > p->last[v->id])
+            p->last[v->id] = at;
+        return;
+    }
+    for (uint32_t i = 0; v->def && i < v->def->nin; i++)
+        note_reads(p, tl_in(v->def, i), reader);
+}
+
+static void find_reads(Placer *p, const TlBlock *block)
+{
+    for (TlOp *op = block->first; op; op = op->next) {
+        bool is_virtual = op->nout == 1 && op->out[0]->type->kind == TL_TILE &&
+                          op->out[0]->type->rank &&
+                          p->plan->place[op->out[0]->id].kind == TL_CPU_VIRTUAL;
+        if (!is_virtual) {
+            p->stamps++;
+            for (uint32_t i = 0; i < op->nin; i++)
+                note_reads(p, tl_in(op, i), op);
+        }
+        if (op->opcode == TL_OP_REDUCE || op->opcode == TL_OP_SCAN)
+            continue;
+        for (uint32_t r = 0; r < op->nregions; r++)
+            find_reads(p, op->regions[r]);
+    }
+}
+
+/* ---- 5. homes ---- */
+
+static int32_t new_buffer(Placer *p, uint64_t bytes, uint32_t first, uint32_t last)
+{
+    tl_vec_push(p->arena, &p->plan->buffers,
+                (TlCpuBuffer){.bytes = (bytes + 63) / 64 * 64, .first = first, .last = last});
+    return (int32_t)p->plan->buffers.len - 1;
+}
+
+static int32_t home_buffer(Placer *p, const TlType *type, uint32_t first, uint32_t last)
+{
+    return new_buffer(p, (uint64_t)tl_cpu_form(type).elems * tl_gen_elem_bytes(type), first, last);
+}
+
+static void use_buffer(Placer *p, const TlValue *v, int32_t buffer, uint32_t def)
+{
+    p->plan->place[v->id].buffer = buffer;
+    TlCpuBuffer *b = &p->plan->buffers.data[buffer];
+    if (def < b->first)
+        b->first = def;
+    if (def > b->last)
+        b->last = def;
+    if (p->last[v->id] > b->last)
+        b->last = p->last[v->id];
+}
+
+/* May the value the loop yields be written over the carried one? */
+static bool can_take_over(Placer *p, const TlValue *y, const TlValue *a, const TlOp *loop)
+{
+    if (!y->def || y->def->block != loop->regions[0] || p->plan->place[y->id].kind != TL_CPU_HOME)
+        return false;
+    if (p->plan->place[y->id].buffer >= 0 || y->type != a->type)
+        return false;
+    uint32_t at = pos_of(p, y->def), last = p->last[a->id];
+    if (last > at || y->def->nregions)
+        return false;
+    uint32_t yields = 0;
+    for (TlUse *u = y->uses; u; u = u->next)
+        yields += u->user->opcode == TL_OP_YIELD && u->user->block == y->def->block;
+    if (yields != 1)
+        return false;
+    if (last < at)
+        return true;
+    TlOp *op = y->def;
+    uint32_t flags = tl_op_info(op->opcode)->flags;
+    if (!(flags & F_ELEM) && op->opcode != TL_OP_DOT)
+        return false;
+    for (uint32_t i = 0; i < op->nin; i++) {
+        bool acc = op->opcode != TL_OP_DOT || i == 2;
+        TlValue *x = tl_in(op, i);
+        if (x->type->rank == 0)
+            continue;
+        if (acc && !only_elementwise(p, x, a))
+            return false;
+        if (!acc) { /* a packed operand must not come from the accumulator's home */
+            uint32_t saved = p->last[a->id];
+            p->last[a->id] = 0;
+            p->stamps++;
+            note_reads(p, x, op);
+            bool reads = p->last[a->id] != 0;
+            p->last[a->id] = saved;
+            if (reads)
+                return false;
+        }
+    }
+    return true;
+}
+
+static void place_for(Placer *p, TlOp *op)
+{
+    TlBlock *body = op->regions[0];
+    uint32_t first = pos_of(p, op), last = end_of(p, op);
+    for (uint32_t k = 0; k < op->nout; k++) {
+        TlValue *a = body->args[k + 1], *r = op->out[k], *y = tl_in(body->last, k);
+        if (r->type->rank == 0)
+            continue;
+        int32_t b = home_buffer(p, r->type, first, last);
+        if (can_take_over(p, y, a, op))
+            use_buffer(p, y, b, first);
+        use_buffer(p, a, b, first);
+        use_buffer(p, r, b, first);
+    }
+}
+
+/* Values that `while` passes on unchanged keep the carried home; others get one of their own. */
+static void place_while(Placer *p, TlOp *op)
+{
+    TlBlock *before = op->regions[0], *after = op->regions[1];
+    uint32_t first = pos_of(p, op), last = end_of(p, op);
+    for (uint32_t k = 0; k < before->nargs; k++)
+        if (before->args[k]->type->rank)
+            use_buffer(p, before->args[k], home_buffer(p, before->args[k]->type, first, last),
+                       first);
+    TlMap taken;
+    tl_map_init(&taken, p->arena);
+    for (uint32_t m = 0; m < op->nout; m++) {
+        TlValue *passed = tl_in(before->last, m + 1);
+        if (passed->type->rank == 0)
+            continue;
+        int32_t b;
+        if (passed->block == before && !passed->def && !tl_map_get(&taken, passed->id, NULL)) {
+            tl_map_put(&taken, passed->id, 1);
+            b = p->plan->place[passed->id].buffer;
+        } else {
+            b = home_buffer(p, passed->type, first, last);
+        }
+        use_buffer(p, after->args[m], b, first);
+        use_buffer(p, op->out[m], b, first);
+    }
+}
+
+static void place_extra(Placer *p, TlOp *op)
+{
+    uint32_t at = pos_of(p, op);
+    int32_t first = (int32_t)p->plan->buffers.len;
+    if (op->opcode == TL_OP_DOT) {
+        for (int i = 0; i < 2; i++) {
+            TlCpuForm f = tl_cpu_form(tl_in(op, (uint32_t)i)->type);
+            new_buffer(p, (uint64_t)f.elems * (op->out[0]->type->dtype == TL_F64 ? 8 : 4), at, at);
+        }
+        new_buffer(p, (uint64_t)tl_cpu_form(op->out[0]->type).elems * 4, at,
+                   at); /* f16 results accumulate in f32 */
+    } else if (op->opcode == TL_OP_PRINT && tl_in(op, 0)->type->rank) {
+        new_buffer(
+            p, (uint64_t)tl_type_elems(tl_in(op, 0)->type) * tl_gen_elem_bytes(tl_in(op, 0)->type),
+            at, at);
+    } else if ((op->opcode == TL_OP_YIELD || op->opcode == TL_OP_CONDITION) &&
+               op->block->parent->opcode != TL_OP_IF) {
+        for (uint32_t i = 0; i < op->nin; i++) /* room for a parallel copy */
+            if (tl_in(op, i)->type->rank)
+                home_buffer(p, tl_in(op, i)->type, at, at);
+    } else {
+        return;
+    }
+    tl_map_put(&p->plan->extra, (uint64_t)(uintptr_t)op, (uint64_t)first);
+}
+
+static void place_block(Placer *p, const TlBlock *block)
+{
+    for (TlOp *op = block->first; op; op = op->next) {
+        if (op->opcode == TL_OP_FOR)
+            place_for(p, op);
+        if (op->opcode == TL_OP_WHILE)
+            place_while(p, op);
+        const TlOp *with = op->opcode == TL_OP_REDUCE ? tl_map_get_ptr(&p->plan->fused, op) : NULL;
+        uint32_t at = pos_of(p, with ? with : op);
+        for (uint32_t i = 0; i < op->nout; i++) {
+            TlValue *v = op->out[i];
+            TlCpuPlace *place = &p->plan->place[v->id];
+            if (v->type->kind == TL_TILE && place->kind == TL_CPU_HOME && place->buffer < 0)
+                use_buffer(p, v, home_buffer(p, v->type, at, at), at);
+        }
+        place_extra(p, op);
+        if (op->opcode == TL_OP_REDUCE || op->opcode == TL_OP_SCAN)
+            continue;
+        for (uint32_t r = 0; r < op->nregions; r++)
+            place_block(p, op->regions[r]);
+    }
+}
+
+/* The homes of results of `if` are written inside it, so they live from its first position on:
+ * use_buffer did that. */
+
+/* ---- 7. offsets ---- */
+
+static int by_offset(const void *a, const void *b)
+{
+    uint64_t x = (*(const TlCpuBuffer *const *)a)->offset,
+             y = (*(const TlCpuBuffer *const *)b)->offset;
+    return (x > y) - (x < y);
+}
+
+/* `others`: room for k buffers */
+static uint64_t first_fit(const TlCpuPlan *plan, uint32_t k, const TlCpuBuffer **others)
+{
+    const TlCpuBuffer *b = &plan->buffers.data[k];
+    uint64_t at = 0;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < k; i++) {
+        const TlCpuBuffer *o = &plan->buffers.data[i];
+        if (o->first <= b->last && b->first <= o->last)
+            others[n++] = o;
+    }
+    qsort(others, n, sizeof(TlCpuBuffer *), by_offset);
+    for (uint32_t i = 0; i < n && others[i]->offset < at + b->bytes; i++)
+        if (at < others[i]->offset + others[i]->bytes)
+            at = others[i]->offset + others[i]->bytes;
+    return at;
+}
+
+static void assign_offsets(TlCpuPlan *plan, TlArena *arena)
+{
+    const TlCpuBuffer **others = TL_NEW_ARRAY(arena, const TlCpuBuffer *, plan->buffers.len + 1);
+    for (uint32_t k = 0; k < plan->buffers.len; k++) {
+        TlCpuBuffer *b = &plan->buffers.data[k];
+        b->offset = first_fit(plan, k, others);
+        if (b->offset + b->bytes > plan->scratch_bytes)
+            plan->scratch_bytes = b->offset + b->bytes;
+    }
+}
+
+TlCpuPlan *tl_cpu_plan(const TlFn *fn, TlArena *arena)
+{
+    Placer p = {.fn = fn, .arena = arena, .plan = TL_NEW(arena, TlCpuPlan)};
+    uint32_t n = fn->nvalues + 1;
+    tl_map_init(&p.pos, arena);
+    tl_map_init(&p.end, arena);
+    tl_map_init(&p.plan->extra, arena);
+    tl_map_init(&p.plan->fused, arena);
+    p.plan->place = TL_NEW_ARRAY(arena, TlCpuPlace, n);
+    for (uint32_t i = 0; i < n; i++)
+        p.plan->place[i].buffer = -1;
+    p.cost = TL_NEW_ARRAY(arena, int, n);
+    p.root = TL_NEW_ARRAY(arena, TlOp *, n);
+    p.last = TL_NEW_ARRAY(arena, uint32_t, n);
+    p.stamp = TL_NEW_ARRAY(arena, uint32_t, n);
+    number(&p, fn->body);
+    p.writer = TL_NEW_ARRAY(arena, TlOp *, p.n + 2);
+    find_writers(&p, fn->body);
+    find_costs(&p, fn->body);
+    decide_block(&p, fn->body);
+    find_fusions(&p, fn->body);
+    find_reads(&p, fn->body);
+    place_block(&p, fn->body);
+    assign_offsets(p.plan, arena);
+    return p.plan;
+}

@@ -1,0 +1,344 @@
+/* Reductions, scans and histograms on the CPU.
+ *
+ * Along the lane dimension a reduction keeps one vector of partial results, takes whole vectors,
+ * then one last vector whose lanes past the extent keep what they had (padding is left out by
+ * structure, never by an identity element), and folds the lanes in halves. Along another
+ * dimension the lanes are independent. A combiner with control flow runs on scalars. */
+#include "codegen/cpu/cpu.h"
+
+enum { MAX_TUPLE = 64 };
+
+typedef struct Reduction {
+    TlOp *op;
+    int axis;
+    uint32_t n;
+    TlCombine kind;
+    bool reverse;
+    TlValue *fill; /* its home is filled on the way; or NULL */
+} Reduction;
+
+static Reduction reduction_of(TlOp *op)
+{
+    Reduction r = {.op = op,
+                   .axis = (int)tl_attr_int(op, TL_ATTR_AXIS, 0),
+                   .n = op->nin,
+                   .kind = (TlCombine)tl_attr_int(op, TL_ATTR_KIND, 0),
+                   .reverse = tl_attr_flag(op, TL_ATTR_REVERSE)};
+    TL_ASSERT(r.n <= MAX_TUPLE, "reduction of %u values", r.n);
+    return r;
+}
+
+/* ---- the combiner ---- */
+
+static bool is_straight(const TlCpuGen *g, const TlBlock *b)
+{
+    for (const TlOp *op = b->first; op; op = op->next) {
+        if (op->opcode == TL_OP_CONST || op->opcode == TL_OP_YIELD)
+            continue;
+        if (!(tl_op_info(op->opcode)->flags & F_ELEM) || op->opcode == TL_OP_PTR_ADD ||
+            tl_gen_op_is_scalar_only(&g->gen, op))
+            return false;
+    }
+    return true;
+}
+
+static bool is_local(const TlValue *v, const TlBlock *b)
+{
+    return v->def ? v->def->block == b : v->block == b;
+}
+
+static void combine_lanes(TlCpuGen *g, const TlBlock *b, int width, LLVMValueRef *out)
+{
+    for (TlOp *op = b->first; op->opcode != TL_OP_YIELD; op = op->next) {
+        TlValue *v = op->out[0];
+        if (op->opcode == TL_OP_CONST) {
+            g->scalar[v->id] =
+                tl_gen_const(&g->gen, v->type, tl_attr(op, TL_ATTR_VALUE)->u.bits, width);
+            continue;
+        }
+        LLVMValueRef in[3];
+        for (uint32_t i = 0; i < op->nin; i++) {
+            TlValue *x = tl_in(op, i);
+            in[i] = is_local(x, b) ? g->scalar[x->id]
+                                   : tl_gen_splat(&g->gen, tl_gen_scalar(&g->gen, x), width);
+        }
+        g->scalar[v->id] = tl_gen_elementwise(&g->gen, op, in);
+    }
+    for (uint32_t i = 0; i < b->last->nin; i++) {
+        TlValue *x = tl_in(b->last, i);
+        out[i] = is_local(x, b) ? g->scalar[x->id]
+                                : tl_gen_splat(&g->gen, tl_gen_scalar(&g->gen, x), width);
+    }
+}
+
+/* out = a combined with b; out may be a */
+static void combine(TlCpuGen *g, const Reduction *r, LLVMValueRef *a, LLVMValueRef *b,
+                    LLVMValueRef *out)
+{
+    if (r->kind != TL_COMBINE_USER) {
+        out[0] = tl_gen_combine(&g->gen, r->kind, tl_in(r->op, 0)->type->dtype, a[0], b[0]);
+        return;
+    }
+    TlBlock *body = r->op->regions[0];
+    for (uint32_t i = 0; i < r->n; i++) {
+        g->scalar[body->args[i]->id] = a[i];
+        g->scalar[body->args[r->n + i]->id] = b[i];
+    }
+    if (is_straight(g, body)) {
+        combine_lanes(g, body, tl_gen_width_of(a[0]), out);
+        return;
+    }
+    tl_cpu_lower_block(g, body);
+    for (uint32_t i = 0; i < r->n; i++)
+        out[i] = tl_gen_scalar(&g->gen, tl_in(body->last, i));
+}
+
+static void eval_all(TlCpuGen *g, const Reduction *r, const TlCpuAt *at, LLVMValueRef *out)
+{
+    TlCpuAt fresh = *at;
+    tl_map_init(&fresh.memo, g->arena);
+    if (r->fill) {
+        TlCpuForm f = tl_cpu_form(r->fill->type);
+        LLVMValueRef x = tl_cpu_eval_op(g, r->fill, &fresh);
+        tl_cpu_home_store(g, r->fill->type, tl_cpu_home_ptr(g, g->plan->place[r->fill->id].buffer),
+                          &f, &fresh, x);
+        tl_map_put(&fresh.memo, r->fill->id, (uint64_t)(uintptr_t)x);
+    }
+    for (uint32_t i = 0; i < r->n; i++)
+        out[i] = tl_cpu_eval(g, tl_in(r->op, i), &fresh);
+}
+
+static int sources_width(TlCpuGen *g, const Reduction *r, int limit)
+{
+    if (r->kind == TL_COMBINE_USER && !is_straight(g, r->op->regions[0]))
+        return 1;
+    for (uint32_t i = 0; i < r->n; i++)
+        limit = tl_cpu_chain_width(g, tl_in(r->op, i), limit);
+    return limit;
+}
+
+/* ---- one row along the lane dimension ---- */
+
+static LLVMValueRef half(TlCpuGen *g, LLVMValueRef x, int from, int n)
+{
+    LLVMValueRef mask[64];
+    if (n == 1)
+        return LLVMBuildExtractElement(g->b, x, LLVMConstInt(g->i32, (unsigned)from, 0), "");
+    for (int i = 0; i < n; i++)
+        mask[i] = LLVMConstInt(g->i32, (unsigned)(from + i), 0);
+    return LLVMBuildShuffleVector(g->b, x, LLVMGetPoison(LLVMTypeOf(x)),
+                                  LLVMConstVector(mask, (unsigned)n), "");
+}
+
+static void fold_lanes(TlCpuGen *g, const Reduction *r, LLVMValueRef *acc, int width)
+{
+    for (int w = width / 2; w >= 1; w /= 2) {
+        LLVMValueRef a[MAX_TUPLE], b[MAX_TUPLE];
+        for (uint32_t i = 0; i < r->n; i++) {
+            a[i] = half(g, acc[i], 0, w);
+            b[i] = half(g, acc[i], w, w);
+        }
+        combine(g, r, a, b, acc);
+    }
+}
+
+static void reduce_row(TlCpuGen *g, const Reduction *r, TlCpuAt *at, int64_t n, int width,
+                       LLVMValueRef *acc)
+{
+    int64_t whole = n / width * width;
+    at->width = width;
+    at->idx[r->axis] = tl_gen_int(&g->gen, 0);
+    eval_all(g, r, at, acc);
+    if (whole > width) {
+        TlCpuLoop l = tl_cpu_loop_begin(g, width, whole, width);
+        LLVMValueRef x[MAX_TUPLE], carried[MAX_TUPLE];
+        for (uint32_t i = 0; i < r->n; i++)
+            carried[i] = tl_cpu_loop_carry(g, &l, acc[i]);
+        at->idx[r->axis] = l.iv;
+        eval_all(g, r, at, x);
+        combine(g, r, carried, x, acc);
+        tl_cpu_loop_end(g, &l, acc);
+    }
+    if (whole < n) {
+        LLVMValueRef x[MAX_TUPLE], lanes[64];
+        at->idx[r->axis] = tl_gen_int(&g->gen, whole);
+        eval_all(g, r, at, x);
+        LLVMValueRef joined[MAX_TUPLE];
+        combine(g, r, acc, x, joined);
+        for (int i = 0; i < width; i++)
+            lanes[i] = LLVMConstInt(g->i1, whole + i < n, 0);
+        LLVMValueRef inside = LLVMConstVector(lanes, (unsigned)width);
+        for (uint32_t i = 0; i < r->n; i++)
+            acc[i] = LLVMBuildSelect(g->b, inside, joined[i], acc[i], "");
+    }
+    fold_lanes(g, r, acc, width);
+}
+
+/* One position along any other dimension: lanes are independent. */
+static void reduce_across(TlCpuGen *g, const Reduction *r, TlCpuAt *at, int64_t n,
+                          LLVMValueRef *acc)
+{
+    at->idx[r->axis] = tl_gen_int(&g->gen, 0);
+    eval_all(g, r, at, acc);
+    if (n == 1)
+        return;
+    TlCpuLoop l = tl_cpu_loop_begin(g, 1, n, 1);
+    LLVMValueRef x[MAX_TUPLE], carried[MAX_TUPLE];
+    for (uint32_t i = 0; i < r->n; i++)
+        carried[i] = l.single ? acc[i] : tl_cpu_loop_carry(g, &l, acc[i]);
+    at->idx[r->axis] = l.iv;
+    eval_all(g, r, at, x);
+    combine(g, r, carried, x, acc);
+    tl_cpu_loop_end(g, &l, acc);
+}
+
+static void store_results(TlCpuGen *g, const Reduction *r, const TlCpuAt *at, int width,
+                          LLVMValueRef *acc)
+{
+    for (uint32_t i = 0; i < r->n; i++) {
+        TlValue *out = r->op->out[i];
+        if (out->type->rank == 0) {
+            g->scalar[out->id] = acc[i];
+            continue;
+        }
+        TlCpuForm f = tl_cpu_form(out->type);
+        TlCpuAt to;
+        tl_cpu_at_init(g, &to, f.rank, at->lane > r->axis ? at->lane - 1 : at->lane, width);
+        for (int d = 0, k = 0; d < at->rank; d++)
+            if (d != r->axis)
+                to.idx[k++] = at->idx[d];
+        tl_cpu_home_store(g, out->type, tl_cpu_home_ptr(g, g->plan->place[out->id].buffer), &f, &to,
+                          acc[i]);
+    }
+}
+
+static void lower_reduction(TlCpuGen *g, Reduction r)
+{
+    const TlType *type = tl_in(r.op, 0)->type;
+    TlCpuForm f = tl_cpu_form(type);
+    bool along = r.axis == f.lane;
+    int limit = r.fill ? tl_cpu_define_width(g, r.fill, 64) : 64;
+    int width = tl_cpu_fit_width(f.padded[f.lane], sources_width(g, &r, limit));
+    if (along)
+        while (width > f.extent[f.lane])
+            width /= 2;
+    TlCpuAt at;
+    tl_cpu_at_init(g, &at, f.rank, f.lane, width);
+    TlCpuLoop loops[TL_MAX_RANK];
+    for (int d = 0; d < f.rank; d++) {
+        if (d == r.axis)
+            continue;
+        bool lanes = d == f.lane && width > 1;
+        loops[d] = tl_cpu_loop_begin(g, 0, lanes ? f.padded[d] : f.extent[d], lanes ? width : 1);
+        at.idx[d] = loops[d].iv;
+    }
+    LLVMValueRef acc[MAX_TUPLE];
+    if (along && width > 1)
+        reduce_row(g, &r, &at, f.extent[r.axis], width, acc);
+    else
+        reduce_across(g, &r, &at, f.extent[r.axis], acc);
+    store_results(g, &r, &at, along ? 1 : width, acc);
+    for (int d = f.rank - 1; d >= 0; d--)
+        if (d != r.axis)
+            tl_cpu_loop_end(g, &loops[d], NULL);
+}
+
+void tl_cpu_lower_reduce(TlCpuGen *g, TlOp *op)
+{
+    if (!tl_map_get(&g->plan->fused, (uint64_t)(uintptr_t)op, NULL)) /* else it is done */
+        lower_reduction(g, reduction_of(op));
+}
+
+void tl_cpu_define_and_reduce(TlCpuGen *g, TlValue *v, TlOp *reduce)
+{
+    Reduction r = reduction_of(reduce);
+    r.fill = v;
+    lower_reduction(g, r);
+}
+
+/* ---- scans: element after element along the axis, lanes across it ---- */
+
+static void store_scan(TlCpuGen *g, const Reduction *r, TlCpuAt *at, LLVMValueRef *acc)
+{
+    for (uint32_t i = 0; i < r->n; i++) {
+        TlValue *out = r->op->out[i];
+        TlCpuForm f = tl_cpu_form(out->type);
+        tl_cpu_home_store(g, out->type, tl_cpu_home_ptr(g, g->plan->place[out->id].buffer), &f, at,
+                          acc[i]);
+    }
+}
+
+void tl_cpu_lower_scan(TlCpuGen *g, TlOp *op)
+{
+    Reduction r = reduction_of(op);
+    TlCpuForm f = tl_cpu_form(tl_in(op, 0)->type);
+    int64_t n = f.extent[r.axis];
+    int width = r.axis == f.lane ? 1 : tl_cpu_fit_width(f.padded[f.lane], sources_width(g, &r, 64));
+    TlCpuAt at;
+    tl_cpu_at_init(g, &at, f.rank, f.lane, width);
+    TlCpuLoop loops[TL_MAX_RANK];
+    for (int d = 0; d < f.rank; d++) {
+        if (d == r.axis)
+            continue;
+        bool lanes = d == f.lane && width > 1;
+        loops[d] = tl_cpu_loop_begin(g, 0, lanes ? f.padded[d] : f.extent[d], lanes ? width : 1);
+        at.idx[d] = loops[d].iv;
+    }
+    LLVMValueRef acc[MAX_TUPLE], x[MAX_TUPLE], carried[MAX_TUPLE];
+    at.idx[r.axis] = tl_gen_int(&g->gen, r.reverse ? n - 1 : 0);
+    eval_all(g, &r, &at, acc);
+    store_scan(g, &r, &at, acc);
+    if (n > 1) {
+        TlCpuLoop l = tl_cpu_loop_begin(g, 1, n, 1);
+        for (uint32_t i = 0; i < r.n; i++)
+            carried[i] = l.single ? acc[i] : tl_cpu_loop_carry(g, &l, acc[i]);
+        at.idx[r.axis] =
+            r.reverse ? LLVMBuildSub(g->b, tl_gen_int(&g->gen, n - 1), l.iv, "") : l.iv;
+        eval_all(g, &r, &at, x);
+        combine(g, &r, carried, x, acc);
+        store_scan(g, &r, &at, acc);
+        tl_cpu_loop_end(g, &l, acc);
+    }
+    for (int d = f.rank - 1; d >= 0; d--)
+        if (d != r.axis)
+            tl_cpu_loop_end(g, &loops[d], NULL);
+}
+
+/* ---- histograms: the bins are zeroed, then counted up one value after the other ---- */
+
+typedef struct Bins {
+    TlOp *op;
+    LLVMValueRef base;
+} Bins;
+
+static void zero_bins(TlCpuGen *g, TlCpuAt *at, void *user)
+{
+    Bins *h = user;
+    const TlType *t = h->op->out[0]->type;
+    TlCpuForm f = tl_cpu_form(t);
+    LLVMValueRef zero = LLVMConstNull(tl_gen_vec(tl_gen_elem_type(&g->gen, t), at->width));
+    tl_cpu_home_store(g, t, h->base, &f, at, zero);
+}
+
+/* A value that does not count adds 0 to bin 0. */
+static void count_value(TlCpuGen *g, TlCpuAt *at, void *user)
+{
+    Bins *h = user;
+    LLVMValueRef x = tl_cpu_eval(g, tl_in(h->op, 0), at);
+    LLVMValueRef bins = LLVMConstInt(g->i32, (unsigned)h->op->out[0]->type->shape[0], 0);
+    LLVMValueRef counts = LLVMBuildICmp(g->b, LLVMIntULT, x, bins, "");
+    x = LLVMBuildSelect(g->b, counts, x, LLVMConstInt(g->i32, 0, 0), "");
+    x = LLVMBuildZExt(g->b, x, g->i64, "");
+    LLVMValueRef p = LLVMBuildInBoundsGEP2(g->b, g->i32, h->base, &x, 1, "");
+    LLVMValueRef n = LLVMBuildLoad2(g->b, g->i32, p, "");
+    LLVMBuildStore(g->b, LLVMBuildAdd(g->b, n, LLVMBuildZExt(g->b, counts, g->i32, ""), ""), p);
+}
+
+void tl_cpu_lower_histogram(TlCpuGen *g, TlOp *op)
+{
+    const TlType *t = op->out[0]->type;
+    Bins h = {.op = op, .base = tl_cpu_home_ptr(g, g->plan->place[op->out[0]->id].buffer)};
+    TlCpuForm f = tl_cpu_form(t);
+    tl_cpu_nest(g, t, tl_cpu_fit_width(f.padded[f.lane], g->vector_bytes / 4), zero_bins, &h);
+    tl_cpu_nest(g, tl_in(op, 0)->type, 1, count_value, &h);
+}

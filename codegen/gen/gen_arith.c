@@ -1,0 +1,305 @@
+/* Arithmetic on one element type, for scalars and vectors alike, on the CPU and in the threads
+ * of a GPU: tile IR's meanings spelled in LLVM IR so that every bit agrees with the reference
+ * interpreter. f16 and bf16 are widened to f32, computed and rounded once. Nothing traps and nothing
+ * calls a library. */
+#include <stdio.h>
+#include <string.h>
+
+#include "codegen/gen/gen_impl.h"
+#include "ir/numeric.h"
+#include "ir/interp/ring_float.h"
+
+/* ---- element operations ---- */
+
+static LLVMValueRef safe_div(TlGen *g, bool rem, bool is_signed, LLVMValueRef a, LLVMValueRef b)
+{
+    LLVMValueRef zero = LLVMBuildICmp(g->b, LLVMIntEQ, b, like(b, 0), "");
+    LLVMValueRef d = select_(g, zero, like(b, 1), b);
+    if (is_signed) { /* MIN / -1 = MIN, MIN % -1 = 0: as division by 1 */
+        LLVMTypeRef t = LLVMTypeOf(a);
+        unsigned bits = LLVMGetIntTypeWidth(
+            LLVMGetTypeKind(t) == LLVMVectorTypeKind ? LLVMGetElementType(t) : t);
+        LLVMValueRef min = LLVMBuildICmp(g->b, LLVMIntEQ, a, like(a, 1ull << (bits - 1)), "");
+        LLVMValueRef neg = LLVMBuildICmp(g->b, LLVMIntEQ, b, like(b, UINT64_MAX), "");
+        d = select_(g, LLVMBuildAnd(g->b, min, neg, ""), like(b, 1), d);
+    }
+    LLVMValueRef q =
+        rem ? (is_signed ? LLVMBuildSRem(g->b, a, d, "") : LLVMBuildURem(g->b, a, d, ""))
+            : (is_signed ? LLVMBuildSDiv(g->b, a, d, "") : LLVMBuildUDiv(g->b, a, d, ""));
+    return select_(g, zero, like(a, 0), q);
+}
+
+/* NaN loses, -0 < +0. Taking the maximum in both operand orders and joining the bits settles equal
+ * zeros. */
+static LLVMValueRef float_extreme(TlGen *g, bool max, bool nan_wins, LLVMValueRef a, LLVMValueRef b)
+{
+    int n = LLVMTypeOf(a) == tl_gen_vec(g->f64, tl_gen_width_of(a)) ? 64 : 32;
+    LLVMTypeRef f = n == 64 ? g->f64 : g->f32;
+    LLVMRealPredicate p = max ? LLVMRealOGT : LLVMRealOLT;
+    LLVMValueRef x = bits_of(g, select_(g, LLVMBuildFCmp(g->b, p, a, b, ""), a, b), n);
+    LLVMValueRef y = bits_of(g, select_(g, LLVMBuildFCmp(g->b, p, b, a, ""), b, a), n);
+    LLVMValueRef r =
+        as_float(g, max ? LLVMBuildAnd(g->b, x, y, "") : LLVMBuildOr(g->b, x, y, ""), f);
+    LLVMValueRef an = LLVMBuildFCmp(g->b, LLVMRealUNO, a, a, ""),
+                 bn = LLVMBuildFCmp(g->b, LLVMRealUNO, b, b, "");
+    if (nan_wins)
+        return select_(g, an, a, select_(g, bn, b, r));
+    return select_(g, an, b, select_(g, bn, a, r));
+}
+
+LLVMValueRef tl_gen_int_extreme(TlGen *g, bool max, bool is_signed, LLVMValueRef a, LLVMValueRef b)
+{
+    LLVMIntPredicate p =
+        max ? (is_signed ? LLVMIntSGT : LLVMIntUGT) : (is_signed ? LLVMIntSLT : LLVMIntULT);
+    return select_(g, LLVMBuildICmp(g->b, p, a, b, ""), a, b);
+}
+
+static LLVMValueRef mul_high(TlGen *g, TlDtype d, LLVMValueRef a, LLVMValueRef b)
+{
+    unsigned bits = (unsigned)tl_dtype_bits(d);
+    LLVMTypeRef wide = tl_gen_vec(LLVMIntTypeInContext(g->c, 2 * bits), tl_gen_width_of(a));
+    bool s = tl_is_signed(d);
+    LLVMValueRef x = s ? LLVMBuildSExt(g->b, a, wide, "") : LLVMBuildZExt(g->b, a, wide, "");
+    LLVMValueRef y = s ? LLVMBuildSExt(g->b, b, wide, "") : LLVMBuildZExt(g->b, b, wide, "");
+    LLVMValueRef p = LLVMBuildMul(g->b, x, y, "");
+    return LLVMBuildTrunc(g->b, LLVMBuildLShr(g->b, p, like(p, bits), ""), LLVMTypeOf(a), "");
+}
+
+/* operands and result are f32 or f64 */
+static LLVMValueRef float_op(TlGen *g, TlOpcode opcode, LLVMValueRef *in)
+{
+    LLVMValueRef a = in[0], b = in[1];
+    switch (opcode) {
+    case TL_OP_ADD: return LLVMBuildFAdd(g->b, a, b, "");
+    case TL_OP_SUB: return LLVMBuildFSub(g->b, a, b, "");
+    case TL_OP_MUL: return LLVMBuildFMul(g->b, a, b, "");
+    case TL_OP_DIV: return LLVMBuildFDiv(g->b, a, b, "");
+    case TL_OP_REM: return g->fmod(g, a, b);
+    case TL_OP_MIN: return float_extreme(g, false, false, a, b);
+    case TL_OP_MAX: return float_extreme(g, true, false, a, b);
+    case TL_OP_MIN_NAN: return float_extreme(g, false, true, a, b);
+    case TL_OP_MAX_NAN: return float_extreme(g, true, true, a, b);
+    case TL_OP_EXP2: return g->exp2(g, a, false);
+    case TL_OP_SQRT: return call1(g, "llvm.sqrt", a);
+    case TL_OP_FLOOR: return call1(g, "llvm.floor", a);
+    case TL_OP_CEIL: return call1(g, "llvm.ceil", a);
+    case TL_OP_TRUNC: return call1(g, "llvm.trunc", a);
+    case TL_OP_RINT: return call1(g, "llvm.roundeven", a);
+    case TL_OP_ROUND: return call1(g, "llvm.round", a);
+    case TL_OP_FMA: {
+        LLVMTypeRef t = LLVMTypeOf(a);
+        return tl_gen_intrinsic(g, "llvm.fma", &t, 1, in, 3);
+    }
+    case TL_OP_EQ: return LLVMBuildFCmp(g->b, LLVMRealOEQ, a, b, "");
+    case TL_OP_NE: return LLVMBuildFCmp(g->b, LLVMRealUNE, a, b, "");
+    case TL_OP_LT: return LLVMBuildFCmp(g->b, LLVMRealOLT, a, b, "");
+    case TL_OP_LE: return LLVMBuildFCmp(g->b, LLVMRealOLE, a, b, "");
+    case TL_OP_GT: return LLVMBuildFCmp(g->b, LLVMRealOGT, a, b, "");
+    case TL_OP_GE: return LLVMBuildFCmp(g->b, LLVMRealOGE, a, b, "");
+    default: TL_UNREACHABLE("op %s on floats", tl_op_info(opcode)->text);
+    }
+}
+
+static LLVMValueRef int_compare(TlGen *g, TlOpcode opcode, bool s, LLVMValueRef a, LLVMValueRef b)
+{
+    LLVMIntPredicate p = opcode == TL_OP_EQ   ? LLVMIntEQ
+                         : opcode == TL_OP_NE ? LLVMIntNE
+                         : opcode == TL_OP_LT ? (s ? LLVMIntSLT : LLVMIntULT)
+                         : opcode == TL_OP_LE ? (s ? LLVMIntSLE : LLVMIntULE)
+                         : opcode == TL_OP_GT ? (s ? LLVMIntSGT : LLVMIntUGT)
+                                              : (s ? LLVMIntSGE : LLVMIntUGE);
+    return LLVMBuildICmp(g->b, p, a, b, "");
+}
+
+LLVMValueRef tl_gen_count_zeros(TlGen *g, const char *name, LLVMValueRef a)
+{
+    LLVMTypeRef t = LLVMTypeOf(a);
+    LLVMValueRef args[2] = {a, LLVMConstInt(g->i1, 0, 0)};
+    return tl_gen_intrinsic(g, name, &t, 1, args, 2);
+}
+
+static LLVMValueRef int_op(TlGen *g, TlOpcode opcode, TlDtype d, LLVMValueRef *in)
+{
+    LLVMValueRef a = in[0], b = in[1];
+    bool s = tl_is_signed(d);
+    switch (opcode) {
+    case TL_OP_ADD: return LLVMBuildAdd(g->b, a, b, "");
+    case TL_OP_SUB: return LLVMBuildSub(g->b, a, b, "");
+    case TL_OP_MUL: return LLVMBuildMul(g->b, a, b, "");
+    case TL_OP_DIV: return safe_div(g, false, s, a, b);
+    case TL_OP_REM: return safe_div(g, true, s, a, b);
+    case TL_OP_MIN:
+    case TL_OP_MIN_NAN: return tl_gen_int_extreme(g, false, s, a, b);
+    case TL_OP_MAX:
+    case TL_OP_MAX_NAN: return tl_gen_int_extreme(g, true, s, a, b);
+    case TL_OP_AND: return LLVMBuildAnd(g->b, a, b, "");
+    case TL_OP_OR: return LLVMBuildOr(g->b, a, b, "");
+    case TL_OP_XOR: return LLVMBuildXor(g->b, a, b, "");
+    case TL_OP_SHL:
+        return LLVMBuildShl(g->b, a,
+                            LLVMBuildAnd(g->b, b, like(b, (unsigned)tl_dtype_bits(d) - 1), ""), "");
+    case TL_OP_SHR:
+        b = LLVMBuildAnd(g->b, b, like(b, (unsigned)tl_dtype_bits(d) - 1), "");
+        return s ? LLVMBuildAShr(g->b, a, b, "") : LLVMBuildLShr(g->b, a, b, "");
+    case TL_OP_MULHI: return mul_high(g, d, a, b);
+    case TL_OP_NEG: return LLVMBuildNeg(g->b, a, "");
+    case TL_OP_NOT: return LLVMBuildNot(g->b, a, "");
+    case TL_OP_ABS:
+        return s ? select_(g, LLVMBuildICmp(g->b, LLVMIntSLT, a, like(a, 0), ""),
+                           LLVMBuildNeg(g->b, a, ""), a)
+                 : a;
+    case TL_OP_POPCOUNT: return call1(g, "llvm.ctpop", a);
+    case TL_OP_CLZ: return tl_gen_count_zeros(g, "llvm.ctlz", a);
+    case TL_OP_CTZ: return tl_gen_count_zeros(g, "llvm.cttz", a);
+    case TL_OP_EQ:
+    case TL_OP_NE:
+    case TL_OP_LT:
+    case TL_OP_LE:
+    case TL_OP_GT:
+    case TL_OP_GE: return int_compare(g, opcode, s, a, b);
+    default: TL_UNREACHABLE("op %s on integers", tl_op_info(opcode)->text);
+    }
+}
+
+/* sign operations work on the bits, so that NaN payloads and signs are exact in every format */
+static LLVMValueRef sign_op(TlGen *g, TlOpcode opcode, TlDtype d, LLVMValueRef a)
+{
+    int n = tl_dtype_bytes(d) * 8;
+    LLVMValueRef b = bits_of(g, a, n);
+    uint64_t sign = 1ull << (n - 1);
+    b = opcode == TL_OP_NEG ? LLVMBuildXor(g->b, b, like(b, sign), "")
+                            : LLVMBuildAnd(g->b, b, like(b, sign - 1), "");
+    return LLVMBuildBitCast(g->b, b, LLVMTypeOf(a), "");
+}
+
+static LLVMValueRef bitcast(TlGen *g, const TlOp *op, LLVMValueRef x)
+{
+    const TlType *to = op->out[0]->type, *from = tl_in(op, 0)->type;
+    x = tl_gen_to_mem(g, from, x);
+    x = LLVMBuildBitCast(g->b, x, tl_gen_vec(tl_gen_mem_type(g, to), tl_gen_width_of(x)), "");
+    return tl_gen_from_mem(g, to, x);
+}
+
+static LLVMValueRef ring_mix(TlGen *g, LLVMValueRef z)
+{
+    z = LLVMBuildXor(g->b, z, LLVMBuildLShr(g->b, z, like(z, 30), ""), "");
+    z = LLVMBuildMul(g->b, z, like(z, TL_RING_MIX1), "");
+    z = LLVMBuildXor(g->b, z, LLVMBuildLShr(g->b, z, like(z, 27), ""), "");
+    z = LLVMBuildMul(g->b, z, like(z, TL_RING_MIX2), "");
+    return LLVMBuildXor(g->b, z, LLVMBuildLShr(g->b, z, like(z, 31), ""), "");
+}
+
+/* tl_ring_hash on integers of the operands' width */
+static LLVMValueRef ring_hash(TlGen *g, TlOpcode opcode, LLVMValueRef a, LLVMValueRef b)
+{
+    LLVMTypeRef word = tl_gen_vec(g->i64, tl_gen_width_of(a));
+    LLVMValueRef z = LLVMBuildZExt(g->b, a, word, "");
+    z = ring_mix(g, LLVMBuildAdd(g->b, z, like(z, tl_ring_tag(opcode)), ""));
+    if (b)
+        z = LLVMBuildAdd(g->b, z, LLVMBuildZExt(g->b, b, word, ""), "");
+    return LLVMBuildTrunc(g->b, ring_mix(g, z), LLVMTypeOf(a), "");
+}
+
+/* A float op in the ring; operands and result as their float types have them in registers. */
+static LLVMValueRef ring_op(TlGen *g, TlOpcode opcode, TlDtype d, uint32_t n, LLVMValueRef *in)
+{
+    LLVMTypeRef type = LLVMTypeOf(in[0]);
+    LLVMValueRef x[3] = {NULL, NULL, NULL}, r;
+    for (uint32_t i = 0; i < n; i++)
+        x[i] = bits_of(g, in[i], tl_dtype_bits(d));
+    if (opcode == TL_OP_FMA)
+        r = LLVMBuildAdd(g->b, LLVMBuildMul(g->b, x[0], x[1], ""), x[2], "");
+    else if (tl_ring_is_hash(opcode))
+        r = ring_hash(g, opcode, x[0], x[1]);
+    else
+        r = int_op(g, opcode, tl_ring_dtype(d), x);
+    bool compares = opcode >= TL_OP_EQ && opcode <= TL_OP_GE;
+    return compares ? r : LLVMBuildBitCast(g->b, r, type, "");
+}
+
+LLVMValueRef tl_gen_multiply_add(TlGen *g, TlDtype d, LLVMValueRef a, LLVMValueRef b,
+                                 LLVMValueRef c)
+{
+    LLVMValueRef in[3] = {a, b, c};
+    LLVMTypeRef t = LLVMTypeOf(a);
+    if (!tl_is_float(d))
+        return LLVMBuildAdd(g->b, LLVMBuildMul(g->b, a, b, ""), c, "");
+    return g->fn->ring ? ring_op(g, TL_OP_FMA, d, 3, in)
+                       : tl_gen_intrinsic(g, "llvm.fma", &t, 1, in, 3);
+}
+
+LLVMValueRef tl_gen_elementwise(TlGen *g, const TlOp *op, LLVMValueRef *in)
+{
+    const TlType *type = tl_in(op, 0)->type;
+    TlDtype d = type->dtype;
+    switch (op->opcode) {
+    case TL_OP_SELECT: return select_(g, in[0], in[1], in[2]);
+    case TL_OP_CAST:
+        return tl_gen_cast(g, d, op->out[0]->type->dtype, in[0],
+                           (int)tl_attr_int(op, TL_ATTR_ROUND, TL_ROUND_NEAREST),
+                           tl_attr_flag(op, TL_ATTR_NOSAT));
+    case TL_OP_BITCAST: return bitcast(g, op, in[0]);
+    case TL_OP_POINTER:
+        return LLVMBuildIntToPtr(g->b, in[0], tl_gen_vec(g->ptr, tl_gen_width_of(in[0])), "");
+    case TL_OP_ADDRESS:
+        return LLVMBuildPtrToInt(g->b, in[0], tl_gen_vec(g->i64, tl_gen_width_of(in[0])), "");
+    case TL_OP_EXP2:
+        if (tl_attr_flag(op, TL_ATTR_FLUSH) && !g->fn->ring)
+            return g->exp2(g, in[0], true);
+        break;
+    default: break;
+    }
+    if (type->ptr)
+        return int_compare(g, op->opcode, false, in[0], in[1]);
+    if (!tl_is_float(d))
+        return int_op(g, op->opcode, d, in);
+    if (g->fn->ring)
+        return ring_op(g, op->opcode, d, op->nin, in);
+    if (op->opcode == TL_OP_NEG || op->opcode == TL_OP_ABS)
+        return sign_op(g, op->opcode, d, in[0]);
+    if (d == TL_F32 || d == TL_F64)
+        return float_op(g, op->opcode, in);
+    LLVMValueRef wide[3];
+    for (uint32_t i = 0; i < op->nin; i++)
+        wide[i] = tl_gen_widen(g, d, in[i]);
+    LLVMValueRef r = float_op(g, op->opcode, wide);
+    return op->out[0]->type->dtype == TL_BOOL ? r : tl_gen_narrow(g, d, r, false);
+}
+
+LLVMValueRef tl_gen_combine(TlGen *g, TlCombine kind, TlDtype d, LLVMValueRef a, LLVMValueRef b)
+{
+    static const TlOpcode OPS[] = {
+        [TL_COMBINE_ADD] = TL_OP_ADD, [TL_COMBINE_MUL] = TL_OP_MUL, [TL_COMBINE_MAX] = TL_OP_MAX,
+        [TL_COMBINE_MIN] = TL_OP_MIN, [TL_COMBINE_AND] = TL_OP_AND, [TL_COMBINE_OR] = TL_OP_OR,
+        [TL_COMBINE_XOR] = TL_OP_XOR};
+    TL_ASSERT(kind != TL_COMBINE_USER, "user combiner without region");
+    TlOpcode op = OPS[kind];
+    if (!tl_is_float(d)) {
+        if (d == TL_BOOL && op == TL_OP_ADD)
+            op = TL_OP_XOR;
+        if (d == TL_BOOL && (op == TL_OP_MUL || op == TL_OP_MIN))
+            op = TL_OP_AND;
+        if (d == TL_BOOL && op == TL_OP_MAX)
+            op = TL_OP_OR;
+        LLVMValueRef in[2] = {a, b};
+        return int_op(g, op, d, in);
+    }
+    LLVMValueRef in[2] = {a, b};
+    if (g->fn->ring)
+        return ring_op(g, op, d, 2, in);
+    if (d != TL_F64)
+        in[0] = tl_gen_widen(g, d, a), in[1] = tl_gen_widen(g, d, b);
+    LLVMValueRef r;
+    if (op == TL_OP_MAX || op == TL_OP_MIN) { /* the sign of a zero result is open here */
+        LLVMTypeRef t = LLVMTypeOf(in[0]);
+        r = tl_gen_intrinsic(g, op == TL_OP_MAX ? "llvm.maxnum" : "llvm.minnum", &t, 1, in, 2);
+    } else {
+        r = float_op(g, op, in);
+    }
+    return d == TL_F64 ? r : tl_gen_narrow(g, d, r, false);
+}
+
+bool tl_gen_op_is_scalar_only(const TlGen *g, const TlOp *op)
+{
+    return !g->fn->ring && op->opcode == TL_OP_REM && tl_is_float(tl_in(op, 0)->type->dtype);
+}

@@ -1,0 +1,342 @@
+/* Conversions between element types in LLVM IR, bit for bit as ir/numeric.c has them: those that a device
+ * may lack or do differently (bf16, f8, 4-bit types, f64 to f16) are bit code. */
+#include "codegen/gen/gen_impl.h"
+#include "ir/numeric.h"
+#include "ir/interp/ring_float.h"
+#include <math.h>
+
+/* ---- floating-point formats ---- */
+
+/* f64 to f32 with the last bit sticky (round to odd), so that a second rounding to a narrower
+ * format is exact. */
+LLVMValueRef tl_gen_f64_to_f32_odd(TlGen *g, LLVMValueRef x)
+{
+    int w = tl_gen_width_of(x);
+    LLVMValueRef t = LLVMBuildFPTrunc(g->b, x, tl_gen_vec(g->f32, w), "");
+    LLVMValueRef back = LLVMBuildFPExt(g->b, t, tl_gen_vec(g->f64, w), "");
+    LLVMValueRef inexact = LLVMBuildFCmp(g->b, LLVMRealONE, back, x, "");
+    LLVMValueRef over =
+        LLVMBuildFCmp(g->b, LLVMRealOGT, call1(g, "llvm.fabs", back), call1(g, "llvm.fabs", x), "");
+    LLVMValueRef b = bits_of(g, t, 32);
+    LLVMValueRef down = select_(g, over, LLVMBuildSub(g->b, b, like(b, 1), ""), b);
+    LLVMValueRef odd = LLVMBuildOr(g->b, down, like(b, 1), "");
+    return as_float(g, select_(g, inexact, odd, b), g->f32);
+}
+
+static LLVMValueRef f32_to_bf16(TlGen *g, LLVMValueRef x)
+{
+    LLVMValueRef b = bits_of(g, x, 32);
+    LLVMValueRef high = LLVMBuildLShr(g->b, b, like(b, 16), "");
+    LLVMValueRef lsb = LLVMBuildAnd(g->b, high, like(b, 1), "");
+    LLVMValueRef r = LLVMBuildAdd(g->b, LLVMBuildAdd(g->b, b, like(b, 0x7FFF), ""), lsb, "");
+    r = LLVMBuildLShr(g->b, r, like(b, 16), "");
+    LLVMValueRef nan = LLVMBuildOr(g->b, high, like(b, 0x40), "");
+    r = select_(g, LLVMBuildFCmp(g->b, LLVMRealUNO, x, x, ""), nan, r);
+    return LLVMBuildTrunc(g->b, r, tl_gen_vec(g->i16, tl_gen_width_of(x)), "");
+}
+
+static LLVMValueRef bf16_to_f32(TlGen *g, LLVMValueRef x)
+{
+    LLVMValueRef b = LLVMBuildZExt(g->b, x, tl_gen_vec(g->i32, tl_gen_width_of(x)), "");
+    return as_float(g, LLVMBuildShl(g->b, b, like(b, 16), ""), g->f32);
+}
+
+/* The floats of 8 and 4 bits: fraction bits, exponent of the least normal number, bias; the codes, without
+ * sign, of the greatest finite number, of what overflow and infinity give unless they saturate, of NaN. */
+typedef struct SmallFloat {
+    int mant, emin, bias, width;
+    unsigned max, over, nan;
+} SmallFloat;
+
+static SmallFloat small_float(TlDtype d)
+{
+    switch (d) {
+    case TL_F8E4M3: return (SmallFloat){3, -6, 7, 8, 0x7E, 0x7F, 0x7F};
+    case TL_F8E5M2: return (SmallFloat){2, -14, 15, 8, 0x7B, 0x7C, 0x7E};
+    case TL_F8E4M3FNUZ: return (SmallFloat){3, -7, 8, 8, 0x7F, 0x80, 0x80};
+    case TL_F8E5M2FNUZ: return (SmallFloat){2, -15, 16, 8, 0x7F, 0x80, 0x80};
+    case TL_F4E2M1: return (SmallFloat){1, 0, 1, 4, 7, 7, 7};
+    default: TL_UNREACHABLE("%s is no small float", tl_dtype_name(d));
+    }
+}
+
+static double power_of_two(int n)
+{
+    double p = 1;
+    for (int i = 0; i < n; i++)
+        p *= 2;
+    for (int i = 0; i > n; i--)
+        p /= 2;
+    return p;
+}
+
+/* e5m2 is the upper byte of f16. e4m3 has no infinity, and all bits set is NaN; fnuz: 0x80 is. */
+static LLVMValueRef f8_to_f32(TlGen *g, TlDtype d, LLVMValueRef x)
+{
+    int w = tl_gen_width_of(x);
+    if (d == TL_F8E5M2) {
+        LLVMValueRef h = LLVMBuildShl(g->b, LLVMBuildZExt(g->b, x, tl_gen_vec(g->i16, w), ""),
+                                      tl_gen_splat_const(LLVMConstInt(g->i16, 8, 0), w), "");
+        return LLVMBuildFPExt(g->b, as_float(g, h, g->f16), tl_gen_vec(g->f32, w), "");
+    }
+    LLVMValueRef b = LLVMBuildZExt(g->b, x, tl_gen_vec(g->i32, w), "");
+    LLVMValueRef mag = LLVMBuildAnd(g->b, b, like(b, 0x7F), "");
+    LLVMValueRef sign =
+        LLVMBuildShl(g->b, LLVMBuildAnd(g->b, b, like(b, 0x80), ""), like(b, 24), "");
+    /* place exponent and fraction as an f32 with the format's exponent bias, then scale by the
+     * difference of the biases: exact, subnormals too */
+    SmallFloat s = small_float(d);
+    unsigned up = 23 - (unsigned)s.mant;
+    LLVMValueRef f = as_float(g, LLVMBuildShl(g->b, mag, like(b, up), ""), g->f32);
+    LLVMValueRef scale = LLVMConstReal(g->f32, power_of_two(127 - s.bias));
+    f = LLVMBuildFMul(g->b, f, tl_gen_splat_const(scale, w), "");
+    LLVMValueRef r = LLVMBuildOr(g->b, bits_of(g, f, 32), sign, "");
+    LLVMValueRef quiet = like(b, 0x7FC00000);
+    if (!tl_is_fnuz(d))
+        quiet = LLVMBuildOr(g->b, quiet, sign, "");
+    LLVMValueRef code = tl_is_fnuz(d) ? b : mag;
+    LLVMValueRef nan = LLVMBuildICmp(g->b, LLVMIntEQ, code, like(b, s.nan), "");
+    return as_float(g, select_(g, nan, quiet, r), g->f32);
+}
+
+/* Rounds an f32 to `mant` fraction bits with minimum exponent emin, to nearest even, as an f32:
+ * adding and subtracting a power of two that puts the last kept bit at weight 1. Then packs.
+ * Saturates unless nosat. */
+static LLVMValueRef f32_to_small(TlGen *g, TlDtype d, LLVMValueRef x, bool nosat)
+{
+    SmallFloat f = small_float(d);
+    int w = tl_gen_width_of(x), cut = 23 - f.mant;
+    LLVMValueRef b = bits_of(g, x, 32), infinity = like(b, 0x7F800000);
+    LLVMValueRef sign = LLVMBuildAnd(g->b, b, like(b, 0x80000000u), "");
+    sign = LLVMBuildLShr(g->b, sign, like(b, 32 - (unsigned)f.width), "");
+    LLVMValueRef a = LLVMBuildAnd(g->b, b, like(b, 0x7FFFFFFF), "");
+    /* normal results: add half an ulp less one plus the kept last bit, then cut */
+    LLVMValueRef lsb =
+        LLVMBuildAnd(g->b, LLVMBuildLShr(g->b, a, like(b, (unsigned)cut), ""), like(b, 1), "");
+    LLVMValueRef r =
+        LLVMBuildAdd(g->b, LLVMBuildAdd(g->b, a, like(b, (1u << (cut - 1)) - 1), ""), lsb, "");
+    r = LLVMBuildLShr(g->b, r, like(b, (unsigned)cut), "");
+    LLVMValueRef normal = LLVMBuildSub(g->b, r, like(b, (uint64_t)(127 - f.bias) << f.mant), "");
+    /* subnormal results: |x| + 2^(emin - mant + 23) rounds at the right bit; the low bits are the
+     * answer */
+    LLVMValueRef m =
+        tl_gen_splat_const(LLVMConstReal(g->f32, power_of_two(23 + f.emin - f.mant)), w);
+    LLVMValueRef s = LLVMBuildFAdd(g->b, as_float(g, a, g->f32), m, "");
+    LLVMValueRef subnormal = LLVMBuildSub(g->b, bits_of(g, s, 32), bits_of(g, m, 32), "");
+    LLVMValueRef small =
+        LLVMBuildICmp(g->b, LLVMIntULT, a, like(b, (uint64_t)(127 + f.emin) << 23), "");
+    LLVMValueRef out = select_(g, small, subnormal, normal), over = like(b, nosat ? f.over : f.max);
+    out = select_(g, LLVMBuildICmp(g->b, LLVMIntUGT, out, like(b, f.max), ""), over, out);
+    out = select_(g, LLVMBuildICmp(g->b, LLVMIntUGE, a, infinity, ""), over, out);
+    out = select_(g, LLVMBuildICmp(g->b, LLVMIntUGT, a, infinity, ""), like(b, f.nan), out);
+    if (tl_is_fnuz(d)) /* no -0 */
+        sign = select_(g, LLVMBuildICmp(g->b, LLVMIntEQ, out, like(b, 0), ""), like(b, 0), sign);
+    return LLVMBuildTrunc(g->b, LLVMBuildOr(g->b, out, sign, ""), tl_gen_vec(g->i8, w), "");
+}
+
+static LLVMValueRef f4_to_f32(TlGen *g, LLVMValueRef x)
+{
+    int w = tl_gen_width_of(x);
+    LLVMValueRef b = LLVMBuildZExt(g->b, x, tl_gen_vec(g->i32, w), "");
+    LLVMValueRef mag = LLVMBuildShl(g->b, LLVMBuildAnd(g->b, b, like(b, 7), ""), like(b, 22), "");
+    LLVMValueRef f = LLVMBuildFMul(g->b, as_float(g, mag, g->f32),
+                                   tl_gen_splat_const(LLVMConstReal(g->f32, 0x1p126), w), "");
+    LLVMValueRef sign = LLVMBuildShl(g->b, LLVMBuildAnd(g->b, b, like(b, 8), ""), like(b, 28), "");
+    return as_float(g, LLVMBuildOr(g->b, bits_of(g, f, 32), sign, ""), g->f32);
+}
+
+/* any float type to f32 (f64 excluded) */
+LLVMValueRef tl_gen_widen(TlGen *g, TlDtype d, LLVMValueRef x)
+{
+    switch (d) {
+    case TL_F16: return LLVMBuildFPExt(g->b, x, tl_gen_vec(g->f32, tl_gen_width_of(x)), "");
+    case TL_BF16: return bf16_to_f32(g, x);
+    case TL_F8E4M3:
+    case TL_F8E5M2:
+    case TL_F8E4M3FNUZ:
+    case TL_F8E5M2FNUZ: return f8_to_f32(g, d, x);
+    case TL_F4E2M1: return f4_to_f32(g, x);
+    default: return x;
+    }
+}
+
+/* f32 to a float type, one rounding to nearest even */
+LLVMValueRef tl_gen_narrow(TlGen *g, TlDtype d, LLVMValueRef x, bool nosat)
+{
+    switch (d) {
+    case TL_F16: return LLVMBuildFPTrunc(g->b, x, tl_gen_vec(g->f16, tl_gen_width_of(x)), "");
+    case TL_BF16: return f32_to_bf16(g, x);
+    case TL_F8E4M3:
+    case TL_F8E5M2:
+    case TL_F8E4M3FNUZ:
+    case TL_F8E5M2FNUZ:
+    case TL_F4E2M1: return f32_to_small(g, d, x, nosat);
+    default: return x;
+    }
+}
+
+/* ---- conversions ---- */
+
+/* |x| of a 64-bit integer to f64 with the bits below 2^11 of large values folded into one sticky
+ * bit. */
+static LLVMValueRef int_to_f64_sticky(TlGen *g, LLVMValueRef x, bool is_signed)
+{
+    int w = tl_gen_width_of(x);
+    LLVMTypeRef f = tl_gen_vec(g->f64, w);
+    LLVMValueRef neg = is_signed ? LLVMBuildICmp(g->b, LLVMIntSLT, x, like(x, 0), "") : NULL;
+    LLVMValueRef m = is_signed ? select_(g, neg, LLVMBuildSub(g->b, like(x, 0), x, ""), x) : x;
+    LLVMValueRef low = LLVMBuildAnd(g->b, m, like(x, 0x7FF), "");
+    LLVMValueRef sticky =
+        LLVMBuildZExt(g->b, LLVMBuildICmp(g->b, LLVMIntNE, low, like(x, 0), ""), LLVMTypeOf(x), "");
+    LLVMValueRef high = LLVMBuildOr(g->b, LLVMBuildLShr(g->b, m, like(x, 11), ""), sticky, "");
+    LLVMValueRef big = LLVMBuildFMul(g->b, LLVMBuildUIToFP(g->b, high, f, ""),
+                                     tl_gen_splat_const(LLVMConstReal(g->f64, 2048), w), "");
+    LLVMValueRef is_big = LLVMBuildICmp(g->b, LLVMIntUGE, m, like(x, 1ull << 53), "");
+    LLVMValueRef r = select_(g, is_big, big, LLVMBuildUIToFP(g->b, m, f, ""));
+    return is_signed ? select_(g, neg, LLVMBuildFNeg(g->b, r, ""), r) : r;
+}
+
+/* As 4-bit types are kept: the high half of the byte is 0. */
+static LLVMValueRef nibble(TlGen *g, LLVMValueRef x)
+{
+    return LLVMBuildAnd(g->b, x, like(x, 15), "");
+}
+
+static LLVMValueRef int_to_float(TlGen *g, TlDtype from, TlDtype to, LLVMValueRef x, bool nosat)
+{
+    int w = tl_gen_width_of(x);
+    bool is_signed = tl_is_signed(from);
+    if (to == TL_F32 || to == TL_F64) {
+        LLVMTypeRef t = tl_gen_vec(to == TL_F32 ? g->f32 : g->f64, w);
+        return is_signed ? LLVMBuildSIToFP(g->b, x, t, "") : LLVMBuildUIToFP(g->b, x, t, "");
+    }
+    if (tl_dtype_bits(from) <= 16) {
+        LLVMTypeRef t = tl_gen_vec(g->f32, w);
+        return tl_gen_narrow(
+            g, to, is_signed ? LLVMBuildSIToFP(g->b, x, t, "") : LLVMBuildUIToFP(g->b, x, t, ""),
+            nosat);
+    }
+    LLVMTypeRef t = tl_gen_vec(g->f64, w);
+    LLVMValueRef d = tl_dtype_bits(from) == 64 ? int_to_f64_sticky(g, x, is_signed)
+                     : is_signed               ? LLVMBuildSIToFP(g->b, x, t, "")
+                                               : LLVMBuildUIToFP(g->b, x, t, "");
+    return tl_gen_narrow(g, to, tl_gen_f64_to_f32_odd(g, d), nosat);
+}
+
+static LLVMValueRef float_to_int(TlGen *g, TlDtype to, LLVMValueRef x)
+{
+    bool is_signed = tl_is_signed(to);
+    LLVMTypeRef types[2] = {tl_gen_vec(tl_gen_dtype_type(g, to), tl_gen_width_of(x)),
+                            LLVMTypeOf(x)};
+    x = tl_gen_intrinsic(g, is_signed ? "llvm.fptosi.sat" : "llvm.fptoui.sat", types, 2, &x, 1);
+    if (tl_dtype_bits(to) == 8 * tl_dtype_bytes(to))
+        return x;
+    x = tl_gen_int_extreme(g, false, is_signed, x, like(x, is_signed ? 7 : 15));
+    return is_signed ? nibble(g, tl_gen_int_extreme(g, true, true, x, like(x, (uint64_t)-8))) : x;
+}
+
+static LLVMValueRef int_resize(TlGen *g, TlDtype from, TlDtype to, LLVMValueRef x)
+{
+    LLVMTypeRef t = tl_gen_vec(tl_gen_dtype_type(g, to), tl_gen_width_of(x));
+    int a = from == TL_BOOL ? 1 : tl_dtype_bytes(from) * 8, b = tl_dtype_bytes(to) * 8;
+    if (from == TL_I4) { /* stored as the low nibble: extend its sign */
+        x = LLVMBuildAShr(g->b, LLVMBuildShl(g->b, x, like(x, 4), ""), like(x, 4), "");
+    } else if (from == TL_U4) {
+        x = LLVMBuildAnd(g->b, x, like(x, 15), "");
+    }
+    if (a > b)
+        x = LLVMBuildTrunc(g->b, x, t, "");
+    if (a < b)
+        x = tl_is_signed(from) ? LLVMBuildSExt(g->b, x, t, "") : LLVMBuildZExt(g->b, x, t, "");
+    return tl_dtype_bits(to) == 4 ? nibble(g, x) : x;
+}
+
+/* A 64-bit integer without what lies below its highest 53 bits: exact in f64. */
+static LLVMValueRef highest_53_bits(TlGen *g, LLVMValueRef x, bool is_signed)
+{
+    LLVMValueRef zero = like(x, 0), neg = LLVMBuildNeg(g->b, x, "");
+    LLVMValueRef below = LLVMBuildICmp(g->b, LLVMIntSLT, x, zero, "");
+    LLVMValueRef m = is_signed ? select_(g, below, neg, x) : x;
+    LLVMValueRef lead = tl_gen_count_zeros(g, "llvm.ctlz", m);
+    LLVMValueRef cut = LLVMBuildSub(g->b, like(x, 11), lead, "");
+    cut = select_(g, LLVMBuildICmp(g->b, LLVMIntULT, lead, like(x, 11), ""), cut, zero);
+    m = LLVMBuildShl(g->b, LLVMBuildLShr(g->b, m, cut, ""), cut, "");
+    return is_signed ? select_(g, below, LLVMBuildNeg(g->b, m, ""), m) : m;
+}
+
+/* The nearest one, and its neighbour toward zero where that is too great. */
+static LLVMValueRef cast_toward_zero(TlGen *g, TlDtype from, TlDtype to, LLVMValueRef x, bool nosat)
+{
+    int w = tl_gen_width_of(x), bits = 8 * tl_dtype_bytes(to);
+    if (tl_is_int(from) && tl_dtype_bits(from) == 64)
+        x = highest_53_bits(g, x, tl_is_signed(from));
+    LLVMValueRef exact = tl_gen_cast(g, from, TL_F64, x, TL_ROUND_NEAREST, false);
+    if (to == TL_F64)
+        return exact;
+    LLVMValueRef near = tl_gen_cast(g, from, to, x, TL_ROUND_NEAREST, false);
+    LLVMValueRef back = tl_gen_cast(g, to, TL_F64, near, TL_ROUND_NEAREST, false);
+    LLVMValueRef magnitude = call1(g, "llvm.fabs", exact);
+    LLVMValueRef over =
+        LLVMBuildFCmp(g->b, LLVMRealOGT, call1(g, "llvm.fabs", back), magnitude, "");
+    LLVMTypeRef word = tl_gen_vec(LLVMIntTypeInContext(g->c, (unsigned)bits), w);
+    LLVMValueRef b = LLVMBuildBitCast(g->b, near, word, "");
+    LLVMValueRef toward = LLVMBuildSub(g->b, b, like(b, 1), "");
+    if (tl_is_fnuz(to)) { /* what is nearer to 0 than the least negative number is 0 */
+        LLVMValueRef none = LLVMBuildICmp(g->b, LLVMIntEQ, toward, like(b, 0x80), "");
+        toward = select_(g, none, like(b, 0), toward);
+    }
+    b = select_(g, over, toward, b);
+    LLVMValueRef r = LLVMBuildBitCast(g->b, b, LLVMTypeOf(near), "");
+    if (!nosat || tl_dtype_bits(to) > 8) /* a finite number does not overflow toward zero */
+        return r;
+    LLVMValueRef infinity = tl_gen_splat_const(LLVMConstReal(g->f64, (double)INFINITY), w);
+    return select_(g, LLVMBuildFCmp(g->b, LLVMRealOEQ, magnitude, infinity, ""),
+                   tl_gen_cast(g, from, to, x, TL_ROUND_NEAREST, true), r);
+}
+
+/* In the ring floats are integers of their width (ir/interp/ring_float.h). */
+static LLVMValueRef ring_cast(TlGen *g, TlDtype from, TlDtype to, LLVMValueRef x)
+{
+    LLVMTypeRef t = tl_gen_vec(tl_gen_dtype_type(g, to), tl_gen_width_of(x));
+    if (tl_is_float(from)) {
+        x = bits_of(g, x, tl_dtype_bytes(from) * 8);
+        from = tl_ring_dtype(from);
+    }
+    if (tl_is_float(to))
+        to = tl_ring_dtype(to);
+    return LLVMBuildBitCast(g->b, tl_gen_cast(g, from, to, x, TL_ROUND_NEAREST, false), t, "");
+}
+
+LLVMValueRef tl_gen_cast(TlGen *g, TlDtype from, TlDtype to, LLVMValueRef x, int round, bool nosat)
+{
+    if (g->fn->ring && (tl_is_float(from) || tl_is_float(to)))
+        return ring_cast(g, from, to, x);
+    if (round == TL_ROUND_ZERO && tl_is_float(to) && from != to)
+        return cast_toward_zero(g, from, to, x, nosat);
+    if (from == to)
+        return x;
+    if (tl_is_float(from)) {
+        LLVMValueRef f = from == TL_F64 ? x : tl_gen_widen(g, from, x);
+        if (to == TL_BOOL)
+            return LLVMBuildFCmp(g->b, LLVMRealUNE, f, LLVMConstNull(LLVMTypeOf(f)), "");
+        if (tl_is_int(to))
+            return float_to_int(g, to, f);
+        if (to == TL_F64)
+            return LLVMBuildFPExt(g->b, f, tl_gen_vec(g->f64, tl_gen_width_of(f)), "");
+        if (from == TL_F64)
+            f = to == TL_F32 ? LLVMBuildFPTrunc(g->b, x, tl_gen_vec(g->f32, tl_gen_width_of(x)), "")
+                             : tl_gen_f64_to_f32_odd(g, x);
+        return tl_gen_narrow(g, to, f, nosat);
+    }
+    if (to == TL_BOOL)
+        return LLVMBuildICmp(g->b, LLVMIntNE, x, like(x, 0), "");
+    if (tl_is_float(to)) {
+        if (from == TL_I4 || from == TL_U4)
+            x = int_resize(g, from, from == TL_I4 ? TL_I16 : TL_U16, x),
+            from = from == TL_I4 ? TL_I16 : TL_U16;
+        if (from == TL_BOOL)
+            x = int_resize(g, from, TL_U8, x), from = TL_U8;
+        return int_to_float(g, from, to, x, nosat);
+    }
+    return int_resize(g, from, to, x);
+}

@@ -1,0 +1,80 @@
+/* 2^x of f32 where there is no instruction for it: the arithmetic of std.math's exp2 (stdlib/math.tile has the
+ * reasons), bit for bit. Scalars and vectors. */
+#include "codegen/gen/gen.h"
+
+#include <string.h>
+
+/* c in each lane of the type of x, or the integers as wide. */
+static LLVMValueRef splat(LLVMValueRef x, LLVMValueRef c)
+{
+    LLVMTypeRef t = LLVMTypeOf(x);
+    LLVMValueRef all[64];
+    if (LLVMGetTypeKind(t) != LLVMVectorTypeKind)
+        return c;
+    unsigned n = LLVMGetVectorSize(t);
+    TL_ASSERT(n <= 64, "a vector of %u", n);
+    for (unsigned i = 0; i < n; i++)
+        all[i] = c;
+    return LLVMConstVector(all, n);
+}
+
+static LLVMValueRef real(TlGen *g, LLVMValueRef x, double c)
+{
+    return splat(x, LLVMConstReal(g->f32, c));
+}
+
+static LLVMValueRef integer(TlGen *g, LLVMValueRef x, uint32_t c)
+{
+    return splat(x, LLVMConstInt(g->i32, c, 0));
+}
+
+static LLVMTypeRef words_like(TlGen *g, LLVMValueRef x)
+{
+    LLVMTypeRef t = LLVMTypeOf(x);
+    return LLVMGetTypeKind(t) == LLVMVectorTypeKind ? LLVMVectorType(g->i32, LLVMGetVectorSize(t))
+                                                    : g->i32;
+}
+
+static LLVMValueRef fma_of(TlGen *g, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c)
+{
+    LLVMTypeRef t = LLVMTypeOf(a);
+    unsigned id = LLVMLookupIntrinsicID("llvm.fma", strlen("llvm.fma"));
+    LLVMValueRef f = LLVMGetIntrinsicDeclaration(g->l->module, id, &t, 1), args[3] = {a, b, c};
+    return LLVMBuildCall2(g->b, LLVMGlobalGetValueType(f), f, args, 3, "");
+}
+
+/* x cut to [low, high]; NaN stays. */
+static LLVMValueRef cut(TlGen *g, LLVMValueRef x, double low, double high)
+{
+    LLVMValueRef h = real(g, x, high), l = real(g, x, low);
+    x = LLVMBuildSelect(g->b, LLVMBuildFCmp(g->b, LLVMRealOGT, x, h, ""), h, x, "");
+    return LLVMBuildSelect(g->b, LLVMBuildFCmp(g->b, LLVMRealOLT, x, l, ""), l, x, "");
+}
+
+/* p * 2^n, n in the low bits of a word. */
+static LLVMValueRef scale(TlGen *g, LLVMValueRef p, LLVMValueRef bits)
+{
+    LLVMBuilderRef b = g->b;
+    LLVMTypeRef t = LLVMTypeOf(p);
+    LLVMValueRef one = integer(g, p, 0x3f800000), at = integer(g, p, 23);
+    LLVMValueRef half = LLVMBuildShl(b, LLVMBuildAShr(b, bits, integer(g, p, 1), ""), at, "");
+    LLVMValueRef rest = LLVMBuildSub(b, LLVMBuildShl(b, bits, at, ""), half, "");
+    LLVMValueRef first = LLVMBuildBitCast(b, LLVMBuildAdd(b, half, one, ""), t, ""),
+                 second = LLVMBuildBitCast(b, LLVMBuildAdd(b, rest, one, ""), t, "");
+    return LLVMBuildFMul(b, LLVMBuildFMul(b, p, first, ""), second, "");
+}
+
+LLVMValueRef tl_gen_exp2(TlGen *g, LLVMValueRef x, bool flush)
+{
+    (void)flush; /* subnormal results cost nothing here */
+    static const double Q[] = {0.00133879273, 0.00962544698, 0.0555036627,
+                               0.240225941,   0.693147182,   1.0};
+    LLVMBuilderRef b = g->b;
+    LLVMValueRef magic = real(g, x, 12582912.0), y = cut(g, x, -151.0, 129.0);
+    LLVMValueRef t = LLVMBuildFAdd(b, y, magic, "");
+    LLVMValueRef r = LLVMBuildFSub(b, y, LLVMBuildFSub(b, t, magic, ""), "");
+    LLVMValueRef q = real(g, x, 0.000133314446f);
+    for (size_t i = 0; i < sizeof Q / sizeof *Q; i++)
+        q = fma_of(g, q, r, real(g, x, (float)Q[i]));
+    return scale(g, q, LLVMBuildBitCast(b, t, words_like(g, x), ""));
+}

@@ -1,0 +1,53 @@
+/* Control flow in LLVM IR that is the same on every device, and what no lowering has yet. */
+#include <stdio.h>
+
+#include "codegen/gen/gen.h"
+
+LLVMBasicBlockRef tl_gen_block(TlGen *g, const char *name)
+{
+    return LLVMAppendBasicBlockInContext(g->c, g->function, name);
+}
+
+/* Trips of lo, lo + step, ... as unsigned 64-bit arithmetic, which no bounds of 64 bits overflow.
+ * */
+LLVMValueRef tl_gen_trip_count(TlGen *g, const TlOp *op, LLVMValueRef lo, LLVMValueRef hi,
+                               LLVMValueRef step)
+{
+    bool s = tl_is_signed(tl_in(op, 0)->type->dtype);
+    LLVMValueRef zero = tl_gen_int(g, 0), one = tl_gen_int(g, 1);
+    lo = LLVMBuildIntCast2(g->b, lo, g->i64, s, "");
+    hi = LLVMBuildIntCast2(g->b, hi, g->i64, s, "");
+    step = LLVMBuildIntCast2(g->b, step, g->i64, s, "");
+    LLVMValueRef down =
+        s ? LLVMBuildICmp(g->b, LLVMIntSLT, step, zero, "") : LLVMConstInt(g->i1, 0, 0);
+    LLVMValueRef from = LLVMBuildSelect(g->b, down, hi, lo, ""),
+                 to = LLVMBuildSelect(g->b, down, lo, hi, "");
+    LLVMValueRef size = LLVMBuildSelect(g->b, down, LLVMBuildNeg(g->b, step, ""), step, "");
+    LLVMValueRef none = LLVMBuildICmp(g->b, LLVMIntEQ, size, zero, "");
+    LLVMValueRef more = LLVMBuildICmp(g->b, s ? LLVMIntSLT : LLVMIntULT, from, to, "");
+    LLVMValueRef span = LLVMBuildSub(g->b, LLVMBuildSub(g->b, to, from, ""), one, "");
+    LLVMValueRef n = LLVMBuildAdd(
+        g->b, LLVMBuildUDiv(g->b, span, LLVMBuildSelect(g->b, none, one, size, ""), ""), one, "");
+    return LLVMBuildSelect(g->b, LLVMBuildAnd(g->b, more, LLVMBuildNot(g->b, none, ""), ""), n,
+                           zero, "");
+}
+
+/* ---- what the lowerings lack is the user's to know, with its place ---- */
+
+/* Loads from views are loads of bytes by now (pass unpack), and the front end lets asm through for GPUs
+ * only: what is found here was written by hand. */
+bool tl_gen_is_supported(TlDiags *diags, const TlFn *fn, const char *device, bool has_asm)
+{
+    uint32_t before = diags->errors;
+    for (const TlOp *op = fn->body->first; op; op = tl_walk_next(op, NULL)) {
+        char text[100];
+        bool memory = tl_op_info(op->opcode)->flags & (F_READ | F_WRITE);
+        bool packed = memory && tl_dtype_bits(tl_in(op, 0)->type->dtype) < 8;
+        if (!packed && (has_asm || op->opcode != TL_OP_ASM))
+            continue;
+        snprintf(text, sizeof text, "%s on %s", packed ? "this access to 4-bit elements" : "asm",
+                 device);
+        tl_diag(diags, op->loc, TL_E0700, text);
+    }
+    return diags->errors == before;
+}

@@ -1,0 +1,169 @@
+/* ptxas as a subprocess: a folder of our own with the text, the result and what the assembler says.
+ * Everything in it is gone when tl_cubin returns, whatever happened. Arena memory, whose refusal would
+ * unwind, is asked for only before the folder is there and after it is gone. */
+#include "codegen/gpu/cubin.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+extern char **environ;
+
+enum { DEFAULT_SECONDS = 60, MAX_LOG = 4000, MAX_WORDS = 1 << 20 };
+
+typedef struct Place {
+    char *folder, *ptx, *cubin, *log;
+} Place;
+
+typedef struct Options {
+    const char *arch; /* -arch=sm_80 */
+    bool lines, words;
+} Options;
+
+static bool write_text(const char *path, const char *text, size_t size)
+{
+    FILE *f = fopen(path, "wb");
+    bool ok = f && fwrite(text, 1, size, f) == size;
+    if (f && fclose(f) != 0)
+        ok = false;
+    return ok;
+}
+
+/* Starts ptxas with its words in the log; 0 or an errno. A process group of its own, so that nothing
+ * that it starts outlives the time limit. */
+static int start(const Place *p, const Options *o, pid_t *out_pid)
+{
+    char *argv[8] = {"ptxas", (char *)o->arch, p->ptx, "-o", p->cubin};
+    int argc = 5;
+    if (o->lines)
+        argv[argc++] = "-lineinfo";
+    if (o->words)
+        argv[argc++] = "-v";
+    posix_spawn_file_actions_t files;
+    posix_spawnattr_t attributes;
+    int error = posix_spawn_file_actions_init(&files);
+    if (error)
+        return error;
+    error = posix_spawnattr_init(&attributes);
+    if (!error) {
+        posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
+        posix_spawnattr_setpgroup(&attributes, 0);
+        posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
+        posix_spawn_file_actions_addopen(&files, 1, p->log, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+        posix_spawn_file_actions_adddup2(&files, 1, 2);
+        error = posix_spawnp(out_pid, "ptxas", &files, &attributes, argv, environ);
+        posix_spawnattr_destroy(&attributes);
+    }
+    posix_spawn_file_actions_destroy(&files);
+    return error;
+}
+
+static int64_t milliseconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * (int64_t)1000 + t.tv_nsec / 1000000;
+}
+
+static int64_t limit(void)
+{
+    const char *said = getenv("TILE_PTXAS_SECONDS");
+    long seconds = said ? strtol(said, NULL, 10) : 0;
+    return 1000 * (int64_t)(seconds > 0 && seconds < 3600 ? seconds : DEFAULT_SECONDS);
+}
+
+/* False: it was stopped. A host that has its children reaped elsewhere gives status 0: the result's
+ * presence tells. */
+static bool wait_for(pid_t pid, int *out_status)
+{
+    int64_t end = milliseconds() + limit();
+    *out_status = 0;
+    for (long pause = 1;; pause = pause < 10 ? pause + 1 : 10) {
+        pid_t r = waitpid(pid, out_status, WNOHANG);
+        if (r == pid || (r < 0 && errno != EINTR))
+            return true;
+        if (milliseconds() > end) {
+            kill(-pid, SIGKILL);
+            waitpid(pid, out_status, 0);
+            return false;
+        }
+        nanosleep(&(struct timespec){.tv_nsec = pause * 1000000}, NULL);
+    }
+}
+
+/* Runs it; the result's and the log's open files, NULL where there is none. */
+static const char *assemble(const Place *p, const char *ptx, size_t size, const Options *o,
+                            FILE **out_cubin, FILE **out_log)
+{
+    pid_t pid;
+    int status, error;
+    if (!write_text(p->ptx, ptx, size))
+        return "cannot write a temporary file for ptxas";
+    error = start(p, o, &pid);
+    if (error == ENOENT)
+        return "no ptxas on PATH: stage 'cubin' needs NVIDIA's assembler (CUDA toolkit)";
+    if (error)
+        return "cannot start ptxas";
+    if (!wait_for(pid, &status))
+        return "ptxas took too long and was stopped (TILE_PTXAS_SECONDS)";
+    *out_log = fopen(p->log, "rb");
+    *out_cubin = WIFEXITED(status) && WEXITSTATUS(status) == 0 ? fopen(p->cubin, "rb") : NULL;
+    return *out_cubin ? NULL : "ptxas failed";
+}
+
+static void *read_all(TlArena *arena, FILE *f, size_t most, size_t *out_size)
+{
+    TlSbuf s;
+    char block[4096];
+    tl_sbuf_init(&s, arena);
+    for (size_t n; s.len < most && (n = fread(block, 1, sizeof block, f)) > 0;)
+        tl_sbuf_put(&s, block, n);
+    *out_size = s.len;
+    return s.text;
+}
+
+void *tl_cubin(TlArena *arena, const char *ptx, size_t size, const char *arch, bool lines,
+               size_t *out_size, const char **out_words, const char **out_error)
+{
+    const char *tmp = getenv("TMPDIR");
+    Place p = {.folder = tl_format(arena, "%s/tilec-XXXXXX", tmp && *tmp ? tmp : "/tmp")};
+    Options o = {tl_format(arena, "-arch=%s", arch), lines, out_words != NULL};
+    if (out_words)
+        *out_words = "";
+    if (!mkdtemp(p.folder)) {
+        *out_error = "cannot make a temporary folder for ptxas";
+        return NULL;
+    }
+    char names[3][4352];
+    snprintf(names[0], sizeof names[0], "%s/k.ptx", p.folder);
+    snprintf(names[1], sizeof names[1], "%s/k.cubin", p.folder);
+    snprintf(names[2], sizeof names[2], "%s/log", p.folder);
+    p.ptx = names[0];
+    p.cubin = names[1];
+    p.log = names[2];
+    FILE *cubin = NULL, *log = NULL;
+    *out_error = assemble(&p, ptx, size, &o, &cubin, &log);
+    for (int i = 0; i < 3; i++)
+        unlink(names[i]);
+    rmdir(p.folder);
+    void *code = cubin ? read_all(arena, cubin, SIZE_MAX, out_size) : NULL;
+    size_t nlog = 0;
+    const char *words = log ? read_all(arena, log, o.words ? MAX_WORDS : MAX_LOG, &nlog) : NULL;
+    if (out_words && words)
+        *out_words = words;
+    if (*out_error && nlog)
+        *out_error = tl_format(arena, "%s: %s", *out_error, words);
+    if (cubin)
+        fclose(cubin);
+    if (log)
+        fclose(log);
+    return code;
+}

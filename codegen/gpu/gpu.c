@@ -1,0 +1,210 @@
+/* GPU targets: laid-out tile IR to the code of one module.
+ *
+ *   1 every function is lowered to one thread's code (simt.h), with the kernel's calling convention
+ *   2 LLVM's middle end, with the GPU's triple, data layout and machine: what --emit=llvm shows,
+ *     the same whether a GPU or the emulator is to run it
+ *   3 leaves are expanded (leaves.h) for the GPU or for the emulator on this host
+ *   4 emission: PTX text; an object linked to hsaco; a host object
+ *
+ * Kernels are called F_0, F_1, ... (PTX knows no dot in names). Shared memory is dynamic: a launch
+ * gives tile_image_kernel.shared_bytes. */
+#include <string.h>
+
+#include "codegen/gpu/gpu.h"
+#include "codegen/target/host_code.h"
+#include "codegen/gpu/hsaco.h"
+#include "codegen/leaf/leaf_expand.h"
+#include "codegen/simt/simt.h"
+
+enum { PTX_KERNEL = 71, AMDGPU_KERNEL = 91 }; /* llvm/IR/CallingConv.h */
+
+/* Behind PTX stands ptxas: what gvn finds, it finds too. On AMD flow is structured: what a loop tested at its
+ * beginning carries would live beside what its trip makes of it, in twice the registers. */
+static const char *const PASSES[] = {
+    [TL_TARGET_NVPTX] = "function(early-cse,instcombine<no-verify-fixpoint>,simplifycfg,"
+                        "loop-mssa(licm))",
+    [TL_TARGET_AMDGPU] = "function(sroa,early-cse,instcombine<no-verify-fixpoint>,simplifycfg,"
+                         "loop-mssa(loop-rotate,licm),gvn,dce)",
+};
+
+static void attribute(TlLlvm *l, LLVMValueRef f, const char *name, const char *value)
+{
+    LLVMAttributeRef a = LLVMCreateStringAttribute(l->context, name, (unsigned)strlen(name), value,
+                                                   (unsigned)strlen(value));
+    LLVMAddAttributeAtIndex(f, LLVMAttributeFunctionIndex, a);
+}
+
+static void enum_attribute(TlLlvm *l, LLVMValueRef f, const char *name)
+{
+    unsigned kind = LLVMGetEnumAttributeKindForName(name, strlen(name));
+    LLVMAddAttributeAtIndex(f, LLVMAttributeFunctionIndex,
+                            LLVMCreateEnumAttribute(l->context, kind, 0));
+}
+
+static LLVMMetadataRef constant(TlLlvm *l, uint32_t v)
+{
+    return LLVMValueAsMetadata(LLVMConstInt(LLVMInt32TypeInContext(l->context), v, 0));
+}
+
+static void annotate(TlLlvm *l, LLVMValueRef f, const char *key, uint32_t value)
+{
+    LLVMMetadataRef row[3] = {LLVMValueAsMetadata(f),
+                              LLVMMDStringInContext2(l->context, key, strlen(key)),
+                              constant(l, value)};
+    LLVMAddNamedMetadataOperand(
+        l->module, "nvvm.annotations",
+        LLVMMetadataAsValue(l->context, LLVMMDNodeInContext2(l->context, row, 3)));
+}
+
+static void set_nvptx_kernel(TlLlvm *l, LLVMValueRef f, uint32_t threads, uint32_t maxreg)
+{
+    LLVMSetFunctionCallConv(f, PTX_KERNEL);
+    enum_attribute(l, f, "noimplicitfloat"); /* no joining of accesses: they are wide */
+    annotate(l, f, "reqntidx", threads);
+    if (maxreg)
+        annotate(l, f, "maxnreg", maxreg);
+}
+
+static void set_amdgpu_kernel(TlLlvm *l, LLVMValueRef f, uint32_t threads, uint32_t maxreg)
+{
+    if (maxreg)
+        attribute(l, f, "amdgpu-num-vgpr", tl_format(l->arena, "%u", maxreg));
+    LLVMSetFunctionCallConv(f, AMDGPU_KERNEL);
+    LLVMSetVisibility(f, LLVMProtectedVisibility);
+    attribute(l, f, "amdgpu-flat-work-group-size", tl_format(l->arena, "%u,%u", threads, threads));
+    attribute(l, f, "uniform-work-group-size", "true");
+    attribute(l, f, "amdgpu-unsafe-fp-atomics", "true"); /* device memory is coarse-grained */
+}
+
+/* Registers of a thread at most, as the target's tools count them; 0: what they choose. CDNA's are two files of
+ * 256, vectors and accumulators, which the tools bound each by itself. Of fewer than LEAST in a file not
+ * every instruction can be made. */
+static uint32_t most_registers(const TlTarget *target, const TlKernelCode *k)
+{
+    enum { LEAST = 32, FILE_OF_AMD = 256 };
+    uint32_t most = (uint32_t)target->registers,
+             n = k->fn && k->fn->info ? (uint32_t)k->fn->info->maxreg : 0;
+    if (n == 0)
+        return 0;
+    n = n < most ? n : most;
+    if (target->kind == TL_TARGET_AMDGPU && most > FILE_OF_AMD)
+        n /= most / FILE_OF_AMD;
+    return n > LEAST ? n : LEAST;
+}
+
+void tl_gpu_set_kernel(TlLlvm *l, const TlTarget *target, const TlKernelCode *k)
+{
+    LLVMValueRef f = LLVMGetNamedFunction(l->module, k->symbol);
+    TL_ASSERT(f, "kernel '%s' was not made", k->symbol);
+    for (uint32_t i = 0; i < k->slots.len; i++)
+        if (k->slots.data[i].kind == TILE_SLOT_DEBUG)
+            tl_leaf_mark_debug(l, f, i);
+    uint32_t maxreg = most_registers(target, k);
+    if (target->kind == TL_TARGET_NVPTX)
+        set_nvptx_kernel(l, f, k->threads, maxreg);
+    else
+        set_amdgpu_kernel(l, f, k->threads, maxreg);
+}
+
+bool tl_gpu_lower(TlLlvm *l, const TlFn *fn, uint32_t number, const TlCodegenOptions *options,
+                  TlArena *arena, TlKernelCodes *kernels)
+{
+    TlKernelCode k = {.fn = fn,
+                      .symbol = tl_format(arena, "%s_%u", fn->name, number),
+                      .flags = options->check ? TILE_KERNEL_CHECKED : 0};
+    if (!tl_simt_lower(l, options, arena, fn, k.symbol, &k))
+        return false;
+    tl_gpu_set_kernel(l, options->target, &k);
+    tl_llvm_watch(l, &fn->module->ctx->diags, fn->loc, fn->name,
+                  LLVMGetNamedFunction(l->module, k.symbol),
+                  "more warps or smaller tiles make it shorter");
+    tl_vec_push(arena, kernels, k);
+    return true;
+}
+
+static bool lower(TlLlvm *l, TlModule *m, const TlCodegenOptions *options, TlArena *arena,
+                  TlKernelCodes *kernels)
+{
+    bool ok = true;
+    if (options->debug)
+        tl_gen_debug_open(l, m, options->target->kind == TL_TARGET_NVPTX);
+    for (uint32_t i = 0; i < m->fns.len; i++)
+        ok = tl_gpu_lower(l, m->fns.data[i], i, options, arena, kernels) && ok;
+    tl_gen_debug_close(l);
+    return ok;
+}
+
+/* On AMD the module says which form of code object it is. */
+static void set_module(TlLlvm *l, const TlTarget *target)
+{
+    static const char VERSION[] = "amdhsa_code_object_version";
+    if (target->kind == TL_TARGET_AMDGPU)
+        LLVMAddModuleFlag(l->module, LLVMModuleFlagBehaviorError, VERSION, strlen(VERSION),
+                          constant(l, 500));
+}
+
+void tl_gpu_expand(TlLlvm *l, const TlCodegenOptions *options, TlKernelCodes *kernels)
+{
+    if (options->emulate) {
+        tl_leaf_expand_emu(l, options->host ? options->host : tl_target_host(""));
+        for (uint32_t i = 0; i < kernels->len; i++)
+            kernels->data[i].symbol = tl_format(l->arena, "%s.entry", kernels->data[i].symbol);
+    } else if (options->target->kind == TL_TARGET_NVPTX) {
+        tl_leaf_expand_nvptx(l);
+    } else {
+        tl_leaf_expand_amdgpu(l);
+    }
+#ifndef NDEBUG /* what was valid before is not expected to become invalid */
+    tl_llvm_verify(l);
+#endif
+}
+
+static void *emit_code(TlLlvm *l, const TlCodegenOptions *options, TlEmit emit, TlArena *arena,
+                       size_t *out_size)
+{
+    bool ptx = options->target->kind == TL_TARGET_NVPTX && !options->emulate;
+    void *code = tl_llvm_emit(l, arena, emit == TL_EMIT_OBJ && !ptx, out_size);
+    if (emit == TL_EMIT_OBJ && options->target->kind == TL_TARGET_AMDGPU && !options->emulate)
+        code = tl_hsaco_link(arena, code, *out_size, out_size);
+    if (emit == TL_EMIT_OBJ && options->emulate)
+        tl_host_check_closed(code, *out_size, "tl_emu_");
+    return code;
+}
+
+void tl_gpu_middle(TlLlvm *l, const TlCodegenOptions *options)
+{
+    set_module(l, options->target);
+    tl_llvm_verify(l);
+    if (options->opt_level > 0)
+        tl_llvm_run(l, l->quick ? TL_LLVM_QUICK_PASSES : PASSES[options->target->kind]);
+}
+
+void *tl_gpu_emit(TlLlvm *l, const TlCodegenOptions *options, TlEmit emit, TlArena *arena,
+                  TlKernelCodes *kernels, size_t *out_size)
+{
+    tl_gpu_middle(l, options);
+    if (emit == TL_EMIT_LLVM)
+        return tl_llvm_text(l, arena, out_size);
+    tl_gpu_expand(l, options, kernels);
+    return emit_code(l, options, emit, arena, out_size);
+}
+
+void *tl_gpu_compile(TlModule *m, const TlCodegenOptions *options, TlEmit emit, TlArena *arena,
+                     TlKernelCodes *kernels, size_t *out_size)
+{
+    TlLlvm l;
+    void *code = NULL;
+    bool ptx = options->target->kind == TL_TARGET_NVPTX && !options->emulate;
+    if (ptx && emit != TL_EMIT_LLVM && !options->debug && m->fns.len > 1)
+        return tl_ptx_compile(m, options, arena, kernels, out_size);
+    tl_llvm_open(&l, arena, "kernels", options->target->triple, options->target->cpu,
+                 options->target->features, options->opt_level);
+    if (lower(&l, m, options, arena, kernels))
+        code = tl_gpu_emit(&l, options, emit, arena, kernels, out_size);
+    tl_llvm_close(&l);
+    for (uint32_t i = 0; i < kernels->len; i++) {
+        kernels->data[i].code = code;
+        kernels->data[i].ncode = *out_size + ptx; /* PTX ends with a NUL in the image */
+    }
+    return code;
+}

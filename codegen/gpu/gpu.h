@@ -1,0 +1,21 @@
+/* From LLVM IR of kernels with leaves to a GPU's code; apart from gpu.c only tests want the steps. */
+#ifndef TL_GPU_H
+#define TL_GPU_H
+#include "codegen/gen/codegen.h"
+#include "codegen/target/llvm.h"
+
+/* Makes the function `k->symbol` a kernel of the target: k->threads threads, slots as k->slots. */
+void tl_gpu_set_kernel(TlLlvm *l, const TlTarget *target, const TlKernelCode *k);
+/* Lowers a function, number so-and-so of its module, and appends its row to `kernels`. False: diagnosed. */
+bool tl_gpu_lower(TlLlvm *l, const TlFn *fn, uint32_t number, const TlCodegenOptions *options,
+                  TlArena *arena, TlKernelCodes *kernels);
+/* The middle end; the expansion of leaves. */
+void tl_gpu_middle(TlLlvm *l, const TlCodegenOptions *options);
+void tl_gpu_expand(TlLlvm *l, const TlCodegenOptions *options, TlKernelCodes *kernels);
+/* Both, and emits the module as tl_gpu_compile says. */
+void *tl_gpu_emit(TlLlvm *l, const TlCodegenOptions *options, TlEmit emit, TlArena *arena,
+                  TlKernelCodes *kernels, size_t *out_size);
+/* ptx.c: tl_gpu_compile for PTX without line information. */
+void *tl_ptx_compile(TlModule *m, const TlCodegenOptions *options, TlArena *arena,
+                     TlKernelCodes *kernels, size_t *out_size);
+#endif

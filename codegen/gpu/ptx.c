@@ -1,0 +1,158 @@
+/* PTX of a module's functions. Each function is an LLVM module of its own: they are compiled side by
+ * side (an aligned kernel and its general form cost about the same), and the driver, which compiles
+ * PTX when it is loaded, gets only the form that is launched.
+ *
+ * Functions are lowered one after another, for tile IR and its context belong to one thread; what
+ * LLVM does with each (nine tenths of the time) is done by a worker. */
+#include <string.h>
+
+#include "codegen/gpu/gpu.h"
+#include "codegen/target/worker.h"
+
+typedef struct Part { /* one function; what is here is its worker's until that is joined */
+    const TlCodegenOptions *options;
+    TlArena arena;
+    TlLlvm l;
+    TlWorker worker;
+    bool has_llvm, runs;
+    char *text;
+    size_t size;
+    TlFault fault;
+    char message[sizeof((TlGuard *)0)->text];
+} Part;
+
+typedef struct Ptx {
+    const TlCodegenOptions *options;
+    TlArena *arena;
+    TlKernelCodes *kernels;
+    Part *parts;
+    uint32_t nparts, nbegun, njoined, most; /* parts begin and are joined in order */
+    bool failed;                            /* diagnosed */
+} Ptx;
+
+static void emit(void *part)
+{
+    Part *p = part;
+    TlGuard g;
+    if (TL_GUARD(&g)) {
+        p->text = tl_gpu_emit(&p->l, p->options, TL_EMIT_ASM, &p->arena, NULL, &p->size);
+        p->has_llvm = false;
+        tl_llvm_close(&p->l);
+        tl_guard_pop(&g);
+    } else { /* the LLVM context is lost */
+        p->has_llvm = false;
+        p->fault = g.fault;
+        memcpy(p->message, g.text, sizeof g.text);
+    }
+}
+
+static void join_oldest(Ptx *x)
+{
+    Part *p = &x->parts[x->njoined++];
+    if (p->runs)
+        tl_worker_join(&p->worker);
+    p->runs = false;
+}
+
+/* The last one this thread does itself. */
+static void begin(Ptx *x, uint32_t i)
+{
+    Part *p = &x->parts[i];
+    while (i - x->njoined >= x->most)
+        join_oldest(x);
+    p->runs = x->most > 1 && i + 1 < x->nparts;
+    if (p->runs)
+        tl_worker_start(&p->worker, emit, p);
+    else
+        emit(p);
+}
+
+static void compile(Ptx *x, TlModule *m)
+{
+    for (uint32_t i = 0; i < x->nparts; i++) {
+        Part *p = &x->parts[x->nbegun++];
+        const TlTarget *target = x->options->target;
+        p->options = x->options;
+        tl_arena_init(&p->arena, x->arena->alloc);
+        p->has_llvm = true;
+        tl_llvm_open(&p->l, &p->arena, "kernels", target->triple, target->cpu, target->features,
+                     x->options->opt_level);
+        if (tl_gpu_lower(&p->l, m->fns.data[i], i, x->options, x->arena, x->kernels))
+            begin(x, i);
+        else
+            x->failed = true;
+    }
+    while (x->njoined < x->nbegun)
+        join_oldest(x);
+}
+
+/* Appends a module: what stands before its functions (the version, the target, declarations) only
+ * where it does not stand there yet. */
+static void append(TlSbuf *out, const char *text)
+{
+    static const char ENTRY[] = ".visible .entry";
+    const char *body = strstr(text, ENTRY);
+    TL_ASSERT(body, "PTX without a kernel");
+    const char *line = out->len ? text : body, *end;
+    for (; line < body; line = end + 1) {
+        end = strchr(line, '\n');
+        char *copy = tl_strndup(out->arena, line, (size_t)(end - line) + 1);
+        if (!strstr(out->text, copy))
+            tl_sbuf_puts(out, copy);
+    }
+    tl_sbuf_puts(out, out->len ? body : text);
+}
+
+/* The text of all; and of each kernel its own. */
+static char *collect(Ptx *x, size_t *out_size)
+{
+    TlSbuf all;
+    tl_sbuf_init(&all, x->arena);
+    for (uint32_t i = 0; i < x->nparts; i++) {
+        const Part *p = &x->parts[i];
+        TlKernelCode *k = &x->kernels->data[x->kernels->len - x->nparts + i];
+        k->code = tl_strndup(x->arena, p->text, p->size);
+        k->ncode = p->size + 1; /* PTX ends with a NUL in the image */
+        append(&all, p->text);
+    }
+    *out_size = all.len;
+    return all.text;
+}
+
+/* What LLVM itself broke off, in the function that was lowered last, is lost. */
+static void close_all(Ptx *x, TlFault fault)
+{
+    while (x->njoined < x->nbegun)
+        join_oldest(x);
+    if (fault == TL_FAULT_LLVM && x->nbegun)
+        x->parts[x->nbegun - 1].has_llvm = false;
+    for (uint32_t i = 0; i < x->nbegun; i++) {
+        if (x->parts[i].has_llvm)
+            tl_llvm_close(&x->parts[i].l);
+        tl_arena_free(&x->parts[i].arena);
+    }
+}
+
+void *tl_ptx_compile(TlModule *m, const TlCodegenOptions *options, TlArena *arena,
+                     TlKernelCodes *kernels, size_t *out_size)
+{
+    Ptx *x = TL_NEW(arena, Ptx);
+    *x = (Ptx){.options = options, .arena = arena, .kernels = kernels, .nparts = m->fns.len};
+    x->parts = TL_NEW_ARRAY(arena, Part, m->fns.len);
+    x->most = tl_worker_most(arena->alloc.fn);
+    TlGuard g;
+    char *volatile text = NULL;
+    if (TL_GUARD(&g)) {
+        compile(x, m);
+        for (uint32_t i = 0; i < x->nparts; i++)
+            if (x->parts[i].fault)
+                tl_fault(x->parts[i].fault, "%s", x->parts[i].message);
+        if (!x->failed)
+            text = collect(x, out_size);
+        tl_guard_pop(&g);
+    }
+    close_all(x, g.fault);
+    if (g.fault) /* popped */
+        tl_fault(g.fault, "%s", g.text);
+    return text;
+}

@@ -1,0 +1,344 @@
+/* Leaves on AMD GPUs: intrinsics, and prelude functions for what has a scope or a branch.
+ *
+ * A predicated load reads from a constant of zeros where the predicate is false, so nothing branches
+ * and loads can be issued together; stores and atomics branch (the machine masks lanes). A shuffle by
+ * a constant mask is a data-parallel move within 16 lanes where there is one, a swizzle within 32, else
+ * a permutation through the LDS crossbar, which needs no memory. */
+#include "codegen/leaf/leaf_expand.h"
+#include "ir/ir.h"
+
+static const char TID[] = "llvm.amdgcn.workitem.id.x", CTAID[] = "llvm.amdgcn.workgroup.id.x";
+
+static LLVMValueRef special(TlLeafCall *call, const char *name)
+{
+    return tl_leaf_intrinsic(call, name, NULL, 0, NULL, 0);
+}
+
+static const char *type_text(unsigned bits)
+{
+    switch (bits) {
+    case 8: return "i8";
+    case 16: return "i16";
+    case 32: return "i32";
+    case 64: return "<2 x i32>";
+    default: return "<4 x i32>";
+    }
+}
+
+/* ---- loads and stores ---- */
+
+/* Hints: what is used once goes through the caches without staying. */
+static bool is_streaming(uint32_t hints)
+{
+    return (hints & 3) == TL_CACHE_STREAM || hints >> 2 == TL_EVICT_FIRST;
+}
+
+static void set_streaming(TlLeafCall *call, LLVMValueRef access)
+{
+    LLVMMetadataRef one = LLVMValueAsMetadata(tl_leaf_i32(call, 1));
+    LLVMSetMetadata(access, LLVMGetMDKindIDInContext(call->c, "nontemporal", 11),
+                    LLVMMetadataAsValue(call->c, LLVMMDNodeInContext2(call->c, &one, 1)));
+}
+
+static LLVMValueRef zeros(TlLeafCall *call)
+{
+    static const char NAME[] = "tl.zeros";
+    LLVMValueRef g = LLVMGetNamedGlobal(call->l->module, NAME);
+    if (g)
+        return g;
+    LLVMTypeRef t = LLVMVectorType(call->i32, 4);
+    g = LLVMAddGlobalInAddressSpace(call->l->module, t, NAME, 1);
+    LLVMSetInitializer(g, LLVMConstNull(t));
+    LLVMSetGlobalConstant(g, 1);
+    LLVMSetLinkage(g, LLVMInternalLinkage);
+    LLVMSetAlignment(g, 16);
+    return g;
+}
+
+/* site, address, pred, hints */
+static LLVMValueRef load_global(TlLeafCall *call)
+{
+    LLVMValueRef address = call->args[1], pred = call->args[2];
+    if (tl_leaf_is_false(pred))
+        return LLVMConstNull(call->result);
+    if (!tl_leaf_is_true(pred))
+        address = LLVMBuildSelect(call->b, pred, address, zeros(call), "");
+    LLVMValueRef x = tl_leaf_load(call, address);
+    if (is_streaming(tl_leaf_constant(call, 3)))
+        set_streaming(call, x);
+    return x;
+}
+
+/* A store that may not happen; `space` 1 or 3. */
+static void store_where(TlLeafCall *call, int space, bool streaming, LLVMValueRef address,
+                        LLVMValueRef pred, LLVMValueRef value)
+{
+    unsigned bits = tl_leaf_bits(call->leaf);
+    const char *name =
+        tl_format(call->l->arena, "tl.store.%d.%u%s", space, bits, streaming ? ".once" : "");
+    LLVMValueRef args[3] = {address, pred, value};
+    bool is_new;
+    tl_leaf_helper(call, name, LLVMVoidTypeInContext(call->c), args, 3, &is_new);
+    if (!is_new)
+        return;
+    tl_sbuf_putf(call->prelude,
+                 "define void @%s(ptr addrspace(%d) %%p, i1 %%pred, %s %%x) alwaysinline {\n"
+                 "  br i1 %%pred, label %%do, label %%end\n"
+                 "do:\n"
+                 "  store %s %%x, ptr addrspace(%d) %%p, align %u%s\n"
+                 "  br label %%end\n"
+                 "end:\n"
+                 "  ret void\n"
+                 "}\n",
+                 name, space, type_text(bits), type_text(bits), space, bits / 8,
+                 streaming ? ", !nontemporal !{i32 1}" : "");
+}
+
+/* site, address, pred, hints, value */
+static void store_global(TlLeafCall *call)
+{
+    LLVMValueRef *x = call->args;
+    bool streaming = is_streaming(tl_leaf_constant(call, 3));
+    if (tl_leaf_is_true(x[2]) && !streaming)
+        tl_leaf_store(call, x[1], x[4]);
+    else if (!tl_leaf_is_false(x[2]))
+        store_where(call, 1, streaming, x[1], x[2], x[4]);
+}
+
+/* site, offset, pred, value */
+static void store_shared(TlLeafCall *call)
+{
+    LLVMValueRef *x = call->args;
+    if (tl_leaf_is_false(x[2]))
+        return;
+    LLVMValueRef address = tl_leaf_shared(call, x[1]);
+    if (tl_leaf_is_true(x[2]))
+        tl_leaf_store(call, address, x[3]);
+    else
+        store_where(call, 3, false, address, x[2], x[3]);
+}
+
+/* ---- atomics ---- */
+
+static const char *const SCOPES[] = {[TL_SCOPE_BLOCK] = "syncscope(\"workgroup\") ",
+                                     [TL_SCOPE_DEVICE] = "syncscope(\"agent\") ",
+                                     [TL_SCOPE_SYSTEM] = ""};
+static const char *const ORDERS[] = {[TL_ORDER_RELAXED] = "monotonic",
+                                     [TL_ORDER_ACQUIRE] = "acquire",
+                                     [TL_ORDER_RELEASE] = "release",
+                                     [TL_ORDER_ACQ_REL] = "acq_rel"};
+static const char *const RMW[] = {
+    [TL_ATOM_ADD] = "add",   [TL_ATOM_MIN_S] = "min",  [TL_ATOM_MIN_U] = "umin",
+    [TL_ATOM_MAX_S] = "max", [TL_ATOM_MAX_U] = "umax", [TL_ATOM_AND] = "and",
+    [TL_ATOM_OR] = "or",     [TL_ATOM_XOR] = "xor",    [TL_ATOM_XCHG] = "xchg",
+    [TL_ATOM_FADD] = "fadd"};
+
+/* Loads acquire or not, stores release or not; the order of a failed exchange cannot release. */
+static uint32_t weaken(uint32_t order, uint32_t keep)
+{
+    return order == TL_ORDER_ACQ_REL || order == keep ? keep : TL_ORDER_RELAXED;
+}
+
+/* The instruction, from %p, %x, %e to %r, all of bits wide. */
+static void put_atomic(TlSbuf *s, uint32_t op, uint32_t order, uint32_t scope, unsigned bits)
+{
+    switch (op) {
+    case TL_ATOM_LOAD:
+        tl_sbuf_putf(s, "  %%r = load atomic i%u, ptr addrspace(1) %%p %s%s, align %u\n", bits,
+                     SCOPES[scope], ORDERS[weaken(order, TL_ORDER_ACQUIRE)], bits / 8);
+        return;
+    case TL_ATOM_STORE:
+        tl_sbuf_putf(s,
+                     "  store atomic i%u %%x, ptr addrspace(1) %%p %s%s, align %u\n"
+                     "  %%r = add i%u 0, 0\n",
+                     bits, SCOPES[scope], ORDERS[weaken(order, TL_ORDER_RELEASE)], bits / 8, bits);
+        return;
+    case TL_ATOM_CAS:
+        tl_sbuf_putf(s,
+                     "  %%c = cmpxchg ptr addrspace(1) %%p, i%u %%e, i%u %%x %s%s %s\n"
+                     "  %%r = extractvalue { i%u, i1 } %%c, 0\n",
+                     bits, bits, SCOPES[scope], ORDERS[order],
+                     ORDERS[weaken(order, TL_ORDER_ACQUIRE)], bits);
+        return;
+    case TL_ATOM_FADD: {
+        const char *t = bits == 64 ? "double" : "float";
+        tl_sbuf_putf(s,
+                     "  %%y = bitcast i%u %%x to %s\n"
+                     "  %%f = atomicrmw fadd ptr addrspace(1) %%p, %s %%y %s%s\n"
+                     "  %%r = bitcast %s %%f to i%u\n",
+                     bits, t, t, SCOPES[scope], ORDERS[order], t, bits);
+        return;
+    }
+    default:
+        tl_sbuf_putf(s, "  %%r = atomicrmw %s ptr addrspace(1) %%p, i%u %%x %s%s\n", RMW[op], bits,
+                     SCOPES[scope], ORDERS[order]);
+    }
+}
+
+/* site, address, pred, op, order, scope, value, expected */
+static LLVMValueRef atomic(TlLeafCall *call)
+{
+    uint32_t op = tl_leaf_constant(call, 3), order = tl_leaf_constant(call, 4),
+             scope = tl_leaf_constant(call, 5);
+    TL_ASSERT(op <= TL_ATOM_STORE && order <= TL_ORDER_ACQ_REL && scope <= TL_SCOPE_SYSTEM,
+              "atomic %u %u %u", op, order, scope);
+    unsigned bits = tl_leaf_bits(call->leaf);
+    LLVMValueRef *x = call->args, args[4] = {x[1], x[2], x[6], x[7]};
+    char *name = tl_format(call->l->arena, "tl.atom.%u.%u.%u.%u", bits, op, order, scope);
+    bool is_new;
+    LLVMValueRef r = tl_leaf_helper(call, name, call->result, args, 4, &is_new);
+    if (!is_new)
+        return r;
+    tl_sbuf_putf(
+        call->prelude,
+        "define i%u @%s(ptr addrspace(1) %%p, i1 %%pred, i%u %%x, i%u %%e) alwaysinline {\n"
+        "  br i1 %%pred, label %%do, label %%end\n"
+        "do:\n",
+        bits, name, bits, bits);
+    put_atomic(call->prelude, op, order, scope, bits);
+    tl_sbuf_putf(call->prelude,
+                 "  br label %%end\n"
+                 "end:\n"
+                 "  %%old = phi i%u [ 0, %%0 ], [ %%r, %%do ]\n"
+                 "  ret i%u %%old\n"
+                 "}\n",
+                 bits, bits);
+    return r;
+}
+
+/* ---- collectives ---- */
+
+static const char BARRIER[] = "define void @tl.barrier() alwaysinline convergent {\n"
+                              "  fence syncscope(\"workgroup\") release\n"
+                              "  call void @llvm.amdgcn.s.barrier()\n"
+                              "  fence syncscope(\"workgroup\") acquire\n"
+                              "  ret void\n"
+                              "}\n"
+                              "declare void @llvm.amdgcn.s.barrier() convergent nounwind\n";
+
+static void barrier(TlLeafCall *call)
+{
+    bool is_new;
+    tl_leaf_helper(call, "tl.barrier", LLVMVoidTypeInContext(call->c), NULL, 0, &is_new);
+    if (is_new)
+        tl_sbuf_puts(call->prelude, BARRIER);
+}
+
+static LLVMValueRef permute(TlLeafCall *call, LLVMValueRef lane, LLVMValueRef value)
+{
+    LLVMValueRef args[2] = {LLVMBuildShl(call->b, lane, tl_leaf_i32(call, 2), ""), value};
+    return tl_leaf_intrinsic(call, "llvm.amdgcn.ds.bpermute", NULL, 0, args, 2);
+}
+
+/* The control word of a move within 16 lanes that is an XOR by mask; 0: there is none. */
+static uint32_t dpp_control(uint32_t mask)
+{
+    switch (mask) {
+    case 1: return 0xb1;   /* quad_perm [1, 0, 3, 2] */
+    case 2: return 0x4e;   /* quad_perm [2, 3, 0, 1] */
+    case 3: return 0x1b;   /* quad_perm [3, 2, 1, 0] */
+    case 7: return 0x141;  /* row_half_mirror */
+    case 8: return 0x128;  /* row_ror:8 */
+    case 15: return 0x140; /* row_mirror */
+    default: return 0;
+    }
+}
+
+/* site, value, mask */
+static LLVMValueRef shuffle_xor(TlLeafCall *call)
+{
+    LLVMValueRef value = call->args[1];
+    uint32_t mask = tl_leaf_constant(call, 2), control = dpp_control(mask);
+    if (mask == 0)
+        return value;
+    if (control) {
+        LLVMValueRef rows = tl_leaf_i32(call, 15),
+                     args[6] = {value, value, tl_leaf_i32(call, control),
+                                rows,  rows,  LLVMConstInt(call->i1, 1, 0)};
+        return tl_leaf_intrinsic(call, "llvm.amdgcn.update.dpp", &call->i32, 1, args, 6);
+    }
+    if (mask < 32) { /* bit mode: lane' = ((lane & 31) | 0) ^ mask, within 32 lanes */
+        LLVMValueRef args[2] = {value, tl_leaf_i32(call, mask << 10 | 31)};
+        return tl_leaf_intrinsic(call, "llvm.amdgcn.ds.swizzle", NULL, 0, args, 2);
+    }
+    LLVMValueRef lane = LLVMBuildXor(call->b, special(call, TID), call->args[2], "");
+    return permute(call, lane, value); /* counts lanes modulo the warp's */
+}
+
+/* Of llvm.exp2 LLVM scales what v_exp_f32 would flush. */
+static LLVMValueRef exp2_float(TlLeafCall *call, const char *name)
+{
+    LLVMTypeRef f32 = LLVMFloatTypeInContext(call->c);
+    LLVMValueRef x = LLVMBuildBitCast(call->b, call->args[0], f32, "");
+    x = tl_leaf_intrinsic(call, name, &f32, 1, &x, 1);
+    return LLVMBuildBitCast(call->b, x, call->i32, "");
+}
+
+static LLVMValueRef expand(TlLeafCall *call)
+{
+    switch (call->leaf) {
+    case TL_LEAF_TID: return special(call, TID);
+    case TL_LEAF_CTAID: return special(call, CTAID);
+    case TL_LEAF_BARRIER: barrier(call); return NULL;
+    case TL_LEAF_SHFL_IDX: return permute(call, call->args[2], call->args[1]);
+    case TL_LEAF_SHFL_XOR: return shuffle_xor(call);
+    case TL_LEAF_MMA_1_1_4:
+    case TL_LEAF_MMA_1_1_16:
+    case TL_LEAF_MMA_2_2_4:
+    case TL_LEAF_MMA_2_2_8:
+    case TL_LEAF_MMA_2_2_16:
+    case TL_LEAF_MMA_4_2_4:
+    case TL_LEAF_MMA_4_4_8:
+    case TL_LEAF_MMA_8_8_8: return tl_leaf_mma_amdgpu(call);
+    case TL_LEAF_MUL_WIDE: return tl_leaf_mul_wide(call);
+    case TL_LEAF_EX2: return exp2_float(call, "llvm.exp2");
+    case TL_LEAF_EX2_FTZ: return exp2_float(call, "llvm.amdgcn.exp2");
+    case TL_LEAF_TF32: break; /* for mma.sync only */
+    case TL_LEAF_LDG_8:
+    case TL_LEAF_LDG_16:
+    case TL_LEAF_LDG_32:
+    case TL_LEAF_LDG_64:
+    case TL_LEAF_LDG_128: return load_global(call);
+    case TL_LEAF_STG_8:
+    case TL_LEAF_STG_16:
+    case TL_LEAF_STG_32:
+    case TL_LEAF_STG_64:
+    case TL_LEAF_STG_128: store_global(call); return NULL;
+    case TL_LEAF_LDS_8:
+    case TL_LEAF_LDS_16:
+    case TL_LEAF_LDS_32:
+    case TL_LEAF_LDS_64:
+    case TL_LEAF_LDS_128: return tl_leaf_load(call, tl_leaf_shared(call, call->args[1]));
+    case TL_LEAF_STS_8:
+    case TL_LEAF_STS_16:
+    case TL_LEAF_STS_32:
+    case TL_LEAF_STS_64:
+    case TL_LEAF_STS_128: store_shared(call); return NULL;
+    case TL_LEAF_ATOM_16:
+    case TL_LEAF_ATOM_32:
+    case TL_LEAF_ATOM_64: return atomic(call);
+    case TL_LEAF_FAIL:
+    case TL_LEAF_OUTSIDE:
+    case TL_LEAF_PRINT: tl_leaf_debug(call, special(call, CTAID), special(call, TID)); return NULL;
+    case TL_LEAF_CP_ASYNC_4: /* NVIDIA's: the lowering calls none of them for AMD */
+    case TL_LEAF_CP_ASYNC_8:
+    case TL_LEAF_CP_ASYNC_16:
+    case TL_LEAF_CP_COMMIT:
+    case TL_LEAF_CP_WAIT:
+    case TL_LEAF_LDSM_1:
+    case TL_LEAF_LDSM_2:
+    case TL_LEAF_LDSM_4:
+    case TL_LEAF_LDSM_T_1:
+    case TL_LEAF_LDSM_T_2:
+    case TL_LEAF_LDSM_T_4:
+    case TL_LEAF_COUNT: break;
+    }
+    TL_UNREACHABLE("leaf %s on AMD", tl_leaf_name(call->leaf));
+}
+
+void tl_leaf_expand_amdgpu(TlLlvm *l)
+{
+    tl_leaf_expand_each(l, expand);
+    tl_llvm_run(l, "always-inline,function(infer-address-spaces,early-cse,simplifycfg),"
+                   "amdgpu-attributor");
+}

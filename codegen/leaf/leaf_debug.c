@@ -1,0 +1,103 @@
+/* FAIL, OUTSIDE and PRINT on a real GPU: records in the debug buffer (runtime/contract/leaf.h), whose address is the
+ * argument for slot TILE_SLOT_DEBUG; without the slot, or with address 0, they do nothing. */
+#include "codegen/leaf/leaf_expand.h"
+
+#include <string.h>
+
+static const char MARK[] = "tl-debug";
+
+static const char TEXT[] =
+    "define void @tl.debug(ptr addrspace(1) %buffer, i1 %pred, i32 %kind, i32 %block, i32 %thread, "
+    "i32 %site, i32 %text, i32 %what, i32 %reg, i32 %index, i64 %bits) alwaysinline {\n"
+    "  %there = icmp ne ptr addrspace(1) %buffer, null\n"
+    "  %go = and i1 %pred, %there\n"
+    "  br i1 %go, label %take, label %end\n"
+    "take:\n"
+    "  %count = getelementptr i8, ptr addrspace(1) %buffer, i64 4\n"
+    "  %n = atomicrmw add ptr addrspace(1) %count, i32 1 monotonic\n"
+    "  %capacity = load i32, ptr addrspace(1) %buffer\n"
+    "  %fits = icmp ult i32 %n, %capacity\n"
+    "  br i1 %fits, label %write, label %end\n"
+    "write:\n"
+    "  %n64 = zext i32 %n to i64\n"
+    "  %o = mul i64 %n64, 40\n"
+    "  %o16 = add i64 %o, 16\n"
+    "  %r = getelementptr i8, ptr addrspace(1) %buffer, i64 %o16\n"
+    "  store i32 %kind, ptr addrspace(1) %r\n"
+    "  %r1 = getelementptr i8, ptr addrspace(1) %r, i64 4\n"
+    "  store i32 %block, ptr addrspace(1) %r1\n"
+    "  %r2 = getelementptr i8, ptr addrspace(1) %r, i64 8\n"
+    "  store i32 %thread, ptr addrspace(1) %r2\n"
+    "  %r3 = getelementptr i8, ptr addrspace(1) %r, i64 12\n"
+    "  store i32 %site, ptr addrspace(1) %r3\n"
+    "  %r4 = getelementptr i8, ptr addrspace(1) %r, i64 16\n"
+    "  store i32 %text, ptr addrspace(1) %r4\n"
+    "  %r5 = getelementptr i8, ptr addrspace(1) %r, i64 20\n"
+    "  store i32 %what, ptr addrspace(1) %r5\n"
+    "  %r6 = getelementptr i8, ptr addrspace(1) %r, i64 24\n"
+    "  store i32 %reg, ptr addrspace(1) %r6\n"
+    "  %r7 = getelementptr i8, ptr addrspace(1) %r, i64 28\n"
+    "  store i32 %index, ptr addrspace(1) %r7\n"
+    "  %r8 = getelementptr i8, ptr addrspace(1) %r, i64 32\n"
+    "  store i64 %bits, ptr addrspace(1) %r8\n"
+    "  br label %end\n"
+    "end:\n"
+    "  ret void\n"
+    "}\n";
+_Static_assert(sizeof(tl_debug_header) == 16 && sizeof(tl_debug_record) == 40,
+               "the text above writes these");
+
+void tl_leaf_mark_debug(TlLlvm *l, LLVMValueRef kernel, unsigned index)
+{
+    LLVMAddAttributeAtIndex(
+        kernel, index + 1,
+        LLVMCreateStringAttribute(l->context, MARK, (unsigned)strlen(MARK), "", 0));
+}
+
+static LLVMValueRef debug_buffer(LLVMValueRef kernel)
+{
+    unsigned n = LLVMCountParams(kernel);
+    for (unsigned i = 0; i < n; i++)
+        if (LLVMGetStringAttributeAtIndex(kernel, i + 1, MARK, (unsigned)strlen(MARK)))
+            return LLVMGetParam(kernel, i);
+    return NULL;
+}
+
+/* What a record holds beside who says it and where. */
+typedef struct Said {
+    uint32_t kind;
+    LLVMValueRef text, what, reg, index, bits;
+} Said;
+
+/* FAIL: site, failed, kind, text; OUTSIDE: site, failed, text, param, address, bytes; PRINT: site, pred,
+ * text, dtype, register, index, bits */
+static Said said_by(TlLeafCall *call)
+{
+    LLVMValueRef *a = call->args, zero = tl_leaf_i32(call, 0),
+                 none = LLVMConstInt(call->i64, 0, 0);
+    if (call->leaf == TL_LEAF_PRINT)
+        return (Said){TL_DEBUG_PRINT, a[2], a[3], a[4], a[5], a[6]};
+    if (call->leaf == TL_LEAF_FAIL)
+        return (Said){TL_DEBUG_FAIL, a[3], a[2], zero, zero, none};
+    LLVMValueRef bounds = tl_leaf_i32(call, 1), /* TL_RUN_BOUNDS */
+        address = LLVMBuildPtrToInt(call->b, a[4], call->i64, "");
+    return (Said){TL_DEBUG_FAIL, a[2], bounds, a[5], a[3], address};
+}
+
+void tl_leaf_debug(TlLeafCall *call, LLVMValueRef block, LLVMValueRef thread)
+{
+    LLVMValueRef buffer = debug_buffer(call->function);
+    if (!buffer || tl_leaf_is_false(call->args[1]))
+        return;
+    if (LLVMGetTypeKind(LLVMTypeOf(buffer)) == LLVMIntegerTypeKind)
+        buffer = LLVMBuildIntToPtr(call->b, buffer, LLVMPointerTypeInContext(call->c, 1), "");
+    bool is_new;
+    Said s = said_by(call);
+    LLVMValueRef args[] = {buffer,        call->args[1], tl_leaf_i32(call, s.kind), block,
+                           thread,        call->args[0], s.text,                    s.what,
+                           s.reg,         s.index,       s.bits};
+    tl_leaf_helper(call, "tl.debug", LLVMVoidTypeInContext(call->c), args,
+                   sizeof args / sizeof *args, &is_new);
+    if (is_new)
+        tl_sbuf_puts(call->prelude, TEXT);
+}

@@ -1,0 +1,162 @@
+/* Leaves for the emulator: calls of the C functions tl_emu_NAME (runtime/emu_*.c). The module turns
+ * into one for the host; nothing else of it changes, so that what is emulated is what the GPU gets.
+ *
+ * Integers of 1, 8 and 16 bits cross the call zero-extended to 32; pointers as integers, whatever
+ * their address space; <2 x i32> crosses as a double, which is how C passes a vector of 8 bytes on
+ * every host we know. */
+#include "codegen/target/host_code.h"
+#include "codegen/leaf/leaf_expand.h"
+
+#include <llvm-c/DebugInfo.h>
+#include <string.h>
+
+/* Instructions of a block: LLVM's quick selection gives up for the rest of a block at the first
+ * instruction that it does not know. */
+enum { BLOCK = 16 };
+
+static LLVMTypeRef c_type(TlLeafCall *call, LLVMTypeRef t)
+{
+    switch (LLVMGetTypeKind(t)) {
+    case LLVMIntegerTypeKind: return LLVMGetIntTypeWidth(t) < 32 ? call->i32 : t;
+    case LLVMPointerTypeKind: return LLVMInt64TypeInContext(call->c);
+    case LLVMVectorTypeKind:
+        return LLVMGetVectorSize(t) == 2 ? LLVMDoubleTypeInContext(call->c) : t;
+    default: return t;
+    }
+}
+
+static LLVMValueRef to_c(TlLeafCall *call, LLVMValueRef x)
+{
+    LLVMTypeRef from = LLVMTypeOf(x), to = c_type(call, from);
+    if (from == to)
+        return x;
+    switch (LLVMGetTypeKind(from)) {
+    case LLVMIntegerTypeKind: return LLVMBuildZExt(call->b, x, to, "");
+    case LLVMPointerTypeKind: return LLVMBuildPtrToInt(call->b, x, to, "");
+    default: return LLVMBuildBitCast(call->b, x, to, "");
+    }
+}
+
+static LLVMValueRef from_c(TlLeafCall *call, LLVMValueRef x)
+{
+    if (LLVMTypeOf(x) == call->result)
+        return x;
+    return LLVMGetTypeKind(call->result) == LLVMIntegerTypeKind
+               ? LLVMBuildTrunc(call->b, x, call->result, "")
+               : LLVMBuildBitCast(call->b, x, call->result, "");
+}
+
+/* 64 bytes of the function's own, one place per operand. */
+static LLVMValueRef room(TlLeafCall *call, const char *name)
+{
+    LLVMBasicBlockRef entry = LLVMGetEntryBasicBlock(call->function);
+    LLVMValueRef x = LLVMGetFirstInstruction(entry);
+    for (; x && LLVMIsAAllocaInst(x); x = LLVMGetNextInstruction(x)) {
+        size_t n;
+        if (strcmp(LLVMGetValueName2(x, &n), name) == 0)
+            return x;
+    }
+    LLVMBuilderRef b = LLVMCreateBuilderInContext(call->c);
+    LLVMPositionBuilderBefore(b, LLVMGetFirstInstruction(entry));
+    x = LLVMBuildAlloca(b, LLVMVectorType(call->i32, 16), name);
+    LLVMDisposeBuilder(b);
+    return x;
+}
+
+/* Operands of matrix instructions and their result cross by address: no C compiler agrees with another
+ * on vectors of 64 bytes. */
+static LLVMValueRef expand_mma(TlLeafCall *call)
+{
+    static const char *const NAMES[] = {"mma.a", "mma.b", "mma.c", "mma.d"};
+    enum { NARGS = 9, FIRST = 5 };
+    LLVMTypeRef types[NARGS];
+    LLVMValueRef args[NARGS];
+    for (unsigned i = 0; i < NARGS; i++) {
+        args[i] = i < FIRST ? call->args[i] : room(call, NAMES[i - FIRST]);
+        if (i >= FIRST && i + 1 < NARGS)
+            LLVMBuildStore(call->b, call->args[i], args[i]);
+        types[i] = LLVMTypeOf(args[i]);
+    }
+    LLVMTypeRef type = LLVMFunctionType(LLVMVoidTypeInContext(call->c), types, NARGS, 0);
+    char *name = tl_format(call->l->arena, "tl_emu_%s", tl_leaf_name(call->leaf));
+    LLVMValueRef f = LLVMGetNamedFunction(call->l->module, name);
+    if (!f)
+        f = LLVMAddFunction(call->l->module, name, type);
+    LLVMBuildCall2(call->b, type, f, args, NARGS, "");
+    return LLVMBuildLoad2(call->b, call->result, args[NARGS - 1], "");
+}
+
+static LLVMValueRef expand(TlLeafCall *call)
+{
+    if (call->leaf >= TL_LEAF_MMA_1_1_4 && call->leaf <= TL_LEAF_MMA_8_8_8)
+        return expand_mma(call);
+    LLVMTypeRef types[TL_LEAF_MAX_ARGS];
+    for (unsigned i = 0; i < call->nargs; i++) {
+        call->args[i] = to_c(call, call->args[i]);
+        types[i] = LLVMTypeOf(call->args[i]);
+    }
+    LLVMTypeRef type = LLVMFunctionType(c_type(call, call->result), types, call->nargs, 0);
+    char *name = tl_format(call->l->arena, "tl_emu_%s", tl_leaf_name(call->leaf));
+    LLVMValueRef f = LLVMGetNamedFunction(call->l->module, name);
+    if (!f)
+        f = LLVMAddFunction(call->l->module, name, type);
+    LLVMValueRef x = LLVMBuildCall2(call->b, type, f, call->args, call->nargs, "");
+    return LLVMGetTypeKind(call->result) == LLVMVoidTypeKind ? NULL : from_c(call, x);
+}
+
+/* void F.entry(const uint64_t *params): F with the words of the parameter table. */
+static void add_entry(TlLlvm *l, LLVMValueRef kernel)
+{
+    size_t n;
+    const char *name = LLVMGetValueName2(kernel, &n);
+    LLVMBuilderRef b = l->builder;
+    LLVMTypeRef i64 = LLVMInt64TypeInContext(l->context),
+                ptr = LLVMPointerTypeInContext(l->context, 0),
+                type = LLVMFunctionType(LLVMVoidTypeInContext(l->context), &ptr, 1, 0);
+    LLVMValueRef entry =
+        LLVMAddFunction(l->module, tl_format(l->arena, "%.*s.entry", (int)n, name), type);
+    LLVMPositionBuilderAtEnd(b, LLVMAppendBasicBlockInContext(l->context, entry, ""));
+    unsigned nparams = LLVMCountParams(kernel);
+    LLVMValueRef *args = TL_NEW_ARRAY(l->arena, LLVMValueRef, nparams + 1);
+    for (unsigned i = 0; i < nparams; i++) {
+        LLVMValueRef at = LLVMConstInt(i64, i, 0), params = LLVMGetParam(entry, 0);
+        LLVMValueRef word = LLVMBuildLoad2(b, i64, LLVMBuildGEP2(b, i64, params, &at, 1, ""), "");
+        LLVMTypeRef want = LLVMTypeOf(LLVMGetParam(kernel, i));
+        args[i] = LLVMGetTypeKind(want) == LLVMPointerTypeKind
+                      ? LLVMBuildIntToPtr(b, word, want, "")
+                      : word;
+    }
+    LLVMBuildCall2(b, LLVMGlobalGetValueType(kernel), kernel, args, nparams, "");
+    LLVMBuildRetVoid(b);
+}
+
+/* A kernel of the GPU becomes a C function. */
+static void strip(LLVMValueRef f)
+{
+    static const char *const NAMES[] = {"amdgpu-flat-work-group-size", "uniform-work-group-size",
+                                        "amdgpu-unsafe-fp-atomics", "amdgpu-num-vgpr"};
+    LLVMSetFunctionCallConv(f, LLVMCCallConv);
+    LLVMSetVisibility(f, LLVMDefaultVisibility);
+    LLVMSetLinkage(f, LLVMInternalLinkage);
+    for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
+        LLVMRemoveStringAttributeAtIndex(f, LLVMAttributeFunctionIndex, NAMES[i],
+                                         (unsigned)strlen(NAMES[i]));
+}
+
+void tl_leaf_expand_emu(TlLlvm *l, const TlTarget *host)
+{
+    tl_leaf_expand_each(l, expand);
+    LLVMValueRef last = LLVMGetLastFunction(l->module), f = LLVMGetFirstFunction(l->module);
+    for (; f; f = LLVMGetNextFunction(f)) {
+        if (!LLVMIsDeclaration(f)) {
+            strip(f);
+            add_entry(l, f);
+        }
+        if (f == last)
+            break;
+    }
+    LLVMStripModuleDebugInfo(l->module);
+    tl_llvm_retarget(l, host->triple, host->cpu, host->features);
+    tl_host_complete(l, false);
+    tl_llvm_part_blocks(l, BLOCK);
+}

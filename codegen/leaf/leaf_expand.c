@@ -1,0 +1,152 @@
+/* Walking over the calls of leaves, and what all targets do alike with them.
+ *
+ * What LLVM's C API cannot build (fences and atomics with a scope) or what needs control flow is a
+ * function of the prelude: IR text, written when the first call asks for it, linked at the end and
+ * inlined by the pass always-inline. */
+#include "codegen/leaf/leaf_expand.h"
+
+#include <string.h>
+
+LLVMValueRef tl_leaf_i32(const TlLeafCall *call, uint32_t v)
+{
+    return LLVMConstInt(call->i32, v, 0);
+}
+
+LLVMValueRef tl_leaf_intrinsic(TlLeafCall *call, const char *name, LLVMTypeRef *types,
+                               unsigned ntypes, LLVMValueRef *args, unsigned nargs)
+{
+    unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
+    TL_ASSERT(id, "LLVM has no intrinsic '%s'", name);
+    LLVMValueRef f = LLVMGetIntrinsicDeclaration(call->l->module, id, types, ntypes);
+    return LLVMBuildCall2(call->b, LLVMGlobalGetValueType(f), f, args, nargs, "");
+}
+
+bool tl_leaf_is_true(LLVMValueRef pred)
+{
+    return LLVMIsAConstantInt(pred) && LLVMConstIntGetZExtValue(pred) != 0;
+}
+
+bool tl_leaf_is_false(LLVMValueRef pred)
+{
+    return LLVMIsAConstantInt(pred) && LLVMConstIntGetZExtValue(pred) == 0;
+}
+
+uint32_t tl_leaf_constant(const TlLeafCall *call, unsigned index)
+{
+    TL_ASSERT(index < call->nargs && LLVMIsAConstantInt(call->args[index]),
+              "operand %u of leaf %s is not constant", index, tl_leaf_name(call->leaf));
+    return (uint32_t)LLVMConstIntGetZExtValue(call->args[index]);
+}
+
+unsigned tl_leaf_bits(tl_leaf leaf)
+{
+    unsigned bits = 0;
+    for (const char *p = tl_leaf_name(leaf); *p; p++)
+        bits = *p >= '0' && *p <= '9' ? 10 * bits + (unsigned)(*p - '0') : 0;
+    TL_ASSERT(bits >= 8 && bits <= 128, "leaf %s has no width", tl_leaf_name(leaf));
+    return bits;
+}
+
+/* ---- the prelude ---- */
+
+LLVMValueRef tl_leaf_helper(TlLeafCall *call, const char *name, LLVMTypeRef result,
+                            LLVMValueRef *args, unsigned nargs, bool *out_new)
+{
+    LLVMTypeRef types[TL_LEAF_MAX_ARGS];
+    TL_ASSERT(nargs <= TL_LEAF_MAX_ARGS, "%u arguments", nargs);
+    for (unsigned i = 0; i < nargs; i++)
+        types[i] = LLVMTypeOf(args[i]);
+    LLVMTypeRef type = LLVMFunctionType(result, types, nargs, 0);
+    LLVMValueRef f = LLVMGetNamedFunction(call->l->module, name);
+    *out_new = !f;
+    if (!f)
+        f = LLVMAddFunction(call->l->module, name, type);
+    return LLVMBuildCall2(call->b, type, f, args, nargs, "");
+}
+
+/* ---- shared memory ---- */
+
+LLVMValueRef tl_leaf_shared(TlLeafCall *call, LLVMValueRef offset)
+{
+    static const char NAME[] = "tl_shared";
+    LLVMModuleRef m = call->l->module;
+    LLVMValueRef base = LLVMGetNamedGlobal(m, NAME);
+    if (!base) {
+        base = LLVMAddGlobalInAddressSpace(m, LLVMArrayType2(call->i8, 0), NAME, 3);
+        LLVMSetLinkage(base, LLVMExternalLinkage);
+        LLVMSetAlignment(base, 1024); /* what swizzled operands of matrix instructions ask for */
+    }
+    return LLVMBuildGEP2(call->b, call->i8, base, &offset, 1, "");
+}
+
+LLVMValueRef tl_leaf_shared_slot(TlLeafCall *call, LLVMValueRef slot, LLVMValueRef offset)
+{
+    LLVMValueRef start = tl_leaf_shared(call, slot);
+    return LLVMBuildGEP2(call->b, call->i8, start, &offset, 1, "");
+}
+
+LLVMValueRef tl_leaf_mul_wide(TlLeafCall *call)
+{
+    LLVMValueRef x = LLVMBuildSExt(call->b, call->args[0], call->i64, ""),
+                 y = LLVMBuildSExt(call->b, call->args[1], call->i64, "");
+    return LLVMBuildMul(call->b, x, y, "");
+}
+
+LLVMValueRef tl_leaf_load(TlLeafCall *call, LLVMValueRef address)
+{
+    LLVMValueRef x = LLVMBuildLoad2(call->b, call->result, address, "");
+    LLVMSetAlignment(x, tl_leaf_bits(call->leaf) / 8);
+    return x;
+}
+
+void tl_leaf_store(TlLeafCall *call, LLVMValueRef address, LLVMValueRef value)
+{
+    LLVMSetAlignment(LLVMBuildStore(call->b, value, address), tl_leaf_bits(call->leaf) / 8);
+}
+
+/* ---- the walk ---- */
+
+static void expand_call(TlLlvm *l, LLVMValueRef old, TlLeafExpander expand, TlLeafCall *call)
+{
+    call->nargs = LLVMGetNumArgOperands(old);
+    TL_ASSERT(call->nargs <= TL_LEAF_MAX_ARGS, "leaf %s has %u operands", tl_leaf_name(call->leaf),
+              call->nargs);
+    for (unsigned i = 0; i < call->nargs; i++)
+        call->args[i] = LLVMGetOperand(old, i);
+    call->result = LLVMTypeOf(old);
+    call->function = LLVMGetBasicBlockParent(LLVMGetInstructionParent(old));
+    LLVMPositionBuilderBefore(l->builder, old);
+    LLVMValueRef x = expand(call);
+    if (x)
+        LLVMReplaceAllUsesWith(old, x);
+    LLVMInstructionEraseFromParent(old);
+}
+
+bool tl_leaf_expand_each(TlLlvm *l, TlLeafExpander expand)
+{
+    TlSbuf prelude;
+    tl_sbuf_init(&prelude, l->arena);
+    TlLeafCall call = {.l = l,
+                       .c = l->context,
+                       .b = l->builder,
+                       .i1 = LLVMInt1TypeInContext(l->context),
+                       .i8 = LLVMInt8TypeInContext(l->context),
+                       .i16 = LLVMInt16TypeInContext(l->context),
+                       .i32 = LLVMInt32TypeInContext(l->context),
+                       .i64 = LLVMInt64TypeInContext(l->context),
+                       .prelude = &prelude};
+    for (int leaf = 0; leaf < TL_LEAF_COUNT; leaf++) {
+        char *name = tl_format(l->arena, "tl.leaf.%s", tl_leaf_name((tl_leaf)leaf));
+        LLVMValueRef f = LLVMGetNamedFunction(l->module, name);
+        if (!f)
+            continue;
+        call.leaf = (tl_leaf)leaf;
+        for (LLVMUseRef u; (u = LLVMGetFirstUse(f));)
+            expand_call(l, LLVMGetUser(u), expand, &call);
+        LLVMDeleteFunction(f);
+    }
+    if (!prelude.len)
+        return false;
+    tl_llvm_link_text(l, prelude.text, prelude.len);
+    return true;
+}

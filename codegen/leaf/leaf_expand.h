@@ -1,0 +1,61 @@
+/* What the expansions of leaves (leaf_nvptx.c, leaf_amdgpu.c, leaf_emu.c) share. */
+#ifndef TL_LEAF_EXPAND_H
+#define TL_LEAF_EXPAND_H
+#include "codegen/leaf/leaves.h"
+
+enum { TL_LEAF_MAX_ARGS = 12 };
+
+/* A call of a leaf about to be replaced; the builder stands in front of it. */
+typedef struct TlLeafCall {
+    TlLlvm *l;
+    LLVMContextRef c;
+    LLVMBuilderRef b;
+    tl_leaf leaf;
+    LLVMValueRef function; /* that it stands in */
+    LLVMValueRef args[TL_LEAF_MAX_ARGS];
+    unsigned nargs;
+    LLVMTypeRef i1, i8, i16, i32, i64, result;
+    TlSbuf *prelude; /* IR text to be linked afterwards: see tl_leaf_helper */
+} TlLeafCall;
+
+/* Gives every call of a leaf to `expand`, whose result (NULL for void) replaces it, then removes the
+ * declarations and links the prelude. True: there is one, to be inlined. */
+typedef LLVMValueRef (*TlLeafExpander)(TlLeafCall *call);
+bool tl_leaf_expand_each(TlLlvm *l, TlLeafExpander expand);
+
+/* Calls the prelude function `name`, whose text (tl_sbuf_putf(call->prelude, ...)) is due when
+ * *out_new says so. */
+LLVMValueRef tl_leaf_helper(TlLeafCall *call, const char *name, LLVMTypeRef result,
+                            LLVMValueRef *args, unsigned nargs, bool *out_new);
+LLVMValueRef tl_leaf_intrinsic(TlLeafCall *call, const char *name, LLVMTypeRef *types,
+                               unsigned ntypes, LLVMValueRef *args, unsigned nargs);
+LLVMValueRef tl_leaf_i32(const TlLeafCall *call, uint32_t v);
+
+/* An i1 that is known. */
+bool tl_leaf_is_true(LLVMValueRef pred);
+bool tl_leaf_is_false(LLVMValueRef pred);
+/* The value of an operand that the lowering makes constant: hints, op, order, scope. */
+uint32_t tl_leaf_constant(const TlLeafCall *call, unsigned index);
+
+/* Width in bits of a memory leaf (LDG_64: 64). */
+unsigned tl_leaf_bits(tl_leaf leaf);
+
+/* ---- shared memory of the GPUs ---- */
+/* `ptr addrspace(3)` of a byte offset: dynamic shared memory, whose size the launch gives. */
+LLVMValueRef tl_leaf_shared(TlLeafCall *call, LLVMValueRef offset);
+LLVMValueRef tl_leaf_shared_slot(TlLeafCall *call, LLVMValueRef slot, LLVMValueRef offset);
+LLVMValueRef tl_leaf_mul_wide(TlLeafCall *call);
+/* Plain loads and stores of LLVM, naturally aligned. */
+LLVMValueRef tl_leaf_load(TlLeafCall *call, LLVMValueRef address);
+void tl_leaf_store(TlLeafCall *call, LLVMValueRef address, LLVMValueRef value);
+
+/* ---- matrix instructions (leaf_mma.c) ---- */
+LLVMValueRef tl_leaf_mma_nvptx(TlLeafCall *call);
+LLVMValueRef tl_leaf_mma_amdgpu(TlLeafCall *call);
+
+/* ---- FAIL, OUTSIDE and PRINT on a real GPU (leaf_debug.c): records of runtime/contract/leaf.h ---- */
+/* Marks argument `index` of the kernel as the address of the debug buffer. */
+void tl_leaf_mark_debug(TlLlvm *l, LLVMValueRef kernel, unsigned index);
+/* block, thread: i32 */
+void tl_leaf_debug(TlLeafCall *call, LLVMValueRef block, LLVMValueRef thread);
+#endif

@@ -1,0 +1,282 @@
+/* Matrix instructions on real GPUs: intrinsics, and inline asm for mma.sync of f8, which LLVM 19 has no
+ * intrinsic for. Operands of the leaves: site, kind, k, types, ring, a, b, c, in words of a lane. */
+#include "codegen/leaf/leaf_expand.h"
+#include "ir/ir.h"
+#include <string.h>
+
+enum { KIND = 1, K, TYPES, RING, OPERANDS };
+
+typedef struct Matrix {
+    TlLeafCall *call;
+    tl_mma_kind kind;
+    uint32_t k;
+    TlDtype type[3];
+} Matrix;
+
+static Matrix read_matrix(TlLeafCall *call)
+{
+    Matrix m = {call, (tl_mma_kind)tl_leaf_constant(call, KIND), tl_leaf_constant(call, K), {0}};
+    for (int i = 0; i < 3; i++)
+        m.type[i] = (TlDtype)(tl_leaf_constant(call, TYPES) >> 8 * i & 0xff);
+    TL_ASSERT(!tl_leaf_constant(call, RING), "the ring on a real GPU");
+    return m;
+}
+
+/* ---- mma.sync ---- */
+
+/* Registers of one operand of the asm. */
+typedef struct Registers {
+    unsigned n;
+    LLVMTypeRef type;
+    const char *constraint;
+} Registers;
+
+static const char *ptx_type(const Matrix *m, TlDtype d, bool operand)
+{
+    switch ((int)d) {
+    case TL_I8: return "s8";
+    case TL_U8: return "u8";
+    case TL_I32: return "s32";
+    case TL_F8E4M3: return "e4m3";
+    case TL_F8E5M2: return "e5m2";
+    case TL_F32: return operand && m->kind == TL_MMA_M16N8 ? "tf32" : "f32";
+    default: return tl_dtype_name(d);
+    }
+}
+
+static Registers registers_of(const Matrix *m, int operand)
+{
+    LLVMTypeRef wide = LLVMTypeOf(m->call->args[OPERANDS + operand]);
+    unsigned n = LLVMGetTypeKind(wide) == LLVMVectorTypeKind ? LLVMGetVectorSize(wide) : 1;
+    if (m->type[operand] == TL_F64)
+        return (Registers){n / 2, LLVMDoubleTypeInContext(m->call->c), "d"};
+    if (m->type[operand] == TL_F32 && operand == 2)
+        return (Registers){n, LLVMFloatTypeInContext(m->call->c), "f"};
+    if (m->type[operand] == TL_F16) /* as intrinsics take them */
+        return (Registers){n, LLVMVectorType(LLVMHalfTypeInContext(m->call->c), 2), "r"};
+    return (Registers){n, m->call->i32, "r"};
+}
+
+/* "{$4,$5}" */
+static void put_list(TlSbuf *s, unsigned first, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++)
+        tl_sbuf_putf(s, "%s$%u", i ? "," : "{", first + i);
+    tl_sbuf_puts(s, "}");
+}
+
+static void put_constraints(TlSbuf *s, const char *prefix, const Registers *r)
+{
+    for (unsigned i = 0; i < r->n; i++)
+        tl_sbuf_putf(s, "%s%s%s", s->len ? "," : "", prefix, r->constraint);
+}
+
+/* What the intrinsic's name ends with; there need not be one. */
+static const char *nvvm_types(const Matrix *m)
+{
+    switch ((int)m->type[0]) {
+    case TL_F16: return "f32.f32";
+    case TL_F32: return "tf32";
+    default: break;
+    }
+    const char *a = ptx_type(m, m->type[0], true), *b = ptx_type(m, m->type[1], true);
+    return a == b ? a : tl_format(m->call->l->arena, "%s.%s", a, b);
+}
+
+/* The operand's registers become arguments; gives their number so far. */
+static unsigned add_arguments(const Matrix *m, int operand, const Registers *r, LLVMValueRef *args,
+                              unsigned n)
+{
+    LLVMBuilderRef b = m->call->b;
+    LLVMValueRef v = m->call->args[OPERANDS + operand];
+    bool pairs = LLVMGetTypeKind(r->type) == LLVMVectorTypeKind; /* vectors have none as elements */
+    v = LLVMBuildBitCast(b, v, LLVMVectorType(pairs ? m->call->i32 : r->type, r->n), "");
+    for (unsigned i = 0; i < r->n; i++) {
+        LLVMValueRef x = LLVMBuildExtractElement(b, v, tl_leaf_i32(m->call, i), "");
+        args[n++] = LLVMBuildBitCast(b, x, r->type, "");
+    }
+    return n;
+}
+
+static void mark_convergent(TlLeafCall *call, LLVMValueRef x)
+{
+    unsigned kind = LLVMGetEnumAttributeKindForName("convergent", 10);
+    LLVMAddCallSiteAttribute(x, LLVMAttributeFunctionIndex,
+                             LLVMCreateEnumAttribute(call->c, kind, 0));
+}
+
+static LLVMValueRef gather(const Matrix *m, const Registers *r, LLVMValueRef x)
+{
+    LLVMBuilderRef b = m->call->b;
+    LLVMValueRef v = LLVMGetPoison(LLVMVectorType(r->type, r->n));
+    for (unsigned i = 0; i < r->n; i++)
+        v = LLVMBuildInsertElement(b, v, LLVMBuildExtractValue(b, x, i, ""),
+                                   tl_leaf_i32(m->call, i), "");
+    return LLVMBuildBitCast(b, v, m->call->result, "");
+}
+
+/* The function of an mma.sync by inline asm. */
+static LLVMValueRef asm_of(const Matrix *m, const Registers *r, const char *shape, LLVMTypeRef type)
+{
+    TlSbuf text, constraints;
+    unsigned n = r[2].n;
+    tl_sbuf_init(&text, m->call->l->arena);
+    tl_sbuf_init(&constraints, m->call->l->arena);
+    tl_sbuf_putf(&text, "mma.sync.aligned.%s.%s.%s.%s.%s ", shape, ptx_type(m, m->type[2], false),
+                 ptx_type(m, m->type[0], true), ptx_type(m, m->type[1], true),
+                 ptx_type(m, m->type[2], false));
+    put_list(&text, 0, r[2].n);
+    put_constraints(&constraints, "=", &r[2]);
+    for (int i = 0; i < 3; i++) {
+        tl_sbuf_puts(&text, ", ");
+        put_list(&text, n, r[i].n);
+        put_constraints(&constraints, "", &r[i]);
+        n += r[i].n;
+    }
+    tl_sbuf_puts(&text, ";");
+    return LLVMGetInlineAsm(type, text.text, text.len, constraints.text, constraints.len, 0, 0,
+                            LLVMInlineAsmDialectATT, 0);
+}
+
+LLVMValueRef tl_leaf_mma_nvptx(TlLeafCall *call)
+{
+    enum { MOST = 16 };
+    Matrix m = read_matrix(call);
+    Registers r[3] = {registers_of(&m, 0), registers_of(&m, 1), registers_of(&m, 2)};
+    LLVMValueRef args[MOST];
+    LLVMTypeRef types[MOST], results[MOST];
+    unsigned n = 0;
+    for (int i = 0; i < 3; i++)
+        n = add_arguments(&m, i, &r[i], args, n);
+    for (unsigned i = 0; i < n; i++)
+        types[i] = LLVMTypeOf(args[i]);
+    for (unsigned i = 0; i < r[2].n; i++)
+        results[i] = r[2].type;
+    LLVMTypeRef result = LLVMStructTypeInContext(call->c, results, r[2].n, 0),
+                type = LLVMFunctionType(result, types, n, 0);
+    const char *shape = tl_format(call->l->arena, "m%un8k%u.row.col",
+                                  m.kind == TL_MMA_M8N8 ? 8 : 16, m.k),
+               *name = tl_format(call->l->arena, "llvm.nvvm.mma.%s.%s", shape, nvvm_types(&m));
+    unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
+    LLVMValueRef f =
+        id ? LLVMGetIntrinsicDeclaration(call->l->module, id, NULL, 0) : asm_of(&m, r, shape, type);
+    LLVMValueRef x = LLVMBuildCall2(call->b, type, f, args, n, "");
+    mark_convergent(call, x);
+    return gather(&m, &r[2], x);
+}
+
+/* ---- MFMA, WMMA ---- */
+
+/* One row per intrinsic, without "llvm.amdgcn.". */
+typedef struct Intrinsic {
+    tl_mma_kind kind;
+    uint32_t k;
+    TlDtype a, b;
+    const char *name;
+} Intrinsic;
+
+static const Intrinsic INTRINSICS[] = {
+    {TL_MMA_MFMA32, 8, TL_F16, TL_F16, "mfma.f32.32x32x8f16"},
+    {TL_MMA_MFMA16, 16, TL_F16, TL_F16, "mfma.f32.16x16x16f16"},
+    {TL_MMA_MFMA32, 8, TL_BF16, TL_BF16, "mfma.f32.32x32x8bf16.1k"},
+    {TL_MMA_MFMA16, 16, TL_BF16, TL_BF16, "mfma.f32.16x16x16bf16.1k"},
+    {TL_MMA_MFMA32, 2, TL_F32, TL_F32, "mfma.f32.32x32x2f32"},
+    {TL_MMA_MFMA16, 4, TL_F32, TL_F32, "mfma.f32.16x16x4f32"},
+    {TL_MMA_MFMA64, 4, TL_F64, TL_F64, "mfma.f64.16x16x4f64"},
+    {TL_MMA_MFMA32, 8, TL_I8, TL_I8, "mfma.i32.32x32x8i8"},
+    {TL_MMA_MFMA16, 16, TL_I8, TL_I8, "mfma.i32.16x16x16i8"},
+    {TL_MMA_MFMA32, 16, TL_I8, TL_I8, "mfma.i32.32x32x16.i8"},
+    {TL_MMA_MFMA16, 32, TL_I8, TL_I8, "mfma.i32.16x16x32.i8"},
+    {TL_MMA_MFMA32, 16, TL_F8E4M3FNUZ, TL_F8E4M3FNUZ, "mfma.f32.32x32x16.fp8.fp8"},
+    {TL_MMA_MFMA32, 16, TL_F8E4M3FNUZ, TL_F8E5M2FNUZ, "mfma.f32.32x32x16.fp8.bf8"},
+    {TL_MMA_MFMA32, 16, TL_F8E5M2FNUZ, TL_F8E4M3FNUZ, "mfma.f32.32x32x16.bf8.fp8"},
+    {TL_MMA_MFMA32, 16, TL_F8E5M2FNUZ, TL_F8E5M2FNUZ, "mfma.f32.32x32x16.bf8.bf8"},
+    {TL_MMA_MFMA16, 32, TL_F8E4M3FNUZ, TL_F8E4M3FNUZ, "mfma.f32.16x16x32.fp8.fp8"},
+    {TL_MMA_MFMA16, 32, TL_F8E4M3FNUZ, TL_F8E5M2FNUZ, "mfma.f32.16x16x32.fp8.bf8"},
+    {TL_MMA_MFMA16, 32, TL_F8E5M2FNUZ, TL_F8E4M3FNUZ, "mfma.f32.16x16x32.bf8.fp8"},
+    {TL_MMA_MFMA16, 32, TL_F8E5M2FNUZ, TL_F8E5M2FNUZ, "mfma.f32.16x16x32.bf8.bf8"},
+    {TL_MMA_WMMA1, 16, TL_F16, TL_F16, "wmma.f32.16x16x16.f16"},
+    {TL_MMA_WMMA1, 16, TL_BF16, TL_BF16, "wmma.f32.16x16x16.bf16"},
+    {TL_MMA_WMMA2, 16, TL_F16, TL_F16, "wmma.f32.16x16x16.f16"},
+    {TL_MMA_WMMA2, 16, TL_BF16, TL_BF16, "wmma.f32.16x16x16.bf16"},
+    {TL_MMA_WMMA2, 16, TL_F8E4M3, TL_F8E4M3, "wmma.f32.16x16x16.fp8.fp8"},
+    {TL_MMA_WMMA2, 16, TL_F8E4M3, TL_F8E5M2, "wmma.f32.16x16x16.fp8.bf8"},
+    {TL_MMA_WMMA2, 16, TL_F8E5M2, TL_F8E4M3, "wmma.f32.16x16x16.bf8.fp8"},
+    {TL_MMA_WMMA2, 16, TL_F8E5M2, TL_F8E5M2, "wmma.f32.16x16x16.bf8.bf8"},
+};
+static const char IU8[] = "wmma.i32.16x16x16.iu8";
+
+static bool is_wmma(const Matrix *m)
+{
+    return m->kind == TL_MMA_WMMA1 || m->kind == TL_MMA_WMMA2;
+}
+
+static bool is_byte_integer(TlDtype d)
+{
+    return d == TL_I8 || d == TL_U8;
+}
+
+/* a, b: of the instruction. */
+static const char *intrinsic_name(const Matrix *m, TlDtype a, TlDtype b)
+{
+    for (size_t i = 0; i < sizeof INTRINSICS / sizeof *INTRINSICS; i++)
+        if (INTRINSICS[i].kind == m->kind && INTRINSICS[i].k == m->k && INTRINSICS[i].a == a &&
+            INTRINSICS[i].b == b)
+            return INTRINSICS[i].name;
+    TL_ASSERT(is_wmma(m) && is_byte_integer(a) && is_byte_integer(b), "no matrix instruction");
+    return IU8;
+}
+
+/* Words as LLVM types an operand: vectors of the element, integers of the whole for bytes. */
+static LLVMValueRef as_operand(const Matrix *m, LLVMValueRef x, TlDtype d)
+{
+    LLVMContextRef c = m->call->c;
+    LLVMTypeRef t = LLVMTypeOf(x), elem = m->call->i16;
+    unsigned words = LLVMGetTypeKind(t) == LLVMVectorTypeKind ? LLVMGetVectorSize(t) : 1;
+    switch ((int)d) {
+    case TL_F16: elem = LLVMHalfTypeInContext(c); break;
+    case TL_BF16: break;
+    case TL_F32: return LLVMBuildBitCast(m->call->b, x, LLVMFloatTypeInContext(c), "");
+    case TL_F64: return LLVMBuildBitCast(m->call->b, x, LLVMDoubleTypeInContext(c), "");
+    default: /* bytes */
+        return is_wmma(m) || words == 1 ? x : LLVMBuildBitCast(m->call->b, x, m->call->i64, "");
+    }
+    return LLVMBuildBitCast(m->call->b, x, LLVMVectorType(elem, 2 * words), "");
+}
+
+static LLVMValueRef as_accumulator(const Matrix *m, LLVMValueRef x)
+{
+    LLVMContextRef c = m->call->c;
+    unsigned words = LLVMGetVectorSize(LLVMTypeOf(x));
+    if (m->type[2] == TL_I32)
+        return x;
+    LLVMTypeRef t = m->type[2] == TL_F64 ? LLVMVectorType(LLVMDoubleTypeInContext(c), words / 2)
+                                         : LLVMVectorType(LLVMFloatTypeInContext(c), words);
+    return LLVMBuildBitCast(m->call->b, x, t, "");
+}
+
+LLVMValueRef tl_leaf_mma_amdgpu(TlLeafCall *call)
+{
+    Matrix m = read_matrix(call);
+    bool swap = m.kind != TL_MMA_WMMA1; /* the product is transposed */
+    TlDtype ta = m.type[swap], tb = m.type[!swap];
+    LLVMValueRef a = as_operand(&m, call->args[OPERANDS + swap], ta),
+                 b = as_operand(&m, call->args[OPERANDS + !swap], tb),
+                 c = as_accumulator(&m, call->args[OPERANDS + 2]), zero = tl_leaf_i32(call, 0), x;
+    const char *base = intrinsic_name(&m, ta, tb);
+    char *name = tl_format(call->l->arena, "llvm.amdgcn.%s", base);
+    LLVMTypeRef over[2] = {LLVMTypeOf(c), LLVMTypeOf(a)};
+    if (base == IU8) {
+        LLVMValueRef sa = LLVMConstInt(call->i1, ta == TL_I8, 0),
+                     sb = LLVMConstInt(call->i1, tb == TL_I8, 0),
+                     args[6] = {sa, a, sb, b, c, LLVMConstInt(call->i1, 0, 0)};
+        x = tl_leaf_intrinsic(call, name, over, 2, args, 6);
+    } else if (is_wmma(&m)) {
+        LLVMValueRef args[3] = {a, b, c};
+        x = tl_leaf_intrinsic(call, name, over, 2, args, 3);
+    } else {
+        LLVMValueRef args[6] = {a, b, c, zero, zero, zero};
+        x = tl_leaf_intrinsic(call, name, NULL, 0, args, 6);
+    }
+    return LLVMBuildBitCast(call->b, x, call->result, "");
+}

@@ -1,0 +1,388 @@
+/* Leaves in PTX: intrinsics where LLVM 19 has them, else inline asm.
+ *
+ * Predicated accesses are asm with the predicate as an operand of constraint `b`: no branch, and a
+ * load that does not happen gives 0. An access that always happens, without cache hints, is a plain
+ * load or store of LLVM. All asm has side effects, so that it stays in order; outputs are early
+ * clobbers, as they are set to 0 before the operands are read. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "codegen/leaf/leaf_expand.h"
+#include "ir/ir.h"
+
+/* ---- inline asm ---- */
+
+typedef struct Asm {
+    char text[512], constraints[128];
+} Asm;
+
+static void put(char *buffer, size_t size, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+static void put(char *buffer, size_t size, const char *format, ...)
+{
+    size_t n = strlen(buffer);
+    va_list args;
+    va_start(args, format);
+    int m = vsnprintf(buffer + n, size - n, format, args);
+    va_end(args);
+    TL_ASSERT(m >= 0 && n + (size_t)m < size, "asm text is too long");
+}
+#define TEXT(a, ...) put((a)->text, sizeof(a)->text, __VA_ARGS__)
+
+static void constrain(Asm *a, const char *constraint)
+{
+    put(a->constraints, sizeof a->constraints, "%s%s", *a->constraints ? "," : "", constraint);
+}
+
+static LLVMValueRef build_asm(TlLeafCall *call, Asm *a, LLVMTypeRef result, LLVMValueRef *args,
+                              unsigned nargs)
+{
+    LLVMTypeRef types[TL_LEAF_MAX_ARGS];
+    for (unsigned i = 0; i < nargs; i++)
+        types[i] = LLVMTypeOf(args[i]);
+    constrain(a, "~{memory}");
+    LLVMTypeRef type = LLVMFunctionType(result, types, nargs, 0);
+    LLVMValueRef f = LLVMGetInlineAsm(type, a->text, strlen(a->text), a->constraints,
+                                      strlen(a->constraints), 1, 0, LLVMInlineAsmDialectATT, 0);
+    return LLVMBuildCall2(call->b, type, f, args, nargs, "");
+}
+
+/* ---- loads and stores ---- */
+
+/* How many bits of an access are in registers of which kind. */
+typedef struct Shape {
+    unsigned n; /* registers: 1, 2, 4 */
+    const char *type, *vector, *constraint, *output;
+} Shape;
+
+static Shape shape_of(unsigned bits)
+{
+    switch (bits) {
+    case 8: return (Shape){1, "b8", "", "h", "=&h"};
+    case 16: return (Shape){1, "b16", "", "h", "=&h"};
+    case 32: return (Shape){1, "b32", "", "r", "=&r"};
+    case 64: return (Shape){2, "b32", ".v2", "r", "=&r"};
+    default: return (Shape){4, "b32", ".v4", "r", "=&r"};
+    }
+}
+
+/* ".cg", ".L1::evict_first": PTX has one or the other. */
+static const char *hint_text(uint32_t hints)
+{
+    static const char *const CACHE[] = {"", ".cg", ".cs"}, *const EVICT[] = {"", ".L1::evict_first",
+                                                                             ".L1::evict_last"};
+    uint32_t cache = hints & 3, evict = hints >> 2;
+    TL_ASSERT(cache <= TL_CACHE_STREAM && evict <= TL_EVICT_LAST, "hints %u", hints);
+    return evict != TL_EVICT_NORMAL ? EVICT[evict] : CACHE[cache];
+}
+
+static void put_registers(Asm *a, unsigned n, unsigned first)
+{
+    TEXT(a, n > 1 ? "{" : "");
+    for (unsigned i = 0; i < n; i++)
+        TEXT(a, "%s$%u", i ? "," : "", first + i);
+    TEXT(a, n > 1 ? "}" : "");
+}
+
+/* The outputs of an asm as the leaf's result. */
+static LLVMValueRef gather(TlLeafCall *call, const Shape *s, LLVMValueRef x)
+{
+    if (s->n == 1)
+        return LLVMTypeOf(x) == call->result ? x : LLVMBuildTrunc(call->b, x, call->result, "");
+    LLVMValueRef v = LLVMGetPoison(call->result);
+    for (unsigned i = 0; i < s->n; i++)
+        v = LLVMBuildInsertElement(call->b, v, LLVMBuildExtractValue(call->b, x, i, ""),
+                                   tl_leaf_i32(call, i), "");
+    return v;
+}
+
+static LLVMTypeRef output_type(TlLeafCall *call, const Shape *s)
+{
+    LLVMTypeRef each = *s->constraint == 'h' ? call->i16 : call->i32;
+    LLVMTypeRef all[4] = {each, each, each, each};
+    return s->n == 1 ? each : LLVMStructTypeInContext(call->c, all, s->n, 0);
+}
+
+/* site, address, pred, hints */
+static LLVMValueRef load_global(TlLeafCall *call)
+{
+    LLVMValueRef pred = call->args[2], args[2] = {call->args[1], pred};
+    const char *hint = hint_text(tl_leaf_constant(call, 3));
+    bool always = tl_leaf_is_true(pred);
+    if (tl_leaf_is_false(pred))
+        return LLVMConstNull(call->result);
+    if (always && !*hint)
+        return tl_leaf_load(call, call->args[1]);
+    unsigned bits = tl_leaf_bits(call->leaf);
+    Shape s = shape_of(bits);
+    Asm a = {"{ ", ""};
+    for (unsigned i = 0; i < s.n; i++) {
+        constrain(&a, s.output);
+        if (!always)
+            TEXT(&a, "mov.b%u $%u, 0; ", bits < 32 ? 16u : 32u, i);
+    }
+    constrain(&a, "l");
+    if (!always) {
+        constrain(&a, "b");
+        TEXT(&a, "@$%u ", s.n + 1);
+    }
+    TEXT(&a, "ld.global%s%s.%s ", hint, s.vector, s.type);
+    put_registers(&a, s.n, 0);
+    TEXT(&a, ", [$%u]; }", s.n);
+    return gather(call, &s, build_asm(call, &a, output_type(call, &s), args, always ? 1 : 2));
+}
+
+/* A store by asm, to `space`; the address is args[0]. */
+static void store_asm(TlLeafCall *call, const char *space, const char *hint, LLVMValueRef address,
+                      LLVMValueRef pred, LLVMValueRef value)
+{
+    Shape s = shape_of(tl_leaf_bits(call->leaf));
+    LLVMValueRef args[6] = {address};
+    unsigned n = 1;
+    Asm a = {"", ""};
+    constrain(&a, "l");
+    for (unsigned i = 0; i < s.n; i++, n++) {
+        args[n] = s.n > 1 ? LLVMBuildExtractElement(call->b, value, tl_leaf_i32(call, i), "")
+                  : LLVMTypeOf(value) == call->i8 ? LLVMBuildZExt(call->b, value, call->i16, "")
+                                                  : value;
+        constrain(&a, s.constraint);
+    }
+    if (!tl_leaf_is_true(pred)) {
+        constrain(&a, "b");
+        TEXT(&a, "@$%u ", n);
+        args[n++] = pred;
+    }
+    TEXT(&a, "st.%s%s%s.%s [$0], ", space, hint, s.vector, s.type);
+    put_registers(&a, s.n, 1);
+    TEXT(&a, ";");
+    build_asm(call, &a, LLVMVoidTypeInContext(call->c), args, n);
+}
+
+/* site, address, pred, hints, value */
+static void store_global(TlLeafCall *call)
+{
+    const char *hint = hint_text(tl_leaf_constant(call, 3));
+    LLVMValueRef *x = call->args;
+    if (tl_leaf_is_false(x[2]))
+        return;
+    if (tl_leaf_is_true(x[2]) && !*hint)
+        tl_leaf_store(call, x[1], x[4]);
+    else
+        store_asm(call, "global", hint, x[1], x[2], x[4]);
+}
+
+/* site, offset, pred, value */
+static void store_shared(TlLeafCall *call)
+{
+    LLVMValueRef *x = call->args;
+    if (tl_leaf_is_false(x[2]))
+        return;
+    LLVMValueRef address = tl_leaf_shared(call, x[1]);
+    if (tl_leaf_is_true(x[2]))
+        tl_leaf_store(call, address, x[3]);
+    else
+        store_asm(call, "shared", "", address, x[2], x[3]);
+}
+
+/* ---- asynchronous copies, loads of a warp ---- */
+
+/* site, pred, slot, offset, address, inside. In the asm: $0 to, $1 from, then what says that nothing is read
+ * and all becomes 0, then pred. Rows of 16 bytes go past the first cache. */
+static void copy_async(TlLeafCall *call)
+{
+    unsigned bytes = 4u << (call->leaf - TL_LEAF_CP_ASYNC_4);
+    LLVMValueRef pred = call->args[1], inside = call->args[5], args[4];
+    bool reads = tl_leaf_is_true(inside);
+    unsigned n = 2;
+    Asm a = {"", ""};
+    if (tl_leaf_is_false(pred))
+        return;
+    args[0] = tl_leaf_shared_slot(call, call->args[2], call->args[3]);
+    args[1] = call->args[4];
+    constrain(&a, "l");
+    constrain(&a, "l");
+    if (!reads) {
+        args[n++] = LLVMBuildNot(call->b, inside, "");
+        constrain(&a, "b");
+    }
+    if (!tl_leaf_is_true(pred)) {
+        TEXT(&a, "@$%u ", n);
+        args[n++] = pred;
+        constrain(&a, "b");
+    }
+    TEXT(&a, "cp.async.%s.shared.global [$0], [$1], %u%s;", bytes == 16 ? "cg" : "ca", bytes,
+         reads ? "" : ", $2");
+    build_asm(call, &a, LLVMVoidTypeInContext(call->c), args, n);
+}
+
+/* site, slot, offset */
+static LLVMValueRef load_matrices(TlLeafCall *call, unsigned n, const char *trans)
+{
+    LLVMValueRef address = tl_leaf_shared_slot(call, call->args[1], call->args[2]);
+    LLVMTypeRef type = LLVMTypeOf(address);
+    char *name =
+        tl_format(call->l->arena, "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x%u%s.b16", n, trans);
+    LLVMValueRef x = tl_leaf_intrinsic(call, name, &type, 1, &address, 1);
+    Shape s = {.n = n};
+    return gather(call, &s, x);
+}
+
+static void wait_async(TlLeafCall *call)
+{
+    LLVMValueRef pending = tl_leaf_i32(call, tl_leaf_constant(call, 1));
+    tl_leaf_intrinsic(call, "llvm.nvvm.cp.async.wait.group", NULL, 0, &pending, 1);
+}
+
+/* ---- atomics ---- */
+
+static const char *const SCOPES[] = {
+    [TL_SCOPE_BLOCK] = "cta", [TL_SCOPE_DEVICE] = "gpu", [TL_SCOPE_SYSTEM] = "sys"};
+static const char *const ORDERS[] = {[TL_ORDER_RELAXED] = "relaxed",
+                                     [TL_ORDER_ACQUIRE] = "acquire",
+                                     [TL_ORDER_RELEASE] = "release",
+                                     [TL_ORDER_ACQ_REL] = "acq_rel"};
+
+static const char *const ATOMS[] = {
+    [TL_ATOM_ADD] = "add.u",   [TL_ATOM_MIN_S] = "min.s", [TL_ATOM_MIN_U] = "min.u",
+    [TL_ATOM_MAX_S] = "max.s", [TL_ATOM_MAX_U] = "max.u", [TL_ATOM_AND] = "and.b",
+    [TL_ATOM_OR] = "or.b",     [TL_ATOM_XOR] = "xor.b",   [TL_ATOM_XCHG] = "exch.b",
+    [TL_ATOM_CAS] = "cas.b",   [TL_ATOM_FADD] = "add.f",  [TL_ATOM_LOAD] = NULL,
+    [TL_ATOM_STORE] = NULL};
+
+/* Loads acquire or not, stores release or not. */
+static const char *access_order(uint32_t order, bool load)
+{
+    bool strong = order == TL_ORDER_ACQ_REL ||
+                  order == (load ? (uint32_t)TL_ORDER_ACQUIRE : (uint32_t)TL_ORDER_RELEASE);
+    return !strong ? "relaxed" : load ? "acquire" : "release";
+}
+
+/* site, address, pred, op, order, scope, value, expected. In the asm: $0 result, $1 address, $2
+ * value, $3 expected, $4 pred. */
+static LLVMValueRef atomic(TlLeafCall *call)
+{
+    uint32_t op = tl_leaf_constant(call, 3), order = tl_leaf_constant(call, 4),
+             scope = tl_leaf_constant(call, 5);
+    TL_ASSERT(op <= TL_ATOM_STORE && order <= TL_ORDER_ACQ_REL && scope <= TL_SCOPE_SYSTEM,
+              "atomic %u %u %u", op, order, scope);
+    unsigned bits = tl_leaf_bits(call->leaf);
+    const char *reg = bits == 64 ? "l" : bits == 32 ? "r" : "h";
+    Asm a = {"", ""};
+    LLVMValueRef args[4] = {call->args[1], call->args[6], call->args[7], call->args[2]};
+    if (tl_leaf_is_false(call->args[2]))
+        return LLVMConstNull(call->result);
+    constrain(&a, bits == 64 ? "=&l" : bits == 32 ? "=&r" : "=&h");
+    constrain(&a, "l");
+    constrain(&a, reg);
+    constrain(&a, reg);
+    constrain(&a, "b");
+    TEXT(&a, "{ mov.b%u $0, 0; @$4 ", bits);
+    if (op == TL_ATOM_LOAD)
+        TEXT(&a, "ld.%s.%s.global.b%u $0, [$1]; }", access_order(order, true), SCOPES[scope], bits);
+    else if (op == TL_ATOM_STORE)
+        TEXT(&a, "st.%s.%s.global.b%u [$1], $2; }", access_order(order, false), SCOPES[scope],
+             bits);
+    else if (op == TL_ATOM_CAS)
+        TEXT(&a, "atom.%s.%s.global.cas.b%u $0, [$1], $3, $2; }", ORDERS[order], SCOPES[scope],
+             bits);
+    else
+        TEXT(&a, "atom.%s.%s.global.%s%u $0, [$1], $2; }", ORDERS[order], SCOPES[scope], ATOMS[op],
+             bits);
+    return build_asm(call, &a, call->result, args, 4);
+}
+
+/* ---- collectives, indices ---- */
+
+static LLVMValueRef special(TlLeafCall *call, const char *name)
+{
+    return tl_leaf_intrinsic(call, name, NULL, 0, NULL, 0);
+}
+
+/* All 32 lanes take part; lanes count modulo 32. */
+static LLVMValueRef shuffle(TlLeafCall *call, const char *name)
+{
+    LLVMValueRef args[4] = {tl_leaf_i32(call, UINT32_MAX), call->args[1], call->args[2],
+                            tl_leaf_i32(call, 31)};
+    return tl_leaf_intrinsic(call, name, NULL, 0, args, 4);
+}
+
+/* An intrinsic on the float that the operand's bits are; `word`: it gives a word itself. */
+static LLVMValueRef on_float(TlLeafCall *call, const char *name, bool word)
+{
+    LLVMTypeRef f32 = LLVMFloatTypeInContext(call->c);
+    LLVMValueRef x = LLVMBuildBitCast(call->b, call->args[0], f32, "");
+    x = tl_leaf_intrinsic(call, name, NULL, 0, &x, 1);
+    return word ? x : LLVMBuildBitCast(call->b, x, call->i32, "");
+}
+
+static const char TID[] = "llvm.nvvm.read.ptx.sreg.tid.x",
+                  CTAID[] = "llvm.nvvm.read.ptx.sreg.ctaid.x";
+
+static LLVMValueRef expand(TlLeafCall *call)
+{
+    switch (call->leaf) {
+    case TL_LEAF_TID: return special(call, TID);
+    case TL_LEAF_CTAID: return special(call, CTAID);
+    case TL_LEAF_BARRIER: special(call, "llvm.nvvm.barrier0"); return NULL;
+    case TL_LEAF_SHFL_IDX: return shuffle(call, "llvm.nvvm.shfl.sync.idx.i32");
+    case TL_LEAF_SHFL_XOR: return shuffle(call, "llvm.nvvm.shfl.sync.bfly.i32");
+    case TL_LEAF_MMA_1_1_4:
+    case TL_LEAF_MMA_1_1_16:
+    case TL_LEAF_MMA_2_2_4:
+    case TL_LEAF_MMA_2_2_8:
+    case TL_LEAF_MMA_2_2_16:
+    case TL_LEAF_MMA_4_2_4:
+    case TL_LEAF_MMA_4_4_8:
+    case TL_LEAF_MMA_8_8_8: return tl_leaf_mma_nvptx(call);
+    case TL_LEAF_MUL_WIDE: return tl_leaf_mul_wide(call);
+    case TL_LEAF_EX2: return on_float(call, "llvm.nvvm.ex2.approx.f", false);
+    case TL_LEAF_EX2_FTZ: return on_float(call, "llvm.nvvm.ex2.approx.ftz.f", false);
+    case TL_LEAF_TF32: return on_float(call, "llvm.nvvm.f2tf32.rna", true);
+    case TL_LEAF_LDG_8:
+    case TL_LEAF_LDG_16:
+    case TL_LEAF_LDG_32:
+    case TL_LEAF_LDG_64:
+    case TL_LEAF_LDG_128: return load_global(call);
+    case TL_LEAF_STG_8:
+    case TL_LEAF_STG_16:
+    case TL_LEAF_STG_32:
+    case TL_LEAF_STG_64:
+    case TL_LEAF_STG_128: store_global(call); return NULL;
+    case TL_LEAF_LDS_8:
+    case TL_LEAF_LDS_16:
+    case TL_LEAF_LDS_32:
+    case TL_LEAF_LDS_64:
+    case TL_LEAF_LDS_128: return tl_leaf_load(call, tl_leaf_shared(call, call->args[1]));
+    case TL_LEAF_STS_8:
+    case TL_LEAF_STS_16:
+    case TL_LEAF_STS_32:
+    case TL_LEAF_STS_64:
+    case TL_LEAF_STS_128: store_shared(call); return NULL;
+    case TL_LEAF_ATOM_16:
+    case TL_LEAF_ATOM_32:
+    case TL_LEAF_ATOM_64: return atomic(call);
+    case TL_LEAF_CP_ASYNC_4:
+    case TL_LEAF_CP_ASYNC_8:
+    case TL_LEAF_CP_ASYNC_16: copy_async(call); return NULL;
+    case TL_LEAF_CP_COMMIT: special(call, "llvm.nvvm.cp.async.commit.group"); return NULL;
+    case TL_LEAF_CP_WAIT: wait_async(call); return NULL;
+    case TL_LEAF_LDSM_1: return load_matrices(call, 1, "");
+    case TL_LEAF_LDSM_2: return load_matrices(call, 2, "");
+    case TL_LEAF_LDSM_4: return load_matrices(call, 4, "");
+    case TL_LEAF_LDSM_T_1: return load_matrices(call, 1, ".trans");
+    case TL_LEAF_LDSM_T_2: return load_matrices(call, 2, ".trans");
+    case TL_LEAF_LDSM_T_4: return load_matrices(call, 4, ".trans");
+    case TL_LEAF_FAIL:
+    case TL_LEAF_OUTSIDE:
+    case TL_LEAF_PRINT: tl_leaf_debug(call, special(call, CTAID), special(call, TID)); return NULL;
+    case TL_LEAF_COUNT: break;
+    }
+    TL_UNREACHABLE("leaf %d", (int)call->leaf);
+}
+
+void tl_leaf_expand_nvptx(TlLlvm *l)
+{
+    if (tl_leaf_expand_each(l, expand))
+        tl_llvm_run(l, "always-inline");
+}

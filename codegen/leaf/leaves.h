@@ -1,0 +1,34 @@
+/* The leaf table in LLVM IR: declarations of `tl.leaf.NAME`, and what becomes of the calls after the
+ * middle end has run: instructions of the target, or calls of the emulator's functions. */
+#ifndef TL_LEAVES_H
+#define TL_LEAVES_H
+#include "codegen/target/llvm.h"
+#include "codegen/target/target.h"
+#include "ir/plan/mma.h"
+#include "runtime/contract/leaf.h"
+
+/* Types of leaf.def's letters: b i1, c i8, h i16, i i32, l i64, 2 <2 x i32>, 4 <4 x i32>,
+ * p ptr addrspace(1), v void. */
+LLVMTypeRef tl_leaf_type(LLVMContextRef c, char letter);
+const char *tl_leaf_name(tl_leaf leaf); /* "tid" */
+tl_leaf_class tl_leaf_class_of(tl_leaf leaf);
+/* The function `tl.leaf.NAME` of the module, declared on first use with the attributes of its class:
+ * nounwind always; PURE memory(none) willreturn speculatable; WARP and BLOCK convergent; GLOBAL and
+ * SHARED loads memory(read) willreturn; the rest may do anything to memory. */
+LLVMValueRef tl_leaf_declare(TlLlvm *l, tl_leaf leaf);
+
+/* Expansion: every call of a leaf is replaced and the declarations go. One file per kind of target
+ * (leaf_nvptx.c, leaf_amdgpu.c, leaf_emu.c). */
+void tl_leaf_expand_nvptx(TlLlvm *l);
+void tl_leaf_expand_amdgpu(TlLlvm *l);
+/* Calls of the C functions tl_emu_NAME: letters b, c, h are passed and returned as uint32_t
+ * (zero-extended), 2 and 4 as vectors of uint32_t, p as a plain pointer. Then for each kernel F of
+ * the module a function `F.entry(const uint64_t *params)` that calls it with the words. Changes the
+ * module's triple, data layout and machine to the host's, drops target attributes and calling
+ * conventions. */
+void tl_leaf_expand_emu(TlLlvm *l, const TlTarget *host); /* host: a row of kind CPU */
+
+/* The leaf of a matrix instruction, by how many words a lane gives; and how the lanes hold them. */
+tl_leaf tl_leaf_of_mma(TlArena *arena, const TlMma *mma);
+tl_mma_kind tl_leaf_mma_kind(const TlMma *mma);
+#endif

@@ -1,0 +1,425 @@
+/* The report of compiled kernels (explain.h): variants, registers, shared memory, occupancy, loops. */
+#include "codegen/report/explain.h"
+
+#include <string.h>
+
+#include "codegen/gpu/cubin.h"
+#include "codegen/report/occupancy.h"
+#include "codegen/report/usage.h"
+#include "ir/plan/mma.h"
+#include "ir/plan/shared_plan.h"
+#include "ir/plan/staged.h"
+#include "passes/simplify/bounds.h"
+#include "passes/analysis/facts.h"
+
+/* ---- words ---- */
+
+const char *tl_explain_keep(const TlExplain *e, const char *text)
+{
+    return text ? tl_strndup(e->out, text, strlen(text)) : "";
+}
+
+tilec_report_place tl_explain_place(const TlExplain *e, TlLoc loc)
+{
+    tilec_report_place p = {"", "", loc.line, loc.col};
+    if (loc.line == 0 || loc.file >= e->ctx->diags.sources.len)
+        return p;
+    const TlSource *s = &e->ctx->diags.sources.data[loc.file];
+    const char *at = s->text, *end = s->text + s->size;
+    for (uint32_t line = 1; at && line < loc.line; line++) {
+        at = memchr(at, '\n', (size_t)(end - at));
+        at = at ? at + 1 : NULL;
+    }
+    p.file = tl_explain_keep(e, s->path);
+    if (at) {
+        const char *stop = memchr(at, '\n', (size_t)(end - at));
+        p.text = tl_strndup(e->out, at, (size_t)((stop ? stop : end) - at));
+    }
+    return p;
+}
+
+uint32_t tl_explain_loops(const TlOp *op)
+{
+    uint32_t n = 0;
+    for (const TlOp *outer = op->block->parent; outer; outer = outer->block->parent)
+        n += outer->opcode == TL_OP_FOR || outer->opcode == TL_OP_WHILE;
+    return n;
+}
+
+const char *tl_explain_branch(const TlOp *op)
+{
+    for (const TlBlock *b = op->block; b->parent; b = b->parent->block) {
+        if (b->parent->opcode == TL_OP_IF)
+            return b == b->parent->regions[0] ? "then" : "else";
+        if (b->parent->opcode == TL_OP_FOR || b->parent->opcode == TL_OP_WHILE)
+            break;
+    }
+    return "";
+}
+
+static const char *extent_of_param(const TlExplain *e, const TlDim *d)
+{
+    const TlKernelInfo *info = e->fn->info;
+    switch (d->kind) {
+    case TILE_DIM_CONST: return tl_format(e->out, "%lld", (long long)d->value);
+    case TILE_DIM_SYM: return tl_explain_keep(e, info->syms.data[d->value].name);
+    case TILE_DIM_EXPR: return tl_explain_keep(e, info->exprs.data[d->value].text);
+    case TILE_DIM_DENSE: break;
+    }
+    return "its extent";
+}
+
+const char *tl_explain_extent(const TlExplain *e, const TlValue *view, uint32_t axis)
+{
+    const TlKernelInfo *info = e->fn->info;
+    if (view->def || !info || view->index >= info->params.len)
+        return "its extent";
+    return extent_of_param(e, &info->params.data[view->index].extent[axis]);
+}
+
+/* ---- what the aligned variant asks ---- */
+
+/* A stride in words: of a dense axis the extents of those behind it. */
+static const char *stride_text(const TlExplain *e, const TlParam *p, uint32_t axis)
+{
+    if (p->stride[axis].kind != TILE_DIM_DENSE)
+        return extent_of_param(e, &p->stride[axis]);
+    TlSbuf s;
+    tl_sbuf_init(&s, e->scratch);
+    for (uint32_t d = axis + 1; d < p->rank; d++)
+        tl_sbuf_putf(&s, "%s%s", s.len ? " * " : "", extent_of_param(e, &p->extent[d]));
+    return s.text ? s.text : "1";
+}
+
+/* Whom a test is about; NULL: no number. */
+static const char *test_subject(const TlExplain *e, const tile_image_test *t)
+{
+    const TlKernelInfo *info = e->fn->info;
+    const TlParam *p = t->param < info->params.len ? &info->params.data[t->param] : NULL;
+    switch ((tile_test_kind)t->kind) {
+    case TILE_TEST_POINTER: return tl_format(e->scratch, "&%s", p->name);
+    case TILE_TEST_EXTENT: return extent_of_param(e, &p->extent[t->axis]);
+    case TILE_TEST_STRIDE: return stride_text(e, p, t->axis);
+    case TILE_TEST_SCALAR: return p->name;
+    case TILE_TEST_GRID:
+    case TILE_TEST_SPAN:
+    case TILE_TEST_COUNT: break;
+    }
+    return NULL;
+}
+
+/* Is it in the list of names? */
+static bool is_listed(const TlSbuf *names, const char *name)
+{
+    size_t n = strlen(name);
+    for (const char *at = names->text ? strstr(names->text, name) : NULL; at;
+         at = strstr(at + 1, name))
+        if ((at == names->text || at[-1] == ' ') && (at[n] == ',' || at[n] == 0))
+            return true;
+    return false;
+}
+
+/* The tests from `first` on that have its mask, in one line: values & mask are 0. */
+static void put_tests(const TlExplain *e, const TlTests *tests, uint32_t first, TlSbuf *s)
+{
+    uint64_t mask = tests->data[first].mask;
+    TlSbuf names;
+    tl_sbuf_init(&names, e->scratch);
+    for (uint32_t i = first; i < tests->len; i++) {
+        const char *name = test_subject(e, &tests->data[i]);
+        if (name && tests->data[i].mask == mask && !is_listed(&names, name))
+            tl_sbuf_putf(&names, "%s%s", names.len ? ", " : "", name);
+    }
+    bool low = (mask & (mask + 1)) == 0;
+    if (names.len)
+        tl_sbuf_putf(s, "%s%s: %s %llu", s->len ? "\n" : "", names.text,
+                     low ? "multiples of" : "below",
+                     low ? (unsigned long long)mask + 1 : ~(unsigned long long)mask + 1);
+}
+
+static const char *condition_of(const TlExplain *e)
+{
+    TlTests tests = {0};
+    TlSbuf s;
+    tl_sbuf_init(&s, e->out);
+    tl_variant_tests(e->fn, e->scratch, &tests);
+    for (uint32_t i = 0; i < tests.len; i++) {
+        bool first = true;
+        for (uint32_t k = 0; k < i; k++)
+            first &= tests.data[k].mask != tests.data[i].mask;
+        if (tests.data[i].kind == TILE_TEST_GRID)
+            tl_sbuf_putf(&s, "%sthe grid: the kernel's own", s.len ? "\n" : "");
+        else if (first)
+            put_tests(e, &tests, i, &s);
+    }
+    return s.text ? s.text : "";
+}
+
+static void explain_names(TlExplain *e, const TlKernelCode *code)
+{
+    const TlKernelInfo *info = e->fn->info;
+    tilec_report_kernel *k = e->k;
+    bool aligned = info && info->aligned;
+    k->name = tl_explain_keep(e, e->fn->name);
+    k->symbol = tl_explain_keep(e, code->symbol);
+    k->variant = aligned ? "aligned" : "general";
+    k->condition = aligned ? condition_of(e) : "";
+    uint32_t n = info ? info->consts.len : 0;
+    tilec_const *consts = TL_NEW_ARRAY(e->out, tilec_const, n + 1);
+    for (uint32_t i = 0; i < n; i++)
+        consts[i] = (tilec_const){tl_explain_keep(e, info->consts.data[i].name),
+                                  tl_explain_keep(e, info->consts.data[i].value)};
+    k->consts = consts;
+    k->nconsts = n;
+    k->warps = code->warps;
+    k->lanes = (uint32_t)e->target->lanes;
+    k->threads = code->threads;
+    k->shared_bytes = code->shared_bytes;
+    k->shared_most = e->target->shared_bytes;
+}
+
+/* ---- registers, occupancy ---- */
+
+/* What the target's tools say of all kernels of the code. */
+typedef struct Tools {
+    const char *words; /* of ptxas; NULL */
+    const void *code;
+    size_t size;
+    const char *none; /* why nothing is known */
+} Tools;
+
+static Tools ask_tools(const TlTarget *target, const void *code, size_t size, TlArena *scratch)
+{
+    Tools t = {.code = code, .size = size, .none = "code for the emulator"};
+    if (!code || target->kind != TL_TARGET_NVPTX)
+        return t;
+    size_t ncubin;
+    const char *error;
+    if (!tl_cubin(scratch, code, size, target->arch, false, &ncubin, &t.words, &error)) {
+        t.words = NULL;
+        const char *advice = strstr(error, ": stage"), *end = advice ? advice : strchr(error, '\n');
+        t.none = tl_strndup(scratch, error, end ? (size_t)(end - error) : strlen(error));
+    }
+    return t;
+}
+
+static void explain_registers(TlExplain *e, const Tools *t)
+{
+    tilec_report_kernel *k = e->k;
+    TlUsage u;
+    bool nvidia = e->target->kind == TL_TARGET_NVPTX;
+    bool known = nvidia ? t->words && tl_usage_of_ptxas(t->words, k->symbol, &u)
+                        : t->code && tl_usage_of_hsaco(t->code, t->size, k->symbol, &u);
+    k->registers = k->accumulators = k->scalars = k->spilled = -1;
+    k->reloaded = k->spilled_scalars = k->private_bytes = -1;
+    k->registers_from = tl_explain_keep(e, t->none);
+    if (!known)
+        return;
+    k->registers = u.registers;
+    k->spilled = u.spilled;
+    k->private_bytes = u.private_bytes;
+    k->registers_from = nvidia ? "ptxas" : "code object";
+    if (nvidia) {
+        k->reloaded = u.reloaded;
+        return;
+    }
+    k->accumulators = u.accumulators;
+    k->scalars = u.scalars;
+    k->spilled_scalars = u.spilled_scalars;
+}
+
+static void explain_occupancy(TlExplain *e)
+{
+    tilec_report_kernel *k = e->k;
+    TlOccupancy o;
+    k->blocks = -1;
+    k->limit = "";
+    if (!tl_occupancy(e->target, k->warps, k->registers, k->shared_bytes, &o))
+        return;
+    k->blocks = o.blocks;
+    k->resident_warps = o.warps;
+    k->most_warps = o.most_warps;
+    k->by_registers = o.by[TL_LIMIT_REGISTERS];
+    k->by_shared = o.by[TL_LIMIT_SHARED];
+    k->by_warps = o.by[TL_LIMIT_WARPS];
+    k->by_blocks = o.by[TL_LIMIT_BLOCKS];
+    TlSbuf limits;
+    tl_sbuf_init(&limits, e->out);
+    for (int i = 0; i < TL_LIMIT_COUNT; i++)
+        if (o.by[i] == o.blocks)
+            tl_sbuf_putf(&limits, "%s%s", limits.len ? ", " : "", tl_limit_name((TlLimit)i));
+    k->limit = limits.text;
+}
+
+/* ---- shared memory ---- */
+
+static const char *buffer_name(const TlExplain *e, const TlOp *op)
+{
+    const char *text = tl_op_info(op->opcode)->text;
+    if (op->opcode != TL_OP_ALLOC)
+        return text;
+    int slots = (int)op->out[0]->type->slots;
+    return slots == 1 ? "buffer" : tl_format(e->out, "buffer of %d slots", slots);
+}
+
+/* An alloc stands where it was made; what it is for shows where it is read. */
+static TlLoc buffer_loc(const TlOp *op)
+{
+    if (op->opcode == TL_OP_ALLOC)
+        for (const TlUse *u = op->out[0]->uses; u; u = u->next)
+            if (u->user->opcode != TL_OP_GET)
+                return u->user->loc;
+    return op->loc;
+}
+
+static void explain_buffers(TlExplain *e)
+{
+    TL_VEC(tilec_report_buffer) all = {0};
+    for (const TlOp *op = e->fn->body->first; op; op = tl_walk_next(op, NULL)) {
+        int64_t offset = tl_attr_int(op, TL_ATTR_SHARED, -1);
+        if (offset < 0)
+            continue;
+        uint64_t bytes = op->opcode == TL_OP_ALLOC ? tl_buf_bytes(op->out[0]->type)
+                                                   : tl_op_shared_bytes(e->scratch, op);
+        tl_vec_push(e->out, &all,
+                    (tilec_report_buffer){tl_explain_place(e, buffer_loc(op)), buffer_name(e, op),
+                                          (uint64_t)offset, bytes});
+    }
+    e->k->buffers = all.data;
+    e->k->nbuffers = all.len;
+}
+
+/* ---- loops ---- */
+
+/* How far ahead of its use what is fetched is put or copied, and in how many slots. */
+static void say_fetches(TlSbuf *s, const TlOp *loop)
+{
+    int copies = 0, ahead = 0, slots = 0;
+    for (const TlOp *op = tl_walk_next(loop, loop); op; op = tl_walk_next(op, loop)) {
+        if (op->opcode != TL_OP_COPY && op->opcode != TL_OP_PUT)
+            continue;
+        TlValue *buf = op->opcode == TL_OP_COPY ? tl_op_place(op).buf : tl_in(op, 0);
+        int64_t n = tl_attr_int(op, TL_ATTR_AHEAD, 0);
+        copies += op->opcode == TL_OP_COPY;
+        ahead = n > ahead ? (int)n : ahead;
+        slots = buf->type->slots > slots ? buf->type->slots : slots;
+    }
+    if (copies)
+        tl_sbuf_putf(s, "; asynchronous copies %d trip%s ahead into %d slots", ahead,
+                     ahead == 1 ? "" : "s", slots);
+    else if (slots > 1)
+        tl_sbuf_putf(s, "; loads into registers, %d slots of shared memory", slots);
+    else
+        tl_sbuf_puts(s, "; loads into registers a trip ahead");
+}
+
+static bool holds(const TlOp *loop, bool (*is)(const TlOp *op))
+{
+    for (const TlOp *op = tl_walk_next(loop, loop); op; op = tl_walk_next(op, loop))
+        if (is(op))
+            return true;
+    return false;
+}
+
+static bool is_loop(const TlOp *op)
+{
+    return op->opcode == TL_OP_FOR || op->opcode == TL_OP_WHILE;
+}
+
+static bool is_load(const TlOp *op)
+{
+    return op->opcode == TL_OP_LOAD;
+}
+
+static bool is_multiply_add(const TlOp *op)
+{
+    return op->opcode == TL_OP_DOT && !tl_mma_of(op);
+}
+
+static void say_pipeline(TlSbuf *s, const TlOp *loop)
+{
+    int64_t stages = tl_attr_int(loop, TL_ATTR_PIPELINED, 0);
+    if (stages) {
+        tl_sbuf_putf(s, "pipelined, %lld stages", (long long)stages);
+        say_fetches(s, loop);
+        return;
+    }
+    tl_sbuf_puts(s, "not pipelined: ");
+    if (loop->opcode == TL_OP_WHILE)
+        tl_sbuf_puts(s, "only loops over a range are");
+    else if (holds(loop, is_loop))
+        tl_sbuf_puts(s, "it holds another loop");
+    else if (!holds(loop, is_load))
+        tl_sbuf_puts(s, "it loads nothing");
+    else if (!tl_attr(loop, TL_ATTR_PIPELINE))
+        tl_sbuf_puts(s, "it has no `pipeline` hint, and no dot with staged operands");
+    else if (holds(loop, is_multiply_add))
+        tl_sbuf_puts(s, "its dots are multiply-adds, which need the registers for themselves");
+    else
+        tl_sbuf_puts(s, "one stage, or no load that can be begun earlier and fits");
+}
+
+static const char *loop_text(const TlExplain *e, const TlOp *loop)
+{
+    TlSbuf s;
+    tl_sbuf_init(&s, e->out);
+    say_pipeline(&s, loop);
+    int64_t unroll = tl_attr_int(loop, TL_ATTR_UNROLL, -2);
+    if (unroll > 1)
+        tl_sbuf_putf(&s, "; unrolled by %lld", (long long)unroll);
+    else if (unroll >= 0)
+        tl_sbuf_puts(&s, "; not unrolled, though asked: too many trips, or not known");
+    if (tl_bounds_is_peeled(e->fn, e->axis, loop))
+        tl_sbuf_puts(&s, "; its last trip is peeled off");
+    return s.text;
+}
+
+static void explain_loops(TlExplain *e)
+{
+    TL_VEC(tilec_report_loop) all = {0};
+    for (const TlOp *op = e->fn->body->first; op; op = tl_walk_next(op, NULL)) {
+        TlWideInt trips;
+        if (!is_loop(op))
+            continue;
+        if (op->opcode == TL_OP_WHILE || !tl_const_trips(op, &trips) || trips > INT64_MAX)
+            trips = -1;
+        tl_vec_push(e->out, &all,
+                    (tilec_report_loop){tl_explain_place(e, op->loc), tl_explain_loops(op),
+                                        (int64_t)trips, loop_text(e, op)});
+    }
+    e->k->loops = all.data;
+    e->k->nloops = all.len;
+}
+
+/* ---- the report ---- */
+
+static void explain_kernel(TlExplain *e, const TlKernelCode *code, const Tools *tools)
+{
+    e->fn = code->fn;
+    e->axis = tl_axis_info(e->fn, e->scratch);
+    e->is_checked = code->flags & TILE_KERNEL_CHECKED;
+    explain_names(e, code);
+    explain_registers(e, tools);
+    explain_occupancy(e);
+    explain_buffers(e);
+    explain_loops(e);
+    tl_explain_accesses(e);
+    tl_explain_exchanges(e);
+}
+
+const tilec_report *tl_explain(TlCtx *ctx, const TlTarget *target, const TlKernelCodes *kernels,
+                               const void *code, size_t size, TlArena *out, TlArena *scratch)
+{
+    TlExplain e = {.ctx = ctx, .target = target, .out = out, .scratch = scratch};
+    tilec_report *report = TL_NEW(out, tilec_report);
+    tilec_report_kernel *all = TL_NEW_ARRAY(out, tilec_report_kernel, kernels->len + 1);
+    Tools tools = ask_tools(target, code, size, scratch);
+    for (uint32_t i = 0; i < kernels->len; i++) {
+        e.k = &all[i];
+        explain_kernel(&e, &kernels->data[i], &tools);
+    }
+    report->target = tl_explain_keep(&e, target->name);
+    report->kernels = all;
+    report->nkernels = kernels->len;
+    return report;
+}

@@ -1,0 +1,38 @@
+/* What the compiler tells of kernels that it made (tilec_output_report): collected from the laid-out
+ * IR, from the plans that the lowering follows, from the analyses, from the target's tools. Nothing
+ * here decides anything. */
+#ifndef TL_EXPLAIN_H
+#define TL_EXPLAIN_H
+#include "codegen/gen/codegen.h"
+#ifndef TILE_UNSTABLE
+#define TILE_UNSTABLE
+#endif
+#include "codegen/include/tilec.h"
+#include "passes/analysis/axis_info.h"
+
+/* The report of kernels as tl_gpu_compile made them. code: PTX text or a linked code object; NULL:
+ * neither is there, registers stay unknown. The report is in `out`, nothing of it elsewhere. */
+const tilec_report *tl_explain(TlCtx *ctx, const TlTarget *target, const TlKernelCodes *kernels,
+                               const void *code, size_t size, TlArena *out, TlArena *scratch);
+
+/* ---- shared by the explain_*.c files ---- */
+typedef struct TlExplain {
+    TlCtx *ctx;
+    const TlTarget *target;
+    TlArena *out, *scratch;
+    const TlFn *fn;
+    const TlAxisInfo *axis;
+    bool is_checked;        /* compiled with --check */
+    tilec_report_kernel *k; /* being filled */
+} TlExplain;
+
+tilec_report_place tl_explain_place(const TlExplain *e, TlLoc loc);
+uint32_t tl_explain_loops(const TlOp *op); /* how many are around it */
+/* "then" or "else" when it is in an if, inside of its innermost loop; else "". */
+const char *tl_explain_branch(const TlOp *op);
+const char *tl_explain_keep(const TlExplain *e, const char *text);
+/* What an axis of a view is as long as, in words: the name of an extent, a number. */
+const char *tl_explain_extent(const TlExplain *e, const TlValue *view, uint32_t axis);
+void tl_explain_accesses(TlExplain *e);  /* explain_access.c */
+void tl_explain_exchanges(TlExplain *e); /* explain_exchange.c */
+#endif

@@ -1,0 +1,393 @@
+/* The report's part on what threads exchange (explain.h): conversions, reductions, scans, products,
+ * buffers, barriers. Shuffles and wavefronts are those of the plans that the lowering follows. */
+#include "codegen/simt/copies.h"
+#include "codegen/report/explain.h"
+#include "ir/plan/banks.h"
+#include "ir/plan/dot_plan.h"
+#include "ir/layout/layout.h"
+#include "ir/plan/layout_rules.h"
+#include "ir/plan/mma.h"
+#include "ir/plan/reduce_plan.h"
+#include "ir/plan/scan_plan.h"
+#include "ir/plan/shared_plan.h"
+#include "ir/plan/staged_plan.h"
+#include "ir/plan/table_plan.h"
+
+enum { WORD = 4 };
+
+static void add_banks(tilec_report_exchange *x, TlBanks one, uint64_t times)
+{
+    x->wavefronts += (uint32_t)(one.wavefronts * times);
+    x->least += (uint32_t)(one.least * times);
+}
+
+/* ---- why a tile is converted ---- */
+
+static bool passes_layout_on(const TlOp *op)
+{
+    return tl_op_info(op->opcode)->flags & (F_ELEM | F_VIEWLIKE) || op->opcode == TL_OP_RESHAPE;
+}
+
+/* What gives a value its layout: an operand that has it too, or what a loop or branch yields. NULL: the
+ * value's own op. */
+static const TlValue *layout_from(const TlValue *v)
+{
+    const TlOp *op = v->def ? v->def : v->block->parent;
+    if (!v->def && (!op || op->opcode != TL_OP_FOR || v->index == 0))
+        return NULL;
+    if (op->opcode == TL_OP_FOR)
+        return tl_in(op->regions[0]->last, v->def ? v->index : v->index - 1);
+    if (op->opcode == TL_OP_IF)
+        return tl_in(op->regions[0]->last, v->index);
+    for (uint32_t k = 0; k < op->nin && passes_layout_on(op); k++)
+        if (tl_in(op, k)->type->layout)
+            return tl_in(op, k);
+    return NULL;
+}
+
+/* The op that a value's layout is for. */
+static const TlOp *origin_of(const TlValue *v)
+{
+    enum { MOST = 64 };
+    const TlValue *from;
+    for (int i = 0; i < MOST && (from = layout_from(v)); i++)
+        v = from;
+    return v->def ? v->def : v->block->parent;
+}
+
+/* The op for which a value has its layout: forward, by the first user. */
+static const TlOp *purpose_of(const TlValue *v)
+{
+    enum { MOST = 64 };
+    const TlOp *op = v->def;
+    for (int i = 0; i < MOST && v->uses; i++) {
+        op = v->uses->user;
+        if (!passes_layout_on(op) || op->nout == 0)
+            break;
+        v = op->out[0];
+    }
+    return op;
+}
+
+static const char *op_text(const TlExplain *e, const TlOp *op)
+{
+    return op ? tl_format(e->scratch, "%s (line %u)", tl_op_info(op->opcode)->text, op->loc.line)
+              : "a parameter";
+}
+
+static const char *why_converted(const TlExplain *e, const TlOp *op)
+{
+    return tl_format(e->out, "from the layout of %s to that of %s",
+                     op_text(e, origin_of(tl_in(op, 0))), op_text(e, purpose_of(op->out[0])));
+}
+
+/* ---- conversions ---- */
+
+static void add_side(const TlConvert *c, const TlConvertSide *s, tilec_report_exchange *x)
+{
+    TlBanks one = tl_banks_of_map(&s->offset, 1, c->lane_bits, s->skip_lanes, s->vec_bytes);
+    add_banks(x, one, s->naccesses);
+}
+
+static void explain_convert(const TlExplain *e, const TlOp *op, tilec_report_exchange *x)
+{
+    const TlConvert *c = tl_op_convert_plan(e->scratch, op);
+    x->why = why_converted(e, op);
+    switch (c->kind) {
+    case TL_CONVERT_NONE: x->way = "nothing to do"; return;
+    case TL_CONVERT_RENAME: x->way = "registers"; return;
+    case TL_CONVERT_SHUFFLE:
+        x->way = "shuffles";
+        x->shuffles = c->shuffles;
+        return;
+    case TL_CONVERT_SHARED:
+        x->way = "shared memory";
+        x->barriers = 2 * c->nrounds - 1;
+        add_side(c, &c->write, x);
+        add_side(c, &c->read, x);
+        return;
+    }
+    TL_UNREACHABLE("convert kind %d", (int)c->kind);
+}
+
+/* ---- reductions, scans ---- */
+
+static uint32_t words_of(TlDtype d)
+{
+    return ((uint32_t)tl_dtype_bytes(d) + WORD - 1) / WORD;
+}
+
+/* Accesses that read `classes` classes of n partials each. */
+static uint32_t reads_of(const TlSharedSlots *s, uint32_t n, uint32_t classes)
+{
+    int together = s->vec_bits + s->class_vec_bits;
+    return (n * classes + (1u << together) - 1) >> together;
+}
+
+/* n partials of every operand to their slots, and what everybody reads, by `reads` accesses. */
+static void add_slots(const TlSharedSlots *s, const TlDtype *work, uint32_t noperands, uint32_t n,
+                      int lane_bits, uint32_t reads, tilec_report_exchange *x)
+{
+    for (uint32_t i = 0; i < noperands; i++) {
+        uint32_t unit = (uint32_t)tl_dtype_bytes(work[i]);
+        uint32_t wide = unit << s->vec_bits, row = unit << s->class_vec_bits;
+        TlBanks put = tl_banks_of_map(&s->write, unit, lane_bits, s->skip_lanes, wide);
+        uint32_t many = s->class_vec_bits ? row : wide;
+        TlBanks get = tl_banks_of_map(&s->read, unit, lane_bits, 0, many);
+        add_banks(x, put, (n + (1u << s->vec_bits) - 1) >> s->vec_bits);
+        add_banks(x, get, reads);
+    }
+}
+
+static int lane_bits_of(const TlOp *op)
+{
+    return tl_layout_in_bits(tl_in(op, 0)->type->layout, TL_IN_LANE);
+}
+
+static void explain_reduce(const TlExplain *e, const TlOp *op, tilec_report_exchange *x)
+{
+    const TlReducePlan *p = tl_reduce_plan(e->scratch, op);
+    for (uint32_t i = 0; i < p->noperands; i++)
+        x->shuffles += (uint32_t)p->nsteps * p->nresults * words_of(p->work[i]);
+    x->way = x->shuffles ? "shuffles" : "registers";
+    if (!p->class_bits)
+        return;
+    x->way = x->shuffles ? "shuffles, shared memory" : "shared memory";
+    x->barriers = 1;
+    add_slots(&p->slots, p->work, p->noperands, p->nresults, lane_bits_of(op),
+              reads_of(&p->slots, p->nresults, 1u << p->class_bits), x);
+}
+
+/* Totals that a step by one bit exchanges: one of each representative, in every repetition. */
+static uint32_t totals_of(const TlScanPlan *p, const TlScanStep *step)
+{
+    uint32_t n = 0;
+    for (uint32_t r = 0; r < p->nregs; r++) {
+        uint32_t own = r & ((1u << p->reg_bits) - 1);
+        n += step->rep[own] == own;
+    }
+    return n;
+}
+
+/* Does nothing come after the block that a register has after the step, in any thread? */
+static bool is_last_block(const TlScanPlan *p, const TlScanStep *step, uint32_t reg, bool reverse)
+{
+    uint32_t reps = (uint32_t)p->reps, above = (1u << p->axis_bits) - (1u << (step->bit + step->nbits));
+    uint32_t own = reg & ((1u << p->reg_bits) - 1), at = (uint32_t)tl_images_reg(&p->x, own);
+    bool last = reg / p->rep_unit % reps == (reverse ? 0 : reps - 1);
+    return last && (tl_images_moving(&p->x) & above) == 0 && (at & above) == (reverse ? 0 : above);
+}
+
+/* What a step by classes reads. The total of the last class is nobody's business where nothing comes after. */
+static uint32_t class_reads(const TlScanPlan *p, const TlScanStep *step, bool reverse)
+{
+    const TlSharedSlots *s = &step->slots;
+    uint32_t n = reads_of(s, step->nparts, 1u << step->nbits);
+    for (uint32_t i = 0; i < step->nparts && !s->class_vec_bits; i += 1u << s->vec_bits) {
+        bool last = true; /* all that are read together */
+        for (uint32_t k = 0; k < 1u << s->vec_bits; k++)
+            last &= is_last_block(p, step, step->parts[i + k], reverse);
+        n -= last;
+    }
+    return n;
+}
+
+static void explain_scan(const TlExplain *e, const TlOp *op, tilec_report_exchange *x)
+{
+    const TlScanPlan *p = tl_scan_plan(e->scratch, op);
+    for (int i = 0; i < p->nsteps; i++) {
+        const TlScanStep *step = &p->steps[i];
+        x->barriers += step->by_classes;
+        if (step->by_classes)
+            add_slots(&step->slots, p->work, op->nin, step->nparts, lane_bits_of(op),
+                      class_reads(p, step, tl_attr_flag(op, TL_ATTR_REVERSE)), x);
+        for (uint32_t k = 0; k < op->nin && !step->by_classes && step->lane; k++)
+            x->shuffles += totals_of(p, step) * words_of(p->work[k]);
+    }
+    x->way = x->shuffles   ? x->barriers ? "shuffles, shared memory" : "shuffles"
+             : x->barriers ? "shared memory"
+                           : "registers";
+}
+
+/* ---- products ---- */
+
+/* One write of a side: rows k of the lanes differ. */
+static TlBanks dot_write(const TlDotPlan *p, const TlDotSide *s, const TlDotWrite *w, int lane_bits,
+                         uint32_t bytes)
+{
+    uint32_t at[64], k, mask = p->nrounds == 1 ? ~0u : p->rows - 1;
+    uint64_t on = 0;
+    for (uint32_t lane = 0; lane < 1u << lane_bits; lane++) {
+        k = tl_thread_map(&s->write_k, lane, 0) ^ w->k;
+        uint32_t place =
+            tl_thread_map(&s->write_place, lane, 0) ^ w->place ^ tl_dot_swizzle(s, w->k);
+        at[lane] = (place + (k & mask) * s->row) * bytes;
+        on |= (uint64_t)((lane & s->skip_lanes) == 0) << lane;
+    }
+    return tl_banks_count(at, 1 << lane_bits, on, bytes << s->write_bits);
+}
+
+static void explain_multiply_add(const TlExplain *e, const TlOp *op, tilec_report_exchange *x)
+{
+    const TlDotPlan *p = tl_dot_plan(e->scratch, op);
+    int lane_bits = tl_layout_in_bits(op->out[0]->type->layout, TL_IN_LANE);
+    uint32_t bytes = (uint32_t)tl_dtype_bytes(p->sum);
+    x->way = "multiply-adds, operands through shared memory";
+    x->barriers = 2 * p->nrounds - 1;
+    for (int i = 0; i < 2; i++) {
+        const TlDotSide *s = &p->side[i];
+        for (uint32_t k = 0; k < s->nwrites; k++)
+            add_banks(x, dot_write(p, s, &s->writes[k], lane_bits, bytes), 1);
+        TlBanks read = tl_banks_of_map(&s->read_place, bytes, lane_bits, 0, bytes << s->vec_bits);
+        add_banks(x, read, (uint64_t)s->nvectors * p->k);
+    }
+}
+
+/* How many instructions each warp does. */
+static int64_t instructions_of(const TlOp *op, const TlMma *mma)
+{
+    const TlType *acc = op->out[0]->type, *a = tl_in(op, 0)->type;
+    int64_t lanes = (int64_t)1 << tl_layout_in_bits(acc->layout, TL_IN_LANE);
+    int64_t each = mma->m * mma->n / lanes, k = a->shape[a->rank - 1];
+    return tl_layout_registers(acc->layout) / (each ? each : 1) * ((k + mma->k - 1) / mma->k);
+}
+
+static void explain_dot(const TlExplain *e, const TlOp *op, tilec_report_exchange *x)
+{
+    const TlMma *mma = tl_mma_of(op);
+    if (!mma) {
+        explain_multiply_add(e, op, x);
+        return;
+    }
+    x->way =
+        tl_format(e->out, "%lld %s in each warp", (long long)instructions_of(op, mma), mma->name);
+}
+
+/* ---- buffers ---- */
+
+/* What one access of a warp does to the banks. */
+static TlBanks buffer_banks(const TlBufPlan *p, const TlBufAccess *a, int lane_bits, uint32_t skip,
+                            uint32_t bytes)
+{
+    enum { ROWS = 8, MOST_LANES = 64 };
+    uint32_t at[MOST_LANES];
+    uint64_t on = 0;
+    int lanes = p->kind == TL_BUF_VECTOR ? 1 << lane_bits : ROWS * p->words;
+    for (int lane = 0; lane < lanes; lane++) {
+        at[lane] = a->outer + (tl_thread_map(&p->inner, (uint32_t)lane, 0) ^ a->inner);
+        for (int k = 0; k < p->nfar; k++)
+            at[lane] += p->far[k].stride *
+                        (tl_thread_map(&p->far[k].thread, (uint32_t)lane, 0) ^ a->far_at[k]);
+        on |= (uint64_t)((lane & (int)skip) == 0) << lane;
+    }
+    return tl_banks_count(at, lanes, on, bytes);
+}
+
+static const char *buffer_way(const TlExplain *e, const TlBufPlan *p, const TlOp *op)
+{
+    static const char *const ways[] = {[TL_BUF_VECTOR] = "shared memory",
+                                       [TL_BUF_MATRIX] = "ldmatrix",
+                                       [TL_BUF_MATRIX_TRANS] = "ldmatrix.trans"};
+    if (op->opcode == TL_OP_COPY)
+        return "asynchronously to shared memory";
+    if (p->kind == TL_BUF_VECTOR)
+        return ways[p->kind];
+    return tl_format(e->out, "%u %s of %d in each warp", p->naccesses, ways[p->kind], p->words);
+}
+
+/* The plan that the lowering follows (simt_staged.c). */
+static const TlBufPlan *buffer_plan(const TlExplain *e, const TlOp *op, const TlType *tile,
+                                    const TlType *buf)
+{
+    enum { ANY = 16 };
+    bool nvidia = e->target->kind == TL_TARGET_NVPTX;
+    if (op->opcode == TL_OP_GET)
+        return tl_buf_plan(e->scratch, tile, buf, ANY, nvidia ? TL_BUF_MAY_MATRIX : 0);
+    if (op->opcode == TL_OP_PUT)
+        return tl_buf_plan(e->scratch, tile, buf, ANY, TL_BUF_WRITES);
+    TlAccessInfo info = tl_access_info(e->axis, op);
+    bool is_async;
+    return tl_copy_plan(e->scratch, op, tl_access_vector(&info, op, tile->layout), nvidia,
+                        &is_async);
+}
+
+static void explain_buffer_use(const TlExplain *e, const TlOp *op, const TlType *tile,
+                               const TlValue *buf, tilec_report_exchange *x)
+{
+    enum { ROW_BYTES = 16 };
+    const TlBufPlan *p = buffer_plan(e, op, tile, buf->type);
+    uint32_t copies[TL_LAYOUT_MAX_IN], bytes = (uint32_t)tl_dtype_bytes(tile->dtype) * p->nregs;
+    int lane = tl_layout_in_index(tile->layout, TL_IN_LANE);
+    tl_layout_free_masks(tile->layout, copies);
+    x->way = buffer_way(e, p, op);
+    for (uint32_t i = 0; i < p->naccesses; i++)
+        add_banks(x,
+                  buffer_banks(p, &p->accesses[i], tl_layout_in_bits(tile->layout, TL_IN_LANE),
+                               op->opcode == TL_OP_GET ? 0 : copies[lane],
+                               p->kind == TL_BUF_VECTOR ? bytes : ROW_BYTES),
+                  1);
+}
+
+/* ---- tables ---- */
+
+/* Which elements a warp reads at once is not known: no wavefronts. */
+static void explain_table(const TlExplain *e, const TlOp *op, tilec_report_exchange *x)
+{
+    TlTablePlan p = tl_table_plan(op);
+    x->way = tl_format(e->out, "a table in shared memory, %u %s", p.nrounds,
+                       p.nrounds == 1 ? "round" : "rounds");
+    x->barriers = 2 * p.nrounds - 1;
+}
+
+/* ---- all ---- */
+
+static const TlType *tile_of(const TlOp *op)
+{
+    if (op->opcode == TL_OP_PUT)
+        return tl_in(op, 2)->type;
+    if (op->opcode == TL_OP_REDUCE || op->opcode == TL_OP_SCAN)
+        return tl_in(op, 0)->type;
+    return op->nout ? op->out[0]->type : NULL;
+}
+
+/* False: the op exchanges nothing. */
+static bool explain_op(const TlExplain *e, const TlOp *op, tilec_report_exchange *x)
+{
+    switch ((int)op->opcode) {
+    case TL_OP_CONVERT: explain_convert(e, op, x); return true;
+    case TL_OP_REDUCE: explain_reduce(e, op, x); return tl_in(op, 0)->type->rank > 0;
+    case TL_OP_SCAN: explain_scan(e, op, x); return true;
+    case TL_OP_DOT: explain_dot(e, op, x); return true;
+    case TL_OP_GATHER:
+    case TL_OP_HISTOGRAM:
+    case TL_OP_REGROUP: explain_table(e, op, x); return true;
+    case TL_OP_PUT: explain_buffer_use(e, op, tl_in(op, 2)->type, tl_in(op, 0), x); return true;
+    case TL_OP_GET: explain_buffer_use(e, op, op->out[0]->type, tl_in(op, 0), x); return true;
+    case TL_OP_COPY:
+        explain_buffer_use(e, op, op->out[0]->type, tl_op_place(op).buf, x);
+        return true;
+    case TL_OP_BARRIER:
+        x->way = "";
+        x->barriers = 1;
+        return true;
+    default: return false;
+    }
+}
+
+void tl_explain_exchanges(TlExplain *e)
+{
+    TL_VEC(tilec_report_exchange) all = {0};
+    for (const TlOp *op = e->fn->body->first; op; op = tl_walk_next(op, NULL)) {
+        tilec_report_exchange x = {.op = tl_op_info(op->opcode)->text, .way = "", .why = ""};
+        if (!explain_op(e, op, &x))
+            continue;
+        const TlType *t = tile_of(op);
+        x.place = tl_explain_place(e, op->loc);
+        x.branch = tl_explain_branch(op);
+        x.loops = tl_explain_loops(op);
+        x.bytes = t ? (uint64_t)tl_type_elems(t) * (uint64_t)tl_dtype_bytes(t->dtype) : 0;
+        tl_vec_push(e->out, &all, x);
+    }
+    e->k->exchanges = all.data;
+    e->k->nexchanges = all.len;
+}

@@ -1,0 +1,434 @@
+/* Global memory in the SIMT lowering: loads, stores, the inside test.
+ *
+ * A place is a view with indices or pointers. For a view the address of a register's element is
+ *     view + sum of start * stride (uniform) + thread part * stride + constant * stride
+ * summed in this order, so that the first is one value for the block, the second one for the
+ * thread and the rest, where strides are known, constants. Registers that follow each other in
+ * memory move together: as many as the layout holds side by side and as axis-info proves aligned
+ * and all inside or all outside.
+ *
+ * A copy has no registers of its own, so its addresses may stay in some: what its loop moves the tile
+ * by is added last, to what does not change in the loop. On NVIDIA that is one instruction,
+ * start * stride + the rest. */
+#include "codegen/simt/copies.h"
+#include "codegen/simt/simt_access.h"
+#include "passes/analysis/facts.h"
+#include <stdlib.h>
+
+/* ---- the uniform part ---- */
+
+static const TlType *accessed_type(const TlOp *op)
+{
+    return op->nout ? op->out[0]->type : tl_op_place(op).value->type;
+}
+
+static LLVMValueRef to_i32(TlSimt *g, LLVMValueRef x)
+{
+    return LLVMBuildTrunc(g->b, x, g->i32, "");
+}
+
+/* start * stride in bytes: the view's stride, as a slice's step is between its elements only. */
+static void move(TlSimt *g, TlSimtAccess *a, uint32_t i, bool is_small)
+{
+    LLVMValueRef bytes = tl_gen_int(&g->gen, (int64_t)tl_gen_elem_bytes(&a->elem)),
+                 stride = LLVMBuildMul(g->b, a->view->stride[i], bytes, ""), by;
+    if (is_small) {
+        LLVMValueRef args[2] = {to_i32(g, a->start[i]), to_i32(g, stride)};
+        by = tl_simt_leaf(g, TL_LEAF_MUL_WIDE, 2, args);
+    } else {
+        by = LLVMBuildMul(g->b, a->start[i], stride, "");
+    }
+    a->moved = a->moved ? LLVMBuildAdd(g->b, a->moved, by, "") : by;
+    a->moving |= 1u << i;
+}
+
+/* Are start and stride below 2^31, with bytes for elements? */
+static bool is_small(const TlSimtAccess *a, const TlAccessInfo *info, uint32_t i)
+{
+    enum { MOST = 1 << 22 };
+    LLVMValueRef s = a->stride[i];
+    bool known = LLVMIsAConstantInt(s) && llabs(LLVMConstIntGetSExtValue(s)) <= MOST;
+    return a->place.index[i].value->type->dtype == TL_I32 && (known || info->local >> i & 1);
+}
+
+static void prepare_axis(TlSimt *g, TlSimtAccess *a, const TlAccessInfo *info, uint32_t i,
+                         LLVMValueRef *offset)
+{
+    const TlAxis *axis = &a->place.axes[i];
+    TlValue *index = a->place.index[i].value;
+    a->dim[i] = tl_place_dim(&a->place, i);
+    a->stride[i] = a->view->stride[i];
+    if (axis->kind == TL_AXIS_TILE)
+        return;
+    LLVMValueRef at = tl_gen_to_i64(&g->gen, index, tl_gen_scalar(&g->gen, index));
+    a->start[i] = at;
+    if (tl_copy_moving(a->op) >> i & 1)
+        move(g, a, i, is_small(a, info, i));
+    else
+        *offset = LLVMBuildAdd(g->b, *offset, LLVMBuildMul(g->b, at, a->stride[i], ""), "");
+    if (axis->kind == TL_AXIS_SLICE) {
+        a->stride[i] = LLVMBuildMul(g->b, a->stride[i], tl_gen_int(&g->gen, axis->step), "");
+        return;
+    }
+    if (a->bounds)
+        a->uniform_ok = tl_simt_both(g, a->uniform_ok,
+                                     LLVMBuildICmp(g->b, LLVMIntULT, at, a->view->extent[i], ""));
+}
+
+void tl_simt_access_begin(TlSimt *g, TlOp *op, TlSimtAccess *a)
+{
+    *a = (TlSimtAccess){.op = op, .place = tl_op_place(op), .type = accessed_type(op)};
+    g->param = tl_base_param(a->place.base);
+    const TlType *base = a->place.base->type;
+    a->elem = (TlType){.kind = TL_TILE, .dtype = base->dtype};
+    a->layout = a->type->rank ? a->type->layout : NULL;
+    a->nregs = a->layout ? tl_layout_registers(a->layout) : 1;
+    a->bounds = !tl_attr_flag(op, TL_ATTR_UNCHECKED) || g->options->check;
+    a->asks = g->options->check && !tl_is_view_of_launch(a->place.base);
+    TlAccessInfo info = tl_access_info(g->axis, op);
+    if (a->place.axes) {
+        LLVMValueRef offset = tl_gen_int(&g->gen, 0);
+        a->view = tl_gen_view(&g->gen, a->place.base);
+        for (uint32_t i = 0; i < a->place.naxes; i++)
+            prepare_axis(g, a, &info, i, &offset);
+        a->uniform = tl_gen_address(&g->gen, a->elem.dtype, a->view->ptr, offset);
+    }
+    a->is_local = info.local != 0;
+    a->is_decided = tl_copy_is_decided(op, &info, g->options->check);
+    for (uint32_t i = 0; i < a->place.naxes && a->place.axes; i++)
+        if (info.narrow >> i & 1)
+            a->left[i] =
+                LLVMBuildNSWSub(g->b, to_i32(g, a->view->extent[i]), to_i32(g, a->start[i]), "");
+    a->width = tl_access_vector(&info, op, a->layout);
+}
+
+/* ---- a register ---- */
+
+/* The index tile's element for register r of the access, as i64. */
+static LLVMValueRef index_of(TlSimt *g, const TlSimtAccess *a, uint32_t i, int64_t r)
+{
+    TlValue *v = a->place.index[i].value;
+    int dims[TL_MAX_RANK];
+    for (int d = 0; d < v->type->rank; d++)
+        dims[d] = a->dim[i] + d;
+    int64_t reg = tl_simt_match(g, v->type->layout, a->layout, r, dims);
+    return tl_gen_to_i64(&g->gen, v, tl_simt_regs(g, v)[reg]);
+}
+
+static LLVMValueRef i64_of(TlSimt *g, LLVMValueRef coordinate)
+{
+    return LLVMBuildZExt(g->b, coordinate, g->i64, "");
+}
+
+static LLVMValueRef plus_moved(TlSimt *g, const TlSimtAccess *a, LLVMValueRef p)
+{
+    return a->moved ? LLVMBuildGEP2(g->b, g->i8, p, (LLVMValueRef[]){a->moved}, 1, "") : p;
+}
+
+static LLVMValueRef times(TlSimt *g, LLVMValueRef a, LLVMValueRef b)
+{
+    return LLVMBuildMul(g->b, a, b, "");
+}
+
+/* One address for the block, and 32 bits that do not change in loops. */
+static LLVMValueRef local_address(TlSimt *g, const TlSimtAccess *a, int64_t r)
+{
+    LLVMValueRef offset = tl_simt_i32(g, 0);
+    for (uint32_t i = 0; i < a->place.naxes; i++) {
+        if (a->place.axes[i].kind != TL_AXIS_SLICE)
+            continue;
+        LLVMValueRef x = tl_simt_coord(g, a->layout, r, a->dim[i]);
+        x = LLVMBuildMul(g->b, x, to_i32(g, a->stride[i]), "");
+        offset = LLVMBuildAdd(g->b, offset, x, "");
+    }
+    return plus_moved(g, a, tl_gen_address(&g->gen, a->elem.dtype, a->uniform, i64_of(g, offset)));
+}
+
+LLVMValueRef tl_simt_access_address(TlSimt *g, TlSimtAccess *a, int64_t r)
+{
+    if (!a->view) {
+        if (a->place.base->type->rank == 0)
+            return tl_gen_scalar(&g->gen, a->place.base);
+        return tl_simt_regs(g, a->place.base)[r];
+    }
+    if (a->is_local && a->layout)
+        return local_address(g, a, r);
+    LLVMValueRef thread = NULL, constant = tl_gen_int(&g->gen, 0);
+    for (uint32_t i = 0; i < a->place.naxes; i++) {
+        LLVMValueRef t = NULL;
+        if (a->place.axes[i].kind == TL_AXIS_SLICE && a->layout) {
+            TlSimtCoord c = tl_simt_split_coord(g, a->layout, r, a->dim[i]);
+            t = times(g, i64_of(g, c.thread), a->stride[i]);
+            LLVMValueRef k = times(g, tl_gen_int(&g->gen, c.constant), a->stride[i]);
+            constant = LLVMBuildAdd(g->b, constant, k, "");
+        } else if (a->place.axes[i].kind == TL_AXIS_TILE) {
+            t = times(g, index_of(g, a, i, r), a->stride[i]);
+        }
+        if (t)
+            thread = thread ? LLVMBuildAdd(g->b, thread, t, "") : t;
+    }
+    LLVMValueRef p = a->uniform;
+    if (thread)
+        p = tl_gen_address(&g->gen, a->elem.dtype, p, thread);
+    return tl_gen_address(&g->gen, a->elem.dtype, plus_moved(g, a, p), constant);
+}
+
+/* Is the element of a slice at a coordinate of the tile inside? */
+static LLVMValueRef slice_inside(TlSimt *g, const TlSimtAccess *a, uint32_t i, TlSimtCoord c)
+{
+    int32_t step = a->place.axes[i].step;
+    if (a->left[i]) {
+        LLVMValueRef far = tl_simt_i32(g, (uint32_t)(step * c.constant));
+        LLVMValueRef at = LLVMBuildNSWMul(g->b, c.thread, tl_simt_i32(g, (uint32_t)step), "");
+        return LLVMBuildICmp(g->b, LLVMIntSLT, LLVMBuildNSWAdd(g->b, at, far, ""), a->left[i], "");
+    }
+    LLVMValueRef t = times(g, i64_of(g, c.thread), tl_gen_int(&g->gen, step));
+    LLVMValueRef at = LLVMBuildAdd(g->b, LLVMBuildAdd(g->b, a->start[i], t, ""),
+                                   tl_gen_int(&g->gen, (int64_t)step * c.constant), "");
+    return LLVMBuildICmp(g->b, LLVMIntULT, at, a->view->extent[i], "");
+}
+
+static LLVMValueRef axis_inside(TlSimt *g, TlSimtAccess *a, uint32_t i, int64_t r)
+{
+    LLVMValueRef at;
+    if (a->place.axes[i].kind == TL_AXIS_TILE) {
+        at = index_of(g, a, i, r);
+    } else {
+        TlSimtCoord c = tl_simt_split_coord(g, a->layout, r, a->dim[i]);
+        for (uint32_t k = 0; k < a->tests[i].len; k++)
+            if (a->tests[i].data[k].at.thread == c.thread &&
+                a->tests[i].data[k].at.constant == c.constant)
+                return a->tests[i].data[k].inside;
+        LLVMValueRef in = slice_inside(g, a, i, c);
+        tl_vec_push(g->arena, &a->tests[i], (TlSimtTest){c, in});
+        return in;
+    }
+    return LLVMBuildICmp(g->b, LLVMIntULT, at, a->view->extent[i], "");
+}
+
+LLVMValueRef tl_simt_access_inside(TlSimt *g, TlSimtAccess *a, int64_t r)
+{
+    LLVMValueRef ok = a->uniform_ok;
+    if (!a->view || !a->bounds)
+        return ok;
+    for (uint32_t i = 0; i < a->place.naxes; i++)
+        if (a->place.axes[i].kind != TL_AXIS_SCALAR && !(a->inside >> i & 1))
+            ok = tl_simt_both(g, ok, axis_inside(g, a, i, r));
+    return ok;
+}
+
+LLVMValueRef tl_simt_access_all_inside(TlSimt *g, const TlSimtAccess *a)
+{
+    LLVMValueRef all = NULL;
+    for (uint32_t i = 0; i < a->place.naxes && a->is_decided; i++) {
+        const TlAxis *axis = &a->place.axes[i];
+        if (!(a->moving >> i & 1) || axis->kind != TL_AXIS_SLICE)
+            continue;
+        LLVMValueRef last = tl_simt_i32(g, (uint32_t)(axis->step * (axis->width - 1)));
+        all = tl_simt_both(g, all, LLVMBuildICmp(g->b, LLVMIntSLT, last, a->left[i], ""));
+    }
+    return all;
+}
+
+void tl_simt_access_move(TlSimt *g, TlSimtAccess *a)
+{
+    a->moved = NULL;
+    for (uint32_t i = 0; i < a->place.naxes; i++)
+        if (a->moving >> i & 1)
+            move(g, a, i, false);
+}
+
+LLVMValueRef tl_simt_access_value(TlSimt *g, const TlSimtAccess *a, const TlValue *v, int64_t r)
+{
+    if (v->type->rank == 0)
+        return tl_gen_scalar(&g->gen, v);
+    TL_ASSERT(v->type->layout == a->layout, "an operand of a memory op in another layout");
+    return tl_simt_regs(g, v)[r];
+}
+
+LLVMValueRef tl_simt_access_pred(TlSimt *g, TlSimtAccess *a, int64_t r)
+{
+    LLVMValueRef ok = tl_simt_access_inside(g, a, r);
+    if (a->layout)
+        ok = tl_simt_both(g, ok, tl_simt_is_inside(g, a->type, r));
+    if (a->place.mask)
+        ok = tl_simt_both(g, ok, tl_simt_access_value(g, a, a->place.mask, r));
+    return ok;
+}
+
+LLVMValueRef tl_simt_access_owner(TlSimt *g, const TlSimtAccess *a)
+{
+    if (a->layout)
+        return tl_simt_is_owner(g, a->layout);
+    return LLVMBuildICmp(g->b, LLVMIntEQ, g->tid, tl_simt_i32(g, 0), "");
+}
+
+LLVMValueRef tl_simt_pred_or_true(TlSimt *g, LLVMValueRef pred)
+{
+    return pred ? pred : LLVMConstInt(g->i1, 1, 0);
+}
+
+/* Every register, not only the first of those that move together. */
+void tl_simt_access_promise(TlSimt *g, TlSimtAccess *a)
+{
+    enum { BOUNDS = 1 };
+    LLVMValueRef broken = LLVMConstInt(g->i1, 0, 0);
+    if (!g->options->check || !a->view || !tl_attr_flag(a->op, TL_ATTR_UNCHECKED))
+        return;
+    for (int64_t r = 0; r < a->nregs; r++) {
+        LLVMValueRef inside = tl_simt_access_inside(g, a, r);
+        LLVMValueRef wanted = a->layout ? tl_simt_is_inside(g, a->type, r) : NULL;
+        if (a->place.mask)
+            wanted = tl_simt_both(g, wanted, tl_simt_access_value(g, a, a->place.mask, r));
+        if (inside)
+            broken = LLVMBuildOr(g->b, broken,
+                                 tl_simt_both(g, wanted, LLVMBuildNot(g->b, inside, "")), "");
+    }
+    tl_simt_fail(g, tl_simt_both(g, tl_simt_access_owner(g, a), broken), BOUNDS,
+                 "the promise of unchecked does not hold");
+}
+
+/* ---- with checks: the arrays of the launch ---- */
+
+/* i1: do `bytes` at the address, an i64, lie in the array of the parameter? One of unknown size holds
+ * everything. */
+static LLVMValueRef is_in_array(TlSimt *g, uint32_t param, LLVMValueRef address, uint64_t bytes)
+{
+    LLVMValueRef zero = tl_gen_int(&g->gen, 0), need = tl_gen_int(&g->gen, (int64_t)bytes);
+    LLVMValueRef start = tl_gen_slot(&g->gen, TILE_SLOT_POINTER, param, 0),
+                 size = tl_gen_slot(&g->gen, TILE_SLOT_BYTES, param, 0);
+    start = LLVMBuildPtrToInt(g->b, start, g->i64, "");
+    LLVMValueRef offset = LLVMBuildSub(g->b, address, start, ""),
+                 left = LLVMBuildSub(g->b, size, offset, ""),
+                 begins = LLVMBuildICmp(g->b, LLVMIntULT, offset, size, ""),
+                 ends = LLVMBuildICmp(g->b, LLVMIntUGE, left, need, ""),
+                 open = LLVMBuildICmp(g->b, LLVMIntEQ, size, tl_gen_int(&g->gen, -1), ""),
+                 there = LLVMBuildICmp(g->b, LLVMIntNE, start, zero, "");
+    LLVMValueRef in = LLVMBuildOr(g->b, LLVMBuildAnd(g->b, begins, ends, ""), open, "");
+    return LLVMBuildAnd(g->b, in, there, "");
+}
+
+/* Of the parameter that the base comes from; of any where that is not known. */
+static LLVMValueRef is_in_its_array(TlSimt *g, const TlSimtAccess *a, LLVMValueRef address,
+                                    uint64_t bytes)
+{
+    const TlBlock *body = g->fn->body;
+    int param = tl_base_param(a->place.base);
+    LLVMValueRef any = LLVMConstInt(g->i1, 0, 0);
+    if (param >= 0)
+        return is_in_array(g, (uint32_t)param, address, bytes);
+    for (uint32_t i = 0; i < body->nargs; i++)
+        if (body->args[i]->type->kind == TL_VIEW || body->args[i]->type->ptr)
+            any = LLVMBuildOr(g->b, any, is_in_array(g, i, address, bytes), "");
+    return any;
+}
+
+static const char *access_verb(const TlOp *op)
+{
+    if (op->opcode == TL_OP_LOAD || op->opcode == TL_OP_COPY)
+        return "load";
+    return op->opcode == TL_OP_STORE ? "store" : "atomic";
+}
+
+LLVMValueRef tl_simt_access_ask(TlSimt *g, const TlSimtAccess *a, LLVMValueRef pred,
+                                LLVMValueRef address, uint64_t bytes)
+{
+    if (!a->asks)
+        return pred;
+    LLVMValueRef at = LLVMBuildPtrToInt(g->b, address, g->i64, ""),
+                 good = is_in_its_array(g, a, at, bytes);
+    LLVMValueRef failed = tl_simt_both(g, pred, LLVMBuildNot(g->b, good, ""));
+    failed = tl_simt_both(g, tl_simt_access_owner(g, a), failed);
+    tl_simt_outside(g, failed, access_verb(a->op), tl_base_param(a->place.base), address, bytes);
+    return tl_simt_both(g, pred, good);
+}
+
+/* ---- loads ---- */
+
+LLVMValueRef tl_simt_access_hints(TlSimt *g, const TlOp *op)
+{
+    int64_t cache = tl_attr_int(op, TL_ATTR_CACHE, 0), evict = tl_attr_int(op, TL_ATTR_EVICT, 0);
+    return tl_simt_i32(g, (uint32_t)(cache + 4 * evict));
+}
+
+static void load_group(TlSimt *g, TlSimtAccess *a, int64_t r, LLVMValueRef *out)
+{
+    uint64_t bytes = tl_gen_elem_bytes(&a->elem) * (uint64_t)a->width;
+    LLVMValueRef pred = tl_simt_access_pred(g, a, r), p = tl_simt_access_address(g, a, r);
+    pred = tl_simt_access_ask(g, a, pred, p, bytes);
+    LLVMValueRef args[3] = {p, tl_simt_pred_or_true(g, pred), tl_simt_access_hints(g, a->op)};
+    LLVMValueRef wide = tl_simt_leaf(g, tl_simt_sized(TL_LEAF_LDG_8, bytes), 3, args);
+    tl_simt_unpack(g, &a->elem, wide, a->width, out);
+    for (int i = 0; a->place.other && pred && i < a->width; i++)
+        out[i] = LLVMBuildSelect(g->b, pred, out[i],
+                                 tl_simt_access_value(g, a, a->place.other, r + i), "");
+}
+
+void tl_simt_load_registers(TlSimt *g, TlSimtAccess *a, LLVMValueRef *out)
+{
+    for (int64_t r = 0; r < a->nregs; r += a->width)
+        load_group(g, a, r, out + r);
+}
+
+void tl_simt_load(TlSimt *g, TlOp *op)
+{
+    TlSimtAccess a;
+    LLVMValueRef one;
+    tl_simt_access_begin(g, op, &a);
+    tl_simt_access_promise(g, &a);
+    LLVMValueRef *out = a.layout ? tl_simt_define(g, op->out[0]) : &one;
+    tl_simt_load_registers(g, &a, out);
+    if (!a.layout)
+        g->scalar[op->out[0]->id] = one;
+}
+
+void tl_simt_inside(TlSimt *g, TlOp *op)
+{
+    TlSimtAccess a;
+    LLVMValueRef one;
+    tl_simt_access_begin(g, op, &a);
+    a.bounds = true;
+    LLVMValueRef *out = a.layout ? tl_simt_define(g, op->out[0]) : &one;
+    for (int64_t r = 0; r < a.nregs; r++)
+        out[r] = tl_simt_pred_or_true(g, tl_simt_access_inside(g, &a, r));
+    if (!a.layout)
+        g->scalar[op->out[0]->id] = one;
+}
+
+/* ---- stores ---- */
+
+/* May two elements of the access be at one place? */
+static bool may_repeat(const TlPlace *p)
+{
+    bool repeats = p->axes == NULL;
+    for (uint32_t i = 0; i < p->naxes && p->axes; i++)
+        repeats |= p->axes[i].kind == TL_AXIS_TILE ||
+                   (p->axes[i].kind == TL_AXIS_SLICE && p->axes[i].step == 0);
+    return repeats;
+}
+
+static void store_group(TlSimt *g, TlSimtAccess *a, int64_t r, LLVMValueRef owner)
+{
+    LLVMValueRef x[16];
+    for (int i = 0; i < a->width; i++)
+        x[i] = tl_simt_access_value(g, a, a->place.value, r + i);
+    uint64_t bytes = tl_gen_elem_bytes(&a->elem) * (uint64_t)a->width;
+    LLVMValueRef pred = tl_simt_both(g, owner, tl_simt_access_pred(g, a, r)),
+                 p = tl_simt_access_address(g, a, r);
+    pred = tl_simt_access_ask(g, a, pred, p, bytes);
+    LLVMValueRef args[4] = {p, tl_simt_pred_or_true(g, pred), tl_simt_access_hints(g, a->op),
+                            tl_simt_pack(g, &a->elem, a->width, x)};
+    tl_simt_leaf(g, tl_simt_sized(TL_LEAF_STG_8, bytes), 4, args);
+    if (may_repeat(&a->place))
+        g->code->sites.data[g->code->sites.len - 1].flags |= TILE_SITE_ANY_WINS;
+}
+
+void tl_simt_store(TlSimt *g, TlOp *op)
+{
+    TlSimtAccess a;
+    tl_simt_access_begin(g, op, &a);
+    tl_simt_access_promise(g, &a);
+    LLVMValueRef owner = tl_simt_access_owner(g, &a);
+    for (int64_t r = 0; r < a.nregs; r += a.width)
+        store_group(g, &a, r, owner);
+}

@@ -1,0 +1,61 @@
+/* What loads, stores, copies and atomics of the SIMT lowering share: the place of an access, register by
+ * register (simt_access.c). */
+#ifndef TL_SIMT_ACCESS_H
+#define TL_SIMT_ACCESS_H
+#include "codegen/simt/simt.h"
+
+typedef struct TlSimtTest { /* a coordinate, and whether it is inside of the view */
+    TlSimtCoord at;
+    LLVMValueRef inside;
+} TlSimtTest;
+
+typedef struct TlSimtAccess {
+    TlOp *op;
+    TlPlace place;
+    const TlType *type;     /* of the accessed tile or scalar */
+    const TlLayout *layout; /* NULL: scalar */
+    TlType elem;            /* one element */
+    int64_t nregs;
+    int width; /* registers that move together */
+    bool bounds;
+    bool asks; /* --check: addresses are tested against the arrays of the launch */
+    /* views */
+    TlGenView *view;
+    int dim[TL_MAX_VIEW_RANK]; /* tile dimension of a slice or (first) of an index tile; -1 */
+    LLVMValueRef start[TL_MAX_VIEW_RANK], stride[TL_MAX_VIEW_RANK]; /* i64; slices: with the step */
+    LLVMValueRef
+        left[TL_MAX_VIEW_RANK]; /* i32: extent - start, where that decides (narrow); else NULL */
+    bool is_local;              /* bytes from `uniform` to an element fit 32 bits */
+    LLVMValueRef uniform;       /* address of the element at coordinates 0, but for `moved` */
+    LLVMValueRef moved;         /* i64: bytes that the loop has moved the tile by; NULL: none */
+    uint32_t moving;            /* axes whose start changes in the loop; of copies only */
+    bool is_decided;            /* along these, one test of the whole tile will do (copies.h) */
+    uint32_t inside;            /* axes that need no test */
+    LLVMValueRef uniform_ok;    /* scalar indices are inside; NULL = always */
+    TL_VEC(TlSimtTest) tests[TL_MAX_VIEW_RANK];
+} TlSimtAccess;
+
+void tl_simt_access_begin(TlSimt *g, TlOp *op, TlSimtAccess *a);
+LLVMValueRef tl_simt_access_address(TlSimt *g, TlSimtAccess *a, int64_t r);
+/* i1, NULL = true: inside of the view / inside of view and tile, and not masked off */
+LLVMValueRef tl_simt_access_inside(TlSimt *g, TlSimtAccess *a, int64_t r);
+/* i1: is all of the tile inside along the axes that move? NULL: it is not decided so. */
+LLVMValueRef tl_simt_access_all_inside(TlSimt *g, const TlSimtAccess *a);
+/* `moved` computed anew, in 64 bits. */
+void tl_simt_access_move(TlSimt *g, TlSimtAccess *a);
+LLVMValueRef tl_simt_access_pred(TlSimt *g, TlSimtAccess *a, int64_t r);
+/* With checks, where a pointer is not proved good: `pred`, and the bytes at the address lie in the array that
+ * it came from; what does not is reported. pred: NULL = true. */
+LLVMValueRef tl_simt_access_ask(TlSimt *g, const TlSimtAccess *a, LLVMValueRef pred,
+                                LLVMValueRef address, uint64_t bytes);
+/* i1, NULL = true: does this thread write? */
+LLVMValueRef tl_simt_access_owner(TlSimt *g, const TlSimtAccess *a);
+/* Register r of an operand that is a scalar or has the access's layout. */
+LLVMValueRef tl_simt_access_value(TlSimt *g, const TlSimtAccess *a, const TlValue *v, int64_t r);
+/* With checks: reports elements that `unchecked` promised to be inside and are not. */
+void tl_simt_access_promise(TlSimt *g, TlSimtAccess *a);
+/* All registers of a load; what is outside or masked off gives 0, or what OTHER says. */
+void tl_simt_load_registers(TlSimt *g, TlSimtAccess *a, LLVMValueRef *out);
+LLVMValueRef tl_simt_access_hints(TlSimt *g, const TlOp *op); /* the operand of leaves */
+LLVMValueRef tl_simt_pred_or_true(TlSimt *g, LLVMValueRef pred);
+#endif

@@ -1,0 +1,153 @@
+/* Atomics in the SIMT lowering: one leaf per register, done by the thread that owns the element.
+ * Where others need the old value too (a scalar, or copies in other threads), it goes round through
+ * the op's scratch. What hardware has no instruction for is a loop of compare-and-swap. */
+#include <string.h>
+
+#include "codegen/simt/simt_access.h"
+#include "ir/interp/ring_float.h"
+
+static LLVMTypeRef bits_type(TlSimt *g, const TlSimtAccess *a)
+{
+    return LLVMIntTypeInContext(g->c, 8 * (unsigned)tl_dtype_bytes(a->elem.dtype));
+}
+
+static LLVMValueRef bits_of(TlSimt *g, const TlSimtAccess *a, LLVMValueRef x)
+{
+    return LLVMBuildBitCast(g->b, x, bits_type(g, a), "");
+}
+
+static LLVMValueRef leaf(TlSimt *g, const TlSimtAccess *a, LLVMValueRef p, LLVMValueRef pred,
+                         tl_atom what, int64_t order, LLVMValueRef value, LLVMValueRef expected)
+{
+    int64_t scope = tl_attr_int(a->op, TL_ATTR_SCOPE, TL_SCOPE_DEVICE);
+    LLVMValueRef none = LLVMConstNull(bits_type(g, a));
+    LLVMValueRef args[7] = {p,
+                            tl_simt_pred_or_true(g, pred),
+                            tl_simt_i32(g, (uint32_t)what),
+                            tl_simt_i32(g, (uint32_t)order),
+                            tl_simt_i32(g, (uint32_t)scope),
+                            value ? value : none,
+                            expected ? expected : none};
+    return tl_simt_leaf(
+        g, tl_simt_sized(TL_LEAF_ATOM_16, (uint64_t)tl_dtype_bytes(a->elem.dtype) / 2), 7, args);
+}
+
+/* old = *p; *p = combine(old, x) until nobody came between */
+static LLVMValueRef swap_loop(TlSimt *g, const TlSimtAccess *a, LLVMValueRef p, LLVMValueRef pred,
+                              TlCombine kind, int64_t order, LLVMValueRef x)
+{
+    LLVMTypeRef bits = bits_type(g, a), type = tl_gen_elem_type(&g->gen, &a->elem);
+    LLVMBasicBlockRef from = LLVMGetInsertBlock(g->b), first = tl_gen_block(&g->gen, "first"),
+                      again = tl_gen_block(&g->gen, "again"), done = tl_gen_block(&g->gen, "done");
+    LLVMBuildCondBr(g->b, tl_simt_pred_or_true(g, pred), first, done);
+    LLVMPositionBuilderAtEnd(g->b, first);
+    LLVMValueRef seen = leaf(g, a, p, NULL, TL_ATOM_LOAD, TL_ORDER_RELAXED, NULL, NULL);
+    LLVMBuildBr(g->b, again);
+    LLVMPositionBuilderAtEnd(g->b, again);
+    LLVMValueRef old = LLVMBuildPhi(g->b, bits, "");
+    LLVMAddIncoming(old, &seen, &first, 1);
+    LLVMValueRef sum =
+        tl_gen_combine(&g->gen, kind, a->elem.dtype, LLVMBuildBitCast(g->b, old, type, ""), x);
+    LLVMValueRef now = leaf(g, a, p, NULL, TL_ATOM_CAS, order, bits_of(g, a, sum), old);
+    LLVMBasicBlockRef end = LLVMGetInsertBlock(g->b);
+    LLVMAddIncoming(old, &now, &end, 1);
+    LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntEQ, now, old, ""), done, again);
+    LLVMPositionBuilderAtEnd(g->b, done);
+    LLVMValueRef result = LLVMBuildPhi(g->b, bits, ""), values[2] = {LLVMConstNull(bits), now};
+    LLVMBasicBlockRef blocks[2] = {from, end};
+    LLVMAddIncoming(result, values, blocks, 2);
+    return result;
+}
+
+static LLVMValueRef rmw(TlSimt *g, const TlSimtAccess *a, LLVMValueRef p, LLVMValueRef pred,
+                        int64_t order, LLVMValueRef x)
+{
+    static const tl_atom ATOMS[2][7] = {{TL_ATOM_ADD, TL_ATOM_MIN_U, TL_ATOM_MAX_U, TL_ATOM_AND,
+                                         TL_ATOM_OR, TL_ATOM_XOR, TL_ATOM_XCHG},
+                                        {TL_ATOM_ADD, TL_ATOM_MIN_S, TL_ATOM_MAX_S, TL_ATOM_AND,
+                                         TL_ATOM_OR, TL_ATOM_XOR, TL_ATOM_XCHG}};
+    TlDtype d = tl_op_dtype(a->op, a->elem.dtype);
+    TlRmw kind = (TlRmw)tl_attr_int(a->op, TL_ATTR_RMW, TL_RMW_ADD);
+    static const TlCombine COMBINE[] = {[TL_RMW_ADD] = TL_COMBINE_ADD,
+                                        [TL_RMW_MIN] = TL_COMBINE_MIN,
+                                        [TL_RMW_MAX] = TL_COMBINE_MAX};
+    if (tl_is_float(d) && kind <= TL_RMW_MAX && (kind != TL_RMW_ADD || tl_dtype_bytes(d) == 2))
+        return swap_loop(g, a, p, pred, COMBINE[kind], order, x);
+    tl_atom what =
+        tl_is_float(d) && kind == TL_RMW_ADD ? TL_ATOM_FADD : ATOMS[tl_is_signed(d)][kind];
+    return leaf(g, a, p, pred, what, order, bits_of(g, a, x), NULL);
+}
+
+/* The old value of register r's element; NULL for a store. */
+static LLVMValueRef one(TlSimt *g, TlSimtAccess *a, int64_t r, LLVMValueRef pred)
+{
+    LLVMValueRef p = tl_simt_access_address(g, a, r), old;
+    pred = tl_simt_access_ask(g, a, pred, p, tl_gen_elem_bytes(&a->elem));
+    LLVMValueRef x = a->place.value ? tl_simt_access_value(g, a, a->place.value, r) : NULL;
+    int64_t order = tl_attr_int(a->op, TL_ATTR_ORDER, TL_ORDER_RELAXED);
+    if (a->op->opcode == TL_OP_ATOMIC_RMW)
+        old = rmw(g, a, p, pred, order, x);
+    else if (a->op->opcode == TL_OP_ATOMIC_LOAD)
+        old = leaf(g, a, p, pred, TL_ATOM_LOAD, order, NULL, NULL);
+    else if (a->op->opcode == TL_OP_ATOMIC_STORE)
+        old = leaf(g, a, p, pred, TL_ATOM_STORE, order, bits_of(g, a, x), NULL);
+    else
+        old = leaf(g, a, p, pred, TL_ATOM_CAS, order, bits_of(g, a, x),
+                   bits_of(g, a, tl_simt_access_value(g, a, a->place.expected, r)));
+    return LLVMBuildBitCast(g->b, old, tl_gen_elem_type(&g->gen, &a->elem), "");
+}
+
+/* Byte offset in the scratch of register r's element: row-major. */
+static LLVMValueRef scratch_of(TlSimt *g, const TlSimtAccess *a, int64_t r)
+{
+    LLVMValueRef n = tl_simt_i32(g, 0);
+    for (int d = 0; d < a->type->rank; d++) {
+        n = LLVMBuildMul(g->b, n, tl_simt_i32(g, (uint32_t)a->type->shape[d]), "");
+        n = LLVMBuildAdd(g->b, n, tl_simt_coord(g, a->layout, r, d), "");
+    }
+    n = LLVMBuildMul(g->b, n, tl_simt_i32(g, (uint32_t)tl_dtype_bytes(a->elem.dtype)), "");
+    int64_t at = tl_attr_int(a->op, TL_ATTR_SHARED, -1);
+    TL_ASSERT(at >= 0, "an atomic without scratch");
+    return LLVMBuildAdd(g->b, n, tl_simt_i32(g, (uint32_t)at), "");
+}
+
+/* Everybody gets what the owners have. */
+static void share(TlSimt *g, TlSimtAccess *a, LLVMValueRef *out)
+{
+    LLVMValueRef owner = tl_simt_access_owner(g, a);
+    for (int64_t r = 0; r < a->nregs; r++) {
+        LLVMValueRef mine = owner;
+        if (a->layout)
+            mine = tl_simt_both(g, owner, tl_simt_is_inside(g, a->type, r));
+        tl_simt_shared_store(g, &a->elem, scratch_of(g, a, r), mine, 1, &out[r]);
+    }
+    tl_simt_barrier(g);
+    for (int64_t r = 0; r < a->nregs; r++) {
+        LLVMValueRef at = scratch_of(g, a, r), in = NULL;
+        if (a->layout)
+            in = tl_simt_is_inside(g, a->type, r);
+        if (in) /* padding: some element that is there */
+            at = LLVMBuildSelect(
+                g->b, in, at, tl_simt_i32(g, (uint32_t)tl_attr_int(a->op, TL_ATTR_SHARED, 0)), "");
+        tl_simt_shared_load(g, &a->elem, at, 1, &out[r]);
+    }
+}
+
+void tl_simt_atomic(TlSimt *g, TlOp *op)
+{
+    TlSimtAccess a;
+    tl_simt_access_begin(g, op, &a);
+    tl_simt_access_promise(g, &a);
+    LLVMValueRef owner = tl_simt_access_owner(g, &a),
+                 *out = TL_NEW_ARRAY(g->arena, LLVMValueRef, a.nregs);
+    for (int64_t r = 0; r < a.nregs; r++)
+        out[r] = one(g, &a, r, tl_simt_both(g, owner, tl_simt_access_pred(g, &a, r)));
+    if (!op->nout || !op->out[0]->uses)
+        return;
+    if (owner)
+        share(g, &a, out);
+    if (!a.layout)
+        g->scalar[op->out[0]->id] = out[0];
+    else
+        memcpy(tl_simt_define(g, op->out[0]), out, sizeof *out * (size_t)a.nregs);
+}

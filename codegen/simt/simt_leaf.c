@@ -1,0 +1,264 @@
+/* Calls of leaves from the SIMT lowering, and values as the words that leaves move. */
+#include <string.h>
+
+#include "codegen/leaf/leaves.h"
+#include "codegen/simt/simt.h"
+
+LLVMValueRef tl_simt_i32(TlSimt *g, uint32_t v)
+{
+    return LLVMConstInt(g->i32, v, 0);
+}
+
+/* ---- calls ---- */
+
+static void mark_convergent(TlSimt *g, LLVMValueRef call)
+{
+    unsigned kind = LLVMGetEnumAttributeKindForName("convergent", 10);
+    LLVMAddCallSiteAttribute(call, LLVMAttributeFunctionIndex,
+                             LLVMCreateEnumAttribute(g->c, kind, 0));
+}
+
+static LLVMValueRef new_site(TlSimt *g, tl_leaf leaf)
+{
+    tile_image_site s = {(uint32_t)leaf, g->loc.file, g->loc.line, g->loc.col, 0, 0};
+    tl_leaf_class class_ = tl_leaf_class_of(leaf);
+    if (class_ == TL_LEAF_CLASS_GLOBAL || class_ == TL_LEAF_CLASS_ASYNC ||
+        class_ == TL_LEAF_CLASS_ATOMIC)
+        s.param = (uint32_t)(g->param + 1);
+    tl_vec_push(g->arena, &g->code->sites, s);
+    return tl_simt_i32(g, (uint32_t)g->code->sites.len - 1);
+}
+
+LLVMValueRef tl_simt_leaf(TlSimt *g, tl_leaf leaf, unsigned nargs, LLVMValueRef *args)
+{
+    tl_leaf_class class_ = tl_leaf_class_of(leaf);
+    LLVMValueRef all[16], f = tl_leaf_declare(g->l, leaf);
+    unsigned n = 0;
+    if (class_ != TL_LEAF_CLASS_PURE)
+        all[n++] = new_site(g, leaf);
+    if (class_ == TL_LEAF_CLASS_DEBUG)
+        tl_gen_slot(&g->gen, TILE_SLOT_DEBUG, 0, 0); /* a GPU's expansion finds it there */
+    for (unsigned i = 0; i < nargs; i++)
+        all[n++] = args[i];
+    TL_ASSERT(n == LLVMCountParams(f), "leaf %s with %u operands", tl_leaf_name(leaf), n);
+    LLVMValueRef call = LLVMBuildCall2(g->b, LLVMGlobalGetValueType(f), f, all, n, "");
+    if (class_ == TL_LEAF_CLASS_WARP || class_ == TL_LEAF_CLASS_BLOCK)
+        mark_convergent(g, call);
+    return call;
+}
+
+void tl_simt_barrier(TlSimt *g)
+{
+    tl_simt_leaf(g, TL_LEAF_BARRIER, 0, NULL);
+}
+
+LLVMValueRef tl_simt_exp2(TlGen *gen, LLVMValueRef x, bool flush)
+{
+    TlSimt *g = (TlSimt *)gen; /* gen is its first member */
+    LLVMValueRef bits = LLVMBuildBitCast(g->b, x, g->i32, "");
+    return LLVMBuildBitCast(g->b, tl_simt_leaf(g, flush ? TL_LEAF_EX2_FTZ : TL_LEAF_EX2, 1, &bits),
+                            LLVMTypeOf(x), "");
+}
+
+/* ---- values as words ---- */
+
+static LLVMTypeRef int_of_bytes(TlSimt *g, uint64_t bytes)
+{
+    return LLVMIntTypeInContext(g->c, 8 * (unsigned)bytes);
+}
+
+/* The value as an integer of its size in memory. */
+static LLVMValueRef to_int(TlSimt *g, const TlType *type, LLVMValueRef x)
+{
+    LLVMTypeRef t = int_of_bytes(g, tl_gen_elem_bytes(type));
+    if (type->ptr)
+        return LLVMBuildPtrToInt(g->b, x, t, "");
+    return LLVMBuildBitCast(g->b, tl_gen_to_mem(&g->gen, type, x), t, "");
+}
+
+static LLVMValueRef from_int(TlSimt *g, const TlType *type, LLVMValueRef x)
+{
+    if (type->ptr)
+        return LLVMBuildIntToPtr(g->b, x, g->ptr, "");
+    return tl_gen_from_mem(&g->gen, type,
+                           LLVMBuildBitCast(g->b, x, tl_gen_mem_type(&g->gen, type), ""));
+}
+
+int tl_simt_to_words(TlSimt *g, const TlType *type, LLVMValueRef x, LLVMValueRef words[2])
+{
+    LLVMValueRef v = to_int(g, type, x);
+    if (tl_gen_elem_bytes(type) < 8) {
+        words[0] = LLVMBuildZExt(g->b, v, g->i32, "");
+        return 1;
+    }
+    words[0] = LLVMBuildTrunc(g->b, v, g->i32, "");
+    words[1] =
+        LLVMBuildTrunc(g->b, LLVMBuildLShr(g->b, v, tl_gen_int(&g->gen, 32), ""), g->i32, "");
+    return 2;
+}
+
+LLVMValueRef tl_simt_from_words(TlSimt *g, const TlType *type, LLVMValueRef *words)
+{
+    uint64_t bytes = tl_gen_elem_bytes(type);
+    if (bytes < 8)
+        return from_int(g, type, LLVMBuildTrunc(g->b, words[0], int_of_bytes(g, bytes), ""));
+    LLVMValueRef low = LLVMBuildZExt(g->b, words[0], g->i64, ""),
+                 high = LLVMBuildZExt(g->b, words[1], g->i64, "");
+    high = LLVMBuildShl(g->b, high, tl_gen_int(&g->gen, 32), "");
+    return from_int(g, type, LLVMBuildOr(g->b, low, high, ""));
+}
+
+static LLVMValueRef shuffle(TlSimt *g, const TlType *type, tl_leaf leaf, LLVMValueRef x,
+                            LLVMValueRef how)
+{
+    LLVMValueRef words[2];
+    int n = tl_simt_to_words(g, type, x, words);
+    for (int i = 0; i < n; i++) {
+        LLVMValueRef args[2] = {words[i], how};
+        words[i] = tl_simt_leaf(g, leaf, 2, args);
+    }
+    return tl_simt_from_words(g, type, words);
+}
+
+LLVMValueRef tl_simt_shuffle_xor(TlSimt *g, const TlType *type, LLVMValueRef x, uint32_t mask)
+{
+    return mask ? shuffle(g, type, TL_LEAF_SHFL_XOR, x, tl_simt_i32(g, mask)) : x;
+}
+
+LLVMValueRef tl_simt_shuffle_idx(TlSimt *g, const TlType *type, LLVMValueRef x, LLVMValueRef lane)
+{
+    return shuffle(g, type, TL_LEAF_SHFL_IDX, x, lane);
+}
+
+/* ---- several values as one wide one ----
+ *
+ * A wide value is a vector of words, a word holds one element or several small ones. What is packed as
+ * it was unpacked is the word, or the wide value, that it came from: operands of matrix instructions
+ * pass as words. */
+
+enum { WORD = 4, MAX_ELEMENTS = 32 };
+
+static LLVMTypeRef wide_type(TlSimt *g, uint64_t bytes)
+{
+    if (bytes <= WORD)
+        return int_of_bytes(g, bytes);
+    return LLVMVectorType(g->i32, (unsigned)bytes / WORD);
+}
+
+LLVMTypeRef tl_simt_wide_type(TlSimt *g, const TlType *type, int n)
+{
+    return wide_type(g, tl_gen_elem_bytes(type) * (uint64_t)n);
+}
+
+static LLVMTypeRef element_type(TlSimt *g, const TlType *type)
+{
+    return type->ptr ? g->i64 : tl_gen_mem_type(&g->gen, type);
+}
+
+static LLVMValueRef to_element(TlSimt *g, const TlType *type, LLVMValueRef x)
+{
+    return type->ptr ? LLVMBuildPtrToInt(g->b, x, g->i64, "") : tl_gen_to_mem(&g->gen, type, x);
+}
+
+static LLVMValueRef from_element(TlSimt *g, const TlType *type, LLVMValueRef x)
+{
+    return type->ptr ? LLVMBuildIntToPtr(g->b, x, g->ptr, "") : tl_gen_from_mem(&g->gen, type, x);
+}
+
+/* How many elements a word of n has. */
+static unsigned elements_of_word(const TlType *type, unsigned n)
+{
+    uint64_t bytes = tl_gen_elem_bytes(type);
+    return bytes >= WORD ? 1 : bytes * n < WORD ? n : (unsigned)(WORD / bytes);
+}
+
+static LLVMValueRef as_type(TlSimt *g, LLVMValueRef x, LLVMTypeRef type)
+{
+    if (LLVMIsABitCastInst(x) && LLVMTypeOf(LLVMGetOperand(x, 0)) == type)
+        return LLVMGetOperand(x, 0);
+    return LLVMBuildBitCast(g->b, x, type, "");
+}
+
+static LLVMValueRef element(TlSimt *g, LLVMValueRef vector, unsigned i)
+{
+    return LLVMBuildExtractElement(g->b, vector, tl_simt_i32(g, i), "");
+}
+
+/* The vector whose elements these are, all of them and in order; NULL: there is none. */
+static LLVMValueRef vector_of(LLVMValueRef *x, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++)
+        if (!LLVMIsAExtractElementInst(x[i]) ||
+            LLVMGetOperand(x[i], 0) != LLVMGetOperand(x[0], 0) ||
+            !LLVMIsAConstantInt(LLVMGetOperand(x[i], 1)) ||
+            LLVMConstIntGetZExtValue(LLVMGetOperand(x[i], 1)) != i)
+            return NULL;
+    LLVMValueRef v = LLVMGetOperand(x[0], 0);
+    return LLVMGetVectorSize(LLVMTypeOf(v)) == n ? v : NULL;
+}
+
+static LLVMValueRef join(TlSimt *g, LLVMValueRef *x, unsigned n)
+{
+    LLVMValueRef v = n > 1 ? vector_of(x, n) : x[0];
+    if (v)
+        return v;
+    v = LLVMGetPoison(LLVMVectorType(LLVMTypeOf(x[0]), n));
+    for (unsigned i = 0; i < n; i++)
+        v = LLVMBuildInsertElement(g->b, v, x[i], tl_simt_i32(g, i), "");
+    return v;
+}
+
+LLVMValueRef tl_simt_pack(TlSimt *g, const TlType *type, int n, LLVMValueRef *x)
+{
+    LLVMValueRef e[MAX_ELEMENTS], words[MAX_ELEMENTS];
+    unsigned count = (unsigned)n, in_word = elements_of_word(type, count), nwords = count / in_word;
+    uint64_t bytes = tl_gen_elem_bytes(type);
+    TL_ASSERT(n <= MAX_ELEMENTS, "%d elements", n);
+    for (unsigned i = 0; i < count; i++)
+        e[i] = to_element(g, type, x[i]);
+    for (unsigned w = 0; w < nwords; w++) {
+        words[w] = join(g, e + w * in_word, in_word);
+        if (bytes < WORD)
+            words[w] = as_type(g, words[w], int_of_bytes(g, bytes * in_word));
+    }
+    return as_type(g, join(g, words, nwords), wide_type(g, bytes * count));
+}
+
+void tl_simt_unpack(TlSimt *g, const TlType *type, LLVMValueRef wide, int n, LLVMValueRef *out)
+{
+    LLVMTypeRef elem = element_type(g, type);
+    unsigned count = (unsigned)n, in_word = elements_of_word(type, count), nwords = count / in_word;
+    LLVMValueRef v = wide;
+    if (tl_gen_elem_bytes(type) >= WORD)
+        v = as_type(g, wide, tl_gen_vec(elem, n));
+    for (unsigned w = 0; w < nwords; w++) {
+        LLVMValueRef word = nwords > 1 ? element(g, v, w) : v;
+        word = as_type(g, word, tl_gen_vec(elem, (int)in_word));
+        for (unsigned i = 0; i < in_word; i++)
+            out[w * in_word + i] = from_element(g, type, in_word > 1 ? element(g, word, i) : word);
+    }
+}
+
+tl_leaf tl_simt_sized(tl_leaf first, uint64_t bytes)
+{
+    int step = 0;
+    while ((uint64_t)1 << step < bytes)
+        step++;
+    TL_ASSERT((uint64_t)1 << step == bytes && step <= 4, "an access of %u bytes", (unsigned)bytes);
+    return (tl_leaf)((int)first + step);
+}
+
+void tl_simt_shared_store(TlSimt *g, const TlType *type, LLVMValueRef offset, LLVMValueRef pred,
+                          int n, LLVMValueRef *x)
+{
+    LLVMValueRef args[3] = {offset, pred ? pred : LLVMConstInt(g->i1, 1, 0),
+                            tl_simt_pack(g, type, n, x)};
+    tl_simt_leaf(g, tl_simt_sized(TL_LEAF_STS_8, tl_gen_elem_bytes(type) * (uint64_t)n), 3, args);
+}
+
+void tl_simt_shared_load(TlSimt *g, const TlType *type, LLVMValueRef offset, int n,
+                         LLVMValueRef *out)
+{
+    tl_leaf leaf = tl_simt_sized(TL_LEAF_LDS_8, tl_gen_elem_bytes(type) * (uint64_t)n);
+    tl_simt_unpack(g, type, tl_simt_leaf(g, leaf, 1, &offset), n, out);
+}

@@ -1,0 +1,535 @@
+/* Laid-out tile IR to one thread's LLVM IR: kernels, control flow, and which op is lowered where.
+ *
+ * The function is built without parameters, as slots are found on the way; each slot is a
+ * placeholder in the prologue until the end, when the blocks move to the real function. The
+ * prologue holds what every op may use: slots, thread numbers, the thread's part of coordinates,
+ * the program's place on the grid. All control flow is uniform, so a tile carried by a loop is one
+ * phi per register. */
+#include <string.h>
+
+#include "codegen/simt/simt.h"
+#include "ir/plan/layout_rules.h"
+#include "ir/plan/shared_plan.h"
+#include "ir/plan/staged.h"
+
+/* ---- values ---- */
+
+LLVMValueRef *tl_simt_regs(TlSimt *g, const TlValue *v)
+{
+    TL_ASSERT(g->regs[v->id], "tile %u of '%s' has no registers yet", v->id, g->fn->name);
+    tl_simt_read(g, v, -1);
+    return g->regs[v->id];
+}
+
+LLVMValueRef *tl_simt_define(TlSimt *g, const TlValue *v)
+{
+    TL_ASSERT(v->type->layout, "tile %u of '%s' has no layout", v->id, g->fn->name);
+    int64_t n = tl_layout_registers(v->type->layout);
+    return g->regs[v->id] = TL_NEW_ARRAY(g->arena, LLVMValueRef, n);
+}
+
+/* ---- control flow ---- */
+
+static void lower_for(TlSimt *g, TlOp *op)
+{
+    TlBlock *body = op->regions[0];
+    LLVMValueRef lo = tl_gen_scalar(&g->gen, tl_in(op, 0)),
+                 step = tl_gen_scalar(&g->gen, tl_in(op, 2));
+    LLVMValueRef n = tl_gen_trip_count(&g->gen, op, lo, tl_gen_scalar(&g->gen, tl_in(op, 1)), step);
+    LLVMBasicBlockRef entry = LLVMGetInsertBlock(g->b), head = tl_gen_block(&g->gen, "for"),
+                      inside = tl_gen_block(&g->gen, "body"), exit = tl_gen_block(&g->gen, "end");
+    LLVMTypeRef count = LLVMTypeOf(lo) == g->i64 ? g->i64 : g->i32; /* trips of i32 fit u32 */
+    n = LLVMBuildIntCast2(g->b, n, count, 0, "");
+    LLVMBuildBr(g->b, head);
+    LLVMPositionBuilderAtEnd(g->b, head);
+    LLVMValueRef i = LLVMBuildPhi(g->b, count, "trip"), zero = LLVMConstInt(count, 0, 0);
+    LLVMAddIncoming(i, &zero, &entry, 1);
+    TlSimtCarried *phis = tl_simt_carry(g, op->nout, body->args + 1);
+    tl_simt_carry_from(g, op, 3, op->nout, phis, entry);
+    for (uint32_t k = 0; k < op->nout; k++)
+        tl_simt_set_values(g, op->out[k], phis[k].value);
+    LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntNE, i, n, ""), inside, exit);
+    LLVMPositionBuilderAtEnd(g->b, inside);
+    LLVMValueRef k = LLVMBuildIntCast2(g->b, i, LLVMTypeOf(lo), 0, "");
+    g->scalar[body->args[0]->id] = LLVMBuildAdd(g->b, lo, LLVMBuildMul(g->b, k, step, ""), "");
+    tl_simt_lower_block(g, body);
+    LLVMBasicBlockRef latch = LLVMGetInsertBlock(g->b);
+    tl_simt_carry_from(g, body->last, 0, op->nout, phis, latch);
+    LLVMValueRef next = LLVMBuildAdd(g->b, i, LLVMConstInt(count, 1, 0), "");
+    LLVMAddIncoming(i, &next, &latch, 1);
+    LLVMBuildBr(g->b, head);
+    LLVMPositionBuilderAtEnd(g->b, exit);
+}
+
+static void lower_while(TlSimt *g, TlOp *op)
+{
+    TlBlock *before = op->regions[0], *after = op->regions[1];
+    LLVMBasicBlockRef entry = LLVMGetInsertBlock(g->b), head = tl_gen_block(&g->gen, "while"),
+                      inside = tl_gen_block(&g->gen, "body"), exit = tl_gen_block(&g->gen, "end");
+    LLVMBuildBr(g->b, head);
+    LLVMPositionBuilderAtEnd(g->b, head);
+    TlSimtCarried *phis = tl_simt_carry(g, before->nargs, before->args);
+    tl_simt_carry_from(g, op, 0, op->nin, phis, entry);
+    tl_simt_lower_block(g, before);
+    for (uint32_t m = 0; m < op->nout; m++) {
+        LLVMValueRef *x = tl_simt_values(g, tl_in(before->last, m + 1));
+        tl_simt_set_values(g, op->out[m], x);
+        tl_simt_set_values(g, after->args[m], x);
+    }
+    LLVMBuildCondBr(g->b, tl_gen_scalar(&g->gen, tl_in(before->last, 0)), inside, exit);
+    LLVMPositionBuilderAtEnd(g->b, inside);
+    tl_simt_lower_block(g, after);
+    tl_simt_carry_from(g, after->last, 0, before->nargs, phis, LLVMGetInsertBlock(g->b));
+    LLVMBuildBr(g->b, head);
+    LLVMPositionBuilderAtEnd(g->b, exit);
+}
+
+static void lower_if(TlSimt *g, TlOp *op)
+{
+    LLVMBasicBlockRef arms[2] = {tl_gen_block(&g->gen, "then"), tl_gen_block(&g->gen, "else")},
+                      join = tl_gen_block(&g->gen, "join"), ends[2];
+    LLVMBuildCondBr(g->b, tl_gen_scalar(&g->gen, tl_in(op, 0)), arms[0], arms[1]);
+    for (int r = 0; r < 2; r++) {
+        LLVMPositionBuilderAtEnd(g->b, arms[r]);
+        tl_simt_lower_block(g, op->regions[r]);
+        ends[r] = LLVMGetInsertBlock(g->b);
+        LLVMBuildBr(g->b, join);
+    }
+    LLVMPositionBuilderAtEnd(g->b, join);
+    TlSimtCarried *phis = tl_simt_carry(g, op->nout, op->out);
+    for (int r = 0; r < 2; r++)
+        tl_simt_carry_from(g, op->regions[r]->last, 0, op->nout, phis, ends[r]);
+}
+
+void tl_simt_user_combine(TlSimt *g, const TlOp *op, uint32_t n, LLVMValueRef *a, LLVMValueRef *b,
+                          LLVMValueRef *out)
+{
+    TlBlock *body = op->regions[0];
+    for (uint32_t i = 0; i < n; i++) {
+        g->scalar[body->args[i]->id] = a[i];
+        g->scalar[body->args[n + i]->id] = b[i];
+    }
+    tl_simt_lower_block(g, body);
+    for (uint32_t i = 0; i < n; i++)
+        out[i] = tl_gen_scalar(&g->gen, tl_in(body->last, i));
+}
+
+/* ---- the program's place on the grid ---- */
+
+/* A leaf that gives an index below `end`, which LLVM is told. */
+static LLVMValueRef bounded_index(TlSimt *g, tl_leaf leaf, uint32_t end)
+{
+    LLVMValueRef x = tl_simt_leaf(g, leaf, 0, NULL);
+    unsigned kind = LLVMGetEnumAttributeKindForName("range", 5);
+    uint64_t lower = 0, upper = end;
+    LLVMAddCallSiteAttribute(x, LLVMAttributeReturnIndex,
+                             LLVMCreateConstantRangeAttribute(g->c, kind, 32, &lower, &upper));
+    return x;
+}
+
+/* All of it fits 32 bits: a launch has fewer than 2^31 programs. */
+static LLVMValueRef extent_of_grid(TlSimt *g, uint32_t axis)
+{
+    return LLVMBuildTrunc(g->b, tl_gen_slot(&g->gen, TILE_SLOT_NPID, 0, axis), g->i32, "");
+}
+
+/* Axes 0 and 1 in grouped order (tl_launch_pid has the same arithmetic). A group over the axis'
+ * extent is one as long as the axis. */
+static LLVMValueRef grouped(TlSimt *g, LLVMValueRef linear, uint32_t axis, LLVMValueRef plain)
+{
+    LLVMBuilderRef b = g->b;
+    LLVMValueRef n0 = extent_of_grid(g, 0), n1 = extent_of_grid(g, 1), one = tl_simt_i32(g, 1);
+    LLVMValueRef group = LLVMBuildTrunc(b, tl_gen_slot(&g->gen, TILE_SLOT_GROUP, 0, 0), g->i32, "");
+    LLVMValueRef some = LLVMBuildICmp(b, LLVMIntSGT, group, tl_simt_i32(g, 0), "");
+    group = LLVMBuildSelect(b, some, group, one, "");
+    group = tl_gen_pick(&g->gen, LLVMIntSLT, n0, group, n0, group);
+    LLVMValueRef plane = LLVMBuildURem(b, linear, LLVMBuildMul(b, n0, n1, ""), "");
+    LLVMValueRef size = LLVMBuildMul(b, group, n1, ""), band = LLVMBuildUDiv(b, plane, size, "");
+    LLVMValueRef base = LLVMBuildMul(b, band, group, ""), left = LLVMBuildSub(b, n0, base, "");
+    LLVMValueRef width = tl_gen_pick(&g->gen, LLVMIntSLT, left, group, left, group);
+    LLVMValueRef within = LLVMBuildSub(b, plane, LLVMBuildMul(b, band, size, ""), "");
+    LLVMValueRef x = axis == 0 ? LLVMBuildAdd(b, base, LLVMBuildURem(b, within, width, ""), "")
+                               : LLVMBuildUDiv(b, within, width, "");
+    return LLVMBuildSelect(b, some, x, plain, "");
+}
+
+static LLVMValueRef pid(TlSimt *g, uint32_t axis)
+{
+    const TlKernelInfo *info = g->fn->info;
+    uint32_t ngrid = info ? (uint32_t)info->grid.len : 0;
+    LLVMBasicBlockRef here = LLVMGetInsertBlock(g->b);
+    LLVMPositionBuilderBefore(g->b, LLVMGetBasicBlockTerminator(g->prologue));
+    LLVMValueRef linear = bounded_index(g, TL_LEAF_CTAID, 1u << 31);
+    LLVMValueRef x = linear;
+    for (uint32_t i = 0; i < axis; i++)
+        x = LLVMBuildUDiv(g->b, x, extent_of_grid(g, i), "");
+    if (axis + 1 != ngrid)
+        x = LLVMBuildURem(g->b, x, extent_of_grid(g, axis), "");
+    if (info && info->group >= 0 && axis < 2)
+        x = grouped(g, linear, axis, x);
+    LLVMPositionBuilderAtEnd(g->b, here);
+    tl_gen_set_loc(&g->gen, g->loc);
+    return x;
+}
+
+/* ---- ops on elements ---- */
+
+static LLVMValueRef element(TlSimt *g, const TlOp *op, LLVMValueRef *in)
+{
+    if (op->opcode != TL_OP_PTR_ADD)
+        return tl_gen_elementwise(&g->gen, op, in);
+    const TlValue *offset = tl_in(op, 1);
+    return tl_gen_address(&g->gen, tl_in(op, 0)->type->dtype, in[0],
+                          tl_gen_to_i64(&g->gen, offset, in[1]));
+}
+
+static void lower_elementwise(TlSimt *g, TlOp *op)
+{
+    TlValue *v = op->out[0];
+    int64_t n = tl_simt_count(v);
+    LLVMValueRef in[3], *out = v->type->rank ? tl_simt_define(g, v) : &g->scalar[v->id];
+    TL_ASSERT(op->nin <= 3, "%u operands", op->nin);
+    for (int64_t r = 0; r < n; r++) {
+        for (uint32_t i = 0; i < op->nin; i++) {
+            const TlValue *x = tl_in(op, i);
+            in[i] = x->type->rank ? tl_simt_regs(g, x)[r] : tl_gen_scalar(&g->gen, x);
+        }
+        out[r] = element(g, op, in);
+    }
+}
+
+static void lower_const(TlSimt *g, TlOp *op)
+{
+    TlValue *v = op->out[0];
+    LLVMValueRef c = tl_gen_const(&g->gen, v->type, tl_attr(op, TL_ATTR_VALUE)->u.bits, 1);
+    int64_t n = tl_simt_count(v);
+    LLVMValueRef *out = v->type->rank ? tl_simt_define(g, v) : &g->scalar[v->id];
+    for (int64_t r = 0; r < n; r++)
+        out[r] = c;
+}
+
+static void lower_iota(TlSimt *g, TlOp *op)
+{
+    TlValue *v = op->out[0];
+    LLVMValueRef *out = tl_simt_define(g, v);
+    for (int64_t r = 0; r < tl_simt_count(v); r++)
+        out[r] = LLVMBuildIntCast2(g->b, tl_simt_coord(g, v->type->layout, r, 0),
+                                   tl_gen_elem_type(&g->gen, v->type), 0, "");
+}
+
+/* ---- ops that rename elements ---- */
+
+/* The result's axis that each operand axis is; -1: always coordinate 0. */
+static void axes_of_operand(const TlOp *op, int *dims)
+{
+    const TlType *in = tl_in(op, 0)->type;
+    int axis = (int)tl_attr_int(op, TL_ATTR_AXIS, 0);
+    for (int d = 0; d < in->rank; d++) {
+        if (op->opcode == TL_OP_EXPAND)
+            dims[d] = d < axis ? d : d + 1;
+        else
+            dims[d] = in->shape[d] == 1 ? -1 : d;
+    }
+    for (int d = 0; op->opcode == TL_OP_TRANS && d < in->rank; d++)
+        dims[tl_attr(op, TL_ATTR_PERM)->u.ints[d]] = d;
+}
+
+static void lower_renaming(TlSimt *g, TlOp *op)
+{
+    const TlValue *x = tl_in(op, 0);
+    TlValue *v = op->out[0];
+    int dims[TL_MAX_RANK];
+    axes_of_operand(op, dims);
+    if (tl_simt_trans_later(g, op, dims))
+        return;
+    LLVMValueRef *out = tl_simt_define(g, v);
+    for (int64_t r = 0; r < tl_simt_count(v); r++)
+        out[r] =
+            x->type->rank
+                ? tl_simt_regs(g, x)[tl_simt_match(g, x->type->layout, v->type->layout, r, dims)]
+                : tl_gen_scalar(&g->gen, x);
+}
+
+static void lower_reshape(TlSimt *g, TlOp *op)
+{
+    const TlValue *x = tl_in(op, 0);
+    TlValue *v = op->out[0];
+    LLVMValueRef *from = tl_simt_values(g, x),
+                 *out = v->type->rank ? tl_simt_define(g, v) : &g->scalar[v->id];
+    for (int64_t r = 0; r < tl_simt_count(v); r++) {
+        int64_t s = 0;
+        if (x->type->rank && v->type->rank)
+            s = tl_layout_reshape_source(x->type, v->type, r);
+        out[r] = from[s < 0 ? 0 : s]; /* padding holds anything */
+    }
+}
+
+/* ---- ops ---- */
+
+static void lower_op(TlSimt *g, TlOp *op)
+{
+    uint32_t axis = (uint32_t)tl_attr_int(op, TL_ATTR_AXIS, 0);
+    switch (op->opcode) {
+    case TL_OP_FOR: lower_for(g, op); return;
+    case TL_OP_WHILE: lower_while(g, op); return;
+    case TL_OP_IF: lower_if(g, op); return;
+    case TL_OP_YIELD:
+    case TL_OP_CONDITION: return;
+    case TL_OP_RETURN: LLVMBuildRetVoid(g->b); return;
+    case TL_OP_BARRIER: tl_simt_barrier(g); return;
+    case TL_OP_PID: g->scalar[op->out[0]->id] = pid(g, axis); return;
+    case TL_OP_NPID: g->scalar[op->out[0]->id] = extent_of_grid(g, axis); return;
+    case TL_OP_CONST: lower_const(g, op); return;
+    case TL_OP_IOTA: lower_iota(g, op); return;
+    case TL_OP_BROADCAST:
+    case TL_OP_EXPAND:
+    case TL_OP_TRANS: lower_renaming(g, op); return;
+    case TL_OP_RESHAPE: lower_reshape(g, op); return;
+    case TL_OP_REGROUP: tl_simt_regroup(g, op); return;
+    case TL_OP_ASM: tl_simt_asm(g, op); return;
+    case TL_OP_REDUCE: tl_simt_reduce(g, op); return;
+    case TL_OP_SCAN: tl_simt_scan(g, op); return;
+    case TL_OP_DOT: tl_attr(op, TL_ATTR_MMA) ? tl_simt_mma(g, op) : tl_simt_dot(g, op); return;
+    case TL_OP_GATHER: tl_simt_gather(g, op); return;
+    case TL_OP_HISTOGRAM: tl_simt_histogram(g, op); return;
+    case TL_OP_CONVERT: tl_simt_convert(g, op); return;
+    case TL_OP_VIEW:
+    case TL_OP_SUB_VIEW: tl_gen_lower_view(&g->gen, op); return;
+    case TL_OP_EXTENT:
+        g->scalar[op->out[0]->id] = tl_gen_view(&g->gen, tl_in(op, 0))->extent[axis];
+        return;
+    case TL_OP_STRIDE:
+        g->scalar[op->out[0]->id] = tl_gen_view(&g->gen, tl_in(op, 0))->stride[axis];
+        return;
+    case TL_OP_VIEW_PTR:
+        g->scalar[op->out[0]->id] = tl_gen_view(&g->gen, tl_in(op, 0))->ptr;
+        return;
+    case TL_OP_LOAD: tl_simt_load(g, op); return;
+    case TL_OP_STORE: tl_simt_store(g, op); return;
+    case TL_OP_INSIDE: tl_simt_inside(g, op); return;
+    case TL_OP_ATOMIC_RMW:
+    case TL_OP_ATOMIC_CAS:
+    case TL_OP_ATOMIC_LOAD:
+    case TL_OP_ATOMIC_STORE: tl_simt_atomic(g, op); return;
+    case TL_OP_PRINT: tl_simt_print(g, op); return;
+    case TL_OP_ASSUME:
+        if (!g->options->check)
+            return;
+        /* fall through */
+    case TL_OP_ASSERT: tl_simt_assert(g, op); return;
+    case TL_OP_ADD:
+    case TL_OP_SUB:
+    case TL_OP_MUL:
+    case TL_OP_DIV:
+    case TL_OP_REM:
+    case TL_OP_MIN:
+    case TL_OP_MAX:
+    case TL_OP_MIN_NAN:
+    case TL_OP_MAX_NAN:
+    case TL_OP_AND:
+    case TL_OP_OR:
+    case TL_OP_XOR:
+    case TL_OP_SHL:
+    case TL_OP_SHR:
+    case TL_OP_MULHI:
+    case TL_OP_NEG:
+    case TL_OP_NOT:
+    case TL_OP_ABS:
+    case TL_OP_SQRT:
+    case TL_OP_EXP2:
+    case TL_OP_FLOOR:
+    case TL_OP_CEIL:
+    case TL_OP_TRUNC:
+    case TL_OP_RINT:
+    case TL_OP_ROUND:
+    case TL_OP_POPCOUNT:
+    case TL_OP_CLZ:
+    case TL_OP_CTZ:
+    case TL_OP_FMA:
+    case TL_OP_EQ:
+    case TL_OP_NE:
+    case TL_OP_LT:
+    case TL_OP_LE:
+    case TL_OP_GT:
+    case TL_OP_GE:
+    case TL_OP_SELECT:
+    case TL_OP_CAST:
+    case TL_OP_BITCAST:
+    case TL_OP_PTR_ADD:
+    case TL_OP_POINTER:
+    case TL_OP_ADDRESS: lower_elementwise(g, op); return;
+    case TL_OP_ALLOC: return;
+    case TL_OP_PUT: tl_simt_put(g, op); return;
+    case TL_OP_GET: tl_simt_get(g, op); return;
+    case TL_OP_COPY: tl_simt_copy(g, op); return;
+    case TL_OP_COMMIT:
+    case TL_OP_WAIT: tl_simt_wait(g, op); return;
+    case TL_OP_COUNT: break;
+    }
+    TL_UNREACHABLE("op %d", (int)op->opcode);
+}
+
+static bool wants_unread(const TlSimt *g, const TlOp *op)
+{
+    for (uint32_t i = 0; i < op->nin; i++)
+        if (g->reads[tl_in(op, i)->id])
+            return true;
+    return false;
+}
+
+/* Does shared memory stay as it is? (In the arms of an IF nothing may be read for what comes after it.) */
+static bool is_quiet(const TlSimt *g, const TlOp *op)
+{
+    const TlOpInfo *info = tl_op_info(op->opcode);
+    if (op->opcode == TL_OP_GET)
+        return true;
+    if (op->opcode == TL_OP_LOAD)
+        return !wants_unread(g, op);
+    if (op->opcode == TL_OP_YIELD)
+        return op->block->parent->opcode == TL_OP_IF && is_quiet(g, op->block->parent);
+    if (op->opcode != TL_OP_IF)
+        return info->flags & F_PURE && op->nregions == 0 && !tl_attr(op, TL_ATTR_SHARED);
+    for (uint32_t r = 0; r < op->nregions; r++)
+        for (const TlOp *in = op->regions[r]->first; in; in = in->next)
+            if (wants_unread(g, in) || in->opcode == TL_OP_GET ||
+                (in->opcode != TL_OP_YIELD && !is_quiet(g, in)))
+                return false;
+    return true;
+}
+
+/* A copy that could overwrite what is not read yet stands behind a barrier (insert-barriers), and all is read
+ * before that. */
+static bool begins_copy(const TlOp *op)
+{
+    return op->opcode == TL_OP_COPY || op->opcode == TL_OP_COMMIT;
+}
+
+void tl_simt_lower_block(TlSimt *g, TlBlock *block)
+{
+    TlLoc outer = g->loc;
+    for (TlOp *op = block->first; op; op = op->next) {
+        g->loc = op->loc;
+        tl_gen_set_loc(&g->gen, op->loc);
+        if (begins_copy(op))
+            tl_simt_read_first(g);
+        else if (!is_quiet(g, op))
+            tl_simt_read_all(g);
+        lower_op(g, op);
+    }
+    g->loc = outer;
+    tl_gen_set_loc(&g->gen, outer);
+}
+
+/* ---- kernels ---- */
+
+/* A slot's value until finish_function: something that nothing folds. */
+static LLVMValueRef load_slot(TlGen *gen, uint32_t n, tile_slot_kind kind)
+{
+    TlSimt *g = (TlSimt *)gen; /* gen is its first member */
+    (void)n;
+    LLVMTypeRef type = kind == TILE_SLOT_POINTER ? g->ptr : g->i64;
+    LLVMBasicBlockRef here = LLVMGetInsertBlock(g->b);
+    LLVMValueRef before = LLVMGetBasicBlockTerminator(g->prologue),
+                 first = LLVMGetFirstInstruction(g->prologue);
+    LLVMPositionBuilderBefore(g->b, first ? first : before);
+    LLVMValueRef x = LLVMBuildFreeze(g->b, LLVMGetPoison(type), "slot");
+    if (here == g->prologue)
+        LLVMPositionBuilderBefore(g->b, before);
+    else
+        LLVMPositionBuilderAtEnd(g->b, here);
+    tl_gen_set_loc(gen, g->loc);
+    return x;
+}
+
+static int log2_of(uint32_t x)
+{
+    int n = 0;
+    while (1u << n < x)
+        n++;
+    TL_ASSERT(1u << n == x, "%u is no power of two", x);
+    return n;
+}
+
+static void begin_function(TlSimt *g)
+{
+    LLVMTypeRef type = LLVMFunctionType(g->void_, NULL, 0, 0);
+    g->function = LLVMAddFunction(g->l->module, "tl.body", type);
+    g->prologue = tl_gen_block(&g->gen, "entry");
+    LLVMBasicBlockRef start = tl_gen_block(&g->gen, "start");
+    LLVMPositionBuilderAtEnd(g->b, g->prologue);
+    g->tid = bounded_index(g, TL_LEAF_TID, g->code->threads);
+    g->lane = LLVMBuildAnd(g->b, g->tid, tl_simt_i32(g, (1u << g->lane_bits) - 1), "lane");
+    g->warp = LLVMBuildLShr(g->b, g->tid, tl_simt_i32(g, (uint32_t)g->lane_bits), "warp");
+    LLVMBuildBr(g->b, start);
+    LLVMPositionBuilderAtEnd(g->b, start);
+}
+
+/* Moves the body to a function whose parameters are the slots. */
+static void finish_function(TlSimt *g, const char *symbol)
+{
+    uint32_t n = (uint32_t)g->slot.len;
+    LLVMTypeRef *params = TL_NEW_ARRAY(g->arena, LLVMTypeRef, n + 1);
+    for (uint32_t i = 0; i < n; i++)
+        params[i] = LLVMTypeOf(g->slot.data[i]);
+    LLVMValueRef body = g->function;
+    g->function = LLVMAddFunction(g->l->module, symbol, LLVMFunctionType(g->void_, params, n, 0));
+    for (LLVMBasicBlockRef b; (b = LLVMGetFirstBasicBlock(body));) {
+        LLVMRemoveBasicBlockFromParent(b);
+        LLVMAppendExistingBasicBlock(g->function, b);
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        LLVMReplaceAllUsesWith(g->slot.data[i], LLVMGetParam(g->function, i));
+        LLVMInstructionEraseFromParent(g->slot.data[i]);
+    }
+    LLVMDeleteFunction(body);
+}
+
+static uint32_t shared_bytes(const TlSimt *g)
+{
+    uint32_t most = 0;
+    for (const TlOp *op = g->fn->body->first; op; op = tl_walk_next(op, NULL)) {
+        int64_t at = tl_attr_int(op, TL_ATTR_SHARED, -1);
+        if (at < 0)
+            continue;
+        uint32_t bytes = op->opcode == TL_OP_ALLOC ? (uint32_t)tl_buf_bytes(op->out[0]->type)
+                                                   : tl_op_shared_bytes(g->arena, op);
+        uint32_t end = (uint32_t)at + bytes;
+        most = end > most ? end : most;
+    }
+    return most;
+}
+
+bool tl_simt_lower(TlLlvm *l, const TlCodegenOptions *options, TlArena *arena, const TlFn *fn,
+                   const char *symbol, TlKernelCode *code)
+{
+    if (!tl_gen_is_supported(&fn->module->ctx->diags, fn,
+                             options->emulate ? "the emulator" : "GPUs", !options->emulate))
+        return false;
+    TlSimt g = {.options = options, .code = code};
+    tl_gen_init(&g.gen, l, fn, arena);
+    g.ptr = LLVMPointerTypeInContext(g.c, 1);
+    g.load_slot = load_slot;
+    g.fmod = tl_simt_fmod;
+    g.exp2 = tl_simt_exp2;
+    g.axis = tl_axis_info(fn, arena);
+    g.regs = TL_NEW_ARRAY(arena, LLVMValueRef *, fn->nvalues + 1);
+    g.reads = TL_NEW_ARRAY(arena, struct TlSimtRead *, fn->nvalues + 1);
+    tl_map_init(&g.thread_part, arena);
+    code->fn = fn;
+    code->symbol = symbol;
+    code->flags = options->check ? TILE_KERNEL_CHECKED : 0;
+    code->warps = fn->body->warps ? (uint32_t)fn->body->warps : 1;
+    code->threads = code->warps * (uint32_t)options->target->lanes;
+    g.lane_bits = log2_of((uint32_t)options->target->lanes);
+    g.warp_bits = log2_of(code->warps);
+    g.loc = fn->loc;
+    tl_gen_debug_begin(&g.gen);
+    begin_function(&g);
+    tl_gen_params(&g.gen);
+    tl_simt_lower_block(&g, fn->body);
+    finish_function(&g, symbol);
+    tl_gen_debug_end(&g.gen);
+    code->slots = g.slots;
+    code->shared_bytes = shared_bytes(&g);
+    return !g.failed;
+}

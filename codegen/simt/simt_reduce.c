@@ -1,0 +1,156 @@
+/* Lowering of reductions, after the plan of ir/plan/reduce_plan.h: own registers, butterflies over
+ * lanes, classes through shared memory. */
+#include "codegen/simt/simt_exchange.h"
+#include "ir/plan/reduce_plan.h"
+
+typedef struct Reduction {
+    TlSimtCombiner c;
+    const TlReducePlan *p;
+    TlOp *op;
+    TlSimtPartial *partial; /* by register of the result */
+} Reduction;
+
+/* ---- own registers ---- */
+
+/* Halves upon halves; in order of the axis, so that what may be padding comes last. */
+static TlSimtPartial fold(const Reduction *r, TlSimtPartial *x, uint32_t n)
+{
+    for (; n > 1; n = (n + 1) / 2)
+        for (uint32_t i = 0; i < n / 2; i++)
+            x[i] = tl_simt_join(&r->c, x[i], x[(n + 1) / 2 + i]);
+    return x[0];
+}
+
+static LLVMValueRef is_in_axis(const Reduction *r, int32_t reg)
+{
+    TlSimt *g = r->c.g;
+    LLVMValueRef x = tl_simt_coord(g, tl_in(r->op, 0)->type->layout, reg, r->p->axis);
+    return LLVMBuildICmp(g->b, LLVMIntULT, x, tl_simt_i32(g, (uint32_t)r->p->extent), "");
+}
+
+static void combine_own(Reduction *r)
+{
+    const TlReducePlan *p = r->p;
+    TlSimtPartial *x = TL_NEW_ARRAY(r->c.g->arena, TlSimtPartial, p->nregs);
+    for (uint32_t k = 0; k < p->nresults; k++) {
+        uint32_t n = p->first[k + 1] - p->first[k];
+        for (uint32_t i = 0; i < n; i++) {
+            const TlReduceMember *m = &p->members[p->first[k] + i];
+            x[i] = tl_simt_partial(&r->c, m->reg);
+            x[i].has = m->guarded ? is_in_axis(r, m->reg) : NULL;
+        }
+        r->partial[k] = fold(r, x, n);
+    }
+}
+
+/* ---- lanes ---- */
+
+/* What all partials of a step depend on, once. */
+typedef struct Step {
+    const TlReduceStep *s;
+    TlSimtLinear least;
+    LLVMValueRef is_second;
+} Step;
+
+static uint32_t least_of(const Reduction *r, const TlReduceStep *s, uint32_t reg)
+{
+    uint32_t v = 0;
+    for (int b = 0; b < r->p->result_bits; b++)
+        v ^= reg >> b & 1 ? s->least.reg[b] : 0;
+    return v;
+}
+
+static TlSimtPartial butterfly(const Reduction *r, const Step *step, uint32_t reg)
+{
+    TlSimt *g = r->c.g;
+    const TlReduceStep *s = step->s;
+    TlSimtPartial mine = r->partial[reg];
+    TlSimtPartial other = tl_simt_partner(&r->c, r->partial[reg ^ s->reg], s->lane);
+    mine.has = other.has = NULL;
+    if (s->guarded) {
+        uint32_t c = least_of(r, s, reg), limit = (uint32_t)r->p->extent;
+        mine.has = tl_simt_linear_below(g, &step->least, c, limit);
+        other.has = tl_simt_linear_below(g, &step->least, c ^ s->least_partner, limit);
+    }
+    if (!r->c.user)
+        return tl_simt_join(&r->c, mine, other);
+    TlSimtPartial a = tl_simt_choose(&r->c, step->is_second, other, mine);
+    TlSimtPartial b = tl_simt_choose(&r->c, step->is_second, mine, other);
+    TlSimtPartial both = tl_simt_join(&r->c, a, b); /* bitwise equal on both sides */
+    if (other.has)
+        both = tl_simt_choose(&r->c, other.has, both, mine);
+    return mine.has ? tl_simt_choose(&r->c, mine.has, both, other) : both;
+}
+
+static void combine_lanes(Reduction *r, const TlReduceStep *s)
+{
+    TlSimt *g = r->c.g;
+    Step step = {.s = s};
+    if (s->guarded)
+        step.least = tl_simt_linear(g, &s->least.thread, g->lane_bits, g->warp_bits, 1);
+    if (r->c.user)
+        step.is_second = tl_simt_bit(g, g->lane, s->first_bit);
+    TlSimtPartial *next = TL_NEW_ARRAY(g->arena, TlSimtPartial, r->p->nresults);
+    for (uint32_t k = 0; k < r->p->nresults; k++)
+        next[k] = butterfly(r, &step, k);
+    r->partial = next;
+}
+
+/* ---- classes ---- */
+
+/* n results at once, as they lie side by side. */
+static void combine_read(Reduction *r, uint32_t k)
+{
+    const TlSharedSlots *s = &r->p->slots;
+    uint32_t n = 1u << s->vec_bits, classes = 1u << r->p->class_bits;
+    TlSimtPartial *x = TL_NEW_ARRAY(r->c.g->arena, TlSimtPartial, classes);
+    TlSimtPartial *all =
+        tl_simt_read_slots(&r->c, s, r->p->operand_at, k, r->p->class_bits, r->p->has_value);
+    for (uint32_t e = 0; e < n; e++) {
+        uint32_t count = 0;
+        for (uint32_t c = 0; c < classes; c++)
+            if (r->p->has_value[c])
+                x[count++] = all[c * n + e];
+        r->partial[k + e] = fold(r, x, count);
+    }
+}
+
+static void combine_classes(Reduction *r)
+{
+    tl_simt_write_slots(&r->c, &r->p->slots, r->p->operand_at, r->p->nresults, r->partial);
+    tl_simt_barrier(r->c.g);
+    for (uint32_t k = 0; k < r->p->nresults; k += 1u << r->p->slots.vec_bits)
+        combine_read(r, k);
+}
+
+/* ---- the op ---- */
+
+static void define_results(const Reduction *r)
+{
+    TlSimt *g = r->c.g;
+    for (uint32_t i = 0; i < r->c.n; i++) {
+        const TlValue *out = r->op->out[i];
+        if (out->type->rank == 0) {
+            g->scalar[out->id] = tl_simt_narrow(&r->c, i, r->partial[0].v[i]);
+            continue;
+        }
+        TL_ASSERT(tl_layout_registers(out->type->layout) == r->p->nresults,
+                  "a reduction to %u registers", r->p->nresults);
+        LLVMValueRef *regs = tl_simt_define(g, out);
+        for (uint32_t k = 0; k < r->p->nresults; k++)
+            regs[k] = tl_simt_narrow(&r->c, i, r->partial[k].v[i]);
+    }
+}
+
+void tl_simt_reduce(TlSimt *g, TlOp *op)
+{
+    const TlReducePlan *p = tl_reduce_plan(g->arena, op);
+    Reduction r = {tl_simt_combiner(g, op, p->work), p, op, NULL};
+    r.partial = TL_NEW_ARRAY(g->arena, TlSimtPartial, p->nresults);
+    combine_own(&r);
+    for (int i = 0; i < p->nsteps; i++)
+        combine_lanes(&r, &p->steps[i]);
+    if (p->class_bits)
+        combine_classes(&r);
+    define_results(&r);
+}

@@ -1,0 +1,426 @@
+/* Buffers of shared memory: put, get, copy, after the plans of ir/staged_plan.h.
+ *
+ * The place of an access is what is linear in the thread, XORed with a constant, plus the slot, plus
+ * constants: one value for each constant that meets the thread's bits (the rows that a swizzle
+ * turns), one add for the slot, the rest is in the instruction.
+ *
+ * A copy is cp.async where that moves 4, 8 or 16 bytes: as many as load would (simt_access.c) and as
+ * lie side by side in the buffer. Elsewhere, and on other machines, it loads and stores at once, which
+ * a copy may do. */
+#include <string.h>
+
+#include "codegen/simt/copies.h"
+#include "codegen/simt/simt_access.h"
+#include "codegen/simt/simt_exchange.h"
+#include "ir/plan/mma.h"
+#include "ir/plan/staged_plan.h"
+
+/* A slot of a buffer and how this thread comes to its places. */
+typedef struct Slot {
+    TlSimt *g;
+    const TlType *buf;
+    const TlBufPlan *plan;
+    uint32_t at;        /* the buffer's place in shared memory */
+    LLVMValueRef start; /* i32: of the slot, in the buffer; NULL: it is the first */
+    TlSimtLinear inner, far[TL_LAYOUT_MAX_OUT];
+} Slot;
+
+/* ---- places ---- */
+
+static LLVMValueRef slot_start(TlSimt *g, const TlValue *buf, const TlValue *number)
+{
+    LLVMValueRef n = tl_gen_scalar(&g->gen, number);
+    if (buf->type->slots == 1 || (LLVMIsAConstantInt(n) && LLVMConstIntGetZExtValue(n) == 0))
+        return NULL;
+    uint32_t bytes = (uint32_t)tl_buf_slot_bytes(buf->type);
+    return LLVMBuildNUWMul(g->b, n, tl_simt_i32(g, bytes), "");
+}
+
+static Slot slot_of(TlSimt *g, const TlValue *buf, const TlValue *number, const TlBufPlan *plan)
+{
+    int64_t at = tl_attr_int(tl_buf_alloc(buf), TL_ATTR_SHARED, -1);
+    TL_ASSERT(at >= 0, "a buffer without a place");
+    Slot s = {.g = g, .buf = buf->type, .plan = plan, .at = (uint32_t)at};
+    s.start = slot_start(g, buf, number);
+    s.inner = tl_simt_linear(g, &plan->inner, g->lane_bits, g->warp_bits, 1);
+    for (int k = 0; k < plan->nfar; k++)
+        s.far[k] = tl_simt_linear(g, &plan->far[k].thread, g->lane_bits, g->warp_bits, 1);
+    return s;
+}
+
+/* Both are small and not negative. */
+static LLVMValueRef plus(TlSimt *g, LLVMValueRef a, LLVMValueRef b)
+{
+    if (!a || !b)
+        return a ? a : b;
+    LLVMValueRef sum = LLVMBuildNUWAdd(g->b, a, b, "");
+    if (LLVMIsAInstruction(sum))
+        LLVMSetNSW(sum, 1);
+    return sum;
+}
+
+/* Counted from the slot's start. */
+static LLVMValueRef place_in_slot(const Slot *s, const TlBufAccess *a)
+{
+    TlSimt *g = s->g;
+    uint32_t mixed = a->inner & s->inner.bits, rest = s->at + a->outer + a->inner - mixed;
+    LLVMValueRef at = NULL;
+    if (s->inner.bits) {
+        at = s->inner.thread;
+        if (mixed)
+            at = LLVMBuildXor(g->b, at, tl_simt_i32(g, mixed), "");
+    }
+    for (int k = 0; k < s->plan->nfar; k++) {
+        LLVMValueRef chunk = LLVMBuildXor(g->b, s->far[k].thread, tl_simt_i32(g, a->far_at[k]), "");
+        at = plus(g, at, LLVMBuildNUWMul(g->b, chunk, tl_simt_i32(g, s->plan->far[k].stride), ""));
+    }
+    return rest || !at ? plus(g, at, tl_simt_i32(g, rest)) : at;
+}
+
+static LLVMValueRef place_of(const Slot *s, const TlBufAccess *a)
+{
+    return plus(s->g, place_in_slot(s, a), s->start);
+}
+
+static LLVMValueRef start_of(const Slot *s)
+{
+    return s->start ? s->start : tl_simt_i32(s->g, 0);
+}
+
+/* ---- put ---- */
+
+/* i1: is the register's element in the buffer? NULL: always. */
+static LLVMValueRef is_in_buffer(const Slot *s, const TlType *tile, const TlBufAccess *a)
+{
+    TlType covered = *tile;
+    if (!a->guarded)
+        return NULL;
+    for (int d = 0; d < tile->rank; d++)
+        covered.shape[d] = tl_layout_extent(s->buf->layout, d);
+    return tl_simt_is_inside(s->g, &covered, a->regs[0]);
+}
+
+static void put_registers(const Slot *s, const TlType *tile, LLVMValueRef *regs)
+{
+    TlSimt *g = s->g;
+    LLVMValueRef owner = tl_simt_is_owner(g, tile->layout), x[16];
+    TlType elem = {.kind = TL_TILE, .dtype = s->buf->dtype};
+    for (uint32_t i = 0; i < s->plan->naccesses; i++) {
+        const TlBufAccess *a = &s->plan->accesses[i];
+        for (uint32_t e = 0; e < s->plan->nregs; e++)
+            x[e] = regs[a->regs[e]];
+        LLVMValueRef pred = tl_simt_both(g, owner, is_in_buffer(s, tile, a));
+        tl_simt_shared_store(g, &elem, place_of(s, a), pred, (int)s->plan->nregs, x);
+    }
+}
+
+static const TlBufPlan *plan_of_put(TlSimt *g, const TlType *tile, const TlType *buf)
+{
+    enum { ANY = 16 };
+    return tl_buf_plan(g->arena, tile, buf, ANY, TL_BUF_WRITES);
+}
+
+void tl_simt_put(TlSimt *g, TlOp *op)
+{
+    const TlValue *buf = tl_in(op, 0), *tile = tl_in(op, 2);
+    Slot s = slot_of(g, buf, tl_in(op, 1), plan_of_put(g, tile->type, buf->type));
+    put_registers(&s, tile->type, tl_simt_regs(g, tile));
+}
+
+/* ---- get ---- */
+
+/* What lies past the end is read where something surely is: at the beginning of the slot. */
+static LLVMValueRef guarded_place(const Slot *s, const TlType *tile, const TlBufAccess *a)
+{
+    TlSimt *g = s->g;
+    LLVMValueRef at = place_of(s, a);
+    LLVMValueRef inside = a->guarded ? tl_simt_is_inside(g, tile, a->regs[0]) : NULL;
+    if (!inside)
+        return at;
+    LLVMValueRef first = plus(g, s->start, tl_simt_i32(g, s->at));
+    return LLVMBuildSelect(g->b, inside, at, first, "");
+}
+
+static tl_leaf matrix_leaf(const TlBufPlan *p)
+{
+    tl_leaf first = p->kind == TL_BUF_MATRIX ? TL_LEAF_LDSM_1 : TL_LEAF_LDSM_T_1;
+    return (tl_leaf)((int)first + p->words / 2); /* 1, 2, 4 */
+}
+_Static_assert(TL_LEAF_LDSM_4 == TL_LEAF_LDSM_1 + 2 && TL_LEAF_LDSM_T_4 == TL_LEAF_LDSM_T_1 + 2,
+               "one, two, four matrices");
+
+static void get_matrices(const Slot *s, const TlBufAccess *a, const TlType *elem, LLVMValueRef *x)
+{
+    TlSimt *g = s->g;
+    int words = s->plan->words, in_word = (int)s->plan->nregs / words;
+    LLVMValueRef at[] = {start_of(s), place_in_slot(s, a)},
+                 all = tl_simt_leaf(g, matrix_leaf(s->plan), 2, at);
+    for (int w = 0; w < words; w++) {
+        LLVMValueRef word = all;
+        if (words > 1)
+            word = LLVMBuildExtractElement(g->b, all, tl_simt_i32(g, (uint32_t)w), "");
+        tl_simt_unpack(g, elem, word, in_word, x + w * in_word);
+    }
+}
+
+/* A GET under way, or a TRANS of one. */
+typedef struct TlSimtRead {
+    const TlValue *tile;
+    const TlValue *of; /* the operand of TRANS, whose registers are at `from`; else NULL */
+    int64_t *from;
+    Slot slot;
+    TlType elem;
+    TlLoc loc;
+    uint32_t left, *access_of; /* accesses to come; by register */
+    bool *done;                /* by access */
+} Read;
+
+static void read_access(TlSimt *g, Read *r, uint32_t i)
+{
+    const TlBufPlan *p = r->slot.plan;
+    const TlBufAccess *a = &p->accesses[i];
+    LLVMValueRef x[16];
+    if (r->done[i])
+        return;
+    TlLoc outer = g->loc;
+    g->loc = r->loc;
+    if (p->kind == TL_BUF_VECTOR)
+        tl_simt_shared_load(g, &r->elem, guarded_place(&r->slot, r->tile->type, a), (int)p->nregs,
+                            x);
+    else
+        get_matrices(&r->slot, a, &r->elem, x);
+    for (uint32_t e = 0; e < p->nregs; e++)
+        g->regs[r->tile->id][a->regs[e]] = x[e];
+    g->loc = outer;
+    r->done[i] = true;
+    if (--r->left == 0)
+        g->reads[r->tile->id] = NULL;
+}
+
+static void read_of_other(TlSimt *g, Read *r, int64_t reg)
+{
+    int64_t first = reg < 0 ? 0 : reg, end = reg < 0 ? tl_simt_count(r->tile) : reg + 1;
+    for (int64_t i = first; i < end; i++) {
+        tl_simt_read(g, r->of, r->from[i]);
+        g->regs[r->tile->id][i] = g->regs[r->of->id][r->from[i]];
+    }
+    if (reg < 0)
+        g->reads[r->tile->id] = NULL;
+}
+
+void tl_simt_read(TlSimt *g, const TlValue *v, int64_t reg)
+{
+    Read *r = g->reads[v->id];
+    if (!r)
+        return;
+    if (r->of) {
+        read_of_other(g, r, reg);
+    } else if (reg >= 0) {
+        read_access(g, r, r->access_of[reg]);
+    } else {
+        for (uint32_t i = 0, n = r->slot.plan->naccesses; i < n; i++)
+            read_access(g, r, i);
+    }
+}
+
+bool tl_simt_trans_later(TlSimt *g, const TlOp *op, const int *dims)
+{
+    const TlValue *x = tl_in(op, 0), *tile = op->out[0];
+    if (op->opcode != TL_OP_TRANS || !g->reads[x->id])
+        return false;
+    Read *r = TL_NEW(g->arena, Read);
+    *r = (Read){.tile = tile, .of = x, .loc = op->loc};
+    r->from = TL_NEW_ARRAY(g->arena, int64_t, tl_simt_count(tile));
+    for (int64_t i = 0; i < tl_simt_count(tile); i++)
+        r->from[i] = tl_simt_match(g, x->type->layout, tile->type->layout, i, dims);
+    tl_simt_define(g, tile);
+    g->reads[tile->id] = r;
+    tl_vec_push(g->arena, &g->unread, r);
+    return true;
+}
+
+void tl_simt_read_all(TlSimt *g)
+{
+    for (uint32_t i = 0; i < g->unread.len; i++)
+        tl_simt_read(g, g->unread.data[i]->tile, -1);
+    g->unread.len = 0;
+}
+
+/* Do only matrix products want it? */
+static bool feeds_products(const TlValue *v)
+{
+    for (const TlUse *u = v->uses; u; u = u->next)
+        if (!(u->user->opcode == TL_OP_DOT && tl_mma_of(u->user)) &&
+            !(u->user->opcode == TL_OP_TRANS && feeds_products(u->user->out[0])))
+            return false;
+    return true;
+}
+
+void tl_simt_read_first(TlSimt *g)
+{
+    for (uint32_t i = 0; i < g->unread.len; i++) {
+        const TlValue *tile = g->unread.data[i]->tile;
+        if (!feeds_products(tile))
+            tl_simt_read(g, tile, -1);
+        for (const TlUse *u = tile->uses; u && g->reads[tile->id]; u = u->next)
+            if (u->user->opcode == TL_OP_DOT)
+                tl_simt_mma_read_first(g, u->user);
+    }
+}
+
+void tl_simt_get(TlSimt *g, TlOp *op)
+{
+    enum { ANY = 16 };
+    const TlValue *buf = tl_in(op, 0), *tile = op->out[0];
+    bool nvidia = g->options->target->kind == TL_TARGET_NVPTX;
+    const TlBufPlan *p =
+        tl_buf_plan(g->arena, tile->type, buf->type, ANY, nvidia ? TL_BUF_MAY_MATRIX : 0);
+    Read *r = TL_NEW(g->arena, Read);
+    *r = (Read){.tile = tile,
+                .slot = slot_of(g, buf, tl_in(op, 1), p),
+                .elem = {.kind = TL_TILE, .dtype = buf->type->dtype},
+                .loc = op->loc,
+                .left = p->naccesses};
+    r->done = TL_NEW_ARRAY(g->arena, bool, p->naccesses + 1);
+    r->access_of = TL_NEW_ARRAY(g->arena, uint32_t, tl_layout_registers(tile->type->layout));
+    for (uint32_t i = 0; i < p->naccesses; i++)
+        for (uint32_t e = 0; e < p->nregs; e++)
+            r->access_of[p->accesses[i].regs[e]] = i;
+    tl_simt_define(g, tile);
+    g->reads[tile->id] = p->naccesses ? r : NULL;
+    tl_vec_push(g->arena, &g->unread, r);
+}
+
+/* ---- copy ---- */
+
+/* A copy by cp.async, about to begin. */
+typedef struct Copy {
+    TlSimtAccess from;
+    Slot to;
+    TlLoc loc;
+    int32_t param;
+    LLVMValueRef owner;
+} Copy;
+
+static void begin_access(Copy *c, const TlBufAccess *a)
+{
+    TlSimt *g = c->to.g;
+    int64_t r = a->regs[0];
+    uint64_t bytes = tl_gen_elem_bytes(&c->from.elem) * c->to.plan->nregs;
+    LLVMValueRef pred = tl_simt_both(g, c->owner, is_in_buffer(&c->to, c->from.type, a)),
+                 address = tl_simt_access_address(g, &c->from, r),
+                 inside = tl_simt_access_pred(g, &c->from, r);
+    inside = tl_simt_access_ask(g, &c->from, inside, address, bytes);
+    LLVMValueRef args[6] = {tl_simt_pred_or_true(g, pred),
+                            start_of(&c->to),
+                            place_in_slot(&c->to, a),
+                            address,
+                            tl_simt_pred_or_true(g, inside),
+                            tl_simt_access_hints(g, c->from.op)};
+    tl_leaf leaf = bytes == 16  ? TL_LEAF_CP_ASYNC_16
+                   : bytes == 8 ? TL_LEAF_CP_ASYNC_8
+                                : TL_LEAF_CP_ASYNC_4;
+    tl_simt_leaf(g, leaf, 6, args);
+}
+
+static void begin_copies(TlSimt *g, Copy *copies, uint32_t n, bool all_inside)
+{
+    for (uint32_t k = 0; k < n; k++) {
+        Copy *c = &copies[k];
+        g->loc = c->loc;
+        g->param = c->param;
+        tl_gen_set_loc(&g->gen, c->loc);
+        if (!all_inside && c->from.moving)
+            tl_simt_access_move(g, &c->from);
+        c->from.inside = all_inside && c->from.is_decided ? c->from.moving : 0;
+        for (uint32_t i = 0; i < c->to.plan->naccesses; i++)
+            begin_access(c, &c->to.plan->accesses[i]);
+    }
+}
+
+static void copy_at_once(TlSimt *g, TlSimtAccess *from)
+{
+    LLVMValueRef *regs = TL_NEW_ARRAY(g->arena, LLVMValueRef, from->nregs);
+    const TlPlace *p = &from->place;
+    tl_simt_load_registers(g, from, regs);
+    Slot s = slot_of(g, p->buf, p->slot, plan_of_put(g, from->type, p->buf->type));
+    put_registers(&s, from->type, regs);
+}
+
+/* False: the copy is done, by loads and stores. */
+static bool prepare_copy(TlSimt *g, TlOp *op, Copy *c)
+{
+    TlSimtAccess *from = &c->from;
+    tl_simt_access_begin(g, op, from);
+    tl_simt_access_promise(g, from);
+    bool is_async, nvidia = g->options->target->kind == TL_TARGET_NVPTX;
+    const TlBufPlan *plan = tl_copy_plan(g->arena, op, from->width, nvidia, &is_async);
+    if (!is_async) {
+        copy_at_once(g, from);
+        return false;
+    }
+    c->to = slot_of(g, from->place.buf, from->place.slot, plan);
+    c->owner = tl_simt_is_owner(g, from->layout);
+    c->loc = op->loc;
+    c->param = g->param;
+    return true;
+}
+
+/* i1: are the tiles that can be decided as a whole inside along the axes that move? NULL: there is none. The
+ * other tests are made here, for both ways to use. */
+static LLVMValueRef are_inside(TlSimt *g, Copy *copies, uint32_t n)
+{
+    LLVMValueRef all = NULL;
+    for (uint32_t k = 0; k < n; k++) {
+        Copy *c = &copies[k];
+        c->from.inside = c->from.is_decided ? c->from.moving : 0;
+        for (uint32_t i = 0; i < c->to.plan->naccesses; i++)
+            tl_simt_access_inside(g, &c->from, c->to.plan->accesses[i].regs[0]);
+        all = tl_simt_both(g, all, tl_simt_access_all_inside(g, &c->from));
+    }
+    return all;
+}
+
+/* Copies beside each other, up to the next that is none: where the loop is not at the end of its views,
+ * they begin without the tests of the axes that it moves along. At the end all is computed again: were
+ * addresses common to both ways, ptxas would make one way of them, with every copy twice, under
+ * predicates. */
+void tl_simt_copy(TlSimt *g, TlOp *op)
+{
+    uint32_t n = 0, most = 0;
+    if (op->prev && op->prev->opcode == TL_OP_COPY)
+        return;
+    for (TlOp *o = op; o->opcode == TL_OP_COPY; o = o->next)
+        most++;
+    Copy *copies = TL_NEW_ARRAY(g->arena, Copy, most);
+    for (TlOp *o = op; o->opcode == TL_OP_COPY; o = o->next) {
+        g->loc = o->loc;
+        tl_gen_set_loc(&g->gen, o->loc);
+        n += prepare_copy(g, o, &copies[n]);
+    }
+    LLVMValueRef inside = are_inside(g, copies, n);
+    if (!inside) {
+        begin_copies(g, copies, n, false);
+        return;
+    }
+    LLVMBasicBlockRef whole = tl_gen_block(&g->gen, "whole"), part = tl_gen_block(&g->gen, "part"),
+                      join = tl_gen_block(&g->gen, "begun");
+    LLVMBuildCondBr(g->b, inside, whole, part);
+    for (int k = 0; k < 2; k++) {
+        LLVMPositionBuilderAtEnd(g->b, k ? part : whole);
+        begin_copies(g, copies, n, k == 0);
+        LLVMBuildBr(g->b, join);
+    }
+    LLVMPositionBuilderAtEnd(g->b, join);
+}
+
+void tl_simt_wait(TlSimt *g, TlOp *op)
+{
+    LLVMValueRef pending = tl_simt_i32(g, (uint32_t)tl_attr_int(op, TL_ATTR_PENDING, 0));
+    if (g->options->target->kind != TL_TARGET_NVPTX)
+        return; /* copies are done at once */
+    if (op->opcode == TL_OP_COMMIT)
+        tl_simt_leaf(g, TL_LEAF_CP_COMMIT, 0, NULL);
+    else
+        tl_simt_leaf(g, TL_LEAF_CP_WAIT, 1, &pending);
+}

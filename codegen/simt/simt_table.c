@@ -1,0 +1,277 @@
+/* Lowering of gather, histogram and regroup: operand 0 goes through a table in shared memory
+ * (ir/plan/table_plan.h).
+ *
+ *     for each round
+ *         barrier, unless it is the first; write the elements of the round; barrier
+ *         gather, regroup: each register whose element is in the round reads it
+ *         histogram: each bin counts its values, one after the other
+ */
+#include "codegen/simt/simt_exchange.h"
+#include "ir/plan/table_plan.h"
+
+typedef struct Table {
+    TlSimt *g;
+    const TlOp *op;
+    TlTablePlan p;
+    uint32_t scratch;
+    TlType type;         /* scalar of the elements in the table */
+    const TlType *tile;  /* operand 0 */
+    LLVMValueRef *value; /* its registers, in the type of the elements */
+    LLVMValueRef owner;
+} Table;
+
+static LLVMValueRef u32(const Table *t, uint32_t x)
+{
+    return tl_simt_i32(t->g, x);
+}
+
+static Table table_of(TlSimt *g, const TlOp *op)
+{
+    Table t = {.g = g, .op = op, .p = tl_table_plan(op), .scratch = tl_simt_scratch(op)};
+    t.tile = tl_in(op, 0)->type;
+    t.type = (TlType){.kind = TL_TILE, .dtype = t.tile->dtype, .ptr = t.tile->ptr};
+    t.value = tl_simt_regs(g, tl_in(op, 0));
+    t.owner = tl_simt_is_owner(g, t.tile->layout);
+    return t;
+}
+
+/* i1: is element number x in the round that begins with `first`? */
+static LLVMValueRef in_round(const Table *t, LLVMValueRef x, LLVMValueRef first)
+{
+    x = LLVMBuildSub(t->g->b, x, first, "");
+    return LLVMBuildICmp(t->g->b, LLVMIntULT, x, u32(t, t->p.count), "");
+}
+
+/* Address of element number x, which is in the round. */
+static LLVMValueRef address(const Table *t, LLVMValueRef x, LLVMValueRef first)
+{
+    x = LLVMBuildSub(t->g->b, x, first, "");
+    LLVMValueRef at = LLVMBuildMul(t->g->b, x, u32(t, t->p.elem_bytes), "");
+    return LLVMBuildAdd(t->g->b, at, u32(t, t->scratch), "");
+}
+
+/* The number of register `reg`'s element where axis d counts `stride[d]`, without what lies along
+ * `skip`. */
+static LLVMValueRef number(const Table *t, const TlLayout *l, const uint32_t *stride, int64_t reg,
+                           int skip)
+{
+    LLVMBuilderRef b = t->g->b;
+    LLVMValueRef sum = u32(t, 0);
+    uint32_t constant = 0;
+    for (int d = 0; d < l->nout; d++) {
+        if (d == skip)
+            continue;
+        TlSimtCoord x = tl_simt_split_coord(t->g, l, reg, d);
+        sum = LLVMBuildAdd(b, sum, LLVMBuildMul(b, x.thread, u32(t, stride[d]), ""), "");
+        constant += (uint32_t)x.constant * stride[d];
+    }
+    return LLVMBuildAdd(b, sum, u32(t, constant), "");
+}
+
+/* ---- rounds ---- */
+
+static void write_round(const Table *t, LLVMValueRef first)
+{
+    const TlLayout *l = t->tile->layout;
+    int64_t n = tl_layout_registers(l);
+    int vec = 1 << t->p.vec_bits;
+    for (int64_t r = 0; r < n; r += vec) {
+        LLVMValueRef x = number(t, l, t->p.stride, r, -1);
+        LLVMValueRef pred = tl_simt_both(t->g, t->owner, tl_simt_is_inside(t->g, t->tile, r));
+        if (t->p.nrounds > 1)
+            pred = tl_simt_both(t->g, pred, in_round(t, x, first));
+        tl_simt_shared_store(t->g, &t->type, address(t, x, first), pred, vec, t->value + r);
+    }
+    tl_simt_barrier(t->g);
+}
+
+/* What reads do with a round: n values become n others. */
+typedef void ReadRound(const Table *t, LLVMValueRef first, void *user, LLVMValueRef *values);
+
+/* Several rounds are a loop that carries the values:
+ *
+ *     head: first = 0, count, ...; if (first > 0) barrier
+ *     body: write, barrier, read
+ */
+static void all_rounds(const Table *t, ReadRound *read, void *user, int64_t n, LLVMValueRef *values)
+{
+    TlSimt *g = t->g;
+    LLVMBuilderRef b = g->b;
+    LLVMValueRef zero = u32(t, 0);
+    if (t->p.nrounds == 1) {
+        write_round(t, zero);
+        read(t, zero, user, values);
+        return;
+    }
+    LLVMBasicBlockRef entry = LLVMGetInsertBlock(b), head = tl_gen_block(&g->gen, "round"),
+                      between = tl_gen_block(&g->gen, "between"),
+                      body = tl_gen_block(&g->gen, "write"), end = tl_gen_block(&g->gen, "rounds");
+    LLVMValueRef *phis = TL_NEW_ARRAY(g->arena, LLVMValueRef, n);
+    LLVMBuildBr(b, head);
+    LLVMPositionBuilderAtEnd(b, head);
+    LLVMValueRef first = LLVMBuildPhi(b, g->i32, "first");
+    LLVMAddIncoming(first, &zero, &entry, 1);
+    for (int64_t i = 0; i < n; i++) {
+        phis[i] = LLVMBuildPhi(b, LLVMTypeOf(values[i]), "");
+        LLVMAddIncoming(phis[i], &values[i], &entry, 1);
+        values[i] = phis[i];
+    }
+    LLVMBuildCondBr(b, LLVMBuildICmp(b, LLVMIntEQ, first, zero, ""), body, between);
+    LLVMPositionBuilderAtEnd(b, between);
+    tl_simt_barrier(g);
+    LLVMBuildBr(b, body);
+    LLVMPositionBuilderAtEnd(b, body);
+    write_round(t, first);
+    read(t, first, user, values);
+    LLVMBasicBlockRef latch = LLVMGetInsertBlock(b);
+    LLVMValueRef next = LLVMBuildAdd(b, first, u32(t, t->p.count), "");
+    LLVMAddIncoming(first, &next, &latch, 1);
+    for (int64_t i = 0; i < n; i++)
+        LLVMAddIncoming(phis[i], &values[i], &latch, 1);
+    LLVMBuildCondBr(b, LLVMBuildICmp(b, LLVMIntULT, next, u32(t, t->p.elems), ""), head, end);
+    LLVMPositionBuilderAtEnd(b, end);
+}
+
+/* ---- gather ---- */
+
+typedef struct Gather {
+    int64_t n;
+    LLVMValueRef *number, *inside; /* by register of the result; inside: NULL is true */
+} Gather;
+
+static Gather gather_of(const Table *t, const TlLayout *l)
+{
+    Gather x = {.n = tl_layout_registers(l)};
+    x.number = TL_NEW_ARRAY(t->g->arena, LLVMValueRef, x.n);
+    x.inside = TL_NEW_ARRAY(t->g->arena, LLVMValueRef, x.n);
+    return x;
+}
+
+/* Register `reg` of the index as an i32, and whether it is inside of the axis (i1). */
+static LLVMValueRef index_of(const Table *t, int64_t reg, uint32_t extent, LLVMValueRef *out_inside)
+{
+    TlSimt *g = t->g;
+    const TlValue *index = tl_in(t->op, 1);
+    LLVMValueRef x = tl_simt_regs(g, index)[reg], limit;
+    bool is_wide = tl_dtype_bits(index->type->dtype) > 32;
+    if (!is_wide)
+        x = LLVMBuildIntCast2(g->b, x, g->i32, tl_is_signed(index->type->dtype), "");
+    limit = LLVMConstInt(LLVMTypeOf(x), extent, 0);
+    *out_inside = LLVMBuildICmp(g->b, LLVMIntULT, x, limit, "");
+    return is_wide ? LLVMBuildTrunc(g->b, x, g->i32, "") : x;
+}
+
+/* What is in another round, outside, or padding, reads element 0 of this one instead. */
+static void gather_round(const Table *t, LLVMValueRef first, void *user, LLVMValueRef *values)
+{
+    LLVMBuilderRef b = t->g->b;
+    const Gather *x = user;
+    for (int64_t r = 0; r < x->n; r++) {
+        LLVMValueRef v, ok = tl_simt_both(t->g, x->inside[r], in_round(t, x->number[r], first));
+        LLVMValueRef at = address(t, x->number[r], first);
+        at = LLVMBuildSelect(b, ok, at, u32(t, t->scratch), "");
+        tl_simt_shared_load(t->g, &t->type, at, 1, &v);
+        values[r] = LLVMBuildSelect(b, ok, v, values[r], "");
+    }
+}
+
+static void gather_all(const Table *t, Gather *x)
+{
+    TlSimt *g = t->g;
+    LLVMValueRef *out = tl_simt_define(g, t->op->out[0]);
+    for (int64_t r = 0; r < x->n; r++)
+        out[r] = LLVMConstNull(tl_gen_elem_type(&g->gen, t->op->out[0]->type));
+    all_rounds(t, gather_round, x, x->n, out);
+}
+
+void tl_simt_gather(TlSimt *g, TlOp *op)
+{
+    Table t = table_of(g, op);
+    int axis = (int)tl_attr_int(op, TL_ATTR_AXIS, 0);
+    const TlLayout *l = op->out[0]->type->layout;
+    Gather x = gather_of(&t, l);
+    for (int64_t r = 0; r < x.n; r++) {
+        LLVMValueRef i = index_of(&t, r, (uint32_t)t.tile->shape[axis], &x.inside[r]);
+        i = LLVMBuildMul(g->b, i, u32(&t, t.p.stride[axis]), "");
+        x.number[r] = LLVMBuildAdd(g->b, i, number(&t, l, t.p.stride, r, axis), "");
+    }
+    gather_all(&t, &x);
+}
+
+/* Each register reads the element of its own row-major number. */
+void tl_simt_regroup(TlSimt *g, TlOp *op)
+{
+    Table t = table_of(g, op);
+    const TlType *type = op->out[0]->type;
+    uint32_t stride[TL_MAX_RANK], elems = 1;
+    for (int d = type->rank - 1; d >= 0; d--) {
+        stride[d] = elems;
+        elems *= (uint32_t)type->shape[d];
+    }
+    Gather x = gather_of(&t, type->layout);
+    for (int64_t r = 0; r < x.n; r++) {
+        x.number[r] = number(&t, type->layout, stride, r, -1);
+        x.inside[r] = tl_simt_is_inside(g, type, r);
+    }
+    gather_all(&t, &x);
+}
+
+/* ---- histogram ---- */
+
+/* The greatest vector that divides the elements, so that none is read that was not written. */
+static int vector_of(const Table *t)
+{
+    int n = 4;
+    while (t->p.elems % (uint32_t)n)
+        n /= 2;
+    return n;
+}
+
+/* for x = 0, n, ... below the round's end: counts go up where one of values x .. x + n - 1 is the
+ * register's bin */
+static void count_round(const Table *t, LLVMValueRef first, void *user, LLVMValueRef *values)
+{
+    TlSimt *g = t->g;
+    LLVMBuilderRef b = g->b;
+    const TlLayout *l = t->op->out[0]->type->layout;
+    int64_t nbins = tl_layout_registers(l);
+    int n = vector_of(t);
+    LLVMValueRef v[4], zero = u32(t, 0), left = LLVMBuildSub(b, u32(t, t->p.elems), first, "");
+    LLVMValueRef end =
+        tl_gen_pick(&g->gen, LLVMIntULT, left, u32(t, t->p.count), left, u32(t, t->p.count));
+    LLVMBasicBlockRef entry = LLVMGetInsertBlock(b), body = tl_gen_block(&g->gen, "count"),
+                      after = tl_gen_block(&g->gen, "counted");
+    (void)user;
+    LLVMBuildBr(b, body);
+    LLVMPositionBuilderAtEnd(b, body);
+    LLVMValueRef x = LLVMBuildPhi(b, g->i32, "x");
+    LLVMAddIncoming(x, &zero, &entry, 1);
+    LLVMValueRef *phis = TL_NEW_ARRAY(g->arena, LLVMValueRef, nbins);
+    for (int64_t r = 0; r < nbins; r++) {
+        phis[r] = LLVMBuildPhi(b, g->i32, "");
+        LLVMAddIncoming(phis[r], &values[r], &entry, 1);
+        values[r] = phis[r];
+    }
+    tl_simt_shared_load(g, &t->type, address(t, x, zero), n, v);
+    for (int64_t r = 0; r < nbins; r++)
+        for (int e = 0; e < n; e++) {
+            LLVMValueRef is = LLVMBuildICmp(b, LLVMIntEQ, v[e], tl_simt_coord(g, l, r, 0), "");
+            values[r] = LLVMBuildAdd(b, values[r], LLVMBuildZExt(b, is, g->i32, ""), "");
+        }
+    LLVMValueRef next = LLVMBuildAdd(b, x, u32(t, (uint32_t)n), "");
+    LLVMAddIncoming(x, &next, &body, 1);
+    for (int64_t r = 0; r < nbins; r++)
+        LLVMAddIncoming(phis[r], &values[r], &body, 1);
+    LLVMBuildCondBr(b, LLVMBuildICmp(b, LLVMIntULT, next, end, ""), body, after);
+    LLVMPositionBuilderAtEnd(b, after);
+}
+
+void tl_simt_histogram(TlSimt *g, TlOp *op)
+{
+    Table t = table_of(g, op);
+    int64_t n = tl_layout_registers(op->out[0]->type->layout);
+    LLVMValueRef *out = tl_simt_define(g, op->out[0]);
+    for (int64_t r = 0; r < n; r++)
+        out[r] = u32(&t, 0);
+    all_rounds(&t, count_round, NULL, n, out);
+}

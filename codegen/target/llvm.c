@@ -1,0 +1,431 @@
+/* LLVM 19.1 through its C API. Set-up of LLVM's targets is process-wide and done once;
+ * everything else belongs to one TlLlvm. The triple, data layout and target machine are set
+ * before any pass runs. */
+#include "codegen/target/llvm.h"
+
+#include <llvm-c/Analysis.h>
+#include <llvm-c/DebugInfo.h>
+#include <llvm-c/Error.h>
+#include <llvm-c/ErrorHandling.h>
+#include <llvm-c/IRReader.h>
+#include <llvm-c/Linker.h>
+#include <llvm-c/Target.h>
+#include <llvm-c/Transforms/PassBuilder.h>
+#include <pthread.h>
+#include <string.h>
+
+static void on_fatal(const char *reason)
+{
+    if (tl_guard_current())
+        tl_fault(TL_FAULT_LLVM, "LLVM: %s", reason);
+    /* else no compilation of ours is running: LLVM goes on to end the host, as it would without us */
+}
+
+static void initialise(void)
+{
+    LLVMInitializeX86TargetInfo();
+    LLVMInitializeX86Target();
+    LLVMInitializeX86TargetMC();
+    LLVMInitializeX86AsmPrinter();
+    LLVMInitializeAArch64TargetInfo();
+    LLVMInitializeAArch64Target();
+    LLVMInitializeAArch64TargetMC();
+    LLVMInitializeAArch64AsmPrinter();
+    LLVMInitializeNVPTXTargetInfo();
+    LLVMInitializeNVPTXTarget();
+    LLVMInitializeNVPTXTargetMC();
+    LLVMInitializeNVPTXAsmPrinter();
+    LLVMInitializeAMDGPUTargetInfo();
+    LLVMInitializeAMDGPUTarget();
+    LLVMInitializeAMDGPUTargetMC();
+    LLVMInitializeAMDGPUAsmPrinter();
+    LLVMInitializeAMDGPUAsmParser(); /* for asm(..) in kernels */
+    LLVMInstallFatalErrorHandler(on_fatal);
+}
+
+static void on_diagnostic(LLVMDiagnosticInfoRef info, void *user)
+{
+    (void)user;
+    if (LLVMGetDiagInfoSeverity(info) != LLVMDSError)
+        return;
+    char *text = LLVMGetDiagInfoDescription(info);
+    char copy[400];
+    strncpy(copy, text, sizeof copy - 1);
+    copy[sizeof copy - 1] = 0;
+    LLVMDisposeMessage(text);
+    tl_fault(TL_FAULT_LLVM, "LLVM: %s", copy);
+}
+
+static char *take(TlArena *arena, char *message)
+{
+    char *copy = tl_strndup(arena, message, strlen(message));
+    LLVMDisposeMessage(message);
+    return copy;
+}
+
+const char *tl_llvm_host_triple(TlArena *arena)
+{
+    return take(arena, LLVMGetDefaultTargetTriple());
+}
+
+/* Is "+name" in the list? */
+static bool has_feature(const char *features, const char *name)
+{
+    size_t n = strlen(name);
+    for (const char *p = features; (p = strstr(p, name)); p += n)
+        if (p > features && p[-1] == '+' && (p[n] == ',' || !p[n]))
+            return true;
+    return false;
+}
+
+const char *tl_llvm_host_features(TlArena *arena)
+{
+    static const char *const NAMES[] = {
+#define CPU_FEATURE(arch, name, leaf, sub, reg, bit, state) name,
+#include "runtime/contract/cpu_level.def"
+    };
+    const char *all = take(arena, LLVMGetHostCPUFeatures());
+    TlSbuf s;
+    tl_sbuf_init(&s, arena);
+    tl_sbuf_put(&s, "", 0);
+    for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
+        if (has_feature(all, NAMES[i]))
+            tl_sbuf_putf(&s, "%s+%s", s.len ? "," : "", NAMES[i]);
+    return s.text;
+}
+
+static LLVMTargetMachineRef make_machine(const TlLlvm *l, const char *triple, int opt_level)
+{
+    LLVMTargetRef target;
+    char *error = NULL;
+    if (LLVMGetTargetFromTriple(triple, &target, &error)) {
+        char copy[200];
+        strncpy(copy, error, sizeof copy - 1);
+        copy[sizeof copy - 1] = 0;
+        LLVMDisposeMessage(error);
+        tl_fault(TL_FAULT_LLVM, "LLVM: %s", copy);
+    }
+    static const LLVMCodeGenOptLevel LEVELS[] = {LLVMCodeGenLevelNone, LLVMCodeGenLevelLess,
+                                                 LLVMCodeGenLevelDefault, LLVMCodeGenLevelDefault};
+    /* ptxas optimises; LLVM's own passes before selection change nothing of what it makes */
+    if (!strncmp(triple, "nvptx", 5) && opt_level > 1)
+        opt_level = 1;
+    LLVMTargetMachineOptionsRef o = LLVMCreateTargetMachineOptions();
+    LLVMTargetMachineOptionsSetCPU(o, l->cpu);
+    LLVMTargetMachineOptionsSetFeatures(o, l->features);
+    LLVMTargetMachineOptionsSetCodeGenOptLevel(o, LEVELS[opt_level < 0   ? 0
+                                                         : opt_level > 3 ? 3
+                                                                         : opt_level]);
+    LLVMTargetMachineOptionsSetRelocMode(o, LLVMRelocPIC);
+    LLVMTargetMachineOptionsSetCodeModel(o, LLVMCodeModelDefault);
+    LLVMTargetMachineRef machine = LLVMCreateTargetMachineWithOptions(target, triple, o);
+    LLVMDisposeTargetMachineOptions(o);
+    TL_ASSERT(machine, "no target machine for %s", triple);
+    return machine;
+}
+
+static void set_machine(TlLlvm *l, const char *triple, const char *cpu, const char *features,
+                        int opt_level)
+{
+    bool native = !*cpu;
+    if (!*triple)
+        triple = tl_llvm_host_triple(l->arena);
+    /* by name a CPU has features that no row has; only its timing is taken from it */
+    l->cpu = !native ? cpu : strncmp(triple, "x86_64", 6) ? "generic" : "x86-64";
+    l->tune = native ? take(l->arena, LLVMGetHostCPUName()) : NULL;
+    l->features = native ? tl_llvm_host_features(l->arena) : features;
+    l->machine = make_machine(l, triple, opt_level);
+    LLVMTargetDataRef data = LLVMCreateTargetDataLayout(l->machine);
+    LLVMSetModuleDataLayout(l->module, data);
+    LLVMDisposeTargetData(data);
+    LLVMSetTarget(l->module, triple);
+}
+
+void tl_llvm_open(TlLlvm *l, TlArena *arena, const char *name, const char *triple, const char *cpu,
+                  const char *features, int opt_level)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, initialise);
+    memset(l, 0, sizeof *l);
+    l->arena = arena;
+    l->context = LLVMContextCreate();
+    LLVMContextSetDiagnosticHandler(l->context, on_diagnostic, NULL);
+    l->module = LLVMModuleCreateWithNameInContext(name, l->context);
+    l->builder = LLVMCreateBuilderInContext(l->context);
+    set_machine(l, triple, cpu, features, opt_level);
+}
+
+void tl_llvm_retarget(TlLlvm *l, const char *triple, const char *cpu, const char *features)
+{
+    LLVMDisposeTargetMachine(l->machine);
+    l->machine = NULL;
+    set_machine(l, triple, cpu, features, 0);
+}
+
+static unsigned length_of(LLVMBasicBlockRef block)
+{
+    unsigned n = 0;
+    for (LLVMValueRef x = LLVMGetFirstInstruction(block); x; x = LLVMGetNextInstruction(x))
+        n++;
+    return n;
+}
+
+TlLlvmSize tl_llvm_size(LLVMValueRef function)
+{
+    TlLlvmSize size = {0};
+    LLVMBasicBlockRef b;
+    for (b = LLVMGetFirstBasicBlock(function); b; b = LLVMGetNextBasicBlock(b), size.blocks++)
+        size.instructions += length_of(b);
+    return size;
+}
+
+bool tl_llvm_fits(const TlLlvm *l, TlLlvmSize size)
+{
+    static const struct {
+        const char *triple;
+        TlLlvmSize most;
+    } ROWS[] = {{"nvptx", {1 << 16, 1 << 10}}, {"amdgcn", {1 << 14, 1 << 9}}, {"", {1 << 13, 1 << 9}}};
+    char *triple = LLVMGetTargetMachineTriple(l->machine);
+    uint32_t i = 0;
+    while (strncmp(triple, ROWS[i].triple, strlen(ROWS[i].triple)))
+        i++;
+    LLVMDisposeMessage(triple);
+    return size.instructions <= ROWS[i].most.instructions && size.blocks <= ROWS[i].most.blocks;
+}
+
+void tl_llvm_be_quick(TlLlvm *l)
+{
+    if (l->quick)
+        return;
+    char *triple = LLVMGetTargetMachineTriple(l->machine);
+    LLVMDisposeTargetMachine(l->machine);
+    l->machine = NULL;
+    l->machine = make_machine(l, triple, 0);
+    LLVMDisposeMessage(triple);
+    l->quick = true;
+}
+
+void tl_llvm_watch(TlLlvm *l, TlDiags *diags, TlLoc loc, const char *name, LLVMValueRef function,
+                   const char *hint)
+{
+    TlLlvmSize size = tl_llvm_size(function);
+    if (tl_llvm_fits(l, size))
+        return;
+    tl_diag(diags, loc, TL_W0901, name, size.instructions, size.blocks, hint);
+    tl_llvm_be_quick(l);
+}
+
+void tl_llvm_close(TlLlvm *l)
+{
+    if (l->di)
+        LLVMDisposeDIBuilder(l->di);
+    if (l->builder)
+        LLVMDisposeBuilder(l->builder);
+    if (l->module)
+        LLVMDisposeModule(l->module);
+    if (l->machine)
+        LLVMDisposeTargetMachine(l->machine);
+    if (l->context)
+        LLVMContextDispose(l->context);
+    memset(l, 0, sizeof *l);
+}
+
+void tl_llvm_link_text(TlLlvm *l, const char *text, size_t size)
+{
+    char *error = NULL;
+    size_t n;
+    LLVMMemoryBufferRef buffer = LLVMCreateMemoryBufferWithMemoryRangeCopy(text, size, "prelude");
+    LLVMModuleRef prelude;
+    if (LLVMParseIRInContext(l->context, buffer, &prelude, &error)) {
+        char copy[400];
+        strncpy(copy, error, sizeof copy - 1);
+        copy[sizeof copy - 1] = 0;
+        LLVMDisposeMessage(error);
+        tl_fault(TL_FAULT_INTERNAL, "prelude: %s", copy);
+    }
+    LLVMSetModuleDataLayout(prelude, LLVMGetModuleDataLayout(l->module));
+    LLVMSetTarget(prelude, LLVMGetTarget(l->module));
+    LLVMLinkModules2(l->module, prelude); /* takes it; trouble goes to on_diagnostic */
+    for (LLVMValueRef f = LLVMGetFirstFunction(l->module); f; f = LLVMGetNextFunction(f))
+        if (!LLVMIsDeclaration(f) && !strncmp(LLVMGetValueName2(f, &n), "tl.", 3))
+            LLVMSetLinkage(f, LLVMInternalLinkage);
+}
+
+void tl_llvm_verify(TlLlvm *l)
+{
+    char *error = NULL;
+    if (LLVMVerifyModule(l->module, LLVMReturnStatusAction, &error)) {
+        char copy[400];
+        strncpy(copy, error, sizeof copy - 1);
+        copy[sizeof copy - 1] = 0;
+        LLVMDisposeMessage(error);
+        tl_fault(TL_FAULT_INTERNAL, "invalid LLVM IR: %s", copy);
+    }
+    LLVMDisposeMessage(error);
+}
+
+void tl_llvm_run(TlLlvm *l, const char *passes)
+{
+    LLVMPassBuilderOptionsRef o = LLVMCreatePassBuilderOptions();
+    LLVMErrorRef error = LLVMRunPasses(l->module, passes, l->machine, o);
+    LLVMDisposePassBuilderOptions(o);
+    if (error) {
+        char *text = LLVMGetErrorMessage(error);
+        char copy[400];
+        strncpy(copy, text, sizeof copy - 1);
+        copy[sizeof copy - 1] = 0;
+        LLVMDisposeErrorMessage(text);
+        tl_fault(TL_FAULT_INTERNAL, "LLVM passes: %s", copy);
+    }
+}
+
+/* ---- inline asm by itself ---- */
+
+typedef struct Complaint {
+    TlArena *arena;
+    const char *text; /* NULL: none */
+} Complaint;
+
+static void on_complaint(LLVMDiagnosticInfoRef info, void *user)
+{
+    Complaint *c = user;
+    if (LLVMGetDiagInfoSeverity(info) == LLVMDSError && !c->text)
+        c->text = take(c->arena, LLVMGetDiagInfoDescription(info));
+}
+
+/* A scalar type, in another context. */
+static LLVMTypeRef type_in(LLVMContextRef c, LLVMTypeRef t)
+{
+    switch (LLVMGetTypeKind(t)) {
+    case LLVMFloatTypeKind: return LLVMFloatTypeInContext(c);
+    case LLVMDoubleTypeKind: return LLVMDoubleTypeInContext(c);
+    default: return LLVMIntTypeInContext(c, LLVMGetIntTypeWidth(t));
+    }
+}
+
+/* A function with the asm alone, on any operands. */
+static LLVMModuleRef asm_module(const TlLlvm *l, LLVMContextRef c, const char *text,
+                                size_t text_size, const char *constraints,
+                                size_t constraints_size, LLVMTypeRef type)
+{
+    LLVMModuleRef m = LLVMModuleCreateWithNameInContext("asm", c);
+    LLVMBuilderRef b = LLVMCreateBuilderInContext(c);
+    unsigned n = LLVMCountParamTypes(type);
+    LLVMTypeRef *types = TL_NEW_ARRAY(l->arena, LLVMTypeRef, n + 1);
+    LLVMValueRef *args = TL_NEW_ARRAY(l->arena, LLVMValueRef, n + 1);
+    LLVMGetParamTypes(type, types);
+    for (unsigned i = 0; i < n; i++) {
+        types[i] = type_in(c, types[i]);
+        args[i] = LLVMGetPoison(types[i]);
+    }
+    LLVMSetTarget(m, LLVMGetTarget(l->module));
+    LLVMSetModuleDataLayout(m, LLVMGetModuleDataLayout(l->module));
+    LLVMTypeRef copy = LLVMFunctionType(type_in(c, LLVMGetReturnType(type)), types, n, 0),
+                none = LLVMFunctionType(LLVMVoidTypeInContext(c), NULL, 0, 0);
+    LLVMValueRef f = LLVMAddFunction(m, "f", none),
+                 code = LLVMGetInlineAsm(copy, text, text_size, constraints, constraints_size, 1, 0,
+                                         LLVMInlineAsmDialectATT, 0);
+    LLVMPositionBuilderAtEnd(b, LLVMAppendBasicBlockInContext(c, f, ""));
+    LLVMBuildCall2(b, copy, code, args, n, "");
+    LLVMBuildRetVoid(b);
+    LLVMDisposeBuilder(b);
+    return m;
+}
+
+const char *tl_llvm_asm_error(const TlLlvm *l, const char *text, size_t text_size,
+                              const char *constraints, size_t constraints_size, LLVMTypeRef type)
+{
+    Complaint complaint = {l->arena, NULL};
+    char *error = NULL;
+    LLVMMemoryBufferRef buffer = NULL;
+    LLVMContextRef c = LLVMContextCreate();
+    LLVMContextSetDiagnosticHandler(c, on_complaint, &complaint);
+    LLVMModuleRef m =
+        asm_module(l, c, text, text_size, constraints, constraints_size, type);
+    if (LLVMTargetMachineEmitToMemoryBuffer(l->machine, m, LLVMObjectFile, &error, &buffer))
+        complaint.text = take(l->arena, error);
+    else
+        LLVMDisposeMemoryBuffer(buffer);
+    LLVMDisposeModule(m);
+    LLVMContextDispose(c);
+    return complaint.text;
+}
+
+/* ---- blocks ---- */
+
+/* Branches to one block go to another. */
+static void retarget(LLVMBasicBlockRef from, LLVMBasicBlockRef to)
+{
+    for (LLVMUseRef use; (use = LLVMGetFirstUse(LLVMBasicBlockAsValue(from)));) {
+        LLVMValueRef branch = LLVMGetUser(use);
+        for (unsigned i = 0; i < LLVMGetNumSuccessors(branch); i++)
+            if (LLVMGetSuccessor(branch, i) == from)
+                LLVMSetSuccessor(branch, i, to);
+    }
+}
+
+/* How many of a block's first instructions may not be parted: phis, and an entry block's frame. */
+static unsigned head_of(LLVMBasicBlockRef block)
+{
+    unsigned head = 0, n = 0;
+    for (LLVMValueRef x = LLVMGetFirstInstruction(block); x; x = LLVMGetNextInstruction(x), n++)
+        if (LLVMIsAPHINode(x) || LLVMIsAAllocaInst(x))
+            head = n + 1;
+    return head;
+}
+
+/* The first n instructions become a block of their own, which the rest follows. */
+static void part(TlLlvm *l, LLVMBasicBlockRef block, unsigned n)
+{
+    LLVMBasicBlockRef first = LLVMInsertBasicBlockInContext(l->context, block, "");
+    LLVMBuilderRef builder = LLVMCreateBuilderInContext(l->context);
+    retarget(block, first);
+    LLVMPositionBuilderAtEnd(builder, first);
+    while (n--) {
+        LLVMValueRef x = LLVMGetFirstInstruction(block);
+        LLVMInstructionRemoveFromParent(x);
+        LLVMInsertIntoBuilder(builder, x);
+    }
+    LLVMBuildBr(builder, block);
+    LLVMDisposeBuilder(builder);
+}
+
+void tl_llvm_part_blocks(TlLlvm *l, unsigned most)
+{
+    for (LLVMValueRef f = LLVMGetFirstFunction(l->module); f; f = LLVMGetNextFunction(f))
+        for (LLVMBasicBlockRef b = LLVMGetFirstBasicBlock(f); b; b = LLVMGetNextBasicBlock(b)) {
+            unsigned length = length_of(b), head = length > most ? head_of(b) : 0;
+            for (unsigned n = head > most ? head : most; length > n; length -= n, n = most)
+                part(l, b, n);
+        }
+}
+
+void *tl_llvm_emit(TlLlvm *l, TlArena *arena, bool object, size_t *out_size)
+{
+    char *error = NULL;
+    LLVMMemoryBufferRef buffer;
+    if (LLVMTargetMachineEmitToMemoryBuffer(
+            l->machine, l->module, object ? LLVMObjectFile : LLVMAssemblyFile, &error, &buffer)) {
+        char copy[400];
+        strncpy(copy, error, sizeof copy - 1);
+        copy[sizeof copy - 1] = 0;
+        LLVMDisposeMessage(error);
+        tl_fault(TL_FAULT_LLVM, "LLVM: %s", copy);
+    }
+    *out_size = LLVMGetBufferSize(buffer);
+    void *bytes = tl_strndup(arena, LLVMGetBufferStart(buffer), *out_size);
+    LLVMDisposeMemoryBuffer(buffer);
+    return bytes;
+}
+
+char *tl_llvm_text(TlLlvm *l, TlArena *arena, size_t *out_size)
+{
+    char *text = take(arena, LLVMPrintModuleToString(l->module));
+    *out_size = strlen(text);
+    return text;
+}
+
+bool tl_llvm_has_feature(const TlLlvm *l, const char *feature)
+{
+    return has_feature(l->features, feature);
+}

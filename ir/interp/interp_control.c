@@ -1,0 +1,250 @@
+/* Structured control: frames are pushed by for, while and if, and left by the terminators. Also the
+ * ops that talk to the host: print, assert, assume. */
+#include <string.h>
+
+#include "ir/interp/interp_impl.h"
+
+void tl_frame_push(TlInterp *in, const TlOp *owner, const TlBlock *block)
+{
+    TlFrame frame;
+    memset(&frame, 0, sizeof frame);
+    frame.owner = owner;
+    frame.block = block;
+    frame.next = block->first;
+    tl_vec_push(in->arena, &in->frames, frame);
+}
+
+void tl_frame_pop(TlInterp *in)
+{
+    in->frames.len--;
+}
+
+static void copy_to(TlInterp *in, const TlValue *to, const void *data)
+{
+    size_t bytes = tl_interp_bytes(to->type);
+    memcpy(tl_interp_reserve(in, tl_interp_slot(in, to), bytes), data, bytes);
+}
+
+static void swap_slots(TlSlot *a, TlSlot *b)
+{
+    TlSlot old = *a;
+    *a = *b;
+    *b = old;
+}
+
+/* The value dies with its block, so that its memory may change hands. */
+static bool may_move(const TlUse *from, uint32_t i, const TlBlock *block)
+{
+    const TlValue *v = from[i].value;
+    if (!v->def || v->def->block != block)
+        return false;
+    for (uint32_t j = 0; j < i; j++)
+        if (from[j].value == v)
+            return false;
+    return true;
+}
+
+static void stage_copy(TlInterp *in, const TlValue *to, const TlValue *from)
+{
+    TlSlot *slot = tl_interp_slot(in, to);
+    size_t bytes = tl_interp_bytes(to->type);
+    if (slot->spare_size < bytes) {
+        slot->spare_size = bytes;
+        slot->spare = tl_alloc(in->arena, bytes);
+    }
+    memcpy(slot->spare, tl_interp_data(in, from), bytes);
+}
+
+static void take_spare(TlSlot *slot)
+{
+    TlSlot old = *slot;
+    *slot = (TlSlot){old.spare, old.data, old.spare_size, old.size};
+}
+
+/* to[0..n) = from[0..n) all at once: a source may be another target (a loop that swaps its carried
+ * values). First everything that must be copied goes to the targets' spares, then names change. */
+static void assign(TlInterp *in, TlValue *const *to, const TlUse *from, uint32_t n,
+                   const TlBlock *leaving)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (to[i] != from[i].value && !may_move(from, i, leaving))
+            stage_copy(in, to[i], from[i].value);
+    for (uint32_t i = 0; i < n; i++) {
+        if (to[i] == from[i].value)
+            continue;
+        if (!may_move(from, i, leaving))
+            take_spare(tl_interp_slot(in, to[i]));
+    }
+    for (uint32_t i = 0; i < n; i++)
+        if (to[i] != from[i].value && may_move(from, i, leaving))
+            swap_slots(tl_interp_slot(in, to[i]), tl_interp_slot(in, from[i].value));
+}
+
+/* ---- for ------------------------------------------------------------------------------------- */
+
+static TlWide integer(const TlTileData *t)
+{
+    uint64_t bits = tl_elem_get(t->type->dtype, t->data, 0);
+    return t->type->dtype == TL_U64 ? (TlWide)bits : (TlWide)tl_bits_to_int(t->type->dtype, bits);
+}
+
+static TlUWide trip_count(TlWide lo, TlWide hi, TlWide step)
+{
+    if (step > 0 && lo < hi)
+        return (TlUWide)((hi - lo + step - 1) / step);
+    if (step < 0 && lo > hi)
+        return (TlUWide)((lo - hi - step - 1) / -step);
+    return 0;
+}
+
+static void set_iv(TlInterp *in, const TlFrame *frame)
+{
+    const TlValue *iv = frame->block->args[0];
+    void *data = tl_interp_reserve(in, tl_interp_slot(in, iv), tl_interp_bytes(iv->type));
+    tl_elem_set(iv->type->dtype, data, 0, frame->iv);
+}
+
+void tl_eval_FOR(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+{
+    TlUWide trips = trip_count(integer(&x[0]), integer(&x[1]), integer(&x[2]));
+    if (trips == 0) {
+        for (uint32_t i = 0; i < op->nout; i++)
+            memcpy(y[i].data, x[i + 3].data, tl_interp_bytes(y[i].type));
+        return;
+    }
+    const TlBlock *body = op->regions[0];
+    for (uint32_t i = 0; i < op->nout; i++)
+        copy_to(in, body->args[i + 1], x[i + 3].data);
+    tl_frame_push(in, op, body);
+    TlFrame *frame = tl_frame_top(in);
+    frame->iv = (uint64_t)integer(&x[0]);
+    frame->step = (uint64_t)integer(&x[2]);
+    frame->left = trips - 1;
+    set_iv(in, frame);
+}
+
+static void next_trip(TlInterp *in, TlFrame *frame, const TlOp *yield)
+{
+    const TlOp *loop = frame->owner;
+    TlValue **carried = frame->block->args + 1;
+    assign(in, carried, yield->in, yield->nin, frame->block);
+    if (frame->left == 0) {
+        for (uint32_t i = 0; i < loop->nout; i++)
+            swap_slots(tl_interp_slot(in, loop->out[i]), tl_interp_slot(in, carried[i]));
+        tl_frame_pop(in);
+        return;
+    }
+    frame->left--;
+    frame->iv += frame->step;
+    set_iv(in, frame);
+    frame->next = frame->block->first;
+}
+
+/* ---- while, if ------------------------------------------------------------------------------- */
+
+static void enter(TlFrame *frame, const TlBlock *block)
+{
+    frame->block = block;
+    frame->next = block->first;
+}
+
+void tl_eval_WHILE(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+{
+    (void)y;
+    for (uint32_t i = 0; i < op->nin; i++)
+        copy_to(in, op->regions[0]->args[i], x[i].data);
+    tl_frame_push(in, op, op->regions[0]);
+}
+
+void tl_eval_CONDITION(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+{
+    (void)y;
+    TlFrame *frame = tl_frame_top(in);
+    bool go_on = *(const uint8_t *)x[0].data != 0;
+    TlValue **to = go_on ? frame->owner->regions[1]->args : frame->owner->out;
+    assign(in, to, op->in + 1, op->nin - 1, frame->block);
+    if (go_on)
+        enter(frame, frame->owner->regions[1]);
+    else
+        tl_frame_pop(in);
+}
+
+void tl_eval_IF(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+{
+    (void)y;
+    tl_frame_push(in, op, op->regions[*(const uint8_t *)x[0].data ? 0 : 1]);
+}
+
+void tl_eval_YIELD(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+{
+    (void)x, (void)y;
+    TlFrame *frame = tl_frame_top(in);
+    const TlOp *owner = frame->owner;
+    TL_ASSERT(owner, "yield outside of a region");
+    switch (owner->opcode) {
+    case TL_OP_FOR: next_trip(in, frame, op); return;
+    case TL_OP_WHILE:
+        assign(in, owner->regions[0]->args, op->in, op->nin, frame->block);
+        enter(frame, owner->regions[0]);
+        return;
+    case TL_OP_IF:
+        assign(in, owner->out, op->in, op->nin, frame->block);
+        tl_frame_pop(in);
+        return;
+    default: tl_combine_next(in, op); return; /* reduce, scan */
+    }
+}
+
+void tl_eval_RETURN(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+{
+    (void)op, (void)x, (void)y;
+    tl_interp_end_copies(in);
+    in->frames.len = 0;
+}
+
+/* ---- print, assert, assume ------------------------------------------------------------------- */
+
+void tl_eval_PRINT(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+{
+    (void)y;
+    const TlInterpHooks *hooks = &in->options->hooks;
+    if (!hooks->print)
+        return;
+    TlTileData shown = x[0];
+    TlType as_u64 = *x[0].type;
+    if (as_u64.ptr) { /* pointers are shown as addresses */
+        int64_t n = tl_type_elems(&as_u64);
+        uint64_t *address = tl_interp_temp(in, 0, (size_t)n * 8);
+        for (int64_t i = 0; i < n; i++)
+            address[i] = ((const TlInterpPtr *)x[0].data)[i].address;
+        as_u64.ptr = false;
+        as_u64.dtype = TL_U64;
+        shown = (TlTileData){&as_u64, address};
+    }
+    hooks->print(hooks->user, in->pid, tl_attr(op, TL_ATTR_TEXT)->u.s, shown);
+}
+
+static bool all_true(const TlTileData *t)
+{
+    return !memchr(t->data, 0, (size_t)tl_type_elems(t->type));
+}
+
+void tl_eval_ASSERT(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+{
+    (void)y;
+    if (!all_true(&x[0]))
+        tl_interp_fail(in, op, TL_FAIL_ASSERT, "%s", tl_attr(op, TL_ATTR_TEXT)->u.s);
+}
+
+/* One program is one thread of control here: its accesses are in order already. */
+void tl_eval_BARRIER(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+{
+    (void)in, (void)op, (void)x, (void)y;
+}
+
+void tl_eval_ASSUME(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+{
+    (void)y;
+    if (in->options->check && !all_true(&x[0]))
+        tl_interp_fail(in, op, TL_FAIL_ASSUME, "an assumption does not hold");
+}

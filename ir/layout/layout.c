@@ -1,0 +1,994 @@
+/* The algebra of linear layouts (layout.h; architecture.md section 4).
+ *
+ * A layout is a matrix over GF(2): one column per bit of the inputs (in order: dimension by
+ * dimension, bit 0 first), one row per bit of the flattened output (row-major: the last output
+ * dimension holds the low bits). A column is packed into a uint64_t, so applying is XOR and solving
+ * is elimination on words. The elimination (gf2.h) takes columns in order and remembers of which
+ * earlier columns each reduced vector is the sum; so a solution uses the earliest independent
+ * columns, and all free variables are 0.
+ *
+ * `l` is a layout, `d` an output dimension, `i` an input dimension by position, `b` a bit. */
+#include "ir/layout/layout.h"
+#include "ir/layout/gf2.h"
+#include "ir/support/guard.h"
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const in_names[TL_IN_COUNT] = {[TL_IN_REG] = "reg",
+                                                  [TL_IN_LANE] = "lane",
+                                                  [TL_IN_WARP] = "warp",
+                                                  [TL_IN_CTA] = "cta",
+                                                  [TL_IN_OFFSET] = "offset"};
+
+/* ---- making ---- */
+
+static int ceil_log2(uint32_t n)
+{
+    int bits = 0;
+    while ((1ull << bits) < n)
+        bits++;
+    return bits;
+}
+
+TlLayout *tl_layout_empty(TlArena *arena, int nout)
+{
+    TL_ASSERT(nout >= 0 && nout <= TL_LAYOUT_MAX_OUT, "layout with %d outputs", nout);
+    TlLayout *l = TL_NEW(arena, TlLayout);
+    l->nout = (uint8_t)nout;
+    for (int d = 0; d < TL_LAYOUT_MAX_OUT; d++)
+        l->reps[d] = 1;
+    return l;
+}
+
+static TlLayout *copy(TlArena *arena, const TlLayout *l)
+{
+    TlLayout *c = TL_NEW(arena, TlLayout);
+    *c = *l;
+    return c;
+}
+
+/* Position of an input, which is made, without bits, when absent. */
+static int in_slot(TlLayout *l, TlInDim dim)
+{
+    int i = tl_layout_in_index(l, dim);
+    if (i >= 0)
+        return i;
+    TL_ASSERT(l->nin < TL_LAYOUT_MAX_IN, "layout with more than %d inputs", TL_LAYOUT_MAX_IN);
+    l->in[l->nin] = dim;
+    return l->nin++;
+}
+
+static int32_t *add_column(TlLayout *l, int i)
+{
+    TL_ASSERT(l->in_bits[i] < TL_LAYOUT_MAX_BITS, "layout input of more than %d bits",
+              TL_LAYOUT_MAX_BITS);
+    return l->basis[i][l->in_bits[i]++];
+}
+
+TlLayout *tl_layout_make(TlArena *arena, int nout, const int *out_bits, int nin,
+                         const TlInBases *ins)
+{
+    TlLayout *l = tl_layout_empty(arena, nout);
+    uint32_t most[TL_LAYOUT_MAX_OUT] = {0};
+    for (int k = 0; k < nin; k++) {
+        TL_ASSERT(tl_layout_in_index(l, ins[k].dim) < 0, "layout input %s given twice",
+                  in_names[ins[k].dim]);
+        int i = in_slot(l, ins[k].dim);
+        for (int b = 0; b < ins[k].bits; b++) {
+            int32_t *image = add_column(l, i);
+            memcpy(image, ins[k].images + b * nout, sizeof *image * (size_t)nout);
+            for (int d = 0; d < nout; d++) {
+                TL_ASSERT(image[d] >= 0, "negative image");
+                most[d] |= (uint32_t)image[d];
+            }
+        }
+    }
+    for (int d = 0; d < nout; d++) {
+        int least = ceil_log2(most[d] + 1);
+        l->out_bits[d] = (uint8_t)(out_bits ? out_bits[d] : least);
+        TL_ASSERT(least <= l->out_bits[d] && l->out_bits[d] <= TL_LAYOUT_MAX_BITS,
+                  "image outside of output %d", d);
+    }
+    return l;
+}
+
+TlLayout *tl_layout_strided(TlArena *arena, int bits, int shift, TlInDim in, int nout, int out)
+{
+    TL_ASSERT(out >= 0 && out < nout && bits + shift <= TL_LAYOUT_MAX_BITS,
+              "strided layout of %d bits", bits);
+    TlLayout *l = tl_layout_empty(arena, nout);
+    int i = in_slot(l, in);
+    for (int b = 0; b < bits; b++)
+        add_column(l, i)[out] = (int32_t)1 << (b + shift);
+    l->out_bits[out] = (uint8_t)(bits + shift);
+    return l;
+}
+
+TlLayout *tl_layout_identity(TlArena *arena, int bits, TlInDim in, int nout, int out)
+{
+    return tl_layout_strided(arena, bits, 0, in, nout, out);
+}
+
+TlLayout *tl_layout_zeros(TlArena *arena, int bits, TlInDim in, int nout)
+{
+    TlLayout *l = tl_layout_empty(arena, nout);
+    int i = in_slot(l, in);
+    for (int b = 0; b < bits; b++)
+        add_column(l, i);
+    return l;
+}
+
+/* ---- columns as words ---- */
+
+static int out_shift(const TlLayout *l, int d)
+{
+    int shift = 0;
+    for (int k = d + 1; k < l->nout; k++)
+        shift += l->out_bits[k];
+    return shift;
+}
+
+static uint64_t pack(const TlLayout *l, const int32_t *image)
+{
+    uint64_t v = 0;
+    for (int d = 0; d < l->nout; d++)
+        v = v << l->out_bits[d] | (uint64_t)image[d];
+    return v;
+}
+
+static void unpack(const TlLayout *l, uint64_t v, int32_t *out_image)
+{
+    for (int d = l->nout - 1; d >= 0; d--) {
+        out_image[d] = (int32_t)(v & ((1ull << l->out_bits[d]) - 1));
+        v >>= l->out_bits[d];
+    }
+}
+
+static void assert_single(const TlLayout *l)
+{
+    TL_ASSERT(tl_layout_total_out_bits(l) <= 64 && tl_layout_total_in_bits(l) <= 64,
+              "layout of more than 64 bits");
+    for (int d = 0; d < l->nout; d++)
+        TL_ASSERT(l->reps[d] == 1, "algebra on a repeated layout");
+}
+
+static void span_of(TlSpan *s, const TlLayout *l)
+{
+    memset(s, 0, sizeof *s);
+    int column = 0;
+    for (int i = 0; i < l->nin; i++)
+        for (int b = 0; b < l->in_bits[i]; b++)
+            tl_span_add(s, pack(l, l->basis[i][b]), 1ull << column++);
+}
+
+/* ---- questions ---- */
+
+int tl_layout_in_index(const TlLayout *l, TlInDim dim)
+{
+    for (int i = 0; i < l->nin; i++)
+        if (l->in[i] == dim)
+            return i;
+    return -1;
+}
+
+int tl_layout_in_bits(const TlLayout *l, TlInDim dim)
+{
+    int i = tl_layout_in_index(l, dim);
+    return i < 0 ? 0 : l->in_bits[i];
+}
+
+int tl_layout_total_in_bits(const TlLayout *l)
+{
+    int n = 0;
+    for (int i = 0; i < l->nin; i++)
+        n += l->in_bits[i];
+    return n;
+}
+
+int tl_layout_total_out_bits(const TlLayout *l)
+{
+    int n = 0;
+    for (int d = 0; d < l->nout; d++)
+        n += l->out_bits[d];
+    return n;
+}
+
+int32_t tl_layout_extent(const TlLayout *l, int out)
+{
+    return l->reps[out] << l->out_bits[out];
+}
+
+int64_t tl_layout_registers(const TlLayout *l)
+{
+    int64_t n = (int64_t)1 << tl_layout_in_bits(l, TL_IN_REG);
+    for (int d = 0; d < l->nout; d++)
+        n *= l->reps[d];
+    return n;
+}
+
+bool tl_layout_equal(const TlLayout *a, const TlLayout *b)
+{
+    if (a->nin != b->nin || a->nout != b->nout)
+        return false;
+    for (int d = 0; d < a->nout; d++)
+        if (a->out_bits[d] != b->out_bits[d] || a->reps[d] != b->reps[d])
+            return false;
+    for (int i = 0; i < a->nin; i++) {
+        if (a->in[i] != b->in[i] || a->in_bits[i] != b->in_bits[i])
+            return false;
+        for (int k = 0; k < a->in_bits[i]; k++)
+            if (memcmp(a->basis[i][k], b->basis[i][k], sizeof(int32_t) * a->nout) != 0)
+                return false;
+    }
+    return true;
+}
+
+void tl_layout_apply(const TlLayout *l, const uint32_t *in, int32_t *out)
+{
+    for (int d = 0; d < l->nout; d++)
+        out[d] = 0;
+    for (int i = 0; i < l->nin; i++)
+        for (int b = 0; b < l->in_bits[i]; b++)
+            if (in[i] >> b & 1)
+                for (int d = 0; d < l->nout; d++)
+                    out[d] ^= l->basis[i][b][d];
+}
+
+void tl_layout_apply_reg(const TlLayout *l, int64_t reg, const uint32_t *in, int32_t *out)
+{
+    TL_ASSERT(reg >= 0 && reg < tl_layout_registers(l), "register %lld", (long long)reg);
+    uint32_t where[TL_LAYOUT_MAX_IN];
+    memcpy(where, in, sizeof *in * l->nin);
+    int i = tl_layout_in_index(l, TL_IN_REG), bits = tl_layout_in_bits(l, TL_IN_REG);
+    if (i >= 0)
+        where[i] = (uint32_t)(reg & ((1ll << bits) - 1));
+    tl_layout_apply(l, where, out);
+    reg >>= bits;
+    for (int d = l->nout - 1; d >= 0; d--) { /* row-major over the repetitions */
+        out[d] += (int32_t)(reg % l->reps[d]) << l->out_bits[d];
+        reg /= l->reps[d];
+    }
+}
+
+int64_t tl_layout_solve(const TlLayout *l, TlInDim in, const int32_t *out)
+{
+    TlSpan s = {0};
+    int at = tl_layout_in_index(l, in);
+    for (int b = 0; at >= 0 && b < l->in_bits[at]; b++)
+        tl_span_add(&s, pack(l, l->basis[at][b]), 1ull << b);
+    uint64_t x = 0;
+    return tl_span_reduce(&s, pack(l, out), &x) ? -1 : (int64_t)x;
+}
+
+int tl_layout_rank(const TlLayout *l)
+{
+    TlSpan s;
+    span_of(&s, l);
+    return s.rank;
+}
+
+bool tl_layout_is_surjective(const TlLayout *l)
+{
+    return tl_layout_rank(l) == tl_layout_total_out_bits(l);
+}
+bool tl_layout_is_injective(const TlLayout *l)
+{
+    return tl_layout_rank(l) == tl_layout_total_in_bits(l);
+}
+
+bool tl_layout_is_invertible(const TlLayout *l)
+{
+    return tl_layout_total_in_bits(l) == tl_layout_total_out_bits(l) && tl_layout_is_injective(l);
+}
+
+void tl_layout_free_masks(const TlLayout *l, uint32_t *out_masks)
+{
+    TlSpan s = {0};
+    for (int i = 0; i < l->nin; i++) {
+        out_masks[i] = 0;
+        for (int b = 0; b < l->in_bits[i]; b++)
+            if (!tl_span_add(&s, pack(l, l->basis[i][b]), 0))
+                out_masks[i] |= 1u << b;
+    }
+}
+
+/* Bits 0.. of `in` that make 1, 2, 4, ... of value(column), and no other column disturbs the bits
+ * below. */
+static int counting_bits(const TlLayout *l, TlInDim in, int limit, int out)
+{
+    int at = tl_layout_in_index(l, in), n = 0;
+    if (at < 0)
+        return 0;
+    uint64_t unit = out < 0 ? 1 : 1ull << out_shift(l, out);
+    while (n < l->in_bits[at] && n < limit && pack(l, l->basis[at][n]) == unit << n)
+        n++;
+    for (int i = 0; i < l->nin; i++) {
+        for (int b = i == at ? n : 0; b < l->in_bits[i]; b++) {
+            uint64_t v = out < 0 ? pack(l, l->basis[i][b]) : (uint64_t)l->basis[i][b][out];
+            while (n > 0 && v & ((1ull << n) - 1))
+                n--;
+        }
+    }
+    return n;
+}
+
+int tl_layout_consecutive_bits(const TlLayout *l, TlInDim in)
+{
+    int limit = 0;
+    for (int d = l->nout - 1; d >= 0; d--) { /* a repeated dimension is not one run with the next */
+        limit += l->out_bits[d];
+        if (l->reps[d] != 1)
+            break;
+    }
+    return counting_bits(l, in, limit, -1);
+}
+
+int tl_layout_contiguous_bits(const TlLayout *l, TlInDim in, int out)
+{
+    TL_ASSERT(out >= 0 && out < l->nout, "output %d of %d", out, l->nout);
+    return counting_bits(l, in, l->out_bits[out], out);
+}
+
+bool tl_layout_is_zero(const TlLayout *l, uint32_t in_mask, uint32_t out_mask)
+{
+    for (int i = 0; i < l->nin; i++) {
+        if (!(in_mask >> l->in[i] & 1))
+            continue;
+        for (int b = 0; b < l->in_bits[i]; b++)
+            for (int d = 0; d < l->nout; d++)
+                if ((out_mask >> d & 1) && l->basis[i][b][d])
+                    return false;
+    }
+    return true;
+}
+
+/* ---- product and quotients ---- */
+
+TlLayout *tl_layout_product(TlArena *arena, const TlLayout *inner, const TlLayout *outer)
+{
+    TL_ASSERT(inner->nout == outer->nout, "product of layouts with %d and %d outputs", inner->nout,
+              outer->nout);
+    assert_single(inner);
+    TlLayout *l = copy(arena, inner);
+    for (int d = 0; d < l->nout; d++) {
+        l->out_bits[d] = (uint8_t)(l->out_bits[d] + outer->out_bits[d]);
+        l->reps[d] = outer->reps[d];
+        TL_ASSERT(l->out_bits[d] <= TL_LAYOUT_MAX_BITS, "output %d of %d bits", d, l->out_bits[d]);
+    }
+    for (int i = 0; i < outer->nin; i++) {
+        int at = in_slot(l, outer->in[i]);
+        for (int b = 0; b < outer->in_bits[i]; b++) {
+            int32_t *image = add_column(l, at);
+            for (int d = 0; d < l->nout; d++)
+                image[d] = outer->basis[i][b][d] << inner->out_bits[d];
+        }
+    }
+    return l;
+}
+
+/* Bits of part's input i within l; -1 when l has fewer. */
+static int bits_left(const TlLayout *l, const TlLayout *part, int i)
+{
+    int have = l->in_bits[i], taken = tl_layout_in_bits(part, l->in[i]);
+    return have - taken;
+}
+
+/* What is left of l's sizes when part is taken away; NULL when part is too large. Inputs stay, even
+ * with no bits. */
+static TlLayout *quotient_frame(TlArena *arena, const TlLayout *l, const TlLayout *part)
+{
+    TL_ASSERT(l->nout == part->nout, "quotient of layouts with %d and %d outputs", l->nout,
+              part->nout);
+    assert_single(part);
+    TlLayout *q = tl_layout_empty(arena, l->nout);
+    for (int i = 0; i < part->nin; i++)
+        if (tl_layout_in_bits(l, part->in[i]) < part->in_bits[i])
+            return NULL;
+    for (int i = 0; i < l->nin; i++)
+        q->in_bits[in_slot(q, l->in[i])] = (uint8_t)bits_left(l, part, i);
+    for (int d = 0; d < l->nout; d++) {
+        if (l->out_bits[d] < part->out_bits[d])
+            return NULL;
+        q->out_bits[d] = (uint8_t)(l->out_bits[d] - part->out_bits[d]);
+        q->reps[d] = l->reps[d];
+    }
+    return q;
+}
+
+/* Drops inputs without bits that the divisor had. */
+static TlLayout *quotient_tidy(TlLayout *q, const TlLayout *part)
+{
+    int n = 0;
+    for (int i = 0; i < q->nin; i++) {
+        if (q->in_bits[i] == 0 && tl_layout_in_index(part, q->in[i]) >= 0)
+            continue;
+        q->in[n] = q->in[i];
+        q->in_bits[n] = q->in_bits[i];
+        memmove(q->basis[n], q->basis[i], sizeof q->basis[n]);
+        n++;
+    }
+    q->nin = (uint8_t)n;
+    return q;
+}
+
+static bool is_image(const TlLayout *l, const int32_t *image, const int32_t *wanted,
+                     const uint8_t *shift)
+{
+    for (int d = 0; d < l->nout; d++)
+        if (image[d] != (shift ? wanted[d] << shift[d] : wanted[d]))
+            return false;
+    return true;
+}
+
+TlLayout *tl_layout_divide_left(TlArena *arena, const TlLayout *l, const TlLayout *inner)
+{
+    TlLayout *q = quotient_frame(arena, l, inner);
+    if (!q)
+        return NULL;
+    for (int i = 0; i < l->nin; i++) {
+        int part = tl_layout_in_index(inner, l->in[i]), taken = part < 0 ? 0 : inner->in_bits[part];
+        for (int b = 0; b < taken; b++)
+            if (!is_image(l, l->basis[i][b], inner->basis[part][b], NULL))
+                return NULL;
+        for (int b = taken; b < l->in_bits[i]; b++) {
+            for (int d = 0; d < l->nout; d++) {
+                int32_t v = l->basis[i][b][d];
+                if (v & (((int32_t)1 << inner->out_bits[d]) - 1))
+                    return NULL;
+                q->basis[i][b - taken][d] = v >> inner->out_bits[d];
+            }
+        }
+    }
+    return quotient_tidy(q, inner);
+}
+
+TlLayout *tl_layout_divide_right(TlArena *arena, const TlLayout *l, const TlLayout *outer)
+{
+    TlLayout *q = quotient_frame(arena, l, outer);
+    if (!q)
+        return NULL;
+    for (int i = 0; i < l->nin; i++) {
+        int part = tl_layout_in_index(outer, l->in[i]), stay = q->in_bits[i];
+        for (int b = 0; b < stay; b++) {
+            for (int d = 0; d < l->nout; d++)
+                if (l->basis[i][b][d] >> q->out_bits[d])
+                    return NULL;
+            memcpy(q->basis[i][b], l->basis[i][b], sizeof q->basis[i][b]);
+        }
+        for (int b = stay; b < l->in_bits[i]; b++)
+            if (!is_image(l, l->basis[i][b], outer->basis[part][b - stay], q->out_bits))
+                return NULL;
+    }
+    return quotient_tidy(q, outer);
+}
+
+/* Is the map the identity from input i to output i, and separate from all the rest? */
+static bool is_trivial_over(const TlLayout *l, int i)
+{
+    if (l->in_bits[i] != l->out_bits[i] || l->reps[i] != 1)
+        return false;
+    for (int k = 0; k < l->nin; k++)
+        for (int b = 0; b < l->in_bits[k]; b++)
+            for (int d = 0; d < l->nout; d++)
+                if ((k == i || d == i) &&
+                    l->basis[k][b][d] != (k == i && d == i ? (int32_t)1 << b : 0))
+                    return false;
+    return true;
+}
+
+TlLayout *tl_layout_quotient(TlArena *arena, const TlLayout *l, uint32_t mask)
+{
+    TL_ASSERT(l->nin == l->nout, "quotient of a map from %d to %d dimensions", l->nin, l->nout);
+    uint32_t in_mask = 0, out_mask = 0;
+    for (int i = 0; i < l->nin; i++) {
+        bool drop = mask >> i & 1;
+        if (drop && !is_trivial_over(l, i))
+            return NULL;
+        if (drop)
+            continue;
+        in_mask |= 1u << l->in[i];
+        out_mask |= 1u << i;
+    }
+    return tl_layout_sublayout(arena, l, in_mask, out_mask);
+}
+
+/* ---- composition and inverses ---- */
+
+TlLayout *tl_layout_compose(TlArena *arena, const TlLayout *inner, const TlLayout *outer)
+{
+    TL_ASSERT(inner->nout == outer->nin, "composition: %d outputs feed %d inputs", inner->nout,
+              outer->nin);
+    assert_single(inner);
+    assert_single(outer);
+    TlLayout *l = tl_layout_empty(arena, outer->nout);
+    memcpy(l->out_bits, outer->out_bits, sizeof l->out_bits);
+    for (int d = 0; d < inner->nout; d++)
+        TL_ASSERT(inner->out_bits[d] <= outer->in_bits[d], "composition: output %d is too large",
+                  d);
+    for (int i = 0; i < inner->nin; i++) {
+        int at = in_slot(l, inner->in[i]);
+        for (int b = 0; b < inner->in_bits[i]; b++) {
+            uint32_t x[TL_LAYOUT_MAX_OUT];
+            for (int d = 0; d < inner->nout; d++)
+                x[d] = (uint32_t)inner->basis[i][b][d];
+            tl_layout_apply(outer, x, add_column(l, at));
+        }
+    }
+    return l;
+}
+
+/* A layout whose outputs are the inputs of `dst`. */
+static TlLayout *into_inputs(TlArena *arena, const TlLayout *dst)
+{
+    TlLayout *l = tl_layout_empty(arena, dst->nin);
+    memcpy(l->out_bits, dst->in_bits, dst->nin);
+    return l;
+}
+
+/* The columns of `combo` as a coordinate of dst's inputs. */
+static void combo_to_image(const TlLayout *dst, uint64_t combo, int32_t *out_image)
+{
+    for (int i = 0; i < dst->nin; i++) {
+        out_image[i] = (int32_t)(combo & ((1ull << dst->in_bits[i]) - 1));
+        combo >>= dst->in_bits[i];
+    }
+}
+
+TlLayout *tl_layout_invert(TlArena *arena, const TlLayout *l)
+{
+    assert_single(l);
+    TlSpan s;
+    span_of(&s, l);
+    if (s.rank != tl_layout_total_out_bits(l))
+        return NULL;
+    TlLayout *inverse = into_inputs(arena, l);
+    for (int d = 0; d < l->nout; d++) {
+        int at = in_slot(inverse, l->nout == 1 ? TL_IN_OFFSET : (TlInDim)d);
+        for (int b = 0; b < l->out_bits[d]; b++) {
+            uint64_t combo = 0;
+            tl_span_reduce(&s, 1ull << (out_shift(l, d) + b), &combo);
+            combo_to_image(l, combo, add_column(inverse, at));
+        }
+    }
+    return inverse;
+}
+
+TlLayout *tl_layout_invert_and_compose(TlArena *arena, const TlLayout *src, const TlLayout *dst)
+{
+    TL_ASSERT(src->nout == dst->nout, "conversion between layouts with %d and %d outputs",
+              src->nout, dst->nout);
+    assert_single(src);
+    assert_single(dst);
+    for (int d = 0; d < src->nout; d++)
+        if (src->out_bits[d] > dst->out_bits[d])
+            return NULL;
+    TlSpan s;
+    span_of(&s, dst);
+    TlLayout *l = into_inputs(arena, dst);
+    for (int i = 0; i < src->nin; i++) {
+        int at = in_slot(l, src->in[i]), same = tl_layout_in_index(dst, src->in[i]);
+        for (int b = 0; b < src->in_bits[i]; b++) {
+            int32_t *image = add_column(l, at);
+            if (same >= 0 && b < dst->in_bits[same] &&
+                is_image(src, src->basis[i][b], dst->basis[same][b], NULL)) {
+                image[same] = (int32_t)1 << b;
+                continue;
+            }
+            uint64_t combo = 0;
+            if (tl_span_reduce(&s, pack(dst, src->basis[i][b]), &combo))
+                return NULL;
+            combo_to_image(dst, combo, image);
+        }
+    }
+    return l;
+}
+
+/* ---- parts and orders ---- */
+
+TlLayout *tl_layout_sublayout(TlArena *arena, const TlLayout *l, uint32_t in_mask,
+                              uint32_t out_mask)
+{
+    TlLayout *s = tl_layout_empty(arena, 0);
+    int kept[TL_LAYOUT_MAX_OUT];
+    for (int d = 0; d < l->nout; d++) {
+        if (!(out_mask >> d & 1))
+            continue;
+        s->out_bits[s->nout] = l->out_bits[d];
+        s->reps[s->nout] = l->reps[d];
+        kept[s->nout++] = d;
+    }
+    for (int i = 0; i < l->nin; i++) {
+        if (!(in_mask >> l->in[i] & 1))
+            continue;
+        int at = in_slot(s, l->in[i]);
+        for (int b = 0; b < l->in_bits[i]; b++) {
+            int32_t *image = add_column(s, at);
+            for (int d = 0; d < s->nout; d++)
+                image[d] = l->basis[i][b][kept[d]];
+        }
+    }
+    return s;
+}
+
+static void assert_permutation(const int *perm, int n)
+{
+    uint32_t seen = 0;
+    for (int i = 0; i < n; i++) {
+        TL_ASSERT(perm[i] >= 0 && perm[i] < n && !(seen >> perm[i] & 1), "not a permutation");
+        seen |= 1u << perm[i];
+    }
+}
+
+TlLayout *tl_layout_transpose_ins(TlArena *arena, const TlLayout *l, const int *perm)
+{
+    assert_permutation(perm, l->nin);
+    TlLayout *t = copy(arena, l);
+    for (int i = 0; i < l->nin; i++) {
+        t->in[i] = l->in[perm[i]];
+        t->in_bits[i] = l->in_bits[perm[i]];
+        memcpy(t->basis[i], l->basis[perm[i]], sizeof t->basis[i]);
+    }
+    return t;
+}
+
+TlLayout *tl_layout_transpose_outs(TlArena *arena, const TlLayout *l, const int *perm)
+{
+    assert_permutation(perm, l->nout);
+    TlLayout *t = copy(arena, l);
+    for (int d = 0; d < l->nout; d++) {
+        t->out_bits[d] = l->out_bits[perm[d]];
+        t->reps[d] = l->reps[perm[d]];
+        for (int i = 0; i < l->nin; i++)
+            for (int b = 0; b < l->in_bits[i]; b++)
+                t->basis[i][b][d] = l->basis[i][b][perm[d]];
+    }
+    return t;
+}
+
+TlLayout *tl_layout_reshape_ins(TlArena *arena, const TlLayout *l, int nin, const TlInDim *dims,
+                                const int *bits)
+{
+    TlLayout *r = copy(arena, l);
+    r->nin = 0;
+    memset(r->basis, 0, sizeof r->basis);
+    memset(r->in_bits, 0, sizeof r->in_bits);
+    int from = 0, b = 0;
+    for (int i = 0; i < nin; i++) {
+        int at = in_slot(r, dims[i]);
+        for (int k = 0; k < bits[i]; k++) {
+            while (from < l->nin && b == l->in_bits[from])
+                from++, b = 0;
+            TL_ASSERT(from < l->nin, "reshape to more input bits");
+            memcpy(add_column(r, at), l->basis[from][b++], sizeof(int32_t) * l->nout);
+        }
+    }
+    TL_ASSERT(tl_layout_total_in_bits(r) == tl_layout_total_in_bits(l),
+              "reshape to fewer input bits");
+    return r;
+}
+
+TlLayout *tl_layout_reshape_outs(TlArena *arena, const TlLayout *l, int nout, const int *bits)
+{
+    assert_single(l);
+    TlLayout *r = tl_layout_empty(arena, nout);
+    r->nin = l->nin;
+    memcpy(r->in, l->in, sizeof r->in);
+    memcpy(r->in_bits, l->in_bits, sizeof r->in_bits);
+    for (int d = 0; d < nout; d++)
+        r->out_bits[d] = (uint8_t)bits[d];
+    TL_ASSERT(tl_layout_total_out_bits(r) == tl_layout_total_out_bits(l),
+              "reshape to other output bits");
+    for (int i = 0; i < l->nin; i++)
+        for (int b = 0; b < l->in_bits[i]; b++)
+            unpack(r, pack(l, l->basis[i][b]), r->basis[i][b]);
+    return r;
+}
+
+TlLayout *tl_layout_flatten_ins(TlArena *arena, const TlLayout *l, TlInDim dim)
+{
+    return tl_layout_reshape_ins(arena, l, 1, &dim, (int[]){tl_layout_total_in_bits(l)});
+}
+
+TlLayout *tl_layout_flatten_outs(TlArena *arena, const TlLayout *l)
+{
+    return tl_layout_reshape_outs(arena, l, 1, (int[]){tl_layout_total_out_bits(l)});
+}
+
+TlLayout *tl_layout_resize_in(TlArena *arena, const TlLayout *l, TlInDim dim, int bits)
+{
+    TlLayout *r = copy(arena, l);
+    int i = in_slot(r, dim);
+    while (r->in_bits[i] > bits)
+        memset(r->basis[i][--r->in_bits[i]], 0, sizeof r->basis[i][0]);
+    while (r->in_bits[i] < bits)
+        add_column(r, i);
+    return r;
+}
+
+TlLayout *tl_layout_slice(TlArena *arena, const TlLayout *l, int out)
+{
+    TL_ASSERT(out >= 0 && out < l->nout, "output %d of %d", out, l->nout);
+    TlLayout *s = tl_layout_sublayout(arena, l, ~0u, ~(1u << out));
+    if (tl_layout_in_index(s, TL_IN_REG) < 0)
+        return s;
+    TlColumns nonzero = tl_columns_keep_nonzero(s, TL_IN_REG);
+    return tl_columns_apply(arena, &nonzero, s);
+}
+
+/* Columns of l that reach outside of 1 << bits along d stay inside: their data is replicated. */
+static void shrink_output(TlLayout *l, int d, int bits)
+{
+    l->out_bits[d] = (uint8_t)bits;
+    for (int i = 0; i < l->nin; i++)
+        for (int b = 0; b < l->in_bits[i]; b++)
+            l->basis[i][b][d] &= ((int32_t)1 << bits) - 1;
+}
+
+TlLayout *tl_layout_cover(TlArena *arena, const TlLayout *l, const int32_t *shape, const int *order)
+{
+    assert_single(l);
+    assert_permutation(order, l->nout);
+    TlLayout *c = copy(arena, l);
+    int reg = in_slot(c, TL_IN_REG);
+    for (int k = 0; k < l->nout; k++) {
+        int d = order[k];
+        TL_ASSERT(shape[d] > 0, "extent %d", (int)shape[d]);
+        int need = ceil_log2((uint32_t)shape[d]);
+        if (need < c->out_bits[d]) {
+            shrink_output(c, d, need);
+            continue;
+        }
+        int32_t chunk = (int32_t)1 << c->out_bits[d], m = (shape[d] + chunk - 1) / chunk;
+        for (; m % 2 == 0; m /= 2)
+            add_column(c, reg)[d] = (int32_t)1 << c->out_bits[d]++;
+        c->reps[d] = m;
+    }
+    return c;
+}
+
+static void drop_register(TlLayout *l, int i, int b)
+{
+    int last = --l->in_bits[i];
+    memmove(l->basis[i][b], l->basis[i][b + 1], sizeof l->basis[i][b] * (size_t)(last - b));
+    memset(l->basis[i][last], 0, sizeof l->basis[i][last]);
+}
+
+void tl_layout_canonicalize(TlLayout *l)
+{
+    TlLayout from = *l;
+    if (tl_layout_in_index(l, TL_IN_OFFSET) >= 0)
+        return; /* of shared memory: no thread is in it */
+    memset(l->basis, 0, sizeof l->basis);
+    memset(l->in_bits, 0, sizeof l->in_bits);
+    l->nin = 0;
+    for (int dim = 0; dim < TL_IN_COUNT; dim++) {
+        int i = tl_layout_in_index(&from, (TlInDim)dim);
+        if (i < 0 && dim > TL_IN_WARP)
+            continue;
+        int at = in_slot(l, (TlInDim)dim);
+        if (i < 0)
+            continue;
+        l->in_bits[at] = from.in_bits[i];
+        memcpy(l->basis[at], from.basis[i], sizeof l->basis[at]);
+    }
+    TlSpan s = {0};
+    for (int b = 0; b < l->in_bits[0];) {
+        if (tl_span_add(&s, pack(l, l->basis[0][b]), 0))
+            b++;
+        else
+            drop_register(l, 0, b);
+    }
+}
+
+/* ---- column actions ---- */
+
+TlColumns tl_columns_keep_nonzero(const TlLayout *l, TlInDim dim)
+{
+    TlColumns c = {.dim = dim, .from = (uint8_t)tl_layout_in_bits(l, dim)};
+    int i = tl_layout_in_index(l, dim);
+    for (int b = 0; b < c.from; b++)
+        if (pack(l, l->basis[i][b]))
+            c.col[c.n++] = (uint8_t)b;
+    return c;
+}
+
+TlColumns tl_columns_then(const TlColumns *first, const TlColumns *second)
+{
+    TL_ASSERT(first->dim == second->dim && first->n == second->from,
+              "column actions do not follow each other");
+    TlColumns c = {.dim = first->dim, .from = first->from, .n = second->n};
+    for (int i = 0; i < c.n; i++)
+        c.col[i] = first->col[second->col[i]];
+    return c;
+}
+
+TlColumns tl_columns_inverse(const TlColumns *c)
+{
+    TL_ASSERT(c->from == c->n, "a column action that drops columns has no inverse");
+    TlColumns inverse = {.dim = c->dim, .from = c->n, .n = c->n};
+    for (int i = 0; i < c->n; i++)
+        inverse.col[c->col[i]] = (uint8_t)i;
+    return inverse;
+}
+
+bool tl_columns_is_identity(const TlColumns *c)
+{
+    for (int i = 0; i < c->n; i++)
+        if (c->col[i] != i)
+            return false;
+    return c->n == c->from;
+}
+
+TlLayout *tl_columns_apply(TlArena *arena, const TlColumns *c, const TlLayout *l)
+{
+    TL_ASSERT(tl_layout_in_bits(l, c->dim) == c->from, "column action on %d columns, made for %d",
+              tl_layout_in_bits(l, c->dim), c->from);
+    TlLayout *r = copy(arena, l);
+    int i = tl_layout_in_index(l, c->dim);
+    if (i < 0)
+        return r;
+    memset(r->basis[i], 0, sizeof r->basis[i]);
+    r->in_bits[i] = c->n;
+    for (int b = 0; b < c->n; b++)
+        memcpy(r->basis[i][b], l->basis[i][c->col[b]], sizeof r->basis[i][b]);
+    return r;
+}
+
+uint32_t tl_columns_source(const TlColumns *c, uint32_t index)
+{
+    uint32_t source = 0;
+    for (int i = 0; i < c->n; i++)
+        source |= (index >> i & 1) << c->col[i];
+    return source;
+}
+
+/* ---- text ---- */
+
+static void print_sizes(TlSbuf *out, const TlLayout *l, bool reps)
+{
+    for (int d = 0; d < l->nout; d++)
+        tl_sbuf_putf(out, "%s%d", d ? "x" : "", reps ? (int)l->reps[d] : 1 << l->out_bits[d]);
+}
+
+void tl_layout_print(TlSbuf *out, const TlLayout *l)
+{
+    for (int i = 0; i < l->nin; i++) {
+        tl_sbuf_putf(out, "%s%s", i ? " " : "", in_names[l->in[i]]);
+        for (int b = 0; b < l->in_bits[i]; b++) {
+            tl_sbuf_puts(out, "(");
+            for (int d = 0; d < l->nout; d++)
+                tl_sbuf_putf(out, "%s%d", d ? "," : "", (int)l->basis[i][b][d]);
+            tl_sbuf_puts(out, ")");
+        }
+    }
+    tl_sbuf_puts(out, l->nin ? " -> " : "-> ");
+    if (l->nout == 0)
+        tl_sbuf_puts(out, "scalar");
+    print_sizes(out, l, false);
+    bool repeated = false;
+    for (int d = 0; d < l->nout; d++)
+        repeated |= l->reps[d] != 1;
+    if (!repeated)
+        return;
+    tl_sbuf_puts(out, " * ");
+    print_sizes(out, l, true);
+}
+
+typedef struct Text {
+    const char *at;
+    bool bad;
+} Text;
+
+static bool text_take(Text *t, const char *word)
+{
+    while (isspace((unsigned char)*t->at))
+        t->at++;
+    size_t n = strlen(word);
+    if (strncmp(t->at, word, n) != 0)
+        return false;
+    t->at += n;
+    return true;
+}
+
+static int32_t text_number(Text *t)
+{
+    while (isspace((unsigned char)*t->at))
+        t->at++;
+    if (!isdigit((unsigned char)*t->at))
+        return t->bad = true, 0;
+    char *end;
+    long v = strtol(t->at, &end, 10);
+    if (v > 1 << TL_LAYOUT_MAX_BITS)
+        t->bad = true;
+    t->at = end;
+    return t->bad ? 0 : (int32_t)v;
+}
+
+/* Numbers with `separator` between them, at most TL_LAYOUT_MAX_OUT. */
+static int text_numbers(Text *t, const char *separator, int32_t *out)
+{
+    int n = 0;
+    do {
+        if (n == TL_LAYOUT_MAX_OUT)
+            t->bad = true;
+        if (t->bad)
+            return 0;
+        out[n++] = text_number(t);
+    } while (text_take(t, separator));
+    return n;
+}
+
+/* nout is set by the first list of numbers, and wanted of all others. */
+static bool text_arity(TlLayout *l, int n, bool *known)
+{
+    if (!*known)
+        l->nout = (uint8_t)n;
+    *known = true;
+    return l->nout == n;
+}
+
+static bool text_input(TlLayout *l, Text *t, TlInDim dim, bool *known)
+{
+    if (tl_layout_in_index(l, dim) >= 0 || l->nin == TL_LAYOUT_MAX_IN)
+        return false;
+    int i = in_slot(l, dim);
+    while (text_take(t, "(")) {
+        if (l->in_bits[i] == TL_LAYOUT_MAX_BITS)
+            return false;
+        int32_t *image = add_column(l, i);
+        int n = text_take(t, ")") ? 0 : text_numbers(t, ",", image);
+        if (n && !text_take(t, ")"))
+            return false;
+        if (t->bad || !text_arity(l, n, known))
+            return false;
+        for (int d = 0; d < n; d++)
+            while (image[d] >> l->out_bits[d])
+                l->out_bits[d]++;
+    }
+    return true;
+}
+
+static bool text_sizes(TlLayout *l, Text *t, bool *known)
+{
+    if (text_take(t, "scalar"))
+        return text_arity(l, 0, known);
+    int32_t size[TL_LAYOUT_MAX_OUT];
+    int n = text_numbers(t, "x", size);
+    if (t->bad || !text_arity(l, n, known))
+        return false;
+    for (int d = 0; d < n; d++) {
+        int bits = ceil_log2((uint32_t)size[d]);
+        if (size[d] < 1 || size[d] != (int32_t)1 << bits || bits < l->out_bits[d])
+            return false;
+        l->out_bits[d] = (uint8_t)bits;
+    }
+    if (!text_take(t, "*"))
+        return true;
+    if (text_numbers(t, "x", l->reps) != n || t->bad)
+        return false;
+    for (int d = 0; d < n; d++)
+        if (l->reps[d] < 1 || (int64_t)l->reps[d] << l->out_bits[d] > INT32_MAX)
+            return false;
+    return true;
+}
+
+TlLayout *tl_layout_parse(TlArena *arena, const char *text)
+{
+    TlLayout *l = tl_layout_empty(arena, 0);
+    Text t = {.at = text};
+    bool known = false, found;
+    do {
+        found = false;
+        for (int dim = 0; dim < TL_IN_COUNT && !found; dim++) {
+            if (!text_take(&t, in_names[dim]))
+                continue;
+            found = true;
+            if (!text_input(l, &t, (TlInDim)dim, &known))
+                return NULL;
+        }
+    } while (found);
+    if (text_take(&t, "->") && !text_sizes(l, &t, &known))
+        return NULL;
+    return text_take(&t, "") && *t.at == 0 ? l : NULL;
+}

@@ -1,0 +1,131 @@
+/* Layouts of matrix instructions (mma.h). */
+#include "ir/plan/mma.h"
+#include <string.h>
+
+static const TlMma ROWS[] = {
+#define MMA(name, family, kind, m, n, k, a, b, acc, frag_a, frag_b, frag_c)                        \
+    {name, family, m, n, k, {TL_##a, TL_##b, TL_##acc}, {frag_a, frag_b, frag_c}},
+#include "ir/plan/mma.def"
+};
+
+uint32_t tl_mma_count(void)
+{
+    return sizeof ROWS / sizeof *ROWS;
+}
+
+const TlMma *tl_mma_at(uint32_t i)
+{
+    return i < tl_mma_count() ? &ROWS[i] : NULL;
+}
+
+uint32_t tl_mma_index(const TlMma *mma)
+{
+    return (uint32_t)(mma - ROWS);
+}
+
+const TlMma *tl_mma_find(const char *name)
+{
+    for (uint32_t i = 0; i < tl_mma_count(); i++)
+        if (strcmp(ROWS[i].name, name) == 0)
+            return &ROWS[i];
+    return NULL;
+}
+
+bool tl_mma_has(const char *families, const TlMma *mma)
+{
+    size_t n = strlen(mma->family);
+    for (const char *at = families; at && (at = strstr(at, mma->family)); at += n)
+        if ((at == families || at[-1] == ' ') && (at[n] == 0 || at[n] == ' '))
+            return true;
+    return false;
+}
+
+const TlMma *tl_mma_of(const TlOp *op)
+{
+    const TlAttr *a = op->opcode == TL_OP_DOT ? tl_attr(op, TL_ATTR_MMA) : NULL;
+    return a ? tl_mma_find(a->u.s) : NULL;
+}
+
+TlLayout *tl_mma_fragment(TlArena *arena, const TlMma *mma, int operand)
+{
+    return tl_layout_fragment(arena, mma->fragment[operand], (int[]){0, 0}, (int[]){1, 0});
+}
+
+/* One warp: the fragment, with a batch axis in front for rank 3. */
+static TlLayout fragment(TlArena *arena, const TlMma *mma, int operand, int rank)
+{
+    TlLayout l = *tl_mma_fragment(arena, mma, operand);
+    for (; l.nout < rank; l.nout++) {
+        for (int i = 0; i < l.nin; i++)
+            for (int b = 0; b < l.in_bits[i]; b++) {
+                memmove(l.basis[i][b] + 1, l.basis[i][b], sizeof(int32_t) * l.nout);
+                l.basis[i][b][0] = 0;
+            }
+        memmove(l.out_bits + 1, l.out_bits, l.nout);
+        l.out_bits[0] = 0;
+        l.reps[l.nout] = 1;
+    }
+    return l;
+}
+
+/* Warps side by side along output d; -1: they hold the same. */
+static void add_warps(TlLayout *l, int d, int bits)
+{
+    int warp = tl_layout_in_index(l, TL_IN_WARP);
+    for (int b = 0; b < bits; b++) {
+        int32_t *image = l->basis[warp][l->in_bits[warp]++];
+        memset(image, 0, sizeof(int32_t) * TL_LAYOUT_MAX_OUT);
+        if (d >= 0)
+            image[d] = (int32_t)1 << l->out_bits[d]++;
+    }
+}
+
+const TlLayout *tl_mma_layout(TlCtx *ctx, const TlMma *mma, int operand, const TlType *tile,
+                              TlMmaWarps warps, int warp_bits)
+{
+    int rank = tile->rank, m = operand == TL_MMA_B ? -1 : rank - 2,
+        n = operand == TL_MMA_A ? -1 : rank - 1, inner = operand == TL_MMA_B ? rank - 2 : rank - 1;
+    /* NVIDIA's B: blocks before k, so that an ldmatrix of four gives one step of k to two blocks: half as
+     * many are under way, from half as many places. */
+    bool blocks_first = operand == TL_MMA_B && !strncmp(mma->name, "mma.", 4);
+    int outer = 2 * rank - 3 - inner,
+        order[TL_MAX_RANK] = {blocks_first ? outer : inner, blocks_first ? inner : outer, 0};
+    TL_ASSERT(rank == 2 || rank == 3, "mma of rank %d", rank);
+    TlArena arena;
+    tl_arena_init(&arena, ctx->perm.alloc);
+    TlLayout l = fragment(&arena, mma, operand, rank);
+    add_warps(&l, m, warps.m);
+    add_warps(&l, n, warps.n);
+    add_warps(&l, rank == 3 ? 0 : -1, warps.batch);
+    add_warps(&l, -1, warp_bits - warps.m - warps.n - warps.batch);
+    const TlLayout *made = tl_layout_intern(ctx, tl_layout_cover(&arena, &l, tile->shape, order));
+    tl_arena_free(&arena);
+    return made;
+}
+
+bool tl_mma_warps(TlCtx *ctx, const TlMma *mma, const TlType *acc, const TlLayout *l,
+                  TlMmaWarps *out)
+{
+    int warp = tl_layout_in_index(l, TL_IN_WARP), rank = acc->rank;
+    *out = (TlMmaWarps){0, 0, 0};
+    if (warp < 0 || l->nout != rank)
+        return false;
+    for (int b = 0; b < l->in_bits[warp]; b++) {
+        const int32_t *image = l->basis[warp][b];
+        out->m += image[rank - 2] != 0;
+        out->n += image[rank - 1] != 0;
+        out->batch += rank == 3 && image[0] != 0;
+    }
+    return out->m + out->n + out->batch <= l->in_bits[warp] &&
+           tl_mma_layout(ctx, mma, TL_MMA_C, acc, *out, l->in_bits[warp]) == l;
+}
+
+const TlLayout *tl_mma_operand_layout(TlCtx *ctx, const TlOp *dot, int operand, const TlLayout *acc)
+{
+    const TlMma *mma = tl_mma_of(dot);
+    TlMmaWarps warps;
+    if (!mma || !tl_mma_warps(ctx, mma, dot->out[0]->type, acc, &warps))
+        return NULL;
+    return tl_mma_layout(ctx, mma, operand, tl_in(dot, (uint32_t)operand)->type, warps,
+                         tl_layout_in_bits(acc, TL_IN_WARP));
+}

@@ -1,0 +1,70 @@
+/* The plan of a reduction of laid-out tiles: who combines what, where. Pure arithmetic, asked for
+ * bytes and carried out by the SIMT lowering. Right for every legal layout; a thread is
+ * (lane, warp), all that depends on it is linear (TlThreadMap).
+ *
+ * 1. Each thread combines its own registers of one result: partial[r] of the registers
+ *    group(r)[i].
+ * 2. Steps over lanes: partial[r] = partial[r] with partial[r ^ step.reg] of lane ^ step.lane, for
+ *    all r at once. Lanes whose bit first_bit is 0 hold the first operand.
+ * 3. When class_bits: threads without a bit of slots.skip_* write each partial of each operand to
+ *    its slot, barrier, everybody reads the slots of all classes that has_value and combines them in
+ *    order. Offset of a slot: operand_at[i] + slot * bytes of the element.
+ *
+ * Registers r are those of the result's layout (one for a scalar). Padding along the axis is left
+ * out: where a register or partial may be of padding only it is guarded: it has a value where its
+ * coordinate is below the extent. */
+#ifndef TL_REDUCE_PLAN_H
+#define TL_REDUCE_PLAN_H
+#include "ir/ir.h"
+#include "ir/plan/shared_slots.h"
+
+/* A linear number of (partial register, thread). */
+typedef struct TlReach {
+    TlThreadMap thread;
+    uint32_t reg[TL_LAYOUT_MAX_BITS];
+} TlReach;
+
+typedef struct TlReduceStep {
+    uint32_t reg, lane;
+    int first_bit;
+    bool guarded;
+    TlReach least; /* guarded: the least coordinate along the axis of what the partial is of */
+    uint32_t least_partner; /* ^ this: the same of the partner */
+} TlReduceStep;
+
+typedef struct TlReduceMember {
+    int32_t reg; /* of the operand */
+    bool guarded;
+} TlReduceMember;
+
+typedef struct TlReducePlan {
+    int axis;
+    int32_t extent;
+    uint32_t nregs, nresults;
+    TlReduceMember
+        *members; /* of result r: first[r] .. first[r + 1] - 1, ascending along the axis */
+    uint32_t *first;
+    int nsteps;
+    TlReduceStep steps[TL_MAX_LANE_BITS];
+    int result_bits; /* of nresults, without repetitions */
+    int class_bits;
+    bool *has_value; /* by class */
+    TlSharedSlots slots;
+    uint32_t bytes, noperands, *operand_at;
+    TlDtype *work; /* what each operand is kept in */
+} TlReducePlan;
+
+TlReducePlan *tl_reduce_plan(TlArena *arena, const TlOp *reduce);
+
+/* ---- shared with scans ---- */
+/* In what a REDUCE or SCAN keeps partial results: sums and products of f16 and bf16 in f32. */
+TlDtype tl_combine_work_type(const TlOp *op, TlDtype d);
+TlDtype *tl_combine_work(TlArena *arena, const TlOp *op);
+/* tl_shared_slots_plan for elements of these types. */
+void tl_combine_slots(TlSharedSlots *s, const TlImages *x, int class_bits, const TlDtype *work,
+                      uint32_t n);
+/* Where the scratch of operands of these types begins, `slots` each, from offset `from` on; returns
+ * the end. */
+uint32_t tl_combine_scratch(uint32_t from, const TlDtype *work, uint32_t n, uint32_t slots,
+                            uint32_t *at);
+#endif

@@ -1,0 +1,159 @@
+/* Planning a scan (scan_plan.h): for each bit of the coordinate a direction, that is a vector of
+ * registers, lanes and warps whose image is this bit and nothing else. A layout is surjective, so
+ * there is one; registers are taken before lanes, lanes before warps. */
+#include "ir/plan/scan_plan.h"
+#include "ir/layout/gf2.h"
+#include <string.h>
+
+enum { LANE_AT = TL_LAYOUT_MAX_BITS, WARP_AT = LANE_AT + TL_MAX_LANE_BITS };
+
+typedef struct Direction {
+    uint32_t reg, lane, warp;
+} Direction;
+
+typedef struct Planner {
+    TlArena *arena;
+    TlScanPlan *p;
+    const TlOp *op;
+    Direction direction[TL_LAYOUT_MAX_BITS]; /* by bit of the coordinate */
+    TlSpan regs;                             /* directions so far that are registers alone */
+} Planner;
+
+static void find_directions(Planner *pl)
+{
+    const TlImages *x = &pl->p->x;
+    TlSpan s = {0};
+    for (int i = 0; i < x->nreg; i++)
+        tl_span_add(&s, x->reg[i], 1ull << i);
+    for (int i = 0; i < x->nlane; i++)
+        tl_span_add(&s, x->lane[i], 1ull << (LANE_AT + i));
+    for (int i = 0; i < x->nwarp; i++)
+        tl_span_add(&s, x->warp[i], 1ull << (WARP_AT + i));
+    for (int b = 0; b < pl->p->axis_bits; b++) {
+        uint64_t combo = 0;
+        TL_ASSERT(tl_span_reduce(&s, 1ull << b, &combo) == 0, "a layout without coordinate bit %d",
+                  b);
+        pl->direction[b] =
+            (Direction){(uint32_t)(combo & ((1ull << LANE_AT) - 1)),
+                        (uint32_t)(combo >> LANE_AT) & ((1u << TL_MAX_LANE_BITS) - 1),
+                        (uint32_t)(combo >> WARP_AT)};
+    }
+}
+
+static bool is_own(const Direction *d)
+{
+    return d->lane == 0 && d->warp == 0;
+}
+
+/* The register that stands for all that differ by directions of registers alone. */
+static uint32_t *representatives(const Planner *pl)
+{
+    uint32_t n = 1u << pl->p->reg_bits, *rep = TL_NEW_ARRAY(pl->arena, uint32_t, n);
+    for (uint32_t r = 0; r < n; r++) {
+        uint64_t combo = 0;
+        rep[r] = (uint32_t)tl_span_reduce(&pl->regs, r, &combo);
+    }
+    return rep;
+}
+
+/* ---- registers in order ---- */
+
+static void plan_cells(Planner *pl)
+{
+    TlScanPlan *p = pl->p;
+    uint64_t moving = tl_images_moving(&p->x);
+    while (p->own_bits < p->axis_bits && is_own(&pl->direction[p->own_bits]) &&
+           !(moving >> p->own_bits & 1))
+        tl_span_add(&pl->regs, pl->direction[p->own_bits++].reg, 0);
+    p->cell = representatives(pl);
+    p->along = TL_NEW_ARRAY(pl->arena, uint32_t, 1u << p->own_bits);
+    for (uint32_t m = 0; m < 1u << p->own_bits; m++)
+        for (int b = 0; b < p->own_bits; b++)
+            p->along[m] ^= m >> b & 1 ? pl->direction[b].reg : 0;
+}
+
+/* ---- steps ---- */
+
+static uint64_t without_low_bits(const void *user, uint64_t v)
+{
+    return v >> *(const int *)user;
+}
+
+/* Representatives are the registers without the leading bits of the directions; their number, in
+ * all repetitions, counts the other bits up. */
+static void list_parts(const Planner *pl, TlScanStep *s, TlImages *parts)
+{
+    uint32_t free_bits[TL_LAYOUT_MAX_BITS], reps = pl->p->nregs >> pl->p->reg_bits;
+    int n = 0;
+    for (int b = 0; b < pl->p->reg_bits; b++) {
+        if (pl->regs.vec[b])
+            continue;
+        parts->reg[n] = parts->reg[b];
+        free_bits[n++] = 1u << b;
+    }
+    parts->nreg = n;
+    s->nparts = reps << n;
+    s->parts = TL_NEW_ARRAY(pl->arena, uint32_t, s->nparts);
+    for (uint32_t i = 0; i < s->nparts; i++) {
+        s->parts[i] = i >> n << pl->p->reg_bits;
+        for (int b = 0; b < n; b++)
+            s->parts[i] |= i >> b & 1 ? free_bits[b] : 0;
+    }
+}
+
+static void plan_classes(Planner *pl, TlScanStep *s)
+{
+    TlScanPlan *p = pl->p;
+    s->by_classes = true;
+    while (s->bit + s->nbits < p->axis_bits && pl->direction[s->bit + s->nbits].warp)
+        s->nbits++;
+    TlImages x = p->x;
+    tl_images_change(&x, without_low_bits, &s->bit);
+    list_parts(pl, s, &x);
+    tl_combine_slots(&s->slots, &x, s->nbits, p->work, pl->op->nin);
+    s->operand_at = TL_NEW_ARRAY(pl->arena, uint32_t, pl->op->nin);
+    uint32_t reps = p->nregs >> p->reg_bits;
+    p->bytes =
+        tl_combine_scratch(p->bytes, p->work, pl->op->nin, reps << s->slots.bits, s->operand_at);
+}
+
+static void plan_steps(Planner *pl)
+{
+    TlScanPlan *p = pl->p;
+    for (int b = p->own_bits; b < p->axis_bits;) {
+        TlScanStep *s = &p->steps[p->nsteps++];
+        const Direction *d = &pl->direction[b];
+        *s = (TlScanStep){.bit = b, .nbits = 1, .reg = d->reg, .lane = d->lane};
+        s->rep = representatives(pl);
+        if (d->warp)
+            plan_classes(pl, s);
+        else if (is_own(d))
+            tl_span_add(&pl->regs, d->reg, 0);
+        b += s->nbits;
+    }
+    p->rep = representatives(pl);
+}
+
+TlScanPlan *tl_scan_plan(TlArena *arena, const TlOp *op)
+{
+    const TlType *type = tl_in(op, 0)->type;
+    const TlLayout *l = type->layout;
+    TlScanPlan *p = TL_NEW(arena, TlScanPlan);
+    Planner pl = {.arena = arena, .p = p, .op = op};
+    TL_ASSERT(l, "scan of a tile without layout");
+    p->axis = (int)tl_attr_int(op, TL_ATTR_AXIS, 0);
+    p->axis_bits = l->out_bits[p->axis];
+    p->extent = type->shape[p->axis];
+    p->reps = l->reps[p->axis];
+    p->nregs = (uint32_t)tl_layout_registers(l);
+    p->work = tl_combine_work(arena, op);
+    tl_images_of(&p->x, l, p->axis);
+    p->reg_bits = p->x.nreg;
+    p->rep_unit = 1u << p->reg_bits;
+    for (int d = p->axis + 1; d < l->nout; d++)
+        p->rep_unit *= (uint32_t)l->reps[d];
+    find_directions(&pl);
+    plan_cells(&pl);
+    plan_steps(&pl);
+    return p;
+}

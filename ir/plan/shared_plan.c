@@ -1,0 +1,73 @@
+/* Scratch of ops in shared memory: what their plans say. */
+#include "ir/plan/shared_plan.h"
+#include "ir/plan/dot_plan.h"
+#include "ir/plan/mma.h"
+#include "ir/plan/reduce_plan.h"
+#include "ir/plan/scan_plan.h"
+#include "ir/plan/table_plan.h"
+
+TlConvert *tl_op_convert_plan(TlArena *arena, const TlOp *op)
+{
+    const TlType *from = tl_in(op, 0)->type, *to = op->out[0]->type;
+    return tl_convert_plan(arena, to, from->layout, to->layout, TL_SHARED_BUDGET, 0);
+}
+
+/* A conversion planned before; types are interned, with their layouts. */
+typedef struct Known {
+    const TlType *from, *to;
+    uint32_t bytes;
+} Known;
+
+static uint32_t convert_bytes(TlArena *arena, const TlOp *op)
+{
+    TlCtx *ctx = op->block->fn->module->ctx;
+    const TlType *types[2] = {tl_in(op, 0)->type, op->out[0]->type};
+    uint64_t key = tl_hash(types, sizeof types, 0), found;
+    for (; tl_map_get(&ctx->convert_bytes, key, &found); key++) {
+        const Known *k = (const Known *)(uintptr_t)found;
+        if (k->from == types[0] && k->to == types[1])
+            return k->bytes;
+    }
+    const TlConvert *c = tl_op_convert_plan(arena, op);
+    Known *k = TL_NEW(&ctx->perm, Known);
+    *k = (Known){types[0], types[1], c->kind == TL_CONVERT_SHARED ? c->bytes : 0};
+    tl_map_put(&ctx->convert_bytes, key, (uint64_t)(uintptr_t)k);
+    return k->bytes;
+}
+
+/* The thread that did it tells the others: all elements, when some thread has only a copy. */
+static uint32_t atomic_bytes(const TlOp *op)
+{
+    enum { LEAST = 4 };
+    if (op->nout == 0 || !op->out[0]->uses)
+        return 0;
+    const TlType *t = op->out[0]->type;
+    uint32_t elem = (uint32_t)tl_dtype_bytes(t->dtype);
+    if (t->rank > 0) {
+        uint32_t copies[TL_LAYOUT_MAX_IN], threads = 0;
+        tl_layout_free_masks(t->layout, copies);
+        for (int i = 0; i < t->layout->nin; i++)
+            threads |= t->layout->in[i] == TL_IN_REG ? 0 : copies[i];
+        if (!threads)
+            return 0;
+    }
+    uint32_t bytes = (uint32_t)tl_type_elems(t) * elem;
+    return bytes < LEAST ? LEAST : bytes;
+}
+
+uint32_t tl_op_shared_bytes(TlArena *arena, const TlOp *op)
+{
+    if (op->opcode == TL_OP_CONVERT)
+        return convert_bytes(arena, op);
+    if (op->opcode == TL_OP_REDUCE)
+        return tl_reduce_plan(arena, op)->bytes;
+    if (op->opcode == TL_OP_SCAN)
+        return tl_scan_plan(arena, op)->bytes;
+    if (op->opcode == TL_OP_GATHER || op->opcode == TL_OP_HISTOGRAM || op->opcode == TL_OP_REGROUP)
+        return tl_table_plan(op).bytes;
+    if (op->opcode == TL_OP_DOT)
+        return tl_mma_of(op) ? 0 : tl_dot_plan(arena, op)->bytes;
+    if (tl_op_info(op->opcode)->flags & F_ATOMIC)
+        return atomic_bytes(op);
+    return 0;
+}

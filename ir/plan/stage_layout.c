@@ -1,0 +1,345 @@
+/* The layout of a staged tile (stage_layout.h).
+ *
+ *  1. The frame: per axis a chunk, a power of two, and repetitions: the largest chunk that one of the
+ *     layouts has, made larger while repetitions are even; along the row at least 16 bytes. So every
+ *     layout's chunk divides it, and what they hold beyond the tile has a place.
+ *  2. Two candidates. The image: rows along the axis in which memory counts up, 16-byte pieces XORed
+ *     by the row (hopper.md section 5: address bits 4 to 6 ^= bits 7 to 9, as many as the row is
+ *     wide). And the swizzle that layout_swizzle.c computes for the pair of put and first get, the
+ *     provably least wavefronts of the two.
+ *  3. The fewest wavefronts win, then the fewest accesses, then the image. With TL_STAGE_IMAGE the
+ *     swizzle keeps the put's vectors, so that asynchronous copies stay wide.
+ *
+ * Costs. An access moves a vector: registers that are neighbours in the buffer, in all threads alike.
+ * A wavefront serves as many lanes as 128 bytes are enough for. With A the span of these lanes'
+ * offsets, they are in 2^rank(A) units, in 2^rank(A in banks) different places of a row of banks; the
+ * rest are conflicts. ldmatrix reads 8 rows of 16 bytes at a time; it fits where 4 bytes of
+ * a thread are neighbours with those of lanes 0 and 1 (or, .trans, where 2-byte elements go
+ * down the row with lanes 2 to 4), and its rows are what the other three bits give. */
+#include "ir/plan/stage_layout.h"
+#include "ir/plan/convert_impl.h"
+#include <string.h>
+
+enum { ROW_BYTES = 128, WORD_BYTES = 4, VECTOR_BYTES = 16, LDMATRIX_LANES = 5 };
+
+static int log2_of(int64_t n)
+{
+    int bits = 0;
+    while ((int64_t)1 << bits < n)
+        bits++;
+    return bits;
+}
+
+/* ---- the image ---- */
+
+static void add_bits(TlInBases *in, int32_t (*images)[TL_LAYOUT_MAX_OUT], int nout, int axis,
+                     int from, int to)
+{
+    int32_t *flat = (int32_t *)images;
+    for (int b = from; b < to; b++, in->bits++)
+        flat[in->bits * nout + axis] = (int32_t)1 << b;
+}
+
+TlLayout *tl_stage_image(TlArena *arena, int rank, const int *chunk_bits, int elem_bytes, int row,
+                         int bytes)
+{
+    int32_t images[TL_LAYOUT_MAX_BITS][TL_LAYOUT_MAX_OUT] = {{0}}, *flat = &images[0][0];
+    TlInBases in = {TL_IN_OFFSET, 0, flat};
+    int elem = log2_of(elem_bytes), inner = log2_of(bytes) - elem;
+    TL_ASSERT(inner <= chunk_bits[row], "rows of %d bytes in a chunk of 2^%d", bytes,
+              chunk_bits[row]);
+    add_bits(&in, images, rank, row, 0, inner);
+    for (int d = rank - 1; d >= 0; d--)
+        if (d != row)
+            add_bits(&in, images, rank, d, 0, chunk_bits[d]);
+    add_bits(&in, images, rank, row, inner, chunk_bits[row]);
+    int low = log2_of(VECTOR_BYTES) - elem, high = log2_of(ROW_BYTES) - elem;
+    for (int i = 0; low + i < inner && high + i < in.bits; i++)
+        for (int d = 0; d < rank; d++)
+            flat[(high + i) * rank + d] ^= flat[(low + i) * rank + d];
+    return tl_layout_make(arena, rank, chunk_bits, 1, &in);
+}
+
+/* ---- the frame ---- */
+
+typedef struct Frame {
+    int rank, elem_bytes, bits[TL_LAYOUT_MAX_OUT], shift[TL_LAYOUT_MAX_OUT], all_bits;
+    int32_t shape[TL_LAYOUT_MAX_OUT], reps[TL_LAYOUT_MAX_OUT];
+} Frame;
+
+static int elem_bytes_of(const TlType *t)
+{
+    return t->ptr ? 8 : tl_dtype_bytes(t->dtype);
+}
+
+static void settle_frame(Frame *f)
+{
+    f->all_bits = 0;
+    for (int d = f->rank - 1; d >= 0; d--) {
+        f->shape[d] = (int32_t)1 << f->bits[d];
+        f->shift[d] = f->all_bits;
+        f->all_bits += f->bits[d];
+    }
+}
+
+static Frame frame_of(const TlStageUse *use)
+{
+    Frame f = {.rank = use->type->rank, .elem_bytes = elem_bytes_of(use->type)};
+    for (int d = 0; d < f.rank; d++) {
+        f.bits[d] = use->put->out_bits[d];
+        for (int i = 0; i < use->ngets; i++)
+            if (use->gets[i]->out_bits[d] > f.bits[d])
+                f.bits[d] = use->gets[i]->out_bits[d];
+        int least = log2_of(VECTOR_BYTES) - log2_of(f.elem_bytes);
+        if (d == use->row && f.bits[d] < least)
+            f.bits[d] = least;
+        f.reps[d] = (use->type->shape[d] - 1) / (1 << f.bits[d]) + 1;
+        for (; f.reps[d] % 2 == 0; f.reps[d] /= 2)
+            f.bits[d]++;
+    }
+    settle_frame(&f);
+    return f;
+}
+
+/* The first chunk of a tile's layout, as large as the frame's. */
+static const TlLayout *in_frame(TlArena *arena, const Frame *f, const TlLayout *l)
+{
+    TlLayout *chunk = TL_NEW(arena, TlLayout);
+    static const int order[] = {0, 1, 2, 3, 4};
+    *chunk = *l;
+    for (int d = 0; d < f->rank; d++)
+        chunk->reps[d] = 1;
+    return tl_layout_cover(arena, chunk, f->shape, order);
+}
+
+/* ---- costs ---- */
+
+/* A layout's bits as offsets in the buffer, in elements. */
+typedef struct Images {
+    uint64_t reg[TL_SIDE_MAX_REGS], lane[TL_MAX_LANE_BITS], warp[TL_MAX_WARP_BITS];
+    int nregs, nlanes, nwarps;
+} Images;
+
+static uint64_t element_of(const Frame *f, const int32_t *x)
+{
+    uint64_t e = 0;
+    for (int d = 0; d < f->rank; d++)
+        e |= (uint64_t)(uint32_t)x[d] << f->shift[d];
+    return e;
+}
+
+static Frame frame_of_buffer(const TlLayout *shared, int elem_bytes)
+{
+    Frame f = {.rank = shared->nout, .elem_bytes = elem_bytes};
+    for (int d = 0; d < f.rank; d++) {
+        f.bits[d] = shared->out_bits[d];
+        f.reps[d] = shared->reps[d];
+    }
+    settle_frame(&f);
+    return f;
+}
+
+static int offsets_of(const Frame *f, const TlBasis *o, const TlLayout *l, TlInDim in,
+                      uint64_t *out)
+{
+    int i = tl_layout_in_index(l, in), n = tl_layout_in_bits(l, in);
+    for (int b = 0; b < n; b++)
+        out[b] = tl_basis_coordinates(o, element_of(f, l->basis[i][b]));
+    return n;
+}
+
+static void make_images(TlArena *arena, const Frame *f, const TlLayout *l, const TlLayout *shared,
+                        Images *out)
+{
+    TlBasis *o = TL_NEW(arena, TlBasis);
+    int offset = tl_layout_in_index(shared, TL_IN_OFFSET);
+    for (int b = 0; b < shared->in_bits[offset]; b++)
+        tl_basis_add(o, element_of(f, shared->basis[offset][b]));
+    TL_ASSERT(o->n == f->all_bits, "a buffer with 2^%d places for 2^%d elements", o->n,
+              f->all_bits);
+    const TlLayout *chunk = in_frame(arena, f, l);
+    out->nregs = offsets_of(f, o, chunk, TL_IN_REG, out->reg);
+    out->nlanes = offsets_of(f, o, chunk, TL_IN_LANE, out->lane);
+    out->nwarps = offsets_of(f, o, chunk, TL_IN_WARP, out->warp);
+}
+
+static int vector_bits(const Images *x, int elem_bytes)
+{
+    TlSpan regs = {0};
+    uint64_t disturbed = 0;
+    int n = 0;
+    for (int i = 0; i < x->nregs; i++)
+        tl_span_add(&regs, x->reg[i], 0);
+    for (int i = 0; i < x->nlanes; i++)
+        disturbed |= x->lane[i];
+    for (int i = 0; i < x->nwarps; i++)
+        disturbed |= x->warp[i];
+    while (elem_bytes << n < VECTOR_BYTES && !(disturbed >> n & 1) && tl_span_has(&regs, 1ull << n))
+        n++;
+    return n;
+}
+
+int tl_stage_vector_bits(TlArena *arena, int elem_bytes, const TlLayout *l, const TlLayout *shared)
+{
+    Images x;
+    Frame f = frame_of_buffer(shared, elem_bytes);
+    make_images(arena, &f, l, shared, &x);
+    return vector_bits(&x, elem_bytes);
+}
+
+/* Lanes that only hold what registers and lower lanes hold. */
+static uint32_t copied_lanes(const Images *x)
+{
+    TlSpan span = {0};
+    uint32_t skip = 0;
+    for (int i = 0; i < x->nregs; i++)
+        tl_span_add(&span, x->reg[i], 0);
+    for (int i = 0; i < x->nlanes; i++)
+        if (!tl_span_add(&span, x->lane[i], 0))
+            skip |= 1u << i;
+    return skip;
+}
+
+/* Of one access, log2: `units` different vectors in a wavefront's lanes, in `banks` different places. */
+static TlStageCost plain_cost(const Images *x, int elem_bytes, int64_t registers, bool writes)
+{
+    int elem = log2_of(elem_bytes), vec = vector_bits(x, elem_bytes), word = 2 - elem, groups = 0;
+    int row = log2_of(ROW_BYTES) - elem, unit = vec > word ? vec : word, lanes = row - unit;
+    uint64_t bank_mask = (1ull << row) - (1ull << unit);
+    uint32_t skip = writes ? copied_lanes(x) : 0;
+    TlSpan units = {0}, banks = {0};
+    for (int i = 0; i < x->nlanes; i++) {
+        if (skip >> i & 1)
+            continue;
+        if (i >= lanes) {
+            groups++;
+            continue;
+        }
+        tl_span_add(&units, x->lane[i] >> unit, 0);
+        tl_span_add(&banks, x->lane[i] & bank_mask, 0);
+    }
+    TlStageCost c = {.accesses = (uint32_t)(registers >> vec ? registers >> vec : 1)};
+    c.wavefronts = c.accesses << (units.rank - banks.rank + groups);
+    c.conflicts = c.wavefronts - (c.accesses << groups);
+    return c;
+}
+
+/* By ldmatrix: `rows` gives the eight rows of a matrix. */
+static TlStageCost matrix_cost(const uint64_t *rows, int elem_bytes, int64_t registers)
+{
+    int elem = log2_of(elem_bytes), unit = 4 - elem;
+    uint64_t bank_mask = (1ull << (7 - elem)) - (1ull << unit);
+    TlSpan banks = {0};
+    for (int i = 0; i < 3; i++)
+        tl_span_add(&banks, rows[i] & bank_mask, 0);
+    uint32_t matrices = (uint32_t)(registers * elem_bytes / WORD_BYTES);
+    TlStageCost c = {.accesses = (matrices + 3) / 4, .wavefronts = matrices << (3 - banks.rank)};
+    c.conflicts = c.wavefronts - matrices;
+    return c;
+}
+
+static bool is_row(uint64_t offset, int elem_bytes)
+{
+    return (offset * (uint64_t)elem_bytes) % VECTOR_BYTES == 0;
+}
+
+/* Do the vectors count up offsets from 1 << from on? */
+static bool counts_up(const uint64_t *v, int n, int from)
+{
+    for (int i = 0; i < n; i++)
+        if (v[i] != 1ull << (from + i))
+            return false;
+    return true;
+}
+
+static bool ldmatrix_rows(const Images *x, int elem_bytes, uint64_t *rows)
+{
+    int word = 2 - log2_of(elem_bytes);
+    if (word < 0 || x->nlanes != LDMATRIX_LANES || vector_bits(x, elem_bytes) < word ||
+        !counts_up(x->lane, 2, word))
+        return false;
+    memcpy(rows, x->lane + 2, 3 * sizeof *rows);
+    return is_row(rows[0] | rows[1] | rows[2], elem_bytes);
+}
+
+static bool transposing_rows(const Images *x, int elem_bytes, uint64_t *rows)
+{
+    if (elem_bytes != 2 || x->nlanes != LDMATRIX_LANES || x->nregs < 1 ||
+        !counts_up(x->lane + 2, 3, 0))
+        return false;
+    rows[0] = x->reg[0], rows[1] = x->lane[0], rows[2] = x->lane[1];
+    return is_row(rows[0] | rows[1] | rows[2], elem_bytes);
+}
+
+static TlStageCost cost_of(const Images *x, int elem_bytes, int64_t registers, bool writes,
+                           uint32_t flags)
+{
+    uint64_t rows[3];
+    if (!writes && flags & TL_STAGE_LDMATRIX &&
+        (ldmatrix_rows(x, elem_bytes, rows) || transposing_rows(x, elem_bytes, rows)))
+        return matrix_cost(rows, elem_bytes, registers);
+    return plain_cost(x, elem_bytes, registers, writes);
+}
+
+TlStageCost tl_stage_cost(TlArena *arena, int elem_bytes, const TlLayout *l, const TlLayout *shared,
+                          bool writes, uint32_t flags)
+{
+    Images x;
+    Frame f = frame_of_buffer(shared, elem_bytes);
+    make_images(arena, &f, l, shared, &x);
+    return cost_of(&x, elem_bytes, tl_layout_registers(l), writes, flags);
+}
+
+/* ---- the choice ---- */
+
+static TlStageCost total_cost(TlArena *arena, const TlStageUse *use, const TlLayout *shared)
+{
+    int bytes = elem_bytes_of(use->type);
+    TlStageCost sum = tl_stage_cost(arena, bytes, use->put, shared, true, use->flags);
+    for (int i = 0; i < use->ngets; i++) {
+        TlStageCost c = tl_stage_cost(arena, bytes, use->gets[i], shared, false, use->flags);
+        sum.accesses += c.accesses;
+        sum.wavefronts += c.wavefronts;
+        sum.conflicts += c.conflicts;
+    }
+    return sum;
+}
+
+static bool is_better(TlStageCost a, TlStageCost b)
+{
+    return a.wavefronts != b.wavefronts ? a.wavefronts < b.wavefronts : a.accesses < b.accesses;
+}
+
+static TlLayout *image_in(TlArena *arena, const Frame *f, int row)
+{
+    int bytes = f->elem_bytes << f->bits[row];
+    return tl_stage_image(arena, f->rank, f->bits, f->elem_bytes, row,
+                          bytes < ROW_BYTES ? bytes : ROW_BYTES);
+}
+
+static TlLayout *swizzle_in(TlArena *arena, const Frame *f, const TlStageUse *use)
+{
+    const TlLayout *put = in_frame(arena, f, use->put), *get = in_frame(arena, f, use->gets[0]);
+    int vec = -1;
+    if (use->flags & TL_STAGE_IMAGE)
+        vec = tl_stage_vector_bits(arena, f->elem_bytes, put, image_in(arena, f, use->row));
+    return tl_swizzle_layout(arena, f->elem_bytes, f->rank, f->shape, put, get, vec);
+}
+
+static const TlLayout *finish(TlCtx *ctx, const Frame *f, const TlLayout *chunk)
+{
+    TlLayout l = *chunk;
+    memcpy(l.reps, f->reps, sizeof *l.reps * (size_t)f->rank);
+    return tl_layout_intern(ctx, &l);
+}
+
+const TlLayout *tl_stage_layout(TlCtx *ctx, TlArena *arena, const TlStageUse *use)
+{
+    Frame f = frame_of(use);
+    TlLayout *image = image_in(arena, &f, use->row);
+    TlStageCost cost = total_cost(arena, use, image);
+    if (cost.conflicts == 0 && use->flags & TL_STAGE_IMAGE)
+        return finish(ctx, &f, image);
+    TlLayout *swizzle = swizzle_in(arena, &f, use);
+    return finish(ctx, &f, is_better(total_cost(arena, use, swizzle), cost) ? swizzle : image);
+}

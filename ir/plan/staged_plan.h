@@ -1,0 +1,66 @@
+/* How a tile goes between registers and a slot of a buffer: which registers move together, and where.
+ * Pure arithmetic; right for every legal pair of layouts. The SIMT lowering of put, get and copy
+ * follows the plan.
+ *
+ * An access moves registers regs[0 .. nregs) of a thread. Its place, in bytes from the beginning of
+ * the slot:
+ *
+ *     outer + sum over k of far[k].stride * (far[k].thread(thread) ^ far_at[k])
+ *           + (inner(thread) ^ inner)
+ *
+ * far: axes along which threads are in different chunks of the buffer. Nothing of this kind where
+ * the buffer's chunk is as large as what the threads of a block reach over.
+ *
+ * VECTOR  register regs[i] is the element at place + i * element bytes; the place is a multiple of
+ *         all their bytes.
+ * MATRIX  one ldmatrix.x`words`: the thread gives its place as the address of a row of 16 bytes. In
+ *         word i of what it gets are registers regs[i * n], ..., lowest bits first, n = 4 / element
+ *         bytes. Matrix i has the rows of lanes 8i .. 8i + 7; lane l gets word l & 3 of row l >> 2.
+ * MATRIX_TRANS  the same with .trans: elements 2 (l & 3), 2 (l & 3) + 1 of column l >> 2.
+ *
+ * A guarded access may reach past the end in some thread. get: past the tile's shape, where perhaps
+ * nobody has written: read at the beginning of the slot instead, and drop it. put: out of the
+ * buffer: leave it. All elements of an access are on one side. */
+#ifndef TL_STAGED_PLAN_H
+#define TL_STAGED_PLAN_H
+#include "ir/plan/layout_convert.h"
+#include "ir/plan/staged.h"
+
+typedef enum TlBufKind { TL_BUF_VECTOR, TL_BUF_MATRIX, TL_BUF_MATRIX_TRANS } TlBufKind;
+
+typedef struct TlBufAccess {
+    uint32_t inner, outer, far_at[TL_LAYOUT_MAX_OUT];
+    bool guarded;
+    int32_t *regs;
+} TlBufAccess;
+
+typedef struct TlBufFar {
+    int dim;
+    uint32_t stride; /* bytes */
+    TlThreadMap thread;
+} TlBufFar;
+
+typedef struct TlBufPlan {
+    TlBufKind kind;
+    int words;      /* of a matrix: 1, 2, 4 */
+    uint32_t nregs; /* of an access */
+    TlThreadMap inner;
+    int nfar;
+    TlBufFar far[TL_LAYOUT_MAX_OUT];
+    uint32_t naccesses; /* by the first register */
+    TlBufAccess *accesses;
+} TlBufPlan;
+
+enum {
+    TL_BUF_MAY_MATRIX = 1, /* there is an ldmatrix, of warps of 32; get only */
+    TL_BUF_IN_ORDER = 2,   /* regs[i] = regs[0] + i */
+    TL_BUF_WRITES = 4      /* put and copy: what is guarded */
+};
+/* tile: a tile or token. max_regs: of a vector, a power of two; at most 16 bytes anyway. */
+TlBufPlan *tl_buf_plan(TlArena *arena, const TlType *tile, const TlType *buf, int max_regs,
+                       uint32_t flags);
+/* Carries the plan out on numbers: every register gets, or goes to, the place that its element has in
+ * the buffer. NULL, or what is wrong, as text. */
+const char *tl_buf_prove(TlArena *arena, const TlBufPlan *p, const TlType *tile, const TlType *buf,
+                         uint32_t flags);
+#endif

@@ -1,0 +1,32 @@
+#include "ir/plan/table_plan.h"
+#include "ir/layout/layout.h"
+#include "ir/plan/shared_plan.h"
+
+enum { ACCESS_BYTES = 16 };
+
+static int vector_bits(const TlType *type, uint32_t elem_bytes)
+{
+    int last = type->rank - 1, bits = tl_layout_consecutive_bits(type->layout, TL_IN_REG);
+    if (bits > type->layout->out_bits[last])
+        bits = type->layout->out_bits[last];
+    while (elem_bytes << bits > ACCESS_BYTES || type->shape[last] % (1 << bits))
+        bits--;
+    return bits;
+}
+
+TlTablePlan tl_table_plan(const TlOp *op)
+{
+    const TlType *type = tl_in(op, 0)->type;
+    TlTablePlan p = {.elems = 1, .elem_bytes = type->ptr ? 8 : (uint32_t)tl_dtype_bytes(type->dtype)};
+    TL_ASSERT(type->layout, "a table of a tile without layout");
+    for (int d = type->rank - 1; d >= 0; d--) {
+        p.stride[d] = p.elems;
+        p.elems *= (uint32_t)type->shape[d];
+    }
+    p.count = TL_SHARED_BUDGET / p.elem_bytes;
+    p.count = p.elems < p.count ? p.elems : p.count;
+    p.nrounds = (p.elems + p.count - 1) / p.count;
+    p.bytes = p.count * p.elem_bytes;
+    p.vec_bits = vector_bits(type, p.elem_bytes);
+    return p;
+}

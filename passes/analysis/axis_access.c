@@ -1,0 +1,494 @@
+/* What the facts say of memory accesses (axis_info.h).
+ *
+ * A view's extents and strides are numbers with facts of their own: of a parameter by its type
+ * (dense axes, constants, the aligned variant's promise), of VIEW and SUB_VIEW by their operands.
+ * An access runs along one axis of its tile when addresses count up there: a slice of step 1, or
+ * an index tile that counts up, on the view's axis of stride 1; or pointers that count up. Its
+ * width is the largest power of two, up to 16 bytes, that divides everything that places a run:
+ * where the slice starts, the base, each other axis's contribution; the extent, so that the bound
+ * is not inside a run; the mask's constancy; and the tile, so that padding is not either. */
+#include "ir/layout/layout.h"
+#include "passes/analysis/axis_impl.h"
+#include "passes/analysis/facts.h"
+
+/* ---- views ---- */
+
+static int64_t element_bytes(const TlType *t)
+{
+    return tl_dtype_bytes(t->dtype);
+}
+
+static int64_t known_of(const TlAxisFacts *f)
+{
+    return f->is_known ? f->value : -1;
+}
+
+static int64_t times_known(int64_t a, int64_t b)
+{
+    return a < 0 || b < 0 || (b && a > INT64_MAX / b) ? -1 : a * b;
+}
+
+static TlViewFacts any_view(const TlType *t)
+{
+    TlViewFacts f = {.base = element_bytes(t)};
+    for (int d = 0; d < TL_MAX_VIEW_RANK; d++) {
+        f.extent[d] = f.stride[d] = 1;
+        f.known_extent[d] = f.known_stride[d] = f.extent_hi[d] = -1;
+    }
+    return f;
+}
+
+static void set_known(int64_t *divisor, int64_t *known, int64_t value)
+{
+    *known = value;
+    if (value >= 0)
+        *divisor = tl_axis_divisor(value);
+}
+
+int64_t tl_axis_aligned_unit(TlDtype dtype)
+{
+    return tl_axis_divisor(TL_AXIS_ALIGNMENT / tl_dtype_bytes(dtype));
+}
+
+static void set_extent(TlViewFacts *f, int d, int64_t value)
+{
+    set_known(&f->extent[d], &f->known_extent[d], value);
+    f->extent_hi[d] = value;
+}
+
+/* ends_on_byte: the next axis is a row of 4-bit elements. */
+static void set_dense(TlViewFacts *f, int d, bool ends_on_byte)
+{
+    int64_t row = f->extent[d + 1], known = f->known_extent[d + 1];
+    if (ends_on_byte) {
+        row = row % 2 ? 2 : row;
+        known += known >= 0 ? known % 2 : 0;
+    }
+    f->stride[d] = tl_axis_times(row, f->stride[d + 1]);
+    f->known_stride[d] = times_known(known, f->known_stride[d + 1]);
+}
+
+static TlViewFacts parameter_view(const TlAxisInfo *a, const TlValue *v)
+{
+    TlViewFacts f = any_view(v->type);
+    const TlKernelInfo *info = a->fn->info;
+    if (!info || v->index >= info->params.len)
+        return f;
+    const TlParam *p = &info->params.data[v->index];
+    bool promised = tl_axis_is_promised(a, v->index);
+    int64_t unit = promised ? tl_axis_aligned_unit(v->type->dtype) : 1;
+    if (promised)
+        f.base = TL_AXIS_ALIGNMENT;
+    for (int d = p->rank - 1; d >= 0; d--) {
+        bool last = d == p->rank - 1;
+        if (last)
+            f.extent[d] = unit;
+        else
+            f.stride[d] = unit;
+        f.extent_hi[d] = p->extent[d].is_i64 ? INT64_MAX : INT32_MAX;
+        if (p->extent[d].kind == TILE_DIM_CONST)
+            set_extent(&f, d, p->extent[d].value);
+        if (p->stride[d].kind == TILE_DIM_CONST)
+            set_known(&f.stride[d], &f.known_stride[d], p->stride[d].value);
+        else if (p->stride[d].kind == TILE_DIM_DENSE && last)
+            set_known(&f.stride[d], &f.known_stride[d], 1);
+        else if (p->stride[d].kind == TILE_DIM_DENSE)
+            set_dense(&f, d, d + 2 == p->rank && tl_dtype_bits(p->dtype) < 8);
+    }
+    return f;
+}
+
+static TlViewFacts made_view(const TlAxisInfo *a, const TlOp *op)
+{
+    int rank = op->out[0]->type->rank;
+    TlViewFacts f = any_view(op->out[0]->type);
+    f.base = tl_axis_min(TL_AXIS_ALIGNMENT, tl_axis_facts(a, tl_in(op, 0))->divisibility[0]);
+    for (int d = 0; d < rank; d++) {
+        const TlAxisFacts *extent = tl_axis_facts(a, tl_in(op, (uint32_t)(1 + d)));
+        const TlAxisFacts *stride = tl_axis_facts(a, tl_in(op, (uint32_t)(1 + rank + d)));
+        f.extent[d] = extent->divisibility[0];
+        f.known_extent[d] = known_of(extent);
+        f.extent_hi[d] = extent->lo >= 0 ? extent->hi : -1;
+        f.stride[d] = stride->divisibility[0];
+        f.known_stride[d] = known_of(stride);
+    }
+    return f;
+}
+
+/* Starts and extents are clipped: each is 0, what was asked for, or what is left. */
+static TlViewFacts sub_view(const TlAxisInfo *a, const TlOp *op)
+{
+    int rank = op->out[0]->type->rank;
+    TlViewFacts f = tl_view_facts(a, tl_in(op, 0));
+    int64_t bytes = element_bytes(op->out[0]->type);
+    for (int d = 0; d < rank; d++) {
+        int64_t start = tl_axis_facts(a, tl_in(op, (uint32_t)(1 + d)))->divisibility[0];
+        int64_t extent = tl_axis_facts(a, tl_in(op, (uint32_t)(1 + rank + d)))->divisibility[0];
+        start = tl_axis_min(start, f.extent[d]);
+        f.base = tl_axis_min(f.base, tl_axis_times(bytes, tl_axis_times(start, f.stride[d])));
+        f.extent[d] = tl_axis_min(start, extent);
+        f.known_extent[d] = -1;
+        int64_t asked = tl_axis_facts(a, tl_in(op, (uint32_t)(1 + rank + d)))->hi;
+        f.extent_hi[d] =
+            tl_axis_min(f.extent_hi[d] < 0 ? INT64_MAX : f.extent_hi[d], tl_axis_max(asked, 0));
+    }
+    return f;
+}
+
+TlViewFacts tl_view_facts(const TlAxisInfo *a, const TlValue *view)
+{
+    if (!view->def)
+        return parameter_view(a, view);
+    return view->def->opcode == TL_OP_SUB_VIEW ? sub_view(a, view->def) : made_view(a, view->def);
+}
+
+/* ---- accesses ---- */
+
+/* The least and greatest index along axis i; all of int64 when nothing is known. */
+static void index_range(const TlAxisInfo *a, const TlPlace *p, uint32_t i, TlWideInt *lo,
+                        TlWideInt *hi)
+{
+    const TlAxisFacts *f = tl_axis_facts(a, p->index[i].value);
+    const TlAxis *axis = &p->axes[i];
+    *lo = f->lo;
+    *hi = f->hi;
+    if (axis->kind == TL_AXIS_SLICE)
+        *(axis->step < 0 ? lo : hi) += (TlWideInt)(axis->width - 1) * axis->step;
+}
+
+bool tl_access_axis_inside(const TlAxisInfo *a, const TlPlace *p, const TlViewFacts *v, uint32_t i)
+{
+    TlWideInt lo, hi;
+    index_range(a, p, i, &lo, &hi);
+    return lo >= 0 && hi < v->known_extent[i];
+}
+
+static bool is_all_inside(const TlAxisInfo *a, const TlOp *op, const TlPlace *p,
+                          const TlViewFacts *v)
+{
+    bool inside = true;
+    for (uint32_t i = 0; i < p->naxes; i++)
+        inside &= tl_access_axis_inside(a, p, v, i);
+    return inside || tl_attr_flag(op, TL_ATTR_UNCHECKED);
+}
+
+/* Of elements that are inside: the index is below the extent and below its own bound. */
+static bool fits_31_bits(const TlAxisInfo *a, const TlPlace *p, const TlViewFacts *v)
+{
+    TlWideInt last = 0;
+    for (uint32_t i = 0; i < p->naxes; i++) {
+        TlWideInt lo, hi;
+        index_range(a, p, i, &lo, &hi);
+        if (v->extent_hi[i] >= 0 && v->extent_hi[i] - 1 < hi)
+            hi = v->extent_hi[i] - 1;
+        if (v->known_stride[i] < 0 || hi > INT32_MAX)
+            return false;
+        last += (hi < 0 ? 0 : hi) * v->known_stride[i];
+    }
+    return (last + 1) * element_bytes(p->base->type) <= INT32_MAX;
+}
+
+/* The axes whose bounds can be tested in 32 bits. */
+static uint32_t narrow_axes(const TlAxisInfo *a, const TlPlace *p, const TlViewFacts *v)
+{
+    enum { MOST_ADDED = 1 << 30 };
+    uint32_t axes = 0;
+    for (uint32_t i = 0; i < p->naxes; i++) {
+        const TlAxisFacts *f = tl_axis_facts(a, p->index[i].value);
+        const TlAxis *axis = &p->axes[i];
+        bool fits = axis->kind == TL_AXIS_SLICE && axis->step >= 0 && f->lo >= 0 &&
+                    f->hi <= INT32_MAX && v->extent_hi[i] >= 0 && v->extent_hi[i] <= INT32_MAX;
+        if (fits && (int64_t)axis->width * axis->step <= MOST_ADDED)
+            axes |= 1u << i;
+    }
+    return axes;
+}
+
+/* A slice of a parameter's view, in the aligned kernel. */
+static uint32_t local_axes(const TlAxisInfo *a, const TlPlace *p)
+{
+    uint32_t axes = 0;
+    uint64_t far = 0; /* elements */
+    if (!a->fn->info || !a->fn->info->aligned || p->base->def)
+        return 0;
+    const TlParam *param = &a->fn->info->params.data[p->base->index];
+    for (uint32_t i = 0; i < p->naxes; i++) {
+        const TlAxis *axis = &p->axes[i];
+        bool known = param->stride[i].kind == TILE_DIM_CONST ||
+                     (param->stride[i].kind == TILE_DIM_DENSE && i + 1 == p->naxes);
+        if (axis->kind == TL_AXIS_SCALAR)
+            continue;
+        if (axis->kind != TL_AXIS_SLICE || axis->step < 0)
+            return 0;
+        if (known && param->stride[i].kind == TILE_DIM_CONST &&
+            (param->stride[i].value < 0 || param->stride[i].value >= TL_LOCAL_STRIDE))
+            return 0;
+        int64_t stride = !known                                    ? TL_LOCAL_STRIDE - 1
+                         : param->stride[i].kind == TILE_DIM_CONST ? param->stride[i].value
+                                                                   : 1;
+        far += (uint64_t)(axis->width - 1) * (uint64_t)axis->step * (uint64_t)stride;
+        axes |= (uint32_t)(!known && axis->width > 1) << i;
+    }
+    return (far + 1) * (uint64_t)element_bytes(p->base->type) <= UINT32_MAX ? axes : 0;
+}
+
+typedef struct Run {
+    int dim;
+    int64_t width;
+    TlNarrow why;
+} Run;
+
+static void limit(Run *r, int64_t width, TlNarrow why)
+{
+    if (width >= r->width)
+        return;
+    r->width = width;
+    r->why = why;
+}
+
+/* ---- what ends runs, for `tilec explain` ---- */
+
+/* The operand that an op's runs along an axis come from; NULL: from several, or from none. */
+static const TlValue *run_source(const TlValue *v)
+{
+    switch (v->def ? (int)v->def->opcode : -1) {
+    case TL_OP_CAST:
+    case TL_OP_BROADCAST:
+    case TL_OP_EXPAND:
+    case TL_OP_CONVERT: return tl_in(v->def, 0);
+    case TL_OP_SUB: return tl_in(v->def, 0);
+    default: return NULL;
+    }
+}
+
+static int64_t longest_run(const TlAxisInfo *a, const TlValue *v)
+{
+    const TlAxisFacts *f = tl_axis_facts(a, v);
+    int64_t longest = 1;
+    for (int d = 0; d < v->type->rank; d++)
+        longest = tl_axis_max(longest, f->contiguity[d]);
+    return longest;
+}
+
+/* Are the value's runs as short as they are because a remainder cut a longer one? */
+static bool is_cut(const TlAxisInfo *a, const TlValue *v, int depth)
+{
+    enum { MOST = 16 };
+    if (!v->def || depth > MOST || v->type->rank == 0)
+        return false;
+    if (v->def->opcode == TL_OP_REM)
+        return longest_run(a, tl_in(v->def, 0)) > longest_run(a, v);
+    if (v->def->opcode == TL_OP_ADD || v->def->opcode == TL_OP_PTR_ADD)
+        return is_cut(a, tl_in(v->def, 0), depth + 1) || is_cut(a, tl_in(v->def, 1), depth + 1);
+    const TlValue *from = run_source(v);
+    return from && is_cut(a, from, depth + 1);
+}
+
+static TlNarrow why_short(const TlAxisInfo *a, const TlValue *v, TlNarrow otherwise)
+{
+    return is_cut(a, v, 0) ? TL_NARROW_WRAP : otherwise;
+}
+
+/* The pointer that others are computed from. */
+static const TlValue *first_pointer(const TlValue *v)
+{
+    while (v->def && v->def->nin && tl_in(v->def, 0)->type->ptr)
+        v = tl_in(v->def, 0);
+    return v;
+}
+
+/* What the address is a multiple of that a view or pointer was made from. */
+static int64_t array_begin(const TlAxisInfo *a, const TlValue *v)
+{
+    while (v->type->kind == TL_VIEW && v->def)
+        v = tl_in(v->def, 0);
+    return v->type->kind == TL_VIEW ? tl_view_facts(a, v).base
+                                    : tl_axis_facts(a, first_pointer(v))->divisibility[0];
+}
+
+/* Why addresses begin badly. */
+static TlNarrow why_begun(const TlAxisInfo *a, const TlValue *base)
+{
+    return array_begin(a, base) < TL_AXIS_ALIGNMENT ? TL_NARROW_BASE : TL_NARROW_OFFSET;
+}
+
+/* Addresses count up along axis i of the view: for how long, from multiples of what? */
+static Run run_of_axis(const TlAxisInfo *a, const TlPlace *p, uint32_t i)
+{
+    const TlAxis *axis = &p->axes[i];
+    const TlValue *index = p->index[i].value;
+    const TlAxisFacts *f = tl_axis_facts(a, index);
+    int first = tl_place_dim(p, i);
+    if (axis->kind == TL_AXIS_SLICE && axis->step == 1)
+        return (Run){first, f->divisibility[0], TL_NARROW_START};
+    if (axis->kind != TL_AXIS_TILE)
+        return (Run){-1, 1, TL_NARROW_AXIS};
+    Run best = {-1, 1, why_short(a, index, TL_NARROW_AXIS)};
+    int64_t longest = 1;
+    for (int d = 0; d < index->type->rank; d++)
+        if (f->contiguity[d] > 1 && f->contiguity[d] >= longest) {
+            longest = f->contiguity[d];
+            bool starts = f->divisibility[d] < longest;
+            best = (Run){first + d, tl_axis_min(longest, f->divisibility[d]),
+                         starts ? TL_NARROW_START : why_short(a, index, TL_NARROW_START)};
+        }
+    return best;
+}
+
+/* How far along axis `dim` of the tile the index of another axis stays the same. */
+static int64_t steady_for(const TlAxisInfo *a, const TlPlace *p, uint32_t i, int dim)
+{
+    int first = tl_place_dim(p, i);
+    if (p->axes[i].kind != TL_AXIS_TILE || dim < first ||
+        dim >= first + p->index[i].value->type->rank)
+        return TL_AXIS_MAX;
+    return tl_axis_facts(a, p->index[i].value)->constancy[dim - first];
+}
+
+/* Divisibility of what the index of an axis adds, in elements. */
+static int64_t offset_divisor(const TlAxisInfo *a, const TlPlace *p, const TlViewFacts *v,
+                              uint32_t i)
+{
+    const TlAxisFacts *f = tl_axis_facts(a, p->index[i].value);
+    int64_t index = 1;
+    if (p->axes[i].kind == TL_AXIS_SCALAR)
+        index = f->divisibility[0];
+    else if (p->axes[i].kind == TL_AXIS_SLICE)
+        index = tl_axis_min(f->divisibility[0],
+                            p->axes[i].width > 1 ? tl_axis_divisor(p->axes[i].step) : TL_AXIS_MAX);
+    return tl_axis_times(index, v->stride[i]);
+}
+
+static int64_t mask_for(const TlAxisInfo *a, const TlPlace *p, int dim)
+{
+    if (!p->mask || p->mask->type->rank == 0)
+        return TL_AXIS_MAX;
+    return tl_axis_facts(a, p->mask)->constancy[dim];
+}
+
+int64_t tl_access_constancy(const TlAxisInfo *a, const TlPlace *p, int dim)
+{
+    int64_t k = mask_for(a, p, dim);
+    if (p->other && p->other->type->rank)
+        k = tl_axis_min(k, tl_axis_facts(a, p->other)->constancy[dim]);
+    if (!p->axes)
+        return tl_axis_min(k, tl_axis_facts(a, p->base)->constancy[dim]);
+    for (uint32_t i = 0; i < p->naxes; i++)
+        k = tl_axis_min(k, p->axes[i].kind == TL_AXIS_SLICE && tl_place_dim(p, i) == dim
+                               ? 1
+                               : steady_for(a, p, i, dim));
+    return tl_axis_min(k, tl_axis_divisor(p->shape[dim]));
+}
+
+static int dense_axis(const TlPlace *p, const TlViewFacts *v)
+{
+    for (int i = (int)p->naxes - 1; i >= 0; i--)
+        if (v->known_stride[i] == 1)
+            return i;
+    return -1;
+}
+
+static Run run_in_view(const TlAxisInfo *a, const TlOp *op, const TlPlace *p, const TlViewFacts *v)
+{
+    int dense = dense_axis(p, v);
+    if (dense < 0)
+        return (Run){-1, 1, TL_NARROW_AXIS};
+    Run r = run_of_axis(a, p, (uint32_t)dense);
+    if (r.dim < 0)
+        return r;
+    int64_t bytes = element_bytes(p->base->type);
+    limit(&r, v->base / tl_axis_min(v->base, bytes), why_begun(a, p->base));
+    if (!tl_attr_flag(op, TL_ATTR_UNCHECKED) && !tl_access_axis_inside(a, p, v, (uint32_t)dense))
+        limit(&r, v->extent[dense],
+              v->known_extent[dense] < 0 ? TL_NARROW_EXTENT : TL_NARROW_END);
+    for (uint32_t i = 0; i < p->naxes; i++) {
+        if ((int)i == dense)
+            continue;
+        limit(&r, offset_divisor(a, p, v, i),
+              v->known_stride[i] < 0 ? TL_NARROW_STRIDE : TL_NARROW_PITCH);
+        limit(&r, steady_for(a, p, i, r.dim), TL_NARROW_ROWS);
+    }
+    return r;
+}
+
+static Run run_of_pointers(const TlAxisInfo *a, const TlPlace *p)
+{
+    const TlAxisFacts *f = tl_axis_facts(a, p->base);
+    int64_t bytes = element_bytes(p->base->type), longest = 1;
+    Run best = {-1, 1, why_short(a, p->base, TL_NARROW_AXIS)};
+    for (int d = 0; d < p->rank; d++)
+        if (f->contiguity[d] > 1 && f->contiguity[d] >= longest) {
+            longest = f->contiguity[d];
+            int64_t aligned = f->divisibility[d] / tl_axis_min(f->divisibility[d], bytes);
+            best = (Run){d, tl_axis_min(longest, aligned),
+                         aligned < longest ? why_begun(a, p->base)
+                                           : why_short(a, p->base, TL_NARROW_START)};
+        }
+    return best;
+}
+
+TlAccessInfo tl_access_info(const TlAxisInfo *a, const TlOp *op)
+{
+    TlPlace p = tl_op_place(op);
+    TlAccessInfo info = {.dim = -1, .width = 1};
+    TlViewFacts v;
+    if (p.axes) {
+        v = tl_view_facts(a, p.base);
+        info.needs_bounds = !is_all_inside(a, op, &p, &v);
+        info.offset32 = fits_31_bits(a, &p, &v);
+        info.narrow = narrow_axes(a, &p, &v);
+        info.local = local_axes(a, &p);
+    }
+    if (p.rank == 0)
+        return info;
+    Run r = p.axes ? run_in_view(a, op, &p, &v) : run_of_pointers(a, &p);
+    info.dim = r.dim;
+    info.why = r.why;
+    if (r.dim < 0)
+        return info;
+    if (tl_dtype_bits(p.base->type->dtype) < 8)
+        limit(&r, 1, TL_NARROW_BITS);
+    limit(&r, mask_for(a, &p, r.dim), TL_NARROW_MASK);
+    limit(&r, tl_axis_divisor(p.shape[r.dim]), TL_NARROW_SHAPE);
+    limit(&r, TL_AXIS_ALIGNMENT / element_bytes(p.base->type), TL_NARROW_NOT);
+    info.width = (int)r.width;
+    info.why = r.width * element_bytes(p.base->type) < TL_AXIS_ALIGNMENT ? r.why : TL_NARROW_NOT;
+    return info;
+}
+
+/* ---- accesses of a layout ---- */
+
+/* Is register bit k the coordinate bit k along `dim`, and nothing else? */
+static bool is_step(const TlLayout *l, int reg, int k, int dim)
+{
+    for (int d = 0; d < l->nout; d++)
+        if (l->basis[reg][k][d] != (d == dim ? 1 << k : 0))
+            return false;
+    return true;
+}
+
+/* log2 of how many registers from 0 on are neighbours along `dim`, with everything else at
+ * multiples of them. */
+static int neighbour_bits(const TlLayout *l, int dim)
+{
+    int reg = tl_layout_in_index(l, TL_IN_REG), n = tl_layout_in_bits(l, TL_IN_REG), k = 0;
+    while (k < n && is_step(l, reg, k, dim))
+        k++;
+    for (int i = 0; i < l->nin; i++)
+        for (int b = i == reg ? k : 0; b < l->in_bits[i]; b++)
+            while (l->basis[i][b][dim] & ((1 << k) - 1))
+                k--;
+    return k;
+}
+
+int tl_access_vector(const TlAccessInfo *info, const TlOp *op, const TlLayout *l)
+{
+    if (!l || info->dim < 0)
+        return 1;
+    TlPlace p = tl_op_place(op);
+    int w = 1 << neighbour_bits(l, info->dim);
+    while (w > 1 && (w > info->width || w * element_bytes(p.base->type) > TL_AXIS_ALIGNMENT ||
+                     p.shape[info->dim] % w))
+        w /= 2;
+    return w;
+}

@@ -1,0 +1,43 @@
+/* Which numbers are extents of views (axis_info.h): `bounds` proves accesses inside by it, `pipeline`
+ * accesses outside. */
+#include "passes/analysis/axis_impl.h"
+
+const TlValue *tl_axis_plain(const TlAxisInfo *a, const TlValue *v)
+{
+    while (v->def && v->def->opcode == TL_OP_CAST && tl_is_scalar(v->type)) {
+        const TlValue *from = tl_in(v->def, 0);
+        int64_t lo, hi;
+        if (!tl_axis_has_numbers(from->type) || !tl_axis_has_numbers(v->type))
+            break;
+        const TlAxisFacts *f = tl_axis_facts(a, from);
+        tl_axis_type_range(v->type->dtype, &lo, &hi);
+        bool unsure = from->type->dtype == TL_U64 || v->type->dtype == TL_U64;
+        if (f->lo < (unsure ? 0 : lo) || f->hi > hi)
+            break;
+        v = from;
+    }
+    return v;
+}
+
+const TlDim *tl_axis_param_extent(const TlFn *fn, const TlValue *view, uint32_t axis)
+{
+    if (view->def || !fn->info || view->index >= fn->info->params.len)
+        return NULL;
+    return &fn->info->params.data[view->index].extent[axis];
+}
+
+bool tl_axis_is_extent(const TlAxisInfo *a, const TlValue *v, const TlValue *view, uint32_t axis)
+{
+    v = tl_axis_plain(a, v);
+    if (view->def && view->def->opcode == TL_OP_VIEW)
+        return tl_axis_plain(a, tl_in(view->def, 1 + axis)) == v;
+    if (!v->def || v->def->opcode != TL_OP_EXTENT)
+        return false;
+    const TlValue *of = tl_in(v->def, 0);
+    uint32_t of_axis = (uint32_t)tl_attr_int(v->def, TL_ATTR_AXIS, 0);
+    if (of == view && of_axis == axis)
+        return true;
+    const TlDim *x = tl_axis_param_extent(a->fn, view, axis);
+    const TlDim *y = tl_axis_param_extent(a->fn, of, of_axis);
+    return x && y && x->kind == TILE_DIM_SYM && y->kind == TILE_DIM_SYM && x->value == y->value;
+}

@@ -1,0 +1,41 @@
+/* Uses of buffers (buffer_use.h). */
+#include "passes/analysis/buffer_use.h"
+#include "ir/plan/staged.h"
+#include "passes/analysis/facts.h"
+
+static TlBufUse use_of(const TlOp *op, const TlValue *buf, const TlValue *slot)
+{
+    bool is_get = op->opcode == TL_OP_GET;
+    TlWideInt number;
+    TlBufUse u = {.buf = buf, .slot = -1, .writes = !is_get};
+    u.from = (uint64_t)tl_attr_int(tl_buf_alloc(buf), TL_ATTR_SHARED, 0);
+    u.to = u.from + tl_buf_bytes(buf->type);
+    if (tl_const_int_value(slot, &number) && number >= 0)
+        u.slot = (int64_t)number;
+    u.ahead = tl_attr_int(op, TL_ATTR_AHEAD, is_get ? 0 : -1);
+    return u;
+}
+
+bool tl_buf_use(const TlOp *op, TlBufUse *out)
+{
+    if (!(tl_op_info(op->opcode)->flags & (F_BUF_READ | F_BUF_WRITE)))
+        return false;
+    if (op->opcode == TL_OP_COPY) {
+        TlPlace p = tl_op_place(op);
+        *out = use_of(op, p.buf, p.slot);
+    } else {
+        *out = use_of(op, tl_in(op, 0), tl_in(op, 1));
+    }
+    return true;
+}
+
+bool tl_buf_uses_meet(const TlBufUse *a, const TlBufUse *b, bool same_trip)
+{
+    if (!(a->writes || b->writes))
+        return false;
+    if (a->buf != b->buf)
+        return a->from < b->to && b->from < a->to;
+    if (a->slot >= 0 && b->slot >= 0)
+        return a->slot == b->slot;
+    return !(same_trip && a->ahead >= 0 && b->ahead >= 0 && a->ahead != b->ahead);
+}

@@ -1,0 +1,167 @@
+/* Questions about tile IR that several passes ask (facts.h). */
+#include "passes/analysis/facts.h"
+#include "ir/numeric.h"
+#include "ir/rewrite.h"
+#include <string.h>
+
+static bool is_aliased(const TlKernelInfo *info, uint32_t param)
+{
+    for (uint32_t i = 0; info && i < info->aliases.len; i++)
+        if (info->aliases.data[i].a == param || info->aliases.data[i].b == param)
+            return true;
+    return false;
+}
+
+bool tl_is_constant_memory(const TlValue *base)
+{
+    const TlValue *v = base;
+    for (;;) {
+        if (!v->type->is_const)
+            return false; /* a const view of memory that is not const says nothing */
+        if (!v->def)
+            break;
+        switch ((int)v->def->opcode) {
+        case TL_OP_SUB_VIEW:
+        case TL_OP_VIEW:
+        case TL_OP_VIEW_PTR:
+        case TL_OP_PTR_ADD:
+        case TL_OP_BROADCAST:
+        case TL_OP_EXPAND:
+        case TL_OP_RESHAPE:
+        case TL_OP_REGROUP:
+        case TL_OP_TRANS: v = tl_in(v->def, 0); break;
+        default: return false;
+        }
+    }
+    return !v->block->parent && !is_aliased(v->block->fn->info, v->index);
+}
+
+int tl_base_param(const TlValue *v)
+{
+    for (;;) {
+        if (!v->def)
+            return v->block->parent ? -1 : (int)v->index;
+        switch ((int)v->def->opcode) {
+        case TL_OP_VIEW:
+        case TL_OP_SUB_VIEW:
+        case TL_OP_VIEW_PTR:
+        case TL_OP_PTR_ADD:
+        case TL_OP_BROADCAST:
+        case TL_OP_EXPAND:
+        case TL_OP_RESHAPE:
+        case TL_OP_REGROUP:
+        case TL_OP_CONVERT:
+        case TL_OP_TRANS: v = tl_in(v->def, 0); break;
+        default: return -1;
+        }
+    }
+}
+
+bool tl_is_view_of_launch(const TlValue *v)
+{
+    while (v->def && v->def->opcode == TL_OP_SUB_VIEW)
+        v = tl_in(v->def, 0);
+    return !v->def && !v->block->parent && v->type->kind == TL_VIEW;
+}
+
+bool tl_attr_equal(const TlAttr *a, const TlAttr *b)
+{
+    if (a->id != b->id || a->n != b->n)
+        return false;
+    switch (tl_attr_form(a->id)) {
+    case TL_FORM_INTS: return memcmp(a->u.ints, b->u.ints, sizeof *a->u.ints * a->n) == 0;
+    case TL_FORM_AXES:
+        for (uint32_t i = 0; i < a->n; i++) {
+            const TlAxis *x = &a->u.axes[i], *y = &b->u.axes[i];
+            if (x->kind != y->kind || x->width != y->width || x->step != y->step)
+                return false;
+        }
+        return true;
+    case TL_FORM_FLAG: return true;
+    default: return a->u.bits == b->u.bits; /* strings are interned */
+    }
+}
+
+bool tl_is_invariant(const TlValue *v, const TlOp *loop)
+{
+    return !tl_block_is_inside(v->def ? v->def->block : v->block, loop);
+}
+
+bool tl_const_int_value(const TlValue *v, TlWideInt *out)
+{
+    uint64_t bits;
+    if (v->type->kind != TL_TILE || v->type->ptr || !tl_is_int(v->type->dtype) ||
+        !tl_value_is_const(v, &bits))
+        return false;
+    *out = v->type->dtype == TL_U64 ? (TlWideInt)bits
+                                    : (TlWideInt)tl_bits_to_int(v->type->dtype, bits);
+    return true;
+}
+
+bool tl_const_trips(const TlOp *loop, TlWideInt *out)
+{
+    TlWideInt lo, hi, step;
+    if (!tl_const_int_value(tl_in(loop, 2), &step))
+        return false;
+    bool same = tl_in(loop, 0) == tl_in(loop, 1);
+    *out = 0;
+    if (step == 0 || same)
+        return true;
+    if (!tl_const_int_value(tl_in(loop, 0), &lo) || !tl_const_int_value(tl_in(loop, 1), &hi))
+        return false;
+    if (step > 0 && lo < hi)
+        *out = (hi - lo + step - 1) / step;
+    if (step < 0 && lo > hi)
+        *out = (lo - hi - step - 1) / -step;
+    return true;
+}
+
+static bool has_tile(const TlFn *fn)
+{
+    for (const TlOp *op = fn->body->first; op; op = tl_walk_next(op, NULL))
+        for (uint32_t i = 0; i < op->nout; i++)
+            if (op->out[i]->type->kind == TL_TILE && op->out[i]->type->rank)
+                return true;
+    return false; /* tiles of regions come from values outside */
+}
+
+bool tl_is_in_hinted_loop(const TlOp *op)
+{
+    const TlOp *loop = op->block->parent;
+    return loop && loop->opcode == TL_OP_FOR && tl_attr(loop, TL_ATTR_PIPELINE);
+}
+
+bool tl_fn_is_laid_out(const TlFn *fn)
+{
+    return tl_fn_level(fn) != TL_LEVEL_TILE || (fn->body->warps && !has_tile(fn));
+}
+
+/* ---- dots ---- */
+
+/* Does the op's result reach an operand of a dot (not as what is added to) within its block? Those of
+ * the ops behind it are known: reach[] by value id. */
+static bool reaches_dot(const TlOp *op, const bool *reach)
+{
+    for (uint32_t i = 0; i < op->nout; i++)
+        for (const TlUse *u = op->out[i]->uses; u; u = u->next) {
+            const TlOp *user = u->user;
+            if (user->opcode == TL_OP_DOT && u != &user->in[2])
+                return true;
+            if (user->block == op->block && user->nout && reach[user->out[0]->id])
+                return true;
+        }
+    return false;
+}
+
+bool tl_dots_are_chained(const TlFn *fn, TlArena *arena, const TlBlock *block)
+{
+    bool *reach = TL_NEW_ARRAY(arena, bool, fn->nvalues + 1);
+    for (const TlOp *op = block->last; op; op = op->prev) {
+        bool does = reaches_dot(op, reach);
+        if (does && op->opcode == TL_OP_DOT)
+            return true;
+        for (uint32_t i = 0; i < op->nout; i++)
+            reach[op->out[i]->id] = does;
+    }
+    return false;
+}

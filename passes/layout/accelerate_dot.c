@@ -1,0 +1,242 @@
+/* accelerate-dot: matrix products by matrix instructions, where the machine has one for the types.
+ *
+ *     %d = dot %a, %b, %c : tile<f32, 128, 128, #0>
+ *  =>
+ *     %e = convert %a : tile<f16, 128, 32, #1>
+ *     %f = convert %b : tile<f16, 32, 128, #2>
+ *     %g = convert %c : tile<f32, 128, 128, #3>
+ *     %h = dot %e, %f, %g {mma = "mma.m16n8k16.f16"} : tile<f32, 128, 128, #3>
+ *     %d = convert %h : tile<f32, 128, 128, #0>
+ *
+ *  1. Types. Sums of f16 are kept in f32 and rounded once, as a dot is defined. f8 operands become
+ *     f16, exactly, where there is no instruction for them. f32 operands are split in two where the
+ *     precision asks for it: a = high + low, high * high + high * low + low * high.
+ *  2. The instruction (ir/plan/mma.def): of those for the types the one that wastes least by rounding
+ *     extents up and by warps without work; of equals the first row. None: the dot stays as it is,
+ *     by multiply-adds.
+ *  3. Warps: the longer side of what each has is halved, along the batch first. Of chained dots
+ *     (attention) all go along M: then rows of both are in the same warps, what is computed per row
+ *     needs no exchange, and the accumulator of the first is an operand of the second as it is.
+ *
+ * place-layouts then makes the converts few. In the ring mode nothing is split: products are exact. */
+#include "ir/plan/mma.h"
+#include "passes/analysis/facts.h"
+#include "passes/pass.h"
+#include "passes/layout/relayout.h"
+#include <string.h>
+
+typedef struct Accelerate {
+    TlFn *fn;
+    TlPassCtx *px;
+    int warp_bits;
+    TL_VEC(TlOp *) work; /* dots */
+    const TlBlock *block;
+    bool chained; /* the dots of that block, which was the last one's */
+} Accelerate;
+
+/* Rows of this family round their operands to tf32. */
+static const char TF32[] = "mma.tf32";
+
+/* ---- 2. the instruction ---- */
+
+static TlDtype operand_type(const TlOp *op, uint32_t i)
+{
+    return tl_in(op, i)->type->dtype;
+}
+
+static int64_t blocks(int64_t extent, int32_t each)
+{
+    return (extent + each - 1) / each;
+}
+
+/* What the warps spend: blocks of the one that has most. Of chained dots none along N. */
+static int64_t work(const Accelerate *a, const TlOp *dot, const TlMma *row)
+{
+    const TlType *c = dot->out[0]->type, *x = tl_in(dot, 0)->type;
+    int64_t m = blocks(c->shape[c->rank - 2], row->m) * (c->rank == 3 ? c->shape[0] : 1),
+            n = blocks(c->shape[c->rank - 1], row->n), warps = (int64_t)1 << a->warp_bits;
+    int64_t each = a->chained ? (m + warps - 1) / warps * n : (m * n + warps - 1) / warps;
+    return each * row->m * row->n * row->k * blocks(x->shape[x->rank - 1], row->k);
+}
+
+static const TlMma *choose(const Accelerate *a, const TlOp *dot, const TlDtype *types, bool tf32)
+{
+    const TlMma *best = NULL;
+    for (uint32_t i = 0; i < tl_mma_count(); i++) {
+        const TlMma *row = tl_mma_at(i);
+        if (memcmp(row->type, types, sizeof row->type) != 0 ||
+            !tl_mma_has(a->px->machine->matrix, row) || (!tf32 && strcmp(row->family, TF32) == 0))
+            continue;
+        if (!best || work(a, dot, row) < work(a, dot, best))
+            best = row;
+    }
+    return best;
+}
+
+/* ---- 1. types ---- */
+
+/* The row for the dot as it would be after step 1; *types: the operands it is to have. */
+static const TlMma *find_row(const Accelerate *a, const TlOp *dot, TlDtype *types)
+{
+    TlDtype sum = operand_type(dot, 2);
+    int64_t precision = tl_attr_int(dot, TL_ATTR_PRECISION, TL_PRECISION_IEEE);
+    types[0] = operand_type(dot, 0);
+    types[1] = operand_type(dot, 1);
+    types[2] = sum == TL_F16 ? TL_F32 : sum;
+    if (precision == TL_PRECISION_BF16X3 && !a->fn->ring) {
+        types[0] = types[1] = TL_BF16;
+        return choose(a, dot, types, false);
+    }
+    const TlMma *row = choose(a, dot, types, precision != TL_PRECISION_IEEE);
+    if (!row && tl_is_f8(types[0]) && tl_is_f8(types[1])) {
+        types[0] = types[1] = TL_F16;
+        row = choose(a, dot, types, false);
+    }
+    return row;
+}
+
+static TlOp *new_dot(TlBuilder *b, TlValue *x, TlValue *y, TlValue *acc, int64_t precision)
+{
+    TlValue *in[3] = {x, y, acc};
+    TlAttr attr = {.id = TL_ATTR_PRECISION, .u.i = precision};
+    return tl_op_new(b, TL_OP_DOT, 3, in, 1, &acc->type, 0, precision != TL_PRECISION_IEEE, &attr);
+}
+
+/* x - high, but 0 where that is not a number, so that infinities count once. */
+static TlValue *rest(TlBuilder *b, TlValue *x, TlValue *high)
+{
+    TlValue *low = tl_binary(b, TL_OP_SUB, x, high);
+    return tl_select(b, tl_binary(b, TL_OP_EQ, low, low), low, tl_const_int(b, low->type, 0));
+}
+
+/* high: the operand in the instruction's precision; low: what is left of it, likewise. */
+static void split(TlBuilder *b, TlValue *x, bool bf16, TlValue **high, TlValue **low)
+{
+    if (bf16) {
+        *high = tl_cast(b, x, TL_BF16);
+        *low = tl_cast(b, rest(b, x, tl_cast(b, *high, TL_F32)), TL_BF16);
+        return;
+    }
+    const TlType *bits = tl_type_with_dtype(b->fn->module->ctx, x->type, TL_U32);
+    TlValue *word = tl_op_new(b, TL_OP_BITCAST, 1, &x, 1, &bits, 0, 0, NULL)->out[0];
+    word = tl_binary(b, TL_OP_AND, word, tl_const_int(b, bits, 0xffffe000));
+    *high = tl_op_new(b, TL_OP_BITCAST, 1, &word, 1, &x->type, 0, 0, NULL)->out[0];
+    *low = rest(b, x, *high);
+}
+
+/* The products of small parts first. */
+static void split_dot(Accelerate *a, TlOp *dot, bool bf16)
+{
+    static const int PARTS[3][2] = {{1, 0}, {0, 1}, {0, 0}};
+    TlBuilder b = tl_builder_before(dot);
+    TlValue *x[2], *y[2], *acc = tl_in(dot, 2);
+    split(&b, tl_in(dot, 0), bf16, &x[0], &x[1]);
+    split(&b, tl_in(dot, 1), bf16, &y[0], &y[1]);
+    for (int i = 0; i < 3; i++) {
+        TlOp *part = new_dot(&b, x[PARTS[i][0]], y[PARTS[i][1]], acc,
+                             bf16 ? TL_PRECISION_IEEE : TL_PRECISION_TF32);
+        tl_vec_push(a->px->scratch, &a->work, part);
+        acc = part->out[0];
+    }
+    tl_replace_uses(dot->out[0], acc);
+    tl_op_erase(dot);
+}
+
+/* The dot in these types. */
+static TlOp *cast_dot(TlOp *dot, const TlDtype *types)
+{
+    TlBuilder b = tl_builder_before(dot);
+    TlValue *in[3];
+    for (uint32_t i = 0; i < 3; i++)
+        in[i] = tl_cast(&b, tl_in(dot, i), types[i]);
+    if (in[0] == tl_in(dot, 0) && in[1] == tl_in(dot, 1) && in[2] == tl_in(dot, 2))
+        return dot;
+    TlOp *made =
+        new_dot(&b, in[0], in[1], in[2], tl_attr_int(dot, TL_ATTR_PRECISION, TL_PRECISION_IEEE));
+    tl_replace_uses(dot->out[0], tl_cast(&b, made->out[0], dot->out[0]->type->dtype));
+    tl_op_erase(dot);
+    return made;
+}
+
+/* ---- 3. warps ---- */
+
+static TlMmaWarps share(const Accelerate *a, const TlMma *mma, const TlType *c, bool chained)
+{
+    TlMmaWarps w = {0, 0, 0};
+    int64_t m = c->shape[c->rank - 2], n = c->shape[c->rank - 1],
+            batch = c->rank == 3 ? c->shape[0] : 1;
+    for (int i = 0; i < a->warp_bits; i++) {
+        bool can_m = m > (int64_t)mma->m << w.m, can_n = n > (int64_t)mma->n << w.n;
+        if (batch > (int64_t)1 << w.batch)
+            w.batch++;
+        else if (can_m && (chained || !can_n || m >> w.m >= n >> w.n))
+            w.m++;
+        else if (can_n)
+            w.n++;
+    }
+    return w;
+}
+
+/* The result in the accumulator's layout; users go on with the one it had. */
+static void lay_out(const Accelerate *a, TlOp *dot, const TlMma *mma)
+{
+    TlCtx *ctx = a->px->ctx;
+    TlValue *out = dot->out[0];
+    const TlLayout *outside = out->type->layout;
+    TlMmaWarps warps = share(a, mma, out->type, a->chained);
+    tl_attr_set(a->fn, dot,
+                (TlAttr){.id = TL_ATTR_MMA, .u.s = tl_intern_str(&ctx->strings, mma->name)});
+    TlBuilder before = tl_builder_before(dot), after = tl_builder_after(out);
+    for (uint32_t i = 0; i < 3; i++) {
+        const TlValue *v = tl_in(dot, i);
+        const TlLayout *l = tl_mma_layout(ctx, mma, (int)i, v->type, warps, a->warp_bits);
+        tl_set_operand(dot, i, tl_relayout(&before, tl_in(dot, i), l));
+    }
+    tl_set_layout(out, tl_in(dot, 2)->type->layout);
+    if (!out->uses || out->type->layout == outside)
+        return;
+    TlValue *seen = tl_relayout(&after, out, outside);
+    for (TlUse *u = out->uses, *next; u; u = next) {
+        next = u->next;
+        if (u->user != seen->def)
+            tl_set_operand(u->user, (uint32_t)(u - u->user->in), seen);
+    }
+}
+
+/* ---- the pass ---- */
+
+/* What it splits a dot into comes to the work. */
+static bool accelerate(Accelerate *a, TlOp *dot)
+{
+    TlDtype types[3];
+    if (a->block != dot->block)
+        a->chained = tl_dots_are_chained(a->fn, a->px->scratch, dot->block);
+    a->block = dot->block;
+    const TlMma *row = find_row(a, dot, types);
+    if (!row)
+        return false;
+    int64_t precision = tl_attr_int(dot, TL_ATTR_PRECISION, TL_PRECISION_IEEE);
+    bool bf16 = precision == TL_PRECISION_BF16X3,
+         tf32 = precision == TL_PRECISION_TF32X3 && strcmp(row->family, TF32) == 0;
+    if ((bf16 || tf32) && !a->fn->ring)
+        split_dot(a, dot, bf16);
+    else
+        lay_out(a, cast_dot(dot, types), row);
+    return true;
+}
+
+TlPassResult tl_pass_accelerate_dot(TlFn *fn, TlPassCtx *px)
+{
+    if (tl_fn_level(fn) == TL_LEVEL_TILE || !px->machine->matrix)
+        return TL_SAME;
+    Accelerate a = {.fn = fn, .px = px};
+    while (1 << a.warp_bits < fn->body->warps)
+        a.warp_bits++;
+    bool changed = false;
+    for (TlOp *op = fn->body->first; op; op = tl_walk_next(op, NULL))
+        if (op->opcode == TL_OP_DOT && !tl_attr(op, TL_ATTR_MMA))
+            tl_vec_push(px->scratch, &a.work, op);
+    for (uint32_t i = 0; i < a.work.len; i++)
+        changed |= accelerate(&a, a.work.data[i]);
+    return changed ? TL_CHANGED : TL_SAME;
+}

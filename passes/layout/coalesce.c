@@ -1,0 +1,348 @@
+/* coalesce: gives every tile a layout.
+ *
+ *     %x = load %A, %i {axes = [512]} : tile<f32, 512>
+ *     %s = reduce %x {axis = 0, kind = add} : f32
+ *  =>
+ *     %x = load %A, %i {axes = [512]} : tile<f32, 512, "reg(1)(2) lane(4)...(64) warp(128)(256)">
+ *     %s = reduce %x ...
+ *
+ *  1. Each memory op chooses a layout for itself: as many neighbours per thread as one access can
+ *     move (tl_access_info: 16 bytes at most), never more than the tile has for each thread; then
+ *     lanes and warps side by side, first along the axis whose addresses count up, then along the
+ *     others, the last first. So a warp reads whole lines.
+ *  2. Each shape has one layout: that of its widest access, else one element per thread. Every
+ *     value of that shape gets it; so elementwise ops, scans, dots and whatever loops and branches
+ *     carry agree.
+ *  3. Each op whose layouts must differ (memory ops; reduce, broadcast, expand, trans, reshape) gets
+ *     its operands through converts, and users of its result get the shape's layout through one.
+ *     Reshapes between layouts that do not fit become `regroup`, or, of few elements, have them all
+ *     in every thread. A convert stands right after what it converts, so one serves all users.
+ *
+ * It is for place-layouts to make the converts few. */
+#include "passes/analysis/axis_info.h"
+#include "passes/pass.h"
+#include "passes/layout/relayout.h"
+
+/* Atomics move one element each: lanes side by side, but not two on one word of memory. */
+enum { ATOMIC_BYTES = 4, MOST_REPLICATED = 64 };
+
+typedef struct Choice { /* of a memory op, or for a shape */
+    int order[TL_MAX_RANK], vec_bits;
+} Choice;
+
+typedef struct Made {
+    Choice choice;
+    const TlLayout *layout;
+} Made;
+
+typedef struct Shape {
+    int rank;
+    const int32_t *extents;
+    Choice widest;
+    const TlLayout *layout; /* of values; NULL: not asked for yet */
+    TL_VEC(Made) made;      /* the few that its accesses want */
+} Shape;
+
+typedef struct Coalesce {
+    TlFn *fn;
+    TlCtx *ctx;
+    TlArena *scratch;
+    int lane_bits, warp_bits;
+    TlMap shapes;           /* type without element type and layout to Shape */
+    TlMap accesses;         /* memory op to its TlLayout */
+    TlMap converts;         /* source value and layout to the CONVERT's result */
+    TL_VEC(TlOp *) ops;     /* as they were at first, in text order */
+    TL_VEC(TlOp *) created; /* converts */
+} Coalesce;
+
+static int floor_log2(int64_t x)
+{
+    int n = 0;
+    while (x >> (n + 1) > 0)
+        n++;
+    return n;
+}
+
+static int ceil_log2(int64_t x)
+{
+    return x <= 1 ? 0 : floor_log2(x - 1) + 1;
+}
+
+static bool is_access(const TlOp *op)
+{
+    return tl_op_info(op->opcode)->flags & (F_READ | F_WRITE) || op->opcode == TL_OP_INSIDE;
+}
+
+/* ---- 1. choices ---- */
+
+static int min_int(int a, int b)
+{
+    return a < b ? a : b;
+}
+
+/* `first` is fastest, then the others, the last first. */
+static void order_axes(int rank, int first, int *order)
+{
+    int n = 0;
+    if (first >= 0)
+        order[n++] = first;
+    for (int d = rank - 1; d >= 0; d--)
+        if (d != first)
+            order[n++] = d;
+}
+
+static Choice choose(const Coalesce *c, int rank, const int32_t *shape, int first, int width)
+{
+    Choice r;
+    order_axes(rank, first, r.order);
+    int64_t elems = 1;
+    for (int d = 0; d < rank; d++)
+        elems *= shape[d];
+    int each = floor_log2(elems) - c->lane_bits - c->warp_bits;
+    r.vec_bits = min_int(floor_log2(width), each < 0 ? 0 : each);
+    return r;
+}
+
+/* Spreads `bits` bits of threads over what is left of the axes; those that find nothing hold
+ * copies. */
+static void spread(int rank, const Choice *choice, int bits, int *room, int *out)
+{
+    for (int k = 0; k < rank; k++) {
+        int d = choice->order[k];
+        out[d] = min_int(bits, room[d]);
+        room[d] -= out[d];
+        bits -= out[d];
+    }
+    out[choice->order[rank - 1]] += bits;
+}
+
+static bool same_choice(const Choice *a, const Choice *b, int rank)
+{
+    for (int d = 0; d < rank; d++)
+        if (a->order[d] != b->order[d])
+            return false;
+    return a->vec_bits == b->vec_bits;
+}
+
+static const TlLayout *lay_out(Coalesce *c, Shape *s, const Choice *choice)
+{
+    for (uint32_t i = 0; i < s->made.len; i++)
+        if (same_choice(&s->made.data[i].choice, choice, s->rank))
+            return s->made.data[i].layout;
+    int size[TL_MAX_RANK] = {0}, lanes[TL_MAX_RANK], warps[TL_MAX_RANK], room[TL_MAX_RANK];
+    size[choice->order[0]] = choice->vec_bits;
+    for (int d = 0; d < s->rank; d++)
+        room[d] = ceil_log2(s->extents[d]) - size[d];
+    spread(s->rank, choice, c->lane_bits, room, lanes);
+    spread(s->rank, choice, c->warp_bits, room, warps);
+    TlLayout *l = tl_layout_blocked(c->scratch, s->rank, size, lanes, warps, choice->order);
+    l = tl_layout_cover(c->scratch, l, s->extents, choice->order);
+    Made made = {*choice, tl_layout_intern(c->ctx, l)};
+    tl_vec_push(c->scratch, &s->made, made);
+    return made.layout;
+}
+
+static Shape *shape_of(Coalesce *c, int rank, const int32_t *extents)
+{
+    const TlType *key = tl_type_tile(c->ctx, TL_BOOL, rank, extents);
+    Shape *s = tl_map_get_ptr(&c->shapes, key);
+    if (s)
+        return s;
+    s = TL_NEW(c->scratch, Shape);
+    s->rank = rank;
+    s->extents = key->shape;
+    s->widest = choose(c, rank, extents, -1, 1);
+    tl_map_put_ptr(&c->shapes, key, s);
+    return s;
+}
+
+static void choose_access(Coalesce *c, const TlAxisInfo *axis, const TlOp *op)
+{
+    TlPlace p = tl_op_place(op);
+    if (p.rank == 0)
+        return;
+    TlAccessInfo info = tl_access_info(axis, op);
+    int bytes = tl_dtype_bytes(p.base->type->dtype);
+    if (tl_op_info(op->opcode)->flags & F_ATOMIC)
+        info.width = min_int(info.width, bytes < ATOMIC_BYTES ? ATOMIC_BYTES / bytes : 1);
+    Choice mine = choose(c, p.rank, p.shape, info.dim, info.width);
+    Shape *s = shape_of(c, p.rank, p.shape);
+    if (s->made.len == 0 || s->widest.vec_bits < mine.vec_bits)
+        s->widest = mine;
+    tl_map_put_ptr(&c->accesses, op, lay_out(c, s, &mine));
+}
+
+/* ---- 2. the layout of a shape ---- */
+
+static const TlLayout *shape_layout(Coalesce *c, const TlType *t)
+{
+    Shape *s = shape_of(c, t->rank, t->shape);
+    if (!s->layout)
+        s->layout = lay_out(c, s, &s->widest);
+    return s->layout;
+}
+
+static void set_shape_layout(Coalesce *c, TlValue *v)
+{
+    if (tl_has_layout(v->type))
+        tl_set_layout(v, shape_layout(c, v->type));
+}
+
+static void set_shape_layouts(Coalesce *c, TlOp *op)
+{
+    for (uint32_t i = 0; i < op->nout; i++)
+        set_shape_layout(c, op->out[i]);
+    for (uint32_t r = 0; r < op->nregions; r++)
+        for (uint32_t i = 0; i < op->regions[r]->nargs; i++)
+            set_shape_layout(c, op->regions[r]->args[i]);
+}
+
+/* ---- 3. converts ---- */
+
+/* The same elements in another layout. */
+static TlValue *converted(Coalesce *c, TlValue *v, const TlLayout *l)
+{
+    while (v->type->layout != l && v->def && v->def->opcode == TL_OP_CONVERT)
+        v = tl_in(v->def, 0);
+    if (v->type->layout == l)
+        return v;
+    uint64_t key = tl_hash(&l, sizeof l, tl_hash(&v, sizeof v, 0));
+    TlValue *known = tl_map_get_ptr(&c->converts, (void *)(uintptr_t)key);
+    if (known && tl_in(known->def, 0) == v && known->type->layout == l)
+        return known;
+    TlBuilder b = tl_builder_after(v);
+    const TlType *type = tl_type_with_layout(c->ctx, v->type, l);
+    TlOp *op = tl_op_new(&b, TL_OP_CONVERT, 1, &v, 1, &type, 0, 0, NULL);
+    tl_vec_push(c->scratch, &c->created, op);
+    tl_map_put_ptr(&c->converts, (void *)(uintptr_t)key, op->out[0]);
+    return op->out[0];
+}
+
+static void convert_operand(Coalesce *c, TlOp *op, uint32_t i, const TlLayout *l)
+{
+    if (l && l != tl_in(op, i)->type->layout)
+        tl_set_operand(op, i, converted(c, tl_in(op, i), l));
+}
+
+/* The result gets layout l; users go on with the one of its shape. */
+static void convert_result(Coalesce *c, TlValue *v, const TlLayout *l)
+{
+    const TlLayout *outside = v->type->layout;
+    if (!l || l == outside)
+        return;
+    tl_set_layout(v, l);
+    if (!v->uses)
+        return;
+    TlValue *seen = converted(c, v, outside);
+    for (TlUse *u = v->uses, *next; u; u = next) {
+        next = u->next;
+        if (u->user != seen->def)
+            tl_set_operand(u->user, (uint32_t)(u - u->user->in), seen);
+    }
+}
+
+static void convert_operands(Coalesce *c, TlOp *op, const TlLayout *l)
+{
+    for (uint32_t i = 0; i < op->nin; i++)
+        convert_operand(c, op, i, tl_layout_for_operand(c->ctx, op, i, l));
+}
+
+static void lay_out_access(Coalesce *c, TlOp *op)
+{
+    const TlLayout *l = tl_map_get_ptr(&c->accesses, op);
+    if (!l)
+        return;
+    convert_operands(c, op, l);
+    if (op->nout)
+        convert_result(c, op->out[0], l);
+}
+
+/* All operands have one shape; the results follow from them. */
+static void lay_out_reduce(Coalesce *c, TlOp *op)
+{
+    const TlLayout *l = tl_layout_for_result(c->ctx, op, 0, tl_in(op, 0)->type->layout);
+    for (uint32_t i = 0; i < op->nout; i++)
+        convert_result(c, op->out[i], l);
+}
+
+/* Through shared memory, between the layouts that are there. */
+static void regroup(TlOp *op)
+{
+    TlBuilder b = tl_builder_before(op);
+    TlValue *x = tl_in(op, 0);
+    b.loc = op->loc;
+    TlOp *made = tl_op_new(&b, TL_OP_REGROUP, 1, &x, 1, &op->out[0]->type, 0, 0, NULL);
+    made->out[0]->name = op->out[0]->name;
+    tl_replace_uses(op->out[0], made->out[0]);
+    tl_op_erase(op);
+}
+
+/* Forward, backward, or else small ones with all elements everywhere, which always fits. */
+static void lay_out_reshape(Coalesce *c, TlOp *op)
+{
+    const TlType *from = tl_in(op, 0)->type, *to = op->out[0]->type;
+    if (!tl_has_layout(from))
+        return;
+    if (!tl_has_layout(to)) {
+        convert_operand(c, op, 0, tl_layout_collapsed(c->ctx, from->layout, ~0u));
+        return;
+    }
+    const TlLayout *l = tl_layout_reshaped(c->ctx, from->layout, from, to);
+    if (l) {
+        convert_result(c, op->out[0], l);
+        return;
+    }
+    l = tl_layout_reshaped(c->ctx, to->layout, to, from);
+    if (!l && tl_type_elems(to) > MOST_REPLICATED) {
+        regroup(op);
+        return;
+    }
+    if (!l) {
+        l = tl_layout_replicated(c->ctx, from, c->lane_bits, c->warp_bits);
+        convert_result(c, op->out[0], tl_layout_replicated(c->ctx, to, c->lane_bits, c->warp_bits));
+    }
+    convert_operand(c, op, 0, l);
+}
+
+static void fit(Coalesce *c, TlOp *op)
+{
+    if (is_access(op))
+        lay_out_access(c, op);
+    else if (op->opcode == TL_OP_REDUCE)
+        lay_out_reduce(c, op);
+    else if (op->opcode == TL_OP_RESHAPE)
+        lay_out_reshape(c, op);
+    else
+        convert_operands(c, op, tl_op_layout(op));
+}
+
+TlPassResult tl_pass_coalesce(TlFn *fn, TlPassCtx *px)
+{
+    if (tl_fn_level(fn) != TL_LEVEL_TILE)
+        return TL_SAME;
+    fn->body->warps = fn->info && fn->info->warps ? fn->info->warps : px->machine->warps;
+    Coalesce c = {.fn = fn,
+                  .ctx = fn->module->ctx,
+                  .scratch = px->scratch,
+                  .lane_bits = ceil_log2(px->machine->lanes),
+                  .warp_bits = ceil_log2(fn->body->warps)};
+    tl_map_init(&c.shapes, px->scratch);
+    tl_map_init(&c.accesses, px->scratch);
+    tl_map_init(&c.converts, px->scratch);
+    const TlAxisInfo *axis = tl_axis_info(fn, px->scratch);
+    for (TlOp *op = fn->body->first; op; op = tl_walk_next(op, NULL)) {
+        tl_vec_push(c.scratch, &c.ops, op);
+        if (is_access(op))
+            choose_access(&c, axis, op);
+    }
+    for (uint32_t i = 0; i < c.ops.len; i++)
+        set_shape_layouts(&c, c.ops.data[i]);
+    for (uint32_t i = 0; i < c.ops.len; i++)
+        fit(&c, c.ops.data[i]);
+    while (c.created.len) {
+        TlOp *op = c.created.data[--c.created.len];
+        if (!op->out[0]->uses)
+            tl_op_erase(op);
+    }
+    return TL_CHANGED;
+}

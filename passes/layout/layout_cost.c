@@ -1,0 +1,279 @@
+/* What layouts cost (layout_cost.h).
+ *
+ * All figures are per warp, in slots of one of a multiprocessor's four schedulers: a simple
+ * instruction takes 1; what the multiprocessor does once per cycle for all four (a wavefront of
+ * shared memory, a shuffle, a load of four sectors that are in the first-level cache) takes 4. A
+ * sector (32 bytes) of global memory takes 4 as well, half of what the second-level cache can do:
+ * loads pay each once, since what a warp touches again it finds in the first level; stores and
+ * atomics pay in every access. A barrier takes 64, as the plans of conversions have it. What a loop with
+ * a pipeline hint loads pays 4 for each register in which it waits for its trip.
+ *
+ * Replicated data needs no rule: more registers are more work of every warp. */
+#include "passes/layout/layout_cost.h"
+#include "ir/plan/layout_convert.h"
+#include "ir/plan/layout_rules.h"
+#include "ir/plan/mma.h"
+#include "passes/analysis/facts.h"
+
+enum {
+    SHARED_RATE = 4, /* shuffle, wavefront, issue of an access */
+    SECTOR = 4,
+    NARROW = 2, /* of an access of less than a register: what it moves is packed */
+    REGISTER_BYTES = 4,
+    WAITING = 4, /* of a register that is held from one trip to the next */
+    BARRIER = 64,
+    SECTOR_BYTES = 32,
+    TRIPS = 8, /* of a loop whose trips are not known */
+    MOST_TRIPS = 64,
+    MOST_NESTING = 5
+};
+
+void tl_layout_cost_init(TlLayoutCost *c, TlCtx *ctx, TlArena *arena, const TlFn *fn)
+{
+    *c = (TlLayoutCost){.ctx = ctx, .arena = arena};
+    tl_map_init(&c->accesses, arena);
+    const TlAxisInfo *axis = tl_axis_info(fn, arena);
+    for (const TlOp *op = fn->body->first; op; op = tl_walk_next(op, NULL)) {
+        if (!(tl_op_info(op->opcode)->flags & (F_READ | F_WRITE)) || tl_op_place(op).rank == 0)
+            continue;
+        TlAccessInfo *info = TL_NEW(arena, TlAccessInfo);
+        *info = tl_access_info(axis, op);
+        tl_map_put_ptr(&c->accesses, op, info);
+    }
+}
+
+int64_t tl_layout_frequency(const TlBlock *b)
+{
+    int64_t n = 1;
+    int depth = 0;
+    for (const TlOp *op = b->parent; op && depth < MOST_NESTING; op = op->block->parent) {
+        TlWideInt trips;
+        if (op->opcode != TL_OP_FOR && op->opcode != TL_OP_WHILE)
+            continue;
+        if (op->opcode != TL_OP_FOR || !tl_const_trips(op, &trips))
+            trips = TRIPS;
+        n *= trips < 1 ? 1 : trips > MOST_TRIPS ? MOST_TRIPS : (int64_t)trips;
+        depth++;
+    }
+    return n;
+}
+
+/* ---- conversions ---- */
+
+static int64_t plan_cost(TlArena *arena, const TlType *t, const TlLayout *from, const TlLayout *to)
+{
+    const TlConvert *p = tl_convert_plan(arena, t, from, to, 0, 0);
+    switch (p->kind) {
+    case TL_CONVERT_NONE: return 0;
+    case TL_CONVERT_RENAME: return 1;
+    case TL_CONVERT_SHUFFLE: return 1 + SHARED_RATE * (int64_t)p->shuffles + p->selects;
+    case TL_CONVERT_SHARED:
+        return SHARED_RATE * ((int64_t)p->write.wavefronts + p->read.wavefronts) +
+               BARRIER * (int64_t)p->nrounds;
+    }
+    TL_UNREACHABLE("convert kind %d", (int)p->kind);
+}
+
+/* Types of one size cost the same. */
+static const TlType *plain_type(TlCtx *ctx, const TlType *t)
+{
+    static const TlDtype by_size[] = {TL_U8, TL_U16, TL_U32, TL_U64};
+    int size = 0;
+    while (1 << size < (t->ptr ? 8 : tl_dtype_bytes(t->dtype)))
+        size++;
+    return tl_type_tile(ctx, by_size[size], t->rank, t->shape);
+}
+
+int64_t tl_layout_convert_cost(TlLayoutCost *c, const TlType *t, const TlLayout *from,
+                               const TlLayout *to)
+{
+    if (from == to)
+        return 0;
+    const void *what[3] = {plain_type(c->ctx, t), from, to};
+    uint64_t key = tl_hash(what, sizeof what, 0), known;
+    if (tl_map_get(&c->ctx->convert_costs, key, &known))
+        return (int64_t)known;
+    TlArena plan;
+    tl_arena_init(&plan, c->arena->alloc);
+    int64_t cost = plan_cost(&plan, what[0], from, to);
+    tl_arena_free(&plan);
+    tl_map_put(&c->ctx->convert_costs, key, (uint64_t)cost);
+    return cost;
+}
+
+/* ---- memory ---- */
+
+static int floor_log2(int64_t n)
+{
+    int bits = 0;
+    while (n >> (bits + 1) > 0)
+        bits++;
+    return bits;
+}
+
+/* How many sectors the lanes of a warp go to in one access, or (with_registers) in all. Places that
+ * differ in the lowest `near` bits along `dim` only are in one sector. */
+static int64_t sectors(const TlLayout *l, int dim, int near, bool with_registers)
+{
+    TlLayout far = *l;
+    int64_t reps = 1;
+    for (int d = 0; d < l->nout; d++) {
+        int shift = d != dim ? 0 : near < l->out_bits[d] ? near : l->out_bits[d];
+        far.out_bits[d] = (uint8_t)(l->out_bits[d] - shift);
+        far.reps[d] = 1;
+        reps *= l->reps[d];
+        for (int i = 0; i < l->nin; i++)
+            for (int b = 0; b < l->in_bits[i]; b++) {
+                bool counts = l->in[i] == TL_IN_LANE || (with_registers && l->in[i] == TL_IN_REG);
+                far.basis[i][b][d] = counts ? l->basis[i][b][d] >> shift : 0;
+            }
+    }
+    return (int64_t)(1 << tl_layout_rank(&far)) * (with_registers ? reps : 1);
+}
+
+static int64_t load_cost(int64_t accesses, int64_t each, int64_t all)
+{
+    return accesses * SHARED_RATE * (each < 4 ? 1 : each / 4) + (SECTOR - 1) * all;
+}
+
+TlAccessCount tl_layout_access_count(const TlAccessInfo *info, const TlOp *op, const TlLayout *l)
+{
+    TlPlace p = tl_op_place(op);
+    int near = 0;
+    if (info->dim >= 0)
+        near = floor_log2(SECTOR_BYTES / tl_dtype_bytes(p.base->type->dtype));
+    TlAccessCount c = {.vector = tl_access_vector(info, op, l)};
+    c.accesses = tl_layout_registers(l) / c.vector;
+    c.sectors = sectors(l, info->dim, near, false);
+    c.all_sectors = sectors(l, info->dim, near, true);
+    return c;
+}
+
+/* What a pipelined loop loads waits in registers for its trip. */
+static int64_t waiting_cost(const TlOp *load, int64_t bytes)
+{
+    return tl_is_in_hinted_loop(load) ? WAITING * (bytes / REGISTER_BYTES) : 0;
+}
+
+static int64_t access_cost(TlLayoutCost *c, const TlOp *op, const TlLayout *l)
+{
+    const TlAccessInfo *info = tl_map_get_ptr(&c->accesses, op);
+    if (!info)
+        return 0;
+    TlAccessCount n = tl_layout_access_count(info, op, l);
+    int bytes = n.vector * tl_dtype_bytes(tl_op_place(op).base->type->dtype);
+    int64_t packing = bytes < REGISTER_BYTES ? NARROW * n.accesses : 0;
+    if (op->opcode == TL_OP_LOAD)
+        return packing + load_cost(n.accesses, n.sectors, n.all_sectors) +
+               waiting_cost(op, n.accesses * bytes);
+    int64_t each = SHARED_RATE + SECTOR * n.sectors;
+    return packing + n.accesses * each * (op->opcode == TL_OP_STORE ? 1 : 4);
+}
+
+/* ---- other ops ---- */
+
+/* One element of an op without regions. */
+static int64_t element_cost(const TlOp *op)
+{
+    const TlType *t = op->nout ? op->out[0]->type : NULL;
+    int64_t wide = t && !t->ptr && tl_dtype_bits(t->dtype) == 64 ? 2 : 1;
+    switch ((int)op->opcode) {
+    case TL_OP_CONST:
+    case TL_OP_BROADCAST:
+    case TL_OP_EXPAND:
+    case TL_OP_RESHAPE:
+    case TL_OP_TRANS:
+    case TL_OP_POINTER:
+    case TL_OP_ADDRESS:
+    case TL_OP_BITCAST: return 0;
+    case TL_OP_DIV:
+    case TL_OP_REM: return 16 * wide;
+    case TL_OP_SQRT: return 10 * wide;
+    case TL_OP_MUL:
+    case TL_OP_MULHI: return 2 * wide;
+    case TL_OP_INSIDE: return 3;
+    default: return wide;
+    }
+}
+
+static int64_t region_cost(const TlOp *op)
+{
+    int64_t cost = 0;
+    for (const TlOp *o = tl_walk_next(op, op); o; o = tl_walk_next(o, op))
+        cost += element_cost(o);
+    return cost ? cost : 1;
+}
+
+/* Bits of an input that lead along `axis`. */
+static int bits_along(const TlLayout *l, TlInDim in, int axis)
+{
+    int i = tl_layout_in_index(l, in), n = 0;
+    for (int b = 0; i >= 0 && b < l->in_bits[i]; b++)
+        n += l->basis[i][b][axis] != 0;
+    return n;
+}
+
+/* First in each thread, then by shuffles, then through shared memory: only what remains. */
+static int64_t reduce_cost(TlLayoutCost *c, const TlOp *op, const TlLayout *l)
+{
+    int axis = (int)tl_attr_int(op, TL_ATTR_AXIS, 0);
+    int64_t all = tl_layout_registers(l), combine = region_cost(op);
+    bool scan = op->opcode == TL_OP_SCAN;
+    int64_t left =
+        tl_layout_registers(tl_layout_restricted(c->ctx, l, ~(1u << axis))); /* all >= left */
+    int64_t cost = (all - left) * combine * (scan ? 2 : 1);
+    cost += bits_along(l, TL_IN_LANE, axis) * left * (SHARED_RATE + combine);
+    if (bits_along(l, TL_IN_WARP, axis))
+        cost += BARRIER + 4 * SHARED_RATE * left;
+    return cost * op->nin;
+}
+
+/* By fma, operands through shared memory: for each k each thread reads a column and a row of what
+ * it holds. */
+static int64_t dot_cost(TlLayoutCost *c, const TlOp *op, const TlLayout *l)
+{
+    if (tl_mma_of(op)) /* it has one layout only */
+        return 0;
+    const TlType *a = tl_in(op, 0)->type;
+    uint32_t m = 1u << (l->nout - 2), n = 1u << (l->nout - 1);
+    int64_t rows = tl_layout_registers(tl_layout_restricted(c->ctx, l, m)),
+            columns = tl_layout_registers(tl_layout_restricted(c->ctx, l, n));
+    return a->shape[a->rank - 1] * (tl_layout_registers(l) + 2 * (rows + columns));
+}
+
+/* Through shared memory, one element after the other: who reads what is not known. */
+static int64_t gather_cost(const TlOp *op, const TlLayout *l)
+{
+    enum { CONFLICTS = 2 };
+    const TlLayout *from = tl_in(op, 0)->type->layout;
+    int64_t write = from ? tl_layout_registers(from) : tl_layout_registers(l);
+    return BARRIER + SHARED_RATE * (write + CONFLICTS * tl_layout_registers(l));
+}
+
+/* Each thread looks at all values, four at a time. */
+static int64_t histogram_cost(const TlOp *op, const TlLayout *l)
+{
+    int64_t n = tl_type_elems(tl_in(op, 0)->type);
+    return BARRIER + n / 4 * SHARED_RATE + 2 * n * tl_layout_registers(l);
+}
+
+int64_t tl_layout_op_cost(TlLayoutCost *c, const TlOp *op, const TlLayout *l)
+{
+    if (!l)
+        return 0;
+    switch ((int)op->opcode) {
+    case TL_OP_REDUCE:
+    case TL_OP_SCAN: return reduce_cost(c, op, l);
+    case TL_OP_DOT: return dot_cost(c, op, l);
+    case TL_OP_REGROUP:
+    case TL_OP_GATHER: return gather_cost(op, l);
+    case TL_OP_HISTOGRAM: return histogram_cost(op, l);
+    case TL_OP_FOR:
+    case TL_OP_WHILE:
+    case TL_OP_IF: return 0;
+    default: break;
+    }
+    if (tl_op_info(op->opcode)->flags & (F_READ | F_WRITE))
+        return access_cost(c, op, l);
+    return tl_layout_registers(l) * element_cost(op);
+}

@@ -1,0 +1,33 @@
+/* What layouts cost: the only cost model of the passes that choose them. The unit is one simple
+ * instruction of one warp; a wavefront of shared memory and a sector of global memory are a few. */
+#ifndef TL_LAYOUT_COST_H
+#define TL_LAYOUT_COST_H
+#include "passes/analysis/axis_info.h"
+
+/* A thread can hold no more registers than this of one tile. */
+enum { TL_MAX_TILE_REGISTERS = 1024 };
+
+typedef struct TlLayoutCost {
+    TlCtx *ctx;
+    TlArena *arena;
+    TlMap accesses; /* memory op to its TlAccessInfo */
+} TlLayoutCost;
+
+/* Looks at all memory ops of fn, which later may be changed. */
+void tl_layout_cost_init(TlLayoutCost *c, TlCtx *ctx, TlArena *arena, const TlFn *fn);
+/* What a memory op does when its layout is l: at best, that is when rows begin at sectors. */
+typedef struct TlAccessCount {
+    int vector;          /* registers that move together */
+    int64_t accesses;    /* of a thread */
+    int64_t sectors;     /* of 32 bytes, to which the lanes of a warp go in one access; */
+    int64_t all_sectors; /* in all of them, each counted once */
+} TlAccessCount;
+TlAccessCount tl_layout_access_count(const TlAccessInfo *info, const TlOp *op, const TlLayout *l);
+/* How often a block runs when the kernel runs once, roughly. */
+int64_t tl_layout_frequency(const TlBlock *b);
+/* Running the op once when its layout (tl_op_layout; of a reduction: of its operands) is l. */
+int64_t tl_layout_op_cost(TlLayoutCost *c, const TlOp *op, const TlLayout *l);
+/* Taking a tile (t's own layout does not matter) from one layout to another once. */
+int64_t tl_layout_convert_cost(TlLayoutCost *c, const TlType *t, const TlLayout *from,
+                               const TlLayout *to);
+#endif

@@ -1,0 +1,357 @@
+/* The graph of place-layouts: who decides about which layout, who must agree with whom, and which
+ * layouts come into question (place_impl.h). */
+#include "ir/plan/mma.h"
+#include "passes/layout/place_impl.h"
+
+/* ---- vars ---- */
+
+static uint32_t new_var(Placement *p, TlOp *op, const TlLayout *own)
+{
+    PlaceVar v = {.op = op, .own = own, .label = PLACE_OWN, .in = -1, .out = -1};
+    v.frequency = op ? tl_layout_frequency(op->block) : 1;
+    tl_vec_push(p->arena, &p->vars, v);
+    if (op)
+        tl_map_put(&p->var_of_op, (uint64_t)(uintptr_t)op, p->vars.len - 1);
+    return p->vars.len - 1;
+}
+
+static void bind(Placement *p, TlValue *v, uint32_t var)
+{
+    p->var_of_value[v->id] = var + 1;
+    tl_vec_push(p->arena, &p->values, v);
+}
+
+/* What a loop or branch carries: the result, and the argument that is the same value. */
+static void add_carried(Placement *p, TlValue *a, TlValue *b)
+{
+    if (!tl_has_layout(a->type))
+        return;
+    uint32_t var = new_var(p, NULL, a->type->layout);
+    bind(p, a, var);
+    if (b)
+        bind(p, b, var);
+}
+
+static void add_region_op(Placement *p, TlOp *op)
+{
+    bool is_while = op->opcode == TL_OP_WHILE;
+    for (uint32_t i = 0; is_while && i < op->regions[0]->nargs; i++)
+        add_carried(p, op->regions[0]->args[i], NULL);
+    for (uint32_t i = 0; i < op->nout; i++)
+        add_carried(p, op->out[i],
+                    is_while                  ? op->regions[1]->args[i]
+                    : op->opcode == TL_OP_FOR ? op->regions[0]->args[i + 1]
+                                              : NULL);
+}
+
+static void add_op(Placement *p, TlOp *op)
+{
+    const TlType *first = op->nin ? tl_in(op, 0)->type : NULL;
+    const TlLayout *own = op->opcode == TL_OP_REDUCE ? first->layout : tl_op_layout(op);
+    if (!own)
+        return;
+    uint32_t var = new_var(p, op, own);
+    for (uint32_t i = 0; i < op->nout; i++)
+        if (tl_has_layout(op->out[i]->type))
+            bind(p, op->out[i], var);
+    if (op->opcode == TL_OP_RESHAPE && first->layout)
+        tl_map_put_ptr(&p->reshaped_of, (void *)(uintptr_t)tl_place_key(op, own, 0), first->layout);
+}
+
+static void add_vars(Placement *p)
+{
+    for (TlOp *op = p->fn->body->first; op; op = tl_walk_next(op, NULL)) {
+        if (op->opcode == TL_OP_CONVERT)
+            continue;
+        tl_vec_push(p->arena, &p->ops, op);
+        if (op->opcode == TL_OP_FOR || op->opcode == TL_OP_WHILE || op->opcode == TL_OP_IF)
+            add_region_op(p, op);
+        else
+            add_op(p, op);
+    }
+}
+
+static void drop_converts(Placement *p)
+{
+    for (TlOp *op = p->fn->body->first, *next; op; op = next) {
+        next = tl_walk_next(op, NULL);
+        if (op->opcode == TL_OP_CONVERT)
+            tl_bypass_convert(op);
+    }
+}
+
+/* ---- edges ---- */
+
+static void add_edge(Placement *p, TlOp *user, uint32_t operand, uint32_t to)
+{
+    TlValue *value = tl_in(user, operand);
+    if (!tl_has_layout(value->type))
+        return;
+    uint32_t from = p->var_of_value[value->id] - 1;
+    PlaceEdge e = {.value = value,
+                   .from = from,
+                   .to = to,
+                   .operand = operand,
+                   .user = user,
+                   .next_in = p->vars.data[to].in,
+                   .next_out = p->vars.data[from].out};
+    p->vars.data[to].in = p->vars.data[from].out = (int32_t)p->edges.len;
+    tl_vec_push(p->arena, &p->edges, e);
+}
+
+static void add_edges_to(Placement *p, TlOp *user, uint32_t first, TlValue *const *to, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (tl_has_layout(to[i]->type))
+            add_edge(p, user, first + i, p->var_of_value[to[i]->id] - 1);
+}
+
+static void add_yield(Placement *p, TlOp *op, const TlOp *parent)
+{
+    switch ((int)parent->opcode) {
+    case TL_OP_FOR:
+        add_edges_to(p, op, 0, parent->regions[0]->args + 1, parent->regions[0]->nargs - 1);
+        break;
+    case TL_OP_WHILE:
+        add_edges_to(p, op, 0, parent->regions[0]->args, parent->regions[0]->nargs);
+        break;
+    case TL_OP_IF: add_edges_to(p, op, 0, parent->out, parent->nout); break;
+    default: break;
+    }
+}
+
+/* The op takes its operand in any layout. */
+static bool has_free_layout(const TlOp *op, uint32_t operand)
+{
+    if (op->opcode == TL_OP_DOT)
+        return operand < 2 && !tl_mma_of(op);
+    return operand == 0 && (op->opcode == TL_OP_GATHER || op->opcode == TL_OP_HISTOGRAM ||
+                            op->opcode == TL_OP_REGROUP);
+}
+
+static void add_op_edges(Placement *p, TlOp *op)
+{
+    uint32_t var;
+    switch ((int)op->opcode) {
+    case TL_OP_FOR:
+        add_edges_to(p, op, 3, op->regions[0]->args + 1, op->regions[0]->nargs - 1);
+        return;
+    case TL_OP_WHILE: add_edges_to(p, op, 0, op->regions[0]->args, op->regions[0]->nargs); return;
+    case TL_OP_YIELD: add_yield(p, op, op->block->parent); return;
+    case TL_OP_CONDITION: {
+        const TlBlock *after = op->block->parent->regions[1];
+        add_edges_to(p, op, 1, after->args, after->nargs);
+        return;
+    }
+    default: break;
+    }
+    if (!tl_place_var_of_op(p, op, &var))
+        return;
+    for (uint32_t i = 0; i < op->nin; i++)
+        if (!has_free_layout(op, i))
+            add_edge(p, op, i, var);
+}
+
+void tl_place_build(Placement *p)
+{
+    tl_map_init(&p->var_of_op, p->arena);
+    tl_map_init(&p->wants, p->arena);
+    tl_map_init(&p->reshaped_of, p->arena);
+    tl_map_init(&p->again, p->arena);
+    tl_map_init(&p->again_alone, p->arena);
+    tl_map_init(&p->made, p->arena);
+    tl_map_init(&p->origin, p->arena);
+    p->nvalues = p->fn->nvalues;
+    p->var_of_value = TL_NEW_ARRAY(p->arena, uint32_t, p->fn->nvalues);
+    add_vars(p);
+    drop_converts(p);
+    for (uint32_t i = 0; i < p->ops.len; i++)
+        add_op_edges(p, p->ops.data[i]);
+}
+
+/* ---- layouts that follow ---- */
+
+const TlLayout *tl_place_layout(const Placement *p, uint32_t var, int label)
+{
+    return label == PLACE_OWN ? p->vars.data[var].own : p->families[label][var];
+}
+
+const TlLayout *tl_place_result(Placement *p, const TlValue *v, const TlLayout *l)
+{
+    if (!v->def || v->def->opcode != TL_OP_REDUCE)
+        return l;
+    return tl_layout_for_result(p->ctx, v->def, 0, l);
+}
+
+static const TlLayout *reshape_operand(Placement *p, const TlOp *op, const TlLayout *l)
+{
+    const TlLayout *known =
+        tl_map_get_ptr(&p->reshaped_of, (void *)(uintptr_t)tl_place_key(op, l, 0));
+    return known ? known : tl_layout_reshaped(p->ctx, l, op->out[0]->type, tl_in(op, 0)->type);
+}
+
+static const TlLayout *find_want(Placement *p, const TlOp *op, uint32_t i, const TlLayout *l)
+{
+    switch ((int)op->opcode) {
+    case TL_OP_FOR:
+    case TL_OP_WHILE:
+    case TL_OP_YIELD:
+    case TL_OP_CONDITION:
+    case TL_OP_REDUCE: return l;
+    case TL_OP_RESHAPE: return reshape_operand(p, op, l);
+    default: return tl_layout_for_operand(p->ctx, op, i, l);
+    }
+}
+
+const TlLayout *tl_place_want(Placement *p, const TlOp *op, uint32_t i, const TlLayout *l,
+                              bool *out_ok)
+{
+    *out_ok = true;
+    if (!tl_has_layout(tl_in(op, i)->type))
+        return NULL;
+    uint64_t key = tl_place_key(op, l, i), known;
+    const TlLayout *want;
+    if (tl_map_get(&p->wants, key, &known)) {
+        want = (const TlLayout *)(uintptr_t)known;
+    } else {
+        want = find_want(p, op, i, l);
+        tl_map_put(&p->wants, key, (uint64_t)(uintptr_t)want);
+    }
+    *out_ok = want || op->opcode != TL_OP_RESHAPE;
+    return want;
+}
+
+/* What the user's layout becomes when operand e has `has`; NULL: it does not follow. */
+static const TlLayout *forward(Placement *p, const PlaceEdge *e, const TlLayout *has)
+{
+    const TlOp *op = e->user;
+    if (!p->vars.data[e->to].op || op->opcode == TL_OP_REDUCE)
+        return has;
+    const TlLayout *l = tl_layout_for_result(p->ctx, op, e->operand, has);
+    if (l && op->opcode == TL_OP_RESHAPE) {
+        uint64_t key = tl_place_key(op, l, 0);
+        if (!tl_map_get_ptr(&p->reshaped_of, (void *)(uintptr_t)key))
+            tl_map_put_ptr(&p->reshaped_of, (void *)(uintptr_t)key, has);
+    }
+    return l;
+}
+
+/* ---- families ---- */
+
+typedef struct Grow {
+    const TlLayout **family;
+    TL_VEC(uint32_t) work;
+} Grow;
+
+static void reach(Placement *p, Grow *g, uint32_t var, const TlLayout *l)
+{
+    const PlaceVar *v = &p->vars.data[var];
+    if (!l || g->family[var] || tl_layout_registers(l) > TL_MAX_TILE_REGISTERS)
+        return;
+    if (v->op && l != v->own && tl_mma_of(v->op)) /* it has just one */
+        return;
+    g->family[var] = l;
+    tl_vec_push(p->arena, &g->work, var);
+}
+
+/* To all that the layout of one var leads to, backward and forward, the nearest first. */
+static void add_family(Placement *p, uint32_t seed, const TlLayout *l)
+{
+    if (p->nfamilies == PLACE_MAX_FAMILIES)
+        return;
+    for (int f = 0; f < p->nfamilies; f++)
+        if (p->families[f][seed] == l)
+            return;
+    Grow g = {.family = TL_NEW_ARRAY(p->arena, const TlLayout *, p->vars.len)};
+    reach(p, &g, seed, l);
+    for (uint32_t at = 0; at < g.work.len; at++) {
+        uint32_t var = g.work.data[at];
+        const TlLayout *mine = g.family[var];
+        bool ok;
+        for (int32_t i = p->vars.data[var].in; i >= 0; i = p->edges.data[i].next_in) {
+            const PlaceEdge *e = &p->edges.data[i];
+            if (!e->value->def || e->value->def->opcode != TL_OP_REDUCE)
+                reach(p, &g, e->from, tl_place_want(p, e->user, e->operand, mine, &ok));
+        }
+        for (int32_t i = p->vars.data[var].out; i >= 0; i = p->edges.data[i].next_out) {
+            const PlaceEdge *e = &p->edges.data[i];
+            reach(p, &g, e->to, forward(p, e, tl_place_result(p, e->value, mine)));
+        }
+    }
+    if (g.work.len)
+        p->families[p->nfamilies++] = g.family;
+}
+
+/* l with each warp bit that leads along `axis` exchanged for the highest register that does not:
+ * what is reduced along the axis then stays in a warp, and lanes and vectors are as before. */
+static const TlLayout *warps_off_axis(Placement *p, const TlLayout *l, int axis)
+{
+    TlLayout r = *l;
+    int reg = tl_layout_in_index(&r, TL_IN_REG), warp = tl_layout_in_index(&r, TL_IN_WARP);
+    int b = r.in_bits[reg] - 1;
+    for (int w = 0; w < r.in_bits[warp]; w++) {
+        if (!r.basis[warp][w][axis])
+            continue;
+        while (b >= 0 && r.basis[reg][b][axis])
+            b--;
+        if (b < 0)
+            break;
+        for (int d = 0; d < r.nout; d++) {
+            int32_t image = r.basis[warp][w][d];
+            r.basis[warp][w][d] = r.basis[reg][b][d];
+            r.basis[reg][b][d] = image;
+        }
+        b--;
+    }
+    return tl_layout_intern(p->ctx, &r);
+}
+
+static bool is_memory(const TlOp *op)
+{
+    return tl_op_info(op->opcode)->flags & (F_READ | F_WRITE);
+}
+
+static int64_t weight(const PlaceVar *v)
+{
+    return v->frequency * tl_layout_registers(v->own);
+}
+
+/* Memory ops, the ones that move most first. */
+static void add_memory_families(Placement *p)
+{
+    bool *done = TL_NEW_ARRAY(p->arena, bool, p->vars.len);
+    for (;;) {
+        int64_t best = -1;
+        for (uint32_t i = 0; i < p->vars.len; i++) {
+            const PlaceVar *v = &p->vars.data[i];
+            if (!done[i] && v->op && is_memory(v->op) &&
+                (best < 0 || weight(v) > weight(&p->vars.data[best])))
+                best = i;
+        }
+        if (best < 0 || p->nfamilies == PLACE_MAX_FAMILIES)
+            return;
+        done[best] = true;
+        add_family(p, (uint32_t)best, p->vars.data[best].own);
+    }
+}
+
+void tl_place_families(Placement *p)
+{
+    for (uint32_t i = 0; i < p->vars.len; i++)
+        if (p->vars.data[i].op && p->vars.data[i].op->opcode == TL_OP_DOT)
+            add_family(p, i,
+                       tl_mma_of(p->vars.data[i].op) ? p->vars.data[i].own
+                                                     : tl_place_dot_layout(p, p->vars.data[i].op));
+    add_memory_families(p);
+    for (uint32_t i = 0; i < p->vars.len; i++) {
+        const TlOp *op = p->vars.data[i].op;
+        if (!op || op->opcode != TL_OP_REDUCE)
+            continue;
+        int axis = (int)tl_attr_int(op, TL_ATTR_AXIS, 0);
+        for (int f = PLACE_OWN, n = p->nfamilies; f < n; f++) {
+            const TlLayout *l = tl_place_layout(p, i, f);
+            if (l)
+                add_family(p, i, warps_off_axis(p, l, axis));
+        }
+    }
+}

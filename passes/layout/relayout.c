@@ -1,0 +1,81 @@
+/* Edits of laid-out IR that passes share which choose layouts (relayout.h). */
+#include "passes/layout/relayout.h"
+
+bool tl_has_layout(const TlType *t)
+{
+    return t->kind == TL_TILE && t->rank > 0;
+}
+
+void tl_set_layout(TlValue *v, const TlLayout *l)
+{
+    TlBlock *b = v->def ? v->def->block : v->block;
+    v->type = tl_type_with_layout(b->fn->module->ctx, v->type, l);
+}
+
+/* The value that operand i of a terminator becomes; NULL when it is none of a loop or branch. */
+static const TlValue *carried_to(const TlOp *op, uint32_t i)
+{
+    const TlOp *parent = op->block->parent;
+    if (op->opcode == TL_OP_CONDITION)
+        return i ? parent->regions[1]->args[i - 1] : NULL;
+    if (!parent || op->opcode != TL_OP_YIELD)
+        return NULL;
+    switch ((int)parent->opcode) {
+    case TL_OP_FOR: return parent->regions[0]->args[i + 1];
+    case TL_OP_WHILE: return parent->regions[0]->args[i];
+    case TL_OP_IF: return parent->out[i];
+    default: return NULL;
+    }
+}
+
+static const TlLayout *reshape_operand(TlCtx *ctx, const TlOp *op)
+{
+    const TlType *from = tl_in(op, 0)->type, *to = op->out[0]->type;
+    if (!tl_has_layout(to))
+        return tl_layout_collapsed(ctx, from->layout, ~0u);
+    if (tl_layout_reshaped(ctx, from->layout, from, to) == to->layout)
+        return from->layout;
+    return tl_layout_reshaped(ctx, to->layout, to, from);
+}
+
+const TlLayout *tl_wanted_layout(const TlOp *op, uint32_t i)
+{
+    if (!tl_has_layout(tl_in(op, i)->type))
+        return NULL;
+    TlCtx *ctx = op->block->fn->module->ctx;
+    switch ((int)op->opcode) {
+    case TL_OP_FOR: return op->regions[0]->args[i - 2]->type->layout;
+    case TL_OP_WHILE: return op->regions[0]->args[i]->type->layout;
+    case TL_OP_YIELD:
+    case TL_OP_CONDITION: return carried_to(op, i) ? carried_to(op, i)->type->layout : NULL;
+    case TL_OP_REDUCE: return tl_in(op, 0)->type->layout;
+    case TL_OP_RESHAPE: return reshape_operand(ctx, op);
+    default: return tl_layout_for_operand(ctx, op, i, tl_op_layout(op));
+    }
+}
+
+TlBuilder tl_builder_after(TlValue *v)
+{
+    TlBlock *block = v->def ? v->def->block : v->block;
+    TlOp *before = v->def ? v->def->next : block->first;
+    return (TlBuilder){.fn = block->fn,
+                       .block = block,
+                       .before = before,
+                       .loc = v->def ? v->def->loc : before->loc};
+}
+
+TlValue *tl_relayout(TlBuilder *b, TlValue *v, const TlLayout *l)
+{
+    if (v->type->layout == l)
+        return v;
+    const TlType *type = tl_type_with_layout(b->fn->module->ctx, v->type, l);
+    return tl_op_new(b, TL_OP_CONVERT, 1, &v, 1, &type, 0, 0, NULL)->out[0];
+}
+
+void tl_bypass_convert(TlOp *op)
+{
+    if (!tl_in(op, 0)->name)
+        tl_in(op, 0)->name = op->out[0]->name;
+    tl_replace_uses(op->out[0], tl_in(op, 0));
+    tl_op_erase(op);
+}

@@ -1,0 +1,588 @@
+/* pipeline: a trip of a loop begins to fetch what later trips need.
+ *
+ *     for %lo, %hi, %s (%i, %acc) {               %b = alloc : buf<.., 3>
+ *       %x = load %A, %i                          copy %A, %lo, (%lo < %hi), %b, 0;  commit
+ *       %b = alloc : buf<.., 1>                   copy %A, %lo + %s, ..., %b, 1;     commit
+ *       put %b, 0, %x                        =>   for %lo, %hi, %s (%i, %acc, %slot = 0) {
+ *       %y = get %b, 0                              wait {pending = 1}
+ *       %acc1 = dot %y, ..., %acc                   %y = get %b, %slot
+ *       yield %acc1                                 copy %A, %i + 2 * %s, (%i + 2 * %s < %hi), %b, (%slot + 2) % 3
+ *     }                                             commit
+ *                                                   %acc1 = dot %y, ..., %acc
+ *                                                   yield %acc1, (%slot + 1) % 3
+ *                                                 }
+ *                                                 wait {pending = 0}
+ *
+ *  1. Which loops: FORs with a pipeline hint, and those in which a staged tile goes into a dot; without
+ *     loops inside. How many stages S: --stages, else the hint, else the kernel's clause, else 3
+ *     where there are asynchronous copies and 2 elsewhere. With 1 nothing is done. With fewer trips than
+ *     stages, or too little shared memory, there are fewer.
+ *  2. Which loads: those of the body itself (not in an if), from memory that the loop does not write, whose
+ *     place can be computed ahead: by pure ops from the loop's counter, from what does not change in it, from
+ *     carried values of which the same is true, and from other such loads. Staged ones (load, put); those
+ *     that the places of these need; with a hint, or for operands of dots, also others if they are small.
+ *  3. How: a copy where the machine has them, the threads' pieces are at least 4 bytes that lie side by side in
+ *     memory and in the buffer, and what is outside is 0. Otherwise into registers, put in a later trip.
+ *  4. When (latencies): a copy is begun S - 1 trips ahead, into S slots; a load into registers
+ *     one trip before it is used or put; with S > 2 it is put one trip ahead too, into 2 slots, so
+ *     that one barrier per trip is enough. What a place is computed from is loaded one trip before the load
+ *     that wants it; S - 1 is the most, so copies behind L such loads are begun S - 1 - L ahead, but one
+ *     at least. What does not fit is loaded in the same trip.
+ *  5. Expansion (pipeline_expand.c): a prologue for the first trips; no epilogue: what is fetched for trips
+ *     that there are not is masked off, unless it is outside of its view anyway.
+ *
+ * What stands in the loop for a trip stays in its order. The places of what is fetched ahead are computed
+ * again for the later trip: they are index arithmetic. */
+#include "ir/layout/layout.h"
+#include "ir/plan/mma.h"
+#include "ir/plan/shared_plan.h"
+#include "ir/plan/staged.h"
+#include "ir/plan/staged_plan.h"
+#include "passes/analysis/axis_info.h"
+#include "passes/analysis/footprint.h"
+#include "passes/pipeline/pipeline_impl.h"
+#include "passes/layout/relayout.h"
+#include <string.h>
+
+enum {
+    COPY_STAGES = 3, /* where nothing is said */
+    LOAD_STAGES = 2,
+    LEAST_COPY = 4, /* bytes */
+    MOST_CANDIDATES = 64,
+    MOST_CHAIN = 4,      /* ops between a load and a dot */
+    MOST_SLICE = 128,    /* ops that a place needs */
+    MOST_HINTED = 64,    /* registers of one load that is not staged: with a hint, */
+    MOST_UNASKED = 32,   /* without one, */
+    MOST_BY_FMA = 16,    /* for a dot by multiply-adds, which is never short of work */
+    OTHER_REGISTERS = 76 /* for what is neither carried nor in flight: fragments, addresses */
+};
+
+/* What is known of a load of the body. */
+typedef struct Candidate {
+    TlOp *load, *put; /* put: the load's only user, of a buffer of the body */
+    uint64_t needs;   /* candidates that its place is computed from, by their numbers as bits */
+    int level;        /* of those that are wanted, or needed by others */
+    bool is_used, is_dropped, fails;
+} Candidate;
+
+typedef struct Pipeline {
+    TlFn *fn;
+    TlPassCtx *px;
+    TlArena *arena;
+    const TlAxisInfo *axis; /* of the function as it came */
+    /* one loop */
+    TlOp *loop;
+    bool hinted;
+    TL_VEC(Candidate) all;
+    TlMap number; /* load to its number in `all` */
+} Pipeline;
+
+/* ---- 1. loops ---- */
+
+static bool is_innermost(const TlOp *loop)
+{
+    for (const TlOp *op = tl_walk_next(loop, loop); op; op = tl_walk_next(op, loop))
+        if (op->opcode == TL_OP_FOR || op->opcode == TL_OP_WHILE)
+            return false;
+    return true;
+}
+
+static bool has_dot(const TlOp *loop)
+{
+    bool dot = false, get = false;
+    for (const TlOp *op = tl_walk_next(loop, loop); op; op = tl_walk_next(op, loop)) {
+        dot |= op->opcode == TL_OP_DOT;
+        get |= op->opcode == TL_OP_GET;
+    }
+    return dot && get;
+}
+
+static int stages_of(const Pipeline *p, const TlOp *loop)
+{
+    const TlKernelInfo *info = p->fn->info;
+    int64_t hint = tl_attr_int(loop, TL_ATTR_PIPELINE, 0);
+    if (p->px->machine->stages)
+        return p->px->machine->stages;
+    if (hint)
+        return (int)hint;
+    if (info && info->stages)
+        return info->stages;
+    return p->px->machine->copies ? COPY_STAGES : LOAD_STAGES;
+}
+
+/* No more than there are trips. */
+static int limited_stages(const TlOp *loop, int stages)
+{
+    TlWideInt trips;
+    if (stages > TL_MAX_BUF_SLOTS)
+        stages = TL_MAX_BUF_SLOTS;
+    return tl_const_trips(loop, &trips) && trips < stages ? (int)trips : stages;
+}
+
+/* ---- 2. loads ---- */
+
+/* May the load be done some trips earlier: does nothing in the loop write what it reads? */
+static bool may_move(const Pipeline *p, const TlOp *load)
+{
+    const TlFootprint *f = tl_footprint(load, p->arena);
+    if (!f)
+        return true;
+    for (const TlOp *op = tl_walk_next(p->loop, p->loop); op; op = tl_walk_next(op, p->loop)) {
+        uint32_t flags = tl_op_info(op->opcode)->flags;
+        if (!(flags & (F_WRITE | F_ATOMIC)))
+            continue;
+        const TlFootprint *w = tl_footprint(op, p->arena);
+        if (flags & F_ATOMIC || (w && tl_footprints_overlap(f, w)))
+            return false;
+    }
+    return true;
+}
+
+/* The put, when the load's result goes into a buffer of the same block and nowhere else. */
+static TlOp *put_of(const TlOp *load)
+{
+    const TlUse *u = load->out[0]->uses;
+    if (!u || u->next || u->user->opcode != TL_OP_PUT || u->user->block != load->block)
+        return NULL;
+    const TlOp *alloc = tl_buf_alloc(tl_in(u->user, 0));
+    uint64_t slot;
+    if (alloc->block != load->block || alloc->out[0]->type->slots != 1 ||
+        !tl_value_is_const(tl_in(u->user, 1), &slot))
+        return NULL;
+    for (const TlUse *b = alloc->out[0]->uses; b; b = b->next)
+        if (b->user != u->user && b->user->opcode != TL_OP_GET)
+            return NULL;
+    return u->user;
+}
+
+/* Registers of a thread that hold the tile. */
+static int64_t registers_of(const TlType *t)
+{
+    int64_t bytes = t->ptr ? 8 : tl_dtype_bytes(t->dtype);
+    return ((t->layout ? tl_layout_registers(t->layout) : 1) * bytes + 3) / 4;
+}
+
+/* The same right behind the load: less than 4 bytes at a time are a register each. */
+static int64_t loaded_registers(const Pipeline *p, const TlOp *load)
+{
+    const TlType *t = load->out[0]->type;
+    TlAccessInfo info = tl_access_info(p->axis, load);
+    if (!t->layout || tl_access_vector(&info, load, t->layout) * tl_dtype_bytes(t->dtype) >= 4)
+        return registers_of(t);
+    return tl_layout_registers(t->layout) / tl_access_vector(&info, load, t->layout);
+}
+
+/* The dot that it goes into, through a few pure ops. */
+static const TlOp *dot_of(const TlValue *v, int depth)
+{
+    const TlOp *dot = NULL;
+    for (const TlUse *u = v->uses; u && !dot; u = u->next) {
+        const TlOp *op = u->user;
+        if (op->opcode == TL_OP_DOT)
+            dot = op;
+        else if (depth < MOST_CHAIN && tl_op_info(op->opcode)->flags & F_PURE && op->nout == 1 &&
+                 op->nregions == 0)
+            dot = dot_of(op->out[0], depth + 1);
+    }
+    return dot;
+}
+
+static bool is_wanted(const Pipeline *p, const Candidate *c)
+{
+    int64_t registers = registers_of(c->load->out[0]->type);
+    const TlOp *dot = c->put ? NULL : dot_of(c->load->out[0], 0);
+    if (c->put)
+        return true;
+    if (dot && !tl_mma_of(dot))
+        return registers <= MOST_BY_FMA;
+    return registers <= (p->hinted ? MOST_HINTED : dot ? MOST_UNASKED : 0);
+}
+
+static void find_candidates(Pipeline *p)
+{
+    p->all.len = 0;
+    tl_map_init(&p->number, p->arena);
+    for (TlOp *op = p->loop->regions[0]->first; op; op = op->next) {
+        if (op->opcode != TL_OP_LOAD || p->all.len == MOST_CANDIDATES || !may_move(p, op))
+            continue;
+        Candidate c = {.load = op, .put = put_of(op)};
+        tl_map_put(&p->number, (uint64_t)(uintptr_t)op, p->all.len);
+        tl_vec_push(p->arena, &p->all, c);
+    }
+}
+
+/* ---- what places are computed from ---- */
+
+typedef struct Slice {
+    TlMap seen;
+    TL_VEC(TlValue *) work;
+    uint32_t ops;
+} Slice;
+
+static bool is_pure(const TlOp *op)
+{
+    return tl_op_info(op->opcode)->flags & F_PURE && op->nregions == 0 && op->opcode != TL_OP_DOT;
+}
+
+static void want_operands(Pipeline *p, Slice *s, const TlOp *op)
+{
+    for (uint32_t i = 0; i < op->nin; i++)
+        tl_vec_push(p->arena, &s->work, tl_in(op, i));
+}
+
+/* False when the value cannot be had for another trip. */
+static bool walk_value(Pipeline *p, Slice *s, Candidate *c, TlValue *v)
+{
+    const TlBlock *body = p->loop->regions[0];
+    uint64_t n;
+    if (tl_is_invariant(v, p->loop) || tl_map_get(&s->seen, v->id, NULL))
+        return true;
+    tl_map_put(&s->seen, v->id, 1);
+    if (!v->def) {
+        if (v->index)
+            tl_vec_push(p->arena, &s->work, tl_in(body->last, v->index - 1));
+        return v->block == body;
+    }
+    if (tl_map_get(&p->number, (uint64_t)(uintptr_t)v->def, &n)) {
+        c->needs |= 1ull << n;
+        return true;
+    }
+    want_operands(p, s, v->def);
+    return v->def->block == body && is_pure(v->def) && ++s->ops <= MOST_SLICE;
+}
+
+static void walk_place(Pipeline *p, Candidate *c)
+{
+    Slice s = {.ops = 0};
+    tl_map_init(&s.seen, p->arena);
+    want_operands(p, &s, c->load);
+    while (s.work.len && !c->fails)
+        c->fails = !walk_value(p, &s, c, s.work.data[--s.work.len]);
+}
+
+/* Who needs one that fails, or in the end itself (a list that is followed), fails too. */
+static void spread_faults(Pipeline *p)
+{
+    uint64_t reach[MOST_CANDIDATES], failing = 0;
+    uint32_t n = p->all.len;
+    for (uint32_t i = 0; i < n; i++)
+        reach[i] = p->all.data[i].needs;
+    for (uint32_t k = 0; k < n; k++)
+        for (uint32_t i = 0; i < n; i++)
+            reach[i] |= reach[i] >> k & 1 ? reach[k] : 0;
+    for (uint32_t i = 0; i < n; i++)
+        failing |= (uint64_t)(p->all.data[i].fails || reach[i] >> i & 1) << i;
+    for (uint32_t i = 0; i < n; i++)
+        p->all.data[i].fails = (reach[i] | 1ull << i) & failing;
+}
+
+/* Levels: the longest way from what is wanted. No way is longer than there are loads. */
+static void find_levels(Pipeline *p)
+{
+    for (uint32_t i = 0; i < p->all.len; i++) {
+        Candidate *c = &p->all.data[i];
+        c->is_used = !c->fails && !c->is_dropped && is_wanted(p, c);
+        c->level = 0;
+    }
+    for (uint32_t round = 0; round < p->all.len; round++)
+        for (uint32_t i = 0; i < p->all.len; i++)
+            for (uint32_t k = 0; k < p->all.len && p->all.data[i].is_used; k++) {
+                Candidate *needed = &p->all.data[k];
+                if (!(p->all.data[i].needs >> k & 1))
+                    continue;
+                needed->is_used = true;
+                if (needed->level < p->all.data[i].level + 1)
+                    needed->level = p->all.data[i].level + 1;
+            }
+}
+
+/* ---- 3. how ---- */
+
+static bool is_zero(const TlValue *v)
+{
+    uint64_t bits;
+    return !v || (tl_value_is_const(v, &bits) && bits == 0);
+}
+
+/* Bytes that lie side by side for a thread, in memory and in the buffer. */
+static int copied_bytes(const Pipeline *p, const Candidate *c)
+{
+    const TlType *t = c->load->out[0]->type, *buf = tl_in(c->put, 0)->type;
+    TlAccessInfo info = tl_access_info(p->axis, c->load);
+    int elem = tl_dtype_bytes(t->dtype), run = tl_access_vector(&info, c->load, t->layout);
+    return elem * tl_buf_plan(p->arena, t, buf, run, TL_BUF_WRITES | TL_BUF_IN_ORDER)->nregs;
+}
+
+static TlFetchHow how_of(const Pipeline *p, const Candidate *c)
+{
+    if (!c->put)
+        return TL_FETCH_REGS;
+    TlPlace place = tl_op_place(c->load);
+    TlDtype d = c->load->out[0]->type->dtype;
+    bool copies = p->px->machine->copies && is_zero(place.other) && !tl_is_bool(d) &&
+                  tl_dtype_bits(d) >= 8 && copied_bytes(p, c) >= LEAST_COPY;
+    return copies ? TL_FETCH_COPY : TL_FETCH_PUT;
+}
+
+/* Does the loop count up to the extent of an axis that it counts along? Then what starts there for a trip that
+ * does not exist is outside. A counter that wraps is negative, outside too. */
+static bool ends_with_loop(const Pipeline *p, const TlOp *load)
+{
+    TlPlace place = tl_op_place(load);
+    const TlValue *counter = p->loop->regions[0]->args[0];
+    TlWideInt step;
+    if (!place.axes || tl_attr_flag(load, TL_ATTR_UNCHECKED) ||
+        !tl_is_signed(counter->type->dtype) || !tl_const_int_value(tl_in(p->loop, 2), &step) ||
+        step <= 0)
+        return false;
+    for (uint32_t i = 0; i < place.naxes; i++) {
+        const TlValue *index = place.index[i].value;
+        bool up = place.axes[i].kind == TL_AXIS_SCALAR ||
+                  (place.axes[i].kind == TL_AXIS_SLICE && place.axes[i].step > 0);
+        if (up && tl_axis_plain(p->axis, index) == counter &&
+            tl_axis_is_extent(p->axis, tl_in(p->loop, 1), place.base, i))
+            return true;
+    }
+    return false;
+}
+
+/* ---- 4. when ---- */
+
+static int min_int(int a, int b)
+{
+    return a < b ? a : b;
+}
+
+static TlFetch fetch_of(const Pipeline *p, const Candidate *c, int most, int levels)
+{
+    int ahead = most - levels < 1 ? 1 : most - levels;
+    TlFetch f = {.load = c->load,
+                 .put = c->put,
+                 .how = how_of(p, c),
+                 .level = c->level,
+                 .ends = ends_with_loop(p, c->load)};
+    switch (f.how) {
+    case TL_FETCH_COPY:
+        f.ahead = ahead;
+        f.slots = ahead + 1;
+        break;
+    case TL_FETCH_PUT:
+        f.put_ahead = ahead > 1;
+        f.ahead = f.put_ahead + 1;
+        f.slots = f.put_ahead + 1;
+        break;
+    case TL_FETCH_REGS: f.ahead = 1; break;
+    }
+    tl_pipeline_ask(p->axis, p->loop, &f);
+    return f;
+}
+
+/* What others need comes a trip before the first of them. */
+static void advance_needed(const Pipeline *p, TlSchedule *s, const uint32_t *of)
+{
+    for (uint32_t round = 0; round < s->fetches.len; round++)
+        for (uint32_t i = 0; i < s->fetches.len; i++)
+            for (uint32_t k = 0; k < s->fetches.len; k++) {
+                TlFetch *user = &s->fetches.data[i], *needed = &s->fetches.data[k];
+                int least = min_int(user->ahead + 1, s->most);
+                if (p->all.data[of[i]].needs >> of[k] & 1 && needed->ahead < least)
+                    needed->ahead = least;
+            }
+}
+
+/* Text order, but with many words in flight those that are least wanted stay. */
+static void schedule(const Pipeline *p, int stages, TlSchedule *s)
+{
+    int levels = 0;
+    uint32_t of[MOST_CANDIDATES];
+    const TlAxisFacts *bound = tl_axis_facts(p->axis, tl_in(p->loop, 1));
+    *s = (TlSchedule){.loop = p->loop,
+                      .stages = stages,
+                      .most = stages - 1,
+                      .bound_lo = bound->lo,
+                      .bound_hi = bound->hi};
+    for (uint32_t i = 0; i < p->all.len; i++)
+        if (p->all.data[i].is_used && p->all.data[i].level > levels)
+            levels = p->all.data[i].level;
+    for (uint32_t i = 0; i < p->all.len; i++) {
+        if (!p->all.data[i].is_used)
+            continue;
+        of[s->fetches.len] = i;
+        tl_vec_push(p->arena, &s->fetches, fetch_of(p, &p->all.data[i], s->most, levels));
+    }
+    advance_needed(p, s, of);
+    for (uint32_t i = 0, most = 0; i < s->fetches.len; i++) {
+        most = s->fetches.data[i].ahead > (int)most ? (uint32_t)s->fetches.data[i].ahead : most;
+        s->most = (int)most;
+    }
+}
+
+/* ---- limits ---- */
+
+/* Registers that hold something on its way when a trip begins. */
+static int64_t registers_in_flight(const Pipeline *p, const TlSchedule *s)
+{
+    int64_t n = 0;
+    for (uint32_t i = 0; i < s->fetches.len; i++) {
+        const TlFetch *f = &s->fetches.data[i];
+        if (f->how != TL_FETCH_COPY)
+            n += loaded_registers(p, f->load) * (f->ahead - f->put_ahead);
+    }
+    return n;
+}
+
+static int64_t carried_registers(const TlOp *loop)
+{
+    int64_t n = 0;
+    for (uint32_t i = 0; i < loop->nout; i++)
+        n += registers_of(loop->out[i]->type);
+    return n;
+}
+
+static bool fits_registers(const Pipeline *p, const TlSchedule *s)
+{
+    int64_t flying = registers_in_flight(p, s), all = p->px->machine->registers;
+    return !all || !flying || flying + carried_registers(p->loop) + OTHER_REGISTERS <= all;
+}
+
+/* What goes through registers is not fetched then: first what is not staged, then everything. */
+static bool give_up(Pipeline *p, TlSchedule *s)
+{
+    bool any = false;
+    for (int staged = 0; staged < 2 && !any; staged++)
+        for (uint32_t i = 0; i < p->all.len; i++) {
+            Candidate *c = &p->all.data[i];
+            const TlFetch *f = tl_schedule_of(s, c->load);
+            bool drop = f && f->how != TL_FETCH_COPY && c->level == 0 && (staged || !f->put);
+            c->is_dropped |= drop;
+            any |= drop;
+        }
+    return any;
+}
+
+/* Bytes that some op of the loop needs for itself, at most; plans take their time. */
+static uint64_t most_scratch(const Pipeline *p)
+{
+    uint64_t most = 0;
+    for (const TlOp *op = tl_walk_next(p->loop, p->loop); op; op = tl_walk_next(op, p->loop)) {
+        uint64_t bytes = op->opcode == TL_OP_ALLOC ? 0 : tl_op_shared_bytes(p->arena, op);
+        most = bytes > most ? bytes : most;
+    }
+    return most;
+}
+
+/* Of buffers that are alive around the loop. */
+static uint64_t outer_bytes(const Pipeline *p)
+{
+    uint64_t bytes = 0;
+    for (const TlOp *op = tl_walk_next(p->loop, p->loop); op; op = tl_walk_next(op, p->loop))
+        if (op->opcode == TL_OP_GET && tl_is_invariant(tl_in(op, 0), p->loop))
+            bytes += tl_buf_bytes(tl_in(op, 0)->type);
+    return bytes;
+}
+
+static uint64_t buffer_bytes(const TlSchedule *s)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < s->fetches.len; i++) {
+        const TlFetch *f = &s->fetches.data[i];
+        if (f->put)
+            bytes += tl_buf_slot_bytes(tl_in(f->put, 0)->type) * (uint64_t)f->slots;
+    }
+    return bytes;
+}
+
+static bool fits_shared(const Pipeline *p, const TlSchedule *s)
+{
+    uint64_t bytes = buffer_bytes(s) + outer_bytes(p), all = p->px->machine->shared_bytes;
+    return bytes <= all / 2 || bytes + most_scratch(p) <= all;
+}
+
+/* ---- the schedule ---- */
+
+const TlFetch *tl_schedule_of(const TlSchedule *s, const TlOp *load)
+{
+    for (uint32_t i = 0; i < s->fetches.len; i++)
+        if (s->fetches.data[i].load == load)
+            return &s->fetches.data[i];
+    return NULL;
+}
+
+void tl_schedule_print(TlSbuf *out, const TlSchedule *s)
+{
+    static const char *const how[] = {"copy", "load, put", "load"};
+    tl_sbuf_putf(out, "// pipeline: a loop of %d stages\n", s->stages);
+    for (uint32_t i = 0; i < s->fetches.len; i++) {
+        const TlFetch *f = &s->fetches.data[i];
+        const char *name = f->load->out[0]->name;
+        tl_sbuf_putf(out, "//   stage %d, order %u: %s %s", s->most - f->ahead, i, how[f->how],
+                     name ? name : "-");
+        if (f->slots)
+            tl_sbuf_putf(out, ", %d slots", f->slots);
+        if (f->how == TL_FETCH_PUT)
+            tl_sbuf_putf(out, ", put in stage %d", s->most - f->put_ahead);
+        tl_sbuf_puts(out, "\n");
+    }
+    tl_sbuf_putf(out, "//   stage %d: the rest\n", s->most);
+}
+
+static void show(const Pipeline *p, const TlSchedule *s)
+{
+    const char *options = p->px->options;
+    if (!p->px->print || !options || strcmp(options, "show") != 0)
+        return;
+    TlSbuf text;
+    tl_sbuf_init(&text, p->arena);
+    tl_schedule_print(&text, s);
+    p->px->print(p->px->user, text.text);
+}
+
+/* False when there is nothing to gain. */
+static bool schedule_loop(Pipeline *p, TlOp *loop, TlSchedule *s)
+{
+    p->loop = loop;
+    p->hinted = tl_attr(loop, TL_ATTR_PIPELINE) != NULL;
+    int stages = limited_stages(loop, stages_of(p, loop));
+    if (stages < 2 || (!p->hinted && !has_dot(loop)) || !tl_pipeline_has_trips(loop))
+        return false;
+    find_candidates(p);
+    for (uint32_t i = 0; i < p->all.len; i++)
+        walk_place(p, &p->all.data[i]);
+    spread_faults(p);
+    find_levels(p);
+    schedule(p, stages, s);
+    while (!fits_registers(p, s) && give_up(p, s)) {
+        find_levels(p);
+        schedule(p, stages, s);
+    }
+    while (s->fetches.len && !fits_shared(p, s) && --stages >= 2)
+        schedule(p, stages, s);
+    return s->fetches.len > 0 && stages >= 2;
+}
+
+TlPassResult tl_pass_pipeline(TlFn *fn, TlPassCtx *px)
+{
+    Pipeline p = {.fn = fn, .px = px, .arena = px->scratch};
+    TL_VEC(TlOp *) loops = {0};
+    TL_VEC(TlSchedule) made = {0};
+    if (!tl_fn_is_laid_out(fn))
+        return TL_SAME;
+    for (TlOp *op = fn->body->first; op; op = tl_walk_next(op, NULL))
+        if (op->opcode == TL_OP_FOR && !tl_attr(op, TL_ATTR_PIPELINED) && is_innermost(op))
+            tl_vec_push(px->scratch, &loops, op);
+    if (loops.len == 0)
+        return TL_SAME;
+    p.axis = tl_axis_info(fn, px->scratch);
+    for (uint32_t i = 0; i < loops.len; i++) {
+        TlSchedule s;
+        if (schedule_loop(&p, loops.data[i], &s))
+            tl_vec_push(px->scratch, &made, s);
+    }
+    for (uint32_t i = 0; i < made.len; i++) {
+        show(&p, &made.data[i]);
+        tl_pipeline_expand(fn, px, &made.data[i]);
+    }
+    if (made.len)
+        tl_pass_dce(fn, px);
+    return made.len ? TL_CHANGED : TL_SAME;
+}

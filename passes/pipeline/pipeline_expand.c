@@ -1,0 +1,384 @@
+/* A schedule put into effect (pipeline.c).
+ *
+ *  1. The prologue, trip by trip as the loop itself will do: for trip -most .. -1 all fetches whose iteration is
+ *     0 or more; copies of one trip are one group.
+ *  2. The start of the body: wait for the oldest group, copies, commit, puts of what came, loads. Where
+ *     accesses need bounds and one scalar test can say that all of it is inside (pipeline_inside.c), they
+ *     stand there twice, in the arms of an if: without tests, which is what nearly all trips do, and with.
+ *  3. The rest of the body stays, with what was fetched for it in place of the loads. What its first product
+ *     gets from shared memory, it gets before fetches for later trips begin.
+ *  4. The loop is made again, with the new carried values. After it, nothing is in flight: wait for all.
+ *
+ * Slots: iteration i is in slot i mod slots; a carried counter says which one this trip's gets read. */
+#include "passes/pipeline/pipeline_impl.h"
+#include "passes/layout/relayout.h"
+
+/* ---- slots ---- */
+
+static TlValue *slot_const(TlExpand *x, int slot)
+{
+    return tl_pipeline_int(x, tl_type_scalar(x->ctx, TL_I32), slot);
+}
+
+/* (slot + n) mod slots, for n < slots */
+static TlValue *later_slot(TlExpand *x, TlBuilder *b, TlValue *slot, int n, int slots)
+{
+    uint64_t key = (uint64_t)slots << 8 | (uint64_t)n, known;
+    if (tl_map_get(&x->later, key, &known))
+        return (TlValue *)(uintptr_t)known;
+    TlValue *sum = tl_binary(b, TL_OP_ADD, slot, slot_const(x, n));
+    TlValue *over = tl_binary(b, TL_OP_GE, sum, slot_const(x, slots));
+    sum = tl_select(b, over, tl_binary(b, TL_OP_SUB, sum, slot_const(x, slots)), sum);
+    tl_map_put(&x->later, key, (uint64_t)(uintptr_t)sum);
+    return sum;
+}
+
+/* Of this trip's gets. One counter for all buffers with so many slots. */
+static TlValue *slot_counter(TlExpand *x, int slots)
+{
+    uint64_t i;
+    if (tl_map_get(&x->slots, (uint64_t)slots, &i))
+        return x->carried.data[i].arg;
+    tl_map_put(&x->slots, (uint64_t)slots, x->carried.len);
+    TlCarried c = {.init = slot_const(x, 0)};
+    TlValue *slot = tl_pipeline_carry(x, tl_type_scalar(x->ctx, TL_I32), "slot", c);
+    x->carried.data[x->carried.len - 1].next = later_slot(x, &x->start, slot, 1, slots);
+    return slot;
+}
+
+/* The slot of the last trip's gets: that of the trip slots - 1 further on, too. */
+static TlValue *last_slot(TlExpand *x, int slots)
+{
+    uint64_t i, key = (uint64_t)slots | 1u << 8;
+    if (tl_map_get(&x->slots, key, &i))
+        return x->carried.data[i].arg;
+    TlCarried c = {.init = slot_const(x, slots - 1), .next = slot_counter(x, slots)};
+    tl_map_put(&x->slots, key, x->carried.len);
+    return tl_pipeline_carry(x, tl_type_scalar(x->ctx, TL_I32), "last", c);
+}
+
+static TlValue *slot_at(TlExpand *x, const TlFetch *f, TlMoment m)
+{
+    if (!m.in_loop || f->slots == 1)
+        return slot_const(x, m.n % f->slots);
+    TlValue *now = slot_counter(x, f->slots);
+    if (f->slots > 2 && m.n == f->slots - 1)
+        return last_slot(x, f->slots);
+    return m.n ? later_slot(x, &x->start, now, m.n, f->slots) : now;
+}
+
+/* The buffer with all its slots, before the loop; gets of the old one read it. */
+static TlValue *buffer_of(TlExpand *x, const TlFetch *f)
+{
+    TlValue *old = tl_in(f->put, 0), *made = tl_map_get_ptr(&x->buffers, old);
+    if (made)
+        return made;
+    TlBuilder b = tl_builder_before(x->loop);
+    const TlType *t = old->type;
+    t = tl_type_buf(x->ctx, t->dtype, t->rank, t->shape, t->layout, f->slots);
+    b.loc = f->load->loc;
+    made = tl_op_new(&b, TL_OP_ALLOC, 0, NULL, 1, &t, 0, 0, NULL)->out[0];
+    made->name = f->load->out[0]->name;
+    tl_map_put_ptr(&x->buffers, old, made);
+    return made;
+}
+
+static void redirect_gets(TlExpand *x, const TlFetch *f)
+{
+    TlValue *old = tl_in(f->put, 0), *made = buffer_of(x, f);
+    for (TlUse *u = old->uses, *next; u; u = next) {
+        next = u->next;
+        if (f->slots > 1 && u->user->opcode == TL_OP_GET)
+            tl_set_operand(u->user, 1, slot_counter(x, f->slots));
+        tl_set_operand(u->user, 0, made);
+    }
+}
+
+/* ---- fetches ---- */
+
+static void set_ahead(TlExpand *x, TlOp *op, TlMoment m)
+{
+    if (m.in_loop && m.n)
+        tl_attr_set(x->fn, op, (TlAttr){.id = TL_ATTR_AHEAD, .u.i = m.n});
+}
+
+static void put_at(TlExpand *x, const TlFetch *f, TlMoment m)
+{
+    TlValue *in[] = {buffer_of(x, f), slot_at(x, f, m), tl_pipeline_value(x, f->load->out[0], m)};
+    TlBuilder *b = m.in_loop ? &x->start : &x->before;
+    b->loc = f->put->loc;
+    set_ahead(x, tl_op_new(b, TL_OP_PUT, 3, in, 0, NULL, 0, 0, NULL), m);
+}
+
+/* A trip, or (before the loop) trip number t < 0: iterations from 0 on. */
+static TlMoment moment_of(bool in_loop, int t, int ahead)
+{
+    return (TlMoment){in_loop, in_loop ? ahead : t + ahead};
+}
+
+typedef TL_VEC(TlAccess) Accesses;
+
+static void begin(TlExpand *x, TlBuilder *b, const TlAccess *a, bool inside, TlValue **out)
+{
+    TlOp *op = tl_pipeline_begin(x, b, a, inside);
+    if (op->opcode == TL_OP_COPY)
+        set_ahead(x, op, a->m);
+    else
+        *out = op->out[0];
+}
+
+/* One arm of the if around accesses: begins them, yields what loads give. */
+static void fill_arm(TlExpand *x, TlBlock *arm, const Accesses *all, bool inside)
+{
+    TlBuilder b = {.fn = x->fn, .block = arm, .loc = x->loop->loc};
+    TlValue **results = TL_NEW_ARRAY(x->arena, TlValue *, all->len);
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < all->len; i++) {
+        begin(x, &b, &all->data[i], inside, &results[n]);
+        n += results[n] != NULL;
+    }
+    tl_yield(&b, TL_OP_YIELD, n, results);
+}
+
+/* if all of it is inside { without tests } else { with tests } */
+static void begin_asking(TlExpand *x, const Accesses *all)
+{
+    const TlFetch **fetches = TL_NEW_ARRAY(x->arena, const TlFetch *, all->len);
+    const TlType **types = TL_NEW_ARRAY(x->arena, const TlType *, all->len);
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < all->len; i++) {
+        fetches[i] = all->data[i].f;
+        if (fetches[i]->how != TL_FETCH_COPY)
+            types[n++] = fetches[i]->load->out[0]->type;
+    }
+    TlValue *test = tl_pipeline_inside(x, all->len, fetches);
+    x->start.loc = fetches[0]->load->loc;
+    TlOp *branch = tl_op_new(&x->start, TL_OP_IF, 1, &test, n, types, 2, 0, NULL);
+    fill_arm(x, branch->regions[0], all, true);
+    fill_arm(x, branch->regions[1], all, false);
+    n = 0;
+    for (uint32_t i = 0; i < all->len; i++)
+        if (fetches[i]->how != TL_FETCH_COPY)
+            tl_pipeline_remember(x, fetches[i]->load->out[0], all->data[i].m, branch->out[n++]);
+}
+
+/* What the accesses need is there; some may have been begun for others of them. */
+static void begin_all(TlExpand *x, bool in_loop, const Accesses *all)
+{
+    Accesses asking = {0};
+    for (uint32_t i = 0; i < all->len; i++) {
+        const TlAccess *a = &all->data[i];
+        TlValue *v = a->f->load->out[0], *loaded = NULL;
+        if (tl_pipeline_is_known(x, v, a->m))
+            continue;
+        if (in_loop && a->f->asks) {
+            tl_vec_push(x->arena, &asking, *a);
+            continue;
+        }
+        begin(x, in_loop ? &x->start : &x->before, a, false, &loaded);
+        if (loaded)
+            tl_pipeline_remember(x, v, a->m, loaded);
+    }
+    if (asking.len)
+        begin_asking(x, &asking);
+}
+
+static void begin_copies(TlExpand *x, bool in_loop, int t)
+{
+    Accesses all = {0};
+    for (uint32_t i = 0; i < x->s->fetches.len; i++) {
+        const TlFetch *f = &x->s->fetches.data[i];
+        TlMoment m = moment_of(in_loop, t, f->ahead);
+        if (f->how != TL_FETCH_COPY || m.n < 0)
+            continue;
+        TlAccess a = tl_pipeline_access(x, f, m);
+        a.in[a.n++] = buffer_of(x, f);
+        a.in[a.n++] = slot_at(x, f, m);
+        tl_vec_push(x->arena, &all, a);
+    }
+    begin_all(x, in_loop, &all);
+    if (all.len)
+        tl_op_new(in_loop ? &x->start : &x->before, TL_OP_COMMIT, 0, NULL, 0, NULL, 0, 0, NULL);
+}
+
+/* What comes from registers: puts first, so that these get free. */
+static void begin_loads(TlExpand *x, bool in_loop, int t)
+{
+    Accesses all = {0};
+    for (uint32_t i = 0; i < x->s->fetches.len; i++) {
+        const TlFetch *f = &x->s->fetches.data[i];
+        TlMoment m = moment_of(in_loop, t, f->put_ahead);
+        if (f->how == TL_FETCH_PUT && m.n >= 0)
+            put_at(x, f, m);
+    }
+    for (uint32_t i = 0; i < x->s->fetches.len; i++) {
+        const TlFetch *f = &x->s->fetches.data[i];
+        TlMoment m = moment_of(in_loop, t, f->ahead);
+        if (f->how != TL_FETCH_COPY && m.n >= 0 && !tl_pipeline_is_known(x, f->load->out[0], m))
+            tl_vec_push(x->arena, &all, tl_pipeline_access(x, f, m));
+    }
+    begin_all(x, in_loop, &all);
+}
+
+/* ---- the parts ---- */
+
+static int oldest_copy(const TlSchedule *s)
+{
+    int least = 0;
+    for (uint32_t i = 0; i < s->fetches.len; i++)
+        if (s->fetches.data[i].how == TL_FETCH_COPY && (!least || s->fetches.data[i].ahead < least))
+            least = s->fetches.data[i].ahead;
+    return least;
+}
+
+static void wait_for(TlBuilder *b, int pending)
+{
+    TlAttr attr = {.id = TL_ATTR_PENDING, .u.i = pending};
+    tl_op_new(b, TL_OP_WAIT, 0, NULL, 0, NULL, 0, 1, &attr);
+}
+
+static void fill_body(TlExpand *x)
+{
+    int oldest = oldest_copy(x->s);
+    if (oldest)
+        wait_for(&x->start, oldest - 1);
+    begin_copies(x, true, 0);
+    begin_loads(x, true, 0);
+}
+
+static void yield_carried(TlExpand *x)
+{
+    for (uint32_t i = 0; i < x->carried.len; i++) {
+        TlCarried c = x->carried.data[i];
+        tl_add_operand(x->fn, x->body->last,
+                       c.next ? c.next : tl_pipeline_value(x, c.of, c.moment));
+    }
+}
+
+/* This trip's part takes what was fetched. Nothing of the old body changes before all that is made of it is
+ * there. */
+static void use_fetched(TlExpand *x)
+{
+    uint32_t n = x->s->fetches.len;
+    TlValue **now = TL_NEW_ARRAY(x->arena, TlValue *, n);
+    for (uint32_t i = 0; i < n; i++) {
+        const TlFetch *f = &x->s->fetches.data[i];
+        if (f->put)
+            redirect_gets(x, f);
+        if (f->how != TL_FETCH_COPY)
+            now[i] = tl_pipeline_value(x, f->load->out[0], (TlMoment){true, 0});
+    }
+    yield_carried(x);
+    for (uint32_t i = 0; i < n; i++) {
+        const TlFetch *f = &x->s->fetches.data[i];
+        if (f->put)
+            tl_op_erase(f->put);
+        if (now[i])
+            tl_replace_uses(f->load->out[0], now[i]);
+    }
+    for (uint32_t i = 0; i < n; i++)
+        tl_op_erase(x->s->fetches.data[i].load);
+}
+
+/* Where fetches for later trips begin, behind what is put for this one; NULL: nowhere. */
+static TlOp *first_fetch(TlBlock *body)
+{
+    TlOp *found = NULL;
+    for (TlOp *op = body->first; op && op->opcode != TL_OP_GET; op = op->next)
+        if (op->opcode == TL_OP_PUT)
+            found = NULL;
+        else if (!found &&
+                 (op->opcode == TL_OP_COPY || op->opcode == TL_OP_LOAD || op->opcode == TL_OP_IF))
+            found = op;
+    return found;
+}
+
+/* A get of a slot that is known before the body or a constant; a constant; what a moved get is transposed to. */
+static bool may_come_first(const TlOp *op)
+{
+    const TlOp *def = op->nin ? tl_in(op, op->nin - 1)->def : NULL;
+    switch ((int)op->opcode) {
+    case TL_OP_CONST: return op->out[0]->type->rank == 0;
+    case TL_OP_GET: return !def || def->block != op->block || def->opcode == TL_OP_CONST;
+    case TL_OP_TRANS: return def && def->opcode == TL_OP_GET && may_come_first(def);
+    default: return false;
+    }
+}
+
+/* What the first product of the trip gets, it gets before fetches begin: these take a while, in which its
+ * first fragments come; and a barrier before the gets, at which some machines wait for all loads, does
+ * not wait for these. */
+static void get_first(TlBlock *body)
+{
+    TlOp *fetch = first_fetch(body), *next;
+    for (TlOp *op = fetch; op && op->opcode != TL_OP_DOT && op->opcode != TL_OP_PUT; op = next) {
+        next = op->next;
+        if (may_come_first(op))
+            tl_op_move_before(op, fetch);
+    }
+}
+
+static void add_attrs(TlExpand *x, TlOp *loop)
+{
+    tl_attr_remove(loop, TL_ATTR_PIPELINE);
+    tl_attr_set(x->fn, loop, (TlAttr){.id = TL_ATTR_PIPELINED, .u.i = x->s->stages});
+}
+
+/* The loop with room for what is carried now. */
+static TlOp *remake_loop(TlExpand *x)
+{
+    uint32_t n = x->loop->nout, all = n + x->carried.len;
+    TlValue **in = TL_NEW_ARRAY(x->arena, TlValue *, all + 3);
+    const TlType **types = TL_NEW_ARRAY(x->arena, const TlType *, all);
+    for (uint32_t i = 0; i < n + 3; i++)
+        in[i] = tl_in(x->loop, i);
+    for (uint32_t i = 0; i < all; i++) {
+        types[i] = i < n ? x->loop->out[i]->type : x->carried.data[i - n].arg->type;
+        in[i + 3] = i < n ? in[i + 3] : x->carried.data[i - n].init;
+    }
+    TlBuilder b = tl_builder_before(x->loop);
+    TlOp *made =
+        tl_op_new(&b, TL_OP_FOR, all + 3, in, all, types, 1, x->loop->nattrs, x->loop->attrs);
+    TlBlock *body = made->regions[0];
+    body->warps = x->body->warps;
+    for (uint32_t i = 0; i <= all; i++) {
+        TlValue *old = x->body->args[i];
+        tl_replace_uses(old, tl_block_arg(body, old->type, old->name));
+    }
+    tl_block_move_ops(x->body, body, NULL);
+    for (uint32_t i = 0; i < n; i++) {
+        made->out[i]->name = x->loop->out[i]->name;
+        tl_replace_uses(x->loop->out[i], made->out[i]);
+    }
+    tl_op_erase(x->loop);
+    return made;
+}
+
+void tl_pipeline_expand(TlFn *fn, TlPassCtx *px, const TlSchedule *s)
+{
+    TlBlock *body = s->loop->regions[0];
+    TlExpand x = {.fn = fn,
+                  .ctx = px->ctx,
+                  .arena = px->scratch,
+                  .s = s,
+                  .loop = s->loop,
+                  .body = body,
+                  .before = tl_builder_before(s->loop),
+                  .start = tl_builder_before(body->first)};
+    TlMap *maps[] = {&x.values, &x.tests, &x.limits, &x.buffers, &x.slots, &x.later, &x.constants};
+    for (size_t i = 0; i < sizeof maps / sizeof *maps; i++)
+        tl_map_init(maps[i], px->scratch);
+    for (int t = -s->most; t < 0; t++) {
+        begin_copies(&x, false, t);
+        begin_loads(&x, false, t);
+    }
+    fill_body(&x);
+    use_fetched(&x);
+    get_first(body);
+    TlOp *loop = remake_loop(&x);
+    add_attrs(&x, loop);
+    if (oldest_copy(s)) {
+        TlBuilder after = tl_builder_after(loop->out[0]);
+        wait_for(&after, 0);
+    }
+}

@@ -1,0 +1,111 @@
+/* Inside of pipeline: the schedule of a loop, and putting it into effect. The essay is in pipeline.c. */
+#ifndef TL_PIPELINE_IMPL_H
+#define TL_PIPELINE_IMPL_H
+#include "passes/analysis/axis_info.h"
+#include "passes/analysis/facts.h"
+#include "passes/pass.h"
+
+typedef enum TlFetchHow {
+    TL_FETCH_COPY, /* asynchronously to a slot of a buffer */
+    TL_FETCH_PUT,  /* to registers, then put to a slot */
+    TL_FETCH_REGS  /* to registers */
+} TlFetchHow;
+
+/* How an axis of a place is known to be inside. */
+typedef enum TlInsideHow {
+    TL_INSIDE_PROVEN,
+    TL_INSIDE_COUNTER, /* the loop's counter, which counts up from 0 or above, against the extent */
+    TL_INSIDE_ASKED    /* any number against 0 and the extent */
+} TlInsideHow;
+
+/* A load of the loop that is begun before the trip that wants it. */
+typedef struct TlFetch {
+    TlOp *load, *put; /* put: COPY, PUT */
+    TlFetchHow how;
+    int level;     /* loads on the way from what it loads to what the trip computes */
+    int ahead;     /* begun so many trips before */
+    int put_ahead; /* PUT: put so many trips before */
+    int slots;     /* COPY, PUT */
+    bool ends;     /* past the last trip its place is outside of the view anyway */
+    bool asks;     /* needs bounds, but a scalar test can say that all of it is inside: */
+    TlInsideHow inside[TL_MAX_VIEW_RANK];
+} TlFetch;
+
+/* A modulo schedule: every trip begins the fetches of the trip `ahead` further on, in this order, and does
+ * the rest for itself. In terms of stages: a fetch is in stage most - ahead, the rest in stage most. */
+typedef struct TlSchedule {
+    TlOp *loop;
+    int stages;
+    int most;                   /* the largest ahead: trips that the prologue begins */
+    int64_t bound_lo, bound_hi; /* the loop's bound lies between them */
+    TL_VEC(TlFetch) fetches;
+} TlSchedule;
+
+/* The fetch of a load, or NULL. */
+const TlFetch *tl_schedule_of(const TlSchedule *s, const TlOp *load);
+void tl_schedule_print(TlSbuf *out, const TlSchedule *s);
+
+/* ---- expansion ---- */
+
+/* When a value is asked for: before the loop, of iteration n; in the loop, of n trips further on. */
+typedef struct TlMoment {
+    bool in_loop;
+    int n;
+} TlMoment;
+
+/* One more carried value. Its next one is `of` at `moment`, made when all that comes first is there. */
+typedef struct TlCarried {
+    TlValue *arg, *init, *next, *of;
+    TlMoment moment;
+} TlCarried;
+
+typedef struct TlExpand {
+    TlFn *fn;
+    TlCtx *ctx;
+    TlArena *arena;
+    const TlSchedule *s;
+    TlOp *loop;
+    TlBlock *body;
+    TlBuilder before, start; /* before the loop; before what the body had at first */
+    TlMap values;            /* value and moment to value */
+    TlMap tests;             /* moment to the test of it */
+    TlMap limits;            /* n to hi - n * step */
+    TlMap buffers, slots;    /* old buffer to new; number of slots to the index of its counter */
+    TlMap later;             /* slots and n to the slot n trips later */
+    TlMap constants;         /* type and number to a constant before the loop */
+    TL_VEC(TlCarried) carried;
+} TlExpand;
+
+/* The operands of a load or copy of a fetch at a moment. A copy's buffer and slot are appended by who
+ * begins it. */
+typedef struct TlAccess {
+    const TlFetch *f;
+    TlMoment m;
+    TlValue **in;
+    uint32_t n;
+    bool masked;
+} TlAccess;
+
+/* The loop as the schedule says; s->loop is replaced. (pipeline_expand.c) */
+void tl_pipeline_expand(TlFn *fn, TlPassCtx *px, const TlSchedule *s);
+
+/* ---- values at moments (pipeline_values.c) ---- */
+/* Can it be said of each trip whether it exists? */
+bool tl_pipeline_has_trips(const TlOp *loop);
+/* The body's value at a moment. */
+TlValue *tl_pipeline_value(TlExpand *x, TlValue *v, TlMoment m);
+bool tl_pipeline_is_known(const TlExpand *x, const TlValue *v, TlMoment m);
+void tl_pipeline_remember(TlExpand *x, const TlValue *v, TlMoment m, TlValue *made);
+/* A constant before the loop. */
+TlValue *tl_pipeline_int(TlExpand *x, const TlType *t, TlWideInt v);
+TlValue *tl_pipeline_carry(TlExpand *x, const TlType *type, const char *name, TlCarried c);
+TlAccess tl_pipeline_access(TlExpand *x, const TlFetch *f, TlMoment m);
+/* `inside`: by a test, all of it is. */
+TlOp *tl_pipeline_begin(TlExpand *x, TlBuilder *b, const TlAccess *a, bool inside);
+
+/* ---- is all of it inside? (pipeline_inside.c) ---- */
+/* Fills in `asks` and `inside`. */
+void tl_pipeline_ask(const TlAxisInfo *axis, const TlOp *loop, TlFetch *f);
+/* A bool in the loop: all that the fetches touch which are begun now is inside. All of them ask. */
+TlValue *tl_pipeline_inside(TlExpand *x, uint32_t n, const TlFetch *const *fetches);
+#endif

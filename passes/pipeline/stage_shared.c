@@ -1,0 +1,378 @@
+/* stage-shared: operands of dots that come from memory and must change threads go through a buffer of
+ * shared memory in one layout that is good for both sides.
+ *
+ *     %x = load %A, ... : tile<u8, 64, 128, #0>       %x = load %A, ... : tile<u8, 64, 128, #0>
+ *     %f = cast %x : tile<f16, 64, 128, #0>           %b = alloc : buf<u8, 64, 128, #3, 1>
+ *     %t = trans %f : tile<f16, 128, 64, #1>     =>   put %b, %zero, %x
+ *     %a = convert %t : tile<f16, 128, 64, #2>        %g = get %b, %zero : tile<u8, 64, 128, #4>
+ *     %r = dot %a, ...                                %f = cast %g : tile<f16, 64, 128, #4>
+ *                                                     %a = trans %f : tile<f16, 128, 64, #2>
+ *                                                     %r = dot %a, ...
+ *
+ *  1. Converts that need shared memory, whose result goes into operand 0 or 1 of a dot (or anywhere,
+ *     in a loop with a pipeline hint: what is staged there can be fetched ahead), and whose operand
+ *     is a load, or comes from one through a chain of ops with one tile for operand: elementwise ones
+ *     whose other operands are scalars or constants, and trans. What is loaded is staged, as narrow
+ *     as it is; the chain is done again behind the get, in the layouts that follow from the convert's
+ *     backward. So a transposed operand costs nothing: it is another layout of the same buffer.
+ *  2. All converts of one load share one buffer. Its layout is chosen for all (ir/plan/stage_layout.h):
+ *     rows run along the axis in which the load's addresses count up. Where the gets want neighbours of the other
+ *     axis in a word and there is no ldmatrix to transpose, a thread loads neighbouring rows.
+ *     Where all buffers of a block and of those around it would leave nothing of the machine's shared
+ *     memory, converts stay: they can go in several rounds.
+ *  3. alloc and put stand right after the load, gets before the first op that wants them, so that one barrier
+ *     serves several. What the chain was before goes when nobody else wants it.
+ *
+ * A load that has its operand's layout already is left alone. `pipeline` makes more slots and
+ * asynchronous copies of what is found here. */
+#include "ir/plan/layout_convert.h"
+#include "ir/plan/shared_plan.h"
+#include "ir/plan/stage_layout.h"
+#include "ir/plan/staged.h"
+#include "passes/analysis/axis_info.h"
+#include "passes/analysis/facts.h"
+#include "passes/pass.h"
+#include "passes/layout/relayout.h"
+
+enum { MOST_CHAIN = 16 };
+
+/* A convert behind a load. chain[0] takes what is loaded, the last one's result is converted. */
+typedef struct Way {
+    TlOp *convert, *load, *chain[MOST_CHAIN];
+    uint32_t operand[MOST_CHAIN], n;
+    const TlLayout *get; /* of what is loaded, as it must be got */
+} Way;
+
+typedef struct Staged { /* a load, as what it is put, and the buffer's type; one for each load */
+    TlOp *load;
+    const TlLayout *put;
+    const TlType *buf;
+} Staged;
+
+typedef struct Stage {
+    TlFn *fn;
+    TlCtx *ctx;
+    TlPassCtx *px;
+    const TlAxisInfo *axis;
+    TL_VEC(Way) ways;
+    TL_VEC(Staged) staged;
+    TlMap converts;        /* of the ways */
+    TlMap bytes, reserves; /* by block: of buffers; what must be left beside them */
+} Stage;
+
+/* ---- 1. what is staged ---- */
+
+/* Can another layout of the value be made from nothing? */
+static bool is_made_anywhere(const TlValue *v)
+{
+    return !tl_has_layout(v->type) || (v->def && v->def->opcode == TL_OP_CONST);
+}
+
+/* An op of a chain: *out is the operand that leads on. */
+static bool links(const TlOp *op, uint32_t *out)
+{
+    bool elementwise = tl_op_info(op->opcode)->flags & F_ELEM && op->nregions == 0;
+    uint32_t n = 0;
+    if (op->opcode == TL_OP_TRANS) {
+        *out = 0;
+        return true;
+    }
+    for (uint32_t i = 0; elementwise && i < op->nin; i++)
+        if (!is_made_anywhere(tl_in(op, i))) {
+            *out = i;
+            n++;
+        }
+    return n == 1;
+}
+
+/* Does the value reach operand 0 or 1 of a dot, through a chain? */
+static bool feeds_dot(const TlValue *v, int depth)
+{
+    for (const TlUse *u = v->uses; u; u = u->next) {
+        uint32_t operand;
+        if (u->user->opcode == TL_OP_DOT && u - u->user->in < 2)
+            return true;
+        if (depth < MOST_CHAIN && links(u->user, &operand) && feeds_dot(u->user->out[0], depth + 1))
+            return true;
+    }
+    return false;
+}
+
+static bool trace(TlOp *convert, Way *w)
+{
+    *w = (Way){.convert = convert};
+    TlOp *op = tl_in(convert, 0)->def, *up[MOST_CHAIN];
+    uint32_t operand[MOST_CHAIN];
+    for (; op && op->opcode != TL_OP_LOAD; op = tl_in(op, operand[w->n - 1])->def) {
+        if (w->n == MOST_CHAIN || !links(op, &operand[w->n]))
+            return false;
+        up[w->n++] = op;
+    }
+    for (uint32_t i = 0; i < w->n; i++) {
+        w->chain[i] = up[w->n - 1 - i];
+        w->operand[i] = operand[w->n - 1 - i];
+    }
+    w->load = op;
+    return op && tl_has_layout(op->out[0]->type) && !op->out[0]->type->ptr;
+}
+
+static bool needs_shared(const Stage *s, const TlOp *convert)
+{
+    const TlValue *from = tl_in(convert, 0);
+    const TlConvert *p = tl_convert_plan(s->px->scratch, from->type, from->type->layout,
+                                         convert->out[0]->type->layout, 0, TL_CONVERT_KIND);
+    return p->kind == TL_CONVERT_SHARED;
+}
+
+static void find_ways(Stage *s)
+{
+    for (TlOp *op = s->fn->body->first; op; op = tl_walk_next(op, NULL)) {
+        Way w;
+        if (op->opcode != TL_OP_CONVERT || !op->out[0]->uses || !trace(op, &w) ||
+            (!tl_is_in_hinted_loop(w.load) && !feeds_dot(op->out[0], 0)) || !needs_shared(s, op))
+            continue;
+        w.get = op->out[0]->type->layout;
+        for (uint32_t i = w.n; i-- > 0 && w.get;)
+            w.get = tl_layout_for_operand(s->ctx, w.chain[i], w.operand[i], w.get);
+        if (w.get)
+            tl_vec_push(s->px->scratch, &s->ways, w);
+    }
+}
+
+/* ---- 2. the buffer ---- */
+
+/* Along which neighbours in memory lie; when nothing is known, as neighbouring lanes do. */
+static int row_axis(const Stage *s, const TlOp *load)
+{
+    const TlLayout *l = load->out[0]->type->layout;
+    TlAccessInfo info = tl_access_info(s->axis, load);
+    if (info.dim >= 0)
+        return info.dim;
+    int lane = tl_layout_in_index(l, TL_IN_LANE);
+    for (int d = 0; d < l->nout; d++)
+        if (l->in_bits[lane] && l->basis[lane][0][d])
+            return d;
+    return l->nout - 1;
+}
+
+/* Does nobody want what is loaded, or made of it, as it is? */
+static bool all_goes_through(const Stage *s, const TlValue *v, int depth)
+{
+    uint32_t operand;
+    for (const TlUse *u = v->uses; u; u = u->next)
+        if (!tl_map_get_ptr(&s->converts, u->user) &&
+            (depth == MOST_CHAIN || !links(u->user, &operand) ||
+             !all_goes_through(s, u->user->out[0], depth + 1)))
+            return false;
+    return true;
+}
+
+static bool has_tile_operand(const TlOp *op)
+{
+    for (uint32_t i = 0; i < op->nin; i++)
+        if (tl_has_layout(tl_in(op, i)->type))
+            return true;
+    return false;
+}
+
+/* The axis along which a thread's neighbours lie; -1: it has one element. */
+static int register_axis(const TlLayout *l)
+{
+    int reg = tl_layout_in_index(l, TL_IN_REG);
+    for (int d = 0; d < l->nout && tl_layout_in_bits(l, TL_IN_REG); d++)
+        if (l->basis[reg][0][d])
+            return d;
+    return -1;
+}
+
+/* Where a thread gets neighbours of an axis across the rows, it loads such too, as far as it loads
+ * several rows: they are put in one piece then, and got as words without being taken apart. */
+static const TlLayout *put_layout(const Stage *s, const Way *w)
+{
+    const TlLayout *l = w->load->out[0]->type->layout;
+    int want = register_axis(w->get);
+    if (s->px->machine->copies || want < 0 || want == row_axis(s, w->load) ||
+        has_tile_operand(w->load) || !all_goes_through(s, w->load->out[0], 0))
+        return l;
+    return tl_layout_registers_first(s->ctx, l, want);
+}
+
+static Staged staged_of(Stage *s, uint32_t first)
+{
+    const Way *w = &s->ways.data[first];
+    const TlType *t = w->load->out[0]->type;
+    const TlLayout *put = put_layout(s, w);
+    TL_VEC(const TlLayout *) gets = {0};
+    for (uint32_t i = first; i < s->ways.len; i++)
+        if (s->ways.data[i].load == w->load)
+            tl_vec_push(s->px->scratch, &gets, s->ways.data[i].get);
+    TlStageUse use = {.type = t,
+                      .put = put,
+                      .gets = gets.data,
+                      .ngets = (int)gets.len,
+                      .row = row_axis(s, w->load),
+                      .flags = s->px->machine->copies ? TL_STAGE_IMAGE | TL_STAGE_LDMATRIX : 0};
+    const TlLayout *l = tl_stage_layout(s->ctx, s->px->scratch, &use);
+    return (Staged){w->load, put, tl_type_buf(s->ctx, t->dtype, t->rank, t->shape, l, 1)};
+}
+
+/* ---- do they fit? ---- */
+
+/* Of buffers that stand around the block. */
+static uint64_t outer_bytes(const Stage *s, const TlBlock *block)
+{
+    uint64_t all = 0, bytes;
+    for (const TlOp *op = block->parent; op; op = op->block->parent)
+        if (tl_map_get(&s->bytes, (uint64_t)(uintptr_t)op->block, &bytes))
+            all += bytes;
+    return all;
+}
+
+/* What some op in the block needs for itself when all ways are taken. */
+static uint64_t scratch_in(const Stage *s, const TlBlock *block)
+{
+    uint64_t most = 0;
+    for (const TlOp *op = block->first; op; op = tl_walk_next(op, NULL)) {
+        if (op->block != block && !(block->parent && tl_block_is_inside(op->block, block->parent)))
+            break;
+        bool goes = op->opcode == TL_OP_CONVERT && tl_map_get_ptr(&s->converts, op);
+        uint64_t bytes = goes ? 0 : tl_op_shared_bytes(s->px->scratch, op);
+        most = bytes > most ? bytes : most;
+    }
+    return most;
+}
+
+/* What must be left of the machine's memory beside the buffers of a block: when all of them fit, what its ops
+ * need; when not, what the converts that stay may need. */
+static uint64_t reserve_for(const Stage *s, const TlBlock *block)
+{
+    uint64_t all = outer_bytes(s, block), limit = s->px->machine->shared_bytes;
+    for (uint32_t i = 0; i < s->staged.len; i++)
+        if (s->staged.data[i].load->block == block)
+            all += tl_buf_bytes(s->staged.data[i].buf);
+    if (all + TL_SHARED_BUDGET <= limit || all > limit)
+        return TL_SHARED_BUDGET;
+    uint64_t scratch = scratch_in(s, block);
+    return all + scratch <= limit ? scratch : TL_SHARED_BUDGET;
+}
+
+static bool claim(Stage *s, const Staged *x)
+{
+    const TlBlock *block = x->load->block;
+    uint64_t key = (uint64_t)(uintptr_t)block, mine = 0, reserve;
+    if (!tl_map_get(&s->reserves, key, &reserve)) {
+        reserve = reserve_for(s, block);
+        tl_map_put(&s->reserves, key, reserve);
+    }
+    tl_map_get(&s->bytes, key, &mine);
+    mine += tl_buf_bytes(x->buf);
+    if (mine + outer_bytes(s, block) + reserve > s->px->machine->shared_bytes)
+        return false;
+    tl_map_put(&s->bytes, key, mine);
+    return true;
+}
+
+/* ---- 3. into effect ---- */
+
+static TlOp *put_after(Stage *s, const Staged *x)
+{
+    TlBuilder b = tl_builder_after(x->load->out[0]);
+    tl_set_layout(x->load->out[0], x->put);
+    TlValue *made = tl_op_new(&b, TL_OP_ALLOC, 0, NULL, 1, &x->buf, 0, 0, NULL)->out[0];
+    TlValue *in[] = {made, tl_const_int(&b, tl_type_scalar(s->ctx, TL_I32), 0), x->load->out[0]};
+    return tl_op_new(&b, TL_OP_PUT, 3, in, 0, NULL, 0, 0, NULL);
+}
+
+static bool uses(const TlOp *op, const TlValue *v)
+{
+    for (const TlUse *u = v->uses; u; u = u->next)
+        if (u->user == op || tl_block_is_inside(u->user->block, op))
+            return true;
+    return false;
+}
+
+/* Before the first op of the convert's block that wants its result: all puts come before all gets then. */
+static TlOp *place_of_get(const TlOp *convert)
+{
+    TlOp *op = convert->next;
+    while (!uses(op, convert->out[0]))
+        op = op->next;
+    return op;
+}
+
+static TlValue *constant_in(Stage *s, TlBuilder *b, TlValue *v, const TlLayout *l)
+{
+    if (!tl_has_layout(v->type) || v->type->layout == l)
+        return v;
+    const TlType *type = tl_type_with_layout(s->ctx, v->type, l);
+    return tl_op_new(b, TL_OP_CONST, 0, NULL, 1, &type, 0, v->def->nattrs, v->def->attrs)->out[0];
+}
+
+/* The op of a chain once more, on x. */
+static TlValue *link_again(Stage *s, TlBuilder *b, const TlOp *op, uint32_t operand, TlValue *x)
+{
+    const TlLayout *l = tl_layout_for_result(s->ctx, op, operand, x->type->layout);
+    TlValue **in = TL_NEW_ARRAY(s->px->scratch, TlValue *, op->nin);
+    for (uint32_t i = 0; i < op->nin; i++)
+        in[i] = i == operand
+                    ? x
+                    : constant_in(s, b, tl_in(op, i), tl_layout_for_operand(s->ctx, op, i, l));
+    const TlType *type = tl_type_with_layout(s->ctx, op->out[0]->type, l);
+    b->loc = op->loc;
+    TlOp *made = tl_op_new(b, op->opcode, op->nin, in, 1, &type, 0, op->nattrs, op->attrs);
+    made->out[0]->name = op->out[0]->name;
+    return made->out[0];
+}
+
+static void take_way(Stage *s, const Way *w, const TlOp *put)
+{
+    TlBuilder b = tl_builder_before(place_of_get(w->convert));
+    const TlType *type = tl_type_with_layout(s->ctx, w->load->out[0]->type, w->get);
+    TlValue *in[] = {tl_in(put, 0), tl_in(put, 1)};
+    TlValue *x = tl_op_new(&b, TL_OP_GET, 2, in, 1, &type, 0, 0, NULL)->out[0];
+    for (uint32_t i = 0; i < w->n; i++)
+        x = link_again(s, &b, w->chain[i], w->operand[i], x);
+    TlValue *result = w->convert->out[0];
+    TL_ASSERT(x->type == result->type, "a chain that ends as another tile");
+    x->name = result->name ? result->name : x->name;
+    tl_replace_uses(result, x);
+    tl_op_erase(w->convert);
+}
+
+TlPassResult tl_pass_stage_shared(TlFn *fn, TlPassCtx *px)
+{
+    Stage s = {.fn = fn, .ctx = px->ctx, .px = px};
+    if (tl_fn_level(fn) != TL_LEVEL_LAID_OUT)
+        return TL_SAME;
+    find_ways(&s);
+    if (s.ways.len == 0)
+        return TL_SAME;
+    s.axis = tl_axis_info(fn, px->scratch);
+    TlMap puts; /* by load */
+    bool changed = false;
+    TlMap *maps[] = {&puts, &s.converts, &s.bytes, &s.reserves};
+    for (size_t i = 0; i < sizeof maps / sizeof *maps; i++)
+        tl_map_init(maps[i], px->scratch);
+    for (uint32_t i = 0; i < s.ways.len; i++)
+        tl_map_put_ptr(&s.converts, s.ways.data[i].convert, s.ways.data[i].convert);
+    for (uint32_t i = 0; i < s.ways.len; i++) {
+        const Way *w = &s.ways.data[i];
+        if (!tl_map_get_ptr(&puts, w->load))
+            tl_vec_push(px->scratch, &s.staged, staged_of(&s, i));
+        tl_map_put_ptr(&puts, w->load, w->load);
+    }
+    for (uint32_t i = 0; i < s.staged.len; i++) {
+        const Staged *x = &s.staged.data[i];
+        tl_map_put_ptr(&puts, x->load, claim(&s, x) ? put_after(&s, x) : NULL);
+    }
+    for (uint32_t i = 0; i < s.ways.len; i++) {
+        const TlOp *put = tl_map_get_ptr(&puts, s.ways.data[i].load);
+        if (put)
+            take_way(&s, &s.ways.data[i], put);
+        changed |= put != NULL;
+    }
+    if (!changed)
+        return TL_SAME;
+    tl_pass_dce(fn, px);
+    return TL_CHANGED;
+}

@@ -1,0 +1,61 @@
+/* licm: what does not depend on a loop is computed before it.
+ *
+ *     for %lo, %hi, %one (%i) {             %s = mul %a, %b
+ *       %s = mul %a, %b               =>    for %lo, %hi, %one (%i) {
+ *       %t = add %s, %i                       %t = add %s, %i
+ *
+ * Loops are taken inner ones first, so an op can leave several. Of a loop's own blocks (not of ifs
+ * in them), in order, each pure op without regions, or reduction, whose operands come from outside
+ * goes before the loop. No op traps, so it does not matter that the loop may have no trip. Loads
+ * stay: a loop without trips must not read. */
+#include "passes/analysis/facts.h"
+#include "passes/pass.h"
+
+static bool is_loop(const TlOp *op)
+{
+    return op->opcode == TL_OP_FOR || op->opcode == TL_OP_WHILE;
+}
+
+/* Also what the regions of a reduction use must be invariant, or be the region's own. */
+static bool is_movable(const TlOp *op, const TlOp *loop)
+{
+    if (!(tl_op_info(op->opcode)->flags & F_PURE))
+        return false;
+    for (const TlOp *o = op; o; o = tl_walk_next(o, op)) {
+        for (uint32_t i = 0; i < o->nin; i++) {
+            const TlValue *v = tl_in(o, i);
+            const TlBlock *home = v->def ? v->def->block : v->block;
+            if (!tl_block_is_inside(home, op) && !tl_is_invariant(v, loop))
+                return false;
+        }
+    }
+    return true;
+}
+
+static bool empty_loop(TlOp *loop)
+{
+    bool changed = false;
+    for (uint32_t r = 0; r < loop->nregions; r++) {
+        for (TlOp *op = loop->regions[r]->first, *next; op; op = next) {
+            next = op->next;
+            if (!is_movable(op, loop))
+                continue;
+            tl_op_move_before(op, loop);
+            changed = true;
+        }
+    }
+    return changed;
+}
+
+TlPassResult tl_pass_licm(TlFn *fn, TlPassCtx *px)
+{
+    TL_VEC(TlOp *) loops = {0};
+    for (TlOp *op = fn->body->first; op; op = tl_walk_next(op, NULL))
+        if (is_loop(op))
+            tl_vec_push(px->scratch, &loops, op);
+    TlPassResult result = TL_SAME;
+    while (loops.len) /* an inner loop stands after those around it */
+        if (empty_loop(loops.data[--loops.len]))
+            result = TL_CHANGED;
+    return result;
+}

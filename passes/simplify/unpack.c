@@ -1,0 +1,323 @@
+/* unpack: loads of 4-bit elements become loads of bytes.
+ *
+ *     %t = load %w, %i, %j {axes = [i, 64]} : tile<u4, 64>
+ *  =>
+ *     %p = view_ptr %w   %v = view %p, extents, (last + 1) / 2, strides / 2, 1 : view<const u8, 2>
+ *     %b = load %v, %i, %j / 2 {axes = [i, 32]} : tile<u8, 32>
+ *     %t = both halves of each byte, low one first, as u4
+ *
+ * Rows start on a byte, so that only the innermost axis is halved. A part of a view (sub_view) is
+ * read through the whole one: what it skips is added to the index.
+ *
+ *  - A slice of step 1 with an even start and an even width takes its bytes as a slice; the halves are a
+ *    new axis of 2, merged into the one before: no element changes threads where layouts are right.
+ *  - Anything else takes one byte per element, as a gather.
+ *
+ * What is outside: bytes past the view read as 0, as elsewhere. The last byte of a row may have a half
+ * too many: it is left out, unless the extent is even by proof. Masks, other values and the bounds of
+ * parts are applied to the elements behind the load; no byte outside of the whole view is read. */
+#include "passes/analysis/axis_impl.h"
+#include "passes/analysis/facts.h"
+#include "passes/pass.h"
+
+typedef struct Unpack {
+    TlBuilder b;
+    TlCtx *ctx;
+    const TlAxisInfo *axis;
+    TlOp *load;
+    TlPlace p;
+    const TlType *type;              /* of the result */
+    int last;                        /* the view's innermost axis */
+    int dim;                         /* the result's first axis that it gives; -1: none */
+    TlValue *whole;                  /* the view that the place's view is a part of, or that view */
+    TlValue *skip[TL_MAX_VIEW_RANK]; /* i64: how far into it the part begins; NULL: 0 */
+} Unpack;
+
+static bool is_packed(const TlType *t)
+{
+    return tl_dtype_bits(t->dtype) < 8;
+}
+
+/* ---- numbers ---- */
+
+static TlValue *constant(Unpack *u, const TlValue *like, int64_t x)
+{
+    return tl_const_int(&u->b, like->type, x);
+}
+
+static TlValue *with(Unpack *u, TlOpcode opcode, TlValue *x, int64_t y)
+{
+    return tl_binary(&u->b, opcode, x, constant(u, x, y));
+}
+
+static TlValue *view_number(Unpack *u, TlOpcode opcode, TlValue *view, int axis)
+{
+    const TlType *i64 = tl_type_scalar(u->ctx, TL_I64);
+    TlAttr attr = {.id = TL_ATTR_AXIS, .u.i = axis};
+    return tl_op_new(&u->b, opcode, 1, &view, 1, &i64, 0, 1, &attr)->out[0];
+}
+
+static TlValue *reshaped(Unpack *u, TlValue *x, int rank, const int32_t *shape)
+{
+    const TlType *t = tl_type_with_shape(u->ctx, x->type, rank, shape);
+    return t == x->type ? x : tl_op_new(&u->b, TL_OP_RESHAPE, 1, &x, 1, &t, 0, 0, NULL)->out[0];
+}
+
+/* A number per coordinate of the result's axes first, first + 1, ... as a tile of the result's shape. */
+static TlValue *spread(Unpack *u, TlValue *x, int first)
+{
+    int32_t shape[TL_MAX_RANK];
+    int rank = u->type->rank;
+    if (x->type->rank) {
+        for (int d = 0; d < rank; d++)
+            shape[d] = d >= first && d < first + x->type->rank ? u->type->shape[d] : 1;
+        x = reshaped(u, x, rank, shape);
+    }
+    return tl_broadcast(&u->b, x, rank, u->type->shape);
+}
+
+/* ---- the whole view ---- */
+
+/* Begins of parts are clipped to what they are parts of. */
+static void find_whole(Unpack *u)
+{
+    TlValue *v = u->p.base;
+    for (; v->def && v->def->opcode == TL_OP_SUB_VIEW; v = tl_in(v->def, 0))
+        for (uint32_t d = 0; d < u->p.naxes; d++) {
+            TlValue *from = tl_in(v->def, 1 + d);
+            from = tl_binary(&u->b, TL_OP_MAX, from, constant(u, from, 0));
+            from = tl_binary(&u->b, TL_OP_MIN, from,
+                             view_number(u, TL_OP_EXTENT, tl_in(v->def, 0), (int)d));
+            u->skip[d] = u->skip[d] ? tl_binary(&u->b, TL_OP_ADD, u->skip[d], from) : from;
+        }
+    u->whole = v;
+}
+
+/* The bytes of the whole view. */
+static TlValue *bytes_of(Unpack *u)
+{
+    int n = u->last + 1;
+    TlValue *in[1 + 2 * TL_MAX_VIEW_RANK];
+    const TlType *t = u->whole->type, *p = tl_type_ptr(u->ctx, t->dtype, t->is_const, 0, NULL),
+                 *bytes = tl_type_view(u->ctx, TL_U8, t->is_const, n);
+    TlViewFacts facts = tl_view_facts(u->axis, u->whole);
+    in[0] = tl_op_new(&u->b, TL_OP_VIEW_PTR, 1, &u->whole, 1, &p, 0, 0, NULL)->out[0];
+    for (int d = 0; d < n; d++) {
+        TlValue *extent = view_number(u, TL_OP_EXTENT, u->whole, d),
+                *stride = view_number(u, TL_OP_STRIDE, u->whole, d);
+        if (d == u->last) {
+            if (facts.extent[d] % 2)
+                extent = with(u, TL_OP_ADD, extent, 1);
+            extent = with(u, TL_OP_SHR, extent, 1);
+            stride = constant(u, extent, 1);
+        } else {
+            if (facts.stride[d] % 2)
+                stride = with(u, TL_OP_ADD, stride, 1);
+            stride = with(u, TL_OP_SHR, stride, 1);
+        }
+        in[1 + d] = extent;
+        in[1 + n + d] = stride;
+    }
+    return tl_op_new(&u->b, TL_OP_VIEW, (uint32_t)(1 + 2 * n), in, 1, &bytes, 0, 0, NULL)->out[0];
+}
+
+/* ---- indices ---- */
+
+/* The index of an axis into the whole view: a start, an index or a tile of them. */
+static TlValue *index_of(Unpack *u, uint32_t axis)
+{
+    TlValue *x = u->p.index[axis].value;
+    if (!u->skip[axis])
+        return x;
+    x = tl_cast(&u->b, x, TL_I64);
+    TlValue *skip = tl_broadcast(&u->b, u->skip[axis], x->type->rank, x->type->shape);
+    return tl_binary(&u->b, TL_OP_ADD, x, skip);
+}
+
+/* The elements' numbers along an axis in i64: a scalar, or a tile of the axis's shape. */
+static TlValue *numbers_of(Unpack *u, uint32_t axis)
+{
+    const TlAxis *a = &u->p.axes[axis];
+    TlValue *x = tl_cast(&u->b, index_of(u, axis), TL_I64);
+    if (a->kind != TL_AXIS_SLICE)
+        return x;
+    const TlType *t = tl_type_tile(u->ctx, TL_I64, 1, &a->width);
+    TlValue *i = tl_op_new(&u->b, TL_OP_IOTA, 0, NULL, 1, &t, 0, 0, NULL)->out[0];
+    x = tl_broadcast(&u->b, x, 1, &a->width);
+    return tl_binary(&u->b, TL_OP_ADD, x, with(u, TL_OP_MUL, i, a->step));
+}
+
+/* ---- the load of bytes ---- */
+
+typedef struct Bytes {
+    TlAxis axes[TL_MAX_VIEW_RANK];
+    TlValue *in[1 + TL_MAX_VIEW_RANK];
+} Bytes;
+
+static TlValue *load_bytes(Unpack *u, const Bytes *x, int rank, const int32_t *shape)
+{
+    static const TlAttrId kept[] = {TL_ATTR_UNCHECKED, TL_ATTR_CACHE, TL_ATTR_EVICT};
+    TlAxis *axes = TL_NEW_ARRAY(&u->b.fn->module->arena, TlAxis, u->p.naxes);
+    TlAttr attrs[1 + sizeof kept / sizeof *kept];
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < u->p.naxes; i++)
+        axes[i] = x->axes[i];
+    attrs[n++] = (TlAttr){.id = TL_ATTR_AXES, .n = u->p.naxes, .u.axes = axes};
+    for (uint32_t i = u->p.mask ? 1 : 0; i < sizeof kept / sizeof *kept; i++)
+        if (tl_attr(u->load, kept[i])) /* what is masked off may be outside */
+            attrs[n++] = *tl_attr(u->load, kept[i]);
+    const TlType *t = tl_type_tile(u->ctx, TL_U8, rank, shape);
+    return tl_op_new(&u->b, TL_OP_LOAD, 1 + u->p.naxes, x->in, 1, &t, 0, n, attrs)->out[0];
+}
+
+static Bytes same_axes(Unpack *u)
+{
+    Bytes x = {.in = {bytes_of(u)}};
+    for (uint32_t i = 0; i < u->p.naxes; i++) {
+        x.axes[i] = u->p.axes[i];
+        if ((int)i != u->last)
+            x.in[1 + i] = index_of(u, i);
+    }
+    return x;
+}
+
+/* Bits 4 * odd .. 4 * odd + 3 of the bytes; `odd`, a tile of the bytes' shape, is 0 or 1. */
+static TlValue *halves(Unpack *u, TlValue *bytes, TlValue *odd)
+{
+    odd = with(u, TL_OP_SHL, tl_cast(&u->b, odd, TL_U8), 2);
+    return with(u, TL_OP_AND, tl_binary(&u->b, TL_OP_SHR, bytes, odd), 15);
+}
+
+/* ---- pairs: both halves of each byte ---- */
+
+static bool is_even(const Unpack *u, const TlValue *v)
+{
+    return !v || tl_axis_facts(u->axis, v)->divisibility[0] % 2 == 0;
+}
+
+static bool makes_pairs(const Unpack *u)
+{
+    const TlAxis *a = &u->p.axes[u->last];
+    const TlValue *v = u->p.base;
+    bool is_part = v->def && v->def->opcode == TL_OP_SUB_VIEW;
+    return a->kind == TL_AXIS_SLICE && a->step == 1 && a->width % 2 == 0 && !is_part &&
+           is_even(u, u->p.index[u->last].value) && u->type->rank < TL_MAX_RANK;
+}
+
+static TlValue *load_pairs(Unpack *u)
+{
+    Bytes x = same_axes(u);
+    int rank = u->type->rank;
+    int32_t bytes[TL_MAX_RANK], pairs[TL_MAX_RANK], column[TL_MAX_RANK], row[TL_MAX_RANK], two = 2;
+    for (int d = 0; d <= rank; d++) {
+        pairs[d] = d == rank ? 2 : u->type->shape[d] / (d == rank - 1 ? 2 : 1);
+        bytes[d] = pairs[d];
+        column[d] = d == rank ? 1 : pairs[d];
+        row[d] = d == rank ? 2 : 1;
+    }
+    x.axes[u->last].width /= 2;
+    x.in[1 + u->last] = with(u, TL_OP_SHR, u->p.index[u->last].value, 1);
+    TlValue *byte = reshaped(u, load_bytes(u, &x, rank, bytes), rank + 1, column);
+    const TlType *which = tl_type_tile(u->ctx, TL_U8, 1, &two);
+    TlValue *odd = tl_op_new(&u->b, TL_OP_IOTA, 0, NULL, 1, &which, 0, 0, NULL)->out[0];
+    odd = tl_broadcast(&u->b, reshaped(u, odd, rank + 1, row), rank + 1, pairs);
+    byte = tl_broadcast(&u->b, byte, rank + 1, pairs);
+    return reshaped(u, halves(u, byte, odd), rank, u->type->shape);
+}
+
+/* ---- one byte per element ---- */
+
+static TlValue *load_singles(Unpack *u, TlValue *number)
+{
+    Bytes x = same_axes(u);
+    TlValue *byte = with(u, TL_OP_SHR, number, 1);
+    bool all_tiles = u->p.pointwise && u->p.axes[u->last].kind == TL_AXIS_SLICE;
+    if (u->p.axes[u->last].kind == TL_AXIS_SLICE)
+        x.axes[u->last] = (TlAxis){.kind = TL_AXIS_TILE};
+    x.in[1 + u->last] = byte;
+    for (uint32_t i = 0; i < u->p.naxes && all_tiles; i++) {
+        if (u->p.axes[i].kind == TL_AXIS_SCALAR)
+            continue;
+        TlValue *n = (int)i == u->last ? byte : numbers_of(u, i);
+        x.axes[i] = (TlAxis){.kind = TL_AXIS_TILE};
+        x.in[1 + i] = spread(u, n, tl_place_dim(&u->p, i));
+    }
+    TlValue *bytes = load_bytes(u, &x, u->type->rank, u->type->shape);
+    return halves(u, bytes, spread(u, with(u, TL_OP_AND, number, 1), u->dim));
+}
+
+/* ---- what counts ---- */
+
+/* i1 per element: it is inside and not masked off; NULL: the load's zeros are right already. */
+static TlValue *counts(Unpack *u)
+{
+    bool checked = !tl_attr_flag(u->load, TL_ATTR_UNCHECKED);
+    TlValue *ok = u->p.mask;
+    if (checked && (ok || u->p.other || u->whole != u->p.base)) {
+        TlValue *in[1 + TL_MAX_VIEW_RANK];
+        for (uint32_t i = 0; i <= u->p.naxes; i++)
+            in[i] = tl_in(u->load, i);
+        const TlType *t = tl_type_with_dtype(u->ctx, u->type, TL_BOOL);
+        TlValue *inside = tl_op_new(&u->b, TL_OP_INSIDE, 1 + u->p.naxes, in, 1, &t, 0, 1,
+                                    tl_attr(u->load, TL_ATTR_AXES))
+                              ->out[0];
+        ok = ok ? tl_binary(&u->b, TL_OP_AND, ok, inside) : inside;
+    } else if (checked && tl_view_facts(u->axis, u->whole).extent[u->last] % 2) {
+        TlValue *number = numbers_of(u, (uint32_t)u->last);
+        TlValue *end = view_number(u, TL_OP_EXTENT, u->whole, u->last);
+        end = tl_broadcast(&u->b, end, number->type->rank, number->type->shape);
+        ok = spread(u, tl_binary(&u->b, TL_OP_LT, number, end), u->dim);
+    }
+    return ok;
+}
+
+static TlValue *unpacked(Unpack *u)
+{
+    TlDtype d = u->type->dtype;
+    TlValue *x = makes_pairs(u) ? load_pairs(u) : load_singles(u, numbers_of(u, (uint32_t)u->last));
+    x = tl_cast(&u->b, x, TL_U4);
+    if (d != TL_U4)
+        x = tl_op_new(&u->b, TL_OP_BITCAST, 1, &x, 1, &u->type, 0, 0, NULL)->out[0];
+    TlValue *ok = counts(u);
+    if (!ok)
+        return x;
+    TlValue *other = u->p.other ? u->p.other : tl_const_bits(&u->b, u->type, 0);
+    return tl_select(&u->b, ok, x, other);
+}
+
+/* ---- the pass ---- */
+
+static bool is_packed_load(const TlOp *op)
+{
+    return op->opcode == TL_OP_LOAD && is_packed(tl_in(op, 0)->type) &&
+           tl_in(op, 0)->type->kind == TL_VIEW;
+}
+
+static void unpack(TlFn *fn, const TlAxisInfo *axis, TlOp *op)
+{
+    Unpack u = {.b = tl_builder_before(op), .ctx = fn->module->ctx, .axis = axis, .load = op};
+    u.b.loc = op->loc;
+    u.p = tl_op_place(op);
+    u.type = op->out[0]->type;
+    u.last = (int)u.p.naxes - 1;
+    u.dim = tl_place_dim(&u.p, (uint32_t)u.last);
+    find_whole(&u);
+    TlValue *x = unpacked(&u);
+    x->name = op->out[0]->name;
+    tl_replace_uses(op->out[0], x);
+    tl_op_erase(op);
+}
+
+TlPassResult tl_pass_unpack(TlFn *fn, TlPassCtx *px)
+{
+    TL_VEC(TlOp *) loads = {0};
+    for (TlOp *op = fn->body->first; op; op = tl_walk_next(op, NULL))
+        if (is_packed_load(op))
+            tl_vec_push(px->scratch, &loads, op);
+    if (!loads.len)
+        return TL_SAME;
+    const TlAxisInfo *axis = tl_axis_info(fn, px->scratch);
+    for (uint32_t i = 0; i < loads.len; i++)
+        unpack(fn, axis, loads.data[i]);
+    return TL_CHANGED;
+}

@@ -1,0 +1,201 @@
+/* emu.h: the emulator's insides, shared by emu_*.c: a launch (job) is run by workers, each on a host
+ * thread; a worker has some blocks, a block has threads, each a fiber. emu_run.c has the essay. */
+#ifndef TL_EMU_H
+#define TL_EMU_H
+#include "runtime/host/elf.h"
+#include "runtime/emu/emu_check.h"
+#include "runtime/emu/emu_fiber.h"
+#include <stdatomic.h>
+
+enum { TL_EMU_MAX_THREADS = 1024 };
+
+/* Runs one thread of a block. */
+typedef void (*tl_emu_entry)(const uint64_t *params);
+
+typedef struct tl_emu_kernel {
+    tl_emu_entry entry;
+    uint32_t threads, lanes, shared_bytes; /* lanes divides threads */
+    size_t stack_bytes;                    /* of one thread */
+} tl_emu_kernel;
+
+/* In what order threads and blocks go on (emu_sched.c), and when copies arrive (emu_async.c). */
+typedef enum tl_emu_policy {
+    TL_EMU_ROUND_ROBIN, /* "rr" */
+    TL_EMU_REVERSE,     /* "reverse": last warps and blocks first */
+    TL_EMU_AHEAD,       /* "ahead": one warp as far ahead of the others as it can get */
+    TL_EMU_RANDOM       /* "random:SEED": anybody after every leaf */
+} tl_emu_policy;
+typedef struct tl_emu_schedule {
+    tl_emu_policy order;
+    uint64_t seed;
+} tl_emu_schedule;
+bool tl_emu_schedule_parse(const char *text, tl_emu_schedule *out_schedule);
+
+/* ---- a launch ---- */
+
+typedef struct tl_emu_worker tl_emu_worker;
+/* The workers of a device: they keep their memory from launch to launch. */
+typedef struct tl_emu_crew {
+    uint32_t nworkers;
+    tl_emu_worker *workers;
+} tl_emu_crew;
+
+typedef struct tl_emu_job {
+    const tl_emu_kernel *kernel;
+    const tl_launch *launch;
+    tl_sink *sink;
+    tl_emu_watch *watch;
+    tl_emu_schedule schedule;
+    uint64_t perturb; /* approximate instructions are off, by this seed (emu_math.c); 0: they are not */
+    bool stats;
+    uint32_t dropped; /* site of a barrier, commit or wait that is left out (mutation); UINT32_MAX: none */
+    atomic_bool met;  /* somebody came there */
+    atomic_int_fast64_t next; /* block to start */
+    atomic_bool no_memory;
+} tl_emu_job;
+
+tile_status tl_emu_crew_open(tl_pool *pool, tl_emu_crew *crew);
+void tl_emu_crew_close(tl_emu_crew *crew);
+/* Fill in kernel to stats of a zeroed job. Failures of the kernel go to the sink. */
+tile_status tl_emu_run(tl_pool *pool, tl_emu_crew *crew, tl_emu_job *job);
+/* A tl_emu_report whose user is the job. */
+void tl_emu_report_failure(void *job, int64_t block, tl_fail_kind kind, uint32_t site,
+                           const char *text);
+
+/* ---- a block ---- */
+
+typedef struct tl_emu_thread {
+    tl_fiber fiber;
+    void *stack; /* NULL: it has not begun, or has ended */
+    uint32_t index, position;
+    /* The collective that it waits at. constant: what all must agree on besides the site. */
+    bool waits;
+    tl_leaf leaf;
+    uint32_t site, constant;
+    uint32_t value, lane, result; /* of shuffles */
+    void *mine;                   /* of tl_emu_meet_warp */
+    uint64_t prints;              /* begun */
+} tl_emu_thread;
+
+typedef struct tl_emu_warp {
+    uint32_t arrived, ended;
+    uint32_t first; /* thread: the first of those who have arrived */
+} tl_emu_warp;
+
+/* Threads by their place in the schedule's order. */
+typedef struct tl_emu_set {
+    uint64_t words[TL_EMU_MAX_THREADS / 64];
+    uint32_t count;
+} tl_emu_set;
+
+/* Why the worker goes on in its own context. */
+typedef enum tl_emu_event {
+    TL_EMU_TURN,  /* all threads that could run wait for another block, it seems */
+    TL_EMU_ENDED, /* all threads have ended */
+    TL_EMU_BROKEN /* a report has been made; the block cannot go on */
+} tl_emu_event;
+
+typedef struct tl_emu_copies tl_emu_copies;
+typedef struct tl_emu_printed tl_emu_printed;
+typedef struct tl_emu_block tl_emu_block;
+struct tl_emu_block {
+    tl_emu_job *job;
+    tl_emu_worker *worker;
+    tl_emu_block *next; /* among the resident, or the unused */
+    tl_fiber *main;     /* the worker's context */
+    tl_fiber_stacks *stacks;
+    tl_emu_block_watch *watch;
+    int64_t linear;
+    uint32_t nthreads, nwarps, lanes, ended;
+    uint32_t warps_waiting, first_warp; /* at a barrier; the first of them */
+    bool random;
+    tl_emu_event event;
+    uint64_t chance; /* state of the random numbers */
+    uint64_t atomics;
+    tl_emu_thread *current;
+    tl_emu_set ready, idle;             /* may run; may run, but only spins */
+    uint16_t order[TL_EMU_MAX_THREADS]; /* thread at each position */
+    tl_emu_thread *threads;             /* by index */
+    tl_emu_warp *warps;
+    uint32_t room_threads, room_shared; /* allocated */
+    char *shared;
+    uint32_t room_copies;
+    tl_emu_copies *copies; /* by thread: that are on their way */
+    struct {
+        tl_emu_printed *data;
+        uint64_t base, len, room; /* data[0] is print number base */
+    } prints;
+};
+
+/* The block that this host thread runs, while a fiber runs. */
+extern _Thread_local tl_emu_block *tl_emu_now;
+
+/* ---- emu_sched.c ---- */
+
+void tl_emu_set_add(tl_emu_set *s, uint32_t position);
+void tl_emu_set_remove(tl_emu_set *s, uint32_t position);
+/* Puts all threads of a new block into the schedule's order, ready. */
+void tl_emu_block_order(tl_emu_block *b);
+uint64_t tl_emu_random(tl_emu_block *b);
+/* In the worker's context: runs threads until something happens. */
+tl_emu_event tl_emu_block_turn(tl_emu_block *b);
+/* The current thread, which is in `ready` no more, lets others run; returns when it was made ready
+ * and is its turn. */
+void tl_emu_switch_away(tl_emu_block *b);
+/* The current thread, which is ready, lets the schedule choose. */
+void tl_emu_step(tl_emu_block *b);
+/* The current thread waits for something that only others can do. */
+void tl_emu_spin(tl_emu_block *b);
+_Noreturn void tl_emu_break(tl_emu_block *b);
+
+/* ---- emu_meet.c: collectives ---- */
+
+void tl_emu_meet_barrier(tl_emu_block *b, uint32_t site);
+/* constant: the mask of shfl_xor, 0 of shfl_idx. */
+uint32_t tl_emu_meet_shuffle(tl_emu_block *b, tl_leaf leaf, uint32_t site, uint32_t value,
+                             uint32_t lane, uint32_t constant);
+/* The last lane of the warp to come acts for all: `mine` of each lane, by lane. constant: what all must
+ * agree on. */
+void tl_emu_meet_warp(tl_emu_block *b, tl_leaf leaf, uint32_t site, uint32_t constant, void *mine,
+                      void (*act)(tl_emu_block *b, void *const *mine));
+/* Blocks the current thread until somebody puts it into `ready`. */
+void tl_emu_wait(tl_emu_block *b, tl_leaf leaf, uint32_t site);
+/* A thread has returned; reports when others wait for it. */
+void tl_emu_thread_ended(tl_emu_block *b, tl_emu_thread *t);
+/* Nobody can run: says who waits where. */
+void tl_emu_report_deadlock(tl_emu_block *b);
+
+/* ---- emu_async.c: of the current thread ---- */
+
+/* Lists for so many threads; false: no memory. */
+bool tl_emu_copies_make_room(tl_emu_block *b, uint32_t threads);
+void tl_emu_copies_free(tl_emu_block *b);
+void tl_emu_copies_reset(tl_emu_block *b); /* for a new block */
+void tl_emu_copies_commit(tl_emu_block *b);
+void tl_emu_copies_wait(tl_emu_block *b, uint32_t pending);
+void tl_emu_copies_progress(tl_emu_block *b); /* some may arrive now */
+/* A thread has returned: reports what it has not waited for. */
+void tl_emu_copies_ended(tl_emu_block *b, const tl_emu_thread *t);
+
+/* ---- emu_print.c ---- */
+
+void tl_emu_print_element(tl_emu_block *b, const tile_image_site *site, uint32_t text,
+                          uint32_t dtype, uint32_t index, uint64_t bits);
+/* At the block's end: what is incomplete is an error unless the block is broken. */
+void tl_emu_print_end(tl_emu_block *b);
+
+/* ---- emu_mma.c ---- */
+
+/* Where element e of a lane's operand (0 A, 1 B, 2 C) is in its matrix. per_word: elements of a word. */
+void tl_emu_mma_place(tl_mma_kind kind, int operand, uint32_t k, uint32_t per_word, uint32_t lane,
+                      uint32_t e, uint32_t *out_row, uint32_t *out_column);
+
+/* ---- emu_leaf.c ---- */
+
+/* {"tl_emu_NAME", address} of every leaf, and what else kernels of the emulator may call. */
+enum { TL_EMU_KNOWN = TL_LEAF_COUNT + 1 };
+extern const tl_elf_symbol tl_emu_known[TL_EMU_KNOWN];
+const char *tl_emu_leaf_name(tl_leaf leaf);
+/* The site's row; NULL when the kernel has no such. */
+const tile_image_site *tl_emu_site(const tl_launch *launch, uint32_t site);
+#endif

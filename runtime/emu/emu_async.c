@@ -1,0 +1,163 @@
+/* emu_async.c: copies that a thread begins and waits for later (cp.async).
+ *
+ * When the bytes really move is the schedule's to say, for a program must not depend on it:
+ *   late     in the wait for the copy's group; until then its target is poison. Who reads too early
+ *            gets rubbish, who writes the source too early is read. Schedules rr, ahead.
+ *   early    at once: who still needed what was there has lost it. Schedule reverse.
+ *   random   at any leaf of the thread in between, in any order. Schedule random.
+ * Whatever the time, the copy counts as on its way until it is waited for: the watch reports who touches
+ * its target or writes its source (emu_check_async.c), and a thread that ends before. */
+#include "runtime/emu/emu.h"
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { POISON = 0xAB, ODDS = 4 };
+
+struct tl_emu_copies {
+    struct {
+        tl_emu_copy copy;
+        uint64_t group; /* how many commits came before */
+        bool moved;
+    } * data;
+    uint32_t n, room; /* in the order of beginning */
+    uint64_t commits;
+};
+
+static tl_emu_copies *copies_of(tl_emu_block *b)
+{
+    return &b->copies[b->current->index];
+}
+
+bool tl_emu_copies_make_room(tl_emu_block *b, uint32_t threads)
+{
+    tl_emu_copies_free(b);
+    b->copies = calloc(threads, sizeof *b->copies);
+    b->room_copies = b->copies ? threads : 0;
+    return b->copies != NULL;
+}
+
+void tl_emu_copies_free(tl_emu_block *b)
+{
+    for (uint32_t i = 0; i < b->room_copies; i++)
+        free(b->copies[i].data);
+    free(b->copies);
+    b->copies = NULL;
+    b->room_copies = 0;
+}
+
+void tl_emu_copies_reset(tl_emu_block *b)
+{
+    for (uint32_t i = 0; i < b->nthreads; i++)
+        b->copies[i].n = 0, b->copies[i].commits = 0;
+}
+
+/* ---- moving ---- */
+
+static void move(tl_emu_block *b, const tl_emu_copy *c)
+{
+    char *to = b->shared + c->offset;
+    if (c->inside)
+        memcpy(to, (const void *)(uintptr_t)c->at, c->bytes);
+    else
+        memset(to, 0, c->bytes);
+}
+
+static void move_one(tl_emu_block *b, tl_emu_copies *all, uint32_t i)
+{
+    if (!all->data[i].moved)
+        move(b, &all->data[i].copy);
+    all->data[i].moved = true;
+}
+
+void tl_emu_copies_progress(tl_emu_block *b)
+{
+    tl_emu_copies *all = copies_of(b);
+    if (all->n && tl_emu_random(b) % ODDS == 0)
+        move_one(b, all, (uint32_t)(tl_emu_random(b) % all->n));
+}
+
+/* ---- a copy's life ---- */
+
+static void remember(tl_emu_block *b, const tl_emu_copy *c)
+{
+    tl_emu_copies *all = copies_of(b);
+    if (all->n == all->room) {
+        uint32_t room = all->room ? 2 * all->room : 16;
+        void *data = realloc(all->data, room * sizeof *all->data);
+        if (!data) {
+            b->job->no_memory = true;
+            tl_emu_break(b);
+        }
+        all->data = data;
+        all->room = room;
+    }
+    all->data[all->n].copy = *c;
+    all->data[all->n].group = all->commits;
+    all->data[all->n].moved = false;
+    all->n++;
+    if (b->job->schedule.order == TL_EMU_REVERSE)
+        move_one(b, all, all->n - 1);
+    else
+        memset(b->shared + c->offset, POISON, c->bytes);
+}
+
+static void begin(uint32_t site, uint32_t pred, uint32_t offset, uint64_t at, uint32_t inside,
+                  uint32_t bytes)
+{
+    tl_emu_block *b = tl_emu_now;
+    if (b->random)
+        tl_emu_step(b);
+    tl_emu_copy c = {.site = site,
+                     .thread = b->current->index,
+                     .offset = offset,
+                     .bytes = bytes,
+                     .at = at,
+                     .inside = inside};
+    if (!pred)
+        tl_emu_block_copy_skip(b->watch, site, c.thread);
+    else if (tl_emu_block_copy_begins(b->watch, &c))
+        remember(b, &c);
+}
+
+void tl_emu_copies_commit(tl_emu_block *b)
+{
+    copies_of(b)->commits++;
+}
+
+void tl_emu_copies_wait(tl_emu_block *b, uint32_t pending)
+{
+    tl_emu_copies *all = copies_of(b);
+    uint32_t stay = 0;
+    for (uint32_t i = 0; i < all->n; i++) {
+        if (all->data[i].group + pending >= all->commits) {
+            all->data[stay++] = all->data[i];
+            continue;
+        }
+        move_one(b, all, i);
+        tl_emu_block_copy_ends(b->watch, &all->data[i].copy);
+    }
+    all->n = stay;
+}
+
+void tl_emu_copies_ended(tl_emu_block *b, const tl_emu_thread *t)
+{
+    const tl_emu_copies *all = &b->copies[t->index];
+    char text[120];
+    if (!all->n)
+        return;
+    snprintf(text, sizeof text, "thread %u has ended before it waited for this copy", t->index);
+    tl_emu_report_failure(b->job, b->linear, TL_RUN_ASYNC, all->data[0].copy.site, text);
+}
+
+/* ---- leaves ---- */
+
+#define COPY(n)                                                                                    \
+    void tl_emu_cp_async_##n(uint32_t site, uint32_t pred, uint32_t slot, uint32_t offset,         \
+                             uint64_t at, uint32_t inside, uint32_t hints)                         \
+    {                                                                                              \
+        (void)hints;                                                                               \
+        begin(site, pred, slot + offset, at, inside, n);                                           \
+    }
+COPY(4)
+COPY(8)
+COPY(16)

@@ -1,0 +1,703 @@
+/* emu_check.c: what of a running kernel's accesses is an error, and how it is told.
+ *
+ * Each access goes through: bounds and alignment (always; an access outside must not happen), then,
+ * when the kernel is checked, "has anything written what this reads" and "is this ordered with who
+ * touched the byte before" (emu_watch.h), then the counters.
+ *
+ * Global memory is what the launch's arguments bring: each one's bytes, cut where the allocation that
+ * it points into ends. Shared memory is [0, shared_bytes) of each block, all unwritten at its start.
+ *
+ * No exception is made for registers of padding: the lowering reads nothing that nobody writes. Loads of
+ * global memory are predicated; where a conversion through shared memory has to read something for
+ * padding, its plan gives it a place that is written (ir/plan/layout_convert.h).
+ *
+ * A block tells of its first race and its first unwritten read only: what follows follows from it, and
+ * tl_sink_fail keeps one in any case. A race of two blocks is told in the name of the lower one, so
+ * that the report is the same whichever came second. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/emu/emu_watch.h"
+
+/* The memory of one argument. */
+typedef struct range {
+    uint64_t at, bytes; /* UINT64_MAX: unknown, holds everything */
+    tl_emu_memory *memory;
+    const char *name;
+    uint32_t param;
+    bool is_const;
+    bool is_shared; /* this or a range that overlaps it may be written: watched for races */
+} range;
+
+typedef struct stripe {
+    pthread_mutex_t lock;
+    tl_emu_shadow shadow;
+} stripe;
+
+struct tl_emu_watch {
+    const tl_launch *launch;
+    tl_emu_watch_options options;
+    tl_emu_report report;
+    void *user;
+    uint32_t nranges;
+    range ranges[TL_MAX_PARAMS];
+    stripe stripes[TL_EMU_STRIPES];
+    tl_emu_places *places;
+    tl_emu_stats *stats;
+    uint32_t *ops;    /* by site, see tl_emu_order; UINT32_MAX: others */
+    atomic_bool lost; /* out of memory: order is not known any more */
+};
+
+struct tl_emu_block_watch {
+    tl_emu_watch *watch;
+    int64_t block;
+    tl_emu_order order;
+    tl_emu_shadow shared;
+    uint8_t *written; /* a bit per byte of shared memory */
+    tl_emu_block_stats *stats;
+    uint32_t **turns; /* by site, then thread; made when wanted */
+    bool told_unwritten;
+    uint32_t told_race; /* in the name of this block; UINT32_MAX: none yet */
+    tl_emu_flights flights;
+    bool told_flight;
+};
+
+enum { SCOPE_BLOCK }; /* ir/enums.def */
+
+/* ---- places and reports ---- */
+
+static const tile_image_site *sites_of(const tl_launch *l)
+{
+    return (const void *)tl_image_text(l->image, l->kernel->sites);
+}
+
+tl_emu_place tl_emu_site_place(const tl_launch *l, uint32_t site)
+{
+    const tile_image_header *h = l->image;
+    const uint32_t *files = (const void *)tl_image_text(l->image, h->files);
+    if (site >= l->kernel->nsites)
+        return (tl_emu_place){"?", 0, 0, TL_LEAF_COUNT};
+    const tile_image_site *s = sites_of(l) + site;
+    const char *path = s->file < h->nfiles ? tl_image_text(l->image, files[s->file]) : "?";
+    return (tl_emu_place){path, s->line, s->col, s->leaf};
+}
+
+static const char *verb_of(const tl_emu_access *a)
+{
+    return a->kind == TL_EMU_LOAD ? "load" : a->kind == TL_EMU_STORE ? "store" : "atomic";
+}
+
+static const char *plural(uint64_t n)
+{
+    return n == 1 ? "" : "s";
+}
+
+static void tell(tl_emu_block_watch *b, tl_fail_kind kind, uint32_t site, const char *text)
+{
+    b->watch->report(b->watch->user, b->block, kind, site, text);
+}
+
+/* ---- ranges ---- */
+
+static bool holds(const range *r, uint64_t at, uint32_t bytes)
+{
+    if (r->bytes == UINT64_MAX)
+        return true;
+    return at >= r->at && at - r->at <= r->bytes && bytes <= r->bytes - (at - r->at);
+}
+
+/* The range of the parameter that the compiler says a site accesses; NULL: it does not say. */
+static const range *range_of_site(const tl_emu_watch *w, uint32_t site)
+{
+    const tl_launch *l = w->launch;
+    uint32_t param = site < l->kernel->nsites ? sites_of(l)[site].param : 0;
+    for (uint32_t i = 0; param && i < w->nranges; i++)
+        if (w->ranges[i].param == param - 1)
+            return &w->ranges[i];
+    return NULL;
+}
+
+/* The range that an access is in. With checks, what comes from a parameter must stay in it; else one
+ * that may be written for those that write, known sizes before unknown ones; NULL: none. */
+static const range *find_range(const tl_emu_watch *w, const tl_emu_access *a)
+{
+    const range *best = range_of_site(w, a->site);
+    if (best && (w->options.check || holds(best, a->at, a->bytes)))
+        return holds(best, a->at, a->bytes) ? best : NULL;
+    best = NULL;
+    for (uint32_t i = 0; i < w->nranges; i++) {
+        const range *r = &w->ranges[i];
+        if (!holds(r, a->at, a->bytes))
+            continue;
+        bool fits = a->kind == TL_EMU_LOAD || !r->is_const;
+        if (fits && r->bytes != UINT64_MAX)
+            return r;
+        if (!best || (fits && best->is_const))
+            best = r;
+    }
+    return best;
+}
+
+static uint64_t distance(const range *r, uint64_t at)
+{
+    if (at < r->at)
+        return r->at - at;
+    return at - r->at < r->bytes ? 0 : at - r->at - r->bytes;
+}
+
+/* The range that an address outside of all is most likely meant for; NULL: it is far from any. */
+static const range *nearest(const tl_emu_watch *w, uint64_t at)
+{
+    const range *best = NULL;
+    for (uint32_t i = 0; i < w->nranges; i++)
+        if (!best || distance(&w->ranges[i], at) < distance(best, at))
+            best = &w->ranges[i];
+    return best && distance(best, at) < UINT64_C(1) << 40 ? best : NULL;
+}
+
+static bool overlaps(const range *a, const range *b)
+{
+    const range *low = a->at <= b->at ? a : b, *high = low == a ? b : a;
+    return low->bytes == UINT64_MAX || high->at - low->at < low->bytes;
+}
+
+static void bind_ranges(tl_emu_watch *w)
+{
+    const tl_launch *l = w->launch;
+    const tile_image_param *params = (const void *)tl_image_text(l->image, l->kernel->params);
+    for (uint32_t i = 0; i < l->nargs; i++) {
+        const tile_arg *a = &l->args[i];
+        uint64_t left;
+        if (a->kind == TILE_ARG_SCALAR || !a->address)
+            continue;
+        range *r = &w->ranges[w->nranges++];
+        r->name = tl_image_text(l->image, params[i].name);
+        r->param = i;
+        r->at = (uintptr_t)a->address;
+        r->memory = tl_emu_memory_at(a->address, &left);
+        r->bytes = a->bytes;
+        if (r->memory && r->bytes > left)
+            r->bytes = left;
+        r->is_const = params[i].is_const;
+        if (!w->options.check && !r->is_const && r->memory)
+            tl_emu_memory_give_up(r->memory);
+    }
+    for (uint32_t i = 0; i < w->nranges; i++)
+        for (uint32_t k = 0; k < w->nranges; k++)
+            w->ranges[i].is_shared |=
+                !w->ranges[k].is_const && overlaps(&w->ranges[i], &w->ranges[k]);
+}
+
+/* ---- the watch ---- */
+
+void tl_emu_watch_free(tl_emu_watch *w)
+{
+    if (!w)
+        return;
+    for (int i = 0; i < TL_EMU_STRIPES; i++) {
+        tl_emu_shadow_free(&w->stripes[i].shadow);
+        pthread_mutex_destroy(&w->stripes[i].lock);
+    }
+    tl_emu_places_free(w->places);
+    tl_emu_stats_free(w->stats);
+    free(w->ops);
+    free(w);
+}
+
+/* Sites of one op are neighbours among those of their kind. NULL: out of memory. */
+static uint32_t *find_ops(const tl_launch *l)
+{
+    const tile_image_site *s = sites_of(l), *last = NULL;
+    uint32_t *ops = malloc((l->kernel->nsites + 1) * sizeof *ops);
+    for (uint32_t i = 0, op = 0; ops && i < l->kernel->nsites; i++) {
+        bool any_wins = s[i].flags & TILE_SITE_ANY_WINS;
+        if (any_wins &&
+            (!last || last->file != s[i].file || last->line != s[i].line || last->col != s[i].col))
+            op = i;
+        if (any_wins)
+            last = &s[i];
+        ops[i] = any_wins ? op : UINT32_MAX;
+    }
+    return ops;
+}
+
+tile_status tl_emu_watch_new(const tl_launch *launch, const tl_emu_watch_options *options,
+                             tl_emu_report report, void *user, tl_emu_watch **out_watch)
+{
+    tl_emu_watch *w = calloc(1, sizeof *w);
+    if (!w)
+        return tl_fail(TILE_NO_MEMORY, "out of memory");
+    w->launch = launch;
+    w->options = *options;
+    w->report = report;
+    w->user = user;
+    for (int i = 0; i < TL_EMU_STRIPES; i++)
+        pthread_mutex_init(&w->stripes[i].lock, NULL);
+    w->places = options->check ? tl_emu_places_new() : NULL;
+    w->ops = options->check ? find_ops(launch) : NULL;
+    w->stats = options->stats ? tl_emu_stats_new(launch, options->lanes) : NULL;
+    if ((options->check && (!w->places || !w->ops)) || (options->stats && !w->stats)) {
+        tl_emu_watch_free(w);
+        return tl_fail(TILE_NO_MEMORY, "out of memory");
+    }
+    bind_ranges(w);
+    *out_watch = w;
+    return TILE_OK;
+}
+
+tile_status tl_emu_watch_status(const tl_emu_watch *w)
+{
+    if (!atomic_load(&w->lost))
+        return TILE_OK;
+    return tl_fail(TILE_NO_MEMORY, "out of memory: the emulator's checks of a launch");
+}
+
+char *tl_emu_stats_text(const tl_emu_watch *w)
+{
+    return w->stats ? tl_emu_stats_print(w->stats) : calloc(1, 1);
+}
+
+/* ---- blocks ---- */
+
+tile_status tl_emu_block_begin(tl_emu_watch *w, int64_t block, uint32_t threads,
+                               tl_emu_block_watch **out_block)
+{
+    if (threads > TL_EMU_STAMP_THREADS)
+        return tl_fail(TILE_NO_RESOURCE, "a block of %u threads: the emulator has %d", threads,
+                       TL_EMU_STAMP_THREADS);
+    tl_emu_block_watch *b = calloc(1, sizeof *b);
+    if (!b)
+        return tl_fail(TILE_NO_MEMORY, "out of memory");
+    b->watch = w;
+    b->block = block;
+    b->told_race = UINT32_MAX;
+    tl_emu_order_begin(&b->order, (uint32_t)block, threads);
+    b->order.ops = w->ops;
+    b->written = w->options.check ? calloc(w->options.shared_bytes / 8 + 1, 1) : NULL;
+    b->stats = w->stats ? tl_emu_block_stats_new(w->stats, threads) : NULL;
+    if ((w->options.check && !b->written) || (w->stats && !b->stats)) {
+        tl_emu_block_end(b);
+        return tl_fail(TILE_NO_MEMORY, "out of memory");
+    }
+    *out_block = b;
+    return TILE_OK;
+}
+
+void tl_emu_block_end(tl_emu_block_watch *b)
+{
+    if (!b)
+        return;
+    if (b->stats && !tl_emu_block_stats_end(b->stats))
+        atomic_store(&b->watch->lost, true);
+    for (uint32_t i = 0; b->turns && i < b->watch->launch->kernel->nsites; i++)
+        free(b->turns[i]);
+    free(b->turns);
+    tl_emu_order_end(&b->order);
+    tl_emu_shadow_free(&b->shared);
+    tl_emu_flights_free(&b->flights);
+    free(b->written);
+    free(b);
+}
+
+void tl_emu_block_barrier(tl_emu_block_watch *b)
+{
+    if (!tl_emu_order_barrier(&b->order))
+        atomic_store(&b->watch->lost, true);
+}
+
+/* ---- bounds and alignment ---- */
+
+/* Says where an access is: "offset 12 of 'x', which has 8" or the like. */
+static void say_where(const tl_emu_block_watch *b, const tl_emu_access *a, const range *r,
+                      char *text, size_t size)
+{
+    if (a->space == TL_EMU_SHARED)
+        snprintf(text, size, "offset %" PRIu64 " of shared memory, which has %u", a->at,
+                 b->watch->options.shared_bytes);
+    else
+        snprintf(text, size, "offset %" PRId64 " of '%.100s', which has %" PRIu64,
+                 (int64_t)(a->at - r->at), r->name, r->bytes);
+}
+
+static void tell_outside(tl_emu_block_watch *b, const tl_emu_access *a)
+{
+    char where[200], text[300];
+    const range *r = range_of_site(b->watch, a->site);
+    if (a->space == TL_EMU_GLOBAL && !r)
+        r = nearest(b->watch, a->at);
+    if (a->space == TL_EMU_GLOBAL && !r) {
+        snprintf(text, sizeof text, "%s of %u byte%s at %#" PRIx64 ", which is in no argument",
+                 verb_of(a), a->bytes, plural(a->bytes), a->at);
+    } else {
+        say_where(b, a, r, where, sizeof where);
+        snprintf(text, sizeof text, "%s of %u byte%s at %s", verb_of(a), a->bytes, plural(a->bytes),
+                 where);
+    }
+    tell(b, TL_RUN_BOUNDS, a->site, text);
+}
+
+static void tell_misaligned(tl_emu_block_watch *b, const tl_emu_access *a, const range *r)
+{
+    char text[300];
+    if (r)
+        snprintf(text, sizeof text,
+                 "%s of %u bytes at offset %" PRIu64 " of '%.100s', whose address is %u mod %u",
+                 verb_of(a), a->bytes, a->at - r->at, r->name, (unsigned)(r->at % a->bytes),
+                 a->bytes);
+    else
+        snprintf(text, sizeof text, "%s of %u bytes at %s%" PRIu64 "%s", verb_of(a), a->bytes,
+                 a->space == TL_EMU_GLOBAL ? "address " : "offset ", a->at,
+                 a->space == TL_EMU_GLOBAL ? "" : " of shared memory");
+    tell(b, TL_RUN_MISALIGNED, a->site, text);
+}
+
+static void tell_const(tl_emu_block_watch *b, const tl_emu_access *a, const range *r)
+{
+    char text[300];
+    snprintf(text, sizeof text, "%s of %u byte%s at offset %" PRIu64 " of '%.100s', which is const",
+             verb_of(a), a->bytes, plural(a->bytes), a->at - r->at, r->name);
+    tell(b, TL_RUN_BOUNDS, a->site, text);
+}
+
+/* Without checks, a pointer that comes from no parameter may point into any buffer. */
+static bool is_in_some_buffer(const tl_emu_watch *w, const tl_emu_access *a)
+{
+    uint64_t left;
+    return !w->options.check && !range_of_site(w, a->site) &&
+           tl_emu_memory_at((const void *)(uintptr_t)a->at, &left) && a->bytes <= left;
+}
+
+/* Sets *out_range for global accesses; NULL: in no array of the launch. */
+static bool is_allowed(tl_emu_block_watch *b, const tl_emu_access *a, const range **out_range)
+{
+    uint32_t size = b->watch->options.shared_bytes;
+    bool global = a->space == TL_EMU_GLOBAL;
+    *out_range = global ? find_range(b->watch, a) : NULL;
+    bool outside = global ? !*out_range && !is_in_some_buffer(b->watch, a)
+                          : a->at > size || a->bytes > size - a->at;
+    if (outside) {
+        tell_outside(b, a);
+        return false;
+    }
+    if (a->at % a->bytes != 0) {
+        tell_misaligned(b, a, *out_range);
+        return false;
+    }
+    if (*out_range && a->kind != TL_EMU_LOAD && (*out_range)->is_const) {
+        tell_const(b, a, *out_range);
+        return false;
+    }
+    return true;
+}
+
+/* ---- unwritten reads ---- */
+
+/* The first byte of shared memory in [at, at + bytes) that is not written, from at. */
+static uint32_t shared_gap(const tl_emu_block_watch *b, uint64_t at, uint32_t bytes)
+{
+    uint32_t i = 0;
+    while (i < bytes && b->written[(at + i) / 8] >> (at + i) % 8 & 1)
+        i++;
+    return i;
+}
+
+static void tell_unwritten(tl_emu_block_watch *b, const tl_emu_access *a, const range *r,
+                           uint32_t gap)
+{
+    char text[300], part[40] = "";
+    if (a->bytes > 4 || gap > 0)
+        snprintf(part, sizeof part, "; the first is byte %u", gap);
+    if (r)
+        snprintf(text, sizeof text,
+                 "%s of %u byte%s at %.100s + %" PRIu64 ", which nothing has written%s", verb_of(a),
+                 a->bytes, plural(a->bytes), r->name, a->at - r->at, part);
+    else
+        snprintf(text, sizeof text,
+                 "%s of %u byte%s at offset %" PRIu64
+                 " of shared memory, which nothing has written%s",
+                 verb_of(a), a->bytes, plural(a->bytes), a->at, part);
+    b->told_unwritten = true;
+    tell(b, TL_RUN_UNINIT, a->site, text);
+}
+
+static void check_written(tl_emu_block_watch *b, const tl_emu_access *a, const range *r)
+{
+    bool reads = a->kind == TL_EMU_LOAD || (a->kind == TL_EMU_ATOMIC && a->atom != TL_ATOM_STORE);
+    if (r && !r->memory)
+        return;
+    if (reads && !b->told_unwritten) {
+        uint32_t gap =
+            r ? tl_emu_memory_gap(r->memory, a->at, a->bytes) : shared_gap(b, a->at, a->bytes);
+        if (gap < a->bytes)
+            tell_unwritten(b, a, r, gap);
+    }
+    if (a->kind == TL_EMU_LOAD)
+        return;
+    if (r)
+        tl_emu_memory_mark(r->memory, a->at, a->bytes);
+    for (uint64_t i = a->at; !r && i < a->at + a->bytes; i++)
+        b->written[i / 8] |= (uint8_t)(1u << i % 8);
+}
+
+/* ---- races ---- */
+
+static const char *const effect_names[] = {
+    [TL_EMU_READS] = "load",
+    [TL_EMU_ATOMIC_READS] = "atomic load",
+    [TL_EMU_ATOMIC_WRITES] = "atomic",
+    [TL_EMU_WRITES] = "store",
+};
+
+static tl_emu_effect effect_of(const tl_emu_access *a)
+{
+    if (a->kind == TL_EMU_LOAD)
+        return TL_EMU_READS;
+    if (a->kind == TL_EMU_STORE)
+        return TL_EMU_WRITES;
+    return a->atom == TL_ATOM_LOAD ? TL_EMU_ATOMIC_READS : TL_EMU_ATOMIC_WRITES;
+}
+
+static void say_program(const tl_launch *l, uint32_t block, char *text, size_t size)
+{
+    int32_t pid[TILE_MAX_GRID];
+    size_t n = (size_t)snprintf(text, size, "program ");
+    tl_launch_pid(l, block, pid);
+    for (uint32_t i = 0; i < l->ngrid && n < size; i++)
+        n += (size_t)snprintf(text + n, size - n, "%s%d", i ? "," : "", pid[i]);
+    if (l->ngrid == 0)
+        snprintf(text + n, size - n, "0");
+}
+
+static void tell_race(tl_emu_block_watch *b, const tl_emu_access *a, const range *r,
+                      tl_emu_conflict c)
+{
+    tl_emu_stamp here = {.block = b->order.block, .thread = a->thread, .site = a->site};
+    tl_emu_effect effect = effect_of(a);
+    if (c.with.block < here.block) { /* told in the name of the lower block */
+        tl_emu_stamp s = here;
+        tl_emu_effect e = effect;
+        here = c.with;
+        effect = c.effect;
+        c.with = s;
+        c.effect = e;
+    }
+    tl_emu_place with = tl_emu_site_place(b->watch->launch, c.with.site);
+    char text[600], where[160], who[100] = "this program";
+    if (r)
+        snprintf(where, sizeof where, "byte %" PRIu64 " of '%.100s'", c.at - r->at, r->name);
+    else
+        snprintf(where, sizeof where, "byte %" PRIu64 " of shared memory", c.at);
+    if (c.with.block != here.block)
+        say_program(b->watch->launch, c.with.block, who, sizeof who);
+    snprintf(text, sizeof text,
+             "this %s (thread %u) and the %s at %.200s:%u:%u (%s, thread %u) touch %s in no order",
+             effect_names[effect], here.thread, effect_names[c.effect], with.path, with.line,
+             with.col, who, c.with.thread, where);
+    if (here.block >= b->told_race)
+        return;
+    b->told_race = here.block;
+    b->watch->report(b->watch->user, here.block, TL_RUN_RACE, here.site, text);
+}
+
+static stripe *stripe_of(tl_emu_watch *w, uint64_t at)
+{
+    return &w->stripes[(at >> 10) * UINT64_C(0x9e3779b97f4a7c15) >> 58];
+}
+
+/* A store of which any may win: the executions of its site are told apart. */
+static bool count_turn(tl_emu_block_watch *b, const tl_emu_access *a, tl_emu_stamp *stamp)
+{
+    if (!b->turns)
+        b->turns = calloc(b->watch->launch->kernel->nsites, sizeof *b->turns);
+    if (b->turns && !b->turns[a->site])
+        b->turns[a->site] = calloc(b->order.threads, sizeof **b->turns);
+    if (!b->turns || !b->turns[a->site])
+        return false;
+    stamp->special = 1;
+    stamp->turn = b->turns[a->site][a->thread]++;
+    return true;
+}
+
+static void check_race(tl_emu_block_watch *b, const tl_emu_access *a, const range *r)
+{
+    tl_emu_stamp stamp = {.block = b->order.block,
+                          .tick = b->order.tick,
+                          .thread = a->thread,
+                          .site = a->site < TL_EMU_MAX_SITES ? a->site : TL_EMU_MAX_SITES - 1,
+                          .special = a->kind == TL_EMU_ATOMIC && a->scope == SCOPE_BLOCK};
+    tl_emu_conflict conflict;
+    tl_emu_verdict verdict;
+    if ((r && !r->is_shared) || atomic_load(&b->watch->lost))
+        return;
+    if (a->kind == TL_EMU_STORE && a->site < b->watch->launch->kernel->nsites &&
+        b->watch->ops[a->site] != UINT32_MAX && !count_turn(b, a, &stamp)) {
+        atomic_store(&b->watch->lost, true);
+        return;
+    }
+    if (r) {
+        stripe *s = stripe_of(b->watch, a->at);
+        pthread_mutex_lock(&s->lock);
+        verdict = tl_emu_shadow_enter(&s->shadow, &b->order, effect_of(a), stamp, a->at, a->bytes,
+                                      &conflict);
+        pthread_mutex_unlock(&s->lock);
+    } else {
+        verdict = tl_emu_shadow_enter(&b->shared, &b->order, effect_of(a), stamp, a->at, a->bytes,
+                                      &conflict);
+    }
+    if (verdict == TL_EMU_RACES)
+        tell_race(b, a, r, conflict);
+    if (verdict == TL_EMU_NO_MEMORY)
+        atomic_store(&b->watch->lost, true);
+}
+
+/* ---- copies that are on their way ---- */
+
+static void tell_flight(tl_emu_block_watch *b, const tl_emu_access *a, const range *r,
+                        const tl_emu_copy *c)
+{
+    tl_emu_place with = tl_emu_site_place(b->watch->launch, c->site);
+    char text[500], where[200];
+    if (r)
+        snprintf(where, sizeof where, "byte %" PRIu64 " of '%.100s', from where", c->at - r->at,
+                 r->name);
+    else
+        snprintf(where, sizeof where, "byte %u of shared memory, to where", c->offset);
+    snprintf(text, sizeof text,
+             "this %s (thread %u) touches %s the copy at %.200s:%u:%u (thread %u) is on its way",
+             verb_of(a), a->thread, where, with.path, with.line, with.col, c->thread);
+    b->told_flight = true;
+    tell(b, TL_RUN_ASYNC, a->site, text);
+}
+
+static void check_flights(tl_emu_block_watch *b, const tl_emu_access *a, const range *r)
+{
+    tl_emu_copy c;
+    if (b->flights.n && !b->told_flight && tl_emu_flights_meet(&b->flights, a, &c))
+        tell_flight(b, a, r, &c);
+}
+
+/* ---- accesses ---- */
+
+static void check_access(tl_emu_block_watch *b, const tl_emu_access *a, const range *r)
+{
+    check_flights(b, a, r);
+    check_written(b, a, r);
+    check_race(b, a, r);
+}
+
+bool tl_emu_block_access(tl_emu_block_watch *b, const tl_emu_access *a)
+{
+    const range *r;
+    bool allowed = is_allowed(b, a, &r);
+    if (b->stats)
+        tl_emu_block_stats_access(b->stats, a->site, a->thread, allowed ? a : NULL);
+    if (!allowed || !b->watch->options.check)
+        return allowed;
+    if (a->kind == TL_EMU_ATOMIC)
+        tl_emu_places_lock(b->watch->places, a->at);
+    check_access(b, a, r);
+    return true;
+}
+
+static tl_emu_access source_of(const tl_emu_copy *c)
+{
+    return (tl_emu_access){.space = TL_EMU_GLOBAL,
+                           .kind = TL_EMU_LOAD,
+                           .site = c->site,
+                           .thread = c->thread,
+                           .at = c->at,
+                           .bytes = c->bytes};
+}
+
+static tl_emu_access target_of(const tl_emu_copy *c)
+{
+    return (tl_emu_access){.space = TL_EMU_SHARED,
+                           .kind = TL_EMU_STORE,
+                           .site = c->site,
+                           .thread = c->thread,
+                           .at = c->offset,
+                           .bytes = c->bytes};
+}
+
+bool tl_emu_block_copy_begins(tl_emu_block_watch *b, const tl_emu_copy *c)
+{
+    tl_emu_access from = source_of(c), to = target_of(c);
+    const range *r = NULL, *none;
+    bool allowed = is_allowed(b, &to, &none) && (!c->inside || is_allowed(b, &from, &r));
+    if (b->stats)
+        tl_emu_block_stats_copy(b->stats, c->site, c->thread, allowed && c->inside ? &from : NULL,
+                                allowed ? &to : NULL);
+    if (!allowed || !b->watch->options.check)
+        return allowed;
+    if (c->inside)
+        check_access(b, &from, r);
+    check_access(b, &to, NULL);
+    if (!tl_emu_flights_add(&b->flights, c, r && r->is_shared, b->watch->options.shared_bytes))
+        atomic_store(&b->watch->lost, true);
+    return true;
+}
+
+/* What others did meanwhile without being told apart by barriers is a race now. */
+void tl_emu_block_copy_ends(tl_emu_block_watch *b, const tl_emu_copy *c)
+{
+    tl_emu_access from = source_of(c), to = target_of(c);
+    if (!b->watch->options.check || atomic_load(&b->watch->lost))
+        return;
+    tl_emu_flights_remove(&b->flights, c);
+    if (c->inside)
+        check_race(b, &from, find_range(b->watch, &from));
+    check_race(b, &to, NULL);
+}
+
+void tl_emu_block_copy_skip(tl_emu_block_watch *b, uint32_t site, uint32_t thread)
+{
+    if (b->stats)
+        tl_emu_block_stats_copy(b->stats, site, thread, NULL, NULL);
+}
+
+/* A row is read for four lanes. It is checked for two of them: whoever wrote it, one is another. */
+void tl_emu_block_matrices(tl_emu_block_watch *b, uint32_t site, uint32_t thread, uint32_t n,
+                           const uint32_t *offsets, bool *allowed)
+{
+    enum { ROWS = 8, ROW_BYTES = 16, LANES = 4 };
+    const range *r;
+    if (b->stats)
+        tl_emu_block_stats_matrices(b->stats, site, n, offsets);
+    for (uint32_t i = 0; i < ROWS * n; i++) {
+        tl_emu_access a = {.space = TL_EMU_SHARED,
+                           .kind = TL_EMU_LOAD,
+                           .site = site,
+                           .thread = thread + LANES * (i % ROWS),
+                           .at = offsets[i],
+                           .bytes = ROW_BYTES};
+        allowed[i] = is_allowed(b, &a, &r);
+        if (!allowed[i] || !b->watch->options.check)
+            continue;
+        check_access(b, &a, NULL);
+        a.thread++;
+        check_race(b, &a, NULL);
+    }
+}
+
+void tl_emu_block_atomic_done(tl_emu_block_watch *b, const tl_emu_access *a, bool wrote)
+{
+    if (!b->watch->options.check)
+        return;
+    if (!tl_emu_order_atomic(&b->order, b->watch->places, a, wrote))
+        atomic_store(&b->watch->lost, true);
+    tl_emu_places_unlock(b->watch->places, a->at);
+}
+
+void tl_emu_block_skip(tl_emu_block_watch *b, uint32_t site, uint32_t thread)
+{
+    if (b->stats)
+        tl_emu_block_stats_access(b->stats, site, thread, NULL);
+}
+
+void tl_emu_block_count(tl_emu_block_watch *b, uint32_t site, uint32_t thread, tl_leaf leaf)
+{
+    if (b->stats)
+        tl_emu_block_stats_count(b->stats, site, thread, leaf);
+}

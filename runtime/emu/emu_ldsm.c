@@ -1,0 +1,75 @@
+/* emu_ldsm.c: loads of matrices by a warp (ldmatrix): the last lane to come does it for all.
+ *
+ * Lanes 8i .. 8i + 7 bring the offsets of the rows of matrix i, 16 bytes each; all lanes get a word of
+ * each matrix. */
+#include "runtime/emu/emu.h"
+
+typedef uint32_t v2 __attribute__((vector_size(8)));
+typedef uint32_t v4 __attribute__((vector_size(16)));
+
+enum { ROWS = 8, ROW_BYTES = 16, LANES = 32, MOST = 4 };
+
+typedef struct part { /* of one lane */
+    tl_leaf leaf;
+    uint32_t site, row, words[MOST];
+} part;
+
+typedef struct matrix {
+    char rows[ROWS][ROW_BYTES];
+} matrix;
+
+static uint32_t word_of(const matrix *m, uint32_t lane, bool trans)
+{
+    uint32_t word, group = lane >> 2, place = lane & 3;
+    uint16_t low, high;
+    memcpy(&word, m->rows[group] + 4 * place, sizeof word);
+    if (!trans)
+        return word;
+    memcpy(&low, m->rows[2 * place] + 2 * group, sizeof low);
+    memcpy(&high, m->rows[2 * place + 1] + 2 * group, sizeof high);
+    return (uint32_t)high << 16 | low;
+}
+
+static void act(tl_emu_block *b, void *const *mine)
+{
+    const part *first = mine[0];
+    bool trans = first->leaf >= TL_LEAF_LDSM_T_1, allowed[LANES];
+    uint32_t n = 1u << (first->leaf - (trans ? TL_LEAF_LDSM_T_1 : TL_LEAF_LDSM_1));
+    uint32_t offsets[LANES], thread = b->current->index / LANES * LANES;
+    for (uint32_t i = 0; i < ROWS * n; i++)
+        offsets[i] = ((const part *)mine[i])->row;
+    tl_emu_block_matrices(b->watch, first->site, thread, n, offsets, allowed);
+    for (uint32_t k = 0; k < n; k++) {
+        matrix m = {{{0}}};
+        for (uint32_t i = 0; i < ROWS; i++)
+            if (allowed[ROWS * k + i])
+                memcpy(m.rows[i], b->shared + offsets[ROWS * k + i], ROW_BYTES);
+        for (uint32_t i = 0; i < LANES; i++)
+            ((part *)mine[i])->words[k] = word_of(&m, i, trans);
+    }
+}
+
+static part load(tl_leaf leaf, uint32_t site, uint32_t row)
+{
+    part p = {.leaf = leaf, .site = site, .row = row};
+    tl_emu_meet_warp(tl_emu_now, leaf, site, 0, &p, act);
+    return p;
+}
+
+#define MATRICES(name, ID)                                                                         \
+    uint32_t tl_emu_##name##_1(uint32_t site, uint32_t slot, uint32_t row)                         \
+    {                                                                                              \
+        return load(TL_LEAF_##ID##_1, site, slot + row).words[0];                                  \
+    }                                                                                              \
+    v2 tl_emu_##name##_2(uint32_t site, uint32_t slot, uint32_t row)                               \
+    {                                                                                              \
+        part p = load(TL_LEAF_##ID##_2, site, slot + row);                                         \
+        return (v2){p.words[0], p.words[1]};                                                       \
+    }                                                                                              \
+    v4 tl_emu_##name##_4(uint32_t site, uint32_t slot, uint32_t row)                               \
+    {                                                                                              \
+        part p = load(TL_LEAF_##ID##_4, site, slot + row);                                         \
+        return (v4){p.words[0], p.words[1], p.words[2], p.words[3]};                               \
+    }
+MATRICES(ldsm, LDSM)
+MATRICES(ldsm_t, LDSM_T)

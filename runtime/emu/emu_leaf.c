@@ -1,0 +1,335 @@
+/* emu_leaf.c: what kernels call: one C function tl_emu_NAME per row of leaf.def.
+ *
+ * Operands as leaf_emu.c passes them: i1, i8 and i16 as uint32_t, zero-extended; vectors as GCC's of
+ * the same size, which has the same convention as LLVM's; pointers as uint64_t. Memory is the
+ * process's own; shared memory the block's buffer. Nothing is touched that the watch has not let
+ * through. Atomics are stronger than asked for (sequentially consistent): missing orders are for
+ * the watch to find. */
+#include "runtime/debug_records.h"
+#include "runtime/emu/emu.h"
+#include <math.h>
+
+typedef uint32_t v2 __attribute__((vector_size(8)));
+typedef uint32_t v4 __attribute__((vector_size(16)));
+
+/* The prototypes are not in a header: who calls them was made by the compiler. */
+#define LEAF(ID, name, result, operands, class_, meaning)                                          \
+    extern void leaf_##ID(void) __asm__("tl_emu_" name);
+#include "runtime/contract/leaf.def"
+
+const tl_elf_symbol tl_emu_known[TL_EMU_KNOWN] = {
+#define LEAF(ID, name, result, operands, class_, meaning) {"tl_emu_" name, leaf_##ID},
+#include "runtime/contract/leaf.def"
+    {"tl_emu_host_fma", (void (*)(void))fma}, /* host CPUs without the instruction */
+};
+
+const char *tl_emu_leaf_name(tl_leaf leaf)
+{
+    static const char *const names[] = {
+#define LEAF(ID, name, result, operands, class_, meaning) name,
+#include "runtime/contract/leaf.def"
+    };
+    return (unsigned)leaf < TL_LEAF_COUNT ? names[leaf] : "?";
+}
+
+const tile_image_site *tl_emu_site(const tl_launch *launch, uint32_t site)
+{
+    const tile_image_site *sites =
+        (const void *)tl_image_text(launch->image, launch->kernel->sites);
+    return site < launch->kernel->nsites ? &sites[site] : NULL;
+}
+
+/* ---- ids, collectives ---- */
+
+uint32_t tl_emu_tid(void)
+{
+    return tl_emu_now->current->index;
+}
+
+uint32_t tl_emu_ctaid(void)
+{
+    return (uint32_t)tl_emu_now->linear;
+}
+
+static void count(tl_emu_block *b, uint32_t site, tl_leaf leaf)
+{
+    if (b->job->stats)
+        tl_emu_block_count(b->watch, site, b->current->index, leaf);
+}
+
+/* Left out by mutation? */
+static bool is_dropped(tl_emu_block *b, uint32_t site)
+{
+    if (site == b->job->dropped)
+        atomic_store_explicit(&b->job->met, true, memory_order_relaxed);
+    return site == b->job->dropped;
+}
+
+void tl_emu_barrier(uint32_t site)
+{
+    tl_emu_block *b = tl_emu_now;
+    if (is_dropped(b, site))
+        return;
+    count(b, site, TL_LEAF_BARRIER);
+    tl_emu_meet_barrier(b, site);
+}
+
+uint32_t tl_emu_shfl_idx(uint32_t site, uint32_t value, uint32_t lane)
+{
+    tl_emu_block *b = tl_emu_now;
+    count(b, site, TL_LEAF_SHFL_IDX);
+    return tl_emu_meet_shuffle(b, TL_LEAF_SHFL_IDX, site, value, lane, 0);
+}
+
+uint32_t tl_emu_shfl_xor(uint32_t site, uint32_t value, uint32_t mask)
+{
+    tl_emu_block *b = tl_emu_now;
+    count(b, site, TL_LEAF_SHFL_XOR);
+    return tl_emu_meet_shuffle(b, TL_LEAF_SHFL_XOR, site, value,
+                               b->current->index % b->lanes ^ mask, mask);
+}
+
+/* ---- asynchronous copies; how they begin: emu_async.c ---- */
+
+void tl_emu_cp_commit(uint32_t site)
+{
+    tl_emu_block *b = tl_emu_now;
+    if (is_dropped(b, site))
+        return;
+    count(b, site, TL_LEAF_CP_COMMIT);
+    tl_emu_copies_commit(b);
+}
+
+void tl_emu_cp_wait(uint32_t site, uint32_t pending)
+{
+    tl_emu_block *b = tl_emu_now;
+    if (is_dropped(b, site))
+        return;
+    count(b, site, TL_LEAF_CP_WAIT);
+    tl_emu_copies_wait(b, pending);
+}
+
+/* ---- memory ---- */
+
+/* May the current thread touch these bytes? */
+static inline bool may(tl_emu_space space, tl_emu_kind kind, uint32_t site, uint64_t at,
+                       uint32_t bytes, uint32_t pred)
+{
+    tl_emu_block *b = tl_emu_now;
+    if (b->random)
+        tl_emu_step(b);
+    if (!pred) {
+        tl_emu_block_skip(b->watch, site, b->current->index);
+        return false;
+    }
+    tl_emu_access a = {.space = space,
+                       .kind = kind,
+                       .site = site,
+                       .thread = b->current->index,
+                       .at = at,
+                       .bytes = bytes};
+    return tl_emu_block_access(b->watch, &a);
+}
+
+static inline void *global(uint64_t at)
+{
+    return (void *)(uintptr_t)at;
+}
+
+static inline void *shared(uint32_t offset)
+{
+    return tl_emu_now->shared + offset;
+}
+
+#define LOADS(bits, memory_type, type)                                                             \
+    type tl_emu_ldg_##bits(uint32_t site, uint64_t at, uint32_t pred, uint32_t hints)              \
+    {                                                                                              \
+        memory_type v = {0};                                                                       \
+        (void)hints;                                                                               \
+        if (may(TL_EMU_GLOBAL, TL_EMU_LOAD, site, at, sizeof v, pred))                             \
+            memcpy(&v, global(at), sizeof v);                                                      \
+        return v;                                                                                  \
+    }                                                                                              \
+    type tl_emu_lds_##bits(uint32_t site, uint32_t offset)                                         \
+    {                                                                                              \
+        memory_type v = {0};                                                                       \
+        if (may(TL_EMU_SHARED, TL_EMU_LOAD, site, offset, sizeof v, 1))                            \
+            memcpy(&v, shared(offset), sizeof v);                                                  \
+        return v;                                                                                  \
+    }
+
+#define STORES(bits, memory_type, type)                                                            \
+    void tl_emu_stg_##bits(uint32_t site, uint64_t at, uint32_t pred, uint32_t hints, type value)  \
+    {                                                                                              \
+        memory_type v = (memory_type)value;                                                        \
+        (void)hints;                                                                               \
+        if (may(TL_EMU_GLOBAL, TL_EMU_STORE, site, at, sizeof v, pred))                            \
+            memcpy(global(at), &v, sizeof v);                                                      \
+    }                                                                                              \
+    void tl_emu_sts_##bits(uint32_t site, uint32_t offset, uint32_t pred, type value)              \
+    {                                                                                              \
+        memory_type v = (memory_type)value;                                                        \
+        if (may(TL_EMU_SHARED, TL_EMU_STORE, site, offset, sizeof v, pred))                        \
+            memcpy(shared(offset), &v, sizeof v);                                                  \
+    }
+
+LOADS(8, uint8_t, uint32_t)
+LOADS(16, uint16_t, uint32_t)
+LOADS(32, uint32_t, uint32_t)
+LOADS(64, v2, v2)
+LOADS(128, v4, v4)
+STORES(8, uint8_t, uint32_t)
+STORES(16, uint16_t, uint32_t)
+STORES(32, uint32_t, uint32_t)
+STORES(64, v2, v2)
+STORES(128, v4, v4)
+
+/* ---- atomics ---- */
+
+static uint32_t fadd_32(uint32_t a, uint32_t b)
+{
+    float x, y;
+    memcpy(&x, &a, sizeof x);
+    memcpy(&y, &b, sizeof y);
+    x += y;
+    memcpy(&a, &x, sizeof a);
+    return a;
+}
+
+static uint16_t fadd_16(uint16_t a, uint16_t b)
+{
+    (void)b; /* of 16 bits there are only LOAD and CAS */
+    return a;
+}
+
+static uint64_t fadd_64(uint64_t a, uint64_t b)
+{
+    double x, y;
+    memcpy(&x, &a, sizeof x);
+    memcpy(&y, &b, sizeof y);
+    x += y;
+    memcpy(&a, &x, sizeof a);
+    return a;
+}
+
+/* The word after the operation. */
+#define OPERATION(bits)                                                                            \
+    static uint##bits##_t operation_##bits(uint32_t op, uint##bits##_t old, uint##bits##_t value,  \
+                                           uint##bits##_t expected)                                \
+    {                                                                                              \
+        switch ((tl_atom)op) {                                                                     \
+        case TL_ATOM_ADD: return old + value;                                                      \
+        case TL_ATOM_MIN_S: return (int##bits##_t)value < (int##bits##_t)old ? value : old;        \
+        case TL_ATOM_MIN_U: return value < old ? value : old;                                      \
+        case TL_ATOM_MAX_S: return (int##bits##_t)value > (int##bits##_t)old ? value : old;        \
+        case TL_ATOM_MAX_U: return value > old ? value : old;                                      \
+        case TL_ATOM_AND: return old & value;                                                      \
+        case TL_ATOM_OR: return old | value;                                                       \
+        case TL_ATOM_XOR: return old ^ value;                                                      \
+        case TL_ATOM_XCHG:                                                                         \
+        case TL_ATOM_STORE: return value;                                                          \
+        case TL_ATOM_CAS: return old == expected ? value : old;                                    \
+        case TL_ATOM_FADD: return fadd_##bits(old, value);                                         \
+        case TL_ATOM_LOAD: break;                                                                  \
+        }                                                                                          \
+        return old;                                                                                \
+    }
+
+/* Tries until nobody was in between. A load and a compare that fails write nothing. */
+#define ATOMIC(bits, word)                                                                         \
+    OPERATION(bits)                                                                                \
+    static uint##bits##_t perform_##bits(uint##bits##_t *at, uint32_t op, uint##bits##_t value,    \
+                                         uint##bits##_t expected, bool *out_wrote)                 \
+    {                                                                                              \
+        uint##bits##_t old = __atomic_load_n(at, __ATOMIC_SEQ_CST);                                \
+        for (;;) {                                                                                 \
+            *out_wrote = op != TL_ATOM_LOAD && (op != TL_ATOM_CAS || old == expected);             \
+            if (!*out_wrote ||                                                                     \
+                __atomic_compare_exchange_n(at, &old, operation_##bits(op, old, value, expected),  \
+                                            false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))            \
+                return old;                                                                        \
+        }                                                                                          \
+    }                                                                                              \
+    word tl_emu_atom_##bits(uint32_t site, uint64_t at, uint32_t pred, uint32_t op,                \
+                            uint32_t order, uint32_t scope, word value_word, word expected_word)   \
+    {                                                                                              \
+        uint##bits##_t value = (uint##bits##_t)value_word,                                         \
+                       expected = (uint##bits##_t)expected_word;                                   \
+        tl_emu_access a = {.space = TL_EMU_GLOBAL,                                                 \
+                           .kind = TL_EMU_ATOMIC,                                                  \
+                           .site = site,                                                           \
+                           .at = at,                                                               \
+                           .bytes = sizeof value,                                                  \
+                           .atom = op,                                                             \
+                           .order = order,                                                         \
+                           .scope = scope};                                                        \
+        bool wrote;                                                                                \
+        if (!begin_atomic(&a, pred))                                                               \
+            return 0;                                                                              \
+        uint##bits##_t old = perform_##bits(global(at), op, value, expected, &wrote);              \
+        end_atomic(&a, wrote, wrote &&operation_##bits(op, old, value, expected) != old);          \
+        return old;                                                                                \
+    }
+
+static bool begin_atomic(tl_emu_access *a, uint32_t pred)
+{
+    tl_emu_block *b = tl_emu_now;
+    if (b->random)
+        tl_emu_step(b);
+    a->thread = b->current->index;
+    if (!pred) {
+        tl_emu_block_skip(b->watch, a->site, a->thread);
+        return false;
+    }
+    return tl_emu_block_access(b->watch, a);
+}
+
+/* Who changes nothing may be waiting for a change: others go first. So does everybody now and
+ * then. */
+static void end_atomic(const tl_emu_access *a, bool wrote, bool changed)
+{
+    enum { TURN_EVERY = 256 };
+    tl_emu_block *b = tl_emu_now;
+    tl_emu_block_atomic_done(b->watch, a, wrote);
+    if (!changed || ++b->atomics % TURN_EVERY == 0)
+        tl_emu_spin(b);
+}
+
+/* `word`: how the value is passed */
+ATOMIC(16, uint32_t)
+ATOMIC(32, uint32_t)
+ATOMIC(64, uint64_t)
+
+/* ---- what kernels say ---- */
+
+void tl_emu_fail(uint32_t site, uint32_t failed, uint32_t kind, uint32_t text)
+{
+    tl_emu_block *b = tl_emu_now;
+    const tl_launch *l = b->job->launch;
+    const uint32_t *texts = (const void *)tl_image_text(l->image, l->kernel->texts);
+    if (failed)
+        tl_emu_report_failure(b->job, b->linear, (tl_fail_kind)kind, site,
+                              text < l->kernel->ntexts ? tl_image_text(l->image, texts[text])
+                                                       : NULL);
+}
+
+void tl_emu_outside(uint32_t site, uint32_t failed, uint32_t text, uint32_t param,
+                    uint64_t address, uint32_t bytes)
+{
+    tl_emu_block *b = tl_emu_now;
+    char outside[300];
+    if (!failed)
+        return;
+    tl_say_outside(b->job->launch, text, param, address, bytes, outside, sizeof outside);
+    tl_emu_report_failure(b->job, b->linear, TL_RUN_BOUNDS, site, outside);
+}
+
+void tl_emu_print(uint32_t site, uint32_t pred, uint32_t text, uint32_t dtype, uint32_t reg,
+                  uint32_t index, uint64_t bits)
+{
+    tl_emu_block *b = tl_emu_now;
+    if (reg == 0)
+        b->current->prints++;
+    if (pred)
+        tl_emu_print_element(b, tl_emu_site(b->job->launch, site), text, dtype, index, bits);
+}

@@ -1,0 +1,219 @@
+/* emu_meet.c: collectives: threads wait until all who must take part have come.
+ *
+ * The rule is stricter than the hardware's: all lanes of a warp, and all threads of a block for a
+ * barrier, must come to the same call (site) with the same constants, and none may have ended. What
+ * breaks it may work on one GPU and hang or give rubbish on another, so it is an error at once, under
+ * every schedule; the report names both places. The site is given before LLVM's middle end runs, so
+ * a call that was duplicated into two branches is still one.
+ *
+ * A warp gathers its lanes (tl_emu_warp); a barrier then gathers warps. The last to come does the work
+ * for all and goes on without a switch. */
+#include "runtime/emu/emu.h"
+#include <stdio.h>
+
+enum { TEXT_BYTES = 512 };
+
+/* ---- reports ---- */
+
+/* "barrier at k.tile:3:5" */
+static void describe(const tl_emu_block *b, tl_leaf leaf, uint32_t number, char *text, size_t size)
+{
+    const tile_image_site *s = tl_emu_site(b->job->launch, number);
+    const char *path = s ? tl_image_path(b->job->launch->image, s->file) : NULL;
+    snprintf(text, size, "%s at %s:%u:%u", tl_emu_leaf_name(leaf), path ? path : "?",
+             s ? s->line : 0, s ? s->col : 0);
+}
+
+/* `t` has come to where others wait for something else. */
+static _Noreturn void diverged(tl_emu_block *b, const tl_emu_thread *t, const tl_emu_thread *other)
+{
+    char place[TEXT_BYTES / 2], text[TEXT_BYTES];
+    describe(b, other->leaf, other->site, place, sizeof place);
+    if (t->site == other->site)
+        snprintf(text, sizeof text, "thread %u is in %s with %u, thread %u with %u", t->index,
+                 tl_emu_leaf_name(t->leaf), t->constant, other->index, other->constant);
+    else
+        snprintf(text, sizeof text, "thread %u is in %s here, thread %u in %s", t->index,
+                 tl_emu_leaf_name(t->leaf), other->index, place);
+    tl_emu_report_failure(b->job, b->linear, TL_RUN_DIVERGENCE, t->site, text);
+    tl_emu_break(b);
+}
+
+static _Noreturn void other_ended(tl_emu_block *b, const tl_emu_thread *t)
+{
+    char text[TEXT_BYTES];
+    snprintf(text, sizeof text, "thread %u is in %s here, which waits for threads that have ended",
+             t->index, tl_emu_leaf_name(t->leaf));
+    tl_emu_report_failure(b->job, b->linear, TL_RUN_DIVERGENCE, t->site, text);
+    tl_emu_break(b);
+}
+
+/* Who waits for a thread of warp w: a lane of the warp, or another warp at a barrier; NULL: nobody. */
+static const tl_emu_thread *who_waits(const tl_emu_block *b, const tl_emu_warp *w)
+{
+    if (w->arrived)
+        return &b->threads[w->first];
+    if (b->warps_waiting)
+        return &b->threads[b->first_warp * b->lanes];
+    return NULL;
+}
+
+void tl_emu_thread_ended(tl_emu_block *b, tl_emu_thread *t)
+{
+    tl_emu_warp *w = &b->warps[t->index / b->lanes];
+    const tl_emu_thread *other = who_waits(b, w);
+    tl_emu_copies_ended(b, t);
+    b->ended++;
+    w->ended++;
+    if (other)
+        other_ended(b, other);
+}
+
+void tl_emu_report_deadlock(tl_emu_block *b)
+{
+    char text[TEXT_BYTES];
+    size_t n = 0;
+    uint32_t first = 0, said = UINT32_MAX;
+    for (uint32_t i = 0; i < b->nthreads && n < sizeof text; i++) {
+        const tl_emu_thread *t = &b->threads[i];
+        uint32_t before = 0;
+        while (before < i && !(b->threads[before].waits && b->threads[before].site == t->site))
+            before++;
+        if (!t->waits || before < i)
+            continue;
+        char place[TEXT_BYTES / 2];
+        describe(b, t->leaf, t->site, place, sizeof place);
+        if (said == UINT32_MAX)
+            first = t->site;
+        n += (size_t)snprintf(text + n, sizeof text - n, "%sthread %u waits in %s",
+                              said == UINT32_MAX ? "nothing can run: " : "; ", i, place);
+        said = i;
+    }
+    tl_emu_report_failure(b->job, b->linear, TL_RUN_DEADLOCK, first, text);
+}
+
+/* ---- warps ---- */
+
+/* The current thread comes to a collective. True: it is the last lane of its warp. */
+static bool arrive(tl_emu_block *b, tl_leaf leaf, uint32_t site, uint32_t constant)
+{
+    tl_emu_thread *t = b->current;
+    tl_emu_warp *w = &b->warps[t->index / b->lanes];
+    t->waits = true;
+    t->leaf = leaf;
+    t->site = site;
+    t->constant = constant;
+    if (w->ended)
+        other_ended(b, t);
+    if (w->arrived == 0)
+        w->first = t->index;
+    const tl_emu_thread *other = &b->threads[w->first];
+    if (other->site != site || other->constant != constant || other->leaf != leaf)
+        diverged(b, t, other);
+    if (++w->arrived < b->lanes)
+        return false;
+    w->arrived = 0;
+    return true;
+}
+
+/* Lets the current thread wait until it is ready again. */
+static void wait_here(tl_emu_block *b)
+{
+    tl_emu_set_remove(&b->ready, b->current->position);
+    tl_emu_switch_away(b);
+}
+
+void tl_emu_wait(tl_emu_block *b, tl_leaf leaf, uint32_t site)
+{
+    b->current->waits = true;
+    b->current->leaf = leaf;
+    b->current->site = site;
+    wait_here(b);
+    b->current->waits = false;
+}
+
+static void wake(tl_emu_block *b, tl_emu_thread *t)
+{
+    t->waits = false;
+    tl_emu_set_add(&b->ready, t->position);
+}
+
+static void shuffle_warp(tl_emu_block *b, tl_emu_thread *lanes)
+{
+    for (uint32_t i = 0; i < b->lanes; i++) {
+        lanes[i].result = lanes[lanes[i].lane].value;
+        wake(b, &lanes[i]);
+    }
+}
+
+uint32_t tl_emu_meet_shuffle(tl_emu_block *b, tl_leaf leaf, uint32_t site, uint32_t value,
+                             uint32_t lane, uint32_t constant)
+{
+    tl_emu_thread *t = b->current;
+    t->value = value;
+    t->lane = lane;
+    if (lane >= b->lanes) {
+        char text[80];
+        snprintf(text, sizeof text, "%s from lane %u of a warp of %u", tl_emu_leaf_name(leaf), lane,
+                 b->lanes);
+        tl_emu_report_failure(b->job, b->linear, TL_RUN_BOUNDS, site, text);
+        t->lane = 0;
+    }
+    if (arrive(b, leaf, site, constant)) {
+        shuffle_warp(b, t - t->index % b->lanes);
+        tl_emu_step(b);
+    } else {
+        wait_here(b);
+    }
+    return t->result;
+}
+
+void tl_emu_meet_warp(tl_emu_block *b, tl_leaf leaf, uint32_t site, uint32_t constant, void *mine,
+                      void (*act)(tl_emu_block *b, void *const *mine))
+{
+    tl_emu_thread *t = b->current, *lanes = t - t->index % b->lanes;
+    enum { MOST_LANES = 64 };
+    void *all[MOST_LANES];
+    t->mine = mine;
+    if (!arrive(b, leaf, site, constant)) {
+        wait_here(b);
+        return;
+    }
+    for (uint32_t i = 0; i < b->lanes; i++)
+        all[i] = lanes[i].mine;
+    act(b, all);
+    for (uint32_t i = 0; i < b->lanes; i++)
+        wake(b, &lanes[i]);
+    tl_emu_step(b);
+}
+
+/* ---- the block ---- */
+
+/* A whole warp has come. True: it was the last. */
+static bool warp_arrives(tl_emu_block *b)
+{
+    tl_emu_thread *t = b->current;
+    if (b->ended)
+        other_ended(b, t);
+    if (b->warps_waiting == 0)
+        b->first_warp = t->index / b->lanes;
+    const tl_emu_thread *other = &b->threads[b->first_warp * b->lanes];
+    if (other->site != t->site)
+        diverged(b, t, other);
+    if (++b->warps_waiting < b->nwarps)
+        return false;
+    b->warps_waiting = 0;
+    return true;
+}
+
+void tl_emu_meet_barrier(tl_emu_block *b, uint32_t site)
+{
+    if (!arrive(b, TL_LEAF_BARRIER, site, 0) || !warp_arrives(b)) {
+        wait_here(b);
+        return;
+    }
+    tl_emu_block_barrier(b->watch);
+    for (uint32_t i = 0; i < b->nthreads; i++)
+        wake(b, &b->threads[i]);
+    tl_emu_step(b);
+}

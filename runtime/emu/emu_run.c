@@ -1,0 +1,288 @@
+/* emu_run.c: launches on the emulator: blocks on workers.
+ *
+ * The kernel is what a GPU would run, made for the host: its entry runs one thread. Threads of a
+ * block are fibers of one host thread (emu_fiber.c); they run until a collective needs the others
+ * (emu_meet.c), and the schedule says who goes on (emu_sched.c). Leaves (emu_leaf.c) do what the
+ * hardware would and tell the watch (emu_check.h).
+ *
+ * Blocks start in increasing order, on as many workers as the pool has. A worker runs one block to
+ * its end before it starts the next, as long as that works. A program may wait for one of a lower
+ * number, and those of a persistent kernel for each other: threads that only spin end the block's
+ * turn, and when all blocks of a worker have spun for some turns it starts another one beside them,
+ * up to RESIDENT_MAX.
+ *
+ * Under the reverse schedule a worker takes CHUNK blocks at a time and begins with the last; under the
+ * random one it always has some blocks, and chance says whose turn it is. */
+#include "runtime/emu/emu.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+enum {
+    RESIDENT_MAX = 64, /* blocks of one worker */
+    RESIDENT_RANDOM = 3,
+    PATIENCE = 16, /* turns of each block before another is started */
+    CHUNK = 8,
+    POISON = 0xAB /* what shared memory holds at first */
+};
+
+struct tl_emu_worker {
+    tl_fiber main;
+    tl_fiber_stacks *stacks;
+    tl_emu_block *resident, *unused; /* lists */
+    uint32_t nresident, wanted;      /* blocks at a time */
+    uint64_t turns;                  /* since a block began or ended */
+    int64_t begin, end;              /* blocks taken, not started */
+    uint64_t chance;
+};
+
+typedef struct shift {
+    tl_emu_crew *crew;
+    tl_emu_job *job;
+} shift;
+
+void tl_emu_report_failure(void *user, int64_t block, tl_fail_kind kind, uint32_t site,
+                           const char *text)
+{
+    const tl_emu_job *job = user;
+    const tile_image_site *s = tl_emu_site(job->launch, site);
+    tl_sink_fail(job->sink, job->launch, block, kind,
+                 s ? tl_image_path(job->launch->image, s->file) : NULL, s ? s->line : 0,
+                 s ? s->col : 0, text);
+}
+
+/* ---- blocks ---- */
+
+static void free_block(tl_emu_block *b)
+{
+    free(b->prints.data);
+    tl_emu_copies_free(b);
+    free(b->threads);
+    free(b->warps);
+    free(b->shared);
+    free(b);
+}
+
+/* Room for the kernel's threads and shared memory. */
+static bool make_room(tl_emu_block *b, const tl_emu_kernel *k)
+{
+    if (b->room_threads < k->threads) {
+        free(b->threads);
+        free(b->warps);
+        b->threads = calloc(k->threads, sizeof *b->threads);
+        b->warps = calloc(k->threads, sizeof *b->warps);
+        b->room_threads = b->threads && b->warps ? k->threads : 0;
+    }
+    if (b->room_copies < k->threads && !tl_emu_copies_make_room(b, k->threads))
+        return false;
+    if (b->room_shared < k->shared_bytes) {
+        free(b->shared);
+        b->shared = aligned_alloc(64, (k->shared_bytes + 63) / 64 * (size_t)64);
+        b->room_shared = b->shared ? k->shared_bytes : 0;
+    }
+    return b->room_threads >= k->threads && b->room_shared >= k->shared_bytes;
+}
+
+static tl_emu_block *unused_block(tl_emu_worker *w, const tl_emu_kernel *k)
+{
+    tl_emu_block *b = w->unused;
+    if (b)
+        w->unused = b->next;
+    else
+        b = calloc(1, sizeof *b);
+    if (!b || make_room(b, k))
+        return b;
+    free_block(b);
+    return NULL;
+}
+
+static void fill_in(tl_emu_block *b, tl_emu_worker *w, tl_emu_job *job, int64_t linear)
+{
+    const tl_emu_kernel *k = job->kernel;
+    b->job = job;
+    b->worker = w;
+    b->main = &w->main;
+    b->stacks = w->stacks;
+    b->linear = linear;
+    b->nthreads = k->threads;
+    b->lanes = k->lanes;
+    b->nwarps = k->threads / k->lanes;
+    b->ended = b->warps_waiting = b->first_warp = 0;
+    b->atomics = 0;
+    b->current = NULL;
+    memset(b->threads, 0, k->threads * sizeof *b->threads);
+    memset(b->warps, 0, b->nwarps * sizeof *b->warps);
+    for (uint32_t i = 0; i < k->threads; i++)
+        b->threads[i].index = i;
+    if (k->shared_bytes)
+        memset(b->shared, POISON, k->shared_bytes);
+    tl_emu_copies_reset(b);
+    tl_emu_block_order(b);
+}
+
+/* Starts block `linear` beside those that the worker has. */
+static bool start_block(tl_emu_worker *w, tl_emu_job *job, int64_t linear)
+{
+    tl_emu_block *b = unused_block(w, job->kernel);
+    if (!b)
+        return false;
+    if (tl_emu_block_begin(job->watch, linear, job->kernel->threads, &b->watch) != TILE_OK) {
+        b->next = w->unused;
+        w->unused = b;
+        return false;
+    }
+    fill_in(b, w, job, linear);
+    tl_emu_block **last = &w->resident;
+    while (*last)
+        last = &(*last)->next;
+    b->next = NULL;
+    *last = b;
+    w->nresident++;
+    w->turns = 0;
+    return true;
+}
+
+static void end_block(tl_emu_worker *w, tl_emu_block *b)
+{
+    for (uint32_t i = 0; i < b->nthreads; i++)
+        if (b->threads[i].stack) {
+            tl_fiber_drop(&b->threads[i].fiber);
+            tl_fiber_stack_give(w->stacks, b->threads[i].stack);
+        }
+    tl_emu_print_end(b);
+    tl_emu_block_end(b->watch);
+    tl_emu_block **at = &w->resident;
+    while (*at != b)
+        at = &(*at)->next;
+    *at = b->next;
+    b->next = w->unused;
+    w->unused = b;
+    w->nresident--;
+    w->turns = 0;
+}
+
+/* ---- workers ---- */
+
+/* The next block to start; false: all have been. */
+static bool next_linear(tl_emu_worker *w, tl_emu_job *job, int64_t *out_linear)
+{
+    if (w->begin == w->end) {
+        int64_t n = job->schedule.order == TL_EMU_REVERSE ? CHUNK : 1;
+        w->begin = atomic_fetch_add_explicit(&job->next, n, memory_order_relaxed);
+        w->end = w->begin + n < job->launch->programs ? w->begin + n : job->launch->programs;
+        if (w->begin >= w->end) {
+            w->begin = w->end;
+            return false;
+        }
+    }
+    *out_linear = job->schedule.order == TL_EMU_REVERSE ? --w->end : w->begin++;
+    return true;
+}
+
+static void start_wanted(tl_emu_worker *w, tl_emu_job *job)
+{
+    int64_t linear;
+    while (w->nresident < w->wanted && !job->no_memory && next_linear(w, job, &linear))
+        if (!start_block(w, job, linear))
+            job->no_memory = true;
+}
+
+/* Puts the first of the resident blocks last and gives it. */
+static tl_emu_block *take_turn(tl_emu_worker *w, const tl_emu_job *job)
+{
+    uint32_t skip = job->schedule.order == TL_EMU_RANDOM ? (uint32_t)(w->chance % w->nresident) : 0;
+    w->chance = w->chance * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    for (uint32_t i = 0;; i++) {
+        tl_emu_block *b = w->resident, **last = &w->resident;
+        w->resident = b->next;
+        while (*last)
+            last = &(*last)->next;
+        *last = b;
+        b->next = NULL;
+        if (i == skip)
+            return b;
+    }
+}
+
+/* A block has had a turn that ended in spinning. A turn is costly (every thread of the block comes to
+ * the loop's barriers), so the processor is left to other workers after a few. */
+static void wait_for_others(tl_emu_worker *w)
+{
+    static const struct timespec pause = {0, 20000};
+    if (w->turns > 2 * (uint64_t)w->nresident)
+        nanosleep(&pause, NULL);
+    if (++w->turns % ((uint64_t)PATIENCE * w->nresident) == 0 && w->wanted < RESIDENT_MAX)
+        w->wanted++;
+}
+
+static void run_blocks(tl_emu_worker *w, tl_emu_job *job)
+{
+    w->begin = w->end = 0;
+    w->chance = job->schedule.seed;
+    w->wanted = job->schedule.order == TL_EMU_RANDOM ? RESIDENT_RANDOM : 1;
+    for (;;) {
+        start_wanted(w, job);
+        if (w->nresident == 0)
+            return;
+        tl_emu_block *b = take_turn(w, job);
+        if (tl_emu_block_turn(b) == TL_EMU_TURN)
+            wait_for_others(w);
+        else
+            end_block(w, b);
+    }
+}
+
+/* The worker's stacks are of the size that this kernel needs, at least. */
+static bool ready_stacks(tl_emu_worker *w, size_t bytes)
+{
+    if (w->stacks && tl_fiber_stack_bytes(w->stacks) >= bytes)
+        return true;
+    tl_fiber_stacks_free(w->stacks);
+    w->stacks = NULL;
+    return tl_fiber_stacks_new(bytes, &w->stacks) == TILE_OK;
+}
+
+static void work(void *user, int index, int64_t begin, int64_t end)
+{
+    const shift *s = user;
+    tl_emu_worker *w = &s->crew->workers[index];
+    (void)begin;
+    (void)end;
+    if (ready_stacks(w, s->job->kernel->stack_bytes))
+        run_blocks(w, s->job);
+    else
+        s->job->no_memory = true;
+}
+
+tile_status tl_emu_run(tl_pool *pool, tl_emu_crew *crew, tl_emu_job *job)
+{
+    shift s = {crew, job};
+    int64_t n = tl_pool_threads(pool);
+    tl_pool_run(pool, n < job->launch->programs ? n : job->launch->programs, work, &s);
+    return job->no_memory ? tl_fail(TILE_NO_MEMORY, "out of memory for the emulator's threads")
+                          : TILE_OK;
+}
+
+/* ---- the crew ---- */
+
+tile_status tl_emu_crew_open(tl_pool *pool, tl_emu_crew *crew)
+{
+    crew->nworkers = (uint32_t)tl_pool_threads(pool);
+    crew->workers = calloc(crew->nworkers, sizeof *crew->workers);
+    return crew->workers ? TILE_OK : tl_fail(TILE_NO_MEMORY, "out of memory");
+}
+
+void tl_emu_crew_close(tl_emu_crew *crew)
+{
+    for (uint32_t i = 0; crew->workers && i < crew->nworkers; i++) {
+        tl_emu_worker *w = &crew->workers[i];
+        while (w->unused) {
+            tl_emu_block *next = w->unused->next;
+            free_block(w->unused);
+            w->unused = next;
+        }
+        tl_fiber_stacks_free(w->stacks);
+    }
+    free(crew->workers);
+    crew->workers = NULL;
+}

@@ -1,0 +1,161 @@
+/* driver_cuda.c: NVIDIA GPUs: the symbols, numbers and quirks of libcuda.so.1.
+ *
+ * Context: where the host has made one current for the device, that one is used; else the device's
+ * primary context, which is the one that the CUDA runtime and PyTorch use, too.
+ *
+ * Target: the newest in codegen/target/target.def that the device runs. Devices newer than Hopper get the
+ * PTX of sm_80, which every later driver compiles for them. */
+#include "runtime/gpu/driver_gpu.h"
+#include <stdio.h>
+#include <stdlib.h>
+
+enum {
+    OLDEST_CAPABILITY = 80,
+    HOPPER_VERSION = 12030,
+    ATTRIBUTE_MAX_THREADS_PER_BLOCK = 1,
+    ATTRIBUTE_MULTIPROCESSOR_COUNT = 16,
+    ATTRIBUTE_CAPABILITY_MAJOR = 75,
+    ATTRIBUTE_CAPABILITY_MINOR = 76,
+    ATTRIBUTE_MAX_SHARED_PER_BLOCK_OPTIN = 97,
+};
+
+/* Drivers before 12.3 do not know the PTX of Hopper's targets. */
+static const char *target_of(int capability, int version)
+{
+    if (capability == 90 && version >= HOPPER_VERSION)
+        return "sm_90a";
+    return capability == 89 ? "sm_89" : "sm_80";
+}
+
+static tile_status identify(tl_dev *d)
+{
+    int major, minor;
+    tile_status status =
+        TL_GPU_CALL(d, device_attribute, &major, ATTRIBUTE_CAPABILITY_MAJOR, d->device);
+    if (status == TILE_OK)
+        status = TL_GPU_CALL(d, device_attribute, &minor, ATTRIBUTE_CAPABILITY_MINOR, d->device);
+    if (status != TILE_OK)
+        return status;
+    d->capability = major * 10 + minor;
+    if (d->capability < OLDEST_CAPABILITY)
+        return tl_fail(TILE_UNAVAILABLE,
+                       "device cuda:%d (%s) has compute capability %d.%d, wants %d.%d or more",
+                       d->ordinal, d->name, major, minor, OLDEST_CAPABILITY / 10,
+                       OLDEST_CAPABILITY % 10);
+    snprintf(d->target, sizeof d->target, "%s", target_of(d->capability, d->version));
+    return TILE_OK;
+}
+
+/* PTX runs on every later device, but that of "sm_90a" on 9.0 only. */
+static bool accepts(tl_dev *d, const char *target)
+{
+    char *end;
+    if (strncmp(target, "sm_", 3) != 0)
+        return false;
+    long capability = strtol(target + 3, &end, 10);
+    if (end == target + 3)
+        return false;
+    return strcmp(end, "a") == 0 ? capability == d->capability
+                                 : *end == 0 && capability <= d->capability;
+}
+
+/* Ordinals and CUdevice handles are not promised to be equal: looked for. */
+static tile_status current(tl_dev *d, int *out_ordinal)
+{
+    void *context = NULL;
+    int device, other, count;
+    tile_status status = TL_GPU_CALL(d, context_current, &context);
+    if (status != TILE_OK || !context)
+        return status;
+    status = TL_GPU_CALL(d, context_device, &device);
+    if (status == TILE_OK)
+        status = TL_GPU_CALL(d, device_count, &count);
+    for (int i = 0; status == TILE_OK && i < count; i++) {
+        status = TL_GPU_CALL(d, device_get, &other, i);
+        if (status == TILE_OK && other == device)
+            *out_ordinal = i;
+    }
+    return status;
+}
+
+static tile_status attach(tl_dev *d)
+{
+    int device = -1;
+    void *context = NULL;
+    tile_status status = TL_GPU_CALL(d, context_current, &context);
+    if (status == TILE_OK && context)
+        status = TL_GPU_CALL(d, context_device, &device);
+    if (status != TILE_OK)
+        return status;
+    if (context && device == d->device) {
+        d->context = context;
+        return TILE_OK;
+    }
+    status = TL_GPU_CALL(d, context_retain, &d->context, d->device);
+    d->retained = status == TILE_OK;
+    return status;
+}
+
+static void detach(tl_dev *d)
+{
+    if (d->retained)
+        d->api.context_release(d->device);
+}
+
+static tile_status enter(tl_dev *d, void **out_before)
+{
+    tile_status status = TL_GPU_CALL(d, context_current, out_before);
+    return status != TILE_OK || *out_before == d->context ? status
+                                                          : TL_GPU_CALL(d, context_set, d->context);
+}
+
+static void leave(tl_dev *d, void *before)
+{
+    if (before != d->context)
+        d->api.context_set(before);
+}
+
+static tile_status cuda_open(const char *spec, tl_dev **out_dev)
+{
+    static const char *const libraries[] = {"libcuda.so.1", NULL};
+    static const tl_gpu_symbol symbols[] = {
+#define REQUIRED                 true
+#define OPTIONAL                 false
+#define SYM(field, need, symbol) {offsetof(tl_gpu_api, field), need, symbol},
+#define ERR(code, status)
+#include "runtime/gpu/cuda_syms.def"
+        {0, false, NULL}};
+    static const tl_gpu_error errors[] = {
+#define SYM(field, need, symbol)
+#define ERR(code, status) {code, status},
+#include "runtime/gpu/cuda_syms.def"
+        {0, TILE_OK}};
+    static const tl_gpu_kind kind = {
+        .kind = "cuda",
+        .vendor = "CUDA",
+        .libraries = libraries,
+        .symbols = symbols,
+        .errors = errors,
+        .min_version = 12000,
+        .version_major = 1000,
+        .version_minor = 10,
+        .attribute_processors = ATTRIBUTE_MULTIPROCESSOR_COUNT,
+        .attribute_threads = ATTRIBUTE_MAX_THREADS_PER_BLOCK,
+        .attribute_shared = ATTRIBUTE_MAX_SHARED_PER_BLOCK_OPTIN,
+        .max_threads = UINT64_MAX,
+        .identify = identify,
+        .accepts = accepts,
+        .current = current,
+        .attach = attach,
+        .detach = detach,
+        .enter = enter,
+        .leave = leave,
+    };
+    return tl_gpu_open(&kind, spec, out_dev);
+}
+
+const tl_driver *tl_driver_cuda(void)
+{
+    static const tl_driver driver = {.kind = "cuda", .open = cuda_open, TL_GPU_DRIVER_FUNCTIONS};
+    return &driver;
+}

@@ -1,0 +1,257 @@
+/* driver_cpu.c: native kernels on this machine's cores.
+ *
+ * A kernel is an ELF object whose entry runs one program (tile_image.h: the calling convention).
+ * Programs are spread over the pool in increasing ranges. Each worker has its own scratch,
+ * allocated when the kernel is prepared; a launch allocates nothing. What kernel code cannot do
+ * itself goes through the services table. */
+#include "runtime/cpu_level.h"
+#include "runtime/host/elf.h"
+#include "runtime/runtime.h"
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { SCRATCH_ALIGNMENT = 64 };
+
+struct tl_dev {
+    tl_pool *pool;
+    uint64_t features; /* of the CPU, for kernels */
+    char target[32];   /* "cpu", "cpu:x86-64-v3" */
+};
+
+struct tl_code {
+    tl_elf *elf;
+    tile_cpu_kernel entry;
+    uint64_t scratch_bytes; /* of one worker, rounded up */
+    char *scratch;          /* of all */
+};
+
+/* A launch in the pool. */
+typedef struct job {
+    const tl_code *code;
+    const tl_launch *launch;
+    tl_sink *sink;
+} job;
+
+/* What a program's context leads to. */
+typedef struct program {
+    const job *job;
+    int64_t linear;
+} program;
+
+/* ---- services ---- */
+
+static void serve_print(const tile_cpu_ctx *ctx, const char *text, const void *data, uint32_t dtype,
+                        uint32_t rank, const int32_t *shape)
+{
+    const program *p = ctx->user;
+    tl_sink_print(p->job->sink, p->job->launch, p->linear, text, (tile_dtype)dtype, rank, shape,
+                  data);
+}
+
+static void serve_fail(const tile_cpu_ctx *ctx, uint32_t kind, uint32_t file, uint32_t line,
+                       uint32_t col, const char *text)
+{
+    const program *p = ctx->user;
+    tl_sink_fail(p->job->sink, p->job->launch, p->linear, (tl_fail_kind)kind,
+                 tl_image_path(p->job->launch->image, file), line, col, text);
+}
+
+/* Is [at, at + bytes) inside the memory of argument a? Unknown sizes hold everything. */
+static bool holds(const tile_arg *a, uintptr_t at, uint64_t bytes)
+{
+    uintptr_t begin = (uintptr_t)a->address;
+    if (a->kind == TILE_ARG_SCALAR || !begin)
+        return false;
+    if (a->bytes == UINT64_MAX)
+        return true;
+    return at >= begin && at - begin <= a->bytes && bytes <= a->bytes - (at - begin);
+}
+
+static void report_bounds(const tile_cpu_ctx *ctx, uintptr_t at, uint64_t bytes, int32_t param,
+                          uint32_t file, uint32_t line, uint32_t col)
+{
+    const tl_launch *l = ((const program *)ctx->user)->job->launch;
+    const tile_image_param *params = tl_image_at(l->image, l->kernel->params);
+    char text[256];
+    if (param < 0 || (uint32_t)param >= l->nargs)
+        snprintf(text, sizeof text, "%" PRIu64 " bytes at %#" PRIxPTR " are in no argument", bytes,
+                 at);
+    else
+        snprintf(text, sizeof text,
+                 "%" PRIu64 " bytes at offset %" PRId64 " of '%.100s', which has %" PRIu64, bytes,
+                 (int64_t)(at - (uintptr_t)l->args[param].address),
+                 tl_image_text(l->image, params[param].name), l->args[param].bytes);
+    serve_fail(ctx, TL_RUN_BOUNDS, file, line, col, text);
+}
+
+static int32_t serve_check(const tile_cpu_ctx *ctx, const void *addr, uint64_t bytes, int32_t param,
+                           uint32_t file, uint32_t line, uint32_t col)
+{
+    const tl_launch *l = ((const program *)ctx->user)->job->launch;
+    uintptr_t at = (uintptr_t)addr;
+    bool fine = false;
+    for (uint32_t i = 0; i < l->nargs && !fine; i++)
+        fine = (param < 0 || (uint32_t)param == i) && holds(&l->args[i], at, bytes);
+    if (!fine)
+        report_bounds(ctx, at, bytes, param, file, line, col);
+    return fine;
+}
+
+static void serve_memcpy(void *target, const void *source, uint64_t bytes)
+{
+    memcpy(target, source, bytes);
+}
+
+static void serve_memset(void *target, int32_t value, uint64_t bytes)
+{
+    memset(target, value, bytes);
+}
+
+static const tile_cpu_services services = {
+    .print = serve_print,
+    .fail = serve_fail,
+    .check = serve_check,
+    .fmod = fmod,
+    .fmodf = fmodf,
+    .memcpy = serve_memcpy,
+    .memset = serve_memset,
+    .fma = fma,
+};
+
+/* ---- running ---- */
+
+static void run_range(void *user, int worker, int64_t begin, int64_t end)
+{
+    const job *j = user;
+    program p = {j, begin};
+    tile_cpu_ctx ctx = {.services = &services, .user = &p};
+    if (j->code->scratch)
+        ctx.scratch = j->code->scratch + (uint64_t)worker * j->code->scratch_bytes;
+    memcpy(ctx.npid, j->launch->grid, sizeof ctx.npid);
+    for (; p.linear < end; p.linear++) {
+        tl_launch_pid(j->launch, p.linear, ctx.pid);
+        j->code->entry(&ctx, j->launch->slots);
+    }
+}
+
+static tile_status cpu_run(tl_dev *dev, tl_code *code, const tl_launch *launch, tl_sink *sink)
+{
+    job j = {code, launch, sink};
+    tl_pool_run(dev->pool, launch->programs, run_range, &j);
+    return TILE_OK;
+}
+
+/* ---- code ---- */
+
+static void cpu_code_unload(tl_dev *dev, tl_code *code)
+{
+    (void)dev;
+    tl_elf_free(code->elf);
+    free(code->scratch);
+    free(code);
+}
+
+static tile_status cpu_code_load(tl_dev *dev, const void *image, const tile_image_kernel *kernel,
+                                 tl_code **out_code)
+{
+    void *entry = NULL;
+    tl_code *code = calloc(1, sizeof *code);
+    if (!code)
+        return tl_fail(TILE_NO_MEMORY, "out of memory");
+    tile_status status =
+        tl_elf_load(tl_image_at(image, kernel->code), kernel->ncode, TL_ELF_HOST, NULL, 0,
+                    tl_image_text(image, kernel->symbol), &code->elf, &entry);
+    if (status != TILE_OK) {
+        cpu_code_unload(dev, code);
+        return status;
+    }
+    memcpy(&code->entry, &entry, sizeof entry); /* ISO C has no cast from data to function */
+    code->scratch_bytes = kernel->scratch_bytes;
+    *out_code = code;
+    return TILE_OK;
+}
+
+static tile_status cpu_code_prepare(tl_dev *dev, tl_code *code)
+{
+    uint64_t threads = (uint64_t)tl_pool_threads(dev->pool), bytes = code->scratch_bytes;
+    if (bytes == 0)
+        return TILE_OK;
+    if (bytes > PTRDIFF_MAX / 2 / threads - SCRATCH_ALIGNMENT)
+        return tl_fail(TILE_NO_MEMORY,
+                       "a kernel wants %" PRIu64 " bytes of scratch for each worker", bytes);
+    code->scratch_bytes = (bytes + SCRATCH_ALIGNMENT - 1) / SCRATCH_ALIGNMENT * SCRATCH_ALIGNMENT;
+    code->scratch = aligned_alloc(SCRATCH_ALIGNMENT, code->scratch_bytes * threads);
+    if (!code->scratch)
+        return tl_fail(TILE_NO_MEMORY,
+                       "out of memory for %" PRIu64 " workers' scratch of %" PRIu64 " bytes",
+                       threads, bytes);
+    return TILE_OK;
+}
+
+/* ---- device ---- */
+
+static tile_status cpu_open(const char *spec, tl_dev **out_dev)
+{
+    tl_dev *dev = calloc(1, sizeof *dev);
+    if (!dev)
+        return tl_fail(TILE_NO_MEMORY, "out of memory");
+    snprintf(dev->target, sizeof dev->target, "cpu%s%s", *spec ? ":" : "", spec);
+    tile_status status = tl_cpu_open(dev->target, spec, tl_cpu_machine(), &dev->features);
+    if (status == TILE_OK)
+        status = tl_pool_create(0, &dev->pool);
+    if (status != TILE_OK) {
+        free(dev);
+        return status;
+    }
+    *out_dev = dev;
+    return TILE_OK;
+}
+
+static void cpu_close(tl_dev *dev)
+{
+    tl_pool_free(dev->pool);
+    free(dev);
+}
+
+static void cpu_info(tl_dev *dev, tile_device_info *info)
+{
+    snprintf(info->name, sizeof info->name, "%s (%d threads)", dev->target,
+             tl_pool_threads(dev->pool));
+    snprintf(info->target, sizeof info->target, "%s", dev->target);
+    info->processors = tl_pool_threads(dev->pool);
+    info->host_memory = 1;
+    info->memory_bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+/* Of any level: what an image wants of the CPU is in the image. */
+static bool cpu_accepts(tl_dev *dev, const char *target)
+{
+    (void)dev;
+    return strcmp(target, "cpu") == 0 || strncmp(target, "cpu:", 4) == 0;
+}
+
+static uint64_t cpu_features(tl_dev *dev)
+{
+    return dev->features;
+}
+
+const tl_driver *tl_driver_cpu(void)
+{
+    static const tl_driver driver = {
+        .kind = "cpu",
+        .open = cpu_open,
+        .close = cpu_close,
+        .info = cpu_info,
+        .accepts = cpu_accepts,
+        .cpu_features = cpu_features,
+        TL_HOST_DRIVER_FUNCTIONS,
+        .code_load = cpu_code_load,
+        .code_prepare = cpu_code_prepare,
+        .code_unload = cpu_code_unload,
+        .run = cpu_run,
+    };
+    return &driver;
+}
