@@ -8,16 +8,20 @@
  * that repeats it, and the fault goes on to the caller's guard (NAME{fault} fails on purpose, to try
  * this). The checks that need the text are made with verify_each, in builds without NDEBUG always. */
 #include "passes/pass.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 
+#include "passes/analysis/axis_info.h"
+
 /* ---- the table ---- */
 
 static const TlPassInfo passes[] = {
-#define PASS(ident, text, doc) {text, tl_pass_##ident, doc},
+#define PASS(ident, text, needs, keeps, doc) \
+    {text, tl_pass_##ident, TL_AN_##needs, TL_AN_##keeps, doc},
 #include "passes/passes.def"
 };
 
@@ -57,6 +61,40 @@ static bool is_listed(const char *list, const char *word)
     return false;
 }
 
+/* ---- analyses ---- */
+
+/* Of one function. */
+struct TlAnalyses {
+    const TlPassInfo *pass; /* that runs now */
+    TlArena arena;          /* of all that is kept */
+    const TlAxisInfo *axis; /* NULL: not computed, or dropped */
+};
+
+const TlAxisInfo *tl_pass_axis_info(const TlFn *fn, TlPassCtx *px)
+{
+    TlAnalyses *a = px->analyses;
+    if (!a)
+        return tl_axis_info(fn, px->scratch);
+    TL_ASSERT(a->pass->needs & TL_AN_AXIS, "pass %s does not say that it needs axis-info",
+              a->pass->name);
+    if (!a->axis)
+        a->axis = tl_axis_info(fn, &a->arena);
+    return a->axis;
+}
+
+/* Drops what the pass did not keep; with `check`, what it kept must hold. */
+static void settle_analyses(TlAnalyses *a, TlPassResult result, TlArena *scratch, bool check)
+{
+    if (result == TL_SAME || a->pass->keeps & TL_AN_AXIS) {
+        if (check && a->axis && !tl_axis_info_holds(a->axis, scratch))
+            tl_fault(TL_FAULT_INTERNAL, "pass %s says that it keeps axis-info, but did not",
+                     a->pass->name);
+        return;
+    }
+    a->axis = NULL;
+    tl_arena_free(&a->arena);
+}
+
 /* ---- the run ---- */
 
 typedef struct Step {
@@ -71,11 +109,28 @@ typedef struct Runner {
     TlArena arena;    /* of the run */
     TlArena scratch;  /* of one step */
     TlArena function; /* of one pass over one function */
+    TlAnalyses *analyses; /* by function */
+    uint32_t nanalyses;
     TL_VEC(Step) steps;
     int executed;
     const char *start; /* the module before the passes in `since`, for a reproducer */
     TlSbuf since;
 } Runner;
+
+static void open_analyses(Runner *r)
+{
+    r->nanalyses = r->m->fns.len;
+    r->analyses = TL_NEW_ARRAY(&r->arena, TlAnalyses, r->nanalyses + 1);
+    for (uint32_t i = 0; i < r->nanalyses; i++)
+        tl_arena_init(&r->analyses[i].arena, r->m->ctx->perm.alloc);
+}
+
+static void close_analyses(Runner *r)
+{
+    for (uint32_t i = 0; i < r->nanalyses; i++)
+        tl_arena_free(&r->analyses[i].arena);
+    r->nanalyses = 0;
+}
 
 static void say(Runner *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static void say(Runner *r, const char *format, ...)
@@ -239,10 +294,13 @@ static TlPassResult run_functions(Runner *r, Step *step)
                         .options = step->options,
                         .print = r->o->print,
                         .user = r->o->user,
-                        .machine = r->o->machine ? r->o->machine : &plain};
+                        .machine = r->o->machine ? r->o->machine : &plain,
+                        .analyses = &r->analyses[i]};
+        r->analyses[i].pass = step->pass;
         if (step->options && strcmp(step->options, "fault") == 0)
             tl_fault(TL_FAULT_INTERNAL, "failed because it was asked to");
         TlPassResult one = step->pass->run(r->m->fns.data[i], &px);
+        settle_analyses(&r->analyses[i], one, &r->function, wants_checks(r));
         tl_arena_free(&r->function);
         if (one != TL_SAME)
             all = one;
@@ -351,6 +409,8 @@ static bool override_with(Runner *r, const Step *step)
         other->fns.data[i]->module = r->m;
         tl_vec_push(&r->m->arena, &r->m->fns, other->fns.data[i]);
     }
+    close_analyses(r);
+    open_analyses(r);
     return true; /* the other module's memory lives as long as the context */
 }
 
@@ -426,9 +486,11 @@ bool tl_run_passes(TlModule *m, const char *pipeline, const TlRunOptions *option
     bool ok = false;
     TlGuard g;
     if (TL_GUARD(&g)) {
+        open_analyses(r);
         ok = run_all(r, pipeline);
         tl_guard_pop(&g);
     }
+    close_analyses(r);
     tl_arena_free(&r->function);
     tl_arena_free(&r->scratch);
     tl_arena_free(&r->arena);

@@ -23,6 +23,8 @@ typedef struct TlMachine {
     int stages;            /* --stages: of all pipelined loops; 0: as they and the kernel say */
 } TlMachine;
 
+typedef struct TlAnalyses TlAnalyses;
+
 typedef struct TlPassCtx {
     TlCtx *ctx;
     TlArena *scratch;         /* reset after each pass */
@@ -30,15 +32,27 @@ typedef struct TlPassCtx {
     void (*print)(void *user, const char *text); /* for passes that show what they think; may be NULL */
     void *user;
     const TlMachine *machine; /* never NULL; tile-opt without --target: 32 lanes, 4 warps, 48 KiB */
+    TlAnalyses *analyses;     /* of the function, the runner's; NULL: each is computed when asked for */
 } TlPassCtx;
+
+/* Analyses that the runner keeps from one pass to the next while they hold (passes.def). */
+typedef enum TlAnalysis {
+    TL_AN_NONE = 0,
+    TL_AN_AXIS = 1 << 0 /* axis-info (passes/analysis/axis_info.h) */
+} TlAnalysis;
+
+/* The axis-info of the function as it was when the pass began: ask before the first edit. Only for passes
+ * whose row says that they need it; it lives until the pass ends. */
+const struct TlAxisInfo *tl_pass_axis_info(const TlFn *fn, TlPassCtx *px);
 
 typedef struct TlPassInfo {
     const char *name;
     TlPassResult (*run)(TlFn *fn, TlPassCtx *px);
+    unsigned needs, keeps; /* of TlAnalysis */
     const char *doc;
 } TlPassInfo;
 
-#define PASS(ident, text, doc) TlPassResult tl_pass_##ident(TlFn *fn, TlPassCtx *px);
+#define PASS(ident, text, needs, keeps, doc) TlPassResult tl_pass_##ident(TlFn *fn, TlPassCtx *px);
 #include "passes/passes.def"
 
 const TlPassInfo *tl_pass_find(const char *name, size_t length); /* NULL when unknown */

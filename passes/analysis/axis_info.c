@@ -368,6 +368,15 @@ TlAxisInfo *tl_axis_info_promised(const TlFn *fn, TlArena *arena, uint64_t promi
     return a;
 }
 
+bool tl_axis_info_holds(const TlAxisInfo *a, TlArena *scratch)
+{
+    const TlAxisInfo *now = tl_axis_info_promised(a->fn, scratch, a->promised);
+    for (uint32_t i = 0; i < a->nvalues; i++)
+        if (!same_facts(&now->facts[i], &a->facts[i]))
+            return false;
+    return now->nvalues == a->nvalues;
+}
+
 const TlAxisFacts *tl_axis_facts(const TlAxisInfo *a, const TlValue *v)
 {
     TL_ASSERT(v->id < a->nvalues && a->facts[v->id].contiguity[0], "no facts of value %u", v->id);

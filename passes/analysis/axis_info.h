@@ -26,6 +26,8 @@ typedef struct TlAxisInfo TlAxisInfo;
  * TlAccessInfo.local says, the grid is the one of the
  * kernel's clause, and in kernels without views integer parameters are multiples of 16. */
 TlAxisInfo *tl_axis_info(const TlFn *fn, TlArena *arena);
+/* Is this still what tl_axis_info would find? */
+bool tl_axis_info_holds(const TlAxisInfo *a, TlArena *scratch);
 const TlAxisFacts *tl_axis_facts(const TlAxisInfo *a, const TlValue *v);
 
 /* What an access's width comes from when it is below 16 bytes. */

@@ -329,7 +329,7 @@ TlPassResult tl_pass_coalesce(TlFn *fn, TlPassCtx *px)
     tl_map_init(&c.shapes, px->scratch);
     tl_map_init(&c.accesses, px->scratch);
     tl_map_init(&c.converts, px->scratch);
-    const TlAxisInfo *axis = tl_axis_info(fn, px->scratch);
+    const TlAxisInfo *axis = tl_pass_axis_info(fn, px);
     for (TlOp *op = fn->body->first; op; op = tl_walk_next(op, NULL)) {
         tl_vec_push(c.scratch, &c.ops, op);
         if (is_access(op))

@@ -28,11 +28,12 @@ enum {
     MOST_NESTING = 5
 };
 
-void tl_layout_cost_init(TlLayoutCost *c, TlCtx *ctx, TlArena *arena, const TlFn *fn)
+void tl_layout_cost_init(TlLayoutCost *c, const TlFn *fn, TlPassCtx *px)
 {
-    *c = (TlLayoutCost){.ctx = ctx, .arena = arena};
+    TlArena *arena = px->scratch;
+    *c = (TlLayoutCost){.ctx = px->ctx, .arena = arena};
     tl_map_init(&c->accesses, arena);
-    const TlAxisInfo *axis = tl_axis_info(fn, arena);
+    const TlAxisInfo *axis = tl_pass_axis_info(fn, px);
     for (const TlOp *op = fn->body->first; op; op = tl_walk_next(op, NULL)) {
         if (!(tl_op_info(op->opcode)->flags & (F_READ | F_WRITE)) || tl_op_place(op).rank == 0)
             continue;

@@ -3,6 +3,7 @@
 #ifndef TL_LAYOUT_COST_H
 #define TL_LAYOUT_COST_H
 #include "passes/analysis/axis_info.h"
+#include "passes/pass.h"
 
 /* A thread can hold no more registers than this of one tile. */
 enum { TL_MAX_TILE_REGISTERS = 1024 };
@@ -13,8 +14,8 @@ typedef struct TlLayoutCost {
     TlMap accesses; /* memory op to its TlAccessInfo */
 } TlLayoutCost;
 
-/* Looks at all memory ops of fn, which later may be changed. */
-void tl_layout_cost_init(TlLayoutCost *c, TlCtx *ctx, TlArena *arena, const TlFn *fn);
+/* Looks at all memory ops of fn, before the pass changes anything. */
+void tl_layout_cost_init(TlLayoutCost *c, const TlFn *fn, TlPassCtx *px);
 /* What a memory op does when its layout is l: at best, that is when rows begin at sectors. */
 typedef struct TlAccessCount {
     int vector;          /* registers that move together */

@@ -137,7 +137,7 @@ TlPassResult tl_pass_place_layouts(TlFn *fn, TlPassCtx *px)
     p->fn = fn;
     p->ctx = px->ctx;
     p->arena = px->scratch;
-    tl_layout_cost_init(&p->cost, px->ctx, px->scratch, fn);
+    tl_layout_cost_init(&p->cost, fn, px);
     tl_place_build(p);
     measure_machine(p);
     if (!check_registers(p))

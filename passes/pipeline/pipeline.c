@@ -572,7 +572,7 @@ TlPassResult tl_pass_pipeline(TlFn *fn, TlPassCtx *px)
             tl_vec_push(px->scratch, &loops, op);
     if (loops.len == 0)
         return TL_SAME;
-    p.axis = tl_axis_info(fn, px->scratch);
+    p.axis = tl_pass_axis_info(fn, px);
     for (uint32_t i = 0; i < loops.len; i++) {
         TlSchedule s;
         if (schedule_loop(&p, loops.data[i], &s))

@@ -347,7 +347,7 @@ TlPassResult tl_pass_stage_shared(TlFn *fn, TlPassCtx *px)
     find_ways(&s);
     if (s.ways.len == 0)
         return TL_SAME;
-    s.axis = tl_axis_info(fn, px->scratch);
+    s.axis = tl_pass_axis_info(fn, px);
     TlMap puts; /* by load */
     bool changed = false;
     TlMap *maps[] = {&puts, &s.converts, &s.bytes, &s.reserves};

@@ -353,7 +353,7 @@ static uint32_t mark_all(Bounds *b, TlFn *fn)
 
 TlPassResult tl_pass_bounds(TlFn *fn, TlPassCtx *px)
 {
-    Bounds b = {.fn = fn, .axis = tl_axis_info(fn, px->scratch), .scratch = px->scratch};
+    Bounds b = {.fn = fn, .axis = tl_pass_axis_info(fn, px), .scratch = px->scratch};
     uint32_t peeled = peel_all(&b, fn);
     if (peeled)
         b.axis = tl_axis_info(fn, px->scratch);

@@ -316,7 +316,7 @@ TlPassResult tl_pass_unpack(TlFn *fn, TlPassCtx *px)
             tl_vec_push(px->scratch, &loads, op);
     if (!loads.len)
         return TL_SAME;
-    const TlAxisInfo *axis = tl_axis_info(fn, px->scratch);
+    const TlAxisInfo *axis = tl_pass_axis_info(fn, px);
     for (uint32_t i = 0; i < loads.len; i++)
         unpack(fn, axis, loads.data[i]);
     return TL_CHANGED;
