@@ -42,12 +42,12 @@ def main(root, tilec):
     with open(os.path.join(root, "ir/support/diags.def"), encoding="utf-8") as f:
         rows = f.read()
     made = subprocess.run([tilec, "error", "--markdown"], capture_output=True, text=True, check=True).stdout
-    faults = [] if made == page else ["frontend/ERRORS.md is not what `tilec error --markdown` writes"]
+    faults = [] if made == page else ["frontend/ERRORS.md is stale: tilec error --markdown > frontend/ERRORS.md"]
     parts = re.split(r"^## (.*)\n", made, flags=re.M)
     head = re.search(r"^```\n(kernel .*?) \.\.\. }\n```$", parts[0], re.M)[1]
     titles = parts[1::2]
     known = re.findall(r"^DIAG\((\w+),", rows, re.M) + re.findall(r'^WARN\(\w+, "([^"]+)"', rows, re.M)
-    faults += [f"{name} has no section" for name in known if titles.count(name) < known.count(name)]
+    faults += [f"{name} has no section: it needs a row in frontend/errors.def" for name in known if titles.count(name) < known.count(name)]
     with tempfile.TemporaryDirectory(prefix="tile-errors-") as folder:
         for title, text in zip(titles, parts[2::2]):
             faults += section(tilec, head, title, text, folder)
