@@ -248,7 +248,10 @@ void tl_access(TlSema *s, const TlExpr *e, TlAccess *out)
     if (!tl_is_bad(&base)) {
         TlDiag *row = tl_err(s, e->a->loc, TL_E0506, tl_val_str(s, &base));
         if (base.kind == TL_VAL_IR && base.u.ir->type->rank)
-            tl_label(s, row, "pick(x, axis, i) takes elements of a tile");
+            tl_label(s, row, "pick(x, axis, i) takes elements of a tile, put(x, axis, i, v) "
+                             "replaces them");
+        else if (tl_is_pointer(&base))
+            tl_label(s, row, "a pointer has no extents: index p[i + iota(B)], or make a view of it");
         base = tl_bad();
     }
     spoil(out, &base);

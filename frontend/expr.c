@@ -69,6 +69,15 @@ bool tl_eval_int(TlSema *s, const TlExpr *e, const char *what, int64_t *out, boo
     return tl_int_of(s, &v, e->loc, what, out, unknown);
 }
 
+static void no_condition(TlSema *s, const TlVal *v, TlLoc loc)
+{
+    TlDiag *row = tl_err(s, loc, TL_E0305, tl_val_str(s, v));
+    if (v->kind == TL_VAL_IR && v->u.ir->type->dtype == TL_BOOL)
+        tl_label(s, row, "any(...) or all(...) of it is a scalar");
+    else if (v->kind == TL_VAL_IR && !v->u.ir->type->ptr)
+        tl_label(s, row, "compare it, as in n != 0");
+}
+
 TlValue *tl_eval_cond(TlSema *s, const TlExpr *e, TlVal *out)
 {
     TlVal v = tl_eval_value(s, e);
@@ -80,9 +89,7 @@ TlValue *tl_eval_cond(TlSema *s, const TlExpr *e, TlVal *out)
     if (v.kind == TL_VAL_IR && v.u.ir->type->dtype == TL_BOOL && tl_is_scalar(v.u.ir->type) &&
         !v.u.ir->type->ptr)
         return v.u.ir;
-    TlDiag *row = tl_err(s, e->loc, TL_E0305, tl_val_str(s, &v));
-    if (v.kind == TL_VAL_IR && v.u.ir->type->rank)
-        tl_label(s, row, "any(...) or all(...) of it is a scalar");
+    no_condition(s, &v, e->loc);
     *out = tl_bad();
     return NULL;
 }
@@ -883,7 +890,7 @@ static TlVal eval_cond_expr(TlSema *s, const TlExpr *e)
         if (tl_is_scalar(c.u.ir->type))
             return cond_scalar(s, e, c.u.ir);
     } else if (!tl_is_bad(&c)) {
-        tl_err(s, e->a->loc, TL_E0305, tl_val_str(s, &c));
+        no_condition(s, &c, e->a->loc);
         c = tl_bad();
     }
     TlVal a = tl_eval_value(s, e->b), b = tl_eval_value(s, e->c);
