@@ -8,6 +8,7 @@
 #   %python          the Python that runs lit
 #   %cc              the C compiler of the build
 #   %{hostile_seconds}  what test/tools/hostile.py allows per input
+#   %{programs}      how many random programs test/fuzz/language.test takes
 # Features: x86-64, asan, package, ptxas, lld, cuda, hip, cxx, numpy, clang. A test that needs one says `// REQUIRES: ptxas`.
 import os
 import platform
@@ -61,6 +62,7 @@ config.substitutions.append(("%python", sys.executable))
 config.substitutions.append(("%cc", cc))
 
 config.substitutions.append(("%{hostile_seconds}", "20" if sanitize else "2"))
+config.substitutions.append(("%{programs}", "6" if sanitize else "24"))
 
 features = config.available_features
 if platform.machine() == "x86_64":
