@@ -13,6 +13,7 @@
 
 #include "codegen/header.h"
 #include "codegen/job.h"
+#include "codegen/options.h"
 #include "codegen/target/worker.h"
 #include "frontend/ast.h"
 #include "frontend/frontend.h"
@@ -558,7 +559,7 @@ tilec_status tl_compile(const char *name, const char *text, size_t size,
     tilec_options o = DEFAULTS;
     if (!out_output)
         return TILEC_USAGE;
-    if (options && options->struct_size < sizeof(size_t)) /* refused by check_call */
+    if (options && options->struct_size < TL_OPTIONS_FIRST_SIZE) /* refused by check_call */
         o.struct_size = options->struct_size;
     else if (options)
         memcpy(&o, options, options->struct_size < sizeof o ? options->struct_size : sizeof o);

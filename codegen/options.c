@@ -7,8 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "codegen/include/tilec.h"
-
 static const TlOption OPTIONS[] = {
 #define RANGE(field, option, low, high, unset)                                                     \
     {#field, option, offsetof(tilec_options, field), NULL, low, high, unset},
@@ -17,10 +15,7 @@ static const TlOption OPTIONS[] = {
      0,      0,      0},
 #include "codegen/options.def"
 };
-enum {
-    NOPTIONS = sizeof OPTIONS / sizeof *OPTIONS,
-    FIRST_SIZE = offsetof(tilec_options, report) + sizeof(int) /* of version 0.1 */
-};
+enum { NOPTIONS = sizeof OPTIONS / sizeof *OPTIONS };
 
 const TlOption *tl_option_find(const char *option)
 {
@@ -110,7 +105,7 @@ tilec_status tilec_options_check(const tilec_options *options, char *text, size_
     put(&t, "%s", "");
     if (!options)
         return TILEC_OK;
-    if (options->struct_size < FIRST_SIZE) {
+    if (options->struct_size < TL_OPTIONS_FIRST_SIZE) {
         put(&t, "struct_size is %zu, wants %zu: begin with TILEC_OPTIONS_INIT",
             options->struct_size, sizeof *options);
         return TILEC_USAGE;

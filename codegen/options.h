@@ -3,6 +3,14 @@
 #define TL_OPTIONS_H
 #include <stddef.h>
 
+#ifndef TILE_UNSTABLE
+#define TILE_UNSTABLE
+#endif
+#include "codegen/include/tilec.h"
+
+/* The struct_size of version 0.1; nobody's is less. */
+enum { TL_OPTIONS_FIRST_SIZE = offsetof(tilec_options, report) + sizeof(int) };
+
 typedef struct TlOption {
     const char *field, *option; /* "warps", "--warps" */
     size_t at;                  /* in tilec_options */
