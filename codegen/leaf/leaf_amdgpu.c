@@ -338,6 +338,7 @@ static LLVMValueRef expand(TlLeafCall *call)
 
 void tl_leaf_expand_amdgpu(TlLlvm *l)
 {
+    tl_amd_divide(l);
     tl_leaf_expand_each(l, expand);
     tl_llvm_run(l, "always-inline,function(infer-address-spaces,early-cse,simplifycfg),"
                    "amdgpu-attributor");

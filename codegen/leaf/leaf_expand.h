@@ -53,6 +53,9 @@ void tl_leaf_store(TlLeafCall *call, LLVMValueRef address, LLVMValueRef value);
 LLVMValueRef tl_leaf_mma_nvptx(TlLeafCall *call);
 LLVMValueRef tl_leaf_mma_amdgpu(TlLeafCall *call);
 
+/* ---- divisions of 64-bit integers on AMD (amd_divide.c); before leaves are expanded ---- */
+void tl_amd_divide(TlLlvm *l);
+
 /* ---- FAIL, OUTSIDE and PRINT on a real GPU (leaf_debug.c): records of runtime/contract/leaf.h ---- */
 /* Marks argument `index` of the kernel as the address of the debug buffer. */
 void tl_leaf_mark_debug(TlLlvm *l, LLVMValueRef kernel, unsigned index);
