@@ -55,6 +55,8 @@ LLVMValueRef tl_leaf_mma_amdgpu(TlLeafCall *call);
 
 /* ---- divisions of 64-bit integers on AMD (amd_divide.c); before leaves are expanded ---- */
 void tl_amd_divide(TlLlvm *l);
+/* ---- the order of long computations on AMD (amd_order.c); when leaves are expanded ---- */
+void tl_amd_order(TlLlvm *l);
 
 /* ---- FAIL, OUTSIDE and PRINT on a real GPU (leaf_debug.c): records of runtime/contract/leaf.h ---- */
 /* Marks argument `index` of the kernel as the address of the debug buffer. */

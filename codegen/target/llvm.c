@@ -184,7 +184,7 @@ bool tl_llvm_fits(const TlLlvm *l, TlLlvmSize size)
     static const struct {
         const char *triple;
         TlLlvmSize most;
-    } ROWS[] = {{"nvptx", {1 << 16, 1 << 10}}, {"amdgcn", {1 << 14, 1 << 9}}, {"", {1 << 13, 1 << 9}}};
+    } ROWS[] = {{"nvptx", {1 << 17, 1 << 12}}, {"amdgcn", {1 << 15, 1 << 11}}, {"", {1 << 15, 1 << 13}}};
     char *triple = LLVMGetTargetMachineTriple(l->machine);
     uint32_t i = 0;
     while (strncmp(triple, ROWS[i].triple, strlen(ROWS[i].triple)))
