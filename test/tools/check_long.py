@@ -33,6 +33,8 @@ PARTS = [
     ("programs", "random programs of the language against NumPy", [LANGUAGE, "100000", "3000", "--per-program", "4"]),
     ("kernels", "random kernels of tile IR against ref", [IR, "100000", "2000", "--per-kernel", "4"]),
     ("api-sequences", "10000 random sequences of API calls under ASan, 2000 under TSan", [SEQUENCES]),
+    ("growth", "each form of the language, doubled, for each target: at most 2.5 times the cost; the table goes to test/GROWTH.md",
+     ["test/tools/growth.py", "build/bin/tilec", "--md", "test/GROWTH.md"]),
     ("control-flow", "random control flow against a small interpreter", ["test/fuzz/control_flow.py", "100000", "1000"]),
 ]
 TAKES_JOBS = (RUN, RING, LANGUAGE, IR, SEQUENCES)
