@@ -93,6 +93,7 @@ static void order(Run *r, LLVMBuilderRef b, LLVMValueRef end)
         if (!r->nodes.data[i].waits)
             tl_vec_push(r->arena, &r->ready, i);
     LLVMPositionBuilderBefore(b, end);
+    LLVMSetCurrentDebugLocation2(b, NULL); /* or everything put there gets the line of `end` */
     while (r->ready.len) {
         LLVMValueRef x = r->nodes.data[r->ready.data[--r->ready.len]].instruction;
         uint32_t base = r->ready.len, n;
