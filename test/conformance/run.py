@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """The conformance suite: every row of rows_*.py on every device of this machine, against NumPy.
 
-    run.py [--build DIR] [--devices cpu,ref,emu] [--emu-every N] [-k SUBSTRING] [-v] [--keep DIR] [--small]
+    run.py [--build DIR] [--devices cpu,ref,emu] [--every N] [--emu-every N] [-k SUBSTRING] [-v] [--keep DIR] [--small]
            [--list] [--jobs N] [--json FILE] [--budget SECONDS]
 
 A row is a kernel, its arguments and what NumPy says (see rows.py). On each device `tilec run` is called with .npy files;
 outputs are compared with the expected values, and, where the row says `same_bits`, byte for byte between the devices.
 The device `emu` is four emulated targets, two of NVIDIA's and two of AMD's, with all checks on. A family of rows (names equal but
-for element types; all big rows; all rows that state their warps) is divided between them, each row on one target of each vendor;
-a row without family runs on all four. Warps, stages and schedules rotate over rows and targets, so that every pair of values meets
+for element types; all rows that state their warps) is divided between them, each row on one target of each vendor; big rows have one
+target each; a row without family runs on all four. Warps, stages and schedules rotate over rows and targets, so that every pair of values meets
 many rows; rows that state their warps and stages keep them. `emu:four` is all four targets for each row, `emu:each` each
 emulated target once, `emu:all` every pair of target and warps, `emu:stages` every pair of target and stages.
 Other devices: cpu, cpu:LEVEL, ref, emu:TARGET, emu:TARGET@LEVEL, cuda[:N], hip[:N]; one that this machine lacks is skipped
@@ -76,8 +76,10 @@ def places():
 
 
 def shared_targets(row):
-    """The emulated targets of a row whose family shares them."""
+    """The emulated targets of a row whose family shares them; a big row has one."""
     place, size = places()[row.name]
+    if row.big:
+        return (EMU[place % 4],)
     return EMU if size == 1 else (EMU[place % 2], EMU[2 + (place + place // 2) % 2])
 
 
@@ -239,6 +241,7 @@ def parse():
     ap = argparse.ArgumentParser()
     ap.add_argument("--build", default=os.path.join(here, "..", "..", "build"))
     ap.add_argument("--devices", default="cpu,ref,emu")
+    ap.add_argument("--every", type=int, default=1, help="one row in so many")
     ap.add_argument("--emu-every", type=int, default=1, help="`emu` for one row in so many")
     ap.add_argument("-k", default="", help="only rows whose name contains this")
     ap.add_argument("-v", action="store_true")
@@ -259,7 +262,7 @@ def main():
     cx = parse()
     for path in sorted(glob.glob(os.path.join(here, "rows_*.py"))):
         importlib.import_module(os.path.basename(path)[:-3])
-    chosen = [r for r in ROWS if cx.k in r.name and not (cx.small and r.big)]
+    chosen = [r for r in ROWS if cx.k in r.name and not (cx.small and r.big)][:: cx.every]
     if cx.list:
         print("\n".join(r.name for r in chosen))
         return 0

@@ -92,7 +92,7 @@ def conformance(cx, build):
     command = [sys.executable, os.path.join(cx.root, "test", "conformance", "run.py"), "--build", build,
                "--jobs", str(cx.jobs), "--json", result]
     if build.endswith("-asan"):
-        command += ["--small", "--emu-every", "36"]
+        command += ["--small", "--every", "2", "--emu-every", "18"]
     _, out = run(command, env=sanitizer_env())
     if not os.path.exists(result):
         return broken("conformance", out)
