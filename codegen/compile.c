@@ -207,7 +207,8 @@ static const char *all_constants(TlJob *j)
     return s.text ? s.text : "(none)";
 }
 
-/* Whom a constant is for: a kernel that its own name gives, the one asked for, the only one; NULL: all. */
+/* Whom a constant is for: a kernel that its own name gives, the one asked for, the only one; NULL:
+ * all. */
 static const char *kernel_meant(TlJob *j, const char *constant)
 {
     const char *dot = strchr(constant, '.');
@@ -286,8 +287,8 @@ static tilec_status lower_kernel(TlJob *j, const char *name, bool wanted)
     TL_UNREACHABLE("instantiate status %d", (int)r);
 }
 
-/* Asked for by name, or the only one: its constants must be complete. Of several kernels, those that lack a value
- * are left out, with a warning; one at least must be left. */
+/* Asked for by name, or the only one: its constants must be complete. Of several kernels, those
+ * that lack a value are left out, with a warning; one at least must be left. */
 static tilec_status lower_kernels(TlJob *j)
 {
     uint32_t n = tl_program_kernels(j->program);

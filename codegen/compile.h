@@ -15,11 +15,12 @@ struct tilec_output {
     const tilec_report *report; /* in the arena */
 };
 
-/* A compilation for one target or several: tilec_compile_source, or with text NULL tilec_compile_file. */
+/* A compilation for one target or several: tilec_compile_source, or with text NULL
+ * tilec_compile_file. */
 tilec_status tl_compile(const char *name, const char *text, size_t size,
                         const tilec_options *options, tilec_output **out_output);
-/* The same when options, complete, have a list as target: image and obj hold one image per target, in the order of
- * the list; other stages are the first target's. */
+/* The same when options, complete, have a list as target: image and obj hold one image per target,
+ * in the order of the list; other stages are the first target's. */
 tilec_status tl_compile_fat(const char *name, const char *text, size_t size,
                             const tilec_options *options, tilec_output **out_output);
 /* NULL: no memory. */

@@ -1,6 +1,6 @@
-/* Several targets in one result: one compilation each, side by side, their images one after another.
- * An image's size is a multiple of its alignment and is in its header, so that the loader finds the
- * next, and the end by the absence of a header's mark (tl_embed) or of bytes. */
+/* Several targets in one result: one compilation each, side by side, their images one after
+ * another. An image's size is a multiple of its alignment and is in its header, so that the loader
+ * finds the next, and the end by the absence of a header's mark (tl_embed) or of bytes. */
 #include <string.h>
 
 #include "codegen/gen/codegen.h"

@@ -4,8 +4,8 @@
 #include "codegen/compile.h"
 #include "ir/ir.h"
 
-/* What names the image's symbol and the include guard, a valid C identifier: the option, else "gemm" of
- * "dir/gemm.tile". */
+/* What names the image's symbol and the include guard, a valid C identifier: the option, else
+ * "gemm" of "dir/gemm.tile". */
 const char *tl_image_name(TlArena *arena, const tilec_options *options, const char *source);
 /* The header's text: launch functions for the kernels among the module's instances. */
 void tl_header_write(TlSbuf *out, TlCtx *ctx, const TlModule *m, const char *image,

@@ -251,7 +251,8 @@ void tl_access(TlSema *s, const TlExpr *e, TlAccess *out)
             tl_label(s, row, "pick(x, axis, i) takes elements of a tile, put(x, axis, i, v) "
                              "replaces them");
         else if (tl_is_pointer(&base))
-            tl_label(s, row, "a pointer has no extents: index p[i + iota(B)], or make a view of it");
+            tl_label(s, row,
+                     "a pointer has no extents: index p[i + iota(B)], or make a view of it");
         base = tl_bad();
     }
     spoil(out, &base);

@@ -461,7 +461,8 @@ static const char *doc_above(const TlParser *p, TlLoc first)
     return NULL;
 }
 
-/* Where reading stopped, the last item may hold a tree too deep to walk, complete or not: it goes. */
+/* Where reading stopped, the last item may hold a tree too deep to walk, complete or not: it
+ * goes. */
 void tl_item_add(TlParser *p, TlItem *item, TlLoc first)
 {
     item->doc = doc_above(p, first);

@@ -106,7 +106,8 @@ typedef enum TlStmtKind {
     TL_ST_EMPTY,
     TL_ST_DECL,    /* type, is_const, decls: one per name */
     TL_ST_UNPACK,  /* auto (a, b) = e: decls name only, value */
-    TL_ST_ASSIGN,  /* place op= value; op -1: plain =, else a TlBinop (x++ is += 1); loc: the operator */
+    /* place op= value; op -1: plain =, else a TlBinop (x++ is += 1); loc: the operator */
+    TL_ST_ASSIGN,
     TL_ST_EXPR,    /* value */
     TL_ST_IF,      /* cond, then, els (NULL); is_static */
     TL_ST_WHILE,   /* cond, then (the body), hints */

@@ -337,8 +337,9 @@ TlVal tl_bi_math_fmod(TlSema *s, TlCall *c)
     return back_to(s, tl_binary(&s->b, TL_OP_REM, x[0], x[1]), d);
 }
 
-/* exp2 where the GPU's instruction is as good as its bound; --fp=strict wants the same bits everywhere. The
- * emulator's exp2 is ref's, as it is to show that everything else is; fast.exp2 is the GPU's there too. */
+/* exp2 where the GPU's instruction is as good as its bound; --fp=strict wants the same bits
+ * everywhere. The emulator's exp2 is ref's, as it is to show that everything else is; fast.exp2 is
+ * the GPU's there too. */
 static bool has_instruction(const TlSema *s, const TlCall *c, TlDtype d)
 {
     const TlFrontendOptions *o = &s->prog->options;

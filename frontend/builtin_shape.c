@@ -246,7 +246,8 @@ static TlValue *joined(TlSema *s, TlValue *const x[2])
     return tl_select(&s->b, first, y[0], y[1]);
 }
 
-/* interleave: that axis merged into the one before. A tile with all axes has none left for it: there the first two are one. */
+/* interleave: that axis merged into the one before. A tile with all axes has none left for it:
+ * there the first two are one. */
 static TlValue *interleaved(TlSema *s, TlValue *x[2])
 {
     const TlType *t = x[0]->type;
@@ -484,7 +485,8 @@ static bool is_scaled(TlDtype d)
     return tl_is_f8(d) || d == TL_F4E2M1;
 }
 
-/* Elements with one scale: 16 where scales are f8e4m3 (nvfp4), 32 where they are e8m0, as u8 (mx). */
+/* Elements with one scale: 16 where scales are f8e4m3 (nvfp4), 32 where they are e8m0, as u8
+ * (mx). */
 static int32_t block_of(TlDtype scale)
 {
     return scale == TL_F8E4M3 ? 16 : 32;

@@ -14,8 +14,9 @@ static const Row rows[] = {
 enum { NROWS = sizeof rows / sizeof *rows };
 
 /* Where examples that are statements stand. */
-static const char *const HEAD = "kernel k(const f32 x[N], f32 o[N], const i32 a[N], i32 p[N], const f32 A[M, K], "
-                                "int n) grid(1) {";
+static const char *const HEAD =
+    "kernel k(const f32 x[N], f32 o[N], const i32 a[N], i32 p[N], const f32 A[M, K], "
+    "int n) grid(1) {";
 
 static void put_lines(TlSbuf *out, const char *text, const char *before)
 {
@@ -47,7 +48,8 @@ bool tl_errors_explain(TlSbuf *out, const char *name)
 
 static void put_row(TlSbuf *out, const Row *r)
 {
-    tl_sbuf_putf(out, "\n## %s\n\n`%s`\n\n%s\n", tl_diag_code(r->id), tl_diag_summary(r->id), r->meaning);
+    tl_sbuf_putf(out, "\n## %s\n\n`%s`\n\n%s\n", tl_diag_code(r->id), tl_diag_summary(r->id),
+                 r->meaning);
     if (!r->wrong)
         return;
     tl_sbuf_putf(out, "\n```\n%s\n```\n\n```\n%s\n```\n", r->wrong, r->right);
@@ -56,10 +58,10 @@ static void put_row(TlSbuf *out, const Row *r)
 void tl_errors_page(TlSbuf *out)
 {
     tl_sbuf_putf(out,
-                 "# Diagnostics\n\nWhat each error and warning means, an example that has it, and one that has "
-                 "not. `tilec error ID` prints a section. Examples without a kernel are statements of\n\n"
-                 "```\n%s ... }\n```\n\nThis page is written by `tilec error --markdown`, from `errors.def` and "
-                 "`ir/support/diags.def`.\n",
+                 "# Diagnostics\n\nWhat each error and warning means, an example that has it, and "
+                 "one that has not. `tilec error ID` prints a section. Examples without a kernel "
+                 "are statements of\n\n```\n%s ... }\n```\n\nThis page is written by `tilec "
+                 "error --markdown`, from `errors.def` and `ir/support/diags.def`.\n",
                  HEAD);
     for (int i = 0; i < NROWS; i++)
         put_row(out, &rows[i]);

@@ -3,8 +3,8 @@
 #define TL_ERRORS_H
 #include "ir/support/diag.h"
 
-/* Appends what the id ("E0303") or a warning's name ("unused") means, for people at a terminal. False: nothing is called
- * so. */
+/* Appends what the id ("E0303") or a warning's name ("unused") means, for people at a terminal.
+ * False: nothing is called so. */
 bool tl_errors_explain(TlSbuf *out, const char *name);
 /* All of them, as a page of Markdown. */
 void tl_errors_page(TlSbuf *out);

@@ -631,7 +631,8 @@ static TlVal cast_to_pointer(TlSema *s, const TlVal *v, const TlType *to, TlLoc 
     if (!tl_is_number(&u) || tl_val_dtype(&u) != TL_U64) {
         TlDiag *row = tl_err(s, loc, TL_E0337, tl_type_str(s->ctx, to), tl_val_str(s, v));
         if (tl_is_number(&u))
-            tl_label(s, row, tl_is_pointer(&u) ? "(u64) of it is its address" : "an address is a u64");
+            tl_label(s, row,
+                     tl_is_pointer(&u) ? "(u64) of it is its address" : "an address is a u64");
         return tl_bad();
     }
     TlValue *x = tl_materialize(s, &u, loc);

@@ -147,8 +147,8 @@ static TlVal put_together(TlSema *s, const TlType *t, TlValue *const *leaves)
 
 /* ---- joins ---- */
 
-/* A value of a join is not there before its IF is: until then `n` is the number, from 1, of its first
- * leaf, and a view's `u.type` its type. */
+/* A value of a join is not there before its IF is: until then `n` is the number, from 1, of its
+ * first leaf, and a view's `u.type` its type. */
 typedef struct Join {
     TlSema *s;
     TlArm *arms[2];

@@ -133,8 +133,8 @@ static TlDef *find_kernel(const TlProgram *p, const char *name)
     return def && def->item->kind == TL_IT_KERNEL ? def : NULL;
 }
 
-/* What follows "kernel." in a constant's name; the name itself when it is for every kernel; NULL when it is for
- * another. */
+/* What follows "kernel." in a constant's name; the name itself when it is for every kernel; NULL
+ * when it is for another. */
 static const char *name_for(const char *given, const char *kernel)
 {
     const char *dot = strchr(given, '.');

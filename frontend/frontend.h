@@ -5,14 +5,15 @@
 
 typedef struct TlUnit TlUnit;
 
-/* As on the command line: "BM" "64", "T" "f16", "epi" "relu", "CAUSAL" "true". "gemm.BM" is for the kernel gemm alone
- * and goes before "BM"; the last of several of one name counts. */
+/* As on the command line: "BM" "64", "T" "f16", "epi" "relu", "CAUSAL" "true". "gemm.BM" is for the
+ * kernel gemm alone and goes before "BM"; the last of several of one name counts. */
 typedef struct TlConstArg {
     const char *name, *value;
 } TlConstArg;
 
 /* Reads a file for import; returns NULL when it does not exist. Memory from the arena. */
-typedef const char *(*TlReadFn)(void *user, TlArena *arena, const char *path, size_t *out_size, const char **out_error);
+typedef const char *(*TlReadFn)(void *user, TlArena *arena, const char *path, size_t *out_size,
+                                const char **out_error);
 
 typedef struct TlFrontendOptions {
     TlReadFn read; /* NULL: no files can be imported; stdlib is embedded and always there */
@@ -28,7 +29,8 @@ typedef struct TlFrontendOptions {
 
 typedef struct TlProgram TlProgram; /* a checked unit with its imports; lives in ctx->perm */
 
-/* Parses and checks `source` and what it imports. Errors go to ctx->diags. NULL only when nothing could be read. */
+/* Parses and checks `source` and what it imports. Errors go to ctx->diags. NULL only when nothing
+ * could be read. */
 TlProgram *tl_frontend_check(TlCtx *ctx, uint32_t source, const TlFrontendOptions *options);
 
 uint32_t tl_program_kernels(const TlProgram *p);
@@ -45,12 +47,12 @@ typedef enum TlInstantiate {
     TL_INST_NO_VALUE,  /* a constant with neither value nor default */
     TL_INST_NO_VARIANT
 } TlInstantiate;
-/* Lowers a kernel's instances to IR, one function per variant of `instantiate` that agrees with the constants given
- * (one when there is no such clause), appended to `out`; none unless OK or ERRORS. Constants that the kernel lacks are
- * passed over.
- * BAD_CONST, NO_VALUE, NO_VARIANT: what is wrong, a part of a sentence, in *out_message. */
-TlInstantiate tl_frontend_lower(TlProgram *p, const char *kernel, const TlConstArg *consts, uint32_t nconsts,
-                                TlModule *out, const char **out_message);
+/* Lowers a kernel's instances to IR, one function per variant of `instantiate` that agrees with the
+ * constants given (one when there is no such clause), appended to `out`; none unless OK or ERRORS.
+ * Constants that the kernel lacks are passed over. BAD_CONST, NO_VALUE, NO_VARIANT: what is wrong,
+ * a part of a sentence, in *out_message. */
+TlInstantiate tl_frontend_lower(TlProgram *p, const char *kernel, const TlConstArg *consts,
+                                uint32_t nconsts, TlModule *out, const char **out_message);
 /* The kernel is not part of the output: a warning at its name. */
 void tl_frontend_leave_out(TlProgram *p, const char *kernel, const char *why);
 

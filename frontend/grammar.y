@@ -750,7 +750,8 @@ static bool in_parameters(const TlParser *p, const Expected *e)
            strchr(",):=", p->token) && p->token && expects(e, "name") && !expects(e, "integer");
 }
 
-/* The text of a comment behind the token before, if it looks like an operand: it ends as statements do. */
+/* The text of a comment behind the token before, if it looks like an operand: it ends as statements
+ * do. */
 static bool ends_as_code(const TlParser *p)
 {
     const TlSource *source = &p->ctx->diags.sources.data[p->unit->source];

@@ -360,8 +360,8 @@ static void leave_blocks(TlParser *p)
     p->brackets.len = 0;
 }
 
-/* After the brace that ended a bracketed part of the broken statement: is that its end? Outside of blocks, braces without
- * a beginning go together. */
+/* After the brace that ended a bracketed part of the broken statement: is that its end? Outside of
+ * blocks, braces without a beginning go together. */
 static bool ends_after_brace(TlParser *p)
 {
     Value value;

@@ -265,8 +265,9 @@ static Range eval_range(TlSema *s, const TlExpr *e)
         else if (is_range)
             tl_err(s, e->loc, TL_E0313, "range", "n");
         else
-            tl_label(s, tl_err(s, e->loc, TL_E0338, "for", "range", "range(...)", "another expression"),
-                     "write for (int i : range(n))");
+            tl_label(
+                s, tl_err(s, e->loc, TL_E0338, "for", "range", "range(...)", "another expression"),
+                "write for (int i : range(n))");
         r.bad = true;
         return r;
     }

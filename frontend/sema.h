@@ -328,8 +328,8 @@ const char *tl_const_text(TlSema *s, const TlVal *v);
 /* ---- types.c ---- */
 TlTy tl_type_resolve(TlSema *s, const TlTypeExpr *t); /* errors diagnosed: UNKNOWN */
 TlTy tl_struct_ty(TlSema *s, TlDef *def);
-/* How many values a value consists of: 1, and those of its items. False when a tuple of n items would have too many
- * (diagnosed at loc). */
+/* How many values a value consists of: 1, and those of its items. False when a tuple of n items
+ * would have too many (diagnosed at loc). */
 uint32_t tl_parts_of(const TlVal *v);
 bool tl_parts_fit(TlSema *s, uint32_t parts, const char *what, TlLoc loc);
 TlTy tl_ty_of(TlSema *s, const TlVal *v); /* literals: their default type */

@@ -64,7 +64,8 @@ static void warn_outer_index(const Warn *w, const TlOp *op)
 
 /* ---- unguarded-add ---- */
 
-/* Which values differ between the programs of a grid: those made of pid, and what atomics return. */
+/* Which values differ between the programs of a grid: those made of pid, and what atomics
+ * return. */
 typedef struct Differ {
     bool *value; /* by id */
     bool changed;

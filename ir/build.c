@@ -1,4 +1,5 @@
-/* Making IR: modules, functions, blocks, ops, and short forms of the common ops. Nothing is checked here; verify.c does. */
+/* Making IR: modules, functions, blocks, ops, and short forms of the common ops. Nothing is checked
+ * here; verify.c does. */
 #include "ir/numeric.h"
 #include "ir/rewrite.h"
 #include <string.h>
@@ -60,7 +61,8 @@ TlValue *tl_block_arg(TlBlock *b, const TlType *type, const char *name)
     v->name = name;
     if ((b->nargs & (b->nargs - 1)) == 0) { /* capacity is the next power of two */
         size_t cap = b->nargs ? 2 * (size_t)b->nargs : 1;
-        b->args = tl_grow(&b->fn->module->arena, b->args, sizeof *b->args * b->nargs, sizeof *b->args * cap);
+        b->args = tl_grow(&b->fn->module->arena, b->args, sizeof *b->args * b->nargs,
+                          sizeof *b->args * cap);
     }
     b->args[b->nargs++] = v;
     return v;
@@ -90,7 +92,12 @@ TlOp *tl_op_new(TlBuilder *b, TlOpcode opcode, uint32_t nin, TlValue *const *in,
 {
     TlArena *arena = &b->fn->module->arena;
     TlOp *op = TL_NEW(arena, TlOp);
-    *op = (TlOp){.opcode = opcode, .loc = b->loc, .nin = nin, .nout = nout, .nregions = nregions, .nattrs = nattrs};
+    *op = (TlOp){.opcode = opcode,
+                 .loc = b->loc,
+                 .nin = nin,
+                 .nout = nout,
+                 .nregions = nregions,
+                 .nattrs = nattrs};
     if (nin) op->in = TL_NEW_ARRAY(arena, TlUse, nin);
     for (uint32_t i = 0; i < nin; i++) use_init(&op->in[i], in[i], op);
     if (nout) op->out = TL_NEW_ARRAY(arena, TlValue *, nout);
@@ -112,7 +119,8 @@ TlOp *tl_op_new(TlBuilder *b, TlOpcode opcode, uint32_t nin, TlValue *const *in,
 
 static TlCtx *ctx_of(TlBuilder *b) { return b->fn->module->ctx; }
 
-static TlValue *op1(TlBuilder *b, TlOpcode opcode, uint32_t nin, TlValue *const *in, const TlType *type)
+static TlValue *op1(TlBuilder *b, TlOpcode opcode, uint32_t nin, TlValue *const *in,
+                    const TlType *type)
 {
     return tl_op_new(b, opcode, nin, in, 1, &type, 0, 0, NULL)->out[0];
 }
@@ -128,7 +136,10 @@ TlValue *tl_const_int(TlBuilder *b, const TlType *type, int64_t v)
     return tl_const_bits(b, type, tl_bits_from_int(type->dtype, v));
 }
 
-TlValue *tl_unary(TlBuilder *b, TlOpcode opcode, TlValue *x) { return op1(b, opcode, 1, &x, x->type); }
+TlValue *tl_unary(TlBuilder *b, TlOpcode opcode, TlValue *x)
+{
+    return op1(b, opcode, 1, &x, x->type);
+}
 
 TlValue *tl_binary(TlBuilder *b, TlOpcode opcode, TlValue *x, TlValue *y)
 {
@@ -166,7 +177,8 @@ static TlValue *expand_front(TlBuilder *b, TlValue *x)
 
 TlValue *tl_broadcast(TlBuilder *b, TlValue *x, int rank, const int32_t *shape)
 {
-    TL_ASSERT(x->type->rank <= rank && rank <= TL_MAX_RANK, "broadcast of rank %d to %d", x->type->rank, rank);
+    TL_ASSERT(x->type->rank <= rank && rank <= TL_MAX_RANK, "broadcast of rank %d to %d",
+              x->type->rank, rank);
     while (x->type->rank > 0 && x->type->rank < rank) x = expand_front(b, x);
     const TlType *type = tl_type_with_shape(ctx_of(b), x->type, rank, shape);
     return type == x->type ? x : op1(b, TL_OP_BROADCAST, 1, &x, type);

@@ -129,7 +129,8 @@ struct TlOp {
     TlAttr *attrs;
 };
 
-/* The block of a region. Warps belong to the region, never to the kernel; 0 = as the enclosing one. */
+/* The block of a region. Warps belong to the region, never to the kernel; 0 = as the enclosing
+ * one. */
 struct TlBlock {
     TlOp *parent; /* NULL for a function's body */
     TlFn *fn;
@@ -156,7 +157,8 @@ struct TlFn {
     bool ring;          /* floats compute as integers of their width (ring_float.h) */
 };
 
-TlModule *tl_module_new(TlCtx *ctx); /* lives in its own arena, until tl_module_free or tl_ctx_free */
+/* lives in its own arena, until tl_module_free or tl_ctx_free */
+TlModule *tl_module_new(TlCtx *ctx);
 void tl_module_free(TlModule *m);    /* NULL is fine */
 TlFn *tl_fn_new(TlModule *m, const char *name, TlLoc loc);
 
@@ -169,18 +171,23 @@ typedef struct TlBuilder {
 } TlBuilder;
 TlBlock *tl_block_new(TlFn *fn, TlOp *parent);
 TlValue *tl_block_arg(TlBlock *b, const TlType *type, const char *name); /* appends an argument */
-/* The general form. Operands and result types are copied; attrs may be NULL. Regions are empty blocks. */
+/* The general form. Operands and result types are copied; attrs may be NULL. Regions are empty
+ * blocks. */
 TlOp *tl_op_new(TlBuilder *b, TlOpcode opcode, uint32_t nin, TlValue *const *in, uint32_t nout,
-                const TlType *const *types, uint32_t nregions, uint32_t nattrs, const TlAttr *attrs);
+                const TlType *const *types, uint32_t nregions, uint32_t nattrs,
+                const TlAttr *attrs);
 /* Short forms; the result type follows from the operands. */
 TlValue *tl_const_bits(TlBuilder *b, const TlType *type, uint64_t bits);
-TlValue *tl_const_int(TlBuilder *b, const TlType *type, int64_t v); /* any integer, bool or float type */
+/* any integer, bool or float type */
+TlValue *tl_const_int(TlBuilder *b, const TlType *type, int64_t v);
 TlValue *tl_unary(TlBuilder *b, TlOpcode opcode, TlValue *x);
-TlValue *tl_binary(TlBuilder *b, TlOpcode opcode, TlValue *x, TlValue *y); /* arithmetic, comparison, shift, ptr_add */
+/* arithmetic, comparison, shift, ptr_add */
+TlValue *tl_binary(TlBuilder *b, TlOpcode opcode, TlValue *x, TlValue *y);
 TlValue *tl_select(TlBuilder *b, TlValue *c, TlValue *x, TlValue *y);
 TlValue *tl_fma(TlBuilder *b, TlValue *x, TlValue *y, TlValue *z);
 TlValue *tl_cast(TlBuilder *b, TlValue *x, TlDtype to); /* x itself when the type is the same */
-TlValue *tl_broadcast(TlBuilder *b, TlValue *x, int rank, const int32_t *shape); /* x itself when equal; expands missing leading axes */
+/* x itself when equal; expands missing leading axes */
+TlValue *tl_broadcast(TlBuilder *b, TlValue *x, int rank, const int32_t *shape);
 TlOp *tl_yield(TlBuilder *b, TlOpcode terminator, uint32_t n, TlValue *const *values);
 
 /* ---- facts (op.c) ---- */
@@ -210,12 +217,17 @@ void tl_attr_remove(TlOp *op, TlAttrId id);
 typedef enum TlLevel { TL_LEVEL_TILE, TL_LEVEL_LAID_OUT, TL_LEVEL_STAGED } TlLevel;
 TlLevel tl_fn_level(const TlFn *fn);
 
-uint32_t tl_op_effects(const TlOp *op); /* F_READ, F_WRITE, F_ATOMIC, F_DEBUG, F_BUF_* of the op and its regions */
-static inline bool tl_op_is_pure(const TlOp *op) { return tl_op_effects(op) == 0 && !(tl_op_info(op->opcode)->flags & F_TERM); }
+/* F_READ, F_WRITE, F_ATOMIC, F_DEBUG, F_BUF_* of the op and its regions */
+uint32_t tl_op_effects(const TlOp *op);
+static inline bool tl_op_is_pure(const TlOp *op)
+{
+    return tl_op_effects(op) == 0 && !(tl_op_info(op->opcode)->flags & F_TERM);
+}
 static inline TlValue *tl_in(const TlOp *op, uint32_t i) { return op->in[i].value; }
 
-/* The op after `at` in text order, going into regions, while inside `root` (an op, not itself returned; NULL: the whole function).
- * NULL at the end. Nesting may be thousands deep (else-if ladders): walk with this rather than by recursion. */
+/* The op after `at` in text order, going into regions, while inside `root` (an op, not itself
+ * returned; NULL: the whole function). NULL at the end. Nesting may be thousands deep (else-if
+ * ladders): walk with this rather than by recursion. */
 TlOp *tl_walk_next(const TlOp *at, const TlOp *root);
 
 /* The parts of a memory op's operand list. */
@@ -228,21 +240,28 @@ typedef struct TlPlace {
     TlValue *buf, *slot;    /* copy: where to */
     int rank;               /* shape of the accessed tile */
     int32_t shape[TL_MAX_RANK];
-    bool pointwise;         /* an index tile has rank >= 2: index tiles share one shape, which comes first */
+    /* an index tile has rank >= 2: index tiles share one shape, which comes first */
+    bool pointwise;
 } TlPlace;
 TlPlace tl_op_place(const TlOp *op);
-/* The tile's axis (the first one, of an index tile) that axis i of the view gives; -1: a scalar index drops it. */
+/* The tile's axis (the first one, of an index tile) that axis i of the view gives; -1: a scalar
+ * index drops it. */
 int tl_place_dim(const TlPlace *p, uint32_t i);
-/* Shape of view[axes] given the index operands; false when it is not legal (rank over TL_MAX_RANK, mixed ranks). */
-bool tl_place_shape(uint32_t naxes, const TlAxis *axes, TlValue *const *index, int *out_rank, int32_t *out_shape);
+/* Shape of view[axes] given the index operands; false when it is not legal (rank over TL_MAX_RANK,
+ * mixed ranks). */
+bool tl_place_shape(uint32_t naxes, const TlAxis *axes, TlValue *const *index, int *out_rank,
+                    int32_t *out_shape);
 
 /* ---- text form (print.c, parse.c) and verifier ---- */
 void tl_print_module(TlSbuf *out, const TlModule *m);
 void tl_print_fn(TlSbuf *out, const TlFn *fn); /* a complete text of one kernel: it parses */
-/* Parses a .tir text; on error gives diagnostics in ctx and returns NULL. The module is verified. */
+/* Parses a .tir text; on error gives diagnostics in ctx and returns NULL. The module is
+ * verified. */
 TlModule *tl_parse_module(TlCtx *ctx, uint32_t source);
-/* True when valid; else the first faults are written to `out` (one line each, naming op and rule). */
+/* True when valid; else the first faults are written to `out` (one line each, naming op and
+ * rule). */
 bool tl_verify_fn(const TlFn *fn, TlSbuf *out);
 bool tl_verify_module(const TlModule *m, TlSbuf *out);
-TlModule *tl_module_clone(const TlModule *m); /* same context, own arena (through print and parse) */
+/* same context, own arena (through print and parse) */
+TlModule *tl_module_clone(const TlModule *m);
 #endif

@@ -1,5 +1,6 @@
-/* What a launch must know of a kernel instance: parameters, names of extents, launch-time expressions, clauses.
- * Made by the front end, carried by the function, written into the image (tile_image.h) by codegen. */
+/* What a launch must know of a kernel instance: parameters, names of extents, launch-time
+ * expressions, clauses. Made by the front end, carried by the function, written into the image
+ * (tile_image.h) by codegen. */
 #ifndef TL_KERNEL_H
 #define TL_KERNEL_H
 #include "ir/type.h"

@@ -1,4 +1,5 @@
-/* What is known of every op: the tables of ops.def, attrs.def and enums.def, attributes, effects, and places of memory ops. */
+/* What is known of every op: the tables of ops.def, attrs.def and enums.def, attributes, effects,
+ * and places of memory ops. */
 #include "ir/ir.h"
 #include <string.h>
 
@@ -9,8 +10,15 @@ _Static_assert(TL_ATTR_COUNT <= 32, "attribute sets are 32 bits");
 #define O(ID) (1ull << (32 + TL_ATTR_##ID))
 
 static const TlOpInfo ops[TL_OP_COUNT] = {
-#define OP(ID, text, nin, nout, nregions, rule, attrs, flags, doc) \
-    [TL_OP_##ID] = {text, nin, nout, nregions, (uint32_t)((attrs) & 0xffffffffu), (uint32_t)((uint64_t)(attrs) >> 32), flags, doc},
+#define OP(ID, text, nin, nout, nregions, rule, attrs, flags, doc)                                 \
+    [TL_OP_##ID] = {text,                                                                          \
+                    nin,                                                                           \
+                    nout,                                                                          \
+                    nregions,                                                                      \
+                    (uint32_t)((attrs)&0xffffffffu),                                               \
+                    (uint32_t)((uint64_t)(attrs) >> 32),                                           \
+                    flags,                                                                         \
+                    doc},
 #include "ir/ops.def"
 };
 
@@ -100,7 +108,8 @@ void tl_print_op_table(TlSbuf *out)
     } effects[] = {{F_PURE, "pure"}, {F_READ, "read"}, {F_WRITE, "write"}, {F_ATOMIC, "atomic"},
                    {F_DEBUG, "debug"}, {F_REGION, "region"}, {F_TERM, "terminator"},
                    {F_BUF_READ, "buffer read"}, {F_BUF_WRITE, "buffer write"}};
-    tl_sbuf_puts(out, "| op | in | out | regions | attributes | effect | meaning |\n| --- | --- | --- | --- | --- | --- | --- |\n");
+    tl_sbuf_puts(out, "| op | in | out | regions | attributes | effect | meaning |\n| --- | --- | "
+                      "--- | --- | --- | --- | --- |\n");
     for (int i = 0; i < TL_OP_COUNT; i++) {
         tl_sbuf_putf(out, "| `%s` | ", ops[i].text);
         put_count(out, ops[i].nin);
@@ -112,7 +121,8 @@ void tl_print_op_table(TlSbuf *out)
         for (size_t e = 0; e < sizeof effects / sizeof *effects; e++)
             if (ops[i].flags & effects[e].flag) tl_sbuf_putf(out, "%s ", effects[e].text);
         tl_sbuf_puts(out, "| ");
-        for (const char *c = ops[i].doc; *c; c++) tl_sbuf_puts(out, *c == '|' ? "\\|" : (char[]){*c, 0});
+        for (const char *c = ops[i].doc; *c; c++)
+            tl_sbuf_puts(out, *c == '|' ? "\\|" : (char[]){*c, 0});
         tl_sbuf_puts(out, " |\n");
     }
 }
@@ -239,7 +249,8 @@ static TlLevel level_of(TlValue *const *list, uint32_t n)
 TlLevel tl_fn_level(const TlFn *fn)
 {
     TlLevel level = TL_LEVEL_TILE;
-    for (const TlOp *op = fn->body->first; op && level != TL_LEVEL_STAGED; op = tl_walk_next(op, NULL)) {
+    for (const TlOp *op = fn->body->first; op && level != TL_LEVEL_STAGED;
+         op = tl_walk_next(op, NULL)) {
         TlLevel of_op = level_of(op->out, op->nout);
         for (uint32_t r = 0; r < op->nregions && of_op == TL_LEVEL_TILE; r++)
             of_op = level_of(op->regions[r]->args, op->regions[r]->nargs);
@@ -253,14 +264,17 @@ uint32_t tl_op_effects(const TlOp *op)
 {
     const uint32_t wanted = F_READ | F_WRITE | F_ATOMIC | F_DEBUG | F_BUF_READ | F_BUF_WRITE;
     uint32_t flags = 0;
-    for (const TlOp *o = op; o; o = tl_walk_next(o, op)) flags |= tl_op_info(o->opcode)->flags & wanted;
+    for (const TlOp *o = op; o; o = tl_walk_next(o, op))
+        flags |= tl_op_info(o->opcode)->flags & wanted;
     return flags;
 }
 
 /* ---- places ---- */
 
-/* Pointwise: all index tiles have one shape, it comes first, no slice stands before the last tile. */
-static bool pointwise_shape(uint32_t naxes, const TlAxis *axes, TlValue *const *index, int *rank, int32_t *shape)
+/* Pointwise: all index tiles have one shape, it comes first, no slice stands before the last
+ * tile. */
+static bool pointwise_shape(uint32_t naxes, const TlAxis *axes, TlValue *const *index, int *rank,
+                            int32_t *shape)
 {
     const TlType *tile = NULL;
     bool slice_seen = false;
@@ -280,12 +294,14 @@ static bool pointwise_shape(uint32_t naxes, const TlAxis *axes, TlValue *const *
     return true;
 }
 
-bool tl_place_shape(uint32_t naxes, const TlAxis *axes, TlValue *const *index, int *out_rank, int32_t *out_shape)
+bool tl_place_shape(uint32_t naxes, const TlAxis *axes, TlValue *const *index, int *out_rank,
+                    int32_t *out_shape)
 {
     bool pointwise = false;
     for (uint32_t i = 0; i < naxes; i++) {
         const TlType *t = index[i]->type;
-        if (t->kind != TL_TILE || t->ptr || (axes[i].kind == TL_AXIS_TILE) != (t->rank > 0)) return false;
+        if (t->kind != TL_TILE || t->ptr || (axes[i].kind == TL_AXIS_TILE) != (t->rank > 0))
+            return false;
         pointwise |= t->rank > 1;
     }
     if (pointwise) return pointwise_shape(naxes, axes, index, out_rank, out_shape);
@@ -293,7 +309,8 @@ bool tl_place_shape(uint32_t naxes, const TlAxis *axes, TlValue *const *index, i
     for (uint32_t i = 0; i < naxes; i++) {
         if (axes[i].kind == TL_AXIS_SCALAR) continue;
         if (*out_rank == TL_MAX_RANK) return false;
-        out_shape[(*out_rank)++] = axes[i].kind == TL_AXIS_SLICE ? axes[i].width : index[i]->type->shape[0];
+        out_shape[(*out_rank)++] =
+            axes[i].kind == TL_AXIS_SLICE ? axes[i].width : index[i]->type->shape[0];
     }
     return true;
 }
@@ -306,7 +323,9 @@ typedef struct PlaceOperands {
 static PlaceOperands place_operands(TlOpcode opcode)
 {
     switch ((int)opcode) {
-    case TL_OP_STORE: case TL_OP_ATOMIC_RMW: case TL_OP_ATOMIC_STORE: return (PlaceOperands){.value = true};
+    case TL_OP_STORE:
+    case TL_OP_ATOMIC_RMW:
+    case TL_OP_ATOMIC_STORE: return (PlaceOperands){.value = true};
     case TL_OP_ATOMIC_CAS: return (PlaceOperands){.expected = true, .value = true};
     case TL_OP_COPY: return (PlaceOperands){.slot = true};
     default: return (PlaceOperands){.slot = false};
@@ -341,7 +360,8 @@ TlPlace tl_op_place(const TlOp *op)
     p.other = take(op, &at, tl_attr_flag(op, TL_ATTR_OTHER));
     p.buf = take(op, &at, follow.slot);
     p.slot = take(op, &at, follow.slot);
-    TL_ASSERT(at == op->nin, "%s: %u operands, %u wanted", tl_op_info(op->opcode)->text, op->nin, at);
+    TL_ASSERT(at == op->nin, "%s: %u operands, %u wanted", tl_op_info(op->opcode)->text, op->nin,
+              at);
     if (!axes) {
         p.rank = p.base->type->rank;
         memcpy(p.shape, p.base->type->shape, sizeof p.shape);

@@ -1,5 +1,5 @@
-/* Edits of IR. Invariants kept: every operand is on its value's use list exactly once, ops know their block, blocks their
- * parent, results and arguments are numbered without holes. */
+/* Edits of IR. Invariants kept: every operand is on its value's use list exactly once, ops know
+ * their block, blocks their parent, results and arguments are numbered without holes. */
 #include "ir/rewrite.h"
 #include <string.h>
 
@@ -98,7 +98,8 @@ static void drop_operands(TlOp *op)
 void tl_op_erase(TlOp *op)
 {
     for (uint32_t i = 0; i < op->nout; i++)
-        TL_ASSERT(!op->out[i]->uses, "%s erased while result %u is used", tl_op_info(op->opcode)->text, i);
+        TL_ASSERT(!op->out[i]->uses, "%s erased while result %u is used",
+                  tl_op_info(op->opcode)->text, i);
     for (TlOp *o = op; o; o = tl_walk_next(o, op)) drop_operands(o);
     unlink_op(op);
 }
@@ -128,7 +129,8 @@ void tl_block_move_ops(TlBlock *from, TlBlock *to, TlOp *before)
 
 void tl_block_remove_arg(TlBlock *b, uint32_t i)
 {
-    TL_ASSERT(i < b->nargs && !b->args[i]->uses, "argument %u of %u is used or absent", i, b->nargs);
+    TL_ASSERT(i < b->nargs && !b->args[i]->uses, "argument %u of %u is used or absent", i,
+              b->nargs);
     /* keeps the capacity rule of tl_block_arg: the array is at least the next power of two long */
     for (b->nargs--; i < b->nargs; i++) {
         b->args[i] = b->args[i + 1];
@@ -154,7 +156,8 @@ static void clone_block(TlBuilder *outer, TlBlock *to, const TlBlock *from, TlMa
     b.before = NULL;
     to->warps = from->warps;
     for (uint32_t i = 0; i < from->nargs; i++)
-        tl_map_put_ptr(map, from->args[i], tl_block_arg(to, from->args[i]->type, from->args[i]->name));
+        tl_map_put_ptr(map, from->args[i],
+                       tl_block_arg(to, from->args[i]->type, from->args[i]->name));
     for (const TlOp *op = from->first; op; op = op->next) tl_op_clone(&b, op, map);
 }
 
@@ -170,13 +173,15 @@ TlOp *tl_op_clone(TlBuilder *b, const TlOp *op, TlMap *map)
     for (uint32_t i = 0; i < op->nout; i++) types[i] = op->out[i]->type;
     TlLoc loc = b->loc;
     b->loc = op->loc;
-    TlOp *copy = tl_op_new(b, op->opcode, op->nin, in, op->nout, types, op->nregions, op->nattrs, op->attrs);
+    TlOp *copy =
+        tl_op_new(b, op->opcode, op->nin, in, op->nout, types, op->nregions, op->nattrs, op->attrs);
     b->loc = loc;
     for (uint32_t i = 0; i < op->nout; i++) {
         copy->out[i]->name = op->out[i]->name;
         tl_map_put_ptr(map, op->out[i], copy->out[i]);
     }
-    for (uint32_t r = 0; r < op->nregions; r++) clone_block(b, copy->regions[r], op->regions[r], map);
+    for (uint32_t r = 0; r < op->nregions; r++)
+        clone_block(b, copy->regions[r], op->regions[r], map);
     return copy;
 }
 

@@ -7,14 +7,16 @@ void tl_set_operand(TlOp *op, uint32_t i, TlValue *v);
 void tl_add_operand(TlFn *fn, TlOp *op, TlValue *v);    /* appended */
 void tl_remove_operand(TlOp *op, uint32_t i);
 void tl_replace_uses(TlValue *of, TlValue *by);         /* all uses */
-void tl_op_erase(TlOp *op);                             /* results must be unused; regions go with it */
+/* results must be unused; regions go with it */
+void tl_op_erase(TlOp *op);
 void tl_op_move_before(TlOp *op, TlOp *before);
 void tl_op_move_to_end(TlOp *op, TlBlock *block);
-void tl_block_move_ops(TlBlock *from, TlBlock *to, TlOp *before); /* all ops but nothing of `from`'s arguments; before NULL = end */
+/* all ops but nothing of `from`'s arguments; before NULL = end */
+void tl_block_move_ops(TlBlock *from, TlBlock *to, TlOp *before);
 void tl_block_remove_arg(TlBlock *b, uint32_t i);       /* must be unused */
 void tl_op_remove_result(TlOp *op, uint32_t i);         /* must be unused */
-/* A copy of op and its regions at the builder's position; `map` takes TlValue pointers to TlValue pointers
- * (tl_map_put_ptr), absent ones stay. Results and inner values are added to the map. */
+/* A copy of op and its regions at the builder's position; `map` takes TlValue pointers to TlValue
+ * pointers (tl_map_put_ptr), absent ones stay. Results and inner values are added to the map. */
 TlOp *tl_op_clone(TlBuilder *b, const TlOp *op, TlMap *map);
 TlBuilder tl_builder_before(TlOp *op);
 TlBuilder tl_builder_end(TlBlock *b);

@@ -1,4 +1,5 @@
-/* Types: the table of element types and the interning of tile, pointer and view types in a context. */
+/* Types: the table of element types and the interning of tile, pointer and view types in a
+ * context. */
 #include "ir/ir.h"
 #include "ir/layout/layout.h"
 #include <string.h>
@@ -70,15 +71,17 @@ void tl_ctx_free(TlCtx *ctx)
 
 static uint64_t type_hash(const TlType *t)
 {
-    uint64_t key[7 + TL_MAX_RANK] = {t->kind, t->dtype, t->ptr, t->is_const, t->rank, (uintptr_t)t->layout, (uint64_t)t->slots};
+    uint64_t key[7 + TL_MAX_RANK] = {
+        t->kind, t->dtype, t->ptr, t->is_const, t->rank, (uintptr_t)t->layout, (uint64_t)t->slots};
     for (int i = 0; i < t->rank && i < TL_MAX_RANK; i++) key[7 + i] = (uint64_t)t->shape[i];
     return tl_hash(key, sizeof key, 1);
 }
 
 static bool type_equal(const TlType *a, const TlType *b)
 {
-    return a->kind == b->kind && a->dtype == b->dtype && a->ptr == b->ptr && a->is_const == b->is_const &&
-           a->rank == b->rank && a->slots == b->slots && a->layout == b->layout && memcmp(a->shape, b->shape, sizeof a->shape) == 0;
+    return a->kind == b->kind && a->dtype == b->dtype && a->ptr == b->ptr &&
+           a->is_const == b->is_const && a->rank == b->rank && a->slots == b->slots &&
+           a->layout == b->layout && memcmp(a->shape, b->shape, sizeof a->shape) == 0;
 }
 
 /* The map has one entry per key, so a type whose hash is taken by another goes to the next key. */
@@ -112,11 +115,15 @@ const TlType *tl_type_tile(TlCtx *ctx, TlDtype dtype, int rank, const int32_t *s
     return tile(ctx, (TlType){.kind = TL_TILE, .dtype = dtype}, rank, shape);
 }
 
-const TlType *tl_type_scalar(TlCtx *ctx, TlDtype dtype) { return tl_type_tile(ctx, dtype, 0, NULL); }
+const TlType *tl_type_scalar(TlCtx *ctx, TlDtype dtype)
+{
+    return tl_type_tile(ctx, dtype, 0, NULL);
+}
 
 const TlType *tl_type_ptr(TlCtx *ctx, TlDtype dtype, bool is_const, int rank, const int32_t *shape)
 {
-    return tile(ctx, (TlType){.kind = TL_TILE, .dtype = dtype, .ptr = true, .is_const = is_const}, rank, shape);
+    return tile(ctx, (TlType){.kind = TL_TILE, .dtype = dtype, .ptr = true, .is_const = is_const},
+                rank, shape);
 }
 
 const TlType *tl_type_view(TlCtx *ctx, TlDtype dtype, bool is_const, int rank)
@@ -212,7 +219,8 @@ bool tl_same_shape(const TlType *a, const TlType *b)
 
 static void print_element(TlSbuf *out, const TlType *t)
 {
-    if (t->ptr) tl_sbuf_putf(out, "ptr<%s%s>", t->is_const ? "const " : "", tl_dtype_name(t->dtype));
+    if (t->ptr)
+        tl_sbuf_putf(out, "ptr<%s%s>", t->is_const ? "const " : "", tl_dtype_name(t->dtype));
     else tl_sbuf_puts(out, tl_dtype_name(t->dtype));
 }
 

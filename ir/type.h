@@ -41,7 +41,8 @@ typedef struct TlCtx {
     TlIntern strings;
     TlMap types;       /* content hash to TlType (chained) */
     TlMap layouts;     /* content hash to TlLayout (chained) */
-    TlMap convert_costs, convert_bytes; /* of conversions planned before, by hash of type and layouts */
+    /* of conversions planned before, by hash of type and layouts */
+    TlMap convert_costs, convert_bytes;
     TlDiags diags;
     struct TlModule *modules; /* all that live, so that an unwound phase leaks none */
 } TlCtx;
@@ -68,13 +69,17 @@ const TlLayout *tl_layout_intern(TlCtx *ctx, const TlLayout *l);
 
 const char *tl_dtype_name(TlDtype d);
 int tl_dtype_bits(TlDtype d);
-int tl_dtype_bytes(TlDtype d); /* of one element in memory and in tiles: packed types count 1 in tiles */
+/* of one element in memory and in tiles: packed types count 1 in tiles */
+int tl_dtype_bytes(TlDtype d);
 TlDtypeKind tl_dtype_kind(TlDtype d);
 const char *tl_dtype_numpy(TlDtype d);
 bool tl_dtype_parse(const char *text, size_t length, TlDtype *out); /* also int, float */
 static inline bool tl_is_float(TlDtype d) { return tl_dtype_kind(d) == TL_KIND_F; }
 static inline bool tl_is_signed(TlDtype d) { return tl_dtype_kind(d) == TL_KIND_I; }
-static inline bool tl_is_int(TlDtype d) { return tl_dtype_kind(d) == TL_KIND_I || tl_dtype_kind(d) == TL_KIND_U; }
+static inline bool tl_is_int(TlDtype d)
+{
+    return tl_dtype_kind(d) == TL_KIND_I || tl_dtype_kind(d) == TL_KIND_U;
+}
 static inline bool tl_is_bool(TlDtype d) { return d == TL_BOOL; }
 /* f8 of the encodings of gfx942: no infinities, no -0, one NaN, 0x80. */
 static inline bool tl_is_fnuz(TlDtype d) { return d == TL_F8E4M3FNUZ || d == TL_F8E5M2FNUZ; }
@@ -89,7 +94,8 @@ int64_t tl_type_elems(const TlType *t); /* product of the shape, 1 for scalars *
 static inline bool tl_is_scalar(const TlType *t) { return t->kind == TL_TILE && t->rank == 0; }
 bool tl_same_shape(const TlType *a, const TlType *b);
 /* "f32", "tile<f32, 16, 32>", "ptr<const f32>", "tile<ptr<f32>, 16>", "view<const f32, 2>"; with a
- * layout "tile<f32, 16, "reg(1)(2) lane(4)(8) warp -> 16">"; "buf<f32, 4, "offset(1)(2) -> 4", 3>". */
+ * layout "tile<f32, 16, "reg(1)(2) lane(4)(8) warp -> 16">"; "buf<f32, 4, "offset(1)(2) -> 4",
+ * 3>". */
 void tl_type_print(TlSbuf *out, const TlType *t);
 /* The same with layouts as "#n", n being the layout's value in the map. */
 void tl_type_print_numbered(TlSbuf *out, const TlType *t, const TlMap *layouts);

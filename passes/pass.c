@@ -5,8 +5,9 @@
  * that says SAME must have left the printed text as it was). Show it (print-after, dump-dir). Put a
  * given file in its place (override). Stop (stop-after). When a pass faults or leaves invalid IR,
  * the text from before it, or from before the first pass, goes to crash-PASS.tir with the RUN line
- * that repeats it, and the fault goes on to the caller's guard (NAME{fault} fails on purpose, to try
- * this). The checks that need the text are made with verify_each, in builds without NDEBUG always. */
+ * that repeats it, and the fault goes on to the caller's guard (NAME{fault} fails on purpose, to
+ * try this). The checks that need the text are made with verify_each, in builds without NDEBUG
+ * always. */
 #include "passes/pass.h"
 
 #include <errno.h>
@@ -309,8 +310,8 @@ static TlPassResult run_functions(Runner *r, Step *step)
     return all;
 }
 
-/* A reproducer starts from where the passes did, unless there is a later text anyway: printing the module
- * before each pass would take longer than most passes do. */
+/* A reproducer starts from where the passes did, unless there is a later text anyway: printing the
+ * module before each pass would take longer than most passes do. */
 static void note_start(Runner *r, const Step *step, const char *before)
 {
     if (before || !r->start) {

@@ -10,14 +10,16 @@
 /* FAILED: a diagnostic was given */
 typedef enum TlPassResult { TL_SAME, TL_CHANGED, TL_FAILED } TlPassResult;
 
-/* What passes of the laid-out level must know of the machine (codegen/target/target.def has the rows). */
+/* What passes of the laid-out level must know of the machine (codegen/target/target.def has the
+ * rows). */
 typedef struct TlMachine {
     const char *name;      /* "sm_80" */
     int lanes;             /* of a warp; a power of two */
     int warps;             /* of a kernel that does not say */
     uint32_t shared_bytes; /* of one block, at most */
     uint64_t stress;       /* --stress-layouts=SEED; 0: off */
-    const char *matrix;    /* families of matrix instructions (ir/plan/mma.def), by spaces; NULL: none */
+    /* families of matrix instructions (ir/plan/mma.def), by spaces; NULL: none */
+    const char *matrix;
     bool copies;           /* from global to shared memory without registers (cp.async), ldmatrix */
     int registers;         /* of a thread, 32 bits each; 0: not known */
     int stages;            /* --stages: of all pipelined loops; 0: as they and the kernel say */
@@ -29,10 +31,12 @@ typedef struct TlPassCtx {
     TlCtx *ctx;
     TlArena *scratch;         /* reset after each pass */
     const char *options;      /* the text in pass{...}, or NULL */
-    void (*print)(void *user, const char *text); /* for passes that show what they think; may be NULL */
+    /* for passes that show what they think; may be NULL */
+    void (*print)(void *user, const char *text);
     void *user;
     const TlMachine *machine; /* never NULL; tile-opt without --target: 32 lanes, 4 warps, 48 KiB */
-    TlAnalyses *analyses;     /* of the function, the runner's; NULL: each is computed when asked for */
+    /* of the function, the runner's; NULL: each is computed when asked for */
+    TlAnalyses *analyses;
 } TlPassCtx;
 
 /* Analyses that the runner keeps from one pass to the next while they hold (passes.def). */
@@ -41,8 +45,8 @@ typedef enum TlAnalysis {
     TL_AN_AXIS = 1 << 0 /* axis-info (passes/analysis/axis_info.h) */
 } TlAnalysis;
 
-/* The axis-info of the function as it was when the pass began: ask before the first edit. Only for passes
- * whose row says that they need it; it lives until the pass ends. */
+/* The axis-info of the function as it was when the pass began: ask before the first edit. Only for
+ * passes whose row says that they need it; it lives until the pass ends. */
 const struct TlAxisInfo *tl_pass_axis_info(const TlFn *fn, TlPassCtx *px);
 
 typedef struct TlPassInfo {

@@ -17,8 +17,9 @@ typedef struct tl_printed {
 } tl_printed;
 tl_printed tl_printed_of(const tl_launch *launch, uint32_t text, uint32_t dtype);
 
-/* What is said of an access of `bytes` at `address` that is not in the array of parameter number param - 1
- * (0: of any): "load of 4 bytes at offset 44 of 'x', which has 44". verb: a text of the kernel. */
+/* What is said of an access of `bytes` at `address` that is not in the array of parameter number
+ * param - 1 (0: of any): "load of 4 bytes at offset 44 of 'x', which has 44". verb: a text of the
+ * kernel. */
 void tl_say_outside(const tl_launch *launch, uint32_t verb, uint32_t param, uint64_t address,
                     uint32_t bytes, char *text, size_t size);
 

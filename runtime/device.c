@@ -51,9 +51,9 @@ static const tl_driver *find_driver(const char *name, const char **out_spec,
                     name, kinds[i].kind);
         return NULL;
     }
-    *out_status =
-        tl_fail(TILE_BAD_ARGUMENT,
-                "unknown device '%s'; devices are cpu[:LEVEL], ref, emu:TARGET, cuda[:N], hip[:N]", name);
+    *out_status = tl_fail(
+        TILE_BAD_ARGUMENT,
+        "unknown device '%s'; devices are cpu[:LEVEL], ref, emu:TARGET, cuda[:N], hip[:N]", name);
     return NULL;
 }
 

@@ -11,7 +11,11 @@
 #include "runtime/include/tile.h"
 #include "runtime/contract/tile_image.h"
 
-enum { TL_MAX_PARAMS = TILE_IMAGE_MAX_PARAMS, TL_MAX_SLOTS = 1024, TL_MAX_SYMS = TILE_IMAGE_MAX_SYMS };
+enum {
+    TL_MAX_PARAMS = TILE_IMAGE_MAX_PARAMS,
+    TL_MAX_SLOTS = 1024,
+    TL_MAX_SYMS = TILE_IMAGE_MAX_SYMS
+};
 
 /* Sets the thread's error text and returns `status`. */
 tile_status tl_fail(tile_status status, const char *format, ...)
@@ -97,7 +101,8 @@ typedef struct tl_driver {
     uint64_t (*cpu_features)(tl_dev *dev);
     /* Settings of the driver's own; NULL: it has none. */
     tile_status (*configure)(tl_dev *dev, const char *key, const char *value);
-    /* What was counted in the last launch, malloc'd; NULL: nothing, or the driver does not count. */
+    /* What was counted in the last launch, malloc'd; NULL: nothing, or the driver does not
+     * count. */
     char *(*stats)(tl_dev *dev);
 
     tile_status (*mem_alloc)(tl_dev *dev, uint64_t bytes, void **out_address);

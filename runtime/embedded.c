@@ -1,7 +1,7 @@
 /* embedded.c: kernels of images that the linker put into the program: what generated headers call.
  *
- * A device keeps a list of the embedded kernels launched on it, by image and name. It only grows, at its head, so a
- * launch walks it without a lock; making an entry takes the device's lock. */
+ * A device keeps a list of the embedded kernels launched on it, by image and name. It only grows,
+ * at its head, so a launch walks it without a lock; making an entry takes the device's lock. */
 #include <stdlib.h>
 #include "runtime/runtime.h"
 
@@ -29,7 +29,8 @@ static size_t bytes_of(const void *image)
     return n;
 }
 
-static tile_status make(tile_device *d, const void *image, const char *name, tl_embedded **out_entry)
+static tile_status make(tile_device *d, const void *image, const char *name,
+                        tl_embedded **out_entry)
 {
     tl_embedded *e = calloc(1, sizeof *e);
     if (!e)
@@ -52,7 +53,8 @@ static tile_status make(tile_device *d, const void *image, const char *name, tl_
     return TILE_OK;
 }
 
-tile_status tile_launch_embedded(const void *image, const char *name, tile_stream *stream, const tile_arg *args, size_t nargs)
+tile_status tile_launch_embedded(const void *image, const char *name, tile_stream *stream,
+                                 const tile_arg *args, size_t nargs)
 {
     tile_device *d;
     if (!image || !name)
@@ -63,7 +65,8 @@ tile_status tile_launch_embedded(const void *image, const char *name, tile_strea
         return status;
     tl_embedded *e = find(atomic_load(&d->embedded), image, name);
     if (!e)
-        status = make(d, image, name, &e); /* two threads may both make one: the older is found no more, and freed with the device */
+        /* two threads may both make one: the older is found no more, and freed with the device */
+        status = make(d, image, name, &e);
     if (status == TILE_OK)
         status = tile_launch(e->kernel, stream ? stream : d->default_stream, args, nargs);
     tl_device_leave(d);

@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* The drivers of "ref" and "emu" are found by weak references (device.c); whoever has a compiler has
- * the interpreter and the emulator, too. */
+/* The drivers of "ref" and "emu" are found by weak references (device.c); whoever has a compiler
+ * has the interpreter and the emulator, too. */
 extern const tl_driver *(*const tl_jit_keeps[])(void);
 const tl_driver *(*const tl_jit_keeps[])(void) = {tl_driver_ref, tl_driver_emu};
 

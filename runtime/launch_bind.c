@@ -64,7 +64,8 @@ static bool dtype_fits(int32_t given, tile_dtype wanted, bool scalar)
     if (given == TILE_ANY || given == (int32_t)wanted)
         return true;
     int bits = tile_dtype_bits(wanted);
-    return !scalar && ((given == TILE_ANY_BYTE && bits <= 8) || (given == TILE_ANY_WORD && bits == 16));
+    return !scalar &&
+           ((given == TILE_ANY_BYTE && bits <= 8) || (given == TILE_ANY_WORD && bits == 16));
 }
 
 static const char *given_name(int32_t dtype)
@@ -230,7 +231,8 @@ static bool has_word(const char *text, const char *word)
     return false;
 }
 
-/* The kernel's constants among the names; they are values in the code. Returns the text's new end. */
+/* The kernel's constants among the names; they are values in the code. Returns the text's new
+ * end. */
 static size_t describe_constants(const bind *b, const tile_image_expr *e, char *text, size_t size,
                                  size_t n, uint32_t *shown)
 {

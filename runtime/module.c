@@ -86,8 +86,8 @@ static uint32_t worth(tile_device *d, const void *image)
 
 /* Several images may stand one after another, one for each target (tilec --target a,b). Moves to
  * the start the best for the device: of those that run, the last of the best; else the first of the
- * best, for check_target to refuse. What is not whole images is left as it is, for tl_image_check to
- * refuse. */
+ * best, for check_target to refuse. What is not whole images is left as it is, for tl_image_check
+ * to refuse. */
 static tile_status choose_image(tile_device *d, char *data, size_t *size)
 {
     size_t at = 0, chosen = 0, bytes = *size, next;

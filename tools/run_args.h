@@ -45,7 +45,8 @@ int run_args_make(const Options *o, const tile_kernel *kernel, const void *image
 void run_args_free(RunArgs *args);
 /* The parameter's index by name; -1. */
 int run_args_find(const RunArgs *args, const char *name);
-/* Fills the array of addresses(...), once all arrays that it names are where the device sees them. */
+/* Fills the array of addresses(...), once all arrays that it names are where the device sees
+ * them. */
 void run_arg_fill_addresses(RunArg *arg);
 /* Where the device sees an array. */
 void *run_arg_address(const RunArg *arg);

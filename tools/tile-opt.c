@@ -84,7 +84,8 @@ static long number_of(const char *text, long otherwise)
     return text && (*end || end == text) ? -1 : n;
 }
 
-/* --target, --warps, --stages: the machine of the laid-out passes; without them the runner's own. */
+/* --target, --warps, --stages: the machine of the laid-out passes; without them the runner's
+ * own. */
 static int take_machine(Options *o)
 {
     if (!o->target && !o->warps && !o->stages)

@@ -194,7 +194,8 @@ static int make_all(Job *j)
 {
     int status = check_output_names(j->o, NULL, j->names, j->nnames);
     if (j->o->header && strcmp(j->o->input, "-") == 0)
-        return usage_error("standard input can be read only once: give a file to make a header, too");
+        return usage_error(
+            "standard input can be read only once: give a file to make a header, too");
     if (status == EXIT_FINE)
         status = compile_to(j, j->stage, &j->output);
     if (status == EXIT_FINE && j->o->header)

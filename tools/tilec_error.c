@@ -10,8 +10,9 @@ static int explain(TlSbuf *text, int argc, char **argv)
         if (strcmp(argv[i], "--markdown") == 0)
             tl_errors_page(text);
         else if (!tl_errors_explain(text, argv[i]))
-            return usage_error("no diagnostic is called '%s'; they are as in error[E0303], warning[unused]",
-                               argv[i]);
+            return usage_error(
+                "no diagnostic is called '%s'; they are as in error[E0303], warning[unused]",
+                argv[i]);
         if (i + 1 < argc)
             tl_sbuf_puts(text, "\n");
     }
@@ -21,7 +22,8 @@ static int explain(TlSbuf *text, int argc, char **argv)
 int command_error(int argc, char **argv)
 {
     if (argc == 0)
-        return usage_error("error takes what stands in the brackets of error[E0303] or warning[unused]");
+        return usage_error(
+            "error takes what stands in the brackets of error[E0303] or warning[unused]");
     TlArena arena;
     TlSbuf text;
     TlGuard guard;

@@ -1,5 +1,5 @@
-/* tilec_explain.c: tilec explain: prints what the compiler's report says of each kernel and target; with
- * arguments also what the emulator counts when the kernel runs on them. */
+/* tilec_explain.c: tilec explain: prints what the compiler's report says of each kernel and target;
+ * with arguments also what the emulator counts when the kernel runs on them. */
 #define TILE_UNSTABLE
 #include "tools/tilec_options.h"
 #include <stdarg.h>

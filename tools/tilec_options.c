@@ -99,7 +99,8 @@ void options_help(FILE *out)
           "normal(SEED)[...],\n"
           "nan[...], uninit[...] (never written: with --check --device ref, reading it fails);\n"
           "3, 0.5, true for scalars; &OTHER for the array of OTHER;\n"
-          "addresses(A,B+16) for a table of pointers: the addresses of the arrays A and B, bytes added.\n\n",
+          "addresses(A,B+16) for a table of pointers: the addresses of the arrays A and B, bytes "
+          "added.\n\n",
           out);
     for (int i = 0; i < NROWS; i++) {
         char head[48];
@@ -370,7 +371,8 @@ static int reads(const OutputName *out, const char *input, size_t length)
     return usage_error("%s: '%s' is also read, as '%s'", out->option, out->path, path);
 }
 
-/* No output is the program, a file that it imports, an array's file, or IR that --override reads. */
+/* No output is the program, a file that it imports, an array's file, or IR that --override
+ * reads. */
 static int check_inputs(const Options *o, const char *depends, const OutputName *out)
 {
     int status = reads(out, o->input, strlen(o->input));

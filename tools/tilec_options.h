@@ -24,7 +24,8 @@ typedef struct Options {
     Texts consts;           /* NAME=VAL */
     Texts includes;
     Texts warnings;         /* what follows -W */
-    const char *device, *grid, *repeat, *schedules, *perturb, *warps, *stages, *bisect, *stress; /* as written */
+    /* as written */
+    const char *device, *grid, *repeat, *schedules, *perturb, *warps, *stages, *bisect, *stress;
     Texts items;            /* run, explain: PARAM=VALUE */
     Texts prints, saves;    /* run: PARAM; PARAM=F.npy */
 } Options;
@@ -46,8 +47,8 @@ bool parse_int(const char *text, long long low, long long high, long long *out);
 typedef struct OutputName {
     const char *option, *path;
 } OutputName;
-/* Wrong usage, which is said, when one of them is a file that is read (`depends`: as tilec_output_depends has them, or
- * NULL) or another of them. */
+/* Wrong usage, which is said, when one of them is a file that is read (`depends`: as
+ * tilec_output_depends has them, or NULL) or another of them. */
 int check_output_names(const Options *o, const char *depends, const OutputName *names, size_t n);
 
 int command_compile(const Options *o); /* tilec_compile.c */

@@ -1,8 +1,8 @@
 /* tilec_run.c: tilec run: compiles a kernel for a device, makes its arguments, launches it, shows
  * what came out.
  *
- * With --schedules the emulator runs the kernel once per schedule, each time from the same inputs; the
- * arrays must be the same afterwards, bit for bit.
+ * With --schedules the emulator runs the kernel once per schedule, each time from the same inputs;
+ * the arrays must be the same afterwards, bit for bit.
  *
  * What is wrong with the program is 1, with the command line 2, with the launch or the run 3. */
 #define TILE_UNSTABLE

@@ -18,8 +18,8 @@
  * written
  *   6. intervals  from the first write to the last read of each home; reads of outer values in a
  * loop count until its end
- *   7. offsets    first fit
- */
+ *   7. offsets    first
+ * fit */
 #include <stdlib.h>
 #include <string.h>
 
@@ -426,8 +426,8 @@ static void decide_block(Placer *p, const TlBlock *block)
 /* ---- 4. fuse ---- */
 
 /* Can x be computed at the positions of v's nest, when that runs? It may use v element for
- * element, and what was there before v. A value reached both ways, by elements and otherwise, is visited for each:
- * stamps are even for the one and odd for the other, which asks for more. */
+ * element, and what was there before v. A value reached both ways, by elements and otherwise, is
+ * visited for each: stamps are even for the one and odd for the other, which asks for more. */
 static bool is_ready(Placer *p, const TlValue *x, const TlValue *v, bool elementwise, bool *uses_v)
 {
     if (x == v) {
@@ -473,7 +473,8 @@ static void find_reductions(Placer *p, const TlValue *v, const TlBlock *block, R
         const TlOp *op = u->user;
         if (op->block == block && op->opcode == TL_OP_REDUCE)
             tl_vec_push(p->arena, out, u->user);
-        else if (op->nout == 1 && op->out[0]->type->rank && p->plan->place[op->out[0]->id].kind != TL_CPU_HOME)
+        else if (op->nout == 1 && op->out[0]->type->rank &&
+                 p->plan->place[op->out[0]->id].kind != TL_CPU_HOME)
             find_reductions(p, op->out[0], block, out);
     }
 }

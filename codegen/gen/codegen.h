@@ -22,12 +22,12 @@ void *tl_cpu_compile(TlModule *m, const TlCodegenOptions *options, TlEmit emit, 
                      TlKernelCodes *kernels, size_t *out_size);
 /* The same for a GPU target, whose functions are laid out: PTX text (ASM, OBJ) for NVIDIA, assembly
  * or hsaco for AMD, with `emulate` a host object with undefined tl_emu_*. LLVM: the module before
- * leaves are expanded, the same with and without `emulate`. One code block for all kernels of m, but
- * for PTX without `debug`: the whole text is returned, and each kernel has its own. */
+ * leaves are expanded, the same with and without `emulate`. One code block for all kernels of m,
+ * but for PTX without `debug`: the whole text is returned, and each kernel has its own. */
 void *tl_gpu_compile(TlModule *m, const TlCodegenOptions *options, TlEmit emit, TlArena *arena,
                      TlKernelCodes *kernels, size_t *out_size);
-/* An object for machines of `triple` ("": this one) that holds `size` bytes and 64 zeros as the constant
- * `symbol`, 64-byte aligned: one image or several, then no image. */
+/* An object for machines of `triple` ("": this one) that holds `size` bytes and 64 zeros as the
+ * constant `symbol`, 64-byte aligned: one image or several, then no image. */
 void *tl_embed(const char *symbol, const char *triple, const void *data, size_t size,
                TlArena *arena, size_t *out_size);
 #endif

@@ -34,7 +34,7 @@ typedef TL_VEC(LLVMValueRef) TlLlvmValues;
     LLVMMetadataRef subprogram; /* gen_debug.c */                                                  \
     /* the value of a new slot, word n of the parameters */                                        \
     LLVMValueRef (*load_slot)(TlGen *g, uint32_t n, tile_slot_kind kind);                          \
-    LLVMValueRef (*exp2)(TlGen *g, LLVMValueRef x, bool flush); /* f32, any width */                        \
+    LLVMValueRef (*exp2)(TlGen *g, LLVMValueRef x, bool flush); /* f32, any width */               \
     LLVMValueRef (*fmod)(TlGen *g, LLVMValueRef a, LLVMValueRef b) /* scalars, f32 or f64 */
 /* clang-format on */
 struct TlGen {
@@ -79,7 +79,8 @@ LLVMBasicBlockRef tl_gen_block(TlGen *g, const char *name);
 LLVMValueRef tl_gen_trip_count(TlGen *g, const TlOp *loop, LLVMValueRef lo, LLVMValueRef hi,
                                LLVMValueRef step);
 
-/* False, and diagnostics, when the function has an op that no lowering for `device` ("the CPU") has. */
+/* False, and diagnostics, when the function has an op that no lowering for `device` ("the CPU")
+ * has. */
 bool tl_gen_is_supported(TlDiags *diags, const TlFn *fn, const char *device, bool has_asm);
 
 uint64_t tl_gen_elem_bytes(const TlType *type); /* bool 1, pointers 8 */

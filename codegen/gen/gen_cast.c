@@ -1,5 +1,5 @@
-/* Conversions between element types in LLVM IR, bit for bit as ir/numeric.c has them: those that a device
- * may lack or do differently (bf16, f8, 4-bit types, f64 to f16) are bit code. */
+/* Conversions between element types in LLVM IR, bit for bit as ir/numeric.c has them: those that a
+ * device may lack or do differently (bf16, f8, 4-bit types, f64 to f16) are bit code. */
 #include "codegen/gen/gen_impl.h"
 #include "ir/numeric.h"
 #include "ir/interp/ring_float.h"
@@ -41,8 +41,9 @@ static LLVMValueRef bf16_to_f32(TlGen *g, LLVMValueRef x)
     return as_float(g, LLVMBuildShl(g->b, b, like(b, 16), ""), g->f32);
 }
 
-/* The floats of 8 and 4 bits: fraction bits, exponent of the least normal number, bias; the codes, without
- * sign, of the greatest finite number, of what overflow and infinity give unless they saturate, of NaN. */
+/* The floats of 8 and 4 bits: fraction bits, exponent of the least normal number, bias; the codes,
+ * without sign, of the greatest finite number, of what overflow and infinity give unless they
+ * saturate, of NaN. */
 typedef struct SmallFloat {
     int mant, emin, bias, width;
     unsigned max, over, nan;

@@ -1,6 +1,6 @@
 /* Line information: where in the .tile files each instruction comes from. A module has one compile
- * unit (opened only with -g), a kernel one subprogram; what was inlined from another file gets a scope
- * with that file. All calls do nothing while l->di is NULL.
+ * unit (opened only with -g), a kernel one subprogram; what was inlined from another file gets a
+ * scope with that file. All calls do nothing while l->di is NULL.
  *
  * PTX gets directives only (.loc, .file): a unit with line tables would make ptxas compile for a
  * debugger, without optimisation. */

@@ -1,5 +1,5 @@
-/* 2^x of f32 where there is no instruction for it: the arithmetic of std.math's exp2 (stdlib/math.tile has the
- * reasons), bit for bit. Scalars and vectors. */
+/* 2^x of f32 where there is no instruction for it: the arithmetic of std.math's exp2
+ * (stdlib/math.tile has the reasons), bit for bit. Scalars and vectors. */
 #include "codegen/gen/gen.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
-/* Inside of the element arithmetic in LLVM IR: what gen_value.c, gen_cast.c and gen_arith.c share. */
+/* Inside of the element arithmetic in LLVM IR: what gen_value.c, gen_cast.c and gen_arith.c
+ * share. */
 #ifndef TL_GEN_IMPL_H
 #define TL_GEN_IMPL_H
 #include "codegen/gen/gen.h"

@@ -21,9 +21,10 @@ typedef struct TlKernelCode {
 
 typedef TL_VEC(TlKernelCode) TlKernelCodes;
 
-/* features: as tile_image_header has them, or NULL. A row for each kernel. An aligned kernel (TlKernelInfo) is followed by its general form, which
- * takes its place where the arguments fail its tests (tl_variant_tests; none: it has no general form).
- * The image's bytes, in `arena`, 64-byte aligned inside the block returned. */
+/* features: as tile_image_header has them, or NULL. A row for each kernel. An aligned kernel
+ * (TlKernelInfo) is followed by its general form, which takes its place where the arguments fail
+ * its tests (tl_variant_tests; none: it has no general form). The image's bytes, in `arena`,
+ * 64-byte aligned inside the block returned. */
 void *tl_image_write(TlArena *arena, TlCtx *ctx, const char *target, const char *features,
                      const TlKernelCodes *kernels, size_t *out_size);
 #endif

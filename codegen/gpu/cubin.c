@@ -1,6 +1,6 @@
 /* ptxas as a subprocess: a folder of our own with the text, the result and what the assembler says.
- * Everything in it is gone when tl_cubin returns, whatever happened. Arena memory, whose refusal would
- * unwind, is asked for only before the folder is there and after it is gone. */
+ * Everything in it is gone when tl_cubin returns, whatever happened. Arena memory, whose refusal
+ * would unwind, is asked for only before the folder is there and after it is gone. */
 #include "codegen/gpu/cubin.h"
 
 #include <errno.h>
@@ -37,8 +37,8 @@ static bool write_text(const char *path, const char *text, size_t size)
     return ok;
 }
 
-/* Starts ptxas with its words in the log; 0 or an errno. A process group of its own, so that nothing
- * that it starts outlives the time limit. */
+/* Starts ptxas with its words in the log; 0 or an errno. A process group of its own, so that
+ * nothing that it starts outlives the time limit. */
 static int start(const Place *p, const Options *o, pid_t *out_pid)
 {
     char *argv[8] = {"ptxas", (char *)o->arch, p->ptx, "-o", p->cubin};

@@ -5,7 +5,8 @@
 
 /* Runs `ptxas -arch=arch` on a text. NULL: *out_error says why: no ptxas on PATH, it refused (with
  * its words), it took longer than TILE_PTXAS_SECONDS (60), a file could not be written. `lines`:
- * with line information. out_words: NULL, or where what ptxas -v says goes. Memory is in `arena`. */
+ * with line information. out_words: NULL, or where what ptxas -v says goes. Memory is in
+ * `arena`. */
 void *tl_cubin(TlArena *arena, const char *ptx, size_t size, const char *arch, bool lines,
                size_t *out_size, const char **out_words, const char **out_error);
 #endif

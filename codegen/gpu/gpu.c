@@ -18,8 +18,9 @@
 
 enum { PTX_KERNEL = 71, AMDGPU_KERNEL = 91 }; /* llvm/IR/CallingConv.h */
 
-/* Behind PTX stands ptxas: what gvn finds, it finds too. On AMD flow is structured: what a loop tested at its
- * beginning carries would live beside what its trip makes of it, in twice the registers. */
+/* Behind PTX stands ptxas: what gvn finds, it finds too. On AMD flow is structured: what a loop
+ * tested at its beginning carries would live beside what its trip makes of it, in twice the
+ * registers. */
 static const char *const PASSES[] = {
     [TL_TARGET_NVPTX] = "function(early-cse,instcombine<no-verify-fixpoint>,simplifycfg,"
                         "loop-mssa(licm))",
@@ -76,9 +77,9 @@ static void set_amdgpu_kernel(TlLlvm *l, LLVMValueRef f, uint32_t threads, uint3
     attribute(l, f, "amdgpu-unsafe-fp-atomics", "true"); /* device memory is coarse-grained */
 }
 
-/* Registers of a thread at most, as the target's tools count them; 0: what they choose. CDNA's are two files of
- * 256, vectors and accumulators, which the tools bound each by itself. Of fewer than LEAST in a file not
- * every instruction can be made. */
+/* Registers of a thread at most, as the target's tools count them; 0: what they choose. CDNA's are
+ * two files of 256, vectors and accumulators, which the tools bound each by itself. Of fewer than
+ * LEAST in a file not every instruction can be made. */
 static uint32_t most_registers(const TlTarget *target, const TlKernelCode *k)
 {
     enum { LEAST = 32, FILE_OF_AMD = 256 };

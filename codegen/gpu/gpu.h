@@ -1,4 +1,5 @@
-/* From LLVM IR of kernels with leaves to a GPU's code; apart from gpu.c only tests want the steps. */
+/* From LLVM IR of kernels with leaves to a GPU's code; apart from gpu.c only tests want the
+ * steps. */
 #ifndef TL_GPU_H
 #define TL_GPU_H
 #include "codegen/gen/codegen.h"
@@ -6,7 +7,8 @@
 
 /* Makes the function `k->symbol` a kernel of the target: k->threads threads, slots as k->slots. */
 void tl_gpu_set_kernel(TlLlvm *l, const TlTarget *target, const TlKernelCode *k);
-/* Lowers a function, number so-and-so of its module, and appends its row to `kernels`. False: diagnosed. */
+/* Lowers a function, number so-and-so of its module, and appends its row to `kernels`. False:
+ * diagnosed. */
 bool tl_gpu_lower(TlLlvm *l, const TlFn *fn, uint32_t number, const TlCodegenOptions *options,
                   TlArena *arena, TlKernelCodes *kernels);
 /* The middle end; the expansion of leaves. */

@@ -1,8 +1,8 @@
 /* tilec.h: the tile compiler as a library (libtilec). C11, clean C++. No LLVM type in sight.
  * Thread-safe: any number of threads may compile at once; an output belongs to one thread at a
- * time. Nothing here prints or exits: diagnostics go to a callback. A compilation runs on a thread of its
- * own, with a stack that LLVM's recursion fits into, while the caller waits: callbacks come from that thread.
- * Since 0.1. */
+ * time. Nothing here prints or exits: diagnostics go to a callback. A compilation runs on a thread
+ * of its own, with a stack that LLVM's recursion fits into, while the caller waits: callbacks come
+ * from that thread. Since 0.1. */
 #ifndef TILEC_H
 #define TILEC_H
 #include <stddef.h>
@@ -27,22 +27,23 @@ typedef enum tilec_status {
     TILEC_TOOL      /* a program that the stage needs is absent or failed: ptxas */
 } tilec_status;
 
-/* "BM" "64", "T" "f16", "epi" "relu": a value for every kernel that has the constant. "gemm.BM" is for the kernel gemm
- * alone and goes before "BM". A constant that no kernel has is USAGE. */
+/* "BM" "64", "T" "f16", "epi" "relu": a value for every kernel that has the constant. "gemm.BM" is
+ * for the kernel gemm alone and goes before "BM". A constant that no kernel has is USAGE. */
 typedef struct tilec_const {
     const char *name, *value;
 } tilec_const;
 
 typedef struct tilec_options {
     size_t struct_size;
-    /* "cpu" (default, this machine), "cpu:x86-64-v3", "ref", "sm_80", ...; "sm_80,gfx942": an image or obj
-     * with both. An obj is for the machines of the first cpu target in the list, else for this one. */
+    /* "cpu" (default, this machine), "cpu:x86-64-v3", "ref", "sm_80", ...; "sm_80,gfx942": an image
+     * or obj with both. An obj is for the machines of the first cpu target in the list, else for
+     * this one. */
     const char *target;
     const char *
         /* "image" (default): all a runtime needs; or a stage: ast tir llvm asm obj ... (cli.md) */
         emit;
-    /* NULL: every kernel of the file; one of several that lacks a value for a constant is left out with the warning
-     * left-out, and when none is left that is USAGE */
+    /* NULL: every kernel of the file; one of several that lacks a value for a constant is left out
+     * with the warning left-out, and when none is left that is USAGE */
     const char *kernel;
     const tilec_const *consts;
     size_t nconsts;
@@ -71,10 +72,12 @@ typedef struct tilec_options {
     int one_kernel;
     uint64_t stress_layouts; /* GPUs: random layouts of this seed, to test the compiler; 0: off */
     int report;              /* GPUs, one target: tilec_output_report has facts of the kernels */
-    /* obj, header: "NAME" of the symbol tile_image_NAME and of the include guard; an object and its header need the
-     * same. Characters that no C identifier has become _. NULL: the source's file name without its ending */
+    /* obj, header: "NAME" of the symbol tile_image_NAME and of the include guard; an object and its
+     * header need the same. Characters that no C identifier has become _. NULL: the source's file
+     * name without its ending */
     const char *name;
-    /* what follows -W on tilec's command line, in order: "NAME", "no-NAME", "error", "error=NAME", "all" */
+    /* what follows -W on tilec's command line, in order: "NAME", "no-NAME", "error", "error=NAME",
+     * "all" */
     const char *const *warnings;
     size_t nwarnings;
 } tilec_options;
@@ -87,8 +90,9 @@ typedef struct tilec_options {
 typedef struct tilec_output tilec_output;
 
 /* Has each option a value that it may have? `options` NULL: the defaults. TILEC_USAGE: no; what is
- * wrong is written into text[size], cut to fit; `text` may be NULL. Names of targets, stages, kernels,
- * constants and passes are looked up when compiling only, which checks all that this does, too. */
+ * wrong is written into text[size], cut to fit; `text` may be NULL. Names of targets, stages,
+ * kernels, constants and passes are looked up when compiling only, which checks all that this does,
+ * too. */
 TILEC_API tilec_status tilec_options_check(const tilec_options *options, char *text, size_t size);
 
 /* Compiles a text (`name` is for messages and for finding imports beside it) or a file ("-":
@@ -116,8 +120,8 @@ TILEC_API const char *tilec_version(void);
 
 #ifdef TILE_UNSTABLE
 /* ---- what became of the kernels ----
- * Facts that the compiler, the target's own tools and tables of the hardware have of compiled kernels; tilec explain
- * prints them. Everything belongs to the output. Texts are never NULL. */
+ * Facts that the compiler, the target's own tools and tables of the hardware have of compiled
+ * kernels; tilec explain prints them. Everything belongs to the output. Texts are never NULL. */
 typedef struct tilec_report_place {
     const char *file, *text; /* text: that line of the source, "" when it is not known */
     uint32_t line, col;
@@ -136,8 +140,8 @@ typedef struct tilec_report_mask { /* a test that keeps elements out of an acces
 typedef struct tilec_report_access { /* of global memory */
     tilec_report_place place;
     const char *op, *param, *type;
-    /* "then" or "else": in an if, inside of its innermost loop. "whole" or "part": of a copy whose code is there
-     * twice, for a tile that is inside as a whole and for one that may not be */
+    /* "then" or "else": in an if, inside of its innermost loop. "whole" or "part": of a copy whose
+     * code is there twice, for a tile that is inside as a whole and for one that may not be */
     const char *branch;
     uint32_t loops;           /* around it */
     uint64_t bytes;           /* of the tile */
@@ -188,7 +192,8 @@ typedef struct tilec_report_kernel {
 
 typedef struct tilec_report {
     const char *target;
-    const tilec_report_kernel *kernels; /* variants of one kernel follow each other, aligned first */
+    /* variants of one kernel follow each other, aligned first */
+    const tilec_report_kernel *kernels;
     size_t nkernels;
 } tilec_report;
 

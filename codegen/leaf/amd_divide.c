@@ -1,9 +1,10 @@
 /* Divisions of 64-bit integers that are equal in all threads, on AMD GPUs.
  *
- * LLVM makes each some 150 instructions in place, by way of floats. The floats are vectors whatever the operands
- * are, and of each value that goes from there to a scalar register and back, a pass of LLVM (SIFixSGPRCopies) looks at
- * all that hangs on it: time grows by the square of the number of divisions. So in a kernel with more than a few of
- * them the operands go to vector registers first, and the quotient comes back by an instruction of its own. */
+ * LLVM makes each some 150 instructions in place, by way of floats. The floats are vectors whatever
+ * the operands are, and of each value that goes from there to a scalar register and back, a pass of
+ * LLVM (SIFixSGPRCopies) looks at all that hangs on it: time grows by the square of the number of
+ * divisions. So in a kernel with more than a few of them the operands go to vector registers first,
+ * and the quotient comes back by an instruction of its own. */
 #include "codegen/leaf/leaf_expand.h"
 
 #include <string.h>
@@ -75,7 +76,8 @@ static bool is_narrow(LLVMValueRef x)
         return v >= INT32_MIN && v <= INT32_MAX;
     }
     if (LLVMIsASelectInst(x))
-        return (LLVMIsAConstantInt(LLVMGetOperand(x, 1)) || LLVMIsACastInst(LLVMGetOperand(x, 1))) &&
+        return (LLVMIsAConstantInt(LLVMGetOperand(x, 1)) ||
+                LLVMIsACastInst(LLVMGetOperand(x, 1))) &&
                is_narrow(LLVMGetOperand(x, 1)) && is_narrow(LLVMGetOperand(x, 2));
     return (LLVMIsASExtInst(x) || LLVMIsAZExtInst(x)) &&
            LLVMGetIntTypeWidth(LLVMTypeOf(LLVMGetOperand(x, 0))) <= 32;

@@ -1,10 +1,10 @@
 /* The order of a long computation on AMD GPUs: depth first.
  *
- * The SIMT lowering makes an op for all registers of a tile before the next op, and LLVM schedules from that order: of
- * exp over 128 elements of a thread 128 intermediate results of each step live at once. They do not fit the registers, and
- * LLVM's allocator takes time by more than the square of how many do not. So where many instructions
- * that neither touch memory nor wait for other threads follow each other, what can be computed of the last result
- * comes first. */
+ * The SIMT lowering makes an op for all registers of a tile before the next op, and LLVM schedules
+ * from that order: of exp over 128 elements of a thread 128 intermediate results of each step live
+ * at once. They do not fit the registers, and LLVM's allocator takes time by more than the square
+ * of how many do not. So where many instructions that neither touch memory nor wait for other
+ * threads follow each other, what can be computed of the last result comes first. */
 #include "codegen/leaf/leaf_expand.h"
 
 #include <string.h>

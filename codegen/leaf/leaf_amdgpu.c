@@ -1,9 +1,9 @@
 /* Leaves on AMD GPUs: intrinsics, and prelude functions for what has a scope or a branch.
  *
- * A predicated load reads from a constant of zeros where the predicate is false, so nothing branches
- * and loads can be issued together; stores and atomics branch (the machine masks lanes). A shuffle by
- * a constant mask is a data-parallel move within 16 lanes where there is one, a swizzle within 32, else
- * a permutation through the LDS crossbar, which needs no memory. */
+ * A predicated load reads from a constant of zeros where the predicate is false, so nothing
+ * branches and loads can be issued together; stores and atomics branch (the machine masks lanes). A
+ * shuffle by a constant mask is a data-parallel move within 16 lanes where there is one, a swizzle
+ * within 32, else a permutation through the LDS crossbar, which needs no memory. */
 #include "codegen/leaf/leaf_expand.h"
 #include "ir/ir.h"
 

@@ -1,5 +1,6 @@
-/* FAIL, OUTSIDE and PRINT on a real GPU: records in the debug buffer (runtime/contract/leaf.h), whose address is the
- * argument for slot TILE_SLOT_DEBUG; without the slot, or with address 0, they do nothing. */
+/* FAIL, OUTSIDE and PRINT on a real GPU: records in the debug buffer (runtime/contract/leaf.h),
+ * whose address is the argument for slot TILE_SLOT_DEBUG; without the slot, or with address 0, they
+ * do nothing. */
 #include "codegen/leaf/leaf_expand.h"
 
 #include <string.h>
@@ -69,8 +70,8 @@ typedef struct Said {
     LLVMValueRef text, what, reg, index, bits;
 } Said;
 
-/* FAIL: site, failed, kind, text; OUTSIDE: site, failed, text, param, address, bytes; PRINT: site, pred,
- * text, dtype, register, index, bits */
+/* FAIL: site, failed, kind, text; OUTSIDE: site, failed, text, param, address, bytes; PRINT: site,
+ * pred, text, dtype, register, index, bits */
 static Said said_by(TlLeafCall *call)
 {
     LLVMValueRef *a = call->args, zero = tl_leaf_i32(call, 0),

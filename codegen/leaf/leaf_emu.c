@@ -63,8 +63,8 @@ static LLVMValueRef room(TlLeafCall *call, const char *name)
     return x;
 }
 
-/* Operands of matrix instructions and their result cross by address: no C compiler agrees with another
- * on vectors of 64 bytes. */
+/* Operands of matrix instructions and their result cross by address: no C compiler agrees with
+ * another on vectors of 64 bytes. */
 static LLVMValueRef expand_mma(TlLeafCall *call)
 {
     static const char *const NAMES[] = {"mma.a", "mma.b", "mma.c", "mma.d"};

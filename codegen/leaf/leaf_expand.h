@@ -18,8 +18,8 @@ typedef struct TlLeafCall {
     TlSbuf *prelude; /* IR text to be linked afterwards: see tl_leaf_helper */
 } TlLeafCall;
 
-/* Gives every call of a leaf to `expand`, whose result (NULL for void) replaces it, then removes the
- * declarations and links the prelude. True: there is one, to be inlined. */
+/* Gives every call of a leaf to `expand`, whose result (NULL for void) replaces it, then removes
+ * the declarations and links the prelude. True: there is one, to be inlined. */
 typedef LLVMValueRef (*TlLeafExpander)(TlLeafCall *call);
 bool tl_leaf_expand_each(TlLlvm *l, TlLeafExpander expand);
 
@@ -58,7 +58,8 @@ void tl_amd_divide(TlLlvm *l);
 /* ---- the order of long computations on AMD (amd_order.c); when leaves are expanded ---- */
 void tl_amd_order(TlLlvm *l);
 
-/* ---- FAIL, OUTSIDE and PRINT on a real GPU (leaf_debug.c): records of runtime/contract/leaf.h ---- */
+/* ---- FAIL, OUTSIDE and PRINT on a real GPU (leaf_debug.c): records of runtime/contract/leaf.h
+ * ---- */
 /* Marks argument `index` of the kernel as the address of the debug buffer. */
 void tl_leaf_mark_debug(TlLlvm *l, LLVMValueRef kernel, unsigned index);
 /* block, thread: i32 */

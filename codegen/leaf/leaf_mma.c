@@ -1,5 +1,6 @@
-/* Matrix instructions on real GPUs: intrinsics, and inline asm for mma.sync of f8, which LLVM 19 has no
- * intrinsic for. Operands of the leaves: site, kind, k, types, ring, a, b, c, in words of a lane. */
+/* Matrix instructions on real GPUs: intrinsics, and inline asm for mma.sync of f8, which LLVM 19
+ * has no intrinsic for. Operands of the leaves: site, kind, k, types, ring, a, b, c, in words of a
+ * lane. */
 #include "codegen/leaf/leaf_expand.h"
 #include "ir/ir.h"
 #include <string.h>

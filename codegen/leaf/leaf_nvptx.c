@@ -187,8 +187,8 @@ static void store_shared(TlLeafCall *call)
 
 /* ---- asynchronous copies, loads of a warp ---- */
 
-/* site, pred, slot, offset, address, inside. In the asm: $0 to, $1 from, then what says that nothing is read
- * and all becomes 0, then pred. Rows of 16 bytes go past the first cache. */
+/* site, pred, slot, offset, address, inside. In the asm: $0 to, $1 from, then what says that
+ * nothing is read and all becomes 0, then pred. Rows of 16 bytes go past the first cache. */
 static void copy_async(TlLeafCall *call)
 {
     unsigned bytes = 4u << (call->leaf - TL_LEAF_CP_ASYNC_4);

@@ -1,5 +1,5 @@
-/* The leaf table in LLVM IR: declarations of `tl.leaf.NAME`, and what becomes of the calls after the
- * middle end has run: instructions of the target, or calls of the emulator's functions. */
+/* The leaf table in LLVM IR: declarations of `tl.leaf.NAME`, and what becomes of the calls after
+ * the middle end has run: instructions of the target, or calls of the emulator's functions. */
 #ifndef TL_LEAVES_H
 #define TL_LEAVES_H
 #include "codegen/target/llvm.h"
@@ -12,9 +12,9 @@
 LLVMTypeRef tl_leaf_type(LLVMContextRef c, char letter);
 const char *tl_leaf_name(tl_leaf leaf); /* "tid" */
 tl_leaf_class tl_leaf_class_of(tl_leaf leaf);
-/* The function `tl.leaf.NAME` of the module, declared on first use with the attributes of its class:
- * nounwind always; PURE memory(none) willreturn speculatable; WARP and BLOCK convergent; GLOBAL and
- * SHARED loads memory(read) willreturn; the rest may do anything to memory. */
+/* The function `tl.leaf.NAME` of the module, declared on first use with the attributes of its
+ * class: nounwind always; PURE memory(none) willreturn speculatable; WARP and BLOCK convergent;
+ * GLOBAL and SHARED loads memory(read) willreturn; the rest may do anything to memory. */
 LLVMValueRef tl_leaf_declare(TlLlvm *l, tl_leaf leaf);
 
 /* Expansion: every call of a leaf is replaced and the declarations go. One file per kind of target

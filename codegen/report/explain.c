@@ -1,4 +1,5 @@
-/* The report of compiled kernels (explain.h): variants, registers, shared memory, occupancy, loops. */
+/* The report of compiled kernels (explain.h): variants, registers, shared memory, occupancy,
+ * loops. */
 #include "codegen/report/explain.h"
 
 #include <string.h>

@@ -24,7 +24,8 @@ static const Words BOUNDS[] = {
 };
 _Static_assert(sizeof BOUNDS / sizeof *BOUNDS == TL_BOUND_COUNT, "words for each TlBound");
 
-/* An access is tested along all of its axes, or along none; but for `left_out`, and for what LLVM folds. */
+/* An access is tested along all of its axes, or along none; but for `left_out`, and for what LLVM
+ * folds. */
 static void explain_bounds(const TlExplain *e, const TlOp *op, const TlPlace *p, uint32_t left_out,
                            Masks *masks)
 {

@@ -28,8 +28,8 @@ static bool passes_layout_on(const TlOp *op)
     return tl_op_info(op->opcode)->flags & (F_ELEM | F_VIEWLIKE) || op->opcode == TL_OP_RESHAPE;
 }
 
-/* What gives a value its layout: an operand that has it too, or what a loop or branch yields. NULL: the
- * value's own op. */
+/* What gives a value its layout: an operand that has it too, or what a loop or branch yields. NULL:
+ * the value's own op. */
 static const TlValue *layout_from(const TlValue *v)
 {
     const TlOp *op = v->def ? v->def : v->block->parent;
@@ -172,13 +172,15 @@ static uint32_t totals_of(const TlScanPlan *p, const TlScanStep *step)
 /* Does nothing come after the block that a register has after the step, in any thread? */
 static bool is_last_block(const TlScanPlan *p, const TlScanStep *step, uint32_t reg, bool reverse)
 {
-    uint32_t reps = (uint32_t)p->reps, above = (1u << p->axis_bits) - (1u << (step->bit + step->nbits));
+    uint32_t reps = (uint32_t)p->reps,
+             above = (1u << p->axis_bits) - (1u << (step->bit + step->nbits));
     uint32_t own = reg & ((1u << p->reg_bits) - 1), at = (uint32_t)tl_images_reg(&p->x, own);
     bool last = reg / p->rep_unit % reps == (reverse ? 0 : reps - 1);
     return last && (tl_images_moving(&p->x) & above) == 0 && (at & above) == (reverse ? 0 : above);
 }
 
-/* What a step by classes reads. The total of the last class is nobody's business where nothing comes after. */
+/* What a step by classes reads. The total of the last class is nobody's business where nothing
+ * comes after. */
 static uint32_t class_reads(const TlScanPlan *p, const TlScanStep *step, bool reverse)
 {
     const TlSharedSlots *s = &step->slots;

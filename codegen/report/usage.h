@@ -13,8 +13,8 @@ typedef struct TlUsage {
     int private_bytes;         /* of a thread, in memory: spills and more */
 } TlUsage;
 
-/* PTX as ptxas makes code of it, in `words` what `ptxas -v` said; a linked AMD code object. False: it
- * has nothing of that kernel. */
+/* PTX as ptxas makes code of it, in `words` what `ptxas -v` said; a linked AMD code object. False:
+ * it has nothing of that kernel. */
 bool tl_usage_of_ptxas(const char *words, const char *kernel, TlUsage *out);
 bool tl_usage_of_hsaco(const void *code, size_t size, const char *kernel, TlUsage *out);
 #endif

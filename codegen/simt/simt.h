@@ -3,14 +3,15 @@
  *
  * A kernel becomes a function with one argument per slot of its parameter table: pointers are
  * `ptr addrspace(1)`, all else i64. A scalar is one LLVM value, equal in all threads of the block.
- * A tile is an array of LLVM scalars, one per register of its layout (tl_layout_registers), numbered
- * as tl_layout_apply_reg numbers them; element types as in registers (tl_gen_elem_type: bool i1,
- * bf16 i16, f8 i8). Registers of padding (coordinates outside of the tile) hold anything that is
- * not poison; nothing may depend on them. Threads whose free lane or warp bits (tl_layout_free_masks)
- * are not 0 hold copies.
+ * A tile is an array of LLVM scalars, one per register of its layout (tl_layout_registers),
+ * numbered as tl_layout_apply_reg numbers them; element types as in registers (tl_gen_elem_type:
+ * bool i1, bf16 i16, f8 i8). Registers of padding (coordinates outside of the tile) hold anything
+ * that is not poison; nothing may depend on them. Threads whose free lane or warp bits
+ * (tl_layout_free_masks) are not 0 hold copies.
  *
- * What LLVM IR cannot say is a call of `tl.leaf.NAME` (runtime/contract/leaf.def); leaves.h expands them after
- * LLVM's middle end. All branches are uniform in the block. Barriers come from tl_simt_barrier only. */
+ * What LLVM IR cannot say is a call of `tl.leaf.NAME` (runtime/contract/leaf.def); leaves.h expands
+ * them after LLVM's middle end. All branches are uniform in the block. Barriers come from
+ * tl_simt_barrier only. */
 #ifndef TL_SIMT_H
 #define TL_SIMT_H
 #include "codegen/gen/codegen.h"
@@ -68,14 +69,15 @@ void tl_simt_carry_from(TlSimt *g, const TlOp *term, uint32_t first, uint32_t n,
 LLVMValueRef tl_simt_leaf(TlSimt *g, tl_leaf leaf, unsigned nargs, LLVMValueRef *args);
 void tl_simt_barrier(TlSimt *g);
 LLVMValueRef tl_simt_i32(TlSimt *g, uint32_t v);
-/* One register's value as i32 words (1 or 2; smaller types are zero-extended into one), and back. */
+/* One register's value as i32 words (1 or 2; smaller types are zero-extended into one), and
+ * back. */
 int tl_simt_to_words(TlSimt *g, const TlType *type, LLVMValueRef x, LLVMValueRef words[2]);
 LLVMValueRef tl_simt_from_words(TlSimt *g, const TlType *type, LLVMValueRef *words);
 /* The value that another lane of the warp has: any element type. mask constant; lane any i32. */
 LLVMValueRef tl_simt_shuffle_xor(TlSimt *g, const TlType *type, LLVMValueRef x, uint32_t mask);
 LLVMValueRef tl_simt_shuffle_idx(TlSimt *g, const TlType *type, LLVMValueRef x, LLVMValueRef lane);
-/* n values of `type` (n * element bytes a power of two; at most 32 values) as one value of the type that
- * leaves take for so many bytes, and back. */
+/* n values of `type` (n * element bytes a power of two; at most 32 values) as one value of the type
+ * that leaves take for so many bytes, and back. */
 LLVMTypeRef tl_simt_wide_type(TlSimt *g, const TlType *type, int n);
 LLVMValueRef tl_simt_pack(TlSimt *g, const TlType *type, int n, LLVMValueRef *x);
 void tl_simt_unpack(TlSimt *g, const TlType *type, LLVMValueRef wide, int n, LLVMValueRef *out);
@@ -104,12 +106,14 @@ LLVMValueRef tl_simt_thread_xor(TlSimt *g, int lane_bits, const uint32_t *lane, 
                                 const uint32_t *warp);
 /* i1: is the register's element one of the tile? NULL: always. */
 LLVMValueRef tl_simt_is_inside(TlSimt *g, const TlType *type, int64_t reg);
-/* i1: does this thread hold the copy that counts (free lane and warp bits 0)? NULL: every thread. */
+/* i1: does this thread hold the copy that counts (free lane and warp bits 0)? NULL: every
+ * thread. */
 LLVMValueRef tl_simt_is_owner(TlSimt *g, const TlLayout *l);
 /* a && b, where NULL means true. */
 LLVMValueRef tl_simt_both(TlSimt *g, LLVMValueRef a, LLVMValueRef b);
-/* The register of `of` that holds the element of register `reg` of `l` in every thread, both layouts
- * related by layout_rules.h; dims[d]: l's output that of's output d is, -1: coordinate 0. */
+/* The register of `of` that holds the element of register `reg` of `l` in every thread, both
+ * layouts related by layout_rules.h; dims[d]: l's output that of's output d is, -1: coordinate
+ * 0. */
 int64_t tl_simt_match(TlSimt *g, const TlLayout *of, const TlLayout *l, int64_t reg,
                       const int *dims);
 
@@ -154,7 +158,8 @@ void tl_simt_print(TlSimt *g, TlOp *op);
 void tl_simt_assert(TlSimt *g, TlOp *op); /* assert, assume */
 /* Threads whose i1 `failed` holds report; kind as tile_cpu_services.fail has it. */
 void tl_simt_fail(TlSimt *g, LLVMValueRef failed, uint32_t kind, const char *text);
-/* An access that lies outside of the array of a parameter, -1: of any. verb: load, store or atomic. */
+/* An access that lies outside of the array of a parameter, -1: of any. verb: load, store or
+ * atomic. */
 void tl_simt_outside(TlSimt *g, LLVMValueRef failed, const char *verb, int param,
                      LLVMValueRef address, uint64_t bytes);
 

@@ -7,8 +7,8 @@
  * memory move together: as many as the layout holds side by side and as axis-info proves aligned
  * and all inside or all outside.
  *
- * A copy has no registers of its own, so its addresses may stay in some: what its loop moves the tile
- * by is added last, to what does not change in the loop. On NVIDIA that is one instruction,
+ * A copy has no registers of its own, so its addresses may stay in some: what its loop moves the
+ * tile by is added last, to what does not change in the loop. On NVIDIA that is one instruction,
  * start * stride + the rest. */
 #include "codegen/simt/copies.h"
 #include "codegen/simt/simt_access.h"
@@ -290,8 +290,8 @@ void tl_simt_access_promise(TlSimt *g, TlSimtAccess *a)
 
 /* ---- with checks: the arrays of the launch ---- */
 
-/* i1: do `bytes` at the address, an i64, lie in the array of the parameter? One of unknown size holds
- * everything. */
+/* i1: do `bytes` at the address, an i64, lie in the array of the parameter? One of unknown size
+ * holds everything. */
 static LLVMValueRef is_in_array(TlSimt *g, uint32_t param, LLVMValueRef address, uint64_t bytes)
 {
     LLVMValueRef zero = tl_gen_int(&g->gen, 0), need = tl_gen_int(&g->gen, (int64_t)bytes);

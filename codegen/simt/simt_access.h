@@ -1,5 +1,5 @@
-/* What loads, stores, copies and atomics of the SIMT lowering share: the place of an access, register by
- * register (simt_access.c). */
+/* What loads, stores, copies and atomics of the SIMT lowering share: the place of an access,
+ * register by register (simt_access.c). */
 #ifndef TL_SIMT_ACCESS_H
 #define TL_SIMT_ACCESS_H
 #include "codegen/simt/simt.h"
@@ -44,8 +44,8 @@ LLVMValueRef tl_simt_access_all_inside(TlSimt *g, const TlSimtAccess *a);
 /* `moved` computed anew, in 64 bits. */
 void tl_simt_access_move(TlSimt *g, TlSimtAccess *a);
 LLVMValueRef tl_simt_access_pred(TlSimt *g, TlSimtAccess *a, int64_t r);
-/* With checks, where a pointer is not proved good: `pred`, and the bytes at the address lie in the array that
- * it came from; what does not is reported. pred: NULL = true. */
+/* With checks, where a pointer is not proved good: `pred`, and the bytes at the address lie in the
+ * array that it came from; what does not is reported. pred: NULL = true. */
 LLVMValueRef tl_simt_access_ask(TlSimt *g, const TlSimtAccess *a, LLVMValueRef pred,
                                 LLVMValueRef address, uint64_t bytes);
 /* i1, NULL = true: does this thread write? */

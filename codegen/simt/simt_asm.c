@@ -1,5 +1,5 @@
-/* asm: the target's own instructions, once per element. {0} of the text is the result, {1}, {2}, ... are
- * the operands; LLVM calls them $0, $1, $2, ... */
+/* asm: the target's own instructions, once per element. {0} of the text is the result, {1}, {2},
+ * ... are the operands; LLVM calls them $0, $1, $2, ... */
 #include "codegen/simt/simt.h"
 #include <string.h>
 
@@ -38,7 +38,8 @@ static LLVMTypeRef register_type(TlSimt *g, const TlType *type)
 
 static bool is_alike(const TlOp *a, const TlOp *b)
 {
-    bool same = a->nin == b->nin && tl_attr(a, TL_ATTR_TEXT)->u.s == tl_attr(b, TL_ATTR_TEXT)->u.s &&
+    bool same = a->nin == b->nin &&
+                tl_attr(a, TL_ATTR_TEXT)->u.s == tl_attr(b, TL_ATTR_TEXT)->u.s &&
                 a->out[0]->type->dtype == b->out[0]->type->dtype &&
                 memcmp(&a->loc, &b->loc, sizeof a->loc) == 0;
     for (uint32_t i = 0; same && i < a->nin; i++)
@@ -54,8 +55,8 @@ static bool was_tried(const TlSimt *g, const TlOp *op)
     return false;
 }
 
-/* "<inline asm>:1:2: unknown instruction\n    v_ad v0, v0\n    ^": the words, and the line that they are
- * about; all is the words where the assembler has another form. */
+/* "<inline asm>:1:2: unknown instruction\n    v_ad v0, v0\n    ^": the words, and the line that
+ * they are about; all is the words where the assembler has another form. */
 static void say(TlSimt *g, const TlOp *op, const char *error)
 {
     static const char PLACE[] = "<inline asm>:";
@@ -75,7 +76,8 @@ static void say(TlSimt *g, const TlOp *op, const char *error)
     g->failed = true;
 }
 
-/* LLVM assembles AMD's texts, and would tell neither whose text is wrong nor go on. PTX is ptxas's to read. */
+/* LLVM assembles AMD's texts, and would tell neither whose text is wrong nor go on. PTX is ptxas's
+ * to read. */
 static void assemble(TlSimt *g, const TlOp *op, const TlSbuf *text, const TlSbuf *constraints,
                      LLVMTypeRef type)
 {

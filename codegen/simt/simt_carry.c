@@ -1,9 +1,9 @@
 /* Values that loops and branches carry: the phis of their registers.
  *
- * One phi per register; but what was loaded several registers at a time stays together, from the load to who
- * wants single elements. Otherwise a loop that loads for its next trip would take the vectors apart at the end
- * of this one (or move registers to where the next user wants them), and wait there for what it has only
- * just begun to load. */
+ * One phi per register; but what was loaded several registers at a time stays together, from the
+ * load to who wants single elements. Otherwise a loop that loads for its next trip would take the
+ * vectors apart at the end of this one (or move registers to where the next user wants them), and
+ * wait there for what it has only just begun to load. */
 #include "codegen/simt/simt.h"
 
 enum { WORD_BYTES = 4, MOST_DEPTH = 8 };
@@ -36,7 +36,8 @@ static int least(int a, int b)
     return a < b ? a : b;
 }
 
-/* What a loop's carried value is at first, and what its next one is. A loop is not followed twice. */
+/* What a loop's carried value is at first, and what its next one is. A loop is not followed
+ * twice. */
 static int carried_together(const TlSimt *g, const TlOp *loop, uint32_t i, int depth)
 {
     const TlValue *next = tl_in(loop->regions[0]->last, i);

@@ -1,7 +1,8 @@
-/* Lowering of conversions, after the plan of ir/plan/layout_convert.h, which says what each kind does.
+/* Lowering of conversions, after the plan of ir/plan/layout_convert.h, which says what each kind
+ * does.
  *
- * Elements of less than 32 bits that take the same way in a shuffle travel together: up to 32 bools,
- * 4 bytes or 2 halves in one word. */
+ * Elements of less than 32 bits that take the same way in a shuffle travel together: up to 32
+ * bools, 4 bytes or 2 halves in one word. */
 #include "codegen/simt/simt_exchange.h"
 #include "ir/plan/shared_plan.h"
 

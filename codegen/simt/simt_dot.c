@@ -1,10 +1,10 @@
-/* Lowering of matrix products by multiply-adds, after the plan of ir/plan/dot_plan.h: as the interpreter
- * has it, sum = fma(a, b, sum) for k = 0, 1, ... in the type of the sum.
+/* Lowering of matrix products by multiply-adds, after the plan of ir/plan/dot_plan.h: as the
+ * interpreter has it, sum = fma(a, b, sum) for k = 0, 1, ... in the type of the sum.
  *
  *     for each round
  *         barrier, unless it is the first; write the rows of a and b; barrier
- *         for k = 0 .. rows - 1 by UNROLL: read vectors of row k of a and of b; all multiply-adds
- */
+ *         for k = 0 .. rows - 1 by UNROLL: read vectors of row k of a and of b; all
+ * multiply-adds */
 #include "codegen/simt/simt_exchange.h"
 #include "ir/plan/dot_plan.h"
 
@@ -151,8 +151,8 @@ static Reader make_reader(const Dot *d, int side)
     return r;
 }
 
-/* The rows k + 0 .. count - 1 of a round that begins at row `first`; k is a multiple of count, and a
- * constant when `loop` is false. */
+/* The rows k + 0 .. count - 1 of a round that begins at row `first`; k is a multiple of count, and
+ * a constant when `loop` is false. */
 typedef struct Rows {
     bool loop;
     LLVMValueRef k;

@@ -132,9 +132,9 @@ LLVMValueRef tl_simt_shuffle_idx(TlSimt *g, const TlType *type, LLVMValueRef x, 
 
 /* ---- several values as one wide one ----
  *
- * A wide value is a vector of words, a word holds one element or several small ones. What is packed as
- * it was unpacked is the word, or the wide value, that it came from: operands of matrix instructions
- * pass as words. */
+ * A wide value is a vector of words, a word holds one element or several small ones. What is packed
+ * as it was unpacked is the word, or the wide value, that it came from: operands of matrix
+ * instructions pass as words. */
 
 enum { WORD = 4, MAX_ELEMENTS = 32 };
 

@@ -377,7 +377,8 @@ static bool wants_unread(const TlSimt *g, const TlOp *op)
     return false;
 }
 
-/* Does shared memory stay as it is? (In the arms of an IF nothing may be read for what comes after it.) */
+/* Does shared memory stay as it is? (In the arms of an IF nothing may be read for what comes after
+ * it.) */
 static bool is_quiet(const TlSimt *g, const TlOp *op)
 {
     const TlOpInfo *info = tl_op_info(op->opcode);
@@ -397,8 +398,8 @@ static bool is_quiet(const TlSimt *g, const TlOp *op)
     return true;
 }
 
-/* A copy that could overwrite what is not read yet stands behind a barrier (insert-barriers), and all is read
- * before that. */
+/* A copy that could overwrite what is not read yet stands behind a barrier (insert-barriers), and
+ * all is read before that. */
 static bool begins_copy(const TlOp *op)
 {
     return op->opcode == TL_OP_COPY || op->opcode == TL_OP_COMMIT;

@@ -1,13 +1,13 @@
 /* Lowering of matrix products by matrix instructions (ir/plan/mma.h).
  *
  *     for each instruction's k
- *         for each block of rows: its part of A as words of a lane; for each block of columns: its part of B
- *         for each block of the accumulator that this warp has: one leaf
+ *         for each block of rows: its part of A as words of a lane; for each block of columns: its
+ * part of B for each block of the accumulator that this warp has: one leaf
  *
  * What register of which tile a lane gives to the instruction is asked by coordinates: those of the
- * fragment plus those of the block. A register that a tile of small extents does not have is 0. Where K
- * is no multiple of the instruction's, what a lane has beyond is 0 in A and B: by the fragment's own k,
- * as the tile's layout may repeat data there. */
+ * fragment plus those of the block. A register that a tile of small extents does not have is 0.
+ * Where K is no multiple of the instruction's, what a lane has beyond is 0 in A and B: by the
+ * fragment's own k, as the tile's layout may repeat data there. */
 #include "codegen/leaf/leaves.h"
 #include "codegen/simt/simt_exchange.h"
 #include "ir/plan/layout_rules.h"
@@ -156,9 +156,9 @@ static LLVMValueRef multiply(const Mma *m, LLVMValueRef a, LLVMValueRef b, LLVMV
     return tl_simt_leaf(g, m->leaf, 7, args);
 }
 
-/* Would the operands of all steps leave too few registers beside the accumulator? Then LLVM, which likes to
- * read from shared memory early, must not read those of the next row before it is its turn. (What
- * NVIDIA's registers hold is ptxas's to say.) */
+/* Would the operands of all steps leave too few registers beside the accumulator? Then LLVM, which
+ * likes to read from shared memory early, must not read those of the next row before it is its
+ * turn. (What NVIDIA's registers hold is ptxas's to say.) */
 static bool must_read_late(const Mma *m, const Blocks *blocks)
 {
     const TlTarget *target = m->g->options->target;

@@ -1,7 +1,7 @@
 /* Lowering of scans, after the plan of ir/scan_plan.h.
  *
- * Padding comes last, where nobody looks, unless the scan is reversed: then a block has a value when
- * its lowest coordinate is inside. */
+ * Padding comes last, where nobody looks, unless the scan is reversed: then a block has a value
+ * when its lowest coordinate is inside. */
 #include "codegen/simt/simt_exchange.h"
 #include "ir/plan/scan_plan.h"
 

@@ -1,12 +1,12 @@
 /* Buffers of shared memory: put, get, copy, after the plans of ir/staged_plan.h.
  *
- * The place of an access is what is linear in the thread, XORed with a constant, plus the slot, plus
- * constants: one value for each constant that meets the thread's bits (the rows that a swizzle
+ * The place of an access is what is linear in the thread, XORed with a constant, plus the slot,
+ * plus constants: one value for each constant that meets the thread's bits (the rows that a swizzle
  * turns), one add for the slot, the rest is in the instruction.
  *
- * A copy is cp.async where that moves 4, 8 or 16 bytes: as many as load would (simt_access.c) and as
- * lie side by side in the buffer. Elsewhere, and on other machines, it loads and stores at once, which
- * a copy may do. */
+ * A copy is cp.async where that moves 4, 8 or 16 bytes: as many as load would (simt_access.c) and
+ * as lie side by side in the buffer. Elsewhere, and on other machines, it loads and stores at once,
+ * which a copy may do. */
 #include <string.h>
 
 #include "codegen/simt/copies.h"
@@ -366,8 +366,8 @@ static bool prepare_copy(TlSimt *g, TlOp *op, Copy *c)
     return true;
 }
 
-/* i1: are the tiles that can be decided as a whole inside along the axes that move? NULL: there is none. The
- * other tests are made here, for both ways to use. */
+/* i1: are the tiles that can be decided as a whole inside along the axes that move? NULL: there is
+ * none. The other tests are made here, for both ways to use. */
 static LLVMValueRef are_inside(TlSimt *g, Copy *copies, uint32_t n)
 {
     LLVMValueRef all = NULL;
@@ -381,10 +381,10 @@ static LLVMValueRef are_inside(TlSimt *g, Copy *copies, uint32_t n)
     return all;
 }
 
-/* Copies beside each other, up to the next that is none: where the loop is not at the end of its views,
- * they begin without the tests of the axes that it moves along. At the end all is computed again: were
- * addresses common to both ways, ptxas would make one way of them, with every copy twice, under
- * predicates. */
+/* Copies beside each other, up to the next that is none: where the loop is not at the end of its
+ * views, they begin without the tests of the axes that it moves along. At the end all is computed
+ * again: were addresses common to both ways, ptxas would make one way of them, with every copy
+ * twice, under predicates. */
 void tl_simt_copy(TlSimt *g, TlOp *op)
 {
     uint32_t n = 0, most = 0;

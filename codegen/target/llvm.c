@@ -18,7 +18,8 @@ static void on_fatal(const char *reason)
 {
     if (tl_guard_current())
         tl_fault(TL_FAULT_LLVM, "LLVM: %s", reason);
-    /* else no compilation of ours is running: LLVM goes on to end the host, as it would without us */
+    /* else no compilation of ours is running: LLVM goes on to end the host, as it would without
+     * us */
 }
 
 static void initialise(void)
@@ -184,7 +185,8 @@ bool tl_llvm_fits(const TlLlvm *l, TlLlvmSize size)
     static const struct {
         const char *triple;
         TlLlvmSize most;
-    } ROWS[] = {{"nvptx", {1 << 17, 1 << 12}}, {"amdgcn", {1 << 15, 1 << 11}}, {"", {1 << 15, 1 << 13}}};
+    } ROWS[] = {
+        {"nvptx", {1 << 17, 1 << 12}}, {"amdgcn", {1 << 15, 1 << 11}}, {"", {1 << 15, 1 << 13}}};
     char *triple = LLVMGetTargetMachineTriple(l->machine);
     uint32_t i = 0;
     while (strncmp(triple, ROWS[i].triple, strlen(ROWS[i].triple)))

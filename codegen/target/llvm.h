@@ -37,8 +37,9 @@ void tl_llvm_retarget(TlLlvm *l, const char *triple, const char *cpu, const char
 void tl_llvm_link_text(TlLlvm *l, const char *text, size_t size);
 void tl_llvm_verify(TlLlvm *l); /* TL_ASSERT that the module is valid */
 void tl_llvm_run(TlLlvm *l, const char *passes);
-/* What the assembler of l's target says of inline asm with these operands: NULL, or its first complaint, in
- * l's arena. `type`: a function type of scalars from l's context. The module is not touched. */
+/* What the assembler of l's target says of inline asm with these operands: NULL, or its first
+ * complaint, in l's arena. `type`: a function type of scalars from l's context. The module is not
+ * touched. */
 const char *tl_llvm_asm_error(const TlLlvm *l, const char *text, size_t text_size,
                               const char *constraints, size_t constraints_size, LLVMTypeRef type);
 /* How long a function is. */
@@ -46,16 +47,19 @@ typedef struct TlLlvmSize {
     unsigned instructions, blocks;
 } TlLlvmSize;
 TlLlvmSize tl_llvm_size(LLVMValueRef function);
-/* May code generation, which grows by more than the length of a function, have its time with one this long? */
+/* May code generation, which grows by more than the length of a function, have its time with one
+ * this long? */
 bool tl_llvm_fits(const TlLlvm *l, TlLlvmSize size);
-/* From here on the module's code is generated quickly (level 0), in time and memory linear in its size. */
+/* From here on the module's code is generated quickly (level 0), in time and memory linear in its
+ * size. */
 void tl_llvm_be_quick(TlLlvm *l);
-/* Looks how long the function of a kernel has become. When it does not fit, the module's code is generated quickly, and a
- * warning with `hint` says so. */
+/* Looks how long the function of a kernel has become. When it does not fit, the module's code is
+ * generated quickly, and a warning with `hint` says so. */
 void tl_llvm_watch(TlLlvm *l, TlDiags *diags, TlLoc loc, const char *name, LLVMValueRef function,
                    const char *hint);
 #define TL_LLVM_QUICK_PASSES "function(sroa,early-cse,simplifycfg)"
-/* Parts blocks of more than that many instructions: selection takes time by the square of a block. */
+/* Parts blocks of more than that many instructions: selection takes time by the square of a
+ * block. */
 void tl_llvm_part_blocks(TlLlvm *l, unsigned most);
 void *tl_llvm_emit(TlLlvm *l, TlArena *arena, bool object,
                    size_t *out_size); /* object bytes or assembly text */

@@ -28,10 +28,11 @@ typedef struct TlTarget {
 /* NULL when unknown. With out_emulate, "emu:NAME" and "emu:NAME@LEVEL" find a GPU's row too and set
  * it. */
 const TlTarget *tl_target_find(const char *name, bool *out_emulate);
-/* The CPU that emulated code is made for: the row of "cpu:LEVEL", of "cpu" where `name` says none. */
+/* The CPU that emulated code is made for: the row of "cpu:LEVEL", of "cpu" where `name` says
+ * none. */
 const TlTarget *tl_target_host(const char *name);
-/* The machine that an object with images for `list` (comma-separated, NULL: "cpu") is linked on: the
- * triple of its first CPU target; "": this machine. */
+/* The machine that an object with images for `list` (comma-separated, NULL: "cpu") is linked on:
+ * the triple of its first CPU target; "": this machine. */
 const char *tl_target_object_triple(const char *list);
 const char *const *tl_target_names(void);           /* NULL-terminated */
 const char *tl_pipeline(const char *name);          /* comma-separated passes */

@@ -14,11 +14,12 @@ typedef struct TlWorker {
     void *arg;
 } TlWorker;
 
-/* Begins run(arg) on a thread with a stack for LLVM; where none can be had, tl_worker_join runs it. */
+/* Begins run(arg) on a thread with a stack for LLVM; where none can be had, tl_worker_join runs
+ * it. */
 void tl_worker_start(TlWorker *w, void (*run)(void *arg), void *arg);
 void tl_worker_join(TlWorker *w);
-/* How many threads may compile at once: this machine's processors, but one where memory comes from an
- * allocator of the caller's, which need not be thread-safe. */
+/* How many threads may compile at once: this machine's processors, but one where memory comes from
+ * an allocator of the caller's, which need not be thread-safe. */
 uint32_t tl_worker_most(TlAllocFn alloc);
 /* The allocator of callers that bring none; thread-safe. */
 void *tl_libc_alloc(void *user, void *ptr, size_t old_size, size_t new_size);

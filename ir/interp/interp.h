@@ -16,8 +16,10 @@ typedef struct TlTileData {
 /* A run-time argument, in the order of the kernel's parameters. */
 typedef struct TlInterpArg {
     void *address;               /* views and pointers */
-    uint64_t bytes;              /* memory behind address; UINT64_MAX when unknown (no bounds check) */
-    uint8_t *shadow;             /* one byte per byte of memory, nonzero = initialised; NULL = all initialised */
+    /* memory behind address; UINT64_MAX when unknown (no bounds check) */
+    uint64_t bytes;
+    /* one byte per byte of memory, nonzero = initialised; NULL = all initialised */
+    uint8_t *shadow;
     uint64_t scalar;             /* scalars: the element's bits */
     int64_t extent[TL_MAX_VIEW_RANK], stride[TL_MAX_VIEW_RANK]; /* views; strides in elements */
 } TlInterpArg;
@@ -33,8 +35,10 @@ typedef enum TlInterpFailKind {
 typedef struct TlInterpHooks {
     void *user;
     void (*print)(void *user, const int32_t *pid, const char *text, TlTileData value);
-    /* Called on each failed assert / check; the program goes on (loads read 0, stores are dropped). */
-    void (*fail)(void *user, const int32_t *pid, TlInterpFailKind kind, TlLoc loc, const char *text);
+    /* Called on each failed assert / check; the program goes on (loads read 0, stores are
+     * dropped). */
+    void (*fail)(void *user, const int32_t *pid, TlInterpFailKind kind, TlLoc loc,
+                 const char *text);
     bool (*stop)(void *user); /* polled now and then; true ends the run. May be NULL */
 } TlInterpHooks;
 
@@ -45,8 +49,8 @@ typedef struct TlInterpOptions {
 
 /* Runs one program. `scratch` is reset to its entry state by the callee's caller (use one arena per
  * worker). fn must be verified. False when hooks.stop ended it. */
-bool tl_interp_program(const TlFn *fn, const TlInterpArg *args, const int32_t pid[6], const int32_t npid[6],
-                       const TlInterpOptions *options, TlArena *scratch);
+bool tl_interp_program(const TlFn *fn, const TlInterpArg *args, const int32_t pid[6],
+                       const int32_t npid[6], const TlInterpOptions *options, TlArena *scratch);
 
 /* Evaluates a pure op without regions, views or pointers on constant operands (n tiles of data)
  * into out (one per result, memory allocated in arena). False when the op is not foldable. The

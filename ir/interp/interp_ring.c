@@ -1,4 +1,5 @@
-/* Element kernels of the ring (ring_float.h): those of integers, but for the ops that are hashes. */
+/* Element kernels of the ring (ring_float.h): those of integers, but for the ops that are
+ * hashes. */
 #include "ir/interp/interp_impl.h"
 
 #define HASH(NAME, OPCODE, U)                                                                      \
@@ -29,9 +30,9 @@ WIDTHS(round, TL_OP_ROUND)
         NAME##_16, NAME##_32, NAME##_64                                                            \
     }
 static const TlElemFn hashes[][3] = {
-    [TL_OP_DIV] = ROW(div),     [TL_OP_REM] = ROW(rem),    [TL_OP_SQRT] = ROW(sqrt),
-    [TL_OP_EXP2] = ROW(exp2),   [TL_OP_FLOOR] = ROW(floor), [TL_OP_CEIL] = ROW(ceil),  [TL_OP_TRUNC] = ROW(trunc),
-    [TL_OP_RINT] = ROW(rint),   [TL_OP_ROUND] = ROW(round)};
+    [TL_OP_DIV] = ROW(div),     [TL_OP_REM] = ROW(rem),     [TL_OP_SQRT] = ROW(sqrt),
+    [TL_OP_EXP2] = ROW(exp2),   [TL_OP_FLOOR] = ROW(floor), [TL_OP_CEIL] = ROW(ceil),
+    [TL_OP_TRUNC] = ROW(trunc), [TL_OP_RINT] = ROW(rint),   [TL_OP_ROUND] = ROW(round)};
 
 TlElemFn tl_ring_fn(TlOpcode opcode, TlDtype d)
 {

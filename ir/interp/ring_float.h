@@ -1,7 +1,7 @@
-/* The ring mode (--fp=ring): floats of width w are replaced by the integers modulo 2^w, so that sums
- * and products are exact and associative. Then every layout, number of warps, order of a reduction
- * and split of a loop gives the same bits, on ref, cpu and emulator, on random data: what moves data
- * is tested without a tolerance (reliability of kernels, not of arithmetic).
+/* The ring mode (--fp=ring): floats of width w are replaced by the integers modulo 2^w, so that
+ * sums and products are exact and associative. Then every layout, number of warps, order of a
+ * reduction and split of a loop gives the same bits, on ref, cpu and emulator, on random data: what
+ * moves data is tested without a tolerance (reliability of kernels, not of arithmetic).
  *
  * A float is its bits, seen as a signed integer of the same width (tl_ring_dtype). Sum, difference,
  * product, fma and dot are those of integers; so are min, max and comparisons; there is no NaN.
@@ -21,7 +21,8 @@ TlDtype tl_op_dtype(const TlOp *op, TlDtype d);
 /* A float constant's place in the ring: integers modulo 2^w; infinities the greatest and least;
  * else a hash of the magnitude, with the sign of the number. */
 uint64_t tl_ring_embed(TlDtype d, uint64_t bits);
-/* Is the op a hash in the ring? b: 0 when unary. Operands zero-extended, the result cut to the type. */
+/* Is the op a hash in the ring? b: 0 when unary. Operands zero-extended, the result cut to the
+ * type. */
 bool tl_ring_is_hash(TlOpcode opcode);
 uint64_t tl_ring_hash(TlOpcode opcode, uint64_t a, uint64_t b);
 /* The steps of the hash, for code that must compute the same. */

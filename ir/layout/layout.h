@@ -68,7 +68,8 @@ void tl_layout_apply(const TlLayout *l, const uint32_t *in, int32_t *out);
 /* The same with the repetition that register number reg (0 .. registers - 1) belongs to; in[] of
  * TL_IN_REG is ignored. */
 void tl_layout_apply_reg(const TlLayout *l, int64_t reg, const uint32_t *in, int32_t *out);
-/* The value of input `in`, all others 0 and free bits 0, whose image is `out`; -1 when there is none. */
+/* The value of input `in`, all others 0 and free bits 0, whose image is `out`; -1 when there is
+ * none. */
 int64_t tl_layout_solve(const TlLayout *l, TlInDim in, const int32_t *out);
 int tl_layout_rank(const TlLayout *l); /* of the matrix */
 bool tl_layout_is_surjective(const TlLayout *l);
@@ -129,9 +130,9 @@ TlLayout *tl_layout_slice(TlArena *arena, const TlLayout *l, int out);
 TlLayout *tl_layout_cover(TlArena *arena, const TlLayout *l, const int32_t *shape,
                           const int *order);
 
-/* In place, the one form of equal layouts of tiles: inputs in the order of TlInDim; reg, lane and warp
- * always there; no register bit that only repeats what other registers hold. A layout of shared
- * memory stays as it is. */
+/* In place, the one form of equal layouts of tiles: inputs in the order of TlInDim; reg, lane and
+ * warp always there; no register bit that only repeats what other registers hold. A layout of
+ * shared memory stays as it is. */
 void tl_layout_canonicalize(TlLayout *l);
 
 /* "reg(0,1)(8,0) lane(0,2)(0,4)(1,0)(2,0)(4,0) -> 16x8", with repetitions "-> 16x16 * 1x11" */

@@ -1,6 +1,7 @@
-/* Bank conflicts of shared memory, as the emulator counts them (runtime/emu/emu_stats.c): 32 banks of 4
- * bytes. A warp goes in parts: 32 lanes of up to 4 bytes, 16 of 8, 8 of 16. A part takes as many
- * wavefronts as distinct words that one bank has to give. Not verified for wide accesses of AMD. */
+/* Bank conflicts of shared memory, as the emulator counts them (runtime/emu/emu_stats.c): 32 banks
+ * of 4 bytes. A warp goes in parts: 32 lanes of up to 4 bytes, 16 of 8, 8 of 16. A part takes as
+ * many wavefronts as distinct words that one bank has to give. Not verified for wide accesses of
+ * AMD. */
 #ifndef TL_BANKS_H
 #define TL_BANKS_H
 #include "ir/plan/layout_convert.h"

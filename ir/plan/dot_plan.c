@@ -1,8 +1,8 @@
 /* Planning a matrix product (dot_plan.h).
  *
- * Coordinates of a side are packed: the free axis (M or N) low, the batch above, each as wide as the
- * accumulator has it. Places are coordinates in a basis of the accumulator's own columns, in this
- * order, lowest bits first:
+ * Coordinates of a side are packed: the free axis (M or N) low, the batch above, each as wide as
+ * the accumulator has it. Places are coordinates in a basis of the accumulator's own columns, in
+ * this order, lowest bits first:
  *
  *     [ registers of a vector | lanes | warps | other registers | repetitions ]
  *

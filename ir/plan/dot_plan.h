@@ -9,10 +9,10 @@
  *
  *     scratch + base + (k mod rows) * row * bytes + (p ^ swizzle(k)) * bytes
  *
- * The swizzle lies inside of the row: it spares writes bank conflicts and costs reads nothing, as all
- * lanes read one k. Bits of k below log2(unroll), which a reader knows, may also turn the elements
- * of a vector around; of the others it is a multiple of a vector. A round: (after round 0: barrier) all writes
- * whose k is in it, barrier, the rows in order.
+ * The swizzle lies inside of the row: it spares writes bank conflicts and costs reads nothing, as
+ * all lanes read one k. Bits of k below log2(unroll), which a reader knows, may also turn the
+ * elements of a vector around; of the others it is a multiple of a vector. A round: (after round 0:
+ * barrier) all writes whose k is in it, barrier, the rows in order.
  *
  * Numbers of (register, thread) are a constant of the register ^ a TlThreadMap. */
 #ifndef TL_DOT_PLAN_H

@@ -9,9 +9,9 @@
  *     lane' = Br reg + Bl lane + Bw warp       (all over GF(2))
  *     warp' = warp, or the value goes through shared memory
  *
- * the kind follows: RENAME when reg' = Ar reg and lane' = lane. Otherwise shuffles. In one shuffle a
- * lane gives one register, so what lane l reads must be a function of the lane that it reads from.
- * For that, lane l fills in shuffle s not register s but s + M l, which makes
+ * the kind follows: RENAME when reg' = Ar reg and lane' = lane. Otherwise shuffles. In one shuffle
+ * a lane gives one register, so what lane l reads must be a function of the lane that it reads
+ * from. For that, lane l fills in shuffle s not register s but s + M l, which makes
  *
  *     lane' = Br s + G l + Bw warp,  G = Bl + Br M      reg' = Ar s + H l + Aw warp,  H = Al + Ar M
  *

@@ -89,8 +89,8 @@ enum {
 TlConvert *tl_convert_plan(TlArena *arena, const TlType *type, const TlLayout *src,
                            const TlLayout *dst, uint32_t max_bytes, uint32_t flags);
 
-/* Where tl_convert_plan would put elements that go from src to dst, as a layout from OFFSET: the least
- * wavefronts of both. The shape's extents are powers of two, the layouts have one repetition.
+/* Where tl_convert_plan would put elements that go from src to dst, as a layout from OFFSET: the
+ * least wavefronts of both. The shape's extents are powers of two, the layouts have one repetition.
  * vec_bits: log2 of the registers that src moves at once; -1: as is best. */
 TlLayout *tl_swizzle_layout(TlArena *arena, int elem_bytes, int rank, const int32_t *shape,
                             const TlLayout *src, const TlLayout *dst, int vec_bits);

@@ -275,8 +275,8 @@ int64_t tl_layout_register_at(const TlLayout *l, const int32_t *coordinate)
     return reg < 0 ? -1 : reg | rep << tl_layout_in_bits(l, TL_IN_REG);
 }
 
-/* What is past the end of a group's first axis in thread 0 may be inside in others, so its number is
- * carried over, too. */
+/* What is past the end of a group's first axis in thread 0 may be inside in others, so its number
+ * is carried over, too. */
 int64_t tl_layout_reshape_source(const TlType *from, const TlType *to, int64_t reg)
 {
     static const uint32_t origin[TL_LAYOUT_MAX_IN];

@@ -20,7 +20,8 @@ const TlLayout *tl_layout_expanded(TlCtx *ctx, const TlLayout *l, int axis);
 const TlLayout *tl_layout_collapsed(TlCtx *ctx, const TlLayout *l, uint32_t outs);
 /* Output i is l's output perm[i]. */
 const TlLayout *tl_layout_permuted(TlCtx *ctx, const TlLayout *l, const int64_t *perm);
-/* What l has along one axis dealt out anew, the least first: to registers, then lanes, then warps. */
+/* What l has along one axis dealt out anew, the least first: to registers, then lanes, then
+ * warps. */
 const TlLayout *tl_layout_registers_first(TlCtx *ctx, const TlLayout *l, int axis);
 /* The same elements on the same threads after a reshape between these shapes; NULL when the
  * elements' row-major numbers are not linear in both. */
@@ -32,8 +33,8 @@ const TlLayout *tl_layout_replicated(TlCtx *ctx, const TlType *type, int lane_bi
 /* The register (0 .. registers - 1) of lane 0 of warp 0 that has the element; -1 when none has. */
 int64_t tl_layout_register_at(const TlLayout *l, const int32_t *coordinate);
 
-/* The register of `from` that holds in every thread what register `reg` of `to`, its reshape, holds;
- * -1: nothing but padding. */
+/* The register of `from` that holds in every thread what register `reg` of `to`, its reshape,
+ * holds; -1: nothing but padding. */
 int64_t tl_layout_reshape_source(const TlType *from, const TlType *to, int64_t reg);
 
 /* ---- ops ---- */

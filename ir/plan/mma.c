@@ -85,8 +85,8 @@ const TlLayout *tl_mma_layout(TlCtx *ctx, const TlMma *mma, int operand, const T
 {
     int rank = tile->rank, m = operand == TL_MMA_B ? -1 : rank - 2,
         n = operand == TL_MMA_A ? -1 : rank - 1, inner = operand == TL_MMA_B ? rank - 2 : rank - 1;
-    /* NVIDIA's B: blocks before k, so that an ldmatrix of four gives one step of k to two blocks: half as
-     * many are under way, from half as many places. */
+    /* NVIDIA's B: blocks before k, so that an ldmatrix of four gives one step of k to two blocks:
+     * half as many are under way, from half as many places. */
     bool blocks_first = operand == TL_MMA_B && !strncmp(mma->name, "mma.", 4);
     int outer = 2 * rank - 3 - inner,
         order[TL_MAX_RANK] = {blocks_first ? outer : inner, blocks_first ? inner : outer, 0};

@@ -1,10 +1,10 @@
 /* Matrix instructions (mma.def) and the layouts of the tiles that they work on.
  *
- * A DOT with attribute `mma` is done by that instruction. Its accumulator is the instruction's fragment,
- * times the warps along M, N and batch, grown by registers to the tile; its operands follow from that: a
- * warp has the rows of A and the columns of B that its part of the accumulator needs, all of K. Extents
- * round up to the instruction's; what is beyond K must be multiplied as 0 by who lowers the dot, what is
- * beyond M or N meets nothing but itself. */
+ * A DOT with attribute `mma` is done by that instruction. Its accumulator is the instruction's
+ * fragment, times the warps along M, N and batch, grown by registers to the tile; its operands
+ * follow from that: a warp has the rows of A and the columns of B that its part of the accumulator
+ * needs, all of K. Extents round up to the instruction's; what is beyond K must be multiplied as 0
+ * by who lowers the dot, what is beyond M or N meets nothing but itself. */
 #ifndef TL_MMA_H
 #define TL_MMA_H
 #include "ir/ir.h"
@@ -28,7 +28,8 @@ bool tl_mma_has(const char *families, const TlMma *mma);
 /* NULL: the op is no DOT, or one by multiply-adds. */
 const TlMma *tl_mma_of(const TlOp *op);
 
-/* What lanes give of operand TL_MMA_A, _B or _C to one instruction: reg (elements), lane, one warp. */
+/* What lanes give of operand TL_MMA_A, _B or _C to one instruction: reg (elements), lane, one
+ * warp. */
 TlLayout *tl_mma_fragment(TlArena *arena, const TlMma *mma, int operand);
 
 /* log2 of how many warps share M, N and the batch; other warps hold copies. */
@@ -36,15 +37,15 @@ typedef struct TlMmaWarps {
     int m, n, batch;
 } TlMmaWarps;
 
-/* The layout of operand TL_MMA_A, _B or _C, of this shape (rank 2 or 3; its own layout is not looked
- * at). Interned. */
+/* The layout of operand TL_MMA_A, _B or _C, of this shape (rank 2 or 3; its own layout is not
+ * looked at). Interned. */
 const TlLayout *tl_mma_layout(TlCtx *ctx, const TlMma *mma, int operand, const TlType *tile,
                               TlMmaWarps warps, int warp_bits);
 /* Is `l` the layout of an accumulator of this shape? Then how its warps are. */
 bool tl_mma_warps(TlCtx *ctx, const TlMma *mma, const TlType *acc, const TlLayout *l,
                   TlMmaWarps *out);
-/* What operand 0 or 1 of a DOT with `mma` must have when its result is laid out as `acc`; NULL: that is no
- * layout of its accumulator. */
+/* What operand 0 or 1 of a DOT with `mma` must have when its result is laid out as `acc`; NULL:
+ * that is no layout of its accumulator. */
 const TlLayout *tl_mma_operand_layout(TlCtx *ctx, const TlOp *dot, int operand,
                                       const TlLayout *acc);
 #endif

@@ -10,9 +10,9 @@
 #include "ir/ir.h"
 #include "ir/plan/layout_convert.h"
 
-/* Bytes of scratch of this op; 0 when it works without shared memory and without a barrier. Laid-out
- * level only. convert, reduce, scan, dot, gather; an atomic whose result others need than the thread that
- * did it. */
+/* Bytes of scratch of this op; 0 when it works without shared memory and without a barrier.
+ * Laid-out level only. convert, reduce, scan, dot, gather; an atomic whose result others need than
+ * the thread that did it. */
 uint32_t tl_op_shared_bytes(TlArena *arena, const TlOp *op);
 /* What an op takes at most where it can do with less, in more rounds. */
 enum { TL_SHARED_BUDGET = 32 * 1024 };

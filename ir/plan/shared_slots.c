@@ -1,5 +1,5 @@
-/* Numbering slots (shared_slots.h). Places get coordinates in a basis of the columns themselves: registers
- * first, so that they are never mixed with threads, then lanes, then warps:
+/* Numbering slots (shared_slots.h). Places get coordinates in a basis of the columns themselves:
+ * registers first, so that they are never mixed with threads, then lanes, then warps:
  *
  *     slot = [ registers of a vector | lanes | warps | other registers | class ]     low to high
  *     slot = [ class | lanes | warps ]      one register, few lanes: a vector holds many classes

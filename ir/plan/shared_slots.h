@@ -3,7 +3,8 @@
  * warp's accesses have no bank conflicts. Pure arithmetic, linear as layouts are.
  *
  * A partial result is known by a vector: its class (which part of the axis it is about) in the low
- * class_bits, its place (which of the results it is for) above. Every (class, place) gets a slot. */
+ * class_bits, its place (which of the results it is for) above. Every (class, place) gets a
+ * slot. */
 #ifndef TL_SHARED_SLOTS_H
 #define TL_SHARED_SLOTS_H
 #include "ir/layout/layout.h"
@@ -39,7 +40,7 @@ typedef struct TlSharedSlots {
 /* vec_bits: log2 of the most slots of an access; row_bits: of the slots that all banks hold. */
 void tl_shared_slots_plan(TlSharedSlots *s, const TlImages *x, int class_bits, int vec_bits,
                           int row_bits);
-/* Slot of register number `reg`, with repetitions above nreg bits, to be XORed with the thread's and
- * the class's; of_bits: write_reg or read_reg. */
+/* Slot of register number `reg`, with repetitions above nreg bits, to be XORed with the thread's
+ * and the class's; of_bits: write_reg or read_reg. */
 uint32_t tl_shared_slot(const TlSharedSlots *s, const uint32_t *of_bits, uint32_t reg);
 #endif

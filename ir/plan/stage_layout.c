@@ -1,21 +1,21 @@
 /* The layout of a staged tile (stage_layout.h).
  *
- *  1. The frame: per axis a chunk, a power of two, and repetitions: the largest chunk that one of the
- *     layouts has, made larger while repetitions are even; along the row at least 16 bytes. So every
- *     layout's chunk divides it, and what they hold beyond the tile has a place.
- *  2. Two candidates. The image: rows along the axis in which memory counts up, 16-byte pieces XORed
- *     by the row (hopper.md section 5: address bits 4 to 6 ^= bits 7 to 9, as many as the row is
+ *  1. The frame: per axis a chunk, a power of two, and repetitions: the largest chunk that one of
+ * the layouts has, made larger while repetitions are even; along the row at least 16 bytes. So
+ * every layout's chunk divides it, and what they hold beyond the tile has a place.
+ *  2. Two candidates. The image: rows along the axis in which memory counts up, 16-byte pieces
+ * XORed by the row (hopper.md section 5: address bits 4 to 6 ^= bits 7 to 9, as many as the row is
  *     wide). And the swizzle that layout_swizzle.c computes for the pair of put and first get, the
  *     provably least wavefronts of the two.
  *  3. The fewest wavefronts win, then the fewest accesses, then the image. With TL_STAGE_IMAGE the
  *     swizzle keeps the put's vectors, so that asynchronous copies stay wide.
  *
- * Costs. An access moves a vector: registers that are neighbours in the buffer, in all threads alike.
- * A wavefront serves as many lanes as 128 bytes are enough for. With A the span of these lanes'
- * offsets, they are in 2^rank(A) units, in 2^rank(A in banks) different places of a row of banks; the
- * rest are conflicts. ldmatrix reads 8 rows of 16 bytes at a time; it fits where 4 bytes of
- * a thread are neighbours with those of lanes 0 and 1 (or, .trans, where 2-byte elements go
- * down the row with lanes 2 to 4), and its rows are what the other three bits give. */
+ * Costs. An access moves a vector: registers that are neighbours in the buffer, in all threads
+ * alike. A wavefront serves as many lanes as 128 bytes are enough for. With A the span of these
+ * lanes' offsets, they are in 2^rank(A) units, in 2^rank(A in banks) different places of a row of
+ * banks; the rest are conflicts. ldmatrix reads 8 rows of 16 bytes at a time; it fits where 4 bytes
+ * of a thread are neighbours with those of lanes 0 and 1 (or, .trans, where 2-byte elements go down
+ * the row with lanes 2 to 4), and its rows are what the other three bits give. */
 #include "ir/plan/stage_layout.h"
 #include "ir/plan/convert_impl.h"
 #include <string.h>
@@ -200,7 +200,8 @@ static uint32_t copied_lanes(const Images *x)
     return skip;
 }
 
-/* Of one access, log2: `units` different vectors in a wavefront's lanes, in `banks` different places. */
+/* Of one access, log2: `units` different vectors in a wavefront's lanes, in `banks` different
+ * places. */
 static TlStageCost plain_cost(const Images *x, int elem_bytes, int64_t registers, bool writes)
 {
     int elem = log2_of(elem_bytes), vec = vector_bits(x, elem_bytes), word = 2 - elem, groups = 0;

@@ -1,5 +1,5 @@
-/* Where a tile lies in shared memory between those who put it there and those who get it: the choice of
- * a buffer's layout, and what accesses to it cost. Pure arithmetic on layouts.
+/* Where a tile lies in shared memory between those who put it there and those who get it: the
+ * choice of a buffer's layout, and what accesses to it cost. Pure arithmetic on layouts.
  *
  * Costs count wavefronts of one warp: 128 bytes of 32 banks each at best. */
 #ifndef TL_STAGE_LAYOUT_H
@@ -18,7 +18,8 @@ enum {
         2, /* rather the image that TMA and wgmma use, and vectors of puts as they are */
 };
 
-/* Who takes part: `put` by one layout, `ngets` others get. All are layouts of the tile, of one machine. */
+/* Who takes part: `put` by one layout, `ngets` others get. All are layouts of the tile, of one
+ * machine. */
 typedef struct TlStageUse {
     const TlType *type;
     const TlLayout *put, *const *gets;
@@ -30,14 +31,14 @@ typedef struct TlStageUse {
 /* The layout of the buffer, from OFFSET. It holds whatever `put` and the gets hold, padding too. */
 const TlLayout *tl_stage_layout(TlCtx *ctx, TlArena *arena, const TlStageUse *use);
 
-/* The image: rows of at most `bytes` (128, 64, 32: with 16-byte chunks swizzled; less: plain) along axis
- * `row`, all other axes of the chunk below them, the last one fastest; wider tiles in panels. chunk_bits: log2
- * of the chunk per axis. Of two axes it is tl_layout_nvmma_shared. */
+/* The image: rows of at most `bytes` (128, 64, 32: with 16-byte chunks swizzled; less: plain) along
+ * axis `row`, all other axes of the chunk below them, the last one fastest; wider tiles in panels.
+ * chunk_bits: log2 of the chunk per axis. Of two axes it is tl_layout_nvmma_shared. */
 TlLayout *tl_stage_image(TlArena *arena, int rank, const int *chunk_bits, int elem_bytes, int row,
                          int bytes);
 
-/* What all threads' accesses of a tile laid out as `l` to a buffer laid out as `shared` cost. writes: copies do
- * not take part. */
+/* What all threads' accesses of a tile laid out as `l` to a buffer laid out as `shared` cost.
+ * writes: copies do not take part. */
 TlStageCost tl_stage_cost(TlArena *arena, int elem_bytes, const TlLayout *l, const TlLayout *shared,
                           bool writes, uint32_t flags);
 /* log2 of how many elements one access moves: neighbours both in registers and in the buffer. */

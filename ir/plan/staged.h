@@ -1,8 +1,8 @@
 /* Buffers of shared memory at the staged level: how many bytes they take and where an element lies.
  *
- * A buffer holds `slots` tiles one behind the other. Its layout goes from OFFSET, in elements within
- * a chunk, to coordinates; with repetitions, chunks lie one behind the other, row-major (the last
- * axis fastest). An element of 4 bits takes a byte, as in tiles. */
+ * A buffer holds `slots` tiles one behind the other. Its layout goes from OFFSET, in elements
+ * within a chunk, to coordinates; with repetitions, chunks lie one behind the other, row-major (the
+ * last axis fastest). An element of 4 bits takes a byte, as in tiles. */
 #ifndef TL_STAGED_H
 #define TL_STAGED_H
 #include "ir/ir.h"
@@ -14,8 +14,8 @@ uint32_t tl_buf_alignment(const TlType *buf);
 /* From one slot to the next: a multiple of the alignment. */
 uint64_t tl_buf_slot_bytes(const TlType *buf);
 uint64_t tl_buf_bytes(const TlType *buf); /* all slots */
-/* Of a tile's element, in bytes from the beginning of its slot. The coordinate is inside of what the
- * layout holds. */
+/* Of a tile's element, in bytes from the beginning of its slot. The coordinate is inside of what
+ * the layout holds. */
 uint64_t tl_buf_offset(const TlType *buf, const int32_t *coordinate);
 
 /* The ALLOC that makes a buffer. */

@@ -4,9 +4,9 @@
  * and a chunk number along each axis. Both are XORs of what register, lane and warp bits give.
  *
  * Vectors: a vector of 1 << v elements wants, for each of the low v bits of the offset, registers
- * (one bit or an XOR of some) that give this bit and nothing else, and threads that never touch these
- * bits. Then the registers fall into cosets of what these span, one access each, and each coset has
- * one member that begins it.
+ * (one bit or an XOR of some) that give this bit and nothing else, and threads that never touch
+ * these bits. Then the registers fall into cosets of what these span, one access each, and each
+ * coset has one member that begins it.
  *
  * Matrices, in bytes of the offset (an element of 16-bit words, a row of 16 bytes):
  *            register                 lane 0, 1     lane 2, 3, 4   others

@@ -1,6 +1,6 @@
-/* How a tile goes between registers and a slot of a buffer: which registers move together, and where.
- * Pure arithmetic; right for every legal pair of layouts. The SIMT lowering of put, get and copy
- * follows the plan.
+/* How a tile goes between registers and a slot of a buffer: which registers move together, and
+ * where. Pure arithmetic; right for every legal pair of layouts. The SIMT lowering of put, get and
+ * copy follows the plan.
  *
  * An access moves registers regs[0 .. nregs) of a thread. Its place, in bytes from the beginning of
  * the slot:
@@ -59,8 +59,8 @@ enum {
 /* tile: a tile or token. max_regs: of a vector, a power of two; at most 16 bytes anyway. */
 TlBufPlan *tl_buf_plan(TlArena *arena, const TlType *tile, const TlType *buf, int max_regs,
                        uint32_t flags);
-/* Carries the plan out on numbers: every register gets, or goes to, the place that its element has in
- * the buffer. NULL, or what is wrong, as text. */
+/* Carries the plan out on numbers: every register gets, or goes to, the place that its element has
+ * in the buffer. NULL, or what is wrong, as text. */
 const char *tl_buf_prove(TlArena *arena, const TlBufPlan *p, const TlType *tile, const TlType *buf,
                          uint32_t flags);
 #endif

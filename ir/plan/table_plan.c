@@ -17,7 +17,8 @@ static int vector_bits(const TlType *type, uint32_t elem_bytes)
 TlTablePlan tl_table_plan(const TlOp *op)
 {
     const TlType *type = tl_in(op, 0)->type;
-    TlTablePlan p = {.elems = 1, .elem_bytes = type->ptr ? 8 : (uint32_t)tl_dtype_bytes(type->dtype)};
+    TlTablePlan p = {.elems = 1,
+                     .elem_bytes = type->ptr ? 8 : (uint32_t)tl_dtype_bytes(type->dtype)};
     TL_ASSERT(type->layout, "a table of a tile without layout");
     for (int d = type->rank - 1; d >= 0; d--) {
         p.stride[d] = p.elems;

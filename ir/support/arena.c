@@ -1,5 +1,6 @@
-/* Arenas: a list of chunks, allocation bumps a pointer in the newest. Chunks double from 4 KiB to 1 MiB; a request that
- * would waste most of a chunk gets one of its own, placed behind the newest so that the newest stays in use. */
+/* Arenas: a list of chunks, allocation bumps a pointer in the newest. Chunks double from 4 KiB to 1
+ * MiB; a request that would waste most of a chunk gets one of its own, placed behind the newest so
+ * that the newest stays in use. */
 #include "ir/support/arena.h"
 #include "ir/support/guard.h"
 #include <stdio.h>

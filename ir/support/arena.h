@@ -1,6 +1,7 @@
 /* Arena allocation. Three lifetimes are used: context (types, strings), module (IR), pass scratch.
- * Memory comes zeroed and is never NULL: when the host's allocator refuses, the arena unwinds to the
- * enclosing guard (guard.h) with TL_FAULT_MEMORY. Nothing is freed one by one. Not thread-safe. */
+ * Memory comes zeroed and is never NULL: when the host's allocator refuses, the arena unwinds to
+ * the enclosing guard (guard.h) with TL_FAULT_MEMORY. Nothing is freed one by one. Not
+ * thread-safe. */
 #ifndef TL_ARENA_H
 #define TL_ARENA_H
 #include <stdarg.h>
@@ -27,7 +28,8 @@ void tl_arena_init(TlArena *arena, TlAlloc alloc);
 void tl_arena_free(TlArena *arena); /* gives all memory back; the arena is empty and usable again */
 
 void *tl_alloc(TlArena *arena, size_t size); /* zeroed, aligned to 16 bytes */
-void *tl_grow(TlArena *arena, void *old, size_t old_size, size_t new_size); /* copy into a larger block */
+/* copy into a larger block */
+void *tl_grow(TlArena *arena, void *old, size_t old_size, size_t new_size);
 char *tl_strndup(TlArena *arena, const char *text, size_t length);
 char *tl_format(TlArena *arena, const char *format, ...) __attribute__((format(printf, 2, 3)));
 char *tl_vformat(TlArena *arena, const char *format, va_list args);
@@ -41,12 +43,12 @@ char *tl_vformat(TlArena *arena, const char *format, va_list args);
         T *data;           \
         uint32_t len, cap; \
     }
-#define tl_vec_push(arena, v, ...)                                                                   \
-    ((v)->len == (v)->cap ? (void)((v)->data = tl_grow((arena), (v)->data,                           \
-                                                       sizeof *(v)->data * (v)->cap,                 \
-                                                       sizeof *(v)->data * ((v)->cap ? 2 * (size_t)(v)->cap : 8)), \
-                                   (v)->cap = (v)->cap ? 2 * (v)->cap : 8)                           \
-                          : (void)0,                                                                 \
+#define tl_vec_push(arena, v, ...)                                                                 \
+    ((v)->len == (v)->cap                                                                          \
+         ? (void)((v)->data = tl_grow((arena), (v)->data, sizeof *(v)->data * (v)->cap,            \
+                                      sizeof *(v)->data * ((v)->cap ? 2 * (size_t)(v)->cap : 8)),  \
+                  (v)->cap = (v)->cap ? 2 * (v)->cap : 8)                                          \
+         : (void)0,                                                                                \
      (void)((v)->data[(v)->len++] = __VA_ARGS__))
 
 /* String builder in an arena; text is always terminated. */

@@ -1,4 +1,5 @@
-/* String builder, hash map, string interning and the hash they share (arena.h). All live in arenas and only grow. */
+/* String builder, hash map, string interning and the hash they share (arena.h). All live in arenas
+ * and only grow. */
 #include "ir/support/arena.h"
 #include "ir/support/guard.h"
 #include <stdio.h>
@@ -170,4 +171,7 @@ const char *tl_intern(TlIntern *t, const char *text, size_t length)
     return t->slots[i];
 }
 
-const char *tl_intern_str(TlIntern *t, const char *text) { return tl_intern(t, text, strlen(text)); }
+const char *tl_intern_str(TlIntern *t, const char *text)
+{
+    return tl_intern(t, text, strlen(text));
+}

@@ -126,7 +126,8 @@ static bool too_late(TlDiags *d, const TlDiag *row)
     return last && compare(row, last) > 0;
 }
 
-/* A place for the row: a new one, or, since the errors nearest to the start of the source are kept, that of a later one. */
+/* A place for the row: a new one, or, since the errors nearest to the start of the source are kept,
+ * that of a later one. */
 static TlDiag *place_for(TlDiags *d, const TlDiag *row)
 {
     bool full = row->severity == TL_ERROR && d->errors >= TL_DIAG_MAX;

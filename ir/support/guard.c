@@ -1,5 +1,5 @@
-/* Guards (guard.h): a stack of setjmp targets per thread. The stack's head is the only thread-local state of the libraries;
- * it lives as long as the call of a public entry point. */
+/* Guards (guard.h): a stack of setjmp targets per thread. The stack's head is the only thread-local
+ * state of the libraries; it lives as long as the call of a public entry point. */
 #include "ir/support/guard.h"
 #include <stdarg.h>
 #include <stdio.h>

@@ -23,7 +23,8 @@ typedef struct TlGuard {
 void tl_guard_push(TlGuard *g);
 void tl_guard_pop(TlGuard *g);
 TlGuard *tl_guard_current(void); /* NULL when none is set on this thread */
-_Noreturn void tl_fault(TlFault fault, const char *format, ...) __attribute__((format(printf, 2, 3)));
+_Noreturn void tl_fault(TlFault fault, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
 #define TL_GUARD(g) (tl_guard_push(g), setjmp((g)->env) == 0)
 

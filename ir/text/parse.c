@@ -1,6 +1,7 @@
-/* The text form of tile IR, read (print.c writes it; IR.md has the grammar). A cursor over the text, one function per
- * construct, tables of op.c for everything that has a name. The first error ends the parse with a diagnostic; regions are
- * kept on the blocks' parent pointers, so depth costs no C stack. What parses is then verified. */
+/* The text form of tile IR, read (print.c writes it; IR.md has the grammar). A cursor over the
+ * text, one function per construct, tables of op.c for everything that has a name. The first error
+ * ends the parse with a diagnostic; regions are kept on the blocks' parent pointers, so depth costs
+ * no C stack. What parses is then verified. */
 #include "ir/layout/layout.h"
 #include "ir/numeric.h"
 #include "ir/text/text.h"
@@ -20,7 +21,8 @@ typedef struct Parser {
     TlMap positions; /* op to its offset in the text, for the verifier's faults */
     TL_VEC(uint32_t) files; /* the `files` line: index to source */
     TL_VEC(const TlLayout *) layouts; /* the `layouts` line */
-    const char *const_at; /* where a CONST attribute's literal stands; it is read when the result type is known */
+    /* where a CONST attribute's literal stands; it is read when the result type is known */
+    const char *const_at;
     bool failed;
 } Parser;
 
@@ -36,7 +38,8 @@ static TlLoc loc_at(const Parser *p, const char *at)
     return loc;
 }
 
-static bool fail_at(Parser *p, const char *at, const char *format, ...) __attribute__((format(printf, 3, 4)));
+static bool fail_at(Parser *p, const char *at, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 static bool fail_at(Parser *p, const char *at, const char *format, ...)
 {
     if (p->failed) return false;
@@ -115,7 +118,8 @@ static bool string(Parser *p, const char **out)
                 char hex[5] = {'0', 'x', p->cur[1], p->cur[2], 0};
                 c = (char)(int)tl_text_to_double(hex, 4);
                 p->cur += 2;
-            } else if (c != '"' && c != '\\') return fail_at(p, p->cur, "unknown escape in a string");
+            } else if (c != '"' && c != '\\')
+                return fail_at(p, p->cur, "unknown escape in a string");
         }
         if (c == 0) return fail_at(p, p->cur, "NUL in a string");
         tl_sbuf_put(&s, &c, 1);
@@ -138,9 +142,11 @@ static bool magnitude(Parser *p, uint64_t *out)
     const char *digits = p->cur;
     for (; p->cur < p->end && isxdigit((unsigned char)*p->cur); p->cur++) {
         char c = *p->cur;
-        unsigned d = isdigit((unsigned char)c) ? (unsigned)(c - '0') : (unsigned)((c | 32) - 'a' + 10);
+        unsigned d =
+            isdigit((unsigned char)c) ? (unsigned)(c - '0') : (unsigned)((c | 32) - 'a' + 10);
         if (d >= base) break;
-        if (v > (UINT64_MAX - d) / base) return fail_at(p, start, "the number does not fit into 64 bits");
+        if (v > (UINT64_MAX - d) / base)
+            return fail_at(p, start, "the number does not fit into 64 bits");
         v = v * base + d;
     }
     if (p->cur == digits) return fail_at(p, start, "number expected");
@@ -155,7 +161,8 @@ static bool integer(Parser *p, int64_t *out)
     bool negative = take(p, '-');
     uint64_t v = 0;
     if (!magnitude(p, &v)) return false;
-    if (v > (uint64_t)INT64_MAX + (negative ? 1 : 0)) return fail_at(p, start, "the number does not fit into i64");
+    if (v > (uint64_t)INT64_MAX + (negative ? 1 : 0))
+        return fail_at(p, start, "the number does not fit into i64");
     *out = negative ? (int64_t)(0 - v) : (int64_t)v;
     return true;
 }
@@ -166,7 +173,8 @@ static bool integer_in(Parser *p, int64_t low, int64_t high, int64_t *out)
     const char *start = p->cur;
     if (!integer(p, out)) return false;
     if (*out >= low && *out <= high) return true;
-    return fail_at(p, start, "%lld is not in %lld..%lld", (long long)*out, (long long)low, (long long)high);
+    return fail_at(p, start, "%lld is not in %lld..%lld", (long long)*out, (long long)low,
+                   (long long)high);
 }
 
 static bool u32(Parser *p, uint32_t *out)
@@ -200,7 +208,8 @@ static bool position(Parser *p, TlLoc *out)
     if (count < 2) return fail_at(p, start, "a position is @line:column or @file:line:column");
     uint32_t file = count == 3 ? n[0] : 0;
     if (file >= p->files.len) return fail_at(p, start, "file %u is not in a files line", file);
-    *out = (TlLoc){.file = p->files.data[file], .line = n[count - 2], .col = n[count - 1], .len = 1};
+    *out =
+        (TlLoc){.file = p->files.data[file], .line = n[count - 2], .col = n[count - 1], .len = 1};
     return true;
 }
 
@@ -209,7 +218,8 @@ static bool position(Parser *p, TlLoc *out)
 static bool dtype(Parser *p, TlDtype *out)
 {
     size_t n = word_length(p);
-    if (n == 0 || !tl_dtype_parse(p->cur, n, out)) return fail_at(p, p->cur, "element type expected");
+    if (n == 0 || !tl_dtype_parse(p->cur, n, out))
+        return fail_at(p, p->cur, "element type expected");
     p->cur += n;
     return true;
 }
@@ -266,7 +276,8 @@ static bool tile_body(Parser *p, const char *start, TlType *t)
     while (take(p, ',')) {
         int64_t n = 0;
         if (peek(p) == '#' || peek(p) == '"') return (t->layout = layout(p)) != NULL;
-        if (t->rank == TL_MAX_RANK) return fail_at(p, start, "a tile has at most %d axes", TL_MAX_RANK);
+        if (t->rank == TL_MAX_RANK)
+            return fail_at(p, start, "a tile has at most %d axes", TL_MAX_RANK);
         if (!integer_in(p, 1, TL_MAX_ELEMS, &n)) return false;
         elems *= n;
         if (elems > TL_MAX_ELEMS) return fail_at(p, start, "a tile has at most 2^20 elements");
@@ -291,8 +302,11 @@ static const TlType *buf_type(Parser *p, const char *start)
     int64_t slots = 0;
     if (!tile_body(p, start, &t)) return NULL;
     if (t.ptr || t.rank == 0 || !t.layout)
-        return fail_at(p, start, "a buffer has an element type, extents, a layout and a number of slots"), NULL;
-    if (!expect(p, ',') || !integer_in(p, 1, TL_MAX_BUF_SLOTS, &slots) || !expect(p, '>')) return NULL;
+        return fail_at(p, start,
+                       "a buffer has an element type, extents, a layout and a number of slots"),
+               NULL;
+    if (!expect(p, ',') || !integer_in(p, 1, TL_MAX_BUF_SLOTS, &slots) || !expect(p, '>'))
+        return NULL;
     return tl_type_buf(p->ctx, t.dtype, t.rank, t.shape, t.layout, (int32_t)slots);
 }
 
@@ -327,7 +341,8 @@ static const TlType *type(Parser *p)
     if (take_word(p, "token")) return token_type(p, start);
     TlType t = {0};
     if (!element(p, &t)) return NULL;
-    return t.ptr ? tl_type_ptr(p->ctx, t.dtype, t.is_const, 0, NULL) : tl_type_scalar(p->ctx, t.dtype);
+    return t.ptr ? tl_type_ptr(p->ctx, t.dtype, t.is_const, 0, NULL)
+                 : tl_type_scalar(p->ctx, t.dtype);
 }
 
 /* ---- values ---- */
@@ -401,7 +416,8 @@ static bool axes(Parser *p, TlAttr *a)
     if (!expect(p, '[')) return false;
     if (take(p, ']')) return true;
     do {
-        if (a->n == TL_MAX_VIEW_RANK) return fail_at(p, p->cur, "a view has at most %d axes", TL_MAX_VIEW_RANK);
+        if (a->n == TL_MAX_VIEW_RANK)
+            return fail_at(p, p->cur, "a view has at most %d axes", TL_MAX_VIEW_RANK);
         if (!one_axis(p, &list[a->n++])) return false;
     } while (take(p, ','));
     return expect(p, ']');
@@ -455,7 +471,11 @@ static bool attr_value(Parser *p, TlAttr *a)
     case TL_FORM_INTS: return ints(p, a);
     case TL_FORM_AXES: return axes(p, a);
     case TL_FORM_CONST: return skip_const(p);
-    case TL_FORM_COMBINE: case TL_FORM_RMW: case TL_FORM_ORDER: case TL_FORM_SCOPE: case TL_FORM_CACHE:
+    case TL_FORM_COMBINE:
+    case TL_FORM_RMW:
+    case TL_FORM_ORDER:
+    case TL_FORM_SCOPE:
+    case TL_FORM_CACHE:
     case TL_FORM_EVICT: case TL_FORM_PRECISION: case TL_FORM_ROUND: return enumeration(p, a);
     }
     TL_UNREACHABLE("attribute form %d", (int)tl_attr_form(a->id));
@@ -494,7 +514,8 @@ static bool attributes(Parser *p, OpText *t)
         if (!attr_id(p, &a.id)) return false;
         p->cur += strlen(tl_attr_name(a.id));
         for (uint32_t i = 0; i < t->nattrs; i++)
-            if (t->attrs[i].id == a.id) return fail_at(p, at, "%s is given twice", tl_attr_name(a.id));
+            if (t->attrs[i].id == a.id)
+                return fail_at(p, at, "%s is given twice", tl_attr_name(a.id));
         if (tl_attr_form(a.id) == TL_FORM_FLAG) a.u.i = 1;
         else if (!expect(p, '=')) return false;
         if (!attr_value(p, &a)) return false;
@@ -511,9 +532,11 @@ static bool float_literal(Parser *p, TlDtype d, uint64_t *out)
     while (p->cur < p->end && is_literal(*p->cur)) p->cur++;
     size_t n = (size_t)(p->cur - start);
     const char *digits = start + (*start == '-');
-    bool special = n >= 3 && (memcmp(digits, "inf", 3) == 0 || memcmp(digits, "nan", 3) == 0) && digits + 3 == p->cur;
+    bool special = n >= 3 && (memcmp(digits, "inf", 3) == 0 || memcmp(digits, "nan", 3) == 0) &&
+                   digits + 3 == p->cur;
     for (const char *c = start; c < p->cur && !special; c++)
-        if (!isxdigit((unsigned char)*c) && !strchr(".+-xp", *c)) return fail_at(p, start, "float expected");
+        if (!isxdigit((unsigned char)*c) && !strchr(".+-xp", *c))
+            return fail_at(p, start, "float expected");
     if (!special && !isdigit((unsigned char)*digits)) return fail_at(p, start, "float expected");
     *out = tl_bits_from_double(d, tl_text_to_double(start, n));
     return true;
@@ -526,7 +549,8 @@ static bool integer_literal(Parser *p, TlDtype d, uint64_t *out)
     bool negative = take(p, '-');
     uint64_t v = 0;
     if (!magnitude(p, &v)) return false;
-    uint64_t limit = tl_is_signed(d) ? (1ull << (width - 1)) - !negative : UINT64_MAX >> (64 - width);
+    uint64_t limit =
+        tl_is_signed(d) ? (1ull << (width - 1)) - !negative : UINT64_MAX >> (64 - width);
     if (v > limit || (negative && v && !tl_is_signed(d)))
         return fail_at(p, start, "the number does not fit into %s", tl_dtype_name(d));
     *out = (negative ? 0 - v : v) & (UINT64_MAX >> (64 - width));
@@ -539,14 +563,16 @@ static bool const_literal(Parser *p, const TlType *t, uint64_t *out)
     int width = t->ptr ? 64 : tl_dtype_bits(t->dtype);
     if (take_word(p, "bits")) {
         if (!magnitude(p, out)) return false;
-        return width == 64 || *out >> width == 0 || fail_at(p, start, "more bits than %s has", tl_dtype_name(t->dtype));
+        return width == 64 || *out >> width == 0 ||
+               fail_at(p, start, "more bits than %s has", tl_dtype_name(t->dtype));
     }
     if (t->ptr) return magnitude(p, out);
     if (tl_is_bool(t->dtype)) {
         *out = take_word(p, "true");
         return *out || take_word(p, "false") || fail_at(p, start, "true or false expected");
     }
-    return tl_is_float(t->dtype) ? float_literal(p, t->dtype, out) : integer_literal(p, t->dtype, out);
+    return tl_is_float(t->dtype) ? float_literal(p, t->dtype, out)
+                                 : integer_literal(p, t->dtype, out);
 }
 
 static bool read_const(Parser *p, OpText *t)
@@ -558,7 +584,8 @@ static bool read_const(Parser *p, OpText *t)
             return fail_at(p, t->at, "a constant has one result, a tile or scalar");
         p->cur = p->const_at;
         if (!const_literal(p, t->types.data[0], &t->attrs[i].u.bits)) return false;
-        if (p->cur < p->end && is_literal(*p->cur)) return fail_at(p, p->cur, "not a constant of this type");
+        if (p->cur < p->end && is_literal(*p->cur))
+            return fail_at(p, p->cur, "not a constant of this type");
     }
     p->cur = after;
     return true;
@@ -607,7 +634,8 @@ static bool opcode(Parser *p, TlOpcode *out)
 {
     size_t n = word_length(p);
     if (n == 0) return fail_at(p, p->cur, "operation expected");
-    if (!tl_opcode_parse(p->cur, n, out)) return fail_at(p, p->cur, "unknown operation '%.*s'", (int)n, p->cur);
+    if (!tl_opcode_parse(p->cur, n, out))
+        return fail_at(p, p->cur, "unknown operation '%.*s'", (int)n, p->cur);
     p->cur += n;
     return true;
 }
@@ -619,13 +647,14 @@ static TlOp *op_head(Parser *p, TlBlock *b)
     if (!result_names(p, &t)) return NULL;
     skip_space(p);
     t.at = p->cur;
-    if (!opcode(p, &t.opcode) || !operands(p, &t) || !attributes(p, &t) || !result_types(p, &t) || !read_const(p, &t) ||
-        !position(p, &t.loc))
+    if (!opcode(p, &t.opcode) || !operands(p, &t) || !attributes(p, &t) || !result_types(p, &t) ||
+        !read_const(p, &t) || !position(p, &t.loc))
         return NULL;
     int regions = tl_op_info(t.opcode)->nregions;
     if (regions < 0) regions = peek(p) == '(';
     TlBuilder at = {.fn = p->fn, .block = b, .loc = t.loc};
-    TlOp *op = tl_op_new(&at, t.opcode, t.in.len, t.in.data, t.types.len, t.types.data, (uint32_t)regions, t.nattrs, t.attrs);
+    TlOp *op = tl_op_new(&at, t.opcode, t.in.len, t.in.data, t.types.len, t.types.data,
+                         (uint32_t)regions, t.nattrs, t.attrs);
     tl_map_put(&p->positions, (uint64_t)(uintptr_t)op, (uint64_t)(t.at - p->text));
     for (uint32_t i = 0; i < op->nout; i++)
         if (!define(p, t.at, t.names.data[i], op->out[i])) return NULL;
@@ -660,7 +689,8 @@ static bool body(Parser *p, TlBlock *root)
             TlOp *op = op_head(p, b);
             if (!op) return false;
             if (op->nregions == 0) continue;
-            if (++depth > MAX_NESTING) return fail_at(p, p->cur, "more than %d regions in one another", MAX_NESTING);
+            if (++depth > MAX_NESTING)
+                return fail_at(p, p->cur, "more than %d regions in one another", MAX_NESTING);
             b = op->regions[0];
         } else {
             if (b == root) return true;
@@ -692,8 +722,10 @@ static bool dim(Parser *p, TlDim *d)
 static bool param_dims(Parser *p, TlParam *q)
 {
     do {
-        if (q->rank == TL_MAX_VIEW_RANK) return fail_at(p, p->cur, "a view has at most %d axes", TL_MAX_VIEW_RANK);
-        if (!dim(p, &q->extent[q->rank]) || !expect(p, ':') || !dim(p, &q->stride[q->rank])) return false;
+        if (q->rank == TL_MAX_VIEW_RANK)
+            return fail_at(p, p->cur, "a view has at most %d axes", TL_MAX_VIEW_RANK);
+        if (!dim(p, &q->extent[q->rank]) || !expect(p, ':') || !dim(p, &q->stride[q->rank]))
+            return false;
         q->rank++;
     } while (take(p, ','));
     return expect(p, ']');
@@ -719,7 +751,8 @@ static bool info_sym(Parser *p, TlKernelInfo *k)
     TlSym s = {0};
     if (!string(p, &s.name)) return false;
     s.is_stride = take_word(p, "stride");
-    if (!s.is_stride && !take_word(p, "extent")) return fail_at(p, p->cur, "extent or stride expected");
+    if (!s.is_stride && !take_word(p, "extent"))
+        return fail_at(p, p->cur, "extent or stride expected");
     if (!u32(p, &s.param) || !expect(p, ',') || !u32(p, &s.axis)) return false;
     tl_vec_push(&p->module->arena, &k->syms, s);
     return true;
@@ -798,9 +831,10 @@ static const struct {
     const char *word;
     bool (*parse)(Parser *p, TlKernelInfo *k);
 } info_lines[] = {
-    {"doc", info_doc},     {"param", info_param},   {"sym", info_sym},       {"expr", info_expr},
-    {"const", info_const}, {"grid", info_grid},     {"group", info_group},   {"require", info_require},
-    {"assume", info_assume}, {"alias", info_alias}, {"warps", info_warps},   {"stages", info_stages},
+    {"doc", info_doc},       {"param", info_param},     {"sym", info_sym},
+    {"expr", info_expr},     {"const", info_const},     {"grid", info_grid},
+    {"group", info_group},   {"require", info_require}, {"assume", info_assume},
+    {"alias", info_alias},   {"warps", info_warps},     {"stages", info_stages},
     {"maxreg", info_maxreg}, {"aligned", info_aligned},
 };
 
@@ -825,7 +859,8 @@ static bool info(Parser *p)
 
 /* ---- files and functions ---- */
 
-/* A path seen before keeps its source, so that a text made in this context finds the user's lines. */
+/* A path seen before keeps its source, so that a text made in this context finds the user's
+ * lines. */
 static uint32_t source_of(Parser *p, const char *path)
 {
     TlDiags *d = &p->ctx->diags;
@@ -889,7 +924,8 @@ static bool kernel(Parser *p)
     if (!kernel_name(p, &name)) return false;
     p->fn = tl_fn_new(p->module, name, (TlLoc){0});
     tl_map_init(&p->values, &p->module->arena);
-    return arguments(p, p->fn->body) && position(p, &p->fn->loc) && info(p) && float_mode(p) && body(p, p->fn->body);
+    return arguments(p, p->fn->body) && position(p, &p->fn->loc) && info(p) && float_mode(p) &&
+           body(p, p->fn->body);
 }
 
 static bool module(Parser *p)
@@ -914,7 +950,8 @@ static void report_fault(void *user, const TlFn *fn, const TlOp *op, const char 
     uint64_t offset = 0;
     if (op) tl_map_get(&p->positions, (uint64_t)(uintptr_t)op, &offset);
     p->failed = true;
-    tl_diag(&p->ctx->diags, op ? loc_at(p, p->text + offset) : (TlLoc){0}, TL_E0802, fn->name, text);
+    tl_diag(&p->ctx->diags, op ? loc_at(p, p->text + offset) : (TlLoc){0}, TL_E0802, fn->name,
+            text);
 }
 
 static TlModule *parse_text(TlCtx *ctx, uint32_t source, const char *text, size_t size)
@@ -923,7 +960,8 @@ static TlModule *parse_text(TlCtx *ctx, uint32_t source, const char *text, size_
     p.module = tl_module_new(ctx);
     tl_map_init(&p.positions, &p.module->arena);
     bool ok = module(&p);
-    for (uint32_t i = 0; ok && i < p.module->fns.len; i++) tl_verify_with(p.module->fns.data[i], report_fault, &p);
+    for (uint32_t i = 0; ok && i < p.module->fns.len; i++)
+        tl_verify_with(p.module->fns.data[i], report_fault, &p);
     if (!p.failed) return p.module;
     tl_module_free(p.module);
     return NULL;

@@ -10,9 +10,10 @@
  *     }
  *
  * results = op operands {attributes} : result types @position (region arguments) { region } ...
- * Values print by their hint when they have one (%x, then %x.1, %x.2), else by number in order of definition, so that the
- * text of a parsed text is equal. Layouts stand above, `layouts #0 "..."`, types say `#0`. Positions are @line:col or @file:line:col with file an index into the `files` line.
- * parse.c reads the same; IR.md has the grammar. */
+ * Values print by their hint when they have one (%x, then %x.1, %x.2), else by number in order of
+ * definition, so that the text of a parsed text is equal. Layouts stand above, `layouts #0 "..."`,
+ * types say `#0`. Positions are @line:col or @file:line:col with file an index into the `files`
+ * line. parse.c reads the same; IR.md has the grammar. */
 #include "ir/layout/layout.h"
 #include "ir/numeric.h"
 #include "ir/text/text.h"
@@ -126,7 +127,8 @@ static void put_axes(TlSbuf *out, const TlAttr *a)
 static void put_ints(TlSbuf *out, const TlAttr *a)
 {
     tl_sbuf_puts(out, "[");
-    for (uint32_t i = 0; i < a->n; i++) tl_sbuf_putf(out, i ? ", %lld" : "%lld", (long long)a->u.ints[i]);
+    for (uint32_t i = 0; i < a->n; i++)
+        tl_sbuf_putf(out, i ? ", %lld" : "%lld", (long long)a->u.ints[i]);
     tl_sbuf_puts(out, "]");
 }
 
@@ -146,7 +148,11 @@ static void put_attr(TlSbuf *out, const TlOp *op, const TlAttr *a)
         if (op->nout == 1) tl_put_const(out, op->out[0]->type, a->u.bits);
         else tl_sbuf_putf(out, "bits 0x%llx", (unsigned long long)a->u.bits);
         break;
-    case TL_FORM_COMBINE: case TL_FORM_RMW: case TL_FORM_ORDER: case TL_FORM_SCOPE: case TL_FORM_CACHE:
+    case TL_FORM_COMBINE:
+    case TL_FORM_RMW:
+    case TL_FORM_ORDER:
+    case TL_FORM_SCOPE:
+    case TL_FORM_CACHE:
     case TL_FORM_EVICT: case TL_FORM_PRECISION: case TL_FORM_ROUND: {
         const char *name = tl_enum_name(form, a->u.i);
         tl_sbuf_puts(out, name ? name : "?");
@@ -200,7 +206,8 @@ static void name_values(Printer *p, const TlFn *fn)
     for (const TlOp *op = fn->body->first; op; op = tl_walk_next(op, NULL)) {
         for (uint32_t i = 0; i < op->nout; i++) name_value(&n, op->out[i]);
         for (uint32_t r = 0; r < op->nregions; r++)
-            for (uint32_t i = 0; i < op->regions[r]->nargs; i++) name_value(&n, op->regions[r]->args[i]);
+            for (uint32_t i = 0; i < op->regions[r]->nargs; i++)
+                name_value(&n, op->regions[r]->args[i]);
     }
 }
 
@@ -312,20 +319,26 @@ typedef struct HxInfo {
     uint8_t pops, imm;
 } HxInfo;
 static const HxInfo hx[TILE_HX_COUNT] = {
-    [TILE_HX_CONST] = {"const", 0, 1}, [TILE_HX_SYM] = {"sym", 0, 1}, [TILE_HX_ARG] = {"arg", 0, 1},
-    [TILE_HX_SMS] = {"sms", 0, 0},     [TILE_HX_ADD] = {"add", 2, 0}, [TILE_HX_SUB] = {"sub", 2, 0},
-    [TILE_HX_MUL] = {"mul", 2, 0},     [TILE_HX_DIV] = {"div", 2, 0}, [TILE_HX_REM] = {"rem", 2, 0},
-    [TILE_HX_CDIV] = {"cdiv", 2, 0},   [TILE_HX_MIN] = {"min", 2, 0}, [TILE_HX_MAX] = {"max", 2, 0},
-    [TILE_HX_NEG] = {"neg", 1, 0},     [TILE_HX_ABS] = {"abs", 1, 0}, [TILE_HX_NOT] = {"not", 1, 0},
-    [TILE_HX_LT] = {"lt", 2, 0},       [TILE_HX_LE] = {"le", 2, 0},   [TILE_HX_EQ] = {"eq", 2, 0},
-    [TILE_HX_NE] = {"ne", 2, 0},       [TILE_HX_AND] = {"and", 2, 0}, [TILE_HX_OR] = {"or", 2, 0},
-    [TILE_HX_BAND] = {"band", 2, 0},   [TILE_HX_BOR] = {"bor", 2, 0}, [TILE_HX_BXOR] = {"bxor", 2, 0},
-    [TILE_HX_SHL] = {"shl", 2, 0},     [TILE_HX_SHR] = {"shr", 2, 0}, [TILE_HX_SELECT] = {"select", 3, 0},
-    [TILE_HX_I2F] = {"i2f", 1, 0},     [TILE_HX_F2I] = {"f2i", 1, 0}, [TILE_HX_FADD] = {"fadd", 2, 0},
-    [TILE_HX_FSUB] = {"fsub", 2, 0},   [TILE_HX_FMUL] = {"fmul", 2, 0}, [TILE_HX_FDIV] = {"fdiv", 2, 0},
-    [TILE_HX_FNEG] = {"fneg", 1, 0},   [TILE_HX_FMIN] = {"fmin", 2, 0}, [TILE_HX_FMAX] = {"fmax", 2, 0},
-    [TILE_HX_FLT] = {"flt", 2, 0},     [TILE_HX_FLE] = {"fle", 2, 0}, [TILE_HX_FEQ] = {"feq", 2, 0},
-    [TILE_HX_FNE] = {"fne", 2, 0},
+    [TILE_HX_CONST] = {"const", 0, 1},   [TILE_HX_SYM] = {"sym", 0, 1},
+    [TILE_HX_ARG] = {"arg", 0, 1},       [TILE_HX_SMS] = {"sms", 0, 0},
+    [TILE_HX_ADD] = {"add", 2, 0},       [TILE_HX_SUB] = {"sub", 2, 0},
+    [TILE_HX_MUL] = {"mul", 2, 0},       [TILE_HX_DIV] = {"div", 2, 0},
+    [TILE_HX_REM] = {"rem", 2, 0},       [TILE_HX_CDIV] = {"cdiv", 2, 0},
+    [TILE_HX_MIN] = {"min", 2, 0},       [TILE_HX_MAX] = {"max", 2, 0},
+    [TILE_HX_NEG] = {"neg", 1, 0},       [TILE_HX_ABS] = {"abs", 1, 0},
+    [TILE_HX_NOT] = {"not", 1, 0},       [TILE_HX_LT] = {"lt", 2, 0},
+    [TILE_HX_LE] = {"le", 2, 0},         [TILE_HX_EQ] = {"eq", 2, 0},
+    [TILE_HX_NE] = {"ne", 2, 0},         [TILE_HX_AND] = {"and", 2, 0},
+    [TILE_HX_OR] = {"or", 2, 0},         [TILE_HX_BAND] = {"band", 2, 0},
+    [TILE_HX_BOR] = {"bor", 2, 0},       [TILE_HX_BXOR] = {"bxor", 2, 0},
+    [TILE_HX_SHL] = {"shl", 2, 0},       [TILE_HX_SHR] = {"shr", 2, 0},
+    [TILE_HX_SELECT] = {"select", 3, 0}, [TILE_HX_I2F] = {"i2f", 1, 0},
+    [TILE_HX_F2I] = {"f2i", 1, 0},       [TILE_HX_FADD] = {"fadd", 2, 0},
+    [TILE_HX_FSUB] = {"fsub", 2, 0},     [TILE_HX_FMUL] = {"fmul", 2, 0},
+    [TILE_HX_FDIV] = {"fdiv", 2, 0},     [TILE_HX_FNEG] = {"fneg", 1, 0},
+    [TILE_HX_FMIN] = {"fmin", 2, 0},     [TILE_HX_FMAX] = {"fmax", 2, 0},
+    [TILE_HX_FLT] = {"flt", 2, 0},       [TILE_HX_FLE] = {"fle", 2, 0},
+    [TILE_HX_FEQ] = {"feq", 2, 0},       [TILE_HX_FNE] = {"fne", 2, 0},
 };
 
 const char *tl_hx_name(uint32_t op) { return op < TILE_HX_COUNT ? hx[op].name : NULL; }
@@ -345,11 +358,13 @@ static void put_dim(TlSbuf *out, const TlDim *d)
 
 static void put_param(Printer *p, const TlParam *q)
 {
-    static const char *const kinds[] = {
-        [TILE_PARAM_VIEW] = "view", [TILE_PARAM_POINTER] = "pointer", [TILE_PARAM_SCALAR] = "scalar"};
+    static const char *const kinds[] = {[TILE_PARAM_VIEW] = "view",
+                                        [TILE_PARAM_POINTER] = "pointer",
+                                        [TILE_PARAM_SCALAR] = "scalar"};
     tl_sbuf_puts(p->out, "    param ");
     put_string(p->out, q->name);
-    tl_sbuf_putf(p->out, " %s %s%s", kinds[q->kind], q->is_const ? "const " : "", tl_dtype_name(q->dtype));
+    tl_sbuf_putf(p->out, " %s %s%s", kinds[q->kind], q->is_const ? "const " : "",
+                 tl_dtype_name(q->dtype));
     for (uint32_t i = 0; i < q->rank; i++) {
         tl_sbuf_puts(p->out, i ? ", " : " [");
         put_dim(p->out, &q->extent[i]);

@@ -1,4 +1,5 @@
-/* Shared by the printer and the parser of the text form, and by the verifier's reports. Private to ir/. */
+/* Shared by the printer and the parser of the text form, and by the verifier's reports. Private to
+ * ir/. */
 #ifndef TL_TEXT_H
 #define TL_TEXT_H
 #include "ir/ir.h"

@@ -1,6 +1,7 @@
-/* The verifier's inside: verify.c walks a function and checks its structure, then calls the rule of each op
- * (column `rule` of ops.def; verify_rules.c). Rules may rely on: operand, result and region counts as in the table, required
- * attributes present, no others, enumerations in range, no NULL anywhere. */
+/* The verifier's inside: verify.c walks a function and checks its structure, then calls the rule of
+ * each op (column `rule` of ops.def; verify_rules.c). Rules may rely on: operand, result and region
+ * counts as in the table, required attributes present, no others, enumerations in range, no NULL
+ * anywhere. */
 #ifndef TL_VERIFY_H
 #define TL_VERIFY_H
 #include "ir/text/text.h"
@@ -16,7 +17,8 @@ typedef struct TlVerify {
 } TlVerify;
 
 /* Reports "op: text"; op may be NULL. Returns false. */
-bool tl_verify_fault(TlVerify *v, const TlOp *op, const char *format, ...) __attribute__((format(printf, 3, 4)));
+bool tl_verify_fault(TlVerify *v, const TlOp *op, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 const char *tl_verify_type(TlVerify *v, const TlType *t); /* its text */
 
 typedef void (*TlCheckFn)(TlVerify *v, const TlOp *op);

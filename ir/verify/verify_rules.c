@@ -1,10 +1,11 @@
-/* The rules of ops.def's `rule` column: types and attributes of each op. What a rule may rely on is in verify.h.
- * A rule without a function, or a function without a rule, does not build. */
+/* The rules of ops.def's `rule` column: types and attributes of each op. What a rule may rely on is
+ * in verify.h. A rule without a function, or a function without a rule, does not build. */
 #include "ir/plan/mma.h"
 #include "ir/verify/verify.h"
 #include <string.h>
 
-#define OP(ID, text, nin, nout, nregions, rule, attrs, flags, doc) static void tl_check_##rule(TlVerify *v, const TlOp *op);
+#define OP(ID, text, nin, nout, nregions, rule, attrs, flags, doc)                                 \
+    static void tl_check_##rule(TlVerify *v, const TlOp *op);
 #include "ir/ops.def"
 
 static const TlCheckFn rules[TL_OP_COUNT] = {
@@ -21,13 +22,20 @@ TlCheckFn tl_verify_rule(TlOpcode opcode) { return rules[opcode]; }
 static const TlType *in_type(const TlOp *op, uint32_t i) { return op->in[i].value->type; }
 static const TlType *out_type(const TlOp *op, uint32_t i) { return op->out[i]->type; }
 static bool is_tile(const TlType *t) { return t->kind == TL_TILE && !t->ptr; }
-static bool is_scalar_of(const TlType *t, TlDtype d) { return is_tile(t) && t->rank == 0 && t->dtype == d; }
-static bool is_int_tile(const TlType *t) { return is_tile(t) && tl_is_int(t->dtype) && tl_dtype_bits(t->dtype) >= 8; }
+static bool is_scalar_of(const TlType *t, TlDtype d)
+{
+    return is_tile(t) && t->rank == 0 && t->dtype == d;
+}
+static bool is_int_tile(const TlType *t)
+{
+    return is_tile(t) && tl_is_int(t->dtype) && tl_dtype_bits(t->dtype) >= 8;
+}
 static bool is_int_scalar(const TlType *t) { return is_int_tile(t) && t->rank == 0; }
 static bool is_bool_tile(const TlType *t) { return is_tile(t) && tl_is_bool(t->dtype); }
 static bool is_same_element(const TlType *a, const TlType *b)
 {
-    return a->kind == TL_TILE && b->kind == TL_TILE && a->dtype == b->dtype && a->ptr == b->ptr && a->is_const == b->is_const;
+    return a->kind == TL_TILE && b->kind == TL_TILE && a->dtype == b->dtype && a->ptr == b->ptr &&
+           a->is_const == b->is_const;
 }
 
 static bool has_arithmetic(TlDtype d)
@@ -40,15 +48,18 @@ static bool is_whole(TlDtype d) { return has_arithmetic(d) && tl_is_int(d); }
 static bool is_wide_real(TlDtype d) { return d == TL_F32 || d == TL_F64; }
 static bool is_bit_type(TlDtype d) { return tl_is_bool(d) || is_whole(d); }
 
-static bool want_type(TlVerify *v, const TlOp *op, const char *what, uint32_t i, const TlType *got, const TlType *want)
+static bool want_type(TlVerify *v, const TlOp *op, const char *what, uint32_t i, const TlType *got,
+                      const TlType *want)
 {
-    return got == want || FAULT("%s %u is %s, not %s", what, i, tl_verify_type(v, got), tl_verify_type(v, want));
+    return got == want ||
+           FAULT("%s %u is %s, not %s", what, i, tl_verify_type(v, got), tl_verify_type(v, want));
 }
 
 static bool want_scalar(TlVerify *v, const TlOp *op, uint32_t i, TlDtype d)
 {
     return is_scalar_of(in_type(op, i), d) ||
-           FAULT("operand %u is %s, not %s", i, tl_verify_type(v, in_type(op, i)), tl_dtype_name(d));
+           FAULT("operand %u is %s, not %s", i, tl_verify_type(v, in_type(op, i)),
+                 tl_dtype_name(d));
 }
 
 /* All operands and the result have one type, of an element that `fits`. */
@@ -74,16 +85,20 @@ static void tl_check_constant(TlVerify *v, const TlOp *op)
     else if (!t->ptr && tl_is_bool(t->dtype) && bits > 1) FAULT("a bool is 0 or 1");
 }
 
-/* The block ends in `terminator`, whose operands from number `from` on are n values of the given types. */
-static bool want_end(TlVerify *v, const TlOp *op, const TlBlock *b, TlOpcode terminator, uint32_t from, uint32_t n,
-                     TlValue *const *like)
+/* The block ends in `terminator`, whose operands from number `from` on are n values of the given
+ * types. */
+static bool want_end(TlVerify *v, const TlOp *op, const TlBlock *b, TlOpcode terminator,
+                     uint32_t from, uint32_t n, TlValue *const *like)
 {
     const TlOp *end = b->last;
     if (end->opcode != terminator)
-        return FAULT("a region ends in %s, not %s", tl_op_info(end->opcode)->text, tl_op_info(terminator)->text);
-    if (end->nin != from + n) return FAULT("a region gives %u values, %u wanted", end->nin, from + n);
+        return FAULT("a region ends in %s, not %s", tl_op_info(end->opcode)->text,
+                     tl_op_info(terminator)->text);
+    if (end->nin != from + n)
+        return FAULT("a region gives %u values, %u wanted", end->nin, from + n);
     for (uint32_t i = 0; i < n; i++)
-        if (!want_type(v, op, "yielded value", i, in_type(end, from + i), like[i]->type)) return false;
+        if (!want_type(v, op, "yielded value", i, in_type(end, from + i), like[i]->type))
+            return false;
     return true;
 }
 
@@ -97,7 +112,9 @@ static bool want_no_views(TlVerify *v, const TlOp *op)
 {
     for (uint32_t i = 0; i < op->nout; i++)
         if (out_type(op, i)->kind != TL_TILE)
-            return FAULT("result %u is a %s", i, out_type(op, i)->kind == TL_VIEW ? "view" : tl_verify_type(v, out_type(op, i)));
+            return FAULT("result %u is a %s", i,
+                         out_type(op, i)->kind == TL_VIEW ? "view"
+                                                          : tl_verify_type(v, out_type(op, i)));
     return true;
 }
 
@@ -116,11 +133,13 @@ static void tl_check_loop_for(TlVerify *v, const TlOp *op)
     uint32_t n = op->nin - 3;
     const TlBlock *b = op->regions[0];
     const TlType *iv = in_type(op, 0);
-    if (!is_int_scalar(iv)) FAULT("the bounds are %s, not an integer scalar", tl_verify_type(v, iv));
+    if (!is_int_scalar(iv))
+        FAULT("the bounds are %s, not an integer scalar", tl_verify_type(v, iv));
     else if (op->nout != n) FAULT("%u results, %u wanted", op->nout, n);
-    else if (want_type(v, op, "operand", 1, in_type(op, 1), iv) && want_type(v, op, "operand", 2, in_type(op, 2), iv) &&
-             want_args(v, op, b, n + 1) && want_type(v, op, "region argument", 0, b->args[0]->type, iv) &&
-             want_no_views(v, op) && want_hint(v, op, TL_ATTR_PIPELINE, 0) && want_hint(v, op, TL_ATTR_UNROLL, -1)) {
+    else if (want_type(v, op, "operand", 1, in_type(op, 1), iv) &&
+             want_type(v, op, "operand", 2, in_type(op, 2), iv) && want_args(v, op, b, n + 1) &&
+             want_type(v, op, "region argument", 0, b->args[0]->type, iv) && want_no_views(v, op) &&
+             want_hint(v, op, TL_ATTR_PIPELINE, 0) && want_hint(v, op, TL_ATTR_UNROLL, -1)) {
         for (uint32_t i = 0; i < n; i++) {
             want_type(v, op, "operand", i + 3, in_type(op, i + 3), out_type(op, i));
             want_type(v, op, "region argument", i + 1, b->args[i + 1]->type, out_type(op, i));
@@ -132,8 +151,8 @@ static void tl_check_loop_for(TlVerify *v, const TlOp *op)
 static void tl_check_loop_while(TlVerify *v, const TlOp *op)
 {
     const TlBlock *before = op->regions[0], *after = op->regions[1];
-    if (!want_args(v, op, before, op->nin) || !want_args(v, op, after, op->nout) || !want_no_views(v, op) ||
-        !want_hint(v, op, TL_ATTR_UNROLL, -1))
+    if (!want_args(v, op, before, op->nin) || !want_args(v, op, after, op->nout) ||
+        !want_no_views(v, op) || !want_hint(v, op, TL_ATTR_UNROLL, -1))
         return;
     for (uint32_t i = 0; i < op->nin; i++)
         if (!want_type(v, op, "region argument", i, before->args[i]->type, in_type(op, i))) return;
@@ -147,7 +166,8 @@ static void tl_check_branch(TlVerify *v, const TlOp *op)
 {
     if (!want_scalar(v, op, 0, TL_BOOL) || !want_no_views(v, op)) return;
     for (uint32_t r = 0; r < 2; r++)
-        if (!want_args(v, op, op->regions[r], 0) || !want_end(v, op, op->regions[r], TL_OP_YIELD, 0, op->nout, op->out))
+        if (!want_args(v, op, op->regions[r], 0) ||
+            !want_end(v, op, op->regions[r], TL_OP_YIELD, 0, op->nout, op->out))
             return;
 }
 
@@ -156,13 +176,15 @@ static void tl_check_yield(TlVerify *v, const TlOp *op)
 {
     const TlOp *parent = op->block->parent;
     if (!parent) FAULT("ends a kernel, which return must");
-    else if (parent->opcode == TL_OP_WHILE && parent->regions[0] == op->block) FAULT("ends a region that condition must");
+    else if (parent->opcode == TL_OP_WHILE && parent->regions[0] == op->block)
+        FAULT("ends a region that condition must");
 }
 
 static void tl_check_condition(TlVerify *v, const TlOp *op)
 {
     const TlOp *parent = op->block->parent;
-    if (!parent || parent->opcode != TL_OP_WHILE || parent->regions[0] != op->block) FAULT("is not in region 0 of a while");
+    if (!parent || parent->opcode != TL_OP_WHILE || parent->regions[0] != op->block)
+        FAULT("is not in region 0 of a while");
     else if (op->nin == 0) FAULT("the condition is missing");
     else want_scalar(v, op, 0, TL_BOOL);
 }
@@ -177,21 +199,24 @@ static void tl_check_ret(TlVerify *v, const TlOp *op)
 static void tl_check_scalar_i32(TlVerify *v, const TlOp *op)
 {
     int64_t axis = tl_attr_int(op, TL_ATTR_AXIS, -1);
-    if (!is_scalar_of(out_type(op, 0), TL_I32)) FAULT("the result is %s, not i32", tl_verify_type(v, out_type(op, 0)));
+    if (!is_scalar_of(out_type(op, 0), TL_I32))
+        FAULT("the result is %s, not i32", tl_verify_type(v, out_type(op, 0)));
     if (axis < 0 || axis >= TILE_MAX_GRID) FAULT("axis = %lld", (long long)axis);
 }
 
 static void tl_check_iota(TlVerify *v, const TlOp *op)
 {
     const TlType *t = out_type(op, 0);
-    if (!is_int_tile(t) || t->rank != 1) FAULT("the result is %s, not an integer vector", tl_verify_type(v, t));
+    if (!is_int_tile(t) || t->rank != 1)
+        FAULT("the result is %s, not an integer vector", tl_verify_type(v, t));
 }
 
 /* Operand and result are tiles of one element. */
 static bool want_reshaping(TlVerify *v, const TlOp *op)
 {
     return is_same_element(in_type(op, 0), out_type(op, 0)) ||
-           FAULT("takes %s to %s", tl_verify_type(v, in_type(op, 0)), tl_verify_type(v, out_type(op, 0)));
+           FAULT("takes %s to %s", tl_verify_type(v, in_type(op, 0)),
+                 tl_verify_type(v, out_type(op, 0)));
 }
 
 static void tl_check_broadcast(TlVerify *v, const TlOp *op)
@@ -211,13 +236,16 @@ static void tl_check_expand(TlVerify *v, const TlOp *op)
     bool ok = r->rank == a->rank + 1 && axis >= 0 && axis <= a->rank;
     for (int i = 0; ok && i < r->rank; i++)
         ok = r->shape[i] == (i == axis ? 1 : a->shape[i - (i > axis)]);
-    if (!ok) FAULT("%s at axis %lld is not %s", tl_verify_type(v, a), (long long)axis, tl_verify_type(v, r));
+    if (!ok)
+        FAULT("%s at axis %lld is not %s", tl_verify_type(v, a), (long long)axis,
+              tl_verify_type(v, r));
 }
 
 static void tl_check_reshape(TlVerify *v, const TlOp *op)
 {
     if (want_reshaping(v, op) && tl_type_elems(in_type(op, 0)) != tl_type_elems(out_type(op, 0)))
-        FAULT("%s has other elements than %s", tl_verify_type(v, in_type(op, 0)), tl_verify_type(v, out_type(op, 0)));
+        FAULT("%s has other elements than %s", tl_verify_type(v, in_type(op, 0)),
+              tl_verify_type(v, out_type(op, 0)));
 }
 
 static void tl_check_trans(TlVerify *v, const TlOp *op)
@@ -239,9 +267,18 @@ static void tl_check_trans(TlVerify *v, const TlOp *op)
 
 static void tl_check_arith(TlVerify *v, const TlOp *op) { check_same(v, op, is_number, "numbers"); }
 static void tl_check_arith_f(TlVerify *v, const TlOp *op) { check_same(v, op, is_real, "floats"); }
-static void tl_check_arith_i(TlVerify *v, const TlOp *op) { check_same(v, op, is_whole, "integers"); }
-static void tl_check_arith_f3(TlVerify *v, const TlOp *op) { check_same(v, op, is_wide_real, "f32 or f64"); }
-static void tl_check_bits(TlVerify *v, const TlOp *op) { check_same(v, op, is_bit_type, "integers or bool"); }
+static void tl_check_arith_i(TlVerify *v, const TlOp *op)
+{
+    check_same(v, op, is_whole, "integers");
+}
+static void tl_check_arith_f3(TlVerify *v, const TlOp *op)
+{
+    check_same(v, op, is_wide_real, "f32 or f64");
+}
+static void tl_check_bits(TlVerify *v, const TlOp *op)
+{
+    check_same(v, op, is_bit_type, "integers or bool");
+}
 static void tl_check_shift(TlVerify *v, const TlOp *op) { check_same(v, op, is_whole, "integers"); }
 
 static void tl_check_compare(TlVerify *v, const TlOp *op)
@@ -249,7 +286,8 @@ static void tl_check_compare(TlVerify *v, const TlOp *op)
     const TlType *a = in_type(op, 0), *r = out_type(op, 0);
     if (!is_tile(a) || !(is_number(a->dtype) || tl_is_bool(a->dtype)))
         FAULT("operand 0 is %s, not numbers or bool", tl_verify_type(v, a));
-    else if (want_type(v, op, "operand", 1, in_type(op, 1), a) && !(is_bool_tile(r) && tl_same_shape(a, r)))
+    else if (want_type(v, op, "operand", 1, in_type(op, 1), a) &&
+             !(is_bool_tile(r) && tl_same_shape(a, r)))
         FAULT("the result is %s", tl_verify_type(v, r));
 }
 
@@ -259,7 +297,8 @@ static void tl_check_select(TlVerify *v, const TlOp *op)
     if (r->kind != TL_TILE) FAULT("the result is a view");
     else if (!is_bool_tile(c) || (c->rank > 0 && !tl_same_shape(c, r)))
         FAULT("the condition is %s, the result %s", tl_verify_type(v, c), tl_verify_type(v, r));
-    else if (want_type(v, op, "operand", 1, in_type(op, 1), r)) want_type(v, op, "operand", 2, in_type(op, 2), r);
+    else if (want_type(v, op, "operand", 1, in_type(op, 1), r))
+        want_type(v, op, "operand", 2, in_type(op, 2), r);
 }
 
 static bool want_conversion(TlVerify *v, const TlOp *op)
@@ -274,7 +313,8 @@ static void tl_check_cast(TlVerify *v, const TlOp *op)
     if (!want_conversion(v, op)) return;
     TlDtype to = out_type(op, 0)->dtype;
     if (tl_attr(op, TL_ATTR_ROUND) && !tl_is_float(to)) FAULT("round is for casts to floats");
-    if (tl_attr_int(op, TL_ATTR_ROUND, 0) == TL_ROUND_STOCHASTIC) FAULT("round = stochastic has no seed here");
+    if (tl_attr_int(op, TL_ATTR_ROUND, 0) == TL_ROUND_STOCHASTIC)
+        FAULT("round = stochastic has no seed here");
     if (tl_attr_flag(op, TL_ATTR_NOSAT) && !tl_is_f8(to)) FAULT("nosat is for casts to f8");
 }
 
@@ -282,11 +322,15 @@ static void tl_check_bitcast(TlVerify *v, const TlOp *op)
 {
     if (!want_conversion(v, op)) return;
     TlDtype from = in_type(op, 0)->dtype, to = out_type(op, 0)->dtype;
-    if (tl_dtype_bits(from) != tl_dtype_bits(to)) FAULT("%s and %s differ in size", tl_dtype_name(from), tl_dtype_name(to));
+    if (tl_dtype_bits(from) != tl_dtype_bits(to))
+        FAULT("%s and %s differ in size", tl_dtype_name(from), tl_dtype_name(to));
     else if (from != to && (tl_is_bool(from) || tl_is_bool(to))) FAULT("bool has no bits");
 }
 
-static bool fits_register(const TlType *t) { return is_tile(t) && tl_dtype_bits(t->dtype) >= 16 && !tl_is_bool(t->dtype); }
+static bool fits_register(const TlType *t)
+{
+    return is_tile(t) && tl_dtype_bits(t->dtype) >= 16 && !tl_is_bool(t->dtype);
+}
 
 static void tl_check_assembly(TlVerify *v, const TlOp *op)
 {
@@ -294,7 +338,8 @@ static void tl_check_assembly(TlVerify *v, const TlOp *op)
     if (!fits_register(r)) FAULT("the result is %s", tl_verify_type(v, r));
     for (uint32_t i = 0; i < op->nin; i++)
         if (!fits_register(in_type(op, i)) || !tl_same_shape(in_type(op, i), r))
-            FAULT("operand %u is %s, the result %s", i, tl_verify_type(v, in_type(op, i)), tl_verify_type(v, r));
+            FAULT("operand %u is %s, the result %s", i, tl_verify_type(v, in_type(op, i)),
+                  tl_verify_type(v, r));
 }
 
 /* ---- over an axis ---- */
@@ -302,7 +347,10 @@ static void tl_check_assembly(TlVerify *v, const TlOp *op)
 static bool combines(TlCombine kind, TlDtype d)
 {
     switch (kind) {
-    case TL_COMBINE_ADD: case TL_COMBINE_MUL: case TL_COMBINE_MAX: case TL_COMBINE_MIN: return is_number(d);
+    case TL_COMBINE_ADD:
+    case TL_COMBINE_MUL:
+    case TL_COMBINE_MAX:
+    case TL_COMBINE_MIN: return is_number(d);
     case TL_COMBINE_AND: case TL_COMBINE_OR: case TL_COMBINE_XOR: return is_bit_type(d);
     case TL_COMBINE_USER: return true;
     }
@@ -311,7 +359,8 @@ static bool combines(TlCombine kind, TlDtype d)
 
 static bool want_scalar_value(TlVerify *v, const TlOp *op, const TlType *t)
 {
-    return (is_tile(t) && t->rank == 0) || FAULT("the region has a value of type %s, not only scalars", tl_verify_type(v, t));
+    return (is_tile(t) && t->rank == 0) ||
+           FAULT("the region has a value of type %s, not only scalars", tl_verify_type(v, t));
 }
 
 /* Only scalars, no effects: each back end runs the region where and as often as it likes. */
@@ -346,12 +395,14 @@ static bool want_combine(TlVerify *v, const TlOp *op)
 {
     TlCombine kind = (TlCombine)tl_attr_int(op, TL_ATTR_KIND, 0);
     int64_t axis = tl_attr_int(op, TL_ATTR_AXIS, -1);
-    if (op->nin == 0 || op->nout != op->nin) return FAULT("%u operands, %u results", op->nin, op->nout);
+    if (op->nin == 0 || op->nout != op->nin)
+        return FAULT("%u operands, %u results", op->nin, op->nout);
     for (uint32_t i = 0; i < op->nin; i++) {
         const TlType *t = in_type(op, i);
         if (!is_tile(t) || t->rank == 0 || !tl_same_shape(t, in_type(op, 0)))
             return FAULT("operand %u is %s", i, tl_verify_type(v, t));
-        if (axis < 0 || axis >= t->rank) return FAULT("axis %lld of %s", (long long)axis, tl_verify_type(v, t));
+        if (axis < 0 || axis >= t->rank)
+            return FAULT("axis %lld of %s", (long long)axis, tl_verify_type(v, t));
         if (!combines(kind, t->dtype)) return FAULT("not on %s", tl_dtype_name(t->dtype));
     }
     if ((kind == TL_COMBINE_USER) != (op->nregions == 1)) return FAULT("%u regions", op->nregions);
@@ -382,7 +433,8 @@ static void tl_check_exp2(TlVerify *v, const TlOp *op)
 static void tl_check_scan(TlVerify *v, const TlOp *op)
 {
     if (!want_combine(v, op)) return;
-    for (uint32_t i = 0; i < op->nout; i++) want_type(v, op, "result", i, out_type(op, i), in_type(op, i));
+    for (uint32_t i = 0; i < op->nout; i++)
+        want_type(v, op, "result", i, out_type(op, i), in_type(op, i));
 }
 
 static void tl_check_gather(TlVerify *v, const TlOp *op)
@@ -391,16 +443,21 @@ static void tl_check_gather(TlVerify *v, const TlOp *op)
     int64_t axis = tl_attr_int(op, TL_ATTR_AXIS, -1);
     bool ok = is_tile(x) && is_int_tile(i) && x->rank == i->rank && axis >= 0 && axis < x->rank;
     for (int d = 0; ok && d < x->rank; d++) ok = d == axis || x->shape[d] == i->shape[d];
-    if (!ok) FAULT("index %s along axis %lld of %s", tl_verify_type(v, i), (long long)axis, tl_verify_type(v, x));
+    if (!ok)
+        FAULT("index %s along axis %lld of %s", tl_verify_type(v, i), (long long)axis,
+              tl_verify_type(v, x));
     else if (!is_same_element(x, r) || !tl_same_shape(r, i))
-        FAULT("%s at index %s gives %s", tl_verify_type(v, x), tl_verify_type(v, i), tl_verify_type(v, r));
+        FAULT("%s at index %s gives %s", tl_verify_type(v, x), tl_verify_type(v, i),
+              tl_verify_type(v, r));
 }
 
 static void tl_check_histogram(TlVerify *v, const TlOp *op)
 {
     const TlType *x = in_type(op, 0), *r = out_type(op, 0);
-    if (!is_tile(x) || x->rank == 0 || x->dtype != TL_I32) FAULT("operand 0 is %s, not a tile of i32", tl_verify_type(v, x));
-    else if (!is_tile(r) || r->rank != 1 || r->dtype != TL_I32) FAULT("the result is %s, not a vector of i32", tl_verify_type(v, r));
+    if (!is_tile(x) || x->rank == 0 || x->dtype != TL_I32)
+        FAULT("operand 0 is %s, not a tile of i32", tl_verify_type(v, x));
+    else if (!is_tile(r) || r->rank != 1 || r->dtype != TL_I32)
+        FAULT("the result is %s, not a vector of i32", tl_verify_type(v, r));
 }
 
 static bool is_byte(TlDtype d) { return d == TL_I8 || d == TL_U8; }
@@ -422,7 +479,8 @@ static void check_mma(TlVerify *v, const TlOp *op)
     if (!mma) FAULT("there is no instruction '%s'", name->u.s);
     for (uint32_t i = 0; mma && i < 3; i++)
         if (in_type(op, i)->dtype != mma->type[i])
-            FAULT("operand %u is %s, '%s' takes %s", i, tl_verify_type(v, in_type(op, i)), name->u.s, tl_dtype_name(mma->type[i]));
+            FAULT("operand %u is %s, '%s' takes %s", i, tl_verify_type(v, in_type(op, i)),
+                  name->u.s, tl_dtype_name(mma->type[i]));
 }
 
 static void tl_check_dot(TlVerify *v, const TlOp *op)
@@ -430,12 +488,14 @@ static void tl_check_dot(TlVerify *v, const TlOp *op)
     const TlType *a = in_type(op, 0), *b = in_type(op, 1), *c = in_type(op, 2);
     int r = a->rank;
     if (!want_type(v, op, "the result, number", 0, out_type(op, 0), c)) return;
-    bool ok = is_tile(a) && is_tile(b) && is_tile(c) && (r == 2 || r == 3) && b->rank == r && c->rank == r &&
-              a->shape[r - 1] == b->shape[r - 2] && c->shape[r - 2] == a->shape[r - 2] && c->shape[r - 1] == b->shape[r - 1] &&
+    bool ok = is_tile(a) && is_tile(b) && is_tile(c) && (r == 2 || r == 3) && b->rank == r &&
+              c->rank == r && a->shape[r - 1] == b->shape[r - 2] &&
+              c->shape[r - 2] == a->shape[r - 2] && c->shape[r - 1] == b->shape[r - 1] &&
               (r == 2 || (a->shape[0] == b->shape[0] && a->shape[0] == c->shape[0]));
     if (!ok || !dot_takes(a->dtype, b->dtype, c->dtype))
         FAULT("%s by %s onto %s", tl_verify_type(v, a), tl_verify_type(v, b), tl_verify_type(v, c));
-    else if (tl_attr_int(op, TL_ATTR_PRECISION, TL_PRECISION_IEEE) != TL_PRECISION_IEEE && a->dtype != TL_F32)
+    else if (tl_attr_int(op, TL_ATTR_PRECISION, TL_PRECISION_IEEE) != TL_PRECISION_IEEE &&
+             a->dtype != TL_F32)
         FAULT("precision is for f32");
     else
         check_mma(v, op);
@@ -455,13 +515,21 @@ static void tl_check_ptr_add(TlVerify *v, const TlOp *op)
 /* Pointers to elements that begin on a byte, and their addresses. */
 static bool want_addresses(TlVerify *v, const TlOp *op, const TlType *p, const TlType *u)
 {
-    if (p->kind != TL_TILE || !p->ptr || tl_dtype_bits(p->dtype) < 8 || !is_tile(u) || u->dtype != TL_U64 || !tl_same_shape(p, u))
-        return FAULT("takes %s to %s", tl_verify_type(v, in_type(op, 0)), tl_verify_type(v, out_type(op, 0)));
+    if (p->kind != TL_TILE || !p->ptr || tl_dtype_bits(p->dtype) < 8 || !is_tile(u) ||
+        u->dtype != TL_U64 || !tl_same_shape(p, u))
+        return FAULT("takes %s to %s", tl_verify_type(v, in_type(op, 0)),
+                     tl_verify_type(v, out_type(op, 0)));
     return true;
 }
 
-static void tl_check_pointer(TlVerify *v, const TlOp *op) { want_addresses(v, op, out_type(op, 0), in_type(op, 0)); }
-static void tl_check_address(TlVerify *v, const TlOp *op) { want_addresses(v, op, in_type(op, 0), out_type(op, 0)); }
+static void tl_check_pointer(TlVerify *v, const TlOp *op)
+{
+    want_addresses(v, op, out_type(op, 0), in_type(op, 0));
+}
+static void tl_check_address(TlVerify *v, const TlOp *op)
+{
+    want_addresses(v, op, in_type(op, 0), out_type(op, 0));
+}
 
 /* Operand 0, then 2 * rank scalars of i64. */
 static bool want_view_words(TlVerify *v, const TlOp *op, uint32_t rank)
@@ -481,15 +549,18 @@ static void tl_check_view(TlVerify *v, const TlOp *op)
     }
     if (!want_view_words(v, op, r->rank)) return;
     const TlType *p = in_type(op, 0);
-    bool bytes = r->dtype == TL_U8 && tl_dtype_bits(p->dtype) == 4; /* those that hold the elements */
-    if (!tl_is_scalar(p) || !p->ptr || (p->dtype != r->dtype && !bytes) || (p->is_const && !r->is_const))
+    /* those that hold the elements */
+    bool bytes = r->dtype == TL_U8 && tl_dtype_bits(p->dtype) == 4;
+    if (!tl_is_scalar(p) || !p->ptr || (p->dtype != r->dtype && !bytes) ||
+        (p->is_const && !r->is_const))
         FAULT("%s of %s", tl_verify_type(v, r), tl_verify_type(v, p));
 }
 
 static bool want_view(TlVerify *v, const TlOp *op)
 {
     if (op->nin == 0) return FAULT("the view is missing");
-    return in_type(op, 0)->kind == TL_VIEW || FAULT("operand 0 is %s, not a view", tl_verify_type(v, in_type(op, 0)));
+    return in_type(op, 0)->kind == TL_VIEW ||
+           FAULT("operand 0 is %s, not a view", tl_verify_type(v, in_type(op, 0)));
 }
 
 static void tl_check_sub_view(TlVerify *v, const TlOp *op)
@@ -504,7 +575,8 @@ static void tl_check_view_query(TlVerify *v, const TlOp *op)
     int64_t axis = tl_attr_int(op, TL_ATTR_AXIS, -1);
     if (axis < 0 || axis >= in_type(op, 0)->rank)
         FAULT("axis %lld of %s", (long long)axis, tl_verify_type(v, in_type(op, 0)));
-    if (!is_scalar_of(out_type(op, 0), TL_I64)) FAULT("the result is %s, not i64", tl_verify_type(v, out_type(op, 0)));
+    if (!is_scalar_of(out_type(op, 0), TL_I64))
+        FAULT("the result is %s, not i64", tl_verify_type(v, out_type(op, 0)));
 }
 
 static void tl_check_view_ptr(TlVerify *v, const TlOp *op)
@@ -521,7 +593,8 @@ static void tl_check_view_ptr(TlVerify *v, const TlOp *op)
 static void tl_check_convert(TlVerify *v, const TlOp *op)
 {
     const TlType *a = in_type(op, 0), *r = out_type(op, 0);
-    bool ok = is_same_element(a, r) && tl_same_shape(a, r) && (a->layout != NULL) == (r->layout != NULL);
+    bool ok =
+        is_same_element(a, r) && tl_same_shape(a, r) && (a->layout != NULL) == (r->layout != NULL);
     if (!ok) FAULT("takes %s to %s", tl_verify_type(v, a), tl_verify_type(v, r));
 }
 
@@ -538,15 +611,18 @@ static bool want_axes(TlVerify *v, const TlOp *op, const TlAttr *axes)
         const TlAxis *x = &axes->u.axes[i];
         index[i] = op->in[1 + i].value;
         if ((unsigned)x->kind > TL_AXIS_TILE) return FAULT("axis %u is of no kind", i);
-        if (!is_int_tile(index[i]->type)) return FAULT("index %u is %s", i, tl_verify_type(v, index[i]->type));
+        if (!is_int_tile(index[i]->type))
+            return FAULT("index %u is %s", i, tl_verify_type(v, index[i]->type));
         if ((x->kind == TL_AXIS_TILE) != (index[i]->type->rank > 0))
-            return FAULT("index %u is %s, which its axis is not", i, tl_verify_type(v, index[i]->type));
+            return FAULT("index %u is %s, which its axis is not", i,
+                         tl_verify_type(v, index[i]->type));
         if (x->kind == TL_AXIS_SLICE && (x->width < 1 || x->width > TL_MAX_ELEMS || x->step == 0))
             return FAULT("axis %u: width %d, step %d", i, (int)x->width, (int)x->step);
     }
     int rank;
     int32_t shape[TL_MAX_RANK];
-    if (!tl_place_shape(axes->n, axes->u.axes, index, &rank, shape)) return FAULT("the axes do not form a tile");
+    if (!tl_place_shape(axes->n, axes->u.axes, index, &rank, shape))
+        return FAULT("the axes do not form a tile");
     int64_t elems = 1;
     for (int i = 0; i < rank; i++)
         if ((elems *= shape[i]) > TL_MAX_ELEMS) return FAULT("more than 2^20 elements");
@@ -557,20 +633,24 @@ static bool want_axes(TlVerify *v, const TlOp *op, const TlAttr *axes)
 static bool want_place(TlVerify *v, const TlOp *op, uint32_t values)
 {
     const TlAttr *axes = tl_attr(op, TL_ATTR_AXES);
-    uint32_t n = 1 + (axes ? axes->n : 0) + values + tl_attr_flag(op, TL_ATTR_MASK) + tl_attr_flag(op, TL_ATTR_OTHER);
+    uint32_t n = 1 + (axes ? axes->n : 0) + values + tl_attr_flag(op, TL_ATTR_MASK) +
+                 tl_attr_flag(op, TL_ATTR_OTHER);
     if (op->nin != n) return FAULT("%u operands, %u wanted", op->nin, n);
     const TlType *t = in_type(op, 0);
     if (axes) return want_view(v, op) && want_axes(v, op, axes);
-    return (t->kind == TL_TILE && t->ptr) || FAULT("operand 0 is %s, not a pointer", tl_verify_type(v, t));
+    return (t->kind == TL_TILE && t->ptr) ||
+           FAULT("operand 0 is %s, not a pointer", tl_verify_type(v, t));
 }
 
 static bool has_shape(const TlType *t, const TlPlace *p)
 {
-    return t->kind == TL_TILE && t->rank == p->rank && memcmp(t->shape, p->shape, sizeof *p->shape * t->rank) == 0;
+    return t->kind == TL_TILE && t->rank == p->rank &&
+           memcmp(t->shape, p->shape, sizeof *p->shape * t->rank) == 0;
 }
 
 /* A value of the place's element and shape. */
-static bool want_element(TlVerify *v, const TlOp *op, const char *what, const TlType *t, const TlPlace *p)
+static bool want_element(TlVerify *v, const TlOp *op, const char *what, const TlType *t,
+                         const TlPlace *p)
 {
     const TlType *base = p->base->type;
     return (is_tile(t) && t->dtype == base->dtype && has_shape(t, p)) ||
@@ -581,7 +661,8 @@ static bool want_mask(TlVerify *v, const TlOp *op, const TlPlace *p)
 {
     if (!p->mask) return true;
     const TlType *t = p->mask->type;
-    return (is_bool_tile(t) && (t->rank == 0 || has_shape(t, p))) || FAULT("the mask is %s", tl_verify_type(v, t));
+    return (is_bool_tile(t) && (t->rank == 0 || has_shape(t, p))) ||
+           FAULT("the mask is %s", tl_verify_type(v, t));
 }
 
 static bool want_other(TlVerify *v, const TlOp *op, const TlPlace *p)
@@ -593,14 +674,16 @@ static bool want_other(TlVerify *v, const TlOp *op, const TlPlace *p)
 
 static bool want_writable(TlVerify *v, const TlOp *op)
 {
-    return !in_type(op, 0)->is_const || FAULT("%s may not be written", tl_verify_type(v, in_type(op, 0)));
+    return !in_type(op, 0)->is_const ||
+           FAULT("%s may not be written", tl_verify_type(v, in_type(op, 0)));
 }
 
 static void tl_check_load(TlVerify *v, const TlOp *op)
 {
     if (!want_place(v, op, 0)) return;
     TlPlace p = tl_op_place(op);
-    if (want_element(v, op, "the result", out_type(op, 0), &p) && want_mask(v, op, &p)) want_other(v, op, &p);
+    if (want_element(v, op, "the result", out_type(op, 0), &p) && want_mask(v, op, &p))
+        want_other(v, op, &p);
 }
 
 static void tl_check_store(TlVerify *v, const TlOp *op)
@@ -618,7 +701,10 @@ static void tl_check_inside(TlVerify *v, const TlOp *op)
     if (!is_bool_tile(r) || !has_shape(r, &p)) FAULT("the result is %s", tl_verify_type(v, r));
 }
 
-static bool is_word_int(TlDtype d) { return d == TL_I32 || d == TL_U32 || d == TL_I64 || d == TL_U64; }
+static bool is_word_int(TlDtype d)
+{
+    return d == TL_I32 || d == TL_U32 || d == TL_I64 || d == TL_U64;
+}
 static bool is_atomic_word(TlDtype d) { return is_word_int(d) || d == TL_F32 || d == TL_F64; }
 
 static bool rmw_takes(TlRmw kind, TlDtype d)
@@ -641,7 +727,8 @@ static void tl_check_atomic_rmw(TlVerify *v, const TlOp *op)
     if (!want_place(v, op, 1) || !want_writable(v, op)) return;
     TlPlace p = tl_op_place(op);
     TlRmw kind = (TlRmw)tl_attr_int(op, TL_ATTR_RMW, 0);
-    if (want_atomic(v, op, rmw_takes(kind, p.base->type->dtype)) && want_element(v, op, "the value", p.value->type, &p) &&
+    if (want_atomic(v, op, rmw_takes(kind, p.base->type->dtype)) &&
+        want_element(v, op, "the value", p.value->type, &p) &&
         want_element(v, op, "the result", out_type(op, 0), &p))
         want_mask(v, op, &p);
 }
@@ -650,8 +737,10 @@ static void tl_check_atomic_cas(TlVerify *v, const TlOp *op)
 {
     if (!want_place(v, op, 2) || !want_writable(v, op)) return;
     TlPlace p = tl_op_place(op);
-    if (want_atomic(v, op, is_atomic_word(p.base->type->dtype)) && want_element(v, op, "the value", p.value->type, &p) &&
-        want_element(v, op, "what is expected", p.expected->type, &p) && want_element(v, op, "the result", out_type(op, 0), &p))
+    if (want_atomic(v, op, is_atomic_word(p.base->type->dtype)) &&
+        want_element(v, op, "the value", p.value->type, &p) &&
+        want_element(v, op, "what is expected", p.expected->type, &p) &&
+        want_element(v, op, "the result", out_type(op, 0), &p))
         want_mask(v, op, &p);
 }
 
@@ -659,7 +748,8 @@ static void tl_check_atomic_load(TlVerify *v, const TlOp *op)
 {
     if (!want_place(v, op, 0)) return;
     TlPlace p = tl_op_place(op);
-    if (want_atomic(v, op, is_atomic_word(p.base->type->dtype)) && want_element(v, op, "the result", out_type(op, 0), &p))
+    if (want_atomic(v, op, is_atomic_word(p.base->type->dtype)) &&
+        want_element(v, op, "the result", out_type(op, 0), &p))
         want_mask(v, op, &p);
 }
 
@@ -667,7 +757,8 @@ static void tl_check_atomic_store(TlVerify *v, const TlOp *op)
 {
     if (!want_place(v, op, 1) || !want_writable(v, op)) return;
     TlPlace p = tl_op_place(op);
-    if (want_atomic(v, op, is_atomic_word(p.base->type->dtype)) && want_element(v, op, "the value", p.value->type, &p))
+    if (want_atomic(v, op, is_atomic_word(p.base->type->dtype)) &&
+        want_element(v, op, "the value", p.value->type, &p))
         want_mask(v, op, &p);
 }
 
@@ -679,7 +770,8 @@ static bool want_buf(TlVerify *v, const TlOp *op, const TlType *t)
 }
 
 /* A tile or token of what is in the buffer. */
-static bool want_content(TlVerify *v, const TlOp *op, const TlType *buf, const TlType *t, TlTypeKind kind)
+static bool want_content(TlVerify *v, const TlOp *op, const TlType *buf, const TlType *t,
+                         TlTypeKind kind)
 {
     bool ok = t->kind == kind && !t->ptr && t->dtype == buf->dtype && t->rank == buf->rank &&
               memcmp(t->shape, buf->shape, sizeof t->shape) == 0;
@@ -718,7 +810,8 @@ static void tl_check_copy(TlVerify *v, const TlOp *op)
     if (!want_buf(v, op, buf) || !want_scalar(v, op, op->nin - 1, TL_I32) ||
         !want_content(v, op, buf, out_type(op, 0), TL_TOKEN) || !want_mask(v, op, &p))
         return;
-    if (d != buf->dtype || buf->rank != p.rank || memcmp(buf->shape, p.shape, sizeof *p.shape * buf->rank) != 0)
+    if (d != buf->dtype || buf->rank != p.rank ||
+        memcmp(buf->shape, p.shape, sizeof *p.shape * buf->rank) != 0)
         FAULT("%s is not what is at the place", tl_verify_type(v, buf));
     else if (tl_is_bool(d) || tl_dtype_bits(d) < 8) /* in memory they look other than in tiles */
         FAULT("not of %s", tl_dtype_name(d));
@@ -738,10 +831,12 @@ static void tl_check_wait(TlVerify *v, const TlOp *op)
 static void tl_check_print(TlVerify *v, const TlOp *op)
 {
     if (in_type(op, 0)->kind == TL_VIEW) FAULT("a view cannot be shown");
-    else if (in_type(op, 0)->kind != TL_TILE) FAULT("%s cannot be shown", tl_verify_type(v, in_type(op, 0)));
+    else if (in_type(op, 0)->kind != TL_TILE)
+        FAULT("%s cannot be shown", tl_verify_type(v, in_type(op, 0)));
 }
 
 static void tl_check_assertion(TlVerify *v, const TlOp *op)
 {
-    if (!is_bool_tile(in_type(op, 0))) FAULT("operand 0 is %s, not bool", tl_verify_type(v, in_type(op, 0)));
+    if (!is_bool_tile(in_type(op, 0)))
+        FAULT("operand 0 is %s, not bool", tl_verify_type(v, in_type(op, 0)));
 }

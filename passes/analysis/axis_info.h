@@ -1,7 +1,8 @@
 /* What is known of the numbers in tiles: contiguity, divisibility, constancy per axis (the analysis
  * that Triton calls AxisInfo), and what follows from it for memory accesses. `coalesce` chooses
  * layouts by it, `bounds` proves accesses inside, the SIMT lowering takes its vector widths and
- * offset sizes from it. Side arrays by value id; holds for as long as the function is not changed. */
+ * offset sizes from it. Side arrays by value id; holds for as long as the function is not
+ * changed. */
 #ifndef TL_AXIS_INFO_H
 #define TL_AXIS_INFO_H
 #include "ir/ir.h"
@@ -59,11 +60,12 @@ typedef struct TlAccessInfo {
     TlNarrow why; /* what keeps the width below 16 bytes */
     bool needs_bounds; /* some element may be outside of the view (never with UNCHECKED) */
     bool offset32; /* elements inside: byte offsets from the view's first fit 31 bits, by proof */
-    uint32_t
-        narrow; /* axes (bits) of the view where start and extent are in 0 .. 2^31 - 1, and what the tile
-                        adds to the start below 2^30: their difference decides about bounds, in 32 bits */
-    uint32_t local; /* axes whose strides the aligned kernel wants below TL_LOCAL_STRIDE: then bytes from the
-                       slice's first element to any of its elements fit 32 bits; 0: they need not */
+    /* axes (bits) of the view where start and extent are in 0 .. 2^31 - 1, and what the tile adds
+     * to the start is below 2^30: their difference decides about bounds, in 32 bits */
+    uint32_t narrow;
+    /* axes whose strides the aligned kernel wants below TL_LOCAL_STRIDE: then bytes from the
+     * slice's first element to any of its elements fit 32 bits; 0: they need not */
+    uint32_t local;
 } TlAccessInfo;
 enum { TL_LOCAL_STRIDE = 1 << 22 };
 TlAccessInfo tl_access_info(const TlAxisInfo *a, const TlOp *op);
@@ -74,8 +76,8 @@ int tl_access_vector(const TlAccessInfo *info, const TlOp *op, const TlLayout *l
 /* ---- extents (axis_extent.c) ---- */
 /* v without casts that keep every value it can have. */
 const TlValue *tl_axis_plain(const TlAxisInfo *a, const TlValue *v);
-/* Is the number v the extent of that axis of the view: the same value, or extents of parameters that the
- * launch demands to be equal? */
+/* Is the number v the extent of that axis of the view: the same value, or extents of parameters
+ * that the launch demands to be equal? */
 bool tl_axis_is_extent(const TlAxisInfo *a, const TlValue *v, const TlValue *view, uint32_t axis);
 /* NULL: no parameter. */
 const TlDim *tl_axis_param_extent(const TlFn *fn, const TlValue *view, uint32_t axis);

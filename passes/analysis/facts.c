@@ -138,8 +138,8 @@ bool tl_fn_is_laid_out(const TlFn *fn)
 
 /* ---- dots ---- */
 
-/* Does the op's result reach an operand of a dot (not as what is added to) within its block? Those of
- * the ops behind it are known: reach[] by value id. */
+/* Does the op's result reach an operand of a dot (not as what is added to) within its block? Those
+ * of the ops behind it are known: reach[] by value id. */
 static bool reaches_dot(const TlOp *op, const bool *reach)
 {
     for (uint32_t i = 0; i < op->nout; i++)

@@ -240,7 +240,8 @@ static bool add_step(Distance *d, const TlTerm *t, const TlOp *crossed)
     if (step.n == 0)
         return !__builtin_mul_overflow(step.constant, t->factor, &change) &&
                !__builtin_add_overflow(d->per_trip, change, &d->per_trip);
-    /* A loop that has another trip has a step that is not 0; of a carried value nothing is known. */
+    /* A loop that has another trip has a step that is not 0; of a carried value nothing is
+     * known. */
     bool is_iv = crossed->opcode == TL_OP_FOR && !t->value->def && t->value->index == 0 &&
                  t->value->block == crossed->regions[0];
     if (!is_iv || d->per_trip)

@@ -1,8 +1,8 @@
-/* What memory an op of the laid-out level touches, and with which threads: enough to say whether two
- * ops of one program need a barrier between them (insert-barriers).
+/* What memory an op of the laid-out level touches, and with which threads: enough to say whether
+ * two ops of one program need a barrier between them (insert-barriers).
  *
- * Starts of slices, indices and pointers are linear forms, constant + sum of factor * value, where a
- * value is a scalar, an iota along an axis of the accessed tile, or anything else as it is. Two
+ * Starts of slices, indices and pointers are linear forms, constant + sum of factor * value, where
+ * a value is a scalar, an iota along an axis of the accessed tile, or anything else as it is. Two
  * places along an axis are then apart by the difference of their forms. Forms are compared as
  * unbounded integers: an i32 start that wraps comes back to its place after 2^32 / step trips, and
  * no thread is as far ahead of another. */
@@ -35,8 +35,8 @@ typedef struct TlFootAxis {
 typedef struct TlFootprint {
     const TlOp *op;
     bool writes, is_atomic;
-    bool
-        once; /* done by one thread, the same one for all such ops: writes and atomics of a scalar */
+    /* done by one thread, the same one for all such ops: writes and atomics of a scalar */
+    bool once;
     uint64_t roots;      /* parameters it may reach, and those that alias them; bit 63: anything */
     const TlValue *base; /* the view; NULL: pointers */
     uint32_t naxes;

@@ -2,9 +2,9 @@
  *
  * The aligned form assumes the promise of all parameters. Which of them it needs is found by taking
  * them away one by one: when every access is still what it was, that one stays away. What is left
- * is tested at launch, as far as the parameter's type does not say it already: a constant is what it
- * is, and dense strides are products of extents that are tested. Where pids count, the grid must be
- * the clause's own, because the bound of a pid comes from there.
+ * is tested at launch, as far as the parameter's type does not say it already: a constant is what
+ * it is, and dense strides are products of extents that are tested. Where pids count, the grid must
+ * be the clause's own, because the bound of a pid comes from there.
  *
  * An aligned form is dropped when it needs no promise and has as many accesses without a bounds
  * test as the general one. */

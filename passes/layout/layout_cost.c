@@ -5,8 +5,8 @@
  * shared memory, a shuffle, a load of four sectors that are in the first-level cache) takes 4. A
  * sector (32 bytes) of global memory takes 4 as well, half of what the second-level cache can do:
  * loads pay each once, since what a warp touches again it finds in the first level; stores and
- * atomics pay in every access. A barrier takes 64, as the plans of conversions have it. What a loop with
- * a pipeline hint loads pays 4 for each register in which it waits for its trip.
+ * atomics pay in every access. A barrier takes 64, as the plans of conversions have it. What a loop
+ * with a pipeline hint loads pays 4 for each register in which it waits for its trip.
  *
  * Replicated data needs no rule: more registers are more work of every warp. */
 #include "passes/layout/layout_cost.h"

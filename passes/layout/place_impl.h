@@ -66,7 +66,8 @@ void tl_place_families(Placement *p);
 const TlLayout *tl_place_layout(const Placement *p, uint32_t var, int label);
 /* The layout of a result when its op's is l. */
 const TlLayout *tl_place_result(Placement *p, const TlValue *v, const TlLayout *l);
-/* What operand i must have when the op's layout is l; NULL: anything. *out_ok false: it cannot be. */
+/* What operand i must have when the op's layout is l; NULL: anything. *out_ok false: it cannot
+ * be. */
 const TlLayout *tl_place_want(Placement *p, const TlOp *op, uint32_t i, const TlLayout *l,
                               bool *out_ok);
 /* Operand i as it was before anything was put into effect. */

@@ -225,7 +225,8 @@ static void stress_reduce(Stress *s, TlOp *op)
     set_layouts(op->out, op->nout, tl_layout_for_result(s->ctx, op, 0, l));
 }
 
-/* A random result, or a random operand; with all elements everywhere when neither gives the other. */
+/* A random result, or a random operand; with all elements everywhere when neither gives the
+ * other. */
 static void stress_reshape(Stress *s, TlOp *op)
 {
     const TlType *from = tl_in(op, 0)->type, *to = op->out[0]->type;

@@ -5,8 +5,8 @@
  *
  *  1. Buffers: with the interval of positions in program order at which the bytes hold something.
  *     Scratch (tl_op_shared_bytes) lives while its op runs, its regions included. What an `alloc`
- *     makes lives, with all its slots, from its first use to its last; a use in a loop that does not
- *     hold the alloc is one in the whole loop. Copies may still write it after its last use: it
+ *     makes lives, with all its slots, from its first use to its last; a use in a loop that does
+ * not hold the alloc is one in the whole loop. Copies may still write it after its last use: it
  *     lives at least to the next `wait` for all of them.
  *  2. Two buffers interfere when their intervals have a position in common; then they share no
  *     byte. First fit by size: largest first, each at the lowest place that is free of those
@@ -89,7 +89,8 @@ static bool is_loop(const TlOp *op)
     return op->opcode == TL_OP_FOR || op->opcode == TL_OP_WHILE;
 }
 
-/* Where a use of what is made in `home` counts: itself, or the outermost loop around it in there. */
+/* Where a use of what is made in `home` counts: itself, or the outermost loop around it in
+ * there. */
 static Span extent_of_use(const Allocator *a, const TlOp *user, const TlBlock *home)
 {
     Span s = *span_of(a, user);
@@ -121,8 +122,8 @@ static void live_until(Span *life, uint32_t position)
     life->last = position > life->last ? position : life->last;
 }
 
-/* Copies have arrived at the first wait for all of them behind the last copy that cannot be passed by;
- * where there is none, in another trip perhaps, or never. */
+/* Copies have arrived at the first wait for all of them behind the last copy that cannot be passed
+ * by; where there is none, in another trip perhaps, or never. */
 static void live_until_arrival(const Allocator *a, const TlBlock *home, uint32_t copied, Span *life)
 {
     for (const TlOp *op = a->fn->body->first; op; op = tl_walk_next(op, NULL)) {

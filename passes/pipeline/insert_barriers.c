@@ -14,10 +14,10 @@
  * memory, footprint.h says which pairs conflict; of buffers, buffer_use.h. A release wants
  * everything pending done; what follows an acquire that one thread does waits for a barrier.
  *
- * A copy to a buffer is a use of it where it begins, as far as earlier ones are concerned. From then
- * on it is on its way, whatever barriers come, and conflicts with nothing. A `wait` lets all copies
- * that are on their way arrive: then it is pending itself, as what writes their slots and has read
- * their memory. With `pending = 0` none is on its way after it. So in a pipelined loop
+ * A copy to a buffer is a use of it where it begins, as far as earlier ones are concerned. From
+ * then on it is on its way, whatever barriers come, and conflicts with nothing. A `wait` lets all
+ * copies that are on their way arrive: then it is pending itself, as what writes their slots and
+ * has read their memory. With `pending = 0` none is on its way after it. So in a pipelined loop
  *
  *     { wait; barrier; copy {ahead}; commit; get; use }
  *
@@ -350,8 +350,8 @@ static uint32_t common_loop(const Barriers *b, const Event *a, const Event *x)
     return i;
 }
 
-/* A loop that fetches ahead (pipeline) does so in every trip, also where it is done in the arms of an
- * if: one barrier before that rather than one in each arm. */
+/* A loop that fetches ahead (pipeline) does so in every trip, also where it is done in the arms of
+ * an if: one barrier before that rather than one in each arm. */
 static uint32_t before_branch(const Barriers *b, uint32_t a, uint32_t x)
 {
     const Event *e = &b->events.data[x];

@@ -1,15 +1,18 @@
 /* A schedule put into effect (pipeline.c).
  *
- *  1. The prologue, trip by trip as the loop itself will do: for trip -most .. -1 all fetches whose iteration is
- *     0 or more; copies of one trip are one group.
- *  2. The start of the body: wait for the oldest group, copies, commit, puts of what came, loads. Where
- *     accesses need bounds and one scalar test can say that all of it is inside (pipeline_inside.c), they
- *     stand there twice, in the arms of an if: without tests, which is what nearly all trips do, and with.
- *  3. The rest of the body stays, with what was fetched for it in place of the loads. What its first product
- *     gets from shared memory, it gets before fetches for later trips begin.
- *  4. The loop is made again, with the new carried values. After it, nothing is in flight: wait for all.
+ *  1. The prologue, trip by trip as the loop itself will do: for trip -most .. -1 all fetches whose
+ * iteration is 0 or more; copies of one trip are one group.
+ *  2. The start of the body: wait for the oldest group, copies, commit, puts of what came, loads.
+ * Where accesses need bounds and one scalar test can say that all of it is inside
+ * (pipeline_inside.c), they stand there twice, in the arms of an if: without tests, which is what
+ * nearly all trips do, and with.
+ *  3. The rest of the body stays, with what was fetched for it in place of the loads. What its
+ * first product gets from shared memory, it gets before fetches for later trips begin.
+ *  4. The loop is made again, with the new carried values. After it, nothing is in flight: wait for
+ * all.
  *
- * Slots: iteration i is in slot i mod slots; a carried counter says which one this trip's gets read. */
+ * Slots: iteration i is in slot i mod slots; a carried counter says which one this trip's gets
+ * read. */
 #include "passes/pipeline/pipeline_impl.h"
 #include "passes/layout/relayout.h"
 
@@ -255,8 +258,8 @@ static void yield_carried(TlExpand *x)
     }
 }
 
-/* This trip's part takes what was fetched. Nothing of the old body changes before all that is made of it is
- * there. */
+/* This trip's part takes what was fetched. Nothing of the old body changes before all that is made
+ * of it is there. */
 static void use_fetched(TlExpand *x)
 {
     uint32_t n = x->s->fetches.len;
@@ -293,7 +296,8 @@ static TlOp *first_fetch(TlBlock *body)
     return found;
 }
 
-/* A get of a slot that is known before the body or a constant; a constant; what a moved get is transposed to. */
+/* A get of a slot that is known before the body or a constant; a constant; what a moved get is
+ * transposed to. */
 static bool may_come_first(const TlOp *op)
 {
     const TlOp *def = op->nin ? tl_in(op, op->nin - 1)->def : NULL;
@@ -305,9 +309,9 @@ static bool may_come_first(const TlOp *op)
     }
 }
 
-/* What the first product of the trip gets, it gets before fetches begin: these take a while, in which its
- * first fragments come; and a barrier before the gets, at which some machines wait for all loads, does
- * not wait for these. */
+/* What the first product of the trip gets, it gets before fetches begin: these take a while, in
+ * which its first fragments come; and a barrier before the gets, at which some machines wait for
+ * all loads, does not wait for these. */
 static void get_first(TlBlock *body)
 {
     TlOp *fetch = first_fetch(body), *next;

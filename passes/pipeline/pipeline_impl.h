@@ -1,4 +1,5 @@
-/* Inside of pipeline: the schedule of a loop, and putting it into effect. The essay is in pipeline.c. */
+/* Inside of pipeline: the schedule of a loop, and putting it into effect. The essay is in
+ * pipeline.c. */
 #ifndef TL_PIPELINE_IMPL_H
 #define TL_PIPELINE_IMPL_H
 #include "passes/analysis/axis_info.h"
@@ -31,8 +32,9 @@ typedef struct TlFetch {
     TlInsideHow inside[TL_MAX_VIEW_RANK];
 } TlFetch;
 
-/* A modulo schedule: every trip begins the fetches of the trip `ahead` further on, in this order, and does
- * the rest for itself. In terms of stages: a fetch is in stage most - ahead, the rest in stage most. */
+/* A modulo schedule: every trip begins the fetches of the trip `ahead` further on, in this order,
+ * and does the rest for itself. In terms of stages: a fetch is in stage most - ahead, the rest in
+ * stage most. */
 typedef struct TlSchedule {
     TlOp *loop;
     int stages;
@@ -47,13 +49,15 @@ void tl_schedule_print(TlSbuf *out, const TlSchedule *s);
 
 /* ---- expansion ---- */
 
-/* When a value is asked for: before the loop, of iteration n; in the loop, of n trips further on. */
+/* When a value is asked for: before the loop, of iteration n; in the loop, of n trips further
+ * on. */
 typedef struct TlMoment {
     bool in_loop;
     int n;
 } TlMoment;
 
-/* One more carried value. Its next one is `of` at `moment`, made when all that comes first is there. */
+/* One more carried value. Its next one is `of` at `moment`, made when all that comes first is
+ * there. */
 typedef struct TlCarried {
     TlValue *arg, *init, *next, *of;
     TlMoment moment;
@@ -76,8 +80,8 @@ typedef struct TlExpand {
     TL_VEC(TlCarried) carried;
 } TlExpand;
 
-/* The operands of a load or copy of a fetch at a moment. A copy's buffer and slot are appended by who
- * begins it. */
+/* The operands of a load or copy of a fetch at a moment. A copy's buffer and slot are appended by
+ * who begins it. */
 typedef struct TlAccess {
     const TlFetch *f;
     TlMoment m;

@@ -3,9 +3,10 @@
  *     A[m +: BM, k +: BK], n trips ahead:    0 <= m, m + BM <= M    before the loop
  *                                            k + n * step + BK <= K in it
  *
- * What does not change in the loop is asked once. The loop's counter, which counts up from 0 or above, has a
- * limit: the extent less what is added to it. The least limit of all is computed before the loop, and is 0
- * when an answer there was no. So usually one comparison is left in the loop. */
+ * What does not change in the loop is asked once. The loop's counter, which counts up from 0 or
+ * above, has a limit: the extent less what is added to it. The least limit of all is computed
+ * before the loop, and is 0 when an answer there was no. So usually one comparison is left in the
+ * loop. */
 #include "ir/numeric.h"
 #include "passes/analysis/axis_impl.h"
 #include "passes/pipeline/pipeline_impl.h"
@@ -119,7 +120,8 @@ static void ask_fetch(Inside *in, const TlFetch *f)
     }
 }
 
-/* The limit in the counter's type; 0, which no counter is below, when what is fixed is not inside. */
+/* The limit in the counter's type; 0, which no counter is below, when what is fixed is not
+ * inside. */
 static TlValue *settled_limit(Inside *in)
 {
     TlExpand *x = in->x;

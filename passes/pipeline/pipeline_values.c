@@ -1,16 +1,16 @@
-/* Values of a loop's body at other moments (pipeline_expand.c): before the loop, or trips further on.
- * What a moment needs is made when it is asked for first:
+/* Values of a loop's body at other moments (pipeline_expand.c): before the loop, or trips further
+ * on. What a moment needs is made when it is asked for first:
  *
  *   the counter        lo + n * step, or counter + n * step
  *   a carried value    before: the initial one, or what iteration n - 1 yields; in the loop: one
  *                      more carried value that runs n trips ahead
- *   a fetched load     begun at its own moment (`ahead`) under the mask "is there such an iteration";
- *                      later moments of the same iteration get it through carried values, one per trip
+ *   a fetched load     begun at its own moment (`ahead`) under the mask "is there such an
+ * iteration"; later moments of the same iteration get it through carried values, one per trip
  *   anything else      is pure: once more, of operands of the same moment
  *
- * "Is there an iteration n trips after the one with counter i?" is i < hi - n * step, where the right side is
- * computed once, before the loop, and saturates, so that nothing overflows. A step that is not known is
- * handled by the same in 64 bits. */
+ * "Is there an iteration n trips after the one with counter i?" is i < hi - n * step, where the
+ * right side is computed once, before the loop, and saturates, so that nothing overflows. A step
+ * that is not known is handled by the same in 64 bits. */
 #include "ir/numeric.h"
 #include "passes/pipeline/pipeline_impl.h"
 #include "passes/layout/relayout.h"
@@ -131,9 +131,9 @@ TlValue *tl_pipeline_carry(TlExpand *x, const TlType *type, const char *name, Tl
     return c.arg;
 }
 
-/* A counter moved by n steps, but no further than its type goes (a multiple of the step, so that what is
- * known of its divisors stays): what is fetched for a trip that there is not is not used, and that the sum
- * does not wrap is known to who tests bounds. */
+/* A counter moved by n steps, but no further than its type goes (a multiple of the step, so that
+ * what is known of its divisors stays): what is fetched for a trip that there is not is not used,
+ * and that the sum does not wrap is known to who tests bounds. */
 static TlValue *add_saturated(TlExpand *x, TlBuilder *b, TlValue *counter, TlWideInt step, int n)
 {
     const TlType *t = counter->type;

@@ -1,5 +1,5 @@
-/* stage-shared: operands of dots that come from memory and must change threads go through a buffer of
- * shared memory in one layout that is good for both sides.
+/* stage-shared: operands of dots that come from memory and must change threads go through a buffer
+ * of shared memory in one layout that is good for both sides.
  *
  *     %x = load %A, ... : tile<u8, 64, 128, #0>       %x = load %A, ... : tile<u8, 64, 128, #0>
  *     %f = cast %x : tile<f16, 64, 128, #0>           %b = alloc : buf<u8, 64, 128, #3, 1>
@@ -9,19 +9,20 @@
  *                                                     %a = trans %f : tile<f16, 128, 64, #2>
  *                                                     %r = dot %a, ...
  *
- *  1. Converts that need shared memory, whose result goes into operand 0 or 1 of a dot (or anywhere,
- *     in a loop with a pipeline hint: what is staged there can be fetched ahead), and whose operand
- *     is a load, or comes from one through a chain of ops with one tile for operand: elementwise ones
- *     whose other operands are scalars or constants, and trans. What is loaded is staged, as narrow
- *     as it is; the chain is done again behind the get, in the layouts that follow from the convert's
- *     backward. So a transposed operand costs nothing: it is another layout of the same buffer.
- *  2. All converts of one load share one buffer. Its layout is chosen for all (ir/plan/stage_layout.h):
- *     rows run along the axis in which the load's addresses count up. Where the gets want neighbours of the other
- *     axis in a word and there is no ldmatrix to transpose, a thread loads neighbouring rows.
- *     Where all buffers of a block and of those around it would leave nothing of the machine's shared
- *     memory, converts stay: they can go in several rounds.
- *  3. alloc and put stand right after the load, gets before the first op that wants them, so that one barrier
- *     serves several. What the chain was before goes when nobody else wants it.
+ *  1. Converts that need shared memory, whose result goes into operand 0 or 1 of a dot (or
+ * anywhere, in a loop with a pipeline hint: what is staged there can be fetched ahead), and whose
+ * operand is a load, or comes from one through a chain of ops with one tile for operand:
+ * elementwise ones whose other operands are scalars or constants, and trans. What is loaded is
+ * staged, as narrow as it is; the chain is done again behind the get, in the layouts that follow
+ * from the convert's backward. So a transposed operand costs nothing: it is another layout of the
+ * same buffer.
+ *  2. All converts of one load share one buffer. Its layout is chosen for all
+ * (ir/plan/stage_layout.h): rows run along the axis in which the load's addresses count up. Where
+ * the gets want neighbours of the other axis in a word and there is no ldmatrix to transpose, a
+ * thread loads neighbouring rows. Where all buffers of a block and of those around it would leave
+ * nothing of the machine's shared memory, converts stay: they can go in several rounds.
+ *  3. alloc and put stand right after the load, gets before the first op that wants them, so that
+ * one barrier serves several. What the chain was before goes when nobody else wants it.
  *
  * A load that has its operand's layout already is left alone. `pipeline` makes more slots and
  * asynchronous copies of what is found here. */
@@ -242,8 +243,8 @@ static uint64_t scratch_in(const Stage *s, const TlBlock *block)
     return most;
 }
 
-/* What must be left of the machine's memory beside the buffers of a block: when all of them fit, what its ops
- * need; when not, what the converts that stay may need. */
+/* What must be left of the machine's memory beside the buffers of a block: when all of them fit,
+ * what its ops need; when not, what the converts that stay may need. */
 static uint64_t reserve_for(const Stage *s, const TlBlock *block)
 {
     uint64_t all = outer_bytes(s, block), limit = s->px->machine->shared_bytes;
@@ -291,7 +292,8 @@ static bool uses(const TlOp *op, const TlValue *v)
     return false;
 }
 
-/* Before the first op of the convert's block that wants its result: all puts come before all gets then. */
+/* Before the first op of the convert's block that wants its result: all puts come before all gets
+ * then. */
 static TlOp *place_of_get(const TlOp *convert)
 {
     TlOp *op = convert->next;

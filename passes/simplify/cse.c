@@ -119,7 +119,8 @@ static void forget(Cse *c, uint32_t kept)
 }
 
 /* The walk comes to a block: one that is open, a region of an op in the innermost open block, or a
- * region after one that is done. Blocks that do not enclose it are left, and their ops forgotten. */
+ * region after one that is done. Blocks that do not enclose it are left, and their ops
+ * forgotten. */
 static void come_to(Cse *c, const TlBlock *b)
 {
     const TlBlock *outer = b->parent ? b->parent->block : NULL;

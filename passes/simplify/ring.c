@@ -1,5 +1,5 @@
-/* ring: puts a kernel into the ring mode (ir/interp/ring_float.h): every float constant becomes what it is in the
- * ring, and the function is marked, so that everybody computes so from then on.
+/* ring: puts a kernel into the ring mode (ir/interp/ring_float.h): every float constant becomes
+ * what it is in the ring, and the function is marked, so that everybody computes so from then on.
  *
  *     kernel @k(...) {                          kernel @k(...) fp ring {
  *       %c = const {value = -2.0} : f16    =>     %c = const {value = bits 0xfffe} : f16

@@ -9,13 +9,15 @@
  * Rows start on a byte, so that only the innermost axis is halved. A part of a view (sub_view) is
  * read through the whole one: what it skips is added to the index.
  *
- *  - A slice of step 1 with an even start and an even width takes its bytes as a slice; the halves are a
- *    new axis of 2, merged into the one before: no element changes threads where layouts are right.
+ *  - A slice of step 1 with an even start and an even width takes its bytes as a slice; the halves
+ * are a new axis of 2, merged into the one before: no element changes threads where layouts are
+ * right.
  *  - Anything else takes one byte per element, as a gather.
  *
- * What is outside: bytes past the view read as 0, as elsewhere. The last byte of a row may have a half
- * too many: it is left out, unless the extent is even by proof. Masks, other values and the bounds of
- * parts are applied to the elements behind the load; no byte outside of the whole view is read. */
+ * What is outside: bytes past the view read as 0, as elsewhere. The last byte of a row may have a
+ * half too many: it is left out, unless the extent is even by proof. Masks, other values and the
+ * bounds of parts are applied to the elements behind the load; no byte outside of the whole view is
+ * read. */
 #include "passes/analysis/axis_impl.h"
 #include "passes/analysis/facts.h"
 #include "passes/pass.h"
@@ -63,7 +65,8 @@ static TlValue *reshaped(Unpack *u, TlValue *x, int rank, const int32_t *shape)
     return t == x->type ? x : tl_op_new(&u->b, TL_OP_RESHAPE, 1, &x, 1, &t, 0, 0, NULL)->out[0];
 }
 
-/* A number per coordinate of the result's axes first, first + 1, ... as a tile of the result's shape. */
+/* A number per coordinate of the result's axes first, first + 1, ... as a tile of the result's
+ * shape. */
 static TlValue *spread(Unpack *u, TlValue *x, int first)
 {
     int32_t shape[TL_MAX_RANK];

@@ -1,5 +1,6 @@
-/* Leaves: what the SIMT lowering (codegen) and the emulator (runtime) agree on. Needs only libc; like tile_image.h it is part
- * of the contract between compiler and runtime and may be included by both. */
+/* Leaves: what the SIMT lowering (codegen) and the emulator (runtime) agree on. Needs only libc;
+ * like tile_image.h it is part of the contract between compiler and runtime and may be included by
+ * both. */
 #ifndef TL_LEAF_H
 #define TL_LEAF_H
 #include <stdint.h>
@@ -11,33 +12,46 @@ typedef enum tl_leaf {
 } tl_leaf;
 
 typedef enum tl_leaf_class {
-    TL_LEAF_CLASS_PURE, TL_LEAF_CLASS_WARP, TL_LEAF_CLASS_BLOCK, TL_LEAF_CLASS_GLOBAL, TL_LEAF_CLASS_SHARED,
+    TL_LEAF_CLASS_PURE, TL_LEAF_CLASS_WARP, TL_LEAF_CLASS_BLOCK, TL_LEAF_CLASS_GLOBAL,
+    TL_LEAF_CLASS_SHARED,
     TL_LEAF_CLASS_ASYNC, TL_LEAF_CLASS_ATOMIC, TL_LEAF_CLASS_DEBUG
 } tl_leaf_class;
 
 /* Loads of a warp: collectives that read shared memory. */
-static inline int tl_leaf_is_ldsm(tl_leaf leaf) { return leaf >= TL_LEAF_LDSM_1 && leaf <= TL_LEAF_LDSM_T_4; }
+static inline int tl_leaf_is_ldsm(tl_leaf leaf)
+{
+    return leaf >= TL_LEAF_LDSM_1 && leaf <= TL_LEAF_LDSM_T_4;
+}
 
-/* ATOM_32, ATOM_64: integers by two's complement or unsigned, floats by their bits. order and scope as in ir/enums.def. */
+/* ATOM_32, ATOM_64: integers by two's complement or unsigned, floats by their bits. order and scope
+ * as in ir/enums.def. */
 typedef enum tl_atom {
-    TL_ATOM_ADD, TL_ATOM_MIN_S, TL_ATOM_MIN_U, TL_ATOM_MAX_S, TL_ATOM_MAX_U, TL_ATOM_AND, TL_ATOM_OR, TL_ATOM_XOR,
+    TL_ATOM_ADD, TL_ATOM_MIN_S, TL_ATOM_MIN_U, TL_ATOM_MAX_S, TL_ATOM_MAX_U, TL_ATOM_AND,
+    TL_ATOM_OR, TL_ATOM_XOR,
     TL_ATOM_XCHG, TL_ATOM_CAS, TL_ATOM_FADD, TL_ATOM_LOAD, TL_ATOM_STORE
 } tl_atom;
 
-/* How the lanes of a warp hold a matrix instruction's operands (runtime/emu/emu_mma.c has the maps). M16N8, M8N8: mma.sync of NVIDIA; MFMA16, MFMA32,
- * MFMA64 (f64): of AMD's CDNA, 16 x 16 or 32 x 32; WMMA1, WMMA2: of RDNA 3 and 4. Of all AMD kinds but WMMA1 the leaf's c and result are those
- * of the transposed product: the instruction takes b as its A and a as its B. */
-typedef enum tl_mma_kind { TL_MMA_M16N8, TL_MMA_M8N8, TL_MMA_MFMA16, TL_MMA_MFMA32, TL_MMA_MFMA64, TL_MMA_WMMA1, TL_MMA_WMMA2 } tl_mma_kind;
+/* How the lanes of a warp hold a matrix instruction's operands (runtime/emu/emu_mma.c has the
+ * maps). M16N8, M8N8: mma.sync of NVIDIA; MFMA16, MFMA32, MFMA64 (f64): of AMD's CDNA, 16 x 16 or
+ * 32 x 32; WMMA1, WMMA2: of RDNA 3 and 4. Of all AMD kinds but WMMA1 the leaf's c and result are
+ * those of the transposed product: the instruction takes b as its A and a as its B. */
+typedef enum tl_mma_kind {
+    TL_MMA_M16N8, TL_MMA_M8N8, TL_MMA_MFMA16, TL_MMA_MFMA32, TL_MMA_MFMA64, TL_MMA_WMMA1,
+    TL_MMA_WMMA2
+} tl_mma_kind;
 /* Element types (tile_dtype) of a, b, c in one word. */
 #define TL_MMA_TYPES(a, b, c) ((a) | (b) << 8 | (c) << 16)
 
 /* ---- the debug buffer of a real GPU ----
- * What FAIL, OUTSIDE and PRINT say on a GPU goes to the launch's debug buffer: device memory whose address is in slot TILE_SLOT_DEBUG (a kernel that
- * says nothing has no such slot; 0: nobody listens). A header, then `capacity` records. The host zeroes `count`, sets `capacity`, launches, and reads
- * both after synchronising. Each record takes the next number by an atomic add to `count`; from `capacity` on it is lost, so
- * max(count - capacity, 0) records are missing. Records of one thread are in its program order, those of different threads in any order:
- * group PRINTs by (block, site), order by thread and occurrence; `index` is the element's row-major place in the tile, `reg` the thread's
- * register that held it (reg 0 begins a new execution of the print in that thread). Failures: the lowest block counts. */
+ * What FAIL, OUTSIDE and PRINT say on a GPU goes to the launch's debug buffer: device memory whose
+ * address is in slot TILE_SLOT_DEBUG (a kernel that says nothing has no such slot; 0: nobody
+ * listens). A header, then `capacity` records. The host zeroes `count`, sets `capacity`, launches,
+ * and reads both after synchronising. Each record takes the next number by an atomic add to
+ * `count`; from `capacity` on it is lost, so max(count - capacity, 0) records are missing. Records
+ * of one thread are in its program order, those of different threads in any order: group PRINTs by
+ * (block, site), order by thread and occurrence; `index` is the element's row-major place in the
+ * tile, `reg` the thread's register that held it (reg 0 begins a new execution of the print in that
+ * thread). Failures: the lowest block counts. */
 typedef enum tl_debug_kind { TL_DEBUG_FAIL = 1, TL_DEBUG_PRINT = 2 } tl_debug_kind;
 typedef struct tl_debug_header { uint32_t capacity, count, pad[2]; } tl_debug_header;
 typedef struct tl_debug_record {
@@ -45,7 +59,8 @@ typedef struct tl_debug_record {
     uint32_t block, thread; /* linear program, thread in its block */
     uint32_t site, text;    /* rows of the kernel's site and text tables */
     uint32_t what;          /* FAIL: tl_fail_kind; PRINT: tile_dtype */
-    uint32_t reg, index;    /* PRINT; OUTSIDE, a FAIL of kind TL_RUN_BOUNDS: bytes of the access (0: another FAIL), param */
+    /* PRINT; OUTSIDE, a FAIL of kind TL_RUN_BOUNDS: bytes of the access (0: another FAIL), param */
+    uint32_t reg, index;
     uint64_t bits;          /* PRINT: the element, zero-extended; OUTSIDE: the address */
 } tl_debug_record;
 #endif

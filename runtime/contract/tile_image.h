@@ -1,36 +1,46 @@
-/* The kernel image, version 6: the contract between compiler and runtime. One flat little-endian block, offsets
- * in bytes from its start, readable in place. Strings are offsets of NUL-terminated text. The compiler writes it
- * (codegen/gen/image.c), the runtime validates and reads it (runtime/module.c). Several images, each a multiple of 64 bytes, may stand one
- * after another: one per target. Needs only libc; may be included anywhere. */
+/* The kernel image, version 6: the contract between compiler and runtime. One flat little-endian
+ * block, offsets in bytes from its start, readable in place. Strings are offsets of NUL-terminated
+ * text. The compiler writes it (codegen/gen/image.c), the runtime validates and reads it
+ * (runtime/module.c). Several images, each a multiple of 64 bytes, may stand one after another: one
+ * per target. Needs only libc; may be included anywhere. */
 #ifndef TILE_IMAGE_H
 #define TILE_IMAGE_H
 #include <stdint.h>
 
 #define TILE_IMAGE_MAGIC "TILEIMG1"
-enum { TILE_IMAGE_VERSION = 6, TILE_MAX_GRID = 6, TILE_IMAGE_MAX_RANK = 8, TILE_IMAGE_MAX_PARAMS = 128, TILE_IMAGE_MAX_SYMS = 256 };
+enum {
+    TILE_IMAGE_VERSION = 6, TILE_MAX_GRID = 6, TILE_IMAGE_MAX_RANK = 8, TILE_IMAGE_MAX_PARAMS = 128,
+    TILE_IMAGE_MAX_SYMS = 256
+};
 
-/* Launch-time expressions: postfix code over a stack of 64-bit words; integers are i64, floats are double bits. */
+/* Launch-time expressions: postfix code over a stack of 64-bit words; integers are i64, floats are
+ * double bits. */
 typedef enum tile_hx_op {
     TILE_HX_CONST,  /* imm: the word */
     TILE_HX_SYM,    /* imm: symbol (named extent or stride) */
     TILE_HX_ARG,    /* imm: scalar parameter: integers and bool as i64, floats as double */
     TILE_HX_SMS,    /* number of processors of the device */
-    TILE_HX_ADD, TILE_HX_SUB, TILE_HX_MUL, TILE_HX_DIV, TILE_HX_REM, TILE_HX_CDIV, TILE_HX_MIN, TILE_HX_MAX,
+    TILE_HX_ADD, TILE_HX_SUB, TILE_HX_MUL, TILE_HX_DIV, TILE_HX_REM, TILE_HX_CDIV, TILE_HX_MIN,
+    TILE_HX_MAX,
     TILE_HX_NEG, TILE_HX_ABS, TILE_HX_NOT, /* logical */
     TILE_HX_LT, TILE_HX_LE, TILE_HX_EQ, TILE_HX_NE,
     TILE_HX_AND, TILE_HX_OR, /* logical, both sides evaluated */
     TILE_HX_BAND, TILE_HX_BOR, TILE_HX_BXOR, TILE_HX_SHL, TILE_HX_SHR,
     TILE_HX_SELECT, /* c a b: c ? a : b */
     TILE_HX_I2F, TILE_HX_F2I,
-    TILE_HX_FADD, TILE_HX_FSUB, TILE_HX_FMUL, TILE_HX_FDIV, TILE_HX_FNEG, TILE_HX_FMIN, TILE_HX_FMAX,
+    TILE_HX_FADD, TILE_HX_FSUB, TILE_HX_FMUL, TILE_HX_FDIV, TILE_HX_FNEG, TILE_HX_FMIN,
+    TILE_HX_FMAX,
     TILE_HX_FLT, TILE_HX_FLE, TILE_HX_FEQ, TILE_HX_FNE,
     TILE_HX_COUNT
 } tile_hx_op;
 typedef struct tile_hx_ins { uint32_t op, pad; int64_t imm; } tile_hx_ins;
 enum { TILE_HX_MAX_STACK = 32 };
 
-/* An expression: code, and the text and place the user wrote, for messages. Division by zero: the launch fails. */
-typedef struct tile_image_expr { uint32_t code, ncode, text, is_float, file, line; } tile_image_expr;
+/* An expression: code, and the text and place the user wrote, for messages. Division by zero: the
+ * launch fails. */
+typedef struct tile_image_expr {
+    uint32_t code, ncode, text, is_float, file, line;
+} tile_image_expr;
 
 typedef enum tile_dim_kind {
     TILE_DIM_CONST,  /* value: the number demanded */
@@ -40,44 +50,54 @@ typedef enum tile_dim_kind {
 } tile_dim_kind;
 typedef struct tile_image_dim { uint32_t kind, is_i64; int64_t value; } tile_image_dim;
 
-typedef enum tile_param_kind { TILE_PARAM_VIEW, TILE_PARAM_POINTER, TILE_PARAM_SCALAR } tile_param_kind;
+typedef enum tile_param_kind {
+    TILE_PARAM_VIEW, TILE_PARAM_POINTER, TILE_PARAM_SCALAR
+} tile_param_kind;
 typedef struct tile_image_param {
     uint32_t name, kind, dtype, is_const, rank;
     uint32_t dims; /* views: 2 * rank tile_image_dim, extent and stride of each axis in turn */
 } tile_image_param;
 
-/* A name for a run-time extent or stride; its value is taken where it appears first, and demanded elsewhere. */
+/* A name for a run-time extent or stride; its value is taken where it appears first, and demanded
+ * elsewhere. */
 typedef struct tile_image_sym { uint32_t name, param, axis, is_stride; } tile_image_sym;
 
-/* The parameter table: what the runtime puts into each 8-byte slot of the kernel's parameter block. */
+/* The parameter table: what the runtime puts into each 8-byte slot of the kernel's parameter
+ * block. */
 typedef enum tile_slot_kind {
     TILE_SLOT_POINTER, /* address of param */
     TILE_SLOT_SCALAR,  /* value of param, in the low bytes */
     TILE_SLOT_EXTENT,  /* i64 extent of param's axis */
     TILE_SLOT_STRIDE,  /* i64 stride in elements of param's axis */
     TILE_SLOT_BYTES,   /* bytes of memory behind param's address (--check) */
-    TILE_SLOT_NPID,    /* i64 number of programs on an axis (GPU kernels, which know only their linear index) */
+    /* i64 number of programs on an axis (GPU kernels, which know only their linear index) */
+    TILE_SLOT_NPID,
     TILE_SLOT_GROUP,   /* i64 group of the launch, 0 = none */
     TILE_SLOT_DEBUG    /* address of the debug buffer, 0 = none */
 } tile_slot_kind;
 typedef struct tile_image_slot { uint32_t kind, param, axis, pad; } tile_image_slot;
 
-/* A compile-time constant this instance was made with, as text: B = "128", T = "f16", epi = "relu". */
+/* A compile-time constant this instance was made with, as text: B = "128", T = "f16", epi =
+ * "relu". */
 typedef struct tile_image_const { uint32_t name, value; } tile_image_const;
 typedef struct tile_image_alias { uint32_t a, b; } tile_image_alias; /* parameter indices */
 
-/* GPU and emulator: where each leaf call stands (runtime/contract/leaf.def); the site operand is its index here. */
-typedef struct tile_image_site { uint32_t leaf, file, line, col, flags, param; } tile_image_site; /* param + 1 of an access, 0 = not known */
-enum { TILE_SITE_ANY_WINS = 1 }; /* a store: elements of one execution may meet, one of the values wins */
+/* GPU and emulator: where each leaf call stands (runtime/contract/leaf.def); the site operand is
+ * its index here. */
+/* param + 1 of an access, 0 = not known */
+typedef struct tile_image_site { uint32_t leaf, file, line, col, flags, param; } tile_image_site;
+/* a store: elements of one execution may meet, one of the values wins */
+enum { TILE_SITE_ANY_WINS = 1 };
 
-/* What a row made for special arguments asks of them. The row can be used when for every test (value & mask) == 0;
- * else `otherwise` takes its place. Values are 64 bits wide. */
+/* What a row made for special arguments asks of them. The row can be used when for every test
+ * (value & mask) == 0; else `otherwise` takes its place. Values are 64 bits wide. */
 typedef enum tile_test_kind {
     TILE_TEST_POINTER, /* address of param, a view or pointer */
     TILE_TEST_EXTENT,  /* extent of a view's axis */
     TILE_TEST_STRIDE,  /* stride in elements of a view's axis, dense ones too */
-    TILE_TEST_SPAN,    /* bytes from a view's first element to the end of its last one: 0 when an extent is; all bits
-                          set when it does not fit or an axis of more than one element has a negative stride */
+    TILE_TEST_SPAN,    /* bytes from a view's first element to the end of its last one: 0 when an
+                          extent is; all bits set when it does not fit or an axis of more than one
+                          element has a negative stride */
     TILE_TEST_SCALAR,  /* integer parameter, sign- or zero-extended as its type says */
     TILE_TEST_GRID,    /* 0: the grid is what the kernel's clause says; 1: the launch gave it */
     TILE_TEST_COUNT
@@ -86,8 +106,10 @@ typedef struct tile_image_test { uint32_t kind, param, axis, pad; uint64_t mask;
 
 typedef struct tile_image_kernel {
     uint32_t name, symbol;              /* symbol: entry in the code */
-    uint32_t nparams, params, nsyms, syms, nslots, slots, nconsts, consts, nexprs, exprs, naliases, aliases;
-    uint32_t ngrid, grid[TILE_MAX_GRID]; /* expression indices; ngrid 0: the launch must give the grid */
+    uint32_t nparams, params, nsyms, syms, nslots, slots, nconsts, consts, nexprs, exprs, naliases,
+        aliases;
+    /* expression indices; ngrid 0: the launch must give the grid */
+    uint32_t ngrid, grid[TILE_MAX_GRID];
     uint32_t group;                     /* expression index + 1; 0 = none */
     uint32_t nrequires, requires_off;   /* u32 expression indices, checked at every launch */
     uint32_t nassumes, assumes;         /* likewise, with checks on only */
@@ -97,12 +119,14 @@ typedef struct tile_image_kernel {
     uint32_t doc;
     uint32_t nsites, sites, ntexts, texts; /* tile_image_site; u32 string offsets */
     uint32_t ntests, tests;             /* tile_image_test */
-    uint32_t otherwise;                 /* with tests: index + 1 of a later row, the same kernel without tests; else 0 */
+    /* with tests: index + 1 of a later row, the same kernel without tests; else 0 */
+    uint32_t otherwise;
     uint32_t pad;
 } tile_image_kernel;
 enum {
-    TILE_KERNEL_CHECKED = 1,  /* built with --check */
-    TILE_KERNEL_OTHERWISE = 2 /* reached through `otherwise` of one other row only: not listed, not looked up */
+    TILE_KERNEL_CHECKED = 1, /* built with --check */
+    /* reached through `otherwise` of one other row only: not listed, not looked up */
+    TILE_KERNEL_OTHERWISE = 2
 };
 
 typedef struct tile_image_header {
@@ -112,24 +136,32 @@ typedef struct tile_image_header {
     uint32_t target;                    /* "cpu", "cpu:x86-64-v3", "ref", "sm_80", ... */
     uint32_t nkernels, kernels;
     uint32_t nfiles, files;             /* u32 string offsets: source paths for messages */
-    uint32_t features;                  /* cpu, emu: what the code uses of the CPU, "x86-64 sse3 ssse3" (rows of runtime/contract/cpu_level.def); else 0 */
+    /* cpu, emu: what the code uses of the CPU, "x86-64 sse3 ssse3" (rows of
+     * runtime/contract/cpu_level.def); else 0 */
+    uint32_t features;
 } tile_image_header;
 
 /* ---- the cpu kernel's calling convention ---- */
 struct tile_cpu_ctx;
-/* Services for kernel code: nothing in a kernel object is undefined, calls go through this table. */
+/* Services for kernel code: nothing in a kernel object is undefined, calls go through this
+ * table. */
 typedef struct tile_cpu_services {
     /* data: n elements of dtype, row-major, as in tiles (one byte per packed element) */
-    void (*print)(const struct tile_cpu_ctx *ctx, const char *text, const void *data, uint32_t dtype, uint32_t rank, const int32_t *shape);
+    void (*print)(const struct tile_cpu_ctx *ctx, const char *text, const void *data,
+                  uint32_t dtype, uint32_t rank, const int32_t *shape);
     /* kind: 0 assertion, 1 out of bounds, 2 assumption */
-    void (*fail)(const struct tile_cpu_ctx *ctx, uint32_t kind, uint32_t file, uint32_t line, uint32_t col, const char *text);
-    /* --check: is [addr, addr + bytes) inside memory of parameter `param` (-1: of any)? Reports when not and returns 0. */
-    int32_t (*check)(const struct tile_cpu_ctx *ctx, const void *addr, uint64_t bytes, int32_t param, uint32_t file, uint32_t line, uint32_t col);
+    void (*fail)(const struct tile_cpu_ctx *ctx, uint32_t kind, uint32_t file, uint32_t line,
+                 uint32_t col, const char *text);
+    /* --check: is [addr, addr + bytes) inside memory of parameter `param` (-1: of any)? Reports
+     * when not and returns 0. */
+    int32_t (*check)(const struct tile_cpu_ctx *ctx, const void *addr, uint64_t bytes,
+                     int32_t param, uint32_t file, uint32_t line, uint32_t col);
     double (*fmod)(double, double);
     float (*fmodf)(float, float);
     void (*memcpy)(void *, const void *, uint64_t);
     void (*memset)(void *, int32_t, uint64_t);
-    double (*fma)(double, double, double); /* rounded once; for CPUs that have no instruction for it */
+    /* rounded once; for CPUs that have no instruction for it */
+    double (*fma)(double, double, double);
 } tile_cpu_services;
 typedef struct tile_cpu_ctx {
     const tile_cpu_services *services;

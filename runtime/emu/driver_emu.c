@@ -7,8 +7,8 @@
  * TILE_EMU_SCHEDULE=rr|reverse|ahead|random:SEED says in which order threads run
  * (tile_device_configure: "schedule"). With TILE_THREADS=1 a schedule gives the same run every
  * time. TILE_EMU_PERTURB=SEED ("perturb") makes approximate instructions as wrong as they may be.
- * TILE_EMU_DROP_BARRIER=N leaves out the N-th barrier, commit or wait of each kernel (mutation, 0 is the first):
- * what it orders must then be reported. */
+ * TILE_EMU_DROP_BARRIER=N leaves out the N-th barrier, commit or wait of each kernel (mutation, 0
+ * is the first): what it orders must then be reported. */
 #include "runtime/cpu_level.h"
 #include "runtime/host/elf.h"
 #include "runtime/emu/emu.h"

@@ -1,5 +1,6 @@
-/* emu.h: the emulator's insides, shared by emu_*.c: a launch (job) is run by workers, each on a host
- * thread; a worker has some blocks, a block has threads, each a fiber. emu_run.c has the essay. */
+/* emu.h: the emulator's insides, shared by emu_*.c: a launch (job) is run by workers, each on a
+ * host thread; a worker has some blocks, a block has threads, each a fiber. emu_run.c has the
+ * essay. */
 #ifndef TL_EMU_H
 #define TL_EMU_H
 #include "runtime/host/elf.h"
@@ -46,9 +47,11 @@ typedef struct tl_emu_job {
     tl_sink *sink;
     tl_emu_watch *watch;
     tl_emu_schedule schedule;
-    uint64_t perturb; /* approximate instructions are off, by this seed (emu_math.c); 0: they are not */
+    /* approximate instructions are off, by this seed (emu_math.c); 0: they are not */
+    uint64_t perturb;
     bool stats;
-    uint32_t dropped; /* site of a barrier, commit or wait that is left out (mutation); UINT32_MAX: none */
+    /* site of a barrier, commit or wait that is left out (mutation); UINT32_MAX: none */
+    uint32_t dropped;
     atomic_bool met;  /* somebody came there */
     atomic_int_fast64_t next; /* block to start */
     atomic_bool no_memory;
@@ -154,8 +157,8 @@ void tl_emu_meet_barrier(tl_emu_block *b, uint32_t site);
 /* constant: the mask of shfl_xor, 0 of shfl_idx. */
 uint32_t tl_emu_meet_shuffle(tl_emu_block *b, tl_leaf leaf, uint32_t site, uint32_t value,
                              uint32_t lane, uint32_t constant);
-/* The last lane of the warp to come acts for all: `mine` of each lane, by lane. constant: what all must
- * agree on. */
+/* The last lane of the warp to come acts for all: `mine` of each lane, by lane. constant: what all
+ * must agree on. */
 void tl_emu_meet_warp(tl_emu_block *b, tl_leaf leaf, uint32_t site, uint32_t constant, void *mine,
                       void (*act)(tl_emu_block *b, void *const *mine));
 /* Blocks the current thread until somebody puts it into `ready`. */
@@ -186,7 +189,8 @@ void tl_emu_print_end(tl_emu_block *b);
 
 /* ---- emu_mma.c ---- */
 
-/* Where element e of a lane's operand (0 A, 1 B, 2 C) is in its matrix. per_word: elements of a word. */
+/* Where element e of a lane's operand (0 A, 1 B, 2 C) is in its matrix. per_word: elements of a
+ * word. */
 void tl_emu_mma_place(tl_mma_kind kind, int operand, uint32_t k, uint32_t per_word, uint32_t lane,
                       uint32_t e, uint32_t *out_row, uint32_t *out_column);
 

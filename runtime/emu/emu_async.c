@@ -5,8 +5,8 @@
  *            gets rubbish, who writes the source too early is read. Schedules rr, ahead.
  *   early    at once: who still needed what was there has lost it. Schedule reverse.
  *   random   at any leaf of the thread in between, in any order. Schedule random.
- * Whatever the time, the copy counts as on its way until it is waited for: the watch reports who touches
- * its target or writes its source (emu_check_async.c), and a thread that ends before. */
+ * Whatever the time, the copy counts as on its way until it is waited for: the watch reports who
+ * touches its target or writes its source (emu_check_async.c), and a thread that ends before. */
 #include "runtime/emu/emu.h"
 #include <stdio.h>
 #include <stdlib.h>

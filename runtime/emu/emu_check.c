@@ -4,16 +4,17 @@
  * when the kernel is checked, "has anything written what this reads" and "is this ordered with who
  * touched the byte before" (emu_watch.h), then the counters.
  *
- * Global memory is what the launch's arguments bring: each one's bytes, cut where the allocation that
- * it points into ends. Shared memory is [0, shared_bytes) of each block, all unwritten at its start.
+ * Global memory is what the launch's arguments bring: each one's bytes, cut where the allocation
+ * that it points into ends. Shared memory is [0, shared_bytes) of each block, all unwritten at its
+ * start.
  *
- * No exception is made for registers of padding: the lowering reads nothing that nobody writes. Loads of
- * global memory are predicated; where a conversion through shared memory has to read something for
- * padding, its plan gives it a place that is written (ir/plan/layout_convert.h).
+ * No exception is made for registers of padding: the lowering reads nothing that nobody writes.
+ * Loads of global memory are predicated; where a conversion through shared memory has to read
+ * something for padding, its plan gives it a place that is written (ir/plan/layout_convert.h).
  *
- * A block tells of its first race and its first unwritten read only: what follows follows from it, and
- * tl_sink_fail keeps one in any case. A race of two blocks is told in the name of the lower one, so
- * that the report is the same whichever came second. */
+ * A block tells of its first race and its first unwritten read only: what follows follows from it,
+ * and tl_sink_fail keeps one in any case. A race of two blocks is told in the name of the lower
+ * one, so that the report is the same whichever came second. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -119,8 +120,8 @@ static const range *range_of_site(const tl_emu_watch *w, uint32_t site)
     return NULL;
 }
 
-/* The range that an access is in. With checks, what comes from a parameter must stay in it; else one
- * that may be written for those that write, known sizes before unknown ones; NULL: none. */
+/* The range that an access is in. With checks, what comes from a parameter must stay in it; else
+ * one that may be written for those that write, known sizes before unknown ones; NULL: none. */
 static const range *find_range(const tl_emu_watch *w, const tl_emu_access *a)
 {
     const range *best = range_of_site(w, a->site);

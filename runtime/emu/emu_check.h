@@ -1,6 +1,7 @@
-/* emu_check.h: what the emulator watches while a kernel runs: races, bounds, alignment, uninitialised
- * reads, and counts: sectors per request, bank conflicts, instructions. The core (emu_*.c) tells of
- * every leaf; this part (emu_check*.c, emu_stats.c) keeps shadow state and reports. */
+/* emu_check.h: what the emulator watches while a kernel runs: races, bounds, alignment,
+ * uninitialised reads, and counts: sectors per request, bank conflicts, instructions. The core
+ * (emu_*.c) tells of every leaf; this part (emu_check*.c, emu_stats.c) keeps shadow state and
+ * reports. */
 #ifndef TL_EMU_CHECK_H
 #define TL_EMU_CHECK_H
 #include "runtime/driver.h"
@@ -38,37 +39,38 @@ typedef struct tl_emu_watch_options {
     uint32_t lanes, shared_bytes;
 } tl_emu_watch_options;
 
-/* A report of an error: what it is, its site's place (tl_sink_fail prints both before the text) and a
- * text. Of a launch's, tl_sink_fail keeps the one of the lowest block. Called from any host thread. */
+/* A report of an error: what it is, its site's place (tl_sink_fail prints both before the text) and
+ * a text. Of a launch's, tl_sink_fail keeps the one of the lowest block. Called from any host
+ * thread. */
 typedef void (*tl_emu_report)(void *user, int64_t block, tl_fail_kind kind, uint32_t site,
                               const char *text);
 
 tile_status tl_emu_watch_new(const tl_launch *launch, const tl_emu_watch_options *options,
                              tl_emu_report report, void *user, tl_emu_watch **out_watch);
 void tl_emu_watch_free(tl_emu_watch *w);
-/* After the last block: not TILE_OK when memory ran out while blocks ran, so that races may have been
- * missed and counters are short. */
+/* After the last block: not TILE_OK when memory ran out while blocks ran, so that races may have
+ * been missed and counters are short. */
 tile_status tl_emu_watch_status(const tl_emu_watch *w);
 tile_status tl_emu_block_begin(tl_emu_watch *w, int64_t block, uint32_t threads,
                                tl_emu_block_watch **out_block);
 void tl_emu_block_end(tl_emu_block_watch *b);
 /* All threads of the block have arrived at a barrier. */
 void tl_emu_block_barrier(tl_emu_block_watch *b);
-/* Tells of an access before it happens. False: it must not happen (out of bounds, misaligned: always
- * checked); a load then gives 0. */
+/* Tells of an access before it happens. False: it must not happen (out of bounds, misaligned:
+ * always checked); a load then gives 0. */
 bool tl_emu_block_access(tl_emu_block_watch *b, const tl_emu_access *access);
 /* After an atomic that tl_emu_block_access let through, always and at once: between the two calls a
- * lock is held, so that "who saw whose release" is what really happened. The core does the operation
- * between them and nothing else: no switch of fibers. `wrote`: false for a load and for a
+ * lock is held, so that "who saw whose release" is what really happened. The core does the
+ * operation between them and nothing else: no switch of fibers. `wrote`: false for a load and for a
  * compare-and-swap that failed. */
 void tl_emu_block_atomic_done(tl_emu_block_watch *b, const tl_emu_access *access, bool wrote);
-/* A copy begins. False: it must not happen. Its accesses are those of its thread, now and when it ends;
- * in between nobody may touch its target or write its source. */
+/* A copy begins. False: it must not happen. Its accesses are those of its thread, now and when it
+ * ends; in between nobody may touch its target or write its source. */
 bool tl_emu_block_copy_begins(tl_emu_block_watch *b, const tl_emu_copy *copy);
 void tl_emu_block_copy_ends(tl_emu_block_watch *b, const tl_emu_copy *copy);
 void tl_emu_block_copy_skip(tl_emu_block_watch *b, uint32_t site, uint32_t thread);
-/* A warp, which begins with this thread, loads n times 8 rows of 16 bytes. allowed: by row, may it be
- * read? */
+/* A warp, which begins with this thread, loads n times 8 rows of 16 bytes. allowed: by row, may it
+ * be read? */
 void tl_emu_block_matrices(tl_emu_block_watch *b, uint32_t site, uint32_t thread, uint32_t n,
                            const uint32_t *offsets, bool *allowed);
 /* A leaf of another class was executed by a thread (counters). */
@@ -79,9 +81,9 @@ void tl_emu_block_skip(tl_emu_block_watch *b, uint32_t site, uint32_t thread);
 /* The counters of the launch as text for --stats (one line per site and totals), malloc'd. */
 char *tl_emu_stats_text(const tl_emu_watch *w);
 /* What device memory holds: fresh memory is uninitialised until the host (driver.h `wrote`) or a
- * checked kernel writes it. One registry per process, thread-safe; memory that it does not know counts
- * as written. tl_emu_memory_allocated fails when out of memory; the caller fills the memory with a
- * pattern of its own. */
+ * checked kernel writes it. One registry per process, thread-safe; memory that it does not know
+ * counts as written. tl_emu_memory_allocated fails when out of memory; the caller fills the memory
+ * with a pattern of its own. */
 tile_status tl_emu_memory_allocated(const void *at, uint64_t bytes);
 void tl_emu_memory_freed(const void *at);
 void tl_emu_memory_written(const void *at, uint64_t bytes);

@@ -1,9 +1,9 @@
 /* emu_check_clock.c: order between blocks (emu_watch.h), which only release and acquire make.
  *
- * A clock is a sorted list of rows "of these accesses, those with a tick before `until` are seen". The
- * rows of a block: one for all of its threads (what was before its last barrier), and one for each
- * thread that released since. Clocks are immutable, so that a release of a thread that has learned
- * nothing new, and a join with what is known, cost a reference.
+ * A clock is a sorted list of rows "of these accesses, those with a tick before `until` are seen".
+ * The rows of a block: one for all of its threads (what was before its last barrier), and one for
+ * each thread that released since. Clocks are immutable, so that a release of a thread that has
+ * learned nothing new, and a join with what is known, cost a reference.
  *
  * An address holds the clock that was released there: a release store puts its own, a relaxed store
  * takes away what was there, a read-modify-write adds its own when it releases and leaves the rest,

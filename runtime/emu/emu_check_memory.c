@@ -1,7 +1,7 @@
 /* emu_check_memory.c: which bytes of device memory anything has written: one bit per byte of each
- * allocation, in one registry per process. Bits are set by the host's copies and fills and by the stores
- * of checked kernels; launches run on several host threads, so the words are atomic. An allocation is
- * not freed while a launch uses it: who has found it needs no lock. */
+ * allocation, in one registry per process. Bits are set by the host's copies and fills and by the
+ * stores of checked kernels; launches run on several host threads, so the words are atomic. An
+ * allocation is not freed while a launch uses it: who has found it needs no lock. */
 #include <stdlib.h>
 #include <string.h>
 

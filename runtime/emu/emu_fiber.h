@@ -39,6 +39,7 @@ void tl_fiber_started(tl_fiber *self);
 void tl_fiber_switch(tl_fiber *from, tl_fiber *to);
 /* A prepared context that nobody will go back to is no more; its stack may be given back. */
 void tl_fiber_drop(tl_fiber *f);
-/* tl_fiber_switch for a context that nobody will go back to; its stack may have been given back already. */
+/* tl_fiber_switch for a context that nobody will go back to; its stack may have been given back
+ * already. */
 _Noreturn void tl_fiber_leave(tl_fiber *from, tl_fiber *to);
 #endif

@@ -1,7 +1,7 @@
 /* emu_ldsm.c: loads of matrices by a warp (ldmatrix): the last lane to come does it for all.
  *
- * Lanes 8i .. 8i + 7 bring the offsets of the rows of matrix i, 16 bytes each; all lanes get a word of
- * each matrix. */
+ * Lanes 8i .. 8i + 7 bring the offsets of the rows of matrix i, 16 bytes each; all lanes get a word
+ * of each matrix. */
 #include "runtime/emu/emu.h"
 
 typedef uint32_t v2 __attribute__((vector_size(8)));

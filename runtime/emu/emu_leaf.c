@@ -1,7 +1,7 @@
 /* emu_leaf.c: what kernels call: one C function tl_emu_NAME per row of leaf.def.
  *
- * Operands as leaf_emu.c passes them: i1, i8 and i16 as uint32_t, zero-extended; vectors as GCC's of
- * the same size, which has the same convention as LLVM's; pointers as uint64_t. Memory is the
+ * Operands as leaf_emu.c passes them: i1, i8 and i16 as uint32_t, zero-extended; vectors as GCC's
+ * of the same size, which has the same convention as LLVM's; pointers as uint64_t. Memory is the
  * process's own; shared memory the block's buffer. Nothing is touched that the watch has not let
  * through. Atomics are stronger than asked for (sequentially consistent): missing orders are for
  * the watch to find. */

@@ -1,6 +1,7 @@
-/* emu_math.c: leaves that compute one number: conversions and hardware math. An approximate instruction gives
- * the correctly rounded value here, or with the device's setting "perturb" one that is off by as much as its
- * documented bound allows: what a program makes of it must be right on every such hardware. */
+/* emu_math.c: leaves that compute one number: conversions and hardware math. An approximate
+ * instruction gives the correctly rounded value here, or with the device's setting "perturb" one
+ * that is off by as much as its documented bound allows: what a program makes of it must be right
+ * on every such hardware. */
 #include "runtime/emu/emu.h"
 #include <math.h>
 
@@ -20,8 +21,8 @@ uint64_t tl_emu_mul_wide(uint32_t x, uint32_t y)
     return (uint64_t)((int64_t)(int32_t)x * (int32_t)y);
 }
 
-/* Moves a normal number by up to `ulp` units in the last place: always the same way for the same x, as
- * hardware does. */
+/* Moves a normal number by up to `ulp` units in the last place: always the same way for the same x,
+ * as hardware does. */
 static uint32_t perturbed(uint32_t result, uint32_t x, uint32_t ulp)
 {
     enum { EXPONENT = 0x7f800000, FIRST_NORMAL = 0x00800000 };

@@ -2,12 +2,12 @@
  *
  * The rule is stricter than the hardware's: all lanes of a warp, and all threads of a block for a
  * barrier, must come to the same call (site) with the same constants, and none may have ended. What
- * breaks it may work on one GPU and hang or give rubbish on another, so it is an error at once, under
- * every schedule; the report names both places. The site is given before LLVM's middle end runs, so
- * a call that was duplicated into two branches is still one.
+ * breaks it may work on one GPU and hang or give rubbish on another, so it is an error at once,
+ * under every schedule; the report names both places. The site is given before LLVM's middle end
+ * runs, so a call that was duplicated into two branches is still one.
  *
- * A warp gathers its lanes (tl_emu_warp); a barrier then gathers warps. The last to come does the work
- * for all and goes on without a switch. */
+ * A warp gathers its lanes (tl_emu_warp); a barrier then gathers warps. The last to come does the
+ * work for all and goes on without a switch. */
 #include "runtime/emu/emu.h"
 #include <stdio.h>
 
@@ -48,7 +48,8 @@ static _Noreturn void other_ended(tl_emu_block *b, const tl_emu_thread *t)
     tl_emu_break(b);
 }
 
-/* Who waits for a thread of warp w: a lane of the warp, or another warp at a barrier; NULL: nobody. */
+/* Who waits for a thread of warp w: a lane of the warp, or another warp at a barrier; NULL:
+ * nobody. */
 static const tl_emu_thread *who_waits(const tl_emu_block *b, const tl_emu_warp *w)
 {
     if (w->arrived)

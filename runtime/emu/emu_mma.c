@@ -1,12 +1,12 @@
 /* emu_mma.c: matrix instructions: d = a . b + c of a warp.
  *
- * Which lane holds what is said here by formulas, as the vendors' documents have it (PTX ISA, "Matrix
- * fragments for mma"; AMD's matrix instruction calculator), and not taken from the compiler's layouts:
- * test/unit/mma_test.c compares the two.
+ * Which lane holds what is said here by formulas, as the vendors' documents have it (PTX ISA,
+ * "Matrix fragments for mma"; AMD's matrix instruction calculator), and not taken from the
+ * compiler's layouts: test/unit/mma_test.c compares the two.
  *
- * Products and sums of floats are exact as far as f64 goes, and rounded once to the type of d (hardware
- * rounds or cuts off in between; exactly representable results are equal). f64 is a chain of fma, as
- * hardware has it; integers wrap; in the ring all are integers of their width. */
+ * Products and sums of floats are exact as far as f64 goes, and rounded once to the type of d
+ * (hardware rounds or cuts off in between; exactly representable results are equal). f64 is a chain
+ * of fma, as hardware has it; integers wrap; in the ring all are integers of their width. */
 #include "runtime/emu/emu.h"
 #include "runtime/include/tile.h"
 #include <math.h>
@@ -47,7 +47,8 @@ static shape shape_of(tl_mma_kind kind)
     return (shape){16, 16, 32, true};
 }
 
-/* Element e of a lane: where it is along M or N (*out_free), and along K. per: elements of a word. */
+/* Element e of a lane: where it is along M or N (*out_free), and along K. per: elements of a
+ * word. */
 static void operand_place(tl_mma_kind kind, int operand, uint32_t k, uint32_t per, uint32_t lane,
                           uint32_t e, uint32_t *out_free, uint32_t *out_k)
 {

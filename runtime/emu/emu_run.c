@@ -11,8 +11,8 @@
  * turn, and when all blocks of a worker have spun for some turns it starts another one beside them,
  * up to RESIDENT_MAX.
  *
- * Under the reverse schedule a worker takes CHUNK blocks at a time and begins with the last; under the
- * random one it always has some blocks, and chance says whose turn it is. */
+ * Under the reverse schedule a worker takes CHUNK blocks at a time and begins with the last; under
+ * the random one it always has some blocks, and chance says whose turn it is. */
 #include "runtime/emu/emu.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -204,8 +204,8 @@ static tl_emu_block *take_turn(tl_emu_worker *w, const tl_emu_job *job)
     }
 }
 
-/* A block has had a turn that ended in spinning. A turn is costly (every thread of the block comes to
- * the loop's barriers), so the processor is left to other workers after a few. */
+/* A block has had a turn that ended in spinning. A turn is costly (every thread of the block comes
+ * to the loop's barriers), so the processor is left to other workers after a few. */
 static void wait_for_others(tl_emu_worker *w)
 {
     static const struct timespec pause = {0, 20000};

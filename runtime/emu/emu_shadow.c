@@ -1,18 +1,18 @@
-/* emu_shadow.c: for each byte, who wrote it last and who has read it since: FastTrack's rule, with the
- * order of emu_watch.h.
+/* emu_shadow.c: for each byte, who wrote it last and who has read it since: FastTrack's rule, with
+ * the order of emu_watch.h.
  *
- * Cells. Memory is shadowed in pages of 1 KiB that come when they are touched. A page has cells of one
- * size, that of the smallest access to it so far; a smaller one splits them all. A cell's accesses
- * cover all of its bytes, so splitting copies and nothing is lost or made up, whatever the mixture of
- * widths.
+ * Cells. Memory is shadowed in pages of 1 KiB that come when they are touched. A page has cells of
+ * one size, that of the smallest access to it so far; a smaller one splits them all. A cell's
+ * accesses cover all of its bytes, so splitting copies and nothing is lost or made up, whatever the
+ * mixture of widths.
  *
  * Last write. One stamp is enough: writes before it that are not ordered have been reported.
  *
- * Crowds. Reads (and atomics, which may be unordered among themselves) need all that are not ordered
- * before another one. A crowd keeps the newest access of two blocks and of each a second thread of the
- * same epoch. Without order between blocks that is exact, since whoever comes next is at most one
- * thread of one block; with it, a third block's access may be forgotten and its race be missed, never
- * one made up. */
+ * Crowds. Reads (and atomics, which may be unordered among themselves) need all that are not
+ * ordered before another one. A crowd keeps the newest access of two blocks and of each a second
+ * thread of the same epoch. Without order between blocks that is exact, since whoever comes next is
+ * at most one thread of one block; with it, a third block's access may be forgotten and its race be
+ * missed, never one made up. */
 #include <stdlib.h>
 #include <string.h>
 

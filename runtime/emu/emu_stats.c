@@ -1,18 +1,19 @@
-/* emu_stats.c: counters of a launch that an emulator can take exactly: requests, sectors, wavefronts.
+/* emu_stats.c: counters of a launch that an emulator can take exactly: requests, sectors,
+ * wavefronts.
  *
- * A request is what one warp does at one site with the same occurrence number: the k-th time that each
- * of its threads comes to that site. Threads run one after the other, so requests wait in a queue per
- * site and warp until the last thread has come, predicated off or not. Where no thread is left on,
- * there is no request.
+ * A request is what one warp does at one site with the same occurrence number: the k-th time that
+ * each of its threads comes to that site. Threads run one after the other, so requests wait in a
+ * queue per site and warp until the last thread has come, predicated off or not. Where no thread is
+ * left on, there is no request.
  *
  * Global memory: sectors are aligned pieces of 32 bytes, lines of 128; a request's minimum is the
- * distinct bytes it touches / 32, rounded up. Shared memory: 32 banks of 4 bytes; a warp goes in parts
- * of 32 lanes for accesses of up to 4 bytes, of 16 lanes for 8 bytes, of 8 lanes for 16 bytes; each part
- * takes as many wavefronts as distinct words that one bank has to give, at least 1; the same word goes
- * to any number of lanes. The minimum is one for each part with a lane that is on; bank conflicts are
- * what is above it. A load of matrices takes each 8 rows of 16 bytes as a part. A copy from global to
- * shared memory has a request on either side. (AMD's parts for 8 and 16 bytes are not runs of lanes: there the figure is not
- * verified.) */
+ * distinct bytes it touches / 32, rounded up. Shared memory: 32 banks of 4 bytes; a warp goes in
+ * parts of 32 lanes for accesses of up to 4 bytes, of 16 lanes for 8 bytes, of 8 lanes for 16
+ * bytes; each part takes as many wavefronts as distinct words that one bank has to give, at least
+ * 1; the same word goes to any number of lanes. The minimum is one for each part with a lane that
+ * is on; bank conflicts are what is above it. A load of matrices takes each 8 rows of 16 bytes as a
+ * part. A copy from global to shared memory has a request on either side. (AMD's parts for 8 and 16
+ * bytes are not runs of lanes: there the figure is not verified.) */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -181,7 +182,8 @@ static bool make_room(queue *q)
     return true;
 }
 
-/* Threads of a warp pass the occurrences in order, so a request is complete after those before it. */
+/* Threads of a warp pass the occurrences in order, so a request is complete after those before
+ * it. */
 static void finish_front(tl_emu_block_stats *b, uint32_t site, queue *q, uint32_t width, bool all)
 {
     for (; q->first < q->n && (all || q->items[q->first].arrived == width); q->first++)

@@ -1,17 +1,19 @@
-/* emu_watch.h: the insides of emu_check.h's watch, shared by emu_check*.c, emu_shadow.c and emu_stats.c.
+/* emu_watch.h: the insides of emu_check.h's watch, shared by emu_check*.c, emu_shadow.c and
+ * emu_stats.c.
  *
  * Who happens before whom. A block counts ticks: its tick moves on at every barrier and after every
  * release. An access is stamped with its block, the block's tick, thread and site. Of two accesses
  * a then b, a happens before b when
  *   - the same thread did both, or
- *   - the same block did both and a's tick is before the epoch of b, the tick of the last barrier, or
- *   - the block of b has seen it: a release of a's thread at or after a, or of any thread of a's block
- *     after a barrier after a, was acquired, through a chain of such pairs perhaps, by b's thread, or by
- *     another thread of b's block before the last barrier.
- * Shuffles order nothing, and within a block neither do atomics. Two accesses of one byte, not ordered
- * and not both reads, race, unless both are atomic and either are of one block or have a scope of the
- * device or more. And where the elements of a scattered store meet, one of the values wins, whichever:
- * stores of one execution of one such op do not race. */
+ *   - the same block did both and a's tick is before the epoch of b, the tick of the last barrier,
+ * or
+ *   - the block of b has seen it: a release of a's thread at or after a, or of any thread of a's
+ * block after a barrier after a, was acquired, through a chain of such pairs perhaps, by b's
+ * thread, or by another thread of b's block before the last barrier. Shuffles order nothing, and
+ * within a block neither do atomics. Two accesses of one byte, not ordered and not both reads,
+ * race, unless both are atomic and either are of one block or have a scope of the device or more.
+ * And where the elements of a scattered store meet, one of the values wins, whichever: stores of
+ * one execution of one such op do not race. */
 #ifndef TL_EMU_WATCH_H
 #define TL_EMU_WATCH_H
 #include "runtime/emu/emu_check.h"
@@ -85,9 +87,11 @@ void tl_emu_shadow_free(tl_emu_shadow *s);
 /* ---- emu_check_memory.c: what was written ---- */
 
 typedef struct tl_emu_memory tl_emu_memory; /* one allocation; stays while a launch uses it */
-/* The allocation that has the byte at `at`, and how many bytes of it begin there; NULL: not known. */
+/* The allocation that has the byte at `at`, and how many bytes of it begin there; NULL: not
+ * known. */
 tl_emu_memory *tl_emu_memory_at(const void *at, uint64_t *out_left);
-/* The first byte of [at, at + bytes), which is inside, that is not written; `bytes` when all are. */
+/* The first byte of [at, at + bytes), which is inside, that is not written; `bytes` when all
+ * are. */
 uint32_t tl_emu_memory_gap(const tl_emu_memory *m, uint64_t at, uint32_t bytes);
 void tl_emu_memory_mark(tl_emu_memory *m, uint64_t at, uint64_t bytes);
 /* A kernel that is not watched may write it: all of it counts as written from here on. */

@@ -3,8 +3,8 @@
  * Context: where the host has made one current for the device, that one is used; else the device's
  * primary context, which is the one that the CUDA runtime and PyTorch use, too.
  *
- * Target: the newest in codegen/target/target.def that the device runs. Devices newer than Hopper get the
- * PTX of sm_80, which every later driver compiles for them. */
+ * Target: the newest in codegen/target/target.def that the device runs. Devices newer than Hopper
+ * get the PTX of sm_80, which every later driver compiles for them. */
 #include "runtime/gpu/driver_gpu.h"
 #include <stdio.h>
 #include <stdlib.h>

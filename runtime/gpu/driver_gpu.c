@@ -8,9 +8,9 @@
  * word of the parameter block, takes no lock and allocates nothing.
  *
  * The default queue is the vendor's default stream: what a host puts there is in order with ours.
- * Made queues are streams that do not wait for that one. Copies from and to memory that the vendor's
- * library has not pinned return when the memory may be used again.
- */
+ * Made queues are streams that do not wait for that one. Copies from and to memory that the
+ * vendor's library has not pinned return when the memory may be used
+ * again. */
 #include "runtime/gpu/driver_gpu.h"
 #include "runtime/runtime.h"
 #include <dlfcn.h>

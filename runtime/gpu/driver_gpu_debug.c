@@ -1,10 +1,10 @@
 /* driver_gpu_debug.c: the debug buffers of a GPU's queues.
  *
  * A kernel that prints or asserts has a slot for the address of a debug buffer (leaf.h). A queue
- * has one piece of device memory, made at its first launch of such a kernel, cut into segments; each
- * launch gets the next, so that records can be told apart by launch. Synchronising reads what was
- * written, hands it to the sink and empties the segments. With all segments given out a launch waits
- * for the queue first. */
+ * has one piece of device memory, made at its first launch of such a kernel, cut into segments;
+ * each launch gets the next, so that records can be told apart by launch. Synchronising reads what
+ * was written, hands it to the sink and empties the segments. With all segments given out a launch
+ * waits for the queue first. */
 #include "runtime/debug_records.h"
 #include "runtime/gpu/driver_gpu.h"
 #include <stdlib.h>

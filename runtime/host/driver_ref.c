@@ -10,8 +10,8 @@
  * buffers it may write count as written as a whole from there on. Memory that is not from
  * tile_buffer_alloc has no shadow, and neither has what the host writes through a buffer's address.
  *
- * Together with jit.c this is the only file of the runtime that knows the compiler's packages; it is
- * a library of its own (tile_ref). */
+ * Together with jit.c this is the only file of the runtime that knows the compiler's packages; it
+ * is a library of its own (tile_ref). */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>

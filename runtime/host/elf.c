@@ -5,13 +5,14 @@
  *     aligned
  *  2. allocated sections are laid out in one mapping, in three groups of pages: code, constants,
  *     data. A table of addresses (GOT) for relocations that ask for one ends the constants. Stubs,
- *     one per undefined function that the caller knows, end the code: a call reaches 2 GiB (aarch64:
- *     128 MiB), the function may be anywhere
+ *     one per undefined function that the caller knows, end the code: a call reaches 2 GiB
+ * (aarch64: 128 MiB), the function may be anywhere
  *  3. contents are copied, relocations applied, then the groups get their protection: never
  *     writable and executable
  *
  * An undefined symbol that the caller's table does not have is an error: there is no dynamic
- * linking. Native kernels are closed; the emulator's call its leaves. Unwind tables are left out. */
+ * linking. Native kernels are closed; the emulator's call its leaves. Unwind tables are left
+ * out. */
 #include "runtime/host/elf.h"
 #include <elf.h>
 #include <inttypes.h>

@@ -5,9 +5,9 @@
  * into the ring and stays there until it is done; when the ring is full the caller waits. So a
  * launch allocates nothing.
  *
- * Each recording of a mark is a moment of its own. Waiting means waiting for the moment that was the
- * mark's when the wait was asked for, whatever becomes of the mark: it may be recorded again, in another
- * queue that is faster, or freed. */
+ * Each recording of a mark is a moment of its own. Waiting means waiting for the moment that was
+ * the mark's when the wait was asked for, whatever becomes of the mark: it may be recorded again,
+ * in another queue that is faster, or freed. */
 #include "runtime/runtime.h"
 #include <stdlib.h>
 #include <time.h>

@@ -13,13 +13,13 @@
  *
  * Rules. Every function that can fail returns a tile_status; results come through the last
  * parameters, named out_, which are set only on TILE_OK. Nothing here prints or exits. NULL where a
- * handle, a text or a place for a result is wanted is TILE_BAD_ARGUMENT, or 0 or NULL from functions
- * without a status, except where a NULL device or stream means the default one. Freeing accepts NULL,
- * and each handle once. A struct with a struct_size must have it set (the _INIT macros do):
- * less than what this header has is TILE_BAD_ARGUMENT. "Thread-safe" means: any number of threads
- * at once; "one thread": the handle belongs to one thread at a time. Functions without a word on it
- * are thread-safe; freeing a handle is not, with regard to calls that are given that handle.
- * Everything is stable from 0.1 on except what stands under TILE_UNSTABLE. */
+ * handle, a text or a place for a result is wanted is TILE_BAD_ARGUMENT, or 0 or NULL from
+ * functions without a status, except where a NULL device or stream means the default one. Freeing
+ * accepts NULL, and each handle once. A struct with a struct_size must have it set (the _INIT
+ * macros do): less than what this header has is TILE_BAD_ARGUMENT. "Thread-safe" means: any number
+ * of threads at once; "one thread": the handle belongs to one thread at a time. Functions without a
+ * word on it are thread-safe; freeing a handle is not, with regard to calls that are given that
+ * handle. Everything is stable from 0.1 on except what stands under TILE_UNSTABLE. */
 #ifndef TILE_H
 #define TILE_H
 #include <stddef.h>
@@ -71,7 +71,8 @@ typedef enum tile_dtype {
     TILE_ANY_BYTE = -2, /* any type of at most 8 bits */
     TILE_ANY = -1,
     TILE_BOOL, TILE_I8, TILE_I16, TILE_I32, TILE_I64, TILE_U8, TILE_U16, TILE_U32, TILE_U64,
-    TILE_F16, TILE_BF16, TILE_F32, TILE_F64, TILE_F8E4M3, TILE_F8E5M2, TILE_I4, TILE_U4, TILE_F4E2M1,
+    TILE_F16, TILE_BF16, TILE_F32, TILE_F64, TILE_F8E4M3, TILE_F8E5M2, TILE_I4, TILE_U4,
+    TILE_F4E2M1,
     TILE_F8E4M3FNUZ, TILE_F8E5M2FNUZ
 } tile_dtype;
 
@@ -86,19 +87,20 @@ TILE_API const char *tile_last_error(void);
 
 /* ---- devices ---- */
 
-/* Opens "cpu", "cpu:LEVEL", "ref", "emu:TARGET", "cuda", "cuda:1", "hip:0"; NULL: what TILE_DEVICE says,
- * else "cpu". LEVEL is "x86-64-v2", "x86-64-v3", "x86-64-v4", "aarch64" or "native" (the same as "cpu"):
- * kernels are compiled for, and images may want, no more than that level has. "emu:TARGET@LEVEL" is an
- * emulated GPU whose host code is of that level.
- * TILE_BAD_ARGUMENT: no such kind of device, or no such level.  TILE_UNAVAILABLE: not on this machine
- * (tile_last_error names what its CPU lacks) or not in this build. */
+/* Opens "cpu", "cpu:LEVEL", "ref", "emu:TARGET", "cuda", "cuda:1", "hip:0"; NULL: what TILE_DEVICE
+ * says, else "cpu". LEVEL is "x86-64-v2", "x86-64-v3", "x86-64-v4", "aarch64" or "native" (the same
+ * as "cpu"): kernels are compiled for, and images may want, no more than that level has.
+ * "emu:TARGET@LEVEL" is an emulated GPU whose host code is of that level. TILE_BAD_ARGUMENT: no
+ * such kind of device, or no such level.  TILE_UNAVAILABLE: not on this machine (tile_last_error
+ * names what its CPU lacks) or not in this build. */
 TILE_API tile_status tile_device_open(const char *name, tile_device **out_device);
 /* Waits until the calls that use the device have returned and all that was put into its streams has
  * happened; prints and failures that were not fetched by synchronising are lost. Streams, buffers,
  * events and modules made from the device may be freed before or after; after it they are good for
  * nothing else, and calls that use them are TILE_BAD_ARGUMENT. They keep the driver's device, so it
- * is given back with the last of them. Other threads may be in calls with such handles or with a NULL
- * device or stream, but not with `device` itself. Not from a callback, which would wait for itself. */
+ * is given back with the last of them. Other threads may be in calls with such handles or with a
+ * NULL device or stream, but not with `device` itself. Not from a callback, which would wait for
+ * itself. */
 TILE_API void tile_device_close(tile_device *device);
 /* The device that a NULL device, and a NULL stream, means: the one set here, else the first that
  * was opened as tile_device_open(NULL) or by the name that this means, else one that is opened so
@@ -129,15 +131,15 @@ typedef struct tile_callbacks {
     void *user;
 } tile_callbacks;
 #define TILE_CALLBACKS_INIT { sizeof(tile_callbacks), 0, 0, 0 }
-/* Not while kernels of the device run. NULL takes them back. A callback may use the runtime, but not
- * free what is being synchronised. */
+/* Not while kernels of the device run. NULL takes them back. A callback may use the runtime, but
+ * not free what is being synchronised. */
 TILE_API tile_status tile_device_set_callbacks(tile_device *device,
                                                const tile_callbacks *callbacks);
 
 /* ---- memory ---- */
 
-/* Device memory, 256-byte aligned, not initialised. 0 bytes are allowed. On "ref", a kernel that was
- * compiled to check fails (TILE_FAILED) when it reads a byte that no upload, fill or kernel has
+/* Device memory, 256-byte aligned, not initialised. 0 bytes are allowed. On "ref", a kernel that
+ * was compiled to check fails (TILE_FAILED) when it reads a byte that no upload, fill or kernel has
  * written; what the host writes by the address itself is not seen there. */
 TILE_API tile_status tile_buffer_alloc(tile_device *device, uint64_t bytes,
                                        tile_buffer **out_buffer);
@@ -160,7 +162,8 @@ TILE_API tile_status tile_buffer_fill(tile_buffer *buffer, uint64_t offset, int 
 /* What is put into one stream happens in that order; streams are independent. A NULL stream is the
  * default stream of the default device (launch: of the kernel's device; buffers: of the buffer's).
  * On cpu and ref the default stream runs launches within the call, in the caller's thread and the
- * pool; a made stream has a thread of its own. On cuda and hip the default stream is the driver's. */
+ * pool; a made stream has a thread of its own. On cuda and hip the default stream is the
+ * driver's. */
 TILE_API tile_status tile_stream_create(tile_device *device, tile_stream **out_stream);
 /* Waits for what is in it, unless wrapped. Of a default stream: does nothing. */
 TILE_API void tile_stream_free(tile_stream *stream);
@@ -314,13 +317,15 @@ static inline tile_arg tile_bits(tile_dtype dtype, uint64_t bits)
  *     int8_t int16_t int32_t int64_t (also int, long, long long)      i8  i16  i32  i64
  *     uint32_t uint64_t        u32  u64
  *     uint16_t                 TILE_ANY_WORD: i16, u16, f16 or bf16
- *     uint8_t                  TILE_ANY_BYTE: i8, u8, bool, f8e4m3, f8e5m2 or packed (i4, u4, f4e2m1)
+ *     uint8_t                  TILE_ANY_BYTE: i8, u8, bool, f8e4m3, f8e5m2 or packed
+ *                              (i4, u4, f4e2m1)
  *     _Bool, bool              bool
  *     _Float16, __bf16         f16, bf16; where the compiler has them
  *     void, char, others       TILE_ANY: nothing, and nothing is checked
  *
- * const or not; and likewise of arrays, double a[8][16] being f64: in C up to three dimensions (of more,
- * nothing is known), in C++ any number. tile_view_typed says the type where the pointer does not. */
+ * const or not; and likewise of arrays, double a[8][16] being f64: in C up to three dimensions (of
+ * more, nothing is known), in C++ any number. tile_view_typed says the type where the pointer does
+ * not. */
 #if defined(__FLT16_MAX__) &&                                                                      \
     (defined(__clang__) ? __clang_major__ >= 15 : !defined(__cplusplus) || __GNUC__ >= 13)
 #define TILE_HAS_C_F16 1
@@ -369,9 +374,9 @@ inline tile_dtype tile_dtype_of(const void *) { return TILE_ANY; } /* nullptr, t
 }
 #define TILE_DTYPE_OF(p) tile_dtype_of(p)
 #else
-/* What `*` may be put before, so that it becomes a pointer: p where it points to arrays, which then is
- * a pointer to the first of them, or to its first row; in place of a pointer to numbers one to such
- * pointers. */
+/* What `*` may be put before, so that it becomes a pointer: p where it points to arrays, which then
+ * is a pointer to the first of them, or to its first row; in place of a pointer to numbers one to
+ * such pointers. */
 #define TILE_ROW_(T, D) T *: (T **)0, const T *: (T **)0,
 #define TILE_ROW_OF_(p)                                                                            \
     _Generic((p), TILE_ELEMENTS_(TILE_ROW_) int: (char *)0, void *: (char *)0,                     \
@@ -407,10 +412,10 @@ inline tile_dtype tile_dtype_of(const void *) { return TILE_ANY; } /* nullptr, t
  * first instance whose `require` holds is run. After tile_kernel_prepare nothing is compiled or
  * allocated, and no lock of the runtime is taken. With TILE_SYNC=1 in the environment it
  * synchronises, with that status.
- * TILE_BAD_ARGUMENT: count, type, rank, extent or stride differs from the kernel's, an address is no
- * multiple of its element's size, or no `require` holds; the text names kernel, parameter, what was
- * wanted and what came.  TILE_DRIVER,
- * TILE_NO_RESOURCE: the device refused. Thread-safe for different streams. */
+ * TILE_BAD_ARGUMENT: count, type, rank, extent or stride differs from the kernel's, an address is
+ * no multiple of its element's size, or no `require` holds; the text names kernel, parameter, what
+ * was wanted and what came.  TILE_DRIVER, TILE_NO_RESOURCE: the device refused. Thread-safe for
+ * different streams. */
 TILE_API tile_status tile_launch(tile_kernel *kernel, tile_stream *stream, const tile_arg *args,
                                  size_t nargs);
 /* The same over a grid of the caller's: naxes (1 to 6) extents, the first axis fastest. */
@@ -448,8 +453,9 @@ inline tile_status tile_launch_embedded(const void *image, const char *name, til
 
 #ifdef TILE_UNSTABLE
 /* A setting of the device's driver. emu: "schedule" (rr, reverse, ahead, random:SEED: the order in
- * which threads run), "perturb" (a seed: approximate instructions are off within their bounds; 0: they
- * are correctly rounded), "stats" (1: launches are counted). TILE_BAD_ARGUMENT: it has no such. */
+ * which threads run), "perturb" (a seed: approximate instructions are off within their bounds; 0:
+ * they are correctly rounded), "stats" (1: launches are counted). TILE_BAD_ARGUMENT: it has no
+ * such. */
 TILE_API tile_status tile_device_configure(tile_device *device, const char *key, const char *value);
 
 /* What was counted in the device's last launch, as text; the caller frees it with free(). NULL:

@@ -1,4 +1,5 @@
-/* What the benchmarks share: time, the median, a kernel of an example loaded on the default device. */
+/* What the benchmarks share: time, the median, a kernel of an example loaded on the default
+ * device. */
 #ifndef TL_BENCH_H
 #define TL_BENCH_H
 #include "runtime/include/tile_jit.h"
@@ -6,11 +7,24 @@
 #include <stdlib.h>
 #include <time.h>
 
-#define TRY(call) do { if (call) { fprintf(stderr, "%s\n", tile_last_error()); exit(1); } } while (0)
+#define TRY(call)                                                                                  \
+    do {                                                                                           \
+        if (call) {                                                                                \
+            fprintf(stderr, "%s\n", tile_last_error());                                            \
+            exit(1);                                                                               \
+        }                                                                                          \
+    } while (0)
 
 /* A figure counts only if the work behind it took place: else the benchmark ends with status 1. */
-#define DEMAND(cond, ...) \
-    do { if (!(cond)) { fprintf(stderr, "%s:%d: ", __FILE__, __LINE__); fprintf(stderr, __VA_ARGS__); fputc('\n', stderr); exit(1); } } while (0)
+#define DEMAND(cond, ...)                                                                          \
+    do {                                                                                           \
+        if (!(cond)) {                                                                             \
+            fprintf(stderr, "%s:%d: ", __FILE__, __LINE__);                                        \
+            fprintf(stderr, __VA_ARGS__);                                                          \
+            fputc('\n', stderr);                                                                   \
+            exit(1);                                                                               \
+        }                                                                                          \
+    } while (0)
 
 /* Time on the clock, in seconds. */
 static inline double now(void)
@@ -41,7 +55,8 @@ static inline tile_module *bench_module(const char *example)
     return module;
 }
 
-static inline tile_kernel *bench_kernel(tile_module *module, const char *name, const tile_const *consts)
+static inline tile_kernel *bench_kernel(tile_module *module, const char *name,
+                                        const tile_const *consts)
 {
     tile_kernel *kernel;
     TRY(tile_kernel_get(module, name, consts, &kernel));

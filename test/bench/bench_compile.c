@@ -5,12 +5,15 @@
 
 enum { MOST_ROUNDS = 101, N = 8, COUNT = N * N };
 
-/* What was compiled runs: of inputs that are ones, as are in[], each element of the result is known. */
+/* What was compiled runs: of inputs that are ones, as are in[], each element of the result is
+ * known. */
 static float in[COUNT], out[COUNT];
 
 static void run_vector_add(tile_kernel *k)
 {
-    TRY(tile_launch(k, NULL, (tile_arg[]){tile_view(in, COUNT), tile_view(in, COUNT), tile_view(out, COUNT)}, 3));
+    TRY(tile_launch(k, NULL,
+                    (tile_arg[]){tile_view(in, COUNT), tile_view(in, COUNT), tile_view(out, COUNT)},
+                    3));
 }
 
 static void run_softmax(tile_kernel *k)
@@ -20,12 +23,16 @@ static void run_softmax(tile_kernel *k)
 
 static void run_matmul(tile_kernel *k)
 {
-    TRY(tile_launch(k, NULL, (tile_arg[]){tile_view(in, N, N), tile_view(in, N, N), tile_view(out, N, N)}, 3));
+    TRY(tile_launch(
+        k, NULL, (tile_arg[]){tile_view(in, N, N), tile_view(in, N, N), tile_view(out, N, N)}, 3));
 }
 
 static void run_layernorm(tile_kernel *k)
 {
-    TRY(tile_launch(k, NULL, (tile_arg[]){tile_view(in, N, N), tile_view(in, N), tile_view(in, N), tile_view(out, N, N)}, 4));
+    TRY(tile_launch(
+        k, NULL,
+        (tile_arg[]){tile_view(in, N, N), tile_view(in, N), tile_view(in, N), tile_view(out, N, N)},
+        4));
 }
 
 static void run_attention(tile_kernel *k)
@@ -44,7 +51,11 @@ static const struct {
     {"02_softmax/softmax", "softmax", {{"B", 4096, NULL}, {0}}, run_softmax, 1.0f / N},
     {"03_matmul/matmul", "matmul", {{"epilogue", 0, "relu"}, {0}}, run_matmul, N},
     {"04_layernorm/layernorm", "layernorm", {{"B", 4096, NULL}, {0}}, run_layernorm, 1},
-    {"05_attention/attention", "attention", {{"BD", 64, NULL}, {"CAUSAL", 1, NULL}, {0}}, run_attention, 1},
+    {"05_attention/attention",
+     "attention",
+     {{"BD", 64, NULL}, {"CAUSAL", 1, NULL}, {0}},
+     run_attention,
+     1},
 };
 
 static void check(size_t r, tile_kernel *kernel)
@@ -53,7 +64,8 @@ static void check(size_t r, tile_kernel *kernel)
     rows[r].run(kernel);
     TRY(tile_stream_synchronize(NULL));
     for (int i = 0; i < COUNT; i++)
-        DEMAND(fabsf(out[i] - rows[r].result) < 1e-5f, "%s: element %d is %g, not %g", rows[r].kernel, i, (double)out[i], (double)rows[r].result);
+        DEMAND(fabsf(out[i] - rows[r].result) < 1e-5f, "%s: element %d is %g, not %g",
+               rows[r].kernel, i, (double)out[i], (double)rows[r].result);
 }
 
 int main(int argc, char **argv)
@@ -72,7 +84,8 @@ int main(int argc, char **argv)
             else times[i] = t;
             tile_module_free(module);
         }
-        printf("| compile %s | %.1f ms | first time %.1f ms | |\n", rows[r].kernel, 1e3 * median(times, rounds), 1e3 * first);
+        printf("| compile %s | %.1f ms | first time %.1f ms | |\n", rows[r].kernel,
+               1e3 * median(times, rounds), 1e3 * first);
     }
     return 0;
 }

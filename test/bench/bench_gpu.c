@@ -1,6 +1,6 @@
-/* Compile time for GPUs, from the source's text to PTX or hsaco, everything included but the start of the
- * process. The compiler works on threads of its own: the first figure is the processor time of the whole process, which
- * other load disturbs little; the second is the time on the clock.
+/* Compile time for GPUs, from the source's text to PTX or hsaco, everything included but the start
+ * of the process. The compiler works on threads of its own: the first figure is the processor time
+ * of the whole process, which other load disturbs little; the second is the time on the clock.
  *     bench_gpu [amd] [ROUNDS] */
 #include "bench.h"
 #include "codegen/include/tilec.h"
@@ -67,8 +67,8 @@ static bool is_code(const char *data, size_t size, const char *stage, const char
 }
 
 /* How long it took, and the size of what came out. */
-static Times compile(size_t r, const char *target, const char *stage, const char *path, const char *text, size_t size,
-                     size_t *out_size)
+static Times compile(size_t r, const char *target, const char *stage, const char *path,
+                     const char *text, size_t size, size_t *out_size)
 {
     tilec_options o = TILEC_OPTIONS_INIT;
     o.target = target;
@@ -82,10 +82,13 @@ static Times compile(size_t r, const char *target, const char *stage, const char
     tilec_status status = tilec_compile_source(path, text, size, &o, &output);
     t = (Times){cpu_now() - t.processor, now() - t.clock};
     const char *data = tilec_output_data(output, out_size);
-    DEMAND(status == TILEC_OK, "%s %s: %s", rows[r].kernel, target, output ? tilec_output_message(output) : "");
-    DEMAND(is_code(data, *out_size, stage, rows[r].kernel), "%s %s: %zu bytes that are no %s", rows[r].kernel, target, *out_size, stage);
+    DEMAND(status == TILEC_OK, "%s %s: %s", rows[r].kernel, target,
+           output ? tilec_output_message(output) : "");
+    DEMAND(is_code(data, *out_size, stage, rows[r].kernel), "%s %s: %zu bytes that are no %s",
+           rows[r].kernel, target, *out_size, stage);
     tilec_output_free(output);
-    DEMAND(t.processor >= LEAST, "%s %s: %g s of processor time is not a compilation", rows[r].kernel, target, t.processor);
+    DEMAND(t.processor >= LEAST, "%s %s: %g s of processor time is not a compilation",
+           rows[r].kernel, target, t.processor);
     return t;
 }
 
@@ -103,8 +106,10 @@ static void row(size_t r, const char *target, const char *stage, int rounds)
         clock[i] = t.clock;
     }
     free(text);
-    printf("| %s to %s | %.1f ms of processor time | on the clock %.1f ms, the first time %.1f ms | %.0f kB |\n", rows[r].kernel, target,
-           1e3 * median(processor, rounds), 1e3 * median(clock, rounds), 1e3 * first.clock, (double)out / 1024);
+    printf("| %s to %s | %.1f ms of processor time | on the clock %.1f ms, the first time %.1f ms "
+           "| %.0f kB |\n",
+           rows[r].kernel, target, 1e3 * median(processor, rounds), 1e3 * median(clock, rounds),
+           1e3 * first.clock, (double)out / 1024);
 }
 
 int main(int argc, char **argv)

@@ -1,6 +1,6 @@
 /* What a launch costs beside the driver's own work: tile_launch over the stub of the CUDA library
- * (test/runtime/stub_gpu.h), against calls of the same functions of the stub by hand. The stub does next
- * to nothing, so the difference is ours. LD_LIBRARY_PATH names the stub's folder.
+ * (test/runtime/stub_gpu.h), against calls of the same functions of the stub by hand. The stub does
+ * next to nothing, so the difference is ours. LD_LIBRARY_PATH names the stub's folder.
  *
  *     LD_LIBRARY_PATH=BUILD/stub bench_launch */
 #include "bench.h"

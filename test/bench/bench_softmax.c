@@ -1,5 +1,5 @@
-/* Softmax of the rows of a square f32 matrix: examples/02_softmax against memcpy of the same bytes on as many threads.
- *     bench_softmax [SIZE] */
+/* Softmax of the rows of a square f32 matrix: examples/02_softmax against memcpy of the same bytes
+ * on as many threads. bench_softmax [SIZE] */
 #include "bench.h"
 #include <math.h>
 #include <pthread.h>
@@ -26,7 +26,8 @@ static void copy(float *to, const float *from, size_t bytes, int threads)
     size_t each = bytes / (size_t)threads;
     for (int i = 0; i < threads; i++) {
         size_t at = each * (size_t)i;
-        part[i] = (Part){(char *)to + at, (const char *)from + at, i + 1 < threads ? each : bytes - at};
+        part[i] =
+            (Part){(char *)to + at, (const char *)from + at, i + 1 < threads ? each : bytes - at};
         if (i && pthread_create(&thread[i], NULL, copy_part, &part[i])) exit(1);
     }
     copy_part(&part[0]);
@@ -43,7 +44,8 @@ static void check(const float *x, const float *y, int n)
         for (int i = 0; i < n; i++) sum += exp(from[i] - most);
         for (int i = 0; i < n; i++) {
             double want = exp(from[i] - most) / sum;
-            DEMAND(fabs(to[i] - want) <= 1e-4 * want, "row %d, column %d: %g, not %g", r, i, (double)to[i], want);
+            DEMAND(fabs(to[i] - want) <= 1e-4 * want, "row %d, column %d: %g, not %g", r, i,
+                   (double)to[i], want);
         }
     }
 }
@@ -54,7 +56,8 @@ int main(int argc, char **argv)
     if (threads > MAX_THREADS) threads = MAX_THREADS;
     while (width < n) width *= 2;
     size_t count = (size_t)n * (size_t)n, bytes = count * 4;
-    float *x = aligned_alloc(64, bytes + 64), *y = aligned_alloc(64, bytes + 64), *z = aligned_alloc(64, bytes + 64);
+    float *x = aligned_alloc(64, bytes + 64), *y = aligned_alloc(64, bytes + 64),
+          *z = aligned_alloc(64, bytes + 64);
     for (size_t i = 0; i < count; i++) x[i] = (float)(i * 7919 % 2003) / 100, y[i] = NAN, z[i] = 0;
     tile_module *module = bench_module("02_softmax/softmax");
     tile_kernel *kernel = bench_kernel(module, "softmax", (tile_const[]){{"B", width, NULL}, {0}});
@@ -70,7 +73,8 @@ int main(int argc, char **argv)
     double t = median(tile, ROUNDS), c = median(plain, ROUNDS);
     check(x, y, n);
     DEMAND(!memcmp(x, z, bytes), "what was copied differs");
-    printf("| softmax f32 %d x %d, %d thread%s | %.1f GB/s |", n, n, threads, threads > 1 ? "s" : "", 2e-9 * (double)bytes / t);
+    printf("| softmax f32 %d x %d, %d thread%s | %.1f GB/s |", n, n, threads,
+           threads > 1 ? "s" : "", 2e-9 * (double)bytes / t);
     printf(" memcpy %.1f GB/s | %.2f |\n", 2e-9 * (double)bytes / c, c / t);
     tile_module_free(module);
     free(x), free(y), free(z);

@@ -1,11 +1,12 @@
-/* The conformance rows' main job from C: loads a kernel from source, launches it on arrays of .npy files, writes what
- * the kernel wrote. Uses nothing but the public headers, as a user's program would; run.py compares the results.
+/* The conformance rows' main job from C: loads a kernel from source, launches it on arrays of .npy
+ * files, writes what the kernel wrote. Uses nothing but the public headers, as a user's program
+ * would; run.py compares the results.
  *
  *     conformance_host DEVICE FILE.tile KERNEL NAME=VALUE... -- ARG...
  *
- * A NAME=VALUE is a constant. An ARG, one per parameter in order, is TYPE:FILE.npy (a view; memory of the device, and
- * what is in it after the launch goes to FILE.npy.out) or f32=NUMBER or i32=NUMBER. Arrays are little-endian and
- * row-major. */
+ * A NAME=VALUE is a constant. An ARG, one per parameter in order, is TYPE:FILE.npy (a view; memory
+ * of the device, and what is in it after the launch goes to FILE.npy.out) or f32=NUMBER or
+ * i32=NUMBER. Arrays are little-endian and row-major. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,7 +53,8 @@ static char *read_file(const char *path, size_t *size)
     return text;
 }
 
-/* Version 1: magic, version, u16 length of the header, a Python dictionary with 'shape': (a, b, c). */
+/* Version 1: magic, version, u16 length of the header, a Python dictionary with 'shape': (a, b,
+ * c). */
 static Array read_npy(const char *path)
 {
     Array a = {0};
@@ -90,7 +92,8 @@ static void write_back(const Array *a)
 static tile_dtype dtype_named(const char *name, size_t length)
 {
     for (int d = TILE_BOOL; d <= TILE_F64; d++)
-        if (strlen(tile_dtype_name((tile_dtype)d)) == length && !strncmp(tile_dtype_name((tile_dtype)d), name, length))
+        if (strlen(tile_dtype_name((tile_dtype)d)) == length &&
+            !strncmp(tile_dtype_name((tile_dtype)d), name, length))
             return (tile_dtype)d;
     die(name, "unknown element type");
     return TILE_ANY;
@@ -108,10 +111,12 @@ static tile_arg read_arg(char *word, tile_device *device, Array *array)
         die(word, "not TYPE:FILE.npy, f32=NUMBER or i32=NUMBER");
     *array = read_npy(colon + 1);
     must(tile_buffer_alloc(device, array->bytes, &array->memory), "alloc");
-    must(tile_buffer_upload(array->memory, 0, array->file + array->header, array->bytes, NULL), "upload");
+    must(tile_buffer_upload(array->memory, 0, array->file + array->header, array->bytes, NULL),
+         "upload");
     const int64_t *n = array->shape;
     tile_dtype dtype = dtype_named(word, (size_t)(colon - word));
-    return tile_arg_view(tile_buffer_ptr(array->memory), dtype, array->rank, n[0], n[1], n[2], n[3], n[4], n[5], n[6], n[7]);
+    return tile_arg_view(tile_buffer_ptr(array->memory), dtype, array->rank, n[0], n[1], n[2], n[3],
+                         n[4], n[5], n[6], n[7]);
 }
 
 static tile_const read_const(char *word)

@@ -521,8 +521,8 @@ static void threads(void)
     }
 }
 
-/* With checks on, ref and emu know what was written to memory of their own; on the others this is a plain
- * run. */
+/* With checks on, ref and emu know what was written to memory of their own; on the others this is a
+ * plain run. */
 static void unwritten(const char *name)
 {
     tile_module *m = NULL;
@@ -540,7 +540,8 @@ static void unwritten(const char *name)
     OK(tile_buffer_fill(in, 0, 0, 28, NULL));
     OK(tile_launch(k, NULL, args, 3));
     tile_status status = tile_stream_synchronize(NULL);
-    CHECK_INT(status, strcmp(name, "ref") == 0 || strncmp(name, "emu:", 4) == 0 ? TILE_FAILED : TILE_OK);
+    CHECK_INT(status,
+              strcmp(name, "ref") == 0 || strncmp(name, "emu:", 4) == 0 ? TILE_FAILED : TILE_OK);
     if (status)
         TEXT_HAS("api.tile:5:");
     OK(tile_buffer_upload(in, 28, x, 4, NULL));
@@ -554,8 +555,8 @@ static void unwritten(const char *name)
     tile_buffer_free(out);
 }
 
-/* A table of pointers into buffers that are no arguments of the launch: with --check that is a failure, and nothing
- * is stored. */
+/* A table of pointers into buffers that are no arguments of the launch: with --check that is a
+ * failure, and nothing is stored. */
 static void pointers_in_memory(bool checked)
 {
     const float x[4] = {1, 2, 3, 4}, z[4] = {10, 20, 30, 40};

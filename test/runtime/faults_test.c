@@ -1,7 +1,7 @@
-/* Every allocation of a launch's whole life fails in turn: each time the answer is TILE_NO_MEMORY (or
- * the work is done all the same), nothing leaks and nothing crashes. And a launch after prepare
- * allocates nothing. The allocator is wrapped here, so this test means nothing under a sanitizer that
- * wraps it, too. */
+/* Every allocation of a launch's whole life fails in turn: each time the answer is TILE_NO_MEMORY
+ * (or the work is done all the same), nothing leaks and nothing crashes. And a launch after prepare
+ * allocates nothing. The allocator is wrapped here, so this test means nothing under a sanitizer
+ * that wraps it, too. */
 #include "codegen/include/tilec.h"
 #include "runtime/include/tile.h"
 #include "test/unit/unit.h"

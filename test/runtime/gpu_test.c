@@ -171,7 +171,8 @@ static const KernelSpec talk_spec = {.name = "talk",
                                      .gpu = true,
                                      .texts = {"tile", "2,3", "scalar", "", "is wrong"}};
 
-/* A checked kernel that goes one element too far: as the compiler's code, it knows the size from its slot. */
+/* A checked kernel that goes one element too far: as the compiler's code, it knows the size from
+ * its slot. */
 static void reach(void **params, unsigned grid, unsigned block)
 {
     uint64_t address, bytes;
@@ -866,8 +867,8 @@ static void prints_and_failures(void)
     close_talk();
 }
 
-/* What is said of an access outside of its array: the size is the buffer's behind the pointer, and the
- * arguments are known when the stream is synchronised, long after the launch. */
+/* What is said of an access outside of its array: the size is the buffer's behind the pointer, and
+ * the arguments are known when the stream is synchronised, long after the launch. */
 static void accesses_outside(void)
 {
     tile_device *dev = open_device();

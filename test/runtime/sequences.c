@@ -1,18 +1,18 @@
-/* Random sequences of calls of the public API, right ones and wrong ones, on every kind of device, in
- * one thread and in several; cuda and hip run over stubs of the vendors' libraries.
+/* Random sequences of calls of the public API, right ones and wrong ones, on every kind of device,
+ * in one thread and in several; cuda and hip run over stubs of the vendors' libraries.
  *
  *     runtime_sequences [--seed N] [--count N] [--steps N] [--devices D,D,...] [--verbose]
  *
- * Sequence number i is made from seed + i alone, so `--seed N --count 1` repeats one. What is checked:
- * each call's status is one that the headers allow there; what a buffer holds is what the calls up to
- * then have made of it, computed beside it; a failed assertion is told by the synchronisation that
- * follows; nothing hangs. The rest is what AddressSanitizer and ThreadSanitizer find: build with
- * TILE_SANITIZE.
+ * Sequence number i is made from seed + i alone, so `--seed N --count 1` repeats one. What is
+ * checked: each call's status is one that the headers allow there; what a buffer holds is what the
+ * calls up to then have made of it, computed beside it; a failed assertion is told by the
+ * synchronisation that follows; nothing hangs. The rest is what AddressSanitizer and
+ * ThreadSanitizer find: build with TILE_SANITIZE.
  *
- * The sequences keep to the contract: a handle is freed once and not while another thread uses it, a
- * buffer is not touched while a stream that is not waited for uses it, and only its owner gives a
- * device's own handle to a call. They do not keep to any order of freeing: devices are closed first,
- * last or in between, also while other threads launch. */
+ * The sequences keep to the contract: a handle is freed once and not while another thread uses it,
+ * a buffer is not touched while a stream that is not waited for uses it, and only its owner gives a
+ * device's own handle to a call. They do not keep to any order of freeing: devices are closed
+ * first, last or in between, also while other threads launch. */
 #define TILE_UNSTABLE
 #include "codegen/include/tilec.h"
 #include "runtime/include/tile.h"
@@ -35,23 +35,24 @@ enum {
     HANG_SECONDS = 300 /* for one sequence: generous */
 };
 
-static const char source[] = "kernel scale(const f32 x[N], f32 y[N], f32 a, const int B = 16)\n"
-                             "    grid(cdiv(N, B)) warps(1) alias(x, y)\n"
-                             "{\n"
-                             "    int i = pid(0) * B;\n"
-                             "    y[i +: B] = x[i +: B] * a;\n"
-                             "}\n"
-                             "kernel positive(const f32 x[N]) grid(1) warps(1)\n"
-                             "{\n"
-                             "    f32 v = x[0];\n"
-                             "    print(\"v\", v);\n"
-                             "    assert(v >= 0, \"negative\");\n"
-                             "}\n"
-                             "kernel copy(const f32 *p, f32 *q, i32 n) grid(cdiv(n, 16)) warps(1)\n"
-                             "{\n"
-                             "    tile<i32, 16> i = pid(0) * 16 + iota(16);\n"
-                             "    store(q + i, load(p + i, mask = i < n, pad = 0.0), mask = i < n);\n"
-                             "}\n";
+static const char source[] =
+    "kernel scale(const f32 x[N], f32 y[N], f32 a, const int B = 16)\n"
+    "    grid(cdiv(N, B)) warps(1) alias(x, y)\n"
+    "{\n"
+    "    int i = pid(0) * B;\n"
+    "    y[i +: B] = x[i +: B] * a;\n"
+    "}\n"
+    "kernel positive(const f32 x[N]) grid(1) warps(1)\n"
+    "{\n"
+    "    f32 v = x[0];\n"
+    "    print(\"v\", v);\n"
+    "    assert(v >= 0, \"negative\");\n"
+    "}\n"
+    "kernel copy(const f32 *p, f32 *q, i32 n) grid(cdiv(n, 16)) warps(1)\n"
+    "{\n"
+    "    tile<i32, 16> i = pid(0) * 16 + iota(16);\n"
+    "    store(q + i, load(p + i, mask = i < n, pad = 0.0), mask = i < n);\n"
+    "}\n";
 
 /* ---- kinds of devices ---- */
 
@@ -228,7 +229,8 @@ typedef struct Module {
 } Module;
 
 typedef struct Stream {
-    tile_stream *s; /* NULL: none. Number -1 is the default stream, which does all within the call */
+    /* NULL: none. Number -1 is the default stream, which does all within the call */
+    tile_stream *s;
     int device;
     bool failed; /* a kernel in it has failed an assertion, or is going to */
 } Stream;
@@ -647,8 +649,8 @@ static void make_buffer(Actor *a)
         return;
     tile_device *d = a->q->devices[device].d;
     if (chance(&a->random, 8)) {
-        EXPECT(M(TILE_NO_MEMORY), tile_buffer_alloc(d, UINT64_MAX - (uint64_t)below(&a->random, 600),
-                                                    &b));
+        EXPECT(M(TILE_NO_MEMORY),
+               tile_buffer_alloc(d, UINT64_MAX - (uint64_t)below(&a->random, 600), &b));
         EXPECT(OK_, tile_buffer_alloc(d, 0, &b));
         EXPECT(OK_, tile_buffer_upload(b, 0, NULL, 0, NULL));
         EXPECT(BAD, tile_buffer_upload(b, 0, "x", 1, NULL));
@@ -684,7 +686,8 @@ static void use_buffer(Actor *a)
     unsigned allowed = allowed_on(a->q, b->device);
     int stream = stream_on(a, b->device);
     tile_stream *s = handle_of(a, stream);
-    uint64_t first = (uint64_t)below(&a->random, (int)b->n), n = 1 + next(&a->random) % (b->n - first);
+    uint64_t first = (uint64_t)below(&a->random, (int)b->n),
+             n = 1 + next(&a->random) % (b->n - first);
     uint64_t offset = first * sizeof(float), bytes = n * sizeof(float);
     static const int values[] = {0, 0x3f, 0x40, 0x140};
     int value = values[below(&a->random, 4)];
@@ -773,7 +776,8 @@ static void load_damaged(Actor *a, int device)
            tile_module_load_image(d, k->image, (size_t)below(&a->random, (int)k->size), &m));
     unsigned char *copy = copy_bytes(k->image, k->size);
     int at = below(&a->random, (int)k->size);
-    bool in_header = at < (int)sizeof(tile_image_header); /* no checksum: it may still be an image */
+    /* no checksum: it may still be an image */
+    bool in_header = at < (int)sizeof(tile_image_header);
     copy[at] ^= (unsigned char)(1 << below(&a->random, 8));
     EXPECT(M(TILE_BAD_IMAGE) | (in_header ? OK_ : 0),
            tile_module_load_image(d, copy, k->size, &m));
@@ -946,7 +950,9 @@ static void launch_wrongly(Actor *a)
     case 1: count = SIZE_MAX - (size_t)below(&a->random, 3); break;
     case 2: *one = tile_ptr(floats[0]); break;
     case 3: *one = tile_view(doubles[0], 8); break;
-    case 4: *one = tile_view((float *)(void *)((char *)floats + 1 + below(&a->random, 3)), 7); break;
+    case 4:
+        *one = tile_view((float *)(void *)((char *)floats + 1 + below(&a->random, 3)), 7);
+        break;
     case 5: *one = tile_view(floats, 2, 8); break;
     case 6: one->extent[0] = -1 - (int64_t)(next(&a->random) >> 1); break;
     case 7: one->address = NULL; break;
@@ -1292,8 +1298,8 @@ static void *run_thread(void *actor)
     return NULL;
 }
 
-/* The devices and modules are made first; each thread gets streams, events and buffers of its own. One
- * device or both may be closed by their owner while the others go on. */
+/* The devices and modules are made first; each thread gets streams, events and buffers of its own.
+ * One device or both may be closed by their owner while the others go on. */
 static void run_threads(Sequence *q, Actor *actors)
 {
     pthread_t threads[THREADS];

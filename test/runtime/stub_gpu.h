@@ -3,8 +3,8 @@
  * fails the one that it is told to, and knows what was made and not given back.
  *
  * stub_cuda.c and stub_hip.c give it the vendors' names and are built as shared libraries, which
- * the runtime finds by LD_LIBRARY_PATH as it would find the real ones. A test finds the same copy by
- * dlopen and dlsym("stub_state"). */
+ * the runtime finds by LD_LIBRARY_PATH as it would find the real ones. A test finds the same copy
+ * by dlopen and dlsym("stub_state"). */
 #ifndef TL_TEST_STUB_GPU_H
 #define TL_TEST_STUB_GPU_H
 #include <pthread.h>
@@ -154,7 +154,8 @@ static int stub_call(const char *symbol)
     return stub.fail_code;
 }
 
-/* Every function of the library begins with this. It holds the lock to its end, so threads may call. */
+/* Every function of the library begins with this. It holds the lock to its end, so threads may
+ * call. */
 static pthread_mutex_t stub_mutex = PTHREAD_MUTEX_INITIALIZER;
 static inline int stub_lock(void)
 {

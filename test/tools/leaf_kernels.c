@@ -1,8 +1,8 @@
-/* leaf_kernels TARGET FORM OUT: one kernel per row of runtime/contract/leaf.def, in all the row's variants
- * (predicate known or not, hints, atomic operations, orders, scopes, shuffle masks), brought through
- * the expansion of the target. FORM: llvm, asm, obj, or rel: an object
- * before our linker has seen it. Lit tests give the result to ptxas and to
- * LLVM's readers: every row is code that the target's tools accept.
+/* leaf_kernels TARGET FORM OUT: one kernel per row of runtime/contract/leaf.def, in all the row's
+ * variants (predicate known or not, hints, atomic operations, orders, scopes, shuffle masks),
+ * brought through the expansion of the target. FORM: llvm, asm, obj, or rel: an object before our
+ * linker has seen it. Lit tests give the result to ptxas and to LLVM's readers: every row is code
+ * that the target's tools accept.
  *
  * Kernels take (ptr p, i64 a, i64 b, ptr out, i64 debug); results go to out[]. */
 #include <stdio.h>

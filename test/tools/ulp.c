@@ -1,12 +1,14 @@
-/* ulp: how far std.math and std.fast are from the truth, in units in the last place of the true result.
+/* ulp: how far std.math and std.fast are from the truth, in units in the last place of the true
+ * result.
  *
  *     ulp [--device D] [--types f32,f16,bf16,f64] [--stride N] [--pairs N] [NAME...]
  *
- * Each function runs as a compiled kernel on each of the types (default: all): f32 functions of one argument over every
- * N-th bit pattern (default: over all 2^32, half an hour), f16 and bf16 ones over all 2^16, the others over N
- * pseudo-random pairs (default 2^24) and all special values. The truth is the C library's in double (for f64: in long
- * double), which is good to far less than a hundredth of an f32's ulp. Prints a line for each; exit status 1 if a bound
- * is exceeded or a special value is not as in Annex F. ulp_table.py makes the table of stdlib/README.md of it. */
+ * Each function runs as a compiled kernel on each of the types (default: all): f32 functions of one
+ * argument over every N-th bit pattern (default: over all 2^32, half an hour), f16 and bf16 ones
+ * over all 2^16, the others over N pseudo-random pairs (default 2^24) and all special values. The
+ * truth is the C library's in double (for f64: in long double), which is good to far less than a
+ * hundredth of an f32's ulp. Prints a line for each; exit status 1 if a bound is exceeded or a
+ * special value is not as in Annex F. ulp_table.py makes the table of stdlib/README.md of it. */
 #include "runtime/include/tile_jit.h"
 #include <math.h>
 #include <pthread.h>
@@ -26,12 +28,14 @@ typedef struct Format {
     size_t size;
 } Format;
 
-static const Format formats[] = {
-    {"f32", TILE_F32, 24, 128, 4}, {"f16", TILE_F16, 11, 16, 2}, {"bf16", TILE_BF16, 8, 128, 2}, {"f64", TILE_F64, 53, 1024, 8}};
+static const Format formats[] = {{"f32", TILE_F32, 24, 128, 4},
+                                 {"f16", TILE_F16, 11, 16, 2},
+                                 {"bf16", TILE_BF16, 8, 128, 2},
+                                 {"f64", TILE_F64, 53, 1024, 8}};
 enum { FORMATS = sizeof formats / sizeof *formats };
 
-/* The bound in f32 (or f64) is `bound` + slope abs(x) ulp; errors below `floor` do not count. Where `absolute` is set, errors
- * are counted in units of it, not in ulp. */
+/* The bound in f32 (or f64) is `bound` + slope abs(x) ulp; errors below `floor` do not count. Where
+ * `absolute` is set, errors are counted in units of it, not in ulp. */
 typedef struct Function {
     const char *name;
     double bound;
@@ -47,17 +51,22 @@ static double sigmoid(double x) { return x < 0 ? exp(x) / (1 + exp(x)) : 1 / (1 
 
 #define ONE(f, ulp) {#f, ulp, f, 0, 0, 0, 0, 0, 0}
 #define TWO(f, ulp) {#f, ulp, 0, f, 0, 0, 0, 0, 0}
+/* clang-format off */
 static const Function functions[] = {
-    ONE(exp, 2),   ONE(exp2, 2),  ONE(expm1, 2), ONE(log, 2),   ONE(log2, 2), ONE(log10, 2), ONE(log1p, 2), ONE(sqrt, 0.5), ONE(rsqrt, 2),
-    ONE(cbrt, 2),  ONE(sin, 2),   ONE(cos, 2),   ONE(tan, 4),   ONE(asin, 4), ONE(acos, 4),  ONE(atan, 4),  TWO(atan2, 4),  ONE(sinh, 4),
-    ONE(cosh, 4),  ONE(tanh, 4),  ONE(erf, 4),   ONE(erfc, 4),  TWO(pow, 4),  ONE(sigmoid, 4),
+    ONE(exp, 2),   ONE(exp2, 2),  ONE(expm1, 2), ONE(log, 2),   ONE(log2, 2), ONE(log10, 2),
+    ONE(log1p, 2), ONE(sqrt, 0.5), ONE(rsqrt, 2),
+    ONE(cbrt, 2),  ONE(sin, 2),   ONE(cos, 2),   ONE(tan, 4),   ONE(asin, 4), ONE(acos, 4),
+    ONE(atan, 4),  TWO(atan2, 4), ONE(sinh, 4),  ONE(cosh, 4),  ONE(tanh, 4), ONE(erf, 4),
+    ONE(erfc, 4),  TWO(pow, 4),   ONE(sigmoid, 4),
     {"fast.exp", 2, exp, 0, 0, 0, 1.2, 0, 0},
     {"fast.sigmoid", 4, sigmoid, 0, 0, 0, 1.2, 0x1p-127, 0},
     {"fast.tanh", 4, tanh, 0, 0, 0, 0, 0, 0x1p-24},
-    {"exp_f64", 4, 0, 0, expl, 0, 0, 0, 0},   {"log_f64", 4, 0, 0, logl, 0, 0, 0, 0},   {"sin_f64", 4, 0, 0, sinl, 0, 0, 0, 0},
-    {"cos_f64", 4, 0, 0, cosl, 0, 0, 0, 0},   {"tanh_f64", 4, 0, 0, tanhl, 0, 0, 0, 0}, {"sqrt_f64", 0.5, 0, 0, sqrtl, 0, 0, 0, 0},
+    {"exp_f64", 4, 0, 0, expl, 0, 0, 0, 0},   {"log_f64", 4, 0, 0, logl, 0, 0, 0, 0},
+    {"sin_f64", 4, 0, 0, sinl, 0, 0, 0, 0},   {"cos_f64", 4, 0, 0, cosl, 0, 0, 0, 0},
+    {"tanh_f64", 4, 0, 0, tanhl, 0, 0, 0, 0}, {"sqrt_f64", 0.5, 0, 0, sqrtl, 0, 0, 0, 0},
     {"pow_f64", 4, 0, 0, 0, powl, 0, 0, 0},
 };
+/* clang-format on */
 
 typedef struct Worst {
     double error, x, y, got, want;
@@ -87,7 +96,9 @@ static double from_16_bits(const Format *t, uint16_t v)
 {
     int fraction = t->digits - 1, e = (v & 0x7FFF) >> fraction, all = 0x7FFF >> fraction;
     int m = v & ((1 << fraction) - 1);
-    double magnitude = e == all ? (m ? NAN : INFINITY) : ldexp(e ? m + (1 << fraction) : m, (e ? e : 1) + 2 - t->top - t->digits);
+    double magnitude =
+        e == all ? (m ? NAN : INFINITY)
+                 : ldexp(e ? m + (1 << fraction) : m, (e ? e : 1) + 2 - t->top - t->digits);
     return v & 0x8000 ? -magnitude : magnitude;
 }
 
@@ -97,8 +108,8 @@ static double at(const Format *t, const void *p, size_t i)
     return t->size == 8 ? ((const double *)p)[i] : (double)((const float *)p)[i];
 }
 
-/* Distance of `got` to `want` in ulp of a format with `digits` bits and exponents up to `top`; an infinity is the
- * power of two that follows the greatest number. */
+/* Distance of `got` to `want` in ulp of a format with `digits` bits and exponents up to `top`; an
+ * infinity is the power of two that follows the greatest number. */
 static double distance(double got, long double want, int digits, int top)
 {
     const long double huge = ldexpl(1, top);
@@ -115,7 +126,8 @@ static double distance(double got, long double want, int digits, int top)
 static double distance_f32(double got, double want)
 {
     const double huge = 0x1p128;
-    double g = isinf(got) ? copysign(huge, got) : got, w = fabs(want) > huge ? copysign(huge, want) : want, scale;
+    double g = isinf(got) ? copysign(huge, got) : got,
+           w = fabs(want) > huge ? copysign(huge, want) : want, scale;
     uint64_t bits;
     memcpy(&bits, &w, 8);
     int e = (int)(bits >> 52 & 2047) - 1022; /* |w| is in [2^(e - 1), 2^e) */
@@ -127,12 +139,16 @@ static double distance_f32(double got, double want)
 
 static long double truth(const Function *f, double x, double y)
 {
-    return f->one ? (long double)f->one(x) : f->two ? (long double)f->two(x, y) : f->one_f64 ? f->one_f64(x) : f->two_f64(x, y);
+    return f->one       ? (long double)f->one(x)
+           : f->two     ? (long double)f->two(x, y)
+           : f->one_f64 ? f->one_f64(x)
+                        : f->two_f64(x, y);
 }
 
 static double error_of(const Job *j, double got, long double want)
 {
-    if (isnan(got) || isnan(want) || (j->f->floor != 0 && fabs(got - (double)want) <= j->f->floor)) return 0;
+    if (isnan(got) || isnan(want) || (j->f->floor != 0 && fabs(got - (double)want) <= j->f->floor))
+        return 0;
     if (j->f->absolute != 0) return (double)(fabsl(got - want) / j->f->absolute);
     if (j->t->dtype == TILE_F32) return distance_f32(got, (double)want);
     return distance(got, want, j->t->digits, j->t->top);
@@ -145,7 +161,9 @@ static double allowed(const Job *j, double x, long double want)
     if (!is_narrow(j->t)) return in_f32;
     if (j->f->absolute == 0) return 0.5 + ldexp(in_f32, j->t->digits - 24);
     /* half an ulp in units of `absolute` */
-    return in_f32 + 0.5 * ldexp(1, (int)fmax(ilogb((double)want), 2 - j->t->top) - j->t->digits + 1) / j->f->absolute;
+    return in_f32 + 0.5 *
+                        ldexp(1, (int)fmax(ilogb((double)want), 2 - j->t->top) - j->t->digits + 1) /
+                        j->f->absolute;
 }
 
 static void check(Work *w, size_t i)
@@ -155,7 +173,8 @@ static void check(Work *w, size_t i)
     long double want = truth(j->f, x, y);
     bool exact = isinf(x) || x == 0 || isinf(y); /* Annex F names these */
     double error = error_of(j, got, want);
-    if (isnan(got) != isnan(want) || (!isnan(got) && !signbit(got) != !signbit(want)) || (exact && error > 1)) {
+    if (isnan(got) != isnan(want) || (!isnan(got) && !signbit(got) != !signbit(want)) ||
+        (exact && error > 1)) {
         if (!w->worst.wrong++) w->worst.wrong_x = x, w->worst.wrong_y = y;
         return;
     }
@@ -177,7 +196,8 @@ static void *check_part(void *work)
 static void add(Worst *all, const Worst *part)
 {
     unsigned long far = all->far + part->far, wrong = all->wrong + part->wrong;
-    double x = all->wrong ? all->wrong_x : part->wrong_x, y = all->wrong ? all->wrong_y : part->wrong_y;
+    double x = all->wrong ? all->wrong_x : part->wrong_x,
+           y = all->wrong ? all->wrong_y : part->wrong_y;
     if (part->error > all->error) *all = *part;
     all->far = far, all->wrong = wrong, all->wrong_x = x, all->wrong_y = y;
 }
@@ -210,10 +230,10 @@ static uint64_t mix(uint64_t *state) /* splitmix64 */
 }
 
 static const double specials[] = {
-    0, -0.0, 1, -1, INFINITY, -INFINITY, NAN, 0x1p-149, -0x1p-149, 0x1p-126, 0x1.fffffep127, -0x1.fffffep127,
-    0x1.fffffep-1, 0x1.000002p0, -0x1.fffffep-1, -0x1.000002p0, 2, -2, 3, -3, 0.5, -0.5, 8388607, -8388607,
-    16777215, 0x1p24, 4194303.5, -4194303.5, 75, -75, -149, 1e30, 0x1p-1074, 0x1.fffffffffffffp1023, 0x1p53, 0x1p53 - 1,
-};
+    0, -0.0, 1, -1, INFINITY, -INFINITY, NAN, 0x1p-149, -0x1p-149, 0x1p-126, 0x1.fffffep127,
+    -0x1.fffffep127, 0x1.fffffep-1, 0x1.000002p0, -0x1.fffffep-1, -0x1.000002p0, 2, -2, 3, -3, 0.5,
+    -0.5, 8388607, -8388607, 16777215, 0x1p24, 4194303.5, -4194303.5, 75, -75, -149, 1e30,
+    0x1p-1074, 0x1.fffffffffffffp1023, 0x1p53, 0x1p53 - 1};
 enum { SPECIALS = sizeof specials / sizeof *specials };
 
 static double put(const Format *t, void *p, size_t i, double v)
@@ -245,7 +265,8 @@ static void fill_16_bits(const Job *j, uint64_t first, size_t n)
     uint16_t *x = j->x, *y = j->y, one = (uint16_t)((j->t->top - 1) << (j->t->digits - 1));
     for (size_t i = 0; i < n; i++) {
         uint64_t bits = mix(&state);
-        unsigned near = one + (unsigned)(bits >> 16) % (8u << (j->t->digits - 1)) - (4u << (j->t->digits - 1));
+        unsigned near =
+            one + (unsigned)(bits >> 16) % (8u << (j->t->digits - 1)) - (4u << (j->t->digits - 1));
         x[i] = (uint16_t)(first + i);
         y[i] = (uint16_t)(bits >> 48 & 1 ? bits : near | (bits & 0x8000));
     }
@@ -265,7 +286,8 @@ static void fill(const Job *j, uint64_t first, uint64_t stride, size_t n)
             put(j->t, j->x, i, specials[(first + i) % SPECIALS]);
             put(j->t, j->y, i, specials[(first + i) / SPECIALS]);
         } else {
-            double a = put(j->t, j->x, i, any_number(j->t, &state)), b = any_number(j->t, &state), l = log2(fabs(a));
+            double a = put(j->t, j->x, i, any_number(j->t, &state)), b = any_number(j->t, &state),
+                   l = log2(fabs(a));
             /* powers that are in range */
             if (!strncmp(f->name, "pow", 3) && mix(&state) % 2 && l != 0 && isfinite(l))
                 b = ldexp((double)(int64_t)mix(&state), -63) * (is_f64(f) ? 1080 : 152) / l;
@@ -298,24 +320,27 @@ static bool load(tile_device *device, const Job *j, tile_module **module, tile_k
 static bool launch(tile_kernel *kernel, const Job *j, size_t n)
 {
     int64_t extent = (int64_t)n;
-    tile_arg args[] = {tile_view_typed(j->t->dtype, j->x, extent), tile_view_typed(j->t->dtype, j->y, extent),
+    tile_arg args[] = {tile_view_typed(j->t->dtype, j->x, extent),
+                       tile_view_typed(j->t->dtype, j->y, extent),
                        tile_view_typed(j->t->dtype, j->z, extent)};
     tile_stream *stream;
-    return must(tile_launch(kernel, NULL, args, 3)) && must(tile_device_default_stream(NULL, &stream)) &&
-           must(tile_stream_synchronize(stream));
+    return must(tile_launch(kernel, NULL, args, 3)) &&
+           must(tile_device_default_stream(NULL, &stream)) && must(tile_stream_synchronize(stream));
 }
 
 /* NAME TYPE ERROR ulp of BOUND at X: GOT for WANT */
 static int report(const Job *j, const Worst *w)
 {
     bool bad = w->wrong || w->far;
-    printf("%-12s %-4s %9.6f %s of %g", j->f->name, j->t->name, w->error, j->f->absolute != 0 ? "u" : "ulp", j->f->bound);
+    printf("%-12s %-4s %9.6f %s of %g", j->f->name, j->t->name, w->error,
+           j->f->absolute != 0 ? "u" : "ulp", j->f->bound);
     if (j->f->slope != 0) printf(" + %g abs(x)", j->f->slope);
     printf(is_two(j->f) ? " at (%.17g, %.17g)" : " at %.17g", w->x, w->y);
     printf(": %.17g for %.17g\n", w->got, w->want);
     if (w->far) printf("%-12s %-4s TOO FAR: %lu\n", j->f->name, j->t->name, w->far);
     if (w->wrong)
-        printf("%-12s %-4s %lu wrong special values, first at (%.17g, %.17g)\n", j->f->name, j->t->name, w->wrong, w->wrong_x, w->wrong_y);
+        printf("%-12s %-4s %lu wrong special values, first at (%.17g, %.17g)\n", j->f->name,
+               j->t->name, w->wrong, w->wrong_x, w->wrong_y);
     fflush(stdout);
     return bad;
 }
@@ -362,7 +387,8 @@ static bool listed(const char *list, const char *word)
     return false;
 }
 
-static int measure_all(tile_device *device, const char *types, uint64_t stride, uint64_t pairs, int argc, char **argv)
+static int measure_all(tile_device *device, const char *types, uint64_t stride, uint64_t pairs,
+                       int argc, char **argv)
 {
     int failed = 0;
     void *x = malloc(CHUNK * 8), *y = malloc(CHUNK * 8), *z = malloc(CHUNK * 8);
@@ -371,7 +397,8 @@ static int measure_all(tile_device *device, const char *types, uint64_t stride, 
     for (size_t k = 0; k < sizeof functions / sizeof *functions; k++)
         for (const Format *t = formats; t < formats + FORMATS; t++) {
             const Job j = {&functions[k], t, x, y, z};
-            if (wanted(j.f->name, argc, argv) && listed(types, t->name) && is_f64(j.f) == (t->dtype == TILE_F64))
+            if (wanted(j.f->name, argc, argv) && listed(types, t->name) &&
+                is_f64(j.f) == (t->dtype == TILE_F64))
                 failed += measure(device, &j, stride, pairs);
         }
     free(x), free(y), free(z);
@@ -388,10 +415,14 @@ int main(int argc, char **argv)
         else if (!strcmp(argv[i], "--types")) types = argv[i + 1];
         else if (!strcmp(argv[i], "--stride")) stride = strtoull(argv[i + 1], NULL, 0);
         else if (!strcmp(argv[i], "--pairs")) pairs = strtoull(argv[i + 1], NULL, 0);
-        else return fprintf(stderr, "usage: ulp [--device D] [--types T,...] [--stride N] [--pairs N] [NAME...]\n"), 2;
+        else
+            return fprintf(stderr, "usage: ulp [--device D] [--types T,...] [--stride N] [--pairs "
+                                   "N] [NAME...]\n"),
+                   2;
     }
     tile_device *device;
-    if (!stride || !must(tile_device_open(name, &device)) || !must(tile_set_default_device(device))) return 3;
+    if (!stride || !must(tile_device_open(name, &device)) || !must(tile_set_default_device(device)))
+        return 3;
     int failed = measure_all(device, types, stride, pairs, argc - i, argv + i);
     tile_set_default_device(NULL);
     tile_device_close(device);

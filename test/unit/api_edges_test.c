@@ -1,6 +1,6 @@
 /* Where calls of the API used to crash, to hang or to say nothing: devices that cannot be opened,
- * closing while kernels run, events that are recorded again or freed early, wrong options and a wrong
- * environment. test/runtime/sequences.c found some of them, and looks for more. */
+ * closing while kernels run, events that are recorded again or freed early, wrong options and a
+ * wrong environment. test/runtime/sequences.c found some of them, and looks for more. */
 #include "codegen/include/tilec.h"
 #include "runtime/include/tile.h"
 #include "runtime/include/tile_jit.h"

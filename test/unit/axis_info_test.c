@@ -6,7 +6,8 @@
  * less because numbers may be negative or wrap, the row says so.
  *
  * Property: random functions over integers, with loops, branches, assumptions and shape ops, are
- * interpreted; each element of each value must be as its facts say. axis_info_test [SEED [COUNT]]. */
+ * interpreted; each element of each value must be as its facts say. axis_info_test [SEED
+ * [COUNT]]. */
 #include "ir/interp/interp.h"
 #include "ir/numeric.h"
 #include "ir/rewrite.h"
@@ -331,7 +332,8 @@ static const AccessRow accesses[] = {
     {"%v = load %h, %i, %s {axes = [i, 64]} : tile<f16, 64>", "dim 0, width 8", true},
     {"%v = load %h, %i, %s {axes = [16, 64]} : tile<f16, 16, 64>", "dim 1, width 8", true},
     {"%v = load %h, %s, %i {axes = [64, 16]} : tile<f16, 64, 16>", "dim 1, width 1", true},
-    /* the dense axis is the first one: its extent is not promised, the stride of the other is known */
+    /* the dense axis is the first one: its extent is not promised, the stride of the other is
+     * known */
     {"%v = load %t, %s, %i {axes = [64, 16]} : tile<f32, 64, 16>", "dim 0, width 1", true},
     {"%v = load %t, %s, %i {axes = [64, 16], unchecked} : tile<f32, 64, 16>",
      "dim 0, width 1, inside", true},
@@ -405,7 +407,8 @@ static const AccessRow variants[] = {
     {"%v = load %x, %s {axes = [64]} : tile<f32, 64>", "pointer 0 15, extent 0.0 3, grid 1", true},
     {"%v = load %h, %i, %s {axes = [i, 64]} : tile<f16, 64>", "pointer 1 15, extent 1.1 7, grid 1",
      true}, /* the outer stride is that extent */
-    {"%v = load %q, %i, %z {axes = [16, 64]} : tile<f32, 16, 64>", "pointer 3 15, stride 3.0 18446744073705357312, grid 1", true},
+    {"%v = load %q, %i, %z {axes = [16, 64]} : tile<f32, 16, 64>",
+     "pointer 3 15, stride 3.0 18446744073705357312, grid 1", true},
     {"%v = load %po : tile<f32, 64>", "pointer 5 15, grid 1", true},
     {"%v = load %x, %s {axes = [i]} : f32", "grid 1", true},
     {"%v = load %x, %i {axes = [64]} : tile<f32, 64>", "grid 1", true}, /* %i may be anything */

@@ -64,7 +64,8 @@ static void several_targets_in_one_image(void)
     CHECK_INT(load("cpu", image, size), TILE_OK);
     CHECK_INT(load("ref", image, size), TILE_OK);
     CHECK_INT(load("emu:gfx942", image, size), TILE_BAD_IMAGE);
-    CHECK(strstr(tile_last_error(), "made for target 'sm_80', the device wants 'emu:gfx942'") != NULL);
+    CHECK(strstr(tile_last_error(), "made for target 'sm_80', the device wants 'emu:gfx942'") !=
+          NULL);
     CHECK_INT(load("cpu", image, size - 64), TILE_BAD_IMAGE); /* the last one is cut off */
     tilec_output_free(out);
     o.target = "sm_80,nothing";

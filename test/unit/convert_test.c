@@ -159,7 +159,8 @@ static uint32_t count_wavefronts(const TlConvert *c, const TlConvertSide *s,
     return sum;
 }
 
-/* The plan's count is right, and, where copies and padding leave no other choice, as low as the accesses' width allows. */
+/* The plan's count is right, and, where copies and padding leave no other choice, as low as the
+ * accesses' width allows. */
 static bool check_wavefronts(const TlConvert *c, const TlConvertSide *s, bool best)
 {
     uint32_t sum = 0, lanes = 1u << c->lane_bits, unit = s->vec_bytes > 4 ? s->vec_bytes : 4;
@@ -256,7 +257,8 @@ static uint32_t below(uint32_t n)
     return (uint32_t)((random_state >> 33) % n);
 }
 
-/* Chunk bits dealt to registers, lanes and warps at random; with `mixed`, lanes and warps XOR other columns in. */
+/* Chunk bits dealt to registers, lanes and warps at random; with `mixed`, lanes and warps XOR other
+ * columns in. */
 static const TlLayout *random_layout(const TlType *t, int lanes, int warps, bool mixed)
 {
     int32_t images[3][16][2] = {{{0}}};

@@ -24,7 +24,8 @@
      "  %1 = const {value = 1} : i32\n"
      "  %p = iota : tile<i32, 7>\n"
      "  %q = const {value = 100} : tile<i32, 7>\n"
-     "  %3, %4 = for %0, %n, %1, %p, %q : tile<i32, 7>, tile<i32, 7> (%i: i32, %a: tile<i32, 7>, %b: tile<i32, 7>) {\n"
+     "  %3, %4 = for %0, %n, %1, %p, %q : tile<i32, 7>, tile<i32, 7> (%i: i32, %a: tile<i32, 7>, "
+     "%b: tile<i32, 7>) {\n"
      "    %c = broadcast %i : tile<i32, 7>\n"
      "    %d = add %a, %c : tile<i32, 7>\n"
      "    yield %b, %d\n"
@@ -35,7 +36,8 @@
      "  store %8, %s\n"
      "  return\n"
      "}\n"},
-    {"scan_and_reduce_with_region", {[0] = {5, 23}, [1] = {5, 23}, [2] = {5}}, {[0] = {23, 1}, [1] = {23, 1}, [2] = {1}}, {0},
+    {"scan_and_reduce_with_region", {[0] = {5, 23}, [1] = {5, 23}, [2] = {5}},
+     {[0] = {23, 1}, [1] = {23, 1}, [2] = {1}}, {0},
      "kernel @k(%x: view<const i32, 2>, %y: view<i32, 2>, %s: view<i32, 1>) info {\n"
      "  param \"x\" view const i32 [const 5 : dense, const 23 : dense]\n"
      "  param \"y\" view i32 [const 5 : dense, const 23 : dense]\n"
@@ -44,7 +46,8 @@
      "  %z = const {value = 0} : i32\n"
      "  %t = load %x, %z, %z {axes = [5, 23]} : tile<i32, 5, 23>\n"
      "  %one = const {value = 1} : tile<i32, 5, 23>\n"
-     "  %u, %c = scan %t, %one {axis = 1, kind = user} : tile<i32, 5, 23>, tile<i32, 5, 23> (%a: i32, %b: i32, %d: i32, %e: i32) {\n"
+     "  %u, %c = scan %t, %one {axis = 1, kind = user} : tile<i32, 5, 23>, tile<i32, 5, 23> (%a: "
+     "i32, %b: i32, %d: i32, %e: i32) {\n"
      "    %m = mul %a, %e : i32\n"
      "    %n = add %m, %d : i32\n"
      "    %k = mul %b, %e : i32\n"
@@ -59,8 +62,10 @@
      "  store %s, %z, %r {axes = [5]}\n"
      "  return\n"
      "}\n"},
-    {"windows_and_gathers", {[0] = {20, 30}, [1] = {16}, [2] = {16, 33}, [3] = {40, 9}}, {[0] = {30, 1}, [1] = {1}, [2] = {33, 1}, [3] = {9, 1}}, {0},
-     "kernel @k(%x: view<const f32, 2>, %i: view<const i32, 1>, %y: view<f32, 2>, %w: view<f32, 2>) info {\n"
+    {"windows_and_gathers", {[0] = {20, 30}, [1] = {16}, [2] = {16, 33}, [3] = {40, 9}},
+     {[0] = {30, 1}, [1] = {1}, [2] = {33, 1}, [3] = {9, 1}}, {0},
+     "kernel @k(%x: view<const f32, 2>, %i: view<const i32, 1>, %y: view<f32, 2>, %w: view<f32, "
+     "2>) info {\n"
      "  param \"x\" view const f32 [const 20 : dense, const 30 : dense]\n"
      "  param \"i\" view const i32 [const 16 : dense]\n"
      "  param \"y\" view f32 [const 16 : dense, const 33 : dense]\n"

@@ -37,7 +37,8 @@ static void show_diagnostics(TlCtx *ctx, TlArena *arena)
     fprintf(stderr, "%s\n", s.text);
 }
 
-/* The same for both runs: small integers in every element, or any bits in rows whose name starts with "bits". */
+/* The same for both runs: small integers in every element, or any bits in rows whose name starts
+ * with "bits". */
 static void fill_memory(const Row *row, TlDtype d, unsigned char *memory, unsigned seed)
 {
     bool any = !strncmp(row->name, "bits", 4);
@@ -278,7 +279,8 @@ static void casts(void)
         }
 }
 
-/* C = A . B + C on M x K and K x N operands, each perhaps transposed; the views are smaller than the tiles. */
+/* C = A . B + C on M x K and K x N operands, each perhaps transposed; the views are smaller than
+ * the tiles. */
 static void dot(int m, int n, int k, bool ta, bool tb, const char *type, const char *acc)
 {
     Text t = {.len = 0};

@@ -552,7 +552,8 @@ static void releases(void)
     FAULTY(TL_RUN_RACE, 0, STG, "(program 2, thread 3)");
 }
 
-/* Through a third block; and a counter that every block adds to, the last one reads all (split-K). */
+/* Through a third block; and a counter that every block adds to, the last one reads all
+ * (split-K). */
 static void chains(void)
 {
     begin(true, false, LANES, 3, 32);

@@ -514,7 +514,8 @@ static void vectors(const uint64_t *params)
     CHECK_INT(tl_emu_ldg_32(0, params[0], 0, 0), 0); /* predicated off */
 }
 
-/* Two prints of 4 x 2 elements in a loop; thread t has elements t and t + 4 of the first 4 lanes. */
+/* Two prints of 4 x 2 elements in a loop; thread t has elements t and t + 4 of the first 4
+ * lanes. */
 static void prints(const uint64_t *params)
 {
     uint32_t t = tl_emu_tid();

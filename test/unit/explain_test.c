@@ -1,4 +1,5 @@
-/* What stands behind tilec explain: occupancy, bank conflicts, what the targets' tools say, and the report as data. */
+/* What stands behind tilec explain: occupancy, bank conflicts, what the targets' tools say, and the
+ * report as data. */
 #define TILE_UNSTABLE
 #include "codegen/report/explain.h"
 #include "codegen/report/occupancy.h"

@@ -142,9 +142,11 @@ int main(void)
           tl_decode_float(TILE_F4E2M1, 15) == -6);
     CHECK(tl_decode_float(TILE_F8E4M3FNUZ, 0x7f) == 240 &&
           tl_decode_float(TILE_F8E4M3FNUZ, 0x81) == -0x1p-10 &&
-          tl_decode_float(TILE_F8E4M3FNUZ, 0) == 0 && isnan(tl_decode_float(TILE_F8E4M3FNUZ, 0x80)));
+          tl_decode_float(TILE_F8E4M3FNUZ, 0) == 0 &&
+          isnan(tl_decode_float(TILE_F8E4M3FNUZ, 0x80)));
     CHECK(tl_decode_float(TILE_F8E5M2FNUZ, 0xff) == -57344 &&
-          tl_decode_float(TILE_F8E5M2FNUZ, 0x40) == 1 && isnan(tl_decode_float(TILE_F8E5M2FNUZ, 0x80)));
+          tl_decode_float(TILE_F8E5M2FNUZ, 0x40) == 1 &&
+          isnan(tl_decode_float(TILE_F8E5M2FNUZ, 0x80)));
     CHECK(tl_decode_float(TILE_F8E4M3, 0x78) == 256 && tl_decode_int(TILE_I4, 15) == -1 &&
           tl_decode_int(TILE_U4, 15) == 15);
     return unit_result();

@@ -2,8 +2,9 @@
  * is not used: what the runtime reads is checked against the contract (tile_image.h), not against
  * the other side's habits.
  *
- *     KernelSpec spec = {.name = "gemm", .params = {{"A", "f32 const view M,K"}, {"n", "i32 scalar"}, {"p", "f32 pointer"}},
- *                        .grid = {"M 64 cdiv", "K"}, .require = {"M n <=;M <= n"}, .consts = {"BM=64"}};
+ *     KernelSpec spec = {.name = "gemm", .params = {{"A", "f32 const view M,K"}, {"n", "i32
+ * scalar"}, {"p", "f32 pointer"}}, .grid = {"M 64 cdiv", "K"}, .require = {"M n <=;M <= n"},
+ * .consts = {"BM=64"}};
  *
  * A view's axes are EXTENT[:STRIDE] with commas between; each is a number, a name, or {expression}.
  * Expressions are postfix; after ';' comes the text for messages. Names are extents, strides and
@@ -17,7 +18,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { SPEC_PARAMS = 8, SPEC_EXPRS = 6, SPEC_TESTS = 8, SPEC_TEXTS = 8, MAKER_BYTES = 1 << 18, MAKER_KERNELS = 8 };
+enum {
+    SPEC_PARAMS = 8,
+    SPEC_EXPRS = 6,
+    SPEC_TESTS = 8,
+    SPEC_TEXTS = 8,
+    MAKER_BYTES = 1 << 18,
+    MAKER_KERNELS = 8
+};
 
 typedef struct ParamSpec {
     const char *name, *form;

@@ -39,7 +39,8 @@ static void types_are_interned(void)
     CHECK(tl_type_with_shape(&ctx, t, 0, NULL) == tl_type_scalar(&ctx, TL_F16));
     CHECK_STR(tl_type_str(&ctx, t), "tile<f16, 16, 32>");
     CHECK_STR(tl_type_str(&ctx, tl_type_ptr(&ctx, TL_F32, true, 0, NULL)), "ptr<const f32>");
-    CHECK_STR(tl_type_str(&ctx, tl_type_ptr(&ctx, TL_U8, false, 2, shape)), "tile<ptr<u8>, 16, 32>");
+    CHECK_STR(tl_type_str(&ctx, tl_type_ptr(&ctx, TL_U8, false, 2, shape)),
+              "tile<ptr<u8>, 16, 32>");
     CHECK_STR(tl_type_str(&ctx, tl_type_view(&ctx, TL_I4, true, 8)), "view<const i4, 8>");
     TlLayout *l = tl_layout_parse(&ctx.perm, "offset(0,1)(1,0) -> 2x2");
     const TlType *buf = tl_type_buf(&ctx, TL_F16, 2, (int32_t[]){2, 2}, l, 3);
@@ -87,7 +88,8 @@ static void tables_agree(void)
     CHECK_INT(tl_enum_parse(TL_FORM_ORDER, "acq_rel", 7), TL_ORDER_ACQ_REL);
     CHECK_INT(tl_enum_parse(TL_FORM_ORDER, "acq", 3), -1);
     CHECK_STR(tl_enum_name(TL_FORM_RMW, TL_RMW_XCHG), "xchg");
-    CHECK(!tl_enum_name(TL_FORM_RMW, 99) && !tl_enum_name(TL_FORM_RMW, -1) && !tl_enum_name(TL_FORM_INT, 0));
+    CHECK(!tl_enum_name(TL_FORM_RMW, 99) && !tl_enum_name(TL_FORM_RMW, -1) &&
+          !tl_enum_name(TL_FORM_INT, 0));
 }
 
 /* kernel @k(%x, %n): a loop that sums and an if. */
@@ -108,7 +110,8 @@ static TlModule *build(TlFn **out_fn)
     TlValue *sum = tl_binary(&in, TL_OP_ADD, acc, f);
     sum->name = "acc";
     tl_yield(&in, TL_OP_YIELD, 1, &sum);
-    TlOp *iota = tl_op_new(&b, TL_OP_IOTA, 0, NULL, 1, (const TlType *[]){tile1(TL_I32, 8)}, 0, 0, NULL);
+    TlOp *iota =
+        tl_op_new(&b, TL_OP_IOTA, 0, NULL, 1, (const TlType *[]){tile1(TL_I32, 8)}, 0, 0, NULL);
     TlValue *ps = tl_binary(&b, TL_OP_PTR_ADD, tl_broadcast(&b, p, 1, t->shape), iota->out[0]);
     tl_op_new(&b, TL_OP_STORE, 2, (TlValue *[]){ps, loop->out[0]}, 0, NULL, 0, 0, NULL);
     tl_yield(&b, TL_OP_RETURN, 0, NULL);
@@ -116,22 +119,23 @@ static TlModule *build(TlFn **out_fn)
     return m;
 }
 
-static const char built_text[] = "kernel @k(%x: ptr<f32>, %n: i32) {\n"
-                                 "  %0 = const {value = 0} : i32\n"
-                                 "  %1 = const {value = 1} : i32\n"
-                                 "  %2 = const {value = 0.5} : tile<f32, 8>\n"
-                                 "  %3 = for %0, %n, %1, %2 : tile<f32, 8> (%i: i32, %acc: tile<f32, 8>) {\n"
-                                 "    %4 = cast %i : f32\n"
-                                 "    %5 = broadcast %4 : tile<f32, 8>\n"
-                                 "    %acc.1 = add %acc, %5 : tile<f32, 8>\n"
-                                 "    yield %acc.1\n"
-                                 "  }\n"
-                                 "  %6 = iota : tile<i32, 8>\n"
-                                 "  %7 = broadcast %x : tile<ptr<f32>, 8>\n"
-                                 "  %8 = ptr_add %7, %6 : tile<ptr<f32>, 8>\n"
-                                 "  store %8, %3\n"
-                                 "  return\n"
-                                 "}\n";
+static const char built_text[] =
+    "kernel @k(%x: ptr<f32>, %n: i32) {\n"
+    "  %0 = const {value = 0} : i32\n"
+    "  %1 = const {value = 1} : i32\n"
+    "  %2 = const {value = 0.5} : tile<f32, 8>\n"
+    "  %3 = for %0, %n, %1, %2 : tile<f32, 8> (%i: i32, %acc: tile<f32, 8>) {\n"
+    "    %4 = cast %i : f32\n"
+    "    %5 = broadcast %4 : tile<f32, 8>\n"
+    "    %acc.1 = add %acc, %5 : tile<f32, 8>\n"
+    "    yield %acc.1\n"
+    "  }\n"
+    "  %6 = iota : tile<i32, 8>\n"
+    "  %7 = broadcast %x : tile<ptr<f32>, 8>\n"
+    "  %8 = ptr_add %7, %6 : tile<ptr<f32>, 8>\n"
+    "  store %8, %3\n"
+    "  return\n"
+    "}\n";
 
 static void built_ir_prints_and_parses(void)
 {
@@ -164,7 +168,8 @@ static void edits_keep_use_lists(void)
     TlBuilder b = tl_builder_before(loop->next);
     TlOp *copy = tl_op_clone(&b, loop, &map);
     CHECK(copy->regions[0]->first->in[0].value == copy->regions[0]->args[0]);
-    CHECK(tl_block_is_inside(copy->regions[0], copy) && !tl_block_is_inside(copy->regions[0], loop));
+    CHECK(tl_block_is_inside(copy->regions[0], copy) &&
+          !tl_block_is_inside(copy->regions[0], loop));
     CHECK_STR(faults_of(m), "");
     tl_replace_uses(loop->out[0], copy->out[0]);
     tl_op_erase(loop);
@@ -177,7 +182,8 @@ static void edits_keep_use_lists(void)
     tl_remove_operand(copy, 4);
     CHECK_STR(faults_of(m), "");
     tl_remove_operand(copy, 0);
-    CHECK(strstr(faults_of(m), "for: 0 results") || strstr(faults_of(m), "for: 1 results, 0 wanted"));
+    CHECK(strstr(faults_of(m), "for: 0 results") ||
+          strstr(faults_of(m), "for: 1 results, 0 wanted"));
     uint64_t bits;
     CHECK(tl_value_is_const(init->out[0], &bits) && bits == 0x3f000000);
     CHECK(!tl_value_is_const(copy->out[0], &bits));
@@ -191,7 +197,8 @@ static void short_forms_infer_types(void)
     TlFn *fn = tl_fn_new(m, "s", (TlLoc){0});
     TlBuilder b = tl_builder_end(fn->body);
     const TlType *f32 = tl_type_scalar(&ctx, TL_F32);
-    TlValue *two = tl_const_int(&b, f32, 2), *half = tl_const_int(&b, tl_type_scalar(&ctx, TL_F16), -1);
+    TlValue *two = tl_const_int(&b, f32, 2),
+            *half = tl_const_int(&b, tl_type_scalar(&ctx, TL_F16), -1);
     CHECK_INT(two->def->attrs[0].u.bits, 0x40000000);
     CHECK_INT(half->def->attrs[0].u.bits, 0xbc00);
     TlValue *v = tl_broadcast(&b, two, 1, (int32_t[]){4});
@@ -213,9 +220,10 @@ static void short_forms_infer_types(void)
 /* if %c : (a, b) { a = neg; yield a, a } { yield x, x }: results and ops are taken away. */
 static void blocks_and_results_can_be_emptied(void)
 {
-    TlModule *m = parse("kernel @e(%x: f32, %c: bool) {\n"
-                        "  %a, %b = if %c : f32, f32 () {\n    %n = neg %x : f32\n    yield %n, %x\n  } () {\n"
-                        "    yield %x, %x\n  }\n  print %b {text = \"b\"}\n  return\n}\n");
+    TlModule *m = parse(
+        "kernel @e(%x: f32, %c: bool) {\n"
+        "  %a, %b = if %c : f32, f32 () {\n    %n = neg %x : f32\n    yield %n, %x\n  } () {\n"
+        "    yield %x, %x\n  }\n  print %b {text = \"b\"}\n  return\n}\n");
     if (!CHECK(m)) return;
     TlFn *fn = m->fns.data[0];
     TlOp *branch = fn->body->first;
@@ -234,7 +242,8 @@ static void blocks_and_results_can_be_emptied(void)
     tl_replace_uses(x, x);
     tl_op_erase(branch);
     CHECK_STR(faults_of(m), "");
-    CHECK_STR(text_of(m), "kernel @e(%x: f32, %c: bool) {\n  %n = neg %x : f32\n  print %x {text = \"b\"}\n  return\n}\n");
+    CHECK_STR(text_of(m), "kernel @e(%x: f32, %c: bool) {\n  %n = neg %x : f32\n  print %x {text = "
+                          "\"b\"}\n  return\n}\n");
     TlAttr text = {.id = TL_ATTR_TEXT, .u.s = "other"};
     tl_attr_set(fn, neg->next, text);
     CHECK_STR(tl_attr(neg->next, TL_ATTR_TEXT)->u.s, "other");
@@ -245,7 +254,8 @@ static void blocks_and_results_can_be_emptied(void)
 
 static void clones_have_their_own_regions(void)
 {
-    TlModule *m = parse("kernel @e(%c: bool) {\n  if %c () {\n    if %c () { yield } () { yield }\n    yield\n  } () {\n"
+    TlModule *m = parse("kernel @e(%c: bool) {\n  if %c () {\n    if %c () { yield } () { yield "
+                        "}\n    yield\n  } () {\n"
                         "    yield\n  }\n  return\n}\n");
     if (!CHECK(m)) return;
     TlOp *branch = m->fns.data[0]->body->first;
@@ -295,7 +305,8 @@ static void verifier_sees_broken_links(void)
 
 static void constants_round_trip(void)
 {
-    static const TlDtype floats[] = {TL_F16, TL_BF16, TL_F32, TL_F64, TL_F8E4M3, TL_F8E5M2, TL_F4E2M1, TL_F8E4M3FNUZ, TL_F8E5M2FNUZ};
+    static const TlDtype floats[] = {TL_F16,    TL_BF16,   TL_F32,        TL_F64,       TL_F8E4M3,
+                                     TL_F8E5M2, TL_F4E2M1, TL_F8E4M3FNUZ, TL_F8E5M2FNUZ};
     TlModule *m = tl_module_new(&ctx);
     TlFn *fn = tl_fn_new(m, "c", (TlLoc){0});
     TlBuilder b = tl_builder_end(fn->body);
@@ -303,8 +314,10 @@ static void constants_round_trip(void)
     for (size_t i = 0; i < sizeof floats / sizeof *floats; i++)
         for (int j = 0; j < 300; j++) {
             seed = seed * 6364136223846793005u + 1442695040888963407u;
-            uint64_t bits = j < 256 && tl_dtype_bits(floats[i]) <= 8 ? (uint64_t)j : seed ^ seed >> 29;
-            tl_const_bits(&b, tl_type_scalar(&ctx, floats[i]), bits & UINT64_MAX >> (64 - tl_dtype_bits(floats[i])));
+            uint64_t bits =
+                j < 256 && tl_dtype_bits(floats[i]) <= 8 ? (uint64_t)j : seed ^ seed >> 29;
+            tl_const_bits(&b, tl_type_scalar(&ctx, floats[i]),
+                          bits & UINT64_MAX >> (64 - tl_dtype_bits(floats[i])));
         }
     tl_const_bits(&b, tl_type_scalar(&ctx, TL_F32), 0x7fc00001);
     tl_const_bits(&b, tl_type_scalar(&ctx, TL_F32), 0x80000000);
@@ -316,7 +329,8 @@ static void constants_round_trip(void)
     CHECK_STR(faults_of(m), "");
     TlModule *copy = tl_module_clone(m);
     int bad = 0;
-    for (TlOp *x = fn->body->first, *y = copy->fns.data[0]->body->first; x && y; x = x->next, y = y->next)
+    for (TlOp *x = fn->body->first, *y = copy->fns.data[0]->body->first; x && y;
+         x = x->next, y = y->next)
         if (x->opcode == TL_OP_CONST) bad += x->attrs[0].u.bits != y->attrs[0].u.bits;
     CHECK_INT(bad, 0);
     CHECK_STR(text_of(copy), text_of(m));
@@ -360,7 +374,8 @@ static void launch_facts_and_positions_round_trip(void)
     CHECK(!bad); /* %x is not defined */
     char text[sizeof everything + 100];
     const char *load = strstr(everything, "  %t.1 = load");
-    snprintf(text, sizeof text, "%.*s  %%x = const {value = 1.5} : f16\n%s", (int)(load - everything), everything, load);
+    snprintf(text, sizeof text, "%.*s  %%x = const {value = 1.5} : f16\n%s",
+             (int)(load - everything), everything, load);
     TlModule *m = parse(text);
     if (!CHECK(m)) {
         TlSbuf s;
@@ -379,7 +394,8 @@ static void launch_facts_and_positions_round_trip(void)
     CHECK_INT(fn->body->first->next->loc.line, 6);
     CHECK_STR(ctx.diags.sources.data[fn->body->first->next->loc.file].path, "dir/b \"q\".tile");
     TlPlace p = tl_op_place(fn->body->last->prev);
-    CHECK(p.rank == 2 && p.shape[0] == 64 && p.shape[1] == 8 && p.mask && p.other && !p.value && p.naxes == 2);
+    CHECK(p.rank == 2 && p.shape[0] == 64 && p.shape[1] == 8 && p.mask && p.other && !p.value &&
+          p.naxes == 2);
     tl_module_free(m);
 }
 
@@ -428,7 +444,8 @@ static const char every_op[] =
     "  %g = load %A, %o, %o {axes = [t, t]} : tile<f32, 8, 8>\n"
     "  %in = inside %A, %o, %l {axes = [t, 3]} : tile<bool, 8, 3>\n"
     "  %r = reduce %g {axis = 1, kind = add} : tile<f32, 8>\n"
-    "  %u, %w = reduce %g, %d {axis = 0, kind = user} : tile<f32, 8>, tile<f32, 8> (%a: f32, %b: f32, %e: f32, %f: f32) {\n"
+    "  %u, %w = reduce %g, %d {axis = 0, kind = user} : tile<f32, 8>, tile<f32, 8> (%a: f32, %b: "
+    "f32, %e: f32, %f: f32) {\n"
     "    %m = mul %a, %e : f32\n"
     "    %k = lt %m, %f : bool\n"
     "    %y = if %k : f32 () { yield %m } () { yield %b }\n"
@@ -532,12 +549,14 @@ static void every_op_has_a_valid_text(void)
 {
     TlModule *m = parse(every_op);
     if (!CHECK(m)) {
-        for (uint32_t i = 0; i < ctx.diags.rows.len; i++) fprintf(stderr, "    %s\n", ctx.diags.rows.data[i].text);
+        for (uint32_t i = 0; i < ctx.diags.rows.len; i++)
+            fprintf(stderr, "    %s\n", ctx.diags.rows.data[i].text);
         return;
     }
     bool seen[TL_OP_COUNT] = {0};
     for (uint32_t i = 0; i < m->fns.len; i++)
-        for (const TlOp *op = m->fns.data[i]->body->first; op; op = tl_walk_next(op, NULL)) seen[op->opcode] = true;
+        for (const TlOp *op = m->fns.data[i]->body->first; op; op = tl_walk_next(op, NULL))
+            seen[op->opcode] = true;
     for (int i = 0; i < TL_OP_COUNT; i++)
         if (!CHECK(seen[i])) fprintf(stderr, "    %s\n", tl_op_info((TlOpcode)i)->text);
     TlModule *copy = tl_module_clone(m);
@@ -547,11 +566,13 @@ static void every_op_has_a_valid_text(void)
 }
 
 /* A buffer and a tile that fits it. */
-#define BUF \
-    "%b = alloc : buf<f32, 4, \"offset(1)(2)\", 2> %u = broadcast %f : tile<f32, 4, \"lane(1)(2)\"> "
+#define BUF                                                                                        \
+    "%b = alloc : buf<f32, 4, \"offset(1)(2)\", 2> %u = broadcast %f : tile<f32, 4, "              \
+    "\"lane(1)(2)\"> "
 #define TOKEN "token<f32, 4, \"lane(1)(2)\">"
 
-/* Each row is the body of a kernel over %v: view<f32, 2>, %cv: const view, %p: ptr<f32>, %n: i32, %f: f32, %c: bool, %t: tile. */
+/* Each row is the body of a kernel over %v: view<f32, 2>, %cv: const view, %p: ptr<f32>, %n: i32,
+ * %f: f32, %c: bool, %t: tile. */
 static const struct {
     const char *body, *fault;
 } wrong[] = {
@@ -585,9 +606,13 @@ static const struct {
     {"%x = reduce %t {axis = 0, kind = and} : f32", "not on f32"},
     {"%x = reduce %t {axis = 0, kind = add} : tile<f32, 8>", "result 0"},
     {"%x = reduce %t {axis = 0, kind = user} : f32", "0 regions"},
-    {"%x = reduce %t {axis = 0, kind = user} : f32 (%a: f32) { yield %a }", "1 arguments, 2 wanted"},
-    {"%x = reduce %t {axis = 0, kind = user} : f32 (%a: f32, %b: f32) { print %a {text = \"\"} yield %a }", "effects"},
-    {"%x = reduce %t {axis = 0, kind = user} : f32 (%a: f32, %b: f32) { %s = broadcast %a : tile<f32, 2> yield %a }",
+    {"%x = reduce %t {axis = 0, kind = user} : f32 (%a: f32) { yield %a }",
+     "1 arguments, 2 wanted"},
+    {"%x = reduce %t {axis = 0, kind = user} : f32 (%a: f32, %b: f32) { print %a {text = \"\"} "
+     "yield %a }",
+     "effects"},
+    {"%x = reduce %t {axis = 0, kind = user} : f32 (%a: f32, %b: f32) { %s = broadcast %a : "
+     "tile<f32, 2> yield %a }",
      "only scalars"},
     {"%x = scan %t {axis = 0, kind = add} : f32", "result 0 is f32"},
     {"%x = asm %c {text = \"\"} : f32", "operand 0 is bool"},
@@ -597,7 +622,8 @@ static const struct {
     {"%i = iota : tile<i32, 4> %x = gather %t, %i {axis = 1} : tile<f32, 4>", "axis 1 of"},
     {"%x = gather %t, %t {axis = 0} : tile<f32, 8>", "index tile<f32, 8> along"},
     {"%i = iota : tile<i32, 4> %x = gather %t, %i {axis = 0} : tile<f32, 8>", "gives tile<f32, 8>"},
-    {"%u = broadcast %f : tile<f32, 4, 2> %i = broadcast %n : tile<i32, 3, 4> %x = gather %u, %i {axis = 1} : tile<f32, 3, 4>",
+    {"%u = broadcast %f : tile<f32, 4, 2> %i = broadcast %n : tile<i32, 3, 4> %x = gather %u, %i "
+     "{axis = 1} : tile<f32, 3, 4>",
      "index tile<i32, 3, 4> along axis 1"},
     {"%x = histogram %t : tile<i32, 4>", "operand 0 is tile<f32, 8>"},
     {"%i = iota : tile<i32, 4> %x = histogram %i : tile<i64, 4>", "the result is tile<i64, 4>"},
@@ -616,7 +642,8 @@ static const struct {
     {"%x = load %v, %n, %n {axes = [1024, 2048]} : tile<f32, 4>", "2^20"},
     {"%x = load %v, %n, %n {axes = [i, 4]} : tile<f32, 5>", "the result is tile<f32, 5>"},
     {"%x = load %f : f32", "not a pointer"},
-    {"%i = iota : tile<i32, 4> %q = broadcast %n : tile<i32, 2, 2> %x = load %v, %i, %q {axes = [t, t]} : f32",
+    {"%i = iota : tile<i32, 4> %q = broadcast %n : tile<i32, 2, 2> %x = load %v, %i, %q {axes = "
+     "[t, t]} : f32",
      "do not form a tile"},
     {"store %cv, %n, %n, %f {axes = [i, i]}", "may not be written"},
     {"store %v, %n, %n, %f {axes = [i, 8]}", "the value is f32"},
@@ -632,7 +659,8 @@ static const struct {
     {"if %n () { yield } () { yield }", "operand 0 is i32"},
     {"%x = if %c : f32 () { yield %f } () { yield %n }", "yielded value 0 is i32"},
     {"if %c () { return } () { yield }", "not yield"},
-    {"if %c () { %z = neg %f : f32 yield } () { print %z {text = \"\"} yield }", "not defined above"},
+    {"if %c () { %z = neg %f : f32 yield } () { print %z {text = \"\"} yield }",
+     "not defined above"},
     {"while () { yield } () { yield }", "ends in yield, not condition"},
     {"while () { condition %n } () { yield }", "operand 0 is i32"},
     {"if %c () { } () { yield }", "empty block"},
@@ -653,24 +681,31 @@ static const struct {
     {"%x = scan %f {axis = 0, kind = add} : f32", "operand 0 is f32"},
     {"%x, %y = reduce %t, %t {axis = 0, kind = add} : f32, f32", "several operands"},
     {"%x = reduce %t {axis = 0, kind = add} : f32 (%a: f32, %b: f32) { yield %a }", "1 regions"},
-    {"%x = reduce %t {axis = 0, kind = user} : f32 (%a: f32, %b: i32) { yield %a }", "region argument 1 is i32"},
-    {"%x = reduce %t {axis = 0, kind = user} : f32 (%a: f32, %b: f32) { yield %n }", "yielded value 0"},
-    {"%x = reduce %t {axis = 0, kind = user} : f32 (%a: f32, %b: f32) { %z = reduce %t {axis = 0, kind = add} : f32 "
+    {"%x = reduce %t {axis = 0, kind = user} : f32 (%a: f32, %b: i32) { yield %a }",
+     "region argument 1 is i32"},
+    {"%x = reduce %t {axis = 0, kind = user} : f32 (%a: f32, %b: f32) { yield %n }",
+     "yielded value 0"},
+    {"%x = reduce %t {axis = 0, kind = user} : f32 (%a: f32, %b: f32) { %z = reduce %t {axis = 0, "
+     "kind = add} : f32 "
      "yield %a }",
      "has a reduce"},
     {"%x, %y = reduce %t {axis = 0, kind = add} : f32, f32", "1 operands, 2 results"},
     {"%a = broadcast %f : tile<f32, 4, 4> %x = dot %a, %a, %a {precision = tf32} : tile<f32, 4, 4> "
      "%y = dot %a, %a, %t : tile<f32, 8>",
      "onto tile<f32, 8>"},
-    {"%h = cast %f : f16 %a = broadcast %h : tile<f16, 4, 4> %x = dot %a, %a, %a {precision = tf32} : tile<f16, 4, 4>",
+    {"%h = cast %f : f16 %a = broadcast %h : tile<f16, 4, 4> %x = dot %a, %a, %a {precision = "
+     "tf32} : tile<f16, 4, 4>",
      "precision is for f32"},
-    {"%i = iota : tile<i32, 4> %a = broadcast %n : tile<i32, 4, 4> %x = dot %a, %a, %a : tile<i32, 4, 4>", "by"},
+    {"%i = iota : tile<i32, 4> %a = broadcast %n : tile<i32, 4, 4> %x = dot %a, %a, %a : tile<i32, "
+     "4, 4>",
+     "by"},
     {"%x = ptr_add %n, %n : i32", "not pointers"},
     {"%x = address %p : i64", "address: takes ptr<f32> to i64"},
     {"%x = address %n : u64", "address: takes i32 to u64"},
     {"%x = pointer %n : ptr<f32>", "pointer: takes i32 to ptr<f32>"},
     {"%u = address %p : u64 %x = pointer %u : ptr<i4>", "pointer: takes u64 to ptr<i4>"},
-    {"%u = address %p : u64 %x = pointer %u : tile<ptr<f32>, 4>", "pointer: takes u64 to tile<ptr<f32>, 4>"},
+    {"%u = address %p : u64 %x = pointer %u : tile<ptr<f32>, 4>",
+     "pointer: takes u64 to tile<ptr<f32>, 4>"},
     {"%x = ptr_add %p, %n : ptr<const f32>", "result 0"},
     {"%x = view %p : ptr<f32>", "not a view"},
     {"%x = view %p : view<i32, 0>", "view<i32, 0> of ptr<f32>"},
@@ -684,17 +719,23 @@ static const struct {
     {"%x = load %p, %n {other} : f32", "other is i32"},
     {"%x = load : f32", "0 operands, 1 wanted"},
     {"%x = load %v : f32", "not a pointer"},
-    {"%x = atomic_rmw %cv, %n, %n, %f {axes = [i, i], rmw = add, order = relaxed, scope = device} : f32", "may not be written"},
-    {"%x = atomic_cas %p, %n, %f {order = relaxed, scope = device} : f32", "what is expected is i32"},
+    {"%x = atomic_rmw %cv, %n, %n, %f {axes = [i, i], rmw = add, order = relaxed, scope = device} "
+     ": f32",
+     "may not be written"},
+    {"%x = atomic_cas %p, %n, %f {order = relaxed, scope = device} : f32",
+     "what is expected is i32"},
     {"%x = atomic_load %p {order = relaxed, scope = device} : i32", "the result is i32"},
-    {"%h = cast %f : f16 %q = view_ptr %v : ptr<f32> %x = atomic_store %q, %h {order = relaxed, scope = device} : f32",
+    {"%h = cast %f : f16 %q = view_ptr %v : ptr<f32> %x = atomic_store %q, %h {order = relaxed, "
+     "scope = device} : f32",
      "1 results, 0 wanted"},
-    {"%h = cast %f : f16 atomic_store %p, %h {order = relaxed, scope = device}", "the value is f16"},
+    {"%h = cast %f : f16 atomic_store %p, %h {order = relaxed, scope = device}",
+     "the value is f16"},
     {"print %v {text = \"\"}", "a view cannot be shown"},
     {"assert %c", "needs text"},
     {"for %f, %f, %f (%i: f32) { yield }", "the bounds are f32"},
     {"%x = for %n, %n, %n : i32 (%i: i32) { yield }", "1 results, 0 wanted"},
-    {"%x = for %n, %n, %n, %v : view<f32, 2> (%i: i32, %w: view<f32, 2>) { yield %w }", "result 0 is a view"},
+    {"%x = for %n, %n, %n, %v : view<f32, 2> (%i: i32, %w: view<f32, 2>) { yield %w }",
+     "result 0 is a view"},
     {"for %n, %n, %n {pipeline = -1} (%i: i32) { yield }", "pipeline = -1"},
     {"for %n, %n, %n (%i: i32) { condition %c }", "ends in condition"},
     {"condition %c", "not at the end"},
@@ -709,7 +750,8 @@ static const struct {
     {"%x = alloc : buf<f32, 4, \"offset(1)(2)\", 0>", "0 is not in 1..64"},
     {"%x = alloc : buf<ptr<f32>, 4, \"offset(1)(2)\", 1>", "a buffer has an element type"},
     {"%x = alloc : token<f32, 4>", "a token has an element type, extents and a layout"},
-    {"%x = alloc : buf<f32, 4, \"offset(1)(2)\", 1> %y = broadcast %f : tile<f32, 4>", "has no layout, as other tiles have"},
+    {"%x = alloc : buf<f32, 4, \"offset(1)(2)\", 1> %y = broadcast %f : tile<f32, 4>",
+     "has no layout, as other tiles have"},
     {BUF "put %b, %n, %t", "tile<f32, 8> does not fit buf<f32, 4"},
     {BUF "put %b, %f, %u", "operand 1 is f32, not i32"},
     {BUF "put %u, %n, %u", "is not a buffer"},
@@ -719,14 +761,17 @@ static const struct {
     {BUF "%x = get %b, %n : f32", "f32 does not fit buf"},
     {BUF "%x = copy %v, %n, %n, %b {axes = [i, 4]} : " TOKEN, "4 operands, 5 wanted"},
     {BUF "%x = copy %v, %n, %n, %b, %n {axes = [i, 8]} : " TOKEN, "is not what is at the place"},
-    {BUF "%x = copy %v, %n, %n, %b, %n {axes = [i, 4]} : tile<f32, 4, \"lane(1)(2)\">", "does not fit buf"},
+    {BUF "%x = copy %v, %n, %n, %b, %n {axes = [i, 4]} : tile<f32, 4, \"lane(1)(2)\">",
+     "does not fit buf"},
     {BUF "%x = copy %v, %n, %n, %b, %f {axes = [i, 4]} : " TOKEN, "operand 4 is f32, not i32"},
     {BUF "%x = copy %v, %n, %n, %f, %b, %n {axes = [i, 4], mask} : " TOKEN, "the mask is f32"},
     {BUF "%x = copy %v, %n, %n, %b, %n {axes = [i, 4], ahead = 7} : " TOKEN, "ahead = 7"},
     {BUF "%x = copy %v, %n, %n, %b, %n {axes = [i, 4], other} : " TOKEN, "takes no other"},
-    {"%q = alloc : buf<bool, 4, \"offset(1)(2)\", 1> %z = view_ptr %v : ptr<f32> %x = copy %z, %q, %n : token<bool, 4, \"lane(1)(2)\">",
+    {"%q = alloc : buf<bool, 4, \"offset(1)(2)\", 1> %z = view_ptr %v : ptr<f32> %x = copy %z, %q, "
+     "%n : token<bool, 4, \"lane(1)(2)\">",
      "is not what is at the place"},
-    {BUF "%x = if %c : buf<f32, 4, \"offset(1)(2)\", 2> () { yield %b } () { yield %b }", "result 0 is a buf<f32, 4"},
+    {BUF "%x = if %c : buf<f32, 4, \"offset(1)(2)\", 2> () { yield %b } () { yield %b }",
+     "result 0 is a buf<f32, 4"},
     {BUF "print %b {text = \"\"}", "cannot be shown"},
     {"wait", "needs pending"},
     {"wait {pending = -1}", "pending = -1"},
@@ -760,7 +805,8 @@ static const struct {
     {V N "sym \"M\" extent 0, 0 require 0", "require: index 0"},
     {V N "sym \"M\" extent 0, 0 assume 0", "assume: index 0"},
     {V N "sym \"M\" extent 0, 0 group 0", "group: index 0"},
-    {V N "sym \"M\" extent 0, 0 expr int \"e\" [sym 0] grid 0, 0, 0, 0, 0, 0, 0", "a grid of 7 axes"},
+    {V N "sym \"M\" extent 0, 0 expr int \"e\" [sym 0] grid 0, 0, 0, 0, 0, 0, 0",
+     "a grid of 7 axes"},
     {V N "sym \"M\" extent 0, 0 alias 0, 2", "alias of a parameter"},
     {V N "sym 4", "'\"' expected"},
     {V N "sym \"M\" width 0, 0", "extent or stride expected"},
@@ -782,27 +828,31 @@ static bool refused_with(const char *text, const char *fault)
     TlModule *m = parse(text);
     for (uint32_t r = 0; r < ctx.diags.rows.len; r++)
         if (!m && strstr(ctx.diags.rows.data[r].text, fault)) return true;
-    fprintf(stderr, "    %s\n    want %s\n    got  %s\n", text, fault, m ? "nothing" : ctx.diags.rows.data[0].text);
+    fprintf(stderr, "    %s\n    want %s\n    got  %s\n", text, fault,
+            m ? "nothing" : ctx.diags.rows.data[0].text);
     return false;
 }
 
 static void wrong_ir_is_refused(void)
 {
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-        CHECK(refused_with(tl_format(&ctx.perm,
-                                     "kernel @w(%%v: view<f32, 2>, %%cv: view<const f32, 2>, %%p: ptr<f32>, %%n: i32, "
-                                     "%%f: f32, %%c: bool) {\n%%t = broadcast %%f : tile<f32, 8>\n%s\nreturn\n}\n",
-                                     wrong[i].body),
-                           wrong[i].fault));
+        CHECK(refused_with(
+            tl_format(
+                &ctx.perm,
+                "kernel @w(%%v: view<f32, 2>, %%cv: view<const f32, 2>, %%p: ptr<f32>, %%n: i32, "
+                "%%f: f32, %%c: bool) {\n%%t = broadcast %%f : tile<f32, 8>\n%s\nreturn\n}\n",
+                wrong[i].body),
+            wrong[i].fault));
     ctx.diags.errors = ctx.diags.rows.len = 0;
 }
 
 static void wrong_launch_facts_are_refused(void)
 {
     for (size_t i = 0; i < sizeof wrong_info / sizeof *wrong_info; i++)
-        CHECK(refused_with(tl_format(&ctx.perm, "kernel @w(%%v: view<f32, 1>, %%n: i32) info { %s } { return }\n",
-                                     wrong_info[i].info),
-                           wrong_info[i].fault));
+        CHECK(refused_with(
+            tl_format(&ctx.perm, "kernel @w(%%v: view<f32, 1>, %%n: i32) info { %s } { return }\n",
+                      wrong_info[i].info),
+            wrong_info[i].fault));
     CHECK(refused_with("kernel @w(%t: tile<f32, 4>) { return }", "argument 0 is a tile"));
     CHECK(refused_with("kernel @w() @3:4 { return }", "file 0 is not in a files line"));
     CHECK(refused_with("files \"a\" kernel @w() @3 { return }", "a position is"));
@@ -815,11 +865,13 @@ static void wrong_launch_facts_are_refused(void)
 static void broken_text_is_refused(void)
 {
     char text[sizeof everything];
-    for (size_t cut = 0; cut + 1 < sizeof everything; cut++) { /* every prefix, every byte replaced */
+    /* every prefix, every byte replaced */
+    for (size_t cut = 0; cut + 1 < sizeof everything; cut++) {
         tl_module_free(tl_parse_module(&ctx, tl_diags_source(&ctx.diags, "t", everything, cut)));
         memcpy(text, everything, sizeof text);
         text[cut] = "\0%{(\"9"[cut % 6];
-        tl_module_free(tl_parse_module(&ctx, tl_diags_source(&ctx.diags, "t", text, sizeof text - 1)));
+        tl_module_free(
+            tl_parse_module(&ctx, tl_diags_source(&ctx.diags, "t", text, sizeof text - 1)));
         ctx.diags.sources.len = ctx.diags.errors = ctx.diags.rows.len = 0;
     }
     CHECK(!parse("kernel @k() {"));
@@ -827,7 +879,8 @@ static void broken_text_is_refused(void)
     CHECK(!parse("kernel @k() { %x = const {value = 1} : tile<i8, 1048577> return }"));
     CHECK(!parse("kernel @k() { %x = const {value = 99999999999999999999} : u64 return }"));
     CHECK(!parse("kernel @k() { %x = const {value = 1, value = 1} : u64 return }"));
-    CHECK(!parse("kernel @k() { %x = const {value = 1} : u64 %x = const {value = 1} : u64 return }"));
+    CHECK(
+        !parse("kernel @k() { %x = const {value = 1} : u64 %x = const {value = 1} : u64 return }"));
     TlModule *empty = parse("// nothing\n");
     CHECK(empty && empty->fns.len == 0);
     tl_module_free(empty);
@@ -856,7 +909,8 @@ static size_t word_at(const char *text, size_t at, size_t size, size_t *start)
 static const char *mutated(TlArena *a)
 {
     size_t size = sizeof every_op - 1, from, to;
-    size_t nfrom = word_at(every_op, below(size), size, &from), nto = word_at(every_op, below(size), size, &to);
+    size_t nfrom = word_at(every_op, below(size), size, &from),
+           nto = word_at(every_op, below(size), size, &to);
     TlSbuf s;
     tl_sbuf_init(&s, a);
     tl_sbuf_put(&s, every_op, to);
@@ -928,7 +982,8 @@ static void *refusing_alloc(void *user, void *ptr, size_t old_size, size_t new_s
 static void parse_and_clone(TlCtx *c)
 {
     for (int32_t i = 1; i <= 200; i++) tl_type_tile(c, TL_F32, 1, &i);
-    TlModule *m = tl_parse_module(c, tl_diags_source(&c->diags, "t.tir", built_text, sizeof built_text - 1));
+    TlModule *m =
+        tl_parse_module(c, tl_diags_source(&c->diags, "t.tir", built_text, sizeof built_text - 1));
     TlModule *copy = tl_module_clone(m);
     CHECK(copy->fns.len == 1);
 }

@@ -114,7 +114,8 @@ static const struct {
     {"reg(1) lane(2)(4)", "6", "6", "reg(1) lane(2)(4) warp -> 8"},
 };
 
-/* The first element of a and of b, with the same row-major number, on the same thread and register coordinates. */
+/* The first element of a and of b, with the same row-major number, on the same thread and register
+ * coordinates. */
 static int64_t number_of(const TlType *t, const int32_t *x)
 {
     int64_t n = 0;
@@ -419,8 +420,9 @@ static void rules(void)
     ctx.diags.errors = ctx.diags.rows.len = 0;
     TlModule *m = parse("kernel @k() { %a = iota : tile<i32, 2> return }");
     CHECK(m && tl_fn_level(m->fns.data[0]) == TL_LEVEL_TILE);
-    m = parse("kernel @k(%c: bool) { %a = iota : tile<i32, 2, \"lane(1)\"> "
-              "if %c () { %b = alloc : buf<i32, 2, \"offset(1)\", 1> yield } () { yield } return }");
+    m = parse(
+        "kernel @k(%c: bool) { %a = iota : tile<i32, 2, \"lane(1)\"> "
+        "if %c () { %b = alloc : buf<i32, 2, \"offset(1)\", 1> yield } () { yield } return }");
     CHECK(m && tl_fn_level(m->fns.data[0]) == TL_LEVEL_STAGED);
 }
 

@@ -1,6 +1,6 @@
-/* Matrix instructions: the compiler's layouts (ir/plan/mma.def, layout_shapes.c) against the emulator's formulas,
- * which say the same from the vendors' documents, lane by lane and element by element; and the layouts of whole
- * tiles. */
+/* Matrix instructions: the compiler's layouts (ir/plan/mma.def, layout_shapes.c) against the
+ * emulator's formulas, which say the same from the vendors' documents, lane by lane and element by
+ * element; and the layouts of whole tiles. */
 #include "codegen/leaf/leaves.h"
 #include "ir/plan/mma.h"
 #include "runtime/emu/emu.h"

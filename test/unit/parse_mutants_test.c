@@ -1,6 +1,7 @@
-/* The parser on broken text: well-formed programs with random bytes and words put in and taken out. Each must end in a
- * tree or in errors; a text without errors must be printed so that it reads back the same. The seed is fixed; another one
- * and a count may be given: parse_mutants_test 7 100000. */
+/* The parser on broken text: well-formed programs with random bytes and words put in and taken out.
+ * Each must end in a tree or in errors; a text without errors must be printed so that it reads back
+ * the same. The seed is fixed; another one and a count may be given: parse_mutants_test 7
+ * 100000. */
 #include "frontend/ast.h"
 #include "test/unit/parse_programs.h"
 #include "test/unit/unit.h"
@@ -22,9 +23,11 @@ typedef struct Text {
 } Text;
 
 static const char *const words[] = {
-    "{", "}", "(", ")", "[", "]", ";", ",", "kernel", "import", "const ", "if", "else", " for", "static ", "=", "+:", "@",
-    "\"", "\n", "/*", "*/", "//", "///", "0x", "1.", "017", "tile<", "struct ", "auto ", " x ", "return", "\xff", ":", "?", "-",
-    "void f(){", "in", "where ", "f32 ", "\\", "'", ".", "++", "unroll",
+    "{",         "}",       "(",      ")",    "[",      "]",       ";",  ",",  "kernel",
+    "import",    "const ",  "if",     "else", " for",   "static ", "=",  "+:", "@",
+    "\"",        "\n",      "/*",     "*/",   "//",     "///",     "0x", "1.", "017",
+    "tile<",     "struct ", "auto ",  " x ",  "return", "\xff",    ":",  "?",  "-",
+    "void f(){", "in",      "where ", "f32 ", "\\",     "'",       ".",  "++", "unroll",
 };
 
 static void put(Text *t, size_t at, const char *s, size_t n)

@@ -1,5 +1,6 @@
-/* The parser: trees of well-formed text (shape, positions, printing is a fixed point), what is wrong with the rest and
- * where, recovery, and sizes: long programs are fine, deep ones are errors. */
+/* The parser: trees of well-formed text (shape, positions, printing is a fixed point), what is
+ * wrong with the rest and where, recovery, and sizes: long programs are fine, deep ones are
+ * errors. */
 #include "frontend/ast.h"
 #include "frontend/stdlib.h"
 #include "test/unit/parse_programs.h"
@@ -42,7 +43,8 @@ static void check_program(const char *text)
     const char *once, *twice;
     parse(&a, text);
     CHECK_INT(a.ctx.diags.errors, 0);
-    if (a.ctx.diags.errors) fprintf(stderr, "    in %s\n    %s\n", text, a.ctx.diags.rows.data[0].text);
+    if (a.ctx.diags.errors)
+        fprintf(stderr, "    in %s\n    %s\n", text, a.ctx.diags.rows.data[0].text);
     once = print(&a);
     parse(&b, once);
     CHECK_INT(b.ctx.diags.errors, 0);
@@ -55,12 +57,15 @@ static void check_program(const char *text)
 static void test_print(void)
 {
     Parse p;
-    parse(&p, "/// doc\nkernel k(const f16 A[M : lda, K], int n = 3) grid(M) { if (a) b = c + d * e - f; }");
+    parse(&p, "/// doc\nkernel k(const f16 A[M : lda, K], int n = 3) grid(M) { if (a) b = c + d * "
+              "e - f; }");
     CHECK_INT(p.ctx.diags.errors, 1); /* only const parameters have defaults */
     tl_ctx_free(&p.ctx);
-    parse(&p, "/// doc\nkernel k(const f16 A[M : lda, K]) grid(M) { if (a) b = -c + d * e - f; else x++; }");
-    CHECK_STR(print(&p), "/// doc\nkernel k(const f16 A[M : lda, K])\n    grid(M)\n{\n    if (a) {\n"
-                         "        b = -c + (d * e) - f;\n    } else {\n        x += 1;\n    }\n}\n");
+    parse(&p, "/// doc\nkernel k(const f16 A[M : lda, K]) grid(M) { if (a) b = -c + d * e - f; "
+              "else x++; }");
+    CHECK_STR(print(&p),
+              "/// doc\nkernel k(const f16 A[M : lda, K])\n    grid(M)\n{\n    if (a) {\n"
+              "        b = -c + (d * e) - f;\n    } else {\n        x += 1;\n    }\n}\n");
     tl_ctx_free(&p.ctx);
 }
 
@@ -74,7 +79,8 @@ static const TlStmt *stmt_of(const Parse *p, uint32_t i)
 static bool at(TlLoc loc, uint32_t line, uint32_t col, uint32_t len)
 {
     if (loc.line == line && loc.col == col && loc.len == len) return true;
-    fprintf(stderr, "    at %u:%u len %u, want %u:%u len %u\n", loc.line, loc.col, loc.len, line, col, len);
+    fprintf(stderr, "    at %u:%u len %u, want %u:%u len %u\n", loc.line, loc.col, loc.len, line,
+            col, len);
     return false;
 }
 
@@ -98,7 +104,8 @@ static void test_positions(void)
     CHECK(e->kind == TL_EX_COND && at(e->loc, 4, 18, 1));
     CHECK(e->a->kind == TL_EX_CAST && at(e->a->loc, 4, 9, 5) && at(e->a->a->loc, 4, 15, 1));
     CHECK(e->b->kind == TL_EX_TUPLE && e->b->args.len == 2 && at(e->b->loc, 4, 20, 1));
-    CHECK(e->c->kind == TL_EX_NAME && e->c->parens && at(e->c->loc, 4, 30, 1) && at(e->c->begin, 4, 29, 1));
+    CHECK(e->c->kind == TL_EX_NAME && e->c->parens && at(e->c->loc, 4, 30, 1) &&
+          at(e->c->begin, 4, 29, 1));
     tl_ctx_free(&p.ctx);
 }
 
@@ -106,9 +113,10 @@ static void test_tree(void)
 {
     Parse p;
     const TlItem *k;
-    parse(&p, "import std.random;\nimport \"a/geo.tile\";\n"
-              "kernel k(const f32 x[M : ld, i64 N], f32 *p, const type T = f16) grid(M, group = 8) {\n"
-              "  const geo.vec v = {1}; for (int i : range(3)) pipeline(2) x++; }");
+    parse(&p,
+          "import std.random;\nimport \"a/geo.tile\";\n"
+          "kernel k(const f32 x[M : ld, i64 N], f32 *p, const type T = f16) grid(M, group = 8) {\n"
+          "  const geo.vec v = {1}; for (int i : range(3)) pipeline(2) x++; }");
     CHECK_INT(p.unit->items.len, 3);
     CHECK_STR(p.unit->items.data[0]->name, "random");
     CHECK_STR(p.unit->items.data[0]->path, "std.random");
@@ -116,23 +124,27 @@ static void test_tree(void)
     CHECK(p.unit->items.data[1]->is_file);
     k = p.unit->items.data[2];
     CHECK(k->kind == TL_IT_KERNEL && k->params.len == 3 && k->clauses.len == 1);
-    CHECK(k->params.data[0].form == TL_PF_VIEW && k->params.data[0].is_const && k->params.data[0].extents.len == 2);
+    CHECK(k->params.data[0].form == TL_PF_VIEW && k->params.data[0].is_const &&
+          k->params.data[0].extents.len == 2);
     CHECK(k->params.data[0].extents.data[0].stride && !k->params.data[0].extents.data[0].width);
     CHECK(k->params.data[0].extents.data[1].width->dtype == TL_I64);
-    CHECK(k->params.data[1].form == TL_PF_POINTER && k->params.data[1].type->pointer && !k->params.data[1].is_const);
+    CHECK(k->params.data[1].form == TL_PF_POINTER && k->params.data[1].type->pointer &&
+          !k->params.data[1].is_const);
     CHECK(k->params.data[2].form == TL_PF_CONST_TYPE && k->params.data[2].init->kind == TL_EX_TYPE);
     CHECK_STR(k->clauses.data[0].args.data[1].name, "group");
     CHECK(k->body->body.data[0]->is_const && k->body->body.data[0]->decls.data[0].is_list);
     CHECK_STR(k->body->body.data[0]->type->module, "geo");
     CHECK(k->body->body.data[1]->kind == TL_ST_RANGE && k->body->body.data[1]->hints.stages);
-    CHECK(k->body->body.data[1]->then->kind == TL_ST_ASSIGN && k->body->body.data[1]->then->op == TL_BIN_ADD);
+    CHECK(k->body->body.data[1]->then->kind == TL_ST_ASSIGN &&
+          k->body->body.data[1]->then->op == TL_BIN_ADD);
     tl_ctx_free(&p.ctx);
 }
 
 static void test_documentation(void)
 {
     Parse p;
-    parse(&p, "///  one\n/// two  \n\n// plain\nconst int A = 1;\nvoid f() {\n/// inside\n}\n/// g\nkernel g() {}\n/// end");
+    parse(&p, "///  one\n/// two  \n\n// plain\nconst int A = 1;\nvoid f() {\n/// inside\n}\n/// "
+              "g\nkernel g() {}\n/// end");
     CHECK_STR(p.unit->items.data[0]->doc, " one\ntwo");
     CHECK(p.unit->items.data[1]->doc == NULL);
     CHECK_STR(p.unit->items.data[2]->doc, "g");
@@ -155,12 +167,16 @@ static void test_numbers(void)
 {
     Parse p;
     const TlStmt *s;
-    parse(&p, "void f() { g(0xFFFF_FFFF_FFFF_FFFF, 0b101, 1_000, 1e3, 0x1.8p-1, .5, 0, 0.0, 1E+2, 9007199254740993.0); }");
+    parse(&p, "void f() { g(0xFFFF_FFFF_FFFF_FFFF, 0b101, 1_000, 1e3, 0x1.8p-1, .5, 0, 0.0, 1E+2, "
+              "9007199254740993.0); }");
     s = stmt_of(&p, 0);
     const TlArg *a = s->value->args.data;
-    CHECK(a[0].value->u.integer == UINT64_MAX && a[1].value->u.integer == 5 && a[2].value->u.integer == 1000);
-    CHECK(a[3].value->kind == TL_EX_FLOAT && a[3].value->u.number == 1000 && a[4].value->u.number == 0.75);
-    CHECK(a[5].value->u.number == 0.5 && a[6].value->kind == TL_EX_INT && a[7].value->kind == TL_EX_FLOAT);
+    CHECK(a[0].value->u.integer == UINT64_MAX && a[1].value->u.integer == 5 &&
+          a[2].value->u.integer == 1000);
+    CHECK(a[3].value->kind == TL_EX_FLOAT && a[3].value->u.number == 1000 &&
+          a[4].value->u.number == 0.75);
+    CHECK(a[5].value->u.number == 0.5 && a[6].value->kind == TL_EX_INT &&
+          a[7].value->kind == TL_EX_FLOAT);
     CHECK(a[8].value->u.number == 100 && a[9].value->u.number == 9007199254740992.0);
     tl_ctx_free(&p.ctx);
 }
@@ -175,19 +191,21 @@ static const Wrong wrongs[] = {
     {"const int A = 017;", "E0009@1:15"},
     {"const int A = 0_1; const int B = 00;", "E0009@1:15 E0009@1:34"},
     {"const f32 A = 01.5;", "E0009@1:15"},
-    {"const f32 A = 1.0f; const int B = 3u; const int C = 12abc;", "E0008@1:15 E0008@1:35 E0008@1:53"},
+    {"const f32 A = 1.0f; const int B = 3u; const int C = 12abc;",
+     "E0008@1:15 E0008@1:35 E0008@1:53"},
     {"const int A = 18446744073709551616;", "E0010@1:15"},
     {"const int A = 0x1_0000_0000_0000_0000;", "E0010@1:15"},
     {"const f64 A = 1e999;", "E0011@1:15"},
     {"const int A = 1__2; const int B = 1_; const int C = 0x_; const f32 D = 1_.5;",
      "E0012@1:15 E0012@1:35 E0012@1:53 E0012@1:72"},
-    {"const int A = 0x; const int B = 0b; const int C = 0b102;", "E0013@1:15 E0013@1:33 E0013@1:51"},
+    {"const int A = 0x; const int B = 0b; const int C = 0b102;",
+     "E0013@1:15 E0013@1:33 E0013@1:51"},
     {"const f32 A = 0x1.8;", "E0014@1:15"},
     {"const int \xC3\xA9 = 1; const int B = 1; const int C = #;", "E0002@1:11 E0002@1:50"},
     {"const int \xFF\xFE = 1;", "E0004@1:11"},
-    {"const int A = \xC0\x80;", "E0004@1:15"},                 /* overlong */
-    {"const int A = \xED\xA0\x80;", "E0004@1:15"},             /* a surrogate */
-    {"// \xFF \x01\nconst int A = /* \xFF */ 1;", ""},         /* comments hold anything */
+    {"const int A = \xC0\x80;", "E0004@1:15"},         /* overlong */
+    {"const int A = \xED\xA0\x80;", "E0004@1:15"},     /* a surrogate */
+    {"// \xFF \x01\nconst int A = /* \xFF */ 1;", ""}, /* comments hold anything */
     {"/* /* */ const int A = 1; /* open\n\n", "E0005@1:27"},
     {"const int A = \"open\n;", "E0006@1:15"},
     {"const int A = \"open\\", "E0006@1:15 E0101@1:21"},
@@ -197,7 +215,10 @@ static const Wrong wrongs[] = {
     {"void f() { for (int i : range(3)) pipeline pipeline g(); }", "E0105@1:44"},
     {"void f() { for (int i : range(3)) unroll nounroll g(); }", "E0106@1:42"},
     {"\r\nconst int A =\r\n  ;\r\n", "E0101@3:3"},
-    {"\xEF\xBB\xBF" "const int A = ;", "E0101@1:18"}, /* columns count bytes, the byte order mark's too */
+    /* columns count bytes, the byte order mark's too */
+    {"\xEF\xBB\xBF"
+     "const int A = ;",
+     "E0101@1:18"},
     {"\tx;", "E0101@1:3"},
     /* recovery: one error for one mistake, and the next statement or item is read */
     {"void f() { a = ; b = ; { c = ; } d = ; }\nvoid g() { e = ; }",
@@ -211,8 +232,10 @@ static const Wrong wrongs[] = {
     {"kernel k() grid(1 { a = 1; b = 2; }\nvoid g() { e = ; }", "E0101@1:19 E0101@2:16"},
     {"kernel k() tune(a in {1, b in {2}) { a = 1; }\nvoid g() { e = ; }", "E0101@1:28 E0101@2:16"},
     {"void f() { if (a) {\n  b = 1;\nkernel k() { c = ; }", "E0101@3:1 E0101@3:18"},
-    {"const int A = 1\nconst int B = ;\nconst int C = 3 4; const int D = ;", "E0101@2:1 E0101@2:15 E0101@3:17 E0101@3:34"},
-    {"struct s { i32 a i32 b; }; struct t { i32 a } const int A = ;", "E0101@1:18 E0101@1:45 E0101@1:47"},
+    {"const int A = 1\nconst int B = ;\nconst int C = 3 4; const int D = ;",
+     "E0101@2:1 E0101@2:15 E0101@3:17 E0101@3:34"},
+    {"struct s { i32 a i32 b; }; struct t { i32 a } const int A = ;",
+     "E0101@1:18 E0101@1:45 E0101@1:47"},
     {"}\n)\nconst int A = ;", "E0101@1:1 E0101@2:1 E0101@3:15"},
     {"void f() { a = $; b = ; }", "E0002@1:16 E0101@1:23"},
     {"void f() { int pipeline = 3; int if = 3; }", "E0101@1:16 E0101@1:34"},
@@ -231,7 +254,8 @@ static void append_errors(TlSbuf *out, TlDiags *d)
     tl_diags_sort(d);
     for (uint32_t i = 0; i < d->rows.len; i++) {
         const TlDiag *row = &d->rows.data[i];
-        tl_sbuf_putf(out, "%s%s@%u:%u", i ? " " : "", tl_diag_code(row->id), row->loc.line, row->loc.col);
+        tl_sbuf_putf(out, "%s%s@%u:%u", i ? " " : "", tl_diag_code(row->id), row->loc.line,
+                     row->loc.col);
     }
 }
 
@@ -272,28 +296,33 @@ static void test_messages(void)
     tl_ctx_free(&p.ctx);
 }
 
-/* A function with a syntax error keeps its name; NULs in the middle are seen; nothing after the limit is read. */
+/* A function with a syntax error keeps its name; NULs in the middle are seen; nothing after the
+ * limit is read. */
 static void test_broken(void)
 {
     Parse p;
     parse(&p, "void f() { a = ; }\nvoid g() { }\nvoid h(f32 3) {}");
-    CHECK(p.unit->items.len == 2 && p.unit->items.data[0]->broken && !p.unit->items.data[1]->broken);
+    CHECK(p.unit->items.len == 2 && p.unit->items.data[0]->broken &&
+          !p.unit->items.data[1]->broken);
     CHECK(p.unit->incomplete);
     tl_ctx_free(&p.ctx);
     parse_bytes(&p, "const int A\0 = 1;", 17);
     CHECK(p.ctx.diags.rows.len == 1 && p.ctx.diags.rows.data[0].id == TL_E0003);
     tl_ctx_free(&p.ctx);
     parse_bytes(&p, "const int A = \"a\0b\";", 20);
-    CHECK(p.ctx.diags.rows.len == 1 && p.ctx.diags.rows.data[0].id == TL_E0003 && p.ctx.diags.rows.data[0].loc.col == 17);
+    CHECK(p.ctx.diags.rows.len == 1 && p.ctx.diags.rows.data[0].id == TL_E0003 &&
+          p.ctx.diags.rows.data[0].loc.col == 17);
     tl_ctx_free(&p.ctx);
 }
 
 /* ---- sizes ---- */
 
 /* head, then part n times, then middle, then tail n times, then end */
-static char *repeat(const char *head, const char *part, const char *middle, const char *tail, const char *end, int n)
+static char *repeat(const char *head, const char *part, const char *middle, const char *tail,
+                    const char *end, int n)
 {
-    size_t size = strlen(head) + strlen(middle) + strlen(end) + (strlen(part) + strlen(tail)) * (size_t)n + 1;
+    size_t size =
+        strlen(head) + strlen(middle) + strlen(end) + (strlen(part) + strlen(tail)) * (size_t)n + 1;
     char *s = malloc(size), *at = s;
     at += sprintf(at, "%s", head);
     for (int i = 0; i < n; i++) at += sprintf(at, "%s", part);
@@ -342,7 +371,8 @@ static void test_sizes(void)
         char *text = repeat(s->head, s->part, s->middle, s->tail, s->end, s->fine);
         Parse p;
         parse(&p, text);
-        if (!CHECK_INT(p.ctx.diags.errors, 0)) fprintf(stderr, "    row %d: %s\n", (int)i, p.ctx.diags.rows.data[0].text);
+        if (!CHECK_INT(p.ctx.diags.errors, 0))
+            fprintf(stderr, "    row %d: %s\n", (int)i, p.ctx.diags.rows.data[0].text);
         CHECK(strlen(print(&p)) > 10);
         tl_ctx_free(&p.ctx);
         free(text);

@@ -53,7 +53,8 @@ static void instances(void)
     CHECK_INT(lower(p, &ctx, "one", "B", "99999999999"), -1 - TL_INST_BAD_CONST);
     CHECK_INT(lower(p, &ctx, "one", "T", "f33"), -1 - TL_INST_BAD_CONST);
     CHECK_INT(lower(p, &ctx, "one", "f", "nothing"), -1 - TL_INST_BAD_CONST);
-    CHECK_INT(lower(p, &ctx, "one", "Q", "1"), 3); /* not its own: for whom it is, the caller asks */
+    /* not its own: for whom it is, the caller asks */
+    CHECK_INT(lower(p, &ctx, "one", "Q", "1"), 3);
     CHECK(!tl_program_has_const(p, NULL, "Q") && !tl_program_has_const(p, "one", "ON"));
     CHECK(tl_program_has_const(p, NULL, "ON") && tl_program_has_const(p, "one", "B"));
     CHECK(tl_program_has_const(p, NULL, "one.B") && !tl_program_has_const(p, NULL, "two.B"));
@@ -70,7 +71,8 @@ static void errors(void)
 {
     TlCtx ctx;
     tl_ctx_init(&ctx, (TlAlloc){0});
-    TlProgram *p = check(&ctx, "kernel k(i32 x[N], const int B) grid(1) { x[0 +: 8] = iota(B); }\n");
+    TlProgram *p =
+        check(&ctx, "kernel k(i32 x[N], const int B) grid(1) { x[0 +: 8] = iota(B); }\n");
     CHECK(ctx.diags.errors == 0);
     CHECK_INT(lower(p, &ctx, "k", "B", "8"), 1);
 

@@ -1,5 +1,5 @@
-/* Layouts of staged tiles: what is chosen for operands of matrix instructions, that every element has
- * a place of its own, and that the costs are those of a count over banks. */
+/* Layouts of staged tiles: what is chosen for operands of matrix instructions, that every element
+ * has a place of its own, and that the costs are those of a count over banks. */
 #include "ir/plan/stage_layout.h"
 #include "test/unit/unit.h"
 #include <string.h>
@@ -51,7 +51,8 @@ static uint64_t offset_of(const TlLayout *shared, const int32_t *x)
     return (rep << tl_layout_in_bits(shared, TL_IN_OFFSET)) + (uint64_t)at;
 }
 
-/* Wavefronts of one access: vectors of `bytes` at offsets of the lanes; those that are the same are one. */
+/* Wavefronts of one access: vectors of `bytes` at offsets of the lanes; those that are the same are
+ * one. */
 static int count_wavefronts(const uint64_t *offset, int lanes, int bytes)
 {
     int sum = 0, group = 128 / (bytes < WORD ? WORD : bytes);

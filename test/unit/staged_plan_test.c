@@ -1,5 +1,5 @@
-/* Plans of put, get and copy: pairs of layouts with the instruction and number of accesses that they
- * must have, and random pairs; each proved by enumeration. */
+/* Plans of put, get and copy: pairs of layouts with the instruction and number of accesses that
+ * they must have, and random pairs; each proved by enumeration. */
 #include "ir/plan/staged_plan.h"
 #include "test/unit/unit.h"
 #include <stdlib.h>
@@ -23,7 +23,8 @@ static const TlType *tile_of(TlDtype d, int rank, const int32_t *shape, const Tl
 #define MATRIX TL_BUF_MATRIX
 #define TRANS  TL_BUF_MATRIX_TRANS
 
-/* fragments of mma.m16n8k16 over 4 warps: A of 128x64 (2 warps along M), B of 64x128 and its transpose */
+/* fragments of mma.m16n8k16 over 4 warps: A of 128x64 (2 warps along M), B of 64x128 and its
+ * transpose */
 #define A_FRAG                                                                                     \
     "reg(0,1)(8,0)(0,8)(0,16)(0,32)(16,0)(32,0) lane(0,2)(0,4)(1,0)(2,0)(4,0) warp(64,0)(0,0)"
 #define B_FRAG "reg(1,0)(8,0)(0,8)(0,16)(16,0)(32,0) lane(2,0)(4,0)(0,1)(0,2)(0,4) warp(0,0)(0,32)"
@@ -272,8 +273,8 @@ static uint32_t below(uint32_t n)
     return (uint32_t)((random_state >> 33) % n);
 }
 
-/* Chunk bits of a shape dealt to inputs at random; with `mixed`, inputs XOR others in. spare: bits of
- * padding that the chunks may have. */
+/* Chunk bits of a shape dealt to inputs at random; with `mixed`, inputs XOR others in. spare: bits
+ * of padding that the chunks may have. */
 static const TlLayout *random_layout(const int32_t *shape, int nin, const TlInDim *in,
                                      const int *limit, int copies, int spare, bool mixed)
 {

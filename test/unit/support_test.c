@@ -89,7 +89,8 @@ static void maps_hold(TlArena *a)
     for (uint64_t i = 0; i < 5000; i++) tl_map_put(&m, i * 64, i);
     tl_map_put(&m, 64, 77);
     uint64_t v = 0, bad = 0;
-    for (uint64_t i = 0; i < 5000; i++) bad += !tl_map_get(&m, i * 64, &v) || v != (i == 1 ? 77 : i);
+    for (uint64_t i = 0; i < 5000; i++)
+        bad += !tl_map_get(&m, i * 64, &v) || v != (i == 1 ? 77 : i);
     CHECK(bad == 0 && m.len == 5000);
     CHECK(!tl_map_get(&m, 1, NULL));
     int x;

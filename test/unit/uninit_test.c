@@ -200,7 +200,8 @@ static void streams(void)
     failure[0] = 0;
     OK(tile_kernel_get(checked, "copy", NULL, &k));
     OK(tile_launch(k, s, args, 2));
-    OK(tile_buffer_fill(b, 0, 1, BYTES, s)); /* comes after the read, however early it is asked for */
+    /* comes after the read, however early it is asked for */
+    OK(tile_buffer_fill(b, 0, 1, BYTES, s));
     FAILS(tile_stream_synchronize(s), "u.tile:3:", "x + 0,");
     OK(run_on(checked, "copy", s, args, 2));
     CHECK_INT(host[7], 0x01010101);

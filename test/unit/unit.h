@@ -9,8 +9,9 @@
  *         return unit_result();
  *     }
  *
- * A failed check is printed with its place and counted; the test goes on. CHECK yields the condition, so
- * `if (!CHECK(p)) return unit_result();` stops where going on makes no sense. A test without a check fails. */
+ * A failed check is printed with its place and counted; the test goes on. CHECK yields the
+ * condition, so `if (!CHECK(p)) return unit_result();` stops where going on makes no sense. A test
+ * without a check fails. */
 #ifndef TL_TEST_UNIT_H
 #define TL_TEST_UNIT_H
 #include <inttypes.h>
@@ -30,7 +31,8 @@ static inline bool unit_check(bool ok, const char *file, int line, const char *t
     return ok;
 }
 
-static inline bool unit_check_int(int64_t got, int64_t want, const char *file, int line, const char *text)
+static inline bool unit_check_int(int64_t got, int64_t want, const char *file, int line,
+                                  const char *text)
 {
     bool ok = unit_check(got == want, file, line, text);
     if (!ok && unit_failures <= 50)
@@ -38,7 +40,8 @@ static inline bool unit_check_int(int64_t got, int64_t want, const char *file, i
     return ok;
 }
 
-static inline bool unit_check_str(const char *got, const char *want, const char *file, int line, const char *text)
+static inline bool unit_check_str(const char *got, const char *want, const char *file, int line,
+                                  const char *text)
 {
     bool equal = got && want ? strcmp(got, want) == 0 : got == want;
     bool ok = unit_check(equal, file, line, text);
@@ -57,6 +60,7 @@ static inline int unit_result(void)
 }
 
 #define CHECK(cond) unit_check((cond), __FILE__, __LINE__, #cond)
-#define CHECK_INT(got, want) unit_check_int((int64_t)(got), (int64_t)(want), __FILE__, __LINE__, #got " == " #want)
+#define CHECK_INT(got, want)                                                                       \
+    unit_check_int((int64_t)(got), (int64_t)(want), __FILE__, __LINE__, #got " == " #want)
 #define CHECK_STR(got, want) unit_check_str((got), (want), __FILE__, __LINE__, #got " is " #want)
 #endif

@@ -1,4 +1,5 @@
-/* The test framework itself: a failed check must be seen, and so must a test that checks nothing. */
+/* The test framework itself: a failed check must be seen, and so must a test that checks
+ * nothing. */
 #include "test/unit/unit.h"
 
 int main(void)

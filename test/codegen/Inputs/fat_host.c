@@ -1,4 +1,5 @@
-/* A host of the kernel in an object for several targets; the default device is the environment's. */
+/* A host of the kernel in an object for several targets; the default device is the
+ * environment's. */
 #include <stdio.h>
 #include <tile.h>
 #include "fat.h"

@@ -5,14 +5,14 @@
  * For each row (atomics: each operation) a small kernel is made from leaf calls alone, brought
  * through the target's expansion as the compiler's kernels are, put into an image and launched. Its
  * results are a function of the row only: every thread has cells of its own, and cells that all
- * threads update are updated by operations whose order does not matter. FILE has a line per row: its
- * name, a hash of all that was written, and some of the words; for rows that speak, the text.
+ * threads update are updated by operations whose order does not matter. FILE has a line per row:
+ * its name, a hash of all that was written, and some of the words; for rows that speak, the text.
  *
  * expect.py computes the same from the rows' meaning alone and is held against --dump. The words of
  * an emulated device say what the emulator does; written on a GPU they are the hardware's, and
  * --check on the emulator then proves it. --proven: with --check on a GPU, the lines of
- * codegen/target/proven.def for the rows that agreed. A row that fails is reported, the others still run.
- * Exit: 0 all fine, 1 rows differ or failed, 2 usage. */
+ * codegen/target/proven.def for the rows that agreed. A row that fails is reported, the others
+ * still run. Exit: 0 all fine, 1 rows differ or failed, 2 usage. */
 #include "codegen/gpu/gpu.h"
 #include "codegen/leaf/leaf_expand.h"
 #include "runtime/driver.h"
@@ -255,8 +255,8 @@ static void make_copies(Maker *m, uint32_t w)
         }
 }
 
-/* Groups of 0, 1 and 2 copies; of each the words are kept that have surely arrived: read back by the
- * thread that copied. */
+/* Groups of 0, 1 and 2 copies; of each the words are kept that have surely arrived: read back by
+ * the thread that copied. */
 static void make_groups(Maker *m)
 {
     LLVMValueRef mine = mul(m, m->tid, 16);
@@ -408,8 +408,8 @@ static LLVMValueRef small_number(Maker *m, TlDtype d, uint32_t n)
                           LLVMInt16TypeInContext(c), "");
 }
 
-/* What a lane gives of one operand. WMMA of version 1 wants equal operands in both halves of a warp: there
- * the numbers depend on the lane modulo 16. */
+/* What a lane gives of one operand. WMMA of version 1 wants equal operands in both halves of a
+ * warp: there the numbers depend on the lane modulo 16. */
 static LLVMValueRef matrix_part(Maker *m, const TlMma *mma, int operand, char letter)
 {
     int n = 1 << tl_layout_in_bits(tl_mma_fragment(m->arena, mma, operand), TL_IN_REG);
