@@ -520,6 +520,11 @@ static bool is_supported(const TlFn *fn)
 static const char PASSES[] =
     "function(sroa,early-cse,instcombine<no-verify-fixpoint>,simplifycfg,loop-mssa(licm),gvn,dce)";
 
+/* Instructions of a block: LLVM's selection of multiply-adds and its scheduler take time by the
+ * square of its length. Loops of ours are shorter but where a kernel writes hundreds of statements
+ * in a row. */
+enum { BLOCK = 512 };
+
 void *tl_cpu_compile(TlModule *m, const TlCodegenOptions *options, TlEmit emit, TlArena *arena,
                      TlKernelCodes *kernels, size_t *out_size)
 {
@@ -543,6 +548,7 @@ void *tl_cpu_compile(TlModule *m, const TlCodegenOptions *options, TlEmit emit, 
     if (options->opt_level > 0)
         tl_llvm_run(&l, l.quick ? TL_LLVM_QUICK_PASSES : PASSES);
     tl_host_complete(&l, true);
+    tl_llvm_part_blocks(&l, BLOCK);
     void *code = emit == TL_EMIT_LLVM ? (void *)tl_llvm_text(&l, arena, out_size)
                                       : tl_llvm_emit(&l, arena, emit == TL_EMIT_OBJ, out_size);
     tl_llvm_close(&l);
