@@ -1,0 +1,257 @@
+/* tilec: the kernels of cpu.tile, through the public interface. Blocks are those of the kernels'
+ * texts; rows of a length get a tile of the next power of two. */
+#include "contender.h"
+#include "runtime/include/tile_jit.h"
+
+static tile_module *module;
+static tile_kernel *kernel;
+static tile_arg args[CONTENDER_INPUTS + 1];
+static int nargs;
+
+static void die(void)
+{
+    fprintf(stderr, "%s\n", tile_last_error());
+    exit(1);
+}
+
+static bool get(const char *name, const tile_const *consts)
+{
+    if (!module && tile_module_load_file(NULL, CPU_TILE, NULL, &module))
+        die();
+    tile_status status = tile_kernel_get(module, name, consts, &kernel);
+    if (status == TILE_OK)
+        status = tile_kernel_prepare(kernel);
+    return status == TILE_OK || refuse(tile_last_error());
+}
+
+/* The kernel over a row, or another that is named by the tile's length. */
+static bool get_rows(const char *name)
+{
+    int64_t b = 1;
+    while (b < arg[1]) b *= 2;
+    return get(name, (tile_const[]){{"B", b, NULL}, {0}});
+}
+
+static void give(int n, const tile_arg *list)
+{
+    memcpy(args, list, (size_t)n * sizeof *list);
+    nargs = n;
+}
+#define GIVE(...)                                                                                  \
+    give(sizeof(tile_arg[]){__VA_ARGS__} / sizeof(tile_arg), (tile_arg[]){__VA_ARGS__})
+
+static void run(void)
+{
+    if (tile_launch(kernel, NULL, args, nargs) || tile_stream_synchronize(NULL))
+        die();
+}
+
+/* ---- products ---- */
+
+static bool prepare_matmul(void)
+{
+    int64_t m = arg[0], n = arg[1], k = arg[2];
+    float *a = floats(0, (size_t)(m * k), -1, 1), *b = floats(1, (size_t)(k * n), -1, 1);
+    float *c = result((size_t)(m * n));
+    GIVE(tile_view(a, m, k), tile_view(b, k, n), tile_view(c, m, n));
+    return get("matmul", NULL);
+}
+/* arg[0] products of m x n x k */
+static bool prepare_batched(void)
+{
+    int64_t l = arg[0], m = arg[1], n = arg[2], k = arg[3];
+    float *a = floats(0, (size_t)(l * m * k), -1, 1), *b = floats(1, (size_t)(l * k * n), -1, 1);
+    float *c = result((size_t)(l * m * n));
+    GIVE(tile_view(a, l, m, k), tile_view(b, l, k, n), tile_view(c, l, m, n));
+    return get("batched", NULL);
+}
+static bool prepare_matmul_gelu(void)
+{
+    int64_t m = arg[0], n = arg[1], k = arg[2];
+    float *a = floats(0, (size_t)(m * k), -1, 1), *b = floats(1, (size_t)(k * n), -1, 1);
+    float *bias = floats(2, (size_t)n, -1, 1), *c = result((size_t)(m * n));
+    GIVE(tile_view(a, m, k), tile_view(b, k, n), tile_view(bias, n), tile_view(c, m, n));
+    return get("matmul_gelu", NULL);
+}
+static bool prepare_matmul_bf16(void)
+{
+    int64_t m = arg[0], n = arg[1], k = arg[2];
+    uint16_t *a = bfloats(0, (size_t)(m * k)), *b = bfloats(1, (size_t)(k * n));
+    float *c = result((size_t)(m * n));
+    GIVE(tile_view(a, m, k), tile_view(b, k, n), tile_view(c, m, n));
+    return get("matmul_bf16", NULL);
+}
+static bool prepare_matmul_i8(void)
+{
+    int64_t m = arg[0], n = arg[1], k = arg[2];
+    int8_t *a = bytes(0, (size_t)(m * k)), *b = bytes(1, (size_t)(k * n));
+    int32_t *c = int_result((size_t)(m * n));
+    GIVE(tile_view(a, m, k), tile_view(b, k, n), tile_view(c, m, n));
+    return get("matmul_i8", NULL);
+}
+static bool prepare_gemv(void)
+{
+    int64_t m = arg[0], n = arg[1];
+    float *a = floats(0, (size_t)(m * n), -1, 1), *x = floats(1, (size_t)n, -1, 1);
+    float *y = result((size_t)m);
+    GIVE(tile_view(a, m, n), tile_view(x, n), tile_view(y, m));
+    return get("gemv", NULL);
+}
+static bool prepare_attention(void)
+{
+    int64_t h = arg[0], n = arg[1], d = arg[2];
+    float *q = floats(0, (size_t)(h * n * d), -1, 1), *k = floats(1, (size_t)(h * n * d), -1, 1);
+    float *v = floats(2, (size_t)(h * n * d), -1, 1), *o = result((size_t)(h * n * d));
+    GIVE(tile_view(q, h, n, d), tile_view(k, h, n, d), tile_view(v, h, n, d),
+         tile_view(o, h, n, d), tile_f32(1 / sqrtf((float)d)));
+    return get("attention", (tile_const[]){{"BD", d, NULL}, {"CAUSAL", arg[3], NULL}, {0}});
+}
+static bool prepare_convolution(void)
+{
+    int64_t h = arg[0], w = arg[1], from = arg[2], to = arg[3];
+    float *x = floats(0, (size_t)((h + 2) * (w + 2) * from), -1, 1);
+    float *f = floats(1, (size_t)(9 * from * to), -1, 1), *y = result((size_t)(h * w * to));
+    GIVE(tile_view(x, h + 2, w + 2, from), tile_view(f, 9, from, to), tile_view(y, h, w, to));
+    return get("convolution", NULL);
+}
+
+/* ---- elementwise ---- */
+
+static bool prepare_add(void)
+{
+    int64_t n = arg[0];
+    float *a = floats(0, (size_t)n, -1, 1), *b = floats(1, (size_t)n, -1, 1);
+    float *y = result((size_t)n);
+    GIVE(tile_view(a, n), tile_view(b, n), tile_view(y, n));
+    return get("add", NULL);
+}
+static bool prepare_gelu(void)
+{
+    int64_t n = arg[0];
+    float *a = floats(0, (size_t)n, -4, 4), *y = result((size_t)n);
+    GIVE(tile_view(a, n), tile_view(y, n));
+    return get("gelu", NULL);
+}
+static bool prepare_black_scholes(void)
+{
+    int64_t n = arg[0];
+    float *a = floats(0, (size_t)n, 5, 30), *b = floats(1, (size_t)n, 1, 100);
+    float *c = floats(2, (size_t)n, 0.25f, 10), *y = result(2 * (size_t)n);
+    GIVE(tile_view(a, n), tile_view(b, n), tile_view(c, n), tile_view(y, 2, n));
+    return get("black_scholes", NULL);
+}
+static bool prepare_mandelbrot(void)
+{
+    int64_t w = arg[0], h = arg[1];
+    int32_t *y = int_result((size_t)(w * h));
+    GIVE(tile_view(y, h, w), tile_i32((int32_t)arg[2]));
+    return get("mandelbrot", NULL);
+}
+
+/* ---- rows ---- */
+
+static bool prepare_sums(void)
+{
+    int64_t r = arg[0], n = arg[1];
+    float *x = floats(0, (size_t)(r * n), -4, 4), *y = result((size_t)r);
+    GIVE(tile_view(x, r, n), tile_view(y, r));
+    return get("sums", NULL);
+}
+static bool prepare_map(const char *name)
+{
+    int64_t r = arg[0], n = arg[1];
+    float *x = floats(0, (size_t)(r * n), -4, 4), *y = result((size_t)(r * n));
+    GIVE(tile_view(x, r, n), tile_view(y, r, n));
+    return get_rows(name);
+}
+static bool prepare_softmax(void)
+{
+    return prepare_map("softmax");
+}
+static bool prepare_cumsum(void)
+{
+    return prepare_map("cumsum_rows");
+}
+static bool prepare_sort(void)
+{
+    return prepare_map("sort_rows");
+}
+static bool prepare_layer_norm(void)
+{
+    int64_t r = arg[0], n = arg[1];
+    float *x = floats(0, (size_t)(r * n), -4, 4), *w = floats(1, (size_t)n, 0.5f, 1.5f);
+    float *b = floats(2, (size_t)n, -1, 1), *y = result((size_t)(r * n));
+    GIVE(tile_view(x, r, n), tile_view(w, n), tile_view(b, n), tile_view(y, r, n));
+    return get_rows("layer_norm");
+}
+static bool prepare_rms_norm(void)
+{
+    int64_t r = arg[0], n = arg[1];
+    float *x = floats(0, (size_t)(r * n), -4, 4), *w = floats(1, (size_t)n, 0.5f, 1.5f);
+    float *y = result((size_t)(r * n));
+    GIVE(tile_view(x, r, n), tile_view(w, n), tile_view(y, r, n));
+    return get_rows("rms_norm");
+}
+
+/* ---- moving, counting, neighbourhoods ---- */
+
+static bool prepare_transpose(void)
+{
+    int64_t m = arg[0], n = arg[1];
+    float *x = floats(0, (size_t)(m * n), -1, 1), *y = result((size_t)(m * n));
+    GIVE(tile_view(x, m, n), tile_view(y, n, m));
+    return get("transpose", NULL);
+}
+static bool prepare_gather(void)
+{
+    int64_t r = arg[0], n = arg[1], rows = arg[2];
+    float *t = floats(0, (size_t)(rows * n), -1, 1), *y = result((size_t)(r * n));
+    int32_t *index = ints(1, (size_t)r, (int32_t)rows);
+    GIVE(tile_view(t, rows, n), tile_view(index, r), tile_view(y, r, n));
+    return get_rows("gather_rows");
+}
+static bool prepare_histogram(void)
+{
+    int64_t n = arg[0], bins = arg[1];
+    int32_t *x = ints(0, (size_t)n, (int32_t)bins), *y = int_result((size_t)bins);
+    GIVE(tile_view(x, n), tile_view(y, bins));
+    return get("count", (tile_const[]){{"BINS", bins, NULL}, {0}});
+}
+static void run_histogram(void)
+{
+    memset(arena.result, 0, arena.count * sizeof(int32_t));
+    run();
+}
+static bool prepare_stencil(void)
+{
+    int64_t h = arg[0], w = arg[1];
+    float *x = floats(0, (size_t)((h + 2) * (w + 2)), -1, 1), *y = result((size_t)(h * w));
+    GIVE(tile_view(x, h + 2, w + 2), tile_view(y, h, w));
+    return get("stencil", NULL);
+}
+
+const Work works[] = {
+    {"matmul", prepare_matmul, run},
+    {"batched", prepare_batched, run},
+    {"matmul_gelu", prepare_matmul_gelu, run},
+    {"matmul_bf16", prepare_matmul_bf16, run},
+    {"matmul_i8", prepare_matmul_i8, run},
+    {"gemv", prepare_gemv, run},
+    {"attention", prepare_attention, run},
+    {"convolution", prepare_convolution, run},
+    {"add", prepare_add, run},
+    {"gelu", prepare_gelu, run},
+    {"black_scholes", prepare_black_scholes, run},
+    {"mandelbrot", prepare_mandelbrot, run},
+    {"sums", prepare_sums, run},
+    {"softmax", prepare_softmax, run},
+    {"layer_norm", prepare_layer_norm, run},
+    {"rms_norm", prepare_rms_norm, run},
+    {"cumsum", prepare_cumsum, run},
+    {"sort", prepare_sort, run},
+    {"transpose", prepare_transpose, run},
+    {"gather", prepare_gather, run},
+    {"histogram", prepare_histogram, run_histogram},
+    {"stencil", prepare_stencil, run},
+};
+const size_t nworks = sizeof works / sizeof *works;

@@ -1,0 +1,167 @@
+"""PyTorch's CPU build, as a contender (contender.h has the protocol). Needs torch; says why when it is absent."""
+import os
+import sys
+import time
+
+try:
+    import torch
+    import torch.nn.functional as F
+    torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
+    torch.set_grad_enabled(False)
+except ImportError:
+    torch = None
+
+
+def noise(which, n):
+    """As in contender.h."""
+    mask = 0xFFFFFFFF
+    x = (torch.arange(n, dtype=torch.int64) * 2654435761 + which * 0x9E3779B9) & mask
+    x = ((x ^ (x >> 16)) * 0x85EBCA6B) & mask
+    x = ((x ^ (x >> 13)) * 0xC2B2AE35) & mask
+    return (x ^ (x >> 16)) >> 8
+
+
+def floats(which, shape, lo=-1.0, hi=1.0):
+    n = 1
+    for s in shape:
+        n *= s
+    return (lo + (hi - lo) * (noise(which, n).float() * 2.0**-24)).reshape(shape)
+
+
+def bfloats(which, shape):
+    return ((noise(which, shape[0] * shape[1]) % 129).float() / 64 - 1).to(torch.bfloat16).reshape(shape)
+
+
+def matmul(m, n, k):
+    a, b = floats(0, (m, k)), floats(1, (k, n))
+    return lambda: a @ b
+
+
+def batched(l, m, n, k):
+    a, b = floats(0, (l, m, k)), floats(1, (l, k, n))
+    return lambda: torch.bmm(a, b)
+
+
+def matmul_gelu(m, n, k):
+    a, b, bias = floats(0, (m, k)), floats(1, (k, n)), floats(2, (n,))
+    return lambda: F.gelu(torch.addmm(bias, a, b))
+
+
+def matmul_bf16(m, n, k):
+    a, b = bfloats(0, (m, k)), bfloats(1, (k, n))
+    return lambda: a @ b
+
+
+def gemv(m, n):
+    a, x = floats(0, (m, n)), floats(1, (n,))
+    return lambda: torch.mv(a, x)
+
+
+def add(n):
+    a, b = floats(0, (n,)), floats(1, (n,))
+    return lambda: a + b
+
+
+def gelu(n):
+    a = floats(0, (n,), -4, 4)
+    return lambda: F.gelu(a)
+
+
+def softmax(r, c):
+    x = floats(0, (r, c), -4, 4)
+    return lambda: torch.softmax(x, 1)
+
+
+def layer_norm(r, c):
+    x, w, b = floats(0, (r, c), -4, 4), floats(1, (c,), 0.5, 1.5), floats(2, (c,))
+    return lambda: F.layer_norm(x, (c,), w, b, 1e-5)
+
+
+def cumsum(r, c):
+    x = floats(0, (r, c), -4, 4)
+    return lambda: torch.cumsum(x, 1)
+
+
+def sort(r, c):
+    x = floats(0, (r, c), -4, 4)
+    return lambda: torch.sort(x, 1).values
+
+
+def sums(r, c):
+    x = floats(0, (r, c), -4, 4)
+    return lambda: x.sum(1)
+
+
+def transpose(m, n):
+    x = floats(0, (m, n))
+    return lambda: x.t().contiguous()
+
+
+def gather(r, c, rows):
+    t, index = floats(0, (rows, c)), noise(1, r) % rows
+    return lambda: t.index_select(0, index)
+
+
+def histogram(n, bins):
+    x = noise(0, n) % bins
+    return lambda: torch.bincount(x, minlength=bins)
+
+
+def attention(h, n, d, causal):
+    q, k, v = (floats(i, (1, h, n, d)) for i in range(3))
+    return lambda: F.scaled_dot_product_attention(q, k, v, is_causal=bool(causal))
+
+
+def convolution(h, w, i, o):
+    x = floats(0, (1, h + 2, w + 2, i)).permute(0, 3, 1, 2)
+    f = floats(1, (3, 3, i, o)).permute(3, 2, 0, 1).contiguous(memory_format=torch.channels_last)
+    return lambda: F.conv2d(x, f).permute(0, 2, 3, 1)
+
+
+WORKS = {f.__name__: f for f in (matmul, batched, matmul_gelu, matmul_bf16, gemv, add, gelu, softmax, layer_norm, cumsum,
+                                 sort, sums, transpose, gather, histogram, attention, convolution)}
+
+
+def seconds(run, least):
+    begin = end = time.perf_counter()
+    runs, batch = 0, 1
+    while end - begin < least:
+        for _ in range(batch):
+            run()
+        runs += batch
+        batch = min(2 * runs, 64)
+        end = time.perf_counter()
+    return (end - begin) / runs
+
+
+def sample(run, n):
+    flat = run().contiguous().reshape(-1)
+    return [flat[(2 * i + 1) * flat.numel() // (2 * n)].item() for i in range(n)]
+
+
+def main():
+    run = None
+    for line in sys.stdin:
+        words = line.split()
+        if words[0] == "quit":
+            break
+        if words[0] == "prepare":
+            run, why = None, "no PyTorch" if not torch else "not this work"
+            if torch and words[1] in WORKS:
+                try:
+                    run = WORKS[words[1]](*map(int, words[2:]))
+                    print("ready", run().numel(), flush=True)
+                    continue
+                except (RuntimeError, TypeError) as e:
+                    run, why = None, str(e).split("\n")[0]
+            print("none", why, flush=True)
+        elif run and words[0] == "time":
+            print("seconds", seconds(run, float(words[1])), flush=True)
+        elif run and words[0] == "sample":
+            print("values", *sample(run, int(words[1])), flush=True)
+        else:
+            print("none wrong line", flush=True)
+
+
+if __name__ == "__main__":
+    main()
