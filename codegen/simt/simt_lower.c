@@ -286,7 +286,6 @@ static void lower_op(TlSimt *g, TlOp *op)
     case TL_OP_TRANS: lower_renaming(g, op); return;
     case TL_OP_RESHAPE: lower_reshape(g, op); return;
     case TL_OP_REGROUP: tl_simt_regroup(g, op); return;
-    case TL_OP_ASM: tl_simt_asm(g, op); return;
     case TL_OP_REDUCE: tl_simt_reduce(g, op); return;
     case TL_OP_SCAN: tl_simt_scan(g, op); return;
     case TL_OP_DOT: tl_attr(op, TL_ATTR_MMA) ? tl_simt_mma(g, op) : tl_simt_dot(g, op); return;
@@ -317,47 +316,11 @@ static void lower_op(TlSimt *g, TlOp *op)
             return;
         /* fall through */
     case TL_OP_ASSERT: tl_simt_assert(g, op); return;
-    case TL_OP_ADD:
-    case TL_OP_SUB:
-    case TL_OP_MUL:
-    case TL_OP_DIV:
-    case TL_OP_REM:
-    case TL_OP_MIN:
-    case TL_OP_MAX:
-    case TL_OP_MIN_NAN:
-    case TL_OP_MAX_NAN:
-    case TL_OP_AND:
-    case TL_OP_OR:
-    case TL_OP_XOR:
-    case TL_OP_SHL:
-    case TL_OP_SHR:
-    case TL_OP_MULHI:
-    case TL_OP_NEG:
-    case TL_OP_NOT:
-    case TL_OP_ABS:
-    case TL_OP_SQRT:
-    case TL_OP_EXP2:
-    case TL_OP_FLOOR:
-    case TL_OP_CEIL:
-    case TL_OP_TRUNC:
-    case TL_OP_RINT:
-    case TL_OP_ROUND:
-    case TL_OP_POPCOUNT:
-    case TL_OP_CLZ:
-    case TL_OP_CTZ:
-    case TL_OP_FMA:
-    case TL_OP_EQ:
-    case TL_OP_NE:
-    case TL_OP_LT:
-    case TL_OP_LE:
-    case TL_OP_GT:
-    case TL_OP_GE:
-    case TL_OP_SELECT:
-    case TL_OP_CAST:
-    case TL_OP_BITCAST:
-    case TL_OP_PTR_ADD:
-    case TL_OP_POINTER:
-    case TL_OP_ADDRESS: lower_elementwise(g, op); return;
+#define OP(...)
+#define ELEM(ID, ...) case TL_OP_##ID:
+#include "ir/ops.def"
+        op->opcode == TL_OP_ASM ? tl_simt_asm(g, op) : lower_elementwise(g, op);
+        return;
     case TL_OP_ALLOC: return;
     case TL_OP_PUT: tl_simt_put(g, op); return;
     case TL_OP_GET: tl_simt_get(g, op); return;

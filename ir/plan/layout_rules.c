@@ -359,48 +359,10 @@ static Rule rule_of(TlOpcode opcode)
     case TL_OP_ATOMIC_LOAD:
     case TL_OP_ATOMIC_STORE: return RULE_ACCESS;
     case TL_OP_SCAN:
-    case TL_OP_ADD:
-    case TL_OP_SUB:
-    case TL_OP_MUL:
-    case TL_OP_DIV:
-    case TL_OP_REM:
-    case TL_OP_MIN:
-    case TL_OP_MAX:
-    case TL_OP_MIN_NAN:
-    case TL_OP_MAX_NAN:
-    case TL_OP_AND:
-    case TL_OP_OR:
-    case TL_OP_XOR:
-    case TL_OP_SHL:
-    case TL_OP_SHR:
-    case TL_OP_MULHI:
-    case TL_OP_NEG:
-    case TL_OP_NOT:
-    case TL_OP_ABS:
-    case TL_OP_SQRT:
-    case TL_OP_EXP2:
-    case TL_OP_FLOOR:
-    case TL_OP_CEIL:
-    case TL_OP_TRUNC:
-    case TL_OP_RINT:
-    case TL_OP_ROUND:
-    case TL_OP_POPCOUNT:
-    case TL_OP_CLZ:
-    case TL_OP_CTZ:
-    case TL_OP_FMA:
-    case TL_OP_EQ:
-    case TL_OP_NE:
-    case TL_OP_LT:
-    case TL_OP_LE:
-    case TL_OP_GT:
-    case TL_OP_GE:
-    case TL_OP_SELECT:
-    case TL_OP_CAST:
-    case TL_OP_BITCAST:
-    case TL_OP_ASM:
-    case TL_OP_PTR_ADD:
-    case TL_OP_POINTER:
-    case TL_OP_ADDRESS: return RULE_SAME;
+#define OP(...)
+#define ELEM(ID, ...) case TL_OP_##ID:
+#include "ir/ops.def"
+        return RULE_SAME;
     case TL_OP_COUNT: break;
     }
     TL_UNREACHABLE("op %d", (int)opcode);
