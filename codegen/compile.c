@@ -17,25 +17,31 @@
 #include "codegen/target/worker.h"
 #include "frontend/ast.h"
 #include "frontend/frontend.h"
-#include "passes/analysis/axis_info.h"
 #include "passes/pass.h"
 
-/* laidout: what opt is on a GPU. */
-static const char *const STAGES[] = {"ast",   "tir",   "opt", "laidout", "llvm",  "asm", "ptx",
-                                     "cubin", "hsaco", "obj", "header",  "image", NULL};
+static const char *const STAGES[] = {
+#define STAGE(ID, name, of, emit) name,
+#include "codegen/stage.def"
+    NULL};
 
-/* Which targets lack a stage that others have. */
+/* The column `of`. */
+typedef enum StageOf { OF_ANY, OF_GPU, OF_CODE, OF_PTX, OF_HSACO } StageOf;
+
 static bool has_stage(const TlTarget *t, bool emulate, TlStage stage)
 {
-    switch (stage) {
-    case TL_STAGE_LAIDOUT: return tl_target_is_gpu(t);
-    case TL_STAGE_LLVM:
-    case TL_STAGE_ASM: return t->kind != TL_TARGET_REF;
-    case TL_STAGE_PTX:
-    case TL_STAGE_CUBIN: return t->kind == TL_TARGET_NVPTX && !emulate;
-    case TL_STAGE_HSACO: return t->kind == TL_TARGET_AMDGPU && !emulate;
-    default: return true;
+    static const StageOf OF[] = {
+#define STAGE(ID, name, of, emit) OF_##of,
+#include "codegen/stage.def"
+    };
+    TlCode code = tl_target_code(t, emulate);
+    switch (OF[stage]) {
+    case OF_ANY: return true;
+    case OF_GPU: return tl_target_is_gpu(t);
+    case OF_CODE: return code != TL_CODE_IR;
+    case OF_PTX: return code == TL_CODE_PTX;
+    case OF_HSACO: return code == TL_CODE_HSACO;
     }
+    TL_UNREACHABLE("stage %d", (int)stage);
 }
 
 enum { DEFAULT_WARPS = 4 };
@@ -178,8 +184,7 @@ static TlFrontendOptions frontend_options(TlJob *j)
                                .debug = j->o->debug || j->o->check,
                                .check = j->o->check != 0,
                                .strict = j->o->fp && strcmp(j->o->fp, "default"),
-                               .target_kind =
-                                   j->emulate ? "emu" : tl_target_kind_name(j->target->kind),
+                               .target_kind = j->emulate ? "emu" : j->target->family->name,
                                .target_arch = j->target->arch};
 }
 
@@ -338,20 +343,19 @@ static bool settle_launch(TlJob *j)
     return fine;
 }
 
+/* The rows of pipeline.def, up to the stage asked for. */
 static bool run_passes(TlJob *j)
 {
     const tilec_options *o = j->o;
-    if (!settle_launch(j))
+    bool only_tir = j->stage == TL_STAGE_TIR || j->stage == TL_STAGE_HEADER;
+    if (!only_tir && !settle_launch(j))
         return false;
-    TlMachine machine = {.name = j->target->name,
-                         .lanes = j->target->lanes,
-                         .warps = o->warps ? o->warps : DEFAULT_WARPS,
-                         .shared_bytes = j->target->shared_bytes,
-                         .stress = o->stress_layouts,
-                         .matrix = is_ring(j) && !j->emulate ? NULL : j->target->matrix,
-                         .copies = j->target->copies,
-                         .registers = j->target->registers,
-                         .stages = o->stages};
+    TlMachine machine = tl_target_machine(j->target);
+    machine.warps = o->warps ? o->warps : DEFAULT_WARPS;
+    machine.stress = o->stress_layouts;
+    machine.stages = o->stages;
+    if (is_ring(j) && !j->emulate)
+        machine.matrix = NULL;
     TlRunOptions r = {.machine = tl_target_is_gpu(j->target) ? &machine : NULL,
                       .print_after = o->print_after,
                       .dump_dir = o->dump_dir,
@@ -364,17 +368,13 @@ static bool run_passes(TlJob *j)
                       .print = o->print,
                       .user = o->user,
                       .crash_dir = o->crash_dir};
-    bool strict = o->fp && !strcmp(o->fp, "strict");
-    const char *passes = o->passes ? o->passes : tl_pipeline(j->target->pipeline);
-    if (!o->passes && strict && !strncmp(passes, "fuse-fma", 8))
-        passes += strlen("fuse-fma") + (passes[8] == ',');
-    bool gpu = tl_target_is_gpu(j->target);
-    if (gpu)
-        tl_variants_add(j->module);
-    bool ok = tl_run_passes(j->module, passes, &r);
-    if (ok && gpu)
-        tl_variants_settle(j->module);
-    return ok;
+    TlPipelineFacts f = {.pipeline = j->target->family->pipeline,
+                         .ring = is_ring(j),
+                         .strict = o->fp && !strcmp(o->fp, "strict"),
+                         .stress = o->stress_layouts != 0,
+                         .only_tir = only_tir,
+                         .passes = o->passes};
+    return tl_run_passes(j->module, tl_pipeline(&j->scratch, &f), &r);
 }
 
 void tl_output_set(tilec_output *out, const void *data, size_t size)
@@ -470,8 +470,10 @@ static tilec_status compile(TlJob *j, const char *name, const char *text, size_t
         status = front(j, source, name);
     if (status || j->stage == TL_STAGE_AST)
         return status;
-    if (is_ring(j) && !tl_run_passes(j->module, "ring", NULL))
-        return tl_job_fail(j, TILEC_INTERNAL, "a pass failed");
+    if (!run_passes(j)) {
+        status = tl_job_diagnosed(j);
+        return status ? status : tl_job_fail(j, TILEC_INTERNAL, "a pass failed");
+    }
     if (j->stage == TL_STAGE_TIR) {
         TlSbuf s;
         tl_sbuf_init(&s, &j->scratch);
@@ -483,10 +485,6 @@ static tilec_status compile(TlJob *j, const char *name, const char *text, size_t
         tl_sbuf_init(&s, &j->scratch);
         tl_header_write(&s, &j->ctx, j->module, tl_image_name(&j->scratch, j->o, name), name);
         return tl_job_emit_text(j, &s);
-    }
-    if (!run_passes(j)) {
-        status = tl_job_diagnosed(j);
-        return status ? status : tl_job_fail(j, TILEC_INTERNAL, "a pass failed");
     }
     return tl_job_emit(j);
 }

@@ -3,9 +3,10 @@
  * finds the next, and the end by the absence of a header's mark (tl_embed) or of bytes. */
 #include <string.h>
 
-#include "codegen/gen/codegen.h"
 #include "codegen/compile.h"
+#include "codegen/gen/codegen.h"
 #include "codegen/header.h"
+#include "codegen/target/host_code.h"
 #include "codegen/target/target.h"
 #include "codegen/target/worker.h"
 

@@ -6,18 +6,8 @@
 #include "ir/ir.h"
 
 typedef enum TlStage {
-    TL_STAGE_AST,
-    TL_STAGE_TIR,
-    TL_STAGE_OPT,
-    TL_STAGE_LAIDOUT,
-    TL_STAGE_LLVM,
-    TL_STAGE_ASM,
-    TL_STAGE_PTX,
-    TL_STAGE_CUBIN,
-    TL_STAGE_HSACO,
-    TL_STAGE_OBJ,
-    TL_STAGE_HEADER,
-    TL_STAGE_IMAGE,
+#define STAGE(ID, name, of, emit) TL_STAGE_##ID,
+#include "codegen/stage.def"
     TL_STAGE_COUNT
 } TlStage;
 

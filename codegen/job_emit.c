@@ -23,9 +23,10 @@ tilec_status tl_job_emit_text(TlJob *j, TlSbuf *s)
 static tilec_status set_image(TlJob *j, const TlKernelCodes *kernels)
 {
     size_t size;
-    const TlTarget *cpu = j->target->kind == TL_TARGET_CPU ? j->target : j->host;
+    const TlTarget *cpu = j->host ? j->host : j->target;
+    bool host = tl_target_code(j->target, j->emulate) == TL_CODE_HOST;
     void *image = tl_image_write(&j->scratch, &j->ctx, j->o->target ? j->o->target : "cpu",
-                                 cpu ? tl_host_features(&j->scratch, cpu) : NULL, kernels, &size);
+                                 host ? tl_host_features(&j->scratch, cpu) : NULL, kernels, &size);
     if (j->stage == TL_STAGE_OBJ) {
         const char *name = tl_image_name(&j->scratch, j->o, j->ctx.diags.sources.data[0].path);
         image = tl_embed(tl_format(&j->scratch, "tile_image_%s", name),
@@ -58,13 +59,11 @@ static tilec_status emit_ref(TlJob *j)
 
 static TlEmit form_of(TlStage stage)
 {
-    switch (stage) {
-    case TL_STAGE_LLVM: return TL_EMIT_LLVM;
-    case TL_STAGE_ASM:
-    case TL_STAGE_PTX:
-    case TL_STAGE_CUBIN: return TL_EMIT_ASM;
-    default: return TL_EMIT_OBJ;
-    }
+    static const TlEmit FORMS[] = {
+#define STAGE(ID, name, of, emit) TL_EMIT_##emit,
+#include "codegen/stage.def"
+    };
+    return FORMS[stage];
 }
 
 static tilec_status emit_cubin(TlJob *j, const char *ptx, size_t size)
@@ -82,8 +81,9 @@ static tilec_status emit_cubin(TlJob *j, const char *ptx, size_t size)
 static void report(TlJob *j, TlEmit form, const TlKernelCodes *kernels, const void *code,
                    size_t size)
 {
-    bool nvidia = j->target->kind == TL_TARGET_NVPTX;
-    bool readable = !j->emulate && (nvidia ? form != TL_EMIT_LLVM : form == TL_EMIT_OBJ);
+    TlCode of = tl_target_code(j->target, j->emulate);
+    bool readable =
+        (of == TL_CODE_PTX && form != TL_EMIT_LLVM) || (of == TL_CODE_HSACO && form == TL_EMIT_OBJ);
     j->out->report = tl_explain(&j->ctx, j->target, kernels, readable ? code : NULL, size,
                                 &j->out->arena, &j->scratch);
 }
@@ -121,5 +121,5 @@ tilec_status tl_job_emit(TlJob *j)
         tl_print_module(&s, j->module);
         return tl_job_emit_text(j, &s);
     }
-    return j->target->kind == TL_TARGET_REF ? emit_ref(j) : emit_code(j);
+    return tl_target_code(j->target, j->emulate) == TL_CODE_IR ? emit_ref(j) : emit_code(j);
 }

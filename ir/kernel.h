@@ -39,6 +39,8 @@ typedef struct TlConstBinding {
     const char *name, *value; /* "BM", "128"; "T", "f16"; "epi", "relu" */
 } TlConstBinding;
 
+typedef TL_VEC(tile_image_test) TlTests;
+
 typedef struct TlKernelInfo {
     const char *doc; /* the /// text, or NULL */
     TL_VEC(TlParam) params; /* run-time parameters in order: argument i of the function's body */
@@ -51,5 +53,9 @@ typedef struct TlKernelInfo {
     TL_VEC(tile_image_alias) aliases;
     int32_t warps, stages, maxreg; /* 0 = not said */
     bool aligned; /* this variant may assume that views are aligned (passes/analysis/axis_info.h) */
+    /* of an aligned variant: what it asks of a launch's arguments (passes/analysis/variants.h); not
+     * printed. Known from settle-variants until a pass changes the kernel */
+    bool tests_known;
+    TlTests tests;
 } TlKernelInfo;
 #endif

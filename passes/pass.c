@@ -1,5 +1,5 @@
 /* The pass runner: a pipeline is text, "fuse-fma,canonicalize,cse{opt=1}"; each name is run over
- * every function of the module.
+ * every function of the module, or over the module.
  *
  * For each step: should it run (skip, bisect)? Run it under a guard. Check it (the verifier; a pass
  * that says SAME must have left the printed text as it was). Show it (print-after, dump-dir). Put a
@@ -21,8 +21,9 @@
 /* ---- the table ---- */
 
 static const TlPassInfo passes[] = {
-#define PASS(ident, text, needs, keeps, doc) \
-    {text, tl_pass_##ident, TL_AN_##needs, TL_AN_##keeps, doc},
+#define PASS(ident, text, needs, keeps, doc)                                                       \
+    {text, tl_pass_##ident, NULL, TL_AN_##needs, TL_AN_##keeps, doc},
+#define MODULE_PASS(ident, text, doc) {text, NULL, tl_pass_##ident, TL_AN_NONE, TL_AN_NONE, doc},
 #include "passes/passes.def"
 };
 
@@ -283,26 +284,53 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static TlPassResult run_functions(Runner *r, Step *step)
+static TlPassCtx context_of(Runner *r, const Step *step)
+{
+    static const TlMachine plain = {.name = "", .lanes = 32, .warps = 4, .shared_bytes = 48 * 1024};
+    return (TlPassCtx){.ctx = r->m->ctx,
+                       .scratch = &r->function,
+                       .options = step->options,
+                       .print = r->o->print,
+                       .user = r->o->user,
+                       .machine = r->o->machine ? r->o->machine : &plain};
+}
+
+static TlPassResult run_function(Runner *r, const Step *step, uint32_t i)
+{
+    TlFn *fn = r->m->fns.data[i];
+    TlPassCtx px = context_of(r, step);
+    px.analyses = &r->analyses[i];
+    px.analyses->pass = step->pass;
+    TlPassResult result = step->pass->run(fn, &px);
+    if (result == TL_CHANGED && fn->info)
+        fn->info->tests_known = false;
+    settle_analyses(px.analyses, result, &r->function, wants_checks(r));
+    tl_arena_free(&r->function);
+    return result;
+}
+
+static TlPassResult run_module(Runner *r, const Step *step)
+{
+    TlPassCtx px = context_of(r, step);
+    TlPassResult result = step->pass->run_module(r->m, &px);
+    tl_arena_free(&r->function);
+    if (result == TL_CHANGED) {
+        close_analyses(r);
+        open_analyses(r);
+    }
+    return result;
+}
+
+static TlPassResult run_pass(Runner *r, Step *step)
 {
     TlPassResult all = TL_SAME;
     double start = now();
-    for (uint32_t i = 0; i < r->m->fns.len && all != TL_FAILED; i++) {
-        static const TlMachine plain = {
-            .name = "", .lanes = 32, .warps = 4, .shared_bytes = 48 * 1024};
-        TlPassCtx px = {.ctx = r->m->ctx,
-                        .scratch = &r->function,
-                        .options = step->options,
-                        .print = r->o->print,
-                        .user = r->o->user,
-                        .machine = r->o->machine ? r->o->machine : &plain,
-                        .analyses = &r->analyses[i]};
-        r->analyses[i].pass = step->pass;
-        if (step->options && strcmp(step->options, "fault") == 0)
-            tl_fault(TL_FAULT_INTERNAL, "failed because it was asked to");
-        TlPassResult one = step->pass->run(r->m->fns.data[i], &px);
-        settle_analyses(&r->analyses[i], one, &r->function, wants_checks(r));
-        tl_arena_free(&r->function);
+    if (r->m->fns.len && step->options && strcmp(step->options, "fault") == 0)
+        tl_fault(TL_FAULT_INTERNAL, "failed because it was asked to");
+    if (step->pass->run_module)
+        all = run_module(r, step);
+    for (uint32_t i = 0; step->pass->run && i < r->m->fns.len && all != TL_FAILED; i++) {
+        TlPassResult one = run_function(r, step, i);
         if (one != TL_SAME)
             all = one;
     }
@@ -352,7 +380,7 @@ static TlPassResult run_guarded(Runner *r, Step *step, const char *before)
     TlGuard g;
     if (TL_GUARD(&g)) {
         g.where = step->pass->name;
-        TlPassResult result = run_functions(r, step);
+        TlPassResult result = run_pass(r, step);
         if (result != TL_FAILED && wants_checks(r))
             check_step(r, step, result, before);
         tl_guard_pop(&g);

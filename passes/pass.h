@@ -51,12 +51,14 @@ const struct TlAxisInfo *tl_pass_axis_info(const TlFn *fn, TlPassCtx *px);
 
 typedef struct TlPassInfo {
     const char *name;
-    TlPassResult (*run)(TlFn *fn, TlPassCtx *px);
+    TlPassResult (*run)(TlFn *fn, TlPassCtx *px); /* one of these */
+    TlPassResult (*run_module)(TlModule *m, TlPassCtx *px);
     unsigned needs, keeps; /* of TlAnalysis */
     const char *doc;
 } TlPassInfo;
 
-#define PASS(ident, text, needs, keeps, doc) TlPassResult tl_pass_##ident(TlFn *fn, TlPassCtx *px);
+#define PASS(ident, ...)        TlPassResult tl_pass_##ident(TlFn *fn, TlPassCtx *px);
+#define MODULE_PASS(ident, ...) TlPassResult tl_pass_##ident(TlModule *m, TlPassCtx *px);
 #include "passes/passes.def"
 
 const TlPassInfo *tl_pass_find(const char *name, size_t length); /* NULL when unknown */

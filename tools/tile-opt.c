@@ -98,14 +98,9 @@ static int take_machine(Options *o)
         return usage("--warps=%s is no power of two up to 32", o->warps);
     if (stages < 0 || stages > 64)
         return usage("--stages=%s is no number up to 64", o->stages);
-    o->machine = (TlMachine){.name = t->name,
-                             .lanes = t->lanes,
-                             .warps = (int)warps,
-                             .shared_bytes = t->shared_bytes,
-                             .matrix = t->matrix,
-                             .copies = t->copies,
-                             .registers = t->registers,
-                             .stages = (int)stages};
+    o->machine = tl_target_machine(t);
+    o->machine.warps = (int)warps;
+    o->machine.stages = (int)stages;
     o->r.machine = &o->machine;
     return 0;
 }

@@ -1,12 +1,12 @@
 /* tilec.c: the main program of tilec: which sub-command it is. */
-#include "codegen/target/target.h"
+#include "codegen/leaf/leaves.h"
 #include "tools/tilec_options.h"
 #include <string.h>
 #include <unistd.h>
 
 typedef struct SubCommand {
     const char *name, *meaning;
-    int (*run)(int argc, char **argv); /* NULL: known, not there yet */
+    int (*run)(int argc, char **argv);
 } SubCommand;
 
 static int with_options(Command command, int argc, char **argv)
@@ -45,18 +45,16 @@ static int explain(int argc, char **argv)
 
 static void list_unproven(const TlTarget *t)
 {
-    static const char *const NAMES[] = {
-#define LEAF(ID, name, result, operands, class_, meaning) name,
-#include "runtime/contract/leaf.def"
-    };
-    int missing = 0;
+    int all = 0, missing = 0;
     for (int i = 0; i < TL_LEAF_COUNT; i++)
-        missing += !tl_target_has_proof(t, (tl_leaf)i);
-    printf("%s: %d of %d%s", t->name, missing, TL_LEAF_COUNT,
-           missing && missing < TL_LEAF_COUNT ? ":" : "");
-    for (int i = 0; i < TL_LEAF_COUNT && missing < TL_LEAF_COUNT; i++)
-        if (!tl_target_has_proof(t, (tl_leaf)i))
-            printf(" %s", NAMES[i]);
+        if (tl_leaf_is_of(t, (tl_leaf)i)) {
+            all++;
+            missing += !tl_target_has_proof(t, (tl_leaf)i);
+        }
+    printf("%s: %d of %d%s", t->name, missing, all, missing && missing < all ? ":" : "");
+    for (int i = 0; i < TL_LEAF_COUNT && missing < all; i++)
+        if (tl_leaf_is_of(t, (tl_leaf)i) && !tl_target_has_proof(t, (tl_leaf)i))
+            printf(" %s", tl_leaf_name((tl_leaf)i));
     putchar('\n');
 }
 
@@ -79,12 +77,6 @@ static const SubCommand commands[] = {
     {"explain", "say what became of the kernels on GPUs", explain},
     {"error", "say what a diagnostic means", command_error},
     {"targets", "list the targets", targets},
-    {"tune", NULL, NULL},
-    {"check", NULL, NULL},
-    {"bench", NULL, NULL},
-    {"fmt", NULL, NULL},
-    {"cache", NULL, NULL},
-    {"env", NULL, NULL},
 };
 enum { NCOMMANDS = sizeof commands / sizeof *commands };
 
@@ -102,14 +94,12 @@ static int command(int argc, char **argv)
     }
     for (int i = 0; i < NCOMMANDS; i++)
         if (strcmp(argv[1], commands[i].name) == 0)
-            return commands[i].run ? commands[i].run(argc - 2, argv + 2)
-                                   : usage_error("the sub-command '%s' is not there yet", argv[1]);
+            return commands[i].run(argc - 2, argv + 2);
     if (is_file(argv[1]))
         return compile(argc - 1, argv + 1);
     usage_error("unknown sub-command '%s'; known are:", argv[1]);
     for (int i = 0; i < NCOMMANDS; i++)
-        if (commands[i].run)
-            fprintf(stderr, " %s", commands[i].name);
+        fprintf(stderr, " %s", commands[i].name);
     fputc('\n', stderr);
     return EXIT_USAGE;
 }

@@ -7,6 +7,8 @@
  * `width` lanes; evaluating a value at a position (At) gives one vector of lanes. */
 #ifndef TL_CPU_H
 #define TL_CPU_H
+#include <stddef.h>
+
 #include "codegen/gen/codegen.h"
 #include "codegen/gen/gen.h"
 #include "ir/rewrite.h"
@@ -132,7 +134,9 @@ LLVMValueRef tl_cpu_eval_inside(TlCpuGen *g, TlOp *op, TlCpuAt *at);
 void tl_cpu_lower_store(TlCpuGen *g, TlOp *op);
 void tl_cpu_lower_atomic(TlCpuGen *g, TlOp *op);
 int tl_cpu_access_width(TlCpuGen *g, TlOp *op, int limit);
-LLVMValueRef tl_cpu_service(TlCpuGen *g, unsigned index, LLVMTypeRef type, LLVMValueRef *args,
+/* Calls a function of tile_cpu_services: TL_CPU_SERVICE(fail). */
+#define TL_CPU_SERVICE(name) ((unsigned)(offsetof(tile_cpu_services, name) / sizeof(void *)))
+LLVMValueRef tl_cpu_service(TlCpuGen *g, unsigned service, LLVMTypeRef type, LLVMValueRef *args,
                             unsigned nargs);
 void tl_cpu_fail(TlCpuGen *g, LLVMValueRef failed, int kind, TlLoc loc,
                  const char *text); /* when failed: report */

@@ -9,10 +9,10 @@
 
 /* ---- services ---- */
 
-LLVMValueRef tl_cpu_service(TlCpuGen *g, unsigned index, LLVMTypeRef type, LLVMValueRef *args,
+LLVMValueRef tl_cpu_service(TlCpuGen *g, unsigned service, LLVMTypeRef type, LLVMValueRef *args,
                             unsigned nargs)
 {
-    LLVMValueRef offset = tl_gen_int(&g->gen, index);
+    LLVMValueRef offset = tl_gen_int(&g->gen, service);
     LLVMValueRef p = LLVMBuildInBoundsGEP2(g->b, g->ptr, g->services, &offset, 1, "");
     return LLVMBuildCall2(g->b, type, LLVMBuildLoad2(g->b, g->ptr, p, ""), args, nargs, "");
 }
@@ -22,12 +22,12 @@ static LLVMValueRef i32_(TlCpuGen *g, uint64_t v)
     return LLVMConstInt(g->i32, v, 0);
 }
 
-/* Runs what follows only where `cond` holds; returns the block to go on in (tl_cpu_join). */
 static LLVMValueRef mul(TlCpuGen *g, LLVMValueRef a, LLVMValueRef b)
 {
     return LLVMBuildMul(g->b, a, b, "");
 }
 
+/* Runs what follows only where `cond` holds; returns the block to go on in (join_at). */
 static LLVMBasicBlockRef branch_if(TlCpuGen *g, LLVMValueRef cond)
 {
     LLVMBasicBlockRef then = tl_gen_block(&g->gen, "then"), join = tl_gen_block(&g->gen, "join");
@@ -52,7 +52,7 @@ void tl_cpu_fail(TlCpuGen *g, LLVMValueRef failed, int kind, TlLoc loc, const ch
                             i32_(g, loc.line),
                             i32_(g, loc.col),
                             LLVMBuildGlobalStringPtr(g->b, text, "text")};
-    tl_cpu_service(g, 1, LLVMFunctionType(g->void_, params, 6, 0), args, 6);
+    tl_cpu_service(g, TL_CPU_SERVICE(fail), LLVMFunctionType(g->void_, params, 6, 0), args, 6);
     join_at(g, join);
 }
 
@@ -67,7 +67,8 @@ static LLVMValueRef check_address(TlCpuGen *g, LLVMValueRef p, uint64_t bytes, i
                             i32_(g, loc.file),
                             i32_(g, loc.line),
                             i32_(g, loc.col)};
-    LLVMValueRef ok = tl_cpu_service(g, 2, LLVMFunctionType(g->i32, params, 7, 0), args, 7);
+    LLVMTypeRef type = LLVMFunctionType(g->i32, params, 7, 0);
+    LLVMValueRef ok = tl_cpu_service(g, TL_CPU_SERVICE(check), type, args, 7);
     return LLVMBuildICmp(g->b, LLVMIntNE, ok, i32_(g, 0), "");
 }
 

@@ -270,7 +270,7 @@ static void lower_print(TlCpuGen *g, TlOp *op)
                             LLVMConstInt(g->i32, (unsigned)v->type->dtype, 0),
                             LLVMConstInt(g->i32, v->type->rank, 0),
                             global};
-    tl_cpu_service(g, 0, LLVMFunctionType(g->void_, params, 6, 0), args, 6);
+    tl_cpu_service(g, TL_CPU_SERVICE(print), LLVMFunctionType(g->void_, params, 6, 0), args, 6);
 }
 
 static void assert_body(TlCpuGen *g, TlCpuAt *at, void *user)
@@ -402,7 +402,8 @@ static LLVMValueRef fmod_service(TlGen *gen, LLVMValueRef a, LLVMValueRef b)
     TlCpuGen *g = (TlCpuGen *)gen;
     LLVMTypeRef t = LLVMTypeOf(a), params[2] = {t, t};
     LLVMValueRef args[2] = {a, b};
-    return tl_cpu_service(g, t == g->f64 ? 3 : 4, LLVMFunctionType(t, params, 2, 0), args, 2);
+    unsigned service = t == g->f64 ? TL_CPU_SERVICE(fmod) : TL_CPU_SERVICE(fmodf);
+    return tl_cpu_service(g, service, LLVMFunctionType(t, params, 2, 0), args, 2);
 }
 
 static void set_features(TlCpuGen *g)
@@ -522,24 +523,4 @@ void *tl_cpu_compile(TlModule *m, const TlCodegenOptions *options, TlEmit emit, 
         kernels->data[i].ncode = *out_size;
     }
     return code;
-}
-
-enum { END_BYTES = 64 };
-
-void *tl_embed(const char *symbol, const char *triple, const void *data, size_t size,
-               TlArena *arena, size_t *out_size)
-{
-    TlLlvm l;
-    char *padded = tl_alloc(arena, size + END_BYTES);
-    memcpy(padded, data, size);
-    tl_llvm_open(&l, arena, symbol, triple, *triple ? "generic" : "", "", 0);
-    LLVMValueRef bytes =
-        LLVMConstStringInContext(l.context, padded, (unsigned)(size + END_BYTES), 1);
-    LLVMValueRef global = LLVMAddGlobal(l.module, LLVMTypeOf(bytes), symbol);
-    LLVMSetInitializer(global, bytes);
-    LLVMSetGlobalConstant(global, 1);
-    LLVMSetAlignment(global, 64);
-    void *object = tl_llvm_emit(&l, arena, true, out_size);
-    tl_llvm_close(&l);
-    return object;
 }

@@ -4,7 +4,7 @@
 #include "codegen/gen/image.h"
 #include "codegen/target/target.h"
 
-typedef enum TlEmit { TL_EMIT_LLVM, TL_EMIT_ASM, TL_EMIT_OBJ } TlEmit;
+typedef enum TlEmit { TL_EMIT_NONE, TL_EMIT_LLVM, TL_EMIT_ASM, TL_EMIT_OBJ } TlEmit;
 
 typedef struct TlCodegenOptions {
     const TlTarget *target;
@@ -26,8 +26,4 @@ void *tl_cpu_compile(TlModule *m, const TlCodegenOptions *options, TlEmit emit, 
  * but for PTX without `debug`: the whole text is returned, and each kernel has its own. */
 void *tl_gpu_compile(TlModule *m, const TlCodegenOptions *options, TlEmit emit, TlArena *arena,
                      TlKernelCodes *kernels, size_t *out_size);
-/* An object for machines of `triple` ("": this one) that holds `size` bytes and 64 zeros as the
- * constant `symbol`, 64-byte aligned: one image or several, then no image. */
-void *tl_embed(const char *symbol, const char *triple, const void *data, size_t size,
-               TlArena *arena, size_t *out_size);
 #endif

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "passes/analysis/axis_info.h"
+#include "passes/analysis/variants.h"
 
 typedef struct Writer {
     TlArena *arena;

@@ -16,18 +16,6 @@
 #include "codegen/leaf/leaf_expand.h"
 #include "codegen/simt/simt.h"
 
-enum { PTX_KERNEL = 71, AMDGPU_KERNEL = 91 }; /* llvm/IR/CallingConv.h */
-
-/* Behind PTX stands ptxas: what gvn finds, it finds too. On AMD flow is structured: what a loop
- * tested at its beginning carries would live beside what its trip makes of it, in twice the
- * registers. */
-static const char *const PASSES[] = {
-    [TL_TARGET_NVPTX] = "function(early-cse,instcombine<no-verify-fixpoint>,simplifycfg,"
-                        "loop-mssa(licm))",
-    [TL_TARGET_AMDGPU] = "function(sroa,early-cse,instcombine<no-verify-fixpoint>,simplifycfg,"
-                         "loop-mssa(loop-rotate,licm),gvn,dce)",
-};
-
 static void attribute(TlLlvm *l, LLVMValueRef f, const char *name, const char *value)
 {
     LLVMAttributeRef a = LLVMCreateStringAttribute(l->context, name, (unsigned)strlen(name), value,
@@ -59,7 +47,6 @@ static void annotate(TlLlvm *l, LLVMValueRef f, const char *key, uint32_t value)
 
 static void set_nvptx_kernel(TlLlvm *l, LLVMValueRef f, uint32_t threads, uint32_t maxreg)
 {
-    LLVMSetFunctionCallConv(f, PTX_KERNEL);
     enum_attribute(l, f, "noimplicitfloat"); /* no joining of accesses: they are wide */
     annotate(l, f, "reqntidx", threads);
     if (maxreg)
@@ -70,26 +57,33 @@ static void set_amdgpu_kernel(TlLlvm *l, LLVMValueRef f, uint32_t threads, uint3
 {
     if (maxreg)
         attribute(l, f, "amdgpu-num-vgpr", tl_format(l->arena, "%u", maxreg));
-    LLVMSetFunctionCallConv(f, AMDGPU_KERNEL);
     LLVMSetVisibility(f, LLVMProtectedVisibility);
     attribute(l, f, "amdgpu-flat-work-group-size", tl_format(l->arena, "%u,%u", threads, threads));
     attribute(l, f, "uniform-work-group-size", "true");
     attribute(l, f, "amdgpu-unsafe-fp-atomics", "true"); /* device memory is coarse-grained */
 }
 
+/* The functions of a family: one row for each FAMILY_GPU. */
+static const struct {
+    void (*set_kernel)(TlLlvm *l, LLVMValueRef f, uint32_t threads, uint32_t maxreg);
+    void (*expand)(TlLlvm *l);
+} FUNCTIONS[TL_FAMILY_COUNT] = {
+#define FAMILY_GPU(ID, ident) [TL_FAMILY_##ID] = {set_##ident##_kernel, tl_leaf_expand_##ident},
+#include "codegen/target/family.def"
+};
+
 /* Registers of a thread at most, as the target's tools count them; 0: what they choose. CDNA's are
  * two files of 256, vectors and accumulators, which the tools bound each by itself. Of fewer than
  * LEAST in a file not every instruction can be made. */
 static uint32_t most_registers(const TlTarget *target, const TlKernelCode *k)
 {
-    enum { LEAST = 32, FILE_OF_AMD = 256 };
-    uint32_t most = (uint32_t)target->registers,
+    enum { LEAST = 32 };
+    uint32_t most = (uint32_t)target->registers, file = target->family->file,
              n = k->fn && k->fn->info ? (uint32_t)k->fn->info->maxreg : 0;
     if (n == 0)
         return 0;
     n = n < most ? n : most;
-    if (target->kind == TL_TARGET_AMDGPU && most > FILE_OF_AMD)
-        n /= most / FILE_OF_AMD;
+    n /= most > file ? most / file : 1;
     return n > LEAST ? n : LEAST;
 }
 
@@ -100,11 +94,8 @@ void tl_gpu_set_kernel(TlLlvm *l, const TlTarget *target, const TlKernelCode *k)
     for (uint32_t i = 0; i < k->slots.len; i++)
         if (k->slots.data[i].kind == TILE_SLOT_DEBUG)
             tl_leaf_mark_debug(l, f, i);
-    uint32_t maxreg = most_registers(target, k);
-    if (target->kind == TL_TARGET_NVPTX)
-        set_nvptx_kernel(l, f, k->threads, maxreg);
-    else
-        set_amdgpu_kernel(l, f, k->threads, maxreg);
+    LLVMSetFunctionCallConv(f, target->family->convention);
+    FUNCTIONS[target->family->id].set_kernel(l, f, k->threads, most_registers(target, k));
 }
 
 bool tl_gpu_lower(TlLlvm *l, const TlFn *fn, uint32_t number, const TlCodegenOptions *options,
@@ -128,20 +119,20 @@ static bool lower(TlLlvm *l, TlModule *m, const TlCodegenOptions *options, TlAre
 {
     bool ok = true;
     if (options->debug)
-        tl_gen_debug_open(l, m, options->target->kind == TL_TARGET_NVPTX);
+        tl_gen_debug_open(l, m, options->target->family->lines == TL_LINES_DIRECTIVES);
     for (uint32_t i = 0; i < m->fns.len; i++)
         ok = tl_gpu_lower(l, m->fns.data[i], i, options, arena, kernels) && ok;
     tl_gen_debug_close(l);
     return ok;
 }
 
-/* On AMD the module says which form of code object it is. */
+/* The module says which form of code object it is, where there are several. */
 static void set_module(TlLlvm *l, const TlTarget *target)
 {
     static const char VERSION[] = "amdhsa_code_object_version";
-    if (target->kind == TL_TARGET_AMDGPU)
+    if (target->family->version)
         LLVMAddModuleFlag(l->module, LLVMModuleFlagBehaviorError, VERSION, strlen(VERSION),
-                          constant(l, 500));
+                          constant(l, target->family->version));
 }
 
 void tl_gpu_expand(TlLlvm *l, const TlCodegenOptions *options, TlKernelCodes *kernels)
@@ -150,10 +141,8 @@ void tl_gpu_expand(TlLlvm *l, const TlCodegenOptions *options, TlKernelCodes *ke
         tl_leaf_expand_emu(l, options->host ? options->host : tl_target_host(""));
         for (uint32_t i = 0; i < kernels->len; i++)
             kernels->data[i].symbol = tl_format(l->arena, "%s.entry", kernels->data[i].symbol);
-    } else if (options->target->kind == TL_TARGET_NVPTX) {
-        tl_leaf_expand_nvptx(l);
     } else {
-        tl_leaf_expand_amdgpu(l);
+        FUNCTIONS[options->target->family->id].expand(l);
     }
 #ifndef NDEBUG /* what was valid before is not expected to become invalid */
     tl_llvm_verify(l);
@@ -163,11 +152,12 @@ void tl_gpu_expand(TlLlvm *l, const TlCodegenOptions *options, TlKernelCodes *ke
 static void *emit_code(TlLlvm *l, const TlCodegenOptions *options, TlEmit emit, TlArena *arena,
                        size_t *out_size)
 {
-    bool ptx = options->target->kind == TL_TARGET_NVPTX && !options->emulate;
-    void *code = tl_llvm_emit(l, arena, emit == TL_EMIT_OBJ && !ptx, out_size);
-    if (emit == TL_EMIT_OBJ && options->target->kind == TL_TARGET_AMDGPU && !options->emulate)
+    TlCode form = tl_target_code(options->target, options->emulate);
+    bool object = emit == TL_EMIT_OBJ && form != TL_CODE_PTX;
+    void *code = tl_llvm_emit(l, arena, object, out_size);
+    if (object && form == TL_CODE_HSACO)
         code = tl_hsaco_link(arena, code, *out_size, out_size);
-    if (emit == TL_EMIT_OBJ && options->emulate)
+    if (object && form == TL_CODE_HOST)
         tl_host_check_closed(code, *out_size, "tl_emu_");
     return code;
 }
@@ -177,7 +167,7 @@ void tl_gpu_middle(TlLlvm *l, const TlCodegenOptions *options)
     set_module(l, options->target);
     tl_llvm_verify(l);
     if (options->opt_level > 0)
-        tl_llvm_run(l, l->quick ? TL_LLVM_QUICK_PASSES : PASSES[options->target->kind]);
+        tl_llvm_run(l, l->quick ? TL_LLVM_QUICK_PASSES : options->target->family->middle);
 }
 
 void *tl_gpu_emit(TlLlvm *l, const TlCodegenOptions *options, TlEmit emit, TlArena *arena,
@@ -195,7 +185,7 @@ void *tl_gpu_compile(TlModule *m, const TlCodegenOptions *options, TlEmit emit, 
 {
     TlLlvm l;
     void *code = NULL;
-    bool ptx = options->target->kind == TL_TARGET_NVPTX && !options->emulate;
+    bool ptx = tl_target_code(options->target, options->emulate) == TL_CODE_PTX;
     if (ptx && emit != TL_EMIT_LLVM && !options->debug && m->fns.len > 1)
         return tl_ptx_compile(m, options, arena, kernels, out_size);
     tl_llvm_open(&l, arena, "kernels", options->target->triple, options->target->cpu,

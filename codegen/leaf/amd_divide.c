@@ -34,7 +34,7 @@ static bool is_even(LLVMValueRef callee)
     for (int leaf = 0; leaf < TL_LEAF_COUNT; leaf++)
         if (!strcmp(name, tl_leaf_name((tl_leaf)leaf)))
             return (tl_leaf_class_of((tl_leaf)leaf) == TL_LEAF_CLASS_PURE && leaf != TL_LEAF_TID) ||
-                   (leaf >= TL_LEAF_LDG_8 && leaf <= TL_LEAF_LDG_128);
+                   tl_leaf_info((tl_leaf)leaf)->family == TL_LEAF_FAMILY_LDG;
     return false;
 }
 

@@ -105,17 +105,10 @@ static void store_global(TlLeafCall *call)
         store_where(call, 1, streaming, x[1], x[2], x[4]);
 }
 
-/* site, offset, pred, value */
-static void store_shared(TlLeafCall *call)
+static void store_shared_where(TlLeafCall *call, LLVMValueRef address, LLVMValueRef pred,
+                               LLVMValueRef value)
 {
-    LLVMValueRef *x = call->args;
-    if (tl_leaf_is_false(x[2]))
-        return;
-    LLVMValueRef address = tl_leaf_shared(call, x[1]);
-    if (tl_leaf_is_true(x[2]))
-        tl_leaf_store(call, address, x[3]);
-    else
-        store_where(call, 3, false, address, x[2], x[3]);
+    store_where(call, 3, false, address, pred, value);
 }
 
 /* ---- atomics ---- */
@@ -276,62 +269,33 @@ static LLVMValueRef exp2_float(TlLeafCall *call, const char *name)
 
 static LLVMValueRef expand(TlLeafCall *call)
 {
-    switch (call->leaf) {
-    case TL_LEAF_TID: return special(call, TID);
-    case TL_LEAF_CTAID: return special(call, CTAID);
-    case TL_LEAF_BARRIER: barrier(call); return NULL;
-    case TL_LEAF_SHFL_IDX: return permute(call, call->args[2], call->args[1]);
-    case TL_LEAF_SHFL_XOR: return shuffle_xor(call);
-    case TL_LEAF_MMA_1_1_4:
-    case TL_LEAF_MMA_1_1_16:
-    case TL_LEAF_MMA_2_2_4:
-    case TL_LEAF_MMA_2_2_8:
-    case TL_LEAF_MMA_2_2_16:
-    case TL_LEAF_MMA_4_2_4:
-    case TL_LEAF_MMA_4_4_8:
-    case TL_LEAF_MMA_8_8_8: return tl_leaf_mma_amdgpu(call);
-    case TL_LEAF_MUL_WIDE: return tl_leaf_mul_wide(call);
-    case TL_LEAF_EX2: return exp2_float(call, "llvm.exp2");
-    case TL_LEAF_EX2_FTZ: return exp2_float(call, "llvm.amdgcn.exp2");
-    case TL_LEAF_TF32: break; /* for mma.sync only */
-    case TL_LEAF_LDG_8:
-    case TL_LEAF_LDG_16:
-    case TL_LEAF_LDG_32:
-    case TL_LEAF_LDG_64:
-    case TL_LEAF_LDG_128: return load_global(call);
-    case TL_LEAF_STG_8:
-    case TL_LEAF_STG_16:
-    case TL_LEAF_STG_32:
-    case TL_LEAF_STG_64:
-    case TL_LEAF_STG_128: store_global(call); return NULL;
-    case TL_LEAF_LDS_8:
-    case TL_LEAF_LDS_16:
-    case TL_LEAF_LDS_32:
-    case TL_LEAF_LDS_64:
-    case TL_LEAF_LDS_128: return tl_leaf_load(call, tl_leaf_shared(call, call->args[1]));
-    case TL_LEAF_STS_8:
-    case TL_LEAF_STS_16:
-    case TL_LEAF_STS_32:
-    case TL_LEAF_STS_64:
-    case TL_LEAF_STS_128: store_shared(call); return NULL;
-    case TL_LEAF_ATOM_16:
-    case TL_LEAF_ATOM_32:
-    case TL_LEAF_ATOM_64: return atomic(call);
-    case TL_LEAF_FAIL:
-    case TL_LEAF_OUTSIDE:
-    case TL_LEAF_PRINT: tl_leaf_debug(call, special(call, CTAID), special(call, TID)); return NULL;
-    case TL_LEAF_CP_ASYNC_4: /* NVIDIA's: the lowering calls none of them for AMD */
-    case TL_LEAF_CP_ASYNC_8:
-    case TL_LEAF_CP_ASYNC_16:
-    case TL_LEAF_CP_COMMIT:
-    case TL_LEAF_CP_WAIT:
-    case TL_LEAF_LDSM_1:
-    case TL_LEAF_LDSM_2:
-    case TL_LEAF_LDSM_4:
-    case TL_LEAF_LDSM_T_1:
-    case TL_LEAF_LDSM_T_2:
-    case TL_LEAF_LDSM_T_4:
-    case TL_LEAF_COUNT: break;
+    switch (tl_leaf_info(call->leaf)->family) {
+    case TL_LEAF_FAMILY_TID: return special(call, TID);
+    case TL_LEAF_FAMILY_CTAID: return special(call, CTAID);
+    case TL_LEAF_FAMILY_BARRIER: barrier(call); return NULL;
+    case TL_LEAF_FAMILY_SHFL_IDX: return permute(call, call->args[2], call->args[1]);
+    case TL_LEAF_FAMILY_SHFL_XOR: return shuffle_xor(call);
+    case TL_LEAF_FAMILY_MMA: return tl_leaf_mma_amdgpu(call);
+    case TL_LEAF_FAMILY_MUL_WIDE: return tl_leaf_mul_wide(call);
+    case TL_LEAF_FAMILY_EX2: return exp2_float(call, "llvm.exp2");
+    case TL_LEAF_FAMILY_EX2_FTZ: return exp2_float(call, "llvm.amdgcn.exp2");
+    case TL_LEAF_FAMILY_LDG: return load_global(call);
+    case TL_LEAF_FAMILY_STG: store_global(call); return NULL;
+    case TL_LEAF_FAMILY_LDS: return tl_leaf_load_shared(call);
+    case TL_LEAF_FAMILY_STS: tl_leaf_store_shared(call, store_shared_where); return NULL;
+    case TL_LEAF_FAMILY_ATOM: return atomic(call);
+    case TL_LEAF_FAMILY_FAIL:
+    case TL_LEAF_FAMILY_OUTSIDE:
+    case TL_LEAF_FAMILY_PRINT:
+        tl_leaf_debug(call, special(call, CTAID), special(call, TID));
+        return NULL;
+    case TL_LEAF_FAMILY_TF32: /* no row of target.def says that AMD's GPUs can */
+    case TL_LEAF_FAMILY_CP_ASYNC:
+    case TL_LEAF_FAMILY_CP_COMMIT:
+    case TL_LEAF_FAMILY_CP_WAIT:
+    case TL_LEAF_FAMILY_LDSM:
+    case TL_LEAF_FAMILY_LDSM_T:
+    case TL_LEAF_FAMILY_COUNT: break;
     }
     TL_UNREACHABLE("leaf %s on AMD", tl_leaf_name(call->leaf));
 }

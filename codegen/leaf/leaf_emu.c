@@ -88,7 +88,7 @@ static LLVMValueRef expand_mma(TlLeafCall *call)
 
 static LLVMValueRef expand(TlLeafCall *call)
 {
-    if (call->leaf >= TL_LEAF_MMA_1_1_4 && call->leaf <= TL_LEAF_MMA_8_8_8)
+    if (tl_leaf_info(call->leaf)->family == TL_LEAF_FAMILY_MMA)
         return expand_mma(call);
     LLVMTypeRef types[TL_LEAF_MAX_ARGS];
     for (unsigned i = 0; i < call->nargs; i++) {

@@ -40,9 +40,7 @@ uint32_t tl_leaf_constant(const TlLeafCall *call, unsigned index)
 
 unsigned tl_leaf_bits(tl_leaf leaf)
 {
-    unsigned bits = 0;
-    for (const char *p = tl_leaf_name(leaf); *p; p++)
-        bits = *p >= '0' && *p <= '9' ? 10 * bits + (unsigned)(*p - '0') : 0;
+    unsigned bits = tl_leaf_info(leaf)->size;
     TL_ASSERT(bits >= 8 && bits <= 128, "leaf %s has no width", tl_leaf_name(leaf));
     return bits;
 }
@@ -102,6 +100,25 @@ LLVMValueRef tl_leaf_load(TlLeafCall *call, LLVMValueRef address)
 void tl_leaf_store(TlLeafCall *call, LLVMValueRef address, LLVMValueRef value)
 {
     LLVMSetAlignment(LLVMBuildStore(call->b, value, address), tl_leaf_bits(call->leaf) / 8);
+}
+
+/* site, offset */
+LLVMValueRef tl_leaf_load_shared(TlLeafCall *call)
+{
+    return tl_leaf_load(call, tl_leaf_shared(call, call->args[1]));
+}
+
+/* site, offset, pred, value */
+void tl_leaf_store_shared(TlLeafCall *call, TlLeafStoreWhere store_where)
+{
+    LLVMValueRef *x = call->args;
+    if (tl_leaf_is_false(x[2]))
+        return;
+    LLVMValueRef address = tl_leaf_shared(call, x[1]);
+    if (tl_leaf_is_true(x[2]))
+        tl_leaf_store(call, address, x[3]);
+    else
+        store_where(call, address, x[2], x[3]);
 }
 
 /* ---- the walk ---- */

@@ -48,6 +48,12 @@ LLVMValueRef tl_leaf_mul_wide(TlLeafCall *call);
 /* Plain loads and stores of LLVM, naturally aligned. */
 LLVMValueRef tl_leaf_load(TlLeafCall *call, LLVMValueRef address);
 void tl_leaf_store(TlLeafCall *call, LLVMValueRef address, LLVMValueRef value);
+/* The families LDS and STS; store_where: how the GPU does a store to shared memory that may not
+ * happen. */
+typedef void (*TlLeafStoreWhere)(TlLeafCall *call, LLVMValueRef address, LLVMValueRef pred,
+                                 LLVMValueRef value);
+LLVMValueRef tl_leaf_load_shared(TlLeafCall *call);
+void tl_leaf_store_shared(TlLeafCall *call, TlLeafStoreWhere store_where);
 
 /* ---- matrix instructions (leaf_mma.c) ---- */
 LLVMValueRef tl_leaf_mma_nvptx(TlLeafCall *call);

@@ -172,17 +172,10 @@ static void store_global(TlLeafCall *call)
         store_asm(call, "global", hint, x[1], x[2], x[4]);
 }
 
-/* site, offset, pred, value */
-static void store_shared(TlLeafCall *call)
+static void store_shared_where(TlLeafCall *call, LLVMValueRef address, LLVMValueRef pred,
+                               LLVMValueRef value)
 {
-    LLVMValueRef *x = call->args;
-    if (tl_leaf_is_false(x[2]))
-        return;
-    LLVMValueRef address = tl_leaf_shared(call, x[1]);
-    if (tl_leaf_is_true(x[2]))
-        tl_leaf_store(call, address, x[3]);
-    else
-        store_asm(call, "shared", "", address, x[2], x[3]);
+    store_asm(call, "shared", "", address, pred, value);
 }
 
 /* ---- asynchronous copies, loads of a warp ---- */
@@ -191,7 +184,7 @@ static void store_shared(TlLeafCall *call)
  * nothing is read and all becomes 0, then pred. Rows of 16 bytes go past the first cache. */
 static void copy_async(TlLeafCall *call)
 {
-    unsigned bytes = 4u << (call->leaf - TL_LEAF_CP_ASYNC_4);
+    unsigned bytes = tl_leaf_info(call->leaf)->size;
     LLVMValueRef pred = call->args[1], inside = call->args[5], args[4];
     bool reads = tl_leaf_is_true(inside);
     unsigned n = 2;
@@ -217,8 +210,9 @@ static void copy_async(TlLeafCall *call)
 }
 
 /* site, slot, offset */
-static LLVMValueRef load_matrices(TlLeafCall *call, unsigned n, const char *trans)
+static LLVMValueRef load_matrices(TlLeafCall *call, const char *trans)
 {
+    unsigned n = tl_leaf_info(call->leaf)->size;
     LLVMValueRef address = tl_leaf_shared_slot(call, call->args[1], call->args[2]);
     LLVMTypeRef type = LLVMTypeOf(address);
     char *name =
@@ -321,62 +315,33 @@ static const char TID[] = "llvm.nvvm.read.ptx.sreg.tid.x",
 
 static LLVMValueRef expand(TlLeafCall *call)
 {
-    switch (call->leaf) {
-    case TL_LEAF_TID: return special(call, TID);
-    case TL_LEAF_CTAID: return special(call, CTAID);
-    case TL_LEAF_BARRIER: special(call, "llvm.nvvm.barrier0"); return NULL;
-    case TL_LEAF_SHFL_IDX: return shuffle(call, "llvm.nvvm.shfl.sync.idx.i32");
-    case TL_LEAF_SHFL_XOR: return shuffle(call, "llvm.nvvm.shfl.sync.bfly.i32");
-    case TL_LEAF_MMA_1_1_4:
-    case TL_LEAF_MMA_1_1_16:
-    case TL_LEAF_MMA_2_2_4:
-    case TL_LEAF_MMA_2_2_8:
-    case TL_LEAF_MMA_2_2_16:
-    case TL_LEAF_MMA_4_2_4:
-    case TL_LEAF_MMA_4_4_8:
-    case TL_LEAF_MMA_8_8_8: return tl_leaf_mma_nvptx(call);
-    case TL_LEAF_MUL_WIDE: return tl_leaf_mul_wide(call);
-    case TL_LEAF_EX2: return on_float(call, "llvm.nvvm.ex2.approx.f", false);
-    case TL_LEAF_EX2_FTZ: return on_float(call, "llvm.nvvm.ex2.approx.ftz.f", false);
-    case TL_LEAF_TF32: return on_float(call, "llvm.nvvm.f2tf32.rna", true);
-    case TL_LEAF_LDG_8:
-    case TL_LEAF_LDG_16:
-    case TL_LEAF_LDG_32:
-    case TL_LEAF_LDG_64:
-    case TL_LEAF_LDG_128: return load_global(call);
-    case TL_LEAF_STG_8:
-    case TL_LEAF_STG_16:
-    case TL_LEAF_STG_32:
-    case TL_LEAF_STG_64:
-    case TL_LEAF_STG_128: store_global(call); return NULL;
-    case TL_LEAF_LDS_8:
-    case TL_LEAF_LDS_16:
-    case TL_LEAF_LDS_32:
-    case TL_LEAF_LDS_64:
-    case TL_LEAF_LDS_128: return tl_leaf_load(call, tl_leaf_shared(call, call->args[1]));
-    case TL_LEAF_STS_8:
-    case TL_LEAF_STS_16:
-    case TL_LEAF_STS_32:
-    case TL_LEAF_STS_64:
-    case TL_LEAF_STS_128: store_shared(call); return NULL;
-    case TL_LEAF_ATOM_16:
-    case TL_LEAF_ATOM_32:
-    case TL_LEAF_ATOM_64: return atomic(call);
-    case TL_LEAF_CP_ASYNC_4:
-    case TL_LEAF_CP_ASYNC_8:
-    case TL_LEAF_CP_ASYNC_16: copy_async(call); return NULL;
-    case TL_LEAF_CP_COMMIT: special(call, "llvm.nvvm.cp.async.commit.group"); return NULL;
-    case TL_LEAF_CP_WAIT: wait_async(call); return NULL;
-    case TL_LEAF_LDSM_1: return load_matrices(call, 1, "");
-    case TL_LEAF_LDSM_2: return load_matrices(call, 2, "");
-    case TL_LEAF_LDSM_4: return load_matrices(call, 4, "");
-    case TL_LEAF_LDSM_T_1: return load_matrices(call, 1, ".trans");
-    case TL_LEAF_LDSM_T_2: return load_matrices(call, 2, ".trans");
-    case TL_LEAF_LDSM_T_4: return load_matrices(call, 4, ".trans");
-    case TL_LEAF_FAIL:
-    case TL_LEAF_OUTSIDE:
-    case TL_LEAF_PRINT: tl_leaf_debug(call, special(call, CTAID), special(call, TID)); return NULL;
-    case TL_LEAF_COUNT: break;
+    switch (tl_leaf_info(call->leaf)->family) {
+    case TL_LEAF_FAMILY_TID: return special(call, TID);
+    case TL_LEAF_FAMILY_CTAID: return special(call, CTAID);
+    case TL_LEAF_FAMILY_BARRIER: special(call, "llvm.nvvm.barrier0"); return NULL;
+    case TL_LEAF_FAMILY_SHFL_IDX: return shuffle(call, "llvm.nvvm.shfl.sync.idx.i32");
+    case TL_LEAF_FAMILY_SHFL_XOR: return shuffle(call, "llvm.nvvm.shfl.sync.bfly.i32");
+    case TL_LEAF_FAMILY_MMA: return tl_leaf_mma_nvptx(call);
+    case TL_LEAF_FAMILY_MUL_WIDE: return tl_leaf_mul_wide(call);
+    case TL_LEAF_FAMILY_EX2: return on_float(call, "llvm.nvvm.ex2.approx.f", false);
+    case TL_LEAF_FAMILY_EX2_FTZ: return on_float(call, "llvm.nvvm.ex2.approx.ftz.f", false);
+    case TL_LEAF_FAMILY_TF32: return on_float(call, "llvm.nvvm.f2tf32.rna", true);
+    case TL_LEAF_FAMILY_LDG: return load_global(call);
+    case TL_LEAF_FAMILY_STG: store_global(call); return NULL;
+    case TL_LEAF_FAMILY_LDS: return tl_leaf_load_shared(call);
+    case TL_LEAF_FAMILY_STS: tl_leaf_store_shared(call, store_shared_where); return NULL;
+    case TL_LEAF_FAMILY_ATOM: return atomic(call);
+    case TL_LEAF_FAMILY_CP_ASYNC: copy_async(call); return NULL;
+    case TL_LEAF_FAMILY_CP_COMMIT: special(call, "llvm.nvvm.cp.async.commit.group"); return NULL;
+    case TL_LEAF_FAMILY_CP_WAIT: wait_async(call); return NULL;
+    case TL_LEAF_FAMILY_LDSM: return load_matrices(call, "");
+    case TL_LEAF_FAMILY_LDSM_T: return load_matrices(call, ".trans");
+    case TL_LEAF_FAMILY_FAIL:
+    case TL_LEAF_FAMILY_OUTSIDE:
+    case TL_LEAF_FAMILY_PRINT:
+        tl_leaf_debug(call, special(call, CTAID), special(call, TID));
+        return NULL;
+    case TL_LEAF_FAMILY_COUNT: break;
     }
     TL_UNREACHABLE("leaf %d", (int)call->leaf);
 }

@@ -3,16 +3,6 @@
 
 #include <string.h>
 
-static const struct {
-    const char *name;
-    const char *result, *operands;
-    tl_leaf_class class_;
-} LEAVES[] = {
-#define LEAF(ID, name, result, operands, class_, meaning)                                          \
-    {name, #result, operands, TL_LEAF_CLASS_##class_},
-#include "runtime/contract/leaf.def"
-};
-
 LLVMTypeRef tl_leaf_type(LLVMContextRef c, char letter)
 {
     LLVMTypeRef i32 = LLVMInt32TypeInContext(c);
@@ -34,12 +24,12 @@ LLVMTypeRef tl_leaf_type(LLVMContextRef c, char letter)
 
 const char *tl_leaf_name(tl_leaf leaf)
 {
-    return LEAVES[leaf].name;
+    return tl_leaf_info(leaf)->name;
 }
 
 tl_leaf_class tl_leaf_class_of(tl_leaf leaf)
 {
-    return LEAVES[leaf].class_;
+    return tl_leaf_info(leaf)->class_;
 }
 
 /* ---- declarations ---- */
@@ -57,13 +47,14 @@ static void attribute(TlLlvm *l, LLVMValueRef f, const char *name, uint64_t valu
 
 static bool is_load(tl_leaf leaf)
 {
-    tl_leaf_class c = LEAVES[leaf].class_;
-    return (c == TL_LEAF_CLASS_GLOBAL || c == TL_LEAF_CLASS_SHARED) && *LEAVES[leaf].result != 'v';
+    tl_leaf_class c = tl_leaf_class_of(leaf);
+    return (c == TL_LEAF_CLASS_GLOBAL || c == TL_LEAF_CLASS_SHARED) &&
+           *tl_leaf_info(leaf)->result != 'v';
 }
 
 static void set_attributes(TlLlvm *l, LLVMValueRef f, tl_leaf leaf)
 {
-    tl_leaf_class c = LEAVES[leaf].class_;
+    tl_leaf_class c = tl_leaf_class_of(leaf);
     attribute(l, f, "nounwind", 0);
     if (c == TL_LEAF_CLASS_PURE) {
         attribute(l, f, "memory", MEMORY_NONE);
@@ -84,18 +75,18 @@ static void set_attributes(TlLlvm *l, LLVMValueRef f, tl_leaf leaf)
 
 LLVMValueRef tl_leaf_declare(TlLlvm *l, tl_leaf leaf)
 {
+    const tl_leaf_row *row = tl_leaf_info(leaf);
     char name[64] = "tl.leaf.";
-    strncat(name, LEAVES[leaf].name, sizeof name - 1 - strlen(name));
+    strncat(name, row->name, sizeof name - 1 - strlen(name));
     LLVMValueRef f = LLVMGetNamedFunction(l->module, name);
     if (f)
         return f;
     LLVMTypeRef params[16];
-    unsigned n = (unsigned)strlen(LEAVES[leaf].operands);
-    TL_ASSERT(n <= 16, "leaf %s has %u operands", LEAVES[leaf].name, n);
+    unsigned n = (unsigned)strlen(row->operands);
+    TL_ASSERT(n <= 16, "leaf %s has %u operands", row->name, n);
     for (unsigned i = 0; i < n; i++)
-        params[i] = tl_leaf_type(l->context, LEAVES[leaf].operands[i]);
-    LLVMTypeRef type =
-        LLVMFunctionType(tl_leaf_type(l->context, *LEAVES[leaf].result), params, n, 0);
+        params[i] = tl_leaf_type(l->context, row->operands[i]);
+    LLVMTypeRef type = LLVMFunctionType(tl_leaf_type(l->context, *row->result), params, n, 0);
     f = LLVMAddFunction(l->module, name, type);
     set_attributes(l, f, leaf);
     return f;
@@ -114,20 +105,31 @@ tl_mma_kind tl_leaf_mma_kind(const TlMma *mma)
 
 tl_leaf tl_leaf_of_mma(TlArena *arena, const TlMma *mma)
 {
-    static const struct {
-        uint32_t a, b, c;
-        tl_leaf leaf;
-    } SIZES[] = {{1, 1, 4, TL_LEAF_MMA_1_1_4},   {1, 1, 16, TL_LEAF_MMA_1_1_16},
-                 {2, 2, 4, TL_LEAF_MMA_2_2_4},   {2, 2, 8, TL_LEAF_MMA_2_2_8},
-                 {2, 2, 16, TL_LEAF_MMA_2_2_16}, {4, 2, 4, TL_LEAF_MMA_4_2_4},
-                 {4, 4, 8, TL_LEAF_MMA_4_4_8},   {8, 8, 8, TL_LEAF_MMA_8_8_8}};
     uint32_t words[3];
     for (int i = 0; i < 3; i++) {
         int bits = tl_layout_in_bits(tl_mma_fragment(arena, mma, i), TL_IN_REG);
         words[i] = ((uint32_t)tl_dtype_bytes(mma->type[i]) << bits) / 4;
     }
-    for (size_t i = 0; i < sizeof SIZES / sizeof *SIZES; i++)
-        if (words[0] == SIZES[i].a && words[1] == SIZES[i].b && words[2] == SIZES[i].c)
-            return SIZES[i].leaf;
-    TL_UNREACHABLE("no leaf for %s", mma->name);
+    tl_leaf leaf = tl_leaf_of_size(TL_LEAF_FAMILY_MMA, words[0] << 16 | words[1] << 8 | words[2]);
+    TL_ASSERT(leaf != TL_LEAF_COUNT, "no leaf for %s", mma->name);
+    return leaf;
+}
+
+static bool has_matrix_leaf(const TlTarget *t, tl_leaf leaf)
+{
+    TlArena arena;
+    bool has = false;
+    tl_arena_init(&arena, (TlAlloc){0});
+    for (uint32_t i = 0; i < tl_mma_count() && !has; i++)
+        has = tl_mma_has(t->matrix, tl_mma_at(i)) && tl_leaf_of_mma(&arena, tl_mma_at(i)) == leaf;
+    tl_arena_free(&arena);
+    return has;
+}
+
+bool tl_leaf_is_of(const TlTarget *t, tl_leaf leaf)
+{
+    const tl_leaf_row *row = tl_leaf_info(leaf);
+    if (row->family == TL_LEAF_FAMILY_MMA)
+        return has_matrix_leaf(t, leaf);
+    return (row->needs & ~t->can) == 0;
 }

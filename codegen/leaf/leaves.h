@@ -12,15 +12,17 @@
 LLVMTypeRef tl_leaf_type(LLVMContextRef c, char letter);
 const char *tl_leaf_name(tl_leaf leaf); /* "tid" */
 tl_leaf_class tl_leaf_class_of(tl_leaf leaf);
+/* Does the GPU have it? */
+bool tl_leaf_is_of(const TlTarget *t, tl_leaf leaf);
 /* The function `tl.leaf.NAME` of the module, declared on first use with the attributes of its
  * class: nounwind always; PURE memory(none) willreturn speculatable; WARP and BLOCK convergent;
  * GLOBAL and SHARED loads memory(read) willreturn; the rest may do anything to memory. */
 LLVMValueRef tl_leaf_declare(TlLlvm *l, tl_leaf leaf);
 
-/* Expansion: every call of a leaf is replaced and the declarations go. One file per kind of target
- * (leaf_nvptx.c, leaf_amdgpu.c, leaf_emu.c). */
-void tl_leaf_expand_nvptx(TlLlvm *l);
-void tl_leaf_expand_amdgpu(TlLlvm *l);
+/* Expansion: every call of a leaf is replaced and the declarations go. One file per family of GPUs
+ * (leaf_nvptx.c, leaf_amdgpu.c), one for the emulator (leaf_emu.c). */
+#define FAMILY_GPU(ID, ident) void tl_leaf_expand_##ident(TlLlvm *l);
+#include "codegen/target/family.def"
 /* Calls of the C functions tl_emu_NAME: letters b, c, h are passed and returned as uint32_t
  * (zero-extended), 2 and 4 as vectors of uint32_t, p as a plain pointer. Then for each kernel F of
  * the module a function `F.entry(const uint64_t *params)` that calls it with the words. Changes the

@@ -10,8 +10,9 @@
 #include "ir/plan/mma.h"
 #include "ir/plan/shared_plan.h"
 #include "ir/plan/staged.h"
-#include "passes/simplify/bounds.h"
 #include "passes/analysis/facts.h"
+#include "passes/analysis/variants.h"
+#include "passes/simplify/bounds.h"
 
 /* ---- words ---- */
 
@@ -183,16 +184,35 @@ static void explain_names(TlExplain *e, const TlKernelCode *code)
 
 /* What the target's tools say of all kernels of the code. */
 typedef struct Tools {
+    TlCode form;
     const char *words; /* of ptxas; NULL */
     const void *code;
     size_t size;
     const char *none; /* why nothing is known */
 } Tools;
 
+static bool ask_ptxas(const Tools *t, const char *kernel, TlUsage *out)
+{
+    return t->words && tl_usage_of_ptxas(t->words, kernel, out);
+}
+
+static bool ask_hsaco(const Tools *t, const char *kernel, TlUsage *out)
+{
+    return t->code && tl_usage_of_hsaco(t->code, t->size, kernel, out);
+}
+
+/* Who tells, by the form of the code. */
+static const struct {
+    const char *name;
+    bool (*ask)(const Tools *t, const char *kernel, TlUsage *out);
+} WITNESSES[] = {
+    [TL_CODE_PTX] = {"ptxas", ask_ptxas}, [TL_CODE_HSACO] = {"code object", ask_hsaco}};
+
 static Tools ask_tools(const TlTarget *target, const void *code, size_t size, TlArena *scratch)
 {
-    Tools t = {.code = code, .size = size, .none = "code for the emulator"};
-    if (!code || target->kind != TL_TARGET_NVPTX)
+    Tools t = {
+        .form = target->family->code, .code = code, .size = size, .none = "code for the emulator"};
+    if (!code || t.form != TL_CODE_PTX)
         return t;
     size_t ncubin;
     const char *error;
@@ -207,26 +227,19 @@ static Tools ask_tools(const TlTarget *target, const void *code, size_t size, Tl
 static void explain_registers(TlExplain *e, const Tools *t)
 {
     tilec_report_kernel *k = e->k;
-    TlUsage u;
-    bool nvidia = e->target->kind == TL_TARGET_NVPTX;
-    bool known = nvidia ? t->words && tl_usage_of_ptxas(t->words, k->symbol, &u)
-                        : t->code && tl_usage_of_hsaco(t->code, t->size, k->symbol, &u);
-    k->registers = k->accumulators = k->scalars = k->spilled = -1;
-    k->reloaded = k->spilled_scalars = k->private_bytes = -1;
+    TlUsage u = TL_USAGE_UNKNOWN, told;
     k->registers_from = tl_explain_keep(e, t->none);
-    if (!known)
-        return;
-    k->registers = u.registers;
-    k->spilled = u.spilled;
-    k->private_bytes = u.private_bytes;
-    k->registers_from = nvidia ? "ptxas" : "code object";
-    if (nvidia) {
-        k->reloaded = u.reloaded;
-        return;
+    if (WITNESSES[t->form].ask(t, k->symbol, &told)) {
+        u = told;
+        k->registers_from = WITNESSES[t->form].name;
     }
+    k->registers = u.registers;
     k->accumulators = u.accumulators;
     k->scalars = u.scalars;
+    k->spilled = u.spilled;
+    k->reloaded = u.reloaded;
     k->spilled_scalars = u.spilled_scalars;
+    k->private_bytes = u.private_bytes;
 }
 
 static void explain_occupancy(TlExplain *e)

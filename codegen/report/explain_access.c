@@ -162,10 +162,10 @@ static tilec_report_access explain_access(const TlExplain *e, const TlOp *op)
 
 static bool is_decided(const TlExplain *e, const TlOp *op)
 {
-    bool is_async, nvidia = e->target->kind == TL_TARGET_NVPTX;
+    bool is_async;
     TlAccessInfo info = tl_access_info(e->axis, op);
     int width = tl_access_vector(&info, op, op->out[0]->type->layout);
-    tl_copy_plan(e->scratch, op, width, nvidia, &is_async);
+    tl_copy_plan(e->scratch, op, width, e->target->can & TL_CAN_COPY, &is_async);
     return is_async && tl_copy_is_decided(op, &info, e->is_checked);
 }
 

@@ -302,15 +302,16 @@ static const TlBufPlan *buffer_plan(const TlExplain *e, const TlOp *op, const Tl
                                     const TlType *buf)
 {
     enum { ANY = 16 };
-    bool nvidia = e->target->kind == TL_TARGET_NVPTX;
+    unsigned can = e->target->can;
     if (op->opcode == TL_OP_GET)
-        return tl_buf_plan(e->scratch, tile, buf, ANY, nvidia ? TL_BUF_MAY_MATRIX : 0);
+        return tl_buf_plan(e->scratch, tile, buf, ANY,
+                           can & TL_CAN_LDMATRIX ? TL_BUF_MAY_MATRIX : 0);
     if (op->opcode == TL_OP_PUT)
         return tl_buf_plan(e->scratch, tile, buf, ANY, TL_BUF_WRITES);
     TlAccessInfo info = tl_access_info(e->axis, op);
     bool is_async;
-    return tl_copy_plan(e->scratch, op, tl_access_vector(&info, op, tile->layout), nvidia,
-                        &is_async);
+    return tl_copy_plan(e->scratch, op, tl_access_vector(&info, op, tile->layout),
+                        can & TL_CAN_COPY, &is_async);
 }
 
 static void explain_buffer_use(const TlExplain *e, const TlOp *op, const TlType *tile,

@@ -34,7 +34,10 @@ bool tl_usage_of_ptxas(const char *words, const char *kernel, TlUsage *out)
         const char *end = next ? next : at + strlen(at);
         if (strncmp(at, kernel, n) != 0 || at[n] != '\'')
             continue;
-        *out = (TlUsage){.registers = number_before(at, end, " registers"),
+        *out = (TlUsage){.accumulators = -1,
+                         .scalars = -1,
+                         .spilled_scalars = -1,
+                         .registers = number_before(at, end, " registers"),
                          .spilled = number_before(at, end, " bytes spill stores"),
                          .reloaded = number_before(at, end, " bytes spill loads"),
                          .private_bytes = number_before(at, end, " bytes stack frame")};
@@ -151,7 +154,7 @@ static void read_fact(const PackItem *key, const PackItem *value, TlUsage *u)
 static bool read_kernel(Pack *p, uint64_t n, const char *kernel, TlUsage *u)
 {
     bool same = false;
-    *u = (TlUsage){0};
+    *u = (TlUsage){.reloaded = -1};
     for (; n && !p->bad; n--) {
         PackItem key = next_item(p);
         Pack ahead = *p;

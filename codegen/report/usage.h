@@ -4,6 +4,7 @@
 #include "codegen/target/target.h"
 #include "ir/support/arena.h"
 
+/* -1: nobody says. */
 typedef struct TlUsage {
     int registers;             /* of a thread; AMD: vector registers, accumulators with them */
     int accumulators, scalars; /* AMD */
@@ -12,6 +13,10 @@ typedef struct TlUsage {
     int spilled_scalars;       /* AMD: to vector registers */
     int private_bytes;         /* of a thread, in memory: spills and more */
 } TlUsage;
+#define TL_USAGE_UNKNOWN                                                                           \
+    {                                                                                              \
+        -1, -1, -1, -1, -1, -1, -1                                                                 \
+    }
 
 /* PTX as ptxas makes code of it, in `words` what `ptxas -v` said; a linked AMD code object. False:
  * it has nothing of that kernel. */

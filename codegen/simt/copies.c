@@ -42,13 +42,13 @@ bool tl_copy_is_decided(const TlOp *op, const TlAccessInfo *info, bool checked)
     return slices && (slices & ~info->narrow) == 0;
 }
 
-const TlBufPlan *tl_copy_plan(TlArena *arena, const TlOp *op, int width, bool nvidia,
+const TlBufPlan *tl_copy_plan(TlArena *arena, const TlOp *op, int width, bool can_copy,
                               bool *out_async)
 {
     enum { LEAST = 4 };
     const TlType *tile = op->out[0]->type;
     const TlBufPlan *plan = tl_buf_plan(arena, tile, tl_op_place(op).buf->type, width,
                                         TL_BUF_WRITES | TL_BUF_IN_ORDER);
-    *out_async = nvidia && (uint32_t)tl_dtype_bytes(tile->dtype) * plan->nregs >= LEAST;
+    *out_async = can_copy && (uint32_t)tl_dtype_bytes(tile->dtype) * plan->nregs >= LEAST;
     return plan;
 }

@@ -16,6 +16,6 @@ uint32_t tl_copy_moving(const TlOp *op);
 bool tl_copy_is_decided(const TlOp *op, const TlAccessInfo *info, bool checked);
 /* What a copy writes to its buffer, of `width` registers at once at most. *out_async: by cp.async;
  * else by loads and stores. */
-const TlBufPlan *tl_copy_plan(TlArena *arena, const TlOp *op, int width, bool nvidia,
+const TlBufPlan *tl_copy_plan(TlArena *arena, const TlOp *op, int width, bool can_copy,
                               bool *out_async);
 #endif

@@ -81,8 +81,8 @@ LLVMValueRef tl_simt_shuffle_idx(TlSimt *g, const TlType *type, LLVMValueRef x, 
 LLVMTypeRef tl_simt_wide_type(TlSimt *g, const TlType *type, int n);
 LLVMValueRef tl_simt_pack(TlSimt *g, const TlType *type, int n, LLVMValueRef *x);
 void tl_simt_unpack(TlSimt *g, const TlType *type, LLVMValueRef wide, int n, LLVMValueRef *out);
-/* The leaf for an access of so many bytes; `first` is the row for one of them. */
-tl_leaf tl_simt_sized(tl_leaf first, uint64_t bytes);
+/* The leaf of a family of loads, stores or atomics for so many bytes. */
+tl_leaf tl_simt_sized(tl_leaf_family family, uint64_t bytes);
 /* n registers (n * element bytes a power of two, at most 16) at consecutive addresses of shared
  * memory, `offset` an i32, aligned to the whole access. bool is one byte, 4-bit types one byte.
  * pred NULL: always. */

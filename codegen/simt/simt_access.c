@@ -357,7 +357,7 @@ static void load_group(TlSimt *g, TlSimtAccess *a, int64_t r, LLVMValueRef *out)
     LLVMValueRef pred = tl_simt_access_pred(g, a, r), p = tl_simt_access_address(g, a, r);
     pred = tl_simt_access_ask(g, a, pred, p, bytes);
     LLVMValueRef args[3] = {p, tl_simt_pred_or_true(g, pred), tl_simt_access_hints(g, a->op)};
-    LLVMValueRef wide = tl_simt_leaf(g, tl_simt_sized(TL_LEAF_LDG_8, bytes), 3, args);
+    LLVMValueRef wide = tl_simt_leaf(g, tl_simt_sized(TL_LEAF_FAMILY_LDG, bytes), 3, args);
     tl_simt_unpack(g, &a->elem, wide, a->width, out);
     for (int i = 0; a->place.other && pred && i < a->width; i++)
         out[i] = LLVMBuildSelect(g->b, pred, out[i],
@@ -418,7 +418,7 @@ static void store_group(TlSimt *g, TlSimtAccess *a, int64_t r, LLVMValueRef owne
     pred = tl_simt_access_ask(g, a, pred, p, bytes);
     LLVMValueRef args[4] = {p, tl_simt_pred_or_true(g, pred), tl_simt_access_hints(g, a->op),
                             tl_simt_pack(g, &a->elem, a->width, x)};
-    tl_simt_leaf(g, tl_simt_sized(TL_LEAF_STG_8, bytes), 4, args);
+    tl_simt_leaf(g, tl_simt_sized(TL_LEAF_FAMILY_STG, bytes), 4, args);
     if (may_repeat(&a->place))
         g->code->sites.data[g->code->sites.len - 1].flags |= TILE_SITE_ANY_WINS;
 }

@@ -16,16 +16,16 @@ static void add_text(TlSbuf *out, const char *text)
     }
 }
 
-/* The register class of an element: PTX has one per size and kind, AMD has vector registers. */
-static const char *constraint(const TlSimt *g, TlDtype d)
+/* The register class of an element. */
+static char constraint(const TlSimt *g, TlDtype d)
 {
-    if (g->options->target->kind == TL_TARGET_AMDGPU)
-        return "v";
-    switch (tl_dtype_bits(d)) {
-    case 16: return "h";
-    case 32: return d == TL_F32 ? "f" : "r";
-    default: return d == TL_F64 ? "d" : "l";
-    }
+    enum { BITS_16, BITS_32, BITS_64, F32, F64 }; /* the column `classes` of family.def */
+    int kind = d == TL_F32              ? F32
+               : d == TL_F64            ? F64
+               : tl_dtype_bits(d) == 16 ? BITS_16
+               : tl_dtype_bits(d) == 32 ? BITS_32
+                                        : BITS_64;
+    return g->options->target->family->classes[kind];
 }
 
 /* 16-bit floats are in integer registers. */
@@ -76,12 +76,12 @@ static void say(TlSimt *g, const TlOp *op, const char *error)
     g->failed = true;
 }
 
-/* LLVM assembles AMD's texts, and would tell neither whose text is wrong nor go on. PTX is ptxas's
- * to read. */
+/* Where LLVM reads the text, it would tell neither whose text is wrong nor go on. PTX is ptxas's to
+ * read. */
 static void assemble(TlSimt *g, const TlOp *op, const TlSbuf *text, const TlSbuf *constraints,
                      LLVMTypeRef type)
 {
-    if (g->options->target->kind != TL_TARGET_AMDGPU || was_tried(g, op))
+    if (!g->options->target->family->by_llvm || was_tried(g, op))
         return;
     tl_vec_push(g->arena, &g->assembled, op);
     const char *error = tl_llvm_asm_error(g->l, text->text, text->len, constraints->text,
@@ -98,9 +98,9 @@ static LLVMValueRef declare(TlSimt *g, const TlOp *op, LLVMTypeRef type)
     tl_sbuf_init(&text, g->arena);
     tl_sbuf_init(&constraints, g->arena);
     add_text(&text, tl_attr(op, TL_ATTR_TEXT)->u.s);
-    tl_sbuf_putf(&constraints, "=%s", constraint(g, op->out[0]->type->dtype));
+    tl_sbuf_putf(&constraints, "=%c", constraint(g, op->out[0]->type->dtype));
     for (uint32_t i = 0; i < op->nin; i++)
-        tl_sbuf_putf(&constraints, ",%s", constraint(g, tl_in(op, i)->type->dtype));
+        tl_sbuf_putf(&constraints, ",%c", constraint(g, tl_in(op, i)->type->dtype));
     assemble(g, op, &text, &constraints, type);
     return LLVMGetInlineAsm(type, text.text, text.len, constraints.text, constraints.len, 0, 0,
                             LLVMInlineAsmDialectATT, 0);

@@ -28,8 +28,8 @@ static LLVMValueRef leaf(TlSimt *g, const TlSimtAccess *a, LLVMValueRef p, LLVMV
                             tl_simt_i32(g, (uint32_t)scope),
                             value ? value : none,
                             expected ? expected : none};
-    return tl_simt_leaf(
-        g, tl_simt_sized(TL_LEAF_ATOM_16, (uint64_t)tl_dtype_bytes(a->elem.dtype) / 2), 7, args);
+    uint64_t bytes = (uint64_t)tl_dtype_bytes(a->elem.dtype);
+    return tl_simt_leaf(g, tl_simt_sized(TL_LEAF_FAMILY_ATOM, bytes), 7, args);
 }
 
 /* old = *p; *p = combine(old, x) until nobody came between */

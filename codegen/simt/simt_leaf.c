@@ -239,13 +239,11 @@ void tl_simt_unpack(TlSimt *g, const TlType *type, LLVMValueRef wide, int n, LLV
     }
 }
 
-tl_leaf tl_simt_sized(tl_leaf first, uint64_t bytes)
+tl_leaf tl_simt_sized(tl_leaf_family family, uint64_t bytes)
 {
-    int step = 0;
-    while ((uint64_t)1 << step < bytes)
-        step++;
-    TL_ASSERT((uint64_t)1 << step == bytes && step <= 4, "an access of %u bytes", (unsigned)bytes);
-    return (tl_leaf)((int)first + step);
+    tl_leaf leaf = tl_leaf_of_size(family, 8 * (uint32_t)bytes);
+    TL_ASSERT(leaf != TL_LEAF_COUNT, "an access of %u bytes", (unsigned)bytes);
+    return leaf;
 }
 
 void tl_simt_shared_store(TlSimt *g, const TlType *type, LLVMValueRef offset, LLVMValueRef pred,
@@ -253,12 +251,13 @@ void tl_simt_shared_store(TlSimt *g, const TlType *type, LLVMValueRef offset, LL
 {
     LLVMValueRef args[3] = {offset, pred ? pred : LLVMConstInt(g->i1, 1, 0),
                             tl_simt_pack(g, type, n, x)};
-    tl_simt_leaf(g, tl_simt_sized(TL_LEAF_STS_8, tl_gen_elem_bytes(type) * (uint64_t)n), 3, args);
+    tl_simt_leaf(g, tl_simt_sized(TL_LEAF_FAMILY_STS, tl_gen_elem_bytes(type) * (uint64_t)n), 3,
+                 args);
 }
 
 void tl_simt_shared_load(TlSimt *g, const TlType *type, LLVMValueRef offset, int n,
                          LLVMValueRef *out)
 {
-    tl_leaf leaf = tl_simt_sized(TL_LEAF_LDS_8, tl_gen_elem_bytes(type) * (uint64_t)n);
+    tl_leaf leaf = tl_simt_sized(TL_LEAF_FAMILY_LDS, tl_gen_elem_bytes(type) * (uint64_t)n);
     tl_simt_unpack(g, type, tl_simt_leaf(g, leaf, 1, &offset), n, out);
 }

@@ -168,8 +168,7 @@ static bool must_read_late(const Mma *m, const Blocks *blocks)
                  tl_dtype_bits(m->mma->type[i]) / 32;
     words +=
         (int64_t)blocks->len * elements(m, TL_MMA_C) * tl_dtype_bits(m->mma->type[TL_MMA_C]) / 32;
-    return target->kind == TL_TARGET_AMDGPU && !m->g->options->emulate &&
-           words > target->registers / 2;
+    return target->family->by_llvm && !m->g->options->emulate && words > target->registers / 2;
 }
 
 static void multiply_all(const Mma *m, const Blocks *blocks, LLVMValueRef *acc)

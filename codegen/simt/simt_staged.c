@@ -272,9 +272,9 @@ void tl_simt_get(TlSimt *g, TlOp *op)
 {
     enum { ANY = 16 };
     const TlValue *buf = tl_in(op, 0), *tile = op->out[0];
-    bool nvidia = g->options->target->kind == TL_TARGET_NVPTX;
+    bool matrix = g->options->target->can & TL_CAN_LDMATRIX;
     const TlBufPlan *p =
-        tl_buf_plan(g->arena, tile->type, buf->type, ANY, nvidia ? TL_BUF_MAY_MATRIX : 0);
+        tl_buf_plan(g->arena, tile->type, buf->type, ANY, matrix ? TL_BUF_MAY_MATRIX : 0);
     Read *r = TL_NEW(g->arena, Read);
     *r = (Read){.tile = tile,
                 .slot = slot_of(g, buf, tl_in(op, 1), p),
@@ -353,8 +353,8 @@ static bool prepare_copy(TlSimt *g, TlOp *op, Copy *c)
     TlSimtAccess *from = &c->from;
     tl_simt_access_begin(g, op, from);
     tl_simt_access_promise(g, from);
-    bool is_async, nvidia = g->options->target->kind == TL_TARGET_NVPTX;
-    const TlBufPlan *plan = tl_copy_plan(g->arena, op, from->width, nvidia, &is_async);
+    bool is_async, can_copy = g->options->target->can & TL_CAN_COPY;
+    const TlBufPlan *plan = tl_copy_plan(g->arena, op, from->width, can_copy, &is_async);
     if (!is_async) {
         copy_at_once(g, from);
         return false;
@@ -417,7 +417,7 @@ void tl_simt_copy(TlSimt *g, TlOp *op)
 void tl_simt_wait(TlSimt *g, TlOp *op)
 {
     LLVMValueRef pending = tl_simt_i32(g, (uint32_t)tl_attr_int(op, TL_ATTR_PENDING, 0));
-    if (g->options->target->kind != TL_TARGET_NVPTX)
+    if (!(g->options->target->can & TL_CAN_COPY))
         return; /* copies are done at once */
     if (op->opcode == TL_OP_COMMIT)
         tl_simt_leaf(g, TL_LEAF_CP_COMMIT, 0, NULL);

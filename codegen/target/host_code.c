@@ -79,3 +79,25 @@ void tl_host_check_closed(const void *object, size_t size, const char *known)
     if (*names)
         tl_fault(TL_FAULT_INTERNAL, "undefined in the kernels' object: %s", names);
 }
+
+/* ---- data in an object ---- */
+
+enum { END_BYTES = 64 };
+
+void *tl_embed(const char *symbol, const char *triple, const void *data, size_t size,
+               TlArena *arena, size_t *out_size)
+{
+    TlLlvm l;
+    char *padded = tl_alloc(arena, size + END_BYTES);
+    memcpy(padded, data, size);
+    tl_llvm_open(&l, arena, symbol, triple, *triple ? "generic" : "", "", 0);
+    LLVMValueRef bytes =
+        LLVMConstStringInContext(l.context, padded, (unsigned)(size + END_BYTES), 1);
+    LLVMValueRef global = LLVMAddGlobal(l.module, LLVMTypeOf(bytes), symbol);
+    LLVMSetInitializer(global, bytes);
+    LLVMSetGlobalConstant(global, 1);
+    LLVMSetAlignment(global, 64);
+    void *object = tl_llvm_emit(&l, arena, true, out_size);
+    tl_llvm_close(&l);
+    return object;
+}

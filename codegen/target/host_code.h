@@ -1,5 +1,6 @@
 /* Code that host CPUs run: cpu targets, and GPU targets for the emulator. Which features of the CPU
- * it uses, what stands for instructions that the CPU lacks, and that nothing in it is undefined. */
+ * it uses, what stands for instructions that the CPU lacks, and that nothing in it is undefined;
+ * and objects that carry images. */
 #ifndef TL_HOST_CODE_H
 #define TL_HOST_CODE_H
 #include "codegen/target/llvm.h"
@@ -19,4 +20,9 @@ void tl_host_complete(TlLlvm *l, bool services);
 /* Faults (INTERNAL), with the names, when the object has undefined symbols that do not begin with
  * `known`, which NULL stands for none. */
 void tl_host_check_closed(const void *object, size_t size, const char *known);
+
+/* An object for machines of `triple` ("": this one) that holds `size` bytes and 64 zeros as the
+ * constant `symbol`, 64-byte aligned: one image or several, then no image. */
+void *tl_embed(const char *symbol, const char *triple, const void *data, size_t size,
+               TlArena *arena, size_t *out_size);
 #endif

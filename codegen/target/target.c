@@ -1,31 +1,39 @@
-/* The tables of targets and pipelines. */
+/* The tables of families, targets and pipelines. */
 #include "codegen/target/target.h"
 
 #include <string.h>
 
 #include "ir/support/guard.h"
+#include "passes/pass.h"
+
+static const TlFamily FAMILIES[] = {
+#define FAMILY(ID, name, pipeline, code, by_llvm, lines, classes, file, version, convention,       \
+               middle)                                                                             \
+    {TL_FAMILY_##ID, name,    TL_PIPELINE_##pipeline,                                              \
+     TL_CODE_##code, by_llvm, TL_LINES_##lines,                                                    \
+     classes,        file,    version,                                                             \
+     convention,     middle},
+#include "codegen/target/family.def"
+};
 
 static const TlTarget TARGETS[] = {
-#define TARGET(name, kind, arch, triple, cpu, features, pipeline, lanes, shared, matrix, copies,   \
-               registers)                                                                          \
-    {name,  TL_TARGET_##kind, arch,   triple, cpu,      features, pipeline,                        \
-     lanes, shared,           matrix, copies, registers},
+#define HOST(name, family, triple, cpu, features)                                                  \
+    {name, &FAMILIES[TL_FAMILY_##family], "", triple, cpu, features, 0, 0, "", 0, 0},
+#define GPU(name, family, triple, features, lanes, shared, matrix, can, registers)                 \
+    {name,     &FAMILIES[TL_FAMILY_##family],                                                      \
+     name,     triple,                                                                             \
+     name,     features,                                                                           \
+     lanes,    shared,                                                                             \
+     matrix,   can,                                                                                \
+     registers},
 #include "codegen/target/target.def"
 };
 
 static const char *const NAMES[] = {
-#define TARGET(name, kind, arch, triple, cpu, features, pipeline, lanes, shared, matrix, copies,   \
-               registers)                                                                          \
-    name,
+#define HOST(name, ...) name,
+#define GPU(name, ...)  name,
 #include "codegen/target/target.def"
     NULL};
-
-static const struct {
-    const char *name, *passes;
-} PIPELINES[] = {
-#define PIPELINE(name, passes) {name, passes},
-#include "codegen/target/pipeline.def"
-};
 
 static const TlTarget *find(const char *name, size_t length)
 {
@@ -74,7 +82,7 @@ const char *tl_target_object_triple(const char *list)
     for (const char *p = list ? list : ""; *p;) {
         size_t n = strcspn(p, ",");
         const TlTarget *t = find(p, n);
-        if (t && t->kind == TL_TARGET_CPU)
+        if (t && t->family->code == TL_CODE_HOST)
             return t->triple;
         p += n + (p[n] == ',');
     }
@@ -86,23 +94,71 @@ const char *const *tl_target_names(void)
     return NAMES;
 }
 
-const char *tl_pipeline(const char *name)
+/* ---- pipelines ---- */
+
+enum {
+    ALL = 1 << TL_PIPELINE_REF | 1 << TL_PIPELINE_CPU | 1 << TL_PIPELINE_GPU,
+    CODE = 1 << TL_PIPELINE_CPU | 1 << TL_PIPELINE_GPU,
+    GPU = 1 << TL_PIPELINE_GPU
+};
+
+typedef struct Step {
+    const char *pass;
+    unsigned targets; /* of 1 << TlPipeline */
+    enum { ALWAYS, RING, FUSING, STRESS } when;
+    enum { TIR, OPT } from;
+    bool around;
+} Step;
+
+static const Step STEPS[] = {
+#define STEP(pass, targets, when, from)   {pass, targets, when, from, false},
+#define AROUND(pass, targets, when, from) {pass, targets, when, from, true},
+#include "codegen/target/pipeline.def"
+};
+
+static bool is_wanted(const Step *s, const TlPipelineFacts *f)
 {
-    for (size_t i = 0; i < sizeof PIPELINES / sizeof *PIPELINES; i++)
-        if (!strcmp(PIPELINES[i].name, name))
-            return PIPELINES[i].passes;
-    TL_UNREACHABLE("no pipeline '%s'", name);
+    bool when[] = {[ALWAYS] = true, [RING] = f->ring, [FUSING] = !f->strict, [STRESS] = f->stress};
+    return (s->targets >> f->pipeline & 1) && when[s->when] && (s->from == TIR || !f->only_tir);
 }
 
-const char *tl_target_kind_name(TlTargetKind kind)
+static void add_pass(TlSbuf *s, const char *text)
 {
-    switch (kind) {
-    case TL_TARGET_CPU: return "cpu";
-    case TL_TARGET_REF: return "ref";
-    case TL_TARGET_NVPTX: return "cuda";
-    case TL_TARGET_AMDGPU: return "hip";
+    tl_sbuf_putf(s, "%s%s", s->len && *text ? "," : "", text);
+}
+
+const char *tl_pipeline(TlArena *arena, const TlPipelineFacts *f)
+{
+    TlSbuf s;
+    bool placed = f->only_tir || !f->passes;
+    tl_sbuf_init(&s, arena);
+    tl_sbuf_puts(&s, "");
+    for (size_t i = 0; i < sizeof STEPS / sizeof *STEPS; i++) {
+        if (!placed && !STEPS[i].around) {
+            add_pass(&s, f->passes);
+            placed = true;
+        }
+        if (is_wanted(&STEPS[i], f) && (STEPS[i].around || !f->passes))
+            add_pass(&s, STEPS[i].pass);
     }
-    TL_UNREACHABLE("target kind %d", (int)kind);
+    return s.text;
+}
+
+/* ---- facts ---- */
+
+TlCode tl_target_code(const TlTarget *t, bool emulate)
+{
+    return emulate ? TL_CODE_HOST : t->family->code;
+}
+
+TlMachine tl_target_machine(const TlTarget *t)
+{
+    return (TlMachine){.name = t->name,
+                       .lanes = t->lanes,
+                       .shared_bytes = t->shared_bytes,
+                       .matrix = t->matrix,
+                       .copies = (t->can & TL_CAN_COPY) != 0,
+                       .registers = t->registers};
 }
 
 bool tl_target_has_proof(const TlTarget *t, tl_leaf leaf)

@@ -1,27 +1,53 @@
-/* Targets: rows of target.def and pipeline.def. */
+/* Targets: rows of target.def, family.def and pipeline.def. Other files ask for the fact that they
+ * need, never which family a target is of: so a new target is a row. */
 #ifndef TL_TARGET_H
 #define TL_TARGET_H
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "ir/support/arena.h"
 #include "runtime/contract/leaf.h"
 
-typedef enum TlTargetKind {
-    TL_TARGET_CPU,
-    TL_TARGET_REF,
-    TL_TARGET_NVPTX,
-    TL_TARGET_AMDGPU
-} TlTargetKind;
+/* What an image carries. */
+typedef enum TlCode {
+    TL_CODE_IR,   /* text of tile IR */
+    TL_CODE_HOST, /* an object for a host CPU */
+    TL_CODE_PTX,  /* text; with a NUL in the image */
+    TL_CODE_HSACO
+} TlCode;
 
+typedef enum TlPipeline { TL_PIPELINE_REF, TL_PIPELINE_CPU, TL_PIPELINE_GPU } TlPipeline;
+typedef enum TlDebugLines { TL_LINES_TABLES, TL_LINES_DIRECTIVES } TlDebugLines;
+
+typedef enum TlFamilyId {
+#define FAMILY(ID, ...) TL_FAMILY_##ID,
+#include "codegen/target/family.def"
+    TL_FAMILY_COUNT
+} TlFamilyId;
+
+/* A row of family.def, which says what the fields mean. */
+typedef struct TlFamily {
+    TlFamilyId id; /* to choose a function of FAMILY_GPU */
+    const char *name;
+    TlPipeline pipeline;
+    TlCode code;
+    bool by_llvm;
+    TlDebugLines lines;
+    const char *classes;
+    uint32_t file, version, convention;
+    const char *middle;
+} TlFamily;
+
+/* A row of target.def. */
 typedef struct TlTarget {
     const char *name;
-    TlTargetKind kind;
-    const char *arch, *triple, *cpu, *features, *pipeline;
-    int lanes;
+    const TlFamily *family;
+    const char *arch, *triple, *cpu, *features; /* arch: target.arch of the language */
+    int lanes;                                  /* 0: no GPU */
     uint32_t shared_bytes;
     const char *matrix;
-    bool copies; /* cp.async, ldmatrix */
+    unsigned can; /* of tl_gpu_can */
     int registers;
 } TlTarget;
 
@@ -34,9 +60,20 @@ const TlTarget *tl_target_host(const char *name);
 /* The machine that an object with images for `list` (comma-separated, NULL: "cpu") is linked on:
  * the triple of its first CPU target; "": this machine. */
 const char *tl_target_object_triple(const char *list);
-const char *const *tl_target_names(void);           /* NULL-terminated */
-const char *tl_pipeline(const char *name);          /* comma-separated passes */
-const char *tl_target_kind_name(TlTargetKind kind); /* target.kind of the language */
+const char *const *tl_target_names(void); /* NULL-terminated */
 bool tl_target_is_gpu(const TlTarget *t);
+TlCode tl_target_code(const TlTarget *t, bool emulate);
+/* What the passes of a GPU must know of it; warps, stages and stress stay 0. */
+struct TlMachine tl_target_machine(const TlTarget *t);
+
+/* What decides which rows of pipeline.def run. */
+typedef struct TlPipelineFacts {
+    TlPipeline pipeline;
+    bool ring, strict, stress;
+    bool only_tir;      /* only what the stage tir shows */
+    const char *passes; /* --passes; NULL: the target's */
+} TlPipelineFacts;
+const char *tl_pipeline(TlArena *arena, const TlPipelineFacts *facts); /* comma-separated passes */
+
 bool tl_target_has_proof(const TlTarget *t, tl_leaf leaf); /* proven.def */
 #endif

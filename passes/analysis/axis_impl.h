@@ -17,6 +17,8 @@ struct TlAxisInfo {
     TlAxisFacts *assumed; /* by value id: divisibility[0], lo and hi that `assume` promises */
     int64_t pid_end[TILE_MAX_GRID]; /* pids are below */
     uint64_t promised;              /* parameters that are aligned, bit = index */
+    uint64_t rests_on;              /* parameters of which the facts would ask whether they are */
+    uint64_t *asked;                /* while the facts are found: those asked for so far */
 };
 
 /* What is known of a view: divisibility, and the number itself when `known` (else -1). */
@@ -35,6 +37,8 @@ int64_t tl_access_constancy(const TlAxisInfo *a, const TlPlace *p, int dim);
 
 /* The facts when only these parameters are aligned (bit = index; those from 63 on share bit 63). */
 TlAxisInfo *tl_axis_info_promised(const TlFn *fn, TlArena *arena, uint64_t promised);
+/* The same facts, which do not rest on the others, for the accesses' sake. */
+TlAxisInfo tl_axis_info_narrowed(const TlAxisInfo *a, uint64_t promised);
 bool tl_axis_promises_scalars(const TlFn *fn);
 bool tl_axis_is_promised(const TlAxisInfo *a, uint32_t param);
 

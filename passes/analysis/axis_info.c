@@ -339,7 +339,10 @@ static void give_up(Flow *f)
 
 bool tl_axis_is_promised(const TlAxisInfo *a, uint32_t param)
 {
-    return a->promised >> (param < 63 ? param : 63) & 1;
+    uint32_t bit = param < 63 ? param : 63;
+    if (a->asked)
+        *a->asked |= (uint64_t)1 << bit;
+    return a->promised >> bit & 1;
 }
 
 TlAxisInfo *tl_axis_info(const TlFn *fn, TlArena *arena)
@@ -350,6 +353,8 @@ TlAxisInfo *tl_axis_info(const TlFn *fn, TlArena *arena)
 TlAxisInfo *tl_axis_info_promised(const TlFn *fn, TlArena *arena, uint64_t promised)
 {
     TlAxisInfo *a = TL_NEW(arena, TlAxisInfo);
+    uint64_t asked = 0;
+    a->asked = &asked;
     a->fn = fn;
     a->nvalues = fn->nvalues;
     a->promised = promised;
@@ -365,7 +370,17 @@ TlAxisInfo *tl_axis_info_promised(const TlFn *fn, TlArena *arena, uint64_t promi
         for (const TlOp *op = fn->body->first; op; op = tl_walk_next(op, NULL))
             take(&f, op);
     }
+    a->rests_on = asked;
+    a->asked = NULL;
     return a;
+}
+
+TlAxisInfo tl_axis_info_narrowed(const TlAxisInfo *a, uint64_t promised)
+{
+    TlAxisInfo narrow = *a;
+    TL_ASSERT((a->rests_on & (a->promised ^ promised)) == 0, "facts rest on what is taken away");
+    narrow.promised = promised;
+    return narrow;
 }
 
 bool tl_axis_info_holds(const TlAxisInfo *a, TlArena *scratch)

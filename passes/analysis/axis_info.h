@@ -22,10 +22,10 @@ typedef struct TlAxisFacts {
 
 typedef struct TlAxisInfo TlAxisInfo;
 /* Facts of every value, as a fixed point over loops. Runs at both levels; layouts do not matter.
- * When fn->info->aligned: every view's base and every pointer is a multiple of 16 bytes, innermost
- * extents and outer strides of views are multiples of 16 bytes in elements, strides are as
- * TlAccessInfo.local says, the grid is the one of the
- * kernel's clause, and in kernels without views integer parameters are multiples of 16. */
+ * When fn->info->aligned (variants.h): every view's base and every pointer is a multiple of 16
+ * bytes, innermost extents and outer strides of views are multiples of 16 bytes in elements,
+ * strides are as TlAccessInfo.local says, the grid is the one of the kernel's clause, and in
+ * kernels without views integer parameters are multiples of 16. */
 TlAxisInfo *tl_axis_info(const TlFn *fn, TlArena *arena);
 /* Is this still what tl_axis_info would find? */
 bool tl_axis_info_holds(const TlAxisInfo *a, TlArena *scratch);
@@ -81,16 +81,4 @@ const TlValue *tl_axis_plain(const TlAxisInfo *a, const TlValue *v);
 bool tl_axis_is_extent(const TlAxisInfo *a, const TlValue *v, const TlValue *view, uint32_t axis);
 /* NULL: no parameter. */
 const TlDim *tl_axis_param_extent(const TlFn *fn, const TlValue *view, uint32_t axis);
-
-/* ---- aligned kernels (variants.c) ----
- * A kernel can be made twice: as it is, and as if its views and pointers were aligned
- * (TlKernelInfo.aligned). The aligned one is launched only with arguments for which that is so. */
-/* Puts an aligned copy before each kernel that may profit. Nothing where there is one already. */
-void tl_variants_add(TlModule *m);
-/* After passes: drops the aligned kernels whose accesses did not. */
-void tl_variants_settle(TlModule *m);
-/* What must hold of the arguments: of the parameters without whose alignment some access would be
- * another one. Appended to `out`; none for a kernel that is not aligned. */
-typedef TL_VEC(tile_image_test) TlTests;
-void tl_variant_tests(const TlFn *fn, TlArena *arena, TlTests *out);
 #endif

@@ -1,4 +1,4 @@
-/* Kernels in two forms, general and aligned (axis_info.h).
+/* Kernels in two forms, general and aligned (variants.h).
  *
  * The aligned form assumes the promise of all parameters. Which of them it needs is found by taking
  * them away one by one: when every access is still what it was, that one stays away. What is left
@@ -8,7 +8,7 @@
  *
  * An aligned form is dropped when it needs no promise and has as many accesses without a bounds
  * test as the general one. */
-#include <string.h>
+#include "passes/analysis/variants.h"
 
 #include "passes/analysis/axis_impl.h"
 
@@ -19,11 +19,10 @@ static bool is_access(const TlOp *op)
     return tl_op_info(op->opcode)->flags & (F_READ | F_WRITE);
 }
 
-static Accesses accesses_of(const TlFn *fn, TlArena *arena, uint64_t promised)
+static Accesses accesses_of(const TlAxisInfo *a, TlArena *arena)
 {
-    const TlAxisInfo *a = tl_axis_info_promised(fn, arena, promised);
     Accesses all = {0};
-    for (const TlOp *op = fn->body->first; op; op = tl_walk_next(op, NULL))
+    for (const TlOp *op = a->fn->body->first; op; op = tl_walk_next(op, NULL))
         if (is_access(op))
             tl_vec_push(arena, &all, tl_access_info(a, op));
     return all;
@@ -46,25 +45,34 @@ static bool is_promised(const TlFn *fn, const TlParam *p)
     return p->kind != TILE_PARAM_SCALAR || (tl_axis_promises_scalars(fn) && tl_is_int(p->dtype));
 }
 
-/* The parameters whose alignment the accesses rest on, as for tl_axis_info_promised. */
-static uint64_t needed(const TlFn *fn, TlArena *arena)
+/* What is known when only these parameters are aligned. The facts of most kernels do not rest on
+ * most parameters, only their accesses do. */
+static const TlAxisInfo *narrowed(const TlAxisInfo *a, uint64_t promised, TlArena *arena)
 {
-    uint64_t promised = ~(uint64_t)0;
+    if (a->rests_on & (a->promised ^ promised))
+        return tl_axis_info_promised(a->fn, arena, promised);
+    TlAxisInfo *narrow = TL_NEW(arena, TlAxisInfo);
+    *narrow = tl_axis_info_narrowed(a, promised);
+    return narrow;
+}
+
+/* The parameters whose alignment the accesses rest on, as for tl_axis_info_promised. `a`: all
+ * are aligned. */
+static uint64_t needed(const TlAxisInfo *a, TlArena *arena)
+{
+    const TlFn *fn = a->fn;
     uint32_t n = fn->info->params.len;
-    TlArena scratch;
-    tl_arena_init(&scratch, arena->alloc);
-    Accesses all = accesses_of(fn, &scratch, promised);
+    Accesses all = accesses_of(a, arena);
     for (uint32_t i = 0; i < 64; i++) {
-        uint64_t less = promised & ~((uint64_t)1 << i);
-        bool there = i < n && is_promised(fn, &fn->info->params.data[i]);
+        bool there = (i < n && is_promised(fn, &fn->info->params.data[i])) || (i == 63 && n > 63);
+        const TlAxisInfo *less = narrowed(a, a->promised & ~((uint64_t)1 << i), arena);
         Accesses now = {0};
-        if (there || (i == 63 && n > 63))
-            now = accesses_of(fn, &scratch, less);
+        if (there)
+            now = accesses_of(less, arena);
         if (now.len == 0 || same_accesses(&all, &now))
-            promised = less;
+            a = less;
     }
-    tl_arena_free(&scratch);
-    return promised;
+    return a->promised;
 }
 
 /* ---- tests ---- */
@@ -93,11 +101,10 @@ static void test_param(TlArena *arena, TlTests *out, const TlParam *p, uint32_t 
 }
 
 /* Strides that 32-bit offsets within tiles rest on. */
-static void test_strides(TlArena *arena, TlTests *out, const TlFn *fn)
+static void test_strides(TlArena *arena, TlTests *out, const TlAxisInfo *a)
 {
-    const TlAxisInfo *a = tl_axis_info(fn, arena);
     uint32_t tested[64] = {0}; /* axes, by parameter */
-    for (const TlOp *op = fn->body->first; op; op = tl_walk_next(op, NULL)) {
+    for (const TlOp *op = a->fn->body->first; op; op = tl_walk_next(op, NULL)) {
         uint32_t axes = is_access(op) ? tl_access_info(a, op).local : 0;
         uint32_t param = axes ? tl_op_place(op).base->index : 0;
         if (param < 64)
@@ -121,25 +128,45 @@ static bool has_pid(const TlFn *fn)
     return false;
 }
 
-void tl_variant_tests(const TlFn *fn, TlArena *arena, TlTests *out)
+/* a: all parameters are aligned; promised: those that need be. */
+static void put_tests(const TlAxisInfo *a, uint64_t promised, TlArena *arena, TlTests *out)
 {
-    if (!fn->info || !fn->info->aligned)
-        return;
-    uint64_t promised = needed(fn, arena);
+    const TlFn *fn = a->fn;
     for (uint32_t i = 0; i < fn->info->params.len; i++) {
         const TlParam *p = &fn->info->params.data[i];
         if (is_promised(fn, p) && (promised >> (i < 63 ? i : 63) & 1))
             test_param(arena, out, p, i);
     }
-    test_strides(arena, out, fn);
+    test_strides(arena, out, a);
     if (fn->info->grid.len && has_pid(fn))
         push(arena, out, TILE_TEST_GRID, 0, 0, 2);
 }
 
+void tl_variant_tests(const TlFn *fn, TlArena *arena, TlTests *out)
+{
+    if (!tl_variant_is_aligned(fn))
+        return;
+    const TlTests *known = &fn->info->tests;
+    for (uint32_t i = 0; fn->info->tests_known && i < known->len; i++)
+        tl_vec_push(arena, out, known->data[i]);
+    if (fn->info->tests_known)
+        return;
+    TlArena scratch;
+    tl_arena_init(&scratch, arena->alloc);
+    const TlAxisInfo *a = tl_axis_info(fn, &scratch);
+    put_tests(a, needed(a, &scratch), arena, out);
+    tl_arena_free(&scratch);
+}
+
 /* ---- the two forms ---- */
 
+bool tl_variant_is_aligned(const TlFn *fn)
+{
+    return fn->info && fn->info->aligned;
+}
+
 /* A tile accessed through a view whose elements can lie side by side, or through pointers. */
-static bool may_profit(const TlFn *fn)
+bool tl_variant_may_profit(const TlFn *fn)
 {
     if (!fn->info)
         return false;
@@ -147,38 +174,6 @@ static bool may_profit(const TlFn *fn)
         if (is_access(op) && tl_op_place(op).rank > 0)
             return true;
     return false;
-}
-
-static bool is_aligned(const TlFn *fn)
-{
-    return fn->info && fn->info->aligned;
-}
-
-void tl_variants_add(TlModule *m)
-{
-    uint32_t n = m->fns.len;
-    bool any = false;
-    for (uint32_t i = 0; i < n; i++) {
-        if (is_aligned(m->fns.data[i]))
-            return;
-        any |= may_profit(m->fns.data[i]);
-    }
-    if (!any)
-        return;
-    TlModule *copy = tl_module_clone(m); /* lives as long as the context */
-    TlFn **all = TL_NEW_ARRAY(&m->arena, TlFn *, 2 * n);
-    uint32_t len = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        if (may_profit(m->fns.data[i])) {
-            TlFn *aligned = copy->fns.data[i];
-            aligned->module = m;
-            aligned->info->aligned = true;
-            all[len++] = aligned;
-        }
-        all[len++] = m->fns.data[i];
-    }
-    m->fns.data = all;
-    m->fns.len = m->fns.cap = len;
 }
 
 static uint32_t tested_accesses(const TlFn *fn)
@@ -189,20 +184,15 @@ static uint32_t tested_accesses(const TlFn *fn)
     return n;
 }
 
-static bool profits(const TlFn *aligned, const TlFn *general, TlArena *arena)
+bool tl_variant_profits(TlFn *aligned, const TlFn *general, TlArena *scratch)
 {
-    return needed(aligned, arena) != 0 || tested_accesses(aligned) < tested_accesses(general);
-}
-
-void tl_variants_settle(TlModule *m)
-{
-    uint32_t len = 0;
-    for (uint32_t i = 0; i < m->fns.len; i++) {
-        TlFn *fn = m->fns.data[i];
-        bool pair = is_aligned(fn) && i + 1 < m->fns.len &&
-                    !strcmp(fn->name, m->fns.data[i + 1]->name) && !is_aligned(m->fns.data[i + 1]);
-        if (!pair || profits(fn, m->fns.data[i + 1], &m->arena))
-            m->fns.data[len++] = fn;
+    const TlAxisInfo *a = tl_axis_info(aligned, scratch);
+    uint64_t promised = needed(a, scratch);
+    bool profits = promised != 0 || tested_accesses(aligned) < tested_accesses(general);
+    if (profits) {
+        aligned->info->tests = (TlTests){0};
+        put_tests(a, promised, &aligned->module->arena, &aligned->info->tests);
+        aligned->info->tests_known = true;
     }
-    m->fns.len = len;
+    return profits;
 }

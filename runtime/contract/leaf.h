@@ -6,10 +6,23 @@
 #include <stdint.h>
 
 typedef enum tl_leaf {
-#define LEAF(ID, name, result, operands, class_, meaning) TL_LEAF_##ID,
+#define LEAF(ID, ...) TL_LEAF_##ID,
 #include "runtime/contract/leaf.def"
     TL_LEAF_COUNT
 } tl_leaf;
+
+typedef enum tl_leaf_family {
+#define LEAF_FAMILY(ID, ...) TL_LEAF_FAMILY_##ID,
+#include "runtime/contract/leaf.def"
+    TL_LEAF_FAMILY_COUNT
+} tl_leaf_family;
+
+/* What not every GPU can, and leaves need (leaf.def). */
+typedef enum tl_gpu_can {
+    TL_CAN_COPY = 1,     /* asynchronous copies from global to shared memory */
+    TL_CAN_LDMATRIX = 2, /* loads of a warp from shared memory */
+    TL_CAN_TF32 = 4      /* the rounding to tf32 */
+} tl_gpu_can;
 
 typedef enum tl_leaf_class {
     TL_LEAF_CLASS_PURE, TL_LEAF_CLASS_WARP, TL_LEAF_CLASS_BLOCK, TL_LEAF_CLASS_GLOBAL,
@@ -17,10 +30,51 @@ typedef enum tl_leaf_class {
     TL_LEAF_CLASS_ASYNC, TL_LEAF_CLASS_ATOMIC, TL_LEAF_CLASS_DEBUG
 } tl_leaf_class;
 
+/* A row of leaf.def with what it has from its family. */
+typedef struct tl_leaf_row {
+    const char *name, *result, *operands;
+    tl_leaf_family family;
+    uint32_t size;
+    tl_leaf_class class_;
+    unsigned needs; /* of tl_gpu_can */
+} tl_leaf_row;
+
+static inline const tl_leaf_row *tl_leaf_info(tl_leaf leaf)
+{
+    enum {
+#define LEAF_FAMILY(ID, class_, needs, meaning)                                                    \
+    CLASS_OF_##ID = TL_LEAF_CLASS_##class_, NEEDS_OF_##ID = needs,
+#include "runtime/contract/leaf.def"
+    };
+    static const tl_leaf_row ROWS[] = {
+#define LEAF(ID, name, result, operands, family, size)                                             \
+    {name,                                                                                         \
+     #result,                                                                                      \
+     operands,                                                                                     \
+     TL_LEAF_FAMILY_##family,                                                                      \
+     size,                                                                                         \
+     (tl_leaf_class)CLASS_OF_##family,                                                             \
+     NEEDS_OF_##family},
+#include "runtime/contract/leaf.def"
+    };
+    return &ROWS[leaf];
+}
+
+/* TL_LEAF_COUNT: the family has no leaf of that size. */
+static inline tl_leaf tl_leaf_of_size(tl_leaf_family family, uint32_t size)
+{
+    uint32_t leaf = 0;
+    while (leaf < TL_LEAF_COUNT && (tl_leaf_info((tl_leaf)leaf)->family != family ||
+                                    tl_leaf_info((tl_leaf)leaf)->size != size))
+        leaf++;
+    return (tl_leaf)leaf;
+}
+
 /* Loads of a warp: collectives that read shared memory. */
 static inline int tl_leaf_is_ldsm(tl_leaf leaf)
 {
-    return leaf >= TL_LEAF_LDSM_1 && leaf <= TL_LEAF_LDSM_T_4;
+    tl_leaf_family family = tl_leaf_info(leaf)->family;
+    return family == TL_LEAF_FAMILY_LDSM || family == TL_LEAF_FAMILY_LDSM_T;
 }
 
 /* ATOM_32, ATOM_64: integers by two's complement or unsigned, floats by their bits. order and scope

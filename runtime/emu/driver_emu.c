@@ -58,11 +58,7 @@ static tile_status read_schedule(tl_dev *dev, const char *text)
 static tile_status check_target(const char *name, size_t length)
 {
     static const char *const known[] = {
-#define GPU_NVPTX(name)  name,
-#define GPU_AMDGPU(name) name,
-#define GPU_CPU(name)
-#define GPU_REF(name)
-#define TARGET(name, kind, ...) GPU_##kind(name)
+#define GPU(name, ...) name,
 #include "codegen/target/target.def"
     };
     char list[512];

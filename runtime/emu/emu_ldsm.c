@@ -33,8 +33,9 @@ static uint32_t word_of(const matrix *m, uint32_t lane, bool trans)
 static void act(tl_emu_block *b, void *const *mine)
 {
     const part *first = mine[0];
-    bool trans = first->leaf >= TL_LEAF_LDSM_T_1, allowed[LANES];
-    uint32_t n = 1u << (first->leaf - (trans ? TL_LEAF_LDSM_T_1 : TL_LEAF_LDSM_1));
+    const tl_leaf_row *row = tl_leaf_info(first->leaf);
+    bool trans = row->family == TL_LEAF_FAMILY_LDSM_T, allowed[LANES];
+    uint32_t n = row->size;
     uint32_t offsets[LANES], thread = b->current->index / LANES * LANES;
     for (uint32_t i = 0; i < ROWS * n; i++)
         offsets[i] = ((const part *)mine[i])->row;

@@ -13,23 +13,18 @@ typedef uint32_t v2 __attribute__((vector_size(8)));
 typedef uint32_t v4 __attribute__((vector_size(16)));
 
 /* The prototypes are not in a header: who calls them was made by the compiler. */
-#define LEAF(ID, name, result, operands, class_, meaning)                                          \
-    extern void leaf_##ID(void) __asm__("tl_emu_" name);
+#define LEAF(ID, name, ...) extern void leaf_##ID(void) __asm__("tl_emu_" name);
 #include "runtime/contract/leaf.def"
 
 const tl_elf_symbol tl_emu_known[TL_EMU_KNOWN] = {
-#define LEAF(ID, name, result, operands, class_, meaning) {"tl_emu_" name, leaf_##ID},
+#define LEAF(ID, name, ...) {"tl_emu_" name, leaf_##ID},
 #include "runtime/contract/leaf.def"
     {"tl_emu_host_fma", (void (*)(void))fma}, /* host CPUs without the instruction */
 };
 
 const char *tl_emu_leaf_name(tl_leaf leaf)
 {
-    static const char *const names[] = {
-#define LEAF(ID, name, result, operands, class_, meaning) name,
-#include "runtime/contract/leaf.def"
-    };
-    return (unsigned)leaf < TL_LEAF_COUNT ? names[leaf] : "?";
+    return (unsigned)leaf < TL_LEAF_COUNT ? tl_leaf_info(leaf)->name : "?";
 }
 
 const tile_image_site *tl_emu_site(const tl_launch *launch, uint32_t site)

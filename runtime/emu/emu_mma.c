@@ -332,22 +332,15 @@ static void run(tl_leaf leaf, uint32_t site, mma_call *x, uint32_t types)
 }
 
 /* Operands and the result cross by address (codegen/leaf/leaf_emu.c). */
-#define MMA(words)                                                                                 \
-    void tl_emu_mma_##words(uint32_t site, uint32_t kind, uint32_t k, uint32_t types,              \
-                            uint32_t ring, const uint32_t *a, const uint32_t *b,                   \
-                            const uint32_t *c, uint32_t *out);                                     \
-    void tl_emu_mma_##words(uint32_t site, uint32_t kind, uint32_t k, uint32_t types,              \
-                            uint32_t ring, const uint32_t *a, const uint32_t *b,                   \
-                            const uint32_t *c, uint32_t *out)                                      \
+#define LEAF_MMA(na, nb, nc, ...)                                                                  \
+    void tl_emu_mma_##na##_##nb##_##nc(uint32_t site, uint32_t kind, uint32_t k, uint32_t types,   \
+                                       uint32_t ring, const uint32_t *a, const uint32_t *b,        \
+                                       const uint32_t *c, uint32_t *out);                          \
+    void tl_emu_mma_##na##_##nb##_##nc(uint32_t site, uint32_t kind, uint32_t k, uint32_t types,   \
+                                       uint32_t ring, const uint32_t *a, const uint32_t *b,        \
+                                       const uint32_t *c, uint32_t *out)                           \
     {                                                                                              \
         mma_call x = {(tl_mma_kind)kind, k, {0}, ring != 0, {a, b, c}, out};                       \
-        run(TL_LEAF_MMA_##words, site, &x, types);                                                 \
+        run(TL_LEAF_MMA_##na##_##nb##_##nc, site, &x, types);                                      \
     }
-MMA(1_1_4)
-MMA(1_1_16)
-MMA(2_2_4)
-MMA(2_2_8)
-MMA(2_2_16)
-MMA(4_2_4)
-MMA(4_4_8)
-MMA(8_8_8)
+#include "runtime/contract/leaf.def"

@@ -423,29 +423,16 @@ static int by_place(const void *a, const void *b)
     return x->leaf < y->leaf ? -1 : x->leaf > y->leaf;
 }
 
-typedef struct leaf_row {
-    const char *name;
-    tl_leaf_class class_;
-} leaf_row;
-
-static leaf_row row_of(uint32_t leaf)
+static const tl_leaf_row *row_of(uint32_t leaf)
 {
-    static const leaf_row rows[] = {
-#define LEAF(ID, name, result, operands, class_, meaning) {name, TL_LEAF_CLASS_##class_},
-#include "runtime/contract/leaf.def"
-        {"?", TL_LEAF_CLASS_PURE},
-    };
-    return rows[leaf < TL_LEAF_COUNT ? leaf : TL_LEAF_COUNT];
+    static const tl_leaf_row unknown = {"?", "v", "", TL_LEAF_FAMILY_COUNT, 0, TL_LEAF_CLASS_PURE,
+                                        0};
+    return leaf < TL_LEAF_COUNT ? tl_leaf_info((tl_leaf)leaf) : &unknown;
 }
 
 static double per(uint64_t a, uint64_t b)
 {
     return b ? (double)a / (double)b : 0;
-}
-
-static bool is_copy(uint32_t leaf)
-{
-    return leaf >= TL_LEAF_CP_ASYNC_4 && leaf <= TL_LEAF_CP_ASYNC_16;
 }
 
 static void put_copy(text *t, const counts *from, const counts *to)
@@ -460,13 +447,14 @@ static void put_copy(text *t, const counts *from, const counts *to)
 static void put_site(text *t, const entry *e)
 {
     const counts *c = &e->counts;
-    leaf_row row = row_of(e->place.leaf);
-    put(t, "%.200s:%u:%u %s", e->place.path, e->place.line, e->place.col, row.name);
-    if (is_copy(e->place.leaf)) {
+    const tl_leaf_row *row = row_of(e->place.leaf);
+    bool matrices = row->family == TL_LEAF_FAMILY_LDSM || row->family == TL_LEAF_FAMILY_LDSM_T;
+    put(t, "%.200s:%u:%u %s", e->place.path, e->place.line, e->place.col, row->name);
+    if (row->family == TL_LEAF_FAMILY_CP_ASYNC) {
         put_copy(t, c, &e->target);
         return;
     }
-    switch (tl_leaf_is_ldsm((tl_leaf)e->place.leaf) ? TL_LEAF_CLASS_SHARED : row.class_) {
+    switch (matrices ? TL_LEAF_CLASS_SHARED : row->class_) {
     case TL_LEAF_CLASS_GLOBAL:
         put(t, ": %" PRIu64 " requests, %.2f sectors/request (min %.2f), %.2f lines/request\n",
             c->requests, per(c->units, c->requests), per(c->minimum, c->requests),
@@ -514,37 +502,31 @@ typedef struct totals {
     uint64_t barriers, shuffles;
 } totals;
 
-/* The index in widths of a leaf that loads or stores, from LDG_8 and so on. */
-static uint32_t width_of(uint32_t leaf, uint32_t first)
-{
-    return (leaf - first) % WIDTHS;
-}
-
 static void add_to_totals(totals *t, const entry *e)
 {
-    uint32_t leaf = e->place.leaf;
+    const tl_leaf_row *row = row_of(e->place.leaf);
     const counts *c = &e->counts;
-    if (is_copy(leaf)) {
+    switch ((int)row->family) {
+    case TL_LEAF_FAMILY_CP_ASYNC:
         add(&t->copied, c);
         add(&t->target, &e->target);
-    } else if (tl_leaf_is_ldsm((tl_leaf)leaf)) {
-        add(&t->shared[LOADS], c);
-    } else if (leaf >= TL_LEAF_LDG_8 && leaf <= TL_LEAF_STG_128) {
-        add(&t->global[leaf >= TL_LEAF_STG_8 ? STORES : LOADS], c);
-        t->widths[width_of(leaf, TL_LEAF_LDG_8)] += c->threads;
-    } else if (leaf >= TL_LEAF_LDS_8 && leaf <= TL_LEAF_STS_128) {
-        add(&t->shared[leaf >= TL_LEAF_STS_8 ? STORES : LOADS], c);
-    } else if (leaf >= TL_LEAF_ATOM_16 && leaf <= TL_LEAF_ATOM_64) {
-        add(&t->atomics, c);
-    } else if (leaf == TL_LEAF_BARRIER) {
-        t->barriers += c->executed;
-    } else if (leaf == TL_LEAF_SHFL_IDX || leaf == TL_LEAF_SHFL_XOR) {
-        t->shuffles += c->executed;
+        break;
+    case TL_LEAF_FAMILY_LDSM:
+    case TL_LEAF_FAMILY_LDSM_T:
+    case TL_LEAF_FAMILY_LDS: add(&t->shared[LOADS], c); break;
+    case TL_LEAF_FAMILY_STS: add(&t->shared[STORES], c); break;
+    case TL_LEAF_FAMILY_LDG:
+    case TL_LEAF_FAMILY_STG:
+        add(&t->global[row->family == TL_LEAF_FAMILY_STG ? STORES : LOADS], c);
+        t->widths[__builtin_ctz(row->size / 8)] += c->threads;
+        break;
+    case TL_LEAF_FAMILY_ATOM: add(&t->atomics, c); break;
+    case TL_LEAF_FAMILY_BARRIER: t->barriers += c->executed; break;
+    case TL_LEAF_FAMILY_SHFL_IDX:
+    case TL_LEAF_FAMILY_SHFL_XOR: t->shuffles += c->executed; break;
+    default: break;
     }
 }
-_Static_assert(TL_LEAF_STG_8 == TL_LEAF_LDG_8 + WIDTHS && TL_LEAF_STG_128 == TL_LEAF_STG_8 + 4 &&
-                   TL_LEAF_STS_8 == TL_LEAF_LDS_8 + WIDTHS && TL_LEAF_STS_128 == TL_LEAF_STS_8 + 4,
-               "loads and stores: 8, 16, 32, 64, 128 bits");
 
 static void put_totals(text *t, const totals *sum)
 {

@@ -114,7 +114,7 @@ def check_diags(root, paths):
 
 def check_passes(root, paths):
     with open(os.path.join(root, "passes/passes.def"), encoding="utf-8") as f:
-        names = re.findall(r'^PASS\(\w+,\s*"([^"]+)"', f.read(), re.M)
+        names = re.findall(r'^(?:MODULE_)?PASS\(\w+,\s*"([^"]+)"', f.read(), re.M)
     for name in names:
         if not any(p.startswith(f"test/passes/{name}/") for p in paths):
             yield f"passes/passes.def: {name} has no tests in test/passes/{name}"

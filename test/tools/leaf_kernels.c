@@ -96,17 +96,13 @@ static LLVMValueRef call(Maker *m, tl_leaf leaf, LLVMValueRef *args, unsigned n)
 
 static bool is_copy(tl_leaf leaf)
 {
-    return leaf >= TL_LEAF_CP_ASYNC_4 && leaf <= TL_LEAF_CP_ASYNC_16;
+    return tl_leaf_info(leaf)->family == TL_LEAF_FAMILY_CP_ASYNC;
 }
 
 /* One call of the row with the maker's present variant. */
 static void add_call(Maker *m, tl_leaf leaf)
 {
-    static const char *const OPERANDS[] = {
-#define LEAF(ID, name, result, operands, class_, meaning) operands,
-#include "runtime/contract/leaf.def"
-    };
-    const char *letters = OPERANDS[leaf];
+    const char *letters = tl_leaf_info(leaf)->operands;
     tl_leaf_class c = tl_leaf_class_of(leaf);
     LLVMValueRef args[TL_LEAF_MAX_ARGS], tid = call(m, TL_LEAF_TID, NULL, 0);
     unsigned n = (unsigned)strlen(letters);
@@ -176,10 +172,6 @@ static void add_row(Maker *m, tl_leaf leaf)
 /* One call per matrix instruction of the target; the leaves' own rows have no kernels. */
 static void add_matrix(Maker *m, const TlMma *mma)
 {
-    static const char *const OPERANDS[] = {
-#define LEAF(ID, name, result, operands, class_, meaning) operands,
-#include "runtime/contract/leaf.def"
-    };
     tl_leaf leaf = tl_leaf_of_mma(m->arena, mma);
     LLVMValueRef args[TL_LEAF_MAX_ARGS], tid;
     char *name = tl_format(m->arena, "k_%s", mma->name);
@@ -194,21 +186,14 @@ static void add_matrix(Maker *m, const TlMma *mma)
         m, TL_MMA_TYPES((uint32_t)mma->type[0], (uint32_t)mma->type[1], (uint32_t)mma->type[2]));
     args[4] = i32(m, 0);
     for (unsigned i = 5; i < 8; i++)
-        args[i] = operand(m, OPERANDS[leaf][i], tid);
+        args[i] = operand(m, tl_leaf_info(leaf)->operands[i], tid);
     keep(m, call(m, leaf, args, 8));
     end(m, name);
 }
 
 static bool is_matrix(tl_leaf leaf)
 {
-    return leaf >= TL_LEAF_MMA_1_1_4 && leaf <= TL_LEAF_MMA_8_8_8;
-}
-
-/* Rows that AMD has no code for. */
-static bool is_nvidias(tl_leaf leaf)
-{
-    return leaf == TL_LEAF_TF32 || tl_leaf_is_ldsm(leaf) ||
-           tl_leaf_class_of(leaf) == TL_LEAF_CLASS_ASYNC;
+    return tl_leaf_info(leaf)->family == TL_LEAF_FAMILY_MMA;
 }
 
 static void *emit(Maker *m, const TlCodegenOptions *o, const char *form, size_t *out_size)
@@ -216,7 +201,8 @@ static void *emit(Maker *m, const TlCodegenOptions *o, const char *form, size_t 
     static const char *const FORMS[] = {"llvm", "asm", "obj"};
     for (int i = 0; i < 3; i++)
         if (!strcmp(form, FORMS[i]))
-            return tl_gpu_emit(&m->l, o, (TlEmit)i, m->arena, &m->kernels, out_size);
+            return tl_gpu_emit(&m->l, o, (TlEmit)(TL_EMIT_LLVM + i), m->arena, &m->kernels,
+                               out_size);
     tl_gpu_middle(&m->l, o);
     tl_gpu_expand(&m->l, o, &m->kernels);
     return tl_llvm_emit(&m->l, m->arena, true, out_size);
@@ -235,8 +221,7 @@ static int make(Maker *m, const char *target, const char *form, FILE *out)
     m->i64 = LLVMInt64TypeInContext(m->l.context);
     m->ptr = LLVMPointerTypeInContext(m->l.context, 1);
     for (int leaf = 0; leaf < TL_LEAF_COUNT; leaf++)
-        if (!is_matrix((tl_leaf)leaf) &&
-            (!is_nvidias((tl_leaf)leaf) || o.target->kind == TL_TARGET_NVPTX))
+        if (!is_matrix((tl_leaf)leaf) && tl_leaf_is_of(o.target, (tl_leaf)leaf))
             add_row(m, (tl_leaf)leaf);
     for (uint32_t i = 0; i < tl_mma_count(); i++)
         if (tl_mma_has(o.target->matrix, tl_mma_at(i)))

@@ -12,6 +12,7 @@
 #include "ir/numeric.h"
 #include "ir/rewrite.h"
 #include "passes/analysis/axis_info.h"
+#include "passes/analysis/variants.h"
 #include "test/unit/unit.h"
 #include <stdlib.h>
 

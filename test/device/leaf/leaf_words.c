@@ -137,7 +137,7 @@ static char atom_letter(tl_leaf leaf)
 
 static bool is_matrix(tl_leaf leaf)
 {
-    return leaf >= TL_LEAF_MMA_1_1_4 && leaf <= TL_LEAF_MMA_8_8_8;
+    return tl_leaf_info(leaf)->family == TL_LEAF_FAMILY_MMA;
 }
 
 /* How many kernels a row may have. */
@@ -149,16 +149,14 @@ static uint32_t operations(tl_leaf leaf)
 }
 
 /* Matrix instructions that the target has; on 16 bits there are these atomics alone, the others are
- * made of them; tf32 is for mma.sync. */
+ * made of them. */
 static bool has_operation(const TlTarget *target, TlArena *arena, tl_leaf leaf, uint32_t op)
 {
     if (is_matrix(leaf))
         return tl_mma_has(target->matrix, tl_mma_at(op)) &&
                tl_leaf_of_mma(arena, tl_mma_at(op)) == leaf;
-    if (leaf == TL_LEAF_TF32 || tl_leaf_is_ldsm(leaf) ||
-        tl_leaf_class_of(leaf) == TL_LEAF_CLASS_ASYNC)
-        return target->kind == TL_TARGET_NVPTX;
-    return leaf != TL_LEAF_ATOM_16 || op == TL_ATOM_LOAD || op == TL_ATOM_CAS;
+    return tl_leaf_is_of(target, leaf) &&
+           (leaf != TL_LEAF_ATOM_16 || op == TL_ATOM_LOAD || op == TL_ATOM_CAS);
 }
 
 static const uint32_t HINTS[] = {0, 1, 2, 4, 8, 6};
@@ -428,16 +426,13 @@ static LLVMValueRef matrix_part(Maker *m, const TlMma *mma, int operand, char le
 
 static void make_matrix(Maker *m, tl_leaf leaf, const TlMma *mma)
 {
-    static const char *const OPERANDS[] = {
-#define LEAF(ID, name, result, operands, class_, meaning) operands,
-#include "runtime/contract/leaf.def"
-    };
+    const char *operands = tl_leaf_info(leaf)->operands;
     const TlDtype *t = mma->type;
     LLVMValueRef args[8] = {word(m, 0), word(m, tl_leaf_mma_kind(mma)), word(m, (uint32_t)mma->k),
                             word(m, TL_MMA_TYPES((uint32_t)t[0], (uint32_t)t[1], (uint32_t)t[2])),
                             word(m, 0)};
     for (int i = 0; i < 3; i++)
-        args[5 + i] = matrix_part(m, mma, i, OPERANDS[leaf][5 + i]);
+        args[5 + i] = matrix_part(m, mma, i, operands[5 + i]);
     LLVMValueRef x = call(m, leaf, args, 8);
     unsigned n = LLVMGetVectorSize(LLVMTypeOf(x));
     for (unsigned i = 0; i < n; i++)
@@ -500,52 +495,32 @@ static void make_debug(Maker *m, tl_leaf leaf)
 
 static void make_row(Maker *m, tl_leaf leaf, uint32_t op)
 {
-    switch (leaf) {
-    case TL_LEAF_TID:
-    case TL_LEAF_CTAID: keep(m, leaf == TL_LEAF_TID ? m->tid : m->ctaid); break;
-    case TL_LEAF_BARRIER: make_barrier(m); break;
-    case TL_LEAF_SHFL_IDX:
-    case TL_LEAF_SHFL_XOR: make_shuffles(m, leaf); break;
-    case TL_LEAF_ATOM_16:
-    case TL_LEAF_ATOM_32:
-    case TL_LEAF_ATOM_64: make_atom(m, leaf, (tl_atom)op); break;
-    case TL_LEAF_MMA_1_1_4:
-    case TL_LEAF_MMA_1_1_16:
-    case TL_LEAF_MMA_2_2_4:
-    case TL_LEAF_MMA_2_2_8:
-    case TL_LEAF_MMA_2_2_16:
-    case TL_LEAF_MMA_4_2_4:
-    case TL_LEAF_MMA_4_4_8:
-    case TL_LEAF_MMA_8_8_8: make_matrix(m, leaf, tl_mma_at(op)); break;
-    case TL_LEAF_MUL_WIDE: make_mul_wide(m); break;
-    case TL_LEAF_EX2: make_ex2(m, false); break;
-    case TL_LEAF_EX2_FTZ: make_ex2(m, true); break;
-    case TL_LEAF_TF32: make_tf32(m); break;
-    case TL_LEAF_CP_ASYNC_4: make_copies(m, 4); break;
-    case TL_LEAF_CP_ASYNC_8: make_copies(m, 8); break;
-    case TL_LEAF_CP_ASYNC_16: make_copies(m, 16); break;
-    case TL_LEAF_CP_COMMIT:
-    case TL_LEAF_CP_WAIT: make_groups(m); break;
-    case TL_LEAF_LDSM_1:
-    case TL_LEAF_LDSM_2:
-    case TL_LEAF_LDSM_4:
-    case TL_LEAF_LDSM_T_1:
-    case TL_LEAF_LDSM_T_2:
-    case TL_LEAF_LDSM_T_4: make_ldsm(m, leaf); break;
-    case TL_LEAF_FAIL:
-    case TL_LEAF_OUTSIDE:
-    case TL_LEAF_PRINT: make_debug(m, leaf); break;
-    default:
-        if (leaf >= TL_LEAF_LDG_8 && leaf <= TL_LEAF_LDG_128)
-            make_ldg(m, leaf);
-        else if (leaf >= TL_LEAF_STG_8 && leaf <= TL_LEAF_STG_128)
-            make_stg(m, leaf);
-        else if (leaf >= TL_LEAF_LDS_8 && leaf <= TL_LEAF_LDS_128)
-            make_lds(m, leaf);
-        else if (leaf >= TL_LEAF_STS_8 && leaf <= TL_LEAF_STS_128)
-            make_sts(m, leaf);
-        else
-            TL_ASSERT(false, "row '%s' has no kernel here", tl_leaf_name(leaf));
+    const tl_leaf_row *row = tl_leaf_info(leaf);
+    switch (row->family) {
+    case TL_LEAF_FAMILY_TID: keep(m, m->tid); break;
+    case TL_LEAF_FAMILY_CTAID: keep(m, m->ctaid); break;
+    case TL_LEAF_FAMILY_BARRIER: make_barrier(m); break;
+    case TL_LEAF_FAMILY_SHFL_IDX:
+    case TL_LEAF_FAMILY_SHFL_XOR: make_shuffles(m, leaf); break;
+    case TL_LEAF_FAMILY_ATOM: make_atom(m, leaf, (tl_atom)op); break;
+    case TL_LEAF_FAMILY_MMA: make_matrix(m, leaf, tl_mma_at(op)); break;
+    case TL_LEAF_FAMILY_MUL_WIDE: make_mul_wide(m); break;
+    case TL_LEAF_FAMILY_EX2: make_ex2(m, false); break;
+    case TL_LEAF_FAMILY_EX2_FTZ: make_ex2(m, true); break;
+    case TL_LEAF_FAMILY_TF32: make_tf32(m); break;
+    case TL_LEAF_FAMILY_CP_ASYNC: make_copies(m, row->size); break;
+    case TL_LEAF_FAMILY_CP_COMMIT:
+    case TL_LEAF_FAMILY_CP_WAIT: make_groups(m); break;
+    case TL_LEAF_FAMILY_LDSM:
+    case TL_LEAF_FAMILY_LDSM_T: make_ldsm(m, leaf); break;
+    case TL_LEAF_FAMILY_FAIL:
+    case TL_LEAF_FAMILY_OUTSIDE:
+    case TL_LEAF_FAMILY_PRINT: make_debug(m, leaf); break;
+    case TL_LEAF_FAMILY_LDG: make_ldg(m, leaf); break;
+    case TL_LEAF_FAMILY_STG: make_stg(m, leaf); break;
+    case TL_LEAF_FAMILY_LDS: make_lds(m, leaf); break;
+    case TL_LEAF_FAMILY_STS: make_sts(m, leaf); break;
+    case TL_LEAF_FAMILY_COUNT: break;
     }
 }
 
@@ -829,7 +804,7 @@ static void one_row(Run *r, tl_leaf leaf, uint32_t op, const char *name, const c
 static void add_proof(const Run *r, FILE *f, tl_leaf leaf)
 {
     static const char *const IDS[] = {
-#define LEAF(ID, name, result, operands, class_, meaning) #ID,
+#define LEAF(ID, ...) #ID,
 #include "runtime/contract/leaf.def"
     };
     if (f && !r->emulate)
