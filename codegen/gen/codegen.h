@@ -23,7 +23,7 @@ void *tl_cpu_compile(TlModule *m, const TlCodegenOptions *options, TlEmit emit, 
 /* The same for a GPU target, whose functions are laid out: PTX text (ASM, OBJ) for NVIDIA, assembly
  * or hsaco for AMD, with `emulate` a host object with undefined tl_emu_*. LLVM: the module before
  * leaves are expanded, the same with and without `emulate`. One code block for all kernels of m,
- * but for PTX without `debug`: the whole text is returned, and each kernel has its own. */
+ * but for PTX: the whole text is returned, and each kernel has its own. */
 void *tl_gpu_compile(TlModule *m, const TlCodegenOptions *options, TlEmit emit, TlArena *arena,
                      TlKernelCodes *kernels, size_t *out_size);
 #endif

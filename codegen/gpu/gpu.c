@@ -114,12 +114,17 @@ bool tl_gpu_lower(TlLlvm *l, const TlFn *fn, uint32_t number, const TlCodegenOpt
     return true;
 }
 
+void tl_gpu_debug_open(TlLlvm *l, const TlModule *m, const TlCodegenOptions *options)
+{
+    if (options->debug)
+        tl_gen_debug_open(l, m, options->target->family->lines == TL_LINES_DIRECTIVES);
+}
+
 static bool lower(TlLlvm *l, TlModule *m, const TlCodegenOptions *options, TlArena *arena,
                   TlKernelCodes *kernels)
 {
     bool ok = true;
-    if (options->debug)
-        tl_gen_debug_open(l, m, options->target->family->lines == TL_LINES_DIRECTIVES);
+    tl_gpu_debug_open(l, m, options);
     for (uint32_t i = 0; i < m->fns.len; i++)
         ok = tl_gpu_lower(l, m->fns.data[i], i, options, arena, kernels) && ok;
     tl_gen_debug_close(l);
@@ -186,7 +191,7 @@ void *tl_gpu_compile(TlModule *m, const TlCodegenOptions *options, TlEmit emit, 
     TlLlvm l;
     void *code = NULL;
     bool ptx = tl_target_code(options->target, options->emulate) == TL_CODE_PTX;
-    if (ptx && emit != TL_EMIT_LLVM && !options->debug && m->fns.len > 1)
+    if (ptx && emit != TL_EMIT_LLVM && m->fns.len > 0)
         return tl_ptx_compile(m, options, arena, kernels, out_size);
     tl_llvm_open(&l, arena, "kernels", options->target->triple, options->target->cpu,
                  options->target->features, options->opt_level);
@@ -195,7 +200,7 @@ void *tl_gpu_compile(TlModule *m, const TlCodegenOptions *options, TlEmit emit, 
     tl_llvm_close(&l);
     for (uint32_t i = 0; i < kernels->len; i++) {
         kernels->data[i].code = code;
-        kernels->data[i].ncode = *out_size + ptx; /* PTX ends with a NUL in the image */
+        kernels->data[i].ncode = *out_size;
     }
     return code;
 }

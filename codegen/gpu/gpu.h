@@ -17,7 +17,11 @@ void tl_gpu_expand(TlLlvm *l, const TlCodegenOptions *options, TlKernelCodes *ke
 /* Both, and emits the module as tl_gpu_compile says. */
 void *tl_gpu_emit(TlLlvm *l, const TlCodegenOptions *options, TlEmit emit, TlArena *arena,
                   TlKernelCodes *kernels, size_t *out_size);
-/* ptx.c: tl_gpu_compile for PTX without line information. */
+/* With -g: line information of the functions lowered until tl_gen_debug_close. */
+void tl_gpu_debug_open(TlLlvm *l, const TlModule *m, const TlCodegenOptions *options);
+/* ptx.c: tl_gpu_compile for PTX. */
 void *tl_ptx_compile(TlModule *m, const TlCodegenOptions *options, TlArena *arena,
                      TlKernelCodes *kernels, size_t *out_size);
+/* ptx_join.c: the texts of n modules as the text of one, in `arena`. */
+char *tl_ptx_join(TlArena *arena, const char *const *texts, uint32_t n, size_t *out_size);
 #endif

@@ -6,6 +6,7 @@
  * LLVM does with each (nine tenths of the time) is done by a worker. */
 #include <string.h>
 
+#include "codegen/gen/gen.h"
 #include "codegen/gpu/gpu.h"
 #include "codegen/target/worker.h"
 
@@ -77,7 +78,10 @@ static void compile(Ptx *x, TlModule *m)
         p->has_llvm = true;
         tl_llvm_open(&p->l, &p->arena, "kernels", target->triple, target->cpu, target->features,
                      x->options->opt_level);
-        if (tl_gpu_lower(&p->l, m->fns.data[i], i, x->options, x->arena, x->kernels))
+        tl_gpu_debug_open(&p->l, m, x->options);
+        bool lowered = tl_gpu_lower(&p->l, m->fns.data[i], i, x->options, x->arena, x->kernels);
+        tl_gen_debug_close(&p->l);
+        if (lowered)
             begin(x, i);
         else
             x->failed = true;
@@ -86,37 +90,17 @@ static void compile(Ptx *x, TlModule *m)
         join_oldest(x);
 }
 
-/* Appends a module: what stands before its functions (the version, the target, declarations) only
- * where it does not stand there yet. */
-static void append(TlSbuf *out, const char *text)
-{
-    static const char ENTRY[] = ".visible .entry";
-    const char *body = strstr(text, ENTRY);
-    TL_ASSERT(body, "PTX without a kernel");
-    const char *line = out->len ? text : body, *end;
-    for (; line < body; line = end + 1) {
-        end = strchr(line, '\n');
-        char *copy = tl_strndup(out->arena, line, (size_t)(end - line) + 1);
-        if (!strstr(out->text, copy))
-            tl_sbuf_puts(out, copy);
-    }
-    tl_sbuf_puts(out, out->len ? body : text);
-}
-
 /* The text of all; and of each kernel its own. */
 static char *collect(Ptx *x, size_t *out_size)
 {
-    TlSbuf all;
-    tl_sbuf_init(&all, x->arena);
+    const char **texts = TL_NEW_ARRAY(x->arena, const char *, x->nparts + 1);
     for (uint32_t i = 0; i < x->nparts; i++) {
         const Part *p = &x->parts[i];
         TlKernelCode *k = &x->kernels->data[x->kernels->len - x->nparts + i];
-        k->code = tl_strndup(x->arena, p->text, p->size);
+        k->code = texts[i] = tl_strndup(x->arena, p->text, p->size);
         k->ncode = p->size + 1; /* PTX ends with a NUL in the image */
-        append(&all, p->text);
     }
-    *out_size = all.len;
-    return all.text;
+    return tl_ptx_join(x->arena, texts, x->nparts, out_size);
 }
 
 /* What LLVM itself broke off, in the function that was lowered last, is lost. */
