@@ -8,8 +8,8 @@
 bool tl_variant_is_aligned(const TlFn *fn);
 /* Has the kernel an access that alignment may make better? */
 bool tl_variant_may_profit(const TlFn *fn);
-/* Did it, compared with the general form? Then what the aligned form asks of the arguments is in its
- * info. */
+/* Did it, compared with the general form? Then what the aligned form asks of the arguments is in
+ * its info. */
 bool tl_variant_profits(TlFn *aligned, const TlFn *general, TlArena *scratch);
 /* What must hold of the arguments: of the parameters without whose alignment some access would be
  * another one. Appended to `out`; none for a kernel that is not aligned. */

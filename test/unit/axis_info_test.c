@@ -13,6 +13,7 @@
 #include "ir/rewrite.h"
 #include "passes/analysis/axis_info.h"
 #include "passes/analysis/variants.h"
+#include "passes/pass.h"
 #include "test/unit/unit.h"
 #include <stdlib.h>
 
@@ -437,6 +438,20 @@ static const char *show_tests(const TlTests *tests)
     return s.text;
 }
 
+/* What settle-variants has found is what is found again, and is forgotten when a pass changes the
+ * kernel. */
+static void check_kept(TlModule *m, const char *want)
+{
+    TlFn *fn = m->fns.data[0];
+    TlTests kept = {0};
+    bool profits = tl_variant_profits(fn, fn, &m->arena);
+    CHECK(fn->info->tests_known == profits);
+    tl_variant_tests(fn, &m->arena, &kept);
+    CHECK_STR(show_tests(&kept), want);
+    CHECK(tl_run_passes(m, "dce", NULL));
+    CHECK(!fn->info->tests_known);
+}
+
 static void tests_of_variants(void)
 {
     for (size_t i = 0; i < sizeof variants / sizeof *variants; i++) {
@@ -449,6 +464,8 @@ static void tests_of_variants(void)
         tl_variant_tests(m->fns.data[0], &m->arena, &tests);
         if (!CHECK_STR(show_tests(&tests), row->want))
             fprintf(stderr, "    of %s\n", row->op);
+        if (row->aligned)
+            check_kept(m, row->want);
         tl_module_free(m);
     }
 }
