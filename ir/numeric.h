@@ -26,7 +26,7 @@ uint64_t tl_bits_from_double(TlDtype d, double x);
 /* Integers wrap, bool is x != 0, floats round once. */
 uint64_t tl_bits_from_int(TlDtype d, int64_t x);
 uint64_t tl_bits_from_uint(TlDtype d, uint64_t x);
-/* The language's cast of one element, by bits: language.md section 3. nosat: see CAST. */
+/* The language's cast of one element, by bits: LANGUAGE.md section 4. nosat: see CAST. */
 uint64_t tl_cast_bits(TlDtype from, TlDtype to, uint64_t bits, int round, bool nosat);
 uint64_t tl_dtype_min_bits(TlDtype d); /* least value: -infinity for floats */
 uint64_t tl_dtype_max_bits(TlDtype d);

@@ -53,7 +53,7 @@ const TlType *tl_type_tile(TlCtx *ctx, TlDtype dtype, int rank, const int32_t *s
 const TlType *tl_type_scalar(TlCtx *ctx, TlDtype dtype);
 const TlType *tl_type_ptr(TlCtx *ctx, TlDtype dtype, bool is_const, int rank, const int32_t *shape);
 const TlType *tl_type_view(TlCtx *ctx, TlDtype dtype, bool is_const, int rank);
-/* layout: from OFFSET, in elements; it is interned. See ir/staged.h. */
+/* layout: from OFFSET, in elements; it is interned. See ir/plan/staged.h. */
 const TlType *tl_type_buf(TlCtx *ctx, TlDtype dtype, int rank, const int32_t *shape,
                           const TlLayout *layout, int32_t slots);
 const TlType *tl_type_token(TlCtx *ctx, TlDtype dtype, int rank, const int32_t *shape,

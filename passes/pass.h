@@ -68,7 +68,7 @@ const TlPassInfo *tl_pass_at(uint32_t i);
 typedef struct TlRunOptions {
     const char *print_after;                  /* a pass's name, "all", or NULL */
     const char *dump_dir;                     /* writes NN-pass.tir; NULL */
-    const char *stop_after, *skip, *override; /* as in style.md "Seeing inside" */
+    const char *stop_after, *skip, *override; /* as tile-opt --help says */
     int bisect;                               /* run only the first n pass executions; -1 = all */
     const TlMachine *machine;                 /* NULL: see TlPassCtx */
     bool verify_each, time_passes;

@@ -40,7 +40,7 @@ typedef struct tilec_options {
      * this one. */
     const char *target;
     const char *
-        /* "image" (default): all a runtime needs; or a stage: ast tir llvm asm obj ... (cli.md) */
+        /* "image" (default): all a runtime needs; or a stage: ast tir llvm asm obj ... (tilec_stages) */
         emit;
     /* NULL: every kernel of the file; one of several that lacks a value for a constant is left out
      * with the warning left-out, and when none is left that is USAGE */

@@ -1,4 +1,4 @@
-/* Leaves for the emulator: calls of the C functions tl_emu_NAME (runtime/emu_*.c). The module turns
+/* Leaves for the emulator: calls of the C functions tl_emu_NAME (runtime/emu/). The module turns
  * into one for the host; nothing else of it changes, so that what is emulated is what the GPU gets.
  *
  * Integers of 1, 8 and 16 bits cross the call zero-extended to 32; pointers as integers, whatever

@@ -1,4 +1,4 @@
-/* Lowering of scans, after the plan of ir/scan_plan.h.
+/* Lowering of scans, after the plan of ir/plan/scan_plan.h.
  *
  * Padding comes last, where nobody looks, unless the scan is reversed: then a block has a value
  * when its lowest coordinate is inside. */

@@ -1,4 +1,4 @@
-/* Buffers of shared memory: put, get, copy, after the plans of ir/staged_plan.h.
+/* Buffers of shared memory: put, get, copy, after the plans of ir/plan/staged_plan.h.
  *
  * The place of an access is what is linear in the thread, XORed with a constant, plus the slot,
  * plus constants: one value for each constant that meets the thread's bits (the rows that a swizzle

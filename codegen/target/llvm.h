@@ -23,7 +23,7 @@ typedef struct TlLlvm {
 } TlLlvm;
 
 /* This machine: its triple, and "+sse3,+ssse3": those of its features that code may use, rows of
- * runtime/cpu_level.def. */
+ * runtime/contract/cpu_level.def. */
 const char *tl_llvm_host_triple(TlArena *arena);
 const char *tl_llvm_host_features(TlArena *arena);
 /* triple "", cpu "": this machine's, with tl_llvm_host_features. opt_level 0..3. */

@@ -1,4 +1,4 @@
-/* The algebra of linear layouts (layout.h; architecture.md section 4).
+/* The algebra of linear layouts (layout.h).
  *
  * A layout is a matrix over GF(2): one column per bit of the inputs (in order: dimension by
  * dimension, bit 0 first), one row per bit of the flattened output (row-major: the last output

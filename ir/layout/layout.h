@@ -1,5 +1,5 @@
 /* Linear layouts: linear maps over GF(2) from hardware index bits to bits of tile coordinates
- * (architecture.md section 4). A layout is stored as the images of its basis vectors: for each
+ * (ir/IR.md, "Levels"). A layout is stored as the images of its basis vectors: for each
  * input dimension (reg, lane, warp, ...; or offset) and each of its bits, the coordinate (one
  * number per output dimension) that this bit contributes. L(x) is the XOR of the images of x's set
  * bits. Extents are chunk * repetitions: the map covers a power-of-two chunk per output dimension

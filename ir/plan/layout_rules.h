@@ -1,6 +1,6 @@
 /* How layouts fit together at the laid-out level: which layout an op wants of an operand when its
  * result has a given one, and the other way round. The verifier, the passes that place layouts and
- * the SIMT lowering all ask here (architecture.md section 4, IR.md "Levels").
+ * the SIMT lowering all ask here (IR.md, "Levels").
  *
  * Every layout that comes back is interned: equal layouts are equal pointers. An axis that is
  * dropped, or repeated by a broadcast, leaves lanes and warps that hold copies, and no registers

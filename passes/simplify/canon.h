@@ -1,4 +1,4 @@
-/* Inside of canonicalize: rules by op. Private to passes/canon*.c. */
+/* Inside of canonicalize: rules by op. Private to passes/simplify/canon*.c. */
 #ifndef TL_CANON_H
 #define TL_CANON_H
 #include "passes/analysis/facts.h"

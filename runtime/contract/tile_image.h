@@ -1,8 +1,8 @@
 /* The kernel image, version 6: the contract between compiler and runtime. One flat little-endian
  * block, offsets in bytes from its start, readable in place. Strings are offsets of NUL-terminated
- * text. The compiler writes it (codegen/gen/image.c), the runtime validates and reads it
- * (runtime/module.c). Several images, each a multiple of 64 bytes, may stand one after another: one
- * per target. Needs only libc; may be included anywhere. */
+ * text. The compiler writes it (codegen/gen/image.c); the runtime validates it once
+ * (runtime/image_check.c) and then reads it. Several images, one per target and each a multiple of
+ * 64 bytes, may follow one another. Needs only libc; may be included anywhere. */
 #ifndef TILE_IMAGE_H
 #define TILE_IMAGE_H
 #include <stdint.h>
