@@ -1,8 +1,8 @@
-/* tilec.h: the tile compiler as a library (libtilec). C11, clean C++. No LLVM type in sight.
+/* tilec.h: the tile compiler as a library (libtilec). C11, clean C++; no LLVM types.
  * Thread-safe: any number of threads may compile at once; an output belongs to one thread at a
- * time. Nothing here prints or exits: diagnostics go to a callback. A compilation runs on a thread
- * of its own, with a stack that LLVM's recursion fits into, while the caller waits: callbacks come
- * from that thread. Since 0.1. */
+ * time. Nothing here prints or exits: diagnostics go to a callback. While the caller waits, a
+ * compilation runs on a thread of its own, whose stack is large enough for LLVM's recursion;
+ * callbacks are called from that thread. Since 0.1. */
 #ifndef TILEC_H
 #define TILEC_H
 #include <stddef.h>
@@ -18,17 +18,18 @@ extern "C" {
 typedef enum tilec_status {
     TILEC_OK = 0,
     TILEC_ERRORS, /* the program is wrong: diagnostics were delivered */
-    /* unknown target, stage, kernel, constant or option; text by tilec_output_message */
+    /* unknown target, stage, kernel, constant or option; see tilec_output_message */
     TILEC_USAGE,
     TILEC_NO_VARIANT, /* no variant of `instantiate` agrees with the constants given */
     TILEC_IO,         /* a file could not be read */
     TILEC_NO_MEMORY,
-    TILEC_INTERNAL, /* our fault; message has the reproducer's path when one was written */
-    TILEC_TOOL      /* a program that the stage needs is absent or failed: ptxas */
+    TILEC_INTERNAL, /* a bug in the compiler; the message has the path of the reproducer, if any */
+    TILEC_TOOL      /* a program that the stage needs (ptxas) is missing or failed */
 } tilec_status;
 
-/* "BM" "64", "T" "f16", "epi" "relu": a value for every kernel that has the constant. "gemm.BM" is
- * for the kernel gemm alone and goes before "BM". A constant that no kernel has is USAGE. */
+/* "BM" "64", "T" "f16", "epi" "relu": a value for every kernel that has the constant. "gemm.BM"
+ * applies to the kernel gemm only and takes precedence over "BM". A constant that no kernel has is
+ * USAGE. */
 typedef struct tilec_const {
     const char *name, *value;
 } tilec_const;
@@ -36,21 +37,20 @@ typedef struct tilec_const {
 typedef struct tilec_options {
     size_t struct_size;
     /* "cpu" (default, this machine), "cpu:x86-64-v3", "ref", "sm_80", ...; "sm_80,gfx942": an image
-     * or obj with both. An obj is for the machines of the first cpu target in the list, else for
-     * this one. */
+     * or obj with both. An obj is for the machine of the first cpu target in the list, else for
+     * this machine. */
     const char *target;
-    const char *
-        /* "image" (default): all a runtime needs; or a stage: ast tir llvm asm obj ... (tilec_stages) */
-        emit;
-    /* NULL: every kernel of the file; one of several that lacks a value for a constant is left out
-     * with the warning left-out, and when none is left that is USAGE */
+    /* "image" (default): for the runtime; or one of tilec_stages: ast tir llvm asm obj ... */
+    const char *emit;
+    /* NULL: every kernel of the file. If one of several lacks a value for a constant, it is left
+     * out with the warning left-out; if none is left, that is USAGE. */
     const char *kernel;
     const tilec_const *consts;
     size_t nconsts;
     const char *const *include_dirs;
     size_t ninclude_dirs;
-    int opt_level;  /* 0..3; what may be said here and below: options.def */
-    int debug;      /* -g: asserts stay, line information */
+    int opt_level;  /* 0..3; legal values here and below: options.def */
+    int debug;      /* -g: keep asserts, emit line information */
     int check;      /* bounds, assumptions, asserts */
     const char *fp; /* "default", "strict", "ring" */
     int werror;
@@ -58,26 +58,26 @@ typedef struct tilec_options {
     int color;
     void (*diagnostic)(
         void *user, const char *rendered); /* all diagnostics of a compilation, in source order */
-    /* looking inside: as tilec's options of the same names */
+    /* debugging of the compiler: like tilec's options of the same names */
     const char *passes, *print_after, *dump_dir, *stop_after, *skip, *override, *crash_dir;
-    int bisect; /* -1: all */
+    int bisect; /* -1: run all passes */
     int time_passes, verify_each;
     void (*print)(void *user, const char *text); /* print_after, time_passes */
     void *user;
     void *(*alloc)(void *user, void *ptr, size_t old_size,
                    size_t new_size); /* NULL: the C library */
     void *alloc_user;
-    int warps, stages; /* 1..64; 0: as the kernel says */
-    /* with kernel NULL: the file must have exactly one kernel, else USAGE with their names */
+    int warps, stages; /* 1..64; 0: the kernel's own */
+    /* With kernel NULL: the file must have exactly one kernel, else USAGE with their names. */
     int one_kernel;
     uint64_t stress_layouts; /* GPUs: random layouts of this seed, to test the compiler; 0: off */
-    int report;              /* GPUs, one target: tilec_output_report has facts of the kernels */
-    /* obj, header: "NAME" of the symbol tile_image_NAME and of the include guard; an object and its
-     * header need the same. Characters that no C identifier has become _. NULL: the source's file
-     * name without its ending */
+    int report;              /* GPUs, one target: fill in tilec_output_report */
+    /* obj, header: NAME in the symbol tile_image_NAME and in the include guard; an object and its
+     * header need the same. Characters that are illegal in C identifiers become _. NULL: the
+     * source's file name without its extension. */
     const char *name;
-    /* what follows -W on tilec's command line, in order: "NAME", "no-NAME", "error", "error=NAME",
-     * "all" */
+    /* the arguments of -W on tilec's command line, in order: "NAME", "no-NAME", "error",
+     * "error=NAME", "all" */
     const char *const *warnings;
     size_t nwarnings;
 } tilec_options;
@@ -89,28 +89,28 @@ typedef struct tilec_options {
 
 typedef struct tilec_output tilec_output;
 
-/* Has each option a value that it may have? `options` NULL: the defaults. TILEC_USAGE: no; what is
- * wrong is written into text[size], cut to fit; `text` may be NULL. Names of targets, stages,
- * kernels, constants and passes are looked up when compiling only, which checks all that this does,
- * too. */
+/* Checks that each option has a legal value. `options` NULL: the defaults. TILEC_USAGE: one does
+ * not; text[size] receives the reason, truncated to fit; `text` may be NULL. Names of targets,
+ * stages, kernels, constants and passes are checked by a compilation only, which also makes all
+ * checks of this function. */
 TILEC_API tilec_status tilec_options_check(const tilec_options *options, char *text, size_t size);
 
-/* Compiles a text (`name` is for messages and for finding imports beside it) or a file ("-":
- * standard input).
- * *out_output is always set unless NO_MEMORY; free it with tilec_output_free (accepts NULL). The
- * functions of an output accept NULL, too: no data, "" for texts. `options` NULL: the defaults.
- * TILEC_USAGE also when a name, path or text is NULL; without an output when out_output is. */
+/* Compiles a text (`name` is used in messages and to find imports beside it) or a file ("-":
+ * standard input). `options` NULL: the defaults.
+ * *out_output is always set except for NO_MEMORY; free it with tilec_output_free (accepts NULL).
+ * The functions of an output accept NULL too, and return no data, and "" for texts.
+ * TILEC_USAGE also if a name, path or text is NULL; if out_output is NULL, there is no output. */
 TILEC_API tilec_status tilec_compile_source(const char *name, const char *text, size_t size,
                                             const tilec_options *options,
                                             tilec_output **out_output);
 TILEC_API tilec_status tilec_compile_file(const char *path, const tilec_options *options,
                                           tilec_output **out_output);
-TILEC_API const void *
-tilec_output_data(const tilec_output *output,
-                  size_t *out_size); /* NULL without a result; 64-byte aligned */
-TILEC_API const char *
-tilec_output_message(const tilec_output *output); /* "" when there is nothing to say */
-TILEC_API const char *tilec_output_depends(const tilec_output *output); /* files read, one a line */
+/* NULL if there is no result; 64-byte aligned. */
+TILEC_API const void *tilec_output_data(const tilec_output *output, size_t *out_size);
+/* "" if there is no message. */
+TILEC_API const char *tilec_output_message(const tilec_output *output);
+/* The files that were read, one per line. */
+TILEC_API const char *tilec_output_depends(const tilec_output *output);
 TILEC_API void tilec_output_free(tilec_output *output);
 
 /* Names of known targets and stages, NULL-terminated. */
@@ -119,11 +119,11 @@ TILEC_API const char *const *tilec_stages(void);
 TILEC_API const char *tilec_version(void);
 
 #ifdef TILE_UNSTABLE
-/* ---- what became of the kernels ----
- * Facts that the compiler, the target's own tools and tables of the hardware have of compiled
- * kernels; tilec explain prints them. Everything belongs to the output. Texts are never NULL. */
+/* ---- report on compiled kernels ----
+ * Facts about compiled kernels from the compiler, the target's own tools and tables of the
+ * hardware; tilec explain prints them. Everything belongs to the output. Texts are never NULL. */
 typedef struct tilec_report_place {
-    const char *file, *text; /* text: that line of the source, "" when it is not known */
+    const char *file, *text; /* text: that line of the source, "" if unknown */
     uint32_t line, col;
 } tilec_report_place;
 
@@ -133,53 +133,53 @@ typedef struct tilec_report_buffer { /* in shared memory */
     uint64_t offset, bytes;
 } tilec_report_buffer;
 
-typedef struct tilec_report_mask { /* a test that keeps elements out of an access */
+typedef struct tilec_report_mask { /* a test that excludes elements from an access */
     const char *what, *why, *help;
 } tilec_report_mask;
 
 typedef struct tilec_report_access { /* of global memory */
     tilec_report_place place;
     const char *op, *param, *type;
-    /* "then" or "else": in an if, inside of its innermost loop. "whole" or "part": of a copy whose
-     * code is there twice, for a tile that is inside as a whole and for one that may not be */
+    /* "then" or "else": in an if within the innermost loop. "whole" or "part": of a copy that has
+     * two versions of code, for a tile that is completely in bounds and for one that may not be */
     const char *branch;
-    uint32_t loops;           /* around it */
+    uint32_t loops;           /* that enclose it */
     uint64_t bytes;           /* of the tile */
-    uint32_t width, requests; /* bytes that a thread moves at once; requests of each warp */
-    uint32_t sectors, least;  /* of a request, when rows begin at sectors; that its bytes need */
+    uint32_t width, requests; /* bytes that a thread accesses at once; requests per warp */
+    uint32_t sectors, least;  /* per request, if rows begin at sectors; minimum for its bytes */
     const char *narrow;       /* why the width is below 16 bytes */
     const tilec_report_mask *masks;
     size_t nmasks;
 } tilec_report_access;
 
-typedef struct tilec_report_exchange { /* data that goes from thread to thread */
+typedef struct tilec_report_exchange { /* of data between threads */
     tilec_report_place place;
-    const char *op, *way, *why; /* conversions: from which op's layout to which op's */
+    const char *op, *way, *why; /* why: for conversions, the ops whose layouts differ */
     const char *branch;
-    uint32_t loops;
+    uint32_t loops;             /* that enclose it */
     uint64_t bytes;             /* of the tile */
     uint32_t shuffles, barriers;
-    uint32_t wavefronts, least; /* of one warp in shared memory; without bank conflicts */
+    uint32_t wavefronts, least; /* of one warp in shared memory; minimum without conflicts */
 } tilec_report_exchange;
 
 typedef struct tilec_report_loop {
     tilec_report_place place;
-    uint32_t loops;  /* around it */
-    int64_t trips;   /* -1: not known */
+    uint32_t loops;  /* that enclose it */
+    int64_t trips;   /* -1: unknown */
     const char *how; /* pipelined, or why not; unrolled; peeled */
 } tilec_report_loop;
 
 typedef struct tilec_report_kernel {
     const char *name, *variant, *symbol; /* variant: "aligned", "general" */
-    const char *condition;               /* of the aligned variant: what it asks of a launch */
+    const char *condition;               /* of the aligned variant: what it requires of a launch */
     const tilec_const *consts;
     size_t nconsts;
     uint32_t warps, lanes, threads;
-    /* a thread's; -1: not known. AMD: vector registers and spilled ones; NVIDIA: bytes spilled */
+    /* per thread; -1: unknown. spilled, reloaded: vector registers on AMD, bytes on NVIDIA */
     int registers, accumulators, scalars, spilled, reloaded, spilled_scalars, private_bytes;
-    const char *registers_from; /* who says so, or why nobody does */
+    const char *registers_from; /* source of these figures, or why there are none */
     uint32_t shared_bytes, shared_most;
-    /* of a multiprocessor: resident; and blocks that each limit allows, -1: not known */
+    /* per multiprocessor: resident; and the blocks that each limit allows, -1: unknown */
     int blocks, resident_warps, most_warps;
     int by_registers, by_shared, by_warps, by_blocks;
     const char *limit;
@@ -192,12 +192,12 @@ typedef struct tilec_report_kernel {
 
 typedef struct tilec_report {
     const char *target;
-    /* variants of one kernel follow each other, aligned first */
+    /* variants of one kernel are adjacent, the aligned one first */
     const tilec_report_kernel *kernels;
     size_t nkernels;
 } tilec_report;
 
-/* NULL without options.report, and for targets that have no report. */
+/* NULL unless options.report is set, and for targets that have no report. */
 TILEC_API const tilec_report *tilec_output_report(const tilec_output *output);
 #endif
 

@@ -9,17 +9,18 @@
  *                 (tile_arg[]){tile_view(A, M, K), tile_view(B, K, N), tile_view(C, M, N)}, 3);
  *     if (tile_device_synchronize(dev)) puts(tile_last_error());
  *
- * C++ has no such arrays and takes a list: tile_launch(k, NULL, {tile_view(A, M, K), ...}).
+ * C++ has no compound literals of arrays; pass a list instead:
+ * tile_launch(k, NULL, {tile_view(A, M, K), ...}).
  *
- * Rules. Every function that can fail returns a tile_status; results come through the last
- * parameters, named out_, which are set only on TILE_OK. Nothing here prints or exits. NULL where a
- * handle, a text or a place for a result is wanted is TILE_BAD_ARGUMENT, or 0 or NULL from
- * functions without a status, except where a NULL device or stream means the default one. Freeing
- * accepts NULL, and each handle once. A struct with a struct_size must have it set (the _INIT
- * macros do): less than what this header has is TILE_BAD_ARGUMENT. "Thread-safe" means: any number
- * of threads at once; "one thread": the handle belongs to one thread at a time. Functions without a
- * word on it are thread-safe; freeing a handle is not, with regard to calls that are given that
- * handle. Everything is stable from 0.1 on except what stands under TILE_UNSTABLE. */
+ * Rules. Every function that can fail returns a tile_status. Results come through the last
+ * parameters, named out_, which are set only on TILE_OK. Nothing here prints or exits. A NULL
+ * handle, text or result pointer is TILE_BAD_ARGUMENT (0 or NULL from functions without a status),
+ * except that a NULL device or stream means the default one. Freeing functions accept NULL, and
+ * each handle once. A struct with a struct_size must have it set (the _INIT macros do so); a size
+ * below that of this header's struct is TILE_BAD_ARGUMENT. "Thread-safe" means that any number of
+ * threads may call at once. All functions are thread-safe unless they say otherwise; freeing a
+ * handle while another call uses it is not. Everything is stable since 0.1 except what is under
+ * TILE_UNSTABLE. */
 #ifndef TILE_H
 #define TILE_H
 #include <stddef.h>
@@ -51,21 +52,21 @@ typedef struct tile_kernel tile_kernel;
 
 typedef enum tile_status {
     TILE_OK = 0,
-    TILE_BAD_ARGUMENT, /* an argument of the call, or of the launch, is not what is wanted */
+    TILE_BAD_ARGUMENT, /* an argument of the call or of the launch is wrong */
     TILE_NO_RESOURCE,  /* more shared memory, threads, ... than the device has */
     TILE_NO_MEMORY,
-    TILE_DRIVER,       /* the device's driver said no */
+    TILE_DRIVER,       /* the device's driver reported an error */
     TILE_NOT_FOUND,    /* no such kernel, variant or constant */
     TILE_COMPILE,      /* the program is wrong; the error text holds the diagnostics */
     TILE_IO,           /* a file could not be read or written */
     TILE_FAILED,       /* a check or an assertion failed in a kernel */
     TILE_BAD_IMAGE,    /* not a kernel image, damaged, or of another version or target */
     TILE_UNAVAILABLE,  /* known, but not on this machine or not in this build */
-    TILE_INTERNAL      /* our fault */
+    TILE_INTERNAL      /* a bug in this library */
 } tile_status;
 
-/* Element types, in the order of kernel images. The negative ones are of arguments that do not say
- * all: what they leave open is not checked at a launch. */
+/* Element types, in the order of kernel images. The negative values are for arguments whose type is
+ * not fully known; a launch does not check what they leave open. */
 typedef enum tile_dtype {
     TILE_ANY_WORD = -3, /* 16-bit words: i16, u16, f16 or bf16 */
     TILE_ANY_BYTE = -2, /* any type of at most 8 bits */
@@ -81,48 +82,48 @@ TILE_API const char *tile_status_name(tile_status status); /* "bad argument" */
 TILE_API const char *tile_dtype_name(tile_dtype dtype);    /* "f32"; "?" when unknown */
 TILE_API int tile_dtype_bits(tile_dtype dtype);            /* 0 when unknown */
 
-/* What went wrong in the last call of this thread that failed; "" when none has. Valid until the
- * thread's next call that fails. */
+/* What went wrong in this thread's last failed call; "" if none has failed. Valid until the
+ * thread's next failed call. */
 TILE_API const char *tile_last_error(void);
 
 /* ---- devices ---- */
 
-/* Opens "cpu", "cpu:LEVEL", "ref", "emu:TARGET", "cuda", "cuda:1", "hip:0"; NULL: what TILE_DEVICE
- * says, else "cpu". LEVEL is "x86-64-v2", "x86-64-v3", "x86-64-v4", "aarch64" or "native" (the same
- * as "cpu"): kernels are compiled for, and images may want, no more than that level has.
- * "emu:TARGET@LEVEL" is an emulated GPU whose host code is of that level. TILE_BAD_ARGUMENT: no
- * such kind of device, or no such level.  TILE_UNAVAILABLE: not on this machine (tile_last_error
- * names what its CPU lacks) or not in this build. */
+/* Opens "cpu", "cpu:LEVEL", "ref", "emu:TARGET", "cuda", "cuda:1", "hip:0"; NULL: the value of
+ * TILE_DEVICE, else "cpu". LEVEL is "x86-64-v2", "x86-64-v3", "x86-64-v4", "aarch64" or "native"
+ * (the same as "cpu"): kernels are compiled for the features of that level, and images may use no
+ * others. "emu:TARGET@LEVEL" is an emulated GPU whose host code is of that level.
+ * TILE_BAD_ARGUMENT: no such kind of device, or no such level.  TILE_UNAVAILABLE: not on this
+ * machine (tile_last_error names what its CPU lacks) or not in this build. */
 TILE_API tile_status tile_device_open(const char *name, tile_device **out_device);
-/* Waits until the calls that use the device have returned and all that was put into its streams has
- * happened; prints and failures that were not fetched by synchronising are lost. Streams, buffers,
- * events and modules made from the device may be freed before or after; after it they are good for
- * nothing else, and calls that use them are TILE_BAD_ARGUMENT. They keep the driver's device, so it
- * is given back with the last of them. Other threads may be in calls with such handles or with a
- * NULL device or stream, but not with `device` itself. Not from a callback, which would wait for
+/* Waits until the calls that use the device have returned and its streams are empty. Prints and
+ * failures that no synchronisation has delivered are lost. Streams, buffers, events and modules
+ * made from the device may be freed before or after; after this call they can only be freed, and
+ * every other use is TILE_BAD_ARGUMENT. They keep the driver's device open until the last of them
+ * is freed. Meanwhile other threads may make calls with such handles or with a NULL device or
+ * stream, but not with `device` itself. Must not be called from a callback, where it would wait for
  * itself. */
 TILE_API void tile_device_close(tile_device *device);
-/* The device that a NULL device, and a NULL stream, means: the one set here, else the first that
- * was opened as tile_device_open(NULL) or by the name that this means, else one that is opened so
- * at first use. Closing that device takes the setting back, as NULL does; one that was opened at
- * first use may be closed, too, and need not be. */
+/* The device that a NULL device or NULL stream stands for: the one set here; else the first one
+ * opened by tile_device_open(NULL) or by the name that this stands for; else one that is opened
+ * that way at first use. Closing the device that was set here undoes the setting, as NULL does. A
+ * device that was opened at first use may be closed, but need not be. */
 TILE_API tile_status tile_set_default_device(tile_device *device);
 TILE_API tile_status tile_default_device(tile_device **out_device);
 
 typedef struct tile_device_info {
     size_t struct_size;
-    char name[128];      /* for people */
+    char name[128];      /* human-readable */
     char target[32];     /* what kernels are compiled for: "cpu", "cpu:x86-64-v3", "sm_90a" */
-    int processors;      /* device.sms: streaming multiprocessors, cores */
-    int host_memory;     /* kernels take any address of this process */
+    int processors;      /* device.sms: streaming multiprocessors, or cores */
+    int host_memory;     /* kernels accept any address of this process */
     uint64_t memory_bytes; /* 0 when unknown */
 } tile_device_info;
 #define TILE_DEVICE_INFO_INIT { sizeof(tile_device_info), {0}, {0}, 0, 0, 0 }
 TILE_API tile_status tile_device_get_info(tile_device *device, tile_device_info *out_info);
 
-/* What kernels say. Called from tile_stream_synchronize, in the thread that calls it, texts in the
- * order of the programs. Without a callback, prints are dropped; a failure is always the status of
- * the synchronisation, too. */
+/* Output of kernels. The callbacks are called from tile_stream_synchronize, in the thread that
+ * calls it, in the order of the programs. Without a callback, prints are dropped; a failure is in
+ * any case the status of the synchronisation. */
 typedef struct tile_callbacks {
     size_t struct_size;
     void (*print)(void *user, const char *text);   /* one print() of one program: "x = [1, 2, 3]" */
@@ -131,24 +132,25 @@ typedef struct tile_callbacks {
     void *user;
 } tile_callbacks;
 #define TILE_CALLBACKS_INIT { sizeof(tile_callbacks), 0, 0, 0 }
-/* Not while kernels of the device run. NULL takes them back. A callback may use the runtime, but
- * not free what is being synchronised. */
+/* Must not be called while kernels of the device run. NULL removes the callbacks. A callback may
+ * use the runtime, but must not free the stream or device that is being synchronised. */
 TILE_API tile_status tile_device_set_callbacks(tile_device *device,
                                                const tile_callbacks *callbacks);
 
 /* ---- memory ---- */
 
-/* Device memory, 256-byte aligned, not initialised. 0 bytes are allowed. On "ref", a kernel that
- * was compiled to check fails (TILE_FAILED) when it reads a byte that no upload, fill or kernel has
- * written; what the host writes by the address itself is not seen there. */
+/* Device memory, 256-byte aligned, uninitialised. 0 bytes are allowed. On "ref", a kernel compiled
+ * with checks fails (TILE_FAILED) if it reads a byte that no upload, fill or kernel has written;
+ * writes by the host through the address are not seen there. */
 TILE_API tile_status tile_buffer_alloc(tile_device *device, uint64_t bytes,
                                        tile_buffer **out_buffer);
-/* Waits for nothing: no kernel may be using it. */
+/* Does not wait: no kernel may be using the buffer. */
 TILE_API void tile_buffer_free(tile_buffer *buffer);
 TILE_API void *tile_buffer_ptr(const tile_buffer *buffer); /* for tile_view, tile_ptr */
 TILE_API uint64_t tile_buffer_bytes(const tile_buffer *buffer);
 /* In the stream's order; upload and download return when the copy is done.
- * TILE_BAD_ARGUMENT: not inside the buffer, or the host's memory is NULL (0 bytes need none). */
+ * TILE_BAD_ARGUMENT: the range is out of bounds, or the host's memory is NULL (allowed for 0
+ * bytes). */
 TILE_API tile_status tile_buffer_upload(tile_buffer *buffer, uint64_t offset, const void *source,
                                         uint64_t bytes, tile_stream *stream);
 TILE_API tile_status tile_buffer_download(tile_buffer *buffer, uint64_t offset, void *target,
@@ -159,63 +161,64 @@ TILE_API tile_status tile_buffer_fill(tile_buffer *buffer, uint64_t offset, int 
 
 /* ---- streams and events ---- */
 
-/* What is put into one stream happens in that order; streams are independent. A NULL stream is the
+/* The operations of one stream happen in order; streams are independent. A NULL stream is the
  * default stream of the default device (launch: of the kernel's device; buffers: of the buffer's).
- * On cpu and ref the default stream runs launches within the call, in the caller's thread and the
- * pool; a made stream has a thread of its own. On cuda and hip the default stream is the
- * driver's. */
+ * On cpu, ref and emu the default stream runs launches within the call, in the calling thread and
+ * the pool; a stream created here has a thread of its own. On cuda and hip the default stream is
+ * the driver's. */
 TILE_API tile_status tile_stream_create(tile_device *device, tile_stream **out_stream);
-/* Waits for what is in it, unless wrapped. Of a default stream: does nothing. */
+/* Waits until the stream is empty, unless it was wrapped. Does nothing to a default stream. */
 TILE_API void tile_stream_free(tile_stream *stream);
-/* It belongs to the device and goes with it. */
+/* The stream belongs to the device and is freed with it. */
 TILE_API tile_status tile_device_default_stream(tile_device *device, tile_stream **out_stream);
-/* Waits until the stream is empty, delivers prints and failures.
- * TILE_FAILED: a kernel failed a check or assertion since the last synchronisation; the text is the
- * first such. */
+/* Waits until the stream is empty, then delivers prints and failures.
+ * TILE_FAILED: a kernel has failed a check or assertion since the last synchronisation; the error
+ * text is that of the first failure. */
 TILE_API tile_status tile_stream_synchronize(tile_stream *stream);
 TILE_API tile_status tile_device_synchronize(tile_device *device); /* every stream of the device */
-/* Takes the foreign stream of a driver (a CUstream, hipStream_t), which stays the caller's.
- * TILE_UNAVAILABLE on devices without such. */
+/* Wraps a driver's own stream (a CUstream, hipStream_t), which remains the caller's.
+ * TILE_UNAVAILABLE: the device has no such streams. */
 TILE_API tile_status tile_stream_wrap(tile_device *device, void *native, tile_stream **out_stream);
 
 TILE_API tile_status tile_event_create(tile_device *device, tile_event **out_event);
 TILE_API void tile_event_free(tile_event *event);
 TILE_API tile_status tile_event_record(tile_event *event, tile_stream *stream);
-TILE_API tile_status tile_event_synchronize(tile_event *event); /* at once when never recorded */
+/* Returns at once if the event was never recorded. */
+TILE_API tile_status tile_event_synchronize(tile_event *event);
 TILE_API tile_status tile_stream_wait_event(tile_stream *stream, tile_event *event);
-/* Between two recorded events that have happened. */
+/* The time between two events that were recorded and have been reached. */
 TILE_API tile_status tile_event_elapsed(tile_event *from, tile_event *to, double *out_milliseconds);
 
 /* ---- modules and kernels ---- */
 
 /* A compile-time constant: a number, or a text for types, functions and floats: {"BM", 64}, {"T",
- * 0, "f16"}. Lists end with {0}. */
+ * 0, "f16"}. A list ends with {0}. */
 typedef struct tile_const {
     const char *name;
     int64_t value;
-    const char *text; /* NULL: the number counts */
+    const char *text; /* NULL: `value` is used */
 } tile_const;
 
-/* Loads a kernel image, as tilec writes it. The bytes are copied.
+/* Loads a kernel image, as written by tilec. The bytes are copied.
  * TILE_BAD_IMAGE: damaged, or made for another target. */
 TILE_API tile_status tile_module_load_image(tile_device *device, const void *data, size_t size,
                                             tile_module **out_module);
-/* With it go its kernels; none may be running. */
+/* Frees the module's kernels too; none may be running. */
 TILE_API void tile_module_free(tile_module *module);
-/* instances, in the image's order; 0 for source and for NULL */
+/* The instances, in the image's order; 0 for source and for NULL. */
 TILE_API size_t tile_module_kernel_count(const tile_module *module);
-/* NULL past the end and of a NULL module */
+/* NULL if the index is out of bounds or the module is NULL. */
 TILE_API const char *tile_module_kernel_name(const tile_module *module, size_t index);
 
-/* The kernel of that name, of the instances that agree with the constants given (NULL: none given).
- * The same question gives the same handle, which lives as long as the module. A module made from
- * source compiles here.
- * TILE_NOT_FOUND: no such kernel or constant, or no instance agrees; the text lists what there
- * is. */
+/* The kernel of that name, restricted to the instances that agree with the given constants (NULL:
+ * none given). Equal arguments give the same handle, which lives as long as the module. A module
+ * made from source compiles here.
+ * TILE_NOT_FOUND: no such kernel or constant, or no instance agrees; the error text lists those
+ * that exist. */
 TILE_API tile_status tile_kernel_get(tile_module *module, const char *name,
                                      const tile_const *consts, tile_kernel **out_kernel);
-/* Loads the code and allocates all that launches need. The first launch does it when this was not
- * called. */
+/* Loads the code and allocates everything that launches need. If this is not called, the first
+ * launch does it. */
 TILE_API tile_status tile_kernel_prepare(tile_kernel *kernel);
 
 typedef enum tile_arg_kind { TILE_ARG_VIEW, TILE_ARG_POINTER, TILE_ARG_SCALAR } tile_arg_kind;
@@ -226,11 +229,11 @@ typedef struct tile_param_info {
     tile_arg_kind kind;
     tile_dtype dtype;
     int is_const;
-    int rank; /* of views */
+    int rank; /* for views */
 } tile_param_info;
 #define TILE_PARAM_INFO_INIT { sizeof(tile_param_info), 0, TILE_ARG_VIEW, TILE_ANY, 0, 0 }
-TILE_API const char *tile_kernel_name(const tile_kernel *kernel);       /* NULL of NULL */
-TILE_API size_t tile_kernel_param_count(const tile_kernel *kernel); /* 0 of NULL */
+TILE_API const char *tile_kernel_name(const tile_kernel *kernel);       /* NULL for NULL */
+TILE_API size_t tile_kernel_param_count(const tile_kernel *kernel); /* 0 for NULL */
 TILE_API tile_status tile_kernel_param(const tile_kernel *kernel, size_t index,
                                        tile_param_info *out_info);
 
@@ -238,14 +241,14 @@ TILE_API tile_status tile_kernel_param(const tile_kernel *kernel, size_t index,
 
 enum { TILE_MAX_RANK = 8 };
 
-/* One argument of a launch. Made by the functions and macros below; fields may be set by hand
- * too. */
+/* One argument of a launch. The functions and macros below make one; its fields may also be set
+ * directly. */
 typedef struct tile_arg {
-    int32_t kind, dtype; /* tile_arg_kind; tile_dtype, TILE_ANY... when not known */
+    int32_t kind, dtype; /* tile_arg_kind; tile_dtype, TILE_ANY... if unknown */
     int32_t rank;
-    int32_t strided;     /* stride[] counts; else dense, row-major */
+    int32_t strided;     /* stride[] is used; else dense, row-major */
     void *address;
-    /* memory behind address, for --check; 0: what the extents say, or a tile_buffer's size */
+    /* size of the memory at address, for --check; 0: given by the extents or the tile_buffer */
     uint64_t bytes;
     uint64_t scalar;     /* the bits of a scalar, in the low bytes */
     int64_t extent[TILE_MAX_RANK], stride[TILE_MAX_RANK]; /* strides in elements */
@@ -311,7 +314,7 @@ static inline tile_arg tile_bits(tile_dtype dtype, uint64_t bits)
     return tile_arg_scalar(dtype, &bits, sizeof bits);
 }
 
-/* ---- what the type of a C pointer says of its elements ----
+/* ---- the element type that a C pointer implies ----
  *
  *     float  double            f32  f64
  *     int8_t int16_t int32_t int64_t (also int, long, long long)      i8  i16  i32  i64
@@ -320,12 +323,12 @@ static inline tile_arg tile_bits(tile_dtype dtype, uint64_t bits)
  *     uint8_t                  TILE_ANY_BYTE: i8, u8, bool, f8e4m3, f8e5m2 or packed
  *                              (i4, u4, f4e2m1)
  *     _Bool, bool              bool
- *     _Float16, __bf16         f16, bf16; where the compiler has them
- *     void, char, others       TILE_ANY: nothing, and nothing is checked
+ *     _Float16, __bf16         f16, bf16, if the compiler has them
+ *     void, char, others       TILE_ANY: not known, not checked
  *
- * const or not; and likewise of arrays, double a[8][16] being f64: in C up to three dimensions (of
- * more, nothing is known), in C++ any number. tile_view_typed says the type where the pointer does
- * not. */
+ * The same holds for const types and for arrays (double a[8][16] is f64): up to three dimensions in
+ * C (with more, the type is not known), any number in C++. Use tile_view_typed where the pointer
+ * does not imply the type. */
 #if defined(__FLT16_MAX__) &&                                                                      \
     (defined(__clang__) ? __clang_major__ >= 15 : !defined(__cplusplus) || __GNUC__ >= 13)
 #define TILE_HAS_C_F16 1
@@ -360,7 +363,7 @@ __extension__ typedef __bf16 tile_c_bf16;
 
 #ifdef __cplusplus
 extern "C++" {
-/* A host may specialise it for an element type of its own (half, bfloat16). */
+/* A host may specialise this for its own element types (half, bfloat16). */
 template <class T> struct tile_element { static const tile_dtype dtype = TILE_ANY; };
 #define TILE_ELEMENT_(T, D)                                                                        \
     template <> struct tile_element<T> { static const tile_dtype dtype = D; };
@@ -370,13 +373,13 @@ template <class T> struct tile_element<const T> : tile_element<T> {};
 template <class T, size_t N> struct tile_element<T[N]> : tile_element<T> {};
 template <class T, size_t N> struct tile_element<const T[N]> : tile_element<T> {};
 template <class T> inline tile_dtype tile_dtype_of(const T *) { return tile_element<T>::dtype; }
-inline tile_dtype tile_dtype_of(const void *) { return TILE_ANY; } /* nullptr, too */
+inline tile_dtype tile_dtype_of(const void *) { return TILE_ANY; } /* nullptr too */
 }
 #define TILE_DTYPE_OF(p) tile_dtype_of(p)
 #else
-/* What `*` may be put before, so that it becomes a pointer: p where it points to arrays, which then
- * is a pointer to the first of them, or to its first row; in place of a pointer to numbers one to
- * such pointers. */
+/* An expression that can be dereferenced and then is a pointer: p itself if it points to arrays,
+ * since *p then decays to a pointer to the first element or row; for a pointer to numbers, a
+ * pointer to such a pointer. */
 #define TILE_ROW_(T, D) T *: (T **)0, const T *: (T **)0,
 #define TILE_ROW_OF_(p)                                                                            \
     _Generic((p), TILE_ELEMENTS_(TILE_ROW_) int: (char *)0, void *: (char *)0,                     \
@@ -386,9 +389,10 @@ inline tile_dtype tile_dtype_of(const void *) { return TILE_ANY; } /* nullptr, t
     _Generic(*TILE_ROW_OF_(p), TILE_ELEMENTS_(TILE_ELEMENT_) default : TILE_ANY)
 #endif
 
-/* tile_view(p, M, N): a dense row-major view of one to eight extents, of the element type that p's
- * type says. tile_view_typed(TILE_BF16, p, M, N) says the element type. tile_view_strided(p, rank,
- * extents, strides): arrays of int64_t, strides in elements. tile_ptr(p). */
+/* tile_view(p, M, N): a dense row-major view with one to eight extents, of the element type that
+ * p's type implies. tile_view_typed(TILE_BF16, p, M, N) names the element type.
+ * tile_view_strided(p, rank, extents, strides): arrays of int64_t, strides in elements.
+ * tile_ptr(p): a pointer argument; tile_ptr_sized(p, bytes): with the size of its memory. */
 #define TILE_COUNT_(a, b, c, d, e, f, g, h, n, ...) n
 #define TILE_COUNT(...) TILE_COUNT_(__VA_ARGS__, 8, 7, 6, 5, 4, 3, 2, 1, 0)
 #define TILE_FIRST8(a, b, c, d, e, f, g, h, ...) \
@@ -407,25 +411,25 @@ inline tile_dtype tile_dtype_of(const void *) { return TILE_ANY; } /* nullptr, t
 
 /* ---- launch ---- */
 
-/* Starts `kernel` on `stream` over its grid and returns without waiting (see the default stream
- * above). `args` is read before return; memory in it must live until the stream has passed. The
- * first instance whose `require` holds is run. After tile_kernel_prepare nothing is compiled or
- * allocated, and no lock of the runtime is taken. With TILE_SYNC=1 in the environment it
- * synchronises, with that status.
+/* Starts `kernel` on `stream` over its grid and returns without waiting (but see the default
+ * stream above). `args` is read before the call returns; the memory it refers to must live until
+ * the stream has run the kernel. The first instance whose `require` holds is run. After
+ * tile_kernel_prepare nothing is compiled or allocated, and no lock of the runtime is taken. With
+ * TILE_SYNC=1 in the environment the call synchronises and returns that status.
  * TILE_BAD_ARGUMENT: count, type, rank, extent or stride differs from the kernel's, an address is
- * no multiple of its element's size, or no `require` holds; the text names kernel, parameter, what
- * was wanted and what came.  TILE_DRIVER, TILE_NO_RESOURCE: the device refused. Thread-safe for
- * different streams. */
+ * not a multiple of its element's size, or no `require` holds; the error text names the kernel, the
+ * parameter, what was expected and what was passed.  TILE_DRIVER, TILE_NO_RESOURCE: the device
+ * rejected the launch. Thread-safe for different streams. */
 TILE_API tile_status tile_launch(tile_kernel *kernel, tile_stream *stream, const tile_arg *args,
                                  size_t nargs);
-/* The same over a grid of the caller's: naxes (1 to 6) extents, the first axis fastest. */
+/* The same over a grid given by the caller: naxes (1 to 6) extents, the first axis fastest. */
 TILE_API tile_status tile_launch_grid(tile_kernel *kernel, tile_stream *stream,
                                       const tile_arg *args, size_t nargs,
                                       const int64_t *grid, size_t naxes);
 
-/* What the headers of `tilec --header` call: launches kernel `name` of an image that was linked
- * into the program, on the stream's device. The first launch on a device loads and prepares it.
- * Otherwise as tile_launch. */
+/* Called by the headers that `tilec --header` writes: launches kernel `name` of an image that was
+ * linked into the program, on the stream's device. The first launch on a device loads and prepares
+ * the kernel. Otherwise like tile_launch. */
 TILE_API tile_status tile_launch_embedded(const void *image, const char *name, tile_stream *stream,
                                           const tile_arg *args, size_t nargs);
 
@@ -452,20 +456,20 @@ inline tile_status tile_launch_embedded(const void *image, const char *name, til
 #endif
 
 #ifdef TILE_UNSTABLE
-/* A setting of the device's driver. emu: "schedule" (rr, reverse, ahead, random:SEED: the order in
- * which threads run), "perturb" (a seed: approximate instructions are off within their bounds; 0:
- * they are correctly rounded), "stats" (1: launches are counted). TILE_BAD_ARGUMENT: it has no
- * such. */
+/* Changes a setting of the device's driver. emu: "schedule" (rr, reverse, ahead, random:SEED: the
+ * order in which threads run), "perturb" (a seed: approximate instructions are off within their
+ * bounds; 0: they are correctly rounded), "stats" (1: launches are counted).
+ * TILE_BAD_ARGUMENT: no such setting or value. */
 TILE_API tile_status tile_device_configure(tile_device *device, const char *key, const char *value);
 
-/* What was counted in the device's last launch, as text; the caller frees it with free(). NULL:
- * nothing was counted. */
+/* The counters of the device's last launch, as text; the caller frees it with free(). NULL: nothing
+ * was counted. */
 TILE_API char *tile_device_stats(tile_device *device);
 
-/* Writes an array's elements as print shows them, "[1, 2, ..., 9]", shortened when long; row-major
- * without gaps, one byte per element of packed types. Returns the length it has in full, as
- * snprintf does; 0 of an unknown type, a rank below 0 or above TILE_MAX_RANK, or NULL where there
- * are elements. */
+/* Writes an array's elements as print shows them, "[1, 2, ..., 9]", abbreviated if long. The data
+ * are row-major without gaps, one byte per element of packed types. Returns the full length, as
+ * snprintf does; 0 for an unknown type, a rank below 0 or above TILE_MAX_RANK, or NULL data of an
+ * array with elements. */
 TILE_API size_t tile_format_array(char *text, size_t size, tile_dtype dtype, int rank,
                                   const int64_t *shape, const void *data);
 #endif

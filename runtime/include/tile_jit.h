@@ -13,22 +13,21 @@ typedef struct tile_jit_options {
     const char *const *include_dirs; /* for import */
     size_t ninclude_dirs;
     int opt_level;   /* 0..3 */
-    int debug;       /* asserts stay */
+    int debug;       /* keep asserts */
     int check;       /* bounds, assumptions, asserts */
     const char *fp;  /* "default", "strict", "ring" */
-    int warps, stages; /* 1..64; 0: as the kernel says */
-    /* all of one compilation; the error text has them too */
+    int warps, stages; /* 1..64; 0: the kernel's own */
+    /* all diagnostics of one compilation; the error text contains them too */
     void (*diagnostic)(void *user, const char *rendered);
     void *user;
 } tile_jit_options;
 #define TILE_JIT_OPTIONS_INIT { sizeof(tile_jit_options), 0, 0, 3, 0, 0, "default", 0, 0, 0, 0 }
 
-/* A module from a text (`name` is for messages and for finding imports beside it) or a file. The
- * text is read here; tile_kernel_get compiles, as constants are known there; a launch never
- * compiles. `options` may be NULL; what it points to, but for `user`, is copied.
- * TILE_BAD_ARGUMENT: an option has a value that it may not have.
- * TILE_IO: the file cannot be read.  From tile_kernel_get: TILE_COMPILE, with the diagnostics as
- * the error text. */
+/* Makes a module from a text (`name` is used in messages and to find imports beside it) or a file.
+ * The text is read here; tile_kernel_get compiles it, because the constants are known there; a
+ * launch never compiles. `options` may be NULL; everything it points to except `user` is copied.
+ * TILE_BAD_ARGUMENT: an option has an illegal value.  TILE_IO: the file cannot be read.
+ * From tile_kernel_get: TILE_COMPILE, with the diagnostics as the error text. */
 TILE_API tile_status tile_module_load_source(tile_device *device, const char *name,
                                              const char *text, size_t size,
                                              const tile_jit_options *options,
