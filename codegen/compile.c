@@ -129,14 +129,14 @@ static tilec_status find_stage(TlJob *j)
     j->target = tl_target_find(name, &j->emulate);
     j->host = j->emulate ? tl_target_host(name) : NULL;
     if (!j->target)
-        return tl_job_fail(j, TILEC_USAGE, "unknown target '%s'; known are %s", j->o->target,
+        return tl_job_fail(j, TILEC_USAGE, "unknown target '%s'; expected one of %s", j->o->target,
                            joined(&j->out->arena, tl_target_names()));
     const char *emit = j->o->emit ? j->o->emit : "image";
     for (j->stage = 0; j->stage < TL_STAGE_COUNT; j->stage++)
         if (!strcmp(STAGES[j->stage], emit))
             break;
     if (j->stage == TL_STAGE_COUNT)
-        return tl_job_fail(j, TILEC_USAGE, "unknown stage '%s'; known are %s", emit,
+        return tl_job_fail(j, TILEC_USAGE, "unknown stage '%s'; expected one of %s", emit,
                            joined(&j->out->arena, STAGES));
     if (!has_stage(j->target, j->emulate, j->stage))
         return tl_job_fail(j, TILEC_USAGE, "target %s has no stage '%s'", j->o->target, emit);
@@ -170,7 +170,8 @@ static tilec_status choose_warnings(TlJob *j)
     d->werror = j->o->werror != 0;
     for (size_t i = 0; i < j->o->nwarnings; i++)
         if (!tl_diags_option(d, j->o->warnings[i]))
-            return tl_job_fail(j, TILEC_USAGE, "-W%s: no warning has that name; known are: %s",
+            return tl_job_fail(j, TILEC_USAGE, "-W%s: no warning has that name; expected one of: "
+                                               "%s",
                                j->o->warnings[i], tl_warning_names(&j->out->arena));
     return TILEC_OK;
 }
@@ -236,7 +237,8 @@ static tilec_status no_such_constant(TlJob *j, const char *constant, const char 
 {
     const char *dot = strchr(constant, '.'), *name = dot ? dot + 1 : constant;
     if (!kernel)
-        return tl_job_fail(j, TILEC_USAGE, "no kernel has the constant '%s'; known are: %s", name,
+        return tl_job_fail(j, TILEC_USAGE, "no kernel has the constant '%s'; the constants are: "
+                                           "%s", name,
                            all_constants(j));
     if (!has_kernel(j, kernel))
         return tl_job_fail(j, TILEC_USAGE, "no kernel '%s'; kernels are: %s", kernel,

@@ -49,7 +49,7 @@ static bool word_fits(const TlOption *o, const char *word, Text *t)
             return true;
     if (!word)
         return true;
-    put(t, "%s is '%s'; known are", o->field, word);
+    put(t, "%s is '%s'; expected one of", o->field, word);
     for (int i = 0; o->words[i]; i++)
         put(t, "%s %s", i ? "," : "", o->words[i]);
     return false;
@@ -59,9 +59,9 @@ static bool number_fits(const TlOption *o, int value, Text *t)
 {
     if (value == o->unset || (value >= o->low && value <= o->high))
         return true;
-    put(t, "%s is %d, wants %d to %d", o->field, value, o->low, o->high);
+    put(t, "%s is %d, but must be %d to %d", o->field, value, o->low, o->high);
     if (o->unset < o->low)
-        put(t, ", or %d for what is said elsewhere", o->unset);
+        put(t, ", or %d for the default", o->unset);
     return false;
 }
 
@@ -106,7 +106,7 @@ tilec_status tilec_options_check(const tilec_options *options, char *text, size_
     if (!options)
         return TILEC_OK;
     if (options->struct_size < TL_OPTIONS_FIRST_SIZE) {
-        put(&t, "struct_size is %zu, wants %zu: begin with TILEC_OPTIONS_INIT",
+        put(&t, "struct_size is %zu, expected %zu: begin with TILEC_OPTIONS_INIT",
             options->struct_size, sizeof *options);
         return TILEC_USAGE;
     }

@@ -227,6 +227,6 @@ TlVal tl_bi_debug_multiple(TlSema *s, TlCall *c)
 TlVal tl_bi_range_misplaced(TlSema *s, TlCall *c)
 {
     tl_label(s, tl_err(s, c->loc, TL_E0211, "a range"),
-             "ranges stand in loops only: for (int i : range(n)); iota(N) is a tile of 0 to N - 1");
+             "range is only for loops: for (int i : range(n)); iota(N) is a tile of 0 to N - 1");
     return tl_bad();
 }

@@ -806,7 +806,7 @@ static void advise(TlParser *p, TlDiag *d, const Expected *e, const char *found,
     }
     if (diags->errors <= TL_DIAG_MAX && !d->label) d->label = advice_for(p, e);
     if (!d->label && expects(e, "==") && !expects(e, "'<'"))
-        d->label = "before this stands a type, which is not a value: it can be compared";
+        d->label = "the operand before this is a type, not a value: it can be compared";
     if (!d->label && keyword && expects(e, "name") && !expects(e, "integer") &&
         !expects(e, "scalar type"))
         d->label = tl_format(&p->ctx->perm, "%s is a reserved word", found);

@@ -206,7 +206,7 @@ tile_status tl_cpu_open(const char *device, const char *level, uint64_t machine,
     bool native = !*level || strcmp(level, "native") == 0;
     const struct level *l = find_level(level, native, machine);
     if (!l)
-        return tl_fail(TILE_BAD_ARGUMENT, "device '%s': unknown CPU level '%s'; known are %s",
+        return tl_fail(TILE_BAD_ARGUMENT, "device '%s': unknown CPU level '%s'; expected one of %s",
                        device, level, known);
     uint64_t wanted = features_of(l);
     if (wanted & ~machine)

@@ -86,7 +86,7 @@ static tile_status read_sync(bool *out_sync)
     *out_sync = text && strcmp(text, "1") == 0;
     if (!text || !*text || *out_sync || strcmp(text, "0") == 0)
         return TILE_OK;
-    return tl_fail(TILE_BAD_ARGUMENT, "TILE_SYNC is '%s', wants 0 or 1", text);
+    return tl_fail(TILE_BAD_ARGUMENT, "TILE_SYNC is '%s', but must be 0 or 1", text);
 }
 
 static tile_status open_device(const char *name, tile_device **out_device)

@@ -196,7 +196,8 @@ static tile_status check_options(const tile_jit_options *options)
 {
     char wrong[512];
     if (options->struct_size < sizeof *options)
-        return tl_fail(TILE_BAD_ARGUMENT, "tile_jit_options: struct_size is %zu, wants %zu: begin "
+        return tl_fail(TILE_BAD_ARGUMENT, "tile_jit_options: struct_size is %zu, expected %zu: "
+                                          "begin "
                        "with TILE_JIT_OPTIONS_INIT", options->struct_size, sizeof *options);
     tilec_options o = TILEC_OPTIONS_INIT;
     o.include_dirs = options->include_dirs;

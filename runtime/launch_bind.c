@@ -82,10 +82,11 @@ static bool check_kind(bind *b, uint32_t i, const tile_arg *arg)
     bool fits =
         (uint32_t)arg->kind == kind || (kind == TILE_PARAM_POINTER && arg->kind == TILE_ARG_VIEW);
     if (!fits)
-        return FAIL(b, "kernel '%s': parameter '%s' wants %s, got %s", b->name, param_name(b, i),
+        return FAIL(b, "kernel '%s': parameter '%s' expects %s, got %s", b->name, param_name(b, i),
                     kind_name((int32_t)kind), kind_name(arg->kind));
     if (!dtype_fits(arg->dtype, (tile_dtype)b->params[i].dtype, scalar))
-        return FAIL(b, "kernel '%s': parameter '%s' wants %s %s, got %s", b->name, param_name(b, i),
+        return FAIL(b, "kernel '%s': parameter '%s' expects %s %s, got "
+                       "%s", b->name, param_name(b, i),
                     scalar ? "a scalar of type" : "elements of type",
                     tile_dtype_name((tile_dtype)b->params[i].dtype), given_name(arg->dtype));
     return true;
@@ -100,7 +101,7 @@ static bool check_alignment(bind *b, uint32_t i, const tile_arg *arg)
         return true;
     return FAIL(b,
                 "kernel '%s': parameter '%s': the address %p is not aligned to an element of type "
-                "%s: wants a multiple of %u",
+                "%s: it must be a multiple of %u",
                 b->name, param_name(b, i), arg->address, tile_dtype_name(dtype), (unsigned)bytes);
 }
 
@@ -108,7 +109,7 @@ static bool check_view(bind *b, uint32_t i, const tile_arg *arg)
 {
     uint32_t rank = b->params[i].rank;
     if (arg->rank < 0 || (uint32_t)arg->rank != rank)
-        return FAIL(b, "kernel '%s': parameter '%s' wants a view of %u ax%s, got %d", b->name,
+        return FAIL(b, "kernel '%s': parameter '%s' expects a view of %u ax%s, got %d", b->name,
                     param_name(b, i), rank, rank == 1 ? "is" : "es", arg->rank);
     int64_t total = 1;
     for (uint32_t axis = 0; axis < rank; axis++) {
@@ -120,7 +121,7 @@ static bool check_view(bind *b, uint32_t i, const tile_arg *arg)
         if (n > INT32_MAX && !dim_of(b, i, axis, false)->is_i64)
             return FAIL(b,
                         "kernel '%s': parameter '%s': extent of axis %u is %" PRId64
-                        ", wants at most %d (declare it i64 for more)",
+                        ", the maximum is %d (declare it i64 for more)",
                         b->name, param_name(b, i), axis, n, INT32_MAX);
         total *= n > 0;
     }
@@ -282,7 +283,7 @@ static void describe_names(const bind *b, const tile_image_expr *e, char *text, 
 
 /* ---- 3: extents and strides ---- */
 
-/* "N", "K / 4" or "" as declared, and ", as parameter 'a' has" where the demand came from
+/* "N", "K / 4" or "" as declared, and ", as in parameter 'a'" where the demand came from
  * elsewhere. */
 static void describe_dim(const bind *b, uint32_t param, uint32_t axis, bool stride,
                          const tile_image_dim *d, char *name, char *source, size_t size)
@@ -299,7 +300,7 @@ static void describe_dim(const bind *b, uint32_t param, uint32_t axis, bool stri
     else if (s->param == param && (s->is_stride != 0) != stride)
         snprintf(source, size, ", as its %s is", s->is_stride ? "stride" : "extent");
     else if (s->param != param)
-        snprintf(source, size, ", as parameter '%.80s' has", param_name(b, s->param));
+        snprintf(source, size, ", as in parameter '%.80s'", param_name(b, s->param));
 }
 
 static bool wrong_dim(bind *b, uint32_t param, uint32_t axis, bool stride, int64_t want,
@@ -307,7 +308,8 @@ static bool wrong_dim(bind *b, uint32_t param, uint32_t axis, bool stride, int64
 {
     char name[128], source[128];
     describe_dim(b, param, axis, stride, dim_of(b, param, axis, stride), name, source, sizeof name);
-    return FAIL(b, "kernel '%s': parameter '%s': %s%s (axis %u) wants %" PRId64 "%s, got %" PRId64,
+    return FAIL(b, "kernel '%s': parameter '%s': %s%s (axis %u) must be "
+                   "%" PRId64 "%s, got %" PRId64,
                 b->name, param_name(b, param), stride ? "stride" : "extent", name, axis, want,
                 source, got);
 }
@@ -401,7 +403,7 @@ static bool measure(bind *b, uint32_t param)
         given = tl_buffer_bytes_at((tile_device *)b->device, a->address);
     if (given && need != UINT64_MAX && need > given)
         return FAIL(b,
-                    "kernel '%s': parameter '%s' wants %" PRIu64 " bytes of memory, got %" PRIu64,
+                    "kernel '%s': parameter '%s' needs %" PRIu64 " bytes of memory, got %" PRIu64,
                     b->name, param_name(b, param), need, given);
     a->bytes = given && given != UINT64_MAX ? given : view ? need : UINT64_MAX;
     return true;
@@ -443,7 +445,8 @@ static bool check_aliases(bind *b)
             bool written = !b->params[x].is_const || !b->params[y].is_const;
             if (written && !may_alias(b, x, y) && overlap(&b->out->args[x], &b->out->args[y]))
                 return FAIL(
-                    b, "kernel '%s': parameters '%s' and '%s' overlap, which wants alias(%s, %s)",
+                    b, "kernel '%s': parameters '%s' and '%s' overlap, which requires alias(%s, "
+                       "%s)",
                     b->name, param_name(b, x), param_name(b, y), param_name(b, x),
                     param_name(b, y));
         }
@@ -489,7 +492,7 @@ static bool grid_values(bind *b, const int64_t *grid, size_t naxes, int64_t *val
     tl_launch *l = &b->out->launch;
     l->ngrid = grid ? (uint32_t)naxes : b->k->ngrid;
     if (l->ngrid == 0 || (grid && naxes > TILE_MAX_GRID))
-        return FAIL(b, "kernel '%s' has %s: wants 1 to %d axes", b->name,
+        return FAIL(b, "kernel '%s' has %s: a grid has 1 to %d axes", b->name,
                     grid ? "a grid of that many axes" : "no grid clause, and the launch gave none",
                     TILE_MAX_GRID);
     for (uint32_t i = 0; i < l->ngrid; i++) {
@@ -498,7 +501,7 @@ static bool grid_values(bind *b, const int64_t *grid, size_t naxes, int64_t *val
         else if (!evaluate(b, expr_of(b, b->k->grid[i]), &values[i]))
             return false;
         if (values[i] < 0)
-            return FAIL(b, "kernel '%s': axis %u of the grid is %" PRId64 ", wants 0 or more",
+            return FAIL(b, "kernel '%s': axis %u of the grid is %" PRId64 ", but must be 0 or more",
                         b->name, i, values[i]);
     }
     return true;
@@ -510,7 +513,7 @@ static tl_bind_result too_many_programs(bind *b, const int64_t *values, double p
     size_t n = 0;
     for (uint32_t i = 0; i < b->out->launch.ngrid; i++)
         n += (size_t)snprintf(text + n, sizeof text - n, "%s%" PRId64, i ? ", " : "", values[i]);
-    (void)FAIL(b, "kernel '%s': the grid (%s) has %.0f programs, wants at most %d", b->name, text,
+    (void)FAIL(b, "kernel '%s': the grid (%s) has %.0f programs, the maximum is %d", b->name, text,
                programs, INT32_MAX);
     return TL_BIND_ERROR;
 }
@@ -602,7 +605,7 @@ static void fill_slots(bind *b)
 static bool bind_arguments(bind *b, const tile_arg *args, size_t nargs)
 {
     if (nargs != b->k->nparams)
-        return FAIL(b, "kernel '%s' wants %u argument%s, got %zu", b->name, b->k->nparams,
+        return FAIL(b, "kernel '%s' takes %u argument%s, got %zu", b->name, b->k->nparams,
                     b->k->nparams == 1 ? "" : "s", nargs);
     for (uint32_t i = 0; i < b->k->nparams; i++)
         if (!take_argument(b, i, &args[i]))

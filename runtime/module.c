@@ -60,11 +60,12 @@ static tile_status check_target(tile_device *d, const void *image)
     const char *made_for = target_of(image);
     char text[300];
     if (!accepts(d, made_for))
-        return tl_fail(TILE_BAD_IMAGE, "the image was made for target '%s', the device wants '%s'",
+        return tl_fail(TILE_BAD_IMAGE, "the image was made for target '%s', the device needs '%s'",
                        made_for, d->target);
     if (lacks(d, image, text, sizeof text))
         return tl_fail(TILE_BAD_IMAGE,
-                       "the image was made for target '%s' and wants what the CPU of device '%s' "
+                       "the image was made for target '%s' and uses features that the CPU of "
+                       "device '%s' "
                        "lacks: %s",
                        made_for, d->name, text);
     return TILE_OK;

@@ -198,7 +198,7 @@ bool npy_parse(const void *file, size_t size, NpyArray *a, char *error)
     if (!parse_descr(a, &swap))
         return fail(error, "its elements are '%s'", a->descr);
     if (!count_bytes(a) || a->bytes > size - prefix - length)
-        return fail(error, "the file is shorter than its shape says");
+        return fail(error, "the file is shorter than its shape requires");
     a->data = aligned_alloc(ALIGNMENT, (a->bytes + ALIGNMENT) / ALIGNMENT * ALIGNMENT);
     if (!a->data)
         return fail(error, "out of memory");

@@ -152,7 +152,7 @@ static int load_array(RunArg *a)
     memcpy(a->shape, n.shape, sizeof a->shape);
     memcpy(a->descr, n.descr, sizeof a->descr);
     if (!dtype_of_descr(a->param.dtype, n.descr, &a->dtype)) {
-        fprintf(stderr, "tilec: parameter '%s' wants elements of type %s, the file has '%s'\n",
+        fprintf(stderr, "tilec: parameter '%s' expects elements of type %s, the file has '%s'\n",
                 a->param.name, tile_dtype_name(a->param.dtype), n.descr);
         return EXIT_RUN;
     }
@@ -267,7 +267,8 @@ static int read_value(const RunArg *a, Maker m, const char *text, uint64_t *out)
     if (m == MAKE_FULL)
         return read_element(a->dtype, text, out)
                    ? EXIT_FINE
-                   : usage_error("%s=%s: '%s' is no %s", a->param.name, a->value, text,
+                   : usage_error("%s=%s: '%s' is not a value of type "
+                                 "%s", a->param.name, a->value, text,
                                  tile_dtype_name(a->dtype));
     return read_integer(text, &negative, out) && !negative
                ? EXIT_FINE
@@ -367,7 +368,7 @@ static bool is_table(const RunArg *a)
 
 static int no_address(const RunArgs *args, const RunArg *a, const char *name)
 {
-    usage_error("%s=%s: '%s' is no array with an address (NAME, or NAME+BYTES)", a->param.name,
+    usage_error("%s=%s: '%s' is not an array with an address (NAME or NAME+BYTES)", a->param.name,
                 a->value, name);
     list_params(args);
     return EXIT_USAGE;

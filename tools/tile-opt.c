@@ -36,7 +36,7 @@ static int usage(const char *format, const char *what)
 {
     fprintf(stderr, "tile-opt: ");
     fprintf(stderr, format, what);
-    fprintf(stderr, "\ntile-opt --help shows what there is\n");
+    fprintf(stderr, "\ntile-opt --help lists the options\n");
     return EXIT_USAGE;
 }
 
@@ -52,7 +52,8 @@ static void print_help(const Option *options)
         printf("  %-18s %s\n", left, o->doc);
     }
     printf(
-        "\nexit status: 0 fine, 1 the text is wrong or differs, 2 wrong usage, 70 a pass failed\n");
+        "\nexit status: 0 success, 1 the text is wrong or differs, 2 wrong usage, 70 a pass "
+        "failed\n");
 }
 
 /* 0, or the exit status of wrong usage. */
@@ -92,12 +93,12 @@ static int take_machine(Options *o)
         return 0;
     const TlTarget *t = tl_target_find(o->target ? o->target : "sm_80", NULL);
     if (!t || !tl_target_is_gpu(t))
-        return usage("--target=%s is no GPU", o->target);
+        return usage("--target=%s is not a GPU", o->target);
     long warps = number_of(o->warps, 4), stages = number_of(o->stages, 0);
     if (warps < 1 || warps > 32 || (warps & (warps - 1)))
-        return usage("--warps=%s is no power of two up to 32", o->warps);
+        return usage("--warps=%s is not a power of two up to 32", o->warps);
     if (stages < 0 || stages > 64)
-        return usage("--stages=%s is no number up to 64", o->stages);
+        return usage("--stages=%s is not a number up to 64", o->stages);
     o->machine = tl_target_machine(t);
     o->machine.warps = (int)warps;
     o->machine.stages = (int)stages;
@@ -128,7 +129,7 @@ static int take_arguments(Options *o, const Option *options, int argc, char **ar
     char *end;
     o->r.bisect = (int)strtol(bisect_text, &end, 10);
     return *end || end == bisect_text || o->r.bisect < 0
-               ? usage("--bisect=%s is no count", bisect_text)
+               ? usage("--bisect=%s is not a count", bisect_text)
                : 0;
 }
 
@@ -259,25 +260,26 @@ static int run_command(int argc, char **argv)
         {"list-passes", &o.list_passes, NULL, true, "print the passes; =md: as Markdown"},
         {"list-ops", &o.list_ops, NULL, true, "print the ops; =md: as Markdown"},
         {"verify-each", NULL, &o.r.verify_each, false,
-         "check the IR after each pass, and that a pass tells whether it changed it"},
+         "check the IR after each pass, and that a pass reports whether it changed it"},
         {"print-after", &o.r.print_after, NULL, false,
          "PASS,..|all: print the IR after these (to standard error)"},
         {"dump-dir", &o.r.dump_dir, NULL, false, "write NN-PASS.tir there after each pass"},
         {"stop-after", &o.r.stop_after, NULL, false, "run nothing after this pass"},
         {"skip", &o.r.skip, NULL, false, "PASS,..: leave these out"},
         {"override", &o.r.override, NULL, false,
-         "PASS:FILE: after the pass, go on with the IR of the file"},
+         "PASS:FILE: after PASS, continue with the IR of FILE"},
         {"bisect", &bisect_text, NULL, false, "N: run the first N passes only"},
         {"time-passes", NULL, &o.r.time_passes, false, "print how long each pass took"},
         {"crash-dir", &o.r.crash_dir, NULL, false,
-         "where crash-PASS.tir goes when a pass fails (default: here)"},
+         "folder for crash-PASS.tir if a pass fails (default: the current one)"},
         {"run", NULL, &o.run, false, "run the kernels in the interpreter instead of printing them"},
         {"same-as", &o.same_as, NULL, false,
-         "FILE: with --run: compare with the kernels of the file; 1 when they differ"},
-        {"target", &o.target, NULL, false, "T: the GPU that laid-out passes work for (32 lanes)"},
-        {"warps", &o.warps, NULL, false, "N: warps of a kernel that does not say (4)"},
+         "FILE: with --run: compare with the kernels of FILE; exit status 1 if they differ"},
+        {"target", &o.target, NULL, false, "T: the GPU for the laid-out passes (default: sm_80)"},
+        {"warps", &o.warps, NULL, false, "N: warps of a kernel without a warps clause (4)"},
         {"stages", &o.stages, NULL, false, "N: stages of pipelined loops"},
-        {"fill", &o.fill, NULL, false, "random|special|exact: what --run puts into arrays"},
+        {"fill", &o.fill, NULL, false, "random|special|exact: the data that --run puts into "
+                                       "arrays"},
         {"quiet", NULL, &o.quiet, false, "do not print the IR"},
         {"help", NULL, &o.help, false, "print this"},
         {0},

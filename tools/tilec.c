@@ -64,7 +64,7 @@ static int targets(int argc, char **argv)
         return usage_error("targets takes no '%s'", argv[0]);
     for (const char *const *t = tilec_targets(); *t; t++)
         puts(*t);
-    puts("\nleaves that no recorded run of the hardware proves:");
+    puts("\nleaves without a recorded run on hardware:");
     for (const char *const *t = tilec_targets(); *t; t++)
         if (tl_target_is_gpu(tl_target_find(*t, NULL)))
             list_unproven(tl_target_find(*t, NULL));
@@ -73,9 +73,9 @@ static int targets(int argc, char **argv)
 
 static const SubCommand commands[] = {
     {"compile", "compile a file", compile},
-    {"run", "run a kernel on arrays made here", run},
-    {"explain", "say what became of the kernels on GPUs", explain},
-    {"error", "say what a diagnostic means", command_error},
+    {"run", "run a kernel on generated arrays or files", run},
+    {"explain", "report what kernels became on GPUs", explain},
+    {"error", "explain a diagnostic", command_error},
     {"targets", "list the targets", targets},
 };
 enum { NCOMMANDS = sizeof commands / sizeof *commands };
@@ -97,7 +97,7 @@ static int command(int argc, char **argv)
             return commands[i].run(argc - 2, argv + 2);
     if (is_file(argv[1]))
         return compile(argc - 1, argv + 1);
-    usage_error("unknown sub-command '%s'; known are:", argv[1]);
+    usage_error("unknown sub-command '%s'; expected one of:", argv[1]);
     for (int i = 0; i < NCOMMANDS; i++)
         fprintf(stderr, " %s", commands[i].name);
     fputc('\n', stderr);

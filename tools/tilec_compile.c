@@ -179,7 +179,7 @@ int check_targets(const char *list)
     for (const char *p = list; *p || count == 0; count++) {
         size_t n = strcspn(p, ",");
         if (!is_target(p, n)) {
-            usage_error("unknown target '%.*s'; known are:", (int)n, p);
+            usage_error("unknown target '%.*s'; expected one of:", (int)n, p);
             for (const char *const *t = tilec_targets(); *t; t++)
                 fprintf(stderr, " %s", *t);
             fputc('\n', stderr);

@@ -11,7 +11,7 @@ static int explain(TlSbuf *text, int argc, char **argv)
             tl_errors_page(text);
         else if (!tl_errors_explain(text, argv[i]))
             return usage_error(
-                "no diagnostic is called '%s'; they are as in error[E0303], warning[unused]",
+                "no diagnostic is called '%s'; names are as in error[E0303], warning[unused]",
                 argv[i]);
         if (i + 1 < argc)
             tl_sbuf_puts(text, "\n");
@@ -23,7 +23,7 @@ int command_error(int argc, char **argv)
 {
     if (argc == 0)
         return usage_error(
-            "error takes what stands in the brackets of error[E0303] or warning[unused]");
+            "error takes the name in brackets of error[E0303] or warning[unused]");
     TlArena arena;
     TlSbuf text;
     TlGuard guard;

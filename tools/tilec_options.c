@@ -34,44 +34,44 @@ enum { ALL = CMD_COMPILE | CMD_RUN | CMD_EXPLAIN, RUNS = CMD_RUN | CMD_EXPLAIN }
 static const Row rows[] = {
     {"-o",             FORM_TEXT, CMD_COMPILE, AT(output),            "FILE",     "where the output goes; - is standard output"},
     {"--header",       FORM_TEXT, CMD_COMPILE, AT(header),            "FILE",     "also write a C header"},
-    {"--name",         FORM_TEXT, CMD_COMPILE, AT(name),              "NAME",     "of the object's symbol and the header's guard (the output file's name)"},
-    {"--target",       FORM_TEXT, CMD_COMPILE | CMD_EXPLAIN, AT(target),            "T[,T...]", "what to compile for (tilec targets)"},
-    {"--emit",         FORM_TEXT, CMD_COMPILE, AT(emit),              "STAGE",    "stop at a stage: ast tir opt llvm asm obj image ..."},
-    {"-MD",            FORM_BOOL, CMD_COMPILE, AT(depends),           NULL,       "write the files read, for make"},
-    {"-MF",            FORM_TEXT, CMD_COMPILE, AT(depfile),           "FILE",     "where -MD writes"},
+    {"--name",         FORM_TEXT, CMD_COMPILE, AT(name),              "NAME",     "name in the object's symbol and the header's guard (default: from the output file)"},
+    {"--target",       FORM_TEXT, CMD_COMPILE | CMD_EXPLAIN, AT(target),            "T[,T...]", "the targets to compile for; tilec targets lists them"},
+    {"--emit",         FORM_TEXT, CMD_COMPILE, AT(emit),              "STAGE",    "stop at a stage: ast tir opt laidout llvm asm ptx cubin hsaco obj header image"},
+    {"-MD",            FORM_BOOL, CMD_COMPILE, AT(depends),           NULL,       "write the files that were read, for make"},
+    {"-MF",            FORM_TEXT, CMD_COMPILE, AT(depfile),           "FILE",     "the file that -MD writes"},
     {"--device",       FORM_TEXT, CMD_RUN,     AT(device),            "D",        "cpu[:LEVEL], ref, emu:TARGET[@LEVEL], cuda[:N], hip[:N]; default: TILE_DEVICE, else cpu"},
-    {"--grid",         FORM_TEXT, RUNS,        AT(grid),              "X[,Y...]", "run this grid, not the kernel's"},
-    {"--repeat",       FORM_TEXT, CMD_RUN,     AT(repeat),            "N",        "launch N times and say how long it took"},
-    {"--stats",        FORM_BOOL, CMD_RUN,     AT(stats),             NULL,       "say how long compiling and running took; emu: what was counted"},
-    {"--schedules",    FORM_TEXT, CMD_RUN,     AT(schedules),         "S,...|all", "emu: run under each; outputs must agree (rr reverse ahead random:SEED)"},
+    {"--grid",         FORM_TEXT, RUNS,        AT(grid),              "X[,Y...]", "run this grid instead of the kernel's"},
+    {"--repeat",       FORM_TEXT, CMD_RUN,     AT(repeat),            "N",        "launch N times and print the time"},
+    {"--stats",        FORM_BOOL, CMD_RUN,     AT(stats),             NULL,       "print the times of compiling and running; emu: counters"},
+    {"--schedules",    FORM_TEXT, CMD_RUN,     AT(schedules),         "S,...|all", "emu: run under each schedule; outputs must agree (rr reverse ahead random:SEED)"},
     {"--perturb",      FORM_TEXT, CMD_RUN,     AT(perturb),           "SEED",     "emu: approximate instructions are off by as much as their bounds allow"},
     {"--print",        FORM_LIST, CMD_RUN,     AT(prints),            "PARAM",    "print an array after the run"},
     {"--save",         FORM_LIST, CMD_RUN,     AT(saves),             "PARAM=F.npy", "save an array after the run"},
-    {"--kernel",       FORM_TEXT, ALL,         COMPILER(kernel),      "NAME",     "that kernel only"},
-    {"--const",        FORM_LIST, ALL,         AT(consts),            "NAME=VAL", "a constant of every kernel that has it; KERNEL.NAME=VAL: of one"},
-    {"--warps",        FORM_TEXT, ALL,         AT(warps),             "N",        "warps of a program, on GPUs"},
+    {"--kernel",       FORM_TEXT, ALL,         COMPILER(kernel),      "NAME",     "compile this kernel only"},
+    {"--const",        FORM_LIST, ALL,         AT(consts),            "NAME=VAL", "set a constant in every kernel that has it; KERNEL.NAME=VAL: in one"},
+    {"--warps",        FORM_TEXT, ALL,         AT(warps),             "N",        "warps per program, on GPUs"},
     {"--stages",       FORM_TEXT, ALL,         AT(stages),            "N",        "stages of pipelined loops"},
-    {"-I",             FORM_GLUED, ALL,        AT(includes),          "DIR",      "look for imports here, too"},
-    {"-O",             FORM_GLUED, ALL,        COMPILER(opt_level),   "0..3",     "how hard to optimise (3)"},
+    {"-I",             FORM_GLUED, ALL,        AT(includes),          "DIR",      "search for imports here, too"},
+    {"-O",             FORM_GLUED, ALL,        COMPILER(opt_level),   "0..3",     "optimisation level (3)"},
     {"-g",             FORM_FLAG, ALL,         COMPILER(debug),       NULL,       "keep asserts and line numbers"},
-    {"--check",        FORM_FLAG, ALL,         COMPILER(check),       NULL,       "check bounds, assumptions and asserts as it runs"},
+    {"--check",        FORM_FLAG, ALL,         COMPILER(check),       NULL,       "check bounds, assumptions and asserts at run time"},
     {"--fp",           FORM_TEXT, ALL,         COMPILER(fp),          "MODE",     "default, strict (same bits everywhere) or ring"},
-    {"-W",             FORM_GLUED, ALL,        AT(warnings),          "NAME",     "error: warnings are errors; error=NAME: one is; no-NAME: one is off; NAME, all: on"},
+    {"-W",             FORM_GLUED, ALL,        AT(warnings),          "NAME",     "error: make warnings errors; error=NAME: one of them; no-NAME: disable one; NAME, all: enable"},
     {"--color",        FORM_TEXT, ALL,         AT(color),             "WHEN",     "auto, always or never"},
     {"--diagnostics",  FORM_TEXT, ALL,         COMPILER(diagnostics), "FORM",     "text, json or sarif"},
-    {"--passes",       FORM_TEXT, ALL,         COMPILER(passes),      "P,...",    "run these passes, not the target's"},
+    {"--passes",       FORM_TEXT, ALL,         COMPILER(passes),      "P,...",    "run these passes instead of the target's"},
     {"--print-after",  FORM_TEXT, ALL,         COMPILER(print_after), "PASS|all", "show the IR after a pass"},
     {"--stop-after",   FORM_TEXT, ALL,         COMPILER(stop_after),  "PASS",     "run no pass after this one"},
-    {"--skip",         FORM_TEXT, ALL,         COMPILER(skip),        "P,...",    "leave these passes out"},
+    {"--skip",         FORM_TEXT, ALL,         COMPILER(skip),        "P,...",    "skip these passes"},
     {"--override",     FORM_TEXT, ALL,         COMPILER(override),    "PASS:FILE", "take the IR after a pass from a file"},
     {"--bisect",       FORM_TEXT, ALL,         AT(bisect),            "N",        "run the first N passes"},
     {"--stress-layouts", FORM_TEXT, ALL,       AT(stress),            "SEED",     "random layouts on GPUs, to test the compiler"},
     {"--dump-dir",     FORM_TEXT, ALL,         COMPILER(dump_dir),    "DIR",      "write the IR after each pass here"},
-    {"--time-passes",  FORM_FLAG, ALL,         COMPILER(time_passes), NULL,       "say what each pass took"},
+    {"--time-passes",  FORM_FLAG, ALL,         COMPILER(time_passes), NULL,       "print the time of each pass"},
     {"--verify-each",  FORM_FLAG, ALL,         COMPILER(verify_each), NULL,       "verify the IR after each pass"},
     {"--time-trace",   FORM_TEXT, ALL,         AT(time_trace),        "FILE",     "not supported yet"},
-    {"--version",      FORM_BOOL, ALL,         AT(version),           NULL,       "say the version"},
-    {"--help",         FORM_BOOL, ALL,         AT(help),              NULL,       "say this"},
+    {"--version",      FORM_BOOL, ALL,         AT(version),           NULL,       "print the version"},
+    {"--help",         FORM_BOOL, ALL,         AT(help),              NULL,       "print this"},
 };
 /* clang-format on */
 enum { NROWS = sizeof rows / sizeof *rows };
@@ -92,15 +92,15 @@ void options_help(FILE *out)
     fputs("usage: tilec [compile] FILE.tile [-o OUT] [OPTION]...\n"
           "       tilec run FILE.tile [OPTION]... PARAM=VALUE...\n"
           "       tilec explain FILE.tile [--target T,...] [OPTION]... [PARAM=VALUE...]\n"
-          "       tilec error ID...    what error[ID] or warning[ID] means, with examples\n"
+          "       tilec error ID...    explain error[ID] or warning[ID], with examples\n"
           "       tilec targets\n\n"
-          "Without -o and --emit, a program is checked and compiled, and nothing is written.\n"
+          "Without -o and --emit, the program is checked and compiled, and nothing is written.\n"
           "PARAM=VALUE: @x.npy, zeros[128,1000], full(3.5)[...], iota[...], uniform(SEED)[...], "
           "normal(SEED)[...],\n"
           "nan[...], uninit[...] (never written: with --check --device ref, reading it fails);\n"
-          "3, 0.5, true for scalars; &OTHER for the array of OTHER;\n"
-          "addresses(A,B+16) for a table of pointers: the addresses of the arrays A and B, bytes "
-          "added.\n\n",
+          "3, 0.5, true for scalars; &OTHER for the array of parameter OTHER;\n"
+          "addresses(A,B+16) for a table of pointers: the addresses of the arrays A and B, plus "
+          "bytes.\n\n",
           out);
     for (int i = 0; i < NROWS; i++) {
         char head[48];
@@ -110,7 +110,7 @@ void options_help(FILE *out)
         fprintf(out, "  %-26s %s%s\n", head, rows[i].meaning,
                 rows[i].commands & CMD_COMPILE ? "" : " (run)");
     }
-    fputs("\nExit status: 0 fine; 1 the program is wrong; 2 wrong usage; 3 a run failed; 70 "
+    fputs("\nExit status: 0 success; 1 the program is wrong; 2 wrong usage; 3 a run failed; 70 "
           "internal error.\n",
           out);
 }
@@ -193,7 +193,7 @@ static bool store(Options *o, const Row *r, int argc, char **argv, int *i)
         value++;
     else if (*value == 0 && r->name[1] != 'W' && r->name[1] != 'O') {
         if (*i + 1 >= argc)
-            return usage_error("%s wants a value: %s %s", r->name, r->name, r->value), false;
+            return usage_error("%s needs a value: %s %s", r->name, r->name, r->value), false;
         value = argv[++*i];
     }
     if (r->form == FORM_LIST)
@@ -252,7 +252,7 @@ static bool one_of(const char *option, const char *value, const char *const *kno
     for (int i = 0; known[i]; i++)
         if (strcmp(known[i], value) == 0)
             return true;
-    usage_error("%s=%s: known are", option, value);
+    usage_error("%s=%s: expected one of", option, value);
     for (int i = 0; known[i]; i++)
         fprintf(stderr, " %s", known[i]);
     fputc('\n', stderr);
@@ -275,14 +275,14 @@ static bool numbers(Options *o)
         if (!all[i].text)
             continue;
         if (!parse_int(all[i].text, range->low, range->high, &v))
-            return usage_error("%s wants a number from %d to %d, not '%s'", all[i].name, range->low,
+            return usage_error("%s takes a number from %d to %d, not '%s'", all[i].name, range->low,
                                range->high, all[i].text),
                    false;
         *all[i].out = (int)v;
     }
     long long seed;
     if (o->stress && !parse_int(o->stress, 0, INT64_MAX, &seed))
-        return usage_error("--stress-layouts wants a seed, not '%s'", o->stress), false;
+        return usage_error("--stress-layouts takes a seed, not '%s'", o->stress), false;
     o->compile.stress_layouts = o->stress ? (uint64_t)seed : 0;
     return true;
 }
@@ -297,7 +297,7 @@ static bool constants(Options *o)
     for (size_t i = 0; i < o->consts.len; i++) {
         const char *text = o->consts.data[i], *equals = strchr(text, '=');
         if (!equals || equals == text)
-            return usage_error("--const wants NAME=VALUE, not '%s'", text), false;
+            return usage_error("--const takes NAME=VALUE, not '%s'", text), false;
         list[i] = (tilec_const){strndup(text, (size_t)(equals - text)), equals + 1};
         o->compile.nconsts = i + 1;
         if (!list[i].name)
@@ -331,7 +331,7 @@ static bool finish(Options *o)
     o->compile.nwarnings = o->warnings.len;
     o->compile.crash_dir = temporary_dir();
     if (!o->input && !o->help && !o->version)
-        return usage_error("no input file; tilec --help says more"), false;
+        return usage_error("no input file; see tilec --help"), false;
     return true;
 }
 

@@ -156,7 +156,7 @@ static int read_grid(const char *text, int64_t *grid, size_t *out_axes)
         long long v;
         snprintf(word, sizeof word, "%.*s", (int)n, p);
         if (*out_axes == 6 || n >= sizeof word || !parse_int(word, 0, INT32_MAX, &v))
-            return usage_error("--grid wants one to six numbers, X[,Y[,Z...]], not '%s'", text);
+            return usage_error("--grid takes one to six numbers, X[,Y[,Z...]], not '%s'", text);
         grid[(*out_axes)++] = v;
         p = p[n] ? p + n + 1 : NULL;
     }
@@ -204,7 +204,7 @@ static int launch(Run *r)
     size_t naxes = 0;
     long long repeat = 1;
     if (r->o->repeat && !parse_int(r->o->repeat, 1, 1000000, &repeat))
-        return usage_error("--repeat wants a number from 1, not '%s'", r->o->repeat);
+        return usage_error("--repeat takes a number from 1, not '%s'", r->o->repeat);
     if (r->o->grid && read_grid(r->o->grid, grid, &naxes) != EXIT_FINE)
         return EXIT_USAGE;
     if (tile_kernel_prepare(r->kernel) != TILE_OK)
@@ -367,7 +367,7 @@ static int check_outputs(const Run *r)
     for (size_t i = 0; i < r->o->saves.len; i++) {
         const char *text = r->o->saves.data[i];
         if (!strchr(text, '='))
-            return usage_error("--save wants PARAM=FILE.npy, not '%s'", text);
+            return usage_error("--save takes PARAM=FILE.npy, not '%s'", text);
         if (!named_array(r, "--save", text, strcspn(text, "=")))
             return EXIT_USAGE;
     }

@@ -101,7 +101,7 @@ static const char *narrow_text(const TlExplain *e, const TlOp *op, const TlAcces
     if (n < threads * info->width)
         return tl_format(e->out, "the tile has %lld elements for %lld threads", (long long)n,
                          (long long)threads);
-    return "neighbours are in other threads, as the ops around it want their tiles";
+    return "neighbours are in other threads, as required by the ops around it";
 }
 
 static void explain_tile(const TlExplain *e, const TlOp *op, const TlLayout *l, uint32_t bytes,

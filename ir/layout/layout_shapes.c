@@ -173,7 +173,7 @@ static int log2_exact(int n)
     int bits = 0;
     while (1 << bits < n)
         bits++;
-    TL_ASSERT(1 << bits == n, "%d is no power of two", n);
+    TL_ASSERT(1 << bits == n, "%d is not a power of two", n);
     return bits;
 }
 

@@ -891,7 +891,7 @@ static bool layouts(Parser *p)
         if (!expect(p, '#') || !u32(p, &n))
             return false;
         if (n != p->layouts.len)
-            return fail_at(p, start, "layout #%u comes here", p->layouts.len);
+            return fail_at(p, start, "layout #%u is expected here", p->layouts.len);
         const TlLayout *l = layout_text(p);
         if (!l)
             return false;

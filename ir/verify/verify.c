@@ -227,7 +227,7 @@ static bool check_attrs(TlVerify *v, const TlOp *op)
 static bool check_count(TlVerify *v, const TlOp *op, const char *what, uint32_t n, int wanted)
 {
     return wanted < 0 || n == (uint32_t)wanted ||
-           tl_verify_fault(v, op, "%u %s, %d wanted", n, what, wanted);
+           tl_verify_fault(v, op, "%u %s, %d expected", n, what, wanted);
 }
 
 static bool check_shape_of_op(TlVerify *v, const TlOp *op)

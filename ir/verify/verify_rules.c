@@ -80,7 +80,7 @@ static void tl_check_constant(TlVerify *v, const TlOp *op)
     const TlType *t = out_type(op, 0);
     uint64_t bits = tl_attr(op, TL_ATTR_VALUE)->u.bits;
     int width = t->ptr ? 64 : tl_dtype_bits(t->dtype);
-    if (t->kind != TL_TILE) FAULT("a view is no constant");
+    if (t->kind != TL_TILE) FAULT("a view is not a constant");
     else if (width < 64 && bits >> width) FAULT("more bits than %s has", tl_dtype_name(t->dtype));
     else if (!t->ptr && tl_is_bool(t->dtype) && bits > 1) FAULT("a bool is 0 or 1");
 }
@@ -95,7 +95,7 @@ static bool want_end(TlVerify *v, const TlOp *op, const TlBlock *b, TlOpcode ter
         return FAULT("a region ends in %s, not %s", tl_op_info(end->opcode)->text,
                      tl_op_info(terminator)->text);
     if (end->nin != from + n)
-        return FAULT("a region gives %u values, %u wanted", end->nin, from + n);
+        return FAULT("a region gives %u values, %u expected", end->nin, from + n);
     for (uint32_t i = 0; i < n; i++)
         if (!want_type(v, op, "yielded value", i, in_type(end, from + i), like[i]->type))
             return false;
@@ -104,7 +104,7 @@ static bool want_end(TlVerify *v, const TlOp *op, const TlBlock *b, TlOpcode ter
 
 static bool want_args(TlVerify *v, const TlOp *op, const TlBlock *b, uint32_t n)
 {
-    return b->nargs == n || FAULT("a region has %u arguments, %u wanted", b->nargs, n);
+    return b->nargs == n || FAULT("a region has %u arguments, %u expected", b->nargs, n);
 }
 
 /* Only tiles and scalars are carried and chosen. */
@@ -135,7 +135,7 @@ static void tl_check_loop_for(TlVerify *v, const TlOp *op)
     const TlType *iv = in_type(op, 0);
     if (!is_int_scalar(iv))
         FAULT("the bounds are %s, not an integer scalar", tl_verify_type(v, iv));
-    else if (op->nout != n) FAULT("%u results, %u wanted", op->nout, n);
+    else if (op->nout != n) FAULT("%u results, %u expected", op->nout, n);
     else if (want_type(v, op, "operand", 1, in_type(op, 1), iv) &&
              want_type(v, op, "operand", 2, in_type(op, 2), iv) && want_args(v, op, b, n + 1) &&
              want_type(v, op, "region argument", 0, b->args[0]->type, iv) && want_no_views(v, op) &&
@@ -534,7 +534,7 @@ static void tl_check_address(TlVerify *v, const TlOp *op)
 /* Operand 0, then 2 * rank scalars of i64. */
 static bool want_view_words(TlVerify *v, const TlOp *op, uint32_t rank)
 {
-    if (op->nin != 1 + 2 * rank) return FAULT("%u operands, %u wanted", op->nin, 1 + 2 * rank);
+    if (op->nin != 1 + 2 * rank) return FAULT("%u operands, %u expected", op->nin, 1 + 2 * rank);
     for (uint32_t i = 1; i < op->nin; i++)
         if (!want_scalar(v, op, i, TL_I64)) return false;
     return true;
@@ -635,7 +635,7 @@ static bool want_place(TlVerify *v, const TlOp *op, uint32_t values)
     const TlAttr *axes = tl_attr(op, TL_ATTR_AXES);
     uint32_t n = 1 + (axes ? axes->n : 0) + values + tl_attr_flag(op, TL_ATTR_MASK) +
                  tl_attr_flag(op, TL_ATTR_OTHER);
-    if (op->nin != n) return FAULT("%u operands, %u wanted", op->nin, n);
+    if (op->nin != n) return FAULT("%u operands, %u expected", op->nin, n);
     const TlType *t = in_type(op, 0);
     if (axes) return want_view(v, op) && want_axes(v, op, axes);
     return (t->kind == TL_TILE && t->ptr) ||

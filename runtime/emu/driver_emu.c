@@ -46,7 +46,8 @@ static tile_status read_schedule(tl_dev *dev, const char *text)
     tl_emu_schedule s;
     if (!tl_emu_schedule_parse(text, &s))
         return tl_fail(TILE_BAD_ARGUMENT,
-                       "unknown schedule '%s'; known are rr, reverse, ahead, random:SEED", text);
+                       "unknown schedule '%s'; expected one of rr, reverse, ahead, "
+                       "random:SEED", text);
     pthread_mutex_lock(&dev->lock);
     dev->schedule = s;
     pthread_mutex_unlock(&dev->lock);
@@ -82,7 +83,8 @@ static tile_status read_drop(int64_t *out_drop)
         return TILE_OK;
     *out_drop = strtoll(text, &end, 10);
     if (end == text || *end || *out_drop < 0)
-        return tl_fail(TILE_BAD_ARGUMENT, "TILE_EMU_DROP_BARRIER is '%s', wants a number", text);
+        return tl_fail(TILE_BAD_ARGUMENT, "TILE_EMU_DROP_BARRIER is '%s', but must be a "
+                                          "number", text);
     return TILE_OK;
 }
 
@@ -91,7 +93,7 @@ static tile_status read_perturb(tl_dev *dev, const char *text)
     char *end;
     uint64_t seed = strtoull(text, &end, 10);
     if (end == text || *end)
-        return tl_fail(TILE_BAD_ARGUMENT, "perturb wants a number, not '%s'", text);
+        return tl_fail(TILE_BAD_ARGUMENT, "perturb takes a number, not '%s'", text);
     pthread_mutex_lock(&dev->lock);
     dev->perturb = seed;
     pthread_mutex_unlock(&dev->lock);
@@ -298,7 +300,7 @@ static tile_status emu_run(tl_dev *dev, tl_code *code, const tl_launch *launch, 
     if (status == TILE_OK)
         status = tl_emu_watch_status(job.watch);
     if (status == TILE_OK && job.dropped != UINT32_MAX && !job.met)
-        status = tl_fail(TILE_BAD_ARGUMENT, "nobody came to the barrier that is dropped");
+        status = tl_fail(TILE_BAD_ARGUMENT, "no thread reached the barrier that is dropped");
     keep_stats(dev, &job);
     tl_emu_watch_free(job.watch);
     return status;

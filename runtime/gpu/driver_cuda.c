@@ -39,7 +39,7 @@ static tile_status identify(tl_dev *d)
     d->capability = major * 10 + minor;
     if (d->capability < OLDEST_CAPABILITY)
         return tl_fail(TILE_UNAVAILABLE,
-                       "device cuda:%d (%s) has compute capability %d.%d, wants %d.%d or more",
+                       "device cuda:%d (%s) has compute capability %d.%d, but %d.%d is the minimum",
                        d->ordinal, d->name, major, minor, OLDEST_CAPABILITY / 10,
                        OLDEST_CAPABILITY % 10);
     snprintf(d->target, sizeof d->target, "%s", target_of(d->capability, d->version));

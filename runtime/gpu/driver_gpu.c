@@ -105,7 +105,8 @@ static tile_status start_library(tl_dev *d)
     status = TL_GPU_CALL(d, driver_version, &d->version);
     if (status == TILE_OK && d->version < k->min_version)
         status = tl_fail(
-            TILE_UNAVAILABLE, "the %s driver is of version %d.%d, wants %d.%d or newer", k->vendor,
+            TILE_UNAVAILABLE, "the %s driver has version %d.%d, but %d.%d or newer is "
+                              "required", k->vendor,
             d->version / k->version_major, d->version % k->version_major / k->version_minor,
             k->min_version / k->version_major,
             k->min_version % k->version_major / k->version_minor);
@@ -169,7 +170,7 @@ static tile_status open_parts(tl_dev *d, const char *spec)
 tile_status tl_gpu_open(const tl_gpu_kind *kind, const char *spec, tl_dev **out_dev)
 {
     if (strspn(spec, "0123456789") != strlen(spec) || strlen(spec) > 3)
-        return tl_fail(TILE_BAD_ARGUMENT, "device '%s:%s': wants a number after the colon",
+        return tl_fail(TILE_BAD_ARGUMENT, "device '%s:%s': expected a number after the colon",
                        kind->kind, spec);
     tl_dev *d = calloc(1, sizeof *d);
     if (!d)

@@ -109,11 +109,11 @@ static tile_status check_resources(const tl_dev *d, const tile_image_kernel *k, 
     if (k->threads == 0 || k->ncode == 0)
         return tl_fail(TILE_BAD_IMAGE, "kernel '%s' has no code for a GPU in the image", name);
     if (k->threads > (uint32_t)d->max_threads)
-        return tl_fail(TILE_NO_RESOURCE, "kernel '%s' wants blocks of %u threads, %s has %d", name,
+        return tl_fail(TILE_NO_RESOURCE, "kernel '%s' needs blocks of %u threads, %s has %d", name,
                        k->threads, d->name, d->max_threads);
     if (k->shared_bytes > (uint32_t)d->max_shared)
         return tl_fail(TILE_NO_RESOURCE,
-                       "kernel '%s' wants %u bytes of shared memory in a block, %s has %d", name,
+                       "kernel '%s' needs %u bytes of shared memory in a block, %s has %d", name,
                        k->shared_bytes, d->name, d->max_shared);
     return TILE_OK;
 }

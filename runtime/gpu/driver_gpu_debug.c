@@ -68,7 +68,7 @@ static tile_status read_records(tl_queue *q, uint32_t i, uint32_t n, uint32_t mi
     size_t bytes = n * sizeof(tl_debug_record);
     tl_debug_record *records = malloc(bytes);
     if (!records)
-        return tl_fail(TILE_NO_MEMORY, "out of memory for what kernels said");
+        return tl_fail(TILE_NO_MEMORY, "out of memory for the messages of kernels");
     tile_status status = TL_GPU_CALL(q->dev, copy_down, records,
                                      segment(g, i) + sizeof(tl_debug_header), bytes, q->stream);
     if (status == TILE_OK)

@@ -181,7 +181,7 @@ static tile_status cpu_code_prepare(tl_dev *dev, tl_code *code)
         return TILE_OK;
     if (bytes > PTRDIFF_MAX / 2 / threads - SCRATCH_ALIGNMENT)
         return tl_fail(TILE_NO_MEMORY,
-                       "a kernel wants %" PRIu64 " bytes of scratch for each worker", bytes);
+                       "a kernel needs %" PRIu64 " bytes of scratch for each worker", bytes);
     code->scratch_bytes = (bytes + SCRATCH_ALIGNMENT - 1) / SCRATCH_ALIGNMENT * SCRATCH_ALIGNMENT;
     code->scratch = aligned_alloc(SCRATCH_ALIGNMENT, code->scratch_bytes * threads);
     if (!code->scratch)

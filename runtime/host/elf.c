@@ -75,7 +75,7 @@ static tile_status read_header(loader *l, Elf64_Ehdr *h)
     if (h->e_type != ET_REL)
         return BAD("not a relocatable file");
     if (h->e_machine != l->machine)
-        return BAD("made for machine %d, wants %d", h->e_machine, l->machine);
+        return BAD("made for machine %d, expected %d", h->e_machine, l->machine);
     if (h->e_shentsize != sizeof(Elf64_Shdr) || h->e_shnum == 0)
         return BAD("no section table");
     if (!inside(l, h->e_shoff, (uint64_t)h->e_shnum * sizeof(Elf64_Shdr)))
@@ -256,7 +256,7 @@ static tile_status lay_out(loader *l)
             if (l->place[i] == NOWHERE || group_of(s) != (group)g)
                 continue;
             if (s->sh_addralign > page)
-                return BAD("section %u wants an alignment beyond a page", i);
+                return BAD("section %u needs an alignment beyond a page", i);
             l->place[i] = at = align_to(at, s->sh_addralign);
             at += s->sh_size;
         }

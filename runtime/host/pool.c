@@ -92,7 +92,8 @@ static tile_status default_threads(int *out_threads)
     errno = 0;
     long n = strtol(text, &end, 10);
     if (end == text || *end || errno || n < 1 || n > MAX_THREADS)
-        return tl_fail(TILE_BAD_ARGUMENT, "TILE_THREADS is '%s', wants a number from 1 to %d", text,
+        return tl_fail(TILE_BAD_ARGUMENT, "TILE_THREADS is '%s', but must be a number from 1 to "
+                                          "%d", text,
                        MAX_THREADS);
     *out_threads = (int)n;
     return TILE_OK;

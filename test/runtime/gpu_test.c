@@ -481,7 +481,7 @@ static void unfit_machines(void)
     refuses(kind, TILE_UNAVAILABLE, "does not start");
     stub->devices = devices;
     stub->version = is_cuda ? 11080 : 40350000;
-    refuses(kind, TILE_UNAVAILABLE, is_cuda ? "version 11.8, wants 12.0" : "4.3, wants 5.0");
+    refuses(kind, TILE_UNAVAILABLE, is_cuda ? "version 11.8, but 12.0" : "4.3, but 5.0");
     stub->version = version;
     if (is_cuda) {
         stub->capability = 75;
@@ -1087,7 +1087,7 @@ int main(int argc, char **argv)
     void *library = __real_dlopen(name, RTLD_NOW | RTLD_LOCAL);
     void *p = library ? __real_dlsym(library, "stub_state") : NULL;
     if (!p) {
-        fprintf(stderr, "no stub %s: LD_LIBRARY_PATH wants its folder\n", name);
+        fprintf(stderr, "no stub %s: LD_LIBRARY_PATH needs its folder\n", name);
         return 1;
     }
     StubStateGetter state;

@@ -144,7 +144,7 @@ def mutate(tilec, name, device, words, outputs, folder, verbose):
         status, text, got = run(tilec, words, folder, outputs, len(fates))
         if "there is none to drop" in text:
             return fates
-        fates.append("unmet" if "nobody came to the barrier" in text else "reported" if status == 3 else "redundant" if status == 0 and got == want else "missed")
+        fates.append("unmet" if "no thread reached the barrier" in text else "reported" if status == 3 else "redundant" if status == 0 and got == want else "missed")
         if verbose or fates[-1] in ("redundant", "missed"):
             print(f"{name} {device} barrier {len(fates) - 1}: {fates[-1]}: {text[:200]}")
 

@@ -80,7 +80,7 @@ row("no arguments", "", 2, err=r"usage: tilec")
 row("help", "--help", 0, out=r"usage: tilec.*--kernel NAME.*Exit status")
 row("help of run", "run --help", 0, out=r"PARAM=VALUE")
 row("version", "--version", 0, out=r"^tilec \d+\.\d+")
-row("targets", "targets", 0, out=r"^cpu$.*^ref$.*^sm_90a$.*^gfx1201$.*no recorded run.*^sm_80: \d+ of \d+")
+row("targets", "targets", 0, out=r"^cpu$.*^ref$.*^sm_90a$.*^gfx1201$.*without a recorded run.*^sm_80: \d+ of \d+")
 row("targets takes nothing", "targets x", 2, err=r"'x'")
 row("unknown sub-command", "walk", 2, err=r"'walk'.*run")
 row("a planned sub-command is unknown too", "tune", 2, err=r"unknown sub-command 'tune'.*compile run")
@@ -91,7 +91,7 @@ row("option of compile", "run add.tile --emit=tir", 2, err=r"--emit.*compile")
 row("no file", "compile", 2, err=r"no input")
 row("two files", "add.tile two.tile", 2, err=r"more than one")
 row("missing file", "no_such.tile", 2, err=r"no_such\.tile.*No such file")
-row("value missing", "add.tile --target", 2, err=r"--target wants")
+row("value missing", "add.tile --target", 2, err=r"--target needs")
 for option, value in (("--fp", "fast"), ("--color", "red"), ("--diagnostics", "xml"), ("--warps", "0"),
                       ("--stages", "x"), ("--bisect", "-1"), ("-O", "4"), ("--const", "B"), ("--const", "=4")):
     row(f"bad {option}={value}", ["add.tile", option + value if option == "-O" else option, value][:2 if option == "-O" else 3],
@@ -146,8 +146,8 @@ for device in ("ref", "emu:sm_80", "emu:gfx942"):
 row("table of pointers under schedules", "run table.tile P=addresses(x,y,x+8) x=iota[4] y=full(7)[3] z=nan[3] --print z --device emu:sm_80 --schedules all", 0,
     out=r"z = \[1, 7, 3\]")
 row("table of an array that is another", "run table.tile P=addresses(y) x=iota[4] y=&x z=nan[1] --print z", 0, out=r"z = \[1\]")
-for bad, why in (("addresses(", "addresses"), ("addresses()", "addresses"), ("addresses(q)", "'q' is no array"), ("addresses(x,)", "'' is no array"), ("addresses(P)", "'P' is no array"),
-                 ("addresses(x+)", "'' is no array"), ("addresses(x+y)", "'y' is no array"), ("addresses(x-8)", "'x-8' is no array"), ("addresses(x)[3]", "addresses")):
+for bad, why in (("addresses(", "addresses"), ("addresses()", "addresses"), ("addresses(q)", "'q' is not an array"), ("addresses(x,)", "'' is not an array"), ("addresses(P)", "'P' is not an array"),
+                 ("addresses(x+)", "'' is not an array"), ("addresses(x+y)", "'y' is not an array"), ("addresses(x-8)", "'x-8' is not an array"), ("addresses(x)[3]", "addresses")):
     row(f"table of pointers '{bad}'", ["run", "table.tile", f"P={bad}", "x=iota[4]", "y=nan[3]", "z=nan[3]"], 2, err=rf"P=addresses.*{why}")
 row("table of pointers of another type", "run table.tile P=addresses(y) x=addresses(y) y=nan[3] z=nan[1]", 2, err=r"addresses are u64, 'x' is of type f32")
 row("no reference to a table", "run refer.tile P=addresses(x) Q=&P x=iota[4]", 2, err=r"Q=&P: no array")

@@ -98,9 +98,9 @@ static void wrong_options(void)
     const tile_jit_options fine = TILE_JIT_OPTIONS_INIT;
     tile_jit_options o = fine;
     const char *const dirs[] = {"/nowhere", NULL};
-    wrong_option((o.fp = "bogus", o), "fp is 'bogus'; known are default, strict, ring");
-    wrong_option((o = fine, o.opt_level = 99, o), "opt_level is 99, wants 0 to 3");
-    wrong_option((o = fine, o.warps = -1, o), "warps is -1, wants 1 to 64, or 0");
+    wrong_option((o.fp = "bogus", o), "fp is 'bogus'; expected one of default, strict, ring");
+    wrong_option((o = fine, o.opt_level = 99, o), "opt_level is 99, but must be 0 to 3");
+    wrong_option((o = fine, o.warps = -1, o), "warps is -1, but must be 1 to 64, or 0");
     wrong_option((o = fine, o.stages = 65, o), "stages is 65");
     wrong_option((o = fine, o.struct_size = 8, o), "struct_size is 8");
     wrong_option((o = fine, o.ninclude_dirs = 1, o), "include_dirs is NULL");
@@ -128,7 +128,7 @@ static void wrong_options_of_the_compiler(void)
     tilec_options o = fine;
     tilec_output *out = NULL;
     refused_by_compiler((o.fp = "bogus", o), "fp is 'bogus'");
-    refused_by_compiler((o = fine, o.diagnostics = "xml", o), "known are text, json, sarif");
+    refused_by_compiler((o = fine, o.diagnostics = "xml", o), "expected one of text, json, sarif");
     refused_by_compiler((o = fine, o.opt_level = -1, o), "opt_level is -1");
     refused_by_compiler((o = fine, o.warps = 65, o), "warps is 65");
     refused_by_compiler((o = fine, o.bisect = -2, o), "bisect is -2");

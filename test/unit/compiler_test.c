@@ -64,7 +64,7 @@ static void several_targets_in_one_image(void)
     CHECK_INT(load("cpu", image, size), TILE_OK);
     CHECK_INT(load("ref", image, size), TILE_OK);
     CHECK_INT(load("emu:gfx942", image, size), TILE_BAD_IMAGE);
-    CHECK(strstr(tile_last_error(), "made for target 'sm_80', the device wants 'emu:gfx942'") !=
+    CHECK(strstr(tile_last_error(), "made for target 'sm_80', the device needs 'emu:gfx942'") !=
           NULL);
     CHECK_INT(load("cpu", image, size - 64), TILE_BAD_IMAGE); /* the last one is cut off */
     tilec_output_free(out);
@@ -124,7 +124,7 @@ static void constants_find_their_kernels(void)
     CHECK(compile_two(&one, 1, NULL, 0, &kernels, &said) == TILEC_OK);
     CHECK(kernels == 2 && !said.calls);
     CHECK(compile_two(&unknown, 1, NULL, 0, &kernels, &said) == TILEC_USAGE);
-    CHECK(strstr(said.text, "'C'; known are: fine: BT; other: B"));
+    CHECK(strstr(said.text, "'C'; the constants are: fine: BT; other: B"));
     CHECK(compile_two(&elsewhere, 1, NULL, 0, &kernels, &said) == TILEC_USAGE);
     CHECK(compile_two(&nobody, 1, NULL, 0, &kernels, &said) == TILEC_USAGE);
     CHECK(compile_two(&bad, 1, NULL, 0, &kernels, &said) == TILEC_USAGE);

@@ -177,13 +177,13 @@ static void edits_keep_use_lists(void)
     /* a carried value more, then less */
     tl_add_operand(fn, copy, one->out[0]);
     tl_block_arg(copy->regions[0], one->out[0]->type, "extra");
-    CHECK(strstr(faults_of(m), "for: 1 results, 2 wanted"));
+    CHECK(strstr(faults_of(m), "for: 1 results, 2 expected"));
     tl_block_remove_arg(copy->regions[0], 2);
     tl_remove_operand(copy, 4);
     CHECK_STR(faults_of(m), "");
     tl_remove_operand(copy, 0);
     CHECK(strstr(faults_of(m), "for: 0 results") ||
-          strstr(faults_of(m), "for: 1 results, 0 wanted"));
+          strstr(faults_of(m), "for: 1 results, 0 expected"));
     uint64_t bits;
     CHECK(tl_value_is_const(init->out[0], &bits) && bits == 0x3f000000);
     CHECK(!tl_value_is_const(copy->out[0], &bits));
@@ -578,7 +578,7 @@ static const struct {
 } wrong[] = {
     {"%x = add %n, %f : i32", "add: operand 1 is f32, not i32"},
     {"%x = add %n, %n : i64", "add: operand 0 is i32, not i64"},
-    {"%x = add %n : i32", "1 operands, 2 wanted"},
+    {"%x = add %n : i32", "1 operands, 2 expected"},
     {"%x = add %c, %c : bool", "not numbers"},
     {"%x, %y = add %n, %n : i32, i32", "2 results"},
     {"%x = sqrt %n : i32", "not floats"},
@@ -607,7 +607,7 @@ static const struct {
     {"%x = reduce %t {axis = 0, kind = add} : tile<f32, 8>", "result 0"},
     {"%x = reduce %t {axis = 0, kind = user} : f32", "0 regions"},
     {"%x = reduce %t {axis = 0, kind = user} : f32 (%a: f32) { yield %a }",
-     "1 arguments, 2 wanted"},
+     "1 arguments, 2 expected"},
     {"%x = reduce %t {axis = 0, kind = user} : f32 (%a: f32, %b: f32) { print %a {text = \"\"} "
      "yield %a }",
      "effects"},
@@ -629,11 +629,11 @@ static const struct {
     {"%i = iota : tile<i32, 4> %x = histogram %i : tile<i64, 4>", "the result is tile<i64, 4>"},
     {"%x = dot %t, %t, %t : tile<f32, 8>", "by"},
     {"%x = ptr_add %p, %f : ptr<f32>", "an offset of f32"},
-    {"%x = view %p, %n : view<f32, 1>", "2 operands, 3 wanted"},
+    {"%x = view %p, %n : view<f32, 1>", "2 operands, 3 expected"},
     {"%x = extent %v {axis = 2} : i64", "axis 2"},
     {"%x = view_ptr %cv : ptr<f32>", "ptr<f32> of view<const f32, 2>"},
-    {"%x = load %v, %n {axes = [i, 4]} : tile<f32, 4>", "2 operands, 3 wanted"},
-    {"%x = load %v, %n, %n {axes = [i]} : tile<f32, 4>", "3 operands, 2 wanted"},
+    {"%x = load %v, %n {axes = [i, 4]} : tile<f32, 4>", "2 operands, 3 expected"},
+    {"%x = load %v, %n, %n {axes = [i]} : tile<f32, 4>", "3 operands, 2 expected"},
     {"%x = load %v, %n {axes = [i]} : f32", "1 axes"},
     {"%x = load %v, %n, %f {axes = [i, 4]} : tile<f32, 4>", "index 1 is f32"},
     {"%x = load %v, %n, %n {axes = [i, t]} : tile<f32, 4>", "which its axis is not"},
@@ -711,13 +711,13 @@ static const struct {
     {"%x = view %p : view<i32, 0>", "view<i32, 0> of ptr<f32>"},
     {"%x = view %p, %n, %n : view<f32, 1>", "operand 1 is i32, not i64"},
     {"%x = sub_view %p : ptr<f32>", "not a view"},
-    {"%x = sub_view %v, %n : view<f32, 2>", "2 operands, 5 wanted"},
+    {"%x = sub_view %v, %n : view<f32, 2>", "2 operands, 5 expected"},
     {"%x = stride %v {axis = 0} : i32", "the result is i32, not i64"},
     {"%x = extent %n {axis = 0} : i64", "not a view"},
     {"%x = inside %v, %n, %n {axes = [i, 4]} : tile<bool, 5>", "the result is tile<bool, 5>"},
     {"%x = inside %v, %n, %n : bool", "needs axes"},
     {"%x = load %p, %n {other} : f32", "other is i32"},
-    {"%x = load : f32", "0 operands, 1 wanted"},
+    {"%x = load : f32", "0 operands, 1 expected"},
     {"%x = load %v : f32", "not a pointer"},
     {"%x = atomic_rmw %cv, %n, %n, %f {axes = [i, i], rmw = add, order = relaxed, scope = device} "
      ": f32",
@@ -727,20 +727,20 @@ static const struct {
     {"%x = atomic_load %p {order = relaxed, scope = device} : i32", "the result is i32"},
     {"%h = cast %f : f16 %q = view_ptr %v : ptr<f32> %x = atomic_store %q, %h {order = relaxed, "
      "scope = device} : f32",
-     "1 results, 0 wanted"},
+     "1 results, 0 expected"},
     {"%h = cast %f : f16 atomic_store %p, %h {order = relaxed, scope = device}",
      "the value is f16"},
     {"print %v {text = \"\"}", "a view cannot be shown"},
     {"assert %c", "needs text"},
     {"for %f, %f, %f (%i: f32) { yield }", "the bounds are f32"},
-    {"%x = for %n, %n, %n : i32 (%i: i32) { yield }", "1 results, 0 wanted"},
+    {"%x = for %n, %n, %n : i32 (%i: i32) { yield }", "1 results, 0 expected"},
     {"%x = for %n, %n, %n, %v : view<f32, 2> (%i: i32, %w: view<f32, 2>) { yield %w }",
      "result 0 is a view"},
     {"for %n, %n, %n {pipeline = -1} (%i: i32) { yield }", "pipeline = -1"},
     {"for %n, %n, %n (%i: i32) { condition %c }", "ends in condition"},
     {"condition %c", "not at the end"},
-    {"while %n () { condition %c } () { yield }", "0 arguments, 1 wanted"},
-    {"while () { condition } () { yield }", "gives 0 values, 1 wanted"},
+    {"while %n () { condition %c } () { yield }", "0 arguments, 1 expected"},
+    {"while () { condition } () { yield }", "gives 0 values, 1 expected"},
     {"%x = convert %t : tile<f16, 8>", "takes tile<f32, 8> to tile<f16, 8>"},
     {"%x = convert %t : tile<f32, 2, 4>", "takes tile<f32, 8> to tile<f32, 2, 4>"},
     {"%x = convert %p : ptr<const f32>", "takes ptr<f32> to ptr<const f32>"},
@@ -759,7 +759,7 @@ static const struct {
     {BUF "put %b, %n, %u {ahead = 0}", "ahead = 0, with 2 slots"},
     {BUF "%x = get %b, %n : tile<f16, 4, \"lane(1)(2)\">", "does not fit buf<f32, 4"},
     {BUF "%x = get %b, %n : f32", "f32 does not fit buf"},
-    {BUF "%x = copy %v, %n, %n, %b {axes = [i, 4]} : " TOKEN, "4 operands, 5 wanted"},
+    {BUF "%x = copy %v, %n, %n, %b {axes = [i, 4]} : " TOKEN, "4 operands, 5 expected"},
     {BUF "%x = copy %v, %n, %n, %b, %n {axes = [i, 8]} : " TOKEN, "is not what is at the place"},
     {BUF "%x = copy %v, %n, %n, %b, %n {axes = [i, 4]} : tile<f32, 4, \"lane(1)(2)\">",
      "does not fit buf"},
@@ -777,7 +777,7 @@ static const struct {
     {"wait {pending = -1}", "pending = -1"},
     {"barrier %n", "'=' expected"},
     {"if %c () warps -1 { yield } () { yield }", "warps -1"},
-    {"if %c (%a: i32) { yield } () { yield }", "1 arguments, 0 wanted"},
+    {"if %c (%a: i32) { yield } () { yield }", "1 arguments, 0 expected"},
 };
 
 /* Info blocks of kernel @w(%v: view<f32, 1>, %n: i32); V and N are its right parameters. */

@@ -320,7 +320,7 @@ static void special_extents(void)
     REFUSED(k, 3, tile_view(memory, 3, 5), tile_view(memory, 3, 16), tile_view(t, 4));
     SAYS("'quant'", "'S'", "K / 4", "4", "5");
     REFUSED(k, 3, tile_view(memory, 3, 4), tile_view(memory, 3, 16), tile_view(t, 5));
-    SAYS("'o'", "wants 4", "got 5");
+    SAYS("'o'", "must be 4", "got 5");
     const KernelSpec wide = {
         .name = "wide", .params = {{"x", "u8 view !N"}}, .grid = {"N 1000000 cdiv"}};
     k = get(&wide, 1, NULL);

@@ -45,7 +45,7 @@ int main(int argc, char **argv)
     CHECK(y[1][3] == 35);
     CHECK(tile_launch(scale, nullptr, {tile_view(wrong[0], 2, 4), tile_view(y, 2, 4), tile_f32(1)}) ==
           TILE_BAD_ARGUMENT);
-    CHECK(strstr(tile_last_error(), "wants elements of type f32, got f64"));
+    CHECK(strstr(tile_last_error(), "expects elements of type f32, got f64"));
     CHECK(tile_launch(scale, nullptr, {}) == TILE_BAD_ARGUMENT);
     CHECK(tile_launch(copy, nullptr, {tile_view(h, 4), tile_view(out, 4)}) == TILE_OK);
     CHECK(out[3].bits == 0x4400);
