@@ -93,6 +93,7 @@ void options_help(FILE *out)
           "       tilec run FILE.tile [OPTION]... PARAM=VALUE...\n"
           "       tilec explain FILE.tile [--target T,...] [OPTION]... [PARAM=VALUE...]\n"
           "       tilec error ID...    explain error[ID] or warning[ID], with examples\n"
+          "       tilec error --markdown    explain all of them, as a page\n"
           "       tilec targets\n\n"
           "Without -o and --emit, the program is checked and compiled, and nothing is written.\n"
           "PARAM=VALUE: @x.npy, zeros[128,1000], full(3.5)[...], iota[...], uniform(SEED)[...], "
