@@ -100,7 +100,7 @@ typedef struct TlBlock TlBlock;
 typedef struct TlValue TlValue;
 typedef struct TlFn TlFn;
 
-/* One operand: its slot in the user and its place on the value's use list. */
+/* One operand: its index in the user and its links in the value's use list. */
 typedef struct TlUse {
     TlValue *value;
     TlOp *user;

@@ -74,7 +74,7 @@ typedef struct tl_launch {
 
 /* A row of the image's table of source files; NULL when there is none. */
 const char *tl_image_path(const void *image, uint32_t file);
-/* The place on the grid of the program that starts as number `linear`. */
+/* The position on the grid of the program that starts as number `linear`. */
 void tl_launch_pid(const tl_launch *launch, int64_t linear, int32_t pid[TILE_MAX_GRID]);
 static inline const char *tl_image_text(const void *image, uint32_t offset)
 {

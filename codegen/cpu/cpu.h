@@ -1,7 +1,7 @@
 /* CPU lowering: shared by the cpu_*.c files. tile IR -> LLVM IR for the host, one function per
  * kernel that runs one program.
  *
- * Every tile value has a place (cpu_place.c): a home in the worker's scratch memory, or none
+ * Every tile value has a placement (cpu_place.c): a home in the worker's scratch memory, or none
  * ("virtual": its elements are computed where they are used, inside the loop nest of their
  * root). Scalars are LLVM values. A loop nest runs over a shape with one dimension in vectors of
  * `width` lanes; evaluating a value at a position (At) gives one vector of lanes. */
@@ -103,7 +103,7 @@ void tl_cpu_loop_end(
 void tl_cpu_at_init(TlCpuGen *g, TlCpuAt *at, int rank, int lane, int width);
 LLVMValueRef tl_cpu_eval(TlCpuGen *g, TlValue *v, TlCpuAt *at); /* vector of at->width lanes */
 LLVMValueRef tl_cpu_eval_op(TlCpuGen *g, TlValue *v,
-                            TlCpuAt *at); /* the same from its op, whatever its place */
+                            TlCpuAt *at); /* the same from its op, whatever its placement */
 int tl_cpu_chain_width(TlCpuGen *g, TlValue *v,
                        int limit); /* lanes that suit the virtual chain under v */
 int tl_cpu_define_width(TlCpuGen *g, TlValue *v, int limit); /* the same from v's own op */

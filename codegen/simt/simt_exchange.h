@@ -1,4 +1,4 @@
-/* What the lowerings of convert, reduce, scan and dot share: places in shared memory that are
+/* What the lowerings of convert, reduce, scan and dot share: addresses in shared memory that are
  * linear in the thread, and combining partial results of several operands. */
 #ifndef TL_SIMT_EXCHANGE_H
 #define TL_SIMT_EXCHANGE_H

@@ -1,4 +1,4 @@
-/* The one place that knows LLVM's version and global state: target machines, passes, emission,
+/* The only file that knows LLVM's version and global state: target machines, passes, emission,
  * faults. LLVM's fatal errors unwind to the enclosing guard as TL_FAULT_LLVM; the LLVM context
  * of that compilation is lost. */
 #ifndef TL_LLVM_H

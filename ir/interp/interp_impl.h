@@ -38,7 +38,7 @@ typedef struct TlInterpView {
     int64_t extent[TL_MAX_VIEW_RANK], stride[TL_MAX_VIEW_RANK];
 } TlInterpView;
 
-/* The memory of one value. `spare` lets loop-carried values change places without copying twice. */
+/* The memory of one value. `spare` lets loop-carried values be swapped without copying twice. */
 typedef struct TlSlot {
     void *data, *spare;
     size_t size, spare_size;

@@ -18,8 +18,8 @@
 TlDtype tl_ring_dtype(TlDtype d);
 /* The type an op computes in for operands of type d: in the ring floats are integers. */
 TlDtype tl_op_dtype(const TlOp *op, TlDtype d);
-/* A float constant's place in the ring: integers modulo 2^w; infinities the greatest and least;
- * else a hash of the magnitude, with the sign of the number. */
+/* The element of the ring for a float constant: integers modulo 2^w; infinities are the largest and
+ * smallest; else a hash of the magnitude, with the sign of the number. */
 uint64_t tl_ring_embed(TlDtype d, uint64_t bits);
 /* Is the op a hash in the ring? b: 0 when unary. Operands zero-extended, the result cut to the
  * type. */

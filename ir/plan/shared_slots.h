@@ -1,9 +1,9 @@
-/* Slots: places in shared memory through which the threads of a block hand each other partial
- * results (reduce_plan.h, scan_plan.h), numbered so that what a thread has lies side by side and a
- * warp's accesses have no bank conflicts. Pure arithmetic, linear as layouts are.
+/* Scratch slots, through which the threads of a block exchange partial results in shared memory
+ * (reduce_plan.h, scan_plan.h), numbered so that a thread's slots are adjacent and a warp's accesses
+ * have no bank conflicts. Pure arithmetic, linear like layouts.
  *
- * A partial result is known by a vector: its class (which part of the axis it is about) in the low
- * class_bits, its place (which of the results it is for) above. Every (class, place) gets a
+ * A partial result is identified by a vector: its class (which part of the axis it covers) in the
+ * low class_bits, its target (which of the results it is for) above. Every (class, target) gets a
  * slot. */
 #ifndef TL_SHARED_SLOTS_H
 #define TL_SHARED_SLOTS_H
@@ -30,10 +30,10 @@ uint64_t tl_images_reg(const TlImages *x, uint32_t reg);
 typedef struct TlSharedSlots {
     int nreg;                /* of the images */
     int bits;                /* log2 of the slots */
-    int class_at;            /* slot of class c is its place's ^ c << class_at */
+    int class_at;            /* slot of class c is its target's ^ c << class_at */
     int vec_bits;            /* registers 0 .. (1 << vec_bits) - 1 are neighbours */
     int class_vec_bits;      /* so are this many classes; one of both is 0 */
-    TlThreadMap write, read; /* slot of a thread: of its class and place; of class 0 */
+    TlThreadMap write, read; /* slot of a thread: of its class and target; of class 0 */
     uint32_t write_reg[TL_LAYOUT_MAX_BITS], read_reg[TL_LAYOUT_MAX_BITS];
     uint32_t skip_lanes, skip_warps; /* writers: threads without these bits; the rest have copies */
 } TlSharedSlots;

@@ -2,8 +2,8 @@
  * where. Pure arithmetic; right for every legal pair of layouts. The SIMT lowering of put, get and
  * copy follows the plan.
  *
- * An access moves registers regs[0 .. nregs) of a thread. Its place, in bytes from the beginning of
- * the slot:
+ * An access moves registers regs[0 .. nregs) of a thread. Its offset, in bytes from the beginning
+ * of the slot:
  *
  *     outer + sum over k of far[k].stride * (far[k].thread(thread) ^ far_at[k])
  *           + (inner(thread) ^ inner)
@@ -11,10 +11,10 @@
  * far: axes along which threads are in different chunks of the buffer. Nothing of this kind where
  * the buffer's chunk is as large as what the threads of a block reach over.
  *
- * VECTOR  register regs[i] is the element at place + i * element bytes; the place is a multiple of
- *         all their bytes.
- * MATRIX  one ldmatrix.x`words`: the thread gives its place as the address of a row of 16 bytes. In
- *         word i of what it gets are registers regs[i * n], ..., lowest bits first, n = 4 / element
+ * VECTOR  register regs[i] is the element at offset + i * element bytes; the offset is a multiple
+ *         of all their bytes.
+ * MATRIX  one ldmatrix.x`words`: the thread gives its offset as the address of a row of 16 bytes.
+ *         Word i of its result holds registers regs[i * n], ..., lowest bits first, n = 4 / element
  *         bytes. Matrix i has the rows of lanes 8i .. 8i + 7; lane l gets word l & 3 of row l >> 2.
  * MATRIX_TRANS  the same with .trans: elements 2 (l & 3), 2 (l & 3) + 1 of column l >> 2.
  *
@@ -59,8 +59,8 @@ enum {
 /* tile: a tile or token. max_regs: of a vector, a power of two; at most 16 bytes anyway. */
 TlBufPlan *tl_buf_plan(TlArena *arena, const TlType *tile, const TlType *buf, int max_regs,
                        uint32_t flags);
-/* Carries the plan out on numbers: every register gets, or goes to, the place that its element has
- * in the buffer. NULL, or what is wrong, as text. */
+/* Executes the plan on numbers: every register is read from, or written to, the offset that its
+ * element has in the buffer. NULL, or what is wrong, as text. */
 const char *tl_buf_prove(TlArena *arena, const TlBufPlan *p, const TlType *tile, const TlType *buf,
                          uint32_t flags);
 #endif

@@ -41,9 +41,9 @@ typedef enum TlNarrow {
     TL_NARROW_WRAP,   /* a remainder cuts runs */
     TL_NARROW_EXTENT, /* the view's extent along it: a bound might be inside of a run */
     TL_NARROW_END,    /* the same; the extent is a constant */
-    TL_NARROW_STRIDE, /* what the other axes' places add: strides, scalar indices */
+    TL_NARROW_STRIDE, /* what the other axes add to the address: strides, scalar indices */
     TL_NARROW_PITCH,  /* the same; the stride is a constant */
-    TL_NARROW_ROWS,   /* the place on another axis changes within a run */
+    TL_NARROW_ROWS,   /* the index on another axis changes within a run */
     TL_NARROW_MASK,   /* the mask */
     TL_NARROW_SHAPE,  /* the tile's own extent */
     TL_NARROW_BITS,   /* elements that are not whole bytes */

@@ -3,8 +3,8 @@
  *
  * Starts of slices, indices and pointers are linear forms, constant + sum of factor * value, where
  * a value is a scalar, an iota along an axis of the accessed tile, or anything else as it is. Two
- * places along an axis are then apart by the difference of their forms. Forms are compared as
- * unbounded integers: an i32 start that wraps comes back to its place after 2^32 / step trips, and
+ * indices along an axis then differ by the difference of their forms. Forms are compared as
+ * unbounded integers: an i32 start that wraps returns to its value after 2^32 / step trips, and
  * no thread is as far ahead of another. */
 #ifndef TL_FOOTPRINT_H
 #define TL_FOOTPRINT_H
@@ -42,8 +42,8 @@ typedef struct TlFootprint {
     uint32_t naxes;
     TlFootAxis axis[TL_MAX_VIEW_RANK];
     bool is_packed;   /* elements share bytes: a write touches what is another thread's */
-    bool is_plain;    /* different indices are different places */
-    bool is_distinct; /* no two elements of the tile are in one place */
+    bool is_plain;    /* different indices are different addresses */
+    bool is_distinct; /* no two elements of the tile have the same address */
     bool is_copied;   /* threads hold copies, so a load is done by several */
     const TlLayout *layout;
 } TlFootprint;

@@ -15,7 +15,7 @@ typedef enum TlBound {
     TL_BOUND_LOOP_SIGN,  /* its start or end may be negative, */
     TL_BOUND_LOOP,       /* or something else */
     TL_BOUND_GRID,       /* a pid, and the launch may give any grid */
-    TL_BOUND_PROGRAM,    /* starts where the program's place on the grid says */
+    TL_BOUND_PROGRAM,    /* the start depends on the program's position on the grid */
     TL_BOUND_VALUES,     /* the index is a tile of numbers that may be anything */
     TL_BOUND_LENGTH,     /* it starts at a constant: the extent may be shorter than that */
     TL_BOUND_START,      /* the index or start may be anything */

@@ -103,7 +103,7 @@ typedef enum tl_mma_kind {
  * and reads both after synchronising. Each record takes the next number by an atomic add to
  * `count`; from `capacity` on it is lost, so max(count - capacity, 0) records are missing. Records
  * of one thread are in its program order, those of different threads in any order: group PRINTs by
- * (block, site), order by thread and occurrence; `index` is the element's row-major place in the
+ * (block, site), order by thread and occurrence; `index` is the element's row-major index in the
  * tile, `reg` the thread's register that held it (reg 0 begins a new execution of the print in that
  * thread). Failures: the lowest block counts. */
 typedef enum tl_debug_kind { TL_DEBUG_FAIL = 1, TL_DEBUG_PRINT = 2 } tl_debug_kind;

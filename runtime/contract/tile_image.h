@@ -36,7 +36,7 @@ typedef enum tile_hx_op {
 typedef struct tile_hx_ins { uint32_t op, pad; int64_t imm; } tile_hx_ins;
 enum { TILE_HX_MAX_STACK = 32 };
 
-/* An expression: code, and the text and place the user wrote, for messages. Division by zero: the
+/* An expression: code, and the text and position in the source, for messages. Division by zero: the
  * launch fails. */
 typedef struct tile_image_expr {
     uint32_t code, ncode, text, is_float, file, line;

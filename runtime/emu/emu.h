@@ -85,7 +85,7 @@ typedef struct tl_emu_warp {
     uint32_t first; /* thread: the first of those who have arrived */
 } tl_emu_warp;
 
-/* Threads by their place in the schedule's order. */
+/* Threads by their position in the schedule's order. */
 typedef struct tl_emu_set {
     uint64_t words[TL_EMU_MAX_THREADS / 64];
     uint32_t count;

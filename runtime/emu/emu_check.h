@@ -39,8 +39,8 @@ typedef struct tl_emu_watch_options {
     uint32_t lanes, shared_bytes;
 } tl_emu_watch_options;
 
-/* A report of an error: what it is, its site's place (tl_sink_fail prints both before the text) and
- * a text. Of a launch's, tl_sink_fail keeps the one of the lowest block. Called from any host
+/* A report of an error: what it is, its site's position (tl_sink_fail prints both before the text)
+ * and a text. Of a launch's, tl_sink_fail keeps the one of the lowest block. Called from any host
  * thread. */
 typedef void (*tl_emu_report)(void *user, int64_t block, tl_fail_kind kind, uint32_t site,
                               const char *text);

@@ -34,7 +34,7 @@ typedef struct tl_emu_stamp {
 
 /* What has been seen of other blocks: immutable, counted. NULL: nothing. */
 typedef struct tl_emu_clock tl_emu_clock;
-/* One block's place in the order. */
+/* One block's position in the order. */
 typedef struct tl_emu_order {
     uint32_t block, threads;
     uint32_t tick, epoch;
@@ -110,7 +110,7 @@ void tl_emu_flights_free(tl_emu_flights *f);
 bool tl_emu_flights_add(tl_emu_flights *f, const tl_emu_copy *copy, bool watches_source,
                         uint32_t shared_bytes);
 void tl_emu_flights_remove(tl_emu_flights *f, const tl_emu_copy *copy);
-/* The copy whose target is touched, or whose source is written: its site and thread, and the place
+/* The copy whose target is touched, or whose source is written: its site and thread, and where
  * (offset, or at). False: none. */
 bool tl_emu_flights_meet(const tl_emu_flights *f, const tl_emu_access *access, tl_emu_copy *out);
 
@@ -137,7 +137,7 @@ char *tl_emu_stats_print(const tl_emu_stats *s);
 
 /* ---- emu_check.c ---- */
 
-/* The place of a site; the path is never NULL. */
+/* The source position of a site; the path is never NULL. */
 typedef struct tl_emu_place {
     const char *path;
     uint32_t line, col, leaf;
