@@ -1,6 +1,6 @@
 /* Scratch slots, through which the threads of a block exchange partial results in shared memory
- * (reduce_plan.h, scan_plan.h), numbered so that a thread's slots are adjacent and a warp's accesses
- * have no bank conflicts. Pure arithmetic, linear like layouts.
+ * (reduce_plan.h, scan_plan.h), numbered so that a thread's slots are adjacent and a warp's
+ * accesses have no bank conflicts. Pure arithmetic, linear like layouts.
  *
  * A partial result is identified by a vector: its class (which part of the axis it covers) in the
  * low class_bits, its target (which of the results it is for) above. Every (class, target) gets a
