@@ -186,7 +186,7 @@ static tile_status too_little(const char *device, const struct level *l, uint64_
                        device, name_of_arch(machine), name_of_arch(features_of(l)));
     list_names(lacks, text, sizeof text);
     return tl_fail(TILE_UNAVAILABLE,
-                   "device '%s' is not available: this CPU is less than %s, it lacks %s", device,
+                   "device '%s' is not available: this CPU is below %s: it lacks %s", device,
                    l->name, text);
 }
 

@@ -518,7 +518,7 @@ tile_status tile_kernel_param(const tile_kernel *k, size_t index, tile_param_inf
     if (out_info->struct_size < sizeof *out_info)
         return tl_fail(TILE_BAD_ARGUMENT, "tile_kernel_param: struct_size is not set");
     if (index >= in->kernel->nparams)
-        return tl_fail(TILE_BAD_ARGUMENT, "kernel '%s' has %u parameters, none of number %zu",
+        return tl_fail(TILE_BAD_ARGUMENT, "kernel '%s' has %u parameters; there is no number %zu",
                        k->name, in->kernel->nparams, index);
     const tile_image_param *p =
         (const tile_image_param *)tl_image_at(in->image, in->kernel->params) + index;

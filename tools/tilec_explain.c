@@ -343,7 +343,7 @@ static int explain_target(const Options *o, const char *target)
     int status = report_compile(compiled, output);
     const tilec_report *r = status == EXIT_FINE ? tilec_output_report(output) : NULL;
     if (status == EXIT_FINE && !r)
-        status = usage_error("explain is for GPU targets, and %s is none", target);
+        status = usage_error("explain is for GPU targets, and %s is not one", target);
     for (size_t i = 0; r && i < r->nkernels; i++) {
         if (i)
             puts("\n");

@@ -204,7 +204,7 @@ static int launch(Run *r)
     size_t naxes = 0;
     long long repeat = 1;
     if (r->o->repeat && !parse_int(r->o->repeat, 1, 1000000, &repeat))
-        return usage_error("--repeat takes a number from 1, not '%s'", r->o->repeat);
+        return usage_error("--repeat takes a number of 1 or more, not '%s'", r->o->repeat);
     if (r->o->grid && read_grid(r->o->grid, grid, &naxes) != EXIT_FINE)
         return EXIT_USAGE;
     if (tile_kernel_prepare(r->kernel) != TILE_OK)

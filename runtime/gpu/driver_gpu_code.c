@@ -61,7 +61,7 @@ static tile_status new_module(tl_dev *d, const void *code, uint32_t ncode, tl_gp
     log[sizeof log - 1] = 0;
     if (status != TILE_OK) {
         free_module(m);
-        return tl_fail(status, "the driver does not take the code: %s%s%s", tile_last_error(),
+        return tl_fail(status, "the driver rejects the code: %s%s%s", tile_last_error(),
                        log[0] ? "\n" : "", log);
     }
     m->code = code;

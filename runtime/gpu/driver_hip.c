@@ -31,8 +31,8 @@ static tile_status identify(tl_dev *d)
     const char *arch = properties + (d->api.properties ? ARCH_NAME_AT : OLD_ARCH_NAME_AT);
     if (strncmp(arch, "gfx", 3) != 0)
         return tl_fail(TILE_UNAVAILABLE,
-                       "device hip:%d (%s): %s is of a version that tells its "
-                       "instruction set in a way not known here",
+                       "device hip:%d (%s): %s is of a version that reports its "
+                       "instruction set in an unknown form",
                        d->ordinal, d->name, d->library_name);
     snprintf(d->target, sizeof d->target, "%.*s", (int)strcspn(arch, ":"), arch);
     return TILE_OK;

@@ -197,7 +197,7 @@ static tile_status parse(tl_code *code, const char *text, size_t size, const cha
     }
     code->fn = find_fn(code->module, symbol);
     if (!code->fn || code->fn->body->nargs != nparams)
-        return tl_fail(TILE_BAD_IMAGE, "kernel %s: the image's code does not have it", symbol);
+        return tl_fail(TILE_BAD_IMAGE, "kernel %s: it is missing in the image's code", symbol);
     return TILE_OK;
 }
 

@@ -318,7 +318,7 @@ static tile_status symbol_address(const loader *l, uint64_t index, uint64_t *out
         return BAD("'%s' is undefined", l->strings + s->st_name);
     if (s->st_shndx >= l->nsections || l->place[s->st_shndx] == NOWHERE ||
         s->st_value > l->sections[s->st_shndx].sh_size)
-        return BAD("'%s' lies in nothing that is loaded", l->strings + s->st_name);
+        return BAD("'%s' is not in any loaded section", l->strings + s->st_name);
     *out = (uint64_t)(uintptr_t)l->base + l->place[s->st_shndx] + s->st_value;
     return TILE_OK;
 }

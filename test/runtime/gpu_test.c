@@ -607,7 +607,7 @@ static void code(void)
     specs[0].code = bad;
     specs[0].ncode = sizeof bad - 1;
     CHECK_INT(prepare(specs, 1), TILE_BAD_IMAGE);
-    SAYS("'scale'", "does not take the code", is_cuda ? "ptxas: line 1: it is bad" : "209");
+    SAYS("'scale'", "rejects the code", is_cuda ? "ptxas: line 1: it is bad" : "209");
 }
 
 /* A grid of more threads than a HIP dispatch can count. */

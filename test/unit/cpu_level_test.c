@@ -54,10 +54,10 @@ static void machines_have_levels(void)
     CHECK_INT(tl_cpu_open("cpu:native", "native", arm, &set), TILE_OK);
     CHECK(set == arm);
     CHECK_INT(tl_cpu_open("cpu:x86-64-v3", "x86-64-v3", v2, &set), TILE_UNAVAILABLE);
-    CHECK(says("device 'cpu:x86-64-v3' is not available: this CPU is less than x86-64-v3, it lacks "
+    CHECK(says("device 'cpu:x86-64-v3' is not available: this CPU is below x86-64-v3: it lacks "
                "fma, movbe, xsave, avx, f16c"));
     CHECK_INT(tl_cpu_open("cpu", "", v2 & ~set_of("sse4.1"), &set), TILE_UNAVAILABLE);
-    CHECK(says("less than x86-64-v2, it lacks sse4.1"));
+    CHECK(says("below x86-64-v2: it lacks sse4.1"));
     CHECK_INT(tl_cpu_open("cpu:aarch64", "aarch64", v2, &set), TILE_UNAVAILABLE);
     CHECK(says("this machine is x86-64, not aarch64"));
     CHECK_INT(tl_cpu_open("cpu:x86-64-v5", "x86-64-v5", v4, &set), TILE_BAD_ARGUMENT);
