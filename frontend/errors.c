@@ -58,10 +58,11 @@ static void put_row(TlSbuf *out, const Row *r)
 void tl_errors_page(TlSbuf *out)
 {
     tl_sbuf_putf(out,
-                 "# Diagnostics\n\nWhat each error and warning means, an example that has it, and "
-                 "one that has not. `tilec error ID` prints a section. Examples without a kernel "
-                 "are statements of\n\n```\n%s ... }\n```\n\nThis page is written by `tilec "
-                 "error --markdown`, from `errors.def` and `ir/support/diags.def`.\n",
+                 "# Diagnostics\n\nThe meaning of each error and warning, an example that "
+                 "causes it (the first block), and one that does not (the second). `tilec error "
+                 "ID` prints a section. Examples without a kernel are statements in\n\n"
+                 "```\n%s ... }\n```\n\n`tilec error --markdown` writes this page from "
+                 "`errors.def` and `ir/support/diags.def`.\n",
                  HEAD);
     for (int i = 0; i < NROWS; i++)
         put_row(out, &rows[i]);
