@@ -420,17 +420,19 @@ static int resolve_table(const RunArgs *args, RunArg *a)
     return status;
 }
 
-void *run_arg_address(const RunArg *a)
+/* Where the device sees an array. */
+static void *address_of(const RunArg *a)
 {
     const RunArg *owner = a->same_as ? a->same_as : a;
     return owner->buffer ? tile_buffer_ptr(owner->buffer) : owner->data;
 }
 
-void run_arg_fill_addresses(RunArg *a)
+/* Once all arrays are where the device sees them. */
+static void fill_addresses(RunArg *a)
 {
     for (int64_t i = 0; i < a->shape[0]; i++) {
         const RunAddress *e = &a->addresses[i];
-        uint64_t address = (uint64_t)(uintptr_t)run_arg_address(e->array) + e->offset;
+        uint64_t address = (uint64_t)(uintptr_t)address_of(e->array) + e->offset;
         memcpy((char *)a->data + i * (int64_t)sizeof address, &address, sizeof address);
     }
 }
@@ -567,8 +569,9 @@ static void strides_of(const RunArg *a, int64_t *stride)
     }
 }
 
-tile_arg run_arg_launch(const RunArg *a, void *address)
+static tile_arg launch_arg(const RunArg *a)
 {
+    void *address = address_of(a);
     if (a->param.kind == TILE_ARG_SCALAR)
         return tile_bits(a->dtype, a->scalar);
     if (a->param.kind == TILE_ARG_POINTER)
@@ -581,6 +584,64 @@ tile_arg run_arg_launch(const RunArg *a, void *address)
     tile_arg arg = tile_arg_view_strided(address, a->dtype, a->rank, extent, stride);
     arg.bytes = a->bytes;
     return arg;
+}
+
+static int run_error(void)
+{
+    fprintf(stderr, "%s\n", tile_last_error());
+    return EXIT_RUN;
+}
+
+/* Devices on this process's memory take the arrays as they are; emulated GPUs get buffers, so that
+ * addresses are aligned as on a GPU and counters are the same on every run. uninit[...] is a buffer
+ * everywhere: only of those a device may know what was written. */
+static bool wants_buffer(const tile_device_info *info, const RunArg *a)
+{
+    return !info->host_memory || a->uninit || strncmp(info->target, "emu:", 4) == 0;
+}
+
+static bool upload(const RunArg *a)
+{
+    return tile_buffer_upload(a->buffer, 0, a->data, a->bytes, NULL) == TILE_OK;
+}
+
+int run_args_place(RunArgs *args, tile_device *device, tile_arg **out_launch)
+{
+    tile_device_info info = TILE_DEVICE_INFO_INIT;
+    if (tile_device_get_info(device, &info) != TILE_OK)
+        return run_error();
+    *out_launch = calloc(args->len + 1, sizeof **out_launch);
+    if (!*out_launch)
+        return usage_error("out of memory");
+    for (size_t i = 0; i < args->len; i++) {
+        RunArg *a = &args->data[i];
+        if (a->param.kind == TILE_ARG_SCALAR || a->same_as || !wants_buffer(&info, a))
+            continue;
+        if (tile_buffer_alloc(device, a->bytes, &a->buffer) != TILE_OK)
+            return run_error();
+        if (!a->uninit && !a->addresses && !upload(a))
+            return run_error();
+    }
+    for (size_t i = 0; i < args->len; i++) {
+        RunArg *a = &args->data[i];
+        if (a->addresses) {
+            fill_addresses(a);
+            if (a->buffer && !upload(a))
+                return run_error();
+        }
+        (*out_launch)[i] = launch_arg(a);
+    }
+    return EXIT_FINE;
+}
+
+int run_args_fetch(RunArgs *args)
+{
+    for (size_t i = 0; i < args->len; i++) {
+        RunArg *a = &args->data[i];
+        if (a->buffer && tile_buffer_download(a->buffer, 0, a->data, a->bytes, NULL) != TILE_OK)
+            return run_error();
+    }
+    return EXIT_FINE;
 }
 
 int run_arg_save(const RunArg *a, const char *path, Outputs *outputs)

@@ -45,13 +45,11 @@ int run_args_make(const Options *o, const tile_kernel *kernel, const void *image
 void run_args_free(RunArgs *args);
 /* The parameter's index by name; -1. */
 int run_args_find(const RunArgs *args, const char *name);
-/* Fills the array of addresses(...), once all arrays that it names are where the device sees
- * them. */
-void run_arg_fill_addresses(RunArg *arg);
-/* Where the device sees an array. */
-void *run_arg_address(const RunArg *arg);
-/* The launch's argument; address: where the device sees the data. */
-tile_arg run_arg_launch(const RunArg *arg, void *address);
+/* Puts the arrays where the device sees them. *out_launch: the launch's arguments, to be freed,
+ * also after an error. Returns an exit status; said on stderr. */
+int run_args_place(RunArgs *args, tile_device *device, tile_arg **out_launch);
+/* Brings back what the kernel wrote; an exit status likewise. */
+int run_args_fetch(RunArgs *args);
 int run_arg_save(const RunArg *arg, const char *path, Outputs *outputs);
 int run_arg_print(const RunArg *arg, FILE *out);
 #endif

@@ -95,56 +95,14 @@ static int choose_kernel(Run *r)
     return tile_kernel_get(r->module, name, NULL, &r->kernel) == TILE_OK ? EXIT_FINE : run_error();
 }
 
-/* Devices on this process's memory take the arrays as they are; emulated GPUs get buffers, so that
- * addresses are aligned as on a GPU and counters are the same on every run. */
-static bool wants_buffer(const Run *r, const RunArg *a)
-{
-    return !r->info.host_memory || a->uninit || strncmp(r->info.target, "emu:", 4) == 0;
-}
-
-static bool upload(const RunArg *a)
-{
-    return tile_buffer_upload(a->buffer, 0, a->data, a->bytes, NULL) == TILE_OK;
-}
-
-/* Copies arrays to devices that have memory of their own. uninit[...] is a buffer everywhere: only
- * of those a device may know what was written. */
 static int place_arrays(Run *r)
 {
-    r->launch = calloc(r->args.len + 1, sizeof *r->launch);
-    if (!r->launch)
-        return usage_error("out of memory");
-    for (size_t i = 0; i < r->args.len; i++) {
-        RunArg *a = &r->args.data[i];
-        if (a->param.kind == TILE_ARG_SCALAR || a->same_as)
-            continue;
-        if (!wants_buffer(r, a))
-            continue;
-        if (tile_buffer_alloc(r->device, a->bytes, &a->buffer) != TILE_OK)
-            return run_error();
-        if (!a->uninit && !a->addresses && !upload(a))
-            return run_error();
-    }
-    for (size_t i = 0; i < r->args.len; i++) {
-        RunArg *a = &r->args.data[i];
-        if (a->addresses) {
-            run_arg_fill_addresses(a);
-            if (a->buffer && !upload(a))
-                return run_error();
-        }
-        r->launch[i] = run_arg_launch(a, run_arg_address(a));
-    }
-    return EXIT_FINE;
+    return run_args_place(&r->args, r->device, &r->launch);
 }
 
 static int fetch_arrays(Run *r)
 {
-    for (size_t i = 0; i < r->args.len; i++) {
-        RunArg *a = &r->args.data[i];
-        if (a->buffer && tile_buffer_download(a->buffer, 0, a->data, a->bytes, NULL) != TILE_OK)
-            return run_error();
-    }
-    return EXIT_FINE;
+    return run_args_fetch(&r->args);
 }
 
 static int read_grid(const char *text, int64_t *grid, size_t *out_axes)
