@@ -109,15 +109,26 @@ def expand(row, devices, n, every):
     return out
 
 
-def command(row, device, tilec, folder):
-    """Writes the row's files; the command line that runs it."""
+def expected(row):
+    """What NumPy says: {parameter: Want}."""
+    return row.want({k: values.wide(v) if isinstance(v, values.Arr) else v for k, v in row.args.items()})
+
+
+def program(row, folder):
+    """Writes the row's kernel; the words that compile it."""
     path = os.path.join(folder, row.name + ".tile")
     with open(path, "w", encoding="utf-8") as f:
         f.write(row.source)
-    words = [tilec, "run", path, *device, "-Wno-unrequired-tail", *row.options]  # rows fix their extents by the arrays
+    words = [path, "-Wno-unrequired-tail", *row.options]  # rows fix their extents by the arrays
     words += ["--kernel", row.kernel] if row.kernel else []
     for name, value in row.consts.items():
         words += ["--const", f"{name}={value}"]
+    return words
+
+
+def arguments(row, folder):
+    """Writes the row's arrays; the words that pass its arguments."""
+    words = []
     for name, value in row.args.items():
         if isinstance(value, values.Arr):
             np.save(os.path.join(folder, name + ".npy"), value.store)
@@ -127,25 +138,24 @@ def command(row, device, tilec, folder):
     return words
 
 
-def run_on(row, device, tilec, folder):
-    """(what is wrong or None, outputs by name)"""
-    os.makedirs(folder, exist_ok=True)
-    words = command(row, device, tilec, folder)
-    want = row.want({k: values.wide(v) if isinstance(v, values.Arr) else v for k, v in row.args.items()})
-    for name in want:
-        words += ["--save", f"{name}={os.path.join(folder, 'out_' + name + '.npy')}"]
-    with open(os.path.join(folder, "command"), "w", encoding="utf-8") as f:
-        f.write(shlex.join(words) + "\n")
-    try:
-        p = subprocess.run(words, capture_output=True, timeout=SECONDS * (10 if row.big else 1))
-    except subprocess.TimeoutExpired:
-        return "no end within the time allowed", {}
-    if p.returncode != 0:
-        text = (p.stderr + p.stdout).decode("utf-8", "replace").strip().splitlines()
-        return f"exit status {p.returncode}: {' / '.join(text[:6])}", {}
+def command(row, device, tilec, folder):
+    """Writes the row's files; the command line that runs it."""
+    return [tilec, "run", *program(row, folder), *device, *arguments(row, folder)]
+
+
+def saved(name, folder):
+    """Where a parameter's array is after the run."""
+    return os.path.join(folder, f"out_{name}.npy")
+
+
+def judged(row, want, folder, status, said):
+    """(what is wrong or None, outputs by name) of a run that ended with `status` and said those bytes."""
+    if status != 0:
+        text = said.decode("utf-8", "replace").strip().splitlines()
+        return f"exit status {status}: {' / '.join(text[:6])}", {}
     outputs = {}
     for name, w in want.items():
-        file = os.path.join(folder, f"out_{name}.npy")
+        file = saved(name, folder)
         if not os.path.exists(file):
             return f"{name} was not saved", outputs
         outputs[name] = np.load(file)
@@ -155,9 +165,25 @@ def run_on(row, device, tilec, folder):
     return None, outputs
 
 
+def run_on(row, device, tilec, folder):
+    """(what is wrong or None, outputs by name)"""
+    os.makedirs(folder, exist_ok=True)
+    want = expected(row)
+    words = command(row, device, tilec, folder)
+    for name in want:
+        words += ["--save", f"{name}={saved(name, folder)}"]
+    with open(os.path.join(folder, "command"), "w", encoding="utf-8") as f:
+        f.write(shlex.join(words) + "\n")
+    try:
+        p = subprocess.run(words, capture_output=True, timeout=SECONDS * (10 if row.big else 1))
+    except subprocess.TimeoutExpired:
+        return "no end within the time allowed", {}
+    return judged(row, want, folder, p.returncode, p.stderr + p.stdout)
+
+
 def run_from_c(row, device, host, folder):
     """The same row through host.c, on the files that run_on wrote."""
-    want = row.want({k: values.wide(v) if isinstance(v, values.Arr) else v for k, v in row.args.items()})
+    want = expected(row)
     words = [host, device, os.path.join(folder, row.name + ".tile"), row.kernel or row.source.split("kernel ")[1].split("(")[0]]
     words += [f"{n}={v}" for n, v in row.consts.items()] + ["--"]
     for name, v in row.args.items():
