@@ -16,7 +16,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 GPUS = "sm_80,sm_89,sm_90,sm_90a,gfx90a,gfx942,gfx1100,gfx1201"
 EMULATED = ",".join("emu:" + t for t in GPUS.split(","))
 RUN, RING, LANGUAGE, IR = "test/conformance/run.py", "test/tools/ring.py", "test/fuzz/language.py", "test/fuzz/tile_ir.py"
-SEQUENCES = "test/tools/sequences.py"
+SEQUENCES, OTHER = "test/tools/sequences.py", "test/tools/other_cpu.py"
 
 # name, script and its words. Scripts end with a line "N passed, N failed" or the like, and exit 1 when anything failed.
 PARTS = [
@@ -25,6 +25,10 @@ PARTS = [
     ("conformance-stages", "each row with 1 to 5 stages", [RUN, "--devices", "ref,emu:stages"]),
     ("cpu-levels", "every operation, type and rank on every CPU level", ["test/tools/levels.py", "--long"]),
     ("conformance-levels", "each row on every CPU level of the machine", [RUN, "--devices", "cpu:x86-64-v2,cpu:x86-64-v3,cpu:x86-64-v4,emu:sm_80@x86-64-v2"]),
+    ("other-cpu-v4", "each row on an emulated CPU with AVX-512", [OTHER, "--devices", "cpu:x86-64-v4"]),
+    ("other-cpu-v4-gpus", "one row in forty on emulated GPUs, on an emulated CPU with AVX-512",
+     [OTHER, "--devices", "emu:sm_80@x86-64-v4,emu:gfx942@x86-64-v4", "--every", "40"]),
+    ("other-cpu-v2", "each row on an emulated CPU without AVX", [OTHER, "--devices", "cpu:x86-64-v2", "--model", "corei5_lynnfield_750"]),
     ("ring-warps", "each row in the ring on every target, 1, 4 and 8 warps", [RING, "--devices", "cpu," + EMULATED, "--warps", "1,4,8"]),
     ("ring-layouts", "each row in the ring under three layouts drawn at random", [RING, "--devices", "emu:sm_80,emu:sm_90a,emu:gfx942,emu:gfx1100", "--seeds", "1,2,3"]),
     ("ring-seeds", "each row in the ring under 50 layouts drawn at random, targets and warps going round",
@@ -37,7 +41,7 @@ PARTS = [
      ["test/tools/growth.py", "build/bin/tilec", "--md", "test/GROWTH.md"]),
     ("control-flow", "random control flow against a small interpreter", ["test/fuzz/control_flow.py", "100000", "1000"]),
 ]
-TAKES_JOBS = (RUN, RING, LANGUAGE, IR, SEQUENCES)
+TAKES_JOBS = (RUN, RING, LANGUAGE, IR, SEQUENCES, OTHER)
 HEAD = """# What `./bootstrap check-long` said last
 
 The whole product of axes, in parts that take from minutes to hours; `./bootstrap check-long PART` runs one and writes its line.
