@@ -263,6 +263,8 @@ static bool check_kernel(check *c, const tile_image_kernel *k)
         return false;
     if (!table(c, k->code, k->ncode, 1, 1, "the code"))
         return false;
+    if (k->zeroed_bytes > k->scratch_bytes)
+        return bad(c, "the scratch memory");
     return check_params(c, k) && check_syms(c, k) && check_slots(c, k) && check_exprs(c, k) &&
            check_clauses(c, k) && check_consts_and_aliases(c, k) && check_sites(c, k) &&
            check_tests(c, k);

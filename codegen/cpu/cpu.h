@@ -23,12 +23,28 @@ typedef struct TlCpuBuffer {
     uint64_t bytes, offset;
     uint32_t first, last; /* op positions between which it is needed, both included */
 } TlCpuBuffer;
+/* A loop over the sums of a product (cpu_matmul.c). */
+enum { TL_CPU_TAG_BYTES = 64 };
+typedef struct TlCpuProduct {
+    TlOp *loop, *dot;
+    TlDtype dtype;        /* of the sums */
+    int64_t trips, depth; /* of a chunk: trips of the loop, elements along k */
+    TlOp *a_load;         /* A is read where it lies; NULL: it is packed */
+    TlOp *b_load;         /* packed chunks of B stay in scratch memory; NULL: they do not */
+    TlOp *store;          /* says which rows and columns are seen; NULL: all */
+    uint32_t slots;       /* packed chunks of B that there is room for */
+    uint64_t a_bytes, b_bytes; /* of packed A, of one chunk of packed B */
+    int32_t a, b;              /* buffers */
+    uint64_t tags;             /* where they are in scratch memory */
+} TlCpuProduct;
 typedef struct TlCpuPlan {
     TlCpuPlace *place; /* by value id */
     TL_VEC(TlCpuBuffer) buffers;
     TlMap extra; /* op to its first extra buffer (dot: packed a, b; loop: temporaries; print) */
+    TlMap products; /* FOR to TlCpuProduct */
     TlMap fused; /* op whose home is filled, to the reduction done on the way; and back */
     uint64_t scratch_bytes;
+    uint64_t zeroed_bytes; /* at its beginning, 0 before the first launch: tags of products */
 } TlCpuPlan;
 TlCpuPlan *tl_cpu_plan(const TlFn *fn, TlArena *arena);
 
@@ -57,6 +73,7 @@ typedef struct TlCpuAccess {
     int dim[TL_MAX_VIEW_RANK]; /* tile dimension of a slice or index tile, -1 for scalars */
     TlGenView *view;
     int param;
+    bool whole;  /* where the nest is now, all slices are inside (cpu_inside.c) */
     bool bounds; /* test bounds; false for unchecked without --check */
     bool asks;   /* --check: the runtime is asked for each address */
 } TlCpuAccess;
@@ -100,6 +117,17 @@ void tl_cpu_loop_end(
     TlCpuGen *g, TlCpuLoop *loop,
     LLVMValueRef *next); /* next: ncarry values; replaced by the values after the loop */
 
+/* for (i = from; i < to; i += step), with bounds of the run, which carries values. */
+enum { TL_CPU_CARRY = 64 };
+typedef struct TlCpuRange {
+    LLVMBasicBlockRef head, exit;
+    LLVMValueRef i, carry[TL_CPU_CARRY]; /* phis: in the loop and after it */
+    uint32_t ncarry;
+} TlCpuRange;
+void tl_cpu_range_begin(TlCpuGen *g, TlCpuRange *range, LLVMValueRef from, LLVMValueRef to,
+                        uint32_t ncarry, const LLVMValueRef *init);
+void tl_cpu_range_end(TlCpuGen *g, TlCpuRange *range, int64_t step, const LLVMValueRef *next);
+
 void tl_cpu_at_init(TlCpuGen *g, TlCpuAt *at, int rank, int lane, int width);
 LLVMValueRef tl_cpu_eval(TlCpuGen *g, TlValue *v, TlCpuAt *at); /* vector of at->width lanes */
 LLVMValueRef tl_cpu_eval_op(TlCpuGen *g, TlValue *v,
@@ -113,6 +141,11 @@ int tl_cpu_fit_width(int64_t padded,
  * when width > 1). */
 typedef void (*TlCpuBody)(TlCpuGen *g, TlCpuAt *at, void *user);
 void tl_cpu_nest(TlCpuGen *g, const TlType *type, int width, TlCpuBody body, void *user);
+/* The same, the lane dimension split at `end` (a multiple of width, NULL: not split): before it,
+ * what `in` has is inside. */
+struct TlCpuInside;
+void tl_cpu_nest_split(TlCpuGen *g, const TlType *type, int width, struct TlCpuInside *in,
+                       LLVMValueRef end, TlCpuBody body, void *user);
 LLVMValueRef tl_cpu_home_ptr(TlCpuGen *g, int32_t buffer);
 void tl_cpu_define(TlCpuGen *g, TlValue *v); /* computes v from its op into its home */
 void tl_cpu_materialise(
@@ -141,6 +174,23 @@ LLVMValueRef tl_cpu_service(TlCpuGen *g, unsigned service, LLVMTypeRef type, LLV
 void tl_cpu_fail(TlCpuGen *g, LLVMValueRef failed, int kind, TlLoc loc,
                  const char *text); /* when failed: report */
 
+/* cpu_inside.c: begin; name values that a nest evaluates, and accesses, with the dimension of each
+ * that the nest's lanes are along (own: by its op although it has a home); end. */
+typedef struct TlCpuInside {
+    TL_VEC(TlCpuAccess *) accesses;
+    TlMap seen;
+    uint32_t nvalues;
+    LLVMValueRef end;
+} TlCpuInside;
+void tl_cpu_inside_begin(TlCpuGen *g, TlCpuInside *in);
+void tl_cpu_inside_value(TlCpuGen *g, TlCpuInside *in, TlValue *v, int lane, bool own);
+void tl_cpu_inside_access(TlCpuGen *g, TlCpuInside *in, const TlOp *op, int lane);
+/* i64, a multiple of width: positions 0 .. end - 1 of `extent` are inside. NULL: there is nothing
+ * to ask. */
+LLVMValueRef tl_cpu_inside_end(TlCpuGen *g, TlCpuInside *in, int64_t extent, int width);
+/* Before code for these positions is made, true; after it, false. */
+void tl_cpu_inside_set(TlCpuInside *in, bool whole);
+
 /* cpu_reduce.c, cpu_dot.c */
 void tl_cpu_lower_reduce(TlCpuGen *g, TlOp *op);
 /* Fills v's home and reduces over it in one pass (plan->fused). */
@@ -149,6 +199,13 @@ void tl_cpu_lower_scan(TlCpuGen *g, TlOp *op);
 void tl_cpu_lower_histogram(TlCpuGen *g, TlOp *op);
 void tl_cpu_lower_dot(TlCpuGen *g, TlOp *op);
 
+/* cpu_matmul.c. NULL: the loop is more than a product. Asked when values have their places. */
+TlCpuProduct *tl_cpu_product(const TlFn *fn, const TlCpuPlan *plan, TlOp *loop, TlArena *arena);
+/* The loop, whose result's home holds what is added to: n trips from k = lo on by `by`. */
+void tl_cpu_lower_product(TlCpuGen *g, const TlCpuProduct *p, LLVMValueRef lo, LLVMValueRef by,
+                          LLVMValueRef n);
+
 /* cpu_lower.c */
 void tl_cpu_lower_block(TlCpuGen *g, TlBlock *block); /* all ops but the terminator */
+void tl_cpu_lower_op(TlCpuGen *g, TlOp *op);
 #endif

@@ -247,7 +247,7 @@ static bool lanes_are_contiguous(const TlCpuAccess *a, const TlCpuAt *at)
 
 static Spot view_spot(TlCpuGen *g, TlCpuAccess *a, const TlCpuAt *at)
 {
-    Spot s = {.uniform = a->ok};
+    Spot s = {.uniform = a->whole ? NULL : a->ok};
     bool contiguous = lanes_are_contiguous(a, at);
     LLVMValueRef offset = tl_gen_int(&g->gen, 0), lanes = NULL;
     s.apart = at->width > 1 && !contiguous;
@@ -264,11 +264,12 @@ static Spot view_spot(TlCpuGen *g, TlCpuAccess *a, const TlCpuAt *at)
                               LLVMBuildICmp(g->b, LLVMIntULT, j,
                                             tl_gen_splat(&g->gen, a->view->extent[i], w), ""));
         } else if (contiguous && a->dim[i] == at->lane) {
-            lane_interval(g, a, (int)i, at, &s);
+            if (!a->whole)
+                lane_interval(g, a, (int)i, at, &s);
             j = at->idx[at->lane];
         } else {
             j = lane_numbers(g, at, a->dim[i]);
-            if (a->bounds)
+            if (a->bounds && !a->whole)
                 add_condition(g, &s,
                               a->place.axes[i].step == 1 ? interval_inside(g, a, (int)i, j)
                                                          : stepped_inside(g, a, (int)i, j));
@@ -643,6 +644,15 @@ void tl_cpu_lower_store(TlCpuGen *g, TlOp *op)
     if (type->rank) {
         TlCpuForm f = tl_cpu_form(type);
         width = tl_cpu_fit_width(f.padded[f.lane], least_width(g, op, 64));
+        TlCpuInside in;
+        tl_cpu_inside_begin(g, &in);
+        tl_cpu_inside_access(g, &in, op, f.lane);
+        tl_cpu_inside_value(g, &in, tl_op_place(op).value, f.lane, false);
+        if (tl_op_place(op).mask)
+            tl_cpu_inside_value(g, &in, tl_op_place(op).mask, f.lane, false);
+        LLVMValueRef end = tl_cpu_inside_end(g, &in, f.extent[f.lane], width);
+        tl_cpu_nest_split(g, type, width, &in, end, store_body, op);
+        return;
     }
     tl_cpu_nest(g, type, width, store_body, op);
 }

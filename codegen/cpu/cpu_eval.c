@@ -53,6 +53,40 @@ void tl_cpu_loop_end(TlCpuGen *g, TlCpuLoop *l, LLVMValueRef *next)
     LLVMPositionBuilderAtEnd(g->b, exit);
 }
 
+void tl_cpu_range_begin(TlCpuGen *g, TlCpuRange *l, LLVMValueRef from, LLVMValueRef to,
+                        uint32_t ncarry, const LLVMValueRef *init)
+{
+    TL_ASSERT(ncarry <= TL_CPU_CARRY, "too many values carried by one loop");
+    LLVMBasicBlockRef entry = LLVMGetInsertBlock(g->b), body = tl_gen_block(&g->gen, "body");
+    l->head = tl_gen_block(&g->gen, "for");
+    l->exit = tl_gen_block(&g->gen, "end");
+    l->ncarry = ncarry;
+    LLVMBuildBr(g->b, l->head);
+    LLVMPositionBuilderAtEnd(g->b, l->head);
+    l->i = LLVMBuildPhi(g->b, g->i64, "i");
+    LLVMAddIncoming(l->i, &from, &entry, 1);
+    for (uint32_t k = 0; k < ncarry; k++) {
+        LLVMValueRef x = init[k];
+        l->carry[k] = LLVMBuildPhi(g->b, LLVMTypeOf(x), "");
+        LLVMAddIncoming(l->carry[k], &x, &entry, 1);
+    }
+    LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntSLT, l->i, to, ""), body, l->exit);
+    LLVMPositionBuilderAtEnd(g->b, body);
+}
+
+void tl_cpu_range_end(TlCpuGen *g, TlCpuRange *l, int64_t step, const LLVMValueRef *next)
+{
+    LLVMValueRef i = LLVMBuildAdd(g->b, l->i, tl_gen_int(&g->gen, step), "");
+    LLVMBasicBlockRef latch = LLVMGetInsertBlock(g->b);
+    LLVMAddIncoming(l->i, &i, &latch, 1);
+    for (uint32_t k = 0; k < l->ncarry; k++) {
+        LLVMValueRef x = next[k];
+        LLVMAddIncoming(l->carry[k], &x, &latch, 1);
+    }
+    LLVMBuildBr(g->b, l->head);
+    LLVMPositionBuilderAtEnd(g->b, l->exit);
+}
+
 int tl_cpu_fit_width(int64_t padded, int width)
 {
     while (width > 1 && padded % width)
@@ -83,6 +117,45 @@ void tl_cpu_nest(TlCpuGen *g, const TlType *type, int width, TlCpuBody body, voi
     body(g, &at, user);
     for (int d = f.rank - 1; d >= 0; d--)
         tl_cpu_loop_end(g, &loops[d], NULL);
+}
+
+static void part_of_lanes(TlCpuGen *g, const TlCpuAt *outer, LLVMValueRef from, LLVMValueRef to,
+                          TlCpuBody body, void *user)
+{
+    TlCpuAt at = *outer;
+    TlCpuRange l;
+    tl_map_init(&at.memo, g->arena);
+    tl_cpu_range_begin(g, &l, from, to, 0, NULL);
+    at.idx[at.lane] = l.i;
+    body(g, &at, user);
+    tl_cpu_range_end(g, &l, at.width, NULL);
+}
+
+void tl_cpu_nest_split(TlCpuGen *g, const TlType *type, int width, TlCpuInside *in,
+                       LLVMValueRef end, TlCpuBody body, void *user)
+{
+    TlCpuForm f = tl_cpu_form(type);
+    if (!end || f.rank == 0) {
+        tl_cpu_nest(g, type, width, body, user);
+        return;
+    }
+    TlCpuAt at;
+    tl_cpu_at_init(g, &at, f.rank, f.lane, width);
+    TlCpuLoop loops[TL_MAX_RANK];
+    for (int d = 0; d < f.rank; d++) {
+        if (d == f.lane)
+            continue;
+        loops[d] = tl_cpu_loop_begin(g, 0, f.extent[d], 1);
+        at.idx[d] = loops[d].iv;
+    }
+    tl_cpu_inside_set(in, true);
+    part_of_lanes(g, &at, tl_gen_int(&g->gen, 0), end, body, user);
+    tl_cpu_inside_set(in, false);
+    int64_t last = width > 1 ? f.padded[f.lane] : f.extent[f.lane];
+    part_of_lanes(g, &at, end, tl_gen_int(&g->gen, last), body, user);
+    for (int d = f.rank - 1; d >= 0; d--)
+        if (d != f.lane)
+            tl_cpu_loop_end(g, &loops[d], NULL);
 }
 
 LLVMValueRef tl_cpu_lane_mask(TlCpuGen *g, const TlCpuForm *f, const TlCpuAt *at)
@@ -538,7 +611,11 @@ static void fill(TlCpuGen *g, TlValue *v, const TlType *type, int32_t buffer, bo
     int width = start_width(g, v, 64, own);
     int limit = (int)(2 * (uint64_t)g->vector_bytes / tl_gen_elem_bytes(type));
     width = tl_cpu_fit_width(f.form.padded[f.form.lane], width < limit ? width : limit);
-    tl_cpu_nest(g, type, width, fill_body, &f);
+    TlCpuInside in;
+    tl_cpu_inside_begin(g, &in);
+    tl_cpu_inside_value(g, &in, v, f.form.lane, own);
+    LLVMValueRef end = tl_cpu_inside_end(g, &in, f.form.extent[f.form.lane], width);
+    tl_cpu_nest_split(g, type, width, &in, end, fill_body, &f);
 }
 
 void tl_cpu_define(TlCpuGen *g, TlValue *v)

@@ -131,6 +131,11 @@ static void lower_for(TlCpuGen *g, TlOp *op)
                  step = tl_gen_scalar(&g->gen, tl_in(op, 2));
     LLVMValueRef n = tl_gen_trip_count(&g->gen, op, lo, tl_gen_scalar(&g->gen, tl_in(op, 1)), step);
     move_tiles(g, op, 3, op->nout, op->out);
+    const TlCpuProduct *product = tl_map_get_ptr(&g->plan->products, op);
+    if (product && !g->options->check) {
+        tl_cpu_lower_product(g, product, lo, step, n);
+        return;
+    }
     LLVMBasicBlockRef entry = LLVMGetInsertBlock(g->b), head = tl_gen_block(&g->gen, "for"),
                       inside = tl_gen_block(&g->gen, "body"), exit = tl_gen_block(&g->gen, "end");
     LLVMBuildBr(g->b, head);
@@ -300,7 +305,7 @@ static void lower_pure(TlCpuGen *g, TlOp *op)
     g->scalar[v->id] = tl_cpu_eval_op(g, v, &at);
 }
 
-static void lower_op(TlCpuGen *g, TlOp *op)
+void tl_cpu_lower_op(TlCpuGen *g, TlOp *op)
 {
     uint32_t axis = (uint32_t)tl_attr_int(op, TL_ATTR_AXIS, 0);
     switch (op->opcode) {
@@ -385,7 +390,7 @@ void tl_cpu_lower_block(TlCpuGen *g, TlBlock *block)
 {
     for (TlOp *op = block->first; op; op = op->next) {
         g->loc = op->loc;
-        lower_op(g, op);
+        tl_cpu_lower_op(g, op);
     }
 }
 
@@ -468,6 +473,7 @@ static TlKernelCode lower_kernel(TlLlvm *l, const TlCodegenOptions *options, TlA
                       .symbol = symbol,
                       .slots = g.slots,
                       .scratch_bytes = g.plan->scratch_bytes,
+                      .zeroed_bytes = (uint32_t)g.plan->zeroed_bytes,
                       .flags = options->check ? TILE_KERNEL_CHECKED : 0};
     return k;
 }

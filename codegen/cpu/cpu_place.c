@@ -717,10 +717,33 @@ static void place_block(Placer *p, const TlBlock *block)
     }
 }
 
+/* ---- 7. products in loops ---- */
+
+static void place_products(Placer *p, const TlBlock *block)
+{
+    for (TlOp *op = block->first; op; op = op->next) {
+        if (op->opcode == TL_OP_REDUCE || op->opcode == TL_OP_SCAN)
+            continue;
+        for (uint32_t r = 0; r < op->nregions; r++)
+            place_products(p, op->regions[r]);
+        TlCpuProduct *x =
+            op->opcode == TL_OP_FOR ? tl_cpu_product(p->fn, p->plan, op, p->arena) : NULL;
+        if (!x)
+            continue;
+        /* What stays from program to program shares its room with nothing. */
+        uint32_t first = x->b_load ? 0 : pos_of(p, op), last = x->b_load ? UINT32_MAX : end_of(p, op);
+        x->a = x->a_bytes ? new_buffer(p, x->a_bytes, pos_of(p, op), end_of(p, op)) : -1;
+        x->b = new_buffer(p, x->b_bytes * x->slots, first, last);
+        x->tags = p->plan->zeroed_bytes;
+        p->plan->zeroed_bytes += x->b_load ? x->slots * TL_CPU_TAG_BYTES : 0;
+        tl_map_put_ptr(&p->plan->products, op, x);
+    }
+}
+
 /* The homes of results of `if` are written inside it, so they live from its first position on:
  * use_buffer did that. */
 
-/* ---- 7. offsets ---- */
+/* ---- 8. offsets ---- */
 
 static int by_offset(const void *a, const void *b)
 {
@@ -733,7 +756,7 @@ static int by_offset(const void *a, const void *b)
 static uint64_t first_fit(const TlCpuPlan *plan, uint32_t k, const TlCpuBuffer **others)
 {
     const TlCpuBuffer *b = &plan->buffers.data[k];
-    uint64_t at = 0;
+    uint64_t at = plan->zeroed_bytes;
     uint32_t n = 0;
     for (uint32_t i = 0; i < k; i++) {
         const TlCpuBuffer *o = &plan->buffers.data[i];
@@ -750,6 +773,7 @@ static uint64_t first_fit(const TlCpuPlan *plan, uint32_t k, const TlCpuBuffer *
 static void assign_offsets(TlCpuPlan *plan, TlArena *arena)
 {
     const TlCpuBuffer **others = TL_NEW_ARRAY(arena, const TlCpuBuffer *, plan->buffers.len + 1);
+    plan->scratch_bytes = plan->zeroed_bytes;
     for (uint32_t k = 0; k < plan->buffers.len; k++) {
         TlCpuBuffer *b = &plan->buffers.data[k];
         b->offset = first_fit(plan, k, others);
@@ -766,6 +790,7 @@ TlCpuPlan *tl_cpu_plan(const TlFn *fn, TlArena *arena)
     tl_map_init(&p.end, arena);
     tl_map_init(&p.plan->extra, arena);
     tl_map_init(&p.plan->fused, arena);
+    tl_map_init(&p.plan->products, arena);
     p.plan->place = TL_NEW_ARRAY(arena, TlCpuPlace, n);
     for (uint32_t i = 0; i < n; i++)
         p.plan->place[i].buffer = -1;
@@ -781,6 +806,7 @@ TlCpuPlan *tl_cpu_plan(const TlFn *fn, TlArena *arena)
     find_fusions(&p, fn->body);
     find_reads(&p, fn->body);
     place_block(&p, fn->body);
+    place_products(&p, fn->body);
     assign_offsets(p.plan, arena);
     return p.plan;
 }

@@ -167,6 +167,7 @@ static tile_image_kernel image_kernel(Writer *w, const TlKernelCode *k)
         .shared_bytes = k->shared_bytes,
         .flags = k->flags,
         .scratch_bytes = k->scratch_bytes,
+        .zeroed_bytes = k->zeroed_bytes,
         .doc = put_string(w, info->doc),
         .nsites = k->sites.len,
         .sites = put(w, k->sites.data, sizeof *k->sites.data * k->sites.len, 4),

@@ -14,6 +14,7 @@ typedef struct TlKernelCode {
     size_t ncode;
     TlSlots slots;
     uint64_t scratch_bytes;
+    uint32_t zeroed_bytes;
     uint32_t warps, threads, shared_bytes, flags;
     TL_VEC(tile_image_site) sites; /* of leaf calls; .file indexes the context's sources */
     TL_VEC(const char *) texts;

@@ -1,4 +1,4 @@
-/* The kernel image, version 6: the contract between compiler and runtime. One flat little-endian
+/* The kernel image, version 7: the contract between compiler and runtime. One flat little-endian
  * block, offsets in bytes from its start, readable in place. Strings are offsets of NUL-terminated
  * text. The compiler writes it (codegen/gen/image.c); the runtime validates it once
  * (runtime/image_check.c) and then reads it. Several images, one per target and each a multiple of
@@ -9,7 +9,7 @@
 
 #define TILE_IMAGE_MAGIC "TILEIMG1"
 enum {
-    TILE_IMAGE_VERSION = 6, TILE_MAX_GRID = 6, TILE_IMAGE_MAX_RANK = 8, TILE_IMAGE_MAX_PARAMS = 128,
+    TILE_IMAGE_VERSION = 7, TILE_MAX_GRID = 6, TILE_IMAGE_MAX_RANK = 8, TILE_IMAGE_MAX_PARAMS = 128,
     TILE_IMAGE_MAX_SYMS = 256
 };
 
@@ -121,7 +121,8 @@ typedef struct tile_image_kernel {
     uint32_t ntests, tests;             /* tile_image_test */
     /* with tests: index + 1 of a later row, the same kernel without tests; else 0 */
     uint32_t otherwise;
-    uint32_t pad;
+    /* cpu: at the beginning of a worker's scratch, 0 before its first launch */
+    uint32_t zeroed_bytes;
 } tile_image_kernel;
 enum {
     TILE_KERNEL_CHECKED = 1, /* built with --check */
@@ -168,6 +169,7 @@ typedef struct tile_cpu_ctx {
     void *scratch;          /* scratch_bytes, 64-byte aligned, this worker's own */
     int32_t pid[TILE_MAX_GRID], npid[TILE_MAX_GRID];
     void *user;             /* the runtime's */
+    uint64_t launch; /* not 0; another number for each launch that has the same scratch memory */
 } tile_cpu_ctx;
 /* Runs one program. params: one 8-byte word per slot. */
 typedef void (*tile_cpu_kernel)(const tile_cpu_ctx *ctx, const uint64_t *params);

@@ -25,7 +25,9 @@ struct tl_code {
     tl_elf *elf;
     tile_cpu_kernel entry;
     uint64_t scratch_bytes; /* of one worker, rounded up */
+    uint32_t zeroed_bytes;
     char *scratch;          /* of all */
+    _Atomic uint64_t launches;
 };
 
 /* A launch in the pool. */
@@ -33,6 +35,7 @@ typedef struct job {
     const tl_code *code;
     const tl_launch *launch;
     tl_sink *sink;
+    uint64_t number; /* of the launch, among those of the code */
 } job;
 
 /* What a program's context leads to. */
@@ -127,7 +130,7 @@ static void run_range(void *user, int worker, int64_t begin, int64_t end)
 {
     const job *j = user;
     program p = {j, begin};
-    tile_cpu_ctx ctx = {.services = &services, .user = &p};
+    tile_cpu_ctx ctx = {.services = &services, .user = &p, .launch = j->number};
     if (j->code->scratch)
         ctx.scratch = j->code->scratch + (uint64_t)worker * j->code->scratch_bytes;
     memcpy(ctx.npid, j->launch->grid, sizeof ctx.npid);
@@ -139,7 +142,7 @@ static void run_range(void *user, int worker, int64_t begin, int64_t end)
 
 static tile_status cpu_run(tl_dev *dev, tl_code *code, const tl_launch *launch, tl_sink *sink)
 {
-    job j = {code, launch, sink};
+    job j = {code, launch, sink, ++code->launches};
     tl_pool_run(dev->pool, launch->programs, run_range, &j);
     return TILE_OK;
 }
@@ -170,6 +173,7 @@ static tile_status cpu_code_load(tl_dev *dev, const void *image, const tile_imag
     }
     memcpy(&code->entry, &entry, sizeof entry); /* ISO C has no cast from data to function */
     code->scratch_bytes = kernel->scratch_bytes;
+    code->zeroed_bytes = kernel->zeroed_bytes;
     *out_code = code;
     return TILE_OK;
 }
@@ -188,6 +192,8 @@ static tile_status cpu_code_prepare(tl_dev *dev, tl_code *code)
         return tl_fail(TILE_NO_MEMORY,
                        "out of memory for %" PRIu64 " workers' scratch of %" PRIu64 " bytes",
                        threads, bytes);
+    for (uint64_t i = 0; i < threads; i++)
+        memset(code->scratch + i * code->scratch_bytes, 0, code->zeroed_bytes);
     return TILE_OK;
 }
 

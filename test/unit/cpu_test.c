@@ -88,6 +88,7 @@ static void run_native(const Row *row, TlModule *m, TlArena *arena, unsigned cha
     tile_cpu_kernel kernel;
     memcpy(&kernel, &entry, sizeof kernel);
     memset(c.scratch, 0xAB, k.data[0].scratch_bytes);
+    memset(c.scratch, 0, k.data[0].zeroed_bytes);
     kernel(&c, params);
     free(c.scratch);
     tl_elf_free(elf);

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The CPU device beside its peers, in one run.
 
-    run.py [BUILD] [-k SUBSTRING] [--threads 1,2] [--rounds 7] [--seconds 0.2] [--peers P,...] [--json FILE] [--svg FILE] [--list]
+    run.py [BUILD] [-k PART,...] [--threads 1,2] [--rounds 7] [--seconds 0.2] [--peers P,...] [--json FILE] [--svg FILE] [--list]
 
 Every contender is a process of its own (contender.h): tilec, plain C by gcc and by clang with OpenMP, OpenBLAS, oneDNN, PoCL,
 PyTorch, each where it is installed. For each row all of them prepare the same inputs and their results are compared; then they
@@ -152,11 +152,14 @@ def main():
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--seconds", type=float, default=0.2)
     parser.add_argument("--peers", default=",".join(PEERS))
+    parser.add_argument("--processor-time", action="store_true", help="not the clock's: for one thread, on a busy machine")
     parser.add_argument("--json")
     parser.add_argument("--svg")
     parser.add_argument("--list", action="store_true")
     args = parser.parse_args()
-    rows = [r for r in ROWS if args.k in r.name]
+    rows = [r for r in ROWS if any(k in r.name for k in args.k.split(","))]
+    if args.processor_time:
+        os.environ["CONTENDER_CLOCK"] = "processor"
     if args.list:
         print(*(r.name for r in rows), sep="\n")
         return 0

@@ -1,0 +1,120 @@
+/* Where a loop nest needs no tests: the positions at which all that it loads and stores is inside.
+ *
+ * Masks cost more than the work of many kernels, and most tiles are inside as a whole. So a nest
+ * along its lane dimension is split in two: from 0 to an end that is computed before it, where
+ * accesses are plain, and from there on, with tests. Along the other dimensions all accesses must
+ * be inside as a whole; else the end is 0. */
+#include "codegen/cpu/cpu.h"
+
+enum { MOST_VALUES = 400 }; /* code that is longer is not made twice */
+
+static void add_value(TlCpuGen *g, TlCpuInside *in, TlValue *v, int lane);
+
+static bool has_interval(const TlCpuAccess *a)
+{
+    if (!a->view)
+        return false;
+    for (uint32_t i = 0; i < a->place.naxes; i++)
+        if (a->place.axes[i].kind == TL_AXIS_SLICE && !a->lo[i])
+            return false;
+    return true;
+}
+
+static void narrow(TlCpuGen *g, LLVMValueRef *end, LLVMValueRef by)
+{
+    *end = *end ? tl_gen_pick(&g->gen, LLVMIntSLT, *end, by, *end, by) : by;
+}
+
+void tl_cpu_inside_access(TlCpuGen *g, TlCpuInside *in, const TlOp *op, int lane)
+{
+    TlCpuAccess *a = tl_map_get_ptr(&g->access, op);
+    if (!has_interval(a) || a->asks)
+        return;
+    tl_vec_push(g->arena, &in->accesses, a);
+    LLVMValueRef zero = tl_gen_int(&g->gen, 0);
+    if (a->ok)
+        narrow(g, &in->end, LLVMBuildSelect(g->b, a->ok, tl_gen_int(&g->gen, INT32_MAX), zero, ""));
+    for (uint32_t i = 0; i < a->place.naxes; i++) {
+        if (a->place.axes[i].kind != TL_AXIS_SLICE)
+            continue;
+        LLVMValueRef begins = LLVMBuildICmp(g->b, LLVMIntEQ, a->lo[i], zero, ""), to = a->hi[i];
+        if (a->dim[i] != lane) {
+            LLVMValueRef width = tl_gen_int(&g->gen, a->place.axes[i].width);
+            begins = LLVMBuildAnd(g->b, begins, LLVMBuildICmp(g->b, LLVMIntEQ, to, width, ""), "");
+            to = tl_gen_int(&g->gen, INT32_MAX);
+        }
+        narrow(g, &in->end, LLVMBuildSelect(g->b, begins, to, zero, ""));
+    }
+}
+
+static void add_load(TlCpuGen *g, TlCpuInside *in, const TlOp *op, int lane)
+{
+    TlPlace p = tl_op_place(op);
+    tl_cpu_inside_access(g, in, op, lane);
+    if (p.mask)
+        add_value(g, in, p.mask, lane);
+    if (p.other)
+        add_value(g, in, p.other, lane);
+}
+
+/* What v is computed from, `lane` being the dimension of v that the nest's lanes are along, -1
+ * when they are along none. */
+static void add_operands(TlCpuGen *g, TlCpuInside *in, const TlOp *op, int lane)
+{
+    int axis = (int)tl_attr_int(op, TL_ATTR_AXIS, 0);
+    TlValue *x = op->nin ? tl_in(op, 0) : NULL;
+    switch (op->opcode) {
+    case TL_OP_LOAD:
+    case TL_OP_INSIDE: add_load(g, in, op, lane); return;
+    case TL_OP_BROADCAST:
+        add_value(g, in, x, lane >= 0 && x->type->rank && x->type->shape[lane] != 1 ? lane : -1);
+        return;
+    case TL_OP_EXPAND: add_value(g, in, x, lane == axis ? -1 : lane > axis ? lane - 1 : lane); return;
+    case TL_OP_TRANS:
+        add_value(g, in, x, lane < 0 ? -1 : (int)tl_attr(op, TL_ATTR_PERM)->u.ints[lane]);
+        return;
+    case TL_OP_CONVERT: add_value(g, in, x, lane); return;
+    default: break;
+    }
+    if (tl_op_info(op->opcode)->flags & F_ELEM)
+        for (uint32_t i = 0; i < op->nin; i++) add_value(g, in, tl_in(op, i), lane);
+}
+
+static void add_value(TlCpuGen *g, TlCpuInside *in, TlValue *v, int lane)
+{
+    uint64_t key = 2 * (uint64_t)v->id + (lane < 0);
+    if (v->type->kind != TL_TILE || v->type->rank == 0 || !v->def ||
+        g->plan->place[v->id].kind != TL_CPU_VIRTUAL || tl_map_get(&in->seen, key, NULL))
+        return;
+    tl_map_put(&in->seen, key, 1);
+    if (++in->nvalues <= MOST_VALUES)
+        add_operands(g, in, v->def, lane);
+}
+
+void tl_cpu_inside_begin(TlCpuGen *g, TlCpuInside *in)
+{
+    *in = (TlCpuInside){.nvalues = g->options->check ? MOST_VALUES + 1 : 0};
+    tl_map_init(&in->seen, g->arena);
+}
+
+void tl_cpu_inside_value(TlCpuGen *g, TlCpuInside *in, TlValue *v, int lane, bool own)
+{
+    if (own && v->def && in->nvalues <= MOST_VALUES)
+        add_operands(g, in, v->def, lane);
+    else
+        add_value(g, in, v, lane);
+}
+
+LLVMValueRef tl_cpu_inside_end(TlCpuGen *g, TlCpuInside *in, int64_t extent, int width)
+{
+    if (!in->end || in->nvalues > MOST_VALUES)
+        return NULL;
+    LLVMValueRef end = in->end;
+    narrow(g, &end, tl_gen_int(&g->gen, extent));
+    return LLVMBuildAnd(g->b, end, tl_gen_int(&g->gen, -(int64_t)width), "");
+}
+
+void tl_cpu_inside_set(TlCpuInside *in, bool whole)
+{
+    for (uint32_t i = 0; i < in->accesses.len; i++) in->accesses.data[i]->whole = whole;
+}
