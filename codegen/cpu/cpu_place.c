@@ -1,25 +1,24 @@
 /* Where tiles live on the CPU ("place-cpu").
  *
  * A tile value is virtual when its elements can be computed inside the loop nest of the one op
- * that needs them (its root), at
- * the same element position; then it costs no memory. Everything else has a home in the worker's
- * scratch memory.
+ * that needs them (its root), at the same element position; then it costs no memory. Everything
+ * else has a home in the worker's scratch memory.
  *
  *   1. number     ops in program order; a region op spans the positions of its body
  *   2. cost       of recomputing a value from stable leaves (constants, iota, homes): cheap ones
- * are virtual everywhere
+ *                 are virtual everywhere
  *   3. decide     backwards over each block: virtual if all uses lead to one root in the same
- * block through elementwise ops, and,
- *                 for loads, if nothing between the load and the root may write what it reads
- *   4. fuse       a reduction over a home (or elementwise over it) is done while the home is filled
+ *                 block through elementwise ops, and, for loads, if nothing between the load and
+ *                 the root may write what it reads
+ *   4. fuse       a reduction over a home (or elementwise over it) is done while the home is
+ *                 filled
  *   5. homes      loop-carried tiles share one home with the loop's result; the value a loop
- * yields takes that home when the old
- *                 value is dead by then or is only read element for element while the new one is
- * written
+ *                 yields takes that home when the old value is dead by then or is only read
+ *                 element for element while the new one is written
  *   6. intervals  from the first write to the last read of each home; reads of outer values in a
- * loop count until its end
- *   7. offsets    first
- * fit */
+ *                 loop count until its end
+ *   7. products   buffers of loops that sum products (cpu_matmul.c)
+ *   8. offsets    first fit */
 #include <stdlib.h>
 #include <string.h>
 
@@ -731,7 +730,8 @@ static void place_products(Placer *p, const TlBlock *block)
         if (!x)
             continue;
         /* What stays from program to program shares its room with nothing. */
-        uint32_t first = x->b_load ? 0 : pos_of(p, op), last = x->b_load ? UINT32_MAX : end_of(p, op);
+        uint32_t first = x->b_load ? 0 : pos_of(p, op);
+        uint32_t last = x->b_load ? UINT32_MAX : end_of(p, op);
         x->a = x->a_bytes ? new_buffer(p, x->a_bytes, pos_of(p, op), end_of(p, op)) : -1;
         x->b = new_buffer(p, x->b_bytes * x->slots, first, last);
         x->tags = p->plan->zeroed_bytes;
