@@ -69,7 +69,9 @@ static void add_operands(TlCpuGen *g, TlCpuInside *in, const TlOp *op, int lane)
     case TL_OP_BROADCAST:
         add_value(g, in, x, lane >= 0 && x->type->rank && x->type->shape[lane] != 1 ? lane : -1);
         return;
-    case TL_OP_EXPAND: add_value(g, in, x, lane == axis ? -1 : lane > axis ? lane - 1 : lane); return;
+    case TL_OP_EXPAND:
+        add_value(g, in, x, lane == axis ? -1 : lane > axis ? lane - 1 : lane);
+        return;
     case TL_OP_TRANS:
         add_value(g, in, x, lane < 0 ? -1 : (int)tl_attr(op, TL_ATTR_PERM)->u.ints[lane]);
         return;

@@ -412,7 +412,7 @@ static void rules(void)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         check_row(tl_format(&ctx.perm, LAYOUTS "%s%s\nreturn\n}\n", head, rows[i].body),
                   rows[i].fault);
-    check_row("layouts #1 \"reg(1)\"\n", "layout #0 comes here");
+    check_row("layouts #1 \"reg(1)\"\n", "layout #0 is expected here");
     check_row("kernel @k() { %a = iota : tile<i32, 2, \"lane(1)\"> %b = iota : tile<i32, 2, "
               "\"lane(1) warp(0)\"> "
               "return }",
