@@ -3,8 +3,7 @@
  *
  *     for each round
  *         barrier, unless it is the first; write the rows of a and b; barrier
- *         for k = 0 .. rows - 1 by UNROLL: read vectors of row k of a and of b; all
- * multiply-adds */
+ *         for k = 0 .. rows - 1 by UNROLL: read vectors of row k of a and b; all multiply-adds */
 #include "codegen/simt/simt_exchange.h"
 #include "ir/plan/dot_plan.h"
 

@@ -1,8 +1,9 @@
 /* Lowering of matrix products by matrix instructions (ir/plan/mma.h).
  *
  *     for each instruction's k
- *         for each block of rows: its part of A as words of a lane; for each block of columns: its
- * part of B for each block of the accumulator that this warp has: one leaf
+ *         for each block of rows: its part of A as words of a lane;
+ *         for each block of columns: its part of B
+ *         for each block of the accumulator that this warp has: one leaf
  *
  * What register of which tile a lane gives to the instruction is asked by coordinates: those of the
  * fragment plus those of the block. A register that a tile of small extents does not have is 0.

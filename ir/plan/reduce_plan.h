@@ -8,7 +8,7 @@
  *    all r at once. Lanes whose bit first_bit is 0 hold the first operand.
  * 3. When class_bits: threads without a bit of slots.skip_* write each partial of each operand to
  *    its slot, barrier, everybody reads the slots of all classes that has_value and combines them
- * in order. Offset of a slot: operand_at[i] + slot * bytes of the element.
+ *    in order. Offset of a slot: operand_at[i] + slot * bytes of the element.
  *
  * Registers r are those of the result's layout (one for a scalar). Padding along the axis is left
  * out: where a register or partial may be of padding only it is guarded: it has a value where its

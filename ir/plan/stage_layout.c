@@ -1,11 +1,11 @@
 /* The layout of a staged tile (stage_layout.h).
  *
  *  1. The frame: per axis a chunk, a power of two, and repetitions: the largest chunk that one of
- * the layouts has, made larger while repetitions are even; along the row at least 16 bytes. So
- * every layout's chunk divides it, and what they hold beyond the tile has a place.
+ *     the layouts has, made larger while repetitions are even; along the row at least 16 bytes. So
+ *     every layout's chunk divides it, and what they hold beyond the tile has a place.
  *  2. Two candidates. The image: rows along the axis in which memory counts up, 16-byte pieces
- * XORed by the row, as bulk copies do on Hopper (address bits 4 to 6 ^= bits 7 to 9, as many as
- *     the row is wide). And the swizzle that layout_swizzle.c computes for the pair of put and
+ *     XORed by the row, as bulk copies do on Hopper (address bits 4 to 6 ^= bits 7 to 9, as many
+ *     as the row is wide). And the swizzle that layout_swizzle.c computes for the pair of put and
  *     first get, the provably least wavefronts of the two.
  *  3. The fewest wavefronts win, then the fewest accesses, then the image. With TL_STAGE_IMAGE the
  *     swizzle keeps the put's vectors, so that asynchronous copies stay wide.

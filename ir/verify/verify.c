@@ -2,9 +2,9 @@
  * behind. In order:
  *  1. the tree: links of blocks and ops, parents, terminators;
  *  2. values: dense unique ids, numbering of results and arguments, use lists that hold exactly the
- * operands;
+ *     operands;
  *  3. each op: counts and attributes by ops.def, operands defined above (dominance in structured
- * regions is scoping), its rule;
+ *     regions is scoping), its rule;
  *  4. layouts, at the laid-out level (verify_layout.c);
  *  5. launch facts: indices in range, expressions that leave one word.
  * A later step runs only when the earlier ones found nothing, so it may rely on them. */

@@ -12,8 +12,8 @@
  *     f16, exactly, where there is no instruction for them. f32 operands are split in two where the
  *     precision asks for it: a = high + low, high * high + high * low + low * high.
  *  2. The instruction (ir/plan/mma.def): of those for the types the one that wastes least by
- * rounding extents up and by warps without work; of equals the first row. None: the dot stays as it
- * is, by multiply-adds.
+ *     rounding extents up and by warps without work; of equals the first row. None: the dot stays
+ *     as it is, by multiply-adds.
  *  3. Warps: the longer side of what each has is halved, along the batch first. Of chained dots
  *     (attention) all go along M: then rows of both are in the same warps, what is computed per row
  *     needs no exchange, and the accumulator of the first is an operand of the second as it is.

@@ -14,9 +14,10 @@
  *     value of that shape gets it; so elementwise ops, scans, dots and whatever loops and branches
  *     carry agree.
  *  3. Each op whose layouts must differ (memory ops; reduce, broadcast, expand, trans, reshape)
- * gets its operands through converts, and users of its result get the shape's layout through one.
- *     Reshapes between layouts that do not fit become `regroup`, or, of few elements, have them all
- *     in every thread. A convert stands right after what it converts, so one serves all users.
+ *     gets its operands through converts, and users of its result get the shape's layout through
+ *     one. Reshapes between layouts that do not fit become `regroup`, or, of few elements, have
+ *     them all in every thread. A convert stands right after what it converts, so one serves all
+ *     users.
  *
  * It is for place-layouts to make the converts few. */
 #include "passes/analysis/axis_info.h"

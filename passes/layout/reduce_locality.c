@@ -23,8 +23,8 @@
  *     starts from 0 (the online softmax): then the partial sums are scaled by f too.
  *  2. The reduction crosses threads and the tile is small enough.
  *  3, 4. x is reduced within threads; the accumulator becomes a tile like the result, which starts
- * as the operation's identity; reduction and converts go behind the loop. Inner loops come first,
- * so that an outer loop finds what has come out of them.
+ *     as the operation's identity; reduction and converts go behind the loop.
+ * Inner loops come first, so that an outer loop finds what has come out of them.
  *
  * The order of the operations changes. That is nothing to integers, min and max; sums of floats get
  * other rounding, within what a reduction promises, as its order is open on a GPU in any case. f16

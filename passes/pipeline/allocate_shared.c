@@ -6,7 +6,7 @@
  *  1. Buffers: with the interval of positions in program order at which the bytes hold something.
  *     Scratch (tl_op_shared_bytes) lives while its op runs, its regions included. What an `alloc`
  *     makes lives, with all its slots, from its first use to its last; a use in a loop that does
- * not hold the alloc is one in the whole loop. Copies may still write it after its last use: it
+ *     not hold the alloc is one in the whole loop. Copies may still write it after its last use: it
  *     lives at least to the next `wait` for all of them.
  *  2. Two buffers interfere when their intervals have a position in common; then they share no
  *     byte. First fit by size: largest first, each at the lowest place that is free of those

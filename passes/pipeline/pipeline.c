@@ -6,31 +6,33 @@
  *       put %b, 0, %x                        =>   for %lo, %hi, %s (%i, %acc, %slot = 0) {
  *       %y = get %b, 0                              wait {pending = 1}
  *       %acc1 = dot %y, ..., %acc                   %y = get %b, %slot
- *       yield %acc1                                 copy %A, %i + 2 * %s, (%i + 2 * %s < %hi), %b,
- * (%slot + 2) % 3 }                                             commit %acc1 = dot %y, ..., %acc
+ *       yield %acc1                                 copy %A, %i + 2 * %s, (%i + 2 * %s < %hi),
+ *     }                                                    %b, (%slot + 2) % 3
+ *                                                   commit
+ *                                                   %acc1 = dot %y, ..., %acc
  *                                                   yield %acc1, (%slot + 1) % 3
  *                                                 }
  *                                                 wait {pending = 0}
  *
  *  1. Which loops: FORs with a pipeline hint, and those in which a staged tile goes into a dot;
- * without loops inside. How many stages S: --stages, else the hint, else the kernel's clause, else
- * 3 where there are asynchronous copies and 2 elsewhere. With 1 nothing is done. With fewer trips
- * than stages, or too little shared memory, there are fewer.
+ *     without loops inside. How many stages S: --stages, else the hint, else the kernel's clause,
+ *     else 3 where there are asynchronous copies and 2 elsewhere. With 1 nothing is done. With
+ *     fewer trips than stages, or too little shared memory, there are fewer.
  *  2. Which loads: those of the body itself (not in an if), from memory that the loop does not
- * write, whose place can be computed ahead: by pure ops from the loop's counter, from what does not
- * change in it, from carried values of which the same is true, and from other such loads. Staged
- * ones (load, put); those that the places of these need; with a hint, or for operands of dots, also
- * others if they are small.
+ *     write, whose place can be computed ahead: by pure ops from the loop's counter, from what does
+ *     not change in it, from carried values of which the same is true, and from other such loads.
+ *     Staged ones (load, put); those that the places of these need; with a hint, or for operands of
+ *     dots, also others if they are small.
  *  3. How: a copy where the machine has them, the threads' pieces are at least 4 bytes that lie
- * side by side in memory and in the buffer, and what is outside is 0. Otherwise into registers, put
- * in a later trip.
+ *     side by side in memory and in the buffer, and what is outside is 0. Otherwise into registers,
+ *     put in a later trip.
  *  4. When (latencies): a copy is begun S - 1 trips ahead, into S slots; a load into registers
  *     one trip before it is used or put; with S > 2 it is put one trip ahead too, into 2 slots, so
  *     that one barrier per trip is enough. What a place is computed from is loaded one trip before
- * the load that wants it; S - 1 is the most, so copies behind L such loads are begun S - 1 - L
- * ahead, but one at least. What does not fit is loaded in the same trip.
+ *     the load that wants it; S - 1 is the most, so copies behind L such loads are begun S - 1 - L
+ *     ahead, but one at least. What does not fit is loaded in the same trip.
  *  5. Expansion (pipeline_expand.c): a prologue for the first trips; no epilogue: what is fetched
- * for trips that there are not is masked off, unless it is outside of its view anyway.
+ *     for trips that there are not is masked off, unless it is outside of its view anyway.
  *
  * What stands in the loop for a trip stays in its order. The places of what is fetched ahead are
  * computed again for the later trip: they are index arithmetic. */

@@ -1,15 +1,15 @@
 /* A schedule put into effect (pipeline.c).
  *
  *  1. The prologue, trip by trip as the loop itself will do: for trip -most .. -1 all fetches whose
- * iteration is 0 or more; copies of one trip are one group.
+ *     iteration is 0 or more; copies of one trip are one group.
  *  2. The start of the body: wait for the oldest group, copies, commit, puts of what came, loads.
- * Where accesses need bounds and one scalar test can say that all of it is inside
- * (pipeline_inside.c), they stand there twice, in the arms of an if: without tests, which is what
- * nearly all trips do, and with.
+ *     Where accesses need bounds and one scalar test can say that all of it is inside
+ *     (pipeline_inside.c), they stand there twice, in the arms of an if: without tests, which is
+ *     what nearly all trips do, and with.
  *  3. The rest of the body stays, with what was fetched for it in place of the loads. What its
- * first product gets from shared memory, it gets before fetches for later trips begin.
+ *     first product gets from shared memory, it gets before fetches for later trips begin.
  *  4. The loop is made again, with the new carried values. After it, nothing is in flight: wait for
- * all.
+ *     all.
  *
  * Slots: iteration i is in slot i mod slots; a carried counter says which one this trip's gets
  * read. */

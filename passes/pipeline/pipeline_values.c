@@ -5,7 +5,8 @@
  *   a carried value    before: the initial one, or what iteration n - 1 yields; in the loop: one
  *                      more carried value that runs n trips ahead
  *   a fetched load     begun at its own moment (`ahead`) under the mask "is there such an
- * iteration"; later moments of the same iteration get it through carried values, one per trip
+ *                      iteration"; later moments of the same iteration get it through carried
+ *                      values, one per trip
  *   anything else      is pure: once more, of operands of the same moment
  *
  * "Is there an iteration n trips after the one with counter i?" is i < hi - n * step, where the

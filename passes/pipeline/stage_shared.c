@@ -10,19 +10,20 @@
  *                                                     %r = dot %a, ...
  *
  *  1. Converts that need shared memory, whose result goes into operand 0 or 1 of a dot (or
- * anywhere, in a loop with a pipeline hint: what is staged there can be fetched ahead), and whose
- * operand is a load, or comes from one through a chain of ops with one tile for operand:
- * elementwise ones whose other operands are scalars or constants, and trans. What is loaded is
- * staged, as narrow as it is; the chain is done again behind the get, in the layouts that follow
- * from the convert's backward. So a transposed operand costs nothing: it is another layout of the
- * same buffer.
+ *     anywhere, in a loop with a pipeline hint: what is staged there can be fetched ahead), and
+ *     whose operand is a load, or comes from one through a chain of ops with one tile for operand:
+ *     elementwise ones whose other operands are scalars or constants, and trans. What is loaded is
+ *     staged, as narrow as it is; the chain is done again behind the get, in the layouts that
+ *     follow from the convert's backward. So a transposed operand costs nothing: it is another
+ *     layout of the same buffer.
  *  2. All converts of one load share one buffer. Its layout is chosen for all
- * (ir/plan/stage_layout.h): rows run along the axis in which the load's addresses count up. Where
- * the gets want neighbours of the other axis in a word and there is no ldmatrix to transpose, a
- * thread loads neighbouring rows. Where all buffers of a block and of those around it would leave
- * nothing of the machine's shared memory, converts stay: they can go in several rounds.
+ *     (ir/plan/stage_layout.h): rows run along the axis in which the load's addresses count up.
+ *     Where the gets want neighbours of the other axis in a word and there is no ldmatrix to
+ *     transpose, a thread loads neighbouring rows. Where all buffers of a block and of those around
+ *     it would leave nothing of the machine's shared memory, converts stay: they can go in several
+ *     rounds.
  *  3. alloc and put stand right after the load, gets before the first op that wants them, so that
- * one barrier serves several. What the chain was before goes when nobody else wants it.
+ *     one barrier serves several. What the chain was before goes when nobody else wants it.
  *
  * A load that has its operand's layout already is left alone. `pipeline` makes more slots and
  * asynchronous copies of what is found here. */

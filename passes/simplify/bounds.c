@@ -2,11 +2,11 @@
  *
  *     for %zero, %N, %W (%i) {                      %rest = rem (%N - 0), %W; %mid = %N - %rest
  *       %t = load %x, %row, %i {axes = [i, W]}      for %zero, %mid, %W (%i) {
- *       ...                                  =>       %t = load %x, %row, %i {axes = [i, W],
- * unchecked} }                                               ...
+ *       ...                                  =>     %t = load %x, %row, %i
+ *     }                                                      {axes = [i, W], unchecked}
+ *                                                     ...
  *                                                   }
- *                                                   if %mid < %N { the body once more, with bounds
- * }
+ *                                                   if %mid < %N { the body once more, bounded }
  *
  * An axis of an access is inside
  *  - by numbers: the index has a range, the extent is a constant (axis_info.h);
@@ -20,9 +20,9 @@
  *
  *  1. Innermost loops by a constant step are peeled when that lets an access in them go without
  *     bounds, and the body is short. Not those with a dot or a pipeline hint: the body would be
- * there twice, and what a pipelined loop fetches ahead is masked anyway.
+ *     there twice, and what a pipelined loop fetches ahead is masked anyway.
  *  2. Accesses of which all axes are inside are marked. With --check they are tested all the
- * same. */
+ *     same. */
 #include "passes/simplify/bounds.h"
 #include "ir/numeric.h"
 #include "passes/analysis/axis_impl.h"

@@ -10,8 +10,8 @@
  * read through the whole one: what it skips is added to the index.
  *
  *  - A slice of step 1 with an even start and an even width takes its bytes as a slice; the halves
- * are a new axis of 2, merged into the one before: no element changes threads where layouts are
- * right.
+ *    are a new axis of 2, merged into the one before: no element changes threads where layouts are
+ *    right.
  *  - Anything else takes one byte per element, as a gather.
  *
  * What is outside: bytes past the view read as 0, as elsewhere. The last byte of a row may have a

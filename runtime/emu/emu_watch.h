@@ -5,15 +5,15 @@
  * release. An access is stamped with its block, the block's tick, thread and site. Of two accesses
  * a then b, a happens before b when
  *   - the same thread did both, or
- *   - the same block did both and a's tick is before the epoch of b, the tick of the last barrier,
- * or
+ *   - the same block did both and a's tick is before the epoch of b, the tick of the last
+ *     barrier, or
  *   - the block of b has seen it: a release of a's thread at or after a, or of any thread of a's
- * block after a barrier after a, was acquired, through a chain of such pairs perhaps, by b's
- * thread, or by another thread of b's block before the last barrier. Shuffles order nothing, and
- * within a block neither do atomics. Two accesses of one byte, not ordered and not both reads,
- * race, unless both are atomic and either are of one block or have a scope of the device or more.
- * And where the elements of a scattered store meet, one of the values wins, whichever: stores of
- * one execution of one such op do not race. */
+ *     block after a barrier after a, was acquired, through a chain of such pairs perhaps, by b's
+ *     thread, or by another thread of b's block before the last barrier.
+ * Shuffles order nothing, and within a block neither do atomics. Two accesses of one byte, not
+ * ordered and not both reads, race, unless both are atomic and either are of one block or have a
+ * scope of the device or more. And where the elements of a scattered store meet, one of the values
+ * wins, whichever: stores of one execution of one such op do not race. */
 #ifndef TL_EMU_WATCH_H
 #define TL_EMU_WATCH_H
 #include "runtime/emu/emu_check.h"

@@ -6,7 +6,7 @@
  *  2. allocated sections are laid out in one mapping, in three groups of pages: code, constants,
  *     data. A table of addresses (GOT) for relocations that ask for one ends the constants. Stubs,
  *     one per undefined function that the caller knows, end the code: a call reaches 2 GiB
- * (aarch64: 128 MiB), the function may be anywhere
+ *     (aarch64: 128 MiB), the function may be anywhere
  *  3. contents are copied, relocations applied, then the groups get their protection: never
  *     writable and executable
  *

@@ -1,5 +1,5 @@
 /* Softmax of the rows of a square f32 matrix: examples/02_softmax against memcpy of the same bytes
- * on as many threads. bench_softmax [SIZE] */
+ *     on as many threads. bench_softmax [SIZE] */
 #include "bench.h"
 #include <math.h>
 #include <pthread.h>

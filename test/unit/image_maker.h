@@ -3,8 +3,8 @@
  * the other side's habits.
  *
  *     KernelSpec spec = {.name = "gemm", .params = {{"A", "f32 const view M,K"}, {"n", "i32
- * scalar"}, {"p", "f32 pointer"}}, .grid = {"M 64 cdiv", "K"}, .require = {"M n <=;M <= n"},
- * .consts = {"BM=64"}};
+ *                        scalar"}, {"p", "f32 pointer"}}, .grid = {"M 64 cdiv", "K"},
+ *                        .require = {"M n <=;M <= n"}, .consts = {"BM=64"}};
  *
  * A view's axes are EXTENT[:STRIDE] with commas between; each is a number, a name, or {expression}.
  * Expressions are postfix; after ';' comes the text for messages. Names are extents, strides and

@@ -6,8 +6,7 @@
  * are larger than any cache, so what is read comes from memory; the matrix product is bound by
  * arithmetic. The row `launch` is the host's time for a launch that is not waited for. A few
  * results are compared with plain C in double precision. peers.py times the same with PyTorch and
- * Triton.
- * --quick: small sizes, for the emulator. Run in the root of the tree. */
+ * Triton. --quick: small sizes, for the emulator. Run in the root of the tree. */
 #include "runtime/include/tile.h"
 #include "runtime/include/tile_jit.h"
 #include <math.h>
