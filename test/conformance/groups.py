@@ -169,6 +169,7 @@ GROUPS = {
     },
     "pipelines": {
         "of products, their epilogues and prologues": "gemm_prefetched_by_hand gemm_pipeline_3_unroll_2 gemm_late_by_two_trips",
+        "sums of products alone: ends, starts, what is outside": "products_*",
         "of plain loads, odd sizes, stores, dependent loads": "pipeline_* gemm_writes_what_it_reads gemm_reads_what_it_wrote",
         "nests, branches, exits": "gemm_nest_* gemm_if_around_the_loop gemm_with_break gemm_with_continue gemm_in_while gemm_under_if gemm_in_both_branches gemm_loop_*",
     },

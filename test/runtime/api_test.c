@@ -42,6 +42,14 @@ static const char source[] =
     "{\n"
     "    x[pid(0), pid(1)] = pid(0) * 100 + pid(1) + npid(0) * 10000 + npid(2) * 1000000;\n"
     "}\n"
+    "kernel product(const f32 a[M, K], const f32 b[K, N], f32 c[M, N]) grid(cdiv(M, 16))\n"
+    "{\n"
+    "    int m = pid(0) * 16;\n"
+    "    tile<f32, 16, 16> acc = 0;\n"
+    "    for (int k : range(0, K, 16))\n"
+    "        acc = dot(a[m +: 16, k +: 16], b[k +: 16, 0 +: 16], acc);\n"
+    "    c[m +: 16, 0 +: 16] = acc;\n"
+    "}\n"
     "kernel variant(i32 x[N], const int B) grid(1) require(N <= B) instantiate(B = 8; B = 32)\n"
     "{\n"
     "    x[0] = B;\n"
@@ -234,6 +242,45 @@ static void launches(void)
     OK(tile_launch(k, NULL, empty, 3));
     tile_buffer_free(bx);
     tile_buffer_free(by);
+}
+
+/* What a launch keeps of its operands for the programs that follow is gone with it: the next one,
+ * of the same memory with other numbers in it, and another module's kernel in its place see the
+ * numbers that are there. */
+static void operands_of_each_launch(void)
+{
+    enum { M = 40, K = 24, N = 16 };
+    static float a[M * K], b[K * N], c[M * N];
+    int wrong = 0;
+    for (int i = 0; i < M * K; i++)
+        a[i] = (float)(i % 5 - 2);
+    tile_buffer *ba = buffer(a, sizeof a), *bb = buffer(NULL, sizeof b), *bc = buffer(c, sizeof c);
+    const tile_arg args[3] = {tile_view_typed(TILE_F32, tile_buffer_ptr(ba), M, K),
+                              tile_view_typed(TILE_F32, tile_buffer_ptr(bb), K, N),
+                              tile_view_typed(TILE_F32, tile_buffer_ptr(bc), M, N)};
+    for (int round = 0; round < 6; round++) {
+        tile_module *m = load(source), *kept = mod;
+        mod = round < 3 ? mod : m;
+        tile_kernel *k = get("product");
+        for (int i = 0; i < K * N; i++)
+            b[i] = (float)((i + round) % 7 - 3);
+        OK(tile_buffer_upload(bb, 0, b, sizeof b, NULL));
+        OK(tile_launch(k, NULL, args, 3));
+        OK(tile_stream_synchronize(NULL));
+        fetch(bc, c);
+        for (int i = 0; i < M * N; i++) {
+            float sum = 0;
+            for (int j = 0; j < K; j++)
+                sum += a[i / N * K + j] * b[j * N + i % N];
+            wrong += c[i] != sum;
+        }
+        mod = kept;
+        tile_module_free(m);
+    }
+    CHECK_INT(wrong, 0);
+    tile_buffer_free(ba);
+    tile_buffer_free(bb);
+    tile_buffer_free(bc);
 }
 
 static void grids(void)
@@ -628,6 +675,7 @@ int main(int argc, char **argv)
     mod = load(source);
     modules();
     launches();
+    operands_of_each_launch();
     grids();
     variants_and_types();
     messages(NULL);

@@ -1,0 +1,234 @@
+"""Loops that only sum matrix products: operands of any extents and strides, starts and ends that differ between programs, and what
+is outside of views, where an operand has infinities. The CPU does such a loop by chunks, reads A where it lies, keeps packed B from
+program to program and leaves out what nobody sees (codegen/cpu/cpu_matmul.c); none of it may show. Data are small integers."""
+import numpy as np
+
+from rows import row
+from values import Arr, exact, poison, small, store, wide
+
+
+def few(t, seed, *shape):
+    return small(t, seed, *shape, lo=-2, hi=3)
+
+
+def with_some(a, value, *places):
+    """a, with `value` at some places."""
+    v = wide(a).copy()
+    for p in places:
+        v[p] = value
+    return Arr(a.type, store(v, a.type))
+
+
+def big(x):
+    return x.astype(np.float64 if x.dtype.kind == "f" else np.int64)
+
+
+def product(a, b):
+    with np.errstate(all="ignore"):
+        return big(a) @ big(b)
+
+
+GEMM = """
+kernel k(const {t} A[M, K], const {t} B[K, N], {acc} C[M, N], const int BM = {bm}, const int BN = {bn}, const int BK = {bk})
+    grid(cdiv(M, BM), cdiv(N, BN))
+{{
+    int m = pid(0) * BM;
+    int n = pid(1) * BN;
+    tile<{acc}, BM, BN> acc = 0;
+    for (int k : range(0, K, BK))
+        acc = dot(A[m +: BM, k +: BK], B[k +: BK, n +: BN], acc);
+    C[m +: BM, n +: BN] = acc;
+}}
+"""
+
+for t, acc, (m, n, k), (bm, bn, bk) in (
+        ("f32", "f32", (37, 53, 70), (16, 32, 16)), ("f32", "f32", (5, 100, 601), (32, 64, 32)), ("f32", "f32", (130, 7, 300), (64, 16, 8)),
+        ("f32", "f32", (1, 1, 1), (16, 16, 16)), ("f32", "f32", (19, 40, 33), (19, 40, 3)), ("f32", "f32", (70, 530, 900), (64, 512, 64)),
+        ("f64", "f64", (33, 29, 310), (32, 32, 64)), ("f16", "f32", (33, 29, 310), (16, 32, 128)), ("bf16", "f32", (20, 66, 270), (32, 64, 16)),
+        ("i8", "i32", (33, 29, 310), (16, 32, 32))):
+    row(f"products_{t}_{m}x{n}x{k}_by_{bm}x{bn}x{bk}", GEMM.format(t=t, acc=acc, bm=bm, bn=bn, bk=bk),
+        {"A": few(t, 1, m, k), "B": few(t, 2, k, n), "C": poison(acc, m, n)}, lambda a: {"C": exact(product(a["A"], a["B"]))},
+        big=m * n * k > 1 << 22)
+
+# What is outside is 0 in a product, which with infinity is NaN: where it is seen, it must be there.
+row("products_infinity_in_b", GEMM.format(t="f32", acc="f32", bm=16, bn=32, bk=16),
+    {"A": few("f32", 3, 21, 40), "B": with_some(few("f32", 4, 40, 50), np.inf, (3, 5), (39, 49)), "C": poison("f32", 21, 50)},
+    lambda a: {"C": exact(product(a["A"], a["B"]))})
+
+row("products_rows_outside_are_seen", """
+kernel k(const f32 A[M, K], const f32 B[K, N], f32 C[M, N], f32 S[P, N])
+    grid(cdiv(M, 16), cdiv(N, 32))
+{
+    int m = pid(0) * 16;
+    int n = pid(1) * 32;
+    tile<f32, 16, 32> acc = 0;
+    for (int k : range(0, K, 16))
+        acc = dot(A[m +: 16, k +: 16], B[k +: 16, n +: 32], acc);
+    C[m +: 16, n +: 32] = acc;
+    S[pid(0), n +: 32] = sum(acc, axis = 0);
+}
+""", {"A": few("f32", 5, 21, 40), "B": with_some(few("f32", 6, 40, 50), np.inf, (3, 5)), "C": poison("f32", 21, 50), "S": poison("f32", 2, 50)},
+    lambda a: {"C": exact(product(a["A"], a["B"])), "S": exact(outside_seen(a))})
+
+
+def outside_seen(a):
+    rows = np.zeros((32, 40))
+    rows[:21] = big(a["A"])
+    with np.errstate(all="ignore"):
+        return np.stack([(rows[i:i + 16] @ big(a["B"])).sum(0) for i in (0, 16)])
+
+
+row("products_k_ends_elsewhere", """
+kernel k(const f32 A[M, K], const f32 B[L, N], f32 C[M, N])
+    grid(cdiv(M, 16), cdiv(N, 32))
+{
+    int m = pid(0) * 16;
+    int n = pid(1) * 32;
+    tile<f32, 16, 32> acc = 0;
+    for (int k : range(0, max(K, L), 16))
+        acc = dot(A[m +: 16, k +: 16], B[k +: 16, n +: 32], acc);
+    C[m +: 16, n +: 32] = acc;
+}
+""", {"A": few("f32", 7, 20, 33), "B": with_some(few("f32", 8, 60, 40), np.nan, (45, 7)), "C": poison("f32", 20, 40)},
+    lambda a: {"C": exact(longer(a))})
+
+
+def longer(a):
+    rows = np.zeros((20, 60))
+    rows[:, :33] = big(a["A"])
+    return rows @ big(a["B"])
+
+
+# Programs that a worker runs one after another, with the same columns of B and another end, start, batch or scale.
+row("products_ends_by_program", """
+kernel k(const f32 A[M, K], const f32 B[K, N], f32 C[M, N])
+    grid(cdiv(M, 16), cdiv(N, 32))
+{
+    int m = pid(0) * 16;
+    int n = pid(1) * 32;
+    tile<f32, 16, 32> acc = 1;
+    for (int k : range(0, min(K, 40 + m * 3), 16))
+        acc = dot(A[m +: 16, k +: 16], B[k +: 16, n +: 32], acc);
+    C[m +: 16, n +: 32] = acc;
+}
+""", {"A": few("f32", 9, 90, 300), "B": few("f32", 10, 300, 64), "C": poison("f32", 90, 64)}, lambda a: {"C": exact(by_program(a))})
+
+
+def by_program(a):
+    ends = [min(300, -(-min(300, 40 + m * 3) // 16) * 16) for m in range(0, 90, 16)]
+    A, B = big(a["A"]), big(a["B"])
+    return np.concatenate([1 + A[16 * i:16 * i + 16, :e] @ B[:e] for i, e in enumerate(ends)])
+
+
+row("products_starts_by_program", """
+kernel k(const f32 A[M, K], const f32 B[K, N], f32 C[M, N], int first)
+    grid(cdiv(M, 16) + 1, cdiv(N, 32) + 1)
+{
+    int m = pid(0) * 16 - 5;
+    int n = pid(1) * 32 - 9;
+    tile<f32, 16, 32> acc = 0;
+    for (int k : range(first + pid(0), K, 16))
+        acc = dot(A[m +: 16, k +: 16], B[k +: 16, n +: 32], acc);
+    C[m +: 16, n +: 32] = acc;
+}
+""", {"A": few("f32", 11, 50, 200), "B": few("f32", 12, 200, 64), "C": poison("f32", 50, 64), "first": -3},
+    lambda a: {"C": exact(started(a))})
+
+
+def started(a):
+    A, B, c = big(a["A"]), big(a["B"]), np.zeros((50, 64))
+    for p in range(5):
+        rows = slice(max(0, 16 * p - 5), 16 * p + 11)
+        k = max(0, p - 3)
+        c[rows] = A[rows, k:] @ B[k:]
+    return c
+
+
+BATCHED = """
+kernel k(const f32 A[L, M, K], const f32 B[G, K, N], f32 C[L, M, N])
+    grid(cdiv(M, 16), cdiv(N, 32), L)
+{
+    int m = pid(0) * 16;
+    int n = pid(1) * 32;
+    int l = pid(2);
+    tile<f32, 16, 32> acc = 0;
+    for (int k : range(0, K, 16))
+        acc = dot(A[l, m +: 16, k +: 16], B[l / 2, k +: 16, n +: 32], acc);
+    C[l, m +: 16, n +: 32] = acc;
+}
+"""
+row("products_batched", BATCHED, {"A": few("f32", 13, 5, 20, 40), "B": few("f32", 14, 3, 40, 40), "C": poison("f32", 5, 20, 40)},
+    lambda a: {"C": exact(np.stack([big(a["A"])[i] @ big(a["B"])[i // 2] for i in range(5)]))})
+row("products_batches_outside", BATCHED, {"A": few("f32", 15, 5, 20, 40), "B": few("f32", 16, 1, 40, 40), "C": poison("f32", 5, 20, 40)},
+    lambda a: {"C": exact(np.stack([big(a["A"])[i] @ big(a["B"])[0] if i < 2 else np.zeros((20, 40)) for i in range(5)]))})
+
+row("products_b_is_written", """
+kernel k(const f32 A[M, K], f32 B[P, K, N], f32 C[P, M, N])
+    grid(P)
+{
+    int p = pid(0);
+    for (int turn : range(0, 3)) {
+        for (int k : range(0, K, 16))
+            B[p, k +: 16, 0 +: 32] += 1;
+        tile<f32, 16, 32> acc = 0;
+        for (int k : range(0, K, 16))
+            acc = dot(A[0 +: 16, k +: 16], B[p, k +: 16, 0 +: 32], acc);
+        C[p, 0 +: 16, 0 +: 32] += acc;
+    }
+}
+""", {"A": few("f32", 19, 10, 40), "B": few("f32", 20, 3, 40, 30), "C": Arr("f32", np.zeros((3, 10, 30), np.float32))},
+    lambda a: {"C": exact(np.stack([sum(big(a["A"]) @ (b + i) for i in (1, 2, 3)) for b in big(a["B"])])), "B": exact(big(a["B"]) + 3)})
+
+row("products_scaled_and_shifted", """
+kernel k(const f32 A[M, K], const i8 Q[K, N], const f32 scale[G, N], f32 C[M, N])
+    grid(cdiv(M, 16), cdiv(N, 32))
+{
+    int m = pid(0) * 16;
+    int n = pid(1) * 32;
+    tile<f32, 16, 32> acc = 0;
+    for (int k : range(0, K, 16))
+        acc = dot(A[m +: 16, k +: 16] * 2, ((f32)Q[k +: 16, n +: 32] - 1) * scale[k / 32, n +: 32], acc);
+    C[m +: 16, n +: 32] = max(acc, 0);
+}
+""", {"A": few("f32", 21, 35, 64), "Q": few("i8", 22, 64, 50), "scale": few("f32", 23, 2, 50), "C": poison("f32", 35, 50)},
+    lambda a: {"C": exact(np.maximum(2 * big(a["A"]) @ ((big(a["Q"]) - 1) * np.repeat(big(a["scale"]), 32, 0)), 0))})
+
+row("products_two_stores", """
+kernel k(const f32 A[M, K], const f32 B[K, N], f32 C[M, N], f32 D[P, N])
+    grid(cdiv(M, 16), cdiv(N, 32))
+{
+    int m = pid(0) * 16;
+    int n = pid(1) * 32;
+    tile<f32, 16, 32> acc = 0;
+    for (int k : range(0, K, 16))
+        acc = dot(A[m +: 16, k +: 16], B[k +: 16, n +: 32], acc);
+    C[m +: 16, n +: 32] = acc;
+    D[m +: 16, n +: 32] = acc;
+}
+""", {"A": few("f32", 24, 21, 40), "B": with_some(few("f32", 25, 40, 40), np.inf, (3, 5)), "C": poison("f32", 21, 40), "D": poison("f32", 30, 40)},
+    lambda a: {"C": exact(product(a["A"], a["B"])), "D": exact(stored_twice(a))})
+
+
+def stored_twice(a):
+    rows = np.zeros((30, 40))
+    rows[:21] = big(a["A"])
+    with np.errstate(all="ignore"):
+        return rows @ big(a["B"])
+
+
+row("products_minus_zero", """
+kernel k(const f32 A[M, K], const f32 B[K, N], f32 C[M, N], const f32 none[Z, N])
+    grid(cdiv(M, 16), cdiv(N, 32))
+{
+    int m = pid(0) * 16;
+    int n = pid(1) * 32;
+    tile<f32, 16, 32> acc = -0.0;
+    for (int k : range(0, K, 16))
+        acc = dot(A[m +: 16, k +: 16], B[k +: 16, n +: 32], acc);
+    tile<f32, 16, 32> still = -0.0;
+    for (int k : range(0, Z, 16))
+        still = dot(A[m +: 16, k +: 16], none[k +: 16, n +: 32], still);
+    C[m +: 16, n +: 32] = 1 / acc + 1 / still;
+}
+""", {"A": Arr("f32", np.full((20, 16), -0.0, np.float32)), "B": Arr("f32", np.ones((16, 40), np.float32)), "C": poison("f32", 20, 40),
+      "none": poison("f32", 0, 40)}, lambda a: {"C": exact(np.full((20, 40), -np.inf))})
