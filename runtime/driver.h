@@ -76,6 +76,8 @@ typedef struct tl_launch {
 const char *tl_image_path(const void *image, uint32_t file);
 /* The position on the grid of the program that starts as number `linear`. */
 void tl_launch_pid(const tl_launch *launch, int64_t linear, int32_t pid[TILE_MAX_GRID]);
+/* The same, where pid holds the position of program linear - 1: mostly without a division. */
+void tl_launch_next_pid(const tl_launch *launch, int64_t linear, int32_t pid[TILE_MAX_GRID]);
 static inline const char *tl_image_text(const void *image, uint32_t offset)
 {
     return (const char *)image + offset;

@@ -27,6 +27,19 @@ void tl_launch_pid(const tl_launch *l, int64_t linear, int32_t pid[TILE_MAX_GRID
     }
 }
 
+void tl_launch_next_pid(const tl_launch *l, int64_t linear, int32_t pid[TILE_MAX_GRID])
+{
+    if (l->group > 0) {
+        tl_launch_pid(l, linear, pid);
+        return;
+    }
+    for (int i = 0; i < TILE_MAX_GRID; i++) {
+        if (++pid[i] < l->grid[i])
+            return;
+        pid[i] = 0;
+    }
+}
+
 static tile_status start(tl_instance *instance, tile_stream *stream, tl_bound *bound)
 {
     const tl_driver *driver = stream->device->driver;

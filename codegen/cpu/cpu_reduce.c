@@ -15,6 +15,8 @@ typedef struct Reduction {
     TlCombine kind;
     bool reverse;
     TlValue *fill; /* its home is filled on the way; or NULL */
+    TlCpuInside inside;
+    LLVMValueRef end; /* along lanes: before it, no tests; NULL: there is nothing to test */
 } Reduction;
 
 static Reduction reduction_of(TlOp *op)
@@ -142,23 +144,43 @@ static void fold_lanes(TlCpuGen *g, const Reduction *r, LLVMValueRef *acc, int w
     }
 }
 
-static void reduce_row(TlCpuGen *g, const Reduction *r, TlCpuAt *at, int64_t n, int width,
+/* acc combined with the vectors from .. to - 1. */
+static void reduce_vectors(TlCpuGen *g, const Reduction *r, TlCpuAt *at, LLVMValueRef from,
+                           LLVMValueRef to, LLVMValueRef *acc)
+{
+    TlCpuRange l;
+    LLVMValueRef x[MAX_TUPLE], next[MAX_TUPLE];
+    tl_cpu_range_begin(g, &l, from, to, r->n, acc);
+    at->idx[r->axis] = l.i;
+    eval_all(g, r, at, x);
+    combine(g, r, l.carry, x, next);
+    tl_cpu_range_end(g, &l, at->width, next);
+    for (uint32_t i = 0; i < r->n; i++)
+        acc[i] = l.carry[i];
+}
+
+static void reduce_whole_vectors(TlCpuGen *g, Reduction *r, TlCpuAt *at, int64_t whole,
+                                 LLVMValueRef *acc)
+{
+    LLVMValueRef from = tl_gen_int(&g->gen, at->width), to = tl_gen_int(&g->gen, whole);
+    if (r->end) {
+        tl_cpu_inside_set(&r->inside, true);
+        reduce_vectors(g, r, at, from, r->end, acc);
+        tl_cpu_inside_set(&r->inside, false);
+        from = tl_gen_pick(&g->gen, LLVMIntSGT, r->end, from, r->end, from);
+    }
+    reduce_vectors(g, r, at, from, to, acc);
+}
+
+static void reduce_row(TlCpuGen *g, Reduction *r, TlCpuAt *at, int64_t n, int width,
                        LLVMValueRef *acc)
 {
     int64_t whole = n / width * width;
     at->width = width;
     at->idx[r->axis] = tl_gen_int(&g->gen, 0);
     eval_all(g, r, at, acc);
-    if (whole > width) {
-        TlCpuLoop l = tl_cpu_loop_begin(g, width, whole, width);
-        LLVMValueRef x[MAX_TUPLE], carried[MAX_TUPLE];
-        for (uint32_t i = 0; i < r->n; i++)
-            carried[i] = tl_cpu_loop_carry(g, &l, acc[i]);
-        at->idx[r->axis] = l.iv;
-        eval_all(g, r, at, x);
-        combine(g, r, carried, x, acc);
-        tl_cpu_loop_end(g, &l, acc);
-    }
+    if (whole > width)
+        reduce_whole_vectors(g, r, at, whole, acc);
     if (whole < n) {
         LLVMValueRef x[MAX_TUPLE], lanes[64];
         at->idx[r->axis] = tl_gen_int(&g->gen, whole);
@@ -212,6 +234,16 @@ static void store_results(TlCpuGen *g, const Reduction *r, const TlCpuAt *at, in
     }
 }
 
+static void find_inside(TlCpuGen *g, Reduction *r, int width)
+{
+    tl_cpu_inside_begin(g, &r->inside);
+    if (r->fill)
+        tl_cpu_inside_value(g, &r->inside, r->fill, r->axis, true);
+    for (uint32_t i = 0; i < r->n; i++)
+        tl_cpu_inside_value(g, &r->inside, tl_in(r->op, i), r->axis, false);
+    r->end = tl_cpu_inside_end(g, &r->inside, tl_in(r->op, 0)->type->shape[r->axis], width);
+}
+
 static void lower_reduction(TlCpuGen *g, Reduction r)
 {
     const TlType *type = tl_in(r.op, 0)->type;
@@ -222,6 +254,8 @@ static void lower_reduction(TlCpuGen *g, Reduction r)
     if (along)
         while (width > f.extent[f.lane])
             width /= 2;
+    if (along)
+        find_inside(g, &r, width);
     TlCpuAt at;
     tl_cpu_at_init(g, &at, f.rank, f.lane, width);
     TlCpuLoop loops[TL_MAX_RANK];

@@ -134,9 +134,12 @@ static void run_range(void *user, int worker, int64_t begin, int64_t end)
     if (j->code->scratch)
         ctx.scratch = j->code->scratch + (uint64_t)worker * j->code->scratch_bytes;
     memcpy(ctx.npid, j->launch->grid, sizeof ctx.npid);
-    for (; p.linear < end; p.linear++) {
-        tl_launch_pid(j->launch, p.linear, ctx.pid);
+    tl_launch_pid(j->launch, begin, ctx.pid);
+    for (;;) {
         j->code->entry(&ctx, j->launch->slots);
+        if (++p.linear >= end)
+            return;
+        tl_launch_next_pid(j->launch, p.linear, ctx.pid);
     }
 }
 

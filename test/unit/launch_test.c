@@ -450,6 +450,11 @@ static void grid_order(void)
                       pid[2] < 2))
                 count += !taken[pid[0]][pid[1]][pid[2]];
             taken[pid[0]][pid[1]][pid[2]] = true;
+            int32_t next[TILE_MAX_GRID];
+            memcpy(next, pid, sizeof next);
+            tl_launch_next_pid(&l, (i + 1) % 30, next);
+            tl_launch_pid(&l, (i + 1) % 30, pid);
+            CHECK(memcmp(next, pid, sizeof pid) == 0);
         }
         CHECK_INT(count, 30);
     }
