@@ -93,13 +93,13 @@ def measure(row, contenders, limits, rounds, seconds):
             if differs(values["tile"], values[name], row.tolerance):
                 raise SystemExit(f"{row.name}: tilec and {NAMES[name]} differ: {differs(values['tile'], values[name], row.tolerance)[:3]}")
     copied = max(int(row.bytes) // 8, 1024)
-    limits.ask(f"prepare copy {copied}")
+    copies = row.bytes and limits.ask(f"prepare copy {copied}")[0] == "ready"
     times["copy"] = []
     for _ in range(rounds):
         for c in contenders:
             if c.name in times:
                 times[c.name].append(float(c.ask(f"time {seconds}")[1]))
-        if row.bytes:
+        if copies:
             times["copy"].append(float(limits.ask(f"time {seconds}")[1]) * row.bytes / (8 * copied))
     return times, missing
 
