@@ -22,6 +22,8 @@ typedef struct TlMachine {
     const char *matrix;
     bool copies;           /* from global to shared memory without registers (cp.async), ldmatrix */
     int registers;         /* of a thread, 32 bits each; 0: not known */
+    bool reads_early;      /* LLVM schedules the code, and reads shared memory as early as it can */
+    bool check;            /* --check: `unchecked` accesses are tested too */
     int stages;            /* --stages: of all pipelined loops; 0: as they and the kernel say */
 } TlMachine;
 

@@ -378,6 +378,7 @@ void tl_cpu_lower_op(TlCpuGen *g, TlOp *op)
     case TL_OP_ALLOC: /* no pipeline of the CPU makes them */
     case TL_OP_PUT:
     case TL_OP_GET:
+    case TL_OP_READ:
     case TL_OP_COPY:
     case TL_OP_COMMIT:
     case TL_OP_WAIT:

@@ -1,8 +1,8 @@
 /* The report's part on global memory (explain.h): what each access moves, and what tests it. */
-#include "codegen/simt/copies.h"
 #include "codegen/report/explain.h"
 #include "ir/layout/layout.h"
 #include "ir/plan/layout_rules.h"
+#include "ir/plan/staged.h"
 #include "passes/simplify/bounds.h"
 #include "passes/analysis/facts.h"
 #include "passes/layout/layout_cost.h"
@@ -160,24 +160,16 @@ static tilec_report_access explain_access(const TlExplain *e, const TlOp *op)
 
 /* ---- copies in two ways ---- */
 
-static bool is_decided(const TlExplain *e, const TlOp *op)
-{
-    bool is_async;
-    TlAccessInfo info = tl_access_info(e->axis, op);
-    int width = tl_access_vector(&info, op, op->out[0]->type->layout);
-    tl_copy_plan(e->scratch, op, width, e->target->can & TL_CAN_COPY, &is_async);
-    return is_async && tl_copy_is_decided(op, &info, e->is_checked);
-}
-
 /* The code of a copy that one test of its whole tile can decide is there twice. */
 static void add_access(const TlExplain *e, const TlOp *op, Accesses *all)
 {
     tilec_report_access a = explain_access(e, op);
-    if (op->opcode == TL_OP_COPY && is_decided(e, op)) {
+    uint32_t whole_along = tl_copy_whole_axes(op);
+    if (whole_along) {
         TlPlace p = tl_op_place(op);
         const char *inside = *a.branch ? tl_format(e->out, "%s, whole", a.branch) : "whole";
         tilec_report_access whole = a;
-        explain_masks(e, op, &p, tl_op_layout(op), tl_copy_moving(op), &whole);
+        explain_masks(e, op, &p, tl_op_layout(op), whole_along, &whole);
         whole.branch = inside;
         tl_vec_push(e->out, all, whole);
         a.branch = *a.branch ? tl_format(e->out, "%s, part", a.branch) : "part";

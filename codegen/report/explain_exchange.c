@@ -1,6 +1,5 @@
 /* The report's part on what threads exchange (explain.h): conversions, reductions, scans, products,
  * buffers, barriers. Shuffles and wavefronts are those of the plans that the lowering follows. */
-#include "codegen/simt/copies.h"
 #include "codegen/report/explain.h"
 #include "ir/plan/banks.h"
 #include "ir/plan/dot_plan.h"
@@ -290,7 +289,7 @@ static const char *buffer_way(const TlExplain *e, const TlBufPlan *p, const TlOp
     static const char *const ways[] = {[TL_BUF_VECTOR] = "shared memory",
                                        [TL_BUF_MATRIX] = "ldmatrix",
                                        [TL_BUF_MATRIX_TRANS] = "ldmatrix.trans"};
-    if (op->opcode == TL_OP_COPY)
+    if (tl_attr(op, TL_ATTR_ASYNC))
         return "asynchronously to shared memory";
     if (p->kind == TL_BUF_VECTOR)
         return ways[p->kind];
@@ -308,10 +307,7 @@ static const TlBufPlan *buffer_plan(const TlExplain *e, const TlOp *op, const Tl
                            can & TL_CAN_LDMATRIX ? TL_BUF_MAY_MATRIX : 0);
     if (op->opcode == TL_OP_PUT)
         return tl_buf_plan(e->scratch, tile, buf, ANY, TL_BUF_WRITES);
-    TlAccessInfo info = tl_access_info(e->axis, op);
-    bool is_async;
-    return tl_copy_plan(e->scratch, op, tl_access_vector(&info, op, tile->layout),
-                        can & TL_CAN_COPY, &is_async);
+    return tl_copy_plan(e->scratch, op);
 }
 
 static void explain_buffer_use(const TlExplain *e, const TlOp *op, const TlType *tile,

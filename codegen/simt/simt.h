@@ -27,7 +27,6 @@ typedef struct TlSimt {
     TlAxisInfo *axis;
     LLVMValueRef **regs;       /* by value id: tiles */
     struct TlSimtRead **reads; /* by value id: tiles that GETs give, not all read yet; else NULL */
-    TL_VEC(struct TlSimtRead *) unread; /* the same, in order */
     int lane_bits, warp_bits;
     LLVMValueRef tid, lane, warp; /* i32 */
     LLVMBasicBlockRef prologue;   /* ends in a branch; what every op may use stands before it */
@@ -136,16 +135,12 @@ void tl_simt_mma(TlSimt *g, TlOp *op); /* simt_mma.c: a DOT with `mma` */
 void tl_simt_mma_read_first(TlSimt *g, const TlOp *op);
 /* ---- simt_staged.c: buffers of shared memory ---- */
 void tl_simt_put(TlSimt *g, TlOp *op);
-/* Reads when somebody asks, so that a matrix product reads what it needs next. */
 void tl_simt_get(TlSimt *g, TlOp *op);
+void tl_simt_read_late(TlSimt *g, TlOp *op); /* read */
 /* The register's access is in the code from here on; -1: those of all registers. */
 void tl_simt_read(TlSimt *g, const TlValue *v, int64_t reg);
 /* True: a TRANS of what is to be read, and will be with it. `dims` as tl_simt_match has them. */
 bool tl_simt_trans_later(TlSimt *g, const TlOp *op, const int *dims);
-/* GETs read what matrix products will ask first, for others all. */
-void tl_simt_read_first(TlSimt *g);
-/* All GETs read what they have not: shared memory may change now. */
-void tl_simt_read_all(TlSimt *g);
 void tl_simt_copy(TlSimt *g, TlOp *op);
 void tl_simt_wait(TlSimt *g, TlOp *op); /* commit, wait */
 /* simt_leaf.c: 2^x by the leaf, as TlGen.exp2 */

@@ -10,8 +10,8 @@
  * A copy has no registers of its own, so its addresses may stay in some: what its loop moves the
  * tile by is added last, to what does not change in the loop. On NVIDIA that is one instruction,
  * start * stride + the rest. */
-#include "codegen/simt/copies.h"
 #include "codegen/simt/simt_access.h"
+#include "ir/plan/staged.h"
 #include "passes/analysis/facts.h"
 #include <stdlib.h>
 
@@ -62,7 +62,7 @@ static void prepare_axis(TlSimt *g, TlSimtAccess *a, const TlAccessInfo *info, u
         return;
     LLVMValueRef at = tl_gen_to_i64(&g->gen, index, tl_gen_scalar(&g->gen, index));
     a->start[i] = at;
-    if (tl_copy_moving(a->op) >> i & 1)
+    if (a->op->opcode == TL_OP_COPY && tl_moving_axes(a->op) >> i & 1)
         move(g, a, i, is_small(a, info, i));
     else
         *offset = LLVMBuildAdd(g->b, *offset, LLVMBuildMul(g->b, at, a->stride[i], ""), "");
@@ -94,7 +94,7 @@ void tl_simt_access_begin(TlSimt *g, TlOp *op, TlSimtAccess *a)
         a->uniform = tl_gen_address(&g->gen, a->elem.dtype, a->view->ptr, offset);
     }
     a->is_local = info.local != 0;
-    a->is_decided = tl_copy_is_decided(op, &info, g->options->check);
+    a->whole = a->bounds ? tl_copy_whole_axes(op) : 0;
     for (uint32_t i = 0; i < a->place.naxes && a->place.axes; i++)
         if (info.narrow >> i & 1)
             a->left[i] =
@@ -217,16 +217,20 @@ LLVMValueRef tl_simt_access_inside(TlSimt *g, TlSimtAccess *a, int64_t r)
     return ok;
 }
 
+static LLVMValueRef slice_all_inside(TlSimt *g, const TlSimtAccess *a, uint32_t i)
+{
+    const TlAxis *axis = &a->place.axes[i];
+    TlSimtCoord first = {tl_simt_i32(g, 0), 0}, last = {tl_simt_i32(g, 0), axis->width - 1};
+    LLVMValueRef ends = slice_inside(g, a, i, last);
+    return a->left[i] ? ends : tl_simt_both(g, slice_inside(g, a, i, first), ends);
+}
+
 LLVMValueRef tl_simt_access_all_inside(TlSimt *g, const TlSimtAccess *a)
 {
     LLVMValueRef all = NULL;
-    for (uint32_t i = 0; i < a->place.naxes && a->is_decided; i++) {
-        const TlAxis *axis = &a->place.axes[i];
-        if (!(a->moving >> i & 1) || axis->kind != TL_AXIS_SLICE)
-            continue;
-        LLVMValueRef last = tl_simt_i32(g, (uint32_t)(axis->step * (axis->width - 1)));
-        all = tl_simt_both(g, all, LLVMBuildICmp(g->b, LLVMIntSLT, last, a->left[i], ""));
-    }
+    for (uint32_t i = 0; i < a->place.naxes; i++)
+        if (a->whole >> i & 1)
+            all = tl_simt_both(g, all, slice_all_inside(g, a, i));
     return all;
 }
 

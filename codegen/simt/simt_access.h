@@ -29,7 +29,7 @@ typedef struct TlSimtAccess {
     LLVMValueRef uniform;       /* address of the element at coordinates 0, but for `moved` */
     LLVMValueRef moved;         /* i64: bytes that the loop has moved the tile by; NULL: none */
     uint32_t moving;            /* axes whose start changes in the loop; of copies only */
-    bool is_decided;            /* along these, one test of the whole tile will do (copies.h) */
+    uint32_t whole;             /* axes that one test of the whole tile decides (`whole`) */
     uint32_t inside;            /* axes that need no test */
     LLVMValueRef uniform_ok;    /* scalar indices are inside; NULL = always */
     TL_VEC(TlSimtTest) tests[TL_MAX_VIEW_RANK];
@@ -39,7 +39,7 @@ void tl_simt_access_begin(TlSimt *g, TlOp *op, TlSimtAccess *a);
 LLVMValueRef tl_simt_access_address(TlSimt *g, TlSimtAccess *a, int64_t r);
 /* i1, NULL = true: inside of the view / inside of view and tile, and not masked off */
 LLVMValueRef tl_simt_access_inside(TlSimt *g, TlSimtAccess *a, int64_t r);
-/* i1: is all of the tile inside along the axes that move? NULL: it is not decided so. */
+/* i1: is the whole tile in bounds along the axes of `whole`? NULL: there are none. */
 LLVMValueRef tl_simt_access_all_inside(TlSimt *g, const TlSimtAccess *a);
 /* `moved` computed anew, in 64 bits. */
 void tl_simt_access_move(TlSimt *g, TlSimtAccess *a);

@@ -17,7 +17,7 @@
 LLVMValueRef *tl_simt_regs(TlSimt *g, const TlValue *v)
 {
     TL_ASSERT(g->regs[v->id], "tile %u of '%s' has no registers yet", v->id, g->fn->name);
-    tl_simt_read(g, v, -1);
+    tl_simt_read(g, v, -1); /* a TRANS of a tile that has been read since: renames */
     return g->regs[v->id];
 }
 
@@ -324,6 +324,7 @@ static void lower_op(TlSimt *g, TlOp *op)
     case TL_OP_ALLOC: return;
     case TL_OP_PUT: tl_simt_put(g, op); return;
     case TL_OP_GET: tl_simt_get(g, op); return;
+    case TL_OP_READ: tl_simt_read_late(g, op); return;
     case TL_OP_COPY: tl_simt_copy(g, op); return;
     case TL_OP_COMMIT:
     case TL_OP_WAIT: tl_simt_wait(g, op); return;
@@ -332,52 +333,12 @@ static void lower_op(TlSimt *g, TlOp *op)
     TL_UNREACHABLE("op %d", (int)op->opcode);
 }
 
-static bool wants_unread(const TlSimt *g, const TlOp *op)
-{
-    for (uint32_t i = 0; i < op->nin; i++)
-        if (g->reads[tl_in(op, i)->id])
-            return true;
-    return false;
-}
-
-/* Does shared memory stay as it is? (In the arms of an IF nothing may be read for what comes after
- * it.) */
-static bool is_quiet(const TlSimt *g, const TlOp *op)
-{
-    const TlOpInfo *info = tl_op_info(op->opcode);
-    if (op->opcode == TL_OP_GET)
-        return true;
-    if (op->opcode == TL_OP_LOAD)
-        return !wants_unread(g, op);
-    if (op->opcode == TL_OP_YIELD)
-        return op->block->parent->opcode == TL_OP_IF && is_quiet(g, op->block->parent);
-    if (op->opcode != TL_OP_IF)
-        return info->flags & F_PURE && op->nregions == 0 && !tl_attr(op, TL_ATTR_SHARED);
-    for (uint32_t r = 0; r < op->nregions; r++)
-        for (const TlOp *in = op->regions[r]->first; in; in = in->next)
-            if (wants_unread(g, in) || in->opcode == TL_OP_GET ||
-                (in->opcode != TL_OP_YIELD && !is_quiet(g, in)))
-                return false;
-    return true;
-}
-
-/* A copy that could overwrite what is not read yet stands behind a barrier (insert-barriers), and
- * all is read before that. */
-static bool begins_copy(const TlOp *op)
-{
-    return op->opcode == TL_OP_COPY || op->opcode == TL_OP_COMMIT;
-}
-
 void tl_simt_lower_block(TlSimt *g, TlBlock *block)
 {
     TlLoc outer = g->loc;
     for (TlOp *op = block->first; op; op = op->next) {
         g->loc = op->loc;
         tl_gen_set_loc(&g->gen, op->loc);
-        if (begins_copy(op))
-            tl_simt_read_first(g);
-        else if (!is_quiet(g, op))
-            tl_simt_read_all(g);
         lower_op(g, op);
     }
     g->loc = outer;

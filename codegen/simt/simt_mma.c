@@ -157,30 +157,15 @@ static LLVMValueRef multiply(const Mma *m, LLVMValueRef a, LLVMValueRef b, LLVMV
     return tl_simt_leaf(g, m->leaf, 7, args);
 }
 
-/* Would the operands of all steps leave too few registers beside the accumulator? Then LLVM, which
- * likes to read from shared memory early, must not read those of the next row before it is its
- * turn. (What NVIDIA's registers hold is ptxas's to say.) */
-static bool must_read_late(const Mma *m, const Blocks *blocks)
-{
-    const TlTarget *target = m->g->options->target;
-    int64_t words = 0;
-    for (int i = 0; i < 2; i++)
-        words += tl_layout_registers(tl_in(m->op, (uint32_t)i)->type->layout) *
-                 tl_dtype_bits(m->mma->type[i]) / 32;
-    words +=
-        (int64_t)blocks->len * elements(m, TL_MMA_C) * tl_dtype_bits(m->mma->type[TL_MMA_C]) / 32;
-    return target->family->by_llvm && !m->g->options->emulate && words > target->registers / 2;
-}
-
 static void multiply_all(const Mma *m, const Blocks *blocks, LLVMValueRef *acc)
 {
     TlMap made;
-    bool late = must_read_late(m, blocks);
+    bool in_turn = tl_attr_flag(m->op, TL_ATTR_IN_TURN);
     tl_map_init(&made, m->g->arena);
     for (int32_t k = 0; k < m->k; k += m->mma->k)
         for (uint32_t i = 0; i < blocks->len; i++) {
             Block at = blocks->data[i];
-            if (late && (i == 0 || at.row != blocks->data[i - 1].row))
+            if (in_turn && (i == 0 || at.row != blocks->data[i - 1].row))
                 LLVMBuildFence(m->g->b, LLVMAtomicOrderingAcquireRelease, 1, "");
             LLVMValueRef a = part(m, &made, TL_MMA_A, (Block){at.batch, at.row, k}, m->k - k);
             LLVMValueRef b = part(m, &made, TL_MMA_B, (Block){at.batch, k, at.column}, m->k - k);

@@ -4,12 +4,10 @@
  * plus constants: one value for each constant that meets the thread's bits (the rows that a swizzle
  * turns), one add for the slot, the rest is in the instruction.
  *
- * A copy is cp.async where that moves 4, 8 or 16 bytes: as many as load would (simt_access.c) and
- * as lie side by side in the buffer. Elsewhere, and on other machines, it loads and stores at once,
- * which a copy may do. */
+ * A copy is made as its op says (order-reads): by cp.async, of `async` bytes each, or by loads and
+ * stores at once. */
 #include <string.h>
 
-#include "codegen/simt/copies.h"
 #include "codegen/simt/simt_access.h"
 #include "codegen/simt/simt_exchange.h"
 #include "ir/plan/mma.h"
@@ -235,35 +233,17 @@ bool tl_simt_trans_later(TlSimt *g, const TlOp *op, const int *dims)
         r->from[i] = tl_simt_match(g, x->type->layout, tile->type->layout, i, dims);
     tl_simt_define(g, tile);
     g->reads[tile->id] = r;
-    tl_vec_push(g->arena, &g->unread, r);
     return true;
 }
 
-void tl_simt_read_all(TlSimt *g)
+void tl_simt_read_late(TlSimt *g, TlOp *op)
 {
-    for (uint32_t i = 0; i < g->unread.len; i++)
-        tl_simt_read(g, g->unread.data[i]->tile, -1);
-    g->unread.len = 0;
-}
-
-/* Do only matrix products want it? */
-static bool feeds_products(const TlValue *v)
-{
-    for (const TlUse *u = v->uses; u; u = u->next)
-        if (!(u->user->opcode == TL_OP_DOT && tl_mma_of(u->user)) &&
-            !(u->user->opcode == TL_OP_TRANS && feeds_products(u->user->out[0])))
-            return false;
-    return true;
-}
-
-void tl_simt_read_first(TlSimt *g)
-{
-    for (uint32_t i = 0; i < g->unread.len; i++) {
-        const TlValue *tile = g->unread.data[i]->tile;
-        if (!feeds_products(tile))
+    for (uint32_t i = 0; i < op->nin; i++) {
+        const TlValue *tile = tl_in(op, i);
+        if (!tl_attr(op, TL_ATTR_FIRST))
             tl_simt_read(g, tile, -1);
         for (const TlUse *u = tile->uses; u && g->reads[tile->id]; u = u->next)
-            if (u->user->opcode == TL_OP_DOT)
+            if (tl_mma_of(u->user))
                 tl_simt_mma_read_first(g, u->user);
     }
 }
@@ -288,7 +268,8 @@ void tl_simt_get(TlSimt *g, TlOp *op)
             r->access_of[p->accesses[i].regs[e]] = i;
     tl_simt_define(g, tile);
     g->reads[tile->id] = p->naccesses ? r : NULL;
-    tl_vec_push(g->arena, &g->unread, r);
+    if (!tl_attr(op, TL_ATTR_LATE))
+        tl_simt_read(g, tile, -1);
 }
 
 /* ---- copy ---- */
@@ -332,48 +313,45 @@ static void begin_copies(TlSimt *g, Copy *copies, uint32_t n, bool all_inside)
         tl_gen_set_loc(&g->gen, c->loc);
         if (!all_inside && c->from.moving)
             tl_simt_access_move(g, &c->from);
-        c->from.inside = all_inside && c->from.is_decided ? c->from.moving : 0;
+        c->from.inside = all_inside ? c->from.whole : 0;
         for (uint32_t i = 0; i < c->to.plan->naccesses; i++)
             begin_access(c, &c->to.plan->accesses[i]);
     }
 }
 
-static void copy_at_once(TlSimt *g, TlSimtAccess *from)
+static void copy_at_once(TlSimt *g, TlOp *op)
 {
-    LLVMValueRef *regs = TL_NEW_ARRAY(g->arena, LLVMValueRef, from->nregs);
-    const TlPlace *p = &from->place;
-    tl_simt_load_registers(g, from, regs);
-    Slot s = slot_of(g, p->buf, p->slot, plan_of_put(g, from->type, p->buf->type));
-    put_registers(&s, from->type, regs);
+    TlSimtAccess from;
+    tl_simt_access_begin(g, op, &from);
+    tl_simt_access_promise(g, &from);
+    LLVMValueRef *regs = TL_NEW_ARRAY(g->arena, LLVMValueRef, from.nregs);
+    const TlPlace *p = &from.place;
+    tl_simt_load_registers(g, &from, regs);
+    Slot s = slot_of(g, p->buf, p->slot, tl_copy_plan(g->arena, op));
+    put_registers(&s, from.type, regs);
 }
 
-/* False: the copy is done, by loads and stores. */
-static bool prepare_copy(TlSimt *g, TlOp *op, Copy *c)
+static void prepare_copy(TlSimt *g, TlOp *op, Copy *c)
 {
     TlSimtAccess *from = &c->from;
+    g->loc = op->loc;
+    tl_gen_set_loc(&g->gen, op->loc);
     tl_simt_access_begin(g, op, from);
     tl_simt_access_promise(g, from);
-    bool is_async, can_copy = g->options->target->can & TL_CAN_COPY;
-    const TlBufPlan *plan = tl_copy_plan(g->arena, op, from->width, can_copy, &is_async);
-    if (!is_async) {
-        copy_at_once(g, from);
-        return false;
-    }
-    c->to = slot_of(g, from->place.buf, from->place.slot, plan);
+    c->to = slot_of(g, from->place.buf, from->place.slot, tl_copy_plan(g->arena, op));
     c->owner = tl_simt_is_owner(g, from->layout);
     c->loc = op->loc;
     c->param = g->param;
-    return true;
 }
 
-/* i1: are the tiles that can be decided as a whole inside along the axes that move? NULL: there is
- * none. The other tests are made here, for both ways to use. */
+/* i1: are the tiles in bounds along the axes that `whole` lists? NULL: it lists none. The other
+ * tests are made here, for both ways to use. */
 static LLVMValueRef are_inside(TlSimt *g, Copy *copies, uint32_t n)
 {
     LLVMValueRef all = NULL;
     for (uint32_t k = 0; k < n; k++) {
         Copy *c = &copies[k];
-        c->from.inside = c->from.is_decided ? c->from.moving : 0;
+        c->from.inside = c->from.whole;
         for (uint32_t i = 0; i < c->to.plan->naccesses; i++)
             tl_simt_access_inside(g, &c->from, c->to.plan->accesses[i].regs[0]);
         all = tl_simt_both(g, all, tl_simt_access_all_inside(g, &c->from));
@@ -381,23 +359,23 @@ static LLVMValueRef are_inside(TlSimt *g, Copy *copies, uint32_t n)
     return all;
 }
 
-/* Copies beside each other, up to the next that is none: where the loop is not at the end of its
- * views, they begin without the tests of the axes that it moves along. At the end all is computed
- * again: were addresses common to both ways, ptxas would make one way of them, with every copy
- * twice, under predicates. */
-void tl_simt_copy(TlSimt *g, TlOp *op)
+static bool is_async(const TlOp *op)
+{
+    return op && op->opcode == TL_OP_COPY && tl_attr(op, TL_ATTR_ASYNC);
+}
+
+/* Adjacent asynchronous copies start together: where all of them are in bounds along the axes that
+ * `whole` lists, without tests along these axes. At the end of a view, everything is computed
+ * again: if the two ways shared addresses, ptxas would merge them into one, with each copy twice,
+ * under predicates. */
+static void begin_together(TlSimt *g, TlOp *first)
 {
     uint32_t n = 0, most = 0;
-    if (op->prev && op->prev->opcode == TL_OP_COPY)
-        return;
-    for (TlOp *o = op; o->opcode == TL_OP_COPY; o = o->next)
+    for (TlOp *o = first; is_async(o); o = o->next)
         most++;
     Copy *copies = TL_NEW_ARRAY(g->arena, Copy, most);
-    for (TlOp *o = op; o->opcode == TL_OP_COPY; o = o->next) {
-        g->loc = o->loc;
-        tl_gen_set_loc(&g->gen, o->loc);
-        n += prepare_copy(g, o, &copies[n]);
-    }
+    for (TlOp *o = first; is_async(o); o = o->next)
+        prepare_copy(g, o, &copies[n++]);
     LLVMValueRef inside = are_inside(g, copies, n);
     if (!inside) {
         begin_copies(g, copies, n, false);
@@ -412,6 +390,25 @@ void tl_simt_copy(TlSimt *g, TlOp *op)
         LLVMBuildBr(g->b, join);
     }
     LLVMPositionBuilderAtEnd(g->b, join);
+}
+
+static bool has_async(TlSimt *g, const TlOp *op)
+{
+    const TlTarget *target = g->options->target;
+    if (target->can & TL_CAN_COPY)
+        return true;
+    tl_diag(&g->fn->module->ctx->diags, op->loc, TL_E0700,
+            tl_format(g->arena, "asynchronous copies on %s", target->name));
+    g->failed = true;
+    return false;
+}
+
+void tl_simt_copy(TlSimt *g, TlOp *op)
+{
+    if (!is_async(op))
+        copy_at_once(g, op);
+    else if (has_async(g, op) && !is_async(op->prev))
+        begin_together(g, op);
 }
 
 void tl_simt_wait(TlSimt *g, TlOp *op)

@@ -158,7 +158,8 @@ TlMachine tl_target_machine(const TlTarget *t)
                        .shared_bytes = t->shared_bytes,
                        .matrix = t->matrix,
                        .copies = (t->can & TL_CAN_COPY) != 0,
-                       .registers = t->registers};
+                       .registers = t->registers,
+                       .reads_early = t->family->by_llvm};
 }
 
 bool tl_target_has_proof(const TlTarget *t, tl_leaf leaf)

@@ -338,6 +338,7 @@ static Rule rule_of(TlOpcode opcode)
     case TL_OP_ALLOC:
     case TL_OP_PUT:
     case TL_OP_GET:
+    case TL_OP_READ:
     case TL_OP_COMMIT:
     case TL_OP_WAIT:
     case TL_OP_PRINT:

@@ -63,6 +63,15 @@ uint64_t tl_buf_offset(const TlType *buf, const int32_t *coordinate)
     return chunk * chunk_bytes(buf) + (uint64_t)offset * elem_bytes(buf);
 }
 
+uint32_t tl_copy_whole_axes(const TlOp *op)
+{
+    const TlAttr *whole = tl_attr(op, TL_ATTR_WHOLE);
+    uint32_t axes = 0;
+    for (uint32_t i = 0; whole && i < whole->n; i++)
+        axes |= 1u << whole->u.ints[i];
+    return axes;
+}
+
 TlOp *tl_buf_alloc(const TlValue *buf)
 {
     TL_ASSERT(buf->def && buf->def->opcode == TL_OP_ALLOC, "a buffer that no alloc makes");

@@ -456,6 +456,17 @@ TlBufPlan *tl_buf_plan(TlArena *arena, const TlType *tile, const TlType *buf, in
     return pl.p;
 }
 
+TlBufPlan *tl_copy_plan(TlArena *arena, const TlOp *op)
+{
+    enum { ANY = 16 };
+    const TlType *tile = op->out[0]->type, *buf = tl_op_place(op).buf->type;
+    const TlAttr *async = tl_attr(op, TL_ATTR_ASYNC);
+    if (!async)
+        return tl_buf_plan(arena, tile, buf, ANY, TL_BUF_WRITES);
+    return tl_buf_plan(arena, tile, buf, (int)async->u.i / tl_dtype_bytes(tile->dtype),
+                       TL_BUF_WRITES | TL_BUF_IN_ORDER);
+}
+
 /* ---- the proof ---- */
 
 static uint64_t place_in(const TlBufPlan *p, const TlBufAccess *a, uint32_t lane, uint32_t warp)

@@ -59,6 +59,8 @@ enum {
 /* tile: a tile or token. max_regs: of a vector, a power of two; at most 16 bytes anyway. */
 TlBufPlan *tl_buf_plan(TlArena *arena, const TlType *tile, const TlType *buf, int max_regs,
                        uint32_t flags);
+/* The plan of a COPY: accesses of as many bytes as its `async` says, or those of a PUT. */
+TlBufPlan *tl_copy_plan(TlArena *arena, const TlOp *op);
 /* Executes the plan on numbers: every register is read from, or written to, the offset that its
  * element has in the buffer. NULL, or what is wrong, as text. */
 const char *tl_buf_prove(TlArena *arena, const TlBufPlan *p, const TlType *tile, const TlType *buf,

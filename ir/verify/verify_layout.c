@@ -11,6 +11,7 @@
  * layout included; that is in the rules of those ops already. */
 #include "ir/plan/layout_rules.h"
 #include "ir/plan/mma.h"
+#include "ir/plan/staged_plan.h"
 #include "ir/verify/verify.h"
 
 enum { MAX_REGISTERS = 1 << 20 };
@@ -171,8 +172,24 @@ static bool check_reshape(TlVerify *v, TlCtx *ctx, const TlOp *op)
                            tl_verify_type(v, r));
 }
 
+/* The elements that one asynchronous copy moves are contiguous in the buffer as well. */
+static bool check_async(TlVerify *v, const TlOp *op)
+{
+    const TlAttr *async = tl_attr(op, TL_ATTR_ASYNC);
+    if (op->opcode != TL_OP_COPY || !async)
+        return true;
+    const TlType *tile = op->out[0]->type;
+    int n = (int)async->u.i / tl_dtype_bytes(tile->dtype);
+    const TlBufPlan *plan = tl_copy_plan(&v->scratch, op);
+    return plan->nregs == (uint32_t)n ||
+           tl_verify_fault(v, op, "async = %d, but only %u elements of %s are contiguous",
+                           (int)async->u.i, plan->nregs, tl_verify_type(v, tile));
+}
+
 static bool check_op(TlVerify *v, TlCtx *ctx, const TlOp *op)
 {
+    if (!check_async(v, op))
+        return false;
     if (op->opcode == TL_OP_REDUCE)
         return check_reduce(v, ctx, op);
     if (op->opcode == TL_OP_RESHAPE)

@@ -1,5 +1,6 @@
 /* The rules of ops.def's `rule` column: types and attributes of each op. What a rule may rely on is
  * in verify.h. A rule without a function, or a function without a rule, does not build. */
+#include "ir/plan/late.h"
 #include "ir/plan/mma.h"
 #include "ir/verify/verify.h"
 #include <string.h>
@@ -497,6 +498,8 @@ static void tl_check_dot(TlVerify *v, const TlOp *op)
     else if (tl_attr_int(op, TL_ATTR_PRECISION, TL_PRECISION_IEEE) != TL_PRECISION_IEEE &&
              a->dtype != TL_F32)
         FAULT("precision is for f32");
+    else if (tl_attr(op, TL_ATTR_IN_TURN) && !tl_attr(op, TL_ATTR_MMA))
+        FAULT("in_turn without mma");
     else
         check_mma(v, op);
 }
@@ -794,11 +797,75 @@ static void tl_check_put(TlVerify *v, const TlOp *op)
         want_ahead(v, op, in_type(op, 0));
 }
 
+/* Does the op, or one in it, take a tile of the get? */
+static bool takes(const TlOp *op, const TlOp *get)
+{
+    for (const TlOp *o = op; o; o = tl_walk_next(o, op))
+        for (uint32_t i = 0; i < o->nin; i++)
+            if (tl_get_of(tl_in(o, i)) == get) return true;
+    return false;
+}
+
+static bool reads_late(const TlOp *op)
+{
+    return op->opcode == TL_OP_TRANS || op->opcode == TL_OP_READ || tl_mma_of(op);
+}
+
+/* An op that takes the tile reads it, or it has been read, before the slot can change. */
+static void want_late(TlVerify *v, const TlOp *op)
+{
+    const TlOp *end = NULL;
+    for (const TlOp *o = op->next; o && tl_attr(op, TL_ATTR_LATE); o = o->next) {
+        const char *text = tl_op_info(o->opcode)->text;
+        if (takes(o, op)) {
+            if (end) FAULT("late: '%s' reads it after '%s'", text, tl_op_info(end->opcode)->text);
+            else if (!reads_late(o)) FAULT("late: '%s' takes it before it is read", text);
+            if (end || !reads_late(o)) return;
+            if (o->opcode == TL_OP_READ && !tl_attr(o, TL_ATTR_FIRST)) return;
+        }
+        if (!end && !tl_may_read_behind(o)) end = o;
+    }
+}
+
 static void tl_check_get(TlVerify *v, const TlOp *op)
 {
-    if (want_buf(v, op, in_type(op, 0)) && want_scalar(v, op, 1, TL_I32) &&
-        want_content(v, op, in_type(op, 0), out_type(op, 0), TL_TILE))
-        want_ahead(v, op, in_type(op, 0));
+    if (!want_buf(v, op, in_type(op, 0)) || !want_scalar(v, op, 1, TL_I32) ||
+        !want_content(v, op, in_type(op, 0), out_type(op, 0), TL_TILE))
+        return;
+    want_ahead(v, op, in_type(op, 0));
+    want_late(v, op);
+}
+
+static void tl_check_read(TlVerify *v, const TlOp *op)
+{
+    for (uint32_t i = 0; i < op->nin; i++)
+        if (!tl_late_get(tl_in(op, i))) FAULT("operand %u does not come from a late get", i);
+}
+
+/* `whole` lists axes of slices, in ascending order. */
+static void want_whole(TlVerify *v, const TlOp *op, const TlPlace *p)
+{
+    const TlAttr *whole = tl_attr(op, TL_ATTR_WHOLE);
+    int64_t last = -1;
+    if (whole && !tl_attr(op, TL_ATTR_ASYNC)) FAULT("whole without async");
+    for (uint32_t i = 0; whole && i < whole->n; i++) {
+        int64_t axis = whole->u.ints[i];
+        bool ok = axis > last && axis < p->naxes && p->axes && p->axes[axis].kind == TL_AXIS_SLICE;
+        if (!ok) {
+            FAULT("whole: axis %lld is not a slice, or out of order", (long long)axis);
+            return;
+        }
+        last = axis;
+    }
+}
+
+static void want_way(TlVerify *v, const TlOp *op, const TlPlace *p)
+{
+    const TlAttr *async = tl_attr(op, TL_ATTR_ASYNC);
+    int64_t n = async ? async->u.i : 0, unit = tl_dtype_bytes(p->base->type->dtype);
+    bool ok = !async || ((n == 4 || n == 8 || n == 16) && n % unit == 0);
+    if (!ok) FAULT("async = %lld, with elements of %lld bytes", (long long)n, (long long)unit);
+    else want_whole(v, op, p);
 }
 
 static void tl_check_copy(TlVerify *v, const TlOp *op)
@@ -815,7 +882,10 @@ static void tl_check_copy(TlVerify *v, const TlOp *op)
         FAULT("%s is not what is at the place", tl_verify_type(v, buf));
     else if (tl_is_bool(d) || tl_dtype_bits(d) < 8) /* in memory they look other than in tiles */
         FAULT("not of %s", tl_dtype_name(d));
-    else want_ahead(v, op, buf);
+    else {
+        want_ahead(v, op, buf);
+        want_way(v, op, &p);
+    }
 }
 
 static void tl_check_commit(TlVerify *v, const TlOp *op) { (void)v, (void)op; }

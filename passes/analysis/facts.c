@@ -87,6 +87,19 @@ bool tl_is_invariant(const TlValue *v, const TlOp *loop)
     return !tl_block_is_inside(v->def ? v->def->block : v->block, loop);
 }
 
+uint32_t tl_moving_axes(const TlOp *access)
+{
+    const TlOp *loop = access->block->parent;
+    TlPlace p = tl_op_place(access);
+    uint32_t moving = 0;
+    while (loop && loop->opcode != TL_OP_FOR && loop->opcode != TL_OP_WHILE)
+        loop = loop->block->parent;
+    for (uint32_t i = 0; i < p.naxes && p.axes && loop; i++)
+        if (p.axes[i].kind != TL_AXIS_TILE && !tl_is_invariant(p.index[i].value, loop))
+            moving |= 1u << i;
+    return moving;
+}
+
 bool tl_const_int_value(const TlValue *v, TlWideInt *out)
 {
     uint64_t bits;

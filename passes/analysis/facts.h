@@ -16,6 +16,8 @@ bool tl_is_view_of_launch(const TlValue *v);
 bool tl_attr_equal(const TlAttr *a, const TlAttr *b);
 /* Is v the same value in every trip of the loop: defined outside of it? */
 bool tl_is_invariant(const TlValue *v, const TlOp *loop);
+/* The axes of a view, as bits, whose scalar index changes in the innermost loop around it. */
+uint32_t tl_moving_axes(const TlOp *access);
 /* The value of an integer scalar constant. */
 bool tl_const_int_value(const TlValue *v, TlWideInt *out);
 /* Number of trips of a FOR with constant bounds. */

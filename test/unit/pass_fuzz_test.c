@@ -705,7 +705,8 @@ static const char *const pipelines[] = {
     "coalesce,place-layouts,allocate-shared,insert-barriers",
     "cse,coalesce,stress-layouts{seed=7},place-layouts,cse,dce",
     "coalesce,place-layouts,stress-layouts{seed=9},allocate-shared,insert-barriers",
-    "coalesce,stress-layouts{seed=5},stage-shared,pipeline,allocate-shared,insert-barriers",
+    "coalesce,stress-layouts{seed=5},stage-shared,pipeline,allocate-shared,insert-barriers,"
+    "order-reads",
     "canonicalize",
     "cse",
     "dce",

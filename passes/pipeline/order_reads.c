@@ -1,0 +1,349 @@
+/* order-reads: makes the decisions that would otherwise be left to the lowering, so that the IR
+ * shows what is executed.
+ *
+ * Copies. A copy is asynchronous where the machine has such copies and at least 4 bytes of it are
+ * contiguous both in memory and in the buffer; `async` says how many. The other copies load and
+ * store at once, and are moved in front of the asynchronous copies next to them. Where the loop
+ * around a copy moves its tile along a slice of the view, one test of the whole tile can replace
+ * the tests of its elements (`whole`): the code is then emitted twice, without these tests and with
+ * them. That test has 32 bits; where 32 bits are not enough, elements keep their tests.
+ *
+ *     copy %A, %i, %k, %a, %s {axes = [64, 32]}
+ *  => copy %A, %i, %k, %a, %s {axes = [64, 32], async = 16, whole = [1]}
+ *
+ * Reads. A tile that a GET provides to products by matrix instructions is not read at the GET
+ * (`late`): the product reads the operands of each instruction when it needs them, so that few
+ * registers hold operands. What its first step needs is read before copies start (`read {first}`),
+ * so that the product need not wait for it behind them. The whole tile is read before shared memory
+ * may change, and before any other op takes it.
+ *
+ *     %x = get %a, %s                 %x = get %a, %s {late}
+ *     %y = get %b, %s                 %y = get %b, %s {late}
+ *     %t = copy ...             =>    read %x, %y {first}
+ *     %p = dot %x, %y, %q             %t = copy ...
+ *     %z = add %x, %x                 %p = dot %x, %y, %q
+ *                                     read %x
+ *                                     %z = add %x, %x
+ *
+ * Turns. LLVM tends to read shared memory early, and would read the operands of all steps of a
+ * product at once. Where they would leave too few registers beside the accumulator, each row of
+ * instructions reads its operands in turn (`in_turn`). For NVIDIA, ptxas orders the reads.
+ *
+ * No pass edits the code after it: its decisions need not hold once ops are inserted between those
+ * that it ordered. */
+#include "ir/plan/late.h"
+#include "ir/plan/mma.h"
+#include "ir/plan/staged_plan.h"
+#include "passes/analysis/axis_info.h"
+#include "passes/analysis/facts.h"
+#include "passes/pass.h"
+#include <string.h>
+
+typedef struct Order {
+    TlFn *fn;
+    TlPassCtx *px;
+    bool changed;
+} Order;
+
+/* ---- copies ---- */
+
+/* Bytes that an asynchronous copy moves at once; 0: the copy is not asynchronous. */
+static int64_t async_bytes(const Order *o, const TlOp *copy, const TlAccessInfo *info)
+{
+    enum { LEAST = 4 };
+    const TlType *tile = copy->out[0]->type;
+    if (!o->px->machine->copies)
+        return 0;
+    const TlBufPlan *plan =
+        tl_buf_plan(o->px->scratch, tile, tl_op_place(copy).buf->type,
+                    tl_access_vector(info, copy, tile->layout), TL_BUF_WRITES | TL_BUF_IN_ORDER);
+    int64_t bytes = (int64_t)tl_dtype_bytes(tile->dtype) * plan->nregs;
+    return bytes < LEAST ? 0 : bytes;
+}
+
+/* The axes, as bits, that one test of the whole tile can decide. */
+static uint32_t whole_axes(const Order *o, const TlOp *copy, const TlAccessInfo *info)
+{
+    if (tl_attr_flag(copy, TL_ATTR_UNCHECKED) && !o->px->machine->check)
+        return 0;
+    TlPlace p = tl_op_place(copy);
+    uint32_t moving = tl_moving_axes(copy), slices = 0;
+    for (uint32_t i = 0; i < p.naxes && p.axes; i++)
+        if (p.axes[i].kind == TL_AXIS_SLICE)
+            slices |= moving & 1u << i;
+    return slices & ~info->narrow ? 0 : slices;
+}
+
+static void set_whole(Order *o, TlOp *copy, uint32_t axes)
+{
+    int64_t *list = TL_NEW_ARRAY(&o->fn->module->arena, int64_t, TL_MAX_VIEW_RANK);
+    TlAttr attr = {.id = TL_ATTR_WHOLE, .u.ints = list};
+    for (int i = 0; i < TL_MAX_VIEW_RANK; i++)
+        if (axes >> i & 1)
+            list[attr.n++] = i;
+    tl_attr_set(o->fn, copy, attr);
+}
+
+static void order_copy(Order *o, const TlAxisInfo *axis, TlOp *copy)
+{
+    TlAccessInfo info = tl_access_info(axis, copy);
+    int64_t bytes = async_bytes(o, copy, &info);
+    uint32_t axes = bytes ? whole_axes(o, copy, &info) : 0;
+    if (bytes)
+        tl_attr_set(o->fn, copy, (TlAttr){.id = TL_ATTR_ASYNC, .u.i = bytes});
+    if (axes)
+        set_whole(o, copy, axes);
+    o->changed |= bytes != 0;
+}
+
+/* Copies that are done at once come before those that are only started. */
+static void sort_copy(Order *o, TlOp *copy)
+{
+    TlOp *first = copy;
+    if (tl_attr(copy, TL_ATTR_ASYNC))
+        return;
+    while (first->prev && first->prev->opcode == TL_OP_COPY &&
+           tl_attr(first->prev, TL_ATTR_ASYNC))
+        first = first->prev;
+    if (first == copy)
+        return;
+    tl_op_move_before(copy, first);
+    o->changed = true;
+}
+
+static void order_copies(Order *o)
+{
+    const TlAxisInfo *axis = NULL;
+    for (TlOp *op = o->fn->body->first; op; op = tl_walk_next(op, NULL)) {
+        if (op->opcode != TL_OP_COPY || tl_attr(op, TL_ATTR_ASYNC))
+            continue;
+        axis = axis ? axis : tl_pass_axis_info(o->fn, o->px);
+        order_copy(o, axis, op);
+        sort_copy(o, op);
+    }
+}
+
+/* ---- reads ---- */
+
+/* The tile of a GET, or a TRANS of one, of which something has not been read yet. */
+typedef struct Unread {
+    TlValue *tile;
+    TlOp *get;
+    bool has_first; /* what its products need for their first step is read */
+} Unread;
+
+typedef struct Reads {
+    Order *o;
+    TL_VEC(Unread) unread; /* in order */
+    TlOp *at;              /* the READs go before this op */
+    TlOp *last;            /* the READ added there last; NULL: none */
+} Reads;
+
+static void set_late(Reads *r, TlOp *get)
+{
+    if (tl_attr(get, TL_ATTR_LATE))
+        return;
+    tl_attr_set(r->o->fn, get, (TlAttr){.id = TL_ATTR_LATE, .u.i = 1});
+    r->o->changed = true;
+}
+
+static void add_read(Reads *r, TlValue *tile, bool first)
+{
+    TlAttr attr = {.id = TL_ATTR_FIRST, .u.i = 1};
+    TlBuilder b = tl_builder_before(r->at);
+    if (r->last && (tl_attr(r->last, TL_ATTR_FIRST) != NULL) == first)
+        tl_add_operand(r->o->fn, r->last, tile);
+    else
+        r->last = tl_op_new(&b, TL_OP_READ, 1, &tile, 0, NULL, 0, first, &attr);
+}
+
+/* In the order of the registers of `tile`, which is the GET's own or a TRANS of it. A GET directly
+ * in front of `at` needs no READ: it reads at once. */
+static void read_all(Reads *r, TlValue *tile)
+{
+    TlOp *get = tl_get_of(tile);
+    uint32_t n = 0;
+    if (r->last || r->at->prev != get) {
+        set_late(r, get);
+        add_read(r, tile, false);
+    }
+    for (uint32_t i = 0; i < r->unread.len; i++)
+        if (r->unread.data[i].get != get)
+            r->unread.data[n++] = r->unread.data[i];
+    r->unread.len = n;
+}
+
+/* Do only products by matrix instructions take it? (There may be a READ already.) */
+static bool feeds_products(const TlValue *v)
+{
+    for (const TlUse *u = v->uses; u; u = u->next)
+        if (!tl_mma_of(u->user) && u->user->opcode != TL_OP_READ &&
+            !(u->user->opcode == TL_OP_TRANS && feeds_products(u->user->out[0])))
+            return false;
+    return true;
+}
+
+static bool has_product(const TlValue *v)
+{
+    for (const TlUse *u = v->uses; u; u = u->next)
+        if (tl_mma_of(u->user))
+            return true;
+    return false;
+}
+
+/* Before copies start: of tiles for products, what the first step needs; of others, all. */
+static void read_before_copy(Reads *r)
+{
+    for (uint32_t i = 0; i < r->unread.len; i++) {
+        Unread *u = &r->unread.data[i];
+        if (!feeds_products(u->get->out[0])) {
+            read_all(r, u->tile);
+            i = UINT32_MAX; /* the list has changed */
+        } else if (!u->has_first && has_product(u->tile)) {
+            u->has_first = true;
+            set_late(r, u->get);
+            add_read(r, u->tile, true);
+        }
+    }
+}
+
+/* Is a tile of the GET an operand of the op, of an op inside it, or of a later op of its block? */
+static bool is_taken_from(const TlOp *op, const TlOp *get)
+{
+    for (const TlOp *o = op; o; o = o->next)
+        for (const TlOp *in = o; in; in = tl_walk_next(in, o))
+            for (uint32_t i = 0; i < in->nin; i++)
+                if (tl_get_of(tl_in(in, i)) == get)
+                    return true;
+    return false;
+}
+
+/* Shared memory may change at this op. Tiles that no later op takes are dropped. */
+static void read_before_change(Reads *r)
+{
+    while (r->unread.len) {
+        TlOp *get = r->unread.data[0].get;
+        if (is_taken_from(r->at, get)) {
+            read_all(r, get->out[0]);
+            continue;
+        }
+        r->unread.len--;
+        memmove(r->unread.data, r->unread.data + 1, r->unread.len * sizeof *r->unread.data);
+    }
+}
+
+static const Unread *find_unread(const Reads *r, const TlValue *tile)
+{
+    for (uint32_t i = 0; i < r->unread.len; i++)
+        if (r->unread.data[i].tile == tile)
+            return &r->unread.data[i];
+    return NULL;
+}
+
+static bool wants_unread(const Reads *r, const TlOp *op)
+{
+    for (uint32_t i = 0; i < op->nin; i++)
+        if (find_unread(r, tl_in(op, i)))
+            return true;
+    return false;
+}
+
+static bool wants_unread_inside(const Reads *r, const TlOp *op)
+{
+    for (const TlOp *in = tl_walk_next(op, op); in; in = tl_walk_next(in, op))
+        if (wants_unread(r, in))
+            return true;
+    return false;
+}
+
+/* The op takes tiles that are not read yet: a product reads them step by step, a TRANS renames. */
+static void read_for(Reads *r, TlOp *op)
+{
+    for (uint32_t i = 0; i < op->nin; i++) {
+        const Unread *u = find_unread(r, tl_in(op, i));
+        if (!u)
+            continue;
+        if (tl_mma_of(op) || op->opcode == TL_OP_TRANS)
+            set_late(r, u->get);
+        else
+            read_all(r, u->tile);
+    }
+}
+
+static void visit(Reads *r, TlOp *op)
+{
+    r->at = op;
+    r->last = NULL;
+    if (op->opcode == TL_OP_COPY || op->opcode == TL_OP_COMMIT)
+        read_before_copy(r);
+    else if (!tl_may_read_behind(op) || wants_unread_inside(r, op) ||
+             (op->opcode == TL_OP_LOAD && wants_unread(r, op)))
+        read_before_change(r);
+    else
+        read_for(r, op);
+    if (op->opcode == TL_OP_GET)
+        tl_vec_push(r->o->px->scratch, &r->unread, (Unread){.tile = op->out[0], .get = op});
+    else if (op->opcode == TL_OP_TRANS && find_unread(r, tl_in(op, 0)))
+        tl_vec_push(r->o->px->scratch, &r->unread,
+                    (Unread){.tile = op->out[0], .get = tl_get_of(op->out[0])});
+}
+
+/* A tile that has not been read never leaves its block. */
+static void order_block(Order *o, TlBlock *block)
+{
+    Reads r = {.o = o};
+    for (TlOp *op = block->first; op; op = op->next) {
+        if (!r.unread.len && op->opcode != TL_OP_GET)
+            continue;
+        visit(&r, op);
+    }
+}
+
+static void order_reads(Order *o)
+{
+    for (TlOp *op = o->fn->body->first; op; op = tl_walk_next(op, NULL))
+        if (op->opcode == TL_OP_READ)
+            return; /* done already */
+    for (TlOp *op = o->fn->body->first; op; op = tl_walk_next(op, NULL))
+        if (!op->prev)
+            order_block(o, op->block);
+}
+
+/* ---- turns ---- */
+
+static int64_t words_of(const TlOp *dot, uint32_t operand)
+{
+    int64_t bits = tl_dtype_bits(tl_mma_of(dot)->type[operand]);
+    return tl_layout_registers(tl_in(dot, operand)->type->layout) * bits / 32;
+}
+
+/* Would the operands of all steps leave too few registers beside the accumulator? */
+static bool must_take_turns(const Order *o, const TlOp *dot)
+{
+    int64_t words = 0;
+    for (uint32_t i = 0; i < 3; i++)
+        words += words_of(dot, i);
+    return o->px->machine->registers && words > o->px->machine->registers / 2;
+}
+
+static void order_turns(Order *o)
+{
+    for (TlOp *op = o->fn->body->first; op; op = tl_walk_next(op, NULL)) {
+        if (!tl_mma_of(op) || tl_attr(op, TL_ATTR_IN_TURN) || !must_take_turns(o, op))
+            continue;
+        tl_attr_set(o->fn, op, (TlAttr){.id = TL_ATTR_IN_TURN, .u.i = 1});
+        o->changed = true;
+    }
+}
+
+TlPassResult tl_pass_order_reads(TlFn *fn, TlPassCtx *px)
+{
+    Order o = {.fn = fn, .px = px};
+    if (tl_fn_level(fn) != TL_LEVEL_STAGED)
+        return TL_SAME;
+    order_copies(&o);
+    order_reads(&o);
+    if (px->machine->reads_early)
+        order_turns(&o);
+    return o.changed ? TL_CHANGED : TL_SAME;
+}
