@@ -460,7 +460,7 @@ static bool may_call(TlSema *s, TlDef *def, TlLoc loc, uint32_t *depth)
     return true;
 }
 
-TlVal tl_call_def(TlSema *s, TlDef *def, uint32_t nargs, const TlArgVal *args, TlLoc loc)
+static TlVal call_def(TlSema *s, TlDef *def, uint32_t nargs, const TlArgVal *args, TlLoc loc)
 {
     uint32_t depth;
     if (!tl_step(s, loc) || !may_call(s, def, loc, &depth))
@@ -516,7 +516,7 @@ TlVal tl_call_fn(TlSema *s, const TlVal *fn, uint32_t nargs, const TlVal *args, 
     TlArgVal *named = TL_NEW_ARRAY(s->arena, TlArgVal, nargs + 1);
     for (uint32_t i = 0; i < nargs; i++)
         named[i] = (TlArgVal){.loc = loc, .val = args[i]};
-    return tl_call_def(s, fn->def, nargs, named, loc);
+    return call_def(s, fn->def, nargs, named, loc);
 }
 
 TlVal tl_call_std(TlSema *s, const char *module, const char *name, uint32_t nargs,
@@ -547,7 +547,7 @@ TlVal tl_eval_call(TlSema *s, const TlExpr *e)
     }
     s->b.loc = e->loc;
     if (f.kind == TL_VAL_FN)
-        return tl_call_def(s, f.def, e->args.len, args, e->loc);
+        return call_def(s, f.def, e->args.len, args, e->loc);
     if (!tl_is_bad(&f)) {
         tl_err(s, e->loc, TL_E0208, tl_val_str(s, &f));
         return tl_bad();

@@ -577,7 +577,7 @@ TlVal tl_binary_vals(TlSema *s, int op, TlVal a, TlVal b, TlLoc loc)
     return tl_val_ir(emit_binary(s, op, x[0], x[1]));
 }
 
-TlVal tl_unary_val(TlSema *s, int op, TlVal a, TlLoc loc)
+static TlVal unary_val(TlSema *s, int op, TlVal a, TlLoc loc)
 {
     const char *text = op == '-' ? "unary -" : op == '+' ? "unary +" : op == '!' ? "!" : "~";
     if (!tl_check_value(s, &a, loc))
@@ -590,7 +590,7 @@ TlVal tl_unary_val(TlSema *s, int op, TlVal a, TlLoc loc)
         out.items[0] = a.items[0];
         out.u.locs = NULL;
         for (int i = 1; i < 3; i++)
-            out.items[i] = tl_unary_val(s, op, a.items[i], loc);
+            out.items[i] = unary_val(s, op, a.items[i], loc);
         return out;
     }
     TlDtype d = tl_is_untyped(&a) ? tl_literal_dtype(&a) : tl_val_dtype(&a);
@@ -706,7 +706,8 @@ static TlVal eval_cast(TlSema *s, const TlExpr *e)
 
 /* ---- selection ---- */
 
-TlVal tl_select_vals(TlSema *s, const TlVal *c, const TlVal *a, const TlVal *b, TlLoc loc)
+/* c ? a : b by element, all given; used for tiles */
+static TlVal select_vals(TlSema *s, const TlVal *c, const TlVal *a, const TlVal *b, TlLoc loc)
 {
     if (c->kind == TL_VAL_IR && tl_is_untyped(a) && tl_is_untyped(b)) {
         TlVal out = {.kind = TL_VAL_CHOICE,
@@ -757,7 +758,7 @@ TlVal tl_select_vals(TlSema *s, const TlVal *c, const TlVal *a, const TlVal *b, 
 
 static TlVal select_of(TlSema *s, const TlVal *c, const TlVal *a, const TlVal *b, const TlExpr *e)
 {
-    TlVal out = tl_select_vals(s, c, a, b, e->loc);
+    TlVal out = select_vals(s, c, a, b, e->loc);
     if (out.kind == TL_VAL_CHOICE) {
         TlLoc *locs = TL_NEW_ARRAY(s->arena, TlLoc, 2);
         locs[0] = e->b->loc, locs[1] = e->c->loc;
@@ -1035,7 +1036,7 @@ static TlVal eval_kind(TlSema *s, const TlExpr *e)
     case TL_EX_STRING:
         return (TlVal){.kind = TL_VAL_STRING, .dtype = TL_DTYPE_COUNT, .u.string = e->u.string};
     case TL_EX_NAME: return eval_name(s, e, NULL);
-    case TL_EX_UNARY: return tl_unary_val(s, e->u.op, tl_eval(s, e->a), e->loc);
+    case TL_EX_UNARY: return unary_val(s, e->u.op, tl_eval(s, e->a), e->loc);
     case TL_EX_BINARY: return eval_binary(s, e);
     case TL_EX_COND: return eval_cond_expr(s, e);
     case TL_EX_CAST: return eval_cast(s, e);

@@ -122,10 +122,6 @@ const char *tl_program_kernel_name(const TlProgram *p, uint32_t i)
 {
     return i < p->kernels.len ? p->kernels.data[i]->item->name : NULL;
 }
-const TlUnit *tl_program_unit(const TlProgram *p)
-{
-    return p->root->unit;
-}
 
 static TlDef *find_kernel(const TlProgram *p, const char *name)
 {

@@ -56,7 +56,6 @@ TlInstantiate tl_frontend_lower(TlProgram *p, const char *kernel, const TlConstA
 /* The kernel is not part of the output: a warning at its name. */
 void tl_frontend_leave_out(TlProgram *p, const char *kernel, const char *why);
 
-const TlUnit *tl_program_unit(const TlProgram *p); /* the root's tree, for --emit=ast */
 /* "BM, BN, epi": a kernel's compile-time parameters, for usage messages */
 const char *tl_program_const_names(const TlProgram *p, const char *kernel);
 #endif

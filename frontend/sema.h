@@ -353,7 +353,6 @@ TlVal tl_convert_dtype(TlSema *s, const TlVal *v, TlDtype d, TlLoc loc);
 TlVal tl_convert(TlSema *s, const TlVal *v, const TlTy *t, TlLoc loc);
 TlValue *tl_convert_ir(TlSema *s, const TlVal *v, const TlType *t, TlLoc loc);
 TlVal tl_zero(TlSema *s, const TlTy *t);
-TlValue *tl_const_of(TlSema *s, const TlType *t, uint64_t bits);
 TlValue *tl_broadcast_ir(TlSema *s, TlValue *v, int rank, const int32_t *shape);
 
 /* ---- expr.c ---- */
@@ -368,10 +367,7 @@ TlValue *
 tl_eval_cond(TlSema *s, const TlExpr *e,
              TlVal *out); /* scalar bool; CONST in *out when known, NULL then or after errors */
 TlVal tl_binary_vals(TlSema *s, int op, TlVal a, TlVal b, TlLoc loc);
-TlVal tl_unary_val(TlSema *s, int op, TlVal a, TlLoc loc);
 TlVal tl_cast_val(TlSema *s, const TlVal *v, const TlTy *to, TlLoc loc);
-/* c ? a : b by element, all given; used for tiles */
-TlVal tl_select_vals(TlSema *s, const TlVal *c, const TlVal *a, const TlVal *b, TlLoc loc);
 /* Numbers to one type and one shape; false after an error or when one is unknown (*out bad). */
 bool tl_unify(TlSema *s, uint32_t n, TlVal *vals, const TlLoc *locs, TlLoc loc, const char *what,
               TlValue **out, TlVal *bad);
@@ -416,7 +412,6 @@ typedef struct TlArgVal {
     TlVal val;
 } TlArgVal;
 TlVal tl_eval_call(TlSema *s, const TlExpr *e);
-TlVal tl_call_def(TlSema *s, TlDef *def, uint32_t nargs, const TlArgVal *args, TlLoc loc);
 /* a function value (user's or built-in) on given values */
 TlVal tl_call_fn(TlSema *s, const TlVal *fn, uint32_t nargs, const TlVal *args, TlLoc loc);
 /* a function of the library, which is there */
@@ -523,7 +518,6 @@ void tl_carry_final(TlSema *s, const TlCarried *c,
 
 /* ---- stmt.c, loop.c ---- */
 void tl_stmt(TlSema *s, const TlStmt *st);
-void tl_stmts(TlSema *s, const TlStmts *list);
 void tl_stmt_loop_range(TlSema *s, const TlStmt *st);
 void tl_stmt_loop_while(TlSema *s, const TlStmt *st);
 void tl_stmt_static_for(TlSema *s, const TlStmt *st);
@@ -549,6 +543,4 @@ void tl_warn_no_grid(TlProgram *p);
 void tl_warn_kernel(TlSema *s, const TlItem *item, const TlFn *fn);
 /* A clause or hint of effects.def stands at loc. */
 void tl_warn_no_effect(TlSema *s, const char *word, TlLoc loc);
-/* Are there warnings about what stands at loc? In walks of instances, in the root module. */
-bool tl_warns_at(const TlSema *s, TlLoc loc);
 #endif

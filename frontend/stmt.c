@@ -439,7 +439,7 @@ static bool list_item(TlSema *s, void *user, uint32_t i)
     return true;
 }
 
-void tl_stmts(TlSema *s, const TlStmts *list)
+static void stmts(TlSema *s, const TlStmts *list)
 {
     list_from(s, list, 0);
 }
@@ -474,7 +474,7 @@ void tl_stmt(TlSema *s, const TlStmt *st)
     case TL_ST_EMPTY: return;
     case TL_ST_BLOCK: {
         TlMark m = tl_scope_open(s);
-        tl_stmts(s, &st->body);
+        stmts(s, &st->body);
         tl_scope_close(s, m);
         return;
     }

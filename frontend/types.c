@@ -336,11 +336,6 @@ TlValue *tl_broadcast_ir(TlSema *s, TlValue *v, int rank, const int32_t *shape)
 
 /* ---- values in IR ---- */
 
-TlValue *tl_const_of(TlSema *s, const TlType *t, uint64_t bits)
-{
-    return tl_const_bits(&s->b, t, bits);
-}
-
 /* c ? a : b of literals as elements of type d */
 static TlValue *choice_ir(TlSema *s, const TlVal *v, TlDtype d, TlLoc loc)
 {

@@ -12,7 +12,8 @@ typedef struct Warn {
     const TlKernelInfo *info;
 } Warn;
 
-bool tl_warns_at(const TlSema *s, TlLoc loc)
+/* Are there warnings about what stands at loc? In walks of instances, in the root module. */
+static bool warns_at(const TlSema *s, TlLoc loc)
 {
     return !s->abstract && !s->mute && loc.line && loc.file == s->prog->root->unit->source;
 }
@@ -209,13 +210,13 @@ static bool is_one_program(const Warn *w)
 static void warn_unguarded(const Warn *w)
 {
     TlOp *op = first_op(w);
-    while (op && !(is_update(op) && tl_warns_at(w->s, op->loc)))
+    while (op && !(is_update(op) && warns_at(w->s, op->loc)))
         op = tl_walk_next(op, NULL);
     if (!op || is_one_program(w) || takes_turns(w))
         return;
     Differ d = find_differences(w);
     for (; op; op = tl_walk_next(op, NULL)) {
-        if (!is_update(op) || !tl_warns_at(w->s, op->loc))
+        if (!is_update(op) || !warns_at(w->s, op->loc))
             continue;
         TlPlace p = tl_op_place(op);
         bool differs = d.value[p.base->id];
@@ -390,7 +391,7 @@ static void warn_tails(const Warn *w)
 {
     const int32_t *reach = find_reach(w);
     for (const TlOp *op = first_op(w); op; op = tl_walk_next(op, NULL)) {
-        if (!tl_attr(op, TL_ATTR_AXES) || !tl_warns_at(w->s, op->loc))
+        if (!tl_attr(op, TL_ATTR_AXES) || !warns_at(w->s, op->loc))
             continue;
         TlPlace p = tl_op_place(op);
         for (uint32_t a = 0; a < p.naxes; a++)
@@ -412,7 +413,7 @@ static const Effect effects[] = {
 void tl_warn_no_effect(TlSema *s, const char *word, TlLoc loc)
 {
     const char *kind = s->options->target_kind;
-    if (!tl_warns_at(s, loc) || (strcmp(kind, "cuda") != 0 && strcmp(kind, "hip") != 0))
+    if (!warns_at(s, loc) || (strcmp(kind, "cuda") != 0 && strcmp(kind, "hip") != 0))
         return;
     for (size_t i = 0; i < sizeof effects / sizeof *effects; i++) {
         const Effect *e = &effects[i];
@@ -445,7 +446,7 @@ void tl_warn_kernel(TlSema *s, const TlItem *item, const TlFn *fn)
     if (s->abstract || s->quiet_errors)
         return;
     for (const TlOp *op = first_op(&w); op; op = tl_walk_next(op, NULL)) {
-        if (!tl_warns_at(s, op->loc))
+        if (!warns_at(s, op->loc))
             continue;
         warn_grid_axis(&w, op);
         warn_outer_index(&w, op);

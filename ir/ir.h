@@ -199,7 +199,6 @@ typedef struct TlOpInfo {
     const char *doc;
 } TlOpInfo;
 const TlOpInfo *tl_op_info(TlOpcode opcode);
-void tl_print_op_table(TlSbuf *out); /* every op as a Markdown table, as in IR.md */
 bool tl_opcode_parse(const char *text, size_t length, TlOpcode *out);
 const char *tl_attr_name(TlAttrId id);
 TlAttrForm tl_attr_form(TlAttrId id);
@@ -254,7 +253,6 @@ bool tl_place_shape(uint32_t naxes, const TlAxis *axes, TlValue *const *index, i
 
 /* ---- text form (print.c, parse.c) and verifier ---- */
 void tl_print_module(TlSbuf *out, const TlModule *m);
-void tl_print_fn(TlSbuf *out, const TlFn *fn); /* a complete text of one kernel: it parses */
 /* Parses a .tir text; on error gives diagnostics in ctx and returns NULL. The module is
  * verified. */
 TlModule *tl_parse_module(TlCtx *ctx, uint32_t source);

@@ -122,27 +122,6 @@ float tl_bf16_to_f32(uint16_t h)
     return bits_float((u & 0x7fffffff) > 0x7f800000 ? u | 0x400000 : u);
 }
 
-float tl_f8e4m3_to_f32(uint8_t x)
-{
-    return (float)unpack(&formats[TL_F8E4M3], x);
-}
-float tl_f8e5m2_to_f32(uint8_t x)
-{
-    return (float)unpack(&formats[TL_F8E5M2], x);
-}
-float tl_f8e4m3fnuz_to_f32(uint8_t x)
-{
-    return (float)unpack(&formats[TL_F8E4M3FNUZ], x);
-}
-float tl_f8e5m2fnuz_to_f32(uint8_t x)
-{
-    return (float)unpack(&formats[TL_F8E5M2FNUZ], x);
-}
-float tl_f4e2m1_to_f32(uint8_t x)
-{
-    return (float)unpack(&formats[TL_F4E2M1], x & 0xf);
-}
-
 /* ---- an exact value to any format, one rounding ---------------------------------------------- */
 
 static uint64_t overflow(const Format *f, int round, bool saturate)
@@ -239,15 +218,6 @@ uint16_t tl_f32_to_bf16(float x)
     if ((u & 0x7fffffff) > 0x7f800000)
         return (uint16_t)(u >> 16 | 0x40);
     return (uint16_t)((u + 0x7fff + (u >> 16 & 1)) >> 16);
-}
-
-uint16_t tl_f64_to_f16(double x)
-{
-    return (uint16_t)pack_double(&formats[TL_F16], x, TL_ROUND_NEAREST, false);
-}
-uint16_t tl_f64_to_bf16(double x)
-{
-    return (uint16_t)pack_double(&formats[TL_BF16], x, TL_ROUND_NEAREST, false);
 }
 
 /* ---- one element of any type ----------------------------------------------------------------- */

@@ -7,15 +7,8 @@
 
 float tl_f16_to_f32(uint16_t h);
 float tl_bf16_to_f32(uint16_t h);
-float tl_f8e4m3_to_f32(uint8_t x);
-float tl_f8e5m2_to_f32(uint8_t x);
-float tl_f8e4m3fnuz_to_f32(uint8_t x);
-float tl_f8e5m2fnuz_to_f32(uint8_t x);
-float tl_f4e2m1_to_f32(uint8_t x);
 uint16_t tl_f32_to_f16(float x);  /* nearest even */
-uint16_t tl_f64_to_f16(double x); /* one rounding */
 uint16_t tl_f32_to_bf16(float x);
-uint16_t tl_f64_to_bf16(double x);
 
 /* One element's bits (zero-extended) to the widest form of its kind and back. */
 double tl_bits_to_double(TlDtype d, uint64_t bits); /* any type; i64/u64 round */

@@ -88,45 +88,6 @@ const TlOpInfo *tl_op_info(TlOpcode opcode)
     return &ops[opcode];
 }
 
-static void put_attr_set(TlSbuf *out, uint32_t set, const char *after)
-{
-    for (int i = 0; i < TL_ATTR_COUNT; i++)
-        if (set >> i & 1) tl_sbuf_putf(out, "%s%s ", attr_names[i], after);
-}
-
-static void put_count(TlSbuf *out, int n)
-{
-    if (n < 0) tl_sbuf_puts(out, "n | ");
-    else tl_sbuf_putf(out, "%d | ", n);
-}
-
-void tl_print_op_table(TlSbuf *out)
-{
-    static const struct {
-        uint32_t flag;
-        const char *text;
-    } effects[] = {{F_PURE, "pure"}, {F_READ, "read"}, {F_WRITE, "write"}, {F_ATOMIC, "atomic"},
-                   {F_DEBUG, "debug"}, {F_REGION, "region"}, {F_TERM, "terminator"},
-                   {F_BUF_READ, "buffer read"}, {F_BUF_WRITE, "buffer write"}};
-    tl_sbuf_puts(out, "| op | in | out | regions | attributes | effect | meaning |\n| --- | --- | "
-                      "--- | --- | --- | --- | --- |\n");
-    for (int i = 0; i < TL_OP_COUNT; i++) {
-        tl_sbuf_putf(out, "| `%s` | ", ops[i].text);
-        put_count(out, ops[i].nin);
-        put_count(out, ops[i].nout);
-        put_count(out, ops[i].nregions);
-        put_attr_set(out, ops[i].required, "");
-        put_attr_set(out, ops[i].optional, "?");
-        tl_sbuf_puts(out, "| ");
-        for (size_t e = 0; e < sizeof effects / sizeof *effects; e++)
-            if (ops[i].flags & effects[e].flag) tl_sbuf_putf(out, "%s ", effects[e].text);
-        tl_sbuf_puts(out, "| ");
-        for (const char *c = ops[i].doc; *c; c++)
-            tl_sbuf_puts(out, *c == '|' ? "\\|" : (char[]){*c, 0});
-        tl_sbuf_puts(out, " |\n");
-    }
-}
-
 static bool same_text(const char *name, const char *text, size_t length)
 {
     return strncmp(name, text, length) == 0 && name[length] == 0;

@@ -111,12 +111,6 @@ void tl_op_move_before(TlOp *op, TlOp *before)
     insert_op(op, before->block, before);
 }
 
-void tl_op_move_to_end(TlOp *op, TlBlock *block)
-{
-    unlink_op(op);
-    insert_op(op, block, NULL);
-}
-
 void tl_block_move_ops(TlBlock *from, TlBlock *to, TlOp *before)
 {
     TL_ASSERT(from != to, "ops of a block moved into itself");

@@ -10,7 +10,6 @@ void tl_replace_uses(TlValue *of, TlValue *by);         /* all uses */
 /* results must be unused; regions go with it */
 void tl_op_erase(TlOp *op);
 void tl_op_move_before(TlOp *op, TlOp *before);
-void tl_op_move_to_end(TlOp *op, TlBlock *block);
 /* all ops but nothing of `from`'s arguments; before NULL = end */
 void tl_block_move_ops(TlBlock *from, TlBlock *to, TlOp *before);
 void tl_block_remove_arg(TlBlock *b, uint32_t i);       /* must be unused */

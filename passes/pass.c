@@ -43,7 +43,8 @@ static bool same_word(const char *word, const char *text, size_t length)
     return strncmp(word, text, length) == 0 && word[length] == 0;
 }
 
-const TlPassInfo *tl_pass_find(const char *name, size_t length)
+/* NULL when unknown. */
+static const TlPassInfo *find_pass(const char *name, size_t length)
 {
     for (uint32_t i = 0; i < tl_pass_count(); i++)
         if (same_word(passes[i].name, name, length))
@@ -176,7 +177,7 @@ static const char *parse_step(Runner *r, const char *at)
 {
     Step step = {.options = NULL};
     size_t n = strcspn(at, ",{ \t\n");
-    step.pass = tl_pass_find(at, n);
+    step.pass = find_pass(at, n);
     if (!step.pass) {
         complain(r, "no pass is called '%.*s'; there are %s", (int)n, at, known_passes(r));
         return NULL;
@@ -216,7 +217,7 @@ static bool check_names(Runner *r, const char *list, const char *option)
 {
     for (const char *at = list; at && *at;) {
         size_t n = strcspn(at, ",:");
-        if (!tl_pass_find(at, n) && !same_word("all", at, n))
+        if (!find_pass(at, n) && !same_word("all", at, n))
             return complain(r, "%s: no pass is called '%.*s'; there are %s", option, (int)n, at,
                             known_passes(r));
         at += n;

@@ -63,7 +63,6 @@ typedef struct TlPassInfo {
 #define MODULE_PASS(ident, ...) TlPassResult tl_pass_##ident(TlModule *m, TlPassCtx *px);
 #include "passes/passes.def"
 
-const TlPassInfo *tl_pass_find(const char *name, size_t length); /* NULL when unknown */
 uint32_t tl_pass_count(void);
 const TlPassInfo *tl_pass_at(uint32_t i);
 

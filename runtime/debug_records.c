@@ -32,7 +32,8 @@ typedef struct prints {
     uint32_t nelements, nvalues;
 } prints;
 
-const char *tl_launch_text(const tl_launch *l, uint32_t text)
+/* The kernel's text of that number; "" when it has none. */
+static const char *launch_text(const tl_launch *l, uint32_t text)
 {
     const uint32_t *texts = tl_image_at(l->image, l->kernel->texts);
     return text < l->kernel->ntexts ? tl_image_text(l->image, texts[text]) : "";
@@ -43,10 +44,10 @@ tl_printed tl_printed_of(const tl_launch *l, uint32_t text, uint32_t dtype)
 {
     enum { MAX_ELEMENTS = 1 << 24 };
     int bits = tile_dtype_bits((tile_dtype)dtype);
-    tl_printed p = {.label = tl_launch_text(l, text),
+    tl_printed p = {.label = launch_text(l, text),
                     .dtype = (tile_dtype)dtype,
                     .bytes = bits < 8 ? 1 : (uint32_t)bits / 8};
-    const char *shape = tl_launch_text(l, text + 1);
+    const char *shape = launch_text(l, text + 1);
     uint64_t n = 1;
     for (char *end; *shape && p.rank < TILE_IMAGE_MAX_RANK; shape = *end ? end + 1 : end) {
         unsigned long extent = strtoul(shape, &end, 10);
@@ -61,7 +62,7 @@ void tl_say_outside(const tl_launch *l, uint32_t verb, uint32_t param, uint64_t 
                     uint32_t bytes, char *text, size_t size)
 {
     const tile_image_param *params = tl_image_at(l->image, l->kernel->params);
-    int n = snprintf(text, size, "%s of %u byte%s at ", tl_launch_text(l, verb), bytes,
+    int n = snprintf(text, size, "%s of %u byte%s at ", launch_text(l, verb), bytes,
                      bytes == 1 ? "" : "s");
     size_t at = n > 0 && (size_t)n < size ? (size_t)n : 0;
     if (param == 0 || param > l->nargs)
@@ -77,7 +78,7 @@ static void deliver_failure(tl_sink *sink, const tl_launch *l, const tl_debug_re
     char outside[300];
     const tile_image_site *sites = tl_image_at(l->image, l->kernel->sites);
     const tile_image_site *s = r->site < l->kernel->nsites ? &sites[r->site] : NULL;
-    const char *text = r->text < l->kernel->ntexts ? tl_launch_text(l, r->text) : NULL;
+    const char *text = r->text < l->kernel->ntexts ? launch_text(l, r->text) : NULL;
     if (r->what == TL_RUN_BOUNDS && r->reg > 0) {
         tl_say_outside(l, r->text, r->index, r->bits, r->reg, outside, sizeof outside);
         text = outside;

@@ -5,8 +5,6 @@
 #include "runtime/driver.h"
 #include "runtime/contract/leaf.h"
 
-/* The kernel's text of that number; "" when it has none. */
-const char *tl_launch_text(const tl_launch *launch, uint32_t text);
 
 /* A value that is printed: its label and shape are texts `text` and `text` + 1 of the kernel. */
 typedef struct tl_printed {

@@ -20,7 +20,6 @@ enum {
 /* Sets the thread's error text and returns `status`. */
 tile_status tl_fail(tile_status status, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-void tl_error_clear(void);
 
 /* ---- what kernels say ---- */
 

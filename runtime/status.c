@@ -38,11 +38,6 @@ const char *tile_last_error(void)
     return error_text;
 }
 
-void tl_error_clear(void)
-{
-    error_text[0] = 0;
-}
-
 /* An argument may be the old text itself, so the new one is made beside it. */
 tile_status tl_fail(tile_status status, const char *format, ...)
 {

@@ -57,7 +57,6 @@ typedef struct TlCpuForm {
 } TlCpuForm;
 TlCpuForm tl_cpu_form(const TlType *type);
 
-bool tl_cpu_may_alias(const TlFn *fn, const TlValue *a, const TlValue *b);
 bool tl_cpu_is_renaming(const TlOp *op); /* reshape that only adds or drops axes of extent 1 */
 
 /* ---- code generation ---- */

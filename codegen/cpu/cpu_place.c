@@ -70,7 +70,7 @@ TlCpuForm tl_cpu_form(const TlType *type)
 
 /* ---- aliasing ---- */
 
-bool tl_cpu_may_alias(const TlFn *fn, const TlValue *a, const TlValue *b)
+static bool may_alias(const TlFn *fn, const TlValue *a, const TlValue *b)
 {
     int p = tl_base_param(a), q = tl_base_param(b);
     if (p < 0 || q < 0 || p == q)
@@ -261,7 +261,7 @@ static bool writes_what(Placer *p, const TlOp *op, const TlOp *load, bool in_pla
                     return true;
         return op->nregions == 0;
     }
-    if (!tl_cpu_may_alias(p->fn, tl_in(op, 0), tl_in(load, 0)))
+    if (!may_alias(p->fn, tl_in(op, 0), tl_in(load, 0)))
         return false;
     return !(in_place_ok && same_place(op, load));
 }

@@ -64,7 +64,8 @@ LLVMValueRef tl_leaf_helper(TlLeafCall *call, const char *name, LLVMTypeRef resu
 
 /* ---- shared memory ---- */
 
-LLVMValueRef tl_leaf_shared(TlLeafCall *call, LLVMValueRef offset)
+/* `ptr addrspace(3)` of a byte offset: dynamic shared memory, whose size the launch gives. */
+static LLVMValueRef leaf_shared(TlLeafCall *call, LLVMValueRef offset)
 {
     static const char NAME[] = "tl_shared";
     LLVMModuleRef m = call->l->module;
@@ -79,7 +80,7 @@ LLVMValueRef tl_leaf_shared(TlLeafCall *call, LLVMValueRef offset)
 
 LLVMValueRef tl_leaf_shared_slot(TlLeafCall *call, LLVMValueRef slot, LLVMValueRef offset)
 {
-    LLVMValueRef start = tl_leaf_shared(call, slot);
+    LLVMValueRef start = leaf_shared(call, slot);
     return LLVMBuildGEP2(call->b, call->i8, start, &offset, 1, "");
 }
 
@@ -105,7 +106,7 @@ void tl_leaf_store(TlLeafCall *call, LLVMValueRef address, LLVMValueRef value)
 /* site, offset */
 LLVMValueRef tl_leaf_load_shared(TlLeafCall *call)
 {
-    return tl_leaf_load(call, tl_leaf_shared(call, call->args[1]));
+    return tl_leaf_load(call, leaf_shared(call, call->args[1]));
 }
 
 /* site, offset, pred, value */
@@ -114,7 +115,7 @@ void tl_leaf_store_shared(TlLeafCall *call, TlLeafStoreWhere store_where)
     LLVMValueRef *x = call->args;
     if (tl_leaf_is_false(x[2]))
         return;
-    LLVMValueRef address = tl_leaf_shared(call, x[1]);
+    LLVMValueRef address = leaf_shared(call, x[1]);
     if (tl_leaf_is_true(x[2]))
         tl_leaf_store(call, address, x[3]);
     else

@@ -41,8 +41,6 @@ uint32_t tl_leaf_constant(const TlLeafCall *call, unsigned index);
 unsigned tl_leaf_bits(tl_leaf leaf);
 
 /* ---- shared memory of the GPUs ---- */
-/* `ptr addrspace(3)` of a byte offset: dynamic shared memory, whose size the launch gives. */
-LLVMValueRef tl_leaf_shared(TlLeafCall *call, LLVMValueRef offset);
 LLVMValueRef tl_leaf_shared_slot(TlLeafCall *call, LLVMValueRef slot, LLVMValueRef offset);
 LLVMValueRef tl_leaf_mul_wide(TlLeafCall *call);
 /* Plain loads and stores of LLVM, naturally aligned. */

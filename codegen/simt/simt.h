@@ -42,7 +42,6 @@ typedef struct TlSimt {
 LLVMValueRef *tl_simt_regs(TlSimt *g, const TlValue *v);
 /* Room for them, to be filled by the caller. */
 LLVMValueRef *tl_simt_define(TlSimt *g, const TlValue *v);
-void tl_simt_lower_block(TlSimt *g, TlBlock *block); /* all ops but the terminator */
 /* Evaluates a REDUCE's or SCAN's user region on scalars: n values a, n values b to n results. */
 void tl_simt_user_combine(TlSimt *g, const TlOp *op, uint32_t n, LLVMValueRef *a, LLVMValueRef *b,
                           LLVMValueRef *out);

@@ -30,6 +30,9 @@ LLVMValueRef *tl_simt_define(TlSimt *g, const TlValue *v)
 
 /* ---- control flow ---- */
 
+/* All ops but the terminator. */
+static void lower_block(TlSimt *g, TlBlock *block);
+
 static void lower_for(TlSimt *g, TlOp *op)
 {
     TlBlock *body = op->regions[0];
@@ -52,7 +55,7 @@ static void lower_for(TlSimt *g, TlOp *op)
     LLVMPositionBuilderAtEnd(g->b, inside);
     LLVMValueRef k = LLVMBuildIntCast2(g->b, i, LLVMTypeOf(lo), 0, "");
     g->scalar[body->args[0]->id] = LLVMBuildAdd(g->b, lo, LLVMBuildMul(g->b, k, step, ""), "");
-    tl_simt_lower_block(g, body);
+    lower_block(g, body);
     LLVMBasicBlockRef latch = LLVMGetInsertBlock(g->b);
     tl_simt_carry_from(g, body->last, 0, op->nout, phis, latch);
     LLVMValueRef next = LLVMBuildAdd(g->b, i, LLVMConstInt(count, 1, 0), "");
@@ -70,7 +73,7 @@ static void lower_while(TlSimt *g, TlOp *op)
     LLVMPositionBuilderAtEnd(g->b, head);
     TlSimtCarried *phis = tl_simt_carry(g, before->nargs, before->args);
     tl_simt_carry_from(g, op, 0, op->nin, phis, entry);
-    tl_simt_lower_block(g, before);
+    lower_block(g, before);
     for (uint32_t m = 0; m < op->nout; m++) {
         LLVMValueRef *x = tl_simt_values(g, tl_in(before->last, m + 1));
         tl_simt_set_values(g, op->out[m], x);
@@ -78,7 +81,7 @@ static void lower_while(TlSimt *g, TlOp *op)
     }
     LLVMBuildCondBr(g->b, tl_gen_scalar(&g->gen, tl_in(before->last, 0)), inside, exit);
     LLVMPositionBuilderAtEnd(g->b, inside);
-    tl_simt_lower_block(g, after);
+    lower_block(g, after);
     tl_simt_carry_from(g, after->last, 0, before->nargs, phis, LLVMGetInsertBlock(g->b));
     LLVMBuildBr(g->b, head);
     LLVMPositionBuilderAtEnd(g->b, exit);
@@ -91,7 +94,7 @@ static void lower_if(TlSimt *g, TlOp *op)
     LLVMBuildCondBr(g->b, tl_gen_scalar(&g->gen, tl_in(op, 0)), arms[0], arms[1]);
     for (int r = 0; r < 2; r++) {
         LLVMPositionBuilderAtEnd(g->b, arms[r]);
-        tl_simt_lower_block(g, op->regions[r]);
+        lower_block(g, op->regions[r]);
         ends[r] = LLVMGetInsertBlock(g->b);
         LLVMBuildBr(g->b, join);
     }
@@ -109,7 +112,7 @@ void tl_simt_user_combine(TlSimt *g, const TlOp *op, uint32_t n, LLVMValueRef *a
         g->scalar[body->args[i]->id] = a[i];
         g->scalar[body->args[n + i]->id] = b[i];
     }
-    tl_simt_lower_block(g, body);
+    lower_block(g, body);
     for (uint32_t i = 0; i < n; i++)
         out[i] = tl_gen_scalar(&g->gen, tl_in(body->last, i));
 }
@@ -333,7 +336,7 @@ static void lower_op(TlSimt *g, TlOp *op)
     TL_UNREACHABLE("op %d", (int)op->opcode);
 }
 
-void tl_simt_lower_block(TlSimt *g, TlBlock *block)
+static void lower_block(TlSimt *g, TlBlock *block)
 {
     TlLoc outer = g->loc;
     for (TlOp *op = block->first; op; op = op->next) {
@@ -451,7 +454,7 @@ bool tl_simt_lower(TlLlvm *l, const TlCodegenOptions *options, TlArena *arena, c
     tl_gen_debug_begin(&g.gen);
     begin_function(&g);
     tl_gen_params(&g.gen);
-    tl_simt_lower_block(&g, fn->body);
+    lower_block(&g, fn->body);
     finish_function(&g, symbol);
     tl_gen_debug_end(&g.gen);
     code->slots = g.slots;

@@ -171,20 +171,26 @@ static unsigned length_of(LLVMBasicBlockRef block)
     return n;
 }
 
-TlLlvmSize tl_llvm_size(LLVMValueRef function)
+/* How long a function is. */
+typedef struct Size {
+    unsigned instructions, blocks;
+} Size;
+
+static Size size_of(LLVMValueRef function)
 {
-    TlLlvmSize size = {0};
+    Size size = {0};
     LLVMBasicBlockRef b;
     for (b = LLVMGetFirstBasicBlock(function); b; b = LLVMGetNextBasicBlock(b), size.blocks++)
         size.instructions += length_of(b);
     return size;
 }
 
-bool tl_llvm_fits(const TlLlvm *l, TlLlvmSize size)
+/* May code generation have its time with one this long? */
+static bool fits(const TlLlvm *l, Size size)
 {
     static const struct {
         const char *triple;
-        TlLlvmSize most;
+        Size most;
     } ROWS[] = {
         {"nvptx", {1 << 17, 1 << 12}}, {"amdgcn", {1 << 15, 1 << 11}}, {"", {1 << 15, 1 << 13}}};
     char *triple = LLVMGetTargetMachineTriple(l->machine);
@@ -195,7 +201,7 @@ bool tl_llvm_fits(const TlLlvm *l, TlLlvmSize size)
     return size.instructions <= ROWS[i].most.instructions && size.blocks <= ROWS[i].most.blocks;
 }
 
-void tl_llvm_be_quick(TlLlvm *l)
+static void be_quick(TlLlvm *l)
 {
     if (l->quick)
         return;
@@ -210,11 +216,11 @@ void tl_llvm_be_quick(TlLlvm *l)
 void tl_llvm_watch(TlLlvm *l, TlDiags *diags, TlLoc loc, const char *name, LLVMValueRef function,
                    const char *hint)
 {
-    TlLlvmSize size = tl_llvm_size(function);
-    if (tl_llvm_fits(l, size))
+    Size size = size_of(function);
+    if (fits(l, size))
         return;
     tl_diag(diags, loc, TL_W0901, name, size.instructions, size.blocks, hint);
-    tl_llvm_be_quick(l);
+    be_quick(l);
 }
 
 void tl_llvm_close(TlLlvm *l)

@@ -19,7 +19,7 @@ typedef struct TlLlvm {
     const char *cpu, *features, *tune; /* as given to functions; tune NULL: as cpu */
     LLVMDIBuilderRef di;        /* gen_debug.c; NULL: no line information */
     const struct TlCtx *debug_sources;
-    bool quick; /* tl_llvm_be_quick */
+    bool quick; /* tl_llvm_watch */
 } TlLlvm;
 
 /* This machine: its triple, and "+sse3,+ssse3": those of its features that code may use, rows of
@@ -42,19 +42,9 @@ void tl_llvm_run(TlLlvm *l, const char *passes);
  * touched. */
 const char *tl_llvm_asm_error(const TlLlvm *l, const char *text, size_t text_size,
                               const char *constraints, size_t constraints_size, LLVMTypeRef type);
-/* How long a function is. */
-typedef struct TlLlvmSize {
-    unsigned instructions, blocks;
-} TlLlvmSize;
-TlLlvmSize tl_llvm_size(LLVMValueRef function);
-/* May code generation, which grows by more than the length of a function, have its time with one
- * this long? */
-bool tl_llvm_fits(const TlLlvm *l, TlLlvmSize size);
-/* From here on the module's code is generated quickly (level 0), in time and memory linear in its
- * size. */
-void tl_llvm_be_quick(TlLlvm *l);
-/* Looks how long the function of a kernel has become. When it does not fit, the module's code is
- * generated quickly, and a warning with `hint` says so. */
+/* Looks how long the function of a kernel has become. When it is too long for code generation,
+ * which grows by more than the length of a function, the module's code is generated quickly (level
+ * 0), in time and memory linear in its size, and a warning with `hint` says so. */
 void tl_llvm_watch(TlLlvm *l, TlDiags *diags, TlLoc loc, const char *name, LLVMValueRef function,
                    const char *hint);
 #define TL_LLVM_QUICK_PASSES "function(sroa,early-cse,simplifycfg)"

@@ -32,7 +32,7 @@ struct TlLayout {
 typedef struct TlLayout TlLayout;
 /* Where nothing else is said: results are new layouts in `arena`; "columns" are the basis images of
  * the inputs in order (first input dimension and bit 0 first); outputs are numbered, outermost
- * first, and flatten row-major (the last one is minor), inputs flatten with the first one minor.
+ * first, and flatten row-major (the last one is minor).
  * Misuse (sizes that do not fit) is an assertion; a question with the answer "there is none" gives
  * NULL. */
 
@@ -74,7 +74,6 @@ int64_t tl_layout_solve(const TlLayout *l, TlInDim in, const int32_t *out);
 int tl_layout_rank(const TlLayout *l); /* of the matrix */
 bool tl_layout_is_surjective(const TlLayout *l);
 bool tl_layout_is_injective(const TlLayout *l);
-bool tl_layout_is_invertible(const TlLayout *l);
 /* Bits of each input that add nothing: element i (of l->in) gets a mask. Threads that differ only
  * there hold the same data. */
 void tl_layout_free_masks(const TlLayout *l, uint32_t *out_masks);
@@ -86,44 +85,10 @@ int tl_layout_contiguous_bits(const TlLayout *l, TlInDim in, int out);
 /* that part of the matrix; masks as in sublayout */
 bool tl_layout_is_zero(const TlLayout *l, uint32_t in_mask, uint32_t out_mask);
 
-/* ---- algebra; all but equal, print, slice, cover, transposes and resize want reps of 1 ---- */
+/* ---- algebra; `inner` of a product and what is covered have reps of 1 ---- */
 /* Block-diagonal: `inner` is repeated as `outer` says. Inputs of `inner` first; common ones get
  * outer's bits above. */
 TlLayout *tl_layout_product(TlArena *arena, const TlLayout *inner, const TlLayout *outer);
-/* x to outer(inner(x)): output i of inner feeds input i of outer. */
-TlLayout *tl_layout_compose(TlArena *arena, const TlLayout *inner, const TlLayout *outer);
-/* A right inverse: l(inverse(y)) = y, free variables 0. NULL when not surjective. Output i is input
- * i of l; inputs are OFFSET for one output, else outputs are numbered as dimensions of the open
- * list from REG on. */
-TlLayout *tl_layout_invert(TlArena *arena, const TlLayout *l);
-/* X with dst(X(x)) = src(x): from where src has an element to where dst wants it. Columns in which
- * both agree stay as they are, so replicated data is read from one's own copy. NULL when dst does
- * not reach an element of src. Output i is input i of dst. */
-TlLayout *tl_layout_invert_and_compose(TlArena *arena, const TlLayout *src, const TlLayout *dst);
-/* The quotient q with inner * q = l (left) or q * outer = l (right); NULL when there is none.
- * Inputs that become empty go. */
-TlLayout *tl_layout_divide_left(TlArena *arena, const TlLayout *l, const TlLayout *inner);
-TlLayout *tl_layout_divide_right(TlArena *arena, const TlLayout *l, const TlLayout *outer);
-/* For a map from inputs to outputs that are the same dimensions (a conversion): drops input and
- * output i for each i of the mask when the map is the identity on them and mixes nothing in; else
- * NULL. */
-TlLayout *tl_layout_quotient(TlArena *arena, const TlLayout *l, uint32_t mask);
-/* Some inputs (bits 1 << TlInDim) and some outputs (bits 1 << number). */
-TlLayout *tl_layout_sublayout(TlArena *arena, const TlLayout *l, uint32_t in_mask,
-                              uint32_t out_mask);
-/* result i is l's perm[i] */
-TlLayout *tl_layout_transpose_ins(TlArena *arena, const TlLayout *l, const int *perm);
-TlLayout *tl_layout_transpose_outs(TlArena *arena, const TlLayout *l, const int *perm);
-TlLayout *tl_layout_reshape_ins(TlArena *arena, const TlLayout *l, int nin, const TlInDim *dims,
-                                const int *bits);
-TlLayout *tl_layout_reshape_outs(TlArena *arena, const TlLayout *l, int nout, const int *bits);
-TlLayout *tl_layout_flatten_ins(TlArena *arena, const TlLayout *l, TlInDim dim);
-TlLayout *tl_layout_flatten_outs(TlArena *arena, const TlLayout *l);
-/* fewer columns, or more that are zero */
-TlLayout *tl_layout_resize_in(TlArena *arena, const TlLayout *l, TlInDim dim, int bits);
-/* Output `out` is dropped, then zero register columns; the layout of a reduction's result. Lanes
- * and warps stay (replicas). */
-TlLayout *tl_layout_slice(TlArena *arena, const TlLayout *l, int out);
 /* l made to hold a tile: where the tile is smaller, columns outside become zero; where it is
  * larger, register bits are added along order[0] first, then repetitions for what is no power of
  * two. The extent is rounded up to a multiple of l's chunk. */
@@ -138,23 +103,7 @@ void tl_layout_canonicalize(TlLayout *l);
 /* "reg(0,1)(8,0) lane(0,2)(0,4)(1,0)(2,0)(4,0) -> 16x8", with repetitions "-> 16x16 * 1x11" */
 void tl_layout_print(TlSbuf *out, const TlLayout *l);
 
-/* ---- column actions: one choice of columns, for a layout and for the values it lays out ---- */
-typedef struct TlColumns {
-    TlInDim dim;
-    uint8_t from, n;                 /* columns before and after */
-    uint8_t col[TL_LAYOUT_MAX_BITS]; /* column i after is col[i] before */
-} TlColumns;
-TlColumns tl_columns_keep_nonzero(const TlLayout *l, TlInDim dim);
-TlColumns tl_columns_then(const TlColumns *first, const TlColumns *second);
-TlColumns tl_columns_inverse(const TlColumns *c); /* of a permutation */
-bool tl_columns_is_identity(const TlColumns *c);
-TlLayout *tl_columns_apply(TlArena *arena, const TlColumns *c, const TlLayout *l);
-/* value `index` after is this one before */
-uint32_t tl_columns_source(const TlColumns *c, uint32_t index);
-
 /* ---- shapes that are made by rule (layout_shapes.c); order[0] is the fastest dimension ---- */
-TlLayout *tl_layout_identity_order(TlArena *arena, TlInDim in, int rank, const int *bits,
-                                   const int *order);
 /* Each thread holds size[d] neighbours, lanes[d] threads side by side, warps[d] warps; all log2. */
 TlLayout *tl_layout_blocked(TlArena *arena, int rank, const int *size, const int *lanes,
                             const int *warps, const int *order);
@@ -163,23 +112,4 @@ TlLayout *tl_layout_blocked(TlArena *arena, int rank, const int *size, const int
  * an unknown name. */
 TlLayout *tl_layout_fragment(TlArena *arena, const char *name, const int *warps,
                              const int *warp_order);
-/* The same for a dot operand (0 = A [M, K], 1 = B [K, N]): warps along the other operand's
- * dimension hold the same data. */
-TlLayout *tl_layout_operand(TlArena *arena, const char *name, int operand, const int *warps,
-                            const int *warp_order);
-/* mma operand of 1 << kwidth_bits neighbours along K per register group, for loads wider than the
- * instruction's own. */
-TlLayout *tl_layout_mma_operand(TlArena *arena, int operand, int kwidth_bits);
-/* Operand of a dot by fma with accumulator layout blocked(size, lanes, warps, order): all of K in
- * registers. */
-TlLayout *tl_layout_blocked_operand(TlArena *arena, int operand, int k_bits, const int *size,
-                                    const int *lanes, const int *warps, const int *order);
-/* Shared memory: columns of row r are XORed with vec * ((r / per_phase) mod max_phase); all powers
- * of two given as such. */
-TlLayout *tl_layout_swizzled(TlArena *arena, int rows_bits, int cols_bits, int vec, int per_phase,
-                             int max_phase);
-/* What TMA and wgmma use: 8 rows of `bytes` (32, 64, 128), 16-byte chunks swizzled; wider tiles
- * repeat along columns outermost. */
-TlLayout *tl_layout_nvmma_shared(TlArena *arena, int rows_bits, int cols_bits, int elem_bits,
-                                 int bytes);
 #endif

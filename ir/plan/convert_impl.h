@@ -34,10 +34,8 @@ typedef struct TlPlanner {
 /* p->arena and max_bytes are set. */
 void tl_planner_init(TlPlanner *p, const int32_t *shape, uint32_t elem_bytes, const TlLayout *src,
                      const TlLayout *dst);
-/* The real register, -1 when it does not exist; and back. */
-int64_t tl_side_real(const TlSide *s, uint64_t virtual_reg);
+/* The virtual register of a real one. */
 uint64_t tl_side_virtual(const TlSide *s, int64_t reg);
-uint64_t tl_side_element(const TlSide *s, uint64_t virtual_reg, uint32_t lane, uint32_t warp);
 /* XOR of the images of x's set bits. */
 static inline uint64_t tl_apply_bits(const uint64_t *images, uint64_t x)
 {

@@ -52,7 +52,7 @@ uint32_t tl_thread_map_bits(const TlThreadMap *m)
     return v;
 }
 
-bool tl_thread_map_is_zero(const TlThreadMap *m)
+static bool thread_map_is_zero(const TlThreadMap *m)
 {
     return tl_thread_map_bits(m) == 0;
 }
@@ -132,7 +132,8 @@ void tl_planner_init(TlPlanner *p, const int32_t *shape, uint32_t elem_bytes, co
     c->ndst = (uint32_t)tl_layout_registers(dst);
 }
 
-int64_t tl_side_real(const TlSide *s, uint64_t virtual_reg)
+/* The real register; -1 when it does not exist. */
+static int64_t side_real(const TlSide *s, uint64_t virtual_reg)
 {
     int64_t rep = 0;
     for (int d = 0; d < s->l->nout; d++) {
@@ -153,12 +154,6 @@ uint64_t tl_side_virtual(const TlSide *s, int64_t reg)
         reg /= s->l->reps[d];
     }
     return v;
-}
-
-uint64_t tl_side_element(const TlSide *s, uint64_t virtual_reg, uint32_t lane, uint32_t warp)
-{
-    return tl_apply_bits(s->reg, virtual_reg) ^ tl_apply_bits(s->lane, lane) ^
-           tl_apply_bits(s->warp, warp);
 }
 
 /* ---- sources ---- */
@@ -392,7 +387,7 @@ static void fill_regs(TlPlanner *p, const Sources *x, const Shuffle *f)
     c->regs = TL_NEW_ARRAY(p->arena, TlConvertReg, c->ndst);
     for (uint32_t r = 0; r < c->ndst; r++) {
         From from = times_reg(x, (uint32_t)tl_side_virtual(&p->dst, r));
-        int64_t src = tl_side_real(&p->src, from.reg ^ times(f->N, from.lane));
+        int64_t src = side_real(&p->src, from.reg ^ times(f->N, from.lane));
         bool stays = c->is_xor && from.lane == 0;
         c->regs[r] = (TlConvertReg){(int32_t)src, from.lane, stays};
     }
@@ -422,8 +417,8 @@ static bool plan_warp(TlPlanner *p, const Sources *x)
 static TlConvertKind kind_in_warp(const TlConvert *c)
 {
     bool same = c->nsrc == c->ndst;
-    if (c->shuffles || !c->is_xor || !tl_thread_map_is_zero(&c->from_reg) ||
-        !tl_thread_map_is_zero(&c->to_reg))
+    if (c->shuffles || !c->is_xor || !thread_map_is_zero(&c->from_reg) ||
+        !thread_map_is_zero(&c->to_reg))
         return TL_CONVERT_SHUFFLE;
     for (uint32_t r = 0; r < c->ndst; r++)
         same &= c->regs[r].src < 0 || c->regs[r].src == (int32_t)r;

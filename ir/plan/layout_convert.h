@@ -40,7 +40,6 @@ typedef struct TlThreadMap {
 } TlThreadMap;
 uint32_t tl_thread_map(const TlThreadMap *m, uint32_t lane, uint32_t warp);
 uint32_t tl_thread_map_bits(const TlThreadMap *m); /* that any thread sets */
-bool tl_thread_map_is_zero(const TlThreadMap *m);
 
 typedef struct TlConvertReg {
     int32_t src;

@@ -33,7 +33,7 @@ const TlLayout *tl_stage_layout(TlCtx *ctx, TlArena *arena, const TlStageUse *us
 
 /* The image: rows of at most `bytes` (128, 64, 32: with 16-byte chunks swizzled; less: plain) along
  * axis `row`, all other axes of the chunk below them, the last one fastest; wider tiles in panels.
- * chunk_bits: log2 of the chunk per axis. Of two axes it is tl_layout_nvmma_shared. */
+ * chunk_bits: log2 of the chunk per axis. Of two axes it is what TMA and wgmma read. */
 TlLayout *tl_stage_image(TlArena *arena, int rank, const int *chunk_bits, int elem_bytes, int row,
                          int bytes);
 

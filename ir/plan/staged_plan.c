@@ -443,17 +443,33 @@ static Planner planner_of(TlArena *arena, const TlType *tile, const TlType *buf,
     return pl;
 }
 
+/* Debug builds prove each plan that is small enough. */
+static TlBufPlan *proved(TlArena *arena, TlBufPlan *p, const TlType *tile, const TlType *buf,
+                         uint32_t flags)
+{
+#ifndef NDEBUG
+    enum { MOST = 1 << 16 };
+    if (tl_layout_registers(tile->layout) << tl_layout_in_bits(tile->layout, TL_IN_LANE)
+            << tl_layout_in_bits(tile->layout, TL_IN_WARP) <= MOST) {
+        const char *fault = tl_buf_prove(arena, p, tile, buf, flags);
+        TL_ASSERT(!fault, "plan of a buffer's access: %s", fault);
+    }
+#else
+    (void)arena, (void)tile, (void)buf, (void)flags;
+#endif
+    return p;
+}
+
 TlBufPlan *tl_buf_plan(TlArena *arena, const TlType *tile, const TlType *buf, int max_regs,
                        uint32_t flags)
 {
     Planner pl = planner_of(arena, tile, buf, flags);
     plan_vectors(&pl, max_regs);
     if (!(flags & TL_BUF_MAY_MATRIX) || pl.lanes != MATRIX_LANES || pl.p->nfar || !is_exact(&pl))
-        return pl.p;
+        return proved(arena, pl.p, tile, buf, flags);
     Planner with = planner_of(arena, tile, buf, flags);
-    if (plan_matrices(&with) && with.p->naccesses < pl.p->naccesses)
-        return with.p;
-    return pl.p;
+    bool better = plan_matrices(&with) && with.p->naccesses < pl.p->naccesses;
+    return proved(arena, better ? with.p : pl.p, tile, buf, flags);
 }
 
 TlBufPlan *tl_copy_plan(TlArena *arena, const TlOp *op)

@@ -98,7 +98,7 @@ static void put_float(TlSbuf *out, TlDtype d, uint64_t bits)
     tl_sbuf_putf(out, "bits 0x%llx", (unsigned long long)bits);
 }
 
-void tl_put_const(TlSbuf *out, const TlType *type, uint64_t bits)
+static void put_const(TlSbuf *out, const TlType *type, uint64_t bits)
 {
     TlDtype d = type->dtype;
     if (type->ptr) tl_sbuf_putf(out, "%llu", (unsigned long long)bits);
@@ -145,7 +145,7 @@ static void put_attr(TlSbuf *out, const TlOp *op, const TlAttr *a)
     case TL_FORM_INTS: put_ints(out, a); break;
     case TL_FORM_AXES: put_axes(out, a); break;
     case TL_FORM_CONST:
-        if (op->nout == 1) tl_put_const(out, op->out[0]->type, a->u.bits);
+        if (op->nout == 1) put_const(out, op->out[0]->type, a->u.bits);
         else tl_sbuf_putf(out, "bits 0x%llx", (unsigned long long)a->u.bits);
         break;
     case TL_FORM_COMBINE:
@@ -521,15 +521,6 @@ static void put_fn(Printer *p, const TlFn *fn)
     if (fn->info) put_info(p, fn->info);
     if (fn->ring) tl_sbuf_puts(p->out, " fp ring");
     put_block(p, fn->body);
-}
-
-void tl_print_fn(TlSbuf *out, const TlFn *fn)
-{
-    Printer p = printer_new(out, fn->module);
-    use_what_is_in(&p, fn);
-    put_files(&p);
-    put_layouts(&p);
-    put_fn(&p, fn);
 }
 
 void tl_print_module(TlSbuf *out, const TlModule *m)

@@ -11,7 +11,6 @@ int tl_hx_pops(uint32_t op); /* words taken from the stack; each instruction pus
 
 /* Decimal text to the nearest double and back, whatever the host's locale. */
 double tl_text_to_double(const char *text, size_t length);
-void tl_put_const(TlSbuf *out, const TlType *type, uint64_t bits);
 
 /* One fault of the verifier. op is NULL for faults of the function itself. */
 typedef void (*TlVerifyReport)(void *user, const TlFn *fn, const TlOp *op, const char *text);

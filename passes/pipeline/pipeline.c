@@ -511,7 +511,7 @@ const TlFetch *tl_schedule_of(const TlSchedule *s, const TlOp *load)
     return NULL;
 }
 
-void tl_schedule_print(TlSbuf *out, const TlSchedule *s)
+static void print_schedule(TlSbuf *out, const TlSchedule *s)
 {
     static const char *const how[] = {"copy", "load, put", "load"};
     tl_sbuf_putf(out, "// pipeline: a loop of %d stages\n", s->stages);
@@ -536,7 +536,7 @@ static void show(const Pipeline *p, const TlSchedule *s)
         return;
     TlSbuf text;
     tl_sbuf_init(&text, p->arena);
-    tl_schedule_print(&text, s);
+    print_schedule(&text, s);
     p->px->print(p->px->user, text.text);
 }
 

@@ -45,7 +45,6 @@ typedef struct TlSchedule {
 
 /* The fetch of a load, or NULL. */
 const TlFetch *tl_schedule_of(const TlSchedule *s, const TlOp *load);
-void tl_schedule_print(TlSbuf *out, const TlSchedule *s);
 
 /* ---- expansion ---- */
 

@@ -25,7 +25,6 @@ extern const CanonRow canon_arith_rows[], canon_shape_rows[]; /* end with a NULL
 /* Ops without a result, or with regions: these change the op at hand themselves. True when they
  * did. */
 bool canon_memory(Canon *c);  /* masks of loads, stores and atomics; assert and assume that hold */
-bool canon_control(Canon *c); /* if, for, while */
 
 /* ---- words of the rules ---- */
 void canon_touch(Canon *c); /* the op was edited in place */

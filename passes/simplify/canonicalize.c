@@ -318,7 +318,7 @@ static bool control_while(Canon *c)
     return true;
 }
 
-bool canon_control(Canon *c)
+static bool canon_control(Canon *c)
 {
     switch ((int)c->op->opcode) {
     case TL_OP_IF: return control_if(c);

@@ -161,8 +161,6 @@ uint32_t tl_emu_meet_shuffle(tl_emu_block *b, tl_leaf leaf, uint32_t site, uint3
  * must agree on. */
 void tl_emu_meet_warp(tl_emu_block *b, tl_leaf leaf, uint32_t site, uint32_t constant, void *mine,
                       void (*act)(tl_emu_block *b, void *const *mine));
-/* Blocks the current thread until somebody puts it into `ready`. */
-void tl_emu_wait(tl_emu_block *b, tl_leaf leaf, uint32_t site);
 /* A thread has returned; reports when others wait for it. */
 void tl_emu_thread_ended(tl_emu_block *b, tl_emu_thread *t);
 /* Nobody can run: says who waits where. */

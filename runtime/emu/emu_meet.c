@@ -124,15 +124,6 @@ static void wait_here(tl_emu_block *b)
     tl_emu_switch_away(b);
 }
 
-void tl_emu_wait(tl_emu_block *b, tl_leaf leaf, uint32_t site)
-{
-    b->current->waits = true;
-    b->current->leaf = leaf;
-    b->current->site = site;
-    wait_here(b);
-    b->current->waits = false;
-}
-
 static void wake(tl_emu_block *b, tl_emu_thread *t)
 {
     t->waits = false;

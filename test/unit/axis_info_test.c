@@ -847,7 +847,7 @@ static uint64_t true_of_random_functions(uint64_t seed)
     TlSbuf faults, text;
     tl_sbuf_init(&faults, &m->arena);
     tl_sbuf_init(&text, &m->arena);
-    tl_print_fn(&text, fn);
+    tl_print_module(&text, m);
     if (!CHECK(tl_verify_fn(fn, &faults)))
         fprintf(stderr, "    seed %" PRIu64 ": %s\n%s", seed, faults.text, text.text);
     TlArena arena, scratch;

@@ -305,7 +305,12 @@ static void ends_before_shuffle(const uint64_t *params)
 static void waits_for_ever(const uint64_t *params)
 {
     (void)params;
-    tl_emu_wait(tl_emu_now, TL_LEAF_BARRIER, tl_emu_tid() < 10 ? 2 : 3);
+    tl_emu_block *b = tl_emu_now;
+    b->current->waits = true;
+    b->current->leaf = TL_LEAF_BARRIER;
+    b->current->site = tl_emu_tid() < 10 ? 2 : 3;
+    tl_emu_set_remove(&b->ready, b->current->position);
+    tl_emu_switch_away(b);
 }
 
 static void broken_rules(void)

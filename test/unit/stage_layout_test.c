@@ -1,6 +1,7 @@
 /* Layouts of staged tiles: what is chosen for operands of matrix instructions, that every element
  * has a place of its own, and that the costs are those of a count over banks. */
 #include "ir/plan/stage_layout.h"
+#include "test/unit/shared_layouts.h"
 #include "test/unit/unit.h"
 #include <string.h>
 
@@ -29,7 +30,7 @@ static void test_image(void)
                     if (elem << cols < bytes)
                         continue;
                     const TlLayout *nv =
-                        tl_layout_nvmma_shared(&ctx.perm, rows, cols, 8 * elem, bytes);
+                        nvmma_layout(&ctx.perm, rows, cols, 8 * elem, bytes);
                     const TlLayout *image =
                         tl_stage_image(&ctx.perm, 2, (int[]){rows, cols}, elem, 1, bytes);
                     CHECK(tl_layout_equal(nv, image));
@@ -96,7 +97,7 @@ static void check_plain(const TlLayout *l, const TlLayout *shared, int elem)
 
 static void check_places(const TlType *t, const TlLayout *shared)
 {
-    CHECK(tl_layout_is_invertible(shared) || shared->reps[0] * shared->reps[1] > 1);
+    CHECK(is_invertible(shared) || shared->reps[0] * shared->reps[1] > 1);
     for (int d = 0; d < t->rank; d++)
         CHECK(tl_layout_extent(shared, d) >= t->shape[d] &&
               (shared->reps[d] - 1) << shared->out_bits[d] < t->shape[d]);

@@ -1,6 +1,8 @@
 /* Plans of put, get and copy: pairs of layouts with the instruction and number of accesses that
  * they must have, and random pairs; each proved by enumeration. */
+#include "ir/plan/layout_rules.h"
 #include "ir/plan/staged_plan.h"
+#include "test/unit/shared_layouts.h"
 #include "test/unit/unit.h"
 #include <stdlib.h>
 
@@ -350,14 +352,13 @@ static int log2_of(int n)
 }
 
 /* Rows or columns with rows of 16 bytes XORed. */
-static const TlLayout *swizzled_layout(const int32_t *shape, TlDtype d)
+static const TlLayout *random_swizzled(const int32_t *shape, TlDtype d)
 {
     bool turned = below(2);
     int rows_bits = log2_of(shape[turned]), cols_bits = log2_of(shape[!turned]);
-    TlLayout *l = tl_layout_swizzled(&ctx.perm, rows_bits, cols_bits, 16 / tl_dtype_bytes(d),
-                                     1 << below(3), 1 << below(4));
-    return tl_layout_intern(&ctx,
-                            turned ? tl_layout_transpose_outs(&ctx.perm, l, (int[]){1, 0}) : l);
+    const TlLayout *l = swizzled_layout(&ctx.perm, rows_bits, cols_bits, 16 / tl_dtype_bytes(d),
+                                        1 << below(3), 1 << below(4));
+    return turned ? tl_layout_permuted(&ctx, l, (int64_t[]){1, 0}) : tl_layout_intern(&ctx, l);
 }
 
 static void random_pairs(void)
@@ -377,7 +378,7 @@ static void random_pairs(void)
         int limit[3] = {12, below(2) ? 5 : 3 + (int)below(4), (int)below(3)}, most = 16;
         const TlLayout *l = fragment ? fragment_layout(shape)
                                      : random_layout(shape, 3, thread, limit, 1, 1, below(2));
-        const TlLayout *m = fragment ? swizzled_layout(shape, d)
+        const TlLayout *m = fragment ? random_swizzled(shape, d)
                                      : random_layout(shape, 1, &offset, &most, 0, 1, below(2));
         const TlType *tile = tile_of(d, 2, shape, l), *buf = tl_type_buf(&ctx, d, 2, shape, m, 2);
         uint32_t f = flags[below(4)];
