@@ -273,7 +273,9 @@ static TlInstantiate instantiate(TlJob *j, const char *name, const char **out_me
 static tilec_status lower_kernel(TlJob *j, const char *name, bool wanted)
 {
     const char *message = NULL;
+    TlSpanMark mark = tl_trace_begin(j->ctx.trace, "front end", name, "instantiate");
     TlInstantiate r = instantiate(j, name, &message);
+    tl_trace_end(j->ctx.trace, mark);
     switch (r) {
     case TL_INST_OK:
     case TL_INST_ERRORS: return TILEC_OK; /* errors are in the diagnostics */
@@ -391,6 +393,13 @@ void tl_output_set(tilec_output *out, const void *data, size_t size)
     out->size = size;
 }
 
+void tl_output_set_trace(tilec_output *out, const char *events)
+{
+    int n = (int)strlen(events) - 2; /* without what would separate the last from the next */
+    out->events = tl_strndup(&out->arena, events, strlen(events));
+    out->trace = tl_format(&out->arena, "{\"traceEvents\":[\n%.*s\n]}\n", n, events);
+}
+
 /* A .tir text stands wherever a source does: it skips the front end. */
 static bool is_tir(const char *name)
 {
@@ -450,13 +459,8 @@ static tilec_status check_call(TlJob *j, const char *name)
     return find_stage(j);
 }
 
-static tilec_status compile(TlJob *j, const char *name, const char *text, size_t size)
+static tilec_status compile_text(TlJob *j, const char *name, const char *text, size_t size)
 {
-    tilec_status status = check_call(j, name);
-    if (status)
-        return status;
-    tl_ctx_init(&j->ctx, j->scratch.alloc);
-    j->has_ctx = true;
     if (!text) {
         const char *error = NULL;
         text = read_file(j, &j->ctx.perm, name, &size, &error);
@@ -468,9 +472,11 @@ static tilec_status compile(TlJob *j, const char *name, const char *text, size_t
     }
     uint32_t source =
         tl_diags_source(&j->ctx.diags, strcmp(name, "-") ? name : "<stdin>", text, size);
-    status = choose_warnings(j);
+    tilec_status status = choose_warnings(j);
+    TlSpanMark mark = tl_trace_begin(j->ctx.trace, "front end", NULL, "front end");
     if (!status)
         status = front(j, source, name);
+    tl_trace_end(j->ctx.trace, mark);
     if (status || j->stage == TL_STAGE_AST)
         return status;
     if (!run_passes(j)) {
@@ -492,6 +498,21 @@ static tilec_status compile(TlJob *j, const char *name, const char *text, size_t
     return tl_job_emit(j);
 }
 
+static tilec_status compile(TlJob *j, const char *name, const char *text, size_t size)
+{
+    tilec_status status = check_call(j, name);
+    if (status)
+        return status;
+    tl_ctx_init(&j->ctx, j->scratch.alloc);
+    j->has_ctx = true;
+    if (j->o->time_trace)
+        j->ctx.trace = tl_trace_main(&j->trace, "compile");
+    TlSpanMark mark = tl_trace_begin(j->ctx.trace, "tilec", name, "compile");
+    status = compile_text(j, name, text, size);
+    tl_trace_end(j->ctx.trace, mark);
+    return status;
+}
+
 /* Diagnostics are delivered once, in source order, whatever phase found them. */
 static tilec_status finish(TlJob *j, tilec_status status)
 {
@@ -499,6 +520,12 @@ static tilec_status finish(TlJob *j, tilec_status status)
         deliver_diagnostics(j);
     if (j->depends.len)
         j->out->depends = tl_strndup(&j->out->arena, j->depends.text, j->depends.len);
+    if (j->ctx.trace) {
+        TlSbuf events;
+        tl_sbuf_init(&events, &j->scratch);
+        tl_trace_events(&j->trace, j->o->time_trace, j->o->target ? j->o->target : "cpu", &events);
+        tl_output_set_trace(j->out, events.text);
+    }
     return status;
 }
 
@@ -574,11 +601,13 @@ tilec_status tl_compile(const char *name, const char *text, size_t size,
         return TILEC_NO_MEMORY;
     TlJob j = {.o = &o, .out = out};
     tl_arena_init(&j.scratch, out->arena.alloc);
+    tl_trace_init(&j.trace, out->arena.alloc);
     tilec_status status = run_on_worker(&j, name, text, size);
     if (j.module)
         tl_module_free(j.module);
     if (j.has_ctx)
         tl_ctx_free(&j.ctx);
+    tl_trace_free(&j.trace);
     tl_arena_free(&j.scratch);
     return status;
 }
@@ -610,6 +639,11 @@ const char *tilec_output_message(const tilec_output *output)
 const tilec_report *tilec_output_report(const tilec_output *output)
 {
     return output ? output->report : NULL;
+}
+
+const char *tilec_output_trace(const tilec_output *output)
+{
+    return output && output->trace ? output->trace : "";
 }
 
 const char *tilec_output_depends(const tilec_output *output)

@@ -12,6 +12,7 @@ struct tilec_output {
     const void *data;
     size_t size;
     const char *message, *depends;
+    const char *events, *trace; /* of tl_trace_events; the same as a whole; NULL: not asked for */
     const tilec_report *report; /* in the arena */
 };
 
@@ -27,4 +28,6 @@ tilec_status tl_compile_fat(const char *name, const char *text, size_t size,
 tilec_output *tl_output_new(const tilec_options *options);
 /* A copy of `data` as the output's, aligned and ended as tilec_output_data promises; may fault. */
 void tl_output_set(tilec_output *out, const void *data, size_t size);
+/* Events as tl_trace_events gives them become the output's trace; may fault. */
+void tl_output_set_trace(tilec_output *out, const char *events);
 #endif

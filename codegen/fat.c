@@ -24,7 +24,7 @@ typedef struct Fat {
     const tilec_options *options;
     tilec_output *out;
     TlArena scratch;
-    TlSbuf images;
+    TlSbuf images, events;
     Part *parts;
     uint32_t nparts;
 } Fat;
@@ -82,6 +82,8 @@ static void list_parts(Fat *f, const char *stage, uint32_t most)
         *p = (Part){.fat = f, .o = *f->options};
         p->o.target = nth_target(f, i);
         p->o.emit = stage;
+        if (p->o.time_trace)
+            p->o.time_trace += (int)i;
         if (i)
             p->o.diagnostic = NULL;
     }
@@ -100,6 +102,8 @@ static tilec_status take_part(Fat *f, Part *p)
     f->out->message = tl_strndup(&f->out->arena, p->one->message, strlen(p->one->message));
     f->out->depends = tl_strndup(&f->out->arena, p->one->depends, strlen(p->one->depends));
     tl_sbuf_put(&f->images, p->one->data, p->one->size);
+    if (p->one->events)
+        tl_sbuf_puts(&f->events, p->one->events);
     return p->status;
 }
 
@@ -158,7 +162,10 @@ tilec_status tl_compile_fat(const char *name, const char *text, size_t size,
     tilec_status status;
     if (TL_GUARD(&g)) {
         tl_sbuf_init(&f.images, &f.scratch);
+        tl_sbuf_init(&f.events, &f.scratch);
         status = compile_all(&f);
+        if (f.events.len)
+            tl_output_set_trace(out, f.events.text);
         tl_guard_pop(&g);
     } else {
         status = g.fault == TL_FAULT_MEMORY ? TILEC_NO_MEMORY : TILEC_INTERNAL;

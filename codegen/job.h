@@ -4,6 +4,7 @@
 #include "codegen/compile.h"
 #include "codegen/target/target.h"
 #include "ir/ir.h"
+#include "ir/support/trace.h"
 
 typedef enum TlStage {
 #define STAGE(ID, name, of, emit) TL_STAGE_##ID,
@@ -24,6 +25,7 @@ typedef struct TlJob {
     struct TlProgram *program; /* of the front end */
     uint32_t left_out; /* kernels without values for their constants */
     TlSbuf depends;
+    TlTrace trace;             /* has lanes when o->time_trace says so */
     bool has_ctx, io_error;
 } TlJob;
 

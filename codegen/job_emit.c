@@ -23,6 +23,7 @@ tilec_status tl_job_emit_text(TlJob *j, TlSbuf *s)
 static tilec_status set_image(TlJob *j, const TlKernelCodes *kernels)
 {
     size_t size;
+    TlSpanMark mark = tl_trace_begin(j->ctx.trace, "codegen", NULL, "image");
     const TlTarget *cpu = j->host ? j->host : j->target;
     bool host = tl_target_code(j->target, j->emulate) == TL_CODE_HOST;
     void *image = tl_image_write(&j->scratch, &j->ctx, j->o->target ? j->o->target : "cpu",
@@ -33,6 +34,7 @@ static tilec_status set_image(TlJob *j, const TlKernelCodes *kernels)
                          tl_target_object_triple(j->o->target), image, size, &j->scratch, &size);
     }
     set_data(j, image, size);
+    tl_trace_end(j->ctx.trace, mark);
     return TILEC_OK;
 }
 
@@ -69,8 +71,10 @@ static TlEmit form_of(TlStage stage)
 static tilec_status emit_cubin(TlJob *j, const char *ptx, size_t size)
 {
     const char *error;
+    TlSpanMark mark = tl_trace_begin(j->ctx.trace, "codegen", NULL, "ptxas");
     void *cubin =
         tl_cubin(&j->scratch, ptx, size, j->target->arch, j->o->debug != 0, &size, NULL, &error);
+    tl_trace_end(j->ctx.trace, mark);
     if (!cubin)
         return tl_job_fail(j, TILEC_TOOL, "%s", error);
     set_data(j, cubin, size);
@@ -99,8 +103,10 @@ static tilec_status emit_code(TlJob *j)
                            .host = j->host};
     TlKernelCodes kernels = {0};
     size_t size = 0;
+    TlSpanMark mark = tl_trace_begin(j->ctx.trace, "codegen", NULL, "code");
     void *code = (tl_target_is_gpu(j->target) ? tl_gpu_compile : tl_cpu_compile)(
         j->module, &co, form, &j->scratch, &kernels, &size);
+    tl_trace_end(j->ctx.trace, mark);
     if (!code || j->ctx.diags.errors) /* a warning may be an error, by -Werror */
         return tl_job_diagnosed(j);
     if (j->o->report && tl_target_is_gpu(j->target))

@@ -100,14 +100,18 @@ TlProgram *tl_frontend_check(TlCtx *ctx, uint32_t source, const TlFrontendOption
         p->options.target_kind = "cpu";
     if (!p->options.target_arch)
         p->options.target_arch = "";
+    TlSpanMark mark = tl_trace_begin(ctx->trace, "front end", NULL, "modules");
     p->root = tl_module_open(p, source, ctx->diags.sources.data[source].path);
+    tl_trace_end(ctx->trace, mark);
     for (uint32_t i = 0; i < p->root->defs.len; i++)
         if (p->root->defs.data[i]->item->kind == TL_IT_KERNEL)
             tl_vec_push(&ctx->perm, &p->kernels, p->root->defs.data[i]);
+    mark = tl_trace_begin(ctx->trace, "front end", NULL, "check");
     check_all(p);
     tl_warn_no_grid(p);
     if (!ctx->diags.errors) /* what would read a name may be what is wrong */
         tl_warn_unused(p);
+    tl_trace_end(ctx->trace, mark);
     tl_diags_sort(&ctx->diags);
     return p;
 }

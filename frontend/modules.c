@@ -153,7 +153,9 @@ TlMod *tl_module_open(TlProgram *p, uint32_t source, const char *path)
     tl_map_init(&m->names, arena);
     tl_vec_push(arena, &p->modules, m);
     tl_map_put_ptr(&p->by_path, tl_intern_str(&p->ctx->strings, path), m);
+    TlSpanMark mark = tl_trace_begin(p->ctx->trace, "front end", path, "parse");
     const TlUnit *unit = tl_parse(p->ctx, source);
+    tl_trace_end(p->ctx->trace, mark);
     m->unit = unit;
     for (uint32_t i = 0; i < unit->items.len; i++)
         bind_item(p, m, unit->items.data[i]);

@@ -31,6 +31,7 @@
 #include "ir/ir.h"
 #include "ir/numeric.h"
 #include "ir/rewrite.h"
+#include "ir/support/trace.h"
 
 __extension__ typedef __int128 TlInt; /* literals: within [-2^63, 2^64 - 1] */
 

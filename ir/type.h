@@ -45,6 +45,7 @@ typedef struct TlCtx {
     TlMap convert_costs, convert_bytes;
     TlDiags diags;
     struct TlModule *modules; /* all that live, so that an unwound phase leaks none */
+    struct TlTraceLane *trace; /* --time-trace: of the context's thread (trace.h); NULL */
 } TlCtx;
 void tl_ctx_init(TlCtx *ctx, TlAlloc alloc);
 void tl_ctx_free(TlCtx *ctx); /* and its modules */

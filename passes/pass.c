@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "ir/support/trace.h"
 #include "passes/analysis/axis_info.h"
 
 /* ---- the table ---- */
@@ -302,7 +303,9 @@ static TlPassResult run_function(Runner *r, const Step *step, uint32_t i)
     TlPassCtx px = context_of(r, step);
     px.analyses = &r->analyses[i];
     px.analyses->pass = step->pass;
+    TlSpanMark mark = tl_trace_begin(px.ctx->trace, "pass", fn->name, "%s", step->text);
     TlPassResult result = step->pass->run(fn, &px);
+    tl_trace_end(px.ctx->trace, mark);
     if (result == TL_CHANGED && fn->info)
         fn->info->tests_known = false;
     settle_analyses(px.analyses, result, &r->function, wants_checks(r));
@@ -313,7 +316,9 @@ static TlPassResult run_function(Runner *r, const Step *step, uint32_t i)
 static TlPassResult run_module(Runner *r, const Step *step)
 {
     TlPassCtx px = context_of(r, step);
+    TlSpanMark mark = tl_trace_begin(px.ctx->trace, "pass", NULL, "%s", step->text);
     TlPassResult result = step->pass->run_module(r->m, &px);
+    tl_trace_end(px.ctx->trace, mark);
     tl_arena_free(&r->function);
     if (result == TL_CHANGED) {
         close_analyses(r);
@@ -517,7 +522,9 @@ bool tl_run_passes(TlModule *m, const char *pipeline, const TlRunOptions *option
     TlGuard g;
     if (TL_GUARD(&g)) {
         open_analyses(r);
+        TlSpanMark mark = tl_trace_begin(m->ctx->trace, "pass", NULL, "passes");
         ok = run_all(r, pipeline);
+        tl_trace_end(m->ctx->trace, mark);
         tl_guard_pop(&g);
     }
     close_analyses(r);

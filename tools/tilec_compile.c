@@ -54,7 +54,7 @@ typedef struct Job {
     const char *stage, *path; /* path NULL: nothing is written */
     tilec_output *output, *header;
     char beside[4096], depfile[4096], name[256]; /* texts that paths and options point into */
-    OutputName names[3];
+    OutputName names[4];
     size_t nnames;
 } Job;
 
@@ -97,6 +97,8 @@ static void name_outputs(Job *j)
         j->names[j->nnames++] = (OutputName){"--header", j->o->header};
     if (j->o->depends)
         j->names[j->nnames++] = (OutputName){"-MF", depfile_of(j)};
+    if (j->o->time_trace)
+        j->names[j->nnames++] = (OutputName){"--time-trace", j->o->time_trace};
 }
 
 static int compile_to(const Job *j, const char *stage, tilec_output **out_output)
@@ -159,6 +161,8 @@ static int write_all(Job *j)
         status = write_output(&outputs, j->o->header, j->header);
     if (status == EXIT_FINE && j->o->depends)
         status = write_depends(j, &outputs);
+    if (status == EXIT_FINE && j->o->time_trace)
+        status = write_trace(j->o, j->output, &outputs);
     if (status == EXIT_FINE && !output_commit(&outputs))
         status = EXIT_USAGE;
     output_drop(&outputs);

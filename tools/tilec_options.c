@@ -69,7 +69,7 @@ static const Row rows[] = {
     {"--dump-dir",     FORM_TEXT, ALL,         COMPILER(dump_dir),    "DIR",      "write the IR after each pass here"},
     {"--time-passes",  FORM_FLAG, ALL,         COMPILER(time_passes), NULL,       "print the time of each pass"},
     {"--verify-each",  FORM_FLAG, ALL,         COMPILER(verify_each), NULL,       "verify the IR after each pass"},
-    {"--time-trace",   FORM_TEXT, ALL,         AT(time_trace),        "FILE",     "not supported yet"},
+    {"--time-trace",   FORM_TEXT, CMD_COMPILE | CMD_RUN, AT(time_trace),  "FILE",     "write the time of each part of the compilation, for ui.perfetto.dev"},
     {"--version",      FORM_BOOL, ALL,         AT(version),           NULL,       "print the version"},
     {"--help",         FORM_BOOL, ALL,         AT(help),              NULL,       "print this"},
 };
@@ -322,8 +322,7 @@ static bool finish(Options *o)
         return false;
     if (!numbers(o) || !constants(o))
         return false;
-    if (o->time_trace)
-        return usage_error("--time-trace is not supported yet"), false;
+    o->compile.time_trace = o->time_trace != NULL;
     bool terminal = isatty(STDERR_FILENO) && !getenv("NO_COLOR");
     o->compile.color = strcmp(when, "always") == 0 || (strcmp(when, "auto") == 0 && terminal);
     o->compile.include_dirs = o->includes.data;
@@ -401,6 +400,12 @@ int check_output_names(const Options *o, const char *depends, const OutputName *
                                      names[i].option, names[k].path, names[i].path);
     }
     return status;
+}
+
+int write_trace(const Options *o, const tilec_output *output, Outputs *outputs)
+{
+    const char *text = tilec_output_trace(output);
+    return output_write(outputs, o->time_trace, text, strlen(text)) ? EXIT_FINE : EXIT_USAGE;
 }
 
 int report_compile(tilec_status status, const tilec_output *output)

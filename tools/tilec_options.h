@@ -38,6 +38,8 @@ void options_help(FILE *out);
 
 /* "tilec: text" on stderr; returns EXIT_USAGE. */
 int usage_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* Writes what --time-trace=FILE, which was given, asks for. */
+int write_trace(const Options *o, const tilec_output *output, Outputs *outputs);
 /* Says what there is to say about a compilation's end and gives the exit status. */
 int report_compile(tilec_status status, const tilec_output *output);
 /* A whole number in [low, high]. */

@@ -306,11 +306,13 @@ static const char *saved_file(const char *save)
 static int check_saved_files(const Run *r)
 {
     size_t n = r->o->saves.len;
-    OutputName *names = calloc(n + 1, sizeof *names);
+    OutputName *names = calloc(n + 2, sizeof *names);
     if (!names)
         return usage_error("out of memory");
     for (size_t i = 0; i < n; i++)
         names[i] = (OutputName){"--save", saved_file(r->o->saves.data[i])};
+    if (r->o->time_trace)
+        names[n++] = (OutputName){"--time-trace", r->o->time_trace};
     int status = check_output_names(r->o, tilec_output_depends(r->output), names, n);
     free(names);
     return status;
@@ -340,6 +342,8 @@ static int save(const Run *r, Outputs *outputs)
         const RunArg *a = named_array(r, "--save", text, strcspn(text, "="));
         status = a ? run_arg_save(a, saved_file(text), outputs) : EXIT_USAGE;
     }
+    if (status == EXIT_FINE && r->o->time_trace)
+        status = write_trace(r->o, r->output, outputs);
     return status == EXIT_FINE && !output_commit(outputs) ? EXIT_USAGE : status;
 }
 

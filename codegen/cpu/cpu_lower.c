@@ -507,10 +507,13 @@ void *tl_cpu_compile(TlModule *m, const TlCodegenOptions *options, TlEmit emit, 
         return NULL;
     tl_llvm_open(&l, arena, "kernels", options->target->triple, options->target->cpu,
                  options->target->features, options->opt_level);
+    l.trace = m->ctx->trace;
     for (uint32_t i = 0; i < m->fns.len; i++) {
         const TlFn *fn = m->fns.data[i];
         const char *symbol = tl_format(arena, "%s.%u", fn->name, i);
+        TlSpanMark mark = tl_trace_begin(l.trace, "codegen", symbol, "lower to LLVM");
         TlKernelCode k = lower_kernel(&l, options, arena, fn, symbol);
+        tl_trace_end(l.trace, mark);
         tl_vec_push(arena, kernels, k);
         tl_llvm_watch(&l, &m->ctx->diags, fn->loc, fn->name, LLVMGetNamedFunction(l.module, symbol),
                       "loops and several kernels make it shorter");

@@ -104,7 +104,11 @@ bool tl_gpu_lower(TlLlvm *l, const TlFn *fn, uint32_t number, const TlCodegenOpt
     TlKernelCode k = {.fn = fn,
                       .symbol = tl_format(arena, "%s_%u", fn->name, number),
                       .flags = options->check ? TILE_KERNEL_CHECKED : 0};
-    if (!tl_simt_lower(l, options, arena, fn, k.symbol, &k))
+    TlTraceLane *trace = fn->module->ctx->trace;
+    TlSpanMark mark = tl_trace_begin(trace, "codegen", k.symbol, "lower to LLVM");
+    bool ok = tl_simt_lower(l, options, arena, fn, k.symbol, &k);
+    tl_trace_end(trace, mark);
+    if (!ok)
         return false;
     tl_gpu_set_kernel(l, options->target, &k);
     tl_llvm_watch(l, &fn->module->ctx->diags, fn->loc, fn->name,
@@ -142,6 +146,7 @@ static void set_module(TlLlvm *l, const TlTarget *target)
 
 void tl_gpu_expand(TlLlvm *l, const TlCodegenOptions *options, TlKernelCodes *kernels)
 {
+    TlSpanMark mark = tl_trace_begin(l->trace, "codegen", NULL, "expand leaves");
     if (options->emulate) {
         tl_leaf_expand_emu(l, options->host ? options->host : tl_target_host(""));
         for (uint32_t i = 0; i < kernels->len; i++)
@@ -149,6 +154,7 @@ void tl_gpu_expand(TlLlvm *l, const TlCodegenOptions *options, TlKernelCodes *ke
     } else {
         FUNCTIONS[options->target->family->id].expand(l);
     }
+    tl_trace_end(l->trace, mark);
 #ifndef NDEBUG /* what was valid before is not expected to become invalid */
     tl_llvm_verify(l);
 #endif
@@ -160,8 +166,11 @@ static void *emit_code(TlLlvm *l, const TlCodegenOptions *options, TlEmit emit, 
     TlCode form = tl_target_code(options->target, options->emulate);
     bool object = emit == TL_EMIT_OBJ && form != TL_CODE_PTX;
     void *code = tl_llvm_emit(l, arena, object, out_size);
-    if (object && form == TL_CODE_HSACO)
+    if (object && form == TL_CODE_HSACO) {
+        TlSpanMark mark = tl_trace_begin(l->trace, "codegen", NULL, "link");
         code = tl_hsaco_link(arena, code, *out_size, out_size);
+        tl_trace_end(l->trace, mark);
+    }
     if (object && form == TL_CODE_HOST)
         tl_host_check_closed(code, *out_size, "tl_emu_");
     return code;
@@ -195,6 +204,7 @@ void *tl_gpu_compile(TlModule *m, const TlCodegenOptions *options, TlEmit emit, 
         return tl_ptx_compile(m, options, arena, kernels, out_size);
     tl_llvm_open(&l, arena, "kernels", options->target->triple, options->target->cpu,
                  options->target->features, options->opt_level);
+    l.trace = m->ctx->trace;
     if (lower(&l, m, options, arena, kernels))
         code = tl_gpu_emit(&l, options, emit, arena, kernels, out_size);
     tl_llvm_close(&l);

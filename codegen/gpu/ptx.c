@@ -36,7 +36,10 @@ static void emit(void *part)
     Part *p = part;
     TlGuard g;
     if (TL_GUARD(&g)) {
+        TlTraceLane *trace = p->l.trace;
+        TlSpanMark mark = tl_trace_begin(trace, "codegen", NULL, "PTX");
         p->text = tl_gpu_emit(&p->l, p->options, TL_EMIT_ASM, &p->arena, NULL, &p->size);
+        tl_trace_end(trace, mark);
         p->has_llvm = false;
         tl_llvm_close(&p->l);
         tl_guard_pop(&g);
@@ -63,6 +66,8 @@ static void begin(Ptx *x, uint32_t i)
         join_oldest(x);
     p->runs = x->most > 1 && i + 1 < x->nparts;
     if (p->runs)
+        p->l.trace = tl_trace_lane(p->l.trace, x->kernels->data[x->kernels->len - 1].symbol);
+    if (p->runs)
         tl_worker_start(&p->worker, emit, p);
     else
         emit(p);
@@ -78,6 +83,7 @@ static void compile(Ptx *x, TlModule *m)
         p->has_llvm = true;
         tl_llvm_open(&p->l, &p->arena, "kernels", target->triple, target->cpu, target->features,
                      x->options->opt_level);
+        p->l.trace = m->ctx->trace;
         tl_gpu_debug_open(&p->l, m, x->options);
         bool lowered = tl_gpu_lower(&p->l, m->fns.data[i], i, x->options, x->arena, x->kernels);
         tl_gen_debug_close(&p->l);

@@ -80,11 +80,14 @@ typedef struct tilec_options {
      * "error=NAME", "all" */
     const char *const *warnings;
     size_t nwarnings;
+    /* Not 0: fill in tilec_output_trace. This is the process number in the trace; with several
+     * targets, that of the first one, and the others get the numbers that follow. */
+    int time_trace;
 } tilec_options;
 #define TILEC_OPTIONS_INIT                                                                         \
     {                                                                                              \
         sizeof(tilec_options), "cpu", "image", 0, 0, 0, 0, 0, 3, 0, 0, "default", 0, "text", 0, 0, \
-            0, 0, 0, 0, 0, 0, 0, -1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0                      \
+            0, 0, 0, 0, 0, 0, 0, -1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0                   \
     }
 
 typedef struct tilec_output tilec_output;
@@ -111,6 +114,10 @@ TILEC_API const void *tilec_output_data(const tilec_output *output, size_t *out_
 TILEC_API const char *tilec_output_message(const tilec_output *output);
 /* The files that were read, one per line. */
 TILEC_API const char *tilec_output_depends(const tilec_output *output);
+/* With options.time_trace: the time of each part of the compilation, by process (target) and
+ * thread, as JSON in Chrome's trace event format, for ui.perfetto.dev. Without it, and after an
+ * internal error: "". */
+TILEC_API const char *tilec_output_trace(const tilec_output *output);
 TILEC_API void tilec_output_free(tilec_output *output);
 
 /* Names of known targets and stages, NULL-terminated. */

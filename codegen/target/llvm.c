@@ -272,8 +272,9 @@ void tl_llvm_verify(TlLlvm *l)
     LLVMDisposeMessage(error);
 }
 
-void tl_llvm_run(TlLlvm *l, const char *passes)
+static void run_pipeline(TlLlvm *l, const char *passes)
 {
+    TlSpanMark mark = tl_trace_begin(l->trace, "LLVM", NULL, "%s", passes);
     LLVMPassBuilderOptionsRef o = LLVMCreatePassBuilderOptions();
     LLVMErrorRef error = LLVMRunPasses(l->module, passes, l->machine, o);
     LLVMDisposePassBuilderOptions(o);
@@ -285,6 +286,46 @@ void tl_llvm_run(TlLlvm *l, const char *passes)
         LLVMDisposeErrorMessage(text);
         tl_fault(TL_FAULT_INTERNAL, "LLVM passes: %s", copy);
     }
+    tl_trace_end(l->trace, mark);
+}
+
+/* The length of the first pass of a list, with what stands in its brackets. */
+static size_t pass_length(const char *passes)
+{
+    size_t n = 0;
+    for (int depth = 0; passes[n] && (depth || passes[n] != ','); n++)
+        depth += (passes[n] == '(' || passes[n] == '<') - (passes[n] == ')' || passes[n] == '>');
+    return n;
+}
+
+/* Each pass of the pipeline by itself, so that each has its time. What function(...) holds is run
+ * over all functions before what follows it: such passes look at one function only, so the code
+ * stays the same. */
+static void run_each(TlLlvm *l, const char *passes)
+{
+    static const char FUNCTION[] = "function(";
+    size_t head = sizeof FUNCTION - 1;
+    for (size_t n; *passes; passes += n + (passes[n] == ',')) {
+        n = pass_length(passes);
+        char *pass = tl_strndup(l->arena, passes, n);
+        if (strncmp(pass, FUNCTION, head) != 0) {
+            run_pipeline(l, pass);
+            continue;
+        }
+        pass[n - 1] = 0; /* its bracket */
+        for (char *inner = pass + head; *inner;) {
+            size_t k = pass_length(inner);
+            run_pipeline(l, tl_format(l->arena, "function(%.*s)", (int)k, inner));
+            inner += k + (inner[k] == ',');
+        }
+    }
+}
+
+void tl_llvm_run(TlLlvm *l, const char *passes)
+{
+    TlSpanMark mark = tl_trace_begin(l->trace, "LLVM", NULL, "LLVM passes");
+    (l->trace ? run_each : run_pipeline)(l, passes);
+    tl_trace_end(l->trace, mark);
 }
 
 /* ---- inline asm by itself ---- */
@@ -412,6 +453,7 @@ void *tl_llvm_emit(TlLlvm *l, TlArena *arena, bool object, size_t *out_size)
 {
     char *error = NULL;
     LLVMMemoryBufferRef buffer;
+    TlSpanMark mark = tl_trace_begin(l->trace, "LLVM", NULL, "LLVM code generation");
     if (LLVMTargetMachineEmitToMemoryBuffer(
             l->machine, l->module, object ? LLVMObjectFile : LLVMAssemblyFile, &error, &buffer)) {
         char copy[400];
@@ -423,6 +465,7 @@ void *tl_llvm_emit(TlLlvm *l, TlArena *arena, bool object, size_t *out_size)
     *out_size = LLVMGetBufferSize(buffer);
     void *bytes = tl_strndup(arena, LLVMGetBufferStart(buffer), *out_size);
     LLVMDisposeMemoryBuffer(buffer);
+    tl_trace_end(l->trace, mark);
     return bytes;
 }
 

@@ -9,6 +9,7 @@
 #include "ir/support/arena.h"
 #include "ir/support/diag.h"
 #include "ir/support/guard.h"
+#include "ir/support/trace.h"
 
 typedef struct TlLlvm {
     TlArena *arena; /* the caller's, as long-lived as this */
@@ -20,6 +21,7 @@ typedef struct TlLlvm {
     LLVMDIBuilderRef di;        /* gen_debug.c; NULL: no line information */
     const struct TlCtx *debug_sources;
     bool quick; /* tl_llvm_watch */
+    TlTraceLane *trace; /* of the thread that has it now; NULL */
 } TlLlvm;
 
 /* This machine: its triple, and "+sse3,+ssse3": those of its features that code may use, rows of

@@ -68,6 +68,8 @@ void tl_diags_sort(TlDiags *d); /* file, line, column, then order of arrival; du
 typedef enum TlDiagFormat { TL_DIAG_TEXT, TL_DIAG_JSON, TL_DIAG_SARIF } TlDiagFormat;
 /* sorts, then renders all */
 void tl_diags_render(TlDiags *d, TlDiagFormat format, bool color, TlSbuf *out);
+/* A text as a JSON string, quotes included; what is no UTF-8 becomes U+FFFD. */
+void tl_put_json(TlSbuf *out, const char *text);
 const char *tl_diag_code(TlDiagId id);    /* "E0231"; a warning's name */
 const char *tl_diag_summary(TlDiagId id); /* the row's text, with its %s */
 const char *tl_warning_names(TlArena *arena); /* "left-out, unused": each once */

@@ -283,7 +283,7 @@ static void put_json(TlSbuf *out, const char *text, size_t length)
     tl_sbuf_puts(out, "\"");
 }
 
-static void put_json_text(TlSbuf *out, const char *text)
+void tl_put_json(TlSbuf *out, const char *text)
 {
     put_json(out, text, strlen(text));
 }
@@ -295,20 +295,20 @@ static void json_row(TlSbuf *out, const TlDiags *d, const TlDiag *row)
     if (row->severity != TL_NOTE)
         tl_sbuf_putf(out, "\"id\": \"%s\", ", tl_diag_code(row->id));
     tl_sbuf_putf(out, "\"severity\": \"%s\", \"message\": ", severity_names[row->severity]);
-    put_json_text(out, row->text);
+    tl_put_json(out, row->text);
     if (s) {
         tl_sbuf_puts(out, ", \"file\": ");
-        put_json_text(out, s->path);
+        tl_put_json(out, s->path);
         tl_sbuf_putf(out, ", \"line\": %u, \"column\": %u, \"length\": %u", row->loc.line,
                      row->loc.col, row->loc.len ? row->loc.len : 1);
     }
     if (row->label) {
         tl_sbuf_puts(out, ", \"label\": ");
-        put_json_text(out, row->label);
+        tl_put_json(out, row->label);
     }
     if (row->fixit) {
         tl_sbuf_puts(out, ", \"fixit\": ");
-        put_json_text(out, row->fixit);
+        tl_put_json(out, row->fixit);
     }
     for (uint32_t i = 0; i < row->notes.len; i++) {
         tl_sbuf_puts(out, i ? ",\n     " : ", \"notes\": [\n     ");
@@ -386,7 +386,7 @@ static void sarif_location(TlSbuf *out, const TlDiags *d, const TlDiag *row, boo
     }
     if (with_message) {
         tl_sbuf_putf(out, "%s\"message\": {\"text\": ", s ? ", " : "");
-        put_json_text(out, row->text);
+        tl_put_json(out, row->text);
         tl_sbuf_puts(out, "}");
     }
     tl_sbuf_puts(out, "}");
@@ -399,7 +399,7 @@ static void sarif_fix(TlSbuf *out, const TlDiags *d, const TlDiag *row)
     tl_sbuf_puts(out, ", \"replacements\": [{\"deletedRegion\": ");
     sarif_region(out, d, row->loc);
     tl_sbuf_puts(out, ", \"insertedContent\": {\"text\": ");
-    put_json_text(out, row->fixit);
+    tl_put_json(out, row->fixit);
     tl_sbuf_puts(out, "}}]}]}]");
 }
 
@@ -407,7 +407,7 @@ static void sarif_result(TlSbuf *out, const TlDiags *d, const TlDiag *row)
 {
     tl_sbuf_putf(out, "   {\"ruleId\": \"%s\", \"level\": \"%s\", \"message\": {\"text\": ",
                  tl_diag_code(row->id), severity_names[row->severity]);
-    put_json_text(out,
+    tl_put_json(out,
                   row->label ? tl_format(d->arena, "%s (%s)", row->text, row->label) : row->text);
     tl_sbuf_puts(out, "}");
     if (source_of(d, row->loc)) {
@@ -447,7 +447,7 @@ static void render_sarif(TlSbuf *out, const TlDiags *d)
         tl_sbuf_putf(out,
                      "%s\n   {\"id\": \"%s\", \"shortDescription\": {\"text\": ", first ? "" : ",",
                      tl_diag_code(d->rows.data[i].id));
-        put_json_text(out, tl_diag_summary(d->rows.data[i].id));
+        tl_put_json(out, tl_diag_summary(d->rows.data[i].id));
         tl_sbuf_puts(out, "}}");
         first = false;
     }

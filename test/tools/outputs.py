@@ -88,7 +88,7 @@ def outputs_onto_inputs(b):
     before = b.text("k.tile"), b.text("lib.tile")
     for args in ("-o k.tile", "-o ./k.tile", f"-o {b.at('k.tile')}", "-o link.o", "-o hard.o", "-o a.o --header k.tile", "-o a.o --header link.o",
                  "-o a.o -MD -MF k.tile", "-o lib.tile", "-o lib.o", "-o a.o --header lib.tile", "-o a.o -MD -MF lib.tile",
-                 "--emit=tir -o k.tile", "--emit=header -o lib.tile", "-o a.o --override dce:k.tir --header k.tir"):
+                 "--emit=tir -o k.tile", "--emit=header -o lib.tile", "-o a.o --time-trace lib.tile", "-o a.o --override dce:k.tir --header k.tir"):
         b.run("tilec k.tile " + args, 2, "is also read, as '")
     assert (b.text("k.tile"), b.text("lib.tile")) == before
     assert not os.path.exists(b.at("a.o")), "an object was written beside a refused header"
@@ -96,6 +96,7 @@ def outputs_onto_inputs(b):
     before = b.text("x.npy")
     b.run("tilec run k.tile x=@x.npy y=nan[2] --save y=x.npy", 2, "--save: 'x.npy' is also read, as 'x.npy'")
     b.run("tilec run k.tile x=@x.npy y=nan[2] --save y=lib.tile", 2, "is also read")
+    b.run("tilec run k.tile x=@x.npy y=nan[2] --time-trace k.tile", 2, "--time-trace: 'k.tile' is also read")
     b.run("tile-opt k.tir -o k.tir", 2, "")
     b.run("tile-reduce k.tir -o ./k.tir -- true", 2, "'./k.tir' is read and written")
     assert b.text("x.npy") == before
@@ -106,7 +107,7 @@ def outputs_onto_each_other(b):
     os.symlink("one.o", b.at("two.o"))  # leads nowhere yet
     os.mkdir(b.at("sub"))
     for args in ("-o a.o --header a.o", "-o a.o --header ./a.o", "-o sub/../a.o --header a.o", "-o one.o --header two.o",
-                 "-o a.o -MD -MF a.o", "-o a.o --header a.h -MD -MF a.h", "--emit=tir -o - --header -", "-o a.o --header a.d -MD"):
+                 "-o a.o -MD -MF a.o", "-o a.o --time-trace a.o", "-o a.o --header a.h -MD -MF a.h", "--emit=tir -o - --header -", "-o a.o --header a.d -MD"):
         b.run("tilec k.tile " + args, 2, "are one file")
     assert not os.path.exists(b.at("a.o"))
     b.run("tilec run k.tile x=iota[2] y=nan[2] --save y=s.npy --save x=./s.npy", 2, "are one file")
@@ -144,10 +145,11 @@ def standard_output_is_closed(b):
 def files_are_full(b):
     for stage in "ast tir opt llvm asm obj header image".split():
         b.run(f"tilec k.tile --emit={stage} -o /dev/full", 2, "'/dev/full': No space left on device")
-    for args in ("--header /dev/full", "-MD -MF /dev/full"):
+    for args in ("--header /dev/full", "-MD -MF /dev/full", "--time-trace=/dev/full"):
         b.run("tilec k.tile -o full.o " + args, 2, "'/dev/full': No space left on device")
         assert not os.path.exists(b.at("full.o")), "an object without its header"
-    b.run("tilec run k.tile x=iota[2] y=nan[2] --save y=/dev/full", 2, "'/dev/full': No space left on device")
+    for args in ("--save y=/dev/full", "--time-trace /dev/full"):
+        b.run("tilec run k.tile x=iota[2] y=nan[2] " + args, 2, "'/dev/full': No space left on device")
     b.run("tile-opt k.tir -o /dev/full", 2, "'/dev/full': No space left on device")
     b.run("tile-reduce k.tir -o /dev/full -- true", 2, "No space left|Permission|cannot write")
 
@@ -159,7 +161,7 @@ def small_files():
 @test
 def a_file_grows_too_large(b):
     for line, name in (("tilec k.tile -o limit.o", "limit.o"), ("tilec k.tile --emit=tir -o limit.tir", "limit.tir"),
-                       ("tilec k.tile -o /dev/null --header limit.h", "limit.h"),
+                       ("tilec k.tile -o /dev/null --header limit.h", "limit.h"), ("tilec k.tile --time-trace limit.json", "limit.json"),
                        ("tilec run k.tile x=iota[2000] y=nan[2000] --save y=limit.npy", "limit.npy"),
                        ("tile-opt k.tir -o out.tir", "out.tir")):
         out = {} if "run" not in line else {"stdout": subprocess.DEVNULL}
