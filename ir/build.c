@@ -28,6 +28,7 @@ void tl_module_free(TlModule *m)
 
 TlFn *tl_fn_new(TlModule *m, const char *name, TlLoc loc)
 {
+    TL_ASSERT(m && name, "a function without a module or name");
     TlFn *fn = TL_NEW(&m->arena, TlFn);
     fn->module = m;
     fn->name = tl_intern_str(&m->ctx->strings, name);
@@ -48,6 +49,7 @@ static TlValue *value_new(TlFn *fn, const TlType *type, uint32_t index)
 
 TlBlock *tl_block_new(TlFn *fn, TlOp *parent)
 {
+    TL_ASSERT(fn && fn->module, "a block of no function");
     TlBlock *b = TL_NEW(&fn->module->arena, TlBlock);
     b->parent = parent;
     b->fn = fn;
@@ -56,6 +58,7 @@ TlBlock *tl_block_new(TlFn *fn, TlOp *parent)
 
 TlValue *tl_block_arg(TlBlock *b, const TlType *type, const char *name)
 {
+    TL_ASSERT(b->fn && type, "an argument without type");
     TlValue *v = value_new(b->fn, type, b->nargs);
     v->block = b;
     v->name = name;
@@ -90,6 +93,8 @@ static void use_init(TlUse *u, TlValue *v, TlOp *user)
 TlOp *tl_op_new(TlBuilder *b, TlOpcode opcode, uint32_t nin, TlValue *const *in, uint32_t nout,
                 const TlType *const *types, uint32_t nregions, uint32_t nattrs, const TlAttr *attrs)
 {
+    TL_ASSERT(b->block && b->fn && b->block->fn == b->fn,
+              "%s is made nowhere", tl_op_info(opcode)->text);
     TlArena *arena = &b->fn->module->arena;
     TlOp *op = TL_NEW(arena, TlOp);
     *op = (TlOp){.opcode = opcode,
@@ -127,6 +132,7 @@ static TlValue *op1(TlBuilder *b, TlOpcode opcode, uint32_t nin, TlValue *const 
 
 TlValue *tl_const_bits(TlBuilder *b, const TlType *type, uint64_t bits)
 {
+    TL_ASSERT(type->kind == TL_TILE, "a constant of type kind %d", (int)type->kind);
     TlAttr value = {.id = TL_ATTR_VALUE, .u.bits = bits};
     return tl_op_new(b, TL_OP_CONST, 0, NULL, 1, &type, 0, 1, &value)->out[0];
 }
@@ -143,6 +149,9 @@ TlValue *tl_unary(TlBuilder *b, TlOpcode opcode, TlValue *x)
 
 TlValue *tl_binary(TlBuilder *b, TlOpcode opcode, TlValue *x, TlValue *y)
 {
+    TL_ASSERT(x->type->rank == y->type->rank,
+              "%s of ranks %d and %d",
+              tl_op_info(opcode)->text, (int)x->type->rank, (int)y->type->rank);
     bool compares = opcode >= TL_OP_EQ && opcode <= TL_OP_GE;
     const TlType *type = compares ? tl_type_with_dtype(ctx_of(b), x->type, TL_BOOL) : x->type;
     return op1(b, opcode, 2, (TlValue *[]){x, y}, type);
@@ -151,16 +160,20 @@ _Static_assert(TL_OP_GE - TL_OP_EQ == 5, "the comparisons are neighbours in ops.
 
 TlValue *tl_select(TlBuilder *b, TlValue *c, TlValue *x, TlValue *y)
 {
+    TL_ASSERT(x->type == y->type, "a choice between two types");
     return op1(b, TL_OP_SELECT, 3, (TlValue *[]){c, x, y}, x->type);
 }
 
 TlValue *tl_fma(TlBuilder *b, TlValue *x, TlValue *y, TlValue *z)
 {
+    TL_ASSERT(x->type == y->type && y->type == z->type, "fma of different types");
     return op1(b, TL_OP_FMA, 3, (TlValue *[]){x, y, z}, x->type);
 }
 
 TlValue *tl_cast(TlBuilder *b, TlValue *x, TlDtype to)
 {
+    TL_ASSERT(x->type->kind == TL_TILE && (unsigned)to < TL_DTYPE_COUNT,
+              "a cast of value %u to %d", x->id, (int)to);
     if (x->type->dtype == to && !x->type->ptr) return x;
     return op1(b, TL_OP_CAST, 1, &x, tl_type_with_dtype(ctx_of(b), x->type, to));
 }
@@ -186,5 +199,7 @@ TlValue *tl_broadcast(TlBuilder *b, TlValue *x, int rank, const int32_t *shape)
 
 TlOp *tl_yield(TlBuilder *b, TlOpcode terminator, uint32_t n, TlValue *const *values)
 {
+    TL_ASSERT(tl_op_info(terminator)->flags & F_TERM,
+              "%s ends no block", tl_op_info(terminator)->text);
     return tl_op_new(b, terminator, n, values, 0, NULL, 0, 0, NULL);
 }

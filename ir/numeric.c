@@ -237,6 +237,7 @@ double tl_bits_to_double(TlDtype d, uint64_t bits)
 
 int64_t tl_bits_to_int(TlDtype d, uint64_t bits)
 {
+    TL_ASSERT(!tl_is_float(d), "%s is no integer", tl_dtype_name(d));
     if (d == TL_BOOL)
         return (bits & 0xff) != 0;
     int width = tl_dtype_bits(d);
@@ -248,6 +249,7 @@ int64_t tl_bits_to_int(TlDtype d, uint64_t bits)
 
 static uint64_t int_from_double(TlDtype d, double x)
 {
+    TL_ASSERT(tl_is_int(d), "%s is no integer", tl_dtype_name(d));
     int width = tl_dtype_bits(d);
     bool is_signed = tl_is_signed(d);
     if (x != x)
@@ -289,6 +291,7 @@ static uint64_t from_integer(TlDtype d, bool negative, uint64_t magnitude, int r
 
 uint64_t tl_bits_from_double(TlDtype d, double x)
 {
+    TL_ASSERT((unsigned)d < TL_DTYPE_COUNT, "element type %d", (int)d);
     return from_double(d, x, TL_ROUND_NEAREST, false);
 }
 
@@ -346,6 +349,7 @@ uint64_t tl_dtype_one_bits(TlDtype d)
 
 uint64_t tl_elem_get(TlDtype d, const void *data, int64_t i)
 {
+    TL_ASSERT(i >= 0, "element %lld", (long long)i);
     const uint8_t *p = (const uint8_t *)data + i * tl_dtype_bytes(d);
     uint16_t u16;
     uint32_t u32;

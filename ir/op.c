@@ -151,6 +151,7 @@ bool tl_attr_flag(const TlOp *op, TlAttrId id) { return tl_attr(op, id) != NULL;
 
 void tl_attr_set(TlFn *fn, TlOp *op, TlAttr attr)
 {
+    TL_ASSERT(fn && (unsigned)attr.id < TL_ATTR_COUNT, "attribute %d", (int)attr.id);
     for (uint32_t i = 0; i < op->nattrs; i++) {
         if (op->attrs[i].id != attr.id) continue;
         op->attrs[i] = attr;
@@ -209,6 +210,7 @@ static TlLevel level_of(TlValue *const *list, uint32_t n)
 
 TlLevel tl_fn_level(const TlFn *fn)
 {
+    TL_ASSERT(fn->body, "'%s' has no body", fn->name);
     TlLevel level = TL_LEVEL_TILE;
     for (const TlOp *op = fn->body->first; op && level != TL_LEVEL_STAGED;
          op = tl_walk_next(op, NULL)) {
@@ -303,6 +305,7 @@ static TlValue *take(const TlOp *op, uint32_t *at, bool present)
 TlPlace tl_op_place(const TlOp *op)
 {
     TlPlace p = {0};
+    TL_ASSERT(op->nin > 0, "%s has no place", tl_op_info(op->opcode)->text);
     uint32_t at = 0;
     p.base = take(op, &at, true);
     const TlAttr *axes = tl_attr(op, TL_ATTR_AXES);
@@ -340,6 +343,7 @@ TlPlace tl_op_place(const TlOp *op)
 
 int tl_place_dim(const TlPlace *p, uint32_t i)
 {
+    TL_ASSERT(i < p->naxes, "axis %u of %u", i, p->naxes);
     int d = 0, tile_rank = 0;
     for (uint32_t k = 0; k < p->naxes && p->pointwise; k++)
         if (p->axes[k].kind == TL_AXIS_TILE)

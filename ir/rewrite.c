@@ -32,12 +32,15 @@ static void relocate_use(TlUse *to, const TlUse *from)
 void tl_set_operand(TlOp *op, uint32_t i, TlValue *v)
 {
     TL_ASSERT(i < op->nin, "operand %u of %u", i, op->nin);
+    TL_ASSERT(v, "%s loses operand %u", tl_op_info(op->opcode)->text, i);
     unlink_use(&op->in[i]);
     link_use(&op->in[i], v);
 }
 
 void tl_add_operand(TlFn *fn, TlOp *op, TlValue *v)
 {
+    TL_ASSERT(v && op->block && op->block->fn == fn,
+              "%s is of another function", tl_op_info(op->opcode)->text);
     TlUse *in = TL_NEW_ARRAY(&fn->module->arena, TlUse, op->nin + 1);
     for (uint32_t i = 0; i < op->nin; i++) relocate_use(&in[i], &op->in[i]);
     in[op->nin].user = op;
@@ -55,6 +58,7 @@ void tl_remove_operand(TlOp *op, uint32_t i)
 
 void tl_replace_uses(TlValue *of, TlValue *by)
 {
+    TL_ASSERT(of == by || by, "value %u becomes nothing", of->id);
     if (of == by) return;
     while (of->uses) {
         TlUse *u = of->uses;
@@ -97,6 +101,7 @@ static void drop_operands(TlOp *op)
 
 void tl_op_erase(TlOp *op)
 {
+    TL_ASSERT(op->block, "%s is erased twice", tl_op_info(op->opcode)->text);
     for (uint32_t i = 0; i < op->nout; i++)
         TL_ASSERT(!op->out[i]->uses, "%s erased while result %u is used",
                   tl_op_info(op->opcode)->text, i);
@@ -106,6 +111,7 @@ void tl_op_erase(TlOp *op)
 
 void tl_op_move_before(TlOp *op, TlOp *before)
 {
+    TL_ASSERT(op->block && before->block, "%s stands in no block", tl_op_info(op->opcode)->text);
     if (op == before) return;
     unlink_op(op);
     insert_op(op, before->block, before);
@@ -114,6 +120,8 @@ void tl_op_move_before(TlOp *op, TlOp *before)
 void tl_block_move_ops(TlBlock *from, TlBlock *to, TlOp *before)
 {
     TL_ASSERT(from != to, "ops of a block moved into itself");
+    TL_ASSERT(!before || before->block == to,
+              "%s is of another block", tl_op_info(before->opcode)->text);
     while (from->first) {
         TlOp *op = from->first;
         unlink_op(op);
@@ -157,6 +165,7 @@ static void clone_block(TlBuilder *outer, TlBlock *to, const TlBlock *from, TlMa
 
 TlOp *tl_op_clone(TlBuilder *b, const TlOp *op, TlMap *map)
 {
+    TL_ASSERT(b->block && map, "%s is copied nowhere", tl_op_info(op->opcode)->text);
     TlArena *arena = &b->fn->module->arena;
     TlValue **in = TL_NEW_ARRAY(arena, TlValue *, op->nin);
     for (uint32_t i = 0; i < op->nin; i++) {
@@ -183,6 +192,7 @@ TlOp *tl_op_clone(TlBuilder *b, const TlOp *op, TlMap *map)
 
 TlBuilder tl_builder_before(TlOp *op)
 {
+    TL_ASSERT(op->block, "%s stands in no block", tl_op_info(op->opcode)->text);
     return (TlBuilder){.fn = op->block->fn, .block = op->block, .before = op, .loc = op->loc};
 }
 

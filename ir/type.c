@@ -137,6 +137,7 @@ const TlType *tl_type_buf(TlCtx *ctx, TlDtype dtype, int rank, const int32_t *sh
                           const TlLayout *layout, int32_t slots)
 {
     TL_ASSERT(layout && slots > 0, "a buffer of %d slots", (int)slots);
+    TL_ASSERT(rank > 0 && rank <= TL_MAX_RANK, "a buffer of rank %d", rank);
     TlType t = {.kind = TL_BUF, .dtype = dtype, .slots = slots};
     t.layout = tl_layout_intern(ctx, layout);
     return tile(ctx, t, rank, shape);
@@ -146,6 +147,7 @@ const TlType *tl_type_token(TlCtx *ctx, TlDtype dtype, int rank, const int32_t *
                             const TlLayout *layout)
 {
     TL_ASSERT(layout, "a token without layout");
+    TL_ASSERT(rank > 0 && rank <= TL_MAX_RANK, "a token of rank %d", rank);
     TlType t = {.kind = TL_TOKEN, .dtype = dtype};
     t.layout = tl_layout_intern(ctx, layout);
     return tile(ctx, t, rank, shape);
@@ -161,6 +163,7 @@ const TlType *tl_type_with_dtype(TlCtx *ctx, const TlType *like, TlDtype dtype)
 const TlType *tl_type_with_shape(TlCtx *ctx, const TlType *like, int rank, const int32_t *shape)
 {
     TL_ASSERT(like->kind == TL_TILE, "a view has no shape to change");
+    TL_ASSERT(rank >= 0 && rank <= TL_MAX_RANK, "a tile of rank %d", rank);
     TlType t = *like;
     t.layout = NULL; /* a layout fits one shape */
     return tile(ctx, t, rank, shape);
@@ -187,6 +190,8 @@ static uint64_t layout_hash(const TlLayout *l)
 
 const TlLayout *tl_layout_intern(TlCtx *ctx, const TlLayout *l)
 {
+    TL_ASSERT(l->nout <= TL_LAYOUT_MAX_OUT && l->nin <= TL_LAYOUT_MAX_IN,
+              "a layout from %d to %d dimensions", (int)l->nin, (int)l->nout);
     TlLayout c = *l;
     uint64_t val;
     tl_layout_canonicalize(&c);

@@ -89,6 +89,7 @@ const TlAxisInfo *tl_pass_axis_info(const TlFn *fn, TlPassCtx *px)
 /* Drops what the pass did not keep; with `check`, what it kept must hold. */
 static void settle_analyses(TlAnalyses *a, TlPassResult result, TlArena *scratch, bool check)
 {
+    TL_ASSERT(a->pass, "no pass has run");
     if (result == TL_SAME || a->pass->keeps & TL_AN_AXIS) {
         if (check && a->axis && !tl_axis_info_holds(a->axis, scratch))
             tl_fault(TL_FAULT_INTERNAL, "pass %s says that it keeps axis-info, but did not",
@@ -329,6 +330,8 @@ static TlPassResult run_module(Runner *r, const Step *step)
 
 static TlPassResult run_pass(Runner *r, Step *step)
 {
+    TL_ASSERT(r->nanalyses == r->m->fns.len,
+              "%u analyses of %u functions", r->nanalyses, r->m->fns.len);
     TlPassResult all = TL_SAME;
     double start = now();
     if (r->m->fns.len && step->options && strcmp(step->options, "fault") == 0)

@@ -20,6 +20,7 @@ static TlEvaluator *const evaluators[TL_OP_COUNT] = {
 
 TlEvaluator *tl_interp_evaluator(TlOpcode opcode)
 {
+    TL_ASSERT((unsigned)opcode < TL_OP_COUNT, "opcode %d", (int)opcode);
     return evaluators[opcode];
 }
 
@@ -60,6 +61,7 @@ void *tl_interp_data(TlInterp *in, const TlValue *v)
 
 TlTileData tl_interp_lanes(TlType *storage, const TlType *scalar, int64_t n, void *data)
 {
+    TL_ASSERT(n > 0 && scalar->rank == 0, "%lld lanes", (long long)n);
     *storage = *scalar;
     storage->rank = 1;
     storage->shape[0] = (int32_t)n;
@@ -150,6 +152,7 @@ static bool must_stop(TlInterp *in)
 bool tl_interp_program(const TlFn *fn, const TlInterpArg *args, const int32_t pid[6],
                        const int32_t npid[6], const TlInterpOptions *options, TlArena *scratch)
 {
+    TL_ASSERT(fn->body && options && scratch, "'%s' cannot run", fn->name);
     TlInterp in = {
         .fn = fn, .args = args, .pid = pid, .npid = npid, .options = options, .arena = scratch};
     in.slots = TL_NEW_ARRAY(scratch, TlSlot, fn->nvalues ? fn->nvalues : 1);

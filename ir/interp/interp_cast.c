@@ -66,6 +66,8 @@ static const CastFn direct[TL_DTYPE_COUNT][TL_DTYPE_COUNT] = {
 void tl_elem_cast(TlDtype to, void *y, TlDtype from, const void *x, int64_t n, int round,
                   bool nosat)
 {
+    TL_ASSERT((unsigned)to < TL_DTYPE_COUNT && (unsigned)from < TL_DTYPE_COUNT && n >= 0,
+              "%lld elements from %d to %d", (long long)n, (int)from, (int)to);
     if (from == to) {
         memmove(y, x, (size_t)(n * tl_dtype_bytes(to)));
         return;
@@ -89,6 +91,7 @@ void tl_eval_CAST(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData 
 
 void tl_eval_BITCAST(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
 {
+    TL_ASSERT(tl_interp_bytes(x[0].type) == tl_interp_bytes(y[0].type), "bits of another size");
     (void)in, (void)op;
     memcpy(y[0].data, x[0].data, tl_interp_bytes(y[0].type));
 }

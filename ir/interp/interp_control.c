@@ -6,6 +6,8 @@
 
 void tl_frame_push(TlInterp *in, const TlOp *owner, const TlBlock *block)
 {
+    TL_ASSERT(block && block->first,
+              "%s enters an empty block", owner ? tl_op_info(owner->opcode)->text : "a kernel");
     TlFrame frame;
     memset(&frame, 0, sizeof frame);
     frame.owner = owner;
@@ -16,6 +18,7 @@ void tl_frame_push(TlInterp *in, const TlOp *owner, const TlBlock *block)
 
 void tl_frame_pop(TlInterp *in)
 {
+    TL_ASSERT(in->frames.len > 0, "no frame is open");
     in->frames.len--;
 }
 
@@ -158,6 +161,7 @@ void tl_eval_WHILE(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData
 
 void tl_eval_CONDITION(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
 {
+    TL_ASSERT(in->frames.len > 0, "a condition outside of a loop");
     (void)y;
     TlFrame *frame = tl_frame_top(in);
     bool go_on = *(const uint8_t *)x[0].data != 0;

@@ -231,12 +231,14 @@ static void find(TlInterp *in, const TlOp *op, TlAccess *access)
 
 TlInterpPtr tl_access_at(const TlAccess *access, int64_t e)
 {
+    TL_ASSERT(e >= 0, "element %lld", (long long)e);
     return access->pointers ? access->pointers[e]
                             : moved(access->origin, access->offset[e], access->dtype);
 }
 
 const void *tl_access_operand(TlInterp *in, const TlValue *v, size_t bytes, int64_t i)
 {
+    TL_ASSERT(i >= 0, "element %lld", (long long)i);
     const char *data = tl_interp_data(in, v);
     return v->type->rank == 0 ? data : data + (size_t)i * bytes;
 }

@@ -30,6 +30,7 @@ static void copy_row(char *y, const char *x, size_t bytes, int64_t n, int64_t st
 void tl_elem_copy(void *y, const void *x, size_t bytes, int rank, const int32_t *shape,
                   const int64_t *stride)
 {
+    TL_ASSERT(rank >= 0 && rank <= TL_MAX_RANK && bytes > 0, "a tile of rank %d", rank);
     int32_t at[TL_MAX_RANK] = {0};
     int64_t row = rank ? shape[rank - 1] : 1, from = 0;
     char *to = y;
@@ -135,6 +136,7 @@ void tl_eval_GATHER(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileDat
 {
     (void)in;
     int axis = (int)tl_attr_int(op, TL_ATTR_AXIS, 0);
+    TL_ASSERT(axis >= 0 && axis < x[0].type->rank, "axis %d of %d", axis, (int)x[0].type->rank);
     const TlType *from = x[0].type, *to = y[0].type;
     TlDtype d = x[1].type->dtype;
     size_t bytes = tl_interp_elem_bytes(to);

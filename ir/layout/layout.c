@@ -51,6 +51,7 @@ static TlLayout *copy(TlArena *arena, const TlLayout *l)
 /* Position of an input, which is made, without bits, when absent. */
 static int in_slot(TlLayout *l, TlInDim dim)
 {
+    TL_ASSERT((unsigned)dim < TL_IN_COUNT, "layout input %d", (int)dim);
     int i = tl_layout_in_index(l, dim);
     if (i >= 0)
         return i;
@@ -112,6 +113,7 @@ TlLayout *tl_layout_identity(TlArena *arena, int bits, TlInDim in, int nout, int
 
 TlLayout *tl_layout_zeros(TlArena *arena, int bits, TlInDim in, int nout)
 {
+    TL_ASSERT(bits >= 0 && bits <= TL_LAYOUT_MAX_BITS, "a layout of %d bits", bits);
     TlLayout *l = tl_layout_empty(arena, nout);
     int i = in_slot(l, in);
     for (int b = 0; b < bits; b++)
@@ -123,6 +125,7 @@ TlLayout *tl_layout_zeros(TlArena *arena, int bits, TlInDim in, int nout)
 
 static int out_shift(const TlLayout *l, int d)
 {
+    TL_ASSERT(d >= 0 && d < l->nout, "output %d of %d", d, (int)l->nout);
     int shift = 0;
     for (int k = d + 1; k < l->nout; k++)
         shift += l->out_bits[k];
@@ -188,6 +191,7 @@ int tl_layout_total_out_bits(const TlLayout *l)
 
 int32_t tl_layout_extent(const TlLayout *l, int out)
 {
+    TL_ASSERT(out >= 0 && out < l->nout, "output %d of %d", out, (int)l->nout);
     return l->reps[out] << l->out_bits[out];
 }
 
@@ -284,6 +288,7 @@ void tl_layout_free_masks(const TlLayout *l, uint32_t *out_masks)
  * below. */
 static int counting_bits(const TlLayout *l, TlInDim in, int limit, int out)
 {
+    TL_ASSERT(limit >= 0, "%d bits at most", limit);
     int at = tl_layout_in_index(l, in), n = 0;
     if (at < 0)
         return 0;
@@ -368,6 +373,7 @@ static void assert_permutation(const int *perm, int n)
 /* Columns of l that reach outside of 1 << bits along d stay inside: their data is replicated. */
 static void shrink_output(TlLayout *l, int d, int bits)
 {
+    TL_ASSERT(d < l->nout && bits <= l->out_bits[d], "output %d shrinks to %d bits", d, bits);
     l->out_bits[d] = (uint8_t)bits;
     for (int i = 0; i < l->nin; i++)
         for (int b = 0; b < l->in_bits[i]; b++)
@@ -398,6 +404,7 @@ TlLayout *tl_layout_cover(TlArena *arena, const TlLayout *l, const int32_t *shap
 
 static void drop_register(TlLayout *l, int i, int b)
 {
+    TL_ASSERT(b < l->in_bits[i], "register bit %d of %d", b, (int)l->in_bits[i]);
     int last = --l->in_bits[i];
     memmove(l->basis[i][b], l->basis[i][b + 1], sizeof l->basis[i][b] * (size_t)(last - b));
     memset(l->basis[i][last], 0, sizeof l->basis[i][last]);

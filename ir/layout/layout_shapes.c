@@ -59,6 +59,7 @@ static const Fragment fragments[] = {
 static TlLayout *identity_order(TlArena *arena, TlInDim in, int rank, const int *bits,
                                 const int *order)
 {
+    TL_ASSERT(rank >= 0 && rank <= TL_LAYOUT_MAX_OUT, "a layout of rank %d", rank);
     TlLayout *l = tl_layout_zeros(arena, 0, in, rank);
     for (int k = 0; k < rank; k++) {
         int d = order[k];
@@ -70,6 +71,7 @@ static TlLayout *identity_order(TlArena *arena, TlInDim in, int rank, const int 
 TlLayout *tl_layout_blocked(TlArena *arena, int rank, const int *size, const int *lanes,
                             const int *warps, const int *order)
 {
+    TL_ASSERT(rank > 0 && rank <= TL_LAYOUT_MAX_OUT, "a layout of rank %d", rank);
     TlLayout *l = identity_order(arena, TL_IN_REG, rank, size, order);
     l = tl_layout_product(arena, l, identity_order(arena, TL_IN_LANE, rank, lanes, order));
     return tl_layout_product(arena, l, identity_order(arena, TL_IN_WARP, rank, warps, order));

@@ -48,6 +48,8 @@ TlBanks tl_banks_count(const uint32_t *at, int lanes, uint64_t on, uint32_t byte
 TlBanks tl_banks_of_map(const TlThreadMap *map, uint32_t unit, int lane_bits, uint32_t skip,
                         uint32_t bytes)
 {
+    TL_ASSERT(lane_bits >= 0 && lane_bits <= TL_MAX_LANE_BITS && unit > 0,
+              "lanes of %d bits", lane_bits);
     uint32_t at[MOST_LANES];
     uint64_t on = 0;
     int lanes = 1 << lane_bits;

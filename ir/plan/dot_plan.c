@@ -180,6 +180,7 @@ static uint32_t operand_k(const Planner *pl, const int32_t *image)
 
 uint32_t tl_dot_swizzle(const TlDotSide *s, uint32_t k)
 {
+    TL_ASSERT(s->swizzle_bits >= 0, "a swizzle of %d bits", s->swizzle_bits);
     uint32_t v = 0;
     for (int b = 0; b < s->swizzle_bits; b++)
         v ^= k >> b & 1 ? s->swizzle[b] : 0;
@@ -381,6 +382,8 @@ TlDtype tl_dot_sum_type(TlDtype acc)
 
 TlDotPlan *tl_dot_plan(TlArena *arena, const TlOp *op)
 {
+    TL_ASSERT(op->opcode == TL_OP_DOT && op->nin == 3,
+              "%s is no product", tl_op_info(op->opcode)->text);
     const TlType *acc = op->out[0]->type, *a = tl_in(op, 0)->type;
     TlDotPlan *p = TL_NEW(arena, TlDotPlan);
     TL_ASSERT(acc->layout && a->layout && tl_in(op, 1)->type->layout, "dot without layouts");

@@ -121,6 +121,7 @@ static void make_side(TlSide *s, const TlElements *e, const TlLayout *l)
 void tl_planner_init(TlPlanner *p, const int32_t *shape, uint32_t elem_bytes, const TlLayout *src,
                      const TlLayout *dst)
 {
+    TL_ASSERT(elem_bytes > 0 && elem_bytes <= 8, "elements of %u bytes", elem_bytes);
     measure(&p->e, src, shape);
     make_side(&p->src, &p->e, src);
     make_side(&p->dst, &p->e, dst);
@@ -147,6 +148,7 @@ static int64_t side_real(const TlSide *s, uint64_t virtual_reg)
 
 uint64_t tl_side_virtual(const TlSide *s, int64_t reg)
 {
+    TL_ASSERT(reg >= 0 && reg < tl_layout_registers(s->l), "register %lld", (long long)reg);
     uint64_t v = (uint64_t)reg & ((1u << s->nreal) - 1);
     reg >>= s->nreal;
     for (int d = s->l->nout - 1; d >= 0; d--) {
@@ -462,6 +464,7 @@ static TlConvert *proved(TlPlanner *p, const TlType *type, const TlLayout *src, 
 TlConvert *tl_convert_plan(TlArena *arena, const TlType *type, const TlLayout *src,
                            const TlLayout *dst, uint32_t max_bytes, uint32_t flags)
 {
+    TL_ASSERT(type->kind == TL_TILE && src && dst, "a conversion without layouts");
     TlPlanner p = {.arena = arena, .max_bytes = max_bytes};
     check_layouts(type, src, dst);
     tl_planner_init(&p, type->shape, type->ptr ? 8 : (uint32_t)tl_dtype_bytes(type->dtype), src,

@@ -201,6 +201,8 @@ static const char *prove_shared(const Proof *p)
 const char *tl_convert_prove(TlArena *arena, const TlConvert *c, const TlType *type,
                              const TlLayout *src, const TlLayout *dst)
 {
+    TL_ASSERT(c->lane_bits <= TL_MAX_LANE_BITS && c->warp_bits <= TL_MAX_WARP_BITS,
+              "a block of 2^%d lanes, 2^%d warps", c->lane_bits, c->warp_bits);
     Proof p = {arena, c, type, src, dst, 1u << c->lane_bits, 1u << c->warp_bits};
     return c->kind == TL_CONVERT_SHARED ? prove_shared(&p) : prove_lanes(&p);
 }

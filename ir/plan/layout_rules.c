@@ -33,6 +33,7 @@ static TlLayout frame(const TlLayout *l, int nout)
 /* Output d of r becomes output `from` of l. */
 static void copy_output(TlLayout *r, int d, const TlLayout *l, int from)
 {
+    TL_ASSERT(d < r->nout && from < l->nout, "output %d of %d", from, (int)l->nout);
     r->out_bits[d] = l->out_bits[from];
     r->reps[d] = l->reps[from];
     for (int i = 0; i < l->nin; i++)
@@ -106,6 +107,7 @@ static int columns_along(TlLayout *l, int axis, int32_t **out)
 
 const TlLayout *tl_layout_registers_first(TlCtx *ctx, const TlLayout *l, int axis)
 {
+    TL_ASSERT(axis >= 0 && axis < l->nout, "axis %d of %d", axis, (int)l->nout);
     TlLayout r = *l;
     int32_t *column[TL_LAYOUT_MAX_IN * TL_LAYOUT_MAX_BITS];
     int n = columns_along(&r, axis, column);
@@ -121,6 +123,8 @@ const TlLayout *tl_layout_registers_first(TlCtx *ctx, const TlLayout *l, int axi
 
 const TlLayout *tl_layout_replicated(TlCtx *ctx, const TlType *type, int lane_bits, int warp_bits)
 {
+    TL_ASSERT(type->kind == TL_TILE && lane_bits >= 0 && warp_bits >= 0,
+              "a tile over 2^%d lanes, 2^%d warps", lane_bits, warp_bits);
     TlLayout l = {.nin = 2, .in = {TL_IN_LANE, TL_IN_WARP}, .nout = type->rank};
     l.in_bits[0] = (uint8_t)lane_bits;
     l.in_bits[1] = (uint8_t)warp_bits;
@@ -279,6 +283,7 @@ int64_t tl_layout_register_at(const TlLayout *l, const int32_t *coordinate)
  * is carried over, too. */
 int64_t tl_layout_reshape_source(const TlType *from, const TlType *to, int64_t reg)
 {
+    TL_ASSERT(from->layout && to->layout && reg >= 0, "register %lld", (long long)reg);
     static const uint32_t origin[TL_LAYOUT_MAX_IN];
     int32_t x[TL_LAYOUT_MAX_OUT], y[TL_LAYOUT_MAX_OUT];
     Group a = {0, 0}, b = {0, 0};
@@ -476,6 +481,7 @@ const TlLayout *tl_layout_for_result(TlCtx *ctx, const TlOp *op, uint32_t operan
 
 int32_t tl_block_warps(const TlBlock *b)
 {
+    TL_ASSERT(b && b->fn, "a block of no function");
     while (b->warps == 0 && b->parent)
         b = b->parent->block;
     return b->warps;

@@ -620,6 +620,7 @@ void tl_plan_shared(TlPlanner *p)
 TlLayout *tl_swizzle_layout(TlArena *arena, int elem_bytes, int rank, const int32_t *shape,
                             const TlLayout *src, const TlLayout *dst, int vec_bits)
 {
+    TL_ASSERT(rank > 0 && src->nout == rank && dst->nout == rank, "a buffer of rank %d", rank);
     TlPlanner p = {.arena = arena};
     tl_planner_init(&p, shape, (uint32_t)elem_bytes, src, dst);
     Space s = space_of(&p);

@@ -15,11 +15,13 @@ uint32_t tl_mma_count(void)
 
 const TlMma *tl_mma_at(uint32_t i)
 {
+    TL_ASSERT(i < tl_mma_count(), "matrix instruction %u", i);
     return i < tl_mma_count() ? &ROWS[i] : NULL;
 }
 
 uint32_t tl_mma_index(const TlMma *mma)
 {
+    TL_ASSERT(mma >= ROWS && mma < ROWS + tl_mma_count(), "no row of mma.def");
     return (uint32_t)(mma - ROWS);
 }
 
@@ -48,6 +50,7 @@ const TlMma *tl_mma_of(const TlOp *op)
 
 TlLayout *tl_mma_fragment(TlArena *arena, const TlMma *mma, int operand)
 {
+    TL_ASSERT(operand >= TL_MMA_A && operand <= TL_MMA_C, "operand %d", operand);
     return tl_layout_fragment(arena, mma->fragment[operand], (int[]){0, 0}, (int[]){1, 0});
 }
 
@@ -83,6 +86,7 @@ static void add_warps(TlLayout *l, int d, int bits)
 const TlLayout *tl_mma_layout(TlCtx *ctx, const TlMma *mma, int operand, const TlType *tile,
                               TlMmaWarps warps, int warp_bits)
 {
+    TL_ASSERT(operand >= TL_MMA_A && operand <= TL_MMA_C && warp_bits >= 0, "operand %d", operand);
     int rank = tile->rank, m = operand == TL_MMA_B ? -1 : rank - 2,
         n = operand == TL_MMA_A ? -1 : rank - 1, inner = operand == TL_MMA_B ? rank - 2 : rank - 1;
     /* NVIDIA's B: blocks before k, so that an ldmatrix of four gives one step of k to two blocks:
@@ -106,6 +110,7 @@ const TlLayout *tl_mma_layout(TlCtx *ctx, const TlMma *mma, int operand, const T
 bool tl_mma_warps(TlCtx *ctx, const TlMma *mma, const TlType *acc, const TlLayout *l,
                   TlMmaWarps *out)
 {
+    TL_ASSERT(acc->rank >= 2, "a product of rank %d", (int)acc->rank);
     int warp = tl_layout_in_index(l, TL_IN_WARP), rank = acc->rank;
     *out = (TlMmaWarps){0, 0, 0};
     if (warp < 0 || l->nout != rank)
@@ -122,6 +127,7 @@ bool tl_mma_warps(TlCtx *ctx, const TlMma *mma, const TlType *acc, const TlLayou
 
 const TlLayout *tl_mma_operand_layout(TlCtx *ctx, const TlOp *dot, int operand, const TlLayout *acc)
 {
+    TL_ASSERT(dot->opcode == TL_OP_DOT, "%s is no product", tl_op_info(dot->opcode)->text);
     const TlMma *mma = tl_mma_of(dot);
     TlMmaWarps warps;
     if (!mma || !tl_mma_warps(ctx, mma, dot->out[0]->type, acc, &warps))

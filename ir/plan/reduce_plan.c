@@ -294,6 +294,8 @@ static void plan_classes(Planner *pl)
 
 TlDtype tl_combine_work_type(const TlOp *op, TlDtype d)
 {
+    TL_ASSERT(op->opcode == TL_OP_REDUCE || op->opcode == TL_OP_SCAN,
+              "%s combines nothing", tl_op_info(op->opcode)->text);
     int64_t kind = tl_attr_int(op, TL_ATTR_KIND, 0);
     bool sums = kind == TL_COMBINE_ADD || kind == TL_COMBINE_MUL;
     return sums && (d == TL_F16 || d == TL_BF16) ? TL_F32 : d;
@@ -307,6 +309,7 @@ static int floor_log2(uint32_t n)
 void tl_combine_slots(TlSharedSlots *s, const TlImages *x, int class_bits, const TlDtype *work,
                       uint32_t n)
 {
+    TL_ASSERT(n > 0 && class_bits >= 0, "%u values are combined", n);
     uint32_t widest = 1;
     for (uint32_t i = 0; i < n; i++)
         if ((uint32_t)tl_dtype_bytes(work[i]) > widest)
@@ -318,6 +321,7 @@ void tl_combine_slots(TlSharedSlots *s, const TlImages *x, int class_bits, const
 uint32_t tl_combine_scratch(uint32_t from, const TlDtype *work, uint32_t n, uint32_t slots,
                             uint32_t *at)
 {
+    TL_ASSERT(n > 0, "nothing to hold");
     uint64_t bytes = from;
     for (uint32_t i = 0; i < n; i++) {
         at[i] = (uint32_t)bytes;
@@ -338,6 +342,8 @@ TlDtype *tl_combine_work(TlArena *arena, const TlOp *op)
 
 TlReducePlan *tl_reduce_plan(TlArena *arena, const TlOp *op)
 {
+    TL_ASSERT(op->opcode == TL_OP_REDUCE && op->nin > 0,
+              "%s is no reduction", tl_op_info(op->opcode)->text);
     const TlType *type = tl_in(op, 0)->type;
     Planner pl = {.p = TL_NEW(arena, TlReducePlan), .arena = arena, .l = type->layout};
     TlReducePlan *p = pl.p;

@@ -136,6 +136,8 @@ static void plan_steps(Planner *pl)
 
 TlScanPlan *tl_scan_plan(TlArena *arena, const TlOp *op)
 {
+    TL_ASSERT(op->opcode == TL_OP_SCAN && op->nin > 0,
+              "%s is no scan", tl_op_info(op->opcode)->text);
     const TlType *type = tl_in(op, 0)->type;
     const TlLayout *l = type->layout;
     TlScanPlan *p = TL_NEW(arena, TlScanPlan);

@@ -8,6 +8,7 @@
 
 TlConvert *tl_op_convert_plan(TlArena *arena, const TlOp *op)
 {
+    TL_ASSERT(op->opcode == TL_OP_CONVERT, "%s is no conversion", tl_op_info(op->opcode)->text);
     const TlType *from = tl_in(op, 0)->type, *to = op->out[0]->type;
     return tl_convert_plan(arena, to, from->layout, to->layout, TL_SHARED_BUDGET, 0);
 }

@@ -11,6 +11,7 @@
 
 void tl_images_of(TlImages *x, const TlLayout *l, int axis)
 {
+    TL_ASSERT(axis < (int)l->nout, "axis %d of %d", axis, (int)l->nout);
     memset(x, 0, sizeof *x);
     for (int i = 0; i < l->nin; i++) {
         TlInDim in = l->in[i];
@@ -139,6 +140,7 @@ static void find_copies(TlSharedSlots *s, const TlImages *x)
 void tl_shared_slots_plan(TlSharedSlots *s, const TlImages *x, int class_bits, int vec_bits,
                           int row_bits)
 {
+    TL_ASSERT(class_bits >= 0 && vec_bits >= 0 && row_bits >= 0, "classes of 2^%d", class_bits);
     Numbering n = {.s = s, .class_bits = class_bits};
     memset(s, 0, sizeof *s);
     s->nreg = x->nreg;

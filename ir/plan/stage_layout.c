@@ -43,6 +43,8 @@ static void add_bits(TlInBases *in, int32_t (*images)[TL_LAYOUT_MAX_OUT], int no
 TlLayout *tl_stage_image(TlArena *arena, int rank, const int *chunk_bits, int elem_bytes, int row,
                          int bytes)
 {
+    TL_ASSERT(rank > 0 && row >= 0 && row < rank && elem_bytes > 0,
+              "rows along axis %d of %d", row, rank);
     int32_t images[TL_LAYOUT_MAX_BITS][TL_LAYOUT_MAX_OUT] = {{0}}, *flat = &images[0][0];
     TlInBases in = {TL_IN_OFFSET, 0, flat};
     int elem = log2_of(elem_bytes), inner = log2_of(bytes) - elem;
@@ -181,6 +183,8 @@ static int vector_bits(const Images *x, int elem_bytes)
 
 int tl_stage_vector_bits(TlArena *arena, int elem_bytes, const TlLayout *l, const TlLayout *shared)
 {
+    TL_ASSERT(l->nout == shared->nout,
+              "a tile of rank %d in a buffer of rank %d", (int)l->nout, (int)shared->nout);
     Images x;
     Frame f = frame_of_buffer(shared, elem_bytes);
     make_images(arena, &f, l, shared, &x);
@@ -285,6 +289,8 @@ static TlStageCost cost_of(const Images *x, int elem_bytes, int64_t registers, b
 TlStageCost tl_stage_cost(TlArena *arena, int elem_bytes, const TlLayout *l, const TlLayout *shared,
                           bool writes, uint32_t flags)
 {
+    TL_ASSERT(l->nout == shared->nout && elem_bytes > 0,
+              "a tile of rank %d in a buffer of rank %d", (int)l->nout, (int)shared->nout);
     Images x;
     Frame f = frame_of_buffer(shared, elem_bytes);
     make_images(arena, &f, l, shared, &x);
@@ -336,6 +342,7 @@ static const TlLayout *finish(TlCtx *ctx, const Frame *f, const TlLayout *chunk)
 
 const TlLayout *tl_stage_layout(TlCtx *ctx, TlArena *arena, const TlStageUse *use)
 {
+    TL_ASSERT(use->ngets >= 0 && use->row >= 0, "rows along axis %d", use->row);
     Frame f = frame_of(use);
     TlLayout *image = image_in(arena, &f, use->row);
     TlStageCost cost = total_cost(arena, use, image);

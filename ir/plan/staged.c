@@ -38,6 +38,7 @@ static uint64_t chunk_bytes(const TlType *buf)
 
 uint64_t tl_buf_slot_bytes(const TlType *buf)
 {
+    TL_ASSERT(buf->slots > 0, "a buffer of %d slots", (int)buf->slots);
     uint64_t bytes = chunk_bytes(buf), alignment = tl_buf_alignment(buf);
     for (int d = 0; d < buf->rank; d++)
         bytes *= (uint64_t)buf->layout->reps[d];
@@ -51,6 +52,7 @@ uint64_t tl_buf_bytes(const TlType *buf)
 
 uint64_t tl_buf_offset(const TlType *buf, const int32_t *coordinate)
 {
+    TL_ASSERT(buf->kind == TL_BUF, "a type of kind %d", (int)buf->kind);
     const TlLayout *l = buf->layout;
     int32_t inner[TL_LAYOUT_MAX_OUT];
     uint64_t chunk = 0;

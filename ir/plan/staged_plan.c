@@ -463,6 +463,7 @@ static TlBufPlan *proved(TlArena *arena, TlBufPlan *p, const TlType *tile, const
 TlBufPlan *tl_buf_plan(TlArena *arena, const TlType *tile, const TlType *buf, int max_regs,
                        uint32_t flags)
 {
+    TL_ASSERT(max_regs > 0 && tile->layout, "vectors of %d registers", max_regs);
     Planner pl = planner_of(arena, tile, buf, flags);
     plan_vectors(&pl, max_regs);
     if (!(flags & TL_BUF_MAY_MATRIX) || pl.lanes != MATRIX_LANES || pl.p->nfar || !is_exact(&pl))
@@ -498,6 +499,7 @@ static uint64_t place_in(const TlBufPlan *p, const TlBufAccess *a, uint32_t lane
 static uint64_t place_of_element(const TlBufPlan *p, const TlBufAccess *a, uint32_t i,
                                  uint32_t elem, uint32_t lane, uint32_t warp)
 {
+    TL_ASSERT(i < p->nregs, "register %u of %u", i, p->nregs);
     if (p->kind == TL_BUF_VECTOR)
         return place_in(p, a, lane, warp) + (uint64_t)i * elem;
     uint32_t in_word = WORD_BYTES / elem, matrix = i / in_word, e = i % in_word;

@@ -16,6 +16,8 @@ static int vector_bits(const TlType *type, uint32_t elem_bytes)
 
 TlTablePlan tl_table_plan(const TlOp *op)
 {
+    TL_ASSERT(op->nin > 0 && tl_in(op, 0)->type->rank > 0,
+              "%s reads no table", tl_op_info(op->opcode)->text);
     const TlType *type = tl_in(op, 0)->type;
     TlTablePlan p = {.elems = 1,
                      .elem_bytes = type->ptr ? 8 : (uint32_t)tl_dtype_bytes(type->dtype)};

@@ -88,6 +88,7 @@ void *tl_alloc(TlArena *arena, size_t size)
 
 void *tl_grow(TlArena *arena, void *old, size_t old_size, size_t new_size)
 {
+    TL_ASSERT(new_size >= old_size, "%zu bytes grow to %zu", old_size, new_size);
     size_t have = round_up(old_size), need = round_up(new_size);
     if (old && have && (char *)old + have == arena->cur && need >= have &&
         (size_t)(arena->end - arena->cur) >= need - have) {
@@ -102,6 +103,7 @@ void *tl_grow(TlArena *arena, void *old, size_t old_size, size_t new_size)
 
 char *tl_strndup(TlArena *arena, const char *text, size_t length)
 {
+    TL_ASSERT(text || !length, "%zu bytes of no text", length);
     char *p = tl_alloc(arena, length + 1);
     if (length) memcpy(p, text, length);
     return p;

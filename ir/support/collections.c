@@ -51,6 +51,7 @@ static void sbuf_reserve(TlSbuf *s, size_t more)
 
 void tl_sbuf_put(TlSbuf *s, const char *text, size_t length)
 {
+    TL_ASSERT(s->arena, "a text without an arena");
     if (length == 0) return;
     sbuf_reserve(s, length);
     memcpy(s->text + s->len, text, length);
@@ -118,6 +119,7 @@ static void map_enlarge(TlMap *m)
 
 void tl_map_put(TlMap *m, uint64_t key, uint64_t val)
 {
+    TL_ASSERT(m->arena, "a map without an arena");
     if (4 * ((uint64_t)m->len + 1) > 3 * (uint64_t)m->cap) map_enlarge(m);
     uint32_t i = map_slot(m, key);
     if (!m->used[i]) {

@@ -36,6 +36,7 @@ void tl_diags_init(TlDiags *d, TlArena *arena)
 
 uint32_t tl_diags_source(TlDiags *d, const char *path, const char *text, size_t size)
 {
+    TL_ASSERT(path, "a source without a path");
     TlSource s = {.path = tl_strndup(d->arena, path, strlen(path)), .text = text, .size = size};
     tl_vec_push(d->arena, &d->sources, s);
     return d->sources.len - 1;
@@ -169,6 +170,7 @@ TlDiag *tl_diag(TlDiags *d, TlLoc loc, TlDiagId id, ...)
 
 void tl_diag_note(TlDiags *d, TlDiag *row, TlLoc loc, const char *format, ...)
 {
+    TL_ASSERT(row, "a note of no diagnostic");
     if (row == d->unseen) return;
     TlDiag note = {.severity = TL_NOTE, .loc = loc, .order = row->notes.len};
     va_list args;

@@ -32,6 +32,7 @@ void tl_trace_free(TlTrace *trace)
 
 TlTraceLane *tl_trace_main(TlTrace *trace, const char *name)
 {
+    TL_ASSERT(name, "a thread without a name");
     TlArena arena;
     tl_arena_init(&arena, trace->alloc);
     TlTraceLane *lane = TL_NEW(&arena, TlTraceLane);
@@ -68,6 +69,8 @@ TlSpanMark tl_trace_begin(TlTraceLane *lane, const char *category, const char *d
 
 static void end_innermost(TlTraceLane *lane, uint64_t time)
 {
+    TL_ASSERT(lane->open > 0 && lane->open <= lane->spans.len,
+              "span %u of %u", lane->open, lane->spans.len);
     TlTraceSpan *span = &lane->spans.data[lane->open - 1];
     span->end = time;
     lane->open = span->outer;
@@ -105,6 +108,7 @@ static void put_microseconds(TlSbuf *out, const char *key, uint64_t ns)
 
 static void put_span(TlSbuf *out, int process, uint32_t thread, const TlTraceSpan *s)
 {
+    TL_ASSERT(s->end >= s->begin, "'%s' ends before it begins", s->name);
     tl_sbuf_putf(out, "{\"ph\":\"X\",\"cat\":\"%s\",\"name\":", s->category);
     tl_put_json(out, s->name);
     tl_sbuf_putf(out, ",\"pid\":%d,\"tid\":%u", process, thread);

@@ -100,6 +100,7 @@ static void put_float(TlSbuf *out, TlDtype d, uint64_t bits)
 
 static void put_const(TlSbuf *out, const TlType *type, uint64_t bits)
 {
+    TL_ASSERT(type->kind == TL_TILE, "a constant of kind %d", (int)type->kind);
     TlDtype d = type->dtype;
     if (type->ptr) tl_sbuf_putf(out, "%llu", (unsigned long long)bits);
     else if (tl_is_bool(d)) tl_sbuf_puts(out, bits ? "true" : "false");
@@ -525,6 +526,7 @@ static void put_fn(Printer *p, const TlFn *fn)
 
 void tl_print_module(TlSbuf *out, const TlModule *m)
 {
+    TL_ASSERT(m && m->ctx, "no module to print");
     Printer p = printer_new(out, m);
     for (uint32_t i = 0; i < m->fns.len; i++)
         use_what_is_in(&p, m->fns.data[i]);

@@ -422,6 +422,7 @@ static void verify(TlVerify *v)
 
 bool tl_verify_with(const TlFn *fn, TlVerifyReport report, void *user)
 {
+    TL_ASSERT(fn->body && fn->module, "'%s' has no body", fn->name);
     TlVerify v = {.fn = fn, .report = report, .user = user};
     tl_arena_init(&v.scratch, fn->module->ctx->perm.alloc);
     TlGuard g;

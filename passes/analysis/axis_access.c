@@ -30,6 +30,7 @@ static int64_t times_known(int64_t a, int64_t b)
 
 static TlViewFacts any_view(const TlType *t)
 {
+    TL_ASSERT(t->kind == TL_VIEW && t->rank <= TL_MAX_VIEW_RANK, "a view of kind %d", (int)t->kind);
     TlViewFacts f = {.base = element_bytes(t)};
     for (int d = 0; d < TL_MAX_VIEW_RANK; d++) {
         f.extent[d] = f.stride[d] = 1;
@@ -47,6 +48,8 @@ static void set_known(int64_t *divisor, int64_t *known, int64_t value)
 
 int64_t tl_axis_aligned_unit(TlDtype dtype)
 {
+    TL_ASSERT(tl_dtype_bytes(dtype) > 0 && tl_dtype_bytes(dtype) <= TL_AXIS_ALIGNMENT,
+              "an element of %d bytes", tl_dtype_bytes(dtype));
     return tl_axis_divisor(TL_AXIS_ALIGNMENT / tl_dtype_bytes(dtype));
 }
 
@@ -59,6 +62,7 @@ static void set_extent(TlViewFacts *f, int d, int64_t value)
 /* ends_on_byte: the next axis is a row of 4-bit elements. */
 static void set_dense(TlViewFacts *f, int d, bool ends_on_byte)
 {
+    TL_ASSERT(d >= 0 && d + 1 < TL_MAX_VIEW_RANK, "axis %d has no row", d);
     int64_t row = f->extent[d + 1], known = f->known_extent[d + 1];
     if (ends_on_byte) {
         row = row % 2 ? 2 : row;
@@ -70,6 +74,7 @@ static void set_dense(TlViewFacts *f, int d, bool ends_on_byte)
 
 static TlViewFacts parameter_view(const TlAxisInfo *a, const TlValue *v)
 {
+    TL_ASSERT(!v->def && v->type->kind == TL_VIEW, "value %u is no parameter's view", v->id);
     TlViewFacts f = any_view(v->type);
     const TlKernelInfo *info = a->fn->info;
     if (!info || v->index >= info->params.len)
@@ -100,6 +105,7 @@ static TlViewFacts parameter_view(const TlAxisInfo *a, const TlValue *v)
 
 static TlViewFacts made_view(const TlAxisInfo *a, const TlOp *op)
 {
+    TL_ASSERT(op->opcode == TL_OP_VIEW, "%s makes no view", tl_op_info(op->opcode)->text);
     int rank = op->out[0]->type->rank;
     TlViewFacts f = any_view(op->out[0]->type);
     f.base = tl_axis_min(TL_AXIS_ALIGNMENT, tl_axis_facts(a, tl_in(op, 0))->divisibility[0]);
@@ -118,6 +124,8 @@ static TlViewFacts made_view(const TlAxisInfo *a, const TlOp *op)
 /* Starts and extents are clipped: each is 0, what was asked for, or what is left. */
 static TlViewFacts sub_view(const TlAxisInfo *a, const TlOp *op)
 {
+    TL_ASSERT(op->opcode == TL_OP_SUB_VIEW,
+              "%s makes no part of a view", tl_op_info(op->opcode)->text);
     int rank = op->out[0]->type->rank;
     TlViewFacts f = tl_view_facts(a, tl_in(op, 0));
     int64_t bytes = element_bytes(op->out[0]->type);
@@ -137,6 +145,7 @@ static TlViewFacts sub_view(const TlAxisInfo *a, const TlOp *op)
 
 TlViewFacts tl_view_facts(const TlAxisInfo *a, const TlValue *view)
 {
+    TL_ASSERT(view->type->kind == TL_VIEW, "value %u is no view", view->id);
     if (!view->def)
         return parameter_view(a, view);
     return view->def->opcode == TL_OP_SUB_VIEW ? sub_view(a, view->def) : made_view(a, view->def);
@@ -148,6 +157,7 @@ TlViewFacts tl_view_facts(const TlAxisInfo *a, const TlValue *view)
 static void index_range(const TlAxisInfo *a, const TlPlace *p, uint32_t i, TlWideInt *lo,
                         TlWideInt *hi)
 {
+    TL_ASSERT(p->axes && i < p->naxes, "axis %u of an access of %u", i, p->naxes);
     const TlAxisFacts *f = tl_axis_facts(a, p->index[i].value);
     const TlAxis *axis = &p->axes[i];
     *lo = f->lo;
@@ -315,6 +325,7 @@ static TlNarrow why_begun(const TlAxisInfo *a, const TlValue *base)
 /* Addresses count up along axis i of the view: for how long, from multiples of what? */
 static Run run_of_axis(const TlAxisInfo *a, const TlPlace *p, uint32_t i)
 {
+    TL_ASSERT(i < p->naxes, "axis %u of an access of %u", i, p->naxes);
     const TlAxis *axis = &p->axes[i];
     const TlValue *index = p->index[i].value;
     const TlAxisFacts *f = tl_axis_facts(a, index);
@@ -368,6 +379,7 @@ static int64_t mask_for(const TlAxisInfo *a, const TlPlace *p, int dim)
 
 int64_t tl_access_constancy(const TlAxisInfo *a, const TlPlace *p, int dim)
 {
+    TL_ASSERT(dim >= 0 && dim < p->rank, "axis %d of a tile of rank %d", dim, (int)p->rank);
     int64_t k = mask_for(a, p, dim);
     if (p->other && p->other->type->rank)
         k = tl_axis_min(k, tl_axis_facts(a, p->other)->constancy[dim]);
@@ -413,6 +425,7 @@ static Run run_in_view(const TlAxisInfo *a, const TlOp *op, const TlPlace *p, co
 
 static Run run_of_pointers(const TlAxisInfo *a, const TlPlace *p)
 {
+    TL_ASSERT(!p->axes && p->base->type->ptr, "value %u is no pointer", p->base->id);
     const TlAxisFacts *f = tl_axis_facts(a, p->base);
     int64_t bytes = element_bytes(p->base->type), longest = 1;
     Run best = {-1, 1, why_short(a, p->base, TL_NARROW_AXIS)};
@@ -430,6 +443,8 @@ static Run run_of_pointers(const TlAxisInfo *a, const TlPlace *p)
 TlAccessInfo tl_access_info(const TlAxisInfo *a, const TlOp *op)
 {
     TlPlace p = tl_op_place(op);
+    TL_ASSERT(p.base && p.rank <= TL_MAX_RANK,
+              "%s is no access of memory", tl_op_info(op->opcode)->text);
     TlAccessInfo info = {.dim = -1, .width = 1};
     TlViewFacts v;
     if (p.axes) {
@@ -471,6 +486,7 @@ static bool is_step(const TlLayout *l, int reg, int k, int dim)
  * multiples of them. */
 static int neighbour_bits(const TlLayout *l, int dim)
 {
+    TL_ASSERT(dim < l->nout, "axis %d of a layout of rank %d", dim, (int)l->nout);
     int reg = tl_layout_in_index(l, TL_IN_REG), n = tl_layout_in_bits(l, TL_IN_REG), k = 0;
     while (k < n && is_step(l, reg, k, dim))
         k++;
@@ -483,6 +499,8 @@ static int neighbour_bits(const TlLayout *l, int dim)
 
 int tl_access_vector(const TlAccessInfo *info, const TlOp *op, const TlLayout *l)
 {
+    TL_ASSERT(info->dim < TL_MAX_RANK && info->width >= 1,
+              "a width of %d along axis %d", info->width, info->dim);
     if (!l || info->dim < 0)
         return 1;
     TlPlace p = tl_op_place(op);

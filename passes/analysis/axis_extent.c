@@ -21,6 +21,7 @@ const TlValue *tl_axis_plain(const TlAxisInfo *a, const TlValue *v)
 
 const TlDim *tl_axis_param_extent(const TlFn *fn, const TlValue *view, uint32_t axis)
 {
+    TL_ASSERT(axis < TL_MAX_VIEW_RANK, "axis %u of a view", axis);
     if (view->def || !fn->info || view->index >= fn->info->params.len)
         return NULL;
     return &fn->info->params.data[view->index].extent[axis];
@@ -28,6 +29,8 @@ const TlDim *tl_axis_param_extent(const TlFn *fn, const TlValue *view, uint32_t 
 
 bool tl_axis_is_extent(const TlAxisInfo *a, const TlValue *v, const TlValue *view, uint32_t axis)
 {
+    TL_ASSERT(view->type->kind == TL_VIEW && axis < view->type->rank,
+              "axis %u of value %u", axis, view->id);
     v = tl_axis_plain(a, v);
     if (view->def && view->def->opcode == TL_OP_VIEW)
         return tl_axis_plain(a, tl_in(view->def, 1 + axis)) == v;

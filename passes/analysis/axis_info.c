@@ -24,6 +24,7 @@ int64_t tl_axis_divisor(int64_t x)
 
 int64_t tl_axis_times(int64_t a, int64_t b)
 {
+    TL_ASSERT(a > 0 && b > 0, "%lld times %lld: no powers of two", (long long)a, (long long)b);
     return a >= TL_AXIS_MAX / b ? TL_AXIS_MAX : a * b;
 }
 
@@ -121,6 +122,7 @@ static void take_assumptions(TlAxisInfo *a, TlArena *arena)
 static int64_t upper_bound(const TlKernelInfo *k, const TlHostExpr *e)
 {
     int64_t lo[TILE_HX_MAX_STACK], hi[TILE_HX_MAX_STACK];
+    TL_ASSERT(e->code.len > 0, "an expression without code");
     uint32_t n = 0;
     for (uint32_t i = 0; i < e->code.len; i++) {
         tile_hx_ins ins = e->code.data[i];
@@ -206,6 +208,7 @@ static void set(Flow *f, const TlValue *v, TlAxisFacts facts)
 /* v may also be what `from` is. */
 static void flow(Flow *f, const TlValue *v, const TlValue *from)
 {
+    TL_ASSERT(v->id < f->a->nvalues && from->id < f->a->nvalues, "value %u is new", v->id);
     if (v->type->kind == TL_VIEW || !f->reached[from->id])
         return;
     const TlAxisFacts *more = &f->a->facts[from->id], *old = &f->a->facts[v->id];
@@ -237,6 +240,8 @@ static void flow_all(Flow *f, TlValue *const *to, const TlOp *from, uint32_t ski
 /* lo, lo + step, ... before hi. */
 static void count(Flow *f, const TlOp *loop)
 {
+    TL_ASSERT(loop->opcode == TL_OP_FOR && loop->nin >= 3,
+              "%s has no counter", tl_op_info(loop->opcode)->text);
     const TlValue *iv = loop->regions[0]->args[0];
     const TlAxisFacts *lo = tl_axis_facts(f->a, tl_in(loop, 0));
     const TlAxisFacts *hi = tl_axis_facts(f->a, tl_in(loop, 1));
@@ -304,6 +309,7 @@ bool tl_axis_promises_scalars(const TlFn *fn)
 /* Parameters: a pointer is aligned as its elements are, or as the variant promises. */
 static TlAxisFacts parameter(const TlAxisInfo *a, uint32_t i, bool scalars)
 {
+    TL_ASSERT(i < a->fn->body->nargs, "parameter %u of %u", i, a->fn->body->nargs);
     const TlType *t = a->fn->body->args[i]->type;
     TlAxisFacts f = tl_axis_unknown(t);
     bool promised = tl_axis_is_promised(a, i);
@@ -352,6 +358,7 @@ TlAxisInfo *tl_axis_info(const TlFn *fn, TlArena *arena)
 
 TlAxisInfo *tl_axis_info_promised(const TlFn *fn, TlArena *arena, uint64_t promised)
 {
+    TL_ASSERT(fn->body && !fn->body->parent, "'%s' has no body", fn->name);
     TlAxisInfo *a = TL_NEW(arena, TlAxisInfo);
     uint64_t asked = 0;
     a->asked = &asked;
@@ -385,6 +392,7 @@ TlAxisInfo tl_axis_info_narrowed(const TlAxisInfo *a, uint64_t promised)
 
 bool tl_axis_info_holds(const TlAxisInfo *a, TlArena *scratch)
 {
+    TL_ASSERT(a->fn->nvalues >= a->nvalues, "'%s' lost values", a->fn->name);
     const TlAxisInfo *now = tl_axis_info_promised(a->fn, scratch, a->promised);
     for (uint32_t i = 0; i < a->nvalues; i++)
         if (!same_facts(&now->facts[i], &a->facts[i]))

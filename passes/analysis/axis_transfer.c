@@ -33,6 +33,8 @@ static Axis axis_of(const TlAxisFacts *f, int d)
 
 static void put_axis(TlAxisFacts *f, int d, Axis x)
 {
+    TL_ASSERT(x.c > 0 && x.d > 0 && x.k > 0,
+              "axis %d: facts %lld, %lld, %lld", d, (long long)x.c, (long long)x.d, (long long)x.k);
     f->contiguity[d] = x.c;
     f->divisibility[d] = x.d;
     f->constancy[d] = x.k;
@@ -80,6 +82,7 @@ static int64_t extent_divisor(const TlType *t, int d)
 
 void tl_axis_type_range(TlDtype d, int64_t *lo, int64_t *hi)
 {
+    TL_ASSERT(tl_is_int(d) || tl_is_bool(d) || tl_is_float(d), "element type %d", (int)d);
     int bits = tl_dtype_bits(d);
     *lo = INT64_MIN;
     *hi = INT64_MAX;
@@ -793,6 +796,8 @@ static TlAxisFacts negative(const TlAxisInfo *a, const TlOp *op)
 
 TlAxisFacts tl_axis_transfer(const TlAxisInfo *a, const TlOp *op, uint32_t result)
 {
+    TL_ASSERT(result < op->nout,
+              "result %u of %s", result, tl_op_info(op->opcode)->text);
     const TlType *t = op->out[result]->type;
     const TlAxisFacts *x =
         op->nin && tl_in(op, 0)->type->kind == TL_TILE ? tl_axis_facts(a, tl_in(op, 0)) : NULL;

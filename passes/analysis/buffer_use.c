@@ -5,6 +5,8 @@
 
 static TlBufUse use_of(const TlOp *op, const TlValue *buf, const TlValue *slot)
 {
+    TL_ASSERT(buf->type->kind == TL_BUF,
+              "%s uses value %u, which is no buffer", tl_op_info(op->opcode)->text, buf->id);
     bool is_get = op->opcode == TL_OP_GET;
     TlWideInt number;
     TlBufUse u = {.buf = buf, .slot = -1, .writes = !is_get};
@@ -31,6 +33,7 @@ bool tl_buf_use(const TlOp *op, TlBufUse *out)
 
 bool tl_buf_uses_meet(const TlBufUse *a, const TlBufUse *b, bool same_trip)
 {
+    TL_ASSERT(a->from <= a->to && b->from <= b->to, "a buffer that ends before it begins");
     if (!(a->writes || b->writes))
         return false;
     if (a->buf != b->buf)

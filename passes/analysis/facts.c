@@ -14,6 +14,7 @@ static bool is_aliased(const TlKernelInfo *info, uint32_t param)
 
 bool tl_is_constant_memory(const TlValue *base)
 {
+    TL_ASSERT(base->type->kind == TL_VIEW || base->type->ptr, "value %u is no memory", base->id);
     const TlValue *v = base;
     for (;;) {
         if (!v->type->is_const)
@@ -38,6 +39,7 @@ bool tl_is_constant_memory(const TlValue *base)
 
 int tl_base_param(const TlValue *v)
 {
+    TL_ASSERT(v->type->kind == TL_VIEW || v->type->ptr, "value %u is no memory", v->id);
     for (;;) {
         if (!v->def)
             return v->block->parent ? -1 : (int)v->index;
@@ -84,6 +86,7 @@ bool tl_attr_equal(const TlAttr *a, const TlAttr *b)
 
 bool tl_is_invariant(const TlValue *v, const TlOp *loop)
 {
+    TL_ASSERT(loop->nregions > 0, "%s is no loop", tl_op_info(loop->opcode)->text);
     return !tl_block_is_inside(v->def ? v->def->block : v->block, loop);
 }
 
@@ -113,6 +116,8 @@ bool tl_const_int_value(const TlValue *v, TlWideInt *out)
 
 bool tl_const_trips(const TlOp *loop, TlWideInt *out)
 {
+    TL_ASSERT(loop->opcode == TL_OP_FOR,
+              "%s has no trips to count", tl_op_info(loop->opcode)->text);
     TlWideInt lo, hi, step;
     if (!tl_const_int_value(tl_in(loop, 2), &step))
         return false;
@@ -168,6 +173,7 @@ static bool reaches_dot(const TlOp *op, const bool *reach)
 
 bool tl_dots_are_chained(const TlFn *fn, TlArena *arena, const TlBlock *block)
 {
+    TL_ASSERT(block->fn == fn, "a block of another function than '%s'", fn->name);
     bool *reach = TL_NEW_ARRAY(arena, bool, fn->nvalues + 1);
     for (const TlOp *op = block->last; op; op = op->prev) {
         bool does = reaches_dot(op, reach);

@@ -26,6 +26,7 @@ static bool same_term(const TlTerm *a, const TlTerm *b)
 
 static bool add_term(TlForm *f, TlTerm t)
 {
+    TL_ASSERT(f->n <= TL_FORM_TERMS, "a form of %u terms", f->n);
     for (uint32_t i = 0; i < f->n; i++) {
         if (!same_term(&f->term[i], &t))
             continue;
@@ -88,6 +89,8 @@ static bool expanded(const TlOp *op, TlForm *f)
 
 static bool transposed(const TlOp *op, TlForm *f)
 {
+    TL_ASSERT(op->opcode == TL_OP_TRANS && tl_attr(op, TL_ATTR_PERM),
+              "%s turns nothing", tl_op_info(op->opcode)->text);
     int dims[TL_MAX_RANK] = {0};
     const TlAttr *perm = tl_attr(op, TL_ATTR_PERM);
     for (uint32_t i = 0; i < perm->n; i++)
@@ -178,6 +181,8 @@ static const TlValue *passed(const TlValue *v, const TlOp *loop)
 
 static bool carried_step(const TlValue *v, const TlOp *loop, uint32_t index, TlForm *step)
 {
+    TL_ASSERT(index < loop->regions[loop->nregions - 1]->last->nin,
+              "value %u carried by %s", index, tl_op_info(loop->opcode)->text);
     TlForm next = form_of(tl_in(loop->regions[loop->nregions - 1]->last, index), MAX_DEPTH);
     TlForm before = {0};
     for (uint32_t i = 0; i < next.n; i++) /* arguments of region 1 become those of region 0 */
@@ -338,6 +343,7 @@ static void find_range(TlFootAxis *a)
  * and in the order of their factors each factor is beyond what the smaller ones reach. */
 static bool is_injective(const TlForm *f, int rank, const int32_t *shape)
 {
+    TL_ASSERT(rank <= TL_MAX_RANK, "a tile of rank %d", rank);
     uint32_t left = 0;
     for (int d = 0; d < rank; d++)
         left |= shape[d] > 1 ? 1u << d : 0;
@@ -382,6 +388,7 @@ static void find_axes(TlFootprint *f, const TlPlace *p)
     f->is_distinct = true;
     f->base = p->axes ? p->base : NULL;
     f->naxes = p->axes ? p->naxes : 1;
+    TL_ASSERT(f->naxes <= TL_MAX_VIEW_RANK, "an access of %u axes", f->naxes);
     for (uint32_t i = 0; i < f->naxes; i++) {
         TlFootAxis *a = &f->axis[i];
         a->how = p->axes ? p->axes[i] : (TlAxis){TL_AXIS_TILE, 0, 0};
@@ -552,6 +559,10 @@ static bool is_same_thread(const TlFootprint *a, const TlFootprint *b)
 
 bool tl_footprints_conflict(const TlFootprint *a, const TlFootprint *b, const TlOp *crossed)
 {
+    TL_ASSERT(a->naxes <= TL_MAX_VIEW_RANK && b->naxes <= TL_MAX_VIEW_RANK,
+              "footprints of %u and %u axes", a->naxes, b->naxes);
+    TL_ASSERT(!crossed || crossed->nregions > 0,
+              "%s is no loop", tl_op_info(crossed->opcode)->text);
     if (!(a->writes || b->writes) || !tl_footprints_overlap(a, b) || (a->once && b->once) ||
         commute(a, b))
         return false;

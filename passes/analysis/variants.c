@@ -10,6 +10,8 @@
  * test as the general one. */
 #include "passes/analysis/variants.h"
 
+#include <string.h>
+
 #include "passes/analysis/axis_impl.h"
 
 typedef TL_VEC(TlAccessInfo) Accesses;
@@ -30,6 +32,7 @@ static Accesses accesses_of(const TlAxisInfo *a, TlArena *arena)
 
 static bool same_accesses(const Accesses *a, const Accesses *b)
 {
+    TL_ASSERT(a->len == b->len, "%u accesses became %u", a->len, b->len);
     for (uint32_t i = 0; i < a->len; i++) {
         const TlAccessInfo *x = &a->data[i], *y = &b->data[i];
         if (x->dim != y->dim || x->width != y->width || x->needs_bounds != y->needs_bounds ||
@@ -61,6 +64,7 @@ static const TlAxisInfo *narrowed(const TlAxisInfo *a, uint64_t promised, TlAren
 static uint64_t needed(const TlAxisInfo *a, TlArena *arena)
 {
     const TlFn *fn = a->fn;
+    TL_ASSERT(fn->info && fn->info->aligned, "'%s' is not an aligned kernel", fn->name);
     uint32_t n = fn->info->params.len;
     Accesses all = accesses_of(a, arena);
     for (uint32_t i = 0; i < 64; i++) {
@@ -80,6 +84,8 @@ static uint64_t needed(const TlAxisInfo *a, TlArena *arena)
 static void push(TlArena *arena, TlTests *out, tile_test_kind kind, uint32_t param, int axis,
                  int64_t unit)
 {
+    TL_ASSERT(unit > 0 && (unit & (unit - 1)) == 0,
+              "a test for multiples of %lld", (long long)unit);
     tile_image_test t = {(uint32_t)kind, param, (uint32_t)axis, 0, (uint64_t)unit - 1};
     if (t.mask)
         tl_vec_push(arena, out, t);
@@ -186,6 +192,8 @@ static uint32_t tested_accesses(const TlFn *fn)
 
 bool tl_variant_profits(TlFn *aligned, const TlFn *general, TlArena *scratch)
 {
+    TL_ASSERT(!strcmp(aligned->name, general->name),
+              "'%s' and '%s' are not one kernel", aligned->name, general->name);
     const TlAxisInfo *a = tl_axis_info(aligned, scratch);
     uint64_t promised = needed(a, scratch);
     bool profits = promised != 0 || tested_accesses(aligned) < tested_accesses(general);

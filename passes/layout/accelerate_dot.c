@@ -42,6 +42,7 @@ static const char TF32[] = "mma.tf32";
 
 static TlDtype operand_type(const TlOp *op, uint32_t i)
 {
+    TL_ASSERT(i < op->nin, "operand %u of %s", i, tl_op_info(op->opcode)->text);
     return tl_in(op, i)->type->dtype;
 }
 
@@ -53,6 +54,8 @@ static int64_t blocks(int64_t extent, int32_t each)
 /* What the warps spend: blocks of the one that has most. Of chained dots none along N. */
 static int64_t work(const Accelerate *a, const TlOp *dot, const TlMma *row)
 {
+    TL_ASSERT(dot->out[0]->type->rank >= 2 && row->m > 0 && row->n > 0,
+              "a product of rank %d", (int)dot->out[0]->type->rank);
     const TlType *c = dot->out[0]->type, *x = tl_in(dot, 0)->type;
     int64_t m = blocks(c->shape[c->rank - 2], row->m) * (c->rank == 3 ? c->shape[0] : 1),
             n = blocks(c->shape[c->rank - 1], row->n), warps = (int64_t)1 << a->warp_bits;
@@ -98,6 +101,8 @@ static const TlMma *find_row(const Accelerate *a, const TlOp *dot, TlDtype *type
 
 static TlOp *new_dot(TlBuilder *b, TlValue *x, TlValue *y, TlValue *acc, int64_t precision)
 {
+    TL_ASSERT(x->type->rank == acc->type->rank && y->type->rank == acc->type->rank,
+              "a product of ranks %d and %d", (int)x->type->rank, (int)y->type->rank);
     TlValue *in[3] = {x, y, acc};
     TlAttr attr = {.id = TL_ATTR_PRECISION, .u.i = precision};
     return tl_op_new(b, TL_OP_DOT, 3, in, 1, &acc->type, 0, precision != TL_PRECISION_IEEE, &attr);
@@ -128,6 +133,8 @@ static void split(TlBuilder *b, TlValue *x, bool bf16, TlValue **high, TlValue *
 /* The products of small parts first. */
 static void split_dot(Accelerate *a, TlOp *dot, bool bf16)
 {
+    TL_ASSERT(dot->opcode == TL_OP_DOT && dot->nin == 3,
+              "%s is no product", tl_op_info(dot->opcode)->text);
     static const int PARTS[3][2] = {{1, 0}, {0, 1}, {0, 0}};
     TlBuilder b = tl_builder_before(dot);
     TlValue *x[2], *y[2], *acc = tl_in(dot, 2);
@@ -181,6 +188,8 @@ static TlMmaWarps share(const Accelerate *a, const TlMma *mma, const TlType *c, 
 /* The result in the accumulator's layout; users go on with the one it had. */
 static void lay_out(const Accelerate *a, TlOp *dot, const TlMma *mma)
 {
+    TL_ASSERT(dot->opcode == TL_OP_DOT && dot->out[0]->type->layout,
+              "a product that is not laid out");
     TlCtx *ctx = a->px->ctx;
     TlValue *out = dot->out[0];
     const TlLayout *outside = out->type->layout;
@@ -209,6 +218,7 @@ static void lay_out(const Accelerate *a, TlOp *dot, const TlMma *mma)
 /* What it splits a dot into comes to the work. */
 static bool accelerate(Accelerate *a, TlOp *dot)
 {
+    TL_ASSERT(dot->opcode == TL_OP_DOT, "%s is no product", tl_op_info(dot->opcode)->text);
     TlDtype types[3];
     if (a->block != dot->block)
         a->chained = tl_dots_are_chained(a->fn, a->px->scratch, dot->block);
@@ -233,6 +243,8 @@ TlPassResult tl_pass_accelerate_dot(TlFn *fn, TlPassCtx *px)
     Accelerate a = {.fn = fn, .px = px};
     while (1 << a.warp_bits < fn->body->warps)
         a.warp_bits++;
+    TL_ASSERT(1 << a.warp_bits == fn->body->warps,
+              "'%s' has %d warps, no power of two", fn->name, (int)fn->body->warps);
     bool changed = false;
     for (TlOp *op = fn->body->first; op; op = tl_walk_next(op, NULL))
         if (op->opcode == TL_OP_DOT && !tl_attr(op, TL_ATTR_MMA))

@@ -84,6 +84,7 @@ static int min_int(int a, int b)
 /* `first` is fastest, then the others, the last first. */
 static void order_axes(int rank, int first, int *order)
 {
+    TL_ASSERT(rank <= TL_MAX_RANK && first < rank, "axis %d of a tile of rank %d", first, rank);
     int n = 0;
     if (first >= 0)
         order[n++] = first;
@@ -94,6 +95,7 @@ static void order_axes(int rank, int first, int *order)
 
 static Choice choose(const Coalesce *c, int rank, const int32_t *shape, int first, int width)
 {
+    TL_ASSERT(rank > 0 && width > 0, "a width of %d in a tile of rank %d", width, rank);
     Choice r;
     order_axes(rank, first, r.order);
     int64_t elems = 1;
@@ -108,6 +110,7 @@ static Choice choose(const Coalesce *c, int rank, const int32_t *shape, int firs
  * copies. */
 static void spread(int rank, const Choice *choice, int bits, int *room, int *out)
 {
+    TL_ASSERT(bits >= 0, "%d bits to share", bits);
     for (int k = 0; k < rank; k++) {
         int d = choice->order[k];
         out[d] = min_int(bits, room[d]);
@@ -145,6 +148,7 @@ static const TlLayout *lay_out(Coalesce *c, Shape *s, const Choice *choice)
 
 static Shape *shape_of(Coalesce *c, int rank, const int32_t *extents)
 {
+    TL_ASSERT(rank > 0 && rank <= TL_MAX_RANK, "a tile of rank %d", rank);
     const TlType *key = tl_type_tile(c->ctx, TL_BOOL, rank, extents);
     Shape *s = tl_map_get_ptr(&c->shapes, key);
     if (s)
@@ -221,6 +225,7 @@ static TlValue *converted(Coalesce *c, TlValue *v, const TlLayout *l)
 
 static void convert_operand(Coalesce *c, TlOp *op, uint32_t i, const TlLayout *l)
 {
+    TL_ASSERT(i < op->nin, "operand %u of %s", i, tl_op_info(op->opcode)->text);
     if (l && l != tl_in(op, i)->type->layout)
         tl_set_operand(op, i, converted(c, tl_in(op, i), l));
 }
@@ -228,6 +233,7 @@ static void convert_operand(Coalesce *c, TlOp *op, uint32_t i, const TlLayout *l
 /* The result gets layout l; users go on with the one of its shape. */
 static void convert_result(Coalesce *c, TlValue *v, const TlLayout *l)
 {
+    TL_ASSERT(v->def, "value %u is no result", v->id);
     const TlLayout *outside = v->type->layout;
     if (!l || l == outside)
         return;
@@ -261,6 +267,8 @@ static void lay_out_access(Coalesce *c, TlOp *op)
 /* All operands have one shape; the results follow from them. */
 static void lay_out_reduce(Coalesce *c, TlOp *op)
 {
+    TL_ASSERT(op->opcode == TL_OP_REDUCE && op->nout > 0,
+              "%s is no reduction", tl_op_info(op->opcode)->text);
     const TlLayout *l = tl_layout_for_result(c->ctx, op, 0, tl_in(op, 0)->type->layout);
     for (uint32_t i = 0; i < op->nout; i++)
         convert_result(c, op->out[i], l);
@@ -269,6 +277,7 @@ static void lay_out_reduce(Coalesce *c, TlOp *op)
 /* Through shared memory, between the layouts that are there. */
 static void regroup(TlOp *op)
 {
+    TL_ASSERT(op->opcode == TL_OP_RESHAPE, "%s is no reshape", tl_op_info(op->opcode)->text);
     TlBuilder b = tl_builder_before(op);
     TlValue *x = tl_in(op, 0);
     b.loc = op->loc;
@@ -322,6 +331,8 @@ TlPassResult tl_pass_coalesce(TlFn *fn, TlPassCtx *px)
     if (tl_fn_level(fn) != TL_LEVEL_TILE)
         return TL_SAME;
     fn->body->warps = fn->info && fn->info->warps ? fn->info->warps : px->machine->warps;
+    TL_ASSERT(fn->body->warps > 0 && px->machine->lanes > 0,
+              "'%s' has %d warps of %d", fn->name, (int)fn->body->warps, px->machine->lanes);
     Coalesce c = {.fn = fn,
                   .ctx = fn->module->ctx,
                   .scratch = px->scratch,

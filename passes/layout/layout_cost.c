@@ -47,6 +47,7 @@ int64_t tl_layout_frequency(const TlBlock *b)
 {
     int64_t n = 1;
     int depth = 0;
+    TL_ASSERT(b->fn, "a block of no function");
     for (const TlOp *op = b->parent; op && depth < MOST_NESTING; op = op->block->parent) {
         TlWideInt trips;
         if (op->opcode != TL_OP_FOR && op->opcode != TL_OP_WHILE)
@@ -88,6 +89,7 @@ static const TlType *plain_type(TlCtx *ctx, const TlType *t)
 int64_t tl_layout_convert_cost(TlLayoutCost *c, const TlType *t, const TlLayout *from,
                                const TlLayout *to)
 {
+    TL_ASSERT(t->kind == TL_TILE && from && to, "a conversion without layouts");
     if (from == to)
         return 0;
     const void *what[3] = {plain_type(c->ctx, t), from, to};
@@ -116,6 +118,7 @@ static int floor_log2(int64_t n)
  * differ in the lowest `near` bits along `dim` only are in one sector. */
 static int64_t sectors(const TlLayout *l, int dim, int near, bool with_registers)
 {
+    TL_ASSERT(dim < l->nout, "axis %d of a layout of rank %d", dim, (int)l->nout);
     TlLayout far = *l;
     int64_t reps = 1;
     for (int d = 0; d < l->nout; d++) {
@@ -139,6 +142,8 @@ static int64_t load_cost(int64_t accesses, int64_t each, int64_t all)
 
 TlAccessCount tl_layout_access_count(const TlAccessInfo *info, const TlOp *op, const TlLayout *l)
 {
+    TL_ASSERT(info->width > 0 && info->dim < (int)l->nout,
+              "an access along axis %d of a layout of rank %d", info->dim, (int)l->nout);
     TlPlace p = tl_op_place(op);
     int near = 0;
     if (info->dim >= 0)
@@ -208,6 +213,7 @@ static int64_t region_cost(const TlOp *op)
 /* Bits of an input that lead along `axis`. */
 static int bits_along(const TlLayout *l, TlInDim in, int axis)
 {
+    TL_ASSERT(axis < l->nout, "axis %d of a layout of rank %d", axis, (int)l->nout);
     int i = tl_layout_in_index(l, in), n = 0;
     for (int b = 0; i >= 0 && b < l->in_bits[i]; b++)
         n += l->basis[i][b][axis] != 0;
@@ -218,6 +224,7 @@ static int bits_along(const TlLayout *l, TlInDim in, int axis)
 static int64_t reduce_cost(TlLayoutCost *c, const TlOp *op, const TlLayout *l)
 {
     int axis = (int)tl_attr_int(op, TL_ATTR_AXIS, 0);
+    TL_ASSERT(axis >= 0 && axis < l->nout, "a reduction along axis %d of %d", axis, (int)l->nout);
     int64_t all = tl_layout_registers(l), combine = region_cost(op);
     bool scan = op->opcode == TL_OP_SCAN;
     int64_t left =
@@ -233,6 +240,7 @@ static int64_t reduce_cost(TlLayoutCost *c, const TlOp *op, const TlLayout *l)
  * it holds. */
 static int64_t dot_cost(TlLayoutCost *c, const TlOp *op, const TlLayout *l)
 {
+    TL_ASSERT(op->opcode == TL_OP_DOT && l->nout >= 2, "a product of rank %d", (int)l->nout);
     if (tl_mma_of(op)) /* it has one layout only */
         return 0;
     const TlType *a = tl_in(op, 0)->type;

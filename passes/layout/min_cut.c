@@ -23,6 +23,7 @@ struct TlCut {
 
 TlCut *tl_cut_new(TlArena *arena, uint32_t n)
 {
+    TL_ASSERT(n < UINT32_MAX - 2, "a cut of %u things", n);
     TlCut *c = TL_NEW(arena, TlCut);
     c->arena = arena;
     c->n = n;
@@ -60,6 +61,7 @@ void tl_cut_one(TlCut *c, uint32_t x, int64_t cost0, int64_t cost1)
 
 void tl_cut_two(TlCut *c, uint32_t x, uint32_t y, int64_t cost[2][2])
 {
+    TL_ASSERT(x != y && y < c->n, "things %u and %u of %u", x, y, c->n);
     tl_cut_one(c, x, cost[0][0], cost[1][0]);
     tl_cut_one(c, y, cost[1][0], cost[1][1]);
     add_edge(c, x, y, cost[0][1] + cost[1][0] - cost[0][0] - cost[1][1]);

@@ -28,6 +28,8 @@ static int least(int a, int b)
 
 const TlLayout *tl_place_dot_layout(Placement *p, const TlOp *dot)
 {
+    TL_ASSERT(dot->opcode == TL_OP_DOT && dot->out[0]->type->rank >= 2,
+              "%s is no product", tl_op_info(dot->opcode)->text);
     const TlType *t = dot->out[0]->type;
     int rank = t->rank, m = rank - 2, n = rank - 1, order[TL_MAX_RANK];
     int size[TL_MAX_RANK] = {0}, lanes[TL_MAX_RANK] = {0}, warps[TL_MAX_RANK] = {0};

@@ -154,6 +154,7 @@ static void add_op_edges(Placement *p, TlOp *op)
 
 void tl_place_build(Placement *p)
 {
+    TL_ASSERT(p->fn && p->ctx && p->arena && !p->vars.len, "a placement that was built before");
     tl_map_init(&p->var_of_op, p->arena);
     tl_map_init(&p->wants, p->arena);
     tl_map_init(&p->reshaped_of, p->arena);
@@ -173,6 +174,8 @@ void tl_place_build(Placement *p)
 
 const TlLayout *tl_place_layout(const Placement *p, uint32_t var, int label)
 {
+    TL_ASSERT(var < p->vars.len && label >= PLACE_OWN && label < p->nfamilies,
+              "family %d of thing %u", label, var);
     return label == PLACE_OWN ? p->vars.data[var].own : p->families[label][var];
 }
 
@@ -206,6 +209,7 @@ static const TlLayout *find_want(Placement *p, const TlOp *op, uint32_t i, const
 const TlLayout *tl_place_want(Placement *p, const TlOp *op, uint32_t i, const TlLayout *l,
                               bool *out_ok)
 {
+    TL_ASSERT(i < op->nin, "operand %u of %s", i, tl_op_info(op->opcode)->text);
     *out_ok = true;
     if (!tl_has_layout(tl_in(op, i)->type))
         return NULL;
@@ -337,6 +341,7 @@ static void add_memory_families(Placement *p)
 
 void tl_place_families(Placement *p)
 {
+    TL_ASSERT(p->nfamilies == 0, "%d families before the first", p->nfamilies);
     for (uint32_t i = 0; i < p->vars.len; i++)
         if (p->vars.data[i].op && p->vars.data[i].op->opcode == TL_OP_DOT)
             add_family(p, i,

@@ -136,6 +136,7 @@ TlPassResult tl_pass_place_layouts(TlFn *fn, TlPassCtx *px)
     Placement *p = TL_NEW(px->scratch, Placement);
     p->fn = fn;
     p->ctx = px->ctx;
+    TL_ASSERT(fn->body->warps > 0, "'%s' has no warps", fn->name);
     p->arena = px->scratch;
     tl_layout_cost_init(&p->cost, fn, px);
     tl_place_build(p);

@@ -97,6 +97,7 @@ static int64_t cost_again(Placement *p, const TlValue *v, const TlLayout *l, Bas
 
 int64_t tl_place_demand(Placement *p, const TlValue *v, const TlLayout *l, bool *out_again)
 {
+    TL_ASSERT(l && v->id < p->nvalues, "value %u is new", v->id);
     return cost_demand(p, v, current(p, v), l, BY_LABELS, 0, out_again);
 }
 
@@ -282,6 +283,7 @@ static bool step(Placement *p, int f, bool shared, int64_t *sum)
 
 void tl_place_solve(Placement *p)
 {
+    TL_ASSERT(p->nfamilies <= PLACE_MAX_FAMILIES, "%d families", p->nfamilies);
     forget(p);
     int64_t sum = total(p);
     bool better = true;

@@ -8,6 +8,7 @@ bool tl_has_layout(const TlType *t)
 
 void tl_set_layout(TlValue *v, const TlLayout *l)
 {
+    TL_ASSERT(tl_has_layout(v->type) && l, "value %u takes no layout", v->id);
     TlBlock *b = v->def ? v->def->block : v->block;
     v->type = tl_type_with_layout(b->fn->module->ctx, v->type, l);
 }
@@ -40,6 +41,7 @@ static const TlLayout *reshape_operand(TlCtx *ctx, const TlOp *op)
 
 const TlLayout *tl_wanted_layout(const TlOp *op, uint32_t i)
 {
+    TL_ASSERT(i < op->nin, "operand %u of %s", i, tl_op_info(op->opcode)->text);
     if (!tl_has_layout(tl_in(op, i)->type))
         return NULL;
     TlCtx *ctx = op->block->fn->module->ctx;
@@ -56,6 +58,7 @@ const TlLayout *tl_wanted_layout(const TlOp *op, uint32_t i)
 
 TlBuilder tl_builder_after(TlValue *v)
 {
+    TL_ASSERT(v->def || v->block, "value %u stands nowhere", v->id);
     TlBlock *block = v->def ? v->def->block : v->block;
     TlOp *before = v->def ? v->def->next : block->first;
     return (TlBuilder){.fn = block->fn,
@@ -66,6 +69,7 @@ TlBuilder tl_builder_after(TlValue *v)
 
 TlValue *tl_relayout(TlBuilder *b, TlValue *v, const TlLayout *l)
 {
+    TL_ASSERT(tl_has_layout(v->type) && l, "value %u takes no layout", v->id);
     if (v->type->layout == l)
         return v;
     const TlType *type = tl_type_with_layout(b->fn->module->ctx, v->type, l);
@@ -74,6 +78,8 @@ TlValue *tl_relayout(TlBuilder *b, TlValue *v, const TlLayout *l)
 
 void tl_bypass_convert(TlOp *op)
 {
+    TL_ASSERT(op->opcode == TL_OP_CONVERT && op->nin == 1,
+              "%s is no conversion", tl_op_info(op->opcode)->text);
     if (!tl_in(op, 0)->name)
         tl_in(op, 0)->name = op->out[0]->name;
     tl_replace_uses(op->out[0], tl_in(op, 0));

@@ -78,6 +78,9 @@ static void number_ops(Allocator *a)
 
 static void add_buffer(Allocator *a, TlOp *op, uint64_t bytes, uint32_t alignment, Span life)
 {
+    TL_ASSERT(bytes > 0 && alignment > 0 && (alignment & (alignment - 1)) == 0,
+              "%s of %llu bytes at multiples of %u",
+              tl_op_info(op->opcode)->text, (unsigned long long)bytes, alignment);
     Buffer *b = TL_NEW(a->px->scratch, Buffer);
     *b = (Buffer){op, bytes, 0, alignment, life.first, life.last, a->all.len};
     tl_vec_push(a->px->scratch, &a->all, b);
@@ -140,6 +143,8 @@ static void live_until_arrival(const Allocator *a, const TlBlock *home, uint32_t
 
 static void find_life(Allocator *a, TlOp *alloc)
 {
+    TL_ASSERT(alloc->opcode == TL_OP_ALLOC && alloc->nout == 1,
+              "%s makes no buffer", tl_op_info(alloc->opcode)->text);
     const TlValue *buf = alloc->out[0];
     Span life = {UINT32_MAX, 0};
     uint32_t copied = 0;
@@ -189,6 +194,7 @@ static bool keeps_apart(const Buffer *a, const Buffer *b, uint32_t before, uint3
 
 static uint64_t aligned(uint64_t offset, uint32_t alignment)
 {
+    TL_ASSERT(alignment > 0, "no alignment");
     return (offset + alignment - 1) & ~(uint64_t)(alignment - 1);
 }
 
@@ -231,6 +237,7 @@ static uint64_t place_all(Allocator *a, uint64_t budget)
     uint64_t total = 0;
     for (uint32_t i = 0; i < a->by_size.len; i++) {
         Buffer *b = a->by_size.data[i];
+        TL_ASSERT(b->bytes > 0, "an empty buffer");
         b->offset = choose_place(a, i, budget);
         if (b->offset + b->bytes > total)
             total = b->offset + b->bytes;
@@ -258,6 +265,7 @@ static const char *name_of(Allocator *a, const TlOp *op)
 
 static void complain(Allocator *a, uint64_t total)
 {
+    TL_ASSERT(a->by_size.len > 0, "too large without a buffer");
     TlDiags *d = &a->px->ctx->diags;
     const Buffer *largest = a->by_size.data[0];
     TlDiag *row = tl_diag(d, largest->op->loc, TL_E0910, a->fn->name, (unsigned long long)total,

@@ -119,6 +119,7 @@ static void describe(Barriers *b, Event *e)
 
 static uint32_t add_event(Barriers *b, EventKind kind, TlOp *op, uint32_t opening, uint32_t loop)
 {
+    TL_ASSERT(loop == NONE || loop < b->events.len, "loop %u of %u events", loop, b->events.len);
     Event e = {.kind = kind, .op = op, .opening = opening, .loop = loop};
     e.depth = loop == NONE ? 0 : b->events.data[loop].depth + 1;
     if (kind == ACCESS)
@@ -228,6 +229,7 @@ static void settle(Barriers *b)
 
 static void add(Barriers *b, uint32_t access, uint32_t trips)
 {
+    TL_ASSERT(access < b->events.len && trips, "access %u of %u events", access, b->events.len);
     if (!b->trips[access])
         tl_vec_push(b->arena, &b->now, (Pending){access, 0});
     b->trips[access] |= trips;
@@ -275,6 +277,7 @@ static void cross(Barriers *b, const Event *loop)
 /* The loop at depth d (counted from 1) around the access. */
 static const TlOp *loop_at(const Barriers *b, const Event *e, uint32_t d)
 {
+    TL_ASSERT(e->loop != NONE && d > 0, "no loop at depth %u", d);
     const Event *loop = &b->events.data[e->loop];
     while (loop->depth + 1 > d)
         loop = &b->events.data[loop->loop];
@@ -324,6 +327,7 @@ static bool arrival_conflicts(const Event *copy, const Event *x)
 
 static bool conflicts(Barriers *b, const Pending *p, const Event *x)
 {
+    TL_ASSERT(p->access < b->events.len, "access %u of %u events", p->access, b->events.len);
     const Event *a = &b->events.data[p->access];
     uint32_t trips = b->trips[p->access];
     b->work++;
@@ -367,6 +371,8 @@ static uint32_t before_branch(const Barriers *b, uint32_t a, uint32_t x)
 /* Where the barrier for a pair goes: before x, or before the outermost loop around x but not a. */
 static uint32_t barrier_place(const Barriers *b, uint32_t a, uint32_t x, uint32_t *level)
 {
+    TL_ASSERT(a < b->events.len && x < b->events.len,
+              "events %u and %u of %u", a, x, b->events.len);
     const Event *events = b->events.data;
     uint32_t common = common_loop(b, &events[a], &events[x]);
     *level = common == NONE ? 0 : events[common].depth + 1;
@@ -381,6 +387,7 @@ typedef enum Found { FINE, PLACED, CONFLICT } Found;
 
 static Found visit_access(Barriers *b, uint32_t x)
 {
+    TL_ASSERT(x < b->events.len && b->events.data[x].kind == ACCESS, "event %u is no access", x);
     Event *e = &b->events.data[x];
     e->has_barrier |= b->now.len > MAX_PENDING;
     if (e->is_barrier || e->has_barrier)
@@ -409,6 +416,7 @@ static Found visit_access(Barriers *b, uint32_t x)
 
 static void arrive(Barriers *b, Event *wait, uint32_t copy)
 {
+    TL_ASSERT(copy < b->events.len, "copy %u of %u events", copy, b->events.len);
     for (uint32_t i = 0; i < wait->arrived.len; i++)
         if (wait->arrived.data[i] == copy)
             return;
@@ -418,6 +426,8 @@ static void arrive(Barriers *b, Event *wait, uint32_t copy)
 
 static void visit_wait(Barriers *b, uint32_t w)
 {
+    TL_ASSERT(w < b->events.len && b->events.data[w].op->opcode == TL_OP_WAIT,
+              "event %u is no wait", w);
     Event *e = &b->events.data[w];
     bool all = tl_attr_int(e->op, TL_ATTR_PENDING, 0) == 0;
     uint32_t n = 0;

@@ -116,6 +116,8 @@ static int stages_of(const Pipeline *p, const TlOp *loop)
 /* No more than there are trips. */
 static int limited_stages(const TlOp *loop, int stages)
 {
+    TL_ASSERT(loop->opcode == TL_OP_FOR,
+              "%s is no loop to pipeline", tl_op_info(loop->opcode)->text);
     TlWideInt trips;
     if (stages > TL_MAX_BUF_SLOTS)
         stages = TL_MAX_BUF_SLOTS;
@@ -161,6 +163,7 @@ static TlOp *put_of(const TlOp *load)
 /* Registers of a thread that hold the tile. */
 static int64_t registers_of(const TlType *t)
 {
+    TL_ASSERT(t->kind == TL_TILE, "a type of kind %d", (int)t->kind);
     int64_t bytes = t->ptr ? 8 : tl_dtype_bytes(t->dtype);
     return ((t->layout ? tl_layout_registers(t->layout) : 1) * bytes + 3) / 4;
 }
@@ -168,6 +171,7 @@ static int64_t registers_of(const TlType *t)
 /* The same right behind the load: less than 4 bytes at a time are a register each. */
 static int64_t loaded_registers(const Pipeline *p, const TlOp *load)
 {
+    TL_ASSERT(load->opcode == TL_OP_LOAD, "%s is no load", tl_op_info(load->opcode)->text);
     const TlType *t = load->out[0]->type;
     TlAccessInfo info = tl_access_info(p->axis, load);
     if (!t->layout || tl_access_vector(&info, load, t->layout) * tl_dtype_bytes(t->dtype) >= 4)
@@ -266,6 +270,7 @@ static void walk_place(Pipeline *p, Candidate *c)
 /* Who needs one that fails, or in the end itself (a list that is followed), fails too. */
 static void spread_faults(Pipeline *p)
 {
+    TL_ASSERT(p->all.len <= MOST_CANDIDATES, "%u loads", p->all.len);
     uint64_t reach[MOST_CANDIDATES], failing = 0;
     uint32_t n = p->all.len;
     for (uint32_t i = 0; i < n; i++)
@@ -282,6 +287,7 @@ static void spread_faults(Pipeline *p)
 /* Levels: the longest way from what is wanted. No way is longer than there are loads. */
 static void find_levels(Pipeline *p)
 {
+    TL_ASSERT(p->all.len <= MOST_CANDIDATES, "%u loads", p->all.len);
     for (uint32_t i = 0; i < p->all.len; i++) {
         Candidate *c = &p->all.data[i];
         c->is_used = !c->fails && !c->is_dropped && is_wanted(p, c);
@@ -310,6 +316,7 @@ static bool is_zero(const TlValue *v)
 /* Bytes that lie side by side for a thread, in memory and in the buffer. */
 static int copied_bytes(const Pipeline *p, const Candidate *c)
 {
+    TL_ASSERT(c->put && c->load->nout == 1, "a copy without a buffer");
     const TlType *t = c->load->out[0]->type, *buf = tl_in(c->put, 0)->type;
     TlAccessInfo info = tl_access_info(p->axis, c->load);
     int elem = tl_dtype_bytes(t->dtype), run = tl_access_vector(&info, c->load, t->layout);
@@ -331,6 +338,7 @@ static TlFetchHow how_of(const Pipeline *p, const Candidate *c)
  * a trip that does not exist is outside. A counter that wraps is negative, outside too. */
 static bool ends_with_loop(const Pipeline *p, const TlOp *load)
 {
+    TL_ASSERT(load->block->parent == p->loop, "a load outside of the loop");
     TlPlace place = tl_op_place(load);
     const TlValue *counter = p->loop->regions[0]->args[0];
     TlWideInt step;
@@ -358,6 +366,7 @@ static int min_int(int a, int b)
 
 static TlFetch fetch_of(const Pipeline *p, const Candidate *c, int most, int levels)
 {
+    TL_ASSERT(levels >= 0 && most >= 1, "%d levels, %d trips ahead", levels, most);
     int ahead = most - levels < 1 ? 1 : most - levels;
     TlFetch f = {.load = c->load,
                  .put = c->put,
@@ -396,6 +405,7 @@ static void advance_needed(const Pipeline *p, TlSchedule *s, const uint32_t *of)
 /* Text order, but with many words in flight those that are least wanted stay. */
 static void schedule(const Pipeline *p, int stages, TlSchedule *s)
 {
+    TL_ASSERT(stages > 1 && stages <= TL_MAX_BUF_SLOTS, "a schedule of %d stages", stages);
     int levels = 0;
     uint32_t of[MOST_CANDIDATES];
     const TlAxisFacts *bound = tl_axis_facts(p->axis, tl_in(p->loop, 1));

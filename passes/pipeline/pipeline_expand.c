@@ -26,6 +26,7 @@ static TlValue *slot_const(TlExpand *x, int slot)
 /* (slot + n) mod slots, for n < slots */
 static TlValue *later_slot(TlExpand *x, TlBuilder *b, TlValue *slot, int n, int slots)
 {
+    TL_ASSERT(slots > 0 && slots <= TL_MAX_BUF_SLOTS && n >= 0, "slot %d of %d", n, slots);
     uint64_t key = (uint64_t)slots << 8 | (uint64_t)n, known;
     if (tl_map_get(&x->later, key, &known))
         return (TlValue *)(uintptr_t)known;
@@ -62,6 +63,7 @@ static TlValue *last_slot(TlExpand *x, int slots)
 
 static TlValue *slot_at(TlExpand *x, const TlFetch *f, TlMoment m)
 {
+    TL_ASSERT(f->slots > 0, "a fetch without slots");
     if (!m.in_loop || f->slots == 1)
         return slot_const(x, m.n % f->slots);
     TlValue *now = slot_counter(x, f->slots);
@@ -73,6 +75,7 @@ static TlValue *slot_at(TlExpand *x, const TlFetch *f, TlMoment m)
 /* The buffer with all its slots, before the loop; gets of the old one read it. */
 static TlValue *buffer_of(TlExpand *x, const TlFetch *f)
 {
+    TL_ASSERT(f->put && tl_in(f->put, 0)->type->kind == TL_BUF, "a fetch without a buffer");
     TlValue *old = tl_in(f->put, 0), *made = tl_map_get_ptr(&x->buffers, old);
     if (made)
         return made;
@@ -107,6 +110,7 @@ static void set_ahead(TlExpand *x, TlOp *op, TlMoment m)
 
 static void put_at(TlExpand *x, const TlFetch *f, TlMoment m)
 {
+    TL_ASSERT(f->how == TL_FETCH_PUT, "a fetch that puts nothing");
     TlValue *in[] = {buffer_of(x, f), slot_at(x, f, m), tl_pipeline_value(x, f->load->out[0], m)};
     TlBuilder *b = m.in_loop ? &x->start : &x->before;
     b->loc = f->put->loc;
@@ -116,6 +120,7 @@ static void put_at(TlExpand *x, const TlFetch *f, TlMoment m)
 /* A trip, or (before the loop) trip number t < 0: iterations from 0 on. */
 static TlMoment moment_of(bool in_loop, int t, int ahead)
 {
+    TL_ASSERT(ahead >= 0, "%d trips ahead", ahead);
     return (TlMoment){in_loop, in_loop ? ahead : t + ahead};
 }
 
@@ -146,6 +151,7 @@ static void fill_arm(TlExpand *x, TlBlock *arm, const Accesses *all, bool inside
 /* if all of it is inside { without tests } else { with tests } */
 static void begin_asking(TlExpand *x, const Accesses *all)
 {
+    TL_ASSERT(all->len > 0, "nobody asks");
     const TlFetch **fetches = TL_NEW_ARRAY(x->arena, const TlFetch *, all->len);
     const TlType **types = TL_NEW_ARRAY(x->arena, const TlType *, all->len);
     uint32_t n = 0;
@@ -236,6 +242,7 @@ static int oldest_copy(const TlSchedule *s)
 
 static void wait_for(TlBuilder *b, int pending)
 {
+    TL_ASSERT(pending >= 0, "%d groups pending", pending);
     TlAttr attr = {.id = TL_ATTR_PENDING, .u.i = pending};
     tl_op_new(b, TL_OP_WAIT, 0, NULL, 0, NULL, 0, 1, &attr);
 }
@@ -331,6 +338,9 @@ static void add_attrs(TlExpand *x, TlOp *loop)
 /* The loop with room for what is carried now. */
 static TlOp *remake_loop(TlExpand *x)
 {
+    TL_ASSERT(x->body->last->nin == x->loop->nout ||
+              x->body->last->nin == x->loop->nout + x->carried.len,
+              "%u values for %u that are carried", x->body->last->nin, x->loop->nout);
     uint32_t n = x->loop->nout, all = n + x->carried.len;
     TlValue **in = TL_NEW_ARRAY(x->arena, TlValue *, all + 3);
     const TlType **types = TL_NEW_ARRAY(x->arena, const TlType *, all);
@@ -360,6 +370,8 @@ static TlOp *remake_loop(TlExpand *x)
 
 void tl_pipeline_expand(TlFn *fn, TlPassCtx *px, const TlSchedule *s)
 {
+    TL_ASSERT(s->loop->opcode == TL_OP_FOR && s->most > 0 && s->fetches.len > 0,
+              "a schedule of %u fetches", s->fetches.len);
     TlBlock *body = s->loop->regions[0];
     TlExpand x = {.fn = fn,
                   .ctx = px->ctx,

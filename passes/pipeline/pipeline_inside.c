@@ -16,6 +16,7 @@
 static TlInsideHow how_inside(const TlAxisInfo *axis, const TlOp *loop, const TlPlace *p,
                               const TlViewFacts *v, uint32_t i)
 {
+    TL_ASSERT(i < p->naxes, "axis %u of %u", i, p->naxes);
     const TlValue *index = p->index[i].value, *counter = loop->regions[0]->args[0];
     TlWideInt step;
     if (tl_is_invariant(index, loop) && tl_access_axis_inside(axis, p, v, i))
@@ -30,6 +31,7 @@ static TlInsideHow how_inside(const TlAxisInfo *axis, const TlOp *loop, const Tl
 
 void tl_pipeline_ask(const TlAxisInfo *axis, const TlOp *loop, TlFetch *f)
 {
+    TL_ASSERT(f->load->opcode == TL_OP_LOAD, "%s is no load", tl_op_info(f->load->opcode)->text);
     TlPlace p = tl_op_place(f->load);
     f->asks = false;
     if (f->how == TL_FETCH_COPY || !p.axes || p.rank == 0 || !tl_is_invariant(p.base, loop) ||
@@ -71,6 +73,7 @@ static TlValue *extent_of(TlExpand *x, TlValue *view, uint32_t axis)
 /* The greatest and least of what is added to the index. */
 static TlWideInt span(const TlAxis *a, bool up)
 {
+    TL_ASSERT(a->kind != TL_AXIS_SLICE || a->width > 0, "a slice of width %d", (int)a->width);
     TlWideInt far = a->kind == TL_AXIS_SLICE ? (TlWideInt)(a->width - 1) * a->step : 0;
     return (far > 0) == up ? far : 0;
 }
@@ -108,6 +111,7 @@ static void ask_index(Inside *in, const TlFetch *f, TlValue *index, TlValue *ext
 
 static void ask_fetch(Inside *in, const TlFetch *f)
 {
+    TL_ASSERT(f->asks, "a fetch that does not ask");
     TlPlace p = tl_op_place(f->load);
     for (uint32_t i = 0; i < p.naxes; i++) {
         if (f->inside[i] == TL_INSIDE_PROVEN)
@@ -136,6 +140,7 @@ static TlValue *settled_limit(Inside *in)
 
 TlValue *tl_pipeline_inside(TlExpand *x, uint32_t n, const TlFetch *const *fetches)
 {
+    TL_ASSERT(n > 0, "nobody asks");
     Inside in = {.x = x};
     for (uint32_t i = 0; i < n; i++)
         ask_fetch(&in, fetches[i]);

@@ -28,6 +28,8 @@ static uint64_t moment_key(TlMoment m, uint64_t what)
 
 TlValue *tl_pipeline_int(TlExpand *x, const TlType *t, TlWideInt v)
 {
+    TL_ASSERT(tl_is_int(t->dtype) && t->rank == 0,
+              "a constant of type %s", tl_dtype_name(t->dtype));
     int64_t number = (int64_t)v;
     uint64_t key = tl_hash(&t, sizeof t, tl_hash(&number, sizeof number, 0)), known;
     if (tl_map_get(&x->constants, key, &known))
@@ -54,6 +56,7 @@ static TlWideInt type_end(const TlType *t, bool low)
 
 bool tl_pipeline_has_trips(const TlOp *loop)
 {
+    TL_ASSERT(loop->opcode == TL_OP_FOR, "%s has no trips", tl_op_info(loop->opcode)->text);
     TlWideInt step;
     return tl_const_int_value(tl_in(loop, 2), &step) ||
            tl_dtype_bits(tl_in(loop, 2)->type->dtype) <= 32;
@@ -127,6 +130,7 @@ static TlValue *test_of(TlExpand *x, TlMoment m)
 
 TlValue *tl_pipeline_carry(TlExpand *x, const TlType *type, const char *name, TlCarried c)
 {
+    TL_ASSERT(!c.arg, "a carried value that is in the loop already");
     c.arg = tl_block_arg(x->body, type, name);
     tl_vec_push(x->arena, &x->carried, c);
     return c.arg;
@@ -162,12 +166,14 @@ static TlValue *counter_at(TlExpand *x, TlMoment m)
 
 void tl_pipeline_remember(TlExpand *x, const TlValue *v, TlMoment m, TlValue *made)
 {
+    TL_ASSERT(made->type == v->type, "value %u became another type", v->id);
     tl_map_put(&x->values, moment_key(m, v->id), (uint64_t)(uintptr_t)made);
 }
 
 /* An argument of the body. */
 static TlValue *carried_at(TlExpand *x, TlValue *v, TlMoment m)
 {
+    TL_ASSERT(!v->def && v->block == x->body && v->index > 0, "value %u is not carried", v->id);
     TlValue *yielded = tl_in(x->body->last, v->index - 1);
     if (!m.in_loop && m.n == 0)
         return tl_in(x->loop, v->index + 2);
@@ -193,6 +199,7 @@ static TlValue *mask_at(TlExpand *x, const TlFetch *f, const TlPlace *p, TlMomen
 
 TlAccess tl_pipeline_access(TlExpand *x, const TlFetch *f, TlMoment m)
 {
+    TL_ASSERT(f->load->opcode == TL_OP_LOAD, "%s is no load", tl_op_info(f->load->opcode)->text);
     enum { MORE = 4 }; /* mask, other; buffer, slot */
     TlPlace p = tl_op_place(f->load);
     TlAccess a = {.f = f, .m = m, .in = TL_NEW_ARRAY(x->arena, TlValue *, f->load->nin + MORE)};
@@ -218,6 +225,7 @@ static void set_flag(TlExpand *x, TlOp *op, TlAttrId id, bool on)
 
 TlOp *tl_pipeline_begin(TlExpand *x, TlBuilder *b, const TlAccess *a, bool inside)
 {
+    TL_ASSERT(a->n <= a->f->load->nin + 4, "%u operands of a load of %u", a->n, a->f->load->nin);
     const TlOp *load = a->f->load;
     const TlType *t = load->out[0]->type;
     bool copies = a->f->how == TL_FETCH_COPY;
@@ -253,6 +261,7 @@ static TlValue *waiting_at(TlExpand *x, const TlFetch *f, TlMoment m)
 
 static TlValue *again_at(TlExpand *x, const TlOp *op, uint32_t result, TlMoment m)
 {
+    TL_ASSERT(result < op->nout, "result %u of %s", result, tl_op_info(op->opcode)->text);
     TlMap map;
     tl_map_init(&map, x->arena);
     for (uint32_t i = 0; i < op->nin; i++)

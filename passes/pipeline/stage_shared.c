@@ -102,6 +102,8 @@ static bool feeds_dot(const TlValue *v, int depth)
 
 static bool trace(TlOp *convert, Way *w)
 {
+    TL_ASSERT(convert->opcode == TL_OP_CONVERT,
+              "%s is no conversion", tl_op_info(convert->opcode)->text);
     *w = (Way){.convert = convert};
     TlOp *op = tl_in(convert, 0)->def, *up[MOST_CHAIN];
     uint32_t operand[MOST_CHAIN];
@@ -120,6 +122,8 @@ static bool trace(TlOp *convert, Way *w)
 
 static bool needs_shared(const Stage *s, const TlOp *convert)
 {
+    TL_ASSERT(convert->opcode == TL_OP_CONVERT,
+              "%s is no conversion", tl_op_info(convert->opcode)->text);
     const TlValue *from = tl_in(convert, 0);
     const TlConvert *p = tl_convert_plan(s->px->scratch, from->type, from->type->layout,
                                          convert->out[0]->type->layout, 0, TL_CONVERT_KIND);
@@ -146,6 +150,8 @@ static void find_ways(Stage *s)
 /* Along which neighbours in memory lie; when nothing is known, as neighbouring lanes do. */
 static int row_axis(const Stage *s, const TlOp *load)
 {
+    TL_ASSERT(load->opcode == TL_OP_LOAD && load->out[0]->type->layout,
+              "a load that is not laid out");
     const TlLayout *l = load->out[0]->type->layout;
     TlAccessInfo info = tl_access_info(s->axis, load);
     if (info.dim >= 0)

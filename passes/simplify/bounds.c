@@ -290,6 +290,8 @@ static TlBound why_not_peeled(Bounds *b, const TlPlace *p, uint32_t i, const TlO
 TlBound tl_bounds_of_axis(const TlFn *fn, const TlAxisInfo *facts, const TlOp *access,
                           uint32_t axis)
 {
+    TL_ASSERT(axis < tl_op_place(access).naxes,
+              "axis %u of %s", axis, tl_op_info(access->opcode)->text);
     Bounds b = {.fn = fn, .axis = facts};
     TlPlace p = tl_op_place(access);
     TlViewFacts v = tl_view_facts(facts, p.base);
@@ -317,6 +319,7 @@ TlBound tl_bounds_of_axis(const TlFn *fn, const TlAxisInfo *facts, const TlOp *a
 bool tl_bounds_is_constant(const TlAxisInfo *facts, const TlOp *access, uint32_t axis)
 {
     TlPlace p = tl_op_place(access);
+    TL_ASSERT(axis < p.naxes, "axis %u of %u", axis, p.naxes);
     TlViewFacts v = tl_view_facts(facts, p.base);
     return tl_access_axis_inside(facts, &p, &v, axis) &&
            tl_axis_facts(facts, p.index[axis].value)->is_known;

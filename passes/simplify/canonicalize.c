@@ -35,6 +35,7 @@ void canon_touch(Canon *c)
 
 TlValue *canon_const(Canon *c, uint64_t bits)
 {
+    TL_ASSERT(c->op->nout == 1, "%s has %u results", tl_op_info(c->op->opcode)->text, c->op->nout);
     return tl_const_bits(&c->b, canon_type(c), bits);
 }
 
@@ -49,6 +50,8 @@ bool canon_is_const(const TlValue *v, uint64_t *out_bits)
 
 TlValue *canon_op1(Canon *c, TlOpcode opcode, TlValue *x, const TlType *type)
 {
+    TL_ASSERT(tl_op_info(opcode)->nin == 1 && x->type->kind == TL_TILE,
+              "%s of value %u", tl_op_info(opcode)->text, x->id);
     return tl_op_new(&c->b, opcode, 1, &x, 1, &type, 0, 0, NULL)->out[0];
 }
 
@@ -200,6 +203,8 @@ static TlValue *broadcast_late(Canon *c)
  * `from` on. */
 static void inline_region(TlOp *op, TlBlock *region, uint32_t from)
 {
+    TL_ASSERT(region->parent == op && region->last,
+              "a region of another op than %s", tl_op_info(op->opcode)->text);
     TlOp *end = region->last;
     TlOp *keeper = op; /* the end moves along, to be taken apart outside */
     tl_block_move_ops(region, op->block, keeper);
@@ -217,6 +222,8 @@ static bool is_defined_outside(const TlValue *v, const TlOp *op)
 /* Results that both sides give alike, or that are the condition itself. */
 static bool trim_if(Canon *c)
 {
+    TL_ASSERT(c->op->regions[0]->last->nin == c->op->nout,
+              "if yields %u of %u values", c->op->regions[0]->last->nin, c->op->nout);
     TlOp *op = c->op;
     bool changed = false;
     for (uint32_t i = op->nout; i-- > 0;) {
@@ -255,6 +262,7 @@ static bool swap_sides(TlOp *op)
 
 static bool control_if(Canon *c)
 {
+    TL_ASSERT(c->op->nregions == 2 && c->op->nin == 1, "if of %u regions", c->op->nregions);
     uint64_t bits;
     if (canon_is_const(canon_in(c, 0), &bits)) {
         inline_region(c->op, c->op->regions[bits ? 0 : 1], 0);
@@ -267,6 +275,8 @@ static bool control_if(Canon *c)
 /* A carried value that each trip passes on as it came in is what it was before the loop. */
 static bool trim_for(Canon *c)
 {
+    TL_ASSERT(c->op->regions[0]->nargs == c->op->nout + 1,
+              "for carries %u values, has %u results", c->op->regions[0]->nargs, c->op->nout);
     TlOp *op = c->op;
     TlBlock *body = op->regions[0];
     bool changed = false;
@@ -286,6 +296,8 @@ static bool trim_for(Canon *c)
 
 static bool control_for(Canon *c)
 {
+    TL_ASSERT(c->op->nregions == 1 && c->op->nin == c->op->nout + 3,
+              "for of %u operands, %u results", c->op->nin, c->op->nout);
     TlOp *op = c->op;
     TlBlock *body = op->regions[0];
     TlWideInt trips;
@@ -307,6 +319,7 @@ static bool control_for(Canon *c)
 /* while whose condition is false at once: region 0 runs, region 1 never. */
 static bool control_while(Canon *c)
 {
+    TL_ASSERT(c->op->nregions == 2, "while of %u regions", c->op->nregions);
     TlOp *op = c->op;
     TlBlock *before = op->regions[0];
     uint64_t bits;

@@ -51,6 +51,8 @@ static bool swaps(const TlOp *op)
 /* Operand i in the order that equal ops agree on. */
 static const TlValue *operand(const TlOp *op, uint32_t i, bool swapped)
 {
+    TL_ASSERT(i < op->nin && (!swapped || op->nin == 2),
+              "operand %u of %s", i, tl_op_info(op->opcode)->text);
     return tl_in(op, swapped && i < 2 ? 1 - i : i);
 }
 
@@ -112,6 +114,7 @@ static void remember(Cse *c, TlOp *op, uint64_t hash)
 
 static void forget(Cse *c, uint32_t kept)
 {
+    TL_ASSERT(kept <= c->seen.len, "%u of %u ops kept", kept, c->seen.len);
     while (c->seen.len > kept) {
         Entry *e = c->seen.data[--c->seen.len];
         c->buckets[e->hash & c->mask] = e->chain;
@@ -138,8 +141,11 @@ static void come_to(Cse *c, const TlBlock *b)
 
 static bool merge(Cse *c, TlOp *op)
 {
+    TL_ASSERT(is_candidate(op), "%s is no candidate", tl_op_info(op->opcode)->text);
     uint64_t hash = op_hash(op);
     TlOp *old = find(c, op, hash);
+    TL_ASSERT(!old || old->nout == op->nout,
+              "%s merged into an op of %u results", tl_op_info(op->opcode)->text, old->nout);
     if (!old) {
         remember(c, op, hash);
         return false;

@@ -65,6 +65,7 @@ static void keep(Dce *d, TlOp *op)
 
 static void need_result(Dce *d, const TlValue *v)
 {
+    TL_ASSERT(v->def && v->index < v->def->nout, "value %u is no result", v->id);
     TlOp *op = v->def;
     uint32_t i = v->index;
     keep(d, op);
@@ -81,6 +82,7 @@ static void need_result(Dce *d, const TlValue *v)
 
 static void need_argument(Dce *d, const TlValue *v)
 {
+    TL_ASSERT(!v->def && v->block && v->index < v->block->nargs, "value %u is no argument", v->id);
     TlOp *op = v->block->parent;
     uint32_t i = v->index;
     if (!op)
@@ -121,6 +123,8 @@ static void find_needed(Dce *d, TlFn *fn)
 
 static void drop_result(Dce *d, TlOp *op, uint32_t i)
 {
+    TL_ASSERT(i < op->nout && !op->out[i]->uses,
+              "result %u of %s is used", i, tl_op_info(op->opcode)->text);
     tl_op_remove_result(op, i);
     d->result = TL_CHANGED;
 }

@@ -22,6 +22,7 @@ static bool is_fusable_type(const TlType *t)
 /* The mul that operand i of `op` is, if it may be fused. */
 static TlOp *product_at(const TlOp *op, uint32_t i)
 {
+    TL_ASSERT(i < op->nin, "operand %u of %s", i, tl_op_info(op->opcode)->text);
     TlOp *mul = tl_in(op, i)->def;
     if (!mul || mul->opcode != TL_OP_MUL || mul->block != op->block)
         return NULL;
@@ -30,6 +31,8 @@ static TlOp *product_at(const TlOp *op, uint32_t i)
 
 static TlValue *build_fma(TlOp *op, const TlOp *mul, bool left)
 {
+    TL_ASSERT(mul->opcode == TL_OP_MUL && mul->nin == 2,
+              "%s is no product", tl_op_info(mul->opcode)->text);
     TlBuilder b = tl_builder_before(op);
     TlValue *x = tl_in(mul, 0), *y = tl_in(mul, 1), *c = tl_in(op, left ? 1 : 0);
     if (op->opcode == TL_OP_SUB && left)

@@ -34,6 +34,7 @@ static bool is_movable(const TlOp *op, const TlOp *loop)
 
 static bool empty_loop(TlOp *loop)
 {
+    TL_ASSERT(is_loop(loop) && loop->block, "%s is no loop", tl_op_info(loop->opcode)->text);
     bool changed = false;
     for (uint32_t r = 0; r < loop->nregions; r++) {
         for (TlOp *op = loop->regions[r]->first, *next; op; op = next) {

@@ -3,6 +3,7 @@
 
 uint32_t tl_loop_size(const TlOp *loop)
 {
+    TL_ASSERT(loop->nregions > 0, "%s is no loop", tl_op_info(loop->opcode)->text);
     uint32_t n = 0;
     for (const TlOp *o = tl_walk_next(loop, loop); o; o = tl_walk_next(o, loop))
         n++;
@@ -12,6 +13,9 @@ uint32_t tl_loop_size(const TlOp *loop)
 void tl_loop_copy_body(TlBuilder *b, const TlOp *loop, TlValue *iv, TlValue **carried,
                        TlArena *scratch)
 {
+    TL_ASSERT(loop->opcode == TL_OP_FOR && loop->regions[0]->nargs == loop->nout + 1,
+              "%s has no body to copy", tl_op_info(loop->opcode)->text);
+    TL_ASSERT(iv->type == loop->regions[0]->args[0]->type, "the counter becomes another type");
     const TlBlock *body = loop->regions[0];
     TlMap map;
     tl_map_init(&map, scratch);

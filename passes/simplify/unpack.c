@@ -54,6 +54,8 @@ static TlValue *with(Unpack *u, TlOpcode opcode, TlValue *x, int64_t y)
 
 static TlValue *view_number(Unpack *u, TlOpcode opcode, TlValue *view, int axis)
 {
+    TL_ASSERT(view->type->kind == TL_VIEW && axis >= 0 && axis < view->type->rank,
+              "axis %d of value %u", axis, view->id);
     const TlType *i64 = tl_type_scalar(u->ctx, TL_I64);
     TlAttr attr = {.id = TL_ATTR_AXIS, .u.i = axis};
     return tl_op_new(&u->b, opcode, 1, &view, 1, &i64, 0, 1, &attr)->out[0];
@@ -61,6 +63,7 @@ static TlValue *view_number(Unpack *u, TlOpcode opcode, TlValue *view, int axis)
 
 static TlValue *reshaped(Unpack *u, TlValue *x, int rank, const int32_t *shape)
 {
+    TL_ASSERT(rank <= TL_MAX_RANK, "a tile of rank %d", rank);
     const TlType *t = tl_type_with_shape(u->ctx, x->type, rank, shape);
     return t == x->type ? x : tl_op_new(&u->b, TL_OP_RESHAPE, 1, &x, 1, &t, 0, 0, NULL)->out[0];
 }
@@ -69,6 +72,8 @@ static TlValue *reshaped(Unpack *u, TlValue *x, int rank, const int32_t *shape)
  * shape. */
 static TlValue *spread(Unpack *u, TlValue *x, int first)
 {
+    TL_ASSERT(x->type->rank == 0 || (first >= 0 && first + x->type->rank <= u->type->rank),
+              "axis %d of a tile of rank %d", first, (int)u->type->rank);
     int32_t shape[TL_MAX_RANK];
     int rank = u->type->rank;
     if (x->type->rank) {
@@ -99,6 +104,8 @@ static void find_whole(Unpack *u)
 /* The bytes of the whole view. */
 static TlValue *bytes_of(Unpack *u)
 {
+    TL_ASSERT(u->whole && u->last >= 0 && u->last < TL_MAX_VIEW_RANK,
+              "a view of %d axes", u->last + 1);
     int n = u->last + 1;
     TlValue *in[1 + 2 * TL_MAX_VIEW_RANK];
     const TlType *t = u->whole->type, *p = tl_type_ptr(u->ctx, t->dtype, t->is_const, 0, NULL),
@@ -129,6 +136,7 @@ static TlValue *bytes_of(Unpack *u)
 /* The index of an axis into the whole view: a start, an index or a tile of them. */
 static TlValue *index_of(Unpack *u, uint32_t axis)
 {
+    TL_ASSERT(axis < u->p.naxes, "axis %u of %u", axis, u->p.naxes);
     TlValue *x = u->p.index[axis].value;
     if (!u->skip[axis])
         return x;
@@ -140,6 +148,7 @@ static TlValue *index_of(Unpack *u, uint32_t axis)
 /* The elements' numbers along an axis in i64: a scalar, or a tile of the axis's shape. */
 static TlValue *numbers_of(Unpack *u, uint32_t axis)
 {
+    TL_ASSERT(axis < u->p.naxes, "axis %u of %u", axis, u->p.naxes);
     const TlAxis *a = &u->p.axes[axis];
     TlValue *x = tl_cast(&u->b, index_of(u, axis), TL_I64);
     if (a->kind != TL_AXIS_SLICE)
@@ -298,6 +307,7 @@ static bool is_packed_load(const TlOp *op)
 
 static void unpack(TlFn *fn, const TlAxisInfo *axis, TlOp *op)
 {
+    TL_ASSERT(is_packed_load(op), "%s loads whole bytes", tl_op_info(op->opcode)->text);
     Unpack u = {.b = tl_builder_before(op), .ctx = fn->module->ctx, .axis = axis, .load = op};
     u.b.loc = op->loc;
     u.p = tl_op_place(op);

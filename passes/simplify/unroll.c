@@ -51,6 +51,7 @@ static TlValue **initial(const Loop *l, TlArena *scratch)
 
 static void replace_loop(Loop *l, TlValue **results)
 {
+    TL_ASSERT(l->op->opcode == TL_OP_FOR, "%s is no loop", tl_op_info(l->op->opcode)->text);
     for (uint32_t i = 0; i < l->op->nout; i++)
         tl_replace_uses(l->op->out[i], results[i]);
     tl_op_erase(l->op);
@@ -58,6 +59,7 @@ static void replace_loop(Loop *l, TlValue **results)
 
 static void unroll_fully(Loop *l, TlWideInt trips, TlArena *scratch)
 {
+    TL_ASSERT(trips >= 0, "fewer than no trips");
     TlBuilder b = tl_builder_before(l->op);
     TlValue **carried = initial(l, scratch);
     for (TlWideInt k = 0; k < trips; k++)
@@ -90,6 +92,7 @@ static TlValue *middle(TlBuilder *b, const Loop *l, TlWideInt n)
 static TlOp *new_loop(TlBuilder *b, const Loop *l, TlValue *lo, TlValue *hi, TlValue *step,
                       TlValue **carried, TlArena *scratch)
 {
+    TL_ASSERT(lo->type == hi->type && step->type == lo->type, "a loop whose bounds differ in type");
     uint32_t n = l->op->nout;
     TlValue **in = TL_NEW_ARRAY(scratch, TlValue *, n + 3);
     const TlType **types = TL_NEW_ARRAY(scratch, const TlType *, n);
@@ -111,6 +114,7 @@ static TlOp *new_loop(TlBuilder *b, const Loop *l, TlValue *lo, TlValue *hi, TlV
 /* Fills a new loop with n copies of the body; its results become the carried values. */
 static void fill_loop(TlOp *loop, const Loop *l, TlWideInt n, TlValue **carried, TlArena *scratch)
 {
+    TL_ASSERT(loop->nout == l->op->nout && n > 0, "%u results became %u", l->op->nout, loop->nout);
     TlBlock *body = loop->regions[0];
     TlBuilder b = {.fn = body->fn, .block = body, .loc = l->op->loc};
     for (uint32_t i = 0; i < loop->nout; i++)
@@ -132,6 +136,7 @@ static bool fits_type(const TlType *t, TlWideInt v)
 
 static bool unroll_by(Loop *l, TlWideInt n, const TlWideInt *trips, TlArena *scratch)
 {
+    TL_ASSERT(n > 1 && l->step != 0, "a loop without a step");
     if (!fits_type(l->iv_type, n * l->step))
         return false;
     TlBuilder b = tl_builder_before(l->op);
@@ -154,6 +159,7 @@ static bool unroll_by(Loop *l, TlWideInt n, const TlWideInt *trips, TlArena *scr
 
 static bool unroll(TlOp *op, TlArena *scratch)
 {
+    TL_ASSERT(op->opcode == TL_OP_FOR, "%s is no loop", tl_op_info(op->opcode)->text);
     const TlAttr *hint = tl_attr(op, TL_ATTR_UNROLL);
     if (!hint || hint->u.i < 0)
         return false;
