@@ -272,6 +272,7 @@ static TlInstantiate instantiate(TlJob *j, const char *name, const char **out_me
 
 static tilec_status lower_kernel(TlJob *j, const char *name, bool wanted)
 {
+    TL_ASSERT(name && j->program, "a kernel without a name");
     const char *message = NULL;
     TlSpanMark mark = tl_trace_begin(j->ctx.trace, "front end", name, "instantiate");
     TlInstantiate r = instantiate(j, name, &message);
@@ -350,6 +351,7 @@ static bool settle_launch(TlJob *j)
 /* The rows of pipeline.def, up to the stage asked for. */
 static bool run_passes(TlJob *j)
 {
+    TL_ASSERT(j->module && j->target, "passes without a module");
     const tilec_options *o = j->o;
     bool only_tir = j->stage == TL_STAGE_TIR || j->stage == TL_STAGE_HEADER;
     if (!only_tir && !settle_launch(j))
@@ -384,6 +386,7 @@ static bool run_passes(TlJob *j)
 
 void tl_output_set(tilec_output *out, const void *data, size_t size)
 {
+    TL_ASSERT(data || !size, "%zu bytes of nothing", size);
     char *copy = tl_alloc(&out->arena, size + 64 + 1);
     copy = (char *)(((uintptr_t)copy + 63) / 64 * 64);
     if (size)

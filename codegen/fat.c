@@ -32,6 +32,7 @@ typedef struct Fat {
 /* The n-th name of the list; NULL behind the last. */
 static const char *nth_target(Fat *f, uint32_t n)
 {
+    TL_ASSERT(f->options->target, "no list of targets");
     const char *p = f->options->target;
     for (; n > 0; n--) {
         p += strcspn(p, ",");
@@ -109,6 +110,7 @@ static tilec_status take_part(Fat *f, Part *p)
 
 static tilec_status compile_targets(Fat *f, const char *stage, uint32_t most)
 {
+    TL_ASSERT(most > 0, "no target at all");
     list_parts(f, stage, most);
     compile_parts(f);
     for (uint32_t i = 0; i < f->nparts; i++) {

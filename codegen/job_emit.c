@@ -70,6 +70,7 @@ static TlEmit form_of(TlStage stage)
 
 static tilec_status emit_cubin(TlJob *j, const char *ptx, size_t size)
 {
+    TL_ASSERT(ptx && j->target->family->code == TL_CODE_PTX, "%s has no cubin", j->target->name);
     const char *error;
     TlSpanMark mark = tl_trace_begin(j->ctx.trace, "codegen", NULL, "ptxas");
     void *cubin =
@@ -121,6 +122,7 @@ static tilec_status emit_code(TlJob *j)
 
 tilec_status tl_job_emit(TlJob *j)
 {
+    TL_ASSERT(j->module && j->target, "no module to emit");
     if (j->stage == TL_STAGE_OPT || j->stage == TL_STAGE_LAIDOUT) {
         TlSbuf s;
         tl_sbuf_init(&s, &j->scratch);

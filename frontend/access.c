@@ -138,6 +138,7 @@ static void align_pointwise(TlSema *s, TlAccess *out)
 
 static void add_extent(TlAccess *out, int32_t n, int64_t *elems)
 {
+    TL_ASSERT(n > 0, "an extent of %d", (int)n);
     if (out->rank < TL_MAX_RANK)
         out->shape[out->rank] = n;
     out->rank++;
@@ -172,6 +173,7 @@ static void find_shape(TlSema *s, TlAccess *out)
 
 static void access_view(TlSema *s, const TlVal *base, const TlExpr *e, TlAccess *out)
 {
+    TL_ASSERT(base->kind == TL_VAL_VIEW, "a value of kind %d is no view", (int)base->kind);
     const TlType *t = base->u.ir->type;
     out->base = base->u.ir;
     out->view = true;
@@ -194,6 +196,7 @@ static void access_view(TlSema *s, const TlVal *base, const TlExpr *e, TlAccess 
 
 static void access_pointer(TlValue *p, TlAccess *out)
 {
+    TL_ASSERT(p->type->ptr, "value %u is no pointer", p->id);
     out->base = p;
     out->is_const = p->type->is_const;
     out->dtype = p->type->dtype;

@@ -40,6 +40,7 @@ static TlExpr *deeper(TlParser *p, TlExpr *e, uint32_t depth)
 
 TlExpr *tl_expr_unary(TlParser *p, int op, TlLoc loc, TlSpan span, TlExpr *a)
 {
+    TL_ASSERT(a, "an operator without an operand");
     TlExpr *e = tl_expr_new(p, TL_EX_UNARY, loc, span);
     e->u.op = op;
     e->a = a;
@@ -48,6 +49,7 @@ TlExpr *tl_expr_unary(TlParser *p, int op, TlLoc loc, TlSpan span, TlExpr *a)
 
 TlExpr *tl_expr_binary(TlParser *p, TlBinop op, TlLoc loc, TlExpr *a, TlExpr *b)
 {
+    TL_ASSERT(op >= TL_BIN_MUL && op <= TL_BIN_LOR && a && b, "operator %d", (int)op);
     TlExpr *e = tl_expr_new(p, TL_EX_BINARY, loc, (TlSpan){a->begin, b->end});
     e->u.op = op;
     e->a = a;
@@ -57,6 +59,7 @@ TlExpr *tl_expr_binary(TlParser *p, TlBinop op, TlLoc loc, TlExpr *a, TlExpr *b)
 
 TlExpr *tl_expr_cond(TlParser *p, TlLoc loc, TlExpr *a, TlExpr *b, TlExpr *c)
 {
+    TL_ASSERT(a && b && c, "a choice without its arms");
     TlExpr *e = tl_expr_new(p, TL_EX_COND, loc, (TlSpan){a->begin, c->end});
     e->a = a;
     e->b = b;
@@ -67,6 +70,7 @@ TlExpr *tl_expr_cond(TlParser *p, TlLoc loc, TlExpr *a, TlExpr *b, TlExpr *c)
 /* `parens` spans the type with its parentheses: what a diagnostic underlines. */
 TlExpr *tl_expr_cast(TlParser *p, TlSpan parens, TlTypeExpr *type, TlExpr *a)
 {
+    TL_ASSERT(type && a, "a cast to nothing");
     TlLoc loc = parens.begin;
     TlExpr *e;
     if (parens.end.line == loc.line)
@@ -86,6 +90,7 @@ TlExpr *tl_expr_name(TlParser *p, TlSpan span, TlName name)
 
 TlExpr *tl_expr_member(TlParser *p, TlExpr *a, TlSpan span, TlName name)
 {
+    TL_ASSERT(a && name, "a member without a name");
     TlExpr *e = tl_expr_new(p, TL_EX_MEMBER, span.begin, (TlSpan){a->begin, span.end});
     e->a = a;
     e->u.name = name;
@@ -104,6 +109,7 @@ static uint32_t depth_of_args(const TlArgs *args)
 
 TlExpr *tl_expr_call(TlParser *p, TlExpr *callee, TlSpan span, const TlArgs *args)
 {
+    TL_ASSERT(callee && args, "a call of nothing");
     TlExpr *e = tl_expr_new(p, TL_EX_CALL, callee->loc, span);
     e->a = callee;
     TL_VEC_TAKE(&e->args, args);
@@ -112,6 +118,7 @@ TlExpr *tl_expr_call(TlParser *p, TlExpr *callee, TlSpan span, const TlArgs *arg
 
 TlExpr *tl_expr_index(TlParser *p, TlExpr *base, TlSpan span, const TlIndices *indices)
 {
+    TL_ASSERT(base && indices->len > 0, "no index");
     TlExpr *e = tl_expr_new(p, TL_EX_INDEX, base->loc, span);
     uint32_t i, depth = base->depth;
     e->a = base;
@@ -297,6 +304,7 @@ TlStmt *tl_stmt_unpack(TlParser *p, TlSpan span, bool is_const, const TlDecls *n
 
 TlStmt *tl_stmt_assign(TlParser *p, int op, TlLoc loc, TlExpr *place, TlExpr *value)
 {
+    TL_ASSERT(place && value && op >= -1, "assignment %d", op);
     TlStmt *s = tl_stmt_new(p, TL_ST_ASSIGN, loc, (TlSpan){place->begin, value->end});
     s->op = op;
     s->place = place;
@@ -328,6 +336,7 @@ static uint32_t depth_of_body(const TlStmt *s)
 TlStmt *tl_stmt_if(TlParser *p, TlSpan span, bool is_static, TlExpr *cond, TlStmt *then,
                    TlStmt *els)
 {
+    TL_ASSERT(cond && then, "if without a body");
     TlStmt *s = tl_stmt_new(p, TL_ST_IF, span.begin, span);
     uint32_t depth = depth_of_body(then);
     s->is_static = is_static;
@@ -342,6 +351,7 @@ TlStmt *tl_stmt_if(TlParser *p, TlSpan span, bool is_static, TlExpr *cond, TlStm
 TlStmt *tl_stmt_range(TlParser *p, TlSpan span, bool is_static, TlTypeExpr *type, TlName name,
                       TlLoc loc, TlExpr *range)
 {
+    TL_ASSERT(name && range, "a range without a name");
     TlStmt *s = tl_stmt_new(p, TL_ST_RANGE, span.begin, span);
     s->is_static = is_static;
     s->type = type;
@@ -352,6 +362,7 @@ TlStmt *tl_stmt_range(TlParser *p, TlSpan span, bool is_static, TlTypeExpr *type
 
 TlStmt *tl_stmt_loop(TlParser *p, TlStmt *loop, const TlHints *hints, TlStmt *body)
 {
+    TL_ASSERT(loop && body, "a loop without a body");
     if (hints)
         loop->hints = *hints;
     loop->then = body;
@@ -399,6 +410,7 @@ void tl_hint(TlParser *p, TlHints *hints, int token, TlLoc loc, TlExpr *arg)
 TlParamDecl *tl_param(TlParser *p, TlParamForm form, TlTypeExpr *type, TlName name, TlLoc loc,
                       TlExpr *init)
 {
+    TL_ASSERT(name, "a parameter without a name");
     TlParamDecl *d = TL_NEW(&p->ctx->perm, TlParamDecl);
     d->form = form;
     d->type = type;
@@ -465,6 +477,7 @@ static const char *doc_above(const TlParser *p, TlLoc first)
  * goes. */
 void tl_item_add(TlParser *p, TlItem *item, TlLoc first)
 {
+    TL_ASSERT(item, "no item");
     item->doc = doc_above(p, first);
     item->broken = p->broken;
     p->broken = false;
@@ -476,6 +489,8 @@ void tl_item_add(TlParser *p, TlItem *item, TlLoc first)
 
 TlItem *tl_item_new(TlParser *p, TlItemKind kind, TlName name, TlLoc loc)
 {
+    TL_ASSERT(name || kind == TL_IT_ASSERT || kind == TL_IT_IMPORT,
+              "an item of kind %d without a name", (int)kind);
     TlItem *item = TL_NEW(&p->ctx->perm, TlItem);
     item->kind = kind;
     item->name = name;
@@ -575,6 +590,7 @@ static const unsigned char *after_byte_order_mark(const TlSource *source)
 
 TlUnit *tl_parse(TlCtx *ctx, uint32_t source)
 {
+    TL_ASSERT(source < ctx->diags.sources.len, "source %u", source);
     const TlSource *text = &ctx->diags.sources.data[source];
     TlParser p = {.ctx = ctx, .unit = TL_NEW(&ctx->perm, TlUnit)};
     p.unit->source = source;
@@ -603,6 +619,7 @@ static void find_lines(TlArena *arena, TlSource *source)
 /* The first byte of a position, or NULL when the text has no such line. */
 static const char *text_at(TlArena *arena, TlSource *source, TlLoc loc)
 {
+    TL_ASSERT(loc.file < UINT32_MAX && source->text, "a source without text");
     if (!source->lines.len)
         find_lines(arena, source);
     if (loc.line > source->lines.len)

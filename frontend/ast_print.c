@@ -65,6 +65,7 @@ static void print_operand(Printer *p, const TlExpr *e, bool after_sign)
  * parentheses. */
 static void print_base(Printer *p, const TlExpr *e)
 {
+    TL_ASSERT(e, "no expression");
     bool parens = is_operator(e) || e->kind == TL_EX_UNARY || e->kind == TL_EX_CAST ||
                   e->kind == TL_EX_UNCHECKED;
     if (parens)
@@ -81,6 +82,8 @@ static bool chained(const TlExpr *e)
 
 static void print_binary(Printer *p, const TlExpr *e)
 {
+    TL_ASSERT(e->kind == TL_EX_BINARY && e->a && e->b,
+              "expression kind %d is no operation", (int)e->kind);
     const TlExpr *x = e, **chain;
     uint32_t i, n = 1;
     for (; x->a->kind == TL_EX_BINARY; x = x->a)
@@ -228,6 +231,8 @@ static void print_index(Printer *p, const TlIndex *x)
 
 static void print_cond(Printer *p, const TlExpr *e)
 {
+    TL_ASSERT(e->kind == TL_EX_COND && e->a && e->b && e->c,
+              "expression kind %d is no choice", (int)e->kind);
     print_operand(p, e->a, false);
     put(p, " ? ");
     print_operand(p, e->b, false);
@@ -312,6 +317,8 @@ static void print_stmt(Printer *p, const TlStmt *s);
 
 static void print_decls(Printer *p, const TlStmt *s)
 {
+    TL_ASSERT(s->kind == TL_ST_DECL && s->decls.len > 0,
+              "statement kind %d declares nothing", (int)s->kind);
     uint32_t i;
     if (s->is_const)
         put(p, "const ");
@@ -333,6 +340,7 @@ static void print_decls(Printer *p, const TlStmt *s)
 
 static void print_unpack(Printer *p, const TlStmt *s)
 {
+    TL_ASSERT(s->kind == TL_ST_UNPACK, "statement kind %d unpacks nothing", (int)s->kind);
     uint32_t i;
     put(p, s->is_const ? "const auto (" : "auto (");
     for (i = 0; i < s->decls.len; i++)
@@ -343,6 +351,8 @@ static void print_unpack(Printer *p, const TlStmt *s)
 
 static void print_assign(Printer *p, const TlStmt *s)
 {
+    TL_ASSERT(s->kind == TL_ST_ASSIGN && s->op >= -1,
+              "statement kind %d assigns nothing", (int)s->kind);
     if (s->place->kind == TL_EX_UNCHECKED)
         print_expr(p, s->place);
     else
@@ -390,6 +400,7 @@ static void print_hints(Printer *p, const TlHints *h)
 
 static void print_block(Printer *p, const TlStmt *s)
 {
+    TL_ASSERT(s->kind == TL_ST_BLOCK, "statement kind %d is no block", (int)s->kind);
     uint32_t i;
     put(p, "{");
     p->indent++;
@@ -421,6 +432,8 @@ static void print_body(Printer *p, const TlStmt *s)
 
 static void print_if(Printer *p, const TlStmt *s)
 {
+    TL_ASSERT(s->kind == TL_ST_IF && s->cond && s->then,
+              "statement kind %d is no if", (int)s->kind);
     for (;; s = s->els) {
         put(p, s->is_static ? "static if (" : "if (");
         print_expr(p, s->cond);
@@ -438,6 +451,8 @@ static void print_if(Printer *p, const TlStmt *s)
 
 static void print_loop(Printer *p, const TlStmt *s)
 {
+    TL_ASSERT(s->kind == TL_ST_WHILE || s->kind == TL_ST_RANGE || s->kind == TL_ST_FOR,
+              "statement kind %d is no loop", (int)s->kind);
     if (s->is_static)
         put(p, "static ");
     put(p, s->kind == TL_ST_WHILE ? "while (" : "for (");
@@ -598,6 +613,8 @@ static void print_clause(Printer *p, const TlClause *c)
 
 static void print_function(Printer *p, const TlItem *item)
 {
+    TL_ASSERT(item->kind == TL_IT_FUNCTION || item->kind == TL_IT_KERNEL,
+              "item kind %d is no function", (int)item->kind);
     uint32_t i;
     if (item->kind == TL_IT_KERNEL)
         put(p, "kernel ");
@@ -619,6 +636,7 @@ static void print_function(Printer *p, const TlItem *item)
 
 static void print_struct(Printer *p, const TlItem *item)
 {
+    TL_ASSERT(item->kind == TL_IT_STRUCT, "item kind %d is no struct", (int)item->kind);
     uint32_t i;
     tl_sbuf_putf(p->out, "struct %s {", item->name);
     p->indent++;
@@ -652,6 +670,7 @@ static void print_doc(Printer *p, const char *doc)
 
 static void print_constant(Printer *p, const TlItem *item)
 {
+    TL_ASSERT(item->kind == TL_IT_CONST, "item kind %d is no constant", (int)item->kind);
     put(p, "const ");
     print_type_of(p, item->type);
     tl_sbuf_putf(p->out, "%s = ", item->name);

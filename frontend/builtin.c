@@ -188,6 +188,7 @@ static TlVal finish(TlSema *s, TlCall *c, const Slot *slots)
 
 TlVal tl_builtin_call(TlSema *s, const TlBuiltin *f, bool fast, const TlExpr *e)
 {
+    TL_ASSERT(e->kind == TL_EX_CALL && f->run, "%s is not called", f->name);
     Slot slots[TL_MAX_SLOTS];
     TlCall call = {.fn = f, .loc = e->loc, .fast = fast}, *c = &call;
     c->nslots = read_slots(f->params, slots);
@@ -226,6 +227,7 @@ TlVal tl_builtin_call(TlSema *s, const TlBuiltin *f, bool fast, const TlExpr *e)
 TlVal tl_builtin_apply(TlSema *s, const TlBuiltin *f, bool fast, uint32_t n, const TlVal *args,
                        TlLoc loc)
 {
+    TL_ASSERT(f->run && (args || !n), "%s has nothing to run", f->name);
     Slot slots[TL_MAX_SLOTS];
     TlCall call = {.fn = f, .loc = loc, .fast = fast}, *c = &call;
     c->nslots = read_slots(f->params, slots);
@@ -244,6 +246,7 @@ TlVal tl_builtin_apply(TlSema *s, const TlBuiltin *f, bool fast, uint32_t n, con
 
 TlValue *tl_call_ir(TlSema *s, TlCall *c, uint32_t i)
 {
+    TL_ASSERT(i < c->nslots, "slot %u of %s", i, c->fn->name);
     const TlVal *v = &c->val[i];
     if (!tl_is_number(v) || tl_is_pointer(v)) {
         tl_label_view(s, tl_err(s, c->loc, TL_E0316, c->fn->name, tl_val_str(s, v)), v);
@@ -254,6 +257,7 @@ TlValue *tl_call_ir(TlSema *s, TlCall *c, uint32_t i)
 
 bool tl_call_int(TlSema *s, TlCall *c, uint32_t i, const char *what, int64_t *value, TlVal *out)
 {
+    TL_ASSERT(i < c->nslots, "slot %u of %s", i, c->fn->name);
     bool unknown = false;
     if (tl_int_of(s, &c->val[i], c->vloc[i], what, value, &unknown))
         return true;
@@ -264,6 +268,8 @@ bool tl_call_int(TlSema *s, TlCall *c, uint32_t i, const char *what, int64_t *va
 bool tl_call_axis_of(TlSema *s, TlCall *c, uint32_t i, int rank, const char *what, int *axis,
                      TlVal *out)
 {
+    TL_ASSERT(i < c->nslots && rank >= 0,
+              "slot %u of %s, rank %d", i, c->fn->name, rank);
     int64_t n = 0;
     if (!tl_call_int(s, c, i, "an axis", &n, out))
         return false;
@@ -286,6 +292,7 @@ bool tl_call_axis(TlSema *s, TlCall *c, uint32_t i, int rank, int *axis, TlVal *
 
 int64_t tl_call_word(TlSema *s, TlCall *c, uint32_t i, TlAttrForm family)
 {
+    TL_ASSERT(i < c->nslots, "slot %u of %s", i, c->fn->name);
     if (!c->given[i])
         return -1;
     const TlExpr *e = c->expr[i];
@@ -315,6 +322,8 @@ TlValue *tl_emit_reshape(TlSema *s, TlValue *x, int rank, const int32_t *shape)
 
 TlValue *tl_emit_expand(TlSema *s, TlValue *x, int axis)
 {
+    TL_ASSERT(axis >= 0 && axis <= x->type->rank && x->type->rank < TL_MAX_RANK,
+              "axis %d at rank %d", axis, (int)x->type->rank);
     int32_t shape[TL_MAX_RANK] = {0};
     for (int i = 0, k = 0; i <= x->type->rank; i++)
         shape[i] = i == axis ? 1 : x->type->shape[k++];
@@ -330,6 +339,7 @@ TlValue *tl_emit_iota(TlSema *s, int32_t n, TlDtype d)
 
 TlValue *tl_emit_index(TlSema *s, int rank, const int32_t *shape, int axis)
 {
+    TL_ASSERT(axis >= 0 && axis < rank, "axis %d of %d", axis, rank);
     int32_t ones[TL_MAX_RANK];
     for (int i = 0; i < rank; i++)
         ones[i] = i == axis ? shape[i] : 1;

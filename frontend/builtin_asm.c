@@ -43,6 +43,7 @@ static bool fits_register(TlDtype d)
 /* Argument i as a value that fits a register. */
 static TlValue *operand(TlSema *s, TlCall *c, uint32_t i)
 {
+    TL_ASSERT(i < c->nrest, "operand %u of %u", i, c->nrest);
     const TlVal *v = &c->rest[i];
     TlValue *x = tl_is_number(v) && !tl_is_pointer(v) ? tl_materialize(s, v, c->rest_loc[i]) : NULL;
     if (x && fits_register(x->type->dtype))

@@ -17,6 +17,7 @@ static TlVal refuse(TlSema *s, TlCall *c, const char *type)
  * floats, 'n' both. */
 static bool operands(TlSema *s, TlCall *c, uint32_t n, char kinds, TlValue **x, TlVal *bad)
 {
+    TL_ASSERT(n > 0 && n <= c->nslots, "%u operands of %s", n, c->fn->name);
     TlVal vals[3];
     for (uint32_t i = 0; i < n; i++)
         vals[i] = c->val[i];
@@ -279,6 +280,7 @@ static const MathFn *math_find(const char *name)
 /* Of literals: a literal, by the C library. */
 static bool fold_math(TlCall *c, uint32_t n, TlVal *out)
 {
+    TL_ASSERT(n > 0 && n <= c->nslots, "%u operands of %s", n, c->fn->name);
     const MathFn *f = math_find(c->fn->name);
     if (!f)
         return false;
@@ -392,6 +394,7 @@ TlVal tl_bi_math_lib(TlSema *s, TlCall *c)
 
 static TlValue *emit_cast(TlSema *s, TlValue *x, TlDtype d, int64_t mode, bool nosat)
 {
+    TL_ASSERT(x->type->kind == TL_TILE, "value %u is no tile", x->id);
     TlAttr attrs[2];
     uint32_t n = 0;
     if (x->type->dtype == d)

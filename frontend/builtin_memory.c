@@ -10,6 +10,7 @@ static const TlMemArgs no_args = {.cache = -1, .evict = -1, .order = -1, .scope 
 
 static void set_mask(TlCall *c, uint32_t slot, TlMemArgs *m)
 {
+    TL_ASSERT(slot < c->nslots, "slot %u of %s", slot, c->fn->name);
     if (!c->given[slot])
         return;
     m->mask = &c->val[slot];
@@ -58,6 +59,7 @@ TlVal tl_bi_mem_inside(TlSema *s, TlCall *c)
 /* mask at `slot`, then order and scope */
 static bool set_atomic(TlSema *s, TlCall *c, uint32_t slot, TlMemArgs *m)
 {
+    TL_ASSERT(slot < c->nslots, "slot %u of %s", slot, c->fn->name);
     *m = no_args;
     set_mask(c, slot, m);
     m->order = tl_call_word(s, c, slot + 1, TL_FORM_ORDER);

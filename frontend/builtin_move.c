@@ -10,6 +10,7 @@
 /* Slot i as a tile with axes, of elements that may be moved (4-bit types may not). */
 static TlValue *tile_arg(TlSema *s, TlCall *c, uint32_t i)
 {
+    TL_ASSERT(i < c->nslots, "slot %u of %s", i, c->fn->name);
     TlValue *x = tl_call_ir(s, c, i);
     if (!x || (x->type->rank > 0 && tl_dtype_bits(x->type->dtype) != 4))
         return x;
@@ -49,6 +50,7 @@ static TlValue *gather(TlSema *s, TlValue *x, TlValue *index, int axis)
 /* A vector of numbers as the index of a gather from x along `axis`. */
 static TlValue *along(TlSema *s, const TlValue *x, int axis, TlValue *vector)
 {
+    TL_ASSERT(axis >= 0 && axis < x->type->rank, "axis %d of %d", axis, (int)x->type->rank);
     int rank = x->type->rank;
     int32_t shape[TL_MAX_RANK], ones[TL_MAX_RANK];
     for (int d = 0; d < rank; d++) {
@@ -109,6 +111,8 @@ TlVal tl_bi_move_flip(TlSema *s, TlCall *c)
  * thread to thread where layouts are right. For extents that are equal powers of two. */
 static TlValue *stack(TlSema *s, TlValue *a, TlValue *b, int axis)
 {
+    TL_ASSERT(a->type == b->type && axis >= 0 && axis <= a->type->rank,
+              "axis %d at rank %d", axis, (int)a->type->rank);
     int rank = a->type->rank;
     int32_t shape[TL_MAX_RANK + 1], joined[TL_MAX_RANK];
     for (int d = 0; d <= rank; d++)
@@ -125,6 +129,7 @@ static TlValue *stack(TlSema *s, TlValue *a, TlValue *b, int axis)
 /* Both as windows into the result's axis, and a choice between them. */
 static TlValue *cat(TlSema *s, TlValue *a, TlValue *b, int axis)
 {
+    TL_ASSERT(axis >= 0 && axis < a->type->rank, "axis %d of %d", axis, (int)a->type->rank);
     int32_t na = a->type->shape[axis], nb = b->type->shape[axis], n = na + nb;
     if (na == nb && !(na & (na - 1)) && a->type->rank < TL_MAX_RANK)
         return stack(s, a, b, axis);
@@ -163,6 +168,7 @@ TlVal tl_bi_move_cat(TlSema *s, TlCall *c)
 static bool part_of_axis(TlSema *s, TlCall *c, uint32_t i, int32_t extent, int64_t *start,
                          int64_t *width)
 {
+    TL_ASSERT(extent > 0, "an axis of %d", (int)extent);
     bool unknown = false;
     *width = c->widths[i] < 0 ? 1 : c->widths[i];
     if (!tl_int_of(s, &c->rest[i], c->rest_loc[i], "the start of extract", start, &unknown))
@@ -200,6 +206,7 @@ TlVal tl_bi_move_extract(TlSema *s, TlCall *c)
 /* The distance as an integer scalar of at least 32 bits. */
 static TlValue *distance(TlSema *s, TlCall *c, uint32_t slot)
 {
+    TL_ASSERT(slot < c->nslots, "slot %u of %s", slot, c->fn->name);
     TlValue *n = tl_call_ir(s, c, slot);
     if (n && (n->type->rank || !tl_is_int(n->type->dtype))) {
         tl_err(s, c->vloc[slot], TL_E0338, c->fn->name, "n", "an integer scalar",

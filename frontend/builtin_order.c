@@ -24,6 +24,7 @@ static TlValue *sortable(TlSema *s, TlCall *c)
 /* Calls a function of std.order on the tile, places along the axis, and what it wants to know. */
 static TlVal sort_by(TlSema *s, TlCall *c, const char *function, TlValue *x, int axis, bool down)
 {
+    TL_ASSERT(axis >= 0 && axis < x->type->rank, "axis %d of %d", axis, (int)x->type->rank);
     int32_t n = x->type->shape[axis];
     if (n > MAX_SORTED) {
         tl_err(s, c->loc, TL_E0341, c->fn->name, MAX_SORTED, n);
@@ -81,6 +82,7 @@ static TlValue *both(TlSema *s, TlValue *a, TlValue *b)
 /* 0 to bins - 1 as i32 where the element counts, -1 where it does not. */
 static TlValue *bin_of(TlSema *s, TlValue *x, int32_t bins, TlValue *mask)
 {
+    TL_ASSERT(bins > 0, "%d bins", (int)bins);
     const TlType *t = x->type;
     const TlType *i32 = tl_type_with_dtype(s->ctx, t, TL_I32);
     int bits = tl_dtype_bits(t->dtype) - tl_is_signed(t->dtype);

@@ -62,6 +62,7 @@ static bool read_over(TlSema *s, TlCall *c, uint32_t first, Over *o, TlVal *bad)
 
 static const TlType *reduced_type(TlSema *s, const TlType *t, int axis)
 {
+    TL_ASSERT(axis >= 0 && axis < t->rank, "axis %d of %d", axis, (int)t->rank);
     int32_t shape[TL_MAX_RANK] = {0};
     for (int i = 0, k = 0; i < t->rank; i++)
         if (i != axis)
@@ -121,6 +122,7 @@ static bool kind_takes(TlCombine kind, TlDtype d)
 
 static uint64_t identity_bits(TlCombine kind, TlDtype d)
 {
+    TL_ASSERT((unsigned)d < TL_DTYPE_COUNT, "element type %d", (int)d);
     switch (kind) {
     case TL_COMBINE_MUL: return tl_dtype_one_bits(d);
     case TL_COMBINE_AND: return tl_bits_from_int(d, -1);
@@ -189,6 +191,7 @@ TlVal tl_bi_reduce_or_elem(TlSema *s, TlCall *c)
  * equals. */
 static TlValue *wins(TlSema *s, bool max, TlValue *a, TlValue *i, TlValue *b, TlValue *j)
 {
+    TL_ASSERT(a->type == b->type && i->type == j->type, "candidates of different types");
     TlBuilder *at = &s->b;
     TlValue *better = tl_binary(at, max ? TL_OP_GT : TL_OP_LT, a, b),
             *same = tl_binary(at, TL_OP_EQ, a, b);
@@ -249,6 +252,7 @@ TlVal tl_bi_reduce_arg(TlSema *s, TlCall *c)
 
 static TlValue *emit_scan(TlSema *s, TlValue *x, int axis, TlCombine kind, bool reverse)
 {
+    TL_ASSERT(axis >= 0 && axis < x->type->rank, "axis %d of %d", axis, (int)x->type->rank);
     TlAttr attrs[3] = {{.id = TL_ATTR_AXIS, .u.i = axis},
                        {.id = TL_ATTR_KIND, .u.i = kind},
                        {.id = TL_ATTR_REVERSE, .u.i = 1}};
@@ -307,6 +311,7 @@ static bool user_operands(TlSema *s, TlCall *c, TlValues *out)
 /* f(a1..an, b1..bn) in the op's region. */
 static void user_region(TlSema *s, TlCall *c, TlOp *op, uint32_t n)
 {
+    TL_ASSERT(n > 0 && op->nregions == 1, "a combiner of %u values", n);
     TlVal *args = TL_NEW_ARRAY(s->arena, TlVal, 2 * (size_t)n);
     for (uint32_t i = 0; i < 2 * n; i++)
         args[i] = tl_val_ir(tl_block_arg(

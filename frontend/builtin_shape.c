@@ -233,6 +233,7 @@ TlVal tl_bi_shape_repeat(TlSema *s, TlCall *c)
 /* Both beside each other on a new last axis. */
 static TlValue *joined(TlSema *s, TlValue *const x[2])
 {
+    TL_ASSERT(x[0]->type == x[1]->type, "tiles of different types");
     int rank = x[0]->type->rank;
     int32_t shape[TL_MAX_RANK] = {0};
     for (int i = 0; i < rank; i++)
@@ -250,6 +251,7 @@ static TlValue *joined(TlSema *s, TlValue *const x[2])
  * there the first two are one. */
 static TlValue *interleaved(TlSema *s, TlValue *x[2])
 {
+    TL_ASSERT(x[0]->type == x[1]->type, "tiles of different types");
     const TlType *t = x[0]->type;
     int32_t shape[TL_MAX_RANK];
     memcpy(shape, t->shape, sizeof shape);
@@ -285,6 +287,7 @@ TlVal tl_bi_shape_join(TlSema *s, TlCall *c)
 
 static TlValue *masked_one(TlSema *s, TlValue *x, int axis, TlValue *mask)
 {
+    TL_ASSERT(axis >= 0 && axis < x->type->rank, "axis %d of %d", axis, (int)x->type->rank);
     TlDtype d = x->type->dtype, u = d == TL_BOOL ? TL_BOOL : tl_bits_dtype(d);
     const TlType *t = x->type, *ut = tl_type_with_dtype(s->ctx, t, u);
     TlValue *bits = u == d ? x : tl_emit(s, TL_OP_BITCAST, 1, &x, ut, 0, NULL);
@@ -304,6 +307,7 @@ static TlValue *masked_one(TlSema *s, TlValue *x, int axis, TlValue *mask)
 
 static TlValue *index_is(TlSema *s, const TlType *t, int axis, TlValue *i)
 {
+    TL_ASSERT(axis >= 0 && axis < t->rank, "axis %d of %d", axis, (int)t->rank);
     TlValue *index = tl_emit_index(s, t->rank, t->shape, axis);
     if (i->type->dtype != TL_I32)
         index = tl_cast(&s->b, index, i->type->dtype);
@@ -313,6 +317,7 @@ static TlValue *index_is(TlSema *s, const TlType *t, int axis, TlValue *i)
 /* With --check the program says so where an index is outside. */
 static void assert_inside(TlSema *s, TlCall *c, TlValue *i, int32_t extent)
 {
+    TL_ASSERT(extent > 0, "an axis of %d", (int)extent);
     TlValue *end = tl_const_int(&s->b, i->type, extent), *zero = tl_const_bits(&s->b, i->type, 0);
     TlValue *ok = tl_binary(&s->b, TL_OP_AND, tl_binary(&s->b, TL_OP_GE, i, zero),
                             tl_binary(&s->b, TL_OP_LT, i, end));
@@ -325,6 +330,7 @@ static void assert_inside(TlSema *s, TlCall *c, TlValue *i, int32_t extent)
 /* The index as i32 or i64: a narrower type may not hold the axis's last number. */
 static TlValue *run_time_index(TlSema *s, TlCall *c, uint32_t slot, int32_t extent)
 {
+    TL_ASSERT(slot < c->nslots && extent > 0, "slot %u of %s", slot, c->fn->name);
     TlValue *i = tl_call_ir(s, c, slot);
     if (!i)
         return NULL;
@@ -432,6 +438,7 @@ static bool dot_shapes(TlSema *s, TlCall *c, TlValue *a, TlValue *b, int32_t *sh
 /* What is added to: the argument of type t, or 0. NULL: diagnosed. */
 static TlValue *dot_acc(TlSema *s, TlCall *c, uint32_t slot, const TlType *t)
 {
+    TL_ASSERT(slot < c->nslots, "slot %u of %s", slot, c->fn->name);
     if (!c->given[slot])
         return tl_const_bits(&s->b, t, 0);
     const TlVal *v = &c->val[slot];
@@ -495,6 +502,7 @@ static int32_t block_of(TlDtype scale)
 /* Scales: a byte per block of each of `rows` rows of length k. */
 static bool fits_scales(TlSema *s, TlCall *c, uint32_t slot, TlDtype scale, int32_t rows, int32_t k)
 {
+    TL_ASSERT(rows > 0 && k > 0, "scales of %d by %d", (int)rows, (int)k);
     TlValue *x = tl_call_ir(s, c, slot);
     int32_t shape[2] = {rows, k / block_of(scale)};
     const TlType *want = tl_type_tile(s->ctx, scale, 2, shape);

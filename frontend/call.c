@@ -73,6 +73,7 @@ static bool binds_extent(Binding *b, const TlExpr *e)
 
 static void bind_extent(Binding *b, const TlExpr *e, int32_t n, TlLoc loc)
 {
+    TL_ASSERT(n > 0, "an extent of %d", (int)n);
     TlSema *s = b->s;
     int64_t before;
     if (!binds_extent(b, e))
@@ -216,6 +217,8 @@ static void bind_unknown_view(Binding *b, const TlParamDecl *p)
 
 TlVal tl_const_param_value(TlSema *s, TlDef *def, const TlParamDecl *p, const TlVal *v, TlLoc loc)
 {
+    TL_ASSERT(p->form == TL_PF_CONST || p->form == TL_PF_CONST_FN || p->form == TL_PF_CONST_TYPE,
+              "parameter form %d is no constant", (int)p->form);
     if (v->kind == TL_VAL_ERROR || v->kind == TL_VAL_UNKNOWN)
         return *v;
     if (p->form == TL_PF_CONST_FN) {
@@ -281,6 +284,7 @@ static bool is_const_form(const TlParamDecl *p)
 /* Which argument goes to which parameter. */
 static bool match_args(Binding *b, uint32_t nargs, const TlArgVal *args)
 {
+    TL_ASSERT(args || !nargs, "%u arguments that are not there", nargs);
     TlSema *s = b->s;
     const TlItem *f = item_of(b);
     uint32_t at = 0;
@@ -462,6 +466,7 @@ static bool may_call(TlSema *s, TlDef *def, TlLoc loc, uint32_t *depth)
 
 static TlVal call_def(TlSema *s, TlDef *def, uint32_t nargs, const TlArgVal *args, TlLoc loc)
 {
+    TL_ASSERT(def->item->kind == TL_IT_FUNCTION, "item kind %d is called", (int)def->item->kind);
     uint32_t depth;
     if (!tl_step(s, loc) || !may_call(s, def, loc, &depth))
         return tl_bad();
@@ -506,6 +511,8 @@ static TlVal call_def(TlSema *s, TlDef *def, uint32_t nargs, const TlArgVal *arg
 
 TlVal tl_call_fn(TlSema *s, const TlVal *fn, uint32_t nargs, const TlVal *args, TlLoc loc)
 {
+    TL_ASSERT(fn->kind == TL_VAL_FN || fn->kind == TL_VAL_BUILTIN, "a value of kind %d is called",
+              (int)fn->kind);
     if (fn->kind == TL_VAL_BUILTIN)
         return tl_builtin_apply(s, fn->u.builtin, fn->fast, nargs, args, loc);
     if (fn->kind != TL_VAL_FN) {
@@ -531,6 +538,7 @@ TlVal tl_call_std(TlSema *s, const char *module, const char *name, uint32_t narg
 
 TlVal tl_eval_call(TlSema *s, const TlExpr *e)
 {
+    TL_ASSERT(e->kind == TL_EX_CALL && e->a, "expression kind %d is no call", (int)e->kind);
     TlVal f = tl_eval(s, e->a);
     if (f.kind == TL_VAL_BUILTIN)
         return tl_builtin_call(s, f.u.builtin, f.fast, e);
@@ -579,6 +587,8 @@ static TlVal abstract_arg(TlSema *s, const TlParamDecl *p)
 
 void tl_check_function(TlSema *s, TlDef *def)
 {
+    TL_ASSERT(def->item->kind == TL_IT_FUNCTION,
+              "item kind %d is no function", (int)def->item->kind);
     const TlItem *f = def->item;
     TlFrame frame = {.def = def, .mod = def->mod, .depth = 1};
     Binding b = {.s = s, .def = def, .loc = f->loc, .ok = true, .unknown = true};

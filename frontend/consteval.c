@@ -98,6 +98,7 @@ const char *tl_const_text(TlSema *s, const TlVal *v)
 
 TlDtype tl_literal_dtype(const TlVal *v)
 {
+    TL_ASSERT(tl_is_untyped(v), "a value of kind %d has a type", (int)v->kind);
     if (v->kind == TL_VAL_FLOAT)
         return TL_F32;
     if (v->kind == TL_VAL_CHOICE) {
@@ -121,6 +122,8 @@ static bool overflows(TlDtype d, double x)
 
 bool tl_literal_bits(TlSema *s, const TlVal *v, TlDtype d, TlLoc loc, uint64_t *out)
 {
+    TL_ASSERT(tl_is_literal(v) && (unsigned)d < TL_DTYPE_COUNT,
+              "a value of kind %d as type %d", (int)v->kind, (int)d);
     *out = 0;
     if (tl_is_float(d)) {
         if (overflows(d, tl_const_number(v))) {
@@ -241,6 +244,7 @@ TlVal tl_fold_literals(TlSema *s, int op, const TlVal *a, const TlVal *b, TlLoc 
 
 static TlVal fold_typed_float(TlSema *s, int op, TlDtype d, double a, double b, TlLoc loc)
 {
+    TL_ASSERT(tl_is_float(d), "%s is no float", tl_dtype_name(d));
     if (op == TL_BIN_DIV && b == 0) {
         if (!s->untaken)
             tl_err(s, loc, TL_E0404, "division");
@@ -262,6 +266,7 @@ static TlVal fold_typed_float(TlSema *s, int op, TlDtype d, double a, double b, 
 
 static uint64_t shift(int op, TlDtype d, uint64_t a, uint64_t amount)
 {
+    TL_ASSERT(!tl_is_float(d), "%s is shifted", tl_dtype_name(d));
     int64_t v = tl_bits_to_int(d, a);
     uint64_t n = amount & (uint64_t)(tl_dtype_bits(d) - 1);
     if (op == TL_BIN_SHL)
@@ -293,6 +298,8 @@ static TlVal fold_typed_int(TlSema *s, int op, TlDtype d, uint64_t ab, uint64_t 
 
 TlVal tl_fold_consts(TlSema *s, int op, const TlVal *a, const TlVal *b, TlLoc loc)
 {
+    TL_ASSERT(a->kind == TL_VAL_CONST && b->kind == TL_VAL_CONST,
+              "values of kinds %d and %d are folded", (int)a->kind, (int)b->kind);
     TlDtype d = a->dtype;
     if (op == TL_BIN_SHL || op == TL_BIN_SHR)
         return tl_val_const(d, shift(op, d, a->u.bits, b->u.bits));

@@ -98,6 +98,7 @@ TlValue *tl_eval_cond(TlSema *s, const TlExpr *e, TlVal *out)
 
 static TlVal target_fact(TlSema *s, TlName name, TlLoc loc)
 {
+    TL_ASSERT(name, "a fact without a name");
     const char *text = !strcmp(name, "kind")   ? s->options->target_kind
                        : !strcmp(name, "arch") ? s->options->target_arch
                                                : NULL;
@@ -196,6 +197,7 @@ static TlVal unknown_name(TlSema *s, const TlExpr *e, TlName member)
 
 static TlVal eval_name(TlSema *s, const TlExpr *e, TlName member)
 {
+    TL_ASSERT(e->kind == TL_EX_NAME && e->u.name, "expression kind %d is no name", (int)e->kind);
     TlName name = e->u.name;
     const TlVar *v = tl_var_find(s, name);
     if (v)
@@ -271,6 +273,7 @@ static bool is_float_for_int(TlSema *s, const TlVal *literal, TlDtype other, TlL
 bool tl_unify(TlSema *s, uint32_t n, TlVal *vals, const TlLoc *locs, TlLoc loc, const char *what,
               TlValue **out, TlVal *bad)
 {
+    TL_ASSERT(n > 0 && vals && locs && out, "%u values to unify", n);
     TlDtype d = TL_DTYPE_COUNT, all = TL_DTYPE_COUNT;
     uint32_t first = 0;
     bool open = false;
@@ -409,6 +412,8 @@ static bool operands_ok(TlSema *s, int op, const TlVal *a, const TlVal *b, TlLoc
 /* f16 and bf16 quotients are made in f32 and rounded once. */
 static TlValue *emit_binary(TlSema *s, int op, TlValue *a, TlValue *b)
 {
+    TL_ASSERT(a->type->rank == b->type->rank,
+              "ranks %d and %d", (int)a->type->rank, (int)b->type->rank);
     TlDtype d = a->type->dtype;
     if (op != TL_BIN_DIV || (d != TL_F16 && d != TL_BF16))
         return tl_binary(&s->b, binop_ops[op], a, b);
@@ -481,6 +486,8 @@ static TlVal shift_vals(TlSema *s, int op, TlVal a, TlVal b, TlLoc loc)
 
 static TlVal compare_strings(TlSema *s, int op, const TlVal *a, const TlVal *b, TlLoc loc)
 {
+    TL_ASSERT(a->kind == TL_VAL_STRING || b->kind == TL_VAL_STRING,
+              "values of kinds %d and %d are no texts", (int)a->kind, (int)b->kind);
     if (a->kind == TL_VAL_UNKNOWN || b->kind == TL_VAL_UNKNOWN)
         return tl_unknown(TL_BOOL);
     if (a->kind == TL_VAL_STRING && b->kind == TL_VAL_STRING &&
@@ -492,6 +499,8 @@ static TlVal compare_strings(TlSema *s, int op, const TlVal *a, const TlVal *b, 
 
 static TlVal compare_types(TlSema *s, int op, const TlVal *a, const TlVal *b, TlLoc loc)
 {
+    TL_ASSERT(a->kind == TL_VAL_TYPE || b->kind == TL_VAL_TYPE,
+              "values of kinds %d and %d are no types", (int)a->kind, (int)b->kind);
     if (tl_is_bad(a) || tl_is_bad(b))
         return tl_worse(a, b, TL_BOOL);
     if (a->kind == b->kind && (op == TL_BIN_EQ || op == TL_BIN_NE))
@@ -692,6 +701,7 @@ TlVal tl_cast_val(TlSema *s, const TlVal *v, const TlTy *to, TlLoc loc)
 
 static TlVal eval_cast(TlSema *s, const TlExpr *e)
 {
+    TL_ASSERT(e->kind == TL_EX_CAST && e->a, "expression kind %d is no cast", (int)e->kind);
     TlTy to = tl_type_resolve(s, e->type);
     TlVal v = tl_eval_value(s, e->a);
     bool is_pointer = to.kind == TL_TY_VALUE && to.type->ptr;
@@ -853,6 +863,7 @@ static TlVal cond_known(TlSema *s, const TlExpr *e, bool take)
 
 static TlVal cond_scalar(TlSema *s, const TlExpr *e, TlValue *c)
 {
+    TL_ASSERT(c->type->rank == 0, "a condition of rank %d", (int)c->type->rank);
     TlArm arms[2];
     TlVal vals[2], out = tl_bad();
     tl_arm_begin(s, &arms[0]);
@@ -885,6 +896,8 @@ static TlVal cond_scalar(TlSema *s, const TlExpr *e, TlValue *c)
 
 static TlVal eval_cond_expr(TlSema *s, const TlExpr *e)
 {
+    TL_ASSERT(e->kind == TL_EX_COND && e->a && e->b && e->c,
+              "expression kind %d is no choice", (int)e->kind);
     TlVal c = tl_eval_value(s, e->a);
     if (c.kind == TL_VAL_CONST && c.dtype == TL_BOOL)
         return cond_known(s, e, c.u.bits);
@@ -906,6 +919,7 @@ static TlVal eval_cond_expr(TlSema *s, const TlExpr *e)
  * element. */
 static TlVal eval_logical(TlSema *s, int op, TlVal a, const TlExpr *right, TlLoc loc)
 {
+    TL_ASSERT(op == TL_BIN_LAND || op == TL_BIN_LOR, "operator %d decides nothing", op);
     bool is_and = op == TL_BIN_LAND;
     if (a.kind == TL_VAL_CONST && a.dtype == TL_BOOL) {
         bool decides = (a.u.bits != 0) != is_and;
@@ -942,6 +956,8 @@ static TlVal eval_logical(TlSema *s, int op, TlVal a, const TlExpr *right, TlLoc
 
 static TlVal eval_binary(TlSema *s, const TlExpr *e)
 {
+    TL_ASSERT(e->kind == TL_EX_BINARY && e->a && e->b,
+              "expression kind %d is no operation", (int)e->kind);
     TL_VEC(const TlExpr *) spine = {0};
     const TlExpr *left = e;
     for (; left->kind == TL_EX_BINARY; left = left->a)
@@ -968,6 +984,7 @@ static TlVal eval_binary(TlSema *s, const TlExpr *e)
 
 static TlVal eval_tuple(TlSema *s, const TlExpr *e)
 {
+    TL_ASSERT(e->kind == TL_EX_TUPLE, "expression kind %d is no tuple", (int)e->kind);
     TlVal v = {.kind = TL_VAL_TUPLE,
                .n = e->args.len,
                .dtype = TL_DTYPE_COUNT,
@@ -982,6 +999,7 @@ static TlVal eval_tuple(TlSema *s, const TlExpr *e)
 
 static TlVal eval_struct(TlSema *s, const TlExpr *e)
 {
+    TL_ASSERT(e->kind == TL_EX_STRUCT, "expression kind %d is no struct", (int)e->kind);
     TlTy ty = tl_type_resolve(s, e->type);
     if (ty.kind != TL_TY_STRUCT) {
         if (ty.kind != TL_TY_UNKNOWN)

@@ -126,6 +126,7 @@ static TlValue *view_number(TlSema *s, TlOpcode op, TlValue *view, int axis)
 /* view NULL: of no view, zeros. */
 static void take_apart(TlSema *s, TlValue *view, const TlType *t, TlValues *out)
 {
+    TL_ASSERT(t->kind == TL_VIEW, "a type of kind %d is no view", (int)t->kind);
     const TlType *i64 = tl_type_scalar(s->ctx, TL_I64), *p = pointer_of(s, t);
     if (view)
         tl_vec_push(s->arena, out, tl_emit(s, TL_OP_VIEW_PTR, 1, &view, p, 0, NULL));
@@ -175,6 +176,7 @@ static bool same_val(const TlVal *a, const TlVal *b)
 /* The value as IR at the end of its arm. */
 static TlValue *leaf_in_arm(Join *j, int arm, const TlVal *v)
 {
+    TL_ASSERT(arm == 0 || arm == 1, "arm %d", arm);
     TlBuilder saved = j->s->b;
     j->s->b.block = j->arms[arm]->block;
     j->s->b.before = NULL;
@@ -285,6 +287,7 @@ static void join_changes(Join *j, TlVars *vars, TlVal **vals)
 void tl_arms_join(TlSema *s, TlValue *cond, TlArm *then, TlArm *els, const TlVal *a, const TlVal *b,
                   TlVal *out, TlLoc loc)
 {
+    TL_ASSERT(then, "a join of no arm");
     Join j = {.s = s, .arms = {then, els}, .loc = loc};
     TlVars vars = {0};
     TlVal *vals, joined = tl_val(TL_VAL_VOID);
@@ -351,6 +354,7 @@ static void clear_flags(TlSema *s)
 
 void tl_sequence(TlSema *s, TlSeqFn item, void *user, uint32_t from, uint32_t n)
 {
+    TL_ASSERT(from <= n && item, "item %u of %u", from, n);
     for (uint32_t i = from; i < n && !s->exhausted; i++) {
         bool known;
         TlValue *left = tl_exit_state(s, &known);
@@ -409,6 +413,7 @@ static void add_assigned(TlSema *s, const TlExpr *place, TlVars *out)
 
 void tl_vars_assigned(TlSema *s, const TlStmt *st, TlVars *out)
 {
+    TL_ASSERT(st, "no statement");
     for (; st; st = st->kind == TL_ST_IF ? st->els : NULL) {
         if (st->kind == TL_ST_ASSIGN)
             add_assigned(s, st->place, out);

@@ -90,6 +90,7 @@ static void check_all(TlProgram *p)
 
 TlProgram *tl_frontend_check(TlCtx *ctx, uint32_t source, const TlFrontendOptions *options)
 {
+    TL_ASSERT(source < ctx->diags.sources.len, "source %u", source);
     TlProgram *p = TL_NEW(&ctx->perm, TlProgram);
     p->ctx = ctx;
     tl_map_init(&p->seen, &ctx->perm);
@@ -167,6 +168,7 @@ bool tl_program_has_const(const TlProgram *p, const char *kernel, const char *na
 
 const char *tl_program_const_names(const TlProgram *p, const char *kernel)
 {
+    TL_ASSERT(kernel, "a kernel without a name");
     TlDef *def = find_kernel(p, kernel);
     TlSbuf out;
     tl_sbuf_init(&out, &p->ctx->perm);
@@ -389,6 +391,7 @@ static const TlClause *instantiate_clause(const TlItem *item)
 TlInstantiate tl_frontend_lower(TlProgram *p, const char *kernel, const TlConstArg *consts,
                                 uint32_t nconsts, TlModule *out, const char **out_message)
 {
+    TL_ASSERT(p && kernel && out && out_message, "no kernel to lower");
     Lower l = {.program = p, .def = find_kernel(p, kernel), .given = consts, .ngiven = nconsts};
     uint32_t made = 0;
     if (out_message)
@@ -423,6 +426,7 @@ TlInstantiate tl_frontend_lower(TlProgram *p, const char *kernel, const TlConstA
 
 void tl_frontend_leave_out(TlProgram *p, const char *kernel, const char *why)
 {
+    TL_ASSERT(kernel && why, "a kernel is left out without a reason");
     const TlDef *def = find_kernel(p, kernel);
     if (def)
         tl_diag(&p->ctx->diags, def->item->loc, TL_W0601, kernel, why);

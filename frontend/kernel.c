@@ -66,6 +66,7 @@ static TlVal bind_arg(Kernel *k, const TlParamDecl *p, const TlType *t, tile_par
 
 static TlVal view_param(Kernel *k, const TlParamDecl *p)
 {
+    TL_ASSERT(p->form == TL_PF_VIEW, "parameter form %d is no view", (int)p->form);
     TlTy elem = tl_type_resolve(k->s, p->type);
     if (p->extents.len > TL_MAX_VIEW_RANK) {
         tl_err(k->s, p->loc, TL_E0308, TL_MAX_VIEW_RANK, (int)p->extents.len);
@@ -187,6 +188,7 @@ static bool is_wide(const Kernel *k, const TlExpr *e)
 /* A bare name in an extent's or stride's place is a run-time number; its first place gives it. */
 static void declare_sym(Kernel *k, uint32_t param, uint32_t axis, const TlExtent *x, bool stride)
 {
+    TL_ASSERT(axis < TL_MAX_VIEW_RANK, "axis %u of parameter %u", axis, param);
     TlSema *s = k->s;
     const TlExpr *e = stride ? x->stride : x->extent;
     if (!e || e->kind != TL_EX_NAME || e->parens)
@@ -267,6 +269,7 @@ static TlDim dim_of(Kernel *k, const TlExpr *e, bool is_i64)
 static void check_row(Kernel *k, const TlParamDecl *p, uint32_t axis, const TlParam *out,
                       const TlDim *stride)
 {
+    TL_ASSERT(axis < TL_MAX_VIEW_RANK, "axis %u", axis);
     bool is_dense =
         stride->kind == TILE_DIM_DENSE || (stride->kind == TILE_DIM_CONST && stride->value == 1);
     if (tl_dtype_bits(out->dtype) == 4 && axis + 1 == p->extents.len && !is_dense)
@@ -316,6 +319,7 @@ static void push_expr(Kernel *k, void *list, const TlExpr *e, TlHostType want)
 
 static void clause_grid(Kernel *k, const TlClause *c)
 {
+    TL_ASSERT(c->kind == TL_CL_GRID, "clause %d is no grid", (int)c->kind);
     uint32_t axes = 0;
     if (k->has_grid)
         tl_err(k->s, c->loc, TL_E0604, "grid", "it is given twice");
@@ -335,6 +339,7 @@ static void clause_grid(Kernel *k, const TlClause *c)
 
 static int32_t clause_number(Kernel *k, const TlClause *c, const char *name, int64_t most)
 {
+    TL_ASSERT(most > 0, "%s of at most %lld", name, (long long)most);
     int64_t n = 0;
     bool unknown = false;
     if (c->args.len != 1) {
@@ -371,6 +376,7 @@ static bool memory_param(Kernel *k, const TlExpr *e, uint32_t *index)
 
 static void clause_alias(Kernel *k, const TlClause *c)
 {
+    TL_ASSERT(c->kind == TL_CL_ALIAS, "clause %d names no alias", (int)c->kind);
     if (c->args.len < 2)
         tl_err(k->s, c->loc, TL_E0604, "alias", "it takes two parameters or more");
     for (uint32_t i = 0; i < c->args.len; i++)
@@ -394,6 +400,7 @@ static bool names_scalar(const Kernel *k, TlName name)
 
 static void clause_key(Kernel *k, const TlClause *c)
 {
+    TL_ASSERT(c->kind == TL_CL_KEY, "clause %d is no key", (int)c->kind);
     for (uint32_t i = 0; i < c->args.len; i++) {
         const TlExpr *e = c->args.data[i].value;
         if (e->kind != TL_EX_NAME || !names_scalar(k, e->u.name))
@@ -446,6 +453,7 @@ static void bind_knobs(Kernel *k, const TlClause *c)
 
 static void clause_tune(Kernel *k, const TlClause *c)
 {
+    TL_ASSERT(c->kind == TL_CL_TUNE, "clause %d tunes nothing", (int)c->kind);
     for (uint32_t i = 0; i < c->tunes.len; i++)
         for (uint32_t j = 0; j < c->tunes.data[i].values.len; j++)
             check_binding(k, c->tunes.data[i].name, c->tunes.data[i].loc,
@@ -463,6 +471,7 @@ static void clause_tune(Kernel *k, const TlClause *c)
 /* Once for the kernel: an instance looks at its own row only. */
 static void clause_instantiate(Kernel *k, const TlClause *c)
 {
+    TL_ASSERT(c->kind == TL_CL_INSTANTIATE, "clause %d makes no instance", (int)c->kind);
     if (!k->s->abstract)
         return;
     for (uint32_t i = 0; i < c->variants.len; i++)
@@ -512,6 +521,7 @@ static void clause(Kernel *k, const TlClause *c)
 
 TlFn *tl_kernel_walk(TlSema *s, TlDef *def, const TlBoundConst *consts, TlModule *out)
 {
+    TL_ASSERT(def->item->kind == TL_IT_KERNEL, "item kind %d is no kernel", (int)def->item->kind);
     const TlItem *item = def->item;
     Kernel k = {.s = s,
                 .def = def,
@@ -550,6 +560,7 @@ TlFn *tl_kernel_walk(TlSema *s, TlDef *def, const TlBoundConst *consts, TlModule
 
 void tl_check_kernel(TlSema *s, TlDef *def)
 {
+    TL_ASSERT(def->item->kind == TL_IT_KERNEL, "item kind %d is no kernel", (int)def->item->kind);
     const TlItem *item = def->item;
     TlBoundConst *consts = TL_NEW_ARRAY(s->arena, TlBoundConst, item->params.len + 1);
     TlFrame frame = {.def = def, .mod = def->mod, .depth = 1};

@@ -59,6 +59,7 @@ static TlHostType put_const(Host *h, const TlExpr *e, const TlVal *v, Code *out)
 
 static TlHostType compile_name(Host *h, const TlExpr *e, Code *out)
 {
+    TL_ASSERT(e->kind == TL_EX_NAME, "expression kind %d is no name", (int)e->kind);
     TlKernelInfo *info = h->info;
     for (uint32_t i = 0; i < info->syms.len; i++)
         if (info->syms.data[i].name == e->u.name) {
@@ -148,6 +149,8 @@ static TlHostType apply_binary(Host *h, const TlExpr *e, TlHostType a, Code *ca)
 /* Sums may be thousands long: the left operands are walked by a loop. */
 static TlHostType compile_binary(Host *h, const TlExpr *e, Code *out)
 {
+    TL_ASSERT(e->kind == TL_EX_BINARY && e->a && e->b,
+              "expression kind %d is no operation", (int)e->kind);
     TL_VEC(const TlExpr *) spine = {0};
     for (; e->kind == TL_EX_BINARY; e = e->a)
         tl_vec_push(h->s->arena, &spine, e);
@@ -161,6 +164,7 @@ static TlHostType compile_binary(Host *h, const TlExpr *e, Code *out)
 
 static TlHostType compile_unary(Host *h, const TlExpr *e, Code *out)
 {
+    TL_ASSERT(e->kind == TL_EX_UNARY && e->a, "expression kind %d has no operand", (int)e->kind);
     TlHostType t = compile(h, e->a, out);
     if (t == TL_HOST_BAD || e->u.op == '+')
         return t;
@@ -182,6 +186,7 @@ static TlHostType compile_unary(Host *h, const TlExpr *e, Code *out)
 
 static TlHostType compile_select(Host *h, const TlExpr *e, Code *out)
 {
+    TL_ASSERT(e->kind == TL_EX_COND && e->c, "expression kind %d is no choice", (int)e->kind);
     Code a = {0}, b = {0};
     TlHostType c = compile(h, e->a, out), ta = compile(h, e->b, &a), tb = compile(h, e->c, &b);
     TlHostType t = unify(h, e->loc, "?:", ta, tb, &a, &b);
@@ -197,6 +202,7 @@ static TlHostType compile_select(Host *h, const TlExpr *e, Code *out)
 
 static TlHostType compile_cast(Host *h, const TlExpr *e, Code *out)
 {
+    TL_ASSERT(e->kind == TL_EX_CAST && e->a, "expression kind %d is no cast", (int)e->kind);
     TlTy ty = tl_type_resolve(h->s, e->type);
     TlHostType t = compile(h, e->a, out);
     if (t == TL_HOST_BAD || ty.kind == TL_TY_UNKNOWN)
@@ -214,6 +220,7 @@ static TlHostType compile_cast(Host *h, const TlExpr *e, Code *out)
 /* cdiv, min, max, abs */
 static TlHostType compile_call(Host *h, const TlExpr *e, Code *out)
 {
+    TL_ASSERT(e->kind == TL_EX_CALL, "expression kind %d is no call", (int)e->kind);
     TlVal f = tl_eval(h->s, e->a);
     const char *name = f.kind == TL_VAL_BUILTIN ? f.u.builtin->name : "";
     bool is_cdiv = !strcmp(name, "cdiv"), is_min = !strcmp(name, "min"),
@@ -305,6 +312,7 @@ static TlHostType compile(Host *h, const TlExpr *e, Code *out)
 /* The greatest height of the stack. */
 static int stack_height(const Code *c)
 {
+    TL_ASSERT(c->len > 0, "an expression without code");
     int now = 0, most = 0;
     for (uint32_t i = 0; i < c->len; i++) {
         switch ((tile_hx_op)c->data[i].op) {
@@ -329,6 +337,7 @@ static int stack_height(const Code *c)
 
 int32_t tl_host_expr(TlSema *s, TlKernelInfo *info, const TlExpr *e, TlHostType want)
 {
+    TL_ASSERT(info && e && want != TL_HOST_BAD, "a launch-time expression of no type");
     Host h = {s, info};
     Code code = {0};
     s->b.loc = e->loc;

@@ -39,6 +39,7 @@ static int digit_value(unsigned char c)
 static const unsigned char *digits(Literal *l, const unsigned char *s, unsigned base,
                                    uint64_t *out_value, uint32_t *out_digits, bool *out_overflow)
 {
+    TL_ASSERT(base == 2 || base == 10 || base == 16, "digits of base %u", base);
     bool after_digit = false;
     *out_value = 0;
     *out_digits = 0;
@@ -100,6 +101,7 @@ static void check_tail(Literal *l, const unsigned char *s)
 /* An exponent `e` or `p` with its digits; NULL when there is none. */
 static const unsigned char *exponent(Literal *l, const unsigned char *s, char letter)
 {
+    TL_ASSERT(letter == 'e' || letter == 'p', "exponent after '%c'", letter);
     if (s >= l->end || (*s | 32) != letter)
         return NULL;
     s++;
@@ -182,6 +184,7 @@ static TlNumber read_binary(Literal *l)
 
 TlNumber tl_lex_number(TlParser *p, const unsigned char *begin, const unsigned char *end)
 {
+    TL_ASSERT(begin < end, "an empty number");
     Literal l = {p, begin, end, false};
     if (begin[0] == '0' && (begin[1] | 32) == 'x')
         return read_hex(&l);
@@ -210,6 +213,7 @@ static int escape(const unsigned char **s, const unsigned char *end)
 
 const char *tl_lex_string(TlParser *p, const unsigned char *begin, const unsigned char *end)
 {
+    TL_ASSERT(begin + 2 <= end, "a text without quotes");
     char *out = tl_alloc(&p->ctx->perm, (size_t)(end - begin));
     size_t n = 0;
     const unsigned char *s = begin + 1;

@@ -94,6 +94,7 @@ static void add_args(const TlValues *leaves, TlBlock *block)
 
 static int64_t hint_number(TlSema *s, const TlExpr *e, const char *what, int64_t least)
 {
+    TL_ASSERT(least >= 0, "%s of at least %lld", what, (long long)least);
     int64_t n = 0;
     bool unknown;
     if (!e || !tl_eval_int(s, e, what, &n, &unknown))
@@ -304,6 +305,7 @@ static Range eval_range(TlSema *s, const TlExpr *e)
 /* The loop variable's type: as declared, or the bounds' common type. COUNT after an error. */
 static TlDtype range_dtype(TlSema *s, const TlStmt *st, const Range *r)
 {
+    TL_ASSERT(st->kind == TL_ST_RANGE, "statement kind %d is no range", (int)st->kind);
     TlTy ty = tl_type_resolve(s, st->type);
     const TlVal *parts[3] = {&r->lo, &r->hi, &r->step};
     TlDtype common = TL_DTYPE_COUNT;
@@ -366,6 +368,7 @@ static void declare_counter(TlSema *s, const TlStmt *st, TlValue *iv, TlDtype d)
 
 static void emit_for(TlSema *s, Loop *l, const RangeLoop *r)
 {
+    TL_ASSERT(l && r, "no loop");
     TlAttr attrs[4];
     uint32_t nattrs = hint_attrs(s, &l->st->hints, true, attrs);
     tl_carry_begin(s, &l->carried, l->st->loc);
@@ -434,6 +437,7 @@ static void range_body(TlSema *s, Loop *l)
 
 void tl_stmt_loop_range(TlSema *s, const TlStmt *st)
 {
+    TL_ASSERT(st->kind == TL_ST_RANGE, "statement kind %d is no range", (int)st->kind);
     TlMark m = tl_scope_open(s);
     Range parts = eval_range(s, st->value);
     TlDtype d = parts.bad ? TL_I32 : range_dtype(s, st, &parts);
@@ -528,6 +532,8 @@ static bool emit_counted(TlSema *s, Loop *l, const TlVar *counter)
 
 void tl_stmt_loop_while(TlSema *s, const TlStmt *st)
 {
+    TL_ASSERT(st->kind == TL_ST_WHILE || st->kind == TL_ST_FOR,
+              "statement kind %d is no loop", (int)st->kind);
     TlMark m = tl_scope_open(s);
     if (st->init)
         tl_stmt(s, st->init);
@@ -587,6 +593,7 @@ static bool static_pass(TlSema *s, void *user, uint32_t i)
 
 void tl_stmt_static_for(TlSema *s, const TlStmt *st)
 {
+    TL_ASSERT(st->is_static, "a loop of run time is unrolled");
     Range r = eval_range(s, st->value);
     StaticFor f = {.st = st};
     TlDtype d = r.bad ? TL_I32 : range_dtype(s, st, &r);

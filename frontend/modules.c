@@ -81,6 +81,7 @@ static const char *find_file(TlProgram *p, const TlMod *from, const TlItem *impo
 
 static TlMod *import_module(TlProgram *p, const TlMod *from, const TlItem *import)
 {
+    TL_ASSERT(import->kind == TL_IT_IMPORT, "item kind %d is no import", (int)import->kind);
     const char *path = import->path, *text;
     size_t size = 0;
     if (import->is_file) {
@@ -115,6 +116,7 @@ static void twice(TlProgram *p, const TlItem *item, const TlItem *before)
 /* Two imports under one name may be one module: `check_imports` knows when both are read. */
 static void bind_item(TlProgram *p, TlMod *m, TlItem *item)
 {
+    TL_ASSERT(item->kind != TL_IT_ASSERT || !item->name, "an assertion with a name");
     TlArena *arena = &p->ctx->perm;
     TlDef *def = TL_NEW(arena, TlDef);
     def->item = item;
@@ -146,6 +148,7 @@ static void check_imports(TlProgram *p, const TlMod *m)
 
 TlMod *tl_module_open(TlProgram *p, uint32_t source, const char *path)
 {
+    TL_ASSERT(path && source < p->ctx->diags.sources.len, "source %u", source);
     TlArena *arena = &p->ctx->perm;
     TlMod *m = TL_NEW(arena, TlMod);
     m->path = path;
@@ -169,6 +172,7 @@ TlMod *tl_module_open(TlProgram *p, uint32_t source, const char *path)
 
 TlMod *tl_mod_std(TlProgram *p, const char *name)
 {
+    TL_ASSERT(!strncmp(name, "std.", 4), "%s is no module of the library", name);
     TlMod *m = find_module(p, name);
     size_t size;
     const char *text = m ? NULL : tl_stdlib_find(name, &size);

@@ -88,6 +88,7 @@ bool tl_step(TlSema *s, TlLoc loc)
 
 TlVar *tl_var_new(TlSema *s, TlName name, TlLoc loc, TlTy ty, TlVal val, bool is_const)
 {
+    TL_ASSERT(name, "a variable without a name");
     TlVar *v = TL_NEW(s->arena, TlVar);
     *v = (TlVar){.name = name,
                  .loc = loc,
@@ -102,6 +103,7 @@ TlVar *tl_var_new(TlSema *s, TlName name, TlLoc loc, TlTy ty, TlVal val, bool is
 
 void tl_var_push(TlSema *s, TlVar *v)
 {
+    TL_ASSERT(v->name, "a variable without a name");
     v->outer = s->env;
     v->world = s->world;
     v->hides = tl_map_get_ptr(&s->names, v->name);
@@ -145,6 +147,7 @@ TlMark tl_scope_open(TlSema *s)
 
 void tl_scope_close(TlSema *s, TlMark m)
 {
+    TL_ASSERT(s->depth >= m.depth, "depth %u closes depth %u", m.depth, s->depth);
     pop_names(s, m.env);
     s->depth = m.depth;
 }
@@ -159,6 +162,7 @@ TlWorld tl_world_enter(TlSema *s)
 
 void tl_world_leave(TlSema *s, TlWorld w)
 {
+    TL_ASSERT(s->world, "no world to leave");
     pop_names(s, NULL);
     s->env = w.env;
     s->world = w.world;
@@ -227,6 +231,7 @@ const char *tl_val_str(TlSema *s, const TlVal *v)
 /* Edit distance, given up above `limit`. */
 static uint32_t distance(const char *a, const char *b, uint32_t limit)
 {
+    TL_ASSERT(limit > 0, "a distance of 0");
     enum { MAX = 32 };
     size_t n = strlen(a), m = strlen(b);
     if (n >= MAX || m >= MAX || (n > m ? n - m : m - n) > limit)

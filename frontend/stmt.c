@@ -90,6 +90,7 @@ static void declare_one(TlSema *s, const TlStmt *st, const TlDecl *d)
 
 static void unpack(TlSema *s, const TlStmt *st)
 {
+    TL_ASSERT(st->kind == TL_ST_UNPACK, "statement kind %d unpacks nothing", (int)st->kind);
     TlVal v = tl_eval_value(s, st->value);
     bool fits = v.kind == TL_VAL_TUPLE && v.n == st->decls.len;
     if (!fits && !tl_is_bad(&v))
@@ -165,6 +166,7 @@ static void assign_to(TlSema *s, const TlExpr *place, const TlVal *v, TlLoc vloc
 
 static void assign_tuple(TlSema *s, const TlExpr *place, const TlVal *v, TlLoc vloc)
 {
+    TL_ASSERT(place->kind == TL_EX_TUPLE, "expression kind %d is no tuple", (int)place->kind);
     bool fits = v->kind == TL_VAL_TUPLE && v->n == place->args.len;
     if (!fits && !tl_is_bad(v))
         tl_err(s, vloc, TL_E0317, place->args.len,
@@ -199,6 +201,7 @@ static void assign_to(TlSema *s, const TlExpr *place, const TlVal *v, TlLoc vloc
 /* view[...] = v and view[...] op= v: the place comes before the value. */
 static void assign_memory(TlSema *s, const TlStmt *st)
 {
+    TL_ASSERT(st->kind == TL_ST_ASSIGN, "statement kind %d assigns nothing", (int)st->kind);
     TlAccess a;
     s->b.loc = st->place->loc;
     tl_access(s, st->place, &a);
@@ -223,6 +226,7 @@ static void assign_memory(TlSema *s, const TlStmt *st)
 
 static void assign(TlSema *s, const TlStmt *st)
 {
+    TL_ASSERT(st->kind == TL_ST_ASSIGN, "statement kind %d assigns nothing", (int)st->kind);
     TlExprKind kind = st->place->kind;
     if (kind == TL_EX_INDEX || kind == TL_EX_UNCHECKED) {
         assign_memory(s, st);
@@ -248,6 +252,7 @@ static void assign(TlSema *s, const TlStmt *st)
 
 static void check_return(TlSema *s, const TlStmt *st)
 {
+    TL_ASSERT(st->kind == TL_ST_RETURN, "statement kind %d returns nothing", (int)st->kind);
     TlFrame *f = s->frame;
     const char *name = f->def ? f->def->item->name : "this";
     bool nothing = !f->def || f->def->item->kind == TL_IT_KERNEL || f->ty.kind == TL_TY_VOID;
@@ -280,6 +285,8 @@ static void check_return(TlSema *s, const TlStmt *st)
 
 static void leave(TlSema *s, const TlStmt *st)
 {
+    TL_ASSERT(st->kind == TL_ST_RETURN || st->kind == TL_ST_BREAK || st->kind == TL_ST_CONTINUE,
+              "statement kind %d leaves nothing", (int)st->kind);
     TlLoop *loop = s->frame->loop;
     if (st->kind == TL_ST_RETURN) {
         check_return(s, st);
@@ -303,6 +310,7 @@ static void scoped(TlSema *s, const TlStmt *st)
 /* An else-if ladder, walked down by a loop and joined from its end. */
 static void if_ladder(TlSema *s, const TlStmt *st)
 {
+    TL_ASSERT(st->kind == TL_ST_IF && !st->is_static, "statement kind %d is no if", (int)st->kind);
     typedef struct Rung {
         TlArm then, els;
         TlValue *cond;

@@ -127,6 +127,7 @@ bool tl_parts_fit(TlSema *s, uint32_t parts, const char *what, TlLoc loc)
 /* The fields of a struct that is seen for the first time. */
 static void resolve_fields(TlSema *s, TlDef *def, uint32_t n)
 {
+    TL_ASSERT(n <= def->item->fields.len, "%u of %u fields", n, def->item->fields.len);
     for (uint32_t i = 0; i < n; i++) {
         const TlFieldDecl *f = &def->item->fields.data[i];
         def->fields[i] = tl_ty_unknown(TL_DTYPE_COUNT);
@@ -143,6 +144,7 @@ static void resolve_fields(TlSema *s, TlDef *def, uint32_t n)
 
 TlTy tl_struct_ty(TlSema *s, TlDef *def)
 {
+    TL_ASSERT(def->item->kind == TL_IT_STRUCT, "item kind %d is no struct", (int)def->item->kind);
     TlTy ty = {
         .kind = TL_TY_STRUCT, .def = def, .dtype = TL_DTYPE_COUNT, .n = def->item->fields.len};
     if (def->state == TL_FRESH) {
@@ -247,6 +249,7 @@ static bool packed(TlDtype d)
 /* Significand bits (with the hidden one) and largest exponent of the float types. */
 static void float_range(TlDtype d, int *bits, int *exponent)
 {
+    TL_ASSERT(tl_is_float(d), "%s is no float", tl_dtype_name(d));
     switch (d) {
     case TL_F8E4M3: *bits = 4, *exponent = 8; break;
     case TL_F8E4M3FNUZ: *bits = 4, *exponent = 7; break;
@@ -291,6 +294,7 @@ bool tl_common_dtype(TlDtype a, TlDtype b, TlDtype *out)
 
 TlDtype tl_bits_dtype(TlDtype d)
 {
+    TL_ASSERT((unsigned)d < TL_DTYPE_COUNT, "element type %d", (int)d);
     switch (tl_dtype_bits(d)) {
     case 16: return TL_U16;
     case 32: return TL_U32;
@@ -328,6 +332,8 @@ bool tl_broadcasts_to(const TlType *from, int rank, const int32_t *shape)
 
 TlValue *tl_broadcast_ir(TlSema *s, TlValue *v, int rank, const int32_t *shape)
 {
+    TL_ASSERT(rank >= v->type->rank && rank <= TL_MAX_RANK,
+              "rank %d becomes %d", (int)v->type->rank, rank);
     if (v->def && v->def->opcode == TL_OP_CONST && !v->type->ptr && v->type->rank == 0 && rank > 0)
         return tl_const_bits(&s->b, tl_type_with_shape(s->ctx, v->type, rank, shape),
                              tl_attr(v->def, TL_ATTR_VALUE)->u.bits);
@@ -339,6 +345,8 @@ TlValue *tl_broadcast_ir(TlSema *s, TlValue *v, int rank, const int32_t *shape)
 /* c ? a : b of literals as elements of type d */
 static TlValue *choice_ir(TlSema *s, const TlVal *v, TlDtype d, TlLoc loc)
 {
+    TL_ASSERT(v->kind == TL_VAL_CHOICE && v->n == 3,
+              "a value of kind %d is no choice", (int)v->kind);
     TlValue *c = v->items[0].u.ir;
     const TlType *t = tl_type_with_dtype(s->ctx, c->type, d);
     TlValue *arms[2];
@@ -387,6 +395,7 @@ static TlVal refuse(TlSema *s, const TlVal *v, TlDtype d, TlLoc loc)
 
 TlVal tl_convert_dtype(TlSema *s, const TlVal *v, TlDtype d, TlLoc loc)
 {
+    TL_ASSERT((unsigned)d < TL_DTYPE_COUNT, "element type %d", (int)d);
     uint64_t bits;
     switch (v->kind) {
     case TL_VAL_ERROR: return *v;

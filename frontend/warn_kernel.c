@@ -95,6 +95,7 @@ static void pass_on(Differ *d, const TlOp *op, uint32_t from, TlValue *const *to
 
 static void loop_differs(Differ *d, const TlOp *op)
 {
+    TL_ASSERT(op->opcode == TL_OP_FOR, "%s is no loop", tl_op_info(op->opcode)->text);
     const TlBlock *body = op->regions[0];
     bool bounds = d->value[tl_in(op, 0)->id] || d->value[tl_in(op, 2)->id];
     join(d, body->args[0], bounds);
@@ -106,6 +107,7 @@ static void loop_differs(Differ *d, const TlOp *op)
 
 static void while_differs(Differ *d, const TlOp *op)
 {
+    TL_ASSERT(op->opcode == TL_OP_WHILE, "%s is no loop", tl_op_info(op->opcode)->text);
     const TlBlock *test = op->regions[0], *body = op->regions[1];
     pass_on(d, op, 0, test->args, op->nout);
     pass_on(d, body->last, 0, test->args, op->nout);
@@ -115,6 +117,7 @@ static void while_differs(Differ *d, const TlOp *op)
 
 static void branch_differs(Differ *d, const TlOp *op)
 {
+    TL_ASSERT(op->opcode == TL_OP_IF, "%s is no branch", tl_op_info(op->opcode)->text);
     for (uint32_t r = 0; r < 2; r++)
         pass_on(d, op->regions[r]->last, 0, op->out, op->nout);
     for (uint32_t i = 0; i < op->nout; i++)
@@ -287,6 +290,7 @@ static bool keeps_below(const Warn *w, const TlExpr *e, TlName name, int32_t wid
 
 static bool is_required(const Warn *w, TlName name, int32_t width)
 {
+    TL_ASSERT(width > 0, "a slice of %d", (int)width);
     for (uint32_t i = 0; i < w->item->clauses.len; i++) {
         const TlClause *c = &w->item->clauses.data[i];
         if (c->kind != TL_CL_REQUIRE && c->kind != TL_CL_ASSUME)
@@ -375,6 +379,7 @@ static const char *constant_or_number(const Warn *w, int32_t n)
 static void warn_slice(const Warn *w, const TlOp *op, const TlPlace *p, uint32_t axis,
                        const int32_t *reach)
 {
+    TL_ASSERT(axis < p->naxes, "axis %u of %u", axis, p->naxes);
     int32_t sym = symbol_of(w, p->base, axis), width = p->axes[axis].width;
     if (sym < 0 || reach[sym] != width || !is_start(p, axis) || p->axes[axis].step != 1 ||
         width == 1)
@@ -442,6 +447,7 @@ void tl_warn_no_grid(TlProgram *p)
 
 void tl_warn_kernel(TlSema *s, const TlItem *item, const TlFn *fn)
 {
+    TL_ASSERT(item->kind == TL_IT_KERNEL, "item kind %d is no kernel", (int)item->kind);
     Warn w = {.s = s, .item = item, .fn = fn, .info = fn->info};
     if (s->abstract || s->quiet_errors)
         return;

@@ -174,6 +174,7 @@ static bool deliver_value(tl_sink *sink, const tl_launch *l, const element *e, u
 tile_status tl_debug_deliver(tl_sink *sink, const tl_launch *l, const tl_debug_record *records,
                              uint32_t n, uint32_t missing)
 {
+    TL_INVARIANT(sink && l && (records || !n), "%u records that are not there", n);
     tile_status status = TILE_OK;
     uint64_t incomplete = 0;
     prints p = {calloc(n + (size_t)1, sizeof *p.elements), calloc(n + (size_t)1, sizeof *p.values),

@@ -21,6 +21,20 @@ enum {
 tile_status tl_fail(tile_status status, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* An invariant of ours. When it does not hold, the call fails with INTERNAL and a text, and nothing
+ * is done; the host goes on. In a function that returns a status:
+ *     TL_INVARIANT(q->dev, "a queue of no device");
+ * TL_INVARIANT_OR(value, cond, ...) is for functions that return something else. What threads of the
+ * emulator find is TL_EMU_INVARIANT's (emu.h). */
+#define TL_INVARIANT(cond, ...) TL_INVARIANT_OR(TILE_INTERNAL, cond, __VA_ARGS__)
+#define TL_INVARIANT_OR(value, cond, ...)                          \
+    do {                                                           \
+        if (!(cond)) {                                             \
+            tl_fail(TILE_INTERNAL, "internal error: " __VA_ARGS__); \
+            return value;                                          \
+        }                                                          \
+    } while (0)
+
 /* ---- what kernels say ---- */
 
 /* The order is tile_cpu_services.fail's and TlInterpFailKind's; from TL_RUN_MISALIGNED on: the
@@ -34,7 +48,8 @@ typedef enum tl_fail_kind {
     TL_RUN_MISALIGNED,
     TL_RUN_RACE,
     TL_RUN_DIVERGENCE,
-    TL_RUN_DEADLOCK
+    TL_RUN_DEADLOCK,
+    TL_RUN_INTERNAL /* not the kernel's fault but ours */
 } tl_fail_kind;
 
 /* Collects the prints and the first failure of the launches of one stream until it is synchronised.

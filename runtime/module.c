@@ -183,6 +183,7 @@ static tile_status new_module(tile_device *d, tl_maker maker, tile_module **out_
 
 tile_status tl_module_create_maker(tile_device *device, tl_maker maker, tile_module **out_module)
 {
+    TL_INVARIANT(out_module, "a module for nobody");
     tile_device *d;
     tile_status status = tl_device_enter(device, &d);
     if (status == TILE_OK) {

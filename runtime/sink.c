@@ -30,6 +30,7 @@ struct tl_sink {
 
 tile_status tl_sink_create(tl_sink **out_sink)
 {
+    TL_INVARIANT(out_sink, "a sink for nobody");
     tl_sink *s = calloc(1, sizeof *s);
     if (!s)
         return tl_fail(TILE_NO_MEMORY, "out of memory");
@@ -75,6 +76,7 @@ void tl_sink_fail(tl_sink *s, const tl_launch *launch, int64_t linear, tl_fail_k
         [TL_RUN_RACE] = "race",
         [TL_RUN_DIVERGENCE] = "non-convergent collective",
         [TL_RUN_DEADLOCK] = "deadlock",
+        [TL_RUN_INTERNAL] = "internal error",
     };
     int32_t pid[TILE_MAX_GRID];
     tl_launch_pid(launch, linear, pid);
@@ -162,6 +164,7 @@ static void deliver_prints(record *records, uint64_t n, uint64_t dropped, const 
 
 tile_status tl_sink_deliver(tl_sink *s, const tile_callbacks *cb)
 {
+    TL_INVARIANT(s && cb, "nobody to deliver to");
     char failure[FAILURE_BYTES];
     pthread_mutex_lock(&s->lock);
     record *records = s->records;

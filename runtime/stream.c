@@ -72,6 +72,7 @@ static tile_status open_stream(tile_device *device, bool is_default, void *nativ
 
 tile_status tl_stream_open(tile_device *device, bool is_default, tile_stream **out_stream)
 {
+    TL_INVARIANT(device && out_stream, "a stream of no device");
     return open_stream(device, is_default, NULL, out_stream);
 }
 
@@ -156,6 +157,7 @@ tile_status tile_device_default_stream(tile_device *device, tile_stream **out_st
 /* A failure in a kernel is told before one of the driver: it came first, or caused it. */
 tile_status tl_stream_finish(tile_stream *s)
 {
+    TL_INVARIANT(s->queue, "a stream without a queue");
     tile_device *d = s->device;
     tile_status status = d->driver->queue_synchronize(s->queue);
     pthread_mutex_lock(&d->lock);

@@ -12,6 +12,7 @@
 LLVMValueRef tl_cpu_service(TlCpuGen *g, unsigned service, LLVMTypeRef type, LLVMValueRef *args,
                             unsigned nargs)
 {
+    TL_ASSERT(nargs > 0 && args, "service %u without arguments", service);
     LLVMValueRef offset = tl_gen_int(&g->gen, service);
     LLVMValueRef p = LLVMBuildInBoundsGEP2(g->b, g->ptr, g->services, &offset, 1, "");
     return LLVMBuildCall2(g->b, type, LLVMBuildLoad2(g->b, g->ptr, p, ""), args, nargs, "");
@@ -84,6 +85,8 @@ static TlCpuAccess *access_of(TlCpuGen *g, TlOp *op)
 static void slice_interval(TlCpuGen *g, TlCpuAccess *a, int i, LLVMValueRef start,
                            LLVMValueRef extent, int32_t width)
 {
+    TL_ASSERT(i >= 0 && (uint32_t)i < a->place.naxes && width > 0,
+              "a slice of width %d along axis %d", (int)width, i);
     LLVMValueRef zero = tl_gen_int(&g->gen, 0), w = tl_gen_int(&g->gen, width);
     LLVMValueRef neg = LLVMBuildNeg(g->b, start, "");
     LLVMValueRef lo =
@@ -97,6 +100,7 @@ static void slice_interval(TlCpuGen *g, TlCpuAccess *a, int i, LLVMValueRef star
 
 static void prepare_axis(TlCpuGen *g, TlCpuAccess *a, int i, LLVMValueRef *offset)
 {
+    TL_ASSERT(i >= 0 && (uint32_t)i < a->place.naxes, "axis %d of %u", i, a->place.naxes);
     const TlAxis *axis = &a->place.axes[i];
     TlValue *index = a->place.index[i].value;
     LLVMValueRef stride = a->view->stride[i];
@@ -158,6 +162,7 @@ static LLVMValueRef both(TlCpuGen *g, LLVMValueRef a, LLVMValueRef b)
 
 static LLVMValueRef index_tile(TlCpuGen *g, const TlCpuAccess *a, int i, const TlCpuAt *at)
 {
+    TL_ASSERT((uint32_t)i < a->place.naxes && a->dim[i] >= 0, "axis %d has no index tile", i);
     TlValue *v = a->place.index[i].value;
     TlCpuAt sub;
     if (a->place.pointwise) {
@@ -183,6 +188,7 @@ static void add_condition(TlCpuGen *g, Spot *s, LLVMValueRef c)
 /* i64 numbers of the lanes of the position, or its one index */
 static LLVMValueRef lane_numbers(TlCpuGen *g, const TlCpuAt *at, int dim)
 {
+    TL_ASSERT(dim >= 0 && dim < at->rank, "axis %d of a tile of rank %d", dim, at->rank);
     if (at->width == 1 || dim != at->lane)
         return at->idx[dim];
     return LLVMBuildAdd(g->b, tl_gen_splat(&g->gen, at->idx[dim], at->width),
@@ -191,6 +197,7 @@ static LLVMValueRef lane_numbers(TlCpuGen *g, const TlCpuAt *at, int dim)
 
 static LLVMValueRef stepped_inside(TlCpuGen *g, const TlCpuAccess *a, int i, LLVMValueRef j)
 {
+    TL_ASSERT((uint32_t)i < a->place.naxes, "axis %d of %u", i, a->place.naxes);
     int w = tl_gen_width_of(j);
     LLVMValueRef at = LLVMBuildAdd(
         g->b, tl_gen_splat(&g->gen, a->start[i], w),
@@ -200,6 +207,7 @@ static LLVMValueRef stepped_inside(TlCpuGen *g, const TlCpuAccess *a, int i, LLV
 
 static LLVMValueRef interval_inside(TlCpuGen *g, const TlCpuAccess *a, int i, LLVMValueRef j)
 {
+    TL_ASSERT((uint32_t)i < a->place.naxes && a->lo[i] && a->hi[i], "no interval of axis %d", i);
     int w = tl_gen_width_of(j);
     LLVMValueRef above = LLVMBuildICmp(g->b, LLVMIntSGE, j, tl_gen_splat(&g->gen, a->lo[i], w), "");
     return LLVMBuildAnd(g->b, above,
@@ -346,6 +354,7 @@ static LLVMValueRef lane_mask(TlCpuGen *g, Spot *s, int width)
 
 int tl_cpu_access_width(TlCpuGen *g, TlOp *op, int limit)
 {
+    TL_ASSERT(limit > 0, "%d lanes at most", limit);
     TlCpuAccess *a = access_of(g, op);
     if (op->opcode == TL_OP_INSIDE)
         return limit;
@@ -415,6 +424,7 @@ static TlType elem_of(const TlType *type)
 
 static LLVMValueRef load_element(TlCpuGen *g, TlOp *op, TlCpuAccess *a, Spot *s, TlCpuAt *at)
 {
+    TL_ASSERT(at->width == 1 || s, "an element of %d lanes", at->width);
     TlType elem = elem_of(op->out[0]->type);
     LLVMValueRef ok = element_ok(g, op, a, s), other = outside_value(g, a, &elem, at);
     LLVMBasicBlockRef from = LLVMGetInsertBlock(g->b), join = NULL;
@@ -509,6 +519,7 @@ static bool wants_fork(const TlCpuGen *g, const TlType *elem)
 static LLVMValueRef pointer_run(TlCpuGen *g, const TlType *elem, LLVMValueRef ptrs, int width,
                                 LLVMValueRef *out_first)
 {
+    TL_ASSERT(width > 1, "a run of %d pointers", width);
     LLVMValueRef first = LLVMBuildExtractElement(g->b, ptrs, i32_(g, 0), "");
     LLVMValueRef run = tl_gen_address(&g->gen, elem->dtype, tl_gen_splat(&g->gen, first, width),
                                       tl_gen_iota(&g->gen, g->i64, width));
@@ -532,6 +543,7 @@ static LLVMValueRef load_contiguous(TlCpuGen *g, const TlType *elem, Spot *s, LL
 
 LLVMValueRef tl_cpu_eval_load(TlCpuGen *g, TlOp *op, TlCpuAt *at)
 {
+    TL_ASSERT(op->opcode == TL_OP_LOAD, "%s is no load", tl_op_info(op->opcode)->text);
     TlCpuAccess *a = access_of(g, op);
     Spot s = spot_at(g, a, at);
     if (at->width == 1)
@@ -553,6 +565,7 @@ LLVMValueRef tl_cpu_eval_load(TlCpuGen *g, TlOp *op, TlCpuAt *at)
 
 LLVMValueRef tl_cpu_eval_inside(TlCpuGen *g, TlOp *op, TlCpuAt *at)
 {
+    TL_ASSERT(op->opcode == TL_OP_INSIDE, "%s asks for no bounds", tl_op_info(op->opcode)->text);
     TlCpuAccess *a = access_of(g, op);
     Spot s = spot_at(g, a, at);
     if (at->width > 1)
@@ -629,6 +642,7 @@ static void store_body(TlCpuGen *g, TlCpuAt *at, void *user)
 
 static int least_width(TlCpuGen *g, TlOp *op, int limit)
 {
+    TL_ASSERT(limit > 0, "%d lanes at most", limit);
     TlCpuAccess *a = access_of(g, op);
     limit = tl_cpu_access_width(g, op, limit);
     limit = tl_cpu_chain_width(g, a->place.value, limit);
@@ -639,6 +653,7 @@ static int least_width(TlCpuGen *g, TlOp *op, int limit)
 
 void tl_cpu_lower_store(TlCpuGen *g, TlOp *op)
 {
+    TL_ASSERT(op->opcode == TL_OP_STORE, "%s is no store", tl_op_info(op->opcode)->text);
     const TlType *type = access_of(g, op)->place.value->type;
     int width = 1;
     if (type->rank) {
@@ -800,6 +815,8 @@ static void atomic_body(TlCpuGen *g, TlCpuAt *at, void *user)
 
 void tl_cpu_lower_atomic(TlCpuGen *g, TlOp *op)
 {
+    TL_ASSERT(tl_op_info(op->opcode)->flags & F_ATOMIC,
+              "%s is no atomic", tl_op_info(op->opcode)->text);
     TlCpuAccess *a = access_of(g, op);
     TlType type = {
         .kind = TL_TILE, .dtype = a->place.base->type->dtype, .rank = (uint8_t)a->place.rank};

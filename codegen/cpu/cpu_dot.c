@@ -23,6 +23,7 @@ typedef struct Product {
 
 static Matrix matrix_at(TlCpuGen *g, int32_t buffer, const TlCpuForm *f, bool transposed)
 {
+    TL_ASSERT(buffer >= 0 && (uint32_t)buffer < g->plan->buffers.len, "buffer %d", (int)buffer);
     Matrix m = {.base = tl_cpu_home_ptr(g, buffer),
                 .row = f->stride[f->rank - 2],
                 .col = f->stride[f->rank - 1]};
@@ -66,6 +67,7 @@ static Matrix operand(TlCpuGen *g, TlValue *v, TlDtype dtype, int32_t pack, bool
 static LLVMValueRef element(Product *p, const Matrix *x, LLVMValueRef row, LLVMValueRef col,
                             int width, bool store, LLVMValueRef value)
 {
+    TL_ASSERT(width > 0 && (!store || value), "%d lanes to store", width);
     TlCpuGen *g = p->g;
     LLVMValueRef offset =
         LLVMBuildAdd(g->b, LLVMBuildMul(g->b, row, tl_gen_int(&g->gen, x->row), ""),
@@ -88,6 +90,7 @@ static LLVMValueRef plus(TlCpuGen *g, LLVMValueRef x, int64_t k)
 
 static void micro(Product *p, LLVMValueRef m0, LLVMValueRef n0, int mr, int nv)
 {
+    TL_ASSERT(mr > 0 && nv > 0, "a block of %d rows, %d vectors", mr, nv);
     TlCpuGen *g = p->g;
     LLVMValueRef acc[64], next[64], b[8];
     for (int i = 0; i < mr; i++)
@@ -183,6 +186,8 @@ static void narrow_result(TlCpuGen *g, TlValue *out, TlDtype dtype, int32_t wide
 
 void tl_cpu_lower_dot(TlCpuGen *g, TlOp *op)
 {
+    TL_ASSERT(op->opcode == TL_OP_DOT && op->nin == 3,
+              "%s is no product", tl_op_info(op->opcode)->text);
     TlValue *out = op->out[0];
     TlDtype d = out->type->dtype, wide = d == TL_F64 || d == TL_I32 ? d : TL_F32;
     uint64_t extra = 0;

@@ -11,6 +11,9 @@
 
 TlCpuLoop tl_cpu_loop_begin(TlCpuGen *g, int64_t begin, int64_t end, int64_t step)
 {
+    TL_ASSERT(end > begin && step > 0,
+              "a loop from %lld to %lld by %lld",
+              (long long)begin, (long long)end, (long long)step);
     TlCpuLoop l = {.step = step, .end = end, .single = begin + step >= end};
     if (l.single) {
         l.iv = tl_gen_int(&g->gen, begin);
@@ -40,6 +43,7 @@ LLVMValueRef tl_cpu_loop_carry(TlCpuGen *g, TlCpuLoop *l, LLVMValueRef init)
 
 void tl_cpu_loop_end(TlCpuGen *g, TlCpuLoop *l, LLVMValueRef *next)
 {
+    TL_ASSERT(!l->ncarry || next, "%u values carried to nowhere", l->ncarry);
     if (l->single)
         return;
     LLVMBasicBlockRef latch = LLVMGetInsertBlock(g->b);
@@ -89,6 +93,8 @@ void tl_cpu_range_end(TlCpuGen *g, TlCpuRange *l, int64_t step, const LLVMValueR
 
 int tl_cpu_fit_width(int64_t padded, int width)
 {
+    TL_ASSERT(padded > 0 && width > 0 && (width & (width - 1)) == 0,
+              "%d lanes over %lld elements", width, (long long)padded);
     while (width > 1 && padded % width)
         width /= 2;
     return width;
@@ -96,6 +102,7 @@ int tl_cpu_fit_width(int64_t padded, int width)
 
 void tl_cpu_at_init(TlCpuGen *g, TlCpuAt *at, int rank, int lane, int width)
 {
+    TL_ASSERT(rank <= TL_MAX_RANK && width > 0, "%d lanes at rank %d", width, rank);
     memset(at, 0, sizeof *at);
     at->rank = rank;
     at->lane = lane < 0 ? 0 : lane;
@@ -105,6 +112,8 @@ void tl_cpu_at_init(TlCpuGen *g, TlCpuAt *at, int rank, int lane, int width)
 
 void tl_cpu_nest(TlCpuGen *g, const TlType *type, int width, TlCpuBody body, void *user)
 {
+    TL_ASSERT(type->kind == TL_TILE && width > 0,
+              "%d lanes over a type of kind %d", width, (int)type->kind);
     TlCpuForm f = tl_cpu_form(type);
     TlCpuAt at;
     tl_cpu_at_init(g, &at, f.rank, f.lane, width);
@@ -212,6 +221,7 @@ static LLVMValueRef load_at(TlCpuGen *g, const TlType *type, LLVMValueRef base, 
 static LLVMValueRef load_strided(TlCpuGen *g, const TlType *type, LLVMValueRef base,
                                  const TlCpuForm *f, TlCpuAt *at)
 {
+    TL_ASSERT(at->width > 1, "%d lanes apart", at->width);
     LLVMValueRef rest = home_offset(g, f, at, true);
     LLVMValueRef x = LLVMGetPoison(tl_gen_vec(tl_gen_elem_type(&g->gen, type), at->width));
     for (int i = 0; i < at->width; i++) {
@@ -266,6 +276,7 @@ static LLVMValueRef eval_iota(TlCpuGen *g, const TlType *type, TlCpuAt *at)
 
 static LLVMValueRef eval_broadcast(TlCpuGen *g, TlValue *x, TlCpuAt *at)
 {
+    TL_ASSERT(x->type->rank <= at->rank, "rank %d becomes %d", (int)x->type->rank, at->rank);
     TlCpuAt sub;
     bool lanes = x->type->shape[at->lane] != 1;
     tl_cpu_at_init(g, &sub, at->rank, at->lane, lanes ? at->width : 1);
@@ -277,6 +288,7 @@ static LLVMValueRef eval_broadcast(TlCpuGen *g, TlValue *x, TlCpuAt *at)
 
 static LLVMValueRef eval_expand(TlCpuGen *g, const TlOp *op, TlCpuAt *at)
 {
+    TL_ASSERT(op->opcode == TL_OP_EXPAND, "%s adds no axis", tl_op_info(op->opcode)->text);
     int axis = (int)tl_attr_int(op, TL_ATTR_AXIS, 0);
     TlValue *x = tl_in(op, 0);
     TlCpuAt sub;
@@ -292,6 +304,8 @@ static LLVMValueRef eval_expand(TlCpuGen *g, const TlOp *op, TlCpuAt *at)
 
 static LLVMValueRef eval_trans(TlCpuGen *g, const TlOp *op, TlCpuAt *at)
 {
+    TL_ASSERT(op->opcode == TL_OP_TRANS && tl_attr(op, TL_ATTR_PERM),
+              "%s turns nothing", tl_op_info(op->opcode)->text);
     const int64_t *perm = tl_attr(op, TL_ATTR_PERM)->u.ints;
     TlCpuAt sub;
     tl_cpu_at_init(g, &sub, at->rank, (int)perm[at->lane], at->width);
@@ -303,6 +317,7 @@ static LLVMValueRef eval_trans(TlCpuGen *g, const TlOp *op, TlCpuAt *at)
 /* Axes of extent 1 come and go; the others keep their order. */
 static LLVMValueRef eval_renaming(TlCpuGen *g, const TlOp *op, TlCpuAt *at)
 {
+    TL_ASSERT(tl_cpu_is_renaming(op), "%s moves elements", tl_op_info(op->opcode)->text);
     TlValue *x = tl_in(op, 0);
     const TlType *from = x->type, *to = op->out[0]->type;
     TlCpuAt sub;
@@ -352,6 +367,7 @@ static LLVMValueRef eval_reshape(TlCpuGen *g, const TlOp *op, TlCpuAt *at)
 static LLVMValueRef gather_lane(TlCpuGen *g, TlValue *x, int axis, LLVMValueRef k,
                                 const TlCpuAt *at, int lane)
 {
+    TL_ASSERT(lane < at->width, "lane %d of %d", lane, at->width);
     TlCpuAt sub;
     tl_cpu_at_init(g, &sub, at->rank, at->lane, 1);
     for (int d = 0; d < at->rank; d++)
@@ -367,6 +383,8 @@ static LLVMValueRef gather_lane(TlCpuGen *g, TlValue *x, int axis, LLVMValueRef 
 
 static LLVMValueRef eval_gather(TlCpuGen *g, const TlOp *op, TlCpuAt *at)
 {
+    TL_ASSERT(op->opcode == TL_OP_GATHER && op->nin == 2,
+              "%s is no gather", tl_op_info(op->opcode)->text);
     TlValue *x = tl_in(op, 0), *index = tl_in(op, 1);
     int axis = (int)tl_attr_int(op, TL_ATTR_AXIS, 0), w = at->width;
     LLVMTypeRef i64s = tl_gen_vec(g->i64, w);
@@ -389,6 +407,7 @@ static LLVMValueRef eval_gather(TlCpuGen *g, const TlOp *op, TlCpuAt *at)
 
 static LLVMValueRef eval_ptr_add(TlCpuGen *g, const TlOp *op, TlCpuAt *at)
 {
+    TL_ASSERT(tl_in(op, 0)->type->ptr, "%s of no pointer", tl_op_info(op->opcode)->text);
     const TlType *type = tl_in(op, 0)->type;
     LLVMValueRef p = tl_cpu_eval(g, tl_in(op, 0), at), k = tl_cpu_eval(g, tl_in(op, 1), at);
     k = LLVMBuildIntCast2(g->b, k, tl_gen_vec(g->i64, at->width),
@@ -433,6 +452,7 @@ LLVMValueRef tl_cpu_eval_op(TlCpuGen *g, TlValue *v, TlCpuAt *at)
 
 LLVMValueRef tl_cpu_eval(TlCpuGen *g, TlValue *v, TlCpuAt *at)
 {
+    TL_ASSERT(v->type->kind == TL_TILE && at->width > 0, "value %u is no tile", v->id);
     if (v->type->rank == 0)
         return tl_gen_splat(&g->gen, tl_gen_scalar(&g->gen, v), at->width);
     uint64_t seen;
@@ -456,6 +476,7 @@ enum { GATHERED = 16 }; /* lanes that are fetched one by one */
 
 static int width_of_op(TlCpuGen *g, TlOp *op, int limit)
 {
+    TL_ASSERT(limit > 0, "%d lanes at most", limit);
     if (op->opcode == TL_OP_LOAD || op->opcode == TL_OP_INSIDE)
         return tl_cpu_access_width(g, op, limit);
     if (tl_gen_op_is_scalar_only(&g->gen, op))
@@ -473,6 +494,7 @@ static int width_of_op(TlCpuGen *g, TlOp *op, int limit)
 
 static int chain_width(TlCpuGen *g, TlValue *v, int limit, bool own, TlMap *seen)
 {
+    TL_ASSERT(limit > 0 && v->id < g->fn->nvalues, "value %u, %d lanes", v->id, limit);
     if (v->type->kind != TL_TILE || v->type->rank == 0)
         return limit;
     uint64_t bytes = tl_gen_elem_bytes(v->type);
@@ -535,6 +557,7 @@ static void fill_body(TlCpuGen *g, TlCpuAt *at, void *user)
 /* W x W blocks in registers: log2 W rounds of interleaving row i with row i + W/2. */
 static void transpose_block(TlCpuGen *g, LLVMValueRef *rows, int w)
 {
+    TL_ASSERT(w > 1 && (w & (w - 1)) == 0, "a block of %d rows", w);
     LLVMValueRef next[16], lo[16], hi[16];
     for (int i = 0; i < w / 2; i++) {
         lo[2 * i] = LLVMConstInt(g->i32, (unsigned)i, 0);
@@ -601,6 +624,8 @@ static bool fill_transposed(TlCpuGen *g, Fill *f)
 
 static void fill(TlCpuGen *g, TlValue *v, const TlType *type, int32_t buffer, bool own)
 {
+    TL_ASSERT(buffer >= 0 && (uint32_t)buffer < g->plan->buffers.len,
+              "value %u has no home", v->id);
     Fill f = {.v = v,
               .type = type,
               .base = tl_cpu_home_ptr(g, buffer),

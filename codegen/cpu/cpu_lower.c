@@ -36,6 +36,8 @@ static void copy_body(TlCpuGen *g, TlCpuAt *at, void *user)
 
 static void copy_home(TlCpuGen *g, const TlType *type, int32_t from, int32_t to)
 {
+    TL_ASSERT(from >= 0 && to >= 0 && from != to,
+              "a copy from buffer %d to %d", (int)from, (int)to);
     Copy c = {type, tl_cpu_home_ptr(g, from), tl_cpu_home_ptr(g, to), tl_cpu_form(type)};
     int width = 2 * g->vector_bytes / (int)tl_gen_elem_bytes(type);
     tl_cpu_nest(g, type, tl_cpu_fit_width(c.form.padded[c.form.lane], width < 64 ? width : 64),
@@ -72,6 +74,8 @@ static bool is_endangered(const TlCpuGen *g, const TlValue *v, int32_t own, uint
 /* One parallel copy of a terminator's tile operands (from operand `first`) to the homes of `to`. */
 static void move_tiles(TlCpuGen *g, TlOp *term, uint32_t first, uint32_t n, TlValue *const *to)
 {
+    TL_ASSERT(first + n <= term->nin,
+              "%s gives %u values of %u", tl_op_info(term->opcode)->text, n, term->nin);
     uint64_t extra = 0;
     bool has_room = tl_map_get(&g->plan->extra, (uint64_t)(uintptr_t)term, &extra);
     int32_t *temporary = TL_NEW_ARRAY(g->arena, int32_t, n + 1);
@@ -100,6 +104,8 @@ static void move_tiles(TlCpuGen *g, TlOp *term, uint32_t first, uint32_t n, TlVa
 
 static void add_scalars(TlCpuGen *g, TlOp *term, uint32_t first, uint32_t n, LLVMValueRef *phis)
 {
+    TL_ASSERT(first + n <= term->nin,
+              "%s gives %u values of %u", tl_op_info(term->opcode)->text, n, term->nin);
     LLVMBasicBlockRef from = LLVMGetInsertBlock(g->b);
     for (uint32_t i = 0; i < n; i++) {
         if (!phis[i])
@@ -126,6 +132,8 @@ static LLVMValueRef *scalar_phis(TlCpuGen *g, uint32_t n, TlValue *const *values
 
 static void lower_for(TlCpuGen *g, TlOp *op)
 {
+    TL_ASSERT(op->opcode == TL_OP_FOR && op->nregions == 1 && op->nin == op->nout + 3,
+              "for of %u operands, %u results", op->nin, op->nout);
     TlBlock *body = op->regions[0];
     LLVMValueRef lo = tl_gen_scalar(&g->gen, tl_in(op, 0)),
                  step = tl_gen_scalar(&g->gen, tl_in(op, 2));
@@ -166,6 +174,7 @@ static void lower_for(TlCpuGen *g, TlOp *op)
 
 static void lower_while(TlCpuGen *g, TlOp *op)
 {
+    TL_ASSERT(op->opcode == TL_OP_WHILE && op->nregions == 2, "while of %u regions", op->nregions);
     TlBlock *before = op->regions[0], *after = op->regions[1];
     move_tiles(g, op, 0, op->nin, before->args);
     LLVMBasicBlockRef entry = LLVMGetInsertBlock(g->b), head = tl_gen_block(&g->gen, "while"),
@@ -198,6 +207,7 @@ static void lower_while(TlCpuGen *g, TlOp *op)
 
 static void lower_if(TlCpuGen *g, TlOp *op)
 {
+    TL_ASSERT(op->opcode == TL_OP_IF && op->nregions == 2, "if of %u regions", op->nregions);
     LLVMBasicBlockRef arms[2] = {tl_gen_block(&g->gen, "then"), tl_gen_block(&g->gen, "else")},
                       join = tl_gen_block(&g->gen, "join"), ends[2];
     LLVMValueRef *values[2];
@@ -242,6 +252,8 @@ static void dense_body(TlCpuGen *g, TlCpuAt *at, void *user)
 
 static void lower_print(TlCpuGen *g, TlOp *op)
 {
+    TL_ASSERT(op->opcode == TL_OP_PRINT && op->nin > 0,
+              "%s prints nothing", tl_op_info(op->opcode)->text);
     TlValue *v = tl_in(op, 0);
     Dense d = {.v = v};
     uint64_t extra = 0;
@@ -291,6 +303,7 @@ static void assert_body(TlCpuGen *g, TlCpuAt *at, void *user)
 
 static void lower_pure(TlCpuGen *g, TlOp *op)
 {
+    TL_ASSERT(op->nout == 1, "%s has %u results", tl_op_info(op->opcode)->text, op->nout);
     TlValue *v = op->out[0];
     if (v->type->rank) {
         TlOp *reduce = tl_map_get_ptr(&g->plan->fused, op);
@@ -389,6 +402,8 @@ void tl_cpu_lower_op(TlCpuGen *g, TlOp *op)
 
 void tl_cpu_lower_block(TlCpuGen *g, TlBlock *block)
 {
+    TL_ASSERT(block->fn == g->fn && block->last,
+              "a block of another function than '%s'", g->fn->name);
     for (TlOp *op = block->first; op; op = op->next) {
         g->loc = op->loc;
         tl_cpu_lower_op(g, op);
@@ -436,6 +451,7 @@ static void enum_attribute(TlCpuGen *g, unsigned index, const char *name)
 
 static void begin_function(TlCpuGen *g, const char *symbol)
 {
+    TL_ASSERT(symbol && *symbol, "a kernel without a symbol");
     LLVMTypeRef params[2] = {g->ptr, g->ptr};
     g->function = LLVMAddFunction(g->l->module, symbol, LLVMFunctionType(g->void_, params, 2, 0));
     enum_attribute(g, LLVMAttributeFunctionIndex, "nounwind");
@@ -470,6 +486,9 @@ static TlKernelCode lower_kernel(TlLlvm *l, const TlCodegenOptions *options, TlA
     begin_function(&g, symbol);
     tl_gen_params(&g.gen);
     tl_cpu_lower_block(&g, fn->body);
+    TL_ASSERT(LLVMGetBasicBlockTerminator(LLVMGetInsertBlock(g.b)) ||
+              fn->body->last->opcode == TL_OP_RETURN,
+              "'%s' does not end", fn->name);
     TlKernelCode k = {.fn = fn,
                       .symbol = symbol,
                       .slots = g.slots,
@@ -499,6 +518,7 @@ enum { BLOCK = 512 };
 void *tl_cpu_compile(TlModule *m, const TlCodegenOptions *options, TlEmit emit, TlArena *arena,
                      TlKernelCodes *kernels, size_t *out_size)
 {
+    TL_ASSERT(options->target && kernels && out_size, "nothing to compile for");
     TlLlvm l;
     bool supported = true;
     for (uint32_t i = 0; i < m->fns.len; i++)

@@ -56,6 +56,8 @@ static int64_t pad(int64_t n)
 
 TlCpuForm tl_cpu_form(const TlType *type)
 {
+    TL_ASSERT(type->kind == TL_TILE && type->rank <= TL_MAX_RANK,
+              "a type of kind %d", (int)type->kind);
     TlCpuForm f = {.rank = type->rank, .lane = type->rank - 1, .elems = 1};
     while (f.lane > 0 && type->shape[f.lane] == 1)
         f.lane--;
@@ -98,6 +100,8 @@ static bool reads_constant(const TlFn *fn, const TlValue *base)
 
 static bool same_place(const TlOp *a, const TlOp *b)
 {
+    TL_ASSERT(a->opcode == TL_OP_LOAD || b->opcode == TL_OP_LOAD,
+              "%s and %s load nothing", tl_op_info(a->opcode)->text, tl_op_info(b->opcode)->text);
     TlPlace p = tl_op_place(a), q = tl_op_place(b);
     if (p.base != q.base || p.naxes != q.naxes || !p.axes || !q.axes)
         return p.base == q.base && !p.axes && !q.axes && p.rank == 0;
@@ -179,6 +183,7 @@ bool tl_cpu_is_renaming(const TlOp *op)
 
 static bool lane_moves(const TlOp *trans)
 {
+    TL_ASSERT(trans->opcode == TL_OP_TRANS, "%s turns nothing", tl_op_info(trans->opcode)->text);
     const TlAttr *perm = tl_attr(trans, TL_ATTR_PERM);
     TlCpuForm from = tl_cpu_form(tl_in(trans, 0)->type), to = tl_cpu_form(trans->out[0]->type);
     return tl_type_elems(trans->out[0]->type) > 1 && perm->u.ints[to.lane] != from.lane;
@@ -203,6 +208,7 @@ static bool can_be_virtual(const TlOp *op)
 
 static int op_cost(const TlOp *op)
 {
+    TL_ASSERT(op->nout > 0, "%s has no result", tl_op_info(op->opcode)->text);
     switch (op->opcode) {
     case TL_OP_CONST:
     case TL_OP_IOTA:
@@ -297,6 +303,7 @@ static bool only_elementwise(Placer *p, TlValue *from, const TlValue *v)
 
 static bool load_may_wait(Placer *p, TlOp *load, TlOp *root)
 {
+    TL_ASSERT(load->opcode == TL_OP_LOAD, "%s is no load", tl_op_info(load->opcode)->text);
     if (reads_constant(p->fn, tl_in(load, 0)))
         return true;
     uint32_t end = pos_of(p, root);
@@ -560,6 +567,8 @@ static void find_reads(Placer *p, const TlBlock *block)
 
 static int32_t new_buffer(Placer *p, uint64_t bytes, uint32_t first, uint32_t last)
 {
+    TL_ASSERT(bytes > 0 && first <= last,
+              "a home of %llu bytes from %u to %u", (unsigned long long)bytes, first, last);
     tl_vec_push(p->arena, &p->plan->buffers,
                 (TlCpuBuffer){.bytes = (bytes + 63) / 64 * 64, .first = first, .last = last});
     return (int32_t)p->plan->buffers.len - 1;
@@ -572,6 +581,7 @@ static int32_t home_buffer(Placer *p, const TlType *type, uint32_t first, uint32
 
 static void use_buffer(Placer *p, const TlValue *v, int32_t buffer, uint32_t def)
 {
+    TL_ASSERT(buffer >= 0, "value %u has no home", v->id);
     p->plan->place[v->id].buffer = buffer;
     TlCpuBuffer *b = &p->plan->buffers.data[buffer];
     if (def < b->first)
@@ -585,6 +595,7 @@ static void use_buffer(Placer *p, const TlValue *v, int32_t buffer, uint32_t def
 /* May the value the loop yields be written over the carried one? */
 static bool can_take_over(Placer *p, const TlValue *y, const TlValue *a, const TlOp *loop)
 {
+    TL_ASSERT(loop->nregions > 0, "%s is no loop", tl_op_info(loop->opcode)->text);
     if (!y->def || y->def->block != loop->regions[0] || p->plan->place[y->id].kind != TL_CPU_HOME)
         return false;
     if (p->plan->place[y->id].buffer >= 0 || y->type != a->type)
@@ -626,6 +637,7 @@ static bool can_take_over(Placer *p, const TlValue *y, const TlValue *a, const T
 
 static void place_for(Placer *p, TlOp *op)
 {
+    TL_ASSERT(op->opcode == TL_OP_FOR, "%s is no loop", tl_op_info(op->opcode)->text);
     TlBlock *body = op->regions[0];
     uint32_t first = pos_of(p, op), last = end_of(p, op);
     for (uint32_t k = 0; k < op->nout; k++) {
@@ -643,6 +655,7 @@ static void place_for(Placer *p, TlOp *op)
 /* Values that `while` passes on unchanged keep the carried home; others get one of their own. */
 static void place_while(Placer *p, TlOp *op)
 {
+    TL_ASSERT(op->opcode == TL_OP_WHILE, "%s is no loop", tl_op_info(op->opcode)->text);
     TlBlock *before = op->regions[0], *after = op->regions[1];
     uint32_t first = pos_of(p, op), last = end_of(p, op);
     for (uint32_t k = 0; k < before->nargs; k++)
@@ -784,6 +797,7 @@ static void assign_offsets(TlCpuPlan *plan, TlArena *arena)
 
 TlCpuPlan *tl_cpu_plan(const TlFn *fn, TlArena *arena)
 {
+    TL_ASSERT(fn->body && fn->module, "'%s' has no body", fn->name);
     Placer p = {.fn = fn, .arena = arena, .plan = TL_NEW(arena, TlCpuPlan)};
     uint32_t n = fn->nvalues + 1;
     tl_map_init(&p.pos, arena);

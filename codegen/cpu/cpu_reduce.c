@@ -21,6 +21,8 @@ typedef struct Reduction {
 
 static Reduction reduction_of(TlOp *op)
 {
+    TL_ASSERT(op->nin > 0 && op->nin == op->nout,
+              "%s of %u values gives %u", tl_op_info(op->opcode)->text, op->nin, op->nout);
     Reduction r = {.op = op,
                    .axis = (int)tl_attr_int(op, TL_ATTR_AXIS, 0),
                    .n = op->nin,
@@ -51,6 +53,7 @@ static bool is_local(const TlValue *v, const TlBlock *b)
 
 static void combine_lanes(TlCpuGen *g, const TlBlock *b, int width, LLVMValueRef *out)
 {
+    TL_ASSERT(width > 0 && b->nargs % 2 == 0, "a combiner of %u values", b->nargs);
     for (TlOp *op = b->first; op->opcode != TL_OP_YIELD; op = op->next) {
         TlValue *v = op->out[0];
         if (op->opcode == TL_OP_CONST) {
@@ -123,6 +126,7 @@ static int sources_width(TlCpuGen *g, const Reduction *r, int limit)
 
 static LLVMValueRef half(TlCpuGen *g, LLVMValueRef x, int from, int n)
 {
+    TL_ASSERT(from >= 0 && n > 0, "%d lanes from %d", n, from);
     LLVMValueRef mask[64];
     if (n == 1)
         return LLVMBuildExtractElement(g->b, x, LLVMConstInt(g->i32, (unsigned)from, 0), "");
@@ -134,6 +138,7 @@ static LLVMValueRef half(TlCpuGen *g, LLVMValueRef x, int from, int n)
 
 static void fold_lanes(TlCpuGen *g, const Reduction *r, LLVMValueRef *acc, int width)
 {
+    TL_ASSERT((width & (width - 1)) == 0, "%d lanes", width);
     for (int w = width / 2; w >= 1; w /= 2) {
         LLVMValueRef a[MAX_TUPLE], b[MAX_TUPLE];
         for (uint32_t i = 0; i < r->n; i++) {
@@ -175,6 +180,7 @@ static void reduce_whole_vectors(TlCpuGen *g, Reduction *r, TlCpuAt *at, int64_t
 static void reduce_row(TlCpuGen *g, Reduction *r, TlCpuAt *at, int64_t n, int width,
                        LLVMValueRef *acc)
 {
+    TL_ASSERT(n > 0 && width > 0, "a row of %lld elements", (long long)n);
     int64_t whole = n / width * width;
     at->width = width;
     at->idx[r->axis] = tl_gen_int(&g->gen, 0);
@@ -200,6 +206,7 @@ static void reduce_row(TlCpuGen *g, Reduction *r, TlCpuAt *at, int64_t n, int wi
 static void reduce_across(TlCpuGen *g, const Reduction *r, TlCpuAt *at, int64_t n,
                           LLVMValueRef *acc)
 {
+    TL_ASSERT(n > 0, "%lld elements", (long long)n);
     at->idx[r->axis] = tl_gen_int(&g->gen, 0);
     eval_all(g, r, at, acc);
     if (n == 1)
@@ -279,12 +286,15 @@ static void lower_reduction(TlCpuGen *g, Reduction r)
 
 void tl_cpu_lower_reduce(TlCpuGen *g, TlOp *op)
 {
+    TL_ASSERT(op->opcode == TL_OP_REDUCE, "%s is no reduction", tl_op_info(op->opcode)->text);
     if (!tl_map_get(&g->plan->fused, (uint64_t)(uintptr_t)op, NULL)) /* else it is done */
         lower_reduction(g, reduction_of(op));
 }
 
 void tl_cpu_define_and_reduce(TlCpuGen *g, TlValue *v, TlOp *reduce)
 {
+    TL_ASSERT(reduce->opcode == TL_OP_REDUCE,
+              "%s is no reduction", tl_op_info(reduce->opcode)->text);
     Reduction r = reduction_of(reduce);
     r.fill = v;
     lower_reduction(g, r);
@@ -304,6 +314,7 @@ static void store_scan(TlCpuGen *g, const Reduction *r, TlCpuAt *at, LLVMValueRe
 
 void tl_cpu_lower_scan(TlCpuGen *g, TlOp *op)
 {
+    TL_ASSERT(op->opcode == TL_OP_SCAN, "%s is no scan", tl_op_info(op->opcode)->text);
     Reduction r = reduction_of(op);
     TlCpuForm f = tl_cpu_form(tl_in(op, 0)->type);
     int64_t n = f.extent[r.axis];
@@ -370,6 +381,7 @@ static void count_value(TlCpuGen *g, TlCpuAt *at, void *user)
 
 void tl_cpu_lower_histogram(TlCpuGen *g, TlOp *op)
 {
+    TL_ASSERT(op->opcode == TL_OP_HISTOGRAM, "%s counts nothing", tl_op_info(op->opcode)->text);
     const TlType *t = op->out[0]->type;
     Bins h = {.op = op, .base = tl_cpu_home_ptr(g, g->plan->place[op->out[0]->id].buffer)};
     TlCpuForm f = tl_cpu_form(t);

@@ -13,6 +13,7 @@
 
 static LLVMValueRef safe_div(TlGen *g, bool rem, bool is_signed, LLVMValueRef a, LLVMValueRef b)
 {
+    TL_ASSERT(LLVMTypeOf(a) == LLVMTypeOf(b), "a division of different types");
     LLVMValueRef zero = LLVMBuildICmp(g->b, LLVMIntEQ, b, like(b, 0), "");
     LLVMValueRef d = select_(g, zero, like(b, 1), b);
     if (is_signed) { /* MIN / -1 = MIN, MIN % -1 = 0: as division by 1 */
@@ -49,6 +50,7 @@ static LLVMValueRef float_extreme(TlGen *g, bool max, bool nan_wins, LLVMValueRe
 
 LLVMValueRef tl_gen_int_extreme(TlGen *g, bool max, bool is_signed, LLVMValueRef a, LLVMValueRef b)
 {
+    TL_ASSERT(LLVMTypeOf(a) == LLVMTypeOf(b), "extremes of different types");
     LLVMIntPredicate p =
         max ? (is_signed ? LLVMIntSGT : LLVMIntUGT) : (is_signed ? LLVMIntSLT : LLVMIntULT);
     return select_(g, LLVMBuildICmp(g->b, p, a, b, ""), a, b);
@@ -68,6 +70,7 @@ static LLVMValueRef mul_high(TlGen *g, TlDtype d, LLVMValueRef a, LLVMValueRef b
 /* operands and result are f32 or f64 */
 static LLVMValueRef float_op(TlGen *g, TlOpcode opcode, LLVMValueRef *in)
 {
+    TL_ASSERT(in[0], "%s of nothing", tl_op_info(opcode)->text);
     LLVMValueRef a = in[0], b = in[1];
     switch (opcode) {
     case TL_OP_ADD: return LLVMBuildFAdd(g->b, a, b, "");
@@ -102,6 +105,8 @@ static LLVMValueRef float_op(TlGen *g, TlOpcode opcode, LLVMValueRef *in)
 
 static LLVMValueRef int_compare(TlGen *g, TlOpcode opcode, bool s, LLVMValueRef a, LLVMValueRef b)
 {
+    TL_ASSERT(opcode >= TL_OP_EQ && opcode <= TL_OP_GE,
+              "%s compares nothing", tl_op_info(opcode)->text);
     LLVMIntPredicate p = opcode == TL_OP_EQ   ? LLVMIntEQ
                          : opcode == TL_OP_NE ? LLVMIntNE
                          : opcode == TL_OP_LT ? (s ? LLVMIntSLT : LLVMIntULT)
@@ -120,6 +125,7 @@ LLVMValueRef tl_gen_count_zeros(TlGen *g, const char *name, LLVMValueRef a)
 
 static LLVMValueRef int_op(TlGen *g, TlOpcode opcode, TlDtype d, LLVMValueRef *in)
 {
+    TL_ASSERT(!tl_is_float(d), "%s of %s", tl_op_info(opcode)->text, tl_dtype_name(d));
     LLVMValueRef a = in[0], b = in[1];
     bool s = tl_is_signed(d);
     switch (opcode) {
@@ -203,6 +209,7 @@ static LLVMValueRef ring_hash(TlGen *g, TlOpcode opcode, LLVMValueRef a, LLVMVal
 /* A float op in the ring; operands and result as their float types have them in registers. */
 static LLVMValueRef ring_op(TlGen *g, TlOpcode opcode, TlDtype d, uint32_t n, LLVMValueRef *in)
 {
+    TL_ASSERT(n > 0 && n <= 3, "%s of %u operands", tl_op_info(opcode)->text, n);
     LLVMTypeRef type = LLVMTypeOf(in[0]);
     LLVMValueRef x[3] = {NULL, NULL, NULL}, r;
     for (uint32_t i = 0; i < n; i++)
@@ -230,6 +237,8 @@ LLVMValueRef tl_gen_multiply_add(TlGen *g, TlDtype d, LLVMValueRef a, LLVMValueR
 
 LLVMValueRef tl_gen_elementwise(TlGen *g, const TlOp *op, LLVMValueRef *in)
 {
+    TL_ASSERT(op->nin > 0 && op->nout == 1,
+              "%s of %u operands", tl_op_info(op->opcode)->text, op->nin);
     const TlType *type = tl_in(op, 0)->type;
     TlDtype d = type->dtype;
     switch (op->opcode) {
@@ -268,6 +277,8 @@ LLVMValueRef tl_gen_elementwise(TlGen *g, const TlOp *op, LLVMValueRef *in)
 
 LLVMValueRef tl_gen_combine(TlGen *g, TlCombine kind, TlDtype d, LLVMValueRef a, LLVMValueRef b)
 {
+    TL_ASSERT((unsigned)kind <= TL_COMBINE_USER && LLVMTypeOf(a) == LLVMTypeOf(b),
+              "combiner %d of different types", (int)kind);
     static const TlOpcode OPS[] = {
         [TL_COMBINE_ADD] = TL_OP_ADD, [TL_COMBINE_MUL] = TL_OP_MUL, [TL_COMBINE_MAX] = TL_OP_MAX,
         [TL_COMBINE_MIN] = TL_OP_MIN, [TL_COMBINE_AND] = TL_OP_AND, [TL_COMBINE_OR] = TL_OP_OR,

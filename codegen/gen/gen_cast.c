@@ -51,6 +51,7 @@ typedef struct SmallFloat {
 
 static SmallFloat small_float(TlDtype d)
 {
+    TL_ASSERT(tl_is_float(d) && tl_dtype_bits(d) <= 8, "%s is no small float", tl_dtype_name(d));
     switch (d) {
     case TL_F8E4M3: return (SmallFloat){3, -6, 7, 8, 0x7E, 0x7F, 0x7F};
     case TL_F8E5M2: return (SmallFloat){2, -14, 15, 8, 0x7B, 0x7C, 0x7E};
@@ -149,6 +150,7 @@ static LLVMValueRef f4_to_f32(TlGen *g, LLVMValueRef x)
 /* any float type to f32 (f64 excluded) */
 LLVMValueRef tl_gen_widen(TlGen *g, TlDtype d, LLVMValueRef x)
 {
+    TL_ASSERT((unsigned)d < TL_DTYPE_COUNT, "element type %d", (int)d);
     switch (d) {
     case TL_F16: return LLVMBuildFPExt(g->b, x, tl_gen_vec(g->f32, tl_gen_width_of(x)), "");
     case TL_BF16: return bf16_to_f32(g, x);
@@ -164,6 +166,7 @@ LLVMValueRef tl_gen_widen(TlGen *g, TlDtype d, LLVMValueRef x)
 /* f32 to a float type, one rounding to nearest even */
 LLVMValueRef tl_gen_narrow(TlGen *g, TlDtype d, LLVMValueRef x, bool nosat)
 {
+    TL_ASSERT((unsigned)d < TL_DTYPE_COUNT, "element type %d", (int)d);
     switch (d) {
     case TL_F16: return LLVMBuildFPTrunc(g->b, x, tl_gen_vec(g->f16, tl_gen_width_of(x)), "");
     case TL_BF16: return f32_to_bf16(g, x);
@@ -205,6 +208,8 @@ static LLVMValueRef nibble(TlGen *g, LLVMValueRef x)
 
 static LLVMValueRef int_to_float(TlGen *g, TlDtype from, TlDtype to, LLVMValueRef x, bool nosat)
 {
+    TL_ASSERT(tl_is_float(to) && !tl_is_float(from),
+              "%s to %s", tl_dtype_name(from), tl_dtype_name(to));
     int w = tl_gen_width_of(x);
     bool is_signed = tl_is_signed(from);
     if (to == TL_F32 || to == TL_F64) {
@@ -226,6 +231,7 @@ static LLVMValueRef int_to_float(TlGen *g, TlDtype from, TlDtype to, LLVMValueRe
 
 static LLVMValueRef float_to_int(TlGen *g, TlDtype to, LLVMValueRef x)
 {
+    TL_ASSERT(!tl_is_float(to), "%s is no integer", tl_dtype_name(to));
     bool is_signed = tl_is_signed(to);
     LLVMTypeRef types[2] = {tl_gen_vec(tl_gen_dtype_type(g, to), tl_gen_width_of(x)),
                             LLVMTypeOf(x)};
@@ -238,6 +244,8 @@ static LLVMValueRef float_to_int(TlGen *g, TlDtype to, LLVMValueRef x)
 
 static LLVMValueRef int_resize(TlGen *g, TlDtype from, TlDtype to, LLVMValueRef x)
 {
+    TL_ASSERT(!tl_is_float(from) && !tl_is_float(to),
+              "%s to %s", tl_dtype_name(from), tl_dtype_name(to));
     LLVMTypeRef t = tl_gen_vec(tl_gen_dtype_type(g, to), tl_gen_width_of(x));
     int a = from == TL_BOOL ? 1 : tl_dtype_bytes(from) * 8, b = tl_dtype_bytes(to) * 8;
     if (from == TL_I4) { /* stored as the low nibble: extend its sign */
@@ -310,6 +318,8 @@ static LLVMValueRef ring_cast(TlGen *g, TlDtype from, TlDtype to, LLVMValueRef x
 
 LLVMValueRef tl_gen_cast(TlGen *g, TlDtype from, TlDtype to, LLVMValueRef x, int round, bool nosat)
 {
+    TL_ASSERT((unsigned)from < TL_DTYPE_COUNT && (unsigned)to < TL_DTYPE_COUNT,
+              "element types %d and %d", (int)from, (int)to);
     if (g->fn->ring && (tl_is_float(from) || tl_is_float(to)))
         return ring_cast(g, from, to, x);
     if (round == TL_ROUND_ZERO && tl_is_float(to) && from != to)

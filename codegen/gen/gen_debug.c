@@ -20,6 +20,7 @@ static void module_flag(TlLlvm *l, const char *name, unsigned value)
 
 void tl_gen_debug_open(TlLlvm *l, const TlModule *m, bool directives_only)
 {
+    TL_ASSERT(!l->di, "line information is open");
     static const char PRODUCER[] = "tilec";
     const char *path = m->ctx->diags.sources.data[0].path;
     l->di = LLVMCreateDIBuilder(l->module);

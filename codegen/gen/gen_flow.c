@@ -13,6 +13,8 @@ LLVMBasicBlockRef tl_gen_block(TlGen *g, const char *name)
 LLVMValueRef tl_gen_trip_count(TlGen *g, const TlOp *op, LLVMValueRef lo, LLVMValueRef hi,
                                LLVMValueRef step)
 {
+    TL_ASSERT(op->opcode == TL_OP_FOR && LLVMTypeOf(lo) == LLVMTypeOf(hi),
+              "%s has no trips", tl_op_info(op->opcode)->text);
     bool s = tl_is_signed(tl_in(op, 0)->type->dtype);
     LLVMValueRef zero = tl_gen_int(g, 0), one = tl_gen_int(g, 1);
     lo = LLVMBuildIntCast2(g->b, lo, g->i64, s, "");

@@ -12,6 +12,7 @@ LLVMValueRef tl_gen_scalar(TlGen *g, const TlValue *v)
 
 LLVMValueRef tl_gen_slot(TlGen *g, tile_slot_kind kind, uint32_t param, uint32_t axis)
 {
+    TL_ASSERT(axis < TL_MAX_VIEW_RANK, "axis %u of parameter %u", axis, param);
     for (uint32_t i = 0; i < g->slots.len; i++) {
         tile_image_slot *s = &g->slots.data[i];
         if (s->kind == (uint32_t)kind && s->param == param && s->axis == axis)
@@ -48,6 +49,7 @@ static LLVMValueRef dim(TlGen *g, const TlDim *d, uint32_t param, uint32_t axis,
 /* The extent of an axis; a row of 4-bit elements ends with a byte. */
 static LLVMValueRef row_of(TlGen *g, const TlGenView *v, uint32_t axis)
 {
+    TL_ASSERT(axis < TL_MAX_VIEW_RANK, "axis %u", axis);
     LLVMValueRef n = v->extent[axis];
     if (tl_dtype_bits(v->dtype) >= 8 || (int)axis + 1 < v->rank)
         return n;
@@ -57,6 +59,7 @@ static LLVMValueRef row_of(TlGen *g, const TlGenView *v, uint32_t axis)
 
 static TlGenView *view_param(TlGen *g, uint32_t i)
 {
+    TL_ASSERT(i < g->fn->body->nargs, "parameter %u of %u", i, g->fn->body->nargs);
     const TlParam *p = &g->fn->info->params.data[i];
     TlGenView *v = TL_NEW(g->arena, TlGenView);
     v->rank = p->rank;
@@ -125,6 +128,8 @@ LLVMValueRef tl_gen_pick(TlGen *g, LLVMIntPredicate p, LLVMValueRef a, LLVMValue
 
 static void lower_sub_view(TlGen *g, TlOp *op, TlGenView *out)
 {
+    TL_ASSERT(op->opcode == TL_OP_SUB_VIEW,
+              "%s makes no part of a view", tl_op_info(op->opcode)->text);
     TlGenView *v = tl_gen_view(g, tl_in(op, 0));
     LLVMValueRef offset = tl_gen_int(g, 0), zero = tl_gen_int(g, 0);
     *out = *v;
@@ -144,6 +149,8 @@ static void lower_sub_view(TlGen *g, TlOp *op, TlGenView *out)
 
 void tl_gen_lower_view(TlGen *g, TlOp *op)
 {
+    TL_ASSERT(op->nout == 1 && op->out[0]->type->kind == TL_VIEW,
+              "%s makes no view", tl_op_info(op->opcode)->text);
     TlGenView *out = TL_NEW(g->arena, TlGenView);
     const TlType *type = op->out[0]->type;
     g->view[op->out[0]->id] = out;

@@ -6,6 +6,7 @@
 
 void tl_gen_init(TlGen *g, TlLlvm *l, const TlFn *fn, TlArena *arena)
 {
+    TL_ASSERT(l->context && l->module, "no module to build in");
     LLVMContextRef c = g->c = l->context;
     g->l = l;
     g->b = l->builder;
@@ -71,6 +72,7 @@ LLVMTypeRef tl_gen_mem_type(TlGen *g, const TlType *type)
 
 LLVMTypeRef tl_gen_vec(LLVMTypeRef elem, int width)
 {
+    TL_ASSERT(width > 0, "a vector of %d", width);
     return width == 1 ? elem : LLVMVectorType(elem, (unsigned)width);
 }
 
@@ -93,6 +95,7 @@ LLVMValueRef tl_gen_splat_const(LLVMValueRef c, int width)
 
 LLVMValueRef tl_gen_splat(TlGen *g, LLVMValueRef scalar, int width)
 {
+    TL_ASSERT(width > 0, "a vector of %d", width);
     if (width == 1)
         return scalar;
     if (LLVMIsConstant(scalar))
@@ -111,6 +114,7 @@ LLVMValueRef tl_gen_int(TlGen *g, int64_t v)
 
 LLVMValueRef tl_gen_iota(TlGen *g, LLVMTypeRef elem, int width)
 {
+    TL_ASSERT(width > 0, "a vector of %d", width);
     (void)g;
     LLVMValueRef lanes[64];
     if (width == 1)
@@ -122,6 +126,7 @@ LLVMValueRef tl_gen_iota(TlGen *g, LLVMTypeRef elem, int width)
 
 LLVMTypeRef tl_gen_int_type(TlGen *g, int bits)
 {
+    TL_ASSERT(bits > 0 && bits <= 128, "an integer of %d bits", bits);
     return bits == 1    ? g->i1
            : bits == 8  ? g->i8
            : bits == 16 ? g->i16
@@ -131,6 +136,7 @@ LLVMTypeRef tl_gen_int_type(TlGen *g, int bits)
 
 LLVMValueRef tl_gen_const(TlGen *g, const TlType *type, uint64_t bits, int width)
 {
+    TL_ASSERT(type->kind == TL_TILE && width > 0, "a constant of kind %d", (int)type->kind);
     if (type->ptr)
         return tl_gen_splat_const(LLVMConstNull(g->ptr), width);
     LLVMTypeRef t = tl_gen_dtype_type(g, type->dtype);

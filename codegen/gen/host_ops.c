@@ -226,6 +226,7 @@ static bool is_fma(const char *name)
 
 static LLVMValueRef replace_fma(Host *h, LLVMValueRef *in)
 {
+    TL_ASSERT(in[0] && in[1] && in[2], "fma of fewer than three");
     TlGen *g = &h->g;
     if (is_half(in[0]))
         return f64_to_half(h, fma_in_f64(h, in));
@@ -352,6 +353,7 @@ static void complete(Host *h, LLVMValueRef function)
 
 void tl_host_complete(TlLlvm *l, bool services)
 {
+    TL_ASSERT(l->module && l->builder, "no module to complete");
     bool arm = !strncmp(LLVMGetTarget(l->module), "aarch64", 7);
     Host h = {.conversions = arm || tl_llvm_has_feature(l, "f16c"),
               .halves = tl_llvm_has_feature(l, arm ? "fullfp16" : "avx512fp16"),

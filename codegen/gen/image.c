@@ -17,6 +17,8 @@ typedef struct Writer {
 
 static uint32_t put(Writer *w, const void *data, size_t size, size_t align)
 {
+    TL_ASSERT((align & (align - 1)) == 0 && (data || !size),
+              "%zu bytes at multiples of %zu", size, align);
     size_t at = (w->len + align - 1) / align * align;
     if (at + size > w->cap) {
         size_t cap = (at + size) * 2 + 4096;
@@ -113,6 +115,7 @@ static uint32_t put_texts(Writer *w, const TlKernelCode *k)
 
 static uint32_t put_code(Writer *w, const TlKernelCode *k)
 {
+    TL_ASSERT(k->code && k->ncode, "kernel '%s' has no code", k->symbol);
     uint64_t at;
     if (tl_map_get(&w->blocks, (uint64_t)(uintptr_t)k->code, &at))
         return (uint32_t)at;
@@ -135,6 +138,7 @@ static void put_tests(Writer *w, const TlKernelCode *k, uint32_t index, tile_ima
 
 static tile_image_kernel image_kernel(Writer *w, const TlKernelCode *k)
 {
+    TL_ASSERT(k->symbol && k->fn, "a kernel without a symbol");
     const TlKernelInfo *info = k->fn->info;
     TL_ASSERT(info, "kernel '%s' has no launch facts", k->fn->name);
     TL_ASSERT(info->grid.len <= TILE_MAX_GRID, "grid of %u axes", info->grid.len);
@@ -189,6 +193,7 @@ static uint64_t fnv1a(const void *data, size_t size)
 void *tl_image_write(TlArena *arena, TlCtx *ctx, const char *target, const char *features,
                      const TlKernelCodes *kernels, size_t *out_size)
 {
+    TL_ASSERT(kernels->len <= 65536 && out_size, "%u kernels", kernels->len);
     Writer w = {.arena = arena};
     tl_map_init(&w.strings, arena);
     tl_map_init(&w.blocks, arena);

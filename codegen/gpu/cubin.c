@@ -3,6 +3,8 @@
  * would unwind, is asked for only before the folder is there and after it is gone. */
 #include "codegen/gpu/cubin.h"
 
+#include "ir/support/guard.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -133,6 +135,7 @@ static void *read_all(TlArena *arena, FILE *f, size_t most, size_t *out_size)
 void *tl_cubin(TlArena *arena, const char *ptx, size_t size, const char *arch, bool lines,
                size_t *out_size, const char **out_words, const char **out_error)
 {
+    TL_ASSERT(ptx && size > 0 && arch && out_size, "no text for ptxas");
     const char *tmp = getenv("TMPDIR");
     Place p = {.folder = tl_format(arena, "%s/tilec-XXXXXX", tmp && *tmp ? tmp : "/tmp")};
     Options o = {tl_format(arena, "-arch=%s", arch), lines, out_words != NULL};

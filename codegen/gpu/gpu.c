@@ -47,6 +47,7 @@ static void annotate(TlLlvm *l, LLVMValueRef f, const char *key, uint32_t value)
 
 static void set_nvptx_kernel(TlLlvm *l, LLVMValueRef f, uint32_t threads, uint32_t maxreg)
 {
+    TL_ASSERT(threads > 0 && threads <= 1024, "a block of %u threads", threads);
     enum_attribute(l, f, "noimplicitfloat"); /* no joining of accesses: they are wide */
     annotate(l, f, "reqntidx", threads);
     if (maxreg)
@@ -55,6 +56,7 @@ static void set_nvptx_kernel(TlLlvm *l, LLVMValueRef f, uint32_t threads, uint32
 
 static void set_amdgpu_kernel(TlLlvm *l, LLVMValueRef f, uint32_t threads, uint32_t maxreg)
 {
+    TL_ASSERT(threads > 0 && threads <= 1024, "a block of %u threads", threads);
     if (maxreg)
         attribute(l, f, "amdgpu-num-vgpr", tl_format(l->arena, "%u", maxreg));
     LLVMSetVisibility(f, LLVMProtectedVisibility);
@@ -101,6 +103,7 @@ void tl_gpu_set_kernel(TlLlvm *l, const TlTarget *target, const TlKernelCode *k)
 bool tl_gpu_lower(TlLlvm *l, const TlFn *fn, uint32_t number, const TlCodegenOptions *options,
                   TlArena *arena, TlKernelCodes *kernels)
 {
+    TL_ASSERT(fn->body->warps > 0, "'%s' is not laid out", fn->name);
     TlKernelCode k = {.fn = fn,
                       .symbol = tl_format(arena, "%s_%u", fn->name, number),
                       .flags = options->check ? TILE_KERNEL_CHECKED : 0};
@@ -178,6 +181,7 @@ static void *emit_code(TlLlvm *l, const TlCodegenOptions *options, TlEmit emit, 
 
 void tl_gpu_middle(TlLlvm *l, const TlCodegenOptions *options)
 {
+    TL_ASSERT(tl_target_is_gpu(options->target), "%s is no GPU", options->target->name);
     set_module(l, options->target);
     tl_llvm_verify(l);
     if (options->opt_level > 0)
@@ -197,6 +201,8 @@ void *tl_gpu_emit(TlLlvm *l, const TlCodegenOptions *options, TlEmit emit, TlAre
 void *tl_gpu_compile(TlModule *m, const TlCodegenOptions *options, TlEmit emit, TlArena *arena,
                      TlKernelCodes *kernels, size_t *out_size)
 {
+    TL_ASSERT(tl_target_is_gpu(options->target) && kernels && out_size,
+              "%s is no GPU", options->target->name);
     TlLlvm l;
     void *code = NULL;
     bool ptx = tl_target_code(options->target, options->emulate) == TL_CODE_PTX;

@@ -362,6 +362,7 @@ static void link_object(Link *k)
 
 void *tl_hsaco_link(TlArena *arena, const void *object, size_t size, size_t *out_size)
 {
+    TL_ASSERT(object && size > 0, "an empty code object");
     Link k = {.arena = arena, .in = object, .nin = size};
     tl_sbuf_init(&k.names, arena);
     tl_sbuf_init(&k.strings, arena);

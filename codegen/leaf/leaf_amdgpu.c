@@ -135,6 +135,7 @@ static uint32_t weaken(uint32_t order, uint32_t keep)
 /* The instruction, from %p, %x, %e to %r, all of bits wide. */
 static void put_atomic(TlSbuf *s, uint32_t op, uint32_t order, uint32_t scope, unsigned bits)
 {
+    TL_ASSERT(bits == 16 || bits == 32 || bits == 64, "an atomic of %u bits", bits);
     switch (op) {
     case TL_ATOM_LOAD:
         tl_sbuf_putf(s, "  %%r = load atomic i%u, ptr addrspace(1) %%p %s%s, align %u\n", bits,
@@ -226,6 +227,7 @@ static LLVMValueRef permute(TlLeafCall *call, LLVMValueRef lane, LLVMValueRef va
 /* The control word of a move within 16 lanes that is an XOR by mask; 0: there is none. */
 static uint32_t dpp_control(uint32_t mask)
 {
+    TL_ASSERT(mask < 64, "lane mask %u", mask);
     switch (mask) {
     case 1: return 0xb1;   /* quad_perm [1, 0, 3, 2] */
     case 2: return 0x4e;   /* quad_perm [2, 3, 0, 1] */

@@ -50,6 +50,7 @@ _Static_assert(sizeof(tl_debug_header) == 16 && sizeof(tl_debug_record) == 40,
 
 void tl_leaf_mark_debug(TlLlvm *l, LLVMValueRef kernel, unsigned index)
 {
+    TL_ASSERT(kernel && index < LLVMCountParams(kernel), "parameter %u is no debug buffer", index);
     LLVMAddAttributeAtIndex(
         kernel, index + 1,
         LLVMCreateStringAttribute(l->context, MARK, (unsigned)strlen(MARK), "", 0));
@@ -87,6 +88,7 @@ static Said said_by(TlLeafCall *call)
 
 void tl_leaf_debug(TlLeafCall *call, LLVMValueRef block, LLVMValueRef thread)
 {
+    TL_ASSERT(block && thread, "a record of nobody");
     LLVMValueRef buffer = debug_buffer(call->function);
     if (!buffer || tl_leaf_is_false(call->args[1]))
         return;

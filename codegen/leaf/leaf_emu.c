@@ -145,6 +145,7 @@ static void strip(LLVMValueRef f)
 
 void tl_leaf_expand_emu(TlLlvm *l, const TlTarget *host)
 {
+    TL_ASSERT(host && host->family->pipeline == TL_PIPELINE_CPU, "the emulator's host is no CPU");
     tl_leaf_expand_each(l, expand);
     LLVMValueRef last = LLVMGetLastFunction(l->module), f = LLVMGetFirstFunction(l->module);
     for (; f; f = LLVMGetNextFunction(f)) {

@@ -50,6 +50,7 @@ unsigned tl_leaf_bits(tl_leaf leaf)
 LLVMValueRef tl_leaf_helper(TlLeafCall *call, const char *name, LLVMTypeRef result,
                             LLVMValueRef *args, unsigned nargs, bool *out_new)
 {
+    TL_ASSERT(name && result, "a helper without a name");
     LLVMTypeRef types[TL_LEAF_MAX_ARGS];
     TL_ASSERT(nargs <= TL_LEAF_MAX_ARGS, "%u arguments", nargs);
     for (unsigned i = 0; i < nargs; i++)
@@ -93,6 +94,8 @@ LLVMValueRef tl_leaf_mul_wide(TlLeafCall *call)
 
 LLVMValueRef tl_leaf_load(TlLeafCall *call, LLVMValueRef address)
 {
+    TL_ASSERT(LLVMGetTypeKind(LLVMTypeOf(address)) == LLVMPointerTypeKind,
+              "a load through no pointer");
     LLVMValueRef x = LLVMBuildLoad2(call->b, call->result, address, "");
     LLVMSetAlignment(x, tl_leaf_bits(call->leaf) / 8);
     return x;
@@ -100,6 +103,8 @@ LLVMValueRef tl_leaf_load(TlLeafCall *call, LLVMValueRef address)
 
 void tl_leaf_store(TlLeafCall *call, LLVMValueRef address, LLVMValueRef value)
 {
+    TL_ASSERT(LLVMGetTypeKind(LLVMTypeOf(address)) == LLVMPointerTypeKind,
+              "a store through no pointer");
     LLVMSetAlignment(LLVMBuildStore(call->b, value, address), tl_leaf_bits(call->leaf) / 8);
 }
 
@@ -142,6 +147,7 @@ static void expand_call(TlLlvm *l, LLVMValueRef old, TlLeafExpander expand, TlLe
 
 bool tl_leaf_expand_each(TlLlvm *l, TlLeafExpander expand)
 {
+    TL_ASSERT(l->module && expand, "nothing to expand");
     TlSbuf prelude;
     tl_sbuf_init(&prelude, l->arena);
     TlLeafCall call = {.l = l,

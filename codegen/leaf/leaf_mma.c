@@ -47,6 +47,7 @@ static const char *ptx_type(const Matrix *m, TlDtype d, bool operand)
 
 static Registers registers_of(const Matrix *m, int operand)
 {
+    TL_ASSERT(operand >= 0 && operand < 3, "operand %d", operand);
     LLVMTypeRef wide = LLVMTypeOf(m->call->args[OPERANDS + operand]);
     unsigned n = LLVMGetTypeKind(wide) == LLVMVectorTypeKind ? LLVMGetVectorSize(wide) : 1;
     if (m->type[operand] == TL_F64)
@@ -108,6 +109,7 @@ static void mark_convergent(TlLeafCall *call, LLVMValueRef x)
 
 static LLVMValueRef gather(const Matrix *m, const Registers *r, LLVMValueRef x)
 {
+    TL_ASSERT(r->n > 0, "an operand without registers");
     LLVMBuilderRef b = m->call->b;
     LLVMValueRef v = LLVMGetPoison(LLVMVectorType(r->type, r->n));
     for (unsigned i = 0; i < r->n; i++)

@@ -58,6 +58,7 @@ typedef struct Shape {
 
 static Shape shape_of(unsigned bits)
 {
+    TL_ASSERT(bits >= 8 && bits <= 128 && (bits & (bits - 1)) == 0, "an access of %u bits", bits);
     switch (bits) {
     case 8: return (Shape){1, "b8", "", "h", "=&h"};
     case 16: return (Shape){1, "b16", "", "h", "=&h"};
@@ -213,6 +214,7 @@ static void copy_async(TlLeafCall *call)
 static LLVMValueRef load_matrices(TlLeafCall *call, const char *trans)
 {
     unsigned n = tl_leaf_info(call->leaf)->size;
+    TL_ASSERT(n == 1 || n == 2 || n == 4, "%u matrices", n);
     LLVMValueRef address = tl_leaf_shared_slot(call, call->args[1], call->args[2]);
     LLVMTypeRef type = LLVMTypeOf(address);
     char *name =

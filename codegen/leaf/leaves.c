@@ -24,11 +24,13 @@ LLVMTypeRef tl_leaf_type(LLVMContextRef c, char letter)
 
 const char *tl_leaf_name(tl_leaf leaf)
 {
+    TL_ASSERT((unsigned)leaf < TL_LEAF_COUNT, "leaf %d", (int)leaf);
     return tl_leaf_info(leaf)->name;
 }
 
 tl_leaf_class tl_leaf_class_of(tl_leaf leaf)
 {
+    TL_ASSERT((unsigned)leaf < TL_LEAF_COUNT, "leaf %d", (int)leaf);
     return tl_leaf_info(leaf)->class_;
 }
 
@@ -75,6 +77,7 @@ static void set_attributes(TlLlvm *l, LLVMValueRef f, tl_leaf leaf)
 
 LLVMValueRef tl_leaf_declare(TlLlvm *l, tl_leaf leaf)
 {
+    TL_ASSERT((unsigned)leaf < TL_LEAF_COUNT && l->module, "leaf %d", (int)leaf);
     const tl_leaf_row *row = tl_leaf_info(leaf);
     char name[64] = "tl.leaf.";
     strncat(name, row->name, sizeof name - 1 - strlen(name));

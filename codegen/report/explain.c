@@ -73,6 +73,8 @@ static const char *extent_of_param(const TlExplain *e, const TlDim *d)
 
 const char *tl_explain_extent(const TlExplain *e, const TlValue *view, uint32_t axis)
 {
+    TL_ASSERT(view->type->kind == TL_VIEW && axis < view->type->rank,
+              "axis %u of value %u", axis, view->id);
     const TlKernelInfo *info = e->fn->info;
     if (view->def || !info || view->index >= info->params.len)
         return "its extent";
@@ -269,6 +271,7 @@ static void explain_occupancy(TlExplain *e)
 
 static const char *buffer_name(const TlExplain *e, const TlOp *op)
 {
+    TL_ASSERT(op->nout <= 1 || op->nregions, "%s is no buffer", tl_op_info(op->opcode)->text);
     const char *text = tl_op_info(op->opcode)->text;
     if (op->opcode != TL_OP_ALLOC)
         return text;
@@ -375,6 +378,7 @@ static void say_pipeline(TlSbuf *s, const TlOp *loop)
 
 static const char *loop_text(const TlExplain *e, const TlOp *loop)
 {
+    TL_ASSERT(is_loop(loop), "%s is no loop", tl_op_info(loop->opcode)->text);
     TlSbuf s;
     tl_sbuf_init(&s, e->out);
     say_pipeline(&s, loop);
@@ -424,6 +428,7 @@ static void explain_kernel(TlExplain *e, const TlKernelCode *code, const Tools *
 const tilec_report *tl_explain(TlCtx *ctx, const TlTarget *target, const TlKernelCodes *kernels,
                                const void *code, size_t size, TlArena *out, TlArena *scratch)
 {
+    TL_ASSERT(target, "nothing to explain the kernels for");
     TlExplain e = {.ctx = ctx, .target = target, .out = out, .scratch = scratch};
     tilec_report *report = TL_NEW(out, tilec_report);
     tilec_report_kernel *all = TL_NEW_ARRAY(out, tilec_report_kernel, kernels->len + 1);

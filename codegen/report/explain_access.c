@@ -47,6 +47,8 @@ static void explain_bounds(const TlExplain *e, const TlOp *op, const TlPlace *p,
 /* Coordinates that the layout has and the tile has not. */
 static void explain_padding(const TlExplain *e, const TlPlace *p, const TlLayout *l, Masks *masks)
 {
+    TL_ASSERT(!l || l->nout == p->rank,
+              "a layout of rank %d for a tile of rank %d", l ? (int)l->nout : 0, (int)p->rank);
     for (int d = 0; l && d < p->rank; d++) {
         int32_t held = tl_layout_extent(l, d);
         if (held == p->shape[d])
@@ -90,6 +92,7 @@ static uint32_t distinct(const TlLayout *l, TlInDim in)
 static const char *narrow_text(const TlExplain *e, const TlOp *op, const TlAccessInfo *info,
                                const TlLayout *l, int vector)
 {
+    TL_ASSERT(info->why < TL_NARROW_COUNT && vector > 0, "reason %d", (int)info->why);
     if (tl_op_info(op->opcode)->flags & F_ATOMIC)
         return "atomics go one by one";
     if (vector >= info->width)

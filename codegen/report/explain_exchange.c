@@ -90,6 +90,7 @@ static void add_side(const TlConvert *c, const TlConvertSide *s, tilec_report_ex
 
 static void explain_convert(const TlExplain *e, const TlOp *op, tilec_report_exchange *x)
 {
+    TL_ASSERT(op->opcode == TL_OP_CONVERT, "%s is no conversion", tl_op_info(op->opcode)->text);
     const TlConvert *c = tl_op_convert_plan(e->scratch, op);
     x->why = why_converted(e, op);
     switch (c->kind) {
@@ -145,6 +146,7 @@ static int lane_bits_of(const TlOp *op)
 
 static void explain_reduce(const TlExplain *e, const TlOp *op, tilec_report_exchange *x)
 {
+    TL_ASSERT(op->opcode == TL_OP_REDUCE, "%s is no reduction", tl_op_info(op->opcode)->text);
     const TlReducePlan *p = tl_reduce_plan(e->scratch, op);
     for (uint32_t i = 0; i < p->noperands; i++)
         x->shuffles += (uint32_t)p->nsteps * p->nresults * words_of(p->work[i]);
@@ -195,6 +197,7 @@ static uint32_t class_reads(const TlScanPlan *p, const TlScanStep *step, bool re
 
 static void explain_scan(const TlExplain *e, const TlOp *op, tilec_report_exchange *x)
 {
+    TL_ASSERT(op->opcode == TL_OP_SCAN, "%s is no scan", tl_op_info(op->opcode)->text);
     const TlScanPlan *p = tl_scan_plan(e->scratch, op);
     for (int i = 0; i < p->nsteps; i++) {
         const TlScanStep *step = &p->steps[i];
@@ -247,6 +250,7 @@ static void explain_multiply_add(const TlExplain *e, const TlOp *op, tilec_repor
 /* How many instructions each warp does. */
 static int64_t instructions_of(const TlOp *op, const TlMma *mma)
 {
+    TL_ASSERT(mma->m > 0 && mma->n > 0 && mma->k > 0, "%s has no shape", mma->name);
     const TlType *acc = op->out[0]->type, *a = tl_in(op, 0)->type;
     int64_t lanes = (int64_t)1 << tl_layout_in_bits(acc->layout, TL_IN_LANE);
     int64_t each = mma->m * mma->n / lanes, k = a->shape[a->rank - 1];

@@ -23,6 +23,7 @@ static const Row ROWS[] = {
 
 static int round_up(int n, int unit)
 {
+    TL_ASSERT(unit > 0, "units of %d", unit);
     return (n + unit - 1) / unit * unit;
 }
 
@@ -43,6 +44,7 @@ static int by_shared(const Row *r, uint32_t bytes)
 bool tl_occupancy(const TlTarget *target, uint32_t warps, int registers, uint32_t shared_bytes,
                   TlOccupancy *out)
 {
+    TL_ASSERT(warps > 0, "a block of no warps");
     const Row *r = NULL;
     for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++)
         if (!strcmp(ROWS[i].target, target->name))
@@ -64,6 +66,7 @@ bool tl_occupancy(const TlTarget *target, uint32_t warps, int registers, uint32_
 
 const char *tl_limit_name(TlLimit limit)
 {
+    TL_ASSERT((unsigned)limit < 8, "limit %d", (int)limit);
     switch (limit) {
     case TL_LIMIT_REGISTERS: return "registers";
     case TL_LIMIT_SHARED: return "shared memory";

@@ -4,6 +4,8 @@
  * is not asked for is skipped. */
 #include "codegen/report/usage.h"
 
+#include "ir/support/guard.h"
+
 #include <elf.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -63,6 +65,7 @@ typedef struct PackItem {
 
 static uint64_t take(Pack *p, int bytes)
 {
+    TL_ASSERT(bytes > 0 && bytes <= 8, "%d bytes", bytes);
     uint64_t n = 0;
     if (p->end - p->at < bytes) {
         p->bad = true;

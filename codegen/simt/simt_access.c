@@ -376,6 +376,8 @@ void tl_simt_load_registers(TlSimt *g, TlSimtAccess *a, LLVMValueRef *out)
 
 void tl_simt_load(TlSimt *g, TlOp *op)
 {
+    TL_ASSERT(op->opcode == TL_OP_LOAD && op->nout == 1,
+              "%s is no load", tl_op_info(op->opcode)->text);
     TlSimtAccess a;
     LLVMValueRef one;
     tl_simt_access_begin(g, op, &a);
@@ -388,6 +390,7 @@ void tl_simt_load(TlSimt *g, TlOp *op)
 
 void tl_simt_inside(TlSimt *g, TlOp *op)
 {
+    TL_ASSERT(op->opcode == TL_OP_INSIDE, "%s asks for no bounds", tl_op_info(op->opcode)->text);
     TlSimtAccess a;
     LLVMValueRef one;
     tl_simt_access_begin(g, op, &a);
@@ -429,6 +432,7 @@ static void store_group(TlSimt *g, TlSimtAccess *a, int64_t r, LLVMValueRef owne
 
 void tl_simt_store(TlSimt *g, TlOp *op)
 {
+    TL_ASSERT(op->opcode == TL_OP_STORE, "%s is no store", tl_op_info(op->opcode)->text);
     TlSimtAccess a;
     tl_simt_access_begin(g, op, &a);
     tl_simt_access_promise(g, &a);

@@ -108,6 +108,7 @@ static LLVMValueRef declare(TlSimt *g, const TlOp *op, LLVMTypeRef type)
 
 void tl_simt_asm(TlSimt *g, TlOp *op)
 {
+    TL_ASSERT(op->opcode == TL_OP_ASM, "%s is no asm", tl_op_info(op->opcode)->text);
     TlValue *v = op->out[0];
     int64_t n = v->type->rank ? tl_layout_registers(v->type->layout) : 1;
     LLVMTypeRef *params = TL_NEW_ARRAY(g->arena, LLVMTypeRef, op->nin + 1);

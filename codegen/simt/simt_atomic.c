@@ -135,6 +135,8 @@ static void share(TlSimt *g, TlSimtAccess *a, LLVMValueRef *out)
 
 void tl_simt_atomic(TlSimt *g, TlOp *op)
 {
+    TL_ASSERT(tl_op_info(op->opcode)->flags & F_ATOMIC,
+              "%s is no atomic", tl_op_info(op->opcode)->text);
     TlSimtAccess a;
     tl_simt_access_begin(g, op, &a);
     tl_simt_access_promise(g, &a);

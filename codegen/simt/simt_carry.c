@@ -21,6 +21,7 @@ LLVMValueRef *tl_simt_values(TlSimt *g, const TlValue *v)
 
 void tl_simt_set_values(TlSimt *g, const TlValue *v, LLVMValueRef *x)
 {
+    TL_ASSERT(x, "value %u gets nothing", v->id);
     if (v->type->rank)
         g->regs[v->id] = x;
     else
@@ -118,6 +119,8 @@ TlSimtCarried *tl_simt_carry(TlSimt *g, uint32_t n, TlValue *const *values)
 void tl_simt_carry_from(TlSimt *g, const TlOp *term, uint32_t first, uint32_t n,
                         TlSimtCarried *carried, LLVMBasicBlockRef from)
 {
+    TL_ASSERT(first + n <= term->nin,
+              "%s gives %u values of %u", tl_op_info(term->opcode)->text, n, term->nin);
     LLVMBasicBlockRef here = LLVMGetInsertBlock(g->b);
     LLVMValueRef end = LLVMGetBasicBlockTerminator(from);
     if (end)

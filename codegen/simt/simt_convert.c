@@ -200,6 +200,8 @@ static void convert_in_shared(Conversion *c)
 
 void tl_simt_convert(TlSimt *g, TlOp *op)
 {
+    TL_ASSERT(op->opcode == TL_OP_CONVERT && tl_in(op, 0)->type->layout,
+              "%s converts nothing", tl_op_info(op->opcode)->text);
     const TlValue *in = tl_in(op, 0), *out = op->out[0];
     Conversion c = {.g = g, .op = op, .type = out->type, .from = tl_simt_regs(g, in)};
     c.plan = tl_op_convert_plan(g->arena, op);

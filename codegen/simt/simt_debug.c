@@ -36,6 +36,7 @@ static LLVMValueRef failed_element(TlSimt *g, const TlValue *c, int64_t r)
 
 void tl_simt_fail(TlSimt *g, LLVMValueRef failed, uint32_t kind, const char *text)
 {
+    TL_ASSERT(failed && text, "a failure without a text");
     LLVMValueRef args[3] = {failed, tl_simt_i32(g, kind), text_index(g, text, NULL)};
     tl_simt_leaf(g, TL_LEAF_FAIL, 3, args);
 }
@@ -43,6 +44,7 @@ void tl_simt_fail(TlSimt *g, LLVMValueRef failed, uint32_t kind, const char *tex
 void tl_simt_outside(TlSimt *g, LLVMValueRef failed, const char *verb, int param,
                      LLVMValueRef address, uint64_t bytes)
 {
+    TL_ASSERT(verb && bytes > 0, "an access of no bytes");
     LLVMValueRef args[5] = {failed, text_index(g, verb, NULL),
                             tl_simt_i32(g, (uint32_t)(param + 1)), address,
                             tl_simt_i32(g, (uint32_t)bytes)};
@@ -51,6 +53,8 @@ void tl_simt_outside(TlSimt *g, LLVMValueRef failed, const char *verb, int param
 
 void tl_simt_assert(TlSimt *g, TlOp *op)
 {
+    TL_ASSERT(op->opcode == TL_OP_ASSERT || op->opcode == TL_OP_ASSUME,
+              "%s asserts nothing", tl_op_info(op->opcode)->text);
     TlValue *c = tl_in(op, 0);
     LLVMValueRef failed, owner;
     if (c->type->rank == 0) {
@@ -100,6 +104,7 @@ static LLVMValueRef row_major(TlSimt *g, const TlType *t, int64_t r)
 
 void tl_simt_print(TlSimt *g, TlOp *op)
 {
+    TL_ASSERT(op->opcode == TL_OP_PRINT, "%s prints nothing", tl_op_info(op->opcode)->text);
     const TlValue *v = tl_in(op, 0);
     const TlType *t = v->type;
     LLVMValueRef text = text_index(g, text_of(op), shape_text(g, t));

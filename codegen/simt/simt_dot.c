@@ -297,6 +297,8 @@ static void define_result(const Dot *d)
 
 void tl_simt_dot(TlSimt *g, TlOp *op)
 {
+    TL_ASSERT(op->opcode == TL_OP_DOT && op->nin == 3,
+              "%s is no product", tl_op_info(op->opcode)->text);
     Dot d = {.g = g, .op = op, .p = tl_dot_plan(g->arena, op), .scratch = tl_simt_scratch(op)};
     d.type = (TlType){.kind = TL_TILE, .dtype = d.p->sum};
     d.bytes = (uint32_t)tl_gen_elem_bytes(&d.type);

@@ -62,6 +62,7 @@ static LLVMValueRef subtract_down(TlSimt *g, LLVMValueRef a, LLVMValueRef b, LLV
 
 LLVMValueRef tl_simt_fmod(TlGen *gen, LLVMValueRef x, LLVMValueRef y)
 {
+    TL_ASSERT(LLVMTypeOf(x) == LLVMTypeOf(y), "a remainder of different types");
     TlSimt *g = (TlSimt *)gen; /* gen is its first member */
     LLVMTypeRef type = LLVMTypeOf(x);
     LLVMValueRef zero = LLVMConstNull(type), one = LLVMConstReal(type, 1.0),

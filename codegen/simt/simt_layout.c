@@ -34,6 +34,8 @@ static LLVMValueRef linear(TlSimt *g, LLVMValueRef sum, LLVMValueRef x, int bits
 LLVMValueRef tl_simt_thread_xor(TlSimt *g, int lane_bits, const uint32_t *lane, int warp_bits,
                                 const uint32_t *warp)
 {
+    TL_ASSERT(lane_bits <= g->lane_bits && warp_bits <= g->warp_bits,
+              "2^%d lanes, 2^%d warps", lane_bits, warp_bits);
     LLVMValueRef sum = linear(g, tl_simt_i32(g, 0), g->lane, lane_bits, lane);
     return linear(g, sum, g->warp, warp_bits, warp);
 }
@@ -86,6 +88,8 @@ static void at_thread_0(const TlLayout *l, int64_t reg, int32_t *out)
 
 TlSimtCoord tl_simt_split_coord(TlSimt *g, const TlLayout *l, int64_t reg, int dim)
 {
+    TL_ASSERT(dim >= 0 && dim < l->nout && reg >= 0,
+              "axis %d of register %lld", dim, (long long)reg);
     Part *p = part_of(g, l);
     int32_t c[TL_LAYOUT_MAX_OUT];
     at_thread_0(l, reg, c);
@@ -98,6 +102,8 @@ TlSimtCoord tl_simt_split_coord(TlSimt *g, const TlLayout *l, int64_t reg, int d
 
 LLVMValueRef tl_simt_coord(TlSimt *g, const TlLayout *l, int64_t reg, int dim)
 {
+    TL_ASSERT(dim >= 0 && dim < l->nout && reg >= 0,
+              "axis %d of register %lld", dim, (long long)reg);
     TlSimtCoord c = tl_simt_split_coord(g, l, reg, dim);
     return LLVMBuildNSWAdd(g->b, c.thread, tl_simt_i32(g, (uint32_t)c.constant), "");
 }
@@ -109,6 +115,7 @@ LLVMValueRef tl_simt_both(TlSimt *g, LLVMValueRef a, LLVMValueRef b)
 
 LLVMValueRef tl_simt_is_inside(TlSimt *g, const TlType *type, int64_t reg)
 {
+    TL_ASSERT(type->layout && reg >= 0, "register %lld", (long long)reg);
     const TlLayout *l = type->layout;
     LLVMValueRef all = NULL;
     int32_t c[TL_LAYOUT_MAX_OUT];

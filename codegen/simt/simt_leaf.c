@@ -122,6 +122,7 @@ static LLVMValueRef shuffle(TlSimt *g, const TlType *type, tl_leaf leaf, LLVMVal
 
 LLVMValueRef tl_simt_shuffle_xor(TlSimt *g, const TlType *type, LLVMValueRef x, uint32_t mask)
 {
+    TL_ASSERT(mask < 1u << g->lane_bits, "lane mask %u", mask);
     return mask ? shuffle(g, type, TL_LEAF_SHFL_XOR, x, tl_simt_i32(g, mask)) : x;
 }
 
@@ -210,6 +211,7 @@ static LLVMValueRef join(TlSimt *g, LLVMValueRef *x, unsigned n)
 
 LLVMValueRef tl_simt_pack(TlSimt *g, const TlType *type, int n, LLVMValueRef *x)
 {
+    TL_ASSERT(n > 0 && (n & (n - 1)) == 0, "%d values in one", n);
     LLVMValueRef e[MAX_ELEMENTS], words[MAX_ELEMENTS];
     unsigned count = (unsigned)n, in_word = elements_of_word(type, count), nwords = count / in_word;
     uint64_t bytes = tl_gen_elem_bytes(type);
@@ -226,6 +228,7 @@ LLVMValueRef tl_simt_pack(TlSimt *g, const TlType *type, int n, LLVMValueRef *x)
 
 void tl_simt_unpack(TlSimt *g, const TlType *type, LLVMValueRef wide, int n, LLVMValueRef *out)
 {
+    TL_ASSERT(n > 0 && (n & (n - 1)) == 0, "%d values of one", n);
     LLVMTypeRef elem = element_type(g, type);
     unsigned count = (unsigned)n, in_word = elements_of_word(type, count), nwords = count / in_word;
     LLVMValueRef v = wide;
@@ -249,6 +252,7 @@ tl_leaf tl_simt_sized(tl_leaf_family family, uint64_t bytes)
 void tl_simt_shared_store(TlSimt *g, const TlType *type, LLVMValueRef offset, LLVMValueRef pred,
                           int n, LLVMValueRef *x)
 {
+    TL_ASSERT(n > 0 && offset, "%d registers to store", n);
     LLVMValueRef args[3] = {offset, pred ? pred : LLVMConstInt(g->i1, 1, 0),
                             tl_simt_pack(g, type, n, x)};
     tl_simt_leaf(g, tl_simt_sized(TL_LEAF_FAMILY_STS, tl_gen_elem_bytes(type) * (uint64_t)n), 3,
@@ -258,6 +262,7 @@ void tl_simt_shared_store(TlSimt *g, const TlType *type, LLVMValueRef offset, LL
 void tl_simt_shared_load(TlSimt *g, const TlType *type, LLVMValueRef offset, int n,
                          LLVMValueRef *out)
 {
+    TL_ASSERT(n > 0 && offset, "%d registers to load", n);
     tl_leaf leaf = tl_simt_sized(TL_LEAF_FAMILY_LDS, tl_gen_elem_bytes(type) * (uint64_t)n);
     tl_simt_unpack(g, type, tl_simt_leaf(g, leaf, 1, &offset), n, out);
 }

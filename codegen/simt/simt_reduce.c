@@ -144,6 +144,8 @@ static void define_results(const Reduction *r)
 
 void tl_simt_reduce(TlSimt *g, TlOp *op)
 {
+    TL_ASSERT(op->opcode == TL_OP_REDUCE && op->nin == op->nout,
+              "%s is no reduction", tl_op_info(op->opcode)->text);
     const TlReducePlan *p = tl_reduce_plan(g->arena, op);
     Reduction r = {tl_simt_combiner(g, op, p->work), p, op, NULL};
     r.partial = TL_NEW_ARRAY(g->arena, TlSimtPartial, p->nresults);

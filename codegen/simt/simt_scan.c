@@ -284,6 +284,8 @@ static void define_results(Scan *s)
 
 void tl_simt_scan(TlSimt *g, TlOp *op)
 {
+    TL_ASSERT(op->opcode == TL_OP_SCAN && op->nin == op->nout,
+              "%s is no scan", tl_op_info(op->opcode)->text);
     const TlScanPlan *p = tl_scan_plan(g->arena, op);
     Scan s = {.c = tl_simt_combiner(g, op, p->work), .p = p, .op = op};
     TlThreadMap threads = tl_images_threads(&p->x);

@@ -186,6 +186,8 @@ static void gather_all(const Table *t, Gather *x)
 
 void tl_simt_gather(TlSimt *g, TlOp *op)
 {
+    TL_ASSERT(op->opcode == TL_OP_GATHER && op->nin == 2,
+              "%s is no gather", tl_op_info(op->opcode)->text);
     Table t = table_of(g, op);
     int axis = (int)tl_attr_int(op, TL_ATTR_AXIS, 0);
     const TlLayout *l = op->out[0]->type->layout;
@@ -201,6 +203,7 @@ void tl_simt_gather(TlSimt *g, TlOp *op)
 /* Each register reads the element of its own row-major number. */
 void tl_simt_regroup(TlSimt *g, TlOp *op)
 {
+    TL_ASSERT(op->opcode == TL_OP_REGROUP, "%s regroups nothing", tl_op_info(op->opcode)->text);
     Table t = table_of(g, op);
     const TlType *type = op->out[0]->type;
     uint32_t stride[TL_MAX_RANK], elems = 1;
@@ -268,6 +271,7 @@ static void count_round(const Table *t, LLVMValueRef first, void *user, LLVMValu
 
 void tl_simt_histogram(TlSimt *g, TlOp *op)
 {
+    TL_ASSERT(op->opcode == TL_OP_HISTOGRAM, "%s counts nothing", tl_op_info(op->opcode)->text);
     Table t = table_of(g, op);
     int64_t n = tl_layout_registers(op->out[0]->type->layout);
     LLVMValueRef *out = tl_simt_define(g, op->out[0]);

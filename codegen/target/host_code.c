@@ -87,6 +87,7 @@ enum { END_BYTES = 64 };
 void *tl_embed(const char *symbol, const char *triple, const void *data, size_t size,
                TlArena *arena, size_t *out_size)
 {
+    TL_ASSERT(size > 0 && data, "an empty image");
     TlLlvm l;
     char *padded = tl_alloc(arena, size + END_BYTES);
     memcpy(padded, data, size);

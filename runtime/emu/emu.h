@@ -150,6 +150,15 @@ void tl_emu_step(tl_emu_block *b);
 /* The current thread waits for something that only others can do. */
 void tl_emu_spin(tl_emu_block *b);
 _Noreturn void tl_emu_break(tl_emu_block *b);
+/* An invariant of ours, in a thread of the block: when it does not hold, the launch fails with the
+ * text, at the place of the leaf's call, and the block ends. */
+#define TL_EMU_INVARIANT(b, site, cond, text)                                                  \
+    do {                                                                                       \
+        if (!(cond)) {                                                                         \
+            tl_emu_report_failure((b)->job, (b)->linear, TL_RUN_INTERNAL, (site), (text));     \
+            tl_emu_break(b);                                                                   \
+        }                                                                                      \
+    } while (0)
 
 /* ---- emu_meet.c: collectives ---- */
 

@@ -227,6 +227,7 @@ static uint32_t *find_ops(const tl_launch *l)
 tile_status tl_emu_watch_new(const tl_launch *launch, const tl_emu_watch_options *options,
                              tl_emu_report report, void *user, tl_emu_watch **out_watch)
 {
+    TL_INVARIANT(launch && options && out_watch, "a watch of no launch");
     tl_emu_watch *w = calloc(1, sizeof *w);
     if (!w)
         return tl_fail(TILE_NO_MEMORY, "out of memory");
@@ -250,6 +251,7 @@ tile_status tl_emu_watch_new(const tl_launch *launch, const tl_emu_watch_options
 
 tile_status tl_emu_watch_status(const tl_emu_watch *w)
 {
+    TL_INVARIANT(w, "no watch");
     if (!atomic_load(&w->lost))
         return TILE_OK;
     return tl_fail(TILE_NO_MEMORY, "out of memory: the emulator's checks of a launch");
@@ -265,6 +267,7 @@ char *tl_emu_stats_text(const tl_emu_watch *w)
 tile_status tl_emu_block_begin(tl_emu_watch *w, int64_t block, uint32_t threads,
                                tl_emu_block_watch **out_block)
 {
+    TL_INVARIANT(threads > 0 && out_block, "a block of no threads");
     if (threads > TL_EMU_STAMP_THREADS)
         return tl_fail(TILE_NO_RESOURCE, "a block of %u threads: the emulator has %d", threads,
                        TL_EMU_STAMP_THREADS);

@@ -23,6 +23,7 @@ static struct {
 
 tile_status tl_emu_memory_allocated(const void *at, uint64_t bytes)
 {
+    TL_INVARIANT(at, "memory without an address");
     tl_emu_memory *m = calloc(1, sizeof *m + (size_t)(bytes + 63) / 64 * 8);
     if (!m)
         return tl_fail(TILE_NO_MEMORY, "out of memory: the shadow of a buffer of %llu bytes",

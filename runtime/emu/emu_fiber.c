@@ -210,6 +210,7 @@ struct tl_fiber_stacks {
 
 tile_status tl_fiber_stacks_new(size_t bytes, tl_fiber_stacks **out_stacks)
 {
+    TL_INVARIANT(bytes > 0 && out_stacks, "stacks of %zu bytes", bytes);
     tl_fiber_stacks *s = calloc(1, sizeof *s);
     if (!s)
         return tl_fail(TILE_NO_MEMORY, "out of memory");

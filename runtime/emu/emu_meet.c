@@ -166,6 +166,7 @@ void tl_emu_meet_warp(tl_emu_block *b, tl_leaf leaf, uint32_t site, uint32_t con
     tl_emu_thread *t = b->current, *lanes = t - t->index % b->lanes;
     enum { MOST_LANES = 64 };
     void *all[MOST_LANES];
+    TL_EMU_INVARIANT(b, site, b->lanes <= MOST_LANES, "a warp of too many lanes");
     t->mine = mine;
     if (!arrive(b, leaf, site, constant)) {
         wait_here(b);

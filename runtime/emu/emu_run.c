@@ -256,6 +256,7 @@ static void work(void *user, int index, int64_t begin, int64_t end)
 
 tile_status tl_emu_run(tl_pool *pool, tl_emu_crew *crew, tl_emu_job *job)
 {
+    TL_INVARIANT(pool && crew && job->launch, "a job of no launch");
     shift s = {crew, job};
     int64_t n = tl_pool_threads(pool);
     tl_pool_run(pool, n < job->launch->programs ? n : job->launch->programs, work, &s);
@@ -267,6 +268,7 @@ tile_status tl_emu_run(tl_pool *pool, tl_emu_crew *crew, tl_emu_job *job)
 
 tile_status tl_emu_crew_open(tl_pool *pool, tl_emu_crew *crew)
 {
+    TL_INVARIANT(pool && crew, "a crew of no pool");
     crew->nworkers = (uint32_t)tl_pool_threads(pool);
     crew->workers = calloc(crew->nworkers, sizeof *crew->workers);
     return crew->workers ? TILE_OK : tl_fail(TILE_NO_MEMORY, "out of memory");

@@ -169,6 +169,7 @@ static tile_status open_parts(tl_dev *d, const char *spec)
 
 tile_status tl_gpu_open(const tl_gpu_kind *kind, const char *spec, tl_dev **out_dev)
 {
+    TL_INVARIANT(kind && spec && out_dev, "a device of no kind");
     if (strspn(spec, "0123456789") != strlen(spec) || strlen(spec) > 3)
         return tl_fail(TILE_BAD_ARGUMENT, "device '%s:%s': expected a number after the colon",
                        kind->kind, spec);
@@ -214,6 +215,7 @@ bool tl_gpu_accepts(tl_dev *d, const char *target)
 
 tile_status tl_gpu_mem_alloc(tl_dev *d, uint64_t bytes, void **out_address)
 {
+    TL_INVARIANT(out_address, "no memory to allocate");
     tile_status status;
     if (bytes > SIZE_MAX)
         return tl_fail(TILE_NO_MEMORY, "out of memory: a buffer of %" PRIu64 " bytes", bytes);
@@ -270,6 +272,7 @@ static void unlink_queue(tl_queue *q)
 tile_status tl_gpu_queue_create(const tl_driver *driver, tl_dev *d, tl_sink *sink, bool is_default,
                                 tl_queue **out_queue)
 {
+    TL_INVARIANT(driver && sink && out_queue, "a queue without a sink");
     (void)driver;
     tile_status status = TILE_OK;
     tl_queue *q = new_queue(d, sink);
@@ -290,6 +293,7 @@ tile_status tl_gpu_queue_create(const tl_driver *driver, tl_dev *d, tl_sink *sin
 tile_status tl_gpu_queue_wrap(const tl_driver *driver, tl_dev *d, tl_sink *sink, void *native,
                               tl_queue **out_queue)
 {
+    TL_INVARIANT(driver && sink && out_queue, "a queue without a sink");
     (void)driver;
     tl_queue *q = new_queue(d, sink);
     if (!q)
@@ -344,6 +348,7 @@ tile_status tl_gpu_queue_synchronize(tl_queue *q)
 tile_status tl_gpu_queue_copy(tl_queue *q, void *target, const void *source, uint64_t bytes,
                               tl_copy_kind kind)
 {
+    TL_INVARIANT((target && source) || !bytes, "a copy between no addresses");
     tile_status status;
     tl_dev *d = q->dev;
     TL_GPU_WITHIN(d, status,
@@ -355,6 +360,7 @@ tile_status tl_gpu_queue_copy(tl_queue *q, void *target, const void *source, uin
 
 tile_status tl_gpu_queue_fill(tl_queue *q, void *target, int value, uint64_t bytes)
 {
+    TL_INVARIANT(target || !bytes, "a fill of no address");
     tile_status status;
     TL_GPU_WITHIN(
         q->dev, status,
@@ -380,6 +386,7 @@ static tile_status launch(tl_queue *q, const tl_code *code, const tl_launch *l, 
 
 tile_status tl_gpu_queue_launch(tl_queue *q, tl_code *code, const tl_launch *l)
 {
+    TL_INVARIANT(code && l->kernel && l->kernel->threads > 0, "a launch of no threads");
     tl_dev *d = q->dev;
     void *params[TL_MAX_SLOTS + 1];
     tile_status status;
@@ -401,6 +408,7 @@ tile_status tl_gpu_queue_launch(tl_queue *q, tl_code *code, const tl_launch *l)
 
 tile_status tl_gpu_mark_create(tl_dev *d, tl_mark **out_mark)
 {
+    TL_INVARIANT(out_mark, "a mark for nobody");
     tile_status status;
     tl_mark *m = calloc(1, sizeof *m);
     if (!m)
@@ -427,6 +435,7 @@ void tl_gpu_mark_free(tl_mark *m)
 
 tile_status tl_gpu_mark_record(tl_mark *m, tl_queue *q)
 {
+    TL_INVARIANT(m && q, "no mark to record");
     tile_status status;
     TL_GPU_WITHIN(m->dev, status, TL_GPU_CALL(m->dev, event_record, m->event, q->stream));
     if (status == TILE_OK)
@@ -436,6 +445,7 @@ tile_status tl_gpu_mark_record(tl_mark *m, tl_queue *q)
 
 tile_status tl_gpu_mark_wait(tl_mark *m, tl_queue *q)
 {
+    TL_INVARIANT(m && q, "no mark to wait for");
     tile_status status = TILE_OK;
     if (atomic_load(&m->recorded))
         TL_GPU_WITHIN(m->dev, status, TL_GPU_CALL(m->dev, stream_after, q->stream, m->event, 0));
@@ -444,6 +454,7 @@ tile_status tl_gpu_mark_wait(tl_mark *m, tl_queue *q)
 
 tile_status tl_gpu_mark_synchronize(tl_mark *m)
 {
+    TL_INVARIANT(m, "no mark");
     tile_status status = TILE_OK;
     if (atomic_load(&m->recorded))
         TL_GPU_WITHIN(m->dev, status, TL_GPU_CALL(m->dev, event_wait, m->event));
@@ -461,6 +472,7 @@ static tile_status elapsed(tl_mark *from, tl_mark *to, float *out_milliseconds)
 
 tile_status tl_gpu_mark_elapsed(tl_mark *from, tl_mark *to, double *out_milliseconds)
 {
+    TL_INVARIANT(from && to && out_milliseconds, "a time between no marks");
     tile_status status;
     float milliseconds = 0;
     if (!atomic_load(&from->recorded) || !atomic_load(&to->recorded))

@@ -142,6 +142,7 @@ static uint32_t debug_slot(const void *image, const tile_image_kernel *k)
 tile_status tl_gpu_code_load(tl_dev *d, const void *image, const tile_image_kernel *k,
                              tl_code **out_code)
 {
+    TL_INVARIANT(image && k && out_code, "no code to load");
     const char *name = tl_image_text(image, k->name);
     tile_status status = check_resources(d, k, name);
     if (status != TILE_OK)

@@ -106,6 +106,7 @@ tile_status tl_gpu_debug_collect(tl_queue *q)
 
 tile_status tl_gpu_debug_begin(tl_queue *q, const tl_launch *launch, void **out_address)
 {
+    TL_INVARIANT(launch && out_address, "records of no launch");
     tile_status status = q->debug ? TILE_OK : make(q);
     if (status == TILE_OK && q->debug->used == SEGMENTS) {
         status = TL_GPU_CALL(q->dev, stream_wait, q->stream);

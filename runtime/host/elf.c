@@ -550,6 +550,7 @@ static tile_status load(loader *l, const char *symbol, void **out_address)
 tile_status tl_elf_load(const void *object, size_t size, int machine, const tl_elf_symbol *known,
                         size_t nknown, const char *symbol, tl_elf **out_elf, void **out_address)
 {
+    TL_INVARIANT(object && symbol && out_elf, "no object to load");
     loader l = {
         .object = object, .size = size, .machine = machine, .known = known, .nknown = nknown};
     tl_elf *elf = calloc(1, sizeof *elf);

@@ -70,6 +70,7 @@ struct tl_mark {
 
 tile_status tl_host_mem_alloc(tl_dev *dev, uint64_t bytes, void **out_address)
 {
+    TL_INVARIANT(dev && out_address, "memory of no device");
     (void)dev;
     if (bytes > PTRDIFF_MAX - ALIGNMENT)
         return tl_fail(TILE_NO_MEMORY, "out of memory: a buffer of %llu bytes",
@@ -156,6 +157,7 @@ static moment *last_of(tl_mark *m)
 
 tile_status tl_host_mark_create(tl_dev *dev, tl_mark **out_mark)
 {
+    TL_INVARIANT(out_mark, "a mark for nobody");
     (void)dev;
     tl_mark *m = calloc(1, sizeof *m);
     if (!m)
@@ -167,6 +169,7 @@ tile_status tl_host_mark_create(tl_dev *dev, tl_mark **out_mark)
 
 tile_status tl_host_mark_synchronize(tl_mark *m)
 {
+    TL_INVARIANT(m, "no mark");
     moment *t = last_of(m);
     if (t)
         await(t);
@@ -184,6 +187,7 @@ void tl_host_mark_free(tl_mark *m)
 
 tile_status tl_host_mark_elapsed(tl_mark *from, tl_mark *to, double *out_milliseconds)
 {
+    TL_INVARIANT(from && to && out_milliseconds, "a time between no marks");
     double time[2];
     tl_mark *const marks[2] = {from, to};
     for (int i = 0; i < 2; i++) {
@@ -302,6 +306,7 @@ static tile_status put_simple(tl_queue *q, record r)
 
 tile_status tl_host_queue_launch(tl_queue *q, tl_code *code, const tl_launch *launch)
 {
+    TL_INVARIANT(code && launch && launch->kernel, "a launch of nothing");
     if (q->immediate)
         return q->driver->run(q->dev, code, launch, q->sink);
     size_t args = launch->nargs * sizeof *launch->args,
@@ -323,6 +328,7 @@ tile_status tl_host_queue_launch(tl_queue *q, tl_code *code, const tl_launch *la
 tile_status tl_host_queue_copy(tl_queue *q, void *target, const void *source, uint64_t bytes,
                                tl_copy_kind kind)
 {
+    TL_INVARIANT((target && source) || !bytes, "a copy between no addresses");
     (void)kind;
     return put_simple(
         q, (record){.kind = REC_COPY, .target = target, .source = source, .bytes = bytes});
@@ -330,12 +336,14 @@ tile_status tl_host_queue_copy(tl_queue *q, void *target, const void *source, ui
 
 tile_status tl_host_queue_fill(tl_queue *q, void *target, int value, uint64_t bytes)
 {
+    TL_INVARIANT(target || !bytes, "a fill of no address");
     return put_simple(q,
                       (record){.kind = REC_FILL, .target = target, .value = value, .bytes = bytes});
 }
 
 tile_status tl_host_mark_record(tl_mark *m, tl_queue *q)
 {
+    TL_INVARIANT(m && q, "no mark to record");
     moment *t = new_moment(), *before;
     if (!t)
         return tl_fail(TILE_NO_MEMORY, "out of memory");
@@ -349,6 +357,7 @@ tile_status tl_host_mark_record(tl_mark *m, tl_queue *q)
 
 tile_status tl_host_mark_wait(tl_mark *m, tl_queue *q)
 {
+    TL_INVARIANT(m && q, "no mark to wait for");
     moment *t = last_of(m);
     return t ? put_simple(q, (record){.kind = REC_WAIT, .target = t}) : TILE_OK;
 }
@@ -390,6 +399,7 @@ static void destroy(tl_queue *q)
 tile_status tl_host_queue_create(const tl_driver *driver, tl_dev *dev, tl_sink *sink,
                                  bool is_default, tl_queue **out_queue)
 {
+    TL_INVARIANT(driver && sink && out_queue, "a queue without a sink");
     tl_queue *q = calloc(1, sizeof *q);
     if (!q)
         return tl_fail(TILE_NO_MEMORY, "out of memory");

@@ -101,6 +101,7 @@ static tile_status default_threads(int *out_threads)
 
 tile_status tl_pool_create(int threads, tl_pool **out_pool)
 {
+    TL_INVARIANT(threads >= 0 && out_pool, "a pool of %d threads", threads);
     int n = threads;
     tile_status status = threads > 0 ? TILE_OK : default_threads(&n);
     if (status != TILE_OK)

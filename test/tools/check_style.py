@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """House rules that a program can check. One line per broken rule, then "N broken rules"; exit 1 if any.
 
-    check_style.py [ROOT] [--functions]    --functions: also list the functions over 60 lines, longest first
+    check_style.py [ROOT] [--functions] [--assertions]
+
+--functions: also list the functions over 60 lines, longest first. --assertions: also count assertions per 1,000 lines of C, by package.
 
 Rules: no file over 1500 lines; C within 100 columns but for .def files and tables between "clang-format off" and "on"; no tabs or blanks at line ends; nothing left from a merge; nothing at the top level but what belongs there; no
 machine paths or package hosts; no printing, exiting or aborting in the libraries; file names unique among sources;
@@ -147,13 +149,34 @@ def report_functions(root, paths):
           f"{sum(n > SMELL for n in sizes)} over {SMELL}")
 
 
+# TL_UNREACHABLE says that a line is never reached; the last two are the runtime's.
+ASSERTION = re.compile(r"(?<!define )\b(TL_ASSERT|TL_UNREACHABLE|_Static_assert|TL_INVARIANT|TL_INVARIANT_OR|TL_EMU_INVARIANT)\(")
+
+
+def report_assertions(root, paths):
+    all_lines = all_found = 0
+    for package in LIBRARIES:
+        lines = found = 0
+        for path in paths:
+            if path.startswith(package) and path.endswith((".c", ".re", ".y")):
+                with open(os.path.join(root, path), encoding="utf-8") as f:
+                    text = f.read()
+                lines += text.count("\n")
+                found += len(ASSERTION.findall(strip_comments(text)))
+        print(f"{package:10} {found:4} assertions in {lines:6} lines, {1000 * found / max(lines, 1):4.1f} per 1,000")
+        all_lines, all_found = all_lines + lines, all_found + found
+    print(f"{'all':10} {all_found:4} assertions in {all_lines:6} lines, {1000 * all_found / max(all_lines, 1):4.1f} per 1,000")
+
+
 def main(args):
     root = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
-    rest = [a for a in args if a != "--functions"]
+    rest = [a for a in args if not a.startswith("--")]
     root = rest[0] if rest else root
     paths = tracked(root)
     if "--functions" in args:
         report_functions(root, paths)
+    if "--assertions" in args:
+        report_assertions(root, paths)
     broken = list(check_top(paths)) + list(check_unique_names(paths))
     for path in paths:
         if path.endswith(CODE) or os.path.basename(path) in ("bootstrap", "run", "README.md"):
