@@ -24,8 +24,8 @@ tile_status tl_fail(tile_status status, const char *format, ...)
 /* An invariant of ours. When it does not hold, the call fails with INTERNAL and a text, and nothing
  * is done; the host goes on. In a function that returns a status:
  *     TL_INVARIANT(q->dev, "a queue of no device");
- * TL_INVARIANT_OR(value, cond, ...) is for functions that return something else. What threads of the
- * emulator find is TL_EMU_INVARIANT's (emu.h). */
+ * TL_INVARIANT_OR(value, cond, ...) is for functions that return something else. Threads of the
+ * emulator use TL_EMU_INVARIANT (emu.h). */
 #define TL_INVARIANT(cond, ...) TL_INVARIANT_OR(TILE_INTERNAL, cond, __VA_ARGS__)
 #define TL_INVARIANT_OR(value, cond, ...)                          \
     do {                                                           \
