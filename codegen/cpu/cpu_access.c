@@ -663,8 +663,6 @@ void tl_cpu_lower_store(TlCpuGen *g, TlOp *op)
         tl_cpu_inside_begin(g, &in);
         tl_cpu_inside_access(g, &in, op, f.lane);
         tl_cpu_inside_value(g, &in, tl_op_place(op).value, f.lane, false);
-        if (tl_op_place(op).mask)
-            tl_cpu_inside_value(g, &in, tl_op_place(op).mask, f.lane, false);
         LLVMValueRef end = tl_cpu_inside_end(g, &in, f.extent[f.lane], width);
         tl_cpu_nest_split(g, type, width, &in, end, store_body, op);
         return;

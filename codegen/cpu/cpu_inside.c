@@ -25,7 +25,7 @@ static void narrow(TlCpuGen *g, LLVMValueRef *end, LLVMValueRef by)
     *end = *end ? tl_gen_pick(&g->gen, LLVMIntSLT, *end, by, *end, by) : by;
 }
 
-void tl_cpu_inside_access(TlCpuGen *g, TlCpuInside *in, const TlOp *op, int lane)
+static void add_slices(TlCpuGen *g, TlCpuInside *in, const TlOp *op, int lane)
 {
     TlCpuAccess *a = tl_map_get_ptr(&g->access, op);
     if (!has_interval(a) || a->asks)
@@ -47,10 +47,15 @@ void tl_cpu_inside_access(TlCpuGen *g, TlCpuInside *in, const TlOp *op, int lane
     }
 }
 
-static void add_load(TlCpuGen *g, TlCpuInside *in, const TlOp *op, int lane)
+void tl_cpu_inside_access(TlCpuGen *g, TlCpuInside *in, const TlOp *op, int lane)
 {
     TlPlace p = tl_op_place(op);
-    tl_cpu_inside_access(g, in, op, lane);
+    add_slices(g, in, op, lane);
+    if (!p.axes)
+        add_value(g, in, tl_in(op, 0), lane);
+    for (uint32_t i = 0; i < p.naxes; i++)
+        if (p.axes[i].kind == TL_AXIS_TILE)
+            add_value(g, in, p.index[i].value, -1);
     if (p.mask)
         add_value(g, in, p.mask, lane);
     if (p.other)
@@ -58,14 +63,14 @@ static void add_load(TlCpuGen *g, TlCpuInside *in, const TlOp *op, int lane)
 }
 
 /* What v is computed from, `lane` being the dimension of v that the nest's lanes are along, -1
- * when they are along none. */
+ * when they are along none, or when any element may be asked for. */
 static void add_operands(TlCpuGen *g, TlCpuInside *in, const TlOp *op, int lane)
 {
     int axis = (int)tl_attr_int(op, TL_ATTR_AXIS, 0);
     TlValue *x = op->nin ? tl_in(op, 0) : NULL;
     switch (op->opcode) {
     case TL_OP_LOAD:
-    case TL_OP_INSIDE: add_load(g, in, op, lane); return;
+    case TL_OP_INSIDE: tl_cpu_inside_access(g, in, op, lane); return;
     case TL_OP_BROADCAST:
         add_value(g, in, x, lane >= 0 && x->type->rank && x->type->shape[lane] != 1 ? lane : -1);
         return;
@@ -78,13 +83,13 @@ static void add_operands(TlCpuGen *g, TlCpuInside *in, const TlOp *op, int lane)
     case TL_OP_CONVERT: add_value(g, in, x, lane); return;
     default: break;
     }
-    if (tl_op_info(op->opcode)->flags & F_ELEM)
-        for (uint32_t i = 0; i < op->nin; i++) add_value(g, in, tl_in(op, i), lane);
+    bool same = tl_op_info(op->opcode)->flags & F_ELEM;
+    for (uint32_t i = 0; i < op->nin; i++) add_value(g, in, tl_in(op, i), same ? lane : -1);
 }
 
 static void add_value(TlCpuGen *g, TlCpuInside *in, TlValue *v, int lane)
 {
-    uint64_t key = 2 * (uint64_t)v->id + (lane < 0);
+    uint64_t key = (uint64_t)v->id * (TL_MAX_RANK + 1) + (uint64_t)(lane + 1);
     if (v->type->kind != TL_TILE || v->type->rank == 0 || !v->def ||
         g->plan->place[v->id].kind != TL_CPU_VIRTUAL || tl_map_get(&in->seen, key, NULL))
         return;

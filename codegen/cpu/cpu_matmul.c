@@ -8,7 +8,8 @@
  * - B is packed by panels: for each k the panel's elements side by side. A panel of a chunk stays
  *   in the first cache while all rows of A pass.
  * - A worker's next program often needs the same B, as pid(0) moves first. Where B is a load of
- *   constant memory, packed chunks stay in scratch memory, each with a tag that says what it is.
+ *   constant memory whose rows are the loop's k, packed chunks stay in scratch memory, each with a
+ *   tag that says what it is.
  * - A is read where it lies when it is a load of such elements as are summed, contiguous along k;
  *   else it is packed by rows.
  * - Rows and columns of acc that the program stores nowhere, as they are beyond the end of what it
@@ -142,15 +143,17 @@ static TlOp *store_over(const TlFn *fn, const TlValue *v, TlOp *seen, int depth)
     return seen;
 }
 
+/* Is v there when the loop begins? */
 static bool is_before(const TlValue *v, const TlOp *loop)
 {
-    const TlOp *op = v->def;
-    if (!op || op->block != loop->block)
-        return !op || tl_is_invariant(v, loop);
-    for (const TlOp *x = op; x; x = x->next)
-        if (x == loop)
-            return true;
-    return false;
+    const TlBlock *home = v->def ? v->def->block : v->block;
+    const TlOp *at = loop;
+    while (at && at->block != home)
+        at = at->block->parent;
+    for (const TlOp *x = v->def; at && x && x != at; x = x->next)
+        if (!x->next)
+            return false;
+    return at != NULL;
 }
 
 /* The stores' slices must begin at values that are there before the loop. */
@@ -214,6 +217,27 @@ static TlOp *find_direct(const TlFn *fn, const TlCpuProduct *p)
     return fine && is_dense(fn, &pa, slice_of(&pa, 1)) ? a : NULL;
 }
 
+/* A load of B whose packed chunks may stay: the address and the starts of the slices in a chunk's
+ * first trip tell all of its trips. */
+static TlOp *find_kept(const TlCpuProduct *p)
+{
+    TlWideInt step;
+    TlOp *load = load_under(tl_in(p->dot, 1));
+    if (!load || !tl_is_constant_memory(tl_in(load, 0)) ||
+        !tl_const_int_value(tl_in(p->loop, 2), &step))
+        return NULL;
+    TlPlace b = tl_op_place(load);
+    int along = slice_of(&b, 0);
+    if (along < 0 || slice_of(&b, 1) < 0)
+        return NULL;
+    for (uint32_t i = 0; i < b.naxes; i++) {
+        const TlValue *v = b.index[i].value;
+        if ((int)i == along ? v != p->loop->regions[0]->args[0] : !tl_is_invariant(v, p->loop))
+            return NULL;
+    }
+    return load;
+}
+
 TlCpuProduct *tl_cpu_product(const TlFn *fn, const TlCpuPlan *plan, TlOp *loop, TlArena *arena)
 {
     TlOp *dot = only_dot(plan, loop);
@@ -229,9 +253,7 @@ TlCpuProduct *tl_cpu_product(const TlFn *fn, const TlCpuPlan *plan, TlOp *loop, 
     p->depth = p->trips * k;
     p->store = find_store(fn, loop);
     p->a_load = find_direct(fn, p);
-    p->b_load = load_under(tl_in(dot, 1));
-    if (p->b_load && !tl_is_constant_memory(tl_in(p->b_load, 0)))
-        p->b_load = NULL;
+    p->b_load = find_kept(p);
     p->a_bytes = p->a_load ? 0 : (uint64_t)(tl_in(dot, 0)->type->shape[0] * p->depth * bytes);
     p->b_bytes = (uint64_t)(p->depth * tl_cpu_form(dot->out[0]->type).padded[1] * bytes);
     uint64_t slots = p->b_load ? KEPT_BYTES / p->b_bytes : 1;

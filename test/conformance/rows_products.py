@@ -144,6 +144,111 @@ def started(a):
     return c
 
 
+# Rows of B that the loop's k alone does not tell: a table of pages, another factor or step in each program.
+row("products_rows_by_table", """
+kernel k(const f32 A[M, K], const f32 B[L, N], const i32 page[P, T], f32 C[M, N])
+    grid(cdiv(M, 16), cdiv(N, 32))
+{
+    int m = pid(0) * 16;
+    int n = pid(1) * 32;
+    tile<f32, 16, 32> acc = 0;
+    for (int k : range(0, K, 16))
+        acc = dot(A[m +: 16, k +: 16], B[page[pid(0), k / 16] * 16 +: 16, n +: 32], acc);
+    C[m +: 16, n +: 32] = acc;
+}
+""", {"A": few("f32", 30, 48, 64), "B": few("f32", 31, 128, 40), "C": poison("f32", 48, 40),
+      "page": Arr("i32", np.array([[0, 3, 1, 2], [0, 7, 5, 6], [0, 1, 2, 3]], np.int32))}, lambda a: {"C": exact(by_table(a))})
+
+
+def by_table(a):
+    A, B = big(a["A"]), big(a["B"])
+    return np.concatenate([A[16 * i:16 * i + 16] @ np.concatenate([B[16 * r:16 * r + 16] for r in pages]) for i, pages in enumerate(a["page"])])
+
+
+row("products_rows_by_factor", """
+kernel k(const f32 A[M, K], const f32 B[L, N], f32 C[M, N])
+    grid(cdiv(M, 16), cdiv(N, 32))
+{
+    int m = pid(0) * 16;
+    int n = pid(1) * 32;
+    tile<f32, 16, 32> acc = 0;
+    for (int k : range(0, K, 16))
+        acc = dot(A[m +: 16, k +: 16], B[k * (1 + pid(0)) +: 16, n +: 32], acc);
+    for (int k : range(0, K, 16 + 16 * pid(0)))
+        acc = dot(A[m +: 16, k +: 16], B[k +: 16, n +: 32], acc);
+    C[m +: 16, n +: 32] = acc;
+}
+""", {"A": few("f32", 32, 48, 64), "B": few("f32", 33, 200, 40), "C": poison("f32", 48, 40)}, lambda a: {"C": exact(by_factor(a))})
+
+
+def by_factor(a):
+    A, B, c = big(a["A"]), big(a["B"]), np.zeros((48, 40))
+    for p in range(3):
+        rows = slice(16 * p, 16 * p + 16)
+        for k in range(0, 64, 16):
+            c[rows] += A[rows, k:k + 16] @ B[k * (1 + p):k * (1 + p) + 16]
+        for k in range(0, 64, 16 + 16 * p):
+            c[rows] += A[rows, k:k + 16] @ B[k:k + 16]
+    return c
+
+
+row("products_rows_by_index", """
+kernel k(const f32 A[M, K], const f32 B[L, N], f32 C[M, N])
+    grid(cdiv(M, 16), cdiv(N, 32))
+{
+    int m = pid(0) * 16;
+    int n = pid(1) * 32;
+    tile<f32, 16, 32> acc = 0;
+    for (int k : range(0, K, 16))
+        acc = dot(A[m +: 16, k +: 16], B[(k + iota(16)) * (1 + pid(0)), n +: 32], acc);
+    C[m +: 16, n +: 32] = acc;
+}
+""", {"A": few("f32", 34, 48, 64), "B": few("f32", 35, 200, 40), "C": poison("f32", 48, 40)},
+    lambda a: {"C": exact(np.concatenate([big(a["A"])[16 * p:16 * p + 16] @ big(a["B"])[0:64 * (1 + p):1 + p] for p in range(3)]))})
+
+row("products_stored_under_a_branch", """
+kernel k(const f32 A[M, K], const f32 B[K, N], const i32 row[P], f32 C[M, N])
+    grid(cdiv(M, 16), cdiv(N, 32))
+{
+    int m = pid(0) * 16;
+    int n = pid(1) * 32;
+    tile<f32, 16, 32> acc = 0;
+    for (int k : range(0, K, 16))
+        acc = dot(A[m +: 16, k +: 16], B[k +: 16, n +: 32], acc);
+    if (row[pid(0)] >= 0) {
+        int r = row[pid(0)] * 16;
+        C[r +: 16, n +: 32] = acc;
+    }
+}
+""", {"A": few("f32", 36, 48, 64), "B": few("f32", 37, 64, 40), "row": Arr("i32", np.array([2, -1, 0], np.int32)), "C": poison("f32", 48, 40)},
+    lambda a: {"C": exact(moved_rows(a))})
+
+
+def moved_rows(a):
+    c, p = big(a["C"]).copy(), big(a["A"]) @ big(a["B"])
+    c[32:48], c[0:16] = p[0:16], p[32:48]
+    return c
+
+
+# What is inside is asked for at other places of the tile, too.
+row("products_inside_across", """
+kernel k(const f32 X[M, N], i32 Y[16, 16], i32 Z[16, 16])
+    grid(1)
+{
+    auto seen = in(X[0 +: 16, 0 +: 16]) ? 1 : 0;
+    Y[0 +: 16, 0 +: 16] = seen + 2 * trans(seen);
+    tile<i32, 16, 16> back = 15;
+    Z[0 +: 16, 0 +: 16] = seen + 2 * gather(seen, back - row(iota(16)), 1);
+}
+""", {"X": few("f32", 38, 16, 10), "Y": poison("i32", 16, 16), "Z": poison("i32", 16, 16)}, lambda a: {"Y": exact(across()[0]), "Z": exact(across()[1])})
+
+
+def across():
+    seen = np.zeros((16, 16), np.int64)
+    seen[:, :10] = 1
+    return seen + 2 * seen.T, seen + 2 * seen[:, ::-1]
+
+
 BATCHED = """
 kernel k(const f32 A[L, M, K], const f32 B[G, K, N], f32 C[L, M, N])
     grid(cdiv(M, 16), cdiv(N, 32), L)
