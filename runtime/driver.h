@@ -92,6 +92,9 @@ const char *tl_image_path(const void *image, uint32_t file);
 void tl_launch_pid(const tl_launch *launch, int64_t linear, int32_t pid[TILE_MAX_GRID]);
 /* The same, where pid holds the position of program linear - 1: mostly without a division. */
 void tl_launch_next_pid(const tl_launch *launch, int64_t linear, int32_t pid[TILE_MAX_GRID]);
+/* How many programs from `linear` (at pid) up to `end` follow each other along the first axis. */
+int32_t tl_launch_run(const tl_launch *launch, int64_t linear, int64_t end,
+                      const int32_t pid[TILE_MAX_GRID]);
 static inline const char *tl_image_text(const void *image, uint32_t offset)
 {
     return (const char *)image + offset;

@@ -40,6 +40,16 @@ void tl_launch_next_pid(const tl_launch *l, int64_t linear, int32_t pid[TILE_MAX
     }
 }
 
+int32_t tl_launch_run(const tl_launch *l, int64_t linear, int64_t end,
+                      const int32_t pid[TILE_MAX_GRID])
+{
+    int64_t row = l->grid[0];
+    if (l->group > 0 && pid[0] - pid[0] % l->group + l->group < row)
+        row = pid[0] - pid[0] % l->group + l->group;
+    row -= pid[0];
+    return (int32_t)(row < end - linear ? row : end - linear);
+}
+
 static tile_status start(tl_instance *instance, tile_stream *stream, tl_bound *bound)
 {
     const tl_driver *driver = stream->device->driver;

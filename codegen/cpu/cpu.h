@@ -1,5 +1,5 @@
 /* CPU lowering: shared by the cpu_*.c files. tile IR -> LLVM IR for the host, one function per
- * kernel that runs one program.
+ * kernel that runs programs that are neighbours on the first axis.
  *
  * Every tile value has a placement (cpu_place.c): a home in the worker's scratch memory, or none
  * ("virtual": its elements are computed where they are used, inside the loop nest of their
@@ -82,6 +82,8 @@ typedef struct TlCpuGen {
     const TlCodegenOptions *options;
     TlCpuPlan *plan;
     LLVMValueRef ctx, params, scratch, services;
+    LLVMBasicBlockRef program; /* where each program of the run begins */
+    LLVMValueRef pid, pid_end; /* i32: on the first axis; where the run ends */
     TlMap access;     /* op to TlCpuAccess */
     int vector_bytes; /* of a register: 64, 32, 16 */
     int nregs;        /* vector registers */

@@ -299,6 +299,36 @@ static void assert_body(TlCpuGen *g, TlCpuAt *at, void *user)
                 text ? text->u.s : "");
 }
 
+/* ---- the loop over the programs of a run ---- */
+
+/* After it, code is that of one program. What is the same in all programs is before it already or
+ * is moved there by LLVM. The services read the number on the first axis from the context. */
+static void begin_programs(TlCpuGen *g)
+{
+    LLVMValueRef first = load_word(g, g->ctx, offsetof(tile_cpu_ctx, pid), g->i32),
+                 count = load_word(g, g->ctx, offsetof(tile_cpu_ctx, count), g->i32),
+                 at = tl_gen_int(&g->gen, offsetof(tile_cpu_ctx, pid));
+    LLVMValueRef end = LLVMBuildAdd(g->b, first, count, "");
+    LLVMBasicBlockRef entry = LLVMGetInsertBlock(g->b);
+    g->program = tl_gen_block(&g->gen, "program");
+    LLVMBuildBr(g->b, g->program);
+    LLVMPositionBuilderAtEnd(g->b, g->program);
+    g->pid = LLVMBuildPhi(g->b, g->i32, "pid");
+    LLVMAddIncoming(g->pid, &first, &entry, 1);
+    g->pid_end = end;
+    LLVMBuildStore(g->b, g->pid, LLVMBuildInBoundsGEP2(g->b, g->i8, g->ctx, &at, 1, ""));
+}
+
+static void end_program(TlCpuGen *g)
+{
+    LLVMBasicBlockRef exit = tl_gen_block(&g->gen, "exit"), here = LLVMGetInsertBlock(g->b);
+    LLVMValueRef next = LLVMBuildAdd(g->b, g->pid, LLVMConstInt(g->i32, 1, 0), "");
+    LLVMAddIncoming(g->pid, &next, &here, 1);
+    LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntEQ, next, g->pid_end, ""), exit, g->program);
+    LLVMPositionBuilderAtEnd(g->b, exit);
+    LLVMBuildRetVoid(g->b);
+}
+
 /* ---- ops ---- */
 
 static void lower_pure(TlCpuGen *g, TlOp *op)
@@ -328,10 +358,11 @@ void tl_cpu_lower_op(TlCpuGen *g, TlOp *op)
     case TL_OP_YIELD:
     case TL_OP_CONDITION:
     case TL_OP_BARRIER: return;
-    case TL_OP_RETURN: LLVMBuildRetVoid(g->b); return;
+    case TL_OP_RETURN: end_program(g); return;
     case TL_OP_PID:
         g->scalar[op->out[0]->id] =
-            load_word(g, g->ctx, offsetof(tile_cpu_ctx, pid) + 4 * axis, g->i32);
+            axis == 0 ? g->pid
+                      : load_word(g, g->ctx, offsetof(tile_cpu_ctx, pid) + 4 * axis, g->i32);
         return;
     case TL_OP_NPID:
         g->scalar[op->out[0]->id] =
@@ -485,6 +516,7 @@ static TlKernelCode lower_kernel(TlLlvm *l, const TlCodegenOptions *options, TlA
     tl_map_init(&g.access, arena);
     begin_function(&g, symbol);
     tl_gen_params(&g.gen);
+    begin_programs(&g);
     tl_cpu_lower_block(&g, fn->body);
     TL_ASSERT(LLVMGetBasicBlockTerminator(LLVMGetInsertBlock(g.b)) ||
               fn->body->last->opcode == TL_OP_RETURN,

@@ -9,7 +9,7 @@
 
 #define TILE_IMAGE_MAGIC "TILEIMG1"
 enum {
-    TILE_IMAGE_VERSION = 7, TILE_MAX_GRID = 6, TILE_IMAGE_MAX_RANK = 8, TILE_IMAGE_MAX_PARAMS = 128,
+    TILE_IMAGE_VERSION = 8, TILE_MAX_GRID = 6, TILE_IMAGE_MAX_RANK = 8, TILE_IMAGE_MAX_PARAMS = 128,
     TILE_IMAGE_MAX_SYMS = 256
 };
 
@@ -170,7 +170,9 @@ typedef struct tile_cpu_ctx {
     int32_t pid[TILE_MAX_GRID], npid[TILE_MAX_GRID];
     void *user;             /* the runtime's */
     uint64_t launch; /* not 0; another number for each launch that has the same scratch memory */
+    int32_t count;   /* programs of this call, at least 1 */
 } tile_cpu_ctx;
-/* Runs one program. params: one 8-byte word per slot. */
-typedef void (*tile_cpu_kernel)(const tile_cpu_ctx *ctx, const uint64_t *params);
+/* Runs the programs pid[0], pid[0] + 1, ..., pid[0] + count - 1 of the first axis, in this order,
+ * and counts pid[0] up. params: one 8-byte word per slot. */
+typedef void (*tile_cpu_kernel)(tile_cpu_ctx *ctx, const uint64_t *params);
 #endif

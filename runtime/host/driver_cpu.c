@@ -1,6 +1,6 @@
 /* driver_cpu.c: native kernels on this machine's cores.
  *
- * A kernel is an ELF object whose entry runs one program (tile_image.h: the calling convention).
+ * A kernel is an ELF object whose entry runs a row of programs (tile_image.h: the calling convention).
  * Programs are spread over the pool in increasing ranges. Each worker has its own scratch,
  * allocated when the kernel is prepared; a launch allocates nothing. What kernel code cannot do
  * itself goes through the services table. */
@@ -39,26 +39,33 @@ typedef struct job {
 } job;
 
 /* What a program's context leads to. */
-typedef struct program {
+typedef struct run {
     const job *job;
-    int64_t linear;
-} program;
+    int64_t linear; /* of its first program, */
+    int32_t first;  /* whose number on the first axis this is */
+} run;
+
+static int64_t linear_of(const tile_cpu_ctx *ctx)
+{
+    const run *r = ctx->user;
+    return r->linear + (ctx->pid[0] - r->first);
+}
 
 /* ---- services ---- */
 
 static void serve_print(const tile_cpu_ctx *ctx, const char *text, const void *data, uint32_t dtype,
                         uint32_t rank, const int32_t *shape)
 {
-    const program *p = ctx->user;
-    tl_sink_print(p->job->sink, p->job->launch, p->linear, text, (tile_dtype)dtype, rank, shape,
+    const run *p = ctx->user;
+    tl_sink_print(p->job->sink, p->job->launch, linear_of(ctx), text, (tile_dtype)dtype, rank, shape,
                   data);
 }
 
 static void serve_fail(const tile_cpu_ctx *ctx, uint32_t kind, uint32_t file, uint32_t line,
                        uint32_t col, const char *text)
 {
-    const program *p = ctx->user;
-    tl_sink_fail(p->job->sink, p->job->launch, p->linear, (tl_fail_kind)kind,
+    const run *p = ctx->user;
+    tl_sink_fail(p->job->sink, p->job->launch, linear_of(ctx), (tl_fail_kind)kind,
                  tl_image_path(p->job->launch->image, file), line, col, text);
 }
 
@@ -76,7 +83,7 @@ static bool holds(const tile_arg *a, uintptr_t at, uint64_t bytes)
 static void report_bounds(const tile_cpu_ctx *ctx, uintptr_t at, uint64_t bytes, int32_t param,
                           uint32_t file, uint32_t line, uint32_t col)
 {
-    const tl_launch *l = ((const program *)ctx->user)->job->launch;
+    const tl_launch *l = ((const run *)ctx->user)->job->launch;
     const tile_image_param *params = tl_image_at(l->image, l->kernel->params);
     char text[256];
     if (param < 0 || (uint32_t)param >= l->nargs)
@@ -93,7 +100,7 @@ static void report_bounds(const tile_cpu_ctx *ctx, uintptr_t at, uint64_t bytes,
 static int32_t serve_check(const tile_cpu_ctx *ctx, const void *addr, uint64_t bytes, int32_t param,
                            uint32_t file, uint32_t line, uint32_t col)
 {
-    const tl_launch *l = ((const program *)ctx->user)->job->launch;
+    const tl_launch *l = ((const run *)ctx->user)->job->launch;
     uintptr_t at = (uintptr_t)addr;
     bool fine = false;
     for (uint32_t i = 0; i < l->nargs && !fine; i++)
@@ -129,15 +136,19 @@ static const tile_cpu_services services = {
 static void run_range(void *user, int worker, int64_t begin, int64_t end)
 {
     const job *j = user;
-    program p = {j, begin};
+    run p = {.job = j, .linear = begin};
     tile_cpu_ctx ctx = {.services = &services, .user = &p, .launch = j->number};
     if (j->code->scratch)
         ctx.scratch = j->code->scratch + (uint64_t)worker * j->code->scratch_bytes;
     memcpy(ctx.npid, j->launch->grid, sizeof ctx.npid);
     tl_launch_pid(j->launch, begin, ctx.pid);
     for (;;) {
+        p.first = ctx.pid[0];
+        ctx.count = tl_launch_run(j->launch, p.linear, end, ctx.pid);
         j->code->entry(&ctx, j->launch->slots);
-        if (++p.linear >= end)
+        ctx.pid[0] = p.first + ctx.count - 1;
+        p.linear += ctx.count;
+        if (p.linear >= end)
             return;
         tl_launch_next_pid(j->launch, p.linear, ctx.pid);
     }

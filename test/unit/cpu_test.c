@@ -84,7 +84,8 @@ static void run_native(const Row *row, TlModule *m, TlArena *arena, unsigned cha
     static const tile_cpu_services services = {.fmod = fmod, .fmodf = fmodf};
     tile_cpu_ctx c = {.services = &services,
                       .scratch = aligned_alloc(64, k.data[0].scratch_bytes + 64),
-                      .npid = {1, 1, 1, 1, 1, 1}};
+                      .npid = {1, 1, 1, 1, 1, 1},
+                      .count = 1};
     tile_cpu_kernel kernel;
     memcpy(&kernel, &entry, sizeof kernel);
     memset(c.scratch, 0xAB, k.data[0].scratch_bytes);

@@ -435,6 +435,20 @@ static void grids(void)
     CHECK_INT(tile_launch_grid(k, NULL, NULL, 0, grid, 2), TILE_OK);
 }
 
+/* The programs of a run differ in the first axis only, and it is as long as can be. */
+static void check_run(const tl_launch *l, int64_t linear)
+{
+    int32_t pid[TILE_MAX_GRID], at[TILE_MAX_GRID];
+    tl_launch_pid(l, linear, pid);
+    int32_t n = tl_launch_run(l, linear, l->programs, pid);
+    for (int32_t i = 0; i <= n && linear + i < l->programs; i++) {
+        tl_launch_pid(l, linear + i, at);
+        bool follows = at[0] == pid[0] + i && memcmp(at + 1, pid + 1, sizeof at - sizeof *at) == 0;
+        CHECK(follows == (i < n));
+    }
+    CHECK_INT(tl_launch_run(l, linear, linear + 1, pid), 1);
+}
+
 /* Every place of the grid comes once, in the order that the grouping says. */
 static void grid_order(void)
 {
@@ -457,6 +471,8 @@ static void grid_order(void)
             CHECK(memcmp(next, pid, sizeof pid) == 0);
         }
         CHECK_INT(count, 30);
+        for (int64_t i = 0; i < 30; i++)
+            check_run(&l, i);
     }
     static const int8_t grouped_by_2[15][2] = {{0, 0}, {1, 0}, {0, 1}, {1, 1}, {0, 2},
                                                {1, 2}, {2, 0}, {3, 0}, {2, 1}, {3, 1},
