@@ -246,6 +246,9 @@ TlPlace tl_op_place(const TlOp *op);
 /* The tile's axis (the first one, of an index tile) that axis i of the view gives; -1: a scalar
  * index drops it. */
 int tl_place_dim(const TlPlace *p, uint32_t i);
+/* x for which (x combined with y) is y, to the bit, for every y: -0.0 for sums of floats; NaN for
+ * their maxima and minima, as it loses to any number. kind: not USER. */
+uint64_t tl_combine_identity(TlCombine kind, TlDtype d);
 /* Shape of view[axes] given the index operands; false when it is not legal (rank over TL_MAX_RANK,
  * mixed ranks). */
 bool tl_place_shape(uint32_t naxes, const TlAxis *axes, TlValue *const *index, int *out_rank,

@@ -1,6 +1,7 @@
 /* What is known of every op: the tables of ops.def, attrs.def and enums.def, attributes, effects,
  * and places of memory ops. */
 #include "ir/ir.h"
+#include "ir/numeric.h"
 #include <string.h>
 
 /* ---- tables ---- */
@@ -355,4 +356,23 @@ int tl_place_dim(const TlPlace *p, uint32_t i)
     for (uint32_t k = 0; k < i; k++)
         d += p->axes[k].kind == TL_AXIS_SLICE || (p->axes[k].kind == TL_AXIS_TILE && !p->pointwise);
     return d + tile_rank;
+}
+
+uint64_t tl_combine_identity(TlCombine kind, TlDtype d)
+{
+    bool is_float = tl_is_float(d);
+    switch (kind) {
+    case TL_COMBINE_ADD: return is_float ? tl_bits_from_double(d, -0.0) : 0;
+    case TL_COMBINE_MUL: return tl_dtype_one_bits(d);
+    case TL_COMBINE_MAX:
+        return is_float ? tl_bits_from_double(d, __builtin_nan("")) : tl_dtype_min_bits(d);
+    case TL_COMBINE_MIN:
+        return is_float ? tl_bits_from_double(d, __builtin_nan("")) : tl_dtype_max_bits(d);
+    case TL_COMBINE_AND:
+        return tl_is_signed(d) ? tl_bits_from_int(d, -1) : tl_dtype_max_bits(d);
+    case TL_COMBINE_OR:
+    case TL_COMBINE_XOR: return 0;
+    case TL_COMBINE_USER: break;
+    }
+    TL_UNREACHABLE("combiner %d has no identity", (int)kind);
 }

@@ -1,8 +1,11 @@
-/* status.c: status names, versions, and the error text of each thread, which is kept as errno
- * is. */
+/* status.c: status names, versions, numbers from the environment, and the error text of each
+ * thread, which is kept as errno is. */
 #include "runtime/driver.h"
+#include <errno.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 enum { ERROR_BYTES = 8192 };
 static _Thread_local char error_text[ERROR_BYTES];
@@ -50,4 +53,20 @@ tile_status tl_fail(tile_status status, const char *format, ...)
         memcpy(text + sizeof text - 5, "\n...", 5);
     memcpy(error_text, text, strlen(text) + 1);
     return status;
+}
+
+tile_status tl_env_number(const char *name, int64_t least, int64_t most, int64_t *inout_n)
+{
+    const char *text = getenv(name);
+    if (!text || !*text)
+        return TILE_OK;
+    char *end;
+    errno = 0;
+    long long n = strtoll(text, &end, 10);
+    if (end == text || *end || errno || n < least || n > most)
+        return tl_fail(TILE_BAD_ARGUMENT,
+                       "%s is '%s', but must be a number from %" PRId64 " to %" PRId64, name, text,
+                       least, most);
+    *inout_n = n;
+    return TILE_OK;
 }

@@ -73,6 +73,7 @@ typedef struct TlCpuAccess {
     TlGenView *view;
     int param;
     bool whole;  /* where the nest is now, all slices are inside (cpu_inside.c) */
+    bool streams; /* where it is now, stores pass by the caches (cpu_stream.c) */
     bool bounds; /* test bounds; false for unchecked without --check */
     bool asks;   /* --check: the runtime is asked for each address */
 } TlCpuAccess;
@@ -84,6 +85,9 @@ typedef struct TlCpuGen {
     LLVMValueRef ctx, params, scratch, services;
     LLVMBasicBlockRef program; /* where each program of the run begins */
     LLVMValueRef pid, pid_end; /* i32: on the first axis; where the run ends */
+    LLVMValueRef cache_bytes;  /* i64: stores to larger arrays may stream */
+    bool *in_cache;            /* by parameter: its stores may not */
+    bool streams;              /* some store does */
     TlMap access;     /* op to TlCpuAccess */
     int vector_bytes; /* of a register: 64, 32, 16 */
     int nregs;        /* vector registers */
@@ -168,6 +172,8 @@ LLVMValueRef tl_cpu_eval_inside(TlCpuGen *g, TlOp *op, TlCpuAt *at);
 void tl_cpu_lower_store(TlCpuGen *g, TlOp *op);
 void tl_cpu_lower_atomic(TlCpuGen *g, TlOp *op);
 int tl_cpu_access_width(TlCpuGen *g, TlOp *op, int limit);
+bool tl_cpu_is_contiguous(const TlCpuAccess *a, int lane); /* elements lie side by side along it */
+LLVMValueRef tl_cpu_access_address(TlCpuGen *g, TlCpuAccess *a, const TlCpuAt *at);
 /* Calls a function of tile_cpu_services: TL_CPU_SERVICE(fail). */
 #define TL_CPU_SERVICE(name) ((unsigned)(offsetof(tile_cpu_services, name) / sizeof(void *)))
 LLVMValueRef tl_cpu_service(TlCpuGen *g, unsigned service, LLVMTypeRef type, LLVMValueRef *args,
@@ -182,6 +188,7 @@ typedef struct TlCpuInside {
     TlMap seen;
     uint32_t nvalues;
     LLVMValueRef end;
+    TlCpuAccess *store; /* of a nest that may stream; else NULL */
 } TlCpuInside;
 void tl_cpu_inside_begin(TlCpuGen *g, TlCpuInside *in);
 void tl_cpu_inside_value(TlCpuGen *g, TlCpuInside *in, TlValue *v, int lane, bool own);
@@ -191,6 +198,14 @@ void tl_cpu_inside_access(TlCpuGen *g, TlCpuInside *in, const TlOp *op, int lane
 LLVMValueRef tl_cpu_inside_end(TlCpuGen *g, TlCpuInside *in, int64_t extent, int width);
 /* Before code for these positions is made, true; after it, false. */
 void tl_cpu_inside_set(TlCpuInside *in, bool whole);
+
+/* cpu_stream.c: once for the kernel; for a store of vectors of `width` that computes `nvalues`
+ * values; i1: the row that begins at this address streams; makes it so; at the end of the run. */
+void tl_cpu_stream_plan(TlCpuGen *g);
+bool tl_cpu_may_stream(const TlCpuGen *g, const TlCpuAccess *a, int width, uint32_t nvalues);
+LLVMValueRef tl_cpu_stream_now(TlCpuGen *g, const TlCpuAccess *a, LLVMValueRef row);
+void tl_cpu_stream_store(TlCpuGen *g, LLVMValueRef store);
+void tl_cpu_stream_end(TlCpuGen *g);
 
 /* cpu_reduce.c, cpu_dot.c */
 void tl_cpu_lower_reduce(TlCpuGen *g, TlOp *op);

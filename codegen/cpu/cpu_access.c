@@ -253,6 +253,11 @@ static bool lanes_are_contiguous(const TlCpuAccess *a, const TlCpuAt *at)
     return true;
 }
 
+bool tl_cpu_is_contiguous(const TlCpuAccess *a, int lane)
+{
+    return lanes_are_contiguous(a, &(TlCpuAt){.lane = lane, .width = 2});
+}
+
 static Spot view_spot(TlCpuGen *g, TlCpuAccess *a, const TlCpuAt *at)
 {
     Spot s = {.uniform = a->whole ? NULL : a->ok};
@@ -294,6 +299,12 @@ static Spot view_spot(TlCpuGen *g, TlCpuAccess *a, const TlCpuAt *at)
                                lanes ? lanes
                                      : tl_gen_splat(&g->gen, tl_gen_int(&g->gen, 0), at->width));
     return s;
+}
+
+LLVMValueRef tl_cpu_access_address(TlCpuGen *g, TlCpuAccess *a, const TlCpuAt *at)
+{
+    TL_ASSERT(a->view && at->width >= 1, "an address of no view");
+    return view_spot(g, a, at).ptr;
 }
 
 /* Are the lanes of an integer or pointer tile an arithmetic progression, up to wrapping? Then they
@@ -576,10 +587,13 @@ LLVMValueRef tl_cpu_eval_inside(TlCpuGen *g, TlOp *op, TlCpuAt *at)
 
 /* ---- stores ---- */
 
-static void store_plain(TlCpuGen *g, const TlType *elem, LLVMValueRef p, LLVMValueRef x)
+static void store_plain(TlCpuGen *g, const TlType *elem, LLVMValueRef p, LLVMValueRef x,
+                        bool streams)
 {
-    LLVMSetAlignment(LLVMBuildStore(g->b, tl_gen_to_mem(&g->gen, elem, x), p),
-                     (unsigned)tl_gen_elem_bytes(elem));
+    LLVMValueRef store = LLVMBuildStore(g->b, tl_gen_to_mem(&g->gen, elem, x), p);
+    LLVMSetAlignment(store, (unsigned)tl_gen_elem_bytes(elem));
+    if (streams)
+        tl_cpu_stream_store(g, store);
 }
 
 static void store_masked(TlCpuGen *g, const TlType *elem, LLVMValueRef p, LLVMValueRef x,
@@ -597,6 +611,11 @@ static void store_vector(TlCpuGen *g, TlCpuAccess *a, const TlType *type, Spot *
     TlType elem = elem_of(type);
     TlCpuForm form = tl_cpu_form(type);
     LLVMValueRef mask = lane_mask(g, s, at->width);
+    if (a->streams) {
+        TL_ASSERT(a->whole && !s->apart && !s->mask, "a streaming store with a mask");
+        store_plain(g, &elem, s->ptr, x, true);
+        return;
+    }
     if (s->apart) {
         mask = both(g, mask, tl_cpu_lane_mask(g, &form, at));
         if (a->view) {
@@ -616,7 +635,7 @@ static void store_vector(TlCpuGen *g, TlCpuAccess *a, const TlType *type, Spot *
         return;
     }
     Fork f = fork_begin(g, s->uniform ? LLVMBuildAnd(g->b, s->full, s->uniform, "") : s->full);
-    store_plain(g, &elem, s->ptr, x);
+    store_plain(g, &elem, s->ptr, x, false);
     fork_else(g, &f, NULL);
     store_masked(g, &elem, s->ptr, x, mask, false);
     fork_end(g, &f, NULL);
@@ -635,7 +654,7 @@ static void store_body(TlCpuGen *g, TlCpuAt *at, void *user)
     }
     LLVMValueRef ok = element_ok(g, op, a, &s);
     LLVMBasicBlockRef join = ok ? branch_if(g, ok) : NULL;
-    store_plain(g, &elem, s.ptr, x);
+    store_plain(g, &elem, s.ptr, x, false);
     if (join)
         join_at(g, join);
 }
@@ -664,6 +683,8 @@ void tl_cpu_lower_store(TlCpuGen *g, TlOp *op)
         tl_cpu_inside_access(g, &in, op, f.lane);
         tl_cpu_inside_value(g, &in, tl_op_place(op).value, f.lane, false);
         LLVMValueRef end = tl_cpu_inside_end(g, &in, f.extent[f.lane], width);
+        if (end && tl_cpu_may_stream(g, access_of(g, op), width, in.nvalues))
+            in.store = access_of(g, op);
         tl_cpu_nest_split(g, type, width, &in, end, store_body, op);
         return;
     }

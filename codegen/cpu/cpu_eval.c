@@ -140,6 +140,32 @@ static void part_of_lanes(TlCpuGen *g, const TlCpuAt *outer, LLVMValueRef from, 
     tl_cpu_range_end(g, &l, at.width, NULL);
 }
 
+/* The lanes up to `end`, where all is inside: twice if it is for the run to say whether they
+ * stream. */
+static void whole_part(TlCpuGen *g, const TlCpuAt *outer, TlCpuInside *in, LLVMValueRef end,
+                       TlCpuBody body, void *user)
+{
+    LLVMValueRef zero = tl_gen_int(&g->gen, 0);
+    if (!in->store) {
+        part_of_lanes(g, outer, zero, end, body, user);
+        return;
+    }
+    TlCpuAt first = *outer;
+    first.idx[first.lane] = zero;
+    tl_map_init(&first.memo, g->arena);
+    LLVMValueRef now = tl_cpu_stream_now(g, in->store, tl_cpu_access_address(g, in->store, &first));
+    LLVMBasicBlockRef arms[2] = {tl_gen_block(&g->gen, "stream"), tl_gen_block(&g->gen, "keep")},
+                      join = tl_gen_block(&g->gen, "stored");
+    LLVMBuildCondBr(g->b, now, arms[0], arms[1]);
+    for (int i = 0; i < 2; i++) {
+        LLVMPositionBuilderAtEnd(g->b, arms[i]);
+        in->store->streams = i == 0;
+        part_of_lanes(g, outer, zero, end, body, user);
+        LLVMBuildBr(g->b, join);
+    }
+    LLVMPositionBuilderAtEnd(g->b, join);
+}
+
 void tl_cpu_nest_split(TlCpuGen *g, const TlType *type, int width, TlCpuInside *in,
                        LLVMValueRef end, TlCpuBody body, void *user)
 {
@@ -158,7 +184,7 @@ void tl_cpu_nest_split(TlCpuGen *g, const TlType *type, int width, TlCpuInside *
         at.idx[d] = loops[d].iv;
     }
     tl_cpu_inside_set(in, true);
-    part_of_lanes(g, &at, tl_gen_int(&g->gen, 0), end, body, user);
+    whole_part(g, &at, in, end, body, user);
     tl_cpu_inside_set(in, false);
     int64_t last = width > 1 ? f.padded[f.lane] : f.extent[f.lane];
     part_of_lanes(g, &at, end, tl_gen_int(&g->gen, last), body, user);

@@ -326,6 +326,7 @@ static void end_program(TlCpuGen *g)
     LLVMAddIncoming(g->pid, &next, &here, 1);
     LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntEQ, next, g->pid_end, ""), exit, g->program);
     LLVMPositionBuilderAtEnd(g->b, exit);
+    tl_cpu_stream_end(g);
     LLVMBuildRetVoid(g->b);
 }
 
@@ -501,6 +502,7 @@ static void begin_function(TlCpuGen *g, const char *symbol)
     g->params = LLVMGetParam(g->function, 1);
     g->services = load_word(g, g->ctx, offsetof(tile_cpu_ctx, services), g->ptr);
     g->scratch = load_word(g, g->ctx, offsetof(tile_cpu_ctx, scratch), g->ptr);
+    g->cache_bytes = load_word(g, g->ctx, offsetof(tile_cpu_ctx, cache_bytes), g->i64);
 }
 
 static TlKernelCode lower_kernel(TlLlvm *l, const TlCodegenOptions *options, TlArena *arena,
@@ -516,6 +518,7 @@ static TlKernelCode lower_kernel(TlLlvm *l, const TlCodegenOptions *options, TlA
     tl_map_init(&g.access, arena);
     begin_function(&g, symbol);
     tl_gen_params(&g.gen);
+    tl_cpu_stream_plan(&g);
     begin_programs(&g);
     tl_cpu_lower_block(&g, fn->body);
     TL_ASSERT(LLVMGetBasicBlockTerminator(LLVMGetInsertBlock(g.b)) ||

@@ -1,8 +1,9 @@
 /* Reductions, scans and histograms on the CPU.
  *
- * Along the lane dimension a reduction keeps one vector of partial results, takes whole vectors,
- * then one last vector whose lanes past the extent keep what they had (padding is left out by
- * structure, never by an identity element), and folds the lanes in halves. Along another
+ * Along the lane dimension a reduction keeps one vector of partial results for each of a few rows,
+ * takes whole vectors, then one last vector whose lanes past the extent keep what they had (padding
+ * is left out by structure), and folds the lanes in halves. Partial results begin with the
+ * operation's identity, those of a combiner of the user's with the first vector. Along another
  * dimension the lanes are independent. A combiner with control flow runs on scalars. */
 #include "codegen/cpu/cpu.h"
 
@@ -18,6 +19,14 @@ typedef struct Reduction {
     TlCpuInside inside;
     LLVMValueRef end; /* along lanes: before it, no tests; NULL: there is nothing to test */
 } Reduction;
+
+/* Rows that are reduced together: they share what does not depend on the row. */
+enum { MAX_ROWS = 4 };
+typedef struct Rows {
+    uint32_t n;
+    int dim; /* that they are along; -1: there is one row */
+    TlCpuAt at[MAX_ROWS];
+} Rows;
 
 static Reduction reduction_of(TlOp *op)
 {
@@ -149,57 +158,81 @@ static void fold_lanes(TlCpuGen *g, const Reduction *r, LLVMValueRef *acc, int w
     }
 }
 
-/* acc combined with the vectors from .. to - 1. */
-static void reduce_vectors(TlCpuGen *g, const Reduction *r, TlCpuAt *at, LLVMValueRef from,
+/* What leaves any x as it is when the two are combined. */
+static LLVMValueRef identity(TlCpuGen *g, const Reduction *r, int width)
+{
+    const TlType *t = tl_in(r->op, 0)->type;
+    return tl_gen_const(&g->gen, t, tl_combine_identity(r->kind, t->dtype), width);
+}
+
+/* acc combined with the vectors from .. to - 1 of each row. */
+static void reduce_vectors(TlCpuGen *g, const Reduction *r, Rows *rows, LLVMValueRef from,
                            LLVMValueRef to, LLVMValueRef *acc)
 {
     TlCpuRange l;
-    LLVMValueRef x[MAX_TUPLE], next[MAX_TUPLE];
-    tl_cpu_range_begin(g, &l, from, to, r->n, acc);
-    at->idx[r->axis] = l.i;
-    eval_all(g, r, at, x);
-    combine(g, r, l.carry, x, next);
-    tl_cpu_range_end(g, &l, at->width, next);
-    for (uint32_t i = 0; i < r->n; i++)
+    LLVMValueRef x[MAX_TUPLE], next[TL_CPU_CARRY];
+    tl_cpu_range_begin(g, &l, from, to, r->n * rows->n, acc);
+    for (uint32_t k = 0; k < rows->n; k++) {
+        rows->at[k].idx[r->axis] = l.i;
+        eval_all(g, r, &rows->at[k], x);
+        combine(g, r, l.carry + k * r->n, x, next + k * r->n);
+    }
+    tl_cpu_range_end(g, &l, rows->at[0].width, next);
+    for (uint32_t i = 0; i < r->n * rows->n; i++)
         acc[i] = l.carry[i];
 }
 
-static void reduce_whole_vectors(TlCpuGen *g, Reduction *r, TlCpuAt *at, int64_t whole,
+static void reduce_whole_vectors(TlCpuGen *g, Reduction *r, Rows *rows, int64_t begin, int64_t end,
                                  LLVMValueRef *acc)
 {
-    LLVMValueRef from = tl_gen_int(&g->gen, at->width), to = tl_gen_int(&g->gen, whole);
+    LLVMValueRef from = tl_gen_int(&g->gen, begin), to = tl_gen_int(&g->gen, end);
     if (r->end) {
         tl_cpu_inside_set(&r->inside, true);
-        reduce_vectors(g, r, at, from, r->end, acc);
+        reduce_vectors(g, r, rows, from, r->end, acc);
         tl_cpu_inside_set(&r->inside, false);
-        from = tl_gen_pick(&g->gen, LLVMIntSGT, r->end, from, r->end, from);
+        from = begin ? tl_gen_pick(&g->gen, LLVMIntSGT, r->end, from, r->end, from) : r->end;
     }
-    reduce_vectors(g, r, at, from, to, acc);
+    reduce_vectors(g, r, rows, from, to, acc);
 }
 
-static void reduce_row(TlCpuGen *g, Reduction *r, TlCpuAt *at, int64_t n, int width,
-                       LLVMValueRef *acc)
+/* The vector in which the rows of n elements end: its lanes past the end keep what they had. */
+static void reduce_last(TlCpuGen *g, Reduction *r, Rows *rows, int64_t begin, int64_t n,
+                        LLVMValueRef *acc)
 {
-    TL_ASSERT(n > 0 && width > 0, "a row of %lld elements", (long long)n);
-    int64_t whole = n / width * width;
-    at->width = width;
-    at->idx[r->axis] = tl_gen_int(&g->gen, 0);
-    eval_all(g, r, at, acc);
-    if (whole > width)
-        reduce_whole_vectors(g, r, at, whole, acc);
-    if (whole < n) {
-        LLVMValueRef x[MAX_TUPLE], lanes[64];
-        at->idx[r->axis] = tl_gen_int(&g->gen, whole);
-        eval_all(g, r, at, x);
-        LLVMValueRef joined[MAX_TUPLE];
+    int width = rows->at[0].width;
+    LLVMValueRef x[MAX_TUPLE], joined[MAX_TUPLE], lanes[64];
+    for (int i = 0; i < width; i++)
+        lanes[i] = LLVMConstInt(g->i1, begin + i < n, 0);
+    LLVMValueRef inside = LLVMConstVector(lanes, (unsigned)width);
+    for (uint32_t k = 0; k < rows->n; k++, acc += r->n) {
+        rows->at[k].idx[r->axis] = tl_gen_int(&g->gen, begin);
+        eval_all(g, r, &rows->at[k], x);
         combine(g, r, acc, x, joined);
-        for (int i = 0; i < width; i++)
-            lanes[i] = LLVMConstInt(g->i1, whole + i < n, 0);
-        LLVMValueRef inside = LLVMConstVector(lanes, (unsigned)width);
         for (uint32_t i = 0; i < r->n; i++)
             acc[i] = LLVMBuildSelect(g->b, inside, joined[i], acc[i], "");
     }
-    fold_lanes(g, r, acc, width);
+}
+
+static void reduce_rows(TlCpuGen *g, Reduction *r, Rows *rows, int64_t n, LLVMValueRef *acc)
+{
+    int width = rows->at[0].width;
+    TL_ASSERT(n > 0 && width > 0, "a row of %lld elements", (long long)n);
+    int64_t whole = n / width * width, begin = 0;
+    for (uint32_t k = 0; k < rows->n; k++) {
+        if (r->kind != TL_COMBINE_USER && !g->fn->ring) {
+            acc[k] = identity(g, r, width);
+            continue;
+        }
+        begin = width;
+        rows->at[k].idx[r->axis] = tl_gen_int(&g->gen, 0);
+        eval_all(g, r, &rows->at[k], acc + k * r->n);
+    }
+    if (whole > begin)
+        reduce_whole_vectors(g, r, rows, begin, whole, acc);
+    if (whole < n)
+        reduce_last(g, r, rows, whole, n, acc);
+    for (uint32_t k = 0; k < rows->n; k++)
+        fold_lanes(g, r, acc + k * r->n, width);
 }
 
 /* One position along any other dimension: lanes are independent. */
@@ -251,6 +284,52 @@ static void find_inside(TlCpuGen *g, Reduction *r, int width)
     r->end = tl_cpu_inside_end(g, &r->inside, tl_in(r->op, 0)->type->shape[r->axis], width);
 }
 
+/* As many rows as leave registers for what their elements are computed from. */
+static void choose_rows(TlCpuGen *g, const Reduction *r, const TlCpuForm *f, Rows *rows)
+{
+    enum { FEW_VALUES = 6, SOME_VALUES = 16 };
+    *rows = (Rows){.n = 1, .dim = r->axis - 1};
+    while (rows->dim >= 0 && f->extent[rows->dim] == 1)
+        rows->dim--;
+    if (rows->dim < 0 || r->n > 1 || g->options->check)
+        return;
+    uint32_t values = r->inside.nvalues;
+    rows->n = values <= FEW_VALUES ? MAX_ROWS : values <= SOME_VALUES ? MAX_ROWS / 2 : 1;
+    while (rows->n > f->extent[rows->dim])
+        rows->n /= 2;
+}
+
+/* Rows along the lane dimension, some at a time. When their number is no multiple of that, the last
+ * ones begin earlier: rows are reduced twice to the same values. */
+static void reduce_along(TlCpuGen *g, Reduction *r, const TlCpuForm *f, TlCpuAt *at)
+{
+    Rows rows;
+    TlCpuLoop loops[TL_MAX_RANK];
+    LLVMValueRef acc[TL_CPU_CARRY];
+    find_inside(g, r, at->width);
+    choose_rows(g, r, f, &rows);
+    for (int d = 0; d < f->rank; d++) {
+        if (d == r->axis)
+            continue;
+        int64_t step = d == rows.dim ? rows.n : 1, n = f->extent[d];
+        loops[d] = tl_cpu_loop_begin(g, 0, n, step);
+        LLVMValueRef i = loops[d].iv, last = tl_gen_int(&g->gen, n - step);
+        at->idx[d] = n % step ? tl_gen_pick(&g->gen, LLVMIntSLT, i, last, i, last) : i;
+    }
+    for (uint32_t k = 0; k < rows.n; k++) {
+        rows.at[k] = *at;
+        if (k)
+            rows.at[k].idx[rows.dim] =
+                LLVMBuildAdd(g->b, at->idx[rows.dim], tl_gen_int(&g->gen, k), "");
+    }
+    reduce_rows(g, r, &rows, f->extent[r->axis], acc);
+    for (uint32_t k = 0; k < rows.n; k++)
+        store_results(g, r, &rows.at[k], 1, acc + k * r->n);
+    for (int d = f->rank - 1; d >= 0; d--)
+        if (d != r->axis)
+            tl_cpu_loop_end(g, &loops[d], NULL);
+}
+
 static void lower_reduction(TlCpuGen *g, Reduction r)
 {
     const TlType *type = tl_in(r.op, 0)->type;
@@ -261,10 +340,12 @@ static void lower_reduction(TlCpuGen *g, Reduction r)
     if (along)
         while (width > f.extent[f.lane])
             width /= 2;
-    if (along)
-        find_inside(g, &r, width);
     TlCpuAt at;
     tl_cpu_at_init(g, &at, f.rank, f.lane, width);
+    if (along && width > 1) {
+        reduce_along(g, &r, &f, &at);
+        return;
+    }
     TlCpuLoop loops[TL_MAX_RANK];
     for (int d = 0; d < f.rank; d++) {
         if (d == r.axis)
@@ -274,10 +355,7 @@ static void lower_reduction(TlCpuGen *g, Reduction r)
         at.idx[d] = loops[d].iv;
     }
     LLVMValueRef acc[MAX_TUPLE];
-    if (along && width > 1)
-        reduce_row(g, &r, &at, f.extent[r.axis], width, acc);
-    else
-        reduce_across(g, &r, &at, f.extent[r.axis], acc);
+    reduce_across(g, &r, &at, f.extent[r.axis], acc);
     store_results(g, &r, &at, along ? 1 : width, acc);
     for (int d = f.rank - 1; d >= 0; d--)
         if (d != r.axis)

@@ -263,34 +263,6 @@ static TlValue *reduce_in_thread(TlBuilder *b, const Sum *s)
 
 /* ---- 4. the new form ---- */
 
-/* x with which (x op y) is y, for every y, to the bit: of max and min of floats the NaN, which
- * loses, since all elements may be NaN; of sums -0.0. */
-static uint64_t identity(const TlOp *reduce)
-{
-    TlCombine kind = (TlCombine)tl_attr_int(reduce, TL_ATTR_KIND, TL_COMBINE_USER);
-    TlDtype d = tl_op_dtype(reduce, tl_in(reduce, 0)->type->dtype);
-    int bits = tl_dtype_bits(d);
-    uint64_t ones = bits == 64 ? UINT64_MAX : (1ull << bits) - 1, top = 1ull << (bits - 1);
-    bool is_float = tl_is_float(d);
-    switch (kind) {
-    case TL_COMBINE_ADD: return is_float ? tl_bits_from_double(d, -0.0) : 0;
-    case TL_COMBINE_MUL: return is_float ? tl_bits_from_double(d, 1) : 1;
-    case TL_COMBINE_MAX:
-        if (is_float)
-            return tl_bits_from_double(d, __builtin_nan(""));
-        return tl_is_signed(d) ? top : 0;
-    case TL_COMBINE_MIN:
-        if (is_float)
-            return tl_bits_from_double(d, __builtin_nan(""));
-        return tl_is_signed(d) ? top - 1 : ones;
-    case TL_COMBINE_AND: return tl_is_bool(d) ? 1 : ones;
-    case TL_COMBINE_OR:
-    case TL_COMBINE_XOR:
-    case TL_COMBINE_USER: break;
-    }
-    return 0;
-}
-
 /* The factor of a row, for each element of the tile. */
 static TlValue *spread_factor(TlBuilder *b, const Sum *s, const TlType *to)
 {
@@ -345,7 +317,9 @@ static void rewrite(const Sum *s)
     TlBuilder inside = tl_builder_before(s->next);
     inside.loc = s->next->loc;
     TlValue *x = reduce_in_thread(&inside, s);
-    uint64_t start = identity(s->reduce);
+    TlDtype dtype = tl_op_dtype(s->reduce, tl_in(s->reduce, 0)->type->dtype);
+    uint64_t start = tl_combine_identity(
+        (TlCombine)tl_attr_int(s->reduce, TL_ATTR_KIND, TL_COMBINE_USER), dtype);
     if (s->factor)
         tl_value_is_const(init, &start);
     TlBuilder b = tl_builder_before(loop);

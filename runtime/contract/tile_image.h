@@ -1,4 +1,4 @@
-/* The kernel image, version 7: the contract between compiler and runtime. One flat little-endian
+/* The kernel image, version 8: the contract between compiler and runtime. One flat little-endian
  * block, offsets in bytes from its start, readable in place. Strings are offsets of NUL-terminated
  * text. The compiler writes it (codegen/gen/image.c); the runtime validates it once
  * (runtime/image_check.c) and then reads it. Several images, one per target and each a multiple of
@@ -170,7 +170,8 @@ typedef struct tile_cpu_ctx {
     int32_t pid[TILE_MAX_GRID], npid[TILE_MAX_GRID];
     void *user;             /* the runtime's */
     uint64_t launch; /* not 0; another number for each launch that has the same scratch memory */
-    int32_t count;   /* programs of this call, at least 1 */
+    uint64_t cache_bytes; /* stores to larger arrays may pass by the caches */
+    int32_t count;        /* programs of this call, at least 1 */
 } tile_cpu_ctx;
 /* Runs the programs pid[0], pid[0] + 1, ..., pid[0] + count - 1 of the first axis, in this order,
  * and counts pid[0] up. params: one 8-byte word per slot. */

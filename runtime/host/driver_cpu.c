@@ -1,9 +1,9 @@
 /* driver_cpu.c: native kernels on this machine's cores.
  *
- * A kernel is an ELF object whose entry runs a row of programs (tile_image.h: the calling convention).
- * Programs are spread over the pool in increasing ranges. Each worker has its own scratch,
- * allocated when the kernel is prepared; a launch allocates nothing. What kernel code cannot do
- * itself goes through the services table. */
+ * A kernel is an ELF object whose entry runs a row of programs (tile_image.h: the calling
+ * convention). Programs are spread over the pool in increasing ranges. Each worker has its own
+ * scratch, allocated when the kernel is prepared; a launch allocates nothing. What kernel code
+ * cannot do itself goes through the services table. */
 #include "runtime/cpu_level.h"
 #include "runtime/host/elf.h"
 #include "runtime/runtime.h"
@@ -18,6 +18,7 @@ enum { SCRATCH_ALIGNMENT = 64 };
 struct tl_dev {
     tl_pool *pool;
     uint64_t features; /* of the CPU, for kernels */
+    int64_t cache_bytes;
     char target[32];   /* "cpu", "cpu:x86-64-v3" */
 };
 
@@ -35,6 +36,7 @@ typedef struct job {
     const tl_code *code;
     const tl_launch *launch;
     tl_sink *sink;
+    uint64_t cache_bytes;
     uint64_t number; /* of the launch, among those of the code */
 } job;
 
@@ -57,8 +59,8 @@ static void serve_print(const tile_cpu_ctx *ctx, const char *text, const void *d
                         uint32_t rank, const int32_t *shape)
 {
     const run *p = ctx->user;
-    tl_sink_print(p->job->sink, p->job->launch, linear_of(ctx), text, (tile_dtype)dtype, rank, shape,
-                  data);
+    tl_sink_print(p->job->sink, p->job->launch, linear_of(ctx), text, (tile_dtype)dtype, rank,
+                  shape, data);
 }
 
 static void serve_fail(const tile_cpu_ctx *ctx, uint32_t kind, uint32_t file, uint32_t line,
@@ -137,7 +139,10 @@ static void run_range(void *user, int worker, int64_t begin, int64_t end)
 {
     const job *j = user;
     run p = {.job = j, .linear = begin};
-    tile_cpu_ctx ctx = {.services = &services, .user = &p, .launch = j->number};
+    tile_cpu_ctx ctx = {.services = &services,
+                        .user = &p,
+                        .launch = j->number,
+                        .cache_bytes = j->cache_bytes};
     if (j->code->scratch)
         ctx.scratch = j->code->scratch + (uint64_t)worker * j->code->scratch_bytes;
     memcpy(ctx.npid, j->launch->grid, sizeof ctx.npid);
@@ -156,7 +161,7 @@ static void run_range(void *user, int worker, int64_t begin, int64_t end)
 
 static tile_status cpu_run(tl_dev *dev, tl_code *code, const tl_launch *launch, tl_sink *sink)
 {
-    job j = {code, launch, sink, ++code->launches};
+    job j = {code, launch, sink, (uint64_t)dev->cache_bytes, ++code->launches};
     tl_pool_run(dev->pool, launch->programs, run_range, &j);
     return TILE_OK;
 }
@@ -213,6 +218,14 @@ static tile_status cpu_code_prepare(tl_dev *dev, tl_code *code)
 
 /* ---- device ---- */
 
+/* Bytes of the last level of cache; where the system does not tell, what servers have at least. */
+static tile_status last_cache(int64_t *out_bytes)
+{
+    int64_t bytes = sysconf(_SC_LEVEL3_CACHE_SIZE);
+    *out_bytes = bytes > 0 ? bytes : 32 << 20;
+    return tl_env_number("TILE_CACHE_BYTES", 0, INT64_MAX, out_bytes);
+}
+
 static tile_status cpu_open(const char *spec, tl_dev **out_dev)
 {
     tl_dev *dev = calloc(1, sizeof *dev);
@@ -220,6 +233,8 @@ static tile_status cpu_open(const char *spec, tl_dev **out_dev)
         return tl_fail(TILE_NO_MEMORY, "out of memory");
     snprintf(dev->target, sizeof dev->target, "cpu%s%s", *spec ? ":" : "", spec);
     tile_status status = tl_cpu_open(dev->target, spec, tl_cpu_machine(), &dev->features);
+    if (status == TILE_OK)
+        status = last_cache(&dev->cache_bytes);
     if (status == TILE_OK)
         status = tl_pool_create(0, &dev->pool);
     if (status != TILE_OK) {

@@ -10,7 +10,6 @@
  * every range has ended. Waking costs some microseconds, so a job of one range is run by the caller
  * alone. */
 #include "runtime/runtime.h"
-#include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -83,20 +82,10 @@ static int processors(void)
 
 static tile_status default_threads(int *out_threads)
 {
-    const char *text = getenv("TILE_THREADS");
-    if (!text || !*text) {
-        *out_threads = processors();
-        return TILE_OK;
-    }
-    char *end;
-    errno = 0;
-    long n = strtol(text, &end, 10);
-    if (end == text || *end || errno || n < 1 || n > MAX_THREADS)
-        return tl_fail(TILE_BAD_ARGUMENT, "TILE_THREADS is '%s', but must be a number from 1 to "
-                                          "%d", text,
-                       MAX_THREADS);
+    int64_t n = processors();
+    tile_status status = tl_env_number("TILE_THREADS", 1, MAX_THREADS, &n);
     *out_threads = (int)n;
-    return TILE_OK;
+    return status;
 }
 
 tile_status tl_pool_create(int threads, tl_pool **out_pool)

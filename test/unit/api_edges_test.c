@@ -66,6 +66,11 @@ static void wrong_words(void)
         SAYS(threads[i]);
     }
     unsetenv("TILE_THREADS");
+    setenv("TILE_CACHE_BYTES", "32M", 1);
+    CHECK_INT(tile_device_open("cpu", &d), TILE_BAD_ARGUMENT);
+    SAYS("TILE_CACHE_BYTES");
+    SAYS("32M");
+    unsetenv("TILE_CACHE_BYTES");
     setenv("TILE_SYNC", "yes", 1);
     CHECK_INT(tile_device_open("cpu", &d), TILE_BAD_ARGUMENT);
     SAYS("TILE_SYNC");

@@ -85,6 +85,7 @@ static void run_native(const Row *row, TlModule *m, TlArena *arena, unsigned cha
     tile_cpu_ctx c = {.services = &services,
                       .scratch = aligned_alloc(64, k.data[0].scratch_bytes + 64),
                       .npid = {1, 1, 1, 1, 1, 1},
+                      .cache_bytes = strstr(row->name, "stream") ? 0 : UINT64_MAX,
                       .count = 1};
     tile_cpu_kernel kernel;
     memcpy(&kernel, &entry, sizeof kernel);

@@ -1,0 +1,82 @@
+/* Stores that do not pass through the caches.
+ *
+ * An ordinary store first fetches the line that it writes. Where the whole output is larger than
+ * the last cache, that is a third of the traffic of a kernel that reads as much as it writes, for
+ * lines that nobody will find in a cache later. So a nest that stores whole vectors side by side
+ * is made twice, and at run time rows of large arrays take the copy with non-temporal stores.
+ *
+ * Such stores are not ordered with later ones. A fence at the end of the run orders them for
+ * whoever waits for the launch; kernels whose programs talk to each other by atomics have none of
+ * them. */
+#include "codegen/cpu/cpu.h"
+
+#include <string.h>
+
+#include "passes/analysis/facts.h"
+
+/* Values that a nest computes for an element: with more of them it does not wait for memory. Bytes
+ * of a row: shorter ones end in parts of lines too often. */
+enum { MOST_VALUES = 40, LEAST_ROW = 256 };
+
+static void forbid(TlCpuGen *g, const TlValue *base)
+{
+    int param = tl_base_param(base);
+    if (param < 0)
+        memset(g->in_cache, true, g->fn->body->nargs);
+    else
+        g->in_cache[param] = true;
+}
+
+void tl_cpu_stream_plan(TlCpuGen *g)
+{
+    uint32_t n = g->fn->body->nargs;
+    g->in_cache = TL_NEW_ARRAY(g->arena, bool, n + 1);
+    memset(g->in_cache, 0, n + 1);
+    for (const TlOp *op = g->fn->body->first; op; op = tl_walk_next(op, NULL)) {
+        if (tl_op_info(op->opcode)->flags & F_ATOMIC)
+            memset(g->in_cache, true, n);
+        else if (op->opcode == TL_OP_LOAD)
+            forbid(g, tl_op_place(op).base);
+    }
+}
+
+bool tl_cpu_may_stream(const TlCpuGen *g, const TlCpuAccess *a, int width, uint32_t nvalues)
+{
+    const TlType *t = a->place.value->type;
+    int param = tl_base_param(a->place.base);
+    uint64_t bytes = tl_gen_elem_bytes(t);
+    TlCpuForm f = tl_cpu_form(t);
+    return a->view && param >= 0 && !g->in_cache[param] && !a->place.mask && !a->asks &&
+           nvalues <= MOST_VALUES && (uint64_t)width * bytes % (uint64_t)g->vector_bytes == 0 &&
+           (uint64_t)f.extent[f.lane] * bytes >= LEAST_ROW && tl_cpu_is_contiguous(a, f.lane);
+}
+
+LLVMValueRef tl_cpu_stream_now(TlCpuGen *g, const TlCpuAccess *a, LLVMValueRef row)
+{
+    LLVMValueRef n = tl_gen_int(&g->gen, (int64_t)tl_gen_elem_bytes(a->place.value->type));
+    for (int i = 0; i < a->view->rank; i++)
+        n = LLVMBuildMul(g->b, n, a->view->extent[i], "");
+    LLVMValueRef large = LLVMBuildICmp(g->b, LLVMIntUGT, n, g->cache_bytes, "");
+    LLVMValueRef low = LLVMBuildAnd(g->b, LLVMBuildPtrToInt(g->b, row, g->i64, ""),
+                                    tl_gen_int(&g->gen, g->vector_bytes - 1), "");
+    return LLVMBuildAnd(
+        g->b, large, LLVMBuildICmp(g->b, LLVMIntEQ, low, tl_gen_int(&g->gen, 0), ""), "");
+}
+
+void tl_cpu_stream_store(TlCpuGen *g, LLVMValueRef store)
+{
+    LLVMMetadataRef one = LLVMValueAsMetadata(LLVMConstInt(g->i32, 1, 0));
+    unsigned kind = LLVMGetMDKindIDInContext(g->c, "nontemporal", (unsigned)strlen("nontemporal"));
+    LLVMSetMetadata(store, kind, LLVMMetadataAsValue(g->c, LLVMMDNodeInContext2(g->c, &one, 1)));
+    LLVMSetAlignment(store, (unsigned)g->vector_bytes);
+    g->streams = true;
+}
+
+void tl_cpu_stream_end(TlCpuGen *g)
+{
+    if (!g->streams || tl_llvm_has_feature(g->l, "neon"))
+        return; /* there, what publishes the end of the launch orders these stores, too */
+    unsigned id = LLVMLookupIntrinsicID("llvm.x86.sse.sfence", strlen("llvm.x86.sse.sfence"));
+    LLVMValueRef fence = LLVMGetIntrinsicDeclaration(g->l->module, id, NULL, 0);
+    LLVMBuildCall2(g->b, LLVMGlobalGetValueType(fence), fence, NULL, 0, "");
+}
