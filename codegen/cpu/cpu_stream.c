@@ -15,8 +15,9 @@
 #include "passes/analysis/facts.h"
 
 /* Values that a nest computes for an element: with more of them it does not wait for memory. Bytes
- * of a row: shorter ones end in parts of lines too often. */
-enum { MOST_VALUES = 40, LEAST_ROW = 256 };
+ * of a row: shorter ones end in parts of lines too often. Alignment: what malloc gives; LLVM parts
+ * vectors of more. */
+enum { MOST_VALUES = 40, LEAST_ROW = 256, ALIGNMENT = 16 };
 
 static void forbid(TlCpuGen *g, const TlValue *base)
 {
@@ -47,7 +48,7 @@ bool tl_cpu_may_stream(const TlCpuGen *g, const TlCpuAccess *a, int width, uint3
     uint64_t bytes = tl_gen_elem_bytes(t);
     TlCpuForm f = tl_cpu_form(t);
     return a->view && param >= 0 && !g->in_cache[param] && !a->place.mask && !a->asks &&
-           nvalues <= MOST_VALUES && (uint64_t)width * bytes % (uint64_t)g->vector_bytes == 0 &&
+           nvalues <= MOST_VALUES && (uint64_t)width * bytes % ALIGNMENT == 0 &&
            (uint64_t)f.extent[f.lane] * bytes >= LEAST_ROW && tl_cpu_is_contiguous(a, f.lane);
 }
 
@@ -58,7 +59,7 @@ LLVMValueRef tl_cpu_stream_now(TlCpuGen *g, const TlCpuAccess *a, LLVMValueRef r
         n = LLVMBuildMul(g->b, n, a->view->extent[i], "");
     LLVMValueRef large = LLVMBuildICmp(g->b, LLVMIntUGT, n, g->cache_bytes, "");
     LLVMValueRef low = LLVMBuildAnd(g->b, LLVMBuildPtrToInt(g->b, row, g->i64, ""),
-                                    tl_gen_int(&g->gen, g->vector_bytes - 1), "");
+                                    tl_gen_int(&g->gen, ALIGNMENT - 1), "");
     return LLVMBuildAnd(
         g->b, large, LLVMBuildICmp(g->b, LLVMIntEQ, low, tl_gen_int(&g->gen, 0), ""), "");
 }
@@ -68,7 +69,7 @@ void tl_cpu_stream_store(TlCpuGen *g, LLVMValueRef store)
     LLVMMetadataRef one = LLVMValueAsMetadata(LLVMConstInt(g->i32, 1, 0));
     unsigned kind = LLVMGetMDKindIDInContext(g->c, "nontemporal", (unsigned)strlen("nontemporal"));
     LLVMSetMetadata(store, kind, LLVMMetadataAsValue(g->c, LLVMMDNodeInContext2(g->c, &one, 1)));
-    LLVMSetAlignment(store, (unsigned)g->vector_bytes);
+    LLVMSetAlignment(store, ALIGNMENT);
     g->streams = true;
 }
 

@@ -218,10 +218,16 @@ static tile_status cpu_code_prepare(tl_dev *dev, tl_code *code)
 
 /* ---- device ---- */
 
-/* Bytes of the last level of cache; where the system does not tell, what servers have at least. */
+/* Bytes of the last level of cache that a core has. sysconf may tell the sum of all such caches of
+ * the machine; the kernel tells the size of one. Where nobody does: what servers have at least. */
 static tile_status last_cache(int64_t *out_bytes)
 {
-    int64_t bytes = sysconf(_SC_LEVEL3_CACHE_SIZE);
+    int64_t bytes = sysconf(_SC_LEVEL3_CACHE_SIZE), kibibytes;
+    FILE *f = fopen("/sys/devices/system/cpu/cpu0/cache/index3/size", "re");
+    if (f && fscanf(f, "%" SCNd64 "K", &kibibytes) == 1 && kibibytes > 0 && kibibytes < 1 << 30)
+        bytes = kibibytes << 10;
+    if (f)
+        fclose(f);
     *out_bytes = bytes > 0 ? bytes : 32 << 20;
     return tl_env_number("TILE_CACHE_BYTES", 0, INT64_MAX, out_bytes);
 }
