@@ -65,6 +65,31 @@ def division(t):
         t, lambda x, y: ulps(f64(x) / f64(y), t, 0.51))
 
 
+def quotients(t):
+    """Every value of `edges` and random ones by every other, with divisors that a whole row or column shares."""
+    v = store(np.concatenate([np.array(edges(t)), np.random.default_rng(3).normal(0, 9, 30) * 2.0 ** np.arange(-30, 30, 2)]), t)
+    n = len(v)
+    row(f"divide_by_one_{t}", f"""
+kernel k(const {t} x[N], const {t} s[N], {t} whole[N, N], {t} rows[N, N], {t} columns[N, N])
+    grid(N)
+{{
+    int p = pid(0);
+    auto v = x[0 +: {n}];
+    whole[p, 0 +: {n}] = v / s[p];
+    if (p == 0) {{
+        auto d = s[0 +: {n}];
+        rows[0 +: {n}, 0 +: {n}] = expand(v, 0) / expand(d, 1);
+        columns[0 +: {n}, 0 +: {n}] = expand(v, 1) / expand(d, 0);
+    }}
+}}
+""", {"x": Arr(t, v), "s": Arr(t, v), "whole": poison(t, n, n), "rows": poison(t, n, n), "columns": poison(t, n, n)},
+        lambda a: {"whole": division(t)(a["x"][None, :], a["s"][:, None]), "rows": division(t)(a["x"][None, :], a["s"][:, None]),
+                   "columns": division(t)(a["x"][:, None], a["s"][None, :])})
+
+
+for t in FLOATS:
+    quotients(t)
+
 for k, t in enumerate(FLOATS):
     x, y = pairs(t, 10 * k)
     b = basic(t)

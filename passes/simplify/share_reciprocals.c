@@ -1,0 +1,81 @@
+/* share-reciprocals: many quotients by one divisor become products with its reciprocal.
+ *
+ *     %d = broadcast %s                     %a = abs %s
+ *     %q = div %x, %d : f32      =>         %p = 2^-64 where %a > 2^126, 2^64 where %a < 2^-126, else 1
+ *                                           %r = 1 / (%s * %p)
+ *                                           %q = (%x * broadcast %p) * broadcast %r
+ *
+ * f32's quotients need to be right to 2 ulp only (LANGUAGE.md section 5); this is within 1.5, since
+ * %r and the last product are rounded once each. %p keeps %r away from where it would be subnormal
+ * or overflow: x * p is exact, or the quotient is 0 or infinite anyway. Infinities, zeros and NaN
+ * come out as those of the division. A division takes five to ten times as long as a product.
+ *
+ * Left alone: constant divisors (who divides by 10 looks at the last digit), divisors for fewer
+ * than four elements, f64, whose quotients are correctly rounded, and f16 and bf16, which are
+ * rounded once. It runs on every device, so that all give the same bits; not with --fp=strict. */
+#include "passes/pass.h"
+
+#include "ir/numeric.h"
+#include "passes/analysis/facts.h"
+
+enum { FEWEST_SHARERS = 4 };
+
+/* The value that is broadcast to be the divisor, where it pays. */
+static TlValue *shared_divisor(const TlOp *op)
+{
+    uint64_t bits;
+    if (op->opcode != TL_OP_DIV)
+        return NULL;
+    const TlType *t = op->out[0]->type;
+    if (t->dtype != TL_F32 || t->rank == 0)
+        return NULL;
+    const TlOp *spread = tl_in(op, 1)->def;
+    if (!spread || spread->opcode != TL_OP_BROADCAST)
+        return NULL;
+    TlValue *s = tl_in(spread, 0);
+    if (tl_value_is_const(s, &bits) ||
+        tl_type_elems(t) < FEWEST_SHARERS * tl_type_elems(s->type))
+        return NULL;
+    return s;
+}
+
+static TlValue *number(TlBuilder *b, const TlValue *like, double x)
+{
+    return tl_const_bits(b, like->type, tl_bits_from_double(TL_F32, x));
+}
+
+static void multiply(TlOp *op, TlValue *s)
+{
+    TL_ASSERT(op->opcode == TL_OP_DIV && s->type->dtype == TL_F32,
+              "%s by %s", tl_op_info(op->opcode)->text, tl_dtype_name(s->type->dtype));
+    TlBuilder b = tl_builder_before(op);
+    const TlType *t = op->out[0]->type;
+    TlValue *a = tl_unary(&b, TL_OP_ABS, s), *one = number(&b, s, 1);
+    TlValue *huge = tl_binary(&b, TL_OP_GT, a, number(&b, s, 0x1p126)),
+            *tiny = tl_binary(&b, TL_OP_LT, a, number(&b, s, 0x1p-126));
+    TlValue *p = tl_select(&b, huge, number(&b, s, 0x1p-64),
+                           tl_select(&b, tiny, number(&b, s, 0x1p64), one));
+    TlValue *r = tl_binary(&b, TL_OP_DIV, one, tl_binary(&b, TL_OP_MUL, s, p));
+    TlValue *x = tl_binary(&b, TL_OP_MUL, tl_in(op, 0), tl_broadcast(&b, p, t->rank, t->shape));
+    TlValue *q = tl_binary(&b, TL_OP_MUL, x, tl_broadcast(&b, r, t->rank, t->shape));
+    q->name = op->out[0]->name;
+    tl_replace_uses(op->out[0], q);
+    tl_op_erase(op);
+}
+
+TlPassResult tl_pass_share_reciprocals(TlFn *fn, TlPassCtx *px)
+{
+    (void)px;
+    TlPassResult result = TL_SAME;
+    if (fn->ring)
+        return TL_SAME;
+    for (TlOp *op = fn->body->first, *next; op; op = next) {
+        next = tl_walk_next(op, NULL);
+        TlValue *s = shared_divisor(op);
+        if (!s)
+            continue;
+        multiply(op, s);
+        result = TL_CHANGED;
+    }
+    return result;
+}
