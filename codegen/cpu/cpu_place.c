@@ -695,6 +695,8 @@ static void place_extra(Placer *p, TlOp *op)
         new_buffer(
             p, (uint64_t)tl_type_elems(tl_in(op, 0)->type) * tl_gen_elem_bytes(tl_in(op, 0)->type),
             at, at);
+    } else if (op->opcode == TL_OP_HISTOGRAM) {
+        new_buffer(p, tl_cpu_histogram_bytes(op), at, at);
     } else if ((op->opcode == TL_OP_YIELD || op->opcode == TL_OP_CONDITION) &&
                op->block->parent->opcode != TL_OP_IF) {
         for (uint32_t i = 0; i < op->nin; i++) /* room for a parallel copy */
