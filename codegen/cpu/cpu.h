@@ -40,7 +40,8 @@ typedef struct TlCpuProduct {
 typedef struct TlCpuPlan {
     TlCpuPlace *place; /* by value id */
     TL_VEC(TlCpuBuffer) buffers;
-    /* op to its first extra buffer (dot: packed a, b; histogram: tables; loop: temporaries; print) */
+    /* op to its first extra buffer (dot: packed a, b; histogram: tables; loop: temporaries;
+     * print) */
     TlMap extra;
     TlMap products; /* FOR to TlCpuProduct */
     TlMap fused; /* op whose home is filled, to the reduction done on the way; and back */
@@ -213,9 +214,11 @@ void tl_cpu_lower_reduce(TlCpuGen *g, TlOp *op);
 /* Fills v's home and reduces over it in one pass (plan->fused). */
 void tl_cpu_define_and_reduce(TlCpuGen *g, TlValue *v, TlOp *reduce);
 void tl_cpu_lower_scan(TlCpuGen *g, TlOp *op);
+void tl_cpu_lower_dot(TlCpuGen *g, TlOp *op);
+
+/* cpu_histogram.c */
 void tl_cpu_lower_histogram(TlCpuGen *g, TlOp *op);
 uint64_t tl_cpu_histogram_bytes(const TlOp *op); /* of its extra buffer */
-void tl_cpu_lower_dot(TlCpuGen *g, TlOp *op);
 
 /* cpu_matmul.c. NULL: the loop is more than a product. Asked when values have their places. */
 TlCpuProduct *tl_cpu_product(const TlFn *fn, const TlCpuPlan *plan, TlOp *loop, TlArena *arena);

@@ -1,4 +1,4 @@
-/* Reductions, scans and histograms on the CPU.
+/* Reductions and scans on the CPU.
  *
  * Along the lane dimension a reduction keeps one vector of partial results for each of a few rows,
  * takes whole vectors, then one last vector whose lanes past the extent keep what they had (padding
@@ -6,6 +6,8 @@
  * operation's identity, those of a combiner of the user's with the first vector. Along another
  * dimension the lanes are independent. A combiner with control flow runs on scalars. */
 #include "codegen/cpu/cpu.h"
+
+#include <string.h>
 
 enum { MAX_TUPLE = 64 };
 
@@ -378,7 +380,10 @@ void tl_cpu_define_and_reduce(TlCpuGen *g, TlValue *v, TlOp *reduce)
     lower_reduction(g, r);
 }
 
-/* ---- scans: element after element along the axis, lanes across it ---- */
+/* ---- scans ----
+ * Across the lanes they go element after element. Along them they go vector after vector: log2 of
+ * the width steps make the scan of a vector, each of which combines every lane with one further
+ * back; then what comes before the vector is combined with all lanes. */
 
 static void store_scan(TlCpuGen *g, const Reduction *r, TlCpuAt *at, LLVMValueRef *acc)
 {
@@ -390,15 +395,124 @@ static void store_scan(TlCpuGen *g, const Reduction *r, TlCpuAt *at, LLVMValueRe
     }
 }
 
+/* Each lane combined with those before it, `back` lanes away at most, twice as far each time. */
+static void scan_lanes(TlCpuGen *g, const Reduction *r, int width, LLVMValueRef *x)
+{
+    for (int back = 1; back < width; back *= 2) {
+        LLVMValueRef from[64], reached[64], before[MAX_TUPLE], joined[MAX_TUPLE];
+        for (int i = 0; i < width; i++) {
+            int at = r->reverse ? i + back : i - back;
+            bool has = at >= 0 && at < width;
+            from[i] = LLVMConstInt(g->i32, (unsigned)(has ? at : i), 0);
+            reached[i] = LLVMConstInt(g->i1, has, 0);
+        }
+        LLVMValueRef lanes = LLVMConstVector(from, (unsigned)width),
+                     has = LLVMConstVector(reached, (unsigned)width);
+        for (uint32_t i = 0; i < r->n; i++)
+            before[i] =
+                LLVMBuildShuffleVector(g->b, x[i], LLVMGetPoison(LLVMTypeOf(x[i])), lanes, "");
+        combine(g, r, before, x, joined);
+        for (uint32_t i = 0; i < r->n; i++)
+            x[i] = LLVMBuildSelect(g->b, has, joined[i], x[i], "");
+    }
+}
+
+/* The vector at the position. carry: what comes before it; becomes what comes before the next. */
+static void scan_vector(TlCpuGen *g, const Reduction *r, TlCpuAt *at, bool first,
+                        LLVMValueRef *carry)
+{
+    LLVMValueRef x[MAX_TUPLE], spread[MAX_TUPLE], last[MAX_TUPLE];
+    int width = at->width;
+    eval_all(g, r, at, x);
+    scan_lanes(g, r, width, x);
+    for (uint32_t i = 0; i < r->n; i++)
+        last[i] = half(g, x[i], r->reverse ? 0 : width - 1, 1);
+    if (!first) {
+        for (uint32_t i = 0; i < r->n; i++)
+            spread[i] = tl_gen_splat(&g->gen, carry[i], width);
+        combine(g, r, spread, x, x);
+        combine(g, r, carry, last, last);
+    }
+    store_scan(g, r, at, x);
+    memcpy(carry, last, r->n * sizeof *last);
+}
+
+/* The vectors from .. to - 1, which are not the first ones. */
+static void scan_vectors(TlCpuGen *g, const Reduction *r, TlCpuAt *at, int64_t n, LLVMValueRef from,
+                         LLVMValueRef to, LLVMValueRef *carry)
+{
+    TlCpuRange l;
+    LLVMValueRef next[MAX_TUPLE], last = tl_gen_int(&g->gen, n - at->width);
+    tl_cpu_range_begin(g, &l, from, to, r->n, carry);
+    at->idx[r->axis] = r->reverse ? LLVMBuildSub(g->b, last, l.i, "") : l.i;
+    memcpy(next, l.carry, r->n * sizeof *next);
+    scan_vector(g, r, at, false, next);
+    tl_cpu_range_end(g, &l, at->width, next);
+    memcpy(carry, l.carry, r->n * sizeof *carry);
+}
+
+/* n: with padding, which is behind the last element. */
+static void scan_along(TlCpuGen *g, Reduction *r, TlCpuAt *at, int64_t n)
+{
+    LLVMValueRef carry[MAX_TUPLE], from = tl_gen_int(&g->gen, at->width),
+                                   to = tl_gen_int(&g->gen, n);
+    at->idx[r->axis] = tl_gen_int(&g->gen, r->reverse ? n - at->width : 0);
+    scan_vector(g, r, at, true, carry);
+    if (n == at->width)
+        return;
+    if (r->end && !r->reverse) {
+        tl_cpu_inside_set(&r->inside, true);
+        scan_vectors(g, r, at, n, from, r->end, carry);
+        tl_cpu_inside_set(&r->inside, false);
+        from = tl_gen_pick(&g->gen, LLVMIntSGT, r->end, from, r->end, from);
+    }
+    scan_vectors(g, r, at, n, from, to, carry);
+}
+
+static void scan_across(TlCpuGen *g, const Reduction *r, TlCpuAt *at, int64_t n)
+{
+    LLVMValueRef acc[MAX_TUPLE], x[MAX_TUPLE], carried[MAX_TUPLE];
+    at->idx[r->axis] = tl_gen_int(&g->gen, r->reverse ? n - 1 : 0);
+    eval_all(g, r, at, acc);
+    store_scan(g, r, at, acc);
+    if (n == 1)
+        return;
+    TlCpuLoop l = tl_cpu_loop_begin(g, 1, n, 1);
+    for (uint32_t i = 0; i < r->n; i++)
+        carried[i] = l.single ? acc[i] : tl_cpu_loop_carry(g, &l, acc[i]);
+    at->idx[r->axis] = r->reverse ? LLVMBuildSub(g->b, tl_gen_int(&g->gen, n - 1), l.iv, "") : l.iv;
+    eval_all(g, r, at, x);
+    combine(g, r, carried, x, acc);
+    store_scan(g, r, at, acc);
+    tl_cpu_loop_end(g, &l, acc);
+}
+
+/* A register's worth; along the axis not where padding would come first. */
+static int scan_width(TlCpuGen *g, const Reduction *r, const TlCpuForm *f)
+{
+    if (r->axis != f->lane)
+        return tl_cpu_fit_width(f->padded[f->lane], sources_width(g, r, 64));
+    if (r->reverse && f->padded[f->lane] != f->extent[f->lane])
+        return 1;
+    int limit = 64;
+    for (uint32_t i = 0; i < r->n; i++) {
+        int lanes = g->vector_bytes / (int)tl_gen_elem_bytes(tl_in(r->op, i)->type);
+        limit = lanes < limit ? lanes : limit;
+    }
+    return tl_cpu_fit_width(f->padded[f->lane], sources_width(g, r, limit));
+}
+
 void tl_cpu_lower_scan(TlCpuGen *g, TlOp *op)
 {
     TL_ASSERT(op->opcode == TL_OP_SCAN, "%s is no scan", tl_op_info(op->opcode)->text);
     Reduction r = reduction_of(op);
     TlCpuForm f = tl_cpu_form(tl_in(op, 0)->type);
-    int64_t n = f.extent[r.axis];
-    int width = r.axis == f.lane ? 1 : tl_cpu_fit_width(f.padded[f.lane], sources_width(g, &r, 64));
+    int width = scan_width(g, &r, &f);
+    bool along = r.axis == f.lane && width > 1;
     TlCpuAt at;
     tl_cpu_at_init(g, &at, f.rank, f.lane, width);
+    if (along)
+        find_inside(g, &r, width);
     TlCpuLoop loops[TL_MAX_RANK];
     for (int d = 0; d < f.rank; d++) {
         if (d == r.axis)
@@ -407,132 +521,11 @@ void tl_cpu_lower_scan(TlCpuGen *g, TlOp *op)
         loops[d] = tl_cpu_loop_begin(g, 0, lanes ? f.padded[d] : f.extent[d], lanes ? width : 1);
         at.idx[d] = loops[d].iv;
     }
-    LLVMValueRef acc[MAX_TUPLE], x[MAX_TUPLE], carried[MAX_TUPLE];
-    at.idx[r.axis] = tl_gen_int(&g->gen, r.reverse ? n - 1 : 0);
-    eval_all(g, &r, &at, acc);
-    store_scan(g, &r, &at, acc);
-    if (n > 1) {
-        TlCpuLoop l = tl_cpu_loop_begin(g, 1, n, 1);
-        for (uint32_t i = 0; i < r.n; i++)
-            carried[i] = l.single ? acc[i] : tl_cpu_loop_carry(g, &l, acc[i]);
-        at.idx[r.axis] =
-            r.reverse ? LLVMBuildSub(g->b, tl_gen_int(&g->gen, n - 1), l.iv, "") : l.iv;
-        eval_all(g, &r, &at, x);
-        combine(g, &r, carried, x, acc);
-        store_scan(g, &r, &at, acc);
-        tl_cpu_loop_end(g, &l, acc);
-    }
+    if (along)
+        scan_along(g, &r, &at, f.padded[r.axis]);
+    else
+        scan_across(g, &r, &at, f.extent[r.axis]);
     for (int d = f.rank - 1; d >= 0; d--)
         if (d != r.axis)
             tl_cpu_loop_end(g, &loops[d], NULL);
-}
-
-/* ---- histograms ----
- * Values are counted in several tables by turns, so that a run of equal values does not wait for
- * each sum to arrive in memory; the tables are added up. A value that does not count goes to a bin
- * of its own behind the others. */
-
-typedef struct Bins {
-    TlOp *op;
-    LLVMValueRef tables;
-    int64_t length; /* of a table */
-    int ntables, next;
-} Bins;
-
-static int64_t table_length(const TlOp *op)
-{
-    TlCpuForm f = tl_cpu_form(op->out[0]->type);
-    return f.padded[f.lane] + 64 / 4;
-}
-
-static int count_tables(const TlOp *op)
-{
-    return tl_type_elems(tl_in(op, 0)->type) >= 2 * tl_type_elems(op->out[0]->type) ? 4 : 1;
-}
-
-uint64_t tl_cpu_histogram_bytes(const TlOp *op)
-{
-    TL_ASSERT(op->opcode == TL_OP_HISTOGRAM, "%s counts nothing", tl_op_info(op->opcode)->text);
-    return (uint64_t)(count_tables(op) * table_length(op)) * 4;
-}
-
-static LLVMValueRef table_at(TlCpuGen *g, const Bins *h, int table, LLVMValueRef i)
-{
-    i = LLVMBuildAdd(g->b, i, tl_gen_int(&g->gen, table * h->length), "");
-    return LLVMBuildInBoundsGEP2(g->b, g->i32, h->tables, &i, 1, "");
-}
-
-static void zero_tables(TlCpuGen *g, const Bins *h)
-{
-    int width = 64 / 4;
-    TlCpuLoop l = tl_cpu_loop_begin(g, 0, h->ntables * h->length, width);
-    LLVMValueRef zero = LLVMConstNull(tl_gen_vec(g->i32, width));
-    LLVMSetAlignment(LLVMBuildStore(g->b, zero, table_at(g, h, 0, l.iv)), 64);
-    tl_cpu_loop_end(g, &l, NULL);
-}
-
-static void count_value(TlCpuGen *g, Bins *h, LLVMValueRef bin)
-{
-    LLVMValueRef p = table_at(g, h, h->next++ % h->ntables, LLVMBuildZExt(g->b, bin, g->i64, ""));
-    LLVMValueRef n = LLVMBuildLoad2(g->b, g->i32, p, "");
-    LLVMBuildStore(g->b, LLVMBuildAdd(g->b, n, LLVMConstInt(g->i32, 1, 0), ""), p);
-}
-
-static void count_values(TlCpuGen *g, TlCpuAt *at, void *user)
-{
-    Bins *h = user;
-    TlValue *v = tl_in(h->op, 0);
-    TlCpuForm form = tl_cpu_form(v->type);
-    LLVMValueRef x = tl_cpu_eval(g, v, at), mask = tl_cpu_lane_mask(g, &form, at);
-    LLVMValueRef n = LLVMConstInt(g->i32, (unsigned)h->op->out[0]->type->shape[0], 0);
-    LLVMValueRef beyond = tl_gen_splat(&g->gen, n, at->width);
-    x = LLVMBuildSelect(g->b, LLVMBuildICmp(g->b, LLVMIntULT, x, beyond, ""), x, beyond, "");
-    if (mask)
-        x = LLVMBuildSelect(g->b, mask, x, beyond, "");
-    for (int i = 0; i < at->width; i++)
-        count_value(g, h, at->width > 1 ? half(g, x, i, 1) : x);
-}
-
-static void add_tables(TlCpuGen *g, TlCpuAt *at, void *user)
-{
-    const Bins *h = user;
-    const TlType *t = h->op->out[0]->type;
-    TlCpuForm f = tl_cpu_form(t);
-    LLVMTypeRef type = tl_gen_vec(g->i32, at->width);
-    LLVMValueRef sum = NULL;
-    for (int i = 0; i < h->ntables; i++) {
-        LLVMValueRef n = LLVMBuildLoad2(g->b, type, table_at(g, h, i, at->idx[f.lane]), "");
-        LLVMSetAlignment(n, 4);
-        sum = sum ? LLVMBuildAdd(g->b, sum, n, "") : n;
-    }
-    tl_cpu_home_store(g, t, tl_cpu_home_ptr(g, g->plan->place[h->op->out[0]->id].buffer), &f, at,
-                      sum);
-}
-
-void tl_cpu_lower_histogram(TlCpuGen *g, TlOp *op)
-{
-    TL_ASSERT(op->opcode == TL_OP_HISTOGRAM, "%s counts nothing", tl_op_info(op->opcode)->text);
-    enum { MOST_LANES = 8 };
-    uint64_t buffer = 0;
-    bool placed = tl_map_get(&g->plan->extra, (uint64_t)(uintptr_t)op, &buffer);
-    TL_ASSERT(placed, "a histogram without tables");
-    const TlType *out = op->out[0]->type, *in = tl_in(op, 0)->type;
-    TlCpuForm f = tl_cpu_form(out), values = tl_cpu_form(in);
-    Bins h = {.op = op,
-              .tables = tl_cpu_home_ptr(g, (int32_t)buffer),
-              .length = table_length(op),
-              .ntables = count_tables(op)};
-    zero_tables(g, &h);
-    int width = 1;
-    TlCpuInside inside;
-    LLVMValueRef end = NULL;
-    if (in->rank) {
-        width = tl_cpu_fit_width(values.padded[values.lane],
-                                 tl_cpu_chain_width(g, tl_in(op, 0), MOST_LANES));
-        tl_cpu_inside_begin(g, &inside);
-        tl_cpu_inside_value(g, &inside, tl_in(op, 0), values.lane, false);
-        end = tl_cpu_inside_end(g, &inside, values.extent[values.lane], width);
-    }
-    tl_cpu_nest_split(g, in, width, &inside, end, count_values, &h);
-    tl_cpu_nest(g, out, tl_cpu_fit_width(f.padded[f.lane], g->vector_bytes / 4), add_tables, &h);
 }

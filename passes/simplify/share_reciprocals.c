@@ -1,9 +1,9 @@
 /* share-reciprocals: many quotients by one divisor become products with its reciprocal.
  *
- *     %d = broadcast %s                     %a = abs %s
- *     %q = div %x, %d : f32      =>         %p = 2^-64 where %a > 2^126, 2^64 where %a < 2^-126, else 1
- *                                           %r = 1 / (%s * %p)
- *                                           %q = (%x * broadcast %p) * broadcast %r
+ *     %d = broadcast %s              %a = abs %s
+ *     %q = div %x, %d : f32    =>    %p = %a > 2^126 ? 2^-64 : %a < 2^-126 ? 2^64 : 1
+ *                                    %r = 1 / (%s * %p)
+ *                                    %q = (%x * broadcast %p) * broadcast %r
  *
  * f32's quotients need to be right to 2 ulp only (LANGUAGE.md section 5); this is within 1.5, since
  * %r and the last product are rounded once each. %p keeps %r away from where it would be subnormal

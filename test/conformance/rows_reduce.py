@@ -184,21 +184,24 @@ kernel k(const {t} x[R, C], {s} c0[R, C], {s} c1[R, C], {s} back[R, C])
         lambda a, t=t: (lambda v: {"c0": exact(v.cumsum(0)), "c1": exact(v.cumsum(1)), "back": exact(v[:, ::-1].cumsum(1)[:, ::-1])})(
             a["x"].astype(np.float64 if is_float(t) else np.uint64 if t[0] == "u" else np.int64)))
 
-row("scan_user_function", """
-i32 later(i32 a, i32 b) { return b != 0 ? b : a; }
-auto affine(f32 a, f32 b, f32 c, f32 d) { return (a * c, b * c + d); }
+for n in (33, 2, 7, 16, 32, 64):
+    name = "scan_user_function" + ("" if n == 33 else f"_{n}")
+    row(name, f"""
+i32 later(i32 a, i32 b) {{ return b != 0 ? b : a; }}
+auto affine(f32 a, f32 b, f32 c, f32 d) {{ return (a * c, b * c + d); }}
 
-kernel k(const i32 x[R, C], i32 last[R, C], i32 first[R, C], const f32 m[R, C], const f32 p[R, C], f32 h[R, C])
+kernel k(const i32 x[R, C], i32 last[R, C], i32 first[R, C], const f32 m[R, C], const f32 p[R, C], f32 h[R, C], f32 s[R, C])
     grid(R)
-{
+{{
     int r = pid(0);
-    last[r, 0 +: 33] = scan(x[r, 0 +: 33], 0, later);
-    first[r, 0 +: 33] = scan(x[r, 0 +: 33], 0, later, reverse = true);
-    auto (u, v) = scan((m[r, 0 +: 33], p[r, 0 +: 33]), 0, affine);
-    h[r, 0 +: 33] = v;
-}
-""", {"x": small("i32", 9, 4, 33, lo=-1, hi=3), "last": poison("i32", 4, 33), "first": poison("i32", 4, 33), "m": small("f32", 10, 4, 33, lo=-1, hi=2),
-      "p": small("f32", 11, 4, 33), "h": poison("f32", 4, 33)}, lambda a: scan_want(a))
+    last[r, 0 +: {n}] = scan(x[r, 0 +: {n}], 0, later);
+    first[r, 0 +: {n}] = scan(x[r, 0 +: {n}], 0, later, reverse = true);
+    auto (u, v) = scan((m[r, 0 +: {n}], p[r, 0 +: {n}]), 0, affine);
+    h[r, 0 +: {n}] = v;
+    s[r, 0 +: {n}] = cumsum(p[r, 0 +: {n}], 0, reverse = true);
+}}
+""", {"x": small("i32", 9, 4, n, lo=-1, hi=3), "last": poison("i32", 4, n), "first": poison("i32", 4, n), "m": small("f32", 10, 4, n, lo=-1, hi=2),
+      "p": small("f32", 11, 4, n), "h": poison("f32", 4, n), "s": poison("f32", 4, n)}, lambda a: scan_want(a))
 
 
 def scan_want(a):
@@ -208,6 +211,7 @@ def scan_want(a):
             out[:, i] = np.where(rows[:, i] != 0, rows[:, i], out[:, i - 1])
         return out
     h = np.zeros_like(a["m"])
-    for i in range(33):
+    for i in range(h.shape[1]):
         h[:, i] = (h[:, i - 1] * a["m"][:, i] if i else 0) + a["p"][:, i]
-    return {"last": exact(carry(a["x"])), "first": exact(carry(a["x"][:, ::-1])[:, ::-1]), "h": exact(h)}
+    return {"last": exact(carry(a["x"])), "first": exact(carry(a["x"][:, ::-1])[:, ::-1]), "h": exact(h),
+            "s": exact(a["p"].astype(np.float64)[:, ::-1].cumsum(1)[:, ::-1])}
