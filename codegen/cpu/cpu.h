@@ -78,6 +78,8 @@ typedef struct TlCpuAccess {
     bool streams; /* where it is now, stores pass by the caches (cpu_stream.c) */
     bool bounds; /* test bounds; false for unchecked without --check */
     bool asks;   /* --check: the runtime is asked for each address */
+    bool loads;
+    LLVMValueRef distance; /* in elements, to the same place of the next program; NULL: not known */
 } TlCpuAccess;
 
 typedef struct TlCpuGen {
@@ -90,6 +92,9 @@ typedef struct TlCpuGen {
     LLVMValueRef cache_bytes;  /* i64: stores to larger arrays may stream */
     bool *in_cache;            /* by parameter: its stores may not */
     bool streams;              /* some store does */
+    TL_VEC(TlCpuAccess *) next; /* read by an earlier nest: cpu_prefetch.c */
+    bool prefetched;            /* this nest asked for them */
+    int nested;                 /* loops and branches around where we are */
     TlMap access;     /* op to TlCpuAccess */
     int vector_bytes; /* of a register: 64, 32, 16 */
     int nregs;        /* vector registers */
@@ -190,7 +195,8 @@ typedef struct TlCpuInside {
     TlMap seen;
     uint32_t nvalues;
     LLVMValueRef end;
-    TlCpuAccess *store; /* of a nest that may stream; else NULL */
+    TlCpuAccess *store; /* what the nest stores; NULL: nothing */
+    bool may_stream;    /* it may pass by the caches */
 } TlCpuInside;
 void tl_cpu_inside_begin(TlCpuGen *g, TlCpuInside *in);
 void tl_cpu_inside_value(TlCpuGen *g, TlCpuInside *in, TlValue *v, int lane, bool own);
@@ -208,6 +214,11 @@ bool tl_cpu_may_stream(const TlCpuGen *g, const TlCpuAccess *a, int width, uint3
 LLVMValueRef tl_cpu_stream_now(TlCpuGen *g, const TlCpuAccess *a, LLVMValueRef row);
 void tl_cpu_stream_store(TlCpuGen *g, LLVMValueRef store);
 void tl_cpu_stream_end(TlCpuGen *g);
+
+/* cpu_prefetch.c: after a nest, what it read; in a later one over `type`, at a position where all
+ * is inside, which may store. */
+void tl_cpu_prefetch_note(TlCpuGen *g, const TlCpuInside *in);
+void tl_cpu_prefetch(TlCpuGen *g, const TlType *type, const TlCpuAt *at, TlCpuAccess *store);
 
 /* cpu_reduce.c, cpu_dot.c */
 void tl_cpu_lower_reduce(TlCpuGen *g, TlOp *op);

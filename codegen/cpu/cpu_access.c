@@ -131,6 +131,7 @@ void tl_cpu_prepare_access(TlCpuGen *g, TlOp *op)
 {
     TlCpuAccess *a = TL_NEW(g->arena, TlCpuAccess);
     a->place = tl_op_place(op);
+    a->loads = op->opcode == TL_OP_LOAD;
     a->param = tl_base_param(a->place.base);
     a->bounds = !tl_attr_flag(op, TL_ATTR_UNCHECKED) || g->options->check;
     a->asks = g->options->check && !tl_is_view_of_launch(a->place.base);
@@ -683,8 +684,8 @@ void tl_cpu_lower_store(TlCpuGen *g, TlOp *op)
         tl_cpu_inside_access(g, &in, op, f.lane);
         tl_cpu_inside_value(g, &in, tl_op_place(op).value, f.lane, false);
         LLVMValueRef end = tl_cpu_inside_end(g, &in, f.extent[f.lane], width);
-        if (end && tl_cpu_may_stream(g, access_of(g, op), width, in.nvalues))
-            in.store = access_of(g, op);
+        in.store = access_of(g, op);
+        in.may_stream = end && tl_cpu_may_stream(g, in.store, width, in.nvalues);
         tl_cpu_nest_split(g, type, width, &in, end, store_body, op);
         return;
     }

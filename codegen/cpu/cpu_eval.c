@@ -140,14 +140,29 @@ static void part_of_lanes(TlCpuGen *g, const TlCpuAt *outer, LLVMValueRef from, 
     tl_cpu_range_end(g, &l, at.width, NULL);
 }
 
+typedef struct WholeBody {
+    TlCpuBody body;
+    void *user;
+    const TlType *type;
+    TlCpuAccess *store;
+} WholeBody;
+
+static void with_prefetch(TlCpuGen *g, TlCpuAt *at, void *user)
+{
+    WholeBody *w = user;
+    w->body(g, at, w->user);
+    tl_cpu_prefetch(g, w->type, at, w->store);
+}
+
 /* The lanes up to `end`, where all is inside: twice if it is for the run to say whether they
  * stream. */
-static void whole_part(TlCpuGen *g, const TlCpuAt *outer, TlCpuInside *in, LLVMValueRef end,
-                       TlCpuBody body, void *user)
+static void whole_part(TlCpuGen *g, const TlCpuAt *outer, const TlType *type, TlCpuInside *in,
+                       LLVMValueRef end, TlCpuBody body, void *user)
 {
     LLVMValueRef zero = tl_gen_int(&g->gen, 0);
-    if (!in->store) {
-        part_of_lanes(g, outer, zero, end, body, user);
+    WholeBody w = {body, user, type, in->store};
+    if (!in->may_stream) {
+        part_of_lanes(g, outer, zero, end, with_prefetch, &w);
         return;
     }
     TlCpuAt first = *outer;
@@ -160,7 +175,7 @@ static void whole_part(TlCpuGen *g, const TlCpuAt *outer, TlCpuInside *in, LLVMV
     for (int i = 0; i < 2; i++) {
         LLVMPositionBuilderAtEnd(g->b, arms[i]);
         in->store->streams = i == 0;
-        part_of_lanes(g, outer, zero, end, body, user);
+        part_of_lanes(g, outer, zero, end, with_prefetch, &w);
         LLVMBuildBr(g->b, join);
     }
     LLVMPositionBuilderAtEnd(g->b, join);
@@ -184,13 +199,14 @@ void tl_cpu_nest_split(TlCpuGen *g, const TlType *type, int width, TlCpuInside *
         at.idx[d] = loops[d].iv;
     }
     tl_cpu_inside_set(in, true);
-    whole_part(g, &at, in, end, body, user);
+    whole_part(g, &at, type, in, end, body, user);
     tl_cpu_inside_set(in, false);
     int64_t last = width > 1 ? f.padded[f.lane] : f.extent[f.lane];
     part_of_lanes(g, &at, end, tl_gen_int(&g->gen, last), body, user);
     for (int d = f.rank - 1; d >= 0; d--)
         if (d != f.lane)
             tl_cpu_loop_end(g, &loops[d], NULL);
+    tl_cpu_prefetch_note(g, in);
 }
 
 LLVMValueRef tl_cpu_lane_mask(TlCpuGen *g, const TlCpuForm *f, const TlCpuAt *at)

@@ -51,6 +51,11 @@ static void count_value(TlCpuGen *g, Bins *h, LLVMValueRef bin)
     LLVMBuildStore(g->b, LLVMBuildAdd(g->b, n, LLVMConstInt(g->i32, 1, 0), ""), p);
 }
 
+static LLVMValueRef lane(TlCpuGen *g, LLVMValueRef x, int i)
+{
+    return LLVMBuildExtractElement(g->b, x, LLVMConstInt(g->i32, (unsigned)i, 0), "");
+}
+
 static void count_values(TlCpuGen *g, TlCpuAt *at, void *user)
 {
     Bins *h = user;
@@ -63,7 +68,7 @@ static void count_values(TlCpuGen *g, TlCpuAt *at, void *user)
     if (mask)
         x = LLVMBuildSelect(g->b, mask, x, beyond, "");
     for (int i = 0; i < at->width; i++)
-        count_value(g, h, at->width > 1 ? LLVMBuildExtractElement(g->b, x, LLVMConstInt(g->i32, (unsigned)i, 0), "") : x);
+        count_value(g, h, at->width > 1 ? lane(g, x, i) : x);
 }
 
 static void add_tables(TlCpuGen *g, TlCpuAt *at, void *user)

@@ -231,6 +231,13 @@ static void lower_if(TlCpuGen *g, TlOp *op)
             LLVMAddIncoming(phis[k], &values[r][k], &ends[r], 1);
 }
 
+static void lower_nested(TlCpuGen *g, TlOp *op, void (*lower)(TlCpuGen *, TlOp *))
+{
+    g->nested++;
+    lower(g, op);
+    g->nested--;
+}
+
 /* ---- debugging ---- */
 
 typedef struct Dense {
@@ -353,9 +360,9 @@ void tl_cpu_lower_op(TlCpuGen *g, TlOp *op)
 {
     uint32_t axis = (uint32_t)tl_attr_int(op, TL_ATTR_AXIS, 0);
     switch (op->opcode) {
-    case TL_OP_FOR: lower_for(g, op); return;
-    case TL_OP_WHILE: lower_while(g, op); return;
-    case TL_OP_IF: lower_if(g, op); return;
+    case TL_OP_FOR: lower_nested(g, op, lower_for); return;
+    case TL_OP_WHILE: lower_nested(g, op, lower_while); return;
+    case TL_OP_IF: lower_nested(g, op, lower_if); return;
     case TL_OP_YIELD:
     case TL_OP_CONDITION:
     case TL_OP_BARRIER: return;

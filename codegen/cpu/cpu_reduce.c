@@ -167,9 +167,9 @@ static LLVMValueRef identity(TlCpuGen *g, const Reduction *r, int width)
     return tl_gen_const(&g->gen, t, tl_combine_identity(r->kind, t->dtype), width);
 }
 
-/* acc combined with the vectors from .. to - 1 of each row. */
-static void reduce_vectors(TlCpuGen *g, const Reduction *r, Rows *rows, LLVMValueRef from,
-                           LLVMValueRef to, LLVMValueRef *acc)
+/* acc combined with the vectors from .. to - 1 of each row. whole: these are all or most. */
+static void reduce_vectors(TlCpuGen *g, const Reduction *r, Rows *rows, bool whole,
+                           LLVMValueRef from, LLVMValueRef to, LLVMValueRef *acc)
 {
     TlCpuRange l;
     LLVMValueRef x[MAX_TUPLE], next[TL_CPU_CARRY];
@@ -178,6 +178,8 @@ static void reduce_vectors(TlCpuGen *g, const Reduction *r, Rows *rows, LLVMValu
         rows->at[k].idx[r->axis] = l.i;
         eval_all(g, r, &rows->at[k], x);
         combine(g, r, l.carry + k * r->n, x, next + k * r->n);
+        if (whole)
+            tl_cpu_prefetch(g, tl_in(r->op, 0)->type, &rows->at[k], NULL);
     }
     tl_cpu_range_end(g, &l, rows->at[0].width, next);
     for (uint32_t i = 0; i < r->n * rows->n; i++)
@@ -190,11 +192,11 @@ static void reduce_whole_vectors(TlCpuGen *g, Reduction *r, Rows *rows, int64_t 
     LLVMValueRef from = tl_gen_int(&g->gen, begin), to = tl_gen_int(&g->gen, end);
     if (r->end) {
         tl_cpu_inside_set(&r->inside, true);
-        reduce_vectors(g, r, rows, from, r->end, acc);
+        reduce_vectors(g, r, rows, true, from, r->end, acc);
         tl_cpu_inside_set(&r->inside, false);
         from = begin ? tl_gen_pick(&g->gen, LLVMIntSGT, r->end, from, r->end, from) : r->end;
     }
-    reduce_vectors(g, r, rows, from, to, acc);
+    reduce_vectors(g, r, rows, !r->end, from, to, acc);
 }
 
 /* The vector in which the rows of n elements end: its lanes past the end keep what they had. */
@@ -330,6 +332,7 @@ static void reduce_along(TlCpuGen *g, Reduction *r, const TlCpuForm *f, TlCpuAt 
     for (int d = f->rank - 1; d >= 0; d--)
         if (d != r->axis)
             tl_cpu_loop_end(g, &loops[d], NULL);
+    tl_cpu_prefetch_note(g, &r->inside);
 }
 
 static void lower_reduction(TlCpuGen *g, Reduction r)

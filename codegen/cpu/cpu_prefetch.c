@@ -1,0 +1,138 @@
+/* Rows for the next program, fetched while this one computes.
+ *
+ * A kernel that goes over its rows several times, as softmax and the norms do, reads memory in its
+ * first nest and then computes on what it keeps: memory waits, and after that the cores do. So the
+ * nest that follows the one which read a row asks for the same row of the next program, as many
+ * bytes further as the row moves when pid(0) grows by one, and the nest that stores asks for the
+ * line that the next program will store. Asking for an address never faults, so the last program
+ * needs no care. */
+#include "codegen/cpu/cpu.h"
+
+#include <string.h>
+
+enum { LEAST_ROW = 512, MOST_VALUES = 32 };
+
+/* By how much v grows with pid(0), as an i64; *out NULL: by nothing. False: not by a constant, or
+ * too many values to look at. */
+static bool growth(TlCpuGen *g, const TlValue *v, int *seen, LLVMValueRef *out)
+{
+    const TlOp *op = v->def;
+    LLVMValueRef by[3] = {NULL};
+    *out = NULL;
+    if (!op)
+        return true;
+    if (op->opcode == TL_OP_PID) {
+        *out = tl_attr_int(op, TL_ATTR_AXIS, 0) == 0 ? tl_gen_int(&g->gen, 1) : NULL;
+        return true;
+    }
+    if (++*seen > MOST_VALUES || op->nregions)
+        return false;
+    bool none = true;
+    for (uint32_t i = 0; i < op->nin; i++) {
+        LLVMValueRef x;
+        if (!growth(g, tl_in(op, i), seen, &x))
+            return false;
+        none &= !x;
+        if (i < 3)
+            by[i] = x;
+    }
+    if (none)
+        return true;
+    if (v->type->kind != TL_TILE || v->type->rank || !tl_is_int(v->type->dtype))
+        return false;
+    LLVMValueRef zero = tl_gen_int(&g->gen, 0);
+    LLVMValueRef a = by[0] ? by[0] : zero, b = by[1] ? by[1] : zero;
+    switch (op->opcode) {
+    case TL_OP_CAST: *out = a; return true;
+    case TL_OP_ADD: *out = LLVMBuildAdd(g->b, a, b, ""); return true;
+    case TL_OP_SUB: *out = LLVMBuildSub(g->b, a, b, ""); return true;
+    case TL_OP_MUL: {
+        if (by[0] && by[1])
+            return false;
+        const TlValue *factor = tl_in(op, by[0] ? 1 : 0);
+        LLVMValueRef f = tl_gen_to_i64(&g->gen, factor, tl_gen_scalar(&g->gen, factor));
+        *out = LLVMBuildMul(g->b, by[0] ? a : b, f, "");
+        return true;
+    }
+    default: return false;
+    }
+}
+
+/* Elements between the places of two programs that follow each other; NULL: none, or not known. */
+static LLVMValueRef distance(TlCpuGen *g, const TlCpuAccess *a)
+{
+    LLVMValueRef sum = NULL;
+    int seen = 0;
+    for (uint32_t i = 0; i < a->place.naxes; i++) {
+        LLVMValueRef by;
+        if (a->place.axes[i].kind == TL_AXIS_TILE ||
+            !growth(g, a->place.index[i].value, &seen, &by))
+            return NULL;
+        if (!by)
+            continue;
+        by = LLVMBuildMul(g->b, by, a->view->stride[i], "");
+        sum = sum ? LLVMBuildAdd(g->b, sum, by, "") : by;
+    }
+    return sum;
+}
+
+static bool is_row(const TlCpuAccess *a)
+{
+    TlType t = {.kind = TL_TILE, .rank = (uint8_t)a->place.rank};
+    memcpy(t.shape, a->place.shape, sizeof t.shape);
+    if (!a->view || t.rank == 0)
+        return false;
+    TlCpuForm f = tl_cpu_form(&t);
+    int64_t bytes = f.extent[f.lane] * tl_dtype_bytes(a->place.base->type->dtype);
+    return bytes >= LEAST_ROW && tl_cpu_is_contiguous(a, f.lane);
+}
+
+void tl_cpu_prefetch_note(TlCpuGen *g, const TlCpuInside *in)
+{
+    if (g->prefetched)
+        g->next.len = 0;
+    g->prefetched = false;
+    for (uint32_t i = 0; i < in->accesses.len && !g->nested; i++) {
+        TlCpuAccess *a = in->accesses.data[i];
+        if (!a->loads || !is_row(a))
+            continue;
+        a->distance = distance(g, a);
+        if (a->distance)
+            tl_vec_push(g->arena, &g->next, a);
+    }
+}
+
+static void prefetch(TlCpuGen *g, TlCpuAccess *a, const TlCpuAt *at, bool writes)
+{
+    LLVMValueRef p = tl_cpu_access_address(g, a, at);
+    p = tl_gen_address(&g->gen, a->view->dtype, p, a->distance);
+    unsigned id = LLVMLookupIntrinsicID("llvm.prefetch", strlen("llvm.prefetch"));
+    LLVMValueRef f = LLVMGetIntrinsicDeclaration(g->l->module, id, &g->ptr, 1);
+    LLVMValueRef args[4] = {p, LLVMConstInt(g->i32, writes, 0), LLVMConstInt(g->i32, 2, 0),
+                            LLVMConstInt(g->i32, 1, 0)};
+    LLVMBuildCall2(g->b, LLVMGlobalGetValueType(f), f, args, 4, "");
+}
+
+static bool has_shape(const TlCpuAccess *a, const TlType *t)
+{
+    return a->place.rank == t->rank &&
+           !memcmp(a->place.shape, t->shape, t->rank * sizeof *t->shape);
+}
+
+void tl_cpu_prefetch(TlCpuGen *g, const TlType *type, const TlCpuAt *at, TlCpuAccess *store)
+{
+    bool some = false;
+    for (uint32_t i = 0; i < g->next.len && !g->nested; i++) {
+        if (!has_shape(g->next.data[i], type))
+            continue;
+        prefetch(g, g->next.data[i], at, false);
+        some = true;
+    }
+    g->prefetched |= some;
+    if (!some || !store || store->streams)
+        return;
+    if (!store->distance)
+        store->distance = distance(g, store);
+    if (store->distance)
+        prefetch(g, store, at, true);
+}
