@@ -164,6 +164,11 @@ LLVMValueRef tl_cpu_home_load(TlCpuGen *g, const TlType *type, LLVMValueRef base
                               const TlCpuForm *form, TlCpuAt *at);
 void tl_cpu_home_store(TlCpuGen *g, const TlType *type, LLVMValueRef base, const TlCpuForm *form,
                        TlCpuAt *at, LLVMValueRef x);
+/* Transposes w rows of w lanes in registers; w is a power of two. tl_cpu_turn_width: as many as
+ * registers hold well. */
+enum { TL_CPU_TURN = 16 };
+void tl_cpu_turn(TlCpuGen *g, LLVMValueRef *rows, int w);
+int tl_cpu_turn_width(const TlCpuGen *g, TlDtype dtype);
 /* Lanes of the position that are elements of the tile, not padding; NULL when all are. */
 LLVMValueRef tl_cpu_lane_mask(TlCpuGen *g, const TlCpuForm *form, const TlCpuAt *at);
 

@@ -27,7 +27,6 @@ enum {
     MAX_SLOTS = 64,
     TAG_BYTES = TL_CPU_TAG_BYTES,
     SMALL = 4, /* rows of the lesser block */
-    UNROLL = 4,
     GROUP_BYTES = 1 << 17, /* of panels that stay in the second cache while the rows pass */
     AHEAD = 8, /* rows: how far packing fetches before it loads */
     MAX_ACCUMULATORS = 24,
@@ -323,37 +322,42 @@ static void step(Multiply *x, int mr, const LLVMValueRef *a, LLVMValueRef k, LLV
     }
 }
 
+/* The same pointer. What it was computed from stays out of LLVM's sight, which would spend most of
+ * its time with ways to share parts of addresses among loops. */
+static LLVMValueRef opaque(TlCpuGen *g, LLVMValueRef p)
+{
+    return tl_gen_intrinsic(&g->gen, "llvm.strip.invariant.group", &g->ptr, 1, &p, 1);
+}
+
 /* Rows m .. m + mr - 1, the last row in place of those from x->to on: computed twice, alike. */
 static void block(Multiply *x, LLVMValueRef m, LLVMValueRef panel, int mr)
 {
     TlCpuGen *g = x->g;
     LLVMValueRef a[MAX_ACCUMULATORS], c[MAX_ACCUMULATORS], acc[MAX_ACCUMULATORS];
-    LLVMValueRef last = add(g, x->to, tl_gen_int(&g->gen, -1));
-    LLVMValueRef b = at(x, x->b, times(g, panel, x->panel * x->depth));
+    LLVMValueRef zero = tl_gen_int(&g->gen, 0), left = LLVMBuildSub(g->b, x->to, m, "");
+    LLVMValueRef b = opaque(g, at(x, x->b, times(g, panel, x->panel * x->depth)));
+    LLVMValueRef ap = at(x, x->a, LLVMBuildMul(g->b, m, x->a_row, ""));
+    LLVMValueRef cp = opaque(
+        g, at(x, x->acc, add(g, times(g, m, x->acc_row), times(g, panel, x->panel))));
     for (int i = 0; i < mr; i++) {
-        LLVMValueRef row = least(g, add(g, m, tl_gen_int(&g->gen, i)), last);
-        a[i] = at(x, x->a, LLVMBuildMul(g->b, row, x->a_row, ""));
-        c[i] = at(x, x->acc, add(g, times(g, row, x->acc_row), times(g, panel, x->panel)));
+        if (i) {
+            LLVMValueRef more =
+                LLVMBuildICmp(g->b, LLVMIntSGT, left, tl_gen_int(&g->gen, i), "");
+            ap = at(x, ap, LLVMBuildSelect(g->b, more, x->a_row, zero, ""));
+            cp = at(x, cp, LLVMBuildSelect(g->b, more, tl_gen_int(&g->gen, x->acc_row), zero, ""));
+        }
+        a[i] = opaque(g, ap);
+        c[i] = cp;
         for (int j = 0; j < x->nv; j++) acc[i * x->nv + j] = vector_at(x, c[i], j * x->width);
     }
-    LLVMValueRef whole =
-        LLVMBuildAnd(g->b, x->count, tl_gen_int(&g->gen, -(int64_t)UNROLL), "");
     TlCpuRange l;
-    tl_cpu_range_begin(g, &l, tl_gen_int(&g->gen, 0), whole, mr * x->nv, acc);
+    tl_cpu_range_begin(g, &l, tl_gen_int(&g->gen, 0), x->count, mr * x->nv, acc);
     for (int i = 0; i < mr * x->nv; i++) acc[i] = l.carry[i];
-    for (int u = 0; u < UNROLL; u++) {
-        LLVMValueRef k = add(g, l.i, tl_gen_int(&g->gen, u));
-        step(x, mr, a, k, at(x, b, times(g, k, x->panel)), acc);
-    }
-    tl_cpu_range_end(g, &l, UNROLL, acc);
-    TlCpuRange rest;
-    tl_cpu_range_begin(g, &rest, whole, x->count, mr * x->nv, l.carry);
-    for (int i = 0; i < mr * x->nv; i++) acc[i] = rest.carry[i];
-    step(x, mr, a, rest.i, at(x, b, times(g, rest.i, x->panel)), acc);
-    tl_cpu_range_end(g, &rest, 1, acc);
+    step(x, mr, a, l.i, at(x, b, times(g, l.i, x->panel)), acc);
+    tl_cpu_range_end(g, &l, 1, acc);
     for (int i = 0; i < mr; i++)
         for (int j = 0; j < x->nv; j++) {
-            LLVMValueRef v = rest.carry[i * x->nv + j];
+            LLVMValueRef v = l.carry[i * x->nv + j];
             if (x->last)
                 v = LLVMBuildFAdd(g->b, v, x->last, "");
             LLVMValueRef p = at(x, c[i], tl_gen_int(&g->gen, j * x->width));
