@@ -49,6 +49,13 @@ static LLVMValueRef least(TlCpuGen *g, LLVMValueRef x, LLVMValueRef y)
     return tl_gen_pick(&g->gen, LLVMIntSLT, x, y, x, y);
 }
 
+/* The same pointer. What it was computed from stays out of LLVM's sight, which would spend most of
+ * its time with ways to share parts of addresses among loops. */
+static LLVMValueRef opaque(TlCpuGen *g, LLVMValueRef p)
+{
+    return tl_gen_intrinsic(&g->gen, "llvm.strip.invariant.group", &g->ptr, 1, &p, 1);
+}
+
 /* ---- multiplying ---- */
 
 /* Elements are packed ones: the same as those of the sums, or pairs along k in their place. */
@@ -108,13 +115,6 @@ static void step(Multiply *x, int mr, const LLVMValueRef *a, LLVMValueRef k, LLV
         for (int j = 0; j < x->nv; j++)
             acc[i * x->nv + j] = multiply_add(x, s, row[j], acc[i * x->nv + j]);
     }
-}
-
-/* The same pointer. What it was computed from stays out of LLVM's sight, which would spend most of
- * its time with ways to share parts of addresses among loops. */
-static LLVMValueRef opaque(TlCpuGen *g, LLVMValueRef p)
-{
-    return tl_gen_intrinsic(&g->gen, "llvm.strip.invariant.group", &g->ptr, 1, &p, 1);
 }
 
 /* Rows m .. m + mr - 1, the last row in place of those from x->to on: computed twice, alike. */
@@ -231,9 +231,14 @@ static void lower_trip(TlCpuGen *g, const TlCpuProduct *p, LLVMValueRef lo, LLVM
     TlBlock *body = p->loop->regions[0];
     LLVMValueRef k = LLVMBuildIntCast2(g->b, trip, LLVMTypeOf(lo), 0, "");
     g->scalar[body->args[0]->id] = LLVMBuildAdd(g->b, lo, LLVMBuildMul(g->b, k, by, ""), "");
-    for (TlOp *op = body->first; op != body->last; op = op->next)
-        if (op != p->dot)
-            tl_cpu_lower_op(g, op);
+    for (TlOp *op = body->first; op != body->last; op = op->next) {
+        if (op == p->dot)
+            continue;
+        tl_cpu_lower_op(g, op);
+        TlCpuAccess *a = tl_map_get_ptr(&g->access, op);
+        if (a && a->ptr)
+            a->ptr = opaque(g, a->ptr);
+    }
 }
 
 /* Pairs are of i16. */
@@ -537,7 +542,7 @@ static void provide_b(Chunk *c)
     }
     LLVMValueRef n = LLVMBuildUDiv(g->b, c->first, tl_gen_int(&g->gen, p->trips), "");
     LLVMValueRef slot = least(g, n, tl_gen_int(&g->gen, (int64_t)p->slots - 1));
-    c->x.b = at(&c->x, buffer, times(g, slot, p->depth * c->x.acc_row));
+    c->x.b = opaque(g, at(&c->x, buffer, times(g, slot, p->depth * c->x.acc_row)));
     LLVMValueRef i = add(g, times(g, slot, TAG_BYTES), tl_gen_int(&g->gen, (int64_t)p->tags));
     LLVMValueRef kept = LLVMBuildInBoundsGEP2(g->b, g->i8, g->scratch, &i, 1, "");
     Tag t = tag_of(g, c->b, c->trips);
