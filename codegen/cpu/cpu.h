@@ -138,6 +138,10 @@ void tl_cpu_range_begin(TlCpuGen *g, TlCpuRange *range, LLVMValueRef from, LLVMV
                         uint32_t ncarry, const LLVMValueRef *init);
 void tl_cpu_range_end(TlCpuGen *g, TlCpuRange *range, int64_t step, const LLVMValueRef *next);
 
+/* The same pointer. What it was computed from stays out of LLVM's sight, which would spend most of
+ * its time with ways to share parts of addresses among loops. */
+LLVMValueRef tl_cpu_opaque(TlCpuGen *g, LLVMValueRef p);
+
 void tl_cpu_at_init(TlCpuGen *g, TlCpuAt *at, int rank, int lane, int width);
 LLVMValueRef tl_cpu_eval(TlCpuGen *g, TlValue *v, TlCpuAt *at); /* vector of at->width lanes */
 LLVMValueRef tl_cpu_eval_op(TlCpuGen *g, TlValue *v,

@@ -91,6 +91,11 @@ void tl_cpu_range_end(TlCpuGen *g, TlCpuRange *l, int64_t step, const LLVMValueR
     LLVMPositionBuilderAtEnd(g->b, l->exit);
 }
 
+LLVMValueRef tl_cpu_opaque(TlCpuGen *g, LLVMValueRef p)
+{
+    return tl_gen_intrinsic(&g->gen, "llvm.strip.invariant.group", &g->ptr, 1, &p, 1);
+}
+
 int tl_cpu_fit_width(int64_t padded, int width)
 {
     TL_ASSERT(padded > 0 && width > 0 && (width & (width - 1)) == 0,

@@ -49,13 +49,6 @@ static LLVMValueRef least(TlCpuGen *g, LLVMValueRef x, LLVMValueRef y)
     return tl_gen_pick(&g->gen, LLVMIntSLT, x, y, x, y);
 }
 
-/* The same pointer. What it was computed from stays out of LLVM's sight, which would spend most of
- * its time with ways to share parts of addresses among loops. */
-static LLVMValueRef opaque(TlCpuGen *g, LLVMValueRef p)
-{
-    return tl_gen_intrinsic(&g->gen, "llvm.strip.invariant.group", &g->ptr, 1, &p, 1);
-}
-
 /* ---- multiplying ---- */
 
 /* Elements are packed ones: the same as those of the sums, or pairs along k in their place. */
@@ -123,9 +116,9 @@ static void block(Multiply *x, LLVMValueRef m, LLVMValueRef panel, int mr)
     TlCpuGen *g = x->g;
     LLVMValueRef a[MAX_ACCUMULATORS], c[MAX_ACCUMULATORS], acc[MAX_ACCUMULATORS];
     LLVMValueRef zero = tl_gen_int(&g->gen, 0), left = LLVMBuildSub(g->b, x->to, m, "");
-    LLVMValueRef b = opaque(g, at(x, x->b, times(g, panel, x->panel * x->depth)));
+    LLVMValueRef b = tl_cpu_opaque(g, at(x, x->b, times(g, panel, x->panel * x->depth)));
     LLVMValueRef ap = at(x, x->a, LLVMBuildMul(g->b, m, x->a_row, ""));
-    LLVMValueRef cp = opaque(
+    LLVMValueRef cp = tl_cpu_opaque(
         g, at(x, x->acc, add(g, times(g, m, x->acc_row), times(g, panel, x->panel))));
     for (int i = 0; i < mr; i++) {
         if (i) {
@@ -134,7 +127,7 @@ static void block(Multiply *x, LLVMValueRef m, LLVMValueRef panel, int mr)
             ap = at(x, ap, LLVMBuildSelect(g->b, more, x->a_row, zero, ""));
             cp = at(x, cp, LLVMBuildSelect(g->b, more, tl_gen_int(&g->gen, x->acc_row), zero, ""));
         }
-        a[i] = opaque(g, ap);
+        a[i] = tl_cpu_opaque(g, ap);
         c[i] = cp;
         for (int j = 0; j < x->nv; j++) acc[i * x->nv + j] = vector_at(x, c[i], j * x->width);
     }
@@ -237,7 +230,7 @@ static void lower_trip(TlCpuGen *g, const TlCpuProduct *p, LLVMValueRef lo, LLVM
         tl_cpu_lower_op(g, op);
         TlCpuAccess *a = tl_map_get_ptr(&g->access, op);
         if (a && a->ptr)
-            a->ptr = opaque(g, a->ptr);
+            a->ptr = tl_cpu_opaque(g, a->ptr);
     }
 }
 
@@ -542,7 +535,7 @@ static void provide_b(Chunk *c)
     }
     LLVMValueRef n = LLVMBuildUDiv(g->b, c->first, tl_gen_int(&g->gen, p->trips), "");
     LLVMValueRef slot = least(g, n, tl_gen_int(&g->gen, (int64_t)p->slots - 1));
-    c->x.b = opaque(g, at(&c->x, buffer, times(g, slot, p->depth * c->x.acc_row)));
+    c->x.b = tl_cpu_opaque(g, at(&c->x, buffer, times(g, slot, p->depth * c->x.acc_row)));
     LLVMValueRef i = add(g, times(g, slot, TAG_BYTES), tl_gen_int(&g->gen, (int64_t)p->tags));
     LLVMValueRef kept = LLVMBuildInBoundsGEP2(g->b, g->i8, g->scratch, &i, 1, "");
     Tag t = tag_of(g, c->b, c->trips);
