@@ -27,8 +27,9 @@ typedef struct TlCpuBuffer {
 enum { TL_CPU_TAG_BYTES = 64 };
 typedef struct TlCpuProduct {
     TlOp *loop, *dot;
-    TlDtype dtype;        /* of the sums */
-    int64_t trips, depth; /* of a chunk: trips of the loop, elements along k */
+    TlDtype dtype;        /* of the sums, and of packed elements */
+    int per;              /* elements along k of a packed one: 2 are a pair of i16 in an i32 */
+    int64_t trips, depth; /* of a chunk: trips of the loop, packed elements along k */
     TlOp *a_load;         /* A is read where it lies; NULL: it is packed */
     TlOp *b_load;         /* packed chunks of B stay in scratch memory; NULL: they do not */
     TlOp *store;          /* says which rows and columns are seen; NULL: all */
@@ -47,8 +48,9 @@ typedef struct TlCpuPlan {
     TlMap fused; /* op whose home is filled, to the reduction done on the way; and back */
     uint64_t scratch_bytes;
     uint64_t zeroed_bytes; /* at its beginning, 0 before the first launch: tags of products */
+    bool sums_pairs; /* the CPU adds the two products of a pair of i16 to an i32 at once */
 } TlCpuPlan;
-TlCpuPlan *tl_cpu_plan(const TlFn *fn, TlArena *arena);
+TlCpuPlan *tl_cpu_plan(const TlFn *fn, bool sums_pairs, TlArena *arena);
 
 /* The form of a home: row-major; the lane dimension (the last of extent > 1) is padded so that
  * whole vectors fit. */
@@ -100,6 +102,7 @@ typedef struct TlCpuGen {
     int nregs;        /* vector registers */
     bool gathers,
         masks; /* fast masked gathers (4 and 8 byte elements); fast masks for every element size */
+    bool sums_pairs; /* see TlCpuPlan */
     TlLoc loc;
 } TlCpuGen;
 
@@ -140,6 +143,10 @@ void tl_cpu_range_begin(TlCpuGen *g, TlCpuRange *range, LLVMValueRef from, LLVMV
                         uint32_t ncarry, const LLVMValueRef *init);
 void tl_cpu_range_end(TlCpuGen *g, TlCpuRange *range, int64_t step, const LLVMValueRef *next);
 
+/* The same pointer. What it was computed from stays out of LLVM's sight, which would spend most of
+ * its time with ways to share parts of addresses among loops. */
+LLVMValueRef tl_cpu_opaque(TlCpuGen *g, LLVMValueRef p);
+
 void tl_cpu_at_init(TlCpuGen *g, TlCpuAt *at, int rank, int lane, int width);
 LLVMValueRef tl_cpu_eval(TlCpuGen *g, TlValue *v, TlCpuAt *at); /* vector of at->width lanes */
 LLVMValueRef tl_cpu_eval_op(TlCpuGen *g, TlValue *v,
@@ -169,6 +176,11 @@ LLVMValueRef tl_cpu_home_load(TlCpuGen *g, const TlType *type, LLVMValueRef base
                               const TlCpuForm *form, TlCpuAt *at);
 void tl_cpu_home_store(TlCpuGen *g, const TlType *type, LLVMValueRef base, const TlCpuForm *form,
                        TlCpuAt *at, LLVMValueRef x);
+/* Transposes w rows of w lanes in registers; w is a power of two. tl_cpu_turn_width: as many as
+ * registers hold well. */
+enum { TL_CPU_TURN = 16 };
+void tl_cpu_turn(TlCpuGen *g, LLVMValueRef *rows, int w);
+int tl_cpu_turn_width(const TlCpuGen *g, TlDtype dtype);
 /* Lanes of the position that are elements of the tile, not padding; NULL when all are. */
 LLVMValueRef tl_cpu_lane_mask(TlCpuGen *g, const TlCpuForm *form, const TlCpuAt *at);
 
@@ -231,8 +243,11 @@ void tl_cpu_lower_dot(TlCpuGen *g, TlOp *op);
 void tl_cpu_lower_histogram(TlCpuGen *g, TlOp *op);
 uint64_t tl_cpu_histogram_bytes(const TlOp *op); /* of its extra buffer */
 
-/* cpu_matmul.c. NULL: the loop is more than a product. Asked when values have their places. */
+/* cpu_product.c. NULL: the loop is more than a product. Asked when values have their places. */
 TlCpuProduct *tl_cpu_product(const TlFn *fn, const TlCpuPlan *plan, TlOp *loop, TlArena *arena);
+/* Asked before: is dot the one of a loop that will be a product if its operands get no homes? */
+bool tl_cpu_may_be_product(const TlFn *fn, const TlOp *dot);
+/* cpu_matmul.c */
 /* The loop, whose result's home holds what is added to: n trips from k = lo on by `by`. */
 void tl_cpu_lower_product(TlCpuGen *g, const TlCpuProduct *p, LLVMValueRef lo, LLVMValueRef by,
                           LLVMValueRef n);

@@ -64,10 +64,9 @@ static Matrix operand(TlCpuGen *g, TlValue *v, TlDtype dtype, int32_t pack, bool
     return matrix_at(g, pack, &f, false);
 }
 
-static LLVMValueRef element(Product *p, const Matrix *x, LLVMValueRef row, LLVMValueRef col,
-                            int width, bool store, LLVMValueRef value)
+/* The element at a row and a column of the batch. */
+static LLVMValueRef pointer(Product *p, const Matrix *x, LLVMValueRef row, LLVMValueRef col)
 {
-    TL_ASSERT(width > 0 && (!store || value), "%d lanes to store", width);
     TlCpuGen *g = p->g;
     LLVMValueRef offset =
         LLVMBuildAdd(g->b, LLVMBuildMul(g->b, row, tl_gen_int(&g->gen, x->row), ""),
@@ -75,56 +74,76 @@ static LLVMValueRef element(Product *p, const Matrix *x, LLVMValueRef row, LLVMV
     if (p->batches > 1)
         offset = LLVMBuildAdd(g->b, offset,
                               LLVMBuildMul(g->b, p->batch, tl_gen_int(&g->gen, x->batch), ""), "");
-    LLVMValueRef ptr = LLVMBuildInBoundsGEP2(g->b, p->elem, x->base, &offset, 1, "");
-    LLVMValueRef r = store ? LLVMBuildStore(g->b, value, ptr)
-                           : LLVMBuildLoad2(g->b, tl_gen_vec(p->elem, width), ptr, "");
+    return tl_cpu_opaque(g, LLVMBuildInBoundsGEP2(g->b, p->elem, x->base, &offset, 1, ""));
+}
+
+static LLVMValueRef after(Product *p, LLVMValueRef at, LLVMValueRef n, int64_t stride)
+{
+    n = LLVMBuildMul(p->g->b, n, tl_gen_int(&p->g->gen, stride), "");
+    return LLVMBuildInBoundsGEP2(p->g->b, p->elem, at, &n, 1, "");
+}
+
+static LLVMValueRef vector_at(Product *p, LLVMValueRef at, int j)
+{
+    return after(p, at, tl_gen_int(&p->g->gen, j), p->width);
+}
+
+static LLVMValueRef aligned(Product *p, LLVMValueRef access, int width)
+{
     unsigned bytes = (unsigned)tl_dtype_bytes(p->dtype) * (unsigned)width;
-    LLVMSetAlignment(r, bytes > 64 ? 64 : bytes);
-    return r;
+    LLVMSetAlignment(access, bytes > 64 ? 64 : bytes);
+    return access;
 }
 
-static LLVMValueRef plus(TlCpuGen *g, LLVMValueRef x, int64_t k)
+static LLVMValueRef load(Product *p, LLVMValueRef at, int width)
 {
-    return LLVMBuildAdd(g->b, x, tl_gen_int(&g->gen, k), "");
+    return aligned(p, LLVMBuildLoad2(p->g->b, tl_gen_vec(p->elem, width), at, ""), width);
 }
 
-static void micro(Product *p, LLVMValueRef m0, LLVMValueRef n0, int mr, int nv)
+/* Row m0 + i; the last one in place of those that follow it: it is computed twice, alike. */
+static LLVMValueRef row_of(Product *p, LLVMValueRef m0, int i)
 {
-    TL_ASSERT(mr > 0 && nv > 0, "a block of %d rows, %d vectors", mr, nv);
     TlCpuGen *g = p->g;
-    LLVMValueRef acc[64], next[64], b[8];
-    for (int i = 0; i < mr; i++)
+    LLVMValueRef row = LLVMBuildAdd(g->b, m0, tl_gen_int(&g->gen, i), "");
+    LLVMValueRef last = tl_gen_int(&g->gen, p->m - 1);
+    return p->m % p->mr ? tl_gen_pick(&g->gen, LLVMIntSLT, row, last, row, last) : row;
+}
+
+static void micro(Product *p, LLVMValueRef m0, LLVMValueRef n0, int nv)
+{
+    TL_ASSERT(p->mr > 0 && nv > 0, "a block of %d rows, %d vectors", p->mr, nv);
+    TlCpuGen *g = p->g;
+    LLVMValueRef acc[64], next[64], a[64], b[8], c[64], zero = tl_gen_int(&g->gen, 0);
+    for (int i = 0; i < p->mr; i++) {
+        LLVMValueRef row = row_of(p, m0, i);
+        a[i] = pointer(p, &p->a, row, zero);
+        c[i] = pointer(p, &p->c, row, n0);
         for (int j = 0; j < nv; j++)
-            acc[i * nv + j] =
-                element(p, &p->c, plus(g, m0, i), plus(g, n0, j * p->width), p->width, false, NULL);
+            acc[i * nv + j] = load(p, vector_at(p, c[i], j), p->width);
+    }
+    LLVMValueRef first = pointer(p, &p->b, zero, n0);
     TlCpuLoop l = tl_cpu_loop_begin(g, 0, p->k, 1);
-    for (int i = 0; i < mr * nv; i++)
+    for (int i = 0; i < p->mr * nv; i++)
         acc[i] = tl_cpu_loop_carry(g, &l, acc[i]);
     for (int j = 0; j < nv; j++)
-        b[j] = element(p, &p->b, l.iv, plus(g, n0, j * p->width), p->width, false, NULL);
-    for (int i = 0; i < mr; i++) {
-        LLVMValueRef a = tl_gen_splat(
-            &g->gen, element(p, &p->a, plus(g, m0, i), l.iv, 1, false, NULL), p->width);
+        b[j] = load(p, vector_at(p, after(p, first, l.iv, p->b.row), j), p->width);
+    for (int i = 0; i < p->mr; i++) {
+        LLVMValueRef x = load(p, after(p, a[i], l.iv, p->a.col), 1);
+        x = tl_gen_splat(&g->gen, x, p->width);
         for (int j = 0; j < nv; j++)
-            next[i * nv + j] = tl_gen_multiply_add(&g->gen, p->dtype, a, b[j], acc[i * nv + j]);
+            next[i * nv + j] = tl_gen_multiply_add(&g->gen, p->dtype, x, b[j], acc[i * nv + j]);
     }
     tl_cpu_loop_end(g, &l, next);
-    for (int i = 0; i < mr; i++)
+    for (int i = 0; i < p->mr; i++)
         for (int j = 0; j < nv; j++)
-            element(p, &p->c, plus(g, m0, i), plus(g, n0, j * p->width), p->width, true,
-                    next[i * nv + j]);
+            aligned(p, LLVMBuildStore(g->b, next[i * nv + j], vector_at(p, c[i], j)), p->width);
 }
 
 static void rows(Product *p, LLVMValueRef n0, int nv)
 {
-    int64_t whole = p->m / p->mr * p->mr;
-    if (whole) {
-        TlCpuLoop l = tl_cpu_loop_begin(p->g, 0, whole, p->mr);
-        micro(p, l.iv, n0, p->mr, nv);
-        tl_cpu_loop_end(p->g, &l, NULL);
-    }
-    if (whole < p->m)
-        micro(p, tl_gen_int(&p->g->gen, whole), n0, (int)(p->m - whole), nv);
+    TlCpuLoop l = tl_cpu_loop_begin(p->g, 0, p->m, p->mr);
+    micro(p, l.iv, n0, nv);
+    tl_cpu_loop_end(p->g, &l, NULL);
 }
 
 static void multiply(Product *p)
@@ -142,18 +161,21 @@ static void multiply(Product *p)
     tl_cpu_loop_end(p->g, &batch, NULL);
 }
 
-/* Accumulators, one row of b and one broadcast must fit the registers; at least 8 accumulators
- * hide the latency. */
+/* Accumulators, one row of b and one broadcast must fit the registers. There is code for one number
+ * of rows: the one with which blocks cost least, each its rows and the loads of b. */
 static void choose_block(Product *p, const TlCpuGen *g)
 {
-    int64_t vectors = p->n / p->width;
+    int64_t vectors = p->n / p->width, best = INT64_MAX;
     int most = g->nregs >= 32 ? 4 : 2, budget = g->nregs >= 32 ? 24 : 12;
     p->nv = (int)(vectors < most ? vectors : most);
-    p->mr = budget / p->nv;
-    if (p->mr > 12)
-        p->mr = 12;
-    if (p->mr > p->m)
-        p->mr = (int)p->m;
+    int rows = budget / p->nv < 12 ? budget / p->nv : 12;
+    for (int mr = p->m < rows ? (int)p->m : rows; mr > 0; mr--) {
+        int64_t cost = (p->m + mr - 1) / mr * (mr + 1);
+        if (cost < best) {
+            best = cost;
+            p->mr = mr;
+        }
+    }
 }
 
 typedef struct Narrow {

@@ -91,6 +91,11 @@ void tl_cpu_range_end(TlCpuGen *g, TlCpuRange *l, int64_t step, const LLVMValueR
     LLVMPositionBuilderAtEnd(g->b, l->exit);
 }
 
+LLVMValueRef tl_cpu_opaque(TlCpuGen *g, LLVMValueRef p)
+{
+    return tl_gen_intrinsic(&g->gen, "llvm.strip.invariant.group", &g->ptr, 1, &p, 1);
+}
+
 int tl_cpu_fit_width(int64_t padded, int width)
 {
     TL_ASSERT(padded > 0 && width > 0 && (width & (width - 1)) == 0,
@@ -596,25 +601,33 @@ static void fill_body(TlCpuGen *g, TlCpuAt *at, void *user)
     tl_cpu_home_store(g, f->type, f->base, &f->form, at, convert(g, f, x));
 }
 
-/* W x W blocks in registers: log2 W rounds of interleaving row i with row i + W/2. */
-static void transpose_block(TlCpuGen *g, LLVMValueRef *rows, int w)
+/* Rounds s = w/2, ..., 1: rows i and i + s exchange blocks of s lanes, the right ones of the one
+ * with the left ones of the other. */
+void tl_cpu_turn(TlCpuGen *g, LLVMValueRef *rows, int w)
 {
-    TL_ASSERT(w > 1 && (w & (w - 1)) == 0, "a block of %d rows", w);
-    LLVMValueRef next[16], lo[16], hi[16];
-    for (int i = 0; i < w / 2; i++) {
-        lo[2 * i] = LLVMConstInt(g->i32, (unsigned)i, 0);
-        lo[2 * i + 1] = LLVMConstInt(g->i32, (unsigned)(w + i), 0);
-        hi[2 * i] = LLVMConstInt(g->i32, (unsigned)(w / 2 + i), 0);
-        hi[2 * i + 1] = LLVMConstInt(g->i32, (unsigned)(w + w / 2 + i), 0);
-    }
-    LLVMValueRef mlo = LLVMConstVector(lo, (unsigned)w), mhi = LLVMConstVector(hi, (unsigned)w);
-    for (int round = 1; round < w; round *= 2) {
-        for (int i = 0; i < w / 2; i++) {
-            next[2 * i] = LLVMBuildShuffleVector(g->b, rows[i], rows[i + w / 2], mlo, "");
-            next[2 * i + 1] = LLVMBuildShuffleVector(g->b, rows[i], rows[i + w / 2], mhi, "");
+    TL_ASSERT(w > 1 && w <= TL_CPU_TURN && (w & (w - 1)) == 0, "a block of %d rows", w);
+    LLVMValueRef lo[TL_CPU_TURN], hi[TL_CPU_TURN];
+    for (int s = w / 2; s >= 1; s /= 2) {
+        for (int j = 0; j < w; j++) {
+            lo[j] = LLVMConstInt(g->i32, (unsigned)(j & s ? w + j - s : j), 0);
+            hi[j] = LLVMConstInt(g->i32, (unsigned)(j & s ? w + j : j + s), 0);
         }
-        memcpy(rows, next, sizeof *rows * (size_t)w);
+        LLVMValueRef mlo = LLVMConstVector(lo, (unsigned)w);
+        LLVMValueRef mhi = LLVMConstVector(hi, (unsigned)w);
+        for (int i = 0; i < w; i++) {
+            if (i & s)
+                continue;
+            LLVMValueRef a = rows[i], b = rows[i + s];
+            rows[i] = LLVMBuildShuffleVector(g->b, a, b, mlo, "");
+            rows[i + s] = LLVMBuildShuffleVector(g->b, a, b, mhi, "");
+        }
     }
+}
+
+int tl_cpu_turn_width(const TlCpuGen *g, TlDtype dtype)
+{
+    int w = g->vector_bytes / tl_dtype_bytes(dtype);
+    return w < 4 ? 4 : w < TL_CPU_TURN ? w : TL_CPU_TURN;
 }
 
 /* A transposition that moves the lane dimension, from a home: block by block. False when the
@@ -636,7 +649,7 @@ static bool fill_transposed(TlCpuGen *g, Fill *f)
             other = d;
     if (other < 0 || other == lane)
         return false;
-    int w = tl_cpu_fit_width(from.extent[from.lane], 16);
+    int w = tl_cpu_fit_width(from.extent[from.lane], tl_cpu_turn_width(g, f->type->dtype));
     w = tl_cpu_fit_width(f->form.extent[lane], w);
     if (w < 4)
         return false;
@@ -648,13 +661,13 @@ static bool fill_transposed(TlCpuGen *g, Fill *f)
         loops[d] = tl_cpu_loop_begin(g, 0, f->form.extent[d], d == lane || d == other ? w : 1);
         to.idx[d] = src.idx[perm[d]] = loops[d].iv;
     }
-    LLVMValueRef rows[16], at_lane = to.idx[lane], at_other = to.idx[other],
+    LLVMValueRef rows[TL_CPU_TURN], at_lane = to.idx[lane], at_other = to.idx[other],
                            base = tl_cpu_home_ptr(g, g->plan->place[x->id].buffer);
     for (int i = 0; i < w; i++) {
         src.idx[perm[lane]] = LLVMBuildAdd(g->b, at_lane, tl_gen_int(&g->gen, i), "");
         rows[i] = convert(g, f, tl_cpu_home_load(g, x->type, base, &from, &src));
     }
-    transpose_block(g, rows, w);
+    tl_cpu_turn(g, rows, w);
     for (int i = 0; i < w; i++) {
         to.idx[other] = LLVMBuildAdd(g->b, at_other, tl_gen_int(&g->gen, i), "");
         tl_cpu_home_store(g, f->type, f->base, &f->form, &to, rows[i]);

@@ -473,6 +473,8 @@ static void set_features(TlCpuGen *g)
     g->nregs = wide || tl_llvm_has_feature(g->l, "neon") ? 32 : 16;
     g->gathers = avx2;
     g->masks = tl_llvm_has_feature(g->l, "avx512bw") && tl_llvm_has_feature(g->l, "avx512vl");
+    g->sums_pairs = tl_llvm_has_feature(g->l, "sse3") &&
+                    (!wide || tl_llvm_has_feature(g->l, "avx512bw"));
 }
 
 static void attribute(TlCpuGen *g, const char *name, const char *value)
@@ -521,7 +523,7 @@ static TlKernelCode lower_kernel(TlLlvm *l, const TlCodegenOptions *options, TlA
     g.fmod = fmod_service;
     g.exp2 = tl_gen_exp2;
     set_features(&g);
-    g.plan = tl_cpu_plan(fn, arena);
+    g.plan = tl_cpu_plan(fn, g.sums_pairs, arena);
     tl_map_init(&g.access, arena);
     begin_function(&g, symbol);
     tl_gen_params(&g.gen);

@@ -7,6 +7,11 @@
  *
  * - B is packed by panels: for each k the panel's elements side by side. A panel of a chunk stays
  *   in the first cache while all rows of A pass.
+ * - Elements are converted while they are packed. For sums in i32, x86-64 has an instruction that
+ *   multiplies two i16 by two others and adds both products: so i8 and u8 are packed as pairs
+ *   along k of i16. Their products have 17 bits at most, so nothing is lost.
+ * - An operand that lies in memory without gaps down its columns, as after a transposition, is
+ *   read down the columns, and blocks of it are turned in registers.
  * - A worker's next program often needs the same B, as pid(0) moves first. Where B is a load of
  *   constant memory whose rows are the loop's k, packed chunks stay in scratch memory, each with a
  *   tag that says what it is.
@@ -17,249 +22,15 @@
  *
  * Each sum adds its products in the order of k, as the interpreter does; what is left out would
  * have added zeros. */
-#include "codegen/cpu/cpu.h"
-#include "passes/analysis/axis_info.h"
-#include "passes/analysis/facts.h"
+#include "codegen/cpu/cpu_matmul.h"
 
 enum {
-    DEPTH = 256,          /* elements along k of a chunk; one trip at least */
-    KEPT_BYTES = 1 << 20, /* of packed chunks that stay */
-    MAX_SLOTS = 64,
     TAG_BYTES = TL_CPU_TAG_BYTES,
     SMALL = 4, /* rows of the lesser block */
-    UNROLL = 4,
     GROUP_BYTES = 1 << 17, /* of panels that stay in the second cache while the rows pass */
     AHEAD = 8, /* rows: how far packing fetches before it loads */
     MAX_ACCUMULATORS = 24,
 };
-
-/* ---- which loops ---- */
-
-static bool is_virtual_or_scalar(const TlCpuPlan *plan, const TlValue *v)
-{
-    return v->type->kind == TL_TILE && plan->place[v->id].kind != TL_CPU_HOME;
-}
-
-/* An op that may be lowered for each trip anew: it only says how elements are computed. */
-static bool is_repeatable(const TlCpuPlan *plan, const TlOp *op)
-{
-    uint32_t flags = tl_op_info(op->opcode)->flags;
-    switch (op->opcode) {
-    case TL_OP_CONST:
-    case TL_OP_IOTA:
-    case TL_OP_BROADCAST:
-    case TL_OP_EXPAND:
-    case TL_OP_CONVERT:
-    case TL_OP_EXTENT:
-    case TL_OP_STRIDE:
-    case TL_OP_INSIDE:
-    case TL_OP_LOAD: break;
-    default:
-        if (!(flags & F_ELEM))
-            return false;
-    }
-    return op->nout == 1 && !op->nregions && is_virtual_or_scalar(plan, op->out[0]);
-}
-
-/* The dot of a loop that does nothing else, with the carried tile as what it adds to. */
-static TlOp *only_dot(const TlCpuPlan *plan, const TlOp *loop)
-{
-    const TlBlock *body = loop->regions[0];
-    TlOp *dot = NULL;
-    if (loop->nout != 1 || loop->out[0]->type->rank != 2)
-        return NULL;
-    for (TlOp *op = body->first; op != body->last; op = op->next) {
-        if (op->opcode == TL_OP_DOT && !dot)
-            dot = op;
-        else if (!is_repeatable(plan, op))
-            return NULL;
-    }
-    const TlValue *acc = body->args[1];
-    if (!dot || tl_in(body->last, 0) != dot->out[0] || tl_in(dot, 2) != acc || !acc->uses ||
-        acc->uses->next || dot->out[0]->uses->next)
-        return NULL;
-    return dot;
-}
-
-/* The load under v: v itself, or what v is a conversion of. Elements outside are zeros. */
-static TlOp *load_under(const TlValue *v)
-{
-    while (v->def && v->def->opcode == TL_OP_CAST)
-        v = tl_in(v->def, 0);
-    if (!v->def || v->def->opcode != TL_OP_LOAD)
-        return NULL;
-    TlPlace p = tl_op_place(v->def);
-    return p.axes && !p.mask && !p.other && !p.base->def ? v->def : NULL;
-}
-
-/* The axis of a view that gives the tile's axis `dim`, when it is a slice of step 1; else -1. */
-static int slice_of(const TlPlace *p, int dim)
-{
-    for (uint32_t i = 0; i < p->naxes; i++)
-        if (tl_place_dim(p, i) == dim)
-            return p->axes[i].kind == TL_AXIS_SLICE && p->axes[i].step == 1 ? (int)i : -1;
-    return -1;
-}
-
-static bool same_extent(const TlFn *fn, const TlPlace *p, int i, const TlPlace *q, int j)
-{
-    const TlDim *x = tl_axis_param_extent(fn, p->base, (uint32_t)i);
-    const TlDim *y = tl_axis_param_extent(fn, q->base, (uint32_t)j);
-    return x && y && x->kind == y->kind && x->value == y->value;
-}
-
-/* Do the slices of p and q along a tile's axis cover the same numbers of axes equally long? */
-static bool same_slice(const TlFn *fn, const TlPlace *p, int p_dim, const TlPlace *q, int q_dim)
-{
-    int i = slice_of(p, p_dim), j = slice_of(q, q_dim);
-    return i >= 0 && j >= 0 && p->index[i].value == q->index[j].value &&
-           p->axes[i].width == q->axes[j].width && same_extent(fn, p, i, q, j);
-}
-
-/* The store that shows which elements of v are seen: all that becomes of v is stored by stores
- * with these slices, element for element. NULL: any element may be seen. */
-static TlOp *store_over(const TlFn *fn, const TlValue *v, TlOp *seen, int depth)
-{
-    if (!v->uses || depth > 32)
-        return NULL;
-    for (TlUse *u = v->uses; u; u = u->next) {
-        TlOp *op = u->user;
-        if (op->opcode == TL_OP_STORE && tl_op_place(op).value == v) {
-            TlPlace p = tl_op_place(op), q = tl_op_place(seen ? seen : op);
-            if (!p.axes || p.mask || p.base->def || !same_slice(fn, &p, 0, &q, 0) ||
-                !same_slice(fn, &p, 1, &q, 1))
-                return NULL;
-            seen = op;
-        } else if (op->nout == 1 && op->out[0]->type->kind == TL_TILE &&
-                   tl_same_shape(op->out[0]->type, v->type) && op->block == v->def->block &&
-                   ((tl_op_info(op->opcode)->flags & F_ELEM) || op->opcode == TL_OP_CONVERT)) {
-            seen = store_over(fn, op->out[0], seen, depth + 1);
-            if (!seen)
-                return NULL;
-        } else {
-            return NULL;
-        }
-    }
-    return seen;
-}
-
-/* Is v there when the loop begins? */
-static bool is_before(const TlValue *v, const TlOp *loop)
-{
-    const TlBlock *home = v->def ? v->def->block : v->block;
-    const TlOp *at = loop;
-    while (at && at->block != home)
-        at = at->block->parent;
-    for (const TlOp *x = v->def; at && x && x != at; x = x->next)
-        if (!x->next)
-            return false;
-    return at != NULL;
-}
-
-/* The stores' slices must begin at values that are there before the loop. */
-static TlOp *find_store(const TlFn *fn, TlOp *loop)
-{
-    TlOp *store = store_over(fn, loop->out[0], NULL, 0);
-    if (!store)
-        return NULL;
-    TlPlace p = tl_op_place(store);
-    for (int dim = 0; dim < 2; dim++)
-        if (!is_before(p.index[slice_of(&p, dim)].value, loop))
-            return NULL;
-    return store;
-}
-
-/* Is the slice along a tile's axis the loop's own k, from 0 or more on? */
-static bool follows_loop(const TlPlace *p, int dim, const TlOp *loop)
-{
-    TlWideInt lo, step;
-    int i = slice_of(p, dim);
-    return i >= 0 && p->index[i].value == loop->regions[0]->args[0] &&
-           tl_const_int_value(tl_in(loop, 0), &lo) && lo >= 0 &&
-           tl_const_int_value(tl_in(loop, 2), &step) && step == p->axes[i].width;
-}
-
-/* Every index that drops an axis of A must drop one of the store, too: then A has the row where
- * the store has it. */
-static bool scalars_agree(const TlFn *fn, const TlPlace *a, const TlPlace *c)
-{
-    for (uint32_t i = 0; i < a->naxes; i++) {
-        bool found = a->axes[i].kind != TL_AXIS_SCALAR;
-        for (uint32_t j = 0; j < c->naxes && !found; j++)
-            found = c->axes[j].kind == TL_AXIS_SCALAR && a->index[i].value == c->index[j].value &&
-                    same_extent(fn, a, (int)i, c, (int)j);
-        if (!found)
-            return false;
-    }
-    return true;
-}
-
-/* Do elements follow each other along the axis of a parameter's view? */
-static bool is_dense(const TlFn *fn, const TlPlace *p, int axis)
-{
-    const TlParam *param = &fn->info->params.data[p->base->index];
-    const TlDim *d = &param->stride[axis];
-    bool last = axis + 1 == param->rank;
-    return (d->kind == TILE_DIM_DENSE && last) || (d->kind == TILE_DIM_CONST && d->value == 1);
-}
-
-/* A load of A that can be read where it lies: rows that are computed are inside, and where k is
- * outside of A it is outside of B. */
-static TlOp *find_direct(const TlFn *fn, const TlCpuProduct *p)
-{
-    TlOp *a = load_under(tl_in(p->dot, 0)), *b = load_under(tl_in(p->dot, 1));
-    if (!a || a->out[0] != tl_in(p->dot, 0) || a->out[0]->type->dtype != p->dtype || !b ||
-        !p->store)
-        return NULL;
-    TlPlace pa = tl_op_place(a), pb = tl_op_place(b), pc = tl_op_place(p->store);
-    bool fine = same_slice(fn, &pa, 0, &pc, 0) && same_slice(fn, &pa, 1, &pb, 0) &&
-                follows_loop(&pa, 1, p->loop) && scalars_agree(fn, &pa, &pc);
-    return fine && is_dense(fn, &pa, slice_of(&pa, 1)) ? a : NULL;
-}
-
-/* A load of B whose packed chunks may stay: the address and the starts of the slices in a chunk's
- * first trip tell all of its trips. */
-static TlOp *find_kept(const TlCpuProduct *p)
-{
-    TlWideInt step;
-    TlOp *load = load_under(tl_in(p->dot, 1));
-    if (!load || !tl_is_constant_memory(tl_in(load, 0)) ||
-        !tl_const_int_value(tl_in(p->loop, 2), &step))
-        return NULL;
-    TlPlace b = tl_op_place(load);
-    int along = slice_of(&b, 0);
-    if (along < 0 || slice_of(&b, 1) < 0)
-        return NULL;
-    for (uint32_t i = 0; i < b.naxes; i++) {
-        const TlValue *v = b.index[i].value;
-        if ((int)i == along ? v != p->loop->regions[0]->args[0] : !tl_is_invariant(v, p->loop))
-            return NULL;
-    }
-    return load;
-}
-
-TlCpuProduct *tl_cpu_product(const TlFn *fn, const TlCpuPlan *plan, TlOp *loop, TlArena *arena)
-{
-    TlOp *dot = only_dot(plan, loop);
-    if (!dot || plan->place[dot->out[0]->id].buffer != plan->place[loop->out[0]->id].buffer ||
-        plan->place[loop->out[0]->id].buffer < 0)
-        return NULL;
-    TlDtype d = dot->out[0]->type->dtype;
-    if (d != TL_F32 && d != TL_F64 && d != TL_I32)
-        return NULL;
-    TlCpuProduct *p = TL_NEW(arena, TlCpuProduct);
-    int64_t k = tl_in(dot, 1)->type->shape[0], bytes = tl_dtype_bytes(d);
-    *p = (TlCpuProduct){.loop = loop, .dot = dot, .dtype = d, .trips = k < DEPTH ? DEPTH / k : 1};
-    p->depth = p->trips * k;
-    p->store = find_store(fn, loop);
-    p->a_load = find_direct(fn, p);
-    p->b_load = find_kept(p);
-    p->a_bytes = p->a_load ? 0 : (uint64_t)(tl_in(dot, 0)->type->shape[0] * p->depth * bytes);
-    p->b_bytes = (uint64_t)(p->depth * tl_cpu_form(dot->out[0]->type).padded[1] * bytes);
-    uint64_t slots = p->b_load ? KEPT_BYTES / p->b_bytes : 1;
-    p->slots = slots > MAX_SLOTS ? MAX_SLOTS : slots ? (uint32_t)slots : 1;
-    return p;
-}
 
 /* ---- numbers of the run ---- */
 
@@ -280,14 +51,15 @@ static LLVMValueRef least(TlCpuGen *g, LLVMValueRef x, LLVMValueRef y)
 
 /* ---- multiplying ---- */
 
+/* Elements are packed ones: the same as those of the sums, or pairs along k in their place. */
 typedef struct Multiply {
     TlCpuGen *g;
     TlDtype dtype;
-    LLVMTypeRef elem;
-    int width, nv, mr;
+    LLVMTypeRef elem, part;          /* of a packed element: all of it, or a half of a pair */
+    int per, width, nv, mr;
     int64_t panel, depth, acc_row;   /* columns of a panel; rows it has room for; elements */
     LLVMValueRef acc, a, a_row, b;   /* a_row: elements from row to row */
-    LLVMValueRef count;              /* of k */
+    LLVMValueRef count;              /* of elements along k */
     LLVMValueRef from, to, columns;  /* rows; columns from 0 on */
     LLVMValueRef last;               /* added at the end: -0 changes nothing. NULL: nothing */
 } Multiply;
@@ -306,6 +78,22 @@ static LLVMValueRef vector_at(Multiply *x, LLVMValueRef base, int64_t offset)
     return v;
 }
 
+/* acc + a * b of packed elements. */
+static LLVMValueRef multiply_add(Multiply *x, LLVMValueRef a, LLVMValueRef b, LLVMValueRef acc)
+{
+    TlCpuGen *g = x->g;
+    if (x->per == 1)
+        return tl_gen_multiply_add(&g->gen, x->dtype, a, b, acc);
+    LLVMTypeRef halves = tl_gen_vec(g->i16, 2 * x->width);
+    LLVMValueRef pairs[] = {LLVMBuildBitCast(g->b, a, halves, ""),
+                            LLVMBuildBitCast(g->b, b, halves, "")};
+    const char *name = x->width == 4   ? "llvm.x86.sse2.pmadd.wd"
+                       : x->width == 8 ? "llvm.x86.avx2.pmadd.wd"
+                                       : "llvm.x86.avx512.pmaddw.d.512";
+    TL_ASSERT(x->width >= 4 && x->width <= 16, "%d sums of pairs", x->width);
+    return LLVMBuildAdd(g->b, tl_gen_intrinsic(&g->gen, name, NULL, 0, pairs, 2), acc, "");
+}
+
 /* acc += the product of one k; pointers to A's rows at that k and to B's row. */
 static void step(Multiply *x, int mr, const LLVMValueRef *a, LLVMValueRef k, LLVMValueRef b,
                  LLVMValueRef *acc)
@@ -318,8 +106,7 @@ static void step(Multiply *x, int mr, const LLVMValueRef *a, LLVMValueRef k, LLV
         LLVMSetAlignment(s, (unsigned)tl_dtype_bytes(x->dtype));
         s = tl_gen_splat(&g->gen, s, x->width);
         for (int j = 0; j < x->nv; j++)
-            acc[i * x->nv + j] =
-                tl_gen_multiply_add(&g->gen, x->dtype, s, row[j], acc[i * x->nv + j]);
+            acc[i * x->nv + j] = multiply_add(x, s, row[j], acc[i * x->nv + j]);
     }
 }
 
@@ -328,32 +115,30 @@ static void block(Multiply *x, LLVMValueRef m, LLVMValueRef panel, int mr)
 {
     TlCpuGen *g = x->g;
     LLVMValueRef a[MAX_ACCUMULATORS], c[MAX_ACCUMULATORS], acc[MAX_ACCUMULATORS];
-    LLVMValueRef last = add(g, x->to, tl_gen_int(&g->gen, -1));
-    LLVMValueRef b = at(x, x->b, times(g, panel, x->panel * x->depth));
+    LLVMValueRef zero = tl_gen_int(&g->gen, 0), left = LLVMBuildSub(g->b, x->to, m, "");
+    LLVMValueRef b = tl_cpu_opaque(g, at(x, x->b, times(g, panel, x->panel * x->depth)));
+    LLVMValueRef ap = at(x, x->a, LLVMBuildMul(g->b, m, x->a_row, ""));
+    LLVMValueRef cp = tl_cpu_opaque(
+        g, at(x, x->acc, add(g, times(g, m, x->acc_row), times(g, panel, x->panel))));
     for (int i = 0; i < mr; i++) {
-        LLVMValueRef row = least(g, add(g, m, tl_gen_int(&g->gen, i)), last);
-        a[i] = at(x, x->a, LLVMBuildMul(g->b, row, x->a_row, ""));
-        c[i] = at(x, x->acc, add(g, times(g, row, x->acc_row), times(g, panel, x->panel)));
+        if (i) {
+            LLVMValueRef more =
+                LLVMBuildICmp(g->b, LLVMIntSGT, left, tl_gen_int(&g->gen, i), "");
+            ap = at(x, ap, LLVMBuildSelect(g->b, more, x->a_row, zero, ""));
+            cp = at(x, cp, LLVMBuildSelect(g->b, more, tl_gen_int(&g->gen, x->acc_row), zero, ""));
+        }
+        a[i] = tl_cpu_opaque(g, ap);
+        c[i] = cp;
         for (int j = 0; j < x->nv; j++) acc[i * x->nv + j] = vector_at(x, c[i], j * x->width);
     }
-    LLVMValueRef whole =
-        LLVMBuildAnd(g->b, x->count, tl_gen_int(&g->gen, -(int64_t)UNROLL), "");
     TlCpuRange l;
-    tl_cpu_range_begin(g, &l, tl_gen_int(&g->gen, 0), whole, mr * x->nv, acc);
+    tl_cpu_range_begin(g, &l, tl_gen_int(&g->gen, 0), x->count, mr * x->nv, acc);
     for (int i = 0; i < mr * x->nv; i++) acc[i] = l.carry[i];
-    for (int u = 0; u < UNROLL; u++) {
-        LLVMValueRef k = add(g, l.i, tl_gen_int(&g->gen, u));
-        step(x, mr, a, k, at(x, b, times(g, k, x->panel)), acc);
-    }
-    tl_cpu_range_end(g, &l, UNROLL, acc);
-    TlCpuRange rest;
-    tl_cpu_range_begin(g, &rest, whole, x->count, mr * x->nv, l.carry);
-    for (int i = 0; i < mr * x->nv; i++) acc[i] = rest.carry[i];
-    step(x, mr, a, rest.i, at(x, b, times(g, rest.i, x->panel)), acc);
-    tl_cpu_range_end(g, &rest, 1, acc);
+    step(x, mr, a, l.i, at(x, b, times(g, l.i, x->panel)), acc);
+    tl_cpu_range_end(g, &l, 1, acc);
     for (int i = 0; i < mr; i++)
         for (int j = 0; j < x->nv; j++) {
-            LLVMValueRef v = rest.carry[i * x->nv + j];
+            LLVMValueRef v = l.carry[i * x->nv + j];
             if (x->last)
                 v = LLVMBuildFAdd(g->b, v, x->last, "");
             LLVMValueRef p = at(x, c[i], tl_gen_int(&g->gen, j * x->width));
@@ -439,26 +224,45 @@ static void lower_trip(TlCpuGen *g, const TlCpuProduct *p, LLVMValueRef lo, LLVM
     TlBlock *body = p->loop->regions[0];
     LLVMValueRef k = LLVMBuildIntCast2(g->b, trip, LLVMTypeOf(lo), 0, "");
     g->scalar[body->args[0]->id] = LLVMBuildAdd(g->b, lo, LLVMBuildMul(g->b, k, by, ""), "");
-    for (TlOp *op = body->first; op != body->last; op = op->next)
-        if (op != p->dot)
-            tl_cpu_lower_op(g, op);
+    for (TlOp *op = body->first; op != body->last; op = op->next) {
+        if (op == p->dot)
+            continue;
+        tl_cpu_lower_op(g, op);
+        TlCpuAccess *a = tl_map_get_ptr(&g->access, op);
+        if (a && a->ptr)
+            a->ptr = tl_cpu_opaque(g, a->ptr);
+    }
 }
 
-static void put(Multiply *x, TlValue *v, TlCpuAt *pos, LLVMValueRef base, LLVMValueRef offset)
+/* Pairs are of i16. */
+static TlDtype part_dtype(const Multiply *x)
 {
-    TlCpuGen *g = x->g;
-    LLVMValueRef e = tl_cpu_eval(g, v, pos);
-    if (v->type->dtype != x->dtype)
-        e = tl_gen_cast(&g->gen, v->type->dtype, x->dtype, e, TL_ROUND_NEAREST, false);
-    LLVMSetAlignment(LLVMBuildStore(g->b, e, at(x, base, offset)),
-                     (unsigned)tl_dtype_bytes(x->dtype));
+    return x->per == 2 ? TL_I16 : x->dtype;
 }
 
-/* Lanes for packing v, so that they divide n. */
+static LLVMValueRef to_part(Multiply *x, TlValue *v, LLVMValueRef e)
+{
+    TlDtype d = part_dtype(x);
+    if (v->type->dtype == d)
+        return e;
+    return tl_gen_cast(&x->g->gen, v->type->dtype, d, e, TL_ROUND_NEAREST, false);
+}
+
+static void store(Multiply *x, LLVMValueRef e, LLVMValueRef p)
+{
+    LLVMSetAlignment(LLVMBuildStore(x->g->b, e, p), (unsigned)tl_dtype_bytes(part_dtype(x)));
+}
+
+/* Lanes for packing v along its columns, so that they divide n. */
 static int lanes(Multiply *x, TlValue *v, int64_t n)
 {
-    int most = 2 * x->g->vector_bytes / tl_dtype_bytes(x->dtype);
-    int w = tl_cpu_chain_width(x->g, v, 64);
+    bool turned;
+    int most = 2 * x->g->vector_bytes / tl_dtype_bytes(x->dtype), w = most;
+    TlOp *load = tl_cpu_load_under(v, &turned);
+    if (!load || !turned)
+        w = tl_cpu_chain_width(x->g, v, 64);
+    else if (tl_cpu_dense_dim(x->g->fn, v) != 1)
+        w = 1;
     return tl_cpu_fit_width(n, w < most ? w : most);
 }
 
@@ -473,7 +277,7 @@ static void fetch(TlCpuGen *g, LLVMValueRef p)
 /* The cache line some rows below an element of a load. */
 static void fetch_below(TlCpuGen *g, const TlCpuAccess *a, LLVMValueRef row, LLVMValueRef column)
 {
-    int i = slice_of(&a->place, 0), j = slice_of(&a->place, 1);
+    int i = tl_cpu_slice_of(&a->place, 0), j = tl_cpu_slice_of(&a->place, 1);
     if (i < 0 || j < 0)
         return;
     row = add(g, row, tl_gen_int(&g->gen, AHEAD));
@@ -482,84 +286,169 @@ static void fetch_below(TlCpuGen *g, const TlCpuAccess *a, LLVMValueRef row, LLV
     fetch(g, tl_gen_address(&g->gen, a->view->dtype, a->ptr, offset));
 }
 
-/* Runs `body` for rows and, lanes along them, columns of a trip's operand: without tests as far as
- * its elements are inside. */
+/* An operand of a trip on its way to memory. */
 typedef struct Pack {
     Multiply *x;
     TlValue *v;
-    LLVMValueRef to, trip; /* memory; the trip's first row or column there */
-    TlOp *load;
+    LLVMValueRef to, trip; /* memory; v's first k there */
+    TlOp *load;            /* fetched ahead of the rows. NULL: not */
+    bool is_b;
+    int lane, turn; /* v's dimension that is read along; rows, columns of a block that is turned */
 } Pack;
 typedef void PackBody(Pack *p, TlCpuAt *pos);
 
-static void pack_columns(Pack *p, const TlCpuAt *row, LLVMValueRef from, LLVMValueRef to,
-                         PackBody *body)
+static LLVMValueRef place_in_row(Pack *p, LLVMValueRef row, LLVMValueRef k)
 {
     TlCpuGen *g = p->x->g;
-    TlCpuAt pos = *row;
-    TlCpuRange l;
-    tl_map_init(&pos.memo, g->arena);
-    tl_cpu_range_begin(g, &l, from, to, 0, NULL);
-    pos.idx[1] = l.i;
-    body(p, &pos);
-    tl_cpu_range_end(g, &l, pos.width, NULL);
+    LLVMValueRef n = add(g, times(g, row, p->x->depth * p->x->per), add(g, p->trip, k));
+    return LLVMBuildInBoundsGEP2(g->b, p->x->part, p->to, &n, 1, "");
 }
 
-static void pack_rows(Pack *p, int width, int64_t rows, int64_t columns, PackBody *body)
-{
-    TlCpuGen *g = p->x->g;
-    LLVMValueRef zero = tl_gen_int(&g->gen, 0), last = tl_gen_int(&g->gen, columns);
-    TlCpuInside in;
-    TlCpuAt pos;
-    tl_cpu_inside_begin(g, &in);
-    tl_cpu_inside_value(g, &in, p->v, 1, false);
-    LLVMValueRef end = tl_cpu_inside_end(g, &in, p->v->type->shape[1], width);
-    tl_cpu_at_init(g, &pos, 2, 1, width);
-    TlCpuLoop l = tl_cpu_loop_begin(g, 0, rows, 1);
-    pos.idx[0] = l.iv;
-    if (end) {
-        tl_cpu_inside_set(&in, true);
-        pack_columns(p, &pos, zero, end, body);
-        tl_cpu_inside_set(&in, false);
-    }
-    pack_columns(p, &pos, end ? end : zero, last, body);
-    tl_cpu_loop_end(g, &l, NULL);
-}
-
-static void to_panel(Pack *p, TlCpuAt *pos)
+static LLVMValueRef place_in_panel(Pack *p, LLVMValueRef k, LLVMValueRef column)
 {
     Multiply *x = p->x;
     TlCpuGen *g = x->g;
-    if (p->load)
-        fetch_below(g, tl_map_get_ptr(&g->access, p->load), pos->idx[0], pos->idx[1]);
-    LLVMValueRef n = tl_gen_int(&g->gen, x->panel);
-    LLVMValueRef panel = LLVMBuildUDiv(g->b, pos->idx[1], n, "");
-    LLVMValueRef offset = add(g, times(g, panel, x->panel * x->depth),
-                              LLVMBuildURem(g->b, pos->idx[1], n, ""));
-    put(x, p->v, pos, p->to, add(g, offset, times(g, add(g, p->trip, pos->idx[0]), x->panel)));
+    LLVMValueRef width = tl_gen_int(&g->gen, x->panel), per = tl_gen_int(&g->gen, x->per);
+    LLVMValueRef row = LLVMBuildUDiv(g->b, add(g, p->trip, k), per, "");
+    LLVMValueRef panel = LLVMBuildUDiv(g->b, column, width, "");
+    LLVMValueRef n = add(g, times(g, panel, x->panel * x->depth),
+                         LLVMBuildURem(g->b, column, width, ""));
+    return at(x, p->to, add(g, n, times(g, row, x->panel)));
 }
 
-static void to_row(Pack *p, TlCpuAt *pos)
+static LLVMValueRef place_of(Pack *p, LLVMValueRef row, LLVMValueRef column)
+{
+    return (p->is_b ? place_in_panel : place_in_row)(p, row, column);
+}
+
+static LLVMValueRef eval_at(Pack *p, const TlCpuAt *pos, LLVMValueRef row, LLVMValueRef column)
+{
+    TlCpuAt at;
+    tl_cpu_at_init(p->x->g, &at, 2, pos->lane, pos->width);
+    at.idx[0] = row;
+    at.idx[1] = column;
+    return tl_cpu_eval(p->x->g, p->v, &at);
+}
+
+/* a0 b0 a1 b1 ... */
+static LLVMValueRef interleave(TlCpuGen *g, LLVMValueRef a, LLVMValueRef b, int w)
+{
+    LLVMValueRef index[2 * 64];
+    if (w == 1) {
+        LLVMValueRef r = LLVMGetPoison(LLVMVectorType(LLVMTypeOf(a), 2));
+        r = LLVMBuildInsertElement(g->b, r, a, LLVMConstInt(g->i32, 0, 0), "");
+        return LLVMBuildInsertElement(g->b, r, b, LLVMConstInt(g->i32, 1, 0), "");
+    }
+    for (int i = 0; i < 2 * w; i++)
+        index[i] = LLVMConstInt(g->i32, (unsigned)(i / 2 + i % 2 * w), 0);
+    LLVMValueRef mask = LLVMConstVector(index, 2 * (unsigned)w);
+    return LLVMBuildShuffleVector(g->b, a, b, mask, "");
+}
+
+/* Elements side by side in a row; pairs of B are made of two rows. */
+static void pack_lanes(Pack *p, TlCpuAt *pos)
 {
     TlCpuGen *g = p->x->g;
-    LLVMValueRef row = times(g, pos->idx[0], p->x->depth);
-    put(p->x, p->v, pos, p->to, add(g, row, add(g, p->trip, pos->idx[1])));
+    LLVMValueRef row = pos->idx[0], column = pos->idx[1];
+    if (p->load)
+        fetch_below(g, tl_map_get_ptr(&g->access, p->load), row, column);
+    LLVMValueRef e = eval_at(p, pos, row, column);
+    if (p->is_b && p->x->per == 2) {
+        LLVMValueRef below = add(g, row, tl_gen_int(&g->gen, 1));
+        e = interleave(g, e, eval_at(p, pos, below, column), pos->width);
+    }
+    store(p->x, to_part(p->x, p->v, e), place_of(p, row, column));
 }
 
-/* The trip's rows of B, from row `row` of the panels on. */
-static void pack_b(Multiply *x, TlValue *v, LLVMValueRef row)
+/* A block that is read down its columns. */
+static void pack_turned(Pack *p, TlCpuAt *pos)
 {
+    TlCpuGen *g = p->x->g;
+    LLVMValueRef row = pos->idx[0], column = pos->idx[1], e[TL_CPU_TURN];
+    int per = p->is_b ? p->x->per : 1;
+    for (int i = 0; i < p->turn; i++) {
+        LLVMValueRef at = add(g, column, tl_gen_int(&g->gen, i));
+        e[i] = to_part(p->x, p->v, eval_at(p, pos, row, at));
+        if (per == 2)
+            e[i] = LLVMBuildBitCast(g->b, e[i], tl_gen_vec(p->x->elem, p->turn), "");
+    }
+    tl_cpu_turn(g, e, p->turn);
+    for (int i = 0; i < p->turn; i++) {
+        LLVMValueRef at = add(g, row, tl_gen_int(&g->gen, i * per));
+        store(p->x, e[i], place_of(p, at, column));
+    }
+}
+
+static void pack_part(Pack *p, const TlCpuAt *outer, LLVMValueRef from, LLVMValueRef to)
+{
+    TlCpuGen *g = p->x->g;
+    TlCpuAt pos = *outer;
+    TlCpuRange l;
+    tl_cpu_range_begin(g, &l, from, to, 0, NULL);
+    pos.idx[p->lane] = l.i;
+    (p->turn ? pack_turned : pack_lanes)(p, &pos);
+    tl_cpu_range_end(g, &l, pos.width, NULL);
+}
+
+/* Packs v: along p->lane without tests as far as its elements are inside, `width` of them at a
+ * time up to `end`, and across it by `step`. */
+static void pack_all(Pack *p, int width, int64_t end, int64_t step)
+{
+    TlCpuGen *g = p->x->g;
+    const int32_t *shape = p->v->type->shape;
+    LLVMValueRef zero = tl_gen_int(&g->gen, 0), last = tl_gen_int(&g->gen, end);
+    TlCpuInside in;
+    TlCpuAt pos;
+    tl_cpu_inside_begin(g, &in);
+    tl_cpu_inside_value(g, &in, p->v, p->lane, false);
+    LLVMValueRef inside = tl_cpu_inside_end(g, &in, shape[p->lane], width);
+    tl_cpu_at_init(g, &pos, 2, p->lane, width);
+    TlCpuLoop l = tl_cpu_loop_begin(g, 0, shape[1 - p->lane], step);
+    pos.idx[1 - p->lane] = l.iv;
+    if (inside) {
+        tl_cpu_inside_set(&in, true);
+        pack_part(p, &pos, zero, inside);
+        tl_cpu_inside_set(&in, false);
+    }
+    pack_part(p, &pos, inside ? inside : zero, last);
+    tl_cpu_loop_end(g, &l, NULL);
+}
+
+/* Is v read down its columns, as they lie in memory without gaps, and rows do not? Then by blocks
+ * of so many rows (of pairs) and columns. 0: it is not. */
+static int turn_of(Multiply *x, const TlValue *v, bool is_b)
+{
+    if (tl_cpu_dense_dim(x->g->fn, v) != 0)
+        return 0;
+    int w = tl_cpu_turn_width(x->g, is_b ? x->dtype : part_dtype(x));
+    w = tl_cpu_fit_width(v->type->shape[0], is_b ? w * x->per : w) / (is_b ? x->per : 1);
+    w = w ? tl_cpu_fit_width(v->type->shape[1], w) : 0;
+    w = w && is_b ? tl_cpu_fit_width(x->panel, w) : w;
+    return w >= 4 ? w : 0;
+}
+
+/* The trip's operand: its rows of B from row `k` of the panels on, or its columns of A. */
+static void pack(Multiply *x, TlValue *v, bool is_b, LLVMValueRef to, LLVMValueRef k)
+{
+    bool turned;
+    const int32_t *shape = v->type->shape;
+    Pack p = {.x = x, .v = v, .to = to, .trip = k, .is_b = is_b, .lane = 1};
+    p.turn = turn_of(x, v, is_b);
+    if (p.turn) {
+        p.lane = 0;
+        pack_all(&p, is_b ? p.turn * x->per : p.turn, shape[0], p.turn);
+        return;
+    }
+    if (!is_b) {
+        int w = tl_cpu_form(v->type).lane == 1 ? lanes(x, v, shape[1]) : 1;
+        pack_all(&p, w, shape[1], 1);
+        return;
+    }
     int w = lanes(x, v, x->panel);
-    Pack p = {.x = x, .v = v, .to = x->b, .trip = row, .load = load_under(v)};
-    pack_rows(&p, w, v->type->shape[0], w > 1 ? x->acc_row : v->type->shape[1], to_panel);
-}
-
-/* The trip's columns of A, from column `column` on. */
-static void pack_a(Multiply *x, TlValue *v, LLVMValueRef base, LLVMValueRef column)
-{
-    int w = tl_cpu_form(v->type).lane == 1 ? lanes(x, v, v->type->shape[1]) : 1;
-    Pack p = {.x = x, .v = v, .to = base, .trip = column};
-    pack_rows(&p, w, v->type->shape[0], v->type->shape[1], to_row);
+    p.load = tl_cpu_load_under(v, &turned);
+    if (turned)
+        p.load = NULL;
+    pack_all(&p, w, w > 1 ? x->acc_row : shape[1], x->per);
 }
 
 /* ---- what stays ---- */
@@ -622,7 +511,7 @@ typedef struct Chunk {
 } Chunk;
 
 /* Packs one operand of all trips of the chunk. */
-static void pack_trips(Chunk *c, bool is_b, LLVMValueRef a)
+static void pack_trips(Chunk *c, bool is_b)
 {
     TlCpuGen *g = c->x.g;
     TlValue *v = tl_in(c->p->dot, is_b ? 1 : 0);
@@ -630,10 +519,7 @@ static void pack_trips(Chunk *c, bool is_b, LLVMValueRef a)
     tl_cpu_range_begin(g, &l, tl_gen_int(&g->gen, 0), c->trips, 0, NULL);
     lower_trip(g, c->p, c->lo, c->by, add(g, c->first, l.i));
     LLVMValueRef k = times(g, l.i, tl_in(c->p->dot, 1)->type->shape[0]);
-    if (is_b)
-        pack_b(&c->x, v, k);
-    else
-        pack_a(&c->x, v, a, k);
+    pack(&c->x, v, is_b, is_b ? c->x.b : c->x.a, k);
     tl_cpu_range_end(g, &l, 1, NULL);
 }
 
@@ -644,19 +530,19 @@ static void provide_b(Chunk *c)
     LLVMValueRef buffer = tl_cpu_home_ptr(g, p->b);
     c->x.b = buffer;
     if (!p->b_load) {
-        pack_trips(c, true, NULL);
+        pack_trips(c, true);
         return;
     }
     LLVMValueRef n = LLVMBuildUDiv(g->b, c->first, tl_gen_int(&g->gen, p->trips), "");
     LLVMValueRef slot = least(g, n, tl_gen_int(&g->gen, (int64_t)p->slots - 1));
-    c->x.b = at(&c->x, buffer, times(g, slot, p->depth * c->x.acc_row));
+    c->x.b = tl_cpu_opaque(g, at(&c->x, buffer, times(g, slot, p->depth * c->x.acc_row)));
     LLVMValueRef i = add(g, times(g, slot, TAG_BYTES), tl_gen_int(&g->gen, (int64_t)p->tags));
     LLVMValueRef kept = LLVMBuildInBoundsGEP2(g->b, g->i8, g->scratch, &i, 1, "");
     Tag t = tag_of(g, c->b, c->trips);
     LLVMBasicBlockRef pack = tl_gen_block(&g->gen, "pack"), join = tl_gen_block(&g->gen, "packed");
     LLVMBuildCondBr(g->b, differs(g, &t, kept), pack, join);
     LLVMPositionBuilderAtEnd(g->b, pack);
-    pack_trips(c, true, NULL);
+    pack_trips(c, true);
     for (int w = 0; w < t.n; w++) LLVMBuildStore(g->b, t.word[w], word_at(g, kept, w));
     LLVMBuildBr(g->b, join);
     LLVMPositionBuilderAtEnd(g->b, join);
@@ -668,7 +554,7 @@ static void point_at_a(Chunk *c)
 {
     TlCpuGen *g = c->x.g;
     TlPlace place = c->a->place;
-    int row = slice_of(&place, 0), k = slice_of(&place, 1);
+    int row = tl_cpu_slice_of(&place, 0), k = tl_cpu_slice_of(&place, 1);
     LLVMValueRef zero = tl_gen_int(&g->gen, 0);
     LLVMValueRef left = LLVMBuildSub(g->b, c->a->view->extent[k], c->a->start[k], "");
     left = tl_gen_pick(&g->gen, LLVMIntSGT, left, zero, left, zero);
@@ -693,7 +579,7 @@ static void provide_a(Chunk *c)
     }
     c->x.a = tl_cpu_home_ptr(g, c->p->a);
     c->x.a_row = tl_gen_int(&g->gen, c->p->depth);
-    pack_trips(c, false, c->x.a);
+    pack_trips(c, false);
 }
 
 /* The part of a tile's axis that is inside of what is stored to: from, to. */
@@ -701,7 +587,7 @@ static void seen_part(TlCpuGen *g, const TlOp *store, int dim, LLVMValueRef *fro
                       LLVMValueRef *to)
 {
     TlPlace p = tl_op_place(store);
-    int i = slice_of(&p, dim);
+    int i = tl_cpu_slice_of(&p, dim);
     const TlValue *index = p.index[i].value;
     LLVMValueRef start = tl_gen_to_i64(&g->gen, index, tl_gen_scalar(&g->gen, index));
     LLVMValueRef extent = tl_gen_view(&g->gen, p.base)->extent[i];
@@ -733,11 +619,14 @@ void tl_cpu_lower_product(TlCpuGen *g, const TlCpuProduct *p, LLVMValueRef lo, L
                           LLVMValueRef n)
 {
     const TlType *type = p->dot->out[0]->type;
-    TlType sum = {.kind = TL_TILE, .dtype = p->dtype};
     TlCpuForm f = tl_cpu_form(type);
     Chunk c = {.p = p, .lo = lo, .by = by};
-    c.x = (Multiply){.g = g, .dtype = p->dtype, .depth = p->depth, .acc_row = f.padded[1]};
+    c.x = (Multiply){.g = g, .dtype = p->dtype, .per = p->per, .depth = p->depth};
+    TlType sum = {.kind = TL_TILE, .dtype = p->dtype};
+    TlType part = {.kind = TL_TILE, .dtype = part_dtype(&c.x)};
+    c.x.acc_row = f.padded[1];
     c.x.elem = tl_gen_elem_type(&g->gen, &sum);
+    c.x.part = tl_gen_elem_type(&g->gen, &part);
     c.x.width = tl_cpu_fit_width(f.padded[1], g->vector_bytes / tl_dtype_bytes(p->dtype));
     c.x.acc = tl_cpu_home_ptr(g, g->plan->place[p->loop->out[0]->id].buffer);
     choose_block(&c.x, f.padded[1], type->shape[0]);
@@ -746,7 +635,7 @@ void tl_cpu_lower_product(TlCpuGen *g, const TlCpuProduct *p, LLVMValueRef lo, L
     tl_cpu_range_begin(g, &chunks, tl_gen_int(&g->gen, 0), n, 0, NULL);
     c.first = chunks.i;
     c.trips = least(g, LLVMBuildSub(g->b, n, chunks.i, ""), tl_gen_int(&g->gen, p->trips));
-    c.x.count = times(g, c.trips, tl_in(p->dot, 1)->type->shape[0]);
+    c.x.count = times(g, c.trips, tl_in(p->dot, 1)->type->shape[0] / p->per);
     if (p->a_load || p->b_load) {
         lower_trip(g, p, lo, by, c.first);
         c.a = p->a_load ? tl_map_get_ptr(&g->access, p->a_load) : NULL;

@@ -317,15 +317,26 @@ static bool load_may_wait(Placer *p, TlOp *load, TlOp *root)
     return !writes_what(p, root, load, in_place);
 }
 
+static bool only_feeds_dot(const TlValue *v)
+{
+    return v->uses && !v->uses->next && v->uses->user->opcode == TL_OP_DOT &&
+           v->uses != &v->uses->user->in[2] && v->uses->user->block == v->def->block;
+}
+
+/* Is a transposition done while a product packs its operand, block by block? */
+static bool is_packed(const TlFn *fn, const TlValue *v)
+{
+    return v->type->rank == 2 && only_feeds_dot(v) && tl_cpu_may_be_product(fn, v->uses->user);
+}
+
 /* Does this use evaluate the operand more than once per element, or in another order than the
  * root's? */
 static bool use_needs_home(const Placer *p, const TlUse *use)
 {
     const TlOp *op = use->user;
-    (void)p;
     switch (op->opcode) {
     case TL_OP_BROADCAST: return tl_type_elems(use->value->type) < tl_type_elems(op->out[0]->type);
-    case TL_OP_TRANS: return true;
+    case TL_OP_TRANS: return !is_packed(p->fn, op->out[0]);
     case TL_OP_RESHAPE: return !tl_cpu_is_renaming(op);
     case TL_OP_SCAN:
     case TL_OP_PRINT: return true;
@@ -363,12 +374,6 @@ static TlOp *find_root(Placer *p, TlValue *v)
         root = r;
     }
     return root;
-}
-
-static bool only_feeds_dot(const TlValue *v)
-{
-    return v->uses && !v->uses->next && v->uses->user->opcode == TL_OP_DOT &&
-           v->uses != &v->uses->user->in[2] && v->uses->user->block == v->def->block;
 }
 
 /* Is v the next value of something a loop carries? Then it is computed in place rather than at the
@@ -797,7 +802,7 @@ static void assign_offsets(TlCpuPlan *plan, TlArena *arena)
     }
 }
 
-TlCpuPlan *tl_cpu_plan(const TlFn *fn, TlArena *arena)
+TlCpuPlan *tl_cpu_plan(const TlFn *fn, bool sums_pairs, TlArena *arena)
 {
     TL_ASSERT(fn->body && fn->module, "'%s' has no body", fn->name);
     Placer p = {.fn = fn, .arena = arena, .plan = TL_NEW(arena, TlCpuPlan)};
@@ -807,6 +812,7 @@ TlCpuPlan *tl_cpu_plan(const TlFn *fn, TlArena *arena)
     tl_map_init(&p.plan->extra, arena);
     tl_map_init(&p.plan->fused, arena);
     tl_map_init(&p.plan->products, arena);
+    p.plan->sums_pairs = sums_pairs;
     p.plan->place = TL_NEW_ARRAY(arena, TlCpuPlace, n);
     for (uint32_t i = 0; i < n; i++)
         p.plan->place[i].buffer = -1;

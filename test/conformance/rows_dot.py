@@ -125,3 +125,18 @@ kernel k(const f32 A[M : 1, K : lda], const f32 B[K : sk, N : sn], f32 C[M : ldc
 }
 """, {"A": Arr("f32", np.asfortranarray(small("f32", 1, 37, 45).store)), "B": Arr("f32", np.asfortranarray(small("f32", 2, 45, 50).store)),
       "C": Arr("f32", store(np.ones((37, 50)), "f32"))}, lambda a: {"C": exact(a["A"].astype(float) @ a["B"].astype(float) + 1)})
+
+# Rows that blocks of the CPU's registers do not divide: the last block repeats a row.
+for t, acc in (("f32", "f32"), ("f64", "f64"), ("f16", "f32"), ("i8", "i32")):
+    for m, n in ((7, 40), (13, 16), (23, 48), (64, 64), (64, 8)):
+        row(f"dot_of_{m}_rows_{t}_{n}", f"""
+kernel k(const {t} A[M, K], const {t} B[K, N], {acc} C[M, N], {acc} D[2, M, N], const {t} T[K, M])
+    grid(1)
+{{
+    auto c = C[0 +: {m}, 0 +: {n}];
+    C[0 +: {m}, 0 +: {n}] = dot(A[0 +: {m}, 0 +: 24], B[0 +: 24, 0 +: {n}], c) - dot(trans(T[0 +: 24, 0 +: {m}]), B[0 +: 24, 0 +: {n}]);
+    auto two = broadcast(reshape(A[0 +: {m}, 0 +: 24], 1, {m}, 24), 2, {m}, 24);
+    D[0 +: 2, 0 +: {m}, 0 +: {n}] = dot(two, broadcast(reshape(B[0 +: 24, 0 +: {n}], 1, 24, {n}), 2, 24, {n}));
+}}
+""", {"A": small(t, 1, m, 24), "B": small(t, 2, 24, n), "C": small(acc, 3, m, n), "D": poison(acc, 2, m, n), "T": small(t, 4, 24, m)},
+            lambda a: (lambda A, B, T, C: {"C": exact(C + A @ B - T.T @ B), "D": exact(np.stack([A @ B] * 2))})(*(a[v].astype(np.float64) for v in "ABTC")))

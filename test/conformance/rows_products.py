@@ -4,7 +4,7 @@ program to program and leaves out what nobody sees (codegen/cpu/cpu_matmul.c); n
 import numpy as np
 
 from rows import row
-from values import Arr, exact, poison, small, store, wide
+from values import Arr, exact, poison, random_bits, small, store, wide
 
 
 def few(t, seed, *shape):
@@ -337,3 +337,187 @@ kernel k(const f32 A[M, K], const f32 B[K, N], f32 C[M, N], const f32 none[Z, N]
 }
 """, {"A": Arr("f32", np.full((20, 16), -0.0, np.float32)), "B": Arr("f32", np.ones((16, 40), np.float32)), "C": poison("f32", 20, 40),
       "none": poison("f32", 0, 40)}, lambda a: {"C": exact(np.full((20, 40), -np.inf))})
+
+# Pairs along k of i8 and u8, as x86-64 sums them: all values, odd extents, steps that are odd or 2, columns from 1 to 70, blocks that
+# begin at odd k, and trips that do not fill a chunk.
+PAIRS = """
+kernel k(const {ta} A[M, K], const {tb} B[K, N], i32 C[M, N], int first)
+    grid(cdiv(M, {bm}), cdiv(N, {bn}))
+{{
+    int m = pid(0) * {bm};
+    int n = pid(1) * {bn};
+    tile<i32, {bm}, {bn}> acc = 7;
+    for (int k : range(first, K, {bk}))
+        acc = dot(A[m +: {bm}, k +: {bk}], B[k +: {bk}, n +: {bn}], acc);
+    C[m +: {bm}, n +: {bn}] = acc;
+}}
+"""
+
+for ta, tb, (m, n, k), (bm, bn, bk), first in (
+        ("i8", "i8", (37, 53, 71), (16, 32, 16), 0), ("u8", "u8", (37, 53, 71), (16, 32, 16), 1), ("i8", "u8", (20, 70, 1201), (32, 64, 32), 3),
+        ("u8", "i8", (20, 70, 1201), (32, 64, 32), -5), ("i8", "i8", (11, 40, 33), (16, 40, 3), 0), ("i8", "u8", (11, 40, 33), (16, 48, 2), 1),
+        ("i8", "i8", (7, 1, 50), (8, 1, 8), 0), ("u8", "i8", (7, 3, 50), (8, 2, 8), 0), ("i8", "i8", (7, 9, 50), (8, 4, 6), 1),
+        ("i8", "u8", (1, 1, 1), (4, 16, 4), 0), ("i8", "i8", (3, 5, 0), (4, 16, 4), 0), ("u8", "u8", (70, 9, 640), (64, 8, 64), 0)):
+    row(f"products_pairs_{ta}_{tb}_{m}x{n}x{k}_by_{bm}x{bn}x{bk}", PAIRS.format(ta=ta, tb=tb, bm=bm, bn=bn, bk=bk),
+        {"A": random_bits(ta, 40, m, k), "B": random_bits(tb, 41, k, n), "C": poison("i32", m, n), "first": first},
+        lambda a: {"C": exact(7 + big(a["A"])[:, max(0, a["first"]):] @ big(a["B"])[max(0, a["first"]):])})
+
+row("products_pairs_of_the_least", PAIRS.format(ta="i8", tb="i8", bm=16, bn=16, bk=16),
+    {"A": Arr("i8", np.full((20, 300), -128, np.int8)), "B": Arr("i8", np.full((300, 20), -128, np.int8)), "C": poison("i32", 20, 20), "first": 0},
+    lambda a: {"C": exact(np.full((20, 20), 7 + 300 * 128 * 128))})
+
+row("products_pairs_computed", """
+kernel k(const i8 A[M, K], const i4 Q[K, N], const i8 shift[N], const i8 last[M, N], i32 C[M, N])
+    grid(cdiv(M, 16), cdiv(N, 32))
+{
+    int m = pid(0) * 16;
+    int n = pid(1) * 32;
+    auto acc = (i32)last[m +: 16, n +: 32];
+    for (int k : range(0, K, 16))
+        acc = dot(A[m +: 16, k +: 16] * 3, (i8)Q[k +: 16, n +: 32] + row(shift[n +: 32]), acc);
+    C[m +: 16, n +: 32] = acc >> 1;
+}
+""", {"A": few("i8", 42, 21, 70), "Q": Arr("i4", np.random.default_rng(43).integers(0, 256, (70, 18), dtype=np.uint8)), "shift": few("i8", 44, 36),
+      "last": few("i8", 45, 21, 36), "C": poison("i32", 21, 36)},
+    lambda a: {"C": exact((3 * big(a["A"]) @ (big(a["Q"]) + big(a["shift"])) + big(a["last"])) >> 1)})
+
+# Operands of which columns lie in memory without gaps: by trans, or as a view says. They are packed by blocks that are turned in
+# registers where the extents suit, else one by one.
+TURNED = """
+kernel k(const {ta} A[{am}], const {tb} B[{bm_}], {acc} C[M, N])
+    grid(cdiv(M, {bm}), cdiv(N, {bn}))
+{{
+    int m = pid(0) * {bm};
+    int n = pid(1) * {bn};
+    tile<{acc}, {bm}, {bn}> acc = 0;
+    for (int k : range({first}, K, {bk}))
+        acc = dot({a}, {b}, acc);
+    C[m +: {bm}, n +: {bn}] = acc;
+}}
+"""
+WAYS = {"plain": ("{x}, {y}", "{v}[{i}, {j}]", lambda s: s), "trans": ("{y}, {x}", "trans({v}[{j}, {i}])", lambda s: np.ascontiguousarray(s.T)),
+        "columns": ("{x} : 1, {y} : ld{v}", "{v}[{i}, {j}]", np.asfortranarray),
+        "twice": ("{y} : 1, {x} : ld{v}", "trans({v}[{j}, {i}])", lambda s: np.asfortranarray(s.T)),
+        "any": ("{x} : s{v}, {y} : t{v}", "{v}[{i}, {j}]", np.asfortranarray)}
+
+
+def turned(name, way_a, way_b, ta, tb, acc, shape, block, first=0, cast=None):
+    (m, n, k), (bm, bn, bk) = shape, block
+    (pa, ea, fa), (pb, eb, fb) = WAYS[way_a], WAYS[way_b]
+    a = ea.format(v="A", i=f"m +: {bm}", j=f"k +: {bk}")
+    b = eb.format(v="B", i=f"k +: {bk}", j=f"n +: {bn}")
+    if cast:
+        b = b.replace("trans(", f"trans(({cast})") if "trans" in b else f"({cast}){b}"
+    A, B = few(ta, 50, m, k), few(tb, 51, k, n)
+    source = TURNED.format(ta=ta, tb=tb, acc=acc, am=pa.format(x="M", y="K", v="A"), bm_=pb.format(x="K", y="N", v="B"), a=a, b=b, bm=bm, bn=bn, bk=bk, first=first)
+    start = max(0, first)
+    want = big(wide(A))[:, start:] @ big(wide(B))[start:]
+    row(f"products_turned_{name}", source, {"A": Arr(ta, fa(A.store)), "B": Arr(tb, fb(B.store)), "C": poison(acc, m, n)},
+        lambda v: {"C": exact(want)}, big=m * n * k > 1 << 22)
+
+
+for t, acc in (("f32", "f32"), ("f64", "f64"), ("f16", "f32"), ("bf16", "f32"), ("f8e4m3", "f32"), ("f8e5m2", "f32"), ("i8", "i32"), ("u8", "i32")):
+    for way_a, way_b in (("plain", "trans"), ("trans", "plain"), ("trans", "trans"), ("columns", "columns")):
+        turned(f"{t}_{way_a}_{way_b}", way_a, way_b, t, t, acc, (37, 53, 70), (16, 32, 16))
+    turned(f"{t}_by_odd_blocks", "trans", "trans", t, t, acc, (23, 21, 31), (12, 20, 6), first=1)
+for i, (shape, block, first) in enumerate((((5, 100, 601), (32, 64, 32), 0), ((130, 7, 300), (64, 8, 8), -3), ((1, 1, 1), (16, 16, 16), 0), ((9, 40, 0), (16, 16, 16), 0),
+                                           ((19, 40, 33), (19, 40, 3), 0), ((70, 530, 900), (64, 512, 64), 0), ((33, 4, 50), (32, 4, 4), 5), ((8, 2, 9), (8, 2, 2), 0),
+                                           ((4, 34, 40), (4, 1, 8), 0), ((6, 34, 40), (1, 16, 8), 0))):
+    for t, acc in (("f32", "f32"), ("i8", "i32")):
+        turned(f"{t}_of_extents_{i}", "plain", "trans", t, t, acc, shape, block, first)
+        turned(f"{t}_both_of_extents_{i}", "trans", "columns", t, t, acc, shape, block, first)
+turned("i8_with_u8", "plain", "trans", "i8", "u8", "i32", (37, 53, 70), (16, 32, 16))
+turned("widened", "plain", "trans", "f32", "i8", "f32", (37, 53, 70), (16, 32, 16), cast="f32")
+turned("twice", "twice", "twice", "f32", "f32", "f32", (37, 53, 70), (16, 32, 16))
+turned("any_strides", "any", "any", "f32", "f32", "f32", (37, 53, 70), (16, 32, 16))
+turned("any_strides_i8", "any", "any", "i8", "i8", "i32", (37, 53, 70), (16, 32, 16))
+turned("widened_columns", "columns", "columns", "f32", "bf16", "f32", (37, 53, 70), (16, 32, 16), cast="f32")
+
+row("products_turned_keys_of_heads", """
+kernel k(const f32 Q[H, M, D], const f32 K[G, N, D], f32 S[H, M, N])
+    grid(cdiv(M, 16), cdiv(N, 32), H)
+{
+    int m = pid(0) * 16;
+    int n = pid(1) * 32;
+    int h = pid(2);
+    tile<f32, 16, 32> acc = 0;
+    for (int d : range(0, D, 16))
+        acc = dot(Q[h, m +: 16, d +: 16], trans(K[h / 2, n +: 32, d +: 16]), acc);
+    S[h, m +: 16, n +: 32] = acc;
+}
+""", {"Q": few("f32", 52, 5, 20, 40), "K": few("f32", 53, 3, 50, 40), "S": poison("f32", 5, 20, 50)},
+    lambda a: {"S": exact(np.stack([big(a["Q"])[i] @ big(a["K"])[i // 2].T for i in range(5)]))})
+
+# What is outside is 0, and infinity times 0 is seen; B has another k than A; B is written before; the loop's k does not tell B's rows.
+row("products_turned_infinity", TURNED.format(ta="f32", tb="f32", acc="f32", am="M, K", bm_="N, L", a="A[m +: 16, k +: 16]", b="trans(B[n +: 32, k +: 16])", bm=16, bn=32, bk=16, first=0),
+    {"A": few("f32", 54, 21, 40), "B": with_some(few("f32", 55, 50, 45), np.inf, (3, 5), (49, 39), (7, 43)), "C": poison("f32", 21, 50)},
+    lambda a: {"C": exact(longer_by_rows(a))})
+
+
+def longer_by_rows(a):
+    rows = np.zeros((21, 45))
+    rows[:, :40] = big(a["A"])
+    with np.errstate(all="ignore"):
+        return rows @ big(a["B"]).T
+
+
+row("products_turned_by_table", """
+kernel k(const f32 A[M, K], const f32 B[N, L], const i32 page[P, T], f32 C[M, N])
+    grid(cdiv(M, 16), cdiv(N, 32))
+{
+    int m = pid(0) * 16;
+    int n = pid(1) * 32;
+    tile<f32, 16, 32> acc = 0;
+    for (int k : range(0, K, 16))
+        acc = dot(A[m +: 16, k +: 16], trans(B[n +: 32, page[pid(0), k / 16] * 16 +: 16]), acc);
+    C[m +: 16, n +: 32] = acc;
+}
+""", {"A": few("f32", 56, 48, 64), "B": Arr("f32", np.ascontiguousarray(few("f32", 57, 128, 40).store.T)), "C": poison("f32", 48, 40),
+      "page": Arr("i32", np.array([[0, 3, 1, 2], [0, 7, 5, 6], [0, 1, 2, 3]], np.int32))}, lambda a: {"C": exact(by_table(dict(a, B=a["B"].T)))})
+
+row("products_turned_b_is_written", """
+kernel k(const f32 A[M, K], f32 B[P, N, K], f32 C[P, M, N])
+    grid(P)
+{
+    int p = pid(0);
+    for (int turn : range(0, 3)) {
+        for (int k : range(0, K, 16))
+            B[p, 0 +: 32, k +: 16] += 1;
+        tile<f32, 16, 32> acc = 0;
+        for (int k : range(0, K, 16))
+            acc = dot(A[0 +: 16, k +: 16], trans(B[p, 0 +: 32, k +: 16]), acc);
+        C[p, 0 +: 16, 0 +: 32] += acc;
+    }
+}
+""", {"A": few("f32", 58, 10, 40), "B": few("f32", 59, 3, 30, 40), "C": Arr("f32", np.zeros((3, 10, 30), np.float32))},
+    lambda a: {"C": exact(np.stack([sum(big(a["A"]) @ (b.T + i) for i in (1, 2, 3)) for b in big(a["B"])])), "B": exact(big(a["B"]) + 3)})
+
+# An operand in a trip that is used twice, or turned outside of the loop, is no load that is packed.
+row("products_turned_and_used", """
+kernel k(const f32 A[M, K], const f32 B[N, K], const f32 Q[D, M], f32 C[M, N], f32 S[N])
+    grid(cdiv(N, 32))
+{
+    int n = pid(0) * 32;
+    tile<f32, 16, 32> acc = 0;
+    tile<f32, 32> total = 0;
+    for (int k : range(0, K, 16)) {
+        auto b = B[n +: 32, k +: 16];
+        acc = dot(A[0 +: 16, k +: 16], trans(b), acc);
+        total += sum(b, axis = 1);
+    }
+    auto q = trans(Q[0 +: 16, 0 +: 16]);
+    for (int k : range(0, 3))
+        acc = dot(q, trans(B[n +: 32, k * 16 +: 16]), acc);
+    C[0 +: 16, n +: 32] = acc;
+    S[n +: 32] = total;
+}
+""", {"A": few("f32", 60, 13, 40), "B": few("f32", 61, 50, 40), "Q": few("f32", 62, 10, 13), "C": poison("f32", 13, 50), "S": poison("f32", 50)},
+    lambda a: {"C": exact(big(a["A"]) @ big(a["B"]).T + turned_thrice(a)), "S": exact(big(a["B"]).sum(1))})
+
+
+def turned_thrice(a):
+    b = np.zeros((50, 64))
+    b[:, :40] = big(a["B"])
+    q = np.zeros((13, 16))
+    q[:, :10] = big(a["Q"]).T
+    return sum(q @ b[:, 16 * k:16 * k + 16].T for k in range(3))

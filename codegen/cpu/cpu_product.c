@@ -1,0 +1,289 @@
+/* Which loops are products: for (k ...) acc = dot(A[m, k], B[k, n], acc), and nothing else. What
+ * cpu_matmul.c needs to know of one is found here. */
+#include "codegen/cpu/cpu_matmul.h"
+#include "passes/analysis/axis_info.h"
+#include "passes/analysis/facts.h"
+
+enum {
+    DEPTH = 256,          /* packed elements along k of a chunk; one trip at least */
+    KEPT_BYTES = 1 << 20, /* of packed chunks that stay */
+    MAX_SLOTS = 64,
+};
+
+/* ---- operands ---- */
+
+static bool swaps(const TlOp *trans)
+{
+    return tl_attr(trans, TL_ATTR_PERM)->u.ints[0] == 1;
+}
+
+TlOp *tl_cpu_load_under(const TlValue *v, bool *out_turned)
+{
+    *out_turned = false;
+    while (v->def && v->type->rank == 2 &&
+           (v->def->opcode == TL_OP_CAST || v->def->opcode == TL_OP_TRANS)) {
+        *out_turned ^= v->def->opcode == TL_OP_TRANS && swaps(v->def);
+        v = tl_in(v->def, 0);
+    }
+    if (!v->def || v->def->opcode != TL_OP_LOAD || v->type->rank != 2)
+        return NULL;
+    TlPlace p = tl_op_place(v->def);
+    return p.axes && !p.mask && !p.other && !p.base->def ? v->def : NULL;
+}
+
+int tl_cpu_slice_of(const TlPlace *p, int dim)
+{
+    for (uint32_t i = 0; i < p->naxes; i++)
+        if (tl_place_dim(p, i) == dim)
+            return p->axes[i].kind == TL_AXIS_SLICE && p->axes[i].step == 1 ? (int)i : -1;
+    return -1;
+}
+
+/* Do elements follow each other along the axis of a parameter's view? */
+static bool is_dense(const TlFn *fn, const TlPlace *p, int axis)
+{
+    if (!fn->info)
+        return false;
+    const TlParam *param = &fn->info->params.data[p->base->index];
+    const TlDim *d = &param->stride[axis];
+    bool last = axis + 1 == param->rank;
+    return (d->kind == TILE_DIM_DENSE && last) || (d->kind == TILE_DIM_CONST && d->value == 1);
+}
+
+int tl_cpu_dense_dim(const TlFn *fn, const TlValue *v)
+{
+    bool turned;
+    TlOp *load = tl_cpu_load_under(v, &turned);
+    if (!load)
+        return -1;
+    TlPlace p = tl_op_place(load);
+    int rows = tl_cpu_slice_of(&p, 0), columns = tl_cpu_slice_of(&p, 1);
+    if (rows < 0 || columns < 0)
+        return -1;
+    return is_dense(fn, &p, columns) ? !turned : is_dense(fn, &p, rows) ? turned : -1;
+}
+
+/* ---- which loops ---- */
+
+/* plan NULL: values have no places yet. */
+static bool is_virtual_or_scalar(const TlCpuPlan *plan, const TlValue *v)
+{
+    return v->type->kind == TL_TILE && (!plan || plan->place[v->id].kind != TL_CPU_HOME);
+}
+
+/* An op that may be lowered for each trip anew: it only says how elements are computed. */
+static bool is_repeatable(const TlFn *fn, const TlCpuPlan *plan, const TlOp *op)
+{
+    uint32_t flags = tl_op_info(op->opcode)->flags;
+    switch (op->opcode) {
+    case TL_OP_CONST:
+    case TL_OP_IOTA:
+    case TL_OP_BROADCAST:
+    case TL_OP_EXPAND:
+    case TL_OP_CONVERT:
+    case TL_OP_EXTENT:
+    case TL_OP_STRIDE:
+    case TL_OP_INSIDE:
+    case TL_OP_LOAD: break;
+    case TL_OP_TRANS:
+        if (tl_cpu_dense_dim(fn, op->out[0]) < 0)
+            return false;
+        break;
+    default:
+        if (!(flags & F_ELEM))
+            return false;
+    }
+    return op->nout == 1 && !op->nregions && is_virtual_or_scalar(plan, op->out[0]);
+}
+
+/* The dot of a loop that does nothing else, with the carried tile as what it adds to. */
+static TlOp *only_dot(const TlFn *fn, const TlCpuPlan *plan, const TlOp *loop)
+{
+    const TlBlock *body = loop->regions[0];
+    TlOp *dot = NULL;
+    if (loop->nout != 1 || loop->out[0]->type->rank != 2)
+        return NULL;
+    for (TlOp *op = body->first; op != body->last; op = op->next) {
+        if (op->opcode == TL_OP_DOT && !dot)
+            dot = op;
+        else if (!is_repeatable(fn, plan, op))
+            return NULL;
+    }
+    const TlValue *acc = body->args[1];
+    if (!dot || tl_in(body->last, 0) != dot->out[0] || tl_in(dot, 2) != acc || !acc->uses ||
+        acc->uses->next || dot->out[0]->uses->next)
+        return NULL;
+    return dot;
+}
+
+bool tl_cpu_may_be_product(const TlFn *fn, const TlOp *dot)
+{
+    const TlOp *loop = dot->block->parent;
+    return loop && loop->opcode == TL_OP_FOR && only_dot(fn, NULL, loop) == dot;
+}
+
+static bool same_extent(const TlFn *fn, const TlPlace *p, int i, const TlPlace *q, int j)
+{
+    const TlDim *x = tl_axis_param_extent(fn, p->base, (uint32_t)i);
+    const TlDim *y = tl_axis_param_extent(fn, q->base, (uint32_t)j);
+    return x && y && x->kind == y->kind && x->value == y->value;
+}
+
+/* Do the slices of p and q along a tile's axis cover the same numbers of axes equally long? */
+static bool same_slice(const TlFn *fn, const TlPlace *p, int p_dim, const TlPlace *q, int q_dim)
+{
+    int i = tl_cpu_slice_of(p, p_dim), j = tl_cpu_slice_of(q, q_dim);
+    return i >= 0 && j >= 0 && p->index[i].value == q->index[j].value &&
+           p->axes[i].width == q->axes[j].width && same_extent(fn, p, i, q, j);
+}
+
+/* The store that shows which elements of v are seen: all that becomes of v is stored by stores
+ * with these slices, element for element. NULL: any element may be seen. */
+static TlOp *store_over(const TlFn *fn, const TlValue *v, TlOp *seen, int depth)
+{
+    if (!v->uses || depth > 32)
+        return NULL;
+    for (TlUse *u = v->uses; u; u = u->next) {
+        TlOp *op = u->user;
+        if (op->opcode == TL_OP_STORE && tl_op_place(op).value == v) {
+            TlPlace p = tl_op_place(op), q = tl_op_place(seen ? seen : op);
+            if (!p.axes || p.mask || p.base->def || !same_slice(fn, &p, 0, &q, 0) ||
+                !same_slice(fn, &p, 1, &q, 1))
+                return NULL;
+            seen = op;
+        } else if (op->nout == 1 && op->out[0]->type->kind == TL_TILE &&
+                   tl_same_shape(op->out[0]->type, v->type) && op->block == v->def->block &&
+                   ((tl_op_info(op->opcode)->flags & F_ELEM) || op->opcode == TL_OP_CONVERT)) {
+            seen = store_over(fn, op->out[0], seen, depth + 1);
+            if (!seen)
+                return NULL;
+        } else {
+            return NULL;
+        }
+    }
+    return seen;
+}
+
+/* Is v there when the loop begins? */
+static bool is_before(const TlValue *v, const TlOp *loop)
+{
+    const TlBlock *home = v->def ? v->def->block : v->block;
+    const TlOp *at = loop;
+    while (at && at->block != home)
+        at = at->block->parent;
+    for (const TlOp *x = v->def; at && x && x != at; x = x->next)
+        if (!x->next)
+            return false;
+    return at != NULL;
+}
+
+/* The stores' slices must begin at values that are there before the loop. */
+static TlOp *find_store(const TlFn *fn, TlOp *loop)
+{
+    TlOp *store = store_over(fn, loop->out[0], NULL, 0);
+    if (!store)
+        return NULL;
+    TlPlace p = tl_op_place(store);
+    for (int dim = 0; dim < 2; dim++)
+        if (!is_before(p.index[tl_cpu_slice_of(&p, dim)].value, loop))
+            return NULL;
+    return store;
+}
+
+/* Is the slice along a tile's axis the loop's own k, from 0 or more on? */
+static bool follows_loop(const TlPlace *p, int dim, const TlOp *loop)
+{
+    TlWideInt lo, step;
+    int i = tl_cpu_slice_of(p, dim);
+    return i >= 0 && p->index[i].value == loop->regions[0]->args[0] &&
+           tl_const_int_value(tl_in(loop, 0), &lo) && lo >= 0 &&
+           tl_const_int_value(tl_in(loop, 2), &step) && step == p->axes[i].width;
+}
+
+/* Every index that drops an axis of A must drop one of the store, too: then A has the row where
+ * the store has it. */
+static bool scalars_agree(const TlFn *fn, const TlPlace *a, const TlPlace *c)
+{
+    for (uint32_t i = 0; i < a->naxes; i++) {
+        bool found = a->axes[i].kind != TL_AXIS_SCALAR;
+        for (uint32_t j = 0; j < c->naxes && !found; j++)
+            found = c->axes[j].kind == TL_AXIS_SCALAR && a->index[i].value == c->index[j].value &&
+                    same_extent(fn, a, (int)i, c, (int)j);
+        if (!found)
+            return false;
+    }
+    return true;
+}
+
+/* A load of A that can be read where it lies: rows that are computed are inside, and where k is
+ * outside of A it is outside of B. */
+static TlOp *find_direct(const TlFn *fn, const TlCpuProduct *p)
+{
+    bool a_turned, b_turned;
+    TlOp *a = tl_cpu_load_under(tl_in(p->dot, 0), &a_turned);
+    TlOp *b = tl_cpu_load_under(tl_in(p->dot, 1), &b_turned);
+    if (!a || a->out[0] != tl_in(p->dot, 0) || a->out[0]->type->dtype != p->dtype || !b ||
+        !p->store)
+        return NULL;
+    TlPlace pa = tl_op_place(a), pb = tl_op_place(b), pc = tl_op_place(p->store);
+    bool fine = same_slice(fn, &pa, 0, &pc, 0) && same_slice(fn, &pa, 1, &pb, b_turned ? 1 : 0) &&
+                follows_loop(&pa, 1, p->loop) && scalars_agree(fn, &pa, &pc);
+    return fine && is_dense(fn, &pa, tl_cpu_slice_of(&pa, 1)) ? a : NULL;
+}
+
+/* A load of B whose packed chunks may stay: the address and the starts of the slices in a chunk's
+ * first trip tell all of its trips. */
+static TlOp *find_kept(const TlCpuProduct *p)
+{
+    bool turned;
+    TlWideInt step;
+    TlOp *load = tl_cpu_load_under(tl_in(p->dot, 1), &turned);
+    if (!load || !tl_is_constant_memory(tl_in(load, 0)) ||
+        !tl_const_int_value(tl_in(p->loop, 2), &step))
+        return NULL;
+    TlPlace b = tl_op_place(load);
+    int along = tl_cpu_slice_of(&b, turned ? 1 : 0);
+    if (along < 0 || tl_cpu_slice_of(&b, turned ? 0 : 1) < 0)
+        return NULL;
+    for (uint32_t i = 0; i < b.naxes; i++) {
+        const TlValue *v = b.index[i].value;
+        if ((int)i == along ? v != p->loop->regions[0]->args[0] : !tl_is_invariant(v, p->loop))
+            return NULL;
+    }
+    return load;
+}
+
+/* How many elements along k are one packed element: two i8, as i16, where the CPU sums such
+ * pairs. They are exact: a product has 17 bits at most. */
+static int packed_together(const TlCpuPlan *plan, const TlOp *dot)
+{
+    const TlType *sum = dot->out[0]->type;
+    bool pairs = plan->sums_pairs && sum->dtype == TL_I32 && tl_cpu_form(sum).padded[1] >= 4 &&
+                 tl_in(dot, 1)->type->shape[0] % 2 == 0;
+    return pairs ? 2 : 1;
+}
+
+TlCpuProduct *tl_cpu_product(const TlFn *fn, const TlCpuPlan *plan, TlOp *loop, TlArena *arena)
+{
+    TlOp *dot = only_dot(fn, plan, loop);
+    if (!dot || plan->place[dot->out[0]->id].buffer != plan->place[loop->out[0]->id].buffer ||
+        plan->place[loop->out[0]->id].buffer < 0)
+        return NULL;
+    TlDtype d = dot->out[0]->type->dtype;
+    if (d != TL_F32 && d != TL_F64 && d != TL_I32)
+        return NULL;
+    TlCpuProduct *p = TL_NEW(arena, TlCpuProduct);
+    int per = packed_together(plan, dot);
+    int64_t k = tl_in(dot, 1)->type->shape[0] / per, bytes = tl_dtype_bytes(d);
+    *p = (TlCpuProduct){.loop = loop, .dot = dot, .dtype = d, .per = per};
+    p->trips = k < DEPTH ? DEPTH / k : 1;
+    p->depth = p->trips * k;
+    p->store = find_store(fn, loop);
+    p->a_load = find_direct(fn, p);
+    p->b_load = find_kept(p);
+    p->a_bytes = p->a_load ? 0 : (uint64_t)(tl_in(dot, 0)->type->shape[0] * p->depth * bytes);
+    p->b_bytes = (uint64_t)(p->depth * tl_cpu_form(dot->out[0]->type).padded[1] * bytes);
+    uint64_t slots = p->b_load ? KEPT_BYTES / p->b_bytes : 1;
+    p->slots = slots > MAX_SLOTS ? MAX_SLOTS : slots ? (uint32_t)slots : 1;
+    return p;
+}
