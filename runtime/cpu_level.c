@@ -40,6 +40,7 @@ static const struct level {
 #include "runtime/contract/cpu_level.def"
 };
 enum { NLEVELS = sizeof levels / sizeof *levels };
+_Static_assert(NLEVELS > 0, "\"native\" is at least the first level");
 
 static const char known[] = "native"
 #define CPU_LEVEL(name, arch, triple, cpu, list) ", " name
@@ -52,7 +53,7 @@ static uint64_t bit_of_arch(enum arch arch)
     for (uint32_t i = 0; i < NFEATURES; i++)
         if (features[i].arch == arch && features[i].leaf == 0)
             return UINT64_C(1) << i;
-    return 0;
+    TL_INVARIANT_OR(0, false, "cpu_level.def has no row of architecture %d itself", (int)arch);
 }
 
 /* ---- the machine ---- */
@@ -121,6 +122,7 @@ static uint64_t bit_of(const char *name, uint32_t length)
 uint32_t tl_cpu_lacks(const char *names, uint64_t have, char *text, size_t size)
 {
     uint32_t lacking = 0;
+    TL_INVARIANT_OR(UINT32_MAX, names && size > 0, "no room for a list of features");
     text[0] = 0;
     for (const char *p = names; *p;) {
         uint32_t n = length_of_name(p);
@@ -153,7 +155,10 @@ static uint64_t features_of(const struct level *l)
     uint64_t set = bit_of_arch(l->arch);
     for (const char *p = l->features; *p;) {
         uint32_t n = length_of_name(p);
-        set |= bit_of(p + 1, n - 1);
+        uint64_t bit = bit_of(p + 1, n - 1);
+        TL_INVARIANT_OR(UINT64_MAX, *p == '+' && bit, "level %s has no feature '%.*s'", l->name,
+                        (int)n, p);
+        set |= bit;
         p += n + (p[n] != 0);
     }
     return set;

@@ -44,6 +44,7 @@ tl_printed tl_printed_of(const tl_launch *l, uint32_t text, uint32_t dtype)
 {
     enum { MAX_ELEMENTS = 1 << 24 };
     int bits = tile_dtype_bits((tile_dtype)dtype);
+    TL_INVARIANT_OR((tl_printed){.label = ""}, bits > 0, "a print of element type %u", dtype);
     tl_printed p = {.label = launch_text(l, text),
                     .dtype = (tile_dtype)dtype,
                     .bytes = bits < 8 ? 1 : (uint32_t)bits / 8};
@@ -145,6 +146,8 @@ static void find_values(prints *p)
             p->values[p->nvalues++] = (value){.begin = i, .place = e[i].number};
         p->values[p->nvalues - 1].end = i + 1;
     }
+    TL_INVARIANT_VOID(p->nvalues <= p->nelements && !p->nelements == !p->nvalues,
+                      "%u values of %u elements", p->nvalues, p->nelements);
     qsort(p->values, p->nvalues, sizeof *p->values, by_place);
 }
 
@@ -155,9 +158,11 @@ static bool deliver_value(tl_sink *sink, const tl_launch *l, const element *e, u
                           tile_status *status)
 {
     const tl_debug_record *first = e[0].r;
+    TL_INVARIANT_OR(false, n > 0 && same_print(&e[0], &e[n - 1]), "a value of %u elements", n);
     tl_printed p = tl_printed_of(l, first->text, first->what);
     if (p.n != n)
         return false;
+    TL_INVARIANT_OR(false, p.bytes <= sizeof first->bits, "elements of %u bytes", p.bytes);
     char *data = malloc((size_t)n * p.bytes);
     if (!data) {
         *status = tl_fail(TILE_NO_MEMORY, "out of memory");

@@ -25,6 +25,8 @@ static driver_getter getter(size_t i)
 {
     driver_getter const getters[] = {tl_driver_cpu, tl_driver_ref, tl_driver_emu, tl_driver_cuda,
                                      tl_driver_hip};
+    _Static_assert(sizeof getters / sizeof *getters == sizeof kinds / sizeof *kinds,
+                   "one getter for each kind");
     return getters[i];
 }
 
@@ -64,6 +66,8 @@ static tile_status open_parts(tile_device *d, const char *spec)
         return status;
     tile_device_info info = TILE_DEVICE_INFO_INIT;
     d->driver->info(d->dev, &info);
+    TL_INVARIANT(info.target[0] && info.processors > 0, "device %s has target '%s', %d processors",
+                 d->name, info.target, info.processors);
     memcpy(d->target, info.target, sizeof d->target);
     d->processors = info.processors;
     return tl_stream_open(d, true, &d->default_stream);
@@ -73,6 +77,8 @@ static tile_status open_parts(tile_device *d, const char *spec)
 static void destroy(tile_device *d)
 {
     tl_stream_close(d->default_stream);
+    TL_INVARIANT_VOID(!d->streams && !d->buffers,
+                      "device %s is destroyed while a handle uses it", d->name);
     if (d->dev)
         d->driver->close(d->dev);
     pthread_cond_destroy(&d->left);
@@ -143,12 +149,15 @@ tile_status tile_device_open(const char *name, tile_device **out_device)
 
 void tl_device_keep(tile_device *d)
 {
-    atomic_fetch_add_explicit(&d->owners, 1, memory_order_relaxed);
+    uint_fast64_t before = atomic_fetch_add_explicit(&d->owners, 1, memory_order_relaxed);
+    TL_INVARIANT_VOID(before > 0, "device %s is kept after its last owner has gone", d->name);
 }
 
 void tl_device_drop(tile_device *d)
 {
-    if (atomic_fetch_sub_explicit(&d->owners, 1, memory_order_acq_rel) == 1)
+    uint_fast64_t before = atomic_fetch_sub_explicit(&d->owners, 1, memory_order_acq_rel);
+    TL_INVARIANT_VOID(before > 0, "device %s is dropped by more than have kept it", d->name);
+    if (before == 1)
         destroy(d);
 }
 
@@ -194,6 +203,7 @@ static tile_status enter(tile_device *d)
 void tl_device_leave(tile_device *d)
 {
     uint_fast64_t users = atomic_load_explicit(&d->users, memory_order_relaxed);
+    TL_DEBUG_INVARIANT(users >= TL_DEVICE_USER, "device %s is left by more than entered", d->name);
     while (!(users & TL_DEVICE_CLOSED))
         if (atomic_compare_exchange_weak(&d->users, &users, users - TL_DEVICE_USER))
             return;
@@ -219,6 +229,7 @@ static tile_status find_default(tile_device **out_device)
         status = open_device(default_name(), &defaults.opened);
     if (status == TILE_OK)
         *out_device = defaults.chosen ? defaults.chosen : defaults.opened;
+    TL_DEBUG_INVARIANT(status != TILE_OK || *out_device, "no default device");
     return status;
 }
 

@@ -42,6 +42,8 @@ static const struct format {
     {TILE_F4E2M1, 2, 1, SPECIAL_NONE},
 };
 
+_Static_assert(TILE_BOOL == 0, "numbers of types begin at 0: tl_dtype_known");
+
 bool tl_dtype_known(int dtype)
 {
     return dtype >= 0 && dtype < ROW_COUNT;
@@ -102,15 +104,17 @@ double tl_decode_float(tile_dtype dtype, uint64_t bits)
     for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
         if (formats[i].dtype == (int8_t)dtype)
             return decode(&formats[i], bits);
-    return 0;
+    TL_INVARIANT_OR(0, false, "%s is not decoded as a float", tile_dtype_name(dtype));
 }
 
 int64_t tl_decode_int(tile_dtype dtype, uint64_t bits)
 {
     int width = tile_dtype_bits(dtype);
+    TL_INVARIANT_OR(0, width > 0 && !tl_is_float_dtype(dtype), "%s is not decoded as an integer",
+                    tile_dtype_name(dtype));
     if (dtype == TILE_BOOL)
         return (bits & 0xff) != 0;
-    if (width == 0 || width >= 64)
+    if (width >= 64)
         return (int64_t)bits;
     uint64_t low = bits & ((UINT64_C(1) << width) - 1);
     bool negative = rows[dtype].kind == KIND_I && (low >> (width - 1)) & 1;

@@ -26,6 +26,7 @@ static size_t bytes_of(const void *image)
     size_t n = 0, next;
     while (tl_image_extent((const char *)image + n, SIZE_MAX / 2, &next))
         n += next;
+    TL_INVARIANT_OR(0, n % 64 == 0, "images of %zu bytes", n);
     return n;
 }
 

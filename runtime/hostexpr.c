@@ -22,6 +22,9 @@ static const int8_t operands[TILE_HX_COUNT] = {
     [TILE_HX_FLT] = 2,   [TILE_HX_FLE] = 2,  [TILE_HX_FEQ] = 2,    [TILE_HX_FNE] = 2,
 };
 
+_Static_assert(TILE_HX_F2I < TILE_HX_FADD && TILE_HX_FNE == TILE_HX_COUNT - 1,
+               "from F2I on, operators take floats: apply");
+
 bool tl_hostexpr_valid(const tile_hx_ins *code, uint32_t n, uint32_t nsyms, uint32_t nargs)
 {
     int depth = 0;
@@ -198,9 +201,12 @@ tl_hx_result tl_hostexpr_eval(const tile_hx_ins *code, uint32_t n, const tl_hx_e
     for (uint32_t i = 0; i < n; i++) {
         uint32_t op = code[i].op;
         depth -= operands[op];
+        TL_DEBUG_INVARIANT(op < TILE_HX_COUNT && depth >= 0 && depth < TILE_HX_MAX_STACK,
+                           "operator %u at depth %d", op, depth);
         stack[depth] = operands[op] ? apply(op, stack + depth) : leaf(&code[i], env);
         depth++;
     }
+    TL_DEBUG_INVARIANT(depth == 1, "%d values are left", depth);
     *out_word = stack[0].i;
     return stack[0].fault;
 }

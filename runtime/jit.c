@@ -35,6 +35,7 @@ static void take_diagnostics(void *user, const char *rendered)
 {
     report *r = user;
     size_t n = strlen(rendered);
+    TL_INVARIANT_VOID(r->source, "a diagnostic of no source");
     char *more = realloc(r->text, r->size + n + 1);
     if (r->source->options.diagnostic)
         r->source->options.diagnostic(r->source->options.user, rendered);
@@ -116,6 +117,7 @@ static tile_status make(void *user, const char *name, const tile_const *consts, 
                         size_t *out_size)
 {
     const source *s = user;
+    TL_INVARIANT(s->target[0] && name && out_data, "no kernel, or no target, to compile for");
     size_t n = count_consts(consts);
     tilec_const *list = calloc(n + 1, sizeof *list);
     char(*digits)[24] = calloc(n + 1, sizeof *digits);
@@ -133,6 +135,7 @@ static tile_status make(void *user, const char *name, const tile_const *consts, 
     } else {
         tl_fail(status, "out of memory");
     }
+    TL_DEBUG_INVARIANT((status == TILE_OK) == (*out_data != NULL), "status %d", (int)status);
     free(r.text);
     free(digits);
     free(list);
@@ -180,6 +183,8 @@ static source *copy_source(const char *name, const char *text, size_t size,
         free_source(s);
         return NULL;
     }
+    TL_INVARIANT_OR(s, s->ninclude_dirs == options->ninclude_dirs, "%zu folders of %zu were copied",
+                    s->ninclude_dirs, options->ninclude_dirs);
     memcpy(s->text, text, size);
     s->text[size] = 0;
     return s;

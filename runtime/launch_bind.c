@@ -38,16 +38,20 @@ static const char *param_name(const bind *b, uint32_t i)
 static const tile_image_dim *dim_of(const bind *b, uint32_t param, uint32_t axis, bool stride)
 {
     const tile_image_dim *dims = tl_image_at(b->image, b->params[param].dims);
+    TL_DEBUG_INVARIANT(b->params[param].kind == TILE_PARAM_VIEW && axis < b->params[param].rank,
+                       "axis %u of parameter %u", axis, param);
     return &dims[2 * axis + stride];
 }
 
 static const tile_image_expr *expr_of(const bind *b, int64_t index)
 {
+    TL_DEBUG_INVARIANT(index >= 0 && index < b->k->nexprs, "expression %lld", (long long)index);
     return (const tile_image_expr *)tl_image_at(b->image, b->k->exprs) + index;
 }
 
 static const tile_image_sym *sym_of(const bind *b, int64_t index)
 {
+    TL_DEBUG_INVARIANT(index >= 0 && index < b->k->nsyms, "name %lld", (long long)index);
     return (const tile_image_sym *)tl_image_at(b->image, b->k->syms) + index;
 }
 
@@ -545,6 +549,8 @@ static tl_bind_result set_grid(bind *b, const int64_t *grid, size_t naxes)
     for (uint32_t i = 0; i < TILE_MAX_GRID; i++)
         l->grid[i] = i < l->ngrid ? (int32_t)values[i] : 1;
     l->programs = (int64_t)programs;
+    TL_DEBUG_INVARIANT(l->programs > 0 && l->programs <= INT32_MAX, "%lld programs",
+                       (long long)l->programs);
     return set_group(b) ? TL_BIND_OK : TL_BIND_ERROR;
 }
 
@@ -598,6 +604,7 @@ static void fill_slots(bind *b)
     tl_launch *l = &b->out->launch;
     const tile_image_slot *s = tl_image_at(b->image, l->kernel->slots);
     l->nslots = l->kernel->nslots;
+    TL_DEBUG_INVARIANT(l->nslots <= TL_MAX_SLOTS, "%u slots", l->nslots);
     for (uint32_t i = 0; i < l->nslots; i++)
         b->out->slots[i] = slot_value(&s[i], b->out);
 }

@@ -17,6 +17,9 @@ enum { IMAGE_ALIGNMENT = 64 };
 static void free_image(tile_device *device, tl_image *image)
 {
     for (uint32_t i = 0; i < image->ninstances; i++)
+        TL_DEBUG_INVARIANT(!image->instances[i].ready || image->instances[i].code,
+                           "an instance is ready without code");
+    for (uint32_t i = 0; i < image->ninstances; i++)
         if (image->instances[i].code)
             device->driver->code_unload(device->dev, image->instances[i].code);
     free(image->instances);
@@ -26,6 +29,7 @@ static void free_image(tile_device *device, tl_image *image)
 
 static void *copy_bytes(const void *data, size_t size)
 {
+    TL_INVARIANT_OR(NULL, data && size < SIZE_MAX - IMAGE_ALIGNMENT, "an image of %zu bytes", size);
     void *p = aligned_alloc(IMAGE_ALIGNMENT,
                             (size + IMAGE_ALIGNMENT) / IMAGE_ALIGNMENT * IMAGE_ALIGNMENT);
     return p ? memcpy(p, data, size) : NULL;
@@ -108,6 +112,7 @@ static tile_status choose_image(tile_device *d, char *data, size_t *size)
         at += next;
     }
     if (at == *size) {
+        TL_INVARIANT(bytes <= *size - chosen, "%zu bytes at %zu of %zu", bytes, chosen, *size);
         memmove(data, data + chosen, bytes);
         *size = bytes;
     }
@@ -146,6 +151,8 @@ static tile_status add_image(tile_module *m, const void *data, size_t size, tl_i
         tl_instance *in = &image->instances[i];
         in->image = image->data;
         in->kernel = &tl_image_kernels(image->data)[i];
+        TL_DEBUG_INVARIANT(in->kernel->otherwise <= image->ninstances, "row %u of %u",
+                           in->kernel->otherwise, image->ninstances);
         if (in->kernel->otherwise)
             in->otherwise = &image->instances[in->kernel->otherwise - 1];
     }
@@ -408,6 +415,7 @@ static tile_status answer(tile_module *m, const tl_image *image, const char *nam
         free_kernel(k);
         return no_such_instance(image, name, consts);
     }
+    TL_DEBUG_INVARIANT(strcmp(instance_name(k->instances[0]), name) == 0, "asked for %s", name);
     k->name = instance_name(k->instances[0]);
     k->next = m->kernels;
     m->kernels = k;
@@ -422,6 +430,7 @@ static tile_status make_and_answer(tile_module *m, const char *name, const tile_
     size_t size = 0;
     tl_image *image;
     tile_status status = m->maker.make(m->maker.user, name, consts, &data, &size);
+    TL_INVARIANT(status != TILE_OK || data, "the maker of '%s' gave no image", name);
     if (status == TILE_OK)
         status = add_image(m, data, size, &image);
     free(data);
@@ -442,6 +451,7 @@ static tile_status get_locked(tile_module *m, const char *name, const tile_const
         *out_kernel = k;
         return TILE_OK;
     }
+    TL_INVARIANT(m->maker.make || m->images, "a module without an image");
     return m->maker.make ? make_and_answer(m, name, consts, out_kernel)
                          : answer(m, m->images, name, consts, true, out_kernel);
 }
@@ -467,6 +477,7 @@ static tile_status load(tile_device *d, tl_instance *in)
     tl_code *code;
     if (atomic_load(&in->ready))
         return TILE_OK;
+    TL_INVARIANT(!in->code, "code was loaded, but not made ready");
     tile_status status = in->otherwise ? load(d, in->otherwise) : TILE_OK;
     if (status == TILE_OK)
         status = d->driver->code_load(d->dev, in->image, in->kernel, &code);
@@ -477,6 +488,7 @@ static tile_status load(tile_device *d, tl_instance *in)
         d->driver->code_unload(d->dev, code);
         return status;
     }
+    TL_INVARIANT(code && (!in->otherwise || in->otherwise->ready), "no code, or no other row's");
     in->code = code;
     atomic_store_explicit(&in->ready, true, memory_order_release);
     return TILE_OK;

@@ -24,6 +24,8 @@ static void unlink_stream(tile_stream *s)
     pthread_mutex_lock(&s->device->lock);
     while (s->pins > 0)
         pthread_cond_wait(&s->device->left, &s->device->lock);
+    TL_DEBUG_INVARIANT(s->prev ? s->prev->next == s : s->device->streams == s,
+                       "a stream that is not in its device's list");
     if (s->next)
         s->next->prev = s->prev;
     if (s->prev)
@@ -41,6 +43,7 @@ static tile_stream *pin_next(tile_device *d, tile_stream *s)
     tile_stream *next = s ? s->next : d->streams;
     if (next)
         next->pins++;
+    TL_DEBUG_INVARIANT(!s || s->pins > 0, "a stream is let go that was not pinned");
     if (s && --s->pins == 0)
         pthread_cond_broadcast(&d->left);
     pthread_mutex_unlock(&d->lock);
@@ -65,6 +68,7 @@ static tile_status open_stream(tile_device *device, bool is_default, void *nativ
         free(s);
         return status;
     }
+    TL_INVARIANT(s->queue && s->sink, "the driver of %s gave no queue", device->name);
     link_stream(s);
     *out_stream = s;
     return TILE_OK;
@@ -89,6 +93,7 @@ void tl_stream_close(tile_stream *s)
 tile_status tl_stream_of(tile_device *device, tile_stream *stream, tile_stream **out_stream)
 {
     *out_stream = stream ? stream : device->default_stream;
+    TL_INVARIANT(*out_stream, "device %s has no default stream", device->name);
     return (*out_stream)->device == device
                ? TILE_OK
                : tl_fail(TILE_BAD_ARGUMENT, "the stream is of another device");
@@ -164,7 +169,8 @@ tile_status tl_stream_finish(tile_stream *s)
     tile_callbacks callbacks = d->callbacks;
     pthread_mutex_unlock(&d->lock);
     tile_status said = tl_sink_deliver(s->sink, &callbacks);
-    return said != TILE_OK ? said : status;
+    tile_status broken = tl_broken_status(); /* the last to set the text */
+    return broken != TILE_OK ? broken : said != TILE_OK ? said : status;
 }
 
 tile_status tile_stream_synchronize(tile_stream *stream)
@@ -229,6 +235,7 @@ void tile_event_free(tile_event *e)
 {
     if (!e)
         return;
+    TL_INVARIANT_VOID(e->device && e->mark, "an event of no device: was it freed before?");
     e->device->driver->mark_free(e->mark);
     tl_device_drop(e->device);
     free(e);

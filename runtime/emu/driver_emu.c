@@ -12,6 +12,7 @@
 #include "runtime/cpu_level.h"
 #include "runtime/host/elf.h"
 #include "runtime/emu/emu.h"
+#include "runtime/emu/emu_watch.h"
 #include "runtime/runtime.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -215,6 +216,7 @@ static void emu_code_unload(tl_dev *dev, tl_code *code)
 
 static bool fits(const tile_image_kernel *k)
 {
+    _Static_assert((int)TL_EMU_MAX_THREADS <= (int)TL_EMU_STAMP_THREADS, "stamps name threads");
     return k->warps > 0 && k->threads > 0 && k->threads <= TL_EMU_MAX_THREADS &&
            k->threads % k->warps == 0 && k->shared_bytes <= 1 << 20;
 }
@@ -236,6 +238,7 @@ static tile_status emu_code_load(tl_dev *dev, const void *image, const tile_imag
         emu_code_unload(dev, code);
         return status;
     }
+    TL_INVARIANT(entry, "the loader gave no entry");
     memcpy(&code->kernel.entry, &entry, sizeof entry); /* ISO C has no cast from data to function */
     code->kernel.threads = kernel->threads;
     code->kernel.lanes = kernel->threads / kernel->warps;
@@ -266,6 +269,7 @@ static bool orders_threads(uint32_t leaf)
 static tile_status find_barrier(const tl_launch *l, int64_t n, uint32_t *out_site)
 {
     int64_t found = 0;
+    TL_INVARIANT(n >= 0, "barrier number %lld", (long long)n);
     for (uint32_t i = 0; i < l->kernel->nsites; i++)
         if (orders_threads(tl_emu_site(l, i)->leaf) && found++ == n) {
             *out_site = i;
@@ -280,6 +284,10 @@ static tile_status emu_run(tl_dev *dev, tl_code *code, const tl_launch *launch, 
     tl_emu_job job = {
         .kernel = &code->kernel, .launch = launch, .sink = sink, .dropped = UINT32_MAX};
     tile_status status = TILE_OK;
+    TL_INVARIANT(launch->programs > 0 && code->kernel.lanes > 0 &&
+                     code->kernel.threads % code->kernel.lanes == 0,
+                 "%lld blocks of %u threads in warps of %u", (long long)launch->programs,
+                 code->kernel.threads, code->kernel.lanes);
     if (dev->drop >= 0)
         status = find_barrier(launch, dev->drop, &job.dropped);
     if (status != TILE_OK)

@@ -150,15 +150,13 @@ void tl_emu_step(tl_emu_block *b);
 /* The current thread waits for something that only others can do. */
 void tl_emu_spin(tl_emu_block *b);
 _Noreturn void tl_emu_break(tl_emu_block *b);
-/* An invariant of ours, in a thread of the block: when it does not hold, the launch fails with the
- * text, at the place of the leaf's call, and the block ends. */
-#define TL_EMU_INVARIANT(b, site, cond, text)                                                  \
-    do {                                                                                       \
-        if (!(cond)) {                                                                         \
-            tl_emu_report_failure((b)->job, (b)->linear, TL_RUN_INTERNAL, (site), (text));     \
-            tl_emu_break(b);                                                                   \
-        }                                                                                      \
-    } while (0)
+/* An invariant (invariant.h) in a thread of the block: where it does not hold, the block ends and
+ * the launch fails with TILE_INTERNAL and the text, at the source position of the leaf's call.
+ * Outside of threads, the emulator uses TL_INVARIANT_OR and TL_INVARIANT_VOID; tl_emu_run returns
+ * what they find. */
+#define TL_EMU_INVARIANT(b, site, cond, ...)                                                   \
+    TL_INVARIANT_ELSE(cond, tl_emu_broken((b), (site)), __VA_ARGS__)
+_Noreturn void tl_emu_broken(tl_emu_block *b, uint32_t site);
 
 /* ---- emu_meet.c: collectives ---- */
 

@@ -66,6 +66,9 @@ struct tl_emu_block_watch {
 };
 
 enum { SCOPE_BLOCK }; /* ir/enums.def */
+_Static_assert(TL_EMU_STRIPES == 64, "the upper 6 bits of a hash choose the stripe");
+_Static_assert(TL_EMU_STAMP_THREADS == 1 << 11 && TL_EMU_MAX_SITES == 1 << 20,
+               "a stamp has 11 bits for the thread, 20 for the site");
 
 /* ---- places and reports ---- */
 
@@ -173,6 +176,7 @@ static void bind_ranges(tl_emu_watch *w)
         uint64_t left;
         if (a->kind == TILE_ARG_SCALAR || !a->address)
             continue;
+        TL_INVARIANT_VOID(w->nranges < TL_MAX_PARAMS, "%u ranges", w->nranges);
         range *r = &w->ranges[w->nranges++];
         r->name = tl_image_text(l->image, params[i].name);
         r->param = i;
@@ -293,6 +297,7 @@ void tl_emu_block_end(tl_emu_block_watch *b)
 {
     if (!b)
         return;
+    TL_INVARIANT_VOID(b->watch, "a block that nothing watches ends");
     if (b->stats && !tl_emu_block_stats_end(b->stats))
         atomic_store(&b->watch->lost, true);
     for (uint32_t i = 0; b->turns && i < b->watch->launch->kernel->nsites; i++)
@@ -378,6 +383,11 @@ static bool is_allowed(tl_emu_block_watch *b, const tl_emu_access *a, const rang
 {
     uint32_t size = b->watch->options.shared_bytes;
     bool global = a->space == TL_EMU_GLOBAL;
+    *out_range = NULL;
+    TL_INVARIANT_OR(false, a->bytes > 0 && (a->bytes & (a->bytes - 1)) == 0,
+                    "an access of %u bytes", a->bytes);
+    TL_INVARIANT_OR(false, a->thread < b->order.threads, "thread %u of %u", a->thread,
+                    b->order.threads);
     *out_range = global ? find_range(b->watch, a) : NULL;
     bool outside = global ? !*out_range && !is_in_some_buffer(b->watch, a)
                           : a->at > size || a->bytes > size - a->at;
@@ -402,6 +412,9 @@ static bool is_allowed(tl_emu_block_watch *b, const tl_emu_access *a, const rang
 static uint32_t shared_gap(const tl_emu_block_watch *b, uint64_t at, uint32_t bytes)
 {
     uint32_t i = 0;
+    TL_INVARIANT_OR(bytes, at + bytes <= b->watch->options.shared_bytes,
+                    "%u bytes at %" PRIu64 " of %u were let through", bytes, at,
+                    b->watch->options.shared_bytes);
     while (i < bytes && b->written[(at + i) / 8] >> (at + i) % 8 & 1)
         i++;
     return i;
@@ -513,6 +526,7 @@ static stripe *stripe_of(tl_emu_watch *w, uint64_t at)
 /* A store of which any may win: the executions of its site are told apart. */
 static bool count_turn(tl_emu_block_watch *b, const tl_emu_access *a, tl_emu_stamp *stamp)
 {
+    TL_INVARIANT_OR(false, a->site < b->watch->launch->kernel->nsites, "site %u", a->site);
     if (!b->turns)
         b->turns = calloc(b->watch->launch->kernel->nsites, sizeof *b->turns);
     if (b->turns && !b->turns[a->site])
@@ -533,6 +547,8 @@ static void check_race(tl_emu_block_watch *b, const tl_emu_access *a, const rang
                           .special = a->kind == TL_EMU_ATOMIC && a->scope == SCOPE_BLOCK};
     tl_emu_conflict conflict;
     tl_emu_verdict verdict;
+    TL_INVARIANT_VOID(b->order.epoch <= b->order.tick && b->watch->ops, "epoch %u at tick %u",
+                      b->order.epoch, b->order.tick);
     if ((r && !r->is_shared) || atomic_load(&b->watch->lost))
         return;
     if (a->kind == TL_EMU_STORE && a->site < b->watch->launch->kernel->nsites &&
@@ -667,6 +683,8 @@ void tl_emu_block_matrices(tl_emu_block_watch *b, uint32_t site, uint32_t thread
 {
     enum { ROWS = 8, ROW_BYTES = 16, LANES = 4 };
     const range *r;
+    TL_INVARIANT_VOID(n > 0 && n <= 4 && thread + ROWS * LANES <= b->order.threads,
+                      "%u matrices from thread %u of %u on", n, thread, b->order.threads);
     if (b->stats)
         tl_emu_block_stats_matrices(b->stats, site, n, offsets);
     for (uint32_t i = 0; i < ROWS * n; i++) {

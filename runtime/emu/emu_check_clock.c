@@ -41,14 +41,16 @@ static uint64_t one_of(uint32_t block, uint32_t thread)
 
 static tl_emu_clock *keep(tl_emu_clock *c)
 {
-    if (c)
-        atomic_fetch_add_explicit(&c->refs, 1, memory_order_relaxed);
+    unsigned before = c ? atomic_fetch_add_explicit(&c->refs, 1, memory_order_relaxed) : 1;
+    TL_INVARIANT_OR(NULL, before > 0, "a clock is kept after its last reference has gone");
     return c;
 }
 
 static void drop(tl_emu_clock *c)
 {
-    if (c && atomic_fetch_sub_explicit(&c->refs, 1, memory_order_acq_rel) == 1)
+    unsigned before = c ? atomic_fetch_sub_explicit(&c->refs, 1, memory_order_acq_rel) : 2;
+    TL_INVARIANT_VOID(before > 0, "a clock is dropped by more than have kept it");
+    if (before == 1)
         free(c);
 }
 
@@ -72,6 +74,7 @@ static void append(tl_emu_clock *c, row r, row *all)
         *all = r;
     else if (all->who == (r.who & ~UINT64_C(0xffff)) && all->until >= r.until)
         return;
+    TL_INVARIANT_VOID(c->n == 0 || c->rows[c->n - 1].who < r.who, "a clock's rows are not sorted");
     c->rows[c->n++] = r;
 }
 
@@ -106,6 +109,7 @@ static bool join_rows(tl_emu_clock **to, const row *rows, uint32_t n)
         i += from_a;
         append(c, r, &all);
     }
+    TL_INVARIANT_OR(false, c->n <= na + n, "%u rows of %u and %u", c->n, na, n);
     drop(a);
     *to = c;
     return true;
@@ -151,6 +155,7 @@ static stripe *stripe_of(tl_emu_places *p, uint64_t at)
 
 static place *slot_of(place *slots, uint32_t nslots, uint64_t at)
 {
+    TL_INVARIANT_OR(slots, nslots > 0 && (nslots & (nslots - 1)) == 0, "%u slots", nslots);
     uint32_t i = (uint32_t)(hash(at) >> 24) & (nslots - 1);
     while (slots[i].at && slots[i].at != at)
         i = (i + 1) & (nslots - 1);
@@ -179,6 +184,8 @@ static place *find_place(stripe *s, uint64_t at, bool wanted)
         return NULL;
     if (s->nslots == 0)
         return NULL;
+    TL_INVARIANT_OR(NULL, at != 0 && 2 * s->n <= s->nslots, "%u places in %u slots", s->n,
+                    s->nslots);
     place *p = slot_of(s->slots, s->nslots, at);
     if (!p->at && !wanted)
         return NULL;
@@ -235,6 +242,8 @@ void tl_emu_order_end(tl_emu_order *o)
 bool tl_emu_order_barrier(tl_emu_order *o)
 {
     bool ok = true;
+    TL_INVARIANT_OR(false, o->tick >= o->epoch && o->tick < UINT32_MAX, "tick %u after epoch %u",
+                    o->tick, o->epoch);
     o->epoch = ++o->tick;
     for (uint32_t i = 0; o->acquired && i < o->threads; i++) {
         ok = join(&o->seen, o->acquired[i]) && ok;
@@ -263,6 +272,7 @@ static bool acquire(tl_emu_order *o, uint32_t thread, tl_emu_clock *from)
 {
     if (!from)
         return true;
+    TL_INVARIANT_OR(false, thread < o->threads, "thread %u of %u", thread, o->threads);
     if (!o->acquired)
         o->acquired = calloc(o->threads, sizeof(tl_emu_clock *));
     return o->acquired && join(&o->acquired[thread], from);

@@ -283,11 +283,15 @@ void *tl_fiber_stack_take(tl_fiber_stacks *s)
 {
     if (s->nspare == 0 && !add_slab(s))
         return NULL;
+    TL_INVARIANT_OR(NULL, s->nspare > 0 && s->nspare <= s->nstacks, "%zu spare stacks of %zu",
+                    s->nspare, s->nstacks);
     return s->spare[--s->nspare];
 }
 
 void tl_fiber_stack_give(tl_fiber_stacks *s, void *stack)
 {
+    TL_INVARIANT_VOID(stack && s->nspare < s->nstacks, "stack %p is given back to %zu of %zu",
+                      stack, s->nspare, s->nstacks);
     s->spare[s->nspare++] = stack;
 }
 
@@ -296,6 +300,9 @@ void tl_fiber_prepare(tl_fiber *f, const tl_fiber_stacks *stacks, void *stack,
 {
     size_t colour = (uintptr_t)stack / (stacks->page + stacks->bytes) % COLOURS;
     char *top = (char *)stack + stacks->bytes - colour * COLOUR_BYTES;
+    _Static_assert(COLOUR_BYTES % 16 == 0 && COLOURS * COLOUR_BYTES < TL_FIBER_STACK / 8,
+                   "tops are aligned, and leave most of the stack");
+    TL_INVARIANT_VOID((uintptr_t)top % 16 == 0, "a stack's top at %p", (void *)top);
     stack_is_fresh(stack, stacks->bytes);
     *f = (tl_fiber){.bottom = stack, .bytes = stacks->bytes};
     f->sp = first_frame((uint64_t *)(void *)top, main, user);

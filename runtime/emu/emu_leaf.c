@@ -16,6 +16,8 @@ typedef uint32_t v4 __attribute__((vector_size(16)));
 #define LEAF(ID, name, ...) extern void leaf_##ID(void) __asm__("tl_emu_" name);
 #include "runtime/contract/leaf.def"
 
+_Static_assert(sizeof(v2) == 8 && sizeof(v4) == 16, "vectors are passed as LLVM's are");
+
 const tl_elf_symbol tl_emu_known[TL_EMU_KNOWN] = {
 #define LEAF(ID, name, ...) {"tl_emu_" name, leaf_##ID},
 #include "runtime/contract/leaf.def"
@@ -111,6 +113,7 @@ static inline bool may(tl_emu_space space, tl_emu_kind kind, uint32_t site, uint
                        uint32_t bytes, uint32_t pred)
 {
     tl_emu_block *b = tl_emu_now;
+    TL_EMU_INVARIANT(b, site, !b->current->waits, "a thread that waits touches memory");
     if (b->random)
         tl_emu_step(b);
     if (!pred) {
@@ -272,6 +275,7 @@ static bool begin_atomic(tl_emu_access *a, uint32_t pred)
     if (b->random)
         tl_emu_step(b);
     a->thread = b->current->index;
+    TL_EMU_INVARIANT(b, a->site, a->atom <= TL_ATOM_STORE, "atomic operation %u", a->atom);
     if (!pred) {
         tl_emu_block_skip(b->watch, a->site, a->thread);
         return false;

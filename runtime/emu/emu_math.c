@@ -26,6 +26,7 @@ uint64_t tl_emu_mul_wide(uint32_t x, uint32_t y)
 static uint32_t perturbed(uint32_t result, uint32_t x, uint32_t ulp)
 {
     enum { EXPONENT = 0x7f800000, FIRST_NORMAL = 0x00800000 };
+    TL_INVARIANT_OR(result, ulp > 0 && ulp < FIRST_NORMAL, "a bound of %u units", ulp);
     uint64_t seed = tl_emu_now ? tl_emu_now->job->perturb : 0;
     if (!seed)
         return result;

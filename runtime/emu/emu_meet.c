@@ -66,6 +66,8 @@ void tl_emu_thread_ended(tl_emu_block *b, tl_emu_thread *t)
     tl_emu_copies_ended(b, t);
     b->ended++;
     w->ended++;
+    TL_EMU_INVARIANT(b, t->site, b->ended <= b->nthreads && w->ended <= b->lanes,
+                     "%u threads of %u have ended", b->ended, b->nthreads);
     if (other)
         other_ended(b, other);
 }
@@ -113,6 +115,8 @@ static bool arrive(tl_emu_block *b, tl_leaf leaf, uint32_t site, uint32_t consta
         diverged(b, t, other);
     if (++w->arrived < b->lanes)
         return false;
+    TL_EMU_INVARIANT(b, site, w->arrived == b->lanes, "%u lanes of %u have come", w->arrived,
+                     b->lanes);
     w->arrived = 0;
     return true;
 }
@@ -120,12 +124,14 @@ static bool arrive(tl_emu_block *b, tl_leaf leaf, uint32_t site, uint32_t consta
 /* Lets the current thread wait until it is ready again. */
 static void wait_here(tl_emu_block *b)
 {
+    TL_EMU_INVARIANT(b, b->current->site, b->current->waits, "a thread waits for nothing");
     tl_emu_set_remove(&b->ready, b->current->position);
     tl_emu_switch_away(b);
 }
 
 static void wake(tl_emu_block *b, tl_emu_thread *t)
 {
+    TL_EMU_INVARIANT(b, t->site, t->waits, "thread %u is woken, but does not wait", t->index);
     t->waits = false;
     tl_emu_set_add(&b->ready, t->position);
 }
@@ -133,6 +139,8 @@ static void wake(tl_emu_block *b, tl_emu_thread *t)
 static void shuffle_warp(tl_emu_block *b, tl_emu_thread *lanes)
 {
     for (uint32_t i = 0; i < b->lanes; i++) {
+        TL_EMU_INVARIANT(b, lanes[i].site, lanes[i].lane < b->lanes, "lane %u of %u", lanes[i].lane,
+                         b->lanes);
         lanes[i].result = lanes[lanes[i].lane].value;
         wake(b, &lanes[i]);
     }
@@ -166,7 +174,7 @@ void tl_emu_meet_warp(tl_emu_block *b, tl_leaf leaf, uint32_t site, uint32_t con
     tl_emu_thread *t = b->current, *lanes = t - t->index % b->lanes;
     enum { MOST_LANES = 64 };
     void *all[MOST_LANES];
-    TL_EMU_INVARIANT(b, site, b->lanes <= MOST_LANES, "a warp of too many lanes");
+    TL_EMU_INVARIANT(b, site, b->lanes <= MOST_LANES, "a warp of %u lanes", b->lanes);
     t->mine = mine;
     if (!arrive(b, leaf, site, constant)) {
         wait_here(b);
@@ -195,6 +203,8 @@ static bool warp_arrives(tl_emu_block *b)
         diverged(b, t, other);
     if (++b->warps_waiting < b->nwarps)
         return false;
+    TL_EMU_INVARIANT(b, t->site, b->warps_waiting == b->nwarps, "%u warps of %u are at a barrier",
+                     b->warps_waiting, b->nwarps);
     b->warps_waiting = 0;
     return true;
 }

@@ -157,6 +157,7 @@ static uint32_t bytes_of(uint32_t type)
 static uint64_t raw(const uint32_t *words, uint32_t bytes, uint32_t e)
 {
     uint64_t v = 0;
+    TL_INVARIANT_OR(0, bytes > 0 && bytes <= sizeof v, "an element of %u bytes", bytes);
     memcpy(&v, (const char *)words + (size_t)bytes * e, bytes);
     return v;
 }
@@ -275,11 +276,15 @@ static const places *places_of(const mma_call *x, int operand)
     shape s = shape_of(x->kind);
     uint32_t copies = x->kind == TL_MMA_WMMA1 && operand < 2 ? 2 : 1, row, column;
     uint32_t all = operand == 0 ? s.m * k : operand == 1 ? s.n * k : s.m * s.n;
+    TL_INVARIANT_OR(p, s.m <= MOST && s.n <= MOST && k <= MOST && all * copies % s.lanes == 0,
+                    "a product of %u x %u x %u by %u lanes", s.m, s.n, k, s.lanes);
     p->key = key;
     p->n = all * copies / s.lanes;
     for (uint32_t lane = 0; lane < s.lanes; lane++)
         for (uint32_t e = 0; e < p->n; e++) {
             tl_emu_mma_place(x->kind, operand, k, per, lane, e, &row, &column);
+            TL_INVARIANT_OR(p, row < MOST && column < MOST, "element %u of lane %u at %u, %u", e,
+                            lane, row, column);
             p->at[lane * p->n + e] = (uint16_t)(row * MOST + column);
         }
     return p;
@@ -307,7 +312,8 @@ static void multiply(tl_emu_block *block, void *const *mine)
     mma_call *const *lanes = (mma_call *const *)mine;
     const mma_call *first = lanes[0];
     shape s = shape_of(first->kind);
-    (void)block;
+    TL_EMU_INVARIANT(block, block->current->site, block->lanes == s.lanes,
+                     "a product of %u lanes in a warp of %u", s.lanes, block->lanes);
     for (int operand = 0; operand < 3; operand++) {
         const places *p = places_of(first, operand);
         for (uint32_t lane = 0; lane < s.lanes; lane++)

@@ -42,6 +42,8 @@ static const uint8_t races[TL_EMU_WRITES + 1][TL_EMU_WRITES + 1] = {
     [TL_EMU_WRITES] = {ALWAYS, ALWAYS, ALWAYS, ALWAYS},
 };
 
+_Static_assert(TL_EMU_WRITES == 3, "the effects before it are kept as crowds");
+
 /* ---- pages ---- */
 
 static void free_page(tl_emu_page *p)
@@ -63,6 +65,7 @@ void tl_emu_shadow_free(tl_emu_shadow *s)
 
 static uint32_t slot_of(tl_emu_page *const *pages, uint32_t nslots, uint64_t number)
 {
+    TL_INVARIANT_OR(0, nslots > 0 && (nslots & (nslots - 1)) == 0, "%u slots", nslots);
     uint32_t i = (uint32_t)((number * UINT64_C(0x9e3779b97f4a7c15)) >> 32) & (nslots - 1);
     while (pages[i] && pages[i]->number != number)
         i = (i + 1) & (nslots - 1);
@@ -102,6 +105,7 @@ static tl_emu_page *find_page(tl_emu_shadow *s, uint64_t number, uint32_t cell_b
 {
     if (2 * (s->npages + 1) > s->nslots && !grow(s))
         return NULL;
+    TL_INVARIANT_OR(NULL, 2 * s->npages < s->nslots, "%u pages in %u slots", s->npages, s->nslots);
     tl_emu_page **at = &s->pages[slot_of(s->pages, s->nslots, number)];
     if (!*at) {
         *at = new_page(number, cell_bits);
@@ -121,6 +125,8 @@ static void *repeat(const void *from, size_t n, size_t size, size_t times)
 
 static bool split(tl_emu_page *p, uint32_t cell_bits)
 {
+    TL_INVARIANT_OR(false, cell_bits < p->cell_bits && p->cell_bits <= PAGE_BITS,
+                    "cells of 2^%u bytes split into 2^%u", p->cell_bits, cell_bits);
     size_t n = PAGE_BYTES >> p->cell_bits, times = (size_t)1 << (p->cell_bits - cell_bits);
     tl_emu_stamp *writes = repeat(p->writes, n, sizeof *writes, times);
     crowd *crowds[CROWDS] = {0};
@@ -233,12 +239,14 @@ static void make_room(crowd *c, const entry *e)
 static void enter_crowd(crowd *c, const entry *e)
 {
     const tl_emu_stamp s = e->stamp;
+    TL_INVARIANT_VOID(s.tick > 0, "an access at no time");
     if (!is_of(c, 0, s.block))
         make_room(c, e);
     if (c->newest[0].tick < e->order->epoch)
         clear(c, 0);
     if (c->newest[0].tick && c->newest[0].thread != s.thread)
         c->second[0] = c->newest[0];
+    TL_INVARIANT_VOID(!is_of(c, 1, s.block), "a crowd of one block only");
     c->newest[0] = s;
 }
 
@@ -276,11 +284,17 @@ tl_emu_verdict tl_emu_shadow_enter(tl_emu_shadow *s, const tl_emu_order *o, tl_e
                                    tl_emu_conflict *out)
 {
     entry e = {o, effect, stamp};
+    TL_INVARIANT_OR(TL_EMU_FINE, bytes > 0 && bytes <= 16 && (bytes & (bytes - 1)) == 0,
+                    "an access of %u bytes", bytes);
+    TL_INVARIANT_OR(TL_EMU_FINE, at % bytes == 0, "%u bytes at %llu", bytes,
+                    (unsigned long long)at);
     tl_emu_verdict verdict = TL_EMU_FINE;
     uint32_t offset = (uint32_t)(at & (PAGE_BYTES - 1));
     tl_emu_page *p = find_page(s, at >> PAGE_BITS, log2_of(bytes));
     if (!p || !prepare(p, effect, log2_of(bytes)))
         return TL_EMU_NO_MEMORY;
+    TL_INVARIANT_OR(TL_EMU_FINE, p->cell_bits <= log2_of(bytes), "cells of 2^%u bytes",
+                    p->cell_bits);
     size_t first = offset >> p->cell_bits, end = (offset + bytes) >> p->cell_bits;
     for (size_t cell = first; cell < end; cell++) {
         tl_emu_effect with;

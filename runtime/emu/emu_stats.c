@@ -101,6 +101,7 @@ static uint64_t most_equal(const uint64_t *at, uint32_t n)
 static uint32_t collect(const request *r, uint32_t from, uint32_t to, uint64_t *at)
 {
     uint32_t n = 0;
+    TL_INVARIANT_OR(0, to <= TL_EMU_MAX_LANES, "lanes %u to %u", from, to);
     for (uint32_t lane = from; lane < to; lane++)
         if (r->on >> lane & 1)
             at[n++] = r->at[lane];
@@ -153,6 +154,8 @@ static void count_request(const request *r, const site_queues *site, uint32_t la
     c->executed++;
     if (!r->on)
         return;
+    TL_INVARIANT_VOID(site->bytes > 0 && (uint32_t)__builtin_popcountll(r->on) <= r->arrived,
+                      "a request of %u bytes by %u threads", site->bytes, r->arrived);
     c->requests++;
     c->threads += (uint64_t)__builtin_popcountll(r->on);
     if (site->space == TL_EMU_GLOBAL)
@@ -207,6 +210,7 @@ static bool meet_site(tl_emu_block_stats *b, site_queues *s)
 
 static uint32_t warp_width(const tl_emu_block_stats *b, uint32_t warp)
 {
+    TL_INVARIANT_OR(0, warp < b->nwarps, "warp %u of %u", warp, b->nwarps);
     uint32_t rest = b->threads - warp * b->stats->lanes;
     return rest < b->stats->lanes ? rest : b->stats->lanes;
 }
@@ -232,8 +236,12 @@ static void enter_access(tl_emu_block_stats *b, uint32_t site, uint32_t thread,
         }
         q->items[q->n++] = (request){0};
     }
+    TL_INVARIANT_VOID(number >= q->number + q->first && number - q->number < q->n,
+                      "occurrence %u, those from %u to %u wait", number, q->number + q->first,
+                      q->number + q->n);
     request *r = &q->items[number - q->number];
     r->arrived++;
+    TL_INVARIANT_VOID(r->arrived <= lanes, "%u of %u lanes have come", r->arrived, lanes);
     if (access) {
         s->bytes = access->bytes;
         s->space = access->space;
@@ -361,6 +369,7 @@ bool tl_emu_block_stats_end(tl_emu_block_stats *b)
 {
     tl_emu_stats *s = b->stats;
     bool ok = !b->lost;
+    TL_INVARIANT_OR(false, b->sites && b->queues, "counts of no block");
     for (uint32_t i = 0; i < 2 * s->nsites; i++)
         for (uint32_t w = 0; b->queues[i].warps && w < b->nwarps; w++)
             finish_front(b, i, &b->queues[i].warps[w], 0, true);
@@ -491,6 +500,7 @@ static uint32_t gather(const tl_emu_stats *s, entry *entries)
         else
             entries[merged++] = entries[i];
     }
+    TL_INVARIANT_OR(0, merged <= n && n <= s->nsites, "%u entries of %u sites", merged, s->nsites);
     return merged;
 }
 
@@ -518,6 +528,7 @@ static void add_to_totals(totals *t, const entry *e)
     case TL_LEAF_FAMILY_LDG:
     case TL_LEAF_FAMILY_STG:
         add(&t->global[row->family == TL_LEAF_FAMILY_STG ? STORES : LOADS], c);
+        TL_INVARIANT_VOID(row->size >= 8 && row->size >> (WIDTHS + 2) <= 1, "%u bits", row->size);
         t->widths[__builtin_ctz(row->size / 8)] += c->threads;
         break;
     case TL_LEAF_FAMILY_ATOM: add(&t->atomics, c); break;

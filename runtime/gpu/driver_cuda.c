@@ -36,6 +36,7 @@ static tile_status identify(tl_dev *d)
         status = TL_GPU_CALL(d, device_attribute, &minor, ATTRIBUTE_CAPABILITY_MINOR, d->device);
     if (status != TILE_OK)
         return status;
+    TL_INVARIANT(major >= 0 && minor >= 0 && minor < 10, "compute capability %d.%d", major, minor);
     d->capability = major * 10 + minor;
     if (d->capability < OLDEST_CAPABILITY)
         return tl_fail(TILE_UNAVAILABLE,
@@ -98,6 +99,7 @@ static tile_status attach(tl_dev *d)
 
 static void detach(tl_dev *d)
 {
+    TL_INVARIANT_VOID(d->context, "device cuda:%d is detached, but was never attached", d->ordinal);
     if (d->retained)
         d->api.context_release(d->device);
 }

@@ -64,6 +64,7 @@ static tile_status new_module(tl_dev *d, const void *code, uint32_t ncode, tl_gp
         return tl_fail(status, "the driver rejects the code: %s%s%s", tile_last_error(),
                        log[0] ? "\n" : "", log);
     }
+    TL_INVARIANT(m->handle, "the driver gave no module");
     m->code = code;
     m->next = d->modules;
     d->modules = m;
@@ -92,6 +93,7 @@ static void drop_module(tl_dev *d, tl_gpu_module *m)
 {
     tile_status status = TILE_OK;
     pthread_mutex_lock(&d->lock);
+    TL_DEBUG_INVARIANT(m->users > 0, "a module is dropped by more than hold it");
     if (--m->users == 0) {
         tl_gpu_module **at = &d->modules;
         while (*at != m)
@@ -123,6 +125,7 @@ static tile_status find_function(tl_dev *d, tl_code *code, const char *symbol)
     tile_status status;
     TL_GPU_WITHIN(d, status,
                   TL_GPU_CALL(d, module_function, &code->function, code->module->handle, symbol));
+    TL_INVARIANT(status != TILE_OK || code->function, "the driver gave no function for %s", symbol);
     if (status == TILE_OK && code->shared_bytes > DEFAULT_SHARED_LIMIT && d->api.function_set)
         TL_GPU_WITHIN(d, status,
                       TL_GPU_CALL(d, function_set, code->function, FUNCTION_MAX_DYNAMIC_SHARED,
@@ -181,6 +184,7 @@ static void collect_all(tl_dev *d, const void *image)
 
 void tl_gpu_code_unload(tl_dev *d, tl_code *code)
 {
+    TL_INVARIANT_VOID(code && code->image, "code of no image is unloaded");
     if (code->debug_slot != TL_GPU_NO_SLOT)
         collect_all(d, code->image);
     if (code->module)

@@ -15,6 +15,9 @@ enum {
     OLD_ARCH_NAME_AT = 396,  /* and in the one before it */
 };
 
+_Static_assert(ARCH_NAME_AT < PROPERTIES_BYTES && OLD_ARCH_NAME_AT < PROPERTIES_BYTES,
+               "the name lies inside, whichever it is");
+
 static tile_status identify(tl_dev *d)
 {
     char properties[PROPERTIES_BYTES + 1] = {0};

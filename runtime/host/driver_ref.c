@@ -25,6 +25,8 @@ _Static_assert((int)TL_RUN_ASSERT == (int)TL_FAIL_ASSERT &&
                    (int)TL_RUN_UNINIT == (int)TL_FAIL_UNINIT &&
                    (int)TL_RUN_ASYNC == (int)TL_FAIL_ASYNC,
                "kinds of failure go through as they are");
+_Static_assert((int)TILE_MAX_RANK == (int)TL_MAX_VIEW_RANK,
+               "extents and strides go through as they are");
 _Static_assert((int)TILE_BOOL == (int)TL_BOOL && (int)TILE_F32 == (int)TL_F32 &&
                    (int)TILE_F4E2M1 == (int)TL_F4E2M1,
                "element types go through as they are");
@@ -67,6 +69,7 @@ static tile_status ref_open(const char *spec, tl_dev **out_dev)
 
 static void ref_close(tl_dev *dev)
 {
+    TL_INVARIANT_VOID(!dev->blocks, "device ref is closed while memory of it is in use");
     pthread_mutex_destroy(&dev->lock);
     free(dev);
 }
@@ -120,6 +123,7 @@ static void ref_mem_free(tl_dev *dev, void *address)
     if (b)
         *at = b->next;
     pthread_mutex_unlock(&dev->lock);
+    TL_INVARIANT_VOID(b, "memory at %p is freed that was not allocated", address);
     if (b)
         free(b->shadow);
     free(b);
@@ -275,6 +279,7 @@ static void on_fail(void *user, const int32_t *pid, TlInterpFailKind kind, TlLoc
 
 static void bind_args(const tl_launch *launch, TlInterpArg *to)
 {
+    TL_INVARIANT_VOID(launch->nargs <= TL_MAX_PARAMS, "%u arguments", launch->nargs);
     for (uint32_t i = 0; i < launch->nargs; i++) {
         const tile_arg *from = &launch->args[i];
         memset(&to[i], 0, sizeof to[i]);
@@ -330,6 +335,7 @@ static tile_status ref_run(tl_dev *dev, tl_code *code, const tl_launch *launch, 
     Run run = {code, launch, sink, 0};
     TlArena scratch;
     TlGuard g;
+    TL_INVARIANT(code->fn && launch->programs > 0, "no kernel, or no program, to run");
     bind_args(launch, args);
     bind_shadows(dev, launch, args);
     tl_arena_init(&scratch, (TlAlloc){NULL, NULL});

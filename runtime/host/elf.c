@@ -154,7 +154,8 @@ static bool is_relocation_table(const loader *l, uint32_t i)
 
 static Elf64_Rela relocation(const loader *l, const Elf64_Shdr *table, uint64_t i)
 {
-    Elf64_Rela r;
+    Elf64_Rela r = {0};
+    TL_INVARIANT_OR(r, i < table->sh_size / sizeof r, "relocation %llu", (unsigned long long)i);
     memcpy(&r, l->object + table->sh_offset + i * sizeof r, sizeof r);
     return r;
 }
@@ -210,6 +211,7 @@ static tile_status choose_sections(loader *l)
 
 static const tl_elf_symbol *known_symbol(const loader *l, uint64_t index)
 {
+    TL_INVARIANT_OR(NULL, index < l->nsymbols, "symbol %llu", (unsigned long long)index);
     const Elf64_Sym *s = &l->symbols[index];
     for (size_t i = 0; index && s->st_shndx == SHN_UNDEF && i < l->nknown; i++)
         if (strcmp(l->known[i].name, l->strings + s->st_name) == 0)
@@ -249,6 +251,8 @@ static uint64_t align_to(uint64_t x, uint64_t alignment)
 static tile_status lay_out(loader *l)
 {
     uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), at = 0;
+    TL_INVARIANT(page > 0 && (page & (page - 1)) == 0, "pages of %llu bytes",
+                 (unsigned long long)page);
     for (int g = 0; g < GROUPS; g++) {
         l->begin[g] = at = align_to(at, page);
         for (uint32_t i = 0; i < l->nsections; i++) {
@@ -290,6 +294,10 @@ static tile_status map(loader *l)
         return out_of_memory();
     l->base = p;
     for (uint32_t i = 0; i < l->nsections; i++)
+        TL_INVARIANT(l->place[i] == NOWHERE ||
+                         l->place[i] + l->sections[i].sh_size <= l->begin[GROUPS],
+                     "section %u lies outside the mapping", i);
+    for (uint32_t i = 0; i < l->nsections; i++)
         if (l->place[i] != NOWHERE && l->sections[i].sh_type != SHT_NOBITS)
             memcpy(l->base + l->place[i], l->object + l->sections[i].sh_offset,
                    l->sections[i].sh_size);
@@ -325,6 +333,7 @@ static tile_status symbol_address(const loader *l, uint64_t index, uint64_t *out
 
 static uint64_t got_address(const loader *l, uint64_t symbol)
 {
+    TL_INVARIANT_OR(0, l->got[symbol] <= l->ngot, "entry %u of %u", l->got[symbol], l->ngot);
     return (uint64_t)(uintptr_t)l->base + l->got_place + 8 * (uint64_t)(l->got[symbol] - 1);
 }
 
@@ -353,6 +362,9 @@ static void write_stub(int machine, char *at, uint64_t address)
 
 static void fill_stubs(const loader *l)
 {
+    for (uint32_t i = 0; i < l->nsymbols; i++)
+        TL_INVARIANT_VOID(!l->stub[i] || (l->stub[i] <= l->nstubs && known_symbol(l, i)),
+                          "stub %u of %u", l->stub[i], l->nstubs);
     for (uint32_t i = 0; i < l->nsymbols; i++)
         if (l->stub[i])
             write_stub(l->machine, l->base + l->stub_place + STUB_BYTES * (l->stub[i] - 1),
@@ -395,6 +407,8 @@ static fit relocate_x86_64(uint32_t type, char *at, uint64_t s, uint64_t a, uint
 /* Replaces `width` bits at `shift` of an instruction by the low bits of value. */
 static fit put_field(char *at, uint64_t value, int shift, int width, bool fits)
 {
+    TL_INVARIANT_OR(UNKNOWN, width > 0 && shift + width <= 32, "bits %d to %d of a word", shift,
+                    shift + width);
     uint32_t word, mask = (uint32_t)(((UINT64_C(1) << width) - 1) << shift);
     memcpy(&word, at, 4);
     word = (word & ~mask) | ((uint32_t)(value << shift) & mask);
@@ -511,6 +525,7 @@ static tile_status protect(const loader *l)
     static const int modes[GROUPS] = {PROT_READ | PROT_EXEC, PROT_READ, PROT_READ | PROT_WRITE};
     for (int g = 0; g < GROUPS; g++) {
         uint64_t bytes = l->begin[g + 1] - l->begin[g];
+        TL_INVARIANT(l->begin[g] <= l->begin[g + 1], "group %d of pages ends before it begins", g);
         if (bytes && mprotect(l->base + l->begin[g], bytes, modes[g]) != 0)
             return tl_fail(TILE_NO_RESOURCE,
                            "kernel code may not be made executable on this system");
