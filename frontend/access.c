@@ -78,6 +78,7 @@ static int32_t slice_number(TlSema *s, TlAccess *out, const TlExpr *e, const cha
 
 static void index_axis(TlSema *s, TlAccess *out, const TlIndex *ix)
 {
+    TL_ASSERT(ix->at && (ix->width || !ix->step), "an index with a step, but no width");
     TlAxis axis = {.kind = TL_AXIS_SCALAR, .width = 1, .step = 1};
     TlValue *at = index_value(s, out, ix->at, ix->width != NULL);
     if (ix->width) {
@@ -106,6 +107,7 @@ static void align_pointwise(TlSema *s, TlAccess *out)
     for (uint32_t i = 0; i < out->naxes; i++) {
         if (out->axes[i].kind == TL_AXIS_TILE) {
             const TlType *t = out->index[i]->type;
+            TL_ASSERT(t->rank > 0, "an index of rank 0 as a tile");
             if (t->rank > max_rank)
                 max_rank = t->rank;
             last_tile = (int)i;
@@ -272,16 +274,19 @@ typedef struct Operands {
 
 static void add_attr(Operands *o, TlAttrId id, int64_t v)
 {
+    TL_ASSERT(o->nattrs < sizeof o->attrs / sizeof *o->attrs, "attribute %u", o->nattrs);
     o->attrs[o->nattrs++] = (TlAttr){.id = id, .u.i = v};
 }
 
 static void add_place(TlSema *s, Operands *o, const TlAccess *a)
 {
+    TL_ASSERT(a->base && a->naxes <= TL_MAX_VIEW_RANK, "a place of %u axes", a->naxes);
     o->in[o->n++] = a->base;
     if (a->view) {
         TlAxis *axes = TL_NEW_ARRAY(&s->b.fn->module->arena, TlAxis, a->naxes + 1);
         for (uint32_t i = 0; i < a->naxes; i++) {
             axes[i] = a->axes[i];
+            TL_ASSERT(a->index[i], "a place without index %u", i);
             o->in[o->n++] = a->index[i];
         }
         o->attrs[o->nattrs++] = (TlAttr){.id = TL_ATTR_AXES, .n = a->naxes, .u.axes = axes};
@@ -322,6 +327,7 @@ static void add_hints(Operands *o, const TlMemArgs *m)
 
 static const TlType *tile_of(TlSema *s, const TlAccess *a)
 {
+    TL_ASSERT(tl_access_ok(a) && a->rank <= TL_MAX_RANK, "a tile of rank %d", a->rank);
     return tl_type_tile(s->ctx, a->dtype, a->rank, a->shape);
 }
 

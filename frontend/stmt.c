@@ -294,7 +294,9 @@ static void leave(TlSema *s, const TlStmt *st)
     } else if (!loop) {
         tl_err(s, st->loc, TL_E0331, st->kind == TL_ST_BREAK ? "break" : "continue");
     } else {
-        tl_var_set(s, st->kind == TL_ST_BREAK ? loop->broken : loop->continued, tl_val_bool(true));
+        TlVar *flag = st->kind == TL_ST_BREAK ? loop->broken : loop->continued;
+        TL_ASSERT(flag, "a loop does not know that its body leaves it");
+        tl_var_set(s, flag, tl_val_bool(true));
     }
 }
 
@@ -432,6 +434,7 @@ static bool has_exits(const TlStmt *st)
 
 static void list_from(TlSema *s, const TlStmts *list, uint32_t from)
 {
+    TL_ASSERT(from <= list->len, "statement %u of %u", from, list->len);
     tl_sequence(s, list_item, (void *)(uintptr_t)list, from, list->len);
 }
 

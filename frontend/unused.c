@@ -28,6 +28,7 @@ static void see_stmt(Scan *u, const TlStmt *st);
 
 static void declare_in(Scan *u, TlName name, TlLoc loc, const char *what, bool *read)
 {
+    TL_ASSERT(name && read, "a name without a mark of its being read");
     Named *n = TL_NEW(&u->prog->ctx->perm, Named);
     *n = (Named){.outer = u->scope,
                  .name = name,
@@ -64,6 +65,7 @@ static void report(const Scan *u, const Named *n)
 static void close_scope(Scan *u, Named *outer)
 {
     for (; u->scope != outer; u->scope = u->scope->outer) {
+        TL_ASSERT(u->scope, "a scope is closed that was never opened");
         report(u, u->scope);
         tl_map_put_ptr(&u->names, u->scope->name, u->scope->hidden);
     }
@@ -283,6 +285,9 @@ static void see_function(Scan *u, const TlItem *f)
     for (uint32_t i = 0; i < f->params.len; i++)
         declare(u, f->params.data[i].name, f->params.data[i].loc, "parameter");
     Named *param = u->scope;
+    for (uint32_t i = f->params.len; i-- > 0; param = param->outer)
+        TL_ASSERT(param->name == f->params.data[i].name, "parameter %u is out of order", i);
+    param = u->scope;
     for (uint32_t i = f->params.len; i-- > 0; param = param->outer)
         bind_names(u, &f->params.data[i], param->read);
     for (uint32_t i = 0; i < f->params.len; i++)

@@ -89,6 +89,7 @@ static bool operands_differ(const Differ *d, const TlOp *op)
 /* Operands `from`... of an op, to as many values. */
 static void pass_on(Differ *d, const TlOp *op, uint32_t from, TlValue *const *to, uint32_t n)
 {
+    TL_ASSERT(from + n <= op->nin, "operands %u to %u of %u", from, from + n, op->nin);
     for (uint32_t i = 0; i < n; i++)
         join(d, to[i], d->value[tl_in(op, from + i)->id]);
 }
@@ -145,6 +146,7 @@ static Differ find_differences(const Warn *w)
 {
     Differ d = {.value = TL_NEW_ARRAY(w->s->arena, bool, w->fn->nvalues + 1), .changed = true};
     for (int passes = 0; d.changed; passes++) {
+        TL_ASSERT(passes <= MOST_PASSES + 1, "what differs is never settled");
         d.changed = false;
         if (passes == MOST_PASSES) /* enough looked at: let all differ */
             memset(d.value, true, w->fn->nvalues + 1);
@@ -418,6 +420,7 @@ static const Effect effects[] = {
 void tl_warn_no_effect(TlSema *s, const char *word, TlLoc loc)
 {
     const char *kind = s->options->target_kind;
+    TL_ASSERT(kind && word, "no target, or no word, to warn of");
     if (!warns_at(s, loc) || (strcmp(kind, "cuda") != 0 && strcmp(kind, "hip") != 0))
         return;
     for (size_t i = 0; i < sizeof effects / sizeof *effects; i++) {

@@ -1,5 +1,5 @@
 /* Invariants of the runtime (runtime/invariant.h): one of each kind is broken on purpose. A release
- * build reports it and goes on; a debug build aborts, so there each runs in a process of its own. */
+ * build reports it and goes on. A debug build aborts, so there each has a process of its own. */
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/resource.h>
