@@ -314,6 +314,51 @@ static void show_tables(const tilec_report_kernel *k, const char *input)
     }
 }
 
+/* ---- diagnostics ---- */
+
+/* What has been shown: texts, one after another. Most warnings are the same for every target. */
+typedef struct Shown {
+    char *text;
+    size_t size;
+} Shown;
+
+/* Where the next diagnostic begins: a line that says `warning[...]` or `error[...]` itself, not one
+ * that quotes the source or is a note. JSON and SARIF are one piece. */
+static const char *next_diagnostic(const char *text)
+{
+    for (const char *line = strchr(text, '\n'); line && line[1]; line = strchr(line + 1, '\n')) {
+        size_t n = strcspn(line + 1, "\n");
+        const char *word = strstr(line + 1, "warning[");
+        if (!word || word > line + 1 + n)
+            word = strstr(line + 1, "error[");
+        if (*text != '{' && line[1] != ' ' && word && word < line + 1 + n)
+            return line + 1;
+    }
+    return text + strlen(text);
+}
+
+static void show_once(void *user, const char *text)
+{
+    Shown *shown = user;
+    for (const char *end; *text; text = end) {
+        end = next_diagnostic(text);
+        size_t n = (size_t)(end - text);
+        char *more = realloc(shown->text, shown->size + n + 1);
+        if (more) {
+            shown->text = more;
+            memcpy(more + shown->size, text, n);
+            more[shown->size + n] = 0;
+            if (strstr(more, more + shown->size) != more + shown->size) {
+                more[shown->size] = 0;
+                continue;
+            }
+            shown->size += n;
+        }
+        fflush(stdout); /* in order with what is explained */
+        fwrite(text, 1, n, stderr);
+    }
+}
+
 /* ---- kernels ---- */
 
 static void show_kernel(const tilec_report *r, const tilec_report_kernel *k, const char *input)
@@ -331,9 +376,11 @@ static void show_kernel(const tilec_report *r, const tilec_report_kernel *k, con
     show_tables(k, input);
 }
 
-static int explain_target(const Options *o, const char *target)
+static int explain_target(const Options *o, const char *target, Shown *shown)
 {
     tilec_options c = o->compile;
+    c.diagnostic = show_once;
+    c.user = shown;
     tilec_output *output = NULL;
     c.target = target;
     c.emit = "image";
@@ -374,16 +421,18 @@ int command_explain(const Options *o)
 {
     const char *list = o->target ? o->target : "sm_80,gfx942";
     int status = check_targets(list);
+    Shown shown = {0};
     for (const char *p = list; *p && status == EXIT_FINE;) {
         char target[64];
         size_t n = strcspn(p, ",");
         snprintf(target, sizeof target, "%.*s", (int)n, p);
         if (p != list)
             puts("\n");
-        status = explain_target(o, target);
+        status = explain_target(o, target, &shown);
         if (status == EXIT_FINE && o->items.len)
             status = count(o, target);
         p += n + (p[n] == ',');
     }
+    free(shown.text);
     return status;
 }
