@@ -367,6 +367,7 @@ static bool run_passes(TlJob *j)
                       .print_after = o->print_after,
                       .dump_dir = o->dump_dir,
                       .stop_after = o->stop_after,
+                      .around = tl_pipeline_around(),
                       .skip = o->skip,
                       .override = o->override,
                       .bisect = o->bisect,

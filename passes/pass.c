@@ -499,12 +499,14 @@ static bool run_all(Runner *r, const char *pipeline)
         !check_names(r, o->skip, "skip") || !check_names(r, o->stop_after, "stop-after") ||
         !check_names(r, o->override, "override"))
         return false;
+    bool stopped = false;
     for (uint32_t i = 0; i < r->steps.len; i++) {
+        const char *name = r->steps.data[i].pass->name;
+        if (stopped && !is_listed(o->around, name))
+            continue;
         if (!run_step(r, &r->steps.data[i], (int)i + 1))
             return false;
-        if (o->stop_after &&
-            same_word(r->steps.data[i].pass->name, o->stop_after, strlen(o->stop_after)))
-            break;
+        stopped |= o->stop_after && same_word(name, o->stop_after, strlen(o->stop_after));
     }
     if (o->time_passes)
         report_times(r);
