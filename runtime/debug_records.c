@@ -23,7 +23,7 @@ typedef struct element {
 
 /* Elements [begin, end) are one value; rank: its place among those of its block. */
 typedef struct value {
-    uint32_t begin, end, place;
+    uint32_t begin, end, rank;
 } value;
 
 typedef struct prints {
@@ -115,10 +115,10 @@ static int by_passage(const void *a, const void *b)
     return c ? c : compare(x->number, y->number);
 }
 
-static int by_place(const void *a, const void *b)
+static int by_rank(const void *a, const void *b)
 {
     const value *x = a, *y = b;
-    return compare(x->place, y->place);
+    return compare(x->rank, y->rank);
 }
 
 static bool same_print(const element *a, const element *b)
@@ -143,12 +143,12 @@ static void find_values(prints *p)
     for (uint32_t i = 0; i < p->nelements; i++) {
         bool begins = i == 0 || !same_print(&e[i], &e[i - 1]) || e[i].passage != e[i - 1].passage;
         if (begins) /* by the lowest thread's first record */
-            p->values[p->nvalues++] = (value){.begin = i, .place = e[i].number};
+            p->values[p->nvalues++] = (value){.begin = i, .rank = e[i].number};
         p->values[p->nvalues - 1].end = i + 1;
     }
     TL_INVARIANT_VOID(p->nvalues <= p->nelements && !p->nelements == !p->nvalues,
                       "%u values of %u elements", p->nvalues, p->nelements);
-    qsort(p->values, p->nvalues, sizeof *p->values, by_place);
+    qsort(p->values, p->nvalues, sizeof *p->values, by_rank);
 }
 
 /* ---- 4: values ---- */

@@ -22,7 +22,7 @@ static void line(const char *word, const char *format, ...)
     putchar('\n');
 }
 
-static bool same_line(const tilec_report_place *a, const tilec_report_place *b)
+static bool same_line(const tilec_report_position *a, const tilec_report_position *b)
 {
     return a && a->line == b->line && strcmp(a->file, b->file) == 0;
 }
@@ -34,7 +34,8 @@ static const char *base_name(const char *path)
 }
 
 /* The source line, without what it begins with; once for things that stand together. */
-static void quote(const tilec_report_place *p, const tilec_report_place *before, const char *input)
+static void quote(const tilec_report_position *p, const tilec_report_position *before,
+                  const char *input)
 {
     if (same_line(before, p))
         return;
@@ -45,7 +46,7 @@ static void quote(const tilec_report_place *p, const tilec_report_place *before,
            n > MOST_SOURCE ? MOST_SOURCE : n, text, n > MOST_SOURCE ? "..." : "");
 }
 
-static int compare_places(const tilec_report_place *a, const tilec_report_place *b)
+static int compare_positions(const tilec_report_position *a, const tilec_report_position *b)
 {
     int file = strcmp(a->file, b->file);
     if (file)
@@ -55,11 +56,11 @@ static int compare_places(const tilec_report_place *a, const tilec_report_place 
     return a->col < b->col ? -1 : a->col > b->col;
 }
 
-/* Every row begins with its place. Rows of one place stay in the order of the program. */
-static int by_place(const void *a, const void *b)
+/* Every row begins with its position. Rows of one position stay in the order of the program. */
+static int by_position(const void *a, const void *b)
 {
-    const tilec_report_place *const *x = a, *const *y = b;
-    int c = compare_places(*x, *y);
+    const tilec_report_position *const *x = a, *const *y = b;
+    int c = compare_positions(*x, *y);
     return c ? c : *x < *y ? -1 : *x > *y;
 }
 
@@ -71,11 +72,11 @@ typedef struct Table {
     bool (*same)(const void *a, const void *b); /* shown as one */
 } Table;
 
-/* The rows of a table by place, each with the line of source that it is about. */
+/* The rows of a table by position, each with the line of source that it is about. */
 static void show_rows(const Table *t, const void **sorted, const char *input)
 {
     for (size_t i = 0, next; i < t->n; i = next) {
-        for (next = i + 1; next < t->n && compare_places(sorted[i], sorted[next]) == 0 &&
+        for (next = i + 1; next < t->n && compare_positions(sorted[i], sorted[next]) == 0 &&
                            t->same(sorted[i], sorted[next]);)
             next++;
         quote(sorted[i], i ? sorted[i - 1] : NULL, input);
@@ -92,7 +93,7 @@ static void show_table(const Table *t, const char *input)
     }
     for (size_t i = 0; i < t->n; i++)
         sorted[i] = (const char *)t->rows + i * t->size;
-    qsort(sorted, t->n, sizeof *sorted, by_place);
+    qsort(sorted, t->n, sizeof *sorted, by_position);
     printf("\n%s\n", t->head);
     show_rows(t, sorted, input);
     free(sorted);

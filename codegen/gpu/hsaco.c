@@ -161,7 +161,7 @@ static void copy_group(Link *k, Group group, uint64_t delta)
 }
 
 /* Zeroed data has addresses behind `end` and no bytes; returns how many it takes. */
-static uint64_t place_zeroed(Link *k, uint64_t end)
+static uint64_t lay_out_zeroed(Link *k, uint64_t end)
 {
     uint64_t at = end;
     for (uint32_t i = 1; i < k->nsections; i++) {
@@ -346,7 +346,7 @@ static void link_object(Link *k)
     k->headers.data[dyn].sh_link = strtab;
     ph[3] = segment(PT_LOAD, PF_R | PF_W, begin, k->len, data_delta, PAGE);
     ph[4] = segment(PT_DYNAMIC, PF_R | PF_W, k->headers.data[dyn].sh_offset, k->len, data_delta, 8);
-    ph[3].p_memsz += place_zeroed(k, k->len + data_delta);
+    ph[3].p_memsz += lay_out_zeroed(k, k->len + data_delta);
 
     copy_group(k, G_DEBUG, 0);
     set_globals(k);

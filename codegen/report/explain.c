@@ -21,9 +21,9 @@ const char *tl_explain_keep(const TlExplain *e, const char *text)
     return text ? tl_strndup(e->out, text, strlen(text)) : "";
 }
 
-tilec_report_place tl_explain_place(const TlExplain *e, TlLoc loc)
+tilec_report_position tl_explain_position(const TlExplain *e, TlLoc loc)
 {
-    tilec_report_place p = {"", "", loc.line, loc.col};
+    tilec_report_position p = {"", "", loc.line, loc.col};
     if (loc.line == 0 || loc.file >= e->ctx->diags.sources.len)
         return p;
     const TlSource *s = &e->ctx->diags.sources.data[loc.file];
@@ -299,8 +299,8 @@ static void explain_buffers(TlExplain *e)
         uint64_t bytes = op->opcode == TL_OP_ALLOC ? tl_buf_bytes(op->out[0]->type)
                                                    : tl_op_shared_bytes(e->scratch, op);
         tl_vec_push(e->out, &all,
-                    (tilec_report_buffer){tl_explain_place(e, buffer_loc(op)), buffer_name(e, op),
-                                          (uint64_t)offset, bytes});
+                    (tilec_report_buffer){tl_explain_position(e, buffer_loc(op)),
+                                          buffer_name(e, op), (uint64_t)offset, bytes});
     }
     e->k->buffers = all.data;
     e->k->nbuffers = all.len;
@@ -402,7 +402,7 @@ static void explain_loops(TlExplain *e)
         if (op->opcode == TL_OP_WHILE || !tl_const_trips(op, &trips) || trips > INT64_MAX)
             trips = -1;
         tl_vec_push(e->out, &all,
-                    (tilec_report_loop){tl_explain_place(e, op->loc), tl_explain_loops(op),
+                    (tilec_report_loop){tl_explain_position(e, op->loc), tl_explain_loops(op),
                                         (int64_t)trips, loop_text(e, op)});
     }
     e->k->loops = all.data;

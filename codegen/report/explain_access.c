@@ -141,7 +141,7 @@ static tilec_report_access explain_access(const TlExplain *e, const TlOp *op)
     const TlLayout *l = p.rank ? tl_op_layout(op) : NULL;
     TlDtype d = p.base->type->dtype;
     uint32_t bytes = (uint32_t)tl_dtype_bytes(d);
-    tilec_report_access a = {.place = tl_explain_place(e, op->loc),
+    tilec_report_access a = {.position = tl_explain_position(e, op->loc),
                              .op = tl_op_info(op->opcode)->text,
                              .param = param_name(e, p.base),
                              .type = tl_dtype_name(d),

@@ -223,9 +223,9 @@ static TlBanks dot_write(const TlDotPlan *p, const TlDotSide *s, const TlDotWrit
     uint64_t on = 0;
     for (uint32_t lane = 0; lane < 1u << lane_bits; lane++) {
         k = tl_thread_map(&s->write_k, lane, 0) ^ w->k;
-        uint32_t place =
-            tl_thread_map(&s->write_place, lane, 0) ^ w->place ^ tl_dot_swizzle(s, w->k);
-        at[lane] = (place + (k & mask) * s->row) * bytes;
+        uint32_t cell =
+            tl_thread_map(&s->write_cell, lane, 0) ^ w->cell ^ tl_dot_swizzle(s, w->k);
+        at[lane] = (cell + (k & mask) * s->row) * bytes;
         on |= (uint64_t)((lane & s->skip_lanes) == 0) << lane;
     }
     return tl_banks_count(at, 1 << lane_bits, on, bytes << s->write_bits);
@@ -242,7 +242,7 @@ static void explain_multiply_add(const TlExplain *e, const TlOp *op, tilec_repor
         const TlDotSide *s = &p->side[i];
         for (uint32_t k = 0; k < s->nwrites; k++)
             add_banks(x, dot_write(p, s, &s->writes[k], lane_bits, bytes), 1);
-        TlBanks read = tl_banks_of_map(&s->read_place, bytes, lane_bits, 0, bytes << s->vec_bits);
+        TlBanks read = tl_banks_of_map(&s->read_cell, bytes, lane_bits, 0, bytes << s->vec_bits);
         add_banks(x, read, (uint64_t)s->nvectors * p->k);
     }
 }
@@ -385,7 +385,7 @@ void tl_explain_exchanges(TlExplain *e)
         if (!explain_op(e, op, &x))
             continue;
         const TlType *t = tile_of(op);
-        x.place = tl_explain_place(e, op->loc);
+        x.position = tl_explain_position(e, op->loc);
         x.branch = tl_explain_branch(op);
         x.loops = tl_explain_loops(op);
         x.bytes = t ? (uint64_t)tl_type_elems(t) * (uint64_t)tl_dtype_bytes(t->dtype) : 0;

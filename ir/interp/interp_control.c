@@ -47,7 +47,7 @@ static bool may_move(const TlUse *from, uint32_t i, const TlBlock *block)
     return true;
 }
 
-static void stage_copy(TlInterp *in, const TlValue *to, const TlValue *from)
+static void copy_next(TlInterp *in, const TlValue *to, const TlValue *from)
 {
     TlSlot *slot = tl_interp_slot(in, to);
     size_t bytes = tl_interp_bytes(to->type);
@@ -71,7 +71,7 @@ static void assign(TlInterp *in, TlValue *const *to, const TlUse *from, uint32_t
 {
     for (uint32_t i = 0; i < n; i++)
         if (to[i] != from[i].value && !may_move(from, i, leaving))
-            stage_copy(in, to[i], from[i].value);
+            copy_next(in, to[i], from[i].value);
     for (uint32_t i = 0; i < n; i++) {
         if (to[i] == from[i].value)
             continue;

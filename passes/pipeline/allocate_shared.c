@@ -46,7 +46,7 @@ typedef struct Span {
 typedef struct Allocator {
     TlFn *fn;
     TlPassCtx *px;
-    TlMap places; /* op to its number in program order */
+    TlMap numbers; /* op to its number in program order */
     TL_VEC(Span) spans;
     TL_VEC(Buffer *) all;     /* in program order */
     TL_VEC(Buffer *) by_size; /* largest first, then program order */
@@ -57,7 +57,7 @@ typedef struct Allocator {
 static Span *span_of(const Allocator *a, const TlOp *op)
 {
     uint64_t at = 0;
-    bool known = tl_map_get(&a->places, (uint64_t)(uintptr_t)op, &at);
+    bool known = tl_map_get(&a->numbers, (uint64_t)(uintptr_t)op, &at);
     TL_ASSERT(known, "an op without a place");
     return &a->spans.data[at];
 }
@@ -65,10 +65,10 @@ static Span *span_of(const Allocator *a, const TlOp *op)
 static void number_ops(Allocator *a)
 {
     TlArena *arena = a->px->scratch;
-    tl_map_init(&a->places, arena);
+    tl_map_init(&a->numbers, arena);
     uint32_t n = 0;
     for (TlOp *op = a->fn->body->first; op; op = tl_walk_next(op, NULL)) {
-        tl_map_put(&a->places, (uint64_t)(uintptr_t)op, n);
+        tl_map_put(&a->numbers, (uint64_t)(uintptr_t)op, n);
         tl_vec_push(arena, &a->spans, (Span){n, n});
         n++;
         for (TlOp *outer = op->block->parent; !op->next && outer; outer = outer->block->parent)
@@ -181,7 +181,7 @@ static int compare_sizes(const void *x, const void *y)
     return a->number < b->number ? -1 : 1;
 }
 
-/* ---- 2. places ---- */
+/* ---- 2. numbers ---- */
 
 /* May not share bytes, or would rather not: neighbours up to so many before and behind. */
 static bool keeps_apart(const Buffer *a, const Buffer *b, uint32_t before, uint32_t behind)
@@ -198,9 +198,9 @@ static uint64_t aligned(uint64_t offset, uint32_t alignment)
     return (offset + alignment - 1) & ~(uint64_t)(alignment - 1);
 }
 
-/* The lowest place for buffer i of by_size. A collision moves it behind the one it met, so places
+/* The lowest place for buffer i of by_size. A collision moves it behind the one it met, so numbers
  * only go up; done when a whole round meets nobody. */
-static uint64_t lowest_place(const Allocator *a, uint32_t i, uint32_t before, uint32_t behind)
+static uint64_t lowest_offset(const Allocator *a, uint32_t i, uint32_t before, uint32_t behind)
 {
     const Buffer *b = a->by_size.data[i];
     uint64_t offset = 0;
@@ -219,26 +219,26 @@ static uint64_t lowest_place(const Allocator *a, uint32_t i, uint32_t before, ui
     return offset;
 }
 
-static uint64_t choose_place(const Allocator *a, uint32_t i, uint64_t budget)
+static uint64_t choose_offset(const Allocator *a, uint32_t i, uint64_t budget)
 {
     uint64_t bytes = a->by_size.data[i]->bytes;
     for (uint32_t n = budget ? a->all.len : 0; n; n /= 2) {
-        uint64_t offset = lowest_place(a, i, n, n);
+        uint64_t offset = lowest_offset(a, i, n, n);
         if (offset + bytes <= budget)
             return offset;
     }
-    uint64_t offset = lowest_place(a, i, 1, 0);
-    return offset + bytes <= budget ? offset : lowest_place(a, i, 0, 0);
+    uint64_t offset = lowest_offset(a, i, 1, 0);
+    return offset + bytes <= budget ? offset : lowest_offset(a, i, 0, 0);
 }
 
 /* budget 0: no buffer tries to keep apart from others without need. */
-static uint64_t place_all(Allocator *a, uint64_t budget)
+static uint64_t lay_out_all(Allocator *a, uint64_t budget)
 {
     uint64_t total = 0;
     for (uint32_t i = 0; i < a->by_size.len; i++) {
         Buffer *b = a->by_size.data[i];
         TL_ASSERT(b->bytes > 0, "an empty buffer");
-        b->offset = choose_place(a, i, budget);
+        b->offset = choose_offset(a, i, budget);
         if (b->offset + b->bytes > total)
             total = b->offset + b->bytes;
     }
@@ -247,11 +247,11 @@ static uint64_t place_all(Allocator *a, uint64_t budget)
 
 static uint64_t allocate(Allocator *a)
 {
-    uint64_t least = place_all(a, 0), budget = least > BUDGET ? least : BUDGET;
+    uint64_t least = lay_out_all(a, 0), budget = least > BUDGET ? least : BUDGET;
     if (budget > a->px->machine->shared_bytes)
         budget = a->px->machine->shared_bytes;
-    uint64_t total = place_all(a, budget);
-    return total <= budget ? total : place_all(a, 0); /* who kept apart stood in another's way */
+    uint64_t total = lay_out_all(a, budget);
+    return total <= budget ? total : lay_out_all(a, 0); /* who kept apart stood in another's way */
 }
 
 /* ---- 3. results ---- */

@@ -87,7 +87,7 @@ typedef struct Barriers {
     /* the walk */
     Set now;
     uint32_t *trips; /* by event: its bits in `now` */
-    uint32_t level;  /* pairs with this depth around both get barriers */
+    uint32_t pair_depth; /* pairs with this depth around both get barriers */
     bool only_checks, more_arrived;
 } Barriers;
 
@@ -369,13 +369,13 @@ static uint32_t before_branch(const Barriers *b, uint32_t a, uint32_t x)
 }
 
 /* Where the barrier for a pair goes: before x, or before the outermost loop around x but not a. */
-static uint32_t barrier_place(const Barriers *b, uint32_t a, uint32_t x, uint32_t *level)
+static uint32_t barrier_event(const Barriers *b, uint32_t a, uint32_t x, uint32_t *pair_depth)
 {
     TL_ASSERT(a < b->events.len && x < b->events.len,
               "events %u and %u of %u", a, x, b->events.len);
     const Event *events = b->events.data;
     uint32_t common = common_loop(b, &events[a], &events[x]);
-    *level = common == NONE ? 0 : events[common].depth + 1;
+    *pair_depth = common == NONE ? 0 : events[common].depth + 1;
     while (events[x].loop != common)
         x = events[x].loop;
     return events[x].kind == ACCESS ? before_branch(b, a, x) : x;
@@ -397,11 +397,11 @@ static Found visit_access(Barriers *b, uint32_t x)
             continue;
         if (b->only_checks)
             return CONFLICT;
-        uint32_t level, place = barrier_place(b, b->now.data[i].access, x, &level);
-        if (level != b->level)
+        uint32_t pair_depth, at = barrier_event(b, b->now.data[i].access, x, &pair_depth);
+        if (pair_depth != b->pair_depth)
             continue; /* its turn comes */
-        b->events.data[place].has_barrier = true;
-        if (place != x)
+        b->events.data[at].has_barrier = true;
+        if (at != x)
             return PLACED;
         settle(b);
         break;
@@ -523,7 +523,7 @@ static Found walk(Barriers *b)
 static void place(Barriers *b)
 {
     b->only_checks = false;
-    for (b->level = b->depth + 1; b->level-- > 0;)
+    for (b->pair_depth = b->depth + 1; b->pair_depth-- > 0;)
         while (walk(b) == PLACED)
             ; /* a barrier before a loop: what was known inside no longer holds */
 }

@@ -196,7 +196,7 @@ void tl_emu_print_end(tl_emu_block *b);
 
 /* Where element e of a lane's operand (0 A, 1 B, 2 C) is in its matrix. per_word: elements of a
  * word. */
-void tl_emu_mma_place(tl_mma_kind kind, int operand, uint32_t k, uint32_t per_word, uint32_t lane,
+void tl_emu_mma_cell(tl_mma_kind kind, int operand, uint32_t k, uint32_t per_word, uint32_t lane,
                       uint32_t e, uint32_t *out_row, uint32_t *out_column);
 
 /* ---- emu_leaf.c ---- */

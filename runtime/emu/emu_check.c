@@ -45,7 +45,7 @@ struct tl_emu_watch {
     uint32_t nranges;
     range ranges[TL_MAX_PARAMS];
     stripe stripes[TL_EMU_STRIPES];
-    tl_emu_places *places;
+    tl_emu_released *released;
     tl_emu_stats *stats;
     uint32_t *ops;    /* by site, see tl_emu_order; UINT32_MAX: others */
     atomic_bool lost; /* out of memory: order is not known any more */
@@ -70,22 +70,22 @@ _Static_assert(TL_EMU_STRIPES == 64, "the upper 6 bits of a hash choose the stri
 _Static_assert(TL_EMU_STAMP_THREADS == 1 << 11 && TL_EMU_MAX_SITES == 1 << 20,
                "a stamp has 11 bits for the thread, 20 for the site");
 
-/* ---- places and reports ---- */
+/* ---- released and reports ---- */
 
 static const tile_image_site *sites_of(const tl_launch *l)
 {
     return (const void *)tl_image_text(l->image, l->kernel->sites);
 }
 
-tl_emu_place tl_emu_site_place(const tl_launch *l, uint32_t site)
+tl_emu_position tl_emu_site_position(const tl_launch *l, uint32_t site)
 {
     const tile_image_header *h = l->image;
     const uint32_t *files = (const void *)tl_image_text(l->image, h->files);
     if (site >= l->kernel->nsites)
-        return (tl_emu_place){"?", 0, 0, TL_LEAF_COUNT};
+        return (tl_emu_position){"?", 0, 0, TL_LEAF_COUNT};
     const tile_image_site *s = sites_of(l) + site;
     const char *path = s->file < h->nfiles ? tl_image_text(l->image, files[s->file]) : "?";
-    return (tl_emu_place){path, s->line, s->col, s->leaf};
+    return (tl_emu_position){path, s->line, s->col, s->leaf};
 }
 
 static const char *verb_of(const tl_emu_access *a)
@@ -205,7 +205,7 @@ void tl_emu_watch_free(tl_emu_watch *w)
         tl_emu_shadow_free(&w->stripes[i].shadow);
         pthread_mutex_destroy(&w->stripes[i].lock);
     }
-    tl_emu_places_free(w->places);
+    tl_emu_released_free(w->released);
     tl_emu_stats_free(w->stats);
     free(w->ops);
     free(w);
@@ -241,10 +241,10 @@ tile_status tl_emu_watch_new(const tl_launch *launch, const tl_emu_watch_options
     w->user = user;
     for (int i = 0; i < TL_EMU_STRIPES; i++)
         pthread_mutex_init(&w->stripes[i].lock, NULL);
-    w->places = options->check ? tl_emu_places_new() : NULL;
+    w->released = options->check ? tl_emu_released_new() : NULL;
     w->ops = options->check ? find_ops(launch) : NULL;
     w->stats = options->stats ? tl_emu_stats_new(launch, options->lanes) : NULL;
-    if ((options->check && (!w->places || !w->ops)) || (options->stats && !w->stats)) {
+    if ((options->check && (!w->released || !w->ops)) || (options->stats && !w->stats)) {
         tl_emu_watch_free(w);
         return tl_fail(TILE_NO_MEMORY, "out of memory");
     }
@@ -500,7 +500,7 @@ static void tell_race(tl_emu_block_watch *b, const tl_emu_access *a, const range
         c.with = s;
         c.effect = e;
     }
-    tl_emu_place with = tl_emu_site_place(b->watch->launch, c.with.site);
+    tl_emu_position with = tl_emu_site_position(b->watch->launch, c.with.site);
     char text[600], where[160], who[100] = "this program";
     if (r)
         snprintf(where, sizeof where, "byte %" PRIu64 " of '%.100s'", c.at - r->at, r->name);
@@ -577,7 +577,7 @@ static void check_race(tl_emu_block_watch *b, const tl_emu_access *a, const rang
 static void tell_flight(tl_emu_block_watch *b, const tl_emu_access *a, const range *r,
                         const tl_emu_copy *c)
 {
-    tl_emu_place with = tl_emu_site_place(b->watch->launch, c->site);
+    tl_emu_position with = tl_emu_site_position(b->watch->launch, c->site);
     char text[500], where[200];
     if (r)
         snprintf(where, sizeof where, "byte %" PRIu64 " of '%.100s', from where", c->at - r->at,
@@ -616,7 +616,7 @@ bool tl_emu_block_access(tl_emu_block_watch *b, const tl_emu_access *a)
     if (!allowed || !b->watch->options.check)
         return allowed;
     if (a->kind == TL_EMU_ATOMIC)
-        tl_emu_places_lock(b->watch->places, a->at);
+        tl_emu_released_lock(b->watch->released, a->at);
     check_access(b, a, r);
     return true;
 }
@@ -707,9 +707,9 @@ void tl_emu_block_atomic_done(tl_emu_block_watch *b, const tl_emu_access *a, boo
 {
     if (!b->watch->options.check)
         return;
-    if (!tl_emu_order_atomic(&b->order, b->watch->places, a, wrote))
+    if (!tl_emu_order_atomic(&b->order, b->watch->released, a, wrote))
         atomic_store(&b->watch->lost, true);
-    tl_emu_places_unlock(b->watch->places, a->at);
+    tl_emu_released_unlock(b->watch->released, a->at);
 }
 
 void tl_emu_block_skip(tl_emu_block_watch *b, uint32_t site, uint32_t thread)

@@ -20,13 +20,13 @@ typedef struct matrix {
 
 static uint32_t word_of(const matrix *m, uint32_t lane, bool trans)
 {
-    uint32_t word, group = lane >> 2, place = lane & 3;
+    uint32_t word, group = lane >> 2, column = lane & 3;
     uint16_t low, high;
-    memcpy(&word, m->rows[group] + 4 * place, sizeof word);
+    memcpy(&word, m->rows[group] + 4 * column, sizeof word);
     if (!trans)
         return word;
-    memcpy(&low, m->rows[2 * place] + 2 * group, sizeof low);
-    memcpy(&high, m->rows[2 * place + 1] + 2 * group, sizeof high);
+    memcpy(&low, m->rows[2 * column] + 2 * group, sizeof low);
+    memcpy(&high, m->rows[2 * column + 1] + 2 * group, sizeof high);
     return (uint32_t)high << 16 | low;
 }
 

@@ -27,14 +27,14 @@ static void describe(const tl_emu_block *b, tl_leaf leaf, uint32_t number, char 
 /* `t` has come to where others wait for something else. */
 static _Noreturn void diverged(tl_emu_block *b, const tl_emu_thread *t, const tl_emu_thread *other)
 {
-    char place[TEXT_BYTES / 2], text[TEXT_BYTES];
-    describe(b, other->leaf, other->site, place, sizeof place);
+    char position[TEXT_BYTES / 2], text[TEXT_BYTES];
+    describe(b, other->leaf, other->site, position, sizeof position);
     if (t->site == other->site)
         snprintf(text, sizeof text, "thread %u is in %s with %u, thread %u with %u", t->index,
                  tl_emu_leaf_name(t->leaf), t->constant, other->index, other->constant);
     else
         snprintf(text, sizeof text, "thread %u is in %s here, thread %u in %s", t->index,
-                 tl_emu_leaf_name(t->leaf), other->index, place);
+                 tl_emu_leaf_name(t->leaf), other->index, position);
     tl_emu_report_failure(b->job, b->linear, TL_RUN_DIVERGENCE, t->site, text);
     tl_emu_break(b);
 }
@@ -84,12 +84,12 @@ void tl_emu_report_deadlock(tl_emu_block *b)
             before++;
         if (!t->waits || before < i)
             continue;
-        char place[TEXT_BYTES / 2];
-        describe(b, t->leaf, t->site, place, sizeof place);
+        char position[TEXT_BYTES / 2];
+        describe(b, t->leaf, t->site, position, sizeof position);
         if (said == UINT32_MAX)
             first = t->site;
         n += (size_t)snprintf(text + n, sizeof text - n, "%sthread %u waits in %s",
-                              said == UINT32_MAX ? "nothing can run: " : "; ", i, place);
+                              said == UINT32_MAX ? "nothing can run: " : "; ", i, position);
         said = i;
     }
     tl_emu_report_failure(b->job, b->linear, TL_RUN_DEADLOCK, first, text);

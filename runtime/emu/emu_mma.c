@@ -49,7 +49,7 @@ static shape shape_of(tl_mma_kind kind)
 
 /* Element e of a lane: where it is along M or N (*out_free), and along K. per: elements of a
  * word. */
-static void operand_place(tl_mma_kind kind, int operand, uint32_t k, uint32_t per, uint32_t lane,
+static void operand_cell(tl_mma_kind kind, int operand, uint32_t k, uint32_t per, uint32_t lane,
                           uint32_t e, uint32_t *out_free, uint32_t *out_k)
 {
     uint32_t group = lane >> 2, in_group = lane & 3, word = e / per, part = e % per;
@@ -88,7 +88,7 @@ static void operand_place(tl_mma_kind kind, int operand, uint32_t k, uint32_t pe
 }
 
 /* Element e of a lane's C and D, of the instruction (before it is transposed). */
-static void result_place(tl_mma_kind kind, uint32_t lane, uint32_t e, uint32_t *out_i,
+static void result_cell(tl_mma_kind kind, uint32_t lane, uint32_t e, uint32_t *out_i,
                          uint32_t *out_j)
 {
     uint32_t group = lane >> 2, in_group = lane & 3;
@@ -124,18 +124,18 @@ static void result_place(tl_mma_kind kind, uint32_t lane, uint32_t e, uint32_t *
     }
 }
 
-void tl_emu_mma_place(tl_mma_kind kind, int operand, uint32_t k, uint32_t per_word, uint32_t lane,
+void tl_emu_mma_cell(tl_mma_kind kind, int operand, uint32_t k, uint32_t per_word, uint32_t lane,
                       uint32_t e, uint32_t *out_row, uint32_t *out_column)
 {
     uint32_t x, y;
     if (operand == 2) {
-        result_place(kind, lane, e, &x, &y);
+        result_cell(kind, lane, e, &x, &y);
         bool swap = shape_of(kind).transposed;
         *out_row = swap ? y : x;
         *out_column = swap ? x : y;
         return;
     }
-    operand_place(kind, operand, k, per_word, lane, e, &x, &y);
+    operand_cell(kind, operand, k, per_word, lane, e, &x, &y);
     *out_row = operand == 0 ? x : y;
     *out_column = operand == 0 ? y : x;
 }
@@ -223,7 +223,7 @@ static bool is_integer(const mma_call *x)
     return x->ring || x->type[2] == TILE_I32;
 }
 
-/* One lane's operand, n elements, to its places. */
+/* One lane's operand, n elements, to its cells. */
 static void load(const mma_call *x, int operand, const uint16_t *at, uint32_t n, element *to)
 {
     uint32_t type = x->type[operand], bytes = bytes_of(type);
@@ -258,17 +258,17 @@ static void store(const mma_call *x, const uint16_t *at, uint32_t n, const eleme
 /* ---- the product ---- */
 
 /* Where the elements of all lanes are in a matrix of MOST columns. */
-typedef struct places {
+typedef struct cells {
     uint32_t key; /* what they are of; 0 for nothing */
     uint32_t n;   /* elements of a lane */
     uint16_t at[2 * MOST * MOST];
-} places;
+} cells;
 
 /* They are worked out once: a kernel has one kind of instruction, most of the time. */
-static const places *places_of(const mma_call *x, int operand)
+static const cells *cells_of(const mma_call *x, int operand)
 {
-    static _Thread_local places kept[3];
-    places *p = &kept[operand];
+    static _Thread_local cells kept[3];
+    cells *p = &kept[operand];
     uint32_t bytes = bytes_of(x->type[operand]), per = bytes < 4 ? 4 / bytes : 1;
     uint32_t k = operand == 2 ? 1 : x->k, key = (uint32_t)x->kind << 16 | k << 8 | per;
     if (p->key == key)
@@ -282,7 +282,7 @@ static const places *places_of(const mma_call *x, int operand)
     p->n = all * copies / s.lanes;
     for (uint32_t lane = 0; lane < s.lanes; lane++)
         for (uint32_t e = 0; e < p->n; e++) {
-            tl_emu_mma_place(x->kind, operand, k, per, lane, e, &row, &column);
+            tl_emu_mma_cell(x->kind, operand, k, per, lane, e, &row, &column);
             TL_INVARIANT_OR(p, row < MOST && column < MOST, "element %u of lane %u at %u, %u", e,
                             lane, row, column);
             p->at[lane * p->n + e] = (uint16_t)(row * MOST + column);
@@ -315,14 +315,14 @@ static void multiply(tl_emu_block *block, void *const *mine)
     TL_EMU_INVARIANT(block, block->current->site, block->lanes == s.lanes,
                      "a product of %u lanes in a warp of %u", s.lanes, block->lanes);
     for (int operand = 0; operand < 3; operand++) {
-        const places *p = places_of(first, operand);
+        const cells *p = cells_of(first, operand);
         for (uint32_t lane = 0; lane < s.lanes; lane++)
             load(lanes[lane], operand, &p->at[lane * p->n], p->n, in[operand]);
     }
     for (uint32_t row = 0; row < s.m * MOST; row += MOST)
         (is_integer(first) ? integer_row : float_row)(&in[0][row], in[1], &in[2][row], s.n,
                                                       first->k);
-    const places *p = places_of(first, 2);
+    const cells *p = cells_of(first, 2);
     for (uint32_t lane = 0; lane < s.lanes; lane++)
         store(lanes[lane], &p->at[lane * p->n], p->n, in[2]);
 }

@@ -57,33 +57,33 @@ static void free_page(tl_emu_page *p)
 
 void tl_emu_shadow_free(tl_emu_shadow *s)
 {
-    for (uint32_t i = 0; i < s->nslots; i++)
+    for (uint32_t i = 0; i < s->nbuckets; i++)
         free_page(s->pages[i]);
     free(s->pages);
     *s = (tl_emu_shadow){0};
 }
 
-static uint32_t slot_of(tl_emu_page *const *pages, uint32_t nslots, uint64_t number)
+static uint32_t bucket_of(tl_emu_page *const *pages, uint32_t nbuckets, uint64_t number)
 {
-    TL_INVARIANT_OR(0, nslots > 0 && (nslots & (nslots - 1)) == 0, "%u slots", nslots);
-    uint32_t i = (uint32_t)((number * UINT64_C(0x9e3779b97f4a7c15)) >> 32) & (nslots - 1);
+    TL_INVARIANT_OR(0, nbuckets > 0 && (nbuckets & (nbuckets - 1)) == 0, "%u buckets", nbuckets);
+    uint32_t i = (uint32_t)((number * UINT64_C(0x9e3779b97f4a7c15)) >> 32) & (nbuckets - 1);
     while (pages[i] && pages[i]->number != number)
-        i = (i + 1) & (nslots - 1);
+        i = (i + 1) & (nbuckets - 1);
     return i;
 }
 
 static bool grow(tl_emu_shadow *s)
 {
-    uint32_t nslots = s->nslots ? 2 * s->nslots : 16;
-    tl_emu_page **pages = calloc(nslots, sizeof *pages);
+    uint32_t nbuckets = s->nbuckets ? 2 * s->nbuckets : 16;
+    tl_emu_page **pages = calloc(nbuckets, sizeof *pages);
     if (!pages)
         return false;
-    for (uint32_t i = 0; i < s->nslots; i++)
+    for (uint32_t i = 0; i < s->nbuckets; i++)
         if (s->pages[i])
-            pages[slot_of(pages, nslots, s->pages[i]->number)] = s->pages[i];
+            pages[bucket_of(pages, nbuckets, s->pages[i]->number)] = s->pages[i];
     free(s->pages);
     s->pages = pages;
-    s->nslots = nslots;
+    s->nbuckets = nbuckets;
     return true;
 }
 
@@ -103,10 +103,11 @@ static tl_emu_page *new_page(uint64_t number, uint32_t cell_bits)
 
 static tl_emu_page *find_page(tl_emu_shadow *s, uint64_t number, uint32_t cell_bits)
 {
-    if (2 * (s->npages + 1) > s->nslots && !grow(s))
+    if (2 * (s->npages + 1) > s->nbuckets && !grow(s))
         return NULL;
-    TL_INVARIANT_OR(NULL, 2 * s->npages < s->nslots, "%u pages in %u slots", s->npages, s->nslots);
-    tl_emu_page **at = &s->pages[slot_of(s->pages, s->nslots, number)];
+    TL_INVARIANT_OR(NULL, 2 * s->npages < s->nbuckets, "%u pages in %u buckets", s->npages,
+                    s->nbuckets);
+    tl_emu_page **at = &s->pages[bucket_of(s->pages, s->nbuckets, number)];
     if (!*at) {
         *at = new_page(number, cell_bits);
         s->npages += *at != NULL;
@@ -207,7 +208,7 @@ static void swap(crowd *c)
     }
 }
 
-/* All that is in place 0 happened before: it needs no watching any more. */
+/* All that is in entry 0 happened before: it needs no watching any more. */
 static bool is_settled(const crowd *c, const entry *e)
 {
     return tl_emu_is_before(e->order, e->stamp.thread, c->newest[0]) &&
@@ -225,7 +226,7 @@ static bool is_of(const crowd *c, int i, uint32_t block)
     return c->newest[i].tick && c->newest[i].block == block;
 }
 
-/* Makes place 0 this block's (or empty) and place 1 the newest other's. */
+/* Makes entry 0 this block's (or empty) and entry 1 the newest other's. */
 static void make_room(crowd *c, const entry *e)
 {
     if (is_settled(c, e))

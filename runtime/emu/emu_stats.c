@@ -413,15 +413,15 @@ __attribute__((format(printf, 2, 3))) static void put(text *t, const char *forma
     t->bytes[t->n] = 0;
 }
 
-/* One line of the text: the sites of one leaf at one place. */
+/* One line of the text: the sites of one leaf at one position. */
 typedef struct entry {
-    tl_emu_place place;
+    tl_emu_position position;
     counts counts, target; /* target: of copies, what they do to shared memory */
 } entry;
 
-static int by_place(const void *a, const void *b)
+static int by_position(const void *a, const void *b)
 {
-    const tl_emu_place *x = &((const entry *)a)->place, *y = &((const entry *)b)->place;
+    const tl_emu_position *x = &((const entry *)a)->position, *y = &((const entry *)b)->position;
     int path = strcmp(x->path, y->path);
     if (path)
         return path;
@@ -456,9 +456,9 @@ static void put_copy(text *t, const counts *from, const counts *to)
 static void put_site(text *t, const entry *e)
 {
     const counts *c = &e->counts;
-    const tl_leaf_row *row = row_of(e->place.leaf);
+    const tl_leaf_row *row = row_of(e->position.leaf);
     bool matrices = row->family == TL_LEAF_FAMILY_LDSM || row->family == TL_LEAF_FAMILY_LDSM_T;
-    put(t, "%.200s:%u:%u %s", e->place.path, e->place.line, e->place.col, row->name);
+    put(t, "%.200s:%u:%u %s", e->position.path, e->position.line, e->position.col, row->name);
     if (row->family == TL_LEAF_FAMILY_CP_ASYNC) {
         put_copy(t, c, &e->target);
         return;
@@ -484,17 +484,17 @@ static void put_site(text *t, const entry *e)
     }
 }
 
-/* Sites merged by place and leaf and sorted; the number of entries. */
+/* Sites merged by position and leaf and sorted; the number of entries. */
 static uint32_t gather(const tl_emu_stats *s, entry *entries)
 {
     uint32_t n = 0, merged = 0;
     for (uint32_t i = 0; i < s->nsites; i++)
         if (s->sites[i].executed)
             entries[n++] =
-                (entry){tl_emu_site_place(s->launch, i), s->sites[i], s->sites[s->nsites + i]};
-    qsort(entries, n, sizeof *entries, by_place);
+                (entry){tl_emu_site_position(s->launch, i), s->sites[i], s->sites[s->nsites + i]};
+    qsort(entries, n, sizeof *entries, by_position);
     for (uint32_t i = 0; i < n; i++) {
-        if (merged > 0 && by_place(&entries[merged - 1], &entries[i]) == 0)
+        if (merged > 0 && by_position(&entries[merged - 1], &entries[i]) == 0)
             add(&entries[merged - 1].counts, &entries[i].counts),
                 add(&entries[merged - 1].target, &entries[i].target);
         else
@@ -514,7 +514,7 @@ typedef struct totals {
 
 static void add_to_totals(totals *t, const entry *e)
 {
-    const tl_leaf_row *row = row_of(e->place.leaf);
+    const tl_leaf_row *row = row_of(e->position.leaf);
     const counts *c = &e->counts;
     switch ((int)row->family) {
     case TL_LEAF_FAMILY_CP_ASYNC:

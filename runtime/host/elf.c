@@ -42,15 +42,15 @@ typedef struct loader {
     uint32_t nsymbols;
     const char *strings; /* of the symbols; strings_size bytes, the last one 0 */
     uint64_t strings_size;
-    uint64_t *place; /* of each section: offset in the mapping; NOWHERE when not loaded */
+    uint64_t *offset; /* of each section in the mapping; NOWHERE when not loaded */
     uint32_t *got;   /* of each symbol: 1 + its entry in the GOT; 0 = none */
     uint32_t ngot;
     const tl_elf_symbol *known;
     size_t nknown;
     uint32_t *stub; /* of each symbol: 1 + its stub; 0 = none */
     uint32_t nstubs;
-    uint64_t stub_place;
-    uint64_t got_place, begin[GROUPS + 1];
+    uint64_t stub_offset;
+    uint64_t got_offset, begin[GROUPS + 1];
     char *base;
 } loader;
 
@@ -96,13 +96,13 @@ static tile_status read_sections(loader *l)
         return status;
     l->nsections = h.e_shnum;
     l->sections = calloc(l->nsections, sizeof *l->sections);
-    l->place = calloc(l->nsections, sizeof *l->place);
-    if (!l->sections || !l->place)
+    l->offset = calloc(l->nsections, sizeof *l->offset);
+    if (!l->sections || !l->offset)
         return out_of_memory();
     memcpy(l->sections, l->object + h.e_shoff, l->nsections * sizeof *l->sections);
     for (uint32_t i = 0; i < l->nsections; i++) {
         const Elf64_Shdr *s = &l->sections[i];
-        l->place[i] = NOWHERE;
+        l->offset[i] = NOWHERE;
         if (s->sh_type != SHT_NULL && s->sh_type != SHT_NOBITS &&
             !inside(l, s->sh_offset, s->sh_size))
             return BAD("section %u lies outside", i);
@@ -149,7 +149,7 @@ static bool is_relocation_table(const loader *l, uint32_t i)
 {
     const Elf64_Shdr *s = &l->sections[i];
     return (s->sh_type == SHT_RELA || s->sh_type == SHT_REL) && s->sh_info < l->nsections &&
-           l->place[s->sh_info] != NOWHERE;
+           l->offset[s->sh_info] != NOWHERE;
 }
 
 static Elf64_Rela relocation(const loader *l, const Elf64_Shdr *table, uint64_t i)
@@ -204,7 +204,7 @@ static tile_status choose_sections(loader *l)
             return BAD("section %u is of a kind that kernels do not have (%u)", i, s->sh_type);
         if (s->sh_flags & SHF_TLS || (s->sh_flags & SHF_WRITE && s->sh_flags & SHF_EXECINSTR))
             return BAD("section %u is thread-local, or both code and data", i);
-        l->place[i] = 0;
+        l->offset[i] = 0;
     }
     return TILE_OK;
 }
@@ -257,19 +257,19 @@ static tile_status lay_out(loader *l)
         l->begin[g] = at = align_to(at, page);
         for (uint32_t i = 0; i < l->nsections; i++) {
             const Elf64_Shdr *s = &l->sections[i];
-            if (l->place[i] == NOWHERE || group_of(s) != (group)g)
+            if (l->offset[i] == NOWHERE || group_of(s) != (group)g)
                 continue;
             if (s->sh_addralign > page)
                 return BAD("section %u needs an alignment beyond a page", i);
-            l->place[i] = at = align_to(at, s->sh_addralign);
+            l->offset[i] = at = align_to(at, s->sh_addralign);
             at += s->sh_size;
         }
         if (g == GROUP_CODE) {
-            l->stub_place = at = align_to(at, STUB_BYTES);
+            l->stub_offset = at = align_to(at, STUB_BYTES);
             at += (uint64_t)l->nstubs * STUB_BYTES;
         }
         if (g == GROUP_CONST) {
-            l->got_place = at = align_to(at, 8);
+            l->got_offset = at = align_to(at, 8);
             at += (uint64_t)l->ngot * 8;
         }
     }
@@ -294,12 +294,12 @@ static tile_status map(loader *l)
         return out_of_memory();
     l->base = p;
     for (uint32_t i = 0; i < l->nsections; i++)
-        TL_INVARIANT(l->place[i] == NOWHERE ||
-                         l->place[i] + l->sections[i].sh_size <= l->begin[GROUPS],
+        TL_INVARIANT(l->offset[i] == NOWHERE ||
+                         l->offset[i] + l->sections[i].sh_size <= l->begin[GROUPS],
                      "section %u lies outside the mapping", i);
     for (uint32_t i = 0; i < l->nsections; i++)
-        if (l->place[i] != NOWHERE && l->sections[i].sh_type != SHT_NOBITS)
-            memcpy(l->base + l->place[i], l->object + l->sections[i].sh_offset,
+        if (l->offset[i] != NOWHERE && l->sections[i].sh_type != SHT_NOBITS)
+            memcpy(l->base + l->offset[i], l->object + l->sections[i].sh_offset,
                    l->sections[i].sh_size);
     return TILE_OK;
 }
@@ -318,23 +318,23 @@ static tile_status symbol_address(const loader *l, uint64_t index, uint64_t *out
         return TILE_OK;
     }
     if (l->stub[index]) {
-        *out = (uint64_t)(uintptr_t)l->base + l->stub_place +
+        *out = (uint64_t)(uintptr_t)l->base + l->stub_offset +
                STUB_BYTES * (uint64_t)(l->stub[index] - 1);
         return TILE_OK;
     }
     if (s->st_shndx == SHN_UNDEF || s->st_shndx == SHN_COMMON)
         return BAD("'%s' is undefined", l->strings + s->st_name);
-    if (s->st_shndx >= l->nsections || l->place[s->st_shndx] == NOWHERE ||
+    if (s->st_shndx >= l->nsections || l->offset[s->st_shndx] == NOWHERE ||
         s->st_value > l->sections[s->st_shndx].sh_size)
         return BAD("'%s' is not in any loaded section", l->strings + s->st_name);
-    *out = (uint64_t)(uintptr_t)l->base + l->place[s->st_shndx] + s->st_value;
+    *out = (uint64_t)(uintptr_t)l->base + l->offset[s->st_shndx] + s->st_value;
     return TILE_OK;
 }
 
 static uint64_t got_address(const loader *l, uint64_t symbol)
 {
     TL_INVARIANT_OR(0, l->got[symbol] <= l->ngot, "entry %u of %u", l->got[symbol], l->ngot);
-    return (uint64_t)(uintptr_t)l->base + l->got_place + 8 * (uint64_t)(l->got[symbol] - 1);
+    return (uint64_t)(uintptr_t)l->base + l->got_offset + 8 * (uint64_t)(l->got[symbol] - 1);
 }
 
 static tile_status fill_got(const loader *l)
@@ -346,7 +346,7 @@ static tile_status fill_got(const loader *l)
         tile_status status = symbol_address(l, i, &address);
         if (status != TILE_OK)
             return status;
-        memcpy(l->base + l->got_place + 8 * (uint64_t)(l->got[i] - 1), &address, 8);
+        memcpy(l->base + l->got_offset + 8 * (uint64_t)(l->got[i] - 1), &address, 8);
     }
     return TILE_OK;
 }
@@ -367,7 +367,7 @@ static void fill_stubs(const loader *l)
                           "stub %u of %u", l->stub[i], l->nstubs);
     for (uint32_t i = 0; i < l->nsymbols; i++)
         if (l->stub[i])
-            write_stub(l->machine, l->base + l->stub_place + STUB_BYTES * (l->stub[i] - 1),
+            write_stub(l->machine, l->base + l->stub_offset + STUB_BYTES * (l->stub[i] - 1),
                        (uint64_t)(uintptr_t)known_symbol(l, i)->address);
 }
 
@@ -386,7 +386,7 @@ static bool fits_i32(uint64_t v)
     return (int64_t)v == (int32_t)v;
 }
 
-/* s: symbol, a: addend, p: the place's address, g: the GOT entry's address. */
+/* s: symbol, a: addend, p: the address that is relocated, g: the GOT entry's address. */
 static fit relocate_x86_64(uint32_t type, char *at, uint64_t s, uint64_t a, uint64_t p, uint64_t g)
 {
     switch (type) {
@@ -495,7 +495,7 @@ static tile_status apply(const loader *l, uint32_t section, Elf64_Rela r)
     tile_status status = symbol_address(l, symbol, &s);
     if (status != TILE_OK)
         return status;
-    char *at = l->base + l->place[section] + r.r_offset;
+    char *at = l->base + l->offset[section] + r.r_offset;
     uint64_t p = (uint64_t)(uintptr_t)at, g = l->got[symbol] ? got_address(l, symbol) : 0;
     fit f = l->machine == TL_ELF_AARCH64 ? relocate_aarch64(type, at, s, (uint64_t)r.r_addend, p, g)
                                          : relocate_x86_64(type, at, s, (uint64_t)r.r_addend, p, g);
@@ -571,7 +571,7 @@ tile_status tl_elf_load(const void *object, size_t size, int machine, const tl_e
     tl_elf *elf = calloc(1, sizeof *elf);
     tile_status status = elf ? load(&l, symbol, out_address) : out_of_memory();
     free(l.sections);
-    free(l.place);
+    free(l.offset);
     free(l.symbols);
     free(l.got);
     free(l.stub);
