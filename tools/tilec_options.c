@@ -332,6 +332,8 @@ static bool finish(Options *o)
     o->compile.crash_dir = temporary_dir();
     if (!o->input && !o->help && !o->version)
         return usage_error("no input file; see tilec --help"), false;
+    if (o->depfile && !o->depends)
+        return usage_error("-MF %s: nothing is written there without -MD", o->depfile), false;
     return true;
 }
 
