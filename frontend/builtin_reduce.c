@@ -182,6 +182,7 @@ TlVal tl_bi_reduce_or_elem(TlSema *s, TlCall *c)
         tl_err(s, c->loc, TL_E0312, c->fn->name, 1u, 2u);
         return tl_bad();
     }
+    tl_warn_axis_number(s, c->fn->name, &c->val[0], &c->val[1], c->vloc[1]);
     return tl_bi_elem_binary(s, c);
 }
 

@@ -110,6 +110,7 @@ TlProgram *tl_frontend_check(TlCtx *ctx, uint32_t source, const TlFrontendOption
     mark = tl_trace_begin(ctx->trace, "front end", NULL, "check");
     check_all(p);
     tl_warn_no_grid(p);
+    tl_warn_type_words(p);
     if (!ctx->diags.errors) /* what would read a name may be what is wrong */
         tl_warn_unused(p);
     tl_trace_end(ctx->trace, mark);

@@ -2,6 +2,7 @@
  * grid lacks, updates that programs do to one place, slices that leave the rest of an axis, outer
  * products of index vectors; and clauses that the target does not follow. Only what stands in the
  * root module is said: a library's function cannot know who calls it. */
+#include "frontend/advice.h"
 #include "frontend/sema.h"
 #include <string.h>
 
@@ -430,6 +431,45 @@ void tl_warn_no_effect(TlSema *s, const char *word, TlLoc loc)
         TlDiag *row = tl_diag(&s->ctx->diags, loc, TL_W0607, word, s->options->target_arch);
         row->label = e->reason;
     }
+}
+
+/* ---- words of other languages ---- */
+
+/* A word that is a type in other languages, as the type of a function's parameter: `double x` takes
+ * anything. A struct of this module may have the name. */
+static void warn_type_word(TlProgram *p, const TlTypeExpr *type)
+{
+    const TlTypeExpr *t = type && type->elem ? type->elem : type;
+    if (!t || t->kind != TL_TE_NAME || t->module || tl_mod_find(p->root, t->name))
+        return;
+    const char *advice = tl_advice(t->name, strlen(t->name), 't');
+    if (advice)
+        tl_diag(&p->ctx->diags, t->loc, TL_W0610, t->name)->label = advice;
+}
+
+void tl_warn_type_words(TlProgram *p)
+{
+    const TlUnit *unit = p->root->unit;
+    for (uint32_t i = 0; i < unit->items.len; i++) {
+        const TlItem *item = unit->items.data[i];
+        for (uint32_t k = 0; item->kind == TL_IT_FUNCTION && k < item->params.len; k++)
+            warn_type_word(p, item->params.data[k].type);
+    }
+}
+
+/* 0 is left out: max(x, 0) is what a network does everywhere. */
+void tl_warn_axis_number(TlSema *s, const char *function, const TlVal *x, const TlVal *y,
+                         TlLoc loc)
+{
+    if (!warns_at(s, loc) || x->kind != TL_VAL_IR || y->kind != TL_VAL_INT)
+        return;
+    int rank = x->u.ir->type->rank;
+    if (y->u.integer < 1 || y->u.integer >= rank)
+        return;
+    int n = (int)y->u.integer;
+    TlDiag *row = tl_diag(&s->ctx->diags, loc, TL_W0611, function, n, rank, n, n);
+    row->label = tl_format(s->arena, "write axis = %d to reduce, or %s(%d, x) for elements", n,
+                           function, n);
 }
 
 /* ---- all ---- */
