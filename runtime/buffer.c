@@ -86,8 +86,8 @@ uint64_t tl_buffer_bytes_at(tile_device *d, const void *address)
     return left;
 }
 
-/* The part [offset, offset + bytes) of a buffer, and the stream to reach it by. On TILE_OK the
- * device is entered. host: the other side of a copy; a fill has none. */
+/* Checks the part [offset, offset + bytes) of a buffer and finds the stream to use. On TILE_OK the
+ * device is entered. host: the other side of a copy; any address for a fill. */
 static tile_status enter_part(tile_buffer *b, uint64_t offset, uint64_t bytes, const void *host,
                               tile_stream *stream, tile_stream **out_stream)
 {
@@ -110,7 +110,7 @@ static tile_status enter_part(tile_buffer *b, uint64_t offset, uint64_t bytes, c
     return status;
 }
 
-/* Waits for the queue, not for what kernels said: that stays for tile_stream_synchronize. */
+/* Waits for the queue. What kernels reported stays for tile_stream_synchronize. */
 static tile_status copy(tile_stream *s, void *target, const void *source, uint64_t bytes,
                         tl_copy_kind kind)
 {

@@ -47,7 +47,7 @@ static const char known[] = "native"
 #include "runtime/contract/cpu_level.def"
     ;
 
-/* The bit of the architecture's own row. */
+/* The bit that stands for the architecture itself. */
 static uint64_t bit_of_arch(enum arch arch)
 {
     for (uint32_t i = 0; i < NFEATURES; i++)
@@ -59,7 +59,7 @@ static uint64_t bit_of_arch(enum arch arch)
 /* ---- the machine ---- */
 
 #if defined(__x86_64__)
-/* The registers that the operating system keeps; 0 when it does not say. */
+/* The register state that the operating system saves (XCR0); 0 if that is not known. */
 static uint64_t kept_state(void)
 {
     uint32_t r[4], low, high;
@@ -70,7 +70,7 @@ static uint64_t kept_state(void)
     return (uint64_t)high << 32 | low;
 }
 
-/* Virtual machines take long over cpuid: the rows of a leaf stand together, served by one call. */
+/* cpuid is slow in virtual machines: one call serves all rows of a leaf, which are adjacent. */
 static uint64_t read_machine(void)
 {
     uint64_t have = 0, state = kept_state();
@@ -110,7 +110,7 @@ static uint32_t length_of_name(const char *p)
     return (uint32_t)strcspn(p, " ,");
 }
 
-/* The row's bit; 0 when there is none. */
+/* The bit of the feature; 0 if there is none of that name. */
 static uint64_t bit_of(const char *name, uint32_t length)
 {
     for (uint32_t i = 0; i < NFEATURES; i++)
@@ -195,7 +195,7 @@ static tile_status too_little(const char *device, const struct level *l, uint64_
                    l->name, text);
 }
 
-/* NULL: no such level. For "native": the least level of the machine's architecture. */
+/* NULL: no such level. native: the first level of the machine's architecture. */
 static const struct level *find_level(const char *name, bool native, uint64_t machine)
 {
     for (uint32_t i = 0; i < NLEVELS; i++)

@@ -15,7 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* A record of a print. */
+/* One printed element. */
 typedef struct element {
     const tl_debug_record *r;
     uint32_t number, passage;
@@ -32,14 +32,14 @@ typedef struct prints {
     uint32_t nelements, nvalues;
 } prints;
 
-/* The kernel's text of that number; "" when it has none. */
+/* The kernel's text number `text`; "" if there is none. */
 static const char *launch_text(const tl_launch *l, uint32_t text)
 {
     const uint32_t *texts = tl_image_at(l->image, l->kernel->texts);
     return text < l->kernel->ntexts ? tl_image_text(l->image, texts[text]) : "";
 }
 
-/* Shapes are extents with commas between: "128,64", "" for a scalar. */
+/* A shape is a list of extents, "128,64"; "" for a scalar. */
 tl_printed tl_printed_of(const tl_launch *l, uint32_t text, uint32_t dtype)
 {
     enum { MAX_ELEMENTS = 1 << 24 };
@@ -142,7 +142,7 @@ static void find_values(prints *p)
     qsort(e, p->nelements, sizeof *e, by_passage);
     for (uint32_t i = 0; i < p->nelements; i++) {
         bool begins = i == 0 || !same_print(&e[i], &e[i - 1]) || e[i].passage != e[i - 1].passage;
-        if (begins) /* by the lowest thread's first record */
+        if (begins) /* ranked by the first record of the lowest thread */
             p->values[p->nvalues++] = (value){.begin = i, .rank = e[i].number};
         p->values[p->nvalues - 1].end = i + 1;
     }
@@ -153,7 +153,7 @@ static void find_values(prints *p)
 
 /* ---- 4: values ---- */
 
-/* False: incomplete. */
+/* False: elements are missing. */
 static bool deliver_value(tl_sink *sink, const tl_launch *l, const element *e, uint32_t n,
                           tile_status *status)
 {

@@ -14,13 +14,13 @@
 typedef const tl_driver *(*driver_getter)(void);
 typedef struct kind_row {
     const char *kind;
-    bool takes_spec; /* "kind:spec" may be said */
+    bool takes_spec; /* "kind:spec" is allowed */
 } kind_row;
 static const kind_row kinds[] = {
     {"cpu", true}, {"ref", false}, {"emu", true}, {"cuda", true}, {"hip", true}};
 
-/* In the order of `kinds`. Not a constant table: the address of a weak function is known only when
- * linked. */
+/* In the order of `kinds`. Not a constant table, because the linker decides whether a weak function
+ * has an address. */
 static driver_getter getter(size_t i)
 {
     driver_getter const getters[] = {tl_driver_cpu, tl_driver_ref, tl_driver_emu, tl_driver_cuda,
@@ -73,7 +73,7 @@ static tile_status open_parts(tile_device *d, const char *spec)
     return tl_stream_open(d, true, &d->default_stream);
 }
 
-/* Of a device that nobody has, or that nobody has any more. */
+/* For a device that was never handed out, or whose last owner has dropped it. */
 static void destroy(tile_device *d)
 {
     tl_stream_close(d->default_stream);
@@ -129,8 +129,8 @@ static const char *default_name(void)
     return said && *said ? said : "cpu";
 }
 
-/* The first device of the default's name becomes the default: a host that opens one device and
- * passes NULL streams means that one. */
+/* The first device opened under the default's name becomes the default: a host that opens one
+ * device and passes NULL streams means that device. */
 tile_status tile_device_open(const char *name, tile_device **out_device)
 {
     if (!out_device)
@@ -171,8 +171,8 @@ static void forget_default(const tile_device *d)
     pthread_mutex_unlock(&defaults.lock);
 }
 
-/* First nobody can come in any more, then everybody inside has left, then everything that they put
- * into streams has happened. The driver's device goes with the last handle. */
+/* In this order: new calls are refused, running calls return, and all work in the streams is done.
+ * The driver's device is closed with the last handle. */
 void tile_device_close(tile_device *d)
 {
     if (!d)
@@ -198,8 +198,8 @@ static tile_status enter(tile_device *d)
     return status;
 }
 
-/* The last one out of a closed device touches nothing of it after the lock is free: the thread that
- * waits may then give it back. As long as it is open, nobody waits and no lock is taken. */
+/* The last call to leave a closed device must not touch it once the lock is released: the closing
+ * thread may free it then. While the device is open, nobody waits, and no lock is taken. */
 void tl_device_leave(tile_device *d)
 {
     uint_fast64_t users = atomic_load_explicit(&d->users, memory_order_relaxed);
@@ -243,7 +243,8 @@ tile_status tile_default_device(tile_device **out_device)
     return status;
 }
 
-/* The default device is entered before its lock is free: a thread that closes it then waits. */
+/* The default device is entered before its lock is released, so that a thread that closes it
+ * waits. */
 tile_status tl_device_enter(tile_device *device, tile_device **out_device)
 {
     *out_device = device;

@@ -13,7 +13,8 @@ static const struct row {
 #include "ir/types.def"
 };
 
-/* tile.h spells the types out, as a public header must; the numbers are those of the list. */
+/* tile.h lists the types itself, because it is a public header; its numbers must be those of
+ * types.def. */
 enum {
 #define DTYPE(ID, text, bits, kind, numpy) ROW_##ID,
 #include "ir/types.def"
@@ -24,12 +25,12 @@ enum {
                    "tile.h and types.def number " text " differently");
 #include "ir/types.def"
 
-/* What the greatest exponent, or the code of -0, stands for. */
+/* The meaning of the greatest exponent, and of the encoding of -0. */
 typedef enum special {
     SPECIAL_IEEE,     /* infinities and NaNs */
-    SPECIAL_ALL_ONES, /* numbers, but NaN where the fraction has all bits set, too */
+    SPECIAL_ALL_ONES, /* numbers; NaN only if all bits of the fraction are set */
     SPECIAL_NONE,     /* numbers */
-    SPECIAL_FNUZ      /* numbers; -0 is NaN; the bias is one more */
+    SPECIAL_FNUZ      /* numbers; the encoding of -0 is NaN; the bias is larger by 1 */
 } special;
 
 /* Exponent and fraction widths. */

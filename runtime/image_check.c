@@ -247,7 +247,8 @@ static bool check_test(const check *c, const tile_image_kernel *k, const tile_im
     return false;
 }
 
-/* `otherwise` names a later row for the same kernel, which has no tests: no chains, no circles. */
+/* `otherwise` is a later row of the same kernel that has no tests itself, so there are no chains or
+ * cycles. */
 static bool check_tests(check *c, const tile_image_kernel *k)
 {
     const tile_image_header *h = at(c, 0);

@@ -3,10 +3,10 @@
 #include "runtime/runtime.h"
 #include <stdio.h>
 
-/* Number `linear` in the order of starting. Plain: the first axis fastest. Grouped by g: the first
- * axis is cut into bands of g (the last may be narrower); within a band the first axis is fastest,
- * then the second; then the next band; the other axes are outermost. So g programs of the first
- * axis share what they read along the second. */
+/* The position of the program that starts as number `linear`. Plain: the first axis is fastest.
+ * Grouped by g: the first axis is cut into bands of g (the last may be narrower); within a band the
+ * first axis is fastest, then the second; then comes the next band; the other axes are outermost.
+ * So g programs of the first axis share what they read along the second. */
 void tl_launch_pid(const tl_launch *l, int64_t linear, int32_t pid[TILE_MAX_GRID])
 {
     TL_DEBUG_INVARIANT(linear >= 0 && linear < l->programs, "program %lld of %lld",
@@ -74,8 +74,8 @@ static tile_status no_instance_fits(const tile_kernel *kernel, const char *first
                    kernel->name, kernel->ninstances, first);
 }
 
-/* The first instance that takes the arguments; NULL with *out_status OK when there is nothing to
- * run. When none does, the text is that of the first whose `require` does not hold, else of the
+/* The first instance that accepts the arguments. NULL with *out_status OK: there is nothing to run.
+ * If none accepts them, the error is that of the first whose `require` fails, or else of the
  * first. */
 static tl_instance *choose(const tile_kernel *kernel, const tile_arg *args, size_t nargs,
                            const int64_t *grid, size_t naxes, tl_bound *bound,

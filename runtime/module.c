@@ -52,7 +52,7 @@ static const char *features_of(const void *image)
     return h->features ? tl_image_text(image, h->features) : "";
 }
 
-/* How many features the image wants that the device's CPU has not; `text` gets their names. */
+/* How many features the image needs that the device's CPU lacks; `text` gets their names. */
 static uint32_t lacks(tile_device *d, const void *image, char *text, size_t size)
 {
     uint64_t have = d->driver->cpu_features ? d->driver->cpu_features(d->dev) : 0;
@@ -75,8 +75,9 @@ static tile_status check_target(tile_device *d, const void *image)
     return TILE_OK;
 }
 
-/* How good an image is for the device. The device's own target is better than another that it
- * takes; of CPU levels that the machine has, the one that uses most is best. */
+/* Ranks an image for the device. The device's own target is better than another one that it
+ * accepts. Of several CPU levels that the machine supports, the one that uses most features is
+ * best. */
 enum { OF_NO_USE, LACKS_FEATURES, RUNS };
 static uint32_t worth(tile_device *d, const void *image)
 {
@@ -89,10 +90,10 @@ static uint32_t worth(tile_device *d, const void *image)
     return RUNS + (strcmp(target, d->target) == 0) + 2 * tl_cpu_count(features_of(image));
 }
 
-/* Several images may stand one after another, one for each target (tilec --target a,b). Moves to
- * the start the best for the device: of those that run, the last of the best; else the first of the
- * best, for check_target to refuse. What is not whole images is left as it is, for tl_image_check
- * to refuse. */
+/* Several images may follow one another, one for each target (tilec --target a,b). Moves the best
+ * one for the device to the start: of those that run, the last of the best; otherwise the first of
+ * the best, for check_target to reject. Anything that is not a sequence of whole images is left for
+ * tl_image_check to reject. */
 static tile_status choose_image(tile_device *d, char *data, size_t *size)
 {
     size_t at = 0, chosen = 0, bytes = *size, next;
@@ -162,7 +163,7 @@ static tile_status add_image(tile_module *m, const void *data, size_t size, tl_i
     return TILE_OK;
 }
 
-/* Rows that only stand in for others are not looked up. */
+/* Rows that only replace others are not listed. */
 static bool is_listed(const tl_instance *instance)
 {
     return !(instance->kernel->flags & TILE_KERNEL_OTHERWISE);
@@ -247,7 +248,8 @@ void tile_module_free(tile_module *m)
     free(m);
 }
 
-/* Number `index` of the one image that is all there is; NULL past the end, with their number. */
+/* Kernel number `index` of a module with one image. NULL: there are no more; *out_count is their
+ * number. */
 static const tl_instance *listed(const tile_module *m, size_t index, size_t *out_count)
 {
     *out_count = 0;
@@ -284,8 +286,8 @@ static bool is_number(const char *text, double *out)
     return end != text && *end == 0;
 }
 
-/* 64 and "64", 1 and "true", "1e-5" and "0.00001" are the same. Large integers are compared as text
- * first. */
+/* Are two values equal? 64 and "64", 1 and "true", "1e-5" and "0.00001" are. Large integers are
+ * compared as text. */
 static bool same_value(const char *have, const char *given)
 {
     double a, b;
@@ -326,7 +328,7 @@ static bool all_agree(const tl_instance *in, const tile_const *consts)
 
 /* ---- questions and answers ---- */
 
-/* "gemm(2BM2=64,1T3=f16,)": with lengths, as a text may hold any character. NULL when out of
+/* "gemm(2BM2=64,1T3=f16,)": with lengths, because values may hold any character. NULL: out of
  * memory. */
 static char *make_key(const char *name, const tile_const *consts)
 {
@@ -364,7 +366,7 @@ static tile_status no_such_kernel(const tl_image *image, const char *name)
                    names[0] ? names : "(none)");
 }
 
-/* The constant that no instance has, or the values that the instances have. */
+/* Names the constant that no instance has, or lists the values of the first instance. */
 static tile_status no_such_instance(const tl_image *image, const char *name,
                                     const tile_const *consts)
 {
@@ -390,7 +392,7 @@ static tile_status no_such_instance(const tl_image *image, const char *name,
                    name, known);
 }
 
-/* A handle of the image's instances that have the name and, where asked, agree with consts. */
+/* A handle for the image's instances of that name. filter: only those that agree with consts. */
 static tile_status answer(tile_module *m, const tl_image *image, const char *name,
                           const tile_const *consts, bool filter, tile_kernel **out_kernel)
 {

@@ -57,7 +57,7 @@ void tl_sink_free(tl_sink *s)
     free(s);
 }
 
-/* A fault of ours comes before any of a kernel: what we say of kernels may then be wrong. */
+/* An internal error takes precedence: what we report about kernels may then be wrong. */
 static bool comes_before(const tl_sink *s, uint64_t sequence, int64_t linear, bool internal)
 {
     if (s->failed && s->internal != internal)

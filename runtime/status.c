@@ -43,7 +43,7 @@ const char *tile_last_error(void)
     return error_text;
 }
 
-/* An argument may be the old text itself, so the new one is made beside it. */
+/* An argument may be the old text itself, so the new one is built separately. */
 tile_status tl_fail(tile_status status, const char *format, ...)
 {
     char text[ERROR_BYTES];

@@ -18,8 +18,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* PROCESSORS is what kernels are told, whatever this machine has, so that results do not depend on
- * it; a worker can have that many blocks at a time. */
+/* PROCESSORS is what kernels see, whatever the host has, so that results do not depend on the host.
+ * FRESH fills new memory. */
 enum { PROCESSORS = 8, FRESH = 0xAB };
 
 struct tl_dev {
@@ -27,7 +27,7 @@ struct tl_dev {
     tl_emu_crew crew;
     pthread_mutex_t lock; /* guards what follows */
     tl_emu_schedule schedule;
-    uint64_t perturb; /* seed; 0: not */
+    uint64_t perturb; /* seed; 0: off */
     bool stats;
     int64_t drop;     /* number of a barrier in its kernel; -1: none */
     char *stats_text; /* of the last launch */
@@ -55,8 +55,8 @@ static tile_status read_schedule(tl_dev *dev, const char *text)
     return TILE_OK;
 }
 
-/* Names of targets are the compiler's business, but an unknown one must not wait for the first
- * compilation to be found out. */
+/* The compiler knows the targets' names, but an unknown one should fail here, not at the first
+ * compilation. */
 static tile_status check_target(const char *name, size_t length)
 {
     static const char *const known[] = {
@@ -243,7 +243,7 @@ static tile_status emu_code_load(tl_dev *dev, const void *image, const tile_imag
     code->kernel.threads = kernel->threads;
     code->kernel.lanes = kernel->threads / kernel->warps;
     code->kernel.shared_bytes = kernel->shared_bytes;
-    /* unoptimised code keeps each value in the frame, and some bytes of code make each value */
+    /* unoptimised code keeps every value in the frame: frames grow with the code's size */
     code->kernel.stack_bytes = TL_FIBER_STACK + (size_t)kernel->ncode * 4;
     *out_code = code;
     return TILE_OK;
@@ -265,7 +265,8 @@ static bool orders_threads(uint32_t leaf)
     return leaf == TL_LEAF_BARRIER || leaf == TL_LEAF_CP_COMMIT || leaf == TL_LEAF_CP_WAIT;
 }
 
-/* The site of a kernel's n-th barrier, commit or wait; an error says how many it has. */
+/* The site of the kernel's n-th barrier, commit or wait. If there is none, the error says how many
+ * there are. */
 static tile_status find_barrier(const tl_launch *l, int64_t n, uint32_t *out_site)
 {
     int64_t found = 0;

@@ -16,10 +16,10 @@ enum { POISON = 0xAB, ODDS = 4 };
 struct tl_emu_copies {
     struct {
         tl_emu_copy copy;
-        uint64_t group; /* how many commits came before */
+        uint64_t group; /* the number of commits before it */
         bool moved;
     } * data;
-    uint32_t n, room; /* in the order of beginning */
+    uint32_t n, room; /* in the order in which they began */
     uint64_t commits;
 };
 

@@ -29,7 +29,7 @@ typedef struct range {
     const char *name;
     uint32_t param;
     bool is_const;
-    bool is_shared; /* this or a range that overlaps it may be written: watched for races */
+    bool is_shared; /* this range or one that overlaps it may be written */
 } range;
 
 typedef struct stripe {
@@ -48,7 +48,7 @@ struct tl_emu_watch {
     tl_emu_released *released;
     tl_emu_stats *stats;
     uint32_t *ops;    /* by site, see tl_emu_order; UINT32_MAX: others */
-    atomic_bool lost; /* out of memory: order is not known any more */
+    atomic_bool lost; /* out of memory: races can no longer be found */
 };
 
 struct tl_emu_block_watch {
@@ -58,9 +58,9 @@ struct tl_emu_block_watch {
     tl_emu_shadow shared;
     uint8_t *written; /* a bit per byte of shared memory */
     tl_emu_block_stats *stats;
-    uint32_t **turns; /* by site, then thread; made when wanted */
+    uint32_t **turns; /* by site, then thread; allocated when first needed */
     bool told_unwritten;
-    uint32_t told_race; /* in the name of this block; UINT32_MAX: none yet */
+    uint32_t told_race; /* the block in whose name one was reported */
     tl_emu_flights flights;
     bool told_flight;
 };
@@ -112,7 +112,8 @@ static bool holds(const range *r, uint64_t at, uint32_t bytes)
     return at >= r->at && at - r->at <= r->bytes && bytes <= r->bytes - (at - r->at);
 }
 
-/* The range of the parameter that the compiler says a site accesses; NULL: it does not say. */
+/* The range of the parameter that, according to the compiler, a site accesses; NULL: the compiler
+ * does not know. */
 static const range *range_of_site(const tl_emu_watch *w, uint32_t site)
 {
     const tl_launch *l = w->launch;
@@ -123,8 +124,9 @@ static const range *range_of_site(const tl_emu_watch *w, uint32_t site)
     return NULL;
 }
 
-/* The range that an access is in. With checks, what comes from a parameter must stay in it; else
- * one that may be written for those that write, known sizes before unknown ones; NULL: none. */
+/* The range that contains an access; NULL: none. With checks, an access through a parameter must
+ * stay in its range. Otherwise writes prefer ranges that may be written, and ranges of known size
+ * come first. */
 static const range *find_range(const tl_emu_watch *w, const tl_emu_access *a)
 {
     const range *best = range_of_site(w, a->site);
@@ -151,7 +153,8 @@ static uint64_t distance(const range *r, uint64_t at)
     return at - r->at < r->bytes ? 0 : at - r->at - r->bytes;
 }
 
-/* The range that an address outside of all is most likely meant for; NULL: it is far from any. */
+/* The range that an address outside of all ranges was probably meant for; NULL: it is far from
+ * all. */
 static const range *nearest(const tl_emu_watch *w, uint64_t at)
 {
     const range *best = NULL;
@@ -211,7 +214,7 @@ void tl_emu_watch_free(tl_emu_watch *w)
     free(w);
 }
 
-/* Sites of one op are neighbours among those of their kind. NULL: out of memory. */
+/* Sites of one op follow one another among the sites with the same flag. NULL: out of memory. */
 static uint32_t *find_ops(const tl_launch *l)
 {
     const tile_image_site *s = sites_of(l), *last = NULL;
@@ -318,7 +321,7 @@ void tl_emu_block_barrier(tl_emu_block_watch *b)
 
 /* ---- bounds and alignment ---- */
 
-/* Says where an access is: "offset 12 of 'x', which has 8" or the like. */
+/* Describes where an access is: "offset 12 of 'x', which has 8" or similar. */
 static void say_where(const tl_emu_block_watch *b, const tl_emu_access *a, const range *r,
                       char *text, size_t size)
 {
@@ -492,7 +495,7 @@ static void tell_race(tl_emu_block_watch *b, const tl_emu_access *a, const range
 {
     tl_emu_stamp here = {.block = b->order.block, .thread = a->thread, .site = a->site};
     tl_emu_effect effect = effect_of(a);
-    if (c.with.block < here.block) { /* told in the name of the lower block */
+    if (c.with.block < here.block) { /* reported in the name of the lower block */
         tl_emu_stamp s = here;
         tl_emu_effect e = effect;
         here = c.with;
@@ -523,7 +526,7 @@ static stripe *stripe_of(tl_emu_watch *w, uint64_t at)
     return &w->stripes[(at >> 10) * UINT64_C(0x9e3779b97f4a7c15) >> 58];
 }
 
-/* A store of which any may win: the executions of its site are told apart. */
+/* For stores where any value may win: numbers the executions of the site. */
 static bool count_turn(tl_emu_block_watch *b, const tl_emu_access *a, tl_emu_stamp *stamp)
 {
     TL_INVARIANT_OR(false, a->site < b->watch->launch->kernel->nsites, "site %u", a->site);
@@ -659,7 +662,7 @@ bool tl_emu_block_copy_begins(tl_emu_block_watch *b, const tl_emu_copy *c)
     return true;
 }
 
-/* What others did meanwhile without being told apart by barriers is a race now. */
+/* What other threads did since the copy began is a race unless a barrier orders it. */
 void tl_emu_block_copy_ends(tl_emu_block_watch *b, const tl_emu_copy *c)
 {
     tl_emu_access from = source_of(c), to = target_of(c);
@@ -677,7 +680,8 @@ void tl_emu_block_copy_skip(tl_emu_block_watch *b, uint32_t site, uint32_t threa
         tl_emu_block_stats_copy(b->stats, site, thread, NULL, NULL);
 }
 
-/* A row is read for four lanes. It is checked for two of them: whoever wrote it, one is another. */
+/* A row is read for four lanes. Checking two of them is enough: at least one is not the thread that
+ * wrote the row. */
 void tl_emu_block_matrices(tl_emu_block_watch *b, uint32_t site, uint32_t thread, uint32_t n,
                            const uint32_t *offsets, bool *allowed)
 {

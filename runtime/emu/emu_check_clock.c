@@ -67,7 +67,7 @@ static uint32_t until(const tl_emu_clock *c, uint64_t who)
     return c && low < c->n && c->rows[low].who == who ? c->rows[low].until : 0;
 }
 
-/* A row of one thread says nothing new when that of all threads of its block reaches as far. */
+/* The row of a thread is redundant if the row of its whole block reaches as far. */
 static void append(tl_emu_clock *c, row r, row *all)
 {
     if ((r.who & 0xffff) == 0)
@@ -280,7 +280,8 @@ static bool acquire(tl_emu_order *o, uint32_t thread, tl_emu_clock *from)
     return o->acquired && join(&o->acquired[thread], from);
 }
 
-/* Adds to *to what `thread` knows and what it and, before the last barrier, its block did. */
+/* Adds to *to what `thread` has seen, what it did, and what its block did before the last
+ * barrier. */
 static bool publish(tl_emu_order *o, uint32_t thread, tl_emu_clock **to)
 {
     row own[2] = {{all_of(o->block), o->epoch, 0}, {one_of(o->block, thread), o->tick + 1, 0}};
@@ -289,7 +290,7 @@ static bool publish(tl_emu_order *o, uint32_t thread, tl_emu_clock **to)
            join_rows(to, own, 2);
 }
 
-/* The stripe of the address is locked. A scope of the block makes no order between blocks. */
+/* The address's stripe is locked. An atomic with block scope orders nothing between blocks. */
 bool tl_emu_order_atomic(tl_emu_order *o, tl_emu_released *released, const tl_emu_access *access,
                          bool wrote)
 {

@@ -12,7 +12,7 @@
 typedef uint32_t v2 __attribute__((vector_size(8)));
 typedef uint32_t v4 __attribute__((vector_size(16)));
 
-/* The prototypes are not in a header: who calls them was made by the compiler. */
+/* No header has these prototypes: only code that the compiler generated calls them. */
 #define LEAF(ID, name, ...) extern void leaf_##ID(void) __asm__("tl_emu_" name);
 #include "runtime/contract/leaf.def"
 
@@ -54,7 +54,7 @@ static void count(tl_emu_block *b, uint32_t site, tl_leaf leaf)
         tl_emu_block_count(b->watch, site, b->current->index, leaf);
 }
 
-/* Left out by mutation? */
+/* Is the site left out (TILE_EMU_DROP_BARRIER)? */
 static bool is_dropped(tl_emu_block *b, uint32_t site)
 {
     if (site == b->job->dropped)
@@ -196,7 +196,7 @@ static uint32_t fadd_32(uint32_t a, uint32_t b)
 
 static uint16_t fadd_16(uint16_t a, uint16_t b)
 {
-    (void)b; /* of 16 bits there are only LOAD and CAS */
+    (void)b; /* 16-bit atomics are LOAD and CAS only */
     return a;
 }
 
@@ -233,7 +233,7 @@ static uint64_t fadd_64(uint64_t a, uint64_t b)
         return old;                                                                                \
     }
 
-/* Tries until nobody was in between. A load and a compare that fails write nothing. */
+/* Repeats until no other thread interfered. A load and a failing compare write nothing. */
 #define ATOMIC(bits, word)                                                                         \
     OPERATION(bits)                                                                                \
     static uint##bits##_t perform_##bits(uint##bits##_t *at, uint32_t op, uint##bits##_t value,    \
@@ -283,8 +283,8 @@ static bool begin_atomic(tl_emu_access *a, uint32_t pred)
     return tl_emu_block_access(b->watch, a);
 }
 
-/* Who changes nothing may be waiting for a change: others go first. So does everybody now and
- * then. */
+/* An atomic that changes nothing may be part of a spin loop: other threads go first. Every
+ * TURN_EVERY atomics they do so anyway. */
 static void end_atomic(const tl_emu_access *a, bool wrote, bool changed)
 {
     enum { TURN_EVERY = 256 };
@@ -294,7 +294,7 @@ static void end_atomic(const tl_emu_access *a, bool wrote, bool changed)
         tl_emu_spin(b);
 }
 
-/* `word`: how the value is passed */
+/* `word`: the type in which the value is passed */
 ATOMIC(16, uint32_t)
 ATOMIC(32, uint32_t)
 ATOMIC(64, uint64_t)

@@ -24,7 +24,7 @@ static void describe(const tl_emu_block *b, tl_leaf leaf, uint32_t number, char 
              s ? s->line : 0, s ? s->col : 0);
 }
 
-/* `t` has come to where others wait for something else. */
+/* `t` has arrived at a collective while others wait at another one. */
 static _Noreturn void diverged(tl_emu_block *b, const tl_emu_thread *t, const tl_emu_thread *other)
 {
     char position[TEXT_BYTES / 2], text[TEXT_BYTES];
@@ -48,8 +48,8 @@ static _Noreturn void other_ended(tl_emu_block *b, const tl_emu_thread *t)
     tl_emu_break(b);
 }
 
-/* Who waits for a thread of warp w: a lane of the warp, or another warp at a barrier; NULL:
- * nobody. */
+/* A thread that waits for a thread of warp w: a lane of that warp, or a lane of another warp at a
+ * barrier; NULL: none. */
 static const tl_emu_thread *who_waits(const tl_emu_block *b, const tl_emu_warp *w)
 {
     if (w->arrived)
@@ -97,7 +97,7 @@ void tl_emu_report_deadlock(tl_emu_block *b)
 
 /* ---- warps ---- */
 
-/* The current thread comes to a collective. True: it is the last lane of its warp. */
+/* The current thread arrives at a collective. True: it is the last lane of its warp to do so. */
 static bool arrive(tl_emu_block *b, tl_leaf leaf, uint32_t site, uint32_t constant)
 {
     tl_emu_thread *t = b->current;
@@ -190,7 +190,7 @@ void tl_emu_meet_warp(tl_emu_block *b, tl_leaf leaf, uint32_t site, uint32_t con
 
 /* ---- the block ---- */
 
-/* A whole warp has come. True: it was the last. */
+/* A whole warp has arrived at a barrier. True: it was the last one. */
 static bool warp_arrives(tl_emu_block *b)
 {
     tl_emu_thread *t = b->current;

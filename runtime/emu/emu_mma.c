@@ -177,7 +177,7 @@ static double power_of_2(int n)
     return d;
 }
 
-/* A float of so many bits of exponent and fraction, without infinities when `finite`. */
+/* A float with that many bits of exponent and fraction. finite: the format has no infinities. */
 static double small_float(uint64_t v, int exponent, int fraction, bool finite)
 {
     int e = (int)(v >> fraction) & ((1 << exponent) - 1), bias = (1 << (exponent - 1)) - 1;
@@ -190,7 +190,7 @@ static double small_float(uint64_t v, int exponent, int fraction, bool finite)
     return sign * (double)(e ? f | 1u << fraction : f) * power_of_2((e ? e : 1) - bias - fraction);
 }
 
-/* The encodings of gfx942: 0x80 is NaN, the bias one more. */
+/* The FNUZ encodings of gfx942: 0x80 is NaN, and the bias is larger by 1. */
 static double fnuz(uint64_t v, int exponent, int fraction)
 {
     int e = (int)(v >> fraction) & ((1 << exponent) - 1), bias = 1 << (exponent - 1);
@@ -223,7 +223,7 @@ static bool is_integer(const mma_call *x)
     return x->ring || x->type[2] == TILE_I32;
 }
 
-/* One lane's operand, n elements, to its cells. */
+/* Loads one lane's operand, n elements, into its cells of the matrix. */
 static void load(const mma_call *x, int operand, const uint16_t *at, uint32_t n, element *to)
 {
     uint32_t type = x->type[operand], bytes = bytes_of(type);
@@ -240,7 +240,7 @@ static void load(const mma_call *x, int operand, const uint16_t *at, uint32_t n,
             to[at[e]].f = to_double(type, raw(in, bytes, e));
 }
 
-/* One lane's result. */
+/* Stores one lane's part of the result. */
 static void store(const mma_call *x, const uint16_t *at, uint32_t n, const element *from)
 {
     uint32_t bytes = bytes_of(x->type[2]);
@@ -264,7 +264,7 @@ typedef struct cells {
     uint16_t at[2 * MOST * MOST];
 } cells;
 
-/* They are worked out once: a kernel has one kind of instruction, most of the time. */
+/* Computed once and kept: most kernels use one kind of instruction only. */
 static const cells *cells_of(const mma_call *x, int operand)
 {
     static _Thread_local cells kept[3];
@@ -290,7 +290,7 @@ static const cells *cells_of(const mma_call *x, int operand)
     return p;
 }
 
-/* c += a * b of one row, for all columns of it; of each element k ascends. */
+/* c += a * b for one row; for each element, k ascends. */
 static void integer_row(const element *a, const element *b, element *c, uint32_t n, uint32_t k)
 {
     for (uint32_t i = 0; i < k; i++)
@@ -305,7 +305,7 @@ static void float_row(const element *a, const element *b, element *c, uint32_t n
             c[column].f = fma(a[i].f, b[i * MOST + column].f, c[column].f);
 }
 
-/* All lanes are here; each gets its part of the result. */
+/* All lanes have arrived; each gets its part of the result. */
 static void multiply(tl_emu_block *block, void *const *mine)
 {
     element in[3][MOST * MOST];
@@ -337,7 +337,7 @@ static void run(tl_leaf leaf, uint32_t site, mma_call *x, uint32_t types)
     tl_emu_meet_warp(b, leaf, site, types, x, multiply);
 }
 
-/* Operands and the result cross by address (codegen/leaf/leaf_emu.c). */
+/* Operands and the result are passed by address (codegen/leaf/leaf_emu.c). */
 #define LEAF_MMA(na, nb, nc, ...)                                                                  \
     void tl_emu_mma_##na##_##nb##_##nc(uint32_t site, uint32_t kind, uint32_t k, uint32_t types,   \
                                        uint32_t ring, const uint32_t *a, const uint32_t *b,        \

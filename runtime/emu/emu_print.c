@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 struct tl_emu_printed {
-    tl_printed value; /* label NULL: no element has come */
+    tl_printed value; /* label NULL: no element has arrived */
     uint32_t come;
     char *data;
     const tile_image_site *site;
@@ -25,7 +25,7 @@ static bool begin(tl_emu_block *b, tl_emu_printed *p, const tile_image_site *sit
     return p->data != NULL;
 }
 
-/* The row of print `number`; NULL: no memory. */
+/* The entry of print `number`; NULL: out of memory. */
 static tl_emu_printed *find(tl_emu_block *b, uint64_t number)
 {
     TL_EMU_INVARIANT(b, UINT32_MAX, number >= b->prints.base,

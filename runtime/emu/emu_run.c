@@ -133,7 +133,7 @@ static void fill_in(tl_emu_block *b, tl_emu_worker *w, tl_emu_job *job, int64_t 
     tl_emu_block_order(b);
 }
 
-/* Starts block `linear` beside those that the worker has. */
+/* Starts block `linear` in addition to the worker's resident blocks. False: out of memory. */
 static bool start_block(tl_emu_worker *w, tl_emu_job *job, int64_t linear)
 {
     tl_emu_block *b = unused_block(w, job->kernel);
@@ -179,7 +179,7 @@ static bool end_block(tl_emu_worker *w, tl_emu_block *b)
 
 /* ---- workers ---- */
 
-/* The next block to start; false: all have been. */
+/* The next block to start; false: all have been started. */
 static bool next_linear(tl_emu_worker *w, tl_emu_job *job, int64_t *out_linear)
 {
     if (w->begin == w->end) {
@@ -205,7 +205,7 @@ static void start_wanted(tl_emu_worker *w, tl_emu_job *job)
             job->no_memory = true;
 }
 
-/* Puts the first of the resident blocks last and gives it. */
+/* Moves the first resident block to the end and returns it. */
 static tl_emu_block *take_turn(tl_emu_worker *w, const tl_emu_job *job)
 {
     TL_INVARIANT_OR(NULL, w->resident && w->nresident > 0, "no block to run, of %u", w->nresident);
@@ -223,8 +223,9 @@ static tl_emu_block *take_turn(tl_emu_worker *w, const tl_emu_job *job)
     }
 }
 
-/* A block has had a turn that ended in spinning. A turn is costly (every thread of the block comes
- * to the loop's barriers), so the processor is left to other workers after a few. */
+/* A block's turn has ended with all its threads spinning. A turn is costly (every thread of the
+ * block runs to the loop's barriers), so after a few turns the processor is left to other
+ * workers. */
 static void wait_for_others(tl_emu_worker *w)
 {
     static const struct timespec pause = {0, 20000};
@@ -253,7 +254,7 @@ static void run_blocks(tl_emu_worker *w, tl_emu_job *job)
     }
 }
 
-/* The worker's stacks are of the size that this kernel needs, at least. */
+/* Makes sure that the worker's stacks are large enough for this kernel. */
 static bool ready_stacks(tl_emu_worker *w, size_t bytes)
 {
     if (w->stacks && tl_fiber_stack_bytes(w->stacks) >= bytes)

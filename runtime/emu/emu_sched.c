@@ -53,7 +53,7 @@ void tl_emu_set_remove(tl_emu_set *s, uint32_t position)
     *word &= ~bit;
 }
 
-/* The first member at or after `position`, going round; the set is not empty. */
+/* The first member at or after `position`, wrapping around; the set is not empty. */
 static uint32_t next_member(const tl_emu_set *s, uint32_t position, uint32_t nwords)
 {
     TL_INVARIANT_OR(0, s->count > 0 && nwords > 0, "nobody is in the set");
@@ -96,7 +96,7 @@ void tl_emu_block_order(tl_emu_block *b)
     b->chance = s->seed * UINT64_C(0x9e3779b97f4a7c15) + (uint64_t)b->linear;
 }
 
-/* Somebody who is ready; `ready` is not empty. */
+/* Chooses a ready thread; `ready` is not empty. */
 static tl_emu_thread *choose(tl_emu_block *b)
 {
     uint32_t from = 0;
@@ -107,7 +107,7 @@ static tl_emu_thread *choose(tl_emu_block *b)
     uint32_t position = next_member(&b->ready, from, (b->nthreads + 63) / 64);
     TL_DEBUG_INVARIANT(position < b->nthreads, "position %u of %u", position, b->nthreads);
     uint32_t after = position + 1 < b->nthreads ? position + 1 : 0;
-    __builtin_prefetch(b->threads[b->order[after]].fiber.sp); /* likely the next but one */
+    __builtin_prefetch(b->threads[b->order[after]].fiber.sp); /* the likely choice after this one */
     return &b->threads[b->order[position]];
 }
 
@@ -128,7 +128,7 @@ static bool begin_thread(tl_emu_block *b, tl_emu_thread *t)
     return true;
 }
 
-/* Where to go on: a thread, or the worker with an event. */
+/* The context to continue with: a thread, or the worker's, with an event set. */
 static tl_fiber *next_context(tl_emu_block *b)
 {
     if (b->ready.count == 0) {
@@ -201,7 +201,7 @@ void tl_emu_spin(tl_emu_block *b)
 
 /* ---- a thread's life ---- */
 
-/* The current thread has ended. Returns when another has begun on its stack. */
+/* The current thread has ended. Returns only if another thread begins on its stack. */
 static void end_thread(tl_emu_block *b)
 {
     tl_emu_thread *t = b->current;

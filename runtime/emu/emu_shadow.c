@@ -115,7 +115,7 @@ static tl_emu_page *find_page(tl_emu_shadow *s, uint64_t number, uint32_t cell_b
     return *at;
 }
 
-/* A copy of n elements in which each stands `times` times. */
+/* A copy of n elements in which each is repeated `times` times. */
 static void *repeat(const void *from, size_t n, size_t size, size_t times)
 {
     char *to = malloc(n * times * size);
@@ -161,7 +161,7 @@ typedef struct entry {
     tl_emu_stamp stamp;
 } entry;
 
-/* Two stores of which any may win. */
+/* Are both stores of one execution of an op where any value may win? */
 static bool is_same_execution(const entry *e, tl_emu_stamp s)
 {
     const uint32_t *ops = e->order->ops;
@@ -208,7 +208,7 @@ static void swap(crowd *c)
     }
 }
 
-/* All that is in entry 0 happened before: it needs no watching any more. */
+/* Everything in entry 0 happened before this access: it can be forgotten. */
 static bool is_settled(const crowd *c, const entry *e)
 {
     return tl_emu_is_before(e->order, e->stamp.thread, c->newest[0]) &&
@@ -261,7 +261,7 @@ static void enter_cell(tl_emu_page *p, size_t cell, const entry *e)
     p->writes[cell] = e->stamp;
     for (int i = 0; i < CROWDS; i++)
         if (p->crowds[i])
-            p->crowds[i][cell] = nobody; /* all before this write, or reported */
+            p->crowds[i][cell] = nobody; /* all are before this write, or reported */
 }
 
 /* ---- an access ---- */

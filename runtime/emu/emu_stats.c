@@ -27,7 +27,7 @@ enum { SECTOR = 32, LINE = 128, BANKS = 32, WORD = 4, WIDTHS = 5 };
 /* What is counted for each site, and added up over blocks. */
 typedef struct counts {
     uint64_t executed;          /* by warps; barriers: by blocks */
-    uint64_t requests, threads; /* memory: threads that were on */
+    uint64_t requests, threads; /* memory: threads not predicated off */
     uint64_t bytes;             /* distinct, of each request */
     uint64_t units, minimum;    /* sectors or wavefronts */
     uint64_t lines;             /* global */
@@ -48,7 +48,7 @@ typedef struct request {
     uint64_t at[TL_EMU_MAX_LANES];
 } request;
 
-/* Requests of one warp at one site that not all threads have come to, oldest first. */
+/* Requests of one warp at one site that not all of its threads have reached, oldest first. */
 typedef struct queue {
     request *items;
     uint32_t first, n, room; /* items[first] to items[n - 1] */
@@ -56,7 +56,7 @@ typedef struct queue {
 } queue;
 
 typedef struct site_queues {
-    uint32_t *seen; /* by thread: occurrences so far; NULL: the site was not met */
+    uint32_t *seen; /* by thread: occurrences so far; NULL: the site was not reached */
     queue *warps;
     uint32_t bytes;
     tl_emu_space space;
@@ -122,7 +122,7 @@ static void count_global(const request *r, const site_queues *site, uint32_t lan
     c->serial += site->atomic ? most_equal(at, n) : 0;
 }
 
-/* The most distinct words that one bank has to give; sorted addresses. */
+/* The greatest number of distinct words in one bank; the addresses are sorted. */
 static uint64_t wavefronts(const uint64_t *at, uint32_t n, uint32_t bytes)
 {
     uint64_t per_bank[BANKS] = {0}, most = 0, next = 0; /* words below `next` are counted */

@@ -47,7 +47,7 @@ static tile_status identify(tl_dev *d)
     return TILE_OK;
 }
 
-/* PTX runs on every later device, but that of "sm_90a" on 9.0 only. */
+/* PTX runs on every later device, except that of "sm_90a", which runs on 9.0 only. */
 static bool accepts(tl_dev *d, const char *target)
 {
     char *end;
@@ -60,7 +60,7 @@ static bool accepts(tl_dev *d, const char *target)
                                  : *end == 0 && capability <= d->capability;
 }
 
-/* Ordinals and CUdevice handles are not promised to be equal: looked for. */
+/* Searches, because an ordinal need not equal the CUdevice handle. */
 static tile_status current(tl_dev *d, int *out_ordinal)
 {
     void *context = NULL;

@@ -96,7 +96,7 @@ static tile_status resolve_symbols(tl_dev *d)
     return TILE_OK;
 }
 
-/* Whatever stops the library from starting, there is no device to be had. */
+/* Whatever keeps the library from starting, no device is available. */
 static tile_status start_library(tl_dev *d)
 {
     const tl_gpu_kind *k = d->kind;
@@ -115,7 +115,7 @@ static tile_status start_library(tl_dev *d)
     return status;
 }
 
-/* "" is the device that the calling thread uses already, else the first. */
+/* "" is the device that the calling thread already uses, or else the first one. */
 static tile_status choose_device(tl_dev *d, const char *spec)
 {
     int count = 0;
@@ -313,7 +313,7 @@ tile_status tl_gpu_queue_wrap(const tl_driver *driver, tl_dev *d, tl_sink *sink,
     return TILE_OK;
 }
 
-/* A wrapped stream stays the host's; kernels in it may write to the debug buffer still. */
+/* A wrapped stream belongs to the host, but its kernels may still write to the debug buffer. */
 static void drain(tl_queue *q)
 {
     if (!q->wrapped || q->debug)

@@ -12,19 +12,19 @@ enum {
     JIT_ERROR_LOG_BYTES = 6,
     FUNCTION_MAX_DYNAMIC_SHARED = 8,
 
-    DEFAULT_SHARED_LIMIT = 48 * 1024, /* more must be asked for */
+    DEFAULT_SHARED_LIMIT = 48 * 1024, /* more has to be requested */
     JIT_LOG_BYTES = 4096,
 };
 
 struct tl_gpu_module {
     tl_gpu_module *next;
-    const void *code; /* in its image: which one it is */
-    char *data;       /* a copy; HIP may read it as long as the module is loaded */
+    const void *code; /* identifies it: its address in the image */
+    char *data;       /* a copy: HIP may read it while the module is loaded */
     void *handle;
     uint32_t users;
 };
 
-/* Loads text or an object; where the library compiles it, `log` gets what that says. */
+/* Loads text or an object. If the library compiles it, `log` gets the compiler's messages. */
 static tile_status load_data(tl_dev *d, const void *data, void **out_handle, char *log)
 {
     const int options[2] = {JIT_ERROR_LOG, JIT_ERROR_LOG_BYTES};
@@ -169,7 +169,8 @@ tile_status tl_gpu_code_load(tl_dev *d, const void *image, const tile_image_kern
     return TILE_OK;
 }
 
-/* What the image's kernels said is put into words by the image: before it goes. */
+/* The texts of what the kernels reported are in the image, so reports are collected before it is
+ * freed. */
 static void collect_all(tl_dev *d, const void *image)
 {
     tile_status status = TILE_OK;

@@ -31,16 +31,16 @@ struct tl_code {
     _Atomic uint64_t launches;
 };
 
-/* A launch in the pool. */
+/* A launch while the pool runs it. */
 typedef struct job {
     const tl_code *code;
     const tl_launch *launch;
     tl_sink *sink;
     uint64_t cache_bytes;
-    uint64_t number; /* of the launch, among those of the code */
+    uint64_t number; /* of the launch, counted per kernel instance */
 } job;
 
-/* What a program's context leads to. */
+/* What the context of running programs points to. */
 typedef struct run {
     const job *job;
     int64_t linear; /* of its first program, */
@@ -275,7 +275,7 @@ static void cpu_info(tl_dev *dev, tile_device_info *info)
     info->memory_bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-/* Of any level: what an image wants of the CPU is in the image. */
+/* Images of any level: the image itself lists the features that it needs. */
 static bool cpu_accepts(tl_dev *dev, const char *target)
 {
     (void)dev;

@@ -37,11 +37,11 @@ struct Block {
     char *address;
     uint64_t bytes;
     uint8_t *shadow;
-    bool whole; /* an unchecked kernel had it: all counts as written */
+    bool whole; /* an unchecked kernel may have written it: all of it counts as written */
 };
 
-/* Streams have threads of their own, so the list has a lock. What is in a shadow has none: the
- * bytes of one place are ordered as the memory itself is. */
+/* Streams have threads of their own, so the list has a lock. Shadows have none: accesses to a
+ * byte's shadow are ordered as accesses to the byte are. */
 struct tl_dev {
     pthread_mutex_t lock;
     Block *blocks;
@@ -86,7 +86,7 @@ static void ref_info(tl_dev *dev, tile_device_info *info)
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-enum { FRESH = 0xAB }; /* what new memory holds: results are the same on every run */
+enum { FRESH = 0xAB }; /* fills new memory, so that results are the same on every run */
 
 static tile_status ref_mem_alloc(tl_dev *dev, uint64_t bytes, void **out_address)
 {
@@ -140,8 +140,8 @@ static Block *find_block(tl_dev *dev, const void *address)
     return NULL;
 }
 
-/* The shadow of the byte at `address` and how many bytes of the block begin there; NULL when
- * nobody keeps track of it. A block in use is not freed, so both stay good without the lock. */
+/* The shadow of the byte at `address` and how many bytes of the block begin there; NULL: not
+ * tracked. A block in use is not freed, so both remain valid without the lock. */
 static uint8_t *find_shadow(tl_dev *dev, const void *address, uint64_t *out_left)
 {
     pthread_mutex_lock(&dev->lock);
@@ -215,7 +215,7 @@ static void ref_code_unload(tl_dev *dev, tl_code *code)
     free(code);
 }
 
-/* The text may end with a NUL or not: the parser wants one, so it gets a copy. */
+/* The parser needs a NUL at the end, which the image's text may lack: it gets a copy. */
 static tile_status guarded_parse(tl_code *code, const void *image, const tile_image_kernel *kernel)
 {
     TlGuard g;
@@ -296,8 +296,8 @@ static bool is_checked(const tl_launch *launch)
     return launch->kernel->flags & TILE_KERNEL_CHECKED;
 }
 
-/* The shadows of a checked kernel's arguments. Bytes past the block's end that the host may have
- * promised are not there: neither they nor a shadow for them may be touched. */
+/* Binds the shadows of a checked kernel's arguments. If the host claims more bytes than the block
+ * has, the bytes past its end do not exist: neither they nor their shadow may be touched. */
 static void bind_shadows(tl_dev *dev, const tl_launch *launch, TlInterpArg *to)
 {
     const tile_image_param *params =

@@ -219,7 +219,8 @@ static const tl_elf_symbol *known_symbol(const loader *l, uint64_t index)
     return NULL;
 }
 
-/* Gives each symbol that needs it an entry in the GOT or a stub; also checks the tables' shape. */
+/* Gives an entry in the GOT, or a stub, to each symbol that needs one; also checks the shape of the
+ * tables. */
 static tile_status scan_relocations(loader *l)
 {
     for (uint32_t i = 0; i < l->nsections; i++) {
@@ -279,7 +280,7 @@ static tile_status lay_out(loader *l)
     return l->begin[GROUPS] > INT32_MAX ? BAD("it is larger than 2 GiB") : TILE_OK;
 }
 
-/* Low addresses where they can be had: 32-bit absolute relocations then fit, too. */
+/* Prefers low addresses, where 32-bit absolute relocations fit too. */
 static tile_status map(loader *l)
 {
     void *p = MAP_FAILED;
@@ -351,7 +352,7 @@ static tile_status fill_got(const loader *l)
     return TILE_OK;
 }
 
-/* A jump to the address that ends it. */
+/* A jump to the address that is stored at its end. */
 static void write_stub(int machine, char *at, uint64_t address)
 {
     static const unsigned char x86_64[8] = {0xff, 0x25, 0x02, 0, 0, 0, 0x0f, 0x0b}; /* ud2 */
@@ -420,7 +421,7 @@ static bool fits_signed(int64_t v, int bits)
     return v >= -(INT64_C(1) << (bits - 1)) && v < INT64_C(1) << (bits - 1);
 }
 
-/* ADR and ADRP: 21 bits, the low two apart. */
+/* ADR and ADRP: 21 bits, the low two in a field of their own. */
 static fit put_adr(char *at, int64_t v)
 {
     put_field(at, (uint64_t)v & 3, 29, 2, true);

@@ -43,7 +43,7 @@ struct tl_queue {
     pthread_mutex_t lock;
     pthread_cond_t work, space;
     uint64_t head,
-        tail; /* bytes ever consumed and produced; their difference is at most RING_BYTES */
+        tail; /* all bytes ever consumed and produced; they differ by at most RING_BYTES */
     bool quit;
     tile_status status; /* of the first record that failed since the last synchronisation */
     char *error;        /* its text; ERROR_BYTES */
@@ -51,8 +51,8 @@ struct tl_queue {
 };
 enum { ERROR_BYTES = 1024 };
 
-/* When a queue came to a place. It belongs to the mark, to the record in the ring that will make it
- * happen, and to all that wait for it. */
+/* When a queue reached a mark. A moment is shared by the mark, by the record in the ring that will
+ * make it happen, and by all that wait for it. */
 typedef struct moment {
     atomic_uint owners;
     pthread_mutex_t lock;
@@ -127,7 +127,7 @@ static void drop(moment *t)
     free(t);
 }
 
-/* Happens, and is dropped. */
+/* Makes it happen and drops it. */
 static void happen(moment *t)
 {
     TL_INVARIANT_VOID(t, "nothing to happen");
@@ -151,7 +151,7 @@ static void await(moment *t)
     drop(t);
 }
 
-/* The caller's to drop; NULL: never recorded. */
+/* The caller drops it. NULL: never recorded. */
 static moment *last_of(tl_mark *m)
 {
     pthread_mutex_lock(&m->lock);
@@ -275,8 +275,7 @@ static void *queue_main(void *arg)
 
 /* ---- putting records in ---- */
 
-/* A place for a record of `size` bytes, without a break; the lock is held from here to
- * ring_commit. */
+/* Contiguous room for a record of `size` bytes. The lock is held from here to ring_commit. */
 static record *ring_reserve(tl_queue *q, uint32_t size)
 {
     pthread_mutex_lock(&q->lock);

@@ -24,12 +24,12 @@ typedef struct worker {
 } worker;
 
 struct tl_pool {
-    int threads;          /* the caller included */
+    int threads;          /* including the caller */
     pthread_mutex_t turn; /* held by the caller whose job runs */
     pthread_mutex_t lock; /* guards what follows */
     pthread_cond_t wake, idle;
-    uint64_t job;     /* counts up: a worker joins each job at most once */
-    int wanted, busy; /* workers that may still join; that are inside */
+    uint64_t job;     /* increases: a worker joins each job at most once */
+    int wanted, busy; /* workers that may still join; workers that have joined */
     bool quit;
     void (*work)(void *user, int worker, int64_t begin, int64_t end);
     void *user;
@@ -53,7 +53,7 @@ static void take_ranges(tl_pool *p, int index)
     }
 }
 
-/* A worker's thread has nobody else to tell. The lock is held. */
+/* Takes over what broke in a worker's thread, which has no caller to tell. The lock is held. */
 static void keep_broken(tl_pool *p)
 {
     if (tl_broken_status() == TILE_OK || p->is_broken)
@@ -124,7 +124,7 @@ tile_status tl_pool_create(int threads, tl_pool **out_pool)
     for (int i = 0; i < n - 1; i++) {
         p->workers[i] = (worker){.pool = p, .index = i + 1};
         if (pthread_create(&p->workers[i].thread, NULL, worker_main, &p->workers[i]) != 0)
-            break; /* fewer will do */
+            break; /* run with fewer */
         p->threads++;
     }
     TL_INVARIANT(p->threads >= 1 && p->threads <= n, "%d threads of %d", p->threads, n);
@@ -191,7 +191,7 @@ tile_status tl_pool_run(tl_pool *p, int64_t n,
         wake_workers(p, ranges);
     take_ranges(p, 0);
     pthread_mutex_lock(&p->lock);
-    p->wanted = 0; /* who has not come by now is not needed */
+    p->wanted = 0; /* workers that have not joined by now are not needed */
     while (p->busy > 0)
         pthread_cond_wait(&p->idle, &p->lock);
     TL_DEBUG_INVARIANT(p->next >= n && p->busy == 0, "a job ends at %lld of %lld, %d busy",
