@@ -48,7 +48,7 @@ static TlLayout *copy(TlArena *arena, const TlLayout *l)
     return c;
 }
 
-/* Position of an input, which is made, without bits, when absent. */
+/* The position of an input; if it is absent, it is added without bits. */
 static int in_index(TlLayout *l, TlInDim dim)
 {
     TL_ASSERT((unsigned)dim < TL_IN_COUNT, "layout input %d", (int)dim);
@@ -284,8 +284,8 @@ void tl_layout_free_masks(const TlLayout *l, uint32_t *out_masks)
     }
 }
 
-/* Bits 0.. of `in` that make 1, 2, 4, ... of value(column), and no other column disturbs the bits
- * below. */
+/* The number of bits 0, 1, ... of `in` that map to 1, 2, 4, ... of value(column), if no other
+ * column disturbs those bits. */
 static int counting_bits(const TlLayout *l, TlInDim in, int limit, int out)
 {
     TL_ASSERT(limit >= 0, "%d bits at most", limit);
@@ -370,7 +370,7 @@ static void assert_permutation(const int *perm, int n)
     }
 }
 
-/* Columns of l that reach outside of 1 << bits along d stay inside: their data is replicated. */
+/* Clears what columns of l reach beyond 1 << bits along d: their data is then replicated. */
 static void shrink_output(TlLayout *l, int d, int bits)
 {
     TL_ASSERT(d < l->nout && bits <= l->out_bits[d], "output %d shrinks to %d bits", d, bits);
@@ -414,7 +414,7 @@ void tl_layout_canonicalize(TlLayout *l)
 {
     TlLayout from = *l;
     if (tl_layout_in_index(l, TL_IN_OFFSET) >= 0)
-        return; /* of shared memory: no thread is in it */
+        return; /* of shared memory: it has no threads */
     memset(l->basis, 0, sizeof l->basis);
     memset(l->in_bits, 0, sizeof l->in_bits);
     l->nin = 0;
@@ -513,7 +513,7 @@ static int text_numbers(Text *t, const char *separator, int32_t *out)
     return n;
 }
 
-/* nout is set by the first list of numbers, and wanted of all others. */
+/* The first list of numbers sets nout; the others must have as many. */
 static bool text_arity(TlLayout *l, int n, bool *known)
 {
     if (!*known)

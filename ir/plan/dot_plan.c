@@ -47,7 +47,7 @@ static int axis_bits(const TlLayout *l, int d)
     return d < 0 ? 0 : l->out_bits[d] + ceil_log2(l->reps[d]);
 }
 
-/* Coordinates packed; what the accumulator does not have is cut off. */
+/* Packs coordinates; those beyond the accumulator's are cut off. */
 static uint64_t pack(const Planner *pl, const int32_t *x, int free_dim, int batch_dim)
 {
     uint64_t v = (uint64_t)x[free_dim] & ((1ull << pl->free_bits) - 1);
@@ -71,7 +71,8 @@ static int add_columns(Planner *pl, TlInDim in)
     return pl->basis.n - before;
 }
 
-/* What lanes, warps and registers from basis vector `v` on have of the first v. */
+/* How many of the first `v` basis vectors are registers alone: no lane, no warp and no sum of
+ * several has a part in them. */
 static int undisturbed(const Planner *pl, int v)
 {
     uint64_t others = 0;
@@ -194,7 +195,7 @@ typedef struct Banks {
     int high;               /* bits of a cell from here on stay */
 } Banks;
 
-/* A lane whose cell repeats the banks of others gets another one by a bit of its k. */
+/* A lane whose cell falls on the banks of others is moved by a bit of its k. */
 static void give_bank(const Planner *pl, Banks *banks, uint32_t cell, uint32_t k)
 {
     TlDotSide *s = pl->s;
@@ -211,8 +212,8 @@ static void give_bank(const Planner *pl, Banks *banks, uint32_t cell, uint32_t k
     tl_span_add(&banks->taken, v & banks->mask, 0);
 }
 
-/* Gives each lane of the operand banks of its own as far as that goes, those that no swizzle moves
- * first. What an access writes at once stays together. */
+/* Gives each lane of the operand banks of its own as far as possible, beginning with the lanes that
+ * no swizzle moves yet. What an access writes at once stays together. */
 static void choose_swizzle(Planner *pl)
 {
     TlDotSide *s = pl->s;
@@ -351,7 +352,7 @@ static void plan_cells(Planner *pl, const TlOp *op, int operand)
     plan_reads(pl);
 }
 
-/* As many rows at a time as the budget has room for. */
+/* As many rows at a time as fit into the budget. */
 static void choose_rounds(TlDotPlan *p, uint32_t bytes)
 {
     uint64_t row = (uint64_t)(p->side[0].row + p->side[1].row) * bytes;

@@ -230,7 +230,7 @@ static TlStagingCost plain_cost(const Images *x, int elem_bytes, int64_t registe
     return c;
 }
 
-/* By ldmatrix: `rows` gives the eight rows of a matrix. */
+/* The cost by ldmatrix: `rows` gives the eight rows of a matrix. */
 static TlStagingCost matrix_cost(const uint64_t *rows, int elem_bytes, int64_t registers)
 {
     int elem = log2_of(elem_bytes), unit = 4 - elem;
@@ -249,7 +249,7 @@ static bool is_row(uint64_t offset, int elem_bytes)
     return (offset * (uint64_t)elem_bytes) % VECTOR_BYTES == 0;
 }
 
-/* Do the vectors count up offsets from 1 << from on? */
+/* Are the vectors the offsets 1 << from, 1 << (from + 1), ...? */
 static bool counts_up(const uint64_t *v, int n, int from)
 {
     for (int i = 0; i < n; i++)

@@ -21,7 +21,7 @@
 
 enum { ROW_BYTES = 16, WORD_BYTES = 4, MATRIX_LANES = 5, MAX_BASIS = 32 };
 
-/* Where a coordinate is. */
+/* The offset of a coordinate. */
 typedef struct Offset {
     uint32_t inner; /* elements */
     uint32_t chunk[TL_LAYOUT_MAX_OUT];
@@ -75,7 +75,7 @@ static uint64_t packed(const Planner *pl, const Offset *p)
     return v << tl_layout_in_bits(pl->buf->layout, TL_IN_OFFSET) | p->inner;
 }
 
-/* Of a register, repetitions included, in thread 0. */
+/* The offset of a register, repetitions included, in thread 0. */
 static Offset offset_of_reg(const Planner *pl, uint32_t reg)
 {
     static const uint32_t origin[TL_LAYOUT_MAX_IN];
@@ -182,7 +182,7 @@ static uint32_t combined(const uint32_t *combos, uint32_t bits)
     return v;
 }
 
-/* Registers reg ^ combos; the first n / words of them make the elements of a word. */
+/* Lists the registers reg ^ combos; the first n / words of them are the elements of a word. */
 static void fill_regs(TlBufAccess *a, uint32_t n, uint32_t first, const uint32_t *combos)
 {
     for (uint32_t i = 0; i < n; i++)
@@ -215,7 +215,7 @@ static bool threads_leave(const Planner *pl, uint32_t low)
     return true;
 }
 
-/* Are the elements of each vector all inside of the shape or all outside? */
+/* Is each vector either inside of the shape as a whole, or outside? */
 static bool ends_fit(const Planner *pl, int bits)
 {
     const TlLayout *m = pl->buf->layout;
@@ -314,8 +314,8 @@ static Offset offset_of_combo(const Planner *pl, uint32_t combo)
     return p;
 }
 
-/* The rest of the registers, without what they give within a word. False: one does not give whole
- * rows. Those that lead to other chunks are no generators. */
+/* Adds the other registers, without their effect within a word. False: one of them does not move
+ * whole rows. Those that lead to other chunks are no generators. */
 static bool find_rows(const Planner *pl, Generators *g)
 {
     TlSpan taken = {0};
@@ -495,7 +495,7 @@ static uint64_t offset_in(const TlBufPlan *p, const TlBufAccess *a, uint32_t lan
     return at;
 }
 
-/* Where regs[i] of the access comes from, or goes to, in this thread. */
+/* The offset that regs[i] of the access is read from, or written to, in this thread. */
 static uint64_t offset_of_element(const TlBufPlan *p, const TlBufAccess *a, uint32_t i,
                                  uint32_t elem, uint32_t lane, uint32_t warp)
 {
