@@ -13,7 +13,7 @@ static void fail(TlAccess *out)
     out->bad = tl_bad();
 }
 
-/* What the place's address is made of; unknown parts spoil it, wrong ones too. */
+/* Marks the place as unknown or wrong because a part of its address is. */
 static void spoil(TlAccess *out, const TlVal *v)
 {
     if (v->kind == TL_VAL_ERROR || out->bad.kind == TL_VAL_ERROR)
@@ -97,7 +97,7 @@ static void index_axis(TlSema *s, TlAccess *out, const TlIndex *ix)
     out->naxes++;
 }
 
-/* Index tiles of rank 2 and more gather point by point: all are brought to one shape. */
+/* Index tiles of rank 2 and more gather point by point: all are broadcast to one shape. */
 static void align_pointwise(TlSema *s, TlAccess *out)
 {
     int rank = 0, max_rank = 0;
@@ -388,7 +388,7 @@ TlVal tl_access_inside(TlSema *s, const TlAccess *a)
         tl_op_new(&s->b, TL_OP_INSIDE, o.n, o.in, 1, &t, 0, o.nattrs, o.attrs)->out[0]);
 }
 
-/* Which element types an atomic takes: i32 u32 i64 u64 for all; more for some. */
+/* The element types that an atomic takes: all take i32 u32 i64 u64, some take more. */
 static bool atomic_takes(TlOpcode op, int rmw, TlDtype d)
 {
     if (d == TL_I32 || d == TL_U32 || d == TL_I64 || d == TL_U64)
@@ -442,7 +442,7 @@ TlVal tl_access_atomic(TlSema *s, TlOpcode op, int rmw, const TlAccess *a, uint3
 
 /* ---- views ---- */
 
-/* A tuple of integer scalars (or one) as i64; false when one is wrong or unknown. */
+/* A tuple of integer scalars, or a single one, as i64; false if one is wrong or unknown. */
 static bool numbers_of(TlSema *s, const TlVal *v, TlLoc loc, TlValues *out, TlVal *bad)
 {
     const TlVal *items = v->kind == TL_VAL_TUPLE ? v->items : v;

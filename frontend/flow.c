@@ -102,7 +102,7 @@ bool tl_arm_is_cheap(const TlArm *arm)
 
 /* ---- views as scalars ---- */
 
-/* A view that depends on control flow goes through it as its pointer, extents and strides. */
+/* A view that depends on control flow is carried as its pointer, extents and strides. */
 static uint32_t view_leaves(const TlType *t)
 {
     return 1 + 2u * t->rank;
@@ -112,7 +112,7 @@ static bool may_change(TlSema *s, const TlType *t, TlLoc loc)
 {
     if (tl_dtype_bits(t->dtype) >= 8)
         return true;
-    tl_err(s, loc, TL_E0345, tl_dtype_name(t->dtype)); /* its pointer would be half a byte off */
+    tl_err(s, loc, TL_E0345, tl_dtype_name(t->dtype)); /* its pointer could lie within a byte */
     return false;
 }
 
@@ -127,7 +127,7 @@ static TlValue *view_number(TlSema *s, TlOpcode op, TlValue *view, int axis)
     return tl_emit(s, op, 1, &view, tl_type_scalar(s->ctx, TL_I64), 1, &attr);
 }
 
-/* view NULL: of no view, zeros. */
+/* view NULL: there is no view; zeros. */
 static void take_apart(TlSema *s, TlValue *view, const TlType *t, TlValues *out)
 {
     TL_ASSERT(t->kind == TL_VIEW, "a type of kind %d is no view", (int)t->kind);
@@ -153,8 +153,8 @@ static TlVal put_together(TlSema *s, const TlType *t, TlValue *const *leaves)
 
 /* ---- joins ---- */
 
-/* A value of a join is not there before its IF is: until then `n` is the number, from 1, of its
- * first leaf, and a view's `u.type` its type. */
+/* A value of a join does not exist before its IF does: until then `n` is the number, from 1, of its
+ * first leaf, and `u.type` the type of a view. */
 typedef struct Join {
     TlSema *s;
     TlArm *arms[2];
@@ -350,7 +350,7 @@ TlValue *tl_exit_state(TlSema *s, bool *known)
     return any;
 }
 
-/* Where the flag is false, each of its parts is. */
+/* The rest runs only where no flag is set, so each flag is false there. */
 static void clear_flags(TlSema *s)
 {
     TlFrame *f = s->frame;
@@ -382,7 +382,7 @@ void tl_sequence(TlSema *s, TlSeqFn item, void *user, uint32_t from, uint32_t n)
         bool rest_ends, loops = s->frame->loop != NULL;
         (void)tl_exit_state(s, &rest_ends);
         tl_arm_end(s, &rest);
-        if (known) { /* never reached: looked at for its errors only */
+        if (known) { /* never reached: walked for its errors only */
             tl_arm_discard(&rest);
             return;
         }
@@ -390,7 +390,7 @@ void tl_sequence(TlSema *s, TlSeqFn item, void *user, uint32_t from, uint32_t n)
         tl_arm_end(s, &none);
         tl_arms_join(s, cond, &rest, &none, NULL, NULL, NULL, s->b.loc);
         if (rest_ends && !loops)
-            tl_var_set(s, s->frame->returned, tl_val_bool(true)); /* on both ways */
+            tl_var_set(s, s->frame->returned, tl_val_bool(true)); /* on both paths */
         return;
     }
 }

@@ -131,7 +131,7 @@ static uint32_t hint_attrs(TlSema *s, const TlHints *h, bool counted, TlAttr *at
 
 /* ---- while ---- */
 
-/* What one pass does, and what decides whether there is one. */
+/* What one iteration does, and what decides whether there is another. */
 typedef struct WhileParts {
     TlVal (*cond)(TlSema *s, void *user);
     void (*body)(TlSema *s, Loop *l);
@@ -246,7 +246,7 @@ static void plain_body(TlSema *s, Loop *l)
     tl_sequence(s, update_item, l, 0, l->st->update ? 2 : 1);
 }
 
-/* A loop that only a return can leave does not go on after itself. */
+/* Does nothing follow the loop, because only a return can leave it? */
 static bool endless(const TlStmt *st, TlExits x)
 {
     return !x.breaks && (!st->cond || (st->cond->kind == TL_EX_BOOL && st->cond->u.integer));
@@ -425,7 +425,8 @@ static TlVal range_cond(TlSema *s, void *user)
     return tl_val_ir(tl_binary(&s->b, TL_OP_OR, up, down));
 }
 
-/* The loop's body, its counter copied first and moved on afterwards, whatever the body does. */
+/* The loop's body; the counter is copied before it and advanced after it, whatever the body
+ * does. */
 typedef struct RangeWhile {
     Loop loop; /* first */
     RangeLoop range;
@@ -552,7 +553,7 @@ void tl_stmt_loop_while(TlSema *s, const TlStmt *st)
     bool exits = l.exits.breaks || l.exits.returns;
     if (!exits && !s->abstract && counts(s, st, &assigned, &counter)) {
         TlCarried all = l.carried;
-        l.carried.vars = assigned; /* the counter is the loop's own */
+        l.carried.vars = assigned; /* the counter belongs to the loop */
         if (emit_counted(s, &l, counter)) {
             tl_scope_close(s, m);
             return;
@@ -573,7 +574,7 @@ typedef struct StaticFor {
     int64_t lo, step;
     TlDtype dtype;
     bool unknown;
-    TlVar *var; /* one for all passes: it is const, so nothing keeps it */
+    TlVar *var; /* one for all iterations: it is const, so nothing refers to it later */
 } StaticFor;
 
 static bool static_pass(TlSema *s, void *user, uint32_t i)
@@ -612,7 +613,7 @@ void tl_stmt_static_for(TlSema *s, const TlStmt *st)
         if (!tl_int_of(s, parts[i], r.locs[i], "the range of static for", &bounds[i], &unknown))
             f.unknown = true;
     }
-    if (f.unknown || r.bad) { /* looked at once, for its errors */
+    if (f.unknown || r.bad) { /* walked once, for its errors */
         TlArm once;
         f.unknown = true;
         tl_arm_begin(s, &once);
