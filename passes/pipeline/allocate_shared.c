@@ -38,7 +38,7 @@ typedef struct Buffer {
     uint32_t number;      /* in program order */
 } Buffer;
 
-/* Where an op stands and where its regions end. */
+/* The position of an op, and where its regions end. */
 typedef struct Span {
     uint32_t first, last;
 } Span;
@@ -92,8 +92,8 @@ static bool is_loop(const TlOp *op)
     return op->opcode == TL_OP_FOR || op->opcode == TL_OP_WHILE;
 }
 
-/* Where a use of what is made in `home` counts: itself, or the outermost loop around it in
- * there. */
+/* Where a use of a value from block `home` counts: at the op itself, or at the outermost loop
+ * around it within `home`. */
 static Span extent_of_use(const Allocator *a, const TlOp *user, const TlBlock *home)
 {
     Span s = *span_of(a, user);
@@ -111,7 +111,7 @@ static bool is_around(const TlBlock *outer, const TlBlock *block)
     return block != NULL;
 }
 
-/* In the loops between the blocks, what happens in one trip may go on in the next. */
+/* In loops between the blocks, the effects of one trip may reach the next. */
 static void live_in_loops(const Allocator *a, const TlBlock *inner, const TlBlock *outer,
                           Span *life)
 {
@@ -183,7 +183,8 @@ static int compare_sizes(const void *x, const void *y)
 
 /* ---- 2. numbers ---- */
 
-/* May not share bytes, or would rather not: neighbours up to so many before and behind. */
+/* Buffers that must not share bytes, or preferably do not: neighbours up to so many before and
+ * behind. */
 static bool keeps_apart(const Buffer *a, const Buffer *b, uint32_t before, uint32_t behind)
 {
     if (a->first <= b->last && b->first <= a->last)
@@ -251,7 +252,7 @@ static uint64_t allocate(Allocator *a)
     if (budget > a->px->machine->shared_bytes)
         budget = a->px->machine->shared_bytes;
     uint64_t total = lay_out_all(a, budget);
-    return total <= budget ? total : lay_out_all(a, 0); /* who kept apart stood in another's way */
+    return total <= budget ? total : lay_out_all(a, 0); /* the distances cost too much room */
 }
 
 /* ---- 3. results ---- */
@@ -287,7 +288,7 @@ static bool set_offset(TlFn *fn, TlOp *op, const Buffer *b)
     if (b)
         tl_attr_set(fn, op, (TlAttr){.id = TL_ATTR_SHARED, .u.i = (int64_t)b->offset});
     else
-        tl_attr_remove(op, TL_ATTR_SHARED); /* from an earlier run, when it still needed some */
+        tl_attr_remove(op, TL_ATTR_SHARED); /* from an earlier run, when the op still needed some */
     return true;
 }
 

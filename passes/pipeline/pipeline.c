@@ -48,7 +48,7 @@
 #include <string.h>
 
 enum {
-    COPY_STAGES = 3, /* where nothing is said */
+    COPY_STAGES = 3, /* if there is no hint */
     LOAD_STAGES = 2,
     LEAST_COPY = 4, /* bytes */
     MOST_CANDIDATES = 64,
@@ -113,7 +113,7 @@ static int stages_of(const Pipeline *p, const TlOp *loop)
     return p->px->machine->copies ? COPY_STAGES : LOAD_STAGES;
 }
 
-/* No more than there are trips. */
+/* At most the number of trips. */
 static int limited_stages(const TlOp *loop, int stages)
 {
     TL_ASSERT(loop->opcode == TL_OP_FOR,
@@ -179,7 +179,7 @@ static int64_t loaded_registers(const Pipeline *p, const TlOp *load)
     return tl_layout_registers(t->layout) / tl_access_vector(&info, load, t->layout);
 }
 
-/* The dot that it goes into, through a few pure ops. */
+/* The dot that uses it, through a few pure ops. */
 static const TlOp *dot_of(const TlValue *v, int depth)
 {
     const TlOp *dot = NULL;
@@ -237,7 +237,7 @@ static void want_operands(Pipeline *p, Slice *s, const TlOp *op)
         tl_vec_push(p->arena, &s->work, tl_in(op, i));
 }
 
-/* False when the value cannot be had for another trip. */
+/* False: the value cannot be computed for another trip. */
 static bool walk_value(Pipeline *p, Slice *s, Candidate *c, TlValue *v)
 {
     const TlBlock *body = p->loop->regions[0];
@@ -389,7 +389,7 @@ static TlFetch fetch_of(const Pipeline *p, const Candidate *c, int most, int cha
     return f;
 }
 
-/* What others need comes a trip before the first of them. */
+/* What other loads need is fetched one trip before the first of them. */
 static void advance_needed(const Pipeline *p, TlSchedule *s, const uint32_t *of)
 {
     for (uint32_t round = 0; round < s->fetches.len; round++)
@@ -473,7 +473,7 @@ static bool give_up(Pipeline *p, TlSchedule *s)
     return any;
 }
 
-/* Bytes that some op of the loop needs for itself, at most; plans take their time. */
+/* The greatest scratch of an op of the loop, in bytes; computed once, because plans are slow. */
 static uint64_t most_scratch(const Pipeline *p)
 {
     uint64_t most = 0;
@@ -484,7 +484,7 @@ static uint64_t most_scratch(const Pipeline *p)
     return most;
 }
 
-/* Of buffers that are alive around the loop. */
+/* The bytes of buffers that are alive around the loop. */
 static uint64_t outer_bytes(const Pipeline *p)
 {
     uint64_t bytes = 0;
@@ -550,7 +550,7 @@ static void show(const Pipeline *p, const TlSchedule *s)
     p->px->print(p->px->user, text.text);
 }
 
-/* False when there is nothing to gain. */
+/* False: there is nothing to gain. */
 static bool schedule_loop(Pipeline *p, TlOp *loop, TlSchedule *s)
 {
     p->loop = loop;

@@ -64,7 +64,7 @@ typedef struct Stager {
 
 /* ---- 1. what is staged ---- */
 
-/* Can another layout of the value be made from nothing? */
+/* Can the value be made in another layout at no cost? */
 static bool is_made_anywhere(const TlValue *v)
 {
     return !tl_has_layout(v->type) || (v->def && v->def->opcode == TL_OP_CONST);
@@ -163,7 +163,7 @@ static int row_axis(const Stager *s, const TlOp *load)
     return l->nout - 1;
 }
 
-/* Does nobody want what is loaded, or made of it, as it is? */
+/* Is the loaded value, and what is made from it, used in no other layout? */
 static bool all_goes_through(const Stager *s, const TlValue *v, int depth)
 {
     uint32_t operand;
@@ -226,7 +226,7 @@ static Staged staged_of(Stager *s, uint32_t first)
 
 /* ---- do they fit? ---- */
 
-/* Of buffers that stand around the block. */
+/* The bytes of buffers around the block. */
 static uint64_t outer_bytes(const Stager *s, const TlBlock *block)
 {
     uint64_t all = 0, bytes;
@@ -236,7 +236,7 @@ static uint64_t outer_bytes(const Stager *s, const TlBlock *block)
     return all;
 }
 
-/* What some op in the block needs for itself when all ways are taken. */
+/* The greatest scratch of an op in the block if all converts are staged. */
 static uint64_t scratch_in(const Stager *s, const TlBlock *block)
 {
     uint64_t most = 0;
@@ -317,7 +317,7 @@ static TlValue *constant_in(Stager *s, TlBuilder *b, TlValue *v, const TlLayout 
     return tl_op_new(b, TL_OP_CONST, 0, NULL, 1, &type, 0, v->def->nattrs, v->def->attrs)->out[0];
 }
 
-/* The op of a chain once more, on x. */
+/* Repeats the op of a chain on x. */
 static TlValue *link_again(Stager *s, TlBuilder *b, const TlOp *op, uint32_t operand, TlValue *x)
 {
     const TlLayout *l = tl_layout_for_result(s->ctx, op, operand, x->type->layout);
