@@ -68,8 +68,8 @@ static TlEmit form_of(TlStage stage)
     return FORMS[stage];
 }
 
-/* What ptxas refuses is the program's fault where it is in the text of an asm. An asm is there once
- * for each register of its tile: told once. */
+/* What ptxas rejects is the program's fault if it is in the text of an asm. The text is there once
+ * for each register of the tile, but is reported once. */
 static bool say_asm_errors(TlJob *j, const char *ptx, const char *words)
 {
     TlLoc loc, last = {0};
@@ -100,7 +100,7 @@ static tilec_status emit_cubin(TlJob *j, const char *ptx, size_t size)
     return TILEC_OK;
 }
 
-/* What the target's tools can read: PTX, a linked code object. */
+/* Reports on code that the target's tools can read: PTX or a linked code object. */
 static void report(TlJob *j, TlEmit form, const TlKernelCodes *kernels, const void *code,
                    size_t size)
 {

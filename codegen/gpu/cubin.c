@@ -82,8 +82,8 @@ static int64_t limit(void)
     return 1000 * (int64_t)(seconds > 0 && seconds < 3600 ? seconds : DEFAULT_SECONDS);
 }
 
-/* False: it was stopped. A host that has its children reaped elsewhere gives status 0: the result's
- * presence tells. */
+/* False: it was stopped. If the host reaps its children elsewhere, the status is 0, and whether
+ * there is a result decides. */
 static bool wait_for(pid_t pid, int *out_status)
 {
     int64_t end = milliseconds() + limit();
@@ -101,7 +101,7 @@ static bool wait_for(pid_t pid, int *out_status)
     }
 }
 
-/* Runs it; the result's and the log's open files, NULL where there is none. */
+/* Runs it. Opens the files of the result and of the log; NULL: there is none. */
 static const char *assemble(const Place *p, const char *ptx, size_t size, const Options *o,
                             FILE **out_cubin, FILE **out_log)
 {
@@ -153,7 +153,7 @@ static const char *line_before(const char *text, const char *line)
     return line;
 }
 
-/* The number that stands where an asm begins which has the line; NULL: the line is in none. */
+/* The numbers at the beginning of the asm that contains the line; NULL: the line is in no asm. */
 static const char *asm_around(const char *text, const char *line)
 {
     static const char MARK[] = TL_PTX_ASM;

@@ -46,7 +46,7 @@ typedef struct Link {
     char *out;
     size_t len, cap;
     uint64_t *address, *offset; /* of each input section in memory and in the file; */
-    uint32_t *number;           /* and which it is in the output, 0: not there */
+    uint32_t *number;           /* its number in the output; 0: not there */
     TL_VEC(Elf64_Shdr) headers;
     TlSbuf names, strings; /* of sections, of symbols */
     Elf64_Sym *globals;
@@ -160,7 +160,7 @@ static void copy_group(Link *k, Group group, uint64_t delta)
     }
 }
 
-/* Zeroed data has addresses behind `end` and no bytes; returns how many it takes. */
+/* Zeroed data has addresses after `end` and no bytes in the file; returns its size. */
 static uint64_t lay_out_zeroed(Link *k, uint64_t end)
 {
     uint64_t at = end;
@@ -186,7 +186,7 @@ static bool is_exported(const Elf64_Sym *s)
     return ELF64_ST_BIND(s->st_info) != STB_LOCAL && ELF64_ST_VISIBILITY(s->st_other) != STV_HIDDEN;
 }
 
-/* Collects the globals; entry 0 is none. Their sections are known later. */
+/* Collects the globals; entry 0 is empty. Their sections are set later. */
 static void collect_globals(Link *k)
 {
     k->globals = TL_NEW_ARRAY(k->arena, Elf64_Sym, k->nsymbols + 1);

@@ -44,7 +44,7 @@ static void explain_bounds(const TlExplain *e, const TlOp *op, const TlPlace *p,
                     (tilec_report_mask){"address", "--check tests that it is in its array", ""});
 }
 
-/* Coordinates that the layout has and the tile has not. */
+/* Coordinates that the layout has, but not the tile. */
 static void explain_padding(const TlExplain *e, const TlPlace *p, const TlLayout *l, Masks *masks)
 {
     TL_ASSERT(!l || l->nout == p->rank,
@@ -163,7 +163,7 @@ static tilec_report_access explain_access(const TlExplain *e, const TlOp *op)
 
 /* ---- copies in two ways ---- */
 
-/* The code of a copy that one test of its whole tile can decide is there twice. */
+/* The code of a copy exists twice if one test of its whole tile can decide. */
 static void add_access(const TlExplain *e, const TlOp *op, Accesses *all)
 {
     tilec_report_access a = explain_access(e, op);

@@ -13,7 +13,7 @@
 #include "ir/plan/mma.h"
 #include "ir/plan/staged_plan.h"
 
-/* A slot of a buffer and how this thread comes to its places. */
+/* A slot of a buffer and this thread's offsets in it. */
 typedef struct Slot {
     TlSimt *g;
     const TlType *buf;
@@ -46,7 +46,7 @@ static Slot slot_of(TlSimt *g, const TlValue *buf, const TlValue *number, const 
     return s;
 }
 
-/* Both are small and not negative. */
+/* Adds two offsets: both are small and not negative. */
 static LLVMValueRef plus(TlSimt *g, LLVMValueRef a, LLVMValueRef b)
 {
     if (!a || !b)
@@ -127,7 +127,7 @@ void tl_simt_put(TlSimt *g, TlOp *op)
 
 /* ---- get ---- */
 
-/* What lies past the end is read where something surely is: at the beginning of the slot. */
+/* Elements past the end are read at the beginning of the slot, which exists. */
 static LLVMValueRef guarded_offset(const Slot *s, const TlType *tile, const TlBufAccess *a)
 {
     TlSimt *g = s->g;
@@ -345,7 +345,7 @@ static void prepare_copy(TlSimt *g, TlOp *op, Copy *c)
 }
 
 /* i1: are the tiles in bounds along the axes that `whole` lists? NULL: it lists none. The other
- * tests are made here, for both ways to use. */
+ * tests are made here, for use in both branches. */
 static LLVMValueRef are_inside(TlSimt *g, Copy *copies, uint32_t n)
 {
     LLVMValueRef all = NULL;
@@ -364,10 +364,10 @@ static bool is_async(const TlOp *op)
     return op && op->opcode == TL_OP_COPY && tl_attr(op, TL_ATTR_ASYNC);
 }
 
-/* Adjacent asynchronous copies start together: where all of them are in bounds along the axes that
+/* Adjacent asynchronous copies start together: if all of them are in bounds along the axes that
  * `whole` lists, without tests along these axes. At the end of a view, everything is computed
- * again: if the two ways shared addresses, ptxas would merge them into one, with each copy twice,
- * under predicates. */
+ * again: if the two branches shared addresses, ptxas would merge them into one, with each copy
+ * twice, under predicates. */
 static void begin_together(TlSimt *g, TlOp *first)
 {
     uint32_t n = 0, most = 0;
