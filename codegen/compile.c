@@ -73,7 +73,7 @@ static const char *read_stream(TlArena *arena, FILE *f, size_t *out_size)
     for (size_t n; (n = fread(block, 1, sizeof block, f)) > 0;) {
         tl_sbuf_put(&s, block, n);
         if (s.len > (size_t)17 << 20)
-            break; /* the front end refuses over 16 MiB */
+            break; /* the front end rejects more than 16 MiB */
     }
     tl_sbuf_put(&s, "", 0);
     *out_size = s.len;
@@ -213,7 +213,7 @@ static const char *all_constants(TlJob *j)
     return s.text ? s.text : "(none)";
 }
 
-/* Whom a constant is for: a kernel that its own name gives, the one asked for, the only one; NULL:
+/* The kernel that a constant is for: the one named in it, the one asked for, or the only one; NULL:
  * all. */
 static const char *kernel_meant(TlJob *j, const char *constant)
 {
@@ -248,7 +248,7 @@ static tilec_status no_such_constant(TlJob *j, const char *constant, const char 
                        *known ? "it has: " : "it has none", known);
 }
 
-/* Each constant has a kernel that takes it. */
+/* Checks that a kernel takes each constant. */
 static tilec_status check_constants(TlJob *j)
 {
     for (size_t i = 0; i < j->o->nconsts; i++) {
@@ -297,8 +297,9 @@ static tilec_status lower_kernel(TlJob *j, const char *name, bool wanted)
     TL_UNREACHABLE("instantiate status %d", (int)r);
 }
 
-/* Asked for by name, or the only one: its constants must be complete. Of several kernels, those
- * that lack a value are left out, with a warning; one at least must be left. */
+/* The constants of a kernel that was asked for by name, or is the only one, must be complete. Of
+ * several kernels, those that lack a value are left out, with a warning; at least one must be
+ * left. */
 static tilec_status lower_kernels(TlJob *j)
 {
     uint32_t n = tl_program_kernels(j->program);
@@ -319,13 +320,13 @@ static tilec_status lower_kernels(TlJob *j)
     return s;
 }
 
-/* Matrix instructions of real GPUs know no ring; multiply-adds of integers do. */
+/* The matrix instructions of real GPUs cannot compute in the ring; integer multiply-adds can. */
 static bool is_ring(const TlJob *j)
 {
     return j->o->fp && !strcmp(j->o->fp, "ring");
 }
 
-/* --warps and --stages count more than what the kernels say. */
+/* --warps and --stages override the kernels' clauses. */
 static bool settle_launch(TlJob *j)
 {
     bool gpu = tl_target_is_gpu(j->target), fine = true;
@@ -367,6 +368,7 @@ static bool run_passes(TlJob *j)
                       .print_after = o->print_after,
                       .dump_dir = o->dump_dir,
                       .stop_after = o->stop_after,
+                      .around = tl_pipeline_around(),
                       .skip = o->skip,
                       .override = o->override,
                       .bisect = o->bisect,
@@ -398,19 +400,19 @@ void tl_output_set(tilec_output *out, const void *data, size_t size)
 
 void tl_output_set_trace(tilec_output *out, const char *events)
 {
-    int n = (int)strlen(events) - 2; /* without what would separate the last from the next */
+    int n = (int)strlen(events) - 2; /* without the last separator */
     out->events = tl_strndup(&out->arena, events, strlen(events));
     out->trace = tl_format(&out->arena, "{\"traceEvents\":[\n%.*s\n]}\n", n, events);
 }
 
-/* A .tir text stands wherever a source does: it skips the front end. */
+/* A .tir text is accepted wherever a source is; it skips the front end. */
 static bool is_tir(const char *name)
 {
     size_t n = strlen(name);
     return n > 4 && !strcmp(name + n - 4, ".tir");
 }
 
-/* Of a text of tile IR, as lower_kernels does of a program. */
+/* Does for a text of tile IR what lower_kernels does for a program. */
 static tilec_status choose_kernel(TlJob *j)
 {
     const char *name = j->o->kernel;
@@ -451,7 +453,7 @@ static tilec_status front(TlJob *j, uint32_t source, const char *name)
     return diags ? diags : status;
 }
 
-/* What the caller says is checked before anything looks at it. */
+/* The caller's arguments are checked before anything uses them. */
 static tilec_status check_call(TlJob *j, const char *name)
 {
     char wrong[512];
@@ -471,7 +473,7 @@ static tilec_status compile_text(TlJob *j, const char *name, const char *text, s
             return tl_job_fail(j, TILEC_IO, "cannot read '%s': %s", name,
                                error ? error : strerror(ENOENT));
     } else {
-        text = tl_strndup(&j->ctx.perm, text, size); /* the front end wants an end mark */
+        text = tl_strndup(&j->ctx.perm, text, size); /* the front end needs a terminating NUL */
     }
     uint32_t source =
         tl_diags_source(&j->ctx.diags, strcmp(name, "-") ? name : "<stdin>", text, size);
@@ -591,7 +593,7 @@ tilec_status tl_compile(const char *name, const char *text, size_t size,
     tilec_options o = DEFAULTS;
     if (!out_output)
         return TILEC_USAGE;
-    if (options && options->struct_size < TL_OPTIONS_FIRST_SIZE) /* refused by check_call */
+    if (options && options->struct_size < TL_OPTIONS_FIRST_SIZE) /* rejected by check_call */
         o.struct_size = options->struct_size;
     else if (options)
         memcpy(&o, options, options->struct_size < sizeof o ? options->struct_size : sizeof o);

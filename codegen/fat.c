@@ -29,7 +29,7 @@ typedef struct Fat {
     uint32_t nparts;
 } Fat;
 
-/* The n-th name of the list; NULL behind the last. */
+/* The n-th name of the list; NULL after the last. */
 static const char *nth_target(Fat *f, uint32_t n)
 {
     TL_ASSERT(f->options->target, "no list of targets");
@@ -54,7 +54,7 @@ static void compile_part(void *part)
     p->status = tl_compile(f->name, f->text, f->size, &p->o, &p->one);
 }
 
-/* Side by side only when nobody looks on: what is printed stays in order. */
+/* In parallel, except when dumps are printed, which must stay in order. */
 static uint32_t most_at_once(const tilec_options *o)
 {
     bool watched = o->print_after || o->dump_dir || o->time_passes || o->stop_after || o->override;
@@ -90,8 +90,8 @@ static void list_parts(Fat *f, const char *stage, uint32_t most)
     }
 }
 
-/* Takes over what a compilation says. Diagnostics are the same for every target as a rule: only the
- * first one's, and those of a target that fails, are shown. */
+/* Takes over the results of a compilation. Diagnostics are usually the same for every target: only
+ * those of the first target, and of a target that fails, are shown. */
 static tilec_status take_part(Fat *f, Part *p)
 {
     if (p->status == TILEC_ERRORS && !p->o.diagnostic && f->options->diagnostic) {

@@ -48,7 +48,7 @@ static const char *const RESERVED[] = {
     "namespace", "new", "noexcept", "not", "not_eq", "operator", "or", "or_eq", "private",
     "protected", "public", "reinterpret_cast", "requires", "static_cast", "template", "this",
     "throw", "try", "typeid", "typename", "using", "virtual", "wchar_t", "xor", "xor_eq",
-    /* what launch functions say, and names that only a program may define */
+    /* words in launch functions, and names that are reserved for programs */
     "stream", "tile_args_", "tile_arg", "tile_arg_pointer", "tile_arg_scalar", "tile_arg_view",
     "tile_dtype", "tile_launch_embedded", "tile_status", "tile_stream", "int8_t", "int16_t",
     "int32_t", "int64_t", "uint8_t", "uint16_t", "uint32_t", "uint64_t", "main", "NULL", "linux",
@@ -75,7 +75,7 @@ static bool is_declared(const TlKernelInfo *info, const char *name)
     return false;
 }
 
-/* What a parameter, extent or stride is called in C. */
+/* The C name of a parameter, extent or stride. */
 static const char *c_name(TlArena *arena, const TlKernelInfo *info, const char *name)
 {
     const char *c = name;
@@ -124,8 +124,8 @@ static const char *infix(unsigned op)
     return op < TILE_HX_COUNT ? TEXT[op] : NULL;
 }
 
-/* NULL when the expression uses what C cannot say simply; the launch computes it anyway, so the
- * caller must be told otherwise. */
+/* NULL if the expression has no simple form in C. The launch computes it anyway, so the caller must
+ * be told otherwise. */
 static const char *c_expr(TlArena *arena, const TlKernelInfo *info, const TlHostExpr *e)
 {
     const char *stack[TILE_HX_MAX_STACK + 1];
@@ -227,8 +227,7 @@ static void write_view(const Header *h, const TlKernelInfo *info, const TlParam 
     }
 }
 
-/* A backslash at a line's end, or the trigraph for one, would take the next line into the
- * comment. */
+/* A backslash at the end of a line, or its trigraph, would join the next line to the comment. */
 static size_t shown_of_line(const char *line, size_t n)
 {
     for (;;) {
@@ -388,7 +387,7 @@ static const char *group_name(const Header *h, uint32_t at, const char *ending)
                                   ending));
 }
 
-/* Functions have first choice. */
+/* Functions choose their names first. */
 static void name_all(Header *h)
 {
     for (uint32_t i = 0; i < h->groups.len; i++)

@@ -68,6 +68,22 @@ static TlEmit form_of(TlStage stage)
     return FORMS[stage];
 }
 
+/* What ptxas rejects is the program's fault if it is in the text of an asm. The text is there once
+ * for each register of the tile, but is reported once. */
+static bool say_asm_errors(TlJob *j, const char *ptx, const char *words)
+{
+    TlLoc loc, last = {0};
+    const char *said, *line;
+    while (tl_cubin_asm_error(&j->scratch, ptx, &words, &loc, &said, &line)) {
+        if (!memcmp(&loc, &last, sizeof loc))
+            continue;
+        TlDiag *row = tl_diag(&j->ctx.diags, loc, TL_E0912, j->target->name, said);
+        row->label = tl_strndup(j->ctx.diags.arena, line, strlen(line));
+        last = loc;
+    }
+    return j->ctx.diags.errors > 0;
+}
+
 static tilec_status emit_cubin(TlJob *j, const char *ptx, size_t size)
 {
     TL_ASSERT(ptx && j->target->family->code == TL_CODE_PTX, "%s has no cubin", j->target->name);
@@ -76,13 +92,15 @@ static tilec_status emit_cubin(TlJob *j, const char *ptx, size_t size)
     void *cubin =
         tl_cubin(&j->scratch, ptx, size, j->target->arch, j->o->debug != 0, &size, NULL, &error);
     tl_trace_end(j->ctx.trace, mark);
+    if (!cubin && say_asm_errors(j, ptx, error))
+        return tl_job_diagnosed(j);
     if (!cubin)
         return tl_job_fail(j, TILEC_TOOL, "%s", error);
     set_data(j, cubin, size);
     return TILEC_OK;
 }
 
-/* What the target's tools can read: PTX, a linked code object. */
+/* Reports on code that the target's tools can read: PTX or a linked code object. */
 static void report(TlJob *j, TlEmit form, const TlKernelCodes *kernels, const void *code,
                    size_t size)
 {

@@ -25,7 +25,7 @@ const TlOption *tl_option_find(const char *option)
     return NULL;
 }
 
-/* Where the text of what is wrong goes. */
+/* Receives the text of the error. */
 typedef struct Text {
     char *text;
     size_t size, len;
@@ -110,7 +110,7 @@ tilec_status tilec_options_check(const tilec_options *options, char *text, size_
             options->struct_size, sizeof *options);
         return TILEC_USAGE;
     }
-    tilec_options o = TILEC_OPTIONS_INIT; /* an older program's are shorter */
+    tilec_options o = TILEC_OPTIONS_INIT; /* those of an older program are shorter */
     memcpy(&o, options, options->struct_size < sizeof o ? options->struct_size : sizeof o);
     return table_fits(&o, &t) && lists_fit(&o, &t) ? TILEC_OK : TILEC_USAGE;
 }

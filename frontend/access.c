@@ -13,7 +13,7 @@ static void fail(TlAccess *out)
     out->bad = tl_bad();
 }
 
-/* What the place's address is made of; unknown parts spoil it, wrong ones too. */
+/* Marks the place as unknown or wrong because a part of its address is. */
 static void spoil(TlAccess *out, const TlVal *v)
 {
     if (v->kind == TL_VAL_ERROR || out->bad.kind == TL_VAL_ERROR)
@@ -78,6 +78,7 @@ static int32_t slice_number(TlSema *s, TlAccess *out, const TlExpr *e, const cha
 
 static void index_axis(TlSema *s, TlAccess *out, const TlIndex *ix)
 {
+    TL_ASSERT(ix->at && (ix->width || !ix->step), "an index with a step, but no width");
     TlAxis axis = {.kind = TL_AXIS_SCALAR, .width = 1, .step = 1};
     TlValue *at = index_value(s, out, ix->at, ix->width != NULL);
     if (ix->width) {
@@ -96,7 +97,7 @@ static void index_axis(TlSema *s, TlAccess *out, const TlIndex *ix)
     out->naxes++;
 }
 
-/* Index tiles of rank 2 and more gather point by point: all are brought to one shape. */
+/* Index tiles of rank 2 and more gather point by point: all are broadcast to one shape. */
 static void align_pointwise(TlSema *s, TlAccess *out)
 {
     int rank = 0, max_rank = 0;
@@ -106,6 +107,7 @@ static void align_pointwise(TlSema *s, TlAccess *out)
     for (uint32_t i = 0; i < out->naxes; i++) {
         if (out->axes[i].kind == TL_AXIS_TILE) {
             const TlType *t = out->index[i]->type;
+            TL_ASSERT(t->rank > 0, "an index of rank 0 as a tile");
             if (t->rank > max_rank)
                 max_rank = t->rank;
             last_tile = (int)i;
@@ -272,16 +274,19 @@ typedef struct Operands {
 
 static void add_attr(Operands *o, TlAttrId id, int64_t v)
 {
+    TL_ASSERT(o->nattrs < sizeof o->attrs / sizeof *o->attrs, "attribute %u", o->nattrs);
     o->attrs[o->nattrs++] = (TlAttr){.id = id, .u.i = v};
 }
 
 static void add_place(TlSema *s, Operands *o, const TlAccess *a)
 {
+    TL_ASSERT(a->base && a->naxes <= TL_MAX_VIEW_RANK, "a place of %u axes", a->naxes);
     o->in[o->n++] = a->base;
     if (a->view) {
         TlAxis *axes = TL_NEW_ARRAY(&s->b.fn->module->arena, TlAxis, a->naxes + 1);
         for (uint32_t i = 0; i < a->naxes; i++) {
             axes[i] = a->axes[i];
+            TL_ASSERT(a->index[i], "a place without index %u", i);
             o->in[o->n++] = a->index[i];
         }
         o->attrs[o->nattrs++] = (TlAttr){.id = TL_ATTR_AXES, .n = a->naxes, .u.axes = axes};
@@ -322,6 +327,7 @@ static void add_hints(Operands *o, const TlMemArgs *m)
 
 static const TlType *tile_of(TlSema *s, const TlAccess *a)
 {
+    TL_ASSERT(tl_access_ok(a) && a->rank <= TL_MAX_RANK, "a tile of rank %d", a->rank);
     return tl_type_tile(s->ctx, a->dtype, a->rank, a->shape);
 }
 
@@ -382,7 +388,7 @@ TlVal tl_access_inside(TlSema *s, const TlAccess *a)
         tl_op_new(&s->b, TL_OP_INSIDE, o.n, o.in, 1, &t, 0, o.nattrs, o.attrs)->out[0]);
 }
 
-/* Which element types an atomic takes: i32 u32 i64 u64 for all; more for some. */
+/* The element types that an atomic takes: all take i32 u32 i64 u64, some take more. */
 static bool atomic_takes(TlOpcode op, int rmw, TlDtype d)
 {
     if (d == TL_I32 || d == TL_U32 || d == TL_I64 || d == TL_U64)
@@ -436,7 +442,7 @@ TlVal tl_access_atomic(TlSema *s, TlOpcode op, int rmw, const TlAccess *a, uint3
 
 /* ---- views ---- */
 
-/* A tuple of integer scalars (or one) as i64; false when one is wrong or unknown. */
+/* A tuple of integer scalars, or a single one, as i64; false if one is wrong or unknown. */
 static bool numbers_of(TlSema *s, const TlVal *v, TlLoc loc, TlValues *out, TlVal *bad)
 {
     const TlVal *items = v->kind == TL_VAL_TUPLE ? v->items : v;

@@ -19,7 +19,8 @@ const char *tl_advice(const char *word, size_t length, char where)
     return NULL;
 }
 
-/* Does a line of the module begin with a type and `name(`? */
+/* Does the module define a function of that name: has it a line that begins with a type and
+ * `name(`? */
 static bool defines(const char *text, const char *name)
 {
     size_t n = strlen(name);

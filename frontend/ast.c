@@ -9,7 +9,7 @@ static uint32_t max_u32(uint32_t a, uint32_t b)
     return a > b ? a : b;
 }
 
-/* Trees too deep for a recursive walk: nothing more is read. */
+/* Stops reading at trees too deep for a recursive walk. */
 static void check_depth(TlParser *p, uint32_t depth, TlLoc loc, const char *what)
 {
     if (depth <= TL_MAX_NESTING || p->stop)
@@ -326,8 +326,8 @@ TlStmt *tl_stmt_expr(TlParser *p, TlExpr *value)
     return s;
 }
 
-/* What a statement adds to the depth of the one around it: a block's brace is counted in the
- * block. */
+/* How much a statement adds to the depth of the statement around it: a block's brace is counted in
+ * the block. */
 static uint32_t depth_of_body(const TlStmt *s)
 {
     return s->kind == TL_ST_BLOCK ? s->depth : s->depth + 1;
@@ -473,8 +473,8 @@ static const char *doc_above(const TlParser *p, TlLoc first)
     return NULL;
 }
 
-/* Where reading stopped, the last item may hold a tree too deep to walk, complete or not: it
- * goes. */
+/* Where reading stopped, the last item may hold a tree too deep to walk, complete or not: it is
+ * dropped. */
 void tl_item_add(TlParser *p, TlItem *item, TlLoc first)
 {
     TL_ASSERT(item, "no item");
@@ -510,7 +510,7 @@ static bool is_identifier(const char *s, size_t len)
     return len > 0;
 }
 
-/* The name a module is used by: the last word of std.random, the file's base name of
+/* The name by which a module is used: the last word of std.random, the base name of
  * "lib/geo.tile". */
 TlItem *tl_item_import(TlParser *p, TlLoc loc, const char *path, bool is_file)
 {

@@ -50,7 +50,8 @@ static bool is_operator(const TlExpr *e)
     return e->kind == TL_EX_BINARY || e->kind == TL_EX_COND;
 }
 
-/* An operand: operators in parentheses; so is a sign after a sign, for `--x` is another token. */
+/* An operand: operators get parentheses, and so does a sign after a sign, because `--x` is another
+ * token. */
 static void print_operand(Printer *p, const TlExpr *e, bool after_sign)
 {
     bool parens = is_operator(e) || (after_sign && e->kind == TL_EX_UNARY);
@@ -61,8 +62,7 @@ static void print_operand(Printer *p, const TlExpr *e, bool after_sign)
         put(p, ")");
 }
 
-/* The base of a call, index or member: everything that is not a postfix expression in
- * parentheses. */
+/* The base of a call, index or member: whatever is not a postfix expression gets parentheses. */
 static void print_base(Printer *p, const TlExpr *e)
 {
     TL_ASSERT(e, "no expression");
@@ -166,7 +166,7 @@ static void print_type(Printer *p, const TlTypeExpr *t)
             const TlExpr *n = t->extents.data[i];
             put(p, ", ");
             if (n->parens)
-                put(p, "("); /* (N) is not N here; and a comparison needs them */
+                put(p, "("); /* (N) is not N here, and comparisons need parentheses */
             print_expr(p, n);
             if (n->parens)
                 put(p, ")");
@@ -178,7 +178,7 @@ static void print_type(Printer *p, const TlTypeExpr *t)
         put(p, " *");
 }
 
-/* A type and the blank before a name: none after a star. */
+/* A type and the blank before a name; there is none after a star. */
 static void print_type_of(Printer *p, const TlTypeExpr *t)
 {
     print_type(p, t);
@@ -238,7 +238,7 @@ static void print_cond(Printer *p, const TlExpr *e)
     print_operand(p, e->b, false);
     put(p, " : ");
     if (e->c->kind == TL_EX_COND)
-        print_expr(p, e->c); /* a ladder stays flat */
+        print_expr(p, e->c); /* ladders are not indented */
     else
         print_operand(p, e->c, false);
 }
@@ -262,7 +262,7 @@ static void print_postfix(Printer *p, const TlExpr *e)
     }
 }
 
-/* A type with what belongs to it. */
+/* A type together with its attributes. */
 static void print_typed(Printer *p, const TlExpr *e)
 {
     if (e->kind == TL_EX_MAKE || e->kind == TL_EX_TYPE) {
@@ -361,7 +361,7 @@ static void print_assign(Printer *p, const TlStmt *s)
     print_expr(p, s->value);
 }
 
-/* What can stand in the head of a `for`. */
+/* A statement that can be in the head of a `for`. */
 static void print_simple(Printer *p, const TlStmt *s)
 {
     if (!s)
@@ -413,7 +413,7 @@ static void print_block(Printer *p, const TlStmt *s)
     put(p, "}");
 }
 
-/* A body: in braces even when it was written without, so that an `else` stays with its `if`. */
+/* A body, in braces even if it was written without them, so that an `else` stays with its `if`. */
 static void print_body(Printer *p, const TlStmt *s)
 {
     put(p, " ");

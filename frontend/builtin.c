@@ -74,7 +74,7 @@ static void wrong_kind(TlSema *s, TlCall *c, const Slot *slot, TlLoc loc, const 
                tl_val_str(s, v));
 }
 
-/* Evaluates one argument as its parameter's kind wants. */
+/* Evaluates one argument in the way of its parameter's kind. */
 static TlVal eval_slot(TlSema *s, TlCall *c, const Slot *slot, const TlExpr *e, TlAccess **place)
 {
     TlVal v;
@@ -161,7 +161,7 @@ static bool is_effect(const char *name)
            !strcmp(name, "assert") || !strcmp(name, "assume");
 }
 
-/* Runs the row when its values are there. */
+/* Calls the row's function if the values are known. */
 static TlVal finish(TlSema *s, TlCall *c, const Slot *slots)
 {
     TlVal bad = tl_val(TL_VAL_VOID);

@@ -5,7 +5,7 @@
 #define BUILTIN(name, params, fn, data) TlVal tl_bi_##fn(TlSema *s, TlCall *c);
 #include "frontend/builtins.def"
 
-/* Only a real GPU runs it; `static if` keeps it from all others. */
+/* Only real GPUs run it; `static if` hides it from other targets. */
 static bool has_asm(TlSema *s, TlCall *c)
 {
     const char *kind = s->options->target_kind;
@@ -16,7 +16,7 @@ static bool has_asm(TlSema *s, TlCall *c)
     return false;
 }
 
-/* Each {n} of the text is the result or an argument. */
+/* Checks that each {n} of the text is the result or an argument. */
 static bool check_text(TlSema *s, TlCall *c)
 {
     const char *text = c->val[0].u.string;

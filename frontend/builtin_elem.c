@@ -13,7 +13,7 @@ static TlVal refuse(TlSema *s, TlCall *c, const char *type)
     return tl_bad();
 }
 
-/* All n slots in one type and shape; `what` kinds of element are taken: 'i' integers, 'f'
+/* All n slots in one type and shape. kinds: the elements that are accepted: 'i' integers, 'f'
  * floats, 'n' both. */
 static bool operands(TlSema *s, TlCall *c, uint32_t n, char kinds, TlValue **x, TlVal *bad)
 {
@@ -175,8 +175,8 @@ TlVal tl_bi_elem_is(TlSema *s, TlCall *c)
 
 /* ---- integers ---- */
 
-/* ceiling of a / b for b > 0: the quotient toward zero, and one more where something positive is
- * left */
+/* The ceiling of a / b for b > 0: the quotient toward zero, plus one if a positive remainder is
+ * left. */
 TlVal tl_bi_elem_cdiv(TlSema *s, TlCall *c)
 {
     TlVal k[2], bad;
@@ -277,7 +277,7 @@ static const MathFn *math_find(const char *name)
     return NULL;
 }
 
-/* Of literals: a literal, by the C library. */
+/* Literals give a literal, computed by the C library. */
 static bool fold_math(TlCall *c, uint32_t n, TlVal *out)
 {
     TL_ASSERT(n > 0 && n <= c->nslots, "%u operands of %s", n, c->fn->name);
@@ -339,9 +339,9 @@ TlVal tl_bi_math_fmod(TlSema *s, TlCall *c)
     return back_to(s, tl_binary(&s->b, TL_OP_REM, x[0], x[1]), d);
 }
 
-/* exp2 where the GPU's instruction is as good as its bound; --fp=strict wants the same bits
- * everywhere. The emulator's exp2 is ref's, as it is to show that everything else is; fast.exp2 is
- * the GPU's there too. */
+/* Does exp2 become the GPU's instruction? It is within the documented bound, but --fp=strict
+ * requires the same bits everywhere. On the emulator, exp2 is that of ref, so that everything else
+ * can be compared; fast.exp2 is the GPU's there too. */
 static bool has_instruction(const TlSema *s, const TlCall *c, TlDtype d)
 {
     const TlFrontendOptions *o = &s->prog->options;
@@ -356,7 +356,7 @@ static TlValue *emit_exp2(TlSema *s, TlValue *x, bool fast)
     return tl_emit(s, TL_OP_EXP2, 1, &x, x->type, fast, &flush);
 }
 
-/* Whether fast.name has a function of its own; with --fp=strict none has. */
+/* Does fast.name have a function of its own? With --fp=strict none has. */
 static bool has_fast_form(TlSema *s, const TlCall *c, TlDtype d)
 {
     TlMod *m =
@@ -460,7 +460,7 @@ static TlVal unwanted(TlSema *s, TlCall *c, uint32_t slot, const char *name, con
     return tl_bad();
 }
 
-/* `stochastic(seed)` is no call of a function. */
+/* `stochastic(seed)` is syntax, not a call of a function. */
 static bool is_stochastic(const TlExpr *e)
 {
     return e->kind == TL_EX_CALL && e->a->kind == TL_EX_NAME && !strcmp(e->a->u.name, "stochastic");

@@ -204,7 +204,7 @@ TlVal tl_bi_debug_assume(TlSema *s, TlCall *c)
     return tl_val(TL_VAL_VOID);
 }
 
-/* multiple_of (data 1) of an integer scalar is a promise; all else is only read. */
+/* multiple_of (data 1) of an integer scalar becomes a promise; other arguments are checked only. */
 TlVal tl_bi_debug_multiple(TlSema *s, TlCall *c)
 {
     int64_t n = 0;

@@ -7,7 +7,7 @@
 
 /* ---- arguments ---- */
 
-/* Slot i as a tile with axes, of elements that may be moved (4-bit types may not). */
+/* Slot i as a tile with axes, of elements that can be moved (4-bit types cannot). */
 static TlValue *tile_arg(TlSema *s, TlCall *c, uint32_t i)
 {
     TL_ASSERT(i < c->nslots, "slot %u of %s", i, c->fn->name);
@@ -107,8 +107,8 @@ TlVal tl_bi_move_flip(TlSema *s, TlCall *c)
 
 /* ---- cat ---- */
 
-/* a before b along a new axis of 2 before `axis`, which then takes it in: no element moves from
- * thread to thread where layouts are right. For extents that are equal powers of two. */
+/* a before b along a new axis of 2 before `axis`, which is then merged into it: with suitable
+ * layouts no element moves between threads. For extents that are equal powers of two. */
 static TlValue *stack(TlSema *s, TlValue *a, TlValue *b, int axis)
 {
     TL_ASSERT(a->type == b->type && axis >= 0 && axis <= a->type->rank,
@@ -126,7 +126,7 @@ static TlValue *stack(TlSema *s, TlValue *a, TlValue *b, int axis)
     return tl_emit_reshape(s, tl_select(&s->b, first, a, b), rank, joined);
 }
 
-/* Both as windows into the result's axis, and a choice between them. */
+/* Gathers both along the result's axis and selects between them. */
 static TlValue *cat(TlSema *s, TlValue *a, TlValue *b, int axis)
 {
     TL_ASSERT(axis >= 0 && axis < a->type->rank, "axis %d of %d", axis, (int)a->type->rank);
@@ -216,8 +216,8 @@ static TlValue *distance(TlSema *s, TlCall *c, uint32_t slot)
     return n && tl_dtype_bits(n->type->dtype) < 32 ? tl_cast(&s->b, n, TL_I32) : n;
 }
 
-/* result[i] = x[i - n]. The differences wrap; taken without a sign, those that are below the extent
- * are right. */
+/* result[i] = x[i - n]. The differences wrap around: read as unsigned, those below the extent are
+ * valid. */
 TlVal tl_bi_move_shift(TlSema *s, TlCall *c)
 {
     TlVal bad;

@@ -21,7 +21,8 @@ static TlValue *sortable(TlSema *s, TlCall *c)
     return NULL;
 }
 
-/* Calls a function of std.order on the tile, places along the axis, and what it wants to know. */
+/* Calls a function of std.order with the tile, the positions along the axis, and its other
+ * arguments. */
 static TlVal sort_by(TlSema *s, TlCall *c, const char *function, TlValue *x, int axis, bool down)
 {
     TL_ASSERT(axis >= 0 && axis < x->type->rank, "axis %d of %d", axis, (int)x->type->rank);
@@ -89,7 +90,7 @@ static TlValue *bin_of(TlSema *s, TlValue *x, int32_t bins, TlValue *mask)
     TlValue *counts = mask;
     if (bits > 30 || (int64_t)1 << bits > bins)
         counts = both(s, counts, tl_binary(&s->b, TL_OP_LT, x, tl_const_int(&s->b, t, bins)));
-    if (bits == 63) /* else negative ones stay negative */
+    if (bits == 63) /* otherwise negative values stay negative */
         counts = both(s, counts, tl_binary(&s->b, TL_OP_GE, x, tl_const_bits(&s->b, t, 0)));
     x = tl_cast(&s->b, x, TL_I32);
     return counts ? tl_select(&s->b, counts, x, tl_const_int(&s->b, i32, -1)) : x;

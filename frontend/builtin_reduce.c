@@ -76,7 +76,7 @@ static TlValue *emit_reduce(TlSema *s, TlValue *x, int axis, TlCombine kind)
     return tl_emit(s, TL_OP_REDUCE, 1, &x, reduced_type(s, x->type, axis), 2, attrs);
 }
 
-/* The result with the axis kept as extent 1 if so asked. */
+/* The result; keep = true leaves the axis with extent 1. */
 static TlVal finish(TlSema *s, const Over *o, TlValue *r)
 {
     if (!o->keep)
@@ -88,7 +88,7 @@ static TlVal finish(TlSema *s, const Over *o, TlValue *r)
     return tl_val_ir(o->whole.rank ? tl_broadcast(&s->b, r, o->whole.rank, ones) : r);
 }
 
-/* The type that sums and products are made in. */
+/* The type in which sums and products are computed. */
 static TlDtype work_dtype(TlDtype d)
 {
     switch (d) {
@@ -182,6 +182,7 @@ TlVal tl_bi_reduce_or_elem(TlSema *s, TlCall *c)
         tl_err(s, c->loc, TL_E0312, c->fn->name, 1u, 2u);
         return tl_bad();
     }
+    tl_warn_axis_number(s, c->fn->name, &c->val[0], &c->val[1], c->vloc[1]);
     return tl_bi_elem_binary(s, c);
 }
 
@@ -217,7 +218,7 @@ TlVal tl_bi_reduce_arg(TlSema *s, TlCall *c)
     if (d == TL_BOOL || tl_is_storage_only(d))
         return refuse(s, c, x);
     TlValue *index = tl_emit_index(s, x->type->rank, x->type->shape, o.axis);
-    if (o.mask) { /* what is left out loses against all that is in: by value, then by index */
+    if (o.mask) { /* elements that are left out lose against all others: by value, then by index */
         TlValue *worst =
             tl_is_float(d) ? nan_of(s, x->type)
                            : tl_const_bits(&s->b, x->type,
@@ -277,7 +278,7 @@ TlVal tl_bi_scan_builtin(TlSema *s, TlCall *c)
 
 /* ---- with a function of the user's ---- */
 
-/* The tiles to combine, brought to one shape. */
+/* The tiles to combine, broadcast to one shape. */
 static bool user_operands(TlSema *s, TlCall *c, TlValues *out)
 {
     const TlVal *v = &c->val[X];

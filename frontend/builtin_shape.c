@@ -37,7 +37,7 @@ TlVal tl_bi_make_identity(TlSema *s, TlCall *c)
 
 /* ---- shapes ---- */
 
-/* The starred integers as a shape. False: diagnosed. */
+/* The variadic integers as a shape. False: diagnosed. */
 static bool rest_shape(TlSema *s, TlCall *c, int *rank, int32_t *shape, TlVal *bad)
 {
     int64_t product = 1;
@@ -230,7 +230,7 @@ TlVal tl_bi_shape_repeat(TlSema *s, TlCall *c)
     return tl_val_ir(tl_emit_reshape(s, y, x->type->rank, shape));
 }
 
-/* Both beside each other on a new last axis. */
+/* Both, side by side, along a new last axis. */
 static TlValue *joined(TlSema *s, TlValue *const x[2])
 {
     TL_ASSERT(x[0]->type == x[1]->type, "tiles of different types");
@@ -247,8 +247,8 @@ static TlValue *joined(TlSema *s, TlValue *const x[2])
     return tl_select(&s->b, first, y[0], y[1]);
 }
 
-/* interleave: that axis merged into the one before. A tile with all axes has none left for it:
- * there the first two are one. */
+/* interleave: the new axis is merged into the one before it. A tile of the greatest rank has no
+ * room for another axis: its first two are one meanwhile. */
 static TlValue *interleaved(TlSema *s, TlValue *x[2])
 {
     TL_ASSERT(x[0]->type == x[1]->type, "tiles of different types");
@@ -314,7 +314,7 @@ static TlValue *index_is(TlSema *s, const TlType *t, int axis, TlValue *i)
     return tl_binary(&s->b, TL_OP_EQ, index, tl_broadcast_ir(s, i, t->rank, t->shape));
 }
 
-/* With --check the program says so where an index is outside. */
+/* With --check, the program reports an index that is outside. */
 static void assert_inside(TlSema *s, TlCall *c, TlValue *i, int32_t extent)
 {
     TL_ASSERT(extent > 0, "an axis of %d", (int)extent);
@@ -435,7 +435,7 @@ static bool dot_shapes(TlSema *s, TlCall *c, TlValue *a, TlValue *b, int32_t *sh
     return true;
 }
 
-/* What is added to: the argument of type t, or 0. NULL: diagnosed. */
+/* The initial accumulator: the argument, converted to t, or 0. NULL: diagnosed. */
 static TlValue *dot_acc(TlSema *s, TlCall *c, uint32_t slot, const TlType *t)
 {
     TL_ASSERT(slot < c->nslots, "slot %u of %s", slot, c->fn->name);
@@ -492,7 +492,7 @@ static bool is_scaled(TlDtype d)
     return tl_is_f8(d) || d == TL_F4E2M1;
 }
 
-/* Elements with one scale: 16 where scales are f8e4m3 (nvfp4), 32 where they are e8m0, as u8
+/* The number of elements per scale: 16 if scales are f8e4m3 (nvfp4), 32 if they are e8m0, as u8
  * (mx). */
 static int32_t block_of(TlDtype scale)
 {

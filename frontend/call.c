@@ -19,7 +19,7 @@ static void bind_name(TlSema *s, TlName name, TlLoc loc, TlVal v)
     tl_var_new(s, name, loc, tl_ty_of(s, &v), v, true);
 }
 
-/* A name that this call has bound, not one from elsewhere. */
+/* A name that this call has bound, not an outer one. */
 static TlVar *bound_here(Binding *b, TlName name)
 {
     TlVar *v = tl_var_find(b->s, name);
@@ -88,8 +88,8 @@ static void bind_extent(Binding *b, const TlExpr *e, int32_t n, TlLoc loc)
                  tl_format(s->arena, "%lld", (long long)before));
 }
 
-/* Binds what the type of a value parameter names. Literals bind nothing (they take the type that
- * others give). */
+/* Binds the names in the type of a value parameter. Literals bind nothing: they take the type that
+ * other arguments give. */
 static void bind_value_type(Binding *b, const TlTypeExpr *t, const TlArgVal *a)
 {
     TlSema *s = b->s;
@@ -160,7 +160,7 @@ static void bind_unknown_type(Binding *b, const TlTypeExpr *t)
 
 /* ---- parameters of the other forms ---- */
 
-/* One name of a view's extents or strides: the run-time number, the first time it is seen. */
+/* Binds one name of a view's extents or strides to the run-time number, if it is not bound yet. */
 static void bind_view_name(Binding *b, const TlExpr *e, TlValue *view, uint32_t axis, bool stride,
                            bool wide)
 {
@@ -281,7 +281,7 @@ static bool is_const_form(const TlParamDecl *p)
     return p->form == TL_PF_CONST || p->form == TL_PF_CONST_FN || p->form == TL_PF_CONST_TYPE;
 }
 
-/* Which argument goes to which parameter. */
+/* Assigns arguments to parameters. */
 static bool match_args(Binding *b, uint32_t nargs, const TlArgVal *args)
 {
     TL_ASSERT(args || !nargs, "%u arguments that are not there", nargs);
@@ -323,7 +323,7 @@ static bool named_type(const TlParamDecl *p)
     return p->form == TL_PF_CONST && p->type->kind == TL_TE_NAME;
 }
 
-/* First round: everything that gives names. */
+/* First round: everything that binds names. */
 static void bind_names(Binding *b)
 {
     const TlItem *f = item_of(b);
@@ -357,7 +357,7 @@ static void bind_names(Binding *b)
         }
 }
 
-/* A name in the type that no argument bound, though all are known. */
+/* Does the type contain a name that no argument bound, though all arguments are known? */
 static bool lacks_name(Binding *b, const TlTypeExpr *t)
 {
     const TlTypeExpr *elem = t->kind == TL_TE_TILE ? t->elem : t;
@@ -406,8 +406,8 @@ static void bind_variables(Binding *b)
     }
 }
 
-/* No way through the statement reaches its end. The flag in the frame does not say so when it
- * was set in loops or in nested branches: there it is a value of the program. */
+/* Does no path through the statement reach its end? The flag in the frame does not tell if it was
+ * set in loops or nested branches: there it is a run-time value. */
 static bool always_returns(const TlStmt *st)
 {
     for (; st && st->kind == TL_ST_IF; st = st->els)
@@ -481,7 +481,7 @@ static TlVal call_def(TlSema *s, TlDef *def, uint32_t nargs, const TlArgVal *arg
     TlFrame *caller = s->frame;
     uint32_t outer_depth = s->depth++;
     TlLoc at = s->b.loc;
-    /* types and defaults are the function's, what is wrong with an argument is the caller's */
+    /* types and defaults are checked in the function, arguments in the caller */
     TlFrame binding = frame;
     binding.def = caller ? caller->def : NULL;
     binding.call = caller ? caller->call : (TlLoc){0};
@@ -506,7 +506,7 @@ static TlVal call_def(TlSema *s, TlDef *def, uint32_t nargs, const TlArgVal *arg
     tl_world_leave(s, world);
     s->depth = outer_depth;
     s->b.loc = at;
-    return s->exhausted ? tl_bad() : result; /* the body may not have come to its end */
+    return s->exhausted ? tl_bad() : result; /* the walk of the body may have stopped early */
 }
 
 TlVal tl_call_fn(TlSema *s, const TlVal *fn, uint32_t nargs, const TlVal *args, TlLoc loc)

@@ -69,7 +69,7 @@ static const char *float_text(TlArena *arena, double x)
         return "nan";
     if (isinf(x))
         return x < 0 ? "-inf" : "inf";
-    int whole = 1; /* digits before the point, so that 65520 is no 6.552e+04 */
+    int whole = 1; /* enough digits, so that 65520 is not shown as 6.552e+04 */
     for (double y = fabs(x); y >= 10 && fabs(x) < 1e16; y /= 10)
         whole++;
     for (int digits = whole; digits <= 17; digits++) {
@@ -260,7 +260,7 @@ static TlVal fold_typed_float(TlSema *s, int op, TlDtype d, double a, double b, 
     case TL_BIN_DIV:
     case TL_BIN_ADD:
     case TL_BIN_SUB: return tl_val_const(d, tl_bits_from_double(d, r));
-    default: return fold_float(s, op, a, b, loc); /* comparisons; the others are refused before */
+    default: return fold_float(s, op, a, b, loc); /* comparisons; others have been rejected */
     }
 }
 

@@ -13,7 +13,7 @@ static const Row rows[] = {
 };
 enum { NROWS = sizeof rows / sizeof *rows };
 
-/* Where examples that are statements stand. */
+/* The kernel around examples that are statements. */
 static const char *const HEAD =
     "kernel k(const f32 x[N], f32 o[N], const i32 a[N], i32 p[N], const f32 A[M, K], "
     "int n) grid(1) {";

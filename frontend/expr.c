@@ -162,7 +162,7 @@ static TlVal def_value(TlSema *s, TlDef *def, TlLoc loc)
     return tl_bad();
 }
 
-/* A name that nobody declared; member: what stands behind its dot, or NULL. */
+/* Reports an undeclared name; member: the name after its dot, or NULL. */
 static TlVal unknown_name(TlSema *s, const TlExpr *e, TlName member)
 {
     TlName name = e->u.name;
@@ -251,7 +251,7 @@ static TlVal member_of(TlSema *s, const TlVal *v, TlName name, TlLoc loc)
 
 /* ---- operators on values ---- */
 
-/* The common type of d and one not known yet, as far as it is certain: the other may be wider. */
+/* The common type of d and an unknown type, if it is certain: the unknown one may be wider. */
 static TlDtype beside_unknown(TlDtype d)
 {
     for (int wide = 0; wide < TL_DTYPE_COUNT && d != TL_DTYPE_COUNT; wide++)
@@ -260,7 +260,7 @@ static TlDtype beside_unknown(TlDtype d)
     return d;
 }
 
-/* `0.5 * i`: which of the two is meant to change is not the literal, that would make it 0. */
+/* In `0.5 * i` it is i that should be cast: as an integer, the literal would be 0. */
 static bool is_float_for_int(TlSema *s, const TlVal *literal, TlDtype other, TlLoc loc)
 {
     if (literal->kind != TL_VAL_FLOAT || other == TL_DTYPE_COUNT || !tl_is_int(other))
@@ -409,7 +409,7 @@ static bool operands_ok(TlSema *s, int op, const TlVal *a, const TlVal *b, TlLoc
     return true;
 }
 
-/* f16 and bf16 quotients are made in f32 and rounded once. */
+/* f16 and bf16 quotients are computed in f32 and rounded once. */
 static TlValue *emit_binary(TlSema *s, int op, TlValue *a, TlValue *b)
 {
     TL_ASSERT(a->type->rank == b->type->rank,
@@ -509,7 +509,7 @@ static TlVal compare_types(TlSema *s, int op, const TlVal *a, const TlVal *b, Tl
     return tl_bad();
 }
 
-/* `(c ? 1 : 0) + 2` is a literal still: `c ? 1 + 2 : 0 + 2`. */
+/* `(c ? 1 : 0) + 2` is still untyped: `c ? 1 + 2 : 0 + 2`. */
 static bool stays_literal(int op, const TlVal *a, const TlVal *b)
 {
     bool one = (a->kind == TL_VAL_CHOICE && tl_is_literal(b)) ||
@@ -716,7 +716,7 @@ static TlVal eval_cast(TlSema *s, const TlExpr *e)
 
 /* ---- selection ---- */
 
-/* c ? a : b by element, all given; used for tiles */
+/* c ? a : b, element by element */
 static TlVal select_vals(TlSema *s, const TlVal *c, const TlVal *a, const TlVal *b, TlLoc loc)
 {
     if (c->kind == TL_VAL_IR && tl_is_untyped(a) && tl_is_untyped(b)) {
@@ -777,7 +777,7 @@ static TlVal select_of(TlSema *s, const TlVal *c, const TlVal *a, const TlVal *b
     return out;
 }
 
-/* Gives two arms' values one type, each in its own arm. */
+/* Converts the values of two arms to one type, each in its own arm. */
 static bool align_arms(TlSema *s, TlArm *arms, TlVal *vals, const TlExpr *e)
 {
     const TlLoc locs[2] = {e->b->loc, e->c->loc};
@@ -821,8 +821,8 @@ static bool align_arms(TlSema *s, TlArm *arms, TlVal *vals, const TlExpr *e)
     return true;
 }
 
-/* The arm that is not taken: its errors count, its code does not; arithmetic that would fail
- * there is no error. */
+/* The arm that is not taken: its errors are reported, its code is dropped, and arithmetic that
+ * would fail in it is no error. */
 static TlVal eval_untaken(TlSema *s, const TlExpr *e)
 {
     TlArm arm;
@@ -835,7 +835,7 @@ static TlVal eval_untaken(TlSema *s, const TlExpr *e)
     return v;
 }
 
-/* A known condition: both sides are typed, one is evaluated. */
+/* A condition known at compile time: both sides are typed, one is evaluated. */
 static TlVal cond_known(TlSema *s, const TlExpr *e, bool take)
 {
     TlVal yes = take ? tl_eval_value(s, e->b) : tl_bad(), no;

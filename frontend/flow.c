@@ -38,6 +38,8 @@ static bool has_change(const TlArm *arm, const TlVar *var, TlVal *out)
 
 void tl_arm_end(TlSema *s, TlArm *arm)
 {
+    TL_ASSERT(s->trail.len >= arm->mark, "a trail of %u is shorter than at its arm's begin, %u",
+              s->trail.len, arm->mark);
     arm->changes.len = 0;
     for (uint32_t i = arm->mark; i < s->trail.len; i++) {
         TlVar *var = s->trail.data[i].var;
@@ -48,6 +50,7 @@ void tl_arm_end(TlSema *s, TlArm *arm)
         TlTrail *t = &s->trail.data[--s->trail.len];
         t->var->val = t->old;
     }
+    TL_ASSERT(arm->outer.block != arm->block, "an arm inside of itself");
     TlLoc loc = s->b.loc;
     s->b = arm->outer;
     s->b.loc = loc;
@@ -70,6 +73,7 @@ void tl_arm_reopen(TlSema *s, TlArm *arm)
 
 void tl_arm_inline(TlSema *s, TlArm *arm)
 {
+    TL_ASSERT(s->b.block != arm->block, "an arm that is still open is put in line");
     tl_block_move_ops(arm->block, s->b.block, s->b.before);
     apply_changes(s, arm);
 }
@@ -98,7 +102,7 @@ bool tl_arm_is_cheap(const TlArm *arm)
 
 /* ---- views as scalars ---- */
 
-/* A view that depends on control flow goes through it as its pointer, extents and strides. */
+/* A view that depends on control flow is carried as its pointer, extents and strides. */
 static uint32_t view_leaves(const TlType *t)
 {
     return 1 + 2u * t->rank;
@@ -108,7 +112,7 @@ static bool may_change(TlSema *s, const TlType *t, TlLoc loc)
 {
     if (tl_dtype_bits(t->dtype) >= 8)
         return true;
-    tl_err(s, loc, TL_E0345, tl_dtype_name(t->dtype)); /* its pointer would be half a byte off */
+    tl_err(s, loc, TL_E0345, tl_dtype_name(t->dtype)); /* its pointer could lie within a byte */
     return false;
 }
 
@@ -123,7 +127,7 @@ static TlValue *view_number(TlSema *s, TlOpcode op, TlValue *view, int axis)
     return tl_emit(s, op, 1, &view, tl_type_scalar(s->ctx, TL_I64), 1, &attr);
 }
 
-/* view NULL: of no view, zeros. */
+/* view NULL: there is no view; zeros. */
 static void take_apart(TlSema *s, TlValue *view, const TlType *t, TlValues *out)
 {
     TL_ASSERT(t->kind == TL_VIEW, "a type of kind %d is no view", (int)t->kind);
@@ -141,6 +145,7 @@ static void take_apart(TlSema *s, TlValue *view, const TlType *t, TlValues *out)
 
 static TlVal put_together(TlSema *s, const TlType *t, TlValue *const *leaves)
 {
+    TL_ASSERT(t->kind == TL_VIEW && leaves[0]->type->ptr, "the leaves of no view");
     return (TlVal){.kind = TL_VAL_VIEW,
                    .dtype = TL_DTYPE_COUNT,
                    .u.ir = tl_emit(s, TL_OP_VIEW, view_leaves(t), leaves, t, 0, NULL)};
@@ -148,8 +153,8 @@ static TlVal put_together(TlSema *s, const TlType *t, TlValue *const *leaves)
 
 /* ---- joins ---- */
 
-/* A value of a join is not there before its IF is: until then `n` is the number, from 1, of its
- * first leaf, and a view's `u.type` its type. */
+/* A value of a join does not exist before its IF does: until then `n` is the number, from 1, of its
+ * first leaf, and `u.type` the type of a view. */
 typedef struct Join {
     TlSema *s;
     TlArm *arms[2];
@@ -227,6 +232,8 @@ static TlVal join_views(Join *j, const TlVal *a, const TlVal *b)
         take_apart(j->s, both[i]->kind == TL_VAL_VIEW ? both[i]->u.ir : NULL, t, &j->leaves[i]);
     }
     j->s->b = saved;
+    TL_ASSERT(j->leaves[0].len == j->leaves[1].len && j->leaves[0].len == first + view_leaves(t),
+              "%u and %u leaves of two arms", j->leaves[0].len, j->leaves[1].len);
     for (uint32_t k = first; k < j->leaves[0].len; k++)
         tl_vec_push(j->s->arena, &j->types, j->leaves[0].data[k]->type);
     TlTy *ty = TL_NEW(j->s->arena, TlTy);
@@ -298,6 +305,8 @@ void tl_arms_join(TlSema *s, TlValue *cond, TlArm *then, TlArm *els, const TlVal
         s->b.loc = loc;
         if (!cond)
             cond = tl_const_bits(&s->b, tl_type_scalar(s->ctx, TL_BOOL), 0);
+        TL_ASSERT(j.types.len == j.leaves[0].len && j.types.len == j.leaves[1].len,
+                  "%u results of %u and %u leaves", j.types.len, j.leaves[0].len, j.leaves[1].len);
         TlOp *op = tl_op_new(&s->b, TL_OP_IF, 1, &cond, j.types.len, j.types.data, 2, 0, NULL);
         for (int k = 0; k < 2; k++) {
             tl_block_move_ops(j.arms[k]->block, op->regions[k], NULL);
@@ -341,7 +350,7 @@ TlValue *tl_exit_state(TlSema *s, bool *known)
     return any;
 }
 
-/* Where the flag is false, each of its parts is. */
+/* The rest runs only where no flag is set, so each flag is false there. */
 static void clear_flags(TlSema *s)
 {
     TlFrame *f = s->frame;
@@ -373,7 +382,7 @@ void tl_sequence(TlSema *s, TlSeqFn item, void *user, uint32_t from, uint32_t n)
         bool rest_ends, loops = s->frame->loop != NULL;
         (void)tl_exit_state(s, &rest_ends);
         tl_arm_end(s, &rest);
-        if (known) { /* never reached: looked at for its errors only */
+        if (known) { /* never reached: walked for its errors only */
             tl_arm_discard(&rest);
             return;
         }
@@ -381,7 +390,7 @@ void tl_sequence(TlSema *s, TlSeqFn item, void *user, uint32_t from, uint32_t n)
         tl_arm_end(s, &none);
         tl_arms_join(s, cond, &rest, &none, NULL, NULL, NULL, s->b.loc);
         if (rest_ends && !loops)
-            tl_var_set(s, s->frame->returned, tl_val_bool(true)); /* on both ways */
+            tl_var_set(s, s->frame->returned, tl_val_bool(true)); /* on both paths */
         return;
     }
 }
@@ -491,8 +500,10 @@ void tl_carry_begin(TlSema *s, TlCarried *c, TlLoc loc)
 
 static TlVal with_leaves(TlSema *s, const TlVal *v, TlValue *const **values)
 {
-    if (v->kind == TL_VAL_IR)
+    if (v->kind == TL_VAL_IR) {
+        TL_ASSERT((**values)->type == v->u.ir->type, "a loop carries a value as another type");
         return tl_val_ir(*(*values)++);
+    }
     if (v->kind == TL_VAL_VIEW) {
         const TlType *t = v->u.ir->type;
         *values += view_leaves(t);
@@ -539,6 +550,9 @@ static void final_leaves(TlSema *s, const TlVal *init, const TlVal *now, TlValue
 
 void tl_carry_final(TlSema *s, const TlCarried *c, TlValues *out)
 {
+    uint32_t before = out->len;
     for (uint32_t i = 0; i < c->vars.len; i++)
         final_leaves(s, &c->init[i], &c->vars.data[i]->val, out);
+    TL_ASSERT(out->len - before == c->leaves.len, "%u leaves go round a loop that took %u",
+              out->len - before, c->leaves.len);
 }

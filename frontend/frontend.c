@@ -55,10 +55,10 @@ static void check_def(TlSema *s, TlDef *def)
     }
 }
 
-/* Every item of every module that is the user's; functions before kernels, so that what is wrong
- * in a function alone is said without a chain of calls. IR made on the way goes to a module that
- * is thrown away. After many more errors than are shown, functions are left out: a chain of
- * calls that is too deep would be walked from each of its ends. */
+/* Checks every item of the user's modules; functions before kernels, so that an error in a function
+ * alone is reported without a chain of calls. The IR goes to a module that is dropped. After many
+ * more errors than are shown, functions are skipped: a chain of calls that is too deep would be
+ * walked from each of its ends. */
 static void check_all(TlProgram *p)
 {
     TlSema s;
@@ -76,7 +76,7 @@ static void check_all(TlProgram *p)
                 if (p->ctx->diags.errors > 10 * TL_DIAG_MAX)
                     continue;
                 if (made > TL_MAX_OPS)
-                    continue; /* enough: the instances will tell */
+                    continue; /* enough: the instances are checked later */
                 TlModule *scratch = tl_module_new(p->ctx);
                 TlFn *fn = tl_fn_new(scratch, "check", m->defs.data[k]->item->loc);
                 s.b = (TlBuilder){.fn = fn, .block = fn->body};
@@ -110,7 +110,8 @@ TlProgram *tl_frontend_check(TlCtx *ctx, uint32_t source, const TlFrontendOption
     mark = tl_trace_begin(ctx->trace, "front end", NULL, "check");
     check_all(p);
     tl_warn_no_grid(p);
-    if (!ctx->diags.errors) /* what would read a name may be what is wrong */
+    tl_warn_type_words(p);
+    if (!ctx->diags.errors) /* what would read a name may be in error */
         tl_warn_unused(p);
     tl_trace_end(ctx->trace, mark);
     tl_diags_sort(&ctx->diags);
@@ -134,8 +135,8 @@ static TlDef *find_kernel(const TlProgram *p, const char *name)
     return def && def->item->kind == TL_IT_KERNEL ? def : NULL;
 }
 
-/* What follows "kernel." in a constant's name; the name itself when it is for every kernel; NULL
- * when it is for another. */
+/* The name after "kernel." in a constant's name; the whole name if it is for every kernel; NULL if
+ * it is for another kernel. */
 static const char *name_for(const char *given, const char *kernel)
 {
     const char *dot = strchr(given, '.');
@@ -254,7 +255,7 @@ typedef struct Lower {
     const TlConstArg *given;
     uint32_t ngiven;
     const char *message;
-    bool no_value; /* what `message` is about */
+    bool no_value; /* the subject of `message` */
 } Lower;
 
 static const char *given_text(const Lower *l, const char *name)

@@ -165,7 +165,7 @@ static bool is_wide_name(const Kernel *k, TlName name)
     return false;
 }
 
-/* An extent made of an i64 one may be as large. */
+/* An extent computed from an i64 one may be as large. */
 static bool is_wide(const Kernel *k, const TlExpr *e)
 {
     while (e && e->kind == TL_EX_BINARY) {
@@ -213,7 +213,7 @@ static void declare_sym(Kernel *k, uint32_t param, uint32_t axis, const TlExtent
     tl_var_new(s, e->u.name, e->loc, tl_ty_of(s, &v), v, true);
 }
 
-/* Made of literals and constants only? */
+/* Does it consist of literals and constants only? */
 static bool is_constant(Kernel *k, const TlExpr *e)
 {
     if (e->kind == TL_EX_NAME) {
@@ -265,7 +265,7 @@ static TlDim dim_of(Kernel *k, const TlExpr *e, bool is_i64)
     return d;
 }
 
-/* The rows of a packed view are bytes side by side. */
+/* The rows of a packed view begin on bytes. */
 static void check_row(Kernel *k, const TlParamDecl *p, uint32_t axis, const TlParam *out,
                       const TlDim *stride)
 {
@@ -388,7 +388,8 @@ static void clause_alias(Kernel *k, const TlClause *c)
         }
 }
 
-/* An extent, a stride, or a scalar or constant parameter: what a launch knows as one value. */
+/* An extent, a stride, or a scalar or constant parameter: anything that a launch knows as one
+ * value. */
 static bool names_scalar(const Kernel *k, TlName name)
 {
     for (uint32_t i = 0; i < k->item->params.len; i++)
@@ -468,7 +469,7 @@ static void clause_tune(Kernel *k, const TlClause *c)
     tl_scope_close(k->s, m);
 }
 
-/* Once for the kernel: an instance looks at its own row only. */
+/* Checked once per kernel: an instance checks its own row only. */
 static void clause_instantiate(Kernel *k, const TlClause *c)
 {
     TL_ASSERT(c->kind == TL_CL_INSTANTIATE, "clause %d makes no instance", (int)c->kind);
@@ -570,7 +571,7 @@ void tl_check_kernel(TlSema *s, TlDef *def)
     s->frame = &frame;
     TlWorld world = tl_world_enter(s);
     for (uint32_t i = 0; i < item->params.len;
-         i++) { /* values come with an instance; defaults are only checked */
+         i++) { /* instances supply the values; here defaults are checked only */
         const TlParamDecl *p = &item->params.data[i];
         if (!is_const_form(p))
             continue;

@@ -146,7 +146,7 @@ static TlHostType apply_binary(Host *h, const TlExpr *e, TlHostType a, Code *ca)
     return op->compares ? TL_HOST_BOOL : t;
 }
 
-/* Sums may be thousands long: the left operands are walked by a loop. */
+/* Sums may have thousands of terms: a loop walks the left operands. */
 static TlHostType compile_binary(Host *h, const TlExpr *e, Code *out)
 {
     TL_ASSERT(e->kind == TL_EX_BINARY && e->a && e->b,

@@ -58,6 +58,7 @@ static void doc_line(TlParser *p)
     if (begin < end && *begin == ' ') begin++;
     if (!p->doc.arena) tl_sbuf_init(&p->doc, &p->ctx->perm);
     if (p->doc.len) tl_sbuf_puts(&p->doc, "\n");
+    TL_ASSERT(begin <= end && end <= p->limit, "a documentation line that ends before it begins");
     tl_sbuf_put(&p->doc, (const char *)begin, (size_t)(end - begin));
 }
 
@@ -138,6 +139,7 @@ static int word(TlParser *p, Value *value, const unsigned char *token, int conte
     size_t len = (size_t)(p->cursor.at - token);
     if (!contextual && tl_dtype_parse((const char *)token, len, &value->dtype))
         return TL_TOK_SCALAR;
+    TL_ASSERT(len > 0, "a word without letters");
     value->name = tl_intern(&p->ctx->strings, (const char *)token, len);
     return contextual ? contextual : TL_TOK_IDENT;
 }
@@ -260,6 +262,7 @@ again:
 
 static char closer_of(char open)
 {
+    TL_ASSERT(open == '(' || open == '[' || open == '{', "'%c' opens nothing", open);
     return open == '(' ? ')' : open == '[' ? ']' : '}';
 }
 
@@ -302,6 +305,8 @@ static int next_token(TlParser *p, Value *value, TlSpan *span)
 {
     TlLoc end = tl_loc_at(p, &p->cursor, p->cursor.at, 0);
     int t = scan(p, value);
+    TL_ASSERT(p->token_start.at <= p->cursor.at && p->cursor.at <= p->limit,
+              "a token outside of the text");
     size_t len = (size_t)(p->cursor.at - p->token_start.at);
     p->prev_end = end;
     p->height_before = p->brackets.len;
@@ -316,6 +321,7 @@ static int next_token(TlParser *p, Value *value, TlSpan *span)
 
 static void put_back(TlParser *p)
 {
+    TL_ASSERT(p->token_start.at <= p->cursor.at, "a token is put back twice");
     p->cursor = p->token_start;
     p->brackets.len = p->height_before; /* closing a bracket leaves it in place above the length */
 }
@@ -392,6 +398,7 @@ static void forget_parentheses(TlParser *p, int before)
     uint32_t n = p->brackets.len;
     if (n < p->recover_height + 2 || before == TL_TOK_IN || before == '=') return;
     if (!only_parentheses(p, n - 1, false)) return;
+    TL_ASSERT(p->recover_height < n, "bracket %u of %u", p->recover_height, n);
     p->brackets.data[p->recover_height] = p->brackets.data[n - 1];
     p->brackets.len = p->recover_height + 1;
 }

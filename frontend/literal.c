@@ -87,7 +87,7 @@ static bool has_digit(const unsigned char *s, const unsigned char *end, unsigned
     return s < end && (unsigned)digit_value(*s) < base;
 }
 
-/* What follows the digits must be nothing. */
+/* Reports anything that follows the digits. */
 static void check_tail(Literal *l, const unsigned char *s)
 {
     TlDiag *d;
@@ -195,7 +195,8 @@ TlNumber tl_lex_number(TlParser *p, const unsigned char *begin, const unsigned c
 
 /* ---- strings ---- */
 
-/* The escape after a backslash at *s, which moves behind it; -1 when there is none such. */
+/* The value of the escape after a backslash at *s, which is advanced past it; -1 if there is no
+ * such escape. */
 static int escape(const unsigned char **s, const unsigned char *end)
 {
     static const char names[] = "nrtabfv\\\"'", values[] = "\n\r\t\a\b\f\v\\\"'";

@@ -26,6 +26,7 @@ static void learn_result(TlSema *s, void (*body)(TlSema *, Loop *), Loop *l)
     TlFrame *f = s->frame;
     if (!l->exits.returns || f->ty.kind != TL_TY_AUTO || s->abstract)
         return;
+    TL_ASSERT(f->loop == l->links.outer, "a loop is tried from inside");
     TlArm trial;
     bool quiet = s->quiet_errors;
     tl_arm_begin(s, &trial);
@@ -42,6 +43,7 @@ static void learn_result(TlSema *s, void (*body)(TlSema *, Loop *), Loop *l)
 /* Opens the loop's scope: flags, and the list of what is carried. */
 static void loop_begin(TlSema *s, Loop *l, const TlStmt *st)
 {
+    TL_ASSERT(st->then, "a loop without a body");
     *l = (Loop){.st = st, .exits = tl_stmt_exits(st->then)};
     l->links.outer = s->frame->loop;
     tl_vars_assigned(s, st->then, &l->carried.vars);
@@ -67,6 +69,7 @@ static void carry_returns(TlSema *s, Loop *l)
 /* One pass through the body, in a scope of its own, with `continue` ending here. */
 static void walk_body(TlSema *s, Loop *l)
 {
+    TL_ASSERT(s->frame->loop == &l->links && !l->links.continued, "the body of another loop");
     TlMark m = tl_scope_open(s);
     l->links.continued = l->exits.continues ? flag_var(s) : NULL;
     tl_stmt(s, l->st->then);
@@ -91,6 +94,8 @@ static void add_args(const TlValues *leaves, TlBlock *block)
 }
 
 /* ---- hints ---- */
+
+enum { MOST_HINTS = 4 };
 
 static int64_t hint_number(TlSema *s, const TlExpr *e, const char *what, int64_t least)
 {
@@ -120,12 +125,13 @@ static uint32_t hint_attrs(TlSema *s, const TlHints *h, bool counted, TlAttr *at
         tl_warn_no_effect(s, "specialize", h->specialize_loc);
     if (h->specialize && counted)
         attrs[n++] = (TlAttr){.id = TL_ATTR_SPECIALIZE};
+    TL_ASSERT(n <= MOST_HINTS, "%u hints", n);
     return n;
 }
 
 /* ---- while ---- */
 
-/* What one pass does, and what decides whether there is one. */
+/* What one iteration does, and what decides whether there is another. */
 typedef struct WhileParts {
     TlVal (*cond)(TlSema *s, void *user);
     void (*body)(TlSema *s, Loop *l);
@@ -180,7 +186,7 @@ static void clear_exits(TlSema *s, Loop *l)
 
 static void emit_while(TlSema *s, Loop *l, const WhileParts *p)
 {
-    TlAttr attrs[4];
+    TlAttr attrs[MOST_HINTS];
     uint32_t nattrs = hint_attrs(s, &l->st->hints, false, attrs);
     learn_result(s, p->body, l);
     carry_returns(s, l);
@@ -240,7 +246,7 @@ static void plain_body(TlSema *s, Loop *l)
     tl_sequence(s, update_item, l, 0, l->st->update ? 2 : 1);
 }
 
-/* A loop that only a return can leave does not go on after itself. */
+/* Does nothing follow the loop, because only a return can leave it? */
 static bool endless(const TlStmt *st, TlExits x)
 {
     return !x.breaks && (!st->cond || (st->cond->kind == TL_EX_BOOL && st->cond->u.integer));
@@ -361,6 +367,7 @@ typedef struct RangeLoop {
 
 static void declare_counter(TlSema *s, const TlStmt *st, TlValue *iv, TlDtype d)
 {
+    TL_ASSERT(st->decls.len > 0 && iv->type->rank == 0, "a loop without a counter");
     const TlDecl *v = &st->decls.data[0];
     tl_var_declare(s, v->name, v->loc, tl_ty_value(tl_type_scalar(s->ctx, d)),
                    tl_val_ir(tl_cast(&s->b, iv, d)), st->is_const);
@@ -369,7 +376,7 @@ static void declare_counter(TlSema *s, const TlStmt *st, TlValue *iv, TlDtype d)
 static void emit_for(TlSema *s, Loop *l, const RangeLoop *r)
 {
     TL_ASSERT(l && r, "no loop");
-    TlAttr attrs[4];
+    TlAttr attrs[MOST_HINTS];
     uint32_t nattrs = hint_attrs(s, &l->st->hints, true, attrs);
     tl_carry_begin(s, &l->carried, l->st->loc);
     const TlValues *leaves = &l->carried.leaves;
@@ -418,7 +425,8 @@ static TlVal range_cond(TlSema *s, void *user)
     return tl_val_ir(tl_binary(&s->b, TL_OP_OR, up, down));
 }
 
-/* The loop's body, its counter copied first and moved on afterwards, whatever the body does. */
+/* The loop's body; the counter is copied before it and advanced after it, whatever the body
+ * does. */
 typedef struct RangeWhile {
     Loop loop; /* first */
     RangeLoop range;
@@ -545,7 +553,7 @@ void tl_stmt_loop_while(TlSema *s, const TlStmt *st)
     bool exits = l.exits.breaks || l.exits.returns;
     if (!exits && !s->abstract && counts(s, st, &assigned, &counter)) {
         TlCarried all = l.carried;
-        l.carried.vars = assigned; /* the counter is the loop's own */
+        l.carried.vars = assigned; /* the counter belongs to the loop */
         if (emit_counted(s, &l, counter)) {
             tl_scope_close(s, m);
             return;
@@ -566,7 +574,7 @@ typedef struct StaticFor {
     int64_t lo, step;
     TlDtype dtype;
     bool unknown;
-    TlVar *var; /* one for all passes: it is const, so nothing keeps it */
+    TlVar *var; /* one for all iterations: it is const, so nothing refers to it later */
 } StaticFor;
 
 static bool static_pass(TlSema *s, void *user, uint32_t i)
@@ -605,7 +613,7 @@ void tl_stmt_static_for(TlSema *s, const TlStmt *st)
         if (!tl_int_of(s, parts[i], r.locs[i], "the range of static for", &bounds[i], &unknown))
             f.unknown = true;
     }
-    if (f.unknown || r.bad) { /* looked at once, for its errors */
+    if (f.unknown || r.bad) { /* walked once, for its errors */
         TlArm once;
         f.unknown = true;
         tl_arm_begin(s, &once);

@@ -49,7 +49,8 @@ static TlMod *find_module(const TlProgram *p, const char *path)
     return tl_map_get_ptr(&p->by_path, tl_intern_str(&p->ctx->strings, path));
 }
 
-/* The text of an imported file: beside the importing one, then in the include directories. */
+/* The text of an imported file, which is looked for beside the importing one, then in the include
+ * directories. */
 static const char *find_file(TlProgram *p, const TlMod *from, const TlItem *import,
                              const char **out_path, size_t *size)
 {
@@ -113,7 +114,8 @@ static void twice(TlProgram *p, const TlItem *item, const TlItem *before)
         tl_diag_note(&p->ctx->diags, row, before->loc, "defined here before");
 }
 
-/* Two imports under one name may be one module: `check_imports` knows when both are read. */
+/* Two imports under one name may be the same module: `check_imports` can tell once both are
+ * read. */
 static void bind_item(TlProgram *p, TlMod *m, TlItem *item)
 {
     TL_ASSERT(item->kind != TL_IT_ASSERT || !item->name, "an assertion with a name");

@@ -5,6 +5,7 @@
 
 void tl_sema_init(TlSema *s, TlProgram *prog)
 {
+    TL_ASSERT(prog && prog->ctx, "a walk of no program");
     *s = (TlSema){
         .ctx = prog->ctx, .arena = &prog->ctx->perm, .prog = prog, .options = &prog->options};
     tl_map_init(&s->names, s->arena);
@@ -74,6 +75,7 @@ bool tl_step(TlSema *s, TlLoc loc)
     if (s->exhausted)
         return false;
     s->steps++;
+    TL_ASSERT(s->steps <= TL_MAX_STEPS + 1, "a walk goes on after its last step");
     if (s->steps <= TL_MAX_STEPS && (!s->b.fn || s->made + s->b.fn->nvalues <= TL_MAX_OPS))
         return true;
     s->exhausted = true;
@@ -114,8 +116,11 @@ void tl_var_push(TlSema *s, TlVar *v)
 /* Forgets the names declared after `last`. */
 static void pop_names(TlSema *s, const TlVar *last)
 {
-    for (; s->env != last; s->env = s->env->outer)
+    for (; s->env != last; s->env = s->env->outer) {
+        TL_ASSERT(s->env && tl_map_get_ptr(&s->names, s->env->name) == s->env,
+                  "names are not closed in the order in which they were declared");
         tl_map_put_ptr(&s->names, s->env->name, s->env->hides);
+    }
 }
 
 TlVar *tl_var_find(const TlSema *s, TlName name)
@@ -136,6 +141,7 @@ TlVar *tl_var_declare(TlSema *s, TlName name, TlLoc loc, TlTy ty, TlVal val, boo
 
 void tl_var_set(TlSema *s, TlVar *v, TlVal val)
 {
+    TL_ASSERT(v && v->serial < s->serial, "a variable that was never declared");
     tl_vec_push(s->arena, &s->trail, (TlTrail){v, v->val});
     v->val = val;
 }

@@ -540,6 +540,10 @@ int32_t tl_host_expr(TlSema *s, TlKernelInfo *info, const TlExpr *e, TlHostType 
 /* ---- unused.c, warn_kernel.c ---- */
 void tl_warn_unused(TlProgram *p);
 void tl_warn_no_grid(TlProgram *p);
+void tl_warn_type_words(TlProgram *p);
+/* max(x, 1), min(x, 1): of a tile with an axis 1, and 1 a literal */
+void tl_warn_axis_number(TlSema *s, const char *function, const TlVal *x, const TlVal *y,
+                         TlLoc loc);
 /* After the walk of a kernel's body, while its parameters are still in the environment. */
 void tl_warn_kernel(TlSema *s, const TlItem *item, const TlFn *fn);
 /* A clause or hint of effects.def stands at loc. */

@@ -31,7 +31,7 @@ static TlVal init_list(TlSema *s, const TlExpr *list, const TlTy *ty)
     return v;
 }
 
-/* A mutable variable's value is no compile-time constant, whatever it was made of. */
+/* The value of a mutable variable is no compile-time constant, even if its initialiser is. */
 static TlVal forget(TlSema *s, const TlVal *v, TlLoc loc)
 {
     if (v->kind == TL_VAL_CONST)
@@ -71,7 +71,7 @@ static void declare_one(TlSema *s, const TlStmt *st, const TlDecl *d)
     }
     if (!d->init) {
         if (ty.kind == TL_TY_AUTO)
-            ty = tl_ty_unknown(TL_DTYPE_COUNT); /* the parser has said so */
+            ty = tl_ty_unknown(TL_DTYPE_COUNT); /* the parser has reported it */
         v = tl_zero(s, &ty);
     } else if (d->is_list) {
         v = init_list(s, d->init, &ty);
@@ -108,8 +108,7 @@ static void unpack(TlSema *s, const TlStmt *st)
 
 /* ---- assignments ---- */
 
-/* The place of v named by a chain of members below its root; NULL when there is none
- * (diagnosed). */
+/* The field of v that a chain of members names; NULL if there is none (diagnosed). */
 static TlVal *find_field(TlSema *s, TlVal *v, TlTy *ty, const TlExpr *e)
 {
     if (e->kind == TL_EX_NAME)
@@ -178,7 +177,7 @@ static void assign_tuple(TlSema *s, const TlExpr *place, const TlVal *v, TlLoc v
     }
 }
 
-/* Assigns a value that is there already. */
+/* Assigns a value that has been evaluated. */
 static void assign_to(TlSema *s, const TlExpr *place, const TlVal *v, TlLoc vloc)
 {
     s->b.loc = place->loc;
@@ -256,7 +255,7 @@ static void check_return(TlSema *s, const TlStmt *st)
     TlFrame *f = s->frame;
     const char *name = f->def ? f->def->item->name : "this";
     bool nothing = !f->def || f->def->item->kind == TL_IT_KERNEL || f->ty.kind == TL_TY_VOID;
-    if (!st->value && f->def && f->def->item->broken) { /* its value may be what was not read */
+    if (!st->value && f->def && f->def->item->broken) { /* the value may not have parsed */
         if (f->ty.kind == TL_TY_AUTO)
             f->ty = tl_ty_kind(TL_TY_UNKNOWN);
         return;
@@ -294,7 +293,9 @@ static void leave(TlSema *s, const TlStmt *st)
     } else if (!loop) {
         tl_err(s, st->loc, TL_E0331, st->kind == TL_ST_BREAK ? "break" : "continue");
     } else {
-        tl_var_set(s, st->kind == TL_ST_BREAK ? loop->broken : loop->continued, tl_val_bool(true));
+        TlVar *flag = st->kind == TL_ST_BREAK ? loop->broken : loop->continued;
+        TL_ASSERT(flag, "a loop does not know that its body leaves it");
+        tl_var_set(s, flag, tl_val_bool(true));
     }
 }
 
@@ -307,7 +308,7 @@ static void scoped(TlSema *s, const TlStmt *st)
     tl_scope_close(s, m);
 }
 
-/* An else-if ladder, walked down by a loop and joined from its end. */
+/* An else-if ladder: a loop walks down the rungs, then they are joined from the end. */
 static void if_ladder(TlSema *s, const TlStmt *st)
 {
     TL_ASSERT(st->kind == TL_ST_IF && !st->is_static, "statement kind %d is no if", (int)st->kind);
@@ -367,7 +368,7 @@ static void static_if(TlSema *s, const TlStmt *st)
         }
         if (c.kind == TL_VAL_CONST)
             continue;
-        TlArm then, els; /* not known here: both are looked at */
+        TlArm then, els; /* unknown here: both arms are walked */
         tl_arm_begin(s, &then);
         scoped(s, st->then);
         tl_arm_end(s, &then);
@@ -432,6 +433,7 @@ static bool has_exits(const TlStmt *st)
 
 static void list_from(TlSema *s, const TlStmts *list, uint32_t from)
 {
+    TL_ASSERT(from <= list->len, "statement %u of %u", from, list->len);
     tl_sequence(s, list_item, (void *)(uintptr_t)list, from, list->len);
 }
 

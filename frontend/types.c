@@ -160,7 +160,7 @@ TlTy tl_struct_ty(TlSema *s, TlDef *def)
             resolve_fields(s, def, ty.n);
             s->nested_structs--;
         } else {
-            def->parts = TL_MAX_PARTS + 1; /* of a nest this deep, the whole is too large */
+            def->parts = TL_MAX_PARTS + 1; /* too deeply nested: the whole would be too large */
         }
         tl_parts_fit(s, def->parts, tl_format(s->arena, "struct %s", def->item->name),
                      def->item->loc);
@@ -274,7 +274,7 @@ bool tl_widens(TlDtype from, TlDtype to)
         int b0, e0, b1, e1;
         float_range(from, &b0, &e0);
         float_range(to, &b1, &e1);
-        return !tl_is_f8(to) && b0 <= b1 && e0 <= e1; /* f8 lack each other's least, NaN or -0 */
+        return !tl_is_f8(to) && b0 <= b1 && e0 <= e1; /* each f8 lacks a least number, NaN or -0 */
     }
     if (tl_is_signed(from) && !tl_is_signed(to))
         return false;
@@ -438,7 +438,7 @@ static TlVal convert_value(TlSema *s, const TlVal *v, const TlType *t, TlLoc loc
     if (x.kind == TL_VAL_ERROR)
         return x;
     if (x.kind == TL_VAL_UNKNOWN)
-        return tl_val_ir(tl_const_bits(&s->b, t, 0)); /* a stand-in of the right type */
+        return tl_val_ir(tl_const_bits(&s->b, t, 0)); /* a placeholder of the right type */
     if (x.kind == TL_VAL_CONST)
         return t->rank ? tl_val_ir(tl_const_bits(&s->b, t, x.u.bits)) : x;
     if (!tl_broadcasts_to(x.u.ir->type, t->rank, t->shape)) {

@@ -6,7 +6,7 @@
 #include "frontend/sema.h"
 
 typedef struct Named {
-    struct Named *outer, *hidden; /* the one declared before it; of its name, NULL: none */
+    struct Named *outer, *hidden; /* declared before it; of its name, or NULL */
     TlName name;
     TlLoc loc;
     const TlItem *item;
@@ -17,7 +17,7 @@ typedef struct Named {
 typedef struct Scan {
     TlProgram *prog;
     Named *scope;
-    const TlItem *item; /* that is looked at; NULL: none */
+    const TlItem *item; /* the item being walked; NULL: none */
     TlMap names; /* TlName -> Named, the innermost */
 } Scan;
 
@@ -28,6 +28,7 @@ static void see_stmt(Scan *u, const TlStmt *st);
 
 static void declare_in(Scan *u, TlName name, TlLoc loc, const char *what, bool *read)
 {
+    TL_ASSERT(name && read, "a name without a mark of its being read");
     Named *n = TL_NEW(&u->prog->ctx->perm, Named);
     *n = (Named){.outer = u->scope,
                  .name = name,
@@ -64,6 +65,7 @@ static void report(const Scan *u, const Named *n)
 static void close_scope(Scan *u, Named *outer)
 {
     for (; u->scope != outer; u->scope = u->scope->outer) {
+        TL_ASSERT(u->scope, "a scope is closed that was never opened");
         report(u, u->scope);
         tl_map_put_ptr(&u->names, u->scope->name, u->scope->hidden);
     }
@@ -221,8 +223,8 @@ static void see_clause(Scan *u, const TlClause *c)
             see_expr(u, c->variants.data[i].bindings.data[k].value);
 }
 
-/* A name that a parameter's type binds, an extent or `T`. To read it is to read the parameter, when
- * no other one binds it. */
+/* A name that a parameter's type binds, an extent or `T`. Reading it counts as reading the
+ * parameter, unless another parameter binds it too. */
 static void bind_name(Scan *u, TlName name, TlLoc loc, bool *param)
 {
     Named *n = tl_map_get_ptr(&u->names, name);
@@ -254,7 +256,7 @@ static void bind_names(Scan *u, const TlParamDecl *p, bool *read)
     }
 }
 
-/* What a parameter's type names: a parameter is read there, a name that it binds is not. */
+/* Names in a parameter's type: parameters are read there, names that the type binds are not. */
 static void see_bound(Scan *u, const TlExpr *e)
 {
     const Named *n = is_name(e) ? tl_map_get_ptr(&u->names, e->u.name) : NULL;
@@ -283,6 +285,9 @@ static void see_function(Scan *u, const TlItem *f)
     for (uint32_t i = 0; i < f->params.len; i++)
         declare(u, f->params.data[i].name, f->params.data[i].loc, "parameter");
     Named *param = u->scope;
+    for (uint32_t i = f->params.len; i-- > 0; param = param->outer)
+        TL_ASSERT(param->name == f->params.data[i].name, "parameter %u is out of order", i);
+    param = u->scope;
     for (uint32_t i = f->params.len; i-- > 0; param = param->outer)
         bind_names(u, &f->params.data[i], param->read);
     for (uint32_t i = 0; i < f->params.len; i++)

@@ -2,6 +2,7 @@
  * grid lacks, updates that programs do to one place, slices that leave the rest of an axis, outer
  * products of index vectors; and clauses that the target does not follow. Only what stands in the
  * root module is said: a library's function cannot know who calls it. */
+#include "frontend/advice.h"
 #include "frontend/sema.h"
 #include <string.h>
 
@@ -12,7 +13,7 @@ typedef struct Warn {
     const TlKernelInfo *info;
 } Warn;
 
-/* Are there warnings about what stands at loc? In walks of instances, in the root module. */
+/* Are there warnings at loc? Only in walks of instances, in the root module. */
 static bool warns_at(const TlSema *s, TlLoc loc)
 {
     return !s->abstract && !s->mute && loc.line && loc.file == s->prog->root->unit->source;
@@ -65,8 +66,8 @@ static void warn_outer_index(const Warn *w, const TlOp *op)
 
 /* ---- unguarded-add ---- */
 
-/* Which values differ between the programs of a grid: those made of pid, and what atomics
- * return. */
+/* Which values differ between the programs of a grid: those computed from pid, and the results of
+ * atomics. */
 typedef struct Differ {
     bool *value; /* by id */
     bool changed;
@@ -89,6 +90,7 @@ static bool operands_differ(const Differ *d, const TlOp *op)
 /* Operands `from`... of an op, to as many values. */
 static void pass_on(Differ *d, const TlOp *op, uint32_t from, TlValue *const *to, uint32_t n)
 {
+    TL_ASSERT(from + n <= op->nin, "operands %u to %u of %u", from, from + n, op->nin);
     for (uint32_t i = 0; i < n; i++)
         join(d, to[i], d->value[tl_in(op, from + i)->id]);
 }
@@ -145,8 +147,9 @@ static Differ find_differences(const Warn *w)
 {
     Differ d = {.value = TL_NEW_ARRAY(w->s->arena, bool, w->fn->nvalues + 1), .changed = true};
     for (int passes = 0; d.changed; passes++) {
+        TL_ASSERT(passes <= MOST_PASSES + 1, "what differs is never settled");
         d.changed = false;
-        if (passes == MOST_PASSES) /* enough looked at: let all differ */
+        if (passes == MOST_PASSES) /* give up: assume that all differ */
             memset(d.value, true, w->fn->nvalues + 1);
         for (TlOp *op = first_op(w); op; op = tl_walk_next(op, NULL))
             op_differs(&d, op);
@@ -154,7 +157,7 @@ static Differ find_differences(const Warn *w)
     return d;
 }
 
-/* Does who comes here depend on the program? */
+/* Does it depend on the program whether the op runs? */
 static bool is_guarded(const Differ *d, const TlOp *op)
 {
     for (const TlOp *outer = op->block->parent; outer; op = outer, outer = op->block->parent) {
@@ -169,7 +172,7 @@ static bool is_guarded(const Differ *d, const TlOp *op)
     return false;
 }
 
-/* A store of what was made of the same place: `view[...] op= t`. */
+/* Is the op a store of a value computed from the same place: `view[...] op= t`? */
 static bool is_update(const TlOp *op)
 {
     if (op->opcode != TL_OP_STORE || !tl_attr(op, TL_ATTR_AXES))
@@ -189,7 +192,7 @@ static bool is_update(const TlOp *op)
     return true;
 }
 
-/* Programs that take turns have an atomic that acquires. */
+/* Do programs take turns? They need an acquiring atomic for it. */
 static bool takes_turns(const Warn *w)
 {
     for (const TlOp *op = first_op(w); op; op = tl_walk_next(op, NULL)) {
@@ -235,7 +238,7 @@ static void warn_unguarded(const Warn *w)
 
 /* ---- unrequired-tail ---- */
 
-/* Is the name in the expression, other than below a remainder? */
+/* Does the expression contain the name, other than within a remainder? */
 static bool bounds_somehow(const TlExpr *e, TlName name)
 {
     for (; e && e->kind == TL_EX_BINARY && e->u.op != TL_BIN_REM; e = e->a)
@@ -251,8 +254,8 @@ static bool bounds_somehow(const TlExpr *e, TlName name)
     return bounds_somehow(e->a, name) || bounds_somehow(e->b, name) || bounds_somehow(e->c, name);
 }
 
-/* `e` with the name on one side and a number known here on the other: the greatest value that the
- * name may have. False: no such comparison. */
+/* For a comparison of the name with a known number: the greatest value that the name may have.
+ * False: `e` is none. */
 static bool greatest(const Warn *w, const TlExpr *e, TlName name, int64_t *out)
 {
     static const int mirrored[] = {[TL_BIN_LT] = TL_BIN_GT, [TL_BIN_GT] = TL_BIN_LT,
@@ -276,7 +279,8 @@ static bool greatest(const Warn *w, const TlExpr *e, TlName name, int64_t *out)
     return true;
 }
 
-/* Does the clause's condition keep the name at or below `width`? What is not understood may. */
+/* Does the clause's condition bound the name by `width`? Conditions that are not understood count
+ * as if they did. */
 static bool keeps_below(const Warn *w, const TlExpr *e, TlName name, int32_t width)
 {
     int64_t most;
@@ -327,7 +331,8 @@ static bool is_start(const TlPlace *p, uint32_t axis)
            start == 0;
 }
 
-/* An access at a place known to the compiler that is no slice from 0 says nothing of the rest. */
+/* Does the access reach more of the axis than a slice from 0 would? A known position does not
+ * tell. */
 static bool goes_further(const TlPlace *p, uint32_t axis)
 {
     uint64_t at;
@@ -418,6 +423,7 @@ static const Effect effects[] = {
 void tl_warn_no_effect(TlSema *s, const char *word, TlLoc loc)
 {
     const char *kind = s->options->target_kind;
+    TL_ASSERT(kind && word, "no target, or no word, to warn of");
     if (!warns_at(s, loc) || (strcmp(kind, "cuda") != 0 && strcmp(kind, "hip") != 0))
         return;
     for (size_t i = 0; i < sizeof effects / sizeof *effects; i++) {
@@ -427,6 +433,45 @@ void tl_warn_no_effect(TlSema *s, const char *word, TlLoc loc)
         TlDiag *row = tl_diag(&s->ctx->diags, loc, TL_W0607, word, s->options->target_arch);
         row->label = e->reason;
     }
+}
+
+/* ---- words of other languages ---- */
+
+/* A word that is a type in other languages, as the type of a function's parameter: `double x` takes
+ * anything. A struct of this module may have the name. */
+static void warn_type_word(TlProgram *p, const TlTypeExpr *type)
+{
+    const TlTypeExpr *t = type && type->elem ? type->elem : type;
+    if (!t || t->kind != TL_TE_NAME || t->module || tl_mod_find(p->root, t->name))
+        return;
+    const char *advice = tl_advice(t->name, strlen(t->name), 't');
+    if (advice)
+        tl_diag(&p->ctx->diags, t->loc, TL_W0610, t->name)->label = advice;
+}
+
+void tl_warn_type_words(TlProgram *p)
+{
+    const TlUnit *unit = p->root->unit;
+    for (uint32_t i = 0; i < unit->items.len; i++) {
+        const TlItem *item = unit->items.data[i];
+        for (uint32_t k = 0; item->kind == TL_IT_FUNCTION && k < item->params.len; k++)
+            warn_type_word(p, item->params.data[k].type);
+    }
+}
+
+/* 0 is left out: max(x, 0) is common in networks. */
+void tl_warn_axis_number(TlSema *s, const char *function, const TlVal *x, const TlVal *y,
+                         TlLoc loc)
+{
+    if (!warns_at(s, loc) || x->kind != TL_VAL_IR || y->kind != TL_VAL_INT)
+        return;
+    int rank = x->u.ir->type->rank;
+    if (y->u.integer < 1 || y->u.integer >= rank)
+        return;
+    int n = (int)y->u.integer;
+    TlDiag *row = tl_diag(&s->ctx->diags, loc, TL_W0611, function, n, rank, n, n);
+    row->label = tl_format(s->arena, "write axis = %d to reduce, or %s(%d, x) for elements", n,
+                           function, n);
 }
 
 /* ---- all ---- */

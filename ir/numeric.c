@@ -94,7 +94,7 @@ static double unpack(const Format *f, uint64_t bits)
         return bits_double(0x7ff8000000000000);
     uint64_t sign = (bits >> (f->width - 1) & 1) << 63;
     uint64_t code = bits & low_mask(f->width - 1);
-    uint64_t top = code << (52 - f->mantissa); /* exponent and mantissa, at a double's places */
+    uint64_t top = code << (52 - f->mantissa); /* exponent and mantissa, where a double has them */
     if (code > f->max) {
         if (code == f->infinity)
             return bits_double(sign | 0x7ff0000000000000);
@@ -194,8 +194,8 @@ static uint64_t pack_integer(const Format *f, bool negative, uint64_t magnitude,
     return with_sign(f, negative, pack(f, magnitude, 0, round, saturate));
 }
 
-/* The common case in plain bit operations: dot and every f16 operation of the interpreter come
- * through here. */
+/* The common case, in plain bit operations: dot and every f16 operation of the interpreter use
+ * it. */
 uint16_t tl_f32_to_f16(float x)
 {
     uint32_t u = float_bits(x), sign = u >> 16 & 0x8000, code = u & 0x7fffffff;
@@ -204,7 +204,7 @@ uint16_t tl_f32_to_f16(float x)
             return (uint16_t)(sign | 0x7e00 | (code >> 13 & 0x3ff));
         return (uint16_t)(sign | 0x7c00);
     }
-    if (code < 0x38800000) { /* below the least normal: align to 2^-24 in the mantissa of 0.5 */
+    if (code < 0x38800000) { /* below the least normal: align to 2^-24 by adding 0.5 */
         float aligned = bits_float(code) + 0.5f; /* the addition rounds to nearest even at 2^-24 */
         return (uint16_t)(sign | (float_bits(aligned) - 0x3f000000));
     }

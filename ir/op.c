@@ -235,7 +235,7 @@ uint32_t tl_op_effects(const TlOp *op)
 
 /* ---- places ---- */
 
-/* Pointwise: all index tiles have one shape, it comes first, no slice stands before the last
+/* Pointwise: all index tiles have the same shape, which comes first; no slice precedes the last
  * tile. */
 static bool pointwise_shape(uint32_t naxes, const TlAxis *axes, TlValue *const *index, int *rank,
                             int32_t *shape)

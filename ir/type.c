@@ -84,7 +84,7 @@ static bool type_equal(const TlType *a, const TlType *b)
            a->layout == b->layout && memcmp(a->shape, b->shape, sizeof a->shape) == 0;
 }
 
-/* The map has one entry per key, so a type whose hash is taken by another goes to the next key. */
+/* The map has one entry per key: a type whose hash is taken goes to the next key. */
 static const TlType *type_intern(TlCtx *ctx, const TlType *t)
 {
     uint64_t key = type_hash(t), val;

@@ -67,9 +67,9 @@ static bool is_listed(const char *list, const char *word)
 
 /* ---- analyses ---- */
 
-/* Of one function. */
+/* The kept analyses of one function. */
 struct TlAnalyses {
-    const TlPassInfo *pass; /* that runs now */
+    const TlPassInfo *pass; /* that is running */
     TlArena arena;          /* of all that is kept */
     const TlAxisInfo *axis; /* NULL: not computed, or dropped */
 };
@@ -104,7 +104,7 @@ static void settle_analyses(TlAnalyses *a, TlPassResult result, TlArena *scratch
 
 typedef struct Step {
     const TlPassInfo *pass;
-    const char *text, *options; /* as in the pipeline; what stood between the braces, or NULL */
+    const char *text, *options; /* as written in the pipeline; the text within braces, or NULL */
     double seconds;
 } Step;
 
@@ -174,7 +174,7 @@ static const char *skip_blanks(const char *at)
     return at + strspn(at, " \t\n");
 }
 
-/* One "name" or "name{options}"; gives where it ends, NULL when it is wrong. */
+/* Parses one "name" or "name{options}"; returns where it ends, or NULL if it is wrong. */
 static const char *parse_step(Runner *r, const char *at)
 {
     Step step = {.options = NULL};
@@ -347,8 +347,8 @@ static TlPassResult run_pass(Runner *r, Step *step)
     return all;
 }
 
-/* A reproducer starts from where the passes did, unless there is a later text anyway: printing the
- * module before each pass would take longer than most passes do. */
+/* A reproducer starts where the passes did, unless a later text exists anyway: printing the module
+ * before each pass would take longer than most passes do. */
 static void note_start(Runner *r, const Step *step, const char *before)
 {
     if (before || !r->start) {
@@ -383,7 +383,7 @@ static const char *write_reproducer(Runner *r, const Step *step)
     return write_text(r, path, head, r->start) ? path : NULL;
 }
 
-/* Runs and checks the pass; a fault is completed by pass and reproducer and goes on. */
+/* Runs and checks the pass; a fault gets the pass and the reproducer, and is passed on. */
 static TlPassResult run_guarded(Runner *r, Step *step, const char *before)
 {
     TlGuard g;
@@ -427,7 +427,7 @@ static bool dump(Runner *r, const Step *step, int number)
     return write_text(r, path, "", module_text(r));
 }
 
-/* --override=PASS:FILE puts the file's kernels in place of what the pass made. The module stays
+/* --override=PASS:FILE replaces the pass's result by the kernels of the file. The module stays
  * where it is. */
 static bool override_with(Runner *r, const Step *step)
 {
@@ -452,7 +452,7 @@ static bool override_with(Runner *r, const Step *step)
     return true; /* the other module's memory lives as long as the context */
 }
 
-/* False when the run must end with an error. */
+/* False: the run must end with an error. */
 static bool run_step(Runner *r, Step *step, int number)
 {
     if (is_listed(r->o->skip, step->pass->name))
@@ -474,7 +474,7 @@ static bool run_step(Runner *r, Step *step, int number)
         show(r, step, result);
     ok = ok && dump(r, step, number) && override_with(r, step);
     if (r->o->override)
-        r->start = NULL; /* it may come from elsewhere now */
+        r->start = NULL; /* it may be from another file now */
     tl_arena_free(&r->scratch);
     return ok;
 }
@@ -499,12 +499,14 @@ static bool run_all(Runner *r, const char *pipeline)
         !check_names(r, o->skip, "skip") || !check_names(r, o->stop_after, "stop-after") ||
         !check_names(r, o->override, "override"))
         return false;
+    bool stopped = false;
     for (uint32_t i = 0; i < r->steps.len; i++) {
+        const char *name = r->steps.data[i].pass->name;
+        if (stopped && !is_listed(o->around, name))
+            continue;
         if (!run_step(r, &r->steps.data[i], (int)i + 1))
             return false;
-        if (o->stop_after &&
-            same_word(r->steps.data[i].pass->name, o->stop_after, strlen(o->stop_after)))
-            break;
+        stopped |= o->stop_after && same_word(name, o->stop_after, strlen(o->stop_after));
     }
     if (o->time_passes)
         report_times(r);

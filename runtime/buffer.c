@@ -15,11 +15,15 @@ static tile_status alloc(tile_device *d, uint64_t bytes, tile_buffer **out_buffe
         free(b);
         return status;
     }
+    TL_INVARIANT(b->address, "the driver of %s gave no address for %" PRIu64 " bytes", d->name,
+                 bytes);
     tl_device_keep(d);
     pthread_mutex_lock(&d->lock);
     b->next = d->buffers;
     if (b->next)
         b->next->prev = b;
+    TL_DEBUG_INVARIANT(!b->next || !b->next->next || b->next->next->prev == b->next,
+                       "a broken list of buffers");
     d->buffers = b;
     pthread_mutex_unlock(&d->lock);
     *out_buffer = b;
@@ -44,7 +48,10 @@ void tile_buffer_free(tile_buffer *b)
     if (!b)
         return;
     tile_device *d = b->device;
+    TL_INVARIANT_VOID(d && b->address, "a buffer of no device: was it freed before?");
     pthread_mutex_lock(&d->lock);
+    TL_DEBUG_INVARIANT(b->prev ? b->prev->next == b : d->buffers == b,
+                       "a buffer that is not in its device's list");
     if (b->next)
         b->next->prev = b->prev;
     if (b->prev)
@@ -79,8 +86,8 @@ uint64_t tl_buffer_bytes_at(tile_device *d, const void *address)
     return left;
 }
 
-/* The part [offset, offset + bytes) of a buffer, and the stream to reach it by. On TILE_OK the
- * device is entered. host: the other side of a copy; a fill has none. */
+/* Checks the part [offset, offset + bytes) of a buffer and finds the stream to use. On TILE_OK the
+ * device is entered. host: the other side of a copy; any address for a fill. */
 static tile_status enter_part(tile_buffer *b, uint64_t offset, uint64_t bytes, const void *host,
                               tile_stream *stream, tile_stream **out_stream)
 {
@@ -103,13 +110,14 @@ static tile_status enter_part(tile_buffer *b, uint64_t offset, uint64_t bytes, c
     return status;
 }
 
-/* Waits for the queue, not for what kernels said: that stays for tile_stream_synchronize. */
+/* Waits for the queue. What kernels reported stays for tile_stream_synchronize. */
 static tile_status copy(tile_stream *s, void *target, const void *source, uint64_t bytes,
                         tl_copy_kind kind)
 {
     const tl_driver *driver = s->device->driver;
     if (bytes == 0)
         return TILE_OK;
+    TL_INVARIANT(target && source, "a copy between no addresses");
     tile_status status = driver->queue_copy(s->queue, target, source, bytes, kind);
     return status == TILE_OK ? driver->queue_synchronize(s->queue) : status;
 }

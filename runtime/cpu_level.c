@@ -40,25 +40,26 @@ static const struct level {
 #include "runtime/contract/cpu_level.def"
 };
 enum { NLEVELS = sizeof levels / sizeof *levels };
+_Static_assert(NLEVELS > 0, "\"native\" is at least the first level");
 
 static const char known[] = "native"
 #define CPU_LEVEL(name, arch, triple, cpu, list) ", " name
 #include "runtime/contract/cpu_level.def"
     ;
 
-/* The bit of the architecture's own row. */
+/* The bit that stands for the architecture itself. */
 static uint64_t bit_of_arch(enum arch arch)
 {
     for (uint32_t i = 0; i < NFEATURES; i++)
         if (features[i].arch == arch && features[i].leaf == 0)
             return UINT64_C(1) << i;
-    return 0;
+    TL_INVARIANT_OR(0, false, "cpu_level.def has no row of architecture %d itself", (int)arch);
 }
 
 /* ---- the machine ---- */
 
 #if defined(__x86_64__)
-/* The registers that the operating system keeps; 0 when it does not say. */
+/* The register state that the operating system saves (XCR0); 0 if that is not known. */
 static uint64_t kept_state(void)
 {
     uint32_t r[4], low, high;
@@ -69,7 +70,7 @@ static uint64_t kept_state(void)
     return (uint64_t)high << 32 | low;
 }
 
-/* Virtual machines take long over cpuid: the rows of a leaf stand together, served by one call. */
+/* cpuid is slow in virtual machines: one call serves all rows of a leaf, which are adjacent. */
 static uint64_t read_machine(void)
 {
     uint64_t have = 0, state = kept_state();
@@ -109,7 +110,7 @@ static uint32_t length_of_name(const char *p)
     return (uint32_t)strcspn(p, " ,");
 }
 
-/* The row's bit; 0 when there is none. */
+/* The bit of the feature; 0 if there is none of that name. */
 static uint64_t bit_of(const char *name, uint32_t length)
 {
     for (uint32_t i = 0; i < NFEATURES; i++)
@@ -121,6 +122,7 @@ static uint64_t bit_of(const char *name, uint32_t length)
 uint32_t tl_cpu_lacks(const char *names, uint64_t have, char *text, size_t size)
 {
     uint32_t lacking = 0;
+    TL_INVARIANT_OR(UINT32_MAX, names && size > 0, "no room for a list of features");
     text[0] = 0;
     for (const char *p = names; *p;) {
         uint32_t n = length_of_name(p);
@@ -153,7 +155,10 @@ static uint64_t features_of(const struct level *l)
     uint64_t set = bit_of_arch(l->arch);
     for (const char *p = l->features; *p;) {
         uint32_t n = length_of_name(p);
-        set |= bit_of(p + 1, n - 1);
+        uint64_t bit = bit_of(p + 1, n - 1);
+        TL_INVARIANT_OR(UINT64_MAX, *p == '+' && bit, "level %s has no feature '%.*s'", l->name,
+                        (int)n, p);
+        set |= bit;
         p += n + (p[n] != 0);
     }
     return set;
@@ -190,7 +195,7 @@ static tile_status too_little(const char *device, const struct level *l, uint64_
                    l->name, text);
 }
 
-/* NULL: no such level. For "native": the least level of the machine's architecture. */
+/* NULL: no such level. native: the first level of the machine's architecture. */
 static const struct level *find_level(const char *name, bool native, uint64_t machine)
 {
     for (uint32_t i = 0; i < NLEVELS; i++)

@@ -15,7 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* A record of a print. */
+/* One printed element. */
 typedef struct element {
     const tl_debug_record *r;
     uint32_t number, passage;
@@ -23,7 +23,7 @@ typedef struct element {
 
 /* Elements [begin, end) are one value; rank: its place among those of its block. */
 typedef struct value {
-    uint32_t begin, end, place;
+    uint32_t begin, end, rank;
 } value;
 
 typedef struct prints {
@@ -32,18 +32,19 @@ typedef struct prints {
     uint32_t nelements, nvalues;
 } prints;
 
-/* The kernel's text of that number; "" when it has none. */
+/* The kernel's text number `text`; "" if there is none. */
 static const char *launch_text(const tl_launch *l, uint32_t text)
 {
     const uint32_t *texts = tl_image_at(l->image, l->kernel->texts);
     return text < l->kernel->ntexts ? tl_image_text(l->image, texts[text]) : "";
 }
 
-/* Shapes are extents with commas between: "128,64", "" for a scalar. */
+/* A shape is a list of extents, "128,64"; "" for a scalar. */
 tl_printed tl_printed_of(const tl_launch *l, uint32_t text, uint32_t dtype)
 {
     enum { MAX_ELEMENTS = 1 << 24 };
     int bits = tile_dtype_bits((tile_dtype)dtype);
+    TL_INVARIANT_OR((tl_printed){.label = ""}, bits > 0, "a print of element type %u", dtype);
     tl_printed p = {.label = launch_text(l, text),
                     .dtype = (tile_dtype)dtype,
                     .bytes = bits < 8 ? 1 : (uint32_t)bits / 8};
@@ -114,10 +115,10 @@ static int by_passage(const void *a, const void *b)
     return c ? c : compare(x->number, y->number);
 }
 
-static int by_place(const void *a, const void *b)
+static int by_rank(const void *a, const void *b)
 {
     const value *x = a, *y = b;
-    return compare(x->place, y->place);
+    return compare(x->rank, y->rank);
 }
 
 static bool same_print(const element *a, const element *b)
@@ -141,23 +142,27 @@ static void find_values(prints *p)
     qsort(e, p->nelements, sizeof *e, by_passage);
     for (uint32_t i = 0; i < p->nelements; i++) {
         bool begins = i == 0 || !same_print(&e[i], &e[i - 1]) || e[i].passage != e[i - 1].passage;
-        if (begins) /* by the lowest thread's first record */
-            p->values[p->nvalues++] = (value){.begin = i, .place = e[i].number};
+        if (begins) /* ranked by the first record of the lowest thread */
+            p->values[p->nvalues++] = (value){.begin = i, .rank = e[i].number};
         p->values[p->nvalues - 1].end = i + 1;
     }
-    qsort(p->values, p->nvalues, sizeof *p->values, by_place);
+    TL_INVARIANT_VOID(p->nvalues <= p->nelements && !p->nelements == !p->nvalues,
+                      "%u values of %u elements", p->nvalues, p->nelements);
+    qsort(p->values, p->nvalues, sizeof *p->values, by_rank);
 }
 
 /* ---- 4: values ---- */
 
-/* False: incomplete. */
+/* False: elements are missing. */
 static bool deliver_value(tl_sink *sink, const tl_launch *l, const element *e, uint32_t n,
                           tile_status *status)
 {
     const tl_debug_record *first = e[0].r;
+    TL_INVARIANT_OR(false, n > 0 && same_print(&e[0], &e[n - 1]), "a value of %u elements", n);
     tl_printed p = tl_printed_of(l, first->text, first->what);
     if (p.n != n)
         return false;
+    TL_INVARIANT_OR(false, p.bytes <= sizeof first->bits, "elements of %u bytes", p.bytes);
     char *data = malloc((size_t)n * p.bytes);
     if (!data) {
         *status = tl_fail(TILE_NO_MEMORY, "out of memory");

@@ -14,17 +14,19 @@
 typedef const tl_driver *(*driver_getter)(void);
 typedef struct kind_row {
     const char *kind;
-    bool takes_spec; /* "kind:spec" may be said */
+    bool takes_spec; /* "kind:spec" is allowed */
 } kind_row;
 static const kind_row kinds[] = {
     {"cpu", true}, {"ref", false}, {"emu", true}, {"cuda", true}, {"hip", true}};
 
-/* In the order of `kinds`. Not a constant table: the address of a weak function is known only when
- * linked. */
+/* In the order of `kinds`. Not a constant table, because the linker decides whether a weak function
+ * has an address. */
 static driver_getter getter(size_t i)
 {
     driver_getter const getters[] = {tl_driver_cpu, tl_driver_ref, tl_driver_emu, tl_driver_cuda,
                                      tl_driver_hip};
+    _Static_assert(sizeof getters / sizeof *getters == sizeof kinds / sizeof *kinds,
+                   "one getter for each kind");
     return getters[i];
 }
 
@@ -64,15 +66,19 @@ static tile_status open_parts(tile_device *d, const char *spec)
         return status;
     tile_device_info info = TILE_DEVICE_INFO_INIT;
     d->driver->info(d->dev, &info);
+    TL_INVARIANT(info.target[0] && info.processors > 0, "device %s has target '%s', %d processors",
+                 d->name, info.target, info.processors);
     memcpy(d->target, info.target, sizeof d->target);
     d->processors = info.processors;
     return tl_stream_open(d, true, &d->default_stream);
 }
 
-/* Of a device that nobody has, or that nobody has any more. */
+/* For a device that was never handed out, or whose last owner has dropped it. */
 static void destroy(tile_device *d)
 {
     tl_stream_close(d->default_stream);
+    TL_INVARIANT_VOID(!d->streams && !d->buffers,
+                      "device %s is destroyed while a handle uses it", d->name);
     if (d->dev)
         d->driver->close(d->dev);
     pthread_cond_destroy(&d->left);
@@ -123,8 +129,8 @@ static const char *default_name(void)
     return said && *said ? said : "cpu";
 }
 
-/* The first device of the default's name becomes the default: a host that opens one device and
- * passes NULL streams means that one. */
+/* The first device opened under the default's name becomes the default: a host that opens one
+ * device and passes NULL streams means that device. */
 tile_status tile_device_open(const char *name, tile_device **out_device)
 {
     if (!out_device)
@@ -143,12 +149,15 @@ tile_status tile_device_open(const char *name, tile_device **out_device)
 
 void tl_device_keep(tile_device *d)
 {
-    atomic_fetch_add_explicit(&d->owners, 1, memory_order_relaxed);
+    uint_fast64_t before = atomic_fetch_add_explicit(&d->owners, 1, memory_order_relaxed);
+    TL_INVARIANT_VOID(before > 0, "device %s is kept after its last owner has gone", d->name);
 }
 
 void tl_device_drop(tile_device *d)
 {
-    if (atomic_fetch_sub_explicit(&d->owners, 1, memory_order_acq_rel) == 1)
+    uint_fast64_t before = atomic_fetch_sub_explicit(&d->owners, 1, memory_order_acq_rel);
+    TL_INVARIANT_VOID(before > 0, "device %s is dropped by more than have kept it", d->name);
+    if (before == 1)
         destroy(d);
 }
 
@@ -162,8 +171,8 @@ static void forget_default(const tile_device *d)
     pthread_mutex_unlock(&defaults.lock);
 }
 
-/* First nobody can come in any more, then everybody inside has left, then everything that they put
- * into streams has happened. The driver's device goes with the last handle. */
+/* In this order: new calls are refused, running calls return, and all work in the streams is done.
+ * The driver's device is closed with the last handle. */
 void tile_device_close(tile_device *d)
 {
     if (!d)
@@ -189,11 +198,12 @@ static tile_status enter(tile_device *d)
     return status;
 }
 
-/* The last one out of a closed device touches nothing of it after the lock is free: the thread that
- * waits may then give it back. As long as it is open, nobody waits and no lock is taken. */
+/* The last call to leave a closed device must not touch it once the lock is released: the closing
+ * thread may free it then. While the device is open, nobody waits, and no lock is taken. */
 void tl_device_leave(tile_device *d)
 {
     uint_fast64_t users = atomic_load_explicit(&d->users, memory_order_relaxed);
+    TL_DEBUG_INVARIANT(users >= TL_DEVICE_USER, "device %s is left by more than entered", d->name);
     while (!(users & TL_DEVICE_CLOSED))
         if (atomic_compare_exchange_weak(&d->users, &users, users - TL_DEVICE_USER))
             return;
@@ -219,6 +229,7 @@ static tile_status find_default(tile_device **out_device)
         status = open_device(default_name(), &defaults.opened);
     if (status == TILE_OK)
         *out_device = defaults.chosen ? defaults.chosen : defaults.opened;
+    TL_DEBUG_INVARIANT(status != TILE_OK || *out_device, "no default device");
     return status;
 }
 
@@ -232,7 +243,8 @@ tile_status tile_default_device(tile_device **out_device)
     return status;
 }
 
-/* The default device is entered before its lock is free: a thread that closes it then waits. */
+/* The default device is entered before its lock is released, so that a thread that closes it
+ * waits. */
 tile_status tl_device_enter(tile_device *device, tile_device **out_device)
 {
     *out_device = device;

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include "runtime/include/tile.h"
 #include "runtime/contract/tile_image.h"
+#include "runtime/invariant.h"
 
 enum {
     TL_MAX_PARAMS = TILE_IMAGE_MAX_PARAMS,
@@ -20,20 +21,6 @@ enum {
 /* Sets the thread's error text and returns `status`. */
 tile_status tl_fail(tile_status status, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-
-/* An invariant of ours. When it does not hold, the call fails with INTERNAL and a text, and nothing
- * is done; the host goes on. In a function that returns a status:
- *     TL_INVARIANT(q->dev, "a queue of no device");
- * TL_INVARIANT_OR(value, cond, ...) is for functions that return something else. Threads of the
- * emulator use TL_EMU_INVARIANT (emu.h). */
-#define TL_INVARIANT(cond, ...) TL_INVARIANT_OR(TILE_INTERNAL, cond, __VA_ARGS__)
-#define TL_INVARIANT_OR(value, cond, ...)                          \
-    do {                                                           \
-        if (!(cond)) {                                             \
-            tl_fail(TILE_INTERNAL, "internal error: " __VA_ARGS__); \
-            return value;                                          \
-        }                                                          \
-    } while (0)
 
 /* ---- what kernels say ---- */
 
@@ -214,7 +201,8 @@ void tl_pool_free(tl_pool *pool);
 int tl_pool_threads(const tl_pool *pool);
 /* Calls work(user, worker, begin, end) until [0, n) is covered; ranges are claimed in increasing
  * order and each is run in order by one worker (0 .. threads - 1; the caller is 0). One job at a
- * time: others wait. */
-void tl_pool_run(tl_pool *pool, int64_t n,
-                 void (*work)(void *user, int worker, int64_t begin, int64_t end), void *user);
+ * time: others wait. TILE_INTERNAL: an invariant broke in a worker other than the caller. */
+tile_status tl_pool_run(tl_pool *pool, int64_t n,
+                        void (*work)(void *user, int worker, int64_t begin, int64_t end),
+                        void *user);
 #endif

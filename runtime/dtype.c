@@ -13,7 +13,8 @@ static const struct row {
 #include "ir/types.def"
 };
 
-/* tile.h spells the types out, as a public header must; the numbers are those of the list. */
+/* tile.h lists the types itself, because it is a public header; its numbers must be those of
+ * types.def. */
 enum {
 #define DTYPE(ID, text, bits, kind, numpy) ROW_##ID,
 #include "ir/types.def"
@@ -24,12 +25,12 @@ enum {
                    "tile.h and types.def number " text " differently");
 #include "ir/types.def"
 
-/* What the greatest exponent, or the code of -0, stands for. */
+/* The meaning of the greatest exponent, and of the encoding of -0. */
 typedef enum special {
     SPECIAL_IEEE,     /* infinities and NaNs */
-    SPECIAL_ALL_ONES, /* numbers, but NaN where the fraction has all bits set, too */
+    SPECIAL_ALL_ONES, /* numbers; NaN only if all bits of the fraction are set */
     SPECIAL_NONE,     /* numbers */
-    SPECIAL_FNUZ      /* numbers; -0 is NaN; the bias is one more */
+    SPECIAL_FNUZ      /* numbers; the encoding of -0 is NaN; the bias is larger by 1 */
 } special;
 
 /* Exponent and fraction widths. */
@@ -41,6 +42,8 @@ static const struct format {
     {TILE_F8E4M3FNUZ, 4, 3, SPECIAL_FNUZ},    {TILE_F8E5M2FNUZ, 5, 2, SPECIAL_FNUZ},
     {TILE_F4E2M1, 2, 1, SPECIAL_NONE},
 };
+
+_Static_assert(TILE_BOOL == 0, "numbers of types begin at 0: tl_dtype_known");
 
 bool tl_dtype_known(int dtype)
 {
@@ -102,15 +105,17 @@ double tl_decode_float(tile_dtype dtype, uint64_t bits)
     for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
         if (formats[i].dtype == (int8_t)dtype)
             return decode(&formats[i], bits);
-    return 0;
+    TL_INVARIANT_OR(0, false, "%s is not decoded as a float", tile_dtype_name(dtype));
 }
 
 int64_t tl_decode_int(tile_dtype dtype, uint64_t bits)
 {
     int width = tile_dtype_bits(dtype);
+    TL_INVARIANT_OR(0, width > 0 && !tl_is_float_dtype(dtype), "%s is not decoded as an integer",
+                    tile_dtype_name(dtype));
     if (dtype == TILE_BOOL)
         return (bits & 0xff) != 0;
-    if (width == 0 || width >= 64)
+    if (width >= 64)
         return (int64_t)bits;
     uint64_t low = bits & ((UINT64_C(1) << width) - 1);
     bool negative = rows[dtype].kind == KIND_I && (low >> (width - 1)) & 1;

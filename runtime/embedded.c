@@ -20,12 +20,14 @@ static tl_embedded *find(tl_embedded *list, const void *image, const char *name)
     return list;
 }
 
-/* One image or several, of which each says how long it is; then no header's mark. */
+/* The size of one image or several. Each holds its own size; the list ends where no image header
+ * follows. */
 static size_t bytes_of(const void *image)
 {
     size_t n = 0, next;
     while (tl_image_extent((const char *)image + n, SIZE_MAX / 2, &next))
         n += next;
+    TL_INVARIANT_OR(0, n % 64 == 0, "images of %zu bytes", n);
     return n;
 }
 
@@ -65,7 +67,7 @@ tile_status tile_launch_embedded(const void *image, const char *name, tile_strea
         return status;
     tl_embedded *e = find(atomic_load(&d->embedded), image, name);
     if (!e)
-        /* two threads may both make one: the older is found no more, and freed with the device */
+        /* if two threads make one, only the newer is found; both are freed with the device */
         status = make(d, image, name, &e);
     if (status == TILE_OK)
         status = tile_launch(e->kernel, stream ? stream : d->default_stream, args, nargs);

@@ -50,6 +50,8 @@ static void put_element(out *o, tile_dtype dtype, const void *data, int64_t inde
 {
     int bytes = tile_dtype_bits(dtype) < 8 ? 1 : tile_dtype_bits(dtype) / 8;
     uint64_t bits = 0;
+    TL_INVARIANT_VOID(data && index >= 0 && bytes <= (int)sizeof bits, "element %lld of %d bytes",
+                      (long long)index, bytes);
     memcpy(&bits, (const char *)data + index * bytes, (size_t)bytes);
     if (tl_is_float_dtype(dtype))
         put_float(o, dtype, tl_decode_float(dtype, bits));

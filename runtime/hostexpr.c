@@ -8,7 +8,7 @@
 #include "runtime/runtime.h"
 #include <math.h>
 
-/* Operands each operator takes; every one leaves one value. */
+/* How many operands each operator takes; each leaves one value. */
 static const int8_t operands[TILE_HX_COUNT] = {
     [TILE_HX_CONST] = 0, [TILE_HX_SYM] = 0,  [TILE_HX_ARG] = 0,    [TILE_HX_SMS] = 0,
     [TILE_HX_ADD] = 2,   [TILE_HX_SUB] = 2,  [TILE_HX_MUL] = 2,    [TILE_HX_DIV] = 2,
@@ -21,6 +21,9 @@ static const int8_t operands[TILE_HX_COUNT] = {
     [TILE_HX_FDIV] = 2,  [TILE_HX_FNEG] = 1, [TILE_HX_FMIN] = 2,   [TILE_HX_FMAX] = 2,
     [TILE_HX_FLT] = 2,   [TILE_HX_FLE] = 2,  [TILE_HX_FEQ] = 2,    [TILE_HX_FNE] = 2,
 };
+
+_Static_assert(TILE_HX_F2I < TILE_HX_FADD && TILE_HX_FNE == TILE_HX_COUNT - 1,
+               "from F2I on, operators take floats: apply");
 
 bool tl_hostexpr_valid(const tile_hx_ins *code, uint32_t n, uint32_t nsyms, uint32_t nargs)
 {
@@ -40,7 +43,7 @@ bool tl_hostexpr_valid(const tile_hx_ins *code, uint32_t n, uint32_t nsyms, uint
     return depth == 1;
 }
 
-/* One value: its bits, and what went wrong on the way to it. */
+/* One value: its bits, and the fault that occurred in computing it. */
 typedef struct word {
     int64_t i;
     tl_hx_result fault;
@@ -95,7 +98,7 @@ static word divide(uint32_t op, int64_t a, int64_t b)
     return (word){q + up, TL_HX_FINE};
 }
 
-/* a op b where it may leave 64 bits; op is ADD, SUB or MUL. */
+/* a op b, where the result may not fit in 64 bits; op is ADD, SUB or MUL. */
 static word arithmetic(uint32_t op, int64_t a, int64_t b)
 {
     int64_t r = 0;
@@ -162,7 +165,7 @@ static word leaf(const tile_hx_ins *ins, const tl_hx_env *env)
     }
 }
 
-/* && and || and ?: take over a fault only from the operands that decide. */
+/* &&, || and ?: pass on a fault only of operands whose value is used. */
 static word logical(uint32_t op, const word *w)
 {
     if (w[0].fault)
@@ -192,15 +195,18 @@ static word apply(uint32_t op, const word *w)
 tl_hx_result tl_hostexpr_eval(const tile_hx_ins *code, uint32_t n, const tl_hx_env *env,
                               int64_t *out_word)
 {
-    word stack[TILE_HX_MAX_STACK]; /* the compiler wants to see the first ones set */
+    word stack[TILE_HX_MAX_STACK]; /* gcc warns unless the first ones are set */
     stack[0] = stack[1] = stack[2] = (word){0, TL_HX_FINE};
     int depth = 0;
     for (uint32_t i = 0; i < n; i++) {
         uint32_t op = code[i].op;
         depth -= operands[op];
+        TL_DEBUG_INVARIANT(op < TILE_HX_COUNT && depth >= 0 && depth < TILE_HX_MAX_STACK,
+                           "operator %u at depth %d", op, depth);
         stack[depth] = operands[op] ? apply(op, stack + depth) : leaf(&code[i], env);
         depth++;
     }
+    TL_DEBUG_INVARIANT(depth == 1, "%d values are left", depth);
     *out_word = stack[0].i;
     return stack[0].fault;
 }

@@ -7,6 +7,18 @@
 #include "runtime/contract/leaf.h"
 #include "runtime/runtime.h"
 
+/* Tables lie one after another and are read where they are: a row keeps the next one aligned. */
+_Static_assert(sizeof(tile_image_header) % 8 == 0 && sizeof(tile_image_kernel) % 8 == 0 &&
+                   sizeof(tile_image_dim) % 8 == 0 && sizeof(tile_image_test) % 8 == 0 &&
+                   sizeof(tile_hx_ins) % 8 == 0,
+               "rows with 64-bit fields");
+_Static_assert(sizeof(tile_image_param) % 4 == 0 && sizeof(tile_image_sym) % 4 == 0 &&
+                   sizeof(tile_image_slot) % 4 == 0 && sizeof(tile_image_expr) % 4 == 0 &&
+                   sizeof(tile_image_site) % 4 == 0,
+               "rows with 32-bit fields");
+_Static_assert((int)TILE_IMAGE_MAX_RANK == (int)TILE_MAX_RANK,
+               "views of a launch have the image's ranks");
+
 typedef struct check {
     const char *data;
     uint64_t size;
@@ -235,7 +247,8 @@ static bool check_test(const check *c, const tile_image_kernel *k, const tile_im
     return false;
 }
 
-/* `otherwise` names a later row for the same kernel, which has no tests: no chains, no circles. */
+/* `otherwise` is a later row of the same kernel that has no tests itself, so there are no chains or
+ * cycles. */
 static bool check_tests(check *c, const tile_image_kernel *k)
 {
     const tile_image_header *h = at(c, 0);
@@ -334,5 +347,6 @@ bool tl_image_extent(const void *data, size_t size, size_t *out_bytes)
 tile_status tl_image_check(const void *data, size_t size)
 {
     check c = {data, size, NULL};
+    TL_INVARIANT(data && (uintptr_t)data % 8 == 0, "an image at %p", data);
     return check_all(&c) ? TILE_OK : tl_fail(TILE_BAD_IMAGE, "not a kernel image: %s", c.what);
 }

@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* The drivers of "ref" and "emu" are found by weak references (device.c); whoever has a compiler
- * has the interpreter and the emulator, too. */
+/* The drivers of "ref" and "emu" are found by weak references (device.c). A program with the
+ * compiler gets both. */
 extern const tl_driver *(*const tl_jit_keeps[])(void);
 const tl_driver *(*const tl_jit_keeps[])(void) = {tl_driver_ref, tl_driver_emu};
 
@@ -20,7 +20,7 @@ typedef struct source {
     char target[32];
     char **include_dirs;
     size_t ninclude_dirs;
-    tile_jit_options options; /* its pointers, but for the callback's, are not used */
+    tile_jit_options options; /* its pointers are not used, except the callback's */
 } source;
 
 /* ---- diagnostics ---- */
@@ -35,6 +35,7 @@ static void take_diagnostics(void *user, const char *rendered)
 {
     report *r = user;
     size_t n = strlen(rendered);
+    TL_INVARIANT_VOID(r->source, "a diagnostic of no source");
     char *more = realloc(r->text, r->size + n + 1);
     if (r->source->options.diagnostic)
         r->source->options.diagnostic(r->source->options.user, rendered);
@@ -71,7 +72,7 @@ static size_t count_consts(const tile_const *consts)
     return n;
 }
 
-/* The compiler takes values as text; numbers are written into `digits`, one row each. */
+/* The compiler takes values as text. `digits` holds the texts of numbers, a row each. */
 static void convert_consts(const tile_const *consts, size_t n, tilec_const *out, char (*digits)[24])
 {
     for (size_t i = 0; i < n; i++) {
@@ -116,6 +117,7 @@ static tile_status make(void *user, const char *name, const tile_const *consts, 
                         size_t *out_size)
 {
     const source *s = user;
+    TL_INVARIANT(s->target[0] && name && out_data, "no kernel, or no target, to compile for");
     size_t n = count_consts(consts);
     tilec_const *list = calloc(n + 1, sizeof *list);
     char(*digits)[24] = calloc(n + 1, sizeof *digits);
@@ -133,6 +135,7 @@ static tile_status make(void *user, const char *name, const tile_const *consts, 
     } else {
         tl_fail(status, "out of memory");
     }
+    TL_DEBUG_INVARIANT((status == TILE_OK) == (*out_data != NULL), "status %d", (int)status);
     free(r.text);
     free(digits);
     free(list);
@@ -180,6 +183,8 @@ static source *copy_source(const char *name, const char *text, size_t size,
         free_source(s);
         return NULL;
     }
+    TL_INVARIANT_OR(s, s->ninclude_dirs == options->ninclude_dirs, "%zu folders of %zu were copied",
+                    s->ninclude_dirs, options->ninclude_dirs);
     memcpy(s->text, text, size);
     s->text[size] = 0;
     return s;
@@ -191,7 +196,7 @@ static const tile_jit_options *or_defaults(const tile_jit_options *options)
     return options ? options : &defaults;
 }
 
-/* By the compiler's own check: fields of the same names. */
+/* Uses the compiler's check, on the fields that both have. */
 static tile_status check_options(const tile_jit_options *options)
 {
     char wrong[512];
@@ -268,7 +273,7 @@ tile_status tile_module_load_file(tile_device *device, const char *path,
     size_t size;
     if (!path || !out_module)
         return tl_fail(TILE_BAD_ARGUMENT, "tile_module_load_file: an argument is NULL");
-    status = check_options(or_defaults(options)); /* before the file: it may not be there */
+    status = check_options(or_defaults(options)); /* before the file is read: it may be missing */
     if (status != TILE_OK)
         return status;
     char *text = read_file(path, &size, &status);

@@ -3,12 +3,14 @@
 #include "runtime/runtime.h"
 #include <stdio.h>
 
-/* Number `linear` in the order of starting. Plain: the first axis fastest. Grouped by g: the first
- * axis is cut into bands of g (the last may be narrower); within a band the first axis is fastest,
- * then the second; then the next band; the other axes are outermost. So g programs of the first
- * axis share what they read along the second. */
+/* The position of the program that starts as number `linear`. Plain: the first axis is fastest.
+ * Grouped by g: the first axis is cut into bands of g (the last may be narrower); within a band the
+ * first axis is fastest, then the second; then comes the next band; the other axes are outermost.
+ * So g programs of the first axis share what they read along the second. */
 void tl_launch_pid(const tl_launch *l, int64_t linear, int32_t pid[TILE_MAX_GRID])
 {
+    TL_DEBUG_INVARIANT(linear >= 0 && linear < l->programs, "program %lld of %lld",
+                       (long long)linear, (long long)l->programs);
     int64_t n0 = l->grid[0], n1 = l->grid[1], rest = linear / n0, first = linear % n0,
             second = rest % n1;
     rest /= n1;
@@ -19,6 +21,8 @@ void tl_launch_pid(const tl_launch *l, int64_t linear, int32_t pid[TILE_MAX_GRID
         first = base + within % width;
         second = within / width;
     }
+    TL_DEBUG_INVARIANT(first < n0 && second < n1, "position %lld, %lld of a grid of %lld, %lld",
+                       (long long)first, (long long)second, (long long)n0, (long long)n1);
     pid[0] = (int32_t)first;
     pid[1] = (int32_t)second;
     for (int i = 2; i < TILE_MAX_GRID; i++) {
@@ -55,6 +59,8 @@ static tile_status start(tl_instance *instance, tile_stream *stream, tl_bound *b
     const tl_driver *driver = stream->device->driver;
     if (bound->launch.kernel != instance->kernel)
         instance = instance->otherwise;
+    TL_DEBUG_INVARIANT(instance && instance->kernel == bound->launch.kernel && instance->code,
+                       "a launch of a kernel that is not loaded");
     bound->launch.sequence = atomic_fetch_add_explicit(&stream->sequence, 1, memory_order_relaxed);
     return driver->queue_launch(stream->queue, instance->code, &bound->launch);
 }
@@ -68,8 +74,8 @@ static tile_status no_instance_fits(const tile_kernel *kernel, const char *first
                    kernel->name, kernel->ninstances, first);
 }
 
-/* The first instance that takes the arguments; NULL with *out_status OK when there is nothing to
- * run. When none does, the text is that of the first whose `require` does not hold, else of the
+/* The first instance that accepts the arguments. NULL with *out_status OK: there is nothing to run.
+ * If none accepts them, the error is that of the first whose `require` fails, or else of the
  * first. */
 static tl_instance *choose(const tile_kernel *kernel, const tile_arg *args, size_t nargs,
                            const int64_t *grid, size_t naxes, tl_bound *bound,

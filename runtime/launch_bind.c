@@ -23,7 +23,7 @@ typedef struct bind {
     const tile_image_kernel *k;
     const tile_image_param *params;
     const char *name;
-    bool checked, own_grid; /* the grid is the clause's */
+    bool checked, own_grid; /* the grid comes from the grid clause */
     tl_bound *out;
     tile_status *status;
 } bind;
@@ -38,16 +38,20 @@ static const char *param_name(const bind *b, uint32_t i)
 static const tile_image_dim *dim_of(const bind *b, uint32_t param, uint32_t axis, bool stride)
 {
     const tile_image_dim *dims = tl_image_at(b->image, b->params[param].dims);
+    TL_DEBUG_INVARIANT(b->params[param].kind == TILE_PARAM_VIEW && axis < b->params[param].rank,
+                       "axis %u of parameter %u", axis, param);
     return &dims[2 * axis + stride];
 }
 
 static const tile_image_expr *expr_of(const bind *b, int64_t index)
 {
+    TL_DEBUG_INVARIANT(index >= 0 && index < b->k->nexprs, "expression %lld", (long long)index);
     return (const tile_image_expr *)tl_image_at(b->image, b->k->exprs) + index;
 }
 
 static const tile_image_sym *sym_of(const bind *b, int64_t index)
 {
+    TL_DEBUG_INVARIANT(index >= 0 && index < b->k->nsyms, "name %lld", (long long)index);
     return (const tile_image_sym *)tl_image_at(b->image, b->k->syms) + index;
 }
 
@@ -58,7 +62,7 @@ static const char *kind_name(int32_t kind)
     return kind == TILE_ARG_VIEW ? "a view" : kind == TILE_ARG_POINTER ? "a pointer" : "a scalar";
 }
 
-/* Does what the caller knows of the elements agree with `wanted`? */
+/* Does the caller's element type, as far as it is known, agree with `wanted`? */
 static bool dtype_fits(int32_t given, tile_dtype wanted, bool scalar)
 {
     if (given == TILE_ANY || given == (int32_t)wanted)
@@ -92,7 +96,7 @@ static bool check_kind(bind *b, uint32_t i, const tile_arg *arg)
     return true;
 }
 
-/* Elements lie at multiples of their size: compiled code relies on it. */
+/* Compiled code relies on elements that are aligned to their size. */
 static bool check_alignment(bind *b, uint32_t i, const tile_arg *arg)
 {
     tile_dtype dtype = (tile_dtype)b->params[i].dtype;
@@ -131,22 +135,20 @@ static bool check_view(bind *b, uint32_t i, const tile_arg *arg)
     return !total || check_alignment(b, i, arg);
 }
 
-/* Products of extents and strides that are too large for memory, which is found out later, stay at
- * the largest number. */
+/* Products of extents and strides saturate; views too large for memory are found later. */
 static int64_t times(int64_t a, int64_t b)
 {
     int64_t product;
     return __builtin_mul_overflow(a, b, &product) ? INT64_MAX : product;
 }
 
-/* Elements of a row, with what pads a row of packed elements to whole bytes. */
+/* The elements of a row, including the padding of packed elements to whole bytes. */
 static int64_t padded(int64_t n, int32_t dtype)
 {
     return tl_is_packed_dtype((tile_dtype)dtype) && n % 2 && n < INT64_MAX ? n + 1 : n;
 }
 
-/* Strides of a view that came without: dense, row-major; rows of packed elements begin on a
- * byte. */
+/* For a view without strides: dense, row-major; rows of packed elements begin on a byte. */
 static void dense_strides(tile_arg *a)
 {
     int64_t stride = 1;
@@ -179,8 +181,8 @@ static bool take_argument(bind *b, uint32_t i, const tile_arg *arg)
 
 /* ---- 2: names ---- */
 
-/* The value of name `s` at one place; false when that place says nothing (a stride that nobody
- * walks along). */
+/* The value of name `s` at one extent or stride; false if that does not determine it (the stride of
+ * an axis with at most one element). */
 static bool sym_at(const bind *b, uint32_t s, uint32_t param, uint32_t axis, bool stride,
                    int64_t *out)
 {
@@ -220,7 +222,7 @@ static bool evaluate(bind *b, const tile_image_expr *e, int64_t *out)
                 r == TL_HX_DIV_ZERO ? "divides by zero" : "does not fit in 64 bits");
 }
 
-/* Does the word stand in the text, and not as a part of another one? */
+/* Does the text contain the word, and not only as part of another one? */
 static bool has_word(const char *text, const char *word)
 {
     static const char *const letters =
@@ -232,8 +234,8 @@ static bool has_word(const char *text, const char *word)
     return false;
 }
 
-/* The kernel's constants among the names; they are values in the code. Returns the text's new
- * end. */
+/* Adds the kernel's constants, which are plain values in the code. Returns the new end of the
+ * text. */
 static size_t describe_constants(const bind *b, const tile_image_expr *e, char *text, size_t size,
                                  size_t n, uint32_t *shown)
 {
@@ -283,8 +285,8 @@ static void describe_names(const bind *b, const tile_image_expr *e, char *text, 
 
 /* ---- 3: extents and strides ---- */
 
-/* "N", "K / 4" or "" as declared, and ", as in parameter 'a'" where the demand came from
- * elsewhere. */
+/* name: the extent as declared, "N" or "K / 4", or "". source: ", as in parameter 'a'" if another
+ * parameter determines the value. */
 static void describe_dim(const bind *b, uint32_t param, uint32_t axis, bool stride,
                          const tile_image_dim *d, char *name, char *source, size_t size)
 {
@@ -314,7 +316,8 @@ static bool wrong_dim(bind *b, uint32_t param, uint32_t axis, bool stride, int64
                 source, got);
 }
 
-/* What the declaration asks of an extent or stride. `dense`: what TILE_DIM_DENSE means here. */
+/* The value that the declaration requires of an extent or stride. dense: the value of
+ * TILE_DIM_DENSE here. */
 static bool demanded(bind *b, const tile_image_dim *d, int64_t dense, int64_t *out)
 {
     switch ((tile_dim_kind)d->kind) {
@@ -367,8 +370,8 @@ static bool check_strides(bind *b, uint32_t param)
 
 /* ---- memory behind parameters ---- */
 
-/* Bytes from the first element's address to the end of the last's; UINT64_MAX when elements lie
- * before it. */
+/* The bytes from the address of the first element to the end of the last one; UINT64_MAX if
+ * elements lie before the first. */
 static bool view_bytes(bind *b, uint32_t param, uint64_t *out)
 {
     const tile_arg *a = &b->out->args[param];
@@ -418,7 +421,7 @@ static bool may_alias(const bind *b, uint32_t x, uint32_t y)
     return false;
 }
 
-/* A view without holes: then touching ranges are touching elements. */
+/* A view without holes: if ranges overlap, elements do. */
 static bool is_solid(const tile_arg *a)
 {
     uint64_t n = (uint64_t)tile_dtype_bits((tile_dtype)a->dtype);
@@ -545,6 +548,8 @@ static tl_bind_result set_grid(bind *b, const int64_t *grid, size_t naxes)
     for (uint32_t i = 0; i < TILE_MAX_GRID; i++)
         l->grid[i] = i < l->ngrid ? (int32_t)values[i] : 1;
     l->programs = (int64_t)programs;
+    TL_DEBUG_INVARIANT(l->programs > 0 && l->programs <= INT32_MAX, "%lld programs",
+                       (long long)l->programs);
     return set_group(b) ? TL_BIND_OK : TL_BIND_ERROR;
 }
 
@@ -588,7 +593,7 @@ static uint64_t slot_value(const tile_image_slot *s, const tl_bound *b)
     case TILE_SLOT_BYTES: return a->bytes;
     case TILE_SLOT_NPID: return (uint64_t)b->launch.grid[s->axis];
     case TILE_SLOT_GROUP: return (uint64_t)b->launch.group;
-    case TILE_SLOT_DEBUG: break; /* the driver puts it in */
+    case TILE_SLOT_DEBUG: break; /* filled in by the driver */
     }
     return 0;
 }
@@ -598,6 +603,7 @@ static void fill_slots(bind *b)
     tl_launch *l = &b->out->launch;
     const tile_image_slot *s = tl_image_at(b->image, l->kernel->slots);
     l->nslots = l->kernel->nslots;
+    TL_DEBUG_INVARIANT(l->nslots <= TL_MAX_SLOTS, "%u slots", l->nslots);
     for (uint32_t i = 0; i < l->nslots; i++)
         b->out->slots[i] = slot_value(&s[i], b->out);
 }

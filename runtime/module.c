@@ -17,6 +17,9 @@ enum { IMAGE_ALIGNMENT = 64 };
 static void free_image(tile_device *device, tl_image *image)
 {
     for (uint32_t i = 0; i < image->ninstances; i++)
+        TL_DEBUG_INVARIANT(!image->instances[i].ready || image->instances[i].code,
+                           "an instance is ready without code");
+    for (uint32_t i = 0; i < image->ninstances; i++)
         if (image->instances[i].code)
             device->driver->code_unload(device->dev, image->instances[i].code);
     free(image->instances);
@@ -26,6 +29,7 @@ static void free_image(tile_device *device, tl_image *image)
 
 static void *copy_bytes(const void *data, size_t size)
 {
+    TL_INVARIANT_OR(NULL, data && size < SIZE_MAX - IMAGE_ALIGNMENT, "an image of %zu bytes", size);
     void *p = aligned_alloc(IMAGE_ALIGNMENT,
                             (size + IMAGE_ALIGNMENT) / IMAGE_ALIGNMENT * IMAGE_ALIGNMENT);
     return p ? memcpy(p, data, size) : NULL;
@@ -48,7 +52,7 @@ static const char *features_of(const void *image)
     return h->features ? tl_image_text(image, h->features) : "";
 }
 
-/* How many features the image wants that the device's CPU has not; `text` gets their names. */
+/* How many features the image needs that the device's CPU lacks; `text` gets their names. */
 static uint32_t lacks(tile_device *d, const void *image, char *text, size_t size)
 {
     uint64_t have = d->driver->cpu_features ? d->driver->cpu_features(d->dev) : 0;
@@ -71,8 +75,9 @@ static tile_status check_target(tile_device *d, const void *image)
     return TILE_OK;
 }
 
-/* How good an image is for the device. The device's own target is better than another that it
- * takes; of CPU levels that the machine has, the one that uses most is best. */
+/* Ranks an image for the device. The device's own target is better than another one that it
+ * accepts. Of several CPU levels that the machine supports, the one that uses most features is
+ * best. */
 enum { OF_NO_USE, LACKS_FEATURES, RUNS };
 static uint32_t worth(tile_device *d, const void *image)
 {
@@ -85,10 +90,10 @@ static uint32_t worth(tile_device *d, const void *image)
     return RUNS + (strcmp(target, d->target) == 0) + 2 * tl_cpu_count(features_of(image));
 }
 
-/* Several images may stand one after another, one for each target (tilec --target a,b). Moves to
- * the start the best for the device: of those that run, the last of the best; else the first of the
- * best, for check_target to refuse. What is not whole images is left as it is, for tl_image_check
- * to refuse. */
+/* Several images may follow one another, one for each target (tilec --target a,b). Moves the best
+ * one for the device to the start: of those that run, the last of the best; otherwise the first of
+ * the best, for check_target to reject. Anything that is not a sequence of whole images is left for
+ * tl_image_check to reject. */
 static tile_status choose_image(tile_device *d, char *data, size_t *size)
 {
     size_t at = 0, chosen = 0, bytes = *size, next;
@@ -108,6 +113,7 @@ static tile_status choose_image(tile_device *d, char *data, size_t *size)
         at += next;
     }
     if (at == *size) {
+        TL_INVARIANT(bytes <= *size - chosen, "%zu bytes at %zu of %zu", bytes, chosen, *size);
         memmove(data, data + chosen, bytes);
         *size = bytes;
     }
@@ -146,6 +152,8 @@ static tile_status add_image(tile_module *m, const void *data, size_t size, tl_i
         tl_instance *in = &image->instances[i];
         in->image = image->data;
         in->kernel = &tl_image_kernels(image->data)[i];
+        TL_DEBUG_INVARIANT(in->kernel->otherwise <= image->ninstances, "row %u of %u",
+                           in->kernel->otherwise, image->ninstances);
         if (in->kernel->otherwise)
             in->otherwise = &image->instances[in->kernel->otherwise - 1];
     }
@@ -155,7 +163,7 @@ static tile_status add_image(tile_module *m, const void *data, size_t size, tl_i
     return TILE_OK;
 }
 
-/* Rows that only stand in for others are not looked up. */
+/* Rows that only replace others are not listed. */
 static bool is_listed(const tl_instance *instance)
 {
     return !(instance->kernel->flags & TILE_KERNEL_OTHERWISE);
@@ -240,7 +248,8 @@ void tile_module_free(tile_module *m)
     free(m);
 }
 
-/* Number `index` of the one image that is all there is; NULL past the end, with their number. */
+/* Kernel number `index` of a module with one image. NULL: there are no more; *out_count is their
+ * number. */
 static const tl_instance *listed(const tile_module *m, size_t index, size_t *out_count)
 {
     *out_count = 0;
@@ -277,8 +286,8 @@ static bool is_number(const char *text, double *out)
     return end != text && *end == 0;
 }
 
-/* 64 and "64", 1 and "true", "1e-5" and "0.00001" are the same. Large integers are compared as text
- * first. */
+/* Are two values equal? 64 and "64", 1 and "true", "1e-5" and "0.00001" are. Large integers are
+ * compared as text. */
 static bool same_value(const char *have, const char *given)
 {
     double a, b;
@@ -319,7 +328,7 @@ static bool all_agree(const tl_instance *in, const tile_const *consts)
 
 /* ---- questions and answers ---- */
 
-/* "gemm(2BM2=64,1T3=f16,)": with lengths, as a text may hold any character. NULL when out of
+/* "gemm(2BM2=64,1T3=f16,)": with lengths, because values may hold any character. NULL: out of
  * memory. */
 static char *make_key(const char *name, const tile_const *consts)
 {
@@ -357,7 +366,7 @@ static tile_status no_such_kernel(const tl_image *image, const char *name)
                    names[0] ? names : "(none)");
 }
 
-/* The constant that no instance has, or the values that the instances have. */
+/* Names the constant that no instance has, or lists the values of the first instance. */
 static tile_status no_such_instance(const tl_image *image, const char *name,
                                     const tile_const *consts)
 {
@@ -383,7 +392,7 @@ static tile_status no_such_instance(const tl_image *image, const char *name,
                    name, known);
 }
 
-/* A handle of the image's instances that have the name and, where asked, agree with consts. */
+/* A handle for the image's instances of that name. filter: only those that agree with consts. */
 static tile_status answer(tile_module *m, const tl_image *image, const char *name,
                           const tile_const *consts, bool filter, tile_kernel **out_kernel)
 {
@@ -408,6 +417,7 @@ static tile_status answer(tile_module *m, const tl_image *image, const char *nam
         free_kernel(k);
         return no_such_instance(image, name, consts);
     }
+    TL_DEBUG_INVARIANT(strcmp(instance_name(k->instances[0]), name) == 0, "asked for %s", name);
     k->name = instance_name(k->instances[0]);
     k->next = m->kernels;
     m->kernels = k;
@@ -422,6 +432,7 @@ static tile_status make_and_answer(tile_module *m, const char *name, const tile_
     size_t size = 0;
     tl_image *image;
     tile_status status = m->maker.make(m->maker.user, name, consts, &data, &size);
+    TL_INVARIANT(status != TILE_OK || data, "the maker of '%s' gave no image", name);
     if (status == TILE_OK)
         status = add_image(m, data, size, &image);
     free(data);
@@ -442,6 +453,7 @@ static tile_status get_locked(tile_module *m, const char *name, const tile_const
         *out_kernel = k;
         return TILE_OK;
     }
+    TL_INVARIANT(m->maker.make || m->images, "a module without an image");
     return m->maker.make ? make_and_answer(m, name, consts, out_kernel)
                          : answer(m, m->images, name, consts, true, out_kernel);
 }
@@ -467,6 +479,7 @@ static tile_status load(tile_device *d, tl_instance *in)
     tl_code *code;
     if (atomic_load(&in->ready))
         return TILE_OK;
+    TL_INVARIANT(!in->code, "code was loaded, but not made ready");
     tile_status status = in->otherwise ? load(d, in->otherwise) : TILE_OK;
     if (status == TILE_OK)
         status = d->driver->code_load(d->dev, in->image, in->kernel, &code);
@@ -477,6 +490,7 @@ static tile_status load(tile_device *d, tl_instance *in)
         d->driver->code_unload(d->dev, code);
         return status;
     }
+    TL_INVARIANT(code && (!in->otherwise || in->otherwise->ready), "no code, or no other row's");
     in->code = code;
     atomic_store_explicit(&in->ready, true, memory_order_release);
     return TILE_OK;

@@ -22,7 +22,7 @@ struct tl_sink {
     pthread_mutex_t lock;
     record *records; /* newest first */
     uint64_t nrecords, print_bytes, dropped;
-    bool failed;
+    bool failed, internal; /* internal: the failure is ours, not the kernel's */
     uint64_t fail_sequence;
     int64_t fail_linear;
     char failure[FAILURE_BYTES];
@@ -57,8 +57,11 @@ void tl_sink_free(tl_sink *s)
     free(s);
 }
 
-static bool comes_before(const tl_sink *s, uint64_t sequence, int64_t linear)
+/* An internal error takes precedence: what we report about kernels may then be wrong. */
+static bool comes_before(const tl_sink *s, uint64_t sequence, int64_t linear, bool internal)
 {
+    if (s->failed && s->internal != internal)
+        return internal;
     return !s->failed || sequence < s->fail_sequence ||
            (sequence == s->fail_sequence && linear < s->fail_linear);
 }
@@ -78,11 +81,15 @@ void tl_sink_fail(tl_sink *s, const tl_launch *launch, int64_t linear, tl_fail_k
         [TL_RUN_DEADLOCK] = "deadlock",
         [TL_RUN_INTERNAL] = "internal error",
     };
+    _Static_assert(sizeof kinds / sizeof *kinds == TL_RUN_INTERNAL + 1, "every kind has a text");
     int32_t pid[TILE_MAX_GRID];
+    bool internal = kind == TL_RUN_INTERNAL;
+    TL_INVARIANT_VOID(s && launch, "a failure of no launch");
     tl_launch_pid(launch, linear, pid);
     pthread_mutex_lock(&s->lock);
-    if (comes_before(s, launch->sequence, linear)) {
+    if (comes_before(s, launch->sequence, linear, internal)) {
         s->failed = true;
+        s->internal = internal;
         s->fail_sequence = launch->sequence;
         s->fail_linear = linear;
         size_t n = 0, size = sizeof s->failure;
@@ -102,6 +109,7 @@ void tl_sink_print(tl_sink *s, const tl_launch *launch, int64_t linear, const ch
                    tile_dtype dtype, uint32_t rank, const int32_t *shape, const void *data)
 {
     int64_t wide[TILE_MAX_RANK];
+    TL_INVARIANT_VOID(rank <= TILE_MAX_RANK && text && data, "a print of rank %u", rank);
     for (uint32_t i = 0; i < rank && i < TILE_MAX_RANK; i++)
         wide[i] = shape[i];
     size_t label = strlen(text);
@@ -149,6 +157,8 @@ static void deliver_prints(record *records, uint64_t n, uint64_t dropped, const 
     uint64_t i = n;
     for (record *r = records; sorted && r; r = r->next)
         sorted[--i] = r;
+    TL_INVARIANT_VOID(!sorted || i == 0, "%llu prints less than were counted",
+                      (unsigned long long)i);
     if (sorted)
         qsort(sorted, n, sizeof *sorted, by_program);
     for (i = 0; sorted && i < n; i++)
@@ -169,16 +179,18 @@ tile_status tl_sink_deliver(tl_sink *s, const tile_callbacks *cb)
     pthread_mutex_lock(&s->lock);
     record *records = s->records;
     uint64_t n = s->nrecords, dropped = s->dropped;
-    bool failed = s->failed;
+    bool failed = s->failed, internal = s->internal;
     memcpy(failure, s->failure, sizeof failure);
     s->records = NULL;
     s->nrecords = s->print_bytes = s->dropped = 0;
-    s->failed = false;
+    s->failed = s->internal = false;
     pthread_mutex_unlock(&s->lock);
     if (cb->print)
         deliver_prints(records, n, dropped, cb);
     free_records(records);
     if (failed && cb->failure)
         cb->failure(cb->user, failure);
-    return failed ? tl_fail(TILE_FAILED, "%s", failure) : TILE_OK;
+    if (!failed)
+        return TILE_OK;
+    return tl_fail(internal ? TILE_INTERNAL : TILE_FAILED, "%s", failure);
 }

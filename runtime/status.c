@@ -1,5 +1,5 @@
-/* status.c: status names, versions, numbers from the environment, and the error text of each
- * thread, which is kept as errno is. */
+/* status.c: status names, versions, numbers from the environment, and what each thread keeps, as
+ * errno is kept: its error text, and an invariant that broke where it could not be returned. */
 #include "runtime/driver.h"
 #include <errno.h>
 #include <inttypes.h>
@@ -7,8 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { ERROR_BYTES = 8192 };
+enum { ERROR_BYTES = 8192, BROKEN_BYTES = 512 };
 static _Thread_local char error_text[ERROR_BYTES];
+static _Thread_local char broken_text[BROKEN_BYTES]; /* "": nothing is broken */
 
 static const char *const names[] = {
     [TILE_OK] = "ok",
@@ -24,6 +25,7 @@ static const char *const names[] = {
     [TILE_UNAVAILABLE] = "not available",
     [TILE_INTERNAL] = "internal error",
 };
+_Static_assert(sizeof names / sizeof *names == TILE_INTERNAL + 1, "every status has a name");
 
 int tile_version(void)
 {
@@ -41,7 +43,7 @@ const char *tile_last_error(void)
     return error_text;
 }
 
-/* An argument may be the old text itself, so the new one is made beside it. */
+/* An argument may be the old text itself, so the new one is built separately. */
 tile_status tl_fail(tile_status status, const char *format, ...)
 {
     char text[ERROR_BYTES];
@@ -69,4 +71,29 @@ tile_status tl_env_number(const char *name, int64_t least, int64_t most, int64_t
                        least, most);
     *inout_n = n;
     return TILE_OK;
+}
+
+void tl_broken(const char *function, const char *format, ...)
+{
+    char text[BROKEN_BYTES];
+    size_t n = (size_t)snprintf(text, sizeof text, "internal error: %.100s: ", function);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text + n, sizeof text - n, format, args);
+    va_end(args);
+#ifndef NDEBUG
+    fprintf(stderr, "%s\n", text);
+    abort();
+#endif
+    if (!broken_text[0])
+        memcpy(broken_text, text, sizeof text);
+}
+
+tile_status tl_broken_status(void)
+{
+    if (!broken_text[0])
+        return TILE_OK;
+    tl_fail(TILE_INTERNAL, "%s", broken_text);
+    broken_text[0] = 0;
+    return TILE_INTERNAL;
 }

@@ -2,7 +2,7 @@
 #include "runtime/runtime.h"
 #include <stdlib.h>
 
-/* What a handle that must not be NULL gives. */
+/* The error for a NULL argument. */
 static tile_status is_null(const char *function, const char *what)
 {
     return tl_fail(TILE_BAD_ARGUMENT, "%s: %s is NULL", function, what);
@@ -18,12 +18,14 @@ static void link_stream(tile_stream *s)
     pthread_mutex_unlock(&s->device->lock);
 }
 
-/* Not while somebody waits for it who found it in the list. */
+/* Waits for threads that have pinned the stream (pin_next). */
 static void unlink_stream(tile_stream *s)
 {
     pthread_mutex_lock(&s->device->lock);
     while (s->pins > 0)
         pthread_cond_wait(&s->device->left, &s->device->lock);
+    TL_DEBUG_INVARIANT(s->prev ? s->prev->next == s : s->device->streams == s,
+                       "a stream that is not in its device's list");
     if (s->next)
         s->next->prev = s->prev;
     if (s->prev)
@@ -33,21 +35,22 @@ static void unlink_stream(tile_stream *s)
     pthread_mutex_unlock(&s->device->lock);
 }
 
-/* Goes through the device's streams without holding the lock while it waits for one: the stream
- * that is pinned stays in the list. Lets go of `s`, if there is one, and pins what follows. */
+/* Iterates over the device's streams without holding the lock while it waits for one: a pinned
+ * stream stays in the list. Unpins `s`, if not NULL, and pins the next one. */
 static tile_stream *pin_next(tile_device *d, tile_stream *s)
 {
     pthread_mutex_lock(&d->lock);
     tile_stream *next = s ? s->next : d->streams;
     if (next)
         next->pins++;
+    TL_DEBUG_INVARIANT(!s || s->pins > 0, "a stream is let go that was not pinned");
     if (s && --s->pins == 0)
         pthread_cond_broadcast(&d->left);
     pthread_mutex_unlock(&d->lock);
     return next;
 }
 
-/* A stream around a queue that `native` names, or around a new one. */
+/* A stream for the native queue, or for a new one if `native` is NULL. */
 static tile_status open_stream(tile_device *device, bool is_default, void *native,
                                tile_stream **out_stream)
 {
@@ -65,6 +68,7 @@ static tile_status open_stream(tile_device *device, bool is_default, void *nativ
         free(s);
         return status;
     }
+    TL_INVARIANT(s->queue && s->sink, "the driver of %s gave no queue", device->name);
     link_stream(s);
     *out_stream = s;
     return TILE_OK;
@@ -89,12 +93,13 @@ void tl_stream_close(tile_stream *s)
 tile_status tl_stream_of(tile_device *device, tile_stream *stream, tile_stream **out_stream)
 {
     *out_stream = stream ? stream : device->default_stream;
+    TL_INVARIANT(*out_stream, "device %s has no default stream", device->name);
     return (*out_stream)->device == device
                ? TILE_OK
                : tl_fail(TILE_BAD_ARGUMENT, "the stream is of another device");
 }
 
-/* A stream of the caller's own keeps the device. */
+/* A stream that the caller made keeps the device. */
 static tile_status make_stream(tile_device *device, void *native, tile_stream **out_stream)
 {
     tile_status status = open_stream(device, false, native, out_stream);
@@ -154,7 +159,7 @@ tile_status tile_device_default_stream(tile_device *device, tile_stream **out_st
     return TILE_OK;
 }
 
-/* A failure in a kernel is told before one of the driver: it came first, or caused it. */
+/* A failure in a kernel takes precedence over one of the driver: it came first, or caused it. */
 tile_status tl_stream_finish(tile_stream *s)
 {
     TL_INVARIANT(s->queue, "a stream without a queue");
@@ -164,7 +169,8 @@ tile_status tl_stream_finish(tile_stream *s)
     tile_callbacks callbacks = d->callbacks;
     pthread_mutex_unlock(&d->lock);
     tile_status said = tl_sink_deliver(s->sink, &callbacks);
-    return said != TILE_OK ? said : status;
+    tile_status broken = tl_broken_status(); /* the last to set the text */
+    return broken != TILE_OK ? broken : said != TILE_OK ? said : status;
 }
 
 tile_status tile_stream_synchronize(tile_stream *stream)
@@ -178,7 +184,7 @@ tile_status tile_stream_synchronize(tile_stream *stream)
     return status;
 }
 
-/* The text that stays is the first failure's, as the status is. */
+/* The status is that of the first failure. */
 tile_status tile_device_synchronize(tile_device *device)
 {
     tile_device *d;
@@ -229,6 +235,7 @@ void tile_event_free(tile_event *e)
 {
     if (!e)
         return;
+    TL_INVARIANT_VOID(e->device && e->mark, "an event of no device: was it freed before?");
     e->device->driver->mark_free(e->mark);
     tl_device_drop(e->device);
     free(e);

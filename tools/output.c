@@ -1,8 +1,8 @@
 /* output.c: a file is complete or not there.
  *
- * 1. The bytes go to a temporary file in the folder of the place where the file will be: behind
+ * 1. The bytes go to a temporary file in the folder of the final where the file will be: behind
  *    symbolic links, so that a link stays one.
- * 2. When everything that the run makes is written, rename() puts each file in its place. A full
+ * 2. When everything that the run makes is written, rename() puts each file in its final. A full
  *    disk, a signal or a kill before that leaves the old file, or none.
  * 3. SIGINT, SIGTERM and SIGHUP remove the temporary files on the way out. Their names are listed
  *    before the files exist, so the handler misses none. */
@@ -33,25 +33,25 @@ void output_begin(void)
 
 /* ---- which file ---- */
 
-/* The place that a path leads to behind symbolic links, which need not exist. NULL: no memory, or
+/* The final that a path leads to behind symbolic links, which need not exist. NULL: no memory, or
  * links without an end. */
-static char *place_of(const char *path)
+static char *final_of(const char *path)
 {
-    char *place = strdup(path), target[PATH_MAX];
-    for (int links = 0; place; links++) {
-        ssize_t n = readlink(place, target, sizeof target - 1);
+    char *final = strdup(path), target[PATH_MAX];
+    for (int links = 0; final; links++) {
+        ssize_t n = readlink(final, target, sizeof target - 1);
         if (n < 0)
-            return place; /* no link */
+            return final; /* no link */
         target[n] = 0;
-        char *slash = strrchr(place, '/'), *next = NULL;
+        char *slash = strrchr(final, '/'), *next = NULL;
         if (links == MAX_LINKS)
             errno = ELOOP;
         else if (target[0] == '/' || !slash)
             next = strdup(target);
-        else if ((next = malloc((size_t)(slash - place) + strlen(target) + 2)))
-            sprintf(next, "%.*s/%s", (int)(slash - place), place, target);
-        free(place);
-        place = next;
+        else if ((next = malloc((size_t)(slash - final) + strlen(target) + 2)))
+            sprintf(next, "%.*s/%s", (int)(slash - final), final, target);
+        free(final);
+        final = next;
     }
     return NULL;
 }
@@ -59,15 +59,15 @@ static char *place_of(const char *path)
 /* The folder's status and the name in it. */
 static bool folder_of(const char *path, struct stat *out_folder, char *name, size_t size)
 {
-    char *place = place_of(path), *copy = place ? strdup(place) : NULL;
+    char *final = final_of(path), *copy = final ? strdup(final) : NULL;
     bool ok = false;
     if (copy) {
         snprintf(name, size, "%s", basename(copy));
-        strcpy(copy, place);
+        strcpy(copy, final);
         ok = stat(dirname(copy), out_folder) == 0;
     }
     free(copy);
-    free(place);
+    free(final);
     return ok;
 }
 
@@ -174,29 +174,29 @@ static bool write_now(const Outputs *o, const char *path, FILE *standard, const 
     return ok ? true : say(o, path);
 }
 
-/* A name beside the place: ".tile-PID-N". */
-static char *name_beside(const char *place, int n)
+/* A name beside the final: ".tile-PID-N". */
+static char *name_beside(const char *final, int n)
 {
-    const char *slash = strrchr(place, '/');
-    size_t folder = slash ? (size_t)(slash - place) + 1 : 0;
+    const char *slash = strrchr(final, '/');
+    size_t folder = slash ? (size_t)(slash - final) + 1 : 0;
     char *name = malloc(folder + NAME_BYTES);
     if (name) {
-        memcpy(name, place, folder);
+        memcpy(name, final, folder);
         snprintf(name + folder, NAME_BYTES, ".tile-%ld-%d", (long)getpid(), n);
     }
     return name;
 }
 
-/* A new file beside the place, listed for the handler. An old file's mode is kept; one that may not
+/* A new file beside the final, listed for the handler. An old file's mode is kept; one that may not
  * be written is not replaced either. */
 static int open_beside(Output *out)
 {
     struct stat old;
-    bool there = stat(out->place, &old) == 0;
-    if (there && access(out->place, W_OK) != 0)
+    bool there = stat(out->final, &old) == 0;
+    if (there && access(out->final, W_OK) != 0)
         return -1;
     for (int n = 0; n < 1000; n++) {
-        out->temporary = name_beside(out->place, n);
+        out->temporary = name_beside(out->final, n);
         if (!out->temporary || !list_temporary(out->temporary))
             return -1;
         int fd = open(out->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
@@ -215,8 +215,8 @@ static int open_beside(Output *out)
 
 static bool write_beside(Output *out, const void *data, size_t size)
 {
-    out->place = place_of(out->path);
-    int fd = out->place ? open_beside(out) : -1;
+    out->final = final_of(out->path);
+    int fd = out->final ? open_beside(out) : -1;
     FILE *f = fd < 0 ? NULL : fdopen(fd, "wb");
     if (!f) {
         if (fd >= 0)
@@ -258,7 +258,7 @@ bool output_commit(Outputs *o)
         Output *out = &o->data[i];
         if (!out->temporary)
             continue;
-        if (rename(out->temporary, out->place) != 0)
+        if (rename(out->temporary, out->final) != 0)
             return say(o, out->path);
         forget_temporary(out->temporary);
         free(out->temporary);
@@ -276,7 +276,7 @@ void output_drop(Outputs *o)
             forget_temporary(out->temporary);
         }
         free(out->temporary);
-        free(out->place);
+        free(out->final);
     }
     free(o->data);
     o->data = NULL;

@@ -9,7 +9,7 @@
 /* What the functions below say of the files of a run. Errors go to stderr as "PROGRAM: text". */
 typedef struct Output {
     const char *path; /* as the user wrote it; "-": standard output */
-    char *place;      /* where it will be, behind symbolic links; NULL: it was written at once */
+    char *final;      /* where it will be, behind symbolic links; NULL: it was written at once */
     char *temporary;  /* beside it, complete, until output_commit */
 } Output;
 

@@ -605,7 +605,7 @@ static bool upload(const RunArg *a)
     return tile_buffer_upload(a->buffer, 0, a->data, a->bytes, NULL) == TILE_OK;
 }
 
-int run_args_place(RunArgs *args, tile_device *device, tile_arg **out_launch)
+int run_args_upload(RunArgs *args, tile_device *device, tile_arg **out_launch)
 {
     tile_device_info info = TILE_DEVICE_INFO_INIT;
     if (tile_device_get_info(device, &info) != TILE_OK)

@@ -47,7 +47,7 @@ void run_args_free(RunArgs *args);
 int run_args_find(const RunArgs *args, const char *name);
 /* Puts the arrays where the device sees them. *out_launch: the launch's arguments, to be freed,
  * also after an error. Returns an exit status; said on stderr. */
-int run_args_place(RunArgs *args, tile_device *device, tile_arg **out_launch);
+int run_args_upload(RunArgs *args, tile_device *device, tile_arg **out_launch);
 /* Brings back what the kernel wrote; an exit status likewise. */
 int run_args_fetch(RunArgs *args);
 int run_arg_save(const RunArg *arg, const char *path, Outputs *outputs);

@@ -147,8 +147,8 @@ static void list_ops(Ops *ops, TlModule *m)
                 tl_vec_push(ops->arena, &ops->list, op);
 }
 
-/* How many places a step has. */
-static uint32_t count_places(TlModule *m, int step)
+/* How many spots a step has. */
+static uint32_t count_spots(TlModule *m, int step)
 {
     if (step == STEP_KERNEL)
         return m->fns.len;
@@ -247,7 +247,7 @@ static TlModule *parse(TlCtx *ctx, const char *text)
 typedef struct Try {
     Reducer *r;
     int step;
-    uint32_t first, n, places;
+    uint32_t first, n, spots;
     const char *text; /* the candidate's, or NULL */
 } Try;
 
@@ -256,7 +256,7 @@ static void make_candidate(Try *t, TlCtx *ctx)
     TlModule *m = parse(ctx, t->r->best);
     if (!m)
         return;
-    t->places = count_places(m, t->step);
+    t->spots = count_spots(m, t->step);
     TlSbuf s;
     tl_sbuf_init(&s, &t->r->arena);
     if (t->n == 0 || !apply(m, t->step, t->first, t->n) || !tl_verify_module(m, &s))
@@ -321,10 +321,10 @@ static bool reduce_groups(Reducer *r, int step, uint32_t size)
             if (!write_file(r->output, r->best))
                 return false;
             if (step < EDITS && edits[step] == edit_erase)
-                continue; /* the places after it moved up */
+                continue; /* the spots after it moved up */
         }
         first += size;
-        if (first >= t.places)
+        if (first >= t.spots)
             return any;
     }
 }
@@ -334,7 +334,7 @@ static bool reduce_step(Reducer *r, int step)
     Try count = {.r = r, .step = step};
     in_context(&count);
     bool any = false;
-    for (uint32_t size = count.places ? count.places : 1; size > 0; size /= 2)
+    for (uint32_t size = count.spots ? count.spots : 1; size > 0; size /= 2)
         any |= reduce_groups(r, step, size);
     return any;
 }

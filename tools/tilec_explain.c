@@ -22,7 +22,7 @@ static void line(const char *word, const char *format, ...)
     putchar('\n');
 }
 
-static bool same_line(const tilec_report_place *a, const tilec_report_place *b)
+static bool same_line(const tilec_report_position *a, const tilec_report_position *b)
 {
     return a && a->line == b->line && strcmp(a->file, b->file) == 0;
 }
@@ -34,7 +34,8 @@ static const char *base_name(const char *path)
 }
 
 /* The source line, without what it begins with; once for things that stand together. */
-static void quote(const tilec_report_place *p, const tilec_report_place *before, const char *input)
+static void quote(const tilec_report_position *p, const tilec_report_position *before,
+                  const char *input)
 {
     if (same_line(before, p))
         return;
@@ -45,7 +46,7 @@ static void quote(const tilec_report_place *p, const tilec_report_place *before,
            n > MOST_SOURCE ? MOST_SOURCE : n, text, n > MOST_SOURCE ? "..." : "");
 }
 
-static int compare_places(const tilec_report_place *a, const tilec_report_place *b)
+static int compare_positions(const tilec_report_position *a, const tilec_report_position *b)
 {
     int file = strcmp(a->file, b->file);
     if (file)
@@ -55,11 +56,11 @@ static int compare_places(const tilec_report_place *a, const tilec_report_place 
     return a->col < b->col ? -1 : a->col > b->col;
 }
 
-/* Every row begins with its place. Rows of one place stay in the order of the program. */
-static int by_place(const void *a, const void *b)
+/* Every row begins with its position. Rows of one position stay in the order of the program. */
+static int by_position(const void *a, const void *b)
 {
-    const tilec_report_place *const *x = a, *const *y = b;
-    int c = compare_places(*x, *y);
+    const tilec_report_position *const *x = a, *const *y = b;
+    int c = compare_positions(*x, *y);
     return c ? c : *x < *y ? -1 : *x > *y;
 }
 
@@ -71,11 +72,11 @@ typedef struct Table {
     bool (*same)(const void *a, const void *b); /* shown as one */
 } Table;
 
-/* The rows of a table by place, each with the line of source that it is about. */
+/* The rows of a table by position, each with the line of source that it is about. */
 static void show_rows(const Table *t, const void **sorted, const char *input)
 {
     for (size_t i = 0, next; i < t->n; i = next) {
-        for (next = i + 1; next < t->n && compare_places(sorted[i], sorted[next]) == 0 &&
+        for (next = i + 1; next < t->n && compare_positions(sorted[i], sorted[next]) == 0 &&
                            t->same(sorted[i], sorted[next]);)
             next++;
         quote(sorted[i], i ? sorted[i - 1] : NULL, input);
@@ -92,7 +93,7 @@ static void show_table(const Table *t, const char *input)
     }
     for (size_t i = 0; i < t->n; i++)
         sorted[i] = (const char *)t->rows + i * t->size;
-    qsort(sorted, t->n, sizeof *sorted, by_place);
+    qsort(sorted, t->n, sizeof *sorted, by_position);
     printf("\n%s\n", t->head);
     show_rows(t, sorted, input);
     free(sorted);
@@ -314,6 +315,51 @@ static void show_tables(const tilec_report_kernel *k, const char *input)
     }
 }
 
+/* ---- diagnostics ---- */
+
+/* What has been shown: texts, one after another. Most warnings are the same for every target. */
+typedef struct Shown {
+    char *text;
+    size_t size;
+} Shown;
+
+/* Where the next diagnostic begins: a line that says `warning[...]` or `error[...]` itself, not one
+ * that quotes the source or is a note. JSON and SARIF are one piece. */
+static const char *next_diagnostic(const char *text)
+{
+    for (const char *line = strchr(text, '\n'); line && line[1]; line = strchr(line + 1, '\n')) {
+        size_t n = strcspn(line + 1, "\n");
+        const char *word = strstr(line + 1, "warning[");
+        if (!word || word > line + 1 + n)
+            word = strstr(line + 1, "error[");
+        if (*text != '{' && line[1] != ' ' && word && word < line + 1 + n)
+            return line + 1;
+    }
+    return text + strlen(text);
+}
+
+static void show_once(void *user, const char *text)
+{
+    Shown *shown = user;
+    for (const char *end; *text; text = end) {
+        end = next_diagnostic(text);
+        size_t n = (size_t)(end - text);
+        char *more = realloc(shown->text, shown->size + n + 1);
+        if (more) {
+            shown->text = more;
+            memcpy(more + shown->size, text, n);
+            more[shown->size + n] = 0;
+            if (strstr(more, more + shown->size) != more + shown->size) {
+                more[shown->size] = 0;
+                continue;
+            }
+            shown->size += n;
+        }
+        fflush(stdout); /* in order with what is explained */
+        fwrite(text, 1, n, stderr);
+    }
+}
+
 /* ---- kernels ---- */
 
 static void show_kernel(const tilec_report *r, const tilec_report_kernel *k, const char *input)
@@ -331,9 +377,11 @@ static void show_kernel(const tilec_report *r, const tilec_report_kernel *k, con
     show_tables(k, input);
 }
 
-static int explain_target(const Options *o, const char *target)
+static int explain_target(const Options *o, const char *target, Shown *shown)
 {
     tilec_options c = o->compile;
+    c.diagnostic = show_once;
+    c.user = shown;
     tilec_output *output = NULL;
     c.target = target;
     c.emit = "image";
@@ -374,16 +422,18 @@ int command_explain(const Options *o)
 {
     const char *list = o->target ? o->target : "sm_80,gfx942";
     int status = check_targets(list);
+    Shown shown = {0};
     for (const char *p = list; *p && status == EXIT_FINE;) {
         char target[64];
         size_t n = strcspn(p, ",");
         snprintf(target, sizeof target, "%.*s", (int)n, p);
         if (p != list)
             puts("\n");
-        status = explain_target(o, target);
+        status = explain_target(o, target, &shown);
         if (status == EXIT_FINE && o->items.len)
             status = count(o, target);
         p += n + (p[n] == ',');
     }
+    free(shown.text);
     return status;
 }

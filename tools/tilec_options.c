@@ -61,7 +61,7 @@ static const Row rows[] = {
     {"--diagnostics",  FORM_TEXT, ALL,         COMPILER(diagnostics), "FORM",     "text, json or sarif"},
     {"--passes",       FORM_TEXT, ALL,         COMPILER(passes),      "P,...",    "run these passes instead of the target's"},
     {"--print-after",  FORM_TEXT, ALL,         COMPILER(print_after), "PASS|all", "show the IR after a pass"},
-    {"--stop-after",   FORM_TEXT, ALL,         COMPILER(stop_after),  "PASS",     "run no pass after this one"},
+    {"--stop-after",   FORM_TEXT, ALL,         COMPILER(stop_after),  "PASS",     "run no pass after this one, but settle-variants"},
     {"--skip",         FORM_TEXT, ALL,         COMPILER(skip),        "P,...",    "skip these passes"},
     {"--override",     FORM_TEXT, ALL,         COMPILER(override),    "PASS:FILE", "take the IR after a pass from a file"},
     {"--bisect",       FORM_TEXT, ALL,         AT(bisect),            "N",        "run the first N passes"},
@@ -332,6 +332,8 @@ static bool finish(Options *o)
     o->compile.crash_dir = temporary_dir();
     if (!o->input && !o->help && !o->version)
         return usage_error("no input file; see tilec --help"), false;
+    if (o->depfile && !o->depends)
+        return usage_error("-MF %s: nothing is written there without -MD", o->depfile), false;
     return true;
 }
 

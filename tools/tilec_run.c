@@ -95,9 +95,9 @@ static int choose_kernel(Run *r)
     return tile_kernel_get(r->module, name, NULL, &r->kernel) == TILE_OK ? EXIT_FINE : run_error();
 }
 
-static int place_arrays(Run *r)
+static int upload_arrays(Run *r)
 {
-    return run_args_place(&r->args, r->device, &r->launch);
+    return run_args_upload(&r->args, r->device, &r->launch);
 }
 
 static int fetch_arrays(Run *r)
@@ -176,7 +176,7 @@ static int launch(Run *r)
 
 static int run_once(Run *r)
 {
-    int (*const actions[])(Run *) = {place_arrays, launch, fetch_arrays};
+    int (*const actions[])(Run *) = {upload_arrays, launch, fetch_arrays};
     int status = EXIT_FINE;
     for (size_t i = 0; i < sizeof actions / sizeof *actions && status == EXIT_FINE; i++)
         status = actions[i](r);

@@ -26,4 +26,7 @@ void *tl_cpu_compile(TlModule *m, const TlCodegenOptions *options, TlEmit emit, 
  * but for PTX: the whole text is returned, and each kernel has its own. */
 void *tl_gpu_compile(TlModule *m, const TlCodegenOptions *options, TlEmit emit, TlArena *arena,
                      TlKernelCodes *kernels, size_t *out_size);
+
+/* In PTX, a line before the text of each asm: then FILE:LINE:COL:LEN, the numbers of its TlLoc. */
+#define TL_PTX_ASM "// asm "
 #endif

@@ -67,7 +67,7 @@ static LLVMValueRef mul_high(TlGen *g, TlDtype d, LLVMValueRef a, LLVMValueRef b
     return LLVMBuildTrunc(g->b, LLVMBuildLShr(g->b, p, like(p, bits), ""), LLVMTypeOf(a), "");
 }
 
-/* operands and result are f32 or f64 */
+/* the operands and the result are f32 or f64 */
 static LLVMValueRef float_op(TlGen *g, TlOpcode opcode, LLVMValueRef *in)
 {
     TL_ASSERT(in[0], "%s of nothing", tl_op_info(opcode)->text);
@@ -206,7 +206,7 @@ static LLVMValueRef ring_hash(TlGen *g, TlOpcode opcode, LLVMValueRef a, LLVMVal
     return LLVMBuildTrunc(g->b, ring_mix(g, z), LLVMTypeOf(a), "");
 }
 
-/* A float op in the ring; operands and result as their float types have them in registers. */
+/* A float op in the ring; operands and result are in registers of their float types. */
 static LLVMValueRef ring_op(TlGen *g, TlOpcode opcode, TlDtype d, uint32_t n, LLVMValueRef *in)
 {
     TL_ASSERT(n > 0 && n <= 3, "%s of %u operands", tl_op_info(opcode)->text, n);
@@ -301,7 +301,7 @@ LLVMValueRef tl_gen_combine(TlGen *g, TlCombine kind, TlDtype d, LLVMValueRef a,
     if (d != TL_F64)
         in[0] = tl_gen_widen(g, d, a), in[1] = tl_gen_widen(g, d, b);
     LLVMValueRef r;
-    if (op == TL_OP_MAX || op == TL_OP_MIN) { /* the sign of a zero result is open here */
+    if (op == TL_OP_MAX || op == TL_OP_MIN) { /* the sign of a zero result is not specified here */
         LLVMTypeRef t = LLVMTypeOf(in[0]);
         r = tl_gen_intrinsic(g, op == TL_OP_MAX ? "llvm.maxnum" : "llvm.minnum", &t, 1, in, 2);
     } else {

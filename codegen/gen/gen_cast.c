@@ -200,7 +200,7 @@ static LLVMValueRef int_to_f64_sticky(TlGen *g, LLVMValueRef x, bool is_signed)
     return is_signed ? select_(g, neg, LLVMBuildFNeg(g->b, r, ""), r) : r;
 }
 
-/* As 4-bit types are kept: the high half of the byte is 0. */
+/* The stored form of 4-bit types: the high half of the byte is 0. */
 static LLVMValueRef nibble(TlGen *g, LLVMValueRef x)
 {
     return LLVMBuildAnd(g->b, x, like(x, 15), "");
@@ -260,7 +260,7 @@ static LLVMValueRef int_resize(TlGen *g, TlDtype from, TlDtype to, LLVMValueRef 
     return tl_dtype_bits(to) == 4 ? nibble(g, x) : x;
 }
 
-/* A 64-bit integer without what lies below its highest 53 bits: exact in f64. */
+/* A 64-bit integer, cut to its highest 53 bits: exact in f64. */
 static LLVMValueRef highest_53_bits(TlGen *g, LLVMValueRef x, bool is_signed)
 {
     LLVMValueRef zero = like(x, 0), neg = LLVMBuildNeg(g->b, x, "");
@@ -273,7 +273,7 @@ static LLVMValueRef highest_53_bits(TlGen *g, LLVMValueRef x, bool is_signed)
     return is_signed ? select_(g, below, LLVMBuildNeg(g->b, m, ""), m) : m;
 }
 
-/* The nearest one, and its neighbour toward zero where that is too great. */
+/* The nearest value, or its neighbour toward zero if that is too great. */
 static LLVMValueRef cast_toward_zero(TlGen *g, TlDtype from, TlDtype to, LLVMValueRef x, bool nosat)
 {
     int w = tl_gen_width_of(x), bits = 8 * tl_dtype_bytes(to);
@@ -290,7 +290,7 @@ static LLVMValueRef cast_toward_zero(TlGen *g, TlDtype from, TlDtype to, LLVMVal
     LLVMTypeRef word = tl_gen_vec(LLVMIntTypeInContext(g->c, (unsigned)bits), w);
     LLVMValueRef b = LLVMBuildBitCast(g->b, near, word, "");
     LLVMValueRef toward = LLVMBuildSub(g->b, b, like(b, 1), "");
-    if (tl_is_fnuz(to)) { /* what is nearer to 0 than the least negative number is 0 */
+    if (tl_is_fnuz(to)) { /* numbers closer to 0 than the least negative one become 0 */
         LLVMValueRef none = LLVMBuildICmp(g->b, LLVMIntEQ, toward, like(b, 0x80), "");
         toward = select_(g, none, like(b, 0), toward);
     }

@@ -36,8 +36,8 @@ LLVMValueRef tl_gen_trip_count(TlGen *g, const TlOp *op, LLVMValueRef lo, LLVMVa
 
 /* ---- what the lowerings lack is the user's to know, with its place ---- */
 
-/* Loads from views are loads of bytes by now (pass unpack), and the front end lets asm through for
- * GPUs only: what is found here was written by hand. */
+/* Loads from views have become loads of bytes (pass unpack), and the front end allows asm for GPUs
+ * only: IR that reaches this point was written by hand. */
 bool tl_gen_is_supported(TlDiags *diags, const TlFn *fn, const char *device, bool has_asm)
 {
     uint32_t before = diags->errors;

@@ -46,7 +46,7 @@ static LLVMValueRef dim(TlGen *g, const TlDim *d, uint32_t param, uint32_t axis,
     return tl_gen_slot(g, stride ? TILE_SLOT_STRIDE : TILE_SLOT_EXTENT, param, axis);
 }
 
-/* The extent of an axis; a row of 4-bit elements ends with a byte. */
+/* The extent of an axis; rows of 4-bit elements end on a byte. */
 static LLVMValueRef row_of(TlGen *g, const TlGenView *v, uint32_t axis)
 {
     TL_ASSERT(axis < TL_MAX_VIEW_RANK, "axis %u", axis);

@@ -23,7 +23,7 @@
 
 typedef struct Host {
     TlGen g;
-    bool conversions, halves, fma; /* what the CPU has instructions for: f16 <-> f32, all of f16 */
+    bool conversions, halves, fma; /* instructions that the CPU has: f16 <-> f32, all of f16 */
     bool services;
 } Host;
 
@@ -128,7 +128,7 @@ static LLVMValueRef fma_in_f64(Host *h, LLVMValueRef *in)
     return add_to_odd(g, product, to_f64(h, in[2]));
 }
 
-/* The function that the runtime has for it, and the operand before the others, if any. */
+/* The runtime's function for it, and an operand to put before the others, if any. */
 static LLVMValueRef runtime_fma(Host *h, LLVMTypeRef type)
 {
     TlGen *g = &h->g;
@@ -176,9 +176,8 @@ static bool is_half(LLVMValueRef x)
     return kind_of(x) == LLVMHalfTypeKind;
 }
 
-/* Sign operations change no other bit, not even of a NaN. Each is a choice by the sign: from plain
- * masks of a scalar's bits LLVM's selection would make an operation on f16 again, and a call of
- * that. */
+/* Sign operations change no other bit, not even of a NaN. Each is a select on the sign: LLVM would
+ * turn plain masks of a scalar's bits into an operation on f16 again, and that into a call. */
 static LLVMValueRef with_sign(Host *h, LLVMValueRef x, LLVMValueRef minus, bool other)
 {
     TlGen *g = &h->g;
@@ -198,7 +197,7 @@ static LLVMValueRef half_abs(Host *h, LLVMValueRef x)
     return as_float(g, select_(g, minus, clear, b), g->f16);
 }
 
-/* The intrinsic's name without types: "llvm.fma"; NULL: it is none. */
+/* The intrinsic's name without types: "llvm.fma"; NULL: it is no intrinsic. */
 static const char *intrinsic_of(LLVMValueRef call)
 {
     static const char *const NAMES[] = {
@@ -294,7 +293,7 @@ static LLVMValueRef convert_half(Host *h, LLVMValueRef x, LLVMOpcode op)
     return NULL;
 }
 
-/* What takes the instruction's place, made before it; NULL: it stays. */
+/* The replacement for the instruction, inserted before it; NULL: the instruction stays. */
 static LLVMValueRef replacement(Host *h, LLVMValueRef x)
 {
     TlGen *g = &h->g;
@@ -325,7 +324,7 @@ static LLVMValueRef replacement(Host *h, LLVMValueRef x)
     }
 }
 
-/* Conversions that the CPU has stay as they are. */
+/* Conversions for which the CPU has instructions are left alone. */
 static bool is_fine(const Host *h, LLVMValueRef x)
 {
     LLVMOpcode op = LLVMGetInstructionOpcode(x);

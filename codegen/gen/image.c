@@ -124,7 +124,7 @@ static uint32_t put_code(Writer *w, const TlKernelCode *k)
     return (uint32_t)at;
 }
 
-/* The tests of an aligned kernel, whose general form stands in the next row. */
+/* The tests of an aligned kernel, whose general form is in the next row. */
 static void put_tests(Writer *w, const TlKernelCode *k, uint32_t index, tile_image_kernel *r)
 {
     TlTests tests = {0};

@@ -2,7 +2,7 @@
  * Everything in it is gone when tl_cubin returns, whatever happened. Arena memory, whose refusal
  * would unwind, is asked for only before the folder is there and after it is gone. */
 #include "codegen/gpu/cubin.h"
-
+#include "codegen/gen/codegen.h"
 #include "ir/support/guard.h"
 
 #include <errno.h>
@@ -82,8 +82,8 @@ static int64_t limit(void)
     return 1000 * (int64_t)(seconds > 0 && seconds < 3600 ? seconds : DEFAULT_SECONDS);
 }
 
-/* False: it was stopped. A host that has its children reaped elsewhere gives status 0: the result's
- * presence tells. */
+/* False: it was stopped. If the host reaps its children elsewhere, the status is 0, and whether
+ * there is a result decides. */
 static bool wait_for(pid_t pid, int *out_status)
 {
     int64_t end = milliseconds() + limit();
@@ -101,7 +101,7 @@ static bool wait_for(pid_t pid, int *out_status)
     }
 }
 
-/* Runs it; the result's and the log's open files, NULL where there is none. */
+/* Runs it. Opens the files of the result and of the log; NULL: there is none. */
 static const char *assemble(const Place *p, const char *ptx, size_t size, const Options *o,
                             FILE **out_cubin, FILE **out_log)
 {
@@ -130,6 +130,65 @@ static void *read_all(TlArena *arena, FILE *f, size_t most, size_t *out_size)
         tl_sbuf_put(&s, block, n);
     *out_size = s.len;
     return s.text;
+}
+
+/* ---- asm ---- */
+
+/* Line `number` of a text, from 1; NULL: it has fewer. */
+static const char *line_of(const char *text, unsigned long number)
+{
+    for (; text && number > 1; number--) {
+        text = strchr(text, '\n');
+        text += text != NULL;
+    }
+    return text;
+}
+
+static const char *line_before(const char *text, const char *line)
+{
+    if (line == text)
+        return NULL;
+    for (line--; line > text && line[-1] != '\n';)
+        line--;
+    return line;
+}
+
+/* The numbers at the beginning of the asm that contains the line; NULL: the line is in no asm. */
+static const char *asm_around(const char *text, const char *line)
+{
+    static const char MARK[] = TL_PTX_ASM;
+    for (; line; line = line_before(text, line)) {
+        const char *word = line + strspn(line, "\t ");
+        if (!strncmp(word, "// end inline asm", 17) || !strncmp(word, "// begin inline asm", 19))
+            return NULL;
+        if (!strncmp(word, MARK, sizeof MARK - 1))
+            return word + sizeof MARK - 1;
+    }
+    return NULL;
+}
+
+/* "ptxas /tmp/k.ptx, line 39; error   : Not a name of any known instruction: 'foo'" */
+bool tl_cubin_asm_error(TlArena *arena, const char *ptx, const char **words, TlLoc *out_loc,
+                        const char **out_said, const char **out_line)
+{
+    static const char LINE[] = ", line ", ERROR[] = "; error";
+    for (const char *at = *words; (at = strstr(at, LINE));) {
+        char *end;
+        const char *line = line_of(ptx, strtoul(at + sizeof LINE - 1, &end, 10));
+        *words = at = end + strcspn(end, "\n");
+        const char *mark = line && !strncmp(end, ERROR, sizeof ERROR - 1) ? asm_around(ptx, line)
+                                                                         : NULL;
+        TlLoc loc;
+        if (!mark || sscanf(mark, "%u:%u:%u:%u", &loc.file, &loc.line, &loc.col, &loc.len) != 4)
+            continue;
+        const char *said = end + sizeof ERROR - 1 + strspn(end + sizeof ERROR - 1, " :");
+        line += strspn(line, "\t ");
+        *out_loc = loc;
+        *out_said = tl_strndup(arena, said, (size_t)(at - said));
+        *out_line = tl_strndup(arena, line, strcspn(line, "\n"));
+        return true;
+    }
+    return false;
 }
 
 void *tl_cubin(TlArena *arena, const char *ptx, size_t size, const char *arch, bool lines,

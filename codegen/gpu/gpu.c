@@ -74,9 +74,9 @@ static const struct {
 #include "codegen/target/family.def"
 };
 
-/* Registers of a thread at most, as the target's tools count them; 0: what they choose. CDNA's are
- * two files of 256, vectors and accumulators, which the tools bound each by itself. Of fewer than
- * LEAST in a file not every instruction can be made. */
+/* The limit of registers per thread, as the target's tools count them; 0: none. CDNA has two files
+ * of 256, vectors and accumulators, and the tools limit each of them separately. With fewer than
+ * LEAST registers in a file, not every instruction can be generated. */
 static uint32_t most_registers(const TlTarget *target, const TlKernelCode *k)
 {
     enum { LEAST = 32 };
@@ -138,7 +138,7 @@ static bool lower(TlLlvm *l, TlModule *m, const TlCodegenOptions *options, TlAre
     return ok;
 }
 
-/* The module says which form of code object it is, where there are several. */
+/* Sets the version of the code object in the module. */
 static void set_module(TlLlvm *l, const TlTarget *target)
 {
     static const char VERSION[] = "amdhsa_code_object_version";
@@ -158,7 +158,7 @@ void tl_gpu_expand(TlLlvm *l, const TlCodegenOptions *options, TlKernelCodes *ke
         FUNCTIONS[options->target->family->id].expand(l);
     }
     tl_trace_end(l->trace, mark);
-#ifndef NDEBUG /* what was valid before is not expected to become invalid */
+#ifndef NDEBUG /* valid IR is not expected to become invalid */
     tl_llvm_verify(l);
 #endif
 }

@@ -46,7 +46,7 @@ typedef struct Link {
     char *out;
     size_t len, cap;
     uint64_t *address, *offset; /* of each input section in memory and in the file; */
-    uint32_t *number;           /* and which it is in the output, 0: not there */
+    uint32_t *number;           /* its number in the output; 0: not there */
     TL_VEC(Elf64_Shdr) headers;
     TlSbuf names, strings; /* of sections, of symbols */
     Elf64_Sym *globals;
@@ -160,8 +160,8 @@ static void copy_group(Link *k, Group group, uint64_t delta)
     }
 }
 
-/* Zeroed data has addresses behind `end` and no bytes; returns how many it takes. */
-static uint64_t place_zeroed(Link *k, uint64_t end)
+/* Zeroed data has addresses after `end` and no bytes in the file; returns its size. */
+static uint64_t lay_out_zeroed(Link *k, uint64_t end)
 {
     uint64_t at = end;
     for (uint32_t i = 1; i < k->nsections; i++) {
@@ -186,7 +186,7 @@ static bool is_exported(const Elf64_Sym *s)
     return ELF64_ST_BIND(s->st_info) != STB_LOCAL && ELF64_ST_VISIBILITY(s->st_other) != STV_HIDDEN;
 }
 
-/* Collects the globals; entry 0 is none. Their sections are known later. */
+/* Collects the globals; entry 0 is empty. Their sections are set later. */
 static void collect_globals(Link *k)
 {
     k->globals = TL_NEW_ARRAY(k->arena, Elf64_Sym, k->nsymbols + 1);
@@ -346,7 +346,7 @@ static void link_object(Link *k)
     k->headers.data[dyn].sh_link = strtab;
     ph[3] = segment(PT_LOAD, PF_R | PF_W, begin, k->len, data_delta, PAGE);
     ph[4] = segment(PT_DYNAMIC, PF_R | PF_W, k->headers.data[dyn].sh_offset, k->len, data_delta, 8);
-    ph[3].p_memsz += place_zeroed(k, k->len + data_delta);
+    ph[3].p_memsz += lay_out_zeroed(k, k->len + data_delta);
 
     copy_group(k, G_DEBUG, 0);
     set_globals(k);

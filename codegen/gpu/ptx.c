@@ -10,7 +10,7 @@
 #include "codegen/gpu/gpu.h"
 #include "codegen/target/worker.h"
 
-typedef struct Part { /* one function; what is here is its worker's until that is joined */
+typedef struct Part { /* one function; its worker owns this until it is joined */
     const TlCodegenOptions *options;
     TlArena arena;
     TlLlvm l;
@@ -58,7 +58,7 @@ static void join_oldest(Ptx *x)
     p->runs = false;
 }
 
-/* The last one this thread does itself. */
+/* The last one is done by this thread. */
 static void begin(Ptx *x, uint32_t i)
 {
     Part *p = &x->parts[i];
@@ -96,7 +96,7 @@ static void compile(Ptx *x, TlModule *m)
         join_oldest(x);
 }
 
-/* The text of all; and of each kernel its own. */
+/* Joins the texts of all kernels, and keeps that of each. */
 static char *collect(Ptx *x, size_t *out_size)
 {
     const char **texts = TL_NEW_ARRAY(x->arena, const char *, x->nparts + 1);
@@ -109,7 +109,7 @@ static char *collect(Ptx *x, size_t *out_size)
     return tl_ptx_join(x->arena, texts, x->nparts, out_size);
 }
 
-/* What LLVM itself broke off, in the function that was lowered last, is lost. */
+/* The state of a function in which LLVM failed is lost. */
 static void close_all(Ptx *x, TlFault fault)
 {
     while (x->njoined < x->nbegun)

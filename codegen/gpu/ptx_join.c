@@ -26,8 +26,8 @@ typedef struct Join {
     TlArena *arena;
     TlSbuf text;
     Lines head;                /* of all modules so far */
-    Lines files;               /* what follows the number; the number is the place + 1 */
-    TL_VEC(uint32_t) renumber; /* of the module at hand: its number - 1 to ours */
+    Lines files;               /* the text after the number, which is the index + 1 */
+    TL_VEC(uint32_t) renumber; /* of the current module: its number - 1 to ours */
 } Join;
 
 static bool next_line(const char **text, Line *out)
@@ -44,7 +44,7 @@ static bool starts_with(Line l, const char *word)
     return l.n >= n && memcmp(l.at, word, n) == 0;
 }
 
-/* The number of lines when it is not among them. */
+/* Returns the number of lines if it is not among them. */
 static uint32_t find(const Lines *lines, Line l)
 {
     uint32_t i = 0;

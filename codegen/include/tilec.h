@@ -129,13 +129,13 @@ TILEC_API const char *tilec_version(void);
 /* ---- report on compiled kernels ----
  * Facts about compiled kernels from the compiler, the target's own tools and tables of the
  * hardware; tilec explain prints them. Everything belongs to the output. Texts are never NULL. */
-typedef struct tilec_report_place {
+typedef struct tilec_report_position {
     const char *file, *text; /* text: that line of the source, "" if unknown */
     uint32_t line, col;
-} tilec_report_place;
+} tilec_report_position;
 
 typedef struct tilec_report_buffer { /* in shared memory */
-    tilec_report_place place;
+    tilec_report_position position;
     const char *op;
     uint64_t offset, bytes;
 } tilec_report_buffer;
@@ -145,7 +145,7 @@ typedef struct tilec_report_mask { /* a test that excludes elements from an acce
 } tilec_report_mask;
 
 typedef struct tilec_report_access { /* of global memory */
-    tilec_report_place place;
+    tilec_report_position position;
     const char *op, *param, *type;
     /* "then" or "else": in an if within the innermost loop. "whole" or "part": of a copy that has
      * two versions of code, for a tile that is completely in bounds and for one that may not be */
@@ -160,7 +160,7 @@ typedef struct tilec_report_access { /* of global memory */
 } tilec_report_access;
 
 typedef struct tilec_report_exchange { /* of data between threads */
-    tilec_report_place place;
+    tilec_report_position position;
     const char *op, *way, *why; /* why: for conversions, the ops whose layouts differ */
     const char *branch;
     uint32_t loops;             /* that enclose it */
@@ -170,7 +170,7 @@ typedef struct tilec_report_exchange { /* of data between threads */
 } tilec_report_exchange;
 
 typedef struct tilec_report_loop {
-    tilec_report_place place;
+    tilec_report_position position;
     uint32_t loops;  /* that enclose it */
     int64_t trips;   /* -1: unknown */
     const char *how; /* pipelined, or why not; unrolled; peeled */

@@ -20,7 +20,7 @@ typedef struct Divide {
     Values divisions;
 } Divide;
 
-/* Does the callee give equal threads equal values? */
+/* Does the callee return equal values to equal threads? */
 static bool is_even(LLVMValueRef callee)
 {
     static const char LEAF[] = "tl.leaf.";
@@ -68,7 +68,7 @@ static void find_varying(Divide *d, LLVMValueRef function)
             mark(d, LLVMGetUser(u));
 }
 
-/* Is it seen to fit 32 bits? LLVM then divides those. */
+/* Does it provably fit 32 bits? LLVM then divides 32-bit numbers. */
 static bool is_narrow(LLVMValueRef x)
 {
     if (LLVMIsAConstantInt(x)) {

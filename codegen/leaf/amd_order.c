@@ -13,7 +13,7 @@ enum { LONG = 512 };
 
 typedef struct Node {
     LLVMValueRef instruction;
-    uint32_t waits; /* operands in the run that have no place yet */
+    uint32_t waits; /* operands in the run that are not ordered yet */
 } Node;
 
 typedef TL_VEC(uint32_t) Numbers;
@@ -52,7 +52,7 @@ static bool is_pure(LLVMValueRef x)
     }
 }
 
-/* Of those that can be computed now the first shall be on top. */
+/* Of those that can be computed now, the first goes on top. */
 static void push(Run *r, uint32_t base, uint32_t n)
 {
     tl_vec_push(r->arena, &r->ready, n);
@@ -84,7 +84,7 @@ static void number(Run *r)
                 user->waits++;
 }
 
-/* Puts the run's instructions in front of `end`. */
+/* Moves the run's instructions before `end`. */
 static void order(Run *r, LLVMBuilderRef b, LLVMValueRef end)
 {
     number(r);

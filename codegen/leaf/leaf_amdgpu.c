@@ -27,7 +27,7 @@ static const char *type_text(unsigned bits)
 
 /* ---- loads and stores ---- */
 
-/* Hints: what is used once goes through the caches without staying. */
+/* Hints: data that is used once does not stay in the caches. */
 static bool is_streaming(uint32_t hints)
 {
     return (hints & 3) == TL_CACHE_STREAM || hints >> 2 == TL_EVICT_FIRST;
@@ -69,7 +69,7 @@ static LLVMValueRef load_global(TlLeafCall *call)
     return x;
 }
 
-/* A store that may not happen; `space` 1 or 3. */
+/* A predicated store; `space` 1 or 3. */
 static void store_where(TlLeafCall *call, int space, bool streaming, LLVMValueRef address,
                         LLVMValueRef pred, LLVMValueRef value)
 {
@@ -224,7 +224,7 @@ static LLVMValueRef permute(TlLeafCall *call, LLVMValueRef lane, LLVMValueRef va
     return tl_leaf_intrinsic(call, "llvm.amdgcn.ds.bpermute", NULL, 0, args, 2);
 }
 
-/* The control word of a move within 16 lanes that is an XOR by mask; 0: there is none. */
+/* The DPP control of the move within 16 lanes that is an XOR by mask; 0: there is none. */
 static uint32_t dpp_control(uint32_t mask)
 {
     TL_ASSERT(mask < 64, "lane mask %u", mask);
@@ -260,7 +260,7 @@ static LLVMValueRef shuffle_xor(TlLeafCall *call)
     return permute(call, lane, value); /* counts lanes modulo the warp's */
 }
 
-/* Of llvm.exp2 LLVM scales what v_exp_f32 would flush. */
+/* For llvm.exp2, LLVM scales operands whose results v_exp_f32 would flush. */
 static LLVMValueRef exp2_float(TlLeafCall *call, const char *name)
 {
     LLVMTypeRef f32 = LLVMFloatTypeInContext(call->c);
@@ -291,7 +291,7 @@ static LLVMValueRef expand(TlLeafCall *call)
     case TL_LEAF_FAMILY_PRINT:
         tl_leaf_debug(call, special(call, CTAID), special(call, TID));
         return NULL;
-    case TL_LEAF_FAMILY_TF32: /* no row of target.def says that AMD's GPUs can */
+    case TL_LEAF_FAMILY_TF32: /* no AMD row of target.def has the capability */
     case TL_LEAF_FAMILY_CP_ASYNC:
     case TL_LEAF_FAMILY_CP_COMMIT:
     case TL_LEAF_FAMILY_CP_WAIT:

@@ -65,7 +65,7 @@ static LLVMValueRef debug_buffer(LLVMValueRef kernel)
     return NULL;
 }
 
-/* What a record holds beside who says it and where. */
+/* What a record holds in addition to its thread and site. */
 typedef struct Said {
     uint32_t kind;
     LLVMValueRef text, what, reg, index, bits;

@@ -10,8 +10,8 @@
 #include <llvm-c/DebugInfo.h>
 #include <string.h>
 
-/* Instructions of a block: LLVM's quick selection gives up for the rest of a block at the first
- * instruction that it does not know. */
+/* The limit of instructions in a block: LLVM's fast selection gives up on the rest of a block at
+ * the first instruction that it does not know. */
 enum { BLOCK = 16 };
 
 static LLVMTypeRef c_type(TlLeafCall *call, LLVMTypeRef t)
@@ -63,8 +63,8 @@ static LLVMValueRef room(TlLeafCall *call, const char *name)
     return x;
 }
 
-/* Operands of matrix instructions and their result cross by address: no C compiler agrees with
- * another on vectors of 64 bytes. */
+/* Operands of matrix instructions and their results are passed by address, because C compilers
+ * disagree on vectors of 64 bytes. */
 static LLVMValueRef expand_mma(TlLeafCall *call)
 {
     static const char *const NAMES[] = {"mma.a", "mma.b", "mma.c", "mma.d"};

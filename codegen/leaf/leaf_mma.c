@@ -73,7 +73,7 @@ static void put_constraints(TlSbuf *s, const char *prefix, const Registers *r)
         tl_sbuf_putf(s, "%s%s%s", s->len ? "," : "", prefix, r->constraint);
 }
 
-/* What the intrinsic's name ends with; there need not be one. */
+/* The suffix of the intrinsic's name; there may be none. */
 static const char *nvvm_types(const Matrix *m)
 {
     switch ((int)m->type[0]) {
@@ -85,7 +85,7 @@ static const char *nvvm_types(const Matrix *m)
     return a == b ? a : tl_format(m->call->l->arena, "%s.%s", a, b);
 }
 
-/* The operand's registers become arguments; gives their number so far. */
+/* Adds the operand's registers to the arguments; returns the number of arguments so far. */
 static unsigned add_arguments(const Matrix *m, int operand, const Registers *r, LLVMValueRef *args,
                               unsigned n)
 {
@@ -230,7 +230,7 @@ static const char *intrinsic_name(const Matrix *m, TlDtype a, TlDtype b)
     return IU8;
 }
 
-/* Words as LLVM types an operand: vectors of the element, integers of the whole for bytes. */
+/* Converts words to LLVM's type of the operand: a vector of elements, or for bytes one integer. */
 static LLVMValueRef as_operand(const Matrix *m, LLVMValueRef x, TlDtype d)
 {
     LLVMContextRef c = m->call->c;

@@ -50,7 +50,7 @@ static LLVMValueRef build_asm(TlLeafCall *call, Asm *a, LLVMTypeRef result, LLVM
 
 /* ---- loads and stores ---- */
 
-/* How many bits of an access are in registers of which kind. */
+/* How an access is split into registers: their number and kind. */
 typedef struct Shape {
     unsigned n; /* registers: 1, 2, 4 */
     const char *type, *vector, *constraint, *output;
@@ -181,8 +181,8 @@ static void store_shared_where(TlLeafCall *call, LLVMValueRef address, LLVMValue
 
 /* ---- asynchronous copies, loads of a warp ---- */
 
-/* site, pred, slot, offset, address, inside. In the asm: $0 to, $1 from, then what says that
- * nothing is read and all becomes 0, then pred. Rows of 16 bytes go past the first cache. */
+/* site, pred, slot, offset, address, inside. In the asm: $0 to, $1 from, then the flag to read
+ * nothing and write zeros, then pred. Rows of 16 bytes bypass the first-level cache. */
 static void copy_async(TlLeafCall *call)
 {
     unsigned bytes = tl_leaf_info(call->leaf)->size;

@@ -21,9 +21,9 @@ const char *tl_explain_keep(const TlExplain *e, const char *text)
     return text ? tl_strndup(e->out, text, strlen(text)) : "";
 }
 
-tilec_report_place tl_explain_place(const TlExplain *e, TlLoc loc)
+tilec_report_position tl_explain_position(const TlExplain *e, TlLoc loc)
 {
-    tilec_report_place p = {"", "", loc.line, loc.col};
+    tilec_report_position p = {"", "", loc.line, loc.col};
     if (loc.line == 0 || loc.file >= e->ctx->diags.sources.len)
         return p;
     const TlSource *s = &e->ctx->diags.sources.data[loc.file];
@@ -83,7 +83,7 @@ const char *tl_explain_extent(const TlExplain *e, const TlValue *view, uint32_t 
 
 /* ---- what the aligned variant asks ---- */
 
-/* A stride in words: of a dense axis the extents of those behind it. */
+/* A stride as text; for a dense axis, the extents of the axes after it. */
 static const char *stride_text(const TlExplain *e, const TlParam *p, uint32_t axis)
 {
     if (p->stride[axis].kind != TILE_DIM_DENSE)
@@ -95,7 +95,7 @@ static const char *stride_text(const TlExplain *e, const TlParam *p, uint32_t ax
     return s.text ? s.text : "1";
 }
 
-/* Whom a test is about; NULL: no number. */
+/* The subject of a test; NULL: it is no number. */
 static const char *test_subject(const TlExplain *e, const tile_image_test *t)
 {
     const TlKernelInfo *info = e->fn->info;
@@ -184,13 +184,13 @@ static void explain_names(TlExplain *e, const TlKernelCode *code)
 
 /* ---- registers, occupancy ---- */
 
-/* What the target's tools say of all kernels of the code. */
+/* What the target's tools report about the kernels of the code. */
 typedef struct Tools {
     TlCode form;
     const char *words; /* of ptxas; NULL */
     const void *code;
     size_t size;
-    const char *none; /* why nothing is known */
+    const char *none; /* the reason if nothing is known */
 } Tools;
 
 static bool ask_ptxas(const Tools *t, const char *kernel, TlUsage *out)
@@ -203,7 +203,7 @@ static bool ask_hsaco(const Tools *t, const char *kernel, TlUsage *out)
     return t->code && tl_usage_of_hsaco(t->code, t->size, kernel, out);
 }
 
-/* Who tells, by the form of the code. */
+/* The source of figures for each form of code. */
 static const struct {
     const char *name;
     bool (*ask)(const Tools *t, const char *kernel, TlUsage *out);
@@ -279,7 +279,7 @@ static const char *buffer_name(const TlExplain *e, const TlOp *op)
     return slots == 1 ? "buffer" : tl_format(e->out, "buffer of %d slots", slots);
 }
 
-/* An alloc stands where it was made; what it is for shows where it is read. */
+/* An alloc's own position is where it was made; what it is for shows where it is read. */
 static TlLoc buffer_loc(const TlOp *op)
 {
     if (op->opcode == TL_OP_ALLOC)
@@ -299,8 +299,8 @@ static void explain_buffers(TlExplain *e)
         uint64_t bytes = op->opcode == TL_OP_ALLOC ? tl_buf_bytes(op->out[0]->type)
                                                    : tl_op_shared_bytes(e->scratch, op);
         tl_vec_push(e->out, &all,
-                    (tilec_report_buffer){tl_explain_place(e, buffer_loc(op)), buffer_name(e, op),
-                                          (uint64_t)offset, bytes});
+                    (tilec_report_buffer){tl_explain_position(e, buffer_loc(op)),
+                                          buffer_name(e, op), (uint64_t)offset, bytes});
     }
     e->k->buffers = all.data;
     e->k->nbuffers = all.len;
@@ -308,7 +308,7 @@ static void explain_buffers(TlExplain *e)
 
 /* ---- loops ---- */
 
-/* How far ahead of its use what is fetched is put or copied, and in how many slots. */
+/* How many trips ahead of its use something is put or copied, and the number of slots. */
 static void say_fetches(TlSbuf *s, const TlOp *loop)
 {
     int copies = 0, ahead = 0, slots = 0;
@@ -402,7 +402,7 @@ static void explain_loops(TlExplain *e)
         if (op->opcode == TL_OP_WHILE || !tl_const_trips(op, &trips) || trips > INT64_MAX)
             trips = -1;
         tl_vec_push(e->out, &all,
-                    (tilec_report_loop){tl_explain_place(e, op->loc), tl_explain_loops(op),
+                    (tilec_report_loop){tl_explain_position(e, op->loc), tl_explain_loops(op),
                                         (int64_t)trips, loop_text(e, op)});
     }
     e->k->loops = all.data;

@@ -26,7 +26,7 @@ typedef struct TlExplain {
     tilec_report_kernel *k; /* being filled */
 } TlExplain;
 
-tilec_report_place tl_explain_place(const TlExplain *e, TlLoc loc);
+tilec_report_position tl_explain_position(const TlExplain *e, TlLoc loc);
 uint32_t tl_explain_loops(const TlOp *op); /* how many are around it */
 /* "then" or "else" when it is in an if, inside of its innermost loop; else "". */
 const char *tl_explain_branch(const TlOp *op);

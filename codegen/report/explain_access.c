@@ -44,7 +44,7 @@ static void explain_bounds(const TlExplain *e, const TlOp *op, const TlPlace *p,
                     (tilec_report_mask){"address", "--check tests that it is in its array", ""});
 }
 
-/* Coordinates that the layout has and the tile has not. */
+/* Coordinates that the layout has, but not the tile. */
 static void explain_padding(const TlExplain *e, const TlPlace *p, const TlLayout *l, Masks *masks)
 {
     TL_ASSERT(!l || l->nout == p->rank,
@@ -141,7 +141,7 @@ static tilec_report_access explain_access(const TlExplain *e, const TlOp *op)
     const TlLayout *l = p.rank ? tl_op_layout(op) : NULL;
     TlDtype d = p.base->type->dtype;
     uint32_t bytes = (uint32_t)tl_dtype_bytes(d);
-    tilec_report_access a = {.place = tl_explain_place(e, op->loc),
+    tilec_report_access a = {.position = tl_explain_position(e, op->loc),
                              .op = tl_op_info(op->opcode)->text,
                              .param = param_name(e, p.base),
                              .type = tl_dtype_name(d),
@@ -163,7 +163,7 @@ static tilec_report_access explain_access(const TlExplain *e, const TlOp *op)
 
 /* ---- copies in two ways ---- */
 
-/* The code of a copy that one test of its whole tile can decide is there twice. */
+/* The code of a copy exists twice if one test of its whole tile can decide. */
 static void add_access(const TlExplain *e, const TlOp *op, Accesses *all)
 {
     tilec_report_access a = explain_access(e, op);

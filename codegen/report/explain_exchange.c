@@ -27,8 +27,8 @@ static bool passes_layout_on(const TlOp *op)
     return tl_op_info(op->opcode)->flags & (F_ELEM | F_VIEWLIKE) || op->opcode == TL_OP_RESHAPE;
 }
 
-/* What gives a value its layout: an operand that has it too, or what a loop or branch yields. NULL:
- * the value's own op. */
+/* What determines a value's layout: an operand with the same layout, or what a loop or branch
+ * yields. NULL: the value's own op. */
 static const TlValue *layout_from(const TlValue *v)
 {
     const TlOp *op = v->def ? v->def : v->block->parent;
@@ -124,7 +124,8 @@ static uint32_t reads_of(const TlSharedSlots *s, uint32_t n, uint32_t classes)
     return (n * classes + (1u << together) - 1) >> together;
 }
 
-/* n partials of every operand to their slots, and what everybody reads, by `reads` accesses. */
+/* Counts n partials of every operand written to their slots, and what all threads read, by `reads`
+ * accesses. */
 static void add_slots(const TlSharedSlots *s, const TlDtype *work, uint32_t noperands, uint32_t n,
                       int lane_bits, uint32_t reads, tilec_report_exchange *x)
 {
@@ -159,7 +160,7 @@ static void explain_reduce(const TlExplain *e, const TlOp *op, tilec_report_exch
               reads_of(&p->slots, p->nresults, 1u << p->class_bits), x);
 }
 
-/* Totals that a step by one bit exchanges: one of each representative, in every repetition. */
+/* The totals that a step by one bit exchanges: one per representative, in every repetition. */
 static uint32_t totals_of(const TlScanPlan *p, const TlScanStep *step)
 {
     uint32_t n = 0;
@@ -180,8 +181,8 @@ static bool is_last_block(const TlScanPlan *p, const TlScanStep *step, uint32_t 
     return last && (tl_images_moving(&p->x) & above) == 0 && (at & above) == (reverse ? 0 : above);
 }
 
-/* What a step by classes reads. The total of the last class is nobody's business where nothing
- * comes after. */
+/* What a step by classes reads. The total of the last class is not read if nothing comes after
+ * it. */
 static uint32_t class_reads(const TlScanPlan *p, const TlScanStep *step, bool reverse)
 {
     const TlSharedSlots *s = &step->slots;
@@ -223,9 +224,9 @@ static TlBanks dot_write(const TlDotPlan *p, const TlDotSide *s, const TlDotWrit
     uint64_t on = 0;
     for (uint32_t lane = 0; lane < 1u << lane_bits; lane++) {
         k = tl_thread_map(&s->write_k, lane, 0) ^ w->k;
-        uint32_t place =
-            tl_thread_map(&s->write_place, lane, 0) ^ w->place ^ tl_dot_swizzle(s, w->k);
-        at[lane] = (place + (k & mask) * s->row) * bytes;
+        uint32_t cell =
+            tl_thread_map(&s->write_cell, lane, 0) ^ w->cell ^ tl_dot_swizzle(s, w->k);
+        at[lane] = (cell + (k & mask) * s->row) * bytes;
         on |= (uint64_t)((lane & s->skip_lanes) == 0) << lane;
     }
     return tl_banks_count(at, 1 << lane_bits, on, bytes << s->write_bits);
@@ -242,12 +243,12 @@ static void explain_multiply_add(const TlExplain *e, const TlOp *op, tilec_repor
         const TlDotSide *s = &p->side[i];
         for (uint32_t k = 0; k < s->nwrites; k++)
             add_banks(x, dot_write(p, s, &s->writes[k], lane_bits, bytes), 1);
-        TlBanks read = tl_banks_of_map(&s->read_place, bytes, lane_bits, 0, bytes << s->vec_bits);
+        TlBanks read = tl_banks_of_map(&s->read_cell, bytes, lane_bits, 0, bytes << s->vec_bits);
         add_banks(x, read, (uint64_t)s->nvectors * p->k);
     }
 }
 
-/* How many instructions each warp does. */
+/* The number of instructions of each warp. */
 static int64_t instructions_of(const TlOp *op, const TlMma *mma)
 {
     TL_ASSERT(mma->m > 0 && mma->n > 0 && mma->k > 0, "%s has no shape", mma->name);
@@ -270,7 +271,7 @@ static void explain_dot(const TlExplain *e, const TlOp *op, tilec_report_exchang
 
 /* ---- buffers ---- */
 
-/* What one access of a warp does to the banks. */
+/* The bank conflicts of one access of a warp. */
 static TlBanks buffer_banks(const TlBufPlan *p, const TlBufAccess *a, int lane_bits, uint32_t skip,
                             uint32_t bytes)
 {
@@ -385,7 +386,7 @@ void tl_explain_exchanges(TlExplain *e)
         if (!explain_op(e, op, &x))
             continue;
         const TlType *t = tile_of(op);
-        x.place = tl_explain_place(e, op->loc);
+        x.position = tl_explain_position(e, op->loc);
         x.branch = tl_explain_branch(op);
         x.loops = tl_explain_loops(op);
         x.bytes = t ? (uint64_t)tl_type_elems(t) * (uint64_t)tl_dtype_bytes(t->dtype) : 0;

@@ -13,7 +13,7 @@
 
 /* ---- ptxas ---- */
 
-/* The number before `what` in the text up to `end`; 0 when it is not there. */
+/* The number before `what` in the text up to `end`; 0 if there is none. */
 static int number_before(const char *text, const char *end, const char *what)
 {
     const char *at = strstr(text, what);
@@ -153,7 +153,7 @@ static void read_fact(const PackItem *key, const PackItem *value, TlUsage *u)
             *facts[i].to = (int)value->n;
 }
 
-/* One kernel's map of n pairs; is it the one? */
+/* Reads one kernel's map of n pairs; true if it is the kernel that is looked for. */
 static bool read_kernel(Pack *p, uint64_t n, const char *kernel, TlUsage *u)
 {
     bool same = false;

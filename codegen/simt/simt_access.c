@@ -130,7 +130,7 @@ static LLVMValueRef times(TlSimt *g, LLVMValueRef a, LLVMValueRef b)
     return LLVMBuildMul(g->b, a, b, "");
 }
 
-/* One address for the block, and 32 bits that do not change in loops. */
+/* One address for the block, and offsets of 32 bits that do not change in loops. */
 static LLVMValueRef local_address(TlSimt *g, const TlSimtAccess *a, int64_t r)
 {
     LLVMValueRef offset = tl_simt_i32(g, 0);
@@ -312,7 +312,7 @@ static LLVMValueRef is_in_array(TlSimt *g, uint32_t param, LLVMValueRef address,
     return LLVMBuildAnd(g->b, in, there, "");
 }
 
-/* Of the parameter that the base comes from; of any where that is not known. */
+/* Tests against the parameter that the base comes from, or any parameter if that is not known. */
 static LLVMValueRef is_in_its_array(TlSimt *g, const TlSimtAccess *a, LLVMValueRef address,
                                     uint64_t bytes)
 {
@@ -404,7 +404,7 @@ void tl_simt_inside(TlSimt *g, TlOp *op)
 
 /* ---- stores ---- */
 
-/* May two elements of the access be at one place? */
+/* Can two elements of the access be at the same address? */
 static bool may_repeat(const TlPlace *p)
 {
     bool repeats = p->axes == NULL;

@@ -97,6 +97,9 @@ static LLVMValueRef declare(TlSimt *g, const TlOp *op, LLVMTypeRef type)
     TlSbuf text, constraints;
     tl_sbuf_init(&text, g->arena);
     tl_sbuf_init(&constraints, g->arena);
+    if (g->options->target->family->code == TL_CODE_PTX)
+        tl_sbuf_putf(&text, TL_PTX_ASM "%u:%u:%u:%u\n", op->loc.file, op->loc.line, op->loc.col,
+                     op->loc.len);
     add_text(&text, tl_attr(op, TL_ATTR_TEXT)->u.s);
     tl_sbuf_putf(&constraints, "=%c", constraint(g, op->out[0]->type->dtype));
     for (uint32_t i = 0; i < op->nin; i++)

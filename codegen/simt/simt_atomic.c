@@ -32,7 +32,7 @@ static LLVMValueRef leaf(TlSimt *g, const TlSimtAccess *a, LLVMValueRef p, LLVMV
     return tl_simt_leaf(g, tl_simt_sized(TL_LEAF_FAMILY_ATOM, bytes), 7, args);
 }
 
-/* old = *p; *p = combine(old, x) until nobody came between */
+/* old = *p; *p = combine(old, x), repeated until no other thread interfered */
 static LLVMValueRef swap_loop(TlSimt *g, const TlSimtAccess *a, LLVMValueRef p, LLVMValueRef pred,
                               TlCombine kind, int64_t order, LLVMValueRef x)
 {
@@ -111,7 +111,7 @@ static LLVMValueRef scratch_of(TlSimt *g, const TlSimtAccess *a, int64_t r)
     return LLVMBuildAdd(g->b, n, tl_simt_i32(g, (uint32_t)at), "");
 }
 
-/* Everybody gets what the owners have. */
+/* All threads get the owners' values. */
 static void share(TlSimt *g, TlSimtAccess *a, LLVMValueRef *out)
 {
     LLVMValueRef owner = tl_simt_access_owner(g, a);
@@ -126,7 +126,7 @@ static void share(TlSimt *g, TlSimtAccess *a, LLVMValueRef *out)
         LLVMValueRef at = scratch_of(g, a, r), in = NULL;
         if (a->layout)
             in = tl_simt_is_inside(g, a->type, r);
-        if (in) /* padding: some element that is there */
+        if (in) /* padding: any element that exists */
             at = LLVMBuildSelect(
                 g->b, in, at, tl_simt_i32(g, (uint32_t)tl_attr_int(a->op, TL_ATTR_SHARED, 0)), "");
         tl_simt_shared_load(g, &a->elem, at, 1, &out[r]);

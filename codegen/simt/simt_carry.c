@@ -37,8 +37,7 @@ static int least(int a, int b)
     return a < b ? a : b;
 }
 
-/* What a loop's carried value is at first, and what its next one is. A loop is not followed
- * twice. */
+/* The initial and the next value of a loop's carried value. A loop is not followed twice. */
 static int carried_together(const TlSimt *g, const TlOp *loop, uint32_t i, int depth)
 {
     const TlValue *next = tl_in(loop->regions[0]->last, i);

@@ -60,7 +60,7 @@ static LLVMValueRef shuffle_word(Conversion *c, LLVMValueRef word, uint32_t lane
     return tl_simt_shuffle_idx(c->g, &type, word, at);
 }
 
-/* n registers of the result, of one lane. */
+/* n registers of the result, from one lane. */
 static void shuffle_packed(Conversion *c, LLVMValueRef *t, const uint32_t *regs, unsigned n,
                            LLVMValueRef from_lane, LLVMValueRef *u)
 {
@@ -88,7 +88,7 @@ static void shuffle_packed(Conversion *c, LLVMValueRef *t, const uint32_t *regs,
     }
 }
 
-/* Registers of the result that come from one lane go together. */
+/* Registers of the result that come from the same lane are packed together. */
 static void shuffle_all(Conversion *c, LLVMValueRef *t, LLVMValueRef *u)
 {
     const TlConvert *p = c->plan;

@@ -2,7 +2,7 @@
  * its predicate holds. Only the owner of an element speaks of it. */
 #include "codegen/simt/simt_access.h"
 
-/* Where `text` stands in the text table, followed by `shape` for prints. */
+/* The index of `text` in the text table, followed by `shape` for prints. */
 static LLVMValueRef text_index(TlSimt *g, const char *text, const char *shape)
 {
     uint32_t n = (uint32_t)g->code->texts.len;

@@ -22,7 +22,7 @@ typedef struct Dot {
 typedef struct Writer {
     int side;
     uint32_t first, count; /* rows of this round */
-    TlSimtLinear place, k, row;
+    TlSimtLinear cell, k, row;
     LLVMValueRef owner;
 } Writer;
 
@@ -44,14 +44,14 @@ static LLVMValueRef in_round(const Dot *d, const Writer *w, uint32_t k, bool *ou
     return LLVMBuildICmp(b, LLVMIntULT, x, tl_simt_i32(d->g, w->count), "");
 }
 
-/* i1: does the accumulator have the place? NULL: always. */
-static LLVMValueRef has_place(const Dot *d, const Writer *w, int32_t reg)
+/* i1: does the accumulator have the cell? NULL: always. */
+static LLVMValueRef has_cell(const Dot *d, const Writer *w, int32_t reg)
 {
     const TlDotSide *s = &d->p->side[w->side];
     const TlLayout *l = tl_in(d->op, (uint32_t)w->side)->type->layout;
     const TlLayout *acc = d->op->out[0]->type->layout;
     LLVMValueRef all = NULL;
-    for (int i = 0; s->checks_place && i < l->nout; i++) {
+    for (int i = 0; s->checks_cell && i < l->nout; i++) {
         int32_t end = tl_layout_extent(acc, i);
         if (i == d->p->k_dim[w->side] || tl_layout_extent(l, i) <= end)
             continue;
@@ -84,11 +84,11 @@ static void write_vector(const Dot *d, const Writer *w, const TlDotWrite *x)
     pred = tl_simt_both(d->g, w->owner, in_round(d, w, x->k, &never));
     if (never)
         return;
-    pred = tl_simt_both(d->g, pred, has_place(d, w, x->regs[0]));
+    pred = tl_simt_both(d->g, pred, has_cell(d, w, x->regs[0]));
     for (int e = 0; e < 1 << s->write_bits; e++)
         v[e] = d->operand[w->side][x->regs[e]];
-    uint32_t c = (x->place ^ tl_dot_swizzle(s, x->k)) * d->bytes;
-    LLVMValueRef at = tl_simt_linear_at(d->g, &w->place, c, d->scratch + s->base);
+    uint32_t c = (x->cell ^ tl_dot_swizzle(s, x->k)) * d->bytes;
+    LLVMValueRef at = tl_simt_linear_at(d->g, &w->cell, c, d->scratch + s->base);
     at = LLVMBuildAdd(d->g->b, at, row_of(d, w, x->k), "");
     tl_simt_shared_store(d->g, &d->type, at, pred, 1 << s->write_bits, v);
 }
@@ -100,7 +100,7 @@ static void write_side(const Dot *d, int side, uint32_t round)
     Writer w = {.side = side, .first = round * d->p->rows, .count = d->p->rows};
     if (w.first + w.count > d->p->k)
         w.count = d->p->k - w.first;
-    w.place = tl_simt_linear(g, &s->write_place, g->lane_bits, g->warp_bits, d->bytes);
+    w.cell = tl_simt_linear(g, &s->write_cell, g->lane_bits, g->warp_bits, d->bytes);
     w.k = tl_simt_linear(g, &s->write_k, g->lane_bits, g->warp_bits, 1);
     w.owner = tl_simt_without(g, s->skip_lanes, s->skip_warps);
     LLVMValueRef k = w.k.thread;
@@ -115,8 +115,8 @@ static void write_side(const Dot *d, int side, uint32_t round)
 
 /* Where a side's vectors are, without what depends on k. */
 typedef struct Reader {
-    TlSimtLinear place;
-    LLVMValueRef *guarded; /* by vector: the whole place, in bytes; NULL: it is linear */
+    TlSimtLinear cell;
+    LLVMValueRef *guarded; /* by vector: the whole cell, in bytes; NULL: it is linear */
 } Reader;
 
 static LLVMValueRef is_inside(const Dot *d, int side, int64_t reg)
@@ -137,13 +137,13 @@ static Reader make_reader(const Dot *d, int side)
 {
     TlSimt *g = d->g;
     const TlDotSide *s = &d->p->side[side];
-    Reader r = {tl_simt_linear(g, &s->read_place, g->lane_bits, g->warp_bits, d->bytes), NULL};
+    Reader r = {tl_simt_linear(g, &s->read_cell, g->lane_bits, g->warp_bits, d->bytes), NULL};
     if (!s->checks_vector)
         return r;
     r.guarded = TL_NEW_ARRAY(g->arena, LLVMValueRef, s->nvectors);
     for (uint32_t i = 0; i < s->nvectors; i++) {
         LLVMValueRef at =
-            LLVMBuildXor(g->b, r.place.thread, tl_simt_i32(g, s->vectors[i] * d->bytes), "");
+            LLVMBuildXor(g->b, r.cell.thread, tl_simt_i32(g, s->vectors[i] * d->bytes), "");
         r.guarded[i] =
             LLVMBuildSelect(g->b, is_inside(d, side, s->vector_reg[i]), at, tl_simt_i32(g, 0), "");
     }
@@ -193,14 +193,14 @@ static LLVMValueRef *read_row(const Dot *d, int side, const Reader *r, const TlS
     LLVMValueRef *out = TL_NEW_ARRAY(g->arena, LLVMValueRef, s->nvectors << s->vec_bits), x[16];
     LLVMValueRef row = LLVMBuildMul(g->b, rows->k, tl_simt_i32(g, unit), "");
     for (uint32_t i = 0; i < s->nvectors; i++) {
-        TlSimtLinear place = {r->place.thread, r->place.bits | swizzle->bits};
+        TlSimtLinear cell = {r->cell.thread, r->cell.bits | swizzle->bits};
         uint32_t c = fixed / vector * vector;
         if (r->guarded)
-            place = (TlSimtLinear){r->guarded[i], ~0u};
+            cell = (TlSimtLinear){r->guarded[i], ~0u};
         else
             c ^= s->vectors[i] * d->bytes;
-        place.thread = LLVMBuildXor(g->b, place.thread, swizzle->thread, "");
-        LLVMValueRef at = LLVMBuildAdd(g->b, tl_simt_linear_at(g, &place, c, base), row, "");
+        cell.thread = LLVMBuildXor(g->b, cell.thread, swizzle->thread, "");
+        LLVMValueRef at = LLVMBuildAdd(g->b, tl_simt_linear_at(g, &cell, c, base), row, "");
         tl_simt_shared_load(g, &d->type, at, (int)n, x);
         for (uint32_t e = 0; e < n; e++)
             out[i * n + e] = x[e ^ turned];

@@ -40,7 +40,7 @@ LLVMValueRef tl_simt_thread_xor(TlSimt *g, int lane_bits, const uint32_t *lane, 
     return linear(g, sum, g->warp, warp_bits, warp);
 }
 
-/* What a layout gives in this thread: per output the XOR part and the bits it may have. */
+/* The coordinates of a layout in this thread: per output the XOR part and the bits it may have. */
 typedef struct Part {
     LLVMValueRef value[TL_LAYOUT_MAX_OUT];
     uint32_t bits[TL_LAYOUT_MAX_OUT];
@@ -54,7 +54,7 @@ static int images(const TlLayout *l, TlInDim in, int out, uint32_t *image)
     return n;
 }
 
-/* Built in the entry block, so that it is there wherever the layout is used. */
+/* Built in the entry block, so that it dominates every use of the layout. */
 static Part *part_of(TlSimt *g, const TlLayout *l)
 {
     Part *p = tl_map_get_ptr(&g->thread_part, l);

@@ -37,7 +37,7 @@ LLVMValueRef tl_simt_leaf(TlSimt *g, tl_leaf leaf, unsigned nargs, LLVMValueRef 
     if (class_ != TL_LEAF_CLASS_PURE)
         all[n++] = new_site(g, leaf);
     if (class_ == TL_LEAF_CLASS_DEBUG)
-        tl_gen_slot(&g->gen, TILE_SLOT_DEBUG, 0, 0); /* a GPU's expansion finds it there */
+        tl_gen_slot(&g->gen, TILE_SLOT_DEBUG, 0, 0); /* the GPU's expansion finds it there */
     for (unsigned i = 0; i < nargs; i++)
         all[n++] = args[i];
     TL_ASSERT(n == LLVMCountParams(f), "leaf %s with %u operands", tl_leaf_name(leaf), n);
@@ -166,7 +166,7 @@ static LLVMValueRef from_element(TlSimt *g, const TlType *type, LLVMValueRef x)
     return type->ptr ? LLVMBuildIntToPtr(g->b, x, g->ptr, "") : tl_gen_from_mem(&g->gen, type, x);
 }
 
-/* How many elements a word of n has. */
+/* The number of elements in a word of n. */
 static unsigned elements_of_word(const TlType *type, unsigned n)
 {
     uint64_t bytes = tl_gen_elem_bytes(type);
@@ -185,7 +185,7 @@ static LLVMValueRef element(TlSimt *g, LLVMValueRef vector, unsigned i)
     return LLVMBuildExtractElement(g->b, vector, tl_simt_i32(g, i), "");
 }
 
-/* The vector whose elements these are, all of them and in order; NULL: there is none. */
+/* The vector of exactly these elements in this order; NULL: there is none. */
 static LLVMValueRef vector_of(LLVMValueRef *x, unsigned n)
 {
     for (unsigned i = 0; i < n; i++)

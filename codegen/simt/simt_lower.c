@@ -119,7 +119,7 @@ void tl_simt_user_combine(TlSimt *g, const TlOp *op, uint32_t n, LLVMValueRef *a
 
 /* ---- the program's place on the grid ---- */
 
-/* A leaf that gives an index below `end`, which LLVM is told. */
+/* A leaf that returns an index below `end`; LLVM gets the range. */
 static LLVMValueRef bounded_index(TlSimt *g, tl_leaf leaf, uint32_t end)
 {
     LLVMValueRef x = tl_simt_leaf(g, leaf, 0, NULL);
@@ -130,7 +130,7 @@ static LLVMValueRef bounded_index(TlSimt *g, tl_leaf leaf, uint32_t end)
     return x;
 }
 
-/* All of it fits 32 bits: a launch has fewer than 2^31 programs. */
+/* Everything fits 32 bits: a launch has fewer than 2^31 programs. */
 static LLVMValueRef extent_of_grid(TlSimt *g, uint32_t axis)
 {
     return LLVMBuildTrunc(g->b, tl_gen_slot(&g->gen, TILE_SLOT_NPID, 0, axis), g->i32, "");
@@ -263,7 +263,7 @@ static void lower_reshape(TlSimt *g, TlOp *op)
         int64_t s = 0;
         if (x->type->rank && v->type->rank)
             s = tl_layout_reshape_source(x->type, v->type, r);
-        out[r] = from[s < 0 ? 0 : s]; /* padding holds anything */
+        out[r] = from[s < 0 ? 0 : s]; /* padding may hold anything */
     }
 }
 
@@ -350,7 +350,7 @@ static void lower_block(TlSimt *g, TlBlock *block)
 
 /* ---- kernels ---- */
 
-/* A slot's value until finish_function: something that nothing folds. */
+/* A placeholder for a slot's value until finish_function, which nothing folds. */
 static LLVMValueRef load_slot(TlGen *gen, uint32_t n, tile_slot_kind kind)
 {
     TlSimt *g = (TlSimt *)gen; /* gen is its first member */

@@ -27,7 +27,7 @@ typedef struct Mma {
     tl_mma_kind kind;
 } Mma;
 
-/* Where a block begins. */
+/* The start of a block. */
 typedef struct Block {
     int32_t batch, row, column;
 } Block;
@@ -76,7 +76,7 @@ static LLVMValueRef has_k(const Mma *m, int operand, uint32_t e, int32_t left)
     return tl_simt_linear_below(m->g, &k, (uint32_t)at[dim], (uint32_t)left);
 }
 
-/* f32 as the instruction takes it. */
+/* An f32 in the instruction's format. */
 static LLVMValueRef rounded(const Mma *m, int operand, LLVMValueRef x)
 {
     if (m->kind != TL_MMA_M16N8 || m->mma->type[operand] != TL_F32 || operand == TL_MMA_C ||
@@ -95,7 +95,7 @@ static LLVMValueRef register_value(const Mma *m, int operand, int64_t reg)
     return m->g->regs[v->id][reg];
 }
 
-/* What a lane gives to the instruction of one block. */
+/* The operand of a lane for the instruction of one block. */
 static LLVMValueRef gather(const Mma *m, int operand, Block block, int32_t left)
 {
     LLVMValueRef x[MAX_FRAGMENT];
@@ -129,7 +129,7 @@ static Blocks find_blocks(const Mma *m, int operand, int32_t rows, int32_t colum
     return found;
 }
 
-/* Parts of an operand, made when first asked for. */
+/* Parts of an operand, made when first needed. */
 static LLVMValueRef part(const Mma *m, TlMap *made, int operand, Block block, int32_t left)
 {
     uint64_t key = (uint64_t)block.batch << 44 ^ (uint64_t)block.row << 22 ^

@@ -12,7 +12,7 @@ typedef struct Reduction {
 
 /* ---- own registers ---- */
 
-/* Halves upon halves; in order of the axis, so that what may be padding comes last. */
+/* Combines halves repeatedly, in the order of the axis, so that possible padding comes last. */
 static TlSimtPartial fold(const Reduction *r, TlSimtPartial *x, uint32_t n)
 {
     for (; n > 1; n = (n + 1) / 2)
@@ -45,7 +45,7 @@ static void combine_own(Reduction *r)
 
 /* ---- lanes ---- */
 
-/* What all partials of a step depend on, once. */
+/* What all partials of a step share. */
 typedef struct Step {
     const TlReduceStep *s;
     TlSimtLinear least;
@@ -98,7 +98,7 @@ static void combine_lanes(Reduction *r, const TlReduceStep *s)
 
 /* ---- classes ---- */
 
-/* n results at once, as they lie side by side. */
+/* n results at once, which are adjacent. */
 static void combine_read(Reduction *r, uint32_t k)
 {
     const TlSharedSlots *s = &r->p->slots;

@@ -33,7 +33,7 @@ static uint32_t coordinate_of(const Scan *s, uint32_t reg)
     return (uint32_t)v & ((1u << s->p->axis_bits) - 1);
 }
 
-/* How much of the chunk is inside in the register's repetition. */
+/* How many coordinates of the chunk are inside in the register's repetition. */
 static uint32_t limit_of(const Scan *s, uint32_t reg)
 {
     uint32_t rep = reg / s->p->rep_unit % (uint32_t)s->p->reps;
@@ -114,10 +114,10 @@ static LLVMValueRef is_later(const Scan *s, uint32_t reg, int bit)
     return flip ? LLVMBuildNot(s->c.g->b, x, "") : x;
 }
 
-/* Everything that a step needs of the totals, by representative. */
+/* The totals that a step needs, by representative. */
 typedef struct Gain {
     TlSimtPartial before; /* total of what comes before the block */
-    LLVMValueRef gains;   /* i1: is there anything? */
+    LLVMValueRef gains;   /* i1: is there any? */
     TlSimtPartial total;  /* new */
 } Gain;
 
@@ -240,7 +240,7 @@ static void scan_step(Scan *s, const TlScanStep *step, const uint32_t *next_rep)
 
 /* ---- repetitions ---- */
 
-/* All that come before in other repetitions, for one register number. */
+/* The total of all earlier repetitions, for one register number. */
 static void chain(Scan *s, uint32_t reg)
 {
     uint32_t n = (uint32_t)s->p->reps;

@@ -13,7 +13,7 @@
 #include "ir/plan/mma.h"
 #include "ir/plan/staged_plan.h"
 
-/* A slot of a buffer and how this thread comes to its places. */
+/* A slot of a buffer and this thread's offsets in it. */
 typedef struct Slot {
     TlSimt *g;
     const TlType *buf;
@@ -46,7 +46,7 @@ static Slot slot_of(TlSimt *g, const TlValue *buf, const TlValue *number, const 
     return s;
 }
 
-/* Both are small and not negative. */
+/* Adds two offsets: both are small and not negative. */
 static LLVMValueRef plus(TlSimt *g, LLVMValueRef a, LLVMValueRef b)
 {
     if (!a || !b)
@@ -58,7 +58,7 @@ static LLVMValueRef plus(TlSimt *g, LLVMValueRef a, LLVMValueRef b)
 }
 
 /* Counted from the slot's start. */
-static LLVMValueRef place_in_slot(const Slot *s, const TlBufAccess *a)
+static LLVMValueRef offset_in_slot(const Slot *s, const TlBufAccess *a)
 {
     TlSimt *g = s->g;
     uint32_t mixed = a->inner & s->inner.bits, rest = s->at + a->outer + a->inner - mixed;
@@ -75,9 +75,9 @@ static LLVMValueRef place_in_slot(const Slot *s, const TlBufAccess *a)
     return rest || !at ? plus(g, at, tl_simt_i32(g, rest)) : at;
 }
 
-static LLVMValueRef place_of(const Slot *s, const TlBufAccess *a)
+static LLVMValueRef offset_of(const Slot *s, const TlBufAccess *a)
 {
-    return plus(s->g, place_in_slot(s, a), s->start);
+    return plus(s->g, offset_in_slot(s, a), s->start);
 }
 
 static LLVMValueRef start_of(const Slot *s)
@@ -108,7 +108,7 @@ static void put_registers(const Slot *s, const TlType *tile, LLVMValueRef *regs)
         for (uint32_t e = 0; e < s->plan->nregs; e++)
             x[e] = regs[a->regs[e]];
         LLVMValueRef pred = tl_simt_both(g, owner, is_in_buffer(s, tile, a));
-        tl_simt_shared_store(g, &elem, place_of(s, a), pred, (int)s->plan->nregs, x);
+        tl_simt_shared_store(g, &elem, offset_of(s, a), pred, (int)s->plan->nregs, x);
     }
 }
 
@@ -127,11 +127,11 @@ void tl_simt_put(TlSimt *g, TlOp *op)
 
 /* ---- get ---- */
 
-/* What lies past the end is read where something surely is: at the beginning of the slot. */
-static LLVMValueRef guarded_place(const Slot *s, const TlType *tile, const TlBufAccess *a)
+/* Elements past the end are read at the beginning of the slot, which exists. */
+static LLVMValueRef guarded_offset(const Slot *s, const TlType *tile, const TlBufAccess *a)
 {
     TlSimt *g = s->g;
-    LLVMValueRef at = place_of(s, a);
+    LLVMValueRef at = offset_of(s, a);
     LLVMValueRef inside = a->guarded ? tl_simt_is_inside(g, tile, a->regs[0]) : NULL;
     if (!inside)
         return at;
@@ -151,7 +151,7 @@ static void get_matrices(const Slot *s, const TlBufAccess *a, const TlType *elem
 {
     TlSimt *g = s->g;
     int words = s->plan->words, in_word = (int)s->plan->nregs / words;
-    LLVMValueRef at[] = {start_of(s), place_in_slot(s, a)},
+    LLVMValueRef at[] = {start_of(s), offset_in_slot(s, a)},
                  all = tl_simt_leaf(g, matrix_leaf(s->plan), 2, at);
     for (int w = 0; w < words; w++) {
         LLVMValueRef word = all;
@@ -183,7 +183,7 @@ static void read_access(TlSimt *g, Read *r, uint32_t i)
     TlLoc outer = g->loc;
     g->loc = r->loc;
     if (p->kind == TL_BUF_VECTOR)
-        tl_simt_shared_load(g, &r->elem, guarded_place(&r->slot, r->tile->type, a), (int)p->nregs,
+        tl_simt_shared_load(g, &r->elem, guarded_offset(&r->slot, r->tile->type, a), (int)p->nregs,
                             x);
     else
         get_matrices(&r->slot, a, &r->elem, x);
@@ -294,7 +294,7 @@ static void begin_access(Copy *c, const TlBufAccess *a)
     inside = tl_simt_access_ask(g, &c->from, inside, address, bytes);
     LLVMValueRef args[6] = {tl_simt_pred_or_true(g, pred),
                             start_of(&c->to),
-                            place_in_slot(&c->to, a),
+                            offset_in_slot(&c->to, a),
                             address,
                             tl_simt_pred_or_true(g, inside),
                             tl_simt_access_hints(g, c->from.op)};
@@ -345,7 +345,7 @@ static void prepare_copy(TlSimt *g, TlOp *op, Copy *c)
 }
 
 /* i1: are the tiles in bounds along the axes that `whole` lists? NULL: it lists none. The other
- * tests are made here, for both ways to use. */
+ * tests are made here, for use in both branches. */
 static LLVMValueRef are_inside(TlSimt *g, Copy *copies, uint32_t n)
 {
     LLVMValueRef all = NULL;
@@ -364,10 +364,10 @@ static bool is_async(const TlOp *op)
     return op && op->opcode == TL_OP_COPY && tl_attr(op, TL_ATTR_ASYNC);
 }
 
-/* Adjacent asynchronous copies start together: where all of them are in bounds along the axes that
+/* Adjacent asynchronous copies start together: if all of them are in bounds along the axes that
  * `whole` lists, without tests along these axes. At the end of a view, everything is computed
- * again: if the two ways shared addresses, ptxas would merge them into one, with each copy twice,
- * under predicates. */
+ * again: if the two branches shared addresses, ptxas would merge them into one, with each copy
+ * twice, under predicates. */
 static void begin_together(TlSimt *g, TlOp *first)
 {
     uint32_t n = 0, most = 0;

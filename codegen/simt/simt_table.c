@@ -85,7 +85,7 @@ static void write_round(const Table *t, LLVMValueRef first)
     tl_simt_barrier(t->g);
 }
 
-/* What reads do with a round: n values become n others. */
+/* A reading step of a round: it turns n values into n others. */
 typedef void ReadRound(const Table *t, LLVMValueRef first, void *user, LLVMValueRef *values);
 
 /* Several rounds are a loop that carries the values:
@@ -161,7 +161,7 @@ static LLVMValueRef index_of(const Table *t, int64_t reg, uint32_t extent, LLVMV
     return is_wide ? LLVMBuildTrunc(g->b, x, g->i32, "") : x;
 }
 
-/* What is in another round, outside, or padding, reads element 0 of this one instead. */
+/* Elements in another round, outside, or padding read element 0 of this round instead. */
 static void gather_round(const Table *t, LLVMValueRef first, void *user, LLVMValueRef *values)
 {
     LLVMBuilderRef b = t->g->b;

@@ -18,8 +18,7 @@ static void on_fatal(const char *reason)
 {
     if (tl_guard_current())
         tl_fault(TL_FAULT_LLVM, "LLVM: %s", reason);
-    /* else no compilation of ours is running: LLVM goes on to end the host, as it would without
-     * us */
+    /* otherwise no compilation of ours is running, and LLVM ends the host as it would without us */
 }
 
 static void initialise(void)
@@ -131,7 +130,7 @@ static void set_machine(TlLlvm *l, const char *triple, const char *cpu, const ch
     bool native = !*cpu;
     if (!*triple)
         triple = tl_llvm_host_triple(l->arena);
-    /* by name a CPU has features that no row has; only its timing is taken from it */
+    /* a CPU's name implies features that no row lists: only its scheduling model is used */
     l->cpu = !native ? cpu : strncmp(triple, "x86_64", 6) ? "generic" : "x86-64";
     l->tune = native ? take(l->arena, LLVMGetHostCPUName()) : NULL;
     l->features = native ? tl_llvm_host_features(l->arena) : features;
@@ -171,7 +170,7 @@ static unsigned length_of(LLVMBasicBlockRef block)
     return n;
 }
 
-/* How long a function is. */
+/* The length of a function. */
 typedef struct Size {
     unsigned instructions, blocks;
 } Size;
@@ -185,7 +184,7 @@ static Size size_of(LLVMValueRef function)
     return size;
 }
 
-/* May code generation have its time with one this long? */
+/* May a function of this length be optimised at leisure? */
 static bool fits(const TlLlvm *l, Size size)
 {
     static const struct {
@@ -253,7 +252,7 @@ void tl_llvm_link_text(TlLlvm *l, const char *text, size_t size)
     }
     LLVMSetModuleDataLayout(prelude, LLVMGetModuleDataLayout(l->module));
     LLVMSetTarget(prelude, LLVMGetTarget(l->module));
-    LLVMLinkModules2(l->module, prelude); /* takes it; trouble goes to on_diagnostic */
+    LLVMLinkModules2(l->module, prelude); /* takes ownership; problems go to on_diagnostic */
     for (LLVMValueRef f = LLVMGetFirstFunction(l->module); f; f = LLVMGetNextFunction(f))
         if (!LLVMIsDeclaration(f) && !strncmp(LLVMGetValueName2(f, &n), "tl.", 3))
             LLVMSetLinkage(f, LLVMInternalLinkage);
@@ -298,9 +297,9 @@ static size_t pass_length(const char *passes)
     return n;
 }
 
-/* Each pass of the pipeline by itself, so that each has its time. What function(...) holds is run
- * over all functions before what follows it: such passes look at one function only, so the code
- * stays the same. */
+/* Runs each pass of the pipeline separately, so that each is timed. The passes in function(...) run
+ * over all functions before the next pass: they look at one function only, so the code is the
+ * same. */
 static void run_each(TlLlvm *l, const char *passes)
 {
     static const char FUNCTION[] = "function(";
@@ -352,7 +351,7 @@ static LLVMTypeRef type_in(LLVMContextRef c, LLVMTypeRef t)
     }
 }
 
-/* A function with the asm alone, on any operands. */
+/* A function that contains only the asm, with arbitrary operands. */
 static LLVMModuleRef asm_module(const TlLlvm *l, LLVMContextRef c, const char *text,
                                 size_t text_size, const char *constraints,
                                 size_t constraints_size, LLVMTypeRef type)
@@ -413,7 +412,7 @@ static void retarget(LLVMBasicBlockRef from, LLVMBasicBlockRef to)
     }
 }
 
-/* How many of a block's first instructions may not be parted: phis, and an entry block's frame. */
+/* How many of a block's first instructions must stay together: phis, and an entry block's frame. */
 static unsigned head_of(LLVMBasicBlockRef block)
 {
     unsigned head = 0, n = 0;

@@ -144,6 +144,16 @@ const char *tl_pipeline(TlArena *arena, const TlPipelineFacts *f)
     return s.text;
 }
 
+const char *tl_pipeline_around(void)
+{
+    static const char around[] = ""
+#define STEP(pass, targets, when, from)
+#define AROUND(pass, targets, when, from) pass ","
+#include "codegen/target/pipeline.def"
+        ;
+    return around;
+}
+
 /* ---- facts ---- */
 
 TlCode tl_target_code(const TlTarget *t, bool emulate)

@@ -74,6 +74,7 @@ typedef struct TlPipelineFacts {
     const char *passes; /* --passes; NULL: the target's */
 } TlPipelineFacts;
 const char *tl_pipeline(TlArena *arena, const TlPipelineFacts *facts); /* comma-separated passes */
+const char *tl_pipeline_around(void); /* the AROUND rows of pipeline.def: "ring,add-variants," */
 
 bool tl_target_has_proof(const TlTarget *t, tl_leaf leaf); /* proven.def */
 #endif

@@ -38,7 +38,7 @@ size_t tl_interp_bytes(const TlType *t)
     case TL_TILE: return bytes;
     case TL_VIEW: return sizeof(TlInterpView);
     case TL_BUF: return bytes * (size_t)t->slots;
-    case TL_TOKEN: return 1; /* nobody asks what it is */
+    case TL_TOKEN: return 1; /* its value is never read */
     }
     TL_UNREACHABLE("type kind %d", (int)t->kind);
 }
@@ -141,7 +141,7 @@ static void run_op(TlInterp *in, const TlOp *op)
 
 static bool must_stop(TlInterp *in)
 {
-    enum { POLL = 1 << 20 }; /* about a millisecond of work */
+    enum { POLL = 1 << 20 }; /* about a millisecond of work each */
     const TlInterpHooks *hooks = &in->options->hooks;
     if (in->work < POLL || !hooks->stop)
         return false;

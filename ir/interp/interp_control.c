@@ -35,7 +35,7 @@ static void swap_slots(TlSlot *a, TlSlot *b)
     *b = old;
 }
 
-/* The value dies with its block, so that its memory may change hands. */
+/* The value goes out of scope with its block, so its memory may be taken over. */
 static bool may_move(const TlUse *from, uint32_t i, const TlBlock *block)
 {
     const TlValue *v = from[i].value;
@@ -47,7 +47,7 @@ static bool may_move(const TlUse *from, uint32_t i, const TlBlock *block)
     return true;
 }
 
-static void stage_copy(TlInterp *in, const TlValue *to, const TlValue *from)
+static void copy_next(TlInterp *in, const TlValue *to, const TlValue *from)
 {
     TlSlot *slot = tl_interp_slot(in, to);
     size_t bytes = tl_interp_bytes(to->type);
@@ -64,14 +64,15 @@ static void take_spare(TlSlot *slot)
     *slot = (TlSlot){old.spare, old.data, old.spare_size, old.size};
 }
 
-/* to[0..n) = from[0..n) all at once: a source may be another target (a loop that swaps its carried
- * values). First everything that must be copied goes to the targets' spares, then names change. */
+/* to[0..n) = from[0..n), all at once: a source may also be a target (a loop that swaps its carried
+ * values). First, whatever must be copied goes to the targets' spare memory; then the names
+ * change. */
 static void assign(TlInterp *in, TlValue *const *to, const TlUse *from, uint32_t n,
                    const TlBlock *leaving)
 {
     for (uint32_t i = 0; i < n; i++)
         if (to[i] != from[i].value && !may_move(from, i, leaving))
-            stage_copy(in, to[i], from[i].value);
+            copy_next(in, to[i], from[i].value);
     for (uint32_t i = 0; i < n; i++) {
         if (to[i] == from[i].value)
             continue;
@@ -240,7 +241,7 @@ void tl_eval_ASSERT(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileDat
         tl_interp_fail(in, op, TL_FAIL_ASSERT, "%s", tl_attr(op, TL_ATTR_TEXT)->u.s);
 }
 
-/* One program is one thread of control here: its accesses are in order already. */
+/* A program is one thread of control here, so its accesses are already in order. */
 void tl_eval_BARRIER(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
 {
     (void)in, (void)op, (void)x, (void)y;

@@ -135,7 +135,7 @@ FLOAT(BF16, uint16_t, tl_bf16_to_f32, tl_f32_to_bf16, f, f)
 FLOAT(F32, float, SAME, SAME, f, f)
 FLOAT(F64, double, SAME, SAME, , )
 
-/* A sign is a bit: NaN payloads stay. */
+/* Only the sign bit changes: NaN payloads are kept. */
 UNARY(neg_F16, uint16_t, p ^ 0x8000)
 UNARY(neg_F32, uint32_t, p ^ 0x80000000)
 UNARY(neg_F64, uint64_t, p ^ 0x8000000000000000)
@@ -143,7 +143,7 @@ UNARY(abs_F16, uint16_t, p & 0x7fff)
 UNARY(abs_F32, uint32_t, p & 0x7fffffff)
 UNARY(abs_F64, uint64_t, p & 0x7fffffffffffffff)
 
-/* Correctly rounded but for a few: f64 in between. */
+/* Computed in f64: correctly rounded in all but a few cases. */
 UNARY(exp2_f32, float, (float)exp2((double)p))
 
 /* ---- the table ------------------------------------------------------------------------------- */
@@ -266,8 +266,8 @@ EVAL_BINARY(GT)
 EVAL_BINARY(GE)
 /* clang-format on */
 
-/* The amount may have another integer type. Its low bits are all that counts, and a wrapping cast
- * keeps them. */
+/* The amount may have another integer type. Only its low bits count, and a wrapping cast keeps
+ * them. */
 static void shift(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
 {
     TlDtype d = x[0].type->dtype, by = x[1].type->dtype;
@@ -317,7 +317,7 @@ EVAL(SELECT)
     const uint8_t *c = x[0].data;
     int64_t n = tl_type_elems(y[0].type);
     size_t bytes = tl_interp_elem_bytes(y[0].type);
-    if (tl_type_elems(x[0].type) != n) { /* a scalar condition chooses the whole tile */
+    if (tl_type_elems(x[0].type) != n) { /* a scalar condition selects the whole tile */
         memcpy(y[0].data, c[0] ? x[1].data : x[2].data, bytes * (size_t)n);
         return;
     }
@@ -327,7 +327,7 @@ EVAL(SELECT)
     }
 }
 
-/* Nobody here knows what the instructions do: the result is poison. */
+/* The interpreter does not know what the instructions do: the result is poison. */
 void tl_eval_ASM(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
 {
     enum { POISON = 0xAB };

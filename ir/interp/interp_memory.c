@@ -133,7 +133,7 @@ void tl_eval_VIEW_PTR(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileD
 
 /* ---- the elements of a place ----------------------------------------------------------------- */
 
-/* One axis of a view access: `count` positions, each for `inner` neighbouring elements of the
+/* One axis of a view access: `count` positions, each for `inner` adjacent elements of the
  * result. */
 typedef struct AxisTable {
     int64_t count, inner;
@@ -150,7 +150,7 @@ static int64_t axis_count(const TlPlace *p, uint32_t a)
     return tl_type_elems(p->index[a].value->type);
 }
 
-/* Product of the result's dimensions after those that axis a gives. */
+/* Product of the result's dimensions after those that come from axis a. */
 static int64_t axis_inner(const TlPlace *p, uint32_t a)
 {
     int64_t inner = 1;
@@ -320,7 +320,7 @@ static void check_promise(TlInterp *in, const TlOp *op, const TlAccess *access, 
     }
 }
 
-/* Elements outside of their memory are reported, the first of an op, and left out. */
+/* Elements outside of their memory are left out; the first one of an op is reported. */
 static void check_bounds(TlInterp *in, const TlOp *op, TlAccess *access, const char *verb)
 {
     bool reported = false;
@@ -341,7 +341,8 @@ static uint8_t *shadow_of(const TlInterp *in, TlInterpPtr p)
     return in->args[p.arg].shadow + (p.address - (uint64_t)(uintptr_t)in->args[p.arg].address);
 }
 
-/* Other programs may set shadow bytes meanwhile: single bytes, read and written as such. */
+/* Other programs may set shadow bytes at the same time: they are read and written as single
+ * bytes. */
 static bool is_written(const uint8_t *shadow, size_t bytes)
 {
     for (size_t i = 0; i < bytes; i++)
@@ -423,7 +424,7 @@ static void move_element(void *y, const void *p, size_t bytes)
     }
 }
 
-/* What elements that are not loaded read as. */
+/* The value of elements that are not loaded. */
 static void fill_other(TlInterp *in, const TlAccess *access, void *y)
 {
     static const uint64_t zero;
@@ -442,7 +443,7 @@ static void fill_other(TlInterp *in, const TlAccess *access, void *y)
                    (void *)(uintptr_t)(access->origin.address + access->offset[e] * sizeof(T)),    \
                    sizeof(T));
 
-/* The usual case: elements of a view, whole bytes. */
+/* The common case: elements of a view that are whole bytes. */
 static void load_view(const TlAccess *access, void *y)
 {
     switch (access->bytes) {
@@ -490,7 +491,7 @@ static void store_nibble(TlInterpPtr p, uint8_t value)
     memcpy(host(p), &byte, 1);
 }
 
-/* Where places repeat, the last in row-major order stays. */
+/* If places repeat, the last value in row-major order stays. */
 void tl_eval_STORE(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
 {
     (void)x, (void)y;

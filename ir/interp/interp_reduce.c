@@ -62,7 +62,7 @@ static bool is_plain_arithmetic(const TlBlock *block)
     return true;
 }
 
-/* A value of the combiner as n lanes; one from outside is the same in each. */
+/* A value of the combiner in n lanes; a value from outside is the same in each of them. */
 static TlTileData lane_operand(TlInterp *in, const TlBlock *block, const TlValue *v, int64_t n,
                                int temp, TlType *type)
 {
@@ -156,7 +156,8 @@ static void combine_rows(TlInterp *in, const Work *w, int64_t to, int64_t a, int
 
 /* ---- the two ops ----------------------------------------------------------------------------- */
 
-/* Memory for operand i that stays while the combiner runs: with a combiner, at its argument. */
+/* Memory for operand i that the combiner does not overwrite; with a combiner, it is at its
+ * argument. */
 static void *work_buffer(TlInterp *in, const Work *w, uint32_t i, size_t bytes)
 {
     if (!w->block)
@@ -264,7 +265,7 @@ static void start_pair(TlInterp *in, const Work *w, TlFrame *frame)
     frame->next = w->block->first;
 }
 
-/* The Work of an op in progress: all of it follows from the op and its buffers. */
+/* The Work of an op in progress, rebuilt from the op and its buffers. */
 static Work resume(TlInterp *in, const TlOp *op)
 {
     Work w = {.op = op, .block = combiner(op), .count = op->nin};

@@ -9,7 +9,7 @@ void tl_elem_fill(void *y, const void *x, size_t bytes, int64_t n)
         return;
     size_t total = bytes * (size_t)n, done = bytes;
     memmove(y, x, bytes);
-    while (done < total) { /* double what is there */
+    while (done < total) { /* double what has been copied */
         size_t more = done < total - done ? done : total - done;
         memcpy((char *)y + done, y, more);
         done += more;

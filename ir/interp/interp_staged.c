@@ -22,7 +22,7 @@ void tl_eval_ALLOC(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData
     memset(y[0].data, POISON, tl_interp_bytes(y[0].type));
 }
 
-/* The memory of a slot; NULL, reported, when there is none of this number. */
+/* The memory of a slot. NULL: there is no slot of this number, which is reported. */
 static uint8_t *find_slot(TlInterp *in, const TlOp *op, const TlTileData *buf,
                           const TlTileData *number)
 {
@@ -66,7 +66,7 @@ void tl_eval_GET(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *
         memset(y[0].data, POISON, slot_bytes(x[0].type));
 }
 
-/* The GET has read everything already. */
+/* The GET has already read everything. */
 void tl_eval_READ(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
 {
     (void)in, (void)op, (void)x, (void)y;
@@ -74,7 +74,7 @@ void tl_eval_READ(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData 
 
 /* ---- copies ---------------------------------------------------------------------------------- */
 
-/* A place in the list behind those that are on their way; its memory is used again. */
+/* A new entry at the end of the list; the memory of old entries is reused. */
 static TlFlying *new_flying(TlInterp *in)
 {
     if (in->nflying == in->flying.len)
@@ -122,7 +122,7 @@ void tl_eval_COMMIT(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileDat
     in->commits++;
 }
 
-/* Groups arrive in the order in which they were committed, so what stays is at the end. */
+/* Groups arrive in the order in which they were committed, so those that remain are at the end. */
 void tl_eval_WAIT(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
 {
     (void)x, (void)y;

@@ -48,8 +48,8 @@ static TlLayout *copy(TlArena *arena, const TlLayout *l)
     return c;
 }
 
-/* Position of an input, which is made, without bits, when absent. */
-static int in_slot(TlLayout *l, TlInDim dim)
+/* The position of an input; if it is absent, it is added without bits. */
+static int in_index(TlLayout *l, TlInDim dim)
 {
     TL_ASSERT((unsigned)dim < TL_IN_COUNT, "layout input %d", (int)dim);
     int i = tl_layout_in_index(l, dim);
@@ -75,7 +75,7 @@ TlLayout *tl_layout_make(TlArena *arena, int nout, const int *out_bits, int nin,
     for (int k = 0; k < nin; k++) {
         TL_ASSERT(tl_layout_in_index(l, ins[k].dim) < 0, "layout input %s given twice",
                   in_names[ins[k].dim]);
-        int i = in_slot(l, ins[k].dim);
+        int i = in_index(l, ins[k].dim);
         for (int b = 0; b < ins[k].bits; b++) {
             int32_t *image = add_column(l, i);
             memcpy(image, ins[k].images + b * nout, sizeof *image * (size_t)nout);
@@ -99,7 +99,7 @@ TlLayout *tl_layout_strided(TlArena *arena, int bits, int shift, TlInDim in, int
     TL_ASSERT(out >= 0 && out < nout && bits + shift <= TL_LAYOUT_MAX_BITS,
               "strided layout of %d bits", bits);
     TlLayout *l = tl_layout_empty(arena, nout);
-    int i = in_slot(l, in);
+    int i = in_index(l, in);
     for (int b = 0; b < bits; b++)
         add_column(l, i)[out] = (int32_t)1 << (b + shift);
     l->out_bits[out] = (uint8_t)(bits + shift);
@@ -115,7 +115,7 @@ TlLayout *tl_layout_zeros(TlArena *arena, int bits, TlInDim in, int nout)
 {
     TL_ASSERT(bits >= 0 && bits <= TL_LAYOUT_MAX_BITS, "a layout of %d bits", bits);
     TlLayout *l = tl_layout_empty(arena, nout);
-    int i = in_slot(l, in);
+    int i = in_index(l, in);
     for (int b = 0; b < bits; b++)
         add_column(l, i);
     return l;
@@ -284,8 +284,8 @@ void tl_layout_free_masks(const TlLayout *l, uint32_t *out_masks)
     }
 }
 
-/* Bits 0.. of `in` that make 1, 2, 4, ... of value(column), and no other column disturbs the bits
- * below. */
+/* The number of bits 0, 1, ... of `in` that map to 1, 2, 4, ... of value(column), if no other
+ * column disturbs those bits. */
 static int counting_bits(const TlLayout *l, TlInDim in, int limit, int out)
 {
     TL_ASSERT(limit >= 0, "%d bits at most", limit);
@@ -349,7 +349,7 @@ TlLayout *tl_layout_product(TlArena *arena, const TlLayout *inner, const TlLayou
         TL_ASSERT(l->out_bits[d] <= TL_LAYOUT_MAX_BITS, "output %d of %d bits", d, l->out_bits[d]);
     }
     for (int i = 0; i < outer->nin; i++) {
-        int at = in_slot(l, outer->in[i]);
+        int at = in_index(l, outer->in[i]);
         for (int b = 0; b < outer->in_bits[i]; b++) {
             int32_t *image = add_column(l, at);
             for (int d = 0; d < l->nout; d++)
@@ -370,7 +370,7 @@ static void assert_permutation(const int *perm, int n)
     }
 }
 
-/* Columns of l that reach outside of 1 << bits along d stay inside: their data is replicated. */
+/* Clears what columns of l reach beyond 1 << bits along d: their data is then replicated. */
 static void shrink_output(TlLayout *l, int d, int bits)
 {
     TL_ASSERT(d < l->nout && bits <= l->out_bits[d], "output %d shrinks to %d bits", d, bits);
@@ -385,7 +385,7 @@ TlLayout *tl_layout_cover(TlArena *arena, const TlLayout *l, const int32_t *shap
     assert_single(l);
     assert_permutation(order, l->nout);
     TlLayout *c = copy(arena, l);
-    int reg = in_slot(c, TL_IN_REG);
+    int reg = in_index(c, TL_IN_REG);
     for (int k = 0; k < l->nout; k++) {
         int d = order[k];
         TL_ASSERT(shape[d] > 0, "extent %d", (int)shape[d]);
@@ -414,7 +414,7 @@ void tl_layout_canonicalize(TlLayout *l)
 {
     TlLayout from = *l;
     if (tl_layout_in_index(l, TL_IN_OFFSET) >= 0)
-        return; /* of shared memory: no thread is in it */
+        return; /* of shared memory: it has no threads */
     memset(l->basis, 0, sizeof l->basis);
     memset(l->in_bits, 0, sizeof l->in_bits);
     l->nin = 0;
@@ -422,7 +422,7 @@ void tl_layout_canonicalize(TlLayout *l)
         int i = tl_layout_in_index(&from, (TlInDim)dim);
         if (i < 0 && dim > TL_IN_WARP)
             continue;
-        int at = in_slot(l, (TlInDim)dim);
+        int at = in_index(l, (TlInDim)dim);
         if (i < 0)
             continue;
         l->in_bits[at] = from.in_bits[i];
@@ -513,7 +513,7 @@ static int text_numbers(Text *t, const char *separator, int32_t *out)
     return n;
 }
 
-/* nout is set by the first list of numbers, and wanted of all others. */
+/* The first list of numbers sets nout; the others must have as many. */
 static bool text_arity(TlLayout *l, int n, bool *known)
 {
     if (!*known)
@@ -526,7 +526,7 @@ static bool text_input(TlLayout *l, Text *t, TlInDim dim, bool *known)
 {
     if (tl_layout_in_index(l, dim) >= 0 || l->nin == TL_LAYOUT_MAX_IN)
         return false;
-    int i = in_slot(l, dim);
+    int i = in_index(l, dim);
     while (text_take(t, "(")) {
         if (l->in_bits[i] == TL_LAYOUT_MAX_BITS)
             return false;

@@ -3,7 +3,7 @@
 
 enum { BANKS = 32, WORD = 4, MOST_LANES = 64, MOST_WORDS = BANKS * 4 };
 
-/* The words of lanes from .. to - 1, each once; how many. */
+/* Lists the words of lanes from .. to - 1, each once; returns their number. */
 static uint32_t words_of(const uint32_t *at, int from, int to, uint64_t on, uint32_t bytes,
                          uint32_t *words)
 {

@@ -29,9 +29,9 @@ typedef struct Planner {
     int acc_free, acc_batch, free_dim, batch_dim, k_dim; /* batches -1: none */
     int free_bits, batch_bits;                           /* of packed coordinates */
     uint32_t bytes;
-    int place_of_bit[TL_LAYOUT_MAX_BITS * 2];
+    int cell_of_bit[TL_LAYOUT_MAX_BITS * 2];
     TlBasis basis;
-    int chunk_bits; /* places of one repetition, log2 */
+    int chunk_bits; /* cells of one repetition, log2 */
 } Planner;
 
 static int ceil_log2(int64_t n)
@@ -47,7 +47,7 @@ static int axis_bits(const TlLayout *l, int d)
     return d < 0 ? 0 : l->out_bits[d] + ceil_log2(l->reps[d]);
 }
 
-/* Coordinates packed; what the accumulator does not have is cut off. */
+/* Packs coordinates; those beyond the accumulator's are cut off. */
 static uint64_t pack(const Planner *pl, const int32_t *x, int free_dim, int batch_dim)
 {
     uint64_t v = (uint64_t)x[free_dim] & ((1ull << pl->free_bits) - 1);
@@ -61,7 +61,7 @@ static uint64_t acc_column(const Planner *pl, int in, int bit)
     return pack(pl, pl->acc->basis[in][bit], pl->acc_free, pl->acc_batch);
 }
 
-/* ---- places ---- */
+/* ---- cells ---- */
 
 static int add_columns(Planner *pl, TlInDim in)
 {
@@ -71,7 +71,8 @@ static int add_columns(Planner *pl, TlInDim in)
     return pl->basis.n - before;
 }
 
-/* What lanes, warps and registers from basis vector `v` on have of the first v. */
+/* How many of the first `v` basis vectors are registers alone: no lane, no warp and no sum of
+ * several has a part in them. */
 static int undisturbed(const Planner *pl, int v)
 {
     uint64_t others = 0;
@@ -85,7 +86,7 @@ static int undisturbed(const Planner *pl, int v)
     return v;
 }
 
-static void choose_places(Planner *pl)
+static void choose_cells(Planner *pl)
 {
     TlDotSide *s = pl->s;
     int most = ceil_log2(VECTOR_BYTES / pl->bytes);
@@ -95,23 +96,23 @@ static void choose_places(Planner *pl)
     pl->chunk_bits = pl->basis.n;
     s->vec_bits = undisturbed(pl, regs < most ? regs : most);
     for (int i = 0; i < pl->basis.n; i++)
-        pl->place_of_bit[i] = i < s->vec_bits ? i : i < regs ? i + threads : i - regs + s->vec_bits;
+        pl->cell_of_bit[i] = i < s->vec_bits ? i : i < regs ? i + threads : i - regs + s->vec_bits;
     for (int b = 0; b < pl->free_bits + pl->batch_bits; b++)
         if (tl_basis_add(&pl->basis, 1ull << b))
-            pl->place_of_bit[pl->basis.n - 1] = pl->basis.n - 1;
+            pl->cell_of_bit[pl->basis.n - 1] = pl->basis.n - 1;
     int32_t free_reps = pl->acc->reps[pl->acc_free];
     int32_t batch_reps = pl->acc_batch < 0 ? 1 : pl->acc->reps[pl->acc_batch];
     s->row = (uint32_t)(batch_reps > 1 ? batch_reps << ceil_log2(free_reps) : free_reps)
              << pl->chunk_bits;
 }
 
-static uint32_t place_of(const Planner *pl, uint64_t packed)
+static uint32_t cell_of(const Planner *pl, uint64_t packed)
 {
     uint64_t c = tl_basis_coordinates(&pl->basis, packed);
-    uint32_t place = 0;
+    uint32_t cell = 0;
     for (int i = 0; i < pl->basis.n; i++)
-        place |= (uint32_t)(c >> i & 1) << pl->place_of_bit[i];
-    return place;
+        cell |= (uint32_t)(c >> i & 1) << pl->cell_of_bit[i];
+    return cell;
 }
 
 /* ---- reading ---- */
@@ -137,9 +138,9 @@ static TlThreadMap thread_map(const Planner *pl, const TlLayout *l,
     return m;
 }
 
-static uint32_t acc_place(const Planner *pl, const int32_t *image)
+static uint32_t acc_cell(const Planner *pl, const int32_t *image)
 {
-    return place_of(pl, pack(pl, image, pl->acc_free, pl->acc_batch));
+    return cell_of(pl, pack(pl, image, pl->acc_free, pl->acc_batch));
 }
 
 static void plan_reads(Planner *pl)
@@ -153,7 +154,7 @@ static void plan_reads(Planner *pl)
     for (uint32_t r = 0; r < pl->p->nregs; r++) {
         int32_t x[TL_LAYOUT_MAX_OUT];
         coordinates(pl->acc, r, x);
-        uint32_t place = acc_place(pl, x), vector = place >> s->vec_bits;
+        uint32_t cell = acc_cell(pl, x), vector = cell >> s->vec_bits;
         uint64_t at;
         if (!tl_map_get(&seen, vector + 1, &at)) {
             at = s->nvectors++;
@@ -161,16 +162,16 @@ static void plan_reads(Planner *pl)
             s->vectors[at] = vector << s->vec_bits;
             s->vector_reg[at] = r;
         }
-        s->value_of[r] = (uint32_t)at << s->vec_bits | (place & ((1u << s->vec_bits) - 1));
+        s->value_of[r] = (uint32_t)at << s->vec_bits | (cell & ((1u << s->vec_bits) - 1));
     }
-    s->read_place = thread_map(pl, pl->acc, acc_place);
+    s->read_cell = thread_map(pl, pl->acc, acc_cell);
 }
 
 /* ---- the swizzle ---- */
 
 static uint32_t operand_place(const Planner *pl, const int32_t *image)
 {
-    return place_of(pl, pack(pl, image, pl->free_dim, pl->batch_dim));
+    return cell_of(pl, pack(pl, image, pl->free_dim, pl->batch_dim));
 }
 
 static uint32_t operand_k(const Planner *pl, const int32_t *image)
@@ -191,14 +192,14 @@ uint32_t tl_dot_swizzle(const TlDotSide *s, uint32_t k)
 typedef struct Banks {
     TlSpan taken;
     uint32_t mask, settled; /* settled: bits of k whose swizzle is fixed */
-    int high;               /* bits of a place from here on stay */
+    int high;               /* bits of a cell from here on stay */
 } Banks;
 
-/* A lane whose place repeats the banks of others gets another one by a bit of its k. */
-static void give_bank(const Planner *pl, Banks *banks, uint32_t place, uint32_t k)
+/* A lane whose cell falls on the banks of others is moved by a bit of its k. */
+static void give_bank(const Planner *pl, Banks *banks, uint32_t cell, uint32_t k)
 {
     TlDotSide *s = pl->s;
-    uint32_t v = place ^ tl_dot_swizzle(s, k), free_k = k & ~banks->settled;
+    uint32_t v = cell ^ tl_dot_swizzle(s, k), free_k = k & ~banks->settled;
     int log_row = ceil_log2(s->row), b = free_k ? __builtin_ctz(free_k) : 0;
     v ^= banks->mask >> log_row ? k << log_row : 0;
     for (int bit = 1u << b < pl->p->unroll ? s->write_bits : s->vec_bits;
@@ -211,8 +212,8 @@ static void give_bank(const Planner *pl, Banks *banks, uint32_t place, uint32_t 
     tl_span_add(&banks->taken, v & banks->mask, 0);
 }
 
-/* Gives each lane of the operand banks of its own as far as that goes, those that no swizzle moves
- * first. What an access writes at once stays together. */
+/* Gives each lane of the operand banks of its own as far as possible, beginning with the lanes that
+ * no swizzle moves yet. What an access writes at once stays together. */
 static void choose_swizzle(Planner *pl)
 {
     TlDotSide *s = pl->s;
@@ -225,33 +226,33 @@ static void choose_swizzle(Planner *pl)
     for (int moved = 0; moved < 2; moved++)
         for (int i = 0; i < nbanks - s->write_bits && i < TL_MAX_LANE_BITS; i++)
             if ((s->write_k.lane[i] != 0) == moved)
-                give_bank(pl, &banks, s->write_place.lane[i], s->write_k.lane[i]);
+                give_bank(pl, &banks, s->write_cell.lane[i], s->write_k.lane[i]);
 }
 
 /* ---- writing ---- */
 
-static uint64_t key_of(uint32_t place, uint32_t k)
+static uint64_t key_of(uint32_t cell, uint32_t k)
 {
-    return (uint64_t)place << 32 | (k + 1);
+    return (uint64_t)cell << 32 | (k + 1);
 }
 
 typedef struct Registers {
-    uint32_t n, *place, *k;
-    TlMap at; /* (place, k) to register */
+    uint32_t n, *cell, *k;
+    TlMap at; /* (cell, k) to register */
 } Registers;
 
 static void list_registers(Planner *pl, Registers *r)
 {
     r->n = (uint32_t)tl_layout_registers(pl->l);
-    r->place = TL_NEW_ARRAY(pl->arena, uint32_t, r->n);
+    r->cell = TL_NEW_ARRAY(pl->arena, uint32_t, r->n);
     r->k = TL_NEW_ARRAY(pl->arena, uint32_t, r->n);
     tl_map_init(&r->at, pl->arena);
     for (uint32_t i = 0; i < r->n; i++) {
         int32_t x[TL_LAYOUT_MAX_OUT];
         coordinates(pl->l, i, x);
-        r->place[i] = operand_place(pl, x);
+        r->cell[i] = operand_place(pl, x);
         r->k[i] = operand_k(pl, x);
-        tl_map_put(&r->at, key_of(r->place[i], r->k[i]), i);
+        tl_map_put(&r->at, key_of(r->cell[i], r->k[i]), i);
     }
 }
 
@@ -261,7 +262,7 @@ static bool are_vectors(const Registers *r, int bits)
     uint64_t at;
     for (uint32_t i = 0; i < r->n; i++)
         for (uint32_t e = 0; e < 1u << bits; e++)
-            if (!tl_map_get(&r->at, key_of((r->place[i] >> bits << bits) | e, r->k[i]), &at))
+            if (!tl_map_get(&r->at, key_of((r->cell[i] >> bits << bits) | e, r->k[i]), &at))
                 return false;
     return true;
 }
@@ -269,11 +270,11 @@ static bool are_vectors(const Registers *r, int bits)
 static void find_write_vector(Planner *pl, const Registers *r)
 {
     TlDotSide *s = pl->s;
-    s->write_place = thread_map(pl, pl->l, operand_place);
+    s->write_cell = thread_map(pl, pl->l, operand_place);
     s->write_k = thread_map(pl, pl->l, operand_k);
-    s->write_bits = s->checks_place ? 0 : s->vec_bits;
+    s->write_bits = s->checks_cell ? 0 : s->vec_bits;
     while (s->write_bits > 0 &&
-           (tl_thread_map_bits(&s->write_place) & ((1u << s->write_bits) - 1) ||
+           (tl_thread_map_bits(&s->write_cell) & ((1u << s->write_bits) - 1) ||
             !are_vectors(r, s->write_bits)))
         s->write_bits--;
 }
@@ -283,9 +284,9 @@ static void find_writers(Planner *pl)
     TlDotSide *s = pl->s;
     uint32_t copies[TL_LAYOUT_MAX_IN] = {0};
     for (int i = 0; i < TL_MAX_LANE_BITS; i++)
-        s->write_place.lane[i] ^= tl_dot_swizzle(s, s->write_k.lane[i]);
+        s->write_cell.lane[i] ^= tl_dot_swizzle(s, s->write_k.lane[i]);
     for (int i = 0; i < TL_MAX_WARP_BITS; i++)
-        s->write_place.warp[i] ^= tl_dot_swizzle(s, s->write_k.warp[i]);
+        s->write_cell.warp[i] ^= tl_dot_swizzle(s, s->write_k.warp[i]);
     tl_layout_free_masks(pl->l, copies);
     for (int i = 0; i < pl->l->nin; i++) {
         s->skip_lanes |= pl->l->in[i] == TL_IN_LANE ? copies[i] : 0;
@@ -299,14 +300,14 @@ static void list_writes(Planner *pl, const Registers *r)
     uint32_t n = 1u << s->write_bits;
     s->writes = TL_NEW_ARRAY(pl->arena, TlDotWrite, r->n >> s->write_bits);
     for (uint32_t i = 0; i < r->n; i++) {
-        if (r->place[i] & (n - 1))
+        if (r->cell[i] & (n - 1))
             continue;
         TlDotWrite *w = &s->writes[s->nwrites++];
-        *w = (TlDotWrite){r->place[i], r->k[i], TL_NEW_ARRAY(pl->arena, int32_t, n)};
+        *w = (TlDotWrite){r->cell[i], r->k[i], TL_NEW_ARRAY(pl->arena, int32_t, n)};
         w->regs[0] = (int32_t)i;
         for (uint32_t e = 1; e < n; e++) {
             uint64_t reg = 0;
-            tl_map_get(&r->at, key_of(r->place[i] | e, r->k[i]), &reg);
+            tl_map_get(&r->at, key_of(r->cell[i] | e, r->k[i]), &reg);
             w->regs[e] = (int32_t)reg;
         }
     }
@@ -324,7 +325,7 @@ static void plan_writes(Planner *pl)
 
 /* ---- the plan ---- */
 
-static void plan_places(Planner *pl, const TlOp *op, int operand)
+static void plan_cells(Planner *pl, const TlOp *op, int operand)
 {
     const TlType *acc = op->out[0]->type;
     pl->s = &pl->p->side[operand];
@@ -338,12 +339,12 @@ static void plan_places(Planner *pl, const TlOp *op, int operand)
     pl->k_dim = pl->p->k_dim[operand] = operand == 0 ? rank - 1 : rank - 2;
     pl->free_bits = axis_bits(pl->acc, pl->acc_free);
     pl->batch_bits = axis_bits(pl->acc, pl->acc_batch);
-    choose_places(pl);
+    choose_cells(pl);
     for (int d = 0; d < rank; d++) {
         if (d == pl->k_dim)
             continue;
         int32_t has = tl_layout_extent(pl->l, d), wants = tl_layout_extent(pl->acc, d);
-        pl->s->checks_place |= has > wants;
+        pl->s->checks_cell |= has > wants;
         pl->s->checks_vector |= has < wants;
     }
     if (pl->s->checks_vector)
@@ -351,7 +352,7 @@ static void plan_places(Planner *pl, const TlOp *op, int operand)
     plan_reads(pl);
 }
 
-/* As many rows at a time as the budget has room for. */
+/* As many rows at a time as fit into the budget. */
 static void choose_rounds(TlDotPlan *p, uint32_t bytes)
 {
     uint64_t row = (uint64_t)(p->side[0].row + p->side[1].row) * bytes;
@@ -394,7 +395,7 @@ TlDotPlan *tl_dot_plan(TlArena *arena, const TlOp *op)
     Planner *pl = TL_NEW_ARRAY(arena, Planner, 2);
     for (int i = 0; i < 2; i++) {
         pl[i] = (Planner){.arena = arena, .p = p, .bytes = bytes};
-        plan_places(&pl[i], op, i);
+        plan_cells(&pl[i], op, i);
     }
     choose_rounds(p, bytes);
     for (int i = 0; i < 2; i++)

@@ -2,10 +2,10 @@
  * along K at a time, and each thread reads what its accumulators need. Pure arithmetic; right for
  * every legal layout of the accumulator and the operands.
  *
- * A side is one operand: row k holds its elements at k, `row` places for the coordinates (batch and
- * M, or batch and N) that the accumulator has. The place of a coordinate is linear and follows the
+ * A side is one operand: row k holds its elements at k, `row` cells for the coordinates (batch and
+ * M, or batch and N) that the accumulator has. The cell of a coordinate is linear and follows the
  * accumulator's layout, so that what a thread reads of a row lies side by side. Byte address of
- * place p in row k of a round:
+ * cell p in row k of a round:
  *
  *     scratch + base + (k mod rows) * row * bytes + (p ^ swizzle(k)) * bytes
  *
@@ -21,27 +21,27 @@
 #include "ir/plan/layout_convert.h"
 
 typedef struct TlDotWrite {
-    uint32_t place, k; /* of regs[0] in thread 0 */
+    uint32_t cell, k; /* of regs[0] in thread 0 */
     int32_t *regs;     /* 1 << write_bits of the operand */
 } TlDotWrite;
 
 typedef struct TlDotSide {
-    uint32_t row, base; /* places; bytes */
+    uint32_t row, base; /* cells; bytes */
     int swizzle_bits;
     uint32_t swizzle[TL_LAYOUT_MAX_BITS]; /* by bit of k */
     /* writing */
     int write_bits;
     uint32_t nwrites;
     TlDotWrite *writes;
-    TlThreadMap write_place, write_k; /* the first with the swizzle of the second */
+    TlThreadMap write_cell, write_k; /* the first with the swizzle of the second */
     uint32_t skip_lanes, skip_warps;
-    bool checks_place; /* the operand has coordinates past the accumulator's */
+    bool checks_cell; /* the operand has coordinates past the accumulator's */
     /* reading */
     int vec_bits;
-    uint32_t nvectors, *vectors; /* places in thread 0 */
-    bool checks_vector;          /* some may not have been written: read place 0 where padding */
+    uint32_t nvectors, *vectors; /* cells in thread 0 */
+    bool checks_vector;          /* some may not have been written: read cell 0 where padding */
     int64_t *vector_reg;         /* a register of the accumulator that needs the vector */
-    TlThreadMap read_place;
+    TlThreadMap read_cell;
     uint32_t *value_of; /* by register of the accumulator: vector << vec_bits | element */
 } TlDotSide;
 

@@ -28,7 +28,7 @@
 enum {
     LANE_AT = 32, /* where lanes and warps begin in the combos of a span of a side's columns */
     WARP_AT = 48,
-    BARRIERS = 16, /* what the barriers of a way through shared memory cost, in wavefronts */
+    BARRIERS = 16, /* cost of a round trip's barriers, in wavefronts */
     SELECTS = 4    /* selects that cost as much as a wavefront */
 };
 
@@ -67,7 +67,7 @@ static int ceil_log2(int64_t n)
     return bits;
 }
 
-/* As long as src holds: every element of the tile is there. */
+/* Does src hold every element of the tile? */
 static void measure(TlElements *e, const TlLayout *src, const int32_t *shape)
 {
     e->rank = src->nout;
@@ -80,7 +80,7 @@ static void measure(TlElements *e, const TlLayout *src, const int32_t *shape)
     TL_ASSERT(e->bits <= 60, "conversion of 2^%d elements", e->bits);
 }
 
-/* What an image has inside of the tile's axes. */
+/* The part of an image that lies inside of the tile's axes. */
 static uint64_t element_of(const TlElements *e, const int32_t *image)
 {
     uint64_t v = 0;
@@ -160,7 +160,8 @@ uint64_t tl_side_virtual(const TlSide *s, int64_t reg)
 
 /* ---- sources ---- */
 
-/* Where in src a bit of dst comes from: combos of register (virtual), lane and warp bits. */
+/* Where in src a bit of dst comes from: combinations of bits of register (virtual), lane and
+ * warp. */
 typedef struct From {
     uint32_t reg, lane, warp;
 } From;
@@ -226,7 +227,7 @@ static bool stays_in_warp(const TlPlanner *p, const Sources *x)
     return true;
 }
 
-/* The matrices of the essay above; a column per bit of their input. */
+/* The matrices of the essay above, with a column for each input bit. */
 typedef struct Shuffle {
     uint32_t G[TL_MAX_LANE_BITS], H[TL_MAX_LANE_BITS], M[TL_MAX_LANE_BITS], N[TL_MAX_LANE_BITS];
 } Shuffle;
@@ -276,7 +277,7 @@ static int merged_lanes(const TlPlanner *p, const Sources *x, uint32_t *out, int
     return *out_told + nrest;
 }
 
-/* A real register bit of the result that leads to a lane which is not reached yet; -1: none. */
+/* A real register bit of the result that leads to a lane not reached yet; -1: none. */
 static int new_lane_bit(const TlPlanner *p, const Sources *x, TlSpan *reached)
 {
     for (int b = 0; b < p->dst.nreal; b++)
@@ -364,7 +365,7 @@ static bool fill_maps(TlPlanner *p, const Sources *x, const Shuffle *f)
     return true;
 }
 
-/* Small elements that come from one lane share words. */
+/* Small elements from the same lane are packed into words. */
 static uint32_t count_shuffles(TlArena *arena, const TlConvert *c)
 {
     uint32_t words = c->elem_bytes > 4 ? 2 : 1,
@@ -398,7 +399,7 @@ static void fill_regs(TlPlanner *p, const Sources *x, const Shuffle *f)
                  (uint32_t)__builtin_popcount(tl_thread_map_bits(&c->to_reg)) * c->ndst;
 }
 
-/* Fills regs and the maps; false when registers and lanes cannot do it. */
+/* Fills regs and the maps; false if registers and shuffles are not enough. */
 static bool plan_warp(TlPlanner *p, const Sources *x)
 {
     Shuffle f;
@@ -445,7 +446,7 @@ static void check_layouts(const TlType *type, const TlLayout *src, const TlLayou
               "conversion of too many registers");
 }
 
-/* Debug builds prove each plan that is small enough. */
+/* Debug builds prove every plan that is small enough. */
 static TlConvert *proved(TlPlanner *p, const TlType *type, const TlLayout *src, const TlLayout *dst)
 {
 #ifndef NDEBUG

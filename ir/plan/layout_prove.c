@@ -24,8 +24,8 @@ static void coordinate(const TlLayout *l, int64_t reg, uint32_t lane, uint32_t w
     tl_layout_apply_reg(l, reg, in, out);
 }
 
-/* Elements as small numbers, so that they can be compared: the row-major number inside of the tile,
- * others below NOTHING, each its own. */
+/* Elements as small numbers, for comparison: the row-major number inside of the tile; other
+ * elements get distinct numbers below NOTHING. */
 static int64_t id_of(const Proof *p, const TlLayout *l, int64_t reg, uint32_t lane, uint32_t warp)
 {
     int32_t x[TL_LAYOUT_MAX_OUT];
@@ -87,7 +87,7 @@ static const char *prove_lanes(const Proof *p)
 
 /* ---- shared memory ---- */
 
-/* What lies at each element's place, with the round in which it was written. */
+/* What has been written where in shared memory, and in which round. */
 typedef struct Cell {
     int64_t id;
     uint32_t round; /* + 1; 0: never */

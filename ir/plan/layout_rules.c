@@ -135,7 +135,7 @@ const TlLayout *tl_layout_replicated(TlCtx *ctx, const TlType *type, int lane_bi
 
 /* ---- reshape ---- */
 
-/* Axes [from, from + n) of a layout or shape. */
+/* Axes [from, from + n) of a layout or a shape. */
 typedef struct Group {
     int from, n;
 } Group;
@@ -279,8 +279,8 @@ int64_t tl_layout_register_at(const TlLayout *l, const int32_t *coordinate)
     return reg < 0 ? -1 : reg | rep << tl_layout_in_bits(l, TL_IN_REG);
 }
 
-/* What is past the end of a group's first axis in thread 0 may be inside in others, so its number
- * is carried over, too. */
+/* A coordinate past the end of a group's first axis in thread 0 may be inside in other threads, so
+ * its number is carried over too. */
 int64_t tl_layout_reshape_source(const TlType *from, const TlType *to, int64_t reg)
 {
     TL_ASSERT(from->layout && to->layout && reg >= 0, "register %lld", (long long)reg);
@@ -304,7 +304,7 @@ int64_t tl_layout_reshape_source(const TlType *from, const TlType *to, int64_t r
 
 /* ---- ops ---- */
 
-/* What the layouts of an op's operands and results have to do with each other. */
+/* How the layouts of an op's operands and results are related. */
 typedef enum Rule {
     RULE_FREE,      /* nothing */
     RULE_SAME,      /* all are equal */
@@ -313,7 +313,7 @@ typedef enum Rule {
     RULE_TRANS,
     RULE_RESHAPE,
     RULE_REDUCE,
-    RULE_DOT,    /* operand 2 and the result are equal; 0 and 1 are free, or as `mma` wants them */
+    RULE_DOT,    /* operand 2 and the result are equal; 0 and 1 are free, or given by `mma` */
     RULE_GATHER, /* operand 1 and the result are equal; operand 0 is free */
     RULE_ACCESS  /* index tiles, mask, value, other follow from the accessed tile */
 } Rule;
@@ -379,7 +379,7 @@ static bool is_tile(const TlType *t)
     return t->kind == TL_TILE && t->rank > 0;
 }
 
-/* What is spread over threads. */
+/* Is the value spread over threads? */
 static bool is_spread(const TlType *t)
 {
     return is_tile(t) || t->kind == TL_TOKEN;

@@ -112,7 +112,7 @@ static void find_common(Space *s)
 
 /* ---- registers ---- */
 
-/* Is the register past the end of the tile in every thread? */
+/* Does the register lie past the end of the tile in every thread? */
 static bool is_padding(const TlPlanner *p, const TlLayout *l, int64_t reg)
 {
     static const uint32_t origin[TL_LAYOUT_MAX_IN];
@@ -139,8 +139,8 @@ static int64_t count_registers(const TlPlanner *p, const TlSide *s, bool writes)
 
 /* ---- the basis ---- */
 
-/* One way to choose: whose registers make V wide, and whether those of both sides come first or are
- * spared for rounds. */
+/* One way of choosing: whose registers make V wide, and whether those of both sides come first or
+ * are kept for rounds. */
 typedef struct Choice {
     const TlSide *wide;
     int k;
@@ -465,7 +465,7 @@ static int32_t *new_registers(TlArena *arena, int vec)
     return regs;
 }
 
-/* What is cut off the register's coordinate where src is smaller than dst. */
+/* The part of the register's coordinate that is cut off because src is smaller than dst. */
 static uint64_t cut_off(const TlPlanner *p, const TlLayout *l, int64_t reg)
 {
     static const uint32_t origin[TL_LAYOUT_MAX_IN];
@@ -477,8 +477,8 @@ static uint64_t cut_off(const TlPlanner *p, const TlLayout *l, int64_t reg)
     return cut;
 }
 
-/* The access of the register's vector, made when it is new. What is padding because it was cut is
- * in accesses of its own: there it has the place of an element. */
+/* The access that holds the register's vector; a new one if necessary. Registers that are padding
+ * because they were cut off are in accesses of their own, at the position of a real element. */
 static TlConvertAccess *access_of(TlPlanner *p, Accesses *list, TlMap *seen, const SidePlan *s,
                                   int64_t reg, uint64_t offset, int nrow)
 {
@@ -511,8 +511,8 @@ static void make_accesses(TlPlanner *p, const SidePlan *s, int nrow, Accesses *o
     }
 }
 
-/* Rounds of both sides, without those in which nothing is written: nothing of the tile is read
- * then. Returns how many. */
+/* Numbers the rounds of both sides, without those in which nothing is written: they would read
+ * nothing of the tile. Returns their number. */
 static uint32_t number_rounds(TlArena *arena, Accesses *writes, Accesses *reads, uint32_t most)
 {
     uint32_t *number = TL_NEW_ARRAY(arena, uint32_t, most), n = 0, kept = 0;

@@ -71,7 +71,7 @@ static TlLayout fragment(TlArena *arena, const TlMma *mma, int operand, int rank
     return l;
 }
 
-/* Warps side by side along output d; -1: they hold the same. */
+/* Puts warps side by side along output d; -1: all hold the same. */
 static void add_warps(TlLayout *l, int d, int bits)
 {
     int warp = tl_layout_in_index(l, TL_IN_WARP);
@@ -89,8 +89,8 @@ const TlLayout *tl_mma_layout(TlCtx *ctx, const TlMma *mma, int operand, const T
     TL_ASSERT(operand >= TL_MMA_A && operand <= TL_MMA_C && warp_bits >= 0, "operand %d", operand);
     int rank = tile->rank, m = operand == TL_MMA_B ? -1 : rank - 2,
         n = operand == TL_MMA_A ? -1 : rank - 1, inner = operand == TL_MMA_B ? rank - 2 : rank - 1;
-    /* NVIDIA's B: blocks before k, so that an ldmatrix of four gives one step of k to two blocks:
-     * half as many are under way, from half as many places. */
+    /* NVIDIA's B has blocks before k, so that one ldmatrix of four gives one step of k to two
+     * blocks: half as many loads are in flight, from half as many addresses. */
     bool blocks_first = operand == TL_MMA_B && !strncmp(mma->name, "mma.", 4);
     int outer = 2 * rank - 3 - inner,
         order[TL_MAX_RANK] = {blocks_first ? outer : inner, blocks_first ? inner : outer, 0};

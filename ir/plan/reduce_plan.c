@@ -60,7 +60,7 @@ static void split_registers(Planner *pl, const TlImages *all)
     pl->p->result_bits = pl->x.nreg;
 }
 
-/* The result's register that an operand's register adds to. */
+/* The result's register to which an operand's register contributes. */
 static uint32_t result_of(const Planner *pl, uint32_t reg)
 {
     uint32_t bits = 0, rep = reg >> pl->nreal, of = 0, unit = 1;
@@ -98,7 +98,7 @@ static void sort_members(const Planner *pl, TlReduceMember *m, uint32_t n)
     }
 }
 
-/* Members that are padding in every thread go, unless nothing would be left. */
+/* Removes members that are padding in every thread, unless none would be left. */
 static void add_member(const Planner *pl, uint32_t reg, TlReduceMember *m, uint32_t *n)
 {
     int32_t moving = (int32_t)axis_part(pl, tl_images_moving(&pl->x)), x = coordinate(pl, reg);
@@ -205,7 +205,7 @@ static uint64_t least(const void *cover, uint64_t v)
     return tl_span_reduce(cover, v, &combo);
 }
 
-/* Where the partials are of, before a step. */
+/* The coordinates of the partials before a step. */
 static void guard_step(const Planner *pl, TlReduceStep *s, uint64_t along)
 {
     if (pl->l->reps[pl->p->axis] > 1)

@@ -45,7 +45,7 @@ static bool is_own(const Direction *d)
     return d->lane == 0 && d->warp == 0;
 }
 
-/* The register that stands for all that differ by directions of registers alone. */
+/* The representative of all registers that differ only by directions of registers. */
 static uint32_t *representatives(const Planner *pl)
 {
     uint32_t n = 1u << pl->p->reg_bits, *rep = TL_NEW_ARRAY(pl->arena, uint32_t, n);

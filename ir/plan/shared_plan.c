@@ -36,7 +36,8 @@ static uint32_t convert_bytes(TlArena *arena, const TlOp *op)
     return k->bytes;
 }
 
-/* The thread that did it tells the others: all elements, when some thread has only a copy. */
+/* The thread that performed the atomic passes the results on: all elements, if some thread has only
+ * a copy. */
 static uint32_t atomic_bytes(const TlOp *op)
 {
     enum { LEAST = 4 };

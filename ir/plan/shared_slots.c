@@ -91,7 +91,8 @@ static uint64_t place_of(const Numbering *n, uint64_t image)
     return tl_basis_coordinates(&n->places, image >> n->class_bits);
 }
 
-/* Low registers that are basis vectors of their own in class 0, and nobody else has a part in. */
+/* The number of low registers that are basis vectors of their own in class 0 and that nothing else
+ * shares. */
 static int vector_bits(const Numbering *n, const TlImages *x, int most)
 {
     uint64_t class_mask = (1ull << n->class_bits) - 1, others = 0;

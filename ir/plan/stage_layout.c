@@ -7,8 +7,8 @@
  *     XORed by the row, as bulk copies do on Hopper (address bits 4 to 6 ^= bits 7 to 9, as many
  *     as the row is wide). And the swizzle that layout_swizzle.c computes for the pair of put and
  *     first get, the provably least wavefronts of the two.
- *  3. The fewest wavefronts win, then the fewest accesses, then the image. With TL_STAGE_IMAGE the
- *     swizzle keeps the put's vectors, so that asynchronous copies stay wide.
+ *  3. The fewest wavefronts win, then the fewest accesses, then the image. With TL_STAGING_IMAGE
+ *     the swizzle keeps the put's vectors, so that asynchronous copies stay wide.
  *
  * Costs. An access moves a vector: registers that are neighbours in the buffer, in all threads
  * alike. A wavefront serves as many lanes as 128 bytes are enough for. With A the span of these
@@ -40,7 +40,7 @@ static void add_bits(TlInBases *in, int32_t (*images)[TL_LAYOUT_MAX_OUT], int no
         flat[in->bits * nout + axis] = (int32_t)1 << b;
 }
 
-TlLayout *tl_stage_image(TlArena *arena, int rank, const int *chunk_bits, int elem_bytes, int row,
+TlLayout *tl_staging_image(TlArena *arena, int rank, const int *chunk_bits, int elem_bytes, int row,
                          int bytes)
 {
     TL_ASSERT(rank > 0 && row >= 0 && row < rank && elem_bytes > 0,
@@ -84,7 +84,7 @@ static void settle_frame(Frame *f)
     }
 }
 
-static Frame frame_of(const TlStageUse *use)
+static Frame frame_of(const TlStagingUse *use)
 {
     Frame f = {.rank = use->type->rank, .elem_bytes = elem_bytes_of(use->type)};
     for (int d = 0; d < f.rank; d++) {
@@ -181,7 +181,8 @@ static int vector_bits(const Images *x, int elem_bytes)
     return n;
 }
 
-int tl_stage_vector_bits(TlArena *arena, int elem_bytes, const TlLayout *l, const TlLayout *shared)
+int tl_staging_vector_bits(TlArena *arena, int elem_bytes, const TlLayout *l,
+                           const TlLayout *shared)
 {
     TL_ASSERT(l->nout == shared->nout,
               "a tile of rank %d in a buffer of rank %d", (int)l->nout, (int)shared->nout);
@@ -206,7 +207,7 @@ static uint32_t copied_lanes(const Images *x)
 
 /* Of one access, log2: `units` different vectors in a wavefront's lanes, in `banks` different
  * places. */
-static TlStageCost plain_cost(const Images *x, int elem_bytes, int64_t registers, bool writes)
+static TlStagingCost plain_cost(const Images *x, int elem_bytes, int64_t registers, bool writes)
 {
     int elem = log2_of(elem_bytes), vec = vector_bits(x, elem_bytes), word = 2 - elem, groups = 0;
     int row = log2_of(ROW_BYTES) - elem, unit = vec > word ? vec : word, lanes = row - unit;
@@ -223,14 +224,14 @@ static TlStageCost plain_cost(const Images *x, int elem_bytes, int64_t registers
         tl_span_add(&units, x->lane[i] >> unit, 0);
         tl_span_add(&banks, x->lane[i] & bank_mask, 0);
     }
-    TlStageCost c = {.accesses = (uint32_t)(registers >> vec ? registers >> vec : 1)};
+    TlStagingCost c = {.accesses = (uint32_t)(registers >> vec ? registers >> vec : 1)};
     c.wavefronts = c.accesses << (units.rank - banks.rank + groups);
     c.conflicts = c.wavefronts - (c.accesses << groups);
     return c;
 }
 
-/* By ldmatrix: `rows` gives the eight rows of a matrix. */
-static TlStageCost matrix_cost(const uint64_t *rows, int elem_bytes, int64_t registers)
+/* The cost by ldmatrix: `rows` gives the eight rows of a matrix. */
+static TlStagingCost matrix_cost(const uint64_t *rows, int elem_bytes, int64_t registers)
 {
     int elem = log2_of(elem_bytes), unit = 4 - elem;
     uint64_t bank_mask = (1ull << (7 - elem)) - (1ull << unit);
@@ -238,7 +239,7 @@ static TlStageCost matrix_cost(const uint64_t *rows, int elem_bytes, int64_t reg
     for (int i = 0; i < 3; i++)
         tl_span_add(&banks, rows[i] & bank_mask, 0);
     uint32_t matrices = (uint32_t)(registers * elem_bytes / WORD_BYTES);
-    TlStageCost c = {.accesses = (matrices + 3) / 4, .wavefronts = matrices << (3 - banks.rank)};
+    TlStagingCost c = {.accesses = (matrices + 3) / 4, .wavefronts = matrices << (3 - banks.rank)};
     c.conflicts = c.wavefronts - matrices;
     return c;
 }
@@ -248,7 +249,7 @@ static bool is_row(uint64_t offset, int elem_bytes)
     return (offset * (uint64_t)elem_bytes) % VECTOR_BYTES == 0;
 }
 
-/* Do the vectors count up offsets from 1 << from on? */
+/* Are the vectors the offsets 1 << from, 1 << (from + 1), ...? */
 static bool counts_up(const uint64_t *v, int n, int from)
 {
     for (int i = 0; i < n; i++)
@@ -276,18 +277,18 @@ static bool transposing_rows(const Images *x, int elem_bytes, uint64_t *rows)
     return is_row(rows[0] | rows[1] | rows[2], elem_bytes);
 }
 
-static TlStageCost cost_of(const Images *x, int elem_bytes, int64_t registers, bool writes,
+static TlStagingCost cost_of(const Images *x, int elem_bytes, int64_t registers, bool writes,
                            uint32_t flags)
 {
     uint64_t rows[3];
-    if (!writes && flags & TL_STAGE_LDMATRIX &&
+    if (!writes && flags & TL_STAGING_LDMATRIX &&
         (ldmatrix_rows(x, elem_bytes, rows) || transposing_rows(x, elem_bytes, rows)))
         return matrix_cost(rows, elem_bytes, registers);
     return plain_cost(x, elem_bytes, registers, writes);
 }
 
-TlStageCost tl_stage_cost(TlArena *arena, int elem_bytes, const TlLayout *l, const TlLayout *shared,
-                          bool writes, uint32_t flags)
+TlStagingCost tl_staging_cost(TlArena *arena, int elem_bytes, const TlLayout *l,
+                              const TlLayout *shared, bool writes, uint32_t flags)
 {
     TL_ASSERT(l->nout == shared->nout && elem_bytes > 0,
               "a tile of rank %d in a buffer of rank %d", (int)l->nout, (int)shared->nout);
@@ -299,12 +300,12 @@ TlStageCost tl_stage_cost(TlArena *arena, int elem_bytes, const TlLayout *l, con
 
 /* ---- the choice ---- */
 
-static TlStageCost total_cost(TlArena *arena, const TlStageUse *use, const TlLayout *shared)
+static TlStagingCost total_cost(TlArena *arena, const TlStagingUse *use, const TlLayout *shared)
 {
     int bytes = elem_bytes_of(use->type);
-    TlStageCost sum = tl_stage_cost(arena, bytes, use->put, shared, true, use->flags);
+    TlStagingCost sum = tl_staging_cost(arena, bytes, use->put, shared, true, use->flags);
     for (int i = 0; i < use->ngets; i++) {
-        TlStageCost c = tl_stage_cost(arena, bytes, use->gets[i], shared, false, use->flags);
+        TlStagingCost c = tl_staging_cost(arena, bytes, use->gets[i], shared, false, use->flags);
         sum.accesses += c.accesses;
         sum.wavefronts += c.wavefronts;
         sum.conflicts += c.conflicts;
@@ -312,7 +313,7 @@ static TlStageCost total_cost(TlArena *arena, const TlStageUse *use, const TlLay
     return sum;
 }
 
-static bool is_better(TlStageCost a, TlStageCost b)
+static bool is_better(TlStagingCost a, TlStagingCost b)
 {
     return a.wavefronts != b.wavefronts ? a.wavefronts < b.wavefronts : a.accesses < b.accesses;
 }
@@ -320,16 +321,16 @@ static bool is_better(TlStageCost a, TlStageCost b)
 static TlLayout *image_in(TlArena *arena, const Frame *f, int row)
 {
     int bytes = f->elem_bytes << f->bits[row];
-    return tl_stage_image(arena, f->rank, f->bits, f->elem_bytes, row,
+    return tl_staging_image(arena, f->rank, f->bits, f->elem_bytes, row,
                           bytes < ROW_BYTES ? bytes : ROW_BYTES);
 }
 
-static TlLayout *swizzle_in(TlArena *arena, const Frame *f, const TlStageUse *use)
+static TlLayout *swizzle_in(TlArena *arena, const Frame *f, const TlStagingUse *use)
 {
     const TlLayout *put = in_frame(arena, f, use->put), *get = in_frame(arena, f, use->gets[0]);
     int vec = -1;
-    if (use->flags & TL_STAGE_IMAGE)
-        vec = tl_stage_vector_bits(arena, f->elem_bytes, put, image_in(arena, f, use->row));
+    if (use->flags & TL_STAGING_IMAGE)
+        vec = tl_staging_vector_bits(arena, f->elem_bytes, put, image_in(arena, f, use->row));
     return tl_swizzle_layout(arena, f->elem_bytes, f->rank, f->shape, put, get, vec);
 }
 
@@ -340,13 +341,13 @@ static const TlLayout *finish(TlCtx *ctx, const Frame *f, const TlLayout *chunk)
     return tl_layout_intern(ctx, &l);
 }
 
-const TlLayout *tl_stage_layout(TlCtx *ctx, TlArena *arena, const TlStageUse *use)
+const TlLayout *tl_staging_layout(TlCtx *ctx, TlArena *arena, const TlStagingUse *use)
 {
     TL_ASSERT(use->ngets >= 0 && use->row >= 0, "rows along axis %d", use->row);
     Frame f = frame_of(use);
     TlLayout *image = image_in(arena, &f, use->row);
-    TlStageCost cost = total_cost(arena, use, image);
-    if (cost.conflicts == 0 && use->flags & TL_STAGE_IMAGE)
+    TlStagingCost cost = total_cost(arena, use, image);
+    if (cost.conflicts == 0 && use->flags & TL_STAGING_IMAGE)
         return finish(ctx, &f, image);
     TlLayout *swizzle = swizzle_in(arena, &f, use);
     return finish(ctx, &f, is_better(total_cost(arena, use, swizzle), cost) ? swizzle : image);

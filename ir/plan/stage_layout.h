@@ -7,40 +7,41 @@
 #include "ir/layout/layout.h"
 #include "ir/type.h"
 
-typedef struct TlStageCost {
+typedef struct TlStagingCost {
     uint32_t accesses, wavefronts;
     uint32_t conflicts; /* wavefronts that would not be without bank conflicts */
-} TlStageCost;
+} TlStagingCost;
 
 enum {
-    TL_STAGE_LDMATRIX = 1, /* gets may be by ldmatrix, with and without .trans */
-    TL_STAGE_IMAGE =
+    TL_STAGING_LDMATRIX = 1, /* gets may be by ldmatrix, with and without .trans */
+    TL_STAGING_IMAGE =
         2, /* rather the image that TMA and wgmma use, and vectors of puts as they are */
 };
 
 /* Who takes part: `put` by one layout, `ngets` others get. All are layouts of the tile, of one
  * machine. */
-typedef struct TlStageUse {
+typedef struct TlStagingUse {
     const TlType *type;
     const TlLayout *put, *const *gets;
     int ngets;
     int row;        /* the axis along which neighbours in memory lie: rows run along it */
-    uint32_t flags; /* TL_STAGE_* */
-} TlStageUse;
+    uint32_t flags; /* TL_STAGING_* */
+} TlStagingUse;
 
 /* The layout of the buffer, from OFFSET. It holds whatever `put` and the gets hold, padding too. */
-const TlLayout *tl_stage_layout(TlCtx *ctx, TlArena *arena, const TlStageUse *use);
+const TlLayout *tl_staging_layout(TlCtx *ctx, TlArena *arena, const TlStagingUse *use);
 
 /* The image: rows of at most `bytes` (128, 64, 32: with 16-byte chunks swizzled; less: plain) along
  * axis `row`, all other axes of the chunk below them, the last one fastest; wider tiles in panels.
  * chunk_bits: log2 of the chunk per axis. Of two axes it is what TMA and wgmma read. */
-TlLayout *tl_stage_image(TlArena *arena, int rank, const int *chunk_bits, int elem_bytes, int row,
+TlLayout *tl_staging_image(TlArena *arena, int rank, const int *chunk_bits, int elem_bytes, int row,
                          int bytes);
 
 /* What all threads' accesses of a tile laid out as `l` to a buffer laid out as `shared` cost.
  * writes: copies do not take part. */
-TlStageCost tl_stage_cost(TlArena *arena, int elem_bytes, const TlLayout *l, const TlLayout *shared,
-                          bool writes, uint32_t flags);
+TlStagingCost tl_staging_cost(TlArena *arena, int elem_bytes, const TlLayout *l,
+                              const TlLayout *shared, bool writes, uint32_t flags);
 /* log2 of how many elements one access moves: neighbours both in registers and in the buffer. */
-int tl_stage_vector_bits(TlArena *arena, int elem_bytes, const TlLayout *l, const TlLayout *shared);
+int tl_staging_vector_bits(TlArena *arena, int elem_bytes, const TlLayout *l,
+                           const TlLayout *shared);
 #endif

@@ -21,11 +21,11 @@
 
 enum { ROW_BYTES = 16, WORD_BYTES = 4, MATRIX_LANES = 5, MAX_BASIS = 32 };
 
-/* Where a coordinate is. */
-typedef struct Place {
+/* The offset of a coordinate. */
+typedef struct Offset {
     uint32_t inner; /* elements */
     uint32_t chunk[TL_LAYOUT_MAX_OUT];
-} Place;
+} Offset;
 
 typedef struct Planner {
     TlArena *arena;
@@ -33,7 +33,7 @@ typedef struct Planner {
     const TlLayout *l;           /* the tile's */
     uint32_t flags, elem, nregs; /* elem: bytes */
     int nreal, lanes, warps;     /* bits; nreal: of registers, without repetitions */
-    Place reg[TL_LAYOUT_MAX_BITS], lane[TL_MAX_LANE_BITS], warp[TL_MAX_WARP_BITS];
+    Offset reg[TL_LAYOUT_MAX_BITS], lane[TL_MAX_LANE_BITS], warp[TL_MAX_WARP_BITS];
     uint32_t unit[TL_LAYOUT_MAX_OUT][TL_LAYOUT_MAX_BITS]; /* offset of each coordinate bit */
     uint32_t stride[TL_LAYOUT_MAX_OUT];                   /* of chunks, in bytes */
     TlBufPlan *p;
@@ -41,10 +41,10 @@ typedef struct Planner {
 
 /* ---- places ---- */
 
-static Place place_of(const Planner *pl, const int32_t *coordinate)
+static Offset offset_of(const Planner *pl, const int32_t *coordinate)
 {
     const TlLayout *m = pl->buf->layout;
-    Place p = {0};
+    Offset p = {0};
     for (int d = 0; d < m->nout; d++) {
         for (int b = 0; b < m->out_bits[d]; b++)
             p.inner ^= coordinate[d] >> b & 1 ? pl->unit[d][b] : 0;
@@ -53,21 +53,21 @@ static Place place_of(const Planner *pl, const int32_t *coordinate)
     return p;
 }
 
-static void add_place(Place *p, const Place *x)
+static void add_offset(Offset *p, const Offset *x)
 {
     p->inner ^= x->inner;
     for (int d = 0; d < TL_LAYOUT_MAX_OUT; d++)
         p->chunk[d] ^= x->chunk[d];
 }
 
-static bool in_one_chunk(const Place *p)
+static bool in_one_chunk(const Offset *p)
 {
-    static const Place none;
+    static const Offset none;
     return memcmp(p->chunk, none.chunk, sizeof p->chunk) == 0;
 }
 
 /* As one vector of bits. */
-static uint64_t packed(const Planner *pl, const Place *p)
+static uint64_t packed(const Planner *pl, const Offset *p)
 {
     uint64_t v = 0;
     for (int d = 0; d < pl->l->nout; d++)
@@ -75,21 +75,21 @@ static uint64_t packed(const Planner *pl, const Place *p)
     return v << tl_layout_in_bits(pl->buf->layout, TL_IN_OFFSET) | p->inner;
 }
 
-/* Of a register, repetitions included, in thread 0. */
-static Place place_of_reg(const Planner *pl, uint32_t reg)
+/* The offset of a register, repetitions included, in thread 0. */
+static Offset offset_of_reg(const Planner *pl, uint32_t reg)
 {
     static const uint32_t origin[TL_LAYOUT_MAX_IN];
     int32_t c[TL_LAYOUT_MAX_OUT];
     tl_layout_apply_reg(pl->l, reg, origin, c);
-    return place_of(pl, c);
+    return offset_of(pl, c);
 }
 
-static int images(const Planner *pl, TlInDim in, int limit, Place *out)
+static int images(const Planner *pl, TlInDim in, int limit, Offset *out)
 {
     int k = tl_layout_in_index(pl->l, in), n = tl_layout_in_bits(pl->l, in);
     TL_ASSERT(n <= limit, "a layout of 2^%d", n);
     for (int b = 0; b < n; b++)
-        out[b] = place_of(pl, pl->l->basis[k][b]);
+        out[b] = offset_of(pl, pl->l->basis[k][b]);
     return n;
 }
 
@@ -161,7 +161,7 @@ static TlBufAccess *new_access(Planner *pl, uint32_t first)
 {
     TlBufPlan *p = pl->p;
     TlBufAccess *a = &p->accesses[p->naccesses++];
-    Place at = place_of_reg(pl, first);
+    Offset at = offset_of_reg(pl, first);
     a->inner = at.inner * pl->elem;
     for (int d = 0, k = 0; d < pl->l->nout; d++) {
         if (k < p->nfar && p->far[k].dim == d)
@@ -182,7 +182,7 @@ static uint32_t combined(const uint32_t *combos, uint32_t bits)
     return v;
 }
 
-/* Registers reg ^ combos; the first n / words of them make the elements of a word. */
+/* Lists the registers reg ^ combos; the first n / words of them are the elements of a word. */
 static void fill_regs(TlBufAccess *a, uint32_t n, uint32_t first, const uint32_t *combos)
 {
     for (uint32_t i = 0; i < n; i++)
@@ -215,7 +215,7 @@ static bool threads_leave(const Planner *pl, uint32_t low)
     return true;
 }
 
-/* Are the elements of each vector all inside of the shape or all outside? */
+/* Is each vector either inside of the shape as a whole, or outside? */
 static bool ends_fit(const Planner *pl, int bits)
 {
     const TlLayout *m = pl->buf->layout;
@@ -247,7 +247,7 @@ static bool has_order(const Planner *pl, int bits)
         if (pl->reg[b].inner & low)
             return false;
     for (uint32_t r = 0; r < pl->nregs; r += 1u << pl->nreal)
-        if (place_of_reg(pl, r).inner & low)
+        if (offset_of_reg(pl, r).inner & low)
             return false;
     return true;
 }
@@ -274,18 +274,18 @@ static void plan_vectors(Planner *pl, int max_regs)
     pl->p->nregs = 1u << bits;
     pl->p->accesses = TL_NEW_ARRAY(pl->arena, TlBufAccess, pl->nregs);
     for (uint32_t r = 0; r < pl->nregs; r++)
-        if (!(place_of_reg(pl, r).inner & ((1u << bits) - 1)))
+        if (!(offset_of_reg(pl, r).inner & ((1u << bits) - 1)))
             fill_regs(new_access(pl, r), pl->p->nregs, r, combos);
 }
 
 /* ---- matrices ---- */
 
-static bool gives(const Planner *pl, const Place *p, uint32_t bytes)
+static bool gives(const Planner *pl, const Offset *p, uint32_t bytes)
 {
     return in_one_chunk(p) && p->inner * pl->elem == bytes;
 }
 
-static bool gives_rows(const Planner *pl, const Place *p)
+static bool gives_rows(const Planner *pl, const Offset *p)
 {
     return p->inner * pl->elem % ROW_BYTES == 0;
 }
@@ -301,21 +301,21 @@ static bool is_exact(const Planner *pl)
 /* Register bits or XORs of some: those that make a word first, then those that give whole rows. */
 typedef struct Generators {
     uint32_t combo[MAX_BASIS];
-    Place place[MAX_BASIS];
+    Offset place[MAX_BASIS];
     int nword, n;
 } Generators;
 
-static Place place_of_combo(const Planner *pl, uint32_t combo)
+static Offset offset_of_combo(const Planner *pl, uint32_t combo)
 {
-    Place p = {0};
+    Offset p = {0};
     for (int b = 0; b < pl->nreal; b++)
         if (combo >> b & 1)
-            add_place(&p, &pl->reg[b]);
+            add_offset(&p, &pl->reg[b]);
     return p;
 }
 
-/* The rest of the registers, without what they give within a word. False: one does not give whole
- * rows. Those that lead to other chunks are no generators. */
+/* Adds the other registers, without their effect within a word. False: one of them does not move
+ * whole rows. Those that lead to other chunks are no generators. */
 static bool find_rows(const Planner *pl, Generators *g)
 {
     TlSpan taken = {0};
@@ -327,7 +327,7 @@ static bool find_rows(const Planner *pl, Generators *g)
         if (!tl_span_add(&taken, combo, 0))
             continue;
         combo ^= combined(g->combo, pl->reg[b].inner & low);
-        Place p = place_of_combo(pl, combo);
+        Offset p = offset_of_combo(pl, combo);
         if (!gives_rows(pl, &p))
             return false;
         if (!in_one_chunk(&p))
@@ -336,7 +336,7 @@ static bool find_rows(const Planner *pl, Generators *g)
         g->place[g->n++] = p;
     }
     for (uint32_t r = 0; r < pl->nregs; r += 1u << pl->nreal) {
-        Place p = place_of_reg(pl, r ^ combined(g->combo, place_of_reg(pl, r).inner & low));
+        Offset p = offset_of_reg(pl, r ^ combined(g->combo, offset_of_reg(pl, r).inner & low));
         if (!gives_rows(pl, &p))
             return false;
     }
@@ -377,7 +377,7 @@ static bool find_trans(const Planner *pl, Generators *g)
 }
 
 /* Lane 8i + j gives row j of matrix i: the lanes and registers that this row belongs to. */
-static void give_rows(Planner *pl, const Place *rows, int nrows)
+static void give_rows(Planner *pl, const Offset *rows, int nrows)
 {
     for (int b = 0; b < MATRIX_LANES; b++)
         pl->p->inner.lane[b] = b < nrows ? rows[b].inner * pl->elem : 0;
@@ -391,7 +391,7 @@ static void add_matrices(Planner *pl, const Generators *g, int used)
     pl->p->nregs = 1u << used;
     pl->p->accesses = TL_NEW_ARRAY(pl->arena, TlBufAccess, pl->nregs);
     for (uint32_t r = 0; r < pl->nregs; r++) {
-        if (done[r] || (place_of_reg(pl, r).inner & low))
+        if (done[r] || (offset_of_reg(pl, r).inner & low))
             continue;
         TlBufAccess *a = new_access(pl, r);
         fill_regs(a, pl->p->nregs, r, g->combo);
@@ -409,7 +409,7 @@ static bool plan_matrices(Planner *pl)
         if (!find_trans(pl, &g))
             return false;
     }
-    Place rows[MATRIX_LANES];
+    Offset rows[MATRIX_LANES];
     int n = 0, first = plain ? g.nword : 1, most = first + 2, used = g.n < most ? g.n : most;
     for (int b = 0; b < 2 && !plain; b++)
         rows[1 + b] = pl->lane[b];
@@ -486,7 +486,7 @@ TlBufPlan *tl_copy_plan(TlArena *arena, const TlOp *op)
 
 /* ---- the proof ---- */
 
-static uint64_t place_in(const TlBufPlan *p, const TlBufAccess *a, uint32_t lane, uint32_t warp)
+static uint64_t offset_in(const TlBufPlan *p, const TlBufAccess *a, uint32_t lane, uint32_t warp)
 {
     uint64_t at = a->outer + (uint64_t)(tl_thread_map(&p->inner, lane, warp) ^ a->inner);
     for (int k = 0; k < p->nfar; k++)
@@ -495,18 +495,18 @@ static uint64_t place_in(const TlBufPlan *p, const TlBufAccess *a, uint32_t lane
     return at;
 }
 
-/* Where regs[i] of the access comes from, or goes to, in this thread. */
-static uint64_t place_of_element(const TlBufPlan *p, const TlBufAccess *a, uint32_t i,
+/* The offset that regs[i] of the access is read from, or written to, in this thread. */
+static uint64_t offset_of_element(const TlBufPlan *p, const TlBufAccess *a, uint32_t i,
                                  uint32_t elem, uint32_t lane, uint32_t warp)
 {
     TL_ASSERT(i < p->nregs, "register %u of %u", i, p->nregs);
     if (p->kind == TL_BUF_VECTOR)
-        return place_in(p, a, lane, warp) + (uint64_t)i * elem;
+        return offset_in(p, a, lane, warp) + (uint64_t)i * elem;
     uint32_t in_word = WORD_BYTES / elem, matrix = i / in_word, e = i % in_word;
     uint32_t group = lane >> 2, place = lane & 3;
     if (p->kind == TL_BUF_MATRIX)
-        return place_in(p, a, 8 * matrix + group, warp) + WORD_BYTES * place + elem * e;
-    return place_in(p, a, 8 * matrix + 2 * place + e, warp) + elem * group;
+        return offset_in(p, a, 8 * matrix + group, warp) + WORD_BYTES * place + elem * e;
+    return offset_in(p, a, 8 * matrix + 2 * place + e, warp) + elem * group;
 }
 
 static const char *prove_thread(TlArena *arena, const TlBufPlan *p, const TlType *tile,
@@ -530,14 +530,14 @@ static const char *prove_thread(TlArena *arena, const TlBufPlan *p, const TlType
             outside[past] = true;
             if (past && !a->guarded)
                 return tl_format(arena, "register %d is past the end, without a guard", a->regs[i]);
-            uint64_t at = place_of_element(p, a, i, elem, thread[1], thread[2]);
+            uint64_t at = offset_of_element(p, a, i, elem, thread[1], thread[2]);
             if (!past && at != tl_buf_offset(buf, c))
                 return tl_format(arena, "register %d of thread %u, %u: %llu, not %llu", a->regs[i],
                                  thread[1], thread[2], (unsigned long long)at,
                                  (unsigned long long)tl_buf_offset(buf, c));
         }
         uint32_t whole = p->kind == TL_BUF_VECTOR ? p->nregs * elem : ROW_BYTES;
-        if (place_in(p, a, thread[1], thread[2]) % whole != 0)
+        if (offset_in(p, a, thread[1], thread[2]) % whole != 0)
             return tl_format(arena, "access %u is not aligned", k);
         if (outside[0] && outside[1])
             return tl_format(arena, "access %u is inside and outside", k);

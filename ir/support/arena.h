@@ -85,7 +85,7 @@ static inline void tl_map_put_ptr(TlMap *m, const void *key, const void *val)
 /* Interned strings: equal texts are equal pointers for the life of the table. */
 typedef struct TlIntern {
     TlArena *arena;
-    const char **slots;
+    const char **buckets;
     uint32_t *lens;
     uint32_t len, cap;
 } TlIntern;

@@ -85,7 +85,7 @@ void tl_map_init(TlMap *m, TlArena *arena)
     m->arena = arena;
 }
 
-static uint32_t map_slot(const TlMap *m, uint64_t key)
+static uint32_t map_bucket(const TlMap *m, uint64_t key)
 {
     uint32_t i = (uint32_t)mix(key) & (m->cap - 1);
     while (m->used[i] && m->keys[i] != key) i = (i + 1) & (m->cap - 1);
@@ -95,7 +95,7 @@ static uint32_t map_slot(const TlMap *m, uint64_t key)
 bool tl_map_get(const TlMap *m, uint64_t key, uint64_t *out_val)
 {
     if (m->cap == 0) return false;
-    uint32_t i = map_slot(m, key);
+    uint32_t i = map_bucket(m, key);
     if (!m->used[i]) return false;
     if (out_val) *out_val = m->vals[i];
     return true;
@@ -110,7 +110,7 @@ static void map_enlarge(TlMap *m)
     m->used = TL_NEW_ARRAY(m->arena, uint8_t, m->cap);
     for (uint32_t i = 0; i < old.cap; i++) {
         if (!old.used[i]) continue;
-        uint32_t j = map_slot(m, old.keys[i]);
+        uint32_t j = map_bucket(m, old.keys[i]);
         m->used[j] = 1;
         m->keys[j] = old.keys[i];
         m->vals[j] = old.vals[i];
@@ -121,7 +121,7 @@ void tl_map_put(TlMap *m, uint64_t key, uint64_t val)
 {
     TL_ASSERT(m->arena, "a map without an arena");
     if (4 * ((uint64_t)m->len + 1) > 3 * (uint64_t)m->cap) map_enlarge(m);
-    uint32_t i = map_slot(m, key);
+    uint32_t i = map_bucket(m, key);
     if (!m->used[i]) {
         m->used[i] = 1;
         m->keys[i] = key;
@@ -138,10 +138,10 @@ void tl_intern_init(TlIntern *t, TlArena *arena)
     t->arena = arena;
 }
 
-static uint32_t intern_slot(const TlIntern *t, const char *text, size_t length)
+static uint32_t intern_bucket(const TlIntern *t, const char *text, size_t length)
 {
     uint32_t i = (uint32_t)tl_hash(text, length, 0) & (t->cap - 1);
-    while (t->slots[i] && !(t->lens[i] == length && memcmp(t->slots[i], text, length) == 0))
+    while (t->buckets[i] && !(t->lens[i] == length && memcmp(t->buckets[i], text, length) == 0))
         i = (i + 1) & (t->cap - 1);
     return i;
 }
@@ -150,12 +150,12 @@ static void intern_enlarge(TlIntern *t)
 {
     TlIntern old = *t;
     t->cap = old.cap ? 2 * old.cap : 64;
-    t->slots = TL_NEW_ARRAY(t->arena, const char *, t->cap);
+    t->buckets = TL_NEW_ARRAY(t->arena, const char *, t->cap);
     t->lens = TL_NEW_ARRAY(t->arena, uint32_t, t->cap);
     for (uint32_t i = 0; i < old.cap; i++) {
-        if (!old.slots[i]) continue;
-        uint32_t j = intern_slot(t, old.slots[i], old.lens[i]);
-        t->slots[j] = old.slots[i];
+        if (!old.buckets[i]) continue;
+        uint32_t j = intern_bucket(t, old.buckets[i], old.lens[i]);
+        t->buckets[j] = old.buckets[i];
         t->lens[j] = old.lens[i];
     }
 }
@@ -164,13 +164,13 @@ const char *tl_intern(TlIntern *t, const char *text, size_t length)
 {
     TL_ASSERT(length <= UINT32_MAX, "string of %zu bytes", length);
     if (4 * ((uint64_t)t->len + 1) > 3 * (uint64_t)t->cap) intern_enlarge(t);
-    uint32_t i = intern_slot(t, text, length);
-    if (!t->slots[i]) {
-        t->slots[i] = tl_strndup(t->arena, text, length);
+    uint32_t i = intern_bucket(t, text, length);
+    if (!t->buckets[i]) {
+        t->buckets[i] = tl_strndup(t->arena, text, length);
         t->lens[i] = (uint32_t)length;
         t->len++;
     }
-    return t->slots[i];
+    return t->buckets[i];
 }
 
 const char *tl_intern_str(TlIntern *t, const char *text)

@@ -107,7 +107,7 @@ static int compare(const TlDiag *a, const TlDiag *b)
     return a->order < b->order ? -1 : a->order > b->order;
 }
 
-/* The kept error that stands last in the source. */
+/* The kept error that is last in the source. */
 static TlDiag *last_error(TlDiags *d)
 {
     TlDiag *last = NULL;
@@ -118,7 +118,7 @@ static TlDiag *last_error(TlDiags *d)
     return last;
 }
 
-/* Many errors of which none will be shown should cost little: no text is made for them. */
+/* Errors that will not be shown should cost little: no text is made for them. */
 static bool too_late(TlDiags *d, const TlDiag *row)
 {
     if (row->severity == TL_WARNING) return d->warnings >= MAX_WARNINGS;
@@ -127,9 +127,9 @@ static bool too_late(TlDiags *d, const TlDiag *row)
     return last && compare(row, last) > 0;
 }
 
-/* A place for the row: a new one, or, since the errors nearest to the start of the source are kept,
- * that of a later one. */
-static TlDiag *place_for(TlDiags *d, const TlDiag *row)
+/* Room for the row: a new entry, or, since the errors nearest to the start of the source are kept,
+ * the entry of a later one. */
+static TlDiag *room_for(TlDiags *d, const TlDiag *row)
 {
     bool full = row->severity == TL_ERROR && d->errors >= TL_DIAG_MAX;
     if (already_there(d, row)) return NULL;
@@ -162,10 +162,10 @@ TlDiag *tl_diag(TlDiags *d, TlLoc loc, TlDiagId id, ...)
     va_start(args, id);
     row.text = tl_vformat(d->arena, infos[id].text, args);
     va_end(args);
-    TlDiag *place = place_for(d, &row);
-    if (!place) return unseen(d);
-    *place = row;
-    return place;
+    TlDiag *room = room_for(d, &row);
+    if (!room) return unseen(d);
+    *room = row;
+    return room;
 }
 
 void tl_diag_note(TlDiags *d, TlDiag *row, TlLoc loc, const char *format, ...)

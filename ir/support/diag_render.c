@@ -20,7 +20,7 @@ static const char *const severity_names[] = {
 
 typedef struct Line {
     const char *text;
-    size_t length; /* without its end */
+    size_t length; /* without its line end */
 } Line;
 
 static const TlSource *source_of(const TlDiags *d, TlLoc loc)
@@ -51,7 +51,7 @@ static bool source_line(const TlDiags *d, TlLoc loc, Line *out_line)
 
 /* ---- characters ---- */
 
-/* Reads one character of UTF-8; returns its bytes, 0 when they are none. */
+/* Reads one character of UTF-8; returns its length in bytes, 0 if it is not valid. */
 static size_t decode(const char *text, size_t length, uint32_t *out_code)
 {
     const unsigned char *s = (const unsigned char *)text;
@@ -79,7 +79,7 @@ static size_t decode(const char *text, size_t length, uint32_t *out_code)
 typedef struct Range {
     uint32_t first, last;
 } Range;
-/* the blocks that matter in comments and strings, not Unicode's whole table */
+/* the blocks that occur in comments and strings, not the whole of Unicode */
 static const Range wide[] = {{0x1100, 0x115F},   {0x2E80, 0x303E},   {0x3041, 0xA4CF},
                              {0xAC00, 0xD7A3},   {0xF900, 0xFAFF},   {0xFE30, 0xFE6F},
                              {0xFF00, 0xFF60},   {0xFFE0, 0xFFE6},   {0x1F300, 0x1F64F},
@@ -98,7 +98,7 @@ static bool in_ranges(uint32_t code, const Range *ranges, size_t n)
 }
 #define IN(code, ranges) in_ranges((code), (ranges), sizeof(ranges) / sizeof *(ranges))
 
-/* What one character of a line becomes: `shown` or itself, over so many cells. */
+/* How one character of a line is shown: as `shown` or as itself, over so many cells. */
 typedef struct Cell {
     size_t bytes, width;
     const char *shown; /* NULL: as it is */
@@ -133,7 +133,7 @@ static void put_times(TlSbuf *out, char c, size_t n)
         tl_sbuf_put(out, &c, 1);
 }
 
-/* Text of unknown origin on one line: what could move the cursor becomes `?`. */
+/* Text of unknown origin, on one line: whatever could move the cursor becomes `?`. */
 static void put_safe(TlSbuf *out, const char *text)
 {
     for (size_t length = strlen(text); length;) {
@@ -175,7 +175,7 @@ static Window window_of(const Line *line, TlLoc loc)
     return w;
 }
 
-/* The line itself; tells from which cell to which the underline goes. */
+/* Writes the line itself; returns the first and last cell of the underline. */
 static void put_line(TlSbuf *out, const Line *line, const Window *w, size_t *out_caret,
                      size_t *out_cells)
 {
@@ -262,7 +262,7 @@ static void render_text(TlSbuf *out, const TlDiags *d, const Style *style)
 
 /* ---- JSON ---- */
 
-/* A JSON string; bytes that are no UTF-8 become U+FFFD. */
+/* A JSON string; bytes that are not UTF-8 become U+FFFD. */
 static void put_json(TlSbuf *out, const char *text, size_t length)
 {
     tl_sbuf_puts(out, "\"");

@@ -23,7 +23,7 @@ TlGuard *tl_guard_current(void) { return innermost; }
 void tl_fault(TlFault fault, const char *format, ...)
 {
     TlGuard *g = innermost;
-    if (!g) abort(); /* an entry point forgot its guard: there is nowhere to go */
+    if (!g) abort(); /* an entry point lacks its guard: there is nowhere to return to */
     va_list args;
     va_start(args, format);
     vsnprintf(g->text, sizeof g->text, format, args);

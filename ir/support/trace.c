@@ -23,7 +23,7 @@ void tl_trace_init(TlTrace *trace, TlAlloc alloc)
 void tl_trace_free(TlTrace *trace)
 {
     for (TlTraceLane *lane = trace->lanes, *next; lane; lane = next) {
-        TlArena arena = lane->arena; /* the lane lies in it */
+        TlArena arena = lane->arena; /* the lane itself lies in it */
         next = lane->next;
         tl_arena_free(&arena);
     }

@@ -21,7 +21,7 @@ typedef struct Parser {
     TlMap positions; /* op to its offset in the text, for the verifier's faults */
     TL_VEC(uint32_t) files; /* the `files` line: index to source */
     TL_VEC(const TlLayout *) layouts; /* the `layouts` line */
-    /* where a CONST attribute's literal stands; it is read when the result type is known */
+    /* where a CONST literal is; it is read once the result type is known */
     const char *const_at;
     bool failed;
 } Parser;
@@ -268,7 +268,7 @@ static const TlLayout *layout(Parser *p)
     return NULL;
 }
 
-/* <element, extents... [, layout]: up to what follows them */
+/* <element, extents... [, layout]: up to whatever follows them */
 static bool tile_body(Parser *p, const char *start, TlType *t)
 {
     int64_t elems = 1;
@@ -359,7 +359,7 @@ static const char *value_name(Parser *p)
     return name;
 }
 
-/* The hint in a printed name: %x.3 was made of x, %12 of none. */
+/* The hint in a printed name: %x.3 was made from x, %12 has none. */
 static const char *name_hint(Parser *p, const char *name)
 {
     if (isdigit((unsigned char)*name) || *name == '.') return NULL;
@@ -451,7 +451,7 @@ static bool enumeration(Parser *p, TlAttr *a)
 
 static bool is_literal(char c) { return is_word(c) || c == '.' || c == '+' || c == '-'; }
 
-/* A literal is passed over and remembered. */
+/* Skips a literal and remembers where it is. */
 static bool skip_const(Parser *p)
 {
     skip_space(p);
@@ -859,8 +859,7 @@ static bool info(Parser *p)
 
 /* ---- files and functions ---- */
 
-/* A path seen before keeps its source, so that a text made in this context finds the user's
- * lines. */
+/* A known path keeps its source, so that a text made in this context finds the user's lines. */
 static uint32_t source_of(Parser *p, const char *path)
 {
     TlDiags *d = &p->ctx->diags;

@@ -77,7 +77,7 @@ double tl_text_to_double(const char *text, size_t length)
     char *end;
     double x = strtod(buf, &end);
     if (*end != '.') return x;
-    *end = localeconv()->decimal_point[0]; /* the host's locale wants another point */
+    *end = localeconv()->decimal_point[0]; /* the host's locale has another decimal point */
     return strtod(buf, NULL);
 }
 
@@ -175,7 +175,7 @@ static void put_attrs(TlSbuf *out, const TlOp *op)
 typedef struct Namer {
     Printer *p;
     TlIntern strings;
-    TlMap counts; /* hint to how many had it */
+    TlMap counts; /* hint to the number of values that have it */
     uint32_t next;
 } Namer;
 
@@ -216,7 +216,7 @@ static void put_value(Printer *p, const TlValue *v)
 {
     if (!v) tl_sbuf_puts(p->out, "%<null>");
     else if (v->id < p->nvalues && p->names[v->id]) tl_sbuf_putf(p->out, "%%%s", p->names[v->id]);
-    else tl_sbuf_putf(p->out, "%%<%u>", v->id); /* not in this function: the verifier says so */
+    else tl_sbuf_putf(p->out, "%%<%u>", v->id); /* of another function: the verifier reports it */
 }
 
 static void put_args(Printer *p, const TlBlock *b)

@@ -162,7 +162,7 @@ static bool check_reshape(TlVerify *v, TlCtx *ctx, const TlOp *op)
     const TlType *a = tl_in(op, 0)->type, *r = op->out[0]->type;
     if (!is_tile(a))
         return true;
-    if (!is_tile(r)) /* every thread needs the one element */
+    if (!is_tile(r)) /* every thread needs the single element */
         return want_layout(v, op, "operand", 0, a->layout,
                            tl_layout_collapsed(ctx, a->layout, ~0u));
     if (tl_layout_reshaped(ctx, r->layout, r, a) == a->layout ||
@@ -172,7 +172,7 @@ static bool check_reshape(TlVerify *v, TlCtx *ctx, const TlOp *op)
                            tl_verify_type(v, r));
 }
 
-/* The elements that one asynchronous copy moves are contiguous in the buffer as well. */
+/* The elements that an asynchronous copy moves are contiguous in the buffer too. */
 static bool check_async(TlVerify *v, const TlOp *op)
 {
     const TlAttr *async = tl_attr(op, TL_ATTR_ASYNC);

@@ -172,7 +172,7 @@ static void tl_check_branch(TlVerify *v, const TlOp *op)
             return;
 }
 
-/* What is yielded is compared by the enclosing op's rule. */
+/* The enclosing op's rule checks what is yielded. */
 static void tl_check_yield(TlVerify *v, const TlOp *op)
 {
     const TlOp *parent = op->block->parent;
@@ -364,7 +364,8 @@ static bool want_scalar_value(TlVerify *v, const TlOp *op, const TlType *t)
            FAULT("the region has a value of type %s, not only scalars", tl_verify_type(v, t));
 }
 
-/* Only scalars, no effects: each back end runs the region where and as often as it likes. */
+/* Only scalars and no effects, because a back end may run the region anywhere and any number of
+ * times. */
 static bool want_scalar_region(TlVerify *v, const TlOp *op)
 {
     if (tl_op_effects(op)) return FAULT("the region has effects");
@@ -391,7 +392,7 @@ static bool want_combiner(TlVerify *v, const TlOp *op)
     return want_end(v, op, b, TL_OP_YIELD, 0, n, b->args) && want_scalar_region(v, op);
 }
 
-/* What reduce and scan share. */
+/* The rules that reduce and scan share. */
 static bool want_combine(TlVerify *v, const TlOp *op)
 {
     TlCombine kind = (TlCombine)tl_attr_int(op, TL_ATTR_KIND, 0);
@@ -471,7 +472,7 @@ static bool dot_takes(TlDtype a, TlDtype b, TlDtype acc)
     return (a == TL_F16 || a == TL_BF16 || tl_is_f8(a)) && (acc == TL_F32 || acc == TL_F16);
 }
 
-/* The instruction takes just these types. */
+/* The instruction takes exactly these types. */
 static void check_mma(TlVerify *v, const TlOp *op)
 {
     const TlAttr *name = tl_attr(op, TL_ATTR_MMA);
@@ -772,7 +773,7 @@ static bool want_buf(TlVerify *v, const TlOp *op, const TlType *t)
     return t->kind == TL_BUF || FAULT("%s is not a buffer", tl_verify_type(v, t));
 }
 
-/* A tile or token of what is in the buffer. */
+/* A tile or token of the buffer's element and shape. */
 static bool want_content(TlVerify *v, const TlOp *op, const TlType *buf, const TlType *t,
                          TlTypeKind kind)
 {
@@ -797,7 +798,7 @@ static void tl_check_put(TlVerify *v, const TlOp *op)
         want_ahead(v, op, in_type(op, 0));
 }
 
-/* Does the op, or one in it, take a tile of the get? */
+/* Does the op, or an op inside of it, use the tile of the get? */
 static bool takes(const TlOp *op, const TlOp *get)
 {
     for (const TlOp *o = op; o; o = tl_walk_next(o, op))
@@ -811,7 +812,7 @@ static bool reads_late(const TlOp *op)
     return op->opcode == TL_OP_TRANS || op->opcode == TL_OP_READ || tl_mma_of(op);
 }
 
-/* An op that takes the tile reads it, or it has been read, before the slot can change. */
+/* The tile must be read, at the latest by an op that uses it, before the slot can change. */
 static void want_late(TlVerify *v, const TlOp *op)
 {
     const TlOp *end = NULL;

@@ -121,7 +121,7 @@ static TlViewFacts made_view(const TlAxisInfo *a, const TlOp *op)
     return f;
 }
 
-/* Starts and extents are clipped: each is 0, what was asked for, or what is left. */
+/* Starts and extents are clipped: each is 0, the requested value, or the remainder. */
 static TlViewFacts sub_view(const TlAxisInfo *a, const TlOp *op)
 {
     TL_ASSERT(op->opcode == TL_OP_SUB_VIEW,
@@ -153,7 +153,7 @@ TlViewFacts tl_view_facts(const TlAxisInfo *a, const TlValue *view)
 
 /* ---- accesses ---- */
 
-/* The least and greatest index along axis i; all of int64 when nothing is known. */
+/* The least and greatest index along axis i; the whole range of int64 if nothing is known. */
 static void index_range(const TlAxisInfo *a, const TlPlace *p, uint32_t i, TlWideInt *lo,
                         TlWideInt *hi)
 {
@@ -182,7 +182,7 @@ static bool is_all_inside(const TlAxisInfo *a, const TlOp *op, const TlPlace *p,
     return inside || tl_attr_flag(op, TL_ATTR_UNCHECKED);
 }
 
-/* Of elements that are inside: the index is below the extent and below its own bound. */
+/* For elements that are inside, the index is below the extent and below its own bound. */
 static bool fits_31_bits(const TlAxisInfo *a, const TlPlace *p, const TlViewFacts *v)
 {
     TlWideInt last = 0;
@@ -299,7 +299,7 @@ static TlNarrow why_short(const TlAxisInfo *a, const TlValue *v, TlNarrow otherw
     return is_cut(a, v, 0) ? TL_NARROW_WRAP : otherwise;
 }
 
-/* The pointer that others are computed from. */
+/* The pointer from which others are computed. */
 static const TlValue *first_pointer(const TlValue *v)
 {
     while (v->def && v->def->nin && tl_in(v->def, 0)->type->ptr)
@@ -307,7 +307,7 @@ static const TlValue *first_pointer(const TlValue *v)
     return v;
 }
 
-/* What the address is a multiple of that a view or pointer was made from. */
+/* The alignment of the address from which a view or pointer was made. */
 static int64_t array_begin(const TlAxisInfo *a, const TlValue *v)
 {
     while (v->type->kind == TL_VIEW && v->def)
@@ -316,13 +316,14 @@ static int64_t array_begin(const TlAxisInfo *a, const TlValue *v)
                                     : tl_axis_facts(a, first_pointer(v))->divisibility[0];
 }
 
-/* Why addresses begin badly. */
+/* Why addresses are not better aligned. */
 static TlNarrow why_begun(const TlAxisInfo *a, const TlValue *base)
 {
     return array_begin(a, base) < TL_AXIS_ALIGNMENT ? TL_NARROW_BASE : TL_NARROW_OFFSET;
 }
 
-/* Addresses count up along axis i of the view: for how long, from multiples of what? */
+/* How long are the runs of consecutive addresses along axis i of the view, and what are multiples
+ * of their starts? */
 static Run run_of_axis(const TlAxisInfo *a, const TlPlace *p, uint32_t i)
 {
     TL_ASSERT(i < p->naxes, "axis %u of an access of %u", i, p->naxes);
@@ -356,7 +357,7 @@ static int64_t steady_for(const TlAxisInfo *a, const TlPlace *p, uint32_t i, int
     return tl_axis_facts(a, p->index[i].value)->constancy[dim - first];
 }
 
-/* Divisibility of what the index of an axis adds, in elements. */
+/* The divisibility, in elements, of what the index of an axis adds to the address. */
 static int64_t offset_divisor(const TlAxisInfo *a, const TlPlace *p, const TlViewFacts *v,
                               uint32_t i)
 {
@@ -482,7 +483,7 @@ static bool is_step(const TlLayout *l, int reg, int k, int dim)
     return true;
 }
 
-/* log2 of how many registers from 0 on are neighbours along `dim`, with everything else at
+/* log2 of the number of registers from 0 on that are adjacent along `dim`, with everything else at
  * multiples of them. */
 static int neighbour_bits(const TlLayout *l, int dim)
 {

@@ -35,7 +35,7 @@ typedef struct Promise {
     const TlOp *assume;
 } Promise;
 
-/* Is the promise made wherever v is? */
+/* Does the promise hold wherever v is used? */
 static TlAxisFacts *promised(const Promise *p, const TlValue *v)
 {
     const TlBlock *home = v->def ? v->def->block : v->block;
@@ -274,7 +274,7 @@ static void leave(Flow *f, const TlOp *end)
     } else if (op->opcode == TL_OP_WHILE && end->opcode == TL_OP_CONDITION) {
         flow_all(f, op->regions[1]->args, end, 1, op->nout);
         flow_all(f, op->out, end, 1, op->nout);
-    } else if (op->opcode == TL_OP_WHILE) { /* carries other values than it gives */
+    } else if (op->opcode == TL_OP_WHILE) { /* carries other values than it results in */
         flow_all(f, op->regions[0]->args, end, 0, op->nin);
     }
 }

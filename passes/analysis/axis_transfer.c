@@ -104,7 +104,7 @@ TlAxisFacts tl_axis_unknown(const TlType *t)
     return f;
 }
 
-/* The range, unless the type cannot hold it: then the number may have wrapped. */
+/* The range, unless the type cannot hold it; the number may have wrapped then. */
 static void set_range(TlAxisFacts *f, const TlType *t, TlWideInt lo, TlWideInt hi)
 {
     int64_t least, most;
@@ -150,7 +150,8 @@ TlAxisFacts tl_axis_join(const TlType *t, const TlAxisFacts *a, const TlAxisFact
     return f;
 }
 
-/* Runs that may wrap where the type ends are cut where they cannot: for a wider type. */
+/* For a conversion to a wider type: runs that may wrap at the end of the type are shortened so that
+ * they cannot. */
 static TlAxisFacts unwrapped(const TlType *t, TlAxisFacts f)
 {
     int64_t lo, hi;
@@ -458,7 +459,7 @@ static TlAxisFacts compare(const Operands *o)
     return r;
 }
 
-/* 1, 0, or -1 when the ranges do not tell. */
+/* 1 or 0, or -1 if the ranges do not decide. */
 static int decided(const Operands *o)
 {
     const TlAxisFacts *x = &o->x, *y = &o->y;
@@ -526,7 +527,7 @@ static TlAxisFacts ptr_add(const TlAxisInfo *a, const TlOp *op)
     return r;
 }
 
-/* Pointers made of addresses, which are aligned to the element. */
+/* Pointers made from addresses, which are aligned to the element. */
 static TlAxisFacts pointer(const TlAxisInfo *a, const TlOp *op)
 {
     const TlType *t = op->out[0]->type;
@@ -541,7 +542,7 @@ static TlAxisFacts pointer(const TlAxisInfo *a, const TlOp *op)
 
 /* ---- shapes ---- */
 
-/* What divides every element, by the axis that says most. */
+/* What divides every element, from the axis that tells most. */
 static int64_t any_divisor(const TlAxisFacts *f, const TlType *t)
 {
     int64_t best = 1;
@@ -634,7 +635,7 @@ static TlAxisFacts reshape(const TlAxisFacts *f, const TlType *from, const TlTyp
     return r;
 }
 
-/* Equal rows have equal results; of integers, whose order of combination cannot be seen. */
+/* Equal rows have equal results, for integers: their order of combination makes no difference. */
 static TlAxisFacts over_axis(const TlAxisInfo *a, const TlOp *op, uint32_t result)
 {
     const TlType *t = op->out[result]->type;
@@ -718,7 +719,7 @@ static TlAxisFacts load(const TlAxisInfo *a, const TlOp *op)
     return r;
 }
 
-/* Nothing but that equal operands give equal results. */
+/* Only that equal operands give equal results. */
 static TlAxisFacts elementwise(const TlAxisInfo *a, const TlOp *op)
 {
     TlAxisFacts r = tl_axis_unknown(op->out[0]->type);

@@ -18,7 +18,7 @@ bool tl_is_constant_memory(const TlValue *base)
     const TlValue *v = base;
     for (;;) {
         if (!v->type->is_const)
-            return false; /* a const view of memory that is not const says nothing */
+            return false; /* a const view of memory that is not const proves nothing */
         if (!v->def)
             break;
         switch ((int)v->def->opcode) {
@@ -140,7 +140,7 @@ static bool has_tile(const TlFn *fn)
         for (uint32_t i = 0; i < op->nout; i++)
             if (op->out[i]->type->kind == TL_TILE && op->out[i]->type->rank)
                 return true;
-    return false; /* tiles of regions come from values outside */
+    return false; /* tiles in regions come from values outside */
 }
 
 bool tl_is_in_hinted_loop(const TlOp *op)

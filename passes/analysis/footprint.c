@@ -64,7 +64,7 @@ static bool is_uniform(const TlTerm *t)
     return t->value && t->value->type->rank == 0;
 }
 
-/* Iotas go to other axes; what is no iota cannot. dims[d]: where axis d goes. */
+/* Moves iotas to other axes; only iotas can be moved. */
 static bool rename_dims(TlForm *f, const int *dims)
 {
     for (uint32_t i = 0; i < f->n; i++) {
@@ -106,7 +106,7 @@ static bool broadcasted(TlForm *f)
     return rename_dims(f, dims);
 }
 
-/* Value-preserving: nothing is cut off, no sign gets another meaning. */
+/* Does the cast preserve values: nothing is cut off, and signs keep their meaning? */
 static bool is_widening(TlDtype from, TlDtype to)
 {
     if (!tl_is_int(from) || !tl_is_int(to))
@@ -171,7 +171,7 @@ static TlForm form_of(const TlValue *v, int depth)
 
 /* ---- loops: by how much a carried value changes from trip to trip ---- */
 
-/* The value of region 0 of a while that comes into region 1 as this argument. */
+/* The value of region 0 of a while that region 1 receives as this argument. */
 static const TlValue *passed(const TlValue *v, const TlOp *loop)
 {
     if (loop->opcode != TL_OP_WHILE || v->def || v->block != loop->regions[1])
@@ -537,7 +537,7 @@ bool tl_footprints_overlap(const TlFootprint *a, const TlFootprint *b)
     return (a->roots & b->roots) || ((a->roots | b->roots) & ANYTHING);
 }
 
-/* Updates that give the same in any order, of which nobody sees the old value. */
+/* Updates with the same result in any order, whose old values are not used. */
 static bool commute(const TlFootprint *a, const TlFootprint *b)
 {
     if (a->op->opcode != TL_OP_ATOMIC_RMW || b->op->opcode != TL_OP_ATOMIC_RMW ||
@@ -547,7 +547,7 @@ static bool commute(const TlFootprint *a, const TlFootprint *b)
     return kind != TL_RMW_XCHG && kind == tl_attr_int(b->op, TL_ATTR_RMW, -1);
 }
 
-/* Given that element i of both is one place: does the same thread come to it? A write is done by
+/* If element i of both is at the same address: does the same thread access it? A write is done by
  * the thread whose copy counts, a load by all that hold one. */
 static bool is_same_thread(const TlFootprint *a, const TlFootprint *b)
 {

@@ -42,7 +42,7 @@ static bool same_accesses(const Accesses *a, const Accesses *b)
     return true;
 }
 
-/* Does the promise say anything of the parameter? */
+/* Does the promise concern the parameter? */
 static bool is_promised(const TlFn *fn, const TlParam *p)
 {
     return p->kind != TILE_PARAM_SCALAR || (tl_axis_promises_scalars(fn) && tl_is_int(p->dtype));
@@ -106,7 +106,7 @@ static void test_param(TlArena *arena, TlTests *out, const TlParam *p, uint32_t 
             push(arena, out, TILE_TEST_STRIDE, index, d, unit);
 }
 
-/* Strides that 32-bit offsets within tiles rest on. */
+/* The strides on which 32-bit offsets within tiles depend. */
 static void test_strides(TlArena *arena, TlTests *out, const TlAxisInfo *a)
 {
     uint32_t tested[64] = {0}; /* axes, by parameter */

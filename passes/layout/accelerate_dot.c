@@ -35,7 +35,7 @@ typedef struct Accelerate {
     bool chained; /* the dots of that block, which was the last one's */
 } Accelerate;
 
-/* Rows of this family round their operands to tf32. */
+/* Instructions of this row round their operands to tf32. */
 static const char TF32[] = "mma.tf32";
 
 /* ---- 2. the instruction ---- */
@@ -150,7 +150,7 @@ static void split_dot(Accelerate *a, TlOp *dot, bool bf16)
     tl_op_erase(dot);
 }
 
-/* The dot in these types. */
+/* The dot with operands of these types. */
 static TlOp *cast_dot(TlOp *dot, const TlDtype *types)
 {
     TlBuilder b = tl_builder_before(dot);
@@ -215,7 +215,7 @@ static void lay_out(const Accelerate *a, TlOp *dot, const TlMma *mma)
 
 /* ---- the pass ---- */
 
-/* What it splits a dot into comes to the work. */
+/* Dots into which a dot is split are added to the work list. */
 static bool accelerate(Accelerate *a, TlOp *dot)
 {
     TL_ASSERT(dot->opcode == TL_OP_DOT, "%s is no product", tl_op_info(dot->opcode)->text);

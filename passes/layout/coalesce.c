@@ -40,7 +40,7 @@ typedef struct Shape {
     int rank;
     const int32_t *extents;
     Choice widest;
-    const TlLayout *layout; /* of values; NULL: not asked for yet */
+    const TlLayout *layout; /* of values; NULL: not computed yet */
     TL_VEC(Made) made;      /* the few that its accesses want */
 } Shape;
 
@@ -204,7 +204,7 @@ static void set_shape_layouts(Coalesce *c, TlOp *op)
 
 /* ---- 3. converts ---- */
 
-/* The same elements in another layout. */
+/* Converts the elements to another layout. */
 static TlValue *converted(Coalesce *c, TlValue *v, const TlLayout *l)
 {
     while (v->type->layout != l && v->def && v->def->opcode == TL_OP_CONVERT)
@@ -230,7 +230,7 @@ static void convert_operand(Coalesce *c, TlOp *op, uint32_t i, const TlLayout *l
         tl_set_operand(op, i, converted(c, tl_in(op, i), l));
 }
 
-/* The result gets layout l; users go on with the one of its shape. */
+/* Gives the result layout l; its users get a conversion to the layout of its shape. */
 static void convert_result(Coalesce *c, TlValue *v, const TlLayout *l)
 {
     TL_ASSERT(v->def, "value %u is no result", v->id);
@@ -274,7 +274,7 @@ static void lay_out_reduce(Coalesce *c, TlOp *op)
         convert_result(c, op->out[i], l);
 }
 
-/* Through shared memory, between the layouts that are there. */
+/* Goes through shared memory, between the given layouts. */
 static void regroup(TlOp *op)
 {
     TL_ASSERT(op->opcode == TL_OP_RESHAPE, "%s is no reshape", tl_op_info(op->opcode)->text);
@@ -287,7 +287,8 @@ static void regroup(TlOp *op)
     tl_op_erase(op);
 }
 
-/* Forward, backward, or else small ones with all elements everywhere, which always fits. */
+/* Tries forward, then backward; small tiles may also have all elements in every thread, which
+ * always works. */
 static void lay_out_reshape(Coalesce *c, TlOp *op)
 {
     const TlType *from = tl_in(op, 0)->type, *to = op->out[0]->type;

@@ -20,10 +20,10 @@ enum {
     SECTOR = 4,
     NARROW = 2, /* of an access of less than a register: what it moves is packed */
     REGISTER_BYTES = 4,
-    WAITING = 4, /* of a register that is held from one trip to the next */
+    WAITING = 4, /* per register held from one trip to the next */
     BARRIER = 64,
     SECTOR_BYTES = 32,
-    TRIPS = 8, /* of a loop whose trips are not known */
+    TRIPS = 8, /* for a loop whose trip count is not known */
     MOST_TRIPS = 64,
     MOST_NESTING = 5
 };
@@ -155,7 +155,7 @@ TlAccessCount tl_layout_access_count(const TlAccessInfo *info, const TlOp *op, c
     return c;
 }
 
-/* What a pipelined loop loads waits in registers for its trip. */
+/* Loads of a pipelined loop occupy registers until their trip. */
 static int64_t waiting_cost(const TlOp *load, int64_t bytes)
 {
     return tl_is_in_hinted_loop(load) ? WAITING * (bytes / REGISTER_BYTES) : 0;
@@ -236,8 +236,8 @@ static int64_t reduce_cost(TlLayoutCost *c, const TlOp *op, const TlLayout *l)
     return cost * op->nin;
 }
 
-/* By fma, operands through shared memory: for each k each thread reads a column and a row of what
- * it holds. */
+/* By fma, with operands through shared memory: for each k, each thread reads a column and a row of
+ * its elements. */
 static int64_t dot_cost(TlLayoutCost *c, const TlOp *op, const TlLayout *l)
 {
     TL_ASSERT(op->opcode == TL_OP_DOT && l->nout >= 2, "a product of rank %d", (int)l->nout);
@@ -250,7 +250,7 @@ static int64_t dot_cost(TlLayoutCost *c, const TlOp *op, const TlLayout *l)
     return a->shape[a->rank - 1] * (tl_layout_registers(l) + 2 * (rows + columns));
 }
 
-/* Through shared memory, one element after the other: who reads what is not known. */
+/* Through shared memory, one element after the other: which thread reads what is not known. */
 static int64_t gather_cost(const TlOp *op, const TlLayout *l)
 {
     enum { CONFLICTS = 2 };

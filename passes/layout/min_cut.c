@@ -67,7 +67,7 @@ void tl_cut_two(TlCut *c, uint32_t x, uint32_t y, int64_t cost[2][2])
     add_edge(c, x, y, cost[0][1] + cost[1][0] - cost[0][0] - cost[1][1]);
 }
 
-/* Is there still a way to the sink? */
+/* Is there still a path to the sink? */
 static bool find_levels(TlCut *c)
 {
     uint32_t from = 0, to = 0;
@@ -113,7 +113,7 @@ static void push(TlCut *c, uint32_t length)
     }
 }
 
-/* All that these levels let through. */
+/* The flow that these levels let through. */
 static void push_all(TlCut *c)
 {
     uint32_t x = c->n, length = 0;
@@ -128,7 +128,7 @@ static void push_all(TlCut *c)
             x = c->n;
             length = 0;
         } else if (length) {
-            c->level[x] = 0; /* nothing more leads on from here */
+            c->level[x] = 0; /* no more flow passes here */
             x = c->edges.data[c->path[--length] ^ 1].to;
         } else {
             return;

@@ -21,7 +21,7 @@ static void bind(Placement *p, TlValue *v, uint32_t var)
     tl_vec_push(p->arena, &p->values, v);
 }
 
-/* What a loop or branch carries: the result, and the argument that is the same value. */
+/* A value that a loop or branch carries: the result and the argument that stands for it. */
 static void add_carried(Placement *p, TlValue *a, TlValue *b)
 {
     if (!tl_has_layout(a->type))
@@ -252,13 +252,14 @@ static void reach(Placement *p, Grow *g, uint32_t var, const TlLayout *l)
     const PlaceVar *v = &p->vars.data[var];
     if (!l || g->family[var] || tl_layout_registers(l) > TL_MAX_TILE_REGISTERS)
         return;
-    if (v->op && l != v->own && tl_mma_of(v->op)) /* it has just one */
+    if (v->op && l != v->own && tl_mma_of(v->op)) /* there is just one */
         return;
     g->family[var] = l;
     tl_vec_push(p->arena, &g->work, var);
 }
 
-/* To all that the layout of one var leads to, backward and forward, the nearest first. */
+/* Visits everything that the layout of one var leads to, backward and forward, the nearest
+ * first. */
 static void add_family(Placement *p, uint32_t seed, const TlLayout *l)
 {
     if (p->nfamilies == PLACE_MAX_FAMILIES)
@@ -320,7 +321,7 @@ static int64_t weight(const PlaceVar *v)
     return v->frequency * tl_layout_registers(v->own);
 }
 
-/* Memory ops, the ones that move most first. */
+/* Memory ops, those that move most bytes first. */
 static void add_memory_families(Placement *p)
 {
     bool *done = TL_NEW_ARRAY(p->arena, bool, p->vars.len);

@@ -25,7 +25,7 @@ enum { MOST_CLONED = 64 };
 
 /* ---- limits ---- */
 
-/* What would help a tile of too many registers. */
+/* Suggests what to do about a tile of too many registers. */
 static const char *advice(const Placement *p, const TlType *t)
 {
     enum { MOST_THREADS = 1024 };
@@ -37,7 +37,7 @@ static const char *advice(const Placement *p, const TlType *t)
     return tl_format(p->arena, "warps %lld is enough", (long long)warps);
 }
 
-/* Every tile must fit the registers of a thread. */
+/* Checks that every tile fits into the registers of a thread. */
 static bool check_registers(Placement *p)
 {
     for (uint32_t i = 0; i < p->values.len; i++) {

@@ -42,8 +42,8 @@ static const TlLayout *current(Placement *p, const TlValue *v)
     return tl_place_result(p, v, tl_place_layout(p, var, p->vars.data[var].label));
 }
 
-/* What computing again is based on: operands as they are laid out now, or nothing but scalars,
- * which holds whatever the labels are. */
+/* What recomputation starts from: operands in their present layouts, or only scalars, which holds
+ * whatever the labels are. */
 typedef enum Basis { BY_LABELS, BY_SCALARS } Basis;
 
 static int64_t cost_again(Placement *p, const TlValue *v, const TlLayout *l, Basis basis,
@@ -189,7 +189,7 @@ static void add_pair(Placement *p, TlCut *cut, const PlaceEdge *e, int f, int64_
         tl_cut_two(cut, e->from, e->to, cost);
 }
 
-/* Which vars go over to family f. */
+/* Chooses the vars that change to family f. */
 static void cut(Placement *p, TlArena *arena, int f, bool shared, bool *out)
 {
     TlCut *c = tl_cut_new(arena, p->vars.len);
@@ -245,7 +245,7 @@ static Parts find_parts(Placement *p, TlArena *arena, int f, const bool *over)
     return parts;
 }
 
-/* One part (0: all) goes over to f. False: the sum would not get smaller; all is as before. */
+/* Changes one part (0: all) to f. False: the sum would not get smaller, and nothing has changed. */
 static bool go(Placement *p, TlArena *arena, int f, const Parts *parts, uint32_t part, int64_t *sum)
 {
     int *before = TL_NEW_ARRAY(arena, int, p->vars.len);

@@ -64,7 +64,7 @@ static TlOp *only_user(const TlValue *v)
     return tl_use_count(v) == 1 ? v->uses->user : NULL;
 }
 
-/* Nothing, which stays nothing when it is scaled. */
+/* A zero that stays zero when it is scaled. */
 static bool is_zero(const TlValue *v, const TlFn *fn)
 {
     uint64_t bits;
@@ -93,7 +93,7 @@ static bool find_operands(Sum *s, const TlValue *acc)
         return s->next->nin == 2 && find_reduce(s, tl_in(s->next, first ? 1 : 0));
     s->factor = tl_in(s->next, first ? 1 : 0);
     return tl_in(s->next, 2) != acc && is_zero(tl_in(s->loop, 3 + s->index), body->fn) &&
-           find_reduce(s, tl_in(s->next, 2)); /* acc is used once: nothing comes from it */
+           find_reduce(s, tl_in(s->next, 2)); /* acc has a single use: nothing else depends on it */
 }
 
 static bool matches(Sum *s)
@@ -242,7 +242,7 @@ static TlValue *reshape(TlBuilder *b, TlValue *x, const TlType *to)
     return x->type == to ? x : tl_op_new(b, TL_OP_RESHAPE, 1, &x, 1, &to, 0, 0, NULL)->out[0];
 }
 
-/* x, as far as it can be reduced within threads. */
+/* Reduces x as far as possible within threads. */
 static TlValue *reduce_in_thread(TlBuilder *b, const Sum *s)
 {
     Way w;
@@ -263,7 +263,7 @@ static TlValue *reduce_in_thread(TlBuilder *b, const Sum *s)
 
 /* ---- 4. the new form ---- */
 
-/* The factor of a row, for each element of the tile. */
+/* Broadcasts the factor of a row to each element of the tile. */
 static TlValue *spread_factor(TlBuilder *b, const Sum *s, const TlType *to)
 {
     TlCtx *ctx = b->fn->module->ctx;
@@ -339,7 +339,7 @@ TlPassResult tl_pass_reduce_locality(TlFn *fn, TlPassCtx *px)
         if (op->opcode == TL_OP_FOR)
             tl_vec_push(px->scratch, &loops, op);
     TlPassResult result = TL_SAME;
-    while (loops.len) { /* an inner loop stands after those around it */
+    while (loops.len) { /* inner loops come after the loops around them */
         TlOp *loop = loops.data[--loops.len];
         for (uint32_t i = 0; i < loop->nout; i++) {
             Sum s = {.loop = loop, .index = i};

@@ -218,7 +218,7 @@ static void stress_reduce(Stress *s, TlOp *op)
     const TlLayout *l = choose(s, op, tl_in(op, 0)->type);
     if (draw(s, 3) == 0)
         l = tl_in(op, 0)->type->layout;
-    if (l->nout != tl_in(op, 0)->type->rank) /* it followed as the result's */
+    if (l->nout != tl_in(op, 0)->type->rank) /* it follows from the result's */
         l = random_layout(s, tl_in(op, 0)->type);
     for (uint32_t i = 0; i < op->nin; i++)
         convert_operand(op, i, l);
@@ -257,7 +257,7 @@ static void stress_free_operands(Stress *s, TlOp *op)
             convert_operand(op, i, random_layout(s, tl_in(op, i)->type));
 }
 
-/* Ops that give a tile, or write one. */
+/* Ops that produce or write a tile. */
 static void stress_plain(Stress *s, TlOp *op)
 {
     const TlLayout *l = tl_op_layout(op);
@@ -282,7 +282,7 @@ static void stress_op(Stress *s, TlOp *op)
     case TL_OP_REDUCE: stress_reduce(s, op); break;
     case TL_OP_RESHAPE: stress_reshape(s, op); break;
     case TL_OP_DOT:
-        if (tl_mma_of(op)) /* its layouts are the instruction's */
+        if (tl_mma_of(op)) /* the instruction determines its layouts */
             break;
         /* fall through */
     case TL_OP_GATHER:

@@ -38,7 +38,7 @@ typedef struct Buffer {
     uint32_t number;      /* in program order */
 } Buffer;
 
-/* Where an op stands and where its regions end. */
+/* The position of an op, and where its regions end. */
 typedef struct Span {
     uint32_t first, last;
 } Span;
@@ -46,7 +46,7 @@ typedef struct Span {
 typedef struct Allocator {
     TlFn *fn;
     TlPassCtx *px;
-    TlMap places; /* op to its number in program order */
+    TlMap numbers; /* op to its number in program order */
     TL_VEC(Span) spans;
     TL_VEC(Buffer *) all;     /* in program order */
     TL_VEC(Buffer *) by_size; /* largest first, then program order */
@@ -57,7 +57,7 @@ typedef struct Allocator {
 static Span *span_of(const Allocator *a, const TlOp *op)
 {
     uint64_t at = 0;
-    bool known = tl_map_get(&a->places, (uint64_t)(uintptr_t)op, &at);
+    bool known = tl_map_get(&a->numbers, (uint64_t)(uintptr_t)op, &at);
     TL_ASSERT(known, "an op without a place");
     return &a->spans.data[at];
 }
@@ -65,10 +65,10 @@ static Span *span_of(const Allocator *a, const TlOp *op)
 static void number_ops(Allocator *a)
 {
     TlArena *arena = a->px->scratch;
-    tl_map_init(&a->places, arena);
+    tl_map_init(&a->numbers, arena);
     uint32_t n = 0;
     for (TlOp *op = a->fn->body->first; op; op = tl_walk_next(op, NULL)) {
-        tl_map_put(&a->places, (uint64_t)(uintptr_t)op, n);
+        tl_map_put(&a->numbers, (uint64_t)(uintptr_t)op, n);
         tl_vec_push(arena, &a->spans, (Span){n, n});
         n++;
         for (TlOp *outer = op->block->parent; !op->next && outer; outer = outer->block->parent)
@@ -92,8 +92,8 @@ static bool is_loop(const TlOp *op)
     return op->opcode == TL_OP_FOR || op->opcode == TL_OP_WHILE;
 }
 
-/* Where a use of what is made in `home` counts: itself, or the outermost loop around it in
- * there. */
+/* Where a use of a value from block `home` counts: at the op itself, or at the outermost loop
+ * around it within `home`. */
 static Span extent_of_use(const Allocator *a, const TlOp *user, const TlBlock *home)
 {
     Span s = *span_of(a, user);
@@ -111,7 +111,7 @@ static bool is_around(const TlBlock *outer, const TlBlock *block)
     return block != NULL;
 }
 
-/* In the loops between the blocks, what happens in one trip may go on in the next. */
+/* In loops between the blocks, the effects of one trip may reach the next. */
 static void live_in_loops(const Allocator *a, const TlBlock *inner, const TlBlock *outer,
                           Span *life)
 {
@@ -181,9 +181,10 @@ static int compare_sizes(const void *x, const void *y)
     return a->number < b->number ? -1 : 1;
 }
 
-/* ---- 2. places ---- */
+/* ---- 2. numbers ---- */
 
-/* May not share bytes, or would rather not: neighbours up to so many before and behind. */
+/* Buffers that must not share bytes, or preferably do not: neighbours up to so many before and
+ * behind. */
 static bool keeps_apart(const Buffer *a, const Buffer *b, uint32_t before, uint32_t behind)
 {
     if (a->first <= b->last && b->first <= a->last)
@@ -198,9 +199,9 @@ static uint64_t aligned(uint64_t offset, uint32_t alignment)
     return (offset + alignment - 1) & ~(uint64_t)(alignment - 1);
 }
 
-/* The lowest place for buffer i of by_size. A collision moves it behind the one it met, so places
+/* The lowest place for buffer i of by_size. A collision moves it behind the one it met, so numbers
  * only go up; done when a whole round meets nobody. */
-static uint64_t lowest_place(const Allocator *a, uint32_t i, uint32_t before, uint32_t behind)
+static uint64_t lowest_offset(const Allocator *a, uint32_t i, uint32_t before, uint32_t behind)
 {
     const Buffer *b = a->by_size.data[i];
     uint64_t offset = 0;
@@ -219,26 +220,26 @@ static uint64_t lowest_place(const Allocator *a, uint32_t i, uint32_t before, ui
     return offset;
 }
 
-static uint64_t choose_place(const Allocator *a, uint32_t i, uint64_t budget)
+static uint64_t choose_offset(const Allocator *a, uint32_t i, uint64_t budget)
 {
     uint64_t bytes = a->by_size.data[i]->bytes;
     for (uint32_t n = budget ? a->all.len : 0; n; n /= 2) {
-        uint64_t offset = lowest_place(a, i, n, n);
+        uint64_t offset = lowest_offset(a, i, n, n);
         if (offset + bytes <= budget)
             return offset;
     }
-    uint64_t offset = lowest_place(a, i, 1, 0);
-    return offset + bytes <= budget ? offset : lowest_place(a, i, 0, 0);
+    uint64_t offset = lowest_offset(a, i, 1, 0);
+    return offset + bytes <= budget ? offset : lowest_offset(a, i, 0, 0);
 }
 
 /* budget 0: no buffer tries to keep apart from others without need. */
-static uint64_t place_all(Allocator *a, uint64_t budget)
+static uint64_t lay_out_all(Allocator *a, uint64_t budget)
 {
     uint64_t total = 0;
     for (uint32_t i = 0; i < a->by_size.len; i++) {
         Buffer *b = a->by_size.data[i];
         TL_ASSERT(b->bytes > 0, "an empty buffer");
-        b->offset = choose_place(a, i, budget);
+        b->offset = choose_offset(a, i, budget);
         if (b->offset + b->bytes > total)
             total = b->offset + b->bytes;
     }
@@ -247,11 +248,11 @@ static uint64_t place_all(Allocator *a, uint64_t budget)
 
 static uint64_t allocate(Allocator *a)
 {
-    uint64_t least = place_all(a, 0), budget = least > BUDGET ? least : BUDGET;
+    uint64_t least = lay_out_all(a, 0), budget = least > BUDGET ? least : BUDGET;
     if (budget > a->px->machine->shared_bytes)
         budget = a->px->machine->shared_bytes;
-    uint64_t total = place_all(a, budget);
-    return total <= budget ? total : place_all(a, 0); /* who kept apart stood in another's way */
+    uint64_t total = lay_out_all(a, budget);
+    return total <= budget ? total : lay_out_all(a, 0); /* the distances cost too much room */
 }
 
 /* ---- 3. results ---- */
@@ -287,7 +288,7 @@ static bool set_offset(TlFn *fn, TlOp *op, const Buffer *b)
     if (b)
         tl_attr_set(fn, op, (TlAttr){.id = TL_ATTR_SHARED, .u.i = (int64_t)b->offset});
     else
-        tl_attr_remove(op, TL_ATTR_SHARED); /* from an earlier run, when it still needed some */
+        tl_attr_remove(op, TL_ATTR_SHARED); /* from an earlier run, when the op still needed some */
     return true;
 }
 

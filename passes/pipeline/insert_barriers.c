@@ -46,7 +46,7 @@
 
 enum { ANY_TRIP = 31, MAX_PENDING = 512, MAX_WORK = 1 << 24 };
 
-/* FLIGHT stands right behind the ACCESS of its copy. */
+/* FLIGHT comes right after the ACCESS of its copy. */
 typedef enum EventKind { ACCESS, FLIGHT, WAIT, LOOP, MIDDLE, END, IF, ELSE, ENDIF } EventKind;
 
 /* Accesses that are pending, each once, in any order. */
@@ -87,7 +87,7 @@ typedef struct Barriers {
     /* the walk */
     Set now;
     uint32_t *trips; /* by event: its bits in `now` */
-    uint32_t level;  /* pairs with this depth around both get barriers */
+    uint32_t pair_depth; /* pairs with this depth around both get barriers */
     bool only_checks, more_arrived;
 } Barriers;
 
@@ -132,7 +132,7 @@ static uint32_t add_event(Barriers *b, EventKind kind, TlOp *op, uint32_t openin
     return b->events.len - 1;
 }
 
-/* The walk's place: which events of structure are open around it. */
+/* The walk's position: which structural events are open around it. */
 typedef struct Nest {
     TL_VEC(uint32_t) open;
     uint32_t loop;
@@ -316,7 +316,7 @@ static bool meet_in_buffer(const Event *a, const Event *x, uint32_t trips)
     return a->use && x->use && tl_buf_uses_meet(a->use, x->use, same_trip);
 }
 
-/* A copy that arrives at some time before x. Its indices are those of who knows which trip. */
+/* A copy that arrives at some time before x, in an unknown trip. */
 static bool arrival_conflicts(const Event *copy, const Event *x)
 {
     if (share_bytes(copy, x) || meet_in_buffer(copy, x, 0))
@@ -369,13 +369,13 @@ static uint32_t before_branch(const Barriers *b, uint32_t a, uint32_t x)
 }
 
 /* Where the barrier for a pair goes: before x, or before the outermost loop around x but not a. */
-static uint32_t barrier_place(const Barriers *b, uint32_t a, uint32_t x, uint32_t *level)
+static uint32_t barrier_event(const Barriers *b, uint32_t a, uint32_t x, uint32_t *pair_depth)
 {
     TL_ASSERT(a < b->events.len && x < b->events.len,
               "events %u and %u of %u", a, x, b->events.len);
     const Event *events = b->events.data;
     uint32_t common = common_loop(b, &events[a], &events[x]);
-    *level = common == NONE ? 0 : events[common].depth + 1;
+    *pair_depth = common == NONE ? 0 : events[common].depth + 1;
     while (events[x].loop != common)
         x = events[x].loop;
     return events[x].kind == ACCESS ? before_branch(b, a, x) : x;
@@ -397,11 +397,11 @@ static Found visit_access(Barriers *b, uint32_t x)
             continue;
         if (b->only_checks)
             return CONFLICT;
-        uint32_t level, place = barrier_place(b, b->now.data[i].access, x, &level);
-        if (level != b->level)
-            continue; /* its turn comes */
-        b->events.data[place].has_barrier = true;
-        if (place != x)
+        uint32_t pair_depth, at = barrier_event(b, b->now.data[i].access, x, &pair_depth);
+        if (pair_depth != b->pair_depth)
+            continue; /* it is handled at its own depth */
+        b->events.data[at].has_barrier = true;
+        if (at != x)
             return PLACED;
         settle(b);
         break;
@@ -459,7 +459,7 @@ static bool visit_end(Barriers *b, Event *loop)
     clear(b);
     add_all(b, &loop->out);
     if (is_for)
-        add_all(b, &loop->before); /* no trip at all */
+        add_all(b, &loop->before); /* the loop may have no trip at all */
     return weight(&loop->head) != old;
 }
 
@@ -523,7 +523,7 @@ static Found walk(Barriers *b)
 static void place(Barriers *b)
 {
     b->only_checks = false;
-    for (b->level = b->depth + 1; b->level-- > 0;)
+    for (b->pair_depth = b->depth + 1; b->pair_depth-- > 0;)
         while (walk(b) == PLACED)
             ; /* a barrier before a loop: what was known inside no longer holds */
 }
@@ -535,7 +535,7 @@ static void take_away(Barriers *b)
     for (uint32_t i = 0; i < b->events.len && b->work < MAX_WORK; i++) {
         Event *e = &b->events.data[i];
         if (!e->has_barrier || e->loop == NONE)
-            continue; /* of a straight way, none is needless */
+            continue; /* in straight-line code, none is needless */
         e->has_barrier = false;
         e->has_barrier |= walk(b) == CONFLICT;
     }

@@ -96,7 +96,7 @@ static void order_copy(Order *o, const TlAxisInfo *axis, TlOp *copy)
     o->changed |= bytes != 0;
 }
 
-/* Copies that are done at once come before those that are only started. */
+/* Synchronous copies come before asynchronous ones. */
 static void sort_copy(Order *o, TlOp *copy)
 {
     TlOp *first = copy;
@@ -129,7 +129,7 @@ static void order_copies(Order *o)
 typedef struct Unread {
     TlValue *tile;
     TlOp *get;
-    bool has_first; /* what its products need for their first step is read */
+    bool has_first; /* the first step of its products has been read */
 } Unread;
 
 typedef struct Reads {
@@ -157,8 +157,8 @@ static void add_read(Reads *r, TlValue *tile, bool first)
         r->last = tl_op_new(&b, TL_OP_READ, 1, &tile, 0, NULL, 0, first, &attr);
 }
 
-/* In the order of the registers of `tile`, which is the GET's own or a TRANS of it. A GET directly
- * in front of `at` needs no READ: it reads at once. */
+/* In the register order of `tile`, which is the GET's tile or a TRANS of it. A GET directly before
+ * `at` needs no READ: it reads at once. */
 static void read_all(Reads *r, TlValue *tile)
 {
     TlOp *get = tl_get_of(tile);
@@ -303,7 +303,7 @@ static void order_reads(Order *o)
 {
     for (TlOp *op = o->fn->body->first; op; op = tl_walk_next(op, NULL))
         if (op->opcode == TL_OP_READ)
-            return; /* done already */
+            return; /* already done */
     for (TlOp *op = o->fn->body->first; op; op = tl_walk_next(op, NULL))
         if (!op->prev)
             order_block(o, op->block);

@@ -48,7 +48,7 @@
 #include <string.h>
 
 enum {
-    COPY_STAGES = 3, /* where nothing is said */
+    COPY_STAGES = 3, /* if there is no hint */
     LOAD_STAGES = 2,
     LEAST_COPY = 4, /* bytes */
     MOST_CANDIDATES = 64,
@@ -64,7 +64,7 @@ enum {
 typedef struct Candidate {
     TlOp *load, *put; /* put: the load's only user, of a buffer of the body */
     uint64_t needs;   /* candidates that its place is computed from, by their numbers as bits */
-    int level;        /* of those that are wanted, or needed by others */
+    int chain;        /* of those that are wanted, or needed by others */
     bool is_used, is_dropped, fails;
 } Candidate;
 
@@ -113,7 +113,7 @@ static int stages_of(const Pipeline *p, const TlOp *loop)
     return p->px->machine->copies ? COPY_STAGES : LOAD_STAGES;
 }
 
-/* No more than there are trips. */
+/* At most the number of trips. */
 static int limited_stages(const TlOp *loop, int stages)
 {
     TL_ASSERT(loop->opcode == TL_OP_FOR,
@@ -179,7 +179,7 @@ static int64_t loaded_registers(const Pipeline *p, const TlOp *load)
     return tl_layout_registers(t->layout) / tl_access_vector(&info, load, t->layout);
 }
 
-/* The dot that it goes into, through a few pure ops. */
+/* The dot that uses it, through a few pure ops. */
 static const TlOp *dot_of(const TlValue *v, int depth)
 {
     const TlOp *dot = NULL;
@@ -237,7 +237,7 @@ static void want_operands(Pipeline *p, Slice *s, const TlOp *op)
         tl_vec_push(p->arena, &s->work, tl_in(op, i));
 }
 
-/* False when the value cannot be had for another trip. */
+/* False: the value cannot be computed for another trip. */
 static bool walk_value(Pipeline *p, Slice *s, Candidate *c, TlValue *v)
 {
     const TlBlock *body = p->loop->regions[0];
@@ -291,7 +291,7 @@ static void find_levels(Pipeline *p)
     for (uint32_t i = 0; i < p->all.len; i++) {
         Candidate *c = &p->all.data[i];
         c->is_used = !c->fails && !c->is_dropped && is_wanted(p, c);
-        c->level = 0;
+        c->chain = 0;
     }
     for (uint32_t round = 0; round < p->all.len; round++)
         for (uint32_t i = 0; i < p->all.len; i++)
@@ -300,8 +300,8 @@ static void find_levels(Pipeline *p)
                 if (!(p->all.data[i].needs >> k & 1))
                     continue;
                 needed->is_used = true;
-                if (needed->level < p->all.data[i].level + 1)
-                    needed->level = p->all.data[i].level + 1;
+                if (needed->chain < p->all.data[i].chain + 1)
+                    needed->chain = p->all.data[i].chain + 1;
             }
 }
 
@@ -364,14 +364,14 @@ static int min_int(int a, int b)
     return a < b ? a : b;
 }
 
-static TlFetch fetch_of(const Pipeline *p, const Candidate *c, int most, int levels)
+static TlFetch fetch_of(const Pipeline *p, const Candidate *c, int most, int chains)
 {
-    TL_ASSERT(levels >= 0 && most >= 1, "%d levels, %d trips ahead", levels, most);
-    int ahead = most - levels < 1 ? 1 : most - levels;
+    TL_ASSERT(chains >= 0 && most >= 1, "a chain of %d, %d trips ahead", chains, most);
+    int ahead = most - chains < 1 ? 1 : most - chains;
     TlFetch f = {.load = c->load,
                  .put = c->put,
                  .how = how_of(p, c),
-                 .level = c->level,
+                 .chain = c->chain,
                  .ends = ends_with_loop(p, c->load)};
     switch (f.how) {
     case TL_FETCH_COPY:
@@ -389,7 +389,7 @@ static TlFetch fetch_of(const Pipeline *p, const Candidate *c, int most, int lev
     return f;
 }
 
-/* What others need comes a trip before the first of them. */
+/* What other loads need is fetched one trip before the first of them. */
 static void advance_needed(const Pipeline *p, TlSchedule *s, const uint32_t *of)
 {
     for (uint32_t round = 0; round < s->fetches.len; round++)
@@ -406,7 +406,7 @@ static void advance_needed(const Pipeline *p, TlSchedule *s, const uint32_t *of)
 static void schedule(const Pipeline *p, int stages, TlSchedule *s)
 {
     TL_ASSERT(stages > 1 && stages <= TL_MAX_BUF_SLOTS, "a schedule of %d stages", stages);
-    int levels = 0;
+    int chains = 0;
     uint32_t of[MOST_CANDIDATES];
     const TlAxisFacts *bound = tl_axis_facts(p->axis, tl_in(p->loop, 1));
     *s = (TlSchedule){.loop = p->loop,
@@ -415,13 +415,13 @@ static void schedule(const Pipeline *p, int stages, TlSchedule *s)
                       .bound_lo = bound->lo,
                       .bound_hi = bound->hi};
     for (uint32_t i = 0; i < p->all.len; i++)
-        if (p->all.data[i].is_used && p->all.data[i].level > levels)
-            levels = p->all.data[i].level;
+        if (p->all.data[i].is_used && p->all.data[i].chain > chains)
+            chains = p->all.data[i].chain;
     for (uint32_t i = 0; i < p->all.len; i++) {
         if (!p->all.data[i].is_used)
             continue;
         of[s->fetches.len] = i;
-        tl_vec_push(p->arena, &s->fetches, fetch_of(p, &p->all.data[i], s->most, levels));
+        tl_vec_push(p->arena, &s->fetches, fetch_of(p, &p->all.data[i], s->most, chains));
     }
     advance_needed(p, s, of);
     for (uint32_t i = 0, most = 0; i < s->fetches.len; i++) {
@@ -466,14 +466,14 @@ static bool give_up(Pipeline *p, TlSchedule *s)
         for (uint32_t i = 0; i < p->all.len; i++) {
             Candidate *c = &p->all.data[i];
             const TlFetch *f = tl_schedule_of(s, c->load);
-            bool drop = f && f->how != TL_FETCH_COPY && c->level == 0 && (staged || !f->put);
+            bool drop = f && f->how != TL_FETCH_COPY && c->chain == 0 && (staged || !f->put);
             c->is_dropped |= drop;
             any |= drop;
         }
     return any;
 }
 
-/* Bytes that some op of the loop needs for itself, at most; plans take their time. */
+/* The greatest scratch of an op of the loop, in bytes; computed once, because plans are slow. */
 static uint64_t most_scratch(const Pipeline *p)
 {
     uint64_t most = 0;
@@ -484,7 +484,7 @@ static uint64_t most_scratch(const Pipeline *p)
     return most;
 }
 
-/* Of buffers that are alive around the loop. */
+/* The bytes of buffers that are alive around the loop. */
 static uint64_t outer_bytes(const Pipeline *p)
 {
     uint64_t bytes = 0;
@@ -550,7 +550,7 @@ static void show(const Pipeline *p, const TlSchedule *s)
     p->px->print(p->px->user, text.text);
 }
 
-/* False when there is nothing to gain. */
+/* False: there is nothing to gain. */
 static bool schedule_loop(Pipeline *p, TlOp *loop, TlSchedule *s)
 {
     p->loop = loop;

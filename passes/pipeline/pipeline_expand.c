@@ -37,7 +37,7 @@ static TlValue *later_slot(TlExpand *x, TlBuilder *b, TlValue *slot, int n, int 
     return sum;
 }
 
-/* Of this trip's gets. One counter for all buffers with so many slots. */
+/* The slot of this trip's gets. Buffers with the same number of slots share a counter. */
 static TlValue *slot_counter(TlExpand *x, int slots)
 {
     uint64_t i;
@@ -210,7 +210,7 @@ static void begin_copies(TlExpand *x, bool in_loop, int t)
         tl_op_new(in_loop ? &x->start : &x->before, TL_OP_COMMIT, 0, NULL, 0, NULL, 0, 0, NULL);
 }
 
-/* What comes from registers: puts first, so that these get free. */
+/* Values in registers: puts come first, to free the registers. */
 static void begin_loads(TlExpand *x, bool in_loop, int t)
 {
     Accesses all = {0};
@@ -335,7 +335,7 @@ static void add_attrs(TlExpand *x, TlOp *loop)
     tl_attr_set(x->fn, loop, (TlAttr){.id = TL_ATTR_PIPELINED, .u.i = x->s->stages});
 }
 
-/* The loop with room for what is carried now. */
+/* The loop, with the new carried values. */
 static TlOp *remake_loop(TlExpand *x)
 {
     TL_ASSERT(x->body->last->nin == x->loop->nout ||

@@ -23,7 +23,7 @@ typedef enum TlInsideHow {
 typedef struct TlFetch {
     TlOp *load, *put; /* put: COPY, PUT */
     TlFetchHow how;
-    int level;     /* loads on the way from what it loads to what the trip computes */
+    int chain;     /* loads on the way from what it loads to what the trip computes */
     int ahead;     /* begun so many trips before */
     int put_ahead; /* PUT: put so many trips before */
     int slots;     /* COPY, PUT */

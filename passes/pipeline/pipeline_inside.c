@@ -70,7 +70,7 @@ static TlValue *extent_of(TlExpand *x, TlValue *view, uint32_t axis)
     return tl_op_new(&x->before, TL_OP_EXTENT, 1, &view, 1, &t, 0, 1, &attr)->out[0];
 }
 
-/* The greatest and least of what is added to the index. */
+/* The greatest and the least number that is added to the index. */
 static TlWideInt span(const TlAxis *a, bool up)
 {
     TL_ASSERT(a->kind != TL_AXIS_SLICE || a->width > 0, "a slice of width %d", (int)a->width);

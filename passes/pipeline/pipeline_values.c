@@ -107,7 +107,7 @@ static TlValue *any_step_test(TlExpand *x, TlBuilder *b, TlValue *counter, int n
     return tl_binary(b, TL_OP_OR, up, down);
 }
 
-/* NULL: there is, always. */
+/* NULL: there always is. */
 static TlValue *test_of(TlExpand *x, TlMoment m)
 {
     TlWideInt trips, step = 0;
@@ -249,7 +249,7 @@ static TlValue *load_at(TlExpand *x, const TlFetch *f, TlMoment m)
     return tl_pipeline_begin(x, builder(x, m), &a, false)->out[0];
 }
 
-/* What the load gave when it was begun, ahead - n trips ago. */
+/* The result of the load that was begun ahead - n trips ago. */
 static TlValue *waiting_at(TlExpand *x, const TlFetch *f, TlMoment m)
 {
     TlValue *v = f->load->out[0];

@@ -51,7 +51,7 @@ typedef struct Staged { /* a load, as what it is put, and the buffer's type; one
     const TlType *buf;
 } Staged;
 
-typedef struct Stage {
+typedef struct Stager {
     TlFn *fn;
     TlCtx *ctx;
     TlPassCtx *px;
@@ -60,11 +60,11 @@ typedef struct Stage {
     TL_VEC(Staged) staged;
     TlMap converts;        /* of the ways */
     TlMap bytes, reserves; /* by block: of buffers; what must be left beside them */
-} Stage;
+} Stager;
 
 /* ---- 1. what is staged ---- */
 
-/* Can another layout of the value be made from nothing? */
+/* Can the value be made in another layout at no cost? */
 static bool is_made_anywhere(const TlValue *v)
 {
     return !tl_has_layout(v->type) || (v->def && v->def->opcode == TL_OP_CONST);
@@ -120,7 +120,7 @@ static bool trace(TlOp *convert, Way *w)
     return op && tl_has_layout(op->out[0]->type) && !op->out[0]->type->ptr;
 }
 
-static bool needs_shared(const Stage *s, const TlOp *convert)
+static bool needs_shared(const Stager *s, const TlOp *convert)
 {
     TL_ASSERT(convert->opcode == TL_OP_CONVERT,
               "%s is no conversion", tl_op_info(convert->opcode)->text);
@@ -130,7 +130,7 @@ static bool needs_shared(const Stage *s, const TlOp *convert)
     return p->kind == TL_CONVERT_SHARED;
 }
 
-static void find_ways(Stage *s)
+static void find_ways(Stager *s)
 {
     for (TlOp *op = s->fn->body->first; op; op = tl_walk_next(op, NULL)) {
         Way w;
@@ -148,7 +148,7 @@ static void find_ways(Stage *s)
 /* ---- 2. the buffer ---- */
 
 /* Along which neighbours in memory lie; when nothing is known, as neighbouring lanes do. */
-static int row_axis(const Stage *s, const TlOp *load)
+static int row_axis(const Stager *s, const TlOp *load)
 {
     TL_ASSERT(load->opcode == TL_OP_LOAD && load->out[0]->type->layout,
               "a load that is not laid out");
@@ -163,8 +163,8 @@ static int row_axis(const Stage *s, const TlOp *load)
     return l->nout - 1;
 }
 
-/* Does nobody want what is loaded, or made of it, as it is? */
-static bool all_goes_through(const Stage *s, const TlValue *v, int depth)
+/* Is the loaded value, and what is made from it, used in no other layout? */
+static bool all_goes_through(const Stager *s, const TlValue *v, int depth)
 {
     uint32_t operand;
     for (const TlUse *u = v->uses; u; u = u->next)
@@ -195,7 +195,7 @@ static int register_axis(const TlLayout *l)
 
 /* Where a thread gets neighbours of an axis across the rows, it loads such too, as far as it loads
  * several rows: they are put in one piece then, and got as words without being taken apart. */
-static const TlLayout *put_layout(const Stage *s, const Way *w)
+static const TlLayout *put_layout(const Stager *s, const Way *w)
 {
     const TlLayout *l = w->load->out[0]->type->layout;
     int want = register_axis(w->get);
@@ -205,7 +205,7 @@ static const TlLayout *put_layout(const Stage *s, const Way *w)
     return tl_layout_registers_first(s->ctx, l, want);
 }
 
-static Staged staged_of(Stage *s, uint32_t first)
+static Staged staged_of(Stager *s, uint32_t first)
 {
     const Way *w = &s->ways.data[first];
     const TlType *t = w->load->out[0]->type;
@@ -214,20 +214,20 @@ static Staged staged_of(Stage *s, uint32_t first)
     for (uint32_t i = first; i < s->ways.len; i++)
         if (s->ways.data[i].load == w->load)
             tl_vec_push(s->px->scratch, &gets, s->ways.data[i].get);
-    TlStageUse use = {.type = t,
+    TlStagingUse use = {.type = t,
                       .put = put,
                       .gets = gets.data,
                       .ngets = (int)gets.len,
                       .row = row_axis(s, w->load),
-                      .flags = s->px->machine->copies ? TL_STAGE_IMAGE | TL_STAGE_LDMATRIX : 0};
-    const TlLayout *l = tl_stage_layout(s->ctx, s->px->scratch, &use);
+                      .flags = s->px->machine->copies ? TL_STAGING_IMAGE | TL_STAGING_LDMATRIX : 0};
+    const TlLayout *l = tl_staging_layout(s->ctx, s->px->scratch, &use);
     return (Staged){w->load, put, tl_type_buf(s->ctx, t->dtype, t->rank, t->shape, l, 1)};
 }
 
 /* ---- do they fit? ---- */
 
-/* Of buffers that stand around the block. */
-static uint64_t outer_bytes(const Stage *s, const TlBlock *block)
+/* The bytes of buffers around the block. */
+static uint64_t outer_bytes(const Stager *s, const TlBlock *block)
 {
     uint64_t all = 0, bytes;
     for (const TlOp *op = block->parent; op; op = op->block->parent)
@@ -236,8 +236,8 @@ static uint64_t outer_bytes(const Stage *s, const TlBlock *block)
     return all;
 }
 
-/* What some op in the block needs for itself when all ways are taken. */
-static uint64_t scratch_in(const Stage *s, const TlBlock *block)
+/* The greatest scratch of an op in the block if all converts are staged. */
+static uint64_t scratch_in(const Stager *s, const TlBlock *block)
 {
     uint64_t most = 0;
     for (const TlOp *op = block->first; op; op = tl_walk_next(op, NULL)) {
@@ -252,7 +252,7 @@ static uint64_t scratch_in(const Stage *s, const TlBlock *block)
 
 /* What must be left of the machine's memory beside the buffers of a block: when all of them fit,
  * what its ops need; when not, what the converts that stay may need. */
-static uint64_t reserve_for(const Stage *s, const TlBlock *block)
+static uint64_t reserve_for(const Stager *s, const TlBlock *block)
 {
     uint64_t all = outer_bytes(s, block), limit = s->px->machine->shared_bytes;
     for (uint32_t i = 0; i < s->staged.len; i++)
@@ -264,7 +264,7 @@ static uint64_t reserve_for(const Stage *s, const TlBlock *block)
     return all + scratch <= limit ? scratch : TL_SHARED_BUDGET;
 }
 
-static bool claim(Stage *s, const Staged *x)
+static bool claim(Stager *s, const Staged *x)
 {
     const TlBlock *block = x->load->block;
     uint64_t key = (uint64_t)(uintptr_t)block, mine = 0, reserve;
@@ -282,7 +282,7 @@ static bool claim(Stage *s, const Staged *x)
 
 /* ---- 3. into effect ---- */
 
-static TlOp *put_after(Stage *s, const Staged *x)
+static TlOp *put_after(Stager *s, const Staged *x)
 {
     TlBuilder b = tl_builder_after(x->load->out[0]);
     tl_set_layout(x->load->out[0], x->put);
@@ -301,7 +301,7 @@ static bool uses(const TlOp *op, const TlValue *v)
 
 /* Before the first op of the convert's block that wants its result: all puts come before all gets
  * then. */
-static TlOp *place_of_get(const TlOp *convert)
+static TlOp *where_to_get(const TlOp *convert)
 {
     TlOp *op = convert->next;
     while (!uses(op, convert->out[0]))
@@ -309,7 +309,7 @@ static TlOp *place_of_get(const TlOp *convert)
     return op;
 }
 
-static TlValue *constant_in(Stage *s, TlBuilder *b, TlValue *v, const TlLayout *l)
+static TlValue *constant_in(Stager *s, TlBuilder *b, TlValue *v, const TlLayout *l)
 {
     if (!tl_has_layout(v->type) || v->type->layout == l)
         return v;
@@ -317,8 +317,8 @@ static TlValue *constant_in(Stage *s, TlBuilder *b, TlValue *v, const TlLayout *
     return tl_op_new(b, TL_OP_CONST, 0, NULL, 1, &type, 0, v->def->nattrs, v->def->attrs)->out[0];
 }
 
-/* The op of a chain once more, on x. */
-static TlValue *link_again(Stage *s, TlBuilder *b, const TlOp *op, uint32_t operand, TlValue *x)
+/* Repeats the op of a chain on x. */
+static TlValue *link_again(Stager *s, TlBuilder *b, const TlOp *op, uint32_t operand, TlValue *x)
 {
     const TlLayout *l = tl_layout_for_result(s->ctx, op, operand, x->type->layout);
     TlValue **in = TL_NEW_ARRAY(s->px->scratch, TlValue *, op->nin);
@@ -333,9 +333,9 @@ static TlValue *link_again(Stage *s, TlBuilder *b, const TlOp *op, uint32_t oper
     return made->out[0];
 }
 
-static void take_way(Stage *s, const Way *w, const TlOp *put)
+static void take_way(Stager *s, const Way *w, const TlOp *put)
 {
-    TlBuilder b = tl_builder_before(place_of_get(w->convert));
+    TlBuilder b = tl_builder_before(where_to_get(w->convert));
     const TlType *type = tl_type_with_layout(s->ctx, w->load->out[0]->type, w->get);
     TlValue *in[] = {tl_in(put, 0), tl_in(put, 1)};
     TlValue *x = tl_op_new(&b, TL_OP_GET, 2, in, 1, &type, 0, 0, NULL)->out[0];
@@ -350,7 +350,7 @@ static void take_way(Stage *s, const Way *w, const TlOp *put)
 
 TlPassResult tl_pass_stage_shared(TlFn *fn, TlPassCtx *px)
 {
-    Stage s = {.fn = fn, .ctx = px->ctx, .px = px};
+    Stager s = {.fn = fn, .ctx = px->ctx, .px = px};
     if (tl_fn_level(fn) != TL_LEVEL_LAID_OUT)
         return TL_SAME;
     find_ways(&s);

@@ -27,6 +27,7 @@ TlPassResult tl_pass_add_variants(TlModule *m, TlPassCtx *px)
     if (!wants_variants(m))
         return TL_SAME;
     TlModule *copy = tl_module_clone(m); /* lives as long as the context */
+    TL_ASSERT(copy->fns.len == n, "%u copies of %u kernels", copy->fns.len, n);
     TlFn **all = TL_NEW_ARRAY(&m->arena, TlFn *, 2 * n);
     for (uint32_t i = 0; i < n; i++) {
         if (tl_variant_may_profit(m->fns.data[i])) {
@@ -37,6 +38,7 @@ TlPassResult tl_pass_add_variants(TlModule *m, TlPassCtx *px)
         }
         all[len++] = m->fns.data[i];
     }
+    TL_ASSERT(len > n && len <= 2 * n, "%u forms of %u kernels", len, n);
     m->fns.data = all;
     m->fns.len = m->fns.cap = len;
     return TL_CHANGED;

@@ -35,7 +35,7 @@ enum { MAX_PEELED_OPS = 160 };
 typedef struct Bounds {
     const TlFn *fn;
     const TlAxisInfo *axis;
-    const TlOp *peeling; /* a loop that shall be taken as peeled, or NULL */
+    const TlOp *peeling; /* a loop to be treated as peeled, or NULL */
     TlArena *scratch;
 } Bounds;
 
@@ -175,7 +175,7 @@ static bool gains(Bounds *b, const TlOp *loop)
     return any;
 }
 
-/* Will `pipeline` take it? */
+/* Will the pass `pipeline` pipeline it? */
 static bool is_pipelined(const TlOp *loop)
 {
     if (tl_attr(loop, TL_ATTR_PIPELINE) || tl_attr(loop, TL_ATTR_PIPELINED))
@@ -301,7 +301,7 @@ TlBound tl_bounds_of_axis(const TlFn *fn, const TlAxisInfo *facts, const TlOp *a
         return TL_BOUND_VALUES;
     const TlValue *index = tl_axis_plain(b.axis, p.index[axis].value);
     if (index->def && index->def->opcode == TL_OP_ADD && loop_of_iv(tl_in(index->def, 0)))
-        index = tl_in(index->def, 0); /* of a trip further on */
+        index = tl_in(index->def, 0); /* for a later trip */
     const TlOp *loop = loop_of_iv(index);
     if (loop)
         return why_not_peeled(&b, &p, axis, loop);

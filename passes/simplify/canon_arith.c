@@ -133,8 +133,8 @@ static int power_of_two(const TlValue *v)
     return n;
 }
 
-/* 1 / y when y and 1 / y are powers of two: then x * (1 / y) is x / y, rounded once just the same.
- */
+/* 1 / y if y and 1 / y are powers of two: then x * (1 / y) equals x / y, with the same single
+ * rounding. */
 static bool exact_reciprocal(TlDtype d, uint64_t bits, uint64_t *out)
 {
     double y = tl_bits_to_double(d, bits), r = 1 / y;
@@ -176,7 +176,7 @@ static TlValue *rule_neg(Canon *c)
     TlValue *x = canon_in(c, 0);
     if (negated(x))
         return negated(x);
-    TlOp *sub = canon_def(x, TL_OP_SUB); /* not for floats: 1 - 1 is +0 both ways round */
+    TlOp *sub = canon_def(x, TL_OP_SUB); /* not for floats: 1 - 1 is +0 in either order */
     return sub && !on_floats(c) ? binary(c, TL_OP_SUB, tl_in(sub, 1), tl_in(sub, 0)) : NULL;
 }
 
@@ -188,7 +188,7 @@ static TlValue *rule_abs(Canon *c)
     return negated(x) ? tl_unary(&c->b, TL_OP_ABS, negated(x)) : NULL;
 }
 
-/* Of a value that is whole already. */
+/* Rounding a value that is already an integer. */
 static TlValue *rule_round(Canon *c)
 {
     TlValue *x = canon_in(c, 0);

@@ -5,7 +5,7 @@
 
 /* ---- shapes ---- */
 
-/* The scalar that all elements of v are, when v is made of it by shape ops alone. */
+/* The scalar that all elements of v equal, if v is made from it by shape ops alone. */
 static TlValue *scalar_origin(TlValue *v)
 {
     while (v->type->rank > 0) {
@@ -145,7 +145,7 @@ static int int_digits(TlDtype d)
     return tl_is_bool(d) ? 1 : tl_dtype_bits(d) - (tl_is_signed(d) ? 1 : 0);
 }
 
-/* Has every value of `from` the same value in `to`? */
+/* Can `to` represent every value of `from`? */
 static bool is_lossless(TlDtype from, TlDtype to)
 {
     if (from == to)
@@ -258,7 +258,7 @@ static void drop_operand(TlOp *op, uint32_t i, TlAttrId flag)
     tl_attr_remove(op, flag);
 }
 
-/* A load that reads nothing. */
+/* Is it a load that reads nothing? */
 static bool load_nothing(Canon *c, TlValue *other)
 {
     const TlType *type = canon_type(c);

@@ -219,7 +219,7 @@ static bool is_defined_outside(const TlValue *v, const TlOp *op)
     return tl_is_invariant(v, op);
 }
 
-/* Results that both sides give alike, or that are the condition itself. */
+/* Replaces results that are equal on both sides, or equal the condition itself. */
 static bool trim_if(Canon *c)
 {
     TL_ASSERT(c->op->regions[0]->last->nin == c->op->nout,
@@ -272,7 +272,7 @@ static bool control_if(Canon *c)
     return trim_if(c) || swapped;
 }
 
-/* A carried value that each trip passes on as it came in is what it was before the loop. */
+/* A carried value that every trip passes on unchanged is its initial value. */
 static bool trim_for(Canon *c)
 {
     TL_ASSERT(c->op->regions[0]->nargs == c->op->nout + 1,

@@ -18,7 +18,7 @@
 typedef struct Entry {
     TlOp *op;
     uint64_t hash;
-    struct Entry *chain; /* next in the bucket: seen earlier */
+    struct Entry *chain; /* the next in the bucket, seen earlier */
 } Entry;
 
 /* A block that the walk is in, and how many ops had been seen before it. */
@@ -48,7 +48,7 @@ static bool swaps(const TlOp *op)
     return (tl_op_info(op->opcode)->flags & F_COMM) && tl_in(op, 0)->id > tl_in(op, 1)->id;
 }
 
-/* Operand i in the order that equal ops agree on. */
+/* Operand i in canonical order. */
 static const TlValue *operand(const TlOp *op, uint32_t i, bool swapped)
 {
     TL_ASSERT(i < op->nin && (!swapped || op->nin == 2),

@@ -33,8 +33,8 @@ static void need(Dce *d, TlValue *v)
     tl_vec_push(d->arena, &d->work, v);
 }
 
-/* The op stays: with the operands that it reads whatever its results are for, and with the ops
- * around it. */
+/* Keeps the op, with the operands that it reads whichever results are needed, and the ops around
+ * it. */
 static void keep(Dce *d, TlOp *op)
 {
     for (; op && !tl_map_get(&d->kept, (uint64_t)(uintptr_t)op, NULL); op = op->block->parent) {
@@ -86,7 +86,7 @@ static void need_argument(Dce *d, const TlValue *v)
     TlOp *op = v->block->parent;
     uint32_t i = v->index;
     if (!op)
-        return; /* the kernel's */
+        return; /* the kernel's body */
     keep(d, op);
     if (op->opcode == TL_OP_FOR && i > 0) {
         need(d, tl_in(op, i + 2));

@@ -19,7 +19,7 @@ static bool is_fusable_type(const TlType *t)
     return t->kind == TL_TILE && !t->ptr && (t->dtype == TL_F32 || t->dtype == TL_F64);
 }
 
-/* The mul that operand i of `op` is, if it may be fused. */
+/* The mul that computes operand i of `op`, if it may be fused. */
 static TlOp *product_at(const TlOp *op, uint32_t i)
 {
     TL_ASSERT(i < op->nin, "operand %u of %s", i, tl_op_info(op->opcode)->text);
@@ -68,7 +68,7 @@ TlPassResult tl_pass_fuse_fma(TlFn *fn, TlPassCtx *px)
     TlPassResult result = TL_SAME;
     for (TlOp *op = fn->body->first, *next; op; op = next) {
         next =
-            tl_walk_next(op, NULL); /* adds have no regions, and the mul that goes stands before */
+            tl_walk_next(op, NULL); /* adds have no regions, and the erased mul comes earlier */
         if (fuse(op))
             result = TL_CHANGED;
     }

@@ -55,7 +55,7 @@ TlPassResult tl_pass_licm(TlFn *fn, TlPassCtx *px)
         if (is_loop(op))
             tl_vec_push(px->scratch, &loops, op);
     TlPassResult result = TL_SAME;
-    while (loops.len) /* an inner loop stands after those around it */
+    while (loops.len) /* inner loops come after the loops around them */
         if (empty_loop(loops.data[--loops.len]))
             result = TL_CHANGED;
     return result;

@@ -15,11 +15,13 @@ TlPassResult tl_pass_settle_variants(TlModule *m, TlPassCtx *px)
     uint32_t len = 0, before = m->fns.len;
     for (uint32_t i = 0; i < m->fns.len; i++) {
         TlFn *fn = m->fns.data[i], *next = i + 1 < m->fns.len ? m->fns.data[i + 1] : NULL;
+        TL_ASSERT(!next || next->module == m, "'%s' is of another module", next->name);
         bool pair = tl_variant_is_aligned(fn) && next && !strcmp(fn->name, next->name) &&
                     !tl_variant_is_aligned(next);
         if (!pair || tl_variant_profits(fn, next, px->scratch))
             m->fns.data[len++] = fn;
     }
+    TL_ASSERT(len > 0 || !before, "no kernel of %u is left", before);
     m->fns.len = len;
     return len == before ? TL_SAME : TL_CHANGED;
 }

@@ -86,7 +86,7 @@ static TlValue *spread(Unpack *u, TlValue *x, int first)
 
 /* ---- the whole view ---- */
 
-/* Begins of parts are clipped to what they are parts of. */
+/* Starts of parts are clipped to the view that they are parts of. */
 static void find_whole(Unpack *u)
 {
     TlValue *v = u->p.base;
@@ -176,7 +176,7 @@ static TlValue *load_bytes(Unpack *u, const Bytes *x, int rank, const int32_t *s
         axes[i] = x->axes[i];
     attrs[n++] = (TlAttr){.id = TL_ATTR_AXES, .n = u->p.naxes, .u.axes = axes};
     for (uint32_t i = u->p.mask ? 1 : 0; i < sizeof kept / sizeof *kept; i++)
-        if (tl_attr(u->load, kept[i])) /* what is masked off may be outside */
+        if (tl_attr(u->load, kept[i])) /* masked-off elements may be outside */
             attrs[n++] = *tl_attr(u->load, kept[i]);
     const TlType *t = tl_type_tile(u->ctx, TL_U8, rank, shape);
     return tl_op_new(&u->b, TL_OP_LOAD, 1 + u->p.naxes, x->in, 1, &t, 0, n, attrs)->out[0];

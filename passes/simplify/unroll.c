@@ -67,8 +67,8 @@ static void unroll_fully(Loop *l, TlWideInt trips, TlArena *scratch)
     replace_loop(l, carried);
 }
 
-/* The bound where the groups of n end: lo + (trips - trips mod n) * step, or hi. In u64, where
- * differences of any type are exact. */
+/* The bound at which the groups of n end: lo + (trips - trips mod n) * step, or hi. Computed in
+ * u64, where differences of any type are exact. */
 static TlValue *middle(TlBuilder *b, const Loop *l, TlWideInt n)
 {
     TlValue *lo = tl_in(l->op, 0), *hi = tl_in(l->op, 1);

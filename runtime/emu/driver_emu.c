@@ -12,13 +12,14 @@
 #include "runtime/cpu_level.h"
 #include "runtime/host/elf.h"
 #include "runtime/emu/emu.h"
+#include "runtime/emu/emu_watch.h"
 #include "runtime/runtime.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-/* PROCESSORS is what kernels are told, whatever this machine has, so that results do not depend on
- * it; a worker can have that many blocks at a time. */
+/* PROCESSORS is what kernels see, whatever the host has, so that results do not depend on the host.
+ * FRESH fills new memory. */
 enum { PROCESSORS = 8, FRESH = 0xAB };
 
 struct tl_dev {
@@ -26,7 +27,7 @@ struct tl_dev {
     tl_emu_crew crew;
     pthread_mutex_t lock; /* guards what follows */
     tl_emu_schedule schedule;
-    uint64_t perturb; /* seed; 0: not */
+    uint64_t perturb; /* seed; 0: off */
     bool stats;
     int64_t drop;     /* number of a barrier in its kernel; -1: none */
     char *stats_text; /* of the last launch */
@@ -54,8 +55,8 @@ static tile_status read_schedule(tl_dev *dev, const char *text)
     return TILE_OK;
 }
 
-/* Names of targets are the compiler's business, but an unknown one must not wait for the first
- * compilation to be found out. */
+/* The compiler knows the targets' names, but an unknown one should fail here, not at the first
+ * compilation. */
 static tile_status check_target(const char *name, size_t length)
 {
     static const char *const known[] = {
@@ -215,6 +216,7 @@ static void emu_code_unload(tl_dev *dev, tl_code *code)
 
 static bool fits(const tile_image_kernel *k)
 {
+    _Static_assert((int)TL_EMU_MAX_THREADS <= (int)TL_EMU_STAMP_THREADS, "stamps name threads");
     return k->warps > 0 && k->threads > 0 && k->threads <= TL_EMU_MAX_THREADS &&
            k->threads % k->warps == 0 && k->shared_bytes <= 1 << 20;
 }
@@ -236,11 +238,12 @@ static tile_status emu_code_load(tl_dev *dev, const void *image, const tile_imag
         emu_code_unload(dev, code);
         return status;
     }
+    TL_INVARIANT(entry, "the loader gave no entry");
     memcpy(&code->kernel.entry, &entry, sizeof entry); /* ISO C has no cast from data to function */
     code->kernel.threads = kernel->threads;
     code->kernel.lanes = kernel->threads / kernel->warps;
     code->kernel.shared_bytes = kernel->shared_bytes;
-    /* unoptimised code keeps each value in the frame, and some bytes of code make each value */
+    /* unoptimised code keeps every value in the frame: frames grow with the code's size */
     code->kernel.stack_bytes = TL_FIBER_STACK + (size_t)kernel->ncode * 4;
     *out_code = code;
     return TILE_OK;
@@ -262,10 +265,12 @@ static bool orders_threads(uint32_t leaf)
     return leaf == TL_LEAF_BARRIER || leaf == TL_LEAF_CP_COMMIT || leaf == TL_LEAF_CP_WAIT;
 }
 
-/* The site of a kernel's n-th barrier, commit or wait; an error says how many it has. */
+/* The site of the kernel's n-th barrier, commit or wait. If there is none, the error says how many
+ * there are. */
 static tile_status find_barrier(const tl_launch *l, int64_t n, uint32_t *out_site)
 {
     int64_t found = 0;
+    TL_INVARIANT(n >= 0, "barrier number %lld", (long long)n);
     for (uint32_t i = 0; i < l->kernel->nsites; i++)
         if (orders_threads(tl_emu_site(l, i)->leaf) && found++ == n) {
             *out_site = i;
@@ -280,6 +285,10 @@ static tile_status emu_run(tl_dev *dev, tl_code *code, const tl_launch *launch, 
     tl_emu_job job = {
         .kernel = &code->kernel, .launch = launch, .sink = sink, .dropped = UINT32_MAX};
     tile_status status = TILE_OK;
+    TL_INVARIANT(launch->programs > 0 && code->kernel.lanes > 0 &&
+                     code->kernel.threads % code->kernel.lanes == 0,
+                 "%lld blocks of %u threads in warps of %u", (long long)launch->programs,
+                 code->kernel.threads, code->kernel.lanes);
     if (dev->drop >= 0)
         status = find_barrier(launch, dev->drop, &job.dropped);
     if (status != TILE_OK)

@@ -150,15 +150,13 @@ void tl_emu_step(tl_emu_block *b);
 /* The current thread waits for something that only others can do. */
 void tl_emu_spin(tl_emu_block *b);
 _Noreturn void tl_emu_break(tl_emu_block *b);
-/* An invariant of ours, in a thread of the block: when it does not hold, the launch fails with the
- * text, at the place of the leaf's call, and the block ends. */
-#define TL_EMU_INVARIANT(b, site, cond, text)                                                  \
-    do {                                                                                       \
-        if (!(cond)) {                                                                         \
-            tl_emu_report_failure((b)->job, (b)->linear, TL_RUN_INTERNAL, (site), (text));     \
-            tl_emu_break(b);                                                                   \
-        }                                                                                      \
-    } while (0)
+/* An invariant (invariant.h) in a thread of the block: where it does not hold, the block ends and
+ * the launch fails with TILE_INTERNAL and the text, at the source position of the leaf's call.
+ * Outside of threads, the emulator uses TL_INVARIANT_OR and TL_INVARIANT_VOID; tl_emu_run returns
+ * what they find. */
+#define TL_EMU_INVARIANT(b, site, cond, ...)                                                   \
+    TL_INVARIANT_ELSE(cond, tl_emu_broken((b), (site)), __VA_ARGS__)
+_Noreturn void tl_emu_broken(tl_emu_block *b, uint32_t site);
 
 /* ---- emu_meet.c: collectives ---- */
 
@@ -198,7 +196,7 @@ void tl_emu_print_end(tl_emu_block *b);
 
 /* Where element e of a lane's operand (0 A, 1 B, 2 C) is in its matrix. per_word: elements of a
  * word. */
-void tl_emu_mma_place(tl_mma_kind kind, int operand, uint32_t k, uint32_t per_word, uint32_t lane,
+void tl_emu_mma_cell(tl_mma_kind kind, int operand, uint32_t k, uint32_t per_word, uint32_t lane,
                       uint32_t e, uint32_t *out_row, uint32_t *out_column);
 
 /* ---- emu_leaf.c ---- */

@@ -16,15 +16,17 @@ enum { POISON = 0xAB, ODDS = 4 };
 struct tl_emu_copies {
     struct {
         tl_emu_copy copy;
-        uint64_t group; /* how many commits came before */
+        uint64_t group; /* the number of commits before it */
         bool moved;
     } * data;
-    uint32_t n, room; /* in the order of beginning */
+    uint32_t n, room; /* in the order in which they began */
     uint64_t commits;
 };
 
 static tl_emu_copies *copies_of(tl_emu_block *b)
 {
+    TL_EMU_INVARIANT(b, UINT32_MAX, b->current->index < b->room_copies, "thread %u of %u",
+                     b->current->index, b->room_copies);
     return &b->copies[b->current->index];
 }
 
@@ -47,6 +49,8 @@ void tl_emu_copies_free(tl_emu_block *b)
 
 void tl_emu_copies_reset(tl_emu_block *b)
 {
+    TL_INVARIANT_VOID(b->nthreads <= b->room_copies, "%u threads, copies of %u", b->nthreads,
+                      b->room_copies);
     for (uint32_t i = 0; i < b->nthreads; i++)
         b->copies[i].n = 0, b->copies[i].commits = 0;
 }
@@ -56,6 +60,8 @@ void tl_emu_copies_reset(tl_emu_block *b)
 static void move(tl_emu_block *b, const tl_emu_copy *c)
 {
     char *to = b->shared + c->offset;
+    TL_EMU_INVARIANT(b, c->site, (uint64_t)c->offset + c->bytes <= b->room_shared,
+                     "a copy of %u bytes to offset %u of %u", c->bytes, c->offset, b->room_shared);
     if (c->inside)
         memcpy(to, (const void *)(uintptr_t)c->at, c->bytes);
     else
@@ -81,6 +87,7 @@ void tl_emu_copies_progress(tl_emu_block *b)
 static void remember(tl_emu_block *b, const tl_emu_copy *c)
 {
     tl_emu_copies *all = copies_of(b);
+    TL_EMU_INVARIANT(b, c->site, all->n <= all->room, "%u copies, room for %u", all->n, all->room);
     if (all->n == all->room) {
         uint32_t room = all->room ? 2 * all->room : 16;
         void *data = realloc(all->data, room * sizeof *all->data);
@@ -129,6 +136,8 @@ void tl_emu_copies_wait(tl_emu_block *b, uint32_t pending)
     tl_emu_copies *all = copies_of(b);
     uint32_t stay = 0;
     for (uint32_t i = 0; i < all->n; i++) {
+        TL_EMU_INVARIANT(b, all->data[i].copy.site, all->data[i].group <= all->commits,
+                         "a copy of a group that is not begun");
         if (all->data[i].group + pending >= all->commits) {
             all->data[stay++] = all->data[i];
             continue;

@@ -29,7 +29,7 @@ typedef struct range {
     const char *name;
     uint32_t param;
     bool is_const;
-    bool is_shared; /* this or a range that overlaps it may be written: watched for races */
+    bool is_shared; /* this range or one that overlaps it may be written */
 } range;
 
 typedef struct stripe {
@@ -45,10 +45,10 @@ struct tl_emu_watch {
     uint32_t nranges;
     range ranges[TL_MAX_PARAMS];
     stripe stripes[TL_EMU_STRIPES];
-    tl_emu_places *places;
+    tl_emu_released *released;
     tl_emu_stats *stats;
     uint32_t *ops;    /* by site, see tl_emu_order; UINT32_MAX: others */
-    atomic_bool lost; /* out of memory: order is not known any more */
+    atomic_bool lost; /* out of memory: races can no longer be found */
 };
 
 struct tl_emu_block_watch {
@@ -58,31 +58,34 @@ struct tl_emu_block_watch {
     tl_emu_shadow shared;
     uint8_t *written; /* a bit per byte of shared memory */
     tl_emu_block_stats *stats;
-    uint32_t **turns; /* by site, then thread; made when wanted */
+    uint32_t **turns; /* by site, then thread; allocated when first needed */
     bool told_unwritten;
-    uint32_t told_race; /* in the name of this block; UINT32_MAX: none yet */
+    uint32_t told_race; /* the block in whose name one was reported */
     tl_emu_flights flights;
     bool told_flight;
 };
 
 enum { SCOPE_BLOCK }; /* ir/enums.def */
+_Static_assert(TL_EMU_STRIPES == 64, "the upper 6 bits of a hash choose the stripe");
+_Static_assert(TL_EMU_STAMP_THREADS == 1 << 11 && TL_EMU_MAX_SITES == 1 << 20,
+               "a stamp has 11 bits for the thread, 20 for the site");
 
-/* ---- places and reports ---- */
+/* ---- released and reports ---- */
 
 static const tile_image_site *sites_of(const tl_launch *l)
 {
     return (const void *)tl_image_text(l->image, l->kernel->sites);
 }
 
-tl_emu_place tl_emu_site_place(const tl_launch *l, uint32_t site)
+tl_emu_position tl_emu_site_position(const tl_launch *l, uint32_t site)
 {
     const tile_image_header *h = l->image;
     const uint32_t *files = (const void *)tl_image_text(l->image, h->files);
     if (site >= l->kernel->nsites)
-        return (tl_emu_place){"?", 0, 0, TL_LEAF_COUNT};
+        return (tl_emu_position){"?", 0, 0, TL_LEAF_COUNT};
     const tile_image_site *s = sites_of(l) + site;
     const char *path = s->file < h->nfiles ? tl_image_text(l->image, files[s->file]) : "?";
-    return (tl_emu_place){path, s->line, s->col, s->leaf};
+    return (tl_emu_position){path, s->line, s->col, s->leaf};
 }
 
 static const char *verb_of(const tl_emu_access *a)
@@ -109,7 +112,8 @@ static bool holds(const range *r, uint64_t at, uint32_t bytes)
     return at >= r->at && at - r->at <= r->bytes && bytes <= r->bytes - (at - r->at);
 }
 
-/* The range of the parameter that the compiler says a site accesses; NULL: it does not say. */
+/* The range of the parameter that, according to the compiler, a site accesses; NULL: the compiler
+ * does not know. */
 static const range *range_of_site(const tl_emu_watch *w, uint32_t site)
 {
     const tl_launch *l = w->launch;
@@ -120,8 +124,9 @@ static const range *range_of_site(const tl_emu_watch *w, uint32_t site)
     return NULL;
 }
 
-/* The range that an access is in. With checks, what comes from a parameter must stay in it; else
- * one that may be written for those that write, known sizes before unknown ones; NULL: none. */
+/* The range that contains an access; NULL: none. With checks, an access through a parameter must
+ * stay in its range. Otherwise writes prefer ranges that may be written, and ranges of known size
+ * come first. */
 static const range *find_range(const tl_emu_watch *w, const tl_emu_access *a)
 {
     const range *best = range_of_site(w, a->site);
@@ -148,7 +153,8 @@ static uint64_t distance(const range *r, uint64_t at)
     return at - r->at < r->bytes ? 0 : at - r->at - r->bytes;
 }
 
-/* The range that an address outside of all is most likely meant for; NULL: it is far from any. */
+/* The range that an address outside of all ranges was probably meant for; NULL: it is far from
+ * all. */
 static const range *nearest(const tl_emu_watch *w, uint64_t at)
 {
     const range *best = NULL;
@@ -173,6 +179,7 @@ static void bind_ranges(tl_emu_watch *w)
         uint64_t left;
         if (a->kind == TILE_ARG_SCALAR || !a->address)
             continue;
+        TL_INVARIANT_VOID(w->nranges < TL_MAX_PARAMS, "%u ranges", w->nranges);
         range *r = &w->ranges[w->nranges++];
         r->name = tl_image_text(l->image, params[i].name);
         r->param = i;
@@ -201,13 +208,13 @@ void tl_emu_watch_free(tl_emu_watch *w)
         tl_emu_shadow_free(&w->stripes[i].shadow);
         pthread_mutex_destroy(&w->stripes[i].lock);
     }
-    tl_emu_places_free(w->places);
+    tl_emu_released_free(w->released);
     tl_emu_stats_free(w->stats);
     free(w->ops);
     free(w);
 }
 
-/* Sites of one op are neighbours among those of their kind. NULL: out of memory. */
+/* Sites of one op follow one another among the sites with the same flag. NULL: out of memory. */
 static uint32_t *find_ops(const tl_launch *l)
 {
     const tile_image_site *s = sites_of(l), *last = NULL;
@@ -237,10 +244,10 @@ tile_status tl_emu_watch_new(const tl_launch *launch, const tl_emu_watch_options
     w->user = user;
     for (int i = 0; i < TL_EMU_STRIPES; i++)
         pthread_mutex_init(&w->stripes[i].lock, NULL);
-    w->places = options->check ? tl_emu_places_new() : NULL;
+    w->released = options->check ? tl_emu_released_new() : NULL;
     w->ops = options->check ? find_ops(launch) : NULL;
     w->stats = options->stats ? tl_emu_stats_new(launch, options->lanes) : NULL;
-    if ((options->check && (!w->places || !w->ops)) || (options->stats && !w->stats)) {
+    if ((options->check && (!w->released || !w->ops)) || (options->stats && !w->stats)) {
         tl_emu_watch_free(w);
         return tl_fail(TILE_NO_MEMORY, "out of memory");
     }
@@ -293,6 +300,7 @@ void tl_emu_block_end(tl_emu_block_watch *b)
 {
     if (!b)
         return;
+    TL_INVARIANT_VOID(b->watch, "a block that nothing watches ends");
     if (b->stats && !tl_emu_block_stats_end(b->stats))
         atomic_store(&b->watch->lost, true);
     for (uint32_t i = 0; b->turns && i < b->watch->launch->kernel->nsites; i++)
@@ -313,7 +321,7 @@ void tl_emu_block_barrier(tl_emu_block_watch *b)
 
 /* ---- bounds and alignment ---- */
 
-/* Says where an access is: "offset 12 of 'x', which has 8" or the like. */
+/* Describes where an access is: "offset 12 of 'x', which has 8" or similar. */
 static void say_where(const tl_emu_block_watch *b, const tl_emu_access *a, const range *r,
                       char *text, size_t size)
 {
@@ -378,6 +386,11 @@ static bool is_allowed(tl_emu_block_watch *b, const tl_emu_access *a, const rang
 {
     uint32_t size = b->watch->options.shared_bytes;
     bool global = a->space == TL_EMU_GLOBAL;
+    *out_range = NULL;
+    TL_INVARIANT_OR(false, a->bytes > 0 && (a->bytes & (a->bytes - 1)) == 0,
+                    "an access of %u bytes", a->bytes);
+    TL_INVARIANT_OR(false, a->thread < b->order.threads, "thread %u of %u", a->thread,
+                    b->order.threads);
     *out_range = global ? find_range(b->watch, a) : NULL;
     bool outside = global ? !*out_range && !is_in_some_buffer(b->watch, a)
                           : a->at > size || a->bytes > size - a->at;
@@ -402,6 +415,9 @@ static bool is_allowed(tl_emu_block_watch *b, const tl_emu_access *a, const rang
 static uint32_t shared_gap(const tl_emu_block_watch *b, uint64_t at, uint32_t bytes)
 {
     uint32_t i = 0;
+    TL_INVARIANT_OR(bytes, at + bytes <= b->watch->options.shared_bytes,
+                    "%u bytes at %" PRIu64 " of %u were let through", bytes, at,
+                    b->watch->options.shared_bytes);
     while (i < bytes && b->written[(at + i) / 8] >> (at + i) % 8 & 1)
         i++;
     return i;
@@ -479,7 +495,7 @@ static void tell_race(tl_emu_block_watch *b, const tl_emu_access *a, const range
 {
     tl_emu_stamp here = {.block = b->order.block, .thread = a->thread, .site = a->site};
     tl_emu_effect effect = effect_of(a);
-    if (c.with.block < here.block) { /* told in the name of the lower block */
+    if (c.with.block < here.block) { /* reported in the name of the lower block */
         tl_emu_stamp s = here;
         tl_emu_effect e = effect;
         here = c.with;
@@ -487,7 +503,7 @@ static void tell_race(tl_emu_block_watch *b, const tl_emu_access *a, const range
         c.with = s;
         c.effect = e;
     }
-    tl_emu_place with = tl_emu_site_place(b->watch->launch, c.with.site);
+    tl_emu_position with = tl_emu_site_position(b->watch->launch, c.with.site);
     char text[600], where[160], who[100] = "this program";
     if (r)
         snprintf(where, sizeof where, "byte %" PRIu64 " of '%.100s'", c.at - r->at, r->name);
@@ -510,9 +526,10 @@ static stripe *stripe_of(tl_emu_watch *w, uint64_t at)
     return &w->stripes[(at >> 10) * UINT64_C(0x9e3779b97f4a7c15) >> 58];
 }
 
-/* A store of which any may win: the executions of its site are told apart. */
+/* For stores where any value may win: numbers the executions of the site. */
 static bool count_turn(tl_emu_block_watch *b, const tl_emu_access *a, tl_emu_stamp *stamp)
 {
+    TL_INVARIANT_OR(false, a->site < b->watch->launch->kernel->nsites, "site %u", a->site);
     if (!b->turns)
         b->turns = calloc(b->watch->launch->kernel->nsites, sizeof *b->turns);
     if (b->turns && !b->turns[a->site])
@@ -533,6 +550,8 @@ static void check_race(tl_emu_block_watch *b, const tl_emu_access *a, const rang
                           .special = a->kind == TL_EMU_ATOMIC && a->scope == SCOPE_BLOCK};
     tl_emu_conflict conflict;
     tl_emu_verdict verdict;
+    TL_INVARIANT_VOID(b->order.epoch <= b->order.tick && b->watch->ops, "epoch %u at tick %u",
+                      b->order.epoch, b->order.tick);
     if ((r && !r->is_shared) || atomic_load(&b->watch->lost))
         return;
     if (a->kind == TL_EMU_STORE && a->site < b->watch->launch->kernel->nsites &&
@@ -561,7 +580,7 @@ static void check_race(tl_emu_block_watch *b, const tl_emu_access *a, const rang
 static void tell_flight(tl_emu_block_watch *b, const tl_emu_access *a, const range *r,
                         const tl_emu_copy *c)
 {
-    tl_emu_place with = tl_emu_site_place(b->watch->launch, c->site);
+    tl_emu_position with = tl_emu_site_position(b->watch->launch, c->site);
     char text[500], where[200];
     if (r)
         snprintf(where, sizeof where, "byte %" PRIu64 " of '%.100s', from where", c->at - r->at,
@@ -600,7 +619,7 @@ bool tl_emu_block_access(tl_emu_block_watch *b, const tl_emu_access *a)
     if (!allowed || !b->watch->options.check)
         return allowed;
     if (a->kind == TL_EMU_ATOMIC)
-        tl_emu_places_lock(b->watch->places, a->at);
+        tl_emu_released_lock(b->watch->released, a->at);
     check_access(b, a, r);
     return true;
 }
@@ -643,7 +662,7 @@ bool tl_emu_block_copy_begins(tl_emu_block_watch *b, const tl_emu_copy *c)
     return true;
 }
 
-/* What others did meanwhile without being told apart by barriers is a race now. */
+/* What other threads did since the copy began is a race unless a barrier orders it. */
 void tl_emu_block_copy_ends(tl_emu_block_watch *b, const tl_emu_copy *c)
 {
     tl_emu_access from = source_of(c), to = target_of(c);
@@ -661,12 +680,15 @@ void tl_emu_block_copy_skip(tl_emu_block_watch *b, uint32_t site, uint32_t threa
         tl_emu_block_stats_copy(b->stats, site, thread, NULL, NULL);
 }
 
-/* A row is read for four lanes. It is checked for two of them: whoever wrote it, one is another. */
+/* A row is read for four lanes. Checking two of them is enough: at least one is not the thread that
+ * wrote the row. */
 void tl_emu_block_matrices(tl_emu_block_watch *b, uint32_t site, uint32_t thread, uint32_t n,
                            const uint32_t *offsets, bool *allowed)
 {
     enum { ROWS = 8, ROW_BYTES = 16, LANES = 4 };
     const range *r;
+    TL_INVARIANT_VOID(n > 0 && n <= 4 && thread + ROWS * LANES <= b->order.threads,
+                      "%u matrices from thread %u of %u on", n, thread, b->order.threads);
     if (b->stats)
         tl_emu_block_stats_matrices(b->stats, site, n, offsets);
     for (uint32_t i = 0; i < ROWS * n; i++) {
@@ -689,9 +711,9 @@ void tl_emu_block_atomic_done(tl_emu_block_watch *b, const tl_emu_access *a, boo
 {
     if (!b->watch->options.check)
         return;
-    if (!tl_emu_order_atomic(&b->order, b->watch->places, a, wrote))
+    if (!tl_emu_order_atomic(&b->order, b->watch->released, a, wrote))
         atomic_store(&b->watch->lost, true);
-    tl_emu_places_unlock(b->watch->places, a->at);
+    tl_emu_released_unlock(b->watch->released, a->at);
 }
 
 void tl_emu_block_skip(tl_emu_block_watch *b, uint32_t site, uint32_t thread)

@@ -11,8 +11,12 @@
 
 enum { CELL = 4, THREAD_BITS = 11 };
 
+_Static_assert(1 << THREAD_BITS == TL_EMU_STAMP_THREADS, "a name holds every thread");
+
 static uint32_t name_of(const tl_emu_copy *c)
 {
+    TL_INVARIANT_OR(0, c->thread < 1u << THREAD_BITS && c->site < 1u << (32 - THREAD_BITS),
+                    "thread %u at site %u", c->thread, c->site);
     return (c->site << THREAD_BITS | c->thread) + 1; /* 0: no copy */
 }
 
@@ -43,6 +47,8 @@ bool tl_emu_flights_add(tl_emu_flights *f, const tl_emu_copy *c, bool watches_so
 {
     if (!make_room(f, shared_bytes))
         return false;
+    TL_INVARIANT_OR(true, c->offset % CELL == 0 && c->offset + c->bytes <= shared_bytes,
+                    "a copy of %u bytes to offset %u of %u", c->bytes, c->offset, shared_bytes);
     for (uint32_t i = 0; i < c->bytes; i += CELL)
         f->cells[(c->offset + i) / CELL] = name_of(c);
     if (watches_source)
@@ -53,6 +59,7 @@ bool tl_emu_flights_add(tl_emu_flights *f, const tl_emu_copy *c, bool watches_so
 
 void tl_emu_flights_remove(tl_emu_flights *f, const tl_emu_copy *c)
 {
+    TL_INVARIANT_VOID(f->n > 0 && f->cells, "a copy ends that never began");
     for (uint32_t i = 0; i < c->bytes; i += CELL)
         if (f->cells[(c->offset + i) / CELL] == name_of(c))
             f->cells[(c->offset + i) / CELL] = 0;

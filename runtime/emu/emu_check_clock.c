@@ -41,14 +41,16 @@ static uint64_t one_of(uint32_t block, uint32_t thread)
 
 static tl_emu_clock *keep(tl_emu_clock *c)
 {
-    if (c)
-        atomic_fetch_add_explicit(&c->refs, 1, memory_order_relaxed);
+    unsigned before = c ? atomic_fetch_add_explicit(&c->refs, 1, memory_order_relaxed) : 1;
+    TL_INVARIANT_OR(NULL, before > 0, "a clock is kept after its last reference has gone");
     return c;
 }
 
 static void drop(tl_emu_clock *c)
 {
-    if (c && atomic_fetch_sub_explicit(&c->refs, 1, memory_order_acq_rel) == 1)
+    unsigned before = c ? atomic_fetch_sub_explicit(&c->refs, 1, memory_order_acq_rel) : 2;
+    TL_INVARIANT_VOID(before > 0, "a clock is dropped by more than have kept it");
+    if (before == 1)
         free(c);
 }
 
@@ -65,13 +67,14 @@ static uint32_t until(const tl_emu_clock *c, uint64_t who)
     return c && low < c->n && c->rows[low].who == who ? c->rows[low].until : 0;
 }
 
-/* A row of one thread says nothing new when that of all threads of its block reaches as far. */
+/* The row of a thread is redundant if the row of its whole block reaches as far. */
 static void append(tl_emu_clock *c, row r, row *all)
 {
     if ((r.who & 0xffff) == 0)
         *all = r;
     else if (all->who == (r.who & ~UINT64_C(0xffff)) && all->until >= r.until)
         return;
+    TL_INVARIANT_VOID(c->n == 0 || c->rows[c->n - 1].who < r.who, "a clock's rows are not sorted");
     c->rows[c->n++] = r;
 }
 
@@ -106,6 +109,7 @@ static bool join_rows(tl_emu_clock **to, const row *rows, uint32_t n)
         i += from_a;
         append(c, r, &all);
     }
+    TL_INVARIANT_OR(false, c->n <= na + n, "%u rows of %u and %u", c->n, na, n);
     drop(a);
     *to = c;
     return true;
@@ -124,18 +128,18 @@ static bool join(tl_emu_clock **to, tl_emu_clock *from)
 
 /* ---- what was released where ---- */
 
-typedef struct place {
+typedef struct release {
     uint64_t at; /* 0: free */
     tl_emu_clock *clock;
-} place;
+} release;
 
 typedef struct stripe {
     pthread_mutex_t lock;
-    place *slots;
-    uint32_t n, nslots; /* a power of two, at most half full */
+    release *buckets;
+    uint32_t n, nbuckets; /* a power of two, at most half full */
 } stripe;
 
-struct tl_emu_places {
+struct tl_emu_released {
     stripe stripes[TL_EMU_STRIPES];
 };
 
@@ -144,42 +148,47 @@ static uint64_t hash(uint64_t at)
     return (at >> 2) * UINT64_C(0x9e3779b97f4a7c15);
 }
 
-static stripe *stripe_of(tl_emu_places *p, uint64_t at)
+static stripe *stripe_of(tl_emu_released *p, uint64_t at)
 {
     return &p->stripes[hash(at) >> 58];
 }
 
-static place *slot_of(place *slots, uint32_t nslots, uint64_t at)
+static release *bucket_of(release *buckets, uint32_t nbuckets, uint64_t at)
 {
-    uint32_t i = (uint32_t)(hash(at) >> 24) & (nslots - 1);
-    while (slots[i].at && slots[i].at != at)
-        i = (i + 1) & (nslots - 1);
-    return &slots[i];
+    TL_INVARIANT_OR(buckets, nbuckets > 0 && (nbuckets & (nbuckets - 1)) == 0, "%u buckets",
+                    nbuckets);
+    uint32_t i = (uint32_t)(hash(at) >> 24) & (nbuckets - 1);
+    while (buckets[i].at && buckets[i].at != at)
+        i = (i + 1) & (nbuckets - 1);
+    return &buckets[i];
 }
 
 static bool grow(stripe *s)
 {
-    uint32_t nslots = s->nslots ? 2 * s->nslots : 16;
-    place *slots = calloc(nslots, sizeof *slots);
-    if (!slots)
+    uint32_t nbuckets = s->nbuckets ? 2 * s->nbuckets : 16;
+    release *buckets = calloc(nbuckets, sizeof *buckets);
+    if (!buckets)
         return false;
-    for (uint32_t i = 0; i < s->nslots; i++)
-        if (s->slots[i].at)
-            *slot_of(slots, nslots, s->slots[i].at) = s->slots[i];
-    free(s->slots);
-    s->slots = slots;
-    s->nslots = nslots;
+    for (uint32_t i = 0; i < s->nbuckets; i++)
+        if (s->buckets[i].at)
+            *bucket_of(buckets, nbuckets, s->buckets[i].at) = s->buckets[i];
+    free(s->buckets);
+    s->buckets = buckets;
+    s->nbuckets = nbuckets;
     return true;
 }
 
-/* The place of an address; the stripe is locked. NULL: none (out of memory when one was wanted). */
-static place *find_place(stripe *s, uint64_t at, bool wanted)
+/* The release of an address; the stripe is locked. NULL: none, or out of memory when one was
+ * wanted. */
+static release *find_release(stripe *s, uint64_t at, bool wanted)
 {
-    if (wanted && 2 * (s->n + 1) > s->nslots && !grow(s))
+    if (wanted && 2 * (s->n + 1) > s->nbuckets && !grow(s))
         return NULL;
-    if (s->nslots == 0)
+    if (s->nbuckets == 0)
         return NULL;
-    place *p = slot_of(s->slots, s->nslots, at);
+    TL_INVARIANT_OR(NULL, at != 0 && 2 * s->n <= s->nbuckets, "%u released in %u buckets", s->n,
+                    s->nbuckets);
+    release *p = bucket_of(s->buckets, s->nbuckets, at);
     if (!p->at && !wanted)
         return NULL;
     s->n += !p->at;
@@ -187,32 +196,32 @@ static place *find_place(stripe *s, uint64_t at, bool wanted)
     return p;
 }
 
-tl_emu_places *tl_emu_places_new(void)
+tl_emu_released *tl_emu_released_new(void)
 {
-    tl_emu_places *p = calloc(1, sizeof *p);
+    tl_emu_released *p = calloc(1, sizeof *p);
     for (int i = 0; p && i < TL_EMU_STRIPES; i++)
         pthread_mutex_init(&p->stripes[i].lock, NULL);
     return p;
 }
 
-void tl_emu_places_free(tl_emu_places *p)
+void tl_emu_released_free(tl_emu_released *p)
 {
     for (int i = 0; p && i < TL_EMU_STRIPES; i++) {
         stripe *s = &p->stripes[i];
-        for (uint32_t k = 0; k < s->nslots; k++)
-            drop(s->slots[k].clock);
-        free(s->slots);
+        for (uint32_t k = 0; k < s->nbuckets; k++)
+            drop(s->buckets[k].clock);
+        free(s->buckets);
         pthread_mutex_destroy(&s->lock);
     }
     free(p);
 }
 
-void tl_emu_places_lock(tl_emu_places *p, uint64_t at)
+void tl_emu_released_lock(tl_emu_released *p, uint64_t at)
 {
     pthread_mutex_lock(&stripe_of(p, at)->lock);
 }
 
-void tl_emu_places_unlock(tl_emu_places *p, uint64_t at)
+void tl_emu_released_unlock(tl_emu_released *p, uint64_t at)
 {
     pthread_mutex_unlock(&stripe_of(p, at)->lock);
 }
@@ -235,6 +244,8 @@ void tl_emu_order_end(tl_emu_order *o)
 bool tl_emu_order_barrier(tl_emu_order *o)
 {
     bool ok = true;
+    TL_INVARIANT_OR(false, o->tick >= o->epoch && o->tick < UINT32_MAX, "tick %u after epoch %u",
+                    o->tick, o->epoch);
     o->epoch = ++o->tick;
     for (uint32_t i = 0; o->acquired && i < o->threads; i++) {
         ok = join(&o->seen, o->acquired[i]) && ok;
@@ -263,12 +274,14 @@ static bool acquire(tl_emu_order *o, uint32_t thread, tl_emu_clock *from)
 {
     if (!from)
         return true;
+    TL_INVARIANT_OR(false, thread < o->threads, "thread %u of %u", thread, o->threads);
     if (!o->acquired)
         o->acquired = calloc(o->threads, sizeof(tl_emu_clock *));
     return o->acquired && join(&o->acquired[thread], from);
 }
 
-/* Adds to *to what `thread` knows and what it and, before the last barrier, its block did. */
+/* Adds to *to what `thread` has seen, what it did, and what its block did before the last
+ * barrier. */
 static bool publish(tl_emu_order *o, uint32_t thread, tl_emu_clock **to)
 {
     row own[2] = {{all_of(o->block), o->epoch, 0}, {one_of(o->block, thread), o->tick + 1, 0}};
@@ -277,8 +290,8 @@ static bool publish(tl_emu_order *o, uint32_t thread, tl_emu_clock **to)
            join_rows(to, own, 2);
 }
 
-/* The stripe of the address is locked. A scope of the block makes no order between blocks. */
-bool tl_emu_order_atomic(tl_emu_order *o, tl_emu_places *places, const tl_emu_access *access,
+/* The address's stripe is locked. An atomic with block scope orders nothing between blocks. */
+bool tl_emu_order_atomic(tl_emu_order *o, tl_emu_released *released, const tl_emu_access *access,
                          bool wrote)
 {
     bool wide = access->scope != SCOPE_BLOCK;
@@ -287,7 +300,7 @@ bool tl_emu_order_atomic(tl_emu_order *o, tl_emu_places *places, const tl_emu_ac
     bool releases =
         wide && wrote && (access->order == ORDER_RELEASE || access->order == ORDER_ACQ_REL);
     bool ends = wrote && access->atom == TL_ATOM_STORE;
-    place *p = find_place(stripe_of(places, access->at), access->at, releases);
+    release *p = find_release(stripe_of(released, access->at), access->at, releases);
     if (!p)
         return !releases;
     if (acquires && !acquire(o, access->thread, p->clock))

@@ -47,6 +47,7 @@ void tl_emu_memory_freed(const void *at)
     if (m)
         *to = m->next;
     pthread_mutex_unlock(&registry.lock);
+    TL_INVARIANT_VOID(m, "memory at %p is freed that was not allocated", at);
     free(m);
 }
 
@@ -72,6 +73,9 @@ static uint64_t bits_of(uint64_t offset, uint64_t bytes, uint64_t *out_n)
 
 uint32_t tl_emu_memory_gap(const tl_emu_memory *m, uint64_t at, uint32_t bytes)
 {
+    TL_INVARIANT_OR(bytes, at >= m->at && at - m->at + bytes <= m->bytes,
+                    "%u bytes at offset %lld of %llu", bytes, (long long)(at - m->at),
+                    (unsigned long long)m->bytes);
     if (atomic_load_explicit(&m->whole, memory_order_relaxed))
         return bytes;
     for (uint64_t i = 0, n, offset = at - m->at; i < bytes; i += n) {
@@ -86,6 +90,9 @@ uint32_t tl_emu_memory_gap(const tl_emu_memory *m, uint64_t at, uint32_t bytes)
 
 void tl_emu_memory_mark(tl_emu_memory *m, uint64_t at, uint64_t bytes)
 {
+    TL_INVARIANT_VOID(at >= m->at && at - m->at + bytes <= m->bytes,
+                      "%llu bytes at offset %lld of %llu", (unsigned long long)bytes,
+                      (long long)(at - m->at), (unsigned long long)m->bytes);
     for (uint64_t i = 0, n, offset = at - m->at; i < bytes; i += n) {
         uint64_t bits = bits_of(offset + i, bytes - i, &n);
         atomic_uint_fast64_t *word = &m->written[(offset + i) / 64];

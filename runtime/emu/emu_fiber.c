@@ -117,8 +117,8 @@ static void *first_frame(uint64_t *top, void (*main)(void *user), void *user)
 
 /* ---- contexts ---- */
 
-/* Sanitizers keep a stack of calls and of frames for each context, so they must know them. Inlined:
- * a call may not begin in one context and end in another. */
+/* Sanitizers keep a shadow of each context's stack, so they must be told. Inlined, because a call
+ * must not begin in one context and end in another. */
 static inline __attribute__((always_inline)) void switch_begins(tl_fiber *from, tl_fiber *to,
                                                                 bool ends)
 {
@@ -126,7 +126,7 @@ static inline __attribute__((always_inline)) void switch_begins(tl_fiber *from, 
 #if defined(HAVE_ASAN)
     __sanitizer_start_switch_fiber(ends ? NULL : &from->fake, to->bottom, to->bytes);
 #elif defined(HAVE_TSAN)
-    from->context = __tsan_get_current_fiber(); /* a worker's may be another thread's now */
+    from->context = __tsan_get_current_fiber(); /* the worker may run on another host thread now */
     to->ended = ends ? from->context : NULL;
     if (ends)
         from->context = NULL;
@@ -137,7 +137,7 @@ static inline __attribute__((always_inline)) void switch_begins(tl_fiber *from, 
 static inline __attribute__((always_inline)) void switch_ended(tl_fiber *self)
 {
 #if defined(HAVE_ASAN)
-    /* also learns the stack of who switched here: that is how a host thread's becomes known */
+    /* also reports the stack that was left; so the host thread's own stack becomes known */
     const void *bottom;
     size_t bytes;
     __sanitizer_finish_switch_fiber(self->fake, &bottom, &bytes);
@@ -204,7 +204,7 @@ typedef struct slab {
 struct tl_fiber_stacks {
     size_t page, bytes; /* of a stack, without its guard */
     slab *slabs;
-    void **spare; /* stacks that nobody has, a pile */
+    void **spare; /* unused stacks, the last one on top */
     size_t nspare, nstacks;
 };
 
@@ -283,11 +283,15 @@ void *tl_fiber_stack_take(tl_fiber_stacks *s)
 {
     if (s->nspare == 0 && !add_slab(s))
         return NULL;
+    TL_INVARIANT_OR(NULL, s->nspare > 0 && s->nspare <= s->nstacks, "%zu spare stacks of %zu",
+                    s->nspare, s->nstacks);
     return s->spare[--s->nspare];
 }
 
 void tl_fiber_stack_give(tl_fiber_stacks *s, void *stack)
 {
+    TL_INVARIANT_VOID(stack && s->nspare < s->nstacks, "stack %p is given back to %zu of %zu",
+                      stack, s->nspare, s->nstacks);
     s->spare[s->nspare++] = stack;
 }
 
@@ -296,6 +300,9 @@ void tl_fiber_prepare(tl_fiber *f, const tl_fiber_stacks *stacks, void *stack,
 {
     size_t colour = (uintptr_t)stack / (stacks->page + stacks->bytes) % COLOURS;
     char *top = (char *)stack + stacks->bytes - colour * COLOUR_BYTES;
+    _Static_assert(COLOUR_BYTES % 16 == 0 && COLOURS * COLOUR_BYTES < TL_FIBER_STACK / 8,
+                   "tops are aligned, and leave most of the stack");
+    TL_INVARIANT_VOID((uintptr_t)top % 16 == 0, "a stack's top at %p", (void *)top);
     stack_is_fresh(stack, stacks->bytes);
     *f = (tl_fiber){.bottom = stack, .bytes = stacks->bytes};
     f->sp = first_frame((uint64_t *)(void *)top, main, user);

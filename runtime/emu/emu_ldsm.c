@@ -20,13 +20,13 @@ typedef struct matrix {
 
 static uint32_t word_of(const matrix *m, uint32_t lane, bool trans)
 {
-    uint32_t word, group = lane >> 2, place = lane & 3;
+    uint32_t word, group = lane >> 2, column = lane & 3;
     uint16_t low, high;
-    memcpy(&word, m->rows[group] + 4 * place, sizeof word);
+    memcpy(&word, m->rows[group] + 4 * column, sizeof word);
     if (!trans)
         return word;
-    memcpy(&low, m->rows[2 * place] + 2 * group, sizeof low);
-    memcpy(&high, m->rows[2 * place + 1] + 2 * group, sizeof high);
+    memcpy(&low, m->rows[2 * column] + 2 * group, sizeof low);
+    memcpy(&high, m->rows[2 * column + 1] + 2 * group, sizeof high);
     return (uint32_t)high << 16 | low;
 }
 
@@ -36,10 +36,13 @@ static void act(tl_emu_block *b, void *const *mine)
     const tl_leaf_row *row = tl_leaf_info(first->leaf);
     bool trans = row->family == TL_LEAF_FAMILY_LDSM_T, allowed[LANES];
     uint32_t n = row->size;
+    TL_EMU_INVARIANT(b, first->site, n > 0 && n <= MOST && b->lanes == LANES,
+                     "%u matrices for %u lanes", n, b->lanes);
     uint32_t offsets[LANES], thread = b->current->index / LANES * LANES;
     for (uint32_t i = 0; i < ROWS * n; i++)
         offsets[i] = ((const part *)mine[i])->row;
     tl_emu_block_matrices(b->watch, first->site, thread, n, offsets, allowed);
+    _Static_assert(LANES == ROWS * MOST, "each lane brings one row of the most matrices");
     for (uint32_t k = 0; k < n; k++) {
         matrix m = {{{0}}};
         for (uint32_t i = 0; i < ROWS; i++)

@@ -12,9 +12,11 @@
 typedef uint32_t v2 __attribute__((vector_size(8)));
 typedef uint32_t v4 __attribute__((vector_size(16)));
 
-/* The prototypes are not in a header: who calls them was made by the compiler. */
+/* No header has these prototypes: only code that the compiler generated calls them. */
 #define LEAF(ID, name, ...) extern void leaf_##ID(void) __asm__("tl_emu_" name);
 #include "runtime/contract/leaf.def"
+
+_Static_assert(sizeof(v2) == 8 && sizeof(v4) == 16, "vectors are passed as LLVM's are");
 
 const tl_elf_symbol tl_emu_known[TL_EMU_KNOWN] = {
 #define LEAF(ID, name, ...) {"tl_emu_" name, leaf_##ID},
@@ -52,7 +54,7 @@ static void count(tl_emu_block *b, uint32_t site, tl_leaf leaf)
         tl_emu_block_count(b->watch, site, b->current->index, leaf);
 }
 
-/* Left out by mutation? */
+/* Is the site left out (TILE_EMU_DROP_BARRIER)? */
 static bool is_dropped(tl_emu_block *b, uint32_t site)
 {
     if (site == b->job->dropped)
@@ -111,6 +113,7 @@ static inline bool may(tl_emu_space space, tl_emu_kind kind, uint32_t site, uint
                        uint32_t bytes, uint32_t pred)
 {
     tl_emu_block *b = tl_emu_now;
+    TL_EMU_INVARIANT(b, site, !b->current->waits, "a thread that waits touches memory");
     if (b->random)
         tl_emu_step(b);
     if (!pred) {
@@ -193,7 +196,7 @@ static uint32_t fadd_32(uint32_t a, uint32_t b)
 
 static uint16_t fadd_16(uint16_t a, uint16_t b)
 {
-    (void)b; /* of 16 bits there are only LOAD and CAS */
+    (void)b; /* 16-bit atomics are LOAD and CAS only */
     return a;
 }
 
@@ -230,7 +233,7 @@ static uint64_t fadd_64(uint64_t a, uint64_t b)
         return old;                                                                                \
     }
 
-/* Tries until nobody was in between. A load and a compare that fails write nothing. */
+/* Repeats until no other thread interfered. A load and a failing compare write nothing. */
 #define ATOMIC(bits, word)                                                                         \
     OPERATION(bits)                                                                                \
     static uint##bits##_t perform_##bits(uint##bits##_t *at, uint32_t op, uint##bits##_t value,    \
@@ -272,6 +275,7 @@ static bool begin_atomic(tl_emu_access *a, uint32_t pred)
     if (b->random)
         tl_emu_step(b);
     a->thread = b->current->index;
+    TL_EMU_INVARIANT(b, a->site, a->atom <= TL_ATOM_STORE, "atomic operation %u", a->atom);
     if (!pred) {
         tl_emu_block_skip(b->watch, a->site, a->thread);
         return false;
@@ -279,8 +283,8 @@ static bool begin_atomic(tl_emu_access *a, uint32_t pred)
     return tl_emu_block_access(b->watch, a);
 }
 
-/* Who changes nothing may be waiting for a change: others go first. So does everybody now and
- * then. */
+/* An atomic that changes nothing may be part of a spin loop: other threads go first. Every
+ * TURN_EVERY atomics they do so anyway. */
 static void end_atomic(const tl_emu_access *a, bool wrote, bool changed)
 {
     enum { TURN_EVERY = 256 };
@@ -290,7 +294,7 @@ static void end_atomic(const tl_emu_access *a, bool wrote, bool changed)
         tl_emu_spin(b);
 }
 
-/* `word`: how the value is passed */
+/* `word`: the type in which the value is passed */
 ATOMIC(16, uint32_t)
 ATOMIC(32, uint32_t)
 ATOMIC(64, uint64_t)

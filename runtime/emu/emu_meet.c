@@ -24,17 +24,17 @@ static void describe(const tl_emu_block *b, tl_leaf leaf, uint32_t number, char 
              s ? s->line : 0, s ? s->col : 0);
 }
 
-/* `t` has come to where others wait for something else. */
+/* `t` has arrived at a collective while others wait at another one. */
 static _Noreturn void diverged(tl_emu_block *b, const tl_emu_thread *t, const tl_emu_thread *other)
 {
-    char place[TEXT_BYTES / 2], text[TEXT_BYTES];
-    describe(b, other->leaf, other->site, place, sizeof place);
+    char position[TEXT_BYTES / 2], text[TEXT_BYTES];
+    describe(b, other->leaf, other->site, position, sizeof position);
     if (t->site == other->site)
         snprintf(text, sizeof text, "thread %u is in %s with %u, thread %u with %u", t->index,
                  tl_emu_leaf_name(t->leaf), t->constant, other->index, other->constant);
     else
         snprintf(text, sizeof text, "thread %u is in %s here, thread %u in %s", t->index,
-                 tl_emu_leaf_name(t->leaf), other->index, place);
+                 tl_emu_leaf_name(t->leaf), other->index, position);
     tl_emu_report_failure(b->job, b->linear, TL_RUN_DIVERGENCE, t->site, text);
     tl_emu_break(b);
 }
@@ -48,8 +48,8 @@ static _Noreturn void other_ended(tl_emu_block *b, const tl_emu_thread *t)
     tl_emu_break(b);
 }
 
-/* Who waits for a thread of warp w: a lane of the warp, or another warp at a barrier; NULL:
- * nobody. */
+/* A thread that waits for a thread of warp w: a lane of that warp, or a lane of another warp at a
+ * barrier; NULL: none. */
 static const tl_emu_thread *who_waits(const tl_emu_block *b, const tl_emu_warp *w)
 {
     if (w->arrived)
@@ -66,6 +66,8 @@ void tl_emu_thread_ended(tl_emu_block *b, tl_emu_thread *t)
     tl_emu_copies_ended(b, t);
     b->ended++;
     w->ended++;
+    TL_EMU_INVARIANT(b, t->site, b->ended <= b->nthreads && w->ended <= b->lanes,
+                     "%u threads of %u have ended", b->ended, b->nthreads);
     if (other)
         other_ended(b, other);
 }
@@ -82,12 +84,12 @@ void tl_emu_report_deadlock(tl_emu_block *b)
             before++;
         if (!t->waits || before < i)
             continue;
-        char place[TEXT_BYTES / 2];
-        describe(b, t->leaf, t->site, place, sizeof place);
+        char position[TEXT_BYTES / 2];
+        describe(b, t->leaf, t->site, position, sizeof position);
         if (said == UINT32_MAX)
             first = t->site;
         n += (size_t)snprintf(text + n, sizeof text - n, "%sthread %u waits in %s",
-                              said == UINT32_MAX ? "nothing can run: " : "; ", i, place);
+                              said == UINT32_MAX ? "nothing can run: " : "; ", i, position);
         said = i;
     }
     tl_emu_report_failure(b->job, b->linear, TL_RUN_DEADLOCK, first, text);
@@ -95,7 +97,7 @@ void tl_emu_report_deadlock(tl_emu_block *b)
 
 /* ---- warps ---- */
 
-/* The current thread comes to a collective. True: it is the last lane of its warp. */
+/* The current thread arrives at a collective. True: it is the last lane of its warp to do so. */
 static bool arrive(tl_emu_block *b, tl_leaf leaf, uint32_t site, uint32_t constant)
 {
     tl_emu_thread *t = b->current;
@@ -113,6 +115,8 @@ static bool arrive(tl_emu_block *b, tl_leaf leaf, uint32_t site, uint32_t consta
         diverged(b, t, other);
     if (++w->arrived < b->lanes)
         return false;
+    TL_EMU_INVARIANT(b, site, w->arrived == b->lanes, "%u lanes of %u have come", w->arrived,
+                     b->lanes);
     w->arrived = 0;
     return true;
 }
@@ -120,12 +124,14 @@ static bool arrive(tl_emu_block *b, tl_leaf leaf, uint32_t site, uint32_t consta
 /* Lets the current thread wait until it is ready again. */
 static void wait_here(tl_emu_block *b)
 {
+    TL_EMU_INVARIANT(b, b->current->site, b->current->waits, "a thread waits for nothing");
     tl_emu_set_remove(&b->ready, b->current->position);
     tl_emu_switch_away(b);
 }
 
 static void wake(tl_emu_block *b, tl_emu_thread *t)
 {
+    TL_EMU_INVARIANT(b, t->site, t->waits, "thread %u is woken, but does not wait", t->index);
     t->waits = false;
     tl_emu_set_add(&b->ready, t->position);
 }
@@ -133,6 +139,8 @@ static void wake(tl_emu_block *b, tl_emu_thread *t)
 static void shuffle_warp(tl_emu_block *b, tl_emu_thread *lanes)
 {
     for (uint32_t i = 0; i < b->lanes; i++) {
+        TL_EMU_INVARIANT(b, lanes[i].site, lanes[i].lane < b->lanes, "lane %u of %u", lanes[i].lane,
+                         b->lanes);
         lanes[i].result = lanes[lanes[i].lane].value;
         wake(b, &lanes[i]);
     }
@@ -166,7 +174,7 @@ void tl_emu_meet_warp(tl_emu_block *b, tl_leaf leaf, uint32_t site, uint32_t con
     tl_emu_thread *t = b->current, *lanes = t - t->index % b->lanes;
     enum { MOST_LANES = 64 };
     void *all[MOST_LANES];
-    TL_EMU_INVARIANT(b, site, b->lanes <= MOST_LANES, "a warp of too many lanes");
+    TL_EMU_INVARIANT(b, site, b->lanes <= MOST_LANES, "a warp of %u lanes", b->lanes);
     t->mine = mine;
     if (!arrive(b, leaf, site, constant)) {
         wait_here(b);
@@ -182,7 +190,7 @@ void tl_emu_meet_warp(tl_emu_block *b, tl_leaf leaf, uint32_t site, uint32_t con
 
 /* ---- the block ---- */
 
-/* A whole warp has come. True: it was the last. */
+/* A whole warp has arrived at a barrier. True: it was the last one. */
 static bool warp_arrives(tl_emu_block *b)
 {
     tl_emu_thread *t = b->current;
@@ -195,6 +203,8 @@ static bool warp_arrives(tl_emu_block *b)
         diverged(b, t, other);
     if (++b->warps_waiting < b->nwarps)
         return false;
+    TL_EMU_INVARIANT(b, t->site, b->warps_waiting == b->nwarps, "%u warps of %u are at a barrier",
+                     b->warps_waiting, b->nwarps);
     b->warps_waiting = 0;
     return true;
 }

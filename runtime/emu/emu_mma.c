@@ -49,7 +49,7 @@ static shape shape_of(tl_mma_kind kind)
 
 /* Element e of a lane: where it is along M or N (*out_free), and along K. per: elements of a
  * word. */
-static void operand_place(tl_mma_kind kind, int operand, uint32_t k, uint32_t per, uint32_t lane,
+static void operand_cell(tl_mma_kind kind, int operand, uint32_t k, uint32_t per, uint32_t lane,
                           uint32_t e, uint32_t *out_free, uint32_t *out_k)
 {
     uint32_t group = lane >> 2, in_group = lane & 3, word = e / per, part = e % per;
@@ -88,7 +88,7 @@ static void operand_place(tl_mma_kind kind, int operand, uint32_t k, uint32_t pe
 }
 
 /* Element e of a lane's C and D, of the instruction (before it is transposed). */
-static void result_place(tl_mma_kind kind, uint32_t lane, uint32_t e, uint32_t *out_i,
+static void result_cell(tl_mma_kind kind, uint32_t lane, uint32_t e, uint32_t *out_i,
                          uint32_t *out_j)
 {
     uint32_t group = lane >> 2, in_group = lane & 3;
@@ -124,18 +124,18 @@ static void result_place(tl_mma_kind kind, uint32_t lane, uint32_t e, uint32_t *
     }
 }
 
-void tl_emu_mma_place(tl_mma_kind kind, int operand, uint32_t k, uint32_t per_word, uint32_t lane,
+void tl_emu_mma_cell(tl_mma_kind kind, int operand, uint32_t k, uint32_t per_word, uint32_t lane,
                       uint32_t e, uint32_t *out_row, uint32_t *out_column)
 {
     uint32_t x, y;
     if (operand == 2) {
-        result_place(kind, lane, e, &x, &y);
+        result_cell(kind, lane, e, &x, &y);
         bool swap = shape_of(kind).transposed;
         *out_row = swap ? y : x;
         *out_column = swap ? x : y;
         return;
     }
-    operand_place(kind, operand, k, per_word, lane, e, &x, &y);
+    operand_cell(kind, operand, k, per_word, lane, e, &x, &y);
     *out_row = operand == 0 ? x : y;
     *out_column = operand == 0 ? y : x;
 }
@@ -157,6 +157,7 @@ static uint32_t bytes_of(uint32_t type)
 static uint64_t raw(const uint32_t *words, uint32_t bytes, uint32_t e)
 {
     uint64_t v = 0;
+    TL_INVARIANT_OR(0, bytes > 0 && bytes <= sizeof v, "an element of %u bytes", bytes);
     memcpy(&v, (const char *)words + (size_t)bytes * e, bytes);
     return v;
 }
@@ -176,7 +177,7 @@ static double power_of_2(int n)
     return d;
 }
 
-/* A float of so many bits of exponent and fraction, without infinities when `finite`. */
+/* A float with that many bits of exponent and fraction. finite: the format has no infinities. */
 static double small_float(uint64_t v, int exponent, int fraction, bool finite)
 {
     int e = (int)(v >> fraction) & ((1 << exponent) - 1), bias = (1 << (exponent - 1)) - 1;
@@ -189,7 +190,7 @@ static double small_float(uint64_t v, int exponent, int fraction, bool finite)
     return sign * (double)(e ? f | 1u << fraction : f) * power_of_2((e ? e : 1) - bias - fraction);
 }
 
-/* The encodings of gfx942: 0x80 is NaN, the bias one more. */
+/* The FNUZ encodings of gfx942: 0x80 is NaN, and the bias is larger by 1. */
 static double fnuz(uint64_t v, int exponent, int fraction)
 {
     int e = (int)(v >> fraction) & ((1 << exponent) - 1), bias = 1 << (exponent - 1);
@@ -222,7 +223,7 @@ static bool is_integer(const mma_call *x)
     return x->ring || x->type[2] == TILE_I32;
 }
 
-/* One lane's operand, n elements, to its places. */
+/* Loads one lane's operand, n elements, into its cells of the matrix. */
 static void load(const mma_call *x, int operand, const uint16_t *at, uint32_t n, element *to)
 {
     uint32_t type = x->type[operand], bytes = bytes_of(type);
@@ -239,7 +240,7 @@ static void load(const mma_call *x, int operand, const uint16_t *at, uint32_t n,
             to[at[e]].f = to_double(type, raw(in, bytes, e));
 }
 
-/* One lane's result. */
+/* Stores one lane's part of the result. */
 static void store(const mma_call *x, const uint16_t *at, uint32_t n, const element *from)
 {
     uint32_t bytes = bytes_of(x->type[2]);
@@ -257,17 +258,17 @@ static void store(const mma_call *x, const uint16_t *at, uint32_t n, const eleme
 /* ---- the product ---- */
 
 /* Where the elements of all lanes are in a matrix of MOST columns. */
-typedef struct places {
+typedef struct cells {
     uint32_t key; /* what they are of; 0 for nothing */
     uint32_t n;   /* elements of a lane */
     uint16_t at[2 * MOST * MOST];
-} places;
+} cells;
 
-/* They are worked out once: a kernel has one kind of instruction, most of the time. */
-static const places *places_of(const mma_call *x, int operand)
+/* Computed once and kept: most kernels use one kind of instruction only. */
+static const cells *cells_of(const mma_call *x, int operand)
 {
-    static _Thread_local places kept[3];
-    places *p = &kept[operand];
+    static _Thread_local cells kept[3];
+    cells *p = &kept[operand];
     uint32_t bytes = bytes_of(x->type[operand]), per = bytes < 4 ? 4 / bytes : 1;
     uint32_t k = operand == 2 ? 1 : x->k, key = (uint32_t)x->kind << 16 | k << 8 | per;
     if (p->key == key)
@@ -275,17 +276,21 @@ static const places *places_of(const mma_call *x, int operand)
     shape s = shape_of(x->kind);
     uint32_t copies = x->kind == TL_MMA_WMMA1 && operand < 2 ? 2 : 1, row, column;
     uint32_t all = operand == 0 ? s.m * k : operand == 1 ? s.n * k : s.m * s.n;
+    TL_INVARIANT_OR(p, s.m <= MOST && s.n <= MOST && k <= MOST && all * copies % s.lanes == 0,
+                    "a product of %u x %u x %u by %u lanes", s.m, s.n, k, s.lanes);
     p->key = key;
     p->n = all * copies / s.lanes;
     for (uint32_t lane = 0; lane < s.lanes; lane++)
         for (uint32_t e = 0; e < p->n; e++) {
-            tl_emu_mma_place(x->kind, operand, k, per, lane, e, &row, &column);
+            tl_emu_mma_cell(x->kind, operand, k, per, lane, e, &row, &column);
+            TL_INVARIANT_OR(p, row < MOST && column < MOST, "element %u of lane %u at %u, %u", e,
+                            lane, row, column);
             p->at[lane * p->n + e] = (uint16_t)(row * MOST + column);
         }
     return p;
 }
 
-/* c += a * b of one row, for all columns of it; of each element k ascends. */
+/* c += a * b for one row; for each element, k ascends. */
 static void integer_row(const element *a, const element *b, element *c, uint32_t n, uint32_t k)
 {
     for (uint32_t i = 0; i < k; i++)
@@ -300,23 +305,24 @@ static void float_row(const element *a, const element *b, element *c, uint32_t n
             c[column].f = fma(a[i].f, b[i * MOST + column].f, c[column].f);
 }
 
-/* All lanes are here; each gets its part of the result. */
+/* All lanes have arrived; each gets its part of the result. */
 static void multiply(tl_emu_block *block, void *const *mine)
 {
     element in[3][MOST * MOST];
     mma_call *const *lanes = (mma_call *const *)mine;
     const mma_call *first = lanes[0];
     shape s = shape_of(first->kind);
-    (void)block;
+    TL_EMU_INVARIANT(block, block->current->site, block->lanes == s.lanes,
+                     "a product of %u lanes in a warp of %u", s.lanes, block->lanes);
     for (int operand = 0; operand < 3; operand++) {
-        const places *p = places_of(first, operand);
+        const cells *p = cells_of(first, operand);
         for (uint32_t lane = 0; lane < s.lanes; lane++)
             load(lanes[lane], operand, &p->at[lane * p->n], p->n, in[operand]);
     }
     for (uint32_t row = 0; row < s.m * MOST; row += MOST)
         (is_integer(first) ? integer_row : float_row)(&in[0][row], in[1], &in[2][row], s.n,
                                                       first->k);
-    const places *p = places_of(first, 2);
+    const cells *p = cells_of(first, 2);
     for (uint32_t lane = 0; lane < s.lanes; lane++)
         store(lanes[lane], &p->at[lane * p->n], p->n, in[2]);
 }
@@ -331,7 +337,7 @@ static void run(tl_leaf leaf, uint32_t site, mma_call *x, uint32_t types)
     tl_emu_meet_warp(b, leaf, site, types, x, multiply);
 }
 
-/* Operands and the result cross by address (codegen/leaf/leaf_emu.c). */
+/* Operands and the result are passed by address (codegen/leaf/leaf_emu.c). */
 #define LEAF_MMA(na, nb, nc, ...)                                                                  \
     void tl_emu_mma_##na##_##nb##_##nc(uint32_t site, uint32_t kind, uint32_t k, uint32_t types,   \
                                        uint32_t ring, const uint32_t *a, const uint32_t *b,        \

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 struct tl_emu_printed {
-    tl_printed value; /* label NULL: no element has come */
+    tl_printed value; /* label NULL: no element has arrived */
     uint32_t come;
     char *data;
     const tile_image_site *site;
@@ -25,9 +25,12 @@ static bool begin(tl_emu_block *b, tl_emu_printed *p, const tile_image_site *sit
     return p->data != NULL;
 }
 
-/* The row of print `number`; NULL: no memory. */
+/* The entry of print `number`; NULL: out of memory. */
 static tl_emu_printed *find(tl_emu_block *b, uint64_t number)
 {
+    TL_EMU_INVARIANT(b, UINT32_MAX, number >= b->prints.base,
+                     "an element of print %llu has come, which was delivered",
+                     (unsigned long long)number);
     uint64_t i = number - b->prints.base;
     if (i >= b->prints.room) {
         uint64_t room = i < 4 ? 8 : i * 2;
@@ -54,6 +57,9 @@ static void deliver(tl_emu_block *b)
                       v->shape, p->data);
         free(p->data);
     }
+    TL_EMU_INVARIANT(b, UINT32_MAX, done <= b->prints.len && b->prints.len <= b->prints.room,
+                     "%llu prints of %llu", (unsigned long long)done,
+                     (unsigned long long)b->prints.len);
     b->prints.len -= done;
     b->prints.base += done;
     if (done)

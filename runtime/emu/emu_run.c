@@ -51,6 +51,16 @@ void tl_emu_report_failure(void *user, int64_t block, tl_fail_kind kind, uint32_
                  s ? s->col : 0, text);
 }
 
+void tl_emu_broken(tl_emu_block *b, uint32_t site)
+{
+    static const char prefix[] = "internal error: "; /* the report has its own */
+    const char *text = "an invariant of the emulator";
+    if (tl_broken_status() != TILE_OK)
+        text = tile_last_error() + sizeof prefix - 1;
+    tl_emu_report_failure(b->job, b->linear, TL_RUN_INTERNAL, site, text);
+    tl_emu_break(b);
+}
+
 /* ---- blocks ---- */
 
 static void free_block(tl_emu_block *b)
@@ -99,6 +109,9 @@ static tl_emu_block *unused_block(tl_emu_worker *w, const tl_emu_kernel *k)
 static void fill_in(tl_emu_block *b, tl_emu_worker *w, tl_emu_job *job, int64_t linear)
 {
     const tl_emu_kernel *k = job->kernel;
+    TL_INVARIANT_VOID(k->lanes > 0 && k->threads % k->lanes == 0 && k->threads <= b->room_threads,
+                      "%u threads in warps of %u, room for %u", k->threads, k->lanes,
+                      b->room_threads);
     b->job = job;
     b->worker = w;
     b->main = &w->main;
@@ -120,7 +133,7 @@ static void fill_in(tl_emu_block *b, tl_emu_worker *w, tl_emu_job *job, int64_t 
     tl_emu_block_order(b);
 }
 
-/* Starts block `linear` beside those that the worker has. */
+/* Starts block `linear` in addition to the worker's resident blocks. False: out of memory. */
 static bool start_block(tl_emu_worker *w, tl_emu_job *job, int64_t linear)
 {
     tl_emu_block *b = unused_block(w, job->kernel);
@@ -142,7 +155,8 @@ static bool start_block(tl_emu_worker *w, tl_emu_job *job, int64_t linear)
     return true;
 }
 
-static void end_block(tl_emu_worker *w, tl_emu_block *b)
+/* False: an invariant broke; the worker stops. */
+static bool end_block(tl_emu_worker *w, tl_emu_block *b)
 {
     for (uint32_t i = 0; i < b->nthreads; i++)
         if (b->threads[i].stack) {
@@ -152,18 +166,20 @@ static void end_block(tl_emu_worker *w, tl_emu_block *b)
     tl_emu_print_end(b);
     tl_emu_block_end(b->watch);
     tl_emu_block **at = &w->resident;
-    while (*at != b)
+    while (*at && *at != b)
         at = &(*at)->next;
+    TL_INVARIANT_OR(false, *at && w->nresident > 0, "a block ends that is not resident");
     *at = b->next;
     b->next = w->unused;
     w->unused = b;
     w->nresident--;
     w->turns = 0;
+    return true;
 }
 
 /* ---- workers ---- */
 
-/* The next block to start; false: all have been. */
+/* The next block to start; false: all have been started. */
 static bool next_linear(tl_emu_worker *w, tl_emu_job *job, int64_t *out_linear)
 {
     if (w->begin == w->end) {
@@ -175,6 +191,8 @@ static bool next_linear(tl_emu_worker *w, tl_emu_job *job, int64_t *out_linear)
             return false;
         }
     }
+    TL_INVARIANT_OR(false, w->begin < w->end && w->end <= job->launch->programs,
+                    "blocks %lld to %lld", (long long)w->begin, (long long)w->end);
     *out_linear = job->schedule.order == TL_EMU_REVERSE ? --w->end : w->begin++;
     return true;
 }
@@ -187,9 +205,10 @@ static void start_wanted(tl_emu_worker *w, tl_emu_job *job)
             job->no_memory = true;
 }
 
-/* Puts the first of the resident blocks last and gives it. */
+/* Moves the first resident block to the end and returns it. */
 static tl_emu_block *take_turn(tl_emu_worker *w, const tl_emu_job *job)
 {
+    TL_INVARIANT_OR(NULL, w->resident && w->nresident > 0, "no block to run, of %u", w->nresident);
     uint32_t skip = job->schedule.order == TL_EMU_RANDOM ? (uint32_t)(w->chance % w->nresident) : 0;
     w->chance = w->chance * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
     for (uint32_t i = 0;; i++) {
@@ -204,8 +223,9 @@ static tl_emu_block *take_turn(tl_emu_worker *w, const tl_emu_job *job)
     }
 }
 
-/* A block has had a turn that ended in spinning. A turn is costly (every thread of the block comes
- * to the loop's barriers), so the processor is left to other workers after a few. */
+/* A block's turn has ended with all its threads spinning. A turn is costly (every thread of the
+ * block runs to the loop's barriers), so after a few turns the processor is left to other
+ * workers. */
 static void wait_for_others(tl_emu_worker *w)
 {
     static const struct timespec pause = {0, 20000};
@@ -225,14 +245,16 @@ static void run_blocks(tl_emu_worker *w, tl_emu_job *job)
         if (w->nresident == 0)
             return;
         tl_emu_block *b = take_turn(w, job);
+        if (!b)
+            return;
         if (tl_emu_block_turn(b) == TL_EMU_TURN)
             wait_for_others(w);
-        else
-            end_block(w, b);
+        else if (!end_block(w, b))
+            return;
     }
 }
 
-/* The worker's stacks are of the size that this kernel needs, at least. */
+/* Makes sure that the worker's stacks are large enough for this kernel. */
 static bool ready_stacks(tl_emu_worker *w, size_t bytes)
 {
     if (w->stacks && tl_fiber_stack_bytes(w->stacks) >= bytes)
@@ -246,6 +268,8 @@ static void work(void *user, int index, int64_t begin, int64_t end)
 {
     const shift *s = user;
     tl_emu_worker *w = &s->crew->workers[index];
+    TL_INVARIANT_VOID((uint32_t)index < s->crew->nworkers, "worker %d of %u", index,
+                      s->crew->nworkers);
     (void)begin;
     (void)end;
     if (ready_stacks(w, s->job->kernel->stack_bytes))
@@ -259,7 +283,11 @@ tile_status tl_emu_run(tl_pool *pool, tl_emu_crew *crew, tl_emu_job *job)
     TL_INVARIANT(pool && crew && job->launch, "a job of no launch");
     shift s = {crew, job};
     int64_t n = tl_pool_threads(pool);
-    tl_pool_run(pool, n < job->launch->programs ? n : job->launch->programs, work, &s);
+    tile_status status =
+        tl_pool_run(pool, n < job->launch->programs ? n : job->launch->programs, work, &s);
+    tile_status broken = tl_broken_status();
+    if (status != TILE_OK || broken != TILE_OK)
+        return TILE_INTERNAL;
     return job->no_memory ? tl_fail(TILE_NO_MEMORY, "out of memory for the emulator's threads")
                           : TILE_OK;
 }
@@ -278,6 +306,8 @@ void tl_emu_crew_close(tl_emu_crew *crew)
 {
     for (uint32_t i = 0; crew->workers && i < crew->nworkers; i++) {
         tl_emu_worker *w = &crew->workers[i];
+        TL_INVARIANT_VOID(!w->resident && w->nresident == 0, "worker %u still has %u blocks", i,
+                          w->nresident);
         while (w->unused) {
             tl_emu_block *next = w->unused->next;
             free_block(w->unused);

@@ -39,6 +39,7 @@ bool tl_emu_schedule_parse(const char *text, tl_emu_schedule *out_schedule)
 
 void tl_emu_set_add(tl_emu_set *s, uint32_t position)
 {
+    TL_DEBUG_INVARIANT(position < TL_EMU_MAX_THREADS, "position %u", position);
     uint64_t bit = UINT64_C(1) << position % 64, *word = &s->words[position / 64];
     s->count += !(*word & bit);
     *word |= bit;
@@ -46,14 +47,16 @@ void tl_emu_set_add(tl_emu_set *s, uint32_t position)
 
 void tl_emu_set_remove(tl_emu_set *s, uint32_t position)
 {
+    TL_DEBUG_INVARIANT(position < TL_EMU_MAX_THREADS, "position %u", position);
     uint64_t bit = UINT64_C(1) << position % 64, *word = &s->words[position / 64];
     s->count -= !!(*word & bit);
     *word &= ~bit;
 }
 
-/* The first member at or after `position`, going round; the set is not empty. */
+/* The first member at or after `position`, wrapping around; the set is not empty. */
 static uint32_t next_member(const tl_emu_set *s, uint32_t position, uint32_t nwords)
 {
+    TL_INVARIANT_OR(0, s->count > 0 && nwords > 0, "nobody is in the set");
     uint32_t w = position / 64 % nwords;
     uint64_t word = s->words[w] & ~UINT64_C(0) << position % 64;
     while (!word)
@@ -78,6 +81,8 @@ void tl_emu_block_order(tl_emu_block *b)
     uint32_t n = b->nthreads, shift = 0;
     if (s->order == TL_EMU_AHEAD)
         shift = (uint32_t)(b->linear % b->nwarps) * b->lanes;
+    TL_INVARIANT_VOID(n > 0 && n <= TL_EMU_MAX_THREADS && b->nwarps * b->lanes == n,
+                      "%u threads in %u warps of %u", n, b->nwarps, b->lanes);
     memset(&b->ready, 0, sizeof b->ready);
     memset(&b->idle, 0, sizeof b->idle);
     for (uint32_t i = 0; i < n; i++) {
@@ -86,11 +91,12 @@ void tl_emu_block_order(tl_emu_block *b)
         b->order[position] = (uint16_t)i;
         tl_emu_set_add(&b->ready, i);
     }
+    TL_INVARIANT_VOID(b->ready.count == n, "%u of %u threads are ready", b->ready.count, n);
     b->random = s->order == TL_EMU_RANDOM;
     b->chance = s->seed * UINT64_C(0x9e3779b97f4a7c15) + (uint64_t)b->linear;
 }
 
-/* Somebody who is ready; `ready` is not empty. */
+/* Chooses a ready thread; `ready` is not empty. */
 static tl_emu_thread *choose(tl_emu_block *b)
 {
     uint32_t from = 0;
@@ -99,8 +105,9 @@ static tl_emu_thread *choose(tl_emu_block *b)
     else if (b->job->schedule.order != TL_EMU_AHEAD && b->current)
         from = b->current->position + 1;
     uint32_t position = next_member(&b->ready, from, (b->nthreads + 63) / 64);
+    TL_DEBUG_INVARIANT(position < b->nthreads, "position %u of %u", position, b->nthreads);
     uint32_t after = position + 1 < b->nthreads ? position + 1 : 0;
-    __builtin_prefetch(b->threads[b->order[after]].fiber.sp); /* likely the next but one */
+    __builtin_prefetch(b->threads[b->order[after]].fiber.sp); /* the likely choice after this one */
     return &b->threads[b->order[position]];
 }
 
@@ -121,7 +128,7 @@ static bool begin_thread(tl_emu_block *b, tl_emu_thread *t)
     return true;
 }
 
-/* Where to go on: a thread, or the worker with an event. */
+/* The context to continue with: a thread, or the worker's, with an event set. */
 static tl_fiber *next_context(tl_emu_block *b)
 {
     if (b->ready.count == 0) {
@@ -147,6 +154,7 @@ tl_emu_event tl_emu_block_turn(tl_emu_block *b)
         b->ready = b->idle;
         memset(&b->idle, 0, sizeof b->idle);
     }
+    TL_INVARIANT_OR(TL_EMU_BROKEN, !tl_emu_now && b->main, "a block runs inside of another one");
     tl_emu_now = b;
     tl_fiber *to = next_context(b);
     if (to != b->main)
@@ -185,6 +193,7 @@ void tl_emu_step(tl_emu_block *b)
 
 void tl_emu_spin(tl_emu_block *b)
 {
+    TL_EMU_INVARIANT(b, b->current->site, !b->current->waits, "a thread that waits spins");
     tl_emu_set_remove(&b->ready, b->current->position);
     tl_emu_set_add(&b->idle, b->current->position);
     tl_emu_switch_away(b);
@@ -192,7 +201,7 @@ void tl_emu_spin(tl_emu_block *b)
 
 /* ---- a thread's life ---- */
 
-/* The current thread has ended. Returns when another has begun on its stack. */
+/* The current thread has ended. Returns only if another thread begins on its stack. */
 static void end_thread(tl_emu_block *b)
 {
     tl_emu_thread *t = b->current;

@@ -42,6 +42,8 @@ static const uint8_t races[TL_EMU_WRITES + 1][TL_EMU_WRITES + 1] = {
     [TL_EMU_WRITES] = {ALWAYS, ALWAYS, ALWAYS, ALWAYS},
 };
 
+_Static_assert(TL_EMU_WRITES == 3, "the effects before it are kept as crowds");
+
 /* ---- pages ---- */
 
 static void free_page(tl_emu_page *p)
@@ -55,32 +57,33 @@ static void free_page(tl_emu_page *p)
 
 void tl_emu_shadow_free(tl_emu_shadow *s)
 {
-    for (uint32_t i = 0; i < s->nslots; i++)
+    for (uint32_t i = 0; i < s->nbuckets; i++)
         free_page(s->pages[i]);
     free(s->pages);
     *s = (tl_emu_shadow){0};
 }
 
-static uint32_t slot_of(tl_emu_page *const *pages, uint32_t nslots, uint64_t number)
+static uint32_t bucket_of(tl_emu_page *const *pages, uint32_t nbuckets, uint64_t number)
 {
-    uint32_t i = (uint32_t)((number * UINT64_C(0x9e3779b97f4a7c15)) >> 32) & (nslots - 1);
+    TL_INVARIANT_OR(0, nbuckets > 0 && (nbuckets & (nbuckets - 1)) == 0, "%u buckets", nbuckets);
+    uint32_t i = (uint32_t)((number * UINT64_C(0x9e3779b97f4a7c15)) >> 32) & (nbuckets - 1);
     while (pages[i] && pages[i]->number != number)
-        i = (i + 1) & (nslots - 1);
+        i = (i + 1) & (nbuckets - 1);
     return i;
 }
 
 static bool grow(tl_emu_shadow *s)
 {
-    uint32_t nslots = s->nslots ? 2 * s->nslots : 16;
-    tl_emu_page **pages = calloc(nslots, sizeof *pages);
+    uint32_t nbuckets = s->nbuckets ? 2 * s->nbuckets : 16;
+    tl_emu_page **pages = calloc(nbuckets, sizeof *pages);
     if (!pages)
         return false;
-    for (uint32_t i = 0; i < s->nslots; i++)
+    for (uint32_t i = 0; i < s->nbuckets; i++)
         if (s->pages[i])
-            pages[slot_of(pages, nslots, s->pages[i]->number)] = s->pages[i];
+            pages[bucket_of(pages, nbuckets, s->pages[i]->number)] = s->pages[i];
     free(s->pages);
     s->pages = pages;
-    s->nslots = nslots;
+    s->nbuckets = nbuckets;
     return true;
 }
 
@@ -100,9 +103,11 @@ static tl_emu_page *new_page(uint64_t number, uint32_t cell_bits)
 
 static tl_emu_page *find_page(tl_emu_shadow *s, uint64_t number, uint32_t cell_bits)
 {
-    if (2 * (s->npages + 1) > s->nslots && !grow(s))
+    if (2 * (s->npages + 1) > s->nbuckets && !grow(s))
         return NULL;
-    tl_emu_page **at = &s->pages[slot_of(s->pages, s->nslots, number)];
+    TL_INVARIANT_OR(NULL, 2 * s->npages < s->nbuckets, "%u pages in %u buckets", s->npages,
+                    s->nbuckets);
+    tl_emu_page **at = &s->pages[bucket_of(s->pages, s->nbuckets, number)];
     if (!*at) {
         *at = new_page(number, cell_bits);
         s->npages += *at != NULL;
@@ -110,7 +115,7 @@ static tl_emu_page *find_page(tl_emu_shadow *s, uint64_t number, uint32_t cell_b
     return *at;
 }
 
-/* A copy of n elements in which each stands `times` times. */
+/* A copy of n elements in which each is repeated `times` times. */
 static void *repeat(const void *from, size_t n, size_t size, size_t times)
 {
     char *to = malloc(n * times * size);
@@ -121,6 +126,8 @@ static void *repeat(const void *from, size_t n, size_t size, size_t times)
 
 static bool split(tl_emu_page *p, uint32_t cell_bits)
 {
+    TL_INVARIANT_OR(false, cell_bits < p->cell_bits && p->cell_bits <= PAGE_BITS,
+                    "cells of 2^%u bytes split into 2^%u", p->cell_bits, cell_bits);
     size_t n = PAGE_BYTES >> p->cell_bits, times = (size_t)1 << (p->cell_bits - cell_bits);
     tl_emu_stamp *writes = repeat(p->writes, n, sizeof *writes, times);
     crowd *crowds[CROWDS] = {0};
@@ -154,7 +161,7 @@ typedef struct entry {
     tl_emu_stamp stamp;
 } entry;
 
-/* Two stores of which any may win. */
+/* Are both stores of one execution of an op where any value may win? */
 static bool is_same_execution(const entry *e, tl_emu_stamp s)
 {
     const uint32_t *ops = e->order->ops;
@@ -201,7 +208,7 @@ static void swap(crowd *c)
     }
 }
 
-/* All that is in place 0 happened before: it needs no watching any more. */
+/* Everything in entry 0 happened before this access: it can be forgotten. */
 static bool is_settled(const crowd *c, const entry *e)
 {
     return tl_emu_is_before(e->order, e->stamp.thread, c->newest[0]) &&
@@ -219,7 +226,7 @@ static bool is_of(const crowd *c, int i, uint32_t block)
     return c->newest[i].tick && c->newest[i].block == block;
 }
 
-/* Makes place 0 this block's (or empty) and place 1 the newest other's. */
+/* Makes entry 0 this block's (or empty) and entry 1 the newest other's. */
 static void make_room(crowd *c, const entry *e)
 {
     if (is_settled(c, e))
@@ -233,12 +240,14 @@ static void make_room(crowd *c, const entry *e)
 static void enter_crowd(crowd *c, const entry *e)
 {
     const tl_emu_stamp s = e->stamp;
+    TL_INVARIANT_VOID(s.tick > 0, "an access at no time");
     if (!is_of(c, 0, s.block))
         make_room(c, e);
     if (c->newest[0].tick < e->order->epoch)
         clear(c, 0);
     if (c->newest[0].tick && c->newest[0].thread != s.thread)
         c->second[0] = c->newest[0];
+    TL_INVARIANT_VOID(!is_of(c, 1, s.block), "a crowd of one block only");
     c->newest[0] = s;
 }
 
@@ -252,7 +261,7 @@ static void enter_cell(tl_emu_page *p, size_t cell, const entry *e)
     p->writes[cell] = e->stamp;
     for (int i = 0; i < CROWDS; i++)
         if (p->crowds[i])
-            p->crowds[i][cell] = nobody; /* all before this write, or reported */
+            p->crowds[i][cell] = nobody; /* all are before this write, or reported */
 }
 
 /* ---- an access ---- */
@@ -276,11 +285,17 @@ tl_emu_verdict tl_emu_shadow_enter(tl_emu_shadow *s, const tl_emu_order *o, tl_e
                                    tl_emu_conflict *out)
 {
     entry e = {o, effect, stamp};
+    TL_INVARIANT_OR(TL_EMU_FINE, bytes > 0 && bytes <= 16 && (bytes & (bytes - 1)) == 0,
+                    "an access of %u bytes", bytes);
+    TL_INVARIANT_OR(TL_EMU_FINE, at % bytes == 0, "%u bytes at %llu", bytes,
+                    (unsigned long long)at);
     tl_emu_verdict verdict = TL_EMU_FINE;
     uint32_t offset = (uint32_t)(at & (PAGE_BYTES - 1));
     tl_emu_page *p = find_page(s, at >> PAGE_BITS, log2_of(bytes));
     if (!p || !prepare(p, effect, log2_of(bytes)))
         return TL_EMU_NO_MEMORY;
+    TL_INVARIANT_OR(TL_EMU_FINE, p->cell_bits <= log2_of(bytes), "cells of 2^%u bytes",
+                    p->cell_bits);
     size_t first = offset >> p->cell_bits, end = (offset + bytes) >> p->cell_bits;
     for (size_t cell = first; cell < end; cell++) {
         tl_emu_effect with;

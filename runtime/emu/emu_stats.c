@@ -27,7 +27,7 @@ enum { SECTOR = 32, LINE = 128, BANKS = 32, WORD = 4, WIDTHS = 5 };
 /* What is counted for each site, and added up over blocks. */
 typedef struct counts {
     uint64_t executed;          /* by warps; barriers: by blocks */
-    uint64_t requests, threads; /* memory: threads that were on */
+    uint64_t requests, threads; /* memory: threads not predicated off */
     uint64_t bytes;             /* distinct, of each request */
     uint64_t units, minimum;    /* sectors or wavefronts */
     uint64_t lines;             /* global */
@@ -48,7 +48,7 @@ typedef struct request {
     uint64_t at[TL_EMU_MAX_LANES];
 } request;
 
-/* Requests of one warp at one site that not all threads have come to, oldest first. */
+/* Requests of one warp at one site that not all of its threads have reached, oldest first. */
 typedef struct queue {
     request *items;
     uint32_t first, n, room; /* items[first] to items[n - 1] */
@@ -56,7 +56,7 @@ typedef struct queue {
 } queue;
 
 typedef struct site_queues {
-    uint32_t *seen; /* by thread: occurrences so far; NULL: the site was not met */
+    uint32_t *seen; /* by thread: occurrences so far; NULL: the site was not reached */
     queue *warps;
     uint32_t bytes;
     tl_emu_space space;
@@ -101,6 +101,7 @@ static uint64_t most_equal(const uint64_t *at, uint32_t n)
 static uint32_t collect(const request *r, uint32_t from, uint32_t to, uint64_t *at)
 {
     uint32_t n = 0;
+    TL_INVARIANT_OR(0, to <= TL_EMU_MAX_LANES, "lanes %u to %u", from, to);
     for (uint32_t lane = from; lane < to; lane++)
         if (r->on >> lane & 1)
             at[n++] = r->at[lane];
@@ -121,7 +122,7 @@ static void count_global(const request *r, const site_queues *site, uint32_t lan
     c->serial += site->atomic ? most_equal(at, n) : 0;
 }
 
-/* The most distinct words that one bank has to give; sorted addresses. */
+/* The greatest number of distinct words in one bank; the addresses are sorted. */
 static uint64_t wavefronts(const uint64_t *at, uint32_t n, uint32_t bytes)
 {
     uint64_t per_bank[BANKS] = {0}, most = 0, next = 0; /* words below `next` are counted */
@@ -153,6 +154,8 @@ static void count_request(const request *r, const site_queues *site, uint32_t la
     c->executed++;
     if (!r->on)
         return;
+    TL_INVARIANT_VOID(site->bytes > 0 && (uint32_t)__builtin_popcountll(r->on) <= r->arrived,
+                      "a request of %u bytes by %u threads", site->bytes, r->arrived);
     c->requests++;
     c->threads += (uint64_t)__builtin_popcountll(r->on);
     if (site->space == TL_EMU_GLOBAL)
@@ -207,6 +210,7 @@ static bool meet_site(tl_emu_block_stats *b, site_queues *s)
 
 static uint32_t warp_width(const tl_emu_block_stats *b, uint32_t warp)
 {
+    TL_INVARIANT_OR(0, warp < b->nwarps, "warp %u of %u", warp, b->nwarps);
     uint32_t rest = b->threads - warp * b->stats->lanes;
     return rest < b->stats->lanes ? rest : b->stats->lanes;
 }
@@ -232,8 +236,12 @@ static void enter_access(tl_emu_block_stats *b, uint32_t site, uint32_t thread,
         }
         q->items[q->n++] = (request){0};
     }
+    TL_INVARIANT_VOID(number >= q->number + q->first && number - q->number < q->n,
+                      "occurrence %u, those from %u to %u wait", number, q->number + q->first,
+                      q->number + q->n);
     request *r = &q->items[number - q->number];
     r->arrived++;
+    TL_INVARIANT_VOID(r->arrived <= lanes, "%u of %u lanes have come", r->arrived, lanes);
     if (access) {
         s->bytes = access->bytes;
         s->space = access->space;
@@ -361,6 +369,7 @@ bool tl_emu_block_stats_end(tl_emu_block_stats *b)
 {
     tl_emu_stats *s = b->stats;
     bool ok = !b->lost;
+    TL_INVARIANT_OR(false, b->sites && b->queues, "counts of no block");
     for (uint32_t i = 0; i < 2 * s->nsites; i++)
         for (uint32_t w = 0; b->queues[i].warps && w < b->nwarps; w++)
             finish_front(b, i, &b->queues[i].warps[w], 0, true);
@@ -404,15 +413,15 @@ __attribute__((format(printf, 2, 3))) static void put(text *t, const char *forma
     t->bytes[t->n] = 0;
 }
 
-/* One line of the text: the sites of one leaf at one place. */
+/* One line of the text: the sites of one leaf at one position. */
 typedef struct entry {
-    tl_emu_place place;
+    tl_emu_position position;
     counts counts, target; /* target: of copies, what they do to shared memory */
 } entry;
 
-static int by_place(const void *a, const void *b)
+static int by_position(const void *a, const void *b)
 {
-    const tl_emu_place *x = &((const entry *)a)->place, *y = &((const entry *)b)->place;
+    const tl_emu_position *x = &((const entry *)a)->position, *y = &((const entry *)b)->position;
     int path = strcmp(x->path, y->path);
     if (path)
         return path;
@@ -447,9 +456,9 @@ static void put_copy(text *t, const counts *from, const counts *to)
 static void put_site(text *t, const entry *e)
 {
     const counts *c = &e->counts;
-    const tl_leaf_row *row = row_of(e->place.leaf);
+    const tl_leaf_row *row = row_of(e->position.leaf);
     bool matrices = row->family == TL_LEAF_FAMILY_LDSM || row->family == TL_LEAF_FAMILY_LDSM_T;
-    put(t, "%.200s:%u:%u %s", e->place.path, e->place.line, e->place.col, row->name);
+    put(t, "%.200s:%u:%u %s", e->position.path, e->position.line, e->position.col, row->name);
     if (row->family == TL_LEAF_FAMILY_CP_ASYNC) {
         put_copy(t, c, &e->target);
         return;
@@ -475,22 +484,23 @@ static void put_site(text *t, const entry *e)
     }
 }
 
-/* Sites merged by place and leaf and sorted; the number of entries. */
+/* Sites merged by position and leaf and sorted; the number of entries. */
 static uint32_t gather(const tl_emu_stats *s, entry *entries)
 {
     uint32_t n = 0, merged = 0;
     for (uint32_t i = 0; i < s->nsites; i++)
         if (s->sites[i].executed)
             entries[n++] =
-                (entry){tl_emu_site_place(s->launch, i), s->sites[i], s->sites[s->nsites + i]};
-    qsort(entries, n, sizeof *entries, by_place);
+                (entry){tl_emu_site_position(s->launch, i), s->sites[i], s->sites[s->nsites + i]};
+    qsort(entries, n, sizeof *entries, by_position);
     for (uint32_t i = 0; i < n; i++) {
-        if (merged > 0 && by_place(&entries[merged - 1], &entries[i]) == 0)
+        if (merged > 0 && by_position(&entries[merged - 1], &entries[i]) == 0)
             add(&entries[merged - 1].counts, &entries[i].counts),
                 add(&entries[merged - 1].target, &entries[i].target);
         else
             entries[merged++] = entries[i];
     }
+    TL_INVARIANT_OR(0, merged <= n && n <= s->nsites, "%u entries of %u sites", merged, s->nsites);
     return merged;
 }
 
@@ -504,7 +514,7 @@ typedef struct totals {
 
 static void add_to_totals(totals *t, const entry *e)
 {
-    const tl_leaf_row *row = row_of(e->place.leaf);
+    const tl_leaf_row *row = row_of(e->position.leaf);
     const counts *c = &e->counts;
     switch ((int)row->family) {
     case TL_LEAF_FAMILY_CP_ASYNC:
@@ -518,6 +528,7 @@ static void add_to_totals(totals *t, const entry *e)
     case TL_LEAF_FAMILY_LDG:
     case TL_LEAF_FAMILY_STG:
         add(&t->global[row->family == TL_LEAF_FAMILY_STG ? STORES : LOADS], c);
+        TL_INVARIANT_VOID(row->size >= 8 && row->size >> (WIDTHS + 2) <= 1, "%u bits", row->size);
         t->widths[__builtin_ctz(row->size / 8)] += c->threads;
         break;
     case TL_LEAF_FAMILY_ATOM: add(&t->atomics, c); break;

@@ -43,18 +43,18 @@ typedef struct tl_emu_order {
     tl_emu_clock **acquired; /* by each thread since then; NULL until one does */
 } tl_emu_order;
 /* What was released at each address. */
-typedef struct tl_emu_places tl_emu_places;
+typedef struct tl_emu_released tl_emu_released;
 
 void tl_emu_order_begin(tl_emu_order *o, uint32_t block, uint32_t threads);
 void tl_emu_order_end(tl_emu_order *o);
 /* These three: false when out of memory; order is lost then. */
 bool tl_emu_order_barrier(tl_emu_order *o);
-bool tl_emu_order_atomic(tl_emu_order *o, tl_emu_places *places, const tl_emu_access *access,
+bool tl_emu_order_atomic(tl_emu_order *o, tl_emu_released *released, const tl_emu_access *access,
                          bool wrote);
-tl_emu_places *tl_emu_places_new(void);
-void tl_emu_places_free(tl_emu_places *p);
-void tl_emu_places_lock(tl_emu_places *p, uint64_t at);
-void tl_emu_places_unlock(tl_emu_places *p, uint64_t at);
+tl_emu_released *tl_emu_released_new(void);
+void tl_emu_released_free(tl_emu_released *p);
+void tl_emu_released_lock(tl_emu_released *p, uint64_t at);
+void tl_emu_released_unlock(tl_emu_released *p, uint64_t at);
 /* Does the access happen before what `thread` of the block does now? True of no access. */
 bool tl_emu_is_before(const tl_emu_order *o, uint32_t thread, tl_emu_stamp s);
 
@@ -69,7 +69,7 @@ typedef enum tl_emu_effect { /* the first three: kept as crowds */
 typedef struct tl_emu_page tl_emu_page;
 typedef struct tl_emu_shadow { /* all zero: empty. No lock of its own. */
     tl_emu_page **pages;
-    uint32_t npages, nslots;
+    uint32_t npages, nbuckets;
 } tl_emu_shadow;
 typedef struct tl_emu_conflict {
     tl_emu_stamp with;
@@ -138,9 +138,9 @@ char *tl_emu_stats_print(const tl_emu_stats *s);
 /* ---- emu_check.c ---- */
 
 /* The source position of a site; the path is never NULL. */
-typedef struct tl_emu_place {
+typedef struct tl_emu_position {
     const char *path;
     uint32_t line, col, leaf;
-} tl_emu_place;
-tl_emu_place tl_emu_site_place(const tl_launch *launch, uint32_t site);
+} tl_emu_position;
+tl_emu_position tl_emu_site_position(const tl_launch *launch, uint32_t site);
 #endif

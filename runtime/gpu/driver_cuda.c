@@ -36,6 +36,7 @@ static tile_status identify(tl_dev *d)
         status = TL_GPU_CALL(d, device_attribute, &minor, ATTRIBUTE_CAPABILITY_MINOR, d->device);
     if (status != TILE_OK)
         return status;
+    TL_INVARIANT(major >= 0 && minor >= 0 && minor < 10, "compute capability %d.%d", major, minor);
     d->capability = major * 10 + minor;
     if (d->capability < OLDEST_CAPABILITY)
         return tl_fail(TILE_UNAVAILABLE,
@@ -46,7 +47,7 @@ static tile_status identify(tl_dev *d)
     return TILE_OK;
 }
 
-/* PTX runs on every later device, but that of "sm_90a" on 9.0 only. */
+/* PTX runs on every later device, except that of "sm_90a", which runs on 9.0 only. */
 static bool accepts(tl_dev *d, const char *target)
 {
     char *end;
@@ -59,7 +60,7 @@ static bool accepts(tl_dev *d, const char *target)
                                  : *end == 0 && capability <= d->capability;
 }
 
-/* Ordinals and CUdevice handles are not promised to be equal: looked for. */
+/* Searches, because an ordinal need not equal the CUdevice handle. */
 static tile_status current(tl_dev *d, int *out_ordinal)
 {
     void *context = NULL;
@@ -98,6 +99,7 @@ static tile_status attach(tl_dev *d)
 
 static void detach(tl_dev *d)
 {
+    TL_INVARIANT_VOID(d->context, "device cuda:%d is detached, but was never attached", d->ordinal);
     if (d->retained)
         d->api.context_release(d->device);
 }

@@ -46,7 +46,7 @@ static const char *symbol_at(const tl_dev *d, size_t at)
     for (const tl_gpu_symbol *s = d->kind->symbols; s->name; s++)
         if (s->at == at)
             return s->name;
-    return "?";
+    TL_INVARIANT_OR("?", false, "no symbol is at %zu of the table of %s", at, d->kind->vendor);
 }
 
 tile_status tl_gpu_failed(const tl_dev *d, size_t at, int code)
@@ -85,6 +85,8 @@ static tile_status open_library(tl_dev *d)
 static tile_status resolve_symbols(tl_dev *d)
 {
     for (const tl_gpu_symbol *s = d->kind->symbols; s->name; s++) {
+        TL_INVARIANT(s->at + sizeof(void *) <= sizeof d->api && s->at % sizeof(void *) == 0,
+                     "%s lies at %zu of a table of %zu bytes", s->name, s->at, sizeof d->api);
         void *p = dlsym(d->library, s->name);
         if (!p && s->required)
             return tl_fail(TILE_UNAVAILABLE, "%s lacks %s: the %s driver is too old",
@@ -94,7 +96,7 @@ static tile_status resolve_symbols(tl_dev *d)
     return TILE_OK;
 }
 
-/* Whatever stops the library from starting, there is no device to be had. */
+/* Whatever keeps the library from starting, no device is available. */
 static tile_status start_library(tl_dev *d)
 {
     const tl_gpu_kind *k = d->kind;
@@ -113,7 +115,7 @@ static tile_status start_library(tl_dev *d)
     return status;
 }
 
-/* "" is the device that the calling thread uses already, else the first. */
+/* "" is the device that the calling thread already uses, or else the first one. */
 static tile_status choose_device(tl_dev *d, const char *spec)
 {
     int count = 0;
@@ -147,6 +149,8 @@ static tile_status describe_device(tl_dev *d)
         status = TL_GPU_CALL(d, device_attribute, &d->max_shared, k->attribute_shared, d->device);
     if (status == TILE_OK && d->api.device_memory)
         status = TL_GPU_CALL(d, device_memory, &d->memory_bytes, d->device);
+    TL_INVARIANT(status != TILE_OK || d->target[0], "device %s:%d has no target", k->kind,
+                 d->ordinal);
     return status;
 }
 
@@ -189,6 +193,8 @@ tile_status tl_gpu_open(const tl_gpu_kind *kind, const char *spec, tl_dev **out_
 
 void tl_gpu_close(tl_dev *d)
 {
+    TL_INVARIANT_VOID(!d->queues && !d->modules, "device %s:%d is closed while it is in use",
+                      d->kind->kind, d->ordinal);
     if (d->attached)
         d->kind->detach(d);
     if (d->library)
@@ -260,6 +266,8 @@ static void link_queue(tl_queue *q)
 static void unlink_queue(tl_queue *q)
 {
     pthread_mutex_lock(&q->dev->lock);
+    TL_DEBUG_INVARIANT(q->prev ? q->prev->next == q : q->dev->queues == q,
+                       "a queue that is not in its device's list");
     if (q->next)
         q->next->prev = q->prev;
     if (q->prev)
@@ -305,7 +313,7 @@ tile_status tl_gpu_queue_wrap(const tl_driver *driver, tl_dev *d, tl_sink *sink,
     return TILE_OK;
 }
 
-/* A wrapped stream stays the host's; kernels in it may write to the debug buffer still. */
+/* A wrapped stream belongs to the host, but its kernels may still write to the debug buffer. */
 static void drain(tl_queue *q)
 {
     if (!q->wrapped || q->debug)
@@ -378,6 +386,8 @@ static tile_status launch(tl_queue *q, const tl_code *code, const tl_launch *l, 
         pthread_mutex_unlock(&d->lock);
         if (status != TILE_OK)
             return status;
+        TL_INVARIANT(debug && code->debug_slot < l->nslots, "debug buffer %p, slot %u of %u", debug,
+                     code->debug_slot, l->nslots);
         params[code->debug_slot] = &debug;
     }
     return TL_GPU_CALL(d, launch, code->function, (unsigned)l->programs, 1, 1, code->threads, 1, 1,
@@ -387,6 +397,8 @@ static tile_status launch(tl_queue *q, const tl_code *code, const tl_launch *l, 
 tile_status tl_gpu_queue_launch(tl_queue *q, tl_code *code, const tl_launch *l)
 {
     TL_INVARIANT(code && l->kernel && l->kernel->threads > 0, "a launch of no threads");
+    TL_INVARIANT(l->programs > 0 && l->nslots <= TL_MAX_SLOTS, "%lld programs, %u slots",
+                 (long long)l->programs, l->nslots);
     tl_dev *d = q->dev;
     void *params[TL_MAX_SLOTS + 1];
     tile_status status;

@@ -12,19 +12,19 @@ enum {
     JIT_ERROR_LOG_BYTES = 6,
     FUNCTION_MAX_DYNAMIC_SHARED = 8,
 
-    DEFAULT_SHARED_LIMIT = 48 * 1024, /* more must be asked for */
+    DEFAULT_SHARED_LIMIT = 48 * 1024, /* more has to be requested */
     JIT_LOG_BYTES = 4096,
 };
 
 struct tl_gpu_module {
     tl_gpu_module *next;
-    const void *code; /* in its image: which one it is */
-    char *data;       /* a copy; HIP may read it as long as the module is loaded */
+    const void *code; /* identifies it: its address in the image */
+    char *data;       /* a copy: HIP may read it while the module is loaded */
     void *handle;
     uint32_t users;
 };
 
-/* Loads text or an object; where the library compiles it, `log` gets what that says. */
+/* Loads text or an object. If the library compiles it, `log` gets the compiler's messages. */
 static tile_status load_data(tl_dev *d, const void *data, void **out_handle, char *log)
 {
     const int options[2] = {JIT_ERROR_LOG, JIT_ERROR_LOG_BYTES};
@@ -64,6 +64,7 @@ static tile_status new_module(tl_dev *d, const void *code, uint32_t ncode, tl_gp
         return tl_fail(status, "the driver rejects the code: %s%s%s", tile_last_error(),
                        log[0] ? "\n" : "", log);
     }
+    TL_INVARIANT(m->handle, "the driver gave no module");
     m->code = code;
     m->next = d->modules;
     d->modules = m;
@@ -92,6 +93,7 @@ static void drop_module(tl_dev *d, tl_gpu_module *m)
 {
     tile_status status = TILE_OK;
     pthread_mutex_lock(&d->lock);
+    TL_DEBUG_INVARIANT(m->users > 0, "a module is dropped by more than hold it");
     if (--m->users == 0) {
         tl_gpu_module **at = &d->modules;
         while (*at != m)
@@ -123,6 +125,7 @@ static tile_status find_function(tl_dev *d, tl_code *code, const char *symbol)
     tile_status status;
     TL_GPU_WITHIN(d, status,
                   TL_GPU_CALL(d, module_function, &code->function, code->module->handle, symbol));
+    TL_INVARIANT(status != TILE_OK || code->function, "the driver gave no function for %s", symbol);
     if (status == TILE_OK && code->shared_bytes > DEFAULT_SHARED_LIMIT && d->api.function_set)
         TL_GPU_WITHIN(d, status,
                       TL_GPU_CALL(d, function_set, code->function, FUNCTION_MAX_DYNAMIC_SHARED,
@@ -166,7 +169,8 @@ tile_status tl_gpu_code_load(tl_dev *d, const void *image, const tile_image_kern
     return TILE_OK;
 }
 
-/* What the image's kernels said is put into words by the image: before it goes. */
+/* The texts of what the kernels reported are in the image, so reports are collected before it is
+ * freed. */
 static void collect_all(tl_dev *d, const void *image)
 {
     tile_status status = TILE_OK;
@@ -181,6 +185,7 @@ static void collect_all(tl_dev *d, const void *image)
 
 void tl_gpu_code_unload(tl_dev *d, tl_code *code)
 {
+    TL_INVARIANT_VOID(code && code->image, "code of no image is unloaded");
     if (code->debug_slot != TL_GPU_NO_SLOT)
         collect_all(d, code->image);
     if (code->module)

@@ -21,8 +21,12 @@ struct tl_gpu_debug {
     tl_debug_header empty, read;  /* copied from and to */
 };
 
+_Static_assert(sizeof(tl_debug_header) % 8 == 0 && sizeof(tl_debug_record) % 8 == 0,
+               "records of every segment are aligned");
+
 static char *segment(const tl_gpu_debug *g, uint32_t i)
 {
+    TL_INVARIANT_OR(NULL, i < SEGMENTS, "segment %u", i);
     return g->memory + (size_t)i * SEGMENT_BYTES;
 }
 
@@ -66,6 +70,7 @@ static tile_status read_records(tl_queue *q, uint32_t i, uint32_t n, uint32_t mi
 {
     tl_gpu_debug *g = q->debug;
     size_t bytes = n * sizeof(tl_debug_record);
+    TL_INVARIANT(n > 0 && n <= CAPACITY, "%u records in a segment of %d", n, CAPACITY);
     tl_debug_record *records = malloc(bytes);
     if (!records)
         return tl_fail(TILE_NO_MEMORY, "out of memory for the messages of kernels");
@@ -116,6 +121,8 @@ tile_status tl_gpu_debug_begin(tl_queue *q, const tl_launch *launch, void **out_
     if (status != TILE_OK)
         return status;
     tl_gpu_debug *g = q->debug;
+    TL_INVARIANT(g->used < SEGMENTS && launch->nargs <= TL_MAX_PARAMS,
+                 "segment %u for a launch of %u arguments", g->used, launch->nargs);
     uint32_t i = g->used++;
     g->launches[i] = *launch;
     g->launches[i].args = g->args[i];

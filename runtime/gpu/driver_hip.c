@@ -12,8 +12,11 @@ enum {
     ATTRIBUTE_MAX_SHARED_PER_BLOCK = 74,
     PROPERTIES_BYTES = 8192, /* more than either */
     ARCH_NAME_AT = 1160,     /* gcnArchName in hipDeviceProp_tR0600 */
-    OLD_ARCH_NAME_AT = 396,  /* and in the one before it */
+    OLD_ARCH_NAME_AT = 396,  /* in the struct before that */
 };
+
+_Static_assert(ARCH_NAME_AT < PROPERTIES_BYTES && OLD_ARCH_NAME_AT < PROPERTIES_BYTES,
+               "the name lies inside, whichever it is");
 
 static tile_status identify(tl_dev *d)
 {
@@ -50,7 +53,7 @@ static tile_status current(tl_dev *d, int *out_ordinal)
 
 static tile_status attach(tl_dev *d)
 {
-    (void)d; /* the first call that needs the device does it */
+    (void)d; /* HIP does so at the first call that needs the device */
     return TILE_OK;
 }
 

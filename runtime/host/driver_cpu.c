@@ -31,16 +31,16 @@ struct tl_code {
     _Atomic uint64_t launches;
 };
 
-/* A launch in the pool. */
+/* A launch while the pool runs it. */
 typedef struct job {
     const tl_code *code;
     const tl_launch *launch;
     tl_sink *sink;
     uint64_t cache_bytes;
-    uint64_t number; /* of the launch, among those of the code */
+    uint64_t number; /* of the launch, counted per kernel instance */
 } job;
 
-/* What a program's context leads to. */
+/* What the context of running programs points to. */
 typedef struct run {
     const job *job;
     int64_t linear; /* of its first program, */
@@ -139,12 +139,18 @@ static void run_range(void *user, int worker, int64_t begin, int64_t end)
 {
     const job *j = user;
     run p = {.job = j, .linear = begin};
+    TL_DEBUG_INVARIANT(begin >= 0 && begin < end && end <= j->launch->programs,
+                       "programs %lld to %lld of %lld", (long long)begin, (long long)end,
+                       (long long)j->launch->programs);
     tile_cpu_ctx ctx = {.services = &services,
                         .user = &p,
                         .launch = j->number,
                         .cache_bytes = j->cache_bytes};
     if (j->code->scratch)
         ctx.scratch = j->code->scratch + (uint64_t)worker * j->code->scratch_bytes;
+    TL_DEBUG_INVARIANT((uintptr_t)ctx.scratch % SCRATCH_ALIGNMENT == 0, "scratch at %p",
+                       (void *)ctx.scratch);
+    _Static_assert(sizeof ctx.npid == sizeof j->launch->grid, "a program is told the whole grid");
     memcpy(ctx.npid, j->launch->grid, sizeof ctx.npid);
     tl_launch_pid(j->launch, begin, ctx.pid);
     for (;;) {
@@ -162,8 +168,7 @@ static void run_range(void *user, int worker, int64_t begin, int64_t end)
 static tile_status cpu_run(tl_dev *dev, tl_code *code, const tl_launch *launch, tl_sink *sink)
 {
     job j = {code, launch, sink, (uint64_t)dev->cache_bytes, ++code->launches};
-    tl_pool_run(dev->pool, launch->programs, run_range, &j);
-    return TILE_OK;
+    return tl_pool_run(dev->pool, launch->programs, run_range, &j);
 }
 
 /* ---- code ---- */
@@ -190,6 +195,7 @@ static tile_status cpu_code_load(tl_dev *dev, const void *image, const tile_imag
         cpu_code_unload(dev, code);
         return status;
     }
+    TL_INVARIANT(entry, "the loader gave no entry");
     memcpy(&code->entry, &entry, sizeof entry); /* ISO C has no cast from data to function */
     code->scratch_bytes = kernel->scratch_bytes;
     code->zeroed_bytes = kernel->zeroed_bytes;
@@ -200,6 +206,8 @@ static tile_status cpu_code_load(tl_dev *dev, const void *image, const tile_imag
 static tile_status cpu_code_prepare(tl_dev *dev, tl_code *code)
 {
     uint64_t threads = (uint64_t)tl_pool_threads(dev->pool), bytes = code->scratch_bytes;
+    TL_INVARIANT(!code->scratch && code->zeroed_bytes <= bytes,
+                 "code is prepared twice, or zeroes more scratch than it has");
     if (bytes == 0)
         return TILE_OK;
     if (bytes > PTRDIFF_MAX / 2 / threads - SCRATCH_ALIGNMENT)
@@ -267,7 +275,7 @@ static void cpu_info(tl_dev *dev, tile_device_info *info)
     info->memory_bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-/* Of any level: what an image wants of the CPU is in the image. */
+/* Images of any level: the image itself lists the features that it needs. */
 static bool cpu_accepts(tl_dev *dev, const char *target)
 {
     (void)dev;

@@ -25,6 +25,8 @@ _Static_assert((int)TL_RUN_ASSERT == (int)TL_FAIL_ASSERT &&
                    (int)TL_RUN_UNINIT == (int)TL_FAIL_UNINIT &&
                    (int)TL_RUN_ASYNC == (int)TL_FAIL_ASYNC,
                "kinds of failure go through as they are");
+_Static_assert((int)TILE_MAX_RANK == (int)TL_MAX_VIEW_RANK,
+               "extents and strides go through as they are");
 _Static_assert((int)TILE_BOOL == (int)TL_BOOL && (int)TILE_F32 == (int)TL_F32 &&
                    (int)TILE_F4E2M1 == (int)TL_F4E2M1,
                "element types go through as they are");
@@ -35,11 +37,11 @@ struct Block {
     char *address;
     uint64_t bytes;
     uint8_t *shadow;
-    bool whole; /* an unchecked kernel had it: all counts as written */
+    bool whole; /* an unchecked kernel may have written it: all of it counts as written */
 };
 
-/* Streams have threads of their own, so the list has a lock. What is in a shadow has none: the
- * bytes of one place are ordered as the memory itself is. */
+/* Streams have threads of their own, so the list has a lock. Shadows have none: accesses to a
+ * byte's shadow are ordered as accesses to the byte are. */
 struct tl_dev {
     pthread_mutex_t lock;
     Block *blocks;
@@ -67,6 +69,7 @@ static tile_status ref_open(const char *spec, tl_dev **out_dev)
 
 static void ref_close(tl_dev *dev)
 {
+    TL_INVARIANT_VOID(!dev->blocks, "device ref is closed while memory of it is in use");
     pthread_mutex_destroy(&dev->lock);
     free(dev);
 }
@@ -83,7 +86,7 @@ static void ref_info(tl_dev *dev, tile_device_info *info)
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-enum { FRESH = 0xAB }; /* what new memory holds: results are the same on every run */
+enum { FRESH = 0xAB }; /* fills new memory, so that results are the same on every run */
 
 static tile_status ref_mem_alloc(tl_dev *dev, uint64_t bytes, void **out_address)
 {
@@ -120,6 +123,7 @@ static void ref_mem_free(tl_dev *dev, void *address)
     if (b)
         *at = b->next;
     pthread_mutex_unlock(&dev->lock);
+    TL_INVARIANT_VOID(b, "memory at %p is freed that was not allocated", address);
     if (b)
         free(b->shadow);
     free(b);
@@ -136,8 +140,8 @@ static Block *find_block(tl_dev *dev, const void *address)
     return NULL;
 }
 
-/* The shadow of the byte at `address` and how many bytes of the block begin there; NULL when
- * nobody keeps track of it. A block in use is not freed, so both stay good without the lock. */
+/* The shadow of the byte at `address` and how many bytes of the block begin there; NULL: not
+ * tracked. A block in use is not freed, so both remain valid without the lock. */
 static uint8_t *find_shadow(tl_dev *dev, const void *address, uint64_t *out_left)
 {
     pthread_mutex_lock(&dev->lock);
@@ -211,7 +215,7 @@ static void ref_code_unload(tl_dev *dev, tl_code *code)
     free(code);
 }
 
-/* The text may end with a NUL or not: the parser wants one, so it gets a copy. */
+/* The parser needs a NUL at the end, which the image's text may lack: it gets a copy. */
 static tile_status guarded_parse(tl_code *code, const void *image, const tile_image_kernel *kernel)
 {
     TlGuard g;
@@ -275,6 +279,7 @@ static void on_fail(void *user, const int32_t *pid, TlInterpFailKind kind, TlLoc
 
 static void bind_args(const tl_launch *launch, TlInterpArg *to)
 {
+    TL_INVARIANT_VOID(launch->nargs <= TL_MAX_PARAMS, "%u arguments", launch->nargs);
     for (uint32_t i = 0; i < launch->nargs; i++) {
         const tile_arg *from = &launch->args[i];
         memset(&to[i], 0, sizeof to[i]);
@@ -291,8 +296,8 @@ static bool is_checked(const tl_launch *launch)
     return launch->kernel->flags & TILE_KERNEL_CHECKED;
 }
 
-/* The shadows of a checked kernel's arguments. Bytes past the block's end that the host may have
- * promised are not there: neither they nor a shadow for them may be touched. */
+/* Binds the shadows of a checked kernel's arguments. If the host claims more bytes than the block
+ * has, the bytes past its end do not exist: neither they nor their shadow may be touched. */
 static void bind_shadows(tl_dev *dev, const tl_launch *launch, TlInterpArg *to)
 {
     const tile_image_param *params =
@@ -330,6 +335,7 @@ static tile_status ref_run(tl_dev *dev, tl_code *code, const tl_launch *launch, 
     Run run = {code, launch, sink, 0};
     TlArena scratch;
     TlGuard g;
+    TL_INVARIANT(code->fn && launch->programs > 0, "no kernel, or no program, to run");
     bind_args(launch, args);
     bind_shadows(dev, launch, args);
     tl_arena_init(&scratch, (TlAlloc){NULL, NULL});

@@ -42,15 +42,15 @@ typedef struct loader {
     uint32_t nsymbols;
     const char *strings; /* of the symbols; strings_size bytes, the last one 0 */
     uint64_t strings_size;
-    uint64_t *place; /* of each section: offset in the mapping; NOWHERE when not loaded */
+    uint64_t *offset; /* of each section in the mapping; NOWHERE when not loaded */
     uint32_t *got;   /* of each symbol: 1 + its entry in the GOT; 0 = none */
     uint32_t ngot;
     const tl_elf_symbol *known;
     size_t nknown;
     uint32_t *stub; /* of each symbol: 1 + its stub; 0 = none */
     uint32_t nstubs;
-    uint64_t stub_place;
-    uint64_t got_place, begin[GROUPS + 1];
+    uint64_t stub_offset;
+    uint64_t got_offset, begin[GROUPS + 1];
     char *base;
 } loader;
 
@@ -96,13 +96,13 @@ static tile_status read_sections(loader *l)
         return status;
     l->nsections = h.e_shnum;
     l->sections = calloc(l->nsections, sizeof *l->sections);
-    l->place = calloc(l->nsections, sizeof *l->place);
-    if (!l->sections || !l->place)
+    l->offset = calloc(l->nsections, sizeof *l->offset);
+    if (!l->sections || !l->offset)
         return out_of_memory();
     memcpy(l->sections, l->object + h.e_shoff, l->nsections * sizeof *l->sections);
     for (uint32_t i = 0; i < l->nsections; i++) {
         const Elf64_Shdr *s = &l->sections[i];
-        l->place[i] = NOWHERE;
+        l->offset[i] = NOWHERE;
         if (s->sh_type != SHT_NULL && s->sh_type != SHT_NOBITS &&
             !inside(l, s->sh_offset, s->sh_size))
             return BAD("section %u lies outside", i);
@@ -149,12 +149,13 @@ static bool is_relocation_table(const loader *l, uint32_t i)
 {
     const Elf64_Shdr *s = &l->sections[i];
     return (s->sh_type == SHT_RELA || s->sh_type == SHT_REL) && s->sh_info < l->nsections &&
-           l->place[s->sh_info] != NOWHERE;
+           l->offset[s->sh_info] != NOWHERE;
 }
 
 static Elf64_Rela relocation(const loader *l, const Elf64_Shdr *table, uint64_t i)
 {
-    Elf64_Rela r;
+    Elf64_Rela r = {0};
+    TL_INVARIANT_OR(r, i < table->sh_size / sizeof r, "relocation %llu", (unsigned long long)i);
     memcpy(&r, l->object + table->sh_offset + i * sizeof r, sizeof r);
     return r;
 }
@@ -203,13 +204,14 @@ static tile_status choose_sections(loader *l)
             return BAD("section %u is of a kind that kernels do not have (%u)", i, s->sh_type);
         if (s->sh_flags & SHF_TLS || (s->sh_flags & SHF_WRITE && s->sh_flags & SHF_EXECINSTR))
             return BAD("section %u is thread-local, or both code and data", i);
-        l->place[i] = 0;
+        l->offset[i] = 0;
     }
     return TILE_OK;
 }
 
 static const tl_elf_symbol *known_symbol(const loader *l, uint64_t index)
 {
+    TL_INVARIANT_OR(NULL, index < l->nsymbols, "symbol %llu", (unsigned long long)index);
     const Elf64_Sym *s = &l->symbols[index];
     for (size_t i = 0; index && s->st_shndx == SHN_UNDEF && i < l->nknown; i++)
         if (strcmp(l->known[i].name, l->strings + s->st_name) == 0)
@@ -217,7 +219,8 @@ static const tl_elf_symbol *known_symbol(const loader *l, uint64_t index)
     return NULL;
 }
 
-/* Gives each symbol that needs it an entry in the GOT or a stub; also checks the tables' shape. */
+/* Gives an entry in the GOT, or a stub, to each symbol that needs one; also checks the shape of the
+ * tables. */
 static tile_status scan_relocations(loader *l)
 {
     for (uint32_t i = 0; i < l->nsections; i++) {
@@ -249,23 +252,25 @@ static uint64_t align_to(uint64_t x, uint64_t alignment)
 static tile_status lay_out(loader *l)
 {
     uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), at = 0;
+    TL_INVARIANT(page > 0 && (page & (page - 1)) == 0, "pages of %llu bytes",
+                 (unsigned long long)page);
     for (int g = 0; g < GROUPS; g++) {
         l->begin[g] = at = align_to(at, page);
         for (uint32_t i = 0; i < l->nsections; i++) {
             const Elf64_Shdr *s = &l->sections[i];
-            if (l->place[i] == NOWHERE || group_of(s) != (group)g)
+            if (l->offset[i] == NOWHERE || group_of(s) != (group)g)
                 continue;
             if (s->sh_addralign > page)
                 return BAD("section %u needs an alignment beyond a page", i);
-            l->place[i] = at = align_to(at, s->sh_addralign);
+            l->offset[i] = at = align_to(at, s->sh_addralign);
             at += s->sh_size;
         }
         if (g == GROUP_CODE) {
-            l->stub_place = at = align_to(at, STUB_BYTES);
+            l->stub_offset = at = align_to(at, STUB_BYTES);
             at += (uint64_t)l->nstubs * STUB_BYTES;
         }
         if (g == GROUP_CONST) {
-            l->got_place = at = align_to(at, 8);
+            l->got_offset = at = align_to(at, 8);
             at += (uint64_t)l->ngot * 8;
         }
     }
@@ -275,7 +280,7 @@ static tile_status lay_out(loader *l)
     return l->begin[GROUPS] > INT32_MAX ? BAD("it is larger than 2 GiB") : TILE_OK;
 }
 
-/* Low addresses where they can be had: 32-bit absolute relocations then fit, too. */
+/* Prefers low addresses, where 32-bit absolute relocations fit too. */
 static tile_status map(loader *l)
 {
     void *p = MAP_FAILED;
@@ -290,8 +295,12 @@ static tile_status map(loader *l)
         return out_of_memory();
     l->base = p;
     for (uint32_t i = 0; i < l->nsections; i++)
-        if (l->place[i] != NOWHERE && l->sections[i].sh_type != SHT_NOBITS)
-            memcpy(l->base + l->place[i], l->object + l->sections[i].sh_offset,
+        TL_INVARIANT(l->offset[i] == NOWHERE ||
+                         l->offset[i] + l->sections[i].sh_size <= l->begin[GROUPS],
+                     "section %u lies outside the mapping", i);
+    for (uint32_t i = 0; i < l->nsections; i++)
+        if (l->offset[i] != NOWHERE && l->sections[i].sh_type != SHT_NOBITS)
+            memcpy(l->base + l->offset[i], l->object + l->sections[i].sh_offset,
                    l->sections[i].sh_size);
     return TILE_OK;
 }
@@ -310,22 +319,23 @@ static tile_status symbol_address(const loader *l, uint64_t index, uint64_t *out
         return TILE_OK;
     }
     if (l->stub[index]) {
-        *out = (uint64_t)(uintptr_t)l->base + l->stub_place +
+        *out = (uint64_t)(uintptr_t)l->base + l->stub_offset +
                STUB_BYTES * (uint64_t)(l->stub[index] - 1);
         return TILE_OK;
     }
     if (s->st_shndx == SHN_UNDEF || s->st_shndx == SHN_COMMON)
         return BAD("'%s' is undefined", l->strings + s->st_name);
-    if (s->st_shndx >= l->nsections || l->place[s->st_shndx] == NOWHERE ||
+    if (s->st_shndx >= l->nsections || l->offset[s->st_shndx] == NOWHERE ||
         s->st_value > l->sections[s->st_shndx].sh_size)
         return BAD("'%s' is not in any loaded section", l->strings + s->st_name);
-    *out = (uint64_t)(uintptr_t)l->base + l->place[s->st_shndx] + s->st_value;
+    *out = (uint64_t)(uintptr_t)l->base + l->offset[s->st_shndx] + s->st_value;
     return TILE_OK;
 }
 
 static uint64_t got_address(const loader *l, uint64_t symbol)
 {
-    return (uint64_t)(uintptr_t)l->base + l->got_place + 8 * (uint64_t)(l->got[symbol] - 1);
+    TL_INVARIANT_OR(0, l->got[symbol] <= l->ngot, "entry %u of %u", l->got[symbol], l->ngot);
+    return (uint64_t)(uintptr_t)l->base + l->got_offset + 8 * (uint64_t)(l->got[symbol] - 1);
 }
 
 static tile_status fill_got(const loader *l)
@@ -337,12 +347,12 @@ static tile_status fill_got(const loader *l)
         tile_status status = symbol_address(l, i, &address);
         if (status != TILE_OK)
             return status;
-        memcpy(l->base + l->got_place + 8 * (uint64_t)(l->got[i] - 1), &address, 8);
+        memcpy(l->base + l->got_offset + 8 * (uint64_t)(l->got[i] - 1), &address, 8);
     }
     return TILE_OK;
 }
 
-/* A jump to the address that ends it. */
+/* A jump to the address that is stored at its end. */
 static void write_stub(int machine, char *at, uint64_t address)
 {
     static const unsigned char x86_64[8] = {0xff, 0x25, 0x02, 0, 0, 0, 0x0f, 0x0b}; /* ud2 */
@@ -354,8 +364,11 @@ static void write_stub(int machine, char *at, uint64_t address)
 static void fill_stubs(const loader *l)
 {
     for (uint32_t i = 0; i < l->nsymbols; i++)
+        TL_INVARIANT_VOID(!l->stub[i] || (l->stub[i] <= l->nstubs && known_symbol(l, i)),
+                          "stub %u of %u", l->stub[i], l->nstubs);
+    for (uint32_t i = 0; i < l->nsymbols; i++)
         if (l->stub[i])
-            write_stub(l->machine, l->base + l->stub_place + STUB_BYTES * (l->stub[i] - 1),
+            write_stub(l->machine, l->base + l->stub_offset + STUB_BYTES * (l->stub[i] - 1),
                        (uint64_t)(uintptr_t)known_symbol(l, i)->address);
 }
 
@@ -374,7 +387,7 @@ static bool fits_i32(uint64_t v)
     return (int64_t)v == (int32_t)v;
 }
 
-/* s: symbol, a: addend, p: the place's address, g: the GOT entry's address. */
+/* s: symbol, a: addend, p: the address that is relocated, g: the GOT entry's address. */
 static fit relocate_x86_64(uint32_t type, char *at, uint64_t s, uint64_t a, uint64_t p, uint64_t g)
 {
     switch (type) {
@@ -395,6 +408,8 @@ static fit relocate_x86_64(uint32_t type, char *at, uint64_t s, uint64_t a, uint
 /* Replaces `width` bits at `shift` of an instruction by the low bits of value. */
 static fit put_field(char *at, uint64_t value, int shift, int width, bool fits)
 {
+    TL_INVARIANT_OR(UNKNOWN, width > 0 && shift + width <= 32, "bits %d to %d of a word", shift,
+                    shift + width);
     uint32_t word, mask = (uint32_t)(((UINT64_C(1) << width) - 1) << shift);
     memcpy(&word, at, 4);
     word = (word & ~mask) | ((uint32_t)(value << shift) & mask);
@@ -406,7 +421,7 @@ static bool fits_signed(int64_t v, int bits)
     return v >= -(INT64_C(1) << (bits - 1)) && v < INT64_C(1) << (bits - 1);
 }
 
-/* ADR and ADRP: 21 bits, the low two apart. */
+/* ADR and ADRP: 21 bits, the low two in a field of their own. */
 static fit put_adr(char *at, int64_t v)
 {
     put_field(at, (uint64_t)v & 3, 29, 2, true);
@@ -481,7 +496,7 @@ static tile_status apply(const loader *l, uint32_t section, Elf64_Rela r)
     tile_status status = symbol_address(l, symbol, &s);
     if (status != TILE_OK)
         return status;
-    char *at = l->base + l->place[section] + r.r_offset;
+    char *at = l->base + l->offset[section] + r.r_offset;
     uint64_t p = (uint64_t)(uintptr_t)at, g = l->got[symbol] ? got_address(l, symbol) : 0;
     fit f = l->machine == TL_ELF_AARCH64 ? relocate_aarch64(type, at, s, (uint64_t)r.r_addend, p, g)
                                          : relocate_x86_64(type, at, s, (uint64_t)r.r_addend, p, g);
@@ -511,6 +526,7 @@ static tile_status protect(const loader *l)
     static const int modes[GROUPS] = {PROT_READ | PROT_EXEC, PROT_READ, PROT_READ | PROT_WRITE};
     for (int g = 0; g < GROUPS; g++) {
         uint64_t bytes = l->begin[g + 1] - l->begin[g];
+        TL_INVARIANT(l->begin[g] <= l->begin[g + 1], "group %d of pages ends before it begins", g);
         if (bytes && mprotect(l->base + l->begin[g], bytes, modes[g]) != 0)
             return tl_fail(TILE_NO_RESOURCE,
                            "kernel code may not be made executable on this system");
@@ -556,7 +572,7 @@ tile_status tl_elf_load(const void *object, size_t size, int machine, const tl_e
     tl_elf *elf = calloc(1, sizeof *elf);
     tile_status status = elf ? load(&l, symbol, out_address) : out_of_memory();
     free(l.sections);
-    free(l.place);
+    free(l.offset);
     free(l.symbols);
     free(l.got);
     free(l.stub);

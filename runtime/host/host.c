@@ -43,7 +43,7 @@ struct tl_queue {
     pthread_mutex_t lock;
     pthread_cond_t work, space;
     uint64_t head,
-        tail; /* bytes ever consumed and produced; their difference is at most RING_BYTES */
+        tail; /* all bytes ever consumed and produced; they differ by at most RING_BYTES */
     bool quit;
     tile_status status; /* of the first record that failed since the last synchronisation */
     char *error;        /* its text; ERROR_BYTES */
@@ -51,8 +51,8 @@ struct tl_queue {
 };
 enum { ERROR_BYTES = 1024 };
 
-/* When a queue came to a place. It belongs to the mark, to the record in the ring that will make it
- * happen, and to all that wait for it. */
+/* When a queue reached a mark. A moment is shared by the mark, by the record in the ring that will
+ * make it happen, and by all that wait for it. */
 typedef struct moment {
     atomic_uint owners;
     pthread_mutex_t lock;
@@ -111,24 +111,28 @@ static moment *new_moment(void)
 
 static moment *keep(moment *t)
 {
-    if (t)
-        atomic_fetch_add_explicit(&t->owners, 1, memory_order_relaxed);
+    unsigned before = t ? atomic_fetch_add_explicit(&t->owners, 1, memory_order_relaxed) : 1;
+    TL_INVARIANT_OR(NULL, before > 0, "a moment is kept after its last owner has gone");
     return t;
 }
 
 static void drop(moment *t)
 {
-    if (!t || atomic_fetch_sub(&t->owners, 1) > 1)
+    unsigned before = t ? atomic_fetch_sub(&t->owners, 1) : 2;
+    TL_INVARIANT_VOID(before > 0, "a moment is dropped by more than have kept it");
+    if (before > 1)
         return;
     pthread_cond_destroy(&t->changed);
     pthread_mutex_destroy(&t->lock);
     free(t);
 }
 
-/* Happens, and is dropped. */
+/* Makes it happen and drops it. */
 static void happen(moment *t)
 {
+    TL_INVARIANT_VOID(t, "nothing to happen");
     pthread_mutex_lock(&t->lock);
+    TL_DEBUG_INVARIANT(!t->happened, "a moment happens twice");
     t->happened = true;
     t->time = now();
     pthread_cond_broadcast(&t->changed);
@@ -139,6 +143,7 @@ static void happen(moment *t)
 /* Waits for it and drops it. */
 static void await(moment *t)
 {
+    TL_INVARIANT_VOID(t, "nothing to wait for");
     pthread_mutex_lock(&t->lock);
     while (!t->happened)
         pthread_cond_wait(&t->changed, &t->lock);
@@ -146,7 +151,7 @@ static void await(moment *t)
     drop(t);
 }
 
-/* The caller's to drop; NULL: never recorded. */
+/* The caller drops it. NULL: never recorded. */
 static moment *last_of(tl_mark *m)
 {
     pthread_mutex_lock(&m->lock);
@@ -231,6 +236,7 @@ static tile_status run_record(tl_queue *q, record *r)
         break;
     case REC_MARK: happen(r->target); break;
     case REC_WAIT: await(r->target); break;
+    default: TL_INVARIANT(false, "a record of kind %d", (int)r->kind);
     }
     return TILE_OK;
 }
@@ -254,9 +260,12 @@ static void *queue_main(void *arg)
         }
         record *r = (record *)(void *)(q->ring + q->head % RING_BYTES);
         pthread_mutex_unlock(&q->lock);
-        tile_status status = run_record(q, r);
+        tile_status status = run_record(q, r), broken = tl_broken_status();
         pthread_mutex_lock(&q->lock);
-        keep_error(q, status);
+        keep_error(q, broken != TILE_OK ? broken : status);
+        TL_DEBUG_INVARIANT(r->size > 0 && r->size % 16 == 0 && r->size <= q->tail - q->head,
+                           "a record of %u bytes, of %llu in the ring", r->size,
+                           (unsigned long long)(q->tail - q->head));
         q->head += r->size;
         pthread_cond_broadcast(&q->space);
     }
@@ -266,11 +275,12 @@ static void *queue_main(void *arg)
 
 /* ---- putting records in ---- */
 
-/* A place for a record of `size` bytes, without a break; the lock is held from here to
- * ring_commit. */
+/* Contiguous room for a record of `size` bytes. The lock is held from here to ring_commit. */
 static record *ring_reserve(tl_queue *q, uint32_t size)
 {
     pthread_mutex_lock(&q->lock);
+    TL_DEBUG_INVARIANT(size >= sizeof(record) && size % 16 == 0 && size <= RING_BYTES / 2,
+                       "room for a record of %u bytes", size);
     for (;;) {
         uint64_t left = RING_BYTES - q->tail % RING_BYTES; /* to the ring's end */
         uint64_t need = left >= size ? size : left + size;
@@ -290,12 +300,18 @@ static record *ring_reserve(tl_queue *q, uint32_t size)
 static void ring_commit(tl_queue *q, uint32_t size)
 {
     q->tail += size;
+    TL_DEBUG_INVARIANT(q->tail - q->head <= RING_BYTES, "%llu bytes in a ring of %d",
+                       (unsigned long long)(q->tail - q->head), RING_BYTES);
     pthread_cond_signal(&q->work);
     pthread_mutex_unlock(&q->lock);
 }
 
+_Static_assert(sizeof(record) % _Alignof(tile_arg) == 0, "arguments follow a record");
+_Static_assert(RING_BYTES % 16 == 0 && sizeof(record) <= RING_BYTES, "a record fits into the ring");
+
 static tile_status put_simple(tl_queue *q, record r)
 {
+    TL_INVARIANT(q, "a record for no queue");
     if (q->immediate)
         return run_record(q, &r);
     r.size = (sizeof r + 15) / 16 * 16;
@@ -307,6 +323,7 @@ static tile_status put_simple(tl_queue *q, record r)
 tile_status tl_host_queue_launch(tl_queue *q, tl_code *code, const tl_launch *launch)
 {
     TL_INVARIANT(code && launch && launch->kernel, "a launch of nothing");
+    TL_DEBUG_INVARIANT(launch->programs > 0, "a launch of no programs");
     if (q->immediate)
         return q->driver->run(q->dev, code, launch, q->sink);
     size_t args = launch->nargs * sizeof *launch->args,
@@ -428,6 +445,8 @@ void tl_host_queue_free(tl_queue *q)
         pthread_cond_signal(&q->work);
         pthread_mutex_unlock(&q->lock);
         pthread_join(q->thread, NULL);
+        TL_INVARIANT_VOID(q->head == q->tail, "a queue's thread left %llu bytes of records",
+                          (unsigned long long)(q->tail - q->head));
     }
     destroy(q);
 }

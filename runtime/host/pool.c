@@ -11,6 +11,7 @@
  * alone. */
 #include "runtime/runtime.h"
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -23,17 +24,19 @@ typedef struct worker {
 } worker;
 
 struct tl_pool {
-    int threads;          /* the caller included */
+    int threads;          /* including the caller */
     pthread_mutex_t turn; /* held by the caller whose job runs */
     pthread_mutex_t lock; /* guards what follows */
     pthread_cond_t wake, idle;
-    uint64_t job;     /* counts up: a worker joins each job at most once */
-    int wanted, busy; /* workers that may still join; that are inside */
+    uint64_t job;     /* increases: a worker joins each job at most once */
+    int wanted, busy; /* workers that may still join; workers that have joined */
     bool quit;
     void (*work)(void *user, int worker, int64_t begin, int64_t end);
     void *user;
     int64_t n, range;
     atomic_int_fast64_t next;
+    bool is_broken;   /* an invariant, in a worker, in this job */
+    char broken[256]; /* its text */
     worker workers[]; /* threads - 1 */
 };
 
@@ -43,8 +46,20 @@ static void take_ranges(tl_pool *p, int index)
         int64_t begin = atomic_fetch_add_explicit(&p->next, p->range, memory_order_relaxed);
         if (begin >= p->n)
             return;
+        TL_DEBUG_INVARIANT(begin >= 0 && p->range > 0 && index < p->threads,
+                           "worker %d of %d takes %lld from %lld", index, p->threads,
+                           (long long)p->range, (long long)begin);
         p->work(p->user, index, begin, begin + p->range < p->n ? begin + p->range : p->n);
     }
+}
+
+/* Takes over what broke in a worker's thread, which has no caller to tell. The lock is held. */
+static void keep_broken(tl_pool *p)
+{
+    if (tl_broken_status() == TILE_OK || p->is_broken)
+        return;
+    snprintf(p->broken, sizeof p->broken, "%s", tile_last_error());
+    p->is_broken = true;
 }
 
 static void *worker_main(void *arg)
@@ -61,9 +76,12 @@ static void *worker_main(void *arg)
         seen = p->job;
         p->wanted--;
         p->busy++;
+        TL_DEBUG_INVARIANT(p->wanted >= 0 && p->busy < p->threads, "%d wanted, %d busy, %d threads",
+                           p->wanted, p->busy, p->threads);
         pthread_mutex_unlock(&p->lock);
         take_ranges(p, w->index);
         pthread_mutex_lock(&p->lock);
+        keep_broken(p);
         if (--p->busy == 0)
             pthread_cond_signal(&p->idle);
     }
@@ -106,9 +124,10 @@ tile_status tl_pool_create(int threads, tl_pool **out_pool)
     for (int i = 0; i < n - 1; i++) {
         p->workers[i] = (worker){.pool = p, .index = i + 1};
         if (pthread_create(&p->workers[i].thread, NULL, worker_main, &p->workers[i]) != 0)
-            break; /* fewer will do */
+            break; /* run with fewer */
         p->threads++;
     }
+    TL_INVARIANT(p->threads >= 1 && p->threads <= n, "%d threads of %d", p->threads, n);
     *out_pool = p;
     return TILE_OK;
 }
@@ -118,6 +137,7 @@ void tl_pool_free(tl_pool *p)
     if (!p)
         return;
     pthread_mutex_lock(&p->lock);
+    TL_DEBUG_INVARIANT(p->busy == 0, "a pool is freed while %d workers are busy", p->busy);
     p->quit = true;
     pthread_cond_broadcast(&p->wake);
     pthread_mutex_unlock(&p->lock);
@@ -155,9 +175,11 @@ static void wake_workers(tl_pool *p, int64_t ranges)
     pthread_mutex_unlock(&p->lock);
 }
 
-void tl_pool_run(tl_pool *p, int64_t n,
-                 void (*work)(void *user, int worker, int64_t begin, int64_t end), void *user)
+tile_status tl_pool_run(tl_pool *p, int64_t n,
+                        void (*work)(void *user, int worker, int64_t begin, int64_t end),
+                        void *user)
 {
+    tile_status status = TILE_OK;
     pthread_mutex_lock(&p->turn);
     p->work = work;
     p->user = user;
@@ -169,9 +191,15 @@ void tl_pool_run(tl_pool *p, int64_t n,
         wake_workers(p, ranges);
     take_ranges(p, 0);
     pthread_mutex_lock(&p->lock);
-    p->wanted = 0; /* who has not come by now is not needed */
+    p->wanted = 0; /* workers that have not joined by now are not needed */
     while (p->busy > 0)
         pthread_cond_wait(&p->idle, &p->lock);
+    TL_DEBUG_INVARIANT(p->next >= n && p->busy == 0, "a job ends at %lld of %lld, %d busy",
+                       (long long)p->next, (long long)n, p->busy);
+    if (p->is_broken)
+        status = tl_fail(TILE_INTERNAL, "%s", p->broken);
+    p->is_broken = false;
     pthread_mutex_unlock(&p->lock);
     pthread_mutex_unlock(&p->turn);
+    return status;
 }

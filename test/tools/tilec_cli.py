@@ -77,6 +77,7 @@ def row(name, args, status, out="", err=""):
 
 # ---- the program itself ----
 row("no arguments", "", 2, err=r"usage: tilec")
+row("-MF without -MD", "add.tile -o add.tir -MF add.d", 2, err=r"tilec: -MF add\.d: nothing is written there without -MD")
 row("help", "--help", 0, out=r"usage: tilec.*--kernel NAME.*Exit status")
 row("help of run", "run --help", 0, out=r"PARAM=VALUE")
 row("version", "--version", 0, out=r"^tilec \d+\.\d+")

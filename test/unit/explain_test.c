@@ -163,9 +163,9 @@ static void check_report(void)
     CHECK_STR(r->kernels[1].condition, "");
     CHECK(k->threads == 256 && k->lanes == 64 && k->warps == 4 && k->registers > 0);
     CHECK_INT(k->naccesses, 2);
-    CHECK_STR(k->accesses[0].place.file, "add.tile");
-    CHECK_STR(k->accesses[0].place.text, "    y[i +: 512] = x[i +: 512] + sum(x[i +: 512]);");
-    CHECK(k->accesses[0].place.line == 4 && k->accesses[0].bytes == 2048);
+    CHECK_STR(k->accesses[0].position.file, "add.tile");
+    CHECK_STR(k->accesses[0].position.text, "    y[i +: 512] = x[i +: 512] + sum(x[i +: 512]);");
+    CHECK(k->accesses[0].position.line == 4 && k->accesses[0].bytes == 2048);
     CHECK_INT(k->accesses[0].nmasks, 1);
     CHECK_STR(k->accesses[0].masks[0].what, "axis 0 (N)");
     CHECK_INT(k->nexchanges, 1);

@@ -21,7 +21,7 @@ static void check_fragment(const TlMma *mma, int operand)
             in[tl_layout_in_index(f, TL_IN_REG)] = e;
             in[tl_layout_in_index(f, TL_IN_LANE)] = lane;
             tl_layout_apply(f, in, at);
-            tl_emu_mma_place(tl_leaf_mma_kind(mma), operand, (uint32_t)mma->k, per, lane, e, &row,
+            tl_emu_mma_cell(tl_leaf_mma_kind(mma), operand, (uint32_t)mma->k, per, lane, e, &row,
                              &column);
             wrong += (int32_t)row != at[0] || (int32_t)column != at[1];
         }

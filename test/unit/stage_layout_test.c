@@ -7,7 +7,7 @@
 
 static TlCtx ctx;
 
-enum { BANKS = 32, WORD = 4, VECTOR = 16, LDM = TL_STAGE_LDMATRIX | TL_STAGE_IMAGE };
+enum { BANKS = 32, WORD = 4, VECTOR = 16, LDM = TL_STAGING_LDMATRIX | TL_STAGING_IMAGE };
 
 static const TlLayout *lay(const char *text, int rank, const int32_t *shape)
 {
@@ -32,7 +32,7 @@ static void test_image(void)
                     const TlLayout *nv =
                         nvmma_layout(&ctx.perm, rows, cols, 8 * elem, bytes);
                     const TlLayout *image =
-                        tl_stage_image(&ctx.perm, 2, (int[]){rows, cols}, elem, 1, bytes);
+                        tl_staging_image(&ctx.perm, 2, (int[]){rows, cols}, elem, 1, bytes);
                     CHECK(tl_layout_equal(nv, image));
                 }
 }
@@ -80,8 +80,8 @@ static int count_wavefronts(const uint64_t *offset, int lanes, int bytes)
 /* A plain access of the first registers, all lanes of warp 0. */
 static void check_plain(const TlLayout *l, const TlLayout *shared, int elem)
 {
-    TlStageCost c = tl_stage_cost(&ctx.perm, elem, l, shared, false, 0);
-    int vec = tl_stage_vector_bits(&ctx.perm, elem, l, shared);
+    TlStagingCost c = tl_staging_cost(&ctx.perm, elem, l, shared, false, 0);
+    int vec = tl_staging_vector_bits(&ctx.perm, elem, l, shared);
     int lanes = 1 << tl_layout_in_bits(l, TL_IN_LANE);
     uint64_t offset[64];
     for (int lane = 0; lane < lanes; lane++) {
@@ -194,10 +194,10 @@ static void test_choice(void)
         const TlType *t = tl_type_tile(&ctx, rows[i].dtype, 2, rows[i].shape);
         int elem = tl_dtype_bytes(rows[i].dtype);
         const TlLayout *put = lay(rows[i].put, 2, t->shape), *get = lay(rows[i].get, 2, t->shape);
-        TlStageUse use = {t, put, &get, 1, rows[i].row, rows[i].flags};
-        const TlLayout *l = tl_stage_layout(&ctx, &ctx.perm, &use);
-        TlStageCost w = tl_stage_cost(&ctx.perm, elem, put, l, true, rows[i].flags);
-        TlStageCost r = tl_stage_cost(&ctx.perm, elem, get, l, false, rows[i].flags);
+        TlStagingUse use = {t, put, &get, 1, rows[i].row, rows[i].flags};
+        const TlLayout *l = tl_staging_layout(&ctx, &ctx.perm, &use);
+        TlStagingCost w = tl_staging_cost(&ctx.perm, elem, put, l, true, rows[i].flags);
+        TlStagingCost r = tl_staging_cost(&ctx.perm, elem, get, l, false, rows[i].flags);
         TlSbuf s;
         tl_sbuf_init(&s, &ctx.perm);
         tl_layout_print(&s, l);
