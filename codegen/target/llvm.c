@@ -11,6 +11,7 @@
 #include <llvm-c/Linker.h>
 #include <llvm-c/Target.h>
 #include <llvm-c/Transforms/PassBuilder.h>
+#include <limits.h>
 #include <pthread.h>
 #include <string.h>
 
@@ -171,9 +172,9 @@ static unsigned length_of(LLVMBasicBlockRef block)
     return n;
 }
 
-/* How long a function is. */
+/* How much a function is: its loops are nested `depth` deep. */
 typedef struct Size {
-    unsigned instructions, blocks;
+    unsigned instructions, blocks, loads, depth;
 } Size;
 
 static Size size_of(LLVMValueRef function)
@@ -181,24 +182,29 @@ static Size size_of(LLVMValueRef function)
     Size size = {0};
     LLVMBasicBlockRef b;
     for (b = LLVMGetFirstBasicBlock(function); b; b = LLVMGetNextBasicBlock(b), size.blocks++)
-        size.instructions += length_of(b);
+        for (LLVMValueRef x = LLVMGetFirstInstruction(b); x; x = LLVMGetNextInstruction(x)) {
+            size.instructions++;
+            size.loads += LLVMIsALoadInst(x) != NULL;
+        }
     return size;
 }
 
-/* May code generation have its time with one this long? */
-static bool fits(const TlLlvm *l, Size size)
+/* The most that code generation may have its time with. */
+static Size most(const TlLlvm *l)
 {
     static const struct {
         const char *triple;
         Size most;
     } ROWS[] = {
-        {"nvptx", {1 << 17, 1 << 12}}, {"amdgcn", {1 << 15, 1 << 11}}, {"", {1 << 15, 1 << 13}}};
+        {"nvptx", {1 << 17, 1 << 12, UINT_MAX, UINT_MAX}},
+        {"amdgcn", {1 << 15, 1 << 11, UINT_MAX, 32}},
+        {"", {1 << 15, 1 << 13, 1 << 10, UINT_MAX}}};
     char *triple = LLVMGetTargetMachineTriple(l->machine);
     uint32_t i = 0;
     while (strncmp(triple, ROWS[i].triple, strlen(ROWS[i].triple)))
         i++;
     LLVMDisposeMessage(triple);
-    return size.instructions <= ROWS[i].most.instructions && size.blocks <= ROWS[i].most.blocks;
+    return ROWS[i].most;
 }
 
 static void be_quick(TlLlvm *l)
@@ -214,12 +220,20 @@ static void be_quick(TlLlvm *l)
 }
 
 void tl_llvm_watch(TlLlvm *l, TlDiags *diags, TlLoc loc, const char *name, LLVMValueRef function,
-                   const char *hint)
+                   unsigned depth, const char *hint)
 {
-    Size size = size_of(function);
-    if (fits(l, size))
+    Size size = size_of(function), limit = most(l);
+    if (size.instructions > limit.instructions || size.blocks > limit.blocks ||
+        size.loads > limit.loads)
+        tl_diag(diags, loc, TL_W0901, name,
+                tl_format(l->arena, "becomes %u instructions with %u loads in %u blocks",
+                          size.instructions, size.loads, size.blocks),
+                hint);
+    else if (depth > limit.depth)
+        tl_diag(diags, loc, TL_W0901, name, tl_format(l->arena, "has loops nested %u deep", depth),
+                tl_format(l->arena, "up to %u are optimised", limit.depth));
+    else
         return;
-    tl_diag(diags, loc, TL_W0901, name, size.instructions, size.blocks, hint);
     be_quick(l);
 }
 
