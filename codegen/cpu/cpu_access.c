@@ -434,19 +434,42 @@ static TlType elem_of(const TlType *type)
     return t;
 }
 
+/* What may be read in place of an element that is not there. */
+static LLVMValueRef zeros(TlCpuGen *g)
+{
+    static const char NAME[] = "tl.zeros";
+    LLVMValueRef z = LLVMGetNamedGlobal(g->gen.l->module, NAME);
+    if (z)
+        return z;
+    z = LLVMAddGlobal(g->gen.l->module, g->i64, NAME);
+    LLVMSetInitializer(z, LLVMConstNull(g->i64));
+    LLVMSetGlobalConstant(z, 1);
+    LLVMSetLinkage(z, LLVMInternalLinkage);
+    LLVMSetAlignment(z, 8);
+    return z;
+}
+
+static LLVMValueRef read_element(TlCpuGen *g, const TlType *elem, LLVMValueRef p)
+{
+    LLVMValueRef x = LLVMBuildLoad2(g->b, tl_gen_mem_type(&g->gen, elem), p, "");
+    LLVMSetAlignment(x, (unsigned)tl_gen_elem_bytes(elem));
+    return tl_gen_from_mem(&g->gen, elem, x);
+}
+
 static LLVMValueRef load_element(TlCpuGen *g, TlOp *op, TlCpuAccess *a, Spot *s, TlCpuAt *at)
 {
     TL_ASSERT(at->width == 1 || s, "an element of %d lanes", at->width);
     TlType elem = elem_of(op->out[0]->type);
     LLVMValueRef ok = element_ok(g, op, a, s), other = outside_value(g, a, &elem, at);
-    LLVMBasicBlockRef from = LLVMGetInsertBlock(g->b), join = NULL;
-    if (ok)
-        join = branch_if(g, ok);
-    LLVMValueRef x = LLVMBuildLoad2(g->b, tl_gen_mem_type(&g->gen, &elem), s->ptr, "");
-    LLVMSetAlignment(x, (unsigned)tl_gen_elem_bytes(&elem));
-    x = tl_gen_from_mem(&g->gen, &elem, x);
     if (!ok)
-        return x;
+        return read_element(g, &elem, s->ptr);
+    if (at->rank == 0) { /* a scalar: no branch, as LLVM's time grows by the square of blocks */
+        LLVMValueRef x =
+            read_element(g, &elem, LLVMBuildSelect(g->b, ok, s->ptr, zeros(g), ""));
+        return LLVMIsNull(other) ? x : LLVMBuildSelect(g->b, ok, x, other, "");
+    }
+    LLVMBasicBlockRef from = LLVMGetInsertBlock(g->b), join = branch_if(g, ok);
+    LLVMValueRef x = read_element(g, &elem, s->ptr);
     LLVMBasicBlockRef then = LLVMGetInsertBlock(g->b);
     join_at(g, join);
     LLVMValueRef phi = LLVMBuildPhi(g->b, LLVMTypeOf(x), "");

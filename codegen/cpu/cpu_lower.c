@@ -580,7 +580,7 @@ void *tl_cpu_compile(TlModule *m, const TlCodegenOptions *options, TlEmit emit, 
         tl_trace_end(l.trace, mark);
         tl_vec_push(arena, kernels, k);
         tl_llvm_watch(&l, &m->ctx->diags, fn->loc, fn->name, LLVMGetNamedFunction(l.module, symbol),
-                      "loops and several kernels make it shorter");
+                      tl_gen_loop_depth(fn), "loops and several kernels make it shorter");
     }
     tl_llvm_verify(&l);
     if (options->opt_level > 0)

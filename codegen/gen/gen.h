@@ -78,6 +78,8 @@ void tl_gen_set_loc(TlGen *g, TlLoc loc);
 LLVMBasicBlockRef tl_gen_block(TlGen *g, const char *name);
 LLVMValueRef tl_gen_trip_count(TlGen *g, const TlOp *loop, LLVMValueRef lo, LLVMValueRef hi,
                                LLVMValueRef step);
+/* How deep the loops of a function are nested; 0: there are none. */
+unsigned tl_gen_loop_depth(const TlFn *fn);
 
 /* False, and diagnostics, when the function has an op that no lowering for `device` ("the CPU")
  * has. */

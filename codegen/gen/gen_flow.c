@@ -34,6 +34,29 @@ LLVMValueRef tl_gen_trip_count(TlGen *g, const TlOp *op, LLVMValueRef lo, LLVMVa
                            zero, "");
 }
 
+static bool is_loop(const TlOp *op)
+{
+    return op->opcode == TL_OP_FOR || op->opcode == TL_OP_WHILE;
+}
+
+unsigned tl_gen_loop_depth(const TlFn *fn)
+{
+    unsigned depth = 0, deepest = 0;
+    for (const TlOp *op = fn->body->first, *next; op; op = next) {
+        next = tl_walk_next(op, NULL);
+        if (next && next->block->parent == op) {
+            depth += is_loop(op);
+            deepest = depth > deepest ? depth : deepest;
+            continue;
+        }
+        while (next && op->block->parent != next->block->parent) {
+            op = op->block->parent;
+            depth -= is_loop(op);
+        }
+    }
+    return deepest;
+}
+
 /* ---- what the lowerings lack is the user's to know, with its place ---- */
 
 /* Loads from views have become loads of bytes (pass unpack), and the front end allows asm for GPUs

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "codegen/gpu/gpu.h"
+#include "codegen/gen/gen.h"
 #include "codegen/target/host_code.h"
 #include "codegen/gpu/hsaco.h"
 #include "codegen/leaf/leaf_expand.h"
@@ -115,7 +116,7 @@ bool tl_gpu_lower(TlLlvm *l, const TlFn *fn, uint32_t number, const TlCodegenOpt
         return false;
     tl_gpu_set_kernel(l, options->target, &k);
     tl_llvm_watch(l, &fn->module->ctx->diags, fn->loc, fn->name,
-                  LLVMGetNamedFunction(l->module, k.symbol),
+                  LLVMGetNamedFunction(l->module, k.symbol), tl_gen_loop_depth(fn),
                   "more warps or smaller tiles make it shorter");
     tl_vec_push(arena, kernels, k);
     return true;

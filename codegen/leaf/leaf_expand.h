@@ -59,8 +59,15 @@ LLVMValueRef tl_leaf_mma_amdgpu(TlLeafCall *call);
 
 /* ---- divisions of 64-bit integers on AMD (amd_divide.c); before leaves are expanded ---- */
 void tl_amd_divide(TlLlvm *l);
+/* ---- what differs between the threads of a wave on AMD (amd_varying.c), as keys of a map; after
+ * leaves are expanded ---- */
+void tl_amd_find_varying(TlArena *arena, LLVMValueRef function, TlMap *out);
 /* ---- the order of long computations on AMD (amd_order.c); when leaves are expanded ---- */
 void tl_amd_order(TlLlvm *l);
+/* ---- addresses and tests beside their users on AMD (amd_near.c); when leaves are expanded ---- */
+void tl_amd_near(TlLlvm *l);
+/* ---- long blocks on AMD in parts that are scheduled one by one (amd_part.c); the last ---- */
+void tl_amd_part(TlLlvm *l);
 
 /* ---- FAIL, OUTSIDE and PRINT on a real GPU (leaf_debug.c): records of runtime/contract/leaf.h
  * ---- */

@@ -46,19 +46,20 @@ static void lower_for(TlSimt *g, TlOp *op)
     LLVMBuildBr(g->b, head);
     LLVMPositionBuilderAtEnd(g->b, head);
     LLVMValueRef i = LLVMBuildPhi(g->b, count, "trip"), zero = LLVMConstInt(count, 0, 0);
-    LLVMAddIncoming(i, &zero, &entry, 1);
+    bool down = !body->args[0]->uses; /* trips that are left: one value lives, not two */
+    LLVMAddIncoming(i, down ? &n : &zero, &entry, 1);
     TlSimtCarried *phis = tl_simt_carry(g, op->nout, body->args + 1);
     tl_simt_carry_from(g, op, 3, op->nout, phis, entry);
     for (uint32_t k = 0; k < op->nout; k++)
         tl_simt_set_values(g, op->out[k], phis[k].value);
-    LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntNE, i, n, ""), inside, exit);
+    LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntNE, i, down ? zero : n, ""), inside, exit);
     LLVMPositionBuilderAtEnd(g->b, inside);
     LLVMValueRef k = LLVMBuildIntCast2(g->b, i, LLVMTypeOf(lo), 0, "");
     g->scalar[body->args[0]->id] = LLVMBuildAdd(g->b, lo, LLVMBuildMul(g->b, k, step, ""), "");
     lower_block(g, body);
     LLVMBasicBlockRef latch = LLVMGetInsertBlock(g->b);
     tl_simt_carry_from(g, body->last, 0, op->nout, phis, latch);
-    LLVMValueRef next = LLVMBuildAdd(g->b, i, LLVMConstInt(count, 1, 0), "");
+    LLVMValueRef next = LLVMBuildAdd(g->b, i, LLVMConstInt(count, down ? UINT64_MAX : 1, 0), "");
     LLVMAddIncoming(i, &next, &latch, 1);
     LLVMBuildBr(g->b, head);
     LLVMPositionBuilderAtEnd(g->b, exit);

@@ -11,6 +11,7 @@
 #include <llvm-c/Linker.h>
 #include <llvm-c/Target.h>
 #include <llvm-c/Transforms/PassBuilder.h>
+#include <limits.h>
 #include <pthread.h>
 #include <string.h>
 
@@ -18,7 +19,8 @@ static void on_fatal(const char *reason)
 {
     if (tl_guard_current())
         tl_fault(TL_FAULT_LLVM, "LLVM: %s", reason);
-    /* otherwise no compilation of ours is running, and LLVM ends the host as it would without us */
+    /* else no compilation of ours is running: LLVM goes on to end the host, as it would without
+     * us */
 }
 
 static void initialise(void)
@@ -130,7 +132,7 @@ static void set_machine(TlLlvm *l, const char *triple, const char *cpu, const ch
     bool native = !*cpu;
     if (!*triple)
         triple = tl_llvm_host_triple(l->arena);
-    /* a CPU's name implies features that no row lists: only its scheduling model is used */
+    /* by name a CPU has features that no row has; only its timing is taken from it */
     l->cpu = !native ? cpu : strncmp(triple, "x86_64", 6) ? "generic" : "x86-64";
     l->tune = native ? take(l->arena, LLVMGetHostCPUName()) : NULL;
     l->features = native ? tl_llvm_host_features(l->arena) : features;
@@ -170,9 +172,9 @@ static unsigned length_of(LLVMBasicBlockRef block)
     return n;
 }
 
-/* The length of a function. */
+/* The length of a function, and how deep its loops are nested. */
 typedef struct Size {
-    unsigned instructions, blocks;
+    unsigned instructions, blocks, loads, depth;
 } Size;
 
 static Size size_of(LLVMValueRef function)
@@ -180,24 +182,29 @@ static Size size_of(LLVMValueRef function)
     Size size = {0};
     LLVMBasicBlockRef b;
     for (b = LLVMGetFirstBasicBlock(function); b; b = LLVMGetNextBasicBlock(b), size.blocks++)
-        size.instructions += length_of(b);
+        for (LLVMValueRef x = LLVMGetFirstInstruction(b); x; x = LLVMGetNextInstruction(x)) {
+            size.instructions++;
+            size.loads += LLVMIsALoadInst(x) != NULL;
+        }
     return size;
 }
 
-/* May a function of this length be optimised at leisure? */
-static bool fits(const TlLlvm *l, Size size)
+/* Functions up to this length are optimised at leisure. */
+static Size most(const TlLlvm *l)
 {
     static const struct {
         const char *triple;
         Size most;
     } ROWS[] = {
-        {"nvptx", {1 << 17, 1 << 12}}, {"amdgcn", {1 << 15, 1 << 11}}, {"", {1 << 15, 1 << 13}}};
+        {"nvptx", {1 << 17, 1 << 12, UINT_MAX, UINT_MAX}},
+        {"amdgcn", {1 << 15, 1 << 11, UINT_MAX, 32}},
+        {"", {1 << 15, 1 << 13, 1 << 10, UINT_MAX}}};
     char *triple = LLVMGetTargetMachineTriple(l->machine);
     uint32_t i = 0;
     while (strncmp(triple, ROWS[i].triple, strlen(ROWS[i].triple)))
         i++;
     LLVMDisposeMessage(triple);
-    return size.instructions <= ROWS[i].most.instructions && size.blocks <= ROWS[i].most.blocks;
+    return ROWS[i].most;
 }
 
 static void be_quick(TlLlvm *l)
@@ -213,12 +220,20 @@ static void be_quick(TlLlvm *l)
 }
 
 void tl_llvm_watch(TlLlvm *l, TlDiags *diags, TlLoc loc, const char *name, LLVMValueRef function,
-                   const char *hint)
+                   unsigned depth, const char *hint)
 {
-    Size size = size_of(function);
-    if (fits(l, size))
+    Size size = size_of(function), limit = most(l);
+    if (size.instructions > limit.instructions || size.blocks > limit.blocks ||
+        size.loads > limit.loads)
+        tl_diag(diags, loc, TL_W0901, name,
+                tl_format(l->arena, "becomes %u instructions with %u loads in %u blocks",
+                          size.instructions, size.loads, size.blocks),
+                hint);
+    else if (depth > limit.depth)
+        tl_diag(diags, loc, TL_W0901, name, tl_format(l->arena, "has loops nested %u deep", depth),
+                tl_format(l->arena, "up to %u are optimised", limit.depth));
+    else
         return;
-    tl_diag(diags, loc, TL_W0901, name, size.instructions, size.blocks, hint);
     be_quick(l);
 }
 
@@ -252,7 +267,7 @@ void tl_llvm_link_text(TlLlvm *l, const char *text, size_t size)
     }
     LLVMSetModuleDataLayout(prelude, LLVMGetModuleDataLayout(l->module));
     LLVMSetTarget(prelude, LLVMGetTarget(l->module));
-    LLVMLinkModules2(l->module, prelude); /* takes ownership; problems go to on_diagnostic */
+    LLVMLinkModules2(l->module, prelude); /* takes it; trouble goes to on_diagnostic */
     for (LLVMValueRef f = LLVMGetFirstFunction(l->module); f; f = LLVMGetNextFunction(f))
         if (!LLVMIsDeclaration(f) && !strncmp(LLVMGetValueName2(f, &n), "tl.", 3))
             LLVMSetLinkage(f, LLVMInternalLinkage);
@@ -297,9 +312,9 @@ static size_t pass_length(const char *passes)
     return n;
 }
 
-/* Runs each pass of the pipeline separately, so that each is timed. The passes in function(...) run
- * over all functions before the next pass: they look at one function only, so the code is the
- * same. */
+/* Each pass of the pipeline by itself, so that each has its time. What function(...) holds is run
+ * over all functions before what follows it: such passes look at one function only, so the code
+ * stays the same. */
 static void run_each(TlLlvm *l, const char *passes)
 {
     static const char FUNCTION[] = "function(";
@@ -351,7 +366,7 @@ static LLVMTypeRef type_in(LLVMContextRef c, LLVMTypeRef t)
     }
 }
 
-/* A function that contains only the asm, with arbitrary operands. */
+/* A function with the asm alone, on any operands. */
 static LLVMModuleRef asm_module(const TlLlvm *l, LLVMContextRef c, const char *text,
                                 size_t text_size, const char *constraints,
                                 size_t constraints_size, LLVMTypeRef type)
@@ -412,7 +427,7 @@ static void retarget(LLVMBasicBlockRef from, LLVMBasicBlockRef to)
     }
 }
 
-/* How many of a block's first instructions must stay together: phis, and an entry block's frame. */
+/* How many of a block's first instructions may not be parted: phis, and an entry block's frame. */
 static unsigned head_of(LLVMBasicBlockRef block)
 {
     unsigned head = 0, n = 0;

@@ -44,12 +44,13 @@ void tl_llvm_run(TlLlvm *l, const char *passes);
  * touched. */
 const char *tl_llvm_asm_error(const TlLlvm *l, const char *text, size_t text_size,
                               const char *constraints, size_t constraints_size, LLVMTypeRef type);
-/* Looks how long the function of a kernel has become. When it is too long for code generation,
- * which grows by more than the length of a function, the module's code is generated quickly (level
- * 0), in time and memory linear in its size, and a warning with `hint` says so. */
+/* Looks how long the function of a kernel has become, whose loops are nested `depth` deep. When it
+ * is too much for code generation, which grows by more than the length of a function and by the
+ * square of the depth, the module's code is generated quickly (level 0), in time and memory linear
+ * in its size, and a warning says so, with `hint` how to make it shorter. */
 void tl_llvm_watch(TlLlvm *l, TlDiags *diags, TlLoc loc, const char *name, LLVMValueRef function,
-                   const char *hint);
-#define TL_LLVM_QUICK_PASSES "function(sroa,early-cse,simplifycfg)"
+                   unsigned depth, const char *hint);
+#define TL_LLVM_QUICK_PASSES "function(sroa,early-cse)"
 /* Parts blocks of more than that many instructions: selection takes time by the square of a
  * block. */
 void tl_llvm_part_blocks(TlLlvm *l, unsigned most);

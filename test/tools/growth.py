@@ -28,6 +28,15 @@ def kind(target):
     return KIND.get(target, "nvidia" if target.startswith("sm_") else "amd")
 
 
+HEAD = """# Growth of compile time and memory
+
+Made by `./bootstrap check-long growth`: each form of the language (`test/tools/growth_forms.py`), doubled until one compilation takes
+{seconds} s of processor time. A cell holds the worst factor of one doubling in time and in memory, then the largest size that was compiled.
+At most {factor} is allowed; 0.0 is what two runs of one input differ by; what is over is in bold. "refused": a limit with a diagnostic.
+
+"""
+
+
 class Cost:
     def __init__(self, status, seconds, kib, text):
         self.status, self.seconds, self.kib, self.text = status, seconds, kib, text
@@ -158,7 +167,7 @@ def main():
             print(f"{r.form} {r.target} again: {again.wrong or 'ok'}", flush=True)
     if cx.md:
         with open(cx.md, "w") as f:
-            f.write(table(rows, targets) + "\n")
+            f.write(HEAD.format(seconds=cx.seconds, factor=cx.factor) + table(rows, targets) + "\n")
     bad = sum(bool(r.wrong) for r in rows)
     print(f"{bad} of {len(rows)} forms grow too fast")
     return 1 if bad else 0

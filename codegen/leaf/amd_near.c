@@ -1,0 +1,155 @@
+/* Addresses and bounds tests that wait for their use, on AMD GPUs.
+ *
+ * Of a[5], the address and the test whether 5 is inside cost an instruction each, from parameters
+ * alone. LLVM's passes move them out of every loop and out of branches, where each then keeps up to
+ * two scalar registers of some hundred from the start of the kernel to its use. Where there are
+ * more than a few of them, each is computed in the block that uses it, from a constant that LLVM
+ * does not see, or it would move it out again. */
+#include "codegen/leaf/leaf_expand.h"
+
+#include <string.h>
+
+enum { FEW = 32 };
+
+typedef TL_VEC(LLVMValueRef) Values;
+
+/* A parameter plus a constant, or a uniform value compared with one, which is operand 1. */
+static bool is_cheap(const TlMap *varies, LLVMValueRef x)
+{
+    LLVMOpcode opcode = LLVMGetInstructionOpcode(x);
+    if ((opcode != LLVMGetElementPtr && opcode != LLVMICmp) || LLVMGetNumOperands(x) != 2 ||
+        !LLVMIsAConstantInt(LLVMGetOperand(x, 1)))
+        return false;
+    return LLVMIsAArgument(LLVMGetOperand(x, 0)) ||
+           (opcode == LLVMICmp && !tl_map_get(varies, (uint64_t)(uintptr_t)x, NULL));
+}
+
+/* A user in another block, which can have its own. */
+static LLVMValueRef user_elsewhere(LLVMValueRef x)
+{
+    for (LLVMUseRef u = LLVMGetFirstUse(x); u; u = LLVMGetNextUse(u)) {
+        LLVMValueRef user = LLVMGetUser(u);
+        if (!LLVMIsAPHINode(user) &&
+            LLVMGetInstructionParent(user) != LLVMGetInstructionParent(x))
+            return user;
+    }
+    return NULL;
+}
+
+static void find(TlArena *arena, LLVMValueRef function, Values *out)
+{
+    TlMap varies;
+    tl_amd_find_varying(arena, function, &varies);
+    LLVMBasicBlockRef b;
+    for (b = LLVMGetFirstBasicBlock(function); b; b = LLVMGetNextBasicBlock(b))
+        for (LLVMValueRef x = LLVMGetFirstInstruction(b); x; x = LLVMGetNextInstruction(x))
+            if (is_cheap(&varies, x) && user_elsewhere(x))
+                tl_vec_push(arena, out, x);
+}
+
+/* ---- tests in 32 bits ---- */
+
+/* An extent and a constant below 2^31: scalar instructions order 32 bits only. */
+static bool is_wide_test(LLVMValueRef x)
+{
+    if (LLVMGetInstructionOpcode(x) != LLVMICmp || !LLVMIsAArgument(LLVMGetOperand(x, 0)) ||
+        !LLVMIsAConstantInt(LLVMGetOperand(x, 1)))
+        return false;
+    LLVMTypeRef t = LLVMTypeOf(LLVMGetOperand(x, 0));
+    LLVMIntPredicate p = LLVMGetICmpPredicate(x);
+    return t == LLVMInt64TypeInContext(LLVMGetTypeContext(t)) &&
+           (p == LLVMIntUGT || p == LLVMIntULT || p == LLVMIntUGE || p == LLVMIntULE) &&
+           LLVMConstIntGetZExtValue(LLVMGetOperand(x, 1)) < INT32_MAX;
+}
+
+/* min(extent, 2^31), at the start of the kernel. */
+static LLVMValueRef narrow(TlLlvm *l, LLVMBuilderRef b, TlMap *made, LLVMValueRef extent)
+{
+    LLVMValueRef x = tl_map_get_ptr(made, extent);
+    if (x)
+        return x;
+    LLVMTypeRef i64 = LLVMTypeOf(extent), i32 = LLVMInt32TypeInContext(l->context);
+    LLVMBasicBlockRef entry = LLVMGetEntryBasicBlock(LLVMGetParamParent(extent));
+    LLVMValueRef most = LLVMConstInt(i64, (uint64_t)1 << 31, 0);
+    LLVMPositionBuilderBefore(b, LLVMGetFirstInstruction(entry));
+    x = LLVMBuildSelect(b, LLVMBuildICmp(b, LLVMIntULT, extent, most, ""), extent, most, "");
+    x = LLVMBuildTrunc(b, x, i32, "");
+    tl_map_put_ptr(made, extent, x);
+    return x;
+}
+
+static void test_narrow(TlLlvm *l, LLVMBuilderRef b, TlMap *made, LLVMValueRef old)
+{
+    LLVMValueRef x = narrow(l, b, made, LLVMGetOperand(old, 0)),
+                 constant = LLVMGetOperand(old, 1);
+    constant = LLVMConstInt(LLVMTypeOf(x), LLVMConstIntGetZExtValue(constant), 0);
+    LLVMPositionBuilderBefore(b, old);
+    LLVMReplaceAllUsesWith(old, LLVMBuildICmp(b, LLVMGetICmpPredicate(old), x, constant, ""));
+    LLVMInstructionEraseFromParent(old);
+}
+
+static void narrow_tests(TlLlvm *l, LLVMBuilderRef b, LLVMValueRef function)
+{
+    Values tests = {0};
+    TlMap made;
+    tl_map_init(&made, l->arena);
+    LLVMBasicBlockRef k;
+    for (k = LLVMGetFirstBasicBlock(function); k; k = LLVMGetNextBasicBlock(k))
+        for (LLVMValueRef x = LLVMGetFirstInstruction(k); x; x = LLVMGetNextInstruction(x))
+            if (is_wide_test(x))
+                tl_vec_push(l->arena, &tests, x);
+    for (uint32_t i = 0; tests.len > FEW && i < tests.len; i++)
+        test_narrow(l, b, &made, tests.data[i]);
+}
+
+/* ---- each beside its user ---- */
+
+static void attribute(LLVMContextRef c, LLVMValueRef call, const char *name, uint64_t value)
+{
+    unsigned kind = LLVMGetEnumAttributeKindForName(name, strlen(name));
+    LLVMAddCallSiteAttribute(call, LLVMAttributeFunctionIndex,
+                             LLVMCreateEnumAttribute(c, kind, value));
+}
+
+/* The constant, in a scalar register. What is convergent is not moved out of a loop. */
+static LLVMValueRef unseen(LLVMBuilderRef b, LLVMValueRef constant)
+{
+    static const char CONSTRAINTS[] = "=s,0";
+    LLVMTypeRef t = LLVMTypeOf(constant), type = LLVMFunctionType(t, &t, 1, 0);
+    LLVMValueRef none = LLVMGetInlineAsm(type, "", 0, CONSTRAINTS, sizeof CONSTRAINTS - 1, 0, 0,
+                                         LLVMInlineAsmDialectATT, 0);
+    LLVMValueRef call = LLVMBuildCall2(b, type, none, &constant, 1, "");
+    attribute(LLVMGetTypeContext(t), call, "convergent", 0);
+    attribute(LLVMGetTypeContext(t), call, "memory", 0); /* none */
+    attribute(LLVMGetTypeContext(t), call, "nounwind", 0);
+    attribute(LLVMGetTypeContext(t), call, "willreturn", 0);
+    return call;
+}
+
+static void put_near(LLVMBuilderRef b, LLVMValueRef x)
+{
+    for (LLVMValueRef user; (user = user_elsewhere(x));) {
+        LLVMValueRef copy = LLVMInstructionClone(x);
+        LLVMPositionBuilderBefore(b, user);
+        LLVMSetOperand(copy, 1, unseen(b, LLVMGetOperand(x, 1)));
+        LLVMInsertIntoBuilder(b, copy);
+        for (int i = 0; i < LLVMGetNumOperands(user); i++)
+            if (LLVMGetOperand(user, (unsigned)i) == x)
+                LLVMSetOperand(user, (unsigned)i, copy);
+    }
+    if (!LLVMGetFirstUse(x))
+        LLVMInstructionEraseFromParent(x);
+}
+
+void tl_amd_near(TlLlvm *l)
+{
+    LLVMBuilderRef b = LLVMCreateBuilderInContext(l->context);
+    for (LLVMValueRef f = LLVMGetFirstFunction(l->module); f; f = LLVMGetNextFunction(f)) {
+        Values values = {0};
+        narrow_tests(l, b, f);
+        find(l->arena, f, &values);
+        for (uint32_t i = 0; values.len > FEW && i < values.len; i++)
+            put_near(b, values.data[i]);
+    }
+    LLVMDisposeBuilder(b);
+}
