@@ -2,8 +2,8 @@
  *
  * Along the lane dimension a reduction keeps one vector of partial results for each of a few rows,
  * takes whole vectors, then one last vector whose lanes past the extent keep what they had (padding
- * is left out by structure), and folds the lanes in halves. Partial results begin with the
- * operation's identity, those of a combiner of the user's with the first vector. Along another
+ * is left out by structure), and folds the lanes in halves. Partial results begin with the first
+ * vector or, where that may need a mask, with the operation's identity if it has one. Along another
  * dimension the lanes are independent. A combiner with control flow runs on scalars. */
 #include "codegen/cpu/cpu.h"
 
@@ -223,7 +223,7 @@ static void reduce_rows(TlCpuGen *g, Reduction *r, Rows *rows, int64_t n, LLVMVa
     TL_ASSERT(n > 0 && width > 0, "a row of %lld elements", (long long)n);
     int64_t whole = n / width * width, begin = 0;
     for (uint32_t k = 0; k < rows->n; k++) {
-        if (r->kind != TL_COMBINE_USER && !g->fn->ring) {
+        if (r->end && r->kind != TL_COMBINE_USER && !g->fn->ring) {
             acc[k] = identity(g, r, width);
             continue;
         }
