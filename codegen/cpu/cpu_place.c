@@ -6,7 +6,7 @@
  *
  *   1. number     ops in program order; a region op spans the positions of its body
  *   2. cost       of recomputing a value from stable leaves (constants, iota, homes): cheap ones
- *                 are virtual everywhere
+ *                 are virtual everywhere, though in a loop around their uses they must be cheaper
  *   3. decide     backwards over each block: virtual if all uses lead to one root in the same
  *                 block through elementwise ops, and, for loads, if nothing between the load and
  *                 the root may write what it reads
@@ -25,7 +25,7 @@
 #include "codegen/cpu/cpu.h"
 #include "passes/analysis/facts.h"
 
-enum { CHEAP = 6, COSTLY = 1000 };
+enum { CHEAP = 6, CHEAP_IN_LOOP = 3, COSTLY = 1000 };
 
 typedef struct Placer {
     const TlFn *fn;
@@ -246,9 +246,21 @@ static void find_costs(Placer *p, const TlBlock *block)
     }
 }
 
+/* Is v read in a loop that its definition stands outside of? */
+static bool is_read_in_loop(const TlValue *v)
+{
+    for (const TlUse *u = v->uses; u; u = u->next)
+        for (const TlBlock *b = u->user->block; b != v->def->block; b = b->parent->block)
+            if (b->parent->opcode == TL_OP_FOR || b->parent->opcode == TL_OP_WHILE)
+                return true;
+    return false;
+}
+
 static bool is_cheap(const Placer *p, const TlValue *v)
 {
-    return v->def && v->def->nout == 1 && can_be_virtual(v->def) && p->cost[v->id] <= CHEAP;
+    if (!v->def || v->def->nout != 1 || !can_be_virtual(v->def) || p->cost[v->id] > CHEAP)
+        return false;
+    return p->cost[v->id] <= CHEAP_IN_LOOP || !is_read_in_loop(v);
 }
 
 /* ---- 3. decide ---- */
