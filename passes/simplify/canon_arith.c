@@ -58,6 +58,20 @@ static TlValue *binary(Canon *c, TlOpcode opcode, TlValue *x, TlValue *y)
     return tl_binary(&c->b, opcode, x, y);
 }
 
+/* A value with v's magnitude and, for all elements, v's sign or the other: of -x it is x, of x * -c
+ * it is x * c. NULL if there is none that is simpler. f(x) and f(-x) then share their parts. */
+static TlValue *without_sign(Canon *c, TlValue *v)
+{
+    TlOp *mul = canon_def(v, TL_OP_MUL);
+    uint64_t bits;
+    if (negated(v))
+        return negated(v);
+    if (!mul || !tl_is_float(v->type->dtype) || !canon_is_const(tl_in(mul, 1), &bits) ||
+        !(bits & sign_bit(v->type->dtype)))
+        return NULL;
+    return binary(c, TL_OP_MUL, tl_in(mul, 0), tl_unary(&c->b, TL_OP_NEG, tl_in(mul, 1)));
+}
+
 /* op(op(x, c1), c2) is op(x, op(c1, c2)); the inner one folds at the next visit. */
 static TlValue *reassociate(Canon *c)
 {
@@ -116,8 +130,10 @@ static TlValue *rule_mul(Canon *c)
         return binary(c, TL_OP_MUL, negated(x), negated(y));
     if (negated(x) && canon_is_const(y, NULL))
         return binary(c, TL_OP_MUL, negated(x), tl_unary(&c->b, TL_OP_NEG, y));
-    if (on_floats(c))
-        return NULL;
+    if (on_floats(c)) {
+        TlValue *root = x == y ? without_sign(c, x) : NULL;
+        return root ? binary(c, TL_OP_MUL, root, root) : NULL;
+    }
     return is_zero(y) ? canon_const(c, 0) : reassociate(c);
 }
 
@@ -185,7 +201,8 @@ static TlValue *rule_abs(Canon *c)
     TlValue *x = canon_in(c, 0);
     if (tl_dtype_kind(dtype(c)) == TL_KIND_U || canon_def(x, TL_OP_ABS))
         return x;
-    return negated(x) ? tl_unary(&c->b, TL_OP_ABS, negated(x)) : NULL;
+    TlValue *same = without_sign(c, x);
+    return same ? tl_unary(&c->b, TL_OP_ABS, same) : NULL;
 }
 
 /* Rounding a value that is already an integer. */
