@@ -231,6 +231,8 @@ void tl_cpu_stream_end(TlCpuGen *g);
  * is inside, which may store. */
 void tl_cpu_prefetch_note(TlCpuGen *g, const TlCpuInside *in);
 void tl_cpu_prefetch(TlCpuGen *g, const TlType *type, const TlCpuAt *at, TlCpuAccess *store);
+/* The cache line of one address; locality as LLVM counts it: 3 is for the first cache. */
+void tl_cpu_prefetch_line(TlCpuGen *g, LLVMValueRef p, bool writes, unsigned locality);
 
 /* cpu_reduce.c, cpu_dot.c */
 void tl_cpu_lower_reduce(TlCpuGen *g, TlOp *op);
