@@ -156,6 +156,17 @@ int tl_cpu_chain_width(TlCpuGen *g, TlValue *v,
 int tl_cpu_define_width(TlCpuGen *g, TlValue *v, int limit); /* the same from v's own op */
 int tl_cpu_fit_width(int64_t padded,
                      int width); /* largest power of two <= width that divides padded */
+/* Loops over the dimensions of a form, which set the position's indices: one position at a time
+ * or, along its lanes, one vector. The caller gives `skip` and `dim`. Each position along `dim`
+ * stands for `step` of them; where the extent is no multiple, the last ones overlap. */
+typedef struct TlCpuLoops {
+    int skip, dim; /* -1: none */
+    int64_t step;
+    int rank;
+    TlCpuLoop loop[TL_MAX_RANK];
+} TlCpuLoops;
+void tl_cpu_loops_begin(TlCpuGen *g, TlCpuLoops *loops, const TlCpuForm *form, TlCpuAt *at);
+void tl_cpu_loops_end(TlCpuGen *g, TlCpuLoops *loops);
 /* Runs body for each position of `type`'s shape, lanes in its lane dimension (padding included
  * when width > 1). */
 typedef void (*TlCpuBody)(TlCpuGen *g, TlCpuAt *at, void *user);
