@@ -50,7 +50,8 @@ typedef struct TlCpuPlan {
     uint64_t zeroed_bytes; /* at its beginning, 0 before the first launch: tags of products */
     bool sums_pairs; /* the CPU adds the two products of a pair of i16 to an i32 at once */
 } TlCpuPlan;
-TlCpuPlan *tl_cpu_plan(const TlFn *fn, bool sums_pairs, TlArena *arena);
+/* products: loops that sum products may be lowered as a whole (plan->products). */
+TlCpuPlan *tl_cpu_plan(const TlFn *fn, bool products, bool sums_pairs, TlArena *arena);
 
 /* The form of a home: row-major; the lane dimension (the last of extent > 1) is padded so that
  * whole vectors fit. */
@@ -256,10 +257,11 @@ void tl_cpu_lower_dot(TlCpuGen *g, TlOp *op);
 void tl_cpu_lower_histogram(TlCpuGen *g, TlOp *op);
 uint64_t tl_cpu_histogram_bytes(const TlOp *op); /* of its extra buffer */
 
-/* cpu_product.c. NULL: the loop is more than a product. Asked when values have their places. */
+/* cpu_product.c. NULL: the loop is more than a product. Asked when values have their homes. */
 TlCpuProduct *tl_cpu_product(const TlFn *fn, const TlCpuPlan *plan, TlOp *loop, TlArena *arena);
-/* Asked before: is dot the one of a loop that will be a product if its operands get no homes? */
-bool tl_cpu_may_be_product(const TlFn *fn, const TlOp *dot);
+/* The dot of a loop that does nothing else, with the carried tile as what it adds to; NULL: there
+ * is none. Values with homes are something else to do; plan NULL: none is known to have one. */
+TlOp *tl_cpu_only_dot(const TlFn *fn, const TlCpuPlan *plan, const TlOp *loop);
 /* cpu_matmul.c */
 /* The loop, whose result's home holds what is added to: n trips from k = lo on by `by`. */
 void tl_cpu_lower_product(TlCpuGen *g, const TlCpuProduct *p, LLVMValueRef lo, LLVMValueRef by,

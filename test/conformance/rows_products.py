@@ -401,7 +401,7 @@ WAYS = {"plain": ("{x}, {y}", "{v}[{i}, {j}]", lambda s: s), "trans": ("{y}, {x}
         "any": ("{x} : s{v}, {y} : t{v}", "{v}[{i}, {j}]", np.asfortranarray)}
 
 
-def turned(name, way_a, way_b, ta, tb, acc, shape, block, first=0, cast=None):
+def turned(name, way_a, way_b, ta, tb, acc, shape, block, first=0, cast=None, options=()):
     (m, n, k), (bm, bn, bk) = shape, block
     (pa, ea, fa), (pb, eb, fb) = WAYS[way_a], WAYS[way_b]
     a = ea.format(v="A", i=f"m +: {bm}", j=f"k +: {bk}")
@@ -413,7 +413,7 @@ def turned(name, way_a, way_b, ta, tb, acc, shape, block, first=0, cast=None):
     start = max(0, first)
     want = big(wide(A))[:, start:] @ big(wide(B))[start:]
     row(f"products_turned_{name}", source, {"A": Arr(ta, fa(A.store)), "B": Arr(tb, fb(B.store)), "C": poison(acc, m, n)},
-        lambda v: {"C": exact(want)}, big=m * n * k > 1 << 22)
+        lambda v: {"C": exact(want)}, options=options, big=m * n * k > 1 << 22)
 
 
 for t, acc in (("f32", "f32"), ("f64", "f64"), ("f16", "f32"), ("bf16", "f32"), ("f8e4m3", "f32"), ("f8e5m2", "f32"), ("i8", "i32"), ("u8", "i32")):
@@ -432,6 +432,23 @@ turned("twice", "twice", "twice", "f32", "f32", "f32", (37, 53, 70), (16, 32, 16
 turned("any_strides", "any", "any", "f32", "f32", "f32", (37, 53, 70), (16, 32, 16))
 turned("any_strides_i8", "any", "any", "i8", "i8", "i32", (37, 53, 70), (16, 32, 16))
 turned("widened_columns", "columns", "columns", "f32", "bf16", "f32", (37, 53, 70), (16, 32, 16), cast="f32")
+for i, block in enumerate(((16, 32, 16), (64, 8, 8), (12, 20, 6), (8, 4, 1))):
+    turned(f"checked_{i}", "plain", "trans", "f32", "f32", "f32", (37, 53, 70), block, options=["--check"])
+    turned(f"both_checked_{i}", "trans", "columns", "f32", "f32", "f32", (37, 53, 70), block, options=["--check"])
+
+row("products_turned_and_scaled", """
+kernel k(const f32 A[M, K], const f32 B[N, K], const f32 scale[K], f32 C[M, N])
+    grid(cdiv(M, 16), cdiv(N, 32))
+{
+    int m = pid(0) * 16;
+    int n = pid(1) * 32;
+    tile<f32, 16, 32> acc = 0;
+    for (int k : range(0, K, 16))
+        acc = dot(A[m +: 16, k +: 16] * row(scale[k +: 16]), trans(B[n +: 32, k +: 16]), acc);
+    C[m +: 16, n +: 32] = acc;
+}
+""", {"A": few("f32", 63, 21, 50), "B": few("f32", 64, 40, 50), "scale": few("f32", 65, 50), "C": poison("f32", 21, 40)},
+    lambda a: {"C": exact(big(a["A"]) * big(a["scale"]) @ big(a["B"]).T)})
 
 row("products_turned_keys_of_heads", """
 kernel k(const f32 Q[H, M, D], const f32 K[G, N, D], f32 S[H, M, N])
