@@ -10,7 +10,11 @@
  *   modules.c    sources, imports, items
  *   types.c      types as written, conversions, broadcasting
  *   consteval.c  literals and typed constants
- *   expr.c       expressions
+ *   expr.c       expressions; expr.h: what its parts share
+ *     expr_name.c      names, members
+ *     expr_operator.c  unary and binary operators, operands of one type and shape
+ *     expr_cast.c      casts
+ *     expr_choice.c    conditions, ?:, && and ||
  *   access.c     places: view[...], pointers
  *   call.c       calls of user functions
  *   builtin*.c   built-in functions (builtins.def)
@@ -364,11 +368,17 @@ bool tl_check_value(TlSema *s, TlVal *v,
 /* A compile-time integer. False when it is none (diagnosed) or unknown (*unknown set). */
 bool tl_eval_int(TlSema *s, const TlExpr *e, const char *what, int64_t *out, bool *unknown);
 bool tl_int_of(TlSema *s, const TlVal *v, TlLoc loc, const char *what, int64_t *out, bool *unknown);
+
+/* ---- expr_choice.c ---- */
 TlValue *
 tl_eval_cond(TlSema *s, const TlExpr *e,
              TlVal *out); /* scalar bool; CONST in *out when known, NULL then or after errors */
-TlVal tl_binary_vals(TlSema *s, int op, TlVal a, TlVal b, TlLoc loc);
+
+/* ---- expr_cast.c ---- */
 TlVal tl_cast_val(TlSema *s, const TlVal *v, const TlTy *to, TlLoc loc);
+
+/* ---- expr_operator.c ---- */
+TlVal tl_binary_vals(TlSema *s, int op, TlVal a, TlVal b, TlLoc loc);
 /* Numbers to one type and one shape; false after an error or when one is unknown (*out bad). */
 bool tl_unify(TlSema *s, uint32_t n, TlVal *vals, const TlLoc *locs, TlLoc loc, const char *what,
               TlValue **out, TlVal *bad);

@@ -50,7 +50,8 @@ typedef struct TlCpuPlan {
     uint64_t zeroed_bytes; /* at its beginning, 0 before the first launch: tags of products */
     bool sums_pairs; /* the CPU adds the two products of a pair of i16 to an i32 at once */
 } TlCpuPlan;
-TlCpuPlan *tl_cpu_plan(const TlFn *fn, bool sums_pairs, TlArena *arena);
+/* products: loops that sum products may be lowered as a whole (plan->products). */
+TlCpuPlan *tl_cpu_plan(const TlFn *fn, bool products, bool sums_pairs, TlArena *arena);
 
 /* The form of a home: row-major; the lane dimension (the last of extent > 1) is padded so that
  * whole vectors fit. */
@@ -156,6 +157,17 @@ int tl_cpu_chain_width(TlCpuGen *g, TlValue *v,
 int tl_cpu_define_width(TlCpuGen *g, TlValue *v, int limit); /* the same from v's own op */
 int tl_cpu_fit_width(int64_t padded,
                      int width); /* largest power of two <= width that divides padded */
+/* Loops over the dimensions of a form, which set the position's indices: one position at a time
+ * or, along its lanes, one vector. The caller gives `skip` and `dim`. Each position along `dim`
+ * stands for `step` of them; where the extent is no multiple, the last ones overlap. */
+typedef struct TlCpuLoops {
+    int skip, dim; /* -1: none */
+    int64_t step;
+    int rank;
+    TlCpuLoop loop[TL_MAX_RANK];
+} TlCpuLoops;
+void tl_cpu_loops_begin(TlCpuGen *g, TlCpuLoops *loops, const TlCpuForm *form, TlCpuAt *at);
+void tl_cpu_loops_end(TlCpuGen *g, TlCpuLoops *loops);
 /* Runs body for each position of `type`'s shape, lanes in its lane dimension (padding included
  * when width > 1). */
 typedef void (*TlCpuBody)(TlCpuGen *g, TlCpuAt *at, void *user);
@@ -231,6 +243,8 @@ void tl_cpu_stream_end(TlCpuGen *g);
  * is inside, which may store. */
 void tl_cpu_prefetch_note(TlCpuGen *g, const TlCpuInside *in);
 void tl_cpu_prefetch(TlCpuGen *g, const TlType *type, const TlCpuAt *at, TlCpuAccess *store);
+/* The cache line of one address; locality as LLVM counts it: 3 is for the first cache. */
+void tl_cpu_prefetch_line(TlCpuGen *g, LLVMValueRef p, bool writes, unsigned locality);
 
 /* cpu_reduce.c, cpu_dot.c */
 void tl_cpu_lower_reduce(TlCpuGen *g, TlOp *op);
@@ -243,10 +257,11 @@ void tl_cpu_lower_dot(TlCpuGen *g, TlOp *op);
 void tl_cpu_lower_histogram(TlCpuGen *g, TlOp *op);
 uint64_t tl_cpu_histogram_bytes(const TlOp *op); /* of its extra buffer */
 
-/* cpu_product.c. NULL: the loop is more than a product. Asked when values have their places. */
+/* cpu_product.c. NULL: the loop is more than a product. Asked when values have their homes. */
 TlCpuProduct *tl_cpu_product(const TlFn *fn, const TlCpuPlan *plan, TlOp *loop, TlArena *arena);
-/* Asked before: is dot the one of a loop that will be a product if its operands get no homes? */
-bool tl_cpu_may_be_product(const TlFn *fn, const TlOp *dot);
+/* The dot of a loop that does nothing else, with the carried tile as what it adds to; NULL: there
+ * is none. Values with homes are something else to do; plan NULL: none is known to have one. */
+TlOp *tl_cpu_only_dot(const TlFn *fn, const TlCpuPlan *plan, const TlOp *loop);
 /* cpu_matmul.c */
 /* The loop, whose result's home holds what is added to: n trips from k = lo on by `by`. */
 void tl_cpu_lower_product(TlCpuGen *g, const TlCpuProduct *p, LLVMValueRef lo, LLVMValueRef by,

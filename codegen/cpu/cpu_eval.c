@@ -115,6 +115,29 @@ void tl_cpu_at_init(TlCpuGen *g, TlCpuAt *at, int rank, int lane, int width)
     tl_map_init(&at->memo, g->arena);
 }
 
+void tl_cpu_loops_begin(TlCpuGen *g, TlCpuLoops *l, const TlCpuForm *f, TlCpuAt *at)
+{
+    l->rank = f->rank;
+    for (int d = 0; d < f->rank; d++) {
+        if (d == l->skip)
+            continue;
+        bool lanes = d == f->lane && at->width > 1;
+        int64_t n = lanes ? f->padded[d] : f->extent[d];
+        int64_t step = d == l->dim ? l->step : lanes ? at->width : 1;
+        TL_ASSERT(step <= n, "%lld positions of %lld", (long long)step, (long long)n);
+        l->loop[d] = tl_cpu_loop_begin(g, 0, n, step);
+        LLVMValueRef i = l->loop[d].iv, last = tl_gen_int(&g->gen, n - step);
+        at->idx[d] = n % step ? tl_gen_pick(&g->gen, LLVMIntSLT, i, last, i, last) : i;
+    }
+}
+
+void tl_cpu_loops_end(TlCpuGen *g, TlCpuLoops *l)
+{
+    for (int d = l->rank - 1; d >= 0; d--)
+        if (d != l->skip)
+            tl_cpu_loop_end(g, &l->loop[d], NULL);
+}
+
 void tl_cpu_nest(TlCpuGen *g, const TlType *type, int width, TlCpuBody body, void *user)
 {
     TL_ASSERT(type->kind == TL_TILE && width > 0,
@@ -122,15 +145,10 @@ void tl_cpu_nest(TlCpuGen *g, const TlType *type, int width, TlCpuBody body, voi
     TlCpuForm f = tl_cpu_form(type);
     TlCpuAt at;
     tl_cpu_at_init(g, &at, f.rank, f.lane, width);
-    TlCpuLoop loops[TL_MAX_RANK];
-    for (int d = 0; d < f.rank; d++) {
-        bool lanes = d == f.lane && width > 1;
-        loops[d] = tl_cpu_loop_begin(g, 0, lanes ? f.padded[d] : f.extent[d], lanes ? width : 1);
-        at.idx[d] = loops[d].iv;
-    }
+    TlCpuLoops loops = {.skip = -1, .dim = -1};
+    tl_cpu_loops_begin(g, &loops, &f, &at);
     body(g, &at, user);
-    for (int d = f.rank - 1; d >= 0; d--)
-        tl_cpu_loop_end(g, &loops[d], NULL);
+    tl_cpu_loops_end(g, &loops);
 }
 
 static void part_of_lanes(TlCpuGen *g, const TlCpuAt *outer, LLVMValueRef from, LLVMValueRef to,
@@ -196,21 +214,14 @@ void tl_cpu_nest_split(TlCpuGen *g, const TlType *type, int width, TlCpuInside *
     }
     TlCpuAt at;
     tl_cpu_at_init(g, &at, f.rank, f.lane, width);
-    TlCpuLoop loops[TL_MAX_RANK];
-    for (int d = 0; d < f.rank; d++) {
-        if (d == f.lane)
-            continue;
-        loops[d] = tl_cpu_loop_begin(g, 0, f.extent[d], 1);
-        at.idx[d] = loops[d].iv;
-    }
+    TlCpuLoops loops = {.skip = f.lane, .dim = -1};
+    tl_cpu_loops_begin(g, &loops, &f, &at);
     tl_cpu_inside_set(in, true);
     whole_part(g, &at, type, in, end, body, user);
     tl_cpu_inside_set(in, false);
     int64_t last = width > 1 ? f.padded[f.lane] : f.extent[f.lane];
     part_of_lanes(g, &at, end, tl_gen_int(&g->gen, last), body, user);
-    for (int d = f.rank - 1; d >= 0; d--)
-        if (d != f.lane)
-            tl_cpu_loop_end(g, &loops[d], NULL);
+    tl_cpu_loops_end(g, &loops);
     tl_cpu_prefetch_note(g, in);
 }
 

@@ -102,7 +102,7 @@ void tl_cpu_lower_histogram(TlCpuGen *g, TlOp *op)
               .ntables = count_tables(op)};
     zero_tables(g, &h);
     int width = 1;
-    TlCpuInside inside;
+    TlCpuInside inside = {0};
     LLVMValueRef end = NULL;
     if (in->rank) {
         width = tl_cpu_fit_width(values.padded[values.lane],

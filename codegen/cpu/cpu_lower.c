@@ -140,7 +140,7 @@ static void lower_for(TlCpuGen *g, TlOp *op)
     LLVMValueRef n = tl_gen_trip_count(&g->gen, op, lo, tl_gen_scalar(&g->gen, tl_in(op, 1)), step);
     move_tiles(g, op, 3, op->nout, op->out);
     const TlCpuProduct *product = tl_map_get_ptr(&g->plan->products, op);
-    if (product && !g->options->check) {
+    if (product) {
         tl_cpu_lower_product(g, product, lo, step, n);
         return;
     }
@@ -523,7 +523,7 @@ static TlKernelCode lower_kernel(TlLlvm *l, const TlCodegenOptions *options, TlA
     g.fmod = fmod_service;
     g.exp2 = tl_gen_exp2;
     set_features(&g);
-    g.plan = tl_cpu_plan(fn, g.sums_pairs, arena);
+    g.plan = tl_cpu_plan(fn, !options->check, g.sums_pairs, arena);
     tl_map_init(&g.access, arena);
     begin_function(&g, symbol);
     tl_gen_params(&g.gen);

@@ -266,14 +266,6 @@ static int lanes(Multiply *x, TlValue *v, int64_t n)
     return tl_cpu_fit_width(n, w < most ? w : most);
 }
 
-static void fetch(TlCpuGen *g, LLVMValueRef p)
-{
-    LLVMTypeRef t = g->ptr;
-    LLVMValueRef read = LLVMConstInt(g->i32, 0, 0), near = LLVMConstInt(g->i32, 3, 0),
-                 data = LLVMConstInt(g->i32, 1, 0), args[] = {p, read, near, data};
-    tl_gen_intrinsic(&g->gen, "llvm.prefetch", &t, 1, args, 4);
-}
-
 /* The cache line some rows below an element of a load. */
 static void fetch_below(TlCpuGen *g, const TlCpuAccess *a, LLVMValueRef row, LLVMValueRef column)
 {
@@ -283,7 +275,7 @@ static void fetch_below(TlCpuGen *g, const TlCpuAccess *a, LLVMValueRef row, LLV
     row = add(g, row, tl_gen_int(&g->gen, AHEAD));
     LLVMValueRef offset = add(g, LLVMBuildMul(g->b, row, a->stride[i], ""),
                               LLVMBuildMul(g->b, column, a->stride[j], ""));
-    fetch(g, tl_gen_address(&g->gen, a->view->dtype, a->ptr, offset));
+    tl_cpu_prefetch_line(g, tl_gen_address(&g->gen, a->view->dtype, a->ptr, offset), false, 3);
 }
 
 /* An operand of a trip on its way to memory. */

@@ -9,7 +9,8 @@
  *                 are virtual everywhere, though in a loop around their uses they must be cheaper
  *   3. decide     backwards over each block: virtual if all uses lead to one root in the same
  *                 block through elementwise ops, and, for loads, if nothing between the load and
- *                 the root may write what it reads
+ *                 the root may write what it reads. A transposition goes without a home where a
+ *                 product packs it; a loop that turns out to be no product is decided again
  *   4. fuse       a reduction over a home (or elementwise over it) is done while the home is
  *                 filled
  *   5. homes      loop-carried tiles share one home with the loop's result; the value a loop
@@ -38,6 +39,8 @@ typedef struct Placer {
     uint32_t *last; /* by value id: position of the last read */
     uint32_t *stamp, stamps; /* by value id: values share operands, so each walk visits one once */
     TlOp **writer; /* by position: the first op of the block from there on that may write memory */
+    bool products;  /* loops may be products */
+    TlMap no_product; /* loops that are none, as some value in them has a home */
 } Placer;
 
 /* ---- forms ---- */
@@ -336,9 +339,14 @@ static bool only_feeds_dot(const TlValue *v)
 }
 
 /* Is a transposition done while a product packs its operand, block by block? */
-static bool is_packed(const TlFn *fn, const TlValue *v)
+static bool is_packed(const Placer *p, const TlValue *v)
 {
-    return v->type->rank == 2 && only_feeds_dot(v) && tl_cpu_may_be_product(fn, v->uses->user);
+    if (!p->products || v->type->rank != 2 || !only_feeds_dot(v))
+        return false;
+    const TlOp *loop = v->def->block->parent;
+    return loop && loop->opcode == TL_OP_FOR &&
+           !tl_map_get(&p->no_product, (uint64_t)(uintptr_t)loop, NULL) &&
+           tl_cpu_only_dot(p->fn, NULL, loop) == v->uses->user;
 }
 
 /* Does this use evaluate the operand more than once per element, or in another order than the
@@ -348,7 +356,7 @@ static bool use_needs_home(const Placer *p, const TlUse *use)
     const TlOp *op = use->user;
     switch (op->opcode) {
     case TL_OP_BROADCAST: return tl_type_elems(use->value->type) < tl_type_elems(op->out[0]->type);
-    case TL_OP_TRANS: return !is_packed(p->fn, op->out[0]);
+    case TL_OP_TRANS: return !is_packed(p, op->out[0]);
     case TL_OP_RESHAPE: return !tl_cpu_is_renaming(op);
     case TL_OP_SCAN:
     case TL_OP_PRINT: return true;
@@ -412,6 +420,7 @@ static void decide(Placer *p, TlValue *v)
     }
     TlOp *op = v->def;
     place->kind = TL_CPU_HOME;
+    p->root[v->id] = NULL;
     if (op->nout != 1 || !can_be_virtual(op))
         return;
     if (op->opcode == TL_OP_TRANS && p->cost[v->id] > 0 && lane_moves(op) && !only_feeds_dot(v))
@@ -429,6 +438,13 @@ static void decide(Placer *p, TlValue *v)
     p->root[v->id] = root;
 }
 
+/* Would it be a product, had not some value in it got a home? */
+static bool has_lost_product(const Placer *p, const TlOp *loop)
+{
+    return p->products && tl_cpu_only_dot(p->fn, NULL, loop) &&
+           !tl_cpu_only_dot(p->fn, p->plan, loop);
+}
+
 static void decide_block(Placer *p, const TlBlock *block)
 {
     for (TlOp *op = block->last; op; op = op->prev) {
@@ -442,6 +458,10 @@ static void decide_block(Placer *p, const TlBlock *block)
                 p->plan->place[a->id].kind = a->type->rank ? TL_CPU_HOME : TL_CPU_SCALAR;
             }
             decide_block(p, op->regions[r]);
+        }
+        if (op->opcode == TL_OP_FOR && has_lost_product(p, op)) {
+            tl_map_put(&p->no_product, (uint64_t)(uintptr_t)op, 1);
+            decide_block(p, op->regions[0]); /* nobody packs its transpositions */
         }
     }
 }
@@ -752,7 +772,7 @@ static void place_block(Placer *p, const TlBlock *block)
 
 static void place_products(Placer *p, const TlBlock *block)
 {
-    for (TlOp *op = block->first; op; op = op->next) {
+    for (TlOp *op = p->products ? block->first : NULL; op; op = op->next) {
         if (op->opcode == TL_OP_REDUCE || op->opcode == TL_OP_SCAN)
             continue;
         for (uint32_t r = 0; r < op->nregions; r++)
@@ -814,13 +834,17 @@ static void assign_offsets(TlCpuPlan *plan, TlArena *arena)
     }
 }
 
-TlCpuPlan *tl_cpu_plan(const TlFn *fn, bool sums_pairs, TlArena *arena)
+TlCpuPlan *tl_cpu_plan(const TlFn *fn, bool products, bool sums_pairs, TlArena *arena)
 {
     TL_ASSERT(fn->body && fn->module, "'%s' has no body", fn->name);
-    Placer p = {.fn = fn, .arena = arena, .plan = TL_NEW(arena, TlCpuPlan)};
+    Placer p = {.fn = fn,
+                .arena = arena,
+                .plan = TL_NEW(arena, TlCpuPlan),
+                .products = products};
     uint32_t n = fn->nvalues + 1;
     tl_map_init(&p.pos, arena);
     tl_map_init(&p.end, arena);
+    tl_map_init(&p.no_product, arena);
     tl_map_init(&p.plan->extra, arena);
     tl_map_init(&p.plan->fused, arena);
     tl_map_init(&p.plan->products, arena);

@@ -102,15 +102,19 @@ void tl_cpu_prefetch_note(TlCpuGen *g, const TlCpuInside *in)
     }
 }
 
+void tl_cpu_prefetch_line(TlCpuGen *g, LLVMValueRef p, bool writes, unsigned locality)
+{
+    enum { DATA = 1 };
+    TL_ASSERT(locality <= 3, "prefetch with locality %u", locality);
+    LLVMValueRef args[4] = {p, LLVMConstInt(g->i32, writes, 0), LLVMConstInt(g->i32, locality, 0),
+                            LLVMConstInt(g->i32, DATA, 0)};
+    tl_gen_intrinsic(&g->gen, "llvm.prefetch", &g->ptr, 1, args, 4);
+}
+
 static void prefetch(TlCpuGen *g, TlCpuAccess *a, const TlCpuAt *at, bool writes)
 {
     LLVMValueRef p = tl_cpu_access_address(g, a, at);
-    p = tl_gen_address(&g->gen, a->view->dtype, p, a->distance);
-    unsigned id = LLVMLookupIntrinsicID("llvm.prefetch", strlen("llvm.prefetch"));
-    LLVMValueRef f = LLVMGetIntrinsicDeclaration(g->l->module, id, &g->ptr, 1);
-    LLVMValueRef args[4] = {p, LLVMConstInt(g->i32, writes, 0), LLVMConstInt(g->i32, 2, 0),
-                            LLVMConstInt(g->i32, 1, 0)};
-    LLVMBuildCall2(g->b, LLVMGlobalGetValueType(f), f, args, 4, "");
+    tl_cpu_prefetch_line(g, tl_gen_address(&g->gen, a->view->dtype, p, a->distance), writes, 2);
 }
 
 static bool has_shape(const TlCpuAccess *a, const TlType *t)

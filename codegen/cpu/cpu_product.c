@@ -96,8 +96,7 @@ static bool is_repeatable(const TlFn *fn, const TlCpuPlan *plan, const TlOp *op)
     return op->nout == 1 && !op->nregions && is_virtual_or_scalar(plan, op->out[0]);
 }
 
-/* The dot of a loop that does nothing else, with the carried tile as what it adds to. */
-static TlOp *only_dot(const TlFn *fn, const TlCpuPlan *plan, const TlOp *loop)
+TlOp *tl_cpu_only_dot(const TlFn *fn, const TlCpuPlan *plan, const TlOp *loop)
 {
     const TlBlock *body = loop->regions[0];
     TlOp *dot = NULL;
@@ -114,12 +113,6 @@ static TlOp *only_dot(const TlFn *fn, const TlCpuPlan *plan, const TlOp *loop)
         acc->uses->next || dot->out[0]->uses->next)
         return NULL;
     return dot;
-}
-
-bool tl_cpu_may_be_product(const TlFn *fn, const TlOp *dot)
-{
-    const TlOp *loop = dot->block->parent;
-    return loop && loop->opcode == TL_OP_FOR && only_dot(fn, NULL, loop) == dot;
 }
 
 static bool same_extent(const TlFn *fn, const TlPlace *p, int i, const TlPlace *q, int j)
@@ -265,7 +258,7 @@ static int packed_together(const TlCpuPlan *plan, const TlOp *dot)
 
 TlCpuProduct *tl_cpu_product(const TlFn *fn, const TlCpuPlan *plan, TlOp *loop, TlArena *arena)
 {
-    TlOp *dot = only_dot(fn, plan, loop);
+    TlOp *dot = tl_cpu_only_dot(fn, plan, loop);
     if (!dot || plan->place[dot->out[0]->id].buffer != plan->place[loop->out[0]->id].buffer ||
         plan->place[loop->out[0]->id].buffer < 0)
         return NULL;

@@ -308,18 +308,11 @@ static void choose_rows(TlCpuGen *g, const Reduction *r, const TlCpuForm *f, Row
 static void reduce_along(TlCpuGen *g, Reduction *r, const TlCpuForm *f, TlCpuAt *at)
 {
     Rows rows;
-    TlCpuLoop loops[TL_MAX_RANK];
     LLVMValueRef acc[TL_CPU_CARRY];
     find_inside(g, r, at->width);
     choose_rows(g, r, f, &rows);
-    for (int d = 0; d < f->rank; d++) {
-        if (d == r->axis)
-            continue;
-        int64_t step = d == rows.dim ? rows.n : 1, n = f->extent[d];
-        loops[d] = tl_cpu_loop_begin(g, 0, n, step);
-        LLVMValueRef i = loops[d].iv, last = tl_gen_int(&g->gen, n - step);
-        at->idx[d] = n % step ? tl_gen_pick(&g->gen, LLVMIntSLT, i, last, i, last) : i;
-    }
+    TlCpuLoops loops = {.skip = r->axis, .dim = rows.dim, .step = rows.n};
+    tl_cpu_loops_begin(g, &loops, f, at);
     for (uint32_t k = 0; k < rows.n; k++) {
         rows.at[k] = *at;
         if (k)
@@ -329,9 +322,7 @@ static void reduce_along(TlCpuGen *g, Reduction *r, const TlCpuForm *f, TlCpuAt 
     reduce_rows(g, r, &rows, f->extent[r->axis], acc);
     for (uint32_t k = 0; k < rows.n; k++)
         store_results(g, r, &rows.at[k], 1, acc + k * r->n);
-    for (int d = f->rank - 1; d >= 0; d--)
-        if (d != r->axis)
-            tl_cpu_loop_end(g, &loops[d], NULL);
+    tl_cpu_loops_end(g, &loops);
     tl_cpu_prefetch_note(g, &r->inside);
 }
 
@@ -351,20 +342,12 @@ static void lower_reduction(TlCpuGen *g, Reduction r)
         reduce_along(g, &r, &f, &at);
         return;
     }
-    TlCpuLoop loops[TL_MAX_RANK];
-    for (int d = 0; d < f.rank; d++) {
-        if (d == r.axis)
-            continue;
-        bool lanes = d == f.lane && width > 1;
-        loops[d] = tl_cpu_loop_begin(g, 0, lanes ? f.padded[d] : f.extent[d], lanes ? width : 1);
-        at.idx[d] = loops[d].iv;
-    }
+    TlCpuLoops loops = {.skip = r.axis, .dim = -1};
+    tl_cpu_loops_begin(g, &loops, &f, &at);
     LLVMValueRef acc[MAX_TUPLE];
     reduce_across(g, &r, &at, f.extent[r.axis], acc);
     store_results(g, &r, &at, along ? 1 : width, acc);
-    for (int d = f.rank - 1; d >= 0; d--)
-        if (d != r.axis)
-            tl_cpu_loop_end(g, &loops[d], NULL);
+    tl_cpu_loops_end(g, &loops);
 }
 
 void tl_cpu_lower_reduce(TlCpuGen *g, TlOp *op)
@@ -516,19 +499,11 @@ void tl_cpu_lower_scan(TlCpuGen *g, TlOp *op)
     tl_cpu_at_init(g, &at, f.rank, f.lane, width);
     if (along)
         find_inside(g, &r, width);
-    TlCpuLoop loops[TL_MAX_RANK];
-    for (int d = 0; d < f.rank; d++) {
-        if (d == r.axis)
-            continue;
-        bool lanes = d == f.lane && width > 1;
-        loops[d] = tl_cpu_loop_begin(g, 0, lanes ? f.padded[d] : f.extent[d], lanes ? width : 1);
-        at.idx[d] = loops[d].iv;
-    }
+    TlCpuLoops loops = {.skip = r.axis, .dim = -1};
+    tl_cpu_loops_begin(g, &loops, &f, &at);
     if (along)
         scan_along(g, &r, &at, f.padded[r.axis]);
     else
         scan_across(g, &r, &at, f.extent[r.axis]);
-    for (int d = f.rank - 1; d >= 0; d--)
-        if (d != r.axis)
-            tl_cpu_loop_end(g, &loops[d], NULL);
+    tl_cpu_loops_end(g, &loops);
 }

@@ -77,7 +77,5 @@ void tl_cpu_stream_end(TlCpuGen *g)
 {
     if (!g->streams || tl_llvm_has_feature(g->l, "neon"))
         return; /* there, what publishes the end of the launch orders these stores, too */
-    unsigned id = LLVMLookupIntrinsicID("llvm.x86.sse.sfence", strlen("llvm.x86.sse.sfence"));
-    LLVMValueRef fence = LLVMGetIntrinsicDeclaration(g->l->module, id, NULL, 0);
-    LLVMBuildCall2(g->b, LLVMGlobalGetValueType(fence), fence, NULL, 0, "");
+    tl_gen_intrinsic(&g->gen, "llvm.x86.sse.sfence", NULL, 0, NULL, 0);
 }

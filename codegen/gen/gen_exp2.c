@@ -2,8 +2,6 @@
  * (stdlib/math.tile has the reasons), bit for bit. Scalars and vectors. */
 #include "codegen/gen/gen.h"
 
-#include <string.h>
-
 /* c in each lane of the type of x, or the integers as wide. */
 static LLVMValueRef splat(LLVMValueRef x, LLVMValueRef c)
 {
@@ -38,9 +36,8 @@ static LLVMTypeRef words_like(TlGen *g, LLVMValueRef x)
 static LLVMValueRef fma_of(TlGen *g, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c)
 {
     LLVMTypeRef t = LLVMTypeOf(a);
-    unsigned id = LLVMLookupIntrinsicID("llvm.fma", strlen("llvm.fma"));
-    LLVMValueRef f = LLVMGetIntrinsicDeclaration(g->l->module, id, &t, 1), args[3] = {a, b, c};
-    return LLVMBuildCall2(g->b, LLVMGlobalGetValueType(f), f, args, 3, "");
+    LLVMValueRef args[3] = {a, b, c};
+    return tl_gen_intrinsic(g, "llvm.fma", &t, 1, args, 3);
 }
 
 /* x cut to [low, high]; NaN stays. */

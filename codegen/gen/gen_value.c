@@ -1,6 +1,5 @@
 /* Types, constants and vectors of element values in LLVM IR (gen.h). */
 #include "codegen/gen/gen_impl.h"
-#include <string.h>
 
 /* ---- types and constants ---- */
 
@@ -150,11 +149,7 @@ LLVMValueRef tl_gen_const(TlGen *g, const TlType *type, uint64_t bits, int width
 LLVMValueRef tl_gen_intrinsic(TlGen *g, const char *name, LLVMTypeRef *types, unsigned ntypes,
                               LLVMValueRef *args, unsigned nargs)
 {
-    unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
-    TL_ASSERT(id, "no intrinsic %s", name);
-    LLVMValueRef f = LLVMGetIntrinsicDeclaration(g->l->module, id, types, ntypes);
-    LLVMTypeRef ft = LLVMIntrinsicGetType(g->c, id, types, ntypes);
-    return LLVMBuildCall2(g->b, ft, f, args, nargs, "");
+    return tl_llvm_intrinsic(g->l, g->b, name, types, ntypes, args, nargs);
 }
 
 LLVMValueRef tl_gen_to_mem(TlGen *g, const TlType *type, LLVMValueRef x)

@@ -107,20 +107,13 @@ static void find_divisions(Divide *d, LLVMValueRef function)
 
 static LLVMValueRef in_vector(TlLlvm *l, LLVMValueRef x)
 {
-    static const char CONSTRAINTS[] = "=v,0";
-    LLVMTypeRef t = LLVMTypeOf(x), type = LLVMFunctionType(t, &t, 1, 0);
-    LLVMValueRef none = LLVMGetInlineAsm(type, "", 0, CONSTRAINTS, sizeof CONSTRAINTS - 1, 0, 0,
-                                         LLVMInlineAsmDialectATT, 0);
-    return LLVMBuildCall2(l->builder, type, none, &x, 1, "");
+    return tl_llvm_hide(l->builder, x, "=v,0");
 }
 
 static LLVMValueRef in_scalar(TlLlvm *l, LLVMValueRef x)
 {
-    static const char NAME[] = "llvm.amdgcn.readfirstlane";
     LLVMTypeRef t = LLVMTypeOf(x);
-    LLVMValueRef f = LLVMGetIntrinsicDeclaration(
-        l->module, LLVMLookupIntrinsicID(NAME, sizeof NAME - 1), &t, 1);
-    return LLVMBuildCall2(l->builder, LLVMGlobalGetValueType(f), f, &x, 1, "");
+    return tl_llvm_intrinsic(l, l->builder, "llvm.amdgcn.readfirstlane", &t, 1, &x, 1);
 }
 
 static void divide_in_vectors(TlLlvm *l, LLVMValueRef old)

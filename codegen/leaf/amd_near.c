@@ -7,8 +7,6 @@
  * does not see, or it would move it out again. */
 #include "codegen/leaf/leaf_expand.h"
 
-#include <string.h>
-
 enum { FEW = 32 };
 
 typedef TL_VEC(LLVMValueRef) Values;
@@ -104,34 +102,23 @@ static void narrow_tests(TlLlvm *l, LLVMBuilderRef b, LLVMValueRef function)
 
 /* ---- each beside its user ---- */
 
-static void attribute(LLVMContextRef c, LLVMValueRef call, const char *name, uint64_t value)
-{
-    unsigned kind = LLVMGetEnumAttributeKindForName(name, strlen(name));
-    LLVMAddCallSiteAttribute(call, LLVMAttributeFunctionIndex,
-                             LLVMCreateEnumAttribute(c, kind, value));
-}
-
 /* The constant, in a scalar register. What is convergent is not moved out of a loop. */
-static LLVMValueRef unseen(LLVMBuilderRef b, LLVMValueRef constant)
+static LLVMValueRef unseen(TlLlvm *l, LLVMBuilderRef b, LLVMValueRef constant)
 {
-    static const char CONSTRAINTS[] = "=s,0";
-    LLVMTypeRef t = LLVMTypeOf(constant), type = LLVMFunctionType(t, &t, 1, 0);
-    LLVMValueRef none = LLVMGetInlineAsm(type, "", 0, CONSTRAINTS, sizeof CONSTRAINTS - 1, 0, 0,
-                                         LLVMInlineAsmDialectATT, 0);
-    LLVMValueRef call = LLVMBuildCall2(b, type, none, &constant, 1, "");
-    attribute(LLVMGetTypeContext(t), call, "convergent", 0);
-    attribute(LLVMGetTypeContext(t), call, "memory", 0); /* none */
-    attribute(LLVMGetTypeContext(t), call, "nounwind", 0);
-    attribute(LLVMGetTypeContext(t), call, "willreturn", 0);
+    LLVMValueRef call = tl_llvm_hide(b, constant, "=s,0");
+    tl_llvm_mark_call(l, call, "convergent");
+    tl_llvm_mark_call(l, call, "memory");
+    tl_llvm_mark_call(l, call, "nounwind");
+    tl_llvm_mark_call(l, call, "willreturn");
     return call;
 }
 
-static void put_near(LLVMBuilderRef b, LLVMValueRef x)
+static void put_near(TlLlvm *l, LLVMBuilderRef b, LLVMValueRef x)
 {
     for (LLVMValueRef user; (user = user_elsewhere(x));) {
         LLVMValueRef copy = LLVMInstructionClone(x);
         LLVMPositionBuilderBefore(b, user);
-        LLVMSetOperand(copy, 1, unseen(b, LLVMGetOperand(x, 1)));
+        LLVMSetOperand(copy, 1, unseen(l, b, LLVMGetOperand(x, 1)));
         LLVMInsertIntoBuilder(b, copy);
         for (int i = 0; i < LLVMGetNumOperands(user); i++)
             if (LLVMGetOperand(user, (unsigned)i) == x)
@@ -149,7 +136,7 @@ void tl_amd_near(TlLlvm *l)
         narrow_tests(l, b, f);
         find(l->arena, f, &values);
         for (uint32_t i = 0; values.len > FEW && i < values.len; i++)
-            put_near(b, values.data[i]);
+            put_near(l, b, values.data[i]);
     }
     LLVMDisposeBuilder(b);
 }

@@ -14,8 +14,6 @@
  * parameters with very many uses in registers of its own. */
 #include "codegen/leaf/leaf_expand.h"
 
-#include <string.h>
-
 /* In a part, and in a block whatever it does; accesses times instructions in a block. */
 enum { PART = 1024, MANY = 4096, MANY_PAIRS = 1 << 18 };
 
@@ -43,12 +41,9 @@ static bool is_long(LLVMBasicBlockRef block)
 
 static void put_barrier(TlLlvm *l, LLVMBuilderRef b, LLVMValueRef before)
 {
-    static const char NAME[] = "llvm.amdgcn.sched.barrier";
-    LLVMValueRef nothing = LLVMConstInt(LLVMInt32TypeInContext(l->context), 0, 0),
-                 f = LLVMGetIntrinsicDeclaration(
-                     l->module, LLVMLookupIntrinsicID(NAME, sizeof NAME - 1), NULL, 0);
+    LLVMValueRef nothing = LLVMConstInt(LLVMInt32TypeInContext(l->context), 0, 0); /* may pass */
     LLVMPositionBuilderBefore(b, before);
-    LLVMBuildCall2(b, LLVMGlobalGetValueType(f), f, &nothing, 1, ""); /* may pass it */
+    tl_llvm_intrinsic(l, b, "llvm.amdgcn.sched.barrier", NULL, 0, &nothing, 1);
 }
 
 static bool is_used_elsewhere(LLVMValueRef x)
@@ -76,14 +71,6 @@ static bool is_movable(LLVMValueRef x)
     return !LLVMIsAPHINode(x) && !is_access(x);
 }
 
-static void set_no_memory(TlLlvm *l, LLVMValueRef call)
-{
-    static const char MEMORY[] = "memory"; /* none */
-    unsigned kind = LLVMGetEnumAttributeKindForName(MEMORY, sizeof MEMORY - 1);
-    LLVMAddCallSiteAttribute(call, LLVMAttributeFunctionIndex,
-                             LLVMCreateEnumAttribute(l->context, kind, 0));
-}
-
 static void hold(TlLlvm *l, LLVMBuilderRef b, LLVMValueRef x, LLVMBasicBlockRef block)
 {
     LLVMTypeRef t = LLVMTypeOf(x),
@@ -91,8 +78,7 @@ static void hold(TlLlvm *l, LLVMBuilderRef b, LLVMValueRef x, LLVMBasicBlockRef 
     LLVMValueRef none =
         LLVMGetInlineAsm(type, "", 0, "v", 1, 1, 0, LLVMInlineAsmDialectATT, 0);
     LLVMPositionBuilderBefore(b, LLVMGetBasicBlockTerminator(block));
-    LLVMValueRef call = LLVMBuildCall2(b, type, none, &x, 1, "");
-    set_no_memory(l, call);
+    tl_llvm_mark_call(l, LLVMBuildCall2(b, type, none, &x, 1, ""), "memory");
 }
 
 /* ---- parameters ---- */
@@ -108,12 +94,8 @@ static unsigned uses_of(LLVMValueRef x)
 /* The same, in other registers. */
 static LLVMValueRef copy_of(TlLlvm *l, LLVMBuilderRef b, LLVMValueRef x)
 {
-    static const char CONSTRAINTS[] = "=s,0";
-    LLVMTypeRef t = LLVMTypeOf(x), type = LLVMFunctionType(t, &t, 1, 0);
-    LLVMValueRef none = LLVMGetInlineAsm(type, "", 0, CONSTRAINTS, sizeof CONSTRAINTS - 1, 0, 0,
-                                         LLVMInlineAsmDialectATT, 0);
-    LLVMValueRef call = LLVMBuildCall2(b, type, none, &x, 1, "");
-    set_no_memory(l, call);
+    LLVMValueRef call = tl_llvm_hide(b, x, "=s,0");
+    tl_llvm_mark_call(l, call, "memory");
     return call;
 }
 

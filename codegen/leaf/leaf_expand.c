@@ -5,8 +5,6 @@
  * inlined by the pass always-inline. */
 #include "codegen/leaf/leaf_expand.h"
 
-#include <string.h>
-
 LLVMValueRef tl_leaf_i32(const TlLeafCall *call, uint32_t v)
 {
     return LLVMConstInt(call->i32, v, 0);
@@ -15,10 +13,7 @@ LLVMValueRef tl_leaf_i32(const TlLeafCall *call, uint32_t v)
 LLVMValueRef tl_leaf_intrinsic(TlLeafCall *call, const char *name, LLVMTypeRef *types,
                                unsigned ntypes, LLVMValueRef *args, unsigned nargs)
 {
-    unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
-    TL_ASSERT(id, "LLVM has no intrinsic '%s'", name);
-    LLVMValueRef f = LLVMGetIntrinsicDeclaration(call->l->module, id, types, ntypes);
-    return LLVMBuildCall2(call->b, LLVMGlobalGetValueType(f), f, args, nargs, "");
+    return tl_llvm_intrinsic(call->l, call->b, name, types, ntypes, args, nargs);
 }
 
 bool tl_leaf_is_true(LLVMValueRef pred)

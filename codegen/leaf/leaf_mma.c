@@ -100,13 +100,6 @@ static unsigned add_arguments(const Matrix *m, int operand, const Registers *r, 
     return n;
 }
 
-static void mark_convergent(TlLeafCall *call, LLVMValueRef x)
-{
-    unsigned kind = LLVMGetEnumAttributeKindForName("convergent", 10);
-    LLVMAddCallSiteAttribute(x, LLVMAttributeFunctionIndex,
-                             LLVMCreateEnumAttribute(call->c, kind, 0));
-}
-
 static LLVMValueRef gather(const Matrix *m, const Registers *r, LLVMValueRef x)
 {
     TL_ASSERT(r->n > 0, "an operand without registers");
@@ -164,7 +157,7 @@ LLVMValueRef tl_leaf_mma_nvptx(TlLeafCall *call)
     LLVMValueRef f =
         id ? LLVMGetIntrinsicDeclaration(call->l->module, id, NULL, 0) : asm_of(&m, r, shape, type);
     LLVMValueRef x = LLVMBuildCall2(call->b, type, f, args, n, "");
-    mark_convergent(call, x);
+    tl_llvm_mark_call(call->l, x, "convergent");
     return gather(&m, &r[2], x);
 }
 

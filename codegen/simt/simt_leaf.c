@@ -1,6 +1,4 @@
 /* Calls of leaves from the SIMT lowering, and values as the words that leaves move. */
-#include <string.h>
-
 #include "codegen/leaf/leaves.h"
 #include "codegen/simt/simt.h"
 
@@ -10,13 +8,6 @@ LLVMValueRef tl_simt_i32(TlSimt *g, uint32_t v)
 }
 
 /* ---- calls ---- */
-
-static void mark_convergent(TlSimt *g, LLVMValueRef call)
-{
-    unsigned kind = LLVMGetEnumAttributeKindForName("convergent", 10);
-    LLVMAddCallSiteAttribute(call, LLVMAttributeFunctionIndex,
-                             LLVMCreateEnumAttribute(g->c, kind, 0));
-}
 
 static LLVMValueRef new_site(TlSimt *g, tl_leaf leaf)
 {
@@ -43,7 +34,7 @@ LLVMValueRef tl_simt_leaf(TlSimt *g, tl_leaf leaf, unsigned nargs, LLVMValueRef 
     TL_ASSERT(n == LLVMCountParams(f), "leaf %s with %u operands", tl_leaf_name(leaf), n);
     LLVMValueRef call = LLVMBuildCall2(g->b, LLVMGlobalGetValueType(f), f, all, n, "");
     if (class_ == TL_LEAF_CLASS_WARP || class_ == TL_LEAF_CLASS_BLOCK)
-        mark_convergent(g, call);
+        tl_llvm_mark_call(g->l, call, "convergent");
     return call;
 }
 

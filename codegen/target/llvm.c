@@ -494,3 +494,30 @@ bool tl_llvm_has_feature(const TlLlvm *l, const char *feature)
 {
     return has_feature(l->features, feature);
 }
+
+/* ---- instructions ---- */
+
+LLVMValueRef tl_llvm_intrinsic(TlLlvm *l, LLVMBuilderRef b, const char *name, LLVMTypeRef *types,
+                               unsigned ntypes, LLVMValueRef *args, unsigned nargs)
+{
+    unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
+    TL_ASSERT(id, "LLVM has no intrinsic '%s'", name);
+    LLVMValueRef f = LLVMGetIntrinsicDeclaration(l->module, id, types, ntypes);
+    return LLVMBuildCall2(b, LLVMGlobalGetValueType(f), f, args, nargs, "");
+}
+
+void tl_llvm_mark_call(TlLlvm *l, LLVMValueRef call, const char *attribute)
+{
+    unsigned kind = LLVMGetEnumAttributeKindForName(attribute, strlen(attribute));
+    TL_ASSERT(kind, "LLVM has no attribute '%s'", attribute);
+    LLVMAddCallSiteAttribute(call, LLVMAttributeFunctionIndex,
+                             LLVMCreateEnumAttribute(l->context, kind, 0));
+}
+
+LLVMValueRef tl_llvm_hide(LLVMBuilderRef b, LLVMValueRef x, const char *constraints)
+{
+    LLVMTypeRef t = LLVMTypeOf(x), type = LLVMFunctionType(t, &t, 1, 0);
+    LLVMValueRef none = LLVMGetInlineAsm(type, "", 0, constraints, strlen(constraints), 0, 0,
+                                         LLVMInlineAsmDialectATT, 0);
+    return LLVMBuildCall2(b, type, none, &x, 1, "");
+}

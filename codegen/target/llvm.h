@@ -58,4 +58,14 @@ void *tl_llvm_emit(TlLlvm *l, TlArena *arena, bool object,
                    size_t *out_size); /* object bytes or assembly text */
 char *tl_llvm_text(TlLlvm *l, TlArena *arena, size_t *out_size);
 bool tl_llvm_has_feature(const TlLlvm *l, const char *feature); /* "avx512f" */
+
+/* ---- instructions ---- */
+/* Calls the intrinsic, overloaded on `types`. */
+LLVMValueRef tl_llvm_intrinsic(TlLlvm *l, LLVMBuilderRef b, const char *name, LLVMTypeRef *types,
+                               unsigned ntypes, LLVMValueRef *args, unsigned nargs);
+/* Gives a call an attribute of functions, such as "convergent"; "memory": it accesses none. */
+void tl_llvm_mark_call(TlLlvm *l, LLVMValueRef call, const char *attribute);
+/* x, of which LLVM does not see that it is x: through an asm without text. constraints: where,
+ * such as "=s,0". */
+LLVMValueRef tl_llvm_hide(LLVMBuilderRef b, LLVMValueRef x, const char *constraints);
 #endif

@@ -1,22 +1,13 @@
 """Matrix products: every type, odd sizes, tiles that are not powers of two, chained products, accumulators."""
 import numpy as np
 
+from product_kernel import product_kernel
 from rows import ROWS, row
 from values import Arr, eps, exact, ints, normal, poison, small, store, within
 
-GEMM = """
-kernel gemm(const T A[M, K], const U B[K, N], R C[M, N], const type T, const type U, const type R,
-            const int BM, const int BN, const int BK)
-    grid(cdiv(M, BM), cdiv(N, BN), group = 4)
-{
-    int m = pid(0) * BM;
-    int n = pid(1) * BN;
-    tile<R, BM, BN> acc = 0;
-    for (int k : range(0, K, BK)) pipeline
-        acc = dot(A[m +: BM, k +: BK], B[k +: BK, n +: BN], acc);
-    C[m +: BM, n +: BN] = acc;
-}
-"""
+GEMM = product_kernel("""const T A[M, K], const U B[K, N], R C[M, N], const type T, const type U, const type R,
+            const int BM, const int BN, const int BK""", name="gemm", block=("BM", "BN", "BK"), acc="R", grid="cdiv(M, BM), cdiv(N, BN), group = 4",
+                      loop=" pipeline")
 
 
 def product(a):
@@ -112,18 +103,9 @@ kernel k(const f32 A[M, K], const f32 B[N, K], f32 C[M, N], f32 D[N, M])
 """, {"A": small("f32", 1, 24, 40), "B": small("f32", 2, 32, 40), "C": poison("f32", 24, 32), "D": poison("f32", 32, 24)},
     lambda a: {"C": exact((a["A"] * 2 - 1) @ np.maximum(a["B"], 0).T), "D": exact(a["B"] @ a["A"].T + np.arange(32.0)[:, None])})
 
-row("dot_column_major_operands", """
-kernel k(const f32 A[M : 1, K : lda], const f32 B[K : sk, N : sn], f32 C[M : ldc, N])
-    grid(cdiv(M, 16), cdiv(N, 32))
-{
-    int m = pid(0) * 16;
-    int n = pid(1) * 32;
-    tile<f32, 16, 32> acc = 0;
-    for (int k : range(0, K, 16))
-        acc = dot(A[m +: 16, k +: 16], B[k +: 16, n +: 32], acc);
-    C[m +: 16, n +: 32] += acc;
-}
-""", {"A": Arr("f32", np.asfortranarray(small("f32", 1, 37, 45).store)), "B": Arr("f32", np.asfortranarray(small("f32", 2, 45, 50).store)),
+row("dot_column_major_operands", product_kernel("const f32 A[M : 1, K : lda], const f32 B[K : sk, N : sn], f32 C[M : ldc, N]",
+                                                then="C[m +: 16, n +: 32] += acc;"),
+    {"A": Arr("f32", np.asfortranarray(small("f32", 1, 37, 45).store)), "B": Arr("f32", np.asfortranarray(small("f32", 2, 45, 50).store)),
       "C": Arr("f32", store(np.ones((37, 50)), "f32"))}, lambda a: {"C": exact(a["A"].astype(float) @ a["B"].astype(float) + 1)})
 
 # Rows that blocks of the CPU's registers do not divide: the last block repeats a row.

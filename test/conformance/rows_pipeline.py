@@ -2,6 +2,7 @@
 Each with 1 to 5 stages on every emulated target (`--devices emu:stages`); otherwise these go round."""
 import numpy as np
 
+from product_kernel import product_kernel
 from rows import row
 from values import exact, ints, poison, small
 
@@ -29,18 +30,9 @@ kernel k(const f16 A[M, K], const f16 B[R, N], const i32 page[P], const i32 inde
     lambda a: {"C": exact(total(a["A"]) @ total(a["B"])[np.concatenate([a["index"][32 * p:32 * p + 32] for p in a["page"]])])})
 
 # bytes that become f16 behind the buffer, both ways round
-row("pipeline_dequantise", """
-kernel k(const f16 A[M, K], const u8 B[N, K], const f16 scale[N], f32 C[M, N])
-    grid(cdiv(M, 64), cdiv(N, 64))
-{
-    int m = pid(0) * 64;
-    int n = pid(1) * 64;
-    tile<f32, 64, 64> acc = 0;
-    for (int k : range(0, K, 32))
-        acc = dot(A[m +: 64, k +: 32], trans((f16)B[n +: 64, k +: 32] - 3), acc);
-    C[m +: 64, n +: 64] = acc * row((f32)scale[n +: 64]);
-}
-""", {"A": small("f16", 1, 66, 144), "B": ints("u8", 2, 0, 8, 70, 144), "scale": small("f16", 3, 70), "C": poison("f32", 66, 70)},
+row("pipeline_dequantise", product_kernel("const f16 A[M, K], const u8 B[N, K], const f16 scale[N], f32 C[M, N]", b="trans((f16)B[n +: 64, k +: 32] - 3)",
+                                          then="C[m +: 64, n +: 64] = acc * row((f32)scale[n +: 64]);", block=(64, 64, 32)),
+    {"A": small("f16", 1, 66, 144), "B": ints("u8", 2, 0, 8, 70, 144), "scale": small("f16", 3, 70), "C": poison("f32", 66, 70)},
     lambda a: {"C": exact(total(a["A"]) @ (total(a["B"]) - 3).T * total(a["scale"]))})
 
 # copies beside each other, one with an extent of 64 bits, which ends before the loop does: what says that the other is inside as a
@@ -165,18 +157,8 @@ kernel k(const f32 x[M, N], const i32 at[P], f32 y[N, M], f32 z[M])
                                                         for i in range(7)], axis=0))})
 
 # extents that are no powers of two, and tiles of 8 bytes per element
-row("pipeline_odd_tiles", """
-kernel k(const f64 A[M, K], const f64 B[K, N], f64 C[M, N])
-    grid(cdiv(M, 48), cdiv(N, 80))
-{
-    int m = pid(0) * 48;
-    int n = pid(1) * 80;
-    tile<f64, 48, 80> acc = 0;
-    for (int k : range(0, K, 24)) pipeline
-        acc = dot(A[m +: 48, k +: 24], B[k +: 24, n +: 80], acc);
-    C[m +: 48, n +: 80] = acc;
-}
-""", {"A": small("f64", 1, 50, 100), "B": small("f64", 2, 100, 90), "C": poison("f64", 50, 90)}, lambda a: {"C": exact(a["A"] @ a["B"])})
+row("pipeline_odd_tiles", product_kernel("const f64 A[M, K], const f64 B[K, N], f64 C[M, N]", block=(48, 80, 24), acc="f64", loop=" pipeline"),
+    {"A": small("f64", 1, 50, 100), "B": small("f64", 2, 100, 90), "C": poison("f64", 50, 90)}, lambda a: {"C": exact(a["A"] @ a["B"])})
 
 
 for t, out in (("f64", "f64"), ("f32", "f32"), ("f16", "f32"), ("i8", "i32")):

@@ -3,6 +3,7 @@ is outside of views, where an operand has infinities. The CPU does such a loop b
 program to program and leaves out what nobody sees (codegen/cpu/cpu_matmul.c); none of it may show. Data are small integers."""
 import numpy as np
 
+from product_kernel import product_kernel
 from rows import row
 from values import Arr, exact, poison, random_bits, small, store, wide
 
@@ -28,46 +29,30 @@ def product(a, b):
         return big(a) @ big(b)
 
 
-GEMM = """
-kernel k(const {t} A[M, K], const {t} B[K, N], {acc} C[M, N], const int BM = {bm}, const int BN = {bn}, const int BK = {bk})
-    grid(cdiv(M, BM), cdiv(N, BN))
-{{
-    int m = pid(0) * BM;
-    int n = pid(1) * BN;
-    tile<{acc}, BM, BN> acc = 0;
-    for (int k : range(0, K, BK))
-        acc = dot(A[m +: BM, k +: BK], B[k +: BK, n +: BN], acc);
-    C[m +: BM, n +: BN] = acc;
-}}
-"""
+def gemm(t, acc, bm, bn, bk):
+    return product_kernel(f"const {t} A[M, K], const {t} B[K, N], {acc} C[M, N], const int BM = {bm}, const int BN = {bn}, const int BK = {bk}",
+                          block=("BM", "BN", "BK"), acc=acc)
+
 
 for t, acc, (m, n, k), (bm, bn, bk) in (
         ("f32", "f32", (37, 53, 70), (16, 32, 16)), ("f32", "f32", (5, 100, 601), (32, 64, 32)), ("f32", "f32", (130, 7, 300), (64, 16, 8)),
         ("f32", "f32", (1, 1, 1), (16, 16, 16)), ("f32", "f32", (19, 40, 33), (19, 40, 3)), ("f32", "f32", (70, 530, 900), (64, 512, 64)),
         ("f64", "f64", (33, 29, 310), (32, 32, 64)), ("f16", "f32", (33, 29, 310), (16, 32, 128)), ("bf16", "f32", (20, 66, 270), (32, 64, 16)),
         ("i8", "i32", (33, 29, 310), (16, 32, 32))):
-    row(f"products_{t}_{m}x{n}x{k}_by_{bm}x{bn}x{bk}", GEMM.format(t=t, acc=acc, bm=bm, bn=bn, bk=bk),
+    row(f"products_{t}_{m}x{n}x{k}_by_{bm}x{bn}x{bk}", gemm(t, acc, bm, bn, bk),
         {"A": few(t, 1, m, k), "B": few(t, 2, k, n), "C": poison(acc, m, n)}, lambda a: {"C": exact(product(a["A"], a["B"]))},
         big=m * n * k > 1 << 22)
 
 # What is outside is 0 in a product, which with infinity is NaN: where it is seen, it must be there.
-row("products_infinity_in_b", GEMM.format(t="f32", acc="f32", bm=16, bn=32, bk=16),
+row("products_infinity_in_b", gemm("f32", "f32", 16, 32, 16),
     {"A": few("f32", 3, 21, 40), "B": with_some(few("f32", 4, 40, 50), np.inf, (3, 5), (39, 49)), "C": poison("f32", 21, 50)},
     lambda a: {"C": exact(product(a["A"], a["B"]))})
 
-row("products_rows_outside_are_seen", """
-kernel k(const f32 A[M, K], const f32 B[K, N], f32 C[M, N], f32 S[P, N])
-    grid(cdiv(M, 16), cdiv(N, 32))
-{
-    int m = pid(0) * 16;
-    int n = pid(1) * 32;
-    tile<f32, 16, 32> acc = 0;
-    for (int k : range(0, K, 16))
-        acc = dot(A[m +: 16, k +: 16], B[k +: 16, n +: 32], acc);
-    C[m +: 16, n +: 32] = acc;
-    S[pid(0), n +: 32] = sum(acc, axis = 0);
-}
-""", {"A": few("f32", 5, 21, 40), "B": with_some(few("f32", 6, 40, 50), np.inf, (3, 5)), "C": poison("f32", 21, 50), "S": poison("f32", 2, 50)},
+row("products_rows_outside_are_seen", product_kernel("const f32 A[M, K], const f32 B[K, N], f32 C[M, N], f32 S[P, N]", then="""
+C[m +: 16, n +: 32] = acc;
+S[pid(0), n +: 32] = sum(acc, axis = 0);
+"""),
+    {"A": few("f32", 5, 21, 40), "B": with_some(few("f32", 6, 40, 50), np.inf, (3, 5)), "C": poison("f32", 21, 50), "S": poison("f32", 2, 50)},
     lambda a: {"C": exact(product(a["A"], a["B"])), "S": exact(outside_seen(a))})
 
 
@@ -78,18 +63,8 @@ def outside_seen(a):
         return np.stack([(rows[i:i + 16] @ big(a["B"])).sum(0) for i in (0, 16)])
 
 
-row("products_k_ends_elsewhere", """
-kernel k(const f32 A[M, K], const f32 B[L, N], f32 C[M, N])
-    grid(cdiv(M, 16), cdiv(N, 32))
-{
-    int m = pid(0) * 16;
-    int n = pid(1) * 32;
-    tile<f32, 16, 32> acc = 0;
-    for (int k : range(0, max(K, L), 16))
-        acc = dot(A[m +: 16, k +: 16], B[k +: 16, n +: 32], acc);
-    C[m +: 16, n +: 32] = acc;
-}
-""", {"A": few("f32", 7, 20, 33), "B": with_some(few("f32", 8, 60, 40), np.nan, (45, 7)), "C": poison("f32", 20, 40)},
+row("products_k_ends_elsewhere", product_kernel("const f32 A[M, K], const f32 B[L, N], f32 C[M, N]", over="0, max(K, L), 16"),
+    {"A": few("f32", 7, 20, 33), "B": with_some(few("f32", 8, 60, 40), np.nan, (45, 7)), "C": poison("f32", 20, 40)},
     lambda a: {"C": exact(longer(a))})
 
 
@@ -100,18 +75,8 @@ def longer(a):
 
 
 # Programs that a worker runs one after another, with the same columns of B and another end, start, batch or scale.
-row("products_ends_by_program", """
-kernel k(const f32 A[M, K], const f32 B[K, N], f32 C[M, N])
-    grid(cdiv(M, 16), cdiv(N, 32))
-{
-    int m = pid(0) * 16;
-    int n = pid(1) * 32;
-    tile<f32, 16, 32> acc = 1;
-    for (int k : range(0, min(K, 40 + m * 3), 16))
-        acc = dot(A[m +: 16, k +: 16], B[k +: 16, n +: 32], acc);
-    C[m +: 16, n +: 32] = acc;
-}
-""", {"A": few("f32", 9, 90, 300), "B": few("f32", 10, 300, 64), "C": poison("f32", 90, 64)}, lambda a: {"C": exact(by_program(a))})
+row("products_ends_by_program", product_kernel("const f32 A[M, K], const f32 B[K, N], f32 C[M, N]", first="1", over="0, min(K, 40 + m * 3), 16"),
+    {"A": few("f32", 9, 90, 300), "B": few("f32", 10, 300, 64), "C": poison("f32", 90, 64)}, lambda a: {"C": exact(by_program(a))})
 
 
 def by_program(a):
@@ -120,18 +85,9 @@ def by_program(a):
     return np.concatenate([1 + A[16 * i:16 * i + 16, :e] @ B[:e] for i, e in enumerate(ends)])
 
 
-row("products_starts_by_program", """
-kernel k(const f32 A[M, K], const f32 B[K, N], f32 C[M, N], int first)
-    grid(cdiv(M, 16) + 1, cdiv(N, 32) + 1)
-{
-    int m = pid(0) * 16 - 5;
-    int n = pid(1) * 32 - 9;
-    tile<f32, 16, 32> acc = 0;
-    for (int k : range(first + pid(0), K, 16))
-        acc = dot(A[m +: 16, k +: 16], B[k +: 16, n +: 32], acc);
-    C[m +: 16, n +: 32] = acc;
-}
-""", {"A": few("f32", 11, 50, 200), "B": few("f32", 12, 200, 64), "C": poison("f32", 50, 64), "first": -3},
+row("products_starts_by_program", product_kernel("const f32 A[M, K], const f32 B[K, N], f32 C[M, N], int first", over="first + pid(0), K, 16",
+                                                 m="pid(0) * 16 - 5", n="pid(1) * 32 - 9", grid="cdiv(M, 16) + 1, cdiv(N, 32) + 1"),
+    {"A": few("f32", 11, 50, 200), "B": few("f32", 12, 200, 64), "C": poison("f32", 50, 64), "first": -3},
     lambda a: {"C": exact(started(a))})
 
 
@@ -145,18 +101,9 @@ def started(a):
 
 
 # Rows of B that the loop's k alone does not tell: a table of pages, another factor or step in each program.
-row("products_rows_by_table", """
-kernel k(const f32 A[M, K], const f32 B[L, N], const i32 page[P, T], f32 C[M, N])
-    grid(cdiv(M, 16), cdiv(N, 32))
-{
-    int m = pid(0) * 16;
-    int n = pid(1) * 32;
-    tile<f32, 16, 32> acc = 0;
-    for (int k : range(0, K, 16))
-        acc = dot(A[m +: 16, k +: 16], B[page[pid(0), k / 16] * 16 +: 16, n +: 32], acc);
-    C[m +: 16, n +: 32] = acc;
-}
-""", {"A": few("f32", 30, 48, 64), "B": few("f32", 31, 128, 40), "C": poison("f32", 48, 40),
+row("products_rows_by_table", product_kernel("const f32 A[M, K], const f32 B[L, N], const i32 page[P, T], f32 C[M, N]",
+                                             b="B[page[pid(0), k / 16] * 16 +: 16, n +: 32]"),
+    {"A": few("f32", 30, 48, 64), "B": few("f32", 31, 128, 40), "C": poison("f32", 48, 40),
       "page": Arr("i32", np.array([[0, 3, 1, 2], [0, 7, 5, 6], [0, 1, 2, 3]], np.int32))}, lambda a: {"C": exact(by_table(a))})
 
 
@@ -165,20 +112,12 @@ def by_table(a):
     return np.concatenate([A[16 * i:16 * i + 16] @ np.concatenate([B[16 * r:16 * r + 16] for r in pages]) for i, pages in enumerate(a["page"])])
 
 
-row("products_rows_by_factor", """
-kernel k(const f32 A[M, K], const f32 B[L, N], f32 C[M, N])
-    grid(cdiv(M, 16), cdiv(N, 32))
-{
-    int m = pid(0) * 16;
-    int n = pid(1) * 32;
-    tile<f32, 16, 32> acc = 0;
-    for (int k : range(0, K, 16))
-        acc = dot(A[m +: 16, k +: 16], B[k * (1 + pid(0)) +: 16, n +: 32], acc);
-    for (int k : range(0, K, 16 + 16 * pid(0)))
-        acc = dot(A[m +: 16, k +: 16], B[k +: 16, n +: 32], acc);
-    C[m +: 16, n +: 32] = acc;
-}
-""", {"A": few("f32", 32, 48, 64), "B": few("f32", 33, 200, 40), "C": poison("f32", 48, 40)}, lambda a: {"C": exact(by_factor(a))})
+row("products_rows_by_factor", product_kernel("const f32 A[M, K], const f32 B[L, N], f32 C[M, N]", b="B[k * (1 + pid(0)) +: 16, n +: 32]", then="""
+for (int k : range(0, K, 16 + 16 * pid(0)))
+    acc = dot(A[m +: 16, k +: 16], B[k +: 16, n +: 32], acc);
+C[m +: 16, n +: 32] = acc;
+"""),
+    {"A": few("f32", 32, 48, 64), "B": few("f32", 33, 200, 40), "C": poison("f32", 48, 40)}, lambda a: {"C": exact(by_factor(a))})
 
 
 def by_factor(a):
@@ -192,35 +131,17 @@ def by_factor(a):
     return c
 
 
-row("products_rows_by_index", """
-kernel k(const f32 A[M, K], const f32 B[L, N], f32 C[M, N])
-    grid(cdiv(M, 16), cdiv(N, 32))
-{
-    int m = pid(0) * 16;
-    int n = pid(1) * 32;
-    tile<f32, 16, 32> acc = 0;
-    for (int k : range(0, K, 16))
-        acc = dot(A[m +: 16, k +: 16], B[(k + iota(16)) * (1 + pid(0)), n +: 32], acc);
-    C[m +: 16, n +: 32] = acc;
-}
-""", {"A": few("f32", 34, 48, 64), "B": few("f32", 35, 200, 40), "C": poison("f32", 48, 40)},
+row("products_rows_by_index", product_kernel("const f32 A[M, K], const f32 B[L, N], f32 C[M, N]", b="B[(k + iota(16)) * (1 + pid(0)), n +: 32]"),
+    {"A": few("f32", 34, 48, 64), "B": few("f32", 35, 200, 40), "C": poison("f32", 48, 40)},
     lambda a: {"C": exact(np.concatenate([big(a["A"])[16 * p:16 * p + 16] @ big(a["B"])[0:64 * (1 + p):1 + p] for p in range(3)]))})
 
-row("products_stored_under_a_branch", """
-kernel k(const f32 A[M, K], const f32 B[K, N], const i32 row[P], f32 C[M, N])
-    grid(cdiv(M, 16), cdiv(N, 32))
-{
-    int m = pid(0) * 16;
-    int n = pid(1) * 32;
-    tile<f32, 16, 32> acc = 0;
-    for (int k : range(0, K, 16))
-        acc = dot(A[m +: 16, k +: 16], B[k +: 16, n +: 32], acc);
-    if (row[pid(0)] >= 0) {
-        int r = row[pid(0)] * 16;
-        C[r +: 16, n +: 32] = acc;
-    }
+row("products_stored_under_a_branch", product_kernel("const f32 A[M, K], const f32 B[K, N], const i32 row[P], f32 C[M, N]", then="""
+if (row[pid(0)] >= 0) {
+    int r = row[pid(0)] * 16;
+    C[r +: 16, n +: 32] = acc;
 }
-""", {"A": few("f32", 36, 48, 64), "B": few("f32", 37, 64, 40), "row": Arr("i32", np.array([2, -1, 0], np.int32)), "C": poison("f32", 48, 40)},
+"""),
+    {"A": few("f32", 36, 48, 64), "B": few("f32", 37, 64, 40), "row": Arr("i32", np.array([2, -1, 0], np.int32)), "C": poison("f32", 48, 40)},
     lambda a: {"C": exact(moved_rows(a))})
 
 
@@ -249,19 +170,8 @@ def across():
     return seen + 2 * seen.T, seen + 2 * seen[:, ::-1]
 
 
-BATCHED = """
-kernel k(const f32 A[L, M, K], const f32 B[G, K, N], f32 C[L, M, N])
-    grid(cdiv(M, 16), cdiv(N, 32), L)
-{
-    int m = pid(0) * 16;
-    int n = pid(1) * 32;
-    int l = pid(2);
-    tile<f32, 16, 32> acc = 0;
-    for (int k : range(0, K, 16))
-        acc = dot(A[l, m +: 16, k +: 16], B[l / 2, k +: 16, n +: 32], acc);
-    C[l, m +: 16, n +: 32] = acc;
-}
-"""
+BATCHED = product_kernel("const f32 A[L, M, K], const f32 B[G, K, N], f32 C[L, M, N]", "A[l, m +: 16, k +: 16]", "B[l / 2, k +: 16, n +: 32]",
+                         "C[l, m +: 16, n +: 32] = acc;", before="int l = pid(2);", grid="cdiv(M, 16), cdiv(N, 32), L")
 row("products_batched", BATCHED, {"A": few("f32", 13, 5, 20, 40), "B": few("f32", 14, 3, 40, 40), "C": poison("f32", 5, 20, 40)},
     lambda a: {"C": exact(np.stack([big(a["A"])[i] @ big(a["B"])[i // 2] for i in range(5)]))})
 row("products_batches_outside", BATCHED, {"A": few("f32", 15, 5, 20, 40), "B": few("f32", 16, 1, 40, 40), "C": poison("f32", 5, 20, 40)},
@@ -284,33 +194,16 @@ kernel k(const f32 A[M, K], f32 B[P, K, N], f32 C[P, M, N])
 """, {"A": few("f32", 19, 10, 40), "B": few("f32", 20, 3, 40, 30), "C": Arr("f32", np.zeros((3, 10, 30), np.float32))},
     lambda a: {"C": exact(np.stack([sum(big(a["A"]) @ (b + i) for i in (1, 2, 3)) for b in big(a["B"])])), "B": exact(big(a["B"]) + 3)})
 
-row("products_scaled_and_shifted", """
-kernel k(const f32 A[M, K], const i8 Q[K, N], const f32 scale[G, N], f32 C[M, N])
-    grid(cdiv(M, 16), cdiv(N, 32))
-{
-    int m = pid(0) * 16;
-    int n = pid(1) * 32;
-    tile<f32, 16, 32> acc = 0;
-    for (int k : range(0, K, 16))
-        acc = dot(A[m +: 16, k +: 16] * 2, ((f32)Q[k +: 16, n +: 32] - 1) * scale[k / 32, n +: 32], acc);
-    C[m +: 16, n +: 32] = max(acc, 0);
-}
-""", {"A": few("f32", 21, 35, 64), "Q": few("i8", 22, 64, 50), "scale": few("f32", 23, 2, 50), "C": poison("f32", 35, 50)},
+row("products_scaled_and_shifted", product_kernel("const f32 A[M, K], const i8 Q[K, N], const f32 scale[G, N], f32 C[M, N]", "A[m +: 16, k +: 16] * 2",
+                                                  "((f32)Q[k +: 16, n +: 32] - 1) * scale[k / 32, n +: 32]", "C[m +: 16, n +: 32] = max(acc, 0);"),
+    {"A": few("f32", 21, 35, 64), "Q": few("i8", 22, 64, 50), "scale": few("f32", 23, 2, 50), "C": poison("f32", 35, 50)},
     lambda a: {"C": exact(np.maximum(2 * big(a["A"]) @ ((big(a["Q"]) - 1) * np.repeat(big(a["scale"]), 32, 0)), 0))})
 
-row("products_two_stores", """
-kernel k(const f32 A[M, K], const f32 B[K, N], f32 C[M, N], f32 D[P, N])
-    grid(cdiv(M, 16), cdiv(N, 32))
-{
-    int m = pid(0) * 16;
-    int n = pid(1) * 32;
-    tile<f32, 16, 32> acc = 0;
-    for (int k : range(0, K, 16))
-        acc = dot(A[m +: 16, k +: 16], B[k +: 16, n +: 32], acc);
-    C[m +: 16, n +: 32] = acc;
-    D[m +: 16, n +: 32] = acc;
-}
-""", {"A": few("f32", 24, 21, 40), "B": with_some(few("f32", 25, 40, 40), np.inf, (3, 5)), "C": poison("f32", 21, 40), "D": poison("f32", 30, 40)},
+row("products_two_stores", product_kernel("const f32 A[M, K], const f32 B[K, N], f32 C[M, N], f32 D[P, N]", then="""
+C[m +: 16, n +: 32] = acc;
+D[m +: 16, n +: 32] = acc;
+"""),
+    {"A": few("f32", 24, 21, 40), "B": with_some(few("f32", 25, 40, 40), np.inf, (3, 5)), "C": poison("f32", 21, 40), "D": poison("f32", 30, 40)},
     lambda a: {"C": exact(product(a["A"], a["B"])), "D": exact(stored_twice(a))})
 
 
@@ -321,48 +214,32 @@ def stored_twice(a):
         return rows @ big(a["B"])
 
 
-row("products_minus_zero", """
-kernel k(const f32 A[M, K], const f32 B[K, N], f32 C[M, N], const f32 none[Z, N])
-    grid(cdiv(M, 16), cdiv(N, 32))
-{
-    int m = pid(0) * 16;
-    int n = pid(1) * 32;
-    tile<f32, 16, 32> acc = -0.0;
-    for (int k : range(0, K, 16))
-        acc = dot(A[m +: 16, k +: 16], B[k +: 16, n +: 32], acc);
-    tile<f32, 16, 32> still = -0.0;
-    for (int k : range(0, Z, 16))
-        still = dot(A[m +: 16, k +: 16], none[k +: 16, n +: 32], still);
-    C[m +: 16, n +: 32] = 1 / acc + 1 / still;
-}
-""", {"A": Arr("f32", np.full((20, 16), -0.0, np.float32)), "B": Arr("f32", np.ones((16, 40), np.float32)), "C": poison("f32", 20, 40),
+row("products_minus_zero", product_kernel("const f32 A[M, K], const f32 B[K, N], f32 C[M, N], const f32 none[Z, N]", first="-0.0", then="""
+tile<f32, 16, 32> still = -0.0;
+for (int k : range(0, Z, 16))
+    still = dot(A[m +: 16, k +: 16], none[k +: 16, n +: 32], still);
+C[m +: 16, n +: 32] = 1 / acc + 1 / still;
+"""),
+    {"A": Arr("f32", np.full((20, 16), -0.0, np.float32)), "B": Arr("f32", np.ones((16, 40), np.float32)), "C": poison("f32", 20, 40),
       "none": poison("f32", 0, 40)}, lambda a: {"C": exact(np.full((20, 40), -np.inf))})
+
 
 # Pairs along k of i8 and u8, as x86-64 sums them: all values, odd extents, steps that are odd or 2, columns from 1 to 70, blocks that
 # begin at odd k, and trips that do not fill a chunk.
-PAIRS = """
-kernel k(const {ta} A[M, K], const {tb} B[K, N], i32 C[M, N], int first)
-    grid(cdiv(M, {bm}), cdiv(N, {bn}))
-{{
-    int m = pid(0) * {bm};
-    int n = pid(1) * {bn};
-    tile<i32, {bm}, {bn}> acc = 7;
-    for (int k : range(first, K, {bk}))
-        acc = dot(A[m +: {bm}, k +: {bk}], B[k +: {bk}, n +: {bn}], acc);
-    C[m +: {bm}, n +: {bn}] = acc;
-}}
-"""
+def pairs(ta, tb, bm, bn, bk):
+    return product_kernel(f"const {ta} A[M, K], const {tb} B[K, N], i32 C[M, N], int first", block=(bm, bn, bk), acc="i32", first="7", over=f"first, K, {bk}")
+
 
 for ta, tb, (m, n, k), (bm, bn, bk), first in (
         ("i8", "i8", (37, 53, 71), (16, 32, 16), 0), ("u8", "u8", (37, 53, 71), (16, 32, 16), 1), ("i8", "u8", (20, 70, 1201), (32, 64, 32), 3),
         ("u8", "i8", (20, 70, 1201), (32, 64, 32), -5), ("i8", "i8", (11, 40, 33), (16, 40, 3), 0), ("i8", "u8", (11, 40, 33), (16, 48, 2), 1),
         ("i8", "i8", (7, 1, 50), (8, 1, 8), 0), ("u8", "i8", (7, 3, 50), (8, 2, 8), 0), ("i8", "i8", (7, 9, 50), (8, 4, 6), 1),
         ("i8", "u8", (1, 1, 1), (4, 16, 4), 0), ("i8", "i8", (3, 5, 0), (4, 16, 4), 0), ("u8", "u8", (70, 9, 640), (64, 8, 64), 0)):
-    row(f"products_pairs_{ta}_{tb}_{m}x{n}x{k}_by_{bm}x{bn}x{bk}", PAIRS.format(ta=ta, tb=tb, bm=bm, bn=bn, bk=bk),
+    row(f"products_pairs_{ta}_{tb}_{m}x{n}x{k}_by_{bm}x{bn}x{bk}", pairs(ta, tb, bm, bn, bk),
         {"A": random_bits(ta, 40, m, k), "B": random_bits(tb, 41, k, n), "C": poison("i32", m, n), "first": first},
         lambda a: {"C": exact(7 + big(a["A"])[:, max(0, a["first"]):] @ big(a["B"])[max(0, a["first"]):])})
 
-row("products_pairs_of_the_least", PAIRS.format(ta="i8", tb="i8", bm=16, bn=16, bk=16),
+row("products_pairs_of_the_least", pairs("i8", "i8", 16, 16, 16),
     {"A": Arr("i8", np.full((20, 300), -128, np.int8)), "B": Arr("i8", np.full((300, 20), -128, np.int8)), "C": poison("i32", 20, 20), "first": 0},
     lambda a: {"C": exact(np.full((20, 20), 7 + 300 * 128 * 128))})
 
@@ -383,25 +260,13 @@ kernel k(const i8 A[M, K], const i4 Q[K, N], const i8 shift[N], const i8 last[M,
 
 # Operands of which columns lie in memory without gaps: by trans, or as a view says. They are packed by blocks that are turned in
 # registers where the extents suit, else one by one.
-TURNED = """
-kernel k(const {ta} A[{am}], const {tb} B[{bm_}], {acc} C[M, N])
-    grid(cdiv(M, {bm}), cdiv(N, {bn}))
-{{
-    int m = pid(0) * {bm};
-    int n = pid(1) * {bn};
-    tile<{acc}, {bm}, {bn}> acc = 0;
-    for (int k : range({first}, K, {bk}))
-        acc = dot({a}, {b}, acc);
-    C[m +: {bm}, n +: {bn}] = acc;
-}}
-"""
 WAYS = {"plain": ("{x}, {y}", "{v}[{i}, {j}]", lambda s: s), "trans": ("{y}, {x}", "trans({v}[{j}, {i}])", lambda s: np.ascontiguousarray(s.T)),
         "columns": ("{x} : 1, {y} : ld{v}", "{v}[{i}, {j}]", np.asfortranarray),
         "twice": ("{y} : 1, {x} : ld{v}", "trans({v}[{j}, {i}])", lambda s: np.asfortranarray(s.T)),
         "any": ("{x} : s{v}, {y} : t{v}", "{v}[{i}, {j}]", np.asfortranarray)}
 
 
-def turned(name, way_a, way_b, ta, tb, acc, shape, block, first=0, cast=None):
+def turned(name, way_a, way_b, ta, tb, acc, shape, block, first=0, cast=None, options=()):
     (m, n, k), (bm, bn, bk) = shape, block
     (pa, ea, fa), (pb, eb, fb) = WAYS[way_a], WAYS[way_b]
     a = ea.format(v="A", i=f"m +: {bm}", j=f"k +: {bk}")
@@ -409,11 +274,12 @@ def turned(name, way_a, way_b, ta, tb, acc, shape, block, first=0, cast=None):
     if cast:
         b = b.replace("trans(", f"trans(({cast})") if "trans" in b else f"({cast}){b}"
     A, B = few(ta, 50, m, k), few(tb, 51, k, n)
-    source = TURNED.format(ta=ta, tb=tb, acc=acc, am=pa.format(x="M", y="K", v="A"), bm_=pb.format(x="K", y="N", v="B"), a=a, b=b, bm=bm, bn=bn, bk=bk, first=first)
+    of = f"const {ta} A[{pa.format(x='M', y='K', v='A')}], const {tb} B[{pb.format(x='K', y='N', v='B')}], {acc} C[M, N]"
+    source = product_kernel(of, a, b, block=block, acc=acc, over=f"{first}, K, {bk}")
     start = max(0, first)
     want = big(wide(A))[:, start:] @ big(wide(B))[start:]
     row(f"products_turned_{name}", source, {"A": Arr(ta, fa(A.store)), "B": Arr(tb, fb(B.store)), "C": poison(acc, m, n)},
-        lambda v: {"C": exact(want)}, big=m * n * k > 1 << 22)
+        lambda v: {"C": exact(want)}, options=options, big=m * n * k > 1 << 22)
 
 
 for t, acc in (("f32", "f32"), ("f64", "f64"), ("f16", "f32"), ("bf16", "f32"), ("f8e4m3", "f32"), ("f8e5m2", "f32"), ("i8", "i32"), ("u8", "i32")):
@@ -432,6 +298,14 @@ turned("twice", "twice", "twice", "f32", "f32", "f32", (37, 53, 70), (16, 32, 16
 turned("any_strides", "any", "any", "f32", "f32", "f32", (37, 53, 70), (16, 32, 16))
 turned("any_strides_i8", "any", "any", "i8", "i8", "i32", (37, 53, 70), (16, 32, 16))
 turned("widened_columns", "columns", "columns", "f32", "bf16", "f32", (37, 53, 70), (16, 32, 16), cast="f32")
+for i, block in enumerate(((16, 32, 16), (64, 8, 8), (12, 20, 6), (8, 4, 1))):
+    turned(f"checked_{i}", "plain", "trans", "f32", "f32", "f32", (37, 53, 70), block, options=["--check"])
+    turned(f"both_checked_{i}", "trans", "columns", "f32", "f32", "f32", (37, 53, 70), block, options=["--check"])
+
+row("products_turned_and_scaled", product_kernel("const f32 A[M, K], const f32 B[N, K], const f32 scale[K], f32 C[M, N]", "A[m +: 16, k +: 16] * row(scale[k +: 16])",
+                                                 "trans(B[n +: 32, k +: 16])"),
+    {"A": few("f32", 63, 21, 50), "B": few("f32", 64, 40, 50), "scale": few("f32", 65, 50), "C": poison("f32", 21, 40)},
+    lambda a: {"C": exact(big(a["A"]) * big(a["scale"]) @ big(a["B"]).T)})
 
 row("products_turned_keys_of_heads", """
 kernel k(const f32 Q[H, M, D], const f32 K[G, N, D], f32 S[H, M, N])
@@ -449,7 +323,7 @@ kernel k(const f32 Q[H, M, D], const f32 K[G, N, D], f32 S[H, M, N])
     lambda a: {"S": exact(np.stack([big(a["Q"])[i] @ big(a["K"])[i // 2].T for i in range(5)]))})
 
 # What is outside is 0, and infinity times 0 is seen; B has another k than A; B is written before; the loop's k does not tell B's rows.
-row("products_turned_infinity", TURNED.format(ta="f32", tb="f32", acc="f32", am="M, K", bm_="N, L", a="A[m +: 16, k +: 16]", b="trans(B[n +: 32, k +: 16])", bm=16, bn=32, bk=16, first=0),
+row("products_turned_infinity", product_kernel("const f32 A[M, K], const f32 B[N, L], f32 C[M, N]", b="trans(B[n +: 32, k +: 16])"),
     {"A": few("f32", 54, 21, 40), "B": with_some(few("f32", 55, 50, 45), np.inf, (3, 5), (49, 39), (7, 43)), "C": poison("f32", 21, 50)},
     lambda a: {"C": exact(longer_by_rows(a))})
 
@@ -461,18 +335,9 @@ def longer_by_rows(a):
         return rows @ big(a["B"]).T
 
 
-row("products_turned_by_table", """
-kernel k(const f32 A[M, K], const f32 B[N, L], const i32 page[P, T], f32 C[M, N])
-    grid(cdiv(M, 16), cdiv(N, 32))
-{
-    int m = pid(0) * 16;
-    int n = pid(1) * 32;
-    tile<f32, 16, 32> acc = 0;
-    for (int k : range(0, K, 16))
-        acc = dot(A[m +: 16, k +: 16], trans(B[n +: 32, page[pid(0), k / 16] * 16 +: 16]), acc);
-    C[m +: 16, n +: 32] = acc;
-}
-""", {"A": few("f32", 56, 48, 64), "B": Arr("f32", np.ascontiguousarray(few("f32", 57, 128, 40).store.T)), "C": poison("f32", 48, 40),
+row("products_turned_by_table", product_kernel("const f32 A[M, K], const f32 B[N, L], const i32 page[P, T], f32 C[M, N]",
+                                               b="trans(B[n +: 32, page[pid(0), k / 16] * 16 +: 16])"),
+    {"A": few("f32", 56, 48, 64), "B": Arr("f32", np.ascontiguousarray(few("f32", 57, 128, 40).store.T)), "C": poison("f32", 48, 40),
       "page": Arr("i32", np.array([[0, 3, 1, 2], [0, 7, 5, 6], [0, 1, 2, 3]], np.int32))}, lambda a: {"C": exact(by_table(dict(a, B=a["B"].T)))})
 
 row("products_turned_b_is_written", """

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The conformance suite: every row of rows_*.py on every device of this machine, against NumPy.
 
-    run.py [--build DIR] [--devices cpu,ref,emu] [--every N] [--emu-every N] [-k SUBSTRING] [-v] [--keep DIR] [--small]
+    run.py [--build DIR] [--devices cpu,ref,emu] [--every N] [--emu-every N] [-k SUBSTRINGS] [-v] [--keep DIR] [--small]
            [--list] [--jobs N] [--json FILE] [--budget SECONDS]
 
 A row is a kernel, its arguments and what NumPy says (see rows.py). On each device `tilec run` is called with .npy files;
@@ -269,7 +269,7 @@ def parse():
     ap.add_argument("--devices", default="cpu,ref,emu")
     ap.add_argument("--every", type=int, default=1, help="one row in so many")
     ap.add_argument("--emu-every", type=int, default=1, help="`emu` for one row in so many")
-    ap.add_argument("-k", default="", help="only rows whose name contains this")
+    ap.add_argument("-k", default="", help="only rows whose name contains this, or one of these, with commas between them")
     ap.add_argument("-v", action="store_true")
     ap.add_argument("--keep")
     ap.add_argument("--small", action="store_true", help="leave out big rows (for sanitizer builds)")
@@ -288,7 +288,7 @@ def main():
     cx = parse()
     for path in sorted(glob.glob(os.path.join(here, "rows_*.py"))):
         importlib.import_module(os.path.basename(path)[:-3])
-    chosen = [r for r in ROWS if cx.k in r.name and not (cx.small and r.big)][:: cx.every]
+    chosen = [r for r in ROWS if any(k in r.name for k in cx.k.split(",")) and not (cx.small and r.big)][:: cx.every]
     if cx.list:
         print("\n".join(r.name for r in chosen))
         return 0

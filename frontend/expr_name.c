@@ -1,0 +1,158 @@
+/* Names in expressions, and what is after a dot: variables, items of modules, built-in functions,
+ * facts of the target, fields. */
+#include "frontend/advice.h"
+#include "frontend/expr.h"
+#include <string.h>
+
+static TlVal target_fact(TlSema *s, TlName name, TlLoc loc)
+{
+    TL_ASSERT(name, "a fact without a name");
+    const char *text = !strcmp(name, "kind")   ? s->options->target_kind
+                       : !strcmp(name, "arch") ? s->options->target_arch
+                                               : NULL;
+    if (text)
+        return (TlVal){.kind = TL_VAL_STRING, .dtype = TL_DTYPE_COUNT, .u.string = text};
+    if (strcmp(name, "kind") && strcmp(name, "arch"))
+        tl_err(s, loc, TL_E0203, "target", name);
+    return tl_unknown(TL_DTYPE_COUNT);
+}
+
+static TlVal const_value(TlSema *s, TlDef *def, TlLoc loc)
+{
+    if (def->state == TL_BUSY) {
+        tl_err(s, loc, TL_E0409, def->item->name);
+        return tl_bad();
+    }
+    if (def->state == TL_DONE)
+        return def->value;
+    def->state = TL_BUSY;
+    TlFrame top = {.mod = def->mod}, *frame = s->frame;
+    TlWorld world = tl_world_enter(s);
+    s->frame = &top;
+    TlVal v = def->item->value ? tl_eval_value(s, def->item->value)
+                               : tl_bad(); /* none after a syntax error */
+    if (!tl_is_bad(&v)) {
+        TlTy ty = def->item->type ? tl_type_resolve(s, def->item->type) : tl_ty_kind(TL_TY_AUTO);
+        v = tl_convert(s, &v, &ty, def->item->value->loc);
+        if (v.kind != TL_VAL_CONST && !tl_is_bad(&v)) {
+            tl_err(s, def->item->value->loc, TL_E0406,
+                   tl_format(s->arena, "the value of '%s'", def->item->name));
+            v = tl_bad();
+        }
+    }
+    tl_world_leave(s, world);
+    s->frame = frame;
+    def->value = v;
+    def->state = TL_DONE;
+    return v;
+}
+
+static TlVal def_value(TlSema *s, TlDef *def, TlLoc loc)
+{
+    switch (def->item->kind) {
+    case TL_IT_CONST: return const_value(s, def, loc);
+    case TL_IT_FUNCTION: return (TlVal){.kind = TL_VAL_FN, .def = def, .dtype = TL_DTYPE_COUNT};
+    case TL_IT_STRUCT: {
+        TlTy *ty = TL_NEW(s->arena, TlTy);
+        *ty = tl_struct_ty(s, def);
+        return tl_val_type(ty);
+    }
+    case TL_IT_IMPORT: {
+        TlMod *m = def->import;
+        return m ? (TlVal){.kind = TL_VAL_MODULE, .dtype = TL_DTYPE_COUNT, .u.module = m}
+                 : tl_bad();
+    }
+    case TL_IT_KERNEL:
+        tl_err(s, loc, TL_E0211, tl_format(s->arena, "the kernel '%s'", def->item->name));
+        return tl_bad();
+    case TL_IT_ASSERT: break;
+    }
+    return tl_bad();
+}
+
+/* Reports an undeclared name; member: the name after its dot, or NULL. */
+static TlVal unknown_name(TlSema *s, const TlExpr *e, TlName member)
+{
+    TlName name = e->u.name;
+    if (s->frame->mod->unit->incomplete || (s->frame->def && s->frame->def->item->broken))
+        return tl_bad();
+    TlDiag *row = tl_err(s, e->loc, TL_E0201, name);
+    bool few = s->ctx->diags.errors < 10 * TL_DIAG_MAX; /* the search is long */
+    if (!row || !few)
+        return tl_bad();
+    const char *full = member ? tl_format(s->arena, "%s.%s", name, member) : name;
+    const char *advice = tl_advice(full, strlen(full), 'n');
+    if (!advice && member && tl_advice(name, strlen(name), 'n')) {
+        advice = tl_advice(member, strlen(member), 'n');
+        if (!advice && tl_builtin_find(member))
+            advice = tl_format(s->arena, "write %s(...): functions have no prefix here", member);
+        if (!advice)
+            advice = tl_advice_of_library(s->arena, member);
+    }
+    if (!advice)
+        advice = tl_advice(name, strlen(name), 'n');
+    if (!advice)
+        advice = tl_advice_of_library(s->arena, name);
+    const char *near = advice ? NULL : tl_near_name(s, name);
+    if (advice)
+        row->label = advice;
+    if (near) {
+        tl_label(s, row, "did you mean '%s'?", near);
+        row->fixit = near;
+    }
+    return tl_bad();
+}
+
+TlVal tl_eval_name(TlSema *s, const TlExpr *e, TlName member)
+{
+    TL_ASSERT(e->kind == TL_EX_NAME && e->u.name, "expression kind %d is no name", (int)e->kind);
+    TlName name = e->u.name;
+    const TlVar *v = tl_var_find(s, name);
+    if (v)
+        return v->val.kind == TL_VAL_UNSET ? tl_unknown(TL_DTYPE_COUNT) : v->val;
+    TlDef *def = tl_mod_find(s->frame->mod, name);
+    if (def)
+        return def_value(s, def, e->loc);
+    const TlBuiltin *b = tl_builtin_find(name);
+    if (b)
+        return (TlVal){.kind = TL_VAL_BUILTIN, .dtype = TL_DTYPE_COUNT, .u.builtin = b};
+    if (!strcmp(name, "fast") || !strcmp(name, "target") || !strcmp(name, "device"))
+        return (TlVal){.kind = TL_VAL_SPACE, .dtype = TL_DTYPE_COUNT, .u.string = name};
+    return unknown_name(s, e, member);
+}
+
+TlVal tl_eval_member(TlSema *s, const TlVal *v, TlName name, TlLoc loc)
+{
+    if (v->kind == TL_VAL_MODULE) {
+        const TlMod *m = v->u.module;
+        TlDef *def = tl_mod_find(m, name);
+        if (def && def->item->kind != TL_IT_IMPORT)
+            return def_value(s, def, loc);
+        if (!m->unit->incomplete)
+            tl_err(s, loc, TL_E0203, m->path, name);
+        return tl_bad();
+    }
+    if (v->kind == TL_VAL_SPACE) {
+        if (!strcmp(v->u.string, "target"))
+            return target_fact(s, name, loc);
+        const TlBuiltin *b = !strcmp(v->u.string, "fast") ? tl_builtin_find(name) : NULL;
+        if (b)
+            return (TlVal){
+                .kind = TL_VAL_BUILTIN, .dtype = TL_DTYPE_COUNT, .fast = true, .u.builtin = b};
+        tl_err(s, loc, TL_E0203, v->u.string, name);
+        return tl_bad();
+    }
+    if (v->kind == TL_VAL_STRUCT) {
+        const TlItem *item = v->def->item;
+        for (uint32_t i = 0; i < v->n; i++)
+            if (item->fields.data[i].name == name)
+                return v->items[i];
+    }
+    if (tl_is_bad(v))
+        return *v;
+    TlDiag *row = tl_err(s, loc, TL_E0210, tl_val_str(s, v), name);
+    const char *advice = tl_advice(name, strlen(name), 'm');
+    if (advice)
+        tl_label(s, row, "%s", advice);
+    return tl_bad();
+}
