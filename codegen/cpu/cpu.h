@@ -25,12 +25,16 @@ typedef struct TlCpuBuffer {
 } TlCpuBuffer;
 /* A loop over the sums of a product (cpu_matmul.c). */
 enum { TL_CPU_TAG_BYTES = 64 };
+enum { TL_CPU_NEST = 4 };
 typedef struct TlCpuProduct {
     TlOp *loop, *dot;
+    TlOp *around[TL_CPU_NEST]; /* inner first: loops that pass the sum on, and in which B changes */
+    int naround;
     TlDtype dtype;        /* of the sums, and of packed elements */
     int per;              /* elements along k of a packed one: 2 are a pair of i16 in an i32 */
     int64_t trips, depth; /* of a chunk: trips of the loop, packed elements along k */
     TlOp *a_load;         /* A is read where it lies; NULL: it is packed */
+    bool a_may_end;       /* it is packed where it ends before the rows that are seen */
     TlOp *b_load;         /* packed chunks of B stay in scratch memory; NULL: they do not */
     TlOp *store;          /* says which rows and columns are seen; NULL: all */
     uint32_t slots;       /* packed chunks of B that there is room for */

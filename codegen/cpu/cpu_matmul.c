@@ -15,8 +15,9 @@
  * - A worker's next program often needs the same B, as pid(0) moves first. Where B is a load of
  *   constant memory whose rows are the loop's k, packed chunks stay in scratch memory, each with a
  *   tag that says what it is.
- * - A is read where it lies when it is a load of such elements as are summed, contiguous along k;
- *   else it is packed by rows.
+ *   Loops around that pass the sum on, as over the taps of a filter, count chunks, too.
+ * - A is read where it lies when it is a load of such elements as are summed, contiguous along k,
+ *   and the rows that are computed are inside of it; else it is packed by rows.
  * - Rows and columns of acc that the program stores nowhere, as they are beyond the end of what it
  *   stores to, are not computed.
  *
@@ -497,7 +498,7 @@ static LLVMValueRef differs(TlCpuGen *g, const Tag *t, LLVMValueRef kept)
 typedef struct Chunk {
     Multiply x;
     const TlCpuProduct *p;
-    LLVMValueRef lo, by;           /* of the loop over k */
+    LLVMValueRef lo, by, n;        /* of the loop over k */
     LLVMValueRef first, trips;     /* the chunk's first trip, how many it has */
     const TlCpuAccess *a, *b;      /* of the first trip: direct A, kept B */
 } Chunk;
@@ -515,6 +516,30 @@ static void pack_trips(Chunk *c, bool is_b)
     tl_cpu_range_end(g, &l, 1, NULL);
 }
 
+/* Which chunk it is, of those of all trips of the loops around. */
+static LLVMValueRef number_of(Chunk *c)
+{
+    TlCpuGen *g = c->x.g;
+    const TlCpuProduct *p = c->p;
+    LLVMValueRef trips = tl_gen_int(&g->gen, p->trips), n = NULL;
+    for (int i = p->naround - 1; i >= 0; i--) {
+        TlOp *loop = p->around[i];
+        const TlValue *k = loop->regions[0]->args[0];
+        LLVMValueRef bound[3];
+        for (uint32_t j = 0; j < 3; j++) bound[j] = tl_gen_scalar(&g->gen, tl_in(loop, j));
+        LLVMValueRef all = tl_gen_trip_count(&g->gen, loop, bound[0], bound[1], bound[2]);
+        LLVMValueRef lo = tl_gen_to_i64(&g->gen, k, bound[0]),
+                     step = tl_gen_to_i64(&g->gen, k, bound[2]),
+                     at = tl_gen_to_i64(&g->gen, k, g->scalar[k->id]);
+        LLVMValueRef trip = LLVMBuildSDiv(g->b, LLVMBuildSub(g->b, at, lo, ""), step, "");
+        n = n ? add(g, LLVMBuildMul(g->b, n, all, ""), trip) : trip;
+    }
+    LLVMValueRef first = LLVMBuildUDiv(g->b, c->first, trips, "");
+    LLVMValueRef chunks = LLVMBuildUDiv(
+        g->b, add(g, c->n, tl_gen_int(&g->gen, p->trips - 1)), trips, "");
+    return n ? add(g, LLVMBuildMul(g->b, n, chunks, ""), first) : first;
+}
+
 static void provide_b(Chunk *c)
 {
     TlCpuGen *g = c->x.g;
@@ -525,8 +550,8 @@ static void provide_b(Chunk *c)
         pack_trips(c, true);
         return;
     }
-    LLVMValueRef n = LLVMBuildUDiv(g->b, c->first, tl_gen_int(&g->gen, p->trips), "");
-    LLVMValueRef slot = least(g, n, tl_gen_int(&g->gen, (int64_t)p->slots - 1));
+    LLVMValueRef n = number_of(c), last = tl_gen_int(&g->gen, (int64_t)p->slots - 1);
+    LLVMValueRef slot = tl_gen_pick(&g->gen, LLVMIntULT, n, last, n, last);
     c->x.b = tl_cpu_opaque(g, at(&c->x, buffer, times(g, slot, p->depth * c->x.acc_row)));
     LLVMValueRef i = add(g, times(g, slot, TAG_BYTES), tl_gen_int(&g->gen, (int64_t)p->tags));
     LLVMValueRef kept = LLVMBuildInBoundsGEP2(g->b, g->i8, g->scratch, &i, 1, "");
@@ -562,16 +587,45 @@ static void point_at_a(Chunk *c)
     c->x.count = inside;
 }
 
+/* Are the rows of A that are computed inside of it? */
+static LLVMValueRef rows_are_inside(Chunk *c)
+{
+    TlCpuGen *g = c->x.g;
+    TlPlace place = c->a->place;
+    int row = tl_cpu_slice_of(&place, 0);
+    LLVMValueRef zero = tl_gen_int(&g->gen, 0);
+    LLVMValueRef from = add(g, c->a->start[row], c->x.from), to = add(g, c->a->start[row], c->x.to);
+    LLVMValueRef low = LLVMBuildICmp(g->b, LLVMIntSGE, from, zero, ""),
+                 high = LLVMBuildICmp(g->b, LLVMIntSLE, to, c->a->view->extent[row], "");
+    LLVMValueRef inside = LLVMBuildAnd(g->b, low, high, "");
+    return c->a->ok ? LLVMBuildAnd(g->b, inside, c->a->ok, "") : inside;
+}
+
 static void provide_a(Chunk *c)
 {
     TlCpuGen *g = c->x.g;
-    if (c->a) {
-        point_at_a(c);
+    LLVMValueRef packed = NULL, row = tl_gen_int(&g->gen, c->p->depth);
+    if (c->p->a_bytes)
+        packed = tl_cpu_home_ptr(g, c->p->a);
+    if (!c->a) {
+        c->x.a = packed;
+        c->x.a_row = row;
+        pack_trips(c, false);
         return;
     }
-    c->x.a = tl_cpu_home_ptr(g, c->p->a);
-    c->x.a_row = tl_gen_int(&g->gen, c->p->depth);
+    point_at_a(c);
+    if (!c->p->a_may_end)
+        return;
+    LLVMValueRef direct = rows_are_inside(c), a = c->x.a, a_row = c->x.a_row;
+    LLVMBasicBlockRef pack = tl_gen_block(&g->gen, "pack"), join = tl_gen_block(&g->gen, "packed");
+    LLVMBuildCondBr(g->b, direct, join, pack);
+    LLVMPositionBuilderAtEnd(g->b, pack);
+    c->x.a = packed;
     pack_trips(c, false);
+    LLVMBuildBr(g->b, join);
+    LLVMPositionBuilderAtEnd(g->b, join);
+    c->x.a = tl_cpu_opaque(g, LLVMBuildSelect(g->b, direct, a, packed, ""));
+    c->x.a_row = LLVMBuildSelect(g->b, direct, a_row, row, "");
 }
 
 /* The part of a tile's axis that is inside of what is stored to: from, to. */
@@ -612,7 +666,7 @@ void tl_cpu_lower_product(TlCpuGen *g, const TlCpuProduct *p, LLVMValueRef lo, L
 {
     const TlType *type = p->dot->out[0]->type;
     TlCpuForm f = tl_cpu_form(type);
-    Chunk c = {.p = p, .lo = lo, .by = by};
+    Chunk c = {.p = p, .lo = lo, .by = by, .n = n};
     c.x = (Multiply){.g = g, .dtype = p->dtype, .per = p->per, .depth = p->depth};
     TlType sum = {.kind = TL_TILE, .dtype = p->dtype};
     TlType part = {.kind = TL_TILE, .dtype = part_dtype(&c.x)};

@@ -115,6 +115,19 @@ TlOp *tl_cpu_only_dot(const TlFn *fn, const TlCpuPlan *plan, const TlOp *loop)
     return dot;
 }
 
+/* The loop around `loop` that does no more with the sum than to pass it on: its trips begin with
+ * what they carry and yield what comes out. *out: its result. NULL: there is none. */
+static TlOp *passes_on(const TlOp *loop, int result, int *out)
+{
+    TlOp *outer = loop->block->parent;
+    const TlValue *end = loop->out[result], *begin = tl_in(loop, 3 + (uint32_t)result);
+    if (!outer || outer->opcode != TL_OP_FOR || !end->uses || end->uses->next ||
+        end->uses->user != outer->regions[0]->last || !begin->uses || begin->uses->next)
+        return NULL;
+    *out = (int)(end->uses - end->uses->user->in);
+    return begin == outer->regions[0]->args[1 + *out] ? outer : NULL;
+}
+
 static bool same_extent(const TlFn *fn, const TlPlace *p, int i, const TlPlace *q, int j)
 {
     const TlDim *x = tl_axis_param_extent(fn, p->base, (uint32_t)i);
@@ -173,7 +186,10 @@ static bool is_before(const TlValue *v, const TlOp *loop)
 /* The stores' slices must begin at values that are there before the loop. */
 static TlOp *find_store(const TlFn *fn, TlOp *loop)
 {
-    TlOp *store = store_over(fn, loop->out[0], NULL, 0);
+    int result = 0, next;
+    TlOp *last = loop;
+    for (TlOp *outer; (outer = passes_on(last, result, &next)) != NULL; result = next) last = outer;
+    TlOp *store = store_over(fn, last->out[result], NULL, 0);
     if (!store)
         return NULL;
     TlPlace p = tl_op_place(store);
@@ -208,20 +224,36 @@ static bool scalars_agree(const TlFn *fn, const TlPlace *a, const TlPlace *c)
     return true;
 }
 
-/* A load of A that can be read where it lies: rows that are computed are inside, and where k is
- * outside of A it is outside of B. */
-static TlOp *find_direct(const TlFn *fn, const TlCpuProduct *p)
+/* Do all indices but the one along k stay the same during the loop? */
+static bool moves_along_k(const TlPlace *p, int along, const TlOp *loop)
+{
+    for (uint32_t i = 0; i < p->naxes; i++)
+        if ((int)i != along && !tl_is_invariant(p->index[i].value, loop))
+            return false;
+    return true;
+}
+
+/* Sets p->a_load to a load of A that can be read where it lies: where k is outside of A it is
+ * outside of B. That rows which are computed are inside is known, or is looked at in the run. */
+static void find_direct(const TlFn *fn, TlCpuProduct *p)
 {
     bool a_turned, b_turned;
     TlOp *a = tl_cpu_load_under(tl_in(p->dot, 0), &a_turned);
     TlOp *b = tl_cpu_load_under(tl_in(p->dot, 1), &b_turned);
-    if (!a || a->out[0] != tl_in(p->dot, 0) || a->out[0]->type->dtype != p->dtype || !b ||
-        !p->store)
-        return NULL;
-    TlPlace pa = tl_op_place(a), pb = tl_op_place(b), pc = tl_op_place(p->store);
-    bool fine = same_slice(fn, &pa, 0, &pc, 0) && same_slice(fn, &pa, 1, &pb, b_turned ? 1 : 0) &&
-                follows_loop(&pa, 1, p->loop) && scalars_agree(fn, &pa, &pc);
-    return fine && is_dense(fn, &pa, tl_cpu_slice_of(&pa, 1)) ? a : NULL;
+    if (!a || a->out[0] != tl_in(p->dot, 0) || a->out[0]->type->dtype != p->dtype || !b)
+        return;
+    TlPlace pa = tl_op_place(a), pb = tl_op_place(b);
+    int along = tl_cpu_slice_of(&pa, 1);
+    if (tl_cpu_slice_of(&pa, 0) < 0 || !same_slice(fn, &pa, 1, &pb, b_turned ? 1 : 0) ||
+        !follows_loop(&pa, 1, p->loop) || !is_dense(fn, &pa, along) ||
+        !moves_along_k(&pa, along, p->loop))
+        return;
+    p->a_load = a;
+    p->a_may_end = true;
+    if (p->store) {
+        TlPlace pc = tl_op_place(p->store);
+        p->a_may_end = !same_slice(fn, &pa, 0, &pc, 0) || !scalars_agree(fn, &pa, &pc);
+    }
 }
 
 /* A load of B whose packed chunks may stay: the address and the starts of the slices in a chunk's
@@ -238,12 +270,26 @@ static TlOp *find_kept(const TlCpuProduct *p)
     int along = tl_cpu_slice_of(&b, turned ? 1 : 0);
     if (along < 0 || tl_cpu_slice_of(&b, turned ? 0 : 1) < 0)
         return NULL;
-    for (uint32_t i = 0; i < b.naxes; i++) {
-        const TlValue *v = b.index[i].value;
-        if ((int)i == along ? v != p->loop->regions[0]->args[0] : !tl_is_invariant(v, p->loop))
-            return NULL;
+    bool follows = b.index[along].value == p->loop->regions[0]->args[0];
+    return follows && moves_along_k(&b, along, p->loop) ? load : NULL;
+}
+
+/* The loops around in which the sum goes on and B becomes another: each of their trips has chunks
+ * of its own. */
+static void find_around(TlCpuProduct *p)
+{
+    int result = 0, next;
+    TlOp *outer = p->loop;
+    TlPlace b = tl_op_place(p->b_load);
+    while (p->naround < TL_CPU_NEST && (outer = passes_on(outer, result, &next)) != NULL) {
+        bool same = true;
+        for (uint32_t i = 0; i < b.naxes; i++)
+            same &= b.index[i].value == p->loop->regions[0]->args[0] ||
+                    tl_is_invariant(b.index[i].value, outer);
+        if (!same)
+            p->around[p->naround++] = outer;
+        result = next;
     }
-    return load;
 }
 
 /* How many elements along k are one packed element: two i8, as i16, where the CPU sums such
@@ -272,9 +318,12 @@ TlCpuProduct *tl_cpu_product(const TlFn *fn, const TlCpuPlan *plan, TlOp *loop, 
     p->trips = k < DEPTH ? DEPTH / k : 1;
     p->depth = p->trips * k;
     p->store = find_store(fn, loop);
-    p->a_load = find_direct(fn, p);
+    find_direct(fn, p);
     p->b_load = find_kept(p);
-    p->a_bytes = p->a_load ? 0 : (uint64_t)(tl_in(dot, 0)->type->shape[0] * p->depth * bytes);
+    if (p->b_load)
+        find_around(p);
+    if (!p->a_load || p->a_may_end)
+        p->a_bytes = (uint64_t)(tl_in(dot, 0)->type->shape[0] * p->depth * bytes);
     p->b_bytes = (uint64_t)(p->depth * tl_cpu_form(dot->out[0]->type).padded[1] * bytes);
     uint64_t slots = p->b_load ? KEPT_BYTES / p->b_bytes : 1;
     p->slots = slots > MAX_SLOTS ? MAX_SLOTS : slots ? (uint32_t)slots : 1;

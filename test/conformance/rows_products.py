@@ -386,3 +386,54 @@ def turned_thrice(a):
     q = np.zeros((13, 16))
     q[:, :10] = big(a["Q"]).T
     return sum(q @ b[:, 16 * k:16 * k + 16].T for k in range(3))
+
+
+# Loops around that pass the sum on: the rows of A and the chunks of B change with them.
+def convolution(loops, at_row, at_column, tap, more="", seen="y[i, j +: 16, o +: 32] = acc;"):
+    nest = "".join("    " * depth + f"    for (int {name} : range({over}))\n" for depth, (name, over) in enumerate(loops))
+    return f"""
+kernel k(const f32 x[P, Q, I], const f32 w[T, I, O], f32 y[H, W, O]{more})
+    grid(cdiv(W, 16), H, cdiv(O, 32))
+{{
+    int j = pid(0) * 16;
+    int i = pid(1);
+    int o = pid(2) * 32;
+    tile<f32, 16, 32> acc = 1;
+{nest}        for (int c : range(0, I, 16))
+            acc = dot(x[i + {at_row}, j + {at_column} +: 16, c +: 16], w[{tap}, c +: 16, o +: 32], acc);
+    {seen}
+}}
+"""
+
+
+def convolved(a, taps, columns):
+    """taps: (row, column, tap); rows and columns of x outside are zeros."""
+    x, w = big(a["x"]), big(a["w"])
+    p, q, _ = x.shape
+    y = np.ones((a["y"].shape[0], columns, w.shape[2]))
+    with np.errstate(all="ignore"):
+        for i in range(y.shape[0]):
+            for dy, dx, t in taps:
+                rows = np.array([x[i + dy, j + dx] if 0 <= i + dy < p and 0 <= j + dx < q else 0 * x[0, 0] for j in range(columns)])
+                y[i] += rows @ w[t]
+    return y
+
+
+NINE = [(t // 3, t % 3, t) for t in range(9)]
+OWN_BORDER = (5, 39, 40), [("t", "0, 9")], "t / 3", "t % 3", "t", NINE
+NO_BORDER = (3, 37, 40), [("t", "0, 9")], "t / 3 - 1", "t % 3 - 1", "t", [(r - 1, c - 1, t) for r, c, t in NINE]
+TWO_LOOPS = (3, 37, 300), [("u", "0, 3"), ("v", "2, -1, -1")], "u - 1", "v - 1", "u * 3 + v", [(r - 1, c - 1, t) for r, c, t in NINE]
+ONE_FILTER = (4, 40, 33), [("t", "0, 4")], "t % 2", "t", "2", [(t % 2, t, 2) for t in range(4)]
+MANY = (3, 60, 20), [("t", "0, 70, 2")], "0", "t % 5", "t", [(0, t % 5, t) for t in range(0, 70, 2)]
+for what, ((p, q, depth), loops, at_row, at_column, tap, taps) in (
+        ("own_border", OWN_BORDER), ("no_border", NO_BORDER), ("two_loops", TWO_LOOPS), ("one_filter", ONE_FILTER), ("many_taps", MANY)):
+    row(f"products_around_{what}", convolution(loops, at_row, at_column, tap),
+        {"x": few("f32", 60, p, q, depth), "w": few("f32", 61, 70, depth, 45), "y": poison("f32", 3, 37, 45)},
+        lambda a, taps=taps: {"y": exact(convolved(a, taps, 37))})
+
+row("products_around_outside_is_seen", convolution(*NO_BORDER[1:5], ", f32 s[G, O]", """
+    y[i, j +: 16, o +: 32] = acc;
+    s[i * cdiv(W, 16) + pid(0), o +: 32] = sum(acc, axis = 0);
+"""),
+    {"x": few("f32", 62, 3, 37, 20), "w": with_some(few("f32", 63, 9, 20, 45), np.inf, (4, 3, 5)), "y": poison("f32", 3, 37, 45), "s": poison("f32", 9, 45)},
+    lambda a: (lambda y: {"y": exact(y[:, :37]), "s": exact(y.reshape(9, 16, 45).sum(axis=1))})(convolved(a, NO_BORDER[5], 48)))
