@@ -6,7 +6,8 @@
  *
  *   1. number     ops in program order; a region op spans the positions of its body
  *   2. cost       of recomputing a value from stable leaves (constants, iota, homes): cheap ones
- *                 are virtual everywhere, though in a loop around their uses they must be cheaper
+ *                 are virtual everywhere, though in a loop around their uses they must be cheaper,
+ *                 and what reads constant memory only where all uses are element for element
  *   3. decide     backwards over each block: virtual if all uses lead to one root in the same
  *                 block through elementwise ops, and, for loads, if nothing between the load and
  *                 the root may write what it reads. A transposition goes without a home where a
@@ -23,7 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "codegen/cpu/cpu.h"
+#include "codegen/cpu/cpu_matmul.h"
 #include "passes/analysis/facts.h"
 
 enum { CHEAP = 6, CHEAP_IN_LOOP = 3, COSTLY = 1000 };
@@ -35,6 +36,7 @@ typedef struct Placer {
     TlMap pos, end; /* op to position of itself, of the last op inside */
     uint32_t n;
     int *cost;      /* by value id */
+    bool *reads;    /* by value id: from memory, when it is computed again */
     TlOp **root;    /* by value id: of virtual values that are not cheap */
     uint32_t *last; /* by value id: position of the last read */
     uint32_t *stamp, stamps; /* by value id: values share operands, so each walk visits one once */
@@ -209,7 +211,23 @@ static bool can_be_virtual(const TlOp *op)
     }
 }
 
-static int op_cost(const TlOp *op)
+/* Reading constant memory again costs what reading a copy of it would, where elements lie side by
+ * side and need no conversion. */
+static bool may_read_again(const TlFn *fn, const TlOp *load)
+{
+    TlPlace p = tl_op_place(load);
+    TlCpuForm f = tl_cpu_form(load->out[0]->type);
+    if (!p.axes || p.mask || p.base->def || !reads_constant(fn, p.base) ||
+        tl_dtype_bytes(load->out[0]->type->dtype) < 4)
+        return false;
+    int lane = tl_cpu_slice_of(&p, f.lane);
+    for (uint32_t i = 0; i < p.naxes; i++)
+        if (p.axes[i].kind == TL_AXIS_TILE)
+            return false;
+    return lane >= 0 && tl_cpu_is_dense(fn, &p, lane);
+}
+
+static int op_cost(const TlFn *fn, const TlOp *op)
 {
     TL_ASSERT(op->nout > 0, "%s has no result", tl_op_info(op->opcode)->text);
     switch (op->opcode) {
@@ -220,7 +238,7 @@ static int op_cost(const TlOp *op)
     case TL_OP_TRANS:
     case TL_OP_CONVERT:
     case TL_OP_RESHAPE: return 0;
-    case TL_OP_LOAD: return COSTLY;
+    case TL_OP_LOAD: return may_read_again(fn, op) ? 1 : COSTLY;
     case TL_OP_INSIDE: return 3;
     case TL_OP_GATHER:
     case TL_OP_DIV:
@@ -239,13 +257,17 @@ static void find_costs(Placer *p, const TlBlock *block)
             find_costs(p, op->regions[r]);
         if (op->nout != 1 || !can_be_virtual(op))
             continue;
-        int cost = op_cost(op);
+        int cost = op_cost(p->fn, op);
+        bool reads = op->opcode == TL_OP_LOAD;
         for (uint32_t i = 0; i < op->nin; i++) {
             const TlType *t = tl_in(op, i)->type;
-            if (t->kind == TL_TILE && t->rank > 0)
-                cost += p->cost[tl_in(op, i)->id];
+            if (t->kind != TL_TILE || t->rank == 0)
+                continue;
+            cost += p->cost[tl_in(op, i)->id];
+            reads |= p->reads[tl_in(op, i)->id];
         }
         p->cost[op->out[0]->id] = cost < COSTLY ? cost : COSTLY;
+        p->reads[op->out[0]->id] = reads;
     }
 }
 
@@ -257,13 +279,6 @@ static bool is_read_in_loop(const TlValue *v)
             if (b->parent->opcode == TL_OP_FOR || b->parent->opcode == TL_OP_WHILE)
                 return true;
     return false;
-}
-
-static bool is_cheap(const Placer *p, const TlValue *v)
-{
-    if (!v->def || v->def->nout != 1 || !can_be_virtual(v->def) || p->cost[v->id] > CHEAP)
-        return false;
-    return p->cost[v->id] <= CHEAP_IN_LOOP || !is_read_in_loop(v);
 }
 
 /* ---- 3. decide ---- */
@@ -370,6 +385,29 @@ static bool use_needs_home(const Placer *p, const TlUse *use)
     if (tl_attr(op, TL_ATTR_AXES) && k >= 1 && k <= tl_attr(op, TL_ATTR_AXES)->n)
         return true; /* index tiles */
     return false;
+}
+
+/* Do all uses of v stand beside it and take it element for element? */
+static bool is_read_by_elements(const Placer *p, const TlValue *v)
+{
+    for (const TlUse *u = v->uses; u; u = u->next) {
+        TlOpcode o = u->user->opcode;
+        bool plain = o == TL_OP_CONVERT || o == TL_OP_REDUCE || o == TL_OP_STORE ||
+                     (tl_op_info(o)->flags & F_ELEM);
+        if (!plain || u->user->block != v->def->block || use_needs_home(p, u))
+            return false;
+    }
+    return true;
+}
+
+/* Is v computed at each use? */
+static bool is_cheap(const Placer *p, const TlValue *v)
+{
+    if (!v->def || v->def->nout != 1 || !can_be_virtual(v->def) || p->cost[v->id] > CHEAP)
+        return false;
+    if (p->reads[v->id] && !is_read_by_elements(p, v))
+        return false;
+    return p->cost[v->id] <= CHEAP_IN_LOOP || !is_read_in_loop(v);
 }
 
 static TlOp *root_of_use(Placer *p, const TlUse *use)
@@ -853,6 +891,7 @@ TlCpuPlan *tl_cpu_plan(const TlFn *fn, bool products, bool sums_pairs, TlArena *
     for (uint32_t i = 0; i < n; i++)
         p.plan->place[i].buffer = -1;
     p.cost = TL_NEW_ARRAY(arena, int, n);
+    p.reads = TL_NEW_ARRAY(arena, bool, n);
     p.root = TL_NEW_ARRAY(arena, TlOp *, n);
     p.last = TL_NEW_ARRAY(arena, uint32_t, n);
     p.stamp = TL_NEW_ARRAY(arena, uint32_t, n);

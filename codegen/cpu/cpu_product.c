@@ -39,8 +39,7 @@ int tl_cpu_slice_of(const TlPlace *p, int dim)
     return -1;
 }
 
-/* Do elements follow each other along the axis of a parameter's view? */
-static bool is_dense(const TlFn *fn, const TlPlace *p, int axis)
+bool tl_cpu_is_dense(const TlFn *fn, const TlPlace *p, int axis)
 {
     if (!fn->info)
         return false;
@@ -60,7 +59,7 @@ int tl_cpu_dense_dim(const TlFn *fn, const TlValue *v)
     int rows = tl_cpu_slice_of(&p, 0), columns = tl_cpu_slice_of(&p, 1);
     if (rows < 0 || columns < 0)
         return -1;
-    return is_dense(fn, &p, columns) ? !turned : is_dense(fn, &p, rows) ? turned : -1;
+    return tl_cpu_is_dense(fn, &p, columns) ? !turned : tl_cpu_is_dense(fn, &p, rows) ? turned : -1;
 }
 
 /* ---- which loops ---- */
@@ -245,7 +244,7 @@ static void find_direct(const TlFn *fn, TlCpuProduct *p)
     TlPlace pa = tl_op_place(a), pb = tl_op_place(b);
     int along = tl_cpu_slice_of(&pa, 1);
     if (tl_cpu_slice_of(&pa, 0) < 0 || !same_slice(fn, &pa, 1, &pb, b_turned ? 1 : 0) ||
-        !follows_loop(&pa, 1, p->loop) || !is_dense(fn, &pa, along) ||
+        !follows_loop(&pa, 1, p->loop) || !tl_cpu_is_dense(fn, &pa, along) ||
         !moves_along_k(&pa, along, p->loop))
         return;
     p->a_load = a;
