@@ -28,7 +28,7 @@ static LLVMValueRef mul(TlCpuGen *g, LLVMValueRef a, LLVMValueRef b)
     return LLVMBuildMul(g->b, a, b, "");
 }
 
-/* Runs what follows only where `cond` holds; returns the block to go on in (join_at). */
+/* What is built next runs only if `cond` holds. Returns the block to continue in (join_at). */
 static LLVMBasicBlockRef branch_if(TlCpuGen *g, LLVMValueRef cond)
 {
     LLVMBasicBlockRef then = tl_gen_block(&g->gen, "then"), join = tl_gen_block(&g->gen, "join");
@@ -57,7 +57,7 @@ void tl_cpu_fail(TlCpuGen *g, LLVMValueRef failed, int kind, TlLoc loc, const ch
     join_at(g, join);
 }
 
-/* --check: asks whether the element may be touched; 0 and a report when not. */
+/* --check: asks the runtime whether the element may be accessed. If not, it reports that. */
 static LLVMValueRef check_address(TlCpuGen *g, LLVMValueRef p, uint64_t bytes, int param, TlLoc loc)
 {
     LLVMTypeRef params[7] = {g->ptr, g->ptr, g->i64, g->i32, g->i32, g->i32, g->i32};
@@ -80,8 +80,7 @@ static TlCpuAccess *access_of(TlCpuGen *g, TlOp *op)
     return tl_map_get_ptr(&g->access, op);
 }
 
-/* [lo, hi): positions j of 0..width-1 with 0 <= start + j < extent, without overflow for any start
- * */
+/* [lo, hi): the positions j in 0..width-1 with 0 <= start + j < extent. No start overflows. */
 static void slice_interval(TlCpuGen *g, TlCpuAccess *a, int i, LLVMValueRef start,
                            LLVMValueRef extent, int32_t width)
 {
@@ -93,8 +92,8 @@ static void slice_interval(TlCpuGen *g, TlCpuAccess *a, int i, LLVMValueRef star
         tl_gen_pick(&g->gen, LLVMIntSLE, start, tl_gen_int(&g->gen, -(int64_t)width), w, neg);
     a->lo[i] = tl_gen_pick(&g->gen, LLVMIntSGE, start, zero, zero, lo);
     LLVMValueRef left = LLVMBuildSub(g->b, extent, start, "");
-    LLVMValueRef hi = tl_gen_pick(&g->gen, LLVMIntUGT, left, w, w,
-                                  left); /* a start far below 0 makes lo = width, whatever hi is */
+    /* If start is so far below 0 that left overflows, lo is width, and hi does not matter. */
+    LLVMValueRef hi = tl_gen_pick(&g->gen, LLVMIntUGT, left, w, w, left);
     a->hi[i] = tl_gen_pick(&g->gen, LLVMIntSGE, start, extent, zero, hi);
 }
 
@@ -148,12 +147,11 @@ void tl_cpu_prepare_access(TlCpuGen *g, TlOp *op)
 /* ---- a position ---- */
 
 typedef struct Spot {
-    LLVMValueRef
-        ptr; /* of lane 0 (contiguous), of each lane (apart: a vector), or of the element */
-    LLVMValueRef uniform; /* i1 for all lanes, NULL = true */
-    LLVMValueRef mask;    /* i1 lanes, NULL = true */
-    LLVMValueRef full;    /* i1: all lanes are inside (contiguous only); NULL = not known */
-    bool apart;
+    LLVMValueRef ptr;     /* of the element or of lane 0; apart: a vector, one for each lane */
+    LLVMValueRef uniform; /* i1: condition on all lanes together; NULL: true */
+    LLVMValueRef mask;    /* vector of i1: condition on each lane; NULL: true */
+    LLVMValueRef full;    /* i1: all lanes are inside; NULL: unknown, or not contiguous */
+    bool apart;           /* the lanes' elements are not adjacent in memory */
 } Spot;
 
 static LLVMValueRef both(TlCpuGen *g, LLVMValueRef a, LLVMValueRef b)
@@ -186,7 +184,7 @@ static void add_condition(TlCpuGen *g, Spot *s, LLVMValueRef c)
         s->uniform = both(g, s->uniform, c);
 }
 
-/* i64 numbers of the lanes of the position, or its one index */
+/* The index along `dim`, as i64; along the lane dimension one for each lane. */
 static LLVMValueRef lane_numbers(TlCpuGen *g, const TlCpuAt *at, int dim)
 {
     TL_ASSERT(dim >= 0 && dim < at->rank, "axis %d of a tile of rank %d", dim, at->rank);
@@ -216,7 +214,7 @@ static LLVMValueRef interval_inside(TlCpuGen *g, const TlCpuAccess *a, int i, LL
                         "");
 }
 
-/* lanes of a step-1 slice in 32 bits; the interval is within 0..width */
+/* The lanes that are inside a slice of step 1. Its interval is within 0..width: 32 bits do. */
 static void lane_interval(TlCpuGen *g, const TlCpuAccess *a, int i, const TlCpuAt *at, Spot *s)
 {
     LLVMValueRef j = at->idx[at->lane], lo = a->lo[i], hi = a->hi[i];
@@ -308,8 +306,8 @@ LLVMValueRef tl_cpu_access_address(TlCpuGen *g, TlCpuAccess *a, const TlCpuAt *a
     return view_spot(g, a, at).ptr;
 }
 
-/* Are the lanes of an integer or pointer tile an arithmetic progression, up to wrapping? Then they
- * may lie without gaps, and it is worth while to ask. */
+/* Are the lanes of an integer or pointer tile an arithmetic progression, up to wrapping? Then the
+ * elements may be adjacent, and a test at run time is worthwhile. */
 static bool is_affine(TlCpuGen *g, const TlValue *v, int depth)
 {
     if (v->type->rank == 0)
@@ -385,13 +383,13 @@ int tl_cpu_access_width(TlCpuGen *g, TlOp *op, int limit)
         return limit;
     if (bytes < 4 || !g->gathers || (!a->view && !a->place.base->type->ptr))
         return 1;
-    int lanes = g->vector_bytes / 8; /* addresses fill a register */
+    int lanes = g->vector_bytes / 8; /* of 8-byte addresses in a register */
     return limit < lanes ? limit : lanes;
 }
 
 /* ---- one element ---- */
 
-/* `ok` and the address lies in the argument's array, of which the runtime is asked. */
+/* `ok`, and the runtime says that the address is in the argument's array. */
 static LLVMValueRef ask_address(TlCpuGen *g, TlOp *op, TlCpuAccess *a, Spot *s, LLVMValueRef ok)
 {
     uint64_t bytes = (uint64_t)tl_dtype_bytes(a->place.base->type->dtype);
@@ -410,7 +408,7 @@ static LLVMValueRef ask_address(TlCpuGen *g, TlOp *op, TlCpuAccess *a, Spot *s, 
     return phi;
 }
 
-/* The condition under which the element is touched; reports under --check. */
+/* The condition for accessing the element. With --check, code that reports a violation. */
 static LLVMValueRef element_ok(TlCpuGen *g, TlOp *op, TlCpuAccess *a, Spot *s)
 {
     LLVMValueRef ok = both(g, s->uniform, s->mask);
@@ -434,7 +432,7 @@ static TlType elem_of(const TlType *type)
     return t;
 }
 
-/* What may be read in place of an element that is not there. */
+/* An address that is safe to read instead of an element outside. */
 static LLVMValueRef zeros(TlCpuGen *g)
 {
     static const char NAME[] = "tl.zeros";
@@ -463,7 +461,7 @@ static LLVMValueRef load_element(TlCpuGen *g, TlOp *op, TlCpuAccess *a, Spot *s,
     LLVMValueRef ok = element_ok(g, op, a, s), other = outside_value(g, a, &elem, at);
     if (!ok)
         return read_element(g, &elem, s->ptr);
-    if (at->rank == 0) { /* a scalar: no branch, as LLVM's time grows by the square of blocks */
+    if (at->rank == 0) { /* no branch: LLVM's time grows with the square of the number of blocks */
         LLVMValueRef x =
             read_element(g, &elem, LLVMBuildSelect(g->b, ok, s->ptr, zeros(g), ""));
         return LLVMIsNull(other) ? x : LLVMBuildSelect(g->b, ok, x, other, "");
@@ -514,7 +512,7 @@ static LLVMValueRef phi2(TlCpuGen *g, LLVMValueRef a, LLVMBasicBlockRef from_a, 
     return phi;
 }
 
-/* Two ways to one value: `fast` when cond holds. */
+/* One value computed in two ways: `fast` if the condition holds. */
 typedef struct Fork {
     LLVMBasicBlockRef slow, join, fast_end;
     LLVMValueRef fast;
@@ -550,7 +548,7 @@ static bool wants_fork(const TlCpuGen *g, const TlType *elem)
     return !(g->masks || (g->gathers && tl_gen_elem_bytes(elem) >= 4));
 }
 
-/* first address and whether the lanes, each of them, follow each other without gaps */
+/* i1: are the elements of all lanes adjacent? *out_first: the address of lane 0. */
 static LLVMValueRef pointer_run(TlCpuGen *g, const TlType *elem, LLVMValueRef ptrs, int width,
                                 LLVMValueRef *out_first)
 {
@@ -749,8 +747,8 @@ static LLVMValueRef compare_exchange(TlCpuGen *g, TlOp *op, LLVMValueRef p, LLVM
     return LLVMBuildExtractValue(g->b, r, 0, "");
 }
 
-/* old value by a loop of compare-and-exchange on the bits: floats, where the combination is ours
- * to spell */
+/* The old value of a float, by a loop of compare-and-exchange on its bits: LLVM's own operations on
+ * floats do not compute what ours do. */
 static LLVMValueRef rmw_loop(TlCpuGen *g, TlOp *op, const TlType *elem, LLVMValueRef p,
                              LLVMValueRef x, TlCombine kind)
 {

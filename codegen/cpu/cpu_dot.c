@@ -37,7 +37,7 @@ static Matrix matrix_at(TlCpuGen *g, int32_t buffer, const TlCpuForm *f, bool tr
     return m;
 }
 
-/* Only the last two axes swapped? Then strides can do it. */
+/* The operand of a transposition that swaps the last two axes: other strides have that effect. */
 static TlValue *under_transposition(TlValue *v)
 {
     if (!v->def || v->def->opcode != TL_OP_TRANS)
@@ -64,7 +64,7 @@ static Matrix operand(TlCpuGen *g, TlValue *v, TlDtype dtype, int32_t pack, bool
     return matrix_at(g, pack, &f, false);
 }
 
-/* The element at a row and a column of the batch. */
+/* Address of the element at a row and a column of the current batch. */
 static LLVMValueRef pointer(Product *p, const Matrix *x, LLVMValueRef row, LLVMValueRef col)
 {
     TlCpuGen *g = p->g;
@@ -100,7 +100,7 @@ static LLVMValueRef load(Product *p, LLVMValueRef at, int width)
     return aligned(p, LLVMBuildLoad2(p->g->b, tl_gen_vec(p->elem, width), at, ""), width);
 }
 
-/* Row m0 + i; the last one in place of those that follow it: it is computed twice, alike. */
+/* Row m0 + i, or the last row if that is past the end: its sums are then computed twice. */
 static LLVMValueRef row_of(Product *p, LLVMValueRef m0, int i)
 {
     TlCpuGen *g = p->g;
@@ -161,8 +161,9 @@ static void multiply(Product *p)
     tl_cpu_loop_end(p->g, &batch, NULL);
 }
 
-/* Accumulators, one row of b and one broadcast must fit the registers. There is code for one number
- * of rows: the one with which blocks cost least, each its rows and the loads of b. */
+/* The accumulators, one row of b and one broadcast element must fit in registers. All blocks have
+ * the same number of rows, the one with the least total cost; a block costs its rows plus one for
+ * the loads of b. */
 static void choose_block(Product *p, const TlCpuGen *g)
 {
     int64_t vectors = p->n / p->width, best = INT64_MAX;

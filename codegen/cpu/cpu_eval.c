@@ -177,8 +177,8 @@ static void with_prefetch(TlCpuGen *g, TlCpuAt *at, void *user)
     tl_cpu_prefetch(g, w->type, at, w->store);
 }
 
-/* The lanes up to `end`, where all is inside: twice if it is for the run to say whether they
- * stream. */
+/* The lanes up to `end`, where everything is inside. If only the launch decides whether stores
+ * stream, there are two copies of the code. */
 static void whole_part(TlCpuGen *g, const TlCpuAt *outer, const TlType *type, TlCpuInside *in,
                        LLVMValueRef end, TlCpuBody body, void *user)
 {
@@ -228,7 +228,7 @@ void tl_cpu_nest_split(TlCpuGen *g, const TlType *type, int width, TlCpuInside *
 LLVMValueRef tl_cpu_lane_mask(TlCpuGen *g, const TlCpuForm *f, const TlCpuAt *at)
 {
     int d = at->lane;
-    if (at->width == 1 || f->extent[d] == f->padded[d]) /* nests run to the end of the padding */
+    if (at->width == 1 || f->extent[d] == f->padded[d]) /* no padding, or a nest without it */
         return NULL;
     LLVMValueRef j = tl_gen_splat(&g->gen, LLVMBuildTrunc(g->b, at->idx[d], g->i32, ""), at->width);
     j = LLVMBuildAdd(g->b, j, tl_gen_iota(&g->gen, g->i32, at->width), "");
@@ -274,8 +274,8 @@ static LLVMValueRef load_at(TlCpuGen *g, const TlType *type, LLVMValueRef base, 
     return tl_gen_from_mem(&g->gen, type, x);
 }
 
-/* Lanes lie apart: one load each. Lanes past the extent, which exist when the nest is padded,
- * repeat the last. */
+/* The lanes' elements are not adjacent: one load each. Lanes in the padding of the nest read the
+ * last element. */
 static LLVMValueRef load_strided(TlCpuGen *g, const TlType *type, LLVMValueRef base,
                                  const TlCpuForm *f, TlCpuAt *at)
 {
@@ -299,7 +299,7 @@ LLVMValueRef tl_cpu_home_load(TlCpuGen *g, const TlType *type, LLVMValueRef base
 {
     if (at->width == 1)
         return load_at(g, type, base, home_offset(g, f, at, false), 1);
-    if (f->extent[at->lane] == 1) { /* one element, repeated */
+    if (f->extent[at->lane] == 1) { /* the same element in all lanes */
         TlCpuAt one = *at;
         one.width = 1;
         return tl_gen_splat(&g->gen, load_at(g, type, base, home_offset(g, f, &one, false), 1),
@@ -372,7 +372,7 @@ static LLVMValueRef eval_trans(TlCpuGen *g, const TlOp *op, TlCpuAt *at)
     return tl_cpu_eval(g, tl_in(op, 0), &sub);
 }
 
-/* Axes of extent 1 come and go; the others keep their order. */
+/* Axes of extent 1 are added or dropped; the others keep their order. */
 static LLVMValueRef eval_renaming(TlCpuGen *g, const TlOp *op, TlCpuAt *at)
 {
     TL_ASSERT(tl_cpu_is_renaming(op), "%s moves elements", tl_op_info(op->opcode)->text);
@@ -399,8 +399,8 @@ static LLVMValueRef eval_renaming(TlCpuGen *g, const TlOp *op, TlCpuAt *at)
     return tl_gen_splat(&g->gen, tl_cpu_eval(g, x, &sub), at->width);
 }
 
-/* Element by its row-major number; lanes stay together because the nest's width divides both
- * innermost extents. */
+/* The element with the same row-major number. The lanes of a vector stay together, as its width
+ * divides both innermost extents. */
 static LLVMValueRef eval_reshape(TlCpuGen *g, const TlOp *op, TlCpuAt *at)
 {
     TlValue *x = tl_in(op, 0);
@@ -420,8 +420,8 @@ static LLVMValueRef eval_reshape(TlCpuGen *g, const TlOp *op, TlCpuAt *at)
     return tl_cpu_eval(g, x, &sub);
 }
 
-/* Lane `lane` of a gather: element k along the axis, all else as at the position. Lanes past the
- * extent, which exist when the nest is padded, repeat the last. */
+/* Lane `lane` of a gather: element k along the axis, and the position's indices along the others.
+ * Lanes in the padding of the nest read the last element. */
 static LLVMValueRef gather_lane(TlCpuGen *g, TlValue *x, int axis, LLVMValueRef k,
                                 const TlCpuAt *at, int lane)
 {
@@ -495,7 +495,7 @@ LLVMValueRef tl_cpu_eval_op(TlCpuGen *g, TlValue *v, TlCpuAt *at)
     case TL_OP_LOAD: return tl_cpu_eval_load(g, op, at);
     case TL_OP_INSIDE: return tl_cpu_eval_inside(g, op, at);
     case TL_OP_PTR_ADD: return eval_ptr_add(g, op, at);
-    case TL_OP_CONVERT: return tl_cpu_eval(g, tl_in(op, 0), at); /* elements have no owner here */
+    case TL_OP_CONVERT: return tl_cpu_eval(g, tl_in(op, 0), at); /* the CPU has no layouts */
     default: break;
     }
     TL_ASSERT(tl_op_info(op->opcode)->flags & F_ELEM, "cannot evaluate %s at a position",
@@ -530,7 +530,7 @@ LLVMValueRef tl_cpu_eval(TlCpuGen *g, TlValue *v, TlCpuAt *at)
 
 /* ---- widths ---- */
 
-enum { GATHERED = 16 }; /* lanes that are fetched one by one */
+enum { GATHERED = 16 }; /* most lanes of a gather: each is a load of its own */
 
 static int width_of_op(TlCpuGen *g, TlOp *op, int limit)
 {
@@ -595,7 +595,7 @@ typedef struct Fill {
     const TlType *type; /* of the home: v's, or with another element type */
     LLVMValueRef base;
     TlCpuForm form;
-    bool own; /* from the op, although v has a home (this one) */
+    bool own; /* computed by v's op, although v has a home: this one */
 } Fill;
 
 static LLVMValueRef convert(TlCpuGen *g, const Fill *f, LLVMValueRef x)
@@ -612,8 +612,8 @@ static void fill_body(TlCpuGen *g, TlCpuAt *at, void *user)
     tl_cpu_home_store(g, f->type, f->base, &f->form, at, convert(g, f, x));
 }
 
-/* Rounds s = w/2, ..., 1: rows i and i + s exchange blocks of s lanes, the right ones of the one
- * with the left ones of the other. */
+/* In round s = w/2, ..., 1, rows i and i + s exchange blocks of s lanes: the right blocks of row i
+ * for the left blocks of row i + s. */
 void tl_cpu_turn(TlCpuGen *g, LLVMValueRef *rows, int w)
 {
     TL_ASSERT(w > 1 && w <= TL_CPU_TURN && (w & (w - 1)) == 0, "a block of %d rows", w);
@@ -641,8 +641,8 @@ int tl_cpu_turn_width(const TlCpuGen *g, TlDtype dtype)
     return w < 4 ? 4 : w < TL_CPU_TURN ? w : TL_CPU_TURN;
 }
 
-/* A transposition that moves the lane dimension, from a home: block by block. False when the
- * extents do not suit. */
+/* Fills a home with the transposition of another home, block by block in registers, if that moves
+ * the lane dimension. False: it does not, or blocks do not fit the extents. */
 static bool fill_transposed(TlCpuGen *g, Fill *f)
 {
     TlOp *op = f->v->def;
@@ -654,7 +654,7 @@ static bool fill_transposed(TlCpuGen *g, Fill *f)
         return false;
     const int64_t *perm = tl_attr(op, TL_ATTR_PERM)->u.ints;
     TlCpuForm from = tl_cpu_form(x->type);
-    int lane = f->form.lane, other = -1; /* result dimensions that exchange places */
+    int lane = f->form.lane, other = -1; /* dimensions of the result that are swapped */
     for (int d = 0; d < from.rank; d++)
         if (perm[d] == from.lane)
             other = d;

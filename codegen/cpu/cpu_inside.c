@@ -6,7 +6,7 @@
  * be inside as a whole; else the end is 0. */
 #include "codegen/cpu/cpu.h"
 
-enum { MOST_VALUES = 400 }; /* code that is longer is not made twice */
+enum { MOST_VALUES = 400 }; /* a nest that computes more is not built twice */
 
 static void add_value(TlCpuGen *g, TlCpuInside *in, TlValue *v, int lane);
 
@@ -62,8 +62,8 @@ void tl_cpu_inside_access(TlCpuGen *g, TlCpuInside *in, const TlOp *op, int lane
         add_value(g, in, p.other, lane);
 }
 
-/* What v is computed from, `lane` being the dimension of v that the nest's lanes are along, -1
- * when they are along none, or when any element may be asked for. */
+/* Adds what the op's result is computed from. `lane`: the dimension of the result along which the
+ * nest's lanes are; -1: none, or any element may be needed. */
 static void add_operands(TlCpuGen *g, TlCpuInside *in, const TlOp *op, int lane)
 {
     int axis = (int)tl_attr_int(op, TL_ATTR_AXIS, 0);

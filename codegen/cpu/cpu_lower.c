@@ -56,7 +56,7 @@ static bool reads_home(const TlCpuGen *g, const TlValue *v)
     return false;
 }
 
-/* Does the value come from one of the homes that this move overwrites? */
+/* Is the value computed from one of the homes that this move overwrites? */
 static bool is_endangered(const TlCpuGen *g, const TlValue *v, int32_t own, uint32_t n,
                           TlValue *const *to)
 {
@@ -71,7 +71,8 @@ static bool is_endangered(const TlCpuGen *g, const TlValue *v, int32_t own, uint
     return false;
 }
 
-/* One parallel copy of a terminator's tile operands (from operand `first`) to the homes of `to`. */
+/* Copies a terminator's tile operands, from operand `first` on, to the homes of `to`, as if all at
+ * once. */
 static void move_tiles(TlCpuGen *g, TlOp *term, uint32_t first, uint32_t n, TlValue *const *to)
 {
     TL_ASSERT(first + n <= term->nin,
@@ -308,8 +309,8 @@ static void assert_body(TlCpuGen *g, TlCpuAt *at, void *user)
 
 /* ---- the loop over the programs of a run ---- */
 
-/* After it, code is that of one program. What is the same in all programs is before it already or
- * is moved there by LLVM. The services read the number on the first axis from the context. */
+/* What is built from here on runs once for each program. What is equal for all programs is built
+ * before, or LLVM moves it there. The services read pid(0) from the context. */
 static void begin_programs(TlCpuGen *g)
 {
     LLVMValueRef first = load_word(g, g->ctx, offsetof(tile_cpu_ctx, pid), g->i32),
@@ -427,7 +428,7 @@ void tl_cpu_lower_op(TlCpuGen *g, TlOp *op)
 #include "ir/ops.def"
         lower_pure(g, op);
         return;
-    case TL_OP_ALLOC: /* no pipeline of the CPU makes them */
+    case TL_OP_ALLOC: /* not in the CPU's pipelines */
     case TL_OP_PUT:
     case TL_OP_GET:
     case TL_OP_READ:
@@ -554,9 +555,9 @@ static bool is_supported(const TlFn *fn)
 static const char PASSES[] =
     "function(sroa,early-cse,instcombine<no-verify-fixpoint>,simplifycfg,loop-mssa(licm),gvn,dce)";
 
-/* Instructions of a block: LLVM's selection of multiply-adds and its scheduler take time by the
- * square of its length. Loops of ours are shorter but where a kernel writes hundreds of statements
- * in a row. */
+/* Most instructions of a block: LLVM's selection of multiply-adds and its scheduler take time that
+ * grows with the square of a block's length. Blocks are longer only in kernels with hundreds of
+ * statements in a row. */
 enum { BLOCK = 512 };
 
 void *tl_cpu_compile(TlModule *m, const TlCodegenOptions *options, TlEmit emit, TlArena *arena,

@@ -12,8 +12,8 @@
 
 enum { LEAST_ROW = 512, MOST_VALUES = 32 };
 
-/* By how much v grows with pid(0), as an i64; *out NULL: by nothing. False: not by a constant, or
- * too many values to look at. */
+/* How much v grows when pid(0) grows by 1, as an i64; *out is NULL if it does not. False: not by
+ * the same amount in all programs, or it takes too long to find out. */
 static bool growth(TlCpuGen *g, const TlValue *v, int *seen, LLVMValueRef *out)
 {
     const TlOp *op = v->def;
@@ -58,7 +58,7 @@ static bool growth(TlCpuGen *g, const TlValue *v, int *seen, LLVMValueRef *out)
     }
 }
 
-/* Elements between the places of two programs that follow each other; NULL: none, or not known. */
+/* Elements from a program's place to the next program's; NULL: none, or unknown. */
 static LLVMValueRef distance(TlCpuGen *g, const TlCpuAccess *a)
 {
     LLVMValueRef sum = NULL;

@@ -17,16 +17,16 @@ typedef struct Reduction {
     uint32_t n;
     TlCombine kind;
     bool reverse;
-    TlValue *fill; /* its home is filled on the way; or NULL */
+    TlValue *fill; /* a value whose home is filled in the same nest, or NULL */
     TlCpuInside inside;
-    LLVMValueRef end; /* along lanes: before it, no tests; NULL: there is nothing to test */
+    LLVMValueRef end; /* along lanes: no tests before it; NULL: there is nothing to test */
 } Reduction;
 
-/* Rows that are reduced together: they share what does not depend on the row. */
+/* Rows that are reduced together, so that what does not depend on the row is computed once. */
 enum { MAX_ROWS = 4 };
 typedef struct Rows {
     uint32_t n;
-    int dim; /* that they are along; -1: there is one row */
+    int dim; /* in which they differ; -1: there is one row */
     TlCpuAt at[MAX_ROWS];
 } Rows;
 
@@ -160,14 +160,13 @@ static void fold_lanes(TlCpuGen *g, const Reduction *r, LLVMValueRef *acc, int w
     }
 }
 
-/* What leaves any x as it is when the two are combined. */
 static LLVMValueRef identity(TlCpuGen *g, const Reduction *r, int width)
 {
     const TlType *t = tl_in(r->op, 0)->type;
     return tl_gen_const(&g->gen, t, tl_combine_identity(r->kind, t->dtype), width);
 }
 
-/* acc combined with the vectors from .. to - 1 of each row. whole: these are all or most. */
+/* Combines acc with the vectors from .. to - 1 of each row. whole: these are all, or most. */
 static void reduce_vectors(TlCpuGen *g, const Reduction *r, Rows *rows, bool whole,
                            LLVMValueRef from, LLVMValueRef to, LLVMValueRef *acc)
 {
@@ -199,7 +198,7 @@ static void reduce_whole_vectors(TlCpuGen *g, Reduction *r, Rows *rows, int64_t 
     reduce_vectors(g, r, rows, !r->end, from, to, acc);
 }
 
-/* The vector in which the rows of n elements end: its lanes past the end keep what they had. */
+/* The vector in which the rows of n elements end. In lanes past the end, acc does not change. */
 static void reduce_last(TlCpuGen *g, Reduction *r, Rows *rows, int64_t begin, int64_t n,
                         LLVMValueRef *acc)
 {
@@ -239,7 +238,7 @@ static void reduce_rows(TlCpuGen *g, Reduction *r, Rows *rows, int64_t n, LLVMVa
         fold_lanes(g, r, acc + k * r->n, width);
 }
 
-/* One position along any other dimension: lanes are independent. */
+/* Along a dimension other than the lanes': each lane is a reduction of its own. */
 static void reduce_across(TlCpuGen *g, const Reduction *r, TlCpuAt *at, int64_t n,
                           LLVMValueRef *acc)
 {
@@ -288,7 +287,7 @@ static void find_inside(TlCpuGen *g, Reduction *r, int width)
     r->end = tl_cpu_inside_end(g, &r->inside, tl_in(r->op, 0)->type->shape[r->axis], width);
 }
 
-/* As many rows as leave registers for what their elements are computed from. */
+/* As many rows as leave enough registers for computing their elements. */
 static void choose_rows(TlCpuGen *g, const Reduction *r, const TlCpuForm *f, Rows *rows)
 {
     enum { FEW_VALUES = 6, SOME_VALUES = 16 };
@@ -303,8 +302,8 @@ static void choose_rows(TlCpuGen *g, const Reduction *r, const TlCpuForm *f, Row
         rows->n /= 2;
 }
 
-/* Rows along the lane dimension, some at a time. When their number is no multiple of that, the last
- * ones begin earlier: rows are reduced twice to the same values. */
+/* Reduces along the lane dimension, several rows at a time. If their number is no multiple of that,
+ * the last group overlaps the one before it, and some rows are reduced twice. */
 static void reduce_along(TlCpuGen *g, Reduction *r, const TlCpuForm *f, TlCpuAt *at)
 {
     Rows rows;
@@ -353,7 +352,7 @@ static void lower_reduction(TlCpuGen *g, Reduction r)
 void tl_cpu_lower_reduce(TlCpuGen *g, TlOp *op)
 {
     TL_ASSERT(op->opcode == TL_OP_REDUCE, "%s is no reduction", tl_op_info(op->opcode)->text);
-    if (!tl_map_get(&g->plan->fused, (uint64_t)(uintptr_t)op, NULL)) /* else it is done */
+    if (!tl_map_get(&g->plan->fused, (uint64_t)(uintptr_t)op, NULL)) /* else it is done already */
         lower_reduction(g, reduction_of(op));
 }
 
@@ -381,7 +380,7 @@ static void store_scan(TlCpuGen *g, const Reduction *r, TlCpuAt *at, LLVMValueRe
     }
 }
 
-/* Each lane combined with those before it, `back` lanes away at most, twice as far each time. */
+/* Scans the lanes of a vector: each step combines a lane with the one `back` lanes before it. */
 static void scan_lanes(TlCpuGen *g, const Reduction *r, int width, LLVMValueRef *x)
 {
     for (int back = 1; back < width; back *= 2) {
@@ -403,7 +402,8 @@ static void scan_lanes(TlCpuGen *g, const Reduction *r, int width, LLVMValueRef 
     }
 }
 
-/* The vector at the position. carry: what comes before it; becomes what comes before the next. */
+/* Scans the vector at the position. carry: the combination of all before it, updated for the next;
+ * not read if this is the first vector. */
 static void scan_vector(TlCpuGen *g, const Reduction *r, TlCpuAt *at, bool first,
                         LLVMValueRef *carry)
 {
@@ -423,7 +423,7 @@ static void scan_vector(TlCpuGen *g, const Reduction *r, TlCpuAt *at, bool first
     memcpy(carry, last, r->n * sizeof *last);
 }
 
-/* The vectors from .. to - 1, which are not the first ones. */
+/* The vectors from .. to - 1, which do not include the first. */
 static void scan_vectors(TlCpuGen *g, const Reduction *r, TlCpuAt *at, int64_t n, LLVMValueRef from,
                          LLVMValueRef to, LLVMValueRef *carry)
 {
@@ -437,7 +437,7 @@ static void scan_vectors(TlCpuGen *g, const Reduction *r, TlCpuAt *at, int64_t n
     memcpy(carry, l.carry, r->n * sizeof *carry);
 }
 
-/* n: with padding, which is behind the last element. */
+/* n: the extent with its padding, which comes after the last element. */
 static void scan_along(TlCpuGen *g, Reduction *r, TlCpuAt *at, int64_t n)
 {
     LLVMValueRef carry[MAX_TUPLE], from = tl_gen_int(&g->gen, at->width),
@@ -473,7 +473,7 @@ static void scan_across(TlCpuGen *g, const Reduction *r, TlCpuAt *at, int64_t n)
     tl_cpu_loop_end(g, &l, acc);
 }
 
-/* A register's worth; along the axis not where padding would come first. */
+/* Along the lanes, a register's worth; one if a reverse scan would begin in the padding. */
 static int scan_width(TlCpuGen *g, const Reduction *r, const TlCpuForm *f)
 {
     if (r->axis != f->lane)

@@ -14,9 +14,9 @@
 
 #include "passes/analysis/facts.h"
 
-/* Values that a nest computes for an element: with more of them it does not wait for memory. Bytes
- * of a row: shorter ones end in parts of lines too often. Alignment: what malloc gives; LLVM parts
- * vectors of more. */
+/* A nest that computes more values for an element is not limited by memory. Too much of a shorter
+ * row, in bytes, is in lines that it does not fill. Alignment is what malloc guarantees; LLVM
+ * splits vectors that would need more. */
 enum { MOST_VALUES = 40, LEAST_ROW = 256, ALIGNMENT = 16 };
 
 static void forbid(TlCpuGen *g, const TlValue *base)
@@ -76,6 +76,6 @@ void tl_cpu_stream_store(TlCpuGen *g, LLVMValueRef store)
 void tl_cpu_stream_end(TlCpuGen *g)
 {
     if (!g->streams || tl_llvm_has_feature(g->l, "neon"))
-        return; /* there, what publishes the end of the launch orders these stores, too */
+        return; /* AArch64: what publishes the end of the launch orders these stores, too */
     tl_gen_intrinsic(&g->gen, "llvm.x86.sse.sfence", NULL, 0, NULL, 0);
 }
