@@ -27,9 +27,9 @@
 
 enum {
     TAG_BYTES = TL_CPU_TAG_BYTES,
-    SMALL = 4, /* rows of the lesser block */
-    GROUP_BYTES = 1 << 17, /* of panels that stay in the second cache while the rows pass */
-    AHEAD = 8, /* rows: how far packing fetches before it loads */
+    SMALL = 4,             /* rows of a small block */
+    GROUP_BYTES = 1 << 17, /* of panels that stay in the second cache while all rows are read */
+    AHEAD = 8,             /* rows between what packing prefetches and what it loads */
     MAX_ACCUMULATORS = 24,
 };
 
@@ -52,17 +52,17 @@ static LLVMValueRef least(TlCpuGen *g, LLVMValueRef x, LLVMValueRef y)
 
 /* ---- multiplying ---- */
 
-/* Elements are packed ones: the same as those of the sums, or pairs along k in their place. */
+/* Elements are packed elements: of the type of the sums, or a pair along k of the same size. */
 typedef struct Multiply {
     TlCpuGen *g;
     TlDtype dtype;
-    LLVMTypeRef elem, part;          /* of a packed element: all of it, or a half of a pair */
+    LLVMTypeRef elem, part;          /* a packed element; half of it if it is a pair */
     int per, width, nv, mr;
-    int64_t panel, depth, acc_row;   /* columns of a panel; rows it has room for; elements */
-    LLVMValueRef acc, a, a_row, b;   /* a_row: elements from row to row */
-    LLVMValueRef count;              /* of elements along k */
-    LLVMValueRef from, to, columns;  /* rows; columns from 0 on */
-    LLVMValueRef last;               /* added at the end: -0 changes nothing. NULL: nothing */
+    int64_t panel, depth, acc_row;   /* columns and rows of a panel; row stride of acc */
+    LLVMValueRef acc, a, a_row, b;   /* addresses; a_row: row stride of a */
+    LLVMValueRef count;              /* elements along k in this chunk */
+    LLVMValueRef from, to, columns;  /* rows from .. to - 1, columns 0 .. columns - 1 */
+    LLVMValueRef last;               /* +0 or -0, added to each sum at the end; NULL: nothing is */
 } Multiply;
 
 static LLVMValueRef at(Multiply *x, LLVMValueRef base, LLVMValueRef offset)
@@ -95,7 +95,7 @@ static LLVMValueRef multiply_add(Multiply *x, LLVMValueRef a, LLVMValueRef b, LL
     return LLVMBuildAdd(g->b, tl_gen_intrinsic(&g->gen, name, NULL, 0, pairs, 2), acc, "");
 }
 
-/* acc += the product of one k; pointers to A's rows at that k and to B's row. */
+/* acc += A[rows, k] * B[k, columns]. a: the rows of A; b: the row of B. */
 static void step(Multiply *x, int mr, const LLVMValueRef *a, LLVMValueRef k, LLVMValueRef b,
                  LLVMValueRef *acc)
 {
@@ -111,7 +111,8 @@ static void step(Multiply *x, int mr, const LLVMValueRef *a, LLVMValueRef k, LLV
     }
 }
 
-/* Rows m .. m + mr - 1, the last row in place of those from x->to on: computed twice, alike. */
+/* Rows m .. m + mr - 1. The last row stands for those past the end: it is computed more than once,
+ * with the same result. */
 static void block(Multiply *x, LLVMValueRef m, LLVMValueRef panel, int mr)
 {
     TlCpuGen *g = x->g;
@@ -148,8 +149,8 @@ static void block(Multiply *x, LLVMValueRef m, LLVMValueRef panel, int mr)
         }
 }
 
-/* How many blocks of mr rows: the rest is done by blocks of SMALL rows, so two rows that are left
- * of sixes take two small blocks, with six of them. */
+/* How many blocks have mr rows; the remaining rows are in blocks of `small`. If mr is 6, two rows
+ * that remain would be half of a block of 4: so 8 rows go into two small blocks. */
 static LLVMValueRef great_blocks(Multiply *x, LLVMValueRef rows, int small)
 {
     TlCpuGen *g = x->g;
@@ -201,7 +202,8 @@ static void multiply(Multiply *x)
     tl_cpu_range_end(g, &groups, several, NULL);
 }
 
-/* Accumulators, one row of b and one broadcast must fit the registers, and panels the columns. */
+/* The accumulators, one row of b and one broadcast element must fit in registers; panels must
+ * divide the columns. */
 static void choose_block(Multiply *x, int64_t columns, int64_t rows)
 {
     int64_t vectors = columns / x->width;
@@ -218,7 +220,7 @@ static void choose_block(Multiply *x, int64_t columns, int64_t rows)
 
 /* ---- packing ---- */
 
-/* Lowers what the trip's operands are made of. */
+/* Lowers the ops from which the trip's operands are computed. */
 static void lower_trip(TlCpuGen *g, const TlCpuProduct *p, LLVMValueRef lo, LLVMValueRef by,
                        LLVMValueRef trip)
 {
@@ -235,7 +237,6 @@ static void lower_trip(TlCpuGen *g, const TlCpuProduct *p, LLVMValueRef lo, LLVM
     }
 }
 
-/* Pairs are of i16. */
 static TlDtype part_dtype(const Multiply *x)
 {
     return x->per == 2 ? TL_I16 : x->dtype;
@@ -254,7 +255,7 @@ static void store(Multiply *x, LLVMValueRef e, LLVMValueRef p)
     LLVMSetAlignment(LLVMBuildStore(x->g->b, e, p), (unsigned)tl_dtype_bytes(part_dtype(x)));
 }
 
-/* Lanes for packing v along its columns, so that they divide n. */
+/* How many lanes pack v along its columns: a divisor of n. */
 static int lanes(Multiply *x, TlValue *v, int64_t n)
 {
     bool turned;
@@ -267,7 +268,7 @@ static int lanes(Multiply *x, TlValue *v, int64_t n)
     return tl_cpu_fit_width(n, w < most ? w : most);
 }
 
-/* The cache line some rows below an element of a load. */
+/* Prefetches the cache line AHEAD rows below an element of a load. */
 static void fetch_below(TlCpuGen *g, const TlCpuAccess *a, LLVMValueRef row, LLVMValueRef column)
 {
     int i = tl_cpu_slice_of(&a->place, 0), j = tl_cpu_slice_of(&a->place, 1);
@@ -279,14 +280,15 @@ static void fetch_below(TlCpuGen *g, const TlCpuAccess *a, LLVMValueRef row, LLV
     tl_cpu_prefetch_line(g, tl_gen_address(&g->gen, a->view->dtype, a->ptr, offset), false, 3);
 }
 
-/* An operand of a trip on its way to memory. */
+/* Packing of the operand v of one trip. */
 typedef struct Pack {
     Multiply *x;
     TlValue *v;
-    LLVMValueRef to, trip; /* memory; v's first k there */
-    TlOp *load;            /* fetched ahead of the rows. NULL: not */
+    LLVMValueRef to, trip; /* where v's chunk is packed; v's first k in it */
+    TlOp *load;            /* its later rows are prefetched; NULL: they are not */
     bool is_b;
-    int lane, turn; /* v's dimension that is read along; rows, columns of a block that is turned */
+    int lane; /* dimension of v along which it is read */
+    int turn; /* a block of turn x turn elements is transposed; 0: none */
 } Pack;
 typedef void PackBody(Pack *p, TlCpuAt *pos);
 
@@ -338,7 +340,7 @@ static LLVMValueRef interleave(TlCpuGen *g, LLVMValueRef a, LLVMValueRef b, int 
     return LLVMBuildShuffleVector(g->b, a, b, mask, "");
 }
 
-/* Elements side by side in a row; pairs of B are made of two rows. */
+/* One vector along a row; a pair of B takes its elements from two rows. */
 static void pack_lanes(Pack *p, TlCpuAt *pos)
 {
     TlCpuGen *g = p->x->g;
@@ -353,7 +355,7 @@ static void pack_lanes(Pack *p, TlCpuAt *pos)
     store(p->x, to_part(p->x, p->v, e), place_of(p, row, column));
 }
 
-/* A block that is read down its columns. */
+/* One block: vectors down its columns, transposed. */
 static void pack_turned(Pack *p, TlCpuAt *pos)
 {
     TlCpuGen *g = p->x->g;
@@ -383,8 +385,8 @@ static void pack_part(Pack *p, const TlCpuAt *outer, LLVMValueRef from, LLVMValu
     tl_cpu_range_end(g, &l, pos.width, NULL);
 }
 
-/* Packs v: along p->lane without tests as far as its elements are inside, `width` of them at a
- * time up to `end`, and across it by `step`. */
+/* Packs v: `width` elements along p->lane at a time, up to `end`, without tests where they are
+ * inside; `step` positions at a time along the other dimension. */
 static void pack_all(Pack *p, int width, int64_t end, int64_t step)
 {
     TlCpuGen *g = p->x->g;
@@ -407,8 +409,8 @@ static void pack_all(Pack *p, int width, int64_t end, int64_t step)
     tl_cpu_loop_end(g, &l, NULL);
 }
 
-/* Is v read down its columns, as they lie in memory without gaps, and rows do not? Then by blocks
- * of so many rows (of pairs) and columns. 0: it is not. */
+/* How many rows (of pairs) and columns a block has, if v's columns are contiguous in memory and its
+ * rows are not. 0: v is not read down its columns. */
 static int turn_of(Multiply *x, const TlValue *v, bool is_b)
 {
     if (tl_cpu_dense_dim(x->g->fn, v) != 0)
@@ -420,7 +422,7 @@ static int turn_of(Multiply *x, const TlValue *v, bool is_b)
     return w >= 4 ? w : 0;
 }
 
-/* The trip's operand: its rows of B from row `k` of the panels on, or its columns of A. */
+/* Packs an operand of a trip that begins at `k` of the chunk: rows of B, or columns of A. */
 static void pack(Multiply *x, TlValue *v, bool is_b, LLVMValueRef to, LLVMValueRef k)
 {
     bool turned;
@@ -458,8 +460,8 @@ static void add_word(TlCpuGen *g, Tag *t, LLVMValueRef w)
     t->word[t->n++] = LLVMBuildIntCast2(g->b, w, g->i64, 0, "");
 }
 
-/* What tells a chunk of B from all others: the launch, the address and the starts of the slices of
- * its first trip, and how many trips it has. */
+/* What identifies a chunk of B: the launch, the address and the starts of the slices of its first
+ * trip, and how many trips it has. */
 static Tag tag_of(TlCpuGen *g, const TlCpuAccess *a, LLVMValueRef trips)
 {
     Tag t = {.n = 0};
@@ -503,7 +505,7 @@ typedef struct Chunk {
     const TlCpuAccess *a, *b;      /* of the first trip: direct A, kept B */
 } Chunk;
 
-/* Packs one operand of all trips of the chunk. */
+/* Packs one operand, for all trips of the chunk. */
 static void pack_trips(Chunk *c, bool is_b)
 {
     TlCpuGen *g = c->x.g;
@@ -565,8 +567,8 @@ static void provide_b(Chunk *c)
     LLVMPositionBuilderAtEnd(g->b, join);
 }
 
-/* A where it lies: its rows at the chunk's first k, of which those inside count. Adding zeros for
- * the others would make +0 of -0. */
+/* Reads A in memory, from the chunk's first k to the end of A. The elements past the end would have
+ * added zeros, which turns -0 into +0: x->last does that. */
 static void point_at_a(Chunk *c)
 {
     TlCpuGen *g = c->x.g;
@@ -628,7 +630,7 @@ static void provide_a(Chunk *c)
     c->x.a_row = LLVMBuildSelect(g->b, direct, a_row, row, "");
 }
 
-/* The part of a tile's axis that is inside of what is stored to: from, to. */
+/* Which positions from .. to - 1 of a tile's axis the store writes: those inside. */
 static void seen_part(TlCpuGen *g, const TlOp *store, int dim, LLVMValueRef *from,
                       LLVMValueRef *to)
 {

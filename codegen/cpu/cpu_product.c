@@ -1,12 +1,12 @@
-/* Which loops are products: for (k ...) acc = dot(A[m, k], B[k, n], acc), and nothing else. What
- * cpu_matmul.c needs to know of one is found here. */
+/* Finds the loops that are products, for (k ...) acc = dot(A[m, k], B[k, n], acc) and nothing else,
+ * and what cpu_matmul.c needs to know about them. */
 #include "codegen/cpu/cpu_matmul.h"
 #include "passes/analysis/axis_info.h"
 #include "passes/analysis/facts.h"
 
 enum {
-    DEPTH = 256,          /* packed elements along k of a chunk; one trip at least */
-    KEPT_BYTES = 1 << 20, /* of packed chunks that stay */
+    DEPTH = 256,          /* packed elements along k in a chunk, which has one trip at least */
+    KEPT_BYTES = 1 << 20, /* of packed chunks kept for later programs */
     MAX_SLOTS = 64,
 };
 
@@ -70,7 +70,7 @@ static bool is_virtual_or_scalar(const TlCpuPlan *plan, const TlValue *v)
     return v->type->kind == TL_TILE && (!plan || plan->place[v->id].kind != TL_CPU_HOME);
 }
 
-/* An op that may be lowered for each trip anew: it only says how elements are computed. */
+/* May the op be lowered once more for each trip? It then only says how elements are computed. */
 static bool is_repeatable(const TlFn *fn, const TlCpuPlan *plan, const TlOp *op)
 {
     uint32_t flags = tl_op_info(op->opcode)->flags;
@@ -134,7 +134,7 @@ static bool same_extent(const TlFn *fn, const TlPlace *p, int i, const TlPlace *
     return x && y && x->kind == y->kind && x->value == y->value;
 }
 
-/* Do the slices of p and q along a tile's axis cover the same numbers of axes equally long? */
+/* Do p and q have the same slice along these axes of their tiles, of axes of equal extent? */
 static bool same_slice(const TlFn *fn, const TlPlace *p, int p_dim, const TlPlace *q, int q_dim)
 {
     int i = tl_cpu_slice_of(p, p_dim), j = tl_cpu_slice_of(q, q_dim);
@@ -142,8 +142,8 @@ static bool same_slice(const TlFn *fn, const TlPlace *p, int p_dim, const TlPlac
            p->axes[i].width == q->axes[j].width && same_extent(fn, p, i, q, j);
 }
 
-/* The store that shows which elements of v are seen: all that becomes of v is stored by stores
- * with these slices, element for element. NULL: any element may be seen. */
+/* A store whose slices say which elements of v matter: v is used only elementwise, and every result
+ * is stored with these slices. NULL: any element may matter. */
 static TlOp *store_over(const TlFn *fn, const TlValue *v, TlOp *seen, int depth)
 {
     if (!v->uses || depth > 32)
@@ -169,7 +169,7 @@ static TlOp *store_over(const TlFn *fn, const TlValue *v, TlOp *seen, int depth)
     return seen;
 }
 
-/* Is v there when the loop begins? */
+/* Is v computed before the loop begins? */
 static bool is_before(const TlValue *v, const TlOp *loop)
 {
     const TlBlock *home = v->def ? v->def->block : v->block;
@@ -182,7 +182,7 @@ static bool is_before(const TlValue *v, const TlOp *loop)
     return at != NULL;
 }
 
-/* The stores' slices must begin at values that are there before the loop. */
+/* The slices must begin at values that are computed before the loop. */
 static TlOp *find_store(const TlFn *fn, TlOp *loop)
 {
     int result = 0, next;
@@ -198,7 +198,7 @@ static TlOp *find_store(const TlFn *fn, TlOp *loop)
     return store;
 }
 
-/* Is the slice along a tile's axis the loop's own k, from 0 or more on? */
+/* Does the slice along a tile's axis begin at the loop's own k, which is never negative? */
 static bool follows_loop(const TlPlace *p, int dim, const TlOp *loop)
 {
     TlWideInt lo, step;
@@ -208,8 +208,8 @@ static bool follows_loop(const TlPlace *p, int dim, const TlOp *loop)
            tl_const_int_value(tl_in(loop, 2), &step) && step == p->axes[i].width;
 }
 
-/* Every index that drops an axis of A must drop one of the store, too: then A has the row where
- * the store has it. */
+/* Each scalar index of A must be a scalar index of the store, too, of an axis of equal extent: then
+ * it is inside A where it is inside what is stored to. */
 static bool scalars_agree(const TlFn *fn, const TlPlace *a, const TlPlace *c)
 {
     for (uint32_t i = 0; i < a->naxes; i++) {
@@ -255,8 +255,8 @@ static void find_direct(const TlFn *fn, TlCpuProduct *p)
     }
 }
 
-/* A load of B whose packed chunks may stay: the address and the starts of the slices in a chunk's
- * first trip tell all of its trips. */
+/* The load of B, if its packed chunks may be kept: the address and the starts of the slices in a
+ * chunk's first trip determine all of its trips. */
 static TlOp *find_kept(const TlCpuProduct *p)
 {
     bool turned;
@@ -291,8 +291,8 @@ static void find_around(TlCpuProduct *p)
     }
 }
 
-/* How many elements along k are one packed element: two i8, as i16, where the CPU sums such
- * pairs. They are exact: a product has 17 bits at most. */
+/* How many elements along k make one packed element: two i8, as i16, if the CPU can sum such pairs.
+ * That is exact, as a product has at most 17 bits. */
 static int packed_together(const TlCpuPlan *plan, const TlOp *dot)
 {
     const TlType *sum = dot->out[0]->type;
