@@ -57,6 +57,13 @@ void tl_leaf_store_shared(TlLeafCall *call, TlLeafStoreWhere store_where);
 LLVMValueRef tl_leaf_mma_nvptx(TlLeafCall *call);
 LLVMValueRef tl_leaf_mma_amdgpu(TlLeafCall *call);
 
+/* ---- copies that LLVM does not see through (leaf_copy.c) ---- */
+/* In front of the builder; constraints: "=r,0", with the target's letter for a register. */
+LLVMValueRef tl_leaf_copy(LLVMBuilderRef b, LLVMValueRef x, const char *constraints);
+/* Of values with many uses that are also extended; constraints of values that are equal, or not, in
+ * the threads of a wave. When leaves are expanded. */
+void tl_leaf_copy_extended(TlLlvm *l, const char *uniform, const char *varying);
+
 /* ---- divisions of 64-bit integers on AMD (amd_divide.c); before leaves are expanded ---- */
 void tl_amd_divide(TlLlvm *l);
 /* ---- what differs between the threads of a wave on AMD (amd_varying.c), as keys of a map; after
