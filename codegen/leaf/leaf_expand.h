@@ -69,6 +69,11 @@ void tl_amd_divide(TlLlvm *l);
 /* ---- what differs between the threads of a wave on AMD (amd_varying.c), as keys of a map; after
  * leaves are expanded ---- */
 void tl_amd_find_varying(TlArena *arena, LLVMValueRef function, TlMap *out);
+/* ---- registers on AMD (amd_crowd.c): words of a type; whether LLVM's allocator would take very
+ * long, and about how many words a function keeps at once; after leaves are expanded ---- */
+unsigned tl_amd_words_of(LLVMTypeRef t);
+bool tl_amd_is_crowded(TlArena *arena, LLVMValueRef function, unsigned registers,
+                       unsigned *out_words);
 /* ---- the order of long computations on AMD (amd_order.c); when leaves are expanded ---- */
 void tl_amd_order(TlLlvm *l);
 /* ---- addresses and tests beside their users on AMD (amd_near.c); when leaves are expanded ---- */
