@@ -64,6 +64,10 @@ LLVMValueRef tl_leaf_copy(LLVMBuilderRef b, LLVMValueRef x, const char *constrai
  * the threads of a wave. When leaves are expanded. */
 void tl_leaf_copy_extended(TlLlvm *l, const char *uniform, const char *varying);
 
+/* ---- long chains of sums and very many divisions in PTX (nvptx_long.c); when leaves are expanded
+ * ---- */
+void tl_nvptx_long(TlLlvm *l);
+
 /* ---- divisions of 64-bit integers on AMD (amd_divide.c); before leaves are expanded ---- */
 void tl_amd_divide(TlLlvm *l);
 /* ---- what differs between the threads of a wave on AMD (amd_varying.c), as keys of a map; after
