@@ -12,13 +12,14 @@
  *   2 where values do not fit that live in many blocks, it looks for each at every block where it
  *     could be in a register (growRegion)
  *
- * Where code has matrix instructions, its order and its registers are mostly theirs; it takes LLVM
- * no longer than its length lets expect. */
+ * What is in a loop is worth more of that time, and sums of products without matrix instructions
+ * keep hundreds of words there. Where code has matrix instructions, its order and its registers are
+ * mostly theirs; it takes LLVM no longer than its length lets expect. */
 #include "codegen/leaf/leaf_expand.h"
 
 #include <string.h>
 
-enum { MANY = 1 << 17 }; /* words times blocks */
+enum { MANY = 1 << 17, MANY_WITH_LOOPS = 1 << 20 }; /* words times blocks */
 
 #define NONE UINT32_MAX
 
@@ -200,6 +201,7 @@ bool tl_amd_is_crowded(TlArena *arena, LLVMValueRef function, unsigned registers
     *out_words = all;
     bool here = local > registers + registers / 4 ||
                 (local >= registers && all > 2 * registers),
-         there = all > registers && (uint64_t)all * blocks > MANY;
+         there = all > registers &&
+                 (uint64_t)all * blocks > (w.loops.len ? MANY_WITH_LOOPS : MANY);
     return !matrix && (here || there);
 }
