@@ -19,7 +19,7 @@
 
 #include <string.h>
 
-enum { MANY = 1 << 17, MANY_WITH_LOOPS = 1 << 20 }; /* words times blocks */
+enum { MANY = 1 << 17, MANY_WITH_LOOPS = 3 << 17 }; /* words times blocks */
 
 #define NONE UINT32_MAX
 

@@ -100,7 +100,7 @@ static void copy_parameters(TlLlvm *l, LLVMBuilderRef b, LLVMValueRef first)
     LLVMPositionBuilderBefore(b, first);
     for (unsigned i = 0; i < n; i++) {
         LLVMValueRef p = LLVMGetParam(f, i);
-        copies[i] = uses_of(p) > PART / 2 ? tl_leaf_copy(b, p, "=s,0") : NULL;
+        copies[i] = uses_of(p) > PART / 2 ? tl_leaf_copy(l, b, p, "=s,0") : NULL;
         unsigned left = PART;
         for (LLVMValueRef x = first; copies[i] && x && left--; x = LLVMGetNextInstruction(x))
             for (int k = 0; k < LLVMGetNumOperands(x); k++)

@@ -8,8 +8,6 @@
  * that LLVM does not know to be one. */
 #include "codegen/leaf/leaf_expand.h"
 
-#include <string.h>
-
 enum { MANY = 64 };
 
 static bool is_used_outside(LLVMValueRef x, LLVMBasicBlockRef block)
@@ -58,16 +56,10 @@ static bool is_wanted(LLVMValueRef x)
            uses_outside(from, block) > MANY;
 }
 
-LLVMValueRef tl_leaf_copy(LLVMBuilderRef b, LLVMValueRef x, const char *constraints)
+LLVMValueRef tl_leaf_copy(TlLlvm *l, LLVMBuilderRef b, LLVMValueRef x, const char *constraints)
 {
-    static const char MEMORY[] = "memory"; /* none */
-    LLVMTypeRef t = LLVMTypeOf(x), type = LLVMFunctionType(t, &t, 1, 0);
-    LLVMValueRef none = LLVMGetInlineAsm(type, "", 0, constraints, strlen(constraints), 0, 0,
-                                         LLVMInlineAsmDialectATT, 0);
-    LLVMValueRef call = LLVMBuildCall2(b, type, none, &x, 1, "");
-    unsigned kind = LLVMGetEnumAttributeKindForName(MEMORY, sizeof MEMORY - 1);
-    LLVMAddCallSiteAttribute(call, LLVMAttributeFunctionIndex,
-                             LLVMCreateEnumAttribute(LLVMGetTypeContext(t), kind, 0));
+    LLVMValueRef call = tl_llvm_hide(b, x, constraints);
+    tl_llvm_mark_call(l, call, "memory"); /* none */
     return call;
 }
 
@@ -87,7 +79,7 @@ void tl_leaf_copy_extended(TlLlvm *l, const char *uniform, const char *varying)
             LLVMValueRef x = found.data[i], from = LLVMGetOperand(x, 0);
             bool varies_there = tl_map_get(&varies, (uint64_t)(uintptr_t)from, NULL);
             LLVMPositionBuilderBefore(b, x);
-            LLVMSetOperand(x, 0, tl_leaf_copy(b, from, varies_there ? varying : uniform));
+            LLVMSetOperand(x, 0, tl_leaf_copy(l, b, from, varies_there ? varying : uniform));
         }
     }
     LLVMDisposeBuilder(b);

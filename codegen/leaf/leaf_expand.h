@@ -59,7 +59,7 @@ LLVMValueRef tl_leaf_mma_amdgpu(TlLeafCall *call);
 
 /* ---- copies that LLVM does not see through (leaf_copy.c) ---- */
 /* In front of the builder; constraints: "=r,0", with the target's letter for a register. */
-LLVMValueRef tl_leaf_copy(LLVMBuilderRef b, LLVMValueRef x, const char *constraints);
+LLVMValueRef tl_leaf_copy(TlLlvm *l, LLVMBuilderRef b, LLVMValueRef x, const char *constraints);
 /* Of values with many uses that are also extended; constraints of values that are equal, or not, in
  * the threads of a wave. When leaves are expanded. */
 void tl_leaf_copy_extended(TlLlvm *l, const char *uniform, const char *varying);

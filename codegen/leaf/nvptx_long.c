@@ -20,7 +20,7 @@ static bool is_link(LLVMValueRef x)
 }
 
 /* x, and how many links are before it; ends the chain. */
-static void link(LLVMBuilderRef b, TlMap *links, LLVMValueRef x)
+static void link(TlLlvm *l, LLVMBuilderRef b, TlMap *links, LLVMValueRef x)
 {
     uint64_t most = 0, n;
     for (unsigned i = 0; i < 2; i++)
@@ -33,7 +33,7 @@ static void link(LLVMBuilderRef b, TlMap *links, LLVMValueRef x)
         return;
     }
     LLVMPositionBuilderBefore(b, LLVMGetNextInstruction(x));
-    LLVMValueRef copy = tl_leaf_copy(b, x, LLVMGetIntTypeWidth(t) == 32 ? "=r,0" : "=l,0");
+    LLVMValueRef copy = tl_leaf_copy(l, b, x, LLVMGetIntTypeWidth(t) == 32 ? "=r,0" : "=l,0");
     LLVMReplaceAllUsesWith(x, copy);
     LLVMSetOperand(copy, 0, x);
 }
@@ -68,7 +68,7 @@ void tl_nvptx_long(TlLlvm *l)
             for (LLVMValueRef x = LLVMGetFirstInstruction(k); x; x = LLVMGetNextInstruction(x)) {
                 divisions += is_division(x);
                 if (is_link(x))
-                    link(b, &links, x);
+                    link(l, b, &links, x);
             }
         if (divisions > MANY)
             set_no_branches(l, f);
