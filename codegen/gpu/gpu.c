@@ -164,6 +164,22 @@ void tl_gpu_expand(TlLlvm *l, const TlCodegenOptions *options, TlKernelCodes *ke
 #endif
 }
 
+/* Kernels whose values LLVM's register allocator would place for very long get quick code. */
+static void watch_registers(TlLlvm *l, const TlTarget *target, const TlKernelCodes *kernels)
+{
+    unsigned file = target->family->file, words;
+    for (uint32_t i = 0; i < kernels->len; i++) {
+        const TlKernelCode *k = &kernels->data[i];
+        LLVMValueRef f = LLVMGetNamedFunction(l->module, k->symbol);
+        if (l->quick || !tl_amd_is_crowded(l->arena, f, file, &words))
+            continue;
+        tl_diag(&k->fn->module->ctx->diags, k->fn->loc, TL_W0901, k->fn->name,
+                tl_format(l->arena, "keeps about %u words at once in %u registers", words, file),
+                "more warps or smaller tiles take fewer of each thread");
+        tl_llvm_be_quick(l);
+    }
+}
+
 static void *emit_code(TlLlvm *l, const TlCodegenOptions *options, TlEmit emit, TlArena *arena,
                        size_t *out_size)
 {
@@ -196,6 +212,8 @@ void *tl_gpu_emit(TlLlvm *l, const TlCodegenOptions *options, TlEmit emit, TlAre
     if (emit == TL_EMIT_LLVM)
         return tl_llvm_text(l, arena, out_size);
     tl_gpu_expand(l, options, kernels);
+    if (options->opt_level > 0 && !options->emulate && options->target->family->by_llvm)
+        watch_registers(l, options->target, kernels);
     return emit_code(l, options, emit, arena, out_size);
 }
 

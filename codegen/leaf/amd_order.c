@@ -73,17 +73,6 @@ static bool is_varying(const Run *r, LLVMValueRef x)
     return tl_map_get(&r->varies, (uint64_t)(uintptr_t)x, NULL);
 }
 
-static unsigned words_of(LLVMTypeRef t)
-{
-    switch (LLVMGetTypeKind(t)) {
-    case LLVMVectorTypeKind: return LLVMGetVectorSize(t) * words_of(LLVMGetElementType(t));
-    case LLVMIntegerTypeKind: return (LLVMGetIntTypeWidth(t) + 31) / 32;
-    case LLVMPointerTypeKind: return LLVMGetPointerAddressSpace(t) == 3 ? 1 : 2;
-    case LLVMDoubleTypeKind: return 2;
-    default: return 1;
-    }
-}
-
 static const Node *node_of(const Run *r, LLVMValueRef x)
 {
     uint64_t n;
@@ -104,7 +93,7 @@ static unsigned words_before(const Run *r)
                 tl_map_get(&seen, (uint64_t)(uintptr_t)v, NULL))
                 continue;
             tl_map_put_ptr(&seen, v, v);
-            words += words_of(LLVMTypeOf(v));
+            words += tl_amd_words_of(LLVMTypeOf(v));
         }
     }
     return words;
@@ -117,7 +106,7 @@ static bool is_crowded(const Run *r)
     for (uint32_t i = 0; i < r->nodes.len; i++) {
         LLVMValueRef x = r->nodes.data[i].instruction;
         if (r->nodes.data[i].is_load)
-            *(is_varying(r, x) ? &vectors : &scalars) += words_of(LLVMTypeOf(x));
+            *(is_varying(r, x) ? &vectors : &scalars) += tl_amd_words_of(LLVMTypeOf(x));
     }
     return scalars > MANY_SCALARS || (vectors && vectors + words_before(r) > MANY_VECTORS);
 }

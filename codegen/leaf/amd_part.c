@@ -91,14 +91,6 @@ static unsigned uses_of(LLVMValueRef x)
     return n;
 }
 
-/* The same, in other registers. */
-static LLVMValueRef copy_of(TlLlvm *l, LLVMBuilderRef b, LLVMValueRef x)
-{
-    LLVMValueRef call = tl_llvm_hide(b, x, "=s,0");
-    tl_llvm_mark_call(l, call, "memory");
-    return call;
-}
-
 /* The instruction and those after it use a copy of a parameter that has very many uses. */
 static void copy_parameters(TlLlvm *l, LLVMBuilderRef b, LLVMValueRef first)
 {
@@ -108,7 +100,7 @@ static void copy_parameters(TlLlvm *l, LLVMBuilderRef b, LLVMValueRef first)
     LLVMPositionBuilderBefore(b, first);
     for (unsigned i = 0; i < n; i++) {
         LLVMValueRef p = LLVMGetParam(f, i);
-        copies[i] = uses_of(p) > PART / 2 ? copy_of(l, b, p) : NULL;
+        copies[i] = uses_of(p) > PART / 2 ? tl_leaf_copy(l, b, p, "=s,0") : NULL;
         unsigned left = PART;
         for (LLVMValueRef x = first; copies[i] && x && left--; x = LLVMGetNextInstruction(x))
             for (int k = 0; k < LLVMGetNumOperands(x); k++)

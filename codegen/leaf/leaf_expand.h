@@ -57,11 +57,27 @@ void tl_leaf_store_shared(TlLeafCall *call, TlLeafStoreWhere store_where);
 LLVMValueRef tl_leaf_mma_nvptx(TlLeafCall *call);
 LLVMValueRef tl_leaf_mma_amdgpu(TlLeafCall *call);
 
+/* ---- copies that LLVM does not see through (leaf_copy.c) ---- */
+/* In front of the builder; constraints: "=r,0", with the target's letter for a register. */
+LLVMValueRef tl_leaf_copy(TlLlvm *l, LLVMBuilderRef b, LLVMValueRef x, const char *constraints);
+/* Of values with many uses that are also extended; constraints of values that are equal, or not, in
+ * the threads of a wave. When leaves are expanded. */
+void tl_leaf_copy_extended(TlLlvm *l, const char *uniform, const char *varying);
+
+/* ---- long chains of sums and very many divisions in PTX (nvptx_long.c); when leaves are expanded
+ * ---- */
+void tl_nvptx_long(TlLlvm *l);
+
 /* ---- divisions of 64-bit integers on AMD (amd_divide.c); before leaves are expanded ---- */
 void tl_amd_divide(TlLlvm *l);
 /* ---- what differs between the threads of a wave on AMD (amd_varying.c), as keys of a map; after
  * leaves are expanded ---- */
 void tl_amd_find_varying(TlArena *arena, LLVMValueRef function, TlMap *out);
+/* ---- registers on AMD (amd_crowd.c): words of a type; whether LLVM's allocator would take very
+ * long, and about how many words a function keeps at once; after leaves are expanded ---- */
+unsigned tl_amd_words_of(LLVMTypeRef t);
+bool tl_amd_is_crowded(TlArena *arena, LLVMValueRef function, unsigned registers,
+                       unsigned *out_words);
 /* ---- the order of long computations on AMD (amd_order.c); when leaves are expanded ---- */
 void tl_amd_order(TlLlvm *l);
 /* ---- addresses and tests beside their users on AMD (amd_near.c); when leaves are expanded ---- */

@@ -207,7 +207,7 @@ static Size most(const TlLlvm *l)
     return ROWS[i].most;
 }
 
-static void be_quick(TlLlvm *l)
+void tl_llvm_be_quick(TlLlvm *l)
 {
     if (l->quick)
         return;
@@ -234,7 +234,7 @@ void tl_llvm_watch(TlLlvm *l, TlDiags *diags, TlLoc loc, const char *name, LLVMV
                 tl_format(l->arena, "up to %u are optimised", limit.depth));
     else
         return;
-    be_quick(l);
+    tl_llvm_be_quick(l);
 }
 
 void tl_llvm_close(TlLlvm *l)

@@ -50,6 +50,8 @@ const char *tl_llvm_asm_error(const TlLlvm *l, const char *text, size_t text_siz
  * in its size, and a warning says so, with `hint` how to make it shorter. */
 void tl_llvm_watch(TlLlvm *l, TlDiags *diags, TlLoc loc, const char *name, LLVMValueRef function,
                    unsigned depth, const char *hint);
+/* From now on the module's code is generated quickly. */
+void tl_llvm_be_quick(TlLlvm *l);
 #define TL_LLVM_QUICK_PASSES "function(sroa,early-cse)"
 /* Parts blocks of more than that many instructions: selection takes time by the square of a
  * block. */

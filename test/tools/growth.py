@@ -7,6 +7,8 @@ A form begins small and is doubled until one compilation takes --seconds of proc
 of a limit is a good end too. Each doubling may cost at most 2.5 times (--factor), in processor time and in memory; a doubling that
 looks worse is measured again, five times at most, and the least counts, so that a busy machine changes nothing; a form that grew too
 fast is measured anew before it counts as wrong. Every compilation runs under a limit of address space and of time; reaching one is a failure.
+
+--md FILE writes the table. Cells that this run did not measure stay as they are in FILE, and so does what follows the marker line there.
 """
 import argparse
 import concurrent.futures
@@ -35,6 +37,8 @@ Made by `./bootstrap check-long growth`: each form of the language (`test/tools/
 At most {factor} is allowed; 0.0 is what two runs of one input differ by; what is over is in bold. "refused": a limit with a diagnostic.
 
 """
+
+MARKER = "<!-- growth.py writes what is above and keeps what is below. -->"
 
 
 class Cost:
@@ -125,15 +129,45 @@ def measure(cx, form, target):
         one, n = two, 2 * n
 
 
-def table(rows, targets):
-    """Form x target: the worst factors of time and memory, and the largest size."""
+def cell(row):
+    """The worst factors of time and memory, and the largest size."""
+    bold = "**" if row.wrong else ""
+    return f"{bold}{row.time:.1f} {row.space:.1f}{bold} ({row.n}{', refused' if row.end else ''})"
+
+
+def read_table(text):
+    """{(form, target): cell}"""
+    cells, targets = {}, []
+    for line in text.splitlines():
+        words = [w.strip() for w in line.strip("|").split("|")] if line.startswith("|") else []
+        if words[:1] == ["form"]:
+            targets = words[1:]
+        elif words and words[0] in FORMS:
+            cells.update({(words[0], t): w for t, w in zip(targets, words[1:]) if w})
+    return cells
+
+
+def table(cells):
+    targets = [t for t in TARGETS.split(",") if any(k[1] == t for k in cells)] + sorted({k[1] for k in cells} - set(TARGETS.split(",")))
     lines = ["| form | " + " | ".join(targets) + " |", "| --- |" + " --- |" * len(targets)]
     for form in FORMS:
-        cells = [next((r for r in rows if r.form == form and r.target == t), None) for t in targets]
-        if any(cells):
-            lines.append(f"| {form} | " + " | ".join(
-                "" if not r else f"{'**' if r.wrong else ''}{r.time:.1f} {r.space:.1f}{'**' if r.wrong else ''} ({r.n}{', refused' if r.end else ''})" for r in cells) + " |")
+        if any(k[0] == form for k in cells):
+            lines.append(f"| {form} | " + " | ".join(cells.get((form, t), "") for t in targets) + " |")
     return "\n".join(lines)
+
+
+def write_table(cx, rows):
+    """What the file has of other cells, and below the marker, stays."""
+    old, notes = "", "\n"
+    if os.path.exists(cx.md):
+        with open(cx.md) as f:
+            old, _, below = f.read().partition(MARKER)
+            notes = below or notes
+    cells = read_table(old)
+    cells.update({(r.form, r.target): cell(r) for r in rows})
+    with open(cx.md, "w") as f:
+        f.write(HEAD.format(seconds=cx.seconds, factor=cx.factor) + table(cells) + "\n\n" + MARKER + notes)
+    print(f"{cx.md}: {sum(c.startswith('**') for c in cells.values())} of {len(cells)} cells are over")
 
 
 def main():
@@ -166,8 +200,7 @@ def main():
             rows[i] = again = measure(cx, r.form, r.target)
             print(f"{r.form} {r.target} again: {again.wrong or 'ok'}", flush=True)
     if cx.md:
-        with open(cx.md, "w") as f:
-            f.write(HEAD.format(seconds=cx.seconds, factor=cx.factor) + table(rows, targets) + "\n")
+        write_table(cx, rows)
     bad = sum(bool(r.wrong) for r in rows)
     print(f"{bad} of {len(rows)} forms grow too fast")
     return 1 if bad else 0
