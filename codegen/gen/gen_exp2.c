@@ -40,6 +40,12 @@ static LLVMValueRef fma_of(TlGen *g, LLVMValueRef a, LLVMValueRef b, LLVMValueRe
     return tl_gen_intrinsic(g, "llvm.fma", &t, 1, args, 3);
 }
 
+/* a x + b */
+static LLVMValueRef linear(TlGen *g, LLVMValueRef x, float a, float b)
+{
+    return fma_of(g, x, real(g, x, a), real(g, x, b));
+}
+
 /* x cut to [low, high]; NaN stays. */
 static LLVMValueRef cut(TlGen *g, LLVMValueRef x, double low, double high)
 {
@@ -48,30 +54,29 @@ static LLVMValueRef cut(TlGen *g, LLVMValueRef x, double low, double high)
     return LLVMBuildSelect(g->b, LLVMBuildFCmp(g->b, LLVMRealOLT, x, l, ""), l, x, "");
 }
 
-/* p * 2^n, n in the low bits of a word. */
+/* p * 2^n, n + 254 in the low bits of a word. */
 static LLVMValueRef scale(TlGen *g, LLVMValueRef p, LLVMValueRef bits)
 {
     LLVMBuilderRef b = g->b;
     LLVMTypeRef t = LLVMTypeOf(p);
-    LLVMValueRef one = integer(g, p, 0x3f800000), at = integer(g, p, 23);
-    LLVMValueRef half = LLVMBuildShl(b, LLVMBuildAShr(b, bits, integer(g, p, 1), ""), at, "");
-    LLVMValueRef rest = LLVMBuildSub(b, LLVMBuildShl(b, bits, at, ""), half, "");
-    LLVMValueRef first = LLVMBuildBitCast(b, LLVMBuildAdd(b, half, one, ""), t, ""),
-                 second = LLVMBuildBitCast(b, LLVMBuildAdd(b, rest, one, ""), t, "");
-    return LLVMBuildFMul(b, LLVMBuildFMul(b, p, first, ""), second, "");
+    LLVMValueRef half = LLVMBuildAnd(b, LLVMBuildShl(b, bits, integer(g, p, 22), ""),
+                                     integer(g, p, 0x7f800000), ""),
+                 rest = LLVMBuildSub(b, LLVMBuildShl(b, bits, integer(g, p, 23), ""), half, "");
+    p = LLVMBuildFMul(b, p, LLVMBuildBitCast(b, half, t, ""), "");
+    return LLVMBuildFMul(b, p, LLVMBuildBitCast(b, rest, t, ""), "");
 }
 
 LLVMValueRef tl_gen_exp2(TlGen *g, LLVMValueRef x, bool flush)
 {
     (void)flush; /* subnormal results cost nothing here */
-    static const double Q[] = {0.00133879273, 0.00962544698, 0.0555036627,
-                               0.240225941,   0.693147182,   1.0};
     LLVMBuilderRef b = g->b;
-    LLVMValueRef magic = real(g, x, 12582912.0), y = cut(g, x, -151.0, 129.0);
+    LLVMValueRef magic = real(g, x, 12583166.0), y = cut(g, x, -151.0, 129.0);
     LLVMValueRef t = LLVMBuildFAdd(b, y, magic, "");
     LLVMValueRef r = LLVMBuildFSub(b, y, LLVMBuildFSub(b, t, magic, ""), "");
-    LLVMValueRef q = real(g, x, 0.000133314446f);
-    for (size_t i = 0; i < sizeof Q / sizeof *Q; i++)
-        q = fma_of(g, q, r, real(g, x, (float)Q[i]));
+    LLVMValueRef u = LLVMBuildFMul(b, r, r, "");
+    LLVMValueRef q = linear(g, r, 0.000133314446f, 0.00133879273f);
+    q = fma_of(g, q, u, linear(g, r, 0.00962544698f, 0.0555036627f));
+    q = fma_of(g, q, u, linear(g, r, 0.240225941f, 0.693147182f));
+    q = fma_of(g, q, r, real(g, r, 1.0));
     return scale(g, q, LLVMBuildBitCast(b, t, words_like(g, x), ""));
 }

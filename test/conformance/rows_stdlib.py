@@ -59,7 +59,7 @@ def softplus(x):
 
 
 def gelu(x):
-    return 0.5 * x * erfc(-x / SQRT2)
+    return np.where(x == -np.inf, -0.0, 0.5 * x * erfc(-x / SQRT2))
 
 
 def gelu_tanh(x):
