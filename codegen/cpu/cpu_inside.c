@@ -28,6 +28,7 @@ static void narrow(TlCpuGen *g, LLVMValueRef *end, LLVMValueRef by)
 static void add_slices(TlCpuGen *g, TlCpuInside *in, const TlOp *op, int lane)
 {
     TlCpuAccess *a = tl_map_get_ptr(&g->access, op);
+    TL_ASSERT(a, "%s stands in a nest before it is lowered", tl_op_info(op->opcode)->text);
     if (!has_interval(a) || a->asks)
         return;
     tl_vec_push(g->arena, &in->accesses, a);
@@ -114,6 +115,7 @@ void tl_cpu_inside_value(TlCpuGen *g, TlCpuInside *in, TlValue *v, int lane, boo
 
 LLVMValueRef tl_cpu_inside_end(TlCpuGen *g, TlCpuInside *in, int64_t extent, int width)
 {
+    TL_ASSERT(width > 0 && (width & (width - 1)) == 0, "%d lanes", width);
     if (!in->end || in->nvalues > MOST_VALUES)
         return NULL;
     LLVMValueRef end = in->end;

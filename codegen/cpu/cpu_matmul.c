@@ -216,6 +216,8 @@ static void choose_block(Multiply *x, int64_t columns, int64_t rows)
     if (x->mr > rows)
         x->mr = (int)rows;
     x->panel = (int64_t)x->nv * x->width;
+    TL_ASSERT(x->mr > 0 && x->mr * x->nv <= MAX_ACCUMULATORS,
+              "%d rows of %d vectors", x->mr, x->nv);
 }
 
 /* ---- packing ---- */
@@ -457,6 +459,7 @@ static void add_word(TlCpuGen *g, Tag *t, LLVMValueRef w)
 {
     if (LLVMGetTypeKind(LLVMTypeOf(w)) == LLVMPointerTypeKind)
         w = LLVMBuildPtrToInt(g->b, w, g->i64, "");
+    TL_ASSERT(t->n < TAG_BYTES / 8, "a tag of more than %d words", TAG_BYTES / 8);
     t->word[t->n++] = LLVMBuildIntCast2(g->b, w, g->i64, 0, "");
 }
 
@@ -595,6 +598,7 @@ static LLVMValueRef rows_are_inside(Chunk *c)
     TlCpuGen *g = c->x.g;
     TlPlace place = c->a->place;
     int row = tl_cpu_slice_of(&place, 0);
+    TL_ASSERT(row >= 0, "A's rows are not along an axis");
     LLVMValueRef zero = tl_gen_int(&g->gen, 0);
     LLVMValueRef from = add(g, c->a->start[row], c->x.from), to = add(g, c->a->start[row], c->x.to);
     LLVMValueRef low = LLVMBuildICmp(g->b, LLVMIntSGE, from, zero, ""),

@@ -119,6 +119,7 @@ TlOp *tl_cpu_only_dot(const TlFn *fn, const TlCpuPlan *plan, const TlOp *loop)
 static TlOp *passes_on(const TlOp *loop, int result, int *out)
 {
     TlOp *outer = loop->block->parent;
+    TL_ASSERT(result >= 0 && (uint32_t)result < loop->nout, "result %d of %u", result, loop->nout);
     const TlValue *end = loop->out[result], *begin = tl_in(loop, 3 + (uint32_t)result);
     if (!outer || outer->opcode != TL_OP_FOR || !end->uses || end->uses->next ||
         end->uses->user != outer->regions[0]->last || !begin->uses || begin->uses->next)
@@ -277,6 +278,7 @@ static TlOp *find_kept(const TlCpuProduct *p)
  * of its own. */
 static void find_around(TlCpuProduct *p)
 {
+    TL_ASSERT(p->b_load && !p->naround, "loops around are looked for once, for kept chunks");
     int result = 0, next;
     TlOp *outer = p->loop;
     TlPlace b = tl_op_place(p->b_load);
@@ -326,5 +328,7 @@ TlCpuProduct *tl_cpu_product(const TlFn *fn, const TlCpuPlan *plan, TlOp *loop, 
     p->b_bytes = (uint64_t)(p->depth * tl_cpu_form(dot->out[0]->type).padded[1] * bytes);
     uint64_t slots = p->b_load ? KEPT_BYTES / p->b_bytes : 1;
     p->slots = slots > MAX_SLOTS ? MAX_SLOTS : slots ? (uint32_t)slots : 1;
+    TL_ASSERT(p->depth > 0 && p->b_bytes > 0, "a chunk of %lld packed elements along k",
+              (long long)p->depth);
     return p;
 }

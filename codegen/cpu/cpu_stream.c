@@ -54,6 +54,7 @@ bool tl_cpu_may_stream(const TlCpuGen *g, const TlCpuAccess *a, int width, uint3
 
 LLVMValueRef tl_cpu_stream_now(TlCpuGen *g, const TlCpuAccess *a, LLVMValueRef row)
 {
+    TL_ASSERT(a->view && a->place.value, "a store through pointers does not stream");
     LLVMValueRef n = tl_gen_int(&g->gen, (int64_t)tl_gen_elem_bytes(a->place.value->type));
     for (int i = 0; i < a->view->rank; i++)
         n = LLVMBuildMul(g->b, n, a->view->extent[i], "");

@@ -54,7 +54,8 @@ unsigned tl_amd_words_of(LLVMTypeRef t)
 static uint32_t number_of(const Walk *w, LLVMValueRef x)
 {
     uint64_t n = 0;
-    tl_map_get(&w->numbers, (uint64_t)(uintptr_t)x, &n);
+    bool has = tl_map_get(&w->numbers, (uint64_t)(uintptr_t)x, &n);
+    TL_ASSERT(has, "an instruction has no number");
     return (uint32_t)n;
 }
 
@@ -175,6 +176,8 @@ static Change most_of(const Walk *w)
         most.all = now.all > most.all ? now.all : most.all;
         most.local = now.local > most.local ? now.local : most.local;
     }
+    TL_ASSERT(!now.all && !now.local, "%d words live on, %d of them in one block", now.all,
+              now.local);
     return most;
 }
 

@@ -67,6 +67,7 @@ static LLVMValueRef narrow(TlLlvm *l, LLVMBuilderRef b, TlMap *made, LLVMValueRe
     if (x)
         return x;
     LLVMTypeRef i64 = LLVMTypeOf(extent), i32 = LLVMInt32TypeInContext(l->context);
+    TL_ASSERT(LLVMGetIntTypeWidth(i64) == 64, "an extent of %u bits", LLVMGetIntTypeWidth(i64));
     LLVMBasicBlockRef entry = LLVMGetEntryBasicBlock(LLVMGetParamParent(extent));
     LLVMValueRef most = LLVMConstInt(i64, (uint64_t)1 << 31, 0);
     LLVMPositionBuilderBefore(b, LLVMGetFirstInstruction(entry));
@@ -115,6 +116,8 @@ static LLVMValueRef unseen(TlLlvm *l, LLVMBuilderRef b, LLVMValueRef constant)
 
 static void put_near(TlLlvm *l, LLVMBuilderRef b, LLVMValueRef x)
 {
+    TL_ASSERT(LLVMGetNumOperands(x) == 2, "a test or an address of %d operands",
+              LLVMGetNumOperands(x));
     for (LLVMValueRef user; (user = user_elsewhere(x));) {
         LLVMValueRef copy = LLVMInstructionClone(x);
         LLVMPositionBuilderBefore(b, user);

@@ -164,6 +164,7 @@ static void place(Run *r, LLVMBuilderRef b, uint32_t root, uint32_t first, uint3
             tl_vec_push(r->arena, &r->stack, operand);
             continue;
         }
+        TL_ASSERT(!n->placed, "an instruction is put twice");
         n->placed = true;
         LLVMInstructionRemoveFromParent(n->instruction);
         LLVMInsertIntoBuilder(b, n->instruction);
@@ -174,11 +175,15 @@ static void place(Run *r, LLVMBuilderRef b, uint32_t root, uint32_t first, uint3
 /* Puts nodes first..end-1 in front of `before`. */
 static void order(Run *r, LLVMBuilderRef b, uint32_t first, uint32_t end, LLVMValueRef before)
 {
+    TL_ASSERT(first <= end && end <= r->nodes.len, "nodes %u to %u of %u", first, end,
+              r->nodes.len);
     LLVMPositionBuilderBefore(b, before);
     LLVMSetCurrentDebugLocation2(b, NULL); /* or everything put there gets the line of `before` */
     for (uint32_t i = first; i < end; i++)
         if (is_result(r, r->nodes.data[i].instruction, first, end))
             place(r, b, i, first, end);
+    for (uint32_t i = first; i < end; i++)
+        TL_ASSERT(r->nodes.data[i].placed, "node %u of %u has no place", i, end);
 }
 
 /* The runs between loads, which stay. */

@@ -94,6 +94,7 @@ static unsigned uses_of(LLVMValueRef x)
 /* The instruction and those after it use a copy of a parameter that has very many uses. */
 static void copy_parameters(TlLlvm *l, LLVMBuilderRef b, LLVMValueRef first)
 {
+    TL_ASSERT(!LLVMIsAPHINode(first), "nothing stands in front of a phi");
     LLVMValueRef f = LLVMGetBasicBlockParent(LLVMGetInstructionParent(first));
     unsigned n = LLVMCountParams(f);
     LLVMValueRef *copies = TL_NEW_ARRAY(l->arena, LLVMValueRef, n + 1);
@@ -115,6 +116,7 @@ static void part(TlLlvm *l, LLVMBuilderRef b, LLVMBasicBlockRef block)
 {
     LLVMValueRef end = LLVMGetBasicBlockTerminator(block);
     unsigned n = 0;
+    TL_ASSERT(end, "a block without an end");
     for (LLVMValueRef x = LLVMGetFirstInstruction(block); x != end; x = LLVMGetNextInstruction(x)) {
         if (LLVMIsAPHINode(x) || LLVMIsAAllocaInst(x))
             continue;

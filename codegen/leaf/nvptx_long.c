@@ -26,6 +26,8 @@ static void link(TlLlvm *l, LLVMBuilderRef b, TlMap *links, LLVMValueRef x)
     for (unsigned i = 0; i < 2; i++)
         if (tl_map_get(links, (uint64_t)(uintptr_t)LLVMGetOperand(x, i), &n) && n > most)
             most = n;
+    TL_ASSERT(LLVMGetIntTypeWidth(LLVMTypeOf(x)) > 0 && LLVMGetNumOperands(x) == 2,
+              "a link of %d operands", LLVMGetNumOperands(x));
     LLVMTypeRef t = LLVMTypeOf(x);
     bool fits = LLVMGetIntTypeWidth(t) == 32 || LLVMGetIntTypeWidth(t) == 64;
     if (most + 1 < LINKS || !fits) {
