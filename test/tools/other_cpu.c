@@ -124,6 +124,30 @@ __attribute__((target("avx512f"))) static bool takes_index_zmm16(void)
     return got == 7;
 }
 
+/* A displacement of 1 byte counts bytes, not words. */
+__attribute__((target("avx512bw,avx512vl"))) static bool inserts_byte_from_memory(void)
+{
+    static const unsigned char from[80] = {[5] = 7, [20] = 9, [10] = 11, [40] = 13};
+    unsigned got;
+    __asm__("vpxord %%xmm16, %%xmm16, %%xmm16\n\tvpinsrb $1, 5(%1), %%xmm16, %%xmm16\n\t"
+            "vmovd %%xmm16, %0"
+            : "=r"(got)
+            : "r"(from)
+            : "xmm16", "memory");
+    return got == 0x700;
+}
+
+__attribute__((target("avx512bw,avx512vl"))) static bool extracts_to_memory(void)
+{
+    unsigned char to[160] = {0};
+    __asm__("vpternlogd $255, %%xmm16, %%xmm16, %%xmm16\n\tvpextrw $0, %%xmm16, 32(%0)\n\t"
+            "vpextrb $1, %%xmm16, 5(%0)"
+            :
+            : "r"(to)
+            : "xmm16", "memory");
+    return to[32] == 255 && to[33] == 255 && to[5] == 255;
+}
+
 static const struct Probe {
     const char *instruction;
     bool needs_avx512;
@@ -131,7 +155,9 @@ static const struct Probe {
 } probes[] = {{"vcvtps2ph", false, tie_is_even},
               {"vcvttsd2usi", true, large_is_in_range},
               {"kshiftlw", true, shifts_by_15},
-              {"vgatherqps", true, takes_index_zmm16}};
+              {"vgatherqps", true, takes_index_zmm16},
+              {"vpinsrb", true, inserts_byte_from_memory},
+              {"vpextrw", true, extracts_to_memory}};
 
 /* An instruction that is not known ends only the process that tries it. */
 static void send_faults(void)
