@@ -549,6 +549,8 @@ void tl_item_function(TlParser *p, TlItemKind kind, TlTypeExpr *type, TlName nam
     TlItem *item = tl_item_new(p, kind, name, loc);
     item->doc = doc_above(p, first);
     item->type = type;
+    if (p->heads && kind == TL_IT_FUNCTION)
+        item->later = first;
     TL_VEC_TAKE(&item->params, params);
     p->current = item;
 }
@@ -588,11 +590,11 @@ static const unsigned char *after_byte_order_mark(const TlSource *source)
     return source->size >= 3 && s[0] == 0xEF && s[1] == 0xBB && s[2] == 0xBF ? s + 3 : s;
 }
 
-TlUnit *tl_parse(TlCtx *ctx, uint32_t source)
+static TlUnit *parse(TlCtx *ctx, uint32_t source, bool heads)
 {
     TL_ASSERT(source < ctx->diags.sources.len, "source %u", source);
     const TlSource *text = &ctx->diags.sources.data[source];
-    TlParser p = {.ctx = ctx, .unit = TL_NEW(&ctx->perm, TlUnit)};
+    TlParser p = {.ctx = ctx, .unit = TL_NEW(&ctx->perm, TlUnit), .heads = heads};
     p.unit->source = source;
     if (text->size > TL_MAX_SOURCE) {
         tl_diag(&ctx->diags, (TlLoc){source, 1, 1, 1}, TL_E0790, TL_MAX_SOURCE >> 20);
@@ -605,6 +607,16 @@ TlUnit *tl_parse(TlCtx *ctx, uint32_t source)
     if (p.broken || p.current)
         tl_item_broken(&p); /* the text ended inside an item */
     return p.unit;
+}
+
+TlUnit *tl_parse(TlCtx *ctx, uint32_t source)
+{
+    return parse(ctx, source, false);
+}
+
+TlUnit *tl_parse_heads(TlCtx *ctx, uint32_t source)
+{
+    return parse(ctx, source, true);
 }
 
 static void find_lines(TlArena *arena, TlSource *source)
@@ -627,6 +639,28 @@ static const char *text_at(TlArena *arena, TlSource *source, TlLoc loc)
     const char *s = source->text + (loc.line ? source->lines.data[loc.line - 1] : 0),
                *end = source->text + source->size;
     return loc.line && loc.col && loc.col - 1 <= (size_t)(end - s) ? s + (loc.col - 1) : NULL;
+}
+
+const TlStmt *tl_item_body(TlCtx *ctx, TlItem *item)
+{
+    TlLoc from = item->later;
+    if (!from.line)
+        return item->body;
+    item->later = (TlLoc){0};
+    TlSource *source = &ctx->diags.sources.data[from.file];
+    const char *text = text_at(&ctx->perm, source, from);
+    TL_ASSERT(text, "%s begins in line %u of %s", item->name, from.line, source->path);
+    const unsigned char *at = (const unsigned char *)text;
+    TlParser p = {.ctx = ctx,
+                  .unit = TL_NEW(&ctx->perm, TlUnit),
+                  .limit = (const unsigned char *)source->text + source->size,
+                  .cursor = {at, at - (from.col - 1), from.line},
+                  .one_item = true};
+    p.unit->source = from.file;
+    tl_yy_parse(&p);
+    TL_ASSERT(p.unit->items.len == 1 && !p.broken, "%s of the library", item->name);
+    item->body = p.unit->items.data[0]->body;
+    return item->body;
 }
 
 static const char *skip_space(const char *s, const char *end)

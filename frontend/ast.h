@@ -218,7 +218,8 @@ struct TlItem {
     TL_VEC(TlFieldDecl) fields;
     TL_VEC(TlParamDecl) params;
     TL_VEC(TlClause) clauses;
-    TlStmt *body;
+    TlStmt *body; /* use tl_item_body */
+    TlLoc later;  /* line not 0: the item's first token; its body has not been read yet */
     TL_VEC(TlArg) args; /* ASSERT */
     bool broken; /* a syntax error inside (diagnosed): statements are missing; do not report what
                   * follows from that */
@@ -233,6 +234,11 @@ typedef struct TlUnit {
 /* Parses one source. Syntax errors are diagnosed (several per run, by recovery at ; and }); the
  * tree holds what could be read. Never NULL. Nodes live in ctx->perm. */
 TlUnit *tl_parse(TlCtx *ctx, uint32_t source);
+/* The same for a module of the library, but bodies of functions are passed over: a program calls
+ * few of its functions. */
+TlUnit *tl_parse_heads(TlCtx *ctx, uint32_t source);
+/* The body of a function, which is read at the first call. */
+const TlStmt *tl_item_body(TlCtx *ctx, TlItem *item);
 /* --emit=ast: valid .tile again, fully parenthesised */
 void tl_ast_print(TlSbuf *out, const TlUnit *unit);
 /* The text the user wrote between two positions of one source, white space folded. */

@@ -426,22 +426,23 @@ static TlVal run_body(Binding *b)
 {
     TlSema *s = b->s;
     const TlItem *f = item_of(b);
+    const TlStmt *body = tl_item_body(s->ctx, b->def->item);
     TlFrame *frame = s->frame;
     frame->ty = f->type ? tl_type_resolve(s, f->type) : tl_ty_kind(TL_TY_AUTO);
     frame->returned =
         tl_var_new(s, " returned", (TlLoc){0}, tl_ty_value(tl_type_scalar(s->ctx, TL_BOOL)),
                    tl_val_bool(false), false);
     frame->result = tl_var_new(s, " result", (TlLoc){0}, frame->ty, tl_val(TL_VAL_UNSET), false);
-    if (f->body)
-        tl_stmt(s, f->body);
+    if (body)
+        tl_stmt(s, body);
     bool known;
     TlValue *maybe = tl_exit_state(s, &known);
     bool wants = frame->ty.kind != TL_TY_VOID && frame->ty.kind != TL_TY_AUTO &&
                  frame->ty.kind != TL_TY_UNKNOWN;
     if (!known &&
         (wants || (maybe && frame->ty.kind != TL_TY_VOID && frame->ty.kind != TL_TY_AUTO)) &&
-        f->body && !f->broken && !s->exhausted && !always_returns(f->body))
-        tl_err(s, f->body->end, TL_E0320, f->name);
+        body && !f->broken && !s->exhausted && !always_returns(body))
+        tl_err(s, body->end, TL_E0320, f->name);
     if (frame->result->val.kind != TL_VAL_UNSET)
         return frame->result->val;
     if (frame->ty.kind == TL_TY_VOID || frame->ty.kind == TL_TY_AUTO)

@@ -447,9 +447,24 @@ static int recover(TlParser *p, TlSpan *span)
     return TL_TOK_RECOVERED;
 }
 
+/* From the brace that opens a function's body to the one that closes it. */
+static void pass_over(TlParser *p)
+{
+    const unsigned char *s = p->cursor.at;
+    for (uint32_t open = 1; s < p->limit; s++) {
+        if (*s == '\n') new_line(p, s + 1);
+        if (s[0] == '/' && s[1] == '/')
+            while (s + 1 < p->limit && s[1] != '\n') s++;
+        open += *s == '{';
+        open -= *s == '}';
+        if (!open) break;
+    }
+    p->cursor.at = s;
+}
+
 int tl_yy_lex(Value *value, TlSpan *span, TlParser *p)
 {
-    int t;
+    int t, before = p->token;
     if (p->recovering) return recover(p, span);
     if (p->closers) {
         TlLoc at = tl_loc_at(p, &p->cursor, p->cursor.at, 0);
@@ -457,7 +472,9 @@ int tl_yy_lex(Value *value, TlSpan *span, TlParser *p)
         *span = (TlSpan){at, at};
         return '}';
     }
+    if (p->one_item && before == '}' && !p->brackets.len) return TL_TOK_END;
     t = next_token(p, value, span);
+    if (p->heads && t == '{' && before == ')' && p->brackets.len == 1) pass_over(p);
     if (p->doc.len) {
         TlDoc doc = {span->begin, tl_strndup(&p->ctx->perm, p->doc.text, p->doc.len)};
         tl_vec_push(&p->ctx->perm, &p->docs, doc);

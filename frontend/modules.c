@@ -148,6 +148,13 @@ static void check_imports(TlProgram *p, const TlMod *m)
     }
 }
 
+/* Not a file of the same name. */
+static bool is_library(const TlSource *source)
+{
+    size_t size;
+    return source->text == tl_stdlib_find(source->path, &size);
+}
+
 TlMod *tl_module_open(TlProgram *p, uint32_t source, const char *path)
 {
     TL_ASSERT(path && source < p->ctx->diags.sources.len, "source %u", source);
@@ -159,7 +166,9 @@ TlMod *tl_module_open(TlProgram *p, uint32_t source, const char *path)
     tl_vec_push(arena, &p->modules, m);
     tl_map_put_ptr(&p->by_path, tl_intern_str(&p->ctx->strings, path), m);
     TlSpanMark mark = tl_trace_begin(p->ctx->trace, "front end", path, "parse");
-    const TlUnit *unit = tl_parse(p->ctx, source);
+    const TlUnit *unit =
+        is_library(&p->ctx->diags.sources.data[source]) ? tl_parse_heads(p->ctx, source)
+                                                        : tl_parse(p->ctx, source);
     tl_trace_end(p->ctx->trace, mark);
     m->unit = unit;
     for (uint32_t i = 0; i < unit->items.len; i++)

@@ -68,6 +68,8 @@ typedef struct TlParser {
     TlRecovery recovering;           /* how the next token is found */
     uint32_t recover_height;         /* open brackets around the statement that is skipped */
     uint32_t closers;                /* '}' still to be made up before the text goes on */
+    bool heads;      /* bodies of functions are passed over */
+    bool one_item;   /* the text ends with the item that it begins with */
     bool stop;       /* nothing more is read: the end was reported as an error, or a limit */
     bool broken;     /* a syntax error since the last item */
     TlItem *current; /* function or kernel whose body is being read */

@@ -181,6 +181,9 @@ void tl_cpu_nest(TlCpuGen *g, const TlType *type, int width, TlCpuBody body, voi
 struct TlCpuInside;
 void tl_cpu_nest_split(TlCpuGen *g, const TlType *type, int width, struct TlCpuInside *in,
                        LLVMValueRef end, TlCpuBody body, void *user);
+/* How many of a nest's lanes to take where elements are tested: as many as one register has
+ * indices. Masks of more take LLVM twice the time, for lanes that are few. */
+int tl_cpu_tested_width(const TlCpuGen *g, int width);
 LLVMValueRef tl_cpu_home_ptr(TlCpuGen *g, int32_t buffer);
 void tl_cpu_define(TlCpuGen *g, TlValue *v); /* computes v from its op into its home */
 void tl_cpu_materialise(

@@ -204,9 +204,7 @@ static void whole_part(TlCpuGen *g, const TlCpuAt *outer, const TlType *type, Tl
     LLVMPositionBuilderAtEnd(g->b, join);
 }
 
-/* Lanes where elements are tested: as many as one register has indices. Masks of more take LLVM
- * twice the time, for lanes that are few. */
-static int tested_width(const TlCpuGen *g, int width)
+int tl_cpu_tested_width(const TlCpuGen *g, int width)
 {
     int most = g->vector_bytes / (int)sizeof(int32_t);
     TL_ASSERT(most > 0 && width > 0, "%d lanes of at most %d", width, most);
@@ -229,7 +227,7 @@ void tl_cpu_nest_split(TlCpuGen *g, const TlType *type, int width, TlCpuInside *
     whole_part(g, &at, type, in, end, body, user);
     tl_cpu_inside_set(in, false);
     int64_t last = width > 1 ? f.padded[f.lane] : f.extent[f.lane];
-    at.width = tested_width(g, width);
+    at.width = tl_cpu_tested_width(g, width);
     part_of_lanes(g, &at, end, tl_gen_int(&g->gen, last), body, user);
     tl_cpu_loops_end(g, &loops);
     tl_cpu_prefetch_note(g, in);

@@ -406,6 +406,7 @@ static void pack_all(Pack *p, int width, int64_t end, int64_t step)
         tl_cpu_inside_set(&in, true);
         pack_part(p, &pos, zero, inside);
         tl_cpu_inside_set(&in, false);
+        pos.width = p->turn ? width : tl_cpu_tested_width(g, width);
     }
     pack_part(p, &pos, inside ? inside : zero, last);
     tl_cpu_loop_end(g, &l, NULL);

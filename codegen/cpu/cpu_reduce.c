@@ -147,10 +147,11 @@ static LLVMValueRef half(TlCpuGen *g, LLVMValueRef x, int from, int n)
                                   LLVMConstVector(mask, (unsigned)n), "");
 }
 
-static void fold_lanes(TlCpuGen *g, const Reduction *r, LLVMValueRef *acc, int width)
+/* Combines lanes until `to` are left of `width`. */
+static void fold_lanes(TlCpuGen *g, const Reduction *r, LLVMValueRef *acc, int width, int to)
 {
-    TL_ASSERT((width & (width - 1)) == 0, "%d lanes", width);
-    for (int w = width / 2; w >= 1; w /= 2) {
+    TL_ASSERT((width & (width - 1)) == 0 && to >= 1, "%d lanes, then %d", width, to);
+    for (int w = width / 2; w >= to; w /= 2) {
         LLVMValueRef a[MAX_TUPLE], b[MAX_TUPLE];
         for (uint32_t i = 0; i < r->n; i++) {
             a[i] = half(g, acc[i], 0, w);
@@ -185,17 +186,23 @@ static void reduce_vectors(TlCpuGen *g, const Reduction *r, Rows *rows, bool who
         acc[i] = l.carry[i];
 }
 
-static void reduce_whole_vectors(TlCpuGen *g, Reduction *r, Rows *rows, int64_t begin, int64_t end,
-                                 LLVMValueRef *acc)
+/* The vectors that are inside as a whole; what is tested after them has fewer lanes, if acc began
+ * with identities. Returns where the next vectors begin. */
+static LLVMValueRef reduce_inside(TlCpuGen *g, Reduction *r, Rows *rows, int64_t begin,
+                                  LLVMValueRef *acc)
 {
-    LLVMValueRef from = tl_gen_int(&g->gen, begin), to = tl_gen_int(&g->gen, end);
-    if (r->end) {
-        tl_cpu_inside_set(&r->inside, true);
-        reduce_vectors(g, r, rows, true, from, r->end, acc);
-        tl_cpu_inside_set(&r->inside, false);
-        from = begin ? tl_gen_pick(&g->gen, LLVMIntSGT, r->end, from, r->end, from) : r->end;
+    int width = rows->at[0].width, tested = tl_cpu_tested_width(g, width);
+    LLVMValueRef from = tl_gen_int(&g->gen, begin);
+    tl_cpu_inside_set(&r->inside, true);
+    reduce_vectors(g, r, rows, true, from, r->end, acc);
+    tl_cpu_inside_set(&r->inside, false);
+    if (begin)
+        return tl_gen_pick(&g->gen, LLVMIntSGT, r->end, from, r->end, from);
+    for (uint32_t k = 0; k < rows->n; k++) {
+        fold_lanes(g, r, acc + k * r->n, width, tested);
+        rows->at[k].width = tested;
     }
-    reduce_vectors(g, r, rows, !r->end, from, to, acc);
+    return r->end;
 }
 
 /* The vector in which the rows of n elements end. In lanes past the end, acc does not change. */
@@ -220,7 +227,7 @@ static void reduce_rows(TlCpuGen *g, Reduction *r, Rows *rows, int64_t n, LLVMVa
 {
     int width = rows->at[0].width;
     TL_ASSERT(n > 0 && width > 0, "a row of %lld elements", (long long)n);
-    int64_t whole = n / width * width, begin = 0;
+    int64_t begin = 0;
     for (uint32_t k = 0; k < rows->n; k++) {
         if (r->end && r->kind != TL_COMBINE_USER && !g->fn->ring) {
             acc[k] = identity(g, r, width);
@@ -230,12 +237,17 @@ static void reduce_rows(TlCpuGen *g, Reduction *r, Rows *rows, int64_t n, LLVMVa
         rows->at[k].idx[r->axis] = tl_gen_int(&g->gen, 0);
         eval_all(g, r, &rows->at[k], acc + k * r->n);
     }
+    LLVMValueRef from = tl_gen_int(&g->gen, begin);
+    if (r->end && n / width * width > begin)
+        from = reduce_inside(g, r, rows, begin, acc);
+    width = rows->at[0].width;
+    int64_t whole = n / width * width;
     if (whole > begin)
-        reduce_whole_vectors(g, r, rows, begin, whole, acc);
+        reduce_vectors(g, r, rows, !r->end, from, tl_gen_int(&g->gen, whole), acc);
     if (whole < n)
         reduce_last(g, r, rows, whole, n, acc);
     for (uint32_t k = 0; k < rows->n; k++)
-        fold_lanes(g, r, acc + k * r->n, width);
+        fold_lanes(g, r, acc + k * r->n, width, 1);
 }
 
 /* Along a dimension other than the lanes': each lane is a reduction of its own. */
