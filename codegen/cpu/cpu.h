@@ -82,7 +82,7 @@ typedef struct TlCpuAccess {
     TlGenView *view;
     int param;
     bool whole;  /* where the nest is now, all slices are inside (cpu_inside.c) */
-    bool streams; /* where it is now, stores pass by the caches (cpu_stream.c) */
+    LLVMValueRef streams; /* i1: where the nest is now, stores pass by the caches; NULL: never */
     bool bounds; /* test bounds; false for unchecked without --check */
     bool asks;   /* --check: the runtime is asked for each address */
     bool loads;
@@ -148,9 +148,9 @@ void tl_cpu_range_begin(TlCpuGen *g, TlCpuRange *range, LLVMValueRef from, LLVMV
                         uint32_t ncarry, const LLVMValueRef *init);
 void tl_cpu_range_end(TlCpuGen *g, TlCpuRange *range, int64_t step, const LLVMValueRef *next);
 
-/* The same pointer. What it was computed from stays out of LLVM's sight, which would spend most of
- * its time with ways to share parts of addresses among loops. */
-LLVMValueRef tl_cpu_opaque(TlCpuGen *g, LLVMValueRef p);
+/* cpu_hide.c: after LLVM's passes. What an address that loops share was computed from stays out of
+ * the sight of code generation. */
+void tl_cpu_hide_addresses(TlLlvm *l);
 
 void tl_cpu_at_init(TlCpuGen *g, TlCpuAt *at, int rank, int lane, int width);
 LLVMValueRef tl_cpu_eval(TlCpuGen *g, TlValue *v, TlCpuAt *at); /* vector of at->width lanes */

@@ -633,9 +633,13 @@ static void store_vector(TlCpuGen *g, TlCpuAccess *a, const TlType *type, Spot *
     TlType elem = elem_of(type);
     TlCpuForm form = tl_cpu_form(type);
     LLVMValueRef mask = lane_mask(g, s, at->width);
-    if (a->streams) {
-        TL_ASSERT(a->whole && !s->apart && !s->mask, "a streaming store with a mask");
+    if (a->streams && a->whole) {
+        TL_ASSERT(!s->apart && !s->mask, "a streaming store with a mask");
+        Fork f = fork_begin(g, a->streams);
         store_plain(g, &elem, s->ptr, x, true);
+        fork_else(g, &f, NULL);
+        store_plain(g, &elem, s->ptr, x, false);
+        fork_end(g, &f, NULL);
         return;
     }
     if (s->apart) {

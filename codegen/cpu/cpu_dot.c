@@ -74,7 +74,7 @@ static LLVMValueRef pointer(Product *p, const Matrix *x, LLVMValueRef row, LLVMV
     if (p->batches > 1)
         offset = LLVMBuildAdd(g->b, offset,
                               LLVMBuildMul(g->b, p->batch, tl_gen_int(&g->gen, x->batch), ""), "");
-    return tl_cpu_opaque(g, LLVMBuildInBoundsGEP2(g->b, p->elem, x->base, &offset, 1, ""));
+    return LLVMBuildInBoundsGEP2(g->b, p->elem, x->base, &offset, 1, "");
 }
 
 static LLVMValueRef after(Product *p, LLVMValueRef at, LLVMValueRef n, int64_t stride)

@@ -91,11 +91,6 @@ void tl_cpu_range_end(TlCpuGen *g, TlCpuRange *l, int64_t step, const LLVMValueR
     LLVMPositionBuilderAtEnd(g->b, l->exit);
 }
 
-LLVMValueRef tl_cpu_opaque(TlCpuGen *g, LLVMValueRef p)
-{
-    return tl_gen_intrinsic(&g->gen, "llvm.strip.invariant.group", &g->ptr, 1, &p, 1);
-}
-
 int tl_cpu_fit_width(int64_t padded, int width)
 {
     TL_ASSERT(padded > 0 && width > 0 && (width & (width - 1)) == 0,
@@ -177,31 +172,20 @@ static void with_prefetch(TlCpuGen *g, TlCpuAt *at, void *user)
     tl_cpu_prefetch(g, w->type, at, w->store);
 }
 
-/* The lanes up to `end`, where everything is inside. If only the launch decides whether stores
- * stream, there are two copies of the code. */
+/* The lanes up to `end`, where everything is inside. */
 static void whole_part(TlCpuGen *g, const TlCpuAt *outer, const TlType *type, TlCpuInside *in,
                        LLVMValueRef end, TlCpuBody body, void *user)
 {
     LLVMValueRef zero = tl_gen_int(&g->gen, 0);
     WholeBody w = {body, user, type, in->store};
-    if (!in->may_stream) {
-        part_of_lanes(g, outer, zero, end, with_prefetch, &w);
-        return;
+    if (in->may_stream) {
+        TlCpuAt first = *outer;
+        first.idx[first.lane] = zero;
+        tl_map_init(&first.memo, g->arena);
+        LLVMValueRef row = tl_cpu_access_address(g, in->store, &first);
+        in->store->streams = tl_cpu_stream_now(g, in->store, row);
     }
-    TlCpuAt first = *outer;
-    first.idx[first.lane] = zero;
-    tl_map_init(&first.memo, g->arena);
-    LLVMValueRef now = tl_cpu_stream_now(g, in->store, tl_cpu_access_address(g, in->store, &first));
-    LLVMBasicBlockRef arms[2] = {tl_gen_block(&g->gen, "stream"), tl_gen_block(&g->gen, "keep")},
-                      join = tl_gen_block(&g->gen, "stored");
-    LLVMBuildCondBr(g->b, now, arms[0], arms[1]);
-    for (int i = 0; i < 2; i++) {
-        LLVMPositionBuilderAtEnd(g->b, arms[i]);
-        in->store->streams = i == 0;
-        part_of_lanes(g, outer, zero, end, with_prefetch, &w);
-        LLVMBuildBr(g->b, join);
-    }
-    LLVMPositionBuilderAtEnd(g->b, join);
+    part_of_lanes(g, outer, zero, end, with_prefetch, &w);
 }
 
 int tl_cpu_tested_width(const TlCpuGen *g, int width)

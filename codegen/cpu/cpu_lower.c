@@ -553,7 +553,8 @@ static bool is_supported(const TlFn *fn)
 }
 
 static const char PASSES[] =
-    "function(sroa,early-cse,instcombine<no-verify-fixpoint>,simplifycfg,loop-mssa(licm),early-cse,dce)";
+    "function(sroa,early-cse,instcombine<no-verify-fixpoint>,simplifycfg,loop-mssa(licm),early-cse,"
+    "dce)";
 
 /* Most instructions of a block: LLVM's selection of multiply-adds and its scheduler take time that
  * grows with the square of a block's length. Blocks are longer only in kernels with hundreds of
@@ -586,6 +587,8 @@ void *tl_cpu_compile(TlModule *m, const TlCodegenOptions *options, TlEmit emit, 
     tl_llvm_verify(&l);
     if (options->opt_level > 0)
         tl_llvm_run(&l, l.quick ? TL_LLVM_QUICK_PASSES : PASSES);
+    if (options->opt_level > 0 && !l.quick)
+        tl_cpu_hide_addresses(&l);
     tl_host_complete(&l, true);
     tl_llvm_part_blocks(&l, BLOCK);
     void *code = emit == TL_EMIT_LLVM ? (void *)tl_llvm_text(&l, arena, out_size)

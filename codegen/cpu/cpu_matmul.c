@@ -118,10 +118,9 @@ static void block(Multiply *x, LLVMValueRef m, LLVMValueRef panel, int mr)
     TlCpuGen *g = x->g;
     LLVMValueRef a[MAX_ACCUMULATORS], c[MAX_ACCUMULATORS], acc[MAX_ACCUMULATORS];
     LLVMValueRef zero = tl_gen_int(&g->gen, 0), left = LLVMBuildSub(g->b, x->to, m, "");
-    LLVMValueRef b = tl_cpu_opaque(g, at(x, x->b, times(g, panel, x->panel * x->depth)));
+    LLVMValueRef b = at(x, x->b, times(g, panel, x->panel * x->depth));
     LLVMValueRef ap = at(x, x->a, LLVMBuildMul(g->b, m, x->a_row, ""));
-    LLVMValueRef cp = tl_cpu_opaque(
-        g, at(x, x->acc, add(g, times(g, m, x->acc_row), times(g, panel, x->panel))));
+    LLVMValueRef cp = at(x, x->acc, add(g, times(g, m, x->acc_row), times(g, panel, x->panel)));
     for (int i = 0; i < mr; i++) {
         if (i) {
             LLVMValueRef more =
@@ -129,7 +128,7 @@ static void block(Multiply *x, LLVMValueRef m, LLVMValueRef panel, int mr)
             ap = at(x, ap, LLVMBuildSelect(g->b, more, x->a_row, zero, ""));
             cp = at(x, cp, LLVMBuildSelect(g->b, more, tl_gen_int(&g->gen, x->acc_row), zero, ""));
         }
-        a[i] = tl_cpu_opaque(g, ap);
+        a[i] = ap;
         c[i] = cp;
         for (int j = 0; j < x->nv; j++) acc[i * x->nv + j] = vector_at(x, c[i], j * x->width);
     }
@@ -233,9 +232,6 @@ static void lower_trip(TlCpuGen *g, const TlCpuProduct *p, LLVMValueRef lo, LLVM
         if (op == p->dot)
             continue;
         tl_cpu_lower_op(g, op);
-        TlCpuAccess *a = tl_map_get_ptr(&g->access, op);
-        if (a && a->ptr)
-            a->ptr = tl_cpu_opaque(g, a->ptr);
     }
 }
 
@@ -558,7 +554,7 @@ static void provide_b(Chunk *c)
     }
     LLVMValueRef n = number_of(c), last = tl_gen_int(&g->gen, (int64_t)p->slots - 1);
     LLVMValueRef slot = tl_gen_pick(&g->gen, LLVMIntULT, n, last, n, last);
-    c->x.b = tl_cpu_opaque(g, at(&c->x, buffer, times(g, slot, p->depth * c->x.acc_row)));
+    c->x.b = at(&c->x, buffer, times(g, slot, p->depth * c->x.acc_row));
     LLVMValueRef i = add(g, times(g, slot, TAG_BYTES), tl_gen_int(&g->gen, (int64_t)p->tags));
     LLVMValueRef kept = LLVMBuildInBoundsGEP2(g->b, g->i8, g->scratch, &i, 1, "");
     Tag t = tag_of(g, c->b, c->trips);
@@ -631,7 +627,7 @@ static void provide_a(Chunk *c)
     pack_trips(c, false);
     LLVMBuildBr(g->b, join);
     LLVMPositionBuilderAtEnd(g->b, join);
-    c->x.a = tl_cpu_opaque(g, LLVMBuildSelect(g->b, direct, a, packed, ""));
+    c->x.a = LLVMBuildSelect(g->b, direct, a, packed, "");
     c->x.a_row = LLVMBuildSelect(g->b, direct, a_row, row, "");
 }
 

@@ -111,10 +111,11 @@ void tl_cpu_prefetch_line(TlCpuGen *g, LLVMValueRef p, bool writes, unsigned loc
     tl_gen_intrinsic(&g->gen, "llvm.prefetch", &g->ptr, 1, args, 4);
 }
 
-static void prefetch(TlCpuGen *g, TlCpuAccess *a, const TlCpuAt *at, bool writes)
+/* Where the next program will be when it is at this position. */
+static LLVMValueRef next_address(TlCpuGen *g, TlCpuAccess *a, const TlCpuAt *at)
 {
     LLVMValueRef p = tl_cpu_access_address(g, a, at);
-    tl_cpu_prefetch_line(g, tl_gen_address(&g->gen, a->view->dtype, p, a->distance), writes, 2);
+    return tl_gen_address(&g->gen, a->view->dtype, p, a->distance);
 }
 
 static bool has_shape(const TlCpuAccess *a, const TlType *t)
@@ -125,18 +126,23 @@ static bool has_shape(const TlCpuAccess *a, const TlType *t)
 
 void tl_cpu_prefetch(TlCpuGen *g, const TlType *type, const TlCpuAt *at, TlCpuAccess *store)
 {
+    enum { LOCALITY = 2 };
     bool some = false;
     for (uint32_t i = 0; i < g->next.len && !g->nested; i++) {
         if (!has_shape(g->next.data[i], type))
             continue;
-        prefetch(g, g->next.data[i], at, false);
+        tl_cpu_prefetch_line(g, next_address(g, g->next.data[i], at), false, LOCALITY);
         some = true;
     }
     g->prefetched |= some;
-    if (!some || !store || store->streams)
+    if (!some || !store)
         return;
     if (!store->distance)
         store->distance = distance(g, store);
-    if (store->distance)
-        prefetch(g, store, at, true);
+    if (!store->distance)
+        return;
+    LLVMValueRef p = next_address(g, store, at);
+    if (store->streams) /* no line will be in a cache: what is there anyway is asked for */
+        p = LLVMBuildSelect(g->b, store->streams, g->ctx, p, "");
+    tl_cpu_prefetch_line(g, p, true, LOCALITY);
 }

@@ -17,7 +17,7 @@ PHASES = {"compile", "front end", "modules", "parse", "check", "instantiate", "p
 GPU = PHASES | {"expand leaves"}
 # target: (options, spans that are there, LLVM passes that are there, threads that are there)
 TARGETS = {
-    "cpu": ("", PHASES | {"image"}, {"sroa", "gvn", "loop-mssa(licm)"}, {"compile"}),
+    "cpu": ("", PHASES | {"image"}, {"sroa", "early-cse", "loop-mssa(licm)"}, {"compile"}),
     "sm_80": ("", GPU | {"image", "PTX"}, {"early-cse", "loop-mssa(licm)"}, {"compile"}),
     "gfx942": ("", GPU | {"image", "link"}, {"sroa", "loop-mssa(loop-rotate,licm)", "infer-address-spaces"}, {"compile"}),
     "emu:gfx1100": ("", GPU | {"image"}, {"sroa", "gvn"}, {"compile"}),

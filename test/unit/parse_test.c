@@ -26,13 +26,18 @@ static void parse(Parse *p, const char *text)
     parse_bytes(p, text, strlen(text));
 }
 
-static const char *print(Parse *p)
+static const char *print_unit(const TlUnit *unit, TlArena *arena)
 {
     TlSbuf out;
-    tl_sbuf_init(&out, &p->ctx.perm);
+    tl_sbuf_init(&out, arena);
     tl_sbuf_puts(&out, "");
-    tl_ast_print(&out, p->unit);
+    tl_ast_print(&out, unit);
     return out.text;
+}
+
+static const char *print(Parse *p)
+{
+    return print_unit(p->unit, &p->ctx.perm);
 }
 
 /* ---- well-formed text ---- */
@@ -422,6 +427,26 @@ static void test_prefixes(void)
         }
 }
 
+/* Read body by body, a module of the library is what it is when it is read at once. */
+static void check_bodies(const char *name, const char *text, size_t size)
+{
+    TlCtx ctx;
+    tl_ctx_init(&ctx, (TlAlloc){0});
+    uint32_t source = tl_diags_source(&ctx.diags, name, text, size);
+    TlUnit *heads = tl_parse_heads(&ctx, source);
+    const char *whole = print_unit(tl_parse(&ctx, source), &ctx.perm);
+    CHECK(strlen(print_unit(heads, &ctx.perm)) < strlen(whole));
+    for (uint32_t i = heads->items.len; i-- > 0;) {
+        TlItem *item = heads->items.data[i];
+        const TlStmt *body = tl_item_body(&ctx, item);
+        CHECK((body != NULL) == (item->kind == TL_IT_FUNCTION));
+        CHECK(tl_item_body(&ctx, item) == body);
+    }
+    CHECK(strcmp(print_unit(heads, &ctx.perm), whole) == 0);
+    CHECK(ctx.diags.errors == 0);
+    tl_ctx_free(&ctx);
+}
+
 static void test_stdlib(void)
 {
     const char *name, *text;
@@ -431,6 +456,7 @@ static void test_stdlib(void)
         text = tl_stdlib_find(name, &size);
         CHECK(text && text[size] == 0);
         if (text) check_program(text);
+        if (text) check_bodies(name, text, size);
     }
 }
 

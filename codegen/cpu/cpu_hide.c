@@ -1,0 +1,44 @@
+/* Addresses that loops share, hidden from LLVM's loop strength reduction.
+ *
+ * An address that is computed in one block and indexed in another is most often the start of a
+ * row: computed in an outer loop, indexed in an inner one. So it should stay, for a base and an
+ * index are what an instruction's operand has. Loop strength reduction looks through it, though,
+ * and spends a fifth of code generation on ways to share parts of addresses among all the loops
+ * around, for code that is longer in the end. So nothing is known of the address any more: it goes
+ * through an intrinsic, which vanishes when instructions are selected. */
+#include "codegen/cpu/cpu.h"
+
+static bool is_used_elsewhere(LLVMValueRef x)
+{
+    LLVMBasicBlockRef block = LLVMGetInstructionParent(x);
+    for (LLVMUseRef use = LLVMGetFirstUse(x); use; use = LLVMGetNextUse(use))
+        if (LLVMGetInstructionParent(LLVMGetUser(use)) != block)
+            return true;
+    return false;
+}
+
+static void hide_in_block(TlLlvm *l, LLVMBuilderRef b, LLVMBasicBlockRef block)
+{
+    LLVMTypeRef ptr = LLVMPointerTypeInContext(l->context, 0);
+    for (LLVMValueRef x = LLVMGetFirstInstruction(block), next; x; x = next) {
+        next = LLVMGetNextInstruction(x);
+        if (!LLVMIsAGetElementPtrInst(x) || LLVMTypeOf(x) != ptr || !is_used_elsewhere(x))
+            continue;
+        TL_ASSERT(next, "an address ends a block");
+        LLVMPositionBuilderBefore(b, next);
+        LLVMValueRef hidden = tl_llvm_intrinsic(l, b, "llvm.strip.invariant.group", &ptr, 1, &x, 1);
+        LLVMReplaceAllUsesWith(x, hidden);
+        LLVMSetOperand(hidden, 0, x);
+    }
+}
+
+void tl_cpu_hide_addresses(TlLlvm *l)
+{
+    LLVMBuilderRef b = LLVMCreateBuilderInContext(l->context);
+    for (LLVMValueRef f = LLVMGetFirstFunction(l->module); f; f = LLVMGetNextFunction(f)) {
+        LLVMBasicBlockRef block = LLVMGetFirstBasicBlock(f); /* computed there: before all loops */
+        while (block && (block = LLVMGetNextBasicBlock(block)))
+            hide_in_block(l, b, block);
+    }
+    LLVMDisposeBuilder(b);
+}
