@@ -87,6 +87,7 @@ typedef struct TlCpuAccess {
     bool asks;   /* --check: the runtime is asked for each address */
     bool loads;
     LLVMValueRef distance; /* in elements, to the same place of the next program; NULL: not known */
+    LLVMValueRef ahead;    /* the row to ask for while this one is stored; NULL: none */
 } TlCpuAccess;
 
 typedef struct TlCpuGen {
@@ -146,6 +147,8 @@ typedef struct TlCpuRange {
 } TlCpuRange;
 void tl_cpu_range_begin(TlCpuGen *g, TlCpuRange *range, LLVMValueRef from, LLVMValueRef to,
                         uint32_t ncarry, const LLVMValueRef *init);
+/* After the beginning: most often there is nothing to do, so registers are for other loops. */
+void tl_cpu_range_is_short(TlCpuGen *g, const TlCpuRange *range);
 void tl_cpu_range_end(TlCpuGen *g, TlCpuRange *range, int64_t step, const LLVMValueRef *next);
 
 /* cpu_hide.c: after LLVM's passes. What an address that loops share was computed from stays out of
@@ -211,6 +214,10 @@ void tl_cpu_lower_store(TlCpuGen *g, TlOp *op);
 void tl_cpu_lower_atomic(TlCpuGen *g, TlOp *op);
 int tl_cpu_access_width(TlCpuGen *g, TlOp *op, int limit);
 bool tl_cpu_is_contiguous(const TlCpuAccess *a, int lane); /* elements lie side by side along it */
+/* The axis of a view that gives the tile's axis `dim`, when it is a slice of step 1; else -1. */
+int tl_cpu_slice_of(const TlPlace *p, int dim);
+/* Do elements follow each other along the axis of a parameter's view? */
+bool tl_cpu_is_dense(const TlFn *fn, const TlPlace *p, int axis);
 LLVMValueRef tl_cpu_access_address(TlCpuGen *g, TlCpuAccess *a, const TlCpuAt *at);
 /* Calls a function of tile_cpu_services: TL_CPU_SERVICE(fail). */
 #define TL_CPU_SERVICE(name) ((unsigned)(offsetof(tile_cpu_services, name) / sizeof(void *)))
@@ -246,10 +253,12 @@ LLVMValueRef tl_cpu_stream_now(TlCpuGen *g, const TlCpuAccess *a, LLVMValueRef r
 void tl_cpu_stream_store(TlCpuGen *g, LLVMValueRef store);
 void tl_cpu_stream_end(TlCpuGen *g);
 
-/* cpu_prefetch.c: after a nest, what it read; in a later one over `type`, at a position where all
- * is inside, which may store. */
+/* cpu_prefetch.c: after a nest, what it read; before a later one over `type` that stores, at its
+ * first position; in it, at a position where all is inside (store: NULL if it stores nothing). */
 void tl_cpu_prefetch_note(TlCpuGen *g, const TlCpuInside *in);
-void tl_cpu_prefetch(TlCpuGen *g, const TlType *type, const TlCpuAt *at, TlCpuAccess *store);
+void tl_cpu_prefetch_store(TlCpuGen *g, const TlType *type, const TlCpuAt *first,
+                           TlCpuAccess *store);
+void tl_cpu_prefetch(TlCpuGen *g, const TlType *type, const TlCpuAt *at, const TlCpuAccess *store);
 /* The cache line of one address; locality as LLVM counts it: 3 is for the first cache. */
 void tl_cpu_prefetch_line(TlCpuGen *g, LLVMValueRef p, bool writes, unsigned locality);
 

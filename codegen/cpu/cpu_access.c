@@ -252,6 +252,24 @@ static bool lanes_are_contiguous(const TlCpuAccess *a, const TlCpuAt *at)
     return true;
 }
 
+int tl_cpu_slice_of(const TlPlace *p, int dim)
+{
+    for (uint32_t i = 0; i < p->naxes; i++)
+        if (tl_place_dim(p, i) == dim)
+            return p->axes[i].kind == TL_AXIS_SLICE && p->axes[i].step == 1 ? (int)i : -1;
+    return -1;
+}
+
+bool tl_cpu_is_dense(const TlFn *fn, const TlPlace *p, int axis)
+{
+    if (!fn->info)
+        return false;
+    const TlParam *param = &fn->info->params.data[p->base->index];
+    const TlDim *d = &param->stride[axis];
+    bool last = axis + 1 == param->rank;
+    return (d->kind == TILE_DIM_DENSE && last) || (d->kind == TILE_DIM_CONST && d->value == 1);
+}
+
 bool tl_cpu_is_contiguous(const TlCpuAccess *a, int lane)
 {
     return lanes_are_contiguous(a, &(TlCpuAt){.lane = lane, .width = 2});

@@ -78,6 +78,19 @@ void tl_cpu_range_begin(TlCpuGen *g, TlCpuRange *l, LLVMValueRef from, LLVMValue
     LLVMPositionBuilderAtEnd(g->b, body);
 }
 
+void tl_cpu_range_is_short(TlCpuGen *g, const TlCpuRange *l)
+{
+    enum { RUNS = 1, ENDS = 4 };
+    LLVMMetadataRef weights[] = {
+        LLVMMDStringInContext2(g->c, "branch_weights", strlen("branch_weights")),
+        LLVMValueAsMetadata(LLVMConstInt(g->i32, RUNS, 0)),
+        LLVMValueAsMetadata(LLVMConstInt(g->i32, ENDS, 0))};
+    LLVMMetadataRef node = LLVMMDNodeInContext2(g->c, weights, 3);
+    LLVMSetMetadata(LLVMGetBasicBlockTerminator(l->head),
+                    LLVMGetMDKindIDInContext(g->c, "prof", (unsigned)strlen("prof")),
+                    LLVMMetadataAsValue(g->c, node));
+}
+
 void tl_cpu_range_end(TlCpuGen *g, TlCpuRange *l, int64_t step, const LLVMValueRef *next)
 {
     LLVMValueRef i = LLVMBuildAdd(g->b, l->i, tl_gen_int(&g->gen, step), "");
@@ -147,12 +160,14 @@ void tl_cpu_nest(TlCpuGen *g, const TlType *type, int width, TlCpuBody body, voi
 }
 
 static void part_of_lanes(TlCpuGen *g, const TlCpuAt *outer, LLVMValueRef from, LLVMValueRef to,
-                          TlCpuBody body, void *user)
+                          bool tested, TlCpuBody body, void *user)
 {
     TlCpuAt at = *outer;
     TlCpuRange l;
     tl_map_init(&at.memo, g->arena);
     tl_cpu_range_begin(g, &l, from, to, 0, NULL);
+    if (tested)
+        tl_cpu_range_is_short(g, &l);
     at.idx[at.lane] = l.i;
     body(g, &at, user);
     tl_cpu_range_end(g, &l, at.width, NULL);
@@ -178,14 +193,15 @@ static void whole_part(TlCpuGen *g, const TlCpuAt *outer, const TlType *type, Tl
 {
     LLVMValueRef zero = tl_gen_int(&g->gen, 0);
     WholeBody w = {body, user, type, in->store};
-    if (in->may_stream) {
-        TlCpuAt first = *outer;
-        first.idx[first.lane] = zero;
-        tl_map_init(&first.memo, g->arena);
-        LLVMValueRef row = tl_cpu_access_address(g, in->store, &first);
-        in->store->streams = tl_cpu_stream_now(g, in->store, row);
-    }
-    part_of_lanes(g, outer, zero, end, with_prefetch, &w);
+    TlCpuAt first = *outer;
+    first.idx[first.lane] = zero;
+    tl_map_init(&first.memo, g->arena);
+    if (in->may_stream)
+        in->store->streams =
+            tl_cpu_stream_now(g, in->store, tl_cpu_access_address(g, in->store, &first));
+    if (in->store)
+        tl_cpu_prefetch_store(g, type, &first, in->store);
+    part_of_lanes(g, outer, zero, end, false, with_prefetch, &w);
 }
 
 int tl_cpu_tested_width(const TlCpuGen *g, int width)
@@ -212,7 +228,7 @@ void tl_cpu_nest_split(TlCpuGen *g, const TlType *type, int width, TlCpuInside *
     tl_cpu_inside_set(in, false);
     int64_t last = width > 1 ? f.padded[f.lane] : f.extent[f.lane];
     at.width = tl_cpu_tested_width(g, width);
-    part_of_lanes(g, &at, end, tl_gen_int(&g->gen, last), body, user);
+    part_of_lanes(g, &at, end, tl_gen_int(&g->gen, last), true, body, user);
     tl_cpu_loops_end(g, &loops);
     tl_cpu_prefetch_note(g, in);
 }

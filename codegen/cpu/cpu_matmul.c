@@ -372,12 +372,15 @@ static void pack_turned(Pack *p, TlCpuAt *pos)
     }
 }
 
-static void pack_part(Pack *p, const TlCpuAt *outer, LLVMValueRef from, LLVMValueRef to)
+static void pack_part(Pack *p, const TlCpuAt *outer, LLVMValueRef from, LLVMValueRef to,
+                      bool is_short)
 {
     TlCpuGen *g = p->x->g;
     TlCpuAt pos = *outer;
     TlCpuRange l;
     tl_cpu_range_begin(g, &l, from, to, 0, NULL);
+    if (is_short)
+        tl_cpu_range_is_short(g, &l);
     pos.idx[p->lane] = l.i;
     (p->turn ? pack_turned : pack_lanes)(p, &pos);
     tl_cpu_range_end(g, &l, pos.width, NULL);
@@ -400,11 +403,11 @@ static void pack_all(Pack *p, int width, int64_t end, int64_t step)
     pos.idx[1 - p->lane] = l.iv;
     if (inside) {
         tl_cpu_inside_set(&in, true);
-        pack_part(p, &pos, zero, inside);
+        pack_part(p, &pos, zero, inside, false);
         tl_cpu_inside_set(&in, false);
         pos.width = p->turn ? width : tl_cpu_tested_width(g, width);
     }
-    pack_part(p, &pos, inside ? inside : zero, last);
+    pack_part(p, &pos, inside ? inside : zero, last, inside != NULL);
     tl_cpu_loop_end(g, &l, NULL);
 }
 

@@ -6,10 +6,6 @@
 /* The load that v, an operand, is a conversion or a transposition of; elements outside are zeros.
  * *out_turned: v's rows are the load's columns. NULL: none. */
 TlOp *tl_cpu_load_under(const TlValue *v, bool *out_turned);
-/* The axis of a view that gives the tile's axis `dim`, when it is a slice of step 1; else -1. */
-int tl_cpu_slice_of(const TlPlace *p, int dim);
-/* Do elements follow each other along the axis of a parameter's view? */
-bool tl_cpu_is_dense(const TlFn *fn, const TlPlace *p, int axis);
 /* The dimension of v along which the elements of the load under it lie without gaps in memory. -1:
  * neither, not known, or no such load. */
 int tl_cpu_dense_dim(const TlFn *fn, const TlValue *v);

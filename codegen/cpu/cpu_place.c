@@ -24,7 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "codegen/cpu/cpu_matmul.h"
+#include "codegen/cpu/cpu.h"
 #include "passes/analysis/facts.h"
 
 enum { CHEAP = 6, CHEAP_IN_LOOP = 3, COSTLY = 1000 };
@@ -88,19 +88,6 @@ static bool may_alias(const TlFn *fn, const TlValue *a, const TlValue *b)
             return true;
     }
     return false;
-}
-
-/* `const` memory is written by nobody during the launch, unless the program says that it aliases.
- * */
-static bool reads_constant(const TlFn *fn, const TlValue *base)
-{
-    int p = tl_base_param(base);
-    if (p < 0 || !fn->body->args[p]->type->is_const)
-        return false;
-    for (uint32_t i = 0; fn->info && i < fn->info->aliases.len; i++)
-        if ((int)fn->info->aliases.data[i].a == p || (int)fn->info->aliases.data[i].b == p)
-            return false;
-    return true;
 }
 
 static bool same_place(const TlOp *a, const TlOp *b)
@@ -217,7 +204,7 @@ static bool may_read_again(const TlFn *fn, const TlOp *load)
 {
     TlPlace p = tl_op_place(load);
     TlCpuForm f = tl_cpu_form(load->out[0]->type);
-    if (!p.axes || p.mask || p.base->def || !reads_constant(fn, p.base) ||
+    if (!p.axes || p.mask || p.base->def || !tl_is_constant_memory(p.base) ||
         tl_dtype_bytes(load->out[0]->type->dtype) < 4)
         return false;
     int lane = tl_cpu_slice_of(&p, f.lane);
@@ -334,7 +321,7 @@ static bool only_elementwise(Placer *p, TlValue *from, const TlValue *v)
 static bool load_may_wait(Placer *p, TlOp *load, TlOp *root)
 {
     TL_ASSERT(load->opcode == TL_OP_LOAD, "%s is no load", tl_op_info(load->opcode)->text);
-    if (reads_constant(p->fn, tl_in(load, 0)))
+    if (tl_is_constant_memory(tl_in(load, 0)))
         return true;
     uint32_t end = pos_of(p, root);
     for (TlOp *op = next_writer(p, load); op && pos_of(p, op) < end; op = next_writer(p, op))

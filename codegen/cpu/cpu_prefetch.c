@@ -124,25 +124,42 @@ static bool has_shape(const TlCpuAccess *a, const TlType *t)
            !memcmp(a->place.shape, t->shape, t->rank * sizeof *t->shape);
 }
 
-void tl_cpu_prefetch(TlCpuGen *g, const TlType *type, const TlCpuAt *at, TlCpuAccess *store)
+static TlCpuAccess *next_load(TlCpuGen *g, const TlType *type, uint32_t *i)
 {
-    enum { LOCALITY = 2 };
-    bool some = false;
-    for (uint32_t i = 0; i < g->next.len && !g->nested; i++) {
-        if (!has_shape(g->next.data[i], type))
-            continue;
-        tl_cpu_prefetch_line(g, next_address(g, g->next.data[i], at), false, LOCALITY);
-        some = true;
-    }
-    g->prefetched |= some;
-    if (!some || !store)
+    for (; *i < g->next.len && !g->nested; (*i)++)
+        if (has_shape(g->next.data[*i], type))
+            return g->next.data[(*i)++];
+    return NULL;
+}
+
+void tl_cpu_prefetch_store(TlCpuGen *g, const TlType *type, const TlCpuAt *first,
+                           TlCpuAccess *store)
+{
+    uint32_t i = 0;
+    TlCpuAccess *load = next_load(g, type, &i);
+    store->ahead = NULL;
+    if (!load || !tl_cpu_is_contiguous(store, first->lane))
         return;
     if (!store->distance)
         store->distance = distance(g, store);
     if (!store->distance)
         return;
-    LLVMValueRef p = next_address(g, store, at);
-    if (store->streams) /* no line will be in a cache: what is there anyway is asked for */
-        p = LLVMBuildSelect(g->b, store->streams, g->ctx, p, "");
+    store->ahead = next_address(g, store, first);
+    if (store->streams) /* no line of that row will be in a cache: ask again for what is read */
+        store->ahead = LLVMBuildSelect(g->b, store->streams, next_address(g, load, first),
+                                       store->ahead, "");
+}
+
+void tl_cpu_prefetch(TlCpuGen *g, const TlType *type, const TlCpuAt *at, const TlCpuAccess *store)
+{
+    enum { LOCALITY = 2 };
+    uint32_t i = 0;
+    for (TlCpuAccess *load; (load = next_load(g, type, &i));) {
+        tl_cpu_prefetch_line(g, next_address(g, load, at), false, LOCALITY);
+        g->prefetched = true;
+    }
+    if (!store || !store->ahead)
+        return;
+    LLVMValueRef p = tl_gen_address(&g->gen, store->view->dtype, store->ahead, at->idx[at->lane]);
     tl_cpu_prefetch_line(g, p, true, LOCALITY);
 }

@@ -174,6 +174,8 @@ static void reduce_vectors(TlCpuGen *g, const Reduction *r, Rows *rows, bool who
     TlCpuRange l;
     LLVMValueRef x[MAX_TUPLE], next[TL_CPU_CARRY];
     tl_cpu_range_begin(g, &l, from, to, r->n * rows->n, acc);
+    if (!whole)
+        tl_cpu_range_is_short(g, &l);
     for (uint32_t k = 0; k < rows->n; k++) {
         rows->at[k].idx[r->axis] = l.i;
         eval_all(g, r, &rows->at[k], x);
