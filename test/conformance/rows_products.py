@@ -429,7 +429,7 @@ for what, ((p, q, depth), loops, at_row, at_column, tap, taps) in (
         ("own_border", OWN_BORDER), ("no_border", NO_BORDER), ("two_loops", TWO_LOOPS), ("one_filter", ONE_FILTER), ("many_taps", MANY)):
     row(f"products_around_{what}", convolution(loops, at_row, at_column, tap),
         {"x": few("f32", 60, p, q, depth), "w": few("f32", 61, 70, depth, 45), "y": poison("f32", 3, 37, 45)},
-        lambda a, taps=taps: {"y": exact(convolved(a, taps, 37))})
+        lambda a, taps=taps: {"y": exact(convolved(a, taps, 37))}, big=depth > 100)
 
 row("products_around_outside_is_seen", convolution(*NO_BORDER[1:5], ", f32 s[G, O]", """
     y[i, j +: 16, o +: 32] = acc;

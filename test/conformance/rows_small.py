@@ -2,6 +2,7 @@
 
 What is expected is found in the table of all values of a type, in exact arithmetic.
 """
+import bisect
 import math
 from fractions import Fraction
 
@@ -26,7 +27,7 @@ def shrink(v, t, zero=False, sat=True):
     if v in (math.inf, -math.inf):
         return math.copysign(over, v)
     table, m = TABLE[t], abs(Fraction(v))
-    low = max(i for i, x in enumerate(table) if x <= m)
+    low = bisect.bisect_right(table, m) - 1
     step = table[low] - table[low - 1] if low == MOST[t] else table[low + 1] - table[low]
     rest = m - table[low]
     up = not zero and (2 * rest > step or (2 * rest == step and low % 2))

@@ -165,10 +165,9 @@ def judged(row, want, folder, status, said):
     return None, outputs
 
 
-def run_on(row, device, tilec, folder):
+def run_on(row, want, device, tilec, folder):
     """(what is wrong or None, outputs by name)"""
     os.makedirs(folder, exist_ok=True)
-    want = expected(row)
     words = command(row, device, tilec, folder)
     for name in want:
         words += ["--save", f"{name}={saved(name, folder)}"]
@@ -181,9 +180,8 @@ def run_on(row, device, tilec, folder):
     return judged(row, want, folder, p.returncode, p.stderr + p.stdout)
 
 
-def run_from_c(row, device, host, folder):
+def run_from_c(row, want, device, host, folder):
     """The same row through host.c, on the files that run_on wrote."""
-    want = expected(row)
     words = [host, device, os.path.join(folder, row.name + ".tile"), row.kernel or row.source.split("kernel ")[1].split("(")[0]]
     words += [f"{n}={v}" for n, v in row.consts.items()] + ["--"]
     for name, v in row.args.items():
@@ -235,6 +233,7 @@ def run_row(number, row, cx):
     folder = tempfile.mkdtemp(prefix="tile-conf-")
     results, outputs = [], {}
     try:
+        want = expected(row)
         for device, words in expand(row, cx.devices, number, cx.emu_every):
             label = f"{row.name} on {device}"
             if row.devices and device.split(":")[0] not in row.devices:
@@ -244,10 +243,10 @@ def run_row(number, row, cx):
             if reason:
                 results.append((label, "skip", reason))
                 continue
-            wrong, outputs[device] = run_on(row, words, cx.tilec, os.path.join(folder, re.sub(r"\W", "_", device)))
+            wrong, outputs[device] = run_on(row, want, words, cx.tilec, os.path.join(folder, re.sub(r"\W", "_", device)))
             results.append((label, "fail" if wrong else "pass", wrong or ""))
             if row.from_c and not (row.big and words[1].startswith("emu")):
-                wrong = run_from_c(row, words[1], cx.host, os.path.join(folder, re.sub(r"\W", "_", device)))
+                wrong = run_from_c(row, want, words[1], cx.host, os.path.join(folder, re.sub(r"\W", "_", device)))
                 results.append((f"{row.name} from C on {device}", "fail" if wrong else "pass", wrong or ""))
         devices = list(outputs)
         for other in devices[1:] if row.same_bits else []:
