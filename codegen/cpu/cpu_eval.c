@@ -216,7 +216,8 @@ void tl_cpu_nest_split(TlCpuGen *g, const TlType *type, int width, TlCpuInside *
 {
     TlCpuForm f = tl_cpu_form(type);
     if (!end || f.rank == 0) {
-        tl_cpu_nest(g, type, width, body, user);
+        int tested = in->accesses.len ? tl_cpu_tested_width(g, width) : width;
+        tl_cpu_nest(g, type, tested, body, user);
         return;
     }
     TlCpuAt at;

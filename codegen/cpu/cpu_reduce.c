@@ -323,6 +323,8 @@ static void reduce_along(TlCpuGen *g, Reduction *r, const TlCpuForm *f, TlCpuAt 
     Rows rows;
     LLVMValueRef acc[TL_CPU_CARRY];
     find_inside(g, r, at->width);
+    if (!r->end && r->inside.accesses.len)
+        at->width = tl_cpu_tested_width(g, at->width);
     choose_rows(g, r, f, &rows);
     TlCpuLoops loops = {.skip = r->axis, .dim = rows.dim, .step = rows.n};
     tl_cpu_loops_begin(g, &loops, f, at);
