@@ -27,22 +27,61 @@ static LLVMValueRef user_elsewhere(LLVMValueRef x)
 {
     for (LLVMUseRef u = LLVMGetFirstUse(x); u; u = LLVMGetNextUse(u)) {
         LLVMValueRef user = LLVMGetUser(u);
-        if (!LLVMIsAPHINode(user) &&
-            LLVMGetInstructionParent(user) != LLVMGetInstructionParent(x))
+        if (!LLVMIsAPHINode(user) && LLVMGetInstructionParent(user) != LLVMGetInstructionParent(x))
             return user;
     }
     return NULL;
 }
 
-static void find(TlArena *arena, LLVMValueRef function, Values *out)
+/* The thread's index plus a constant. */
+static bool is_offset(LLVMValueRef x)
+{
+    return (LLVMIsABinaryOperator(x) && LLVMIsAConstantInt(LLVMGetOperand(x, 1))) &&
+           (LLVMGetInstructionOpcode(x) == LLVMAdd || LLVMGetInstructionOpcode(x) == LLVMOr);
+}
+
+/* One block elsewhere uses it, and no inner loop, like that of a store: once more is cheaper than
+ * two moves of a scalar register that does not fit; more often is not. */
+static bool waits_once(const TlLoops *loops, LLVMValueRef x)
+{
+    unsigned users = 0;
+    LLVMBasicBlockRef block = LLVMGetInstructionParent(x), other;
+    for (LLVMUseRef u = LLVMGetFirstUse(x); u; u = LLVMGetNextUse(u))
+        if ((other = LLVMGetInstructionParent(LLVMGetUser(u))) != block) {
+            users++;
+            if (!tl_loop_is_inside(loops, tl_loop_around(loops, block),
+                                   tl_loop_around(loops, other)))
+                return false;
+        }
+    return users == 1 && user_elsewhere(x);
+}
+
+/* A thread's index plus a constant compared with what is the same for all of a wave, or another
+ * value of the thread, which is used elsewhere, compared with a constant. */
+static bool is_own_test(const TlMap *varies, LLVMValueRef x)
+{
+    if (LLVMGetInstructionOpcode(x) != LLVMICmp)
+        return false;
+    LLVMValueRef left = LLVMGetOperand(x, 0), right = LLVMGetOperand(x, 1);
+    return tl_map_get(varies, (uint64_t)(uintptr_t)left, NULL) &&
+           !tl_map_get(varies, (uint64_t)(uintptr_t)right, NULL) &&
+           (is_offset(left) || (LLVMIsAConstantInt(right) && user_elsewhere(left)));
+}
+
+static void find(TlArena *arena, LLVMValueRef function, Values *out_cheap, Values *out_own)
 {
     TlMap varies;
+    TlLoops loops;
     tl_amd_find_varying(arena, function, &varies);
+    tl_loops_find(arena, function, &loops);
     LLVMBasicBlockRef b;
     for (b = LLVMGetFirstBasicBlock(function); b; b = LLVMGetNextBasicBlock(b))
-        for (LLVMValueRef x = LLVMGetFirstInstruction(b); x; x = LLVMGetNextInstruction(x))
-            if (is_cheap(&varies, x) && user_elsewhere(x))
-                tl_vec_push(arena, out, x);
+        for (LLVMValueRef x = LLVMGetFirstInstruction(b); x; x = LLVMGetNextInstruction(x)) {
+            bool cheap = is_cheap(&varies, x);
+            if (cheap ? user_elsewhere(x) != NULL
+                      : is_own_test(&varies, x) && waits_once(&loops, x))
+                tl_vec_push(arena, cheap ? out_cheap : out_own, x);
+        }
 }
 
 /* ---- tests in 32 bits ---- */
@@ -79,8 +118,7 @@ static LLVMValueRef narrow(TlLlvm *l, LLVMBuilderRef b, TlMap *made, LLVMValueRe
 
 static void test_narrow(TlLlvm *l, LLVMBuilderRef b, TlMap *made, LLVMValueRef old)
 {
-    LLVMValueRef x = narrow(l, b, made, LLVMGetOperand(old, 0)),
-                 constant = LLVMGetOperand(old, 1);
+    LLVMValueRef x = narrow(l, b, made, LLVMGetOperand(old, 0)), constant = LLVMGetOperand(old, 1);
     constant = LLVMConstInt(LLVMTypeOf(x), LLVMConstIntGetZExtValue(constant), 0);
     LLVMPositionBuilderBefore(b, old);
     LLVMReplaceAllUsesWith(old, LLVMBuildICmp(b, LLVMGetICmpPredicate(old), x, constant, ""));
@@ -114,15 +152,25 @@ static LLVMValueRef unseen(TlLlvm *l, LLVMBuilderRef b, LLVMValueRef constant)
     return call;
 }
 
-static void put_near(TlLlvm *l, LLVMBuilderRef b, LLVMValueRef x)
+/* x again, where the builder stands, from a constant that LLVM does not see. */
+static LLVMValueRef copy_of(TlLlvm *l, LLVMBuilderRef b, LLVMValueRef x)
 {
     TL_ASSERT(LLVMGetNumOperands(x) == 2, "a test or an address of %d operands",
               LLVMGetNumOperands(x));
-    for (LLVMValueRef user; (user = user_elsewhere(x));) {
-        LLVMValueRef copy = LLVMInstructionClone(x);
-        LLVMPositionBuilderBefore(b, user);
+    LLVMValueRef copy = LLVMInstructionClone(x), left = LLVMGetOperand(x, 0);
+    if (LLVMIsAConstantInt(LLVMGetOperand(x, 1)))
         LLVMSetOperand(copy, 1, unseen(l, b, LLVMGetOperand(x, 1)));
-        LLVMInsertIntoBuilder(b, copy);
+    if (LLVMIsAICmpInst(x) && is_offset(left))
+        LLVMSetOperand(copy, 0, copy_of(l, b, left));
+    LLVMInsertIntoBuilder(b, copy);
+    return copy;
+}
+
+static void put_near(TlLlvm *l, LLVMBuilderRef b, LLVMValueRef x)
+{
+    for (LLVMValueRef user; (user = user_elsewhere(x));) {
+        LLVMPositionBuilderBefore(b, user);
+        LLVMValueRef copy = copy_of(l, b, x);
         for (int i = 0; i < LLVMGetNumOperands(user); i++)
             if (LLVMGetOperand(user, (unsigned)i) == x)
                 LLVMSetOperand(user, (unsigned)i, copy);
@@ -135,11 +183,13 @@ void tl_amd_near(TlLlvm *l)
 {
     LLVMBuilderRef b = LLVMCreateBuilderInContext(l->context);
     for (LLVMValueRef f = LLVMGetFirstFunction(l->module); f; f = LLVMGetNextFunction(f)) {
-        Values values = {0};
+        Values cheap = {0}, own = {0};
         narrow_tests(l, b, f);
-        find(l->arena, f, &values);
-        for (uint32_t i = 0; values.len > FEW && i < values.len; i++)
-            put_near(l, b, values.data[i]);
+        find(l->arena, f, &cheap, &own);
+        for (uint32_t i = 0; cheap.len > FEW && i < cheap.len; i++)
+            put_near(l, b, cheap.data[i]);
+        for (uint32_t i = 0; own.len > FEW && i < own.len; i++)
+            put_near(l, b, own.data[i]);
     }
     LLVMDisposeBuilder(b);
 }

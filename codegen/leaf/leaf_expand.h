@@ -2,6 +2,7 @@
 #ifndef TL_LEAF_EXPAND_H
 #define TL_LEAF_EXPAND_H
 #include "codegen/leaf/leaves.h"
+#include "codegen/target/llvm_loops.h"
 
 enum { TL_LEAF_MAX_ARGS = 12 };
 
@@ -73,11 +74,25 @@ void tl_amd_divide(TlLlvm *l);
 /* ---- what differs between the threads of a wave on AMD (amd_varying.c), as keys of a map; after
  * leaves are expanded ---- */
 void tl_amd_find_varying(TlArena *arena, LLVMValueRef function, TlMap *out);
-/* ---- registers on AMD (amd_crowd.c): words of a type; whether LLVM's allocator would take very
- * long, and about how many words a function keeps at once; after leaves are expanded ---- */
+/* ---- registers on AMD (amd_live.c): words of a type, and of all values that live right after each
+ * instruction, by its number in the order of the text; after leaves are expanded ---- */
+typedef struct TlAmdLive {
+    TlLoops loops;
+    const int32_t *all, *local; /* local: what one block alone knows */
+} TlAmdLive;
+
 unsigned tl_amd_words_of(LLVMTypeRef t);
+void tl_amd_find_live(TlArena *arena, LLVMValueRef function, TlAmdLive *out);
+/* Would LLVM's allocator take very long (amd_crowd.c)? About how many words live at once? */
 bool tl_amd_is_crowded(TlArena *arena, LLVMValueRef function, unsigned registers,
                        unsigned *out_words);
+/* How much a function multiplies (amd_live.c): integers and fma; many: an eighth of it. */
+typedef enum TlAmdProducts {
+    TL_AMD_FEW_PRODUCTS,
+    TL_AMD_MANY_PRODUCTS,
+    TL_AMD_MATRIX
+} TlAmdProducts;
+TlAmdProducts tl_amd_find_products(LLVMValueRef function);
 /* ---- the order of long computations on AMD (amd_order.c); when leaves are expanded ---- */
 void tl_amd_order(TlLlvm *l);
 /* ---- addresses and tests beside their users on AMD (amd_near.c); when leaves are expanded ---- */

@@ -147,7 +147,15 @@ static Gather gather_of(const Table *t, const TlLayout *l)
     return x;
 }
 
-/* Register `reg` of the index as an i32, and whether it is inside of the axis (i1). */
+/* Is an index of 32 bits that is in a round inside of the axis, too? In a tile of one axis, whose
+ * elements fill all rounds. */
+static bool rounds_are_exact(const Table *t)
+{
+    return t->tile->rank == 1 && t->p.elems % t->p.count == 0;
+}
+
+/* Register `reg` of the index as an i32, and whether it is inside of the axis (i1; NULL: where a
+ * round has it, it is). */
 static LLVMValueRef index_of(const Table *t, int64_t reg, uint32_t extent, LLVMValueRef *out_inside)
 {
     TlSimt *g = t->g;
@@ -157,7 +165,8 @@ static LLVMValueRef index_of(const Table *t, int64_t reg, uint32_t extent, LLVMV
     if (!is_wide)
         x = LLVMBuildIntCast2(g->b, x, g->i32, tl_is_signed(index->type->dtype), "");
     limit = LLVMConstInt(LLVMTypeOf(x), extent, 0);
-    *out_inside = LLVMBuildICmp(g->b, LLVMIntULT, x, limit, "");
+    bool is_implied = !is_wide && rounds_are_exact(t);
+    *out_inside = is_implied ? NULL : LLVMBuildICmp(g->b, LLVMIntULT, x, limit, "");
     return is_wide ? LLVMBuildTrunc(g->b, x, g->i32, "") : x;
 }
 
@@ -186,8 +195,8 @@ static void gather_all(const Table *t, Gather *x)
 
 void tl_simt_gather(TlSimt *g, TlOp *op)
 {
-    TL_ASSERT(op->opcode == TL_OP_GATHER && op->nin == 2,
-              "%s is no gather", tl_op_info(op->opcode)->text);
+    TL_ASSERT(op->opcode == TL_OP_GATHER && op->nin == 2, "%s is no gather",
+              tl_op_info(op->opcode)->text);
     Table t = table_of(g, op);
     int axis = (int)tl_attr_int(op, TL_ATTR_AXIS, 0);
     const TlLayout *l = op->out[0]->type->layout;
