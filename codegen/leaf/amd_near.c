@@ -63,6 +63,9 @@ static bool is_own_test(const TlMap *varies, LLVMValueRef x)
     if (LLVMGetInstructionOpcode(x) != LLVMICmp)
         return false;
     LLVMValueRef left = LLVMGetOperand(x, 0), right = LLVMGetOperand(x, 1);
+    LLVMTypeRef t = LLVMTypeOf(left);
+    if (LLVMGetTypeKind(t) != LLVMIntegerTypeKind || LLVMGetIntTypeWidth(t) % 32)
+        return false;
     return tl_map_get(varies, (uint64_t)(uintptr_t)left, NULL) &&
            !tl_map_get(varies, (uint64_t)(uintptr_t)right, NULL) &&
            (is_offset(left) || (LLVMIsAConstantInt(right) && user_elsewhere(left)));

@@ -7,15 +7,19 @@
  * as the system runs every thread now and then.
  *
  * Workers sleep on a condition between jobs. The caller works too, as worker 0, and returns when
- * every range has ended. Waking costs some microseconds, so a job of one range is run by the caller
- * alone. */
+ * every range has ended. Waking a thread takes from 5 to 50 microseconds, so a job of one range is
+ * run by the caller alone, and who waits looks for SPIN_NS before it sleeps: a worker for the next
+ * job, the caller for the last range. Nobody spins in an idle pool, nor where there are fewer
+ * processors than threads. */
 #include "runtime/runtime.h"
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { MAX_THREADS = 1024, RANGES_PER_THREAD = 16, MAX_RANGE = 64 };
+enum { SPIN_NS = 30000, LOOKS = 32 }; /* looks between two readings of the clock */
 
 typedef struct worker {
     tl_pool *pool;
@@ -25,11 +29,13 @@ typedef struct worker {
 
 struct tl_pool {
     int threads;          /* including the caller */
+    bool spins;           /* there is a processor for each */
     pthread_mutex_t turn; /* held by the caller whose job runs */
     pthread_mutex_t lock; /* guards what follows */
     pthread_cond_t wake, idle;
-    uint64_t job;     /* increases: a worker joins each job at most once */
-    int wanted, busy; /* workers that may still join; workers that have joined */
+    atomic_uint_fast64_t job; /* increases: a worker joins each job at most once */
+    int wanted;               /* workers that may still join */
+    atomic_int busy;          /* workers that have joined */
     bool quit;
     void (*work)(void *user, int worker, int64_t begin, int64_t end);
     void *user;
@@ -39,6 +45,49 @@ struct tl_pool {
     char broken[256]; /* its text */
     worker workers[]; /* threads - 1 */
 };
+
+/* ---- looking before sleeping; without the lock, so what it finds is looked at again ---- */
+
+static void relax(void)
+{
+#if defined __x86_64__
+    __builtin_ia32_pause();
+#elif defined __aarch64__
+    __asm__ volatile("yield");
+#endif
+}
+
+static int64_t now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+static bool has_job(tl_pool *p, uint64_t seen)
+{
+    return atomic_load_explicit(&p->job, memory_order_relaxed) != seen;
+}
+
+static bool has_ended(tl_pool *p, uint64_t unused)
+{
+    (void)unused;
+    return atomic_load_explicit(&p->busy, memory_order_relaxed) == 0;
+}
+
+static void look_for(tl_pool *p, bool (*happened)(tl_pool *p, uint64_t x), uint64_t x)
+{
+    if (!p->spins)
+        return;
+    for (int64_t end = now() + SPIN_NS; now() < end;)
+        for (int i = 0; i < LOOKS; i++) {
+            if (happened(p, x))
+                return;
+            relax();
+        }
+}
+
+/* ---- workers ---- */
 
 static void take_ranges(tl_pool *p, int index)
 {
@@ -67,13 +116,22 @@ static void *worker_main(void *arg)
     worker *w = arg;
     tl_pool *p = w->pool;
     uint64_t seen = 0;
+    bool looked = true;
     pthread_mutex_lock(&p->lock);
     while (!p->quit) {
         if (p->job == seen || p->wanted == 0) {
-            pthread_cond_wait(&p->wake, &p->lock);
+            if (looked) {
+                pthread_cond_wait(&p->wake, &p->lock);
+                continue;
+            }
+            looked = true;
+            pthread_mutex_unlock(&p->lock);
+            look_for(p, has_job, seen);
+            pthread_mutex_lock(&p->lock);
             continue;
         }
         seen = p->job;
+        looked = false;
         p->wanted--;
         p->busy++;
         TL_DEBUG_INVARIANT(p->wanted >= 0 && p->busy < p->threads, "%d wanted, %d busy, %d threads",
@@ -128,6 +186,7 @@ tile_status tl_pool_create(int threads, tl_pool **out_pool)
         p->threads++;
     }
     TL_INVARIANT(p->threads >= 1 && p->threads <= n, "%d threads of %d", p->threads, n);
+    p->spins = p->threads <= processors();
     *out_pool = p;
     return TILE_OK;
 }
@@ -190,6 +249,7 @@ tile_status tl_pool_run(tl_pool *p, int64_t n,
     if (ranges > 1 && p->threads > 1)
         wake_workers(p, ranges);
     take_ranges(p, 0);
+    look_for(p, has_ended, 0);
     pthread_mutex_lock(&p->lock);
     p->wanted = 0; /* workers that have not joined by now are not needed */
     while (p->busy > 0)
