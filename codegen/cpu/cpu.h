@@ -12,6 +12,7 @@
 #include "codegen/gen/codegen.h"
 #include "codegen/gen/gen.h"
 #include "ir/rewrite.h"
+#include "passes/analysis/axis_info.h"
 
 /* ---- where tiles live (cpu_place.c) ---- */
 typedef enum TlCpuPlaceKind { TL_CPU_SCALAR, TL_CPU_VIRTUAL, TL_CPU_HOME } TlCpuPlaceKind;
@@ -94,6 +95,7 @@ typedef struct TlCpuGen {
     TL_GEN_BASE;
     const TlCodegenOptions *options;
     TlCpuPlan *plan;
+    const TlAxisInfo *axis;
     LLVMValueRef ctx, params, scratch, services;
     LLVMBasicBlockRef program; /* where each program of the run begins */
     LLVMValueRef pid, pid_end; /* i32: on the first axis; where the run ends */

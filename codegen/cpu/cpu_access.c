@@ -87,10 +87,13 @@ static void slice_interval(TlCpuGen *g, TlCpuAccess *a, int i, LLVMValueRef star
     TL_ASSERT(i >= 0 && (uint32_t)i < a->place.naxes && width > 0,
               "a slice of width %d along axis %d", (int)width, i);
     LLVMValueRef zero = tl_gen_int(&g->gen, 0), w = tl_gen_int(&g->gen, width);
-    LLVMValueRef neg = LLVMBuildNeg(g->b, start, "");
-    LLVMValueRef lo =
-        tl_gen_pick(&g->gen, LLVMIntSLE, start, tl_gen_int(&g->gen, -(int64_t)width), w, neg);
-    a->lo[i] = tl_gen_pick(&g->gen, LLVMIntSGE, start, zero, zero, lo);
+    a->lo[i] = zero;
+    if (tl_axis_facts(g->axis, a->place.index[i].value)->lo < 0) {
+        LLVMValueRef neg = LLVMBuildNeg(g->b, start, "");
+        LLVMValueRef lo =
+            tl_gen_pick(&g->gen, LLVMIntSLE, start, tl_gen_int(&g->gen, -(int64_t)width), w, neg);
+        a->lo[i] = tl_gen_pick(&g->gen, LLVMIntSGE, start, zero, zero, lo);
+    }
     LLVMValueRef left = LLVMBuildSub(g->b, extent, start, "");
     /* If start is so far below 0 that left overflows, lo is width, and hi does not matter. */
     LLVMValueRef hi = tl_gen_pick(&g->gen, LLVMIntUGT, left, w, w, left);
@@ -204,14 +207,21 @@ static LLVMValueRef stepped_inside(TlCpuGen *g, const TlCpuAccess *a, int i, LLV
     return LLVMBuildICmp(g->b, LLVMIntULT, at, tl_gen_splat(&g->gen, a->view->extent[i], w), "");
 }
 
+/* lo <= j < hi, for a position j, which is not negative. */
+static LLVMValueRef is_between(TlCpuGen *g, LLVMValueRef j, LLVMValueRef lo, LLVMValueRef hi)
+{
+    int w = tl_gen_width_of(j);
+    LLVMValueRef below = LLVMBuildICmp(g->b, LLVMIntSLT, j, tl_gen_splat(&g->gen, hi, w), "");
+    if (LLVMIsAConstantInt(lo) && LLVMConstIntGetZExtValue(lo) == 0)
+        return below;
+    LLVMValueRef above = LLVMBuildICmp(g->b, LLVMIntSGE, j, tl_gen_splat(&g->gen, lo, w), "");
+    return LLVMBuildAnd(g->b, above, below, "");
+}
+
 static LLVMValueRef interval_inside(TlCpuGen *g, const TlCpuAccess *a, int i, LLVMValueRef j)
 {
     TL_ASSERT((uint32_t)i < a->place.naxes && a->lo[i] && a->hi[i], "no interval of axis %d", i);
-    int w = tl_gen_width_of(j);
-    LLVMValueRef above = LLVMBuildICmp(g->b, LLVMIntSGE, j, tl_gen_splat(&g->gen, a->lo[i], w), "");
-    return LLVMBuildAnd(g->b, above,
-                        LLVMBuildICmp(g->b, LLVMIntSLT, j, tl_gen_splat(&g->gen, a->hi[i], w), ""),
-                        "");
+    return is_between(g, j, a->lo[i], a->hi[i]);
 }
 
 /* The lanes that are inside a slice of step 1. Its interval is within 0..width: 32 bits do. */
@@ -224,10 +234,9 @@ static void lane_interval(TlCpuGen *g, const TlCpuAccess *a, int i, const TlCpuA
     LLVMValueRef j32 =
         LLVMBuildAdd(g->b, tl_gen_splat(&g->gen, LLVMBuildTrunc(g->b, j, g->i32, ""), at->width),
                      tl_gen_iota(&g->gen, g->i32, at->width), "");
-    LLVMValueRef lo32 = tl_gen_splat(&g->gen, LLVMBuildTrunc(g->b, lo, g->i32, ""), at->width);
-    LLVMValueRef hi32 = tl_gen_splat(&g->gen, LLVMBuildTrunc(g->b, hi, g->i32, ""), at->width);
-    LLVMValueRef m = LLVMBuildAnd(g->b, LLVMBuildICmp(g->b, LLVMIntSGE, j32, lo32, ""),
-                                  LLVMBuildICmp(g->b, LLVMIntSLT, j32, hi32, ""), "");
+    LLVMValueRef lo32 = LLVMBuildTrunc(g->b, lo, g->i32, ""),
+                 hi32 = LLVMBuildTrunc(g->b, hi, g->i32, "");
+    LLVMValueRef m = is_between(g, j32, lo32, hi32);
     add_condition(g, s, m);
 }
 

@@ -525,6 +525,7 @@ static TlKernelCode lower_kernel(TlLlvm *l, const TlCodegenOptions *options, TlA
     g.exp2 = tl_gen_exp2;
     set_features(&g);
     g.plan = tl_cpu_plan(fn, !options->check, g.sums_pairs, arena);
+    g.axis = tl_axis_info(fn, arena);
     tl_map_init(&g.access, arena);
     begin_function(&g, symbol);
     tl_gen_params(&g.gen);

@@ -61,6 +61,7 @@ typedef struct Multiply {
     int64_t panel, depth, acc_row;   /* columns and rows of a panel; row stride of acc */
     LLVMValueRef acc, a, a_row, b;   /* addresses; a_row: row stride of a */
     LLVMValueRef count;              /* elements along k in this chunk */
+    bool is_cut;                     /* at the end of A, where it is read in memory */
     LLVMValueRef from, to, columns;  /* rows from .. to - 1, columns 0 .. columns - 1 */
     LLVMValueRef last;               /* +0 or -0, added to each sum at the end; NULL: nothing is */
 } Multiply;
@@ -111,9 +112,9 @@ static void step(Multiply *x, int mr, const LLVMValueRef *a, LLVMValueRef k, LLV
     }
 }
 
-/* Rows m .. m + mr - 1. The last row stands for those past the end: it is computed more than once,
- * with the same result. */
-static void block(Multiply *x, LLVMValueRef m, LLVMValueRef panel, int mr)
+/* Rows m .. m + mr - 1, `whole`: which are all there; else the last row stands for those past the
+ * end: it is computed more than once, with the same result. */
+static void block(Multiply *x, LLVMValueRef m, LLVMValueRef panel, int mr, bool whole)
 {
     TlCpuGen *g = x->g;
     LLVMValueRef a[MAX_ACCUMULATORS], c[MAX_ACCUMULATORS], acc[MAX_ACCUMULATORS];
@@ -122,12 +123,15 @@ static void block(Multiply *x, LLVMValueRef m, LLVMValueRef panel, int mr)
     LLVMValueRef ap = at(x, x->a, LLVMBuildMul(g->b, m, x->a_row, ""));
     LLVMValueRef cp = at(x, x->acc, add(g, times(g, m, x->acc_row), times(g, panel, x->panel)));
     for (int i = 0; i < mr; i++) {
-        if (i) {
+        LLVMValueRef a_row = x->a_row, c_row = tl_gen_int(&g->gen, x->acc_row);
+        if (i && !whole) {
             LLVMValueRef more =
                 LLVMBuildICmp(g->b, LLVMIntSGT, left, tl_gen_int(&g->gen, i), "");
-            ap = at(x, ap, LLVMBuildSelect(g->b, more, x->a_row, zero, ""));
-            cp = at(x, cp, LLVMBuildSelect(g->b, more, tl_gen_int(&g->gen, x->acc_row), zero, ""));
+            a_row = LLVMBuildSelect(g->b, more, a_row, zero, "");
+            c_row = LLVMBuildSelect(g->b, more, c_row, zero, "");
         }
+        ap = i ? at(x, ap, a_row) : ap;
+        cp = i ? at(x, cp, c_row) : cp;
         a[i] = ap;
         c[i] = cp;
         for (int j = 0; j < x->nv; j++) acc[i * x->nv + j] = vector_at(x, c[i], j * x->width);
@@ -153,10 +157,10 @@ static void block(Multiply *x, LLVMValueRef m, LLVMValueRef panel, int mr)
 static LLVMValueRef great_blocks(Multiply *x, LLVMValueRef rows, int small)
 {
     TlCpuGen *g = x->g;
-    LLVMValueRef mr = tl_gen_int(&g->gen, x->mr), n = LLVMBuildSDiv(g->b, rows, mr, "");
+    LLVMValueRef n = LLVMBuildUDiv(g->b, rows, tl_gen_int(&g->gen, x->mr), "");
     if (x->mr % small == 0)
         return n;
-    LLVMValueRef left = LLVMBuildSRem(g->b, rows, mr, "");
+    LLVMValueRef left = LLVMBuildSub(g->b, rows, times(g, n, x->mr), "");
     LLVMValueRef few = LLVMBuildICmp(g->b, LLVMIntEQ, left,
                                      tl_gen_int(&g->gen, 2 * small - x->mr), "");
     few = LLVMBuildAnd(
@@ -174,12 +178,12 @@ static void multiply_panels(Multiply *x, LLVMValueRef from, LLVMValueRef to)
     TlCpuRange rows, panels;
     tl_cpu_range_begin(g, &rows, x->from, turn, 0, NULL);
     tl_cpu_range_begin(g, &panels, from, to, 0, NULL);
-    block(x, rows.i, panels.i, x->mr);
+    block(x, rows.i, panels.i, x->mr, true);
     tl_cpu_range_end(g, &panels, 1, NULL);
     tl_cpu_range_end(g, &rows, x->mr, NULL);
     tl_cpu_range_begin(g, &rows, turn, x->to, 0, NULL);
     tl_cpu_range_begin(g, &panels, from, to, 0, NULL);
-    block(x, rows.i, panels.i, small);
+    block(x, rows.i, panels.i, small, false);
     tl_cpu_range_end(g, &panels, 1, NULL);
     tl_cpu_range_end(g, &rows, small, NULL);
 }
@@ -189,7 +193,7 @@ static void multiply(Multiply *x)
     TlCpuGen *g = x->g;
     int64_t bytes = x->panel * x->depth * tl_dtype_bytes(x->dtype);
     int64_t several = bytes < GROUP_BYTES ? GROUP_BYTES / bytes : 1;
-    LLVMValueRef panels = LLVMBuildSDiv(g->b, add(g, x->columns, tl_gen_int(&g->gen, x->panel - 1)),
+    LLVMValueRef panels = LLVMBuildUDiv(g->b, add(g, x->columns, tl_gen_int(&g->gen, x->panel - 1)),
                                         tl_gen_int(&g->gen, x->panel), "");
     if (several * x->panel >= x->acc_row) {
         multiply_panels(x, tl_gen_int(&g->gen, 0), panels);
@@ -386,6 +390,24 @@ static void pack_part(Pack *p, const TlCpuAt *outer, LLVMValueRef from, LLVMValu
     tl_cpu_range_end(g, &l, pos.width, NULL);
 }
 
+/* How many rows of a trip of B are multiplied. Where A is read in memory, those before its end,
+ * which is B's end, too: so they are inside. */
+static LLVMValueRef rows_of_b(Pack *p)
+{
+    TlCpuGen *g = p->x->g;
+    LLVMValueRef all = tl_gen_int(&g->gen, p->v->type->shape[0]);
+    if (!p->x->is_cut)
+        return all;
+    bool turned;
+    TlOp *load = tl_cpu_load_under(p->v, &turned);
+    TlCpuAccess *b = tl_map_get_ptr(&g->access, load);
+    TL_ASSERT(b, "A's end is not B's");
+    int k = tl_cpu_slice_of(&b->place, turned ? 1 : 0);
+    b->lo[k] = tl_gen_int(&g->gen, 0);
+    b->hi[k] = all;
+    return least(g, all, LLVMBuildSub(g->b, p->x->count, p->trip, ""));
+}
+
 /* Packs v: `width` elements along p->lane at a time, up to `end`, without tests where they are
  * inside; `step` positions at a time along the other dimension. */
 static void pack_all(Pack *p, int width, int64_t end, int64_t step)
@@ -395,12 +417,15 @@ static void pack_all(Pack *p, int width, int64_t end, int64_t step)
     LLVMValueRef zero = tl_gen_int(&g->gen, 0), last = tl_gen_int(&g->gen, end);
     TlCpuInside in;
     TlCpuAt pos;
+    bool is_rows = p->is_b && p->lane == 1;
+    LLVMValueRef n = is_rows ? rows_of_b(p) : tl_gen_int(&g->gen, shape[1 - p->lane]);
     tl_cpu_inside_begin(g, &in);
     tl_cpu_inside_value(g, &in, p->v, p->lane, false);
     LLVMValueRef inside = tl_cpu_inside_end(g, &in, shape[p->lane], width);
     tl_cpu_at_init(g, &pos, 2, p->lane, width);
-    TlCpuLoop l = tl_cpu_loop_begin(g, 0, shape[1 - p->lane], step);
-    pos.idx[1 - p->lane] = l.iv;
+    TlCpuRange l;
+    tl_cpu_range_begin(g, &l, zero, n, 0, NULL);
+    pos.idx[1 - p->lane] = l.i;
     if (inside) {
         tl_cpu_inside_set(&in, true);
         pack_part(p, &pos, zero, inside, false);
@@ -408,7 +433,7 @@ static void pack_all(Pack *p, int width, int64_t end, int64_t step)
         pos.width = p->turn ? width : tl_cpu_tested_width(g, width);
     }
     pack_part(p, &pos, inside ? inside : zero, last, inside != NULL);
-    tl_cpu_loop_end(g, &l, NULL);
+    tl_cpu_range_end(g, &l, step, NULL);
 }
 
 /* How many rows (of pairs) and columns a block has, if v's columns are contiguous in memory and its
@@ -590,6 +615,7 @@ static void point_at_a(Chunk *c)
         c->x.last = tl_gen_splat(&g->gen, z, c->x.width);
     }
     c->x.count = inside;
+    c->x.is_cut = true;
 }
 
 /* Are the rows of A that are computed inside of it? */
@@ -619,7 +645,6 @@ static void provide_a(Chunk *c)
         pack_trips(c, false);
         return;
     }
-    point_at_a(c);
     if (!c->p->a_may_end)
         return;
     LLVMValueRef direct = rows_are_inside(c), a = c->x.a, a_row = c->x.a_row;
@@ -693,6 +718,8 @@ void tl_cpu_lower_product(TlCpuGen *g, const TlCpuProduct *p, LLVMValueRef lo, L
         c.a = p->a_load ? tl_map_get_ptr(&g->access, p->a_load) : NULL;
         c.b = p->b_load ? tl_map_get_ptr(&g->access, p->b_load) : NULL;
     }
+    if (c.a)
+        point_at_a(&c);
     provide_b(&c);
     provide_a(&c);
     multiply(&c.x);
