@@ -61,7 +61,7 @@ config.substitutions.append(("%examples", os.path.join(build, "bin")))
 config.substitutions.append(("%python", sys.executable))
 config.substitutions.append(("%cc", cc))
 
-config.substitutions.append(("%{hostile_seconds}", "20" if sanitize else "2"))
+config.substitutions.append(("%{hostile_seconds}", "40" if sanitize else "10"))
 config.substitutions.append(("%{programs}", "6" if sanitize else "24"))
 
 features = config.available_features
