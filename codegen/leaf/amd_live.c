@@ -8,15 +8,11 @@
 
 #include <string.h>
 
-typedef struct Span {
-    uint32_t first, last; /* the numbers of a loop's first and last instruction */
-} Span;
-
 typedef struct Walk {
     TlArena *arena;
     TlMap varies, numbers; /* of instructions */
     const TlLoops *loops;
-    Span *spans; /* by loop */
+    uint32_t *ends; /* by loop: the number of its last instruction */
     uint32_t length;
     int32_t *all, *local; /* by number: words that begin to live, less those that end */
 } Walk;
@@ -66,19 +62,14 @@ static uint32_t number_of(const Walk *w, LLVMValueRef x)
 static void number(Walk *w, LLVMValueRef function)
 {
     tl_map_init(&w->numbers, w->arena);
-    w->spans = TL_NEW_ARRAY(w->arena, Span, w->loops->loops.len + 1);
-    for (uint32_t i = 0; i < w->loops->loops.len; i++)
-        w->spans[i] = (Span){UINT32_MAX, 0};
+    w->ends = TL_NEW_ARRAY(w->arena, uint32_t, w->loops->loops.len + 1);
     LLVMBasicBlockRef b;
     for (b = LLVMGetFirstBasicBlock(function); b; b = LLVMGetNextBasicBlock(b)) {
-        uint32_t first = w->length, i = tl_loop_around(w->loops, b);
         for (LLVMValueRef x = LLVMGetFirstInstruction(b); x; x = LLVMGetNextInstruction(x))
             tl_map_put(&w->numbers, (uint64_t)(uintptr_t)x, w->length++);
-        for (; i != TL_NO_LOOP; i = w->loops->loops.data[i].outer) {
-            Span *s = &w->spans[i];
-            s->first = first < s->first ? first : s->first;
-            s->last = w->length - 1;
-        }
+        uint32_t i = tl_loop_around(w->loops, b);
+        for (; i != TL_NO_LOOP; i = w->loops->loops.data[i].outer)
+            w->ends[i] = w->length - 1; /* later blocks have greater numbers */
     }
 }
 
@@ -109,7 +100,7 @@ static uint32_t last_of(const Walk *w, LLVMValueRef x, uint32_t first)
         uint32_t i = tl_loop_around(w->loops, LLVMGetInstructionParent(user));
         for (; i != TL_NO_LOOP && !tl_loop_is_inside(w->loops, loop, i);
              i = w->loops->loops.data[i].outer)
-            last = w->spans[i].last > last ? w->spans[i].last : last;
+            last = w->ends[i] > last ? w->ends[i] : last;
     }
     return last;
 }

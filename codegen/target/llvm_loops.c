@@ -121,8 +121,8 @@ void tl_loops_find(TlArena *arena, LLVMValueRef function, TlLoops *out)
         qsort(f.bodies.data, f.bodies.len, sizeof *f.bodies.data, by_size);
     for (uint32_t i = 0; i < f.bodies.len; i++) { /* smaller ones later */
         const Body *body = &f.bodies.data[i];
-        TlLoop loop = {f.nodes.data[body->header].block, TL_NO_LOOP, body->nodes.len};
-        loop.outer = tl_loop_around(out, loop.header);
+        LLVMBasicBlockRef header = f.nodes.data[body->header].block;
+        TlLoop loop = {header, tl_loop_around(out, header)};
         tl_vec_push(arena, &out->loops, loop);
         for (uint32_t k = 0; k < body->nodes.len; k++)
             tl_map_put(&out->innermost,

@@ -10,7 +10,7 @@
 /* All blocks from which its header is reached again without leaving it. */
 typedef struct TlLoop {
     LLVMBasicBlockRef header;
-    uint32_t outer, size; /* the loop around it or TL_NO_LOOP; blocks, of its inner loops, too */
+    uint32_t outer; /* the loop around it, or TL_NO_LOOP */
 } TlLoop;
 
 typedef struct TlLoops {

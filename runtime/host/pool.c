@@ -77,7 +77,7 @@ static bool has_ended(tl_pool *p, uint64_t unused)
 
 static void look_for(tl_pool *p, bool (*happened)(tl_pool *p, uint64_t x), uint64_t x)
 {
-    if (!p->spins)
+    if (!p->spins || happened(p, x))
         return;
     for (int64_t end = now() + SPIN_NS; now() < end;)
         for (int i = 0; i < LOOKS; i++) {
