@@ -478,17 +478,15 @@ static void set_features(TlCpuGen *g)
                     (!wide || tl_llvm_has_feature(g->l, "avx512bw"));
 }
 
+/* Of the kernel's function. */
 static void attribute(TlCpuGen *g, const char *name, const char *value)
 {
-    LLVMAttributeRef a = LLVMCreateStringAttribute(g->c, name, (unsigned)strlen(name), value,
-                                                   (unsigned)strlen(value));
-    LLVMAddAttributeAtIndex(g->function, LLVMAttributeFunctionIndex, a);
+    tl_llvm_set_text_attribute(g->l, g->function, LLVMAttributeFunctionIndex, name, value);
 }
 
 static void enum_attribute(TlCpuGen *g, unsigned index, const char *name)
 {
-    unsigned kind = LLVMGetEnumAttributeKindForName(name, strlen(name));
-    LLVMAddAttributeAtIndex(g->function, index, LLVMCreateEnumAttribute(g->c, kind, 0));
+    tl_llvm_set_attribute(g->l, g->function, index, name, 0);
 }
 
 static void begin_function(TlCpuGen *g, const char *symbol)
@@ -562,6 +560,25 @@ static const char PASSES[] =
  * statements in a row. */
 enum { BLOCK = 512 };
 
+/* False, after an error, when a kernel is too long. */
+static bool lower_kernels(TlLlvm *l, TlModule *m, const TlCodegenOptions *options, TlArena *arena,
+                          TlKernelCodes *kernels)
+{
+    bool ok = true;
+    for (uint32_t i = 0; i < m->fns.len; i++) {
+        const TlFn *fn = m->fns.data[i];
+        const char *symbol = tl_format(arena, "%s.%u", fn->name, i);
+        TlSpanMark mark = tl_trace_begin(l->trace, "codegen", symbol, "lower to LLVM");
+        TlKernelCode k = lower_kernel(l, options, arena, fn, symbol);
+        tl_trace_end(l->trace, mark);
+        tl_vec_push(arena, kernels, k);
+        ok &= tl_llvm_watch(l, &m->ctx->diags, fn->loc, fn->name,
+                            LLVMGetNamedFunction(l->module, symbol), tl_gen_loop_depth(fn),
+                            "loops and several kernels make it shorter");
+    }
+    return ok;
+}
+
 void *tl_cpu_compile(TlModule *m, const TlCodegenOptions *options, TlEmit emit, TlArena *arena,
                      TlKernelCodes *kernels, size_t *out_size)
 {
@@ -575,21 +592,16 @@ void *tl_cpu_compile(TlModule *m, const TlCodegenOptions *options, TlEmit emit, 
     tl_llvm_open(&l, arena, "kernels", options->target->triple, options->target->cpu,
                  options->target->features, options->opt_level);
     l.trace = m->ctx->trace;
-    for (uint32_t i = 0; i < m->fns.len; i++) {
-        const TlFn *fn = m->fns.data[i];
-        const char *symbol = tl_format(arena, "%s.%u", fn->name, i);
-        TlSpanMark mark = tl_trace_begin(l.trace, "codegen", symbol, "lower to LLVM");
-        TlKernelCode k = lower_kernel(&l, options, arena, fn, symbol);
-        tl_trace_end(l.trace, mark);
-        tl_vec_push(arena, kernels, k);
-        tl_llvm_watch(&l, &m->ctx->diags, fn->loc, fn->name, LLVMGetNamedFunction(l.module, symbol),
-                      tl_gen_loop_depth(fn), "loops and several kernels make it shorter");
+    if (!lower_kernels(&l, m, options, arena, kernels)) {
+        tl_llvm_close(&l);
+        return NULL;
     }
     tl_llvm_verify(&l);
     if (options->opt_level > 0)
         tl_llvm_run(&l, l.quick ? TL_LLVM_QUICK_PASSES : PASSES);
     if (options->opt_level > 0 && !l.quick)
         tl_cpu_hide_addresses(&l);
+    tl_cpu_share_masked(&l);
     tl_host_complete(&l, true);
     tl_llvm_part_blocks(&l, BLOCK);
     void *code = emit == TL_EMIT_LLVM ? (void *)tl_llvm_text(&l, arena, out_size)

@@ -19,16 +19,7 @@
 
 static void attribute(TlLlvm *l, LLVMValueRef f, const char *name, const char *value)
 {
-    LLVMAttributeRef a = LLVMCreateStringAttribute(l->context, name, (unsigned)strlen(name), value,
-                                                   (unsigned)strlen(value));
-    LLVMAddAttributeAtIndex(f, LLVMAttributeFunctionIndex, a);
-}
-
-static void enum_attribute(TlLlvm *l, LLVMValueRef f, const char *name)
-{
-    unsigned kind = LLVMGetEnumAttributeKindForName(name, strlen(name));
-    LLVMAddAttributeAtIndex(f, LLVMAttributeFunctionIndex,
-                            LLVMCreateEnumAttribute(l->context, kind, 0));
+    tl_llvm_set_text_attribute(l, f, LLVMAttributeFunctionIndex, name, value);
 }
 
 static LLVMMetadataRef constant(TlLlvm *l, uint32_t v)
@@ -49,7 +40,8 @@ static void annotate(TlLlvm *l, LLVMValueRef f, const char *key, uint32_t value)
 static void set_nvptx_kernel(TlLlvm *l, LLVMValueRef f, uint32_t threads, uint32_t maxreg)
 {
     TL_ASSERT(threads > 0 && threads <= 1024, "a block of %u threads", threads);
-    enum_attribute(l, f, "noimplicitfloat"); /* no joining of accesses: they are wide */
+    /* No joining of accesses: they are wide. */
+    tl_llvm_set_attribute(l, f, LLVMAttributeFunctionIndex, "noimplicitfloat", 0);
     annotate(l, f, "reqntidx", threads);
     if (maxreg)
         annotate(l, f, "maxnreg", maxreg);
@@ -115,11 +107,10 @@ bool tl_gpu_lower(TlLlvm *l, const TlFn *fn, uint32_t number, const TlCodegenOpt
     if (!ok)
         return false;
     tl_gpu_set_kernel(l, options->target, &k);
-    tl_llvm_watch(l, &fn->module->ctx->diags, fn->loc, fn->name,
-                  LLVMGetNamedFunction(l->module, k.symbol), tl_gen_loop_depth(fn),
-                  "more warps or smaller tiles make it shorter");
     tl_vec_push(arena, kernels, k);
-    return true;
+    return tl_llvm_watch(l, &fn->module->ctx->diags, fn->loc, fn->name,
+                         LLVMGetNamedFunction(l->module, k.symbol), tl_gen_loop_depth(fn),
+                         "loops, more warps or smaller tiles make it shorter");
 }
 
 void tl_gpu_debug_open(TlLlvm *l, const TlModule *m, const TlCodegenOptions *options)

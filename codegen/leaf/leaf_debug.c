@@ -51,9 +51,7 @@ _Static_assert(sizeof(tl_debug_header) == 16 && sizeof(tl_debug_record) == 40,
 void tl_leaf_mark_debug(TlLlvm *l, LLVMValueRef kernel, unsigned index)
 {
     TL_ASSERT(kernel && index < LLVMCountParams(kernel), "parameter %u is no debug buffer", index);
-    LLVMAddAttributeAtIndex(
-        kernel, index + 1,
-        LLVMCreateStringAttribute(l->context, MARK, (unsigned)strlen(MARK), "", 0));
+    tl_llvm_set_text_attribute(l, kernel, index + 1, MARK, "");
 }
 
 static LLVMValueRef debug_buffer(LLVMValueRef kernel)

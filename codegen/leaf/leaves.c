@@ -42,9 +42,7 @@ enum { MEMORY_NONE = 0, MEMORY_READ = 1 | 1 << 2 | 1 << 4 };
 
 static void attribute(TlLlvm *l, LLVMValueRef f, const char *name, uint64_t value)
 {
-    unsigned kind = LLVMGetEnumAttributeKindForName(name, strlen(name));
-    LLVMAddAttributeAtIndex(f, LLVMAttributeFunctionIndex,
-                            LLVMCreateEnumAttribute(l->context, kind, value));
+    tl_llvm_set_attribute(l, f, LLVMAttributeFunctionIndex, name, value);
 }
 
 static bool is_load(tl_leaf leaf)

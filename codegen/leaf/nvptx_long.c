@@ -51,14 +51,6 @@ static bool is_division(LLVMValueRef x)
     }
 }
 
-static void set_no_branches(TlLlvm *l, LLVMValueRef function)
-{
-    static const char NAME[] = "optsize";
-    unsigned kind = LLVMGetEnumAttributeKindForName(NAME, sizeof NAME - 1);
-    LLVMAddAttributeAtIndex(function, LLVMAttributeFunctionIndex,
-                            LLVMCreateEnumAttribute(l->context, kind, 0));
-}
-
 void tl_nvptx_long(TlLlvm *l)
 {
     LLVMBuilderRef b = LLVMCreateBuilderInContext(l->context);
@@ -73,7 +65,7 @@ void tl_nvptx_long(TlLlvm *l)
                     link(l, b, &links, x);
             }
         if (divisions > MANY)
-            set_no_branches(l, f);
+            tl_llvm_set_attribute(l, f, LLVMAttributeFunctionIndex, "optsize", 0);
     }
     LLVMDisposeBuilder(b);
 }

@@ -219,10 +219,17 @@ void tl_llvm_be_quick(TlLlvm *l)
     l->quick = true;
 }
 
-void tl_llvm_watch(TlLlvm *l, TlDiags *diags, TlLoc loc, const char *name, LLVMValueRef function,
+/* Instructions of a function that take some ten seconds, at worst, without optimisation. */
+enum { MOST_QUICK = 1 << 18 };
+
+bool tl_llvm_watch(TlLlvm *l, TlDiags *diags, TlLoc loc, const char *name, LLVMValueRef function,
                    unsigned depth, const char *hint)
 {
     Size size = size_of(function), limit = most(l);
+    if (size.instructions > MOST_QUICK) {
+        tl_diag(diags, loc, TL_E0913, name, size.instructions, MOST_QUICK, hint);
+        return false;
+    }
     if (size.instructions > limit.instructions || size.blocks > limit.blocks ||
         size.loads > limit.loads)
         tl_diag(diags, loc, TL_W0901, name,
@@ -233,8 +240,9 @@ void tl_llvm_watch(TlLlvm *l, TlDiags *diags, TlLoc loc, const char *name, LLVMV
         tl_diag(diags, loc, TL_W0901, name, tl_format(l->arena, "has loops nested %u deep", depth),
                 tl_format(l->arena, "up to %u are optimised", limit.depth));
     else
-        return;
+        return true;
     tl_llvm_be_quick(l);
+    return true;
 }
 
 void tl_llvm_close(TlLlvm *l)
@@ -495,6 +503,30 @@ bool tl_llvm_has_feature(const TlLlvm *l, const char *feature)
     return has_feature(l->features, feature);
 }
 
+/* ---- attributes ---- */
+
+static LLVMAttributeRef make_attribute(TlLlvm *l, const char *name, uint64_t value)
+{
+    unsigned kind = LLVMGetEnumAttributeKindForName(name, strlen(name));
+    TL_ASSERT(kind, "LLVM has no attribute '%s'", name);
+    return LLVMCreateEnumAttribute(l->context, kind, value);
+}
+
+void tl_llvm_set_attribute(TlLlvm *l, LLVMValueRef f, unsigned index, const char *name,
+                           uint64_t value)
+{
+    LLVMAddAttributeAtIndex(f, index, make_attribute(l, name, value));
+}
+
+void tl_llvm_set_text_attribute(TlLlvm *l, LLVMValueRef f, unsigned index, const char *name,
+                                const char *value)
+{
+    TL_ASSERT(name && value, "an attribute without a name or text");
+    LLVMAddAttributeAtIndex(f, index,
+                            LLVMCreateStringAttribute(l->context, name, (unsigned)strlen(name),
+                                                      value, (unsigned)strlen(value)));
+}
+
 /* ---- instructions ---- */
 
 LLVMValueRef tl_llvm_intrinsic(TlLlvm *l, LLVMBuilderRef b, const char *name, LLVMTypeRef *types,
@@ -508,10 +540,7 @@ LLVMValueRef tl_llvm_intrinsic(TlLlvm *l, LLVMBuilderRef b, const char *name, LL
 
 void tl_llvm_mark_call(TlLlvm *l, LLVMValueRef call, const char *attribute)
 {
-    unsigned kind = LLVMGetEnumAttributeKindForName(attribute, strlen(attribute));
-    TL_ASSERT(kind, "LLVM has no attribute '%s'", attribute);
-    LLVMAddCallSiteAttribute(call, LLVMAttributeFunctionIndex,
-                             LLVMCreateEnumAttribute(l->context, kind, 0));
+    LLVMAddCallSiteAttribute(call, LLVMAttributeFunctionIndex, make_attribute(l, attribute, 0));
 }
 
 LLVMValueRef tl_llvm_hide(LLVMBuilderRef b, LLVMValueRef x, const char *constraints)

@@ -46,9 +46,10 @@ const char *tl_llvm_asm_error(const TlLlvm *l, const char *text, size_t text_siz
                               const char *constraints, size_t constraints_size, LLVMTypeRef type);
 /* Looks how long the function of a kernel has become, whose loops are nested `depth` deep. When it
  * is too much for code generation, which grows by more than the length of a function and by the
- * square of the depth, the module's code is generated quickly (level 0), in time and memory linear
- * in its size, and a warning says so, with `hint` how to make it shorter. */
-void tl_llvm_watch(TlLlvm *l, TlDiags *diags, TlLoc loc, const char *name, LLVMValueRef function,
+ * square of the depth, the module's code is generated quickly (level 0), in time and memory nearly
+ * linear in its size, and a warning says so, with `hint` how to make it shorter. False, after an
+ * error, when it is too long even for that. */
+bool tl_llvm_watch(TlLlvm *l, TlDiags *diags, TlLoc loc, const char *name, LLVMValueRef function,
                    unsigned depth, const char *hint);
 /* From now on the module's code is generated quickly. */
 void tl_llvm_be_quick(TlLlvm *l);
@@ -60,6 +61,14 @@ void *tl_llvm_emit(TlLlvm *l, TlArena *arena, bool object,
                    size_t *out_size); /* object bytes or assembly text */
 char *tl_llvm_text(TlLlvm *l, TlArena *arena, size_t *out_size);
 bool tl_llvm_has_feature(const TlLlvm *l, const char *feature); /* "avx512f" */
+
+/* ---- attributes ---- */
+/* Of the function f (index LLVMAttributeFunctionIndex) or its parameter `index`, from 1 on: LLVM's
+ * name; a value, 0 for most, or text. */
+void tl_llvm_set_attribute(TlLlvm *l, LLVMValueRef f, unsigned index, const char *name,
+                           uint64_t value);
+void tl_llvm_set_text_attribute(TlLlvm *l, LLVMValueRef f, unsigned index, const char *name,
+                                const char *value);
 
 /* ---- instructions ---- */
 /* Calls the intrinsic, overloaded on `types`. */

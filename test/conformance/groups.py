@@ -115,7 +115,7 @@ GROUPS = {
         "column-major operands": "dot_column_major_operands gemm_*_view_view_*",
     },
     "loads and stores": {
-        "masks, values for the rest": "store_masked slice_starts_outside pointer_forms",
+        "masks, values for the rest": "store_masked masked_in_long_code_* slice_starts_outside pointer_forms",
         "scalars under masks": "more_masked_scalars",
         "cache and eviction": "more_cache_and_eviction_words lang_load_store_with_everything",
         "hints": "more_hints_change_nothing lang_hints_change_nothing_*",

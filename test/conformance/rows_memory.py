@@ -137,6 +137,33 @@ def scatters(a):
     return {"y": exact(y), "z": exact(z), "w": exact(w)}
 
 
+LONG, PLACES = 30 * 41 - 20, np.random.default_rng(7).permutation(30 * 41 + 50).astype(np.int32)[:30 * 41 - 20] - 20
+for t in ("f16", "bf16", "i8", "f32", "i64", "bool"):  # what a level has no instruction for is a call in code as long as this
+    def masked(a):
+        x, i = a["x"], np.arange(LONG)
+        inside = (PLACES >= 0) & (PLACES < LONG)
+        own, taken = i % 41 < 37, np.where(inside, x[np.where(inside, PLACES, 0)], 0)
+        y = a["y"].copy()
+        y[0, own] = x[own]
+        y[1, PLACES[own & inside]] = x[own & inside]
+        y[2, own] = taken[own]
+        y[3, own & (PLACES % 3 == 0)] = x[own & (PLACES % 3 == 0)]
+        return {"y": exact(y)}
+    row(f"masked_in_long_code_{t}", f"""
+kernel k(const {t} x[N], const i32 at[N], {t} y[4, N])
+    grid(1)
+{{
+    static for (int i : range(30)) {{
+        auto a = x[41 * i +: 37];
+        auto p = at[41 * i +: 37];
+        y[0, 41 * i +: 37] = a;
+        y[2, 41 * i +: 37] = x[p];
+        store(y[1, p], a, mask = 41 * i + iota(37) < N);
+        store(y[3, 41 * i +: 37], a, mask = p % 3 == 0);
+    }}
+}}
+""", {"x": small(t, 5, LONG) if t != "bool" else random_bits("bool", 5, LONG), "at": Arr("i32", PLACES), "y": zeros(t, 4, LONG)}, masked)
+
 row("scatter_where_indices_repeat", """
 kernel k(const i32 to[N], f32 y[M], f32 z[M])
     grid(1)
