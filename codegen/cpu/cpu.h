@@ -36,6 +36,7 @@ typedef struct TlCpuProduct {
     int64_t trips, depth; /* of a chunk: trips of the loop, packed elements along k */
     TlOp *a_load;         /* A is read where it lies; NULL: it is packed */
     bool a_may_end;       /* it is packed where it ends before the rows that are seen */
+    bool from_zero;       /* the sums begin at +0 */
     TlOp *b_load;         /* packed chunks of B stay in scratch memory; NULL: they do not */
     TlOp *store;          /* says which rows and columns are seen; NULL: all */
     uint32_t slots;       /* packed chunks of B that there is room for */
@@ -168,14 +169,21 @@ int tl_cpu_chain_width(TlCpuGen *g, TlValue *v,
 int tl_cpu_define_width(TlCpuGen *g, TlValue *v, int limit); /* the same from v's own op */
 int tl_cpu_fit_width(int64_t padded,
                      int width); /* largest power of two <= width that divides padded */
+/* Positions from .. to - 1 of each dimension; `to` NULL: all. */
+typedef struct TlCpuBox {
+    LLVMValueRef from[TL_MAX_RANK], to[TL_MAX_RANK];
+} TlCpuBox;
 /* Loops over the dimensions of a form, which set the position's indices: one position at a time
- * or, along its lanes, one vector. The caller gives `skip` and `dim`. Each position along `dim`
- * stands for `step` of them; where the extent is no multiple, the last ones overlap. */
+ * or, along its lanes, one vector. The caller gives `skip`, `dim` and `box` (NULL: everything).
+ * Each position along `dim` stands for `step` of them; where the extent is no multiple, the last
+ * ones overlap. */
 typedef struct TlCpuLoops {
     int skip, dim; /* -1: none */
     int64_t step;
+    const TlCpuBox *box;
     int rank;
     TlCpuLoop loop[TL_MAX_RANK];
+    TlCpuRange range[TL_MAX_RANK]; /* instead of `loop`, where the box is bounded */
 } TlCpuLoops;
 void tl_cpu_loops_begin(TlCpuGen *g, TlCpuLoops *loops, const TlCpuForm *form, TlCpuAt *at);
 void tl_cpu_loops_end(TlCpuGen *g, TlCpuLoops *loops);
@@ -183,8 +191,8 @@ void tl_cpu_loops_end(TlCpuGen *g, TlCpuLoops *loops);
  * when width > 1). */
 typedef void (*TlCpuBody)(TlCpuGen *g, TlCpuAt *at, void *user);
 void tl_cpu_nest(TlCpuGen *g, const TlType *type, int width, TlCpuBody body, void *user);
-/* The same, the lane dimension split at `end` (a multiple of width, NULL: not split): before it,
- * what `in` has is inside. */
+/* The same, in in->box, the lane dimension split at `end` (a multiple of width, NULL: not split):
+ * before it, what `in` has is inside. */
 struct TlCpuInside;
 void tl_cpu_nest_split(TlCpuGen *g, const TlType *type, int width, struct TlCpuInside *in,
                        LLVMValueRef end, TlCpuBody body, void *user);
@@ -230,7 +238,7 @@ LLVMValueRef tl_cpu_service(TlCpuGen *g, unsigned service, LLVMTypeRef type, LLV
 void tl_cpu_fail(TlCpuGen *g, LLVMValueRef failed, int kind, TlLoc loc,
                  const char *text); /* when failed: report */
 
-/* cpu_inside.c: begin; name values that a nest evaluates, and accesses, with the dimension of each
+/* cpu_inside.c: begin; name values that a nest evaluates, and its store, with the dimension of each
  * that the nest's lanes are along (own: by its op although it has a home); end. */
 typedef struct TlCpuInside {
     TL_VEC(TlCpuAccess *) accesses;
@@ -239,10 +247,12 @@ typedef struct TlCpuInside {
     LLVMValueRef end;
     TlCpuAccess *store; /* what the nest stores; NULL: nothing */
     bool may_stream;    /* it may pass by the caches */
+    TlCpuBox box;       /* outside of it the nest has nothing to do */
 } TlCpuInside;
 void tl_cpu_inside_begin(TlCpuGen *g, TlCpuInside *in);
 void tl_cpu_inside_value(TlCpuGen *g, TlCpuInside *in, TlValue *v, int lane, bool own);
-void tl_cpu_inside_access(TlCpuGen *g, TlCpuInside *in, const TlOp *op, int lane);
+/* What the nest stores: it has nothing to do where that is outside. */
+void tl_cpu_inside_store(TlCpuGen *g, TlCpuInside *in, const TlOp *op, int lane);
 /* i64, a multiple of width: positions 0 .. end - 1 of `extent` are inside. NULL: there is nothing
  * to ask. */
 LLVMValueRef tl_cpu_inside_end(TlCpuGen *g, TlCpuInside *in, int64_t extent, int width);

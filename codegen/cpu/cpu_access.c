@@ -179,8 +179,11 @@ static LLVMValueRef index_tile(TlCpuGen *g, const TlCpuAccess *a, int i, const T
     return tl_gen_to_i64(&g->gen, v, tl_cpu_eval(g, v, &sub));
 }
 
+/* c: NULL is true. */
 static void add_condition(TlCpuGen *g, Spot *s, LLVMValueRef c)
 {
+    if (!c)
+        return;
     if (tl_gen_width_of(c) > 1)
         s->mask = both(g, s->mask, c);
     else
@@ -207,27 +210,39 @@ static LLVMValueRef stepped_inside(TlCpuGen *g, const TlCpuAccess *a, int i, LLV
     return LLVMBuildICmp(g->b, LLVMIntULT, at, tl_gen_splat(&g->gen, a->view->extent[i], w), "");
 }
 
+static bool is_const(LLVMValueRef v, int64_t n)
+{
+    return LLVMIsAConstantInt(v) && LLVMConstIntGetSExtValue(v) == n;
+}
+
 /* lo <= j < hi, for a position j, which is not negative. */
 static LLVMValueRef is_between(TlCpuGen *g, LLVMValueRef j, LLVMValueRef lo, LLVMValueRef hi)
 {
     int w = tl_gen_width_of(j);
     LLVMValueRef below = LLVMBuildICmp(g->b, LLVMIntSLT, j, tl_gen_splat(&g->gen, hi, w), "");
-    if (LLVMIsAConstantInt(lo) && LLVMConstIntGetZExtValue(lo) == 0)
+    if (is_const(lo, 0))
         return below;
     LLVMValueRef above = LLVMBuildICmp(g->b, LLVMIntSGE, j, tl_gen_splat(&g->gen, lo, w), "");
     return LLVMBuildAnd(g->b, above, below, "");
 }
 
+/* Position j of a slice of step 1; NULL: all are inside. */
 static LLVMValueRef interval_inside(TlCpuGen *g, const TlCpuAccess *a, int i, LLVMValueRef j)
 {
     TL_ASSERT((uint32_t)i < a->place.naxes && a->lo[i] && a->hi[i], "no interval of axis %d", i);
+    if (is_const(a->lo[i], 0) && is_const(a->hi[i], a->place.axes[i].width))
+        return NULL;
     return is_between(g, j, a->lo[i], a->hi[i]);
 }
 
-/* The lanes that are inside a slice of step 1. Its interval is within 0..width: 32 bits do. */
+/* The lanes that are inside a slice of step 1: none if the spot's uniform condition does not hold.
+ * The interval is within 0..width: 32 bits do. */
 static void lane_interval(TlCpuGen *g, const TlCpuAccess *a, int i, const TlCpuAt *at, Spot *s)
 {
     LLVMValueRef j = at->idx[at->lane], lo = a->lo[i], hi = a->hi[i];
+    if (s->uniform)
+        hi = LLVMBuildSelect(g->b, s->uniform, hi, tl_gen_int(&g->gen, 0), "");
+    s->uniform = NULL;
     LLVMValueRef end = LLVMBuildAdd(g->b, j, tl_gen_int(&g->gen, at->width), "");
     s->full = LLVMBuildAnd(g->b, LLVMBuildICmp(g->b, LLVMIntSGE, j, lo, ""),
                            LLVMBuildICmp(g->b, LLVMIntSLE, end, hi, ""), "");
@@ -240,11 +255,6 @@ static void lane_interval(TlCpuGen *g, const TlCpuAccess *a, int i, const TlCpuA
     add_condition(g, s, m);
 }
 
-static bool is_one(LLVMValueRef v)
-{
-    return LLVMIsAConstantInt(v) && LLVMConstIntGetSExtValue(v) == 1;
-}
-
 static bool lanes_are_contiguous(const TlCpuAccess *a, const TlCpuAt *at)
 {
     if (at->width == 1 || !a->view)
@@ -255,7 +265,8 @@ static bool lanes_are_contiguous(const TlCpuAccess *a, const TlCpuAt *at)
                            ? (a->place.pointwise ? at->lane < a->place.index[i].value->type->rank
                                                  : a->dim[i] == at->lane)
                            : a->dim[i] == at->lane;
-        if (in_lane && (k != TL_AXIS_SLICE || a->place.axes[i].step != 1 || !is_one(a->stride[i])))
+        if (in_lane && (k != TL_AXIS_SLICE || a->place.axes[i].step != 1 ||
+                        !is_const(a->stride[i], 1)))
             return false;
     }
     return true;
@@ -288,6 +299,7 @@ static Spot view_spot(TlCpuGen *g, TlCpuAccess *a, const TlCpuAt *at)
 {
     Spot s = {.uniform = a->whole ? NULL : a->ok};
     bool contiguous = lanes_are_contiguous(a, at);
+    int along = -1; /* the axis of the lanes, if their elements are adjacent */
     LLVMValueRef offset = tl_gen_int(&g->gen, 0), lanes = NULL;
     s.apart = at->width > 1 && !contiguous;
     for (uint32_t i = 0; i < a->place.naxes; i++) {
@@ -303,8 +315,7 @@ static Spot view_spot(TlCpuGen *g, TlCpuAccess *a, const TlCpuAt *at)
                               LLVMBuildICmp(g->b, LLVMIntULT, j,
                                             tl_gen_splat(&g->gen, a->view->extent[i], w), ""));
         } else if (contiguous && a->dim[i] == at->lane) {
-            if (!a->whole)
-                lane_interval(g, a, (int)i, at, &s);
+            along = (int)i;
             j = at->idx[at->lane];
         } else {
             j = lane_numbers(g, at, a->dim[i]);
@@ -319,6 +330,8 @@ static Spot view_spot(TlCpuGen *g, TlCpuAccess *a, const TlCpuAt *at)
         else
             offset = LLVMBuildAdd(g->b, offset, part, "");
     }
+    if (along >= 0 && !a->whole)
+        lane_interval(g, a, along, at, &s);
     s.ptr = tl_gen_address(&g->gen, a->view->dtype, a->ptr, offset);
     if (s.apart)
         s.ptr = tl_gen_address(&g->gen, a->view->dtype, s.ptr,
@@ -733,10 +746,9 @@ void tl_cpu_lower_store(TlCpuGen *g, TlOp *op)
         width = tl_cpu_fit_width(f.padded[f.lane], least_width(g, op, 64));
         TlCpuInside in;
         tl_cpu_inside_begin(g, &in);
-        tl_cpu_inside_access(g, &in, op, f.lane);
+        tl_cpu_inside_store(g, &in, op, f.lane);
         tl_cpu_inside_value(g, &in, tl_op_place(op).value, f.lane, false);
         LLVMValueRef end = tl_cpu_inside_end(g, &in, f.extent[f.lane], width);
-        in.store = access_of(g, op);
         in.may_stream = end && tl_cpu_may_stream(g, in.store, width, in.nvalues);
         tl_cpu_nest_split(g, type, width, &in, end, store_body, op);
         return;

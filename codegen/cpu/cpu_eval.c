@@ -129,6 +129,11 @@ void tl_cpu_loops_begin(TlCpuGen *g, TlCpuLoops *l, const TlCpuForm *f, TlCpuAt 
     for (int d = 0; d < f->rank; d++) {
         if (d == l->skip)
             continue;
+        if (l->box && l->box->to[d]) {
+            tl_cpu_range_begin(g, &l->range[d], l->box->from[d], l->box->to[d], 0, NULL);
+            at->idx[d] = l->range[d].i;
+            continue;
+        }
         bool lanes = d == f->lane && at->width > 1;
         int64_t n = lanes ? f->padded[d] : f->extent[d];
         int64_t step = d == l->dim ? l->step : lanes ? at->width : 1;
@@ -142,21 +147,29 @@ void tl_cpu_loops_begin(TlCpuGen *g, TlCpuLoops *l, const TlCpuForm *f, TlCpuAt 
 void tl_cpu_loops_end(TlCpuGen *g, TlCpuLoops *l)
 {
     for (int d = l->rank - 1; d >= 0; d--)
-        if (d != l->skip)
+        if (d != l->skip && l->box && l->box->to[d])
+            tl_cpu_range_end(g, &l->range[d], 1, NULL);
+        else if (d != l->skip)
             tl_cpu_loop_end(g, &l->loop[d], NULL);
 }
 
-void tl_cpu_nest(TlCpuGen *g, const TlType *type, int width, TlCpuBody body, void *user)
+static void nest(TlCpuGen *g, const TlType *type, int width, const TlCpuBox *box, TlCpuBody body,
+                 void *user)
 {
     TL_ASSERT(type->kind == TL_TILE && width > 0,
               "%d lanes over a type of kind %d", width, (int)type->kind);
     TlCpuForm f = tl_cpu_form(type);
     TlCpuAt at;
     tl_cpu_at_init(g, &at, f.rank, f.lane, width);
-    TlCpuLoops loops = {.skip = -1, .dim = -1};
+    TlCpuLoops loops = {.skip = -1, .dim = -1, .box = box};
     tl_cpu_loops_begin(g, &loops, &f, &at);
     body(g, &at, user);
     tl_cpu_loops_end(g, &loops);
+}
+
+void tl_cpu_nest(TlCpuGen *g, const TlType *type, int width, TlCpuBody body, void *user)
+{
+    nest(g, type, width, NULL, body, user);
 }
 
 static void part_of_lanes(TlCpuGen *g, const TlCpuAt *outer, LLVMValueRef from, LLVMValueRef to,
@@ -217,12 +230,12 @@ void tl_cpu_nest_split(TlCpuGen *g, const TlType *type, int width, TlCpuInside *
     TlCpuForm f = tl_cpu_form(type);
     if (!end || f.rank == 0) {
         int tested = in->accesses.len ? tl_cpu_tested_width(g, width) : width;
-        tl_cpu_nest(g, type, tested, body, user);
+        nest(g, type, tested, &in->box, body, user);
         return;
     }
     TlCpuAt at;
     tl_cpu_at_init(g, &at, f.rank, f.lane, width);
-    TlCpuLoops loops = {.skip = f.lane, .dim = -1};
+    TlCpuLoops loops = {.skip = f.lane, .dim = -1, .box = &in->box};
     tl_cpu_loops_begin(g, &loops, &f, &at);
     tl_cpu_inside_set(in, true);
     whole_part(g, &at, type, in, end, body, user);
@@ -697,10 +710,26 @@ static bool fill_transposed(TlCpuGen *g, Fill *f)
     return true;
 }
 
+/* The type as one row when v's op makes all elements the same: one loop fills it. */
+static TlType row_of_equals(const TlValue *v, const TlType *type)
+{
+    TL_ASSERT(type->kind == TL_TILE, "value %u is no tile", v->id);
+    const TlOp *op = v->def;
+    bool equal = op && (op->opcode == TL_OP_CONST ||
+                        (op->opcode == TL_OP_BROADCAST && tl_in(op, 0)->type->rank == 0));
+    TlType row = *type;
+    row.rank = 1;
+    row.shape[0] = (int32_t)tl_cpu_form(type).elems;
+    return equal && tl_cpu_form(&row).elems == row.shape[0] ? row : *type;
+}
+
 static void fill(TlCpuGen *g, TlValue *v, const TlType *type, int32_t buffer, bool own)
 {
     TL_ASSERT(buffer >= 0 && (uint32_t)buffer < g->plan->buffers.len,
               "value %u has no home", v->id);
+    bool by_op = own || g->plan->place[v->id].kind != TL_CPU_HOME;
+    TlType shape = by_op ? row_of_equals(v, type) : *type;
+    type = &shape;
     Fill f = {.v = v,
               .type = type,
               .base = tl_cpu_home_ptr(g, buffer),

@@ -2,8 +2,9 @@
  *
  * Masks cost more than the work of many kernels, and most tiles are inside as a whole. So a nest
  * along its lane dimension is split in two: from 0 to an end that is computed before it, where
- * accesses are plain, and from there on, with tests. Along the other dimensions all accesses must
- * be inside as a whole; else the end is 0. */
+ * accesses are plain, and from there on, with tests. Along the other dimensions all loads must be
+ * inside as a whole; else the end is 0. Of these a nest that stores visits only those positions at
+ * which its store is inside. */
 #include "codegen/cpu/cpu.h"
 
 enum { MOST_VALUES = 400 }; /* a nest that computes more is not built twice */
@@ -48,7 +49,7 @@ static void add_slices(TlCpuGen *g, TlCpuInside *in, const TlOp *op, int lane)
     }
 }
 
-void tl_cpu_inside_access(TlCpuGen *g, TlCpuInside *in, const TlOp *op, int lane)
+static void add_access(TlCpuGen *g, TlCpuInside *in, const TlOp *op, int lane)
 {
     TlPlace p = tl_op_place(op);
     add_slices(g, in, op, lane);
@@ -63,6 +64,23 @@ void tl_cpu_inside_access(TlCpuGen *g, TlCpuInside *in, const TlOp *op, int lane
         add_value(g, in, p.other, lane);
 }
 
+void tl_cpu_inside_store(TlCpuGen *g, TlCpuInside *in, const TlOp *op, int lane)
+{
+    TlCpuAccess *a = tl_map_get_ptr(&g->access, op);
+    TL_ASSERT(a && !in->store && op->opcode == TL_OP_STORE, "a nest has one store");
+    in->store = a;
+    for (uint32_t i = 0; has_interval(a) && !a->asks && i < a->place.naxes; i++) {
+        const TlAxis *axis = &a->place.axes[i];
+        if (axis->kind != TL_AXIS_SLICE || a->dim[i] == lane || axis->width == 1)
+            continue;
+        in->box.from[a->dim[i]] = a->lo[i];
+        in->box.to[a->dim[i]] = a->hi[i];
+        a->lo[i] = tl_gen_int(&g->gen, 0);
+        a->hi[i] = tl_gen_int(&g->gen, axis->width);
+    }
+    add_access(g, in, op, lane);
+}
+
 /* Adds what the op's result is computed from. `lane`: the dimension of the result along which the
  * nest's lanes are; -1: none, or any element may be needed. */
 static void add_operands(TlCpuGen *g, TlCpuInside *in, const TlOp *op, int lane)
@@ -71,7 +89,7 @@ static void add_operands(TlCpuGen *g, TlCpuInside *in, const TlOp *op, int lane)
     TlValue *x = op->nin ? tl_in(op, 0) : NULL;
     switch (op->opcode) {
     case TL_OP_LOAD:
-    case TL_OP_INSIDE: tl_cpu_inside_access(g, in, op, lane); return;
+    case TL_OP_INSIDE: add_access(g, in, op, lane); return;
     case TL_OP_BROADCAST:
         add_value(g, in, x, lane >= 0 && x->type->rank && x->type->shape[lane] != 1 ? lane : -1);
         return;

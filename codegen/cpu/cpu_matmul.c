@@ -289,8 +289,9 @@ typedef struct Pack {
     LLVMValueRef to, trip; /* where v's chunk is packed; v's first k in it */
     TlOp *load;            /* its later rows are prefetched; NULL: they are not */
     bool is_b;
-    int lane; /* dimension of v along which it is read */
-    int turn; /* a block of turn x turn elements is transposed; 0: none */
+    bool is_short; /* in what is left of a row: few elements, or none */
+    int lane;      /* dimension of v along which it is read */
+    int turn;      /* a block of turn x turn elements is transposed; 0: none */
 } Pack;
 typedef void PackBody(Pack *p, TlCpuAt *pos);
 
@@ -347,7 +348,7 @@ static void pack_lanes(Pack *p, TlCpuAt *pos)
 {
     TlCpuGen *g = p->x->g;
     LLVMValueRef row = pos->idx[0], column = pos->idx[1];
-    if (p->load)
+    if (p->load && !p->is_short)
         fetch_below(g, tl_map_get_ptr(&g->access, p->load), row, column);
     LLVMValueRef e = eval_at(p, pos, row, column);
     if (p->is_b && p->x->per == 2) {
@@ -382,6 +383,7 @@ static void pack_part(Pack *p, const TlCpuAt *outer, LLVMValueRef from, LLVMValu
     TlCpuGen *g = p->x->g;
     TlCpuAt pos = *outer;
     TlCpuRange l;
+    p->is_short = is_short;
     tl_cpu_range_begin(g, &l, from, to, 0, NULL);
     if (is_short)
         tl_cpu_range_is_short(g, &l);
@@ -488,16 +490,25 @@ static void add_word(TlCpuGen *g, Tag *t, LLVMValueRef w)
     t->word[t->n++] = LLVMBuildIntCast2(g->b, w, g->i64, 0, "");
 }
 
-/* What identifies a chunk of B: the launch, the address and the starts of the slices of its first
- * trip, and how many trips it has. */
-static Tag tag_of(TlCpuGen *g, const TlCpuAccess *a, LLVMValueRef trips)
+/* Does the address follow from the starts of the slices, throughout a launch? */
+static bool is_by_starts(const TlCpuAccess *a)
+{
+    bool only_slices = true;
+    for (uint32_t i = 0; i < a->place.naxes; i++) only_slices &= a->start[i] != NULL;
+    return only_slices && !a->place.base->def && a->param >= 0;
+}
+
+/* What identifies a chunk of B: the launch and how many trips, of `most`, the chunk has, the
+ * address and the starts of the slices of its first trip. */
+static Tag tag_of(TlCpuGen *g, const TlCpuAccess *a, LLVMValueRef trips, int64_t most)
 {
     Tag t = {.n = 0};
     LLVMValueRef offset = tl_gen_int(&g->gen, offsetof(tile_cpu_ctx, launch));
     LLVMValueRef p = LLVMBuildInBoundsGEP2(g->b, g->i8, g->ctx, &offset, 1, "");
-    add_word(g, &t, LLVMBuildLoad2(g->b, g->i64, p, ""));
-    add_word(g, &t, a->ptr);
-    add_word(g, &t, trips);
+    LLVMValueRef launch = times(g, LLVMBuildLoad2(g->b, g->i64, p, ""), most + 1);
+    add_word(g, &t, add(g, launch, trips));
+    if (!is_by_starts(a))
+        add_word(g, &t, a->ptr);
     if (a->ok)
         add_word(g, &t, a->ok);
     for (uint32_t i = 0; i < a->place.naxes; i++)
@@ -585,7 +596,7 @@ static void provide_b(Chunk *c)
     c->x.b = at(&c->x, buffer, times(g, slot, p->depth * c->x.acc_row));
     LLVMValueRef i = add(g, times(g, slot, TAG_BYTES), tl_gen_int(&g->gen, (int64_t)p->tags));
     LLVMValueRef kept = LLVMBuildInBoundsGEP2(g->b, g->i8, g->scratch, &i, 1, "");
-    Tag t = tag_of(g, c->b, c->trips);
+    Tag t = tag_of(g, c->b, c->trips, p->trips);
     LLVMBasicBlockRef pack = tl_gen_block(&g->gen, "pack"), join = tl_gen_block(&g->gen, "packed");
     LLVMBuildCondBr(g->b, differs(g, &t, kept), pack, join);
     LLVMPositionBuilderAtEnd(g->b, pack);
@@ -596,7 +607,7 @@ static void provide_b(Chunk *c)
 }
 
 /* Reads A in memory, from the chunk's first k to the end of A. The elements past the end would have
- * added zeros, which turns -0 into +0: x->last does that. */
+ * added zeros, which turns -0 into +0: x->last does that, unless the sums began at +0. */
 static void point_at_a(Chunk *c)
 {
     TlCpuGen *g = c->x.g;
@@ -608,7 +619,7 @@ static void point_at_a(Chunk *c)
     LLVMValueRef inside = least(g, c->x.count, left);
     c->x.a = c->a->ptr;
     c->x.a_row = c->a->stride[row];
-    if (tl_is_float(c->x.dtype) && !g->fn->ring) {
+    if (tl_is_float(c->x.dtype) && !g->fn->ring && !c->p->from_zero) {
         LLVMValueRef cut = LLVMBuildICmp(g->b, LLVMIntSLT, inside, c->x.count, "");
         LLVMValueRef z = LLVMBuildSelect(g->b, cut, LLVMConstReal(c->x.elem, 0),
                                          LLVMConstReal(c->x.elem, -0.0), "");

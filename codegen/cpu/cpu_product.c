@@ -110,6 +110,16 @@ static TlOp *passes_on(const TlOp *loop, int result, int *out)
     return begin == outer->regions[0]->args[1 + *out] ? outer : NULL;
 }
 
+static bool begins_at_zero(const TlOp *loop)
+{
+    TL_ASSERT(loop->opcode == TL_OP_FOR && loop->nin > 3, "a loop without a sum");
+    int result = 0, next;
+    for (const TlOp *outer; (outer = passes_on(loop, result, &next)) != NULL; result = next)
+        loop = outer;
+    uint64_t bits;
+    return tl_value_is_const(tl_in(loop, 3 + (uint32_t)result), &bits) && bits == 0;
+}
+
 static bool same_extent(const TlFn *fn, const TlPlace *p, int i, const TlPlace *q, int j)
 {
     const TlDim *x = tl_axis_param_extent(fn, p->base, (uint32_t)i);
@@ -301,6 +311,7 @@ TlCpuProduct *tl_cpu_product(const TlFn *fn, const TlCpuPlan *plan, TlOp *loop, 
     p->trips = k < DEPTH ? DEPTH / k : 1;
     p->depth = p->trips * k;
     p->store = find_store(fn, loop);
+    p->from_zero = begins_at_zero(loop);
     find_direct(fn, p);
     p->b_load = find_kept(p);
     if (p->b_load)

@@ -91,7 +91,7 @@ void *tl_embed(const char *symbol, const char *triple, const void *data, size_t 
     TlLlvm l;
     char *padded = tl_alloc(arena, size + END_BYTES);
     memcpy(padded, data, size);
-    tl_llvm_open(&l, arena, symbol, triple, *triple ? "generic" : "", "", 0);
+    tl_llvm_open(&l, arena, symbol, triple, "generic", "", 0);
     LLVMValueRef bytes =
         LLVMConstStringInContext(l.context, padded, (unsigned)(size + END_BYTES), 1);
     LLVMValueRef global = LLVMAddGlobal(l.module, LLVMTypeOf(bytes), symbol);
