@@ -21,8 +21,9 @@ uint64_t tl_hash(const void *data, size_t size, uint64_t seed)
     const unsigned char *p = data;
     uint64_t h = seed ^ size * 0x9e3779b97f4a7c15u;
     for (; size >= 8; p += 8, size -= 8) {
-        uint64_t word = 0;
-        for (int i = 7; i >= 0; i--) word = word << 8 | p[i]; /* the same on every host */
+        uint64_t word = (uint64_t)p[0] | (uint64_t)p[1] << 8 | (uint64_t)p[2] << 16 |
+                        (uint64_t)p[3] << 24 | (uint64_t)p[4] << 32 | (uint64_t)p[5] << 40 |
+                        (uint64_t)p[6] << 48 | (uint64_t)p[7] << 56; /* the same on every host */
         h = mix(h ^ word) + 0x9e3779b97f4a7c15u;
     }
     uint64_t rest = 0;

@@ -77,13 +77,20 @@ static int64_t plan_cost(TlArena *arena, const TlType *t, const TlLayout *from, 
 }
 
 /* Types of one size cost the same. */
-static const TlType *plain_type(TlCtx *ctx, const TlType *t)
+static int log2_bytes(const TlType *t)
 {
-    static const TlDtype by_size[] = {TL_U8, TL_U16, TL_U32, TL_U64};
-    int size = 0;
-    while (1 << size < (t->ptr ? 8 : tl_dtype_bytes(t->dtype)))
-        size++;
-    return tl_type_tile(ctx, by_size[size], t->rank, t->shape);
+    int bytes = t->ptr ? 8 : tl_dtype_bytes(t->dtype), log = 0;
+    TL_ASSERT(bytes > 0 && bytes <= 8, "elements of %d bytes", bytes);
+    while (1 << log < bytes)
+        log++;
+    return log;
+}
+
+/* A tile of the same shape, of unsigned elements of this size. */
+static const TlType *plain_type(TlCtx *ctx, const TlType *t, int log)
+{
+    static const TlDtype by_log[] = {TL_U8, TL_U16, TL_U32, TL_U64};
+    return tl_type_tile(ctx, by_log[log], t->rank, t->shape);
 }
 
 int64_t tl_layout_convert_cost(TlLayoutCost *c, const TlType *t, const TlLayout *from,
@@ -92,13 +99,15 @@ int64_t tl_layout_convert_cost(TlLayoutCost *c, const TlType *t, const TlLayout 
     TL_ASSERT(t->kind == TL_TILE && from && to, "a conversion without layouts");
     if (from == to)
         return 0;
-    const void *what[3] = {plain_type(c->ctx, t), from, to};
-    uint64_t key = tl_hash(what, sizeof what, 0), known;
+    int log = log2_bytes(t);
+    const void *what[2] = {from, to};
+    uint64_t known, key = tl_hash(t->shape, sizeof *t->shape * t->rank, (uint64_t)log);
+    key = tl_hash(what, sizeof what, key);
     if (tl_map_get(&c->ctx->convert_costs, key, &known))
         return (int64_t)known;
     TlArena plan;
     tl_arena_init(&plan, c->arena->alloc);
-    int64_t cost = plan_cost(&plan, what[0], from, to);
+    int64_t cost = plan_cost(&plan, plain_type(c->ctx, t, log), from, to);
     tl_arena_free(&plan);
     tl_map_put(&c->ctx->convert_costs, key, (uint64_t)cost);
     return cost;
