@@ -34,6 +34,7 @@ typedef struct TlCpuProduct {
     TlDtype dtype;        /* of the sums, and of packed elements */
     int per;              /* elements along k of a packed one: 2 are a pair of i16 in an i32 */
     int64_t trips, depth; /* of a chunk: trips of the loop, packed elements along k */
+    int64_t panel_rows;   /* that a panel of B has room for: panels begin in different cache sets */
     TlOp *a_load;         /* A is read where it lies; NULL: it is packed */
     bool a_may_end;       /* it is packed where it ends before the rows that are seen */
     bool from_zero;       /* the sums begin at +0 */

@@ -58,7 +58,8 @@ typedef struct Multiply {
     TlDtype dtype;
     LLVMTypeRef elem, part;          /* a packed element; half of it if it is a pair */
     int per, width, nv, mr;
-    int64_t panel, depth, acc_row;   /* columns and rows of a panel; row stride of acc */
+    int64_t panel, panel_rows;       /* columns of a panel, rows that it has room for */
+    int64_t depth, acc_row;          /* elements along k in a chunk; row stride of acc */
     LLVMValueRef acc, a, a_row, b;   /* addresses; a_row: row stride of a */
     LLVMValueRef count;              /* elements along k in this chunk */
     bool is_cut;                     /* at the end of A, where it is read in memory */
@@ -119,7 +120,7 @@ static void block(Multiply *x, LLVMValueRef m, LLVMValueRef panel, int mr, bool 
     TlCpuGen *g = x->g;
     LLVMValueRef a[MAX_ACCUMULATORS], c[MAX_ACCUMULATORS], acc[MAX_ACCUMULATORS];
     LLVMValueRef zero = tl_gen_int(&g->gen, 0), left = LLVMBuildSub(g->b, x->to, m, "");
-    LLVMValueRef b = at(x, x->b, times(g, panel, x->panel * x->depth));
+    LLVMValueRef b = at(x, x->b, times(g, panel, x->panel * x->panel_rows));
     LLVMValueRef ap = at(x, x->a, LLVMBuildMul(g->b, m, x->a_row, ""));
     LLVMValueRef cp = at(x, x->acc, add(g, times(g, m, x->acc_row), times(g, panel, x->panel)));
     for (int i = 0; i < mr; i++) {
@@ -309,7 +310,7 @@ static LLVMValueRef place_in_panel(Pack *p, LLVMValueRef k, LLVMValueRef column)
     LLVMValueRef width = tl_gen_int(&g->gen, x->panel), per = tl_gen_int(&g->gen, x->per);
     LLVMValueRef row = LLVMBuildUDiv(g->b, add(g, p->trip, k), per, "");
     LLVMValueRef panel = LLVMBuildUDiv(g->b, column, width, "");
-    LLVMValueRef n = add(g, times(g, panel, x->panel * x->depth),
+    LLVMValueRef n = add(g, times(g, panel, x->panel * x->panel_rows),
                          LLVMBuildURem(g->b, column, width, ""));
     return at(x, p->to, add(g, n, times(g, row, x->panel)));
 }
@@ -593,7 +594,7 @@ static void provide_b(Chunk *c)
     }
     LLVMValueRef n = number_of(c), last = tl_gen_int(&g->gen, (int64_t)p->slots - 1);
     LLVMValueRef slot = tl_gen_pick(&g->gen, LLVMIntULT, n, last, n, last);
-    c->x.b = at(&c->x, buffer, times(g, slot, p->depth * c->x.acc_row));
+    c->x.b = at(&c->x, buffer, times(g, slot, p->panel_rows * c->x.acc_row));
     LLVMValueRef i = add(g, times(g, slot, TAG_BYTES), tl_gen_int(&g->gen, (int64_t)p->tags));
     LLVMValueRef kept = LLVMBuildInBoundsGEP2(g->b, g->i8, g->scratch, &i, 1, "");
     Tag t = tag_of(g, c->b, c->trips, p->trips);
@@ -709,7 +710,9 @@ void tl_cpu_lower_product(TlCpuGen *g, const TlCpuProduct *p, LLVMValueRef lo, L
     const TlType *type = p->dot->out[0]->type;
     TlCpuForm f = tl_cpu_form(type);
     Chunk c = {.p = p, .lo = lo, .by = by, .n = n};
-    c.x = (Multiply){.g = g, .dtype = p->dtype, .per = p->per, .depth = p->depth};
+    c.x = (Multiply){.g = g, .dtype = p->dtype, .per = p->per};
+    c.x.depth = p->depth;
+    c.x.panel_rows = p->panel_rows;
     TlType sum = {.kind = TL_TILE, .dtype = p->dtype};
     TlType part = {.kind = TL_TILE, .dtype = part_dtype(&c.x)};
     c.x.acc_row = f.padded[1];

@@ -310,6 +310,7 @@ TlCpuProduct *tl_cpu_product(const TlFn *fn, const TlCpuPlan *plan, TlOp *loop, 
     *p = (TlCpuProduct){.loop = loop, .dot = dot, .dtype = d, .per = per};
     p->trips = k < DEPTH ? DEPTH / k : 1;
     p->depth = p->trips * k;
+    p->panel_rows = p->depth + 1;
     p->store = find_store(fn, loop);
     p->from_zero = begins_at_zero(loop);
     find_direct(fn, p);
@@ -318,7 +319,7 @@ TlCpuProduct *tl_cpu_product(const TlFn *fn, const TlCpuPlan *plan, TlOp *loop, 
         find_around(p);
     if (!p->a_load || p->a_may_end)
         p->a_bytes = (uint64_t)(tl_in(dot, 0)->type->shape[0] * p->depth * bytes);
-    p->b_bytes = (uint64_t)(p->depth * tl_cpu_form(dot->out[0]->type).padded[1] * bytes);
+    p->b_bytes = (uint64_t)(p->panel_rows * tl_cpu_form(dot->out[0]->type).padded[1] * bytes);
     uint64_t slots = p->b_load ? KEPT_BYTES / p->b_bytes : 1;
     p->slots = slots > MAX_SLOTS ? MAX_SLOTS : slots ? (uint32_t)slots : 1;
     TL_ASSERT(p->depth > 0 && p->b_bytes > 0, "a chunk of %lld packed elements along k",
