@@ -69,7 +69,8 @@ void tl_cpu_inside_store(TlCpuGen *g, TlCpuInside *in, const TlOp *op, int lane)
     TlCpuAccess *a = tl_map_get_ptr(&g->access, op);
     TL_ASSERT(a && !in->store && op->opcode == TL_OP_STORE, "a nest has one store");
     in->store = a;
-    for (uint32_t i = 0; has_interval(a) && !a->asks && i < a->place.naxes; i++) {
+    bool skips = has_interval(a) && !a->asks && !tl_attr_flag(op, TL_ATTR_UNCHECKED);
+    for (uint32_t i = 0; skips && i < a->place.naxes; i++) {
         const TlAxis *axis = &a->place.axes[i];
         if (axis->kind != TL_AXIS_SLICE || a->dim[i] == lane || axis->width == 1)
             continue;

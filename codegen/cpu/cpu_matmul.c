@@ -608,7 +608,8 @@ static void provide_b(Chunk *c)
 }
 
 /* Reads A in memory, from the chunk's first k to the end of A. The elements past the end would have
- * added zeros, which turns -0 into +0: x->last does that, unless the sums began at +0. */
+ * added zeros, which turns -0 into +0: x->last does that. Sums that began at +0 do not become -0,
+ * but for underflow. */
 static void point_at_a(Chunk *c)
 {
     TlCpuGen *g = c->x.g;
