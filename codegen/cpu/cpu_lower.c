@@ -473,7 +473,7 @@ static void set_features(TlCpuGen *g)
     g->vector_bytes = wide ? 64 : avx2 ? 32 : 16;
     g->nregs = wide || tl_llvm_has_feature(g->l, "neon") ? 32 : 16;
     g->gathers = avx2;
-    g->masks = tl_llvm_has_feature(g->l, "avx512bw") && tl_llvm_has_feature(g->l, "avx512vl");
+    g->masks = tl_cpu_has_masks(g->l);
     g->sums_pairs = tl_llvm_has_feature(g->l, "sse3") &&
                     (!wide || tl_llvm_has_feature(g->l, "avx512bw"));
 }

@@ -8,7 +8,7 @@
 #include <llvm-c/Target.h>
 #include <string.h>
 
-enum { MANY = 64 };
+enum { MANY = 64 }; /* of a module: so few take LLVM no time that counts */
 
 /* The intrinsics, and where their operands are. */
 typedef struct Kind {
@@ -41,9 +41,14 @@ static unsigned elem_bytes(TlLlvm *l, LLVMValueRef f, const Kind *kind)
                                        LLVMGetElementType(data));
 }
 
+bool tl_cpu_has_masks(const TlLlvm *l)
+{
+    return tl_llvm_has_feature(l, "avx512bw") && tl_llvm_has_feature(l, "avx512vl");
+}
+
 static bool is_native(TlLlvm *l, LLVMValueRef f, const Kind *kind)
 {
-    if (tl_llvm_has_feature(l, "avx512bw") && tl_llvm_has_feature(l, "avx512vl"))
+    if (tl_cpu_has_masks(l))
         return true;
     return kind->in_avx2 && tl_llvm_has_feature(l, "avx2") && elem_bytes(l, f, kind) >= 4;
 }
