@@ -101,6 +101,7 @@ typedef struct TlCpuGen {
     LLVMValueRef ctx, params, scratch, services;
     LLVMBasicBlockRef program; /* where each program of the run begins */
     LLVMValueRef pid, pid_end; /* i32: on the first axis; where the run ends */
+    LLVMValueRef body;         /* at the end: the function that a program is in */
     LLVMValueRef cache_bytes;  /* i64: stores to larger arrays may stream */
     bool *in_cache;            /* by parameter: its stores may not */
     bool streams;              /* some store does */
@@ -123,6 +124,11 @@ typedef struct TlCpuAt {
     int rank, lane, width;         /* width 1: scalars */
     TlMap memo;                    /* value id to LLVMValueRef, valid at this position */
 } TlCpuAt;
+
+/* cpu_run.c: the function of a kernel and its loop over programs */
+void tl_cpu_begin_kernel(TlCpuGen *g, const char *symbol);
+void tl_cpu_end_kernel(TlCpuGen *g);
+LLVMValueRef tl_cpu_load_word(TlCpuGen *g, LLVMValueRef base, uint64_t offset, LLVMTypeRef type);
 
 /* cpu_eval.c: values at positions, loop nests, homes */
 typedef struct TlCpuLoop {
@@ -158,7 +164,9 @@ void tl_cpu_range_end(TlCpuGen *g, TlCpuRange *range, int64_t step, const LLVMVa
 /* cpu_hide.c: after LLVM's passes. What an address that loops share was computed from stays out of
  * the sight of code generation. */
 void tl_cpu_hide_addresses(TlLlvm *l);
-/* cpu_masked.c: after those. Masked accesses without an instruction are few, or calls. */
+/* cpu_apart.c: and what is known of one loop, out of the sight of those after it. */
+void tl_cpu_set_loops_apart(TlLlvm *l);
+/* cpu_masked.c: after these. Masked accesses without an instruction are few, or calls. */
 void tl_cpu_share_masked(TlLlvm *l);
 bool tl_cpu_has_masks(const TlLlvm *l); /* masked accesses of elements of every size */
 

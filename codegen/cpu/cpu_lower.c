@@ -11,14 +11,6 @@
 #include "codegen/cpu/cpu.h"
 #include "codegen/target/host_code.h"
 
-/* ---- parameters ---- */
-
-static LLVMValueRef load_word(TlCpuGen *g, LLVMValueRef base, uint64_t offset, LLVMTypeRef type)
-{
-    LLVMValueRef o = tl_gen_int(&g->gen, (int64_t)offset);
-    return LLVMBuildLoad2(g->b, type, LLVMBuildInBoundsGEP2(g->b, g->i8, base, &o, 1, ""), "");
-}
-
 /* ---- moving carried values ---- */
 
 typedef struct Copy {
@@ -307,37 +299,6 @@ static void assert_body(TlCpuGen *g, TlCpuAt *at, void *user)
                 text ? text->u.s : "");
 }
 
-/* ---- the loop over the programs of a run ---- */
-
-/* What is built from here on runs once for each program. What is equal for all programs is built
- * before, or LLVM moves it there. The services read pid(0) from the context. */
-static void begin_programs(TlCpuGen *g)
-{
-    LLVMValueRef first = load_word(g, g->ctx, offsetof(tile_cpu_ctx, pid), g->i32),
-                 count = load_word(g, g->ctx, offsetof(tile_cpu_ctx, count), g->i32),
-                 at = tl_gen_int(&g->gen, offsetof(tile_cpu_ctx, pid));
-    LLVMValueRef end = LLVMBuildAdd(g->b, first, count, "");
-    LLVMBasicBlockRef entry = LLVMGetInsertBlock(g->b);
-    g->program = tl_gen_block(&g->gen, "program");
-    LLVMBuildBr(g->b, g->program);
-    LLVMPositionBuilderAtEnd(g->b, g->program);
-    g->pid = LLVMBuildPhi(g->b, g->i32, "pid");
-    LLVMAddIncoming(g->pid, &first, &entry, 1);
-    g->pid_end = end;
-    LLVMBuildStore(g->b, g->pid, LLVMBuildInBoundsGEP2(g->b, g->i8, g->ctx, &at, 1, ""));
-}
-
-static void end_program(TlCpuGen *g)
-{
-    LLVMBasicBlockRef exit = tl_gen_block(&g->gen, "exit"), here = LLVMGetInsertBlock(g->b);
-    LLVMValueRef next = LLVMBuildAdd(g->b, g->pid, LLVMConstInt(g->i32, 1, 0), "");
-    LLVMAddIncoming(g->pid, &next, &here, 1);
-    LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntEQ, next, g->pid_end, ""), exit, g->program);
-    LLVMPositionBuilderAtEnd(g->b, exit);
-    tl_cpu_stream_end(g);
-    LLVMBuildRetVoid(g->b);
-}
-
 /* ---- ops ---- */
 
 static void lower_pure(TlCpuGen *g, TlOp *op)
@@ -367,15 +328,15 @@ void tl_cpu_lower_op(TlCpuGen *g, TlOp *op)
     case TL_OP_YIELD:
     case TL_OP_CONDITION:
     case TL_OP_BARRIER: return;
-    case TL_OP_RETURN: end_program(g); return;
+    case TL_OP_RETURN: tl_cpu_end_kernel(g); return;
     case TL_OP_PID:
         g->scalar[op->out[0]->id] =
             axis == 0 ? g->pid
-                      : load_word(g, g->ctx, offsetof(tile_cpu_ctx, pid) + 4 * axis, g->i32);
+                      : tl_cpu_load_word(g, g->ctx, offsetof(tile_cpu_ctx, pid) + 4 * axis, g->i32);
         return;
     case TL_OP_NPID:
         g->scalar[op->out[0]->id] =
-            load_word(g, g->ctx, offsetof(tile_cpu_ctx, npid) + 4 * axis, g->i32);
+            tl_cpu_load_word(g, g->ctx, offsetof(tile_cpu_ctx, npid) + 4 * axis, g->i32);
         return;
     case TL_OP_REDUCE: tl_cpu_lower_reduce(g, op); return;
     case TL_OP_SCAN: tl_cpu_lower_scan(g, op); return;
@@ -455,7 +416,7 @@ void tl_cpu_lower_block(TlCpuGen *g, TlBlock *block)
 static LLVMValueRef load_param(TlGen *gen, uint32_t n, tile_slot_kind kind)
 {
     TlCpuGen *g = (TlCpuGen *)gen; /* gen is its first member */
-    return load_word(g, g->params, 8 * n, kind == TILE_SLOT_POINTER ? g->ptr : g->i64);
+    return tl_cpu_load_word(g, g->params, 8 * n, kind == TILE_SLOT_POINTER ? g->ptr : g->i64);
 }
 
 static LLVMValueRef fmod_service(TlGen *gen, LLVMValueRef a, LLVMValueRef b)
@@ -478,43 +439,9 @@ static void set_features(TlCpuGen *g)
                     (!wide || tl_llvm_has_feature(g->l, "avx512bw"));
 }
 
-/* Of the kernel's function. */
-static void attribute(TlCpuGen *g, const char *name, const char *value)
-{
-    tl_llvm_set_text_attribute(g->l, g->function, LLVMAttributeFunctionIndex, name, value);
-}
-
-static void enum_attribute(TlCpuGen *g, unsigned index, const char *name)
-{
-    tl_llvm_set_attribute(g->l, g->function, index, name, 0);
-}
-
-static void begin_function(TlCpuGen *g, const char *symbol)
-{
-    TL_ASSERT(symbol && *symbol, "a kernel without a symbol");
-    LLVMTypeRef params[2] = {g->ptr, g->ptr};
-    g->function = LLVMAddFunction(g->l->module, symbol, LLVMFunctionType(g->void_, params, 2, 0));
-    enum_attribute(g, LLVMAttributeFunctionIndex, "nounwind");
-    enum_attribute(g, 1, "noalias");
-    enum_attribute(g, 2, "noalias");
-    enum_attribute(g, 2, "readonly");
-    attribute(g, "target-cpu", g->l->cpu);
-    attribute(g, "target-features", g->l->features);
-    if (g->l->tune)
-        attribute(g, "tune-cpu", g->l->tune);
-    attribute(g, "no-builtins", "true");
-    if (g->vector_bytes == 64)
-        attribute(g, "prefer-vector-width", "512");
-    LLVMPositionBuilderAtEnd(g->b, LLVMAppendBasicBlockInContext(g->c, g->function, "entry"));
-    g->ctx = LLVMGetParam(g->function, 0);
-    g->params = LLVMGetParam(g->function, 1);
-    g->services = load_word(g, g->ctx, offsetof(tile_cpu_ctx, services), g->ptr);
-    g->scratch = load_word(g, g->ctx, offsetof(tile_cpu_ctx, scratch), g->ptr);
-    g->cache_bytes = load_word(g, g->ctx, offsetof(tile_cpu_ctx, cache_bytes), g->i64);
-}
-
+/* *out_body: the function of its programs. */
 static TlKernelCode lower_kernel(TlLlvm *l, const TlCodegenOptions *options, TlArena *arena,
-                                 const TlFn *fn, const char *symbol)
+                                 const TlFn *fn, const char *symbol, LLVMValueRef *out_body)
 {
     TlCpuGen g = {.options = options};
     tl_gen_init(&g.gen, l, fn, arena);
@@ -525,14 +452,12 @@ static TlKernelCode lower_kernel(TlLlvm *l, const TlCodegenOptions *options, TlA
     g.plan = tl_cpu_plan(fn, !options->check, g.sums_pairs, arena);
     g.axis = tl_axis_info(fn, arena);
     tl_map_init(&g.access, arena);
-    begin_function(&g, symbol);
-    tl_gen_params(&g.gen);
-    tl_cpu_stream_plan(&g);
-    begin_programs(&g);
+    tl_cpu_begin_kernel(&g, symbol);
     tl_cpu_lower_block(&g, fn->body);
     TL_ASSERT(LLVMGetBasicBlockTerminator(LLVMGetInsertBlock(g.b)) ||
               fn->body->last->opcode == TL_OP_RETURN,
               "'%s' does not end", fn->name);
+    *out_body = g.body;
     TlKernelCode k = {.fn = fn,
                       .symbol = symbol,
                       .slots = g.slots,
@@ -569,11 +494,11 @@ static bool lower_kernels(TlLlvm *l, TlModule *m, const TlCodegenOptions *option
         const TlFn *fn = m->fns.data[i];
         const char *symbol = tl_format(arena, "%s.%u", fn->name, i);
         TlSpanMark mark = tl_trace_begin(l->trace, "codegen", symbol, "lower to LLVM");
-        TlKernelCode k = lower_kernel(l, options, arena, fn, symbol);
+        LLVMValueRef body;
+        TlKernelCode k = lower_kernel(l, options, arena, fn, symbol, &body);
         tl_trace_end(l->trace, mark);
         tl_vec_push(arena, kernels, k);
-        ok &= tl_llvm_watch(l, &m->ctx->diags, fn->loc, fn->name,
-                            LLVMGetNamedFunction(l->module, symbol), tl_gen_loop_depth(fn),
+        ok &= tl_llvm_watch(l, &m->ctx->diags, fn->loc, fn->name, body, tl_gen_loop_depth(fn),
                             "loops and several kernels make it shorter");
     }
     return ok;
@@ -599,8 +524,10 @@ void *tl_cpu_compile(TlModule *m, const TlCodegenOptions *options, TlEmit emit, 
     tl_llvm_verify(&l);
     if (options->opt_level > 0)
         tl_llvm_run(&l, l.quick ? TL_LLVM_QUICK_PASSES : PASSES);
-    if (options->opt_level > 0 && !l.quick)
+    if (options->opt_level > 0 && !l.quick) {
         tl_cpu_hide_addresses(&l);
+        tl_cpu_set_loops_apart(&l);
+    }
     tl_cpu_share_masked(&l);
     tl_host_complete(&l, true);
     tl_llvm_part_blocks(&l, BLOCK);

@@ -445,8 +445,7 @@ static unsigned head_of(LLVMBasicBlockRef block)
     return head;
 }
 
-/* The first n instructions become a block of their own, which the rest follows. */
-static void part(TlLlvm *l, LLVMBasicBlockRef block, unsigned n)
+LLVMBasicBlockRef tl_llvm_part(TlLlvm *l, LLVMBasicBlockRef block, unsigned n)
 {
     LLVMBasicBlockRef first = LLVMInsertBasicBlockInContext(l->context, block, "");
     LLVMBuilderRef builder = LLVMCreateBuilderInContext(l->context);
@@ -459,15 +458,27 @@ static void part(TlLlvm *l, LLVMBasicBlockRef block, unsigned n)
     }
     LLVMBuildBr(builder, block);
     LLVMDisposeBuilder(builder);
+    return first;
+}
+
+/* CodeGenPrepare appends a block to the only one before it, unless its address is taken. */
+static void keep(LLVMValueRef function, LLVMBasicBlockRef block)
+{
+    LLVMBlockAddress(function, block);
 }
 
 void tl_llvm_part_blocks(TlLlvm *l, unsigned most)
 {
     for (LLVMValueRef f = LLVMGetFirstFunction(l->module); f; f = LLVMGetNextFunction(f))
         for (LLVMBasicBlockRef b = LLVMGetFirstBasicBlock(f); b; b = LLVMGetNextBasicBlock(b)) {
-            unsigned length = length_of(b), head = length > most ? head_of(b) : 0;
-            for (unsigned n = head > most ? head : most; length > n; length -= n, n = most)
-                part(l, b, n);
+            unsigned length = length_of(b), head = length > most ? head_of(b) : 0, parts = 0;
+            for (unsigned n = head > most ? head : most; length > n; length -= n, n = most) {
+                LLVMBasicBlockRef first = tl_llvm_part(l, b, n);
+                if (parts++)
+                    keep(f, first);
+            }
+            if (parts)
+                keep(f, b);
         }
 }
 

@@ -54,6 +54,8 @@ bool tl_llvm_watch(TlLlvm *l, TlDiags *diags, TlLoc loc, const char *name, LLVMV
 /* From now on the module's code is generated quickly. */
 void tl_llvm_be_quick(TlLlvm *l);
 #define TL_LLVM_QUICK_PASSES "function(sroa,early-cse)"
+/* The block's first n instructions become one of their own, the one returned, before the rest. */
+LLVMBasicBlockRef tl_llvm_part(TlLlvm *l, LLVMBasicBlockRef block, unsigned n);
 /* Parts blocks of more than that many instructions: selection takes time by the square of a
  * block. */
 void tl_llvm_part_blocks(TlLlvm *l, unsigned most);

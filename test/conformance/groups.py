@@ -161,7 +161,7 @@ GROUPS = {
     },
     "control flow": {
         "if, else, nested, with returns": "tiles_carried_by_loops_and_branches loops_with_exits flow_*",
-        "while and for of every type, nested": "for_ranges flow_for_loops_of_every_integer_type lang_ranges flow_scalar_types_carried",
+        "while and for of every type, nested": "for_ranges flow_long_programs flow_for_loops_of_every_integer_type lang_ranges flow_scalar_types_carried",
         "every operation inside": "flow_moves_in_a_loop_with_branches flow_sorts_scans_and_reductions_in_a_while flow_memory_effects_in_order_under_control",
         "variables in blocks": "lang_scopes_and_hiding",
         "order of evaluation": "lang_evaluation_from_left_to_right mixed_left_to_right_with_effects",

@@ -470,3 +470,41 @@ def carried(x):
     odd = int((x % 2).sum())
     return {"d": exact([p]), "b": exact([x.max(), (200 + int(x.sum(dtype=int))) % 256]), "l": exact(np.array([s])), "t": exact([*t, t[0] != t[1]]), "h": exact([0.5 * (90 - odd)]),
             "g": exact([(-1.0) ** odd])}
+
+
+# A program of thousands of instructions and some hundred loops, several of them in a run.
+def in_turn(a):
+    x, n = a["x"].astype(object), a["n"]
+    y = np.zeros((2, 64, 45), object)
+    for q in range(2):
+        for p in range(64):
+            s = p + 10 * q
+            for i in range(45):
+                t = np.zeros(16, object)
+                for j in range(int(n[i % 4])):
+                    if j == p:
+                        break
+                    t = t + x[i + j:i + j + 16] * (q + 1)
+                    s = (s * 3 + j) % 1009
+                s = (s + int(t.sum()) + i) % 1009
+                y[q, p, i] = s
+    return {"y": exact(y.astype(np.int64))}
+
+
+row("flow_long_programs", """
+kernel k(const i64 x[N], const i32 n[4], i64 y[A, B, C])
+    grid(B, A)
+{
+    i64 s = pid(0) + 10 * pid(1);
+    static for (int i : range(45)) {
+        tile<i64, 16> t = 0;
+        for (int j : range(n[i % 4])) {
+            if (j == pid(0)) break;
+            t += x[i + j +: 16] * (i64)(pid(1) + 1);
+            s = (s * 3 + j) % 1009;
+        }
+        s = (s + sum(t) + i) % 1009;
+        y[pid(1), pid(0), i] = s;
+    }
+}
+""", {"x": ints("i64", 3, 0, 100, 70), "n": Arr("i32", np.array([3, 0, 4, 6], "i4")), "y": poison("i64", 2, 64, 45)}, in_turn)

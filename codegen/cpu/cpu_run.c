@@ -1,0 +1,125 @@
+/* The function of a kernel, and its loop over the programs of a run.
+ *
+ * What is equal for all programs is computed before the loop, or LLVM moves it there. In a program
+ * of thousands of instructions that is hundreds of addresses and tests, which nobody needs to have
+ * saved: each would keep a register, or a place on the stack, through all of the code, and LLVM
+ * takes time for each such value at each block. So a long program is a function of its own, which
+ * the loop calls. */
+#include <stddef.h>
+#include <string.h>
+
+#include "codegen/cpu/cpu.h"
+
+/* A program of more instructions is long. */
+enum { LONG = 2048 };
+
+LLVMValueRef tl_cpu_load_word(TlCpuGen *g, LLVMValueRef base, uint64_t offset, LLVMTypeRef type)
+{
+    LLVMValueRef o = tl_gen_int(&g->gen, (int64_t)offset);
+    return LLVMBuildLoad2(g->b, type, LLVMBuildInBoundsGEP2(g->b, g->i8, base, &o, 1, ""), "");
+}
+
+static void attribute(TlCpuGen *g, const char *name, const char *value)
+{
+    tl_llvm_set_text_attribute(g->l, g->function, LLVMAttributeFunctionIndex, name, value);
+}
+
+static void enum_attribute(TlCpuGen *g, unsigned index, const char *name)
+{
+    tl_llvm_set_attribute(g->l, g->function, index, name, 0);
+}
+
+static void begin_function(TlCpuGen *g, const char *symbol)
+{
+    TL_ASSERT(symbol && *symbol, "a kernel without a symbol");
+    LLVMTypeRef params[2] = {g->ptr, g->ptr};
+    g->function = LLVMAddFunction(g->l->module, symbol, LLVMFunctionType(g->void_, params, 2, 0));
+    enum_attribute(g, LLVMAttributeFunctionIndex, "nounwind");
+    enum_attribute(g, 1, "noalias");
+    enum_attribute(g, 2, "noalias");
+    enum_attribute(g, 2, "readonly");
+    attribute(g, "target-cpu", g->l->cpu);
+    attribute(g, "target-features", g->l->features);
+    if (g->l->tune)
+        attribute(g, "tune-cpu", g->l->tune);
+    attribute(g, "no-builtins", "true");
+    if (g->vector_bytes == 64)
+        attribute(g, "prefer-vector-width", "512");
+    LLVMPositionBuilderAtEnd(g->b, LLVMAppendBasicBlockInContext(g->c, g->function, "entry"));
+    g->ctx = LLVMGetParam(g->function, 0);
+    g->params = LLVMGetParam(g->function, 1);
+}
+
+/* What is built from here on runs once for each program. The services read pid(0) from the
+ * context. */
+static void begin_loop(TlCpuGen *g)
+{
+    LLVMValueRef first = tl_cpu_load_word(g, g->ctx, offsetof(tile_cpu_ctx, pid), g->i32),
+                 count = tl_cpu_load_word(g, g->ctx, offsetof(tile_cpu_ctx, count), g->i32),
+                 at = tl_gen_int(&g->gen, offsetof(tile_cpu_ctx, pid));
+    g->pid_end = LLVMBuildAdd(g->b, first, count, "");
+    LLVMBasicBlockRef entry = LLVMGetInsertBlock(g->b);
+    g->program = tl_gen_block(&g->gen, "program");
+    LLVMBuildBr(g->b, g->program);
+    LLVMPositionBuilderAtEnd(g->b, g->program);
+    g->pid = LLVMBuildPhi(g->b, g->i32, "pid");
+    LLVMAddIncoming(g->pid, &first, &entry, 1);
+    LLVMBuildStore(g->b, g->pid, LLVMBuildInBoundsGEP2(g->b, g->i8, g->ctx, &at, 1, ""));
+}
+
+void tl_cpu_begin_kernel(TlCpuGen *g, const char *symbol)
+{
+    begin_function(g, symbol);
+    g->services = tl_cpu_load_word(g, g->ctx, offsetof(tile_cpu_ctx, services), g->ptr);
+    g->scratch = tl_cpu_load_word(g, g->ctx, offsetof(tile_cpu_ctx, scratch), g->ptr);
+    g->cache_bytes = tl_cpu_load_word(g, g->ctx, offsetof(tile_cpu_ctx, cache_bytes), g->i64);
+    tl_gen_params(&g->gen);
+    tl_cpu_stream_plan(g);
+    begin_loop(g);
+}
+
+static bool is_long(LLVMValueRef function)
+{
+    unsigned n = 0;
+    for (LLVMBasicBlockRef b = LLVMGetFirstBasicBlock(function); b; b = LLVMGetNextBasicBlock(b))
+        for (LLVMValueRef x = LLVMGetFirstInstruction(b); x; x = LLVMGetNextInstruction(x))
+            if (++n > LONG)
+                return true;
+    return false;
+}
+
+/* What was built becomes a function that ends with its first program; the builder stands in the
+ * loop of a new function, which calls it. */
+static void call_program(TlCpuGen *g)
+{
+    LLVMValueRef program = g->function, args[2];
+    size_t n;
+    const char *symbol = tl_format(g->arena, "%s", LLVMGetValueName2(program, &n));
+    const char *name = tl_format(g->arena, "%s.program", symbol);
+    LLVMBuildRetVoid(g->b);
+    LLVMSetValueName2(program, name, strlen(name));
+    LLVMSetLinkage(program, LLVMInternalLinkage);
+    TL_ASSERT(LLVMCountIncoming(g->pid) == 1, "a program that ends twice");
+    LLVMReplaceAllUsesWith(g->pid, LLVMGetIncomingValue(g->pid, 0));
+    LLVMInstructionEraseFromParent(g->pid);
+
+    begin_function(g, symbol);
+    begin_loop(g);
+    args[0] = g->ctx;
+    args[1] = g->params;
+    LLVMBuildCall2(g->b, LLVMGlobalGetValueType(program), program, args, 2, "");
+}
+
+void tl_cpu_end_kernel(TlCpuGen *g)
+{
+    g->body = g->function;
+    if (is_long(g->function))
+        call_program(g);
+    LLVMBasicBlockRef exit = tl_gen_block(&g->gen, "exit"), here = LLVMGetInsertBlock(g->b);
+    LLVMValueRef next = LLVMBuildAdd(g->b, g->pid, LLVMConstInt(g->i32, 1, 0), "");
+    LLVMAddIncoming(g->pid, &next, &here, 1);
+    LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntEQ, next, g->pid_end, ""), exit, g->program);
+    LLVMPositionBuilderAtEnd(g->b, exit);
+    tl_cpu_stream_end(g);
+    LLVMBuildRetVoid(g->b);
+}
