@@ -85,10 +85,7 @@ void tl_cpu_range_is_short(TlCpuGen *g, const TlCpuRange *l)
         LLVMMDStringInContext2(g->c, "branch_weights", strlen("branch_weights")),
         LLVMValueAsMetadata(LLVMConstInt(g->i32, RUNS, 0)),
         LLVMValueAsMetadata(LLVMConstInt(g->i32, ENDS, 0))};
-    LLVMMetadataRef node = LLVMMDNodeInContext2(g->c, weights, 3);
-    LLVMSetMetadata(LLVMGetBasicBlockTerminator(l->head),
-                    LLVMGetMDKindIDInContext(g->c, "prof", (unsigned)strlen("prof")),
-                    LLVMMetadataAsValue(g->c, node));
+    tl_llvm_set_metadata(g->l, LLVMGetBasicBlockTerminator(l->head), "prof", weights, 3);
 }
 
 void tl_cpu_range_end(TlCpuGen *g, TlCpuRange *l, int64_t step, const LLVMValueRef *next)

@@ -13,10 +13,15 @@
 /* A program of more instructions is long. */
 enum { LONG = 2048 };
 
+/* A caller has set it. LLVM would otherwise look whether it may be undefined, at each choice that
+ * depends on it, through all of the code before. */
 LLVMValueRef tl_cpu_load_word(TlCpuGen *g, LLVMValueRef base, uint64_t offset, LLVMTypeRef type)
 {
     LLVMValueRef o = tl_gen_int(&g->gen, (int64_t)offset);
-    return LLVMBuildLoad2(g->b, type, LLVMBuildInBoundsGEP2(g->b, g->i8, base, &o, 1, ""), "");
+    LLVMValueRef address = LLVMBuildInBoundsGEP2(g->b, g->i8, base, &o, 1, "");
+    LLVMValueRef word = LLVMBuildLoad2(g->b, type, address, "");
+    tl_llvm_set_metadata(g->l, word, "noundef", NULL, 0);
+    return word;
 }
 
 static void attribute(TlCpuGen *g, const char *name, const char *value)

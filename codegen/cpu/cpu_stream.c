@@ -70,8 +70,7 @@ LLVMValueRef tl_cpu_stream_now(TlCpuGen *g, const TlCpuAccess *a, LLVMValueRef r
 void tl_cpu_stream_store(TlCpuGen *g, LLVMValueRef store)
 {
     LLVMMetadataRef one = LLVMValueAsMetadata(LLVMConstInt(g->i32, 1, 0));
-    unsigned kind = LLVMGetMDKindIDInContext(g->c, "nontemporal", (unsigned)strlen("nontemporal"));
-    LLVMSetMetadata(store, kind, LLVMMetadataAsValue(g->c, LLVMMDNodeInContext2(g->c, &one, 1)));
+    tl_llvm_set_metadata(g->l, store, "nontemporal", &one, 1);
     LLVMSetAlignment(store, ALIGNMENT);
     g->streams = true;
 }

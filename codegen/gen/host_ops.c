@@ -25,17 +25,51 @@ typedef struct Host {
     TlGen g;
     bool conversions, halves, fma; /* instructions that the CPU has: f16 <-> f32, all of f16 */
     bool services;
+    LLVMValueRef at; /* what is being replaced */
 } Host;
+
+/* ---- long expansions in quick code ---- */
+
+typedef LLVMValueRef Expansion(Host *, LLVMValueRef *operands);
+
+static LLVMValueRef make_function(Host *h, const char *name, LLVMTypeRef type, Expansion *body)
+{
+    TlGen *g = &h->g;
+    LLVMBasicBlockRef here = LLVMGetInsertBlock(g->b);
+    LLVMValueRef f = LLVMAddFunction(g->l->module, name, type), before = h->at, params[3];
+    TL_ASSERT(LLVMCountParams(f) <= 3, "'%s' has %u operands", name, LLVMCountParams(f));
+    LLVMGetParams(f, params);
+    LLVMSetLinkage(f, LLVMInternalLinkage);
+    tl_llvm_set_attribute(g->l, f, LLVMAttributeFunctionIndex, "nounwind", 0);
+    LLVMPositionBuilderAtEnd(g->b, LLVMAppendBasicBlockInContext(g->c, f, ""));
+    LLVMBuildRet(g->b, body(h, params));
+    LLVMPositionBuilder(g->b, here, before);
+    return f;
+}
+
+/* Quick code is for kernels with very many operations, of which LLVM would take as long for each of
+ * these as for twenty others: there, each is a call. */
+static LLVMValueRef expand(Host *h, const char *name, LLVMValueRef *in, unsigned n, LLVMTypeRef to,
+                           Expansion *body)
+{
+    if (!h->g.l->quick)
+        return body(h, in);
+    LLVMTypeRef params[3] = {LLVMTypeOf(in[0]), LLVMTypeOf(in[0]), LLVMTypeOf(in[0])};
+    LLVMTypeRef type = LLVMFunctionType(to, params, n, 0);
+    name = tl_format(h->g.arena, "%s.%d", name, tl_gen_width_of(in[0]));
+    LLVMValueRef f = LLVMGetNamedFunction(h->g.l->module, name);
+    f = f ? f : make_function(h, name, type, body);
+    return LLVMBuildCall2(h->g.b, type, f, in, n, "");
+}
 
 /* ---- f16 <-> f32 ---- */
 
-static LLVMValueRef half_to_f32(Host *h, LLVMValueRef x)
+/* The bits of f16 in i16, as an f32. */
+static LLVMValueRef widen_half(Host *h, LLVMValueRef *x)
 {
     TlGen *g = &h->g;
-    int w = tl_gen_width_of(x);
-    if (h->conversions)
-        return LLVMBuildFPExt(g->b, x, tl_gen_vec(g->f32, w), "");
-    LLVMValueRef b = LLVMBuildZExt(g->b, bits_of(g, x, 16), tl_gen_vec(g->i32, w), "");
+    int w = tl_gen_width_of(*x);
+    LLVMValueRef b = LLVMBuildZExt(g->b, *x, tl_gen_vec(g->i32, w), "");
     LLVMValueRef mag = LLVMBuildAnd(g->b, b, like(b, 0x7FFF), "");
     LLVMValueRef sign =
         LLVMBuildShl(g->b, LLVMBuildAnd(g->b, b, like(b, 0x8000), ""), like(b, 16), "");
@@ -51,13 +85,12 @@ static LLVMValueRef half_to_f32(Host *h, LLVMValueRef x)
     return as_float(g, LLVMBuildOr(g->b, r, sign, ""), g->f32);
 }
 
-static LLVMValueRef f32_to_half(Host *h, LLVMValueRef x)
+/* And back. */
+static LLVMValueRef narrow_to_half(Host *h, LLVMValueRef *x)
 {
     TlGen *g = &h->g;
-    int w = tl_gen_width_of(x);
-    if (h->conversions)
-        return LLVMBuildFPTrunc(g->b, x, tl_gen_vec(g->f16, w), "");
-    LLVMValueRef b = bits_of(g, x, 32), mag = LLVMBuildAnd(g->b, b, like(b, 0x7FFFFFFF), "");
+    int w = tl_gen_width_of(*x);
+    LLVMValueRef b = bits_of(g, *x, 32), mag = LLVMBuildAnd(g->b, b, like(b, 0x7FFFFFFF), "");
     LLVMValueRef sign =
         LLVMBuildAnd(g->b, LLVMBuildLShr(g->b, b, like(b, 16), ""), like(b, 0x8000), "");
     /* normal numbers: half an ulp less one, and the last bit kept; then cut, and re-biased */
@@ -78,8 +111,27 @@ static LLVMValueRef f32_to_half(Host *h, LLVMValueRef x)
     LLVMValueRef r = select_(g, LLVMBuildICmp(g->b, LLVMIntULT, mag, like(b, (127 - 14) << 23), ""),
                              tiny, normal);
     r = select_(g, LLVMBuildICmp(g->b, LLVMIntUGT, mag, like(b, 0x7F800000), ""), nan, r);
-    r = LLVMBuildTrunc(g->b, LLVMBuildOr(g->b, r, sign, ""), tl_gen_vec(g->i16, w), "");
-    return as_float(g, r, g->f16);
+    return LLVMBuildTrunc(g->b, LLVMBuildOr(g->b, r, sign, ""), tl_gen_vec(g->i16, w), "");
+}
+
+static LLVMValueRef half_to_f32(Host *h, LLVMValueRef x)
+{
+    TlGen *g = &h->g;
+    LLVMTypeRef to = tl_gen_vec(g->f32, tl_gen_width_of(x));
+    if (h->conversions)
+        return LLVMBuildFPExt(g->b, x, to, "");
+    x = bits_of(g, x, 16);
+    return expand(h, "f16.to.f32", &x, 1, to, widen_half);
+}
+
+static LLVMValueRef f32_to_half(Host *h, LLVMValueRef x)
+{
+    TlGen *g = &h->g;
+    int w = tl_gen_width_of(x);
+    if (h->conversions)
+        return LLVMBuildFPTrunc(g->b, x, tl_gen_vec(g->f16, w), "");
+    x = expand(h, "f32.to.f16", &x, 1, tl_gen_vec(g->i16, w), narrow_to_half);
+    return as_float(g, x, g->f16);
 }
 
 static LLVMValueRef to_f64(Host *h, LLVMValueRef x)
@@ -126,6 +178,11 @@ static LLVMValueRef fma_in_f64(Host *h, LLVMValueRef *in)
     TlGen *g = &h->g;
     LLVMValueRef product = LLVMBuildFMul(g->b, to_f64(h, in[0]), to_f64(h, in[1]), "");
     return add_to_odd(g, product, to_f64(h, in[2]));
+}
+
+static LLVMValueRef fma_of_f32(Host *h, LLVMValueRef *in)
+{
+    return LLVMBuildFPTrunc(h->g.b, fma_in_f64(h, in), LLVMTypeOf(in[0]), "");
 }
 
 /* The runtime's function for it, and an operand to put before the others, if any. */
@@ -226,13 +283,11 @@ static bool is_fma(const char *name)
 static LLVMValueRef replace_fma(Host *h, LLVMValueRef *in)
 {
     TL_ASSERT(in[0] && in[1] && in[2], "fma of fewer than three");
-    TlGen *g = &h->g;
     if (is_half(in[0]))
         return f64_to_half(h, fma_in_f64(h, in));
     if (kind_of(in[0]) == LLVMDoubleTypeKind)
         return fma_by_runtime(h, in);
-    LLVMValueRef r = fma_in_f64(h, in);
-    return LLVMBuildFPTrunc(g->b, r, LLVMTypeOf(in[0]), "");
+    return expand(h, "fma.f32", in, 3, LLVMTypeOf(in[0]), fma_of_f32);
 }
 
 /* NULL: the call stays. */
@@ -341,6 +396,7 @@ static void complete(Host *h, LLVMValueRef function)
             next = LLVMGetNextInstruction(x);
             if (is_fine(h, x))
                 continue;
+            h->at = x;
             LLVMPositionBuilderBefore(h->g.b, x);
             LLVMValueRef r = replacement(h, x);
             if (!r)

@@ -36,8 +36,7 @@ static bool is_streaming(uint32_t hints)
 static void set_streaming(TlLeafCall *call, LLVMValueRef access)
 {
     LLVMMetadataRef one = LLVMValueAsMetadata(tl_leaf_i32(call, 1));
-    LLVMSetMetadata(access, LLVMGetMDKindIDInContext(call->c, "nontemporal", 11),
-                    LLVMMetadataAsValue(call->c, LLVMMDNodeInContext2(call->c, &one, 1)));
+    tl_llvm_set_metadata(call->l, access, "nontemporal", &one, 1);
 }
 
 static LLVMValueRef zeros(TlLeafCall *call)

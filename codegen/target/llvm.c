@@ -538,6 +538,15 @@ void tl_llvm_set_text_attribute(TlLlvm *l, LLVMValueRef f, unsigned index, const
                                                       value, (unsigned)strlen(value)));
 }
 
+void tl_llvm_set_metadata(TlLlvm *l, LLVMValueRef x, const char *kind, LLVMMetadataRef *operands,
+                          unsigned n)
+{
+    TL_ASSERT(LLVMIsAInstruction(x), "'%s' of what is no instruction", kind);
+    unsigned id = LLVMGetMDKindIDInContext(l->context, kind, (unsigned)strlen(kind));
+    LLVMMetadataRef node = LLVMMDNodeInContext2(l->context, operands, n);
+    LLVMSetMetadata(x, id, LLVMMetadataAsValue(l->context, node));
+}
+
 /* ---- instructions ---- */
 
 LLVMValueRef tl_llvm_intrinsic(TlLlvm *l, LLVMBuilderRef b, const char *name, LLVMTypeRef *types,

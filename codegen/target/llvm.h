@@ -73,6 +73,8 @@ void tl_llvm_set_text_attribute(TlLlvm *l, LLVMValueRef f, unsigned index, const
                                 const char *value);
 
 /* ---- instructions ---- */
+void tl_llvm_set_metadata(TlLlvm *l, LLVMValueRef x, const char *kind, LLVMMetadataRef *operands,
+                          unsigned n);
 /* Calls the intrinsic, overloaded on `types`. */
 LLVMValueRef tl_llvm_intrinsic(TlLlvm *l, LLVMBuilderRef b, const char *name, LLVMTypeRef *types,
                                unsigned ntypes, LLVMValueRef *args, unsigned nargs);

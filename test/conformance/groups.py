@@ -57,7 +57,7 @@ GROUPS = {
         "functions of f32 within their ulp": "math_*_f32",
         "f16 and bf16 through f32": "math_f16 math_bf16",
         "functions of f64": "stdlib/math.test frontend/diags/f64_function_missing.tile",
-        "fused multiply and add, fusing, strict": "float_fma_* lang_fusing_* lang_fp_strict_*",
+        "fused multiply and add, fusing, strict": "float_fma_* float_halves_in_quick_code lang_fusing_* lang_fp_strict_*",
         "division within 2 ulp": "float_arithmetic_f32 divide_by_one_*",
         "remainder and rounding are exact": "float_fmod_* float_rounding_*",
         "high half of a product, counts of bits": "int_bits_*",

@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 
 from rows import row
-from values import (FLOATS, INTS, STORE, Arr, bits_of, edges, either_zero, exact, exactly, int_range, normal, poison, quantize, random_bits, rng,
+from values import (FLOATS, INTS, STORE, Arr, bits_of, edges, either_zero, exact, exactly, int_range, ints, normal, poison, quantize, random_bits, rng,
                     round_exact, rounded, store, ulps)
 
 def pairs(t, seed, extra=200):
@@ -296,3 +296,33 @@ kernel k(const f64 x[N], f64 a[N], f64 b[N], f64 c[N])
 }
 """, {"x": exactly("f64", list(DIVIDENDS)), "a": poison("f64", 200), "b": poison("f64", 200), "c": poison("f64", 200)},
     lambda a: {"a": exact(a["x"] / 3), "b": exact(a["x"] / -10.0), "c": exact(a["x"] / 8)})
+
+
+# More scalar loads than a CPU's code is optimised for: what its level has no instruction for are calls there.
+def of_halves(a):
+    x, y, z = a["x"], a["y"], a["z"]
+    return {"s": exact(np.full(len(a["s"]), int(a["n"].sum()))), "wide": exact(f64(x)), "product": once("f16", np.multiply)(x, y), "narrow": rounded(f64(z), "f16"),
+            "one": exact_fma("f32")(f64(x), f64(y), z), "half": exact_fma("f16")(x, y, y)}
+
+
+x, y = pairs("f16", 7, 300)
+z = Arr("f32", np.resize(np.concatenate([exactly("f32", edges("f32")).store, normal("f32", 72, 200).store]), len(x.store)))
+row("float_halves_in_quick_code", """
+kernel k(const f16 x[N], const f16 y[N], const f32 z[N], const i32 n[M], f32 wide[N], f16 product[N], f16 narrow[N], f32 one[N], f16 half[N], i64 s[P])
+    grid(cdiv(N, 40))
+{
+    i64 sum = 0;
+    static for (int i : range(1100)) sum += n[i];
+    s[pid(0)] = sum;
+    auto at = pid(0) * 40;
+    auto a = x[at +: 40];
+    auto b = y[at +: 40];
+    auto c = z[at +: 40];
+    wide[at +: 40] = a;
+    product[at +: 40] = a * b;
+    narrow[at +: 40] = (f16)c;
+    one[at +: 40] = fma((f32)a, (f32)b, c);
+    half[at +: 40] = fma(a, b, b);
+}
+""", {"x": x, "y": y, "z": z, "n": ints("i32", 9, -9, 9, 1100), "s": poison("i64", (len(x.store) + 39) // 40), "wide": poison("f32", len(x.store)), "product": poison("f16", len(x.store)),
+      "narrow": poison("f16", len(x.store)), "one": poison("f32", len(x.store)), "half": poison("f16", len(x.store))}, of_halves)
