@@ -164,9 +164,7 @@ void tl_cpu_range_end(TlCpuGen *g, TlCpuRange *range, int64_t step, const LLVMVa
 /* cpu_hide.c: after LLVM's passes. What an address that loops share was computed from stays out of
  * the sight of code generation. */
 void tl_cpu_hide_addresses(TlLlvm *l);
-/* cpu_apart.c: and what is known of one loop, out of the sight of those after it. */
-void tl_cpu_set_loops_apart(TlLlvm *l);
-/* cpu_masked.c: after these. Masked accesses without an instruction are few, or calls. */
+/* cpu_masked.c: after those. Masked accesses without an instruction are few, or calls. */
 void tl_cpu_share_masked(TlLlvm *l);
 bool tl_cpu_has_masks(const TlLlvm *l); /* masked accesses of elements of every size */
 

@@ -526,7 +526,7 @@ void *tl_cpu_compile(TlModule *m, const TlCodegenOptions *options, TlEmit emit, 
         tl_llvm_run(&l, l.quick ? TL_LLVM_QUICK_PASSES : PASSES);
     if (options->opt_level > 0 && !l.quick) {
         tl_cpu_hide_addresses(&l);
-        tl_cpu_set_loops_apart(&l);
+        tl_llvm_set_loops_apart(&l);
     }
     tl_cpu_share_masked(&l);
     tl_host_complete(&l, true);

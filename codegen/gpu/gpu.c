@@ -205,6 +205,8 @@ void *tl_gpu_emit(TlLlvm *l, const TlCodegenOptions *options, TlEmit emit, TlAre
     tl_gpu_expand(l, options, kernels);
     if (options->opt_level > 0 && !options->emulate && options->target->family->by_llvm)
         watch_registers(l, options->target, kernels);
+    if (options->opt_level > 0 && !options->emulate && !l->quick)
+        tl_llvm_set_loops_apart(l);
     return emit_code(l, options, emit, arena, out_size);
 }
 

@@ -59,6 +59,9 @@ LLVMBasicBlockRef tl_llvm_part(TlLlvm *l, LLVMBasicBlockRef block, unsigned n);
 /* Parts blocks of more than that many instructions: selection takes time by the square of a
  * block. */
 void tl_llvm_part_blocks(TlLlvm *l, unsigned most);
+/* llvm_apart.c: after LLVM's passes. What is known of one loop stays out of the sight of code
+ * generation where it comes to the loops after it. */
+void tl_llvm_set_loops_apart(TlLlvm *l);
 void *tl_llvm_emit(TlLlvm *l, TlArena *arena, bool object,
                    size_t *out_size); /* object bytes or assembly text */
 char *tl_llvm_text(TlLlvm *l, TlArena *arena, size_t *out_size);

@@ -3,11 +3,13 @@
  * Loop strength reduction asks of each loop what is known where it begins. To find out,
  * ScalarEvolution walks up from a block to the one before it as long as there is only one: through
  * all the loops before, in a kernel of many statements, as each ends in a block that only it goes
- * to. 256 stores took 4.8 s. Where a block is reached in two ways the walk ends; so a loop's end is
- * reached directly and through an empty block, by a choice that is left open. CodeGenPrepare, which
- * comes after loop strength reduction, removes both. */
-#include "codegen/cpu/cpu.h"
+ * to. 256 stores took 4.8 s on the CPU, 1024 loops 11 s on sm_80. Where a block is reached in two
+ * ways the walk ends; so a loop's end is reached directly and through an empty block, by a choice
+ * that is left open. CodeGenPrepare, which comes after loop strength reduction, removes both: the
+ * code that is made stays the same. */
+#include "codegen/target/llvm.h"
 #include "codegen/target/llvm_loops.h"
+#include "ir/support/guard.h"
 
 enum { FEW = 64 }; /* loops of a function that are nothing to walk through */
 
@@ -35,7 +37,7 @@ static void fork_before(TlLlvm *l, LLVMBuilderRef b, LLVMBasicBlockRef end)
     TL_ASSERT(!is_reached_once(end), "the end of a loop is still reached in one way only");
 }
 
-void tl_cpu_set_loops_apart(TlLlvm *l)
+void tl_llvm_set_loops_apart(TlLlvm *l)
 {
     LLVMBuilderRef b = LLVMCreateBuilderInContext(l->context);
     for (LLVMValueRef f = LLVMGetFirstFunction(l->module); f; f = LLVMGetNextFunction(f)) {
