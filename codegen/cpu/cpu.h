@@ -9,6 +9,7 @@
 #define TL_CPU_H
 #include <stddef.h>
 
+#include "codegen/cpu/cpu_dot_insn.h"
 #include "codegen/gen/codegen.h"
 #include "codegen/gen/gen.h"
 #include "ir/rewrite.h"
@@ -31,10 +32,15 @@ typedef struct TlCpuProduct {
     TlOp *loop, *dot;
     TlOp *around[TL_CPU_NEST]; /* inner first: loops that pass the sum on, and in which B changes */
     int naround;
-    TlDtype dtype;        /* of the sums, and of packed elements */
-    int per;              /* elements along k of a packed one: 2 are a pair of i16 in an i32 */
+    TlDtype dtype;        /* of the sums */
+    const TlCpuDotInsn *insn; /* NULL: products are added one by one */
+    int per;              /* elements along k of a packed one, which is as large as a sum */
+    TlDtype part[2];      /* the type of those of A, of B */
+    bool flips;           /* of A the sign bits are flipped, and each chunk of B has corrections */
     int64_t trips, depth; /* of a chunk: trips of the loop, packed elements along k */
-    int64_t panel_rows;   /* that a panel of B has room for: panels begin in different cache sets */
+    /* Rows that a panel of B has room for, elements that a row of packed A has: panels and rows
+     * begin in different cache sets. */
+    int64_t panel_rows, a_row;
     TlOp *a_load;         /* A is read where it lies; NULL: it is packed */
     bool a_may_end;       /* it is packed where it ends before the rows that are seen */
     bool from_zero;       /* the sums begin at +0 */
@@ -55,10 +61,12 @@ typedef struct TlCpuPlan {
     TlMap fused; /* op whose home is filled, to the reduction done on the way; and back */
     uint64_t scratch_bytes;
     uint64_t zeroed_bytes; /* at its beginning, 0 before the first launch: tags of products */
-    bool sums_pairs; /* the CPU adds the two products of a pair of i16 to an i32 at once */
+    const TlLlvm *l;
+    int vector_bytes; /* of a register: 64, 32, 16 */
 } TlCpuPlan;
 /* products: loops that sum products may be lowered as a whole (plan->products). */
-TlCpuPlan *tl_cpu_plan(const TlFn *fn, bool products, bool sums_pairs, TlArena *arena);
+TlCpuPlan *tl_cpu_plan(const TlFn *fn, bool products, const TlLlvm *l, int vector_bytes,
+                       TlArena *arena);
 
 /* The form of a home: row-major; the lane dimension (the last of extent > 1) is padded so that
  * whole vectors fit. */
@@ -113,7 +121,6 @@ typedef struct TlCpuGen {
     int nregs;        /* vector registers */
     bool gathers,
         masks; /* fast masked gathers (4 and 8 byte elements); fast masks for every element size */
-    bool sums_pairs; /* see TlCpuPlan */
     TlLoc loc;
 } TlCpuGen;
 

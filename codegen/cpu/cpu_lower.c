@@ -435,8 +435,6 @@ static void set_features(TlCpuGen *g)
     g->nregs = wide || tl_llvm_has_feature(g->l, "neon") ? 32 : 16;
     g->gathers = avx2;
     g->masks = tl_cpu_has_masks(g->l);
-    g->sums_pairs = tl_llvm_has_feature(g->l, "sse3") &&
-                    (!wide || tl_llvm_has_feature(g->l, "avx512bw"));
 }
 
 /* *out_body: the function of its programs. */
@@ -449,7 +447,7 @@ static TlKernelCode lower_kernel(TlLlvm *l, const TlCodegenOptions *options, TlA
     g.fmod = fmod_service;
     g.exp2 = tl_gen_exp2;
     set_features(&g);
-    g.plan = tl_cpu_plan(fn, !options->check, g.sums_pairs, arena);
+    g.plan = tl_cpu_plan(fn, !options->check, l, g.vector_bytes, arena);
     g.axis = tl_axis_info(fn, arena);
     tl_map_init(&g.access, arena);
     tl_cpu_begin_kernel(&g, symbol);

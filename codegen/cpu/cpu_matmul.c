@@ -7,9 +7,8 @@
  *
  * - B is packed by panels: for each k the panel's elements side by side. A panel of a chunk stays
  *   in the first cache while all rows of A pass.
- * - Elements are converted while they are packed. For sums in i32, x86-64 has an instruction that
- *   multiplies two i16 by two others and adds both products: so i8 and u8 are packed as pairs
- *   along k of i16. Their products have 17 bits at most, so nothing is lost.
+ * - Elements are converted while they are packed. Where the CPU has a dot-product instruction for
+ *   them (cpu_dot_insn.c), two or four along k are packed together. For i8 and u8 that is exact.
  * - An operand that lies in memory without gaps down its columns, as after a transposition, is
  *   read down the columns, and blocks of it are turned in registers.
  * - A worker's next program often needs the same B, as pid(0) moves first. Where B is a load of
@@ -21,8 +20,8 @@
  * - Rows and columns of acc that the program stores nowhere, as they are beyond the end of what it
  *   stores to, are not computed.
  *
- * Each sum adds its products in the order of k, as the interpreter does; what is left out would
- * have added zeros. */
+ * Each sum adds its products in the order of k, as the interpreter does, those that are packed
+ * together as the instruction does; what is left out would have added zeros. */
 #include "codegen/cpu/cpu_matmul.h"
 
 enum {
@@ -52,15 +51,16 @@ static LLVMValueRef least(TlCpuGen *g, LLVMValueRef x, LLVMValueRef y)
 
 /* ---- multiplying ---- */
 
-/* Elements are packed elements: of the type of the sums, or a pair along k of the same size. */
+/* Elements are packed elements, as large as a sum: one, or several parts along k. */
 typedef struct Multiply {
     TlCpuGen *g;
-    TlDtype dtype;
-    LLVMTypeRef elem, part;          /* a packed element; half of it if it is a pair */
+    const TlCpuProduct *p;
+    TlDtype dtype;          /* of the sums */
+    LLVMTypeRef elem, part; /* a packed element; a part of it */
     int per, width, nv, mr;
     int64_t panel, panel_rows;       /* columns of a panel, rows that it has room for */
     int64_t depth, acc_row;          /* elements along k in a chunk; row stride of acc */
-    LLVMValueRef acc, a, a_row, b;   /* addresses; a_row: row stride of a */
+    LLVMValueRef acc, a, a_row, b;   /* addresses; a_row: row stride of a, in parts */
     LLVMValueRef count;              /* elements along k in this chunk */
     bool is_cut;                     /* at the end of A, where it is read in memory */
     LLVMValueRef from, to, columns;  /* rows from .. to - 1, columns 0 .. columns - 1 */
@@ -72,29 +72,37 @@ static LLVMValueRef at(Multiply *x, LLVMValueRef base, LLVMValueRef offset)
     return LLVMBuildInBoundsGEP2(x->g->b, x->elem, base, &offset, 1, "");
 }
 
+static LLVMValueRef part_at(Multiply *x, LLVMValueRef base, LLVMValueRef offset)
+{
+    return LLVMBuildInBoundsGEP2(x->g->b, x->part, base, &offset, 1, "");
+}
+
+static LLVMValueRef align_vector(Multiply *x, LLVMValueRef access)
+{
+    unsigned bytes = (unsigned)(tl_dtype_bytes(x->dtype) * x->width);
+    LLVMSetAlignment(access, bytes > 64 ? 64 : bytes);
+    return access;
+}
+
 static LLVMValueRef vector_at(Multiply *x, LLVMValueRef base, int64_t offset)
 {
     LLVMValueRef p = offset ? at(x, base, tl_gen_int(&x->g->gen, offset)) : base;
     LLVMValueRef v = LLVMBuildLoad2(x->g->b, tl_gen_vec(x->elem, x->width), p, "");
-    unsigned bytes = (unsigned)(tl_dtype_bytes(x->dtype) * x->width);
-    LLVMSetAlignment(v, bytes > 64 ? 64 : bytes);
-    return v;
+    return align_vector(x, v);
+}
+
+static void store_vector(Multiply *x, LLVMValueRef v, LLVMValueRef base, int64_t offset)
+{
+    LLVMValueRef p = offset ? at(x, base, tl_gen_int(&x->g->gen, offset)) : base;
+    align_vector(x, LLVMBuildStore(x->g->b, v, p));
 }
 
 /* acc + a * b of packed elements. */
 static LLVMValueRef multiply_add(Multiply *x, LLVMValueRef a, LLVMValueRef b, LLVMValueRef acc)
 {
     TlCpuGen *g = x->g;
-    if (x->per == 1)
-        return tl_gen_multiply_add(&g->gen, x->dtype, a, b, acc);
-    LLVMTypeRef halves = tl_gen_vec(g->i16, 2 * x->width);
-    LLVMValueRef pairs[] = {LLVMBuildBitCast(g->b, a, halves, ""),
-                            LLVMBuildBitCast(g->b, b, halves, "")};
-    const char *name = x->width == 4   ? "llvm.x86.sse2.pmadd.wd"
-                       : x->width == 8 ? "llvm.x86.avx2.pmadd.wd"
-                                       : "llvm.x86.avx512.pmaddw.d.512";
-    TL_ASSERT(x->width >= 4 && x->width <= 16, "%d sums of pairs", x->width);
-    return LLVMBuildAdd(g->b, tl_gen_intrinsic(&g->gen, name, NULL, 0, pairs, 2), acc, "");
+    return x->p->insn ? tl_cpu_dot_add(&g->gen, x->p->insn, x->p->part[1], a, b, acc)
+                      : tl_gen_multiply_add(&g->gen, x->dtype, a, b, acc);
 }
 
 /* acc += A[rows, k] * B[k, columns]. a: the rows of A; b: the row of B. */
@@ -105,8 +113,8 @@ static void step(Multiply *x, int mr, const LLVMValueRef *a, LLVMValueRef k, LLV
     LLVMValueRef row[8];
     for (int j = 0; j < x->nv; j++) row[j] = vector_at(x, b, j * x->width);
     for (int i = 0; i < mr; i++) {
-        LLVMValueRef s = LLVMBuildLoad2(g->b, x->elem, at(x, a[i], k), "");
-        LLVMSetAlignment(s, (unsigned)tl_dtype_bytes(x->dtype));
+        LLVMValueRef s = LLVMBuildLoad2(g->b, x->elem, part_at(x, a[i], times(g, k, x->per)), "");
+        LLVMSetAlignment(s, (unsigned)tl_dtype_bytes(x->p->part[0]));
         s = tl_gen_splat(&g->gen, s, x->width);
         for (int j = 0; j < x->nv; j++)
             acc[i * x->nv + j] = multiply_add(x, s, row[j], acc[i * x->nv + j]);
@@ -121,7 +129,7 @@ static void block(Multiply *x, LLVMValueRef m, LLVMValueRef panel, int mr, bool 
     LLVMValueRef a[MAX_ACCUMULATORS], c[MAX_ACCUMULATORS], acc[MAX_ACCUMULATORS];
     LLVMValueRef zero = tl_gen_int(&g->gen, 0), left = LLVMBuildSub(g->b, x->to, m, "");
     LLVMValueRef b = at(x, x->b, times(g, panel, x->panel * x->panel_rows));
-    LLVMValueRef ap = at(x, x->a, LLVMBuildMul(g->b, m, x->a_row, ""));
+    LLVMValueRef ap = part_at(x, x->a, LLVMBuildMul(g->b, m, x->a_row, ""));
     LLVMValueRef cp = at(x, x->acc, add(g, times(g, m, x->acc_row), times(g, panel, x->panel)));
     for (int i = 0; i < mr; i++) {
         LLVMValueRef a_row = x->a_row, c_row = tl_gen_int(&g->gen, x->acc_row);
@@ -131,11 +139,16 @@ static void block(Multiply *x, LLVMValueRef m, LLVMValueRef panel, int mr, bool 
             a_row = LLVMBuildSelect(g->b, more, a_row, zero, "");
             c_row = LLVMBuildSelect(g->b, more, c_row, zero, "");
         }
-        ap = i ? at(x, ap, a_row) : ap;
+        ap = i ? part_at(x, ap, a_row) : ap;
         cp = i ? at(x, cp, c_row) : cp;
         a[i] = ap;
         c[i] = cp;
-        for (int j = 0; j < x->nv; j++) acc[i * x->nv + j] = vector_at(x, c[i], j * x->width);
+        for (int j = 0; j < x->nv; j++) {
+            LLVMValueRef *sum = &acc[i * x->nv + j];
+            *sum = vector_at(x, c[i], j * x->width);
+            if (x->p->flips)
+                *sum = add(g, *sum, vector_at(x, b, x->depth * x->panel + j * x->width));
+        }
     }
     TlCpuRange l;
     tl_cpu_range_begin(g, &l, tl_gen_int(&g->gen, 0), x->count, mr * x->nv, acc);
@@ -147,9 +160,7 @@ static void block(Multiply *x, LLVMValueRef m, LLVMValueRef panel, int mr, bool 
             LLVMValueRef v = l.carry[i * x->nv + j];
             if (x->last)
                 v = LLVMBuildFAdd(g->b, v, x->last, "");
-            LLVMValueRef p = at(x, c[i], tl_gen_int(&g->gen, j * x->width));
-            unsigned bytes = (unsigned)(tl_dtype_bytes(x->dtype) * x->width);
-            LLVMSetAlignment(LLVMBuildStore(g->b, v, p), bytes > 64 ? 64 : bytes);
+            store_vector(x, v, c[i], j * x->width);
         }
 }
 
@@ -240,29 +251,28 @@ static void lower_trip(TlCpuGen *g, const TlCpuProduct *p, LLVMValueRef lo, LLVM
     }
 }
 
-static TlDtype part_dtype(const Multiply *x)
+static LLVMValueRef to_part(Multiply *x, TlValue *v, bool is_b, LLVMValueRef e)
 {
-    return x->per == 2 ? TL_I16 : x->dtype;
+    TlDtype d = x->p->part[is_b];
+    TlGen *g = &x->g->gen;
+    e = tl_gen_cast(g, v->type->dtype, d, e, TL_ROUND_NEAREST, false);
+    if (x->p->flips && !is_b)
+        e = LLVMBuildXor(g->b, e, tl_gen_splat(g, LLVMConstInt(g->i8, 0x80, 0),
+                                               tl_gen_width_of(e)), "");
+    return e;
 }
 
-static LLVMValueRef to_part(Multiply *x, TlValue *v, LLVMValueRef e)
+static void store(Multiply *x, bool is_b, LLVMValueRef e, LLVMValueRef p)
 {
-    TlDtype d = part_dtype(x);
-    if (v->type->dtype == d)
-        return e;
-    return tl_gen_cast(&x->g->gen, v->type->dtype, d, e, TL_ROUND_NEAREST, false);
-}
-
-static void store(Multiply *x, LLVMValueRef e, LLVMValueRef p)
-{
-    LLVMSetAlignment(LLVMBuildStore(x->g->b, e, p), (unsigned)tl_dtype_bytes(part_dtype(x)));
+    LLVMSetAlignment(LLVMBuildStore(x->g->b, e, p), (unsigned)tl_dtype_bytes(x->p->part[is_b]));
 }
 
 /* How many lanes pack v along its columns: a divisor of n. */
-static int lanes(Multiply *x, TlValue *v, int64_t n)
+static int lanes(Multiply *x, TlValue *v, bool is_b, int64_t n)
 {
     bool turned;
-    int most = 2 * x->g->vector_bytes / tl_dtype_bytes(x->dtype), w = most;
+    int bytes = tl_dtype_bytes(is_b ? x->dtype : x->p->part[0]);
+    int most = 2 * x->g->vector_bytes / bytes, w = most;
     TlOp *load = tl_cpu_load_under(v, &turned);
     if (!load || !turned)
         w = tl_cpu_chain_width(x->g, v, 64);
@@ -271,17 +281,6 @@ static int lanes(Multiply *x, TlValue *v, int64_t n)
     return tl_cpu_fit_width(n, w < most ? w : most);
 }
 
-/* Prefetches the cache line AHEAD rows below an element of a load. */
-static void fetch_below(TlCpuGen *g, const TlCpuAccess *a, LLVMValueRef row, LLVMValueRef column)
-{
-    int i = tl_cpu_slice_of(&a->place, 0), j = tl_cpu_slice_of(&a->place, 1);
-    if (i < 0 || j < 0)
-        return;
-    row = add(g, row, tl_gen_int(&g->gen, AHEAD));
-    LLVMValueRef offset = add(g, LLVMBuildMul(g->b, row, a->stride[i], ""),
-                              LLVMBuildMul(g->b, column, a->stride[j], ""));
-    tl_cpu_prefetch_line(g, tl_gen_address(&g->gen, a->view->dtype, a->ptr, offset), false, 3);
-}
 
 /* Packing of the operand v of one trip. */
 typedef struct Pack {
@@ -299,8 +298,8 @@ typedef void PackBody(Pack *p, TlCpuAt *pos);
 static LLVMValueRef place_in_row(Pack *p, LLVMValueRef row, LLVMValueRef k)
 {
     TlCpuGen *g = p->x->g;
-    LLVMValueRef n = add(g, times(g, row, p->x->depth * p->x->per), add(g, p->trip, k));
-    return LLVMBuildInBoundsGEP2(g->b, p->x->part, p->to, &n, 1, "");
+    LLVMValueRef n = add(g, times(g, row, p->x->p->a_row * p->x->per), add(g, p->trip, k));
+    return part_at(p->x, p->to, n);
 }
 
 static LLVMValueRef place_in_panel(Pack *p, LLVMValueRef k, LLVMValueRef column)
@@ -344,19 +343,42 @@ static LLVMValueRef interleave(TlCpuGen *g, LLVMValueRef a, LLVMValueRef b, int 
     return LLVMBuildShuffleVector(g->b, a, b, mask, "");
 }
 
-/* One vector along a row; a pair of B takes its elements from two rows. */
-static void pack_lanes(Pack *p, TlCpuAt *pos)
+/* Prefetches the cache line AHEAD rows below an element. */
+static void fetch_below(Pack *p, LLVMValueRef row, LLVMValueRef column)
 {
     TlCpuGen *g = p->x->g;
+    const TlCpuAccess *a = tl_map_get_ptr(&g->access, p->load);
+    int i = tl_cpu_slice_of(&a->place, 0), j = tl_cpu_slice_of(&a->place, 1);
+    if (i < 0 || j < 0)
+        return;
+    row = add(g, row, tl_gen_int(&g->gen, AHEAD));
+    LLVMValueRef offset = add(g, LLVMBuildMul(g->b, row, a->stride[i], ""),
+                              LLVMBuildMul(g->b, column, a->stride[j], ""));
+    tl_cpu_prefetch_line(g, tl_gen_address(&g->gen, a->view->dtype, a->ptr, offset), false, 3);
+}
+
+/* n rows of v from `row` on, side by side: for each column, its n parts. */
+static LLVMValueRef pack_rows(Pack *p, TlCpuAt *pos, LLVMValueRef row, int n)
+{
+    TlCpuGen *g = p->x->g;
+    if (n == 1)
+        return to_part(p->x, p->v, p->is_b, eval_at(p, pos, row, pos->idx[1]));
+    int bits = 8 * tl_dtype_bytes(p->x->p->part[p->is_b]) * n / 2;
+    LLVMTypeRef half = tl_gen_vec(LLVMIntTypeInContext(g->c, (unsigned)bits), pos->width);
+    LLVMValueRef above = pack_rows(p, pos, row, n / 2);
+    LLVMValueRef below = pack_rows(p, pos, add(g, row, tl_gen_int(&g->gen, n / 2)), n / 2);
+    return interleave(g, LLVMBuildBitCast(g->b, above, half, ""),
+                      LLVMBuildBitCast(g->b, below, half, ""), pos->width);
+}
+
+/* One vector along a row; a packed element of B takes its parts from several rows. */
+static void pack_lanes(Pack *p, TlCpuAt *pos)
+{
     LLVMValueRef row = pos->idx[0], column = pos->idx[1];
     if (p->load && !p->is_short)
-        fetch_below(g, tl_map_get_ptr(&g->access, p->load), row, column);
-    LLVMValueRef e = eval_at(p, pos, row, column);
-    if (p->is_b && p->x->per == 2) {
-        LLVMValueRef below = add(g, row, tl_gen_int(&g->gen, 1));
-        e = interleave(g, e, eval_at(p, pos, below, column), pos->width);
-    }
-    store(p->x, to_part(p->x, p->v, e), place_of(p, row, column));
+        fetch_below(p, row, column);
+    LLVMValueRef e = pack_rows(p, pos, row, p->is_b ? p->x->per : 1);
+    store(p->x, p->is_b, e, place_of(p, row, column));
 }
 
 /* One block: vectors down its columns, transposed. */
@@ -367,14 +389,14 @@ static void pack_turned(Pack *p, TlCpuAt *pos)
     int per = p->is_b ? p->x->per : 1;
     for (int i = 0; i < p->turn; i++) {
         LLVMValueRef at = add(g, column, tl_gen_int(&g->gen, i));
-        e[i] = to_part(p->x, p->v, eval_at(p, pos, row, at));
-        if (per == 2)
+        e[i] = to_part(p->x, p->v, p->is_b, eval_at(p, pos, row, at));
+        if (per > 1)
             e[i] = LLVMBuildBitCast(g->b, e[i], tl_gen_vec(p->x->elem, p->turn), "");
     }
     tl_cpu_turn(g, e, p->turn);
     for (int i = 0; i < p->turn; i++) {
         LLVMValueRef at = add(g, row, tl_gen_int(&g->gen, i * per));
-        store(p->x, e[i], place_of(p, at, column));
+        store(p->x, p->is_b, e[i], place_of(p, at, column));
     }
 }
 
@@ -445,7 +467,7 @@ static int turn_of(Multiply *x, const TlValue *v, bool is_b)
 {
     if (tl_cpu_dense_dim(x->g->fn, v) != 0)
         return 0;
-    int w = tl_cpu_turn_width(x->g, is_b ? x->dtype : part_dtype(x));
+    int w = tl_cpu_turn_width(x->g, is_b ? x->dtype : x->p->part[0]);
     w = tl_cpu_fit_width(v->type->shape[0], is_b ? w * x->per : w) / (is_b ? x->per : 1);
     w = w ? tl_cpu_fit_width(v->type->shape[1], w) : 0;
     w = w && is_b ? tl_cpu_fit_width(x->panel, w) : w;
@@ -465,11 +487,11 @@ static void pack(Multiply *x, TlValue *v, bool is_b, LLVMValueRef to, LLVMValueR
         return;
     }
     if (!is_b) {
-        int w = tl_cpu_form(v->type).lane == 1 ? lanes(x, v, shape[1]) : 1;
+        int w = tl_cpu_form(v->type).lane == 1 ? lanes(x, v, false, shape[1]) : 1;
         pack_all(&p, w, shape[1], 1);
         return;
     }
-    int w = lanes(x, v, x->panel);
+    int w = lanes(x, v, true, x->panel);
     p.load = tl_cpu_load_under(v, &turned);
     if (turned)
         p.load = NULL;
@@ -543,7 +565,28 @@ typedef struct Chunk {
     LLVMValueRef lo, by, n;        /* of the loop over k */
     LLVMValueRef first, trips;     /* the chunk's first trip, how many it has */
     const TlCpuAccess *a, *b;      /* of the first trip: direct A, kept B */
+    LLVMValueRef is_whole;         /* direct A ends with a packed element; NULL: it does */
 } Chunk;
+
+/* Below each panel of the chunk, one row: what is to be added to sums, as A's signs are flipped. */
+static void correct(Multiply *x)
+{
+    TlCpuGen *g = x->g;
+    LLVMValueRef sum[8], zero = tl_gen_int(&g->gen, 0);
+    TlCpuRange panels, rows;
+    tl_cpu_range_begin(g, &panels, zero, tl_gen_int(&g->gen, x->acc_row / x->panel), 0, NULL);
+    LLVMValueRef b = at(x, x->b, times(g, panels.i, x->panel * x->panel_rows));
+    for (int j = 0; j < x->nv; j++) sum[j] = LLVMConstNull(tl_gen_vec(x->elem, x->width));
+    tl_cpu_range_begin(g, &rows, zero, x->count, (uint32_t)x->nv, sum);
+    LLVMValueRef row = at(x, b, times(g, rows.i, x->panel));
+    for (int j = 0; j < x->nv; j++)
+        sum[j] = tl_cpu_dot_correction(&g->gen, x->p->insn, x->p->part[1],
+                                       vector_at(x, row, j * x->width), rows.carry[j]);
+    tl_cpu_range_end(g, &rows, 1, sum);
+    for (int j = 0; j < x->nv; j++)
+        store_vector(x, rows.carry[j], b, x->depth * x->panel + j * x->width);
+    tl_cpu_range_end(g, &panels, 1, NULL);
+}
 
 /* Packs one operand, for all trips of the chunk. */
 static void pack_trips(Chunk *c, bool is_b)
@@ -556,6 +599,8 @@ static void pack_trips(Chunk *c, bool is_b)
     LLVMValueRef k = times(g, l.i, tl_in(c->p->dot, 1)->type->shape[0]);
     pack(&c->x, v, is_b, is_b ? c->x.b : c->x.a, k);
     tl_cpu_range_end(g, &l, 1, NULL);
+    if (is_b && c->p->flips)
+        correct(&c->x);
 }
 
 /* Which chunk it is, of those of all trips of the loops around. */
@@ -607,9 +652,9 @@ static void provide_b(Chunk *c)
     LLVMPositionBuilderAtEnd(g->b, join);
 }
 
-/* Reads A in memory, from the chunk's first k to the end of A. The elements past the end would have
- * added zeros, which turns -0 into +0: x->last does that. Sums that began at +0 do not become -0,
- * but for underflow. */
+/* Reads A in memory, from the chunk's first k to the end of A, unless that is within a packed
+ * element. The elements past the end would have added zeros, which turns -0 into +0: x->last does
+ * that. Sums that began at +0 do not become -0, but for underflow. */
 static void point_at_a(Chunk *c)
 {
     TlCpuGen *g = c->x.g;
@@ -618,7 +663,15 @@ static void point_at_a(Chunk *c)
     LLVMValueRef zero = tl_gen_int(&g->gen, 0);
     LLVMValueRef left = LLVMBuildSub(g->b, c->a->view->extent[k], c->a->start[k], "");
     left = tl_gen_pick(&g->gen, LLVMIntSGT, left, zero, left, zero);
-    LLVMValueRef inside = least(g, c->x.count, left);
+    LLVMValueRef per = tl_gen_int(&g->gen, c->x.per), whole = LLVMBuildUDiv(g->b, left, per, "");
+    LLVMValueRef inside = least(g, c->x.count, whole);
+    if (c->x.per > 1) {
+        LLVMValueRef ends = LLVMBuildICmp(g->b, LLVMIntNE, times(g, whole, c->x.per), left, "");
+        ends = LLVMBuildAnd(
+            g->b, ends, LLVMBuildICmp(g->b, LLVMIntSLT, whole, c->x.count, ""), "");
+        c->is_whole = LLVMBuildNot(g->b, ends, "");
+        inside = LLVMBuildSelect(g->b, ends, c->x.count, inside, "");
+    }
     c->x.a = c->a->ptr;
     c->x.a_row = c->a->stride[row];
     if (tl_is_float(c->x.dtype) && !g->fn->ring && !c->p->from_zero) {
@@ -628,7 +681,7 @@ static void point_at_a(Chunk *c)
         c->x.last = tl_gen_splat(&g->gen, z, c->x.width);
     }
     c->x.count = inside;
-    c->x.is_cut = true;
+    c->x.is_cut = c->x.per == 1;
 }
 
 /* Are the rows of A that are computed inside of it? */
@@ -649,7 +702,7 @@ static LLVMValueRef rows_are_inside(Chunk *c)
 static void provide_a(Chunk *c)
 {
     TlCpuGen *g = c->x.g;
-    LLVMValueRef packed = NULL, row = tl_gen_int(&g->gen, c->p->depth);
+    LLVMValueRef packed = NULL, row = tl_gen_int(&g->gen, c->p->a_row * c->p->per);
     if (c->p->a_bytes)
         packed = tl_cpu_home_ptr(g, c->p->a);
     if (!c->a) {
@@ -661,6 +714,8 @@ static void provide_a(Chunk *c)
     if (!c->p->a_may_end)
         return;
     LLVMValueRef direct = rows_are_inside(c), a = c->x.a, a_row = c->x.a_row;
+    if (c->is_whole)
+        direct = LLVMBuildAnd(g->b, direct, c->is_whole, "");
     LLVMBasicBlockRef pack = tl_gen_block(&g->gen, "pack"), join = tl_gen_block(&g->gen, "packed");
     LLVMBuildCondBr(g->b, direct, join, pack);
     LLVMPositionBuilderAtEnd(g->b, pack);
@@ -711,11 +766,11 @@ void tl_cpu_lower_product(TlCpuGen *g, const TlCpuProduct *p, LLVMValueRef lo, L
     const TlType *type = p->dot->out[0]->type;
     TlCpuForm f = tl_cpu_form(type);
     Chunk c = {.p = p, .lo = lo, .by = by, .n = n};
-    c.x = (Multiply){.g = g, .dtype = p->dtype, .per = p->per};
+    c.x = (Multiply){.g = g, .p = p, .dtype = p->dtype, .per = p->per};
     c.x.depth = p->depth;
     c.x.panel_rows = p->panel_rows;
     TlType sum = {.kind = TL_TILE, .dtype = p->dtype};
-    TlType part = {.kind = TL_TILE, .dtype = part_dtype(&c.x)};
+    TlType part = {.kind = TL_TILE, .dtype = p->part[0]};
     c.x.acc_row = f.padded[1];
     c.x.elem = tl_gen_elem_type(&g->gen, &sum);
     c.x.part = tl_gen_elem_type(&g->gen, &part);

@@ -859,7 +859,8 @@ static void assign_offsets(TlCpuPlan *plan, TlArena *arena)
     }
 }
 
-TlCpuPlan *tl_cpu_plan(const TlFn *fn, bool products, bool sums_pairs, TlArena *arena)
+TlCpuPlan *tl_cpu_plan(const TlFn *fn, bool products, const TlLlvm *l, int vector_bytes,
+                       TlArena *arena)
 {
     TL_ASSERT(fn->body && fn->module, "'%s' has no body", fn->name);
     Placer p = {.fn = fn,
@@ -873,7 +874,8 @@ TlCpuPlan *tl_cpu_plan(const TlFn *fn, bool products, bool sums_pairs, TlArena *
     tl_map_init(&p.plan->extra, arena);
     tl_map_init(&p.plan->fused, arena);
     tl_map_init(&p.plan->products, arena);
-    p.plan->sums_pairs = sums_pairs;
+    p.plan->l = l;
+    p.plan->vector_bytes = vector_bytes;
     p.plan->place = TL_NEW_ARRAY(arena, TlCpuPlace, n);
     for (uint32_t i = 0; i < n; i++)
         p.plan->place[i].buffer = -1;

@@ -226,13 +226,15 @@ static bool moves_along_k(const TlPlace *p, int along, const TlOp *loop)
 }
 
 /* Sets p->a_load to a load of A that can be read where it lies: where k is outside of A it is
- * outside of B. That rows which are computed are inside is known, or is looked at in the run. */
+ * outside of B. That rows which are computed are inside, and that A ends with a whole packed
+ * element, is known, or is looked at in the run. */
 static void find_direct(const TlFn *fn, TlCpuProduct *p)
 {
     bool a_turned, b_turned;
     TlOp *a = tl_cpu_load_under(tl_in(p->dot, 0), &a_turned);
     TlOp *b = tl_cpu_load_under(tl_in(p->dot, 1), &b_turned);
-    if (!a || a->out[0] != tl_in(p->dot, 0) || a->out[0]->type->dtype != p->dtype || !b)
+    if (!a || a->out[0] != tl_in(p->dot, 0) || a->out[0]->type->dtype != p->part[0] ||
+        p->flips || !b)
         return;
     TlPlace pa = tl_op_place(a), pb = tl_op_place(b);
     int along = tl_cpu_slice_of(&pa, 1);
@@ -244,7 +246,8 @@ static void find_direct(const TlFn *fn, TlCpuProduct *p)
     p->a_may_end = true;
     if (p->store) {
         TlPlace pc = tl_op_place(p->store);
-        p->a_may_end = !same_slice(fn, &pa, 0, &pc, 0) || !scalars_agree(fn, &pa, &pc);
+        p->a_may_end =
+            p->per > 1 || !same_slice(fn, &pa, 0, &pc, 0) || !scalars_agree(fn, &pa, &pc);
     }
 }
 
@@ -285,14 +288,24 @@ static void find_around(TlCpuProduct *p)
     }
 }
 
-/* How many elements along k make one packed element: two i8, as i16, if the CPU can sum such pairs.
- * That is exact, as a product has at most 17 bits. */
-static int packed_together(const TlCpuPlan *plan, const TlOp *dot)
+/* The instruction that sums the products, and so what a packed element is. */
+static void find_insn(const TlFn *fn, const TlCpuPlan *plan, TlCpuProduct *p)
 {
-    const TlType *sum = dot->out[0]->type;
-    bool pairs = plan->sums_pairs && sum->dtype == TL_I32 && tl_cpu_form(sum).padded[1] >= 4 &&
-                 tl_in(dot, 1)->type->shape[0] % 2 == 0;
-    return pairs ? 2 : 1;
+    TlDtype a = tl_in(p->dot, 0)->type->dtype, b = tl_in(p->dot, 1)->type->dtype;
+    int64_t columns = tl_cpu_form(p->dot->out[0]->type).padded[1];
+    int lanes = tl_cpu_fit_width(columns, plan->vector_bytes / tl_dtype_bytes(p->dtype));
+    int64_t k = tl_in(p->dot, 1)->type->shape[0];
+    const TlCpuDotInsn *insn = fn->ring ? NULL : tl_cpu_dot_insn(plan->l, a, b, k, lanes);
+    p->per = 1;
+    p->part[0] = p->part[1] = p->dtype;
+    if (!insn)
+        return;
+    TL_ASSERT(tl_dtype_bytes(p->dtype) == 4, "sums of %d bytes", tl_dtype_bytes(p->dtype));
+    p->insn = insn;
+    p->per = insn->per;
+    p->part[0] = tl_cpu_dot_part(insn, a);
+    p->part[1] = tl_cpu_dot_part(insn, b);
+    p->flips = tl_cpu_dot_flips(insn, a, b);
 }
 
 TlCpuProduct *tl_cpu_product(const TlFn *fn, const TlCpuPlan *plan, TlOp *loop, TlArena *arena)
@@ -305,12 +318,13 @@ TlCpuProduct *tl_cpu_product(const TlFn *fn, const TlCpuPlan *plan, TlOp *loop, 
     if (d != TL_F32 && d != TL_F64 && d != TL_I32)
         return NULL;
     TlCpuProduct *p = TL_NEW(arena, TlCpuProduct);
-    int per = packed_together(plan, dot);
-    int64_t k = tl_in(dot, 1)->type->shape[0] / per, bytes = tl_dtype_bytes(d);
-    *p = (TlCpuProduct){.loop = loop, .dot = dot, .dtype = d, .per = per};
+    *p = (TlCpuProduct){.loop = loop, .dot = dot, .dtype = d};
+    find_insn(fn, plan, p);
+    int64_t k = tl_in(dot, 1)->type->shape[0] / p->per, bytes = tl_dtype_bytes(d);
     p->trips = k < DEPTH ? DEPTH / k : 1;
     p->depth = p->trips * k;
     p->panel_rows = p->depth + 1;
+    p->a_row = p->depth + 64 / bytes;
     p->store = find_store(fn, loop);
     p->from_zero = begins_at_zero(loop);
     find_direct(fn, p);
@@ -318,7 +332,7 @@ TlCpuProduct *tl_cpu_product(const TlFn *fn, const TlCpuPlan *plan, TlOp *loop, 
     if (p->b_load)
         find_around(p);
     if (!p->a_load || p->a_may_end)
-        p->a_bytes = (uint64_t)(tl_in(dot, 0)->type->shape[0] * p->depth * bytes);
+        p->a_bytes = (uint64_t)(tl_in(dot, 0)->type->shape[0] * p->a_row * bytes);
     p->b_bytes = (uint64_t)(p->panel_rows * tl_cpu_form(dot->out[0]->type).padded[1] * bytes);
     uint64_t slots = p->b_load ? KEPT_BYTES / p->b_bytes : 1;
     p->slots = slots > MAX_SLOTS ? MAX_SLOTS : slots ? (uint32_t)slots : 1;

@@ -258,6 +258,16 @@ kernel k(const i8 A[M, K], const i4 Q[K, N], const i8 shift[N], const i8 last[M,
       "last": few("i8", 45, 21, 36), "C": poison("i32", 21, 36)},
     lambda a: {"C": exact((3 * big(a["A"]) @ (big(a["Q"]) + big(a["shift"])) + big(a["last"])) >> 1)})
 
+# Pairs of bf16, which some CPUs sum at once: an element of the next row, here infinite, must not become the other half of a row's last one.
+for (m, n, k), (bm, bn, bk), first in (
+        ((37, 53, 71), (16, 32, 16), 0), ((37, 53, 72), (16, 32, 16), 0), ((20, 70, 1201), (32, 64, 32), 3), ((20, 70, 1202), (32, 64, 32), -5), ((11, 40, 33), (16, 40, 3), 0),
+        ((11, 40, 33), (16, 48, 2), 1), ((7, 1, 50), (8, 1, 8), 0), ((7, 3, 51), (8, 2, 8), 0), ((2, 1, 1), (4, 16, 4), 0), ((3, 5, 0), (4, 16, 4), 0),
+        ((70, 9, 641), (64, 8, 64), 0), ((64, 64, 128), (64, 64, 64), 0)):
+    row(f"products_bf16_pairs_{m}x{n}x{k}_by_{bm}x{bn}x{bk}", product_kernel("const bf16 A[M, K], const bf16 B[K, N], f32 C[M, N]",
+                                                                                   block=(bm, bn, bk), first="7", over=f"{first}, K, {bk}"),
+        {"A": with_some(few("bf16", 46, m, k), np.inf, *[(m - 1, 0)] * (k > 0)), "B": few("bf16", 47, k, n), "C": poison("f32", m, n)},
+        lambda a, k=max(0, first): {"C": exact(7 + product(a["A"][:, k:], a["B"][k:]))})
+
 # Operands of which columns lie in memory without gaps: by trans, or as a view says. They are packed by blocks that are turned in
 # registers where the extents suit, else one by one.
 WAYS = {"plain": ("{x}, {y}", "{v}[{i}, {j}]", lambda s: s), "trans": ("{y}, {x}", "trans({v}[{j}, {i}])", lambda s: np.ascontiguousarray(s.T)),
