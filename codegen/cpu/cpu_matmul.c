@@ -17,8 +17,8 @@
  *   Loops around that pass the sum on, as over the taps of a filter, count chunks, too.
  * - A is read where it lies when it is a load of such elements as are summed, contiguous along k,
  *   and the rows that are computed are inside of it; else it is packed by rows.
- * - Rows and columns of acc that the program stores nowhere, as they are beyond the end of what it
- *   stores to, are not computed.
+ *   Of wide panels the last one may be needed for a few columns only: those are in narrow panels, a
+ *   vector wide.
  *
  * Each sum adds its products in the order of k, as the interpreter does, those that are packed
  * together as the instruction does; what is left out would have added zeros. */
@@ -27,8 +27,11 @@
 enum {
     TAG_BYTES = TL_CPU_TAG_BYTES,
     SMALL = 4,             /* rows of a small block */
+    WIDE_PANEL = 16,       /* columns; where they are more, the last may be in narrow panels */
     GROUP_BYTES = 1 << 17, /* of panels that stay in the second cache while all rows are read */
     AHEAD = 8,             /* rows between what packing prefetches and what it loads */
+    NARROW_ROWS = 8,      /* of a block in a narrow panel */
+    MAX_ROWS = 12,
     MAX_ACCUMULATORS = 24,
 };
 
@@ -42,6 +45,12 @@ static LLVMValueRef add(TlCpuGen *g, LLVMValueRef x, LLVMValueRef y)
 static LLVMValueRef times(TlCpuGen *g, LLVMValueRef x, int64_t n)
 {
     return LLVMBuildMul(g->b, x, tl_gen_int(&g->gen, n), "");
+}
+
+static LLVMValueRef parts_of(TlCpuGen *g, LLVMValueRef n, int64_t part)
+{
+    return LLVMBuildUDiv(g->b, add(g, n, tl_gen_int(&g->gen, part - 1)), tl_gen_int(&g->gen, part),
+                         "");
 }
 
 static LLVMValueRef least(TlCpuGen *g, LLVMValueRef x, LLVMValueRef y)
@@ -59,7 +68,9 @@ typedef struct Multiply {
     LLVMTypeRef elem, part; /* a packed element; a part of it */
     int per, width, nv, mr;
     int64_t panel, panel_rows;       /* columns of a panel, rows that it has room for */
-    int64_t depth, acc_row;          /* elements along k in a chunk; row stride of acc */
+    LLVMValueRef panels;             /* how many are multiplied */
+    LLVMValueRef narrow, narrows;    /* column where narrow panels begin, how many; NULL: none */
+    int64_t depth, rows, acc_row;    /* elements along k in a chunk; rows of acc, their stride */
     LLVMValueRef acc, a, a_row, b;   /* addresses; a_row: row stride of a, in parts */
     LLVMValueRef count;              /* elements along k in this chunk */
     bool is_cut;                     /* at the end of A, where it is read in memory */
@@ -67,7 +78,7 @@ typedef struct Multiply {
     LLVMValueRef last;               /* +0 or -0, added to each sum at the end; NULL: nothing is */
 } Multiply;
 
-static LLVMValueRef at(Multiply *x, LLVMValueRef base, LLVMValueRef offset)
+static LLVMValueRef at(const Multiply *x, LLVMValueRef base, LLVMValueRef offset)
 {
     return LLVMBuildInBoundsGEP2(x->g->b, x->elem, base, &offset, 1, "");
 }
@@ -180,24 +191,40 @@ static LLVMValueRef great_blocks(Multiply *x, LLVMValueRef rows, int small)
     return LLVMBuildSub(g->b, n, LLVMBuildZExt(g->b, few, g->i64, ""), "");
 }
 
-/* All rows times panels from .. to - 1. */
-static void multiply_panels(Multiply *x, LLVMValueRef from, LLVMValueRef to)
+/* Rows from .. to - 1, in blocks of mr, times the panels. */
+static void multiply_rows(Multiply *x, LLVMValueRef from, LLVMValueRef to, int mr, bool whole,
+                          LLVMValueRef first, LLVMValueRef last)
+{
+    TlCpuRange rows, panels;
+    tl_cpu_range_begin(x->g, &rows, from, to, 0, NULL);
+    tl_cpu_range_begin(x->g, &panels, first, last, 0, NULL);
+    block(x, rows.i, panels.i, mr, whole);
+    tl_cpu_range_end(x->g, &panels, 1, NULL);
+    tl_cpu_range_end(x->g, &rows, mr, NULL);
+}
+
+/* All rows times panels first .. last - 1. */
+static void multiply_panels(Multiply *x, LLVMValueRef first, LLVMValueRef last)
 {
     TlCpuGen *g = x->g;
     int small = x->mr < SMALL ? x->mr : SMALL;
     LLVMValueRef great = great_blocks(x, LLVMBuildSub(g->b, x->to, x->from, ""), small);
     LLVMValueRef turn = add(g, x->from, times(g, great, x->mr));
-    TlCpuRange rows, panels;
-    tl_cpu_range_begin(g, &rows, x->from, turn, 0, NULL);
-    tl_cpu_range_begin(g, &panels, from, to, 0, NULL);
-    block(x, rows.i, panels.i, x->mr, true);
-    tl_cpu_range_end(g, &panels, 1, NULL);
-    tl_cpu_range_end(g, &rows, x->mr, NULL);
-    tl_cpu_range_begin(g, &rows, turn, x->to, 0, NULL);
-    tl_cpu_range_begin(g, &panels, from, to, 0, NULL);
-    block(x, rows.i, panels.i, small, false);
-    tl_cpu_range_end(g, &panels, 1, NULL);
-    tl_cpu_range_end(g, &rows, small, NULL);
+    multiply_rows(x, x->from, turn, x->mr, true, first, last);
+    multiply_rows(x, turn, x->to, small, false, first, last);
+}
+
+/* The last columns: panels of one vector. */
+static Multiply narrow_of(const Multiply *x)
+{
+    Multiply y = *x;
+    y.panel = x->width;
+    y.panels = x->narrows;
+    y.b = at(x, x->b, times(x->g, x->narrow, x->panel_rows));
+    y.acc = at(x, x->acc, x->narrow);
+    y.nv = 1;
+    y.mr = x->rows < NARROW_ROWS ? (int)x->rows : NARROW_ROWS;
+    return y;
 }
 
 static void multiply(Multiply *x)
@@ -205,15 +232,18 @@ static void multiply(Multiply *x)
     TlCpuGen *g = x->g;
     int64_t bytes = x->panel * x->depth * tl_dtype_bytes(x->dtype);
     int64_t several = bytes < GROUP_BYTES ? GROUP_BYTES / bytes : 1;
-    LLVMValueRef panels = LLVMBuildUDiv(g->b, add(g, x->columns, tl_gen_int(&g->gen, x->panel - 1)),
-                                        tl_gen_int(&g->gen, x->panel), "");
+    LLVMValueRef zero = tl_gen_int(&g->gen, 0), most = tl_gen_int(&g->gen, several);
+    if (x->narrow) {
+        Multiply y = narrow_of(x);
+        multiply_rows(&y, x->from, x->to, y.mr, false, zero, y.panels);
+    }
     if (several * x->panel >= x->acc_row) {
-        multiply_panels(x, tl_gen_int(&g->gen, 0), panels);
+        multiply_panels(x, zero, x->panels);
         return;
     }
     TlCpuRange groups;
-    tl_cpu_range_begin(g, &groups, tl_gen_int(&g->gen, 0), panels, 0, NULL);
-    multiply_panels(x, groups.i, least(g, panels, add(g, groups.i, tl_gen_int(&g->gen, several))));
+    tl_cpu_range_begin(g, &groups, zero, x->panels, 0, NULL);
+    multiply_panels(x, groups.i, least(g, x->panels, add(g, groups.i, most)));
     tl_cpu_range_end(g, &groups, several, NULL);
 }
 
@@ -222,17 +252,44 @@ static void multiply(Multiply *x)
 static void choose_block(Multiply *x, int64_t columns, int64_t rows)
 {
     int64_t vectors = columns / x->width;
+    x->rows = rows;
     bool many = x->g->nregs >= 32;
     x->nv = many ? 4 : 2;
     while (vectors % x->nv) x->nv--;
     x->mr = (many ? 24 : 12) / x->nv;
-    if (x->mr > 12)
-        x->mr = 12;
+    if (x->mr > MAX_ROWS)
+        x->mr = MAX_ROWS;
     if (x->mr > rows)
         x->mr = (int)rows;
     x->panel = (int64_t)x->nv * x->width;
     TL_ASSERT(x->mr > 0 && x->mr * x->nv <= MAX_ACCUMULATORS,
               "%d rows of %d vectors", x->mr, x->nv);
+}
+
+/* The columns that are seen: in panels; where that would be more than half of a panel too many, the
+ * last ones in narrow panels. */
+static void divide_columns(Multiply *x)
+{
+    TlCpuGen *g = x->g;
+    x->panels = parts_of(g, x->columns, x->panel);
+    if (x->panel <= WIDE_PANEL || LLVMIsConstant(x->columns))
+        return;
+    LLVMValueRef panel = tl_gen_int(&g->gen, x->panel), half = tl_gen_int(&g->gen, x->panel / 2);
+    LLVMValueRef whole = LLVMBuildUDiv(g->b, x->columns, panel, "");
+    x->narrow = times(g, whole, x->panel);
+    LLVMValueRef left = LLVMBuildSub(g->b, x->columns, x->narrow, "");
+    LLVMValueRef few = LLVMBuildICmp(g->b, LLVMIntSLE, left, half, "");
+    x->panels = LLVMBuildSelect(g->b, few, whole, x->panels, "");
+    x->narrow = times(g, x->panels, x->panel);
+    x->narrows = LLVMBuildSelect(g->b, few, parts_of(g, left, x->width),
+                                 tl_gen_int(&g->gen, 0), "");
+}
+
+/* Columns of packed B. */
+static LLVMValueRef packed_columns(Multiply *x)
+{
+    LLVMValueRef n = times(x->g, x->panels, x->panel);
+    return x->narrow ? add(x->g, n, times(x->g, x->narrows, x->width)) : n;
 }
 
 /* ---- packing ---- */
@@ -290,6 +347,7 @@ typedef struct Pack {
     TlOp *load;            /* its later rows are prefetched; NULL: they are not */
     bool is_b;
     bool is_short; /* in what is left of a row: few elements, or none */
+    bool is_wide;  /* before narrow panels */
     int lane;      /* dimension of v along which it is read */
     int turn;      /* a block of turn x turn elements is transposed; 0: none */
 } Pack;
@@ -306,12 +364,20 @@ static LLVMValueRef place_in_panel(Pack *p, LLVMValueRef k, LLVMValueRef column)
 {
     Multiply *x = p->x;
     TlCpuGen *g = x->g;
-    LLVMValueRef width = tl_gen_int(&g->gen, x->panel), per = tl_gen_int(&g->gen, x->per);
+    LLVMValueRef panel = tl_gen_int(&g->gen, x->panel), per = tl_gen_int(&g->gen, x->per);
     LLVMValueRef row = LLVMBuildUDiv(g->b, add(g, p->trip, k), per, "");
-    LLVMValueRef panel = LLVMBuildUDiv(g->b, column, width, "");
-    LLVMValueRef n = add(g, times(g, panel, x->panel * x->panel_rows),
-                         LLVMBuildURem(g->b, column, width, ""));
-    return at(x, p->to, add(g, n, times(g, row, x->panel)));
+    LLVMValueRef i = LLVMBuildURem(g->b, column, panel, "");
+    LLVMValueRef begin = times(g, LLVMBuildUDiv(g->b, column, panel, ""), x->panel * x->panel_rows);
+    if (x->narrow && !p->is_wide) {
+        LLVMValueRef width = tl_gen_int(&g->gen, x->width);
+        LLVMValueRef is_wide = LLVMBuildICmp(g->b, LLVMIntSLT, column, x->narrow, "");
+        LLVMValueRef j = LLVMBuildURem(g->b, column, width, "");
+        LLVMValueRef narrow = times(g, LLVMBuildSub(g->b, column, j, ""), x->panel_rows);
+        i = LLVMBuildSelect(g->b, is_wide, i, j, "");
+        begin = LLVMBuildSelect(g->b, is_wide, begin, narrow, "");
+        panel = LLVMBuildSelect(g->b, is_wide, panel, width, "");
+    }
+    return at(x, p->to, add(g, add(g, begin, i), LLVMBuildMul(g->b, row, panel, "")));
 }
 
 static LLVMValueRef place_of(Pack *p, LLVMValueRef row, LLVMValueRef column)
@@ -444,9 +510,17 @@ static void pack_all(Pack *p, int width, int64_t end, int64_t step)
     TlCpuAt pos;
     bool is_rows = p->is_b && p->lane == 1;
     LLVMValueRef n = is_rows ? rows_of_b(p) : tl_gen_int(&g->gen, shape[1 - p->lane]);
+    if (p->is_b)
+        *(is_rows ? &last : &n) = least(g, is_rows ? last : n, packed_columns(p->x));
     tl_cpu_inside_begin(g, &in);
     tl_cpu_inside_value(g, &in, p->v, p->lane, false);
     LLVMValueRef inside = tl_cpu_inside_end(g, &in, shape[p->lane], width);
+    int tested = p->turn ? width : tl_cpu_tested_width(g, width);
+    p->is_wide = is_rows && p->x->narrow;
+    if (p->is_wide) { /* no vector may go on from a panel to a narrow one */
+        inside = inside ? least(g, inside, p->x->narrow) : p->x->narrow;
+        tested = tl_cpu_fit_width(p->x->width, tested);
+    }
     tl_cpu_at_init(g, &pos, 2, p->lane, width);
     TlCpuRange l;
     tl_cpu_range_begin(g, &l, zero, n, 0, NULL);
@@ -455,7 +529,8 @@ static void pack_all(Pack *p, int width, int64_t end, int64_t step)
         tl_cpu_inside_set(&in, true);
         pack_part(p, &pos, zero, inside, false);
         tl_cpu_inside_set(&in, false);
-        pos.width = p->turn ? width : tl_cpu_tested_width(g, width);
+        pos.width = tested;
+        p->is_wide = false;
     }
     pack_part(p, &pos, inside ? inside : zero, last, inside != NULL);
     tl_cpu_range_end(g, &l, step, NULL);
@@ -500,6 +575,15 @@ static void pack(Multiply *x, TlValue *v, bool is_b, LLVMValueRef to, LLVMValueR
 
 /* ---- what stays ---- */
 
+typedef struct Chunk {
+    Multiply x;
+    const TlCpuProduct *p;
+    LLVMValueRef lo, by, n;        /* of the loop over k */
+    LLVMValueRef first, trips;     /* the chunk's first trip, how many it has */
+    const TlCpuAccess *a, *b;      /* of the first trip: direct A, kept B */
+    LLVMValueRef is_whole;         /* direct A ends with a packed element; NULL: it does */
+} Chunk;
+
 typedef struct Tag {
     LLVMValueRef word[TAG_BYTES / 8];
     int n;
@@ -521,15 +605,18 @@ static bool is_by_starts(const TlCpuAccess *a)
     return only_slices && !a->place.base->def && a->param >= 0;
 }
 
-/* What identifies a chunk of B: the launch and how many trips, of `most`, the chunk has, the
+/* What identifies a chunk of B: the launch, how many trips the chunk has and how many columns, the
  * address and the starts of the slices of its first trip. */
-static Tag tag_of(TlCpuGen *g, const TlCpuAccess *a, LLVMValueRef trips, int64_t most)
+static Tag tag_of(Chunk *c)
 {
+    TlCpuGen *g = c->x.g;
+    const TlCpuAccess *a = c->b;
     Tag t = {.n = 0};
     LLVMValueRef offset = tl_gen_int(&g->gen, offsetof(tile_cpu_ctx, launch));
     LLVMValueRef p = LLVMBuildInBoundsGEP2(g->b, g->i8, g->ctx, &offset, 1, "");
-    LLVMValueRef launch = times(g, LLVMBuildLoad2(g->b, g->i64, p, ""), most + 1);
-    add_word(g, &t, add(g, launch, trips));
+    LLVMValueRef w = LLVMBuildLoad2(g->b, g->i64, p, "");
+    w = add(g, times(g, w, c->p->trips + 1), c->trips);
+    add_word(g, &t, add(g, times(g, w, c->x.acc_row + 1), c->x.columns));
     if (!is_by_starts(a))
         add_word(g, &t, a->ptr);
     if (a->ok)
@@ -559,22 +646,13 @@ static LLVMValueRef differs(TlCpuGen *g, const Tag *t, LLVMValueRef kept)
 
 /* ---- the loop ---- */
 
-typedef struct Chunk {
-    Multiply x;
-    const TlCpuProduct *p;
-    LLVMValueRef lo, by, n;        /* of the loop over k */
-    LLVMValueRef first, trips;     /* the chunk's first trip, how many it has */
-    const TlCpuAccess *a, *b;      /* of the first trip: direct A, kept B */
-    LLVMValueRef is_whole;         /* direct A ends with a packed element; NULL: it does */
-} Chunk;
-
-/* Below each panel of the chunk, one row: what is to be added to sums, as A's signs are flipped. */
+/* Below each panel, one row: what is to be added to sums, as A's signs are flipped. */
 static void correct(Multiply *x)
 {
     TlCpuGen *g = x->g;
     LLVMValueRef sum[8], zero = tl_gen_int(&g->gen, 0);
     TlCpuRange panels, rows;
-    tl_cpu_range_begin(g, &panels, zero, tl_gen_int(&g->gen, x->acc_row / x->panel), 0, NULL);
+    tl_cpu_range_begin(g, &panels, zero, x->panels, 0, NULL);
     LLVMValueRef b = at(x, x->b, times(g, panels.i, x->panel * x->panel_rows));
     for (int j = 0; j < x->nv; j++) sum[j] = LLVMConstNull(tl_gen_vec(x->elem, x->width));
     tl_cpu_range_begin(g, &rows, zero, x->count, (uint32_t)x->nv, sum);
@@ -599,8 +677,13 @@ static void pack_trips(Chunk *c, bool is_b)
     LLVMValueRef k = times(g, l.i, tl_in(c->p->dot, 1)->type->shape[0]);
     pack(&c->x, v, is_b, is_b ? c->x.b : c->x.a, k);
     tl_cpu_range_end(g, &l, 1, NULL);
-    if (is_b && c->p->flips)
-        correct(&c->x);
+    if (!is_b || !c->p->flips)
+        return;
+    correct(&c->x);
+    if (c->x.narrow) {
+        Multiply y = narrow_of(&c->x);
+        correct(&y);
+    }
 }
 
 /* Which chunk it is, of those of all trips of the loops around. */
@@ -642,7 +725,7 @@ static void provide_b(Chunk *c)
     c->x.b = at(&c->x, buffer, times(g, slot, p->panel_rows * c->x.acc_row));
     LLVMValueRef i = add(g, times(g, slot, TAG_BYTES), tl_gen_int(&g->gen, (int64_t)p->tags));
     LLVMValueRef kept = LLVMBuildInBoundsGEP2(g->b, g->i8, g->scratch, &i, 1, "");
-    Tag t = tag_of(g, c->b, c->trips, p->trips);
+    Tag t = tag_of(c);
     LLVMBasicBlockRef pack = tl_gen_block(&g->gen, "pack"), join = tl_gen_block(&g->gen, "packed");
     LLVMBuildCondBr(g->b, differs(g, &t, kept), pack, join);
     LLVMPositionBuilderAtEnd(g->b, pack);
@@ -758,6 +841,7 @@ static void set_bounds(Chunk *c)
         seen_part(g, c->p->store, 0, &c->x.from, &c->x.to);
         seen_part(g, c->p->store, 1, &unused, &c->x.columns);
     }
+    divide_columns(&c->x);
 }
 
 void tl_cpu_lower_product(TlCpuGen *g, const TlCpuProduct *p, LLVMValueRef lo, LLVMValueRef by,
