@@ -1,65 +1,14 @@
 /* Plain C with OpenMP, as it would be written in an afternoon: compiled with gcc and with clang,
- * -O3 -march=native -ffast-math. Also the limits: a copy, and multiply-adds in registers. */
+ * -O3 -march=native -ffast-math. */
 #include "contender.h"
+#ifdef __F16C__
+#include <immintrin.h>
+#endif
 
 static const float *a, *b, *c;
 static const int32_t *index_;
 static float *out;
 static int32_t *counts;
-
-/* ---- limits ---- */
-
-static bool prepare_copy(void)
-{
-    a = floats(0, (size_t)arg[0], -1, 1);
-    out = result((size_t)arg[0]);
-    return true;
-}
-static void run_copy(void)
-{
-    long n = arg[0], chunk = 1 << 16;
-#pragma omp parallel for schedule(static)
-    for (long i = 0; i < n; i += chunk)
-        memcpy(out + i, a + i, (size_t)(n - i < chunk ? n - i : chunk) * sizeof *a);
-}
-
-#ifdef __AVX512F__
-enum { LANES = 16, CHAINS = 24 };
-#elif defined __AVX__
-enum { LANES = 8, CHAINS = 12 };
-#else
-enum { LANES = 4, CHAINS = 12 };
-#endif
-typedef float lanes __attribute__((vector_size(LANES * sizeof(float))));
-#ifdef __aarch64__
-#define KEEP(v) __asm__ volatile("" : "+w"(v))
-#else
-#define KEEP(v) __asm__ volatile("" : "+x"(v))
-#endif
-
-/* arg[0] multiply-adds of CHAINS vectors by each thread; the result is how many it makes. */
-static bool prepare_peak(void)
-{
-    result(1)[0] = 2 * LANES * CHAINS;
-    return true;
-}
-static void run_peak(void)
-{
-#pragma omp parallel
-    {
-        lanes x[CHAINS], m = {0};
-        for (int j = 0; j < CHAINS; j++)
-            for (int i = 0; i < LANES; i++) x[j][i] = (float)(i + j);
-        for (int i = 0; i < LANES; i++) m[i] = 0.999f;
-        for (long k = 0; k < arg[0]; k++) {
-#pragma GCC unroll 24
-            for (int j = 0; j < CHAINS; j++) {
-                x[j] = x[j] * m + m;
-                KEEP(x[j]); /* nothing is known of it */
-            }
-        }
-    }
-}
 
 /* ---- products ---- */
 
@@ -99,6 +48,78 @@ static void run_gemv(void)
     for (long i = 0; i < m; i++) {
         float sum = 0;
         for (long j = 0; j < n; j++) sum += a[i * n + j] * b[j];
+        out[i] = sum;
+    }
+}
+
+/* The same with weights in ggml's blocks, of arg[2] equal matrices in turn. */
+typedef struct Q4 {
+    uint16_t d; /* f16 */
+    uint8_t q[16];
+} Q4;
+typedef struct Q8 {
+    uint16_t d;
+    int8_t q[32];
+} Q8;
+static const void *weights;
+
+static bool prepare_blocks(size_t size)
+{
+    weights = blocks(0, (size_t)(arg[0] * arg[1] / 32) * size, (size_t)arg[2], size);
+    b = floats(1, (size_t)arg[1], -1, 1);
+    out = result((size_t)arg[0]);
+    return true;
+}
+static bool prepare_gemv_q4_0(void)
+{
+    return prepare_blocks(sizeof(Q4));
+}
+static bool prepare_gemv_q8_0(void)
+{
+    return prepare_blocks(sizeof(Q8));
+}
+static inline float of_f16(uint16_t bits)
+{
+#ifdef __F16C__
+    return _cvtsh_ss(bits);
+#else
+    float f = ldexpf((float)(1024 + (bits & 1023)), (bits >> 10 & 31) - 25); /* no subnormals */
+    return bits & 0x8000 ? -f : f;
+#endif
+}
+static void run_gemv_q4_0(void)
+{
+    long m = arg[0], n = arg[1] / 32;
+    const Q4 *w = (const Q4 *)weights + (size_t)(m * n) * turn_of(arg[2]);
+#pragma omp parallel for
+    for (long i = 0; i < m; i++) {
+        float sum = 0;
+        for (long l = 0; l < n; l++) {
+            const Q4 *at = w + i * n + l;
+            const float *x = b + 32 * l;
+            float part = 0;
+            for (int j = 0; j < 16; j++)
+                part +=
+                    (float)((at->q[j] & 15) - 8) * x[j] + (float)((at->q[j] >> 4) - 8) * x[j + 16];
+            sum += of_f16(at->d) * part;
+        }
+        out[i] = sum;
+    }
+}
+static void run_gemv_q8_0(void)
+{
+    long m = arg[0], n = arg[1] / 32;
+    const Q8 *w = (const Q8 *)weights + (size_t)(m * n) * turn_of(arg[2]);
+#pragma omp parallel for
+    for (long i = 0; i < m; i++) {
+        float sum = 0;
+        for (long l = 0; l < n; l++) {
+            const Q8 *at = w + i * n + l;
+            float part = 0;
+            for (int j = 0; j < 32; j++)
+                part += (float)at->q[j] * b[32 * l + j];
+            sum += of_f16(at->d) * part;
+        }
         out[i] = sum;
     }
 }
@@ -413,10 +434,10 @@ static void run_attention(void)
 }
 
 const Work works[] = {
-    {"copy", prepare_copy, run_copy},
-    {"peak", prepare_peak, run_peak},
     {"matmul", prepare_matmul, run_matmul},
     {"gemv", prepare_gemv, run_gemv},
+    {"gemv_q4_0", prepare_gemv_q4_0, run_gemv_q4_0},
+    {"gemv_q8_0", prepare_gemv_q8_0, run_gemv_q8_0},
     {"add", prepare_add, run_add},
     {"gelu", prepare_gelu, run_gelu},
     {"black_scholes", prepare_black_scholes, run_black_scholes},

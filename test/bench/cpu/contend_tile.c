@@ -1,5 +1,6 @@
-/* tilec: the kernels of cpu.tile, through the public interface. Blocks are those of the kernels'
- * texts; rows of a length get a tile of the next power of two. */
+/* tilec: the kernels of cpu.tile, through the public interface, and the compilation of the
+ * examples. Blocks are those of the kernels' texts; rows of a length get a tile of the next power
+ * of two. */
 #include "contender.h"
 #include "runtime/include/tile_jit.h"
 
@@ -96,6 +97,31 @@ static bool prepare_gemv(void)
     float *y = result((size_t)m);
     GIVE(tile_view(a, m, n), tile_view(x, n), tile_view(y, m));
     return get("gemv", NULL);
+}
+/* Weights in ggml's blocks, of arg[2] equal matrices in turn. */
+static uint8_t *weights;
+static size_t matrix_bytes;
+static bool prepare_blocks(const char *name, int64_t size)
+{
+    int64_t m = arg[0], n = arg[1];
+    matrix_bytes = (size_t)(m * n / 32 * size);
+    weights = blocks(0, matrix_bytes, (size_t)arg[2], (size_t)size);
+    float *x = floats(1, (size_t)n, -1, 1), *y = result((size_t)m);
+    GIVE(tile_view(weights, m, n / 32, size), tile_view(x, n), tile_view(y, m));
+    return get(name, NULL);
+}
+static bool prepare_gemv_q4_0(void)
+{
+    return prepare_blocks("gemv_q4_0", 18);
+}
+static bool prepare_gemv_q8_0(void)
+{
+    return prepare_blocks("gemv_q8_0", 34);
+}
+static void run_blocks(void)
+{
+    args[0].address = weights + matrix_bytes * turn_of(arg[2]);
+    run();
 }
 static bool prepare_attention(void)
 {
@@ -230,6 +256,108 @@ static bool prepare_stencil(void)
     return get("stencil", NULL);
 }
 
+/* ---- compiling: example arg[0], from its file to code that is ready to launch ---- */
+
+enum { SIDE = 8, COUNT = SIDE * SIDE };
+static const uint16_t HALF_ONE = 0x3C00, HALF_EIGHT = 0x4800;
+static float *ones, *sums;
+static uint16_t *half_ones, *half_sums;
+
+static void give_vector_add(void)
+{
+    GIVE(tile_view(ones, COUNT), tile_view(ones, COUNT), tile_view(sums, COUNT));
+}
+static void give_softmax(void)
+{
+    GIVE(tile_view(ones, SIDE, SIDE), tile_view(sums, SIDE, SIDE));
+}
+static void give_matmul(void)
+{
+    tile_arg a = tile_view(ones, SIDE, SIDE);
+    GIVE(a, a, tile_view(sums, SIDE, SIDE));
+}
+static void give_layernorm(void)
+{
+    GIVE(tile_view(ones, SIDE, SIDE), tile_view(ones, SIDE), tile_view(ones, SIDE),
+         tile_view(sums, SIDE, SIDE));
+}
+static void give_attention(void)
+{
+    tile_arg a = tile_view(ones, 1, SIDE, SIDE);
+    GIVE(a, a, a, tile_view(sums, 1, SIDE, SIDE), tile_f32(1));
+}
+static void give_persistent(void)
+{
+    tile_arg a = tile_view_typed(TILE_F16, half_ones, SIDE, SIDE);
+    GIVE(a, a, tile_view_typed(TILE_F16, half_sums, SIDE, SIDE));
+}
+static void give_split_k(void)
+{
+    static float parts[COUNT];
+    static uint32_t arrived[1];
+    tile_arg a = tile_view_typed(TILE_F16, half_ones, SIDE, SIDE);
+    GIVE(a, a, tile_view_typed(TILE_F16, half_sums, SIDE, SIDE), tile_view(parts, 1, SIDE, SIDE),
+         tile_view(arrived, 1, 1));
+}
+
+/* What each makes of ones is known. */
+static const struct Example {
+    const char *file, *kernel;
+    tile_const consts[3];
+    void (*give)(void);
+    float result;
+    bool half;
+} examples[] = {
+    {"01_vector_add/vector_add", "vector_add", {{0}}, give_vector_add, 2, false},
+    {"02_softmax/softmax", "softmax", {{"B", 4096, NULL}, {0}}, give_softmax, 1.0f / SIDE, false},
+    {"03_matmul/matmul", "matmul", {{"epilogue", 0, "relu"}, {0}}, give_matmul, SIDE, false},
+    {"04_layernorm/layernorm", "layernorm", {{"B", 4096, NULL}, {0}}, give_layernorm, 1, false},
+    {"05_attention/attention",
+     "attention",
+     {{"BD", 64, NULL}, {"CAUSAL", 1, NULL}, {0}},
+     give_attention,
+     1,
+     false},
+    {"06_persistent/persistent", "persistent", {{0}}, give_persistent, SIDE, true},
+    {"07_split_k/split_k", "split_k", {{0}}, give_split_k, SIDE, true},
+};
+static const struct Example *example;
+
+static void compile(void)
+{
+    static tile_module *compiled;
+    char path[512];
+    snprintf(path, sizeof path, "%s/%s.tile", EXAMPLES, example->file);
+    tile_module_free(compiled);
+    if (tile_module_load_file(NULL, path, NULL, &compiled) ||
+        tile_kernel_get(compiled, example->kernel, example->consts, &kernel) ||
+        tile_kernel_prepare(kernel))
+        die();
+}
+/* Also runs what was compiled. */
+static bool prepare_compile(void)
+{
+    if (arg[0] < 1 || arg[0] > (long)(sizeof examples / sizeof *examples))
+        return refuse("no such example");
+    example = &examples[arg[0] - 1];
+    ones = floats(0, COUNT, 1, 1);
+    half_ones = memory(1, COUNT * sizeof *half_ones);
+    half_sums = memory(2, COUNT * sizeof *half_sums);
+    for (int i = 0; i < COUNT; i++)
+        half_ones[i] = HALF_ONE;
+    sums = result(COUNT);
+    compile();
+    example->give();
+    run();
+    for (int i = 0; i < COUNT; i++) {
+        if (example->half)
+            sums[i] = half_sums[i] == HALF_EIGHT ? 8 : NAN;
+        if (!(fabsf(sums[i] - example->result) < 1e-5f))
+            return refuse("a wrong result");
+    }
+    return true;
+}
+
 const Work works[] = {
     {"matmul", prepare_matmul, run},
     {"batched", prepare_batched, run},
@@ -237,6 +365,8 @@ const Work works[] = {
     {"matmul_bf16", prepare_matmul_bf16, run},
     {"matmul_i8", prepare_matmul_i8, run},
     {"gemv", prepare_gemv, run},
+    {"gemv_q4_0", prepare_gemv_q4_0, run_blocks},
+    {"gemv_q8_0", prepare_gemv_q8_0, run_blocks},
     {"attention", prepare_attention, run},
     {"convolution", prepare_convolution, run},
     {"add", prepare_add, run},
@@ -253,5 +383,6 @@ const Work works[] = {
     {"gather", prepare_gather, run},
     {"histogram", prepare_histogram, run_histogram},
     {"stencil", prepare_stencil, run},
+    {"compile", prepare_compile, compile},
 };
 const size_t nworks = sizeof works / sizeof *works;

@@ -114,6 +114,28 @@ static inline uint16_t *bfloats(int which, size_t n)
     return p;
 }
 
+/* n bytes, `times` times over, of blocks of `size` bytes as ggml has them: a scale, f16 of 2^-7 to
+ * 2^-6 and either sign, and bytes that are any but -128, which blocks of q8_0 do not hold. */
+static inline uint8_t *blocks(int which, size_t n, size_t times, size_t size)
+{
+    uint8_t *p = memory(which, n * times);
+    for (size_t i = 0; i < n; i++) {
+        uint32_t x = noise(which, i);
+        p[i] = i % size == 0   ? (uint8_t)x
+               : i % size == 1 ? (uint8_t)(0x20 | (x & 0x83))
+                               : (uint8_t)(x % 255 + 129);
+    }
+    for (size_t i = 1; i < times; i++)
+        memcpy(p + i * n, p, n);
+    return p;
+}
+/* Which of `times` equal inputs is used now: the next, each time. */
+static inline size_t turn_of(long times)
+{
+    static size_t runs;
+    return runs++ % (size_t)(times > 0 ? times : 1);
+}
+
 static inline float *result(size_t n)
 {
     arena.count = n;

@@ -4,10 +4,10 @@
     run.py [BUILD] [-k PART,...] [--threads 1,2] [--rounds 7] [--seconds 0.2] [--peers P,...] [--json FILE] [--svg FILE] [--list]
 
 Every contender is a process of its own (contender.h): tilec, plain C by gcc and by clang with OpenMP, OpenBLAS, oneDNN, PoCL,
-PyTorch, each where it is installed. For each row all of them prepare the same inputs and their results are compared; then they
-take turns, round by round, and the median counts. Beside them stand the limits, measured in the same rounds: a copy of the
-bytes that must move at least, and multiply-adds in registers. The ratio is the best peer's time over tilec's: more than 1 is
-faster than all of them. Without other load, please.
+PyTorch, ggml, each where it is installed. For each row all of them prepare the same inputs and their results are compared; then
+they take turns, round by round, and the median counts. The ratio is the best peer's time over tilec's: more than 1 is faster
+than all of them. Beside them stand the limits, measured in the same rounds, best round against best round: reading and writing
+the bytes of the row ("of memory"), and multiply-adds in registers of its type ("of peak"). Without other load, please.
 """
 import argparse
 import json
@@ -19,11 +19,11 @@ import sys
 
 here = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, here)
-from rows import ROWS  # noqa: E402
+from rows import PEERS, ROWS, called  # noqa: E402
 
 SAMPLES = 64
-PEERS = ("gcc", "clang", "blas", "dnnl", "pocl", "torch")
-NAMES = {"tile": "tilec", "gcc": "gcc", "clang": "clang", "blas": "OpenBLAS", "dnnl": "oneDNN", "pocl": "PoCL", "torch": "PyTorch"}
+ROUNDS_OF_PEAK = 300000  # a millisecond
+WINDOWS = 5  # a limit is the best of so many parts of a round
 
 
 class Contender:
@@ -33,7 +33,7 @@ class Contender:
         words = [sys.executable, os.path.join(here, "contend_torch.py")] if name == "torch" else [command]
         n = str(threads)
         env = dict(os.environ, TILE_THREADS=n, OMP_NUM_THREADS=n, OPENBLAS_NUM_THREADS=n, POCL_MAX_PTHREAD_COUNT=n,
-                   OMP_WAIT_POLICY="passive", OMP_PROC_BIND="false")
+                   OMP_PROC_BIND="false", GOMP_SPINCOUNT="100000", KMP_BLOCKTIME="1")  # awake between runs, not between turns
         env.pop("TILE_DEVICE", None)
         if "avx512f" in flags():  # OpenBLAS takes a slower kernel on CPUs that it does not know
             env.setdefault("OPENBLAS_CORETYPE", "SKYLAKEX")
@@ -77,6 +77,36 @@ def differs(got, want, tolerance):
     return wrong if len(wrong) > (SAMPLES // 16 if tolerance >= 0.02 else 0) else []
 
 
+class Limits:
+    """What the machine can do with so many threads."""
+
+    def __init__(self, build, threads):
+        self.threads = threads
+        self.registers, self.memory = (Contender("limits", build, threads) for _ in range(2))
+        self.flops = {}  # of multiply-adds in registers by type, the best so far
+
+    def prepare(self, row):
+        """Whether there is a limit of registers, of memory."""
+        floats = " ".join(str(n * row.turns // 64 * 16) for n in (row.read, row.write))  # whole vectors
+        return (row.flops > 0 and self.registers.ask(f"prepare peak_{row.peak} {ROUNDS_OF_PEAK}")[0] == "ready",
+                row.bytes > 0 and self.memory.ask("prepare move " + floats)[0] == "ready")
+
+    @staticmethod
+    def best(contender, seconds):
+        return min(float(contender.ask(f"time {seconds / WINDOWS}")[1]) for _ in range(WINDOWS))
+
+    def time_registers(self, kind, seconds):
+        flops = float(self.registers.ask("sample 1")[1]) * ROUNDS_OF_PEAK * self.threads
+        self.flops[kind] = max(self.flops.get(kind, 0), flops / self.best(self.registers, seconds))
+
+    def time_memory(self, row, seconds):
+        return self.best(self.memory, seconds) / row.turns
+
+    def close(self):
+        self.registers.close()
+        self.memory.close()
+
+
 def measure(row, contenders, limits, rounds, seconds):
     """name -> seconds of each round; name -> why not."""
     line = " ".join(["prepare", row.work, *map(str, row.args)])
@@ -90,57 +120,53 @@ def measure(row, contenders, limits, rounds, seconds):
         times[c.name] = []
     if "tile" in values:
         for name in [n for n in values if n != "tile"]:
-            if differs(values["tile"], values[name], row.tolerance):
-                raise SystemExit(f"{row.name}: tilec and {NAMES[name]} differ: {differs(values['tile'], values[name], row.tolerance)[:3]}")
-    copied = max(int(row.bytes) // 8, 1024)
-    copies = row.bytes and limits.ask(f"prepare copy {copied}")[0] == "ready"
-    times["copy"] = []
+            wrong = differs(values["tile"], values[name], row.tolerances.get(name, row.tolerance))
+            if wrong:
+                raise SystemExit(f"{row.name}: tilec and {called(name)} differ: {wrong[:3]}")
+    times["memory"] = []
+    of_registers, of_memory = limits.prepare(row)
     for _ in range(rounds):
         for c in contenders:
             if c.name in times:
                 times[c.name].append(float(c.ask(f"time {seconds}")[1]))
-        if copies:
-            times["copy"].append(float(limits.ask(f"time {seconds}")[1]) * row.bytes / (8 * copied))
+        if of_registers:
+            limits.time_registers(row.peak, seconds)
+        if of_memory:
+            times["memory"].append(limits.time_memory(row, seconds))
     return times, missing
-
-
-def peak(contenders, threads, seconds):
-    """FLOP/s of multiply-adds in registers, by all threads."""
-    best = 0
-    for c in contenders:
-        if c.name in ("gcc", "clang") and c.ask("prepare peak 100000")[0] == "ready":
-            flops = float(c.ask("sample 1")[1]) * 100000 * threads
-            best = max(best, *(flops / float(c.ask(f"time {seconds}")[1]) for _ in range(3)))
-    return best
 
 
 def spread(t):
     return (max(t) - min(t)) / statistics.median(t)
 
 
-def describe(row, times, threads, top):
-    ours = statistics.median(times["tile"])
-    peers = {n: statistics.median(t) for n, t in times.items() if n not in ("tile", "copy") and t}
+def describe(row, times, threads, flops):
+    ours, best_of_ours = statistics.median(times["tile"]), min(times["tile"])
+    peers = {n: statistics.median(t) for n, t in times.items() if n not in ("tile", "memory") and t}
     best = min(peers, key=peers.get) if peers else None
+    beside = peers[best] if peers else row.seconds
+    top = flops.get(row.peak)
     result = {"row": row.name, "group": row.group, "threads": threads, "seconds": ours, "spread": spread(times["tile"]),
-              "peers": peers, "best": best, "ratio": peers[best] / ours if best else None, "least": row.least, "aim": row.aim,
-              "gflops": row.flops / ours * 1e-9, "gbytes": row.bytes / ours * 1e-9,
-              "of_peak": row.flops / ours / top if row.flops and top else None,
-              "of_copy": statistics.median(times["copy"]) / ours if times["copy"] else None, "limit_least": row.limit_least}
+              "peers": peers, "best": best, "at_most": row.seconds or None, "ratio": beside / ours if beside else None,
+              "least": row.least, "aim": row.aim, "flops": row.flops, "bytes": row.bytes, "peak": row.peak,
+              "of_peak": row.flops / best_of_ours / top if row.flops and top else None,
+              "of_memory": min(times["memory"]) / best_of_ours if times["memory"] else None, "limit_least": row.limit_least}
+    result["reached"] = None if not beside else result["ratio"] >= row.least and (result["of_memory"] or 0) >= row.limit_least
     return result
 
 
 def line_of(r):
-    speed = f"{r['gflops']:.1f} GFLOP/s" if r["gflops"] else f"{r['gbytes']:.1f} GB/s" if r["gbytes"] else f"{1e3 * r['seconds']:.2f} ms"
-    others = ", ".join(f"{NAMES[n]} {t / r['seconds']:.2f}" for n, t in sorted(r["peers"].items(), key=lambda x: x[1]))
-    ratio = f"{r['ratio']:.2f}" if r["ratio"] else ""
-    copy = f"{r['of_copy']:.2f}" if r["of_copy"] else ""
-    top = f"{r['of_peak']:.2f}" if r["of_peak"] else ""
-    reached = "" if not r["ratio"] else "yes" if r["ratio"] >= r["least"] and (r["of_copy"] or 0) >= r["limit_least"] else "no"
-    return f"| {r['row']} | {r['threads']} | {speed} | {others} | {ratio} | {r['least']:.2f} | {reached} | {copy} | {top} | {100 * r['spread']:.0f}% |"
+    rate = 1e-9 / r["seconds"]
+    speed = (f"{rate * r['flops']:.1f} GFLOP/s" if r["flops"] else f"{rate * r['bytes']:.1f} GB/s" if r["bytes"]
+             else f"{1e3 * r['seconds']:.2f} ms")
+    others = ", ".join(f"{called(n)} {t / r['seconds']:.2f}" for n, t in sorted(r["peers"].items(), key=lambda x: x[1]))
+    others = others or (f"at most {1e3 * r['at_most']:.0f} ms" if r["at_most"] else "")
+    ratio, memory, top = (f"{r[k]:.2f}" if r[k] else "" for k in ("ratio", "of_memory", "of_peak"))
+    reached = {None: "", True: "yes", False: "no"}[r["reached"]]
+    return f"| {r['row']} | {r['threads']} | {speed} | {others} | {ratio} | {r['least']:.2f} | {reached} | {memory} | {top} | {100 * r['spread']:.0f}% |"
 
 
-HEAD = ("| row | threads | tilec | peers' time over tilec's | best peer | at least | reached | of copy | of peak | spread |\n"
+HEAD = ("| row | threads | tilec | peers' time over tilec's | best peer | at least | reached | of memory | of peak | spread |\n"
         "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")
 
 
@@ -166,27 +192,29 @@ def main():
     results, reasons = [], {}
     print(HEAD, flush=True)
     tops = {}
-    for threads in map(int, args.threads.split(",")):
+    first, *_ = counts = list(map(int, args.threads.split(",")))
+    for threads in counts:
         names = ["tile"] + [p for p in args.peers.split(",") if p]
         contenders = [Contender(n, args.build, threads) for n in names]
-        limits = Contender("gcc", args.build, threads)
-        tops[threads] = top = peak(contenders, threads, args.seconds)
-        for row in rows:
+        limits = Limits(args.build, threads)
+        tops[threads] = limits.flops
+        for row in rows if threads == first else [r for r in rows if not r.once]:
             times, missing = measure(row, contenders, limits, args.rounds, args.seconds)
             for n, why in missing.items():
                 reasons.setdefault((n, why), []).append(row.name)
             if "tile" not in times:
                 print(f"| {row.name} | {threads} | {missing['tile']} | | | | | | | |", flush=True)
                 continue
-            results.append(describe(row, times, threads, top))
+            results.append(describe(row, times, threads, limits.flops))
             print(line_of(results[-1]), flush=True)
         for c in [*contenders, limits]:
             c.close()
-    for threads, top in tops.items():
-        print(f"\nMultiply-adds in registers, {threads} thread{'s' if threads > 1 else ''}: {top * 1e-9:.1f} GFLOP/s.")
+    for threads, flops in tops.items():
+        said = ", ".join(f"{kind} {1e-9 * x:.1f}" for kind, x in flops.items())
+        print(f"\nMultiply-adds in registers, {threads} thread{'s' if threads > 1 else ''}, GFLOP/s: {said or 'not measured'}.")
     for (n, why), where in sorted(reasons.items()):
         if why != "not this work":
-            print(f"{NAMES[n]} absent ({why}): {', '.join(where) if len(where) < len(rows) else 'all rows'}.")
+            print(f"{called(n)} absent ({why}): {', '.join(where) if len(where) < len(rows) else 'all rows'}.")
     if args.json:
         with open(args.json, "w") as f:
             json.dump({"machine": machine(), "peak": tops, "results": results}, f, indent=1)
