@@ -1,32 +1,37 @@
 /* Histograms on the CPU.
  *
- * Values are counted in several tables by turns, so that a run of equal values does not wait for
- * each sum to arrive in memory; the tables are added up. A value that does not count goes to a bin
- * of its own behind the others. */
+ * Values are computed in vectors and gathered; then they are counted, one by one. They are counted
+ * in several tables by turns, so that a run of equal values does not wait for each sum to arrive in
+ * memory; the tables are added up. A value that does not count goes to a bin of its own behind the
+ * others. */
 #include "codegen/cpu/cpu.h"
+
+/* Behind the tables: values that are not counted yet, and how many they are. */
+enum { TABLES = 4, GATHERED = 512, GATHERED_BYTES = GATHERED * 4 + 64 };
+enum { LINE = 64 / 4 }; /* counts in a cache line */
 
 typedef struct Bins {
     TlOp *op;
     LLVMValueRef tables;
     int64_t length; /* of a table */
-    int ntables, next;
+    int ntables;
 } Bins;
 
 static int64_t table_length(const TlOp *op)
 {
     TlCpuForm f = tl_cpu_form(op->out[0]->type);
-    return f.padded[f.lane] + 64 / 4;
+    return (f.padded[f.lane] + 1 + LINE - 1) / LINE * LINE;
 }
 
 static int count_tables(const TlOp *op)
 {
-    return tl_type_elems(tl_in(op, 0)->type) >= 2 * tl_type_elems(op->out[0]->type) ? 4 : 1;
+    return tl_type_elems(tl_in(op, 0)->type) >= 2 * tl_type_elems(op->out[0]->type) ? TABLES : 1;
 }
 
 uint64_t tl_cpu_histogram_bytes(const TlOp *op)
 {
     TL_ASSERT(op->opcode == TL_OP_HISTOGRAM, "%s counts nothing", tl_op_info(op->opcode)->text);
-    return (uint64_t)(count_tables(op) * table_length(op)) * 4;
+    return (uint64_t)(count_tables(op) * table_length(op)) * 4 + GATHERED_BYTES;
 }
 
 static LLVMValueRef table_at(TlCpuGen *g, const Bins *h, int table, LLVMValueRef i)
@@ -37,18 +42,10 @@ static LLVMValueRef table_at(TlCpuGen *g, const Bins *h, int table, LLVMValueRef
 
 static void zero_tables(TlCpuGen *g, const Bins *h)
 {
-    int width = 64 / 4;
-    TlCpuLoop l = tl_cpu_loop_begin(g, 0, h->ntables * h->length, width);
-    LLVMValueRef zero = LLVMConstNull(tl_gen_vec(g->i32, width));
+    TlCpuLoop l = tl_cpu_loop_begin(g, 0, h->ntables * h->length, LINE);
+    LLVMValueRef zero = LLVMConstNull(tl_gen_vec(g->i32, LINE));
     LLVMSetAlignment(LLVMBuildStore(g->b, zero, table_at(g, h, 0, l.iv)), 64);
     tl_cpu_loop_end(g, &l, NULL);
-}
-
-static void count_value(TlCpuGen *g, Bins *h, LLVMValueRef bin)
-{
-    LLVMValueRef p = table_at(g, h, h->next++ % h->ntables, LLVMBuildZExt(g->b, bin, g->i64, ""));
-    LLVMValueRef n = LLVMBuildLoad2(g->b, g->i32, p, "");
-    LLVMBuildStore(g->b, LLVMBuildAdd(g->b, n, LLVMConstInt(g->i32, 1, 0), ""), p);
 }
 
 static LLVMValueRef lane(TlCpuGen *g, LLVMValueRef x, int i)
@@ -56,9 +53,56 @@ static LLVMValueRef lane(TlCpuGen *g, LLVMValueRef x, int i)
     return LLVMBuildExtractElement(g->b, x, LLVMConstInt(g->i32, (unsigned)i, 0), "");
 }
 
+static void count_value(TlCpuGen *g, const Bins *h, int table, LLVMValueRef bin)
+{
+    LLVMValueRef p = table_at(g, h, table, LLVMBuildZExt(g->b, bin, g->i64, ""));
+    LLVMValueRef n = LLVMBuildLoad2(g->b, g->i32, p, "");
+    LLVMBuildStore(g->b, LLVMBuildAdd(g->b, n, LLVMConstInt(g->i32, 1, 0), ""), p);
+}
+
+static LLVMValueRef gathered_at(TlCpuGen *g, const Bins *h, LLVMValueRef i)
+{
+    return table_at(g, h, h->ntables, i);
+}
+
+static LLVMValueRef how_many(TlCpuGen *g, const Bins *h)
+{
+    return gathered_at(g, h, tl_gen_int(&g->gen, GATHERED));
+}
+
+/* Counts n gathered values, a multiple of TABLES. */
+static void count_gathered(TlCpuGen *g, const Bins *h, LLVMValueRef n)
+{
+    TlCpuRange l;
+    tl_cpu_range_begin(g, &l, tl_gen_int(&g->gen, 0), n, 0, NULL);
+    for (int i = 0; i < TABLES; i++) {
+        LLVMValueRef at = LLVMBuildAdd(g->b, l.i, tl_gen_int(&g->gen, i), "");
+        count_value(g, h, i % h->ntables,
+                    LLVMBuildLoad2(g->b, g->i32, gathered_at(g, h, at), ""));
+    }
+    tl_cpu_range_end(g, &l, TABLES, NULL);
+}
+
+/* Adds a vector of values to those gathered. */
+static void gather(TlCpuGen *g, const Bins *h, LLVMValueRef x, int width)
+{
+    LLVMValueRef at = how_many(g, h), n = LLVMBuildLoad2(g->b, g->i64, at, "");
+    LLVMBasicBlockRef full = tl_gen_block(&g->gen, "full"), on = tl_gen_block(&g->gen, "on");
+    LLVMSetAlignment(LLVMBuildStore(g->b, x, gathered_at(g, h, n)), 4 * (unsigned)width);
+    n = LLVMBuildAdd(g->b, n, tl_gen_int(&g->gen, width), "");
+    LLVMBuildStore(g->b, n, at);
+    LLVMValueRef all = tl_gen_int(&g->gen, GATHERED);
+    LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntEQ, n, all, ""), full, on);
+    LLVMPositionBuilderAtEnd(g->b, full);
+    count_gathered(g, h, all);
+    LLVMBuildStore(g->b, tl_gen_int(&g->gen, 0), at);
+    LLVMBuildBr(g->b, on);
+    LLVMPositionBuilderAtEnd(g->b, on);
+}
+
 static void count_values(TlCpuGen *g, TlCpuAt *at, void *user)
 {
-    Bins *h = user;
+    const Bins *h = user;
     TlValue *v = tl_in(h->op, 0);
     TlCpuForm form = tl_cpu_form(v->type);
     LLVMValueRef x = tl_cpu_eval(g, v, at), mask = tl_cpu_lane_mask(g, &form, at);
@@ -67,8 +111,11 @@ static void count_values(TlCpuGen *g, TlCpuAt *at, void *user)
     x = LLVMBuildSelect(g->b, LLVMBuildICmp(g->b, LLVMIntULT, x, beyond, ""), x, beyond, "");
     if (mask)
         x = LLVMBuildSelect(g->b, mask, x, beyond, "");
-    for (int i = 0; i < at->width; i++)
-        count_value(g, h, at->width > 1 ? lane(g, x, i) : x);
+    if (at->width < TABLES)
+        for (int i = 0; i < at->width; i++)
+            count_value(g, h, i % h->ntables, at->width > 1 ? lane(g, x, i) : x);
+    else
+        gather(g, h, x, at->width);
 }
 
 static void add_tables(TlCpuGen *g, TlCpuAt *at, void *user)
@@ -90,7 +137,7 @@ static void add_tables(TlCpuGen *g, TlCpuAt *at, void *user)
 void tl_cpu_lower_histogram(TlCpuGen *g, TlOp *op)
 {
     TL_ASSERT(op->opcode == TL_OP_HISTOGRAM, "%s counts nothing", tl_op_info(op->opcode)->text);
-    enum { MOST_LANES = 8 };
+    enum { MOST_LANES = 16 };
     uint64_t buffer = 0;
     bool placed = tl_map_get(&g->plan->extra, (uint64_t)(uintptr_t)op, &buffer);
     TL_ASSERT(placed, "a histogram without tables");
@@ -101,6 +148,7 @@ void tl_cpu_lower_histogram(TlCpuGen *g, TlOp *op)
               .length = table_length(op),
               .ntables = count_tables(op)};
     zero_tables(g, &h);
+    LLVMBuildStore(g->b, tl_gen_int(&g->gen, 0), how_many(g, &h));
     int width = 1;
     TlCpuInside inside = {0};
     LLVMValueRef end = NULL;
@@ -112,5 +160,7 @@ void tl_cpu_lower_histogram(TlCpuGen *g, TlOp *op)
         end = tl_cpu_inside_end(g, &inside, values.extent[values.lane], width);
     }
     tl_cpu_nest_split(g, in, width, &inside, end, count_values, &h);
+    if (width >= TABLES)
+        count_gathered(g, &h, LLVMBuildLoad2(g->b, g->i64, how_many(g, &h), ""));
     tl_cpu_nest(g, out, tl_cpu_fit_width(f.padded[f.lane], g->vector_bytes / 4), add_tables, &h);
 }
