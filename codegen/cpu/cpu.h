@@ -93,7 +93,9 @@ typedef struct TlCpuAccess {
     TlGenView *view;
     int param;
     bool whole;  /* where the nest is now, all slices are inside (cpu_inside.c) */
-    LLVMValueRef streams; /* i1: where the nest is now, stores pass by the caches; NULL: never */
+    /* i1: where the nest is now, stores pass by the caches; in pieces of 32 bytes, not of 16. NULL:
+     * never. */
+    LLVMValueRef streams, streams_wide;
     bool bounds; /* test bounds; false for unchecked without --check */
     bool asks;   /* --check: the runtime is asked for each address */
     bool loads;
@@ -275,11 +277,12 @@ LLVMValueRef tl_cpu_inside_end(TlCpuGen *g, TlCpuInside *in, int64_t extent, int
 void tl_cpu_inside_set(TlCpuInside *in, bool whole);
 
 /* cpu_stream.c: once for the kernel; for a store of vectors of `width` that computes `nvalues`
- * values; i1: the row that begins at this address streams; makes it so; at the end of the run. */
+ * values; sets a->streams and a->streams_wide for the row that begins at this address; makes a
+ * store stream; at the end of the run. */
 void tl_cpu_stream_plan(TlCpuGen *g);
 bool tl_cpu_may_stream(const TlCpuGen *g, const TlCpuAccess *a, int width, uint32_t nvalues);
-LLVMValueRef tl_cpu_stream_now(TlCpuGen *g, const TlCpuAccess *a, LLVMValueRef row);
-void tl_cpu_stream_store(TlCpuGen *g, LLVMValueRef store);
+void tl_cpu_stream_now(TlCpuGen *g, TlCpuAccess *a, int width, LLVMValueRef row);
+void tl_cpu_stream_store(TlCpuGen *g, LLVMValueRef store, bool wide);
 void tl_cpu_stream_end(TlCpuGen *g);
 
 /* cpu_prefetch.c: after a nest, what it read; before a later one over `type` that stores, at its

@@ -649,13 +649,29 @@ LLVMValueRef tl_cpu_eval_inside(TlCpuGen *g, TlOp *op, TlCpuAt *at)
 
 /* ---- stores ---- */
 
-static void store_plain(TlCpuGen *g, const TlType *elem, LLVMValueRef p, LLVMValueRef x,
-                        bool streams)
+static LLVMValueRef store_plain(TlCpuGen *g, const TlType *elem, LLVMValueRef p, LLVMValueRef x)
 {
     LLVMValueRef store = LLVMBuildStore(g->b, tl_gen_to_mem(&g->gen, elem, x), p);
     LLVMSetAlignment(store, (unsigned)tl_gen_elem_bytes(elem));
-    if (streams)
-        tl_cpu_stream_store(g, store);
+    return store;
+}
+
+/* Past the caches if the row streams. */
+static void store_row(TlCpuGen *g, const TlCpuAccess *a, const TlType *elem, LLVMValueRef p,
+                      LLVMValueRef x)
+{
+    Fork f = fork_begin(g, a->streams), wide = {0};
+    if (a->streams_wide) {
+        wide = fork_begin(g, a->streams_wide);
+        tl_cpu_stream_store(g, store_plain(g, elem, p, x), true);
+        fork_else(g, &wide, NULL);
+    }
+    tl_cpu_stream_store(g, store_plain(g, elem, p, x), false);
+    if (a->streams_wide)
+        fork_end(g, &wide, NULL);
+    fork_else(g, &f, NULL);
+    store_plain(g, elem, p, x);
+    fork_end(g, &f, NULL);
 }
 
 static void store_masked(TlCpuGen *g, const TlType *elem, LLVMValueRef p, LLVMValueRef x,
@@ -675,11 +691,7 @@ static void store_vector(TlCpuGen *g, TlCpuAccess *a, const TlType *type, Spot *
     LLVMValueRef mask = lane_mask(g, s, at->width);
     if (a->streams && a->whole) {
         TL_ASSERT(!s->apart && !s->mask, "a streaming store with a mask");
-        Fork f = fork_begin(g, a->streams);
-        store_plain(g, &elem, s->ptr, x, true);
-        fork_else(g, &f, NULL);
-        store_plain(g, &elem, s->ptr, x, false);
-        fork_end(g, &f, NULL);
+        store_row(g, a, &elem, s->ptr, x);
         return;
     }
     if (s->apart) {
@@ -701,7 +713,7 @@ static void store_vector(TlCpuGen *g, TlCpuAccess *a, const TlType *type, Spot *
         return;
     }
     Fork f = fork_begin(g, s->uniform ? LLVMBuildAnd(g->b, s->full, s->uniform, "") : s->full);
-    store_plain(g, &elem, s->ptr, x, false);
+    store_plain(g, &elem, s->ptr, x);
     fork_else(g, &f, NULL);
     store_masked(g, &elem, s->ptr, x, mask, false);
     fork_end(g, &f, NULL);
@@ -720,7 +732,7 @@ static void store_body(TlCpuGen *g, TlCpuAt *at, void *user)
     }
     LLVMValueRef ok = element_ok(g, op, a, &s);
     LLVMBasicBlockRef join = ok ? branch_if(g, ok) : NULL;
-    store_plain(g, &elem, s.ptr, x, false);
+    store_plain(g, &elem, s.ptr, x);
     if (join)
         join_at(g, join);
 }

@@ -207,8 +207,8 @@ static void whole_part(TlCpuGen *g, const TlCpuAt *outer, const TlType *type, Tl
     first.idx[first.lane] = zero;
     tl_map_init(&first.memo, g->arena);
     if (in->may_stream)
-        in->store->streams =
-            tl_cpu_stream_now(g, in->store, tl_cpu_access_address(g, in->store, &first));
+        tl_cpu_stream_now(g, in->store, outer->width,
+                          tl_cpu_access_address(g, in->store, &first));
     if (in->store)
         tl_cpu_prefetch_store(g, type, &first, in->store);
     part_of_lanes(g, outer, zero, end, false, with_prefetch, &w);
