@@ -195,7 +195,8 @@ typedef struct tl_pool tl_pool;
 /* *inout_n becomes the number that the environment variable holds, and stays when there is none.
  * BAD_ARGUMENT, naming the variable: it holds something else, or a number out of [least, most]. */
 tile_status tl_env_number(const char *name, int64_t least, int64_t most, int64_t *inout_n);
-/* threads, the caller's included; 0: TILE_THREADS, else the processors this process may use. */
+/* threads, the caller's included; 0: TILE_THREADS, else as many as can run at once (processors.h).
+ * TILE_AFFINITY says where its workers run. */
 tile_status tl_pool_create(int threads, tl_pool **out_pool);
 void tl_pool_free(tl_pool *pool);
 int tl_pool_threads(const tl_pool *pool);

@@ -10,13 +10,15 @@
  * every range has ended. Waking a thread takes from 5 to 50 microseconds, so a job of one range is
  * run by the caller alone, and who waits looks for SPIN_NS before it sleeps: a worker for the next
  * job, the caller for the last range. Nobody spins in an idle pool, nor where there are fewer
- * processors than threads. */
+ * processors than threads.
+ *
+ * Workers may be pinned to processors (affinity.c). The caller never is: its thread is the user's.
+ * The first place is left to it. */
+#include "runtime/host/processors.h"
 #include "runtime/runtime.h"
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
-#include <unistd.h>
 
 enum { MAX_THREADS = 1024, RANGES_PER_THREAD = 16, MAX_RANGE = 64 };
 enum { SPIN_NS = 30000, LOOKS = 32 }; /* looks between two readings of the clock */
@@ -147,31 +149,51 @@ static void *worker_main(void *arg)
     return NULL;
 }
 
-static int processors(void)
-{
-    cpu_set_t set;
-    if (sched_getaffinity(0, sizeof set, &set) == 0)
-        return CPU_COUNT(&set) > 0 ? CPU_COUNT(&set) : 1;
-    long n = sysconf(_SC_NPROCESSORS_ONLN);
-    return n < 1 ? 1 : n < MAX_THREADS ? (int)n : MAX_THREADS;
-}
+/* ---- making a pool ---- */
 
-static tile_status default_threads(int *out_threads)
+/* What the machine and the environment say. */
+typedef struct setting {
+    int threads;
+    int usable;         /* threads that can run at once */
+    int *place, places; /* tl_affinity_places */
+} setting;
+
+static tile_status read_setting(int threads, setting *out)
 {
-    int64_t n = processors();
-    tile_status status = tl_env_number("TILE_THREADS", 1, MAX_THREADS, &n);
-    *out_threads = (int)n;
+    tl_processors allowed;
+    tl_processors_allowed(&allowed);
+    tile_status status = tl_affinity_places("", getenv("TILE_AFFINITY"), &allowed, &out->place,
+                                            &out->places);
+    if (status != TILE_OK)
+        return status;
+    int most = out->places ? out->places : tl_processors_count(&allowed);
+    out->usable = tl_processors_quota("", most < MAX_THREADS ? most : MAX_THREADS);
+    int64_t n = threads > 0 ? threads : out->usable;
+    if (threads == 0)
+        status = tl_env_number("TILE_THREADS", 1, MAX_THREADS, &n);
+    out->threads = (int)n;
     return status;
 }
 
-tile_status tl_pool_create(int threads, tl_pool **out_pool)
+static tile_status start_workers(tl_pool *p, const setting *s)
 {
-    TL_INVARIANT(threads >= 0 && out_pool, "a pool of %d threads", threads);
-    int n = threads;
-    tile_status status = threads > 0 ? TILE_OK : default_threads(&n);
-    if (status != TILE_OK)
-        return status;
-    tl_pool *p = calloc(1, sizeof *p + (size_t)n * sizeof *p->workers);
+    for (int i = 1; i < s->threads; i++) {
+        worker *w = &p->workers[i - 1];
+        *w = (worker){.pool = p, .index = i};
+        if (pthread_create(&w->thread, NULL, worker_main, w) != 0)
+            return TILE_OK; /* run with fewer */
+        p->threads++;
+        tile_status status =
+            s->places ? tl_affinity_pin(w->thread, s->place[i % s->places]) : TILE_OK;
+        if (status != TILE_OK)
+            return status;
+    }
+    return TILE_OK;
+}
+
+static tile_status make_pool(const setting *s, tl_pool **out_pool)
+{
+    tl_pool *p = calloc(1, sizeof *p + (size_t)s->threads * sizeof *p->workers);
     if (!p)
         return tl_fail(TILE_NO_MEMORY, "out of memory");
     pthread_mutex_init(&p->turn, NULL);
@@ -179,16 +201,27 @@ tile_status tl_pool_create(int threads, tl_pool **out_pool)
     pthread_cond_init(&p->wake, NULL);
     pthread_cond_init(&p->idle, NULL);
     p->threads = 1;
-    for (int i = 0; i < n - 1; i++) {
-        p->workers[i] = (worker){.pool = p, .index = i + 1};
-        if (pthread_create(&p->workers[i].thread, NULL, worker_main, &p->workers[i]) != 0)
-            break; /* run with fewer */
-        p->threads++;
+    tile_status status = start_workers(p, s);
+    if (status != TILE_OK) {
+        tl_pool_free(p);
+        return status;
     }
-    TL_INVARIANT(p->threads >= 1 && p->threads <= n, "%d threads of %d", p->threads, n);
-    p->spins = p->threads <= processors();
+    TL_INVARIANT(p->threads >= 1 && p->threads <= s->threads, "%d threads of %d", p->threads,
+                 s->threads);
+    p->spins = p->threads <= s->usable;
     *out_pool = p;
     return TILE_OK;
+}
+
+tile_status tl_pool_create(int threads, tl_pool **out_pool)
+{
+    TL_INVARIANT(threads >= 0 && out_pool, "a pool of %d threads", threads);
+    setting s = {0};
+    tile_status status = read_setting(threads, &s);
+    if (status == TILE_OK)
+        status = make_pool(&s, out_pool);
+    free(s.place);
+    return status;
 }
 
 void tl_pool_free(tl_pool *p)

@@ -525,6 +525,10 @@ static void environment(Actor *a)
         {"TILE_THREADS", "abc", BAD},
         {"TILE_THREADS", "0", BAD},
         {"TILE_THREADS", "3", OK_},
+        {"TILE_AFFINITY", "0,", BAD},
+        {"TILE_AFFINITY", "8191", BAD},
+        {"TILE_AFFINITY", "compact", OK_},
+        {"TILE_AFFINITY", "spread", OK_},
         {"TILE_SYNC", "perhaps", BAD},
         {"TILE_SYNC", "0", OK_},
     };

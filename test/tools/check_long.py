@@ -29,6 +29,9 @@ PARTS = [
     ("other-cpu-v4-gpus", "one row in forty on emulated GPUs, on an emulated CPU with AVX-512",
      [OTHER, "--devices", "emu:sm_80@x86-64-v4,emu:gfx942@x86-64-v4", "--every", "40"]),
     ("other-cpu-v2", "each row on an emulated CPU without AVX", [OTHER, "--devices", "cpu:x86-64-v2", "--model", "corei5_lynnfield_750"]),
+    ("other-cpu-aarch64", "each row on an emulated CPU of aarch64", [OTHER, "--devices", "cpu:aarch64"]),
+    ("other-cpu-aarch64-gpus", "one row in ten on emulated GPUs, on an emulated CPU of aarch64",
+     [OTHER, "--devices", "emu:sm_80@aarch64,emu:gfx942@aarch64", "--every", "10"]),
     ("ring-warps", "each row in the ring on every target, 1, 4 and 8 warps", [RING, "--devices", "cpu," + EMULATED, "--warps", "1,4,8"]),
     ("ring-layouts", "each row in the ring under three layouts drawn at random", [RING, "--devices", "emu:sm_80,emu:sm_90a,emu:gfx942,emu:gfx1100", "--seeds", "1,2,3"]),
     ("ring-seeds", "each row in the ring under 50 layouts drawn at random, targets and warps going round",
@@ -69,7 +72,7 @@ def recorded(path):
     if not os.path.exists(path):
         return {}
     with open(path, encoding="utf-8") as f:
-        return {m[1]: m[0] for m in re.finditer(r"^\| ([a-z-]+) \|.*$", f.read(), re.M) if m[1] != "part"}
+        return {m[1]: m[0] for m in re.finditer(r"^\| ([a-z0-9-]+) \|.*$", f.read(), re.M) if m[1] != "part"}
 
 
 def main():

@@ -1,6 +1,7 @@
-/* other_cpu.c: the only program of the machine that other_cpu.py emulates; its Linux starts it as
- * /init. It runs images on arrays of .npy files, as `tilec run` runs kernels, and sends what they
- * wrote to the host.
+/* other_cpu.c: the only program of the machine that other_cpu.py emulates. It runs images on arrays
+ * of .npy files, as `tilec run` runs kernels, and sends what they wrote to the host. It is /init of
+ * the Linux of a PC in Bochs; or QEMU runs `other_cpu FILE` on a CPU of another kind, and what is
+ * sent goes to that file.
  *
  * Each line of the file `jobs` is one run: NAME DEVICE IMAGE N, then N times PARAM=FILE.npy (where
  * to save), then the arguments PARAM=VALUE of `tilec run`, with tabs between. Each run is a process
@@ -16,12 +17,14 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/io.h>
 #include <sys/mount.h>
 #include <sys/reboot.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#ifdef __x86_64__
+#include <sys/io.h>
+#endif
 
 #include "runtime/include/tile.h"
 #include "tools/run_args.h"
@@ -65,10 +68,34 @@ static char *read_file(const char *path, size_t *out_size)
 
 /* ---- the way out ---- */
 
+static FILE *sent; /* NULL: there is the port */
+
+#ifdef __x86_64__
+static bool open_port(void)
+{
+    return ioperm(PORT, 1, 1) == 0;
+}
+static void send_byte(unsigned char byte)
+{
+    outb(byte, PORT);
+}
+#else
+static bool open_port(void)
+{
+    return false;
+}
+static void send_byte(unsigned char byte)
+{
+    (void)byte;
+}
+#endif
+
 static void send_bytes(const void *data, size_t size)
 {
-    for (size_t i = 0; i < size; i++)
-        outb(((const unsigned char *)data)[i], PORT);
+    for (size_t i = 0; !sent && i < size; i++)
+        send_byte(((const unsigned char *)data)[i]);
+    if (sent && (fwrite(data, 1, size, sent) != size || fflush(sent) != 0))
+        exit(usage_error("other_cpu: what is sent cannot be written"));
 }
 
 static void send_record(const char *kind, const char *name, const void *data, size_t size)
@@ -88,8 +115,9 @@ static void send_file(const char *path)
     free(data);
 }
 
-/* ---- faults of the emulator ---- */
+/* ---- faults of Bochs ---- */
 
+#ifdef __x86_64__
 /* 2049 lies between two numbers of f16, 2048 and 2050; 2048 is the even one. */
 __attribute__((target("f16c"))) static bool tie_is_even(void)
 {
@@ -175,6 +203,10 @@ static void send_faults(void)
             send_record("fault", probes[i].instruction, "", 0);
     }
 }
+
+#else
+static void send_faults(void) {}
+#endif
 
 /* ---- one run ---- */
 
@@ -303,22 +335,38 @@ static bool read_job(char *line, Job *job)
     return true;
 }
 
-int main(void)
+static void run_all(void)
 {
     size_t size;
     Job job;
-    if (getpid() != 1 || ioperm(PORT, 1, 1) != 0)
-        return usage_error("other_cpu: this is the init of an emulated machine");
-    mkdir("proc", 0755);
-    mount("proc", "proc", "proc", 0, NULL);
-    send_file("proc/cpuinfo");
-    send_faults();
     char *jobs = read_file("jobs", &size), *rest = jobs;
     for (char *line; jobs && (line = strsep(&rest, "\n"));)
         if (read_job(line, &job))
             run_and_send(&job);
     free(jobs);
     send_record("end", "", "", 0);
+}
+
+static int be_init(void)
+{
+    if (getpid() != 1 || !open_port())
+        return usage_error("other_cpu: this is the init of an emulated machine; or name a file");
+    mkdir("proc", 0755);
+    mount("proc", "proc", "proc", 0, NULL);
+    send_file("proc/cpuinfo");
+    send_faults();
+    run_all();
     reboot(RB_POWER_OFF);
-    return 1;
+    return EXIT_PROGRAM;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2)
+        return be_init();
+    sent = fopen(argv[1], "wb");
+    if (!sent)
+        return usage_error("other_cpu: '%s' cannot be written", argv[1]);
+    run_all();
+    return fclose(sent) == 0 ? EXIT_FINE : EXIT_USAGE;
 }

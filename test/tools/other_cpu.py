@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Conformance rows on a CPU that this machine does not have, executed by Bochs, which emulates a whole PC.
+"""Conformance rows on a CPU that this machine does not have, executed by Bochs, which emulates a whole PC, or by QEMU.
 
     other_cpu.py [--build DIR] [--devices cpu:x86-64-v4] [--model corei7_skylake_x] [--linux VMLINUZ] [-k PATTERN]
                  [--every N] [--jobs N] [--seconds N] [--keep DIR] [-v]
@@ -7,11 +7,13 @@
 Each row is compiled here, to an image. A disk with Linux, one static program (other_cpu.c: libtile without a compiler),
 the images and the rows' arrays boots in Bochs; the program runs one image after the other and sends back the arrays that
 they wrote. Those are compared with NumPy's by run.py's own functions. Devices: cpu:LEVEL and emu:TARGET@LEVEL; all
-that are named share one boot.
+that are named share one boot. Where the level is aarch64, QEMU's user mode runs the program instead, made by a cross compiler,
+on the rows' files as they lie; there is no disk and no Linux.
 
 --model: a CPU of `bochs --help cpu`. --linux: else what ./bootstrap unpacked under DIR/linux, else the newest in /boot.
 --seconds: how long Bochs may take. --keep DIR leaves the rows' files, the disk and what the machine said there.
-Needs NumPy and what other_cpu.needs lists (file, Debian's package); where one is missing, all is skipped with its name.
+Needs NumPy and what other_cpu.needs lists (file, Debian's package; QEMU those named in CROSS, Bochs the others); where one is
+missing, all is skipped with its name.
 The last line is "N passed, N failed, N skipped".
 """
 import argparse
@@ -35,6 +37,7 @@ from rows import ROWS  # noqa: E402
 
 with open(os.path.join(ROOT, "test", "tools", "other_cpu.needs"), encoding="utf-8") as needs:  # which ./bootstrap reads, too
     NEEDS = {package: path for _, path, package in map(str.split, needs)}
+CROSS = ("qemu-user", "gcc-aarch64-linux-gnu", "libc6-dev-arm64-cross")
 # clearcpuid: Bochs 2.7 tells the plain XSAVE area's size for the compacted one, too; Linux would notice and do without AVX.
 LOADER_CONFIG = """default rows
 prompt 0
@@ -137,11 +140,15 @@ def machine_files(program, jobs):
     yield "dev", folder, (0, 0), b""
     yield "dev/console", 0o20600, (5, 1), b""
     yield "init", file, (0, 0), read(program)
-    yield "jobs", file, (0, 0), "\n".join(j.line() for j in jobs).encode()
+    yield "jobs", file, (0, 0), job_lines(jobs)
     for j in jobs:
         yield j.folder, folder, (0, 0), b""
         for path in [j.folder + "/image", *sorted(glob.glob(j.folder + "/*.npy"))]:
             yield path, file, (0, 0), read(path)
+
+
+def job_lines(jobs):
+    return "\n".join(j.line() for j in jobs).encode()
 
 
 def make_disk(cx, jobs):
@@ -198,6 +205,15 @@ def boot(cx, size):
             screen.join()
 
 
+def run_in_qemu(cx):
+    """Runs the program here, with QEMU; False when it took too long. What it sent is in the file `sent`."""
+    try:
+        subprocess.run([NEEDS["qemu-user"], cx.program, "sent"], check=False, timeout=cx.seconds)
+        return True
+    except subprocess.TimeoutExpired:
+        return False
+
+
 def receive(jobs):
     """Writes the files that were sent; (did the machine come to its end, its faults)"""
     by_folder, faults, data, at = {j.folder: j for j in jobs}, [], read("sent"), 0
@@ -227,10 +243,10 @@ def linux_of(build):
 
 def lacking(cx):
     """Why there can be no machine; None."""
-    packages = [package for package, path in NEEDS.items() if not os.path.exists(path)]
+    packages = [package for package, path in NEEDS.items() if (package in CROSS) == cx.cross and not os.path.exists(path)]
     if packages:
         return "needs " + " ".join(packages)
-    return None if os.access(cx.linux, os.R_OK) else "needs a Linux kernel (--linux)"
+    return None if cx.cross or os.access(cx.linux, os.R_OK) else "needs a Linux kernel (--linux)"
 
 
 def parse():
@@ -248,13 +264,21 @@ def parse():
     cx = ap.parse_args()
     cx.build = os.path.abspath(cx.build)
     cx.linux = os.path.abspath(cx.linux or linux_of(cx.build))
-    cx.program = os.path.join(cx.build, "test", "tools", "other_cpu")
+    cx.cross = "aarch64" in cx.devices
+    cx.program = os.path.join(cx.build, "test", "tools", "other_cpu" + ("_aarch64" if cx.cross else ""))
     cx.tilec = os.path.join(cx.build, "bin", "tilec")
     return cx
 
 
 def build_program(cx):
     subprocess.run(["cmake", "--build", cx.build, "--target", "other_cpu", "tilec"], check=True, stdout=subprocess.DEVNULL)
+    if not cx.cross:
+        return
+    inputs = subprocess.run(["ninja", "-C", cx.build, "-t", "inputs", "other_cpu"], check=True, capture_output=True, text=True).stdout.split("\n")
+    sources = [os.path.join(cx.build, path) for path in inputs if path.endswith(".c")]
+    subprocess.run([NEEDS["gcc-aarch64-linux-gnu"], "-static", "-std=c11", "-O2", "-D_GNU_SOURCE", "-I", ROOT, "-I",
+                    os.path.join(ROOT, "runtime", "include"), "-o", cx.program, *sources, "-lpthread", "-ldl", "-lm"], check=True,
+                   stderr=None if cx.v else subprocess.DEVNULL)  # ld warns of dlopen in static programs
 
 
 def run_jobs(cx, jobs):
@@ -262,13 +286,18 @@ def run_jobs(cx, jobs):
     start = time.monotonic()
     with ThreadPoolExecutor(max(cx.jobs, 1)) as pool:
         ready = [job for job, done in zip(jobs, pool.map(lambda j: j.prepare(cx.tilec), jobs)) if done]
-    size = make_disk(cx, ready)
-    print(f"{len(ready)} of {len(jobs)} compiled in {time.monotonic() - start:.0f} s; {size // MIB} MiB go to the machine", flush=True)
+    print(f"{len(ready)} of {len(jobs)} compiled in {time.monotonic() - start:.0f} s", flush=True)
+    if cx.cross:
+        write("jobs", job_lines(ready))
+    else:
+        size = make_disk(cx, ready)
+        print(f"{size // MIB} MiB go to the machine", flush=True)
     start = time.monotonic()
-    in_time = boot(cx, size)
+    in_time = run_in_qemu(cx) if cx.cross else boot(cx, size)
     ended, faults = receive(ready)
     flags = re.search(rb"^flags\s*: (.*)", read("proc/cpuinfo") if os.path.exists("proc/cpuinfo") else b"", re.M)
-    print("its CPU " + ("has " + (" ".join(re.findall(r"avx\w*", flags[1].decode())) or "no AVX") if flags else "said nothing"))
+    if not cx.cross:
+        print("its CPU " + ("has " + (" ".join(re.findall(r"avx\w*", flags[1].decode())) or "no AVX") if flags else "said nothing"))
     print(f"it {'ended' if ended else 'broke off' if in_time else 'was stopped'} after {time.monotonic() - start:.0f} s", flush=True)
     for name in ("console", "log"):
         if not ended and os.path.exists(name):
