@@ -423,13 +423,13 @@ static void fetch_below(Pack *p, LLVMValueRef row, LLVMValueRef column)
     tl_cpu_prefetch_line(g, tl_gen_address(&g->gen, a->view->dtype, a->ptr, offset), false, 3);
 }
 
-/* n rows of v from `row` on, side by side: for each column, its n parts. */
+/* n rows of v from `row` on, side by side: for each column its n elements, in two integers. */
 static LLVMValueRef pack_rows(Pack *p, TlCpuAt *pos, LLVMValueRef row, int n)
 {
     TlCpuGen *g = p->x->g;
     if (n == 1)
-        return to_part(p->x, p->v, p->is_b, eval_at(p, pos, row, pos->idx[1]));
-    int bits = 8 * tl_dtype_bytes(p->x->p->part[p->is_b]) * n / 2;
+        return eval_at(p, pos, row, pos->idx[1]);
+    int bits = 8 * tl_dtype_bytes(p->v->type->dtype) * n / 2;
     LLVMTypeRef half = tl_gen_vec(LLVMIntTypeInContext(g->c, (unsigned)bits), pos->width);
     LLVMValueRef above = pack_rows(p, pos, row, n / 2);
     LLVMValueRef below = pack_rows(p, pos, add(g, row, tl_gen_int(&g->gen, n / 2)), n / 2);
@@ -443,8 +443,13 @@ static void pack_lanes(Pack *p, TlCpuAt *pos)
     LLVMValueRef row = pos->idx[0], column = pos->idx[1];
     if (p->load && !p->is_short)
         fetch_below(p, row, column);
-    LLVMValueRef e = pack_rows(p, pos, row, p->is_b ? p->x->per : 1);
-    store(p->x, p->is_b, e, place_of(p, row, column));
+    int n = p->is_b ? p->x->per : 1;
+    LLVMValueRef e = pack_rows(p, pos, row, n);
+    if (n > 1) {
+        LLVMTypeRef elem = tl_gen_elem_type(&p->x->g->gen, p->v->type);
+        e = LLVMBuildBitCast(p->x->g->b, e, tl_gen_vec(elem, n * pos->width), "");
+    }
+    store(p->x, p->is_b, to_part(p->x, p->v, p->is_b, e), place_of(p, row, column));
 }
 
 /* One block: vectors down its columns, transposed. */

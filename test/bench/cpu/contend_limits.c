@@ -131,9 +131,9 @@ static bool prepare_peak_i8(void)
 }
 #endif
 
-/* ---- memory: arg[0] floats read, arg[1] floats written elsewhere, both a multiple of LANES. Of the
- * ways to do that, with stores of several kinds and what is only read in one stream or in four, the
- * fastest counts. ---- */
+/* ---- memory: arg[0] floats read, arg[1] floats written elsewhere, both a multiple of LANES ----
+ * Of the ways to do that, with stores of several kinds and what is only read in one stream or in
+ * four, the fastest counts. */
 
 enum { LANES = BYTES / 4 };
 
