@@ -181,7 +181,19 @@ static bool lane_moves(const TlOp *trans)
     return tl_type_elems(trans->out[0]->type) > 1 && perm->u.ints[to.lane] != from.lane;
 }
 
-static bool can_be_virtual(const TlOp *op)
+/* Does a reshape keep vectors together? Then it is an index computed, once for each of them. */
+static bool keeps_vectors(const Placer *p, const TlOp *op)
+{
+    TL_ASSERT(op->opcode == TL_OP_RESHAPE, "%s reshapes nothing", tl_op_info(op->opcode)->text);
+    if (tl_cpu_is_renaming(op))
+        return true;
+    const TlType *a = tl_in(op, 0)->type, *b = op->out[0]->type;
+    int32_t lanes = p->plan->vector_bytes / (int)sizeof(float);
+    return a->rank && b->rank && !a->ptr && a->shape[tl_cpu_form(a).lane] % lanes == 0 &&
+           b->shape[tl_cpu_form(b).lane] % lanes == 0;
+}
+
+static bool can_be_virtual(const Placer *p, const TlOp *op)
 {
     switch (op->opcode) {
     case TL_OP_CONST:
@@ -193,7 +205,7 @@ static bool can_be_virtual(const TlOp *op)
     case TL_OP_GATHER:
     case TL_OP_LOAD:
     case TL_OP_INSIDE: return true;
-    case TL_OP_RESHAPE: return tl_cpu_is_renaming(op);
+    case TL_OP_RESHAPE: return keeps_vectors(p, op);
     default: return (tl_op_info(op->opcode)->flags & F_ELEM) != 0;
     }
 }
@@ -242,7 +254,7 @@ static void find_costs(Placer *p, const TlBlock *block)
     for (TlOp *op = block->first; op; op = op->next) {
         for (uint32_t r = 0; r < op->nregions; r++)
             find_costs(p, op->regions[r]);
-        if (op->nout != 1 || !can_be_virtual(op))
+        if (op->nout != 1 || !can_be_virtual(p, op))
             continue;
         int cost = op_cost(p->fn, op);
         bool reads = op->opcode == TL_OP_LOAD;
@@ -359,7 +371,7 @@ static bool use_needs_home(const Placer *p, const TlUse *use)
     switch (op->opcode) {
     case TL_OP_BROADCAST: return tl_type_elems(use->value->type) < tl_type_elems(op->out[0]->type);
     case TL_OP_TRANS: return !is_packed(p, op->out[0]);
-    case TL_OP_RESHAPE: return !tl_cpu_is_renaming(op);
+    case TL_OP_RESHAPE: return !keeps_vectors(p, op);
     case TL_OP_SCAN:
     case TL_OP_PRINT: return true;
     case TL_OP_YIELD: return op->block->parent->opcode != TL_OP_IF;
@@ -390,7 +402,7 @@ static bool is_read_by_elements(const Placer *p, const TlValue *v)
 /* Is v computed at each use? */
 static bool is_cheap(const Placer *p, const TlValue *v)
 {
-    if (!v->def || v->def->nout != 1 || !can_be_virtual(v->def) || p->cost[v->id] > CHEAP)
+    if (!v->def || v->def->nout != 1 || !can_be_virtual(p, v->def) || p->cost[v->id] > CHEAP)
         return false;
     if (p->reads[v->id] && !is_read_by_elements(p, v))
         return false;
@@ -446,7 +458,7 @@ static void decide(Placer *p, TlValue *v)
     TlOp *op = v->def;
     place->kind = TL_CPU_HOME;
     p->root[v->id] = NULL;
-    if (op->nout != 1 || !can_be_virtual(op))
+    if (op->nout != 1 || !can_be_virtual(p, op))
         return;
     if (op->opcode == TL_OP_TRANS && p->cost[v->id] > 0 && lane_moves(op) && !only_feeds_dot(v))
         return;
@@ -571,7 +583,8 @@ static void find_fusions(Placer *p, const TlBlock *block)
         for (uint32_t r = 0; r < op->nregions; r++)
             find_fusions(p, op->regions[r]);
         if (op->nout != 1 || p->plan->place[op->out[0]->id].kind != TL_CPU_HOME ||
-            op->out[0]->type->kind != TL_TILE || !can_be_virtual(op) || op->opcode == TL_OP_TRANS)
+            op->out[0]->type->kind != TL_TILE || !can_be_virtual(p, op) ||
+            op->opcode == TL_OP_TRANS)
             continue;
         TlOp *r = fusion_of(p, op->out[0]);
         if (!r)

@@ -710,6 +710,7 @@ static const char *const pipelines[] = {
     "canonicalize",
     "cse",
     "dce",
+    "load-parts",
     "licm",
     "unroll",
     "canonicalize,cse,dce,licm,unroll,canonicalize,cse,dce"};
