@@ -46,6 +46,7 @@ typedef struct TlCpuProduct {
     bool from_zero;       /* the sums begin at +0 */
     TlOp *b_load;         /* packed chunks of B stay in scratch memory; NULL: they do not */
     TlOp *store;          /* says which rows and columns are seen; NULL: all */
+    bool stores;          /* it stores the sums and nothing else, right after the loop */
     uint32_t slots;       /* packed chunks of B that there is room for */
     uint64_t a_bytes, b_bytes; /* of packed A, of one chunk of packed B */
     int32_t a, b;              /* buffers */
@@ -119,6 +120,7 @@ typedef struct TlCpuGen {
     bool prefetched;            /* this nest asked for them */
     int nested;                 /* loops and branches around where we are */
     TlMap access;     /* op to TlCpuAccess */
+    TlMap stored;     /* store to i1: it has been done by the product before it */
     int vector_bytes; /* of a register: 64, 32, 16 */
     int nregs;        /* vector registers */
     bool gathers,

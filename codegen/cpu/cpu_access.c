@@ -761,7 +761,9 @@ void tl_cpu_lower_store(TlCpuGen *g, TlOp *op)
         tl_cpu_inside_store(g, &in, op, f.lane);
         tl_cpu_inside_value(g, &in, tl_op_place(op).value, f.lane, false);
         LLVMValueRef end = tl_cpu_inside_end(g, &in, f.extent[f.lane], width);
-        in.may_stream = end && tl_cpu_may_stream(g, in.store, width, in.nvalues);
+        /* what a product has not stored itself is at edges */
+        in.may_stream = end && !tl_map_get(&g->stored, (uint64_t)(uintptr_t)op, NULL) &&
+                        tl_cpu_may_stream(g, in.store, width, in.nvalues);
         tl_cpu_nest_split(g, type, width, &in, end, store_body, op);
         return;
     }

@@ -418,9 +418,9 @@ static LLVMValueRef eval_renaming(TlCpuGen *g, const TlOp *op, TlCpuAt *at)
     return tl_gen_splat(&g->gen, tl_cpu_eval(g, x, &sub), at->width);
 }
 
-/* The element with the same row-major number. The lanes of a vector stay together, as its width
- * divides both innermost extents. */
-static LLVMValueRef eval_reshape(TlCpuGen *g, const TlOp *op, TlCpuAt *at)
+/* The element with the same row-major number. Lanes along the innermost dimension stay together, as
+ * the width divides both innermost extents. */
+static LLVMValueRef eval_same_number(TlCpuGen *g, const TlOp *op, const TlCpuAt *at)
 {
     TlValue *x = tl_in(op, 0);
     const TlType *from = x->type, *to = op->out[0]->type;
@@ -439,8 +439,35 @@ static LLVMValueRef eval_reshape(TlCpuGen *g, const TlOp *op, TlCpuAt *at)
     return tl_cpu_eval(g, x, &sub);
 }
 
-/* Lane `lane` of a gather: element k along the axis, and the position's indices along the others.
- * Lanes in the padding of the nest read the last element. */
+/* Index of one of the position's lanes along the lane dimension, of n elements; in the padding of
+ * the nest, of the last element. */
+static LLVMValueRef index_of_lane(TlCpuGen *g, const TlCpuAt *at, int lane, int32_t n)
+{
+    LLVMValueRef i = LLVMBuildAdd(g->b, at->idx[at->lane], tl_gen_int(&g->gen, lane), "");
+    LLVMValueRef last = tl_gen_int(&g->gen, n - 1);
+    return tl_gen_pick(&g->gen, LLVMIntULT, i, last, i, last);
+}
+
+static LLVMValueRef eval_reshape(TlCpuGen *g, const TlOp *op, TlCpuAt *at)
+{
+    const TlType *to = op->out[0]->type;
+    if (at->width == 1 || at->lane == tl_cpu_form(to).lane)
+        return eval_same_number(g, op, at);
+    LLVMTypeRef type = tl_gen_vec(tl_gen_elem_type(&g->gen, to), at->width);
+    LLVMValueRef r = LLVMGetPoison(type);
+    for (int i = 0; i < at->width; i++) {
+        TlCpuAt one;
+        tl_cpu_at_init(g, &one, at->rank, at->lane, 1);
+        for (int d = 0; d < at->rank; d++)
+            one.idx[d] = at->idx[d];
+        one.idx[at->lane] = index_of_lane(g, at, i, to->shape[at->lane]);
+        LLVMValueRef n = LLVMConstInt(g->i32, (unsigned)i, 0);
+        r = LLVMBuildInsertElement(g->b, r, eval_same_number(g, op, &one), n, "");
+    }
+    return r;
+}
+
+/* Lane `lane` of a gather: element k along the axis, the position's indices along the others. */
 static LLVMValueRef gather_lane(TlCpuGen *g, TlValue *x, int axis, LLVMValueRef k,
                                 const TlCpuAt *at, int lane)
 {
@@ -449,11 +476,8 @@ static LLVMValueRef gather_lane(TlCpuGen *g, TlValue *x, int axis, LLVMValueRef 
     tl_cpu_at_init(g, &sub, at->rank, at->lane, 1);
     for (int d = 0; d < at->rank; d++)
         sub.idx[d] = at->idx[d];
-    if (at->width > 1 && at->lane != axis) {
-        LLVMValueRef i = LLVMBuildAdd(g->b, at->idx[at->lane], tl_gen_int(&g->gen, lane), "");
-        LLVMValueRef last = tl_gen_int(&g->gen, x->type->shape[at->lane] - 1);
-        sub.idx[at->lane] = tl_gen_pick(&g->gen, LLVMIntULT, i, last, i, last);
-    }
+    if (at->width > 1 && at->lane != axis)
+        sub.idx[at->lane] = index_of_lane(g, at, lane, x->type->shape[at->lane]);
     sub.idx[axis] = k;
     return tl_cpu_eval(g, x, &sub);
 }

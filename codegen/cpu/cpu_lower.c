@@ -121,6 +121,24 @@ static LLVMValueRef *scalar_phis(TlCpuGen *g, uint32_t n, TlValue *const *values
     return phis;
 }
 
+static void lower_store(TlCpuGen *g, TlOp *op)
+{
+    LLVMValueRef is_done = tl_map_get_ptr(&g->stored, op);
+    LLVMBasicBlockRef on = NULL;
+    tl_cpu_prepare_access(g, op);
+    if (is_done) {
+        LLVMBasicBlockRef store = tl_gen_block(&g->gen, "store");
+        on = tl_gen_block(&g->gen, "stored");
+        LLVMBuildCondBr(g->b, is_done, on, store);
+        LLVMPositionBuilderAtEnd(g->b, store);
+    }
+    tl_cpu_lower_store(g, op);
+    if (is_done) {
+        LLVMBuildBr(g->b, on);
+        LLVMPositionBuilderAtEnd(g->b, on);
+    }
+}
+
 /* ---- control flow ---- */
 
 static void lower_for(TlCpuGen *g, TlOp *op)
@@ -359,8 +377,7 @@ void tl_cpu_lower_op(TlCpuGen *g, TlOp *op)
         lower_pure(g, op);
         return;
     case TL_OP_STORE:
-        tl_cpu_prepare_access(g, op);
-        tl_cpu_lower_store(g, op);
+        lower_store(g, op);
         return;
     case TL_OP_ATOMIC_RMW:
     case TL_OP_ATOMIC_CAS:
@@ -450,6 +467,7 @@ static TlKernelCode lower_kernel(TlLlvm *l, const TlCodegenOptions *options, TlA
     g.plan = tl_cpu_plan(fn, !options->check, l, g.vector_bytes, arena);
     g.axis = tl_axis_info(fn, arena);
     tl_map_init(&g.access, arena);
+    tl_map_init(&g.stored, arena);
     tl_cpu_begin_kernel(&g, symbol);
     tl_cpu_lower_block(&g, fn->body);
     TL_ASSERT(LLVMGetBasicBlockTerminator(LLVMGetInsertBlock(g.b)) ||

@@ -20,6 +20,9 @@
  *   Of wide panels the last one may be needed for a few columns only: those are in narrow panels, a
  *   vector wide.
  *
+ * - Where the sums are only stored, and the tile is inside of what it is stored to, the last chunk
+ *   does that.
+ *
  * Each sum adds its products in the order of k, as the interpreter does, those that are packed
  * together as the instruction does; what is left out would have added zeros. */
 #include "codegen/cpu/cpu_matmul.h"
@@ -75,6 +78,7 @@ typedef struct Multiply {
     LLVMValueRef count;              /* elements along k in this chunk */
     bool is_cut;                     /* at the end of A, where it is read in memory */
     LLVMValueRef from, to, columns;  /* rows from .. to - 1, columns 0 .. columns - 1 */
+    LLVMValueRef out, out_row;       /* where sums go, row stride; NULL: to acc, aligned */
     LLVMValueRef last;               /* +0 or -0, added to each sum at the end; NULL: nothing is */
 } Multiply;
 
@@ -88,7 +92,7 @@ static LLVMValueRef part_at(Multiply *x, LLVMValueRef base, LLVMValueRef offset)
     return LLVMBuildInBoundsGEP2(x->g->b, x->part, base, &offset, 1, "");
 }
 
-static LLVMValueRef align_vector(Multiply *x, LLVMValueRef access)
+static LLVMValueRef align_vector(const Multiply *x, LLVMValueRef access)
 {
     unsigned bytes = (unsigned)(tl_dtype_bytes(x->dtype) * x->width);
     LLVMSetAlignment(access, bytes > 64 ? 64 : bytes);
@@ -102,10 +106,10 @@ static LLVMValueRef vector_at(Multiply *x, LLVMValueRef base, int64_t offset)
     return align_vector(x, v);
 }
 
-static void store_vector(Multiply *x, LLVMValueRef v, LLVMValueRef base, int64_t offset)
+static LLVMValueRef store_vector(Multiply *x, LLVMValueRef v, LLVMValueRef base, int64_t offset)
 {
     LLVMValueRef p = offset ? at(x, base, tl_gen_int(&x->g->gen, offset)) : base;
-    align_vector(x, LLVMBuildStore(x->g->b, v, p));
+    return align_vector(x, LLVMBuildStore(x->g->b, v, p));
 }
 
 /* acc + a * b of packed elements. */
@@ -129,6 +133,24 @@ static void step(Multiply *x, int mr, const LLVMValueRef *a, LLVMValueRef k, LLV
         s = tl_gen_splat(&g->gen, s, x->width);
         for (int j = 0; j < x->nv; j++)
             acc[i * x->nv + j] = multiply_add(x, s, row[j], acc[i * x->nv + j]);
+    }
+}
+
+/* The block's rows in x->out. */
+static void find_out(Multiply *x, LLVMValueRef m, LLVMValueRef panel, int mr, bool whole,
+                     LLVMValueRef *c)
+{
+    TlCpuGen *g = x->g;
+    LLVMValueRef zero = tl_gen_int(&g->gen, 0), left = LLVMBuildSub(g->b, x->to, m, "");
+    c[0] = at(x, x->out, add(g, LLVMBuildMul(g->b, m, x->out_row, ""), times(g, panel, x->panel)));
+    for (int i = 1; i < mr; i++) {
+        LLVMValueRef row = x->out_row;
+        if (!whole) {
+            LLVMValueRef more =
+                LLVMBuildICmp(g->b, LLVMIntSGT, left, tl_gen_int(&g->gen, i), "");
+            row = LLVMBuildSelect(g->b, more, row, zero, "");
+        }
+        c[i] = at(x, c[i - 1], row);
     }
 }
 
@@ -166,12 +188,16 @@ static void block(Multiply *x, LLVMValueRef m, LLVMValueRef panel, int mr, bool 
     for (int i = 0; i < mr * x->nv; i++) acc[i] = l.carry[i];
     step(x, mr, a, l.i, at(x, b, times(g, l.i, x->panel)), acc);
     tl_cpu_range_end(g, &l, 1, acc);
+    if (x->out)
+        find_out(x, m, panel, mr, whole, c);
     for (int i = 0; i < mr; i++)
         for (int j = 0; j < x->nv; j++) {
             LLVMValueRef v = l.carry[i * x->nv + j];
             if (x->last)
                 v = LLVMBuildFAdd(g->b, v, x->last, "");
-            store_vector(x, v, c[i], j * x->width);
+            LLVMValueRef s = store_vector(x, v, c[i], j * x->width);
+            if (x->out)
+                LLVMSetAlignment(s, (unsigned)tl_dtype_bytes(x->dtype));
         }
 }
 
@@ -222,6 +248,7 @@ static Multiply narrow_of(const Multiply *x)
     y.panels = x->narrows;
     y.b = at(x, x->b, times(x->g, x->narrow, x->panel_rows));
     y.acc = at(x, x->acc, x->narrow);
+    y.out = x->out ? at(x, x->out, x->narrow) : NULL;
     y.nv = 1;
     y.mr = x->rows < NARROW_ROWS ? (int)x->rows : NARROW_ROWS;
     return y;
@@ -586,6 +613,7 @@ typedef struct Chunk {
     LLVMValueRef lo, by, n;        /* of the loop over k */
     LLVMValueRef first, trips;     /* the chunk's first trip, how many it has */
     const TlCpuAccess *a, *b;      /* of the first trip: direct A, kept B */
+    const TlCpuAccess *c;          /* the store, if the last chunk may do it */
     LLVMValueRef is_whole;         /* direct A ends with a packed element; NULL: it does */
 } Chunk;
 
@@ -849,6 +877,38 @@ static void set_bounds(Chunk *c)
     divide_columns(&c->x);
 }
 
+/* Prepares the store: is all of the tile inside, and are there chunks? */
+static LLVMValueRef can_store(Chunk *c)
+{
+    TlCpuGen *g = c->x.g;
+    tl_cpu_prepare_access(g, c->p->store);
+    c->c = tl_map_get_ptr(&g->access, c->p->store);
+    LLVMValueRef zero = tl_gen_int(&g->gen, 0);
+    LLVMValueRef can = LLVMBuildICmp(g->b, LLVMIntSGT, c->n, zero, "");
+    for (uint32_t i = 0; i < c->c->place.naxes; i++) {
+        if (c->c->place.axes[i].kind != TL_AXIS_SLICE)
+            continue;
+        LLVMValueRef width = tl_gen_int(&g->gen, c->c->place.axes[i].width);
+        LLVMValueRef low = LLVMBuildICmp(g->b, LLVMIntEQ, c->c->lo[i], zero, ""),
+                     high = LLVMBuildICmp(g->b, LLVMIntEQ, c->c->hi[i], width, "");
+        can = LLVMBuildAnd(g->b, can, LLVMBuildAnd(g->b, low, high, ""), "");
+    }
+    return c->c->ok ? LLVMBuildAnd(g->b, can, c->c->ok, "") : can;
+}
+
+/* Where this chunk's sums go. */
+static void set_out(Chunk *c, LLVMValueRef stores)
+{
+    TlCpuGen *g = c->x.g;
+    TlPlace place = c->c->place;
+    LLVMValueRef end = add(g, c->first, tl_gen_int(&g->gen, c->p->trips));
+    LLVMValueRef is_last = LLVMBuildICmp(g->b, LLVMIntSGE, end, c->n, "");
+    LLVMValueRef now = LLVMBuildAnd(g->b, stores, is_last, "");
+    c->x.out = LLVMBuildSelect(g->b, now, c->c->ptr, c->x.acc, "");
+    c->x.out_row = LLVMBuildSelect(g->b, now, c->c->stride[tl_cpu_slice_of(&place, 0)],
+                                   tl_gen_int(&g->gen, c->x.acc_row), "");
+}
+
 void tl_cpu_lower_product(TlCpuGen *g, const TlCpuProduct *p, LLVMValueRef lo, LLVMValueRef by,
                           LLVMValueRef n)
 {
@@ -867,9 +927,12 @@ void tl_cpu_lower_product(TlCpuGen *g, const TlCpuProduct *p, LLVMValueRef lo, L
     c.x.acc = tl_cpu_home_ptr(g, g->plan->place[p->loop->out[0]->id].buffer);
     choose_block(&c.x, f.padded[1], type->shape[0]);
     set_bounds(&c);
+    LLVMValueRef stores = p->stores ? can_store(&c) : NULL;
     TlCpuRange chunks;
     tl_cpu_range_begin(g, &chunks, tl_gen_int(&g->gen, 0), n, 0, NULL);
     c.first = chunks.i;
+    if (stores)
+        set_out(&c, stores);
     c.trips = least(g, LLVMBuildSub(g->b, n, chunks.i, ""), tl_gen_int(&g->gen, p->trips));
     c.x.count = times(g, c.trips, tl_in(p->dot, 1)->type->shape[0] / p->per);
     if (p->a_load || p->b_load) {
@@ -883,4 +946,6 @@ void tl_cpu_lower_product(TlCpuGen *g, const TlCpuProduct *p, LLVMValueRef lo, L
     provide_a(&c);
     multiply(&c.x);
     tl_cpu_range_end(g, &chunks, p->trips, NULL);
+    if (stores)
+        tl_map_put_ptr(&g->stored, p->store, stores);
 }

@@ -191,6 +191,27 @@ static TlOp *find_store(const TlFn *fn, TlOp *loop)
     return store;
 }
 
+/* May the last chunk store the sums where p->store does? Nothing else needs them, no memory is read
+ * or written between the loop and the store, and what the chunk still reads stays as it is. */
+static bool may_store(const TlFn *fn, const TlCpuProduct *p)
+{
+    const TlValue *v = p->loop->out[0];
+    if (!p->store || !v->uses || v->uses->next || v->uses->user != p->store ||
+        p->store->block != p->loop->block || tl_op_place(p->store).value != v ||
+        tl_cpu_form(v->type).padded[1] != v->type->shape[1])
+        return false;
+    for (const TlOp *op = p->loop->next; op != p->store; op = op->next)
+        if (!op || op->nout != 1 || op->nregions || op->out[0]->type->kind != TL_TILE ||
+            op->out[0]->type->rank)
+            return false;
+    TlPlace c = tl_op_place(p->store);
+    for (uint32_t i = 0; i < c.naxes; i++)
+        if (c.axes[i].kind == TL_AXIS_TILE || !is_before(c.index[i].value, p->loop))
+            return false;
+    return tl_cpu_is_dense(fn, &c, tl_cpu_slice_of(&c, 1)) &&
+           (!p->a_load || tl_is_constant_memory(tl_in(p->a_load, 0)));
+}
+
 /* Does the slice along a tile's axis begin at the loop's own k, which is never negative? */
 static bool follows_loop(const TlPlace *p, int dim, const TlOp *loop)
 {
@@ -328,6 +349,7 @@ TlCpuProduct *tl_cpu_product(const TlFn *fn, const TlCpuPlan *plan, TlOp *loop, 
     p->store = find_store(fn, loop);
     p->from_zero = begins_at_zero(loop);
     find_direct(fn, p);
+    p->stores = may_store(fn, p);
     p->b_load = find_kept(p);
     if (p->b_load)
         find_around(p);

@@ -214,6 +214,18 @@ def stored_twice(a):
         return rows @ big(a["B"])
 
 
+# Whole tiles are stored by the product itself: what stood there must have been read before.
+for name, between in (("after", ""), ("before", "auto s = sum(old, axis = 1);")):
+    row(f"products_stored_over_what_is_used_{name}", product_kernel(
+        "const f32 A[M, K], const f32 B[K, N], f32 C[M, N], f32 D[M, N], f32 S[M, T]", before="auto old = C[m +: 16, n +: 32];", first="1", then=f"""
+{between}
+C[m +: 16, n +: 32] = acc;
+D[m +: 16, n +: 32] = old * 2;
+S[m +: 16, pid(1)] = {"s" if between else "sum(old, axis = 1)"};
+"""), {"A": few("f32", 26, 35, 300), "B": few("f32", 27, 300, 80), "C": few("f32", 28, 35, 80), "D": poison("f32", 35, 80), "S": poison("f32", 35, 3)},
+        lambda a: {"C": exact(1 + product(a["A"], a["B"])), "D": exact(2 * big(a["C"])),
+                   "S": exact(np.stack([big(a["C"])[:, i:i + 32].sum(1) for i in (0, 32, 64)], 1))})
+
 row("products_minus_zero", product_kernel("const f32 A[M, K], const f32 B[K, N], f32 C[M, N], const f32 none[Z, N]", first="-0.0", then="""
 tile<f32, 16, 32> still = -0.0;
 for (int k : range(0, Z, 16))

@@ -269,3 +269,17 @@ kernel k(const i64 x[N], const i64 y[M], i64 o[N, M], i64 d[N, M])
 }
 """, {"x": random_bits("i64", 1, 21), "y": random_bits("i64", 2, 35), "o": poison("i64", 21, 35), "d": poison("i64", 21, 35)},
     lambda a: {"o": exact(a["x"][:, None] * a["y"]), "d": exact(a["x"][:, None] - a["y"])})
+
+# Reshapes of whole vectors are only other indices, also where a transposition turns what they give; extents as wide as vectors are.
+for t in ("u8", "f32"):
+    for m, n in ((4, 8), (16, 16), (32, 48), (16, 64)):
+        row(f"reshape_then_turned_{t}_{m}x{n}", f"""
+kernel k(const {t} x[N], {t} y[L], {t} z[M, K])
+    grid(1)
+{{
+    auto v = x[0 +: {m * n}];
+    y[0 +: {m * n}] = reshape(trans(reshape(v + 1, {m}, {n})), {m * n});
+    z[0 +: {n}, 0 +: {m}] = trans(reshape(v, {m}, {n})) + ({t})(trans(reshape(iota({m * n}), {m}, {n})) % 7);
+}}
+""", {"x": small(t, 60, m * n - 5, lo=0, hi=50), "y": poison(t, m * n), "z": poison(t, n, m)},
+            lambda a, m=m, n=n: (lambda v: {"y": exact((v + 1).reshape(m, n).T.ravel()), "z": exact((v + np.arange(m * n) % 7).reshape(m, n).T)})(np.append(a["x"], np.zeros(5, a["x"].dtype))))
