@@ -17,9 +17,9 @@
  *   Loops around that pass the sum on, as over the taps of a filter, count chunks, too.
  * - A is read where it lies when it is a load of such elements as are summed, contiguous along k,
  *   and the rows that are computed are inside of it; else it is packed by rows.
- *   Of wide panels the last one may be needed for a few columns only: those are in narrow panels, a
- *   vector wide.
- *
+ * - Rows and columns of acc that the program stores nowhere, as they are beyond the end of what it
+ *   stores to, are not computed. Of wide panels the last one may be needed for a few columns only:
+ *   those are in narrow panels, a vector wide.
  * - Where the sums are only stored, and the tile is inside of what it is stored to, the last chunk
  *   does that.
  *
@@ -33,8 +33,8 @@ enum {
     WIDE_PANEL = 16,       /* columns; where they are more, the last may be in narrow panels */
     GROUP_BYTES = 1 << 17, /* of panels that stay in the second cache while all rows are read */
     AHEAD = 8,             /* rows between what packing prefetches and what it loads */
-    NARROW_ROWS = 8,      /* of a block in a narrow panel */
-    MAX_ROWS = 12,
+    NARROW_ROWS = 8,       /* of a block in a narrow panel */
+    MAX_ROWS = 12,         /* of any block */
     MAX_ACCUMULATORS = 24,
 };
 
@@ -364,7 +364,6 @@ static int lanes(Multiply *x, TlValue *v, bool is_b, int64_t n)
         w = 1;
     return tl_cpu_fit_width(n, w < most ? w : most);
 }
-
 
 /* Packing of the operand v of one trip. */
 typedef struct Pack {
