@@ -83,7 +83,9 @@ static void count_gathered(TlCpuGen *g, const Bins *h, LLVMValueRef n)
     tl_cpu_range_end(g, &l, TABLES, NULL);
 }
 
-/* Adds a vector of values to those gathered. */
+/* Adds a vector of values to those gathered. Where a row's end is tested, vectors are narrower; a
+ * row is a multiple of the widest all the same, so each begins at a multiple of its width, and
+ * GATHERED is met. */
 static void gather(TlCpuGen *g, const Bins *h, LLVMValueRef x, int width)
 {
     LLVMValueRef at = how_many(g, h), n = LLVMBuildLoad2(g->b, g->i64, at, "");
