@@ -191,6 +191,15 @@ static TlOp *find_store(const TlFn *fn, TlOp *loop)
     return store;
 }
 
+/* A tile that it took might be a load, done only here. */
+static bool takes_scalars(const TlOp *op)
+{
+    bool only = op->nout == 1 && op->out[0]->type->kind == TL_TILE && !op->out[0]->type->rank;
+    for (uint32_t i = 0; i < op->nin; i++)
+        only &= tl_in(op, i)->type->kind != TL_TILE || !tl_in(op, i)->type->rank;
+    return only;
+}
+
 /* May the last chunk store the sums where p->store does? Nothing else needs them, no memory is read
  * or written between the loop and the store, and what the chunk still reads stays as it is. */
 static bool may_store(const TlFn *fn, const TlCpuProduct *p)
@@ -201,8 +210,7 @@ static bool may_store(const TlFn *fn, const TlCpuProduct *p)
         tl_cpu_form(v->type).padded[1] != v->type->shape[1])
         return false;
     for (const TlOp *op = p->loop->next; op != p->store; op = op->next)
-        if (!op || op->nout != 1 || op->nregions || op->out[0]->type->kind != TL_TILE ||
-            op->out[0]->type->rank)
+        if (!op || op->nregions || tl_op_effects(op) || !takes_scalars(op))
             return false;
     TlPlace c = tl_op_place(p->store);
     for (uint32_t i = 0; i < c.naxes; i++)

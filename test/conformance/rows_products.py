@@ -215,16 +215,25 @@ def stored_twice(a):
 
 
 # Whole tiles are stored by the product itself: what stood there must have been read before.
-for name, between in (("after", ""), ("before", "auto s = sum(old, axis = 1);")):
-    row(f"products_stored_over_what_is_used_{name}", product_kernel(
-        "const f32 A[M, K], const f32 B[K, N], f32 C[M, N], f32 D[M, N], f32 S[M, T]", before="auto old = C[m +: 16, n +: 32];", first="1", then=f"""
-{between}
+def over(between, last):
+    return product_kernel("const f32 A[M, K], const f32 B[K, N], f32 C[M, N], f32 S[M, T]", before="auto old = C[m +: 16, n +: 32];", first="1", then=f"""
+auto s = {between};
 C[m +: 16, n +: 32] = acc;
-D[m +: 16, n +: 32] = old * 2;
-S[m +: 16, pid(1)] = {"s" if between else "sum(old, axis = 1)"};
-"""), {"A": few("f32", 26, 35, 300), "B": few("f32", 27, 300, 80), "C": few("f32", 28, 35, 80), "D": poison("f32", 35, 80), "S": poison("f32", 35, 3)},
-        lambda a: {"C": exact(1 + product(a["A"], a["B"])), "D": exact(2 * big(a["C"])),
-                   "S": exact(np.stack([big(a["C"])[:, i:i + 32].sum(1) for i in (0, 32, 64)], 1))})
+S[m +: 16, pid(1)] = {last};
+""")
+
+
+def of_tiles(c, reduce):
+    """What `reduce` makes of each tile of 16 x 32: a number, or one for each row."""
+    return np.stack([np.concatenate([np.broadcast_to(reduce(big(c)[i:i + 16, j:j + 32]), len(c[i:i + 16])) for i in (0, 16, 32)]) for j in (0, 32, 64)], 1)
+
+
+for name, between, last, reduce in (
+        ("rows_before", "sum(old, axis = 1)", "s", lambda t: t.sum(1)), ("rows_after", "0.0", "sum(old, axis = 1) + s", lambda t: t.sum(1)),
+        ("tile_before", "sum(old)", "s", lambda t: t.sum()), ("element_before", "C[m, n]", "s", lambda t: t[0, 0])):
+    row(f"products_stored_over_what_is_used_{name}", over(between, last),
+        {"A": few("f32", 26, 35, 300), "B": few("f32", 27, 300, 80), "C": few("f32", 28, 35, 80), "S": poison("f32", 35, 3)},
+        lambda a, reduce=reduce: {"C": exact(1 + product(a["A"], a["B"])), "S": exact(of_tiles(a["C"], reduce))})
 
 row("products_minus_zero", product_kernel("const f32 A[M, K], const f32 B[K, N], f32 C[M, N], const f32 none[Z, N]", first="-0.0", then="""
 tile<f32, 16, 32> still = -0.0;
