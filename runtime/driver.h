@@ -200,10 +200,14 @@ tile_status tl_env_number(const char *name, int64_t least, int64_t most, int64_t
 tile_status tl_pool_create(int threads, tl_pool **out_pool);
 void tl_pool_free(tl_pool *pool);
 int tl_pool_threads(const tl_pool *pool);
-/* Calls work(user, worker, begin, end) until [0, n) is covered; ranges are claimed in increasing
- * order and each is run in order by one worker (0 .. threads - 1; the caller is 0). One job at a
- * time: others wait. TILE_INTERNAL: an invariant broke in a worker other than the caller. */
-tile_status tl_pool_run(tl_pool *pool, int64_t n,
-                        void (*work)(void *user, int worker, int64_t begin, int64_t end),
+typedef void tl_pool_work(void *user, int worker, int64_t begin, int64_t end);
+typedef enum tl_pool_order {
+    TL_POOL_INCREASING, /* ranges are claimed in increasing order: one may wait for a lower one */
+    TL_POOL_SHARES      /* none waits: each worker begins with a share of its own */
+} tl_pool_order;
+/* Calls work until [0, n) is covered; each range is run in order by one worker (0 .. threads - 1;
+ * the caller is 0). One job at a time: others wait. TILE_INTERNAL: an invariant broke in a worker
+ * other than the caller. */
+tile_status tl_pool_run(tl_pool *pool, int64_t n, tl_pool_order order, tl_pool_work *work,
                         void *user);
 #endif

@@ -127,7 +127,9 @@ typedef struct tile_image_kernel {
 enum {
     TILE_KERNEL_CHECKED = 1, /* built with --check */
     /* reached through `otherwise` of one other row only: not listed, not looked up */
-    TILE_KERNEL_OTHERWISE = 2
+    TILE_KERNEL_OTHERWISE = 2,
+    /* cpu: no program waits for another, so they may start in any order */
+    TILE_KERNEL_ANY_ORDER = 4
 };
 
 typedef struct tile_image_header {

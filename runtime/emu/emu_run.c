@@ -283,8 +283,8 @@ tile_status tl_emu_run(tl_pool *pool, tl_emu_crew *crew, tl_emu_job *job)
     TL_INVARIANT(pool && crew && job->launch, "a job of no launch");
     shift s = {crew, job};
     int64_t n = tl_pool_threads(pool);
-    tile_status status =
-        tl_pool_run(pool, n < job->launch->programs ? n : job->launch->programs, work, &s);
+    tile_status status = tl_pool_run(pool, n < job->launch->programs ? n : job->launch->programs,
+                                     TL_POOL_INCREASING, work, &s);
     tile_status broken = tl_broken_status();
     if (status != TILE_OK || broken != TILE_OK)
         return TILE_INTERNAL;

@@ -1,9 +1,9 @@
 /* driver_cpu.c: native kernels on this machine's cores.
  *
  * A kernel is an ELF object whose entry runs a row of programs (tile_image.h: the calling
- * convention). Programs are spread over the pool in increasing ranges. Each worker has its own
- * scratch, allocated when the kernel is prepared; a launch allocates nothing. What kernel code
- * cannot do itself goes through the services table. */
+ * convention). Programs are spread over the pool in ranges, increasing ones where a program may
+ * wait for another. Each worker has its own scratch, allocated when the kernel is prepared; a
+ * launch allocates nothing. What kernel code cannot do itself goes through the services table. */
 #include "runtime/cpu_level.h"
 #include "runtime/host/elf.h"
 #include "runtime/runtime.h"
@@ -168,7 +168,9 @@ static void run_range(void *user, int worker, int64_t begin, int64_t end)
 static tile_status cpu_run(tl_dev *dev, tl_code *code, const tl_launch *launch, tl_sink *sink)
 {
     job j = {code, launch, sink, (uint64_t)dev->cache_bytes, ++code->launches};
-    return tl_pool_run(dev->pool, launch->programs, run_range, &j);
+    bool waits = !(launch->kernel->flags & TILE_KERNEL_ANY_ORDER);
+    return tl_pool_run(dev->pool, launch->programs, waits ? TL_POOL_INCREASING : TL_POOL_SHARES,
+                       run_range, &j);
 }
 
 /* ---- code ---- */

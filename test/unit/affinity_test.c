@@ -408,7 +408,7 @@ static bool gather(const char *affinity, int threads, Meeting *out)
         return false;
     fine = CHECK_INT(tl_pool_threads(pool), threads);
     if (fine)
-        CHECK_INT(tl_pool_run(pool, threads, meet, out), TILE_OK);
+        CHECK_INT(tl_pool_run(pool, threads, TL_POOL_INCREASING, meet, out), TILE_OK);
     tl_pool_free(pool);
     return fine;
 }

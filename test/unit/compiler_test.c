@@ -145,8 +145,36 @@ static void kernels_without_values_are_left_out(void)
     CHECK(compile_two(NULL, 0, UNKNOWN, 1, &kernels, &said) == TILEC_USAGE);
 }
 
+/* ---- which kernels' programs may start in any order ---- */
+
+static const char ORDERS[] =
+    "kernel adds(i32 x[N]) grid(4) { atomic_add(x[0], 1); atomic_store(x[1], 2); }\n"
+    "kernel takes(i32 x[N]) grid(4) { x[1] = atomic_add(x[0], 1); }\n"
+    "kernel spins(i32 x[N]) grid(4) {\n"
+    "  if (pid(0) > 0) { while (atomic_load(x[0], order = acquire) < pid(0)) {} }\n"
+    "  atomic_add(x[0], 1, order = release);\n"
+    "}\n"
+    "kernel plain(i32 x[N]) grid(4) { x[pid(0)] = x[pid(0) + 4]; }\n";
+
+static void kernels_that_wait_are_in_order(void)
+{
+    static const bool any_order[] = {true, false, false, true};
+    tilec_options o = TILEC_OPTIONS_INIT;
+    tilec_output *out;
+    o.target = "cpu";
+    if (CHECK_INT(tilec_compile_source("o.tile", ORDERS, sizeof ORDERS - 1, &o, &out), TILEC_OK)) {
+        const tile_image_header *h = tilec_output_data(out, NULL);
+        const tile_image_kernel *k = (const void *)((const char *)h + h->kernels);
+        CHECK_INT(h->nkernels, 4);
+        for (uint32_t i = 0; i < h->nkernels && i < 4; i++)
+            CHECK_INT((k[i].flags & TILE_KERNEL_ANY_ORDER) != 0, any_order[i]);
+    }
+    tilec_output_free(out);
+}
+
 int main(void)
 {
+    kernels_that_wait_are_in_order();
     several_targets_in_one_image();
     text_needs_no_end_mark();
     images_name_their_target();

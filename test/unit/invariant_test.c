@@ -110,10 +110,10 @@ static void one_in_a_worker(void)
     if (!CHECK(tl_pool_create(2, &pool) == TILE_OK))
         return;
     if (tl_pool_threads(pool) == 2) {
-        CHECK_INT(tl_pool_run(pool, 2, break_in_worker, &came), TILE_INTERNAL);
+        CHECK_INT(tl_pool_run(pool, 2, TL_POOL_INCREASING, break_in_worker, &came), TILE_INTERNAL);
         CHECK_STR(tile_last_error(), "internal error: break_in_worker: worker 1");
         came = 0;
-        CHECK_INT(tl_pool_run(pool, 2, break_in_worker, &came), TILE_INTERNAL);
+        CHECK_INT(tl_pool_run(pool, 2, TL_POOL_INCREASING, break_in_worker, &came), TILE_INTERNAL);
     }
     tl_pool_free(pool);
 }
