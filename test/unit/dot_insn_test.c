@@ -67,9 +67,22 @@ static void alike_bytes_are_flipped(void)
     CHECK(words && tl_cpu_dot_part(words, TL_U8) == TL_I16);
 }
 
+static void slow_ones_are_not_taken(void)
+{
+    TlLlvm l = {.features = V4 ",+avx512bf16,+avx512vnni"};
+    static const char *const cpus[] = {"znver4", "znver5", "cooperlake", "emeraldrapids", NULL};
+    static const bool takes[] = {true, true, false, false, true};
+    for (int i = 0; i < 5; i++) {
+        l.tune = cpus[i];
+        CHECK_INT(tl_cpu_dot_insn(&l, TL_BF16, TL_BF16, 64, 16) != NULL, takes[i]);
+        CHECK(tl_cpu_dot_insn(&l, TL_I8, TL_I8, 64, 16) != NULL);
+    }
+}
+
 int main(void)
 {
     best_is_taken();
+    slow_ones_are_not_taken();
     alike_bytes_are_flipped();
     return unit_result();
 }

@@ -77,6 +77,9 @@ def differs(got, want, tolerance):
     return wrong if len(wrong) > (SAMPLES // 16 if tolerance >= 0.02 else 0) else []
 
 
+WIDENED = {"bf16": "f32"}  # some CPUs multiply these faster
+
+
 class Limits:
     """What the machine can do with so many threads."""
 
@@ -145,7 +148,7 @@ def describe(row, times, threads, flops):
     peers = {n: statistics.median(t) for n, t in times.items() if n not in ("tile", "memory") and t}
     best = min(peers, key=peers.get) if peers else None
     beside = peers[best] if peers else row.seconds
-    top = flops.get(row.peak)
+    top = max(flops.get(kind, 0) for kind in (row.peak, WIDENED.get(row.peak)))
     result = {"row": row.name, "group": row.group, "threads": threads, "seconds": ours, "spread": spread(times["tile"]),
               "peers": peers, "best": best, "at_most": row.seconds or None, "ratio": beside / ours if beside else None,
               "least": row.least, "aim": row.aim, "flops": row.flops, "bytes": row.bytes, "peak": row.peak,
