@@ -171,6 +171,8 @@ void tl_cpu_range_begin(TlCpuGen *g, TlCpuRange *range, LLVMValueRef from, LLVMV
 /* After the beginning: most often there is nothing to do, so registers are for other loops. */
 void tl_cpu_range_is_short(TlCpuGen *g, const TlCpuRange *range);
 void tl_cpu_range_end(TlCpuGen *g, TlCpuRange *range, int64_t step, const LLVMValueRef *next);
+void tl_cpu_range_end_by(TlCpuGen *g, TlCpuRange *range, LLVMValueRef step,
+                         const LLVMValueRef *next);
 
 /* cpu_hide.c: after LLVM's passes. What an address that loops share was computed from stays out of
  * the sight of code generation. */

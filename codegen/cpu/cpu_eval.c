@@ -90,7 +90,12 @@ void tl_cpu_range_is_short(TlCpuGen *g, const TlCpuRange *l)
 
 void tl_cpu_range_end(TlCpuGen *g, TlCpuRange *l, int64_t step, const LLVMValueRef *next)
 {
-    LLVMValueRef i = LLVMBuildAdd(g->b, l->i, tl_gen_int(&g->gen, step), "");
+    tl_cpu_range_end_by(g, l, tl_gen_int(&g->gen, step), next);
+}
+
+void tl_cpu_range_end_by(TlCpuGen *g, TlCpuRange *l, LLVMValueRef step, const LLVMValueRef *next)
+{
+    LLVMValueRef i = LLVMBuildAdd(g->b, l->i, step, "");
     LLVMBasicBlockRef latch = LLVMGetInsertBlock(g->b);
     LLVMAddIncoming(l->i, &i, &latch, 1);
     for (uint32_t k = 0; k < l->ncarry; k++) {

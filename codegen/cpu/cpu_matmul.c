@@ -31,6 +31,7 @@ enum {
     TAG_BYTES = TL_CPU_TAG_BYTES,
     SMALL = 4,             /* rows of a small block */
     WIDE_PANEL = 16,       /* columns; where they are more, the last may be in narrow panels */
+    FEW_COLUMNS = 16,      /* so few that reading A takes longer than multiplying */
     GROUP_BYTES = 1 << 17, /* of panels that stay in the second cache while all rows are read */
     AHEAD = 8,             /* rows between what packing prefetches and what it loads */
     NARROW_ROWS = 8,       /* of a block in a narrow panel */
@@ -70,10 +71,11 @@ typedef struct Multiply {
     TlDtype dtype;          /* of the sums */
     LLVMTypeRef elem, part; /* a packed element; a part of it */
     int per, width, nv, mr;
-    int64_t panel, panel_rows;       /* columns of a panel, rows that it has room for */
+    int64_t panel;                   /* columns of a panel */
+    LLVMValueRef panel_rows;         /* that it has room for, and one more */
     LLVMValueRef panels;             /* how many are multiplied */
     LLVMValueRef narrow, narrows;    /* column where narrow panels begin, how many; NULL: none */
-    int64_t depth, rows, acc_row;    /* elements along k in a chunk; rows of acc, their stride */
+    int64_t depth, rows, acc_row;    /* elements along k in most chunks; acc's rows, their stride */
     LLVMValueRef acc, a, a_row, b;   /* addresses; a_row: row stride of a, in parts */
     LLVMValueRef count;              /* elements along k in this chunk */
     bool is_cut;                     /* at the end of A, where it is read in memory */
@@ -110,6 +112,18 @@ static LLVMValueRef store_vector(Multiply *x, LLVMValueRef v, LLVMValueRef base,
 {
     LLVMValueRef p = offset ? at(x, base, tl_gen_int(&x->g->gen, offset)) : base;
     return align_vector(x, LLVMBuildStore(x->g->b, v, p));
+}
+
+/* Where b's panel number n begins, or its row number n. */
+static LLVMValueRef panel_at(Multiply *x, LLVMValueRef b, LLVMValueRef n)
+{
+    return at(x, b, times(x->g, LLVMBuildMul(x->g->b, n, x->panel_rows, ""), x->panel));
+}
+
+static LLVMValueRef row_below(Multiply *x, LLVMValueRef b)
+{
+    LLVMValueRef n = LLVMBuildSub(x->g->b, x->panel_rows, tl_gen_int(&x->g->gen, 1), "");
+    return at(x, b, times(x->g, n, x->panel));
 }
 
 /* acc + a * b of packed elements. */
@@ -161,7 +175,7 @@ static void block(Multiply *x, LLVMValueRef m, LLVMValueRef panel, int mr, bool 
     TlCpuGen *g = x->g;
     LLVMValueRef a[MAX_ACCUMULATORS], c[MAX_ACCUMULATORS], acc[MAX_ACCUMULATORS];
     LLVMValueRef zero = tl_gen_int(&g->gen, 0), left = LLVMBuildSub(g->b, x->to, m, "");
-    LLVMValueRef b = at(x, x->b, times(g, panel, x->panel * x->panel_rows));
+    LLVMValueRef b = panel_at(x, x->b, panel);
     LLVMValueRef ap = part_at(x, x->a, LLVMBuildMul(g->b, m, x->a_row, ""));
     LLVMValueRef cp = at(x, x->acc, add(g, times(g, m, x->acc_row), times(g, panel, x->panel)));
     for (int i = 0; i < mr; i++) {
@@ -180,7 +194,7 @@ static void block(Multiply *x, LLVMValueRef m, LLVMValueRef panel, int mr, bool 
             LLVMValueRef *sum = &acc[i * x->nv + j];
             *sum = vector_at(x, c[i], j * x->width);
             if (x->p->flips)
-                *sum = add(g, *sum, vector_at(x, b, x->depth * x->panel + j * x->width));
+                *sum = add(g, *sum, vector_at(x, row_below(x, b), j * x->width));
         }
     }
     TlCpuRange l;
@@ -246,7 +260,7 @@ static Multiply narrow_of(const Multiply *x)
     Multiply y = *x;
     y.panel = x->width;
     y.panels = x->narrows;
-    y.b = at(x, x->b, times(x->g, x->narrow, x->panel_rows));
+    y.b = at(x, x->b, LLVMBuildMul(x->g->b, x->narrow, x->panel_rows, ""));
     y.acc = at(x, x->acc, x->narrow);
     y.out = x->out ? at(x, x->out, x->narrow) : NULL;
     y.nv = 1;
@@ -393,12 +407,14 @@ static LLVMValueRef place_in_panel(Pack *p, LLVMValueRef k, LLVMValueRef column)
     LLVMValueRef panel = tl_gen_int(&g->gen, x->panel), per = tl_gen_int(&g->gen, x->per);
     LLVMValueRef row = LLVMBuildUDiv(g->b, add(g, p->trip, k), per, "");
     LLVMValueRef i = LLVMBuildURem(g->b, column, panel, "");
-    LLVMValueRef begin = times(g, LLVMBuildUDiv(g->b, column, panel, ""), x->panel * x->panel_rows);
+    LLVMValueRef begin =
+        LLVMBuildMul(g->b, LLVMBuildSub(g->b, column, i, ""), x->panel_rows, "");
     if (x->narrow && !p->is_wide) {
         LLVMValueRef width = tl_gen_int(&g->gen, x->width);
         LLVMValueRef is_wide = LLVMBuildICmp(g->b, LLVMIntSLT, column, x->narrow, "");
         LLVMValueRef j = LLVMBuildURem(g->b, column, width, "");
-        LLVMValueRef narrow = times(g, LLVMBuildSub(g->b, column, j, ""), x->panel_rows);
+        LLVMValueRef narrow =
+            LLVMBuildMul(g->b, LLVMBuildSub(g->b, column, j, ""), x->panel_rows, "");
         i = LLVMBuildSelect(g->b, is_wide, i, j, "");
         begin = LLVMBuildSelect(g->b, is_wide, begin, narrow, "");
         panel = LLVMBuildSelect(g->b, is_wide, panel, width, "");
@@ -637,8 +653,15 @@ static bool is_by_starts(const TlCpuAccess *a)
     return only_slices && !a->place.base->def && a->param >= 0;
 }
 
-/* What identifies a chunk of B: the launch, how many trips the chunk has and how many columns, the
- * address and the starts of the slices of its first trip. */
+/* Of a chunk for few columns: as many as B's buffer has room for. */
+static int64_t most_trips(const Chunk *c)
+{
+    int64_t deeper = c->x.acc_row / FEW_COLUMNS;
+    return c->p->trips * (deeper > 1 ? deeper : 1);
+}
+
+/* What identifies a chunk of B: the launch, the room in its panels, how many trips it has and how
+ * many columns, the address and the starts of the slices of its first trip. */
 static Tag tag_of(Chunk *c)
 {
     TlCpuGen *g = c->x.g;
@@ -647,7 +670,8 @@ static Tag tag_of(Chunk *c)
     LLVMValueRef offset = tl_gen_int(&g->gen, offsetof(tile_cpu_ctx, launch));
     LLVMValueRef p = LLVMBuildInBoundsGEP2(g->b, g->i8, g->ctx, &offset, 1, "");
     LLVMValueRef w = LLVMBuildLoad2(g->b, g->i64, p, "");
-    w = add(g, times(g, w, c->p->trips + 1), c->trips);
+    w = add(g, times(g, w, most_trips(c) * c->x.depth + 2), c->x.panel_rows);
+    w = add(g, times(g, w, most_trips(c) + 1), c->trips);
     add_word(g, &t, add(g, times(g, w, c->x.acc_row + 1), c->x.columns));
     if (!is_by_starts(a))
         add_word(g, &t, a->ptr);
@@ -685,7 +709,7 @@ static void correct(Multiply *x)
     LLVMValueRef sum[8], zero = tl_gen_int(&g->gen, 0);
     TlCpuRange panels, rows;
     tl_cpu_range_begin(g, &panels, zero, x->panels, 0, NULL);
-    LLVMValueRef b = at(x, x->b, times(g, panels.i, x->panel * x->panel_rows));
+    LLVMValueRef b = panel_at(x, x->b, panels.i);
     for (int j = 0; j < x->nv; j++) sum[j] = LLVMConstNull(tl_gen_vec(x->elem, x->width));
     tl_cpu_range_begin(g, &rows, zero, x->count, (uint32_t)x->nv, sum);
     LLVMValueRef row = at(x, b, times(g, rows.i, x->panel));
@@ -694,7 +718,7 @@ static void correct(Multiply *x)
                                        vector_at(x, row, j * x->width), rows.carry[j]);
     tl_cpu_range_end(g, &rows, 1, sum);
     for (int j = 0; j < x->nv; j++)
-        store_vector(x, rows.carry[j], b, x->depth * x->panel + j * x->width);
+        store_vector(x, rows.carry[j], row_below(x, b), j * x->width);
     tl_cpu_range_end(g, &panels, 1, NULL);
 }
 
@@ -814,6 +838,25 @@ static LLVMValueRef rows_are_inside(Chunk *c)
     return c->a->ok ? LLVMBuildAnd(g->b, inside, c->a->ok, "") : inside;
 }
 
+/* How many trips the chunk has, and the room in its panels. Where the columns are few, it is
+ * deeper, so that A is read in long runs; but not if A is packed, for want of room. */
+static void set_trips(Chunk *c)
+{
+    TlCpuGen *g = c->x.g;
+    LLVMValueRef most = tl_gen_int(&g->gen, c->p->trips);
+    if (c->a && c->x.per == 1) {
+        LLVMValueRef few = LLVMBuildICmp(g->b, LLVMIntSLE, packed_columns(&c->x),
+                                         tl_gen_int(&g->gen, FEW_COLUMNS), "");
+        if (c->p->a_may_end)
+            few = LLVMBuildAnd(g->b, few, rows_are_inside(c), "");
+        most = LLVMBuildSelect(g->b, few, tl_gen_int(&g->gen, most_trips(c)), most, "");
+    }
+    int64_t k = tl_in(c->p->dot, 1)->type->shape[0] / c->x.per;
+    c->x.panel_rows = add(g, times(g, most, k), tl_gen_int(&g->gen, 1));
+    c->trips = least(g, LLVMBuildSub(g->b, c->n, c->first, ""), most);
+    c->x.count = times(g, c->trips, k);
+}
+
 static void provide_a(Chunk *c)
 {
     TlCpuGen *g = c->x.g;
@@ -900,7 +943,7 @@ static void set_out(Chunk *c, LLVMValueRef stores)
 {
     TlCpuGen *g = c->x.g;
     TlPlace place = c->c->place;
-    LLVMValueRef end = add(g, c->first, tl_gen_int(&g->gen, c->p->trips));
+    LLVMValueRef end = add(g, c->first, c->trips);
     LLVMValueRef is_last = LLVMBuildICmp(g->b, LLVMIntSGE, end, c->n, "");
     LLVMValueRef now = LLVMBuildAnd(g->b, stores, is_last, "");
     c->x.out = LLVMBuildSelect(g->b, now, c->c->ptr, c->x.acc, "");
@@ -916,7 +959,6 @@ void tl_cpu_lower_product(TlCpuGen *g, const TlCpuProduct *p, LLVMValueRef lo, L
     Chunk c = {.p = p, .lo = lo, .by = by, .n = n};
     c.x = (Multiply){.g = g, .p = p, .dtype = p->dtype, .per = p->per};
     c.x.depth = p->depth;
-    c.x.panel_rows = p->panel_rows;
     TlType sum = {.kind = TL_TILE, .dtype = p->dtype};
     TlType part = {.kind = TL_TILE, .dtype = p->part[0]};
     c.x.acc_row = f.padded[1];
@@ -930,21 +972,20 @@ void tl_cpu_lower_product(TlCpuGen *g, const TlCpuProduct *p, LLVMValueRef lo, L
     TlCpuRange chunks;
     tl_cpu_range_begin(g, &chunks, tl_gen_int(&g->gen, 0), n, 0, NULL);
     c.first = chunks.i;
-    if (stores)
-        set_out(&c, stores);
-    c.trips = least(g, LLVMBuildSub(g->b, n, chunks.i, ""), tl_gen_int(&g->gen, p->trips));
-    c.x.count = times(g, c.trips, tl_in(p->dot, 1)->type->shape[0] / p->per);
     if (p->a_load || p->b_load) {
         lower_trip(g, p, lo, by, c.first);
         c.a = p->a_load ? tl_map_get_ptr(&g->access, p->a_load) : NULL;
         c.b = p->b_load ? tl_map_get_ptr(&g->access, p->b_load) : NULL;
     }
+    set_trips(&c);
+    if (stores)
+        set_out(&c, stores);
     if (c.a)
         point_at_a(&c);
     provide_b(&c);
     provide_a(&c);
     multiply(&c.x);
-    tl_cpu_range_end(g, &chunks, p->trips, NULL);
+    tl_cpu_range_end_by(g, &chunks, c.trips, NULL);
     if (stores)
         tl_map_put_ptr(&g->stored, p->store, stores);
 }

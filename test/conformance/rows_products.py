@@ -43,6 +43,25 @@ for t, acc, (m, n, k), (bm, bn, bk) in (
         {"A": few(t, 1, m, k), "B": few(t, 2, k, n), "C": poison(acc, m, n)}, lambda a: {"C": exact(product(a["A"], a["B"]))},
         big=m * n * k > 1 << 22)
 
+# Few columns in a block with room for many: chunks of B are deeper, but where A's rows are outside.
+for t, (m, n, k), (bm, bn, bk) in (
+        ("f32", (37, 3, 1300), (16, 64, 16)), ("f32", (50, 16, 2100), (32, 128, 64)), ("f32", (20, 17, 700), (16, 32, 32)),
+        ("f32", (40, 69, 1100), (16, 64, 48)), ("f64", (20, 5, 1100), (16, 32, 32)), ("i8", (20, 9, 600), (16, 32, 32))):
+    row(f"products_of_few_columns_{t}_{m}x{n}x{k}_by_{bm}x{bn}x{bk}", gemm(t, "i32" if t == "i8" else t, bm, bn, bk),
+        {"A": few(t, 50, m, k), "B": few(t, 51, k, n), "C": poison("i32" if t == "i8" else t, m, n)}, lambda a: {"C": exact(product(a["A"], a["B"]))})
+for shift in (-3, 5):
+    row(f"products_of_few_columns_rows_{'above' if shift < 0 else 'below'}", product_kernel(
+        "const f32 A[M, K], const f32 B[K, N], f32 C[M, N]", a=f"A[m + {shift} +: 16, k +: 32]", block=(16, 64, 32)),
+        {"A": few("f32", 52, 40, 1200), "B": few("f32", 53, 1200, 4), "C": poison("f32", 40, 4)},
+        lambda a, shift=shift: {"C": exact(shifted(product(a["A"], a["B"]), shift))})
+
+
+def shifted(c, rows):
+    out = np.zeros_like(c)
+    out[max(0, -rows):min(len(c), len(c) - rows)] = c[max(0, rows):min(len(c), len(c) + rows)]
+    return out
+
+
 # What is outside is 0 in a product, which with infinity is NaN: where it is seen, it must be there.
 row("products_infinity_in_b", gemm("f32", "f32", 16, 32, 16),
     {"A": few("f32", 3, 21, 40), "B": with_some(few("f32", 4, 40, 50), np.inf, (3, 5), (39, 49)), "C": poison("f32", 21, 50)},
