@@ -94,8 +94,8 @@ typedef struct TlCpuAccess {
     TlGenView *view;
     int param;
     bool whole;  /* where the nest is now, all slices are inside (cpu_inside.c) */
-    /* i1: where the nest is now, stores pass by the caches; in pieces of 32 bytes, not of 16. NULL:
-     * never. */
+    /* i1: where the nest is now, stores pass by the caches; in pieces as large as a register, not of
+     * 16 bytes. NULL: never. */
     LLVMValueRef streams, streams_wide;
     bool bounds; /* test bounds; false for unchecked without --check */
     bool asks;   /* --check: the runtime is asked for each address */
@@ -113,7 +113,7 @@ typedef struct TlCpuGen {
     LLVMBasicBlockRef program; /* where each program of the run begins */
     LLVMValueRef pid, pid_end; /* i32: on the first axis; where the run ends */
     LLVMValueRef body;         /* at the end: the function that a program is in */
-    LLVMValueRef cache_bytes;  /* i64: stores to larger arrays may stream */
+    LLVMValueRef cache_bytes;  /* i64: stores to arrays as large may stream */
     bool *in_cache;            /* by parameter: its stores may not */
     bool streams;              /* some store does */
     TL_VEC(TlCpuAccess *) next; /* read by an earlier nest: cpu_prefetch.c */

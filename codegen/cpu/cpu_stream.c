@@ -7,9 +7,10 @@
  * between them goes one way for a whole row, so it costs next to nothing; two nests would take LLVM
  * twice the time.
  *
- * LLVM splits a non-temporal store into pieces of its alignment. Pieces of 32 bytes leave twice the
- * room in the queue of stores, so that loads of the next row begin earlier: a fifth of the time of
- * softmax. Where rows are aligned less, as malloc's large blocks are, pieces have 16 bytes.
+ * LLVM splits a non-temporal store into pieces of its alignment. Large ones leave more room in the
+ * queue of stores, so that loads of the next row begin earlier (32 bytes in place of 16: a fifth of
+ * the time of softmax), and one of 64 bytes is a whole line, which nothing has to collect (a tenth).
+ * Where rows are aligned less, as malloc's large blocks are, pieces have 16 bytes.
  *
  * Such stores are not ordered with later ones. A fence at the end of the run orders them for
  * whoever waits for the launch; kernels whose programs talk to each other by atomics have none of
@@ -22,7 +23,7 @@
 
 /* A nest that computes more values for an element is not limited by memory. Too much of a shorter
  * row, in bytes, is in lines that it does not fill. */
-enum { MOST_VALUES = 40, LEAST_ROW = 256, ALIGNMENT = 16, WIDE_ALIGNMENT = 32 };
+enum { MOST_VALUES = 40, LEAST_ROW = 256, ALIGNMENT = 16 };
 
 static void forbid(TlCpuGen *g, const TlValue *base)
 {
@@ -71,17 +72,17 @@ void tl_cpu_stream_now(TlCpuGen *g, TlCpuAccess *a, int width, LLVMValueRef row)
     LLVMValueRef n = tl_gen_int(&g->gen, bytes);
     for (int i = 0; i < a->view->rank; i++)
         n = LLVMBuildMul(g->b, n, a->view->extent[i], "");
-    LLVMValueRef large = LLVMBuildICmp(g->b, LLVMIntUGT, n, g->cache_bytes, "");
+    LLVMValueRef large = LLVMBuildICmp(g->b, LLVMIntUGE, n, g->cache_bytes, "");
     a->streams = LLVMBuildAnd(g->b, large, is_aligned(g, row, ALIGNMENT), "");
-    bool may_be_wide = g->vector_bytes >= WIDE_ALIGNMENT && width * bytes % WIDE_ALIGNMENT == 0;
-    a->streams_wide = may_be_wide ? is_aligned(g, row, WIDE_ALIGNMENT) : NULL;
+    bool may_be_wide = g->vector_bytes > ALIGNMENT && width * bytes % g->vector_bytes == 0;
+    a->streams_wide = may_be_wide ? is_aligned(g, row, g->vector_bytes) : NULL;
 }
 
 void tl_cpu_stream_store(TlCpuGen *g, LLVMValueRef store, bool wide)
 {
     LLVMMetadataRef one = LLVMValueAsMetadata(LLVMConstInt(g->i32, 1, 0));
     tl_llvm_set_metadata(g->l, store, "nontemporal", &one, 1);
-    LLVMSetAlignment(store, wide ? WIDE_ALIGNMENT : ALIGNMENT);
+    LLVMSetAlignment(store, wide ? (unsigned)g->vector_bytes : ALIGNMENT);
     g->streams = true;
 }
 

@@ -68,9 +68,9 @@ static LLVMValueRef scale(TlGen *g, LLVMValueRef p, LLVMValueRef bits)
 
 LLVMValueRef tl_gen_exp2(TlGen *g, LLVMValueRef x, bool flush)
 {
-    (void)flush; /* subnormal results cost nothing here */
+    (void)flush; /* subnormal results that are not cut to 0 are rare */
     LLVMBuilderRef b = g->b;
-    LLVMValueRef magic = real(g, x, 12583166.0), y = cut(g, x, -151.0, 129.0);
+    LLVMValueRef magic = real(g, x, 12583166.0), y = cut(g, x, -254.0, 129.0);
     LLVMValueRef t = LLVMBuildFAdd(b, y, magic, "");
     LLVMValueRef r = LLVMBuildFSub(b, y, LLVMBuildFSub(b, t, magic, ""), "");
     LLVMValueRef u = LLVMBuildFMul(b, r, r, "");

@@ -172,7 +172,7 @@ typedef struct tile_cpu_ctx {
     int32_t pid[TILE_MAX_GRID], npid[TILE_MAX_GRID];
     void *user;             /* the runtime's */
     uint64_t launch; /* not 0; another number for each launch that has the same scratch memory */
-    uint64_t cache_bytes; /* stores to larger arrays may pass by the caches */
+    uint64_t cache_bytes; /* stores to arrays as large may pass by the caches */
     int32_t count;        /* programs of this call, at least 1 */
 } tile_cpu_ctx;
 /* Runs the programs pid[0], pid[0] + 1, ..., pid[0] + count - 1 of the first axis, in this order,
