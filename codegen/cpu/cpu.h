@@ -79,6 +79,8 @@ typedef struct TlCpuForm {
 TlCpuForm tl_cpu_form(const TlType *type);
 
 bool tl_cpu_is_renaming(const TlOp *op); /* reshape that only adds or drops axes of extent 1 */
+/* Does a broadcast take vectors as they are? Else it takes one element for each. */
+bool tl_cpu_keeps_lanes(const TlOp *broadcast);
 
 /* ---- code generation ---- */
 /* A memory op's uniform part, computed once where the op stands. */
