@@ -87,6 +87,8 @@ bool tl_cpu_keeps_lanes(const TlOp *broadcast);
 typedef struct TlCpuAccess {
     TlPlace place;
     LLVMValueRef ptr; /* address of the element at all-zero lane positions (views) */
+    /* The same without `shift`, elements by a constant: what several accesses may share. */
+    LLVMValueRef origin, shift;
     LLVMValueRef ok;  /* i1: scalar indices are inside; NULL = always */
     LLVMValueRef lo[TL_MAX_VIEW_RANK],
         hi[TL_MAX_VIEW_RANK]; /* i64: positions of a step-1 slice that are inside: [lo, hi) */
