@@ -627,6 +627,8 @@ LLVMValueRef tl_cpu_eval_load(TlCpuGen *g, TlOp *op, TlCpuAt *at)
     TlType elem = elem_of(op->out[0]->type);
     LLVMValueRef other = outside_value(g, a, &elem, at);
     if (!s.apart)
+        tl_cpu_prefetch_later(g, a, s.ptr, at->width * (int64_t)tl_gen_elem_bytes(&elem));
+    if (!s.apart)
         return load_contiguous(g, &elem, &s, other, at->width);
     LLVMValueRef mask = lane_mask(g, &s, at->width);
     TlCpuForm form = tl_cpu_form(op->out[0]->type);
