@@ -117,6 +117,7 @@ static tilec_status emit_code(TlJob *j)
     TlCodegenOptions co = {.target = j->target,
                            .opt_level = j->o->opt_level,
                            .check = j->o->check != 0,
+                           .strict = j->o->fp && !strcmp(j->o->fp, "strict"),
                            .debug = j->o->debug != 0,
                            .emulate = j->emulate,
                            .host = j->host};

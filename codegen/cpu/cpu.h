@@ -79,12 +79,16 @@ typedef struct TlCpuForm {
 TlCpuForm tl_cpu_form(const TlType *type);
 
 bool tl_cpu_is_renaming(const TlOp *op); /* reshape that only adds or drops axes of extent 1 */
+/* Does a broadcast take vectors as they are? Else it takes one element for each. */
+bool tl_cpu_keeps_lanes(const TlOp *broadcast);
 
 /* ---- code generation ---- */
 /* A memory op's uniform part, computed once where the op stands. */
 typedef struct TlCpuAccess {
     TlPlace place;
     LLVMValueRef ptr; /* address of the element at all-zero lane positions (views) */
+    /* The same without `shift`, elements by a constant: what several accesses may share. */
+    LLVMValueRef origin, shift;
     LLVMValueRef ok;  /* i1: scalar indices are inside; NULL = always */
     LLVMValueRef lo[TL_MAX_VIEW_RANK],
         hi[TL_MAX_VIEW_RANK]; /* i64: positions of a step-1 slice that are inside: [lo, hi) */
@@ -94,6 +98,7 @@ typedef struct TlCpuAccess {
     TlGenView *view;
     int param;
     bool whole;  /* where the nest is now, all slices are inside (cpu_inside.c) */
+    bool fetches; /* the next load asks for what lies further on (cpu_prefetch.c) */
     /* i1: where the nest is now, stores pass by the caches; in pieces as large as a register, not of
      * 16 bytes. NULL: never. */
     LLVMValueRef streams, streams_wide;
@@ -118,6 +123,7 @@ typedef struct TlCpuGen {
     bool streams;              /* some store does */
     TL_VEC(TlCpuAccess *) next; /* read by an earlier nest: cpu_prefetch.c */
     bool prefetched;            /* this nest asked for them */
+    TL_VEC(LLVMValueRef) later; /* addresses that the position will ask for */
     int nested;                 /* loops and branches around where we are */
     TlMap access;     /* op to TlCpuAccess */
     TlMap stored;     /* store to i1: it has been done by the product before it */
@@ -295,6 +301,13 @@ void tl_cpu_prefetch_note(TlCpuGen *g, const TlCpuInside *in);
 void tl_cpu_prefetch_store(TlCpuGen *g, const TlType *type, const TlCpuAt *first,
                            TlCpuAccess *store);
 void tl_cpu_prefetch(TlCpuGen *g, const TlType *type, const TlCpuAt *at, const TlCpuAccess *store);
+/* In a nest that computes much, where all is inside: before the vectors at `first` of a loop's step
+ * are loaded, loads will ask for what lies further on, once for each line, if other programs read
+ * other places; such a load of so many bytes; at the end of the step, they ask: LLVM reads nothing
+ * again that it read before, as it would if they asked in between. */
+void tl_cpu_prefetch_streams(TlCpuGen *g, const TlCpuInside *in, int64_t first);
+void tl_cpu_prefetch_later(TlCpuGen *g, TlCpuAccess *a, LLVMValueRef p, int64_t bytes);
+void tl_cpu_prefetch_now(TlCpuGen *g, const TlCpuInside *in);
 /* The cache line of one address; locality as LLVM counts it: 3 is for the first cache. */
 void tl_cpu_prefetch_line(TlCpuGen *g, LLVMValueRef p, bool writes, unsigned locality);
 

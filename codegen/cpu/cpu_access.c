@@ -111,7 +111,8 @@ static void prepare_axis(TlCpuGen *g, TlCpuAccess *a, int i, LLVMValueRef *offse
     if (axis->kind == TL_AXIS_TILE)
         return;
     LLVMValueRef at = tl_gen_to_i64(&g->gen, index, tl_gen_scalar(&g->gen, index));
-    *offset = LLVMBuildAdd(g->b, *offset, mul(g, at, stride), "");
+    LLVMValueRef part = mul(g, at, stride), *sum = LLVMIsAConstantInt(part) ? &a->shift : offset;
+    *sum = LLVMBuildAdd(g->b, *sum, part, "");
     if (axis->kind == TL_AXIS_SCALAR) {
         if (!a->bounds)
             return;
@@ -141,10 +142,11 @@ void tl_cpu_prepare_access(TlCpuGen *g, TlOp *op)
     if (!a->place.axes)
         return;
     a->view = tl_gen_view(&g->gen, a->place.base);
-    LLVMValueRef offset = tl_gen_int(&g->gen, 0);
+    LLVMValueRef offset = a->shift = tl_gen_int(&g->gen, 0);
     for (uint32_t i = 0; i < a->place.naxes; i++)
         prepare_axis(g, a, (int)i, &offset);
-    a->ptr = tl_gen_address(&g->gen, a->view->dtype, a->view->ptr, offset);
+    a->origin = tl_gen_address(&g->gen, a->view->dtype, a->view->ptr, offset);
+    a->ptr = tl_gen_address(&g->gen, a->view->dtype, a->origin, a->shift);
 }
 
 /* ---- a position ---- */
@@ -332,7 +334,8 @@ static Spot view_spot(TlCpuGen *g, TlCpuAccess *a, const TlCpuAt *at)
     }
     if (along >= 0 && !a->whole)
         lane_interval(g, a, along, at, &s);
-    s.ptr = tl_gen_address(&g->gen, a->view->dtype, a->ptr, offset);
+    s.ptr = tl_gen_address(&g->gen, a->view->dtype, a->origin, offset);
+    s.ptr = tl_gen_address(&g->gen, a->view->dtype, s.ptr, a->shift);
     if (s.apart)
         s.ptr = tl_gen_address(&g->gen, a->view->dtype, s.ptr,
                                lanes ? lanes
@@ -623,6 +626,8 @@ LLVMValueRef tl_cpu_eval_load(TlCpuGen *g, TlOp *op, TlCpuAt *at)
         return load_element(g, op, a, &s, at);
     TlType elem = elem_of(op->out[0]->type);
     LLVMValueRef other = outside_value(g, a, &elem, at);
+    if (!s.apart)
+        tl_cpu_prefetch_later(g, a, s.ptr, at->width * (int64_t)tl_gen_elem_bytes(&elem));
     if (!s.apart)
         return load_contiguous(g, &elem, &s, other, at->width);
     LLVMValueRef mask = lane_mask(g, &s, at->width);

@@ -613,6 +613,8 @@ static int chain_width(TlCpuGen *g, TlValue *v, int limit, bool own, TlMap *seen
         return limit;
     tl_map_put(seen, v->id, 1);
     limit = width_of_op(g, v->def, limit);
+    if (v->def->opcode == TL_OP_BROADCAST && !tl_cpu_keeps_lanes(v->def))
+        return limit; /* the operand is evaluated one element at a time */
     for (uint32_t i = 0; i < v->def->nin && limit > 1; i++)
         limit = chain_width(g, tl_in(v->def, i), limit, false, seen);
     return limit;

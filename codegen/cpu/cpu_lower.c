@@ -503,8 +503,8 @@ static bool is_supported(const TlFn *fn)
 }
 
 static const char PASSES[] =
-    "function(sroa,early-cse,instcombine<no-verify-fixpoint>,simplifycfg,loop-mssa(licm),early-cse,"
-    "dce)";
+    "function(sroa,early-cse,instcombine<no-verify-fixpoint>,aggressive-instcombine,simplifycfg,"
+    "loop-mssa(licm),early-cse,dce)";
 
 /* Most instructions of a block: LLVM's selection of multiply-adds and its scheduler take time that
  * grows with the square of a block's length. Blocks are longer only in kernels with hundreds of

@@ -27,7 +27,7 @@
 #include "codegen/cpu/cpu.h"
 #include "passes/analysis/facts.h"
 
-enum { CHEAP = 6, CHEAP_IN_LOOP = 3, COSTLY = 1000 };
+enum { CHEAP = 6, CHEAP_IN_LOOP = 3, FEW_TIMES = 2, FEW_WORK = 8, COSTLY = 1000 };
 
 typedef struct Placer {
     const TlFn *fn;
@@ -36,6 +36,7 @@ typedef struct Placer {
     TlMap pos, end; /* op to position of itself, of the last op inside */
     uint32_t n;
     int *cost;      /* by value id */
+    int *work;      /* by value id: the same with loads as cheap as reading a home */
     bool *reads;    /* by value id: from memory, when it is computed again */
     TlOp **root;    /* by value id: of virtual values that are not cheap */
     uint32_t *last; /* by value id: position of the last read */
@@ -256,16 +257,18 @@ static void find_costs(Placer *p, const TlBlock *block)
             find_costs(p, op->regions[r]);
         if (op->nout != 1 || !can_be_virtual(p, op))
             continue;
-        int cost = op_cost(p->fn, op);
+        int cost = op_cost(p->fn, op), work = op->opcode == TL_OP_LOAD ? 1 : cost;
         bool reads = op->opcode == TL_OP_LOAD;
         for (uint32_t i = 0; i < op->nin; i++) {
             const TlType *t = tl_in(op, i)->type;
             if (t->kind != TL_TILE || t->rank == 0)
                 continue;
             cost += p->cost[tl_in(op, i)->id];
+            work += p->work[tl_in(op, i)->id];
             reads |= p->reads[tl_in(op, i)->id];
         }
         p->cost[op->out[0]->id] = cost < COSTLY ? cost : COSTLY;
+        p->work[op->out[0]->id] = work < COSTLY ? work : COSTLY;
         p->reads[op->out[0]->id] = reads;
     }
 }
@@ -363,13 +366,36 @@ static bool is_packed(const Placer *p, const TlValue *v)
            tl_cpu_only_dot(p->fn, NULL, loop) == v->uses->user;
 }
 
+bool tl_cpu_keeps_lanes(const TlOp *broadcast)
+{
+    TL_ASSERT(broadcast->opcode == TL_OP_BROADCAST,
+              "%s repeats nothing", tl_op_info(broadcast->opcode)->text);
+    TlCpuForm to = tl_cpu_form(broadcast->out[0]->type);
+    return tl_in(broadcast, 0)->type->shape[to.lane] == to.extent[to.lane];
+}
+
+/* Is computing again what a broadcast repeats, in the nest of a reduction or a store, less than
+ * filling a home and reading it? What goes to all lanes is computed once for each vector. */
+static bool may_repeat(const Placer *p, const TlOp *broadcast)
+{
+    const TlOp *root = p->root[broadcast->out[0]->id];
+    const TlValue *x = tl_in(broadcast, 0);
+    int64_t lanes = p->plan->vector_bytes / (int)sizeof(float),
+            times = tl_type_elems(broadcast->out[0]->type) / tl_type_elems(x->type);
+    return root && (root->opcode == TL_OP_REDUCE || root->opcode == TL_OP_STORE) &&
+           p->work[x->id] <= FEW_WORK &&
+           times <= (tl_cpu_keeps_lanes(broadcast) ? FEW_TIMES : FEW_TIMES * lanes);
+}
+
 /* Does this use evaluate the operand more than once per element, or in another order than the
  * root's? */
 static bool use_needs_home(const Placer *p, const TlUse *use)
 {
     const TlOp *op = use->user;
     switch (op->opcode) {
-    case TL_OP_BROADCAST: return tl_type_elems(use->value->type) < tl_type_elems(op->out[0]->type);
+    case TL_OP_BROADCAST:
+        return tl_type_elems(use->value->type) < tl_type_elems(op->out[0]->type) &&
+               !may_repeat(p, op);
     case TL_OP_TRANS: return !is_packed(p, op->out[0]);
     case TL_OP_RESHAPE: return !keeps_vectors(p, op);
     case TL_OP_SCAN:
@@ -386,14 +412,22 @@ static bool use_needs_home(const Placer *p, const TlUse *use)
     return false;
 }
 
-/* Do all uses of v stand beside it and take it element for element? */
+/* Do all uses of v stand beside it and take it element for element, or row for row? */
 static bool is_read_by_elements(const Placer *p, const TlValue *v)
 {
     for (const TlUse *u = v->uses; u; u = u->next) {
         TlOpcode o = u->user->opcode;
+        if (u->user->block != v->def->block)
+            return false;
+        if (o == TL_OP_EXPAND || o == TL_OP_BROADCAST) {
+            if ((o == TL_OP_BROADCAST && !tl_cpu_keeps_lanes(u->user)) ||
+                !is_read_by_elements(p, u->user->out[0]))
+                return false;
+            continue;
+        }
         bool plain = o == TL_OP_CONVERT || o == TL_OP_REDUCE || o == TL_OP_STORE ||
                      (tl_op_info(o)->flags & F_ELEM);
-        if (!plain || u->user->block != v->def->block || use_needs_home(p, u))
+        if (!plain || use_needs_home(p, u))
             return false;
     }
     return true;
@@ -521,7 +555,9 @@ static bool is_ready(Placer *p, const TlValue *x, const TlValue *v, bool element
     bool before = !x->def || pos_of(p, x->def) < pos_of(p, v->def);
     if (x->type->kind != TL_TILE || x->type->rank == 0 || p->plan->place[x->id].kind == TL_CPU_HOME)
         return before;
-    if (x->def->opcode == TL_OP_LOAD || (x->def->opcode == TL_OP_INSIDE && !before))
+    if (x->def->opcode == TL_OP_LOAD)
+        return before && may_read_again(p->fn, x->def);
+    if (x->def->opcode == TL_OP_INSIDE && !before)
         return false;
     bool same = elementwise && (tl_op_info(x->def->opcode)->flags & F_ELEM);
     for (uint32_t i = 0; i < x->def->nin; i++)
@@ -893,6 +929,7 @@ TlCpuPlan *tl_cpu_plan(const TlFn *fn, bool products, const TlLlvm *l, int vecto
     for (uint32_t i = 0; i < n; i++)
         p.plan->place[i].buffer = -1;
     p.cost = TL_NEW_ARRAY(arena, int, n);
+    p.work = TL_NEW_ARRAY(arena, int, n);
     p.reads = TL_NEW_ARRAY(arena, bool, n);
     p.root = TL_NEW_ARRAY(arena, TlOp *, n);
     p.last = TL_NEW_ARRAY(arena, uint32_t, n);

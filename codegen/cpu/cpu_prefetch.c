@@ -5,7 +5,7 @@
  * nest that follows the one which read a row asks for the same row of the next program, as many
  * bytes further as the row moves when pid(0) grows by one, and the nest that stores asks for the
  * line that the next program will store. Asking for an address never faults, so the last program
- * needs no care. */
+ * needs no care. A reduction that computes much asks for what it will read itself (streams). */
 #include "codegen/cpu/cpu.h"
 
 #include <string.h>
@@ -165,4 +165,38 @@ void tl_cpu_prefetch(TlCpuGen *g, const TlType *type, const TlCpuAt *at, const T
         return;
     LLVMValueRef p = tl_gen_address(&g->gen, store->view->dtype, store->ahead, at->idx[at->lane]);
     tl_cpu_prefetch_line(g, p, true, LOCALITY);
+}
+
+/* ---- streams ----
+ * Where a nest computes much for each vector that it reads, the loads that the CPU itself begins
+ * ahead are of a few lines, and what it fetches ends with a page. Measured on rows of blocks q8_0:
+ * 1.8 times as fast with fetches a page ahead, 1.3 times with a quarter of a page. */
+enum { LINE = 64, AHEAD = 4096, MANY_VALUES = 12 };
+
+void tl_cpu_prefetch_streams(TlCpuGen *g, const TlCpuInside *in, int64_t first)
+{
+    for (uint32_t i = 0; i < in->accesses.len; i++) {
+        TlCpuAccess *a = in->accesses.data[i];
+        a->fetches = in->nvalues >= MANY_VALUES && a->loads && a->view &&
+                     first * tl_dtype_bytes(a->place.base->type->dtype) % LINE == 0 &&
+                     distance(g, a);
+    }
+}
+
+void tl_cpu_prefetch_later(TlCpuGen *g, TlCpuAccess *a, LLVMValueRef p, int64_t bytes)
+{
+    TL_ASSERT(bytes > 0, "%lld bytes", (long long)bytes);
+    for (int64_t at = 0; at < bytes && a->fetches; at += LINE)
+        tl_vec_push(g->arena, &g->later,
+                    tl_gen_address(&g->gen, TL_U8, p, tl_gen_int(&g->gen, AHEAD + at)));
+    a->fetches = false;
+}
+
+void tl_cpu_prefetch_now(TlCpuGen *g, const TlCpuInside *in)
+{
+    for (uint32_t i = 0; i < in->accesses.len; i++)
+        in->accesses.data[i]->fetches = false;
+    for (uint32_t i = 0; i < g->later.len; i++)
+        tl_cpu_prefetch_line(g, g->later.data[i], false, 3);
+    g->later.len = 0;
 }

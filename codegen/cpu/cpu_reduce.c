@@ -22,10 +22,12 @@ typedef struct Reduction {
     LLVMValueRef end; /* along lanes: no tests before it; NULL: there is nothing to test */
 } Reduction;
 
-/* Rows that are reduced together, so that what does not depend on the row is computed once. */
+/* Rows that are reduced together, so that what does not depend on the row is computed once. Of few
+ * rows each has several partial results, which take vectors in turn, so that none waits for the one
+ * before it. */
 enum { MAX_ROWS = 4 };
 typedef struct Rows {
-    uint32_t n;
+    uint32_t n, parts; /* parts of a row: 1, 2, 4 */
     int dim; /* in which they differ; -1: there is one row */
     TlCpuAt at[MAX_ROWS];
 } Rows;
@@ -161,10 +163,26 @@ static void fold_lanes(TlCpuGen *g, const Reduction *r, LLVMValueRef *acc, int w
     }
 }
 
+static bool has_identity(const TlCpuGen *g, const Reduction *r)
+{
+    return r->kind != TL_COMBINE_USER && !g->fn->ring;
+}
+
 static LLVMValueRef identity(TlCpuGen *g, const Reduction *r, int width)
 {
     const TlType *t = tl_in(r->op, 0)->type;
     return tl_gen_const(&g->gen, t, tl_combine_identity(r->kind, t->dtype), width);
+}
+
+/* Lets LLVM fuse a sum and the product that it adds, where the CPU has an instruction for both. */
+static void fuse(const TlCpuGen *g, const Reduction *r, LLVMValueRef product, LLVMValueRef sum)
+{
+    if (r->kind != TL_COMBINE_ADD || g->options->strict || g->fn->ring ||
+        !LLVMIsAInstruction(product) || LLVMGetInstructionOpcode(product) != LLVMFMul ||
+        !LLVMIsAInstruction(sum) || LLVMGetInstructionOpcode(sum) != LLVMFAdd)
+        return;
+    LLVMSetFastMathFlags(product, LLVMFastMathAllowContract);
+    LLVMSetFastMathFlags(sum, LLVMFastMathAllowContract);
 }
 
 /* Combines acc with the vectors from .. to - 1 of each row. whole: these are all, or most. */
@@ -173,19 +191,34 @@ static void reduce_vectors(TlCpuGen *g, const Reduction *r, Rows *rows, bool who
 {
     TlCpuRange l;
     LLVMValueRef x[MAX_TUPLE], next[TL_CPU_CARRY];
-    tl_cpu_range_begin(g, &l, from, to, r->n * rows->n, acc);
+    uint32_t sums = rows->n * rows->parts;
+    tl_cpu_range_begin(g, &l, from, to, r->n * sums, acc);
     if (!whole)
         tl_cpu_range_is_short(g, &l);
-    for (uint32_t k = 0; k < rows->n; k++) {
-        rows->at[k].idx[r->axis] = l.i;
-        eval_all(g, r, &rows->at[k], x);
-        combine(g, r, l.carry + k * r->n, x, next + k * r->n);
+    for (uint32_t k = 0; k < sums; k++) {
+        TlCpuAt *at = &rows->at[k / rows->parts];
+        int64_t first = (int64_t)(k % rows->parts) * at->width;
+        at->idx[r->axis] = LLVMBuildAdd(g->b, l.i, tl_gen_int(&g->gen, first), "");
         if (whole)
-            tl_cpu_prefetch(g, tl_in(r->op, 0)->type, &rows->at[k], NULL);
+            tl_cpu_prefetch_streams(g, &r->inside, first);
+        eval_all(g, r, at, x);
+        combine(g, r, l.carry + k * r->n, x, next + k * r->n);
+        fuse(g, r, x[0], next[k * r->n]);
+        if (whole)
+            tl_cpu_prefetch(g, tl_in(r->op, 0)->type, at, NULL);
     }
-    tl_cpu_range_end(g, &l, rows->at[0].width, next);
-    for (uint32_t i = 0; i < r->n * rows->n; i++)
+    tl_cpu_prefetch_now(g, &r->inside);
+    tl_cpu_range_end(g, &l, rows->at[0].width * (int64_t)rows->parts, next);
+    for (uint32_t i = 0; i < r->n * sums; i++)
         acc[i] = l.carry[i];
+}
+
+/* From here on there is one partial result for each row. */
+static void join_parts(TlCpuGen *g, const Reduction *r, Rows *rows, LLVMValueRef *acc)
+{
+    for (; rows->parts > 1; rows->parts /= 2)
+        for (uint32_t k = 0; k < rows->n * rows->parts / 2; k++)
+            combine(g, r, &acc[2 * k], &acc[2 * k + 1], &acc[k]);
 }
 
 /* The vectors that are inside as a whole; what is tested after them has fewer lanes, if acc began
@@ -198,6 +231,7 @@ static LLVMValueRef reduce_inside(TlCpuGen *g, Reduction *r, Rows *rows, int64_t
     tl_cpu_inside_set(&r->inside, true);
     reduce_vectors(g, r, rows, true, from, r->end, acc);
     tl_cpu_inside_set(&r->inside, false);
+    join_parts(g, r, rows, acc);
     if (begin)
         return tl_gen_pick(&g->gen, LLVMIntSGT, r->end, from, r->end, from);
     for (uint32_t k = 0; k < rows->n; k++) {
@@ -231,8 +265,9 @@ static void reduce_rows(TlCpuGen *g, Reduction *r, Rows *rows, int64_t n, LLVMVa
     TL_ASSERT(n > 0 && width > 0, "a row of %lld elements", (long long)n);
     int64_t begin = 0;
     for (uint32_t k = 0; k < rows->n; k++) {
-        if (r->end && r->kind != TL_COMBINE_USER && !g->fn->ring) {
-            acc[k] = identity(g, r, width);
+        if ((r->end || rows->parts > 1) && has_identity(g, r)) {
+            for (uint32_t i = 0; i < rows->parts; i++)
+                acc[k * rows->parts + i] = identity(g, r, width);
             continue;
         }
         begin = width;
@@ -246,6 +281,7 @@ static void reduce_rows(TlCpuGen *g, Reduction *r, Rows *rows, int64_t n, LLVMVa
     int64_t whole = n / width * width;
     if (whole > begin)
         reduce_vectors(g, r, rows, !r->end, from, tl_gen_int(&g->gen, whole), acc);
+    join_parts(g, r, rows, acc);
     if (whole < n)
         reduce_last(g, r, rows, whole, n, acc);
     for (uint32_t k = 0; k < rows->n; k++)
@@ -291,29 +327,42 @@ static void store_results(TlCpuGen *g, const Reduction *r, const TlCpuAt *at, in
     }
 }
 
-static void find_inside(TlCpuGen *g, Reduction *r, int width)
+static void find_inside(TlCpuGen *g, Reduction *r)
 {
     tl_cpu_inside_begin(g, &r->inside);
     if (r->fill)
         tl_cpu_inside_value(g, &r->inside, r->fill, r->axis, true);
     for (uint32_t i = 0; i < r->n; i++)
         tl_cpu_inside_value(g, &r->inside, tl_in(r->op, i), r->axis, false);
-    r->end = tl_cpu_inside_end(g, &r->inside, tl_in(r->op, 0)->type->shape[r->axis], width);
 }
 
-/* As many rows as leave enough registers for computing their elements. */
-static void choose_rows(TlCpuGen *g, const Reduction *r, const TlCpuForm *f, Rows *rows)
+/* step: positions that the loop where all is inside takes at a time */
+static void find_end(TlCpuGen *g, Reduction *r, int step)
 {
-    enum { FEW_VALUES = 6, SOME_VALUES = 16 };
-    *rows = (Rows){.n = 1, .dim = r->axis - 1};
+    r->end = tl_cpu_inside_end(g, &r->inside, tl_in(r->op, 0)->type->shape[r->axis], step);
+}
+
+/* As many rows as leave enough registers for computing their elements, and parts of them that need
+ * no more. A row of a few steps has one part, as what is left after the last step is tested. */
+static void choose_rows(TlCpuGen *g, const Reduction *r, const TlCpuForm *f, int width, Rows *rows)
+{
+    enum { FEW_VALUES = 6, SOME_VALUES = 16, MANY_VALUES = 40, FEW_STEPS = 8 };
+    *rows = (Rows){.n = 1, .parts = 1, .dim = r->axis - 1};
     while (rows->dim >= 0 && f->extent[rows->dim] == 1)
         rows->dim--;
-    if (rows->dim < 0 || r->n > 1 || g->options->check)
+    if (r->n > 1 || g->options->check)
         return;
     uint32_t values = r->inside.nvalues;
-    rows->n = values <= FEW_VALUES ? MAX_ROWS : values <= SOME_VALUES ? MAX_ROWS / 2 : 1;
-    while (rows->n > f->extent[rows->dim])
-        rows->n /= 2;
+    uint32_t most = values <= FEW_VALUES ? MAX_ROWS : values <= MANY_VALUES ? MAX_ROWS / 2 : 1;
+    while (rows->dim >= 0 && values <= SOME_VALUES && rows->n < most &&
+           2 * rows->n <= f->extent[rows->dim])
+        rows->n *= 2;
+    int64_t n = f->extent[r->axis], step = 2 * width;
+    while (has_identity(g, r) && rows->n * rows->parts < most && n % step == 0 &&
+           n / step >= FEW_STEPS) {
+        rows->parts *= 2;
+        step *= 2;
+    }
 }
 
 /* Reduces along the lane dimension, several rows at a time. If their number is no multiple of that,
@@ -322,10 +371,13 @@ static void reduce_along(TlCpuGen *g, Reduction *r, const TlCpuForm *f, TlCpuAt 
 {
     Rows rows;
     LLVMValueRef acc[TL_CPU_CARRY];
-    find_inside(g, r, at->width);
-    if (!r->end && r->inside.accesses.len)
+    find_inside(g, r);
+    choose_rows(g, r, f, at->width, &rows);
+    find_end(g, r, at->width * (int)rows.parts);
+    if (!r->end && r->inside.accesses.len) {
         at->width = tl_cpu_tested_width(g, at->width);
-    choose_rows(g, r, f, &rows);
+        rows.parts = 1;
+    }
     TlCpuLoops loops = {.skip = r->axis, .dim = rows.dim, .step = rows.n};
     tl_cpu_loops_begin(g, &loops, f, at);
     for (uint32_t k = 0; k < rows.n; k++) {
@@ -513,8 +565,10 @@ void tl_cpu_lower_scan(TlCpuGen *g, TlOp *op)
     bool along = r.axis == f.lane && width > 1;
     TlCpuAt at;
     tl_cpu_at_init(g, &at, f.rank, f.lane, width);
-    if (along)
-        find_inside(g, &r, width);
+    if (along) {
+        find_inside(g, &r);
+        find_end(g, &r, width);
+    }
     TlCpuLoops loops = {.skip = r.axis, .dim = -1};
     tl_cpu_loops_begin(g, &loops, &f, &at);
     if (along)

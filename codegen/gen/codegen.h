@@ -10,6 +10,7 @@ typedef struct TlCodegenOptions {
     const TlTarget *target;
     int opt_level;
     bool check, debug;
+    bool strict;          /* products are not fused with sums */
     bool emulate;         /* GPU targets: code for the emulator */
     const TlTarget *host; /* emulate: on this CPU; NULL: this machine's */
 } TlCodegenOptions;
