@@ -99,8 +99,8 @@ typedef struct TlCpuAccess {
     int param;
     bool whole;  /* where the nest is now, all slices are inside (cpu_inside.c) */
     bool fetches; /* the next load asks for what lies further on (cpu_prefetch.c) */
-    /* i1: where the nest is now, stores pass by the caches; in pieces as large as a register, not of
-     * 16 bytes. NULL: never. */
+    /* i1: where the nest is now, stores pass by the caches; in pieces as large as a register, not
+     * of 16 bytes. NULL: never. */
     LLVMValueRef streams, streams_wide;
     bool bounds; /* test bounds; false for unchecked without --check */
     bool asks;   /* --check: the runtime is asked for each address */
@@ -301,11 +301,11 @@ void tl_cpu_prefetch_note(TlCpuGen *g, const TlCpuInside *in);
 void tl_cpu_prefetch_store(TlCpuGen *g, const TlType *type, const TlCpuAt *first,
                            TlCpuAccess *store);
 void tl_cpu_prefetch(TlCpuGen *g, const TlType *type, const TlCpuAt *at, const TlCpuAccess *store);
-/* In a nest that computes much, where all is inside: before the vectors at `first` of a loop's step
- * are loaded, loads will ask for what lies further on, once for each line, if other programs read
- * other places; such a load of so many bytes; at the end of the step, they ask: LLVM reads nothing
- * again that it read before, as it would if they asked in between. */
-void tl_cpu_prefetch_streams(TlCpuGen *g, const TlCpuInside *in, int64_t first);
+/* In a nest that computes many values for each vector, where all is inside: before the vectors at
+ * `first` of a loop's step are loaded, loads will ask for what lies further on, once for each line,
+ * if other programs read other places; such a load of so many bytes; at the end of the step, they
+ * ask: LLVM reads nothing again that it read before, as it would if they asked in between. */
+void tl_cpu_prefetch_streams(const TlCpuInside *in, int64_t first, uint32_t values);
 void tl_cpu_prefetch_later(TlCpuGen *g, TlCpuAccess *a, LLVMValueRef p, int64_t bytes);
 void tl_cpu_prefetch_now(TlCpuGen *g, const TlCpuInside *in);
 /* The cache line of one address; locality as LLVM counts it: 3 is for the first cache. */

@@ -9,10 +9,12 @@
 /* Behind the tables: values that are not counted yet, and how many they are. */
 enum { TABLES = 4, GATHERED = 512, GATHERED_BYTES = GATHERED * 4 + 64 };
 enum { LINE = 64 / 4 }; /* counts in a cache line */
+enum { VALUES = 64 };    /* as many take as long as counting a vector */
 
 typedef struct Bins {
     TlOp *op;
     LLVMValueRef tables;
+    TlCpuInside inside;
     int64_t length; /* of a table */
     int ntables;
 } Bins;
@@ -70,15 +72,17 @@ static LLVMValueRef how_many(TlCpuGen *g, const Bins *h)
     return gathered_at(g, h, tl_gen_int(&g->gen, GATHERED));
 }
 
-/* Counts n gathered values, a multiple of TABLES. */
+/* Counts n gathered values, a multiple of TABLES; they are read two at a time. */
 static void count_gathered(TlCpuGen *g, const Bins *h, LLVMValueRef n)
 {
     TlCpuRange l;
     tl_cpu_range_begin(g, &l, tl_gen_int(&g->gen, 0), n, 0, NULL);
-    for (int i = 0; i < TABLES; i++) {
+    for (int i = 0; i < TABLES; i += 2) {
         LLVMValueRef at = LLVMBuildAdd(g->b, l.i, tl_gen_int(&g->gen, i), "");
-        count_value(g, h, i % h->ntables,
-                    LLVMBuildLoad2(g->b, g->i32, gathered_at(g, h, at), ""));
+        LLVMValueRef two = LLVMBuildLoad2(g->b, g->i64, gathered_at(g, h, at), "");
+        LLVMValueRef high = LLVMBuildLShr(g->b, two, tl_gen_int(&g->gen, 32), "");
+        count_value(g, h, i % h->ntables, LLVMBuildTrunc(g->b, two, g->i32, ""));
+        count_value(g, h, (i + 1) % h->ntables, LLVMBuildTrunc(g->b, high, g->i32, ""));
     }
     tl_cpu_range_end(g, &l, TABLES, NULL);
 }
@@ -107,6 +111,7 @@ static void count_values(TlCpuGen *g, TlCpuAt *at, void *user)
     const Bins *h = user;
     TlValue *v = tl_in(h->op, 0);
     TlCpuForm form = tl_cpu_form(v->type);
+    tl_cpu_prefetch_streams(&h->inside, 0, VALUES);
     LLVMValueRef x = tl_cpu_eval(g, v, at), mask = tl_cpu_lane_mask(g, &form, at);
     LLVMValueRef n = LLVMConstInt(g->i32, (unsigned)h->op->out[0]->type->shape[0], 0);
     LLVMValueRef beyond = tl_gen_splat(&g->gen, n, at->width);
@@ -118,6 +123,7 @@ static void count_values(TlCpuGen *g, TlCpuAt *at, void *user)
             count_value(g, h, i % h->ntables, at->width > 1 ? lane(g, x, i) : x);
     else
         gather(g, h, x, at->width);
+    tl_cpu_prefetch_now(g, &h->inside);
 }
 
 static void add_tables(TlCpuGen *g, TlCpuAt *at, void *user)
@@ -152,16 +158,15 @@ void tl_cpu_lower_histogram(TlCpuGen *g, TlOp *op)
     zero_tables(g, &h);
     LLVMBuildStore(g->b, tl_gen_int(&g->gen, 0), how_many(g, &h));
     int width = 1;
-    TlCpuInside inside = {0};
     LLVMValueRef end = NULL;
     if (in->rank) {
         width = tl_cpu_fit_width(values.padded[values.lane],
                                  tl_cpu_chain_width(g, tl_in(op, 0), MOST_LANES));
-        tl_cpu_inside_begin(g, &inside);
-        tl_cpu_inside_value(g, &inside, tl_in(op, 0), values.lane, false);
-        end = tl_cpu_inside_end(g, &inside, values.extent[values.lane], width);
+        tl_cpu_inside_begin(g, &h.inside);
+        tl_cpu_inside_value(g, &h.inside, tl_in(op, 0), values.lane, false);
+        end = tl_cpu_inside_end(g, &h.inside, values.extent[values.lane], width);
     }
-    tl_cpu_nest_split(g, in, width, &inside, end, count_values, &h);
+    tl_cpu_nest_split(g, in, width, &h.inside, end, count_values, &h);
     if (width >= TABLES)
         count_gathered(g, &h, LLVMBuildLoad2(g->b, g->i64, how_many(g, &h), ""));
     tl_cpu_nest(g, out, tl_cpu_fit_width(f.padded[f.lane], g->vector_bytes / 4), add_tables, &h);
