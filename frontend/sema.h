@@ -428,6 +428,8 @@ TlVal tl_call_fn(TlSema *s, const TlVal *fn, uint32_t nargs, const TlVal *args, 
 /* a function of the library, which is there */
 TlVal tl_call_std(TlSema *s, const char *module, const char *name, uint32_t nargs,
                   const TlVal *args, TlLoc loc);
+/* nonpositive.c: is every element at most 0, or NaN? false: not known */
+bool tl_is_nowhere_positive(const TlValue *v);
 void tl_check_function(TlSema *s, TlDef *def); /* abstract */
 
 /* ---- builtin.c ---- */
