@@ -94,8 +94,8 @@ typedef struct TlCpuAccess {
     TlGenView *view;
     int param;
     bool whole;  /* where the nest is now, all slices are inside (cpu_inside.c) */
-    /* i1: where the nest is now, stores pass by the caches; in pieces as large as a register, not of
-     * 16 bytes. NULL: never. */
+    /* i1: where the nest is now, stores pass by the caches; in pieces as large as a register, not
+     * of 16 bytes. NULL: never. */
     LLVMValueRef streams, streams_wide;
     bool bounds; /* test bounds; false for unchecked without --check */
     bool asks;   /* --check: the runtime is asked for each address */
@@ -267,6 +267,7 @@ typedef struct TlCpuInside {
     TlCpuAccess *store; /* what the nest stores; NULL: nothing */
     bool may_stream;    /* it may pass by the caches */
     TlCpuBox box;       /* outside of it the nest has nothing to do */
+    LLVMValueRef last;  /* nor from here on along the lanes; NULL: it has everywhere */
 } TlCpuInside;
 void tl_cpu_inside_begin(TlCpuGen *g, TlCpuInside *in);
 void tl_cpu_inside_value(TlCpuGen *g, TlCpuInside *in, TlValue *v, int lane, bool own);

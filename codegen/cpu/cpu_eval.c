@@ -237,9 +237,11 @@ void tl_cpu_nest_split(TlCpuGen *g, const TlType *type, int width, TlCpuInside *
     tl_cpu_inside_set(in, true);
     whole_part(g, &at, type, in, end, body, user);
     tl_cpu_inside_set(in, false);
-    int64_t last = width > 1 ? f.padded[f.lane] : f.extent[f.lane];
+    LLVMValueRef last = tl_gen_int(&g->gen, width > 1 ? f.padded[f.lane] : f.extent[f.lane]);
+    if (in->last)
+        last = tl_gen_pick(&g->gen, LLVMIntSLT, in->last, last, in->last, last);
     at.width = tl_cpu_tested_width(g, width);
-    part_of_lanes(g, &at, end, tl_gen_int(&g->gen, last), true, body, user);
+    part_of_lanes(g, &at, end, last, true, body, user);
     tl_cpu_loops_end(g, &loops);
     tl_cpu_prefetch_note(g, in);
 }
