@@ -385,6 +385,8 @@ TlVal tl_bi_math_lib(TlSema *s, TlCall *c)
     for (uint32_t i = 0; i < n; i++)
         args[i] = tl_val_ir(d == TL_F64 ? x[i] : tl_cast(&s->b, x[i], TL_F32));
     const char *name = d == TL_F64 ? tl_format(s->arena, "%s_f64", c->fn->name) : c->fn->name;
+    if (!c->fast && !strcmp(name, "exp") && tl_is_nowhere_positive(x[0]))
+        name = "exp_of_negative"; /* the same bits by fewer operations */
     const char *module = has_fast_form(s, c, d) ? "std.fast" : "std.math";
     TlVal r = tl_call_std(s, module, name, n, args, c->loc);
     return r.kind == TL_VAL_IR ? back_to(s, r.u.ir, d) : r;

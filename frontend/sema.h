@@ -17,7 +17,7 @@
  *     expr_choice.c    conditions, ?:, && and ||
  *   access.c     places: view[...], pointers
  *   call.c       calls of user functions
- *   builtin*.c   built-in functions (builtins.def)
+ *   builtin*.c   built-in functions (builtins.def); nonpositive.c: which exp
  *   flow.c       arms, joins, exits, what loops carry
  *   stmt.c       statements; loop.c: loops
  *   kernel.c     kernels and their parameters
@@ -477,6 +477,10 @@ TlValue *tl_emit_iota(TlSema *s, int32_t n, TlDtype d);
 TlValue *tl_emit_window(TlSema *s, TlValue *x, int axis, int32_t n, int32_t start, int step);
 /* 0..shape[axis]-1 along `axis`, as i32 of the given shape */
 TlValue *tl_emit_index(TlSema *s, int rank, const int32_t *shape, int axis);
+
+/* ---- nonpositive.c ---- */
+/* Is every element at most 0, or NaN? false: not known */
+bool tl_is_nowhere_positive(const TlValue *v);
 
 /* ---- flow.c ---- */
 typedef struct TlChange {

@@ -275,6 +275,7 @@ typedef struct TlCpuInside {
     TlCpuAccess *store; /* what the nest stores; NULL: nothing */
     bool may_stream;    /* it may pass by the caches */
     TlCpuBox box;       /* outside of it the nest has nothing to do */
+    LLVMValueRef last;  /* nor from here on along the lanes; NULL: it has everywhere */
 } TlCpuInside;
 void tl_cpu_inside_begin(TlCpuGen *g, TlCpuInside *in);
 void tl_cpu_inside_value(TlCpuGen *g, TlCpuInside *in, TlValue *v, int lane, bool own);

@@ -242,9 +242,11 @@ void tl_cpu_nest_split(TlCpuGen *g, const TlType *type, int width, TlCpuInside *
     tl_cpu_inside_set(in, true);
     whole_part(g, &at, type, in, end, body, user);
     tl_cpu_inside_set(in, false);
-    int64_t last = width > 1 ? f.padded[f.lane] : f.extent[f.lane];
+    LLVMValueRef last = tl_gen_int(&g->gen, width > 1 ? f.padded[f.lane] : f.extent[f.lane]);
+    if (in->last)
+        last = tl_gen_pick(&g->gen, LLVMIntSLT, in->last, last, in->last, last);
     at.width = tl_cpu_tested_width(g, width);
-    part_of_lanes(g, &at, end, tl_gen_int(&g->gen, last), true, body, user);
+    part_of_lanes(g, &at, end, last, true, body, user);
     tl_cpu_loops_end(g, &loops);
     tl_cpu_prefetch_note(g, in);
 }
@@ -487,6 +489,63 @@ static LLVMValueRef gather_lane(TlCpuGen *g, TlValue *x, int axis, LLVMValueRef 
     return tl_cpu_eval(g, x, &sub);
 }
 
+/* Is element i of v, along dimension d, i? */
+static bool is_place(const TlValue *v, int d)
+{
+    const TlOp *op = v->def;
+    if (!op)
+        return false;
+    int axis = (int)tl_attr_int(op, TL_ATTR_AXIS, 0);
+    switch (op->opcode) {
+    case TL_OP_IOTA: return true;
+    case TL_OP_EXPAND: return d != axis && is_place(tl_in(op, 0), d > axis ? d - 1 : d);
+    case TL_OP_BROADCAST: {
+        const TlType *t = tl_in(op, 0)->type;
+        return t->rank && t->shape[d] != 1 && is_place(tl_in(op, 0), d);
+    }
+    default: return false;
+    }
+}
+
+/* The scalar m where element i of the index along d is i ^ m, as in networks that sort; or NULL. */
+static TlValue *partner_mask(const TlValue *index, int d)
+{
+    const TlOp *op = index->def;
+    for (uint32_t i = 0; i < 2 && op && op->opcode == TL_OP_XOR; i++) {
+        const TlOp *other = tl_in(op, 1 - i)->def;
+        if (is_place(tl_in(op, i), d) && other && other->opcode == TL_OP_BROADCAST &&
+            tl_in(other, 0)->type->rank == 0)
+            return tl_in(other, 0);
+    }
+    return NULL;
+}
+
+/* Elements i ^ m of x for the lanes i: of one whole vector, whose lanes change places in pairs, in
+ * fours, and so on, as the low bits of m say. */
+static LLVMValueRef partners(TlCpuGen *g, TlValue *x, TlValue *mask, const TlCpuAt *at)
+{
+    int w = at->width, d = at->lane;
+    TL_ASSERT(x->type->shape[d] % w == 0, "%d elements by %d", (int)x->type->shape[d], w);
+    LLVMValueRef m = tl_gen_to_i64(&g->gen, mask, tl_gen_scalar(&g->gen, mask)), order[64];
+    LLVMValueRef high = LLVMBuildAnd(g->b, m, tl_gen_int(&g->gen, -w), ""),
+                 first = LLVMBuildXor(g->b, at->idx[d], high, ""), zero = tl_gen_int(&g->gen, 0);
+    TlCpuAt sub;
+    tl_cpu_at_init(g, &sub, at->rank, d, w);
+    for (int i = 0; i < at->rank; i++) sub.idx[i] = at->idx[i];
+    sub.idx[d] = tl_gen_pick(&g->gen, LLVMIntULT, first, tl_gen_int(&g->gen, x->type->shape[d]),
+                             first, zero);
+    LLVMValueRef r = tl_cpu_eval(g, x, &sub);
+    for (int bit = 1; bit < w; bit *= 2) {
+        for (int i = 0; i < w; i++) order[i] = LLVMConstInt(g->i32, (unsigned)(i ^ bit), 0);
+        LLVMValueRef turned = LLVMBuildShuffleVector(g->b, r, LLVMGetPoison(LLVMTypeOf(r)),
+                                                     LLVMConstVector(order, (unsigned)w), "");
+        LLVMValueRef is_set = LLVMBuildAnd(g->b, m, tl_gen_int(&g->gen, bit), "");
+        is_set = LLVMBuildICmp(g->b, LLVMIntNE, is_set, zero, "");
+        r = LLVMBuildSelect(g->b, is_set, turned, r, "");
+    }
+    return r;
+}
+
 static LLVMValueRef eval_gather(TlCpuGen *g, const TlOp *op, TlCpuAt *at)
 {
     TL_ASSERT(op->opcode == TL_OP_GATHER && op->nin == 2,
@@ -502,6 +561,10 @@ static LLVMValueRef eval_gather(TlCpuGen *g, const TlOp *op, TlCpuAt *at)
     k = LLVMBuildSelect(g->b, inside, k, LLVMConstNull(i64s), "");
     if (w == 1)
         return LLVMBuildSelect(g->b, inside, gather_lane(g, x, axis, k, at, 0), zero, "");
+    bool along = at->lane == axis && x->type->shape[axis] % w == 0;
+    TlValue *mask = along ? partner_mask(index, axis) : NULL;
+    if (mask)
+        return LLVMBuildSelect(g->b, inside, partners(g, x, mask, at), zero, "");
     LLVMValueRef r = zero;
     for (int i = 0; i < w; i++) {
         LLVMValueRef n = LLVMConstInt(g->i32, (unsigned)i, 0);

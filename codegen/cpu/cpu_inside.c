@@ -3,8 +3,8 @@
  * Masks cost more than the work of many kernels, and most tiles are inside as a whole. So a nest
  * along its lane dimension is split in two: from 0 to an end that is computed before it, where
  * accesses are plain, and from there on, with tests. Along the other dimensions all loads must be
- * inside as a whole; else the end is 0. Of these a nest that stores visits only those positions at
- * which its store is inside. */
+ * inside as a whole; else the end is 0. A nest that stores visits only those positions at which its
+ * store is inside; along the lanes it begins with the first. */
 #include "codegen/cpu/cpu.h"
 
 enum { MOST_VALUES = 400 }; /* a nest that computes more is not built twice */
@@ -72,6 +72,8 @@ void tl_cpu_inside_store(TlCpuGen *g, TlCpuInside *in, const TlOp *op, int lane)
     bool skips = has_interval(a) && !a->asks && !tl_attr_flag(op, TL_ATTR_UNCHECKED);
     for (uint32_t i = 0; skips && i < a->place.naxes; i++) {
         const TlAxis *axis = &a->place.axes[i];
+        if (axis->kind == TL_AXIS_SLICE && a->dim[i] == lane)
+            in->last = a->hi[i];
         if (axis->kind != TL_AXIS_SLICE || a->dim[i] == lane || axis->width == 1)
             continue;
         in->box.from[a->dim[i]] = a->lo[i];

@@ -89,10 +89,26 @@ static void combine_lanes(TlCpuGen *g, const TlBlock *b, int width, LLVMValueRef
     }
 }
 
+/* The extreme of a, what was combined so far, and b; NaN loses. x86 has no such instruction, and
+ * LLVM would ask whether a is NaN, for which the next vector waits; asked about b, it is one masked
+ * instruction after the answer. */
+static LLVMValueRef extreme_so_far(TlCpuGen *g, bool max, LLVMValueRef a, LLVMValueRef b)
+{
+    LLVMValueRef is_a = LLVMBuildFCmp(g->b, max ? LLVMRealOGT : LLVMRealOLT, a, b, "");
+    LLVMValueRef better = LLVMBuildSelect(g->b, is_a, a, b, "");
+    return LLVMBuildSelect(g->b, LLVMBuildFCmp(g->b, LLVMRealORD, b, b, ""), better, a, "");
+}
+
 /* out = a combined with b; out may be a */
 static void combine(TlCpuGen *g, const Reduction *r, LLVMValueRef *a, LLVMValueRef *b,
                     LLVMValueRef *out)
 {
+    TlDtype d = tl_in(r->op, 0)->type->dtype;
+    bool is_extreme = r->kind == TL_COMBINE_MAX || r->kind == TL_COMBINE_MIN;
+    if (is_extreme && d == TL_F32 && !g->fn->ring && g->masks) {
+        out[0] = extreme_so_far(g, r->kind == TL_COMBINE_MAX, a[0], b[0]);
+        return;
+    }
     if (r->kind != TL_COMBINE_USER) {
         out[0] = tl_gen_combine(&g->gen, r->kind, tl_in(r->op, 0)->type->dtype, a[0], b[0]);
         return;

@@ -8,9 +8,9 @@
  * twice the time.
  *
  * LLVM splits a non-temporal store into pieces of its alignment. Large ones leave more room in the
- * queue of stores, so that loads of the next row begin earlier (32 bytes in place of 16: a fifth of
- * the time of softmax), and one of 64 bytes is a whole line, which nothing has to collect (a tenth).
- * Where rows are aligned less, as malloc's large blocks are, pieces have 16 bytes.
+ * queue of stores, so that loads of the next row begin earlier (32 bytes in place of 16: a fifth
+ * of the time of softmax), and one of 64 bytes is a whole line, which nothing has to collect (a
+ * tenth). Where rows are aligned less, as malloc's large blocks are, pieces have 16 bytes.
  *
  * Such stores are not ordered with later ones. A fence at the end of the run orders them for
  * whoever waits for the launch; kernels whose programs talk to each other by atomics have none of

@@ -231,7 +231,7 @@ static tile_status cpu_code_prepare(tl_dev *dev, tl_code *code)
 /* Bytes of the last level of cache that a core has. sysconf may tell the sum of all such caches of
  * the machine; the kernel tells the size of one. Where nobody does: what servers have at least.
  * A virtual machine is told of all the cache that it shares with others: of 260 MiB for 2 of 52
- * cores, arrays of 32 MiB were not found again. So at most what servers have per processor, twice. */
+ * cores, arrays of 32 MiB were not found again. So at most twice what processors mostly have. */
 static tile_status last_cache(int64_t *out_bytes)
 {
     enum { MOST_PER_PROCESSOR = 8 << 20 };
