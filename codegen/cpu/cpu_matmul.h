@@ -1,4 +1,5 @@
-/* Products in loops: what finds them (cpu_product.c) and what lowers them (cpu_matmul.c) share. */
+/* Products in loops: what those share that find them (cpu_product.c) and that lower them
+ * (cpu_matmul.c, with cpu_pack.c and cpu_multiply.c). */
 #ifndef TL_CPU_MATMUL_H
 #define TL_CPU_MATMUL_H
 #include "codegen/cpu/cpu.h"
@@ -9,4 +10,78 @@ TlOp *tl_cpu_load_under(const TlValue *v, bool *out_turned);
 /* The dimension of v along which the elements of the load under it lie without gaps in memory. -1:
  * neither, not known, or no such load. */
 int tl_cpu_dense_dim(const TlFn *fn, const TlValue *v);
+
+/* ---- numbers of the run ---- */
+
+static inline LLVMValueRef tl_cpu_add(TlCpuGen *g, LLVMValueRef x, LLVMValueRef y)
+{
+    return LLVMBuildAdd(g->b, x, y, "");
+}
+
+static inline LLVMValueRef tl_cpu_times(TlCpuGen *g, LLVMValueRef x, int64_t n)
+{
+    return LLVMBuildMul(g->b, x, tl_gen_int(&g->gen, n), "");
+}
+
+static inline LLVMValueRef tl_cpu_parts_of(TlCpuGen *g, LLVMValueRef n, int64_t part)
+{
+    return LLVMBuildUDiv(g->b, tl_cpu_add(g, n, tl_gen_int(&g->gen, part - 1)),
+                         tl_gen_int(&g->gen, part), "");
+}
+
+static inline LLVMValueRef tl_cpu_least(TlCpuGen *g, LLVMValueRef x, LLVMValueRef y)
+{
+    return tl_gen_pick(&g->gen, LLVMIntSLT, x, y, x, y);
+}
+
+/* ---- a chunk of a product: cpu_matmul.c ---- */
+
+/* Elements are packed elements, as large as a sum: one, or several parts along k. */
+typedef struct TlCpuMultiply {
+    TlCpuGen *g;
+    const TlCpuProduct *p;
+    TlDtype dtype;          /* of the sums */
+    LLVMTypeRef elem, part; /* a packed element; a part of it */
+    int per, width, nv, mr;
+    int64_t panel;                  /* columns of a panel */
+    LLVMValueRef panel_rows;        /* that it has room for, and one more */
+    LLVMValueRef panels;            /* how many are multiplied */
+    LLVMValueRef narrow, narrows;   /* column where narrow panels begin, how many; NULL: none */
+    int64_t depth, rows, acc_row;   /* elements along k in most chunks; acc's rows, their stride */
+    LLVMValueRef acc, a, a_row, b;  /* addresses; a_row: row stride of a, in parts */
+    LLVMValueRef count;             /* elements along k in this chunk */
+    bool is_cut;                    /* at the end of A, where it is read in memory */
+    LLVMValueRef from, to, columns; /* rows from .. to - 1, columns 0 .. columns - 1 */
+    LLVMValueRef out, out_row;      /* where sums go, row stride; NULL: to acc, aligned */
+    LLVMValueRef last;              /* +0 or -0, added to each sum at the end; NULL: nothing is */
+} TlCpuMultiply;
+
+static inline LLVMValueRef tl_cpu_elem_at(const TlCpuMultiply *x, LLVMValueRef base,
+                                          LLVMValueRef offset)
+{
+    return LLVMBuildInBoundsGEP2(x->g->b, x->elem, base, &offset, 1, "");
+}
+
+static inline LLVMValueRef tl_cpu_part_at(const TlCpuMultiply *x, LLVMValueRef base,
+                                          LLVMValueRef offset)
+{
+    return LLVMBuildInBoundsGEP2(x->g->b, x->part, base, &offset, 1, "");
+}
+
+/* cpu_pack.c: packs an operand of a trip that begins at `k` of the chunk: rows of B, or columns of
+ * A. */
+void tl_cpu_pack(TlCpuMultiply *x, TlValue *v, bool is_b, LLVMValueRef to, LLVMValueRef k);
+
+/* ---- cpu_multiply.c ---- */
+
+/* mr, nv, panel */
+void tl_cpu_choose_block(TlCpuMultiply *x, int64_t columns, int64_t rows);
+/* panels, narrow, narrows: of `columns` */
+void tl_cpu_divide_columns(TlCpuMultiply *x);
+/* of B, once packed */
+LLVMValueRef tl_cpu_packed_columns(TlCpuMultiply *x);
+/* After B has been packed: what is to be added to sums, as A's signs are flipped. */
+void tl_cpu_correct(TlCpuMultiply *x);
+/* Rows from .. to - 1 of A times all panels of B, added to acc. */
+void tl_cpu_multiply(TlCpuMultiply *x);
 #endif

@@ -1,0 +1,290 @@
+/* The multiplying of products in loops (cpu_matmul.c): a chunk of A's rows, packed or in memory, by
+ * packed panels of B. Each block of sums, mr rows by a panel of columns, stays in registers while
+ * the chunk's k go by. Of wide panels the last one may be needed for a few columns only: those are
+ * in narrow panels, a vector wide. */
+#include "codegen/cpu/cpu_matmul.h"
+
+enum {
+    SMALL = 4,             /* rows of a small block */
+    WIDE_PANEL = 16,       /* columns; where they are more, the last may be in narrow panels */
+    GROUP_BYTES = 1 << 17, /* of panels that stay in the second cache while all rows are read */
+    NARROW_ROWS = 8,       /* of a block in a narrow panel */
+    MAX_ROWS = 12,         /* of any block */
+    MAX_ACCUMULATORS = 24,
+};
+
+static LLVMValueRef align_vector(const TlCpuMultiply *x, LLVMValueRef access)
+{
+    unsigned bytes = (unsigned)(tl_dtype_bytes(x->dtype) * x->width);
+    LLVMSetAlignment(access, bytes > 64 ? 64 : bytes);
+    return access;
+}
+
+static LLVMValueRef vector_at(TlCpuMultiply *x, LLVMValueRef base, int64_t offset)
+{
+    LLVMValueRef p = offset ? tl_cpu_elem_at(x, base, tl_gen_int(&x->g->gen, offset)) : base;
+    LLVMValueRef v = LLVMBuildLoad2(x->g->b, tl_gen_vec(x->elem, x->width), p, "");
+    return align_vector(x, v);
+}
+
+static LLVMValueRef store_vector(TlCpuMultiply *x, LLVMValueRef v, LLVMValueRef base,
+                                 int64_t offset)
+{
+    LLVMValueRef p = offset ? tl_cpu_elem_at(x, base, tl_gen_int(&x->g->gen, offset)) : base;
+    return align_vector(x, LLVMBuildStore(x->g->b, v, p));
+}
+
+/* Where b's panel number n begins, or its row number n. */
+static LLVMValueRef panel_at(TlCpuMultiply *x, LLVMValueRef b, LLVMValueRef n)
+{
+    return tl_cpu_elem_at(
+        x, b, tl_cpu_times(x->g, LLVMBuildMul(x->g->b, n, x->panel_rows, ""), x->panel));
+}
+
+static LLVMValueRef row_below(TlCpuMultiply *x, LLVMValueRef b)
+{
+    LLVMValueRef n = LLVMBuildSub(x->g->b, x->panel_rows, tl_gen_int(&x->g->gen, 1), "");
+    return tl_cpu_elem_at(x, b, tl_cpu_times(x->g, n, x->panel));
+}
+
+/* acc + a * b of packed elements. */
+static LLVMValueRef multiply_add(TlCpuMultiply *x, LLVMValueRef a, LLVMValueRef b, LLVMValueRef acc)
+{
+    TlCpuGen *g = x->g;
+    return x->p->insn ? tl_cpu_dot_add(&g->gen, x->p->insn, x->p->part[1], a, b, acc)
+                      : tl_gen_multiply_add(&g->gen, x->dtype, a, b, acc);
+}
+
+/* acc += A[rows, k] * B[k, columns]. a: the rows of A; b: the row of B. */
+static void step(TlCpuMultiply *x, int mr, const LLVMValueRef *a, LLVMValueRef k, LLVMValueRef b,
+                 LLVMValueRef *acc)
+{
+    TlCpuGen *g = x->g;
+    LLVMValueRef row[8];
+    for (int j = 0; j < x->nv; j++)
+        row[j] = vector_at(x, b, j * x->width);
+    for (int i = 0; i < mr; i++) {
+        LLVMValueRef s =
+            LLVMBuildLoad2(g->b, x->elem, tl_cpu_part_at(x, a[i], tl_cpu_times(g, k, x->per)), "");
+        LLVMSetAlignment(s, (unsigned)tl_dtype_bytes(x->p->part[0]));
+        s = tl_gen_splat(&g->gen, s, x->width);
+        for (int j = 0; j < x->nv; j++)
+            acc[i * x->nv + j] = multiply_add(x, s, row[j], acc[i * x->nv + j]);
+    }
+}
+
+/* The block's rows in x->out. */
+static void find_out(TlCpuMultiply *x, LLVMValueRef m, LLVMValueRef panel, int mr, bool whole,
+                     LLVMValueRef *c)
+{
+    TlCpuGen *g = x->g;
+    LLVMValueRef zero = tl_gen_int(&g->gen, 0), left = LLVMBuildSub(g->b, x->to, m, "");
+    c[0] = tl_cpu_elem_at(
+        x, x->out,
+        tl_cpu_add(g, LLVMBuildMul(g->b, m, x->out_row, ""), tl_cpu_times(g, panel, x->panel)));
+    for (int i = 1; i < mr; i++) {
+        LLVMValueRef row = x->out_row;
+        if (!whole) {
+            LLVMValueRef more = LLVMBuildICmp(g->b, LLVMIntSGT, left, tl_gen_int(&g->gen, i), "");
+            row = LLVMBuildSelect(g->b, more, row, zero, "");
+        }
+        c[i] = tl_cpu_elem_at(x, c[i - 1], row);
+    }
+}
+
+/* Rows m .. m + mr - 1, `whole`: which are all there; else the last row stands for those past the
+ * end: it is computed more than once, with the same result. */
+static void block(TlCpuMultiply *x, LLVMValueRef m, LLVMValueRef panel, int mr, bool whole)
+{
+    TlCpuGen *g = x->g;
+    LLVMValueRef a[MAX_ACCUMULATORS], c[MAX_ACCUMULATORS], acc[MAX_ACCUMULATORS];
+    LLVMValueRef zero = tl_gen_int(&g->gen, 0), left = LLVMBuildSub(g->b, x->to, m, "");
+    LLVMValueRef b = panel_at(x, x->b, panel);
+    LLVMValueRef ap = tl_cpu_part_at(x, x->a, LLVMBuildMul(g->b, m, x->a_row, ""));
+    LLVMValueRef cp = tl_cpu_elem_at(
+        x, x->acc, tl_cpu_add(g, tl_cpu_times(g, m, x->acc_row), tl_cpu_times(g, panel, x->panel)));
+    for (int i = 0; i < mr; i++) {
+        LLVMValueRef a_row = x->a_row, c_row = tl_gen_int(&g->gen, x->acc_row);
+        if (i && !whole) {
+            LLVMValueRef more = LLVMBuildICmp(g->b, LLVMIntSGT, left, tl_gen_int(&g->gen, i), "");
+            a_row = LLVMBuildSelect(g->b, more, a_row, zero, "");
+            c_row = LLVMBuildSelect(g->b, more, c_row, zero, "");
+        }
+        ap = i ? tl_cpu_part_at(x, ap, a_row) : ap;
+        cp = i ? tl_cpu_elem_at(x, cp, c_row) : cp;
+        a[i] = ap;
+        c[i] = cp;
+        for (int j = 0; j < x->nv; j++) {
+            LLVMValueRef *sum = &acc[i * x->nv + j];
+            *sum = vector_at(x, c[i], j * x->width);
+            if (x->p->flips)
+                *sum = tl_cpu_add(g, *sum, vector_at(x, row_below(x, b), j * x->width));
+        }
+    }
+    TlCpuRange l;
+    tl_cpu_range_begin(g, &l, tl_gen_int(&g->gen, 0), x->count, mr * x->nv, acc);
+    for (int i = 0; i < mr * x->nv; i++)
+        acc[i] = l.carry[i];
+    step(x, mr, a, l.i, tl_cpu_elem_at(x, b, tl_cpu_times(g, l.i, x->panel)), acc);
+    tl_cpu_range_end(g, &l, 1, acc);
+    if (x->out)
+        find_out(x, m, panel, mr, whole, c);
+    for (int i = 0; i < mr; i++)
+        for (int j = 0; j < x->nv; j++) {
+            LLVMValueRef v = l.carry[i * x->nv + j];
+            if (x->last)
+                v = LLVMBuildFAdd(g->b, v, x->last, "");
+            LLVMValueRef s = store_vector(x, v, c[i], j * x->width);
+            if (x->out)
+                LLVMSetAlignment(s, (unsigned)tl_dtype_bytes(x->dtype));
+        }
+}
+
+/* How many blocks have mr rows; the remaining rows are in blocks of `small`. If mr is 6, two rows
+ * that remain would be half of a block of 4: so 8 rows go into two small blocks. */
+static LLVMValueRef great_blocks(TlCpuMultiply *x, LLVMValueRef rows, int small)
+{
+    TlCpuGen *g = x->g;
+    LLVMValueRef n = LLVMBuildUDiv(g->b, rows, tl_gen_int(&g->gen, x->mr), "");
+    if (x->mr % small == 0)
+        return n;
+    LLVMValueRef left = LLVMBuildSub(g->b, rows, tl_cpu_times(g, n, x->mr), "");
+    LLVMValueRef few =
+        LLVMBuildICmp(g->b, LLVMIntEQ, left, tl_gen_int(&g->gen, 2 * small - x->mr), "");
+    few =
+        LLVMBuildAnd(g->b, few, LLVMBuildICmp(g->b, LLVMIntSGT, n, tl_gen_int(&g->gen, 0), ""), "");
+    return LLVMBuildSub(g->b, n, LLVMBuildZExt(g->b, few, g->i64, ""), "");
+}
+
+/* Rows from .. to - 1, in blocks of mr, times the panels. */
+static void multiply_rows(TlCpuMultiply *x, LLVMValueRef from, LLVMValueRef to, int mr, bool whole,
+                          LLVMValueRef first, LLVMValueRef last)
+{
+    TlCpuRange rows, panels;
+    tl_cpu_range_begin(x->g, &rows, from, to, 0, NULL);
+    tl_cpu_range_begin(x->g, &panels, first, last, 0, NULL);
+    block(x, rows.i, panels.i, mr, whole);
+    tl_cpu_range_end(x->g, &panels, 1, NULL);
+    tl_cpu_range_end(x->g, &rows, mr, NULL);
+}
+
+/* All rows times panels first .. last - 1. */
+static void multiply_panels(TlCpuMultiply *x, LLVMValueRef first, LLVMValueRef last)
+{
+    TlCpuGen *g = x->g;
+    int small = x->mr < SMALL ? x->mr : SMALL;
+    LLVMValueRef great = great_blocks(x, LLVMBuildSub(g->b, x->to, x->from, ""), small);
+    LLVMValueRef turn = tl_cpu_add(g, x->from, tl_cpu_times(g, great, x->mr));
+    multiply_rows(x, x->from, turn, x->mr, true, first, last);
+    multiply_rows(x, turn, x->to, small, false, first, last);
+}
+
+/* The last columns: panels of one vector. */
+static TlCpuMultiply narrow_of(const TlCpuMultiply *x)
+{
+    TlCpuMultiply y = *x;
+    y.panel = x->width;
+    y.panels = x->narrows;
+    y.b = tl_cpu_elem_at(x, x->b, LLVMBuildMul(x->g->b, x->narrow, x->panel_rows, ""));
+    y.acc = tl_cpu_elem_at(x, x->acc, x->narrow);
+    y.out = x->out ? tl_cpu_elem_at(x, x->out, x->narrow) : NULL;
+    y.nv = 1;
+    y.mr = x->rows < NARROW_ROWS ? (int)x->rows : NARROW_ROWS;
+    return y;
+}
+
+void tl_cpu_multiply(TlCpuMultiply *x)
+{
+    TlCpuGen *g = x->g;
+    int64_t bytes = x->panel * x->depth * tl_dtype_bytes(x->dtype);
+    int64_t several = bytes < GROUP_BYTES ? GROUP_BYTES / bytes : 1;
+    LLVMValueRef zero = tl_gen_int(&g->gen, 0), most = tl_gen_int(&g->gen, several);
+    if (x->narrow) {
+        TlCpuMultiply y = narrow_of(x);
+        multiply_rows(&y, x->from, x->to, y.mr, false, zero, y.panels);
+    }
+    if (several * x->panel >= x->acc_row) {
+        multiply_panels(x, zero, x->panels);
+        return;
+    }
+    TlCpuRange groups;
+    tl_cpu_range_begin(g, &groups, zero, x->panels, 0, NULL);
+    multiply_panels(x, groups.i, tl_cpu_least(g, x->panels, tl_cpu_add(g, groups.i, most)));
+    tl_cpu_range_end(g, &groups, several, NULL);
+}
+
+/* The accumulators, one row of b and one broadcast element must fit in registers; panels must
+ * divide the columns. */
+void tl_cpu_choose_block(TlCpuMultiply *x, int64_t columns, int64_t rows)
+{
+    int64_t vectors = columns / x->width;
+    x->rows = rows;
+    bool many = x->g->nregs >= 32;
+    x->nv = many ? 4 : 2;
+    while (vectors % x->nv)
+        x->nv--;
+    x->mr = (many ? 24 : 12) / x->nv;
+    if (x->mr > MAX_ROWS)
+        x->mr = MAX_ROWS;
+    if (x->mr > rows)
+        x->mr = (int)rows;
+    x->panel = (int64_t)x->nv * x->width;
+    TL_ASSERT(x->mr > 0 && x->mr * x->nv <= MAX_ACCUMULATORS, "%d rows of %d vectors", x->mr,
+              x->nv);
+}
+
+/* The columns that are seen: in panels; where that would be more than half of a panel too many, the
+ * last ones in narrow panels. */
+void tl_cpu_divide_columns(TlCpuMultiply *x)
+{
+    TlCpuGen *g = x->g;
+    x->panels = tl_cpu_parts_of(g, x->columns, x->panel);
+    if (x->panel <= WIDE_PANEL || LLVMIsConstant(x->columns))
+        return;
+    LLVMValueRef panel = tl_gen_int(&g->gen, x->panel), half = tl_gen_int(&g->gen, x->panel / 2);
+    LLVMValueRef whole = LLVMBuildUDiv(g->b, x->columns, panel, "");
+    x->narrow = tl_cpu_times(g, whole, x->panel);
+    LLVMValueRef left = LLVMBuildSub(g->b, x->columns, x->narrow, "");
+    LLVMValueRef few = LLVMBuildICmp(g->b, LLVMIntSLE, left, half, "");
+    x->panels = LLVMBuildSelect(g->b, few, whole, x->panels, "");
+    x->narrow = tl_cpu_times(g, x->panels, x->panel);
+    x->narrows =
+        LLVMBuildSelect(g->b, few, tl_cpu_parts_of(g, left, x->width), tl_gen_int(&g->gen, 0), "");
+}
+
+/* Columns of packed B. */
+LLVMValueRef tl_cpu_packed_columns(TlCpuMultiply *x)
+{
+    LLVMValueRef n = tl_cpu_times(x->g, x->panels, x->panel);
+    return x->narrow ? tl_cpu_add(x->g, n, tl_cpu_times(x->g, x->narrows, x->width)) : n;
+}
+
+/* Below each panel, one row: what is to be added to sums, as A's signs are flipped. */
+static void correct_panels(TlCpuMultiply *x)
+{
+    TlCpuGen *g = x->g;
+    LLVMValueRef sum[8], zero = tl_gen_int(&g->gen, 0);
+    TlCpuRange panels, rows;
+    tl_cpu_range_begin(g, &panels, zero, x->panels, 0, NULL);
+    LLVMValueRef b = panel_at(x, x->b, panels.i);
+    for (int j = 0; j < x->nv; j++)
+        sum[j] = LLVMConstNull(tl_gen_vec(x->elem, x->width));
+    tl_cpu_range_begin(g, &rows, zero, x->count, (uint32_t)x->nv, sum);
+    LLVMValueRef row = tl_cpu_elem_at(x, b, tl_cpu_times(g, rows.i, x->panel));
+    for (int j = 0; j < x->nv; j++)
+        sum[j] = tl_cpu_dot_correction(&g->gen, x->p->insn, x->p->part[1],
+                                       vector_at(x, row, j * x->width), rows.carry[j]);
+    tl_cpu_range_end(g, &rows, 1, sum);
+    for (int j = 0; j < x->nv; j++)
+        store_vector(x, rows.carry[j], row_below(x, b), j * x->width);
+    tl_cpu_range_end(g, &panels, 1, NULL);
+}
+
+void tl_cpu_correct(TlCpuMultiply *x)
+{
+    correct_panels(x);
+    if (x->narrow) {
+        TlCpuMultiply y = narrow_of(x);
+        correct_panels(&y);
+    }
+}

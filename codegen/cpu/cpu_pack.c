@@ -1,0 +1,279 @@
+/* The packing of products' operands (cpu_matmul.c): B by panels, for each k the panel's elements
+ * side by side; A by rows. Elements are converted on the way; where a dot-product instruction takes two
+ * or four along k, those are packed together. An operand that lies in memory without gaps down its
+ * columns is read down the columns, and blocks of it are turned in registers. */
+#include "codegen/cpu/cpu_matmul.h"
+
+enum { AHEAD = 8 }; /* rows between what packing prefetches and what it loads */
+
+static LLVMValueRef to_part(TlCpuMultiply *x, TlValue *v, bool is_b, LLVMValueRef e)
+{
+    TlDtype d = x->p->part[is_b];
+    TlGen *g = &x->g->gen;
+    e = tl_gen_cast(g, v->type->dtype, d, e, TL_ROUND_NEAREST, false);
+    if (x->p->flips && !is_b)
+        e = LLVMBuildXor(g->b, e, tl_gen_splat(g, LLVMConstInt(g->i8, 0x80, 0), tl_gen_width_of(e)),
+                         "");
+    return e;
+}
+
+static void store(TlCpuMultiply *x, bool is_b, LLVMValueRef e, LLVMValueRef p)
+{
+    LLVMSetAlignment(LLVMBuildStore(x->g->b, e, p), (unsigned)tl_dtype_bytes(x->p->part[is_b]));
+}
+
+/* How many lanes pack v along its columns: a divisor of n. */
+static int lanes(TlCpuMultiply *x, TlValue *v, bool is_b, int64_t n)
+{
+    bool turned;
+    int bytes = tl_dtype_bytes(is_b ? x->dtype : x->p->part[0]);
+    int most = 2 * x->g->vector_bytes / bytes, w = most;
+    TlOp *load = tl_cpu_load_under(v, &turned);
+    if (!load || !turned)
+        w = tl_cpu_chain_width(x->g, v, 64);
+    else if (tl_cpu_dense_dim(x->g->fn, v) != 1)
+        w = 1;
+    return tl_cpu_fit_width(n, w < most ? w : most);
+}
+
+/* Packing of the operand v of one trip. */
+typedef struct Pack {
+    TlCpuMultiply *x;
+    TlValue *v;
+    LLVMValueRef to, trip; /* where v's chunk is packed; v's first k in it */
+    TlOp *load;            /* its later rows are prefetched; NULL: they are not */
+    bool is_b;
+    bool is_short; /* in what is left of a row: few elements, or none */
+    bool is_wide;  /* before narrow panels */
+    int lane;      /* dimension of v along which it is read */
+    int turn;      /* a block of turn x turn elements is transposed; 0: none */
+} Pack;
+typedef void PackBody(Pack *p, TlCpuAt *pos);
+
+static LLVMValueRef place_in_row(Pack *p, LLVMValueRef row, LLVMValueRef k)
+{
+    TlCpuGen *g = p->x->g;
+    LLVMValueRef n =
+        tl_cpu_add(g, tl_cpu_times(g, row, p->x->p->a_row * p->x->per), tl_cpu_add(g, p->trip, k));
+    return tl_cpu_part_at(p->x, p->to, n);
+}
+
+static LLVMValueRef place_in_panel(Pack *p, LLVMValueRef k, LLVMValueRef column)
+{
+    TlCpuMultiply *x = p->x;
+    TlCpuGen *g = x->g;
+    LLVMValueRef panel = tl_gen_int(&g->gen, x->panel), per = tl_gen_int(&g->gen, x->per);
+    LLVMValueRef row = LLVMBuildUDiv(g->b, tl_cpu_add(g, p->trip, k), per, "");
+    LLVMValueRef i = LLVMBuildURem(g->b, column, panel, "");
+    LLVMValueRef begin = LLVMBuildMul(g->b, LLVMBuildSub(g->b, column, i, ""), x->panel_rows, "");
+    if (x->narrow && !p->is_wide) {
+        LLVMValueRef width = tl_gen_int(&g->gen, x->width);
+        LLVMValueRef is_wide = LLVMBuildICmp(g->b, LLVMIntSLT, column, x->narrow, "");
+        LLVMValueRef j = LLVMBuildURem(g->b, column, width, "");
+        LLVMValueRef narrow =
+            LLVMBuildMul(g->b, LLVMBuildSub(g->b, column, j, ""), x->panel_rows, "");
+        i = LLVMBuildSelect(g->b, is_wide, i, j, "");
+        begin = LLVMBuildSelect(g->b, is_wide, begin, narrow, "");
+        panel = LLVMBuildSelect(g->b, is_wide, panel, width, "");
+    }
+    return tl_cpu_elem_at(
+        x, p->to, tl_cpu_add(g, tl_cpu_add(g, begin, i), LLVMBuildMul(g->b, row, panel, "")));
+}
+
+static LLVMValueRef place_of(Pack *p, LLVMValueRef row, LLVMValueRef column)
+{
+    return (p->is_b ? place_in_panel : place_in_row)(p, row, column);
+}
+
+static LLVMValueRef eval_at(Pack *p, const TlCpuAt *pos, LLVMValueRef row, LLVMValueRef column)
+{
+    TlCpuAt at;
+    tl_cpu_at_init(p->x->g, &at, 2, pos->lane, pos->width);
+    at.idx[0] = row;
+    at.idx[1] = column;
+    return tl_cpu_eval(p->x->g, p->v, &at);
+}
+
+/* a0 b0 a1 b1 ... */
+static LLVMValueRef interleave(TlCpuGen *g, LLVMValueRef a, LLVMValueRef b, int w)
+{
+    LLVMValueRef index[2 * 64];
+    if (w == 1) {
+        LLVMValueRef r = LLVMGetPoison(LLVMVectorType(LLVMTypeOf(a), 2));
+        r = LLVMBuildInsertElement(g->b, r, a, LLVMConstInt(g->i32, 0, 0), "");
+        return LLVMBuildInsertElement(g->b, r, b, LLVMConstInt(g->i32, 1, 0), "");
+    }
+    for (int i = 0; i < 2 * w; i++)
+        index[i] = LLVMConstInt(g->i32, (unsigned)(i / 2 + i % 2 * w), 0);
+    LLVMValueRef mask = LLVMConstVector(index, 2 * (unsigned)w);
+    return LLVMBuildShuffleVector(g->b, a, b, mask, "");
+}
+
+/* Prefetches the cache line AHEAD rows below an element. */
+static void fetch_below(Pack *p, LLVMValueRef row, LLVMValueRef column)
+{
+    TlCpuGen *g = p->x->g;
+    const TlCpuAccess *a = tl_map_get_ptr(&g->access, p->load);
+    int i = tl_cpu_slice_of(&a->place, 0), j = tl_cpu_slice_of(&a->place, 1);
+    if (i < 0 || j < 0)
+        return;
+    row = tl_cpu_add(g, row, tl_gen_int(&g->gen, AHEAD));
+    LLVMValueRef offset = tl_cpu_add(g, LLVMBuildMul(g->b, row, a->stride[i], ""),
+                                     LLVMBuildMul(g->b, column, a->stride[j], ""));
+    tl_cpu_prefetch_line(g, tl_gen_address(&g->gen, a->view->dtype, a->ptr, offset), false, 3);
+}
+
+/* n rows of v from `row` on, side by side: for each column its n elements, in two integers. */
+static LLVMValueRef pack_rows(Pack *p, TlCpuAt *pos, LLVMValueRef row, int n)
+{
+    TlCpuGen *g = p->x->g;
+    if (n == 1)
+        return eval_at(p, pos, row, pos->idx[1]);
+    int bits = 8 * tl_dtype_bytes(p->v->type->dtype) * n / 2;
+    LLVMTypeRef half = tl_gen_vec(LLVMIntTypeInContext(g->c, (unsigned)bits), pos->width);
+    LLVMValueRef above = pack_rows(p, pos, row, n / 2);
+    LLVMValueRef below = pack_rows(p, pos, tl_cpu_add(g, row, tl_gen_int(&g->gen, n / 2)), n / 2);
+    return interleave(g, LLVMBuildBitCast(g->b, above, half, ""),
+                      LLVMBuildBitCast(g->b, below, half, ""), pos->width);
+}
+
+/* One vector along a row; a packed element of B takes its parts from several rows. */
+static void pack_lanes(Pack *p, TlCpuAt *pos)
+{
+    LLVMValueRef row = pos->idx[0], column = pos->idx[1];
+    if (p->load && !p->is_short)
+        fetch_below(p, row, column);
+    int n = p->is_b ? p->x->per : 1;
+    LLVMValueRef e = pack_rows(p, pos, row, n);
+    if (n > 1) {
+        LLVMTypeRef elem = tl_gen_elem_type(&p->x->g->gen, p->v->type);
+        e = LLVMBuildBitCast(p->x->g->b, e, tl_gen_vec(elem, n * pos->width), "");
+    }
+    store(p->x, p->is_b, to_part(p->x, p->v, p->is_b, e), place_of(p, row, column));
+}
+
+/* One block: vectors down its columns, transposed. */
+static void pack_turned(Pack *p, TlCpuAt *pos)
+{
+    TlCpuGen *g = p->x->g;
+    LLVMValueRef row = pos->idx[0], column = pos->idx[1], e[TL_CPU_TURN];
+    int per = p->is_b ? p->x->per : 1;
+    for (int i = 0; i < p->turn; i++) {
+        LLVMValueRef at = tl_cpu_add(g, column, tl_gen_int(&g->gen, i));
+        e[i] = to_part(p->x, p->v, p->is_b, eval_at(p, pos, row, at));
+        if (per > 1)
+            e[i] = LLVMBuildBitCast(g->b, e[i], tl_gen_vec(p->x->elem, p->turn), "");
+    }
+    tl_cpu_turn(g, e, p->turn);
+    for (int i = 0; i < p->turn; i++) {
+        LLVMValueRef at = tl_cpu_add(g, row, tl_gen_int(&g->gen, i * per));
+        store(p->x, p->is_b, e[i], place_of(p, at, column));
+    }
+}
+
+static void pack_part(Pack *p, const TlCpuAt *outer, LLVMValueRef from, LLVMValueRef to,
+                      bool is_short)
+{
+    TlCpuGen *g = p->x->g;
+    TlCpuAt pos = *outer;
+    TlCpuRange l;
+    p->is_short = is_short;
+    tl_cpu_range_begin(g, &l, from, to, 0, NULL);
+    if (is_short)
+        tl_cpu_range_is_short(g, &l);
+    pos.idx[p->lane] = l.i;
+    (p->turn ? pack_turned : pack_lanes)(p, &pos);
+    tl_cpu_range_end(g, &l, pos.width, NULL);
+}
+
+/* How many rows of a trip of B are multiplied. Where A is read in memory, those before its end,
+ * which is B's end, too: so they are inside. */
+static LLVMValueRef rows_of_b(Pack *p)
+{
+    TlCpuGen *g = p->x->g;
+    LLVMValueRef all = tl_gen_int(&g->gen, p->v->type->shape[0]);
+    if (!p->x->is_cut)
+        return all;
+    bool turned;
+    TlOp *load = tl_cpu_load_under(p->v, &turned);
+    TlCpuAccess *b = tl_map_get_ptr(&g->access, load);
+    TL_ASSERT(b, "A's end is not B's");
+    int k = tl_cpu_slice_of(&b->place, turned ? 1 : 0);
+    b->lo[k] = tl_gen_int(&g->gen, 0);
+    b->hi[k] = all;
+    return tl_cpu_least(g, all, LLVMBuildSub(g->b, p->x->count, p->trip, ""));
+}
+
+/* Packs v: `width` elements along p->lane at a time, up to `end`, without tests where they are
+ * inside; `step` positions at a time along the other dimension. */
+static void pack_all(Pack *p, int width, int64_t end, int64_t step)
+{
+    TlCpuGen *g = p->x->g;
+    const int32_t *shape = p->v->type->shape;
+    LLVMValueRef zero = tl_gen_int(&g->gen, 0), last = tl_gen_int(&g->gen, end);
+    TlCpuInside in;
+    TlCpuAt pos;
+    bool is_rows = p->is_b && p->lane == 1;
+    LLVMValueRef n = is_rows ? rows_of_b(p) : tl_gen_int(&g->gen, shape[1 - p->lane]);
+    if (p->is_b)
+        *(is_rows ? &last : &n) = tl_cpu_least(g, is_rows ? last : n, tl_cpu_packed_columns(p->x));
+    tl_cpu_inside_begin(g, &in);
+    tl_cpu_inside_value(g, &in, p->v, p->lane, false);
+    LLVMValueRef inside = tl_cpu_inside_end(g, &in, shape[p->lane], width);
+    int tested = p->turn ? width : tl_cpu_tested_width(g, width);
+    p->is_wide = is_rows && p->x->narrow;
+    if (p->is_wide) { /* no vector may go on from a panel to a narrow one */
+        inside = inside ? tl_cpu_least(g, inside, p->x->narrow) : p->x->narrow;
+        tested = tl_cpu_fit_width(p->x->width, tested);
+    }
+    tl_cpu_at_init(g, &pos, 2, p->lane, width);
+    TlCpuRange l;
+    tl_cpu_range_begin(g, &l, zero, n, 0, NULL);
+    pos.idx[1 - p->lane] = l.i;
+    if (inside) {
+        tl_cpu_inside_set(&in, true);
+        pack_part(p, &pos, zero, inside, false);
+        tl_cpu_inside_set(&in, false);
+        pos.width = tested;
+        p->is_wide = false;
+    }
+    pack_part(p, &pos, inside ? inside : zero, last, inside != NULL);
+    tl_cpu_range_end(g, &l, step, NULL);
+}
+
+/* How many rows (of pairs) and columns a block has, if v's columns are contiguous in memory and its
+ * rows are not. 0: v is not read down its columns. */
+static int turn_of(TlCpuMultiply *x, const TlValue *v, bool is_b)
+{
+    if (tl_cpu_dense_dim(x->g->fn, v) != 0)
+        return 0;
+    int w = tl_cpu_turn_width(x->g, is_b ? x->dtype : x->p->part[0]);
+    w = tl_cpu_fit_width(v->type->shape[0], is_b ? w * x->per : w) / (is_b ? x->per : 1);
+    w = w ? tl_cpu_fit_width(v->type->shape[1], w) : 0;
+    w = w && is_b ? tl_cpu_fit_width(x->panel, w) : w;
+    return w >= 4 ? w : 0;
+}
+
+/* Packs an operand of a trip that begins at `k` of the chunk: rows of B, or columns of A. */
+void tl_cpu_pack(TlCpuMultiply *x, TlValue *v, bool is_b, LLVMValueRef to, LLVMValueRef k)
+{
+    bool turned;
+    const int32_t *shape = v->type->shape;
+    Pack p = {.x = x, .v = v, .to = to, .trip = k, .is_b = is_b, .lane = 1};
+    p.turn = turn_of(x, v, is_b);
+    if (p.turn) {
+        p.lane = 0;
+        pack_all(&p, is_b ? p.turn * x->per : p.turn, shape[0], p.turn);
+        return;
+    }
+    if (!is_b) {
+        int w = tl_cpu_form(v->type).lane == 1 ? lanes(x, v, false, shape[1]) : 1;
+        pack_all(&p, w, shape[1], 1);
+        return;
+    }
+    int w = lanes(x, v, true, x->panel);
+    p.load = tl_cpu_load_under(v, &turned);
+    if (turned)
+        p.load = NULL;
+    pack_all(&p, w, w > 1 ? x->acc_row : shape[1], x->per);
+}
