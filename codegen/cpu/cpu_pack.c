@@ -1,7 +1,7 @@
 /* The packing of products' operands (cpu_matmul.c): B by panels, for each k the panel's elements
  * side by side; A by rows. Elements are converted on the way; where a dot-product instruction takes
- * two or four along k, those are packed together. An operand that lies in memory without gaps down its
- * columns is read down the columns, and blocks of it are turned in registers. */
+ * two or four along k, those are packed together. An operand that lies in memory without gaps down
+ * its columns is read down the columns, and blocks of it are turned in registers. */
 #include "codegen/cpu/cpu_matmul.h"
 
 enum { AHEAD = 8 }; /* rows between what packing prefetches and what it loads */
