@@ -17,7 +17,7 @@
  *     expr_choice.c    conditions, ?:, && and ||
  *   access.c     places: view[...], pointers
  *   call.c       calls of user functions
- *   builtin*.c   built-in functions (builtins.def)
+ *   builtin*.c   built-in functions (builtins.def); nonpositive.c: which exp
  *   flow.c       arms, joins, exits, what loops carry
  *   stmt.c       statements; loop.c: loops
  *   kernel.c     kernels and their parameters
@@ -428,8 +428,6 @@ TlVal tl_call_fn(TlSema *s, const TlVal *fn, uint32_t nargs, const TlVal *args, 
 /* a function of the library, which is there */
 TlVal tl_call_std(TlSema *s, const char *module, const char *name, uint32_t nargs,
                   const TlVal *args, TlLoc loc);
-/* nonpositive.c: is every element at most 0, or NaN? false: not known */
-bool tl_is_nowhere_positive(const TlValue *v);
 void tl_check_function(TlSema *s, TlDef *def); /* abstract */
 
 /* ---- builtin.c ---- */
@@ -479,6 +477,10 @@ TlValue *tl_emit_iota(TlSema *s, int32_t n, TlDtype d);
 TlValue *tl_emit_window(TlSema *s, TlValue *x, int axis, int32_t n, int32_t start, int step);
 /* 0..shape[axis]-1 along `axis`, as i32 of the given shape */
 TlValue *tl_emit_index(TlSema *s, int rank, const int32_t *shape, int axis);
+
+/* ---- nonpositive.c ---- */
+/* Is every element at most 0, or NaN? false: not known */
+bool tl_is_nowhere_positive(const TlValue *v);
 
 /* ---- flow.c ---- */
 typedef struct TlChange {
