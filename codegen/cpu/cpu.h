@@ -289,11 +289,13 @@ void tl_cpu_stream_store(TlCpuGen *g, LLVMValueRef store, bool wide);
 void tl_cpu_stream_end(TlCpuGen *g);
 
 /* cpu_prefetch.c: after a nest, what it read; before a later one over `type` that stores, at its
- * first position; in it, at a position where all is inside (store: NULL if it stores nothing). */
+ * first position; in it, at a position where all is inside (store: NULL if it stores nothing).
+ * nvalues: as many values does the nest compute. */
 void tl_cpu_prefetch_note(TlCpuGen *g, const TlCpuInside *in);
 void tl_cpu_prefetch_store(TlCpuGen *g, const TlType *type, const TlCpuAt *first,
-                           TlCpuAccess *store);
-void tl_cpu_prefetch(TlCpuGen *g, const TlType *type, const TlCpuAt *at, const TlCpuAccess *store);
+                           TlCpuAccess *store, uint32_t nvalues);
+void tl_cpu_prefetch(TlCpuGen *g, const TlType *type, const TlCpuAt *at, const TlCpuAccess *store,
+                     uint32_t nvalues);
 /* The cache line of one address; locality as LLVM counts it: 3 is for the first cache. */
 void tl_cpu_prefetch_line(TlCpuGen *g, LLVMValueRef p, bool writes, unsigned locality);
 

@@ -188,13 +188,14 @@ typedef struct WholeBody {
     void *user;
     const TlType *type;
     TlCpuAccess *store;
+    uint32_t nvalues;
 } WholeBody;
 
 static void with_prefetch(TlCpuGen *g, TlCpuAt *at, void *user)
 {
     WholeBody *w = user;
     w->body(g, at, w->user);
-    tl_cpu_prefetch(g, w->type, at, w->store);
+    tl_cpu_prefetch(g, w->type, at, w->store, w->nvalues);
 }
 
 /* The lanes up to `end`, where everything is inside. */
@@ -202,7 +203,7 @@ static void whole_part(TlCpuGen *g, const TlCpuAt *outer, const TlType *type, Tl
                        LLVMValueRef end, TlCpuBody body, void *user)
 {
     LLVMValueRef zero = tl_gen_int(&g->gen, 0);
-    WholeBody w = {body, user, type, in->store};
+    WholeBody w = {body, user, type, in->store, in->nvalues};
     TlCpuAt first = *outer;
     first.idx[first.lane] = zero;
     tl_map_init(&first.memo, g->arena);
@@ -210,7 +211,7 @@ static void whole_part(TlCpuGen *g, const TlCpuAt *outer, const TlType *type, Tl
         tl_cpu_stream_now(g, in->store, outer->width,
                           tl_cpu_access_address(g, in->store, &first));
     if (in->store)
-        tl_cpu_prefetch_store(g, type, &first, in->store);
+        tl_cpu_prefetch_store(g, type, &first, in->store, in->nvalues);
     part_of_lanes(g, outer, zero, end, false, with_prefetch, &w);
 }
 

@@ -197,7 +197,8 @@ static void reduce_vectors(TlCpuGen *g, const Reduction *r, Rows *rows, bool who
         eval_all(g, r, &rows->at[k], x);
         combine(g, r, l.carry + k * r->n, x, next + k * r->n);
         if (whole)
-            tl_cpu_prefetch(g, tl_in(r->op, 0)->type, &rows->at[k], NULL);
+            tl_cpu_prefetch(g, tl_in(r->op, 0)->type, &rows->at[k], NULL,
+                            r->inside.nvalues);
     }
     tl_cpu_range_end(g, &l, rows->at[0].width, next);
     for (uint32_t i = 0; i < r->n * rows->n; i++)
