@@ -297,11 +297,13 @@ void tl_cpu_stream_store(TlCpuGen *g, LLVMValueRef store, bool wide);
 void tl_cpu_stream_end(TlCpuGen *g);
 
 /* cpu_prefetch.c: after a nest, what it read; before a later one over `type` that stores, at its
- * first position; in it, at a position where all is inside (store: NULL if it stores nothing). */
+ * first position; in it, at a position where all is inside (store: NULL if it stores nothing).
+ * nvalues: as many values does the nest compute. */
 void tl_cpu_prefetch_note(TlCpuGen *g, const TlCpuInside *in);
 void tl_cpu_prefetch_store(TlCpuGen *g, const TlType *type, const TlCpuAt *first,
-                           TlCpuAccess *store);
-void tl_cpu_prefetch(TlCpuGen *g, const TlType *type, const TlCpuAt *at, const TlCpuAccess *store);
+                           TlCpuAccess *store, uint32_t nvalues);
+void tl_cpu_prefetch(TlCpuGen *g, const TlType *type, const TlCpuAt *at, const TlCpuAccess *store,
+                     uint32_t nvalues);
 /* In a nest that computes many values for each vector, where all is inside: before the vectors at
  * `first` of a loop's step are loaded, loads will ask for what lies further on, once for each line,
  * if other programs read other places; such a load of so many bytes; at the end of the step, they

@@ -193,13 +193,14 @@ typedef struct WholeBody {
     void *user;
     const TlType *type;
     TlCpuAccess *store;
+    uint32_t nvalues;
 } WholeBody;
 
 static void with_prefetch(TlCpuGen *g, TlCpuAt *at, void *user)
 {
     WholeBody *w = user;
     w->body(g, at, w->user);
-    tl_cpu_prefetch(g, w->type, at, w->store);
+    tl_cpu_prefetch(g, w->type, at, w->store, w->nvalues);
 }
 
 /* The lanes up to `end`, where everything is inside. */
@@ -207,7 +208,7 @@ static void whole_part(TlCpuGen *g, const TlCpuAt *outer, const TlType *type, Tl
                        LLVMValueRef end, TlCpuBody body, void *user)
 {
     LLVMValueRef zero = tl_gen_int(&g->gen, 0);
-    WholeBody w = {body, user, type, in->store};
+    WholeBody w = {body, user, type, in->store, in->nvalues};
     TlCpuAt first = *outer;
     first.idx[first.lane] = zero;
     tl_map_init(&first.memo, g->arena);
@@ -215,7 +216,7 @@ static void whole_part(TlCpuGen *g, const TlCpuAt *outer, const TlType *type, Tl
         tl_cpu_stream_now(g, in->store, outer->width,
                           tl_cpu_access_address(g, in->store, &first));
     if (in->store)
-        tl_cpu_prefetch_store(g, type, &first, in->store);
+        tl_cpu_prefetch_store(g, type, &first, in->store, in->nvalues);
     part_of_lanes(g, outer, zero, end, false, with_prefetch, &w);
 }
 
@@ -495,14 +496,15 @@ static bool is_place(const TlValue *v, int d)
     const TlOp *op = v->def;
     if (!op)
         return false;
+    if (op->opcode == TL_OP_IOTA)
+        return true;
+    const TlValue *x = op->nin ? tl_in(op, 0) : NULL;
     int axis = (int)tl_attr_int(op, TL_ATTR_AXIS, 0);
     switch (op->opcode) {
-    case TL_OP_IOTA: return true;
-    case TL_OP_EXPAND: return d != axis && is_place(tl_in(op, 0), d > axis ? d - 1 : d);
-    case TL_OP_BROADCAST: {
-        const TlType *t = tl_in(op, 0)->type;
-        return t->rank && t->shape[d] != 1 && is_place(tl_in(op, 0), d);
-    }
+    case TL_OP_EXPAND: return d != axis && is_place(x, d > axis ? d - 1 : d);
+    case TL_OP_RESHAPE: /* axes of extent 1 are added */
+        return x->type->rank == 1 && x->type->shape[0] == v->type->shape[d] && is_place(x, 0);
+    case TL_OP_BROADCAST: return x->type->rank && x->type->shape[d] != 1 && is_place(x, d);
     default: return false;
     }
 }
@@ -520,20 +522,27 @@ static TlValue *partner_mask(const TlValue *index, int d)
     return NULL;
 }
 
+/* How many elements of x along d are there, those of whole vectors in the padding included? */
+static int64_t readable(const TlValue *x, int d)
+{
+    TlCpuForm f = tl_cpu_form(x->type);
+    return f.lane == d ? f.padded[d] : f.extent[d];
+}
+
 /* Elements i ^ m of x for the lanes i: of one whole vector, whose lanes change places in pairs, in
- * fours, and so on, as the low bits of m say. */
+ * fours, and so on, as the low bits of m say. What is outside of x is any element. */
 static LLVMValueRef partners(TlCpuGen *g, TlValue *x, TlValue *mask, const TlCpuAt *at)
 {
     int w = at->width, d = at->lane;
-    TL_ASSERT(x->type->shape[d] % w == 0, "%d elements by %d", (int)x->type->shape[d], w);
+    TL_ASSERT(readable(x, d) % w == 0, "%lld elements by %d", (long long)readable(x, d), w);
     LLVMValueRef m = tl_gen_to_i64(&g->gen, mask, tl_gen_scalar(&g->gen, mask)), order[64];
     LLVMValueRef high = LLVMBuildAnd(g->b, m, tl_gen_int(&g->gen, -w), ""),
                  first = LLVMBuildXor(g->b, at->idx[d], high, ""), zero = tl_gen_int(&g->gen, 0);
     TlCpuAt sub;
     tl_cpu_at_init(g, &sub, at->rank, d, w);
     for (int i = 0; i < at->rank; i++) sub.idx[i] = at->idx[i];
-    sub.idx[d] = tl_gen_pick(&g->gen, LLVMIntULT, first, tl_gen_int(&g->gen, x->type->shape[d]),
-                             first, zero);
+    sub.idx[d] =
+        tl_gen_pick(&g->gen, LLVMIntULT, first, tl_gen_int(&g->gen, readable(x, d)), first, zero);
     LLVMValueRef r = tl_cpu_eval(g, x, &sub);
     for (int bit = 1; bit < w; bit *= 2) {
         for (int i = 0; i < w; i++) order[i] = LLVMConstInt(g->i32, (unsigned)(i ^ bit), 0);
@@ -561,7 +570,7 @@ static LLVMValueRef eval_gather(TlCpuGen *g, const TlOp *op, TlCpuAt *at)
     k = LLVMBuildSelect(g->b, inside, k, LLVMConstNull(i64s), "");
     if (w == 1)
         return LLVMBuildSelect(g->b, inside, gather_lane(g, x, axis, k, at, 0), zero, "");
-    bool along = at->lane == axis && x->type->shape[axis] % w == 0;
+    bool along = at->lane == axis && readable(x, axis) % w == 0;
     TlValue *mask = along ? partner_mask(index, axis) : NULL;
     if (mask)
         return LLVMBuildSelect(g->b, inside, partners(g, x, mask, at), zero, "");

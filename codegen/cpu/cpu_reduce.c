@@ -221,7 +221,7 @@ static void reduce_vectors(TlCpuGen *g, const Reduction *r, Rows *rows, bool who
         combine(g, r, l.carry + k * r->n, x, next + k * r->n);
         fuse(g, r, x[0], next[k * r->n]);
         if (whole)
-            tl_cpu_prefetch(g, tl_in(r->op, 0)->type, at, NULL);
+            tl_cpu_prefetch(g, tl_in(r->op, 0)->type, at, NULL, r->inside.nvalues);
     }
     tl_cpu_prefetch_now(g, &r->inside);
     tl_cpu_range_end(g, &l, rows->at[0].width * (int64_t)rows->parts, next);
