@@ -98,7 +98,8 @@ typedef struct TlCpuAccess {
     TlGenView *view;
     int param;
     bool whole;  /* where the nest is now, all slices are inside (cpu_inside.c) */
-    bool fetches; /* the next load asks for what lies further on (cpu_prefetch.c) */
+    bool fetches;  /* the next load asks for what lies further on (cpu_prefetch.c) */
+    bool was_read; /* by an earlier nest */
     /* i1: where the nest is now, stores pass by the caches; in pieces as large as a register, not
      * of 16 bytes. NULL: never. */
     LLVMValueRef streams, streams_wide;

@@ -99,6 +99,8 @@ void tl_cpu_prefetch_note(TlCpuGen *g, const TlCpuInside *in)
     if (g->prefetched)
         g->next.len = 0;
     g->prefetched = false;
+    for (uint32_t i = 0; i < in->accesses.len; i++)
+        in->accesses.data[i]->was_read = true;
     for (uint32_t i = 0; i < in->accesses.len && !g->nested; i++) {
         TlCpuAccess *a = in->accesses.data[i];
         int64_t bytes = a->loads ? row_bytes(a) : 0;
@@ -213,7 +215,7 @@ void tl_cpu_prefetch_streams(const TlCpuInside *in, int64_t first, uint32_t valu
 {
     for (uint32_t i = 0; i < in->accesses.len; i++) {
         TlCpuAccess *a = in->accesses.data[i];
-        a->fetches = values >= LEAST_VALUES && a->loads && a->view &&
+        a->fetches = values >= LEAST_VALUES && a->loads && a->view && !a->was_read &&
                      first * tl_dtype_bytes(a->place.base->type->dtype) % LINE == 0 &&
                      reads_its_own(a);
     }
