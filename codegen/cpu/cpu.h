@@ -181,6 +181,8 @@ void tl_cpu_range_end(TlCpuGen *g, TlCpuRange *range, int64_t step, const LLVMVa
 /* cpu_hide.c: after LLVM's passes. What an address that loops share was computed from stays out of
  * the sight of code generation. */
 void tl_cpu_hide_addresses(TlLlvm *l);
+/* cpu_table.c: after LLVM's passes. Functions of four bits become look-ups. */
+void tl_cpu_look_up(TlLlvm *l);
 /* cpu_masked.c: after those. Masked accesses without an instruction are few, or calls. */
 void tl_cpu_share_masked(TlLlvm *l);
 bool tl_cpu_has_masks(const TlLlvm *l); /* masked accesses of elements of every size */
