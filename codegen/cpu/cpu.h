@@ -184,6 +184,8 @@ void tl_cpu_range_end_by(TlCpuGen *g, TlCpuRange *range, LLVMValueRef step,
 /* cpu_hide.c: after LLVM's passes. What an address that loops share was computed from stays out of
  * the sight of code generation. */
 void tl_cpu_hide_addresses(TlLlvm *l);
+/* cpu_table.c: after LLVM's passes. Functions of four bits become look-ups. */
+void tl_cpu_look_up(TlLlvm *l);
 /* cpu_masked.c: after those. Masked accesses without an instruction are few, or calls. */
 void tl_cpu_share_masked(TlLlvm *l);
 bool tl_cpu_has_masks(const TlLlvm *l); /* masked accesses of elements of every size */

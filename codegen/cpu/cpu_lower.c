@@ -551,6 +551,7 @@ void *tl_cpu_compile(TlModule *m, const TlCodegenOptions *options, TlEmit emit, 
     if (options->opt_level > 0)
         tl_llvm_run(&l, l.quick ? TL_LLVM_QUICK_PASSES : PASSES);
     if (options->opt_level > 0 && !l.quick) {
+        tl_cpu_look_up(&l);
         tl_cpu_hide_addresses(&l);
         tl_llvm_set_loops_apart(&l);
     }

@@ -11,7 +11,8 @@
  *   3. decide     backwards over each block: virtual if all uses lead to one root in the same
  *                 block through elementwise ops, and, for loads, if nothing between the load and
  *                 the root may write what it reads. A transposition goes without a home where a
- *                 product packs it; a loop that turns out to be no product is decided again
+ *                 product packs it; a loop that turns out to be no product is decided again. What
+ *                 a broadcast repeats needs no home if it is little work, few times
  *   4. fuse       a reduction over a home (or elementwise over it) is done while the home is
  *                 filled
  *   5. homes      loop-carried tiles share one home with the loop's result; the value a loop

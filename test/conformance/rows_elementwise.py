@@ -326,3 +326,24 @@ kernel k(const f16 x[N], const f16 y[N], const f32 z[N], const i32 n[M], f32 wid
 }
 """, {"x": x, "y": y, "z": z, "n": ints("i32", 9, -9, 9, 1100), "s": poison("i64", (len(x.store) + 39) // 40), "wide": poison("f32", len(x.store)), "product": poison("f16", len(x.store)),
       "narrow": poison("f16", len(x.store)), "one": poison("f32", len(x.store)), "half": poison("f16", len(x.store))}, of_halves)
+
+
+# Functions of the low or the high bits of a byte: of all 256, in tiles of one width and another.
+for b in (16, 32, 64):
+    row(f"int_bits_functions_of_four_{b}", f"""
+kernel k(const u8 x[M, N], f32 y[M, N])
+    grid(cdiv(N, {b}))
+{{
+    int i = pid(0) * {b};
+    y[0, i +: {b}] = (f32)((i8)(x[0, i +: {b}] & 15) - 8);
+    y[1, i +: {b}] = (f32)((i8)(x[1, i +: {b}] >> 4) - 8) * 0.25 + 3;
+    y[2, i +: {b}] = (f32)((i32)(x[2, i +: {b}] & 7) * 5 - 3);
+    auto low = x[3, i +: {b}] & 15;
+    y[3, i +: {b}] = (low & 8) != 0 ? -(f32)(low & 7) : (f32)(low & 7);
+    auto both = x[4, i +: {b}];
+    y[4, i +: {b}] = (f32)((both & 15) * 2 + 1) + (f32)((i8)(both >> 4) - 3);
+    y[5, i +: {b}] = (f32)((x[5, i +: {b}] & 31) + 1) - 7;
+}}
+""", {"x": Arr("u8", np.tile(np.arange(261).astype(np.uint8), (6, 1))), "y": poison("f32", 6, 261)},
+        lambda a: (lambda v, low, high: {"y": exact(np.stack([low - 8, (high - 8) * 0.25 + 3, (v & 7) * 5 - 3, np.where(low & 8, -1.0, 1.0) * (low & 7),
+                                                              low * 2 + 1 + high - 3, (v & 31) - 6]))})(*(lambda v: (v, v & 15, v >> 4))(a["x"][0].astype(int))))

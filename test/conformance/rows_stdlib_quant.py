@@ -270,6 +270,28 @@ kernel k(const f16 x[M, K], const u8 w[N, L, 18], f32 y[M, N])
     lambda a: {"y": exact(a["x"].astype(np.float64) @ numbers(a["w"], "q4_0")[2].astype(np.float64).T)}, warps=4, stages=2)
 
 
+# Rows of blocks times a vector: integers all through, so that any order of the sum is exact. Several rows of a program and blocks of a step,
+# the last of each not full.
+for kind, size in (("q4_0", 18), ("q8_0", 34)):
+    for k, (m, l, bm, bl) in enumerate(((5, 39, 1, 16), (7, 16, 4, 8), (3, 9, 2, 32))):
+        raw = random_bits("u8", 202 + k, m, l, size)
+        raw.store[:, :, :2] = rng(205 + k).integers(-4, 5, (m, l)).astype(np.float16).view(np.uint8).reshape(m, l, 2)
+        row(f"std_ggml_vector_times_{kind}_{m}x{32 * l}", f"""
+import std.ggml;
+
+kernel k(const u8 A[M, L, {size}], const f32 x[N], f32 y[M])
+    grid(cdiv(M, {bm}))
+{{
+    int m = pid(0) * {bm};
+    tile<f32, {bm}> total = 0;
+    for (int l : range(0, L, {bl}))
+        total += sum(ggml.from_{kind}(A[m +: {bm}, l +: {bl}, 0 +: {size}]) * x[32 * l +: 32 * {bl}], axis = 1);
+    y[m +: {bm}] = total;
+}}
+""", {"A": raw, "x": Arr("f32", rng(208 + k).integers(-3, 4, 32 * l).astype(F32)), "y": poison("f32", m)},
+            lambda a, kind=kind: {"y": exact(numbers(a["A"], kind)[2].astype(np.float64) @ a["x"].astype(np.float64))}, warps=WARPS[k], stages=2)
+
+
 # ---- microscaling ---------------------------------------------------------------------------------------------------
 def mx(x, t):
     g = x.reshape(x.shape[0], -1, 32).astype(np.float64)
