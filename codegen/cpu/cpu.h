@@ -307,10 +307,11 @@ void tl_cpu_prefetch_store(TlCpuGen *g, const TlType *type, const TlCpuAt *first
                            TlCpuAccess *store, uint32_t nvalues);
 void tl_cpu_prefetch(TlCpuGen *g, const TlType *type, const TlCpuAt *at, const TlCpuAccess *store,
                      uint32_t nvalues);
-/* In a nest that computes many values for each vector, where all is inside: before the vectors at
- * `first` of a loop's step are loaded, loads will ask for what lies further on, once for each line,
- * if other programs read other places; such a load of so many bytes; at the end of the step, they
- * ask: LLVM reads nothing again that it read before, as it would if they asked in between. */
+/* In a nest that computes many values for each vector: before the vectors at `first` of a loop's
+ * step are loaded, loads will ask for what lies further on, once for each line, if other programs
+ * read other places and no earlier nest read it; such a load of so many bytes; at the end of the
+ * step, they ask: LLVM reads nothing again that it read before, as it would if they asked in
+ * between. */
 void tl_cpu_prefetch_streams(const TlCpuInside *in, int64_t first, uint32_t values);
 void tl_cpu_prefetch_later(TlCpuGen *g, TlCpuAccess *a, LLVMValueRef p, int64_t bytes);
 void tl_cpu_prefetch_now(TlCpuGen *g, const TlCpuInside *in);

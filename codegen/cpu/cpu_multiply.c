@@ -34,13 +34,14 @@ static LLVMValueRef store_vector(TlCpuMultiply *x, LLVMValueRef v, LLVMValueRef 
     return align_vector(x, LLVMBuildStore(x->g->b, v, p));
 }
 
-/* Where b's panel number n begins, or its row number n. */
+/* Where b's panel number n begins. */
 static LLVMValueRef panel_at(TlCpuMultiply *x, LLVMValueRef b, LLVMValueRef n)
 {
     return tl_cpu_elem_at(
         x, b, tl_cpu_times(x->g, LLVMBuildMul(x->g->b, n, x->panel_rows, ""), x->panel));
 }
 
+/* The row below the panel at b. */
 static LLVMValueRef row_below(TlCpuMultiply *x, LLVMValueRef b)
 {
     LLVMValueRef n = LLVMBuildSub(x->g->b, x->panel_rows, tl_gen_int(&x->g->gen, 1), "");

@@ -5,7 +5,8 @@
  * nest that follows the one which read a row asks for the same row of the next program, as many
  * bytes further as the row moves when pid(0) grows by one, and the nest that stores asks for the
  * line that the next program will store. Asking for an address never faults, so the last program
- * needs no care. A reduction that computes much asks for what it will read itself (streams). */
+ * needs no care. A reduction or a histogram that computes much asks for what it will read itself
+ * (streams). */
 #include "codegen/cpu/cpu.h"
 
 #include <string.h>
