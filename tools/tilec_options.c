@@ -28,7 +28,11 @@ typedef struct Row {
 
 #define AT(field)       offsetof(Options, field)
 #define COMPILER(field) (offsetof(Options, compile) + offsetof(tilec_options, field))
-enum { ALL = CMD_COMPILE | CMD_RUN | CMD_EXPLAIN, RUNS = CMD_RUN | CMD_EXPLAIN };
+enum {
+    ALL = CMD_COMPILE | CMD_RUN | CMD_EXPLAIN,
+    RUNS = CMD_RUN | CMD_EXPLAIN,
+    ANY = ALL | CMD_FMT
+};
 
 /* clang-format off */
 static const Row rows[] = {
@@ -57,8 +61,8 @@ static const Row rows[] = {
     {"--check",        FORM_FLAG, ALL,         COMPILER(check),       NULL,       "check bounds, assumptions and asserts at run time"},
     {"--fp",           FORM_TEXT, ALL,         COMPILER(fp),          "MODE",     "default, strict (same bits everywhere) or ring"},
     {"-W",             FORM_GLUED, ALL,        AT(warnings),          "NAME",     "error: make warnings errors; error=NAME: one of them; no-NAME: disable one; NAME, all: enable"},
-    {"--color",        FORM_TEXT, ALL,         AT(color),             "WHEN",     "auto, always or never"},
-    {"--diagnostics",  FORM_TEXT, ALL,         COMPILER(diagnostics), "FORM",     "text, json or sarif"},
+    {"--color",        FORM_TEXT, ANY,         AT(color),             "WHEN",     "auto, always or never"},
+    {"--diagnostics",  FORM_TEXT, ANY,         COMPILER(diagnostics), "FORM",     "text, json or sarif"},
     {"--passes",       FORM_TEXT, ALL,         COMPILER(passes),      "P,...",    "run these passes instead of the target's"},
     {"--print-after",  FORM_TEXT, ALL,         COMPILER(print_after), "PASS|all", "show the IR after a pass"},
     {"--stop-after",   FORM_TEXT, ALL,         COMPILER(stop_after),  "PASS",     "run no pass after this one, but settle-variants"},
@@ -70,8 +74,11 @@ static const Row rows[] = {
     {"--time-passes",  FORM_FLAG, ALL,         COMPILER(time_passes), NULL,       "print the time of each pass"},
     {"--verify-each",  FORM_FLAG, ALL,         COMPILER(verify_each), NULL,       "verify the IR after each pass"},
     {"--time-trace",   FORM_TEXT, CMD_COMPILE | CMD_RUN, AT(time_trace),  "FILE",     "write the time of each part of the compilation, for ui.perfetto.dev"},
-    {"--version",      FORM_BOOL, ALL,         AT(version),           NULL,       "print the version"},
-    {"--help",         FORM_BOOL, ALL,         AT(help),              NULL,       "print this"},
+    {"--check",        FORM_BOOL, CMD_FMT,     AT(only_check),        NULL,       "write nothing; print the names of files whose format would change"},
+    {"--diff",         FORM_BOOL, CMD_FMT,     AT(diff),              NULL,       "write nothing; print what would change"},
+    {"-r",             FORM_BOOL, CMD_FMT,     AT(recursive),         NULL,       "format the .tile files in folders"},
+    {"--version",      FORM_BOOL, ANY,         AT(version),           NULL,       "print the version"},
+    {"--help",         FORM_BOOL, ANY,         AT(help),              NULL,       "print this"},
 };
 /* clang-format on */
 enum { NROWS = sizeof rows / sizeof *rows };
@@ -92,6 +99,7 @@ void options_help(FILE *out)
     fputs("usage: tilec [compile] FILE.tile [-o OUT] [OPTION]...\n"
           "       tilec run FILE.tile [OPTION]... PARAM=VALUE...\n"
           "       tilec explain FILE.tile [--target T,...] [OPTION]... [PARAM=VALUE...]\n"
+          "       tilec fmt [--check] [--diff] [-r] FILE.tile...\n"
           "       tilec error ID...    explain error[ID] or warning[ID], with examples\n"
           "       tilec error --markdown    explain all of them, as a page\n"
           "       tilec targets\n\n"
@@ -109,7 +117,9 @@ void options_help(FILE *out)
         snprintf(head, sizeof head, "%s%s%s", rows[i].name, rows[i].value && !glued ? " " : "",
                  rows[i].value ? rows[i].value : "");
         fprintf(out, "  %-26s %s%s\n", head, rows[i].meaning,
-                rows[i].commands & CMD_COMPILE ? "" : " (run)");
+                rows[i].commands & CMD_COMPILE ? ""
+                : rows[i].commands & CMD_RUN   ? " (run)"
+                                               : " (fmt)");
     }
     fputs("\nExit status: 0 success; 1 the program is wrong; 2 wrong usage; 3 a run failed; 70 "
           "internal error.\n",
@@ -150,12 +160,18 @@ static bool matches(const Row *r, const char *arg)
     return arg[n] == 0 || (takes_value && arg[n] == '=');
 }
 
-static const Row *find_row(const char *arg)
+/* The sub-command's own row, or else another's. */
+static const Row *find_row(const char *arg, Command command)
 {
-    for (int i = 0; i < NROWS; i++)
-        if (matches(&rows[i], arg))
+    const Row *other = NULL;
+    for (int i = 0; i < NROWS; i++) {
+        if (!matches(&rows[i], arg))
+            continue;
+        if (rows[i].commands & (int)command)
             return &rows[i];
-    return NULL;
+        other = other ? other : &rows[i];
+    }
+    return other;
 }
 
 static bool unknown_option(const char *arg)
@@ -207,6 +223,10 @@ static bool store(Options *o, const Row *r, int argc, char **argv, int *i)
 
 static bool positional(Options *o, Command command, const char *arg)
 {
+    if (command == CMD_FMT) {
+        o->input = arg;
+        return add_text(&o->files, arg);
+    }
     if (!o->input) {
         o->input = arg;
         return true;
@@ -231,12 +251,14 @@ static bool read_all(Options *o, Command command, int argc, char **argv)
             only_files = true;
             continue;
         }
-        const Row *r = find_row(argv[i]);
+        const Row *r = find_row(argv[i], command);
         if (!r)
             return unknown_option(argv[i]);
         if (!(r->commands & (int)command))
             return usage_error("%s is an option of %s", r->name,
-                               r->commands & CMD_RUN ? "tilec run" : "tilec compile"),
+                               r->commands & CMD_RUN       ? "tilec run"
+                               : r->commands & CMD_COMPILE ? "tilec compile"
+                                                           : "tilec fmt"),
                    false;
         if (!store(o, r, argc, argv, &i))
             return false;
@@ -357,7 +379,8 @@ void options_free(Options *o)
     for (size_t i = 0; i < o->compile.nconsts; i++)
         free((char *)(uintptr_t)o->compile.consts[i].name);
     free((tilec_const *)(uintptr_t)o->compile.consts);
-    Texts *lists[] = {&o->consts, &o->includes, &o->warnings, &o->items, &o->prints, &o->saves};
+    Texts *lists[] = {&o->consts, &o->includes, &o->warnings, &o->items,
+                      &o->prints, &o->saves,    &o->files};
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         free(lists[i]->data);
 }
