@@ -4,6 +4,7 @@
 #include "ir/ir.h"
 
 typedef struct TlUnit TlUnit;
+typedef struct TlFacts TlFacts; /* name_facts.h */
 
 /* As on the command line: "BM" "64", "T" "f16", "epi" "relu", "CAUSAL" "true". "gemm.BM" is for the
  * kernel gemm alone and goes before "BM"; the last of several of one name counts. */
@@ -25,6 +26,7 @@ typedef struct TlFrontendOptions {
     bool strict;   /* --fp=strict */
     const char *target_kind; /* "cpu", "cuda", "hip", "ref" */
     const char *target_arch; /* "sm_90a", ... or "" */
+    TlFacts *facts;          /* where facts about names are collected; NULL: nowhere */
 } TlFrontendOptions;
 
 typedef struct TlProgram TlProgram; /* a checked unit with its imports; lives in ctx->perm */

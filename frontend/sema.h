@@ -24,6 +24,7 @@
  *   launch_expr.c  launch-time expressions
  *   unused.c     the warning about names that nothing reads
  *   warn_kernel.c  warnings about an instance of a kernel
+ *   name_facts.c what editors want to know of names (name_facts.h)
  *   frontend.c   frontend.h
  *
  * Variables are SSA by environment: a TlVar holds its current value, assignments leave a trail, and
@@ -550,6 +551,13 @@ TlVal tl_const_param_value(TlSema *s, TlDef *def, const TlParamDecl *p, const Tl
 typedef enum TlHostType { TL_HOST_BAD, TL_HOST_INT, TL_HOST_BOOL, TL_HOST_FLOAT } TlHostType;
 /* Compiles a launch-time expression into info->exprs; its index, or -1 (diagnosed or unknown). */
 int32_t tl_host_expr(TlSema *s, TlKernelInfo *info, const TlExpr *e, TlHostType want);
+
+/* ---- name_facts.c: what editors want to know; nothing without options->facts ---- */
+void tl_fact_declare(TlSema *s, const TlVar *v);
+void tl_fact_variable(TlSema *s, TlLoc loc, const TlVar *v);
+void tl_fact_def(TlSema *s, TlLoc loc, const TlDef *def);
+void tl_fact_builtin(TlSema *s, TlLoc loc, const TlBuiltin *b, bool fast);
+void tl_fact_result(TlSema *s, const TlExpr *e, const TlVal *v);
 
 /* ---- unused.c, warn_kernel.c ---- */
 void tl_warn_unused(TlProgram *p);

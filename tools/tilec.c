@@ -9,17 +9,23 @@ typedef struct SubCommand {
     int (*run)(int argc, char **argv);
 } SubCommand;
 
+/* Is all that was asked for to show something? */
+static bool shown(const Options *o)
+{
+    if (o->help)
+        options_help(stdout);
+    else if (o->version)
+        puts(tilec_version());
+    return o->help || o->version;
+}
+
 static int with_options(Command command, int argc, char **argv)
 {
     Options o;
     int status = EXIT_USAGE;
     if (options_parse(&o, command, argc, argv)) {
         status = EXIT_FINE;
-        if (o.help)
-            options_help(stdout);
-        else if (o.version)
-            puts(tilec_version());
-        else
+        if (!shown(&o))
             status = command == CMD_RUN       ? command_run(&o)
                      : command == CMD_EXPLAIN ? command_explain(&o)
                      : command == CMD_FMT     ? command_fmt(&o)
@@ -48,6 +54,18 @@ static int fmt(int argc, char **argv)
 {
     return with_options(CMD_FMT, argc, argv);
 }
+
+#ifndef TILE_WITHOUT_LSP /* programs for machines without cJSON: test/device */
+static int lsp(int argc, char **argv)
+{
+    Options o;
+    int status = EXIT_USAGE;
+    if (options_parse(&o, CMD_LSP, argc, argv))
+        status = shown(&o) ? EXIT_FINE : command_lsp(&o);
+    options_free(&o);
+    return status;
+}
+#endif
 
 static void list_unproven(const TlTarget *t)
 {
@@ -82,6 +100,9 @@ static const SubCommand commands[] = {
     {"run", "run a kernel on generated arrays or files", run},
     {"explain", "report what kernels became on GPUs", explain},
     {"fmt", "format files", fmt},
+#ifndef TILE_WITHOUT_LSP
+    {"lsp", "serve an editor", lsp},
+#endif
     {"error", "explain a diagnostic", command_error},
     {"targets", "list the targets", targets},
 };

@@ -31,7 +31,7 @@ typedef struct Row {
 enum {
     ALL = CMD_COMPILE | CMD_RUN | CMD_EXPLAIN,
     RUNS = CMD_RUN | CMD_EXPLAIN,
-    ANY = ALL | CMD_FMT
+    ANY = ALL | CMD_FMT | CMD_LSP
 };
 
 /* clang-format off */
@@ -55,14 +55,14 @@ static const Row rows[] = {
     {"--const",        FORM_LIST, ALL,         AT(consts),            "NAME=VAL", "set a constant in every kernel that has it; KERNEL.NAME=VAL: in one"},
     {"--warps",        FORM_TEXT, ALL,         AT(warps),             "N",        "warps per program, on GPUs"},
     {"--stages",       FORM_TEXT, ALL,         AT(stages),            "N",        "stages of pipelined loops"},
-    {"-I",             FORM_GLUED, ALL,        AT(includes),          "DIR",      "search for imports here, too"},
+    {"-I",             FORM_GLUED, ALL | CMD_LSP,      AT(includes),          "DIR",      "search for imports here, too"},
     {"-O",             FORM_GLUED, ALL,        COMPILER(opt_level),   "0..3",     "optimisation level (3)"},
     {"-g",             FORM_FLAG, ALL,         COMPILER(debug),       NULL,       "keep asserts and line numbers"},
     {"--check",        FORM_FLAG, ALL,         COMPILER(check),       NULL,       "check bounds, assumptions and asserts at run time"},
     {"--fp",           FORM_TEXT, ALL,         COMPILER(fp),          "MODE",     "default, strict (same bits everywhere) or ring"},
     {"-W",             FORM_GLUED, ALL,        AT(warnings),          "NAME",     "error: make warnings errors; error=NAME: one of them; no-NAME: disable one; NAME, all: enable"},
-    {"--color",        FORM_TEXT, ANY,         AT(color),             "WHEN",     "auto, always or never"},
-    {"--diagnostics",  FORM_TEXT, ANY,         COMPILER(diagnostics), "FORM",     "text, json or sarif"},
+    {"--color",        FORM_TEXT, ALL | CMD_FMT,         AT(color),             "WHEN",     "auto, always or never"},
+    {"--diagnostics",  FORM_TEXT, ALL | CMD_FMT,         COMPILER(diagnostics), "FORM",     "text, json or sarif"},
     {"--passes",       FORM_TEXT, ALL,         COMPILER(passes),      "P,...",    "run these passes instead of the target's"},
     {"--print-after",  FORM_TEXT, ALL,         COMPILER(print_after), "PASS|all", "show the IR after a pass"},
     {"--stop-after",   FORM_TEXT, ALL,         COMPILER(stop_after),  "PASS",     "run no pass after this one, but settle-variants"},
@@ -77,6 +77,7 @@ static const Row rows[] = {
     {"--check",        FORM_BOOL, CMD_FMT,     AT(only_check),        NULL,       "write nothing; print the names of files whose format would change"},
     {"--diff",         FORM_BOOL, CMD_FMT,     AT(diff),              NULL,       "write nothing; print what would change"},
     {"-r",             FORM_BOOL, CMD_FMT,     AT(recursive),         NULL,       "format the .tile files in folders"},
+    {"--stdio",        FORM_BOOL, CMD_LSP,     AT(standard),          NULL,       "speak on standard input and output; there is no other way"},
     {"--version",      FORM_BOOL, ANY,         AT(version),           NULL,       "print the version"},
     {"--help",         FORM_BOOL, ANY,         AT(help),              NULL,       "print this"},
 };
@@ -100,6 +101,7 @@ void options_help(FILE *out)
           "       tilec run FILE.tile [OPTION]... PARAM=VALUE...\n"
           "       tilec explain FILE.tile [--target T,...] [OPTION]... [PARAM=VALUE...]\n"
           "       tilec fmt [--check] [--diff] [-r] FILE.tile...\n"
+          "       tilec lsp [-I DIR]...    serve an editor (Language Server Protocol)\n"
           "       tilec error ID...    explain error[ID] or warning[ID], with examples\n"
           "       tilec error --markdown    explain all of them, as a page\n"
           "       tilec targets\n\n"
@@ -119,7 +121,8 @@ void options_help(FILE *out)
         fprintf(out, "  %-26s %s%s\n", head, rows[i].meaning,
                 rows[i].commands & CMD_COMPILE ? ""
                 : rows[i].commands & CMD_RUN   ? " (run)"
-                                               : " (fmt)");
+                : rows[i].commands & CMD_FMT   ? " (fmt)"
+                                               : " (lsp)");
     }
     fputs("\nExit status: 0 success; 1 the program is wrong; 2 wrong usage; 3 a run failed; 70 "
           "internal error.\n",
@@ -223,6 +226,8 @@ static bool store(Options *o, const Row *r, int argc, char **argv, int *i)
 
 static bool positional(Options *o, Command command, const char *arg)
 {
+    if (command == CMD_LSP)
+        return usage_error("lsp takes no '%s'", arg), false;
     if (command == CMD_FMT) {
         o->input = arg;
         return add_text(&o->files, arg);
@@ -258,7 +263,8 @@ static bool read_all(Options *o, Command command, int argc, char **argv)
             return usage_error("%s is an option of %s", r->name,
                                r->commands & CMD_RUN       ? "tilec run"
                                : r->commands & CMD_COMPILE ? "tilec compile"
-                                                           : "tilec fmt"),
+                               : r->commands & CMD_FMT     ? "tilec fmt"
+                                                           : "tilec lsp"),
                    false;
         if (!store(o, r, argc, argv, &i))
             return false;
@@ -335,7 +341,7 @@ static const char *temporary_dir(void)
     return dir && *dir ? dir : "/tmp";
 }
 
-static bool finish(Options *o)
+static bool finish(Options *o, Command command)
 {
     static const char *const whens[] = {"auto", "always", "never", NULL};
     const char *when = o->color ? o->color : "auto";
@@ -352,7 +358,7 @@ static bool finish(Options *o)
     o->compile.warnings = o->warnings.data;
     o->compile.nwarnings = o->warnings.len;
     o->compile.crash_dir = temporary_dir();
-    if (!o->input && !o->help && !o->version)
+    if (!o->input && !o->help && !o->version && command != CMD_LSP)
         return usage_error("no input file; see tilec --help"), false;
     if (o->depfile && !o->depends)
         return usage_error("-MF %s: nothing is written there without -MD", o->depfile), false;
@@ -371,7 +377,7 @@ bool options_parse(Options *o, Command command, int argc, char **argv)
     o->compile = (tilec_options)TILEC_OPTIONS_INIT;
     o->compile.diagnostic = to_stderr;
     o->compile.print = to_stderr;
-    return read_all(o, command, argc, argv) && finish(o);
+    return read_all(o, command, argc, argv) && finish(o, command);
 }
 
 void options_free(Options *o)

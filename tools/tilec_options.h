@@ -9,7 +9,13 @@
 
 enum { EXIT_FINE = 0, EXIT_PROGRAM = 1, EXIT_USAGE = 2, EXIT_RUN = 3, EXIT_INTERNAL = 70 };
 
-typedef enum Command { CMD_COMPILE = 1, CMD_RUN = 2, CMD_EXPLAIN = 4, CMD_FMT = 8 } Command;
+typedef enum Command {
+    CMD_COMPILE = 1,
+    CMD_RUN = 2,
+    CMD_EXPLAIN = 4,
+    CMD_FMT = 8,
+    CMD_LSP = 16
+} Command;
 
 /* Texts of the command line, in order. */
 typedef struct Texts {
@@ -30,6 +36,7 @@ typedef struct Options {
     Texts prints, saves;    /* run: PARAM; PARAM=F.npy */
     Texts files;            /* fmt: what is formatted */
     bool only_check, diff, recursive; /* fmt */
+    bool standard;                    /* lsp: nothing else is known */
 } Options;
 
 /* Reads argv (without the program's and the sub-command's names). False: wrong usage, already said
@@ -63,5 +70,6 @@ int command_run(Options *o); /* tilec_run.c */
 int run_counted(const Options *o, const char *device, char **out_counted);
 int command_explain(const Options *o); /* tilec_explain.c */
 int command_fmt(const Options *o); /* tilec_fmt.c */
+int command_lsp(const Options *o); /* lsp/lsp_server.c */
 int command_error(int argc, char **argv); /* tilec_error.c */
 #endif

@@ -1,6 +1,7 @@
 # What `cmake --install` puts in place: the programs, the public headers, one archive per public library with all it
 # needs inside, the runtime as a shared library too, a CMake package (find_package(Tile): Tile::runtime,
-# Tile::runtime_shared, Tile::compiler, Tile::tilec) and pkg-config files. The target uninstall takes it away again.
+# Tile::runtime_shared, Tile::compiler, Tile::tilec), pkg-config files and the files of tools/editors. The target
+# uninstall takes it away again.
 include(CMakePackageConfigHelpers)
 
 # libNAME.a from the objects of the tree's own archives.
@@ -38,6 +39,9 @@ foreach(program tilec tile-opt tile-reduce)
     install(TARGETS ${program} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
   endif()
 endforeach()
+
+install(DIRECTORY tools/editors/vim/ DESTINATION ${CMAKE_INSTALL_DATADIR}/vim/vimfiles)
+install(DIRECTORY tools/editors/vscode/ DESTINATION ${CMAKE_INSTALL_DATADIR}/tile/vscode)
 
 # How a user's program finds libLLVM: the folder of the one that was linked here.
 set(TILE_LLVM_LINK "-L${LLVM_LIBRARY_DIR} -lLLVM-${LLVM_VERSION_MAJOR}")
