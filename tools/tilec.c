@@ -77,6 +77,7 @@ static const SubCommand commands[] = {
     {"explain", "report what kernels became on GPUs", explain},
     {"error", "explain a diagnostic", command_error},
     {"targets", "list the targets", targets},
+    {"cache", "the cache of compiled kernels: ls, verify, prune, clear, dir", command_cache},
 };
 enum { NCOMMANDS = sizeof commands / sizeof *commands };
 
