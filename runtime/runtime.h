@@ -8,6 +8,9 @@
 
 typedef struct tl_embedded tl_embedded;
 
+/* Freed buffers of a device whose driver is slow to give memory, by size class (buffer.c). */
+enum { TL_KEPT_CLASSES = 64 * 8 };
+
 struct tile_device {
     const tl_driver *driver;
     tl_dev *dev;
@@ -21,6 +24,7 @@ struct tile_device {
     tile_callbacks callbacks;
     tile_stream *streams;
     tile_buffer *buffers;
+    tile_buffer *kept[TL_KEPT_CLASSES];
     tile_stream *default_stream;
     _Atomic(tl_embedded *) embedded; /* embedded.c */
 };
@@ -37,9 +41,10 @@ struct tile_stream {
 struct tile_buffer {
     tile_device *device;
     void *address;
-    uint64_t bytes;
+    uint64_t bytes, room; /* room: what the driver gave; at least bytes */
     tile_buffer *prev, *next;
 };
+
 
 struct tile_event {
     tile_device *device;
@@ -177,7 +182,9 @@ tl_bind_result tl_bind(const tile_device *device, const tl_instance *instance,
                        const tile_arg *args, size_t nargs,
                        const int64_t *grid, size_t naxes, tl_bound *out, tile_status *out_status);
 
-/* buffer.c: bytes from `address` to the end of the tile_buffer that holds it; UINT64_MAX when in
+/* buffer.c: gives back what is kept for later buffers; returns whether that was anything. */
+bool tl_buffers_trim(tile_device *device);
+/* Bytes from `address` to the end of the tile_buffer that holds it; UINT64_MAX when in
  * none. */
 uint64_t tl_buffer_bytes_at(tile_device *device, const void *address);
 #endif

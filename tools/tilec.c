@@ -105,6 +105,7 @@ static const SubCommand commands[] = {
 #endif
     {"error", "explain a diagnostic", command_error},
     {"targets", "list the targets", targets},
+    {"cache", "the cache of compiled kernels: ls, verify, prune, clear, dir", command_cache},
 };
 enum { NCOMMANDS = sizeof commands / sizeof *commands };
 

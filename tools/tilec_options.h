@@ -72,4 +72,5 @@ int command_explain(const Options *o); /* tilec_explain.c */
 int command_fmt(const Options *o); /* tilec_fmt.c */
 int command_lsp(const Options *o); /* lsp/lsp_server.c */
 int command_error(int argc, char **argv); /* tilec_error.c */
+int command_cache(int argc, char **argv); /* tilec_cache.c */
 #endif
