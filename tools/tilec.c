@@ -4,11 +4,6 @@
 #include <string.h>
 #include <unistd.h>
 
-typedef struct SubCommand {
-    const char *name, *meaning;
-    int (*run)(int argc, char **argv);
-} SubCommand;
-
 /* Is all that was asked for to show something? */
 static bool shown(const Options *o)
 {
@@ -16,7 +11,9 @@ static bool shown(const Options *o)
         options_help(stdout);
     else if (o->version)
         puts(tilec_version());
-    return o->help || o->version;
+    else if (o->manual)
+        print_manual();
+    return o->help || o->version || o->manual;
 }
 
 static int with_options(Command command, int argc, char **argv)
@@ -96,18 +93,27 @@ static int targets(int argc, char **argv)
 }
 
 static const SubCommand commands[] = {
-    {"compile", "compile a file", compile},
-    {"run", "run a kernel on generated arrays or files", run},
-    {"explain", "report what kernels became on GPUs", explain},
-    {"fmt", "format files", fmt},
+    {"compile", "compile a file", compile, CMD_COMPILE},
+    {"run", "run a kernel on generated arrays or files", run, CMD_RUN},
+    {"explain", "report what kernels became on GPUs", explain, CMD_EXPLAIN},
+    {"fmt", "format files", fmt, CMD_FMT},
 #ifndef TILE_WITHOUT_LSP
-    {"lsp", "serve an editor", lsp},
+    {"lsp", "serve an editor", lsp, CMD_LSP},
 #endif
-    {"error", "explain a diagnostic", command_error},
-    {"targets", "list the targets", targets},
-    {"cache", "the cache of compiled kernels: ls, verify, prune, clear, dir", command_cache},
+    {"completion", "completion for a shell: bash, zsh, fish", command_completion, 0},
+    {"error", "explain a diagnostic", command_error, 0},
+    {"targets", "list the targets", targets, 0},
+    {"cache", "the cache of compiled kernels: ls, verify, prune, clear, dir", command_cache, 0},
 };
 enum { NCOMMANDS = sizeof commands / sizeof *commands };
+
+bool subcommand_at(int i, SubCommand *out)
+{
+    if (i < 0 || i >= NCOMMANDS)
+        return false;
+    *out = commands[i];
+    return true;
+}
 
 /* The first word is a file when it looks like one or is one. */
 static bool is_file(const char *word)

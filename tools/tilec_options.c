@@ -80,6 +80,7 @@ static const Row rows[] = {
     {"-r",             FORM_BOOL, CMD_FMT,     AT(recursive),         NULL,       "format the .tile files in folders"},
     {"--stdio",        FORM_BOOL, CMD_LSP,     AT(standard),          NULL,       "speak on standard input and output; there is no other way"},
     {"--version",      FORM_BOOL, ANY,         AT(version),           NULL,       "print the version"},
+    {"--man",          FORM_BOOL, ANY,         AT(manual),            NULL,       "print the manual page, for man"},
     {"--help",         FORM_BOOL, ANY,         AT(help),              NULL,       "print this"},
 };
 /* clang-format on */
@@ -96,18 +97,34 @@ int usage_error(const char *format, ...)
     return EXIT_USAGE;
 }
 
+bool option_at(int i, OptionInfo *out)
+{
+    if (i < 0 || i >= NROWS)
+        return false;
+    *out = (OptionInfo){rows[i].name, rows[i].value, rows[i].meaning, rows[i].commands};
+    return true;
+}
+
+const char *options_usage(void)
+{
+    return "tilec [compile] FILE.tile [-o OUT] [OPTION]...\n"
+           "tilec run FILE.tile [OPTION]... PARAM=VALUE...\n"
+           "tilec explain FILE.tile [--target T,...] [OPTION]... [PARAM=VALUE...]\n"
+           "tilec fmt [--check] [--diff] [-r] FILE.tile...\n"
+           "tilec lsp [-I DIR]...    serve an editor (Language Server Protocol)\n"
+           "tilec error ID...    explain error[ID] or warning[ID], with examples\n"
+           "tilec error --markdown    explain all of them, as a page\n"
+           "tilec targets\n"
+           "tilec completion bash|zsh|fish    print a completion script\n"
+           "tilec cache [ls|verify|prune [--size BYTES]|clear|dir]\n";
+}
+
 void options_help(FILE *out)
 {
-    fputs("usage: tilec [compile] FILE.tile [-o OUT] [OPTION]...\n"
-          "       tilec run FILE.tile [OPTION]... PARAM=VALUE...\n"
-          "       tilec explain FILE.tile [--target T,...] [OPTION]... [PARAM=VALUE...]\n"
-          "       tilec fmt [--check] [--diff] [-r] FILE.tile...\n"
-          "       tilec lsp [-I DIR]...    serve an editor (Language Server Protocol)\n"
-          "       tilec error ID...    explain error[ID] or warning[ID], with examples\n"
-          "       tilec error --markdown    explain all of them, as a page\n"
-          "       tilec targets\n"
-          "       tilec cache [ls|verify|prune [--size BYTES]|clear|dir]\n\n"
-          "Without -o and --emit, the program is checked and compiled, and nothing is written.\n"
+    const char *lead = "usage: ";
+    for (const char *s = options_usage(); *s; s += strcspn(s, "\n") + 1, lead = "       ")
+        fprintf(out, "%s%.*s\n", lead, (int)strcspn(s, "\n"), s);
+    fputs("\nWithout -o and --emit, the program is checked and compiled, and nothing is written.\n"
           "PARAM=VALUE: @x.npy, zeros[128,1000], full(3.5)[...], iota[...], uniform(SEED)[...], "
           "normal(SEED)[...],\n"
           "nan[...], uninit[...] (never written: with --check --device ref, reading it fails);\n"
@@ -360,7 +377,7 @@ static bool finish(Options *o, Command command)
     o->compile.warnings = o->warnings.data;
     o->compile.nwarnings = o->warnings.len;
     o->compile.crash_dir = temporary_dir();
-    if (!o->input && !o->help && !o->version && command != CMD_LSP)
+    if (!o->input && !o->help && !o->version && !o->manual && command != CMD_LSP)
         return usage_error("no input file; see tilec --help"), false;
     if (o->depfile && !o->depends)
         return usage_error("-MF %s: nothing is written there without -MD", o->depfile), false;

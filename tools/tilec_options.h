@@ -37,6 +37,7 @@ typedef struct Options {
     Texts files;            /* fmt: what is formatted */
     bool only_check, diff, recursive; /* fmt */
     bool standard;                    /* lsp: nothing else is known */
+    bool manual;
 } Options;
 
 /* Reads argv (without the program's and the sub-command's names). False: wrong usage, already said
@@ -44,6 +45,21 @@ typedef struct Options {
 bool options_parse(Options *o, Command command, int argc, char **argv);
 void options_free(Options *o);
 void options_help(FILE *out);
+/* The lines of --help that say how tilec is called. */
+const char *options_usage(void);
+
+/* The tables, row by row, for completion and the manual; false past the last row. */
+typedef struct OptionInfo {
+    const char *name, *value, *meaning; /* value: NULL: it takes none */
+    int commands;                       /* a set of Command */
+} OptionInfo;
+bool option_at(int i, OptionInfo *out);
+typedef struct SubCommand {
+    const char *name, *meaning;
+    int (*run)(int argc, char **argv);
+    int command; /* a Command: which options it takes; 0: none of the table */
+} SubCommand;
+bool subcommand_at(int i, SubCommand *out); /* tilec.c */
 
 /* "tilec: text" on stderr; returns EXIT_USAGE. */
 int usage_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -71,6 +87,8 @@ int run_counted(const Options *o, const char *device, char **out_counted);
 int command_explain(const Options *o); /* tilec_explain.c */
 int command_fmt(const Options *o); /* tilec_fmt.c */
 int command_lsp(const Options *o); /* lsp/lsp_server.c */
+int command_completion(int argc, char **argv); /* tilec_completion.c */
+void print_manual(void);
 int command_error(int argc, char **argv); /* tilec_error.c */
 int command_cache(int argc, char **argv); /* tilec_cache.c */
 #endif
