@@ -109,7 +109,7 @@ TlVal tl_eval_name(TlSema *s, const TlExpr *e, TlName member)
     TlName name = e->u.name;
     const TlVar *v = tl_var_find(s, name);
     if (v) {
-        tl_fact_variable(s, e->loc, v);
+        tl_fact_use(s, e->loc, v->loc, &v->val);
         return v->val.kind == TL_VAL_UNSET ? tl_unknown(TL_DTYPE_COUNT) : v->val;
     }
     TlDef *def = tl_mod_find(s->frame->mod, name);
@@ -157,8 +157,10 @@ TlVal tl_eval_member(TlSema *s, const TlVal *v, TlName name, TlLoc loc)
     if (v->kind == TL_VAL_STRUCT) {
         const TlItem *item = v->def->item;
         for (uint32_t i = 0; i < v->n; i++)
-            if (item->fields.data[i].name == name)
+            if (item->fields.data[i].name == name) {
+                tl_fact_use(s, loc, item->fields.data[i].loc, &v->items[i]);
                 return v->items[i];
+            }
     }
     if (tl_is_bad(v))
         return *v;

@@ -248,6 +248,7 @@ static TlDim dim_of(Kernel *k, const TlExpr *e, bool is_i64)
     TlSema *s = k->s;
     TlDim d = {.kind = TILE_DIM_CONST, .is_i64 = is_i64};
     int32_t sym = e->kind == TL_EX_NAME && !e->parens ? find_sym(k, e->u.name) : -1;
+    tl_fact_name(s, e);
     if (sym >= 0) {
         d.kind = TILE_DIM_SYM;
         d.value = sym;
@@ -365,6 +366,7 @@ static bool memory_param(Kernel *k, const TlExpr *e, uint32_t *index)
         if (k->item->params.data[i].name != e->u.name || is_const_form(&k->item->params.data[i]))
             continue;
         *index = k->index[i];
+        tl_fact_name(k->s, e);
         if (tl_is_bad(&k->views[i]))
             return false;
         if (k->views[i].kind == TL_VAL_VIEW || tl_is_pointer(&k->views[i]))
@@ -404,6 +406,7 @@ static void clause_key(Kernel *k, const TlClause *c)
     TL_ASSERT(c->kind == TL_CL_KEY, "clause %d is no key", (int)c->kind);
     for (uint32_t i = 0; i < c->args.len; i++) {
         const TlExpr *e = c->args.data[i].value;
+        tl_fact_name(k->s, e);
         if (e->kind != TL_EX_NAME || !names_scalar(k, e->u.name))
             tl_err(k->s, e->loc, TL_E0604, "key", "this is not an extent or a scalar parameter");
     }

@@ -102,14 +102,21 @@ void tl_fact_declare(TlSema *s, const TlVar *v)
     add_value(s, &f->types, &v->val);
 }
 
-void tl_fact_variable(TlSema *s, TlLoc loc, const TlVar *v)
+void tl_fact_use(TlSema *s, TlLoc loc, TlLoc def, const TlVal *v)
 {
     TlFacts *facts = facts_of(s, loc);
     if (!facts)
         return;
     TlFact *f = fact_at(facts, loc);
-    f->def = v->loc;
-    add_value(s, &f->types, &v->val);
+    f->def = def;
+    add_value(s, &f->types, v);
+}
+
+void tl_fact_name(TlSema *s, const TlExpr *e)
+{
+    const TlVar *v = s->options->facts && e->kind == TL_EX_NAME ? tl_var_find(s, e->u.name) : NULL;
+    if (v)
+        tl_fact_use(s, e->loc, v->loc, &v->val);
 }
 
 void tl_fact_def(TlSema *s, TlLoc loc, const TlDef *def)

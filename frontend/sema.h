@@ -554,7 +554,8 @@ int32_t tl_host_expr(TlSema *s, TlKernelInfo *info, const TlExpr *e, TlHostType 
 
 /* ---- name_facts.c: what editors want to know; nothing without options->facts ---- */
 void tl_fact_declare(TlSema *s, const TlVar *v);
-void tl_fact_variable(TlSema *s, TlLoc loc, const TlVar *v);
+void tl_fact_use(TlSema *s, TlLoc loc, TlLoc def, const TlVal *v);
+void tl_fact_name(TlSema *s, const TlExpr *e); /* which may be a variable's */
 void tl_fact_def(TlSema *s, TlLoc loc, const TlDef *def);
 void tl_fact_builtin(TlSema *s, TlLoc loc, const TlBuiltin *b, bool fast);
 void tl_fact_result(TlSema *s, const TlExpr *e, const TlVal *v);

@@ -28,7 +28,7 @@ static TlTy resolve_name(TlSema *s, const TlTypeExpr *t)
     }
     const TlVar *v = t->module ? NULL : tl_var_find(s, t->name);
     if (v)
-        tl_fact_variable(s, t->loc, v);
+        tl_fact_use(s, t->loc, v->loc, &v->val);
     if (v && v->val.kind == TL_VAL_TYPE) {
         const TlTy *ty = v->val.u.type;
         if (t->pointer && ty->kind == TL_TY_VALUE && tl_is_scalar(ty->type))

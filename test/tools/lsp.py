@@ -7,6 +7,7 @@ Each function `test_...` talks to a server of its own. Prints "N tests, M faults
 """
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -31,6 +32,7 @@ kernel scale(const f32 x[M, N], f32 y[M, N], f32 s, const int B = 64, const int 
     y[0 +: 4, i +: B] = z + random.uniform(1, iota(B)) + p;
     struct pair r = {1.0, 2.0};
     y[0, 0] = r.b + exp(s);
+    i += 1;
 }
 auto both(auto x) { return (x, x); }
 """
@@ -268,8 +270,13 @@ def test_references(s):
     uri = s.open(TEXT)
     lines = sorted(r["range"]["start"]["line"] for r in s.at("references", uri, TEXT, "v = x[", context={}))
     assert lines == [13, 14, 15, 16], lines
+    lines = sorted(r["range"]["start"]["line"] for r in s.at("references", uri, TEXT, "N], f32 y", context={}))
+    assert lines == [8, 8, 9], lines  # both views and the grid
+    places = {(r["range"]["start"]["line"], r["range"]["start"]["character"]) for r in s.at("references", uri, TEXT, "i += 1", context={})}
+    assert places == {(n, m.start()) for n, line in enumerate(TEXT.split("\n")) for m in re.finditer(r"\bi\b", line)}, places
+    assert s.at("definition", uri, TEXT, "b + exp")["range"]["start"] == {"line": 5, "character": 25}
     lines = sorted(r["range"]["start"]["line"] for r in s.at("documentHighlight", uri, TEXT, "both(v)"))
-    assert lines == [15, 21], lines
+    assert lines == [15, 22], lines
 
 
 def test_symbols(s):
@@ -277,7 +284,7 @@ def test_symbols(s):
     symbols = s.ask("textDocument/documentSymbol", textDocument={"uri": uri})
     assert [x["name"] for x in symbols] == ["random", "geo", "twice", "pair", "scale", "both"], symbols
     kernel = symbols[4]
-    assert kernel["detail"] == "kernel" and kernel["range"]["end"] == {"line": 20, "character": 1}, kernel
+    assert kernel["detail"] == "kernel" and kernel["range"]["end"] == {"line": 21, "character": 1}, kernel
 
 
 def test_inlays(s):
