@@ -6,7 +6,6 @@
  * broken invariant or a fatal error of LLVM comes back as a status. */
 #include "codegen/compile.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,15 +14,11 @@
 #include "codegen/header.h"
 #include "codegen/job.h"
 #include "codegen/options.h"
+#include "codegen/source.h"
 #include "codegen/target/worker.h"
 #include "frontend/ast.h"
 #include "frontend/frontend.h"
 #include "passes/pass.h"
-
-static const char *const STAGES[] = {
-#define STAGE(ID, name, of, emit) name,
-#include "codegen/stage.def"
-    NULL};
 
 /* The column `of`. */
 typedef enum StageOf { OF_ANY, OF_GPU, OF_CODE, OF_PTX, OF_HSACO } StageOf;
@@ -47,60 +42,15 @@ static bool has_stage(const TlTarget *t, bool emulate, TlStage stage)
 
 enum { DEFAULT_WARPS = 4 };
 
-static const tilec_options DEFAULTS = TILEC_OPTIONS_INIT;
-
-const char *const *tilec_targets(void)
-{
-    return tl_target_names();
-}
-
-const char *const *tilec_stages(void)
-{
-    return STAGES;
-}
-
-const char *tilec_version(void)
-{
-    return "tilec 0.1.0 (LLVM 19.1)";
-}
-
 /* ---- files ---- */
-
-static const char *read_stream(TlArena *arena, FILE *f, size_t *out_size)
-{
-    TlSbuf s;
-    tl_sbuf_init(&s, arena);
-    char block[1 << 14];
-    for (size_t n; (n = fread(block, 1, sizeof block, f)) > 0;) {
-        tl_sbuf_put(&s, block, n);
-        if (s.len > (size_t)17 << 20)
-            break; /* the front end rejects more than 16 MiB */
-    }
-    tl_sbuf_put(&s, "", 0);
-    *out_size = s.len;
-    return s.text;
-}
 
 static const char *read_file(void *user, TlArena *arena, const char *path, size_t *out_size,
                              const char **out_error)
 {
     TlJob *j = user;
-    FILE *f = strcmp(path, "-") ? fopen(path, "rb") : stdin;
-    if (!f) {
-        *out_error = errno == ENOENT ? NULL : tl_format(arena, "%s", strerror(errno));
-        return NULL;
-    }
-    errno = 0;
-    const char *text = read_stream(arena, f, out_size);
-    bool bad = ferror(f);
-    int error = errno;
-    if (f != stdin)
-        fclose(f);
-    if (bad) {
-        *out_error = tl_format(arena, "%s", error ? strerror(error) : "read error");
-        return NULL;
-    }
-    tl_sbuf_putf(&j->depends, "%s\n", path);
+    const char *text = tl_source_read(arena, path, out_size, out_error);
+    if (text)
+        tl_sbuf_putf(&j->depends, "%s\n", path);
     return text;
 }
 
@@ -134,11 +84,11 @@ static tilec_status find_stage(TlJob *j)
                            joined(&j->out->arena, tl_target_names()));
     const char *emit = j->o->emit ? j->o->emit : "image";
     for (j->stage = 0; j->stage < TL_STAGE_COUNT; j->stage++)
-        if (!strcmp(STAGES[j->stage], emit))
+        if (!strcmp(tilec_stages()[j->stage], emit))
             break;
     if (j->stage == TL_STAGE_COUNT)
         return tl_job_fail(j, TILEC_USAGE, "unknown stage '%s'; expected one of %s", emit,
-                           joined(&j->out->arena, STAGES));
+                           joined(&j->out->arena, tilec_stages()));
     if (!has_stage(j->target, j->emulate, j->stage))
         return tl_job_fail(j, TILEC_USAGE, "target %s has no stage '%s'", j->o->target, emit);
     return TILEC_OK;
@@ -380,25 +330,6 @@ static bool run_passes(TlJob *j)
     return tl_run_passes(j->module, tl_pipeline(&j->scratch, &f), &r);
 }
 
-void tl_output_set(tilec_output *out, const void *data, size_t size)
-{
-    TL_ASSERT(data || !size, "%zu bytes of nothing", size);
-    char *copy = tl_alloc(&out->arena, size + 64 + 1);
-    copy = (char *)(((uintptr_t)copy + 63) / 64 * 64);
-    if (size)
-        memcpy(copy, data, size);
-    copy[size] = 0;
-    out->data = copy;
-    out->size = size;
-}
-
-void tl_output_set_trace(tilec_output *out, const char *events)
-{
-    int n = (int)strlen(events) - 2; /* without the last separator */
-    out->events = tl_strndup(&out->arena, events, strlen(events));
-    out->trace = tl_format(&out->arena, "{\"traceEvents\":[\n%.*s\n]}\n", n, events);
-}
-
 /* A .tir text is accepted wherever a source is; it skips the front end. */
 static bool is_tir(const char *name)
 {
@@ -473,15 +404,7 @@ static tilec_status check_call(TlJob *j, const char *name)
 
 static tilec_status compile_text(TlJob *j, const char *name, const char *text, size_t size)
 {
-    if (!text) {
-        const char *error = NULL;
-        text = read_file(j, &j->ctx.perm, name, &size, &error);
-        if (!text)
-            return tl_job_fail(j, TILEC_IO, "cannot read '%s': %s", name,
-                               error ? error : strerror(ENOENT));
-    } else {
-        text = tl_strndup(&j->ctx.perm, text, size); /* the front end needs a terminating NUL */
-    }
+    text = tl_strndup(&j->ctx.perm, text, size); /* the front end needs a terminating NUL */
     uint32_t source =
         tl_diags_source(&j->ctx.diags, strcmp(name, "-") ? name : "<stdin>", text, size);
     tilec_status status = choose_warnings(j);
@@ -583,35 +506,15 @@ static tilec_status run_on_worker(TlJob *j, const char *name, const char *text, 
     return c.status;
 }
 
-tilec_output *tl_output_new(const tilec_options *o)
-{
-    tilec_output *out = o->alloc(o->alloc_user, NULL, 0, sizeof *out);
-    if (!out)
-        return NULL;
-    memset(out, 0, sizeof *out);
-    tl_arena_init(&out->arena, (TlAlloc){o->alloc, o->alloc_user});
-    out->message = out->depends = "";
-    return out;
-}
-
 tilec_status tl_compile(const char *name, const char *text, size_t size,
                         const tilec_options *options, tilec_output **out_output)
 {
-    tilec_options o = DEFAULTS;
-    if (!out_output)
-        return TILEC_USAGE;
-    if (options && options->struct_size < TL_OPTIONS_FIRST_SIZE) /* rejected by check_call */
-        o.struct_size = options->struct_size;
-    else if (options)
-        memcpy(&o, options, options->struct_size < sizeof o ? options->struct_size : sizeof o);
-    if (!o.alloc)
-        o.alloc = tl_libc_alloc;
-    if (name && o.target && strchr(o.target, ','))
-        return tl_compile_fat(name, text, size, &o, out_output);
-    tilec_output *out = *out_output = tl_output_new(&o);
+    if (name && options->target && strchr(options->target, ','))
+        return tl_compile_fat(name, text, size, options, out_output);
+    tilec_output *out = *out_output = tl_output_new(options);
     if (!out)
         return TILEC_NO_MEMORY;
-    TlJob j = {.o = &o, .out = out};
+    TlJob j = {.o = options, .out = out};
     tl_arena_init(&j.scratch, out->arena.alloc);
     tl_trace_init(&j.trace, out->arena.alloc);
     tilec_status status = run_on_worker(&j, name, text, size);
@@ -622,52 +525,4 @@ tilec_status tl_compile(const char *name, const char *text, size_t size,
     tl_trace_free(&j.trace);
     tl_arena_free(&j.scratch);
     return status;
-}
-
-tilec_status tilec_compile_source(const char *name, const char *text, size_t size,
-                                  const tilec_options *options, tilec_output **out_output)
-{
-    return tl_compile(text ? name : NULL, text, size, options, out_output);
-}
-
-tilec_status tilec_compile_file(const char *path, const tilec_options *options,
-                                tilec_output **out_output)
-{
-    return tl_compile(path, NULL, 0, options, out_output);
-}
-
-const void *tilec_output_data(const tilec_output *output, size_t *out_size)
-{
-    if (out_size)
-        *out_size = output ? output->size : 0;
-    return output ? output->data : NULL;
-}
-
-const char *tilec_output_message(const tilec_output *output)
-{
-    return output ? output->message : "";
-}
-
-const tilec_report *tilec_output_report(const tilec_output *output)
-{
-    return output ? output->report : NULL;
-}
-
-const char *tilec_output_trace(const tilec_output *output)
-{
-    return output && output->trace ? output->trace : "";
-}
-
-const char *tilec_output_depends(const tilec_output *output)
-{
-    return output ? output->depends : "";
-}
-
-void tilec_output_free(tilec_output *output)
-{
-    if (!output)
-        return;
-    TlAlloc alloc = output->arena.alloc;
-    tl_arena_free(&output->arena);
-    alloc.fn(alloc.user, output, sizeof *output, 0);
 }

@@ -1,4 +1,4 @@
-/* What compile.c and fat.c share. */
+/* What the compiler's entry, compile.c and fat.c share. */
 #ifndef TL_COMPILE_H
 #define TL_COMPILE_H
 #ifndef TILE_UNSTABLE
@@ -18,8 +18,8 @@ struct tilec_output {
     size_t ntunings;
 };
 
-/* A compilation for one target or several: tilec_compile_source, or with text NULL
- * tilec_compile_file. */
+/* A compilation for one target or several, without the cache: tilec_compile_source with complete
+ * options. name NULL: an error. */
 tilec_status tl_compile(const char *name, const char *text, size_t size,
                         const tilec_options *options, tilec_output **out_output);
 /* The same when options, complete, have a list as target: image and obj hold one image per target,

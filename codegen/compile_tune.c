@@ -169,10 +169,3 @@ void tl_job_list_tunings(TlJob *j)
     }
     j->out->tunings = rows;
 }
-
-const tilec_tuning *tilec_output_tunings(const tilec_output *output, size_t *out_count)
-{
-    if (out_count)
-        *out_count = output ? output->ntunings : 0;
-    return output ? output->tunings : NULL;
-}

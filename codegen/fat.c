@@ -125,12 +125,6 @@ static tilec_status compile_all(Fat *f)
 {
     const char *stage = f->options->emit ? f->options->emit : "image";
     bool obj = !strcmp(stage, "obj");
-    if (!f->text && !strcmp(f->name, "-")) {
-        f->out->message =
-            "standard input can be read only once: give a file to compile for several "
-            "targets";
-        return TILEC_USAGE;
-    }
     if (!obj && strcmp(stage, "image") != 0) {
         tilec_status status = compile_targets(f, stage, 1);
         if (status == TILEC_OK)

@@ -88,7 +88,8 @@ static void check_all(TlProgram *p)
         }
 }
 
-TlProgram *tl_frontend_check(TlCtx *ctx, uint32_t source, const TlFrontendOptions *options)
+/* The modules of a program, parsed. */
+static TlProgram *open_program(TlCtx *ctx, uint32_t source, const TlFrontendOptions *options)
 {
     TL_ASSERT(source < ctx->diags.sources.len, "source %u", source);
     TlProgram *p = TL_NEW(&ctx->perm, TlProgram);
@@ -104,10 +105,22 @@ TlProgram *tl_frontend_check(TlCtx *ctx, uint32_t source, const TlFrontendOption
     TlSpanMark mark = tl_trace_begin(ctx->trace, "front end", NULL, "modules");
     p->root = tl_module_open(p, source, ctx->diags.sources.data[source].path);
     tl_trace_end(ctx->trace, mark);
+    return p;
+}
+
+bool tl_frontend_imports(TlCtx *ctx, uint32_t source, const TlFrontendOptions *options)
+{
+    open_program(ctx, source, options);
+    return !ctx->diags.errors;
+}
+
+TlProgram *tl_frontend_check(TlCtx *ctx, uint32_t source, const TlFrontendOptions *options)
+{
+    TlProgram *p = open_program(ctx, source, options);
     for (uint32_t i = 0; i < p->root->defs.len; i++)
         if (p->root->defs.data[i]->item->kind == TL_IT_KERNEL)
             tl_vec_push(&ctx->perm, &p->kernels, p->root->defs.data[i]);
-    mark = tl_trace_begin(ctx->trace, "front end", NULL, "check");
+    TlSpanMark mark = tl_trace_begin(ctx->trace, "front end", NULL, "check");
     check_all(p);
     tl_warn_no_grid(p);
     tl_warn_type_words(p);

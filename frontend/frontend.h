@@ -30,6 +30,10 @@ typedef struct TlFrontendOptions {
 
 typedef struct TlProgram TlProgram; /* a checked unit with its imports; lives in ctx->perm */
 
+/* Parses `source` and what it imports, so that options->read is called for every path at which an
+ * imported file is looked for. false: an error, in ctx->diags. */
+bool tl_frontend_imports(TlCtx *ctx, uint32_t source, const TlFrontendOptions *options);
+
 /* Parses and checks `source` and what it imports. Errors go to ctx->diags. NULL only when nothing
  * could be read. */
 TlProgram *tl_frontend_check(TlCtx *ctx, uint32_t source, const TlFrontendOptions *options);

@@ -16,7 +16,7 @@ const tl_driver *(*const tl_jit_keeps[])(void) = {tl_driver_ref, tl_driver_emu};
 
 /* A source and how to compile it; everything is copied. */
 typedef struct source {
-    char *name, *text, *fp;
+    char *name, *text, *fp, *cache; /* cache may be NULL */
     size_t size;
     char target[32];
     char **include_dirs;
@@ -99,6 +99,7 @@ static tilec_options compiler_options(const source *s, const char *kernel,
     o.fp = s->fp;
     o.warps = s->options.warps;
     o.stages = s->options.stages;
+    o.cache = s->cache;
     o.tuned = s->tuned.data;
     o.ntuned = s->tuned.len;
     o.diagnostic = take_diagnostics;
@@ -158,6 +159,7 @@ static void free_source(void *user)
     free(s->name);
     free(s->text);
     free(s->fp);
+    free(s->cache);
     free(s);
 }
 
@@ -184,7 +186,9 @@ static source *copy_source(const char *name, const char *text, size_t size,
     s->fp = strdup(s->options.fp ? s->options.fp : "default");
     s->text = malloc(size + 1);
     s->size = size;
-    if (!s->name || !s->fp || !s->text || !copy_include_dirs(s)) {
+    if (options->cache)
+        s->cache = strdup(options->cache);
+    if (!s->name || !s->fp || !s->text || !s->cache != !options->cache || !copy_include_dirs(s)) {
         free_source(s);
         return NULL;
     }

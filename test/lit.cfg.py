@@ -50,8 +50,8 @@ config.environment["PATH"] = os.pathsep.join(path)
 for name in ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "XDG_RUNTIME_DIR"):
     if name in os.environ:
         config.environment[name] = os.environ[name]
-# A cache of their own: no test sees what the user's programs, or yesterday's compiler, left behind.
-config.environment["XDG_CACHE_HOME"] = os.path.join(build, "lit-cache")
+# What a test compiles is compiled; the tests of the cache say where theirs is.
+config.environment["TILE_CACHE"] = "off"
 # Tests run side by side; a kernel's programs need not.
 config.environment["TILE_THREADS"] = os.environ.get("TILE_THREADS", "2")
 

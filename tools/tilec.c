@@ -84,6 +84,7 @@ static const SubCommand commands[] = {
     {"tune", "find the best configuration of a kernel", tune},
     {"error", "explain a diagnostic", command_error},
     {"targets", "list the targets", targets},
+    {"cache", "the cache of compiled kernels: ls, verify, prune, clear, dir", command_cache},
 };
 enum { NCOMMANDS = sizeof commands / sizeof *commands };
 

@@ -82,6 +82,7 @@ static const Row rows[] = {
     {"--time-passes",  FORM_FLAG, COMPILES,    COMPILER(time_passes), NULL,       "print the time of each pass"},
     {"--verify-each",  FORM_FLAG, COMPILES,    COMPILER(verify_each), NULL,       "verify the IR after each pass"},
     {"--time-trace",   FORM_TEXT, CMD_COMPILE | CMD_RUN, AT(time_trace),  "FILE",     "write the time of each part of the compilation, for ui.perfetto.dev"},
+    {"--cache",        FORM_TEXT, ALL,         COMPILER(cache),       "DIR|off",  "where compiled kernels are kept (default: TILE_CACHE, else ~/.cache/tile)"},
     {"--version",      FORM_BOOL, ALL,         AT(version),           NULL,       "print the version"},
     {"--help",         FORM_BOOL, ALL,         AT(help),              NULL,       "print this"},
 };
@@ -108,7 +109,8 @@ void options_help(FILE *out)
           "PARAM=VALUE...\n"
           "       tilec error ID...    explain error[ID] or warning[ID], with examples\n"
           "       tilec error --markdown    explain all of them, as a page\n"
-          "       tilec targets\n\n"
+          "       tilec targets\n"
+          "       tilec cache [ls|verify|prune [--size BYTES]|clear|dir]\n\n"
           "Without -o and --emit, the program is checked and compiled, and nothing is written.\n"
           "PARAM=VALUE: @x.npy, zeros[128,1000], full(3.5)[...], iota[...], uniform(SEED)[...], "
           "normal(SEED)[...],\n"

@@ -65,4 +65,5 @@ int run_counted(const Options *o, const char *device, char **out_counted);
 int command_explain(const Options *o); /* tilec_explain.c */
 int command_tune(const Options *o);    /* tilec_tune.c */
 int command_error(int argc, char **argv); /* tilec_error.c */
+int command_cache(int argc, char **argv); /* tilec_cache.c */
 #endif

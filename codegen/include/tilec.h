@@ -24,7 +24,7 @@ typedef enum tilec_status {
     TILEC_IO,         /* a file could not be read */
     TILEC_NO_MEMORY,
     TILEC_INTERNAL, /* a bug in the compiler; the message has the path of the reproducer, if any */
-    TILEC_TOOL      /* a program that the stage needs (ptxas) is missing or failed */
+    TILEC_TOOL      /* what the stage needs is missing or failed: ptxas, the compiler's library */
 } tilec_status;
 
 /* "BM" "64", "T" "f16", "epi" "relu": a value for every kernel that has the constant. "gemm.BM"
@@ -95,6 +95,11 @@ typedef struct tilec_options {
     /* Not 0: fill in tilec_output_trace. This is the process number in the trace; with several
      * targets, that of the first one, and the others get the numbers that follow. */
     int time_trace;
+    /* The folder of the cache, or "off". NULL: what the environment variable TILE_CACHE says, else
+     * $XDG_CACHE_HOME/tile, else ~/.cache/tile. A result that is in the cache is the same, byte for
+     * byte, as compiling would give, its warnings included. Errors are not kept, and a compilation
+     * that is watched (passes to bisect, report, time_trace) neither reads nor writes it. */
+    const char *cache;
     /* A kernel that has tuning data gets an instance for each configuration that they name, and
      * each launch runs the one of the nearest bucket. Values in `consts` take precedence. */
     const tilec_tuned *tuned;
@@ -107,7 +112,7 @@ typedef struct tilec_options {
 #define TILEC_OPTIONS_INIT                                                                         \
     {                                                                                              \
         sizeof(tilec_options), "cpu", "image", 0, 0, 0, 0, 0, 3, 0, 0, "default", 0, "text", 0, 0, \
-            0, 0, 0, 0, 0, 0, 0, -1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0       \
+            0, 0, 0, 0, 0, 0, 0, -1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0    \
     }
 
 typedef struct tilec_output tilec_output;

@@ -20,12 +20,19 @@ typedef struct tile_jit_options {
     /* all diagnostics of one compilation; the error text contains them too */
     void (*diagnostic)(void *user, const char *rendered);
     void *user;
+    /* the folder of the cache of compiled kernels, or "off"; NULL: what the environment variable
+     * TILE_CACHE says, else $XDG_CACHE_HOME/tile, else ~/.cache/tile */
+    const char *cache;
 } tile_jit_options;
-#define TILE_JIT_OPTIONS_INIT { sizeof(tile_jit_options), 0, 0, 3, 0, 0, "default", 0, 0, 0, 0 }
+#define TILE_JIT_OPTIONS_INIT                                                                      \
+    {                                                                                              \
+        sizeof(tile_jit_options), 0, 0, 3, 0, 0, "default", 0, 0, 0, 0, 0                          \
+    }
 
 /* Makes a module from a text (`name` is used in messages and to find imports beside it) or a file.
- * The text is read here; tile_kernel_get compiles it, because the constants are known there; a
- * launch never compiles. For a file, the tuning results beside it are used (see tile_tune).
+ * The text is read here; tile_kernel_get compiles it, because the constants are known there, or
+ * finds in the cache what an earlier call, of any process, has compiled; a launch never compiles.
+ * For a file, the tuning results beside it are used (see tile_tune).
  * `options` may be NULL; everything it points to except `user` is copied.
  * TILE_BAD_ARGUMENT: an option has an illegal value.  TILE_IO: the file cannot be read.
  * From tile_kernel_get: TILE_COMPILE, with the diagnostics as the error text. */

@@ -27,6 +27,7 @@ static tilec_options compiler_options(const tl_tuner *t, const char *target, con
     o.warps = jit->warps;
     o.stages = jit->stages;
     o.config = config;
+    o.cache = "off"; /* nobody asks for these images again */
     return o;
 }
 

@@ -45,8 +45,8 @@ EXTRA = [
 WORLD = [
     ("llvm-c/*", "codegen/*"),
     ("llvm/*", ""),
-    ("pthread.h", "runtime/* codegen/target/llvm.c codegen/target/worker.* examples/* test/* tools/*"),
-    ("dlfcn.h", "runtime/* test/*"),
+    ("pthread.h", "runtime/* codegen/core_loaded.c codegen/target/llvm.c codegen/target/worker.* examples/* test/* tools/*"),
+    ("dlfcn.h", "runtime/* codegen/core_loaded.c test/*"),
     ("cuda*.h", ""),
     ("hip/*", ""),
 ]

@@ -43,7 +43,7 @@ def compile_all(tilec, root, folder, env, umask, processors, date):
         os.utime(os.path.join(folder, k + ".tile"), (date, date))
         for c in COMMANDS:
             words = [tilec, k + ".tile", *consts, *(w.format(k=k) for w in c)]
-            p = subprocess.run(words, cwd=folder, env={"PATH": os.environ["PATH"], **env}, preexec_fn=prepare, capture_output=True)
+            p = subprocess.run(words, cwd=folder, env={"PATH": os.environ["PATH"], "TILE_CACHE": "off", **env}, preexec_fn=prepare, capture_output=True)
             if p.returncode:
                 sys.exit(f"{' '.join(words)}: status {p.returncode}: {p.stderr.decode()}")
             written[f"what '{' '.join(words[1:])}' says"] = p.stdout + p.stderr

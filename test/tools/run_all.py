@@ -26,7 +26,7 @@ SUITE_SECONDS = 1800
 def run(command, seconds=SUITE_SECONDS, env=None):
     """(status, output); a command that takes too long is ended with all its children and has status 124."""
     p = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
-                         env=dict(os.environ, **(env or {})), start_new_session=True)
+                         env=dict(os.environ, TILE_CACHE="off", **(env or {})), start_new_session=True)
     try:
         out, _ = p.communicate(timeout=seconds)
         return p.returncode, out

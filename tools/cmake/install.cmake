@@ -18,7 +18,14 @@ function(tile_public_library name)
 endfunction()
 
 tile_public_library(tile tile_runtime)
-tile_public_library(tilec tilec_lib tile_frontend tile_passes tile_ir tile_jit tile_ref tile_emu)
+# The compiler for programs: what finds kernels in the cache, and libtilec-core.so, which it loads to compile. Or all in one
+# archive, for programs that are to hold LLVM themselves.
+tile_public_library(tilec tilec_thin tile_build_id tile_frontend tile_ir tile_jit tile_ref tile_emu)
+target_sources(tile_public_tilec PRIVATE ${CMAKE_BINARY_DIR}/codegen/blake3.o)
+set_source_files_properties(${CMAKE_BINARY_DIR}/codegen/blake3.o PROPERTIES EXTERNAL_OBJECT TRUE GENERATED TRUE)
+add_dependencies(tile_public_tilec tilec_thin)
+tile_public_library(tilec-full tilec_objects tile_build_id tile_frontend tile_passes tile_ir tile_jit tile_ref tile_emu)
+install(TARGETS tilec_core LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} NAMELINK_SKIP)
 
 # The ABI may change with every minor version before 1.0.
 find_package(Threads REQUIRED)

@@ -32,7 +32,7 @@ class Contender:
         command = os.path.join(build, "bench", "contend_" + name)
         words = [sys.executable, os.path.join(here, "contend_torch.py")] if name == "torch" else [command]
         n = str(threads)
-        env = dict(os.environ, TILE_THREADS=n, OMP_NUM_THREADS=n, OPENBLAS_NUM_THREADS=n, POCL_MAX_PTHREAD_COUNT=n,
+        env = dict(os.environ, TILE_CACHE="off", TILE_THREADS=n, OMP_NUM_THREADS=n, OPENBLAS_NUM_THREADS=n, POCL_MAX_PTHREAD_COUNT=n,
                    OMP_PROC_BIND="false", GOMP_SPINCOUNT="100000", KMP_BLOCKTIME="1")  # awake between runs, not between turns
         env.pop("TILE_DEVICE", None)
         if "avx512f" in flags():  # OpenBLAS takes a slower kernel on CPUs that it does not know

@@ -1,0 +1,322 @@
+/* The entry of the compiler: tilec_compile_source and tilec_compile_file over the cache and the
+ * core.
+ *
+ * A result is looked up by a key that holds all it depends on: options, machine, build, the source,
+ * and every file that its imports may mean. To know these, source and imports are parsed, which
+ * takes a fraction of a millisecond. What is not there is compiled by one thread of one process
+ * while others wait for it. Only results without errors are kept, their warnings with them.
+ * Whatever is wrong with the cache, the answer is what compiling would give. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "codegen/cache/store.h"
+#include "codegen/core.h"
+#include "codegen/options.h"
+#include "codegen/source.h"
+#include "codegen/target/worker.h"
+#include "frontend/frontend.h"
+#include "ir/ir.h"
+
+/* One call, and what is known of it so far. */
+typedef struct Ask {
+    const char *name, *text;
+    size_t size;
+    bool is_file;           /* `name` is a path, and stands first in the list of files read */
+    tilec_options o, given; /* given: the caller's, with its own callbacks */
+    tilec_output *out;
+    tilec_status status;
+    TlArena arena;
+    TlStore store;
+    TlPart key;
+    int lock;            /* of the key; -1: none */
+    TL_VEC(TlPart) said; /* diagnostics */
+} Ask;
+
+static const tilec_options DEFAULTS = TILEC_OPTIONS_INIT;
+
+static tilec_options complete(const tilec_options *options)
+{
+    tilec_options o = DEFAULTS;
+    if (options && options->struct_size < TL_OPTIONS_FIRST_SIZE) /* rejected by the core */
+        o.struct_size = options->struct_size;
+    else if (options)
+        memcpy(&o, options, options->struct_size < sizeof o ? options->struct_size : sizeof o);
+    if (!o.alloc)
+        o.alloc = tl_libc_alloc;
+    return o;
+}
+
+/* An output with nothing but a message. */
+static tilec_status refuse(Ask *a, tilec_status status, const char *format, const char *what,
+                           const char *why)
+{
+    TlGuard g;
+    tilec_output_free(a->out);
+    a->out = tl_output_new(&a->o);
+    if (!a->out)
+        return TILEC_NO_MEMORY;
+    if (TL_GUARD(&g)) {
+        a->out->message = tl_format(&a->out->arena, format, what, why);
+        tl_guard_pop(&g);
+    }
+    return status;
+}
+
+/* ---- the key ---- */
+
+typedef struct Reader {
+    TlSbuf *key;
+} Reader;
+
+/* Notes what an import means, or that there is no such file. */
+static const char *read_import(void *user, TlArena *arena, const char *path, size_t *out_size,
+                               const char **out_error)
+{
+    const Reader *r = user;
+    const char *text = tl_source_read(arena, path, out_size, out_error);
+    tl_key_text(r->key, "import", path);
+    if (text)
+        tl_key_hash(r->key, "is", text, *out_size);
+    else
+        tl_key_text(r->key, "is", NULL);
+    return text;
+}
+
+/* Tile IR imports nothing. */
+static bool is_tile_ir(const char *name)
+{
+    size_t n = strlen(name);
+    return n > 4 && !strcmp(name + n - 4, ".tir");
+}
+
+static bool put_imports(const Ask *a, TlCtx *ctx, TlSbuf *key)
+{
+    Reader reader = {key};
+    TlFrontendOptions fo = {.read = read_import,
+                            .read_user = &reader,
+                            .include_dirs = a->o.include_dirs,
+                            .ninclude_dirs = (uint32_t)a->o.ninclude_dirs};
+    const char *text = tl_strndup(&ctx->perm, a->text, a->size);
+    return tl_frontend_imports(ctx, tl_diags_source(&ctx->diags, a->name, text, a->size), &fo);
+}
+
+/* What is wrong with the program, the core tells. */
+static bool put_imports_guarded(const Ask *a, TlCtx *ctx, TlSbuf *key)
+{
+    TlGuard g;
+    if (!TL_GUARD(&g))
+        return false;
+    bool ok = put_imports(a, ctx, key);
+    tl_guard_pop(&g);
+    return ok;
+}
+
+/* The key of the call as the files are now; a program that cannot be parsed has none. */
+static bool make_key(Ask *a, TlPart *out)
+{
+    TlSbuf key;
+    TlCtx ctx;
+    bool ok = true;
+    tl_sbuf_init(&key, &a->arena);
+    tl_key_begin(&key, &a->o);
+    tl_key_text(&key, "source", a->name);
+    tl_key_hash(&key, "is", a->text, a->size);
+    if (!is_tile_ir(a->name)) {
+        tl_ctx_init(&ctx, a->arena.alloc);
+        ok = put_imports_guarded(a, &ctx, &key);
+        tl_ctx_free(&ctx);
+    }
+    *out = (TlPart){key.text, key.len};
+    return ok;
+}
+
+/* ---- compiling ---- */
+
+static void note_diagnostic(void *user, const char *rendered)
+{
+    Ask *a = user;
+    TlGuard g;
+    if (TL_GUARD(&g)) {
+        size_t n = strlen(rendered);
+        tl_vec_push(&a->arena, &a->said, (TlPart){tl_strndup(&a->arena, rendered, n), n});
+        tl_guard_pop(&g);
+    }
+    if (a->given.diagnostic)
+        a->given.diagnostic(a->given.user, rendered);
+}
+
+/* The core's list begins with the imports. */
+static void put_first(tilec_output *out, const char *path)
+{
+    out->depends = tl_format(&out->arena, "%s\n%s", path, out->depends);
+}
+
+static tilec_status compile(Ask *a)
+{
+    char why[TL_CORE_WHY];
+    const TlCore *core = tl_core(why, sizeof why);
+    if (!core)
+        return refuse(a, TILEC_TOOL, "%s%s", why, "");
+    tilec_status status = core->compile(a->name, a->text, a->size, &a->o, &a->out);
+    TlGuard g;
+    if (a->is_file && a->text && a->out && TL_GUARD(&g)) {
+        put_first(a->out, a->name);
+        tl_guard_pop(&g);
+    }
+    return status;
+}
+
+/* ---- the cache ---- */
+
+/* The output of an entry, with what was said when it was made. */
+static bool answer(Ask *a, const TlEntry *e)
+{
+    TlGuard g;
+    a->out = tl_output_new(&a->o);
+    if (!a->out || !TL_GUARD(&g)) {
+        tilec_output_free(a->out);
+        a->out = NULL;
+        return false;
+    }
+    const TlPart *depends = &e->parts[TL_PART_DEPENDS], *result = &e->parts[TL_PART_RESULT];
+    tl_output_set(a->out, result->data, result->size);
+    a->out->depends = tl_strndup(&a->out->arena, depends->data, depends->size);
+    tl_guard_pop(&g);
+    for (uint32_t i = TL_PART_DIAGNOSTIC; i < e->nparts && a->given.diagnostic; i++)
+        a->given.diagnostic(a->given.user, e->parts[i].data);
+    a->status = TILEC_OK;
+    return true;
+}
+
+static bool look_up(Ask *a)
+{
+    TlEntry e;
+    return tl_store_get(&a->store, a->key, &a->arena, &e) && answer(a, &e);
+}
+
+/* Files may have changed while they were compiled: then it is not known of which state the result
+ * is. */
+static void keep(Ask *a)
+{
+    TlPart now;
+    if (!make_key(a, &now) || now.size != a->key.size || memcmp(now.data, a->key.data, now.size))
+        return;
+    TL_VEC(TlPart) parts = {0};
+    tl_vec_push(&a->arena, &parts, a->key);
+    tl_vec_push(&a->arena, &parts, (TlPart){a->out->data, a->out->size});
+    tl_vec_push(&a->arena, &parts, (TlPart){a->out->depends, strlen(a->out->depends)});
+    for (uint32_t i = 0; i < a->said.len; i++)
+        tl_vec_push(&a->arena, &parts, a->said.data[i]);
+    tl_store_put(&a->store, &(TlEntry){parts.data, parts.len});
+}
+
+static void compile_and_keep(Ask *a)
+{
+    a->o.diagnostic = note_diagnostic;
+    a->o.user = a; /* `print` has nothing to say here: tl_key_may */
+    a->status = compile(a);
+    if (a->status == TILEC_OK)
+        keep(a);
+}
+
+/* Only one compiles; who waited for it finds the result. */
+static void look_up_or_compile(Ask *a)
+{
+    if (!make_key(a, &a->key)) {
+        a->status = compile(a);
+        return;
+    }
+    if (look_up(a))
+        return;
+    a->lock = tl_store_lock(&a->store, a->key);
+    if (a->lock < 0 || !look_up(a))
+        compile_and_keep(a);
+}
+
+/* On a thread of the compiler's: the caller's may have a small stack. */
+static void run(void *user)
+{
+    Ask *a = user;
+    TlGuard g;
+    a->lock = -1;
+    tl_arena_init(&a->arena, (TlAlloc){a->o.alloc, a->o.alloc_user});
+    if (TL_GUARD(&g)) {
+        look_up_or_compile(a);
+        tl_guard_pop(&g);
+    } else if (!a->out) { /* no memory for the cache: perhaps there is enough without it */
+        a->o = a->given;
+        a->status = compile(a);
+    }
+    tl_store_unlock(a->lock);
+    tl_arena_free(&a->arena);
+}
+
+static bool uses_cache(Ask *a)
+{
+    char why[TL_STORE_PATH + 256];
+    return a->name && tilec_options_check(&a->o, NULL, 0) == TILEC_OK && tl_key_may(&a->o) &&
+           tl_store_open(&a->store, a->o.cache, why, sizeof why);
+}
+
+static tilec_status ask(Ask *a)
+{
+    if (uses_cache(a)) {
+        TlWorker w;
+        tl_worker_start(&w, run, a);
+        tl_worker_join(&w);
+    } else {
+        a->status = compile(a);
+    }
+    return a->status;
+}
+
+tilec_status tilec_compile_source(const char *name, const char *text, size_t size,
+                                  const tilec_options *options, tilec_output **out_output)
+{
+    Ask a = {.name = text ? name : NULL, .text = text, .size = size};
+    a.o = a.given = complete(options);
+    if (!out_output)
+        return TILEC_USAGE;
+    tilec_status status = ask(&a);
+    *out_output = a.out;
+    return status;
+}
+
+/* false: no memory. a->text stays NULL if the file cannot be read. */
+static bool read_text(Ask *a, TlArena *arena, const char **out_error)
+{
+    TlGuard g;
+    if (!TL_GUARD(&g))
+        return false;
+    a->text = tl_source_read(arena, a->name, &a->size, out_error);
+    tl_guard_pop(&g);
+    return true;
+}
+
+static tilec_status ask_file(Ask *a, TlArena *arena)
+{
+    const char *error = NULL;
+    if (!read_text(a, arena, &error))
+        return refuse(a, TILEC_NO_MEMORY, "%s%s", "out of memory", "");
+    if (!a->text)
+        return refuse(a, TILEC_IO, "cannot read '%s': %s", a->name,
+                      error ? error : strerror(ENOENT));
+    return ask(a);
+}
+
+tilec_status tilec_compile_file(const char *path, const tilec_options *options,
+                                tilec_output **out_output)
+{
+    Ask a = {.name = path, .is_file = true};
+    TlArena arena;
+    if (!out_output)
+        return TILEC_USAGE;
+    a.o = a.given = complete(options);
+    tl_arena_init(&arena, (TlAlloc){a.o.alloc, a.o.alloc_user});
+    bool bad = !path || tilec_options_check(&a.o, NULL, 0) != TILEC_OK; /* the core says what */
+    tilec_status status = bad ? ask(&a) : ask_file(&a, &arena);
+    *out_output = a.out;
+    tl_arena_free(&arena);
+    return status;
+}

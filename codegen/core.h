@@ -1,0 +1,20 @@
+/* The part of the compiler that needs LLVM, behind one function, so that a program that finds its
+ * kernels in the cache never loads it. A program has one of core_linked.c and core_loaded.c. */
+#ifndef TL_CORE_H
+#define TL_CORE_H
+#include "codegen/compile.h"
+
+typedef struct TlCore {
+    const char *build_id; /* tl_build_id (cache/key.h) of the build that it is from */
+    tilec_status (*compile)(const char *name, const char *text, size_t size,
+                            const tilec_options *options, tilec_output **out_output);
+} TlCore;
+
+/* Thread-safe. NULL: it cannot be loaded; why[size] says why not. */
+const TlCore *tl_core(char *why, size_t size);
+
+/* What the shared object of the core exports. Its name, TL_CORE_FILE, comes from CMakeLists.txt. */
+enum { TL_CORE_WHY = 1024 };
+#define TL_CORE_SYMBOL "tl_core_entry"
+TILEC_API extern const TlCore tl_core_entry;
+#endif

@@ -1,0 +1,22 @@
+/* Names that users give: targets, stages, the compiler's version. */
+#include "codegen/compile.h"
+#include "codegen/target/target.h"
+
+const char *const *tilec_targets(void)
+{
+    return tl_target_names();
+}
+
+const char *const *tilec_stages(void)
+{
+    static const char *const NAMES[] = {
+#define STAGE(ID, name, of, emit) name,
+#include "codegen/stage.def"
+        NULL};
+    return NAMES;
+}
+
+const char *tilec_version(void)
+{
+    return "tilec 0.1.0 (LLVM 19.1)";
+}
