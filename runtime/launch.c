@@ -74,17 +74,23 @@ static tile_status no_instance_fits(const tile_kernel *kernel, const char *first
                    kernel->name, kernel->ninstances, first);
 }
 
-/* The first instance that accepts the arguments. NULL with *out_status OK: there is nothing to run.
- * If none accepts them, the error is that of the first whose `require` fails, or else of the
- * first. */
+/* The first instance that accepts the arguments, of those tuned for about this size if there are
+ * any, else of all. NULL with *out_status OK: there is nothing to run. If none accepts them, the
+ * error is that of the first whose `require` fails, or else of the first. */
 static tl_instance *choose(const tile_kernel *kernel, const tile_arg *args, size_t nargs,
                            const int64_t *grid, size_t naxes, tl_bound *bound,
                            tile_status *out_status)
 {
     char text[1024];
     bool said_require = false;
+    tl_tuned best;
+    bool tuned = tl_choose_bucket(kernel, args, nargs, bound, &best);
+    uint32_t n = kernel->ninstances;
     text[0] = 0;
-    for (uint32_t i = 0; i < kernel->ninstances; i++) {
+    for (uint32_t k = tuned ? 0 : n; k < 2 * n; k++) {
+        uint32_t i = k % n; /* first the tuned ones, then the others */
+        if (tuned && tl_tuned_for(kernel->instances[i], &best) != (k < n))
+            continue;
         tl_bind_result r = tl_bind(kernel->module->device, kernel->instances[i], args, nargs, grid,
                                    naxes, bound, out_status);
         *out_status = r == TL_BIND_OK || r == TL_BIND_EMPTY ? TILE_OK : *out_status;

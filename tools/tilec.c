@@ -22,6 +22,7 @@ static int with_options(Command command, int argc, char **argv)
         else
             status = command == CMD_RUN       ? command_run(&o)
                      : command == CMD_EXPLAIN ? command_explain(&o)
+                     : command == CMD_TUNE    ? command_tune(&o)
                                               : command_compile(&o);
     }
     options_free(&o);
@@ -41,6 +42,11 @@ static int run(int argc, char **argv)
 static int explain(int argc, char **argv)
 {
     return with_options(CMD_EXPLAIN, argc, argv);
+}
+
+static int tune(int argc, char **argv)
+{
+    return with_options(CMD_TUNE, argc, argv);
 }
 
 static void list_unproven(const TlTarget *t)
@@ -75,6 +81,7 @@ static const SubCommand commands[] = {
     {"compile", "compile a file", compile},
     {"run", "run a kernel on generated arrays or files", run},
     {"explain", "report what kernels became on GPUs", explain},
+    {"tune", "find the best configuration of a kernel", tune},
     {"error", "explain a diagnostic", command_error},
     {"targets", "list the targets", targets},
     {"cache", "the cache of compiled kernels: ls, verify, prune, clear, dir", command_cache},

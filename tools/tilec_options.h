@@ -9,7 +9,7 @@
 
 enum { EXIT_FINE = 0, EXIT_PROGRAM = 1, EXIT_USAGE = 2, EXIT_RUN = 3, EXIT_INTERNAL = 70 };
 
-typedef enum Command { CMD_COMPILE = 1, CMD_RUN = 2, CMD_EXPLAIN = 4 } Command;
+typedef enum Command { CMD_COMPILE = 1, CMD_RUN = 2, CMD_EXPLAIN = 4, CMD_TUNE = 8 } Command;
 
 /* Texts of the command line, in order. */
 typedef struct Texts {
@@ -26,8 +26,11 @@ typedef struct Options {
     Texts warnings;         /* what follows -W */
     /* as written */
     const char *device, *grid, *repeat, *schedules, *perturb, *warps, *stages, *bisect, *stress;
+    const char *tune, *budget, *tolerance;
+    bool json, again, model;
     Texts items;            /* run, explain: PARAM=VALUE */
     Texts prints, saves;    /* run: PARAM; PARAM=F.npy */
+    Texts sizes;            /* tune: NAME=N[,N...] */
 } Options;
 
 /* Reads argv (without the program's and the sub-command's names). False: wrong usage, already said
@@ -60,6 +63,7 @@ int command_run(Options *o); /* tilec_run.c */
 /* Runs the kernel on the emulator `device`; *out_counted: what it counted, to be freed; NULL. */
 int run_counted(const Options *o, const char *device, char **out_counted);
 int command_explain(const Options *o); /* tilec_explain.c */
+int command_tune(const Options *o);    /* tilec_tune.c */
 int command_error(int argc, char **argv); /* tilec_error.c */
 int command_cache(int argc, char **argv); /* tilec_cache.c */
 #endif
