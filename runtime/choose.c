@@ -3,7 +3,8 @@
  * The bucket of a launch is a small number for each key of the kernel: ceil(log2(value)). Each
  * tuned instance lists buckets. The one with the nearest bucket is taken: the sum of the
  * differences decides; of buckets that are equally near, the smaller, number by number. So the same
- * sizes always run the same code. */
+ * sizes always run the same code. If that instance does not accept the launch, the next nearest
+ * bucket is tried, and last the instances without any. */
 #include "runtime/runtime.h"
 
 int32_t tl_bucket(int64_t value)
@@ -59,30 +60,38 @@ static const int32_t *bucket_of(const tl_instance *in, uint32_t i)
            (size_t)i * in->kernel->nkeys;
 }
 
-bool tl_choose_bucket(const tile_kernel *kernel, const tile_arg *args, size_t nargs,
-                      tl_bound *scratch, tl_tuned *out)
+bool tl_choose_begin(const tile_kernel *kernel, const tile_arg *args, size_t nargs,
+                     tl_bound *scratch, tl_choice *out)
 {
-    int32_t want[TILE_IMAGE_MAX_KEYS];
     const tl_instance *first = kernel->instances[0];
     const tile_device *device = kernel->module->device;
-    out->bucket = NULL;
-    out->nkeys = first->kernel->nkeys;
-    if (!kernel->tuned || !tl_bind_names(device, first, args, nargs, scratch) ||
-        !find_bucket(first, device, scratch, want))
-        return false;
-    for (uint32_t i = 0; i < kernel->ninstances; i++) {
-        const tl_instance *in = kernel->instances[i];
-        for (uint32_t k = 0; in->kernel->nkeys == out->nkeys && k < in->kernel->ntuned; k++)
-            if (!out->bucket || tl_nearer(want, bucket_of(in, k), out->bucket, out->nkeys))
-                out->bucket = bucket_of(in, k);
-    }
-    return out->bucket != NULL;
+    *out = (tl_choice){.nkeys = first->kernel->nkeys};
+    return kernel->tuned && tl_bind_names(device, first, args, nargs, scratch) &&
+           find_bucket(first, device, scratch, out->want);
 }
 
-bool tl_tuned_for(const tl_instance *in, const tl_tuned *tuned)
+bool tl_choose_next(const tile_kernel *kernel, tl_choice *c)
 {
-    for (uint32_t k = 0; in->kernel->nkeys == tuned->nkeys && k < in->kernel->ntuned; k++)
-        if (compare(bucket_of(in, k), tuned->bucket, tuned->nkeys) == 0)
+    const int32_t *nearest = NULL;
+    for (uint32_t i = 0; i < kernel->ninstances; i++) {
+        const tl_instance *in = kernel->instances[i];
+        for (uint32_t k = 0; in->kernel->nkeys == c->nkeys && k < in->kernel->ntuned; k++) {
+            const int32_t *b = bucket_of(in, k);
+            bool later = !c->bucket || tl_nearer(c->want, c->bucket, b, c->nkeys);
+            if (later && (!nearest || tl_nearer(c->want, b, nearest, c->nkeys)))
+                nearest = b;
+        }
+    }
+    c->bucket = nearest;
+    return nearest != NULL;
+}
+
+bool tl_chosen(const tl_instance *in, const tl_choice *c)
+{
+    if (!c->bucket)
+        return in->kernel->ntuned == 0;
+    for (uint32_t k = 0; in->kernel->nkeys == c->nkeys && k < in->kernel->ntuned; k++)
+        if (compare(bucket_of(in, k), c->bucket, c->nkeys) == 0)
             return true;
     return false;
 }

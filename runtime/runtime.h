@@ -189,19 +189,22 @@ bool tl_bind_names(const tile_device *device, const tl_instance *instance, const
                    size_t nargs, tl_bound *out);
 
 /* choose.c */
-typedef struct tl_tuned {
-    const int32_t *bucket; /* of the image: the nearest to the launch's */
+typedef struct tl_choice {
     uint32_t nkeys;
-} tl_tuned;
+    int32_t want[TILE_IMAGE_MAX_KEYS];
+    const int32_t *bucket; /* of the image: the one that is tried; NULL: none (yet, or any more) */
+} tl_choice;
 /* ceil(log2(value)); -1 for values below 1. */
 int32_t tl_bucket(int64_t value);
 /* Is bucket a nearer to `want` than b? */
 bool tl_nearer(const int32_t *want, const int32_t *a, const int32_t *b, uint32_t n);
-/* For which bucket there is a tuned instance that suits the arguments best. False: there is none,
- * or the arguments are wrong. */
-bool tl_choose_bucket(const tile_kernel *kernel, const tile_arg *args, size_t nargs,
-                      tl_bound *scratch, tl_tuned *out);
-bool tl_tuned_for(const tl_instance *instance, const tl_tuned *tuned);
+/* False: no instance is tuned, or the arguments are wrong. */
+bool tl_choose_begin(const tile_kernel *kernel, const tile_arg *args, size_t nargs,
+                     tl_bound *scratch, tl_choice *out);
+/* The nearest bucket after choice->bucket; false: there is none. */
+bool tl_choose_next(const tile_kernel *kernel, tl_choice *choice);
+/* Is the instance tuned for the bucket, or, where there is none, for nothing? */
+bool tl_chosen(const tl_instance *instance, const tl_choice *choice);
 
 /* buffer.c: gives back what is kept for later buffers; returns whether that was anything. */
 bool tl_buffers_trim(tile_device *device);
