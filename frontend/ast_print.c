@@ -728,6 +728,12 @@ void tl_ast_print_head(TlSbuf *out, const TlItem *item)
     }
 }
 
+void tl_ast_print_item(TlSbuf *out, const TlItem *item)
+{
+    Printer p = {out, 0};
+    print_item(&p, item);
+}
+
 void tl_ast_print(TlSbuf *out, const TlUnit *unit)
 {
     Printer p = {out, 0};

@@ -75,6 +75,7 @@ struct tile_kernel {
     char *key;                /* name and constants: the question that this handle answers */
     const char *name;
     uint32_t ninstances;      /* at least 1; candidates in the image's order */
+    bool tuned;               /* some of them say for which sizes they are best */
     tl_instance **instances;
 };
 
@@ -181,6 +182,29 @@ typedef enum tl_bind_result {
 tl_bind_result tl_bind(const tile_device *device, const tl_instance *instance,
                        const tile_arg *args, size_t nargs,
                        const int64_t *grid, size_t naxes, tl_bound *out, tile_status *out_status);
+
+/* Only the first steps of it: arguments are taken and names have their values. False, with no
+ * status, if an argument is wrong. */
+bool tl_bind_names(const tile_device *device, const tl_instance *instance, const tile_arg *args,
+                   size_t nargs, tl_bound *out);
+
+/* choose.c */
+typedef struct tl_choice {
+    uint32_t nkeys;
+    int32_t want[TILE_IMAGE_MAX_KEYS];
+    const int32_t *bucket; /* of the image: the one that is tried; NULL: none (yet, or any more) */
+} tl_choice;
+/* ceil(log2(value)); -1 for values below 1. */
+int32_t tl_bucket(int64_t value);
+/* Is bucket a nearer to `want` than b? */
+bool tl_nearer(const int32_t *want, const int32_t *a, const int32_t *b, uint32_t n);
+/* False: no instance is tuned, or the arguments are wrong. */
+bool tl_choose_begin(const tile_kernel *kernel, const tile_arg *args, size_t nargs,
+                     tl_bound *scratch, tl_choice *out);
+/* The nearest bucket after choice->bucket; false: there is none. */
+bool tl_choose_next(const tile_kernel *kernel, tl_choice *choice);
+/* Is the instance tuned for the bucket, or, where there is none, for nothing? */
+bool tl_chosen(const tl_instance *instance, const tl_choice *choice);
 
 /* buffer.c: gives back what is kept for later buffers; returns whether that was anything. */
 bool tl_buffers_trim(tile_device *device);

@@ -25,6 +25,7 @@ static int with_options(Command command, int argc, char **argv)
         if (!shown(&o))
             status = command == CMD_RUN       ? command_run(&o)
                      : command == CMD_EXPLAIN ? command_explain(&o)
+                     : command == CMD_TUNE    ? command_tune(&o)
                      : command == CMD_FMT     ? command_fmt(&o)
                                               : command_compile(&o);
     }
@@ -45,6 +46,11 @@ static int run(int argc, char **argv)
 static int explain(int argc, char **argv)
 {
     return with_options(CMD_EXPLAIN, argc, argv);
+}
+
+static int tune(int argc, char **argv)
+{
+    return with_options(CMD_TUNE, argc, argv);
 }
 
 static int fmt(int argc, char **argv)
@@ -96,6 +102,7 @@ static const SubCommand commands[] = {
     {"compile", "compile a file", compile, CMD_COMPILE},
     {"run", "run a kernel on generated arrays or files", run, CMD_RUN},
     {"explain", "report what kernels became on GPUs", explain, CMD_EXPLAIN},
+    {"tune", "find the best configuration of a kernel", tune, CMD_TUNE},
     {"fmt", "format files", fmt, CMD_FMT},
 #ifndef TILE_WITHOUT_LSP
     {"lsp", "serve an editor", lsp, CMD_LSP},

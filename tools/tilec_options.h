@@ -13,8 +13,9 @@ typedef enum Command {
     CMD_COMPILE = 1,
     CMD_RUN = 2,
     CMD_EXPLAIN = 4,
-    CMD_FMT = 8,
-    CMD_LSP = 16
+    CMD_TUNE = 8,
+    CMD_FMT = 16,
+    CMD_LSP = 32
 } Command;
 
 /* Texts of the command line, in order. */
@@ -32,8 +33,11 @@ typedef struct Options {
     Texts warnings;         /* what follows -W */
     /* as written */
     const char *device, *grid, *repeat, *schedules, *perturb, *warps, *stages, *bisect, *stress;
+    const char *tune, *budget, *tolerance;
+    bool json, again, model;
     Texts items;            /* run, explain: PARAM=VALUE */
     Texts prints, saves;    /* run: PARAM; PARAM=F.npy */
+    Texts sizes;            /* tune: NAME=N[,N...] */
     Texts files;            /* fmt: what is formatted */
     bool only_check, diff, recursive; /* fmt */
     bool standard;                    /* lsp: nothing else is known */
@@ -85,6 +89,7 @@ int command_run(Options *o); /* tilec_run.c */
 /* Runs the kernel on the emulator `device`; *out_counted: what it counted, to be freed; NULL. */
 int run_counted(const Options *o, const char *device, char **out_counted);
 int command_explain(const Options *o); /* tilec_explain.c */
+int command_tune(const Options *o);    /* tilec_tune.c */
 int command_fmt(const Options *o); /* tilec_fmt.c */
 int command_lsp(const Options *o); /* lsp/lsp_server.c */
 int command_completion(int argc, char **argv); /* tilec_completion.c */

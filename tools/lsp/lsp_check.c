@@ -121,6 +121,16 @@ static const char *sample(const TlParamDecl *p)
     return is_bool ? "false" : "64";
 }
 
+/* Has the constant a value by the kernel's tune clauses? */
+static bool is_tuned(const TlItem *kernel, TlName name)
+{
+    for (uint32_t i = 0; i < kernel->clauses.len; i++)
+        for (uint32_t k = 0; k < kernel->clauses.data[i].tunes.len; k++)
+            if (kernel->clauses.data[i].tunes.data[k].name == name)
+                return true;
+    return false;
+}
+
 /* The constants that a kernel needs for an instance. */
 static void add_samples(Document *d, const TlItem *kernel, TlConstArgs *out)
 {
@@ -131,7 +141,7 @@ static void add_samples(Document *d, const TlItem *kernel, TlConstArgs *out)
         const TlParamDecl *p = &kernel->params.data[i];
         bool is_const =
             p->form == TL_PF_CONST || p->form == TL_PF_CONST_FN || p->form == TL_PF_CONST_TYPE;
-        if (is_const && !p->init)
+        if (is_const && !p->init && !is_tuned(kernel, p->name))
             tl_vec_push(&d->ctx.perm, out, (TlConstArg){p->name, sample(p)});
     }
 }
@@ -161,7 +171,7 @@ static void lower_all(Document *d, bool sampled)
             continue;
         TlDiags before = copy_of(&d->ctx.diags);
         TlModule *module = tl_module_new(&d->ctx);
-        tl_frontend_lower(d->program, item->name, consts.data, consts.len, module, &message);
+        tl_frontend_lower(d->program, item->name, consts.data, consts.len, NULL, module, &message);
         tl_module_free(module);
         if (sampled) /* what was said depends on our values */
             d->ctx.diags = before;
