@@ -132,6 +132,34 @@ static tl_instance *choose(const tile_kernel *kernel, const tile_arg *args, size
     return NULL;
 }
 
+/* Is what is put into the stream recorded as a graph? Then nothing may be loaded or waited for. */
+static tile_status captures(const tile_stream *s, bool *out_captures)
+{
+    const tl_driver *driver = s->device->driver;
+    *out_captures = false;
+    return driver->queue_captures ? driver->queue_captures(s->queue, out_captures) : TILE_OK;
+}
+
+static tile_status prepare(tile_kernel *kernel, const tile_stream *stream)
+{
+    bool graph;
+    tile_status status = captures(stream, &graph);
+    if (status != TILE_OK || !graph)
+        return status != TILE_OK ? status : tile_kernel_prepare(kernel);
+    return tl_fail(TILE_BAD_ARGUMENT,
+                   "kernel '%s' is not loaded, and its stream is being captured into a graph: call "
+                   "tile_kernel_prepare before the capture begins",
+                   kernel->name);
+}
+
+/* TILE_SYNC=1 */
+static tile_status synchronise(tile_stream *stream)
+{
+    bool graph;
+    tile_status status = captures(stream, &graph);
+    return status != TILE_OK || graph ? status : tl_stream_finish(stream);
+}
+
 /* The device is entered. */
 static tile_status launch_inside(tile_kernel *kernel, tile_stream *stream, const tile_arg *args,
                                  size_t nargs, const int64_t *grid, size_t naxes)
@@ -150,10 +178,10 @@ static tile_status launch_inside(tile_kernel *kernel, tile_stream *stream, const
     if (!instance)
         return status;
     if (!atomic_load_explicit(&instance->ready, memory_order_acquire))
-        status = tile_kernel_prepare(kernel);
+        status = prepare(kernel, stream);
     if (status == TILE_OK)
         status = start(instance, stream, &bound);
-    return status == TILE_OK && device->sync ? tl_stream_finish(stream) : status;
+    return status == TILE_OK && device->sync ? synchronise(stream) : status;
 }
 
 static tile_status launch(tile_kernel *kernel, tile_stream *stream, const tile_arg *args,

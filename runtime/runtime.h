@@ -8,6 +8,9 @@
 
 typedef struct tl_embedded tl_embedded;
 
+/* Freed buffers of a device whose driver is slow to give memory, by size class (buffer.c). */
+enum { TL_KEPT_CLASSES = 64 * 8 };
+
 struct tile_device {
     const tl_driver *driver;
     tl_dev *dev;
@@ -21,6 +24,7 @@ struct tile_device {
     tile_callbacks callbacks;
     tile_stream *streams;
     tile_buffer *buffers;
+    tile_buffer *kept[TL_KEPT_CLASSES];
     tile_stream *default_stream;
     _Atomic(tl_embedded *) embedded; /* embedded.c */
 };
@@ -37,9 +41,10 @@ struct tile_stream {
 struct tile_buffer {
     tile_device *device;
     void *address;
-    uint64_t bytes;
+    uint64_t bytes, room; /* room: what the driver gave; at least bytes */
     tile_buffer *prev, *next;
 };
+
 
 struct tile_event {
     tile_device *device;
@@ -201,7 +206,9 @@ bool tl_choose_next(const tile_kernel *kernel, tl_choice *choice);
 /* Is the instance tuned for the bucket, or, where there is none, for nothing? */
 bool tl_chosen(const tl_instance *instance, const tl_choice *choice);
 
-/* buffer.c: bytes from `address` to the end of the tile_buffer that holds it; UINT64_MAX when in
+/* buffer.c: gives back what is kept for later buffers; returns whether that was anything. */
+bool tl_buffers_trim(tile_device *device);
+/* Bytes from `address` to the end of the tile_buffer that holds it; UINT64_MAX when in
  * none. */
 uint64_t tl_buffer_bytes_at(tile_device *device, const void *address);
 #endif
