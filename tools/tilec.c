@@ -26,6 +26,7 @@ static int with_options(Command command, int argc, char **argv)
             status = command == CMD_RUN       ? command_run(&o)
                      : command == CMD_EXPLAIN ? command_explain(&o)
                      : command == CMD_TUNE    ? command_tune(&o)
+                     : command == CMD_BENCH   ? command_bench(&o)
                      : command == CMD_FMT     ? command_fmt(&o)
                                               : command_compile(&o);
     }
@@ -51,6 +52,11 @@ static int explain(int argc, char **argv)
 static int tune(int argc, char **argv)
 {
     return with_options(CMD_TUNE, argc, argv);
+}
+
+static int bench(int argc, char **argv)
+{
+    return with_options(CMD_BENCH, argc, argv);
 }
 
 static int fmt(int argc, char **argv)
@@ -103,6 +109,7 @@ static const SubCommand commands[] = {
     {"run", "run a kernel on generated arrays or files", run, CMD_RUN},
     {"explain", "report what kernels became on GPUs", explain, CMD_EXPLAIN},
     {"tune", "find the best configuration of a kernel", tune, CMD_TUNE},
+    {"bench", "time a kernel over sizes, beside what memory and products allow", bench, CMD_BENCH},
     {"fmt", "format files", fmt, CMD_FMT},
 #ifndef TILE_WITHOUT_LSP
     {"lsp", "serve an editor", lsp, CMD_LSP},

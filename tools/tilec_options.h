@@ -14,8 +14,9 @@ typedef enum Command {
     CMD_RUN = 2,
     CMD_EXPLAIN = 4,
     CMD_TUNE = 8,
-    CMD_FMT = 16,
-    CMD_LSP = 32
+    CMD_BENCH = 16,
+    CMD_FMT = 32,
+    CMD_LSP = 64
 } Command;
 
 /* Texts of the command line, in order. */
@@ -33,7 +34,7 @@ typedef struct Options {
     Texts warnings;         /* what follows -W */
     /* as written */
     const char *device, *grid, *repeat, *schedules, *perturb, *warps, *stages, *bisect, *stress;
-    const char *tune, *budget, *tolerance;
+    const char *tune, *budget, *tolerance, *flops, *bytes, *seconds, *svg;
     bool json, again, model;
     Texts items;            /* run, explain: PARAM=VALUE */
     Texts prints, saves;    /* run: PARAM; PARAM=F.npy */
@@ -95,5 +96,6 @@ int command_lsp(const Options *o); /* lsp/lsp_server.c */
 int command_completion(int argc, char **argv); /* tilec_completion.c */
 void print_manual(void);
 int command_error(int argc, char **argv); /* tilec_error.c */
+int command_bench(const Options *o); /* tilec_bench.c */
 int command_cache(int argc, char **argv); /* tilec_cache.c */
 #endif

@@ -194,6 +194,7 @@ typedef struct tilec_report_access { /* of global memory */
     uint32_t width, requests; /* bytes that a thread accesses at once; requests per warp */
     uint32_t sectors, least;  /* per request, if rows begin at sectors; minimum for its bytes */
     const char *narrow;       /* why the width is below 16 bytes */
+    int loop;                 /* the innermost one, in `loops` of the kernel; -1: none */
     const tilec_report_mask *masks;
     size_t nmasks;
 } tilec_report_access;
@@ -206,6 +207,9 @@ typedef struct tilec_report_exchange { /* of data between threads */
     uint64_t bytes;             /* of the tile */
     uint32_t shuffles, barriers;
     uint32_t wavefronts, least; /* of one warp in shared memory; minimum without conflicts */
+    int loop;                   /* the innermost one, in `loops` of the kernel; -1: none */
+    uint64_t macs;              /* products: multiply-adds of the block */
+    int matrix_bits;            /* of an operand's element, for matrix instructions; else 0 */
 } tilec_report_exchange;
 
 typedef struct tilec_report_loop {
@@ -213,6 +217,12 @@ typedef struct tilec_report_loop {
     uint32_t loops;  /* that enclose it */
     int64_t trips;   /* -1: unknown */
     const char *how; /* pipelined, or why not; unrolled; peeled */
+    int outer;       /* the loop around it, in `loops` of the kernel; -1: none */
+    /* of unknown trips: (extent of the axis of the parameter - less) / step, rounded up; NULL: they
+     * do not depend on an extent in this way */
+    const char *param;
+    uint32_t axis;
+    int64_t less, step;
 } tilec_report_loop;
 
 typedef struct tilec_report_kernel {

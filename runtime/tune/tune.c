@@ -53,12 +53,13 @@ double tl_tune_value(const tl_trial *trial)
     return n ? sorted[(n - 1) / 4] : 0;
 }
 
-/* Seconds that the rest takes, if it goes on as it did. */
+/* Seconds that the rest takes, if it goes on as it did: compiling counts as half of the work. */
 static double time_left(const tl_tuner *t, double elapsed)
 {
-    if (t->done < 2)
+    double all = 2 * (double)t->ntrials, now = (double)(t->compiled + t->done);
+    if (now < 4)
         return -1;
-    double rest = elapsed / (double)t->done * (double)(t->ntrials - t->done);
+    double rest = elapsed / now * (all - now);
     double rounds = 0;
     for (size_t i = 0; t->best && i < t->ntrials; i++)
         if (t->trials[i].nsamples)

@@ -35,7 +35,7 @@ typedef struct tl_tuner {
     tl_tune_file file;
     tl_tune_result like; /* the keys of our result; its texts are the tuning's */
     tl_trial *trials;    /* what has no time yet, in the order of the tuning */
-    size_t ntrials, done, kept, rejected;
+    size_t ntrials, compiled, done, kept, rejected;
     tl_trial *best;
     const char *kept_best; /* of an earlier run */
     double kept_best_us;

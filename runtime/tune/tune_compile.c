@@ -165,7 +165,7 @@ typedef struct crew {
     tl_tuner *t;
     pthread_mutex_t lock;
     pthread_cond_t ready;
-    size_t next, end, running;
+    size_t begin, next, end, running, finished;
     bool stop;
 } crew;
 
@@ -207,6 +207,7 @@ static void *work(void *user)
         pthread_mutex_unlock(&c->lock);
         compile_one(c->t, trial);
         pthread_mutex_lock(&c->lock);
+        c->finished++;
         pthread_cond_signal(&c->ready);
     }
     c->running--;
@@ -222,6 +223,7 @@ static void watch(crew *c)
         pthread_cond_wait(&c->ready, &c->lock);
         if (c->stop)
             continue;
+        c->t->compiled = c->begin + c->finished;
         pthread_mutex_unlock(&c->lock);
         bool go_on = tl_tune_report(c->t, "compile", NULL);
         pthread_mutex_lock(&c->lock);
@@ -232,7 +234,7 @@ static void watch(crew *c)
 bool tl_tune_compile(tl_tuner *t, size_t begin, size_t end)
 {
     enum { MOST = 64 };
-    crew c = {.t = t, .next = begin, .end = end};
+    crew c = {.t = t, .begin = begin, .next = begin, .end = end};
     pthread_t threads[MOST];
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
     size_t wanted = end - begin, n = 0;
