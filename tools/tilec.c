@@ -23,6 +23,7 @@ static int with_options(Command command, int argc, char **argv)
             status = command == CMD_RUN       ? command_run(&o)
                      : command == CMD_EXPLAIN ? command_explain(&o)
                      : command == CMD_TUNE    ? command_tune(&o)
+                     : command == CMD_BENCH   ? command_bench(&o)
                                               : command_compile(&o);
     }
     options_free(&o);
@@ -47,6 +48,11 @@ static int explain(int argc, char **argv)
 static int tune(int argc, char **argv)
 {
     return with_options(CMD_TUNE, argc, argv);
+}
+
+static int bench(int argc, char **argv)
+{
+    return with_options(CMD_BENCH, argc, argv);
 }
 
 static void list_unproven(const TlTarget *t)
@@ -82,6 +88,7 @@ static const SubCommand commands[] = {
     {"run", "run a kernel on generated arrays or files", run},
     {"explain", "report what kernels became on GPUs", explain},
     {"tune", "find the best configuration of a kernel", tune},
+    {"bench", "time a kernel over sizes, beside what memory and products allow", bench},
     {"error", "explain a diagnostic", command_error},
     {"targets", "list the targets", targets},
     {"cache", "the cache of compiled kernels: ls, verify, prune, clear, dir", command_cache},

@@ -30,7 +30,7 @@ typedef struct Row {
 #define COMPILER(field) (offsetof(Options, compile) + offsetof(tilec_options, field))
 enum {
     COMPILES = CMD_COMPILE | CMD_RUN | CMD_EXPLAIN,
-    ALL = COMPILES | CMD_TUNE,
+    ALL = COMPILES | CMD_TUNE | CMD_BENCH,
     RUNS = CMD_RUN | CMD_EXPLAIN
 };
 
@@ -43,7 +43,7 @@ static const Row rows[] = {
     {"--emit",         FORM_TEXT, CMD_COMPILE, AT(emit),              "STAGE",    "stop at a stage: ast tir opt laidout llvm asm ptx cubin hsaco obj header image"},
     {"-MD",            FORM_BOOL, CMD_COMPILE, AT(depends),           NULL,       "write the files that were read, for make"},
     {"-MF",            FORM_TEXT, CMD_COMPILE, AT(depfile),           "FILE",     "the file that -MD writes"},
-    {"--device",       FORM_TEXT, CMD_RUN | CMD_TUNE,   AT(device),            "D",        "cpu[:LEVEL], ref, emu:TARGET[@LEVEL], cuda[:N], hip[:N]; default: TILE_DEVICE, else cpu"},
+    {"--device",       FORM_TEXT, CMD_RUN | CMD_TUNE | CMD_BENCH, AT(device),            "D",        "cpu[:LEVEL], ref, emu:TARGET[@LEVEL], cuda[:N], hip[:N]; default: TILE_DEVICE, else cpu"},
     {"--grid",         FORM_TEXT, RUNS,        AT(grid),              "X[,Y...]", "run this grid instead of the kernel's"},
     {"--repeat",       FORM_TEXT, CMD_RUN,     AT(repeat),            "N",        "launch N times and print the time"},
     {"--stats",        FORM_BOOL, CMD_RUN,     AT(stats),             NULL,       "print the times of compiling and running; emu: counters"},
@@ -54,13 +54,17 @@ static const Row rows[] = {
     {"--kernel",       FORM_TEXT, ALL,         COMPILER(kernel),      "NAME",     "compile this kernel only"},
     {"--const",        FORM_LIST, ALL,         AT(consts),            "NAME=VAL", "set a constant in every kernel that has it; KERNEL.NAME=VAL: in one"},
     {"--config",       FORM_TEXT, COMPILES,    COMPILER(config),      "CONFIG",   "use this configuration of the kernel's tune clauses: 'BM=64 BN=32 warps=4'"},
-    {"--tune",         FORM_TEXT, CMD_COMPILE | CMD_RUN, AT(tune),          "FILE|off", "tuning results to use (default: FILE.tune.json beside FILE.tile; TILE_TUNE=off: none)"},
-    {"--sizes",        FORM_LIST, CMD_TUNE,    AT(sizes),             "NAME=N,...", "tune for each of these values of NAME in PARAM=VALUE"},
+    {"--tune",         FORM_TEXT, CMD_COMPILE | CMD_RUN | CMD_BENCH, AT(tune),          "FILE|off", "tuning results to use (default: FILE.tune.json beside FILE.tile; TILE_TUNE=off: none)"},
+    {"--sizes",        FORM_LIST, CMD_TUNE | CMD_BENCH, AT(sizes),             "NAME=N,...", "tune, bench: for each of these values of NAME in PARAM=VALUE"},
+    {"--flops",        FORM_TEXT, CMD_BENCH,   AT(flops),             "FORMULA",  "operations of a launch, from the sizes: 2*M*N*K"},
+    {"--bytes",        FORM_TEXT, CMD_BENCH,   AT(bytes),             "FORMULA",  "bytes that it moves (default: each array once)"},
+    {"--seconds",      FORM_TEXT, CMD_BENCH,   AT(seconds),           "S",        "time for each size (0.2)"},
+    {"--svg",          FORM_TEXT, CMD_BENCH,   AT(svg),               "FILE",     "also draw speed by size and, with --flops, the roofline"},
     {"--budget",       FORM_TEXT, CMD_TUNE,    AT(budget),            "SECONDS",  "stop after this time, with what is known by then"},
     {"--model",        FORM_BOOL, CMD_TUNE,    AT(model),             NULL,       "do not run: rank by a static model of the GPU (--target sm_90a,gfx942)"},
     {"--again",        FORM_BOOL, CMD_TUNE,    AT(again),             NULL,       "time all configurations, also those that have a time"},
     {"--tolerance",    FORM_TEXT, CMD_TUNE,    AT(tolerance),         "X",        "how much results may differ, relative to the largest value (by type)"},
-    {"--json",         FORM_BOOL, CMD_TUNE,    AT(json),              NULL,       "report on standard output, one JSON object per line"},
+    {"--json",         FORM_BOOL, CMD_TUNE | CMD_BENCH, AT(json),              NULL,       "report on standard output, one JSON object per line"},
     {"--warps",        FORM_TEXT, ALL,         AT(warps),             "N",        "warps per program, on GPUs"},
     {"--stages",       FORM_TEXT, ALL,         AT(stages),            "N",        "stages of pipelined loops"},
     {"-I",             FORM_GLUED, ALL,        AT(includes),          "DIR",      "search for imports here, too"},
@@ -106,6 +110,8 @@ void options_help(FILE *out)
           "       tilec run FILE.tile [OPTION]... PARAM=VALUE...\n"
           "       tilec explain FILE.tile [--target T,...] [OPTION]... [PARAM=VALUE...]\n"
           "       tilec tune FILE.tile [--device D | --target T,... --model] [OPTION]... "
+          "PARAM=VALUE...\n"
+          "       tilec bench FILE.tile [--sizes NAME=N,...] [--flops FORMULA] [OPTION]... "
           "PARAM=VALUE...\n"
           "       tilec error ID...    explain error[ID] or warning[ID], with examples\n"
           "       tilec error --markdown    explain all of them, as a page\n"

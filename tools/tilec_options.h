@@ -9,7 +9,13 @@
 
 enum { EXIT_FINE = 0, EXIT_PROGRAM = 1, EXIT_USAGE = 2, EXIT_RUN = 3, EXIT_INTERNAL = 70 };
 
-typedef enum Command { CMD_COMPILE = 1, CMD_RUN = 2, CMD_EXPLAIN = 4, CMD_TUNE = 8 } Command;
+typedef enum Command {
+    CMD_COMPILE = 1,
+    CMD_RUN = 2,
+    CMD_EXPLAIN = 4,
+    CMD_TUNE = 8,
+    CMD_BENCH = 16
+} Command;
 
 /* Texts of the command line, in order. */
 typedef struct Texts {
@@ -26,7 +32,7 @@ typedef struct Options {
     Texts warnings;         /* what follows -W */
     /* as written */
     const char *device, *grid, *repeat, *schedules, *perturb, *warps, *stages, *bisect, *stress;
-    const char *tune, *budget, *tolerance;
+    const char *tune, *budget, *tolerance, *flops, *bytes, *seconds, *svg;
     bool json, again, model;
     Texts items;            /* run, explain: PARAM=VALUE */
     Texts prints, saves;    /* run: PARAM; PARAM=F.npy */
@@ -65,5 +71,6 @@ int run_counted(const Options *o, const char *device, char **out_counted);
 int command_explain(const Options *o); /* tilec_explain.c */
 int command_tune(const Options *o);    /* tilec_tune.c */
 int command_error(int argc, char **argv); /* tilec_error.c */
+int command_bench(const Options *o); /* tilec_bench.c */
 int command_cache(int argc, char **argv); /* tilec_cache.c */
 #endif

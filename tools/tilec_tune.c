@@ -12,8 +12,9 @@
 
 #include "runtime/include/tile_jit.h"
 #include "tools/run_args.h"
+#include "tools/sizes.h"
 
-enum { EXIT_INTERRUPTED = 128 + SIGINT, MOST_SIZES = 16 };
+enum { EXIT_INTERRUPTED = 128 + SIGINT };
 
 static volatile sig_atomic_t interrupted;
 
@@ -279,124 +280,14 @@ static int tune_once(const Options *o, const char *device, const char *sizes)
 
 /* ---- all sizes ---- */
 
-/* "M=512,1024": the n-th value of a list; false: there are fewer. */
-static bool nth_value(const char *list, size_t n, char *text, size_t size)
+static int tune_sizes(const Options *with, const char *sizes, void *device)
 {
-    const char *p = strchr(list, '=') + 1;
-    for (; n > 0; n--) {
-        p += strcspn(p, ",");
-        if (!*p++)
-            return false;
-    }
-    snprintf(text, size, "%.*s", (int)strcspn(p, ","), p);
-    return true;
+    return tune_once(with, device, sizes);
 }
 
-static bool is_name_char(char c)
-{
-    return c && strchr("_abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789", c);
-}
-
-static int check_sizes(const Options *o)
-{
-    char text[32];
-    long long value;
-    if (o->sizes.len > MOST_SIZES)
-        return usage_error("--sizes: at most %d names", MOST_SIZES);
-    for (size_t i = 0; i < o->sizes.len; i++) {
-        const char *list = o->sizes.data[i];
-        size_t name = 0;
-        while (is_name_char(list[name]))
-            name++;
-        if (!name || list[name] != '=')
-            return usage_error("--sizes takes NAME=N[,N...], not '%s'", list);
-        for (size_t n = 0; nth_value(list, n, text, sizeof text); n++)
-            if (!parse_int(text, 0, INT64_MAX, &value))
-                return usage_error("--sizes %s: '%s' is not a number of 0 or more", list, text);
-    }
-    return EXIT_FINE;
-}
-
-/* "A=normal(1)[M,K]" with the values of M and K; NULL: no memory. */
-static char *substitute(const char *item, const Options *o, const size_t *at)
-{
-    char *out = NULL, value[32];
-    size_t size = 0;
-    FILE *f = open_memstream(&out, &size);
-    const char *p = strchr(item, '=') + 1;
-    if (!f)
-        return NULL;
-    fprintf(f, "%.*s", (int)(p - item), item);
-    while (*p) {
-        size_t n = 0, i = 0;
-        while (is_name_char(p[n]))
-            n++;
-        while (n && i < o->sizes.len &&
-               (strncmp(o->sizes.data[i], p, n) != 0 || o->sizes.data[i][n] != '='))
-            i++;
-        if (n && i < o->sizes.len && nth_value(o->sizes.data[i], at[i], value, sizeof value))
-            fputs(value, f);
-        else
-            fprintf(f, "%.*s", (int)(n ? n : 1), p);
-        p += n ? n : 1;
-    }
-    if (fclose(f) != 0) {
-        free(out);
-        return NULL;
-    }
-    return out;
-}
-
-static void describe_sizes(const Options *o, const size_t *at, char *text, size_t size)
-{
-    size_t n = 0;
-    char value[32];
-    text[0] = 0;
-    for (size_t i = 0; i < o->sizes.len && n + 64 < size; i++) {
-        nth_value(o->sizes.data[i], at[i], value, sizeof value);
-        n += (size_t)snprintf(text + n, size - n, "%s%.*s=%s", i ? " " : "",
-                              (int)(strchr(o->sizes.data[i], '=') - o->sizes.data[i]),
-                              o->sizes.data[i], value);
-    }
-}
-
-static int tune_sizes(const Options *o, const char *device, const size_t *at)
-{
-    Options with = *o;
-    char text[1024];
-    int status = EXIT_FINE;
-    with.items.data = calloc(o->items.len + 1, sizeof *with.items.data);
-    if (!with.items.data)
-        return usage_error("out of memory");
-    for (size_t i = 0; i < o->items.len && status == EXIT_FINE; i++) {
-        with.items.data[i] = substitute(o->items.data[i], o, at);
-        if (!with.items.data[i])
-            status = usage_error("out of memory");
-    }
-    describe_sizes(o, at, text, sizeof text);
-    if (status == EXIT_FINE)
-        status = tune_once(&with, device, text);
-    for (size_t i = 0; i < o->items.len; i++)
-        free((char *)(uintptr_t)with.items.data[i]);
-    free(with.items.data);
-    return status;
-}
-
-/* Every combination; the last name varies fastest. */
 static int tune_all_sizes(const Options *o, const char *device)
 {
-    size_t at[MOST_SIZES] = {0};
-    char text[32];
-    int status = EXIT_FINE;
-    while (status == EXIT_FINE) {
-        status = tune_sizes(o, device, at);
-        size_t i = o->sizes.len;
-        while (i > 0 && !nth_value(o->sizes.data[i - 1], ++at[i - 1], text, sizeof text))
-            at[--i] = 0;
-        if (i == 0)
-            break;
-    }
-    return status;
+    return sizes_each(o, tune_sizes, (void *)(uintptr_t)device);
 }
 
 /* --target: the emulator of each GPU has the arguments, and nothing runs. */
@@ -420,7 +311,7 @@ int command_tune(const Options *o)
         return usage_error("--target is for --model, without --device");
     if (o->model && !o->target)
         return usage_error("--model: name the GPUs with --target");
-    int status = check_sizes(o);
+    int status = sizes_check(o);
     if (status != EXIT_FINE)
         return status;
     signal(SIGINT, interrupt);
