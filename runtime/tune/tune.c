@@ -50,7 +50,7 @@ double tl_tune_value(const tl_trial *trial)
     uint32_t n = trial->nsamples;
     memcpy(sorted, trial->samples, n * sizeof *sorted);
     qsort(sorted, n, sizeof *sorted, by_size);
-    return n ? sorted[(n - 1) / 4] : 0;
+    return n ? sorted[(n - 1) / 8] : 0;
 }
 
 /* Seconds that the rest takes, if it goes on as it did: compiling counts as half of the work. */

@@ -6,7 +6,7 @@
 #include "runtime/runtime.h"
 #include "runtime/tune_file.h"
 
-enum { TL_TUNE_SAMPLES = 24 };
+enum { TL_TUNE_SAMPLES = 40 };
 
 /* A configuration that is being tried. */
 typedef struct tl_trial {
@@ -50,7 +50,7 @@ void tl_tune_reject(tl_trial *trial, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* Tells the caller. False: stop, by its wish or because the time is over. */
 bool tl_tune_report(tl_tuner *t, const char *step, const tl_trial *trial);
-/* What a trial's time is: the median of the faster half of its launches. */
+/* What a trial's time is: the median of the fastest quarter of its launches. */
 double tl_tune_value(const tl_trial *trial);
 
 /* tune_compile.c */

@@ -7,7 +7,8 @@
  *     that is within 5% of the best.
  *
  * Each launch begins with cold caches: between launches, memory that is larger than the last cache
- * is written. A time is the median of the faster half of the launches. */
+ * is written. A time is the median of the fastest
+ * quarter of the launches: other programs of the machine only make them slower. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
