@@ -6,7 +6,7 @@ import torch
 import tile
 from tile import arrays
 
-SCALE = "kernel scale(T x[R : s, C : t], f32 a, const type T = f32) grid(R) require(C <= 64) { x[pid(0), 0 +: 64] = (T)((f32)x[pid(0), 0 +: 64] * a); }"
+SCALE = "kernel scale(T x[R : s, C : t], f32 a, const type T = f32) grid(R) require(C <= 64) { x[pid(0), 0 +: 64] = cast((f32)x[pid(0), 0 +: 64] * a, T); }"
 
 
 class Torch(unittest.TestCase):
