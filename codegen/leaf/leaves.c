@@ -22,12 +22,6 @@ LLVMTypeRef tl_leaf_type(LLVMContextRef c, char letter)
     TL_UNREACHABLE("leaf type '%c'", letter);
 }
 
-const char *tl_leaf_name(tl_leaf leaf)
-{
-    TL_ASSERT((unsigned)leaf < TL_LEAF_COUNT, "leaf %d", (int)leaf);
-    return tl_leaf_info(leaf)->name;
-}
-
 tl_leaf_class tl_leaf_class_of(tl_leaf leaf)
 {
     TL_ASSERT((unsigned)leaf < TL_LEAF_COUNT, "leaf %d", (int)leaf);
@@ -91,46 +85,4 @@ LLVMValueRef tl_leaf_declare(TlLlvm *l, tl_leaf leaf)
     f = LLVMAddFunction(l->module, name, type);
     set_attributes(l, f, leaf);
     return f;
-}
-
-/* ---- matrix instructions ---- */
-
-tl_mma_kind tl_leaf_mma_kind(const TlMma *mma)
-{
-    static const tl_mma_kind KINDS[] = {
-#define MMA(name, family, kind, m, n, k, a, b, acc, frag_a, frag_b, frag_c) TL_MMA_##kind,
-#include "ir/plan/mma.def"
-    };
-    return KINDS[tl_mma_index(mma)];
-}
-
-tl_leaf tl_leaf_of_mma(TlArena *arena, const TlMma *mma)
-{
-    uint32_t words[3];
-    for (int i = 0; i < 3; i++) {
-        int bits = tl_layout_in_bits(tl_mma_fragment(arena, mma, i), TL_IN_REG);
-        words[i] = ((uint32_t)tl_dtype_bytes(mma->type[i]) << bits) / 4;
-    }
-    tl_leaf leaf = tl_leaf_of_size(TL_LEAF_FAMILY_MMA, words[0] << 16 | words[1] << 8 | words[2]);
-    TL_ASSERT(leaf != TL_LEAF_COUNT, "no leaf for %s", mma->name);
-    return leaf;
-}
-
-static bool has_matrix_leaf(const TlTarget *t, tl_leaf leaf)
-{
-    TlArena arena;
-    bool has = false;
-    tl_arena_init(&arena, (TlAlloc){0});
-    for (uint32_t i = 0; i < tl_mma_count() && !has; i++)
-        has = tl_mma_has(t->matrix, tl_mma_at(i)) && tl_leaf_of_mma(&arena, tl_mma_at(i)) == leaf;
-    tl_arena_free(&arena);
-    return has;
-}
-
-bool tl_leaf_is_of(const TlTarget *t, tl_leaf leaf)
-{
-    const tl_leaf_row *row = tl_leaf_info(leaf);
-    if (row->family == TL_LEAF_FAMILY_MMA)
-        return has_matrix_leaf(t, leaf);
-    return (row->needs & ~t->can) == 0;
 }

@@ -24,7 +24,7 @@ OUTSIDE = set("""stdio.h stdlib.h string.h stdint.h stddef.h pthread.h math.h el
     grammar.c grammar.h lexer.c stdlib_embed.c softmax.h gemm.h saxpy.h add.h host.c ahead.c k.h""".split())
 # Words that look like files and are not: names of layouts.
 WORDS = {"mma.v2.c"}
-TOP = "frontend ir passes codegen runtime stdlib examples test tools .ci".split()
+TOP = "frontend ir passes codegen runtime stdlib examples python test tools .ci .github".split()
 PLACE = re.compile(r"(?<![\w/.$%{}<-])((?:\.{1,2}/)*[\w*{},-]+(?:[/.][\w*{},-]+)*)(?![\w$])")
 
 

@@ -39,6 +39,40 @@ set_target_properties(tile_public_shared PROPERTIES OUTPUT_NAME tile LINKER_LANG
   LINK_DEPENDS ${CMAKE_SOURCE_DIR}/tools/cmake/tile.map LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/package)
 install(TARGETS tile_public_shared LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 
+# libtilec.so: runtime and compiler in one shared library, for languages that load libraries (python/). It finds
+# libtilec-core.so beside itself.
+add_library(tile_public_compiler_shared SHARED ${CMAKE_BINARY_DIR}/codegen/blake3.o $<TARGET_OBJECTS:tile_runtime>
+  $<TARGET_OBJECTS:tilec_thin> $<TARGET_OBJECTS:tile_build_id> $<TARGET_OBJECTS:tile_frontend> $<TARGET_OBJECTS:tile_ir>
+  $<TARGET_OBJECTS:tile_jit> $<TARGET_OBJECTS:tile_ref> $<TARGET_OBJECTS:tile_emu>)
+target_link_libraries(tile_public_compiler_shared PRIVATE Threads::Threads ${CMAKE_DL_LIBS} m)
+target_link_options(tile_public_compiler_shared PRIVATE
+  -Wl,-z,defs -Wl,--version-script=${CMAKE_SOURCE_DIR}/tools/cmake/tilec.map)
+set_target_properties(tile_public_compiler_shared PROPERTIES OUTPUT_NAME tilec LINKER_LANGUAGE C
+  VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}
+  BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "\$ORIGIN"
+  LINK_DEPENDS ${CMAKE_SOURCE_DIR}/tools/cmake/tilec.map LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/package)
+add_dependencies(tile_public_compiler_shared tilec_thin tilec_core)
+add_custom_command(TARGET tile_public_compiler_shared POST_BUILD VERBATIM
+  COMMAND ${CMAKE_COMMAND} -E create_symlink $<TARGET_FILE:tilec_core>
+    $<TARGET_FILE_DIR:tile_public_compiler_shared>/$<TARGET_SONAME_FILE_NAME:tilec_core>)
+install(TARGETS tile_public_compiler_shared LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+# tilec without LLVM inside, which loads libtilec-core.so too: for packages that bring that library anyway.
+if(TARGET tilec)
+  add_executable(tile_public_tool $<TARGET_OBJECTS:tilec> codegen/leaf/leaf_of_target.c)
+  target_include_directories(tile_public_tool SYSTEM PRIVATE ${LLVM_INCLUDE_DIRS})
+  target_link_libraries(tile_public_tool PRIVATE tile_ref tile_emu tile_runtime tilec_thin)
+  set_target_properties(tile_public_tool PROPERTIES OUTPUT_NAME tilec LINKER_LANGUAGE C
+    BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "\$ORIGIN" RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/package)
+endif()
+
+# The Python package with these libraries inside: BUILD/wheel/tile-*.whl.
+find_program(PYTHON3 python3)
+if(PYTHON3 AND TARGET tile_public_tool)
+  add_custom_target(wheel VERBATIM COMMENT "the Python package" DEPENDS tile_public_compiler_shared tile_public_tool tilec_core
+    COMMAND ${CMAKE_COMMAND} -E env TILE_BUILD=${CMAKE_BINARY_DIR} PYTHONDONTWRITEBYTECODE=1
+      ${PYTHON3} ${CMAKE_SOURCE_DIR}/python/build_wheel.py ${CMAKE_BINARY_DIR}/wheel)
+endif()
+
 install(FILES runtime/include/tile.h runtime/include/tile_jit.h codegen/include/tilec.h
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 foreach(program tilec tile-opt tile-reduce)

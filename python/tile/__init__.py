@@ -1,0 +1,21 @@
+"""Kernels on tiles, from Python.
+
+    import numpy as np
+    import tile
+
+    softmax = tile.kernel("softmax.tile", "softmax", B=1024)
+    x = np.random.rand(128, 1000).astype(np.float32)
+    y = np.empty_like(x)
+    softmax(x, y)
+"""
+from .arrays import View, view
+from .compiler import Explanation, Output, compile, explain, stages, targets
+from .devices import Array, Device, Event, Stream, empty, upload
+from .errors import (ArgumentError, CompileError, CompileWarning, Error, KernelError, NotFoundError, OutOfMemoryError,
+                     UnavailableError)
+from .kernels import Kernel, Module, kernel, load, load_image
+
+__version__ = "0.1.0"
+__all__ = ["Array", "ArgumentError", "CompileError", "CompileWarning", "Device", "Error", "Event", "Explanation", "Kernel", "KernelError",
+           "Module", "NotFoundError", "OutOfMemoryError", "Output", "Stream", "UnavailableError", "View", "compile", "empty", "explain",
+           "kernel", "load", "load_image", "stages", "targets", "upload", "view"]

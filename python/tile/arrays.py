@@ -1,0 +1,217 @@
+"""What stands for an argument of a kernel: NumPy arrays, DLPack objects (torch tensors among them), tile.Array, numbers. No element
+is copied: the kernel gets the address."""
+import ctypes
+from ctypes import POINTER, Structure, c_char_p, c_int32, c_int64, c_uint8, c_uint16, c_uint64, c_void_p, py_object
+
+import numpy
+
+from . import native
+from .devices import Array
+from .errors import ArgumentError
+
+# tile_dtype, by its number.
+NAMES = ("bool i8 i16 i32 i64 u8 u16 u32 u64 f16 bf16 f32 f64 f8e4m3 f8e5m2 i4 u4 f4e2m1 f8e4m3fnuz f8e5m2fnuz").split()
+NUMBERS = {name: i for i, name in enumerate(NAMES)}
+BITS = {name: native.lib.tile_dtype_bits(i) for name, i in NUMBERS.items()}
+ANY_WORD, ANY_BYTE = -3, -2
+PACKED = ("i4", "u4", "f4e2m1")
+# NumPy's names, and those of ml_dtypes. As in C, 16-bit words stand for any type of 16 bits and bytes for any of 8 or 4.
+NUMPY = {"bool": "bool", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64", "uint32": "u32", "uint64": "u64", "float16": "f16",
+         "float32": "f32", "float64": "f64", "bfloat16": "bf16", "float8_e4m3fn": "f8e4m3", "float8_e5m2": "f8e5m2",
+         "float8_e4m3fnuz": "f8e4m3fnuz", "float8_e5m2fnuz": "f8e5m2fnuz"}
+CODES = {name: NUMBERS[dtype] for name, dtype in NUMPY.items()} | {"uint16": ANY_WORD, "uint8": ANY_BYTE}
+WRONG = "bad argument"
+
+
+class Memory:
+    """Where the elements of an argument are. `owner` keeps them."""
+
+    __slots__ = ("address", "code", "itemsize", "shape", "strides", "writable", "on_host", "owner")  # strides: in elements, or None
+
+    def __init__(self, address, code, itemsize, shape, strides, writable, on_host, owner):
+        self.address, self.code, self.itemsize, self.shape, self.strides = address, code, itemsize, shape, strides
+        self.writable, self.on_host, self.owner = writable, on_host, owner
+
+
+class View:
+    """tile.view(array, "bf16"): the same elements, called by another name of a type of the same size."""
+
+    def __init__(self, array, dtype, shape=None):
+        if dtype not in NUMBERS:
+            raise ArgumentError(f"unknown element type '{dtype}'; known: {', '.join(NAMES)}", WRONG)
+        self.array, self.dtype, self.shape = array, dtype, shape
+
+
+def view(array, dtype, shape=None):
+    """The elements of an array as another type: uint16 as "bf16", uint8 as "f8e4m3", "i4" ... For two elements in a byte, `shape`
+    counts elements (by default twice the bytes of the last axis)."""
+    return View(array, dtype, None if shape is None else tuple(int(n) for n in shape))
+
+
+# ---- DLPack ----
+
+class DLTensor(Structure):
+    _fields_ = [("data", c_void_p), ("device_type", c_int32), ("device_id", c_int32), ("ndim", c_int32), ("code", c_uint8),
+                ("bits", c_uint8), ("lanes", c_uint16), ("shape", POINTER(c_int64)), ("strides", POINTER(c_int64)),
+                ("byte_offset", c_uint64)]
+
+
+DL_HOST = (1, 3, 11)  # CPU memory, and pinned memory of CUDA and ROCm
+DL_GPU = {2: "cuda", 10: "hip"}
+# (code, bits) of DLPack
+DL_CODES = {(0, 8): "i8", (0, 16): "i16", (0, 32): "i32", (0, 64): "i64", (1, 32): "u32", (1, 64): "u64", (2, 16): "f16",
+            (2, 32): "f32", (2, 64): "f64", (4, 16): "bf16", (6, 8): "bool", (10, 8): "f8e4m3", (11, 8): "f8e4m3fnuz", (12, 8): "f8e5m2",
+            (13, 8): "f8e5m2fnuz"}
+capsule_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+capsule_pointer.restype, capsule_pointer.argtypes = c_void_p, [py_object, c_char_p]
+
+
+def of_dlpack(value):
+    """The capsule stays unused and keeps the memory: its destructor gives it back."""
+    kind = value.__dlpack_device__()[0]
+    capsule = value.__dlpack__(stream=-1) if kind in DL_GPU else value.__dlpack__()
+    t = DLTensor.from_address(capsule_pointer(capsule, b"dltensor"))
+    code = {(1, 8): ANY_BYTE, (1, 16): ANY_WORD}.get((t.code, t.bits))
+    if code is None:
+        code = NUMBERS.get(DL_CODES.get((t.code, t.bits)))
+    if code is None or t.lanes != 1:
+        raise TypeError(f"no element type of kernels is DLPack's (code {t.code}, {t.bits} bits, {t.lanes} lanes)")
+    shape = tuple(t.shape[i] for i in range(t.ndim))
+    strides = tuple(t.strides[i] for i in range(t.ndim)) if t.strides else None
+    # value too: a capsule does not say whether elements may be written, an owner may know
+    return Memory((t.data or 0) + t.byte_offset, code, t.bits // 8, shape, strides, True, kind in DL_HOST, (capsule, value))
+
+
+# ---- memory of an argument ----
+
+def of_numpy(a):
+    code = CODES.get(a.dtype.name)
+    if code is None or not a.dtype.isnative:
+        raise TypeError(f"no element type of kernels is NumPy's {a.dtype.str if a.dtype.isnative else a.dtype.newbyteorder().str}"
+                        + ("" if a.dtype.isnative else " in the other byte order"))
+    strides = None
+    if not a.flags.c_contiguous:
+        if any(s % a.itemsize for s in a.strides):
+            raise ArgumentError(f"the strides {a.strides} are not whole elements of {a.itemsize} bytes", WRONG)
+        strides = tuple(s // a.itemsize for s in a.strides)
+    return Memory(a.ctypes.data, code, a.itemsize, a.shape, strides, a.flags.writeable, True, a)
+
+
+def of_array(a):
+    code = CODES.get(a.dtype.name)
+    if code is None:
+        raise TypeError(f"no element type of kernels is NumPy's {a.dtype}")
+    return Memory(a.address, code, a.dtype.itemsize, a.shape, None, True, a.device.host_memory, a)
+
+
+def packed(m, shape):
+    """Bytes as pairs of elements."""
+    if m.strides is not None and m.shape and m.shape[-1] > 1 and m.strides[-1] != 1:
+        raise ArgumentError("a view of packed elements must be dense along its last axis", WRONG)
+    bytes_shape = m.shape
+    m.shape = shape if shape is not None else m.shape[:-1] + (2 * m.shape[-1],)
+    if len(m.shape) != len(bytes_shape) or m.shape[:-1] != bytes_shape[:-1] or (m.shape[-1] + 1) // 2 != bytes_shape[-1]:
+        raise ArgumentError(f"{m.shape} packed elements do not lie in {bytes_shape} bytes", WRONG)
+    if m.strides is not None:
+        m.strides = tuple(2 * s for s in m.strides[:-1]) + (1,)
+    return m
+
+
+def memory_of(value):
+    """The Memory of an argument; None: it has none (a number)."""
+    if isinstance(value, View):
+        m = memory_of(value.array)
+        if m is None:
+            raise TypeError(f"tile.view takes an array, not {type(value.array).__name__}")
+        if m.itemsize * 8 != max(BITS[value.dtype], 8):
+            raise ArgumentError(f"elements of {m.itemsize * 8} bits cannot be viewed as {value.dtype}", WRONG)
+        m.code = NUMBERS[value.dtype]
+        if value.dtype in PACKED:
+            return packed(m, value.shape)
+        if value.shape not in (None, m.shape):
+            raise ArgumentError(f"the view's shape {value.shape} is not the array's, {m.shape}", WRONG)
+        return m
+    if isinstance(value, numpy.ndarray):
+        return of_numpy(value)
+    if isinstance(value, Array):
+        return of_array(value)
+    if hasattr(value, "__dlpack__") and not isinstance(value, numpy.generic):
+        return of_dlpack(value)
+    return None
+
+
+def fill_view(arg, m, dtype):
+    """Sets a view's fields. A byte array for a parameter of a packed type counts bytes on its last axis."""
+    if dtype in PACKED and m.code == ANY_BYTE and m.shape:
+        m = packed(m, None)
+    rank = len(m.shape)
+    if rank > native.MAX_RANK:
+        raise ArgumentError(f"an array of {rank} axes; kernels take at most {native.MAX_RANK}", WRONG)
+    arg.kind, arg.dtype, arg.rank, arg.address = 0, m.code, rank, m.address
+    arg.extent[:rank] = m.shape
+    arg.strided = m.strides is not None
+    if arg.strided:
+        arg.stride[:rank] = m.strides
+
+
+def fill_pointer(arg, m):
+    if m.strides is not None and m.strides != dense(m.shape):
+        raise ArgumentError("an array for a pointer must be contiguous", WRONG)
+    count = 1
+    for n in m.shape:
+        count *= n
+    arg.kind, arg.dtype, arg.address, arg.bytes = 1, m.code, m.address, count * m.itemsize
+
+
+def dense(shape):
+    strides, step = [], 1
+    for n in reversed(shape):
+        strides.insert(0, step)
+        step *= n
+    return tuple(strides)
+
+
+# ---- scalars ----
+
+def bf16_bits(value):
+    bits = int(numpy.float32(value).view(numpy.uint32))
+    if value != value:
+        return 0x7FC0
+    return (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
+
+
+def f8_bits(value, dtype):
+    try:
+        import ml_dtypes
+    except ImportError as e:
+        raise TypeError(f"a scalar of type {dtype} needs the package ml_dtypes") from e
+    name = next(n for n, d in NUMPY.items() if d == dtype)
+    return int(numpy.asarray(value, getattr(ml_dtypes, name)).view(numpy.uint8))
+
+
+def scalar_bits(value, dtype):
+    """The bits of a number as a type of the language. Whole numbers must fit; floats are rounded."""
+    if getattr(value, "ndim", None) == 0 and hasattr(value, "item"):
+        value = value.item()  # a number of NumPy or torch
+    if dtype == "bool":
+        if not isinstance(value, (bool, numpy.bool_)) and value not in (0, 1):
+            raise TypeError(f"expected a bool, got {value!r}")
+        return int(bool(value))
+    if dtype[0] in "iu":
+        if isinstance(value, bool) or not hasattr(value, "__index__"):
+            raise TypeError(f"expected a whole number ({dtype}), got {value!r}")
+        value, bits = value.__index__(), BITS[dtype]
+        low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if dtype[0] == "i" else (0, (1 << bits) - 1)
+        if not low <= value <= high:
+            raise OverflowError(f"{value} does not fit in {dtype}")
+        return value & (1 << bits) - 1
+    if isinstance(value, (str, bytes)) or not hasattr(value, "__float__"):
+        raise TypeError(f"expected a number ({dtype}), got {value!r}")
+    value = float(value)
+    with numpy.errstate(over="ignore"):
+        if dtype == "bf16":
+            return bf16_bits(value)
+        if dtype.startswith("f8"):
+            return f8_bits(value, dtype)
+        size = BITS[dtype]
+        return int(getattr(numpy, f"float{size}")(value).view(getattr(numpy, f"uint{size}")))

@@ -1,0 +1,220 @@
+"""Devices, streams, events and arrays on a device."""
+import sys
+import threading
+import weakref
+from ctypes import byref, c_double, c_void_p, sizeof
+
+from . import errors, native
+from .native import check, lib, made
+
+
+class Outbox:
+    """What the callbacks of a device bring: prints, failures, and what a print function raised. A synchronisation delivers them in
+    its own thread, so each thread has its own lists. The device refers to this object, never the other way."""
+
+    def __init__(self, out):
+        self.print = out
+        self.here = threading.local()
+        self.callbacks = native.Callbacks(sizeof(native.Callbacks), native.TextCallback(self.on_print),
+                                          native.TextCallback(self.on_failure), None)
+
+    def on_print(self, user, text):
+        try:
+            self.print(text.decode(errors="replace"))
+        except BaseException as e:  # it cannot pass through C: the synchronisation raises it
+            self.here.raised = e
+
+    def on_failure(self, user, text):
+        self.here.failures.append(text.decode(errors="replace"))
+
+    def synchronize(self, function, handle):
+        self.here.failures, self.here.raised = [], None
+        status = function(handle)
+        failures, raised = self.here.failures, self.here.raised
+        if raised is not None:
+            raise raised
+        check(status, failures)
+
+
+def print_line(text):
+    sys.stdout.write(text + "\n")
+
+
+class Device:
+    """A device by its name: "cpu", "cpu:x86-64-v3", "ref", "emu:sm_90a", "cuda:0" ...; None: what TILE_DEVICE says, else "cpu".
+
+    `print` is called with each text that a kernel prints, when a stream is synchronised; by default it goes to sys.stdout."""
+
+    def __init__(self, name=None, print=None):
+        self.handle = made(lib.tile_device_open, name.encode() if name is not None else None)
+        self.outbox = Outbox(print or print_line)
+        # the callbacks live as long as the device: the finalizer holds them
+        self.close = weakref.finalize(self, close_device, self.handle, self.outbox)
+        check(lib.tile_device_set_callbacks(self.handle, byref(self.outbox.callbacks)))
+        info = native.DeviceInfo(sizeof(native.DeviceInfo))
+        check(lib.tile_device_get_info(self.handle, byref(info)))
+        self.name = info.name.decode(errors="replace")
+        self.target = info.target.decode()
+        self.processors = info.processors
+        self.host_memory = bool(info.host_memory)  # kernels accept the memory of this process
+        self.memory_bytes = info.memory_bytes
+        self.stream = Stream.of_device(self, made(lib.tile_device_default_stream, self.handle), freed=False)
+        self.wrapped = {}  # streams of other libraries, by address
+
+    def synchronize(self):
+        """Waits for every stream; raises the first failure of a kernel."""
+        self.outbox.synchronize(lib.tile_device_synchronize, self.handle)
+
+    def wrap_stream(self, address):
+        """The driver's own stream (a CUstream, hipStream_t) as a Stream; it remains the caller's. 0 is the default stream."""
+        if not address:
+            return self.stream
+        if address not in self.wrapped:
+            self.wrapped[address] = Stream.of_device(self, made(lib.tile_stream_wrap, self.handle, c_void_p(address)), freed=True)
+        return self.wrapped[address]
+
+    def __repr__(self):
+        return f"<tile.Device {self.target}: {self.name}, {self.processors} processors>"
+
+
+def close_device(handle, outbox):
+    lib.tile_device_close(handle)
+
+
+def free_stream(handle, running):
+    """Waits: until then the kernels' memory, `running`, is kept."""
+    lib.tile_stream_free(handle)
+    running.clear()
+
+
+class Stream:
+    """Operations that happen in order. One that is created here runs on its own: the call of a kernel returns at once, and what the
+    kernel uses is kept until the stream is synchronised."""
+
+    def __init__(self, device=None):
+        self.own_device = device_of(device)
+        self.take(self.own_device, made(lib.tile_stream_create, self.own_device.handle))
+        weakref.finalize(self, free_stream, self.handle, self.running)
+
+    @classmethod
+    def of_device(cls, device, handle, freed):
+        """A stream that belongs to the device object, which keeps it: so it does not keep the device."""
+        stream = cls.__new__(cls)
+        stream.own_device = None
+        stream.take(device, handle)
+        if freed:
+            weakref.finalize(stream, free_stream, handle, stream.running)
+        return stream
+
+    def take(self, device, handle):
+        self.device_ref = weakref.ref(device)
+        self.outbox = device.outbox
+        self.handle = handle
+        self.lock = threading.RLock()  # a stream takes launches from one thread at a time
+        self.running = {}              # by id: what its kernels use
+
+    def keep(self, things):
+        self.running.update((id(thing), thing) for thing in things)
+
+    @property
+    def device(self):
+        return self.device_ref()
+
+    def synchronize(self):
+        """Waits until the stream is empty; raises the first failure of a kernel."""
+        with self.lock:
+            try:
+                self.outbox.synchronize(lib.tile_stream_synchronize, self.handle)
+            finally:
+                self.running.clear()
+
+    def wait(self, event):
+        """What follows in this stream waits for the event."""
+        check(lib.tile_stream_wait_event(self.handle, event.handle))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, value, trace):
+        if kind is None:
+            self.synchronize()
+
+
+class Event:
+    """A mark in a stream."""
+
+    def __init__(self, device=None):
+        self.device = device_of(device)
+        self.handle = made(lib.tile_event_create, self.device.handle)
+        weakref.finalize(self, lib.tile_event_free, self.handle)
+
+    def record(self, stream=None):
+        check(lib.tile_event_record(self.handle, (stream or self.device.stream).handle))
+        return self
+
+    def synchronize(self):
+        check(lib.tile_event_synchronize(self.handle))
+
+    def milliseconds_since(self, earlier):
+        out = c_double()
+        check(lib.tile_event_elapsed(earlier.handle, self.handle, byref(out)))
+        return out.value
+
+
+class Array:
+    """An array in the memory of a device: what kernels of cuda and hip devices take. Made by tile.upload and tile.empty."""
+
+    def __init__(self, shape, dtype, device=None):
+        import numpy
+        self.device = device_of(device)
+        self.shape, self.dtype = tuple(int(n) for n in shape), numpy.dtype(dtype)
+        self.nbytes = int(numpy.prod(self.shape, dtype=numpy.int64)) * self.dtype.itemsize
+        self.handle = made(lib.tile_buffer_alloc, self.device.handle, self.nbytes)
+        weakref.finalize(self, lib.tile_buffer_free, self.handle)
+        self.address = lib.tile_buffer_ptr(self.handle) or 0
+
+    def upload(self, array, stream=None):
+        import numpy
+        array = numpy.ascontiguousarray(array)
+        if array.shape != self.shape or array.dtype != self.dtype:
+            raise errors.ArgumentError(f"expected an array of {self.dtype} {self.shape}, got {array.dtype} {array.shape}", "bad argument")
+        stream = stream or self.device.stream
+        check(lib.tile_buffer_upload(self.handle, 0, array.ctypes.data, self.nbytes, stream.handle))
+        return self
+
+    def download(self, stream=None):
+        """A NumPy array with a copy of the elements."""
+        import numpy
+        array = numpy.empty(self.shape, self.dtype)
+        stream = stream or self.device.stream
+        check(lib.tile_buffer_download(self.handle, 0, array.ctypes.data, self.nbytes, stream.handle))
+        return array
+
+    def __repr__(self):
+        return f"<tile.Array {self.dtype} {self.shape} on {self.device.target}>"
+
+
+def upload(array, device=None):
+    """A copy of a NumPy array in the memory of a device."""
+    return Array(array.shape, array.dtype, device).upload(array)
+
+
+def empty(shape, dtype, device=None):
+    """An array in the memory of a device, with arbitrary contents."""
+    return Array(shape, dtype, device)
+
+
+opened = {}  # devices by name: each is opened once, and stays open
+opening = threading.Lock()
+
+
+def device_of(device=None):
+    """A Device from a Device, a name, or None (the default device)."""
+    if isinstance(device, Device):
+        return device
+    if device is not None and not isinstance(device, str):
+        raise TypeError(f"a device is a tile.Device or a name, not {type(device).__name__}")
+    with opening:
+        if device not in opened:
+            opened[device] = Device(device)
+        return opened[device]

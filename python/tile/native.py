@@ -1,0 +1,155 @@
+"""The functions of libtilec.so (tile.h, tile_jit.h, tilec.h), called through ctypes, which releases Python's lock meanwhile."""
+import ctypes
+import os
+from ctypes import CFUNCTYPE, POINTER, Structure, byref, c_char, c_char_p, c_double, c_int, c_int32, c_int64, c_size_t, c_uint64, c_void_p
+
+from . import errors
+
+LIBRARY = "libtilec.so.0.1"
+MAX_RANK = 8
+TextCallback = CFUNCTYPE(None, c_void_p, c_char_p)
+
+
+class DeviceInfo(Structure):
+    _fields_ = [("struct_size", c_size_t), ("name", c_char * 128), ("target", c_char * 32), ("processors", c_int),
+                ("host_memory", c_int), ("memory_bytes", c_uint64)]
+
+
+class Callbacks(Structure):
+    _fields_ = [("struct_size", c_size_t), ("print", TextCallback), ("failure", TextCallback), ("user", c_void_p)]
+
+
+class Const(Structure):
+    _fields_ = [("name", c_char_p), ("value", c_int64), ("text", c_char_p)]
+
+
+class ParamInfo(Structure):
+    _fields_ = [("struct_size", c_size_t), ("name", c_char_p), ("kind", c_int), ("dtype", c_int), ("is_const", c_int), ("rank", c_int)]
+
+
+class Arg(Structure):
+    _fields_ = [("kind", c_int32), ("dtype", c_int32), ("rank", c_int32), ("strided", c_int32), ("address", c_void_p),
+                ("bytes", c_uint64), ("scalar", c_uint64), ("extent", c_int64 * MAX_RANK), ("stride", c_int64 * MAX_RANK)]
+
+
+class JitOptions(Structure):
+    _fields_ = [("struct_size", c_size_t), ("include_dirs", POINTER(c_char_p)), ("ninclude_dirs", c_size_t), ("opt_level", c_int),
+                ("debug", c_int), ("check", c_int), ("fp", c_char_p), ("warps", c_int), ("stages", c_int),
+                ("diagnostic", TextCallback), ("user", c_void_p), ("cache", c_char_p)]
+
+
+class CompileConst(Structure):
+    _fields_ = [("name", c_char_p), ("value", c_char_p)]
+
+
+class CompileOptions(Structure):
+    _fields_ = [("struct_size", c_size_t), ("target", c_char_p), ("emit", c_char_p), ("kernel", c_char_p),
+                ("consts", POINTER(CompileConst)), ("nconsts", c_size_t), ("include_dirs", POINTER(c_char_p)),
+                ("ninclude_dirs", c_size_t), ("opt_level", c_int), ("debug", c_int), ("check", c_int), ("fp", c_char_p),
+                ("werror", c_int), ("diagnostics", c_char_p), ("color", c_int), ("diagnostic", TextCallback),
+                ("passes", c_char_p), ("print_after", c_char_p), ("dump_dir", c_char_p), ("stop_after", c_char_p),
+                ("skip", c_char_p), ("override", c_char_p), ("crash_dir", c_char_p), ("bisect", c_int), ("time_passes", c_int),
+                ("verify_each", c_int), ("print", c_void_p), ("user", c_void_p), ("alloc", c_void_p), ("alloc_user", c_void_p),
+                ("warps", c_int), ("stages", c_int), ("one_kernel", c_int), ("stress_layouts", c_uint64), ("report", c_int),
+                ("name", c_char_p), ("warnings", POINTER(c_char_p)), ("nwarnings", c_size_t), ("time_trace", c_int),
+                ("cache", c_char_p)]
+
+
+HANDLE, OUT = c_void_p, POINTER(c_void_p)
+# function: (result, parameters). c_int as a result is a tile_status unless the name is in PLAIN.
+FUNCTIONS = {
+    "tile_version": (c_int, []),
+    "tile_last_error": (c_char_p, []),
+    "tile_status_name": (c_char_p, [c_int]),
+    "tile_dtype_name": (c_char_p, [c_int]),
+    "tile_dtype_bits": (c_int, [c_int]),
+    "tile_device_open": (c_int, [c_char_p, OUT]),
+    "tile_device_close": (None, [HANDLE]),
+    "tile_device_get_info": (c_int, [HANDLE, POINTER(DeviceInfo)]),
+    "tile_device_set_callbacks": (c_int, [HANDLE, POINTER(Callbacks)]),
+    "tile_device_synchronize": (c_int, [HANDLE]),
+    "tile_device_default_stream": (c_int, [HANDLE, OUT]),
+    "tile_buffer_alloc": (c_int, [HANDLE, c_uint64, OUT]),
+    "tile_buffer_free": (None, [HANDLE]),
+    "tile_buffer_ptr": (c_void_p, [HANDLE]),
+    "tile_buffer_upload": (c_int, [HANDLE, c_uint64, c_void_p, c_uint64, HANDLE]),
+    "tile_buffer_download": (c_int, [HANDLE, c_uint64, c_void_p, c_uint64, HANDLE]),
+    "tile_stream_create": (c_int, [HANDLE, OUT]),
+    "tile_stream_wrap": (c_int, [HANDLE, c_void_p, OUT]),
+    "tile_stream_free": (None, [HANDLE]),
+    "tile_stream_synchronize": (c_int, [HANDLE]),
+    "tile_event_create": (c_int, [HANDLE, OUT]),
+    "tile_event_free": (None, [HANDLE]),
+    "tile_event_record": (c_int, [HANDLE, HANDLE]),
+    "tile_event_synchronize": (c_int, [HANDLE]),
+    "tile_event_elapsed": (c_int, [HANDLE, HANDLE, POINTER(c_double)]),
+    "tile_stream_wait_event": (c_int, [HANDLE, HANDLE]),
+    "tile_module_load_source": (c_int, [HANDLE, c_char_p, c_char_p, c_size_t, POINTER(JitOptions), OUT]),
+    "tile_module_load_image": (c_int, [HANDLE, c_char_p, c_size_t, OUT]),
+    "tile_module_free": (None, [HANDLE]),
+    "tile_module_kernel_count": (c_size_t, [HANDLE]),
+    "tile_module_kernel_name": (c_char_p, [HANDLE, c_size_t]),
+    "tile_kernel_get": (c_int, [HANDLE, c_char_p, POINTER(Const), OUT]),
+    "tile_kernel_prepare": (c_int, [HANDLE]),
+    "tile_kernel_name": (c_char_p, [HANDLE]),
+    "tile_kernel_param_count": (c_size_t, [HANDLE]),
+    "tile_kernel_param": (c_int, [HANDLE, c_size_t, POINTER(ParamInfo)]),
+    "tile_launch": (c_int, [HANDLE, HANDLE, POINTER(Arg), c_size_t]),
+    "tile_launch_grid": (c_int, [HANDLE, HANDLE, POINTER(Arg), c_size_t, POINTER(c_int64), c_size_t]),
+    "tilec_compile_source": (c_int, [c_char_p, c_char_p, c_size_t, POINTER(CompileOptions), OUT]),
+    "tilec_output_data": (c_void_p, [HANDLE, POINTER(c_size_t)]),
+    "tilec_output_message": (c_char_p, [HANDLE]),
+    "tilec_output_depends": (c_char_p, [HANDLE]),
+    "tilec_output_free": (None, [HANDLE]),
+    "tilec_targets": (POINTER(c_char_p), []),
+    "tilec_stages": (POINTER(c_char_p), []),
+    "tilec_version": (c_char_p, []),
+}
+
+
+def library_path():
+    """TILE_LIBRARY, else the library in this package (a wheel), else what the system's loader finds (a .deb)."""
+    own = os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib", LIBRARY)
+    return os.environ.get("TILE_LIBRARY") or (own if os.path.exists(own) else LIBRARY)
+
+
+def load():
+    path = library_path()
+    try:
+        library = ctypes.CDLL(path)
+        for name, (result, parameters) in FUNCTIONS.items():
+            function = getattr(library, name)
+            function.restype, function.argtypes = result, parameters
+    except (OSError, AttributeError) as e:
+        raise ImportError(f"the library of tile cannot be used: {e} (TILE_LIBRARY may name {LIBRARY} elsewhere)") from e
+    if library.tile_version() // 100 != 1:
+        raise ImportError(f"{path} is version {library.tile_version()} of the library; this package is for 0.1")
+    return library
+
+
+lib = load()
+
+
+def check(status, failures=()):
+    """Raises what a status other than TILE_OK means. In the thread that made the call: the text is the thread's."""
+    if status == 0:
+        return
+    fail(status, lib.tile_last_error().decode(errors="replace"), failures)
+
+
+def fail(status, text, failures=()):
+    """Raises the exception of a tile_status."""
+    kind, name = errors.BY_STATUS.get(status, errors.Error), lib.tile_status_name(status).decode()
+    raise kind(text, name, failures) if status == errors.FAILED else kind(text, name)
+
+
+def made(function, *args):
+    """The handle that a function with out_ as its last parameter makes."""
+    out = c_void_p()
+    check(function(*args, byref(out)))
+    return out.value
+
+
+def texts(words):
+    """A C array of texts."""
+    return (c_char_p * (len(words) + 1))(*[os.fsencode(w) for w in words])

@@ -1,0 +1,387 @@
+"""The Python package `tile` against NumPy: arguments, errors, streams, memory.
+
+    tile_test.py [-v] [NAME...]      with the package on PYTHONPATH and the library in TILE_LIBRARY
+"""
+import gc
+import inspect
+import os
+import sys
+import tempfile
+import threading
+import unittest
+import warnings
+import weakref
+
+import numpy as np
+
+import tile
+
+SCALE = """
+/// x *= a.
+/// In place.
+kernel scale(f32 x[R : s, C : t], f32 a, i32 rows, const int B = 64)
+    grid(rows)
+    require(C <= B)
+{
+    x[pid(0), 0 +: B] = a * x[pid(0), 0 +: B];
+}
+"""
+COPY = "kernel copy(const T x[N], T y[N], const type T) grid(1) require(N <= 64) { y[0 +: 64] = x[0 +: 64]; }"
+FILL = "kernel fill(T y[N], T a, const type T) grid(1) require(N <= 16) { y[0 +: 16] = a; }"
+
+
+class Capsule:
+    """An object with DLPack and nothing else."""
+
+    def __init__(self, array):
+        self.array = array
+
+    def __dlpack__(self, stream=None):
+        return self.array.__dlpack__()
+
+    def __dlpack_device__(self):
+        return self.array.__dlpack_device__()
+
+
+class Arrays(unittest.TestCase):
+    def test_no_copies(self):
+        """The kernel's writes are in the very array, whatever hands it over, and what a View or a DLPack object names is its address."""
+        scale = tile.kernel(SCALE)
+        for wrap in (lambda a: a, Capsule, lambda a: tile.view(a, "f32")):
+            x = np.arange(12, dtype=np.float32).reshape(3, 4)
+            before = x.ctypes.data
+            scale(wrap(x), 2.0, 3)
+            self.assertEqual(x.ctypes.data, before)
+            self.assertTrue((x == 2 * np.arange(12).reshape(3, 4)).all())
+
+    def test_address(self):
+        """What reaches the library is the array's own address."""
+        from tile import arrays
+        x = np.zeros((4, 6), np.float32)
+        for value, address in ((x, x.ctypes.data), (x[1:, 2:], x.ctypes.data + 32), (Capsule(x), x.ctypes.data),
+                               (Capsule(x[1:, 2:]), x.ctypes.data + 32), (tile.view(x, "f32"), x.ctypes.data)):
+            self.assertEqual(arrays.memory_of(value).address, address)
+        self.assertEqual(tuple(arrays.memory_of(Capsule(x[::2, ::3])).strides), (12, 3))
+
+    def test_strides(self):
+        x = np.arange(60, dtype=np.float32).reshape(6, 10)
+        expected = x.copy()
+        expected[::2, 1::3] *= 3
+        tile.kernel(SCALE)(x[::2, 1::3], 3, 3)
+        self.assertTrue((x == expected).all())
+        x = np.arange(12, dtype=np.float32).reshape(3, 4)
+        tile.kernel(SCALE)(x.T, 3, 4)
+        self.assertTrue((x == 3 * np.arange(12).reshape(3, 4)).all())
+
+    def test_types(self):
+        for name in "int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 bool".split():
+            dtype = tile.arrays.NUMPY.get(name, {"uint8": "u8", "uint16": "u16"}.get(name))
+            copy = tile.kernel(COPY, T=dtype)
+            x = (np.arange(50) % 7).astype(name)
+            y = np.zeros_like(x)
+            copy(x, y)
+            self.assertTrue((x == y).all(), name)
+        self.assertEqual(tile.kernel(COPY, T=np.dtype("int16")).consts, {"T": "i16"})
+
+    def test_words_and_bytes(self):
+        half = tile.kernel("kernel half(bf16 x[N]) grid(1) require(N <= 16) { x[0 +: 16] = (bf16)((f32)x[0 +: 16] * 0.5); }")
+        x = np.full(16, 0x4040, np.uint16)
+        half(x)
+        half(tile.view(x, "bf16"))
+        self.assertTrue((x == 0x3F40).all())
+        with self.assertRaisesRegex(tile.ArgumentError, "expects elements of type bf16, got f16"):
+            half(tile.view(x, "f16"))
+        with self.assertRaisesRegex(tile.ArgumentError, "elements of 16 bits cannot be viewed as f8e4m3"):
+            half(tile.view(x, "f8e4m3"))
+        with self.assertRaisesRegex(tile.ArgumentError, "unknown element type 'half'"):
+            tile.view(x, "half")
+
+    def test_packed(self):
+        unpack = tile.kernel("kernel unpack(const i4 x[R, C], i32 y[R, C]) grid(R) require(C <= 8) { y[pid(0), 0 +: 8] = (i32)x[pid(0), 0 +: 8]; }")
+        x = np.array([[0x21, 0xF3, 0x80], [0x10, 0x32, 0x04]], np.uint8)
+        y = np.zeros((2, 6), np.int32)
+        unpack(x, y)
+        self.assertEqual(y.tolist(), [[1, 2, 3, -1, 0, -8], [0, 1, 2, 3, 4, 0]])
+        y = np.zeros((2, 5), np.int32)
+        unpack(tile.view(x, "i4", (2, 5)), y)
+        self.assertEqual(y.tolist(), [[1, 2, 3, -1, 0], [0, 1, 2, 3, 4]])
+        with self.assertRaisesRegex(tile.ArgumentError, r"\(2, 7\) packed elements do not lie in \(2, 3\) bytes"):
+            unpack(tile.view(x, "i4", (2, 7)), y)
+
+    def test_pointers(self):
+        k = tile.kernel("kernel k(f32 *p, i32 n) grid(n) { p[pid(0)] = 7; }")
+        x = np.zeros((2, 3), np.float32)
+        k(x, 6)
+        self.assertTrue((x == 7).all())
+        k(x.ctypes.data, 1)
+        with self.assertRaisesRegex(tile.ArgumentError, "'p': an array for a pointer must be contiguous"):
+            k(x[:, :2], 1)
+
+    def test_empty(self):
+        tile.kernel(SCALE)(np.zeros((0, 4), np.float32), 1, 0)
+
+    def test_refused(self):
+        scale = tile.kernel(SCALE)
+        x = np.zeros((3, 4), np.float32)
+        for bad, error, text in (
+                (x.astype(np.float64), tile.ArgumentError, "'x' expects elements of type f32, got f64"),
+                (x[0], tile.ArgumentError, "'x' expects a view of 2 axes, got 1"),
+                (x.astype(">f4"), TypeError, "'x': .*other byte order"),
+                (x.astype(complex), TypeError, "'x': no element type of kernels is NumPy's <c16"),
+                (np.zeros((3, 4), object), TypeError, "'x': no element type"),
+                ([[1.0]], TypeError, "'x': expected an array of f32, got list"),
+                (None, TypeError, "'x': expected an array of f32, got NoneType"),
+                (np.broadcast_to(x[0], (3, 4)), tile.ArgumentError, "'x': the kernel writes to it, and the array is read-only"),
+                (np.zeros((3, 4), [("a", "f4"), ("b", "i1")])["a"], tile.ArgumentError, "'x': the strides .* are not whole elements"),
+                (np.zeros((1,) * 9, np.float32), tile.ArgumentError, "'x': an array of 9 axes")):
+            with self.assertRaisesRegex(error, text):
+                scale(bad, 1.0, 3)
+
+    def test_device_arrays(self):
+        x = np.arange(12, dtype=np.float32).reshape(3, 4)
+        for device in ("cpu", "ref", "emu:sm_80"):
+            there = tile.upload(x, device)
+            tile.kernel(SCALE, device=device)(there, 2, 3)
+            self.assertTrue((there.download() == 2 * x).all())
+        with self.assertRaisesRegex(tile.ArgumentError, r"expected an array of float32 \(3, 4\), got float64 \(3, 4\)"):
+            there.upload(x.astype(np.float64))
+
+
+class Scalars(unittest.TestCase):
+    def fill(self, dtype, value, as_type):
+        y = np.zeros(16, as_type)
+        tile.kernel(FILL, T=dtype)(y, value)
+        return y[0]
+
+    def test_values(self):
+        self.assertEqual(self.fill("i8", -128, np.int8), -128)
+        self.assertEqual(self.fill("u64", 2**64 - 1, np.uint64), 2**64 - 1)
+        self.assertEqual(self.fill("f32", np.float64(0.1), np.float32), np.float32(0.1))
+        self.assertEqual(self.fill("f16", 1e9, np.float16), np.inf)
+        self.assertEqual(self.fill("bool", True, np.bool_), True)
+        self.assertEqual(self.fill("i32", np.int64(5), np.int32), 5)
+        # 1 + 2^-8 is half way between two bf16: to even; a NaN stays one
+        for value, bits in ((1 + 2**-8, 0x3F80), (1 + 3 * 2**-8, 0x3F82), (float("nan"), 0x7FC0), (-2.0, 0xC000)):
+            self.assertEqual(self.fill("bf16", value, np.uint16), bits)
+
+    def test_refused(self):
+        for dtype, value, error in (("i8", 128, OverflowError), ("u32", -1, OverflowError), ("i32", 1.5, TypeError), ("f32", "1", TypeError),
+                                    ("i32", True, TypeError), ("bool", 2, TypeError), ("f32", None, TypeError)):
+            with self.assertRaisesRegex(error, "parameter 'a'"):
+                self.fill(dtype, value, np.int8)
+
+
+class Kernels(unittest.TestCase):
+    def test_signature(self):
+        scale = tile.kernel(SCALE)
+        self.assertEqual(list(inspect.signature(scale).parameters), ["x", "a", "rows"])
+        self.assertEqual(inspect.signature(scale).parameters["x"].annotation, "f32[R : s, C : t]")
+        self.assertIn("x *= a.\nIn place.\n", scale.__doc__)
+        self.assertIn("B : i32 = 64", scale.__doc__)
+        self.assertEqual(scale.__name__, "scale")
+
+    def test_binding(self):
+        scale, x = tile.kernel(SCALE), np.ones((3, 4), np.float32)
+        scale(x, rows=3, a=2)
+        self.assertEqual(x[0, 0], 2)
+        for args, named, text in (((x,), {}, "missing 2 arguments: a, rows"), ((x, 1, 2, 3), {}, "takes 3 arguments but 4"),
+                                  ((x,), dict(b=1), "unexpected keyword argument 'b'; its parameters: x, a, rows"),
+                                  ((x,), dict(x=x), "multiple values for argument 'x'")):
+            with self.assertRaisesRegex(TypeError, text):
+                scale(*args, **named)
+        with self.assertRaisesRegex(TypeError, "stream is a tile.Stream"):
+            scale(x, 1, 2, stream=3)
+
+    def test_grid(self):
+        x = np.zeros(10, np.float32)
+        k = tile.kernel("kernel k(f32 x[N]) grid(N) { x[pid(0)] = 1; }")
+        k(x, grid=4)
+        k(x, grid=(2,))
+        self.assertEqual(x.sum(), 4)
+
+    def test_constants(self):
+        with self.assertRaisesRegex(tile.NotFoundError, "has no constant 'C'; it has: B"):
+            tile.kernel(SCALE, C=3)
+        with self.assertRaisesRegex(tile.NotFoundError, "the constant 'T' has no value"):
+            tile.kernel(COPY)
+        with self.assertRaisesRegex(TypeError, "a constant is a number"):
+            tile.kernel(COPY, T=None)
+        with self.assertRaisesRegex(tile.NotFoundError, "say which kernel: a, b"):
+            tile.kernel("kernel a(f32 x[N]) grid(1) { x[0] = 1; } kernel b(f32 x[N]) grid(1) { x[0] = 1; }")
+        named = "kernel k(f32 x[N], const int check) grid(1) { x[0] = (f32)check; }"
+        x = np.zeros(1, np.float32)
+        tile.kernel(named, consts={"check": 5})(x)
+        self.assertEqual(x[0], 5)
+
+    def test_errors(self):
+        with self.assertRaises(tile.CompileError) as caught:
+            tile.kernel("kernel k(f32 x[N]) grid(1) { x[0] = q; }")
+        self.assertIn("error[E0201]: unknown name 'q'\n    1 | kernel k(", caught.exception.diagnostics)
+        self.assertEqual(caught.exception.status, "compile error")
+        with self.assertRaises(FileNotFoundError):
+            tile.kernel("nowhere.tile")
+        with self.assertRaisesRegex(tile.ArgumentError, "unknown device 'gpu'"):
+            tile.kernel(SCALE, device="gpu")
+        with self.assertRaisesRegex(tile.ArgumentError, "opt"):
+            tile.kernel(SCALE, opt_level=9)
+
+    def test_warnings(self):
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            tile.kernel("kernel k(f32 x[N]) grid(1) { x[0 +: 16] = 1; }")
+        self.assertTrue(any(issubclass(w.category, tile.CompileWarning) and "warning[unrequired-tail]" in str(w.message) and w.filename == __file__
+                            for w in said), [str(w) for w in said])
+
+    def test_files_and_imports(self):
+        with tempfile.TemporaryDirectory() as folder:
+            os.mkdir(os.path.join(folder, "more"))
+            with open(os.path.join(folder, "more", "twice.tile"), "w") as f:
+                f.write("f32 twice(f32 x) { return x + x; }\n")
+            path = os.path.join(folder, "k.tile")
+            with open(path, "w") as f:
+                f.write('import "twice.tile";\nkernel k(f32 x[N]) grid(1) { x[0] = twice.twice(x[0]); }\n')
+            x = np.full(1, 4, np.float32)
+            tile.kernel(path, include_dirs=[os.path.join(folder, "more")])(x)
+            self.assertEqual(x[0], 8)
+            with self.assertRaisesRegex(tile.CompileError, "k.tile:1"):
+                tile.kernel(path)
+
+    def test_ahead_of_time(self):
+        image = tile.compile(SCALE, target="cpu", B=64)
+        module = tile.load_image(image.data)
+        self.assertEqual(module.names, ["scale"])
+        x = np.ones((3, 4), np.float32)
+        module.kernel()(x, 2, 3)
+        self.assertEqual(x.sum(), 24)
+        self.assertIn(".visible .entry", tile.compile(SCALE, target="sm_80", emit="ptx").text)
+        self.assertIn("sm_90a", tile.targets())
+        self.assertIn("ptx", tile.stages())
+        with self.assertRaisesRegex(tile.ArgumentError, "unknown stage 'nix'"):
+            tile.compile(SCALE, emit="nix")
+        with self.assertRaises(tile.CompileError):
+            tile.compile("kernel {")
+        with self.assertRaises(tile.Error):
+            tile.load_image(image.data[:100])
+
+    def test_explain(self):
+        text = str(tile.kernel(SCALE).explain("sm_80,gfx942"))
+        self.assertIn("scale for sm_80", text)
+        self.assertIn("scale for gfx942", text)
+        self.assertRegex(repr(tile.explain(SCALE, target="sm_80")), "occupancy")
+        with self.assertRaisesRegex(tile.ArgumentError, "not one"):
+            tile.explain(SCALE, target="cpu")
+
+
+class Running(unittest.TestCase):
+    def test_prints_and_failures(self):
+        said = []
+        device = tile.Device("cpu", print=said.append)
+        k = tile.kernel('kernel k(const i32 x[N]) grid(N) { print("x", x[pid(0)]); assert(x[pid(0)] < 2, "big"); }', device=device, debug=True)
+        with self.assertRaisesRegex(tile.KernelError, "assertion failed: big") as caught:
+            k(np.arange(4, dtype=np.int32))
+        self.assertEqual(said, ["x = 0", "x = 1", "x = 2", "x = 3"])
+        self.assertEqual(caught.exception.status, "failed in a kernel")
+        self.assertTrue(caught.exception.failures)
+        k(np.zeros(1, np.int32))  # the failure was delivered
+
+    def test_print_that_raises(self):
+        def print_badly(text):
+            raise RuntimeError("no paper")
+        device = tile.Device("cpu", print=print_badly)
+        with self.assertRaisesRegex(RuntimeError, "no paper"):
+            tile.kernel('kernel k(const i32 x[N]) grid(1) { print("x", x[0]); }', device=device)(np.zeros(1, np.int32))
+
+    def test_checks(self):
+        k = tile.kernel("kernel k(f32 x[N], i32 i) grid(1) { unchecked x[i] = 1; }", check=True)
+        with self.assertRaises(tile.KernelError):
+            k(np.zeros(4, np.float32), 9)
+
+    def test_streams(self):
+        with tile.Stream() as stream:
+            scale = tile.kernel(SCALE)
+            x = np.ones((64, 64), np.float32)
+            first, last = tile.Event(), tile.Event()
+            first.record(stream)
+            for _ in range(10):
+                scale(x, 2, 64, stream=stream)
+            scale(np.ones((64, 64), np.float32), 2, 64, stream=stream)  # kept by the stream
+            last.record(stream)
+            self.assertTrue(stream.running)
+        self.assertFalse(stream.running)
+        self.assertTrue((x == 1024).all())
+        self.assertGreaterEqual(last.milliseconds_since(first), 0)
+        other = tile.Stream()
+        other.wait(last)
+        other.synchronize()
+
+    def test_devices(self):
+        x = np.arange(12, dtype=np.float32).reshape(3, 4)
+        for name in ("cpu", "ref", "emu:sm_90a", "emu:gfx942"):
+            y = x.copy()
+            tile.kernel(SCALE, device=name)(y, 2, 3)
+            self.assertTrue((y == 2 * x).all(), name)
+        device = tile.Device("emu:sm_80")
+        self.assertEqual((device.target, device.host_memory), ("emu:sm_80", True))
+
+    def test_threads(self):
+        scale, wrong = tile.kernel(SCALE), []
+
+        def work(n):
+            for i in range(50):
+                x = np.full((3, 4), n, np.float32)
+                scale(x, 2, 3)
+                other = tile.kernel(SCALE, B=32 + n % 2)
+                other(x, 2, 3)
+                try:
+                    other(x, 2)
+                except TypeError:
+                    pass
+                if not (x == 4 * n).all():
+                    wrong.append(n)
+
+        threads = [threading.Thread(target=work, args=(n,)) for n in range(8)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        self.assertEqual(wrong, [])
+
+    def test_freed(self):
+        """Modules, streams, arrays and devices go with their last reference."""
+        device = tile.Device("cpu")
+        k = tile.kernel(SCALE, device=device)
+        stream = tile.Stream(device)
+        there = tile.upload(np.zeros((3, 4), np.float32), device)
+        k(there, 1, 3, stream=stream)
+        gone = [weakref.ref(thing) for thing in (k, k.module, stream, there, device)]
+        stream.synchronize()
+        del k, stream, there, device
+        gc.collect()
+        self.assertEqual([r() for r in gone], [None] * 5)
+
+    def test_freed_while_running(self):
+        stream = tile.Stream()
+        x = np.ones((64, 64), np.float32)
+        for _ in range(20):
+            tile.kernel(SCALE)(x, 1, 64, stream=stream)
+        del stream
+
+    def test_memory_does_not_grow(self):
+        x = np.ones((3, 4), np.float32)
+
+        def some(n):
+            for _ in range(n):
+                tile.kernel(SCALE)(Capsule(x), 1, 3)
+            with open("/proc/self/statm") as f:
+                return int(f.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+        some(20)
+        before = some(100)
+        self.assertLess(some(300) - before, 4 << 20)
+        references = sys.getrefcount(x)
+        some(5)
+        self.assertEqual(sys.getrefcount(x), references)
+
+
+if __name__ == "__main__":
+    unittest.main()
