@@ -44,7 +44,7 @@ install(TARGETS tile_public_shared LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 add_library(tile_public_compiler_shared SHARED ${CMAKE_BINARY_DIR}/codegen/blake3.o $<TARGET_OBJECTS:tile_runtime>
   $<TARGET_OBJECTS:tilec_thin> $<TARGET_OBJECTS:tile_build_id> $<TARGET_OBJECTS:tile_frontend> $<TARGET_OBJECTS:tile_ir>
   $<TARGET_OBJECTS:tile_jit> $<TARGET_OBJECTS:tile_ref> $<TARGET_OBJECTS:tile_emu>)
-target_link_libraries(tile_public_compiler_shared PRIVATE Threads::Threads ${CMAKE_DL_LIBS} m)
+target_link_libraries(tile_public_compiler_shared PRIVATE Threads::Threads ${CMAKE_DL_LIBS} cjson m)
 target_link_options(tile_public_compiler_shared PRIVATE
   -Wl,-z,defs -Wl,--version-script=${CMAKE_SOURCE_DIR}/tools/cmake/tilec.map)
 set_target_properties(tile_public_compiler_shared PROPERTIES OUTPUT_NAME tilec LINKER_LANGUAGE C
@@ -58,9 +58,9 @@ add_custom_command(TARGET tile_public_compiler_shared POST_BUILD VERBATIM
 install(TARGETS tile_public_compiler_shared LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 # tilec without LLVM inside, which loads libtilec-core.so too: for packages that bring that library anyway.
 if(TARGET tilec)
-  add_executable(tile_public_tool $<TARGET_OBJECTS:tilec> codegen/leaf/leaf_of_target.c)
+  add_executable(tile_public_tool $<TARGET_OBJECTS:tilec> $<TARGET_OBJECTS:tile_jit> codegen/leaf/leaf_of_target.c)
   target_include_directories(tile_public_tool SYSTEM PRIVATE ${LLVM_INCLUDE_DIRS})
-  target_link_libraries(tile_public_tool PRIVATE tile_ref tile_emu tile_runtime tilec_thin)
+  target_link_libraries(tile_public_tool PRIVATE tile_ref tile_emu tile_runtime tilec_thin cjson)
   set_target_properties(tile_public_tool PROPERTIES OUTPUT_NAME tilec LINKER_LANGUAGE C
     BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "\$ORIGIN" RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/package)
 endif()
