@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "codegen/compile_tune.h"
 #include "codegen/header.h"
 #include "codegen/job.h"
 #include "codegen/options.h"
@@ -136,7 +137,9 @@ static TlFrontendOptions frontend_options(TlJob *j)
                                .check = j->o->check != 0,
                                .strict = j->o->fp && strcmp(j->o->fp, "default"),
                                .target_kind = j->emulate ? "emu" : j->target->family->name,
-                               .target_arch = j->target->arch};
+                               .target_arch = j->target->arch,
+                               .warps = j->o->warps,
+                               .stages = j->o->stages};
 }
 
 static const char *kernel_names(TlJob *j)
@@ -211,21 +214,12 @@ static tilec_status check_constants(TlJob *j)
 
 /* ---- kernels ---- */
 
-static TlInstantiate instantiate(TlJob *j, const char *name, const char **out_message)
-{
-    TlConstArg *consts = TL_NEW_ARRAY(&j->scratch, TlConstArg, j->o->nconsts + 1);
-    for (size_t i = 0; i < j->o->nconsts; i++)
-        consts[i] = (TlConstArg){j->o->consts[i].name, j->o->consts[i].value};
-    return tl_frontend_lower(j->program, name, consts, (uint32_t)j->o->nconsts, j->module,
-                             out_message);
-}
-
 static tilec_status lower_kernel(TlJob *j, const char *name, bool wanted)
 {
     TL_ASSERT(name && j->program, "a kernel without a name");
     const char *message = NULL;
     TlSpanMark mark = tl_trace_begin(j->ctx.trace, "front end", name, "instantiate");
-    TlInstantiate r = instantiate(j, name, &message);
+    TlInstantiate r = tl_job_instantiate(j, name, &message);
     tl_trace_end(j->ctx.trace, mark);
     switch (r) {
     case TL_INST_OK:
@@ -357,6 +351,17 @@ static tilec_status choose_kernel(TlJob *j)
     return TILEC_OK;
 }
 
+static tilec_status list_tunings(TlJob *j)
+{
+    tilec_status status = check_constants(j);
+    if (!status && j->o->kernel && !has_kernel(j, j->o->kernel))
+        status = tl_job_fail(j, TILEC_USAGE, "no kernel '%s'; kernels are: %s", j->o->kernel,
+                             kernel_names(j));
+    if (!status)
+        tl_job_list_tunings(j);
+    return status;
+}
+
 static tilec_status front(TlJob *j, uint32_t source, const char *name)
 {
     if (is_tir(name)) {
@@ -378,7 +383,9 @@ static tilec_status front(TlJob *j, uint32_t source, const char *name)
     j->program = tl_frontend_check(&j->ctx, source, &fo);
     tilec_status status = TILEC_OK;
     j->module = tl_module_new(&j->ctx);
-    if (j->program) /* after errors too: instances may have more */
+    if (j->program && j->o->tunings)
+        status = list_tunings(j);
+    else if (j->program) /* after errors too: instances may have more */
         status = lower_kernels(j);
     tilec_status diags = tl_job_diagnosed(j);
     return diags ? diags : status;
@@ -405,7 +412,7 @@ static tilec_status compile_text(TlJob *j, const char *name, const char *text, s
     if (!status)
         status = front(j, source, name);
     tl_trace_end(j->ctx.trace, mark);
-    if (status || j->stage == TL_STAGE_AST)
+    if (status || j->stage == TL_STAGE_AST || j->o->tunings)
         return status;
     if (!run_passes(j)) {
         status = tl_job_diagnosed(j);

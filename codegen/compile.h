@@ -14,6 +14,8 @@ struct tilec_output {
     const char *message, *depends;
     const char *events, *trace; /* of tl_trace_events; the same as a whole; NULL: not asked for */
     const tilec_report *report; /* in the arena */
+    const tilec_tuning *tunings;
+    size_t ntunings;
 };
 
 /* A compilation for one target or several, without the cache: tilec_compile_source with complete

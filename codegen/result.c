@@ -51,6 +51,13 @@ const tilec_report *tilec_output_report(const tilec_output *output)
     return output ? output->report : NULL;
 }
 
+const tilec_tuning *tilec_output_tunings(const tilec_output *output, size_t *out_count)
+{
+    if (out_count)
+        *out_count = output ? output->ntunings : 0;
+    return output ? output->tunings : NULL;
+}
+
 const char *tilec_output_trace(const tilec_output *output)
 {
     return output && output->trace ? output->trace : "";

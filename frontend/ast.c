@@ -590,19 +590,26 @@ static const unsigned char *after_byte_order_mark(const TlSource *source)
     return source->size >= 3 && s[0] == 0xEF && s[1] == 0xBB && s[2] == 0xBF ? s + 3 : s;
 }
 
-static TlUnit *parse(TlCtx *ctx, uint32_t source, bool heads)
+TlParser tl_parser_at_start(TlCtx *ctx, uint32_t source)
 {
     TL_ASSERT(source < ctx->diags.sources.len, "source %u", source);
     const TlSource *text = &ctx->diags.sources.data[source];
-    TlParser p = {.ctx = ctx, .unit = TL_NEW(&ctx->perm, TlUnit), .heads = heads};
+    TlParser p = {.ctx = ctx, .unit = TL_NEW(&ctx->perm, TlUnit)};
     p.unit->source = source;
-    if (text->size > TL_MAX_SOURCE) {
+    p.limit = (const unsigned char *)text->text + text->size;
+    p.cursor = (TlCursor){after_byte_order_mark(text), (const unsigned char *)text->text, 1};
+    return p;
+}
+
+static TlUnit *parse(TlCtx *ctx, uint32_t source, bool heads)
+{
+    TlParser p = tl_parser_at_start(ctx, source);
+    p.heads = heads;
+    if (ctx->diags.sources.data[source].size > TL_MAX_SOURCE) {
         tl_diag(&ctx->diags, (TlLoc){source, 1, 1, 1}, TL_E0790, TL_MAX_SOURCE >> 20);
         p.unit->incomplete = true;
         return p.unit;
     }
-    p.limit = (const unsigned char *)text->text + text->size;
-    p.cursor = (TlCursor){after_byte_order_mark(text), (const unsigned char *)text->text, 1};
     tl_yy_parse(&p);
     if (p.broken || p.current)
         tl_item_broken(&p); /* the text ended inside an item */

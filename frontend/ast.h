@@ -241,6 +241,7 @@ TlUnit *tl_parse_heads(TlCtx *ctx, uint32_t source);
 const TlStmt *tl_item_body(TlCtx *ctx, TlItem *item);
 /* --emit=ast: valid .tile again, fully parenthesised */
 void tl_ast_print(TlSbuf *out, const TlUnit *unit);
+void tl_ast_print_item(TlSbuf *out, const TlItem *item);
 /* The text the user wrote between two positions of one source, white space folded. */
 const char *tl_source_text(TlCtx *ctx, TlLoc begin, TlLoc end);
 #endif

@@ -5,7 +5,7 @@
  * Chains do not nest: a + b - c is printed without parentheses when the left operand has the
  * operator's precedence, and else-ifs stay on one level; both are walked by loops (see ast.h on
  * depth). */
-#include "frontend/ast.h"
+#include "frontend/name_facts.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -611,7 +611,7 @@ static void print_clause(Printer *p, const TlClause *c)
     put(p, ")");
 }
 
-static void print_function(Printer *p, const TlItem *item)
+static void print_head(Printer *p, const TlItem *item)
 {
     TL_ASSERT(item->kind == TL_IT_FUNCTION || item->kind == TL_IT_KERNEL,
               "item kind %d is no function", (int)item->kind);
@@ -627,7 +627,12 @@ static void print_function(Printer *p, const TlItem *item)
         print_param(p, &item->params.data[i]);
     }
     put(p, ")");
-    for (i = 0; i < item->clauses.len; i++)
+}
+
+static void print_function(Printer *p, const TlItem *item)
+{
+    print_head(p, item);
+    for (uint32_t i = 0; i < item->clauses.len; i++)
         print_clause(p, &item->clauses.data[i]);
     put(p, "\n");
     print_block(p, item->body);
@@ -702,6 +707,31 @@ static void print_item(Printer *p, const TlItem *item)
         put(p, "\n");
         break;
     }
+}
+
+void tl_ast_print_head(TlSbuf *out, const TlItem *item)
+{
+    Printer p = {out, 0};
+    switch (item->kind) {
+    case TL_IT_IMPORT:
+        tl_sbuf_putf(out, "import %s%s%s", item->is_file ? "\"" : "", item->path,
+                     item->is_file ? "\"" : "");
+        break;
+    case TL_IT_CONST:
+        if (item->value)
+            print_constant(&p, item);
+        break;
+    case TL_IT_STRUCT: print_struct(&p, item); break;
+    case TL_IT_FUNCTION:
+    case TL_IT_KERNEL: print_head(&p, item); break;
+    case TL_IT_ASSERT: break;
+    }
+}
+
+void tl_ast_print_item(TlSbuf *out, const TlItem *item)
+{
+    Printer p = {out, 0};
+    print_item(&p, item);
 }
 
 void tl_ast_print(TlSbuf *out, const TlUnit *unit)

@@ -161,5 +161,6 @@ TlVal tl_eval(TlSema *s, const TlExpr *e)
     TL_ASSERT(v.kind != TL_VAL_UNKNOWN || s->abstract || s->quiet_errors || s->ctx->diags.errors,
               "no value at line %u, column %u", e->loc.line, e->loc.col);
     s->b.loc = outer;
+    tl_fact_result(s, e, &v);
     return v;
 }

@@ -108,12 +108,19 @@ TlVal tl_eval_name(TlSema *s, const TlExpr *e, TlName member)
     TL_ASSERT(e->kind == TL_EX_NAME && e->u.name, "expression kind %d is no name", (int)e->kind);
     TlName name = e->u.name;
     const TlVar *v = tl_var_find(s, name);
-    if (v)
+    if (v) {
+        tl_fact_use(s, e->loc, v->loc, &v->val);
         return v->val.kind == TL_VAL_UNSET ? tl_unknown(TL_DTYPE_COUNT) : v->val;
+    }
     TlDef *def = tl_mod_find(s->frame->mod, name);
-    if (def)
-        return def_value(s, def, e->loc);
+    if (def) {
+        TlVal value = def_value(s, def, e->loc);
+        tl_fact_def(s, e->loc, def);
+        return value;
+    }
     const TlBuiltin *b = tl_builtin_find(name);
+    if (b)
+        tl_fact_builtin(s, e->loc, b, false);
     if (b)
         return (TlVal){.kind = TL_VAL_BUILTIN, .dtype = TL_DTYPE_COUNT, .u.builtin = b};
     if (!strcmp(name, "fast") || !strcmp(name, "target") || !strcmp(name, "device"))
@@ -126,8 +133,11 @@ TlVal tl_eval_member(TlSema *s, const TlVal *v, TlName name, TlLoc loc)
     if (v->kind == TL_VAL_MODULE) {
         const TlMod *m = v->u.module;
         TlDef *def = tl_mod_find(m, name);
-        if (def && def->item->kind != TL_IT_IMPORT)
-            return def_value(s, def, loc);
+        if (def && def->item->kind != TL_IT_IMPORT) {
+            TlVal value = def_value(s, def, loc);
+            tl_fact_def(s, loc, def);
+            return value;
+        }
         if (!m->unit->incomplete)
             tl_err(s, loc, TL_E0203, m->path, name);
         return tl_bad();
@@ -137,6 +147,8 @@ TlVal tl_eval_member(TlSema *s, const TlVal *v, TlName name, TlLoc loc)
             return target_fact(s, name, loc);
         const TlBuiltin *b = !strcmp(v->u.string, "fast") ? tl_builtin_find(name) : NULL;
         if (b)
+            tl_fact_builtin(s, loc, b, true);
+        if (b)
             return (TlVal){
                 .kind = TL_VAL_BUILTIN, .dtype = TL_DTYPE_COUNT, .fast = true, .u.builtin = b};
         tl_err(s, loc, TL_E0203, v->u.string, name);
@@ -145,8 +157,10 @@ TlVal tl_eval_member(TlSema *s, const TlVal *v, TlName name, TlLoc loc)
     if (v->kind == TL_VAL_STRUCT) {
         const TlItem *item = v->def->item;
         for (uint32_t i = 0; i < v->n; i++)
-            if (item->fields.data[i].name == name)
+            if (item->fields.data[i].name == name) {
+                tl_fact_use(s, loc, item->fields.data[i].loc, &v->items[i]);
                 return v->items[i];
+            }
     }
     if (tl_is_bad(v))
         return *v;

@@ -418,6 +418,7 @@ TlVal tl_eval_binary(TlSema *s, const TlExpr *e)
             s->b.loc = at->loc;
             v = tl_binary_vals(s, at->u.op, v, right, at->loc);
         }
+        tl_fact_result(s, at, &v);
     }
     return v;
 }

@@ -263,6 +263,7 @@ static bool parse_fn(TlSema *s, TlMod *m, const char *text, TlVal *out)
 
 typedef struct Lower {
     TlSema s;
+    const TlConfig *config; /* NULL: none was chosen */
     const TlProgram *program;
     TlDef *def;
     const TlConstArg *given;
@@ -332,14 +333,85 @@ static bool same_const(const TlVal *a, const TlVal *b)
 
 typedef enum Bound { BOUND, DISAGREES, BAD } Bound;
 
-/* The values of an instance's constants: given, by the variant, or by default, each seeing those
- * before it. */
+/* The constants that the caller or the variant gives. */
+static TlBoundConst *given_consts(Lower *l, const TlVariant *variant)
+{
+    TlSema *s = &l->s;
+    const TlItem *item = l->def->item;
+    TlBoundConst *out = TL_NEW_ARRAY(s->arena, TlBoundConst, item->params.len + 1);
+    TlMark m = tl_scope_open(s);
+    for (uint32_t i = 0, at = 0; i < item->params.len; i++) {
+        const TlParamDecl *p = &item->params.data[i];
+        if (!is_const_form(p))
+            continue;
+        const char *text = given_text(l, p->name);
+        const TlExpr *e = variant_value(variant, p->name);
+        TlVal v = tl_unknown(TL_DTYPE_COUNT);
+        if (e) {
+            TlVal x = tl_eval(s, e);
+            v = tl_const_param_value(s, l->def, p, &x, e->loc);
+        } else if (text && !parse_const(l, p, text, &v)) {
+            v = tl_bad();
+        }
+        out[at++] = (TlBoundConst){p->name, v, !tl_is_bad(&v)};
+        tl_var_new(s, p->name, p->loc, tl_ty_of(s, &v), v, true);
+    }
+    tl_scope_close(s, m);
+    return out;
+}
+
+/* What tuning says of constants that have no other value. Without a choice, only those without a
+ * default need it. */
+static const TlConfig *config_for(Lower *l, const TlVariant *variant)
+{
+    const TlItem *item = l->def->item;
+    bool wanted = false;
+    for (uint32_t i = 0; i < item->params.len; i++) {
+        const TlParamDecl *p = &item->params.data[i];
+        wanted |= is_const_form(p) && !p->init && tl_tunes(item, p->name) &&
+                  !given_text(l, p->name) && !variant_value(variant, p->name);
+    }
+    if (l->config || !wanted)
+        return l->config;
+    return tl_tune_default(&l->s, l->def, given_consts(l, variant));
+}
+
+/* A constant that nobody gives: what a choice was made for, its default, or that of the first
+ * configuration. */
+static bool unbound_value(Lower *l, const TlConfig *config, const TlParamDecl *p, TlVal *out)
+{
+    const TlVal *tuned = tl_config_value(config, p->name);
+    if (!tuned || (p->init && !l->config))
+        return false;
+    *out = *tuned;
+    return true;
+}
+
+static void no_value(Lower *l, const TlParamDecl *p)
+{
+    const TlItem *item = l->def->item;
+    const char *names = tl_program_const_names(l->program, item->name);
+    l->message =
+        tl_tunes(item, p->name)
+            ? tl_format(l->s.arena, "the constant '%s' has no value, and no configuration of tune "
+                                    "has the values given",
+                        p->name)
+            : tl_format(l->s.arena,
+                        "the constant '%s' has no value and no default; constants are: %s", p->name,
+                        names);
+    l->no_value = true;
+}
+
+/* The values of an instance's constants: given, by the variant, by tuning or by default, each
+ * seeing those before it. */
 static Bound bind_consts(Lower *l, const TlVariant *variant, TlBoundConst *out)
 {
     TlSema *s = &l->s;
     const TlItem *item = l->def->item;
+    const TlConfig *config = tl_tunes(item, NULL) ? config_for(l, variant) : NULL;
     uint32_t at = 0;
     Bound result = BOUND;
+    l->message = NULL;
     for (uint32_t i = 0; i < item->params.len && result == BOUND; i++) {
         const TlParamDecl *p = &item->params.data[i];
         if (!is_const_form(p))
@@ -349,7 +421,8 @@ static Bound bind_consts(Lower *l, const TlVariant *variant, TlBoundConst *out)
         TlVal v = tl_bad(), want;
         if (text && !parse_const(l, p, text, &v))
             return BAD;
-        if (e || (!text && p->init)) {
+        bool tuned = !text && !e && unbound_value(l, config, p, &v);
+        if (!tuned && (e || (!text && p->init))) {
             TlVal x = tl_eval(s, e ? e : p->init);
             want = tl_const_param_value(s, l->def, p, &x, e ? e->loc : p->init->loc);
             if (tl_is_bad(&want))
@@ -357,11 +430,8 @@ static Bound bind_consts(Lower *l, const TlVariant *variant, TlBoundConst *out)
             if (text && !same_const(&v, &want))
                 result = DISAGREES;
             v = want;
-        } else if (!text) {
-            l->message = tl_format(
-                s->arena, "the constant '%s' has no value and no default; constants are: %s",
-                p->name, tl_program_const_names(l->program, item->name));
-            l->no_value = true;
+        } else if (!text && !tuned) {
+            no_value(l, p);
             result = BAD;
         }
         out[at].name = p->name;
@@ -371,26 +441,58 @@ static Bound bind_consts(Lower *l, const TlVariant *variant, TlBoundConst *out)
     return result;
 }
 
+/* Where the constants of a kernel are evaluated: outside of any function. */
+typedef struct Place {
+    TlFrame frame;
+    TlModule *scratch;
+    TlWorld world;
+} Place;
+
+static void enter(Lower *l, Place *place)
+{
+    TlSema *s = &l->s;
+    place->frame = (TlFrame){.def = l->def, .mod = l->def->mod, .depth = 1};
+    place->scratch = tl_module_new(s->ctx);
+    TlFn *fn = tl_fn_new(place->scratch, "constants", l->def->item->loc);
+    s->frame = &place->frame;
+    place->world = tl_world_enter(s);
+    s->depth = 1;
+    s->steps = 0;
+    s->exhausted = false;
+    s->b = (TlBuilder){.fn = fn, .block = fn->body};
+}
+
+static void leave(Lower *l, const Place *place)
+{
+    tl_world_leave(&l->s, place->world);
+    l->s.frame = NULL;
+}
+
+/* Options come before what a configuration says: codegen/compile.c. */
+static void set_knobs(const TlConfig *config, TlKernelInfo *info)
+{
+    int32_t warps = tl_config_knob(config, "warps"), stages = tl_config_knob(config, "stages"),
+            maxreg = tl_config_knob(config, "maxreg");
+    info->warps = warps ? warps : info->warps;
+    info->stages = stages ? stages : info->stages;
+    info->maxreg = maxreg ? maxreg : info->maxreg;
+}
+
 /* Lowers one instance; BOUND when there is one. */
 static Bound lower_variant(Lower *l, const TlVariant *variant, TlModule *out)
 {
     TlSema *s = &l->s;
     TlBoundConst *consts = TL_NEW_ARRAY(s->arena, TlBoundConst, l->def->item->params.len + 1);
-    TlFrame frame = {.def = l->def, .mod = l->def->mod, .depth = 1};
-    TlModule *scratch = tl_module_new(s->ctx);
-    TlFn *fn = tl_fn_new(scratch, "constants", l->def->item->loc);
-    s->frame = &frame;
-    TlWorld world = tl_world_enter(s);
-    s->depth = 1;
-    s->steps = 0;
-    s->exhausted = false;
-    s->b = (TlBuilder){.fn = fn, .block = fn->body};
+    Place place;
+    enter(l, &place);
     Bound b = bind_consts(l, variant, consts);
-    tl_module_free(scratch);
-    if (b == BOUND)
-        s->made += tl_kernel_walk(s, l->def, consts, out)->nvalues;
-    tl_world_leave(s, world);
-    s->frame = NULL;
+    tl_module_free(place.scratch);
+    if (b == BOUND) {
+        TlFn *fn = tl_kernel_walk(s, l->def, consts, out);
+        s->made += fn->nvalues;
+        set_knobs(l->config, fn->info);
+    }
+    leave(l, &place);
     return b;
 }
 
@@ -403,10 +505,15 @@ static const TlClause *instantiate_clause(const TlItem *item)
 }
 
 TlInstantiate tl_frontend_lower(TlProgram *p, const char *kernel, const TlConstArg *consts,
-                                uint32_t nconsts, TlModule *out, const char **out_message)
+                                uint32_t nconsts, const TlConfig *config, TlModule *out,
+                                const char **out_message)
 {
     TL_ASSERT(p && kernel && out && out_message, "no kernel to lower");
-    Lower l = {.program = p, .def = find_kernel(p, kernel), .given = consts, .ngiven = nconsts};
+    Lower l = {.program = p,
+               .def = find_kernel(p, kernel),
+               .given = consts,
+               .ngiven = nconsts,
+               .config = config};
     uint32_t made = 0;
     if (out_message)
         *out_message = NULL;
@@ -444,4 +551,51 @@ void tl_frontend_leave_out(TlProgram *p, const char *kernel, const char *why)
     const TlDef *def = find_kernel(p, kernel);
     if (def)
         tl_diag(&p->ctx->diags, def->item->loc, TL_W0601, kernel, why);
+}
+
+/* "M N K" */
+static const char *key_names(Lower *l)
+{
+    const TlItem *item = l->def->item;
+    TlSbuf text;
+    tl_sbuf_init(&text, l->s.arena);
+    tl_sbuf_puts(&text, "");
+    for (uint32_t i = 0; i < item->clauses.len; i++)
+        for (uint32_t k = 0; item->clauses.data[i].kind == TL_CL_KEY &&
+                             k < item->clauses.data[i].args.len; k++) {
+            const TlExpr *e = item->clauses.data[i].args.data[k].value;
+            if (e->kind == TL_EX_NAME)
+                tl_sbuf_putf(&text, "%s%s", text.len ? " " : "", e->u.name);
+        }
+    return text.text;
+}
+
+bool tl_frontend_tuning(TlProgram *p, const char *kernel, const TlConstArg *consts,
+                        uint32_t nconsts, TlTuning *out)
+{
+    TL_ASSERT(p && kernel && out, "no kernel to tune");
+    Lower l = {.program = p, .def = find_kernel(p, kernel), .given = consts, .ngiven = nconsts};
+    TlConfigs configs = {0};
+    Place place;
+    if (!l.def || l.def->item->broken || !tl_tunes(l.def->item, NULL) || p->ctx->diags.errors)
+        return false;
+    tl_sema_init(&l.s, p);
+    enter(&l, &place);
+    TlBoundConst *given = given_consts(&l, NULL);
+    tl_tune_configs(&l.s, l.def, given, UINT32_MAX, &configs);
+    *out = (TlTuning){.configs = configs.data,
+                      .nconfigs = configs.len,
+                      .constants = tl_tune_constants(&l.s, l.def, given),
+                      .keys = key_names(&l),
+                      .hash = tl_tune_hash(&l.s, l.def)};
+    tl_module_free(place.scratch);
+    leave(&l, &place);
+    return !p->ctx->diags.errors;
+}
+
+void tl_frontend_stale_tuning(TlProgram *p, const char *kernel, const char *why)
+{
+    const TlDef *def = find_kernel(p, kernel);
+    TL_ASSERT(def && why, "data about no kernel");
+    tl_diag(&p->ctx->diags, def->item->loc, TL_W0612, kernel, why);
 }

@@ -4,6 +4,7 @@
 #include "ir/ir.h"
 
 typedef struct TlUnit TlUnit;
+typedef struct TlFacts TlFacts; /* name_facts.h */
 
 /* As on the command line: "BM" "64", "T" "f16", "epi" "relu", "CAUSAL" "true". "gemm.BM" is for the
  * kernel gemm alone and goes before "BM"; the last of several of one name counts. */
@@ -25,6 +26,8 @@ typedef struct TlFrontendOptions {
     bool strict;   /* --fp=strict */
     const char *target_kind; /* "cpu", "cuda", "hip", "ref" */
     const char *target_arch; /* "sm_90a", ... or "" */
+    int32_t warps, stages;   /* which the caller has fixed; 0: not */
+    TlFacts *facts;          /* where facts about names are collected; NULL: nowhere */
 } TlFrontendOptions;
 
 typedef struct TlProgram TlProgram; /* a checked unit with its imports; lives in ctx->perm */
@@ -43,6 +46,30 @@ const char *tl_program_kernel_name(const TlProgram *p, uint32_t i);
 /* Does the kernel, or with NULL any kernel, take the constant given as `name` ("BM", "gemm.BM")? */
 bool tl_program_has_const(const TlProgram *p, const char *kernel, const char *name);
 
+/* One combination of the values that a kernel's tune clauses list. */
+typedef struct TlConfig {
+    const char *text; /* "BM=64 T=f16 warps=4" */
+    uint32_t nvalues;
+    const struct TlTuned *values;
+} TlConfig;
+/* What a configuration, which may be NULL, says of "warps", "stages", "cluster" or "maxreg"; 0:
+ * nothing. */
+int32_t tl_config_knob(const TlConfig *config, const char *name);
+
+/* What there is to tune in a kernel, with the constants given. */
+typedef struct TlTuning {
+    const TlConfig *configs; /* in the order in which tune lists them */
+    uint32_t nconfigs;
+    const char *constants;   /* "T=f16 epi=relu": those that tune does not list */
+    const char *keys;        /* "M N K": what the choice depends on */
+    const char *hash;        /* of the kernel and what it uses, without tune and key */
+} TlTuning;
+/* False: there is no such kernel, it has no tune clause, or there were errors. */
+bool tl_frontend_tuning(TlProgram *p, const char *kernel, const TlConstArg *consts,
+                        uint32_t nconsts, TlTuning *out);
+/* A warning at the kernel's name about data on how to tune it. */
+void tl_frontend_stale_tuning(TlProgram *p, const char *kernel, const char *why);
+
 typedef enum TlInstantiate {
     TL_INST_OK,
     TL_INST_ERRORS,
@@ -53,10 +80,13 @@ typedef enum TlInstantiate {
 } TlInstantiate;
 /* Lowers a kernel's instances to IR, one function per variant of `instantiate` that agrees with the
  * constants given (one when there is no such clause), appended to `out`; none unless OK or ERRORS.
- * Constants that the kernel lacks are passed over. BAD_CONST, NO_VALUE, NO_VARIANT: what is wrong,
- * a part of a sentence, in *out_message. */
+ * Constants that the kernel lacks are passed over. A constant that neither the caller nor the
+ * variant gives has the value of `config`; with NULL, its default, or if it has none and tune lists
+ * it, that of the first configuration. BAD_CONST, NO_VALUE, NO_VARIANT: what is wrong, a part of a
+ * sentence, in *out_message. */
 TlInstantiate tl_frontend_lower(TlProgram *p, const char *kernel, const TlConstArg *consts,
-                                uint32_t nconsts, TlModule *out, const char **out_message);
+                                uint32_t nconsts, const TlConfig *config, TlModule *out,
+                                const char **out_message);
 /* The kernel is not part of the output: a warning at its name. */
 void tl_frontend_leave_out(TlProgram *p, const char *kernel, const char *why);
 

@@ -21,7 +21,7 @@ static bool is_const_form(const TlParamDecl *p)
 
 /* ---- constants ---- */
 
-static const char *const_text(TlSema *s, const TlVal *v)
+const char *tl_const_param_text(TlSema *s, const TlVal *v)
 {
     if (v->kind == TL_VAL_TYPE)
         return tl_ty_str(s, v->u.type);
@@ -43,7 +43,7 @@ static void bind_consts(Kernel *k, const TlBoundConst *consts)
         tl_var_new(k->s, p->name, p->loc, tl_ty_of(k->s, &v), v, true);
         if (!tl_is_bad(&v))
             tl_vec_push(k->s->arena, &k->info->consts,
-                        (TlConstBinding){p->name, const_text(k->s, &v)});
+                        (TlConstBinding){p->name, tl_const_param_text(k->s, &v)});
     }
 }
 
@@ -248,6 +248,7 @@ static TlDim dim_of(Kernel *k, const TlExpr *e, bool is_i64)
     TlSema *s = k->s;
     TlDim d = {.kind = TILE_DIM_CONST, .is_i64 = is_i64};
     int32_t sym = e->kind == TL_EX_NAME && !e->parens ? find_sym(k, e->u.name) : -1;
+    tl_fact_name(s, e);
     if (sym >= 0) {
         d.kind = TILE_DIM_SYM;
         d.value = sym;
@@ -365,6 +366,7 @@ static bool memory_param(Kernel *k, const TlExpr *e, uint32_t *index)
         if (k->item->params.data[i].name != e->u.name || is_const_form(&k->item->params.data[i]))
             continue;
         *index = k->index[i];
+        tl_fact_name(k->s, e);
         if (tl_is_bad(&k->views[i]))
             return false;
         if (k->views[i].kind == TL_VAL_VIEW || tl_is_pointer(&k->views[i]))
@@ -399,13 +401,30 @@ static bool names_scalar(const Kernel *k, TlName name)
     return find_sym(k, name) >= 0;
 }
 
+/* A launch can compute it, and it is no float. */
+static TlHostType key_type(const Kernel *k, TlName name)
+{
+    for (uint32_t i = 0; i < k->item->params.len; i++) {
+        const TlParamDecl *p = &k->item->params.data[i];
+        const TlVar *v = p->name == name ? tl_var_find(k->s, name) : NULL;
+        if (v && v->ty.kind == TL_TY_VALUE && v->ty.type->dtype == TL_BOOL)
+            return TL_HOST_BOOL;
+    }
+    return TL_HOST_INT;
+}
+
 static void clause_key(Kernel *k, const TlClause *c)
 {
     TL_ASSERT(c->kind == TL_CL_KEY, "clause %d is no key", (int)c->kind);
     for (uint32_t i = 0; i < c->args.len; i++) {
         const TlExpr *e = c->args.data[i].value;
+        tl_fact_name(k->s, e);
         if (e->kind != TL_EX_NAME || !names_scalar(k, e->u.name))
             tl_err(k->s, e->loc, TL_E0604, "key", "this is not an extent or a scalar parameter");
+        else if (k->info->keys.len == TILE_IMAGE_MAX_KEYS)
+            tl_err(k->s, e->loc, TL_E0606, TILE_IMAGE_MAX_KEYS, "keys");
+        else
+            push_expr(k, &k->info->keys, e, key_type(k, e->u.name));
     }
 }
 
@@ -421,18 +440,34 @@ static void check_binding(Kernel *k, TlName name, TlLoc loc, const TlExpr *value
                           const char *clause, bool knobs)
 {
     const TlParamDecl *p = const_param(k, name);
-    bool knob = knobs && (!strcmp(name, "warps") || !strcmp(name, "stages") ||
-                          !strcmp(name, "cluster") || !strcmp(name, "maxreg"));
+    int32_t most = knobs ? tl_knob_most(name) : 0;
     TlVal v = tl_eval(k->s, value);
     if (p)
         tl_const_param_value(k->s, k->def, p, &v, value->loc);
-    else if (!knob)
+    else if (!most)
         tl_err(k->s, loc, TL_E0604, clause,
                tl_format(k->s->arena, "'%s' is not a compile-time parameter", name));
     else {
-        int64_t n;
-        bool unknown;
-        tl_int_of(k->s, &v, value->loc, name, &n, &unknown);
+        int64_t n = 1;
+        bool unknown = false;
+        if (tl_int_of(k->s, &v, value->loc, name, &n, &unknown) && (n < 1 || n > most))
+            tl_err(k->s, value->loc, TL_E0604, clause,
+                   tl_format(k->s->arena, "%s: %lld is not between 1 and %d", name, (long long)n,
+                             (int)most));
+    }
+}
+
+static void check_listed_once(Kernel *k, const TlTuneItem *item)
+{
+    for (uint32_t i = 0; i < k->item->clauses.len; i++) {
+        const TlClause *c = &k->item->clauses.data[i];
+        for (uint32_t j = 0; c->kind == TL_CL_TUNE && j < c->tunes.len; j++) {
+            if (&c->tunes.data[j] == item)
+                return;
+            if (c->tunes.data[j].name == item->name)
+                tl_err(k->s, item->loc, TL_E0604, "tune",
+                       tl_format(k->s->arena, "'%s' is listed twice", item->name));
+        }
     }
 }
 
@@ -455,10 +490,12 @@ static void bind_knobs(Kernel *k, const TlClause *c)
 static void clause_tune(Kernel *k, const TlClause *c)
 {
     TL_ASSERT(c->kind == TL_CL_TUNE, "clause %d tunes nothing", (int)c->kind);
-    for (uint32_t i = 0; i < c->tunes.len; i++)
+    for (uint32_t i = 0; i < c->tunes.len; i++) {
+        check_listed_once(k, &c->tunes.data[i]);
         for (uint32_t j = 0; j < c->tunes.data[i].values.len; j++)
             check_binding(k, c->tunes.data[i].name, c->tunes.data[i].loc,
                           c->tunes.data[i].values.data[j], "tune", true);
+    }
     if (!c->where)
         return;
     TlMark m = tl_scope_open(k->s);
@@ -494,10 +531,7 @@ static void clause(Kernel *k, const TlClause *c)
         for (uint32_t i = 0; i < c->args.len; i++)
             push_expr(k, &k->info->assumes, c->args.data[i].value, TL_HOST_BOOL);
         return;
-    case TL_CL_KEY:
-        tl_warn_no_effect(k->s, "key", c->loc);
-        clause_key(k, c);
-        return;
+    case TL_CL_KEY: clause_key(k, c); return;
     case TL_CL_ALIAS: clause_alias(k, c); return;
     case TL_CL_WARPS: k->info->warps = clause_number(k, c, "warps", 64); return;
     case TL_CL_STAGES: k->info->stages = clause_number(k, c, "stages", 64); return;
@@ -510,10 +544,7 @@ static void clause(Kernel *k, const TlClause *c)
             tl_eval_int(k->s, c->args.data[i].value, "cluster", &n, &unknown);
         }
         return;
-    case TL_CL_TUNE:
-        tl_warn_no_effect(k->s, "tune", c->loc);
-        clause_tune(k, c);
-        return;
+    case TL_CL_TUNE: clause_tune(k, c); return;
     case TL_CL_INSTANTIATE: clause_instantiate(k, c); return;
     }
 }

@@ -61,6 +61,7 @@ static TlHostType compile_name(Host *h, const TlExpr *e, Code *out)
 {
     TL_ASSERT(e->kind == TL_EX_NAME, "expression kind %d is no name", (int)e->kind);
     TlKernelInfo *info = h->info;
+    tl_fact_name(h->s, e);
     for (uint32_t i = 0; i < info->syms.len; i++)
         if (info->syms.data[i].name == e->u.name) {
             put(h, out, TILE_HX_SYM, i);

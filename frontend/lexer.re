@@ -62,6 +62,13 @@ static void doc_line(TlParser *p)
     tl_sbuf_put(&p->doc, (const char *)begin, (size_t)(end - begin));
 }
 
+/* The comment between the token's start and the cursor, for a reader that wants comments, too. */
+static void keep_comment(TlParser *p)
+{
+    TlComment c = {p->token_start.at, p->cursor.at};
+    if (p->comments) tl_vec_push(&p->ctx->perm, p->comments, c);
+}
+
 /* After the opening of a comment; false when it is never closed. */
 static bool skip_comment(TlParser *p)
 {
@@ -172,9 +179,13 @@ again:
     }
     "\n"            { new_line(p, p->cursor.at); goto again; }
     [ \t\r\f\v]+    { goto again; }
-    "///"           { doc_line(p); goto again; }
-    "//"            { skip_line(p); goto again; }
-    "/*"            { if (skip_comment(p)) goto again; return TL_TOK_END; }
+    "///"           { doc_line(p); keep_comment(p); goto again; }
+    "//"            { skip_line(p); keep_comment(p); goto again; }
+    "/*"            {
+        if (!skip_comment(p)) return TL_TOK_END;
+        keep_comment(p);
+        goto again;
+    }
 
     "kernel"        { return TL_TOK_KERNEL; }
     "const"         { return TL_TOK_CONST; }

@@ -43,6 +43,12 @@ typedef TL_VEC(TlTuneItem) TlTunes;
 typedef TL_VEC(TlBinding) TlBindings;
 typedef TL_VEC(TlVariant) TlVariants;
 
+/* A comment, without the end of its line. */
+typedef struct TlComment {
+    const unsigned char *begin, *end;
+} TlComment;
+typedef TL_VEC(TlComment) TlComments;
+
 /* Where in the text the lexer is. */
 typedef struct TlCursor {
     const unsigned char *at, *line_start;
@@ -63,6 +69,7 @@ typedef struct TlParser {
     TL_VEC(TlBracket) brackets;
     TlSbuf doc;                      /* lines read since the last token */
     TL_VEC(TlDoc) docs;              /* those of the item that is being read */
+    TlComments *comments;            /* where comments are kept; NULL: nowhere */
     uint32_t height_before;          /* open brackets before the last token */
     const unsigned char *last_error; /* the token of the last syntax error */
     TlRecovery recovering;           /* how the next token is found */
@@ -78,6 +85,8 @@ typedef struct TlParser {
 union TL_YY_STYPE;
 int tl_yy_lex(union TL_YY_STYPE *value, TlSpan *span, TlParser *p);
 int tl_yy_parse(TlParser *p);
+/* A parser at the start of a source, behind a byte order mark. */
+TlParser tl_parser_at_start(TlCtx *ctx, uint32_t source);
 
 /* lexer.re */
 void tl_lex_recover(TlParser *p,

@@ -100,6 +100,7 @@ TlVar *tl_var_new(TlSema *s, TlName name, TlLoc loc, TlTy ty, TlVal val, bool is
                  .serial = s->serial++,
                  .depth = s->depth};
     tl_var_push(s, v);
+    tl_fact_declare(s, v);
     return v;
 }
 

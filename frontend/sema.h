@@ -22,8 +22,10 @@
  *   stmt.c       statements; loop.c: loops
  *   kernel.c     kernels and their parameters
  *   launch_expr.c  launch-time expressions
+ *   tuning.c     the configurations that a kernel's tune clauses list
  *   unused.c     the warning about names that nothing reads
  *   warn_kernel.c  warnings about an instance of a kernel
+ *   name_facts.c what editors want to know of names (name_facts.h)
  *   frontend.c   frontend.h
  *
  * Variables are SSA by environment: a TlVar holds its current value, assignments leave a trail, and
@@ -547,9 +549,39 @@ typedef struct TlBoundConst {
 TlFn *tl_kernel_walk(TlSema *s, TlDef *def, const TlBoundConst *consts, TlModule *out);
 void tl_check_kernel(TlSema *s, TlDef *def);
 TlVal tl_const_param_value(TlSema *s, TlDef *def, const TlParamDecl *p, const TlVal *v, TlLoc loc);
+/* A constant's value as text: "64", "f16", "relu". */
+const char *tl_const_param_text(TlSema *s, const TlVal *v);
+
+/* ---- tuning.c ---- */
+typedef TL_VEC(TlConfig) TlConfigs;
+/* Does a tune clause of the kernel list values for the name; with NULL, for any? */
+bool tl_tunes(const TlItem *item, TlName name);
+/* The largest value of warps, stages, cluster or maxreg; 0: the name is none of these. */
+int32_t tl_knob_most(const char *name);
+/* What the configuration, which may be NULL, says of a constant; NULL: nothing. */
+const TlVal *tl_config_value(const TlConfig *config, TlName name);
+/* The first `most` configurations that have the values of `fixed`: parallel to the compile-time
+ * parameters, bound where there is a value. */
+void tl_tune_configs(TlSema *s, TlDef *def, const TlBoundConst *fixed, uint32_t most,
+                     TlConfigs *out);
+/* The configuration that gives constants without a value one, when nothing was tuned: the first in
+ * which constants with a default have it, else the first. NULL: there is none. */
+const TlConfig *tl_tune_default(TlSema *s, TlDef *def, const TlBoundConst *fixed);
+/* "T=f16 epi=relu": the constants that tune does not list, as far as they are known. */
+const char *tl_tune_constants(TlSema *s, TlDef *def, const TlBoundConst *fixed);
+const char *tl_tune_hash(TlSema *s, const TlDef *def);
+
 typedef enum TlHostType { TL_HOST_BAD, TL_HOST_INT, TL_HOST_BOOL, TL_HOST_FLOAT } TlHostType;
 /* Compiles a launch-time expression into info->exprs; its index, or -1 (diagnosed or unknown). */
 int32_t tl_host_expr(TlSema *s, TlKernelInfo *info, const TlExpr *e, TlHostType want);
+
+/* ---- name_facts.c: what editors want to know; nothing without options->facts ---- */
+void tl_fact_declare(TlSema *s, const TlVar *v);
+void tl_fact_use(TlSema *s, TlLoc loc, TlLoc def, const TlVal *v);
+void tl_fact_name(TlSema *s, const TlExpr *e); /* which may be a variable's */
+void tl_fact_def(TlSema *s, TlLoc loc, const TlDef *def);
+void tl_fact_builtin(TlSema *s, TlLoc loc, const TlBuiltin *b, bool fast);
+void tl_fact_result(TlSema *s, const TlExpr *e, const TlVal *v);
 
 /* ---- unused.c, warn_kernel.c ---- */
 void tl_warn_unused(TlProgram *p);

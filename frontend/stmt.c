@@ -137,6 +137,7 @@ static void assign_var(TlSema *s, const TlExpr *place, const TlVal *v, TlLoc vlo
     while (root->kind == TL_EX_MEMBER)
         root = root->a;
     TlVar *var = root->kind == TL_EX_NAME ? tl_var_find(s, root->u.name) : NULL;
+    tl_fact_name(s, root);
     if (!var) {
         TlVal old = tl_eval(s, place); /* an unknown name is diagnosed there */
         if (!tl_is_bad(&old))

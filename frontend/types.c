@@ -27,6 +27,8 @@ static TlTy resolve_name(TlSema *s, const TlTypeExpr *t)
         }
     }
     const TlVar *v = t->module ? NULL : tl_var_find(s, t->name);
+    if (v)
+        tl_fact_use(s, t->loc, v->loc, &v->val);
     if (v && v->val.kind == TL_VAL_TYPE) {
         const TlTy *ty = v->val.u.type;
         if (t->pointer && ty->kind == TL_TY_VALUE && tl_is_scalar(ty->type))
@@ -36,6 +38,8 @@ static TlTy resolve_name(TlSema *s, const TlTypeExpr *t)
     if (v && tl_is_bad(&v->val))
         return tl_ty_unknown(TL_DTYPE_COUNT);
     TlDef *def = v ? NULL : tl_mod_find(m, t->name);
+    if (def)
+        tl_fact_def(s, t->loc, def);
     if (def && def->item->kind == TL_IT_STRUCT)
         return tl_struct_ty(s, def);
     if (!def && !v && m->unit->incomplete)

@@ -52,6 +52,11 @@ typedef struct TlKernelInfo {
     TL_VEC(uint32_t) requires_, assumes;
     TL_VEC(tile_image_alias) aliases;
     int32_t warps, stages, maxreg; /* 0 = not said */
+    /* expression indices: what the choice of a configuration depends on */
+    TL_VEC(uint32_t) keys;
+    /* this instance is the tuned one of so many buckets: keys.len numbers for each */
+    uint32_t ntuned;
+    TL_VEC(int32_t) buckets;
     bool aligned; /* this variant may assume that views are aligned (passes/analysis/axis_info.h) */
     /* of an aligned variant: what it asks of a launch's arguments (passes/analysis/variants.h); not
      * printed. Known from settle-variants until a pass changes the kernel */

@@ -79,6 +79,7 @@ static void destroy(tile_device *d)
     tl_stream_close(d->default_stream);
     TL_INVARIANT_VOID(!d->streams && !d->buffers,
                       "device %s is destroyed while a handle uses it", d->name);
+    tl_buffers_trim(d);
     if (d->dev)
         d->driver->close(d->dev);
     pthread_cond_destroy(&d->left);

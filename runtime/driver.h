@@ -93,7 +93,7 @@ typedef struct tl_dev tl_dev;       /* the driver's device */
 typedef struct tl_code tl_code;     /* the driver's loaded kernel instance */
 typedef struct tl_queue tl_queue;   /* the driver's stream */
 typedef struct tl_mark tl_mark;     /* the driver's event */
-typedef enum tl_copy_kind { TL_COPY_UP, TL_COPY_DOWN } tl_copy_kind;
+typedef enum tl_copy_kind { TL_COPY_UP, TL_COPY_DOWN, TL_COPY_WITHIN } tl_copy_kind;
 
 typedef struct tl_driver {
     const char *kind;               /* "cpu" */
@@ -113,6 +113,11 @@ typedef struct tl_driver {
 
     tile_status (*mem_alloc)(tl_dev *dev, uint64_t bytes, void **out_address);
     void (*mem_free)(tl_dev *dev, void *address);
+    /* Allocating and freeing stop the device: freed memory is kept for later buffers. */
+    bool mem_is_slow;
+    /* Host memory that the device reads and writes by itself. */
+    tile_status (*host_alloc)(tl_dev *dev, uint64_t bytes, void **out_address);
+    void (*host_free)(tl_dev *dev, void *address);
 
     /* A queue of launches, copies and marks. sink: where its kernels' prints and failures go.
      * is_default: the device's own; host drivers run things at once in it. */
@@ -126,7 +131,14 @@ typedef struct tl_driver {
     /* does not wait */
     tile_status (*queue_copy)(tl_queue *queue, void *target, const void *source, uint64_t bytes,
                               tl_copy_kind kind);
+    /* From another device of this driver, whose memory is not the host's; NULL where it is. */
+    tile_status (*queue_copy_from)(tl_queue *queue, void *target, tl_dev *from, const void *source,
+                                   uint64_t bytes);
     tile_status (*queue_fill)(tl_queue *queue, void *target, int value, uint64_t bytes);
+    /* The vendor's stream; NULL: there are none. */
+    void *(*queue_native)(const tl_queue *queue);
+    /* Is what is put into the queue recorded, to be run later (a graph)? NULL: never. */
+    tile_status (*queue_captures)(const tl_queue *queue, bool *out_captures);
     /* copies what it needs */
     tile_status (*queue_launch)(tl_queue *queue, tl_code *code, const tl_launch *launch);
     tile_status (*mark_create)(tl_dev *dev, tl_mark **out_mark);
@@ -173,6 +185,7 @@ tile_status tl_host_mark_elapsed(tl_mark *from, tl_mark *to, double *out_millise
     .mem_alloc = tl_host_mem_alloc, .mem_free = tl_host_mem_free, TL_HOST_QUEUE_FUNCTIONS
 /* for drivers with memory functions of their own */
 #define TL_HOST_QUEUE_FUNCTIONS                                                              \
+    .host_alloc = tl_host_mem_alloc, .host_free = tl_host_mem_free,                          \
     .queue_create = tl_host_queue_create, .queue_free = tl_host_queue_free,                  \
     .queue_synchronize = tl_host_queue_synchronize, .queue_copy = tl_host_queue_copy,        \
     .queue_fill = tl_host_queue_fill, .queue_launch = tl_host_queue_launch,                  \

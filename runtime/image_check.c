@@ -193,6 +193,22 @@ static bool check_clauses(check *c, const tile_image_kernel *k)
            check_indices(c, k, k->assumes, k->nassumes);
 }
 
+/* A key is an integer or a bool. */
+static bool check_tuning(check *c, const tile_image_kernel *k)
+{
+    if (k->nkeys > TILE_IMAGE_MAX_KEYS)
+        return bad(c, "too many keys");
+    if (!check_indices(c, k, k->keys, k->nkeys) ||
+        !table(c, k->tuned, (uint64_t)k->ntuned * k->nkeys, sizeof(int32_t), 4, "the buckets"))
+        return false;
+    const uint32_t *keys = at(c, k->keys);
+    const tile_image_expr *e = at(c, k->exprs);
+    for (uint32_t i = 0; i < k->nkeys; i++)
+        if (e[keys[i]].is_float)
+            return bad(c, "a key");
+    return true;
+}
+
 static bool check_consts_and_aliases(check *c, const tile_image_kernel *k)
 {
     if (!table(c, k->consts, k->nconsts, sizeof(tile_image_const), 4, "the constants") ||
@@ -280,7 +296,7 @@ static bool check_kernel(check *c, const tile_image_kernel *k)
         return bad(c, "the scratch memory");
     return check_params(c, k) && check_syms(c, k) && check_slots(c, k) && check_exprs(c, k) &&
            check_clauses(c, k) && check_consts_and_aliases(c, k) && check_sites(c, k) &&
-           check_tests(c, k);
+           check_tests(c, k) && check_tuning(c, k);
 }
 
 static uint64_t fnv1a(const unsigned char *p, uint64_t n)

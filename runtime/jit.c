@@ -4,6 +4,7 @@
 #include "codegen/include/tilec.h"
 #include "runtime/include/tile_jit.h"
 #include "runtime/runtime.h"
+#include "runtime/tune_select.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,6 +21,7 @@ typedef struct source {
     char target[32];
     char **include_dirs;
     size_t ninclude_dirs;
+    tl_tune_rows tuned;
     tile_jit_options options; /* its pointers are not used, except the callback's */
 } source;
 
@@ -98,6 +100,8 @@ static tilec_options compiler_options(const source *s, const char *kernel,
     o.warps = s->options.warps;
     o.stages = s->options.stages;
     o.cache = s->cache;
+    o.tuned = s->tuned.data;
+    o.ntuned = s->tuned.len;
     o.diagnostic = take_diagnostics;
     o.user = r;
     return o;
@@ -151,6 +155,7 @@ static void free_source(void *user)
     for (size_t i = 0; i < s->ninclude_dirs; i++)
         free(s->include_dirs[i]);
     free(s->include_dirs);
+    tl_tune_rows_free(&s->tuned);
     free(s->name);
     free(s->text);
     free(s->fp);
@@ -220,24 +225,34 @@ static tile_status check_options(const tile_jit_options *options)
                : tl_fail(TILE_BAD_ARGUMENT, "tile_jit_options: %s", wrong);
 }
 
+/* Takes over `tuned`. */
+static tile_status load_source(tile_device *device, const char *name, const char *text, size_t size,
+                               const tile_jit_options *options, tl_tune_rows *tuned,
+                               tile_module **out_module)
+{
+    tile_device_info info = TILE_DEVICE_INFO_INIT;
+    tile_status status = check_options(options);
+    if (status == TILE_OK)
+        status = tile_device_get_info(device, &info);
+    source *s = status == TILE_OK ? copy_source(name, text, size, options) : NULL;
+    if (!s) {
+        tl_tune_rows_free(tuned);
+        return status != TILE_OK ? status : tl_fail(TILE_NO_MEMORY, "out of memory");
+    }
+    memcpy(s->target, info.target, sizeof s->target);
+    s->tuned = *tuned;
+    return tl_module_create_maker(device, (tl_maker){s, make, free_source}, out_module);
+}
+
 tile_status tile_module_load_source(tile_device *device, const char *name, const char *text,
                                     size_t size, const tile_jit_options *options,
                                     tile_module **out_module)
 {
     if (!text || !out_module)
         return tl_fail(TILE_BAD_ARGUMENT, "tile_module_load_source: an argument is NULL");
-    options = or_defaults(options);
-    tile_device_info info = TILE_DEVICE_INFO_INIT;
-    tile_status status = check_options(options);
-    if (status == TILE_OK)
-        status = tile_device_get_info(device, &info);
-    if (status != TILE_OK)
-        return status;
-    source *s = copy_source(name ? name : "<source>", text, size, options);
-    if (!s)
-        return tl_fail(TILE_NO_MEMORY, "out of memory");
-    memcpy(s->target, info.target, sizeof s->target);
-    return tl_module_create_maker(device, (tl_maker){s, make, free_source}, out_module);
+    tl_tune_rows none = {0};
+    return load_source(device, name ? name : "<source>", text, size, or_defaults(options), &none,
+                       out_module);
 }
 
 /* ---- files ---- */
@@ -270,6 +285,17 @@ static char *read_file(const char *path, size_t *out_size, tile_status *out_stat
     return text;
 }
 
+/* What is wrong with a file of tuning results is a warning: the kernels run without them. */
+static tile_status read_tuned(const char *path, tile_device *device,
+                              const tile_jit_options *options, tl_tune_rows *out)
+{
+    char why[512];
+    tile_status status = tl_tune_beside(path, device, out, why, sizeof why);
+    if (status == TILE_OK && *why && options->diagnostic)
+        options->diagnostic(options->user, why);
+    return status;
+}
+
 tile_status tile_module_load_file(tile_device *device, const char *path,
                                   const tile_jit_options *options, tile_module **out_module)
 {
@@ -277,13 +303,17 @@ tile_status tile_module_load_file(tile_device *device, const char *path,
     size_t size;
     if (!path || !out_module)
         return tl_fail(TILE_BAD_ARGUMENT, "tile_module_load_file: an argument is NULL");
-    status = check_options(or_defaults(options)); /* before the file is read: it may be missing */
+    options = or_defaults(options);
+    status = check_options(options); /* before the file is read: it may be missing */
     if (status != TILE_OK)
         return status;
     char *text = read_file(path, &size, &status);
     if (!text)
         return status;
-    status = tile_module_load_source(device, path, text, size, options, out_module);
+    tl_tune_rows tuned;
+    status = read_tuned(path, device, options, &tuned);
+    if (status == TILE_OK)
+        status = load_source(device, path, text, size, options, &tuned, out_module);
     free(text);
     return status;
 }

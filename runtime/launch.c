@@ -74,28 +74,90 @@ static tile_status no_instance_fits(const tile_kernel *kernel, const char *first
                    kernel->name, kernel->ninstances, first);
 }
 
-/* The first instance that accepts the arguments. NULL with *out_status OK: there is nothing to run.
- * If none accepts them, the error is that of the first whose `require` fails, or else of the
- * first. */
+/* What the search for an instance knows. */
+typedef struct search {
+    const tile_kernel *kernel;
+    const tile_arg *args;
+    size_t nargs, naxes;
+    const int64_t *grid;
+    tl_bound *bound;
+    tile_status *status;
+    char text[1024]; /* why the first one, or the first whose `require` failed, does not fit */
+    bool said_require;
+} search;
+
+/* Does instance number i accept the arguments, or find nothing to run? */
+static bool accepts(search *s, uint32_t i, tl_instance **out)
+{
+    tl_bind_result r = tl_bind(s->kernel->module->device, s->kernel->instances[i], s->args,
+                               s->nargs, s->grid, s->naxes, s->bound, s->status);
+    *out = r == TL_BIND_OK ? s->kernel->instances[i] : NULL;
+    if (r == TL_BIND_OK || r == TL_BIND_EMPTY) {
+        *s->status = TILE_OK;
+        return true;
+    }
+    if (!s->text[0] || (r == TL_BIND_REQUIRE && !s->said_require))
+        snprintf(s->text, sizeof s->text, "%s", tile_last_error());
+    s->said_require |= r == TL_BIND_REQUIRE;
+    return false;
+}
+
+/* The first instance that accepts the arguments; of tuned ones, the nearest. NULL with *out_status
+ * OK: there is nothing to run. If none accepts them, the error is that of the first whose `require`
+ * fails, or else of the first. */
 static tl_instance *choose(const tile_kernel *kernel, const tile_arg *args, size_t nargs,
                            const int64_t *grid, size_t naxes, tl_bound *bound,
                            tile_status *out_status)
 {
-    char text[1024];
-    bool said_require = false;
-    text[0] = 0;
-    for (uint32_t i = 0; i < kernel->ninstances; i++) {
-        tl_bind_result r = tl_bind(kernel->module->device, kernel->instances[i], args, nargs, grid,
-                                   naxes, bound, out_status);
-        *out_status = r == TL_BIND_OK || r == TL_BIND_EMPTY ? TILE_OK : *out_status;
-        if (r == TL_BIND_OK || r == TL_BIND_EMPTY)
-            return r == TL_BIND_OK ? kernel->instances[i] : NULL;
-        if (!text[0] || (r == TL_BIND_REQUIRE && !said_require))
-            snprintf(text, sizeof text, "%s", tile_last_error());
-        said_require |= r == TL_BIND_REQUIRE;
+    search s; /* not initialised as a whole: a launch has no time for 1 KiB of zeros */
+    tl_choice choice;
+    tl_instance *found = NULL;
+    s.kernel = kernel;
+    s.args = args;
+    s.nargs = nargs;
+    s.grid = grid;
+    s.naxes = naxes;
+    s.bound = bound;
+    s.status = out_status;
+    s.text[0] = 0;
+    s.said_require = false;
+    bool tuned = kernel->tuned && tl_choose_begin(kernel, args, nargs, bound, &choice);
+    for (bool more = true; more;) {
+        more = tuned && tl_choose_next(kernel, &choice);
+        for (uint32_t i = 0; i < kernel->ninstances; i++)
+            if ((!tuned || tl_chosen(kernel->instances[i], &choice)) && accepts(&s, i, &found))
+                return found;
     }
-    *out_status = no_instance_fits(kernel, text);
+    *out_status = no_instance_fits(kernel, s.text);
     return NULL;
+}
+
+/* Is what is put into the stream recorded as a graph? Then nothing may be loaded or waited for. */
+static tile_status captures(const tile_stream *s, bool *out_captures)
+{
+    const tl_driver *driver = s->device->driver;
+    *out_captures = false;
+    return driver->queue_captures ? driver->queue_captures(s->queue, out_captures) : TILE_OK;
+}
+
+static tile_status prepare(tile_kernel *kernel, const tile_stream *stream)
+{
+    bool graph;
+    tile_status status = captures(stream, &graph);
+    if (status != TILE_OK || !graph)
+        return status != TILE_OK ? status : tile_kernel_prepare(kernel);
+    return tl_fail(TILE_BAD_ARGUMENT,
+                   "kernel '%s' is not loaded, and its stream is being captured into a graph: call "
+                   "tile_kernel_prepare before the capture begins",
+                   kernel->name);
+}
+
+/* TILE_SYNC=1 */
+static tile_status synchronise(tile_stream *stream)
+{
+    bool graph;
+    tile_status status = captures(stream, &graph);
+    return status != TILE_OK || graph ? status : tl_stream_finish(stream);
 }
 
 /* The device is entered. */
@@ -116,10 +178,10 @@ static tile_status launch_inside(tile_kernel *kernel, tile_stream *stream, const
     if (!instance)
         return status;
     if (!atomic_load_explicit(&instance->ready, memory_order_acquire))
-        status = tile_kernel_prepare(kernel);
+        status = prepare(kernel, stream);
     if (status == TILE_OK)
         status = start(instance, stream, &bound);
-    return status == TILE_OK && device->sync ? tl_stream_finish(stream) : status;
+    return status == TILE_OK && device->sync ? synchronise(stream) : status;
 }
 
 static tile_status launch(tile_kernel *kernel, tile_stream *stream, const tile_arg *args,

@@ -608,7 +608,7 @@ static void fill_slots(bind *b)
         b->out->slots[i] = slot_value(&s[i], b->out);
 }
 
-static bool bind_arguments(bind *b, const tile_arg *args, size_t nargs)
+static bool take_arguments(bind *b, const tile_arg *args, size_t nargs)
 {
     if (nargs != b->k->nparams)
         return FAIL(b, "kernel '%s' takes %u argument%s, got %zu", b->name, b->k->nparams,
@@ -618,6 +618,13 @@ static bool bind_arguments(bind *b, const tile_arg *args, size_t nargs)
             return false;
     for (uint32_t s = 0; s < b->k->nsyms; s++)
         b->out->syms[s] = sym_value(b, s);
+    return true;
+}
+
+static bool bind_arguments(bind *b, const tile_arg *args, size_t nargs)
+{
+    if (!take_arguments(b, args, nargs))
+        return false;
     for (uint32_t i = 0; i < b->k->nparams; i++)
         if (b->params[i].kind == TILE_PARAM_VIEW && !check_extents(b, i))
             return false;
@@ -630,20 +637,35 @@ static bool bind_arguments(bind *b, const tile_arg *args, size_t nargs)
     return true;
 }
 
+static bind begin(const tile_device *device, const tl_instance *instance, tl_bound *out,
+                  tile_status *out_status)
+{
+    const tile_image_kernel *k = instance->kernel;
+    return (bind){device,
+                  instance->image,
+                  k,
+                  tl_image_at(instance->image, k->params),
+                  tl_image_text(instance->image, k->name),
+                  (k->flags & TILE_KERNEL_CHECKED) != 0,
+                  true,
+                  out,
+                  out_status};
+}
+
+bool tl_bind_names(const tile_device *device, const tl_instance *instance, const tile_arg *args,
+                   size_t nargs, tl_bound *out)
+{
+    tile_status ignored;
+    bind b = begin(device, instance, out, &ignored);
+    return take_arguments(&b, args, nargs);
+}
+
 tl_bind_result tl_bind(const tile_device *device, const tl_instance *instance, const tile_arg *args,
                        size_t nargs, const int64_t *grid, size_t naxes, tl_bound *out,
                        tile_status *out_status)
 {
     const tile_image_kernel *k = instance->kernel;
-    bind b = {device,
-              instance->image,
-              k,
-              tl_image_at(instance->image, k->params),
-              tl_image_text(instance->image, k->name),
-              (k->flags & TILE_KERNEL_CHECKED) != 0,
-              true,
-              out,
-              out_status};
+    bind b = begin(device, instance, out, out_status);
     if (!bind_arguments(&b, args, nargs))
         return TL_BIND_ERROR;
     tl_bind_result r = check_clauses(&b);

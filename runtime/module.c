@@ -410,8 +410,10 @@ static tile_status answer(tile_module *m, const tl_image *image, const char *nam
     for (uint32_t i = 0; i < image->ninstances; i++) {
         tl_instance *in = &image->instances[i];
         if (is_listed(in) && strcmp(instance_name(in), name) == 0 &&
-            (!filter || all_agree(in, consts)))
+            (!filter || all_agree(in, consts))) {
             k->instances[k->ninstances++] = in;
+            k->tuned |= in->kernel->ntuned > 0;
+        }
     }
     if (k->ninstances == 0) {
         free_kernel(k);

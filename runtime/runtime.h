@@ -8,6 +8,9 @@
 
 typedef struct tl_embedded tl_embedded;
 
+/* Freed buffers of a device whose driver is slow to give memory, by size class (buffer.c). */
+enum { TL_KEPT_CLASSES = 64 * 8 };
+
 struct tile_device {
     const tl_driver *driver;
     tl_dev *dev;
@@ -21,6 +24,7 @@ struct tile_device {
     tile_callbacks callbacks;
     tile_stream *streams;
     tile_buffer *buffers;
+    tile_buffer *kept[TL_KEPT_CLASSES];
     tile_stream *default_stream;
     _Atomic(tl_embedded *) embedded; /* embedded.c */
 };
@@ -37,9 +41,10 @@ struct tile_stream {
 struct tile_buffer {
     tile_device *device;
     void *address;
-    uint64_t bytes;
+    uint64_t bytes, room; /* room: what the driver gave; at least bytes */
     tile_buffer *prev, *next;
 };
+
 
 struct tile_event {
     tile_device *device;
@@ -70,6 +75,7 @@ struct tile_kernel {
     char *key;                /* name and constants: the question that this handle answers */
     const char *name;
     uint32_t ninstances;      /* at least 1; candidates in the image's order */
+    bool tuned;               /* some of them say for which sizes they are best */
     tl_instance **instances;
 };
 
@@ -177,7 +183,32 @@ tl_bind_result tl_bind(const tile_device *device, const tl_instance *instance,
                        const tile_arg *args, size_t nargs,
                        const int64_t *grid, size_t naxes, tl_bound *out, tile_status *out_status);
 
-/* buffer.c: bytes from `address` to the end of the tile_buffer that holds it; UINT64_MAX when in
+/* Only the first steps of it: arguments are taken and names have their values. False, with no
+ * status, if an argument is wrong. */
+bool tl_bind_names(const tile_device *device, const tl_instance *instance, const tile_arg *args,
+                   size_t nargs, tl_bound *out);
+
+/* choose.c */
+typedef struct tl_choice {
+    uint32_t nkeys;
+    int32_t want[TILE_IMAGE_MAX_KEYS];
+    const int32_t *bucket; /* of the image: the one that is tried; NULL: none (yet, or any more) */
+} tl_choice;
+/* ceil(log2(value)); -1 for values below 1. */
+int32_t tl_bucket(int64_t value);
+/* Is bucket a nearer to `want` than b? */
+bool tl_nearer(const int32_t *want, const int32_t *a, const int32_t *b, uint32_t n);
+/* False: no instance is tuned, or the arguments are wrong. */
+bool tl_choose_begin(const tile_kernel *kernel, const tile_arg *args, size_t nargs,
+                     tl_bound *scratch, tl_choice *out);
+/* The nearest bucket after choice->bucket; false: there is none. */
+bool tl_choose_next(const tile_kernel *kernel, tl_choice *choice);
+/* Is the instance tuned for the bucket, or, where there is none, for nothing? */
+bool tl_chosen(const tl_instance *instance, const tl_choice *choice);
+
+/* buffer.c: gives back what is kept for later buffers; returns whether that was anything. */
+bool tl_buffers_trim(tile_device *device);
+/* Bytes from `address` to the end of the tile_buffer that holds it; UINT64_MAX when in
  * none. */
 uint64_t tl_buffer_bytes_at(tile_device *device, const void *address);
 #endif

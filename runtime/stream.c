@@ -137,6 +137,11 @@ tile_status tile_stream_wrap(tile_device *device, void *native, tile_stream **ou
     return status;
 }
 
+void *tile_stream_native(const tile_stream *s)
+{
+    return s && s->device->driver->queue_native ? s->device->driver->queue_native(s->queue) : NULL;
+}
+
 void tile_stream_free(tile_stream *s)
 {
     tile_device *d = s ? s->device : NULL;
@@ -241,34 +246,54 @@ void tile_event_free(tile_event *e)
     free(e);
 }
 
-/* mark_record or mark_wait, on a stream of the event's device. */
-static tile_status mark_in_stream(tile_event *e, tile_stream *stream,
-                                  tile_status (*put)(tl_mark *mark, tl_queue *queue))
+tile_status tile_event_record(tile_event *e, tile_stream *stream)
 {
     tile_device *d;
     tile_stream *s;
+    if (!e)
+        return is_null("tile_event_record", "the event");
     tile_status status = tl_device_enter(e->device, &d);
     if (status != TILE_OK)
         return status;
     status = tl_stream_of(d, stream, &s);
     if (status == TILE_OK)
-        status = put(e->mark, s->queue);
+        status = d->driver->mark_record(e->mark, s->queue);
     tl_device_leave(d);
     return status;
 }
 
-tile_status tile_event_record(tile_event *e, tile_stream *stream)
+/* On a stream of the event's device, or of another one whose driver has the same marks. */
+static tile_status wait_in(tile_event *e, tile_stream *stream)
 {
-    if (!e)
-        return is_null("tile_event_record", "the event");
-    return mark_in_stream(e, stream, e->device->driver->mark_record);
+    if (!stream || stream->device == e->device) {
+        tile_stream *s = stream ? stream : e->device->default_stream;
+        return e->device->driver->mark_wait(e->mark, s->queue);
+    }
+    tile_device *d;
+    tile_status status = tl_device_enter(stream->device, &d);
+    if (status != TILE_OK)
+        return status;
+    status = d->driver->mark_wait == e->device->driver->mark_wait &&
+                     (d->driver == e->device->driver || !d->driver->queue_copy_from)
+                 ? d->driver->mark_wait(e->mark, stream->queue)
+                 : tl_fail(TILE_BAD_ARGUMENT,
+                           "tile_stream_wait_event: the stream is of %s, the event of %s", d->name,
+                           e->device->name);
+    tl_device_leave(d);
+    return status;
 }
 
 tile_status tile_stream_wait_event(tile_stream *stream, tile_event *e)
 {
+    tile_device *d;
     if (!e)
         return is_null("tile_stream_wait_event", "the event");
-    return mark_in_stream(e, stream, e->device->driver->mark_wait);
+    tile_status status = tl_device_enter(e->device, &d);
+    if (status != TILE_OK)
+        return status;
+    status = wait_in(e, stream);
+    tl_device_leave(d);
+    return status;
 }
 
 tile_status tile_event_synchronize(tile_event *e)

@@ -4,10 +4,17 @@
 #include <string.h>
 #include <unistd.h>
 
-typedef struct SubCommand {
-    const char *name, *meaning;
-    int (*run)(int argc, char **argv);
-} SubCommand;
+/* Is all that was asked for to show something? */
+static bool shown(const Options *o)
+{
+    if (o->help)
+        options_help(stdout);
+    else if (o->version)
+        puts(tilec_version());
+    else if (o->manual)
+        print_manual();
+    return o->help || o->version || o->manual;
+}
 
 static int with_options(Command command, int argc, char **argv)
 {
@@ -15,13 +22,12 @@ static int with_options(Command command, int argc, char **argv)
     int status = EXIT_USAGE;
     if (options_parse(&o, command, argc, argv)) {
         status = EXIT_FINE;
-        if (o.help)
-            options_help(stdout);
-        else if (o.version)
-            puts(tilec_version());
-        else
+        if (!shown(&o))
             status = command == CMD_RUN       ? command_run(&o)
                      : command == CMD_EXPLAIN ? command_explain(&o)
+                     : command == CMD_TUNE    ? command_tune(&o)
+                     : command == CMD_BENCH   ? command_bench(&o)
+                     : command == CMD_FMT     ? command_fmt(&o)
                                               : command_compile(&o);
     }
     options_free(&o);
@@ -42,6 +48,33 @@ static int explain(int argc, char **argv)
 {
     return with_options(CMD_EXPLAIN, argc, argv);
 }
+
+static int tune(int argc, char **argv)
+{
+    return with_options(CMD_TUNE, argc, argv);
+}
+
+static int bench(int argc, char **argv)
+{
+    return with_options(CMD_BENCH, argc, argv);
+}
+
+static int fmt(int argc, char **argv)
+{
+    return with_options(CMD_FMT, argc, argv);
+}
+
+#ifndef TILE_WITHOUT_LSP /* programs for machines without cJSON: test/device */
+static int lsp(int argc, char **argv)
+{
+    Options o;
+    int status = EXIT_USAGE;
+    if (options_parse(&o, CMD_LSP, argc, argv))
+        status = shown(&o) ? EXIT_FINE : command_lsp(&o);
+    options_free(&o);
+    return status;
+}
+#endif
 
 static void list_unproven(const TlTarget *t)
 {
@@ -72,14 +105,29 @@ static int targets(int argc, char **argv)
 }
 
 static const SubCommand commands[] = {
-    {"compile", "compile a file", compile},
-    {"run", "run a kernel on generated arrays or files", run},
-    {"explain", "report what kernels became on GPUs", explain},
-    {"error", "explain a diagnostic", command_error},
-    {"targets", "list the targets", targets},
-    {"cache", "the cache of compiled kernels: ls, verify, prune, clear, dir", command_cache},
+    {"compile", "compile a file", compile, CMD_COMPILE},
+    {"run", "run a kernel on generated arrays or files", run, CMD_RUN},
+    {"explain", "report what kernels became on GPUs", explain, CMD_EXPLAIN},
+    {"tune", "find the best configuration of a kernel", tune, CMD_TUNE},
+    {"bench", "time a kernel over sizes, beside what memory and products allow", bench, CMD_BENCH},
+    {"fmt", "format files", fmt, CMD_FMT},
+#ifndef TILE_WITHOUT_LSP
+    {"lsp", "serve an editor", lsp, CMD_LSP},
+#endif
+    {"completion", "completion for a shell: bash, zsh, fish", command_completion, 0},
+    {"error", "explain a diagnostic", command_error, 0},
+    {"targets", "list the targets", targets, 0},
+    {"cache", "the cache of compiled kernels: ls, verify, prune, clear, dir", command_cache, 0},
 };
 enum { NCOMMANDS = sizeof commands / sizeof *commands };
+
+bool subcommand_at(int i, SubCommand *out)
+{
+    if (i < 0 || i >= NCOMMANDS)
+        return false;
+    *out = commands[i];
+    return true;
+}
 
 /* The first word is a file when it looks like one or is one. */
 static bool is_file(const char *word)

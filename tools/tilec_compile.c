@@ -2,6 +2,7 @@
  * read. */
 #include "codegen/target/target.h"
 #include "tools/tilec_options.h"
+#include "tools/tuned.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -53,6 +54,7 @@ typedef struct Job {
     tilec_options compile;
     const char *stage, *path; /* path NULL: nothing is written */
     tilec_output *output, *header;
+    Tuned tuned;
     char beside[4096], depfile[4096], name[256]; /* texts that paths and options point into */
     OutputName names[4];
     size_t nnames;
@@ -112,18 +114,24 @@ static int compile_to(const Job *j, const char *stage, tilec_output **out_output
 }
 
 /* "out: file file": blanks and # in names are escaped, as make wants it. */
-static void put_depends(FILE *f, const char *target, const char *depends)
+static void put_name(FILE *f, const char *name, size_t length)
 {
-    fprintf(f, "%s:", target);
-    for (const char *p = depends; *p; p++) {
-        if (p == depends)
-            fputc(' ', f);
-        if (*p == '\n') {
-            fputs(p[1] ? " \\\n  " : "", f);
-            continue;
-        }
+    for (const char *p = name; p < name + length; p++) {
         fputs(*p == ' ' || *p == '#' ? "\\" : *p == '$' ? "$" : "", f);
         fputc(*p, f);
+    }
+}
+
+static void put_depends(FILE *f, const char *target, const char *depends, const char *tuned)
+{
+    fprintf(f, "%s:", target);
+    for (const char *p = depends; *p; p += strcspn(p, "\n") + 1) {
+        fputs(p == depends ? " " : " \\\n  ", f);
+        put_name(f, p, strcspn(p, "\n"));
+    }
+    if (tuned) {
+        fputs(" \\\n  ", f);
+        put_name(f, tuned, strlen(tuned));
     }
     fputc('\n', f);
 }
@@ -134,7 +142,8 @@ static int write_depends(Job *j, Outputs *outputs)
     size_t size = 0;
     FILE *f = open_memstream(&text, &size);
     if (f)
-        put_depends(f, make_target(j), tilec_output_depends(j->output));
+        put_depends(f, make_target(j), tilec_output_depends(j->output),
+                    j->tuned.rows.file.len ? j->tuned.path : NULL);
     bool ok = f && fclose(f) == 0;
     int status = !ok                                                  ? usage_error("out of memory")
                  : output_write(outputs, depfile_of(j), text, size) ? EXIT_FINE
@@ -226,7 +235,10 @@ int command_compile(const Options *o)
                      : "-";
     j.compile.name = name_of(&j);
     name_outputs(&j);
-    int status = make_all(&j);
+    int status = tuned_read(o, o->target, &j.compile, &j.tuned);
+    if (status == EXIT_FINE)
+        status = make_all(&j);
+    tuned_free(&j.tuned);
     tilec_output_free(j.output);
     tilec_output_free(j.header);
     return status;

@@ -28,18 +28,23 @@ typedef struct Row {
 
 #define AT(field)       offsetof(Options, field)
 #define COMPILER(field) (offsetof(Options, compile) + offsetof(tilec_options, field))
-enum { ALL = CMD_COMPILE | CMD_RUN | CMD_EXPLAIN, RUNS = CMD_RUN | CMD_EXPLAIN };
+enum {
+    COMPILES = CMD_COMPILE | CMD_RUN | CMD_EXPLAIN,
+    ALL = COMPILES | CMD_TUNE | CMD_BENCH,
+    RUNS = CMD_RUN | CMD_EXPLAIN,
+    ANY = ALL | CMD_FMT | CMD_LSP
+};
 
 /* clang-format off */
 static const Row rows[] = {
-    {"-o",             FORM_TEXT, CMD_COMPILE, AT(output),            "FILE",     "where the output goes; - is standard output"},
+    {"-o",             FORM_TEXT, CMD_COMPILE | CMD_TUNE, AT(output),            "FILE",     "where the output goes; - is standard output"},
     {"--header",       FORM_TEXT, CMD_COMPILE, AT(header),            "FILE",     "also write a C header"},
     {"--name",         FORM_TEXT, CMD_COMPILE, AT(name),              "NAME",     "name in the object's symbol and the header's guard (default: from the output file)"},
-    {"--target",       FORM_TEXT, CMD_COMPILE | CMD_EXPLAIN, AT(target),            "T[,T...]", "the targets to compile for; tilec targets lists them"},
+    {"--target",       FORM_TEXT, CMD_COMPILE | CMD_EXPLAIN | CMD_TUNE, AT(target),            "T[,T...]", "the targets to compile for; tilec targets lists them"},
     {"--emit",         FORM_TEXT, CMD_COMPILE, AT(emit),              "STAGE",    "stop at a stage: ast tir opt laidout llvm asm ptx cubin hsaco obj header image"},
     {"-MD",            FORM_BOOL, CMD_COMPILE, AT(depends),           NULL,       "write the files that were read, for make"},
     {"-MF",            FORM_TEXT, CMD_COMPILE, AT(depfile),           "FILE",     "the file that -MD writes"},
-    {"--device",       FORM_TEXT, CMD_RUN,     AT(device),            "D",        "cpu[:LEVEL], ref, emu:TARGET[@LEVEL], cuda[:N], hip[:N]; default: TILE_DEVICE, else cpu"},
+    {"--device",       FORM_TEXT, CMD_RUN | CMD_TUNE | CMD_BENCH, AT(device),            "D",        "cpu[:LEVEL], ref, emu:TARGET[@LEVEL], cuda[:N], hip[:N]; default: TILE_DEVICE, else cpu"},
     {"--grid",         FORM_TEXT, RUNS,        AT(grid),              "X[,Y...]", "run this grid instead of the kernel's"},
     {"--repeat",       FORM_TEXT, CMD_RUN,     AT(repeat),            "N",        "launch N times and print the time"},
     {"--stats",        FORM_BOOL, CMD_RUN,     AT(stats),             NULL,       "print the times of compiling and running; emu: counters"},
@@ -49,30 +54,47 @@ static const Row rows[] = {
     {"--save",         FORM_LIST, CMD_RUN,     AT(saves),             "PARAM=F.npy", "save an array after the run"},
     {"--kernel",       FORM_TEXT, ALL,         COMPILER(kernel),      "NAME",     "compile this kernel only"},
     {"--const",        FORM_LIST, ALL,         AT(consts),            "NAME=VAL", "set a constant in every kernel that has it; KERNEL.NAME=VAL: in one"},
+    {"--config",       FORM_TEXT, COMPILES,    COMPILER(config),      "CONFIG",   "use this configuration of the kernel's tune clauses: 'BM=64 BN=32 warps=4'"},
+    {"--tune",         FORM_TEXT, CMD_COMPILE | CMD_RUN | CMD_BENCH, AT(tune),          "FILE|off", "tuning results to use (default: FILE.tune.json beside FILE.tile; TILE_TUNE=off: none)"},
+    {"--sizes",        FORM_LIST, CMD_TUNE | CMD_BENCH, AT(sizes),             "NAME=N,...", "tune, bench: for each of these values of NAME in PARAM=VALUE"},
+    {"--flops",        FORM_TEXT, CMD_BENCH,   AT(flops),             "FORMULA",  "operations of a launch, from the sizes: 2*M*N*K"},
+    {"--bytes",        FORM_TEXT, CMD_BENCH,   AT(bytes),             "FORMULA",  "bytes that it moves (default: each array once)"},
+    {"--seconds",      FORM_TEXT, CMD_BENCH,   AT(seconds),           "S",        "time for each size (0.2)"},
+    {"--svg",          FORM_TEXT, CMD_BENCH,   AT(svg),               "FILE",     "also draw speed by size and, with --flops, the roofline"},
+    {"--budget",       FORM_TEXT, CMD_TUNE,    AT(budget),            "SECONDS",  "stop after this time, with what is known by then"},
+    {"--model",        FORM_BOOL, CMD_TUNE,    AT(model),             NULL,       "do not run: rank by a static model of the GPU (--target sm_90a,gfx942)"},
+    {"--again",        FORM_BOOL, CMD_TUNE,    AT(again),             NULL,       "time all configurations, also those that have a time"},
+    {"--tolerance",    FORM_TEXT, CMD_TUNE,    AT(tolerance),         "X",        "how much results may differ, relative to the largest value (by type)"},
+    {"--json",         FORM_BOOL, CMD_TUNE | CMD_BENCH, AT(json),              NULL,       "report on standard output, one JSON object per line"},
     {"--warps",        FORM_TEXT, ALL,         AT(warps),             "N",        "warps per program, on GPUs"},
     {"--stages",       FORM_TEXT, ALL,         AT(stages),            "N",        "stages of pipelined loops"},
-    {"-I",             FORM_GLUED, ALL,        AT(includes),          "DIR",      "search for imports here, too"},
+    {"-I",             FORM_GLUED, ALL | CMD_LSP,      AT(includes),          "DIR",      "search for imports here, too"},
     {"-O",             FORM_GLUED, ALL,        COMPILER(opt_level),   "0..3",     "optimisation level (3)"},
     {"-g",             FORM_FLAG, ALL,         COMPILER(debug),       NULL,       "keep asserts and line numbers"},
     {"--check",        FORM_FLAG, ALL,         COMPILER(check),       NULL,       "check bounds, assumptions and asserts at run time"},
     {"--fp",           FORM_TEXT, ALL,         COMPILER(fp),          "MODE",     "default, strict (same bits everywhere) or ring"},
-    {"-W",             FORM_GLUED, ALL,        AT(warnings),          "NAME",     "error: make warnings errors; error=NAME: one of them; no-NAME: disable one; NAME, all: enable"},
-    {"--color",        FORM_TEXT, ALL,         AT(color),             "WHEN",     "auto, always or never"},
-    {"--diagnostics",  FORM_TEXT, ALL,         COMPILER(diagnostics), "FORM",     "text, json or sarif"},
-    {"--passes",       FORM_TEXT, ALL,         COMPILER(passes),      "P,...",    "run these passes instead of the target's"},
-    {"--print-after",  FORM_TEXT, ALL,         COMPILER(print_after), "PASS|all", "show the IR after a pass"},
-    {"--stop-after",   FORM_TEXT, ALL,         COMPILER(stop_after),  "PASS",     "run no pass after this one, but settle-variants"},
-    {"--skip",         FORM_TEXT, ALL,         COMPILER(skip),        "P,...",    "skip these passes"},
-    {"--override",     FORM_TEXT, ALL,         COMPILER(override),    "PASS:FILE", "take the IR after a pass from a file"},
-    {"--bisect",       FORM_TEXT, ALL,         AT(bisect),            "N",        "run the first N passes"},
-    {"--stress-layouts", FORM_TEXT, ALL,       AT(stress),            "SEED",     "random layouts on GPUs, to test the compiler"},
-    {"--dump-dir",     FORM_TEXT, ALL,         COMPILER(dump_dir),    "DIR",      "write the IR after each pass here"},
-    {"--time-passes",  FORM_FLAG, ALL,         COMPILER(time_passes), NULL,       "print the time of each pass"},
-    {"--verify-each",  FORM_FLAG, ALL,         COMPILER(verify_each), NULL,       "verify the IR after each pass"},
+    {"-W",             FORM_GLUED, COMPILES,   AT(warnings),          "NAME",     "error: make warnings errors; error=NAME: one of them; no-NAME: disable one; NAME, all: enable"},
+    {"--color",        FORM_TEXT, ALL | CMD_FMT,         AT(color),             "WHEN",     "auto, always or never"},
+    {"--diagnostics",  FORM_TEXT, COMPILES | CMD_FMT,    COMPILER(diagnostics), "FORM",     "text, json or sarif"},
+    {"--passes",       FORM_TEXT, COMPILES,    COMPILER(passes),      "P,...",    "run these passes instead of the target's"},
+    {"--print-after",  FORM_TEXT, COMPILES,    COMPILER(print_after), "PASS|all", "show the IR after a pass"},
+    {"--stop-after",   FORM_TEXT, COMPILES,    COMPILER(stop_after),  "PASS",     "run no pass after this one, but settle-variants"},
+    {"--skip",         FORM_TEXT, COMPILES,    COMPILER(skip),        "P,...",    "skip these passes"},
+    {"--override",     FORM_TEXT, COMPILES,    COMPILER(override),    "PASS:FILE", "take the IR after a pass from a file"},
+    {"--bisect",       FORM_TEXT, COMPILES,    AT(bisect),            "N",        "run the first N passes"},
+    {"--stress-layouts", FORM_TEXT, COMPILES,  AT(stress),            "SEED",     "random layouts on GPUs, to test the compiler"},
+    {"--dump-dir",     FORM_TEXT, COMPILES,    COMPILER(dump_dir),    "DIR",      "write the IR after each pass here"},
+    {"--time-passes",  FORM_FLAG, COMPILES,    COMPILER(time_passes), NULL,       "print the time of each pass"},
+    {"--verify-each",  FORM_FLAG, COMPILES,    COMPILER(verify_each), NULL,       "verify the IR after each pass"},
     {"--time-trace",   FORM_TEXT, CMD_COMPILE | CMD_RUN, AT(time_trace),  "FILE",     "write the time of each part of the compilation, for ui.perfetto.dev"},
     {"--cache",        FORM_TEXT, ALL,         COMPILER(cache),       "DIR|off",  "where compiled kernels are kept (default: TILE_CACHE, else ~/.cache/tile)"},
-    {"--version",      FORM_BOOL, ALL,         AT(version),           NULL,       "print the version"},
-    {"--help",         FORM_BOOL, ALL,         AT(help),              NULL,       "print this"},
+    {"--check",        FORM_BOOL, CMD_FMT,     AT(only_check),        NULL,       "write nothing; print the names of files whose format would change"},
+    {"--diff",         FORM_BOOL, CMD_FMT,     AT(diff),              NULL,       "write nothing; print what would change"},
+    {"-r",             FORM_BOOL, CMD_FMT,     AT(recursive),         NULL,       "format the .tile files in folders"},
+    {"--stdio",        FORM_BOOL, CMD_LSP,     AT(standard),          NULL,       "speak on standard input and output; there is no other way"},
+    {"--version",      FORM_BOOL, ANY,         AT(version),           NULL,       "print the version"},
+    {"--man",          FORM_BOOL, ANY,         AT(manual),            NULL,       "print the manual page, for man"},
+    {"--help",         FORM_BOOL, ANY,         AT(help),              NULL,       "print this"},
 };
 /* clang-format on */
 enum { NROWS = sizeof rows / sizeof *rows };
@@ -88,16 +110,47 @@ int usage_error(const char *format, ...)
     return EXIT_USAGE;
 }
 
+bool option_at(int i, OptionInfo *out)
+{
+    if (i < 0 || i >= NROWS)
+        return false;
+    *out = (OptionInfo){rows[i].name, rows[i].value, rows[i].meaning, rows[i].commands};
+    return true;
+}
+
+const char *options_usage(void)
+{
+    return "tilec [compile] FILE.tile [-o OUT] [OPTION]...\n"
+           "tilec run FILE.tile [OPTION]... PARAM=VALUE...\n"
+           "tilec explain FILE.tile [--target T,...] [OPTION]... [PARAM=VALUE...]\n"
+           "tilec tune FILE.tile [--device D | --target T,... --model] [OPTION]... PARAM=VALUE...\n"
+           "tilec bench FILE.tile [--sizes NAME=N,...] [--flops FORMULA] [OPTION]... "
+           "PARAM=VALUE...\n"
+           "tilec fmt [--check] [--diff] [-r] FILE.tile...\n"
+           "tilec lsp [-I DIR]...    serve an editor (Language Server Protocol)\n"
+           "tilec error ID...    explain error[ID] or warning[ID], with examples\n"
+           "tilec error --markdown    explain all of them, as a page\n"
+           "tilec targets\n"
+           "tilec completion bash|zsh|fish    print a completion script\n"
+           "tilec cache [ls|verify|prune [--size BYTES]|clear|dir]\n";
+}
+
+/* The first sub-command that takes the option. */
+static const char *owner(const Row *r)
+{
+    SubCommand c;
+    for (int i = 0; subcommand_at(i, &c); i++)
+        if (c.command & r->commands)
+            return c.name;
+    return "";
+}
+
 void options_help(FILE *out)
 {
-    fputs("usage: tilec [compile] FILE.tile [-o OUT] [OPTION]...\n"
-          "       tilec run FILE.tile [OPTION]... PARAM=VALUE...\n"
-          "       tilec explain FILE.tile [--target T,...] [OPTION]... [PARAM=VALUE...]\n"
-          "       tilec error ID...    explain error[ID] or warning[ID], with examples\n"
-          "       tilec error --markdown    explain all of them, as a page\n"
-          "       tilec targets\n"
-          "       tilec cache [ls|verify|prune [--size BYTES]|clear|dir]\n\n"
-          "Without -o and --emit, the program is checked and compiled, and nothing is written.\n"
+    const char *lead = "usage: ";
+    for (const char *s = options_usage(); *s; s += strcspn(s, "\n") + 1, lead = "       ")
+        fprintf(out, "%s%.*s\n", lead, (int)strcspn(s, "\n"), s);
+    fputs("\nWithout -o and --emit, the program is checked and compiled, and nothing is written.\n"
           "PARAM=VALUE: @x.npy, zeros[128,1000], full(3.5)[...], iota[...], uniform(SEED)[...], "
           "normal(SEED)[...],\n"
           "nan[...], uninit[...] (never written: with --check --device ref, reading it fails);\n"
@@ -110,8 +163,11 @@ void options_help(FILE *out)
         bool glued = rows[i].form == FORM_GLUED;
         snprintf(head, sizeof head, "%s%s%s", rows[i].name, rows[i].value && !glued ? " " : "",
                  rows[i].value ? rows[i].value : "");
-        fprintf(out, "  %-26s %s%s\n", head, rows[i].meaning,
-                rows[i].commands & CMD_COMPILE ? "" : " (run)");
+        fprintf(out, "  %-26s %s", head, rows[i].meaning);
+        if (rows[i].commands & CMD_COMPILE)
+            fputc('\n', out);
+        else
+            fprintf(out, " (%s)\n", owner(&rows[i]));
     }
     fputs("\nExit status: 0 success; 1 the program is wrong; 2 wrong usage; 3 a run failed; 70 "
           "internal error.\n",
@@ -152,12 +208,18 @@ static bool matches(const Row *r, const char *arg)
     return arg[n] == 0 || (takes_value && arg[n] == '=');
 }
 
-static const Row *find_row(const char *arg)
+/* The sub-command's own row, or else another's. */
+static const Row *find_row(const char *arg, Command command)
 {
-    for (int i = 0; i < NROWS; i++)
-        if (matches(&rows[i], arg))
+    const Row *other = NULL;
+    for (int i = 0; i < NROWS; i++) {
+        if (!matches(&rows[i], arg))
+            continue;
+        if (rows[i].commands & (int)command)
             return &rows[i];
-    return NULL;
+        other = other ? other : &rows[i];
+    }
+    return other;
 }
 
 static bool unknown_option(const char *arg)
@@ -209,6 +271,12 @@ static bool store(Options *o, const Row *r, int argc, char **argv, int *i)
 
 static bool positional(Options *o, Command command, const char *arg)
 {
+    if (command == CMD_LSP)
+        return usage_error("lsp takes no '%s'", arg), false;
+    if (command == CMD_FMT) {
+        o->input = arg;
+        return add_text(&o->files, arg);
+    }
     if (!o->input) {
         o->input = arg;
         return true;
@@ -233,13 +301,11 @@ static bool read_all(Options *o, Command command, int argc, char **argv)
             only_files = true;
             continue;
         }
-        const Row *r = find_row(argv[i]);
+        const Row *r = find_row(argv[i], command);
         if (!r)
             return unknown_option(argv[i]);
         if (!(r->commands & (int)command))
-            return usage_error("%s is an option of %s", r->name,
-                               r->commands & CMD_RUN ? "tilec run" : "tilec compile"),
-                   false;
+            return usage_error("%s is an option of tilec %s", r->name, owner(r)), false;
         if (!store(o, r, argc, argv, &i))
             return false;
     }
@@ -315,7 +381,7 @@ static const char *temporary_dir(void)
     return dir && *dir ? dir : "/tmp";
 }
 
-static bool finish(Options *o)
+static bool finish(Options *o, Command command)
 {
     static const char *const whens[] = {"auto", "always", "never", NULL};
     const char *when = o->color ? o->color : "auto";
@@ -332,7 +398,7 @@ static bool finish(Options *o)
     o->compile.warnings = o->warnings.data;
     o->compile.nwarnings = o->warnings.len;
     o->compile.crash_dir = temporary_dir();
-    if (!o->input && !o->help && !o->version)
+    if (!o->input && !o->help && !o->version && !o->manual && command != CMD_LSP)
         return usage_error("no input file; see tilec --help"), false;
     if (o->depfile && !o->depends)
         return usage_error("-MF %s: nothing is written there without -MD", o->depfile), false;
@@ -351,7 +417,7 @@ bool options_parse(Options *o, Command command, int argc, char **argv)
     o->compile = (tilec_options)TILEC_OPTIONS_INIT;
     o->compile.diagnostic = to_stderr;
     o->compile.print = to_stderr;
-    return read_all(o, command, argc, argv) && finish(o);
+    return read_all(o, command, argc, argv) && finish(o, command);
 }
 
 void options_free(Options *o)
@@ -359,7 +425,8 @@ void options_free(Options *o)
     for (size_t i = 0; i < o->compile.nconsts; i++)
         free((char *)(uintptr_t)o->compile.consts[i].name);
     free((tilec_const *)(uintptr_t)o->compile.consts);
-    Texts *lists[] = {&o->consts, &o->includes, &o->warnings, &o->items, &o->prints, &o->saves};
+    Texts *lists[] = {&o->consts, &o->includes, &o->warnings, &o->items,
+                      &o->prints, &o->saves,    &o->sizes,    &o->files};
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         free(lists[i]->data);
 }

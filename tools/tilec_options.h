@@ -9,7 +9,15 @@
 
 enum { EXIT_FINE = 0, EXIT_PROGRAM = 1, EXIT_USAGE = 2, EXIT_RUN = 3, EXIT_INTERNAL = 70 };
 
-typedef enum Command { CMD_COMPILE = 1, CMD_RUN = 2, CMD_EXPLAIN = 4 } Command;
+typedef enum Command {
+    CMD_COMPILE = 1,
+    CMD_RUN = 2,
+    CMD_EXPLAIN = 4,
+    CMD_TUNE = 8,
+    CMD_BENCH = 16,
+    CMD_FMT = 32,
+    CMD_LSP = 64
+} Command;
 
 /* Texts of the command line, in order. */
 typedef struct Texts {
@@ -26,8 +34,15 @@ typedef struct Options {
     Texts warnings;         /* what follows -W */
     /* as written */
     const char *device, *grid, *repeat, *schedules, *perturb, *warps, *stages, *bisect, *stress;
+    const char *tune, *budget, *tolerance, *flops, *bytes, *seconds, *svg;
+    bool json, again, model;
     Texts items;            /* run, explain: PARAM=VALUE */
     Texts prints, saves;    /* run: PARAM; PARAM=F.npy */
+    Texts sizes;            /* tune: NAME=N[,N...] */
+    Texts files;            /* fmt: what is formatted */
+    bool only_check, diff, recursive; /* fmt */
+    bool standard;                    /* lsp: nothing else is known */
+    bool manual;
 } Options;
 
 /* Reads argv (without the program's and the sub-command's names). False: wrong usage, already said
@@ -35,6 +50,21 @@ typedef struct Options {
 bool options_parse(Options *o, Command command, int argc, char **argv);
 void options_free(Options *o);
 void options_help(FILE *out);
+/* The lines of --help that say how tilec is called. */
+const char *options_usage(void);
+
+/* The tables, row by row, for completion and the manual; false past the last row. */
+typedef struct OptionInfo {
+    const char *name, *value, *meaning; /* value: NULL: it takes none */
+    int commands;                       /* a set of Command */
+} OptionInfo;
+bool option_at(int i, OptionInfo *out);
+typedef struct SubCommand {
+    const char *name, *meaning;
+    int (*run)(int argc, char **argv);
+    int command; /* a Command: which options it takes; 0: none of the table */
+} SubCommand;
+bool subcommand_at(int i, SubCommand *out); /* tilec.c */
 
 /* "tilec: text" on stderr; returns EXIT_USAGE. */
 int usage_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -60,6 +90,12 @@ int command_run(Options *o); /* tilec_run.c */
 /* Runs the kernel on the emulator `device`; *out_counted: what it counted, to be freed; NULL. */
 int run_counted(const Options *o, const char *device, char **out_counted);
 int command_explain(const Options *o); /* tilec_explain.c */
+int command_tune(const Options *o);    /* tilec_tune.c */
+int command_fmt(const Options *o); /* tilec_fmt.c */
+int command_lsp(const Options *o); /* lsp/lsp_server.c */
+int command_completion(int argc, char **argv); /* tilec_completion.c */
+void print_manual(void);
 int command_error(int argc, char **argv); /* tilec_error.c */
+int command_bench(const Options *o); /* tilec_bench.c */
 int command_cache(int argc, char **argv); /* tilec_cache.c */
 #endif

@@ -8,6 +8,7 @@
 #define TILE_UNSTABLE
 #include "runtime/include/tile.h"
 #include "tools/run_args.h"
+#include "tools/tuned.h"
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -71,9 +72,14 @@ static int compile(Run *r)
     c.target = r->info.target;
     c.emit = "image";
     c.one_kernel = 1;
+    Tuned tuned;
+    int status = tuned_read_device(r->o, r->device, &c, &tuned);
     double start = now_ms();
-    tilec_status compiled = tilec_compile_file(r->o->input, &c, &r->output);
-    int status = report_compile(compiled, r->output);
+    if (status == EXIT_FINE) {
+        tilec_status compiled = tilec_compile_file(r->o->input, &c, &r->output);
+        status = report_compile(compiled, r->output);
+    }
+    tuned_free(&tuned);
     r->compile_ms = now_ms() - start;
     if (status != EXIT_FINE)
         return status;

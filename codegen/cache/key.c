@@ -98,6 +98,20 @@ static void put_consts(TlSbuf *key, const char *name, const tilec_const *consts,
     }
 }
 
+static void put_tuned(TlSbuf *key, const char *name, const tilec_tuned *rows, size_t n)
+{
+    put_number(key, name, n);
+    for (size_t i = 0; i < n; i++) {
+        const tilec_tuned *r = &rows[i];
+        const char *const texts[] = {r->target, r->kernel, r->hash, r->constants, r->keys};
+        put_list(key, "tuned", texts, sizeof texts / sizeof *texts);
+        put_number(key, "bucket", r->nbucket);
+        for (size_t k = 0; k < r->nbucket; k++)
+            put_number(key, "item", (uint64_t)r->bucket[k]);
+        put_list(key, "configs", r->configs, r->nconfigs);
+    }
+}
+
 bool tl_key_may(const tilec_options *o)
 {
     bool may = true;
@@ -106,6 +120,7 @@ bool tl_key_may(const tilec_options *o)
 #define NUMBER(member)
 #define LIST(member, count)
 #define CONSTS(member, count)
+#define TUNED(member, count)
 #define WATCH(member, unset) may = may && o->member == (unset);
 #include "codegen/cache/key.def"
     return may;
@@ -118,6 +133,7 @@ static void put_options(TlSbuf *key, const tilec_options *o)
 #define NUMBER(member)        put_number(key, #member, (uint64_t)o->member);
 #define LIST(member, count)   put_list(key, #member, o->member, o->count);
 #define CONSTS(member, count) put_consts(key, #member, o->member, o->count);
+#define TUNED(member, count)  put_tuned(key, #member, o->member, o->count);
 #define WATCH(member, unset)
 #include "codegen/cache/key.def"
 }

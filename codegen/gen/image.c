@@ -176,7 +176,11 @@ static tile_image_kernel image_kernel(Writer *w, const TlKernelCode *k)
         .nsites = k->sites.len,
         .sites = put(w, k->sites.data, sizeof *k->sites.data * k->sites.len, 4),
         .ntexts = k->texts.len,
-        .texts = put_texts(w, k)};
+        .texts = put_texts(w, k),
+        .nkeys = info->keys.len,
+        .keys = put(w, info->keys.data, sizeof *info->keys.data * info->keys.len, 4),
+        .ntuned = info->ntuned,
+        .tuned = put(w, info->buckets.data, sizeof *info->buckets.data * info->buckets.len, 4)};
     for (uint32_t i = 0; i < info->grid.len; i++)
         r.grid[i] = info->grid.data[i];
     return r;

@@ -34,6 +34,18 @@ typedef struct tilec_const {
     const char *name, *value;
 } tilec_const;
 
+/* What tuning found for launches of one size: the contents of a .tune.json (tile_jit.h, tilec
+ * tune), which the caller has read. */
+typedef struct tilec_tuned {
+    const char *target; /* of the options' target, the name that this is for; NULL: any */
+    /* as in a tilec_tuning; data that were made with another hash are used with a warning */
+    const char *kernel, *hash, *constants, *keys;
+    const int32_t *bucket; /* of each key: ceil(log2(value)), -1 for values below 1 */
+    size_t nbucket;
+    const char *const *configs; /* the best one first */
+    size_t nconfigs;
+} tilec_tuned;
+
 typedef struct tilec_options {
     size_t struct_size;
     /* "cpu" (default, this machine), "cpu:x86-64-v3", "ref", "sm_80", ...; "sm_80,gfx942": an image
@@ -88,11 +100,19 @@ typedef struct tilec_options {
      * byte, as compiling would give, its warnings included. Errors are not kept, and a compilation
      * that is watched (passes to bisect, report, time_trace) neither reads nor writes it. */
     const char *cache;
+    /* A kernel that has tuning data gets an instance for each configuration that they name, and
+     * each launch runs the one of the nearest bucket. Values in `consts` take precedence. */
+    const tilec_tuned *tuned;
+    size_t ntuned;
+    /* One of the configurations of a tilec_tuning: kernels are made with it. NULL: with `tuned`,
+     * else with the defaults of their constants, else with the first configuration. */
+    const char *config;
+    int tunings; /* not 0: fill in tilec_output_tunings; nothing is compiled */
 } tilec_options;
 #define TILEC_OPTIONS_INIT                                                                         \
     {                                                                                              \
         sizeof(tilec_options), "cpu", "image", 0, 0, 0, 0, 0, 3, 0, 0, "default", 0, "text", 0, 0, \
-            0, 0, 0, 0, 0, 0, 0, -1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0                \
+            0, 0, 0, 0, 0, 0, 0, -1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0    \
     }
 
 typedef struct tilec_output tilec_output;
@@ -124,6 +144,20 @@ TILEC_API const char *tilec_output_depends(const tilec_output *output);
  * internal error: "". */
 TILEC_API const char *tilec_output_trace(const tilec_output *output);
 TILEC_API void tilec_output_free(tilec_output *output);
+
+/* What there is to tune in a kernel: the configurations that its `tune` clauses list, with the
+ * constants given. */
+typedef struct tilec_tuning {
+    const char *kernel;
+    const char *hash;      /* of the kernel and what it uses, without tune and key */
+    const char *constants; /* "T=f16 epi=relu": those that tune does not list, as far as known */
+    const char *keys;      /* "M N K": what the choice depends on */
+    size_t nkeys;
+    const char *const *configs; /* "BM=64 BN=32 warps=4", in the order of the clauses */
+    size_t nconfigs;
+} tilec_tuning;
+/* With options.tunings: one row per kernel with a tune clause, or options.kernel's. */
+TILEC_API const tilec_tuning *tilec_output_tunings(const tilec_output *output, size_t *out_count);
 
 /* Names of known targets and stages, NULL-terminated. */
 TILEC_API const char *const *tilec_targets(void);
@@ -160,6 +194,7 @@ typedef struct tilec_report_access { /* of global memory */
     uint32_t width, requests; /* bytes that a thread accesses at once; requests per warp */
     uint32_t sectors, least;  /* per request, if rows begin at sectors; minimum for its bytes */
     const char *narrow;       /* why the width is below 16 bytes */
+    int loop;                 /* the innermost one, in `loops` of the kernel; -1: none */
     const tilec_report_mask *masks;
     size_t nmasks;
 } tilec_report_access;
@@ -172,6 +207,9 @@ typedef struct tilec_report_exchange { /* of data between threads */
     uint64_t bytes;             /* of the tile */
     uint32_t shuffles, barriers;
     uint32_t wavefronts, least; /* of one warp in shared memory; minimum without conflicts */
+    int loop;                   /* the innermost one, in `loops` of the kernel; -1: none */
+    uint64_t macs;              /* products: multiply-adds of the block */
+    int matrix_bits;            /* of an operand's element, for matrix instructions; else 0 */
 } tilec_report_exchange;
 
 typedef struct tilec_report_loop {
@@ -179,6 +217,12 @@ typedef struct tilec_report_loop {
     uint32_t loops;  /* that enclose it */
     int64_t trips;   /* -1: unknown */
     const char *how; /* pipelined, or why not; unrolled; peeled */
+    int outer;       /* the loop around it, in `loops` of the kernel; -1: none */
+    /* of unknown trips: (extent of the axis of the parameter - less) / step, rounded up; NULL: they
+     * do not depend on an extent in this way */
+    const char *param;
+    uint32_t axis;
+    int64_t less, step;
 } tilec_report_loop;
 
 typedef struct tilec_report_kernel {

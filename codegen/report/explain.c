@@ -395,15 +395,21 @@ static const char *loop_text(const TlExplain *e, const TlOp *loop)
 static void explain_loops(TlExplain *e)
 {
     TL_VEC(tilec_report_loop) all = {0};
+    e->loops.len = 0;
     for (const TlOp *op = e->fn->body->first; op; op = tl_walk_next(op, NULL)) {
         TlWideInt trips;
         if (!is_loop(op))
             continue;
         if (op->opcode == TL_OP_WHILE || !tl_const_trips(op, &trips) || trips > INT64_MAX)
             trips = -1;
-        tl_vec_push(e->out, &all,
-                    (tilec_report_loop){tl_explain_position(e, op->loc), tl_explain_loops(op),
-                                        (int64_t)trips, loop_text(e, op)});
+        tilec_report_loop row = {.position = tl_explain_position(e, op->loc),
+                                 .loops = tl_explain_loops(op),
+                                 .trips = (int64_t)trips,
+                                 .how = loop_text(e, op),
+                                 .outer = tl_explain_loop(e, op)};
+        tl_explain_trips(e, op, &row);
+        tl_vec_push(e->out, &all, row);
+        tl_vec_push(e->scratch, &e->loops, op);
     }
     e->k->loops = all.data;
     e->k->nloops = all.len;

@@ -24,6 +24,7 @@ typedef struct TlExplain {
     const TlAxisInfo *axis;
     bool is_checked;        /* compiled with --check */
     tilec_report_kernel *k; /* being filled */
+    TL_VEC(const TlOp *) loops; /* as k->loops has them */
 } TlExplain;
 
 tilec_report_position tl_explain_position(const TlExplain *e, TlLoc loc);
@@ -33,6 +34,10 @@ const char *tl_explain_branch(const TlOp *op);
 const char *tl_explain_keep(const TlExplain *e, const char *text);
 /* What an axis of a view is as long as, in words: the name of an extent, a number. */
 const char *tl_explain_extent(const TlExplain *e, const TlValue *view, uint32_t axis);
+/* The innermost loop around an op, in e->loops; -1: none. */
+int tl_explain_loop(const TlExplain *e, const TlOp *op);
+/* explain_trips.c: what the trips of a loop depend on, if it is an extent. */
+void tl_explain_trips(const TlExplain *e, const TlOp *loop, tilec_report_loop *out);
 void tl_explain_accesses(TlExplain *e);  /* explain_access.c */
 void tl_explain_exchanges(TlExplain *e); /* explain_exchange.c */
 #endif

@@ -152,7 +152,8 @@ static tilec_report_access explain_access(const TlExplain *e, const TlOp *op)
                              .requests = 1,
                              .sectors = 1,
                              .least = 1,
-                             .narrow = ""};
+                             .narrow = "",
+                             .loop = tl_explain_loop(e, op)};
     for (int i = 0; i < p.rank; i++)
         a.bytes *= (uint64_t)p.shape[i];
     if (l)

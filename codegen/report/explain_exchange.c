@@ -261,6 +261,9 @@ static int64_t instructions_of(const TlOp *op, const TlMma *mma)
 static void explain_dot(const TlExplain *e, const TlOp *op, tilec_report_exchange *x)
 {
     const TlMma *mma = tl_mma_of(op);
+    const TlType *a = tl_in(op, 0)->type;
+    x->macs = (uint64_t)tl_type_elems(op->out[0]->type) * (uint64_t)a->shape[a->rank - 1];
+    x->matrix_bits = mma ? tl_dtype_bits(a->dtype) : 0;
     if (!mma) {
         explain_multiply_add(e, op, x);
         return;
@@ -389,6 +392,7 @@ void tl_explain_exchanges(TlExplain *e)
         x.position = tl_explain_position(e, op->loc);
         x.branch = tl_explain_branch(op);
         x.loops = tl_explain_loops(op);
+        x.loop = tl_explain_loop(e, op);
         x.bytes = t ? (uint64_t)tl_type_elems(t) * (uint64_t)tl_dtype_bytes(t->dtype) : 0;
         tl_vec_push(e->out, &all, x);
     }

@@ -819,6 +819,19 @@ static bool info_alias(Parser *p, TlKernelInfo *k)
 INDEX_LIST(info_grid, grid)
 INDEX_LIST(info_require, requires_)
 INDEX_LIST(info_assume, assumes)
+INDEX_LIST(info_key, keys)
+
+static bool info_tuned(Parser *p, TlKernelInfo *k)
+{
+    if (!expect(p, '[')) return false;
+    for (uint32_t i = 0; i < k->keys.len; i++) {
+        int32_t bucket = 0;
+        if ((i && !expect(p, ',')) || !i32(p, &bucket)) return false;
+        tl_vec_push(&p->module->arena, &k->buckets, bucket);
+    }
+    k->ntuned++;
+    return expect(p, ']');
+}
 
 static bool info_doc(Parser *p, TlKernelInfo *k) { return string(p, &k->doc); }
 static bool info_group(Parser *p, TlKernelInfo *k) { return i32(p, &k->group); }
@@ -835,7 +848,8 @@ static const struct {
     {"expr", info_expr},     {"const", info_const},     {"grid", info_grid},
     {"group", info_group},   {"require", info_require}, {"assume", info_assume},
     {"alias", info_alias},   {"warps", info_warps},     {"stages", info_stages},
-    {"maxreg", info_maxreg}, {"aligned", info_aligned},
+    {"maxreg", info_maxreg}, {"aligned", info_aligned}, {"key", info_key},
+    {"tuned", info_tuned},
 };
 
 static bool info_line(Parser *p, TlKernelInfo *k)

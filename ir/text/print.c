@@ -406,6 +406,15 @@ static void put_number(Printer *p, const char *word, int32_t n)
     if (n) tl_sbuf_putf(p->out, "    %s %d\n", word, (int)n);
 }
 
+/* "tuned [4, 12, -1]" */
+static void put_bucket(Printer *p, const TlKernelInfo *k, uint32_t i)
+{
+    tl_sbuf_puts(p->out, "    tuned [");
+    for (uint32_t j = 0; j < k->keys.len; j++)
+        tl_sbuf_putf(p->out, j ? ", %d" : "%d", (int)k->buckets.data[i * k->keys.len + j]);
+    tl_sbuf_puts(p->out, "]\n");
+}
+
 static void put_info(Printer *p, const TlKernelInfo *k)
 {
     TlSbuf *out = p->out;
@@ -436,6 +445,8 @@ static void put_info(Printer *p, const TlKernelInfo *k)
     put_indices(p, "assume", k->assumes.data, k->assumes.len);
     for (uint32_t i = 0; i < k->aliases.len; i++)
         tl_sbuf_putf(out, "    alias %u, %u\n", k->aliases.data[i].a, k->aliases.data[i].b);
+    put_indices(p, "key", k->keys.data, k->keys.len);
+    for (uint32_t i = 0; i < k->ntuned; i++) put_bucket(p, k, i);
     put_number(p, "warps", k->warps);
     put_number(p, "stages", k->stages);
     put_number(p, "maxreg", k->maxreg);

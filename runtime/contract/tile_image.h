@@ -1,4 +1,4 @@
-/* The kernel image, version 8: the contract between compiler and runtime. One flat little-endian
+/* The kernel image, version 9: the contract between compiler and runtime. One flat little-endian
  * block, offsets in bytes from its start, readable in place. Strings are offsets of NUL-terminated
  * text. The compiler writes it (codegen/gen/image.c); the runtime validates it once
  * (runtime/image_check.c) and then reads it. Several images, one per target and each a multiple of
@@ -9,8 +9,8 @@
 
 #define TILE_IMAGE_MAGIC "TILEIMG1"
 enum {
-    TILE_IMAGE_VERSION = 8, TILE_MAX_GRID = 6, TILE_IMAGE_MAX_RANK = 8, TILE_IMAGE_MAX_PARAMS = 128,
-    TILE_IMAGE_MAX_SYMS = 256
+    TILE_IMAGE_VERSION = 9, TILE_MAX_GRID = 6, TILE_IMAGE_MAX_RANK = 8, TILE_IMAGE_MAX_PARAMS = 128,
+    TILE_IMAGE_MAX_SYMS = 256, TILE_IMAGE_MAX_KEYS = 8
 };
 
 /* Launch-time expressions: postfix code over a stack of 64-bit words; integers are i64, floats are
@@ -123,6 +123,10 @@ typedef struct tile_image_kernel {
     uint32_t otherwise;
     /* cpu: at the beginning of a worker's scratch, 0 before its first launch */
     uint32_t zeroed_bytes;
+    /* tuning: u32 expression indices; the bucket of a launch is the ceil(log2(value)) of each, and
+     * -1 for values below 1. This row was found best for each of `ntuned` buckets, i32[nkeys] each.
+     * Of the rows that accept a launch, one with the nearest bucket is taken */
+    uint32_t nkeys, keys, ntuned, tuned;
 } tile_image_kernel;
 enum {
     TILE_KERNEL_CHECKED = 1, /* built with --check */

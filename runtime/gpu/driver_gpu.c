@@ -22,6 +22,7 @@
 enum {
     /* the same in both libraries */
     STREAM_NON_BLOCKING = 1,
+    HOST_PORTABLE = 1, /* pinned for every device */
     CODE_NOT_READY = 600,
 };
 
@@ -239,6 +240,25 @@ void tl_gpu_mem_free(tl_dev *d, void *address)
     (void)status; /* nobody to tell */
 }
 
+tile_status tl_gpu_host_alloc(tl_dev *d, uint64_t bytes, void **out_address)
+{
+    TL_INVARIANT(out_address, "no memory to allocate");
+    tile_status status;
+    if (bytes > SIZE_MAX)
+        return tl_fail(TILE_NO_MEMORY, "out of memory: %" PRIu64 " bytes", bytes);
+    TL_GPU_WITHIN(
+        d, status,
+        TL_GPU_CALL(d, host_alloc, out_address, bytes ? (size_t)bytes : 1, HOST_PORTABLE));
+    return status;
+}
+
+void tl_gpu_host_free(tl_dev *d, void *address)
+{
+    tile_status status;
+    TL_GPU_WITHIN(d, status, (d->api.host_free(address), TILE_OK));
+    (void)status; /* nobody to tell */
+}
+
 /* ---- queues ---- */
 
 static tl_queue *new_queue(tl_dev *d, tl_sink *sink)
@@ -359,10 +379,51 @@ tile_status tl_gpu_queue_copy(tl_queue *q, void *target, const void *source, uin
     TL_INVARIANT((target && source) || !bytes, "a copy between no addresses");
     tile_status status;
     tl_dev *d = q->dev;
+    size_t n = (size_t)bytes;
     TL_GPU_WITHIN(d, status,
-                  kind == TL_COPY_UP
-                      ? TL_GPU_CALL(d, copy_up, target, source, (size_t)bytes, q->stream)
-                      : TL_GPU_CALL(d, copy_down, target, source, (size_t)bytes, q->stream));
+                  kind == TL_COPY_UP     ? TL_GPU_CALL(d, copy_up, target, source, n, q->stream)
+                  : kind == TL_COPY_DOWN ? TL_GPU_CALL(d, copy_down, target, source, n, q->stream)
+                                         : TL_GPU_CALL(d, copy_within, target, source, n,
+                                                       q->stream));
+    return status;
+}
+
+static tile_status copy_from(tl_queue *q, void *target, const tl_dev *from, const void *source,
+                             size_t bytes)
+{
+    tl_dev *d = q->dev;
+    if (d->api.copy_peer)
+        return TL_GPU_CALL(d, copy_peer, target, d->context, source, from->context, bytes,
+                           q->stream);
+    if (d->api.copy_peer_of)
+        return TL_GPU_CALL(d, copy_peer_of, target, d->ordinal, source, from->ordinal, bytes,
+                           q->stream);
+    return tl_fail(TILE_UNAVAILABLE, "%s has no copies between devices: the %s driver is too old",
+                   d->library_name, d->kind->vendor);
+}
+
+tile_status tl_gpu_queue_copy_from(tl_queue *q, void *target, tl_dev *from, const void *source,
+                                   uint64_t bytes)
+{
+    TL_INVARIANT(from && ((target && source) || !bytes), "a copy between no addresses");
+    tile_status status;
+    TL_GPU_WITHIN(q->dev, status, copy_from(q, target, from, source, (size_t)bytes));
+    return status;
+}
+
+void *tl_gpu_queue_native(const tl_queue *q)
+{
+    return q->stream;
+}
+
+/* Where the library cannot tell, what is not allowed fails in it. */
+tile_status tl_gpu_queue_captures(const tl_queue *q, bool *out_captures)
+{
+    int captures = 0;
+    tile_status status = TILE_OK;
+    if (q->dev->api.stream_captures)
+        TL_GPU_WITHIN(q->dev, status, TL_GPU_CALL(q->dev, stream_captures, q->stream, &captures));
+    *out_captures = captures != 0;
     return status;
 }
 

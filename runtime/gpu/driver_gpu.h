@@ -39,6 +39,13 @@ typedef struct tl_gpu_api {
     int (*mem_free)(void *address);
     int (*copy_up)(void *target, const void *source, size_t bytes, void *stream);
     int (*copy_down)(void *target, const void *source, size_t bytes, void *stream);
+    int (*copy_within)(void *target, const void *source, size_t bytes, void *stream);
+    int (*copy_peer)(void *target, void *to, const void *source, void *from, size_t bytes,
+                     void *stream); /* cuda: between contexts */
+    int (*copy_peer_of)(void *target, int to, const void *source, int from, size_t bytes,
+                        void *stream); /* hip: between ordinals */
+    int (*host_alloc)(void **address, size_t bytes, unsigned flags);
+    int (*host_free)(void *address);
     int (*fill)(void *target, unsigned char value, size_t bytes, void *stream);
 
     int (*module_load_ex)(void **module, const void *image, unsigned noptions, const int *options,
@@ -54,6 +61,7 @@ typedef struct tl_gpu_api {
     int (*stream_create)(void **stream, unsigned flags);
     int (*stream_destroy)(void *stream);
     int (*stream_wait)(void *stream);
+    int (*stream_captures)(void *stream, int *status);
     int (*stream_after)(void *stream, void *event, unsigned flags);
     int (*event_create)(void **event, unsigned flags);
     int (*event_destroy)(void *event);
@@ -173,6 +181,8 @@ void tl_gpu_info(tl_dev *dev, tile_device_info *info);
 bool tl_gpu_accepts(tl_dev *dev, const char *target);
 tile_status tl_gpu_mem_alloc(tl_dev *dev, uint64_t bytes, void **out_address);
 void tl_gpu_mem_free(tl_dev *dev, void *address);
+tile_status tl_gpu_host_alloc(tl_dev *dev, uint64_t bytes, void **out_address);
+void tl_gpu_host_free(tl_dev *dev, void *address);
 tile_status tl_gpu_queue_create(const tl_driver *driver, tl_dev *dev, tl_sink *sink,
                                 bool is_default, tl_queue **out_queue);
 tile_status tl_gpu_queue_wrap(const tl_driver *driver, tl_dev *dev, tl_sink *sink, void *native,
@@ -181,7 +191,11 @@ void tl_gpu_queue_free(tl_queue *queue);
 tile_status tl_gpu_queue_synchronize(tl_queue *queue);
 tile_status tl_gpu_queue_copy(tl_queue *queue, void *target, const void *source, uint64_t bytes,
                               tl_copy_kind kind);
+tile_status tl_gpu_queue_copy_from(tl_queue *queue, void *target, tl_dev *from, const void *source,
+                                   uint64_t bytes);
 tile_status tl_gpu_queue_fill(tl_queue *queue, void *target, int value, uint64_t bytes);
+void *tl_gpu_queue_native(const tl_queue *queue);
+tile_status tl_gpu_queue_captures(const tl_queue *queue, bool *out_captures);
 tile_status tl_gpu_queue_launch(tl_queue *queue, tl_code *code, const tl_launch *launch);
 tile_status tl_gpu_mark_create(tl_dev *dev, tl_mark **out_mark);
 void tl_gpu_mark_free(tl_mark *mark);
@@ -194,13 +208,15 @@ tile_status tl_gpu_code_load(tl_dev *dev, const void *image, const tile_image_ke
 void tl_gpu_code_unload(tl_dev *dev, tl_code *code);
 #define TL_GPU_DRIVER_FUNCTIONS                                                                    \
     .close = tl_gpu_close, .info = tl_gpu_info, .accepts = tl_gpu_accepts,                         \
-    .mem_alloc = tl_gpu_mem_alloc, .mem_free = tl_gpu_mem_free,                                    \
+    .mem_alloc = tl_gpu_mem_alloc, .mem_free = tl_gpu_mem_free, .mem_is_slow = true,               \
+    .host_alloc = tl_gpu_host_alloc, .host_free = tl_gpu_host_free,                                \
     .queue_create = tl_gpu_queue_create, .queue_free = tl_gpu_queue_free,                          \
     .queue_wrap = tl_gpu_queue_wrap, .queue_synchronize = tl_gpu_queue_synchronize,                \
-    .queue_copy = tl_gpu_queue_copy, .queue_fill = tl_gpu_queue_fill,                              \
-    .queue_launch = tl_gpu_queue_launch, .mark_create = tl_gpu_mark_create,                        \
-    .mark_free = tl_gpu_mark_free, .mark_record = tl_gpu_mark_record,                              \
-    .mark_wait = tl_gpu_mark_wait, .mark_synchronize = tl_gpu_mark_synchronize,                    \
-    .mark_elapsed = tl_gpu_mark_elapsed, .code_load = tl_gpu_code_load,                            \
-    .code_unload = tl_gpu_code_unload
+    .queue_copy = tl_gpu_queue_copy, .queue_copy_from = tl_gpu_queue_copy_from,                    \
+    .queue_fill = tl_gpu_queue_fill, .queue_native = tl_gpu_queue_native,                          \
+    .queue_captures = tl_gpu_queue_captures, .queue_launch = tl_gpu_queue_launch,                  \
+    .mark_create = tl_gpu_mark_create, .mark_free = tl_gpu_mark_free,                              \
+    .mark_record = tl_gpu_mark_record, .mark_wait = tl_gpu_mark_wait,                              \
+    .mark_synchronize = tl_gpu_mark_synchronize, .mark_elapsed = tl_gpu_mark_elapsed,              \
+    .code_load = tl_gpu_code_load, .code_unload = tl_gpu_code_unload
 #endif

@@ -141,9 +141,11 @@ TILE_API tile_status tile_device_set_callbacks(tile_device *device,
 
 /* ---- memory ---- */
 
-/* Device memory, 256-byte aligned, uninitialised. 0 bytes are allowed. On "ref", a kernel compiled
- * with checks fails (TILE_FAILED) if it reads a byte that no upload, fill or kernel has written;
- * writes by the host through the address are not seen there. */
+/* Device memory, 256-byte aligned, uninitialised. 0 bytes are allowed. On cuda and hip, what is
+ * freed is kept for later buffers of about its size, as these drivers stop the device to free
+ * memory; it is given back when memory runs out, by tile_device_trim, and with the device. On
+ * "ref", a kernel compiled with checks fails (TILE_FAILED) if it reads a byte that no upload, fill
+ * or kernel has written; writes by the host through the address are not seen there. */
 TILE_API tile_status tile_buffer_alloc(tile_device *device, uint64_t bytes,
                                        tile_buffer **out_buffer);
 /* Does not wait: no kernel may be using the buffer. */
@@ -157,6 +159,29 @@ TILE_API tile_status tile_buffer_upload(tile_buffer *buffer, uint64_t offset, co
                                         uint64_t bytes, tile_stream *stream);
 TILE_API tile_status tile_buffer_download(tile_buffer *buffer, uint64_t offset, void *target,
                                           uint64_t bytes, tile_stream *stream);
+/* The same, but they do not wait: until the stream has been synchronised, the host's memory must
+ * not change, nor be read after a download. A GPU copies beside the host's work only from and to
+ * memory of tile_host_alloc; with other memory its library may copy within the call. */
+TILE_API tile_status tile_buffer_upload_async(tile_buffer *buffer, uint64_t offset,
+                                              const void *source, uint64_t bytes,
+                                              tile_stream *stream);
+TILE_API tile_status tile_buffer_download_async(tile_buffer *buffer, uint64_t offset, void *target,
+                                                uint64_t bytes, tile_stream *stream);
+/* Copies between buffers of one device or of two; does not wait. The device that copies is the
+ * target's, or the source's if only that is a GPU; `stream` is one of it, NULL its default stream.
+ * Work on the other device has to be done before: tile_stream_wait_event orders them.
+ * TILE_BAD_ARGUMENT: a range is out of bounds, or both overlap. TILE_UNAVAILABLE: from a cuda
+ * device to a hip device, or back. */
+TILE_API tile_status tile_buffer_copy(tile_buffer *target, uint64_t target_offset,
+                                      tile_buffer *source, uint64_t source_offset, uint64_t bytes,
+                                      tile_stream *stream);
+/* Host memory that a GPU reads and writes by itself (pinned), 256-byte aligned; on other devices it
+ * is ordinary memory. Every device of the kind may use it. Free it with tile_host_free (accepts
+ * NULL), after the work that uses it, before the device is closed. */
+TILE_API tile_status tile_host_alloc(tile_device *device, uint64_t bytes, void **out_memory);
+TILE_API tile_status tile_host_free(tile_device *device, void *memory);
+/* Gives back the memory that the device keeps for later buffers. Waits for its kernels. */
+TILE_API tile_status tile_device_trim(tile_device *device);
 /* Sets each byte to `value`; does not wait. */
 TILE_API tile_status tile_buffer_fill(tile_buffer *buffer, uint64_t offset, int value,
                                       uint64_t bytes, tile_stream *stream);
@@ -178,6 +203,9 @@ TILE_API tile_status tile_device_default_stream(tile_device *device, tile_stream
  * text is that of the first failure. */
 TILE_API tile_status tile_stream_synchronize(tile_stream *stream);
 TILE_API tile_status tile_device_synchronize(tile_device *device); /* every stream of the device */
+/* The driver's own stream, for calls of its library (a CUstream, hipStream_t; NULL is its default
+ * stream). NULL also on devices that have none. */
+TILE_API void *tile_stream_native(const tile_stream *stream);
 /* Wraps a driver's own stream (a CUstream, hipStream_t), which remains the caller's.
  * TILE_UNAVAILABLE: the device has no such streams. */
 TILE_API tile_status tile_stream_wrap(tile_device *device, void *native, tile_stream **out_stream);
@@ -187,6 +215,7 @@ TILE_API void tile_event_free(tile_event *event);
 TILE_API tile_status tile_event_record(tile_event *event, tile_stream *stream);
 /* Returns at once if the event was never recorded. */
 TILE_API tile_status tile_event_synchronize(tile_event *event);
+/* The stream may be of another device, if both are cuda, both hip, or both neither. */
 TILE_API tile_status tile_stream_wait_event(tile_stream *stream, tile_event *event);
 /* The time between two events that were recorded and have been reached. */
 TILE_API tile_status tile_event_elapsed(tile_event *from, tile_event *to, double *out_milliseconds);

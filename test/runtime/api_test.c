@@ -172,6 +172,61 @@ static void memory(void)
     tile_buffer_free(NULL);
 }
 
+/* Copies that do not wait, in a stream; between buffers, and from and to another device's. */
+static void copies(void)
+{
+    enum { COUNT = 5000, BYTES = COUNT * 4 };
+    int32_t *host = NULL, *back = NULL;
+    tile_device *cpu;
+    tile_stream *stream, *of_cpu;
+    tile_buffer *b[3];
+    tile_event *done;
+    OK(tile_device_open("cpu", &cpu));
+    OK(tile_stream_create(dev, &stream));
+    OK(tile_stream_create(cpu, &of_cpu));
+    OK(tile_event_create(dev, &done));
+    OK(tile_host_alloc(dev, BYTES, (void **)&host));
+    OK(tile_host_alloc(dev, BYTES, (void **)&back));
+    CHECK_INT((uintptr_t)host % 256, 0);
+    for (int i = 0; i < 3; i++)
+        OK(tile_buffer_alloc(i == 2 ? cpu : dev, BYTES, &b[i]));
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < COUNT; i++)
+            host[i] = i ^ round;
+        OK(tile_buffer_upload_async(b[0], 0, host, BYTES, stream));
+        OK(tile_buffer_copy(b[1], 0, b[0], 0, BYTES / 2, stream));
+        OK(tile_buffer_copy(b[1], BYTES / 2, b[0], BYTES / 2, BYTES / 2, stream));
+        OK(tile_buffer_copy(b[1], 0, b[1], 8, 4, stream));
+        OK(tile_event_record(done, stream));
+        OK(tile_event_synchronize(done));
+        OK(tile_buffer_copy(b[2], 0, b[1], 0, BYTES, NULL));
+        OK(tile_device_synchronize(dev));
+        OK(tile_device_synchronize(cpu));
+        OK(tile_buffer_fill(b[1], 0, 0, BYTES, stream));
+        OK(tile_stream_synchronize(stream));
+        OK(tile_buffer_copy(b[1], 0, b[2], 0, BYTES, NULL));
+        OK(tile_device_synchronize(dev));
+        OK(tile_buffer_download_async(b[1], 0, back, BYTES, stream));
+        OK(tile_stream_synchronize(stream));
+        CHECK_INT(back[0], 2 ^ round);
+        CHECK(memcmp(back + 1, host + 1, BYTES - 4) == 0);
+    }
+    CHECK_INT(tile_buffer_copy(b[1], 0, b[1], 4, 8, stream), TILE_BAD_ARGUMENT);
+    TEXT_HAS("overlap");
+    CHECK_INT(tile_buffer_copy(b[1], 0, b[0], BYTES, 1, stream), TILE_BAD_ARGUMENT);
+    CHECK_INT(tile_buffer_copy(b[1], 0, b[0], 0, 4, of_cpu), TILE_BAD_ARGUMENT);
+    OK(tile_buffer_copy(b[1], 0, b[1], 0, 0, stream));
+    OK(tile_host_free(dev, host));
+    OK(tile_host_free(dev, back));
+    OK(tile_device_trim(dev));
+    tile_event_free(done);
+    tile_stream_free(stream);
+    tile_stream_free(of_cpu);
+    for (int i = 0; i < 3; i++)
+        tile_buffer_free(b[i]);
+    tile_device_close(cpu);
+}
+
 /* ---- modules ---- */
 
 static char diagnostics[1024];
@@ -672,6 +727,7 @@ int main(int argc, char **argv)
     }
     devices(name);
     memory();
+    copies();
     mod = load(source);
     modules();
     launches();

@@ -360,6 +360,240 @@ static void each_call_fails(void)
     all_given_back("after the faults");
 }
 
+/* ---- copies, pinned memory, memory that is kept ---- */
+
+typedef struct Copies {
+    tile_device *dev[2], *host;
+    tile_stream *stream[2];
+    tile_event *done;
+    tile_buffer *b[4]; /* two of device 0, one of device 1, one of the cpu */
+    float *pinned;
+} Copies;
+
+/* pinned -> b[0] -> b[1] -> b[2], of another device -> b[3], of the cpu -> b[2] -> pinned */
+static tile_status copy_around(Copies *c)
+{
+    tile_status s = tile_buffer_upload_async(c->b[0], 0, c->pinned, sizeof data, c->stream[0]);
+    if (!s)
+        s = tile_buffer_copy(c->b[1], 0, c->b[0], 0, sizeof data, c->stream[0]);
+    if (!s)
+        s = tile_event_record(c->done, c->stream[0]);
+    if (!s)
+        s = tile_stream_wait_event(c->stream[1], c->done);
+    if (!s)
+        s = tile_buffer_copy(c->b[2], 4, c->b[1], 4, sizeof data - 4, c->stream[1]);
+    if (!s)
+        s = tile_buffer_copy(c->b[3], 0, c->b[2], 0, sizeof data, c->stream[1]);
+    if (!s)
+        s = tile_buffer_copy(c->b[2], 0, c->b[3], 0, sizeof data, NULL);
+    if (!s)
+        s = tile_buffer_download_async(c->b[2], 0, c->pinned, sizeof data, NULL);
+    return s;
+}
+
+static tile_status open_copies(Copies *c)
+{
+    char name[8];
+    tile_status s = tile_device_open("cpu", &c->host);
+    for (int i = 0; i < 2 && !s; i++) {
+        snprintf(name, sizeof name, "%s:%d", kind, i);
+        s = tile_device_open(name, &c->dev[i]);
+        if (!s)
+            s = tile_stream_create(c->dev[i], &c->stream[i]);
+    }
+    if (!s)
+        s = tile_event_create(c->dev[0], &c->done);
+    for (int i = 0; i < 4 && !s; i++)
+        s = tile_buffer_alloc(i == 3 ? c->host : c->dev[i / 2], sizeof data, &c->b[i]);
+    if (!s)
+        s = tile_host_alloc(c->dev[0], sizeof data, (void **)&c->pinned);
+    return s;
+}
+
+static tile_status life_of_copies(void)
+{
+    Copies c = {.pinned = NULL};
+    tile_status s = open_copies(&c);
+    if (!s) {
+        memcpy(c.pinned, data, sizeof data);
+        s = copy_around(&c);
+        memcpy(result, c.pinned, sizeof result);
+    }
+    tile_host_free(c.dev[0], c.pinned);
+    tile_event_free(c.done);
+    for (int i = 0; i < 4; i++)
+        tile_buffer_free(c.b[i]);
+    for (int i = 0; i < 2; i++) {
+        tile_stream_free(c.stream[i]);
+        tile_device_close(c.dev[i]);
+    }
+    tile_device_close(c.host);
+    return s;
+}
+
+static void copies(void)
+{
+    long calls = stub->calls, kept = balance;
+    stub->copies_within = stub->copies_between = 0;
+    OK(life_of_copies());
+    CHECK(memcmp(result + 1, data + 1, sizeof data - 4) == 0 && result[0] != data[0]);
+    CHECK_INT(stub->copies_within, 1);
+    CHECK_INT(stub->copies_between, 1);
+    CHECK_INT(balance, kept);
+    all_given_back("after copies");
+    calls = stub->calls - calls;
+    for (long n = 0; n < calls; n++) {
+        stub->fail_at = n;
+        stub->fail_code = 999;
+        stub->failed = NULL;
+        tile_status s = life_of_copies();
+        stub->fail_at = -1;
+        if (!CHECK(stub->failed && (s != TILE_OK || is_undoing(stub->failed))))
+            fprintf(stderr, "    call %ld (%s)\n", n, stub->failed ? stub->failed : "none");
+        if (!CHECK_INT(balance, kept))
+            fprintf(stderr, "    call %ld (%s)\n", n, stub->failed);
+        stub->misuses = 0;
+        stub->reset();
+    }
+}
+
+static void wrong_copies(void)
+{
+    Copies c = {.pinned = NULL};
+    OK(open_copies(&c));
+    CHECK(tile_buffer_copy(NULL, 0, c.b[0], 0, 4, NULL) == TILE_BAD_ARGUMENT);
+    CHECK(tile_buffer_copy(c.b[0], 0, NULL, 0, 4, NULL) == TILE_BAD_ARGUMENT);
+    CHECK(tile_buffer_copy(c.b[0], sizeof data, c.b[1], 0, 4, NULL) == TILE_BAD_ARGUMENT);
+    CHECK(tile_buffer_copy(c.b[0], 0, c.b[0], 4, 8, NULL) == TILE_BAD_ARGUMENT);
+    SAYS("from 4", "from 0", "overlap");
+    OK(tile_buffer_copy(c.b[0], 0, c.b[0], 8, 8, NULL));
+    OK(tile_buffer_copy(c.b[0], 0, c.b[0], 0, 0, NULL));
+    CHECK(tile_buffer_copy(c.b[0], 0, c.b[2], 0, 4, c.stream[1]) == TILE_BAD_ARGUMENT);
+    CHECK(tile_host_alloc(c.dev[0], UINT64_MAX, (void **)&c.b) == TILE_NO_MEMORY);
+    CHECK(tile_host_alloc(c.dev[0], 4, NULL) == TILE_BAD_ARGUMENT);
+    OK(tile_host_free(c.dev[0], NULL));
+    tile_stream *of_cpu;
+    OK(tile_stream_create(c.host, &of_cpu));
+    CHECK(tile_stream_wait_event(of_cpu, c.done) == TILE_BAD_ARGUMENT);
+    CHECK(tile_stream_native(of_cpu) == NULL && tile_stream_native(NULL) == NULL);
+    CHECK(tile_stream_native(c.stream[0]) != NULL);
+    tile_stream_free(of_cpu);
+    tile_host_free(c.dev[0], c.pinned);
+    tile_event_free(c.done);
+    for (int i = 0; i < 4; i++)
+        tile_buffer_free(c.b[i]);
+    for (int i = 0; i < 2; i++) {
+        tile_stream_free(c.stream[i]);
+        tile_device_close(c.dev[i]);
+    }
+    tile_device_close(c.host);
+    hidden = is_cuda ? "cuMemcpyPeerAsync" : "hipMemcpyPeerAsync";
+    CHECK(life_of_copies() == TILE_UNAVAILABLE);
+    SAYS("between devices", "too old");
+    hidden = NULL;
+    all_given_back("after wrong copies");
+}
+
+/* What is freed serves the next buffer of about its size, and goes when memory runs out. */
+static void kept_memory(void)
+{
+    tile_device *dev = open_device();
+    tile_buffer *a, *b;
+    static const uint64_t sizes[][2] = {{0, 1},       {1, 0},       {511, 512},
+                                        {512, 300},   {513, 576},   {1000, 1024},
+                                        {4096, 4000}, {4097, 4608}, {(1 << 20) + 1, 9 << 17}};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        OK(tile_buffer_alloc(dev, sizes[i][0], &a));
+        CHECK_INT(tile_buffer_bytes(a), sizes[i][0]);
+        void *address = tile_buffer_ptr(a);
+        memset(address, 1, sizes[i][0]);
+        tile_buffer_free(a);
+        OK(tile_buffer_alloc(dev, sizes[i][1], &b));
+        CHECK(tile_buffer_ptr(b) == address);
+        CHECK_INT(tile_buffer_bytes(b), sizes[i][1]);
+        memset(address, 1, sizes[i][1]);
+        tile_buffer_free(b);
+        OK(tile_buffer_alloc(dev, 2 * sizes[i][0] + 1024, &b));
+        CHECK(tile_buffer_ptr(b) != address);
+        tile_buffer_free(b);
+        OK(tile_device_trim(dev));
+        CHECK_INT(stub->live[STUB_MEMORY], 0);
+    }
+    OK(tile_buffer_alloc(dev, 1 << 20, &a));
+    tile_buffer_free(a);
+    stub->fail_symbol = is_cuda ? "cuMemAlloc_v2" : "hipMalloc";
+    stub->fail_code = 2;
+    OK(tile_buffer_alloc(dev, 1 << 20, &a)); /* without asking */
+    CHECK(tile_buffer_alloc(dev, 3 << 20, &b) == TILE_NO_MEMORY);
+    tile_buffer_free(a);
+    stub->fail_symbol = NULL;
+    bool again = false; /* what was kept was given back, and the driver asked again */
+    for (int i = 0; i < 8; i++) {
+        OK(tile_buffer_alloc(dev, 1 << 20, &a));
+        tile_buffer_free(a);
+        stub->fail_at = i;
+        stub->failed = NULL;
+        tile_status s = tile_buffer_alloc(dev, 3 << 20, &b);
+        stub->fail_at = -1;
+        if (s != TILE_OK)
+            continue;
+        bool refused_once = stub->failed && strstr(stub->failed, "lloc");
+        if (refused_once)
+            CHECK_INT(stub->live[STUB_MEMORY], 1);
+        again |= refused_once;
+        tile_buffer_free(b);
+        OK(tile_device_trim(dev));
+    }
+    CHECK(again);
+    stub->fail_code = 999;
+    CHECK(tile_buffer_alloc(dev, UINT64_MAX, &a) != TILE_OK);
+    tile_device_close(dev);
+    all_given_back("after buffers that were kept");
+}
+
+/* While a stream is captured, kernels that are loaded are launched, others are refused, and nothing
+ * is waited for. */
+static void graphs(void)
+{
+    tile_device *dev;
+    tile_module *mod;
+    tile_kernel *k;
+    tile_stream *stream;
+    tile_buffer *b[2];
+    setenv("TILE_SYNC", "1", 1);
+    dev = open_device();
+    unsetenv("TILE_SYNC");
+    OK(tile_stream_create(dev, &stream));
+    OK(tile_module_load_image(dev, maker.data, maker.size, &mod));
+    OK(tile_kernel_get(mod, "scale", NULL, &k));
+    for (int i = 0; i < 2; i++)
+        OK(tile_buffer_alloc(dev, sizeof data, &b[i]));
+    tile_arg args[] = {tile_view_typed(TILE_F32, tile_buffer_ptr(b[0]), N),
+                       tile_view_typed(TILE_F32, tile_buffer_ptr(b[1]), N), tile_f32(3)};
+    stub->capturing = true;
+    stub->launches = 0;
+    CHECK(tile_launch(k, stream, args, 3) == TILE_BAD_ARGUMENT);
+    SAYS("'scale'", "captured", "tile_kernel_prepare");
+    stub->capturing = false;
+    OK(tile_kernel_prepare(k));
+    stub->capturing = true;
+    stub->fail_symbol = is_cuda ? "cuStreamSynchronize" : "hipStreamSynchronize";
+    OK(tile_launch(k, stream, args, 3));
+    stub->capturing = false;
+    CHECK(tile_launch(k, stream, args, 3) != TILE_OK); /* TILE_SYNC waits again */
+    stub->fail_symbol = NULL;
+    CHECK_INT(stub->launches, 2);
+    hidden = is_cuda ? "cuStreamIsCapturing" : "hipStreamIsCapturing";
+    OK(life());
+    hidden = NULL;
+    for (int i = 0; i < 2; i++)
+        tile_buffer_free(b[i]);
+    tile_stream_free(stream);
+    tile_module_free(mod);
+    tile_device_close(dev);
+    all_given_back("after graphs");
+}
+
 /* What a code means. */
 static void statuses(void)
 {
@@ -1097,6 +1331,10 @@ int main(int argc, char **argv)
     works();
     statuses();
     each_call_fails();
+    copies();
+    wrong_copies();
+    kept_memory();
+    graphs();
     each_allocation_fails();
     missing_symbols();
     unfit_machines();

@@ -309,6 +309,16 @@ static unsigned allowed_on(const Sequence *q, int device)
     return d->closed ? BAD : d->may_close ? OK_ | BAD : OK_;
 }
 
+/* The same for a wait on one device for an event of another: both are host memory, or GPUs of a
+ * kind. */
+static unsigned allowed_between(const Sequence *q, int a, int b)
+{
+    const Kind *x = q->devices[a].kind, *y = q->devices[b].kind;
+    bool alike = x->stub ? x == y : !y->stub;
+    unsigned both = allowed_on(q, a) | allowed_on(q, b);
+    return alike ? both : BAD;
+}
+
 /* ---- choices ---- */
 
 /* A random live device, for calls that take the device's own handle; -1: none. */
@@ -626,7 +636,8 @@ static void use_event(Actor *a)
     case 0:
         if (stream >= 0 && a->streams[stream].device != e->device) {
             EXPECT(BAD, tile_event_record(e->e, a->streams[stream].s));
-            EXPECT(BAD, tile_stream_wait_event(a->streams[stream].s, e->e));
+            EXPECT(allowed_between(a->q, e->device, a->streams[stream].device),
+                   tile_stream_wait_event(a->streams[stream].s, e->e));
         } else {
             EXPECT(allowed, tile_event_record(e->e, handle_of(a, stream)));
             EXPECT(allowed, tile_stream_wait_event(handle_of(a, stream), e->e));
@@ -1031,6 +1042,12 @@ static void null_handles(void)
     EXPECT(BAD, tile_buffer_upload(NULL, 0, f, 4, NULL));
     EXPECT(BAD, tile_buffer_download(NULL, 0, f, 4, NULL));
     EXPECT(BAD, tile_buffer_fill(NULL, 0, 0, 4, NULL));
+    EXPECT(BAD, tile_buffer_upload_async(NULL, 0, f, 4, NULL));
+    EXPECT(BAD, tile_buffer_download_async(NULL, 0, f, 4, NULL));
+    EXPECT(BAD, tile_buffer_copy(NULL, 0, NULL, 0, 4, NULL));
+    EXPECT(BAD, tile_host_alloc(NULL, 4, NULL));
+    EXPECT(OK_, tile_host_free(NULL, NULL));
+    MUST(!tile_stream_native(NULL));
     EXPECT(BAD, tile_event_record(NULL, NULL));
     EXPECT(BAD, tile_event_synchronize(NULL));
     EXPECT(BAD, tile_stream_wait_event(NULL, NULL));

@@ -160,6 +160,39 @@ STUB_EXPORT int cuMemcpyDtoHAsync_v2(void *target, const void *source, size_t by
     memcpy(target, source, bytes);
     return stub_is_stream(stream);
 }
+STUB_EXPORT int cuMemcpyDtoDAsync_v2(void *target, const void *source, size_t bytes, void *stream)
+{
+    IN_CONTEXT();
+    memcpy(target, source, bytes);
+    stub.copies_within++;
+    return stub_is_stream(stream);
+}
+STUB_EXPORT int cuMemcpyPeerAsync(void *target, void *to, const void *source, void *from,
+                                  size_t bytes, void *stream)
+{
+    IN_CONTEXT();
+    if (stub_is(to, STUB_CONTEXT) || stub_is(from, STUB_CONTEXT) || to == from)
+        return stub_misuse("a copy between contexts that are none");
+    memcpy(target, source, bytes);
+    stub.copies_between++;
+    return stub_is_stream(stream);
+}
+STUB_EXPORT int cuMemHostAlloc(void **address, size_t bytes, unsigned flags)
+{
+    IN_CONTEXT();
+    return flags == 1 ? stub_mem_alloc(address, bytes) : STUB_INVALID_VALUE;
+}
+STUB_EXPORT int cuMemFreeHost(void *address)
+{
+    IN_CONTEXT();
+    return stub_mem_free(address);
+}
+STUB_EXPORT int cuStreamIsCapturing(void *stream, int *captures)
+{
+    IN_CONTEXT();
+    *captures = stub.capturing;
+    return stub_is_stream(stream);
+}
 STUB_EXPORT int cuMemsetD8Async(void *target, unsigned char value, size_t bytes, void *stream)
 {
     IN_CONTEXT();

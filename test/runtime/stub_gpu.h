@@ -56,6 +56,8 @@ typedef struct StubState {
     long calls;
     const char *failed; /* the last call that was made to fail */
     long live[STUB_KINDS];
+    bool capturing;         /* streams say that they are being captured */
+    long copies_within, copies_between;
     long launches, misuses; /* misuses: handles that are none, calls without a context */
     unsigned grid, block, shared;
     void *stream;

@@ -121,6 +121,39 @@ STUB_EXPORT int hipMemcpyDtoHAsync(void *target, const void *source, size_t byte
     memcpy(target, source, bytes);
     return stub_is_stream(stream);
 }
+STUB_EXPORT int hipMemcpyDtoDAsync(void *target, const void *source, size_t bytes, void *stream)
+{
+    STUB_CALL();
+    memcpy(target, source, bytes);
+    stub.copies_within++;
+    return stub_is_stream(stream);
+}
+STUB_EXPORT int hipMemcpyPeerAsync(void *target, int to, const void *source, int from, size_t bytes,
+                                   void *stream)
+{
+    STUB_CALL();
+    if (to < 0 || from < 0 || to >= stub.devices || from >= stub.devices || to == from)
+        return stub_misuse("a copy between devices that are none");
+    memcpy(target, source, bytes);
+    stub.copies_between++;
+    return stub_is_stream(stream);
+}
+STUB_EXPORT int hipHostMalloc(void **address, size_t bytes, unsigned flags)
+{
+    STUB_CALL();
+    return flags == 1 ? stub_mem_alloc(address, bytes) : STUB_INVALID_VALUE;
+}
+STUB_EXPORT int hipHostFree(void *address)
+{
+    STUB_CALL();
+    return stub_mem_free(address);
+}
+STUB_EXPORT int hipStreamIsCapturing(void *stream, int *captures)
+{
+    STUB_CALL();
+    *captures = stub.capturing;
+    return stub_is_stream(stream);
+}
 STUB_EXPORT int hipMemsetD8Async(void *target, unsigned char value, size_t bytes, void *stream)
 {
     STUB_CALL();

@@ -31,9 +31,10 @@ EXTRA = [
     ("*", "runtime/contract/tile_image.h"),           # the image: the contract of compiler and runtime
     ("codegen/*", "runtime/contract/leaf.*"),         # the leaf table: likewise
     ("codegen/*", "runtime/contract/cpu_level.def"),  # the CPU levels: likewise
-    ("codegen/compile*.c", "frontend/*"),             # the one place where source meets code
+    ("codegen/compile*.[ch]", "frontend/*"),          # the one place where source meets code
     ("codegen/*", "codegen/include/tilec.h"),
     ("runtime/jit*.c", "codegen/include/tilec.h"),    # CMake target tile_jit
+    ("runtime/tune*", "codegen/include/tilec.h"),     # likewise
     ("runtime/dtype.c", "ir/types.def"),              # names and sizes of element types: data only
     ("runtime/host/driver_ref*.c", "ir/*"),           # CMake target tile_ref
     ("runtime/emu/driver_emu.c", "codegen/target/target.def"),  # names of targets: data only

@@ -225,15 +225,15 @@ BROKEN = {
     targets: ("README.md", "sm_90a,gfx942", "sm_100a,gfx942"),
     targets_listed: ("README.md", "`sm_80 sm_89 sm_90 ", "`sm_80 sm_90 "),
     stages: ("codegen/README.md", "--emit=llvm", "--emit=llvmir"),
-    commands: ("README.md", "bin/tilec explain", "bin/tilec tune"),
+    commands: ("README.md", "bin/tilec explain", "bin/tilec walk"),
     passes: ("passes/PASSES.md", "--passes=cse", "--passes=gvn"),
     identifiers: ("runtime/README.md", "`tl_image_check`", "`tl_image_validate`"),
     environment: ("runtime/README.md", "`TILE_EMU_PERTURB", "`TILE_PERTURB"),
     files: ("codegen/README.md", "`ptx.c`", "`nvptx.c`"),
     clauses: ("frontend/LANGUAGE.md", "([9.15])", "([9.51])"),
-    effects: ("frontend/LANGUAGE.md", "every GPU ignores `cluster`, ", "every GPU ignores "),
+    effects: ("frontend/LANGUAGE.md", "every GPU ignores `cluster` and ", "every GPU ignores "),
     image_version: ("runtime/contract/tile_image.h", "image, version ", "image, version 1"),
-    shown: ("README.md", "`compile`, `run`, `explain`", "`compile`, `run`, `tune`, `explain`"),
+    shown: ("README.md", "`compile`, `run`, `explain`", "`compile`, `run`, `walk`, `explain`"),
 }
 
 

@@ -3,6 +3,7 @@
 
     package.py SOURCE BUILD SCRATCH
 """
+import json
 import os
 import re
 import shutil
@@ -25,11 +26,11 @@ add_library(two SHARED two.c)
 tile_add_kernels(two add.tile OPTIONS --const B=32)
 target_link_libraries(two PUBLIC m)
 add_executable(plain main.c)
-tile_add_kernels(plain own.tile)
+tile_add_kernels(plain own.tile TUNE results.json)
 target_link_libraries(plain one two)
 add_executable(keyword main.c)
 target_link_libraries(keyword PRIVATE one two)
-tile_add_kernels(keyword own.tile)
+tile_add_kernels(keyword own.tile TUNE results.json)
 add_executable(consumer consumer.c)
 target_link_libraries(consumer PRIVATE one)
 add_executable(shared shared.c)
@@ -37,7 +38,11 @@ target_link_libraries(shared PRIVATE Tile::runtime_shared)
 """
 FILES = {
     "add.tile": KERNEL,
-    "own.tile": "kernel own(f32 y[N]) grid(N) { y[pid(0)] = 5; }\n",
+    "own.tile": "kernel own(f32 y[N], const int V) grid(N) tune(V in {3, 5}) { y[pid(0)] = (f32)V; }\n",
+    "results.json": json.dumps({"format": "tile-tune", "version": 1, "results": [
+        {"kernel": "own", "constants": "", "hash": "0", "device": {"target": "cpu:" + level, "name": "", "threads": 1}, "keys": "",
+         "bucket": [], "sizes": [], "best": "V=5", "how": "timed", "tool": "", "times": {"V=5": 1}}
+        for level in ("x86-64-v2", "x86-64-v3", "x86-64-v4", "aarch64")]}),
     "CMakeLists.txt": CMAKE,
     "one.c": '#include "add.h"\nint one(float *x, float *y);\nint one(float *x, float *y) { return add(0, x, y, 1); }\n',
     "two.c": '#include "add.h"\nint two(float *x, float *y);\nint two(float *x, float *y) { return add(0, x, y, 1); }\n',

@@ -42,6 +42,7 @@ static void every_member_is_listed(void)
 #define NUMBER(member)        MEMBER(member)
 #define LIST(member, count)   MEMBER(member) MEMBER(count)
 #define CONSTS(member, count) MEMBER(member) MEMBER(count)
+#define TUNED(member, count)  MEMBER(member) MEMBER(count)
 #define WATCH(member, unset)  MEMBER(member)
 #include "codegen/cache/key.def"
     };
@@ -77,6 +78,10 @@ static void every_option_counts(void)
     o.consts = CONSTS, o.nconsts = 1;
     o.include_dirs = o.warnings = dirs;
     o.ninclude_dirs = o.nwarnings = 2;
+    const int32_t buckets[] = {3, 4, 5};
+    const tilec_tuned tuned = {"cpu", "k", "1", "", "M N", buckets, 2, dirs, 2};
+    tilec_tuned other;
+    o.tuned = &tuned, o.ntuned = 1;
     char *key = key_of(&arena, &o);
     CHECK(tl_key_may(&o) && strcmp(key, key_of(&arena, &o)) == 0);
     tilec_options with;
@@ -97,6 +102,18 @@ static void every_option_counts(void)
 #define CONSTS(member, count)                                                                      \
     DIFFERS(with.member = CONSTS + 1);                                                             \
     DIFFERS(with.count++);
+#define TUNED(member, count)                                                                       \
+    DIFFERS(with.count = 0);                                                                       \
+    DIFFERS_IN(other.target = NULL);                                                               \
+    DIFFERS_IN(other.kernel = "l");                                                                \
+    DIFFERS_IN(other.hash = "2");                                                                  \
+    DIFFERS_IN(other.constants = "T=f16");                                                         \
+    DIFFERS_IN(other.keys = "N M");                                                                \
+    DIFFERS_IN(other.bucket = buckets + 1);                                                        \
+    DIFFERS_IN(other.nbucket = 1);                                                                 \
+    DIFFERS_IN(other.configs = other_dirs);                                                        \
+    DIFFERS_IN(other.nconfigs = 1);
+#define DIFFERS_IN(change) DIFFERS((other = tuned, change, with.tuned = &other))
 #define WATCH(member, unset)                                                                       \
     with = o;                                                                                      \
     memset(&with.member, 1, sizeof with.member);                                                   \

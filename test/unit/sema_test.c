@@ -24,7 +24,7 @@ static int lower(TlProgram *p, TlCtx *ctx, const char *kernel, const char *name,
     TlConstArg arg = {name, value};
     const char *message;
     TlModule *m = tl_module_new(ctx);
-    TlInstantiate r = tl_frontend_lower(p, kernel, &arg, name != NULL, m, &message);
+    TlInstantiate r = tl_frontend_lower(p, kernel, &arg, name != NULL, NULL, m, &message);
     int made = r == TL_INST_OK ? (int)m->fns.len : -1 - (int)r;
     TlSbuf faults;
     tl_sbuf_init(&faults, &ctx->perm);

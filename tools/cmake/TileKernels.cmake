@@ -1,10 +1,11 @@
-# tile_add_kernels(TARGET FILE.tile... [DEVICES cpu sm_90a ...] [OPTIONS word...])
+# tile_add_kernels(TARGET FILE.tile... [DEVICES cpu sm_90a ...] [TUNE FILE.tune.json] [OPTIONS word...])
 # Compiles each file ahead of time: TARGET, an executable or a library with sources, and what links it may include FILE.h
 # with the kernels' typed launch functions, link the runtime, and need no compiler at run time. DEVICES default to cpu;
-# OPTIONS go to tilec (--const B=128, -I DIR, -g, --check). Symbols are named after TARGET and FILE, so that several
+# OPTIONS go to tilec (--const B=128, -I DIR, -g, --check). TUNE: results of tilec tune, by which each launch takes the code
+# that is best for its sizes; without it, those in the file beside each source, if there is one. Symbols are named after TARGET and FILE, so that several
 # targets of one program may hold the same file.
 function(tile_add_kernels target)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "DEVICES;OPTIONS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "TUNE" "DEVICES;OPTIONS")
   get_target_property(type ${target} TYPE)
   if(type STREQUAL "INTERFACE_LIBRARY")
     message(FATAL_ERROR "tile_add_kernels: ${target} is an INTERFACE library, which holds no objects")
@@ -15,6 +16,11 @@ function(tile_add_kernels target)
   list(JOIN arg_DEVICES "," devices)
   set(folder ${CMAKE_CURRENT_BINARY_DIR}/${target}.kernels)
   file(MAKE_DIRECTORY ${folder})
+  set(tune)
+  if(arg_TUNE)
+    get_filename_component(tune ${arg_TUNE} ABSOLUTE)
+    list(APPEND arg_OPTIONS --tune ${tune})
+  endif()
   foreach(file ${arg_UNPARSED_ARGUMENTS})
     get_filename_component(source ${file} ABSOLUTE)
     get_filename_component(name ${file} NAME_WE)
@@ -23,7 +29,7 @@ function(tile_add_kernels target)
     add_custom_command(OUTPUT ${out}.o ${out}.h
       COMMAND Tile::tilec ${source} -o ${out}.o --header ${out}.h --name ${symbol} --target ${devices} -MD -MF ${out}.d
         ${arg_OPTIONS}
-      DEPENDS ${source} Tile::tilec DEPFILE ${out}.d VERBATIM
+      DEPENDS ${source} ${tune} Tile::tilec DEPFILE ${out}.d VERBATIM
       COMMENT "tilec ${name}.tile")
     target_sources(${target} PRIVATE ${out}.o ${out}.h)
     set_source_files_properties(${out}.o PROPERTIES EXTERNAL_OBJECT TRUE GENERATED TRUE)

@@ -1,6 +1,7 @@
 # What `cmake --install` puts in place: the programs, the public headers, one archive per public library with all it
 # needs inside, the runtime as a shared library too, a CMake package (find_package(Tile): Tile::runtime,
-# Tile::runtime_shared, Tile::compiler, Tile::tilec) and pkg-config files. The target uninstall takes it away again.
+# Tile::runtime_shared, Tile::compiler, Tile::tilec), pkg-config files, the files of tools/editors, a manual page and
+# completion for shells. The target uninstall takes it away again.
 include(CMakePackageConfigHelpers)
 
 # libNAME.a from the objects of the tree's own archives.
@@ -81,6 +82,17 @@ foreach(program tilec tile-opt tile-reduce)
     install(TARGETS ${program} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT compiler)
   endif()
 endforeach()
+
+install(DIRECTORY tools/editors/vim/ DESTINATION ${CMAKE_INSTALL_DATADIR}/vim/vimfiles)
+install(DIRECTORY tools/editors/vscode/ DESTINATION ${CMAKE_INSTALL_DATADIR}/tile/vscode)
+
+if(TARGET tilec)
+  set(shells ${CMAKE_BINARY_DIR}/package)
+  install(FILES ${shells}/tilec.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+  install(FILES ${shells}/tilec.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME tilec)
+  install(FILES ${shells}/_tilec DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+  install(FILES ${shells}/tilec.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
+endif()
 
 # How a user's program finds libLLVM: the folder of the one that was linked here.
 set(TILE_LLVM_LINK "-L${LLVM_LIBRARY_DIR} -lLLVM-${LLVM_VERSION_MAJOR}")

@@ -1,0 +1,16 @@
+# The reserved words and the words of clauses, from the lexer's rules, as rows for name_facts.c:
+#   cmake -DLEXER=lexer.re -DOUT=FILE -P words.cmake
+file(STRINGS ${LEXER} rules REGEX "^    \"[a-z_]+\" +{ return (TL_TOK_|word)")
+set(rows "")
+foreach(rule ${rules})
+  string(REGEX REPLACE "^    \"([a-z_]+)\".*" "\\1" word "${rule}")
+  if(rule MATCHES "return word")
+    string(APPEND rows "{\"${word}\", true},\n")
+  else()
+    string(APPEND rows "{\"${word}\", false},\n")
+  endif()
+endforeach()
+if(NOT rows MATCHES "kernel" OR NOT rows MATCHES "require")
+  message(FATAL_ERROR "the rules of words in ${LEXER} have another form")
+endif()
+file(WRITE ${OUT} "${rows}")

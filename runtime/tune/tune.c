@@ -1,0 +1,393 @@
+/* tune.c: tile_tune: from a kernel and the arguments of a launch to a line in a file.
+ *
+ *  1. the compiler lists the configurations (tune_compile.c); the launch's keys give the bucket
+ *  2. the file is read: what it has of the same kernel, constants, device and bucket is kept,
+ *     unless the kernel has changed since
+ *  3. what has no time yet is timed (tune_time.c), or judged by the model (tune_model.c)
+ *  4. the file is read again, so that what others have added stays, and written
+ *
+ * New times are compared with one of the old best that is taken again beside them. */
+#include "runtime/tune/tune.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "runtime/tune_select.h"
+
+double tl_tune_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+/* ---- trials ---- */
+
+void tl_tune_reject(tl_trial *trial, const char *format, ...)
+{
+    char text[512];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    text[strcspn(text, "\n")] = 0;
+    if (!trial->rejected)
+        trial->rejected = strdup(text);
+    trial->nsamples = 0;
+}
+
+static int by_size(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+double tl_tune_value(const tl_trial *trial)
+{
+    double sorted[TL_TUNE_SAMPLES];
+    uint32_t n = trial->nsamples;
+    memcpy(sorted, trial->samples, n * sizeof *sorted);
+    qsort(sorted, n, sizeof *sorted, by_size);
+    return n ? sorted[(n - 1) / 8] : 0;
+}
+
+/* Seconds that the rest takes, if it goes on as it did: compiling counts as half of the work. */
+static double time_left(const tl_tuner *t, double elapsed)
+{
+    double all = 2 * (double)t->ntrials, now = (double)(t->compiled + t->done);
+    if (now < 4)
+        return -1;
+    double rest = elapsed / now * (all - now);
+    double rounds = 0;
+    for (size_t i = 0; t->best && i < t->ntrials; i++)
+        if (t->trials[i].nsamples)
+            rounds += 3 * tl_tune_value(t->best) * 1e-6;
+    rest += t->best && t->best->nsamples < 4 ? rounds : 0;
+    return t->deadline > 0 && rest > t->deadline - tl_tune_now() ? t->deadline - tl_tune_now()
+                                                                 : rest;
+}
+
+bool tl_tune_report(tl_tuner *t, const char *step, const tl_trial *trial)
+{
+    double now = tl_tune_now();
+    if (t->deadline > 0 && now > t->deadline)
+        t->stopped = true;
+    if (!t->o->progress)
+        return !t->stopped;
+    tile_tune_progress p = {.struct_size = sizeof p,
+                            .kernel = t->kernel,
+                            .config = trial ? trial->config : NULL,
+                            .us = trial && trial->nsamples ? tl_tune_value(trial) : 0,
+                            .rejected = trial ? trial->rejected : NULL,
+                            .step = step,
+                            .done = t->done + t->kept,
+                            .total = t->tuning->nconfigs,
+                            .best = t->best ? t->best->config : NULL,
+                            .best_us = t->best ? tl_tune_value(t->best) : 0,
+                            .elapsed = now - t->start,
+                            .left = time_left(t, now - t->start)};
+    if (p.done > p.total)
+        p.done = p.total;
+    t->stopped |= t->o->progress(t->o->user, &p) != 0;
+    return !t->stopped;
+}
+
+/* ---- results ---- */
+
+static bool set_text(char **field, const char *text)
+{
+    char *copy = strdup(text);
+    if (!copy)
+        return false;
+    free(*field);
+    *field = copy;
+    return true;
+}
+
+/* Our result in a file, made if it is missing; NULL: no memory. */
+static tl_tune_result *result_in(const tl_tuner *t, tl_tune_file *file)
+{
+    const tl_tune_result *like = &t->like;
+    tl_tune_result *r = tl_tune_find(file, like);
+    if (!r) {
+        r = tl_tune_add(file);
+        if (!r)
+            return NULL;
+        r->device = like->device;
+        r->nkeys = like->nkeys;
+        memcpy(r->bucket, like->bucket, sizeof r->bucket);
+        if (!set_text(&r->kernel, like->kernel) || !set_text(&r->constants, like->constants) ||
+            !set_text(&r->keys, like->keys) || !set_text(&r->hash, like->hash) ||
+            !set_text(&r->how, like->how) || !set_text(&r->tool, like->tool))
+            return NULL;
+    }
+    return r;
+}
+
+static bool same_work(const tl_tune_result *r, const tl_tune_result *like)
+{
+    return strcmp(r->hash, like->hash) == 0 && strcmp(r->how, like->how) == 0;
+}
+
+static bool enter_trial(tl_tune_result *r, const tl_trial *trial)
+{
+    if (!trial->nsamples && !trial->rejected)
+        return true;
+    tl_tune_time *time = tl_tune_time_of(r, trial->config);
+    time = time ? time : tl_tune_add_time(r, trial->config);
+    if (!time)
+        return false;
+    free(time->rejected);
+    time->rejected = trial->rejected ? strdup(trial->rejected) : NULL;
+    time->us = trial->rejected ? 0 : tl_tune_value(trial);
+    return !trial->rejected || time->rejected;
+}
+
+/* The best of what was timed now; if nothing was, what was the best before. */
+static bool choose(tl_tune_result *r, const tl_trial *best)
+{
+    if (best)
+        return set_text(&r->best, best->config);
+    if (r->best && (!tl_tune_time_of(r, r->best) || tl_tune_time_of(r, r->best)->rejected)) {
+        free(r->best);
+        r->best = NULL;
+    }
+    return true;
+}
+
+static tile_status enter(const tl_tuner *t, tl_tune_file *file)
+{
+    tl_tune_result *r = result_in(t, file);
+    bool ok = r != NULL;
+    if (ok && !same_work(r, &t->like))
+        tl_tune_clear(r);
+    ok = ok && set_text(&r->hash, t->like.hash) && set_text(&r->how, t->like.how) &&
+         set_text(&r->tool, t->like.tool);
+    if (ok)
+        memcpy(r->sizes, t->like.sizes, sizeof r->sizes);
+    for (size_t i = 0; ok && i < t->ntrials; i++)
+        ok = enter_trial(r, &t->trials[i]);
+    ok = ok && choose(r, t->best);
+    return ok ? TILE_OK : tl_fail(TILE_NO_MEMORY, "out of memory");
+}
+
+tile_status tl_tune_save(tl_tuner *t)
+{
+    tl_tune_file file;
+    char why[512];
+    if (!t->file_path)
+        return TILE_OK;
+    tile_status status = tl_tune_read(t->file_path, &file, why, sizeof why);
+    if (status != TILE_OK)
+        return tl_fail(status, "%s: %s; it is not overwritten", t->file_path, why);
+    status = enter(t, &file);
+    if (status == TILE_OK && tl_tune_find(&file, &t->like)->ntimes)
+        status = tl_tune_write(t->file_path, &file);
+    tl_tune_file_free(&file);
+    return status;
+}
+
+/* ---- what is to be done ---- */
+
+static tile_status read_results(tl_tuner *t)
+{
+    char why[512];
+    const char *asked = t->o->file;
+    if (asked && !*asked)
+        return TILE_OK;
+    t->file_path = asked ? strdup(asked) : tl_tune_path(t->path);
+    if (!t->file_path)
+        return tl_fail(TILE_NO_MEMORY, "out of memory");
+    tile_status status = tl_tune_read(t->file_path, &t->file, why, sizeof why);
+    return status == TILE_OK ? status
+                             : tl_fail(status, "%s: %s; repair or remove it", t->file_path, why);
+}
+
+/* Has it a time already, that counts? */
+static bool is_known(const tl_tuner *t, const tl_tune_result *r, const char *config)
+{
+    return r && !t->o->again && same_work(r, &t->like) && tl_tune_time_of(r, config);
+}
+
+/* A model's opinion does not replace times. */
+static bool is_better_known(const tl_tuner *t, const tl_tune_result *r)
+{
+    return r && t->o->model && !t->o->again && strcmp(r->how, "timed") == 0 &&
+           strcmp(r->hash, t->like.hash) == 0;
+}
+
+static tile_status plan(tl_tuner *t)
+{
+    const tl_tune_result *r = tl_tune_find(&t->file, &t->like);
+    size_t n = t->tuning->nconfigs, missing = 0;
+    t->trials = calloc(n + 1, sizeof *t->trials);
+    if (!t->trials)
+        return tl_fail(TILE_NO_MEMORY, "out of memory");
+    for (size_t i = 0; i < n && !is_better_known(t, r); i++)
+        missing += !is_known(t, r, t->tuning->configs[i]);
+    for (size_t i = 0; i < n && missing; i++) {
+        const char *config = t->tuning->configs[i];
+        bool known = is_known(t, r, config);
+        if (!known || (r->best && strcmp(r->best, config) == 0))
+            t->trials[t->ntrials++].config = config;
+        else
+            t->kept++;
+    }
+    t->kept = missing ? t->kept : n;
+    return TILE_OK;
+}
+
+/* A result of an earlier run that is still the best among the configurations listed. */
+static void find_kept(tl_tuner *t)
+{
+    const tl_tune_result *r = tl_tune_find(&t->file, &t->like);
+    for (size_t i = 0; r && i < t->tuning->nconfigs; i++) {
+        const tl_tune_time *time = tl_tune_time_of(r, t->tuning->configs[i]);
+        if (!time || time->rejected || (t->kept_best && time->us >= t->kept_best_us))
+            continue;
+        t->kept_best = time->config;
+        t->kept_best_us = time->us;
+    }
+    if (r && r->best && t->kept_best && tl_tune_time_of(r, r->best)) {
+        t->kept_best = r->best;
+        t->kept_best_us = tl_tune_time_of(r, r->best)->us;
+    }
+}
+
+static void fill_result(const tl_tuner *t, tile_tune_result *out)
+{
+    size_t timed = 0;
+    for (size_t i = 0; i < t->ntrials; i++)
+        timed += t->trials[i].nsamples > 0;
+    *out = (tile_tune_result){.struct_size = out->struct_size,
+                              .total = t->tuning->nconfigs,
+                              .timed = timed,
+                              .rejected = t->rejected,
+                              .kept = t->kept,
+                              .complete = !t->stopped};
+    const char *best = t->best ? t->best->config : t->kept_best;
+    out->best_us = t->best ? tl_tune_value(t->best) : t->kept_best_us;
+    snprintf(out->best, sizeof out->best, "%s", best ? best : "");
+}
+
+/* If nothing at all could run, the first reason is the error. */
+static tile_status verdict(const tl_tuner *t)
+{
+    if (t->best || t->kept_best || t->stopped || !t->ntrials)
+        return TILE_OK;
+    return tl_fail(TILE_NO_RESOURCE, "kernel '%s': none of its %zu configurations can run; %s: %s",
+                   t->kernel, t->ntrials, t->trials[0].config, t->trials[0].rejected);
+}
+
+static tile_status tune(tl_tuner *t)
+{
+    tile_status status = tl_tune_list(t);
+    if (status == TILE_OK)
+        status = tl_tune_device_of(t->device, &t->like.device);
+    if (status != TILE_OK)
+        return status;
+    t->like.kernel = (char *)(uintptr_t)t->tuning->kernel;
+    t->like.constants = (char *)(uintptr_t)t->tuning->constants;
+    t->like.keys = (char *)(uintptr_t)t->tuning->keys;
+    t->like.hash = (char *)(uintptr_t)t->tuning->hash;
+    t->like.how = (char *)(uintptr_t)(t->o->model ? "model" : "timed");
+    t->like.tool = (char *)(uintptr_t)tilec_version();
+    status = tl_tune_sizes(t);
+    if (status == TILE_OK)
+        status = read_results(t);
+    if (status == TILE_OK)
+        status = plan(t);
+    if (status == TILE_OK)
+        find_kept(t);
+    if (status == TILE_OK && t->ntrials) {
+        status = (t->o->model ? tl_tune_model_all : tl_tune_time_all)(t);
+        tile_status saved = tl_tune_save(t);
+        status = status == TILE_OK ? saved : status;
+    }
+    return status == TILE_OK ? verdict(t) : status;
+}
+
+/* ---- the call ---- */
+
+static tile_status copy_consts(tl_tuner *t)
+{
+    const tile_const *c = t->o->consts;
+    while (c && c[t->nconsts].name)
+        t->nconsts++;
+    t->consts = calloc(t->nconsts + 1, sizeof *t->consts);
+    t->digits = calloc(t->nconsts + 1, sizeof *t->digits);
+    if (!t->consts || !t->digits)
+        return tl_fail(TILE_NO_MEMORY, "out of memory");
+    for (size_t i = 0; i < t->nconsts; i++) {
+        snprintf(t->digits[i], sizeof t->digits[i], "%lld", (long long)c[i].value);
+        t->consts[i] = (tilec_const){c[i].name, c[i].text ? c[i].text : t->digits[i]};
+    }
+    return TILE_OK;
+}
+
+static tile_status check_call(const tl_tuner *t)
+{
+    bool emulated = strncmp(t->info.target, "emu:", 4) == 0;
+    if (t->o->struct_size < sizeof *t->o)
+        return tl_fail(TILE_BAD_ARGUMENT, "tile_tune_options: begin with TILE_TUNE_OPTIONS_INIT");
+    if (!(t->o->budget >= 0) || !(t->o->tolerance >= 0))
+        return tl_fail(TILE_BAD_ARGUMENT, "tile_tune_options: a %s below 0",
+                       t->o->budget >= 0 ? "tolerance" : "budget");
+    if (emulated && !t->o->model)
+        return tl_fail(TILE_BAD_ARGUMENT,
+                       "device %s: the emulator's times say nothing of the GPU; use the model",
+                       t->device->name);
+    if (t->o->model && t->info.host_memory && !emulated)
+        return tl_fail(TILE_BAD_ARGUMENT, "device %s: the model is for GPUs", t->device->name);
+    return TILE_OK;
+}
+
+static void free_tuner(tl_tuner *t)
+{
+    for (size_t i = 0; i < t->ntrials; i++) {
+        tilec_output_free(t->trials[i].output);
+        tile_module_free(t->trials[i].module);
+        free(t->trials[i].rejected);
+    }
+    free(t->trials);
+    tl_tune_arrays_free(t->arrays);
+    tl_tune_file_free(&t->file);
+    tilec_output_free(t->listed);
+    free(t->file_path);
+    free(t->consts);
+    free(t->digits);
+}
+
+tile_status tile_tune(tile_device *device, const char *path, const char *kernel,
+                      const tile_arg *args, size_t nargs, const tile_tune_options *options,
+                      tile_tune_result *out_result)
+{
+    static const tile_tune_options defaults = TILE_TUNE_OPTIONS_INIT;
+    if (!path || (nargs && !args))
+        return tl_fail(TILE_BAD_ARGUMENT, "tile_tune: the %s is NULL",
+                       path ? "list of arguments" : "path");
+    if (out_result && out_result->struct_size < sizeof *out_result)
+        return tl_fail(TILE_BAD_ARGUMENT, "tile_tune_result: begin with TILE_TUNE_RESULT_INIT");
+    tl_tuner t = {.path = path, .kernel = kernel, .args = args, .nargs = nargs};
+    t.o = options ? options : &defaults;
+    t.info = (tile_device_info)TILE_DEVICE_INFO_INIT;
+    t.start = tl_tune_now();
+    t.deadline = t.o->budget > 0 ? t.start + t.o->budget : 0;
+    tile_status status = tl_device_enter(device, &t.device);
+    if (status != TILE_OK)
+        return status;
+    status = tile_device_get_info(t.device, &t.info);
+    if (status == TILE_OK)
+        status = check_call(&t);
+    if (status == TILE_OK)
+        status = copy_consts(&t);
+    if (status == TILE_OK)
+        status = tune(&t);
+    if (out_result && t.tuning)
+        fill_result(&t, out_result);
+    free_tuner(&t);
+    tl_device_leave(t.device);
+    return status;
+}

@@ -1,0 +1,261 @@
+/* tune_compile.c: the compilations of tile_tune: the list of configurations, one image for each,
+ * and the keys of the launch. */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/tune/tune.h"
+
+static tilec_options compiler_options(const tl_tuner *t, const char *target, const char *config)
+{
+    static const tile_jit_options defaults = TILE_JIT_OPTIONS_INIT;
+    const tile_jit_options *jit = t->o->jit ? t->o->jit : &defaults;
+    tilec_options o = TILEC_OPTIONS_INIT;
+    o.target = target;
+    o.kernel = t->kernel;
+    o.one_kernel = 1;
+    o.consts = t->consts;
+    o.nconsts = t->nconsts;
+    o.include_dirs = jit->include_dirs;
+    o.ninclude_dirs = jit->ninclude_dirs;
+    o.opt_level = jit->opt_level;
+    o.debug = jit->debug;
+    o.check = jit->check;
+    o.fp = jit->fp;
+    o.warps = jit->warps;
+    o.stages = jit->stages;
+    o.config = config;
+    o.cache = "off"; /* nobody asks for these images again */
+    return o;
+}
+
+/* ---- what a compilation says ---- */
+
+typedef struct heard {
+    char *text;
+    size_t size;
+} heard;
+
+static void hear(void *user, const char *rendered)
+{
+    heard *h = user;
+    size_t n = strlen(rendered);
+    char *more = realloc(h->text, h->size + n + 1);
+    if (!more)
+        return;
+    memcpy(more + h->size, rendered, n + 1);
+    h->text = more;
+    h->size += n;
+}
+
+static tile_status status_of(tilec_status status, const char *message, const heard *h)
+{
+    switch (status) {
+    case TILEC_OK: return TILE_OK;
+    case TILEC_ERRORS: return tl_fail(TILE_COMPILE, "%s", h->text ? h->text : message);
+    case TILEC_USAGE:
+    case TILEC_NO_VARIANT: return tl_fail(TILE_NOT_FOUND, "%s", message);
+    case TILEC_IO: return tl_fail(TILE_IO, "%s", message);
+    case TILEC_NO_MEMORY: return tl_fail(TILE_NO_MEMORY, "out of memory in the compiler");
+    case TILEC_TOOL: return tl_fail(TILE_UNAVAILABLE, "%s", message);
+    case TILEC_INTERNAL: break;
+    }
+    return tl_fail(TILE_INTERNAL, "internal error in the compiler: %s", message);
+}
+
+/* ---- the list ---- */
+
+static tile_status choose_tuning(tl_tuner *t)
+{
+    size_t n;
+    const tilec_tuning *rows = tilec_output_tunings(t->listed, &n);
+    if (n == 0 && t->kernel)
+        return tl_fail(TILE_NOT_FOUND, "kernel '%s' has no tune clause", t->kernel);
+    if (n == 0)
+        return tl_fail(TILE_NOT_FOUND, "no kernel of '%s' has a tune clause", t->path);
+    if (n > 1)
+        return tl_fail(TILE_NOT_FOUND, "several kernels have tune clauses (%s, %s, ...): name one",
+                       rows[0].kernel, rows[1].kernel);
+    if (rows->nconfigs == 0)
+        return tl_fail(TILE_NOT_FOUND,
+                       "kernel '%s': no configuration of tune has the values given", rows->kernel);
+    t->tuning = rows;
+    t->kernel = rows->kernel;
+    return TILE_OK;
+}
+
+tile_status tl_tune_list(tl_tuner *t)
+{
+    heard h = {0};
+    tilec_options o = compiler_options(t, "ref", NULL);
+    o.one_kernel = 0;
+    o.tunings = 1;
+    o.diagnostic = hear;
+    o.user = &h;
+    tilec_status compiled = tilec_compile_file(t->path, &o, &t->listed);
+    tile_status status = status_of(compiled, tilec_output_message(t->listed), &h);
+    free(h.text);
+    return status == TILE_OK ? choose_tuning(t) : status;
+}
+
+/* ---- the launch's sizes ---- */
+
+static tile_status evaluate_keys(tl_tuner *t, const tl_instance *in, const tl_bound *bound)
+{
+    const tile_image_expr *exprs = tl_image_at(in->image, in->kernel->exprs);
+    const uint32_t *keys = tl_image_at(in->image, in->kernel->keys);
+    tl_hx_env env = {bound->syms, bound->args, t->info.processors};
+    t->like.nkeys = in->kernel->nkeys;
+    for (uint32_t i = 0; i < in->kernel->nkeys; i++) {
+        const tile_image_expr *e = &exprs[keys[i]];
+        int64_t value;
+        if (tl_hostexpr_eval(tl_image_at(in->image, e->code), e->ncode, &env, &value) != TL_HX_FINE)
+            return tl_fail(TILE_BAD_ARGUMENT, "kernel '%s': the key '%s' has no value", t->kernel,
+                           tl_image_text(in->image, e->text));
+        t->like.sizes[i] = value;
+        t->like.bucket[i] = tl_bucket(value);
+    }
+    return TILE_OK;
+}
+
+static tile_status bind_sizes(tl_tuner *t, const void *image, size_t size)
+{
+    tl_bound *bound = malloc(sizeof *bound);
+    tl_instance in = {.image = image, .kernel = tl_image_kernels(image)};
+    tile_status status = tl_image_check(image, size), wrong = TILE_OK;
+    if (!bound)
+        return tl_fail(TILE_NO_MEMORY, "out of memory");
+    tl_bind_result r = TL_BIND_ERROR;
+    if (status == TILE_OK)
+        r = tl_bind(t->device, &in, t->args, t->nargs, NULL, 0, bound, &wrong);
+    if (status == TILE_OK && r == TL_BIND_ERROR)
+        status = wrong;
+    if (status == TILE_OK)
+        status = evaluate_keys(t, &in, bound);
+    free(bound);
+    return status;
+}
+
+/* The image of the interpreter is made in a few milliseconds and has the same parameters. */
+tile_status tl_tune_sizes(tl_tuner *t)
+{
+    heard h = {0};
+    tilec_output *output = NULL;
+    size_t size;
+    tilec_options o = compiler_options(t, "ref", t->tuning->configs[0]);
+    o.diagnostic = hear;
+    o.user = &h;
+    tilec_status compiled = tilec_compile_file(t->path, &o, &output);
+    tile_status status = status_of(compiled, tilec_output_message(output), &h);
+    if (status == TILE_OK) {
+        const void *image = tilec_output_data(output, &size);
+        status = bind_sizes(t, image, size);
+    }
+    tilec_output_free(output);
+    free(h.text);
+    return status;
+}
+
+/* ---- the images ---- */
+
+/* Threads that take the next trial until there is none. */
+typedef struct crew {
+    tl_tuner *t;
+    pthread_mutex_t lock;
+    pthread_cond_t ready;
+    size_t begin, next, end, running, finished;
+    bool stop;
+} crew;
+
+/* The first line that says what is wrong, without its position. */
+static const char *reason(char *text)
+{
+    char *error = strstr(text, "error[");
+    char *from = error ? error : text;
+    from[strcspn(from, "\n")] = 0;
+    char *after = error ? strstr(from, "]: ") : NULL;
+    return after ? after + 3 : from;
+}
+
+static void compile_one(tl_tuner *t, tl_trial *trial)
+{
+    heard h = {0};
+    tilec_options o = compiler_options(t, t->info.target, trial->config);
+    bool model = t->o->model != 0;
+    if (model && strncmp(o.target, "emu:", 4) == 0)
+        o.target += 4;
+    o.report = model;
+    o.diagnostic = hear;
+    o.user = &h;
+    tilec_status status = tilec_compile_file(t->path, &o, &trial->output);
+    if (status == TILEC_ERRORS)
+        tl_tune_reject(trial, "%s", h.text ? reason(h.text) : "it does not compile");
+    else if (status != TILEC_OK)
+        tl_tune_reject(trial, "%s",
+                       trial->output ? tilec_output_message(trial->output) : "out of memory");
+    free(h.text);
+}
+
+static void *work(void *user)
+{
+    crew *c = user;
+    pthread_mutex_lock(&c->lock);
+    while (!c->stop && c->next < c->end) {
+        tl_trial *trial = &c->t->trials[c->next++];
+        pthread_mutex_unlock(&c->lock);
+        compile_one(c->t, trial);
+        pthread_mutex_lock(&c->lock);
+        c->finished++;
+        pthread_cond_signal(&c->ready);
+    }
+    c->running--;
+    pthread_cond_signal(&c->ready);
+    pthread_mutex_unlock(&c->lock);
+    return NULL;
+}
+
+/* The calling thread only watches, so that it can tell how far this is, and be stopped. */
+static void watch(crew *c)
+{
+    while (c->running) {
+        pthread_cond_wait(&c->ready, &c->lock);
+        if (c->stop)
+            continue;
+        c->t->compiled = c->begin + c->finished;
+        pthread_mutex_unlock(&c->lock);
+        bool go_on = tl_tune_report(c->t, "compile", NULL);
+        pthread_mutex_lock(&c->lock);
+        c->stop |= !go_on;
+    }
+}
+
+bool tl_tune_compile(tl_tuner *t, size_t begin, size_t end)
+{
+    enum { MOST = 64 };
+    crew c = {.t = t, .begin = begin, .next = begin, .end = end};
+    pthread_t threads[MOST];
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    size_t wanted = end - begin, n = 0;
+    if (processors > 0 && wanted > (size_t)processors)
+        wanted = (size_t)processors;
+    pthread_mutex_init(&c.lock, NULL);
+    pthread_cond_init(&c.ready, NULL);
+    pthread_mutex_lock(&c.lock);
+    while (n < wanted && n < MOST && pthread_create(&threads[n], NULL, work, &c) == 0) {
+        n++;
+        c.running++;
+    }
+    watch(&c);
+    pthread_mutex_unlock(&c.lock);
+    for (size_t i = 0; i < n; i++)
+        pthread_join(threads[i], NULL);
+    if (n == 0) { /* no thread can be had */
+        c.running = 1;
+        work(&c);
+    }
+    pthread_cond_destroy(&c.ready);
+    pthread_mutex_destroy(&c.lock);
+    return !c.stop;
+}

@@ -1,0 +1,290 @@
+/* tune_time.c: which configuration is the fastest.
+ *
+ *  1. Groups of configurations are compiled, run once to compare their results, and timed once. The
+ *     first results are there after a group, not at the end.
+ *  2. Those that are not hopeless are timed in rounds, one launch of each in turn, so that what
+ *     disturbs the machine disturbs all; after each round the slower half is given up, but nothing
+ *     that is within 5% of the best.
+ *
+ * Each launch begins with cold caches: between launches, memory that is larger than the last cache
+ * is written. A time is the median of the fastest
+ * quarter of the launches: other programs of the machine only make them slower. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/tune/tune.h"
+
+enum { LEAST_FLUSH = 8 << 20, MOST_FLUSH = 64 << 20, GPU_FLUSH = 256 << 20, LEAST_GROUP = 8 };
+static const double HOPELESS = 3.0; /* times the best */
+static const double LONG = 1e5;     /* microseconds: a launch that is not repeated at once */
+
+/* ---- one launch ---- */
+
+typedef struct stopwatch {
+    void *memory;        /* host devices: what is written between launches */
+    size_t bytes;
+    tile_buffer *buffer; /* others */
+    tile_event *from, *to;
+    const char *reference; /* whose results are compared with */
+} stopwatch;
+
+static void stopwatch_free(stopwatch *c)
+{
+    free(c->memory);
+    tile_buffer_free(c->buffer);
+    tile_event_free(c->from);
+    tile_event_free(c->to);
+}
+
+static tile_status stopwatch_make(const tl_tuner *t, stopwatch *c)
+{
+    *c = (stopwatch){0};
+    if (t->info.host_memory) {
+        long cache = sysconf(_SC_LEVEL3_CACHE_SIZE);
+        c->bytes = cache > 0 && cache < MOST_FLUSH / 2 ? 2 * (size_t)cache : MOST_FLUSH;
+        c->bytes = c->bytes < LEAST_FLUSH ? LEAST_FLUSH : c->bytes;
+        c->memory = malloc(c->bytes);
+        return c->memory ? TILE_OK : tl_fail(TILE_NO_MEMORY, "out of memory");
+    }
+    c->bytes = GPU_FLUSH;
+    tile_status status = tile_buffer_alloc(t->device, c->bytes, &c->buffer);
+    if (status == TILE_OK)
+        status = tile_event_create(t->device, &c->from);
+    return status == TILE_OK ? tile_event_create(t->device, &c->to) : status;
+}
+
+static tile_status cool(const tl_tuner *t, stopwatch *c, int value)
+{
+    if (c->memory) {
+        memset(c->memory, value, c->bytes);
+        __asm__ volatile("" : : "r"(c->memory) : "memory"); /* written, though nothing reads it */
+        return TILE_OK;
+    }
+    tile_stream *stream = t->device->default_stream;
+    return tile_buffer_fill(c->buffer, 0, value, c->bytes, stream);
+}
+
+static tile_status run(const tl_tuner *t, const tl_trial *trial)
+{
+    return tile_launch(trial->kernel, t->device->default_stream, t->args, t->nargs);
+}
+
+static tile_status time_by_events(const tl_tuner *t, const stopwatch *c, const tl_trial *trial,
+                                  double *out_us)
+{
+    tile_stream *stream = t->device->default_stream;
+    double ms = 0;
+    tile_status status = tile_event_record(c->from, stream);
+    if (status == TILE_OK)
+        status = run(t, trial);
+    if (status == TILE_OK)
+        status = tile_event_record(c->to, stream);
+    if (status == TILE_OK)
+        status = tile_stream_synchronize(stream);
+    if (status == TILE_OK)
+        status = tile_event_elapsed(c->from, c->to, &ms);
+    *out_us = ms * 1e3;
+    return status;
+}
+
+static tile_status time_once(const tl_tuner *t, stopwatch *c, tl_trial *trial)
+{
+    double us = 0;
+    tile_status status = cool(t, c, (int)trial->nsamples);
+    if (status != TILE_OK)
+        return status;
+    if (c->from) {
+        status = time_by_events(t, c, trial, &us);
+    } else {
+        double start = tl_tune_now();
+        status = run(t, trial);
+        if (status == TILE_OK)
+            status = tile_stream_synchronize(t->device->default_stream);
+        us = (tl_tune_now() - start) * 1e6;
+    }
+    if (status == TILE_OK && trial->nsamples < TL_TUNE_SAMPLES)
+        trial->samples[trial->nsamples++] = us;
+    return status;
+}
+
+/* ---- step 1 ---- */
+
+/* From an image to a kernel that can be launched; what fails is rejected. */
+static bool prepare(tl_tuner *t, tl_trial *trial)
+{
+    size_t size;
+    const void *image = tilec_output_data(trial->output, &size);
+    tile_status status = tile_module_load_image(t->device, image, size, &trial->module);
+    if (status == TILE_OK)
+        status = tile_kernel_get(trial->module, t->kernel, NULL, &trial->kernel);
+    if (status == TILE_OK)
+        status = tile_kernel_prepare(trial->kernel);
+    if (status != TILE_OK)
+        tl_tune_reject(trial, "%s", tile_last_error());
+    tilec_output_free(trial->output);
+    trial->output = NULL;
+    return status == TILE_OK;
+}
+
+/* Runs it once, from what the arrays held at the beginning, and compares. Not OK: tuning cannot go
+ * on; a launch that fails only rejects the trial. */
+static tile_status check(tl_tuner *t, stopwatch *c, tl_trial *trial)
+{
+    char why[512];
+    bool same = true;
+    tile_status status = TILE_OK;
+    if (!t->arrays)
+        status = tl_tune_arrays_create(t, trial->kernel, &t->arrays);
+    if (status == TILE_OK)
+        status = tl_tune_arrays_restore(t, t->arrays);
+    if (status != TILE_OK)
+        return status;
+    status = run(t, trial);
+    if (status == TILE_OK)
+        status = tile_stream_synchronize(t->device->default_stream);
+    if (status != TILE_OK) {
+        tl_tune_reject(trial, "%s", tile_last_error());
+        return TILE_OK;
+    }
+    status = tl_tune_arrays_check(t, t->arrays, c->reference, &same, why, sizeof why);
+    if (status == TILE_OK && !same)
+        tl_tune_reject(trial, "%s", why);
+    if (status == TILE_OK && same && !c->reference)
+        c->reference = trial->config;
+    return status;
+}
+
+/* The first time. One that is far from the best may have been disturbed: it gets two more chances,
+ * if they cost little. */
+static tile_status first_time(tl_tuner *t, stopwatch *c, tl_trial *trial)
+{
+    tile_status status = time_once(t, c, trial);
+    for (int i = 0; i < 2 && status == TILE_OK && t->best; i++)
+        if (tl_tune_value(trial) > tl_tune_value(t->best) && tl_tune_value(trial) < LONG)
+            status = time_once(t, c, trial);
+    if (status == TILE_OK && (!t->best || tl_tune_value(trial) < tl_tune_value(t->best)))
+        t->best = trial;
+    return status;
+}
+
+static void drop_code(tl_trial *trial)
+{
+    tile_module_free(trial->module);
+    trial->module = NULL;
+    trial->kernel = NULL;
+}
+
+static tile_status try_one(tl_tuner *t, stopwatch *c, tl_trial *trial)
+{
+    tile_status status = TILE_OK;
+    if (!trial->rejected && prepare(t, trial)) {
+        status = check(t, c, trial);
+        if (status == TILE_OK && !trial->rejected)
+            status = first_time(t, c, trial);
+    }
+    if (trial->rejected)
+        drop_code(trial);
+    t->rejected += trial->rejected != NULL;
+    t->done++;
+    return status;
+}
+
+static tile_status try_group(tl_tuner *t, stopwatch *c, size_t begin, size_t end, bool *out_go_on)
+{
+    tile_status status = TILE_OK;
+    *out_go_on = tl_tune_compile(t, begin, end);
+    for (size_t i = begin; i < end && status == TILE_OK && *out_go_on; i++) {
+        status = try_one(t, c, &t->trials[i]);
+        *out_go_on = tl_tune_report(t, "check", &t->trials[i]);
+    }
+    return status;
+}
+
+/* ---- step 2 ---- */
+
+static int by_value(const void *a, const void *b)
+{
+    const tl_trial *const *x = a, *const *y = b;
+    double u = tl_tune_value(*x), v = tl_tune_value(*y);
+    if (u != v)
+        return u < v ? -1 : 1;
+    return *x < *y ? -1 : *x > *y;
+}
+
+/* The trials that may still be the best; sorted. */
+static size_t hopeful(const tl_tuner *t, tl_trial **out)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < t->ntrials; i++)
+        if (t->trials[i].nsamples && t->trials[i].kernel &&
+            tl_tune_value(&t->trials[i]) <= HOPELESS * tl_tune_value(t->best))
+            out[n++] = &t->trials[i];
+    qsort(out, n, sizeof *out, by_value);
+    return n;
+}
+
+/* One launch of each, in turn. */
+static tile_status round_of(tl_tuner *t, stopwatch *c, tl_trial **alive, size_t n, bool *out_go_on)
+{
+    tile_status status = TILE_OK;
+    for (size_t i = 0; i < n && status == TILE_OK && *out_go_on; i++) {
+        status = time_once(t, c, alive[i]);
+        *out_go_on = tl_tune_report(t, "time", alive[i]);
+    }
+    return status;
+}
+
+/* Half of them, and what is near the best. */
+static size_t halve(tl_tuner *t, tl_trial **alive, size_t n)
+{
+    size_t keep = (n + 1) / 2;
+    qsort(alive, n, sizeof *alive, by_value);
+    t->best = alive[0];
+    while (keep < n && tl_tune_value(alive[keep]) <= 1.05 * tl_tune_value(alive[0]))
+        keep++;
+    for (size_t i = keep; i < n; i++)
+        drop_code(alive[i]);
+    return keep;
+}
+
+static tile_status compare_all(tl_tuner *t, stopwatch *c, tl_trial **alive)
+{
+    tile_status status = TILE_OK;
+    bool go_on = true;
+    size_t n = t->best ? hopeful(t, alive) : 0;
+    for (int more = 3; n > 1 && go_on && status == TILE_OK; more += 2) {
+        for (int i = 0; i < more && go_on && status == TILE_OK; i++)
+            status = round_of(t, c, alive, n, &go_on);
+        if (alive[0]->nsamples >= TL_TUNE_SAMPLES)
+            break;
+        n = halve(t, alive, n);
+    }
+    if (n)
+        halve(t, alive, n);
+    return status;
+}
+
+tile_status tl_tune_time_all(tl_tuner *t)
+{
+    stopwatch c;
+    bool go_on = true;
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    size_t group = processors > LEAST_GROUP / 2 ? 2 * (size_t)processors : LEAST_GROUP;
+    tl_trial **alive = calloc(t->ntrials + 1, sizeof *alive);
+    tile_status status = alive ? stopwatch_make(t, &c) : tl_fail(TILE_NO_MEMORY, "out of memory");
+    if (!alive)
+        return status;
+    for (size_t i = 0; i < t->ntrials && status == TILE_OK && go_on; i += group) {
+        size_t end = i + group < t->ntrials ? i + group : t->ntrials;
+        status = try_group(t, &c, i, end, &go_on);
+        if (status == TILE_OK)
+            status = tl_tune_save(t);
+    }
+    if (status == TILE_OK && go_on)
+        status = compare_all(t, &c, alive);
+    tile_status restored = tl_tune_arrays_restore(t, t->arrays);
+    stopwatch_free(&c);
+    free(alive);
+    return status == TILE_OK ? restored : status;
+}

@@ -1,0 +1,2 @@
+" Made by test/tools/editors.py.
+au BufRead,BufNewFile *.tile setfiletype tile

@@ -1,0 +1,100 @@
+/* lsp.h: what the parts of the language server share (README.md). */
+#ifndef TL_LSP_H
+#define TL_LSP_H
+#include "frontend/name_facts.h"
+#include <cjson/cJSON.h>
+#include <stdio.h>
+
+/* Error codes of JSON-RPC and of the protocol. */
+enum {
+    LSP_PARSE_ERROR = -32700,
+    LSP_INVALID_REQUEST = -32600,
+    LSP_METHOD_NOT_FOUND = -32601,
+    LSP_INVALID_PARAMS = -32602,
+    LSP_INTERNAL_ERROR = -32603,
+    LSP_NOT_INITIALIZED = -32002,
+    LSP_CANCELLED = -32800
+};
+
+/* An open document, and what its last check found. */
+typedef struct Document {
+    struct Document *next;
+    char *uri, *path; /* path: as the front end knows it */
+    char *text;
+    size_t size;
+    double version;
+    bool dirty;   /* it, or what it imports, changed since the last check */
+    bool news;    /* the client does not know what the last check said */
+    bool checked; /* what follows holds */
+    TlCtx ctx;
+    uint32_t source;
+    TlProgram *program;
+    TlFacts facts;
+} Document;
+
+typedef struct Server {
+    FILE *out;
+    Document *documents;
+    const char **include_dirs;
+    size_t ninclude_dirs;
+    bool initialized, shut_down, exiting, broken; /* broken: output is not read any more */
+    char *library; /* folder with the library's modules as files; NULL: none made yet */
+} Server;
+
+/* ---- lsp_rpc.c: messages ---- */
+typedef struct Reader {
+    int fd;
+    char *data;
+    size_t len, cap;
+    bool ended;
+} Reader;
+/* The next message's text, to be freed; NULL: there is none yet (with wait: the input ended).
+ * A header that is none is passed over. */
+char *lsp_read(Reader *r, bool wait);
+void lsp_send(Server *s, cJSON *message); /* takes it */
+void lsp_reply(Server *s, const cJSON *id, cJSON *result);
+void lsp_fail(Server *s, const cJSON *id, int code, const char *text);
+void lsp_notify(Server *s, const char *method, cJSON *params);
+
+/* ---- lsp_text.c: places and names of texts ---- */
+/* Lines and UTF-16 units from 0, to a byte of the text, and back; what lies outside is moved to the
+ * nearest place inside. */
+size_t lsp_offset(const char *text, size_t size, double line, double character);
+void lsp_place(const char *text, size_t size, size_t offset, uint32_t *line, uint32_t *character);
+/* A position of the compiler: line from 1, column in bytes from 1. */
+TlLoc lsp_loc(const char *text, size_t offset);
+size_t lsp_loc_offset(const char *text, size_t size, TlLoc loc);
+cJSON *lsp_position(const char *text, size_t size, size_t offset);
+cJSON *lsp_range(const char *text, size_t size, size_t from, size_t to);
+cJSON *lsp_loc_range(const char *text, size_t size, TlLoc loc);
+char *lsp_uri_path(const char *uri); /* of a file: URI; others as they are. To be freed */
+char *lsp_path_uri(const char *path);
+bool lsp_is_word(char c);
+
+/* ---- lsp_check.c ---- */
+Document *lsp_document(Server *s, const char *uri);
+/* A document whose text was taken over; NULL: no memory. */
+Document *lsp_open(Server *s, const char *uri, const char *text, double version);
+void lsp_close(Server *s, const char *uri);
+void lsp_set_text(Document *d, const char *text);
+void lsp_check(Server *s, Document *d);   /* unless that was done */
+void lsp_publish(Server *s, Document *d); /* unless the client knows */
+cJSON *lsp_code_actions(Server *s, Document *d, const cJSON *params);
+/* The URI of a source of the document's program, to be freed; the library's come as files. */
+char *lsp_source_uri(Server *s, Document *d, uint32_t source);
+void lsp_remove_library(Server *s);
+
+/* ---- lsp_names.c, lsp_complete.c: answers; NULL: there is none ---- */
+cJSON *lsp_hover(Server *s, Document *d, const cJSON *params);
+cJSON *lsp_definition(Server *s, Document *d, const cJSON *params);
+cJSON *lsp_references(Server *s, Document *d, const cJSON *params);
+cJSON *lsp_highlight(Server *s, Document *d, const cJSON *params);
+cJSON *lsp_symbols(Server *s, Document *d, const cJSON *params);
+cJSON *lsp_inlays(Server *s, Document *d, const cJSON *params);
+cJSON *lsp_complete(Server *s, Document *d, const cJSON *params);
+cJSON *lsp_format(Server *s, Document *d, const cJSON *params);
+/* The byte that the parameters' position names. */
+size_t lsp_params_offset(const Document *d, const cJSON *params);
+/* The text of a documentation comment and a head of code as Markdown. */
+cJSON *lsp_markdown(const char *code, const char *text);
+#endif

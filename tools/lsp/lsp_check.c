@@ -1,0 +1,386 @@
+/* lsp_check.c: documents, and what the front end says about them. */
+#include "frontend/stdlib.h"
+#include "tools/lsp/lsp.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { MOST_BYTES = 17 << 20 }; /* a byte more than the front end takes, and it says so itself */
+
+/* ---- documents ---- */
+
+Document *lsp_document(Server *s, const char *uri)
+{
+    for (Document *d = s->documents; d; d = d->next)
+        if (uri && strcmp(d->uri, uri) == 0)
+            return d;
+    return NULL;
+}
+
+static void forget_check(Document *d)
+{
+    if (d->checked)
+        tl_ctx_free(&d->ctx);
+    d->checked = false;
+}
+
+static void free_document(Document *d)
+{
+    forget_check(d);
+    free(d->uri);
+    free(d->path);
+    free(d->text);
+    free(d);
+}
+
+void lsp_set_text(Document *d, const char *text)
+{
+    char *copy = strdup(text);
+    if (!copy)
+        return;
+    forget_check(d); /* its tree points into the text */
+    free(d->text);
+    d->text = copy;
+    d->size = strlen(copy);
+    d->dirty = true;
+}
+
+Document *lsp_open(Server *s, const char *uri, const char *text, double version)
+{
+    lsp_close(s, uri);
+    Document *d = calloc(1, sizeof *d);
+    if (!d)
+        return NULL;
+    d->uri = strdup(uri);
+    d->path = lsp_uri_path(uri);
+    d->version = version;
+    lsp_set_text(d, text);
+    if (!d->uri || !d->path || !d->text) {
+        free_document(d);
+        return NULL;
+    }
+    d->next = s->documents;
+    s->documents = d;
+    return d;
+}
+
+void lsp_close(Server *s, const char *uri)
+{
+    for (Document **at = &s->documents; *at; at = &(*at)->next)
+        if (strcmp((*at)->uri, uri) == 0) {
+            Document *d = *at;
+            *at = d->next;
+            free_document(d);
+            return;
+        }
+}
+
+/* ---- the check ---- */
+
+/* Imports: open documents come before files. */
+static const char *read_import(void *user, TlArena *arena, const char *path, size_t *out_size,
+                               const char **out_error)
+{
+    Server *s = user;
+    char piece[1 << 14];
+    size_t n;
+    TlSbuf out;
+    for (Document *d = s->documents; d; d = d->next)
+        if (strcmp(d->path, path) == 0) {
+            *out_size = d->size;
+            return tl_strndup(arena, d->text, d->size);
+        }
+    FILE *f = fopen(path, "rb");
+    if (!f) {
+        *out_error = errno == ENOENT ? NULL : tl_format(arena, "%s", strerror(errno));
+        return NULL;
+    }
+    tl_sbuf_init(&out, arena);
+    while (out.len < MOST_BYTES && (n = fread(piece, 1, sizeof piece, f)) > 0)
+        tl_sbuf_put(&out, piece, n);
+    bool bad = ferror(f);
+    fclose(f);
+    *out_size = out.len;
+    *out_error = bad ? "read error" : NULL;
+    return bad ? NULL : out.text;
+}
+
+typedef TL_VEC(TlConstArg) TlConstArgs;
+
+/* A value for a constant that has none, so that the kernel's types can be shown: no judgement of
+ * the program rests on it. */
+static const char *sample(const TlParamDecl *p)
+{
+    if (p->form == TL_PF_CONST_FN)
+        return "identity";
+    if (p->form == TL_PF_CONST_TYPE)
+        return "f32";
+    bool is_bool = p->type->kind == TL_TE_SCALAR && p->type->dtype == TL_BOOL;
+    return is_bool ? "false" : "64";
+}
+
+/* Has the constant a value by the kernel's tune clauses? */
+static bool is_tuned(const TlItem *kernel, TlName name)
+{
+    for (uint32_t i = 0; i < kernel->clauses.len; i++)
+        for (uint32_t k = 0; k < kernel->clauses.data[i].tunes.len; k++)
+            if (kernel->clauses.data[i].tunes.data[k].name == name)
+                return true;
+    return false;
+}
+
+/* The constants that a kernel needs for an instance. */
+static void add_samples(Document *d, const TlItem *kernel, TlConstArgs *out)
+{
+    for (uint32_t i = 0; i < kernel->clauses.len; i++)
+        if (kernel->clauses.data[i].kind == TL_CL_INSTANTIATE)
+            return;
+    for (uint32_t i = 0; i < kernel->params.len; i++) {
+        const TlParamDecl *p = &kernel->params.data[i];
+        bool is_const =
+            p->form == TL_PF_CONST || p->form == TL_PF_CONST_FN || p->form == TL_PF_CONST_TYPE;
+        if (is_const && !p->init && !is_tuned(kernel, p->name))
+            tl_vec_push(&d->ctx.perm, out, (TlConstArg){p->name, sample(p)});
+    }
+}
+
+static TlDiags copy_of(const TlDiags *d)
+{
+    TlDiags copy = *d;
+    copy.rows.cap = d->rows.len + 1;
+    copy.rows.data = TL_NEW_ARRAY(d->arena, TlDiag, copy.rows.cap);
+    if (d->rows.len)
+        memcpy(copy.rows.data, d->rows.data, d->rows.len * sizeof *d->rows.data);
+    return copy;
+}
+
+/* Instances of the kernels that have values for all their constants, or of the others. */
+static void lower_all(Document *d, bool sampled)
+{
+    const TlUnit *unit = tl_program_unit(d->program, NULL);
+    for (uint32_t i = 0; i < unit->items.len; i++) {
+        const TlItem *item = unit->items.data[i];
+        TlConstArgs consts = {0};
+        const char *message;
+        if (item->kind != TL_IT_KERNEL || item->broken)
+            continue;
+        add_samples(d, item, &consts);
+        if ((consts.len > 0) != sampled)
+            continue;
+        TlDiags before = copy_of(&d->ctx.diags);
+        TlModule *module = tl_module_new(&d->ctx);
+        tl_frontend_lower(d->program, item->name, consts.data, consts.len, NULL, module, &message);
+        tl_module_free(module);
+        if (sampled) /* what was said depends on our values */
+            d->ctx.diags = before;
+    }
+}
+
+static void check_in(Server *s, Document *d)
+{
+    TlFrontendOptions options = {.read = read_import,
+                                 .read_user = s,
+                                 .include_dirs = s->include_dirs,
+                                 .ninclude_dirs = (uint32_t)s->ninclude_dirs,
+                                 .debug = true,
+                                 .facts = &d->facts};
+    tl_facts_init(&d->facts, &d->ctx.perm);
+    d->source = tl_diags_source(&d->ctx.diags, d->path, d->text, d->size);
+    d->program = tl_frontend_check(&d->ctx, d->source, &options);
+    lower_all(d, false);
+    lower_all(d, true);
+    tl_diags_sort(&d->ctx.diags);
+}
+
+void lsp_check(Server *s, Document *d)
+{
+    TlGuard guard;
+    if (!d->dirty)
+        return;
+    d->dirty = false;
+    d->news = true;
+    forget_check(d);
+    tl_ctx_init(&d->ctx, (TlAlloc){0});
+    d->program = NULL;
+    d->checked = true;
+    if (TL_GUARD(&guard)) {
+        check_in(s, d);
+        tl_guard_pop(&guard);
+        return;
+    }
+    cJSON *params = cJSON_CreateObject();
+    cJSON_AddNumberToObject(params, "type", 1);
+    cJSON_AddStringToObject(params, "message", guard.text);
+    lsp_notify(s, "window/logMessage", params);
+    d->program = NULL;
+    forget_check(d);
+}
+
+/* ---- the library as files ---- */
+
+/* A file of a module of the library, so that an editor can open it; written at its first use. */
+static char *library_file(Server *s, const char *module)
+{
+    char path[512];
+    size_t size;
+    const char *text = tl_stdlib_find(module, &size), *tmp = getenv("TMPDIR");
+    if (!s->library) {
+        snprintf(path, sizeof path, "%s/tilec-lsp-XXXXXX", tmp && *tmp ? tmp : "/tmp");
+        s->library = mkdtemp(path) ? strdup(path) : NULL;
+    }
+    if (!text || !s->library)
+        return NULL;
+    snprintf(path, sizeof path, "%s/%s.tile", s->library, module);
+    FILE *f = access(path, R_OK) ? fopen(path, "wb") : NULL;
+    if (f) {
+        bool ok = fwrite(text, 1, size, f) == size;
+        if (fclose(f) != 0 || !ok) {
+            unlink(path);
+            return NULL;
+        }
+        chmod(path, 0444);
+    }
+    return lsp_path_uri(path);
+}
+
+void lsp_remove_library(Server *s)
+{
+    char path[512];
+    for (size_t i = 0; s->library && tl_stdlib_name(i); i++) {
+        snprintf(path, sizeof path, "%s/%s.tile", s->library, tl_stdlib_name(i));
+        unlink(path);
+    }
+    if (s->library)
+        rmdir(s->library);
+    free(s->library);
+    s->library = NULL;
+}
+
+char *lsp_source_uri(Server *s, Document *d, uint32_t source)
+{
+    const char *path = d->ctx.diags.sources.data[source].path;
+    if (source == d->source)
+        return strdup(d->uri);
+    return strncmp(path, "std.", 4) ? lsp_path_uri(path) : library_file(s, path);
+}
+
+/* ---- diagnostics ---- */
+
+static cJSON *location(Server *s, Document *d, TlLoc loc)
+{
+    const TlSource *source = &d->ctx.diags.sources.data[loc.file];
+    char *uri = lsp_source_uri(s, d, loc.file);
+    cJSON *l = cJSON_CreateObject();
+    cJSON_AddStringToObject(l, "uri", uri ? uri : d->uri);
+    cJSON_AddItemToObject(l, "range", lsp_loc_range(source->text, source->size, loc));
+    free(uri);
+    return l;
+}
+
+static void add_related(Server *s, Document *d, cJSON *list, TlLoc loc, const char *text)
+{
+    cJSON *one = cJSON_CreateObject();
+    cJSON_AddItemToObject(one, "location", location(s, d, loc));
+    cJSON_AddStringToObject(one, "message", text);
+    cJSON_AddItemToArray(list, one);
+}
+
+/* Where a row is shown in the document: its place, or for one of an import the import's. */
+static TlLoc shown_at(const Document *d, TlLoc loc)
+{
+    const TlUnit *unit = d->program ? tl_program_unit(d->program, NULL) : NULL;
+    if (loc.file == d->source && loc.line)
+        return loc;
+    for (uint32_t i = 0; unit && loc.line && i < unit->items.len; i++) {
+        const TlItem *item = unit->items.data[i];
+        const TlUnit *other =
+            item->kind == TL_IT_IMPORT ? tl_program_unit(d->program, item->name) : NULL;
+        if (other && other->source == loc.file)
+            return item->loc;
+    }
+    return (TlLoc){d->source, 1, 1, 1};
+}
+
+static cJSON *diagnostic(Server *s, Document *d, const TlDiag *row)
+{
+    enum { ERROR = 1, WARNING = 2, UNNECESSARY = 1 };
+    TlLoc at = shown_at(d, row->loc);
+    bool elsewhere = row->loc.line && row->loc.file != d->source;
+    cJSON *one = cJSON_CreateObject(), *related = cJSON_CreateArray();
+    char *message = tl_format(&d->ctx.perm, "%s%s%s", row->text, row->label ? ": " : "",
+                              row->label ? row->label : "");
+    cJSON_AddItemToObject(one, "range", lsp_loc_range(d->text, d->size, at));
+    cJSON_AddNumberToObject(one, "severity", row->severity == TL_ERROR ? ERROR : WARNING);
+    cJSON_AddStringToObject(one, "code", tl_diag_code(row->id));
+    cJSON_AddStringToObject(one, "source", "tilec");
+    cJSON_AddStringToObject(one, "message", message);
+    if (strcmp(tl_diag_code(row->id), "unused") == 0) {
+        const int tags[] = {UNNECESSARY};
+        cJSON_AddItemToObject(one, "tags", cJSON_CreateIntArray(tags, 1));
+    }
+    if (elsewhere)
+        add_related(s, d, related, row->loc, "here");
+    for (uint32_t i = 0; i < row->notes.len; i++)
+        if (row->notes.data[i].loc.line)
+            add_related(s, d, related, row->notes.data[i].loc, row->notes.data[i].text);
+    if (cJSON_GetArraySize(related))
+        cJSON_AddItemToObject(one, "relatedInformation", related);
+    else
+        cJSON_Delete(related);
+    return one;
+}
+
+void lsp_publish(Server *s, Document *d)
+{
+    lsp_check(s, d);
+    if (!d->news)
+        return;
+    d->news = false;
+    cJSON *params = cJSON_CreateObject(), *list = cJSON_CreateArray();
+    for (uint32_t i = 0; d->checked && i < d->ctx.diags.rows.len; i++)
+        cJSON_AddItemToArray(list, diagnostic(s, d, &d->ctx.diags.rows.data[i]));
+    cJSON_AddStringToObject(params, "uri", d->uri);
+    cJSON_AddNumberToObject(params, "version", d->version);
+    cJSON_AddItemToObject(params, "diagnostics", list);
+    lsp_notify(s, "textDocument/publishDiagnostics", params);
+}
+
+/* ---- fixes ---- */
+
+static cJSON *fix(Server *s, Document *d, const TlDiag *row)
+{
+    cJSON *action = cJSON_CreateObject(), *edit = cJSON_CreateObject();
+    cJSON *change = cJSON_AddObjectToObject(edit, "changes");
+    cJSON *list = cJSON_AddArrayToObject(change, d->uri), *one = cJSON_CreateObject();
+    cJSON *about = cJSON_CreateArray();
+    cJSON_AddItemToObject(one, "range", lsp_loc_range(d->text, d->size, row->loc));
+    cJSON_AddStringToObject(one, "newText", row->fixit);
+    cJSON_AddItemToArray(list, one);
+    cJSON_AddStringToObject(action, "title",
+                            tl_format(&d->ctx.perm, "Replace by '%s'", row->fixit));
+    cJSON_AddStringToObject(action, "kind", "quickfix");
+    cJSON_AddItemToArray(about, diagnostic(s, d, row));
+    cJSON_AddItemToObject(action, "diagnostics", about);
+    cJSON_AddItemToObject(action, "edit", edit);
+    return action;
+}
+
+cJSON *lsp_code_actions(Server *s, Document *d, const cJSON *params)
+{
+    const cJSON *range = cJSON_GetObjectItem(params, "range");
+    const cJSON *start = cJSON_GetObjectItem(range, "start"),
+                *end = cJSON_GetObjectItem(range, "end");
+    double first = cJSON_GetNumberValue(cJSON_GetObjectItem(start, "line"));
+    double last = cJSON_GetNumberValue(cJSON_GetObjectItem(end, "line"));
+    cJSON *list = cJSON_CreateArray();
+    lsp_check(s, d);
+    for (uint32_t i = 0; d->checked && i < d->ctx.diags.rows.len; i++) {
+        const TlDiag *row = &d->ctx.diags.rows.data[i];
+        double line = (double)row->loc.line - 1;
+        if (row->fixit && row->loc.file == d->source && line >= first && line <= last)
+            cJSON_AddItemToArray(list, fix(s, d, row));
+    }
+    return list;
+}

@@ -1,0 +1,348 @@
+/* lsp_names.c: what a name is, where it comes from, what a file declares. */
+#include "frontend/format/format.h"
+#include "tools/lsp/lsp.h"
+#include <stdlib.h>
+#include <string.h>
+
+size_t lsp_params_offset(const Document *d, const cJSON *params)
+{
+    const cJSON *p = cJSON_GetObjectItem(params, "position");
+    double line = cJSON_GetNumberValue(cJSON_GetObjectItem(p, "line"));
+    double character = cJSON_GetNumberValue(cJSON_GetObjectItem(p, "character"));
+    return lsp_offset(d->text, d->size, line > 0 ? line : 0, character > 0 ? character : 0);
+}
+
+static const TlFact *fact_at(Server *s, Document *d, const cJSON *params)
+{
+    lsp_check(s, d);
+    if (!d->checked)
+        return NULL;
+    TlLoc loc = lsp_loc(d->text, lsp_params_offset(d, params));
+    return tl_facts_find(&d->facts, d->source, loc.line, loc.col);
+}
+
+/* The item of the document's own source whose name is at the place. */
+static const TlItem *item_at(const Document *d, size_t offset)
+{
+    const TlUnit *unit = d->program ? tl_program_unit(d->program, NULL) : NULL;
+    for (uint32_t i = 0; unit && i < unit->items.len; i++) {
+        const TlItem *item = unit->items.data[i];
+        size_t from = item->loc.line ? lsp_loc_offset(d->text, d->size, item->loc) : d->size;
+        size_t to = from + item->loc.len;
+        while (item->kind == TL_IT_IMPORT && to < d->size && !strchr(";\n", d->text[to]))
+            to++; /* the whole of std.name */
+        if (item->kind != TL_IT_ASSERT && offset >= from && offset <= to)
+            return item;
+    }
+    return NULL;
+}
+
+/* ---- hover ---- */
+
+cJSON *lsp_markdown(const char *code, const char *text)
+{
+    cJSON *m = cJSON_CreateObject();
+    size_t n = strlen(code) + (text ? strlen(text) : 0) + 32;
+    char *value = malloc(n);
+    if (value)
+        snprintf(value, n, "%s%s%s%s%s", *code ? "```tile\n" : "", code, *code ? "\n```" : "",
+                 text && *code ? "\n" : "", text ? text : "");
+    cJSON_AddStringToObject(m, "kind", "markdown");
+    cJSON_AddStringToObject(m, "value", value ? value : "");
+    free(value);
+    return m;
+}
+
+static void put_types(TlSbuf *out, const char *lead, const TlFactTypes *types)
+{
+    for (uint32_t i = 0; i < types->n; i++)
+        tl_sbuf_putf(out, "%s%s", i ? " | " : lead, types->text[i]);
+    tl_sbuf_puts(out, types->more ? " | ..." : "");
+}
+
+static const char *source_name(Document *d, const TlFact *f)
+{
+    return tl_strndup(&d->ctx.perm, d->text + lsp_loc_offset(d->text, d->size, f->loc), f->loc.len);
+}
+
+/* What stands behind the parameter's name, too: `A[M, K]`. */
+static const char *declaration(Document *d, const TlFact *f)
+{
+    const char *at = d->text + lsp_loc_offset(d->text, d->size, f->def);
+    size_t n = f->def.len, left = d->size - (size_t)(at - d->text);
+    if (n < left && at[n] == '[') {
+        const char *stop = memchr(at, ']', left);
+        n = stop ? (size_t)(stop - at) + 1 : n;
+    }
+    return tl_strndup(&d->ctx.perm, at, n);
+}
+
+static void describe(Document *d, const TlFact *f, TlSbuf *code, const char **doc)
+{
+    if (f->item) {
+        tl_ast_print_head(code, f->item);
+        *doc = f->item->doc;
+    } else if (f->builtin) {
+        tl_sbuf_puts(code, f->fast ? "fast." : "");
+        tl_builtin_describe_name(f->builtin, code);
+    } else if (f->def.line && f->def.file == d->source) {
+        tl_sbuf_puts(code, declaration(d, f));
+    } else if (f->types.n) {
+        tl_sbuf_puts(code, source_name(d, f));
+    }
+    put_types(code, ": ", &f->types);
+    put_types(code, "\n-> ", &f->results);
+}
+
+cJSON *lsp_hover(Server *s, Document *d, const cJSON *params)
+{
+    const TlFact *f = fact_at(s, d, params);
+    const TlItem *item = d->checked ? item_at(d, lsp_params_offset(d, params)) : NULL;
+    const char *doc = item ? item->doc : NULL;
+    TlSbuf code;
+    if (!f && !item)
+        return NULL;
+    tl_sbuf_init(&code, &d->ctx.perm);
+    if (item)
+        tl_ast_print_head(&code, item);
+    else
+        describe(d, f, &code, &doc);
+    if (!code.len)
+        return NULL;
+    while (code.len && code.text[code.len - 1] == '\n')
+        code.text[--code.len] = 0;
+    cJSON *hover = cJSON_CreateObject();
+    cJSON_AddItemToObject(hover, "contents", lsp_markdown(code.text, doc));
+    cJSON_AddItemToObject(hover, "range",
+                          lsp_loc_range(d->text, d->size, item ? item->loc : f->loc));
+    return hover;
+}
+
+/* ---- where names are ---- */
+
+static cJSON *place(Server *s, Document *d, TlLoc loc)
+{
+    const TlSource *source = &d->ctx.diags.sources.data[loc.file];
+    char *uri = lsp_source_uri(s, d, loc.file);
+    if (!uri)
+        return NULL;
+    cJSON *l = cJSON_CreateObject();
+    cJSON_AddStringToObject(l, "uri", uri);
+    cJSON_AddItemToObject(l, "range", lsp_loc_range(source->text, source->size, loc));
+    free(uri);
+    return l;
+}
+
+/* An import leads to the beginning of its module. */
+static TlLoc item_place(const Document *d, const TlItem *item)
+{
+    const TlUnit *unit =
+        item->kind == TL_IT_IMPORT ? tl_program_unit(d->program, item->name) : NULL;
+    return unit ? (TlLoc){unit->source, 1, 1, 1} : item->loc;
+}
+
+cJSON *lsp_definition(Server *s, Document *d, const cJSON *params)
+{
+    const TlFact *f = fact_at(s, d, params);
+    const TlItem *item = d->checked ? item_at(d, lsp_params_offset(d, params)) : NULL;
+    if (item)
+        return place(s, d, item_place(d, item));
+    return f && f->def.line ? place(s, d, f->def) : NULL;
+}
+
+static bool same_place(TlLoc a, TlLoc b)
+{
+    return a.file == b.file && a.line == b.line && a.col == b.col;
+}
+
+typedef void (*EachFn)(Server *s, Document *d, TlLoc loc, cJSON *list);
+
+static cJSON *uses(Server *s, Document *d, const cJSON *params, EachFn each)
+{
+    const TlFact *f = fact_at(s, d, params);
+    const TlItem *item = d->checked ? item_at(d, lsp_params_offset(d, params)) : NULL;
+    TlLoc def = item ? item_place(d, item) : f ? f->def : (TlLoc){0};
+    cJSON *list = cJSON_CreateArray();
+    if (item)
+        each(s, d, item->loc, list);
+    else if (f && f->item && f->item->loc.file == d->source)
+        each(s, d, f->item->loc, list);
+    for (uint32_t i = 0; def.line && i < d->facts.all.len; i++) {
+        const TlFact *use = d->facts.all.data[i];
+        if (use->loc.file == d->source && same_place(use->def, def))
+            each(s, d, use->loc, list);
+    }
+    return list;
+}
+
+static void add_reference(Server *s, Document *d, TlLoc loc, cJSON *list)
+{
+    cJSON_AddItemToArray(list, place(s, d, loc));
+}
+
+static void add_highlight(Server *s, Document *d, TlLoc loc, cJSON *list)
+{
+    (void)s;
+    cJSON *one = cJSON_CreateObject();
+    cJSON_AddItemToObject(one, "range", lsp_loc_range(d->text, d->size, loc));
+    cJSON_AddItemToArray(list, one);
+}
+
+cJSON *lsp_references(Server *s, Document *d, const cJSON *params)
+{
+    return uses(s, d, params, add_reference);
+}
+
+cJSON *lsp_highlight(Server *s, Document *d, const cJSON *params)
+{
+    return uses(s, d, params, add_highlight);
+}
+
+/* ---- symbols ---- */
+
+static int symbol_kind(TlItemKind kind)
+{
+    enum { MODULE = 2, FUNCTION = 12, CONSTANT = 14, STRUCT = 23 };
+    switch (kind) {
+    case TL_IT_IMPORT: return MODULE;
+    case TL_IT_CONST: return CONSTANT;
+    case TL_IT_STRUCT: return STRUCT;
+    case TL_IT_FUNCTION:
+    case TL_IT_KERNEL:
+    case TL_IT_ASSERT: break;
+    }
+    return FUNCTION;
+}
+
+/* From the line of the item's name to its end. */
+static cJSON *item_range(const Document *d, const TlItem *item)
+{
+    size_t from = lsp_loc_offset(d->text, d->size, item->loc), to = from + item->loc.len;
+    while (from && d->text[from - 1] != '\n')
+        from--;
+    if (item->body && item->body->end.line)
+        to = lsp_loc_offset(d->text, d->size, item->body->end) + 1;
+    return lsp_range(d->text, d->size, from, to < d->size ? to : d->size);
+}
+
+cJSON *lsp_symbols(Server *s, Document *d, const cJSON *params)
+{
+    (void)params;
+    cJSON *list = cJSON_CreateArray();
+    lsp_check(s, d);
+    const TlUnit *unit = d->checked && d->program ? tl_program_unit(d->program, NULL) : NULL;
+    for (uint32_t i = 0; unit && i < unit->items.len; i++) {
+        const TlItem *item = unit->items.data[i];
+        if (item->kind == TL_IT_ASSERT || !item->name)
+            continue;
+        cJSON *one = cJSON_CreateObject();
+        cJSON_AddStringToObject(one, "name", item->name);
+        cJSON_AddNumberToObject(one, "kind", symbol_kind(item->kind));
+        if (item->kind == TL_IT_KERNEL)
+            cJSON_AddStringToObject(one, "detail", "kernel");
+        cJSON_AddItemToObject(one, "range", item_range(d, item));
+        cJSON_AddItemToObject(one, "selectionRange", lsp_loc_range(d->text, d->size, item->loc));
+        cJSON_AddItemToArray(list, one);
+    }
+    return list;
+}
+
+/* ---- inlay hints ---- */
+
+typedef struct Inlays {
+    Document *d;
+    cJSON *list;
+    double first, last; /* lines, from 0 */
+} Inlays;
+
+/* The type of a name that `auto` declares, behind the name. */
+static void add_inlay(Inlays *n, TlLoc loc)
+{
+    enum { TYPE = 1 };
+    Document *d = n->d;
+    const TlFact *f = tl_facts_find(&d->facts, d->source, loc.line, loc.col);
+    double line = (double)loc.line - 1;
+    if (!f || !f->types.n || line < n->first || line > n->last)
+        return;
+    TlSbuf label;
+    tl_sbuf_init(&label, &d->ctx.perm);
+    put_types(&label, ": ", &f->types);
+    cJSON *one = cJSON_CreateObject();
+    cJSON_AddItemToObject(
+        one, "position",
+        lsp_position(d->text, d->size, lsp_loc_offset(d->text, d->size, loc) + loc.len));
+    cJSON_AddStringToObject(one, "label", label.text);
+    cJSON_AddNumberToObject(one, "kind", TYPE);
+    cJSON_AddItemToArray(n->list, one);
+}
+
+static void add_inlays(Inlays *n, const TlStmt *st)
+{
+    for (; st; st = st->kind == TL_ST_IF ? st->els : NULL) {
+        bool is_auto =
+            st->kind == TL_ST_UNPACK || (st->kind == TL_ST_DECL && st->type->kind == TL_TE_AUTO);
+        for (uint32_t i = 0; is_auto && i < st->decls.len; i++)
+            add_inlay(n, st->decls.data[i].loc);
+        for (uint32_t i = 0; i < st->body.len; i++)
+            add_inlays(n, st->body.data[i]);
+        add_inlays(n, st->init);
+        add_inlays(n, st->then);
+    }
+}
+
+cJSON *lsp_inlays(Server *s, Document *d, const cJSON *params)
+{
+    const cJSON *range = cJSON_GetObjectItem(params, "range");
+    const cJSON *start = cJSON_GetObjectItem(range, "start");
+    const cJSON *end = cJSON_GetObjectItem(range, "end");
+    Inlays n = {d, cJSON_CreateArray(), cJSON_GetNumberValue(cJSON_GetObjectItem(start, "line")),
+                cJSON_GetNumberValue(cJSON_GetObjectItem(end, "line"))};
+    lsp_check(s, d);
+    const TlUnit *unit = d->checked && d->program ? tl_program_unit(d->program, NULL) : NULL;
+    for (uint32_t i = 0; unit && i < unit->items.len; i++) {
+        const TlItem *item = unit->items.data[i];
+        for (uint32_t k = 0; k < item->params.len; k++) {
+            const TlParamDecl *p = &item->params.data[k];
+            if (p->form == TL_PF_VALUE && p->type->kind == TL_TE_AUTO)
+                add_inlay(&n, p->loc);
+        }
+        add_inlays(&n, item->body);
+    }
+    return n.list;
+}
+
+/* ---- formatting ---- */
+
+/* One edit that replaces everything; none when nothing changes. NULL: the text does not parse. */
+static cJSON *format_in(const Document *d, TlCtx *ctx)
+{
+    size_t size;
+    uint32_t source = tl_diags_source(&ctx->diags, d->path, d->text, d->size);
+    const char *text = tl_format_source(ctx, source, &size);
+    if (!text)
+        return NULL;
+    cJSON *list = cJSON_CreateArray();
+    if (size == d->size && memcmp(text, d->text, size) == 0)
+        return list;
+    cJSON *edit = cJSON_CreateObject();
+    cJSON_AddItemToObject(edit, "range", lsp_range(d->text, d->size, 0, d->size));
+    cJSON_AddStringToObject(edit, "newText", text);
+    cJSON_AddItemToArray(list, edit);
+    return list;
+}
+
+cJSON *lsp_format(Server *s, Document *d, const cJSON *params)
+{
+    (void)s;
+    (void)params;
+    TlCtx ctx;
+    TlGuard guard;
+    cJSON *volatile result = NULL;
+    tl_ctx_init(&ctx, (TlAlloc){0});
+    if (TL_GUARD(&guard)) {
+        result = format_in(d, &ctx);
+        tl_guard_pop(&guard);
+    }
+    tl_ctx_free(&ctx);
+    return result;
+}

@@ -1,0 +1,147 @@
+/* lsp_text.c: bytes, lines, UTF-16 units; paths and URIs. */
+#include "tools/lsp/lsp.h"
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool lsp_is_word(char c)
+{
+    return isalnum((unsigned char)c) || c == '_';
+}
+
+/* ---- places ---- */
+
+/* Bytes of the character at s, and its UTF-16 units; bytes that are no UTF-8 count one by one. */
+static size_t character(const char *s, const char *end, uint32_t *units)
+{
+    unsigned char c = (unsigned char)*s;
+    size_t n = c < 0xC2 ? 1 : c < 0xE0 ? 2 : c < 0xF0 ? 3 : c < 0xF5 ? 4 : 1;
+    for (size_t i = 1; i < n; i++)
+        if (s + i >= end || ((unsigned char)s[i] & 0xC0) != 0x80)
+            n = 1;
+    *units = n == 4 ? 2 : 1;
+    return n;
+}
+
+static const char *line_end(const char *s, const char *end)
+{
+    const char *stop = memchr(s, '\n', (size_t)(end - s));
+    stop = stop ? stop : end;
+    return stop > s && stop[-1] == '\r' ? stop - 1 : stop;
+}
+
+size_t lsp_offset(const char *text, size_t size, double line, double character_)
+{
+    const char *s = text, *end = text + size;
+    for (; line >= 1; line--) {
+        const char *stop = memchr(s, '\n', (size_t)(end - s));
+        if (!stop)
+            return size;
+        s = stop + 1;
+    }
+    const char *stop = line_end(s, end);
+    for (uint32_t units; s < stop && character_ >= 1; character_ -= units)
+        s += character(s, stop, &units);
+    return (size_t)(s - text);
+}
+
+void lsp_place(const char *text, size_t size, size_t offset, uint32_t *line, uint32_t *column)
+{
+    const char *s = text, *at = text + (offset < size ? offset : size);
+    *line = *column = 0;
+    for (const char *stop; (stop = memchr(s, '\n', (size_t)(at - s))); s = stop + 1)
+        (*line)++;
+    for (uint32_t units; s < at; *column += units)
+        s += character(s, text + size, &units);
+}
+
+TlLoc lsp_loc(const char *text, size_t offset)
+{
+    TlLoc loc = {0, 1, 1, 1};
+    for (size_t i = 0; i < offset; i++) {
+        loc.col++;
+        if (text[i] == '\n') {
+            loc.line++;
+            loc.col = 1;
+        }
+    }
+    return loc;
+}
+
+size_t lsp_loc_offset(const char *text, size_t size, TlLoc loc)
+{
+    const char *s = text, *end = text + size;
+    for (uint32_t line = 1; line < loc.line; line++) {
+        const char *stop = memchr(s, '\n', (size_t)(end - s));
+        if (!stop)
+            return size;
+        s = stop + 1;
+    }
+    size_t at = (size_t)(s - text) + (loc.col ? loc.col - 1 : 0);
+    return at < size ? at : size;
+}
+
+cJSON *lsp_position(const char *text, size_t size, size_t offset)
+{
+    uint32_t line, column;
+    cJSON *p = cJSON_CreateObject();
+    lsp_place(text, size, offset, &line, &column);
+    cJSON_AddNumberToObject(p, "line", line);
+    cJSON_AddNumberToObject(p, "character", column);
+    return p;
+}
+
+cJSON *lsp_range(const char *text, size_t size, size_t from, size_t to)
+{
+    cJSON *r = cJSON_CreateObject();
+    cJSON_AddItemToObject(r, "start", lsp_position(text, size, from));
+    cJSON_AddItemToObject(r, "end", lsp_position(text, size, to));
+    return r;
+}
+
+cJSON *lsp_loc_range(const char *text, size_t size, TlLoc loc)
+{
+    size_t from = lsp_loc_offset(text, size, loc), n = loc.len ? loc.len : 1;
+    return lsp_range(text, size, from, n < size - from ? from + n : size);
+}
+
+/* ---- URIs ---- */
+
+static int hex(char c)
+{
+    return isdigit((unsigned char)c) ? c - '0' : tolower((unsigned char)c) - 'a' + 10;
+}
+
+char *lsp_uri_path(const char *uri)
+{
+    static const char scheme[] = "file://";
+    char *path = malloc(strlen(uri) + 1), *to = path;
+    if (!path || strncmp(uri, scheme, sizeof scheme - 1) != 0)
+        return path ? strcpy(path, uri) : NULL;
+    const char *s = uri + sizeof scheme - 1;
+    s += strcspn(s, "/"); /* past the host */
+    while (*s) {
+        bool code = s[0] == '%' && isxdigit((unsigned char)s[1]) && isxdigit((unsigned char)s[2]);
+        *to++ = code ? (char)(hex(s[1]) * 16 + hex(s[2])) : *s;
+        s += code ? 3 : 1;
+    }
+    *to = 0;
+    return path;
+}
+
+char *lsp_path_uri(const char *path)
+{
+    char *uri = malloc(3 * strlen(path) + sizeof "file://"), *to = uri;
+    if (!uri)
+        return NULL;
+    to += sprintf(to, path[0] == '/' ? "file://" : "");
+    for (; *path; path++) {
+        unsigned char c = (unsigned char)*path;
+        if (isalnum(c) || strchr("/-._~:", c))
+            *to++ = (char)c;
+        else
+            to += sprintf(to, "%%%02X", c);
+    }
+    *to = 0;
+    return uri;
+}

@@ -1,0 +1,363 @@
+/* tilec_bench.c: tilec bench: how fast a kernel is, for each of the sizes asked for, and how fast
+ * the device's memory and products allow it to be.
+ *
+ * A sample is a number of launches, one after another, that together take at least 0.2 ms; the time
+ * of one is that divided by their number. Samples are taken for --seconds; the median counts.
+ * Inputs stay where they are, so small ones are in the caches. The limits are measured in the same
+ * run: a copy of 64 MiB, and, where operations are counted, a product of f32 matrices of 1024. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "tools/bench_plot.h"
+#include "tools/formula.h"
+#include "tools/run_args.h"
+#include "tools/sizes.h"
+#include "tools/tuned.h"
+
+static const char LIMITS[] =
+    "kernel copy(const f32 x[N], f32 y[N])\n"
+    "    grid(cdiv(N, 4096))\n"
+    "{\n"
+    "    y[pid(0) * 4096 +: 4096] = x[pid(0) * 4096 +: 4096];\n"
+    "}\n"
+    "kernel product(const f32 A[M, K], const f32 B[K, N], f32 C[M, N])\n"
+    "    grid(cdiv(M, 128), cdiv(N, 64))\n"
+    "{\n"
+    "    tile<f32, 128, 64> sum = 0;\n"
+    "    for (int k : range(0, K, 32)) pipeline\n"
+    "        sum = dot(A[pid(0) * 128 +: 128, k +: 32], B[k +: 32, pid(1) * 64 +: 64], sum);\n"
+    "    C[pid(0) * 128 +: 128, pid(1) * 64 +: 64] = sum;\n"
+    "}\n";
+enum { COPIED = 1 << 24, PRODUCT = 1024 };
+
+enum { SAMPLES = 1000, LEAST_SAMPLES = 5 };
+static const double SAMPLE_SECONDS = 2e-4;
+
+typedef struct Bench {
+    const Options *o;
+    tile_device *device;
+    tile_device_info info;
+    double seconds; /* for each size */
+    BenchLimits limits;
+    BenchPoint *points;
+    size_t npoints;
+} Bench;
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static int run_error(void)
+{
+    fprintf(stderr, "%s\n", tile_last_error());
+    return EXIT_RUN;
+}
+
+/* ---- timing ---- */
+
+/* Seconds of n launches. */
+static tile_status time_launches(tile_device *device, tile_kernel *kernel, const tile_arg *args,
+                                 size_t nargs, size_t n, double *out)
+{
+    double start = now();
+    tile_status status = TILE_OK;
+    for (size_t i = 0; i < n && status == TILE_OK; i++)
+        status = tile_launch(kernel, NULL, args, nargs);
+    if (status == TILE_OK)
+        status = tile_device_synchronize(device);
+    *out = now() - start;
+    return status;
+}
+
+static int by_time(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static tile_status measure(tile_device *device, tile_kernel *kernel, const tile_arg *args,
+                           size_t nargs, double seconds, BenchPoint *p)
+{
+    double samples[SAMPLES], t;
+    size_t n = 1, len = 0;
+    tile_status status = tile_kernel_prepare(kernel);
+    if (status == TILE_OK)
+        status = time_launches(device, kernel, args, nargs, 1, &t);
+    do {
+        if (status == TILE_OK)
+            status = time_launches(device, kernel, args, nargs, n, &t);
+        if (status != TILE_OK)
+            return status;
+    } while (t < SAMPLE_SECONDS && (n *= 2) < (size_t)1 << 20);
+    double end = now() + seconds;
+    while (status == TILE_OK && len < SAMPLES && (len < LEAST_SAMPLES || now() < end)) {
+        status = time_launches(device, kernel, args, nargs, n, &t);
+        samples[len++] = t / (double)n;
+    }
+    qsort(samples, len, sizeof *samples, by_time);
+    p->seconds = samples[len / 2];
+    p->best = samples[0];
+    p->worst = samples[len - 1];
+    return status;
+}
+
+/* ---- what the device can do ---- */
+
+typedef struct Limit {
+    const char *kernel;
+    uint64_t bytes[3];
+    tile_arg args[3];
+    size_t nargs;
+    tile_buffer *buffers[3];
+} Limit;
+
+static tile_status run_limit(const Bench *b, tile_module *module, Limit *l, BenchPoint *p)
+{
+    tile_kernel *kernel;
+    tile_status status = tile_kernel_get(module, l->kernel, NULL, &kernel);
+    for (size_t i = 0; i < l->nargs && status == TILE_OK; i++) {
+        status = tile_buffer_alloc(b->device, l->bytes[i], &l->buffers[i]);
+        if (status == TILE_OK)
+            status = tile_buffer_fill(l->buffers[i], 0, 0, l->bytes[i], NULL);
+        if (status == TILE_OK)
+            l->args[i].address = tile_buffer_ptr(l->buffers[i]);
+    }
+    if (status == TILE_OK)
+        status = measure(b->device, kernel, l->args, l->nargs, 0.2, p);
+    for (size_t i = 0; i < l->nargs; i++)
+        tile_buffer_free(l->buffers[i]);
+    return status;
+}
+
+static tile_status measure_limits(Bench *b, tile_module *module)
+{
+    BenchPoint p;
+    const uint64_t square = (uint64_t)PRODUCT * PRODUCT * 4;
+    Limit copy = {
+        "copy",
+        {(uint64_t)COPIED * 4, (uint64_t)COPIED * 4},
+        {tile_view_typed(TILE_F32, NULL, COPIED), tile_view_typed(TILE_F32, NULL, COPIED)},
+        2,
+        {NULL}};
+    tile_arg matrix = tile_view_typed(TILE_F32, NULL, PRODUCT, PRODUCT);
+    Limit product = {"product", {square, square, square}, {matrix, matrix, matrix}, 3, {NULL}};
+    tile_status status = run_limit(b, module, &copy, &p);
+    if (status == TILE_OK)
+        b->limits.bytes_per_second = 8.0 * COPIED / p.best;
+    if (status == TILE_OK && b->o->flops)
+        status = run_limit(b, module, &product, &p);
+    if (status == TILE_OK && b->o->flops)
+        b->limits.flops_per_second = 2.0 * PRODUCT * PRODUCT * PRODUCT / p.best;
+    return status;
+}
+
+/* The interpreter and the emulators are not for speed. */
+static bool is_for_speed(const Bench *b)
+{
+    const char *name = b->o->device ? b->o->device : getenv("TILE_DEVICE");
+    return !name || (strncmp(name, "ref", 3) != 0 && strncmp(name, "emu", 3) != 0);
+}
+
+static int find_limits(Bench *b)
+{
+    tile_module *module = NULL;
+    tilec_output *output = NULL;
+    tilec_options o = TILEC_OPTIONS_INIT;
+    size_t size;
+    if (!is_for_speed(b))
+        return EXIT_FINE;
+    o.target = b->info.target;
+    o.cache = b->o->compile.cache;
+    tilec_status compiled =
+        tilec_compile_source("limits.tile", LIMITS, sizeof LIMITS - 1, &o, &output);
+    int status = report_compile(compiled, output);
+    const void *image = tilec_output_data(output, &size);
+    if (status == EXIT_FINE &&
+        (tile_module_load_image(b->device, image, size, &module) != TILE_OK ||
+         measure_limits(b, module) != TILE_OK))
+        status = run_error();
+    tile_module_free(module);
+    tilec_output_free(output);
+    return status;
+}
+
+/* ---- one size ---- */
+
+/* Each array is read or written once. */
+static double bytes_of(const RunArgs *args)
+{
+    double bytes = 0;
+    for (size_t i = 0; i < args->len; i++)
+        if (!args->data[i].same_as)
+            bytes += (double)args->data[i].bytes;
+    return bytes;
+}
+
+static int count(const Bench *b, const RunArgs *args, const char *sizes, BenchPoint *p)
+{
+    char why[256];
+    p->bytes = bytes_of(args);
+    p->flops = 0;
+    if (b->o->flops && !formula_value(b->o->flops, sizes, &p->flops, why, sizeof why))
+        return usage_error("--flops '%s': %s", b->o->flops, why);
+    if (b->o->bytes && !formula_value(b->o->bytes, sizes, &p->bytes, why, sizeof why))
+        return usage_error("--bytes '%s': %s", b->o->bytes, why);
+    return EXIT_FINE;
+}
+
+static int compile(const Bench *b, const Options *with, tilec_output **out_output)
+{
+    tilec_options c = with->compile;
+    Tuned tuned;
+    c.target = b->info.target;
+    c.emit = "image";
+    c.one_kernel = 1;
+    int status = tuned_read_device(with, b->device, &c, &tuned);
+    if (status == EXIT_FINE) {
+        tilec_status compiled = tilec_compile_file(with->input, &c, out_output);
+        status = report_compile(compiled, *out_output);
+    }
+    tuned_free(&tuned);
+    return status;
+}
+
+static int measure_image(Bench *b, const Options *with, const char *sizes, tilec_output *output,
+                         BenchPoint *p)
+{
+    size_t size;
+    const void *image = tilec_output_data(output, &size);
+    tile_module *module = NULL;
+    tile_kernel *kernel;
+    RunArgs args = {NULL, 0};
+    tile_arg *launch = NULL;
+    if (tile_module_load_image(b->device, image, size, &module) != TILE_OK ||
+        tile_kernel_get(module, tile_module_kernel_name(module, 0), NULL, &kernel) != TILE_OK) {
+        tile_module_free(module);
+        return run_error();
+    }
+    int status = run_args_make(with, kernel, image, &args);
+    if (status == EXIT_FINE)
+        status = run_args_upload(&args, b->device, &launch);
+    if (status == EXIT_FINE)
+        status = count(b, &args, sizes, p);
+    if (status == EXIT_FINE &&
+        measure(b->device, kernel, launch, args.len, b->seconds, p) != TILE_OK)
+        status = run_error();
+    run_args_free(&args);
+    free(launch);
+    tile_module_free(module);
+    return status;
+}
+
+static void say(const Bench *b, const BenchPoint *p)
+{
+    double least = bench_least(p, &b->limits);
+    if (b->o->json) {
+        printf("{\"sizes\": \"%s\", \"seconds\": %.6g, \"best\": %.6g, \"worst\": %.6g, "
+               "\"bytes\": %.6g, \"flops\": %.6g, \"copy_bytes_per_second\": %.6g, "
+               "\"product_flops_per_second\": %.6g}\n",
+               p->sizes, p->seconds, p->best, p->worst, p->bytes, p->flops,
+               b->limits.bytes_per_second, b->limits.flops_per_second);
+        return;
+    }
+    printf("%-32s %11.4f ms %9.2f GB/s", p->sizes, p->seconds * 1e3, p->bytes / p->seconds * 1e-9);
+    if (b->o->flops)
+        printf(" %10.2f GFLOP/s", p->flops / p->seconds * 1e-9);
+    if (least > 0)
+        printf("  %4.0f%% of the limit", 100 * least / p->seconds);
+    printf("  (%.4f to %.4f)\n", p->best * 1e3, p->worst * 1e3);
+    fflush(stdout);
+}
+
+static int bench_sizes(const Options *with, const char *sizes, void *user)
+{
+    Bench *b = user;
+    tilec_output *output = NULL;
+    BenchPoint *more = realloc(b->points, (b->npoints + 1) * sizeof *more);
+    if (!more)
+        return usage_error("out of memory");
+    b->points = more;
+    BenchPoint *p = &b->points[b->npoints];
+    snprintf(p->sizes, sizeof p->sizes, "%s", sizes);
+    int status = compile(b, with, &output);
+    if (status == EXIT_FINE)
+        status = measure_image(b, with, sizes, output, p);
+    tilec_output_free(output);
+    if (status == EXIT_FINE) {
+        b->npoints++;
+        say(b, p);
+    }
+    return status;
+}
+
+/* ---- all ---- */
+
+static int write_plot(const Bench *b)
+{
+    char *text = NULL, title[512];
+    size_t size = 0;
+    FILE *f = open_memstream(&text, &size);
+    snprintf(title, sizeof title, "%s%s%s on %s; red: what a copy and a product of f32 allow",
+             b->o->input, b->o->compile.kernel ? ", " : "",
+             b->o->compile.kernel ? b->o->compile.kernel : "", b->info.name);
+    if (f)
+        bench_plot(f, title, b->points, b->npoints, &b->limits);
+    if (!f || fclose(f) != 0) {
+        free(text);
+        return usage_error("out of memory");
+    }
+    Outputs outputs = {.program = "tilec"};
+    bool ok = output_write(&outputs, b->o->svg, text, size) && output_commit(&outputs);
+    output_drop(&outputs);
+    free(text);
+    return ok ? EXIT_FINE : EXIT_USAGE;
+}
+
+static int open_device(Bench *b)
+{
+    b->info = (tile_device_info)TILE_DEVICE_INFO_INIT;
+    const char *name = b->o->device ? b->o->device : getenv("TILE_DEVICE");
+    tile_status status = tile_device_open(name && *name ? name : "cpu", &b->device);
+    if (status == TILE_BAD_ARGUMENT)
+        return usage_error("%s", tile_last_error());
+    if (status == TILE_OK)
+        status = tile_device_get_info(b->device, &b->info);
+    return status == TILE_OK ? EXIT_FINE : run_error();
+}
+
+static bool read_seconds(const char *text, double *out)
+{
+    char *end;
+    *out = strtod(text, &end);
+    return end != text && !*end && *out >= 0 && isfinite(*out);
+}
+
+int command_bench(const Options *o)
+{
+    Bench b = {.o = o, .seconds = 0.2};
+    if (o->seconds && !read_seconds(o->seconds, &b.seconds))
+        return usage_error("--seconds takes a number of 0 or more, not '%s'", o->seconds);
+    int status = sizes_check(o);
+    if (status == EXIT_FINE)
+        status = open_device(&b);
+    if (status == EXIT_FINE)
+        status = find_limits(&b);
+    if (status == EXIT_FINE && b.limits.bytes_per_second > 0 && !o->json) {
+        printf("%s: copy %.1f GB/s", b.info.name, b.limits.bytes_per_second * 1e-9);
+        if (o->flops)
+            printf(", product of f32 %.1f GFLOP/s", b.limits.flops_per_second * 1e-9);
+        putchar('\n');
+    }
+    if (status == EXIT_FINE)
+        status = sizes_each(o, bench_sizes, &b);
+    if (status == EXIT_FINE && o->svg)
+        status = write_plot(&b);
+    free(b.points);
+    tile_device_close(b.device);
+    return status;
+}

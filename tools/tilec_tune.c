@@ -1,0 +1,319 @@
+/* tilec_tune.c: tilec tune: makes arguments as tilec run does, for each of the sizes asked for, and
+ * has tile_tune find the best configuration for each.
+ *
+ * On a terminal there is one line, which is rewritten; elsewhere one line per configuration. With
+ * --json each is an object on standard output. SIGINT ends the run at the next launch; what was
+ * measured is in the file by then. */
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/include/tile_jit.h"
+#include "tools/run_args.h"
+#include "tools/sizes.h"
+
+enum { EXIT_INTERRUPTED = 128 + SIGINT };
+
+static volatile sig_atomic_t interrupted;
+
+static void interrupt(int signal_number)
+{
+    interrupted = 1;
+    signal(signal_number, SIG_DFL); /* the second one ends the program at once */
+}
+
+typedef struct Tune {
+    const Options *o;
+    const char *device_name, *sizes; /* sizes: "M=512 N=1024" of this run, or "" */
+    tile_device *device, *ref;
+    tile_module *module; /* on ref: only to know the parameters */
+    tilec_output *output;
+    RunArgs args;
+    tile_arg *launch;
+    tile_const *consts;
+    bool line_open; /* the last line on the terminal has no end yet */
+    double last;    /* when a line was written */
+} Tune;
+
+static int run_error(void)
+{
+    fprintf(stderr, "%s\n", tile_last_error());
+    return EXIT_RUN;
+}
+
+/* ---- what it says ---- */
+
+static void put_json(const char *name, const char *text, bool last)
+{
+    printf("\"%s\": ", name);
+    if (!text)
+        fputs("null", stdout);
+    else {
+        putchar('"');
+        for (; *text; text++)
+            if ((unsigned char)*text < 0x20)
+                printf("\\u%04x", *text);
+            else
+                printf(*text == '"' || *text == '\\' ? "\\%c" : "%c", *text);
+        putchar('"');
+    }
+    fputs(last ? "}\n" : ", ", stdout);
+}
+
+static void put_number(const char *name, double value)
+{
+    printf("\"%s\": %.6g, ", name, value);
+}
+
+static void say_json(const Tune *t, const tile_tune_progress *p)
+{
+    printf("{\"event\": \"%s\", ", p->rejected ? "rejected" : p->step);
+    put_json("device", t->device_name, false);
+    put_json("kernel", p->kernel, false);
+    put_json("sizes", t->sizes, false);
+    put_number("done", (double)p->done);
+    put_number("total", (double)p->total);
+    put_number("us", p->us);
+    put_number("best_us", p->best_us);
+    put_number("elapsed_s", p->elapsed);
+    put_number("left_s", p->left < 0 ? -1 : p->left);
+    put_json("best", p->best, false);
+    put_json("rejected", p->rejected, false);
+    put_json("config", p->config, true);
+    fflush(stdout);
+}
+
+static void time_text(double us, char *text, size_t size)
+{
+    if (us < 1e3)
+        snprintf(text, size, "%.1f us", us);
+    else if (us < 1e6)
+        snprintf(text, size, "%.2f ms", us / 1e3);
+    else
+        snprintf(text, size, "%.2f s", us / 1e6);
+}
+
+static void say_line(Tune *t, const tile_tune_progress *p)
+{
+    char best[64] = "", left[64] = "";
+    if (p->elapsed - t->last < 0.1 && p->done < p->total)
+        return;
+    t->last = p->elapsed;
+    if (p->best)
+        time_text(p->best_us, best, sizeof best);
+    if (p->left >= 0)
+        snprintf(left, sizeof left, ", %.0f s left", ceil(p->left));
+    fprintf(stderr, "\r\033[K%zu of %zu%s%s%s%s%s", p->done, p->total, p->best ? ", best " : "",
+            best, p->best ? ": " : "", p->best ? p->best : "", left);
+    fflush(stderr);
+    t->line_open = true;
+}
+
+/* A configuration's first time, or why it has none. */
+static void say_plain(const tile_tune_progress *p)
+{
+    char time[64];
+    if (!p->config || strcmp(p->step, "time") == 0)
+        return;
+    time_text(p->us, time, sizeof time);
+    fprintf(stderr, "%zu of %zu: %s: %s%s", p->done, p->total, p->config,
+            p->rejected ? "rejected: " : "", p->rejected ? p->rejected : time);
+    if (!p->rejected && p->left >= 0)
+        fprintf(stderr, "; %.0f s left", ceil(p->left));
+    fputc('\n', stderr);
+}
+
+static int progress(void *user, const tile_tune_progress *p)
+{
+    Tune *t = user;
+    if (t->o->json)
+        say_json(t, p);
+    else if (isatty(STDERR_FILENO))
+        say_line(t, p);
+    else
+        say_plain(p);
+    return interrupted != 0;
+}
+
+static void say_result(Tune *t, const tile_tune_result *r)
+{
+    char time[64];
+    if (t->line_open)
+        fputs("\r\033[K", stderr);
+    t->line_open = false;
+    if (t->o->json) {
+        printf("{\"event\": \"result\", ");
+        put_json("device", t->device_name, false);
+        put_json("sizes", t->sizes, false);
+        put_number("total", (double)r->total);
+        put_number("timed", (double)r->timed);
+        put_number("rejected", (double)r->rejected);
+        put_number("kept", (double)r->kept);
+        put_number("complete", r->complete);
+        put_number("best_us", r->best_us);
+        put_json("best", *r->best ? r->best : NULL, true);
+        return;
+    }
+    time_text(r->best_us, time, sizeof time);
+    printf("%s%s%s: ", t->device_name, *t->sizes ? " " : "", t->sizes);
+    if (*r->best)
+        printf("%s, %s%s", r->best, t->o->model ? "by the model " : "", time);
+    else
+        printf("no configuration");
+    printf(" (of %zu: %zu %s, %zu rejected, %zu known before)%s\n", r->total, r->timed,
+           t->o->model ? "ranked" : "timed", r->rejected, r->kept,
+           r->complete ? "" : "; not complete");
+}
+
+/* ---- arguments ---- */
+
+static int open_devices(Tune *t)
+{
+    tile_status status = tile_device_open(t->device_name, &t->device);
+    if (status == TILE_BAD_ARGUMENT)
+        return usage_error("%s", tile_last_error());
+    if (status == TILE_OK)
+        status = tile_device_open("ref", &t->ref);
+    return status == TILE_OK ? EXIT_FINE : run_error();
+}
+
+/* The parameters are those of any instance: here the interpreter's, which is made at once. */
+static int make_arguments(Tune *t)
+{
+    tilec_options c = t->o->compile;
+    tile_kernel *kernel = NULL;
+    size_t size;
+    c.target = "ref";
+    c.emit = "image";
+    c.one_kernel = 1;
+    tilec_status compiled = tilec_compile_file(t->o->input, &c, &t->output);
+    int status = report_compile(compiled, t->output);
+    if (status != EXIT_FINE)
+        return status;
+    const void *image = tilec_output_data(t->output, &size);
+    if (tile_module_load_image(t->ref, image, size, &t->module) != TILE_OK ||
+        tile_kernel_get(t->module, tile_module_kernel_name(t->module, 0), NULL, &kernel) != TILE_OK)
+        return run_error();
+    status = run_args_make(t->o, kernel, image, &t->args);
+    return status == EXIT_FINE ? run_args_upload(&t->args, t->device, &t->launch) : status;
+}
+
+static int make_constants(Tune *t)
+{
+    size_t n = t->o->compile.nconsts;
+    t->consts = calloc(n + 1, sizeof *t->consts);
+    if (!t->consts)
+        return usage_error("out of memory");
+    for (size_t i = 0; i < n; i++)
+        t->consts[i] = (tile_const){t->o->compile.consts[i].name, 0, t->o->compile.consts[i].value};
+    return EXIT_FINE;
+}
+
+/* ---- one size on one device ---- */
+
+static bool read_seconds(const char *text, double *out)
+{
+    char *end;
+    *out = strtod(text, &end);
+    return end != text && !*end && *out >= 0 && isfinite(*out);
+}
+
+static int call(Tune *t)
+{
+    tile_jit_options jit = TILE_JIT_OPTIONS_INIT;
+    tile_tune_options o = TILE_TUNE_OPTIONS_INIT;
+    tile_tune_result result = TILE_TUNE_RESULT_INIT;
+    const tilec_options *c = &t->o->compile;
+    jit.include_dirs = c->include_dirs;
+    jit.ninclude_dirs = c->ninclude_dirs;
+    jit.opt_level = c->opt_level;
+    jit.debug = c->debug;
+    jit.check = c->check;
+    jit.fp = c->fp;
+    jit.warps = c->warps;
+    jit.stages = c->stages;
+    o.jit = &jit;
+    o.consts = t->consts;
+    o.file = t->o->output;
+    o.progress = progress;
+    o.user = t;
+    o.again = t->o->again;
+    o.model = t->o->model;
+    if (t->o->budget && !read_seconds(t->o->budget, &o.budget))
+        return usage_error("--budget takes a number of seconds, not '%s'", t->o->budget);
+    if (t->o->tolerance && !read_seconds(t->o->tolerance, &o.tolerance))
+        return usage_error("--tolerance takes a number of 0 or more, not '%s'", t->o->tolerance);
+    const char *kernel = c->kernel ? c->kernel : tile_module_kernel_name(t->module, 0);
+    tile_status status =
+        tile_tune(t->device, t->o->input, kernel, t->launch, t->args.len, &o, &result);
+    if (t->line_open)
+        fputs("\r\033[K", stderr);
+    t->line_open = false;
+    if (status != TILE_OK)
+        fprintf(stderr, "%s\n", tile_last_error());
+    else
+        say_result(t, &result);
+    return status == TILE_OK          ? interrupted ? EXIT_INTERRUPTED : EXIT_FINE
+           : status == TILE_COMPILE   ? EXIT_PROGRAM
+           : status == TILE_NOT_FOUND ? EXIT_USAGE
+                                      : EXIT_RUN;
+}
+
+static int tune_once(const Options *o, const char *device, const char *sizes)
+{
+    Tune t = {.o = o, .device_name = device, .sizes = sizes};
+    int (*const steps[])(Tune *) = {open_devices, make_constants, make_arguments, call};
+    int status = EXIT_FINE;
+    for (size_t i = 0; i < sizeof steps / sizeof *steps && status == EXIT_FINE; i++)
+        status = steps[i](&t);
+    run_args_free(&t.args);
+    free(t.launch);
+    free(t.consts);
+    tile_module_free(t.module);
+    tilec_output_free(t.output);
+    tile_device_close(t.ref);
+    tile_device_close(t.device);
+    return status;
+}
+
+/* ---- all sizes ---- */
+
+static int tune_sizes(const Options *with, const char *sizes, void *device)
+{
+    return tune_once(with, device, sizes);
+}
+
+static int tune_all_sizes(const Options *o, const char *device)
+{
+    return sizes_each(o, tune_sizes, (void *)(uintptr_t)device);
+}
+
+/* --target: the emulator of each GPU has the arguments, and nothing runs. */
+static int model_targets(const Options *o)
+{
+    char name[64];
+    int status = check_targets(o->target);
+    for (const char *p = o->target; status == EXIT_FINE && *p;) {
+        size_t n = strcspn(p, ",");
+        snprintf(name, sizeof name, "%s%.*s", strncmp(p, "emu:", 4) == 0 ? "" : "emu:", (int)n, p);
+        status = tune_all_sizes(o, name);
+        p += n + (p[n] == ',');
+    }
+    return status;
+}
+
+int command_tune(const Options *o)
+{
+    const char *device = o->device ? o->device : getenv("TILE_DEVICE");
+    if (o->target && (!o->model || o->device))
+        return usage_error("--target is for --model, without --device");
+    if (o->model && !o->target)
+        return usage_error("--model: name the GPUs with --target");
+    int status = sizes_check(o);
+    if (status != EXIT_FINE)
+        return status;
+    signal(SIGINT, interrupt);
+    return o->target ? model_targets(o) : tune_all_sizes(o, device ? device : "cpu");
+}
