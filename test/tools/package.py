@@ -117,8 +117,11 @@ def main(source, build, scratch):
     shutil.rmtree(scratch, ignore_errors=True)
     prefix, moved, work = (os.path.join(scratch, n) for n in ("prefix", "moved", "user"))
     os.makedirs(work)
-    run(["cmake", "--install", build, "--prefix", prefix, "--component", "Unspecified"])  # a manifest of our own
-    manifest = shutil.copy(os.path.join(build, "install_manifest_Unspecified.txt"), scratch)
+    manifest = os.path.join(scratch, "manifest.txt")
+    for component in ("runtime", "development", "compiler"):  # each writes a manifest of its own
+        run(["cmake", "--install", build, "--prefix", prefix, "--component", component])
+        with open(os.path.join(build, f"install_manifest_{component}.txt"), encoding="utf-8") as part, open(manifest, "a", encoding="utf-8") as f:
+            f.write(part.read().rstrip("\n") + "\n")
     shutil.copytree(prefix, moved, symlinks=True)
     run(["cmake", "-D", "MANIFEST=" + manifest, "-P", os.path.join(source, "tools/cmake/uninstall.cmake")])
     print("left:", [n for _, _, names in os.walk(prefix) for n in names], not os.path.exists(os.path.join(prefix, "lib/cmake")))

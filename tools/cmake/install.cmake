@@ -15,7 +15,7 @@ function(tile_public_library name)
   add_library(tile_public_${name} STATIC ${objects})
   set_target_properties(tile_public_${name} PROPERTIES OUTPUT_NAME ${name} LINKER_LANGUAGE C
     ARCHIVE_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/package)
-  install(TARGETS tile_public_${name} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  install(TARGETS tile_public_${name} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development)
 endfunction()
 
 tile_public_library(tile tile_runtime)
@@ -26,7 +26,7 @@ target_sources(tile_public_tilec PRIVATE ${CMAKE_BINARY_DIR}/codegen/blake3.o)
 set_source_files_properties(${CMAKE_BINARY_DIR}/codegen/blake3.o PROPERTIES EXTERNAL_OBJECT TRUE GENERATED TRUE)
 add_dependencies(tile_public_tilec tilec_thin)
 tile_public_library(tilec-full tilec_objects tile_build_id tile_frontend tile_passes tile_ir tile_jit tile_ref tile_emu)
-install(TARGETS tilec_core LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} NAMELINK_SKIP)
+install(TARGETS tilec_core LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT compiler NAMELINK_SKIP)
 
 # The ABI may change with every minor version before 1.0.
 find_package(Threads REQUIRED)
@@ -37,7 +37,8 @@ target_link_options(tile_public_shared PRIVATE
 set_target_properties(tile_public_shared PROPERTIES OUTPUT_NAME tile LINKER_LANGUAGE C
   VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}
   LINK_DEPENDS ${CMAKE_SOURCE_DIR}/tools/cmake/tile.map LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/package)
-install(TARGETS tile_public_shared LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS tile_public_shared LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime
+  NAMELINK_COMPONENT development)
 
 # libtilec.so: runtime and compiler in one shared library, for languages that load libraries (python/). It finds
 # libtilec-core.so beside itself.
@@ -55,7 +56,8 @@ add_dependencies(tile_public_compiler_shared tilec_thin tilec_core)
 add_custom_command(TARGET tile_public_compiler_shared POST_BUILD VERBATIM
   COMMAND ${CMAKE_COMMAND} -E create_symlink $<TARGET_FILE:tilec_core>
     $<TARGET_FILE_DIR:tile_public_compiler_shared>/$<TARGET_SONAME_FILE_NAME:tilec_core>)
-install(TARGETS tile_public_compiler_shared LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS tile_public_compiler_shared LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT compiler
+  NAMELINK_COMPONENT development)
 # tilec without LLVM inside, which loads libtilec-core.so too: for packages that bring that library anyway.
 if(TARGET tilec)
   add_executable(tile_public_tool $<TARGET_OBJECTS:tilec> $<TARGET_OBJECTS:tile_jit> codegen/leaf/leaf_of_target.c)
@@ -74,10 +76,10 @@ if(PYTHON3 AND TARGET tile_public_tool)
 endif()
 
 install(FILES runtime/include/tile.h runtime/include/tile_jit.h codegen/include/tilec.h
-  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development)
 foreach(program tilec tile-opt tile-reduce)
   if(TARGET ${program})
-    install(TARGETS ${program} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+    install(TARGETS ${program} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT compiler)
   endif()
 endforeach()
 
@@ -99,7 +101,7 @@ configure_package_config_file(tools/cmake/TileConfig.cmake.in ${CMAKE_BINARY_DIR
   INSTALL_DESTINATION ${package} PATH_VARS CMAKE_INSTALL_LIBDIR CMAKE_INSTALL_INCLUDEDIR CMAKE_INSTALL_BINDIR)
 write_basic_package_version_file(${CMAKE_BINARY_DIR}/package/TileConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_BINARY_DIR}/package/TileConfig.cmake ${CMAKE_BINARY_DIR}/package/TileConfigVersion.cmake
-  tools/cmake/TileKernels.cmake DESTINATION ${package})
+  tools/cmake/TileKernels.cmake DESTINATION ${package} COMPONENT development)
 # The .pc files find everything from where they lie, wherever the prefix has gone.
 if(IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}" OR IS_ABSOLUTE "${CMAKE_INSTALL_INCLUDEDIR}")
   set(TILE_PC_PREFIX ${CMAKE_INSTALL_PREFIX})
@@ -114,7 +116,7 @@ else()
 endif()
 foreach(pc tile tilec)
   configure_file(tools/cmake/${pc}.pc.in ${CMAKE_BINARY_DIR}/package/${pc}.pc @ONLY)
-  install(FILES ${CMAKE_BINARY_DIR}/package/${pc}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+  install(FILES ${CMAKE_BINARY_DIR}/package/${pc}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)
 endforeach()
 
 if(NOT TARGET uninstall)
@@ -122,3 +124,5 @@ if(NOT TARGET uninstall)
     COMMAND ${CMAKE_COMMAND} -D MANIFEST=${CMAKE_BINARY_DIR}/install_manifest.txt
       -P ${CMAKE_SOURCE_DIR}/tools/cmake/uninstall.cmake)
 endif()
+
+include(tools/package/packages.cmake)
