@@ -31,6 +31,7 @@ typedef struct Ask {
     TlPart key;
     int lock;            /* of the key; -1: none */
     TL_VEC(TlPart) said; /* diagnostics */
+    bool unheard;        /* there was no memory for one of them */
 } Ask;
 
 static const tilec_options DEFAULTS = TILEC_OPTIONS_INIT;
@@ -67,14 +68,16 @@ static tilec_status refuse(Ask *a, tilec_status status, const char *format, cons
 
 typedef struct Reader {
     TlSbuf *key;
+    bool once; /* an import can be read only once, and the core is to read it */
 } Reader;
 
 /* Notes what an import means, or that there is no such file. */
 static const char *read_import(void *user, TlArena *arena, const char *path, size_t *out_size,
                                const char **out_error)
 {
-    const Reader *r = user;
-    const char *text = tl_source_read(arena, path, out_size, out_error);
+    Reader *r = user;
+    r->once = r->once || tl_source_is_stream(path);
+    const char *text = r->once ? NULL : tl_source_read(arena, path, out_size, out_error);
     tl_key_text(r->key, "import", path);
     if (text)
         tl_key_hash(r->key, "is", text, *out_size);
@@ -92,13 +95,14 @@ static bool is_tile_ir(const char *name)
 
 static bool put_imports(const Ask *a, TlCtx *ctx, TlSbuf *key)
 {
-    Reader reader = {key};
+    Reader reader = {.key = key};
     TlFrontendOptions fo = {.read = read_import,
                             .read_user = &reader,
                             .include_dirs = a->o.include_dirs,
                             .ninclude_dirs = (uint32_t)a->o.ninclude_dirs};
     const char *text = tl_strndup(&ctx->perm, a->text, a->size);
-    return tl_frontend_imports(ctx, tl_diags_source(&ctx->diags, a->name, text, a->size), &fo);
+    return tl_frontend_imports(ctx, tl_diags_source(&ctx->diags, a->name, text, a->size), &fo) &&
+           !reader.once;
 }
 
 /* What is wrong with the program, the core tells. */
@@ -112,17 +116,17 @@ static bool put_imports_guarded(const Ask *a, TlCtx *ctx, TlSbuf *key)
     return ok;
 }
 
-/* The key of the call as the files are now; a program that cannot be parsed has none. */
+/* The key of the call as the files are now; a program that cannot be parsed has none, nor one that
+ * reads what can be read only once, nor a call whose tool is missing. */
 static bool make_key(Ask *a, TlPart *out)
 {
     TlSbuf key;
     TlCtx ctx;
-    bool ok = true;
     tl_sbuf_init(&key, &a->arena);
-    tl_key_begin(&key, &a->o);
+    bool ok = tl_key_begin(&key, &a->o);
     tl_key_text(&key, "source", a->name);
     tl_key_hash(&key, "is", a->text, a->size);
-    if (!is_tile_ir(a->name)) {
+    if (ok && !is_tile_ir(a->name)) {
         tl_ctx_init(&ctx, a->arena.alloc);
         ok = put_imports_guarded(a, &ctx, &key);
         tl_ctx_free(&ctx);
@@ -141,6 +145,8 @@ static void note_diagnostic(void *user, const char *rendered)
         size_t n = strlen(rendered);
         tl_vec_push(&a->arena, &a->said, (TlPart){tl_strndup(&a->arena, rendered, n), n});
         tl_guard_pop(&g);
+    } else {
+        a->unheard = true;
     }
     if (a->given.diagnostic)
         a->given.diagnostic(a->given.user, rendered);
@@ -216,7 +222,7 @@ static void compile_and_keep(Ask *a)
     a->o.diagnostic = note_diagnostic;
     a->o.user = a; /* `print` has nothing to say here: tl_key_may */
     a->status = compile(a);
-    if (a->status == TILEC_OK)
+    if (a->status == TILEC_OK && !a->unheard)
         keep(a);
 }
 

@@ -4,6 +4,13 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+
+bool tl_source_is_stream(const char *path)
+{
+    struct stat st;
+    return !strcmp(path, "-") || (stat(path, &st) == 0 && !S_ISREG(st.st_mode));
+}
 
 /* The front end rejects more than 16 MiB. */
 enum { MOST = 17 << 20 };

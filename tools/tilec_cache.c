@@ -33,24 +33,43 @@ static const char *fact(const Walk *w, TlPart key, const char *name, const char 
     return value ? tl_strndup(w->arena, value, size) : otherwise;
 }
 
-static void list_entry(void *user, const TlStored *stored)
+/* Names are anybody's: no line has control characters of theirs. */
+static char *printable(char *text)
 {
-    Walk *w = user;
-    TlEntry e;
+    for (char *p = text; *p; p++)
+        if ((unsigned char)*p < ' ' || *p == 127)
+            *p = '?';
+    return text;
+}
+
+static void list_key(Walk *w, TlPart key, const TlStored *stored)
+{
     char when[32];
     struct tm local;
     time_t used = (time_t)stored->used;
-    if (stored->partial || !tl_store_read(stored->path, w->arena, &e))
-        return;
-    TlPart key = e.parts[TL_PART_KEY];
     if (!localtime_r(&used, &local) || !strftime(when, sizeof when, "%Y-%m-%d %H:%M:%S", &local))
         strcpy(when, "-");
     char *text = tl_format(w->arena, "%s %9" PRIu64 "  %-8s %-8s %-16s %s", when, stored->bytes,
                            fact(w, key, "emit", "image"), fact(w, key, "target", "cpu"),
                            fact(w, key, "kernel", "(all)"), fact(w, key, "source", "?"));
-    tl_vec_push(w->arena, &w->lines, (Line){text, stored->used});
+    tl_vec_push(w->arena, &w->lines, (Line){printable(text), stored->used});
     w->entries++;
     w->bytes += stored->bytes;
+}
+
+/* Results are big: of each, only the line stays. */
+static void list_entry(void *user, const TlStored *stored)
+{
+    TlArena arena;
+    TlGuard g;
+    TlEntry e;
+    tl_arena_init(&arena, (TlAlloc){0});
+    if (TL_GUARD(&g)) {
+        if (!stored->partial && tl_store_read(stored->path, &arena, &e))
+            list_key(user, e.parts[TL_PART_KEY], stored);
+        tl_guard_pop(&g);
+    }
+    tl_arena_free(&arena);
 }
 
 static int newest_first(const void *a, const void *b)

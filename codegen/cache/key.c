@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /* A new number makes all entries of older ones misses. */
 #define VERSION "1"
@@ -140,31 +141,34 @@ static void put_options(TlSbuf *key, const tilec_options *o)
 
 /* ---- tools ---- */
 
-/* The ptxas that a compilation would start: its path, size and time. */
-static void put_ptxas(TlSbuf *key)
+/* The ptxas that a compilation would start: its path, size and times. false: there is none on PATH,
+ * and the system's default path is nobody's to know. */
+static bool put_ptxas(TlSbuf *key)
 {
     const char *path = getenv("PATH");
     for (const char *p = path ? path : ""; *p; p += *p == ':') {
         size_t n = strcspn(p, ":");
-        const char *file = tl_format(key->arena, "%.*s/ptxas", (int)n, p);
+        const char *file = tl_format(key->arena, "%.*s%sptxas", (int)n, p, n ? "/" : "");
         struct stat s;
         p += n;
-        if (stat(file, &s) || !S_ISREG(s.st_mode) || !(s.st_mode & 0111))
+        if (stat(file, &s) || !S_ISREG(s.st_mode) || access(file, X_OK))
             continue;
         tl_key_text(key, "ptxas", file);
         put_number(key, "size", (uint64_t)s.st_size);
         put_number(key, "seconds", (uint64_t)s.st_mtim.tv_sec);
         put_number(key, "nanoseconds", (uint64_t)s.st_mtim.tv_nsec);
-        return;
+        put_number(key, "changed", (uint64_t)s.st_ctim.tv_sec);
+        put_number(key, "changed_nanoseconds", (uint64_t)s.st_ctim.tv_nsec);
+        return true;
     }
+    return false;
 }
 
-void tl_key_begin(TlSbuf *key, const tilec_options *o)
+bool tl_key_begin(TlSbuf *key, const tilec_options *o)
 {
     tl_key_text(key, "tile-cache", VERSION);
     tl_key_text(key, "build", tl_build_id);
     tl_key_machine(key);
-    if (o->emit && !strcmp(o->emit, "cubin"))
-        put_ptxas(key);
     put_options(key, o);
+    return !o->emit || strcmp(o->emit, "cubin") || put_ptxas(key);
 }

@@ -3,7 +3,7 @@
  *
  * A line of a key is "NAME LENGTH:VALUE" or "NAME -" where there is none; values may hold any
  * characters. In order: the cache's version, the compiler's build, the machine (its CPU decides
- * what the target `cpu` means), for stage `cubin` the ptxas on PATH, the options (key.def), the
+ * what the target `cpu` means), the options (key.def), for stage `cubin` the ptxas on PATH, the
  * source by name and hash, and each file that was looked for to be imported, found or not,
  * likewise. */
 #ifndef TL_CACHE_KEY_H
@@ -34,8 +34,9 @@ void tl_key_hash(TlSbuf *key, const char *name, const void *data, size_t size);
 
 /* Does a compilation with these options give nothing but a result? */
 bool tl_key_may(const tilec_options *options);
-/* All but the source and what it imports. */
-void tl_key_begin(TlSbuf *key, const tilec_options *options);
+/* All but the source and what it imports. false: there is no key, since the tool is not known that
+ * would be started. */
+bool tl_key_begin(TlSbuf *key, const tilec_options *options);
 /* The value of the first line of that name, of *out_size bytes; NULL: there is none. */
 const char *tl_key_find(const char *key, size_t size, const char *name, size_t *out_size);
 

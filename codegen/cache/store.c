@@ -4,10 +4,11 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdatomic.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -24,7 +25,12 @@ enum {
     STALE = 3600,   /* seconds after which nobody goes on writing a file */
     TOUCH = 60,     /* seconds after which a use is noted again */
     PATIENCE = 120, /* seconds */
+    MODE = 0600,
+    NEW_FILE = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
+    /* what is in the place of a file of ours may be a link or a pipe */
+    OUR_FILE = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK,
 };
+static const char TAG[] = "CACHEDIR.TAG";
 static const uint64_t SIZE = (uint64_t)1 << 30;
 
 typedef struct Header {
@@ -70,11 +76,13 @@ bool tl_store_size(const char *text, uint64_t *out)
 {
     static const char UNITS[] = "KMG";
     char *end;
+    if (*text < '0' || *text > '9') /* strtoull also takes spaces and signs */
+        return false;
     errno = 0;
     unsigned long long n = strtoull(text, &end, 10);
     const char *unit = *end ? strchr(UNITS, *end) : NULL;
     int shift = unit ? 10 * (int)(unit - UNITS + 1) : 0;
-    if (end == text || *text == '-' || errno || (unit ? end[1] : *end) || n > UINT64_MAX >> shift)
+    if (errno || (unit ? end[1] : *end) || n > UINT64_MAX >> shift)
         return false;
     *out = (uint64_t)n << shift;
     return true;
@@ -143,20 +151,6 @@ static bool make_folders(const char *path)
     return true;
 }
 
-static void write_tag(const TlStore *s)
-{
-    static const char TEXT[] = "Signature: 8a477f597d28d172789f06886806bc55\n"
-                               "# The cache of tilec. For information about cache directory tags "
-                               "see https://bford.info/cachedir/\n";
-    int f = open(inside(s, "CACHEDIR.TAG").text, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (f < 0)
-        return;
-    if (write(f, TEXT, sizeof TEXT - 1) < 0) {
-        /* the tag is a courtesy */
-    }
-    close(f);
-}
-
 /* ---- reading ---- */
 
 static bool read_whole(int f, char *data, size_t size)
@@ -170,6 +164,47 @@ static bool read_whole(int f, char *data, size_t size)
         done += (size_t)n;
     }
     return true;
+}
+
+/* The size that an entry's first bytes tell; 0: it is none. Who believes a file's size asks for as
+ * much memory as anybody wants. */
+static uint64_t told_size(int f)
+{
+    Header h;
+    uint64_t sizes[MOST_PARTS], size = sizeof h;
+    if (!read_whole(f, (char *)&h, sizeof h) || memcmp(h.magic, MAGIC, sizeof MAGIC) ||
+        h.version != VERSION || h.nparts > MOST_PARTS || h.nparts < TL_PART_DIAGNOSTIC ||
+        !read_whole(f, (char *)sizes, h.nparts * sizeof *sizes))
+        return 0;
+    size += h.nparts * sizeof *sizes;
+    for (uint32_t i = 0; i < h.nparts; i++) {
+        if (sizes[i] >= INT64_MAX - size)
+            return 0;
+        size += sizes[i] + 1;
+    }
+    return size;
+}
+
+/* Opens a regular file of ours, and nothing else. */
+static int open_ours(const char *path, int flags, struct stat *st)
+{
+    int f = open(path, flags | OUR_FILE, MODE);
+    if (f >= 0 && (fstat(f, st) || !S_ISREG(st->st_mode))) {
+        close(f);
+        f = -1;
+    }
+    return f;
+}
+
+/* Is it a file of the size that it tells? */
+static bool is_entry(const char *path, struct stat *st)
+{
+    int f = open_ours(path, O_RDONLY, st);
+    if (f < 0)
+        return false;
+    bool ok = st->st_size > 0 && told_size(f) == (uint64_t)st->st_size;
+    close(f);
+    return ok;
 }
 
 static void hash_entry(char *data, size_t size, unsigned char out[TL_HASH_BYTES])
@@ -208,14 +243,14 @@ static bool split(char *data, size_t size, TlArena *arena, TlEntry *out)
 static bool read_entry(const char *path, TlArena *arena, struct stat *st, TlEntry *out)
 {
     struct stat now;
-    if (stat(path, st) || !S_ISREG(st->st_mode) || st->st_size < (off_t)sizeof(Header))
+    if (!is_entry(path, st))
         return false;
     size_t size = (size_t)st->st_size;
     char *data = tl_alloc(arena, size);
-    int f = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    int f = open_ours(path, O_RDONLY, &now);
     if (f < 0)
         return false;
-    bool whole = fstat(f, &now) == 0 && now.st_size == st->st_size && read_whole(f, data, size);
+    bool whole = now.st_size == st->st_size && read_whole(f, data, size);
     close(f);
     return whole && split(data, size, arena, out);
 }
@@ -239,12 +274,22 @@ bool tl_store_get(const TlStore *s, TlPart key, TlArena *arena, TlEntry *out)
     if (!read_entry(path.text, arena, &st, out) || out->parts[TL_PART_KEY].size != key.size ||
         memcmp(out->parts[TL_PART_KEY].data, key.data, key.size) != 0)
         return false;
-    if (time(NULL) - st.st_mtim.tv_sec > TOUCH)
-        utimensat(AT_FDCWD, path.text, NULL, 0);
+    int64_t age = time(NULL) - st.st_mtim.tv_sec; /* negative: the clock was set back */
+    if (age > TOUCH || age < -TOUCH)
+        utimensat(AT_FDCWD, path.text, NULL, AT_SYMLINK_NOFOLLOW);
     return true;
 }
 
 /* ---- writing ---- */
+
+/* Would a limit of the process stop the file, and a signal the process? */
+static bool may_write(uint64_t size)
+{
+    struct rlimit limit;
+    struct sigaction on_limit;
+    return getrlimit(RLIMIT_FSIZE, &limit) || size <= limit.rlim_cur ||
+           (sigaction(SIGXFSZ, NULL, &on_limit) == 0 && on_limit.sa_handler == SIG_IGN);
+}
 
 static bool write_whole(int f, const void *data, size_t size)
 {
@@ -258,6 +303,28 @@ static bool write_whole(int f, const void *data, size_t size)
         size -= (size_t)n;
     }
     return true;
+}
+
+/* Is it a cache? Files of other folders are nobody's business, whatever their names. */
+static bool has_tag(const TlStore *s)
+{
+    struct stat st;
+    return lstat(inside(s, TAG).text, &st) == 0;
+}
+
+/* The tag is complete or empty; that it is there counts. */
+static bool write_tag(const TlStore *s)
+{
+    static const char TEXT[] = "Signature: 8a477f597d28d172789f06886806bc55\n"
+                               "# The cache of tilec. For information about cache directory tags "
+                               "see https://bford.info/cachedir/\n";
+    if (has_tag(s))
+        return true;
+    int f = may_write(sizeof TEXT) ? open(inside(s, TAG).text, NEW_FILE, MODE) : -1;
+    if (f < 0)
+        return errno == EEXIST && has_tag(s);
+    bool ok = write_whole(f, TEXT, sizeof TEXT - 1);
+    return close(f) == 0 && ok;
 }
 
 static size_t size_of(const TlEntry *e)
@@ -292,62 +359,24 @@ static char *join(const TlEntry *e, size_t size)
     return data;
 }
 
-/* Beside its place, then renamed. */
+/* Beside its place, then renamed. The name beside is drawn: what a killed process left is no
+ * obstacle for one with the same number. */
 static bool write_file(const char *path, const char *data, size_t size)
 {
-    static atomic_uint number;
     char beside[TL_STORE_PATH + NAME_MOST];
     const char *slash = strrchr(path, '/');
     TL_ASSERT(slash, "'%s' is in no folder", path);
-    int n = snprintf(beside, sizeof beside, "%.*s/.%s-%ld-%u", (int)(slash - path), path, slash + 1,
-                     (long)getpid(), atomic_fetch_add(&number, 1));
-    if (n < 0 || (size_t)n >= sizeof beside)
+    int n = snprintf(beside, sizeof beside, "%.*s/.%s-XXXXXX", (int)(slash - path), path,
+                     slash + 1);
+    if (n < 0 || (size_t)n >= sizeof beside || !may_write(size))
         return false;
-    int f = open(beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    int f = mkostemp(beside, O_CLOEXEC);
     if (f < 0)
         return false;
     bool ok = write_whole(f, data, size);
     ok = close(f) == 0 && ok && rename(beside, path) == 0;
     if (!ok)
         unlink(beside);
-    return ok;
-}
-
-/* The folder is measured when more than a sixteenth of its size has been added since. */
-static void count(const TlStore *s, size_t size)
-{
-    static const char DOTS[256] = {0};
-    struct stat st;
-    int f = open(inside(s, "added").text, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-    if (f < 0)
-        return;
-    for (size_t n = (size + MEASURE - 1) / MEASURE; n > 0;) {
-        size_t some = n < sizeof DOTS ? n : sizeof DOTS;
-        if (!write_whole(f, DOTS, some))
-            break;
-        n -= some;
-    }
-    bool full = fstat(f, &st) == 0 && (uint64_t)st.st_size > s->most / 16 / MEASURE;
-    close(f);
-    if (full)
-        tl_store_prune(s, s->most);
-}
-
-bool tl_store_put(const TlStore *s, const TlEntry *entry)
-{
-    TL_ASSERT(entry->nparts >= TL_PART_DIAGNOSTIC, "an entry of %u parts", entry->nparts);
-    size_t size = size_of(entry);
-    if (entry->nparts > MOST_PARTS || size > s->most)
-        return false;
-    Path path = path_of(s, entry->parts[TL_PART_KEY]);
-    if (!make_folders(path.text))
-        return false;
-    write_tag(s);
-    char *data = join(entry, size);
-    bool ok = data && write_file(path.text, data, size);
-    free(data);
-    if (ok)
-        count(s, size);
     return ok;
 }
 
@@ -363,7 +392,8 @@ int tl_store_lock(const TlStore *s, TlPart key)
     int64_t where;
     if (!make_folders(path.text))
         return -1;
-    int f = open(path.text, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    struct stat st;
+    int f = open_ours(path.text, O_RDWR | O_CREAT, &st);
     tl_hash_bytes(key.data, key.size, hash);
     memcpy(&where, hash, sizeof where);
     byte.l_start = where & INT64_MAX >> 2;
@@ -380,10 +410,14 @@ int tl_store_lock(const TlStore *s, TlPart key)
     return -1;
 }
 
+/* A child of the process may have the file open, too: closing it is not enough. */
 void tl_store_unlock(int lock)
 {
-    if (lock >= 0)
-        close(lock);
+    if (lock < 0)
+        return;
+    struct flock all = {.l_type = F_UNLCK, .l_whence = SEEK_SET};
+    fcntl(lock, F_OFD_SETLK, &all);
+    close(lock);
 }
 
 /* ---- all entries ---- */
@@ -392,7 +426,10 @@ static void each_of(const TlStore *s, const char *shard,
                     void (*f)(void *user, const TlStored *stored), void *user)
 {
     Path folder = inside(s, shard);
-    DIR *d = opendir(folder.text);
+    int at = open(folder.text, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *d = at >= 0 ? fdopendir(at) : NULL;
+    if (!d && at >= 0)
+        close(at);
     for (struct dirent *e; d && (e = readdir(d));) {
         char path[sizeof(Path) + 256];
         struct stat st;
@@ -401,7 +438,7 @@ static void each_of(const TlStore *s, const char *shard,
         if (!partial && !is_digits(e->d_name, NAME - 2))
             continue;
         snprintf(path, sizeof path, "%s/%s", folder.text, e->d_name);
-        if (stat(path, &st) || !S_ISREG(st.st_mode))
+        if (lstat(path, &st) || !S_ISREG(st.st_mode))
             continue;
         f(user, &(TlStored){path, (uint64_t)st.st_blocks * 512, st.st_mtim.tv_sec, partial});
     }
@@ -411,7 +448,7 @@ static void each_of(const TlStore *s, const char *shard,
 
 void tl_store_each(const TlStore *s, void (*f)(void *user, const TlStored *stored), void *user)
 {
-    for (unsigned i = 0; i < SHARDS; i++) {
+    for (unsigned i = 0; i < SHARDS && has_tag(s); i++) {
         char shard[4];
         snprintf(shard, sizeof shard, "%02x", i);
         each_of(s, shard, f, user);
@@ -442,10 +479,12 @@ static void list_one(void *user, const TlStored *stored)
         all->data = more;
         all->cap = cap;
     }
+    /* what the future used goes first: else it would stay until then, and what is new would not */
+    bool future = stored->used - all->now > STALE;
+    bool stale = stored->partial && (future || all->now - stored->used > STALE);
     char *path = strdup(stored->path);
     if (path)
-        all->data[all->len++] = (Old){path, stored->bytes, stored->used,
-                                      stored->partial && all->now - stored->used > STALE};
+        all->data[all->len++] = (Old){path, stored->bytes, future ? 0 : stored->used, stale};
 }
 
 /* Stale files first, then by the time of their last use. */
@@ -457,23 +496,34 @@ static int by_age(const void *a, const void *b)
     return (x->used > y->used) - (x->used < y->used);
 }
 
-TlPruned tl_store_prune(const TlStore *s, uint64_t most)
+static bool is_gone(const char *path)
+{
+    return unlink(path) == 0 || errno == ENOENT; /* another process makes room, too */
+}
+
+/* If there is more than `most`, removes until `enough` is left. */
+static TlPruned prune(const TlStore *s, uint64_t most, uint64_t enough)
 {
     TlPruned p = {0};
     All all = {.now = time(NULL)};
-    int added = open(inside(s, "added").text, O_WRONLY | O_TRUNC | O_CLOEXEC);
-    if (added >= 0)
+    struct stat st;
+    int added = open_ours(inside(s, "added").text, O_WRONLY, &st);
+    if (added >= 0) {
+        if (ftruncate(added, 0)) {
+            /* measured again sooner than needed */
+        }
         close(added);
+    }
     tl_store_each(s, list_one, &all);
     for (size_t i = 0; i < all.len; i++)
         p.bytes += all.data[i].bytes;
     if (all.len)
         qsort(all.data, all.len, sizeof *all.data, by_age);
-    /* a tenth more, or every result that follows would measure the folder again */
-    uint64_t enough = p.bytes > most ? most - most / 10 : most;
+    if (p.bytes <= most)
+        enough = most;
     for (size_t i = 0; i < all.len; i++) {
         const Old *o = &all.data[i];
-        if ((o->stale || p.bytes > enough) && unlink(o->path) == 0) {
+        if ((o->stale || p.bytes > enough) && is_gone(o->path)) {
             p.removed++;
             p.bytes -= o->bytes;
         } else {
@@ -483,4 +533,59 @@ TlPruned tl_store_prune(const TlStore *s, uint64_t most)
     }
     free(all.data);
     return p;
+}
+
+TlPruned tl_store_prune(const TlStore *s, uint64_t most)
+{
+    return prune(s, most, most);
+}
+
+/* ---- adding ---- */
+
+/* A tenth more, or every result that follows would measure the folder again. */
+static void make_room(const TlStore *s)
+{
+    prune(s, s->most, s->most - s->most / 10);
+}
+
+/* The folder is measured when more than a sixteenth of its size has been added since. */
+static void count(const TlStore *s, size_t size)
+{
+    static const char DOTS[256] = {0};
+    Path path = inside(s, "added");
+    struct stat st;
+    int f = open_ours(path.text, O_WRONLY | O_CREAT | O_APPEND, &st);
+    if (f < 0) { /* without it, nobody would notice that there is too much */
+        unlink(path.text);
+        make_room(s);
+        return;
+    }
+    bool may = may_write((uint64_t)st.st_size + size);
+    for (size_t n = (size + MEASURE - 1) / MEASURE; may && n > 0;) {
+        size_t some = n < sizeof DOTS ? n : sizeof DOTS;
+        if (!write_whole(f, DOTS, some))
+            break;
+        n -= some;
+    }
+    bool full = fstat(f, &st) == 0 && (uint64_t)st.st_size > s->most / 16 / MEASURE;
+    close(f);
+    if (full)
+        make_room(s);
+}
+
+bool tl_store_put(const TlStore *s, const TlEntry *entry)
+{
+    TL_ASSERT(entry->nparts >= TL_PART_DIAGNOSTIC, "an entry of %u parts", entry->nparts);
+    size_t size = size_of(entry);
+    if (entry->nparts > MOST_PARTS || size > s->most)
+        return false;
+    Path path = path_of(s, entry->parts[TL_PART_KEY]);
+    if (!make_folders(path.text))
+        return false;
+    char *data = write_tag(s) ? join(entry, size) : NULL;
+    bool ok = data && write_file(path.text, data, size);
+    free(data);
+    if (ok)
+        count(s, size);
+    return ok;
 }

@@ -1,10 +1,11 @@
 /* The files of the cache: one file for each result, named by the hash of its key.
  *
- *     FOLDER/CACHEDIR.TAG        tells backup programs to leave the folder out
+ *     FOLDER/CACHEDIR.TAG        tells backup programs to leave the folder out; without it, nothing
+ *                                in the folder is an entry
  *     FOLDER/lock                byte ranges of it are locked, by key, while something is compiled
  *     FOLDER/added               one byte for each 4 KiB added since the folder was measured
  *     FOLDER/ab/cdef....         an entry: its name is the key's hash, 64 hexadecimal digits
- *     FOLDER/ab/.NAME-PID-N      an entry that is being written
+ *     FOLDER/ab/.NAME-XXXXXX     an entry that is being written
  *
  * An entry is a header, the sizes of its parts, and the parts, each ended by a NUL: the key, the
  * result, the list of files read, and the diagnostics, one part for each call of the callback. The

@@ -42,6 +42,7 @@ PARTS = [
     ("api-sequences", "10000 random sequences of API calls under ASan, 2000 under TSan", [SEQUENCES]),
     ("growth", "each form of the language, doubled, for each target: at most 2.5 times the cost; the table goes to test/GROWTH.md",
      ["test/tools/growth.py", "build/bin/tilec", "--md", "test/GROWTH.md"]),
+    ("cache", "the cache with each byte of an entry damaged, and many processes killed and stopped", ["test/tools/cache_attack.py", "build/bin", "build/cache-attack", "--long"]),
     ("control-flow", "random control flow against a small interpreter", ["test/fuzz/control_flow.py", "100000", "1000"]),
 ]
 TAKES_JOBS = (RUN, RING, LANGUAGE, IR, SEQUENCES, OTHER)
