@@ -45,7 +45,7 @@ install(TARGETS tile_public_shared LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} C
 add_library(tile_public_compiler_shared SHARED ${CMAKE_BINARY_DIR}/codegen/blake3.o $<TARGET_OBJECTS:tile_runtime>
   $<TARGET_OBJECTS:tilec_thin> $<TARGET_OBJECTS:tile_build_id> $<TARGET_OBJECTS:tile_frontend> $<TARGET_OBJECTS:tile_ir>
   $<TARGET_OBJECTS:tile_jit> $<TARGET_OBJECTS:tile_ref> $<TARGET_OBJECTS:tile_emu>)
-target_link_libraries(tile_public_compiler_shared PRIVATE Threads::Threads ${CMAKE_DL_LIBS} m)
+target_link_libraries(tile_public_compiler_shared PRIVATE Threads::Threads ${CMAKE_DL_LIBS} cjson m)
 target_link_options(tile_public_compiler_shared PRIVATE
   -Wl,-z,defs -Wl,--version-script=${CMAKE_SOURCE_DIR}/tools/cmake/tilec.map)
 set_target_properties(tile_public_compiler_shared PROPERTIES OUTPUT_NAME tilec LINKER_LANGUAGE C
@@ -60,9 +60,9 @@ install(TARGETS tile_public_compiler_shared LIBRARY DESTINATION ${CMAKE_INSTALL_
   NAMELINK_COMPONENT development)
 # tilec without LLVM inside, which loads libtilec-core.so too: for packages that bring that library anyway.
 if(TARGET tilec)
-  add_executable(tile_public_tool $<TARGET_OBJECTS:tilec> codegen/leaf/leaf_of_target.c)
+  add_executable(tile_public_tool $<TARGET_OBJECTS:tilec> $<TARGET_OBJECTS:tile_jit> codegen/leaf/leaf_of_target.c)
   target_include_directories(tile_public_tool SYSTEM PRIVATE ${LLVM_INCLUDE_DIRS})
-  target_link_libraries(tile_public_tool PRIVATE tile_ref tile_emu tile_runtime tilec_thin)
+  target_link_libraries(tile_public_tool PRIVATE tile_ref tile_emu tile_runtime tilec_thin cjson)
   set_target_properties(tile_public_tool PROPERTIES OUTPUT_NAME tilec LINKER_LANGUAGE C
     BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "\$ORIGIN" RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/package)
 endif()
@@ -83,15 +83,15 @@ foreach(program tilec tile-opt tile-reduce)
   endif()
 endforeach()
 
-install(DIRECTORY tools/editors/vim/ DESTINATION ${CMAKE_INSTALL_DATADIR}/vim/vimfiles)
-install(DIRECTORY tools/editors/vscode/ DESTINATION ${CMAKE_INSTALL_DATADIR}/tile/vscode)
+install(DIRECTORY tools/editors/vim/ DESTINATION ${CMAKE_INSTALL_DATADIR}/vim/vimfiles COMPONENT compiler)
+install(DIRECTORY tools/editors/vscode/ DESTINATION ${CMAKE_INSTALL_DATADIR}/tile/vscode COMPONENT compiler)
 
 if(TARGET tilec)
   set(shells ${CMAKE_BINARY_DIR}/package)
-  install(FILES ${shells}/tilec.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
-  install(FILES ${shells}/tilec.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME tilec)
-  install(FILES ${shells}/_tilec DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
-  install(FILES ${shells}/tilec.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
+  install(FILES ${shells}/tilec.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT compiler)
+  install(FILES ${shells}/tilec.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME tilec COMPONENT compiler)
+  install(FILES ${shells}/_tilec DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions COMPONENT compiler)
+  install(FILES ${shells}/tilec.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d COMPONENT compiler)
 endif()
 
 # How a user's program finds libLLVM: the folder of the one that was linked here.
