@@ -52,7 +52,8 @@ class CompileOptions(Structure):
                 ("verify_each", c_int), ("print", c_void_p), ("user", c_void_p), ("alloc", c_void_p), ("alloc_user", c_void_p),
                 ("warps", c_int), ("stages", c_int), ("one_kernel", c_int), ("stress_layouts", c_uint64), ("report", c_int),
                 ("name", c_char_p), ("warnings", POINTER(c_char_p)), ("nwarnings", c_size_t), ("time_trace", c_int),
-                ("cache", c_char_p)]
+                ("cache", c_char_p), ("tuned", c_void_p), ("ntuned", c_size_t), ("config", c_char_p),
+                ("tunings", c_int)]
 
 
 HANDLE, OUT = c_void_p, POINTER(c_void_p)

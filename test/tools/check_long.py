@@ -49,6 +49,8 @@ TAKES_JOBS = (RUN, RING, LANGUAGE, IR, SEQUENCES, OTHER)
 HEAD = """# What `./bootstrap check-long` said last
 
 The whole product of axes, in parts that take from minutes to hours; `./bootstrap check-long PART` runs one and writes its line.
+By hand, as root: `test/tools/clean_machine.sh` (the README's commands in a fresh chroot) and `test/tools/clean_packages.sh` (the `.deb` packages, the
+tarball and the wheel in one: programs in C, C++ and Python by CMake, Make and Meson; on Debian 12 8 ran, 0 failed).
 
 | part | what | result | minutes | commit |
 | --- | --- | --- | --- | --- |

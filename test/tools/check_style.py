@@ -18,7 +18,7 @@ MAX_LINES = 1500
 COLUMNS = 100
 SMELL = 60
 TOP = set("""CMakeLists.txt frontend ir passes codegen runtime stdlib examples test README.md tools bootstrap LICENSE
-             python .ci .github .clang-format .gitignore""".split())
+             python .ci .github .dockerignore .clang-format .gitignore""".split())
 # Pieces, so that this file does not contain what it forbids.
 FORBIDDEN = ["/wo" + "rk/", "/ro" + "ot/", "/home" + "/", "deb" + ".debian.org", "pypi" + ".org", "snapshot" + ".debian"]
 ALLOWED = {

@@ -83,15 +83,15 @@ foreach(program tilec tile-opt tile-reduce)
   endif()
 endforeach()
 
-install(DIRECTORY tools/editors/vim/ DESTINATION ${CMAKE_INSTALL_DATADIR}/vim/vimfiles)
-install(DIRECTORY tools/editors/vscode/ DESTINATION ${CMAKE_INSTALL_DATADIR}/tile/vscode)
+install(DIRECTORY tools/editors/vim/ DESTINATION ${CMAKE_INSTALL_DATADIR}/vim/vimfiles COMPONENT compiler)
+install(DIRECTORY tools/editors/vscode/ DESTINATION ${CMAKE_INSTALL_DATADIR}/tile/vscode COMPONENT compiler)
 
 if(TARGET tilec)
   set(shells ${CMAKE_BINARY_DIR}/package)
-  install(FILES ${shells}/tilec.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
-  install(FILES ${shells}/tilec.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME tilec)
-  install(FILES ${shells}/_tilec DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
-  install(FILES ${shells}/tilec.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
+  install(FILES ${shells}/tilec.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT compiler)
+  install(FILES ${shells}/tilec.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME tilec COMPONENT compiler)
+  install(FILES ${shells}/_tilec DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions COMPONENT compiler)
+  install(FILES ${shells}/tilec.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d COMPONENT compiler)
 endif()
 
 # How a user's program finds libLLVM: the folder of the one that was linked here.

@@ -29,7 +29,7 @@ set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libtile-dev)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SHLIBDEPS OFF)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS
-  "libtile${soversion} (= ${PROJECT_VERSION}), tilec (= ${PROJECT_VERSION}), libc6-dev")
+  "libtile${soversion} (= ${PROJECT_VERSION}), tilec (= ${PROJECT_VERSION}), libc6-dev, libcjson-dev")
 set(CPACK_COMPONENT_DEVELOPMENT_DESCRIPTION "headers and libraries for programs with tile kernels\n With files for CMake and pkg-config.")
 set(CPACK_DEBIAN_COMPILER_PACKAGE_NAME tilec)
 set(CPACK_COMPONENT_COMPILER_DESCRIPTION "compiler of tile kernels\n The program tilec, and the compiler as a shared library.")
