@@ -28,7 +28,7 @@ cc = getattr(config, "tile_cc", "") or "cc"
 config.name = "tile-asan" if sanitize else "tile"
 config.test_format = lit.formats.ShTest(execute_external=False)  # lit's own shell: the same on every machine
 config.suffixes = [".tile", ".tir", ".test"]
-config.excludes = ["Inputs", "unit", "conformance", "bench"]
+config.excludes = ["Inputs", "unit", "conformance", "bench", "clean_packages"]
 config.test_source_root = here
 config.test_exec_root = os.path.join(build, "lit-out")
 os.makedirs(config.test_exec_root, exist_ok=True)
