@@ -40,7 +40,7 @@ static bool has_stage(const TlTarget *t, bool emulate, TlStage stage)
     TL_UNREACHABLE("stage %d", (int)stage);
 }
 
-enum { DEFAULT_WARPS = 4 };
+enum { DEFAULT_WARPS = 4, MOST_THREADS = 1024 /* of a block, on every GPU */ };
 
 /* ---- files ---- */
 
@@ -270,6 +270,20 @@ static bool is_ring(const TlJob *j)
     return j->o->fp && !strcmp(j->o->fp, "ring");
 }
 
+static bool check_warps(TlJob *j, const TlFn *fn)
+{
+    uint32_t warps = fn->info->warps ? (uint32_t)fn->info->warps : DEFAULT_WARPS,
+             lanes = (uint32_t)j->target->lanes;
+    if (warps & (warps - 1))
+        tl_diag(&j->ctx.diags, fn->loc, TL_E0911, (int)warps);
+    else if (warps * lanes > MOST_THREADS)
+        tl_diag(&j->ctx.diags, fn->loc, TL_E0914, warps * lanes, (int)warps, lanes, MOST_THREADS,
+                j->target->name);
+    else
+        return true;
+    return false;
+}
+
 /* --warps and --stages override the kernels' clauses. */
 static bool settle_launch(TlJob *j)
 {
@@ -285,10 +299,8 @@ static bool settle_launch(TlJob *j)
             continue;
         info->warps = j->o->warps ? j->o->warps : info->warps;
         info->stages = j->o->stages ? j->o->stages : info->stages;
-        if (gpu && (info->warps & (info->warps - 1))) {
-            tl_diag(&j->ctx.diags, j->module->fns.data[i]->loc, TL_E0911, (int)info->warps);
-            fine = false;
-        }
+        if (gpu)
+            fine = check_warps(j, j->module->fns.data[i]) && fine;
     }
     return fine;
 }

@@ -52,6 +52,19 @@ static size_t header_length(const Reader *r)
     return 0;
 }
 
+/* The number from `p` to the line's end; -1: it is none, or too large. */
+static long long number_until(const char *p, const char *end)
+{
+    long long n = 0;
+    while (p < end && (*p == ' ' || *p == '\t'))
+        p++;
+    if (p == end || *p < '0' || *p > '9')
+        return -1;
+    for (; p < end && *p >= '0' && *p <= '9' && n <= MOST_BYTES; p++)
+        n = 10 * n + (*p - '0');
+    return n > MOST_BYTES ? -1 : n;
+}
+
 /* What the header says of the body's length; -1: nothing of use. */
 static long long body_length(const char *header, size_t n)
 {
@@ -60,10 +73,8 @@ static long long body_length(const char *header, size_t n)
         const char *stop = memchr(line, '\n', (size_t)(end - line));
         if (!stop)
             break;
-        if ((size_t)(stop - line) > sizeof name && !strncasecmp(line, name, sizeof name - 1)) {
-            long long length = strtoll(line + sizeof name - 1, NULL, 10);
-            return length < 0 || length > MOST_BYTES ? -1 : length;
-        }
+        if ((size_t)(stop - line) > sizeof name && !strncasecmp(line, name, sizeof name - 1))
+            return number_until(line + sizeof name - 1, stop);
         line = stop + 1;
     }
     return -1;
