@@ -66,6 +66,13 @@ tile_status tl_gpu_failed(const tl_dev *d, size_t at, int code)
                    code, says_more ? ": " : "", says_more ? text : "");
 }
 
+/* For functions that only some calls need. */
+static tile_status lacks(const tl_dev *d, size_t at)
+{
+    return tl_fail(TILE_UNAVAILABLE, "%s lacks %s: the %s driver is too old", d->library_name,
+                   symbol_at(d, at), d->kind->vendor);
+}
+
 /* ---- opening ---- */
 
 static tile_status open_library(tl_dev *d)
@@ -244,6 +251,9 @@ tile_status tl_gpu_host_alloc(tl_dev *d, uint64_t bytes, void **out_address)
 {
     TL_INVARIANT(out_address, "no memory to allocate");
     tile_status status;
+    if (!d->api.host_alloc || !d->api.host_free)
+        return lacks(d, d->api.host_alloc ? offsetof(tl_gpu_api, host_free)
+                                          : offsetof(tl_gpu_api, host_alloc));
     if (bytes > SIZE_MAX)
         return tl_fail(TILE_NO_MEMORY, "out of memory: %" PRIu64 " bytes", bytes);
     TL_GPU_WITHIN(
@@ -380,6 +390,8 @@ tile_status tl_gpu_queue_copy(tl_queue *q, void *target, const void *source, uin
     tile_status status;
     tl_dev *d = q->dev;
     size_t n = (size_t)bytes;
+    if (kind == TL_COPY_WITHIN && !d->api.copy_within)
+        return lacks(d, offsetof(tl_gpu_api, copy_within));
     TL_GPU_WITHIN(d, status,
                   kind == TL_COPY_UP     ? TL_GPU_CALL(d, copy_up, target, source, n, q->stream)
                   : kind == TL_COPY_DOWN ? TL_GPU_CALL(d, copy_down, target, source, n, q->stream)
@@ -398,8 +410,8 @@ static tile_status copy_from(tl_queue *q, void *target, const tl_dev *from, cons
     if (d->api.copy_peer_of)
         return TL_GPU_CALL(d, copy_peer_of, target, d->ordinal, source, from->ordinal, bytes,
                            q->stream);
-    return tl_fail(TILE_UNAVAILABLE, "%s has no copies between devices: the %s driver is too old",
-                   d->library_name, d->kind->vendor);
+    return lacks(d, d->context ? offsetof(tl_gpu_api, copy_peer) /* cuda */
+                               : offsetof(tl_gpu_api, copy_peer_of));
 }
 
 tile_status tl_gpu_queue_copy_from(tl_queue *q, void *target, tl_dev *from, const void *source,

@@ -171,7 +171,7 @@ TILE_API tile_status tile_buffer_download_async(tile_buffer *buffer, uint64_t of
  * target's, or the source's if only that is a GPU; `stream` is one of it, NULL its default stream.
  * Work on the other device has to be done before: tile_stream_wait_event orders them.
  * TILE_BAD_ARGUMENT: a range is out of bounds, or both overlap. TILE_UNAVAILABLE: from a cuda
- * device to a hip device, or back. */
+ * device to a hip device, or back; the driver is too old. */
 TILE_API tile_status tile_buffer_copy(tile_buffer *target, uint64_t target_offset,
                                       tile_buffer *source, uint64_t source_offset, uint64_t bytes,
                                       tile_stream *stream);
