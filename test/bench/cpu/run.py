@@ -27,18 +27,22 @@ WINDOWS = 5  # a limit is the best of so many parts of a round
 
 
 class Contender:
-    def __init__(self, name, build, threads):
+    """program: in place of the one of this name in the build. variables: of its environment, beside those of all."""
+
+    def __init__(self, name, build, threads, program=None, variables=()):
         self.name = name
-        command = os.path.join(build, "bench", "contend_" + name)
-        words = [sys.executable, os.path.join(here, "contend_torch.py")] if name == "torch" else [command]
+        torch = os.path.join(here, "contend_torch.py")
+        command = program or (torch if name == "torch" else os.path.join(build, "bench", "contend_" + name))
+        words = [sys.executable, command] if command.endswith(".py") else [command]
         n = str(threads)
         env = dict(os.environ, TILE_CACHE="off", TILE_THREADS=n, OMP_NUM_THREADS=n, OPENBLAS_NUM_THREADS=n, POCL_MAX_PTHREAD_COUNT=n,
                    OMP_PROC_BIND="false", GOMP_SPINCOUNT="100000", KMP_BLOCKTIME="1")  # awake between runs, not between turns
         env.pop("TILE_DEVICE", None)
+        env.update(variables)
         if "avx512f" in flags():  # OpenBLAS takes a slower kernel on CPUs that it does not know
             env.setdefault("OPENBLAS_CORETYPE", "SKYLAKEX")
         self.process = None
-        if name == "torch" or os.path.exists(command):
+        if os.path.exists(command):
             self.process = subprocess.Popen(words, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def ask(self, line):
