@@ -609,6 +609,8 @@ static LLVMValueRef pointer_run(TlCpuGen *g, const TlType *elem, LLVMValueRef pt
 static LLVMValueRef load_contiguous(TlCpuGen *g, const TlType *elem, Spot *s, LLVMValueRef other,
                                     int width)
 {
+    if (!s->mask && !s->uniform)
+        return plain_load(g, elem, s->ptr, width);
     LLVMValueRef mask = lane_mask(g, s, width);
     if (!s->full || !wants_fork(g, elem))
         return masked_load(g, elem, s->ptr, mask, other, width, false);

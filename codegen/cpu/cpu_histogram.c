@@ -1,13 +1,16 @@
 /* Histograms on the CPU.
  *
- * Values are computed in vectors and gathered; then they are counted, one by one. They are counted
- * in several tables by turns, so that a run of equal values does not wait for each sum to arrive in
- * memory; the tables are added up. A value that does not count goes to a bin of its own behind the
- * others. */
+ * Values are computed in vectors and gathered; then they are counted, one by one. A vector that
+ * lies in memory as it is, and of which all values count, is counted where it lies: gathering it
+ * would take a store, and a CPU does about one a cycle, of which counting a value takes one. Values
+ * are counted in several tables by turns, so that a run of equal values does not wait for each sum
+ * to arrive in memory; the tables are added up. A value that does not count goes to a bin of its
+ * own behind the others. */
 #include "codegen/cpu/cpu.h"
 
 /* Behind the tables: values that are not counted yet, and how many they are. */
 enum { TABLES = 4, GATHERED = 512, GATHERED_BYTES = GATHERED * 4 + 64 };
+enum { TABLES_BYTES = 36 << 10 }; /* of several tables, at most */
 enum { LINE = 64 / 4 }; /* counts in a cache line */
 enum { VALUES = 64 };    /* as many take as long as counting a vector */
 
@@ -25,9 +28,13 @@ static int64_t table_length(const TlOp *op)
     return (f.padded[f.lane] + 1 + LINE - 1) / LINE * LINE;
 }
 
+/* As many as pay for being added up, and leave room in the first cache. */
 static int count_tables(const TlOp *op)
 {
-    return tl_type_elems(tl_in(op, 0)->type) >= 2 * tl_type_elems(op->out[0]->type) ? TABLES : 1;
+    int n = TABLES;
+    while (n > 1 && n * table_length(op) * 4 > TABLES_BYTES)
+        n /= 2;
+    return tl_type_elems(tl_in(op, 0)->type) >= 2 * tl_type_elems(op->out[0]->type) ? n : 1;
 }
 
 uint64_t tl_cpu_histogram_bytes(const TlOp *op)
@@ -72,18 +79,27 @@ static LLVMValueRef how_many(TlCpuGen *g, const Bins *h)
     return gathered_at(g, h, tl_gen_int(&g->gen, GATHERED));
 }
 
-/* Counts n gathered values, a multiple of TABLES; they are read two at a time. */
-static void count_gathered(TlCpuGen *g, const Bins *h, LLVMValueRef n)
+/* Counts the n values at p, in tables by turns; they are read two at a time. */
+static void count_at(TlCpuGen *g, const Bins *h, LLVMValueRef p, int n)
 {
-    TlCpuRange l;
-    tl_cpu_range_begin(g, &l, tl_gen_int(&g->gen, 0), n, 0, NULL);
-    for (int i = 0; i < TABLES; i += 2) {
-        LLVMValueRef at = LLVMBuildAdd(g->b, l.i, tl_gen_int(&g->gen, i), "");
-        LLVMValueRef two = LLVMBuildLoad2(g->b, g->i64, gathered_at(g, h, at), "");
+    TL_ASSERT(n % 2 == 0, "%d values by two", n);
+    for (int i = 0; i < n; i += 2) {
+        LLVMValueRef at = tl_gen_address(&g->gen, TL_I32, p, tl_gen_int(&g->gen, i));
+        LLVMValueRef two = LLVMBuildLoad2(g->b, g->i64, at, "");
+        LLVMSetAlignment(two, 4);
+        LLVMSetVolatile(two, 1); /* or LLVM would take it out of a vector that it has */
         LLVMValueRef high = LLVMBuildLShr(g->b, two, tl_gen_int(&g->gen, 32), "");
         count_value(g, h, i % h->ntables, LLVMBuildTrunc(g->b, two, g->i32, ""));
         count_value(g, h, (i + 1) % h->ntables, LLVMBuildTrunc(g->b, high, g->i32, ""));
     }
+}
+
+/* Counts n gathered values, a multiple of TABLES. */
+static void count_gathered(TlCpuGen *g, const Bins *h, LLVMValueRef n)
+{
+    TlCpuRange l;
+    tl_cpu_range_begin(g, &l, tl_gen_int(&g->gen, 0), n, 0, NULL);
+    count_at(g, h, gathered_at(g, h, l.i), TABLES);
     tl_cpu_range_end(g, &l, TABLES, NULL);
 }
 
@@ -106,6 +122,48 @@ static void gather(TlCpuGen *g, const Bins *h, LLVMValueRef x, int width)
     LLVMPositionBuilderAtEnd(g->b, on);
 }
 
+/* Where the lanes lie in memory, as they are if all of them count: where -1 is what it gives for
+ * some, it gives the others as they are. NULL: nowhere. */
+static LLVMValueRef place_of(TlCpuGen *g, LLVMValueRef x, int width)
+{
+    LLVMTypeRef type = tl_gen_vec(g->i32, width);
+    while (LLVMIsASelectInst(x) && LLVMGetOperand(x, 2) == LLVMConstAllOnes(type))
+        x = LLVMGetOperand(x, 1);
+    return LLVMIsALoadInst(x) && LLVMTypeOf(x) == type ? LLVMGetOperand(x, 0) : NULL;
+}
+
+/* Counts the lanes of x; those that do not count, bin `beyond`. */
+static void count_bounded(TlCpuGen *g, const Bins *h, LLVMValueRef x, LLVMValueRef counts,
+                          LLVMValueRef beyond, int width)
+{
+    x = LLVMBuildSelect(g->b, counts, x, beyond, "");
+    if (width >= TABLES) {
+        gather(g, h, x, width);
+        return;
+    }
+    for (int i = 0; i < width; i++)
+        count_value(g, h, i % h->ntables, width > 1 ? lane(g, x, i) : x);
+}
+
+/* Counts the lanes of x where they lie, at p, if all count. */
+static void count_in_place(TlCpuGen *g, const Bins *h, LLVMValueRef p, LLVMValueRef x,
+                           LLVMValueRef counts, LLVMValueRef beyond, int width)
+{
+    LLVMBasicBlockRef all = tl_gen_block(&g->gen, "all"), some = tl_gen_block(&g->gen, "some"),
+                      on = tl_gen_block(&g->gen, "counted");
+    LLVMTypeRef mask = LLVMIntTypeInContext(g->c, (unsigned)width);
+    LLVMValueRef is_all = LLVMBuildICmp(g->b, LLVMIntEQ, LLVMBuildBitCast(g->b, counts, mask, ""),
+                                        LLVMConstAllOnes(mask), "");
+    LLVMBuildCondBr(g->b, is_all, all, some);
+    LLVMPositionBuilderAtEnd(g->b, all);
+    count_at(g, h, p, width);
+    LLVMBuildBr(g->b, on);
+    LLVMPositionBuilderAtEnd(g->b, some);
+    count_bounded(g, h, x, counts, beyond, width);
+    LLVMBuildBr(g->b, on);
+    LLVMPositionBuilderAtEnd(g->b, on);
+}
+
 static void count_values(TlCpuGen *g, TlCpuAt *at, void *user)
 {
     const Bins *h = user;
@@ -115,14 +173,14 @@ static void count_values(TlCpuGen *g, TlCpuAt *at, void *user)
     LLVMValueRef x = tl_cpu_eval(g, v, at), mask = tl_cpu_lane_mask(g, &form, at);
     LLVMValueRef n = LLVMConstInt(g->i32, (unsigned)h->op->out[0]->type->shape[0], 0);
     LLVMValueRef beyond = tl_gen_splat(&g->gen, n, at->width);
-    x = LLVMBuildSelect(g->b, LLVMBuildICmp(g->b, LLVMIntULT, x, beyond, ""), x, beyond, "");
+    LLVMValueRef counts = LLVMBuildICmp(g->b, LLVMIntULT, x, beyond, "");
     if (mask)
-        x = LLVMBuildSelect(g->b, mask, x, beyond, "");
-    if (at->width < TABLES)
-        for (int i = 0; i < at->width; i++)
-            count_value(g, h, i % h->ntables, at->width > 1 ? lane(g, x, i) : x);
+        counts = LLVMBuildAnd(g->b, counts, mask, "");
+    LLVMValueRef p = mask || at->width < TABLES ? NULL : place_of(g, x, at->width);
+    if (p)
+        count_in_place(g, h, p, x, counts, beyond, at->width);
     else
-        gather(g, h, x, at->width);
+        count_bounded(g, h, x, counts, beyond, at->width);
     tl_cpu_prefetch_now(g, &h->inside);
 }
 
