@@ -32,6 +32,7 @@ typedef struct TlCpuProduct {
     TlOp *loop, *dot;
     TlOp *around[TL_CPU_NEST]; /* inner first: loops that pass the sum on, and in which B changes */
     int naround;
+    int ngathered; /* of those, inner first: chunks of all their trips are multiplied together */
     TlDtype dtype;        /* of the sums */
     const TlCpuDotInsn *insn; /* NULL: products are added one by one */
     int per;              /* elements along k of a packed one, which is as large as a sum */
@@ -49,7 +50,7 @@ typedef struct TlCpuProduct {
     bool stores;          /* it stores the sums and nothing else, right after the loop */
     uint32_t slots;       /* packed chunks of B that there is room for */
     uint64_t a_bytes, b_bytes; /* of packed A, of one chunk of packed B */
-    int32_t a, b;              /* buffers */
+    int32_t a, b, gathered;    /* buffers; gathered: of chunks that are multiplied together */
     uint64_t tags;             /* where they are in scratch memory */
 } TlCpuProduct;
 typedef struct TlCpuPlan {

@@ -44,6 +44,8 @@ typedef struct Chunk {
     const TlCpuAccess *a, *b;  /* of the first trip: direct A, kept B */
     const TlCpuAccess *c;      /* the store, if the last chunk may do it */
     LLVMValueRef is_whole;     /* direct A ends with a packed element; NULL: it does */
+    LLVMValueRef direct;       /* A is read where it lies; NULL: as the product says */
+    LLVMValueRef in_last;      /* kept B is in the slot that chunks share; NULL: it is not kept */
 } Chunk;
 
 typedef struct Tag {
@@ -146,6 +148,20 @@ static void pack_trips(Chunk *c, bool is_b)
         tl_cpu_correct(&c->x);
 }
 
+/* Which trip of a loop around it is, of how many. */
+static LLVMValueRef trip_of(TlCpuGen *g, TlOp *loop, LLVMValueRef *all)
+{
+    const TlValue *k = loop->regions[0]->args[0];
+    LLVMValueRef bound[3];
+    for (uint32_t j = 0; j < 3; j++)
+        bound[j] = tl_gen_scalar(&g->gen, tl_in(loop, j));
+    *all = tl_gen_trip_count(&g->gen, loop, bound[0], bound[1], bound[2]);
+    LLVMValueRef lo = tl_gen_to_i64(&g->gen, k, bound[0]),
+                 step = tl_gen_to_i64(&g->gen, k, bound[2]),
+                 at = tl_gen_to_i64(&g->gen, k, g->scalar[k->id]);
+    return LLVMBuildSDiv(g->b, LLVMBuildSub(g->b, at, lo, ""), step, "");
+}
+
 /* Which chunk it is, of those of all trips of the loops around. */
 static LLVMValueRef number_of(Chunk *c)
 {
@@ -153,16 +169,7 @@ static LLVMValueRef number_of(Chunk *c)
     const TlCpuProduct *p = c->p;
     LLVMValueRef trips = tl_gen_int(&g->gen, p->trips), n = NULL;
     for (int i = p->naround - 1; i >= 0; i--) {
-        TlOp *loop = p->around[i];
-        const TlValue *k = loop->regions[0]->args[0];
-        LLVMValueRef bound[3];
-        for (uint32_t j = 0; j < 3; j++)
-            bound[j] = tl_gen_scalar(&g->gen, tl_in(loop, j));
-        LLVMValueRef all = tl_gen_trip_count(&g->gen, loop, bound[0], bound[1], bound[2]);
-        LLVMValueRef lo = tl_gen_to_i64(&g->gen, k, bound[0]),
-                     step = tl_gen_to_i64(&g->gen, k, bound[2]),
-                     at = tl_gen_to_i64(&g->gen, k, g->scalar[k->id]);
-        LLVMValueRef trip = LLVMBuildSDiv(g->b, LLVMBuildSub(g->b, at, lo, ""), step, "");
+        LLVMValueRef all, trip = trip_of(g, p->around[i], &all);
         n = n ? tl_cpu_add(g, LLVMBuildMul(g->b, n, all, ""), trip) : trip;
     }
     LLVMValueRef first = LLVMBuildUDiv(g->b, c->first, trips, "");
@@ -183,6 +190,7 @@ static void provide_b(Chunk *c)
     }
     LLVMValueRef n = number_of(c), last = tl_gen_int(&g->gen, (int64_t)p->slots - 1);
     LLVMValueRef slot = tl_gen_pick(&g->gen, LLVMIntULT, n, last, n, last);
+    c->in_last = LLVMBuildICmp(g->b, LLVMIntUGE, n, last, "");
     c->x.b = tl_cpu_elem_at(&c->x, buffer, tl_cpu_times(g, slot, p->panel_rows * c->x.acc_row));
     LLVMValueRef i =
         tl_cpu_add(g, tl_cpu_times(g, slot, TAG_BYTES), tl_gen_int(&g->gen, (int64_t)p->tags));
@@ -282,6 +290,7 @@ static void provide_a(Chunk *c)
     LLVMValueRef direct = rows_are_inside(c), a = c->x.a, a_row = c->x.a_row;
     if (c->is_whole)
         direct = LLVMBuildAnd(g->b, direct, c->is_whole, "");
+    c->direct = direct;
     LLVMBasicBlockRef pack = tl_gen_block(&g->gen, "pack"), join = tl_gen_block(&g->gen, "packed");
     LLVMBuildCondBr(g->b, direct, join, pack);
     LLVMPositionBuilderAtEnd(g->b, pack);
@@ -292,6 +301,60 @@ static void provide_a(Chunk *c)
     c->x.a = LLVMBuildSelect(g->b, direct, a, packed, "");
     c->x.a_row = LLVMBuildSelect(g->b, direct, a_row, row, "");
 }
+
+/* ---- chunks that are multiplied together ----
+ * Chunks of the trips of the loops around wait for each other, so that sums go through memory once
+ * for all of them: scratch memory says how many they are, and what each is. */
+
+/* Is it the first of them, is it the last? */
+static void find_ends(Chunk *c, LLVMValueRef *is_first, LLVMValueRef *is_last)
+{
+    TlCpuGen *g = c->x.g;
+    LLVMValueRef zero = tl_gen_int(&g->gen, 0), end = tl_cpu_add(g, c->first, c->trips);
+    *is_first = LLVMBuildICmp(g->b, LLVMIntEQ, c->first, zero, "");
+    *is_last = LLVMBuildICmp(g->b, LLVMIntSGE, end, c->n, "");
+    for (int i = 0; i < c->p->ngathered; i++) {
+        LLVMValueRef all, trip = trip_of(g, c->p->around[i], &all);
+        LLVMValueRef next = tl_cpu_add(g, trip, tl_gen_int(&g->gen, 1));
+        *is_first =
+            LLVMBuildAnd(g->b, *is_first, LLVMBuildICmp(g->b, LLVMIntEQ, trip, zero, ""), "");
+        *is_last = LLVMBuildAnd(g->b, *is_last, LLVMBuildICmp(g->b, LLVMIntEQ, next, all, ""), "");
+    }
+}
+
+/* Must those that wait be multiplied now? The chunk is the last that there is room for, or the last
+ * of all, or the next one may be packed where this one is. */
+static LLVMValueRef is_due(Chunk *c, LLVMValueRef n, LLVMValueRef is_last)
+{
+    TlCpuGen *g = c->x.g;
+    LLVMValueRef full =
+        LLVMBuildICmp(g->b, LLVMIntEQ, n, tl_gen_int(&g->gen, TL_CPU_GATHERED), "");
+    LLVMValueRef due = LLVMBuildOr(g->b, LLVMBuildOr(g->b, full, is_last, ""), c->in_last, "");
+    return c->direct ? LLVMBuildOr(g->b, due, LLVMBuildNot(g->b, c->direct, ""), "") : due;
+}
+
+static void multiply_gathered(Chunk *c)
+{
+    TlCpuGen *g = c->x.g;
+    LLVMValueRef waiting = tl_cpu_home_ptr(g, c->p->gathered), zero = tl_gen_int(&g->gen, 0);
+    LLVMValueRef one = tl_gen_int(&g->gen, 1), is_first, is_last;
+    find_ends(c, &is_first, &is_last);
+    LLVMValueRef n = LLVMBuildLoad2(g->b, g->i64, waiting, "");
+    n = LLVMBuildSelect(g->b, is_first, zero, n, "");
+    c->x.gathered = LLVMBuildInBoundsGEP2(g->b, g->i64, waiting, &one, 1, "");
+    tl_cpu_gather_chunk(&c->x, n);
+    c->x.ngathered = tl_cpu_add(g, n, one);
+    LLVMValueRef due = is_due(c, c->x.ngathered, is_last);
+    LLVMBuildStore(g->b, LLVMBuildSelect(g->b, due, zero, c->x.ngathered, ""), waiting);
+    LLVMBasicBlockRef now = tl_gen_block(&g->gen, "due"), on = tl_gen_block(&g->gen, "wait");
+    LLVMBuildCondBr(g->b, due, now, on);
+    LLVMPositionBuilderAtEnd(g->b, now);
+    tl_cpu_multiply(&c->x);
+    LLVMBuildBr(g->b, on);
+    LLVMPositionBuilderAtEnd(g->b, on);
+}
+
+/* ---- the store ---- */
 
 /* Which positions from .. to - 1 of a tile's axis the store writes: those inside. */
 static void seen_part(TlCpuGen *g, const TlOp *store, int dim, LLVMValueRef *from, LLVMValueRef *to)
@@ -391,7 +454,10 @@ void tl_cpu_lower_product(TlCpuGen *g, const TlCpuProduct *p, LLVMValueRef lo, L
         point_at_a(&c);
     provide_b(&c);
     provide_a(&c);
-    tl_cpu_multiply(&c.x);
+    if (p->ngathered)
+        multiply_gathered(&c);
+    else
+        tl_cpu_multiply(&c.x);
     tl_cpu_range_end_by(g, &chunks, c.trips, NULL);
     if (stores)
         tl_map_put_ptr(&g->stored, p->store, stores);

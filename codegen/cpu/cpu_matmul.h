@@ -54,6 +54,8 @@ typedef struct TlCpuMultiply {
     LLVMValueRef from, to, columns; /* rows from .. to - 1, columns 0 .. columns - 1 */
     LLVMValueRef out, out_row;      /* where sums go, row stride; NULL: to acc, aligned */
     LLVMValueRef last;              /* +0 or -0, added to each sum at the end; NULL: nothing is */
+    LLVMValueRef gathered, ngathered; /* chunks that are multiplied together; NULL: this one only */
+    LLVMValueRef skipped;             /* columns of B before the first panel; NULL: none */
 } TlCpuMultiply;
 
 static inline LLVMValueRef tl_cpu_elem_at(const TlCpuMultiply *x, LLVMValueRef base,
@@ -67,6 +69,9 @@ static inline LLVMValueRef tl_cpu_part_at(const TlCpuMultiply *x, LLVMValueRef b
 {
     return LLVMBuildInBoundsGEP2(x->g->b, x->part, base, &offset, 1, "");
 }
+
+/* Chunks that are multiplied together: what each has of its own, in scratch memory. */
+enum { TL_CPU_GATHERED = 16, TL_CPU_CHUNK_WORDS = 5 };
 
 /* cpu_pack.c: packs an operand of a trip that begins at `k` of the chunk: rows of B, or columns of
  * A. */
@@ -82,6 +87,8 @@ void tl_cpu_divide_columns(TlCpuMultiply *x);
 LLVMValueRef tl_cpu_packed_columns(TlCpuMultiply *x);
 /* After B has been packed: what is to be added to sums, as A's signs are flipped. */
 void tl_cpu_correct(TlCpuMultiply *x);
+/* Says in scratch memory, as number `n` of those that are gathered, what the chunk is. */
+void tl_cpu_gather_chunk(TlCpuMultiply *x, LLVMValueRef n);
 /* Rows from .. to - 1 of A times all panels of B, added to acc. */
 void tl_cpu_multiply(TlCpuMultiply *x);
 #endif

@@ -4,6 +4,8 @@
  * in narrow panels, a vector wide. */
 #include "codegen/cpu/cpu_matmul.h"
 
+#include <string.h>
+
 enum {
     SMALL = 4,             /* rows of a small block */
     WIDE_PANEL = 16,       /* columns; where they are more, the last may be in narrow panels */
@@ -39,6 +41,13 @@ static LLVMValueRef panel_at(TlCpuMultiply *x, LLVMValueRef b, LLVMValueRef n)
 {
     return tl_cpu_elem_at(
         x, b, tl_cpu_times(x->g, LLVMBuildMul(x->g->b, n, x->panel_rows, ""), x->panel));
+}
+
+static LLVMValueRef first_panel(TlCpuMultiply *x)
+{
+    return x->skipped
+               ? tl_cpu_elem_at(x, x->b, LLVMBuildMul(x->g->b, x->skipped, x->panel_rows, ""))
+               : x->b;
 }
 
 /* The row below the panel at b. */
@@ -93,27 +102,108 @@ static void find_out(TlCpuMultiply *x, LLVMValueRef m, LLVMValueRef panel, int m
     }
 }
 
+/* ---- chunks that are multiplied together ---- */
+
+static LLVMValueRef chunk_word(TlCpuGen *g, LLVMValueRef gathered, LLVMValueRef n, int word)
+{
+    LLVMValueRef first = tl_cpu_times(g, n, TL_CPU_CHUNK_WORDS),
+                 at = tl_cpu_add(g, first, tl_gen_int(&g->gen, word));
+    return LLVMBuildInBoundsGEP2(g->b, g->i64, gathered, &at, 1, "");
+}
+
+static void words_of(TlCpuMultiply *x, LLVMValueRef **out)
+{
+    LLVMValueRef *words[TL_CPU_CHUNK_WORDS] = {&x->a, &x->b, &x->a_row, &x->count, &x->panel_rows};
+    memcpy(out, words, sizeof words);
+}
+
+void tl_cpu_gather_chunk(TlCpuMultiply *x, LLVMValueRef n)
+{
+    LLVMValueRef *word[TL_CPU_CHUNK_WORDS];
+    words_of(x, word);
+    for (int i = 0; i < TL_CPU_CHUNK_WORDS; i++)
+        LLVMBuildStore(x->g->b, *word[i], chunk_word(x->g, x->gathered, n, i));
+}
+
+static TlCpuMultiply gathered_chunk(const TlCpuMultiply *x, LLVMValueRef n)
+{
+    TlCpuMultiply y = *x;
+    LLVMValueRef *word[TL_CPU_CHUNK_WORDS];
+    words_of(&y, word);
+    for (int i = 0; i < TL_CPU_CHUNK_WORDS; i++)
+        *word[i] = LLVMBuildLoad2(x->g->b, LLVMTypeOf(*word[i]),
+                                  chunk_word(x->g, x->gathered, n, i), "");
+    return y;
+}
+
+/* ---- blocks of sums ---- */
+
+/* The block's rows of A. */
+static void find_a(TlCpuMultiply *x, LLVMValueRef m, int mr, bool whole, LLVMValueRef *a)
+{
+    TlCpuGen *g = x->g;
+    LLVMValueRef zero = tl_gen_int(&g->gen, 0), left = LLVMBuildSub(g->b, x->to, m, "");
+    a[0] = tl_cpu_part_at(x, x->a, LLVMBuildMul(g->b, m, x->a_row, ""));
+    for (int i = 1; i < mr; i++) {
+        LLVMValueRef row = x->a_row;
+        if (!whole) {
+            LLVMValueRef more = LLVMBuildICmp(g->b, LLVMIntSGT, left, tl_gen_int(&g->gen, i), "");
+            row = LLVMBuildSelect(g->b, more, row, zero, "");
+        }
+        a[i] = tl_cpu_part_at(x, a[i - 1], row);
+    }
+}
+
+/* acc += the chunk's part of the block. */
+static void add_chunk(TlCpuMultiply *x, LLVMValueRef m, LLVMValueRef panel, int mr, bool whole,
+                      LLVMValueRef *acc)
+{
+    TlCpuGen *g = x->g;
+    LLVMValueRef a[MAX_ACCUMULATORS], b = panel_at(x, first_panel(x), panel);
+    find_a(x, m, mr, whole, a);
+    TlCpuRange l;
+    tl_cpu_range_begin(g, &l, tl_gen_int(&g->gen, 0), x->count, (uint32_t)(mr * x->nv), acc);
+    for (int i = 0; i < mr * x->nv; i++)
+        acc[i] = l.carry[i];
+    step(x, mr, a, l.i, tl_cpu_elem_at(x, b, tl_cpu_times(g, l.i, x->panel)), acc);
+    tl_cpu_range_end(g, &l, 1, acc);
+    for (int i = 0; i < mr * x->nv; i++)
+        acc[i] = l.carry[i];
+}
+
+static void add_gathered(TlCpuMultiply *x, LLVMValueRef m, LLVMValueRef panel, int mr, bool whole,
+                         LLVMValueRef *acc)
+{
+    TlCpuGen *g = x->g;
+    uint32_t sums = (uint32_t)(mr * x->nv);
+    TlCpuRange l;
+    tl_cpu_range_begin(g, &l, tl_gen_int(&g->gen, 0), x->ngathered, sums, acc);
+    for (uint32_t i = 0; i < sums; i++)
+        acc[i] = l.carry[i];
+    TlCpuMultiply y = gathered_chunk(x, l.i);
+    add_chunk(&y, m, panel, mr, whole, acc);
+    tl_cpu_range_end(g, &l, 1, acc);
+    for (uint32_t i = 0; i < sums; i++)
+        acc[i] = l.carry[i];
+}
+
 /* Rows m .. m + mr - 1, `whole`: which are all there; else the last row stands for those past the
  * end: it is computed more than once, with the same result. */
 static void block(TlCpuMultiply *x, LLVMValueRef m, LLVMValueRef panel, int mr, bool whole)
 {
     TlCpuGen *g = x->g;
-    LLVMValueRef a[MAX_ACCUMULATORS], c[MAX_ACCUMULATORS], acc[MAX_ACCUMULATORS];
+    LLVMValueRef c[MAX_ACCUMULATORS], acc[MAX_ACCUMULATORS];
     LLVMValueRef zero = tl_gen_int(&g->gen, 0), left = LLVMBuildSub(g->b, x->to, m, "");
-    LLVMValueRef b = panel_at(x, x->b, panel);
-    LLVMValueRef ap = tl_cpu_part_at(x, x->a, LLVMBuildMul(g->b, m, x->a_row, ""));
+    LLVMValueRef b = x->p->flips ? panel_at(x, first_panel(x), panel) : NULL;
     LLVMValueRef cp = tl_cpu_elem_at(
         x, x->acc, tl_cpu_add(g, tl_cpu_times(g, m, x->acc_row), tl_cpu_times(g, panel, x->panel)));
     for (int i = 0; i < mr; i++) {
-        LLVMValueRef a_row = x->a_row, c_row = tl_gen_int(&g->gen, x->acc_row);
+        LLVMValueRef c_row = tl_gen_int(&g->gen, x->acc_row);
         if (i && !whole) {
             LLVMValueRef more = LLVMBuildICmp(g->b, LLVMIntSGT, left, tl_gen_int(&g->gen, i), "");
-            a_row = LLVMBuildSelect(g->b, more, a_row, zero, "");
             c_row = LLVMBuildSelect(g->b, more, c_row, zero, "");
         }
-        ap = i ? tl_cpu_part_at(x, ap, a_row) : ap;
         cp = i ? tl_cpu_elem_at(x, cp, c_row) : cp;
-        a[i] = ap;
         c[i] = cp;
         for (int j = 0; j < x->nv; j++) {
             LLVMValueRef *sum = &acc[i * x->nv + j];
@@ -122,17 +212,15 @@ static void block(TlCpuMultiply *x, LLVMValueRef m, LLVMValueRef panel, int mr, 
                 *sum = tl_cpu_add(g, *sum, vector_at(x, row_below(x, b), j * x->width));
         }
     }
-    TlCpuRange l;
-    tl_cpu_range_begin(g, &l, tl_gen_int(&g->gen, 0), x->count, mr * x->nv, acc);
-    for (int i = 0; i < mr * x->nv; i++)
-        acc[i] = l.carry[i];
-    step(x, mr, a, l.i, tl_cpu_elem_at(x, b, tl_cpu_times(g, l.i, x->panel)), acc);
-    tl_cpu_range_end(g, &l, 1, acc);
+    if (x->gathered)
+        add_gathered(x, m, panel, mr, whole, acc);
+    else
+        add_chunk(x, m, panel, mr, whole, acc);
     if (x->out)
         find_out(x, m, panel, mr, whole, c);
     for (int i = 0; i < mr; i++)
         for (int j = 0; j < x->nv; j++) {
-            LLVMValueRef v = l.carry[i * x->nv + j];
+            LLVMValueRef v = acc[i * x->nv + j];
             if (x->last)
                 v = LLVMBuildFAdd(g->b, v, x->last, "");
             LLVMValueRef s = store_vector(x, v, c[i], j * x->width);
@@ -186,7 +274,7 @@ static TlCpuMultiply narrow_of(const TlCpuMultiply *x)
     TlCpuMultiply y = *x;
     y.panel = x->width;
     y.panels = x->narrows;
-    y.b = tl_cpu_elem_at(x, x->b, LLVMBuildMul(x->g->b, x->narrow, x->panel_rows, ""));
+    y.skipped = x->narrow;
     y.acc = tl_cpu_elem_at(x, x->acc, x->narrow);
     y.out = x->out ? tl_cpu_elem_at(x, x->out, x->narrow) : NULL;
     y.nv = 1;
@@ -197,7 +285,8 @@ static TlCpuMultiply narrow_of(const TlCpuMultiply *x)
 void tl_cpu_multiply(TlCpuMultiply *x)
 {
     TlCpuGen *g = x->g;
-    int64_t bytes = x->panel * x->depth * tl_dtype_bytes(x->dtype);
+    int64_t bytes = x->panel * x->depth * tl_dtype_bytes(x->dtype) *
+                    (x->gathered ? TL_CPU_GATHERED : 1);
     int64_t several = bytes < GROUP_BYTES ? GROUP_BYTES / bytes : 1;
     LLVMValueRef zero = tl_gen_int(&g->gen, 0), most = tl_gen_int(&g->gen, several);
     if (x->narrow) {
@@ -267,7 +356,7 @@ static void correct_panels(TlCpuMultiply *x)
     LLVMValueRef sum[8], zero = tl_gen_int(&g->gen, 0);
     TlCpuRange panels, rows;
     tl_cpu_range_begin(g, &panels, zero, x->panels, 0, NULL);
-    LLVMValueRef b = panel_at(x, x->b, panels.i);
+    LLVMValueRef b = panel_at(x, first_panel(x), panels.i);
     for (int j = 0; j < x->nv; j++)
         sum[j] = LLVMConstNull(tl_gen_vec(x->elem, x->width));
     tl_cpu_range_begin(g, &rows, zero, x->count, (uint32_t)x->nv, sum);

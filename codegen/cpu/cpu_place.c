@@ -25,7 +25,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "codegen/cpu/cpu.h"
+#include "codegen/cpu/cpu_matmul.h"
 #include "passes/analysis/facts.h"
 
 enum { CHEAP = 6, CHEAP_IN_LOOP = 3, FEW_TIMES = 2, FEW_WORK = 8, COSTLY = 1000 };
@@ -747,6 +747,19 @@ static bool can_take_over(Placer *p, const TlValue *y, const TlValue *a, const T
     return true;
 }
 
+/* Does the loop around carry a value only into this loop, and its result on to the next trip? Then
+ * one home will do. */
+static bool is_passed_on(const TlOp *loop, uint32_t k)
+{
+    const TlOp *outer = loop->block->parent;
+    const TlValue *begin = tl_in(loop, 3 + k), *end = loop->out[k];
+    if (!outer || outer->opcode != TL_OP_FOR || begin->def || begin->block != loop->block ||
+        begin->uses->next || !end->uses || end->uses->next)
+        return false;
+    const TlOp *yield = loop->block->last;
+    return end->uses->user == yield && tl_in(yield, begin->index - 1) == end;
+}
+
 static void place_for(Placer *p, TlOp *op)
 {
     TL_ASSERT(op->opcode == TL_OP_FOR, "%s is no loop", tl_op_info(op->opcode)->text);
@@ -756,7 +769,8 @@ static void place_for(Placer *p, TlOp *op)
         TlValue *a = body->args[k + 1], *r = op->out[k], *y = tl_in(body->last, k);
         if (r->type->rank == 0)
             continue;
-        int32_t b = home_buffer(p, r->type, first, last);
+        int32_t b = is_passed_on(op, k) ? p->plan->place[tl_in(op, 3 + k)->id].buffer
+                                        : home_buffer(p, r->type, first, last);
         if (can_take_over(p, y, a, op))
             use_buffer(p, y, b, first);
         use_buffer(p, a, b, first);
@@ -861,6 +875,11 @@ static void place_products(Placer *p, const TlBlock *block)
         uint32_t last = x->b_load ? UINT32_MAX : end_of(p, op);
         x->a = x->a_bytes ? new_buffer(p, x->a_bytes, pos_of(p, op), end_of(p, op)) : -1;
         x->b = new_buffer(p, x->b_bytes * x->slots, first, last);
+        if (x->ngathered) {
+            const TlOp *around = x->around[x->ngathered - 1];
+            uint64_t bytes = (1 + TL_CPU_GATHERED * TL_CPU_CHUNK_WORDS) * sizeof(int64_t);
+            x->gathered = new_buffer(p, bytes, pos_of(p, around), end_of(p, around));
+        }
         x->tags = p->plan->zeroed_bytes;
         p->plan->zeroed_bytes += x->b_load ? x->slots * TL_CPU_TAG_BYTES : 0;
         tl_map_put_ptr(&p->plan->products, op, x);

@@ -317,6 +317,30 @@ static void find_around(TlCpuProduct *p)
     }
 }
 
+/* In how many of the loops around, inner first, do chunks wait for those of the next trips? They
+ * say where A and B are, so these must be there later, too; and all trips must have as many chunks,
+ * so that the last one has some. */
+static int count_gathered(const TlFn *fn, const TlCpuPlan *plan, const TlCpuProduct *p)
+{
+    int n = 0, result = 0;
+    const TlOp *loop = p->loop;
+    if (!p->a_load || !p->b_load || !tl_is_constant_memory(tl_in(p->a_load, 0)) ||
+        (tl_is_float(p->dtype) && !fn->ring && !p->from_zero))
+        return 0;
+    for (; n < p->naround; n++) {
+        TlOp *outer = p->around[n];
+        if (passes_on(loop, result, &result) != outer ||
+            plan->place[outer->out[result]->id].buffer != plan->place[p->loop->out[0]->id].buffer)
+            break;
+        for (const TlOp *inner = p->loop; inner != outer; inner = inner->block->parent)
+            for (uint32_t i = 0; i < 3; i++)
+                if (!tl_is_invariant(tl_in(inner, i), outer))
+                    return n;
+        loop = outer;
+    }
+    return n;
+}
+
 /* The instruction that sums the products, and so what a packed element is. */
 static void find_insn(const TlFn *fn, const TlCpuPlan *plan, TlCpuProduct *p)
 {
@@ -361,6 +385,7 @@ TlCpuProduct *tl_cpu_product(const TlFn *fn, const TlCpuPlan *plan, TlOp *loop, 
     p->b_load = find_kept(p);
     if (p->b_load)
         find_around(p);
+    p->ngathered = count_gathered(fn, plan, p);
     if (!p->a_load || p->a_may_end)
         p->a_bytes = (uint64_t)(tl_in(dot, 0)->type->shape[0] * p->a_row * bytes);
     p->b_bytes = (uint64_t)(p->panel_rows * tl_cpu_form(dot->out[0]->type).padded[1] * bytes);

@@ -439,7 +439,7 @@ def turned_thrice(a):
 
 
 # Loops around that pass the sum on: the rows of A and the chunks of B change with them.
-def convolution(loops, at_row, at_column, tap, more="", seen="y[i, j +: 16, o +: 32] = acc;"):
+def convolution(loops, at_row, at_column, tap, more="", seen="y[i, j +: 16, o +: 32] = acc;", begin=1):
     nest = "".join("    " * depth + f"    for (int {name} : range({over}))\n" for depth, (name, over) in enumerate(loops))
     return f"""
 kernel k(const f32 x[P, Q, I], const f32 w[T, I, O], f32 y[H, W, O]{more})
@@ -448,7 +448,7 @@ kernel k(const f32 x[P, Q, I], const f32 w[T, I, O], f32 y[H, W, O]{more})
     int j = pid(0) * 16;
     int i = pid(1);
     int o = pid(2) * 32;
-    tile<f32, 16, 32> acc = 1;
+    tile<f32, 16, 32> acc = {begin};
 {nest}        for (int c : range(0, I, 16))
             acc = dot(x[i + {at_row}, j + {at_column} +: 16, c +: 16], w[{tap}, c +: 16, o +: 32], acc);
     {seen}
@@ -456,11 +456,11 @@ kernel k(const f32 x[P, Q, I], const f32 w[T, I, O], f32 y[H, W, O]{more})
 """
 
 
-def convolved(a, taps, columns):
+def convolved(a, taps, columns, begin=1):
     """taps: (row, column, tap); rows and columns of x outside are zeros."""
     x, w = big(a["x"]), big(a["w"])
     p, q, _ = x.shape
-    y = np.ones((a["y"].shape[0], columns, w.shape[2]))
+    y = np.full((a["y"].shape[0], columns, w.shape[2]), float(begin))
     with np.errstate(all="ignore"):
         for i in range(y.shape[0]):
             for dy, dx, t in taps:
@@ -480,6 +480,10 @@ for what, ((p, q, depth), loops, at_row, at_column, tap, taps) in (
     row(f"products_around_{what}", convolution(loops, at_row, at_column, tap),
         {"x": few("f32", 60, p, q, depth), "w": few("f32", 61, 70, depth, 45), "y": poison("f32", 3, 37, 45)},
         lambda a, taps=taps: {"y": exact(convolved(a, taps, 37))}, big=depth > 100)
+    # Sums that begin at zero stay in registers over several trips.
+    row(f"products_around_{what}_from_zero", convolution(loops, at_row, at_column, tap, begin=0),
+        {"x": few("f32", 60, p, q, depth), "w": few("f32", 61, 70, depth, 45), "y": poison("f32", 3, 37, 45)},
+        lambda a, taps=taps: {"y": exact(convolved(a, taps, 37, begin=0))}, big=depth > 100)
 
 row("products_around_outside_is_seen", convolution(*NO_BORDER[1:5], ", f32 s[G, O]", """
     y[i, j +: 16, o +: 32] = acc;
