@@ -734,6 +734,20 @@ static void fill_body(TlCpuGen *g, TlCpuAt *at, void *user)
     tl_cpu_home_store(g, f->type, f->base, &f->form, at, convert(g, f, x));
 }
 
+/* Hides a row from what looks through shuffles: LLVM would spend a third of code generation on ways
+ * to do several rounds at once, of which there are none. */
+static LLVMValueRef fence(TlCpuGen *g, LLVMValueRef row, int w)
+{
+    LLVMTypeRef type = LLVMTypeOf(row), floats = tl_gen_vec(g->f32, w);
+    LLVMTypeKind kind = LLVMGetTypeKind(LLVMGetElementType(type));
+    bool is_int = kind == LLVMIntegerTypeKind && LLVMGetIntTypeWidth(LLVMGetElementType(type)) == 32;
+    if (w * (int)sizeof(float) != g->vector_bytes || !(kind == LLVMFloatTypeKind || is_int))
+        return row;
+    LLVMValueRef x = LLVMBuildBitCast(g->b, row, floats, "");
+    x = tl_gen_intrinsic(&g->gen, "llvm.arithmetic.fence", &floats, 1, &x, 1);
+    return LLVMBuildBitCast(g->b, x, type, "");
+}
+
 /* In round s = w/2, ..., 1, rows i and i + s exchange blocks of s lanes: the right blocks of row i
  * for the left blocks of row i + s. */
 void tl_cpu_turn(TlCpuGen *g, LLVMValueRef *rows, int w)
@@ -750,7 +764,7 @@ void tl_cpu_turn(TlCpuGen *g, LLVMValueRef *rows, int w)
         for (int i = 0; i < w; i++) {
             if (i & s)
                 continue;
-            LLVMValueRef a = rows[i], b = rows[i + s];
+            LLVMValueRef a = fence(g, rows[i], w), b = fence(g, rows[i + s], w);
             rows[i] = LLVMBuildShuffleVector(g->b, a, b, mlo, "");
             rows[i + s] = LLVMBuildShuffleVector(g->b, a, b, mhi, "");
         }
