@@ -280,6 +280,8 @@ typedef struct TlCpuInside {
     bool may_stream;    /* it may pass by the caches */
     TlCpuBox box;       /* outside of it the nest has nothing to do */
     LLVMValueRef last;  /* nor from here on along the lanes; NULL: it has everywhere */
+    LLVMValueRef outside; /* from here on along the lanes nothing is inside; NULL: not asked */
+    bool differs;         /* values may differ there, as they depend on more than what is inside */
 } TlCpuInside;
 void tl_cpu_inside_begin(TlCpuGen *g, TlCpuInside *in);
 void tl_cpu_inside_value(TlCpuGen *g, TlCpuInside *in, TlValue *v, int lane, bool own);

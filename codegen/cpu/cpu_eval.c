@@ -740,7 +740,7 @@ static LLVMValueRef fence(TlCpuGen *g, LLVMValueRef row, int w)
 {
     LLVMTypeRef type = LLVMTypeOf(row), floats = tl_gen_vec(g->f32, w);
     LLVMTypeKind kind = LLVMGetTypeKind(LLVMGetElementType(type));
-    bool is_int = kind == LLVMIntegerTypeKind && LLVMGetIntTypeWidth(LLVMGetElementType(type)) == 32;
+    bool is_int = LLVMGetElementType(type) == g->i32;
     if (w * (int)sizeof(float) != g->vector_bytes || !(kind == LLVMFloatTypeKind || is_int))
         return row;
     LLVMValueRef x = LLVMBuildBitCast(g->b, row, floats, "");

@@ -30,6 +30,7 @@ static void add_slices(TlCpuGen *g, TlCpuInside *in, const TlOp *op, int lane)
 {
     TlCpuAccess *a = tl_map_get_ptr(&g->access, op);
     TL_ASSERT(a, "%s stands in a nest before it is lowered", tl_op_info(op->opcode)->text);
+    in->differs |= !has_interval(a) || a->asks || !a->bounds;
     if (!has_interval(a) || a->asks)
         return;
     tl_vec_push(g->arena, &in->accesses, a);
@@ -40,6 +41,10 @@ static void add_slices(TlCpuGen *g, TlCpuInside *in, const TlOp *op, int lane)
         if (a->place.axes[i].kind != TL_AXIS_SLICE)
             continue;
         LLVMValueRef begins = LLVMBuildICmp(g->b, LLVMIntEQ, a->lo[i], zero, ""), to = a->hi[i];
+        if (a->dim[i] == lane)
+            in->outside = in->outside ? tl_gen_pick(&g->gen, LLVMIntSGT, in->outside, to,
+                                                    in->outside, to)
+                                      : to;
         if (a->dim[i] != lane) {
             LLVMValueRef width = tl_gen_int(&g->gen, a->place.axes[i].width);
             begins = LLVMBuildAnd(g->b, begins, LLVMBuildICmp(g->b, LLVMIntEQ, to, width, ""), "");
@@ -53,11 +58,14 @@ static void add_access(TlCpuGen *g, TlCpuInside *in, const TlOp *op, int lane)
 {
     TlPlace p = tl_op_place(op);
     add_slices(g, in, op, lane);
+    in->differs |= !p.axes;
     if (!p.axes)
         add_value(g, in, tl_in(op, 0), lane);
     for (uint32_t i = 0; i < p.naxes; i++)
-        if (p.axes[i].kind == TL_AXIS_TILE)
+        if (p.axes[i].kind == TL_AXIS_TILE) {
+            in->differs = true;
             add_value(g, in, p.index[i].value, -1);
+        }
     if (p.mask)
         add_value(g, in, p.mask, lane);
     if (p.other)
@@ -106,12 +114,14 @@ static void add_operands(TlCpuGen *g, TlCpuInside *in, const TlOp *op, int lane)
     default: break;
     }
     bool same = tl_op_info(op->opcode)->flags & F_ELEM;
+    in->differs |= !same && op->opcode != TL_OP_CONST && lane >= 0;
     for (uint32_t i = 0; i < op->nin; i++) add_value(g, in, tl_in(op, i), same ? lane : -1);
 }
 
 static void add_value(TlCpuGen *g, TlCpuInside *in, TlValue *v, int lane)
 {
     uint64_t key = (uint64_t)v->id * (TL_MAX_RANK + 1) + (uint64_t)(lane + 1);
+    in->differs |= lane >= 0 && v->type->rank && g->plan->place[v->id].kind == TL_CPU_HOME;
     if (v->type->kind != TL_TILE || v->type->rank == 0 || !v->def ||
         g->plan->place[v->id].kind != TL_CPU_VIRTUAL || tl_map_get(&in->seen, key, NULL))
         return;

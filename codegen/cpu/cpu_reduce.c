@@ -21,6 +21,7 @@ typedef struct Reduction {
     TlValue *fill; /* a value whose home is filled in the same nest, or NULL */
     TlCpuInside inside;
     LLVMValueRef end; /* along lanes: no tests before it; NULL: there is nothing to test */
+    LLVMValueRef equal; /* along lanes: from here on all elements are equal; NULL: not known */
 } Reduction;
 
 /* Rows that are reduced together, so that what does not depend on the row is computed once. Of few
@@ -152,7 +153,9 @@ static int sources_width(TlCpuGen *g, const Reduction *r, int limit)
     return limit;
 }
 
-/* ---- one row along the lane dimension ---- */
+/* ---- one row along the lane dimension ----
+ * From where nothing is inside all elements are equal: where another vector of them would change
+ * nothing the row is at its end. */
 
 static LLVMValueRef half(TlCpuGen *g, LLVMValueRef x, int from, int n)
 {
@@ -202,6 +205,20 @@ static void fuse(const TlCpuGen *g, const Reduction *r, LLVMValueRef product, LL
     LLVMSetFastMathFlags(sum, LLVMFastMathAllowContract);
 }
 
+/* Would the vector x change nothing, once it has been combined with what was there? */
+static LLVMValueRef changes_nothing(TlCpuGen *g, const Reduction *r, LLVMValueRef x)
+{
+    LLVMValueRef zero = LLVMConstNull(LLVMTypeOf(x));
+    if (r->kind != TL_COMBINE_ADD && r->kind != TL_COMBINE_XOR)
+        return LLVMConstInt(g->i1, 1, 0);
+    LLVMValueRef none = tl_is_float(tl_in(r->op, 0)->type->dtype)
+                            ? LLVMBuildFCmp(g->b, LLVMRealOEQ, x, zero, "")
+                            : LLVMBuildICmp(g->b, LLVMIntEQ, x, zero, "");
+    LLVMTypeRef mask = LLVMIntTypeInContext(g->c, (unsigned)tl_gen_width_of(x));
+    none = LLVMBuildBitCast(g->b, none, mask, "");
+    return LLVMBuildICmp(g->b, LLVMIntEQ, none, LLVMConstAllOnes(mask), "");
+}
+
 /* Combines acc with the vectors from .. to - 1 of each row. whole: these are all, or most. */
 static void reduce_vectors(TlCpuGen *g, const Reduction *r, Rows *rows, bool whole,
                            LLVMValueRef from, LLVMValueRef to, LLVMValueRef *acc)
@@ -210,8 +227,11 @@ static void reduce_vectors(TlCpuGen *g, const Reduction *r, Rows *rows, bool who
     LLVMValueRef x[MAX_TUPLE], next[TL_CPU_CARRY];
     uint32_t sums = rows->n * rows->parts;
     tl_cpu_range_begin(g, &l, from, to, r->n * sums, acc);
+    LLVMValueRef done = NULL;
     if (!whole)
         tl_cpu_range_is_short(g, &l);
+    if (!whole && r->equal)
+        done = LLVMBuildICmp(g->b, LLVMIntSGE, l.i, r->equal, "");
     for (uint32_t k = 0; k < sums; k++) {
         TlCpuAt *at = &rows->at[k / rows->parts];
         int64_t first = (int64_t)(k % rows->parts) * at->width;
@@ -221,11 +241,16 @@ static void reduce_vectors(TlCpuGen *g, const Reduction *r, Rows *rows, bool who
         eval_all(g, r, at, x);
         combine(g, r, l.carry + k * r->n, x, next + k * r->n);
         fuse(g, r, x[0], next[k * r->n]);
+        if (done)
+            done = LLVMBuildAnd(g->b, done, changes_nothing(g, r, x[0]), "");
         if (whole)
             tl_cpu_prefetch(g, tl_in(r->op, 0)->type, at, NULL, r->inside.nvalues);
     }
     tl_cpu_prefetch_now(g, &r->inside);
-    tl_cpu_range_end(g, &l, rows->at[0].width * (int64_t)rows->parts, next);
+    LLVMValueRef step = tl_gen_int(&g->gen, rows->at[0].width * (int64_t)rows->parts);
+    if (done)
+        step = LLVMBuildSelect(g->b, done, to, step, "");
+    tl_cpu_range_end_by(g, &l, step, next);
     for (uint32_t i = 0; i < r->n * sums; i++)
         acc[i] = l.carry[i];
 }
@@ -357,6 +382,9 @@ static void find_inside(TlCpuGen *g, Reduction *r)
 static void find_end(TlCpuGen *g, Reduction *r, int step)
 {
     r->end = tl_cpu_inside_end(g, &r->inside, tl_in(r->op, 0)->type->shape[r->axis], step);
+    bool once = r->kind != TL_COMBINE_USER && r->kind != TL_COMBINE_MUL && !g->fn->ring;
+    if (r->end && once && !r->fill && !r->inside.differs)
+        r->equal = r->inside.outside;
 }
 
 /* As many rows as leave enough registers for computing their elements, and parts of them that need

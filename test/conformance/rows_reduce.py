@@ -215,3 +215,33 @@ def scan_want(a):
         h[:, i] = (h[:, i - 1] * a["m"][:, i] if i else 0) + a["p"][:, i]
     return {"last": exact(carry(a["x"])), "first": exact(carry(a["x"][:, ::-1])[:, ::-1]), "h": exact(h),
             "s": exact(a["p"].astype(np.float64)[:, ::-1].cumsum(1)[:, ::-1])}
+
+
+# Rows that end long before the tile: what is outside counts as often as it is there, whether or not it is as if it were not.
+WIDE_ROW, SHORT_ROW = 512, 37
+PLACE = np.arange(float(WIDE_ROW))
+
+
+def padded(x, pad=0):
+    return np.pad(x.astype(np.float64), ((0, 0), (0, WIDE_ROW - SHORT_ROW)), constant_values=pad)
+
+
+for what, expression, of in (
+        ("sum", "sum(x[r, 0 +: 512])", lambda x, w: padded(x).sum(1)),
+        ("sum_of_pads", "sum(load(x[r, 0 +: 512], pad = -5))", lambda x, w: padded(x, -5).sum(1)),
+        ("sum_inside", "sum(in(x[r, 0 +: 512]) ? x[r, 0 +: 512] - 1 : 0)", lambda x, w: (x - 1.0).sum(1)),
+        ("sum_of_difference", "sum(2 - x[r, 0 +: 512])", lambda x, w: (2 - padded(x)).sum(1)),
+        ("sum_by_place", "sum(x[r, 0 +: 512] + (iota(512) > 500 ? 1.0 : 0.0))", lambda x, w: padded(x).sum(1) + 11),
+        ("sum_with_longer", "sum(x[r, 0 +: 512] + w[0 +: 512])", lambda x, w: padded(x).sum(1) + w.sum(dtype=np.float64)),
+        ("sum_with_longest", "sum(x[r, 0 +: 512] + w[iota(512) % 300])", lambda x, w: padded(x).sum(1) + w[PLACE.astype(int) % 300].sum(dtype=np.float64)),
+        ("sum_turned", "sum(reshape(x[r, 0 +: 512], 2, 256) + w[0 +: 256])", lambda x, w: padded(x).sum(1) + 2 * w[:256].sum(dtype=np.float64)),
+        ("max", "max(load(x[r, 0 +: 512], pad = -inf))", lambda x, w: x.max(1)),
+        ("max_by_place", "max(iota(512) > 500 ? 30 : x[r, 0 +: 512])", lambda x, w: np.full(6, 30)),
+        ("min_by_place", "min(x[r, 0 +: 512] + (f32)(511 - iota(512)))", lambda x, w: (padded(x) + 511 - PLACE).min(1)),
+        ("xor", "xor_sum(load(n[r, 0 +: 512], pad = 6))", lambda x, w: np.full(6, 37 % 2 * 1 ^ (512 - 37) % 2 * 6)),
+        ("any", "any(n[r, 0 +: 512] == 0) ? 1 : 0", lambda x, w: np.ones(6)),
+        ("all", "all(load(n[r, 0 +: 512], pad = 3) != 0) ? 1 : 0", lambda x, w: np.ones(6))):
+    row(f"reduce_rows_end_before_tile_{what}",
+        f"kernel k(const f32 x[R, C], const i32 n[R, C], const f32 w[D], f32 s[R])\n    grid(R)\n{{\n    int r = pid(0);\n    s[r] = (f32)({expression});\n}}\n",
+        {"x": small("f32", 70, 6, SHORT_ROW), "n": small("i32", 71, 6, SHORT_ROW, lo=1, hi=2), "w": small("f32", 72, 300), "s": poison("f32", 6)},
+        lambda a, of=of: {"s": exact(of(a["x"], a["w"]).astype(np.float32))})
