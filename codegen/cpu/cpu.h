@@ -126,6 +126,8 @@ typedef struct TlCpuGen {
     TL_VEC(TlCpuAccess *) next; /* read by an earlier nest: cpu_prefetch.c */
     bool prefetched;            /* this nest asked for them */
     TL_VEC(LLVMValueRef) later; /* addresses that the position will ask for */
+    bool later_light;           /* for the second cache, if what they are of is larger: */
+    LLVMValueRef later_large;   /* i1; NULL: nothing asks */
     int nested;                 /* loops and branches around where we are */
     TlMap access;     /* op to TlCpuAccess */
     TlMap stored;     /* store to i1: it has been done by the product before it */
@@ -315,7 +317,7 @@ void tl_cpu_prefetch(TlCpuGen *g, const TlType *type, const TlCpuAt *at, const T
  * read other places and no earlier nest read it; such a load of so many bytes; at the end of the
  * step, they ask: LLVM reads nothing again that it read before, as it would if they asked in
  * between. */
-void tl_cpu_prefetch_streams(const TlCpuInside *in, int64_t first, uint32_t values);
+void tl_cpu_prefetch_streams(TlCpuGen *g, const TlCpuInside *in, int64_t first, uint32_t values);
 void tl_cpu_prefetch_later(TlCpuGen *g, TlCpuAccess *a, LLVMValueRef p, int64_t bytes);
 void tl_cpu_prefetch_now(TlCpuGen *g, const TlCpuInside *in);
 /* The cache line of one address; locality as LLVM counts it: 3 is for the first cache. */

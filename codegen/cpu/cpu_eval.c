@@ -734,14 +734,13 @@ static void fill_body(TlCpuGen *g, TlCpuAt *at, void *user)
     tl_cpu_home_store(g, f->type, f->base, &f->form, at, convert(g, f, x));
 }
 
-/* Hides a row from what looks through shuffles: LLVM would spend a third of code generation on ways
- * to do several rounds at once, of which there are none. */
-static LLVMValueRef fence(TlCpuGen *g, LLVMValueRef row, int w)
+/* Hides a row, after the first round, from what looks through shuffles: LLVM would spend a third of
+ * code generation on ways to do several rounds at once, of which there are none. */
+static LLVMValueRef fence(TlCpuGen *g, LLVMValueRef row, int w, bool first)
 {
     LLVMTypeRef type = LLVMTypeOf(row), floats = tl_gen_vec(g->f32, w);
-    LLVMTypeKind kind = LLVMGetTypeKind(LLVMGetElementType(type));
-    bool is_int = LLVMGetElementType(type) == g->i32;
-    if (w * (int)sizeof(float) != g->vector_bytes || !(kind == LLVMFloatTypeKind || is_int))
+    bool is_word = type == floats || type == tl_gen_vec(g->i32, w);
+    if (first || !is_word || w * (int)sizeof(float) != g->vector_bytes)
         return row;
     LLVMValueRef x = LLVMBuildBitCast(g->b, row, floats, "");
     x = tl_gen_intrinsic(&g->gen, "llvm.arithmetic.fence", &floats, 1, &x, 1);
@@ -764,7 +763,8 @@ void tl_cpu_turn(TlCpuGen *g, LLVMValueRef *rows, int w)
         for (int i = 0; i < w; i++) {
             if (i & s)
                 continue;
-            LLVMValueRef a = fence(g, rows[i], w), b = fence(g, rows[i + s], w);
+            bool first = s == w / 2;
+            LLVMValueRef a = fence(g, rows[i], w, first), b = fence(g, rows[i + s], w, first);
             rows[i] = LLVMBuildShuffleVector(g->b, a, b, mlo, "");
             rows[i + s] = LLVMBuildShuffleVector(g->b, a, b, mhi, "");
         }

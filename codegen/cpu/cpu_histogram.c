@@ -169,7 +169,7 @@ static void count_values(TlCpuGen *g, TlCpuAt *at, void *user)
     const Bins *h = user;
     TlValue *v = tl_in(h->op, 0);
     TlCpuForm form = tl_cpu_form(v->type);
-    tl_cpu_prefetch_streams(&h->inside, 0, VALUES);
+    tl_cpu_prefetch_streams(g, &h->inside, 0, VALUES);
     LLVMValueRef x = tl_cpu_eval(g, v, at), mask = tl_cpu_lane_mask(g, &form, at);
     LLVMValueRef n = LLVMConstInt(g->i32, (unsigned)h->op->out[0]->type->shape[0], 0);
     LLVMValueRef beyond = tl_gen_splat(&g->gen, n, at->width);

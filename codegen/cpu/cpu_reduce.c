@@ -237,7 +237,7 @@ static void reduce_vectors(TlCpuGen *g, const Reduction *r, Rows *rows, bool who
         int64_t first = (int64_t)(k % rows->parts) * at->width;
         at->idx[r->axis] = LLVMBuildAdd(g->b, l.i, tl_gen_int(&g->gen, first), "");
         if (whole)
-            tl_cpu_prefetch_streams(&r->inside, first, r->inside.nvalues);
+            tl_cpu_prefetch_streams(g, &r->inside, first, r->inside.nvalues);
         eval_all(g, r, at, x);
         combine(g, r, l.carry + k * r->n, x, next + k * r->n);
         fuse(g, r, x[0], next[k * r->n]);
