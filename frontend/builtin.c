@@ -147,9 +147,10 @@ static const Slot *find_slot(TlSema *s, TlCall *c, const Slot *slots, const TlAr
         return &slots[i];
     }
     if (i < c->nslots && slots[i].len == 4 && !memcmp(slots[i].name, "axis", 4))
-        tl_label(s, tl_err(s, c->loc, TL_E0328, c->fn->name), "write %s(x, axis = %s)",
-                 c->fn->name, a->value->kind == TL_EX_INT ? tl_format(s->arena, "%llu",
-                 (unsigned long long)a->value->u.integer) : "0");
+        tl_label(s, tl_err(s, c->loc, TL_E0328, c->fn->name), "write %s(x, axis = %s)", c->fn->name,
+                 a->value->kind == TL_EX_INT
+                     ? tl_format(s->arena, "%llu", (unsigned long long)a->value->u.integer)
+                     : "0");
     else
         tl_err(s, c->loc, TL_E0312, c->fn->name, i, nargs);
     return NULL;
@@ -268,8 +269,7 @@ bool tl_call_int(TlSema *s, TlCall *c, uint32_t i, const char *what, int64_t *va
 bool tl_call_axis_of(TlSema *s, TlCall *c, uint32_t i, int rank, const char *what, int *axis,
                      TlVal *out)
 {
-    TL_ASSERT(i < c->nslots && rank >= 0,
-              "slot %u of %s, rank %d", i, c->fn->name, rank);
+    TL_ASSERT(i < c->nslots && rank >= 0, "slot %u of %s, rank %d", i, c->fn->name, rank);
     int64_t n = 0;
     if (!tl_call_int(s, c, i, "an axis", &n, out))
         return false;
@@ -312,6 +312,16 @@ TlValue *tl_emit(TlSema *s, TlOpcode op, uint32_t n, TlValue *const *in, const T
                  uint32_t nattrs, const TlAttr *attrs)
 {
     return tl_op_new(&s->b, op, n, in, 1, &type, 0, nattrs, attrs)->out[0];
+}
+
+bool tl_may_approximate(const TlSema *s, TlDtype d)
+{
+    static const char *const EXACT[] = {"std.math", "std.random"};
+    const char *module = s->frame && s->frame->mod->path ? s->frame->mod->path : "";
+    for (size_t i = 0; i < sizeof EXACT / sizeof *EXACT; i++)
+        if (!strcmp(module, EXACT[i]))
+            return false;
+    return d == TL_F32 && !s->prog->options.strict;
 }
 
 TlValue *tl_emit_reshape(TlSema *s, TlValue *x, int rank, const int32_t *shape)
