@@ -49,15 +49,9 @@ def find_libraries():
     for lib, tilec in folders:
         paths = [os.path.join(lib, name) for name in LIBRARIES] + [tilec]
         if all(os.path.exists(p) for p in paths):
-            return paths + system_libraries(paths[0])
+            return paths
     sys.exit("tile: the built libraries are not found: run ./bootstrap build first, or set TILE_PREFIX or TILE_BUILD. Looked in "
              + ", ".join(lib for lib, _ in folders))
-
-
-def system_libraries(library):
-    """What a library needs that not every machine has: it goes into the wheel, beside the library."""
-    said = subprocess.run(["ldd", library], capture_output=True, text=True, check=True).stdout
-    return re.findall(r"^\s*libcjson\.so\S* => (/\S+)", said, re.M)
 
 
 def stripped(path, folder):

@@ -3,6 +3,7 @@
 
     package.py SOURCE BUILD SCRATCH
 """
+import glob
 import json
 import os
 import re
@@ -35,6 +36,8 @@ add_executable(consumer consumer.c)
 target_link_libraries(consumer PRIVATE one)
 add_executable(shared shared.c)
 target_link_libraries(shared PRIVATE Tile::runtime_shared)
+add_executable(jit jit.c)
+target_link_libraries(jit PRIVATE Tile::compiler)
 """
 FILES = {
     "add.tile": KERNEL,
@@ -65,6 +68,21 @@ int main(void)
     float x = 1, y = 0;
     if (add(NULL, &x, &y, 1) || tile_stream_synchronize(NULL)) return puts(tile_last_error()), 1;
     printf("%g\n", y);
+    return 0;
+}
+""",
+    "jit.c": r"""#include <stdio.h>
+#include <tile_jit.h>
+int main(void)
+{
+    float x = 1, y = 0;
+    tile_module *m;
+    tile_kernel *k;
+    if (tile_module_load_file(NULL, "add.tile", NULL, &m) || tile_kernel_get(m, "add", (tile_const[]){{"B", 32}, {0}}, &k) ||
+        tile_launch(k, NULL, (tile_arg[]){tile_view(&x, 1), tile_view(&y, 1)}, 2) || tile_stream_synchronize(NULL))
+        return puts(tile_last_error()), 1;
+    printf("%g\n", y);
+    tile_module_free(m);
     return 0;
 }
 """,
@@ -113,6 +131,12 @@ def symbols(lib):
                                           and not r[7].startswith("tile_")}))
 
 
+def needed(path):
+    """The shared libraries that it names, but for those of the C library."""
+    names = re.findall(r"NEEDED.*\[(.*)\]", run(["readelf", "-d", path]))
+    return [n for n in names if not re.match(r"(libc|libm|ld-linux.*)\.so\.\d+$", n)]
+
+
 def main(source, build, scratch):
     shutil.rmtree(scratch, ignore_errors=True)
     prefix, moved, work = (os.path.join(scratch, n) for n in ("prefix", "moved", "user"))
@@ -134,10 +158,15 @@ def main(source, build, scratch):
     run(["cmake", "--build", out])
     for name in ("plain", "keyword", "consumer", "shared"):
         print(name + ":", run([os.path.join(out, name)]), end="")
+    print("jit:", run([os.path.join(out, "jit")], cwd=work), end="")
     lib = next(d for d, _, names in os.walk(moved) if "libtile.a" in names)
     symbols(lib)
+    tilec = os.path.join(moved, "bin", "tilec")
+    print("needed:", [needed(p) for p in (tilec, os.path.join(out, "jit"), *glob.glob(os.path.join(lib, "libtile*.so")),
+                                          *glob.glob(os.path.join(lib, "libtilec-core.so.*")))])
+    print("tilec in MB:", os.path.getsize(tilec) >> 20)
     pc = os.path.join(lib, "pkgconfig")
-    run([os.path.join(moved, "bin", "tilec"), "add.tile", "--const", "B=16", "-o", "add.o", "--header", "add.h"], cwd=work)
+    run([tilec, "add.tile", "--const", "B=16", "-o", "add.o", "--header", "add.h"], cwd=work)
     run(["cc", "-I.", "consumer.c", "add.o", "-o", "by_pc", *flags(pc, "tile")], cwd=work)
     print("tile.pc:", run([os.path.join(work, "by_pc")]), end="")
     print("tilec.pc says only where it lies:", prefix not in " ".join(flags(pc, "tilec")))
