@@ -7,6 +7,7 @@ import glob
 import json
 import os
 import re
+import resource
 import shutil
 import subprocess
 import sys
@@ -137,6 +138,20 @@ def needed(path):
     return [n for n in names if not re.match(r"(libc|libm|ld-linux.*)\.so\.\d+$", n)]
 
 
+def in_little_room(tilec, work):
+    """Where there is no room for LLVM, tilec says so; what is in the cache is found in less."""
+    said = set()
+    cache = dict(os.environ, TILE_CACHE=os.path.join(work, "cache"))
+    words = [tilec, "add.tile", "--const", "B=16", "-o", "add.o"]
+    for mib in (16, 40, 64, 74, 76, 90):
+        p = subprocess.run([*words, "--cache=off"], cwd=work, capture_output=True, text=True,
+                           preexec_fn=lambda m=mib: resource.setrlimit(resource.RLIMIT_AS, (m << 20, m << 20)))
+        said.add((p.returncode, p.stderr))
+    run(words, cwd=work, env=cache)
+    run(words, cwd=work, env=cache, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (16 << 20, 16 << 20)))
+    return sorted(said)
+
+
 def main(source, build, scratch):
     shutil.rmtree(scratch, ignore_errors=True)
     prefix, moved, work = (os.path.join(scratch, n) for n in ("prefix", "moved", "user"))
@@ -165,6 +180,7 @@ def main(source, build, scratch):
     print("needed:", [needed(p) for p in (tilec, os.path.join(out, "jit"), *glob.glob(os.path.join(lib, "libtile*.so")),
                                           *glob.glob(os.path.join(lib, "libtilec-core.so.*")))])
     print("tilec in MB:", os.path.getsize(tilec) >> 20)
+    print("little room:", in_little_room(tilec, work))
     pc = os.path.join(lib, "pkgconfig")
     run([tilec, "add.tile", "--const", "B=16", "-o", "add.o", "--header", "add.h"], cwd=work)
     run(["cc", "-I.", "consumer.c", "add.o", "-o", "by_pc", *flags(pc, "tile")], cwd=work)
