@@ -1,7 +1,7 @@
 """The functions of libtilec.so (tile.h, tile_jit.h, tilec.h), called through ctypes, which releases Python's lock meanwhile."""
 import ctypes
 import os
-from ctypes import CFUNCTYPE, POINTER, Structure, byref, c_char, c_char_p, c_double, c_int, c_int32, c_int64, c_size_t, c_uint64, c_void_p
+from ctypes import CFUNCTYPE, POINTER, Structure, byref, c_char, c_char_p, c_double, c_int, c_int32, c_int64, c_size_t, c_uint, c_uint64, c_void_p
 
 from . import errors
 
@@ -57,6 +57,10 @@ class CompileOptions(Structure):
 
 
 HANDLE, OUT = c_void_p, POINTER(c_void_p)
+class LaunchOptions(Structure):
+    _fields_ = [("struct_size", c_size_t), ("grid", POINTER(c_int64)), ("naxes", c_size_t), ("flags", c_uint)]
+
+
 # function: (result, parameters). c_int as a result is a tile_status unless the name is in PLAIN.
 FUNCTIONS = {
     "tile_version": (c_int, []),
@@ -96,7 +100,8 @@ FUNCTIONS = {
     "tile_kernel_param_count": (c_size_t, [HANDLE]),
     "tile_kernel_param": (c_int, [HANDLE, c_size_t, POINTER(ParamInfo)]),
     "tile_launch": (c_int, [HANDLE, HANDLE, POINTER(Arg), c_size_t]),
-    "tile_launch_grid": (c_int, [HANDLE, HANDLE, POINTER(Arg), c_size_t, POINTER(c_int64), c_size_t]),
+    "tile_launch_with": (c_int, [HANDLE, HANDLE, POINTER(Arg), c_size_t, POINTER(LaunchOptions)]),
+    "tile_launch_room": (c_int, [HANDLE, POINTER(Arg), c_size_t, POINTER(c_int64)]),
     "tilec_compile_source": (c_int, [c_char_p, c_char_p, c_size_t, POINTER(CompileOptions), OUT]),
     "tilec_output_data": (c_void_p, [HANDLE, POINTER(c_size_t)]),
     "tilec_output_message": (c_char_p, [HANDLE]),

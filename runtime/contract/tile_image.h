@@ -137,7 +137,9 @@ enum {
     /* reached through `otherwise` of one other row only: not listed, not looked up */
     TILE_KERNEL_OTHERWISE = 2,
     /* cpu: no program waits for another, so they may start in any order */
-    TILE_KERNEL_ANY_ORDER = 4
+    TILE_KERNEL_ANY_ORDER = 4,
+    /* GPUs: it begins by waiting for the kernel before it in the stream, so it may start early */
+    TILE_KERNEL_WAITS = 8
 };
 
 typedef struct tile_image_header {

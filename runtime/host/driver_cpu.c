@@ -173,6 +173,14 @@ static tile_status cpu_run(tl_dev *dev, tl_code *code, const tl_launch *launch, 
                        run_range, &j);
 }
 
+/* Of so few programs each is a range, which each thread takes one of. */
+static tile_status cpu_together(tl_dev *dev, tl_code *code, int64_t *out_programs)
+{
+    (void)code;
+    *out_programs = tl_pool_threads(dev->pool);
+    return TILE_OK;
+}
+
 /* ---- code ---- */
 
 static void cpu_code_unload(tl_dev *dev, tl_code *code)
@@ -308,6 +316,7 @@ const tl_driver *tl_driver_cpu(void)
         .code_prepare = cpu_code_prepare,
         .code_unload = cpu_code_unload,
         .run = cpu_run,
+        .together = cpu_together,
     };
     return &driver;
 }

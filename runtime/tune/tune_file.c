@@ -120,16 +120,32 @@ tl_tune_result *tl_tune_find(const tl_tune_file *file, const tl_tune_result *lik
 
 /* ---- as text ---- */
 
+/* Bytes of the UTF-8 character; 0: there is none. Reasons name files, whose names are any bytes. */
+static int utf8_length(const unsigned char *p)
+{
+    int n = *p < 0x80 ? 1 : *p < 0xC2 ? 0 : *p < 0xE0 ? 2 : *p < 0xF0 ? 3 : *p < 0xF5 ? 4 : 0;
+    for (int i = 1; i < n; i++)
+        if ((p[i] & 0xC0) != 0x80)
+            return 0;
+    bool is_long = (*p == 0xE0 && p[1] < 0xA0) || (*p == 0xF0 && p[1] < 0x90);
+    bool is_none = (*p == 0xED && p[1] >= 0xA0) || (*p == 0xF4 && p[1] >= 0x90);
+    return is_long || is_none ? 0 : n;
+}
+
 static void put_string(FILE *f, const char *text)
 {
     fputc('"', f);
-    for (const unsigned char *p = (const unsigned char *)(text ? text : ""); *p; p++) {
+    for (const unsigned char *p = (const unsigned char *)(text ? text : ""); *p;) {
+        int n = utf8_length(p);
         if (*p == '"' || *p == '\\')
             fprintf(f, "\\%c", *p);
         else if (*p < 0x20)
             fprintf(f, "\\u%04x", *p);
+        else if (n)
+            fprintf(f, "%.*s", n, (const char *)p);
         else
-            fputc(*p, f);
+            fputs("\\ufffd", f);
+        p += n ? n : 1;
     }
     fputc('"', f);
 }

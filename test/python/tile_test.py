@@ -199,6 +199,22 @@ class Kernels(unittest.TestCase):
         k(x, grid=(2,))
         self.assertEqual(x.sum(), 4)
 
+    def test_together(self):
+        k = tile.kernel("kernel k(i32 count[1], i32 x[N]) grid(N) { atomic_add(count[0], 1, order = acq_rel);"
+                        " while (atomic_load(count[0], order = acquire) < N) {} x[pid(0)] += 1; }")
+        count, x = np.zeros(1, np.int32), np.zeros(1, np.int32)
+        room = k.room(count, x)
+        self.assertGreaterEqual(room, 1)
+        x = np.zeros(min(room, 8), np.int32)
+        k(count, x, together=True)
+        self.assertEqual(x.sum(), len(x))
+        with self.assertRaisesRegex(tile.Error, "cannot run together on"):
+            k(count, np.zeros(room + 1, np.int32), together=True)
+        with self.assertRaisesRegex(tile.Error, "cannot run together on"):
+            k(count, x, grid=room + 1, together=True)
+        k(np.full(1, 1000, np.int32), x, overlap=True)
+        self.assertEqual(x.sum(), 2 * len(x))
+
     def test_constants(self):
         with self.assertRaisesRegex(tile.NotFoundError, "has no constant 'C'; it has: B"):
             tile.kernel(SCALE, C=3)

@@ -157,11 +157,11 @@ def damaged():
     source = write("damaged.tile", KERNEL.replace("LIST", "64"))
     file = write("damaged.tune.json", "{\n  \"format\": \"tile-tune\",\n")
     r = tune(source, "--sizes", "N=100", *ARGS, status=3)
-    check("damaged.tune.json: line 2: it is not JSON; repair or remove it" in r.stderr, r.stderr)
+    check("damaged.tune.json: line 3: it is not JSON; repair or remove it" in r.stderr, r.stderr)
     with open(file, encoding="utf-8") as f:
         check(f.read() == "{\n  \"format\": \"tile-tune\",\n", "a damaged file was overwritten")
     r = subprocess.run([TILEC, source], capture_output=True, text=True, cwd=SCRATCH)
-    check(r.returncode == 0 and "warning: the tuning results are not used: line 2" in r.stderr, r.stderr)
+    check(r.returncode == 0 and "warning: the tuning results are not used: line 3" in r.stderr, r.stderr)
     r = tune(source, "--sizes", "N=100", *ARGS, "-o", os.path.join(SCRATCH, "no", "f.json"), status=3)
     check("cannot write" in r.stderr, r.stderr)
 

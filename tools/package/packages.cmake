@@ -1,5 +1,5 @@
 # cpack in the build folder: a relocatable tarball with everything, and .deb packages: libtile0.1 (the runtime), libtile-dev,
-# tilec (the compiler, with libtilec.so and libtilec-core.so). Programs and libraries are stripped.
+# tilec (the compiler, with libtilec.so and libtilec-core.so). Programs, libraries and archives are stripped.
 set(CPACK_PACKAGE_NAME tile)
 set(CPACK_PACKAGE_VENDOR "the tile project")
 set(CPACK_PACKAGE_CONTACT "the tile project <tile@localhost>")
@@ -15,9 +15,18 @@ set(CPACK_PROJECT_CONFIG_FILE ${CMAKE_SOURCE_DIR}/tools/package/generator.cmake)
 foreach(component runtime development compiler)
   install(FILES ${CMAKE_SOURCE_DIR}/LICENSE DESTINATION share/doc/tile-${component} RENAME copyright COMPONENT ${component})
 endforeach()
+# Of what is linked in.
+foreach(library libjansson-dev zlib1g-dev libzstd-dev llvm-19-dev)
+  if(EXISTS /usr/share/doc/${library}/copyright)
+    foreach(component development compiler)
+      install(FILES /usr/share/doc/${library}/copyright DESTINATION share/doc/tile-${component} RENAME ${library}.copyright COMPONENT ${component})
+    endforeach()
+  endif()
+endforeach()
 
 set(soversion ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
 set(CPACK_DEB_COMPONENT_INSTALL ON)
+set(CPACK_DEBIAN_COMPRESSION_TYPE xz)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION devel)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
@@ -29,7 +38,7 @@ set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libtile-dev)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SHLIBDEPS OFF)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS
-  "libtile${soversion} (= ${PROJECT_VERSION}), tilec (= ${PROJECT_VERSION}), libc6-dev, libcjson-dev")
+  "libtile${soversion} (= ${PROJECT_VERSION}), tilec (= ${PROJECT_VERSION}), libc6-dev")
 set(CPACK_COMPONENT_DEVELOPMENT_DESCRIPTION "headers and libraries for programs with tile kernels\n With files for CMake and pkg-config.")
 set(CPACK_DEBIAN_COMPILER_PACKAGE_NAME tilec)
 set(CPACK_COMPONENT_COMPILER_DESCRIPTION "compiler of tile kernels\n The program tilec, and the compiler as a shared library.")
