@@ -6,7 +6,7 @@ import sys
 
 from pygments.lexer import bygroups, words
 from pygments.lexers.c_cpp import CLexer
-from pygments.token import Comment, Keyword, Name
+from pygments.token import Comment, Keyword, Name, Number, Punctuation, String, Text
 
 ROOT = os.environ["TILE_SOURCE"]
 sys.dont_write_bytecode = True
@@ -52,12 +52,13 @@ class TileLexer(CLexer):
             (words(RESERVED, suffix=r"\b"), Keyword),
             (rf"\b({'|'.join(TABLE['clause'])})(?=\s*\()", Keyword.Namespace),
             (rf"\b({'|'.join(TABLE['builtin'])})(?=\s*\()", Name.Builtin),
-            (r"\b(fast|target|device)(\.)", bygroups(Name.Namespace, Keyword)),
-            (r"\s+|//.*?$|/\*(?:.|\n)*?\*/", Comment),
-            (r"0[xX][\w.]+(?:[pP][+-]?\d+)?|(?:\d[\d_]*\.?[\d_]*|\.\d[\d_]*)(?:[eE][+-]?\d+)?", Name.Constant),
-            (r'"(?:\\.|[^"\\\n])*"', Name.Label),
+            (r"\b(fast|target|device)(\.)", bygroups(Name.Namespace, Punctuation)),
+            (r"\s+", Text),
+            (r"//.*?$|/\*(?:.|\n)*?\*/", Comment),
+            (r"0[xX][\w.]+(?:[pP][+-]?\d+)?|(?:\d[\d_]*\.?[\d_]*|\.\d[\d_]*)(?:[eE][+-]?\d+)?", Number),
+            (r'"(?:\\.|[^"\\\n])*"', String),
             (r"\w+", Name),
-            (r".", Keyword.Pseudo),
+            (r".", Punctuation),
         ]
     }
 
