@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 r"""Runs the commands of documents as a reader would, against an installed tree, and compares what they print with what is shown.
 
-    console.py SOURCE BUILD SCRATCH FILE.md...      FILE below SOURCE; installs BUILD below SCRATCH
-    console.py --write SOURCE BUILD SCRATCH FILE.md...    also puts what they print, and the pictures that they draw, into the documents
+    console.py SOURCE BUILD SCRATCH [FILE.md...]      FILE below SOURCE, else every document; installs BUILD below SCRATCH
+    console.py --write SOURCE BUILD SCRATCH [FILE.md...]    also puts what they print, and the pictures that they draw, into the documents
     console.py --keep DIR SOURCE BUILD SCRATCH FILE.md    leaves the files of one document in DIR
     console.py --self-test                          shows that a wrong output, a wrong status and a command that nobody runs are seen
 
 In a document
     <!-- file: NAME -->     before a fenced block: its text is the file NAME, for the commands below it
+    <!-- with: FILE.md -->  the files that FILE shows are there too
     ```console              lines `$ COMMAND` (bash, in a folder of the document's own; `\` continues a line), each followed by its output
     # exit status N         at the end of a command: it fails so; all others succeed
     ...                     a line of this alone stands for any lines; within a line for any text
@@ -26,6 +27,7 @@ import sys
 import time
 import xml.dom.minidom
 
+from check_docs import tracked
 from check_readme import pc_flags
 
 FENCE = re.compile(r"((?:^<!-- .*? -->\n)*)^(`{3,})(\w*)\n(.*?)^\2\n", re.S | re.M)
@@ -103,13 +105,23 @@ class Page:
             new += f"$ {command}\n" + "".join(line + "\n" for line in (shown if "..." in "".join(shown) else printed))
         return new
 
-    def block(self, m):
-        notes, _, language, text = m.groups()
+    def file(self, notes, text):
+        """Writes the file that a block shows; its name."""
         file = re.search(r"<!-- file: (\S+) -->", notes)
         if file:
             os.makedirs(os.path.dirname(os.path.join(self.folder, file[1])), exist_ok=True)
             with open(os.path.join(self.folder, file[1]), "w", encoding="utf-8") as f:
                 f.write(text)
+        return file and file[1]
+
+    def files_of(self, path):
+        with open(os.path.join(os.path.dirname(self.path), path), encoding="utf-8") as f:
+            for m in FENCE.finditer(f.read()):
+                self.file(m[1], m[4])
+
+    def block(self, m):
+        notes, _, language, text = m.groups()
+        file = self.file(notes, text)
         if "<!-- not run: " in notes or "<!-- synopsis -->" in notes:
             return m[0]
         if language == "console":
@@ -133,6 +145,8 @@ class Page:
             yield made, kept
 
     def run(self):
+        for path in re.findall(r"<!-- with: (\S+) -->", self.text):
+            self.files_of(path)
         self.changed = FENCE.sub(self.block, self.text)
         plain = FENCE.sub(lambda m: "\n" * m[0].count("\n"), self.text)
         for m in re.finditer(r"(?:^ {4}.*\n)+", plain, re.M):  # indented blocks
@@ -223,6 +237,7 @@ def main(args):
     os.makedirs(scratch)
     where = environment(source, scratch, install(build, scratch))
     count, faults = 0, []
+    names = names or sorted(p for p in tracked(source) if p.endswith(".md"))
     for i, name in enumerate(names):
         folder = keep or os.path.join(scratch, str(i))
         os.makedirs(folder, exist_ok=True)

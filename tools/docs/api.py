@@ -145,14 +145,14 @@ class Header:
 
     def page(self):
         sections = self.sections()
-        page = f"# {self.name}\n\n{self.comment(self.compound)}\n"
+        page = f"# {self.name}\n\n{self.comment(self.compound)}\n" + ("\n## Basics\n" if sections else "")
         for line, members, comment in self.groups():
             while sections and sections[0][0] < line:
                 page += sections.pop(0)[1]
             names = ", ".join(re.findall(r"\w+", declaration)[1] if name.startswith("@") else name for name, declaration in members)
             code = "\n".join(declaration for _, declaration in members)
             page += f"\n### {names if len(names) < 90 else names[:90].rsplit(',', 1)[0] + ', ...'}\n\n```c\n{code}\n```\n\n{comment}\n"
-        return page.replace("\n### ", "\n### " if "\n## " in page else "\n## ")
+        return page if "\n## " in page else page.replace("\n### ", "\n## ")
 
 
 def wrapped(words, width=96):
