@@ -8,7 +8,7 @@ Texts are all of each Markdown file, and the comments of sources: C, re2c, Bison
 word with an ending of ENDINGS, or a path that begins with a top-level folder. It is found if it is a tracked path from the root or
 from the text's own folder, the tail of a tracked path, the lit name of a test, or a pattern (`*`, `{a,b}`) that matches one. It needs
 no file if it stands in OUTSIDE, if it is a placeholder in capitals (`FILE.tile`), if it is a kernel or array of a user's, or if the
-document shows it (`<!-- file: add.c -->`, see console.py).
+document shows it (console.py).
 """
 import fnmatch
 import os
@@ -121,7 +121,7 @@ def needs_no_file(word):
 
 def dangling(tree, path, text):
     folder, seen = os.path.dirname(path), 0
-    shown = set(re.findall(r"<!-- file: (\S+) -->", text))
+    shown = set(re.findall(r"^`(\S+)`:\n\n```", text, re.M))
     for number, line in comments(path, text):
         for word in references(line):
             seen += 1
@@ -133,9 +133,9 @@ def dangling(tree, path, text):
 def self_test():
     tree = Tree(["ir/ops.def", "ir/text/parse.c", "test/tools/x.py", "README.md"])
     bad = [("a.md", "see `language.md`"), ("ir/a.c", "/* verify.c says */"), ("ir/a.c", "// test/gone/"), ("t.py", "# ir/parse.c"),
-           ("a.md", "[x](ir/nothing)"), ("a.md", "<!-- file: mine.c -->\n`yours.c`")]
+           ("a.md", "[x](ir/nothing)"), ("a.md", "`mine.c`:\n\n```c\n```\n`yours.c`")]
     good = [("a.md", "`ops.def`, `text/parse.c`, [x](ir/text) and ir/*.def"), ("ir/a.c", 'x = "gone.c"; /* parse.c */'),
-            ("a.md", "`tilec k.tile`, `NAME.c`"), ("a.md", "<!-- file: mine.c -->\n`mine.c`"), ("ir/a.md", "[up](../README.md)"), ("a.md", "test/tools/{x}.py")]
+            ("a.md", "`tilec k.tile`, `NAME.c`"), ("a.md", "`mine.c`:\n\n```c\n```\n`mine.c`"), ("ir/a.md", "[up](../README.md)"), ("a.md", "test/tools/{x}.py")]
     wrong = [t for p, t in bad if len(list(dangling(tree, p, t))) != 2]
     wrong += [t for p, t in good if len(list(dangling(tree, p, t))) != 1]
     for text in wrong:

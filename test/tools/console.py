@@ -7,7 +7,7 @@ r"""Runs the commands of documents as a reader would, against an installed tree,
     console.py --self-test                          shows that a wrong output, a wrong status and a command that nobody runs are seen
 
 In a document
-    <!-- file: NAME -->     before a fenced block: its text is the file NAME, for the commands below it
+    `NAME`:                 a paragraph before a fenced block: its text is the file NAME, for the commands below it
     <!-- with: FILE.md -->  the files that FILE shows are there too
     ```console              lines `$ COMMAND` (bash, in a folder of the document's own; `\` continues a line), each followed by its output
     # exit status N         at the end of a command: it fails so; all others succeed
@@ -30,7 +30,7 @@ import xml.dom.minidom
 from check_docs import tracked
 from check_readme import pc_flags
 
-FENCE = re.compile(r"((?:^<!-- .*? -->\n)*)^(`{3,})(\w*)\n(.*?)^\2\n", re.S | re.M)
+FENCE = re.compile(r"((?:^`[\w./-]+`:\n\n)?(?:^<!-- .*? -->\n)*)^(`{3,})(\w*)\n(.*?)^\2\n", re.S | re.M)
 LINES = 40  # of a wrong output
 UNITS = {"TIME": r"(?:ns|us|ms|s)", "SPEED": r"[kMGT](?:B|FLOP)/s", "PART": "%"}
 NUMBER = r"\d+(?:\.\d+)?(?:e[-+]?\d+)?"
@@ -107,7 +107,7 @@ class Page:
 
     def file(self, notes, text):
         """Writes the file that a block shows; its name."""
-        file = re.search(r"<!-- file: (\S+) -->", notes)
+        file = re.match(r"`(.*)`:", notes)
         if file:
             os.makedirs(os.path.dirname(os.path.join(self.folder, file[1])), exist_ok=True)
             with open(os.path.join(self.folder, file[1]), "w", encoding="utf-8") as f:
@@ -202,7 +202,7 @@ def self_test(scratch):
         "```console\n$ printf 'a\\nb\\nc\\n'\na\n...\nc\n```\n": False,
         "```console\n$ echo one 7 two\none ... two\n```\n": False,
         "```console\n$ false # exit status 1\n```\n": False,
-        "<!-- file: x -->\n```tile\ntilec\n```\n\n```console\n$ cat x\ntilec\n```\n": False,
+        "`x`:\n\n```tile\ntilec\n```\n\n```console\n$ cat x\ntilec\n```\n": False,
         "<!-- not run: it takes an hour -->\n```console\n$ exit 3\n```\n": False,
         "```console\n$ echo 3.5 ms; echo 80%\n17 us\n9.1%\n```\n": False,
         "```console\n$ echo 3.5 ms\n3.5 GB/s\n```\n": True,
