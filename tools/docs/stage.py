@@ -3,7 +3,7 @@
 
     stage.py SOURCE TILEC OUT [DOXYGEN]
 
-README.md becomes the index, with the contents (contents.md). Comments go. A link to a
+README.md becomes the index, with the contents (contents.md). Comments within a line go; those on lines of their own end lists, and stay. A link to a
 folder leads to its README; one to a source offers the file. Pages made here: of `tilec --help`, of the `///` lines of the library, of the
 public headers (api.py). Without DOXYGEN the last say so.
 """
@@ -77,7 +77,7 @@ class Site:
             return m[1] if to is None else f"[{m[1]}]({to})" if m[1] or to else m[0]
 
         def prose(text):
-            text = re.sub(r" ?<!--.*?-->", "", text, flags=re.S)
+            text = re.sub(r"(?<=\S) ?<!--.*?-->", "", text, flags=re.S)
             return re.sub(r"\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s]+)\)", link, text)
 
         with open(os.path.join(self.source, path), encoding="utf-8") as f:
