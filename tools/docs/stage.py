@@ -5,7 +5,7 @@
 
 README.md becomes the index, with the contents (contents.md). Comments within a line go; those on lines of their own end lists, and stay. A link to a
 folder leads to its README; one to a source offers the file. Pages made here: of `tilec --help`, of the `///` lines of the library, of the
-public headers (api.py). Without DOXYGEN the last say so.
+public headers (api.py), of the Python tutorial's cells. Without DOXYGEN those of the headers say so.
 """
 import os
 import re
@@ -81,7 +81,10 @@ class Site:
             return re.sub(r"\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s]+)\)", link, text)
 
         with open(os.path.join(self.source, path), encoding="utf-8") as f:
-            return outside_of_code(f.read(), prose)
+            text = f.read()
+        if path == "frontend/ERRORS.md":  # its examples are in the language
+            text = re.sub(r"^```\n(.*?)^```$", r"```tile\n\1```", text, flags=re.S | re.M)
+        return outside_of_code(text, prose)
 
 
 def functions(source):
@@ -103,6 +106,16 @@ def functions(source):
     return page
 
 
+def cells(source):
+    """The page of python/tutorial.py: its cells of text and of code."""
+    with open(os.path.join(source, "python", "tutorial.py"), encoding="utf-8") as f:
+        parts = re.split(r"^# %%(.*)\n", f.read(), flags=re.M)
+    page = ""
+    for kind, text in zip(parts[1::2], parts[2::2]):
+        page += re.sub(r"^# ?", "", text.strip(), flags=re.M) + "\n\n" if "markdown" in kind else f"```python\n{text.strip()}\n```\n\n"
+    return page
+
+
 def escape(line):
     return line if line.startswith("    ") else re.sub(r"([*_<>|\[\]\\])", r"\\\1", line)
 
@@ -121,6 +134,7 @@ def main(source, tilec, out, doxygen=""):
             site.put(path, text)
     site.put("tools/OPTIONS.md", "# Commands and options\n\nWhat `tilec --help` prints.\n\n```text\n" + subprocess.run([tilec, "--help"], capture_output=True, text=True, check=True).stdout + "```\n")
     site.put("stdlib/FUNCTIONS.md", functions(source))
+    site.put("python/TUTORIAL.md", cells(source))
     for name, text in api.pages(source, os.path.join(out, "..", "doxygen"), doxygen):
         site.put(f"api/{name}.md", text)
 
