@@ -15,6 +15,7 @@ In a document
     <!-- not run: WHY -->   before a block: commands that a test must not run
     <!-- synopsis -->       before a block: forms of commands, with placeholders
     ![text](NAME.svg)       a picture that a command has made: its words must be those of the document's, numbers may differ
+    <!-- draw: COMMAND -->  makes a picture too, by a script of tools/docs; every byte must be the document's
 Of times, speeds and percentages only the kind is compared: 3 ms is as good as 4 us. Nor are the numbers of the lines
 `registers` and `occupancy` of tilec explain compared, which depend on the versions of LLVM and ptxas.
 A line of any other code block that begins with the name of a program of ours is a fault: a command that nothing runs.
@@ -134,13 +135,27 @@ class Page:
             if OURS.match(line.strip()):
                 self.fault(at, f"no test runs this: {line.strip()}")
 
+    def draw(self):
+        """Runs the commands that the document does not show; the names of the pictures."""
+        self.drawn = set()
+        for m in re.finditer(r"<!-- draw: (.*?) -->", self.text):
+            status, printed = self.execute(m[1])
+            self.drawn.update(re.findall(r"\S+\.svg", m[1]))
+            if status or printed:
+                self.fault(m.start(), "\n".join([f"{m[1]}: exit status {status}", *printed[:LINES]]))
+
+    @staticmethod
+    def equal(made, kept):
+        with open(made, "rb") as a, open(kept, "rb") as b:
+            return a.read() == b.read()
+
     def pictures(self):
         for m in re.finditer(r"!\[.*?\]\(([\w./-]+\.svg)\)", self.text):
             made = os.path.join(self.folder, os.path.basename(m[1]))
             kept = os.path.join(os.path.dirname(self.path), m[1])
             if not os.path.exists(made):
                 self.fault(m.start(), f"no command makes {m[1]}")
-            elif not os.path.exists(kept) or words(made) != words(kept):
+            elif not os.path.exists(kept) or not (self.equal(made, kept) if os.path.basename(m[1]) in self.drawn else words(made) == words(kept)):
                 self.fault(m.start(), f"{m[1]} is not what tilec draws now")
             yield made, kept
 
@@ -151,6 +166,7 @@ class Page:
         plain = FENCE.sub(lambda m: "\n" * m[0].count("\n"), self.text)
         for m in re.finditer(r"(?:^ {4}.*\n)+", plain, re.M):  # indented blocks
             self.nobody_runs(0, "" if "<!-- " in plain[:m.start()].rsplit("\n\n", 1)[-1] else m[0], None)
+        self.draw()
         self.kept = list(self.pictures())
 
     def write(self):
@@ -182,7 +198,7 @@ def environment(source, scratch, prefix):
     stand_in = os.path.join(scratch, "stand_in")
     os.makedirs(stand_in)
     os.symlink(sys.executable, os.path.join(stand_in, "python3"))  # the one that has NumPy
-    path = [stand_in, os.path.join(prefix, "bin"), os.environ["PATH"]]
+    path = [stand_in, os.path.join(prefix, "bin"), os.environ["PATH"], os.path.join(source, "tools", "docs")]
     if not shutil.which("pkg-config"):  # as it would answer
         with open(os.path.join(stand_in, "pkg-config"), "w", encoding="utf-8") as f:
             f.write(f"#!/bin/sh\necho '{' '.join(pc_flags(prefix, os.path.relpath(lib, prefix)))}'\n")
@@ -213,6 +229,8 @@ def self_test(scratch):
         "```sh\ntilec run k.tile\n```\n": True,
         "    tilec run k.tile\n": True,
         "![speed](gone.svg)\n": True,
+        "<!-- draw: mkdir p; echo '<svg/>' | tee p/made.svg > made.svg -->\n![x](p/made.svg)\n": False,
+        "<!-- draw: echo '<svg></svg>' > made.svg -->\n![x](p/made.svg)\n": True,
     }
     wrong = 0
     for text, bad in cases.items():
