@@ -97,14 +97,17 @@ class Header:
         return "\n\n".join(t for t in (text_of(node.find("briefdescription")), text_of(node.find("detaileddescription"))) if t)
 
     def function(self, m, line):
-        words = f"{m.findtext('definition')}{m.findtext('argsstring')};".replace(" *", " *")
-        words = re.sub(r"\* (?=\w)", "*", words)
+        words = f"{m.findtext('definition')}{m.findtext('argsstring')};"
+        words = re.sub(r"\* (?=\w)", "*", " ".join(words.split()))
         return wrapped(words)
 
     def define(self, m, line):
         params = [p.findtext("defname") or "" for p in m.findall("param")]
         value = "".join(m.find("initializer").itertext()).strip() if m.find("initializer") is not None else ""
-        return f"#define {m.findtext('name')}{'(' + ', '.join(params) + ')' if params else ' ' + ' '.join(value.split())}"
+        value = " ".join(value.replace("\\\n", " ").split())
+        if len(value) > 70 and value.startswith("{"):
+            value = "{ ... }"
+        return f"#define {m.findtext('name')}{'(' + ', '.join(params) + ')' if params else ' ' + value}"
 
     def slice(self, _, line):
         """The lines of a declaration, up to the semicolon outside of braces."""
