@@ -31,7 +31,7 @@ import xml.dom.minidom
 from check_docs import tracked
 from check_readme import pc_flags
 
-FENCE = re.compile(r"((?:^`[\w./-]+`:\n\n)?(?:^<!-- .*? -->\n)*)^(`{3,})(\w*)\n(.*?)^\2\n", re.S | re.M)
+FENCE = re.compile(r"((?:^`[\w./-]+`:\n\n)?(?:^<!-- [^\n]*? -->\n)*)^(`{3,})(\w*)\n(.*?)^\2\n", re.S | re.M)
 LINES = 40  # of a wrong output
 UNITS = {"TIME": r"(?:ns|us|ms|s)", "SPEED": r"[kMGT](?:B|FLOP)/s", "PART": "%"}
 NUMBER = r"\d+(?:\.\d+)?(?:e[-+]?\d+)?"
@@ -163,9 +163,10 @@ class Page:
         for path in re.findall(r"<!-- with: (\S+) -->", self.text):
             self.files_of(path)
         self.changed = FENCE.sub(self.block, self.text)
-        plain = FENCE.sub(lambda m: "\n" * m[0].count("\n"), self.text)
+        plain = FENCE.sub(lambda m: "\n" * m[0].count("\n"), self.text)  # line numbers stay
         for m in re.finditer(r"(?:^ {4}.*\n)+", plain, re.M):  # indented blocks
-            self.nobody_runs(0, "" if "<!-- " in plain[:m.start()].rsplit("\n\n", 1)[-1] else m[0], None)
+            if not re.search(r"<!-- (?:not run: [^\n]*|synopsis) -->\s*\Z", plain[:m.start()]):
+                self.nobody_runs(m.start(), m[0], None)
         self.draw()
         self.kept = list(self.pictures())
 
@@ -228,6 +229,9 @@ def self_test(scratch):
         "```console\n$ true # exit status 1\n```\n": True,
         "```sh\ntilec run k.tile\n```\n": True,
         "    tilec run k.tile\n": True,
+        "<!-- not run: it takes an hour -->\n\n    tilec run k.tile\n": False,
+        "<!-- not run: it takes an hour -->\n\nText.\n\n    tilec run k.tile\n": True,
+        "<!-- a --> \n\n```console\n$ echo a\nb\n```\n\n<!-- not run: it takes an hour -->\n```console\n$ exit 3\n```\n": True,
         "![speed](gone.svg)\n": True,
         "<!-- draw: mkdir p; echo '<svg/>' | tee p/made.svg > made.svg -->\n![x](p/made.svg)\n": False,
         "<!-- draw: echo '<svg></svg>' > made.svg -->\n![x](p/made.svg)\n": True,
