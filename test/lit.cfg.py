@@ -9,7 +9,7 @@
 #   %cc              the C compiler of the build
 #   %{hostile_seconds}  what test/tools/hostile.py allows per input
 #   %{programs}      how many random programs test/fuzz/language.test takes
-# Features: x86-64, asan, package, ptxas, lld, cuda, hip, cxx, numpy, torch, clang. A test that needs one says `// REQUIRES: ptxas`.
+# Features: x86-64, asan, package, ptxas, lld, cuda, hip, cxx, numpy, torch, sphinx, clang. A test that needs one says `// REQUIRES: ptxas`.
 import importlib.util
 import os
 import platform
@@ -87,5 +87,7 @@ try:
     features.add("numpy")
 except ImportError:
     pass
+if importlib.util.find_spec("sphinx") and importlib.util.find_spec("myst_parser"):
+    features.add("sphinx")
 if importlib.util.find_spec("torch"):
     features.add("torch")

@@ -282,10 +282,11 @@ static void cpu_close(tl_dev *dev)
 
 static void cpu_info(tl_dev *dev, tile_device_info *info)
 {
-    snprintf(info->name, sizeof info->name, "%s (%d threads)", dev->target,
-             tl_pool_threads(dev->pool));
+    const int threads = tl_pool_threads(dev->pool);
+    snprintf(info->name, sizeof info->name, "%s (%d thread%s)", dev->target, threads,
+             threads == 1 ? "" : "s");
     snprintf(info->target, sizeof info->target, "%s", dev->target);
-    info->processors = tl_pool_threads(dev->pool);
+    info->processors = threads;
     info->host_memory = 1;
     info->memory_bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
 }

@@ -183,7 +183,7 @@ def the_readme():
     with open(README, encoding="utf-8") as f:
         text = f.read()
     write("gemm.tile", re.search(r"```tile\n(.*?)```", text, re.S)[1])
-    command = re.search(r"^    (tilec tune gemm.tile .*)$", text, re.M)[1]
+    command = re.search(r"^\$ (tilec tune gemm.tile (?:.*\\\n)*.*)$", text, re.M)[1]
     env = dict(os.environ, PATH=BIN + os.pathsep + os.environ["PATH"])
     r = subprocess.run(command, shell=True, capture_output=True, text=True, cwd=SCRATCH, env=env)
     check(r.returncode == 0 and len(r.stdout.splitlines()) == 2, r.stdout, r.stderr)
