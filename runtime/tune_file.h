@@ -30,6 +30,7 @@ typedef struct tl_tune_result {
     int32_t bucket[TILE_IMAGE_MAX_KEYS];
     char *best;        /* a configuration of `times`; NULL: none can run */
     char *how, *tool;  /* "timed", "model"; the compiler's version */
+    bool open;         /* the best ones have not been compared side by side yet */
     tl_tune_time *times;
     size_t ntimes;
 } tl_tune_result;

@@ -220,34 +220,64 @@ static bool read_seconds(const char *text, double *out)
     return end != text && !*end && *out >= 0 && isfinite(*out);
 }
 
+static int take_options(Tune *t, tile_jit_options *jit, tile_tune_options *o)
+{
+    const tilec_options *c = &t->o->compile;
+    jit->include_dirs = c->include_dirs;
+    jit->ninclude_dirs = c->ninclude_dirs;
+    jit->opt_level = c->opt_level;
+    jit->debug = c->debug;
+    jit->check = c->check;
+    jit->fp = c->fp;
+    jit->warps = c->warps;
+    jit->stages = c->stages;
+    o->jit = jit;
+    o->consts = t->consts;
+    o->file = t->o->output;
+    o->progress = progress;
+    o->user = t;
+    o->again = t->o->again;
+    o->model = t->o->model;
+    if (t->o->budget && !read_seconds(t->o->budget, &o->budget))
+        return usage_error("--budget takes a number of seconds, not '%s'", t->o->budget);
+    if (t->o->tolerance && !read_seconds(t->o->tolerance, &o->tolerance))
+        return usage_error("--tolerance takes a number of 0 or more, not '%s'", t->o->tolerance);
+    return EXIT_FINE;
+}
+
+static tile_status tune_kernel(Tune *t, const tile_tune_options *o, tile_tune_result *result)
+{
+    const char *kernel = t->o->compile.kernel;
+    kernel = kernel ? kernel : tile_module_kernel_name(t->module, 0);
+    return tile_tune(t->device, t->o->input, kernel, t->launch, t->args.len, o, result);
+}
+
+static int status_of(tile_status status)
+{
+    return status == TILE_OK          ? interrupted ? EXIT_INTERRUPTED : EXIT_FINE
+           : status == TILE_COMPILE   ? EXIT_PROGRAM
+           : status == TILE_NOT_FOUND ? EXIT_USAGE
+                                      : EXIT_RUN;
+}
+
+/* First it looks whether there is anything to do: only then are the arrays filled. */
 static int call(Tune *t)
 {
     tile_jit_options jit = TILE_JIT_OPTIONS_INIT;
     tile_tune_options o = TILE_TUNE_OPTIONS_INIT;
     tile_tune_result result = TILE_TUNE_RESULT_INIT;
-    const tilec_options *c = &t->o->compile;
-    jit.include_dirs = c->include_dirs;
-    jit.ninclude_dirs = c->ninclude_dirs;
-    jit.opt_level = c->opt_level;
-    jit.debug = c->debug;
-    jit.check = c->check;
-    jit.fp = c->fp;
-    jit.warps = c->warps;
-    jit.stages = c->stages;
-    o.jit = &jit;
-    o.consts = t->consts;
-    o.file = t->o->output;
-    o.progress = progress;
-    o.user = t;
-    o.again = t->o->again;
-    o.model = t->o->model;
-    if (t->o->budget && !read_seconds(t->o->budget, &o.budget))
-        return usage_error("--budget takes a number of seconds, not '%s'", t->o->budget);
-    if (t->o->tolerance && !read_seconds(t->o->tolerance, &o.tolerance))
-        return usage_error("--tolerance takes a number of 0 or more, not '%s'", t->o->tolerance);
-    const char *kernel = c->kernel ? c->kernel : tile_module_kernel_name(t->module, 0);
-    tile_status status =
-        tile_tune(t->device, t->o->input, kernel, t->launch, t->args.len, &o, &result);
+    int wrong = take_options(t, &jit, &o);
+    if (wrong != EXIT_FINE)
+        return wrong;
+    o.look = 1;
+    tile_status status = tune_kernel(t, &o, &result);
+    o.look = 0;
+    if (status == TILE_OK && !result.complete) {
+        wrong = o.model ? EXIT_FINE : run_args_fill(&t->args); /* the model reads no array */
+        if (wrong != EXIT_FINE)
+            return wrong;
+        status = tune_kernel(t, &o, &result);
+    }
     if (t->line_open)
         fputs("\r\033[K", stderr);
     t->line_open = false;
@@ -255,15 +285,12 @@ static int call(Tune *t)
         fprintf(stderr, "%s\n", tile_last_error());
     else
         say_result(t, &result);
-    return status == TILE_OK          ? interrupted ? EXIT_INTERRUPTED : EXIT_FINE
-           : status == TILE_COMPILE   ? EXIT_PROGRAM
-           : status == TILE_NOT_FOUND ? EXIT_USAGE
-                                      : EXIT_RUN;
+    return status_of(status);
 }
 
 static int tune_once(const Options *o, const char *device, const char *sizes)
 {
-    Tune t = {.o = o, .device_name = device, .sizes = sizes};
+    Tune t = {.o = o, .device_name = device, .sizes = sizes, .args.empty = true};
     int (*const steps[])(Tune *) = {open_devices, make_constants, make_arguments, call};
     int status = EXIT_FINE;
     for (size_t i = 0; i < sizeof steps / sizeof *steps && status == EXIT_FINE; i++)

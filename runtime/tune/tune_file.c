@@ -40,6 +40,7 @@ void tl_tune_clear(tl_tune_result *r)
     free(r->best);
     r->times = NULL;
     r->best = NULL;
+    r->open = false;
     r->ntimes = 0;
 }
 
@@ -178,6 +179,8 @@ static void put_result(FILE *f, const tl_tune_result *r)
     if (r->best)
         put_member(f, "best", r->best);
     put_member(f, "how", r->how);
+    if (r->open)
+        fputs("      \"settled\": false,\n", f);
     put_member(f, "tool", r->tool);
     put_times(f, r);
 }
