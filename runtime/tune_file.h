@@ -65,4 +65,13 @@ tl_tune_time *tl_tune_time_of(const tl_tune_result *result, const char *config);
 tl_tune_time *tl_tune_add_time(tl_tune_result *result, const char *config);
 /* Forgets times and choice. */
 void tl_tune_clear(tl_tune_result *result);
+/* All that it holds. */
+void tl_tune_result_free(tl_tune_result *result);
+
+/* ---- tune_merge.c ---- */
+
+/* Adds what `from` has, which takes precedence; `from` can then only be freed. */
+tile_status tl_tune_merge(tl_tune_file *file, tl_tune_file *from);
+/* Removes the results that `old` has with the same times. */
+void tl_tune_keep_new(tl_tune_file *file, const tl_tune_file *old);
 #endif

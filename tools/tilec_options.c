@@ -63,6 +63,7 @@ static const Row rows[] = {
     {"--svg",          FORM_TEXT, CMD_BENCH,   AT(svg),               "FILE",     "also draw speed by size and, with --flops, the roofline"},
     {"--budget",       FORM_TEXT, CMD_TUNE,    AT(budget),            "SECONDS",  "stop after this time, with what is known by then"},
     {"--model",        FORM_BOOL, CMD_TUNE,    AT(model),             NULL,       "do not run: rank by a static model of the GPU (--target sm_90a,gfx942)"},
+    {"--farm",         FORM_BOOL, CMD_TUNE,    AT(farm),              NULL,       "in an MPI job (mpirun -n 4 tilec tune --farm ...): the ranks share the configurations"},
     {"--again",        FORM_BOOL, CMD_TUNE,    AT(again),             NULL,       "time all configurations, also those that have a time"},
     {"--tolerance",    FORM_TEXT, CMD_TUNE,    AT(tolerance),         "X",        "how much results may differ, relative to the largest value (by type)"},
     {"--json",         FORM_BOOL, CMD_TUNE | CMD_BENCH, AT(json),              NULL,       "report on standard output, one JSON object per line"},

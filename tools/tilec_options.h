@@ -35,7 +35,7 @@ typedef struct Options {
     /* as written */
     const char *device, *grid, *repeat, *schedules, *perturb, *warps, *stages, *bisect, *stress;
     const char *tune, *budget, *tolerance, *flops, *bytes, *seconds, *svg;
-    bool json, again, model;
+    bool json, again, model, farm;
     Texts items;            /* run, explain: PARAM=VALUE */
     Texts prints, saves;    /* run: PARAM; PARAM=F.npy */
     Texts sizes;            /* tune: NAME=N[,N...] */

@@ -372,7 +372,7 @@ static void fill_result(const tl_tuner *t, tile_tune_result *out)
 /* If nothing at all could run, the first reason is the error. */
 static tile_status verdict(const tl_tuner *t)
 {
-    if (t->best || t->kept_best || t->stopped || !t->ntrials || t->o->look)
+    if (t->best || t->kept_best || t->stopped || !t->ntrials || t->o->look || t->o->only)
         return TILE_OK;
     return tl_fail(TILE_NO_RESOURCE, "kernel '%s': none of its %zu configurations can run; %s: %s",
                    t->kernel, t->ntrials, t->trials[0].config, t->trials[0].rejected);

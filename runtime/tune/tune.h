@@ -59,6 +59,8 @@ void tl_tune_bounds(const tl_trial *trial, double *out_low, double *out_high);
 /* tune_compile.c */
 /* What there is to tune. */
 tile_status tl_tune_list(tl_tuner *t);
+/* How many threads can compile side by side. */
+size_t tl_tune_processors(void);
 /* Compiles trials [begin, end) side by side; those that fail are rejected. False: stop. */
 bool tl_tune_compile(tl_tuner *t, size_t begin, size_t end);
 /* The keys' values and the bucket of the launch, and whether its arguments are right. */

@@ -44,15 +44,18 @@ void tl_tune_clear(tl_tune_result *r)
     r->ntimes = 0;
 }
 
+void tl_tune_result_free(tl_tune_result *r)
+{
+    char *texts[] = {r->kernel, r->constants, r->keys, r->hash, r->how, r->tool};
+    tl_tune_clear(r);
+    for (size_t k = 0; k < sizeof texts / sizeof *texts; k++)
+        free(texts[k]);
+}
+
 void tl_tune_file_free(tl_tune_file *file)
 {
-    for (size_t i = 0; i < file->len; i++) {
-        tl_tune_result *r = &file->results[i];
-        char *texts[] = {r->kernel, r->constants, r->keys, r->hash, r->how, r->tool};
-        tl_tune_clear(r);
-        for (size_t k = 0; k < sizeof texts / sizeof *texts; k++)
-            free(texts[k]);
-    }
+    for (size_t i = 0; i < file->len; i++)
+        tl_tune_result_free(&file->results[i]);
     free(file->results);
     *file = (tl_tune_file){0};
 }

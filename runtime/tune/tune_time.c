@@ -322,8 +322,8 @@ tile_status tl_tune_time_all(tl_tuner *t)
 {
     stopwatch c;
     bool go_on = true;
-    long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    size_t group = processors > LEAST_GROUP / 2 ? 2 * (size_t)processors : LEAST_GROUP;
+    size_t group = 2 * tl_tune_processors();
+    group = group > LEAST_GROUP ? group : LEAST_GROUP;
     tl_trial **alive = calloc(t->ntrials + 1, sizeof *alive);
     tile_status status = alive ? stopwatch_make(t, &c) : tl_fail(TILE_NO_MEMORY, "out of memory");
     if (!alive)
