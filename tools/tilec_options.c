@@ -55,7 +55,7 @@ static const Row rows[] = {
     {"--kernel",       FORM_TEXT, ALL,         COMPILER(kernel),      "NAME",     "compile this kernel only"},
     {"--const",        FORM_LIST, ALL,         AT(consts),            "NAME=VAL", "set a constant in every kernel that has it; KERNEL.NAME=VAL: in one"},
     {"--config",       FORM_TEXT, COMPILES,    COMPILER(config),      "CONFIG",   "use this configuration of the kernel's tune clauses: 'BM=64 BN=32 warps=4'"},
-    {"--tune",         FORM_TEXT, CMD_COMPILE | CMD_RUN | CMD_BENCH, AT(tune),          "FILE|off", "tuning results to use (default: FILE.tune.json beside FILE.tile; TILE_TUNE=off: none)"},
+    {"--tune",         FORM_TEXT, COMPILES | CMD_BENCH, AT(tune),          "FILE|off", "tuning results to use (default: FILE.tune.json beside FILE.tile; TILE_TUNE=off: none)"},
     {"--sizes",        FORM_LIST, CMD_TUNE | CMD_BENCH, AT(sizes),             "NAME=N,...", "tune, bench: for each of these values of NAME in PARAM=VALUE"},
     {"--flops",        FORM_TEXT, CMD_BENCH,   AT(flops),             "FORMULA",  "operations of a launch, from the sizes: 2*M*N*K"},
     {"--bytes",        FORM_TEXT, CMD_BENCH,   AT(bytes),             "FORMULA",  "bytes that it moves (default: each array once)"},
