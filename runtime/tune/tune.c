@@ -39,7 +39,8 @@ void tl_tune_reject(tl_trial *trial, const char *format, ...)
     text[strcspn(text, "\n")] = 0;
     if (!trial->rejected)
         trial->rejected = strdup(text);
-    trial->nsamples = 0;
+    if (trial->nsamples) /* a compiling thread writes nothing that the others read */
+        trial->nsamples = 0;
 }
 
 static int by_size(const void *a, const void *b)
@@ -210,12 +211,10 @@ static tile_status enter(const tl_tuner *t, tl_tune_file *file)
     return ok ? TILE_OK : tl_fail(TILE_NO_MEMORY, "out of memory");
 }
 
-tile_status tl_tune_save(tl_tuner *t)
+static tile_status add_to_file(const tl_tuner *t)
 {
     tl_tune_file file;
     char why[512];
-    if (!t->file_path)
-        return TILE_OK;
     tile_status status = tl_tune_read(t->file_path, &file, why, sizeof why);
     if (status != TILE_OK)
         return tl_fail(status, "%s: %s; it is not overwritten", t->file_path, why);
@@ -223,6 +222,16 @@ tile_status tl_tune_save(tl_tuner *t)
     if (status == TILE_OK && tl_tune_find(&file, &t->like)->ntimes)
         status = tl_tune_write(t->file_path, &file);
     tl_tune_file_free(&file);
+    return status;
+}
+
+tile_status tl_tune_save(tl_tuner *t)
+{
+    if (!t->file_path)
+        return TILE_OK;
+    int lock = tl_tune_lock(t->file_path);
+    tile_status status = add_to_file(t);
+    tl_tune_unlock(lock);
     return status;
 }
 

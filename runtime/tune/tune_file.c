@@ -5,10 +5,12 @@
 #include "runtime/tune_file.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -248,6 +250,30 @@ static tile_status replace(const char *path, char *temporary, const char *text)
     if (!ok && fd >= 0)
         unlink(temporary);
     return ok ? TILE_OK : tl_fail(TILE_IO, "cannot write '%s': %s", path, strerror(error));
+}
+
+/* Of the folder: the file itself is replaced by each write, and a file beside it would stay. */
+int tl_tune_lock(const char *path)
+{
+    char *real = realpath(path, NULL), *name = strdup(real ? real : path),
+         *slash = name ? strrchr(name, '/') : NULL;
+    if (slash)
+        slash[slash == name] = 0;
+    int lock = open(slash ? name : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    while (lock >= 0 && flock(lock, LOCK_EX) != 0)
+        if (errno != EINTR) {
+            close(lock);
+            lock = -1;
+        }
+    free(real);
+    free(name);
+    return lock;
+}
+
+void tl_tune_unlock(int lock)
+{
+    if (lock >= 0)
+        close(lock);
 }
 
 tile_status tl_tune_write(const char *path, tl_tune_file *file)

@@ -216,6 +216,17 @@ def nothing_to_do():
     check(used.ru_maxrss < 300 << 10, f"{used.ru_maxrss} KiB for arrays of 800 MB that nothing reads")
 
 
+def side_by_side():
+    """Several processes add to one file at the same time."""
+    write("many.tile", "kernel k(f32 x[N], const int B) grid(cdiv(N, B)) tune(B in {8}) key(N) { x[pid(0) * B +: B] = 1; }")
+    commands = [[TILEC, "tune", "many.tile", "-o", "many.json", f"x=zeros[{1 << i}]"] for i in range(1, 11)]
+    running = [subprocess.Popen(c, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd=SCRATCH) for c in commands]
+    for p in running:
+        _, err = p.communicate()
+        check(p.returncode == 0, err)
+    check([row["bucket"] for row in results(os.path.join(SCRATCH, "many.json"))] == [[i] for i in range(1, 11)], "results were lost")
+
+
 def damaged():
     source = write("damaged.tile", KERNEL.replace("LIST", "64"))
     file = write("damaged.tune.json", "{\n  \"format\": \"tile-tune\",\n")
@@ -261,7 +272,7 @@ def the_readme():
 
 
 os.makedirs(SCRATCH, exist_ok=True)
-for test in (the_life_of_a_file, json_lines, rejections, stops, stopped_at_the_end, part_of_the_list, nothing_to_do, damaged, wrong_usage, the_readme):
+for test in (the_life_of_a_file, json_lines, rejections, stops, stopped_at_the_end, part_of_the_list, nothing_to_do, side_by_side, damaged, wrong_usage, the_readme):
     test()
 print(f"{checks} checks, {failed} failed")
 sys.exit(failed > 0)

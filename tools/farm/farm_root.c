@@ -158,6 +158,7 @@ static void enter(Root *r, const char *text)
     char why[512] = "";
     if (!*text)
         return;
+    int lock = tl_tune_lock(r->path);
     tile_status status = tl_tune_parse(text, strlen(text), &news, why, sizeof why);
     if (status == TILE_OK)
         status = tl_tune_read(r->path, &file, why, sizeof why);
@@ -169,6 +170,7 @@ static void enter(Root *r, const char *text)
         fprintf(stderr, "%s\n", tile_last_error());
         r->status = EXIT_RUN;
     }
+    tl_tune_unlock(lock);
     tl_tune_file_free(&file);
     tl_tune_file_free(&news);
 }
