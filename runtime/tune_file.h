@@ -54,8 +54,9 @@ char *tl_tune_format(tl_tune_file *file);
 /* Writes the file beside its place and renames it. The thread's error text says what failed. */
 tile_status tl_tune_write(const char *path, tl_tune_file *file);
 void tl_tune_file_free(tl_tune_file *file);
-/* Who reads a file to write it with something added holds this meanwhile, so that nobody's additions
- * are lost. It waits; -1: this file system has no locks, and tl_tune_unlock does nothing. */
+/* Who reads a file to write it with something added holds this meanwhile, so that nobody's
+ * additions are lost. It waits; -1: this file system has no locks, and tl_tune_unlock does
+ * nothing. */
 int tl_tune_lock(const char *path);
 void tl_tune_unlock(int lock);
 
