@@ -268,7 +268,7 @@ class Kernels(unittest.TestCase):
         self.assertIn("scale for sm_80", text)
         self.assertIn("scale for gfx942", text)
         self.assertRegex(repr(tile.explain(SCALE, target="sm_80")), "occupancy")
-        with self.assertRaisesRegex(tile.ArgumentError, "not one"):
+        with self.assertRaisesRegex(tile.ArgumentError, "is neither"):
             tile.explain(SCALE, target="cpu")
 
 
