@@ -325,8 +325,7 @@ static tile_status plan(tl_tuner *t)
         return tl_fail(TILE_NO_MEMORY, "out of memory");
     for (size_t i = 0; i < n && !is_better_known(t, r); i++) {
         const char *config = t->tuning->configs[i];
-        missing += is_asked(t, config) &&
-                   (!is_known(t, r, config) || (is_open(t, r, config) && !is_best(r, config)));
+        missing += is_asked(t, config) && (!is_known(t, r, config) || is_open(t, r, config));
     }
     for (size_t i = 0; i < n; i++) {
         const char *config = t->tuning->configs[i];

@@ -180,6 +180,13 @@ def stopped_at_the_end():
     (row,) = results(source.replace(".tile", ".tune.json"))
     check("settled" not in row and row["times"]["B=64 U=2"] == 1000 and row["times"]["B=64 U=1"] != 5.2, row)
 
+    def far(row):
+        row["settled"], row["best"] = False, "B=128 U=2"
+        row["times"] = {"B=64 U=1": 50, "B=64 U=2": 1000, "B=128 U=1": 51, "B=128 U=2": 5}
+    edited(source, far)
+    check(counts(tune(source, "--sizes", "N=100", *ARGS)) == (4, 1, 0, 3), "nothing is near")
+    check("settled" not in results(source.replace(".tile", ".tune.json"))[0], "it stays open")
+
 
 def part_of_the_list():
     """Of a part of the list, the best one is the best of all only if it is faster than the one that was."""

@@ -1,18 +1,29 @@
-/* farm_mpi.c: the farm's link by MPI: the library libtilec-mpi. */
+/* farm_mpi.c: the farm's link by MPI: the library libtilec-mpi.
+ *
+ * One thread at a time is in MPI, and none waits there: MPI's own waiting keeps a core busy, on
+ * which others measure, and waiting in several threads at once is where implementations hang (Open
+ * MPI 4.1.4 did, now and then, with MPI_THREAD_MULTIPLE). */
 #include "tools/farm/farm_link.h"
 
 #include <mpi.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
 static MPI_Comm here = MPI_COMM_NULL; /* the ranks of this machine */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void pause_ms(int ms)
+{
+    nanosleep(&(struct timespec){.tv_nsec = ms * 1000000L}, NULL);
+}
 
 static bool join(FarmPlace *out, char *why, size_t size)
 {
     int level = MPI_THREAD_SINGLE;
-    if (MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &level) != MPI_SUCCESS ||
-        level < MPI_THREAD_MULTIPLE) {
+    if (MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &level) != MPI_SUCCESS ||
+        level < MPI_THREAD_SERIALIZED) {
         snprintf(why, size, "this MPI allows no calls from several threads");
         return false;
     }
@@ -32,37 +43,64 @@ static void leave(void)
 
 static void abandon(int status)
 {
+    pthread_mutex_lock(&lock);
     MPI_Abort(MPI_COMM_WORLD, status);
+    pthread_mutex_unlock(&lock);
+}
+
+static void finish(MPI_Request *request)
+{
+    for (int done = 0; !done;) {
+        pthread_mutex_lock(&lock);
+        MPI_Test(request, &done, MPI_STATUS_IGNORE);
+        pthread_mutex_unlock(&lock);
+        if (!done)
+            pause_ms(1);
+    }
 }
 
 static void send(int to, int tag, const void *data, size_t size)
 {
-    MPI_Send(data, (int)size, MPI_BYTE, to, tag, MPI_COMM_WORLD);
+    MPI_Request request;
+    pthread_mutex_lock(&lock);
+    MPI_Isend(data, (int)size, MPI_BYTE, to, tag, MPI_COMM_WORLD, &request);
+    pthread_mutex_unlock(&lock);
+    finish(&request);
 }
 
-/* MPI's own waiting keeps a core busy, which others measure on. */
-static void *receive(int tag, double seconds, int *out_from, size_t *out_size)
+/* Begins to receive a message, if one is there. */
+static char *begin(int tag, MPI_Request *out, int *out_from, int *out_size)
 {
-    const struct timespec pause = {.tv_nsec = 2000000};
-    const double start = MPI_Wtime();
     MPI_Message message;
     MPI_Status status;
-    int there = 0, size = 0;
-    for (;;) {
-        MPI_Improbe(MPI_ANY_SOURCE, tag, MPI_COMM_WORLD, &there, &message, &status);
-        if (there)
-            break;
+    char *data = NULL;
+    int there = 0;
+    pthread_mutex_lock(&lock);
+    MPI_Improbe(MPI_ANY_SOURCE, tag, MPI_COMM_WORLD, &there, &message, &status);
+    if (there) {
+        MPI_Get_count(&status, MPI_BYTE, out_size);
+        *out_from = status.MPI_SOURCE;
+        data = malloc((size_t)*out_size + 1);
+        if (data)
+            MPI_Imrecv(data, *out_size, MPI_BYTE, &message, out);
+    }
+    pthread_mutex_unlock(&lock);
+    return data;
+}
+
+static void *receive(int tag, double seconds, int *out_from, size_t *out_size)
+{
+    const double start = MPI_Wtime();
+    MPI_Request request;
+    int size = 0;
+    char *data;
+    while (!(data = begin(tag, &request, out_from, &size))) {
         if (seconds > 0 && MPI_Wtime() - start > seconds)
             return NULL;
-        nanosleep(&pause, NULL);
+        pause_ms(2);
     }
-    MPI_Get_count(&status, MPI_BYTE, &size);
-    char *data = malloc((size_t)size + 1);
-    if (!data)
-        return NULL;
-    MPI_Mrecv(data, size, MPI_BYTE, &message, MPI_STATUS_IGNORE);
+    finish(&request);
     data[size] = 0;
-    *out_from = status.MPI_SOURCE;
     *out_size = (size_t)size;
     return data;
 }
