@@ -205,12 +205,16 @@ def jit_options(include_dirs, opt_level, debug, check, fp, warps, stages, cache,
 
 
 def load(source, *, device=None, include_dirs=(), opt_level=3, debug=False, check=False, fp="default", warps=0, stages=0, cache=None):
-    """A Module of a source: a path, or a text (a str with a { in it). Its kernels are compiled by Module.kernel. `debug` keeps
-    asserts, `check` also checks bounds and assumptions; `cache` is a folder or "off" (default: TILE_CACHE, else ~/.cache/tile)."""
+    """A Module of a source: a path, or a text (a str with a { in it). Its kernels are compiled by Module.kernel; for a path, with the
+    results of tuning that lie beside it (tile.tune). `debug` keeps asserts, `check` also checks bounds and assumptions; `cache` is a folder or "off" (default: TILE_CACHE, else ~/.cache/tile)."""
     source, device, said = compiler.Source(source), device_of(device), compiler.Diagnostics()
     include_dirs = [native.os.fspath(d) for d in include_dirs]
     options = jit_options(include_dirs, opt_level, debug, check, fp, warps, stages, cache, said)
-    handle = made(lib.tile_module_load_source, device.handle, native.os.fsencode(source.name), source.text, len(source.text), byref(options))
+    name = native.os.fsencode(source.name)
+    if source.is_file:  # with the tuning results beside it
+        handle = made(lib.tile_module_load_file, device.handle, name, byref(options))
+    else:
+        handle = made(lib.tile_module_load_source, device.handle, name, source.text, len(source.text), byref(options))
     return Module(handle, device, source, dict(include_dirs=include_dirs), said)
 
 

@@ -165,6 +165,7 @@ static bool take_result(reader *r, const json_t *object, tl_tune_file *file)
         !take_device(r, object, &out->device) || !take_keys(r, object, out) ||
         !take_times(r, object, out))
         return false;
+    out->open = json_is_false(member(object, "settled"));
     const tl_tune_file before = {file->results, file->len - 1};
     return !tl_tune_find(&before, out) ||
            wrong(r, "result %zu is of a size that an earlier one has", r->index);

@@ -284,7 +284,7 @@ class Kernels(unittest.TestCase):
         self.assertIn("scale for sm_80", text)
         self.assertIn("scale for gfx942", text)
         self.assertRegex(repr(tile.explain(SCALE, target="sm_80")), "occupancy")
-        with self.assertRaisesRegex(tile.ArgumentError, "not one"):
+        with self.assertRaisesRegex(tile.ArgumentError, "is neither"):
             tile.explain(SCALE, target="cpu")
 
 
@@ -397,6 +397,70 @@ class Running(unittest.TestCase):
         references = sys.getrefcount(x)
         some(5)
         self.assertEqual(sys.getrefcount(x), references)
+
+
+TUNED = """
+kernel add(const f32 x[N], f32 y[N], f32 a, const int B, const int U = 1)
+    grid(cdiv(N, B * U))
+    tune(B in {64, 128, 256}, U in {1, 2})
+    key(N)
+{
+    for (int u : range(U)) y[(pid(0) * U + u) * B +: B] = x[(pid(0) * U + u) * B +: B] + a;
+}
+kernel which(f32 x[N], const int B) grid(1) tune(B in {1, 2, 4}) key(N) { x[0] = (f32)B; }
+"""
+
+
+class Tuning(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.path = os.path.join(self.folder.name, "k.tile")
+        with open(self.path, "w", encoding="utf-8") as f:
+            f.write(TUNED)
+        self.x, self.y = np.arange(1000, dtype=np.float32), np.full(1000, -1, np.float32)
+
+    def test_tune(self):
+        seen = []
+        found = tile.tune(self.path, "add", (self.x, self.y, 2), progress=seen.append)
+        self.assertEqual((found.total, found.timed, found.rejected, found.kept, found.complete), (6, 6, 0, 0, True))
+        self.assertTrue(found.best.startswith("B=") and found.best_us > 0)
+        self.assertTrue((self.y == -1).all(), "the arrays were not put back")
+        checked = {p.config for p in seen if p.step == "check"}
+        self.assertEqual(len(checked), 6)
+        self.assertEqual({(p.kernel, p.total) for p in seen}, {("add", 6)})
+        again = tile.tune(self.path, "add", dict(a=2, y=self.y, x=self.x))
+        self.assertEqual(again._replace(best_us=0), found._replace(best_us=0, timed=0, kept=6))
+        self.assertEqual(tile.tune(self.path, "add", (self.x, self.y, 2), again=True, only=["B=64 U=1"]).timed, 1)
+
+    def test_results_are_used(self):
+        self.assertEqual(tile.tune(self.path, "which", (self.x,), only=["B=4"], tolerance=1).best, "B=4")
+        x = np.zeros(1000, np.float32)
+        tile.kernel(self.path, "which")(x)
+        self.assertEqual(x[0], 4)
+        tile.kernel(self.path, "which", B=2)(x)
+        self.assertEqual(x[0], 2)
+
+    def test_stopped(self):
+        found = tile.tune(self.path, "add", (self.x, self.y, 2), progress=lambda p: p.done >= 2)
+        self.assertFalse(found.complete)
+        self.assertLess(found.timed, 6)
+        self.assertEqual(tile.tune(self.path, "add", (self.x, self.y, 2)).complete, True)
+
+        def wrong(p):
+            raise KeyboardInterrupt
+        with self.assertRaises(KeyboardInterrupt):
+            tile.tune(self.path, "add", (self.x, self.y, 2), again=True, progress=wrong)
+
+    def test_wrong(self):
+        for call, kind, words in ((lambda: tile.tune(TUNED, "add", ()), tile.ArgumentError, "takes a file"),
+                                  (lambda: tile.tune(self.path, "none", ()), tile.NotFoundError, "none"),
+                                  (lambda: tile.tune(self.path, "add", (self.x, self.y[:9], 2)), tile.ArgumentError, "must be"),
+                                  (lambda: tile.tune(self.path, "add", (self.x,)), TypeError, "missing"),
+                                  (lambda: tile.tune(self.path, "add", (self.x, self.y, 2), budget=-1), tile.ArgumentError, "below 0"),
+                                  (lambda: tile.tune(self.path, "add", (self.x, self.y, 2), device=tile.Device("emu:sm_80")), tile.ArgumentError, "emulator")):
+            with self.assertRaisesRegex(kind, words):
+                call()
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 # cpack in the build folder: a relocatable tarball with everything, and .deb packages: libtile0.1 (the runtime), libtile-dev,
-# tilec (the compiler, with libtilec.so and libtilec-core.so). Programs, libraries and archives are stripped.
+# tilec (the compiler, with libtilec.so and libtilec-core.so), and tilec-farm where MPI was found. Programs, libraries and archives
+# are stripped.
 set(CPACK_PACKAGE_NAME tile)
 set(CPACK_PACKAGE_VENDOR "the tile project")
 set(CPACK_PACKAGE_CONTACT "the tile project <tile@localhost>")
@@ -11,8 +12,11 @@ set(CPACK_GENERATOR DEB TXZ)
 set(CPACK_STRIP_FILES ON)
 set(CPACK_THREADS 0)
 set(CPACK_COMPONENTS_ALL runtime development compiler)
+if(TARGET tilec_mpi)
+  list(APPEND CPACK_COMPONENTS_ALL farm)
+endif()
 set(CPACK_PROJECT_CONFIG_FILE ${CMAKE_SOURCE_DIR}/tools/package/generator.cmake)
-foreach(component runtime development compiler)
+foreach(component ${CPACK_COMPONENTS_ALL})
   install(FILES ${CMAKE_SOURCE_DIR}/LICENSE DESTINATION share/doc/tile-${component} RENAME copyright COMPONENT ${component})
 endforeach()
 # Of what is linked in.
@@ -42,4 +46,7 @@ set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS
 set(CPACK_COMPONENT_DEVELOPMENT_DESCRIPTION "headers and libraries for programs with tile kernels\n With files for CMake and pkg-config.")
 set(CPACK_DEBIAN_COMPILER_PACKAGE_NAME tilec)
 set(CPACK_COMPONENT_COMPILER_DESCRIPTION "compiler of tile kernels\n The program tilec, and the compiler as a shared library.")
+set(CPACK_DEBIAN_FARM_PACKAGE_NAME tilec-farm)
+set(CPACK_DEBIAN_FARM_PACKAGE_DEPENDS "tilec (= ${PROJECT_VERSION})")
+set(CPACK_COMPONENT_FARM_DESCRIPTION "tuning on many devices\n The library behind tilec tune --farm, for the MPI that this was built with.")
 include(CPack)
