@@ -390,13 +390,17 @@ static int explain_target(const Options *o, const char *target, Shown *shown)
     tilec_status compiled = tilec_compile_file(o->input, &c, &output);
     int status = report_compile(compiled, output);
     const tilec_report *r = status == EXIT_FINE ? tilec_output_report(output) : NULL;
-    if (status == EXIT_FINE && !r)
-        status = usage_error("explain is for GPU targets, and %s is not one", target);
+    bool shown_any = r != NULL;
     for (size_t i = 0; r && i < r->nkernels; i++) {
         if (i)
             puts("\n");
         show_kernel(r, &r->kernels[i], o->input);
     }
+    if (status == EXIT_FINE)
+        status = explain_tuning(o, target, &shown_any);
+    if (status == EXIT_FINE && !shown_any)
+        status = usage_error("explain is for GPU targets and for what was tuned, and %s is neither",
+                             target);
     tilec_output_free(output);
     return status;
 }

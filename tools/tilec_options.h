@@ -35,7 +35,7 @@ typedef struct Options {
     /* as written */
     const char *device, *grid, *repeat, *schedules, *perturb, *warps, *stages, *bisect, *stress;
     const char *tune, *budget, *tolerance, *flops, *bytes, *seconds, *svg;
-    bool json, again, model;
+    bool json, again, model, farm;
     Texts items;            /* run, explain: PARAM=VALUE */
     Texts prints, saves;    /* run: PARAM; PARAM=F.npy */
     Texts sizes;            /* tune: NAME=N[,N...] */
@@ -90,6 +90,9 @@ int command_run(Options *o); /* tilec_run.c */
 /* Runs the kernel on the emulator `device`; *out_counted: what it counted, to be freed; NULL. */
 int run_counted(const Options *o, const char *device, char **out_counted);
 int command_explain(const Options *o); /* tilec_explain.c */
+/* What tuning results say of the target, if there are any (explain_tuning.c). *shown: whether
+ * something stands above, and then whether anything was shown at all. */
+int explain_tuning(const Options *o, const char *target, bool *shown);
 int command_tune(const Options *o);    /* tilec_tune.c */
 int command_fmt(const Options *o); /* tilec_fmt.c */
 int command_lsp(const Options *o); /* lsp/lsp_server.c */
