@@ -74,26 +74,18 @@ typedef struct work {
     double bytes, matrix, fma, wavefronts, slots, barriers;
 } work;
 
-/* Of the two versions of a copy, the one for whole tiles; of an if, both arms count half. */
-static double share(const char *branch)
-{
-    if (strstr(branch, "part"))
-        return 0;
-    return strncmp(branch, "then", 4) == 0 || strncmp(branch, "else", 4) == 0 ? 0.5 : 1;
-}
-
 static work work_of(const tl_tuner *t, const tl_instance *in, const tilec_report_kernel *k)
 {
     work w = {0};
     for (size_t i = 0; i < k->naccesses; i++) {
         const tilec_report_access *a = &k->accesses[i];
-        double n = times(t, in, k, a->loop) * share(a->branch);
+        double n = times(t, in, k, a->loop) * a->share / 100;
         w.bytes += n * (double)a->bytes * (a->least ? (double)a->sectors / a->least : 1);
         w.slots += n * a->requests * k->warps;
     }
     for (size_t i = 0; i < k->nexchanges; i++) {
         const tilec_report_exchange *x = &k->exchanges[i];
-        double n = times(t, in, k, x->loop) * share(x->branch);
+        double n = times(t, in, k, x->loop) * x->share / 100;
         double macs = n * (double)x->macs;
         w.matrix += x->matrix_bits ? macs * x->matrix_bits / 16 : 0;
         w.fma += x->matrix_bits ? 0 : macs;

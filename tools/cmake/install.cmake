@@ -62,7 +62,7 @@ install(TARGETS tile_public_compiler_shared LIBRARY DESTINATION ${CMAKE_INSTALL_
 if(TARGET tilec)
   add_executable(tile_public_tool $<TARGET_OBJECTS:tilec> $<TARGET_OBJECTS:tile_jit> codegen/leaf/leaf_of_target.c)
   target_include_directories(tile_public_tool SYSTEM PRIVATE ${LLVM_INCLUDE_DIRS})
-  target_link_libraries(tile_public_tool PRIVATE tile_ref tile_emu tile_runtime tilec_thin cjson)
+  target_link_libraries(tile_public_tool PRIVATE explain_template tile_ref tile_emu tile_runtime tilec_thin cjson)
   set_target_properties(tile_public_tool PROPERTIES OUTPUT_NAME tilec LINKER_LANGUAGE C
     BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "\$ORIGIN" RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/package)
 endif()
