@@ -36,7 +36,7 @@ static const Field CONSTS[] = {
 
 static const Field BUFFERS[] = {
 #define F(name, form) FIELD(tilec_report_buffer, name, form)
-    POSITION(tilec_report_buffer), F(op, TEXT), F(name, TEXT), F(offset, U64), F(bytes, U64), F(slots, U32), F(first, U32), F(last, U32), END
+    POSITION(tilec_report_buffer), F(op, TEXT), F(param, TEXT), F(offset, U64), F(bytes, U64), F(slots, U32), F(first, U32), F(last, U32), END
 #undef F
 };
 
@@ -106,6 +106,7 @@ static const Field KERNEL[] = {
     LIST(K, exchanges, nexchanges, tilec_report_exchange, EXCHANGES), LIST(K, loops, nloops, tilec_report_loop, LOOPS),
     LIST(K, waits, nwaits, tilec_report_wait, WAITS), LIST(K, lines, nlines, tilec_report_line, LINES),
     LIST(K, params, nparams, tilec_report_param, PARAMS), NAMES(K, grid, ngrid),
+    {"requires", TEXTS, offsetof(K, requires_), offsetof(K, nrequires), 0, NULL},
     {"outside", STRUCT, offsetof(K, outside), 0, 0, WORK}, F(length, U32), F(words, U32), F(words_line, U32), END
 #undef F
 };

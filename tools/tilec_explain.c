@@ -260,6 +260,9 @@ static void show_loop(const void *row, int times)
         printf("           %.*s\n", n, p);
         p += n + 2 * (p[n] == ';');
     }
+    if (l->each.bytes || l->each.flops)
+        printf("           each trip: %llu bytes of global memory, %llu operations\n",
+               (unsigned long long)l->each.bytes, (unsigned long long)l->each.flops);
 }
 
 /* Every advice of the kernel's masks once. */
@@ -295,6 +298,9 @@ static void show_sums(const tilec_report_kernel *k)
         wavefronts += x->wavefronts;
         conflicts += x->wavefronts - x->least;
     }
+    if (k->words)
+        line("tiles", "at most %u words in each thread at once, at line %u", k->words,
+             k->words_line);
     line("conversions", "%zu, %zu of them in loops", conversions, looped);
     line("bank conflicts", "%llu of %llu wavefronts of a warp", (unsigned long long)conflicts,
          (unsigned long long)wavefronts);
@@ -480,8 +486,7 @@ static int write_page(Explain *x)
     Outputs outputs = {.program = "tilec"};
     tl_sbuf_init(&page, &x->arena);
     explain_page(&page, x->o->input, x->text.text, x->text.len);
-    bool ok =
-        output_write(&outputs, x->o->html, page.text, page.len) && output_commit(&outputs);
+    bool ok = output_write(&outputs, x->o->html, page.text, page.len) && output_commit(&outputs);
     output_drop(&outputs);
     return ok ? EXIT_FINE : EXIT_USAGE;
 }

@@ -180,7 +180,7 @@ typedef struct tilec_report_position {
 
 typedef struct tilec_report_buffer { /* in shared memory */
     tilec_report_position position;
-    const char *op, *name; /* name: of the variable that is staged in it, "" if unknown */
+    const char *op, *param; /* param: whose elements come into it, "": computed ones */
     uint64_t offset, bytes;
     uint32_t slots;
     uint32_t first, last; /* where it holds something; buffers that do at once share no byte */
@@ -247,8 +247,8 @@ typedef struct tilec_report_line {
 /* What the block does each time it goes through a loop once, without the loops inside; or outside
  * of all loops. Shares are counted in. */
 typedef struct tilec_report_work {
-    uint64_t bytes;      /* of global memory, whole sectors */
-    uint64_t flops;      /* 2 of each multiply-add, with `flops` of lines */
+    uint64_t bytes;        /* of global memory, whole sectors */
+    uint64_t flops;        /* 2 of each multiply-add, with `flops` of lines */
     uint64_t macs, macs16; /* by matrix instructions; the same in terms of operands of 16 bits */
 } tilec_report_work;
 
@@ -307,6 +307,8 @@ typedef struct tilec_report_kernel {
     size_t nwaits, nlines, nparams;
     const char *const *grid; /* the extents of the grid, as declared */
     size_t ngrid;
+    const char *const *requires_; /* what a launch must fulfil, as declared */
+    size_t nrequires;
     tilec_report_work outside; /* of all loops */
     uint32_t length;
     uint32_t words, words_line; /* the most of `lines`, and the line */

@@ -210,6 +210,14 @@ static tilec_report_param explain_param(const TlExplain *e, const TlParam *p)
                                 p->rank};
 }
 
+static const char *const *expression_texts(const TlExplain *e, const uint32_t *exprs, uint32_t n)
+{
+    const char **texts = TL_NEW_ARRAY(e->out, const char *, n + 1);
+    for (uint32_t i = 0; i < n; i++)
+        texts[i] = tl_explain_keep(e, e->fn->info->exprs.data[exprs[i]].text);
+    return texts;
+}
+
 static void explain_params(TlExplain *e)
 {
     const TlKernelInfo *info = e->fn->info;
@@ -217,15 +225,14 @@ static void explain_params(TlExplain *e)
     if (!info)
         return;
     tilec_report_param *params = TL_NEW_ARRAY(e->out, tilec_report_param, info->params.len + 1);
-    const char **grid = TL_NEW_ARRAY(e->out, const char *, info->grid.len + 1);
     for (uint32_t i = 0; i < info->params.len; i++)
         params[i] = explain_param(e, &info->params.data[i]);
-    for (uint32_t i = 0; i < info->grid.len; i++)
-        grid[i] = tl_explain_keep(e, info->exprs.data[info->grid.data[i]].text);
     k->params = params;
     k->nparams = info->params.len;
-    k->grid = grid;
+    k->grid = expression_texts(e, info->grid.data, info->grid.len);
     k->ngrid = info->grid.len;
+    k->requires_ = expression_texts(e, info->requires_.data, info->requires_.len);
+    k->nrequires = info->requires_.len;
 }
 
 /* ---- registers, occupancy ---- */
@@ -335,13 +342,41 @@ static TlLoc buffer_loc(const TlOp *op)
     return op->loc;
 }
 
+/* Where a value that is put into a buffer was before: an op's operand, what a loop begins with,
+ * what an if yields. NULL: a parameter's value. */
+static const TlValue *value_before(const TlValue *v)
+{
+    const TlOp *op = v->def, *loop = v->def ? NULL : v->block->parent;
+    if (loop)
+        return loop->opcode == TL_OP_FOR && v->index > 0 ? tl_in(loop, v->index + 2) : NULL;
+    if (!op || op->nin == 0)
+        return NULL;
+    return op->opcode == TL_OP_IF ? tl_in(op->regions[0]->last, v->index) : tl_in(op, 0);
+}
+
+/* The parameter whose elements are put or copied into a buffer; "" if they are computed. */
+static const char *buffer_param(const TlExplain *e, const TlValue *buf)
+{
+    enum { MOST = 16 };
+    const TlUse *u = buf->uses;
+    while (u && u->user->opcode != TL_OP_COPY && u->user->opcode != TL_OP_PUT)
+        u = u->next;
+    if (u && u->user->opcode == TL_OP_COPY)
+        return tl_explain_param(e, tl_op_place(u->user).base);
+    const TlValue *v = u ? tl_in(u->user, 2) : NULL;
+    for (int i = 0; i < MOST && v; i++, v = value_before(v))
+        if (v->def && v->def->opcode == TL_OP_LOAD)
+            return tl_explain_param(e, tl_op_place(v->def).base);
+    return "";
+}
+
 static tilec_report_buffer explain_buffer(TlExplain *e, const TlSharedLife *life)
 {
     bool is_alloc = life->op->opcode == TL_OP_ALLOC;
     return (tilec_report_buffer){
         .position = tl_explain_position(e, buffer_loc(life->op)),
         .op = buffer_name(e, life->op),
-        .name = is_alloc ? tl_explain_keep(e, life->op->out[0]->name) : "",
+        .param = is_alloc ? buffer_param(e, life->op->out[0]) : "",
         .offset = (uint64_t)tl_attr_int(life->op, TL_ATTR_SHARED, 0),
         .bytes = life->bytes,
         .slots = is_alloc ? (uint32_t)life->op->out[0]->type->slots : 1,

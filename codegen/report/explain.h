@@ -39,6 +39,8 @@ const char *tl_explain_branch(const TlOp *op);
 const char *tl_explain_keep(const TlExplain *e, const char *text);
 /* What an axis of a view is as long as, in words: the name of an extent, a number. */
 const char *tl_explain_extent(const TlExplain *e, const TlValue *view, uint32_t axis);
+/* The name of the parameter that a view or pointer comes from; "". */
+const char *tl_explain_param(const TlExplain *e, const TlValue *base);
 /* The innermost loop around an op, in e->loops; -1: none. */
 int tl_explain_loop(const TlExplain *e, const TlOp *op);
 /* In percent, for a branch as above, or "whole" or "part" of a copy in two versions. */

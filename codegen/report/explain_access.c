@@ -126,7 +126,7 @@ static void explain_tile(const TlExplain *e, const TlOp *op, const TlLayout *l, 
 
 /* ---- accesses ---- */
 
-static const char *param_name(const TlExplain *e, const TlValue *base)
+const char *tl_explain_param(const TlExplain *e, const TlValue *base)
 {
     int param = tl_base_param(base);
     const TlKernelInfo *info = e->fn->info;
@@ -143,7 +143,7 @@ static tilec_report_access explain_access(TlExplain *e, const TlOp *op)
     uint32_t bytes = (uint32_t)tl_dtype_bytes(d);
     tilec_report_access a = {.position = tl_explain_position(e, op->loc),
                              .op = tl_op_info(op->opcode)->text,
-                             .param = param_name(e, p.base),
+                             .param = tl_explain_param(e, p.base),
                              .type = tl_dtype_name(d),
                              .branch = tl_explain_branch(op),
                              .loops = tl_explain_loops(op),

@@ -1,4 +1,4 @@
-/* The report's part on time (explain.h): how far ahead things are begun, and what waits for them. */
+/* The report's part on time (explain.h): how far ahead things are begun, what waits for them. */
 #include "codegen/report/explain.h"
 
 static bool is_pipelined(const TlOp *loop)

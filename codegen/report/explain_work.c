@@ -8,7 +8,7 @@ static tilec_report_work *place(TlExplain *e, int loop)
     return loop < 0 ? &e->k->outside : &e->loop_rows[loop].each;
 }
 
-/* Whole sectors: of an access that needs `least` of them and takes more, so many times its bytes. */
+/* Whole sectors: of an access that takes more than `least` of them, so many times its bytes. */
 static uint64_t moved(const tilec_report_access *a)
 {
     return a->least ? a->bytes * a->sectors / a->least : a->bytes;

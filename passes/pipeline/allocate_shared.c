@@ -91,10 +91,11 @@ static uint64_t lowest_offset(const Allocator *a, uint32_t i, uint32_t before, u
         moved = false;
         for (uint32_t k = 0; k < i; k++) {
             const Buffer *other = a->by_size.data[k];
-            if (offset + b->life.bytes <= other->offset || other->offset + other->life.bytes <= offset ||
+            uint64_t end = other->offset + other->life.bytes;
+            if (offset + b->life.bytes <= other->offset || end <= offset ||
                 !keeps_apart(b, other, before, behind))
                 continue;
-            offset = aligned(other->offset + other->life.bytes, b->life.alignment);
+            offset = aligned(end, b->life.alignment);
             moved = true;
         }
     } while (moved);
@@ -150,8 +151,8 @@ static void complain(Allocator *a, uint64_t total)
     TL_ASSERT(a->by_size.len > 0, "too large without a buffer");
     TlDiags *d = &a->px->ctx->diags;
     const Buffer *largest = a->by_size.data[0];
-    TlDiag *row = tl_diag(d, largest->life.op->loc, TL_E0910, a->fn->name, (unsigned long long)total,
-                          a->px->machine->shared_bytes);
+    TlDiag *row = tl_diag(d, largest->life.op->loc, TL_E0910, a->fn->name,
+                          (unsigned long long)total, a->px->machine->shared_bytes);
     for (uint32_t i = 0; i < a->by_size.len && i < SHOWN; i++) {
         const Buffer *b = a->by_size.data[i];
         tl_diag_note(d, row, b->life.op->loc, "%s: %llu bytes", name_of(a, b->life.op),
