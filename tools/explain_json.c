@@ -76,7 +76,7 @@ static const Field LINES[] = {
 
 static const Field WORK[] = {
 #define F(name, form) FIELD(tilec_report_work, name, form)
-    F(bytes, U64), F(flops, U64), F(macs, U64), F(macs16, U64), END
+    F(bytes, U64), F(flops, U64), F(macs, U64), END
 #undef F
 };
 
@@ -221,7 +221,7 @@ static void put_fields(ExplainJson *j, const void *row, const Field *fields)
 typedef struct Rates {
     const char *target;
     int sms;
-    double ghz, memory, cache, matrix, fma, slots;
+    double ghz, memory, cache, matrix8, matrix16, matrix32, matrix64, fma, slots;
 } Rates;
 
 static const Rates RATES_OF[] = {
@@ -237,8 +237,10 @@ static void put_rates(ExplainJson *j, const char *target)
         if (strcmp(r->target, target) == 0) {
             tl_sbuf_putf(j->out,
                          "{\"sms\": %d, \"ghz\": %g, \"memory\": %g, \"cache\": %g, "
-                         "\"matrix\": %g, \"fma\": %g, \"slots\": %g}",
-                         r->sms, r->ghz, r->memory, r->cache, r->matrix, r->fma, r->slots);
+                         "\"matrix\": {\"8\": %g, \"16\": %g, \"32\": %g, \"64\": %g}, "
+                         "\"fma\": %g, \"slots\": %g}",
+                         r->sms, r->ghz, r->memory, r->cache, r->matrix8, r->matrix16, r->matrix32,
+                         r->matrix64, r->fma, r->slots);
             return;
         }
     }

@@ -247,9 +247,9 @@ typedef struct tilec_report_line {
 /* What the block does each time it goes through a loop once, without the loops inside; or outside
  * of all loops. Shares are counted in. */
 typedef struct tilec_report_work {
-    uint64_t bytes;        /* of global memory, whole sectors */
-    uint64_t flops;        /* 2 of each multiply-add, with `flops` of lines */
-    uint64_t macs, macs16; /* by matrix instructions; the same in terms of operands of 16 bits */
+    uint64_t bytes; /* of global memory, whole sectors */
+    uint64_t flops; /* 2 of each multiply-add, with `flops` of lines */
+    uint64_t macs;  /* multiply-adds by matrix instructions */
 } tilec_report_work;
 
 typedef struct tilec_report_loop {

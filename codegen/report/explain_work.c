@@ -27,7 +27,6 @@ void tl_explain_work(TlExplain *e)
         uint64_t macs = x->macs * x->share / 100;
         w->flops += 2 * macs;
         w->macs += x->matrix_bits ? macs : 0;
-        w->macs16 += macs * (uint64_t)x->matrix_bits / 16;
     }
     for (size_t i = 0; i < k->nlines; i++)
         place(e, k->lines[i].loop)->flops += k->lines[i].flops * k->lines[i].share / 100;
