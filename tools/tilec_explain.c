@@ -510,6 +510,8 @@ int command_explain(const Options *o)
     Explain x = {.o = o, .as_json = o->json || o->html};
     int status = check_targets(list);
     TlGuard g;
+    if (o->json && o->html && strcmp(o->html, "-") == 0)
+        return usage_error("--json and --html -: both would be on standard output");
     if (status != EXIT_FINE)
         return status;
     tl_arena_init(&x.arena, (TlAlloc){0});

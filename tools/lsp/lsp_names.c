@@ -308,6 +308,7 @@ cJSON *lsp_inlays(Server *s, Document *d, const cJSON *params)
         }
         add_inlays(&n, item->body);
     }
+    lsp_add_costs(s, d, n.first, n.last, n.list);
     return n.list;
 }
 
