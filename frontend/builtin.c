@@ -314,6 +314,16 @@ TlValue *tl_emit(TlSema *s, TlOpcode op, uint32_t n, TlValue *const *in, const T
     return tl_op_new(&s->b, op, n, in, 1, &type, 0, nattrs, attrs)->out[0];
 }
 
+bool tl_may_approximate(const TlSema *s, TlDtype d)
+{
+    static const char *const EXACT[] = {"std.math", "std.random"};
+    const char *module = s->frame && s->frame->mod->path ? s->frame->mod->path : "";
+    for (size_t i = 0; i < sizeof EXACT / sizeof *EXACT; i++)
+        if (!strcmp(module, EXACT[i]))
+            return false;
+    return d == TL_F32 && !s->prog->options.strict;
+}
+
 TlValue *tl_emit_reshape(TlSema *s, TlValue *x, int rank, const int32_t *shape)
 {
     const TlType *t = tl_type_with_shape(s->ctx, x->type, rank, shape);

@@ -297,6 +297,13 @@ static TlVal back_to(TlSema *s, TlValue *x, TlDtype d)
     return tl_val_ir(tl_cast(&s->b, x, d));
 }
 
+static TlValue *emit_unary(TlSema *s, TlOpcode opcode, TlValue *x)
+{
+    TlAttr approx = {.id = TL_ATTR_APPROX, .u.i = 1};
+    bool may = opcode == TL_OP_SQRT && tl_may_approximate(s, x->type->dtype);
+    return tl_emit(s, opcode, 1, &x, x->type, may, &approx);
+}
+
 TlVal tl_bi_math_op(TlSema *s, TlCall *c)
 {
     TlVal bad;
@@ -307,8 +314,8 @@ TlVal tl_bi_math_op(TlSema *s, TlCall *c)
         return bad;
     TlDtype d = x[0]->type->dtype;
     bool wide = d == TL_F32 || d == TL_F64;
-    TlValue *r = tl_unary(&s->b, (TlOpcode)c->fn->data, wide ? x[0] : tl_cast(&s->b, x[0], TL_F32));
-    return back_to(s, r, d);
+    return back_to(s, emit_unary(s, (TlOpcode)c->fn->data, wide ? x[0] : tl_cast(&s->b, x[0], TL_F32)),
+                   d);
 }
 
 TlVal tl_bi_math_fma(TlSema *s, TlCall *c)
@@ -339,15 +346,14 @@ TlVal tl_bi_math_fmod(TlSema *s, TlCall *c)
     return back_to(s, tl_binary(&s->b, TL_OP_REM, x[0], x[1]), d);
 }
 
-/* Does exp2 become the GPU's instruction? It is within the documented bound, but --fp=strict
- * requires the same bits everywhere. On the emulator, exp2 is that of ref, so that everything else
- * can be compared; fast.exp2 is the GPU's there too. */
-static bool has_instruction(const TlSema *s, const TlCall *c, TlDtype d)
+/* Do GPUs have an instruction that comes in here? It is within the documented bound, but --fp=strict requires the same
+ * bits everywhere. */
+static bool has_exp2(const TlSema *s, TlDtype d)
 {
     const TlFrontendOptions *o = &s->prog->options;
     const char *kind = o->target_kind ? o->target_kind : "";
-    bool gpu = !strcmp(kind, "cuda") || !strcmp(kind, "hip") || (c->fast && !strcmp(kind, "emu"));
-    return gpu && !strcmp(c->fn->name, "exp2") && d != TL_F64 && !o->strict;
+    bool gpu = !strcmp(kind, "cuda") || !strcmp(kind, "hip") || !strcmp(kind, "emu");
+    return gpu && d != TL_F64 && !o->strict;
 }
 
 static TlValue *emit_exp2(TlSema *s, TlValue *x, bool fast)
@@ -364,6 +370,27 @@ static bool has_fast_form(TlSema *s, const TlCall *c, TlDtype d)
     return m && tl_mod_find(m, tl_intern_name(s, c->fn->name));
 }
 
+/* The function of std.math for f32 that has the least to do here: exp of what is nowhere positive is shorter. */
+static const char *best_form(const TlSema *s, const TlCall *c, bool below)
+{
+    if (strcmp(c->fn->name, "exp") != 0)
+        return c->fn->name;
+    if (has_exp2(s, TL_F32))
+        return below ? "exp_of_negative_by_exp2" : "exp_by_exp2";
+    return below ? "exp_of_negative" : "exp"; /* the same bits by fewer operations */
+}
+
+/* What is one or two ops; else NULL. */
+static TlValue *emit_by_ops(TlSema *s, const TlCall *c, TlValue *x, TlDtype d)
+{
+    if (!strcmp(c->fn->name, "exp2") && has_exp2(s, d))
+        return emit_exp2(s, x, c->fast);
+    if (strcmp(c->fn->name, "rsqrt") != 0 || d == TL_F64 || !tl_may_approximate(s, TL_F32))
+        return NULL;
+    TlValue *one = tl_const_bits(&s->b, x->type, tl_bits_from_double(TL_F32, 1));
+    return tl_emit_quotient(s, one, emit_unary(s, TL_OP_SQRT, x));
+}
+
 /* A function of std.math on f32 (or name_f64), or of std.fast; f16 and bf16 go through f32. */
 TlVal tl_bi_math_lib(TlSema *s, TlCall *c)
 {
@@ -376,19 +403,23 @@ TlVal tl_bi_math_lib(TlSema *s, TlCall *c)
     if (!operands(s, c, n, 'f', x, &bad))
         return bad;
     TlDtype d = x[0]->type->dtype;
-    if (has_instruction(s, c, d))
-        return back_to(s, emit_exp2(s, tl_cast(&s->b, x[0], TL_F32), c->fast), d);
+    bool below = !c->fast && tl_is_nowhere_positive(x[0]);
     if (d == TL_F64 && !(f && f->f64)) {
         tl_err(s, c->loc, TL_E0336, c->fn->name);
         return tl_bad();
     }
     for (uint32_t i = 0; i < n; i++)
-        args[i] = tl_val_ir(d == TL_F64 ? x[i] : tl_cast(&s->b, x[i], TL_F32));
-    const char *name = d == TL_F64 ? tl_format(s->arena, "%s_f64", c->fn->name) : c->fn->name;
-    if (!c->fast && !strcmp(name, "exp") && tl_is_nowhere_positive(x[0]))
-        name = "exp_of_negative"; /* the same bits by fewer operations */
-    const char *module = has_fast_form(s, c, d) ? "std.fast" : "std.math";
-    TlVal r = tl_call_std(s, module, name, n, args, c->loc);
+        x[i] = d == TL_F64 ? x[i] : tl_cast(&s->b, x[i], TL_F32);
+    TlValue *ops = emit_by_ops(s, c, x[0], d);
+    if (ops)
+        return back_to(s, ops, d);
+    for (uint32_t i = 0; i < n; i++)
+        args[i] = tl_val_ir(x[i]);
+    bool fast = has_fast_form(s, c, d);
+    const char *name = d == TL_F64 ? tl_format(s->arena, "%s_f64", c->fn->name)
+                       : fast      ? c->fn->name
+                                   : best_form(s, c, below);
+    TlVal r = tl_call_std(s, fast ? "std.fast" : "std.math", name, n, args, c->loc);
     return r.kind == TL_VAL_IR ? back_to(s, r.u.ir, d) : r;
 }
 

@@ -181,16 +181,25 @@ static bool operands_ok(TlSema *s, int op, const TlVal *a, const TlVal *b, TlLoc
 
 /* ---- binary operators ---- */
 
+TlValue *tl_emit_quotient(TlSema *s, TlValue *a, TlValue *b)
+{
+    TlAttr approx = {.id = TL_ATTR_APPROX, .u.i = 1};
+    TlValue *in[2] = {a, b};
+    return tl_emit(s, TL_OP_DIV, 2, in, a->type, tl_may_approximate(s, a->type->dtype), &approx);
+}
+
 /* f16 and bf16 quotients are computed in f32 and rounded once. */
 static TlValue *emit_binary(TlSema *s, int op, TlValue *a, TlValue *b)
 {
     TL_ASSERT(a->type->rank == b->type->rank,
               "ranks %d and %d", (int)a->type->rank, (int)b->type->rank);
     TlDtype d = a->type->dtype;
-    if (op != TL_BIN_DIV || (d != TL_F16 && d != TL_BF16))
+    if (op != TL_BIN_DIV)
         return tl_binary(&s->b, binop_ops[op], a, b);
+    if (d != TL_F16 && d != TL_BF16)
+        return tl_emit_quotient(s, a, b);
     TlValue *wide_a = tl_cast(&s->b, a, TL_F32), *wide_b = tl_cast(&s->b, b, TL_F32);
-    return tl_cast(&s->b, tl_binary(&s->b, TL_OP_DIV, wide_a, wide_b), d);
+    return tl_cast(&s->b, tl_emit_quotient(s, wide_a, wide_b), d);
 }
 
 static TlVal pointer_arithmetic(TlSema *s, int op, const TlVal *a, const TlVal *b, TlLoc loc)

@@ -194,11 +194,13 @@ TlOp *tl_yield(TlBuilder *b, TlOpcode terminator, uint32_t n, TlValue *const *va
 typedef struct TlOpInfo {
     const char *text;
     int8_t nin, nout, nregions;
-    uint32_t required, optional; /* attribute sets, bit = TlAttrId */
     uint32_t flags;
     const char *doc;
 } TlOpInfo;
 const TlOpInfo *tl_op_info(TlOpcode opcode);
+/* Attribute sets, bit = TlAttrId. */
+uint64_t tl_op_required_attrs(TlOpcode opcode);
+uint64_t tl_op_optional_attrs(TlOpcode opcode);
 bool tl_opcode_parse(const char *text, size_t length, TlOpcode *out);
 const char *tl_attr_name(TlAttrId id);
 TlAttrForm tl_attr_form(TlAttrId id);

@@ -6,9 +6,33 @@
 
 /* ---- tables ---- */
 
-_Static_assert(TL_ATTR_COUNT <= 32, "attribute sets are 32 bits");
+_Static_assert(TL_ATTR_COUNT <= 64, "attribute sets are 64 bits");
+#define OP(ID, text, nin, nout, nregions, rule, attrs, flags, doc) [TL_OP_##ID] = attrs,
 #define A(ID) (1ull << TL_ATTR_##ID)
-#define O(ID) (1ull << (32 + TL_ATTR_##ID))
+#define O(ID) 0ull
+static const uint64_t required[TL_OP_COUNT] = {
+#include "ir/ops.def"
+};
+#undef A
+#undef O
+#define OP(ID, text, nin, nout, nregions, rule, attrs, flags, doc) [TL_OP_##ID] = attrs,
+#define A(ID) 0ull
+#define O(ID) (1ull << TL_ATTR_##ID)
+static const uint64_t optional[TL_OP_COUNT] = {
+#include "ir/ops.def"
+};
+#undef A
+#undef O
+
+uint64_t tl_op_required_attrs(TlOpcode opcode)
+{
+    return required[opcode];
+}
+
+uint64_t tl_op_optional_attrs(TlOpcode opcode)
+{
+    return optional[opcode];
+}
 
 static const TlOpInfo ops[TL_OP_COUNT] = {
 #define OP(ID, text, nin, nout, nregions, rule, attrs, flags, doc)                                 \
@@ -16,8 +40,6 @@ static const TlOpInfo ops[TL_OP_COUNT] = {
                     nin,                                                                           \
                     nout,                                                                          \
                     nregions,                                                                      \
-                    (uint32_t)((attrs)&0xffffffffu),                                               \
-                    (uint32_t)((uint64_t)(attrs) >> 32),                                           \
                     flags,                                                                         \
                     doc},
 #include "ir/ops.def"

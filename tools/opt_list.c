@@ -23,11 +23,11 @@ static void put_count(TlSbuf *out, int n, bool markdown)
         tl_sbuf_putf(out, " %d", n);
 }
 
-static void put_attrs(TlSbuf *out, const TlOpInfo *op)
+static void put_attrs(TlSbuf *out, TlOpcode opcode)
 {
     for (uint32_t set = 0; set < 2; set++)
         for (int a = 0; a < TL_ATTR_COUNT; a++)
-            if ((set ? op->optional : op->required) >> a & 1)
+            if ((set ? tl_op_optional_attrs(opcode) : tl_op_required_attrs(opcode)) >> a & 1)
                 tl_sbuf_putf(out, " %s%s", tl_attr_name((TlAttrId)a), set ? "?" : "");
 }
 
@@ -56,14 +56,15 @@ static void put_cell(TlSbuf *out, const char *text)
     }
 }
 
-static void put_op_row(TlSbuf *out, const TlOpInfo *op)
+static void put_op_row(TlSbuf *out, TlOpcode opcode)
 {
+    const TlOpInfo *op = tl_op_info(opcode);
     tl_sbuf_putf(out, "| `%s`", op->text);
     put_count(out, op->nin, true);
     put_count(out, op->nout, true);
     put_count(out, op->nregions, true);
     tl_sbuf_puts(out, " |");
-    put_attrs(out, op);
+    put_attrs(out, opcode);
     tl_sbuf_puts(out, " |");
     put_effects(out, op);
     tl_sbuf_puts(out, " | ");
@@ -79,7 +80,7 @@ void opt_list_ops(TlSbuf *out, bool markdown)
     for (int i = 0; i < TL_OP_COUNT; i++) {
         const TlOpInfo *op = tl_op_info((TlOpcode)i);
         if (markdown)
-            put_op_row(out, op);
+            put_op_row(out, (TlOpcode)i);
         else
             tl_sbuf_putf(out, "%-13s %s\n", op->text, op->doc);
     }

@@ -471,7 +471,6 @@ static TlKernelCode lower_kernel(TlLlvm *l, const TlCodegenOptions *options, TlA
     tl_gen_init(&g.gen, l, fn, arena);
     g.load_slot = load_param;
     g.fmod = fmod_service;
-    g.exp2 = tl_gen_exp2;
     set_features(&g);
     g.plan = tl_cpu_plan(fn, !options->check, l, g.vector_bytes, arena);
     g.axis = tl_axis_info(fn, arena);

@@ -34,7 +34,8 @@ typedef TL_VEC(LLVMValueRef) TlLlvmValues;
     LLVMMetadataRef subprogram; /* gen_debug.c */                                                  \
     /* the value of a new slot, word n of the parameters */                                        \
     LLVMValueRef (*load_slot)(TlGen *g, uint32_t n, tile_slot_kind kind);                          \
-    LLVMValueRef (*exp2)(TlGen *g, LLVMValueRef x, bool flush); /* f32, any width */               \
+    /* an op on f32 by the target's own instruction; NULL: it has none, or better not */           \
+    LLVMValueRef (*own)(TlGen *g, const TlOp *op, LLVMValueRef *in);                               \
     LLVMValueRef (*fmod)(TlGen *g, LLVMValueRef a, LLVMValueRef b) /* scalars, f32 or f64 */
 /* clang-format on */
 struct TlGen {
@@ -111,5 +112,5 @@ bool tl_gen_op_is_scalar_only(const TlGen *g,
                               const TlOp *op); /* has no vector form here (fmod, ...) */
 
 /* ---- gen_exp2.c: 2^x by arithmetic ---- */
-LLVMValueRef tl_gen_exp2(TlGen *g, LLVMValueRef x, bool flush);
+LLVMValueRef tl_gen_exp2(TlGen *g, LLVMValueRef x);
 #endif

@@ -68,7 +68,7 @@ static LLVMValueRef mul_high(TlGen *g, TlDtype d, LLVMValueRef a, LLVMValueRef b
 }
 
 /* the operands and the result are f32 or f64 */
-static LLVMValueRef float_op(TlGen *g, TlOpcode opcode, LLVMValueRef *in)
+static LLVMValueRef portable_op(TlGen *g, TlOpcode opcode, LLVMValueRef *in)
 {
     TL_ASSERT(in[0], "%s of nothing", tl_op_info(opcode)->text);
     LLVMValueRef a = in[0], b = in[1];
@@ -82,7 +82,7 @@ static LLVMValueRef float_op(TlGen *g, TlOpcode opcode, LLVMValueRef *in)
     case TL_OP_MAX: return float_extreme(g, true, false, a, b);
     case TL_OP_MIN_NAN: return float_extreme(g, false, true, a, b);
     case TL_OP_MAX_NAN: return float_extreme(g, true, true, a, b);
-    case TL_OP_EXP2: return g->exp2(g, a, false);
+    case TL_OP_EXP2: return tl_gen_exp2(g, a);
     case TL_OP_SQRT: return call1(g, "llvm.sqrt", a);
     case TL_OP_FLOOR: return call1(g, "llvm.floor", a);
     case TL_OP_CEIL: return call1(g, "llvm.ceil", a);
@@ -101,6 +101,12 @@ static LLVMValueRef float_op(TlGen *g, TlOpcode opcode, LLVMValueRef *in)
     case TL_OP_GE: return LLVMBuildFCmp(g->b, LLVMRealOGE, a, b, "");
     default: TL_UNREACHABLE("op %s on floats", tl_op_info(opcode)->text);
     }
+}
+
+static LLVMValueRef float_op(TlGen *g, const TlOp *op, LLVMValueRef *in)
+{
+    LLVMValueRef own = g->own ? g->own(g, op, in) : NULL;
+    return own ? own : portable_op(g, op->opcode, in);
 }
 
 static LLVMValueRef int_compare(TlGen *g, TlOpcode opcode, bool s, LLVMValueRef a, LLVMValueRef b)
@@ -252,10 +258,6 @@ LLVMValueRef tl_gen_elementwise(TlGen *g, const TlOp *op, LLVMValueRef *in)
         return LLVMBuildIntToPtr(g->b, in[0], tl_gen_vec(g->ptr, tl_gen_width_of(in[0])), "");
     case TL_OP_ADDRESS:
         return LLVMBuildPtrToInt(g->b, in[0], tl_gen_vec(g->i64, tl_gen_width_of(in[0])), "");
-    case TL_OP_EXP2:
-        if (tl_attr_flag(op, TL_ATTR_FLUSH) && !g->fn->ring)
-            return g->exp2(g, in[0], true);
-        break;
     default: break;
     }
     if (type->ptr)
@@ -267,11 +269,11 @@ LLVMValueRef tl_gen_elementwise(TlGen *g, const TlOp *op, LLVMValueRef *in)
     if (op->opcode == TL_OP_NEG || op->opcode == TL_OP_ABS)
         return sign_op(g, op->opcode, d, in[0]);
     if (d == TL_F32 || d == TL_F64)
-        return float_op(g, op->opcode, in);
+        return float_op(g, op, in);
     LLVMValueRef wide[3];
     for (uint32_t i = 0; i < op->nin; i++)
         wide[i] = tl_gen_widen(g, d, in[i]);
-    LLVMValueRef r = float_op(g, op->opcode, wide);
+    LLVMValueRef r = float_op(g, op, wide);
     return op->out[0]->type->dtype == TL_BOOL ? r : tl_gen_narrow(g, d, r, false);
 }
 
@@ -305,7 +307,7 @@ LLVMValueRef tl_gen_combine(TlGen *g, TlCombine kind, TlDtype d, LLVMValueRef a,
         LLVMTypeRef t = LLVMTypeOf(in[0]);
         r = tl_gen_intrinsic(g, op == TL_OP_MAX ? "llvm.maxnum" : "llvm.minnum", &t, 1, in, 2);
     } else {
-        r = float_op(g, op, in);
+        r = portable_op(g, op, in);
     }
     return d == TL_F64 ? r : tl_gen_narrow(g, d, r, false);
 }

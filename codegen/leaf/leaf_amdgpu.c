@@ -268,6 +268,55 @@ static LLVMValueRef exp2_float(TlLeafCall *call, const char *name)
     return LLVMBuildBitCast(call->b, x, call->i32, "");
 }
 
+/* ---- arithmetic of f32 ---- */
+
+static LLVMValueRef float_arg(TlLeafCall *call, unsigned i)
+{
+    return LLVMBuildBitCast(call->b, call->args[i], LLVMFloatTypeInContext(call->c), "");
+}
+
+static LLVMValueRef bits_of(TlLeafCall *call, LLVMValueRef x)
+{
+    return LLVMBuildBitCast(call->b, x, call->i32, "");
+}
+
+/* Lets LLVM take what is within 2 ulp, and join a root with the division by it. */
+static LLVMValueRef within_two_ulp(TlLeafCall *call, LLVMValueRef x)
+{
+    LLVMMetadataRef bound = LLVMValueAsMetadata(LLVMConstReal(LLVMFloatTypeInContext(call->c), 2));
+    if (LLVMIsAInstruction(x)) {
+        LLVMSetMetadata(x, LLVMGetMDKindIDInContext(call->c, "fpmath", 6),
+                        LLVMMetadataAsValue(call->c, LLVMMDNodeInContext2(call->c, &bound, 1)));
+        LLVMSetFastMathFlags(x, LLVMFastMathAllowContract);
+    }
+    return x;
+}
+
+static LLVMValueRef divide(TlLeafCall *call, LLVMValueRef x, LLVMValueRef y)
+{
+    return within_two_ulp(call, LLVMBuildFDiv(call->b, x, y, ""));
+}
+
+static LLVMValueRef root(TlLeafCall *call)
+{
+    LLVMTypeRef f32 = LLVMFloatTypeInContext(call->c);
+    LLVMValueRef x = float_arg(call, 0);
+    return within_two_ulp(call, tl_leaf_intrinsic(call, "llvm.sqrt", &f32, 1, &x, 1));
+}
+
+/* v_min_f32 and v_max_f32 order zeros by their signs. */
+static LLVMValueRef extreme(TlLeafCall *call, const char *name, bool nan_wins)
+{
+    LLVMTypeRef f32 = LLVMFloatTypeInContext(call->c);
+    LLVMValueRef x[2] = {float_arg(call, 0), float_arg(call, 1)},
+                 y = tl_leaf_intrinsic(call, name, &f32, 1, x, 2);
+    for (int i = 1; i >= 0 && nan_wins; i--) {
+        LLVMValueRef is_nan = LLVMBuildFCmp(call->b, LLVMRealUNO, x[i], x[i], "");
+        y = LLVMBuildSelect(call->b, is_nan, x[i], y, "");
+    }
+    return bits_of(call, y);
+}
+
 static LLVMValueRef expand(TlLeafCall *call)
 {
     switch (tl_leaf_info(call->leaf)->family) {
@@ -280,6 +329,16 @@ static LLVMValueRef expand(TlLeafCall *call)
     case TL_LEAF_FAMILY_MUL_WIDE: return tl_leaf_mul_wide(call);
     case TL_LEAF_FAMILY_EX2: return exp2_float(call, "llvm.exp2");
     case TL_LEAF_FAMILY_EX2_FTZ: return exp2_float(call, "llvm.amdgcn.exp2");
+    case TL_LEAF_FAMILY_DIV:
+        return bits_of(call, divide(call, float_arg(call, 0), float_arg(call, 1)));
+    case TL_LEAF_FAMILY_SQRT: return bits_of(call, root(call));
+    case TL_LEAF_FAMILY_RSQRT:
+        return bits_of(call, divide(call, LLVMConstReal(LLVMFloatTypeInContext(call->c), 1),
+                                    root(call)));
+    case TL_LEAF_FAMILY_MIN: return extreme(call, "llvm.minnum", false);
+    case TL_LEAF_FAMILY_MAX: return extreme(call, "llvm.maxnum", false);
+    case TL_LEAF_FAMILY_MIN_NAN: return extreme(call, "llvm.minnum", true);
+    case TL_LEAF_FAMILY_MAX_NAN: return extreme(call, "llvm.maxnum", true);
     case TL_LEAF_FAMILY_LDG: return load_global(call);
     case TL_LEAF_FAMILY_STG: store_global(call); return NULL;
     case TL_LEAF_FAMILY_LDS: return tl_leaf_load_shared(call);

@@ -312,6 +312,32 @@ static LLVMValueRef on_float(TlLeafCall *call, const char *name, bool word)
     return word ? x : LLVMBuildBitCast(call->b, x, call->i32, "");
 }
 
+/* An instruction on the floats that the operands' bits are, which has no intrinsic. */
+static LLVMValueRef asm_on_floats(TlLeafCall *call, const char *text)
+{
+    bool two = call->nargs > 1;
+    LLVMTypeRef f32 = LLVMFloatTypeInContext(call->c), types[2] = {f32, f32},
+                type = LLVMFunctionType(f32, types, two ? 2 : 1, 0);
+    const char *constraints = two ? "=f,f,f" : "=f,f";
+    LLVMValueRef x[2], f = LLVMGetInlineAsm(type, text, strlen(text), constraints,
+                                            strlen(constraints), 0, 0, LLVMInlineAsmDialectATT, 0);
+    for (unsigned i = 0; i < call->nargs; i++)
+        x[i] = LLVMBuildBitCast(call->b, call->args[i], f32, "");
+    LLVMValueRef y = LLVMBuildCall2(call->b, type, f, x, call->nargs, "");
+    return LLVMBuildBitCast(call->b, y, call->i32, "");
+}
+
+static LLVMValueRef divide(TlLeafCall *call)
+{
+    enum { ONE = 0x3f800000 };
+    LLVMValueRef x = call->args[0];
+    if (!LLVMIsAConstantInt(x) || LLVMConstIntGetZExtValue(x) != ONE)
+        return asm_on_floats(call, "div.full.f32 $0, $1, $2;");
+    call->args[0] = call->args[1];
+    call->nargs = 1;
+    return asm_on_floats(call, "rcp.approx.f32 $0, $1;");
+}
+
 static const char TID[] = "llvm.nvvm.read.ptx.sreg.tid.x",
                   CTAID[] = "llvm.nvvm.read.ptx.sreg.ctaid.x";
 
@@ -327,6 +353,13 @@ static LLVMValueRef expand(TlLeafCall *call)
     case TL_LEAF_FAMILY_MUL_WIDE: return tl_leaf_mul_wide(call);
     case TL_LEAF_FAMILY_EX2: return on_float(call, "llvm.nvvm.ex2.approx.f", false);
     case TL_LEAF_FAMILY_EX2_FTZ: return on_float(call, "llvm.nvvm.ex2.approx.ftz.f", false);
+    case TL_LEAF_FAMILY_DIV: return divide(call);
+    case TL_LEAF_FAMILY_SQRT: return on_float(call, "llvm.nvvm.sqrt.approx.f", false);
+    case TL_LEAF_FAMILY_RSQRT: return on_float(call, "llvm.nvvm.rsqrt.approx.f", false);
+    case TL_LEAF_FAMILY_MIN: return asm_on_floats(call, "min.f32 $0, $1, $2;");
+    case TL_LEAF_FAMILY_MAX: return asm_on_floats(call, "max.f32 $0, $1, $2;");
+    case TL_LEAF_FAMILY_MIN_NAN: return asm_on_floats(call, "min.NaN.f32 $0, $1, $2;");
+    case TL_LEAF_FAMILY_MAX_NAN: return asm_on_floats(call, "max.NaN.f32 $0, $1, $2;");
     case TL_LEAF_FAMILY_TF32: return on_float(call, "llvm.nvvm.f2tf32.rna", true);
     case TL_LEAF_FAMILY_LDG: return load_global(call);
     case TL_LEAF_FAMILY_STG: store_global(call); return NULL;

@@ -143,7 +143,7 @@ bool tl_simt_trans_later(TlSimt *g, const TlOp *op, const int *dims);
 void tl_simt_copy(TlSimt *g, TlOp *op);
 void tl_simt_wait(TlSimt *g, TlOp *op); /* commit, wait */
 /* simt_leaf.c: 2^x by the leaf, as TlGen.exp2 */
-LLVMValueRef tl_simt_exp2(TlGen *gen, LLVMValueRef x, bool flush);
+LLVMValueRef tl_simt_own(TlGen *gen, const TlOp *op, LLVMValueRef *in);
 /* simt_fmod.c: the remainder of two floats, as TlGen.fmod */
 LLVMValueRef tl_simt_fmod(TlGen *gen, LLVMValueRef x, LLVMValueRef y);
 void tl_simt_asm(TlSimt *g, TlOp *op); /* simt_asm.c */

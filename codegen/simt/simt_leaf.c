@@ -43,12 +43,53 @@ void tl_simt_barrier(TlSimt *g)
     tl_simt_leaf(g, TL_LEAF_BARRIER, 0, NULL);
 }
 
-LLVMValueRef tl_simt_exp2(TlGen *gen, LLVMValueRef x, bool flush)
+/* ---- arithmetic of f32 by the GPU's own instructions ---- */
+
+/* The leaf of an op on f32, TL_LEAF_COUNT where LLVM IR can say it. */
+static tl_leaf leaf_of_op(const TlOp *op)
+{
+    bool approx = tl_attr_flag(op, TL_ATTR_APPROX);
+    switch (op->opcode) {
+    case TL_OP_EXP2: return tl_attr_flag(op, TL_ATTR_FLUSH) ? TL_LEAF_EX2_FTZ : TL_LEAF_EX2;
+    case TL_OP_DIV: return approx ? TL_LEAF_DIV : TL_LEAF_COUNT;
+    case TL_OP_SQRT: return approx ? TL_LEAF_SQRT : TL_LEAF_COUNT;
+    case TL_OP_MIN: return TL_LEAF_MIN;
+    case TL_OP_MAX: return TL_LEAF_MAX;
+    case TL_OP_MIN_NAN: return TL_LEAF_MIN_NAN;
+    case TL_OP_MAX_NAN: return TL_LEAF_MAX_NAN;
+    default: return TL_LEAF_COUNT;
+    }
+}
+
+static bool is_one(LLVMValueRef x)
+{
+    LLVMBool lossy;
+    return LLVMIsAConstantFP(x) && LLVMConstRealGetDouble(x, &lossy) == 1;
+}
+
+/* The bits whose square root x is by the leaf, or NULL. */
+static LLVMValueRef under_root(TlSimt *g, LLVMValueRef x)
+{
+    LLVMValueRef call = LLVMIsABitCastInst(x) ? LLVMGetOperand(x, 0) : NULL;
+    if (!call || !LLVMIsACallInst(call) ||
+        LLVMGetCalledValue(call) != tl_leaf_declare(g->l, TL_LEAF_SQRT))
+        return NULL;
+    return LLVMGetOperand(call, 0);
+}
+
+LLVMValueRef tl_simt_own(TlGen *gen, const TlOp *op, LLVMValueRef *in)
 {
     TlSimt *g = (TlSimt *)gen; /* gen is its first member */
-    LLVMValueRef bits = LLVMBuildBitCast(g->b, x, g->i32, "");
-    return LLVMBuildBitCast(g->b, tl_simt_leaf(g, flush ? TL_LEAF_EX2_FTZ : TL_LEAF_EX2, 1, &bits),
-                            LLVMTypeOf(x), "");
+    tl_leaf leaf = LLVMTypeOf(in[0]) == g->f32 ? leaf_of_op(op) : TL_LEAF_COUNT;
+    if (leaf == TL_LEAF_COUNT)
+        return NULL;
+    LLVMValueRef bits[2] = {NULL, NULL},
+                 root = leaf == TL_LEAF_DIV && is_one(in[0]) ? under_root(g, in[1]) : NULL;
+    if (root) /* what is left of the root is dead */
+        return LLVMBuildBitCast(g->b, tl_simt_leaf(g, TL_LEAF_RSQRT, 1, &root), g->f32, "");
+    for (uint32_t i = 0; i < op->nin; i++)
+        bits[i] = LLVMBuildBitCast(g->b, in[i], g->i32, "");
+    return LLVMBuildBitCast(g->b, tl_simt_leaf(g, leaf, op->nin, bits), g->f32, "");
 }
 
 /* ---- values as words ---- */

@@ -191,9 +191,8 @@ static bool check_uses(TlVerify *v, Values *vs)
 static bool check_attr(TlVerify *v, const TlOp *op, const TlAttr *a)
 {
     if ((unsigned)a->id >= TL_ATTR_COUNT) return tl_verify_fault(v, op, "attribute %d", (int)a->id);
-    const TlOpInfo *info = tl_op_info(op->opcode);
     const char *name = tl_attr_name(a->id);
-    if (!((info->required | info->optional) >> a->id & 1))
+    if (!((tl_op_required_attrs(op->opcode) | tl_op_optional_attrs(op->opcode)) >> a->id & 1))
         return tl_verify_fault(v, op, "takes no %s", name);
     if (tl_attr(op, a->id) != a) return tl_verify_fault(v, op, "%s is given twice", name);
     switch (tl_attr_form(a->id)) {
@@ -214,10 +213,10 @@ static bool check_attr(TlVerify *v, const TlOp *op, const TlAttr *a)
 
 static bool check_attrs(TlVerify *v, const TlOp *op)
 {
-    uint32_t missing = tl_op_info(op->opcode)->required;
+    uint64_t missing = tl_op_required_attrs(op->opcode);
     for (uint32_t i = 0; i < op->nattrs; i++) {
         if (!check_attr(v, op, &op->attrs[i])) return false;
-        missing &= ~(1u << op->attrs[i].id);
+        missing &= ~(1ull << op->attrs[i].id);
     }
     for (int i = 0; i < TL_ATTR_COUNT; i++)
         if (missing >> i & 1) return tl_verify_fault(v, op, "needs %s", tl_attr_name((TlAttrId)i));

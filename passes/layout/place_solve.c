@@ -27,7 +27,7 @@ static bool is_repeatable(const TlOp *op)
     if (!op || op->nregions || op->nout != 1)
         return false;
     const TlOpInfo *info = tl_op_info(op->opcode);
-    bool takes_shared = info->optional >> TL_ATTR_SHARED & 1;
+    bool takes_shared = tl_op_optional_attrs(op->opcode) >> TL_ATTR_SHARED & 1;
     return (info->flags & F_PURE) && !takes_shared;
 }
 

@@ -37,17 +37,28 @@ static uint32_t perturbed(uint32_t result, uint32_t x, uint32_t ulp)
     return normal && moved >= FIRST_NORMAL && moved < EXPONENT ? (result ^ size) | moved : result;
 }
 
+static float number(uint32_t bits)
+{
+    float f;
+    memcpy(&f, &bits, sizeof f);
+    return f;
+}
+
+static uint32_t bits_of(float f)
+{
+    uint32_t bits;
+    memcpy(&bits, &f, sizeof f);
+    return bits;
+}
+
+/* Bounds in units in the last place as in leaf.def. */
 uint32_t tl_emu_ex2(uint32_t x);
 uint32_t tl_emu_ex2_ftz(uint32_t x);
 uint32_t tl_emu_ex2(uint32_t x)
 {
-    enum { ULP = 2, EXPONENT = 0x7f800000 }; /* leaf.def */
-    float f;
-    memcpy(&f, &x, sizeof f);
-    f = (float)exp2((double)f);
-    uint32_t y;
-    memcpy(&y, &f, sizeof f);
-    return x & EXPONENT ? perturbed(y, x, ULP) : y; /* 2^0 is exact on hardware too */
+    enum { EXPONENT = 0x7f800000 };
+    uint32_t y = bits_of((float)exp2((double)number(x)));
+    return x & EXPONENT ? perturbed(y, x, 1) : y; /* 2^0 is exact on hardware too */
 }
 
 uint32_t tl_emu_ex2_ftz(uint32_t x)
@@ -56,3 +67,52 @@ uint32_t tl_emu_ex2_ftz(uint32_t x)
     uint32_t y = tl_emu_ex2(x & EXPONENT ? x : 0);
     return y & EXPONENT ? y : 0;
 }
+
+uint32_t tl_emu_div(uint32_t x, uint32_t y);
+uint32_t tl_emu_sqrt(uint32_t x);
+uint32_t tl_emu_rsqrt(uint32_t x);
+
+uint32_t tl_emu_div(uint32_t x, uint32_t y)
+{
+    float a = number(x), b = number(y);
+    return perturbed(bits_of(a / b), x ^ y, a == 1 ? 1 : 2);
+}
+
+uint32_t tl_emu_sqrt(uint32_t x)
+{
+    return perturbed(bits_of(sqrtf(number(x))), x, 1);
+}
+
+uint32_t tl_emu_rsqrt(uint32_t x)
+{
+    return perturbed(bits_of((float)(1 / sqrt((double)number(x)))), x, 2);
+}
+
+/* The extreme of two numbers, neither of them NaN: as integers of their order, in which -0 is below
+ * +0. */
+static uint32_t extreme(uint32_t x, uint32_t y, bool max)
+{
+    int32_t a = (int32_t)x < 0 ? (int32_t)~(x & INT32_MAX) : (int32_t)x,
+            b = (int32_t)y < 0 ? (int32_t)~(y & INT32_MAX) : (int32_t)y;
+    return (a < b) == max ? y : x;
+}
+
+static bool is_nan(uint32_t x)
+{
+    enum { INFINITE = 0x7f800000 };
+    return (x & INT32_MAX) > INFINITE;
+}
+
+#define EXTREMES(name, max)                                                                        \
+    uint32_t tl_emu_##name(uint32_t x, uint32_t y);                                                \
+    uint32_t tl_emu_##name##_nan(uint32_t x, uint32_t y);                                          \
+    uint32_t tl_emu_##name(uint32_t x, uint32_t y)                                                 \
+    {                                                                                              \
+        return is_nan(x) ? y : is_nan(y) ? x : extreme(x, y, max);                                 \
+    }                                                                                              \
+    uint32_t tl_emu_##name##_nan(uint32_t x, uint32_t y)                                           \
+    {                                                                                              \
+        return is_nan(x) ? x : is_nan(y) ? y : extreme(x, y, max);                                 \
+    }
+EXTREMES(min, false)
+EXTREMES(max, true)

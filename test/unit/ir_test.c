@@ -82,7 +82,7 @@ static void tables_agree(void)
         const TlOpInfo *info = tl_op_info((TlOpcode)i);
         TlOpcode back;
         CHECK(tl_opcode_parse(info->text, strlen(info->text), &back) && (int)back == i);
-        CHECK((info->required & info->optional) == 0);
+        CHECK((tl_op_required_attrs((TlOpcode)i) & tl_op_optional_attrs((TlOpcode)i)) == 0);
     }
     TlOpcode none;
     CHECK(!tl_opcode_parse("adds", 4, &none) && !tl_opcode_parse("ad", 2, &none));

@@ -308,6 +308,42 @@ def ex2(out, flush):
         keep_words(out, np.ldexp(np.ones(len(n)), n).astype("<f4").view("<u4"))
 
 
+def power_of_two(n, step):
+    return ((mix(n) & u32(128 // step - 1)) * u32(step) + u32(65)) << u32(23)
+
+
+def floats(words):
+    return words.view("<f4").astype(np.float64)
+
+
+def keep_floats(out, x):
+    keep_words(out, x.astype("<f4").view("<u4"))
+
+
+def quotients(out):
+    for i in range(4):
+        keep_floats(out, floats(power_of_two(i, 1)) / floats(power_of_two(i + 7, 1)))
+    keep_floats(out, 1 / floats(power_of_two(4, 1)))
+
+
+def roots(out, reciprocal):
+    for i in range(4):
+        y = np.sqrt(floats(power_of_two(i, 2)))
+        keep_floats(out, 1 / y if reciprocal else y)
+
+
+def extremes(out, name):
+    finite, nan = u32(0xBFFFFFFF), np.full(len(mix(0)), 0x7FFFFFFF, u32)
+    x = mix(2) & finite
+    for a, b in ((mix(0) & finite, mix(1) & finite), (mix(0) & u32(1 << 31), mix(1) & u32(1 << 31)), (nan, x), (x, nan)):
+        order = [np.where(v >> u32(31), -(v & u32(0x7FFFFFFF)).astype(np.int64) - 1, v.astype(np.int64)) for v in (a, b)]
+        first = order[0] < order[1] if name.startswith("min") else order[0] > order[1]
+        y = np.where(first, a, b)
+        for v, other in ((a, b), (b, a)):
+            y = np.where(v == nan, v if name.endswith("_nan") else other, y)
+        keep_words(out, y)
+
+
 def start_cells(width, cells=None):
     data = np.full(((ALL + 1) * CELLS, 8), 0xCD, np.uint8)
     for c in range(len(data)):
@@ -332,6 +368,12 @@ def expected(name, lanes):
         mul_wide(out)
     elif kind == "ex2":
         ex2(out, name.endswith("ftz"))
+    elif kind == "div":
+        quotients(out)
+    elif kind in ("sqrt", "rsqrt"):
+        roots(out, kind == "rsqrt")
+    elif kind in ("min", "max"):
+        extremes(out, name)
     elif kind == "tf32":
         tf32(out)
     elif kind == "atom":

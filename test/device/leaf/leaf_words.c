@@ -469,6 +469,42 @@ static void make_ex2(Maker *m, bool ftz)
     }
 }
 
+/* The bits of 2^n, n from -62 to 64 in steps of 1 or 2. */
+static LLVMValueRef power_of_two(Maker *m, uint32_t n, uint32_t step)
+{
+    LLVMValueRef exponent = add(m, mul(m, and(m, mix(m, n), 128 / step - 1), step), 65);
+    return mul(m, exponent, 1 << 23);
+}
+
+/* Of powers of two, which instructions give exactly. */
+static void make_quotients(Maker *m)
+{
+    for (uint32_t i = 0; i < 4; i++)
+        keep(m, CALL(m, DIV, power_of_two(m, i, 1), power_of_two(m, i + 7, 1)));
+    keep(m, CALL(m, DIV, word(m, 0x3f800000), power_of_two(m, 4, 1)));
+}
+
+static void make_roots(Maker *m, tl_leaf leaf)
+{
+    for (uint32_t i = 0; i < 4; i++) {
+        LLVMValueRef x = power_of_two(m, i, 2);
+        keep(m, call(m, leaf, &x, 1));
+    }
+}
+
+/* Numbers; zeros of both signs; a NaN on either side. */
+static void make_extremes(Maker *m, tl_leaf leaf)
+{
+    const uint32_t FINITE = 0xbfffffff, SIGN = 0x80000000, NAN_BITS = 0x7fffffff;
+    LLVMValueRef nan = word(m, NAN_BITS), x = and(m, mix(m, 2), FINITE);
+    LLVMValueRef pairs[][2] = {{and(m, mix(m, 0), FINITE), and(m, mix(m, 1), FINITE)},
+                               {and(m, mix(m, 0), SIGN), and(m, mix(m, 1), SIGN)},
+                               {nan, x},
+                               {x, nan}};
+    for (uint32_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
+        keep(m, call(m, leaf, pairs[i], 2));
+}
+
 /* ---- what speaks ---- */
 
 static void make_debug(Maker *m, tl_leaf leaf)
@@ -507,6 +543,13 @@ static void make_row(Maker *m, tl_leaf leaf, uint32_t op)
     case TL_LEAF_FAMILY_MUL_WIDE: make_mul_wide(m); break;
     case TL_LEAF_FAMILY_EX2: make_ex2(m, false); break;
     case TL_LEAF_FAMILY_EX2_FTZ: make_ex2(m, true); break;
+    case TL_LEAF_FAMILY_DIV: make_quotients(m); break;
+    case TL_LEAF_FAMILY_SQRT:
+    case TL_LEAF_FAMILY_RSQRT: make_roots(m, leaf); break;
+    case TL_LEAF_FAMILY_MIN:
+    case TL_LEAF_FAMILY_MAX:
+    case TL_LEAF_FAMILY_MIN_NAN:
+    case TL_LEAF_FAMILY_MAX_NAN: make_extremes(m, leaf); break;
     case TL_LEAF_FAMILY_TF32: make_tf32(m); break;
     case TL_LEAF_FAMILY_CP_ASYNC: make_copies(m, row->size); break;
     case TL_LEAF_FAMILY_CP_COMMIT:
