@@ -147,9 +147,10 @@ static const Slot *find_slot(TlSema *s, TlCall *c, const Slot *slots, const TlAr
         return &slots[i];
     }
     if (i < c->nslots && slots[i].len == 4 && !memcmp(slots[i].name, "axis", 4))
-        tl_label(s, tl_err(s, c->loc, TL_E0328, c->fn->name), "write %s(x, axis = %s)",
-                 c->fn->name, a->value->kind == TL_EX_INT ? tl_format(s->arena, "%llu",
-                 (unsigned long long)a->value->u.integer) : "0");
+        tl_label(s, tl_err(s, c->loc, TL_E0328, c->fn->name), "write %s(x, axis = %s)", c->fn->name,
+                 a->value->kind == TL_EX_INT
+                     ? tl_format(s->arena, "%llu", (unsigned long long)a->value->u.integer)
+                     : "0");
     else
         tl_err(s, c->loc, TL_E0312, c->fn->name, i, nargs);
     return NULL;
@@ -268,8 +269,7 @@ bool tl_call_int(TlSema *s, TlCall *c, uint32_t i, const char *what, int64_t *va
 bool tl_call_axis_of(TlSema *s, TlCall *c, uint32_t i, int rank, const char *what, int *axis,
                      TlVal *out)
 {
-    TL_ASSERT(i < c->nslots && rank >= 0,
-              "slot %u of %s, rank %d", i, c->fn->name, rank);
+    TL_ASSERT(i < c->nslots && rank >= 0, "slot %u of %s, rank %d", i, c->fn->name, rank);
     int64_t n = 0;
     if (!tl_call_int(s, c, i, "an axis", &n, out))
         return false;

@@ -314,8 +314,8 @@ TlVal tl_bi_math_op(TlSema *s, TlCall *c)
         return bad;
     TlDtype d = x[0]->type->dtype;
     bool wide = d == TL_F32 || d == TL_F64;
-    return back_to(s, emit_unary(s, (TlOpcode)c->fn->data, wide ? x[0] : tl_cast(&s->b, x[0], TL_F32)),
-                   d);
+    return back_to(
+        s, emit_unary(s, (TlOpcode)c->fn->data, wide ? x[0] : tl_cast(&s->b, x[0], TL_F32)), d);
 }
 
 TlVal tl_bi_math_fma(TlSema *s, TlCall *c)
@@ -346,8 +346,8 @@ TlVal tl_bi_math_fmod(TlSema *s, TlCall *c)
     return back_to(s, tl_binary(&s->b, TL_OP_REM, x[0], x[1]), d);
 }
 
-/* Do GPUs have an instruction that comes in here? It is within the documented bound, but --fp=strict requires the same
- * bits everywhere. */
+/* Do GPUs have an instruction that comes in here? It is within the documented bound, but
+ * --fp=strict requires the same bits everywhere. */
 static bool has_exp2(const TlSema *s, TlDtype d)
 {
     const TlFrontendOptions *o = &s->prog->options;
@@ -370,13 +370,17 @@ static bool has_fast_form(TlSema *s, const TlCall *c, TlDtype d)
     return m && tl_mod_find(m, tl_intern_name(s, c->fn->name));
 }
 
-/* The function of std.math for f32 that has the least to do here: exp of what is nowhere positive is shorter. */
-static const char *best_form(const TlSema *s, const TlCall *c, bool below)
+/* The function of std.math for f32 that has the least to do here: exp of what is nowhere positive
+ * is shorter, and so is what will be rounded to d. */
+static const char *best_form(const TlSema *s, const TlCall *c, bool below, TlDtype d)
 {
     if (strcmp(c->fn->name, "exp") != 0)
         return c->fn->name;
     if (has_exp2(s, TL_F32))
-        return below ? "exp_of_negative_by_exp2" : "exp_by_exp2";
+        return d == TL_F16    ? "exp_for_f16_by_exp2"
+               : d == TL_BF16 ? "exp_for_bf16_by_exp2"
+               : below        ? "exp_of_negative_by_exp2"
+                              : "exp_by_exp2";
     return below ? "exp_of_negative" : "exp"; /* the same bits by fewer operations */
 }
 
@@ -418,7 +422,7 @@ TlVal tl_bi_math_lib(TlSema *s, TlCall *c)
     bool fast = has_fast_form(s, c, d);
     const char *name = d == TL_F64 ? tl_format(s->arena, "%s_f64", c->fn->name)
                        : fast      ? c->fn->name
-                                   : best_form(s, c, below);
+                                   : best_form(s, c, below, d);
     TlVal r = tl_call_std(s, fast ? "std.fast" : "std.math", name, n, args, c->loc);
     return r.kind == TL_VAL_IR ? back_to(s, r.u.ir, d) : r;
 }

@@ -191,8 +191,8 @@ TlValue *tl_emit_quotient(TlSema *s, TlValue *a, TlValue *b)
 /* f16 and bf16 quotients are computed in f32 and rounded once. */
 static TlValue *emit_binary(TlSema *s, int op, TlValue *a, TlValue *b)
 {
-    TL_ASSERT(a->type->rank == b->type->rank,
-              "ranks %d and %d", (int)a->type->rank, (int)b->type->rank);
+    TL_ASSERT(a->type->rank == b->type->rank, "ranks %d and %d", (int)a->type->rank,
+              (int)b->type->rank);
     TlDtype d = a->type->dtype;
     if (op != TL_BIN_DIV)
         return tl_binary(&s->b, binop_ops[op], a, b);
@@ -407,8 +407,8 @@ TlVal tl_eval_unary(TlSema *s, int op, TlVal a, TlLoc loc)
 
 TlVal tl_eval_binary(TlSema *s, const TlExpr *e)
 {
-    TL_ASSERT(e->kind == TL_EX_BINARY && e->a && e->b,
-              "expression kind %d is no operation", (int)e->kind);
+    TL_ASSERT(e->kind == TL_EX_BINARY && e->a && e->b, "expression kind %d is no operation",
+              (int)e->kind);
     TL_VEC(const TlExpr *) spine = {0};
     const TlExpr *left = e;
     for (; left->kind == TL_EX_BINARY; left = left->a)

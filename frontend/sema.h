@@ -126,8 +126,8 @@ struct TlDef {
     TlItem *item;
     TlMod *mod;
     TlState state;
-    TlVal value;  /* CONST */
-    TlTy *fields; /* STRUCT: types in order of item->fields */
+    TlVal value;    /* CONST */
+    TlTy *fields;   /* STRUCT: types in order of item->fields */
     uint32_t parts; /* STRUCT: of a value (tl_parts_of) */
     TlMod *import;  /* IMPORT: NULL when it could not be read */
 };
@@ -178,9 +178,9 @@ struct TlSema {
     uint32_t mute;     /* > 0: errors are not reported (code that will not run, trial walks) */
     bool quiet_errors; /* an error was found, shown or not */
     TlVar *env;
-    TlMap names; /* TlName -> the last TlVar declared and not out of scope */
+    TlMap names;             /* TlName -> the last TlVar declared and not out of scope */
     uint32_t nested_structs; /* whose fields are being resolved */
-    uint32_t world, worlds; /* of names: a body sees those declared in its own */
+    uint32_t world, worlds;  /* of names: a body sees those declared in its own */
     uint32_t serial, depth;
     TlFrame *frame;
     TL_VEC(TlTrail) trail;
@@ -472,10 +472,11 @@ int64_t tl_call_word(TlSema *s, TlCall *c, uint32_t i,
                      TlAttrForm family); /* -1: not given; -2: diagnosed */
 TlValue *tl_emit(TlSema *s, TlOpcode op, uint32_t n, TlValue *const *in, const TlType *type,
                  uint32_t nattrs, const TlAttr *attrs);
-/* May quotients and roots of this type be off by 2 ulp here? Not with --fp=strict, and not in modules of
- * the library whose own bounds count on exact ones. */
+/* May quotients and roots of this type be off by 2 ulp here? Not with --fp=strict, and not in
+ * modules of the library whose own bounds count on exact ones. */
 bool tl_may_approximate(const TlSema *s, TlDtype d);
-TlValue *tl_emit_quotient(TlSema *s, TlValue *a, TlValue *b); /* one type; that of f32 may be approximate */
+TlValue *tl_emit_quotient(TlSema *s, TlValue *a,
+                          TlValue *b); /* one type; that of f32 may be approximate */
 TlValue *tl_emit_reshape(TlSema *s, TlValue *x, int rank, const int32_t *shape);
 TlValue *tl_emit_expand(TlSema *s, TlValue *x, int axis);
 TlValue *tl_emit_iota(TlSema *s, int32_t n, TlDtype d);

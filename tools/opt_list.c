@@ -35,10 +35,15 @@ typedef struct FlagName {
     uint32_t flag;
     const char *text;
 } FlagName;
-static const FlagName flag_names[] = {
-    {F_PURE, "pure"},   {F_READ, "read"},     {F_WRITE, "write"},    {F_ATOMIC, "atomic"},
-    {F_DEBUG, "debug"}, {F_REGION, "region"}, {F_TERM, "terminator"},
-    {F_BUF_READ, "buffer read"}, {F_BUF_WRITE, "buffer write"}};
+static const FlagName flag_names[] = {{F_PURE, "pure"},
+                                      {F_READ, "read"},
+                                      {F_WRITE, "write"},
+                                      {F_ATOMIC, "atomic"},
+                                      {F_DEBUG, "debug"},
+                                      {F_REGION, "region"},
+                                      {F_TERM, "terminator"},
+                                      {F_BUF_READ, "buffer read"},
+                                      {F_BUF_WRITE, "buffer write"}};
 
 static void put_effects(TlSbuf *out, const TlOpInfo *op)
 {

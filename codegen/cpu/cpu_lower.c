@@ -28,8 +28,8 @@ static void copy_body(TlCpuGen *g, TlCpuAt *at, void *user)
 
 static void copy_home(TlCpuGen *g, const TlType *type, int32_t from, int32_t to)
 {
-    TL_ASSERT(from >= 0 && to >= 0 && from != to,
-              "a copy from buffer %d to %d", (int)from, (int)to);
+    TL_ASSERT(from >= 0 && to >= 0 && from != to, "a copy from buffer %d to %d", (int)from,
+              (int)to);
     Copy c = {type, tl_cpu_home_ptr(g, from), tl_cpu_home_ptr(g, to), tl_cpu_form(type)};
     int width = 2 * g->vector_bytes / (int)tl_gen_elem_bytes(type);
     tl_cpu_nest(g, type, tl_cpu_fit_width(c.form.padded[c.form.lane], width < 64 ? width : 64),
@@ -67,8 +67,8 @@ static bool is_endangered(const TlCpuGen *g, const TlValue *v, int32_t own, uint
  * once. */
 static void move_tiles(TlCpuGen *g, TlOp *term, uint32_t first, uint32_t n, TlValue *const *to)
 {
-    TL_ASSERT(first + n <= term->nin,
-              "%s gives %u values of %u", tl_op_info(term->opcode)->text, n, term->nin);
+    TL_ASSERT(first + n <= term->nin, "%s gives %u values of %u", tl_op_info(term->opcode)->text, n,
+              term->nin);
     uint64_t extra = 0;
     bool has_room = tl_map_get(&g->plan->extra, (uint64_t)(uintptr_t)term, &extra);
     int32_t *temporary = TL_NEW_ARRAY(g->arena, int32_t, n + 1);
@@ -97,8 +97,8 @@ static void move_tiles(TlCpuGen *g, TlOp *term, uint32_t first, uint32_t n, TlVa
 
 static void add_scalars(TlCpuGen *g, TlOp *term, uint32_t first, uint32_t n, LLVMValueRef *phis)
 {
-    TL_ASSERT(first + n <= term->nin,
-              "%s gives %u values of %u", tl_op_info(term->opcode)->text, n, term->nin);
+    TL_ASSERT(first + n <= term->nin, "%s gives %u values of %u", tl_op_info(term->opcode)->text, n,
+              term->nin);
     LLVMBasicBlockRef from = LLVMGetInsertBlock(g->b);
     for (uint32_t i = 0; i < n; i++) {
         if (!phis[i])
@@ -270,8 +270,8 @@ static void dense_body(TlCpuGen *g, TlCpuAt *at, void *user)
 
 static void lower_print(TlCpuGen *g, TlOp *op)
 {
-    TL_ASSERT(op->opcode == TL_OP_PRINT && op->nin > 0,
-              "%s prints nothing", tl_op_info(op->opcode)->text);
+    TL_ASSERT(op->opcode == TL_OP_PRINT && op->nin > 0, "%s prints nothing",
+              tl_op_info(op->opcode)->text);
     TlValue *v = tl_in(op, 0);
     Dense d = {.v = v};
     uint64_t extra = 0;
@@ -376,9 +376,7 @@ void tl_cpu_lower_op(TlCpuGen *g, TlOp *op)
         tl_cpu_prepare_access(g, op);
         lower_pure(g, op);
         return;
-    case TL_OP_STORE:
-        lower_store(g, op);
-        return;
+    case TL_OP_STORE: lower_store(g, op); return;
     case TL_OP_ATOMIC_RMW:
     case TL_OP_ATOMIC_CAS:
     case TL_OP_ATOMIC_LOAD:
@@ -420,8 +418,8 @@ void tl_cpu_lower_op(TlCpuGen *g, TlOp *op)
 
 void tl_cpu_lower_block(TlCpuGen *g, TlBlock *block)
 {
-    TL_ASSERT(block->fn == g->fn && block->last,
-              "a block of another function than '%s'", g->fn->name);
+    TL_ASSERT(block->fn == g->fn && block->last, "a block of another function than '%s'",
+              g->fn->name);
     for (TlOp *op = block->first; op; op = op->next) {
         g->loc = op->loc;
         tl_cpu_lower_op(g, op);
@@ -479,7 +477,7 @@ static TlKernelCode lower_kernel(TlLlvm *l, const TlCodegenOptions *options, TlA
     tl_cpu_begin_kernel(&g, symbol);
     tl_cpu_lower_block(&g, fn->body);
     TL_ASSERT(LLVMGetBasicBlockTerminator(LLVMGetInsertBlock(g.b)) ||
-              fn->body->last->opcode == TL_OP_RETURN,
+                  fn->body->last->opcode == TL_OP_RETURN,
               "'%s' does not end", fn->name);
     *out_body = g.body;
     TlKernelCode k = {.fn = fn,

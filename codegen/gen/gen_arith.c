@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "codegen/gen/gen_impl.h"
-#include "ir/numeric.h"
 #include "ir/interp/ring_float.h"
+#include "ir/numeric.h"
 
 /* ---- element operations ---- */
 
@@ -111,8 +111,8 @@ static LLVMValueRef float_op(TlGen *g, const TlOp *op, LLVMValueRef *in)
 
 static LLVMValueRef int_compare(TlGen *g, TlOpcode opcode, bool s, LLVMValueRef a, LLVMValueRef b)
 {
-    TL_ASSERT(opcode >= TL_OP_EQ && opcode <= TL_OP_GE,
-              "%s compares nothing", tl_op_info(opcode)->text);
+    TL_ASSERT(opcode >= TL_OP_EQ && opcode <= TL_OP_GE, "%s compares nothing",
+              tl_op_info(opcode)->text);
     LLVMIntPredicate p = opcode == TL_OP_EQ   ? LLVMIntEQ
                          : opcode == TL_OP_NE ? LLVMIntNE
                          : opcode == TL_OP_LT ? (s ? LLVMIntSLT : LLVMIntULT)
@@ -243,8 +243,8 @@ LLVMValueRef tl_gen_multiply_add(TlGen *g, TlDtype d, LLVMValueRef a, LLVMValueR
 
 LLVMValueRef tl_gen_elementwise(TlGen *g, const TlOp *op, LLVMValueRef *in)
 {
-    TL_ASSERT(op->nin > 0 && op->nout == 1,
-              "%s of %u operands", tl_op_info(op->opcode)->text, op->nin);
+    TL_ASSERT(op->nin > 0 && op->nout == 1, "%s of %u operands", tl_op_info(op->opcode)->text,
+              op->nin);
     const TlType *type = tl_in(op, 0)->type;
     TlDtype d = type->dtype;
     switch (op->opcode) {

@@ -1,6 +1,6 @@
 /* Leaves on AMD GPUs: intrinsics, and prelude functions for what has a scope or a branch.
  *
- * A predicated load reads from a constant of zeros where the predicate is false, so nothing
+ * A predicated load reads from a constant where the predicate is false, so nothing
  * branches and loads can be issued together; stores and atomics branch (the machine masks lanes). A
  * shuffle by a constant mask is a data-parallel move within 16 lanes where there is one, a swizzle
  * within 32, else a permutation through the LDS crossbar, which needs no memory. */
@@ -39,29 +39,30 @@ static void set_streaming(TlLeafCall *call, LLVMValueRef access)
     tl_llvm_set_metadata(call->l, access, "nontemporal", &one, 1);
 }
 
-static LLVMValueRef zeros(TlLeafCall *call)
+/* The address of 16 bytes of a load's fill. */
+static LLVMValueRef filled(TlLeafCall *call)
 {
-    static const char NAME[] = "tl.zeros";
-    LLVMValueRef g = LLVMGetNamedGlobal(call->l->module, NAME);
+    LLVMTypeRef t = LLVMVectorType(call->i32, 4);
+    char *name = tl_format(call->l->arena, "tl.fill.%x", (unsigned)tl_leaf_constant(call, 4));
+    LLVMValueRef g = LLVMGetNamedGlobal(call->l->module, name);
     if (g)
         return g;
-    LLVMTypeRef t = LLVMVectorType(call->i32, 4);
-    g = LLVMAddGlobalInAddressSpace(call->l->module, t, NAME, 1);
-    LLVMSetInitializer(g, LLVMConstNull(t));
+    g = LLVMAddGlobalInAddressSpace(call->l->module, t, name, 1);
+    LLVMSetInitializer(g, tl_leaf_fill(call, t));
     LLVMSetGlobalConstant(g, 1);
     LLVMSetLinkage(g, LLVMInternalLinkage);
     LLVMSetAlignment(g, 16);
     return g;
 }
 
-/* site, address, pred, hints */
+/* site, address, pred, hints, fill */
 static LLVMValueRef load_global(TlLeafCall *call)
 {
     LLVMValueRef address = call->args[1], pred = call->args[2];
     if (tl_leaf_is_false(pred))
-        return LLVMConstNull(call->result);
+        return tl_leaf_fill(call, call->result);
     if (!tl_leaf_is_true(pred))
-        address = LLVMBuildSelect(call->b, pred, address, zeros(call), "");
+        address = LLVMBuildSelect(call->b, pred, address, filled(call), "");
     LLVMValueRef x = tl_leaf_load(call, address);
     if (is_streaming(tl_leaf_constant(call, 3)))
         set_streaming(call, x);
@@ -333,8 +334,8 @@ static LLVMValueRef expand(TlLeafCall *call)
         return bits_of(call, divide(call, float_arg(call, 0), float_arg(call, 1)));
     case TL_LEAF_FAMILY_SQRT: return bits_of(call, root(call));
     case TL_LEAF_FAMILY_RSQRT:
-        return bits_of(call, divide(call, LLVMConstReal(LLVMFloatTypeInContext(call->c), 1),
-                                    root(call)));
+        return bits_of(call,
+                       divide(call, LLVMConstReal(LLVMFloatTypeInContext(call->c), 1), root(call)));
     case TL_LEAF_FAMILY_MIN: return extreme(call, "llvm.minnum", false);
     case TL_LEAF_FAMILY_MAX: return extreme(call, "llvm.maxnum", false);
     case TL_LEAF_FAMILY_MIN_NAN: return extreme(call, "llvm.minnum", true);

@@ -33,6 +33,18 @@ uint32_t tl_leaf_constant(const TlLeafCall *call, unsigned index)
     return (uint32_t)LLVMConstIntGetZExtValue(call->args[index]);
 }
 
+LLVMValueRef tl_leaf_fill(const TlLeafCall *call, LLVMTypeRef type)
+{
+    enum { FILL = 4 };
+    uint32_t word = tl_leaf_constant(call, FILL);
+    if (LLVMGetTypeKind(type) == LLVMIntegerTypeKind)
+        return LLVMConstInt(type, word, 0);
+    LLVMValueRef all[4];
+    for (unsigned i = 0; i < LLVMGetVectorSize(type); i++)
+        all[i] = tl_leaf_i32(call, word);
+    return LLVMConstVector(all, LLVMGetVectorSize(type));
+}
+
 unsigned tl_leaf_bits(tl_leaf leaf)
 {
     unsigned bits = tl_leaf_info(leaf)->size;

@@ -105,23 +105,24 @@ static LLVMTypeRef output_type(TlLeafCall *call, const Shape *s)
     return s->n == 1 ? each : LLVMStructTypeInContext(call->c, all, s->n, 0);
 }
 
-/* site, address, pred, hints */
+/* site, address, pred, hints, fill */
 static LLVMValueRef load_global(TlLeafCall *call)
 {
     LLVMValueRef pred = call->args[2], args[2] = {call->args[1], pred};
     const char *hint = hint_text(tl_leaf_constant(call, 3));
     bool always = tl_leaf_is_true(pred);
     if (tl_leaf_is_false(pred))
-        return LLVMConstNull(call->result);
+        return tl_leaf_fill(call, call->result);
     if (always && !*hint)
         return tl_leaf_load(call, call->args[1]);
     unsigned bits = tl_leaf_bits(call->leaf);
+    uint32_t fill = tl_leaf_constant(call, 4) & (bits < 32 ? (1u << bits) - 1 : UINT32_MAX);
     Shape s = shape_of(bits);
     Asm a = {"{ ", ""};
     for (unsigned i = 0; i < s.n; i++) {
         constrain(&a, s.output);
         if (!always)
-            TEXT(&a, "mov.b%u $%u, 0; ", bits < 32 ? 16u : 32u, i);
+            TEXT(&a, "mov.b%u $%u, %u; ", bits < 32 ? 16u : 32u, i, (unsigned)fill);
     }
     constrain(&a, "l");
     if (!always) {

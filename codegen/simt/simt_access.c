@@ -11,7 +11,9 @@
  * tile by is added last, to what does not change in the loop. On NVIDIA that is one instruction,
  * start * stride + the rest. */
 #include "codegen/simt/simt_access.h"
+
 #include "ir/plan/staged.h"
+#include "ir/rewrite.h"
 #include "passes/analysis/facts.h"
 #include <stdlib.h>
 
@@ -355,15 +357,34 @@ LLVMValueRef tl_simt_access_hints(TlSimt *g, const TlOp *op)
     return tl_simt_i32(g, (uint32_t)(cache + 4 * evict));
 }
 
+/* The word that a load can be given for elements that are outside, if they are one constant of
+ * which words are made. */
+static bool fill_of(const TlSimtAccess *a, uint32_t *out)
+{
+    uint64_t bits;
+    if (!a->place.other || !tl_value_is_const(a->place.other, &bits))
+        return false;
+    switch (tl_gen_elem_bytes(&a->elem)) {
+    case 1: *out = (uint32_t)(bits & 0xff) * 0x01010101u; return true;
+    case 2: *out = (uint32_t)(bits & 0xffff) * 0x00010001u; return true;
+    case 4: *out = (uint32_t)bits; return true;
+    case 8: *out = (uint32_t)bits; return bits >> 32 == *out;
+    default: return false;
+    }
+}
+
 static void load_group(TlSimt *g, TlSimtAccess *a, int64_t r, LLVMValueRef *out)
 {
     uint64_t bytes = tl_gen_elem_bytes(&a->elem) * (uint64_t)a->width;
     LLVMValueRef pred = tl_simt_access_pred(g, a, r), p = tl_simt_access_address(g, a, r);
     pred = tl_simt_access_ask(g, a, pred, p, bytes);
-    LLVMValueRef args[3] = {p, tl_simt_pred_or_true(g, pred), tl_simt_access_hints(g, a->op)};
-    LLVMValueRef wide = tl_simt_leaf(g, tl_simt_sized(TL_LEAF_FAMILY_LDG, bytes), 3, args);
+    uint32_t fill = 0;
+    bool selects = a->place.other && pred && !fill_of(a, &fill);
+    LLVMValueRef args[4] = {p, tl_simt_pred_or_true(g, pred), tl_simt_access_hints(g, a->op),
+                            tl_simt_i32(g, selects ? 0 : fill)};
+    LLVMValueRef wide = tl_simt_leaf(g, tl_simt_sized(TL_LEAF_FAMILY_LDG, bytes), 4, args);
     tl_simt_unpack(g, &a->elem, wide, a->width, out);
-    for (int i = 0; a->place.other && pred && i < a->width; i++)
+    for (int i = 0; selects && i < a->width; i++)
         out[i] = LLVMBuildSelect(g->b, pred, out[i],
                                  tl_simt_access_value(g, a, a->place.other, r + i), "");
 }
@@ -376,8 +397,8 @@ void tl_simt_load_registers(TlSimt *g, TlSimtAccess *a, LLVMValueRef *out)
 
 void tl_simt_load(TlSimt *g, TlOp *op)
 {
-    TL_ASSERT(op->opcode == TL_OP_LOAD && op->nout == 1,
-              "%s is no load", tl_op_info(op->opcode)->text);
+    TL_ASSERT(op->opcode == TL_OP_LOAD && op->nout == 1, "%s is no load",
+              tl_op_info(op->opcode)->text);
     TlSimtAccess a;
     LLVMValueRef one;
     tl_simt_access_begin(g, op, &a);

@@ -140,11 +140,11 @@ static int64_t count_registers(const TlPlanner *p, const TlSide *s, bool writes)
 /* ---- the basis ---- */
 
 /* One way of choosing: whose registers make V wide, and whether those of both sides come first or
- * are kept for rounds. */
+ * are kept for rounds; or all as they come. */
 typedef struct Choice {
     const TlSide *wide;
     int k;
-    bool spare;
+    bool spare, in_order;
 } Choice;
 
 /* V: k vectors; up to a word anything goes. *out_wide: of how many all elements exist, so that an
@@ -156,7 +156,7 @@ static bool choose_vector(const Space *s, const Choice *c, TlBasis *vk, int *out
     TlSpan common = {0};
     for (int i = 0; i < s->ncommon; i++)
         tl_span_add(&common, s->common[i], 0);
-    for (int i = 0; !c->spare && i < s->nboth && vk->n < c->k; i++)
+    for (int i = 0; !c->spare && !c->in_order && i < s->nboth && vk->n < c->k; i++)
         tl_basis_add(vk, s->both[i]);
     for (int i = 0; i < n && vk->n < c->k; i++)
         if (!c->spare || !tl_span_has(&common, regs[i]))
@@ -424,7 +424,7 @@ static void best_attempt(const Space *s, Attempt *best)
     bool found = false;
     Attempt *t = TL_NEW(s->p->arena, Attempt);
     for (int i = 4 * low; i < 4 * (high + 1); i++) {
-        Choice c = {i & 1 ? &s->p->dst : &s->p->src, i / 4, i & 2};
+        Choice c = {i & 1 ? &s->p->dst : &s->p->src, i / 4, i & 2, false};
         if ((c.spare && !s->p->max_bytes) || !attempt(s, &c, t) ||
             (found && !is_better(s, t, best)))
             continue;
@@ -625,7 +625,8 @@ TlLayout *tl_swizzle_layout(TlArena *arena, int elem_bytes, int rank, const int3
     tl_planner_init(&p, shape, (uint32_t)elem_bytes, src, dst);
     Space s = space_of(&p);
     Attempt *best = TL_NEW(arena, Attempt);
-    Choice as_src = {.wide = &p.src, .k = vec_bits > s.word ? vec_bits : s.word};
+    Choice as_src = {
+        .wide = &p.src, .k = vec_bits > s.word ? vec_bits : s.word, .in_order = s.word == 0};
     if (vec_bits < 0 || !attempt(&s, &as_src, best))
         best_attempt(&s, best);
     int32_t images[TL_LAYOUT_MAX_BITS * TL_LAYOUT_MAX_OUT];

@@ -53,6 +53,14 @@ int64_t tl_axis_aligned_unit(TlDtype dtype)
     return tl_axis_divisor(TL_AXIS_ALIGNMENT / tl_dtype_bytes(dtype));
 }
 
+int tl_axis_of_runs(const TlParam *p)
+{
+    for (int d = p->rank - 1; d >= 0; d--)
+        if (p->stride[d].kind == TILE_DIM_CONST && p->stride[d].value == 1)
+            return d;
+    return p->rank - 1;
+}
+
 static void set_extent(TlViewFacts *f, int d, int64_t value)
 {
     set_known(&f->extent[d], &f->known_extent[d], value);
@@ -86,7 +94,7 @@ static TlViewFacts parameter_view(const TlAxisInfo *a, const TlValue *v)
         f.base = TL_AXIS_ALIGNMENT;
     for (int d = p->rank - 1; d >= 0; d--) {
         bool last = d == p->rank - 1;
-        if (last)
+        if (d == tl_axis_of_runs(p))
             f.extent[d] = unit;
         else
             f.stride[d] = unit;

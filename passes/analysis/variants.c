@@ -98,11 +98,11 @@ static void test_param(TlArena *arena, TlTests *out, const TlParam *p, uint32_t 
     if (p->kind != TILE_PARAM_VIEW)
         return;
     int64_t unit = tl_axis_aligned_unit(p->dtype);
-    int last = p->rank - 1;
-    if (last >= 0 && p->extent[last].kind != TILE_DIM_CONST)
-        push(arena, out, TILE_TEST_EXTENT, index, last, unit);
-    for (int d = 0; d < last; d++)
-        if (p->stride[d].kind == TILE_DIM_SYM || p->stride[d].kind == TILE_DIM_EXPR)
+    int runs = tl_axis_of_runs(p);
+    if (runs >= 0 && p->extent[runs].kind != TILE_DIM_CONST)
+        push(arena, out, TILE_TEST_EXTENT, index, runs, unit);
+    for (int d = 0; d < p->rank; d++)
+        if (d != runs && (p->stride[d].kind == TILE_DIM_SYM || p->stride[d].kind == TILE_DIM_EXPR))
             push(arena, out, TILE_TEST_STRIDE, index, d, unit);
 }
 

@@ -10,15 +10,23 @@
  * or overflow: x * p is exact, or the quotient is 0 or infinite anyway. Infinities, zeros and NaN
  * come out as those of the division. A division takes five to ten times as long as a product.
  *
+ * The divisor may have been widened from f16 or bf16 after the broadcast: such quotients are
+ * computed in f32 and then rounded.
+ *
  * Left alone: constant divisors (who divides by 10 looks at the last digit), divisors for fewer
- * than four elements, f64, whose quotients are correctly rounded, and f16 and bf16, which are
- * rounded once. It runs on every device, so that all give the same bits; not with --fp=strict. */
+ * than four elements, and f64, whose quotients are correctly rounded. It runs on every device;
+ * not with --fp=strict. */
 #include "passes/pass.h"
 
 #include "ir/numeric.h"
 #include "passes/analysis/facts.h"
 
 enum { FEWEST_SHARERS = 4 };
+
+static bool is_widening(const TlOp *op)
+{
+    return op->opcode == TL_OP_CAST && tl_is_float(tl_in(op, 0)->type->dtype);
+}
 
 /* The value that is broadcast to be the divisor, where it pays. */
 static TlValue *shared_divisor(const TlOp *op)
@@ -30,11 +38,12 @@ static TlValue *shared_divisor(const TlOp *op)
     if (t->dtype != TL_F32 || t->rank == 0)
         return NULL;
     const TlOp *spread = tl_in(op, 1)->def;
+    if (spread && is_widening(spread))
+        spread = tl_in(spread, 0)->def;
     if (!spread || spread->opcode != TL_OP_BROADCAST)
         return NULL;
     TlValue *s = tl_in(spread, 0);
-    if (tl_value_is_const(s, &bits) ||
-        tl_type_elems(t) < FEWEST_SHARERS * tl_type_elems(s->type))
+    if (tl_value_is_const(s, &bits) || tl_type_elems(t) < FEWEST_SHARERS * tl_type_elems(s->type))
         return NULL;
     return s;
 }
@@ -46,9 +55,10 @@ static TlValue *number(TlBuilder *b, const TlValue *like, double x)
 
 static void multiply(TlOp *op, TlValue *s)
 {
-    TL_ASSERT(op->opcode == TL_OP_DIV && s->type->dtype == TL_F32,
-              "%s by %s", tl_op_info(op->opcode)->text, tl_dtype_name(s->type->dtype));
+    TL_ASSERT(op->opcode == TL_OP_DIV && tl_is_float(s->type->dtype), "%s by %s",
+              tl_op_info(op->opcode)->text, tl_dtype_name(s->type->dtype));
     TlBuilder b = tl_builder_before(op);
+    s = tl_cast(&b, s, TL_F32);
     const TlType *t = op->out[0]->type;
     TlValue *a = tl_unary(&b, TL_OP_ABS, s), *one = number(&b, s, 1);
     TlValue *huge = tl_binary(&b, TL_OP_GT, a, number(&b, s, 0x1p126)),

@@ -140,9 +140,12 @@ static inline void *shared(uint32_t offset)
 }
 
 #define LOADS(bits, memory_type, type)                                                             \
-    type tl_emu_ldg_##bits(uint32_t site, uint64_t at, uint32_t pred, uint32_t hints)              \
+    type tl_emu_ldg_##bits(uint32_t site, uint64_t at, uint32_t pred, uint32_t hints,              \
+                           uint32_t fill)                                                          \
     {                                                                                              \
-        memory_type v = {0};                                                                       \
+        uint32_t words[4] = {fill, fill, fill, fill};                                              \
+        memory_type v;                                                                             \
+        memcpy(&v, words, sizeof v);                                                               \
         (void)hints;                                                                               \
         if (may(TL_EMU_GLOBAL, TL_EMU_LOAD, site, at, sizeof v, pred))                             \
             memcpy(&v, global(at), sizeof v);                                                      \
@@ -312,8 +315,8 @@ void tl_emu_fail(uint32_t site, uint32_t failed, uint32_t kind, uint32_t text)
                                                        : NULL);
 }
 
-void tl_emu_outside(uint32_t site, uint32_t failed, uint32_t text, uint32_t param,
-                    uint64_t address, uint32_t bytes)
+void tl_emu_outside(uint32_t site, uint32_t failed, uint32_t text, uint32_t param, uint64_t address,
+                    uint32_t bytes)
 {
     tl_emu_block *b = tl_emu_now;
     char outside[300];

@@ -21,22 +21,6 @@ uint64_t tl_emu_mul_wide(uint32_t x, uint32_t y)
     return (uint64_t)((int64_t)(int32_t)x * (int32_t)y);
 }
 
-/* Changes a normal number by up to `ulp` units in the last place, always in the same way for the
- * same x, as hardware does. */
-static uint32_t perturbed(uint32_t result, uint32_t x, uint32_t ulp)
-{
-    enum { EXPONENT = 0x7f800000, FIRST_NORMAL = 0x00800000 };
-    TL_INVARIANT_OR(result, ulp > 0 && ulp < FIRST_NORMAL, "a bound of %u units", ulp);
-    uint64_t seed = tl_emu_now ? tl_emu_now->job->perturb : 0;
-    if (!seed)
-        return result;
-    uint64_t h = (x + seed) * 0x9e3779b97f4a7c15u; /* the golden ratio: neighbours differ */
-    uint32_t size = result & ~(1u << 31),
-             moved = size + (uint32_t)((h >> 32) % (2 * ulp + 1)) - ulp;
-    bool normal = size >= FIRST_NORMAL && size < EXPONENT;
-    return normal && moved >= FIRST_NORMAL && moved < EXPONENT ? (result ^ size) | moved : result;
-}
-
 static float number(uint32_t bits)
 {
     float f;
@@ -51,14 +35,40 @@ static uint32_t bits_of(float f)
     return bits;
 }
 
-/* Bounds in units in the last place as in leaf.def. */
+static bool is_normal(uint32_t x)
+{
+    enum { EXPONENT = 0x7f800000 };
+    return (x & EXPONENT) != 0 && (x & EXPONENT) != EXPONENT;
+}
+
+/* The result of an instruction that is within `ulp` units in the last place of `exact`: rounded, or
+ * perturbed, always in the same way for the same operands x, as hardware does. */
+static uint32_t within(double exact, uint32_t x, int32_t ulp)
+{
+    uint32_t y = bits_of((float)exact);
+    uint64_t seed = tl_emu_now ? tl_emu_now->job->perturb : 0;
+    TL_INVARIANT_OR(y, ulp > 0, "a bound of %d units", (int)ulp);
+    if (!seed || !is_normal(y))
+        return y;
+    uint64_t h = (x + seed) * 0x9e3779b97f4a7c15u; /* the golden ratio: neighbours differ */
+    uint32_t moved = y + (uint32_t)((h >> 32) % (2 * (uint32_t)ulp + 1)) - (uint32_t)ulp;
+    double unit = fabs((double)number(y + 1) - (double)number(y));
+    bool may = is_normal(moved) && fabs((double)number(moved) - exact) <= ulp * unit;
+    return may ? moved : y;
+}
+
+/* Bounds as in leaf.def. */
 uint32_t tl_emu_ex2(uint32_t x);
 uint32_t tl_emu_ex2_ftz(uint32_t x);
+uint32_t tl_emu_div(uint32_t x, uint32_t y);
+uint32_t tl_emu_sqrt(uint32_t x);
+uint32_t tl_emu_rsqrt(uint32_t x);
+
 uint32_t tl_emu_ex2(uint32_t x)
 {
     enum { EXPONENT = 0x7f800000 };
-    uint32_t y = bits_of((float)exp2((double)number(x)));
-    return x & EXPONENT ? perturbed(y, x, 1) : y; /* 2^0 is exact on hardware too */
+    double y = exp2((double)number(x));
+    return x & EXPONENT ? within(y, x, 1) : bits_of((float)y); /* 2^0 is exact on hardware too */
 }
 
 uint32_t tl_emu_ex2_ftz(uint32_t x)
@@ -68,32 +78,33 @@ uint32_t tl_emu_ex2_ftz(uint32_t x)
     return y & EXPONENT ? y : 0;
 }
 
-uint32_t tl_emu_div(uint32_t x, uint32_t y);
-uint32_t tl_emu_sqrt(uint32_t x);
-uint32_t tl_emu_rsqrt(uint32_t x);
-
+/* The quotient in f64 is never so near to the middle of two f32 that it is rounded to the wrong
+ * one. */
 uint32_t tl_emu_div(uint32_t x, uint32_t y)
 {
-    float a = number(x), b = number(y);
-    return perturbed(bits_of(a / b), x ^ y, a == 1 ? 1 : 2);
+    enum { FRACTION = 0x7fffff };
+    double a = number(x), b = number(y);
+    if (!(y & FRACTION))
+        return bits_of((float)(a / b));
+    return within(a / b, x ^ y, a == 1 ? 1 : 2);
 }
 
 uint32_t tl_emu_sqrt(uint32_t x)
 {
-    return perturbed(bits_of(sqrtf(number(x))), x, 1);
+    return within(sqrt((double)number(x)), x, 1);
 }
 
 uint32_t tl_emu_rsqrt(uint32_t x)
 {
-    return perturbed(bits_of((float)(1 / sqrt((double)number(x)))), x, 2);
+    return within(1 / sqrt((double)number(x)), x, 2);
 }
 
 /* The extreme of two numbers, neither of them NaN: as integers of their order, in which -0 is below
  * +0. */
 static uint32_t extreme(uint32_t x, uint32_t y, bool max)
 {
-    int32_t a = (int32_t)x < 0 ? (int32_t)~(x & INT32_MAX) : (int32_t)x,
-            b = (int32_t)y < 0 ? (int32_t)~(y & INT32_MAX) : (int32_t)y;
+    int32_t a = (int32_t)x < 0 ? (int32_t) ~(x & INT32_MAX) : (int32_t)x,
+            b = (int32_t)y < 0 ? (int32_t) ~(y & INT32_MAX) : (int32_t)y;
     return (a < b) == max ? y : x;
 }
 

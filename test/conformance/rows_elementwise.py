@@ -181,7 +181,7 @@ MATH = {  # name: (true value in f64, ulps)
 }
 
 
-INSTRUCTIONS = ("exp2",)  # GPUs have their own, as good as the bound; bits differ unless --fp=strict
+INSTRUCTIONS = ("exp", "exp2", "sqrt", "rsqrt")  # GPUs have their own, as good as the bound; bits differ unless --fp=strict
 
 
 def math_data(t):
@@ -205,6 +205,10 @@ for name, (f, n) in MATH.items():
     f = fix_special(name, f)
     elementwise(f"math_{name}_f32", "f32", {"x": math_data("f32")}, {"y": ("f32", f"{name}(x)", lambda x, f=f, n=n: ulps(f(f64(x)), "f32", n))},
                 same_bits=name not in INSTRUCTIONS)
+for name in INSTRUCTIONS:
+    f, n = MATH[name]
+    elementwise(f"math_{name}_f32_strict", "f32", {"x": math_data("f32")}, {"y": ("f32", f"{name}(x)", lambda x, f=f, n=n: ulps(f(f64(x)), "f32", n))},
+                options=["--fp=strict"])
 for t in ("f16", "bf16"):
     elementwise(f"math_{t}", t, {"x": math_data(t)}, {
         f"y_{n}": (t, f"{n}(x)", lambda x, f=fix_special(n, MATH[n][0]), t=t: ulps(f(f64(x)), t, 0.51))

@@ -108,11 +108,11 @@ for k, t in enumerate(HALF):
     named = activations(t)
     for part, names in enumerate((list(named)[:7], list(named)[7:14], list(named)[14:])):
         elements(f"std_activation_{t}_{part + 1}", "activation", t, {"x": floats(t, 3, 301), "y": normal(t, 5, 301)},
-                 {n: (t, "activation." + named[n][0], named[n][1]) for n in names}, 48, k + part)
+                 {n: (t, "activation." + named[n][0], named[n][1]) for n in names}, 48, k + part, same_bits=False)
 for part, names in enumerate((list(named)[:11], list(named)[11:])):
     named = activations("f32")
     elements(f"std_activation_extent_1_{part + 1}", "activation", "f32", {"x": floats("f32", 4, 5), "y": normal("f32", 5, 5)},
-             {n: ("f32", "activation." + named[n][0], named[n][1]) for n in names}, 1, part)
+             {n: ("f32", "activation." + named[n][0], named[n][1]) for n in names}, 1, part, same_bits=False)
 
 row("std_activation_as_epilogue", """
 import std.activation;
@@ -173,7 +173,7 @@ for k, t in enumerate(HALF + ("f64",)):
     if t != "f64":
         elements(f"std_loss_binary_{t}", "loss", t, {"x": x, "p": p},
                  {"bce": ("f32", "loss.binary_cross_entropy(x, p)", lambda x, p: near(bce(x, p), np.where(np.isfinite(x), 4 * U * (np.abs(x) + 1), 0), "f32")),
-                  "kl": ("f32", "loss.kl_divergence(x, p)", lambda x, p: near(kl(x, p), np.where(np.isfinite(x), 4 * U * (np.abs(p * x) + 1), 0), "f32"))}, 33, k)
+                  "kl": ("f32", "loss.kl_divergence(x, p)", lambda x, p: near(kl(x, p), np.where(np.isfinite(x), 4 * U * (np.abs(p * x) + 1), 0), "f32"))}, 33, k, same_bits=False)
     elements(f"std_loss_distance_{t}", "loss", t, {"x": x, "y": normal(t, 15, 151)},
              {"square": (wide, "loss.squared_error(x, y)", lambda x, y, w=wide: within((x - y) ** 2, 1e-15 * (x - y) ** 2 if w == "f64" else 2 * spacing((x - y) ** 2, w))),
               "huber": (wide, "loss.huber(x, y, 1.5)", lambda x, y, w=wide: within(huber(x, y, 1.5), 4 * spacing(huber(x, y, 1.5), w)))}, 33 if t != "f16" else 1, k)

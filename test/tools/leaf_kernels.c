@@ -112,6 +112,8 @@ static void add_call(Maker *m, tl_leaf leaf)
         args[0] = i32(m, 7);
     if (c == TL_LEAF_CLASS_GLOBAL)
         args[3] = i32(m, m->hints);
+    if (tl_leaf_info(leaf)->family == TL_LEAF_FAMILY_LDG)
+        args[4] = i32(m, m->hints & 1 ? 0xff80ff80 : 0);
     if (c == TL_LEAF_CLASS_ATOMIC) {
         args[3] = i32(m, m->op);
         args[4] = i32(m, m->order);

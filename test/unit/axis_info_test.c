@@ -334,11 +334,10 @@ static const AccessRow accesses[] = {
     {"%v = load %h, %i, %s {axes = [i, 64]} : tile<f16, 64>", "dim 0, width 8", true},
     {"%v = load %h, %i, %s {axes = [16, 64]} : tile<f16, 16, 64>", "dim 1, width 8", true},
     {"%v = load %h, %s, %i {axes = [64, 16]} : tile<f16, 64, 16>", "dim 1, width 1", true},
-    /* the dense axis is the first one: its extent is not promised, the stride of the other is
-     * known */
-    {"%v = load %t, %s, %i {axes = [64, 16]} : tile<f32, 64, 16>", "dim 0, width 1", true},
+    /* the dense axis is the first one: its extent is promised, and the stride of the other */
+    {"%v = load %t, %s, %i {axes = [64, 16]} : tile<f32, 64, 16>", "dim 0, width 4", true},
     {"%v = load %t, %s, %i {axes = [64, 16], unchecked} : tile<f32, 64, 16>",
-     "dim 0, width 1, inside", true},
+     "dim 0, width 4, inside", true},
     /* constant extents: vectors need only the address */
     {"%v = load %q, %i, %z {axes = [16, 64]} : tile<f32, 16, 64>", "dim 1, width 4, offset32",
      true},

@@ -14,10 +14,10 @@ uint32_t tl_emu_ctaid(void);
 void tl_emu_barrier(uint32_t site);
 uint32_t tl_emu_shfl_idx(uint32_t site, uint32_t value, uint32_t lane);
 uint32_t tl_emu_shfl_xor(uint32_t site, uint32_t value, uint32_t mask);
-uint32_t tl_emu_ldg_8(uint32_t site, uint64_t at, uint32_t pred, uint32_t hints);
-uint32_t tl_emu_ldg_32(uint32_t site, uint64_t at, uint32_t pred, uint32_t hints);
-v2 tl_emu_ldg_64(uint32_t site, uint64_t at, uint32_t pred, uint32_t hints);
-v4 tl_emu_ldg_128(uint32_t site, uint64_t at, uint32_t pred, uint32_t hints);
+uint32_t tl_emu_ldg_8(uint32_t site, uint64_t at, uint32_t pred, uint32_t hints, uint32_t fill);
+uint32_t tl_emu_ldg_32(uint32_t site, uint64_t at, uint32_t pred, uint32_t hints, uint32_t fill);
+v2 tl_emu_ldg_64(uint32_t site, uint64_t at, uint32_t pred, uint32_t hints, uint32_t fill);
+v4 tl_emu_ldg_128(uint32_t site, uint64_t at, uint32_t pred, uint32_t hints, uint32_t fill);
 void tl_emu_stg_8(uint32_t site, uint64_t at, uint32_t pred, uint32_t hints, uint32_t value);
 void tl_emu_stg_32(uint32_t site, uint64_t at, uint32_t pred, uint32_t hints, uint32_t value);
 void tl_emu_stg_64(uint32_t site, uint64_t at, uint32_t pred, uint32_t hints, v2 value);
@@ -333,13 +333,13 @@ static void broken_rules(void)
 static void touches_outside(const uint64_t *params)
 {
     uint32_t t = tl_emu_tid();
-    uint32_t x = tl_emu_ldg_32(0, params[0] + 4 * WORDS, t == 3, 0);
+    uint32_t x = tl_emu_ldg_32(0, params[0] + 4 * WORDS, t == 3, 0, 0);
     tl_emu_stg_32(1, params[0] + 4 * (tl_emu_ctaid() * 64 + t), t < 32, 0, x + 5);
 }
 
 static void touches_askew(const uint64_t *params)
 {
-    tl_emu_ldg_64(3, params[0] + 4, tl_emu_tid() == 9, 0);
+    tl_emu_ldg_64(3, params[0] + 4, tl_emu_tid() == 9, 0, 0);
 }
 
 static void touches_beyond_shared(const uint64_t *params)
@@ -506,17 +506,17 @@ static void vectors(const uint64_t *params)
 {
     for (uint32_t i = 0; i < 8; i++)
         memory[i] = 100 + i;
-    v4 four = tl_emu_ldg_128(0, params[0] + 16, 1, 0);
-    v2 two = tl_emu_ldg_64(0, params[0] + 8, 1, 0);
+    v4 four = tl_emu_ldg_128(0, params[0] + 16, 1, 0, 0);
+    v2 two = tl_emu_ldg_64(0, params[0] + 8, 1, 0, 0);
     tl_emu_stg_128(1, params[0] + 64, 1, 0, four + four);
     tl_emu_stg_64(1, params[0] + 80, 1, 0, two + two);
     tl_emu_stg_8(1, params[0] + 89, 1, 0, 0x1ff & 0xff);
-    CHECK_INT(tl_emu_ldg_8(0, params[0] + 89, 1, 0), 0xff);
+    CHECK_INT(tl_emu_ldg_8(0, params[0] + 89, 1, 0, 0), 0xff);
     CHECK_INT(memory[16], 208);
     CHECK_INT(memory[19], 214);
     CHECK_INT(memory[20], 204);
     CHECK_INT(memory[21], 206);
-    CHECK_INT(tl_emu_ldg_32(0, params[0], 0, 0), 0); /* predicated off */
+    CHECK_INT(tl_emu_ldg_32(0, params[0], 0, 0, 7), 7); /* predicated off */
 }
 
 /* Two prints of 4 x 2 elements in a loop; thread t has elements t and t + 4 of the first 4

@@ -54,9 +54,10 @@ def keep_words(out, words):
 
 def ldg(out, width):
     for h in range(6):
+        fill = np.array([0x82, 0xFF, 0x81, 0x7F] * 4 if h & 1 else [0] * 16, np.uint8)[:width]
         for p in PREDS:
             at = (x * width + h * width).astype(int)[:, None] + np.arange(width)
-            out.keep(np.where(p[:, None], INPUT[at], 0).astype(np.uint8))
+            out.keep(np.where(p[:, None], INPUT[at], fill).astype(np.uint8))
 
 
 def stg(out, width):

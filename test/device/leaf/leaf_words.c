@@ -169,10 +169,11 @@ static void make_ldg(Maker *m, tl_leaf leaf)
     for (uint32_t h = 0; h < 6; h++)
         for (int p = 0; p < PREDS; p++) {
             LLVMValueRef at = mul(m, LLVMBuildAdd(m->b, mul(m, m->ctaid, THREADS), m->tid, ""), w);
-            keep(m, call(m, leaf,
-                         (LLVMValueRef[]){word(m, 0), address(m, m->in, add(m, at, h * w)),
-                                          pred(m, p), word(m, HINTS[h])},
-                         4));
+            keep(m,
+                 call(m, leaf,
+                      (LLVMValueRef[]){word(m, 0), address(m, m->in, add(m, at, h * w)), pred(m, p),
+                                       word(m, HINTS[h]), word(m, h & 1 ? 0x7f81ff82 : 0)},
+                      5));
         }
 }
 
