@@ -8,7 +8,7 @@
 enum { TL_AXIS_ALIGNMENT = 16 };
 int64_t tl_axis_aligned_unit(TlDtype dtype);
 /* The axis of a view along which it can be read in wide pieces: its stride is the constant 1; else
- * the last one. The promise is that its extent is a multiple of the unit, and every other stride. */
+ * the last one. The promise is that its extent and every other stride are multiples of the unit. */
 int tl_axis_of_runs(const TlParam *p);
 
 #define TL_AXIS_MAX ((int64_t)1 << 62) /* the divisibility of 0 */

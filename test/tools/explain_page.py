@@ -150,6 +150,16 @@ def check_gemm(report):
         assert t["counted"]["shapes"] == {"A": [128, 256], "B": [256, 128], "C": [128, 128]}, t["counted"]
 
 
+def check_counted(report):
+    """Bytes of global memory that follow from the report are those that the emulator counts of a launch of one program, K = 256."""
+    for t in report["targets"]:
+        k = t["kernels"][0]
+        said = sum(a["bytes"] * a["sectors"] // a["least"] * a["share"] // 100 * (1 if a["loop"] < 0 else 8 - a["ahead"]) for a in k["accesses"])
+        text = t["counted"]["text"]
+        counted = sum(int(n) for n in re.findall(r"^(?:global (?:loads|stores)|copies): .*?(\d+) bytes", text, re.M))
+        assert said == counted == 160 * 1024, (t["target"], said, counted)
+
+
 def drawn(chromium, path, folder):
     """The page's document after its script has run."""
     p = subprocess.run([chromium, "--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", f"--user-data-dir={folder}/profile",
@@ -203,11 +213,14 @@ def main(tilec, source, folder, chromium=None):
         check_report(report)
         if args is gemm:
             check_gemm(report)
+            check_counted(report)
         if args[0] is odd:
             assert run(tilec, "explain", *args, "--html", "-") == page, "two runs, two pages"
             assert report["sources"][0]["text"].encode("utf-8") == HOSTILE.decode("ascii", "replace").encode("utf-8")
         if chromium:
-            check_drawn(drawn(chromium, out, folder), report)
+            dom = drawn(chromium, out, folder)
+            check_drawn(dom, report)
+            assert args is not gemm or "A program: 8.39&nbsp;million operations, 160&nbsp;KiB" in dom, "sums of the roofline"
         pages += 1
     run(tilec, "explain", odd, "--target", "cpu", "--html", os.path.join(folder, "none.html"), status=2)
     assert not os.path.exists(os.path.join(folder, "none.html"))
