@@ -107,7 +107,7 @@ static const Field KERNEL[] = {
     LIST(K, waits, nwaits, tilec_report_wait, WAITS), LIST(K, lines, nlines, tilec_report_line, LINES),
     LIST(K, params, nparams, tilec_report_param, PARAMS), NAMES(K, grid, ngrid),
     {"requires", TEXTS, offsetof(K, requires_), offsetof(K, nrequires), 0, NULL},
-    {"outside", STRUCT, offsetof(K, outside), 0, 0, WORK}, F(length, U32), F(words, U32), F(words_line, U32), END
+    {"outside", STRUCT, offsetof(K, outside), 0, 0, WORK}, F(length, U32), F(words, U32), END
 #undef F
 };
 #undef K

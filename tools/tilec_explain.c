@@ -286,7 +286,20 @@ static void show_help(const tilec_report_kernel *k)
 
 /* ---- sums ---- */
 
-static void show_sums(const tilec_report_kernel *k)
+static void show_tiles(const tilec_report_kernel *k, const char *input)
+{
+    const tilec_report_position *at = NULL;
+    for (size_t i = 0; i < k->nlines && !at; i++)
+        if (k->lines[i].words == k->words)
+            at = &k->lines[i].position;
+    if (!k->words || !at)
+        return;
+    bool other = strcmp(at->file, input) != 0;
+    line("tiles", "at most %u words in each thread at once, at %s%s%u", k->words,
+         other ? base_name(at->file) : "line ", other ? ":" : "", at->line);
+}
+
+static void show_sums(const tilec_report_kernel *k, const char *input)
 {
     size_t conversions = 0, looped = 0;
     uint64_t conflicts = 0, wavefronts = 0;
@@ -298,9 +311,7 @@ static void show_sums(const tilec_report_kernel *k)
         wavefronts += x->wavefronts;
         conflicts += x->wavefronts - x->least;
     }
-    if (k->words)
-        line("tiles", "at most %u words in each thread at once, at line %u", k->words,
-             k->words_line);
+    show_tiles(k, input);
     line("conversions", "%zu, %zu of them in loops", conversions, looped);
     line("bank conflicts", "%llu of %llu wavefronts of a warp", (unsigned long long)conflicts,
          (unsigned long long)wavefronts);
@@ -384,7 +395,7 @@ static void show_kernel(const tilec_report *r, const tilec_report_kernel *k, con
     show_registers(k);
     line("shared memory", "%u bytes of %u", k->shared_bytes, k->shared_most);
     show_occupancy(k);
-    show_sums(k);
+    show_sums(k, input);
     show_tables(k, input);
 }
 

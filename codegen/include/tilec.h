@@ -311,7 +311,7 @@ typedef struct tilec_report_kernel {
     size_t nrequires;
     tilec_report_work outside; /* of all loops */
     uint32_t length;
-    uint32_t words, words_line; /* the most of `lines`, and the line */
+    uint32_t words; /* the most of `lines` */
 } tilec_report_kernel;
 
 typedef struct tilec_report {

@@ -139,10 +139,7 @@ static void add_line(TlExplain *e, const TlOp *op, const int64_t *held, Lines *a
     l->flops += flops;
     l->special += is_special(op) ? flops : 0;
     l->words = words > l->words ? words : l->words;
-    if (words > e->k->words) {
-        e->k->words = words;
-        e->k->words_line = l->position.line;
-    }
+    e->k->words = words > e->k->words ? words : e->k->words;
 }
 
 void tl_explain_lines(TlExplain *e)
