@@ -14,7 +14,6 @@
 #include "codegen/header.h"
 #include "codegen/job.h"
 #include "codegen/options.h"
-#include "codegen/source.h"
 #include "codegen/target/worker.h"
 #include "frontend/ast.h"
 #include "frontend/frontend.h"
@@ -48,7 +47,7 @@ static const char *read_file(void *user, TlArena *arena, const char *path, size_
                              const char **out_error)
 {
     TlJob *j = user;
-    const char *text = tl_source_read(arena, path, out_size, out_error);
+    const char *text = tl_files_read(j->files, arena, path, out_size, out_error);
     if (text)
         tl_sbuf_putf(&j->depends, "%s\n", path);
     return text;
@@ -519,14 +518,14 @@ static tilec_status run_on_worker(TlJob *j, const char *name, const char *text, 
 }
 
 tilec_status tl_compile(const char *name, const char *text, size_t size,
-                        const tilec_options *options, tilec_output **out_output)
+                        const tilec_options *options, TlFiles *files, tilec_output **out_output)
 {
     if (name && options->target && strchr(options->target, ','))
-        return tl_compile_fat(name, text, size, options, out_output);
+        return tl_compile_fat(name, text, size, options, files, out_output);
     tilec_output *out = *out_output = tl_output_new(options);
     if (!out)
         return TILEC_NO_MEMORY;
-    TlJob j = {.o = options, .out = out};
+    TlJob j = {.o = options, .out = out, .files = files};
     tl_arena_init(&j.scratch, out->arena.alloc);
     tl_trace_init(&j.trace, out->arena.alloc);
     tilec_status status = run_on_worker(&j, name, text, size);

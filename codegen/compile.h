@@ -5,6 +5,7 @@
 #define TILE_UNSTABLE
 #endif
 #include "codegen/include/tilec.h"
+#include "codegen/source.h"
 #include "codegen/target/worker.h"
 
 struct tilec_output {
@@ -19,13 +20,14 @@ struct tilec_output {
 };
 
 /* A compilation for one target or several, without the cache: tilec_compile_source with complete
- * options. name NULL: an error. */
+ * options. name NULL: an error. files: what is known of imports; may be NULL. */
 tilec_status tl_compile(const char *name, const char *text, size_t size,
-                        const tilec_options *options, tilec_output **out_output);
+                        const tilec_options *options, TlFiles *files, tilec_output **out_output);
 /* The same when options, complete, have a list as target: image and obj hold one image per target,
  * in the order of the list; other stages are the first target's. */
 tilec_status tl_compile_fat(const char *name, const char *text, size_t size,
-                            const tilec_options *options, tilec_output **out_output);
+                            const tilec_options *options, TlFiles *files,
+                            tilec_output **out_output);
 /* NULL: no memory. */
 tilec_output *tl_output_new(const tilec_options *options);
 /* A copy of `data` as the output's, aligned and ended as tilec_output_data promises; may fault. */

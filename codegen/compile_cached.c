@@ -29,6 +29,7 @@ typedef struct Ask {
     TlArena arena;
     TlStore store;
     TlPart key;
+    TlFiles files;       /* imports, of the key */
     int lock;            /* of the key; -1: none */
     TL_VEC(TlPart) said; /* diagnostics */
     bool unheard;        /* there was no memory for one of them */
@@ -67,6 +68,7 @@ static tilec_status refuse(Ask *a, tilec_status status, const char *format, cons
 /* ---- the key ---- */
 
 typedef struct Reader {
+    Ask *ask;
     TlSbuf *key;
     bool once; /* an import can be read only once, and the core is to read it */
 } Reader;
@@ -76,14 +78,22 @@ static const char *read_import(void *user, TlArena *arena, const char *path, siz
                                const char **out_error)
 {
     Reader *r = user;
+    (void)arena;
     r->once = r->once || tl_source_is_stream(path);
-    const char *text = r->once ? NULL : tl_source_read(arena, path, out_size, out_error);
+    if (r->once)
+        return NULL;
+    TlArena *mine = &r->ask->arena;
+    TlFile f = {.path = tl_strndup(mine, path, strlen(path))};
+    f.text = tl_source_read(mine, path, &f.size, &f.error);
     tl_key_text(r->key, "import", path);
-    if (text)
-        tl_key_hash(r->key, "is", text, *out_size);
+    if (f.text)
+        tl_key_hash(r->key, "is", f.text, f.size);
     else
         tl_key_text(r->key, "is", NULL);
-    return text;
+    tl_vec_push(mine, &r->ask->files.known, f);
+    *out_size = f.size;
+    *out_error = f.error;
+    return f.text;
 }
 
 /* Tile IR imports nothing. */
@@ -93,9 +103,9 @@ static bool is_tile_ir(const char *name)
     return n > 4 && !strcmp(name + n - 4, ".tir");
 }
 
-static bool put_imports(const Ask *a, TlCtx *ctx, TlSbuf *key)
+static bool put_imports(Ask *a, TlCtx *ctx, TlSbuf *key)
 {
-    Reader reader = {.key = key};
+    Reader reader = {.ask = a, .key = key};
     TlFrontendOptions fo = {.read = read_import,
                             .read_user = &reader,
                             .include_dirs = a->o.include_dirs,
@@ -106,7 +116,7 @@ static bool put_imports(const Ask *a, TlCtx *ctx, TlSbuf *key)
 }
 
 /* What is wrong with the program, the core tells. */
-static bool put_imports_guarded(const Ask *a, TlCtx *ctx, TlSbuf *key)
+static bool put_imports_guarded(Ask *a, TlCtx *ctx, TlSbuf *key)
 {
     TlGuard g;
     if (!TL_GUARD(&g))
@@ -116,9 +126,9 @@ static bool put_imports_guarded(const Ask *a, TlCtx *ctx, TlSbuf *key)
     return ok;
 }
 
-/* The key of the call as the files are now; a program that cannot be parsed has none, nor one that
+/* The key of the call, and the files in it; a program that cannot be parsed has none, nor one that
  * reads what can be read only once, nor a call whose tool is missing. */
-static bool make_key(Ask *a, TlPart *out)
+static bool make_key(Ask *a)
 {
     TlSbuf key;
     TlCtx ctx;
@@ -131,7 +141,7 @@ static bool make_key(Ask *a, TlPart *out)
         ok = put_imports_guarded(a, &ctx, &key);
         tl_ctx_free(&ctx);
     }
-    *out = (TlPart){key.text, key.len};
+    a->key = (TlPart){key.text, key.len};
     return ok;
 }
 
@@ -164,7 +174,7 @@ static tilec_status compile(Ask *a)
     const TlCore *core = tl_core(why, sizeof why);
     if (!core)
         return refuse(a, TILEC_TOOL, "%s%s", why, "");
-    tilec_status status = core->compile(a->name, a->text, a->size, &a->o, &a->out);
+    tilec_status status = core->compile(a->name, a->text, a->size, &a->o, &a->files, &a->out);
     TlGuard g;
     if (a->is_file && a->text && a->out && TL_GUARD(&g)) {
         put_first(a->out, a->name);
@@ -201,12 +211,19 @@ static bool look_up(Ask *a)
     return tl_store_get(&a->store, a->key, &a->arena, &e) && answer(a, &e);
 }
 
-/* Files may have changed while they were compiled: then it is not known of which state the result
- * is. */
+/* A tool may have been replaced while it ran: then it is not known of which the result is. Its time
+ * of change cannot be set back. */
+static bool has_same_tools(Ask *a)
+{
+    TlSbuf now;
+    tl_sbuf_init(&now, &a->arena);
+    return tl_key_begin(&now, &a->o) && now.len <= a->key.size &&
+           !memcmp(now.text, a->key.data, now.len);
+}
+
 static void keep(Ask *a)
 {
-    TlPart now;
-    if (!make_key(a, &now) || now.size != a->key.size || memcmp(now.data, a->key.data, now.size))
+    if (a->files.others || !has_same_tools(a))
         return;
     TL_VEC(TlPart) parts = {0};
     tl_vec_push(&a->arena, &parts, a->key);
@@ -229,7 +246,8 @@ static void compile_and_keep(Ask *a)
 /* Only one compiles; who waited for it finds the result. */
 static void look_up_or_compile(Ask *a)
 {
-    if (!make_key(a, &a->key)) {
+    if (!make_key(a)) {
+        a->files = (TlFiles){0};
         a->status = compile(a);
         return;
     }
@@ -252,6 +270,7 @@ static void run(void *user)
         tl_guard_pop(&g);
     } else if (!a->out) { /* no memory for the cache: perhaps there is enough without it */
         a->o = a->given;
+        a->files = (TlFiles){0};
         a->status = compile(a);
     }
     tl_store_unlock(a->lock);

@@ -75,6 +75,46 @@ static void add_choice(TlJob *j, Choices *list, const TlConfig *config, const in
     tl_vec_push(&j->scratch, &list->data[i].buckets, bucket);
 }
 
+/* Has a configuration a value for the name? "BM=64 warps=4" has for BM. */
+static bool has_name(const char *config, const char *name)
+{
+    size_t n = strlen(name);
+    for (const char *p = config; p; p = strchr(p, ' ') ? strchr(p, ' ') + 1 : NULL)
+        if (!strncmp(p, name, n) && p[n] == '=')
+            return true;
+    return false;
+}
+
+/* Does the caller fix something that tune would choose? */
+static bool fixes_any(const TlJob *j, const char *config)
+{
+    bool fixes = (j->o->warps && has_name(config, "warps")) ||
+                 (j->o->stages && has_name(config, "stages"));
+    for (size_t i = 0; i < j->o->nconsts && !fixes; i++) {
+        const char *dot = strrchr(j->o->consts[i].name, '.');
+        fixes = has_name(config, dot ? dot + 1 : j->o->consts[i].name);
+    }
+    return fixes;
+}
+
+/* What is wrong with data for this kernel and these constants; NULL: nothing. `best`: what is used
+ * of it. */
+static const char *why_stale(const TlJob *j, const TlTuning *t, const tilec_tuned *d,
+                             const TlConfig *best)
+{
+    if (strcmp(d->keys, t->keys) != 0 || d->nbucket != count_keys(t->keys))
+        return "they are for other keys and are not used; run tilec tune again";
+    if (!best && d->nconfigs && fixes_any(j, d->configs[0]))
+        return t->nconfigs ? "no configuration with the values given was timed; none is used; run "
+                             "tilec tune with these values"
+                           : "tune lists no configuration with the values given; none is used";
+    if (!best)
+        return "tune lists none of their configurations any more; run tilec tune again";
+    return strcmp(d->hash, t->hash) != 0
+               ? "the kernel has changed since; they are used, but run tilec tune again"
+               : NULL;
+}
+
 static void choose(TlJob *j, const char *kernel, Choices *out)
 {
     TlTuning t;
@@ -88,12 +128,8 @@ static void choose(TlJob *j, const char *kernel, Choices *out)
             continue;
         bool same_keys = !strcmp(d->keys, t.keys) && d->nbucket == count_keys(t.keys);
         const TlConfig *best = same_keys ? best_config(&t, d) : NULL;
-        if (!same_keys)
-            stale = "they are for other keys and are not used; run tilec tune again";
-        else if (!best)
-            stale = "tune lists none of their configurations any more; run tilec tune again";
-        else if (strcmp(d->hash, t.hash) != 0)
-            stale = "the kernel has changed since; they are used, but run tilec tune again";
+        const char *why = why_stale(j, &t, d, best);
+        stale = why ? why : stale;
         if (best)
             add_choice(j, out, best, d->bucket);
     }

@@ -7,7 +7,8 @@
 typedef struct TlCore {
     const char *build_id; /* tl_build_id (cache/key.h) of the build that it is from */
     tilec_status (*compile)(const char *name, const char *text, size_t size,
-                            const tilec_options *options, tilec_output **out_output);
+                            const tilec_options *options, TlFiles *files,
+                            tilec_output **out_output);
 } TlCore;
 
 /* Thread-safe. NULL: it cannot be loaded; why[size] says why not. */

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "codegen/cache/key.h"
 #include "codegen/core.h"
@@ -13,8 +14,25 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static const TlCore *core;
 static char problem[TL_CORE_WHY];
 
+/* The library and what LLVM makes when it is loaded. Where there is less, LLVM's global objects
+ * would find no memory, and end the process. */
+enum { NEEDED_MIB = 96 };
+
+static bool has_room(void)
+{
+    size_t size = (size_t)NEEDED_MIB << 20;
+    void *room = mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return room != MAP_FAILED && munmap(room, size) == 0;
+}
+
 static void load(void)
 {
+    if (!has_room()) {
+        snprintf(problem, sizeof problem,
+                 "the compiler cannot be loaded: it needs %d MiB of address space (ulimit -v)",
+                 NEEDED_MIB);
+        return;
+    }
     void *library = dlopen(TL_CORE_FILE, RTLD_NOW | RTLD_LOCAL);
     const TlCore *loaded = library ? dlsym(library, TL_CORE_SYMBOL) : NULL;
     if (!loaded)

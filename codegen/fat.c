@@ -22,6 +22,7 @@ typedef struct Fat {
     const char *name, *text;
     size_t size;
     const tilec_options *options;
+    TlFiles *files;
     tilec_output *out;
     TlArena scratch;
     TlSbuf images, events;
@@ -51,7 +52,7 @@ static void compile_part(void *part)
     const Fat *f = p->fat;
     tilec_output_free(p->one);
     p->one = NULL;
-    p->status = tl_compile(f->name, f->text, f->size, &p->o, &p->one);
+    p->status = tl_compile(f->name, f->text, f->size, &p->o, f->files, &p->one);
 }
 
 /* In parallel, except when dumps are printed, which must stay in order. */
@@ -147,12 +148,18 @@ static tilec_status compile_all(Fat *f)
 }
 
 tilec_status tl_compile_fat(const char *name, const char *text, size_t size,
-                            const tilec_options *options, tilec_output **out_output)
+                            const tilec_options *options, TlFiles *files,
+                            tilec_output **out_output)
 {
     tilec_output *out = *out_output = tl_output_new(options);
     if (!out)
         return TILEC_NO_MEMORY;
-    Fat f = {.name = name, .text = text, .size = size, .options = options, .out = out};
+    Fat f = {.name = name,
+             .text = text,
+             .size = size,
+             .options = options,
+             .files = files,
+             .out = out};
     tl_arena_init(&f.scratch, out->arena.alloc);
     TlGuard g;
     tilec_status status;

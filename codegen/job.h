@@ -15,6 +15,7 @@ typedef enum TlStage {
 typedef struct TlJob {
     const tilec_options *o;
     tilec_output *out;
+    TlFiles *files;
     TlCtx ctx;
     TlArena scratch;
     const TlTarget *target;

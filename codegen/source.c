@@ -45,3 +45,19 @@ const char *tl_source_read(TlArena *arena, const char *path, size_t *out_size,
         *out_error = tl_format(arena, "%s", error ? strerror(error) : "read error");
     return bad ? NULL : text;
 }
+
+const char *tl_files_read(TlFiles *files, TlArena *arena, const char *path, size_t *out_size,
+                          const char **out_error)
+{
+    for (uint32_t i = 0; files && i < files->known.len; i++) {
+        const TlFile *f = &files->known.data[i];
+        if (strcmp(f->path, path) != 0)
+            continue;
+        *out_size = f->size;
+        *out_error = f->error;
+        return f->text;
+    }
+    if (files)
+        __atomic_store_n(&files->others, true, __ATOMIC_RELAXED);
+    return tl_source_read(arena, path, out_size, out_error);
+}

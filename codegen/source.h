@@ -11,4 +11,22 @@ const char *tl_source_read(TlArena *arena, const char *path, size_t *out_size,
                            const char **out_error);
 /* Can it be read only once, or is it no file at all? A pipe, a device, a folder, "-". */
 bool tl_source_is_stream(const char *path);
+
+/* A file that was looked for. text NULL: it could not be read, and error says why, or is NULL if
+ * there was none. */
+typedef struct TlFile {
+    const char *path, *text, *error;
+    size_t size;
+} TlFile;
+
+/* Files as they were when the key was made, which are not read again: what was hashed is what is
+ * compiled, even if they change and change back. */
+typedef struct TlFiles {
+    TL_VEC(TlFile) known;
+    bool others; /* another one was read; set by any thread */
+} TlFiles;
+
+/* As tl_source_read, which is called for what is not known. files may be NULL. */
+const char *tl_files_read(TlFiles *files, TlArena *arena, const char *path, size_t *out_size,
+                          const char **out_error);
 #endif

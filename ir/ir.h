@@ -211,6 +211,9 @@ const TlAttr *tl_attr(const TlOp *op, TlAttrId id); /* NULL when absent */
 int64_t tl_attr_int(const TlOp *op, TlAttrId id, int64_t otherwise);
 bool tl_attr_flag(const TlOp *op, TlAttrId id);
 void tl_attr_set(TlFn *fn, TlOp *op, TlAttr attr);
+/* A list of axes as bits; none when the op has no such attribute. */
+uint32_t tl_attr_axis_bits(const TlOp *op, TlAttrId id);
+void tl_attr_set_axis_bits(TlFn *fn, TlOp *op, TlAttrId id, uint32_t axes);
 void tl_attr_remove(TlOp *op, TlAttrId id);
 
 /* Which level of IR a function is at: laid out when a tile of rank 1 or more has a layout; then all

@@ -186,6 +186,24 @@ void tl_attr_set(TlFn *fn, TlOp *op, TlAttr attr)
     op->attrs = attrs;
 }
 
+uint32_t tl_attr_axis_bits(const TlOp *op, TlAttrId id)
+{
+    const TlAttr *list = tl_attr(op, id);
+    uint32_t axes = 0;
+    for (uint32_t i = 0; list && i < list->n; i++)
+        axes |= 1u << list->u.ints[i];
+    return axes;
+}
+
+void tl_attr_set_axis_bits(TlFn *fn, TlOp *op, TlAttrId id, uint32_t axes)
+{
+    int64_t *list = TL_NEW_ARRAY(&fn->module->arena, int64_t, TL_MAX_VIEW_RANK);
+    TlAttr attr = {.id = id, .u.ints = list};
+    for (int i = 0; i < TL_MAX_VIEW_RANK; i++)
+        if (axes >> i & 1) list[attr.n++] = i;
+    tl_attr_set(fn, op, attr);
+}
+
 void tl_attr_remove(TlOp *op, TlAttrId id)
 {
     uint32_t n = 0;

@@ -19,6 +19,7 @@ import zipfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 LIBRARIES = ("libtilec.so.0.1", "libtilec-core.so.0.1")
+LINKED_IN = ("libjansson-dev", "zlib1g-dev", "libzstd-dev", "llvm-19-dev")  # Debian's packages
 TIME = (2020, 1, 1, 0, 0, 0)  # of every file: equal input gives equal wheels
 
 
@@ -49,15 +50,9 @@ def find_libraries():
     for lib, tilec in folders:
         paths = [os.path.join(lib, name) for name in LIBRARIES] + [tilec]
         if all(os.path.exists(p) for p in paths):
-            return paths + system_libraries(paths[0])
+            return paths
     sys.exit("tile: the built libraries are not found: run ./bootstrap build first, or set TILE_PREFIX or TILE_BUILD. Looked in "
              + ", ".join(lib for lib, _ in folders))
-
-
-def system_libraries(library):
-    """What a library needs that not every machine has: it goes into the wheel, beside the library."""
-    said = subprocess.run(["ldd", library], capture_output=True, text=True, check=True).stdout
-    return re.findall(r"^\s*libcjson\.so\S* => (/\S+)", said, re.M)
 
 
 def stripped(path, folder):
@@ -98,6 +93,11 @@ def info_files(tag):
         if os.path.exists(license_path):
             with open(license_path, encoding="utf-8") as f:
                 yield info + "LICENSE", f.read()
+    for name in LINKED_IN:
+        copyright_path = f"/usr/share/doc/{name}/copyright"
+        if os.path.exists(copyright_path):
+            with open(copyright_path, encoding="utf-8") as f:
+                yield f"{info}licenses/{name}.copyright", f.read()
 
 
 class Wheel:
@@ -144,8 +144,8 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
 def prepare_metadata_for_build_wheel(metadata_directory, config_settings=None):
     """PEP 517: what the wheel will say, without making it."""
     folder = f"tile-{project('version')}.dist-info"
-    os.makedirs(os.path.join(metadata_directory, folder), exist_ok=True)
     for path, text in info_files("py3-none-linux_" + platform.machine()):
+        os.makedirs(os.path.dirname(os.path.join(metadata_directory, path)), exist_ok=True)
         with open(os.path.join(metadata_directory, path), "w", encoding="utf-8") as f:
             f.write(text)
     return folder

@@ -3,6 +3,7 @@
  * The default device is the one piece of state that belongs to the process: a NULL stream must mean
  * something. It is guarded by its own lock, opened at first use and kept until the process ends. */
 #define TILE_UNSTABLE
+#include "runtime/ranges.h"
 #include "runtime/runtime.h"
 #include <ctype.h>
 #include <stdio.h>
@@ -120,6 +121,7 @@ static tile_status open_device(const char *name, tile_device **out_device)
         destroy(d);
         return status;
     }
+    tl_ranges_find();
     *out_device = d;
     return TILE_OK;
 }

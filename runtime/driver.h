@@ -71,6 +71,7 @@ typedef struct tl_launch {
     const tile_arg *args;
     const uint64_t *slots;           /* the kernel's parameter block */
     uint64_t sequence;               /* set by the stream: orders what launches print */
+    unsigned flags;                  /* TILE_LAUNCH_... */
 } tl_launch;
 
 /* A row of the image's table of source files; NULL when there is none. */
@@ -141,6 +142,9 @@ typedef struct tl_driver {
     tile_status (*queue_captures)(const tl_queue *queue, bool *out_captures);
     /* copies what it needs */
     tile_status (*queue_launch)(tl_queue *queue, tl_code *code, const tl_launch *launch);
+    /* How many programs of the kernel run at the same time for sure, on a device that does nothing
+     * else. NULL: one. */
+    tile_status (*together)(tl_dev *dev, tl_code *code, int64_t *out_programs);
     tile_status (*mark_create)(tl_dev *dev, tl_mark **out_mark);
     void (*mark_free)(tl_mark *mark);
     tile_status (*mark_record)(tl_mark *mark, tl_queue *queue);

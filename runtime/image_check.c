@@ -126,7 +126,8 @@ static bool check_slots(check *c, const tile_image_kernel *k)
         bool of_param = s[i].kind <= TILE_SLOT_BYTES;
         if (s[i].kind > TILE_SLOT_DEBUG || (of_param && s[i].param >= k->nparams))
             return bad(c, "a slot");
-        if (s[i].kind == TILE_SLOT_NPID && s[i].axis >= TILE_MAX_GRID)
+        bool of_grid = s[i].kind == TILE_SLOT_NPID || s[i].kind == TILE_SLOT_BY_NPID;
+        if (of_grid && s[i].axis >= TILE_MAX_GRID)
             return bad(c, "a slot's axis");
         if (!of_param)
             continue; /* of the launch, not of a parameter */

@@ -3,6 +3,7 @@
  * prebuilt kernels link none. */
 #include "codegen/include/tilec.h"
 #include "runtime/include/tile_jit.h"
+#include "runtime/ranges.h"
 #include "runtime/runtime.h"
 #include "runtime/tune_select.h"
 #include <errno.h>
@@ -132,7 +133,9 @@ static tile_status make(void *user, const char *name, const tile_const *consts, 
     if (list && digits) {
         convert_consts(consts, n, list, digits);
         tilec_options o = compiler_options(s, name, list, n, &r);
+        bool range = tl_range_begin("compile", s->name);
         tilec_status compiled = tilec_compile_source(s->name, s->text, s->size, &o, &output);
+        tl_range_end(range);
         status = status_of(compiled, output ? tilec_output_message(output) : "", &r);
         if (status == TILE_OK)
             status = copy_image(output, out_data, out_size);

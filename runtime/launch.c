@@ -1,5 +1,6 @@
 /* launch.c: starting kernels: the choice between instances, and the order of programs on the
  * grid. */
+#include "runtime/ranges.h"
 #include "runtime/runtime.h"
 #include <stdio.h>
 
@@ -54,15 +55,49 @@ int32_t tl_launch_run(const tl_launch *l, int64_t linear, int64_t end,
     return (int32_t)(row < end - linear ? row : end - linear);
 }
 
-static tile_status start(tl_instance *instance, tile_stream *stream, tl_bound *bound)
+static tile_status count_together(const tile_device *d, tl_code *code, int64_t *out_programs)
 {
-    const tl_driver *driver = stream->device->driver;
+    *out_programs = 1;
+    return d->driver->together ? d->driver->together(d->dev, code, out_programs) : TILE_OK;
+}
+
+static tile_status check_together(const tile_device *d, tl_code *code, const tl_launch *l)
+{
+    int64_t most;
+    tile_status status = count_together(d, code, &most);
+    if (status != TILE_OK || l->programs <= most)
+        return status;
+    return tl_fail(
+        TILE_NO_RESOURCE, "kernel '%s': %lld programs cannot run together on %s, only %lld",
+        tl_image_text(l->image, l->kernel->name), (long long)l->programs, d->name, (long long)most);
+}
+
+/* The instance that was bound: itself, or what runs where its tests do not hold. */
+static const tl_instance *bound_instance(const tl_instance *instance, const tl_bound *bound)
+{
     if (bound->launch.kernel != instance->kernel)
         instance = instance->otherwise;
-    TL_DEBUG_INVARIANT(instance && instance->kernel == bound->launch.kernel && instance->code,
-                       "a launch of a kernel that is not loaded");
+    TL_INVARIANT_OR(NULL, instance && instance->kernel == bound->launch.kernel && instance->code,
+                    "a launch of a kernel that is not loaded");
+    return instance;
+}
+
+static tile_status start(const tl_instance *chosen, tile_stream *stream, tl_bound *bound)
+{
+    const tl_driver *driver = stream->device->driver;
+    const tl_instance *instance = bound_instance(chosen, bound);
+    if (!instance)
+        return TILE_INTERNAL;
+    if (bound->launch.flags & TILE_LAUNCH_TOGETHER) {
+        tile_status status = check_together(stream->device, instance->code, &bound->launch);
+        if (status != TILE_OK)
+            return status;
+    }
     bound->launch.sequence = atomic_fetch_add_explicit(&stream->sequence, 1, memory_order_relaxed);
-    return driver->queue_launch(stream->queue, instance->code, &bound->launch);
+    bool range = tl_range_begin("", tl_image_text(instance->image, instance->kernel->name));
+    tile_status status = driver->queue_launch(stream->queue, instance->code, &bound->launch);
+    tl_range_end(range);
+    return status;
 }
 
 static tile_status no_instance_fits(const tile_kernel *kernel, const char *first)
@@ -160,23 +195,29 @@ static tile_status synchronise(tile_stream *stream)
     return status != TILE_OK || graph ? status : tl_stream_finish(stream);
 }
 
+static tile_status no_args(const tile_kernel *kernel)
+{
+    return tl_fail(TILE_BAD_ARGUMENT, "kernel '%s': the arguments are NULL", kernel->name);
+}
+
 /* The device is entered. */
 static tile_status launch_inside(tile_kernel *kernel, tile_stream *stream, const tile_arg *args,
-                                 size_t nargs, const int64_t *grid, size_t naxes)
+                                 size_t nargs, const tile_launch_options *o)
 {
     tl_bound bound;
     tile_status status = TILE_OK;
     tile_device *device = kernel->module->device;
     if (nargs > 0 && !args)
-        return tl_fail(TILE_BAD_ARGUMENT, "kernel '%s': the arguments are NULL", kernel->name);
+        return no_args(kernel);
     if (!stream)
         stream = device->default_stream;
     if (stream->device != device)
         return tl_fail(TILE_BAD_ARGUMENT, "kernel '%s' is of device %s, the stream of %s",
                        kernel->name, device->name, stream->device->name);
-    tl_instance *instance = choose(kernel, args, nargs, grid, naxes, &bound, &status);
+    tl_instance *instance = choose(kernel, args, nargs, o->grid, o->naxes, &bound, &status);
     if (!instance)
         return status;
+    bound.launch.flags = o->flags;
     if (!atomic_load_explicit(&instance->ready, memory_order_acquire))
         status = prepare(kernel, stream);
     if (status == TILE_OK)
@@ -185,23 +226,25 @@ static tile_status launch_inside(tile_kernel *kernel, tile_stream *stream, const
 }
 
 static tile_status launch(tile_kernel *kernel, tile_stream *stream, const tile_arg *args,
-                          size_t nargs, const int64_t *grid, size_t naxes)
+                          size_t nargs, const tile_launch_options *o)
 {
     tile_device *d;
     tile_status status = tl_device_enter(kernel->module->device, &d);
     if (status != TILE_OK)
         return status;
-    status = launch_inside(kernel, stream, args, nargs, grid, naxes);
+    status = launch_inside(kernel, stream, args, nargs, o);
     tl_device_leave(d);
     return status;
 }
+
+static const tile_launch_options NO_OPTIONS = TILE_LAUNCH_OPTIONS_INIT;
 
 tile_status tile_launch(tile_kernel *kernel, tile_stream *stream, const tile_arg *args,
                         size_t nargs)
 {
     if (!kernel)
         return tl_fail(TILE_BAD_ARGUMENT, "tile_launch: the kernel is NULL");
-    return launch(kernel, stream, args, nargs, NULL, 0);
+    return launch(kernel, stream, args, nargs, &NO_OPTIONS);
 }
 
 tile_status tile_launch_grid(tile_kernel *kernel, tile_stream *stream, const tile_arg *args,
@@ -210,5 +253,69 @@ tile_status tile_launch_grid(tile_kernel *kernel, tile_stream *stream, const til
     if (!kernel || !grid)
         return tl_fail(TILE_BAD_ARGUMENT, "tile_launch_grid: the %s is NULL",
                        kernel ? "grid" : "kernel");
-    return launch(kernel, stream, args, nargs, grid, naxes);
+    return launch(
+        kernel, stream, args, nargs,
+        &(tile_launch_options){.struct_size = sizeof NO_OPTIONS, .grid = grid, .naxes = naxes});
+}
+
+static tile_status check_options(const tile_launch_options *o)
+{
+    enum { KNOWN = TILE_LAUNCH_TOGETHER | TILE_LAUNCH_OVERLAP };
+    if (o->struct_size < sizeof *o)
+        return tl_fail(TILE_BAD_ARGUMENT, "tile_launch_with: options->struct_size is %zu, not %zu",
+                       o->struct_size, sizeof *o);
+    if (o->flags & ~(unsigned)KNOWN)
+        return tl_fail(TILE_BAD_ARGUMENT, "tile_launch_with: options->flags is %#x", o->flags);
+    if (!o->grid && o->naxes)
+        return tl_fail(TILE_BAD_ARGUMENT, "tile_launch_with: options->grid is NULL, naxes %zu",
+                       o->naxes);
+    return TILE_OK;
+}
+
+tile_status tile_launch_with(tile_kernel *kernel, tile_stream *stream, const tile_arg *args,
+                             size_t nargs, const tile_launch_options *options)
+{
+    const tile_launch_options *o = options ? options : &NO_OPTIONS;
+    if (!kernel)
+        return tl_fail(TILE_BAD_ARGUMENT, "tile_launch_with: the kernel is NULL");
+    tile_status status = check_options(o);
+    return status == TILE_OK ? launch(kernel, stream, args, nargs, o) : status;
+}
+
+/* The device is entered. */
+static tile_status room_inside(tile_kernel *kernel, const tile_arg *args, size_t nargs,
+                               int64_t *out_programs)
+{
+    tl_bound bound;
+    tile_status status = TILE_OK;
+    if (nargs > 0 && !args)
+        return no_args(kernel);
+    tl_instance *chosen = choose(kernel, args, nargs, NULL, 0, &bound, &status);
+    if (status == TILE_OK && chosen)
+        status = tile_kernel_prepare(kernel);
+    if (status != TILE_OK)
+        return status;
+    *out_programs = 0;
+    const tl_instance *instance = chosen ? bound_instance(chosen, &bound) : NULL;
+    if (!instance)
+        return chosen ? TILE_INTERNAL : TILE_OK;
+    return count_together(kernel->module->device, instance->code, out_programs);
+}
+
+tile_status tile_launch_room(tile_kernel *kernel, const tile_arg *args, size_t nargs,
+                             int64_t *out_programs)
+{
+    tile_device *d;
+    int64_t programs = 0;
+    if (!kernel || !out_programs)
+        return tl_fail(TILE_BAD_ARGUMENT, "tile_launch_room: %s is NULL",
+                       kernel ? "out_programs" : "the kernel");
+    tile_status status = tl_device_enter(kernel->module->device, &d);
+    if (status != TILE_OK)
+        return status;
+    status = room_inside(kernel, args, nargs, &programs);
+    tl_device_leave(d);
+    if (status == TILE_OK)
+        *out_programs = programs;
+    return status;
 }

@@ -582,6 +582,15 @@ static const tile_image_kernel *choose_row(bind *b)
 
 /* ---- 7: the parameter block ---- */
 
+/* TILE_SLOT_BY_NPID; an empty grid divides nothing. */
+static uint64_t divisor(int64_t n)
+{
+    uint64_t s = 0, d = n > 0 ? (uint64_t)n : 1;
+    while ((uint64_t)1 << s < d)
+        s++;
+    return (((uint64_t)1 << (31 + s)) + d - 1) / d | s << 32;
+}
+
 static uint64_t slot_value(const tile_image_slot *s, const tl_bound *b)
 {
     const tile_arg *a = &b->args[s->kind <= TILE_SLOT_BYTES ? s->param : 0];
@@ -592,6 +601,7 @@ static uint64_t slot_value(const tile_image_slot *s, const tl_bound *b)
     case TILE_SLOT_STRIDE: return (uint64_t)a->stride[s->axis];
     case TILE_SLOT_BYTES: return a->bytes;
     case TILE_SLOT_NPID: return (uint64_t)b->launch.grid[s->axis];
+    case TILE_SLOT_BY_NPID: return divisor(b->launch.grid[s->axis]);
     case TILE_SLOT_GROUP: return (uint64_t)b->launch.group;
     case TILE_SLOT_DEBUG: break; /* filled in by the driver */
     }

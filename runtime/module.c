@@ -5,6 +5,7 @@
  * to one question and is kept, so the same question never compiles or searches twice. Code is
  * loaded by prepare, once per instance, under the module's lock; launches only look at `ready`. */
 #include "runtime/cpu_level.h"
+#include "runtime/ranges.h"
 #include "runtime/runtime.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -483,8 +484,11 @@ static tile_status load(tile_device *d, tl_instance *in)
         return TILE_OK;
     TL_INVARIANT(!in->code, "code was loaded, but not made ready");
     tile_status status = in->otherwise ? load(d, in->otherwise) : TILE_OK;
-    if (status == TILE_OK)
-        status = d->driver->code_load(d->dev, in->image, in->kernel, &code);
+    if (status != TILE_OK)
+        return status;
+    bool range = tl_range_begin("load", tl_image_text(in->image, in->kernel->name));
+    status = d->driver->code_load(d->dev, in->image, in->kernel, &code);
+    tl_range_end(range);
     if (status != TILE_OK)
         return status;
     status = d->driver->code_prepare ? d->driver->code_prepare(d->dev, code) : TILE_OK;

@@ -30,6 +30,7 @@ typedef struct tl_tune_result {
     int32_t bucket[TILE_IMAGE_MAX_KEYS];
     char *best;        /* a configuration of `times`; NULL: none can run */
     char *how, *tool;  /* "timed", "model"; the compiler's version */
+    bool open;         /* the best ones have not been compared side by side yet */
     tl_tune_time *times;
     size_t ntimes;
 } tl_tune_result;
@@ -53,6 +54,11 @@ char *tl_tune_format(tl_tune_file *file);
 /* Writes the file beside its place and renames it. The thread's error text says what failed. */
 tile_status tl_tune_write(const char *path, tl_tune_file *file);
 void tl_tune_file_free(tl_tune_file *file);
+/* Who reads a file to write it with something added holds this meanwhile, so that nobody's
+ * additions are lost. It waits; -1: this file system has no locks, and tl_tune_unlock does
+ * nothing. */
+int tl_tune_lock(const char *path);
+void tl_tune_unlock(int lock);
 
 /* The result of the same kernel, constants, device and bucket; NULL: there is none. */
 tl_tune_result *tl_tune_find(const tl_tune_file *file, const tl_tune_result *like);
@@ -64,4 +70,13 @@ tl_tune_time *tl_tune_time_of(const tl_tune_result *result, const char *config);
 tl_tune_time *tl_tune_add_time(tl_tune_result *result, const char *config);
 /* Forgets times and choice. */
 void tl_tune_clear(tl_tune_result *result);
+/* All that it holds. */
+void tl_tune_result_free(tl_tune_result *result);
+
+/* ---- tune_merge.c ---- */
+
+/* Adds what `from` has, which takes precedence; `from` can then only be freed. */
+tile_status tl_tune_merge(tl_tune_file *file, tl_tune_file *from);
+/* Removes the results that `old` has with the same times. */
+void tl_tune_keep_new(tl_tune_file *file, const tl_tune_file *old);
 #endif

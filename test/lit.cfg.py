@@ -9,7 +9,8 @@
 #   %cc              the C compiler of the build
 #   %{hostile_seconds}  what test/tools/hostile.py allows per input
 #   %{programs}      how many random programs test/fuzz/language.test takes
-# Features: x86-64, asan, package, ptxas, lld, cuda, hip, cxx, numpy, torch, clang, chromium. A test that needs one says `// REQUIRES: ptxas`.
+# Features: x86-64, asan, package, ptxas, lld, mpi, cuda, hip, cxx, numpy, torch, sphinx, clang, chromium. A test that needs one says `// REQUIRES: ptxas`.
+import glob
 import importlib.util
 import os
 import platform
@@ -75,6 +76,8 @@ if sanitize:
 for feature, program in (("ptxas", "ptxas"), ("clang", "clang-19"), ("cxx", "g++"), ("lld", "ld.lld-19"), ("chromium", "chromium")):
     if shutil.which(program, path=config.environment["PATH"]):
         features.add(feature)
+if shutil.which("mpirun") and glob.glob(os.path.join(build, "lib", "libtilec-mpi.so*")):
+    features.add("mpi")
 if getattr(config, "tile_package", "") == "ON":
     features.add("package")  # `cmake --install` works here: not for sanitizer builds
 if any(os.path.exists(p) for p in ("/dev/nvidia0", "/dev/nvidiactl")):
@@ -87,5 +90,7 @@ try:
     features.add("numpy")
 except ImportError:
     pass
+if importlib.util.find_spec("sphinx") and importlib.util.find_spec("myst_parser"):
+    features.add("sphinx")
 if importlib.util.find_spec("torch"):
     features.add("torch")

@@ -245,9 +245,9 @@ static uint64_t count_elements(const RunArg *a)
     return row_bytes ? a->bytes / row_bytes * (a->rank ? (uint64_t)a->last_elements : 1) : 0;
 }
 
-static void fill(RunArg *a, Maker m, uint64_t value)
+static void fill(RunArg *a)
 {
-    a->uninit = m == MAKE_UNINIT;
+    Maker m = (Maker)a->maker;
     if (a->uninit)
         m = MAKE_NAN; /* never seen, but the host's memory holds something */
     memset(a->data, m == MAKE_NAN && !is_float(a->dtype) ? (a->dtype == TILE_BOOL ? 1 : 0xAA) : 0,
@@ -256,7 +256,7 @@ static void fill(RunArg *a, Maker m, uint64_t value)
         return;
     uint64_t n = count_elements(a);
     for (uint64_t i = 0; i < n; i++)
-        set_element(a, i, made_element(m, a->dtype, value, i));
+        set_element(a, i, made_element(m, a->dtype, a->maker_value, i));
 }
 
 /* The value between parentheses: a number of the element type for full, a seed for the random
@@ -284,7 +284,7 @@ static int no_array(const RunArg *a)
                        a->param.dtype == TILE_U64 ? ", addresses(A,B+BYTES)" : "");
 }
 
-static int make_array(RunArg *a)
+static int make_array(RunArg *a, bool empty)
 {
     char inside[64] = "";
     const char *open = a->value + strcspn(a->value, "(["), *shape = open;
@@ -310,8 +310,11 @@ static int make_array(RunArg *a)
     int status = makers[m].takes_value ? read_value(a, (Maker)m, inside, &value) : EXIT_FINE;
     if (status == EXIT_FINE && measure(a))
         status = allocate(a);
-    if (status == EXIT_FINE)
-        fill(a, (Maker)m, value);
+    a->uninit = m == MAKE_UNINIT;
+    a->maker = (int)m;
+    a->maker_value = value;
+    if (status == EXIT_FINE && !empty)
+        fill(a);
     return status;
 }
 
@@ -439,7 +442,7 @@ static void fill_addresses(RunArg *a)
 
 /* ---- one argument ---- */
 
-static int make_one(RunArg *a)
+static int make_one(RunArg *a, bool empty)
 {
     if (a->param.kind == TILE_ARG_SCALAR) {
         a->dtype = a->param.dtype;
@@ -450,7 +453,7 @@ static int make_one(RunArg *a)
     }
     if (*a->value == '@')
         return load_array(a);
-    return *a->value == '&' || is_table(a) ? EXIT_FINE : make_array(a);
+    return *a->value == '&' || is_table(a) ? EXIT_FINE : make_array(a, empty);
 }
 
 /* PARAM=&OTHER, where OTHER is itself no reference. */
@@ -531,7 +534,7 @@ int run_args_make(const Options *o, const tile_kernel *kernel, const void *image
     }
     int status = assign_values(o, args);
     for (size_t i = 0; i < args->len && status == EXIT_FINE; i++)
-        status = make_one(&args->data[i]);
+        status = make_one(&args->data[i], args->empty);
     for (size_t i = 0; i < args->len && status == EXIT_FINE; i++)
         if (args->data[i].param.kind != TILE_ARG_SCALAR && *args->data[i].value == '&')
             status = resolve_reference(args, &args->data[i]);
@@ -605,6 +608,13 @@ static bool upload(const RunArg *a)
     return tile_buffer_upload(a->buffer, 0, a->data, a->bytes, NULL) == TILE_OK;
 }
 
+/* Is it an array whose elements run_args_fill makes? */
+static bool is_empty(const RunArgs *args, const RunArg *a)
+{
+    return args->empty && a->param.kind != TILE_ARG_SCALAR && !a->same_as && !a->addresses &&
+           *a->value != '@';
+}
+
 int run_args_upload(RunArgs *args, tile_device *device, tile_arg **out_launch)
 {
     tile_device_info info = TILE_DEVICE_INFO_INIT;
@@ -619,7 +629,7 @@ int run_args_upload(RunArgs *args, tile_device *device, tile_arg **out_launch)
             continue;
         if (tile_buffer_alloc(device, a->bytes, &a->buffer) != TILE_OK)
             return run_error();
-        if (!a->uninit && !a->addresses && !upload(a))
+        if (!is_empty(args, a) && !a->uninit && !a->addresses && !upload(a))
             return run_error();
     }
     for (size_t i = 0; i < args->len; i++) {
@@ -631,6 +641,20 @@ int run_args_upload(RunArgs *args, tile_device *device, tile_arg **out_launch)
         }
         (*out_launch)[i] = launch_arg(a);
     }
+    return EXIT_FINE;
+}
+
+int run_args_fill(RunArgs *args)
+{
+    for (size_t i = 0; i < args->len; i++) {
+        RunArg *a = &args->data[i];
+        if (!is_empty(args, a))
+            continue;
+        fill(a);
+        if (a->buffer && !a->uninit && !upload(a))
+            return run_error();
+    }
+    args->empty = false;
     return EXIT_FINE;
 }
 

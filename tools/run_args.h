@@ -31,12 +31,15 @@ typedef struct RunArg {
     void *data;              /* owned, unless same_as */
     tile_buffer *buffer;     /* on devices with memory of their own, and for uninit */
     bool uninit;             /* nothing is written before the kernel runs */
+    int maker;               /* what run_args_fill writes, and with which value or seed */
+    uint64_t maker_value;
     uint64_t scalar;
 } RunArg;
 
 typedef struct RunArgs {
     RunArg *data;
     size_t len;
+    bool empty; /* set before run_args_make: arrays get their elements from run_args_fill only */
 } RunArgs;
 
 /* Makes all arguments of `kernel` (whose image is `image`) from o->items. Returns an exit status;
@@ -48,6 +51,8 @@ int run_args_find(const RunArgs *args, const char *name);
 /* Puts the arrays where the device sees them. *out_launch: the launch's arguments, to be freed,
  * also after an error. Returns an exit status; said on stderr. */
 int run_args_upload(RunArgs *args, tile_device *device, tile_arg **out_launch);
+/* Writes the elements of arrays that were made empty, on the device too. */
+int run_args_fill(RunArgs *args);
 /* Brings back what the kernel wrote; an exit status likewise. */
 int run_args_fetch(RunArgs *args);
 int run_arg_save(const RunArg *arg, const char *path, Outputs *outputs);

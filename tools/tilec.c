@@ -64,7 +64,6 @@ static int fmt(int argc, char **argv)
     return with_options(CMD_FMT, argc, argv);
 }
 
-#ifndef TILE_WITHOUT_LSP /* programs for machines without cJSON: test/device */
 static int lsp(int argc, char **argv)
 {
     Options o;
@@ -74,7 +73,6 @@ static int lsp(int argc, char **argv)
     options_free(&o);
     return status;
 }
-#endif
 
 static void list_unproven(const TlTarget *t)
 {
@@ -111,9 +109,7 @@ static const SubCommand commands[] = {
     {"tune", "find the best configuration of a kernel", tune, CMD_TUNE},
     {"bench", "time a kernel over sizes, beside what memory and products allow", bench, CMD_BENCH},
     {"fmt", "format files", fmt, CMD_FMT},
-#ifndef TILE_WITHOUT_LSP
     {"lsp", "serve an editor", lsp, CMD_LSP},
-#endif
     {"completion", "completion for a shell: bash, zsh, fish", command_completion, 0},
     {"error", "explain a diagnostic", command_error, 0},
     {"targets", "list the targets", targets, 0},

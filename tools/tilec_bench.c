@@ -233,7 +233,7 @@ static int measure_image(Bench *b, const Options *with, const char *sizes, tilec
     const void *image = tilec_output_data(output, &size);
     tile_module *module = NULL;
     tile_kernel *kernel;
-    RunArgs args = {NULL, 0};
+    RunArgs args = {0};
     tile_arg *launch = NULL;
     if (tile_module_load_image(b->device, image, size, &module) != TILE_OK ||
         tile_kernel_get(module, tile_module_kernel_name(module, 0), NULL, &kernel) != TILE_OK) {

@@ -1,5 +1,6 @@
 /* tilec_cache.c: tilec cache: where the cache of compiled kernels is, what is in it, is it whole;
  * making it smaller. */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -124,7 +125,7 @@ static void remove_entry(void *user, const TlStored *stored)
     Walk *w = user;
     if (unlink(stored->path) == 0)
         w->removed++;
-    else
+    else if (errno != ENOENT) /* another process makes room */
         w->failed = true;
 }
 

@@ -451,18 +451,21 @@ static int compile(Explain *x, const char *target)
     c.report = 1;
     c.one_kernel = x->o->items.len > 0;
     tilec_status compiled = tilec_compile_file(x->o->input, &c, &x->output);
-    int status = report_compile(compiled, x->output);
-    if (status == EXIT_FINE && !tilec_output_report(x->output))
-        return usage_error("explain is for GPU targets, and %s is not one", target);
-    return status;
+    return report_compile(compiled, x->output);
 }
 
 static int explain_target(Explain *x, const char *target)
 {
     int status = compile(x, target);
     const tilec_report *r = tilec_output_report(x->output);
-    if (status == EXIT_FINE)
+    bool shown_any = r != NULL;
+    if (status == EXIT_FINE && r)
         show_report(x, r);
+    if (status == EXIT_FINE && !x->as_json)
+        status = explain_tuning(x->o, target, &shown_any);
+    if (status == EXIT_FINE && !shown_any)
+        status = usage_error("explain is for GPU targets and for what was tuned, and %s is neither",
+                             target);
     if (status == EXIT_FINE && x->o->items.len)
         status = count(x, target);
     if (status == EXIT_FINE && x->as_json)

@@ -36,7 +36,7 @@ typedef struct Options {
     const char *device, *grid, *repeat, *schedules, *perturb, *warps, *stages, *bisect, *stress;
     const char *tune, *budget, *tolerance, *flops, *bytes, *seconds, *svg;
     const char *html; /* explain: the page */
-    bool json, again, model;
+    bool json, again, model, farm;
     Texts items;            /* run, explain: PARAM=VALUE */
     Texts prints, saves;    /* run: PARAM; PARAM=F.npy */
     Texts sizes;            /* tune: NAME=N[,N...] */
@@ -104,6 +104,9 @@ typedef struct RunCounted {
 int run_counted(const Options *o, const char *device, RunCounted *out);
 void run_counted_free(RunCounted *counted);
 int command_explain(const Options *o); /* tilec_explain.c */
+/* What tuning results say of the target, if there are any (explain_tuning.c). *shown: whether
+ * something stands above, and then whether anything was shown at all. */
+int explain_tuning(const Options *o, const char *target, bool *shown);
 int command_tune(const Options *o);    /* tilec_tune.c */
 int command_fmt(const Options *o); /* tilec_fmt.c */
 int command_lsp(const Options *o); /* lsp/lsp_server.c */

@@ -4,15 +4,14 @@
  * On a terminal there is one line, which is rewritten; elsewhere one line per configuration. With
  * --json each is an object on standard output. SIGINT ends the run at the next launch; what was
  * measured is in the file by then. */
+#include "tools/tilec_tune.h"
+
 #include <math.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
-
-#include "runtime/include/tile_jit.h"
-#include "tools/run_args.h"
-#include "tools/sizes.h"
 
 enum { EXIT_INTERRUPTED = 128 + SIGINT };
 
@@ -24,18 +23,17 @@ static void interrupt(int signal_number)
     signal(signal_number, SIG_DFL); /* the second one ends the program at once */
 }
 
-typedef struct Tune {
-    const Options *o;
-    const char *device_name, *sizes; /* sizes: "M=512 N=1024" of this run, or "" */
-    tile_device *device, *ref;
-    tile_module *module; /* on ref: only to know the parameters */
-    tilec_output *output;
-    RunArgs args;
-    tile_arg *launch;
-    tile_const *consts;
-    bool line_open; /* the last line on the terminal has no end yet */
-    double last;    /* when a line was written */
-} Tune;
+bool tune_interrupted(void)
+{
+    return interrupted != 0;
+}
+
+double tune_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
 
 static int run_error(void)
 {
@@ -71,6 +69,8 @@ static void say_json(const Tune *t, const tile_tune_progress *p)
 {
     printf("{\"event\": \"%s\", ", p->rejected ? "rejected" : p->step);
     put_json("device", t->device_name, false);
+    if (t->rank)
+        put_json("rank", t->rank, false);
     put_json("kernel", p->kernel, false);
     put_json("sizes", t->sizes, false);
     put_number("done", (double)p->done);
@@ -112,15 +112,19 @@ static void say_line(Tune *t, const tile_tune_progress *p)
 }
 
 /* A configuration's first time, or why it has none. */
-static void say_plain(const tile_tune_progress *p)
+static void say_plain(const Tune *t, const tile_tune_progress *p)
 {
     char time[64];
     if (!p->config || strcmp(p->step, "time") == 0)
         return;
     time_text(p->us, time, sizeof time);
-    fprintf(stderr, "%zu of %zu: %s: %s%s", p->done, p->total, p->config,
-            p->rejected ? "rejected: " : "", p->rejected ? p->rejected : time);
-    if (!p->rejected && p->left >= 0)
+    if (t->rank)
+        fprintf(stderr, "%s%s%s", t->rank, t->sizes, *t->sizes ? ": " : "");
+    else
+        fprintf(stderr, "%zu of %zu: ", p->done, p->total);
+    fprintf(stderr, "%s: %s%s", p->config, p->rejected ? "rejected: " : "",
+            p->rejected ? p->rejected : time);
+    if (!t->rank && !p->rejected && p->left >= 0)
         fprintf(stderr, "; %.0f s left", ceil(p->left));
     fputc('\n', stderr);
 }
@@ -130,23 +134,21 @@ static int progress(void *user, const tile_tune_progress *p)
     Tune *t = user;
     if (t->o->json)
         say_json(t, p);
-    else if (isatty(STDERR_FILENO))
+    else if (isatty(STDERR_FILENO) && !t->rank)
         say_line(t, p);
     else
-        say_plain(p);
+        say_plain(t, p);
     return interrupted != 0;
 }
 
-static void say_result(Tune *t, const tile_tune_result *r)
+void tune_say_result(const Options *o, const char *device, const char *sizes,
+                     const tile_tune_result *r)
 {
     char time[64];
-    if (t->line_open)
-        fputs("\r\033[K", stderr);
-    t->line_open = false;
-    if (t->o->json) {
+    if (o->json) {
         printf("{\"event\": \"result\", ");
-        put_json("device", t->device_name, false);
-        put_json("sizes", t->sizes, false);
+        put_json("device", device, false);
+        put_json("sizes", sizes, false);
         put_number("total", (double)r->total);
         put_number("timed", (double)r->timed);
         put_number("rejected", (double)r->rejected);
@@ -157,13 +159,13 @@ static void say_result(Tune *t, const tile_tune_result *r)
         return;
     }
     time_text(r->best_us, time, sizeof time);
-    printf("%s%s%s: ", t->device_name, *t->sizes ? " " : "", t->sizes);
+    printf("%s%s%s: ", device, *sizes ? " " : "", sizes);
     if (*r->best)
-        printf("%s, %s%s", r->best, t->o->model ? "by the model " : "", time);
+        printf("%s, %s%s", r->best, o->model ? "by the model " : "", time);
     else
         printf("no configuration");
     printf(" (of %zu: %zu %s, %zu rejected, %zu known before)%s\n", r->total, r->timed,
-           t->o->model ? "ranked" : "timed", r->rejected, r->kept,
+           o->model ? "ranked" : "timed", r->rejected, r->kept,
            r->complete ? "" : "; not complete");
 }
 
@@ -220,41 +222,83 @@ static bool read_seconds(const char *text, double *out)
     return end != text && !*end && *out >= 0 && isfinite(*out);
 }
 
-static int call(Tune *t)
+static int take_options(Tune *t)
 {
-    tile_jit_options jit = TILE_JIT_OPTIONS_INIT;
-    tile_tune_options o = TILE_TUNE_OPTIONS_INIT;
-    tile_tune_result result = TILE_TUNE_RESULT_INIT;
     const tilec_options *c = &t->o->compile;
-    jit.include_dirs = c->include_dirs;
-    jit.ninclude_dirs = c->ninclude_dirs;
-    jit.opt_level = c->opt_level;
-    jit.debug = c->debug;
-    jit.check = c->check;
-    jit.fp = c->fp;
-    jit.warps = c->warps;
-    jit.stages = c->stages;
-    o.jit = &jit;
-    o.consts = t->consts;
-    o.file = t->o->output;
-    o.progress = progress;
-    o.user = t;
-    o.again = t->o->again;
-    o.model = t->o->model;
-    if (t->o->budget && !read_seconds(t->o->budget, &o.budget))
+    tile_jit_options *jit = &t->jit;
+    tile_tune_options *o = &t->options;
+    *jit = (tile_jit_options)TILE_JIT_OPTIONS_INIT;
+    *o = (tile_tune_options)TILE_TUNE_OPTIONS_INIT;
+    jit->include_dirs = c->include_dirs;
+    jit->ninclude_dirs = c->ninclude_dirs;
+    jit->opt_level = c->opt_level;
+    jit->debug = c->debug;
+    jit->check = c->check;
+    jit->fp = c->fp;
+    jit->warps = c->warps;
+    jit->stages = c->stages;
+    o->jit = jit;
+    o->consts = t->consts;
+    o->file = t->o->output;
+    o->progress = progress;
+    o->user = t;
+    o->again = t->o->again;
+    o->model = t->o->model;
+    if (t->o->budget && !read_seconds(t->o->budget, &o->budget))
         return usage_error("--budget takes a number of seconds, not '%s'", t->o->budget);
-    if (t->o->tolerance && !read_seconds(t->o->tolerance, &o.tolerance))
+    if (t->o->tolerance && !read_seconds(t->o->tolerance, &o->tolerance))
         return usage_error("--tolerance takes a number of 0 or more, not '%s'", t->o->tolerance);
-    const char *kernel = c->kernel ? c->kernel : tile_module_kernel_name(t->module, 0);
-    tile_status status =
-        tile_tune(t->device, t->o->input, kernel, t->launch, t->args.len, &o, &result);
-    if (t->line_open)
-        fputs("\r\033[K", stderr);
-    t->line_open = false;
-    if (status != TILE_OK)
-        fprintf(stderr, "%s\n", tile_last_error());
-    else
-        say_result(t, &result);
+    return EXIT_FINE;
+}
+
+int tune_begin(Tune *t)
+{
+    int (*const steps[])(Tune *) = {open_devices, make_constants, take_options, make_arguments};
+    int status = EXIT_FINE;
+    t->args.empty = true;
+    for (size_t i = 0; i < sizeof steps / sizeof *steps && status == EXIT_FINE; i++)
+        status = steps[i](t);
+    return status;
+}
+
+void tune_end(Tune *t)
+{
+    run_args_free(&t->args);
+    free(t->launch);
+    free(t->consts);
+    tile_module_free(t->module);
+    tilec_output_free(t->output);
+    tile_device_close(t->ref);
+    tile_device_close(t->device);
+}
+
+const char *tune_kernel_name(const Tune *t)
+{
+    const char *kernel = t->o->compile.kernel;
+    return kernel ? kernel : tile_module_kernel_name(t->module, 0);
+}
+
+static tile_status call(Tune *t, tile_tune_result *out_result)
+{
+    return tile_tune(t->device, t->o->input, tune_kernel_name(t), t->launch, t->args.len,
+                     &t->options, out_result);
+}
+
+tile_status tune_kernel(Tune *t, tile_tune_result *out_result)
+{
+    t->options.look = 1;
+    tile_status status = call(t, out_result);
+    t->options.look = 0;
+    if (status != TILE_OK || out_result->complete)
+        return status;
+    bool fill = t->args.empty && !t->options.model; /* the model reads no array */
+    if (fill && run_args_fill(&t->args) != EXIT_FINE)
+        return TILE_DRIVER; /* said; the text is still there */
+    return call(t, out_result);
+}
+
+int tune_status(tile_status status)
+{
     return status == TILE_OK          ? interrupted ? EXIT_INTERRUPTED : EXIT_FINE
            : status == TILE_COMPILE   ? EXIT_PROGRAM
            : status == TILE_NOT_FOUND ? EXIT_USAGE
@@ -264,17 +308,19 @@ static int call(Tune *t)
 static int tune_once(const Options *o, const char *device, const char *sizes)
 {
     Tune t = {.o = o, .device_name = device, .sizes = sizes};
-    int (*const steps[])(Tune *) = {open_devices, make_constants, make_arguments, call};
-    int status = EXIT_FINE;
-    for (size_t i = 0; i < sizeof steps / sizeof *steps && status == EXIT_FINE; i++)
-        status = steps[i](&t);
-    run_args_free(&t.args);
-    free(t.launch);
-    free(t.consts);
-    tile_module_free(t.module);
-    tilec_output_free(t.output);
-    tile_device_close(t.ref);
-    tile_device_close(t.device);
+    tile_tune_result result = TILE_TUNE_RESULT_INIT;
+    int status = tune_begin(&t);
+    if (status == EXIT_FINE) {
+        tile_status tuned = tune_kernel(&t, &result);
+        if (t.line_open)
+            fputs("\r\033[K", stderr);
+        if (tuned != TILE_OK)
+            fprintf(stderr, "%s\n", tile_last_error());
+        else
+            tune_say_result(o, device, sizes, &result);
+        status = tune_status(tuned);
+    }
+    tune_end(&t);
     return status;
 }
 
@@ -311,9 +357,15 @@ int command_tune(const Options *o)
         return usage_error("--target is for --model, without --device");
     if (o->model && !o->target)
         return usage_error("--model: name the GPUs with --target");
+    if (o->farm && o->model)
+        return usage_error("--farm times on devices; --model needs none");
     int status = sizes_check(o);
     if (status != EXIT_FINE)
         return status;
     signal(SIGINT, interrupt);
+    if (o->farm) {
+        signal(SIGTERM, interrupt); /* what mpirun sends when it is interrupted, or a rank dies */
+        return command_tune_farm(o, device ? device : "cpu");
+    }
     return o->target ? model_targets(o) : tune_all_sizes(o, device ? device : "cpu");
 }

@@ -10,12 +10,12 @@
  * gives tile_image_kernel.shared_bytes. */
 #include <string.h>
 
-#include "codegen/gpu/gpu.h"
 #include "codegen/gen/gen.h"
-#include "codegen/target/host_code.h"
+#include "codegen/gpu/gpu.h"
 #include "codegen/gpu/hsaco.h"
 #include "codegen/leaf/leaf_expand.h"
 #include "codegen/simt/simt.h"
+#include "codegen/target/host_code.h"
 
 static void attribute(TlLlvm *l, LLVMValueRef f, const char *name, const char *value)
 {
@@ -93,6 +93,35 @@ void tl_gpu_set_kernel(TlLlvm *l, const TlTarget *target, const TlKernelCode *k)
     FUNCTIONS[target->family->id].set_kernel(l, f, k->threads, most_registers(target, k));
 }
 
+/* A launch may allow the kernel to start before the one ahead of it in the stream has ended
+ * (TILE_LAUNCH_OVERLAP): then it waits for that end here, where it has accessed nothing yet, and
+ * the next kernel may start likewise. In other launches both do nothing. */
+static void wait_for_kernel_before(TlLlvm *l, LLVMValueRef f)
+{
+    static const char TEXT[] = "griddepcontrol.launch_dependents;\n\tgriddepcontrol.wait;",
+                      MEMORY[] = "~{memory}";
+    LLVMBuilderRef b = LLVMCreateBuilderInContext(l->context);
+    LLVMTypeRef type = LLVMFunctionType(LLVMVoidTypeInContext(l->context), NULL, 0, 0);
+    LLVMPositionBuilderBefore(b, LLVMGetFirstInstruction(LLVMGetEntryBasicBlock(f)));
+    LLVMBuildCall2(b, type,
+                   LLVMGetInlineAsm(type, TEXT, sizeof TEXT - 1, MEMORY, sizeof MEMORY - 1, 1, 0,
+                                    LLVMInlineAsmDialectATT, 0),
+                   NULL, 0, "");
+    LLVMDisposeBuilder(b);
+}
+
+static bool starts_early(const TlCodegenOptions *options)
+{
+    return options->target->can & TL_CAN_OVERLAP && !options->emulate;
+}
+
+static void let_start_early(TlLlvm *l, const TlTarget *target)
+{
+    for (LLVMValueRef f = LLVMGetFirstFunction(l->module); f; f = LLVMGetNextFunction(f))
+        if (!LLVMIsDeclaration(f) && LLVMGetFunctionCallConv(f) == target->family->convention)
+            wait_for_kernel_before(l, f);
+}
+
 bool tl_gpu_lower(TlLlvm *l, const TlFn *fn, uint32_t number, const TlCodegenOptions *options,
                   TlArena *arena, TlKernelCodes *kernels)
 {
@@ -107,6 +136,8 @@ bool tl_gpu_lower(TlLlvm *l, const TlFn *fn, uint32_t number, const TlCodegenOpt
     if (!ok)
         return false;
     tl_gpu_set_kernel(l, options->target, &k);
+    if (starts_early(options))
+        k.flags |= TILE_KERNEL_WAITS;
     tl_vec_push(arena, kernels, k);
     return tl_llvm_watch(l, &fn->module->ctx->diags, fn->loc, fn->name,
                          LLVMGetNamedFunction(l->module, k.symbol), tl_gen_loop_depth(fn),
@@ -148,6 +179,8 @@ void tl_gpu_expand(TlLlvm *l, const TlCodegenOptions *options, TlKernelCodes *ke
             kernels->data[i].symbol = tl_format(l->arena, "%s.entry", kernels->data[i].symbol);
     } else {
         FUNCTIONS[options->target->family->id].expand(l);
+        if (starts_early(options))
+            let_start_early(l, options->target);
     }
     tl_trace_end(l->trace, mark);
 #ifndef NDEBUG /* valid IR is not expected to become invalid */
@@ -213,8 +246,8 @@ void *tl_gpu_emit(TlLlvm *l, const TlCodegenOptions *options, TlEmit emit, TlAre
 void *tl_gpu_compile(TlModule *m, const TlCodegenOptions *options, TlEmit emit, TlArena *arena,
                      TlKernelCodes *kernels, size_t *out_size)
 {
-    TL_ASSERT(tl_target_is_gpu(options->target) && kernels && out_size,
-              "%s is no GPU", options->target->name);
+    TL_ASSERT(tl_target_is_gpu(options->target) && kernels && out_size, "%s is no GPU",
+              options->target->name);
     TlLlvm l;
     void *code = NULL;
     bool ptx = tl_target_code(options->target, options->emulate) == TL_CODE_PTX;

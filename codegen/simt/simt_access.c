@@ -72,7 +72,7 @@ static void prepare_axis(TlSimt *g, TlSimtAccess *a, const TlAccessInfo *info, u
         a->stride[i] = LLVMBuildMul(g->b, a->stride[i], tl_gen_int(&g->gen, axis->step), "");
         return;
     }
-    if (a->bounds)
+    if (a->bounds && !(a->sure >> i & 1))
         a->uniform_ok = tl_simt_both(g, a->uniform_ok,
                                      LLVMBuildICmp(g->b, LLVMIntULT, at, a->view->extent[i], ""));
 }
@@ -86,6 +86,7 @@ void tl_simt_access_begin(TlSimt *g, TlOp *op, TlSimtAccess *a)
     a->layout = a->type->rank ? a->type->layout : NULL;
     a->nregs = a->layout ? tl_layout_registers(a->layout) : 1;
     a->bounds = !tl_attr_flag(op, TL_ATTR_UNCHECKED) || g->options->check;
+    a->sure = g->options->check ? 0 : tl_attr_axis_bits(op, TL_ATTR_SURE);
     a->asks = g->options->check && !tl_is_view_of_launch(a->place.base);
     TlAccessInfo info = tl_access_info(g->axis, op);
     if (a->place.axes) {
@@ -106,7 +107,7 @@ void tl_simt_access_begin(TlSimt *g, TlOp *op, TlSimtAccess *a)
 
 /* ---- a register ---- */
 
-/* The index tile's element for register r of the access, as i64. */
+/* The index tile's element for register r of the access. */
 static LLVMValueRef index_of(TlSimt *g, const TlSimtAccess *a, uint32_t i, int64_t r)
 {
     TlValue *v = a->place.index[i].value;
@@ -114,7 +115,30 @@ static LLVMValueRef index_of(TlSimt *g, const TlSimtAccess *a, uint32_t i, int64
     for (int d = 0; d < v->type->rank; d++)
         dims[d] = a->dim[i] + d;
     int64_t reg = tl_simt_match(g, v->type->layout, a->layout, r, dims);
-    return tl_gen_to_i64(&g->gen, v, tl_simt_regs(g, v)[reg]);
+    return tl_simt_regs(g, v)[reg];
+}
+
+/* index * stride */
+static LLVMValueRef index_times(TlSimt *g, const TlSimtAccess *a, uint32_t i, LLVMValueRef index)
+{
+    TlValue *v = a->place.index[i].value;
+    if (v->type->dtype != TL_I32 || !tl_view_has_short_stride(g->axis, a->place.base, (int)i))
+        return LLVMBuildMul(g->b, tl_gen_to_i64(&g->gen, v, index), a->stride[i], "");
+    LLVMValueRef args[2] = {index, to_i32(g, a->stride[i])};
+    return tl_simt_leaf(g, TL_LEAF_MUL_WIDE, 2, args);
+}
+
+/* 0 <= index < extent; of 32 bits, negative ones are large. */
+static LLVMValueRef index_inside(TlSimt *g, const TlSimtAccess *a, uint32_t i, LLVMValueRef index)
+{
+    TlValue *v = a->place.index[i].value;
+    LLVMValueRef extent = a->view->extent[i];
+    bool word = v->type->dtype == TL_I32 || v->type->dtype == TL_U32;
+    if (word && tl_view_is_short(g->axis, a->place.base, (int)i))
+        extent = to_i32(g, extent);
+    else
+        index = tl_gen_to_i64(&g->gen, v, index);
+    return LLVMBuildICmp(g->b, LLVMIntULT, index, extent, "");
 }
 
 static LLVMValueRef i64_of(TlSimt *g, LLVMValueRef coordinate)
@@ -164,7 +188,7 @@ LLVMValueRef tl_simt_access_address(TlSimt *g, TlSimtAccess *a, int64_t r)
             LLVMValueRef k = times(g, tl_gen_int(&g->gen, c.constant), a->stride[i]);
             constant = LLVMBuildAdd(g->b, constant, k, "");
         } else if (a->place.axes[i].kind == TL_AXIS_TILE) {
-            t = times(g, index_of(g, a, i, r), a->stride[i]);
+            t = index_times(g, a, i, index_of(g, a, i, r));
         }
         if (t)
             thread = thread ? LLVMBuildAdd(g->b, thread, t, "") : t;
@@ -192,20 +216,16 @@ static LLVMValueRef slice_inside(TlSimt *g, const TlSimtAccess *a, uint32_t i, T
 
 static LLVMValueRef axis_inside(TlSimt *g, TlSimtAccess *a, uint32_t i, int64_t r)
 {
-    LLVMValueRef at;
-    if (a->place.axes[i].kind == TL_AXIS_TILE) {
-        at = index_of(g, a, i, r);
-    } else {
-        TlSimtCoord c = tl_simt_split_coord(g, a->layout, r, a->dim[i]);
-        for (uint32_t k = 0; k < a->tests[i].len; k++)
-            if (a->tests[i].data[k].at.thread == c.thread &&
-                a->tests[i].data[k].at.constant == c.constant)
-                return a->tests[i].data[k].inside;
-        LLVMValueRef in = slice_inside(g, a, i, c);
-        tl_vec_push(g->arena, &a->tests[i], (TlSimtTest){c, in});
-        return in;
-    }
-    return LLVMBuildICmp(g->b, LLVMIntULT, at, a->view->extent[i], "");
+    if (a->place.axes[i].kind == TL_AXIS_TILE)
+        return index_inside(g, a, i, index_of(g, a, i, r));
+    TlSimtCoord c = tl_simt_split_coord(g, a->layout, r, a->dim[i]);
+    for (uint32_t k = 0; k < a->tests[i].len; k++)
+        if (a->tests[i].data[k].at.thread == c.thread &&
+            a->tests[i].data[k].at.constant == c.constant)
+            return a->tests[i].data[k].inside;
+    LLVMValueRef in = slice_inside(g, a, i, c);
+    tl_vec_push(g->arena, &a->tests[i], (TlSimtTest){c, in});
+    return in;
 }
 
 LLVMValueRef tl_simt_access_inside(TlSimt *g, TlSimtAccess *a, int64_t r)
@@ -214,7 +234,7 @@ LLVMValueRef tl_simt_access_inside(TlSimt *g, TlSimtAccess *a, int64_t r)
     if (!a->view || !a->bounds)
         return ok;
     for (uint32_t i = 0; i < a->place.naxes; i++)
-        if (a->place.axes[i].kind != TL_AXIS_SCALAR && !(a->inside >> i & 1))
+        if (a->place.axes[i].kind != TL_AXIS_SCALAR && !((a->inside | a->sure) >> i & 1))
             ok = tl_simt_both(g, ok, axis_inside(g, a, i, r));
     return ok;
 }
@@ -418,7 +438,8 @@ void tl_simt_inside(TlSimt *g, TlOp *op)
     a.bounds = true;
     LLVMValueRef *out = a.layout ? tl_simt_define(g, op->out[0]) : &one;
     for (int64_t r = 0; r < a.nregs; r++)
-        out[r] = tl_simt_pred_or_true(g, tl_simt_access_inside(g, &a, r));
+        out[r] = r % a.width ? out[r - 1] /* all inside or all outside */
+                             : tl_simt_pred_or_true(g, tl_simt_access_inside(g, &a, r));
     if (!a.layout)
         g->scalar[op->out[0]->id] = one;
 }

@@ -30,7 +30,7 @@ typedef struct TlSimtAccess {
     LLVMValueRef moved;         /* i64: bytes that the loop has moved the tile by; NULL: none */
     uint32_t moving;            /* axes whose start changes in the loop; of copies only */
     uint32_t whole;             /* axes that one test of the whole tile decides (`whole`) */
-    uint32_t inside;            /* axes that need no test */
+    uint32_t inside, sure;      /* axes that need no test: now, ever */
     LLVMValueRef uniform_ok;    /* scalar indices are inside; NULL = always */
     TL_VEC(TlSimtTest) tests[TL_MAX_VIEW_RANK];
 } TlSimtAccess;

@@ -137,6 +137,19 @@ static LLVMValueRef extent_of_grid(TlSimt *g, uint32_t axis)
     return LLVMBuildTrunc(g->b, tl_gen_slot(&g->gen, TILE_SLOT_NPID, 0, axis), g->i32, "");
 }
 
+/* x / extent of the axis, x below 2^31: by a product, as GPUs divide in twenty instructions. */
+static LLVMValueRef over_extent(TlSimt *g, LLVMValueRef x, uint32_t axis)
+{
+    LLVMBuilderRef b = g->b;
+    LLVMValueRef by = tl_gen_slot(&g->gen, TILE_SLOT_BY_NPID, 0, axis),
+                 word = tl_gen_int(&g->gen, 32);
+    LLVMValueRef m = LLVMBuildZExt(b, LLVMBuildTrunc(b, by, g->i32, ""), g->i64, ""),
+                 s = LLVMBuildTrunc(b, LLVMBuildLShr(b, by, word, ""), g->i32, "");
+    LLVMValueRef twice = LLVMBuildZExt(b, LLVMBuildShl(b, x, tl_simt_i32(g, 1), ""), g->i64, "");
+    LLVMValueRef high = LLVMBuildLShr(b, LLVMBuildMul(b, twice, m, ""), word, "");
+    return LLVMBuildLShr(b, LLVMBuildTrunc(b, high, g->i32, ""), s, "");
+}
+
 /* Axes 0 and 1 in grouped order (tl_launch_pid has the same arithmetic). A group over the axis'
  * extent is one as long as the axis. */
 static LLVMValueRef grouped(TlSimt *g, LLVMValueRef linear, uint32_t axis, LLVMValueRef plain)
@@ -147,7 +160,9 @@ static LLVMValueRef grouped(TlSimt *g, LLVMValueRef linear, uint32_t axis, LLVMV
     LLVMValueRef some = LLVMBuildICmp(b, LLVMIntSGT, group, tl_simt_i32(g, 0), "");
     group = LLVMBuildSelect(b, some, group, one, "");
     group = tl_gen_pick(&g->gen, LLVMIntSLT, n0, group, n0, group);
-    LLVMValueRef plane = LLVMBuildURem(b, linear, LLVMBuildMul(b, n0, n1, ""), "");
+    LLVMValueRef below = LLVMBuildMul(b, over_extent(g, over_extent(g, linear, 0), 1),
+                                      LLVMBuildMul(b, n0, n1, ""), "");
+    LLVMValueRef plane = LLVMBuildSub(b, linear, below, "");
     LLVMValueRef size = LLVMBuildMul(b, group, n1, ""), band = LLVMBuildUDiv(b, plane, size, "");
     LLVMValueRef base = LLVMBuildMul(b, band, group, ""), left = LLVMBuildSub(b, n0, base, "");
     LLVMValueRef width = tl_gen_pick(&g->gen, LLVMIntSLT, left, group, left, group);
@@ -166,9 +181,13 @@ static LLVMValueRef pid(TlSimt *g, uint32_t axis)
     LLVMValueRef linear = bounded_index(g, TL_LEAF_CTAID, 1u << 31);
     LLVMValueRef x = linear;
     for (uint32_t i = 0; i < axis; i++)
-        x = LLVMBuildUDiv(g->b, x, extent_of_grid(g, i), "");
-    if (axis + 1 != ngrid)
-        x = LLVMBuildURem(g->b, x, extent_of_grid(g, axis), "");
+        x = over_extent(g, x, i);
+    bool is_last = info && info->aligned && axis + 1 == ngrid; /* the grid is the clause's */
+    if (!is_last) {
+        LLVMValueRef whole =
+            LLVMBuildMul(g->b, over_extent(g, x, axis), extent_of_grid(g, axis), "");
+        x = LLVMBuildSub(g->b, x, whole, "");
+    }
     if (info && info->group >= 0 && axis < 2)
         x = grouped(g, linear, axis, x);
     LLVMPositionBuilderAtEnd(g->b, here);

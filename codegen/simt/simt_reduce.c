@@ -21,6 +21,36 @@ static TlSimtPartial fold(const Reduction *r, TlSimtPartial *x, uint32_t n)
     return x[0];
 }
 
+/* Sums of f32, which may take products as they are (LANGUAGE.md 5.6)? */
+static bool takes_products(const Reduction *r)
+{
+    const TlSimt *g = r->c.g;
+    return r->c.n == 1 && !r->c.user && r->c.work[0] == TL_F32 && !g->options->strict &&
+           !g->fn->ring && tl_attr_int(r->op, TL_ATTR_KIND, -1) == TL_COMBINE_ADD;
+}
+
+static bool is_product(LLVMValueRef x)
+{
+    return LLVMIsABinaryOperator(x) && LLVMGetInstructionOpcode(x) == LLVMFMul;
+}
+
+/* Products are added by fma, in a few sums side by side: a single one would wait for itself. */
+static TlSimtPartial fold_products(const Reduction *r, TlSimtPartial *x, uint32_t n)
+{
+    enum { SUMS = 4 };
+    TlSimt *g = r->c.g;
+    for (uint32_t i = SUMS; i < n; i++) {
+        TlSimtPartial *sum = &x[i % SUMS];
+        LLVMValueRef product = x[i].v[0];
+        if (x[i].has || sum->has || !is_product(product))
+            *sum = tl_simt_join(&r->c, *sum, x[i]);
+        else
+            sum->v[0] = tl_gen_multiply_add(&g->gen, TL_F32, LLVMGetOperand(product, 0),
+                                            LLVMGetOperand(product, 1), sum->v[0]);
+    }
+    return fold(r, x, n < SUMS ? n : SUMS);
+}
+
 static LLVMValueRef is_in_axis(const Reduction *r, int32_t reg)
 {
     TlSimt *g = r->c.g;
@@ -39,7 +69,8 @@ static void combine_own(Reduction *r)
             x[i] = tl_simt_partial(&r->c, m->reg);
             x[i].has = m->guarded ? is_in_axis(r, m->reg) : NULL;
         }
-        r->partial[k] = fold(r, x, n);
+        bool products = takes_products(r) && n > 0 && is_product(x[n - 1].v[0]);
+        r->partial[k] = products ? fold_products(r, x, n) : fold(r, x, n);
     }
 }
 
@@ -144,8 +175,8 @@ static void define_results(const Reduction *r)
 
 void tl_simt_reduce(TlSimt *g, TlOp *op)
 {
-    TL_ASSERT(op->opcode == TL_OP_REDUCE && op->nin == op->nout,
-              "%s is no reduction", tl_op_info(op->opcode)->text);
+    TL_ASSERT(op->opcode == TL_OP_REDUCE && op->nin == op->nout, "%s is no reduction",
+              tl_op_info(op->opcode)->text);
     const TlReducePlan *p = tl_reduce_plan(g->arena, op);
     Reduction r = {tl_simt_combiner(g, op, p->work), p, op, NULL};
     r.partial = TL_NEW_ARRAY(g->arena, TlSimtPartial, p->nresults);

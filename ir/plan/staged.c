@@ -67,11 +67,7 @@ uint64_t tl_buf_offset(const TlType *buf, const int32_t *coordinate)
 
 uint32_t tl_copy_whole_axes(const TlOp *op)
 {
-    const TlAttr *whole = tl_attr(op, TL_ATTR_WHOLE);
-    uint32_t axes = 0;
-    for (uint32_t i = 0; whole && i < whole->n; i++)
-        axes |= 1u << whole->u.ints[i];
-    return axes;
+    return tl_attr_axis_bits(op, TL_ATTR_WHOLE);
 }
 
 TlOp *tl_buf_alloc(const TlValue *buf)

@@ -132,8 +132,8 @@ static TlViewFacts made_view(const TlAxisInfo *a, const TlOp *op)
 /* Starts and extents are clipped: each is 0, the requested value, or the remainder. */
 static TlViewFacts sub_view(const TlAxisInfo *a, const TlOp *op)
 {
-    TL_ASSERT(op->opcode == TL_OP_SUB_VIEW,
-              "%s makes no part of a view", tl_op_info(op->opcode)->text);
+    TL_ASSERT(op->opcode == TL_OP_SUB_VIEW, "%s makes no part of a view",
+              tl_op_info(op->opcode)->text);
     int rank = op->out[0]->type->rank;
     TlViewFacts f = tl_view_facts(a, tl_in(op, 0));
     int64_t bytes = element_bytes(op->out[0]->type);
@@ -420,8 +420,7 @@ static Run run_in_view(const TlAxisInfo *a, const TlOp *op, const TlPlace *p, co
     int64_t bytes = element_bytes(p->base->type);
     limit(&r, v->base / tl_axis_min(v->base, bytes), why_begun(a, p->base));
     if (!tl_attr_flag(op, TL_ATTR_UNCHECKED) && !tl_access_axis_inside(a, p, v, (uint32_t)dense))
-        limit(&r, v->extent[dense],
-              v->known_extent[dense] < 0 ? TL_NARROW_EXTENT : TL_NARROW_END);
+        limit(&r, v->extent[dense], v->known_extent[dense] < 0 ? TL_NARROW_EXTENT : TL_NARROW_END);
     for (uint32_t i = 0; i < p->naxes; i++) {
         if ((int)i == dense)
             continue;
@@ -452,8 +451,8 @@ static Run run_of_pointers(const TlAxisInfo *a, const TlPlace *p)
 TlAccessInfo tl_access_info(const TlAxisInfo *a, const TlOp *op)
 {
     TlPlace p = tl_op_place(op);
-    TL_ASSERT(p.base && p.rank <= TL_MAX_RANK,
-              "%s is no access of memory", tl_op_info(op->opcode)->text);
+    TL_ASSERT(p.base && p.rank <= TL_MAX_RANK, "%s is no access of memory",
+              tl_op_info(op->opcode)->text);
     TlAccessInfo info = {.dim = -1, .width = 1};
     TlViewFacts v;
     if (p.axes) {
@@ -508,8 +507,8 @@ static int neighbour_bits(const TlLayout *l, int dim)
 
 int tl_access_vector(const TlAccessInfo *info, const TlOp *op, const TlLayout *l)
 {
-    TL_ASSERT(info->dim < TL_MAX_RANK && info->width >= 1,
-              "a width of %d along axis %d", info->width, info->dim);
+    TL_ASSERT(info->dim < TL_MAX_RANK && info->width >= 1, "a width of %d along axis %d",
+              info->width, info->dim);
     if (!l || info->dim < 0)
         return 1;
     TlPlace p = tl_op_place(op);
@@ -518,4 +517,27 @@ int tl_access_vector(const TlAccessInfo *info, const TlOp *op, const TlLayout *l
                      p.shape[info->dim] % w))
         w /= 2;
     return w;
+}
+
+/* ---- what fits 32 bits ---- */
+
+bool tl_view_is_short(const TlAxisInfo *a, const TlValue *view, int axis)
+{
+    TL_ASSERT(view->type->kind == TL_VIEW && axis < view->type->rank, "axis %d of no view", axis);
+    int64_t most = tl_view_facts(a, view).extent_hi[axis];
+    return most >= 0 && most <= INT32_MAX;
+}
+
+/* Of an axis whose next one is the last, both dense, it is that one's extent. */
+bool tl_view_has_short_stride(const TlAxisInfo *a, const TlValue *view, int axis)
+{
+    const TlKernelInfo *info = a->fn->info;
+    int64_t known = tl_view_facts(a, view).known_stride[axis];
+    if (known >= 0 && known <= INT32_MAX)
+        return true;
+    if (view->def || !info || view->index >= info->params.len || axis + 2 != view->type->rank)
+        return false;
+    const TlDim *stride = info->params.data[view->index].stride;
+    return stride[axis].kind == TILE_DIM_DENSE && stride[axis + 1].kind == TILE_DIM_DENSE &&
+           tl_view_is_short(a, view, axis + 1);
 }

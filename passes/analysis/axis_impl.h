@@ -7,7 +7,7 @@
 /* The promise of aligned kernels: bytes; the same in elements. Packed elements count as bytes. */
 enum { TL_AXIS_ALIGNMENT = 16 };
 int64_t tl_axis_aligned_unit(TlDtype dtype);
-/* The axis of a view along which it can be read in wide pieces: its stride is the constant 1; else
+/* The axis along which a view can be read in wide pieces: its stride is the constant 1; else
  * the last one. The promise is that its extent and every other stride are multiples of the unit. */
 int tl_axis_of_runs(const TlParam *p);
 

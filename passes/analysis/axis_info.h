@@ -57,7 +57,7 @@ typedef enum TlNarrow {
 typedef struct TlAccessInfo {
     int dim;
     int width;
-    TlNarrow why; /* what keeps the width below 16 bytes */
+    TlNarrow why;      /* what keeps the width below 16 bytes */
     bool needs_bounds; /* some element may be outside of the view (never with UNCHECKED) */
     bool offset32; /* elements inside: byte offsets from the view's first fit 31 bits, by proof */
     /* axes (bits) of the view where start and extent are in 0 .. 2^31 - 1, and what the tile adds
@@ -81,4 +81,7 @@ const TlValue *tl_axis_plain(const TlAxisInfo *a, const TlValue *v);
 bool tl_axis_is_extent(const TlAxisInfo *a, const TlValue *v, const TlValue *view, uint32_t axis);
 /* NULL: no parameter. */
 const TlDim *tl_axis_param_extent(const TlFn *fn, const TlValue *view, uint32_t axis);
+/* Is the view's extent on the axis below 2^31 for sure? Its stride there, from 0 on? */
+bool tl_view_is_short(const TlAxisInfo *a, const TlValue *view, int axis);
+bool tl_view_has_short_stride(const TlAxisInfo *a, const TlValue *view, int axis);
 #endif

@@ -21,11 +21,17 @@ static bool is_access(const TlOp *op)
     return tl_op_info(op->opcode)->flags & (F_READ | F_WRITE);
 }
 
+/* Does its code rest on the alignment of a parameter? Tests of whole vectors do, too. */
+static bool is_aligned_by(const TlOp *op)
+{
+    return is_access(op) || op->opcode == TL_OP_INSIDE;
+}
+
 static Accesses accesses_of(const TlAxisInfo *a, TlArena *arena)
 {
     Accesses all = {0};
     for (const TlOp *op = a->fn->body->first; op; op = tl_walk_next(op, NULL))
-        if (is_access(op))
+        if (is_aligned_by(op))
             tl_vec_push(arena, &all, tl_access_info(a, op));
     return all;
 }
@@ -84,8 +90,8 @@ static uint64_t needed(const TlAxisInfo *a, TlArena *arena)
 static void push(TlArena *arena, TlTests *out, tile_test_kind kind, uint32_t param, int axis,
                  int64_t unit)
 {
-    TL_ASSERT(unit > 0 && (unit & (unit - 1)) == 0,
-              "a test for multiples of %lld", (long long)unit);
+    TL_ASSERT(unit > 0 && (unit & (unit - 1)) == 0, "a test for multiples of %lld",
+              (long long)unit);
     tile_image_test t = {(uint32_t)kind, param, (uint32_t)axis, 0, (uint64_t)unit - 1};
     if (t.mask)
         tl_vec_push(arena, out, t);
@@ -192,8 +198,8 @@ static uint32_t tested_accesses(const TlFn *fn)
 
 bool tl_variant_profits(TlFn *aligned, const TlFn *general, TlArena *scratch)
 {
-    TL_ASSERT(!strcmp(aligned->name, general->name),
-              "'%s' and '%s' are not one kernel", aligned->name, general->name);
+    TL_ASSERT(!strcmp(aligned->name, general->name), "'%s' and '%s' are not one kernel",
+              aligned->name, general->name);
     const TlAxisInfo *a = tl_axis_info(aligned, scratch);
     uint64_t promised = needed(a, scratch);
     bool profits = promised != 0 || tested_accesses(aligned) < tested_accesses(general);

@@ -74,16 +74,6 @@ static uint32_t whole_axes(const Order *o, const TlOp *copy, const TlAccessInfo 
     return slices & ~info->narrow ? 0 : slices;
 }
 
-static void set_whole(Order *o, TlOp *copy, uint32_t axes)
-{
-    int64_t *list = TL_NEW_ARRAY(&o->fn->module->arena, int64_t, TL_MAX_VIEW_RANK);
-    TlAttr attr = {.id = TL_ATTR_WHOLE, .u.ints = list};
-    for (int i = 0; i < TL_MAX_VIEW_RANK; i++)
-        if (axes >> i & 1)
-            list[attr.n++] = i;
-    tl_attr_set(o->fn, copy, attr);
-}
-
 static void order_copy(Order *o, const TlAxisInfo *axis, TlOp *copy)
 {
     TlAccessInfo info = tl_access_info(axis, copy);
@@ -92,7 +82,7 @@ static void order_copy(Order *o, const TlAxisInfo *axis, TlOp *copy)
     if (bytes)
         tl_attr_set(o->fn, copy, (TlAttr){.id = TL_ATTR_ASYNC, .u.i = bytes});
     if (axes)
-        set_whole(o, copy, axes);
+        tl_attr_set_axis_bits(o->fn, copy, TL_ATTR_WHOLE, axes);
     o->changed |= bytes != 0;
 }
 
@@ -102,8 +92,7 @@ static void sort_copy(Order *o, TlOp *copy)
     TlOp *first = copy;
     if (tl_attr(copy, TL_ATTR_ASYNC))
         return;
-    while (first->prev && first->prev->opcode == TL_OP_COPY &&
-           tl_attr(first->prev, TL_ATTR_ASYNC))
+    while (first->prev && first->prev->opcode == TL_OP_COPY && tl_attr(first->prev, TL_ATTR_ASYNC))
         first = first->prev;
     if (first == copy)
         return;

@@ -22,13 +22,14 @@
  *     bounds, and the body is short. Not those with a dot or a pipeline hint: the body would be
  *     there twice, and what a pipelined loop fetches ahead is masked anyway.
  *  2. Accesses of which all axes are inside are marked. With --check they are tested all the
- *     same. */
+ *     same. Of others, and of tests, the axes that are inside by numbers or by the grid are marked
+ *     `sure`; not those by a loop, as accesses may be moved to other trips of it. */
 #include "passes/simplify/bounds.h"
 #include "ir/numeric.h"
 #include "passes/analysis/axis_impl.h"
 #include "passes/analysis/facts.h"
-#include "passes/simplify/loops.h"
 #include "passes/pass.h"
+#include "passes/simplify/loops.h"
 
 enum { MAX_PEELED_OPS = 160 };
 
@@ -290,8 +291,8 @@ static TlBound why_not_peeled(Bounds *b, const TlPlace *p, uint32_t i, const TlO
 TlBound tl_bounds_of_axis(const TlFn *fn, const TlAxisInfo *facts, const TlOp *access,
                           uint32_t axis)
 {
-    TL_ASSERT(axis < tl_op_place(access).naxes,
-              "axis %u of %s", axis, tl_op_info(access->opcode)->text);
+    TL_ASSERT(axis < tl_op_place(access).naxes, "axis %u of %s", axis,
+              tl_op_info(access->opcode)->text);
     Bounds b = {.fn = fn, .axis = facts};
     TlPlace p = tl_op_place(access);
     TlViewFacts v = tl_view_facts(facts, p.base);
@@ -344,15 +345,44 @@ static uint32_t peel_all(Bounds *b, TlFn *fn)
     return loops.len;
 }
 
+static uint32_t sure_axes(const Bounds *b, const TlOp *op)
+{
+    TlPlace p = tl_op_place(op);
+    TlViewFacts v = tl_view_facts(b->axis, p.base);
+    uint32_t axes = 0;
+    for (uint32_t i = 0; i < p.naxes; i++) {
+        const TlValue *index = tl_axis_plain(b->axis, p.index[i].value);
+        bool fixed = is_pid(index) || tl_axis_facts(b->axis, index)->is_known;
+        if (index->type->rank == 0 && fixed && axis_inside(b, &p, &v, i))
+            axes |= 1u << i;
+    }
+    return axes;
+}
+
+static bool may_be_sure(const TlOp *op)
+{
+    return op->opcode == TL_OP_INSIDE ||
+           (is_candidate(op) && (op->opcode == TL_OP_LOAD || op->opcode == TL_OP_STORE));
+}
+
+static bool mark(const Bounds *b, TlFn *fn, TlOp *op)
+{
+    if (is_candidate(op) && is_inside(b, op)) {
+        tl_attr_set(fn, op, (TlAttr){.id = TL_ATTR_UNCHECKED, .u.i = 1});
+        return true;
+    }
+    uint32_t axes = may_be_sure(op) ? sure_axes(b, op) : 0;
+    if (axes == tl_attr_axis_bits(op, TL_ATTR_SURE))
+        return false;
+    tl_attr_set_axis_bits(fn, op, TL_ATTR_SURE, axes);
+    return true;
+}
+
 static uint32_t mark_all(Bounds *b, TlFn *fn)
 {
     uint32_t n = 0;
-    for (TlOp *op = fn->body->first; op; op = tl_walk_next(op, NULL)) {
-        if (!is_candidate(op) || !is_inside(b, op))
-            continue;
-        tl_attr_set(fn, op, (TlAttr){.id = TL_ATTR_UNCHECKED, .u.i = 1});
-        n++;
-    }
+    for (TlOp *op = fn->body->first; op; op = tl_walk_next(op, NULL))
+        n += mark(b, fn, op);
     return n;
 }
 

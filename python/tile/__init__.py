@@ -14,8 +14,9 @@ from .devices import Array, Device, Event, Stream, empty, upload
 from .errors import (ArgumentError, CompileError, CompileWarning, Error, KernelError, NotFoundError, OutOfMemoryError,
                      UnavailableError)
 from .kernels import Kernel, Module, kernel, load, load_image
+from .tuning import Progress, Tuned, tune
 
 __version__ = "0.1.0"
 __all__ = ["Array", "ArgumentError", "CompileError", "CompileWarning", "Device", "Error", "Event", "Explanation", "Kernel", "KernelError",
-           "Module", "NotFoundError", "OutOfMemoryError", "Output", "Stream", "UnavailableError", "View", "compile", "empty", "explain",
-           "kernel", "load", "load_image", "stages", "targets", "upload", "view"]
+           "Module", "NotFoundError", "OutOfMemoryError", "Output", "Progress", "Stream", "Tuned", "UnavailableError", "View", "compile", "empty",
+           "explain", "kernel", "load", "load_image", "stages", "targets", "tune", "upload", "view"]

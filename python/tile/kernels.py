@@ -166,22 +166,36 @@ class Kernel:
                 return self.device.wrap_stream(torch.cuda.current_stream(value.device).cuda_stream)
         return self.device.stream
 
-    def __call__(self, *args, stream=None, grid=None, **kwargs):
+    def room(self, *args, **kwargs):
+        """How many programs of a launch with these arguments can run at the same time (`together`); 0: it has none."""
+        filled, _owners = self.arguments(self.bound(args, kwargs))
+        programs = c_int64()
+        check(lib.tile_launch_room(self.handle, filled, len(self.slots), byref(programs)))
+        return programs.value
+
+    def __call__(self, *args, stream=None, grid=None, together=False, overlap=False, **kwargs):
+        """Launches. `grid`: instead of the kernel's own. `together`: all programs run at the same time, and may wait for each other;
+        `overlap`: it may start before the kernel ahead of it has ended, for which it waits itself."""
         values = self.bound(args, kwargs)
         if stream is not None and not isinstance(stream, Stream):
             raise TypeError(f"stream is a tile.Stream, not {type(stream).__name__}")
         stream = stream or self.stream_for(values)
         filled, owners = self.arguments(values)
         with stream.lock:
-            if grid is None:
+            if grid is None and not together and not overlap:
                 check(lib.tile_launch(self.handle, stream.handle, filled, len(self.slots)))
             else:
-                axes = (grid,) if hasattr(grid, "__index__") else tuple(grid)
-                check(lib.tile_launch_grid(self.handle, stream.handle, filled, len(self.slots), (c_int64 * len(axes))(*axes), len(axes)))
+                check(lib.tile_launch_with(self.handle, stream.handle, filled, len(self.slots), byref(launch_options(grid, together, overlap))))
             if stream is self.device.stream and self.device.host_memory:
                 stream.synchronize()
             else:  # torch keeps its tensors until its own stream has used them
                 stream.keep([self.module] if stream is not None and stream.own_device is None else [self.module, *owners])
+
+
+def launch_options(grid, together, overlap):
+    axes = () if grid is None else (grid,) if hasattr(grid, "__index__") else tuple(grid)
+    own = None if grid is None else (c_int64 * len(axes))(*axes)
+    return native.LaunchOptions(sizeof(native.LaunchOptions), own, len(axes), (1 if together else 0) | (2 if overlap else 0))
 
 
 def jit_options(include_dirs, opt_level, debug, check, fp, warps, stages, cache, said):
@@ -191,12 +205,16 @@ def jit_options(include_dirs, opt_level, debug, check, fp, warps, stages, cache,
 
 
 def load(source, *, device=None, include_dirs=(), opt_level=3, debug=False, check=False, fp="default", warps=0, stages=0, cache=None):
-    """A Module of a source: a path, or a text (a str with a { in it). Its kernels are compiled by Module.kernel. `debug` keeps
-    asserts, `check` also checks bounds and assumptions; `cache` is a folder or "off" (default: TILE_CACHE, else ~/.cache/tile)."""
+    """A Module of a source: a path, or a text (a str with a { in it). Its kernels are compiled by Module.kernel; for a path, with the
+    results of tuning that lie beside it (tile.tune). `debug` keeps asserts, `check` also checks bounds and assumptions; `cache` is a folder or "off" (default: TILE_CACHE, else ~/.cache/tile)."""
     source, device, said = compiler.Source(source), device_of(device), compiler.Diagnostics()
     include_dirs = [native.os.fspath(d) for d in include_dirs]
     options = jit_options(include_dirs, opt_level, debug, check, fp, warps, stages, cache, said)
-    handle = made(lib.tile_module_load_source, device.handle, native.os.fsencode(source.name), source.text, len(source.text), byref(options))
+    name = native.os.fsencode(source.name)
+    if source.is_file:  # with the tuning results beside it
+        handle = made(lib.tile_module_load_file, device.handle, name, byref(options))
+    else:
+        handle = made(lib.tile_module_load_source, device.handle, name, source.text, len(source.text), byref(options))
     return Module(handle, device, source, dict(include_dirs=include_dirs), said)
 
 

@@ -1,7 +1,7 @@
 """The functions of libtilec.so (tile.h, tile_jit.h, tilec.h), called through ctypes, which releases Python's lock meanwhile."""
 import ctypes
 import os
-from ctypes import CFUNCTYPE, POINTER, Structure, byref, c_char, c_char_p, c_double, c_int, c_int32, c_int64, c_size_t, c_uint64, c_void_p
+from ctypes import CFUNCTYPE, POINTER, Structure, byref, c_char, c_char_p, c_double, c_int, c_int32, c_int64, c_size_t, c_uint, c_uint64, c_void_p
 
 from . import errors
 
@@ -38,6 +38,26 @@ class JitOptions(Structure):
                 ("diagnostic", TextCallback), ("user", c_void_p), ("cache", c_char_p)]
 
 
+class TuneProgress(Structure):
+    _fields_ = [("struct_size", c_size_t), ("kernel", c_char_p), ("config", c_char_p), ("us", c_double), ("rejected", c_char_p),
+                ("step", c_char_p), ("done", c_size_t), ("total", c_size_t), ("best", c_char_p), ("best_us", c_double),
+                ("elapsed", c_double), ("left", c_double)]
+
+
+ProgressCallback = CFUNCTYPE(c_int, c_void_p, POINTER(TuneProgress))
+
+
+class TuneOptions(Structure):
+    _fields_ = [("struct_size", c_size_t), ("jit", POINTER(JitOptions)), ("consts", POINTER(Const)), ("budget", c_double),
+                ("file", c_char_p), ("progress", ProgressCallback), ("user", c_void_p), ("tolerance", c_double), ("again", c_int),
+                ("model", c_int), ("only", POINTER(c_char_p)), ("look", c_int)]
+
+
+class TuneResult(Structure):
+    _fields_ = [("struct_size", c_size_t), ("best", c_char * 512), ("best_us", c_double), ("total", c_size_t), ("timed", c_size_t),
+                ("rejected", c_size_t), ("kept", c_size_t), ("complete", c_int)]
+
+
 class CompileConst(Structure):
     _fields_ = [("name", c_char_p), ("value", c_char_p)]
 
@@ -57,6 +77,10 @@ class CompileOptions(Structure):
 
 
 HANDLE, OUT = c_void_p, POINTER(c_void_p)
+class LaunchOptions(Structure):
+    _fields_ = [("struct_size", c_size_t), ("grid", POINTER(c_int64)), ("naxes", c_size_t), ("flags", c_uint)]
+
+
 # function: (result, parameters). c_int as a result is a tile_status unless the name is in PLAIN.
 FUNCTIONS = {
     "tile_version": (c_int, []),
@@ -86,6 +110,8 @@ FUNCTIONS = {
     "tile_event_elapsed": (c_int, [HANDLE, HANDLE, POINTER(c_double)]),
     "tile_stream_wait_event": (c_int, [HANDLE, HANDLE]),
     "tile_module_load_source": (c_int, [HANDLE, c_char_p, c_char_p, c_size_t, POINTER(JitOptions), OUT]),
+    "tile_module_load_file": (c_int, [HANDLE, c_char_p, POINTER(JitOptions), OUT]),
+    "tile_tune": (c_int, [HANDLE, c_char_p, c_char_p, POINTER(Arg), c_size_t, POINTER(TuneOptions), POINTER(TuneResult)]),
     "tile_module_load_image": (c_int, [HANDLE, c_char_p, c_size_t, OUT]),
     "tile_module_free": (None, [HANDLE]),
     "tile_module_kernel_count": (c_size_t, [HANDLE]),
@@ -96,7 +122,8 @@ FUNCTIONS = {
     "tile_kernel_param_count": (c_size_t, [HANDLE]),
     "tile_kernel_param": (c_int, [HANDLE, c_size_t, POINTER(ParamInfo)]),
     "tile_launch": (c_int, [HANDLE, HANDLE, POINTER(Arg), c_size_t]),
-    "tile_launch_grid": (c_int, [HANDLE, HANDLE, POINTER(Arg), c_size_t, POINTER(c_int64), c_size_t]),
+    "tile_launch_with": (c_int, [HANDLE, HANDLE, POINTER(Arg), c_size_t, POINTER(LaunchOptions)]),
+    "tile_launch_room": (c_int, [HANDLE, POINTER(Arg), c_size_t, POINTER(c_int64)]),
     "tilec_compile_source": (c_int, [c_char_p, c_char_p, c_size_t, POINTER(CompileOptions), OUT]),
     "tilec_output_data": (c_void_p, [HANDLE, POINTER(c_size_t)]),
     "tilec_output_message": (c_char_p, [HANDLE]),

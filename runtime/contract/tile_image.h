@@ -9,7 +9,8 @@
 
 #define TILE_IMAGE_MAGIC "TILEIMG1"
 enum {
-    TILE_IMAGE_VERSION = 9, TILE_MAX_GRID = 6, TILE_IMAGE_MAX_RANK = 8, TILE_IMAGE_MAX_PARAMS = 128,
+    TILE_IMAGE_VERSION = 10, TILE_MAX_GRID = 6, TILE_IMAGE_MAX_RANK = 8,
+    TILE_IMAGE_MAX_PARAMS = 128,
     TILE_IMAGE_MAX_SYMS = 256, TILE_IMAGE_MAX_KEYS = 8
 };
 
@@ -72,6 +73,10 @@ typedef enum tile_slot_kind {
     TILE_SLOT_BYTES,   /* bytes of memory behind param's address (--check) */
     /* i64 number of programs on an axis (GPU kernels, which know only their linear index) */
     TILE_SLOT_NPID,
+    /* what divides by it, n: x / n is the high word of 2 x m, shifted right by s, for x below 2^31;
+     * m is the low word, 2^(31 + s) / n rounded up, and s the high one, log2(n) rounded up
+     * (Granlund and Montgomery 1994) */
+    TILE_SLOT_BY_NPID,
     TILE_SLOT_GROUP,   /* i64 group of the launch, 0 = none */
     TILE_SLOT_DEBUG    /* address of the debug buffer, 0 = none */
 } tile_slot_kind;
@@ -133,7 +138,9 @@ enum {
     /* reached through `otherwise` of one other row only: not listed, not looked up */
     TILE_KERNEL_OTHERWISE = 2,
     /* cpu: no program waits for another, so they may start in any order */
-    TILE_KERNEL_ANY_ORDER = 4
+    TILE_KERNEL_ANY_ORDER = 4,
+    /* GPUs: it begins by waiting for the kernel before it in the stream, so it may start early */
+    TILE_KERNEL_WAITS = 8
 };
 
 typedef struct tile_image_header {

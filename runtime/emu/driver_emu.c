@@ -315,6 +315,13 @@ static tile_status emu_run(tl_dev *dev, tl_code *code, const tl_launch *launch, 
     return status;
 }
 
+static tile_status emu_together(tl_dev *dev, tl_code *code, int64_t *out_programs)
+{
+    (void)code;
+    *out_programs = (int64_t)tl_pool_threads(dev->pool) * TL_EMU_RESIDENT;
+    return TILE_OK;
+}
+
 static const tl_driver driver = {
     .kind = "emu",
     .open = emu_open,
@@ -329,6 +336,7 @@ static const tl_driver driver = {
     .code_load = emu_code_load,
     .code_unload = emu_code_unload,
     .run = emu_run,
+    .together = emu_together,
     .wrote = emu_wrote,
 };
 

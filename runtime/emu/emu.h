@@ -185,6 +185,9 @@ void tl_emu_copies_progress(tl_emu_block *b); /* some may arrive now */
 /* A thread has returned: reports what it has not waited for. */
 void tl_emu_copies_ended(tl_emu_block *b, const tl_emu_thread *t);
 
+/* Blocks of one worker that can be under way at once (emu_run.c). */
+enum { TL_EMU_RESIDENT = 64 };
+
 /* ---- emu_print.c ---- */
 
 void tl_emu_print_element(tl_emu_block *b, const tile_image_site *site, uint32_t text,

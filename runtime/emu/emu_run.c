@@ -9,7 +9,7 @@
  * its end before it starts the next, as long as that works. A program may wait for one of a lower
  * number, and those of a persistent kernel for each other: threads that only spin end the block's
  * turn, and when all blocks of a worker have spun for some turns it starts another one beside them,
- * up to RESIDENT_MAX.
+ * up to TL_EMU_RESIDENT.
  *
  * Under the reverse schedule a worker takes CHUNK blocks at a time and begins with the last; under
  * the random one it always has some blocks, and chance says whose turn it is. */
@@ -19,7 +19,6 @@
 #include <time.h>
 
 enum {
-    RESIDENT_MAX = 64, /* blocks of one worker */
     RESIDENT_RANDOM = 3,
     PATIENCE = 16, /* turns of each block before another is started */
     CHUNK = 8,
@@ -231,7 +230,7 @@ static void wait_for_others(tl_emu_worker *w)
     static const struct timespec pause = {0, 20000};
     if (w->turns > 2 * (uint64_t)w->nresident)
         nanosleep(&pause, NULL);
-    if (++w->turns % ((uint64_t)PATIENCE * w->nresident) == 0 && w->wanted < RESIDENT_MAX)
+    if (++w->turns % ((uint64_t)PATIENCE * w->nresident) == 0 && w->wanted < TL_EMU_RESIDENT)
         w->wanted++;
 }
 

@@ -4,8 +4,7 @@
  * missing on the way is TILE_UNAVAILABLE with a text that says what.
  *
  * Every call that needs the device makes it the calling thread's and puts back what was so before,
- * so a host that uses the vendor's library too sees no change. A launch passes the address of each
- * word of the parameter block, takes no lock and allocates nothing.
+ * so a host that uses the vendor's library too sees no change. Launches: driver_gpu_launch.c.
  *
  * The default queue is the vendor's default stream: what a host puts there is in order with ours.
  * Made queues are streams that do not wait for that one. Copies from and to memory that the
@@ -66,8 +65,7 @@ tile_status tl_gpu_failed(const tl_dev *d, size_t at, int code)
                    code, says_more ? ": " : "", says_more ? text : "");
 }
 
-/* For functions that only some calls need. */
-static tile_status lacks(const tl_dev *d, size_t at)
+tile_status tl_gpu_lacks(const tl_dev *d, size_t at)
 {
     return tl_fail(TILE_UNAVAILABLE, "%s lacks %s: the %s driver is too old", d->library_name,
                    symbol_at(d, at), d->kind->vendor);
@@ -252,7 +250,7 @@ tile_status tl_gpu_host_alloc(tl_dev *d, uint64_t bytes, void **out_address)
     TL_INVARIANT(out_address, "no memory to allocate");
     tile_status status;
     if (!d->api.host_alloc || !d->api.host_free)
-        return lacks(d, d->api.host_alloc ? offsetof(tl_gpu_api, host_free)
+        return tl_gpu_lacks(d, d->api.host_alloc ? offsetof(tl_gpu_api, host_free)
                                           : offsetof(tl_gpu_api, host_alloc));
     if (bytes > SIZE_MAX)
         return tl_fail(TILE_NO_MEMORY, "out of memory: %" PRIu64 " bytes", bytes);
@@ -391,7 +389,7 @@ tile_status tl_gpu_queue_copy(tl_queue *q, void *target, const void *source, uin
     tl_dev *d = q->dev;
     size_t n = (size_t)bytes;
     if (kind == TL_COPY_WITHIN && !d->api.copy_within)
-        return lacks(d, offsetof(tl_gpu_api, copy_within));
+        return tl_gpu_lacks(d, offsetof(tl_gpu_api, copy_within));
     TL_GPU_WITHIN(d, status,
                   kind == TL_COPY_UP     ? TL_GPU_CALL(d, copy_up, target, source, n, q->stream)
                   : kind == TL_COPY_DOWN ? TL_GPU_CALL(d, copy_down, target, source, n, q->stream)
@@ -410,7 +408,7 @@ static tile_status copy_from(tl_queue *q, void *target, const tl_dev *from, cons
     if (d->api.copy_peer_of)
         return TL_GPU_CALL(d, copy_peer_of, target, d->ordinal, source, from->ordinal, bytes,
                            q->stream);
-    return lacks(d, d->context ? offsetof(tl_gpu_api, copy_peer) /* cuda */
+    return tl_gpu_lacks(d, d->context ? offsetof(tl_gpu_api, copy_peer) /* cuda */
                                : offsetof(tl_gpu_api, copy_peer_of));
 }
 
@@ -447,46 +445,6 @@ tile_status tl_gpu_queue_fill(tl_queue *q, void *target, int value, uint64_t byt
         q->dev, status,
         TL_GPU_CALL(q->dev, fill, target, (unsigned char)value, (size_t)bytes, q->stream));
     return status;
-}
-
-static tile_status launch(tl_queue *q, const tl_code *code, const tl_launch *l, void **params)
-{
-    tl_dev *d = q->dev;
-    void *debug = NULL;
-    if (code->debug_slot != TL_GPU_NO_SLOT) {
-        pthread_mutex_lock(&d->lock);
-        tile_status status = tl_gpu_debug_begin(q, l, &debug);
-        pthread_mutex_unlock(&d->lock);
-        if (status != TILE_OK)
-            return status;
-        TL_INVARIANT(debug && code->debug_slot < l->nslots, "debug buffer %p, slot %u of %u", debug,
-                     code->debug_slot, l->nslots);
-        params[code->debug_slot] = &debug;
-    }
-    return TL_GPU_CALL(d, launch, code->function, (unsigned)l->programs, 1, 1, code->threads, 1, 1,
-                       code->shared_bytes, q->stream, params, NULL);
-}
-
-tile_status tl_gpu_queue_launch(tl_queue *q, tl_code *code, const tl_launch *l)
-{
-    TL_INVARIANT(code && l->kernel && l->kernel->threads > 0, "a launch of no threads");
-    TL_INVARIANT(l->programs > 0 && l->nslots <= TL_MAX_SLOTS, "%lld programs, %u slots",
-                 (long long)l->programs, l->nslots);
-    tl_dev *d = q->dev;
-    void *params[TL_MAX_SLOTS + 1];
-    tile_status status;
-    if ((uint64_t)l->programs * code->threads > d->kind->max_threads)
-        return tl_fail(TILE_NO_RESOURCE,
-                       "kernel '%s': %" PRId64 " programs of %u threads are more threads than %s "
-                       "starts at once (%" PRIu64 ")",
-                       code->name, l->programs, code->threads, d->kind->vendor,
-                       d->kind->max_threads);
-    for (uint32_t i = 0; i < l->nslots; i++)
-        params[i] = (void *)(uintptr_t)&l->slots[i];
-    TL_GPU_WITHIN(d, status, launch(q, code, l, params));
-    if (status != TILE_OK)
-        return tl_fail(status, "kernel '%s': %s", code->name, tile_last_error());
-    return TILE_OK;
 }
 
 /* ---- marks ---- */

@@ -57,6 +57,11 @@ typedef struct tl_gpu_api {
     int (*launch)(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                   unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
                   void *stream, void **params, void **extra);
+    int (*launch_ex)(const void *config, void *function, void **params, void **extra); /* cuda */
+    int (*launch_together)(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                           unsigned block_x, unsigned block_y, unsigned block_z,
+                           unsigned shared_bytes, void *stream, void **params); /* hip */
+    int (*occupancy)(int *blocks, void *function, int threads, size_t shared_bytes);
 
     int (*stream_create)(void **stream, unsigned flags);
     int (*stream_destroy)(void *stream);
@@ -135,6 +140,8 @@ struct tl_queue {
 /* The failure of the call of the field at `at` of the table, with a text that names the symbol and
  * says what the library says of the code. */
 tile_status tl_gpu_failed(const tl_dev *dev, size_t at, int code);
+/* For functions that only some calls need: the one at `at` is missing. */
+tile_status tl_gpu_lacks(const tl_dev *dev, size_t at);
 static inline tile_status tl_gpu_result(const tl_dev *dev, size_t at, int code)
 {
     return code == 0 ? TILE_OK : tl_gpu_failed(dev, at, code);
@@ -197,6 +204,7 @@ tile_status tl_gpu_queue_fill(tl_queue *queue, void *target, int value, uint64_t
 void *tl_gpu_queue_native(const tl_queue *queue);
 tile_status tl_gpu_queue_captures(const tl_queue *queue, bool *out_captures);
 tile_status tl_gpu_queue_launch(tl_queue *queue, tl_code *code, const tl_launch *launch);
+tile_status tl_gpu_together(tl_dev *dev, tl_code *code, int64_t *out_programs);
 tile_status tl_gpu_mark_create(tl_dev *dev, tl_mark **out_mark);
 void tl_gpu_mark_free(tl_mark *mark);
 tile_status tl_gpu_mark_record(tl_mark *mark, tl_queue *queue);
@@ -215,6 +223,7 @@ void tl_gpu_code_unload(tl_dev *dev, tl_code *code);
     .queue_copy = tl_gpu_queue_copy, .queue_copy_from = tl_gpu_queue_copy_from,                    \
     .queue_fill = tl_gpu_queue_fill, .queue_native = tl_gpu_queue_native,                          \
     .queue_captures = tl_gpu_queue_captures, .queue_launch = tl_gpu_queue_launch,                  \
+    .together = tl_gpu_together,                                                                   \
     .mark_create = tl_gpu_mark_create, .mark_free = tl_gpu_mark_free,                              \
     .mark_record = tl_gpu_mark_record, .mark_wait = tl_gpu_mark_wait,                              \
     .mark_synchronize = tl_gpu_mark_synchronize, .mark_elapsed = tl_gpu_mark_elapsed,              \

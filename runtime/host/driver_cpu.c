@@ -173,6 +173,14 @@ static tile_status cpu_run(tl_dev *dev, tl_code *code, const tl_launch *launch, 
                        run_range, &j);
 }
 
+/* Of so few programs each is a range, which each thread takes one of. */
+static tile_status cpu_together(tl_dev *dev, tl_code *code, int64_t *out_programs)
+{
+    (void)code;
+    *out_programs = tl_pool_threads(dev->pool);
+    return TILE_OK;
+}
+
 /* ---- code ---- */
 
 static void cpu_code_unload(tl_dev *dev, tl_code *code)
@@ -274,10 +282,11 @@ static void cpu_close(tl_dev *dev)
 
 static void cpu_info(tl_dev *dev, tile_device_info *info)
 {
-    snprintf(info->name, sizeof info->name, "%s (%d threads)", dev->target,
-             tl_pool_threads(dev->pool));
+    const int threads = tl_pool_threads(dev->pool);
+    snprintf(info->name, sizeof info->name, "%s (%d thread%s)", dev->target, threads,
+             threads == 1 ? "" : "s");
     snprintf(info->target, sizeof info->target, "%s", dev->target);
-    info->processors = tl_pool_threads(dev->pool);
+    info->processors = threads;
     info->host_memory = 1;
     info->memory_bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
 }
@@ -308,6 +317,7 @@ const tl_driver *tl_driver_cpu(void)
         .code_prepare = cpu_code_prepare,
         .code_unload = cpu_code_unload,
         .run = cpu_run,
+        .together = cpu_together,
     };
     return &driver;
 }

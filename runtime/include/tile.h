@@ -458,6 +458,37 @@ TILE_API tile_status tile_launch_grid(tile_kernel *kernel, tile_stream *stream,
                                       const tile_arg *args, size_t nargs,
                                       const int64_t *grid, size_t naxes);
 
+/* How a launch is made. Whatever is set here, the kernel computes the same. */
+typedef struct tile_launch_options {
+    size_t struct_size;
+    const int64_t *grid; /* NULL: the kernel's own; else as for tile_launch_grid */
+    size_t naxes;
+    unsigned flags; /* of tile_launch_flags */
+} tile_launch_options;
+#define TILE_LAUNCH_OPTIONS_INIT { sizeof(tile_launch_options), 0, 0, 0 }
+typedef enum tile_launch_flags {
+    /* All programs run at the same time, so that any may wait for any other, as at a barrier of the
+     * whole grid. (Without it, a program may wait only for programs that start before it.) On cuda
+     * and hip, a cooperative launch. The grid may have as many programs as tile_launch_room says.
+     * TILE_NO_RESOURCE: it has more. */
+    TILE_LAUNCH_TOGETHER = 1,
+    /* The kernel may be started before the one ahead of it in the stream has ended, which hides the
+     * time that starting takes; it waits for that one's end itself before it reads or writes
+     * anything. On cuda, kernels compiled for sm_90 and later (programmatic dependent launch);
+     * elsewhere, and together with TILE_LAUNCH_TOGETHER, it changes nothing. */
+    TILE_LAUNCH_OVERLAP = 2
+} tile_launch_flags;
+/* The same with options; NULL: none. */
+TILE_API tile_status tile_launch_with(tile_kernel *kernel, tile_stream *stream,
+                                      const tile_arg *args, size_t nargs,
+                                      const tile_launch_options *options);
+/* How many programs of the kernel can run at the same time (TILE_LAUNCH_TOGETHER), of the instance
+ * that these arguments choose; 0: there is nothing to run. Prepares the kernel. cuda, hip: by the
+ * driver's count of what fits on a processor. cpu: the threads of its pool. emu: 64 for each of
+ * them. ref: 1. */
+TILE_API tile_status tile_launch_room(tile_kernel *kernel, const tile_arg *args, size_t nargs,
+                                      int64_t *out_programs);
+
 /* Called by the headers that `tilec --header` writes: launches kernel `name` of an image that was
  * linked into the program, on the stream's device. The first launch on a device loads and prepares
  * the kernel. Otherwise like tile_launch. */
@@ -477,6 +508,12 @@ inline tile_status tile_launch_grid(tile_kernel *kernel, tile_stream *stream,
                                     std::initializer_list<int64_t> grid)
 {
     return tile_launch_grid(kernel, stream, args.begin(), args.size(), grid.begin(), grid.size());
+}
+inline tile_status tile_launch_with(tile_kernel *kernel, tile_stream *stream,
+                                    std::initializer_list<tile_arg> args,
+                                    const tile_launch_options *options)
+{
+    return tile_launch_with(kernel, stream, args.begin(), args.size(), options);
 }
 inline tile_status tile_launch_embedded(const void *image, const char *name, tile_stream *stream,
                                         std::initializer_list<tile_arg> args)

@@ -74,14 +74,20 @@ typedef struct tile_tune_options {
     double tolerance;
     int again; /* time everything, also what the file has */
     int model; /* GPU targets: no launch, but a static model of one (see runtime/tune/README.md) */
+    /* only these configurations, a list that ends with NULL, and the best ones are not compared
+     * side by side: a later call without `only` does that; NULL: all */
+    const char *const *only;
+    /* only tell what there is to do: result.complete if nothing is, and result.kept; nothing is
+     * timed, and no array is read or written */
+    int look;
 } tile_tune_options;
-#define TILE_TUNE_OPTIONS_INIT { sizeof(tile_tune_options), 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+#define TILE_TUNE_OPTIONS_INIT { sizeof(tile_tune_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 typedef struct tile_tune_result {
     size_t struct_size;
     char best[512]; /* "" if no configuration can run */
     double best_us;
-    size_t total;   /* configurations; of these: */
+    size_t total;   /* configurations that were asked for; of these: */
     size_t timed, rejected, kept; /* now; now; in an earlier run */
     int complete;   /* 0: the budget was used up, or the callback stopped */
 } tile_tune_result;

@@ -3,18 +3,22 @@
  *  1. the compiler lists the configurations (tune_compile.c); the launch's keys give the bucket
  *  2. the file is read: what it has of the same kernel, constants, device and bucket is kept,
  *     unless the kernel has changed since
- *  3. what has no time yet is timed (tune_time.c), or judged by the model (tune_model.c)
+ *  3. what has no time yet is timed (tune_time.c), or judged by the model (tune_model.c); if the
+ *     last run was stopped before it had compared the best ones, they are timed again
  *  4. the file is read again, so that what others have added stays, and written
  *
  * New times are compared with one of the old best that is taken again beside them. */
 #include "runtime/tune/tune.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
 #include "runtime/tune_select.h"
+
+static const double OPEN = 1.5; /* times the best: what is compared again after a stop */
 
 double tl_tune_now(void)
 {
@@ -35,7 +39,8 @@ void tl_tune_reject(tl_trial *trial, const char *format, ...)
     text[strcspn(text, "\n")] = 0;
     if (!trial->rejected)
         trial->rejected = strdup(text);
-    trial->nsamples = 0;
+    if (trial->nsamples) /* a compiling thread writes nothing that the others read */
+        trial->nsamples = 0;
 }
 
 static int by_size(const void *a, const void *b)
@@ -44,13 +49,31 @@ static int by_size(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
+/* The trial's launches, the fastest first. */
+static uint32_t sort_samples(const tl_trial *trial, double *out)
+{
+    memcpy(out, trial->samples, trial->nsamples * sizeof *out);
+    qsort(out, trial->nsamples, sizeof *out, by_size);
+    return trial->nsamples;
+}
+
 double tl_tune_value(const tl_trial *trial)
 {
     double sorted[TL_TUNE_SAMPLES];
-    uint32_t n = trial->nsamples;
-    memcpy(sorted, trial->samples, n * sizeof *sorted);
-    qsort(sorted, n, sizeof *sorted, by_size);
+    uint32_t n = sort_samples(trial, sorted);
     return n ? sorted[(n - 1) / 8] : 0;
+}
+
+/* Of n launches, the number of those below the time that one in eight is below has the mean n/8 and
+ * the variance n/8 * 7/8, whatever the times are distributed like. */
+void tl_tune_bounds(const tl_trial *trial, double *out_low, double *out_high)
+{
+    double sorted[TL_TUNE_SAMPLES];
+    int n = (int)sort_samples(trial, sorted), middle = (n - 1) / 8,
+        spread = (int)ceil(2 * sqrt(n * (1 / 8.0) * (7 / 8.0)));
+    int low = middle - spread, high = middle + spread;
+    *out_low = n ? sorted[low > 0 ? low : 0] : 0;
+    *out_high = n && high < n ? sorted[high] : INFINITY;
 }
 
 /* Seconds that the rest takes, if it goes on as it did: compiling counts as half of the work. */
@@ -60,11 +83,10 @@ static double time_left(const tl_tuner *t, double elapsed)
     if (now < 4)
         return -1;
     double rest = elapsed / now * (all - now);
-    double rounds = 0;
-    for (size_t i = 0; t->best && i < t->ntrials; i++)
-        if (t->trials[i].nsamples)
-            rounds += 3 * tl_tune_value(t->best) * 1e-6;
-    rest += t->best && t->best->nsamples < 4 ? rounds : 0;
+    double round = 0, best = t->best ? tl_tune_value(t->best) * 1e-6 : 0;
+    for (size_t i = 0; i < t->ntrials; i++)
+        round += t->trials[i].nsamples ? best : 0;
+    rest += t->best && t->best->nsamples < 4 ? 3 * round : 0;
     return t->deadline > 0 && rest > t->deadline - tl_tune_now() ? t->deadline - tl_tune_now()
                                                                  : rest;
 }
@@ -83,7 +105,7 @@ bool tl_tune_report(tl_tuner *t, const char *step, const tl_trial *trial)
                             .rejected = trial ? trial->rejected : NULL,
                             .step = step,
                             .done = t->done + t->kept,
-                            .total = t->tuning->nconfigs,
+                            .total = t->asked,
                             .best = t->best ? t->best->config : NULL,
                             .best_us = t->best ? tl_tune_value(t->best) : 0,
                             .elapsed = now - t->start,
@@ -145,16 +167,27 @@ static bool enter_trial(tl_tune_result *r, const tl_trial *trial)
     return !trial->rejected || time->rejected;
 }
 
-/* The best of what was timed now; if nothing was, what was the best before. */
-static bool choose(tl_tune_result *r, const tl_trial *best)
+static const tl_trial *trial_of(const tl_tuner *t, const char *config)
 {
-    if (best)
-        return set_text(&r->best, best->config);
-    if (r->best && (!tl_tune_time_of(r, r->best) || tl_tune_time_of(r, r->best)->rejected)) {
+    for (size_t i = 0; config && i < t->ntrials; i++)
+        if (strcmp(t->trials[i].config, config) == 0)
+            return &t->trials[i];
+    return NULL;
+}
+
+/* The best of what was timed now, unless the best before was not among that and is faster. */
+static bool choose(const tl_tuner *t, tl_tune_result *r)
+{
+    const tl_tune_time *old = r->best ? tl_tune_time_of(r, r->best) : NULL;
+    const tl_trial *again = trial_of(t, r->best);
+    if (!old || old->rejected) {
         free(r->best);
         r->best = NULL;
+        old = NULL;
     }
-    return true;
+    if (!t->best || (old && !(again && again->nsamples) && old->us <= tl_tune_value(t->best)))
+        return true;
+    return set_text(&r->best, t->best->config);
 }
 
 static tile_status enter(const tl_tuner *t, tl_tune_file *file)
@@ -167,18 +200,21 @@ static tile_status enter(const tl_tuner *t, tl_tune_file *file)
          set_text(&r->tool, t->like.tool);
     if (ok)
         memcpy(r->sizes, t->like.sizes, sizeof r->sizes);
-    for (size_t i = 0; ok && i < t->ntrials; i++)
+    bool news = false;
+    for (size_t i = 0; ok && i < t->ntrials; i++) {
+        news |= t->trials[i].nsamples > 0;
         ok = enter_trial(r, &t->trials[i]);
-    ok = ok && choose(r, t->best);
+    }
+    ok = ok && choose(t, r);
+    if (ok)
+        r->open = t->settled ? false : r->open || (news && !t->o->model);
     return ok ? TILE_OK : tl_fail(TILE_NO_MEMORY, "out of memory");
 }
 
-tile_status tl_tune_save(tl_tuner *t)
+static tile_status add_to_file(const tl_tuner *t)
 {
     tl_tune_file file;
     char why[512];
-    if (!t->file_path)
-        return TILE_OK;
     tile_status status = tl_tune_read(t->file_path, &file, why, sizeof why);
     if (status != TILE_OK)
         return tl_fail(status, "%s: %s; it is not overwritten", t->file_path, why);
@@ -186,6 +222,16 @@ tile_status tl_tune_save(tl_tuner *t)
     if (status == TILE_OK && tl_tune_find(&file, &t->like)->ntimes)
         status = tl_tune_write(t->file_path, &file);
     tl_tune_file_free(&file);
+    return status;
+}
+
+tile_status tl_tune_save(tl_tuner *t)
+{
+    if (!t->file_path)
+        return TILE_OK;
+    int lock = tl_tune_lock(t->file_path);
+    tile_status status = add_to_file(t);
+    tl_tune_unlock(lock);
     return status;
 }
 
@@ -218,24 +264,82 @@ static bool is_better_known(const tl_tuner *t, const tl_tune_result *r)
            strcmp(r->hash, t->like.hash) == 0;
 }
 
+/* Does the caller ask for this one? */
+static bool is_asked(const tl_tuner *t, const char *config)
+{
+    const char *const *only = t->o->only;
+    while (only && *only && strcmp(*only, config) != 0)
+        only++;
+    return !only || *only;
+}
+
+static bool is_best(const tl_tune_result *r, const char *config)
+{
+    return r && r->best && strcmp(r->best, config) == 0;
+}
+
+/* Was the last run stopped before it had compared this one with the best side by side? */
+static bool is_open(const tl_tuner *t, const tl_tune_result *r, const char *config)
+{
+    const tl_tune_time *best = r && r->best ? tl_tune_time_of(r, r->best) : NULL,
+                       *mine = best ? tl_tune_time_of(r, config) : NULL;
+    return mine && r->open && !t->o->only && !t->o->model && !mine->rejected &&
+           mine->us <= OPEN * best->us;
+}
+
+/* Others' results are compared with those of the best one so far: it is known to be right. If there
+ * is none, with those of the first in the list that is not known to be wrong. */
+static const char *find_reference(const tl_tuner *t, const tl_tune_result *r)
+{
+    const char *first = NULL;
+    for (size_t i = t->tuning->nconfigs; i-- > 0;) {
+        const char *config = t->tuning->configs[i];
+        const tl_tune_time *time = is_known(t, r, config) ? tl_tune_time_of(r, config) : NULL;
+        if (time && is_best(r, config))
+            return config;
+        first = time && time->rejected ? first : config;
+    }
+    return first;
+}
+
+/* What needs no time of its own is run once, if it is the reference. */
+static void put_reference_first(tl_tuner *t, const char *reference)
+{
+    size_t at = 0;
+    while (at < t->ntrials && strcmp(t->trials[at].config, reference) != 0)
+        at++;
+    tl_trial found = {.config = reference, .mute = true};
+    if (at < t->ntrials)
+        found = t->trials[at];
+    memmove(t->trials + 1, t->trials, at * sizeof *t->trials);
+    t->trials[0] = found;
+    t->ntrials += found.mute;
+}
+
 static tile_status plan(tl_tuner *t)
 {
     const tl_tune_result *r = tl_tune_find(&t->file, &t->like);
     size_t n = t->tuning->nconfigs, missing = 0;
-    t->trials = calloc(n + 1, sizeof *t->trials);
+    t->trials = calloc(n + 2, sizeof *t->trials);
     if (!t->trials)
         return tl_fail(TILE_NO_MEMORY, "out of memory");
-    for (size_t i = 0; i < n && !is_better_known(t, r); i++)
-        missing += !is_known(t, r, t->tuning->configs[i]);
-    for (size_t i = 0; i < n && missing; i++) {
+    for (size_t i = 0; i < n && !is_better_known(t, r); i++) {
+        const char *config = t->tuning->configs[i];
+        missing += is_asked(t, config) && (!is_known(t, r, config) || is_open(t, r, config));
+    }
+    for (size_t i = 0; i < n; i++) {
         const char *config = t->tuning->configs[i];
         bool known = is_known(t, r, config);
-        if (!known || (r->best && strcmp(r->best, config) == 0))
+        if (!is_asked(t, config))
+            continue;
+        t->asked++;
+        if (missing && (!known || is_best(r, config) || is_open(t, r, config)))
             t->trials[t->ntrials++].config = config;
-        else
-            t->kept++;
     }
-    t->kept = missing ? t->kept : n;
+    t->kept = t->asked - t->ntrials;
+    const char *reference = t->ntrials && !t->o->model ? find_reference(t, r) : NULL;
+    if (reference)
+        put_reference_first(t, reference);
     return TILE_OK;
 }
 
@@ -261,12 +365,13 @@ static void fill_result(const tl_tuner *t, tile_tune_result *out)
     size_t timed = 0;
     for (size_t i = 0; i < t->ntrials; i++)
         timed += t->trials[i].nsamples > 0;
+    bool done = t->o->look ? !t->ntrials : !t->stopped;
     *out = (tile_tune_result){.struct_size = out->struct_size,
-                              .total = t->tuning->nconfigs,
+                              .total = t->asked,
                               .timed = timed,
                               .rejected = t->rejected,
                               .kept = t->kept,
-                              .complete = !t->stopped};
+                              .complete = done};
     const char *best = t->best ? t->best->config : t->kept_best;
     out->best_us = t->best ? tl_tune_value(t->best) : t->kept_best_us;
     snprintf(out->best, sizeof out->best, "%s", best ? best : "");
@@ -275,7 +380,7 @@ static void fill_result(const tl_tuner *t, tile_tune_result *out)
 /* If nothing at all could run, the first reason is the error. */
 static tile_status verdict(const tl_tuner *t)
 {
-    if (t->best || t->kept_best || t->stopped || !t->ntrials)
+    if (t->best || t->kept_best || t->stopped || !t->ntrials || t->o->look || t->o->only)
         return TILE_OK;
     return tl_fail(TILE_NO_RESOURCE, "kernel '%s': none of its %zu configurations can run; %s: %s",
                    t->kernel, t->ntrials, t->trials[0].config, t->trials[0].rejected);
@@ -301,7 +406,7 @@ static tile_status tune(tl_tuner *t)
         status = plan(t);
     if (status == TILE_OK)
         find_kept(t);
-    if (status == TILE_OK && t->ntrials) {
+    if (status == TILE_OK && t->ntrials && !t->o->look) {
         status = (t->o->model ? tl_tune_model_all : tl_tune_time_all)(t);
         tile_status saved = tl_tune_save(t);
         status = status == TILE_OK ? saved : status;

@@ -6,7 +6,7 @@
 #include "runtime/runtime.h"
 #include "runtime/tune_file.h"
 
-enum { TL_TUNE_SAMPLES = 40 };
+enum { TL_TUNE_SAMPLES = 240 };
 
 /* A configuration that is being tried. */
 typedef struct tl_trial {
@@ -17,6 +17,7 @@ typedef struct tl_trial {
     double samples[TL_TUNE_SAMPLES]; /* microseconds */
     uint32_t nsamples;
     char *rejected; /* why */
+    bool mute;      /* only run once, so that others' results can be compared with its own */
 } tl_trial;
 
 typedef struct tl_tuner {
@@ -35,12 +36,12 @@ typedef struct tl_tuner {
     tl_tune_file file;
     tl_tune_result like; /* the keys of our result; its texts are the tuning's */
     tl_trial *trials;    /* what has no time yet, in the order of the tuning */
-    size_t ntrials, compiled, done, kept, rejected;
+    size_t ntrials, compiled, done, asked, kept, rejected;
     tl_trial *best;
     const char *kept_best; /* of an earlier run */
     double kept_best_us;
     double start, deadline, saved; /* seconds; deadline 0: none */
-    bool stopped;
+    bool stopped, settled; /* settled: the best ones were compared side by side */
     struct tl_tune_arrays *arrays;
 } tl_tuner;
 
@@ -52,10 +53,14 @@ void tl_tune_reject(tl_trial *trial, const char *format, ...)
 bool tl_tune_report(tl_tuner *t, const char *step, const tl_trial *trial);
 /* What a trial's time is: the median of the fastest quarter of its launches. */
 double tl_tune_value(const tl_trial *trial);
+/* Between which two values it lies, with 19 chances of 20. */
+void tl_tune_bounds(const tl_trial *trial, double *out_low, double *out_high);
 
 /* tune_compile.c */
 /* What there is to tune. */
 tile_status tl_tune_list(tl_tuner *t);
+/* How many threads can compile side by side. */
+size_t tl_tune_processors(void);
 /* Compiles trials [begin, end) side by side; those that fail are rejected. False: stop. */
 bool tl_tune_compile(tl_tuner *t, size_t begin, size_t end);
 /* The keys' values and the bucket of the launch, and whether its arguments are right. */

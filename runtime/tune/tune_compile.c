@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "runtime/host/processors.h"
 #include "runtime/tune/tune.h"
 
 static tilec_options compiler_options(const tl_tuner *t, const char *target, const char *config)
@@ -216,6 +216,13 @@ static void *work(void *user)
     return NULL;
 }
 
+size_t tl_tune_processors(void)
+{
+    tl_processors allowed;
+    tl_processors_allowed(&allowed);
+    return (size_t)tl_processors_quota("", tl_processors_count(&allowed));
+}
+
 /* The calling thread only watches, so that it can tell how far this is, and be stopped. */
 static void watch(crew *c)
 {
@@ -236,10 +243,8 @@ bool tl_tune_compile(tl_tuner *t, size_t begin, size_t end)
     enum { MOST = 64 };
     crew c = {.t = t, .begin = begin, .next = begin, .end = end};
     pthread_t threads[MOST];
-    long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    size_t wanted = end - begin, n = 0;
-    if (processors > 0 && wanted > (size_t)processors)
-        wanted = (size_t)processors;
+    size_t wanted = end - begin, n = 0, processors = tl_tune_processors();
+    wanted = wanted > processors ? processors : wanted;
     pthread_mutex_init(&c.lock, NULL);
     pthread_cond_init(&c.ready, NULL);
     pthread_mutex_lock(&c.lock);

@@ -5,10 +5,12 @@
 #include "runtime/tune_file.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -40,18 +42,22 @@ void tl_tune_clear(tl_tune_result *r)
     free(r->best);
     r->times = NULL;
     r->best = NULL;
+    r->open = false;
     r->ntimes = 0;
+}
+
+void tl_tune_result_free(tl_tune_result *r)
+{
+    char *texts[] = {r->kernel, r->constants, r->keys, r->hash, r->how, r->tool};
+    tl_tune_clear(r);
+    for (size_t k = 0; k < sizeof texts / sizeof *texts; k++)
+        free(texts[k]);
 }
 
 void tl_tune_file_free(tl_tune_file *file)
 {
-    for (size_t i = 0; i < file->len; i++) {
-        tl_tune_result *r = &file->results[i];
-        char *texts[] = {r->kernel, r->constants, r->keys, r->hash, r->how, r->tool};
-        tl_tune_clear(r);
-        for (size_t k = 0; k < sizeof texts / sizeof *texts; k++)
-            free(texts[k]);
-    }
+    for (size_t i = 0; i < file->len; i++)
+        tl_tune_result_free(&file->results[i]);
     free(file->results);
     *file = (tl_tune_file){0};
 }
@@ -120,16 +126,32 @@ tl_tune_result *tl_tune_find(const tl_tune_file *file, const tl_tune_result *lik
 
 /* ---- as text ---- */
 
+/* Bytes of the UTF-8 character; 0: there is none. Reasons name files, whose names are any bytes. */
+static int utf8_length(const unsigned char *p)
+{
+    int n = *p < 0x80 ? 1 : *p < 0xC2 ? 0 : *p < 0xE0 ? 2 : *p < 0xF0 ? 3 : *p < 0xF5 ? 4 : 0;
+    for (int i = 1; i < n; i++)
+        if ((p[i] & 0xC0) != 0x80)
+            return 0;
+    bool is_long = (*p == 0xE0 && p[1] < 0xA0) || (*p == 0xF0 && p[1] < 0x90);
+    bool is_none = (*p == 0xED && p[1] >= 0xA0) || (*p == 0xF4 && p[1] >= 0x90);
+    return is_long || is_none ? 0 : n;
+}
+
 static void put_string(FILE *f, const char *text)
 {
     fputc('"', f);
-    for (const unsigned char *p = (const unsigned char *)(text ? text : ""); *p; p++) {
+    for (const unsigned char *p = (const unsigned char *)(text ? text : ""); *p;) {
+        int n = utf8_length(p);
         if (*p == '"' || *p == '\\')
             fprintf(f, "\\%c", *p);
         else if (*p < 0x20)
             fprintf(f, "\\u%04x", *p);
+        else if (n)
+            fprintf(f, "%.*s", n, (const char *)p);
         else
-            fputc(*p, f);
+            fputs("\\ufffd", f);
+        p += n ? n : 1;
     }
     fputc('"', f);
 }
@@ -178,6 +200,8 @@ static void put_result(FILE *f, const tl_tune_result *r)
     if (r->best)
         put_member(f, "best", r->best);
     put_member(f, "how", r->how);
+    if (r->open)
+        fputs("      \"settled\": false,\n", f);
     put_member(f, "tool", r->tool);
     put_times(f, r);
 }
@@ -242,6 +266,30 @@ static tile_status replace(const char *path, char *temporary, const char *text)
     if (!ok && fd >= 0)
         unlink(temporary);
     return ok ? TILE_OK : tl_fail(TILE_IO, "cannot write '%s': %s", path, strerror(error));
+}
+
+/* Of the folder: the file itself is replaced by each write, and a file beside it would stay. */
+int tl_tune_lock(const char *path)
+{
+    char *real = realpath(path, NULL), *name = strdup(real ? real : path),
+         *slash = name ? strrchr(name, '/') : NULL;
+    if (slash)
+        slash[slash == name] = 0;
+    int lock = open(slash ? name : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    while (lock >= 0 && flock(lock, LOCK_EX) != 0)
+        if (errno != EINTR) {
+            close(lock);
+            lock = -1;
+        }
+    free(real);
+    free(name);
+    return lock;
+}
+
+void tl_tune_unlock(int lock)
+{
+    if (lock >= 0)
+        close(lock);
 }
 
 tile_status tl_tune_write(const char *path, tl_tune_file *file)

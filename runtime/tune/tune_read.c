@@ -1,10 +1,9 @@
 /* tune_read.c: reads .tune.json. Nothing in a file is trusted: what is not as it should be is said,
  * and nothing of the file is used. Members that are not known are passed over, so that a later
  * version may have more of them. */
-#include <cjson/cJSON.h>
 #include <errno.h>
+#include <jansson.h>
 #include <math.h>
-#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +13,9 @@
 #include "runtime/tune_file.h"
 
 enum { MOST_BYTES = 16 << 20 };
+
+/* What jansson compares files with; CMakeLists.txt says why. No file is read by jansson. */
+FILE *tl_tune_stdin;
 
 typedef struct reader {
     char *why;
@@ -42,46 +44,46 @@ static bool no_memory(reader *r)
 
 /* ---- members ---- */
 
-static const cJSON *member(const cJSON *object, const char *name)
+static const json_t *member(const json_t *object, const char *name)
 {
-    return cJSON_GetObjectItemCaseSensitive(object, name);
+    return json_object_get(object, name);
 }
 
-static bool take_text(reader *r, const cJSON *object, const char *name, char **out)
+static bool take_text(reader *r, const json_t *object, const char *name, char **out)
 {
-    const cJSON *item = member(object, name);
-    if (!cJSON_IsString(item))
+    const json_t *item = member(object, name);
+    if (!json_is_string(item))
         return wrong(r, "result %zu: '%s' is not a text", r->index, name);
-    *out = strdup(item->valuestring);
+    *out = strdup(json_string_value(item));
     return *out || no_memory(r);
 }
 
-static bool take_short(reader *r, const cJSON *object, const char *name, char *out, size_t size)
+static bool take_short(reader *r, const json_t *object, const char *name, char *out, size_t size)
 {
-    const cJSON *item = member(object, name);
-    if (!cJSON_IsString(item) || strlen(item->valuestring) >= size)
+    const json_t *item = member(object, name);
+    if (!json_is_string(item) || strlen(json_string_value(item)) >= size)
         return wrong(r, "result %zu: '%s' is not a text of fewer than %zu characters", r->index,
                      name, size);
-    snprintf(out, size, "%s", item->valuestring);
+    snprintf(out, size, "%s", json_string_value(item));
     return true;
 }
 
-static bool take_number(reader *r, const cJSON *item, const char *name, double low, double high,
+static bool take_number(reader *r, const json_t *item, const char *name, double low, double high,
                         double *out)
 {
-    if (!cJSON_IsNumber(item) || !(item->valuedouble >= low && item->valuedouble <= high) ||
-        item->valuedouble != floor(item->valuedouble))
+    double number = json_number_value(item);
+    if (!json_is_number(item) || !(number >= low && number <= high) || number != floor(number))
         return wrong(r, "result %zu: '%s' is not a whole number from %.0f to %.0f", r->index, name,
                      low, high);
-    *out = item->valuedouble;
+    *out = number;
     return true;
 }
 
-static bool take_device(reader *r, const cJSON *object, tl_tune_device *out)
+static bool take_device(reader *r, const json_t *object, tl_tune_device *out)
 {
-    const cJSON *device = member(object, "device");
+    const json_t *device = member(object, "device");
     double threads;
-    if (!cJSON_IsObject(device))
+    if (!json_is_object(device))
         return wrong(r, "result %zu: 'device' is not an object", r->index);
     if (!take_short(r, device, "target", out->target, sizeof out->target) ||
         !take_short(r, device, "name", out->name, sizeof out->name) ||
@@ -100,19 +102,18 @@ static size_t count_words(const char *text)
 }
 
 /* One number for each key. */
-static bool take_keys(reader *r, const cJSON *object, tl_tune_result *out)
+static bool take_keys(reader *r, const json_t *object, tl_tune_result *out)
 {
-    const cJSON *bucket = member(object, "bucket"), *sizes = member(object, "sizes");
+    const json_t *bucket = member(object, "bucket"), *sizes = member(object, "sizes");
     out->nkeys = count_words(out->keys);
-    if (out->nkeys > TILE_IMAGE_MAX_KEYS || !cJSON_IsArray(bucket) || !cJSON_IsArray(sizes) ||
-        (size_t)cJSON_GetArraySize(bucket) != out->nkeys ||
-        (size_t)cJSON_GetArraySize(sizes) != out->nkeys)
+    if (out->nkeys > TILE_IMAGE_MAX_KEYS || !json_is_array(bucket) || !json_is_array(sizes) ||
+        json_array_size(bucket) != out->nkeys || json_array_size(sizes) != out->nkeys)
         return wrong(r, "result %zu: 'bucket' and 'sizes' are not lists of one number for each key",
                      r->index);
     for (size_t i = 0; i < out->nkeys; i++) {
         double b, n;
-        if (!take_number(r, cJSON_GetArrayItem(bucket, (int)i), "bucket", -1, 63, &b) ||
-            !take_number(r, cJSON_GetArrayItem(sizes, (int)i), "sizes", -9e15, 9e15, &n))
+        if (!take_number(r, json_array_get(bucket, i), "bucket", -1, 63, &b) ||
+            !take_number(r, json_array_get(sizes, i), "sizes", -9e15, 9e15, &n))
             return false;
         out->bucket[i] = (int32_t)b;
         out->sizes[i] = (int64_t)n;
@@ -120,30 +121,28 @@ static bool take_keys(reader *r, const cJSON *object, tl_tune_result *out)
     return true;
 }
 
-static bool take_time(reader *r, const cJSON *item, tl_tune_result *out)
+static bool take_time(reader *r, const char *config, const json_t *item, tl_tune_result *out)
 {
-    bool number = cJSON_IsNumber(item) && item->valuedouble >= 0 && isfinite(item->valuedouble);
-    if (!number && !cJSON_IsString(item))
+    bool number = json_is_number(item) && json_number_value(item) >= 0;
+    if (!number && !json_is_string(item))
         return wrong(r, "result %zu: the time of '%s' is neither a number nor a reason", r->index,
-                     item->string);
-    if (tl_tune_time_of(out, item->string))
-        return wrong(r, "result %zu: '%s' has two times", r->index, item->string);
-    tl_tune_time *t = tl_tune_add_time(out, item->string);
+                     config);
+    tl_tune_time *t = tl_tune_add_time(out, config);
     if (!t)
         return no_memory(r);
-    t->us = number ? item->valuedouble : 0;
-    t->rejected = number ? NULL : strdup(item->valuestring);
+    t->us = json_number_value(item);
+    t->rejected = number ? NULL : strdup(json_string_value(item));
     return number || t->rejected || no_memory(r);
 }
 
-static bool take_times(reader *r, const cJSON *object, tl_tune_result *out)
+static bool take_times(reader *r, const json_t *object, tl_tune_result *out)
 {
-    const cJSON *times = member(object, "times"), *item, *best = member(object, "best");
-    if (!cJSON_IsObject(times))
+    json_t *times = json_object_get(object, "times"), *item;
+    const json_t *best = member(object, "best");
+    const char *config;
+    if (!json_is_object(times))
         return wrong(r, "result %zu: 'times' is not an object", r->index);
-    cJSON_ArrayForEach(item, times)
-        if (!take_time(r, item, out))
-            return false;
+    json_object_foreach(times, config, item) if (!take_time(r, config, item, out)) return false;
     if (!best)
         return true;
     if (!take_text(r, object, "best", &out->best))
@@ -152,9 +151,9 @@ static bool take_times(reader *r, const cJSON *object, tl_tune_result *out)
     return (t && !t->rejected) || wrong(r, "result %zu: 'best' has no time", r->index);
 }
 
-static bool take_result(reader *r, const cJSON *object, tl_tune_file *file)
+static bool take_result(reader *r, const json_t *object, tl_tune_file *file)
 {
-    if (!cJSON_IsObject(object))
+    if (!json_is_object(object))
         return wrong(r, "result %zu is not an object", r->index);
     tl_tune_result *out = tl_tune_add(file);
     if (!out)
@@ -166,6 +165,7 @@ static bool take_result(reader *r, const cJSON *object, tl_tune_file *file)
         !take_device(r, object, &out->device) || !take_keys(r, object, out) ||
         !take_times(r, object, out))
         return false;
+    out->open = json_is_false(member(object, "settled"));
     const tl_tune_file before = {file->results, file->len - 1};
     return !tl_tune_find(&before, out) ||
            wrong(r, "result %zu is of a size that an earlier one has", r->index);
@@ -173,72 +173,53 @@ static bool take_result(reader *r, const cJSON *object, tl_tune_file *file)
 
 /* ---- the whole ---- */
 
-static bool take_all(reader *r, const cJSON *root, tl_tune_file *file)
+static bool take_all(reader *r, const json_t *root, tl_tune_file *file)
 {
-    const cJSON *format = member(root, "format"), *version = member(root, "version"),
-                *results = member(root, "results"), *item;
+    const json_t *format = member(root, "format"), *version = member(root, "version"),
+                 *results = member(root, "results");
     double number;
-    if (!cJSON_IsObject(root) || !cJSON_IsString(format) ||
-        strcmp(format->valuestring, "tile-tune") != 0)
+    if (!json_is_object(root) || !json_is_string(format) ||
+        strcmp(json_string_value(format), "tile-tune") != 0)
         return wrong(r, "it is not a file of tuning results (\"format\": \"tile-tune\")");
-    if (!cJSON_IsNumber(version))
+    if (!json_is_number(version))
         return wrong(r, "it has no version");
-    number = version->valuedouble;
+    number = json_number_value(version);
     if (number != TL_TUNE_VERSION)
         return wrong(r, "it is of version %g, this program reads version %d", number,
                      TL_TUNE_VERSION);
-    if (!cJSON_IsArray(results))
+    if (!json_is_array(results))
         return wrong(r, "'results' is not a list");
-    cJSON_ArrayForEach(item, results)
-    {
-        r->index++;
+    while (r->index < json_array_size(results)) {
+        const json_t *item = json_array_get(results, r->index++);
         if (!take_result(r, item, file))
             return false;
     }
     return true;
 }
 
-/* cJSON notes the place of an error in a variable of its own: one thread at a time. */
-static cJSON *parse_json(const char *text, size_t length, const char **out_end)
+static void refuse(reader *r, const json_error_t *error)
 {
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    pthread_mutex_lock(&lock);
-    cJSON *root = cJSON_ParseWithLengthOpts(text, length, out_end, 0);
-    pthread_mutex_unlock(&lock);
-    return root;
-}
-
-static int line_of(const char *text, size_t length, const char *at)
-{
-    int line = 1;
-    for (const char *p = text; at && p < at && p < text + length; p++)
-        line += *p == '\n';
-    return line;
-}
-
-static bool only_space(const char *p, const char *end)
-{
-    while (p < end && strchr(" \t\r\n", *p) && *p)
-        p++;
-    return p == end;
+    enum json_error_code code = json_error_code(error);
+    if (code == json_error_out_of_memory)
+        no_memory(r);
+    else if (code == json_error_duplicate_key)
+        wrong(r, "line %d: an object has two members of one name", error->line);
+    else
+        wrong(r, "line %d: it is not JSON", error->line);
 }
 
 tile_status tl_tune_parse(const char *text, size_t length, tl_tune_file *out, char *why,
                           size_t size)
 {
     reader r = {.why = why, .size = size};
-    const char *end = NULL;
+    json_error_t error;
     *out = (tl_tune_file){0};
-    if (memchr(text, 0, length)) {
-        wrong(&r, "it contains a byte of value 0");
-        return r.status;
-    }
-    cJSON *root = parse_json(text, length, &end);
-    if (!root || !only_space(end, text + length))
-        wrong(&r, "line %d: it is not JSON", line_of(text, length, end));
-    else
+    json_t *root = json_loadb(text, length, JSON_REJECT_DUPLICATES, &error);
+    if (root)
         take_all(&r, root, out);
-    cJSON_Delete(root);
+    else
+        refuse(&r, &error);
+    json_decref(root);
     if (r.status != TILE_OK)
         tl_tune_file_free(out);
     return r.status;

@@ -3,21 +3,28 @@
  *  1. Groups of configurations are compiled, run once to compare their results, and timed once. The
  *     first results are there after a group, not at the end.
  *  2. Those that are not hopeless are timed in rounds, one launch of each in turn, so that what
- *     disturbs the machine disturbs all; after each round the slower half is given up, but nothing
- *     that is within 5% of the best.
+ *     disturbs the machine disturbs all. Three times the slower half is given up, but nothing that
+ *     is within 5% of the best.
+ *  3. The rounds go on until no other can be faster than the best by more than 1%, as far as the
+ *     spread of the times tells, or the time for that is over.
  *
  * Each launch begins with cold caches: between launches, memory that is larger than the last cache
- * is written. A time is the median of the fastest
- * quarter of the launches: other programs of the machine only make them slower. */
+ * is written. A time is the median of the fastest quarter of the launches: other programs of the
+ * machine only make them slower. On one processor it is the thread's processor time. */
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "runtime/tune/tune.h"
 
 enum { LEAST_FLUSH = 8 << 20, MOST_FLUSH = 64 << 20, GPU_FLUSH = 256 << 20, LEAST_GROUP = 8 };
 static const double HOPELESS = 3.0; /* times the best */
+static const double NEAR = 1.05;    /* likewise */
+static const double MATTERS = 0.01; /* a smaller part is no reason to go on */
 static const double LONG = 1e5;     /* microseconds: a launch that is not repeated at once */
+enum { BATCH = 8 };                    /* rounds */
+static const double LEAST_SETTLE = 4;  /* seconds, or half of the time before, if that is more */
 
 /* ---- one launch ---- */
 
@@ -88,6 +95,16 @@ static tile_status time_by_events(const tl_tuner *t, const stopwatch *c, const t
     return status;
 }
 
+/* A launch on one processor is the calling thread's: its processor time says nothing of what other
+ * programs took meanwhile. */
+static double now_on(const tl_tuner *t)
+{
+    bool alone = strncmp(t->info.target, "cpu", 3) == 0 && t->info.processors == 1;
+    struct timespec now;
+    clock_gettime(alone ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
 static tile_status time_once(const tl_tuner *t, stopwatch *c, tl_trial *trial)
 {
     double us = 0;
@@ -97,11 +114,11 @@ static tile_status time_once(const tl_tuner *t, stopwatch *c, tl_trial *trial)
     if (c->from) {
         status = time_by_events(t, c, trial, &us);
     } else {
-        double start = tl_tune_now();
+        double start = now_on(t);
         status = run(t, trial);
         if (status == TILE_OK)
             status = tile_stream_synchronize(t->device->default_stream);
-        us = (tl_tune_now() - start) * 1e6;
+        us = (now_on(t) - start) * 1e6;
     }
     if (status == TILE_OK && trial->nsamples < TL_TUNE_SAMPLES)
         trial->samples[trial->nsamples++] = us;
@@ -180,11 +197,13 @@ static tile_status try_one(tl_tuner *t, stopwatch *c, tl_trial *trial)
     tile_status status = TILE_OK;
     if (!trial->rejected && prepare(t, trial)) {
         status = check(t, c, trial);
-        if (status == TILE_OK && !trial->rejected)
+        if (status == TILE_OK && !trial->rejected && !trial->mute)
             status = first_time(t, c, trial);
     }
-    if (trial->rejected)
+    if (trial->rejected || trial->mute)
         drop_code(trial);
+    if (trial->mute)
+        return status;
     t->rejected += trial->rejected != NULL;
     t->done++;
     return status;
@@ -196,7 +215,7 @@ static tile_status try_group(tl_tuner *t, stopwatch *c, size_t begin, size_t end
     *out_go_on = tl_tune_compile(t, begin, end);
     for (size_t i = begin; i < end && status == TILE_OK && *out_go_on; i++) {
         status = try_one(t, c, &t->trials[i]);
-        *out_go_on = tl_tune_report(t, "check", &t->trials[i]);
+        *out_go_on = tl_tune_report(t, "check", t->trials[i].mute ? NULL : &t->trials[i]);
     }
     return status;
 }
@@ -212,56 +231,101 @@ static int by_value(const void *a, const void *b)
     return *x < *y ? -1 : *x > *y;
 }
 
-/* The trials that may still be the best; sorted. */
+/* The trials that may still be the best; sorted. Their first times are not of one round, and go. */
 static size_t hopeful(const tl_tuner *t, tl_trial **out)
 {
     size_t n = 0;
+    double most = t->best ? HOPELESS * tl_tune_value(t->best) : 0;
     for (size_t i = 0; i < t->ntrials; i++)
-        if (t->trials[i].nsamples && t->trials[i].kernel &&
-            tl_tune_value(&t->trials[i]) <= HOPELESS * tl_tune_value(t->best))
+        if (t->trials[i].nsamples && t->trials[i].kernel && tl_tune_value(&t->trials[i]) <= most)
             out[n++] = &t->trials[i];
     qsort(out, n, sizeof *out, by_value);
+    for (size_t i = 0; i < n && n > 1; i++)
+        out[i]->nsamples = 0;
     return n;
 }
 
-/* One launch of each, in turn. */
+/* One launch of each, in turn, beginning with another one each time. */
 static tile_status round_of(tl_tuner *t, stopwatch *c, tl_trial **alive, size_t n, bool *out_go_on)
 {
     tile_status status = TILE_OK;
+    size_t first = alive[0]->nsamples % n;
     for (size_t i = 0; i < n && status == TILE_OK && *out_go_on; i++) {
-        status = time_once(t, c, alive[i]);
-        *out_go_on = tl_tune_report(t, "time", alive[i]);
+        tl_trial *trial = alive[(first + i) % n];
+        status = time_once(t, c, trial);
+        *out_go_on = tl_tune_report(t, "time", trial);
     }
     return status;
 }
 
+static tile_status rounds_of(tl_tuner *t, stopwatch *c, tl_trial **alive, size_t n, int rounds,
+                             bool *out_go_on)
+{
+    tile_status status = TILE_OK;
+    for (int i = 0; i < rounds && *out_go_on && status == TILE_OK; i++)
+        status = round_of(t, c, alive, n, out_go_on);
+    qsort(alive, n, sizeof *alive, by_value);
+    if (n && alive[0]->nsamples)
+        t->best = alive[0];
+    return status;
+}
+
 /* Half of them, and what is near the best. */
-static size_t halve(tl_tuner *t, tl_trial **alive, size_t n)
+static size_t halve(tl_trial **alive, size_t n)
 {
     size_t keep = (n + 1) / 2;
-    qsort(alive, n, sizeof *alive, by_value);
-    t->best = alive[0];
-    while (keep < n && tl_tune_value(alive[keep]) <= 1.05 * tl_tune_value(alive[0]))
+    while (keep < n && tl_tune_value(alive[keep]) <= NEAR * tl_tune_value(alive[0]))
         keep++;
     for (size_t i = keep; i < n; i++)
         drop_code(alive[i]);
     return keep;
 }
 
-static tile_status compare_all(tl_tuner *t, stopwatch *c, tl_trial **alive)
+/* ---- step 3 ---- */
+
+/* All that may be faster than the best by a part that matters. */
+static size_t doubtful(tl_trial **alive, size_t n)
+{
+    double low, high, best;
+    size_t keep = 1;
+    tl_tune_bounds(alive[0], &low, &best);
+    for (size_t i = 1; i < n; i++) {
+        tl_tune_bounds(alive[i], &low, &high);
+        if (low < (1 - MATTERS) * best)
+            alive[keep++] = alive[i];
+        else
+            drop_code(alive[i]);
+    }
+    return keep;
+}
+
+static tile_status settle(tl_tuner *t, stopwatch *c, tl_trial **alive, size_t n, bool *out_go_on)
+{
+    tile_status status = TILE_OK;
+    double start = tl_tune_now(), most = 0.5 * (start - t->start);
+    most = most < LEAST_SETTLE ? LEAST_SETTLE : most;
+    while (n > 1 && *out_go_on && status == TILE_OK && tl_tune_now() - start < most &&
+           alive[0]->nsamples + BATCH <= TL_TUNE_SAMPLES) {
+        status = rounds_of(t, c, alive, n, BATCH, out_go_on);
+        if (*out_go_on && status == TILE_OK)
+            n = doubtful(alive, n);
+    }
+    return status;
+}
+
+static tile_status compare_all(tl_tuner *t, stopwatch *c, tl_trial **alive, bool *out_settled)
 {
     tile_status status = TILE_OK;
     bool go_on = true;
-    size_t n = t->best ? hopeful(t, alive) : 0;
-    for (int more = 3; n > 1 && go_on && status == TILE_OK; more += 2) {
-        for (int i = 0; i < more && go_on && status == TILE_OK; i++)
-            status = round_of(t, c, alive, n, &go_on);
-        if (alive[0]->nsamples >= TL_TUNE_SAMPLES)
-            break;
-        n = halve(t, alive, n);
+    size_t n = hopeful(t, alive);
+    for (int more = 3; n > 1 && more <= 7 && go_on && status == TILE_OK; more += 2) {
+        status = rounds_of(t, c, alive, n, more, &go_on);
+        if (go_on && status == TILE_OK)
+            n = halve(alive, n);
     }
-    if (n)
-        halve(t, alive, n);
+    if (status == TILE_OK && go_on)
+        status = settle(t, c, alive, n, &go_on);
+    *out_settled = status == TILE_OK && go_on;
     return status;
 }
 
@@ -269,8 +333,8 @@ tile_status tl_tune_time_all(tl_tuner *t)
 {
     stopwatch c;
     bool go_on = true;
-    long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    size_t group = processors > LEAST_GROUP / 2 ? 2 * (size_t)processors : LEAST_GROUP;
+    size_t group = 2 * tl_tune_processors();
+    group = group > LEAST_GROUP ? group : LEAST_GROUP;
     tl_trial **alive = calloc(t->ntrials + 1, sizeof *alive);
     tile_status status = alive ? stopwatch_make(t, &c) : tl_fail(TILE_NO_MEMORY, "out of memory");
     if (!alive)
@@ -281,8 +345,8 @@ tile_status tl_tune_time_all(tl_tuner *t)
         if (status == TILE_OK)
             status = tl_tune_save(t);
     }
-    if (status == TILE_OK && go_on)
-        status = compare_all(t, &c, alive);
+    if (status == TILE_OK && go_on && !t->o->only)
+        status = compare_all(t, &c, alive, &t->settled);
     tile_status restored = tl_tune_arrays_restore(t, t->arrays);
     stopwatch_free(&c);
     free(alive);

@@ -10,6 +10,7 @@ from tile import arrays, native
 
 STRUCTS = {"tile_device_info": native.DeviceInfo, "tile_callbacks": native.Callbacks, "tile_const": native.Const,
            "tile_param_info": native.ParamInfo, "tile_arg": native.Arg, "tile_jit_options": native.JitOptions,
+           "tile_tune_progress": native.TuneProgress, "tile_tune_options": native.TuneOptions, "tile_tune_result": native.TuneResult,
            "tilec_const": native.CompileConst, "tilec_options": native.CompileOptions}
 
 

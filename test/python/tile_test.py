@@ -199,6 +199,22 @@ class Kernels(unittest.TestCase):
         k(x, grid=(2,))
         self.assertEqual(x.sum(), 4)
 
+    def test_together(self):
+        k = tile.kernel("kernel k(i32 count[1], i32 x[N]) grid(N) { atomic_add(count[0], 1, order = acq_rel);"
+                        " while (atomic_load(count[0], order = acquire) < N) {} x[pid(0)] += 1; }")
+        count, x = np.zeros(1, np.int32), np.zeros(1, np.int32)
+        room = k.room(count, x)
+        self.assertGreaterEqual(room, 1)
+        x = np.zeros(min(room, 8), np.int32)
+        k(count, x, together=True)
+        self.assertEqual(x.sum(), len(x))
+        with self.assertRaisesRegex(tile.Error, "cannot run together on"):
+            k(count, np.zeros(room + 1, np.int32), together=True)
+        with self.assertRaisesRegex(tile.Error, "cannot run together on"):
+            k(count, x, grid=room + 1, together=True)
+        k(np.full(1, 1000, np.int32), x, overlap=True)
+        self.assertEqual(x.sum(), 2 * len(x))
+
     def test_constants(self):
         with self.assertRaisesRegex(tile.NotFoundError, "has no constant 'C'; it has: B"):
             tile.kernel(SCALE, C=3)
@@ -268,7 +284,7 @@ class Kernels(unittest.TestCase):
         self.assertIn("scale for sm_80", text)
         self.assertIn("scale for gfx942", text)
         self.assertRegex(repr(tile.explain(SCALE, target="sm_80")), "occupancy")
-        with self.assertRaisesRegex(tile.ArgumentError, "not one"):
+        with self.assertRaisesRegex(tile.ArgumentError, "is neither"):
             tile.explain(SCALE, target="cpu")
 
 
@@ -381,6 +397,70 @@ class Running(unittest.TestCase):
         references = sys.getrefcount(x)
         some(5)
         self.assertEqual(sys.getrefcount(x), references)
+
+
+TUNED = """
+kernel add(const f32 x[N], f32 y[N], f32 a, const int B, const int U = 1)
+    grid(cdiv(N, B * U))
+    tune(B in {64, 128, 256}, U in {1, 2})
+    key(N)
+{
+    for (int u : range(U)) y[(pid(0) * U + u) * B +: B] = x[(pid(0) * U + u) * B +: B] + a;
+}
+kernel which(f32 x[N], const int B) grid(1) tune(B in {1, 2, 4}) key(N) { x[0] = (f32)B; }
+"""
+
+
+class Tuning(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.path = os.path.join(self.folder.name, "k.tile")
+        with open(self.path, "w", encoding="utf-8") as f:
+            f.write(TUNED)
+        self.x, self.y = np.arange(1000, dtype=np.float32), np.full(1000, -1, np.float32)
+
+    def test_tune(self):
+        seen = []
+        found = tile.tune(self.path, "add", (self.x, self.y, 2), progress=seen.append)
+        self.assertEqual((found.total, found.timed, found.rejected, found.kept, found.complete), (6, 6, 0, 0, True))
+        self.assertTrue(found.best.startswith("B=") and found.best_us > 0)
+        self.assertTrue((self.y == -1).all(), "the arrays were not put back")
+        checked = {p.config for p in seen if p.step == "check"}
+        self.assertEqual(len(checked), 6)
+        self.assertEqual({(p.kernel, p.total) for p in seen}, {("add", 6)})
+        again = tile.tune(self.path, "add", dict(a=2, y=self.y, x=self.x))
+        self.assertEqual(again._replace(best_us=0), found._replace(best_us=0, timed=0, kept=6))
+        self.assertEqual(tile.tune(self.path, "add", (self.x, self.y, 2), again=True, only=["B=64 U=1"]).timed, 1)
+
+    def test_results_are_used(self):
+        self.assertEqual(tile.tune(self.path, "which", (self.x,), only=["B=4"], tolerance=1).best, "B=4")
+        x = np.zeros(1000, np.float32)
+        tile.kernel(self.path, "which")(x)
+        self.assertEqual(x[0], 4)
+        tile.kernel(self.path, "which", B=2)(x)
+        self.assertEqual(x[0], 2)
+
+    def test_stopped(self):
+        found = tile.tune(self.path, "add", (self.x, self.y, 2), progress=lambda p: p.done >= 2)
+        self.assertFalse(found.complete)
+        self.assertLess(found.timed, 6)
+        self.assertEqual(tile.tune(self.path, "add", (self.x, self.y, 2)).complete, True)
+
+        def wrong(p):
+            raise KeyboardInterrupt
+        with self.assertRaises(KeyboardInterrupt):
+            tile.tune(self.path, "add", (self.x, self.y, 2), again=True, progress=wrong)
+
+    def test_wrong(self):
+        for call, kind, words in ((lambda: tile.tune(TUNED, "add", ()), tile.ArgumentError, "takes a file"),
+                                  (lambda: tile.tune(self.path, "none", ()), tile.NotFoundError, "none"),
+                                  (lambda: tile.tune(self.path, "add", (self.x, self.y[:9], 2)), tile.ArgumentError, "must be"),
+                                  (lambda: tile.tune(self.path, "add", (self.x,)), TypeError, "missing"),
+                                  (lambda: tile.tune(self.path, "add", (self.x, self.y, 2), budget=-1), tile.ArgumentError, "below 0"),
+                                  (lambda: tile.tune(self.path, "add", (self.x, self.y, 2), device=tile.Device("emu:sm_80")), tile.ArgumentError, "emulator")):
+            with self.assertRaisesRegex(kind, words):
+                call()
 
 
 if __name__ == "__main__":

@@ -38,6 +38,15 @@ static const char source[] =
     "    }\n"
     "    atomic_store(flag[p], 1, order = release);\n"
     "}\n"
+    /* each program waits for all: before the end, no program has added more than once */
+    "kernel meet(i32 count[1], i32 sum[N], const int ROUNDS = 3) grid(N)\n"
+    "{\n"
+    "    for (int i : range(1, ROUNDS + 1)) {\n"
+    "        atomic_add(count[0], 1, order = acq_rel);\n"
+    "        while (atomic_load(count[0], order = acquire) < i * N) {}\n"
+    "        sum[pid(0)] += i;\n"
+    "    }\n"
+    "}\n"
     "kernel where(i32 x[M, N]) grid(M, N, group = 3)\n"
     "{\n"
     "    x[pid(0), pid(1)] = pid(0) * 100 + pid(1) + npid(0) * 10000 + npid(2) * 1000000;\n"
@@ -492,6 +501,44 @@ static void programs_in_order(tile_stream *stream)
     tile_buffer_free(out);
 }
 
+static tile_status launch_together(tile_kernel *k, tile_stream *stream, tile_buffer *b, int64_t n)
+{
+    tile_launch_options o = TILE_LAUNCH_OPTIONS_INIT;
+    o.flags = TILE_LAUNCH_TOGETHER;
+    const tile_arg args[] = {tile_view_typed(TILE_I32, tile_buffer_ptr(b), 1),
+                             tile_view_typed(TILE_I32, (int32_t *)tile_buffer_ptr(b) + 1, n)};
+    return tile_launch_with(k, stream, args, 2, &o);
+}
+
+/* As many programs as run at the same time meet at barriers of the whole grid; one more is
+ * refused. */
+static void meets(tile_stream *stream)
+{
+    enum { MOST = 24 };
+    static const int32_t zeros[MOST + 1];
+    int32_t words[MOST + 1];
+    int64_t room = 0;
+    tile_buffer *b = buffer(zeros, sizeof zeros);
+    tile_kernel *k = get("meet");
+    OK(tile_launch_room(k,
+                        (tile_arg[]){tile_view_typed(TILE_I32, tile_buffer_ptr(b), 1),
+                                     tile_view_typed(TILE_I32, tile_buffer_ptr(b), 1)},
+                        2, &room));
+    CHECK(room >= 1);
+    int64_t n = room < MOST ? room : MOST;
+    OK(launch_together(k, stream, b, n));
+    OK(tile_stream_synchronize(stream));
+    OK(tile_buffer_download(b, 0, words, sizeof words, NULL));
+    int wrong = 0;
+    for (int64_t i = 0; i < n; i++)
+        wrong += words[1 + i] != 1 + 2 + 3;
+    CHECK_INT(wrong, 0);
+    CHECK_INT(words[0], 3 * n);
+    CHECK_INT(launch_together(k, stream, b, room + 1), TILE_NO_RESOURCE);
+    TEXT_HAS("cannot run together");
+    tile_buffer_free(b);
+}
+
 /* More launches than the queue holds, in order, with copies and events between. */
 static void long_queues(void)
 {
@@ -739,6 +786,8 @@ int main(int argc, char **argv)
     messages(stream);
     programs_in_order(NULL);
     programs_in_order(stream);
+    meets(NULL);
+    meets(stream);
     tile_stream_free(stream);
     long_queues();
     waiting();

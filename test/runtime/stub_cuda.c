@@ -241,6 +241,46 @@ STUB_EXPORT int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigne
     int code = stub_is_stream(stream);
     return code ? code : stub_launch(function, gx, bx, shared, stream, params);
 }
+/* In the words of cuda.h's documentation. */
+typedef struct StubLaunchAttribute {
+    int id;
+    char pad[4];
+    char value[64];
+} StubLaunchAttribute;
+typedef struct StubLaunchConfig {
+    unsigned gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes;
+    void *hStream;
+    StubLaunchAttribute *attrs;
+    unsigned numAttrs;
+} StubLaunchConfig;
+
+STUB_EXPORT int cuLaunchKernelEx(const StubLaunchConfig *c, void *function, void **params,
+                                 void **extra)
+{
+    IN_CONTEXT();
+    if (c->gridDimY != 1 || c->gridDimZ != 1 || c->blockDimY != 1 || c->blockDimZ != 1 || extra)
+        return STUB_INVALID_VALUE;
+    int code = stub_is_stream(c->hStream);
+    for (unsigned i = 0; i < c->numAttrs && !code; i++) {
+        int value;
+        memcpy(&value, c->attrs[i].value, sizeof value);
+        if (value != 1 || (c->attrs[i].id != 2 && c->attrs[i].id != 6))
+            return STUB_INVALID_VALUE;
+        if (c->attrs[i].id == 2 && c->gridDimX > 132u * (unsigned)stub.fit)
+            return 720;
+        stub.together += c->attrs[i].id == 2;
+        stub.early += c->attrs[i].id == 6;
+    }
+    return code ? code : stub_launch(function, c->gridDimX, c->blockDimX, c->sharedMemBytes,
+                                     c->hStream, params);
+}
+STUB_EXPORT int cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, void *function,
+                                                            int threads, size_t shared)
+{
+    IN_CONTEXT();
+    *blocks = stub.fit;
+    return function && threads > 0 && shared < (size_t)1 << 20 ? 0 : STUB_INVALID_VALUE;
+}
 STUB_EXPORT int cuStreamCreate(void **stream, unsigned flags)
 {
     IN_CONTEXT();

@@ -60,6 +60,9 @@ typedef struct StubState {
     long copies_within, copies_between;
     long launches, misuses; /* misuses: handles that are none, calls without a context */
     unsigned grid, block, shared;
+    long together; /* cooperative launches */
+    long early;    /* launches that may start before the one ahead has ended */
+    int fit;       /* blocks on a processor, as the occupancy functions say */
     void *stream;
     int function_shared; /* cuFuncSetAttribute */
     size_t image_bytes;  /* of the text of the last module */
@@ -77,7 +80,8 @@ static StubState stub = {.devices = 2,
                          .capability = 90,
                          .arch = "gfx942:sramecc+:xnack-",
                          .fail_at = -1,
-                         .fail_code = 999};
+                         .fail_code = 999,
+                         .fit = 2};
 
 /* What a handle leads to; memory has one before its bytes. */
 typedef struct StubThing {

@@ -186,6 +186,25 @@ STUB_EXPORT int hipModuleLaunchKernel(void *function, unsigned gx, unsigned gy, 
     int code = stub_is_stream(stream);
     return code ? code : stub_launch(function, gx, bx, shared, stream, params);
 }
+STUB_EXPORT int hipModuleLaunchCooperativeKernel(void *function, unsigned gx, unsigned gy,
+                                                 unsigned gz, unsigned bx, unsigned by,
+                                                 unsigned bz, unsigned shared, void *stream,
+                                                 void **params)
+{
+    STUB_CALL();
+    if (gy != 1 || gz != 1 || by != 1 || bz != 1)
+        return STUB_INVALID_VALUE;
+    int code = stub_is_stream(stream);
+    stub.together++;
+    return code ? code : stub_launch(function, gx, bx, shared, stream, params);
+}
+STUB_EXPORT int hipModuleOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, void *function,
+                                                                   int threads, size_t shared)
+{
+    STUB_CALL();
+    *blocks = stub.fit;
+    return function && threads > 0 && shared < (size_t)1 << 20 ? 0 : STUB_INVALID_VALUE;
+}
 STUB_EXPORT int hipStreamCreateWithFlags(void **stream, unsigned flags)
 {
     STUB_CALL();

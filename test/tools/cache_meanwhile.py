@@ -7,7 +7,7 @@ import signal
 import threading
 import time
 
-from cache_bench import CONTROL, CUBIN, HANG, gone, test, tree
+from cache_bench import CONTROL, CUBIN, DEEP, HANG, LIB, TOP, gone, test, tree
 
 
 # ---- at the same time ----
@@ -71,6 +71,28 @@ def holders_that_die(b):
 
 
 @test
+def changed_and_changed_back(b):
+    """What is kept is of the files that its key tells of, though an import changes behind it and is as before at the end."""
+    b.put("k.tile", TOP)
+    b.put("lib.tile", LIB)
+    b.put("deep.tile", DEEP % 2)
+    b.put("before", DEEP % 2)
+    ref = b.run(CUBIN + " --cache=off", env=b.ptxas())
+    env = b.ptxas("if mkdir first 2>/dev/null; then sleep 1000 & echo $! > sleeper; wait; else cp before deep.tile; fi")
+    holder = b.popen(CUBIN, env)
+    b.wait_for(lambda: os.path.exists(b.at("sleeper")) and b.get("sleeper"), "the sleeper")
+    waiting = b.popen(CUBIN, env)
+    time.sleep(0.3)
+    b.put("deep.tile", DEEP % 3)
+    holder.kill()
+    all_of(b, [waiting], ref)
+    assert b.get("deep.tile") == (DEEP % 2).encode(), "it was not changed back"
+    b.same(CUBIN, times=2, ref=ref, env=b.ptxas())
+    os.kill(int(b.get("sleeper")), signal.SIGKILL)
+    holder.communicate()
+
+
+@test
 def holder_that_stops(b):
     if not b.long:
         return "skipped: two minutes, with --long"
@@ -131,8 +153,8 @@ def pruned_meanwhile(b):
             if action is None:
                 shutil.rmtree(b.cache, ignore_errors=True)
                 time.sleep(0.01)
-            elif b.run(action)[0] not in (0, 1):
-                failures.append((action, b.run(action)))
+            elif (got := b.run(action))[0] not in (0, 1):
+                failures.append((action, got))
 
     for actions in (["cache prune --size 0", "cache clear", "cache verify"], [None]):
         stop.clear()

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Every file that a text of the tree names is in the tree.
+"""Every file that a text of the tree names is in the tree, every link between its Markdown files arrives, and every one of these is a page
+of the site.
 
     check_docs.py [ROOT]        one line per reference that leads nowhere, then "N files read, N references, N dangling"
     check_docs.py --self-test   shows that a dangling reference is seen
@@ -7,7 +8,9 @@
 Texts are all of each Markdown file, and the comments of sources: C, re2c, Bison, Python, CMake, shell, tests. A reference is a
 word with an ending of ENDINGS, or a path that begins with a top-level folder. It is found if it is a tracked path from the root or
 from the text's own folder, the tail of a tracked path, the lit name of a test, or a pattern (`*`, `{a,b}`) that matches one. It needs
-no file if it stands in OUTSIDE, if it is a placeholder in capitals (`FILE.tile`), or if it is a kernel or array of a user's.
+no file if it stands in OUTSIDE, if it is a placeholder in capitals (`FILE.tile`), if it is a kernel or array of a user's, or if the
+document shows it (console.py). A link's anchor is a heading's, as GitHub and the site spell them. tools/docs/contents.md lists the pages, but
+for those that stage.py puts below others.
 """
 import fnmatch
 import os
@@ -120,22 +123,63 @@ def needs_no_file(word):
 
 def dangling(tree, path, text):
     folder, seen = os.path.dirname(path), 0
+    shown = set(re.findall(r"^`(\S+)`:\n\n```", text, re.M))
     for number, line in comments(path, text):
         for word in references(line):
             seen += 1
-            if not needs_no_file(word) and not all(tree.has(w, folder) for w in braces(word)):
+            if word not in shown and not needs_no_file(word) and not all(tree.has(w, folder) for w in braces(word)):
                 yield f"{path}:{number}: there is no {word}"
     yield seen
+
+
+def anchors(text):
+    """Of a document's headings, outside of code."""
+    text = re.sub(r"^(`{3,}).*?^\1 *$", "", text, flags=re.S | re.M)
+    return {re.sub(r"[^\w\- ]", "", h.lower()).replace(" ", "-") for h in re.findall(r"^#+ +(.*?) *$", text, re.M)}
+
+
+def dead_links(texts):
+    """Of the Markdown files `texts`, by path: links to a page or a heading that is not there, then the number of links."""
+    seen = 0
+    for path, text in texts.items():
+        text = re.sub(r"^(`{3,}).*?^\1 *$", "", text, flags=re.S | re.M)
+        for to, anchor in re.findall(r"\]\(([^()#\s]*\.md)?(?:#([^()\s]+))?\)", text):
+            target = os.path.normpath(os.path.join(os.path.dirname(path), to)) if to else path
+            seen += 1
+            if target not in texts:
+                yield f"{path}: a link leads to {target}, which is not there"
+            elif anchor and anchor not in anchors(texts[target]):
+                yield f"{path}: {target} has no heading #{anchor}"
+    yield seen
+
+
+def unlisted(root, pages):
+    """Pages that the site's contents lack."""
+    with open(os.path.join(root, "tools/docs/contents.md"), encoding="utf-8") as f:
+        listed = {line.strip() + ".md" for line in f}
+    with open(os.path.join(root, "tools/docs/stage.py"), encoding="utf-8") as f:
+        below = dict(re.findall(r'"([\w/]+)/README\.md": "([^"]+)"', f.read()))
+    patterns = [f"{folder}/{pattern}.md" for folder, pattern in below.items()]
+    for page in pages:
+        if page not in listed and page != "README.md" and not any(fnmatch.fnmatch(page, p) for p in patterns):
+            yield f"{page}: tools/docs/contents.md does not list it"
+
+
+def self_test_links():
+    texts = {"a.md": "# One `x`: two\n[b](b/c.md#there) [up](#one-x-two)\n", "b/c.md": "## There\n[a](../a.md) [1](../gone.md) [2](../a.md#gone) [3](#gone)\n"}
+    *found, seen = dead_links(texts)
+    return [] if len(found) == 3 and seen == 6 else [f"links: {found}, {seen}"]
 
 
 def self_test():
     tree = Tree(["ir/ops.def", "ir/text/parse.c", "test/tools/x.py", "README.md"])
     bad = [("a.md", "see `language.md`"), ("ir/a.c", "/* verify.c says */"), ("ir/a.c", "// test/gone/"), ("t.py", "# ir/parse.c"),
-           ("a.md", "[x](ir/nothing)")]
+           ("a.md", "[x](ir/nothing)"), ("a.md", "`mine.c`:\n\n```c\n```\n`yours.c`")]
     good = [("a.md", "`ops.def`, `text/parse.c`, [x](ir/text) and ir/*.def"), ("ir/a.c", 'x = "gone.c"; /* parse.c */'),
-            ("a.md", "`tilec k.tile`, `NAME.c`"), ("ir/a.md", "[up](../README.md)"), ("a.md", "test/tools/{x}.py")]
+            ("a.md", "`tilec k.tile`, `NAME.c`"), ("a.md", "`mine.c`:\n\n```c\n```\n`mine.c`"), ("ir/a.md", "[up](../README.md)"), ("a.md", "test/tools/{x}.py")]
     wrong = [t for p, t in bad if len(list(dangling(tree, p, t))) != 2]
     wrong += [t for p, t in good if len(list(dangling(tree, p, t))) != 1]
+    wrong += self_test_links()
     for text in wrong:
         print("self-test failed on", text)
     return 1 if wrong else 0
@@ -146,12 +190,18 @@ def main(args):
         return self_test()
     root = args[0] if args else os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
     paths = tracked(root)
-    tree, files, count, faults = Tree(paths), 0, 0, []
+    tree, files, count, faults, pages = Tree(paths), 0, 0, [], {}
     for path in paths:
         with open(os.path.join(root, path), encoding="utf-8", errors="replace") as f:
-            *found, seen = dangling(tree, path, f.read())
+            text = f.read()
+        *found, seen = dangling(tree, path, text)
         files, count = files + 1, count + seen
         faults += found
+        if path.endswith(".md") and path != "tools/docs/contents.md":
+            pages[path] = text
+    *found, seen = dead_links(pages)
+    count += seen
+    faults += [*found, *unlisted(root, pages)]
     for line in faults:
         print(line)
     print(f"{files} files read, {count} references, {len(faults)} dangling")

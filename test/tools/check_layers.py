@@ -46,7 +46,8 @@ WORLD = [
     ("llvm-c/*", "codegen/*"),
     ("llvm/*", ""),
     ("pthread.h", "runtime/* codegen/core_loaded.c codegen/target/llvm.c codegen/target/worker.* examples/* test/* tools/*"),
-    ("dlfcn.h", "runtime/* codegen/core_loaded.c test/*"),
+    ("dlfcn.h", "runtime/* codegen/core_loaded.c tools/farm/farm.c test/*"),
+    ("mpi.h", "tools/farm/farm_mpi.c"),
     ("cuda*.h", ""),
     ("hip/*", ""),
 ]

@@ -5,7 +5,7 @@
     check_statements.py ROOT BIN --self-test   breaks a statement of each kind and shows that it is seen
 
 BIN is the folder of tilec and tile-opt. The checks are the functions in CHECKS; the first line of each says what it compares.
-README.md's lists "GPU code uses" and "Limits" say where each item is shown, in a comment `<!-- shown: ITEM... -->`:
+test/STATE.md's lists "GPU code uses" and "Limits" say where each item is shown, in a comment `<!-- shown: ITEM... -->`:
     PATH, PATH:TEXT      a tracked file or folder; TEXT is in the file
     absent:FOLDER:TEXT   no file of the folder contains TEXT (but for Markdown)
     NAME                 a diagnostic: E0303, no-effect
@@ -120,7 +120,7 @@ def stages(w):
 
 def commands(w):
     """`tilec WORD` is a sub-command."""
-    for path, line, m in w.found(r"(?:`|^ {4}|bin/)tilec ([a-z]+)(?![\w./:-])"):
+    for path, line, m in w.found(r"(?:`|^ {4}|^\$ |bin/)tilec ([a-z]+)(?![\w./:-])"):
         yield m[1] in w.commands, f"{path}:{line}: tilec has no sub-command {m[1]}"
 
 
@@ -203,16 +203,16 @@ def item_shown(w, item, bullet):
 
 
 def shown(w):
-    """Each item of README.md's lists of what GPU code uses and of limits is shown by something, and that holds."""
-    text = w.text("README.md")
+    """Each item of test/STATE.md's lists of what GPU code uses and of limits is shown by something, and that holds."""
+    text = w.text("test/STATE.md")
     for head in ("GPU code uses:", "Limits:"):
         part = re.search(rf"^{head}\n((?:[* ].*\n)+)", text, re.M)
-        yield part, f"README.md: no list after '{head}'"
+        yield part, f"test/STATE.md: no list after '{head}'"
         for bullet in re.findall(r"^\* (?:.*\n)(?:  .*\n)*", part[1] if part else "", re.M):
             said = re.search(r"<!-- shown: (.*?) -->", bullet)
-            yield said, f"README.md: nothing shows '{bullet[2:60]}...'"
+            yield said, f"test/STATE.md: nothing shows '{bullet[2:60]}...'"
             for item in said[1].split() if said else []:
-                yield item_shown(w, item, bullet.split("<!--")[0]), f"README.md: '{bullet[2:50]}...': {item} does not hold"
+                yield item_shown(w, item, bullet.split("<!--")[0]), f"test/STATE.md: '{bullet[2:50]}...': {item} does not hold"
 
 
 CHECKS = [options, warning_options, warnings_described, targets, targets_listed, stages, commands, passes, identifiers, environment, files,
@@ -225,7 +225,7 @@ BROKEN = {
     targets: ("README.md", "sm_90a,gfx942", "sm_100a,gfx942"),
     targets_listed: ("README.md", "`sm_80 sm_89 sm_90 ", "`sm_80 sm_90 "),
     stages: ("codegen/README.md", "--emit=llvm", "--emit=llvmir"),
-    commands: ("README.md", "bin/tilec explain", "bin/tilec walk"),
+    commands: ("README.md", "$ tilec explain", "$ tilec walk"),
     passes: ("passes/PASSES.md", "--passes=cse", "--passes=gvn"),
     identifiers: ("runtime/README.md", "`tl_image_check`", "`tl_image_validate`"),
     environment: ("runtime/README.md", "`TILE_EMU_PERTURB", "`TILE_PERTURB"),
@@ -233,7 +233,7 @@ BROKEN = {
     clauses: ("frontend/LANGUAGE.md", "([9.15])", "([9.51])"),
     effects: ("frontend/LANGUAGE.md", "every GPU ignores `cluster` and ", "every GPU ignores "),
     image_version: ("runtime/contract/tile_image.h", "image, version ", "image, version 1"),
-    shown: ("README.md", "`compile`, `run`, `explain`", "`compile`, `run`, `walk`, `explain`"),
+    shown: ("test/STATE.md", "`compile`, `run`, `explain`", "`compile`, `run`, `walk`, `explain`"),
 }
 
 

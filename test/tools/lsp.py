@@ -227,6 +227,14 @@ def test_positions_in_utf16(s):
     assert b["range"]["start"] == {"line": 1, "character": 14}, b
 
 
+def test_other_bytes(s):
+    """A file on disk may hold anything; what is sent is JSON."""
+    with open(os.path.join(FOLDER, "latin.tile"), "wb") as f:
+        f.write("/// Gr\u00f6\u00dfe.\nauto size(auto x) { return x; }\n".encode("latin-1"))
+    text = 'import "latin.tile";\nkernel k(f32 x[N]) grid(1) { x[0] = latin.size(x[0]); }\n'
+    assert "Gr\ufffd\ufffde." in hover(s, s.open(text), text, "latin.size", 7)
+
+
 # ---- names ----
 
 def test_hover(s):
@@ -394,7 +402,7 @@ def test_malformed(s):
     s.post(b"[" * 100000)
     assert s.answer(None)["error"]["code"] == -32700
     s.post(b'"\xff\xfe"')
-    assert s.answer(None)["error"]["code"] == -32600
+    assert s.answer(None)["error"]["code"] == -32700
     s.raw(b"Nonsense: 3\r\n\r\nContent-Length: x\r\n\r\n")
     s.raw(b"Content-Length: -5\r\n\r\n")
     s.post({"jsonrpc": "2.0", "id": "text", "method": "textDocument/fly"}, separator="\n")

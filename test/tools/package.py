@@ -3,9 +3,11 @@
 
     package.py SOURCE BUILD SCRATCH
 """
+import glob
 import json
 import os
 import re
+import resource
 import shutil
 import subprocess
 import sys
@@ -35,6 +37,8 @@ add_executable(consumer consumer.c)
 target_link_libraries(consumer PRIVATE one)
 add_executable(shared shared.c)
 target_link_libraries(shared PRIVATE Tile::runtime_shared)
+add_executable(jit jit.c)
+target_link_libraries(jit PRIVATE Tile::compiler)
 """
 FILES = {
     "add.tile": KERNEL,
@@ -65,6 +69,21 @@ int main(void)
     float x = 1, y = 0;
     if (add(NULL, &x, &y, 1) || tile_stream_synchronize(NULL)) return puts(tile_last_error()), 1;
     printf("%g\n", y);
+    return 0;
+}
+""",
+    "jit.c": r"""#include <stdio.h>
+#include <tile_jit.h>
+int main(void)
+{
+    float x = 1, y = 0;
+    tile_module *m;
+    tile_kernel *k;
+    if (tile_module_load_file(NULL, "add.tile", NULL, &m) || tile_kernel_get(m, "add", (tile_const[]){{"B", 32}, {0}}, &k) ||
+        tile_launch(k, NULL, (tile_arg[]){tile_view(&x, 1), tile_view(&y, 1)}, 2) || tile_stream_synchronize(NULL))
+        return puts(tile_last_error()), 1;
+    printf("%g\n", y);
+    tile_module_free(m);
     return 0;
 }
 """,
@@ -113,6 +132,26 @@ def symbols(lib):
                                           and not r[7].startswith("tile_")}))
 
 
+def needed(path):
+    """The shared libraries that it names, but for those of the C library."""
+    names = re.findall(r"NEEDED.*\[(.*)\]", run(["readelf", "-d", path]))
+    return [n for n in names if not re.match(r"(libc|libm|ld-linux.*)\.so\.\d+$", n)]
+
+
+def in_little_room(tilec, work):
+    """Where there is no room for LLVM, tilec says so; what is in the cache is found in less."""
+    said = set()
+    cache = dict(os.environ, TILE_CACHE=os.path.join(work, "cache"))
+    words = [tilec, "add.tile", "--const", "B=16", "-o", "add.o"]
+    for mib in (16, 40, 64, 74, 76, 90):
+        p = subprocess.run([*words, "--cache=off"], cwd=work, capture_output=True, text=True,
+                           preexec_fn=lambda m=mib: resource.setrlimit(resource.RLIMIT_AS, (m << 20, m << 20)))
+        said.add((p.returncode, p.stderr))
+    run(words, cwd=work, env=cache)
+    run(words, cwd=work, env=cache, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (16 << 20, 16 << 20)))
+    return sorted(said)
+
+
 def main(source, build, scratch):
     shutil.rmtree(scratch, ignore_errors=True)
     prefix, moved, work = (os.path.join(scratch, n) for n in ("prefix", "moved", "user"))
@@ -134,10 +173,16 @@ def main(source, build, scratch):
     run(["cmake", "--build", out])
     for name in ("plain", "keyword", "consumer", "shared"):
         print(name + ":", run([os.path.join(out, name)]), end="")
+    print("jit:", run([os.path.join(out, "jit")], cwd=work), end="")
     lib = next(d for d, _, names in os.walk(moved) if "libtile.a" in names)
     symbols(lib)
+    tilec = os.path.join(moved, "bin", "tilec")
+    print("needed:", [needed(p) for p in (tilec, os.path.join(out, "jit"), *glob.glob(os.path.join(lib, "libtile*.so")),
+                                          *glob.glob(os.path.join(lib, "libtilec-core.so.*")))])
+    print("tilec in MB:", os.path.getsize(tilec) >> 20)
+    print("little room:", in_little_room(tilec, work))
     pc = os.path.join(lib, "pkgconfig")
-    run([os.path.join(moved, "bin", "tilec"), "add.tile", "--const", "B=16", "-o", "add.o", "--header", "add.h"], cwd=work)
+    run([tilec, "add.tile", "--const", "B=16", "-o", "add.o", "--header", "add.h"], cwd=work)
     run(["cc", "-I.", "consumer.c", "add.o", "-o", "by_pc", *flags(pc, "tile")], cwd=work)
     print("tile.pc:", run([os.path.join(work, "by_pc")]), end="")
     print("tilec.pc says only where it lies:", prefix not in " ".join(flags(pc, "tilec")))

@@ -149,19 +149,100 @@ def stops():
     known = len(row["times"])
     check(1 <= known < 32 and row["best"] in row["times"] and "; not complete" in out, row, out)
     r = tune(source, "--sizes", "N=100", *ARGS)
-    check(counts(r) == (32, 32 - known + 1, 0, known - 1), counts(r), known)
+    # What is not known is timed, and of the known ones, those that had not been compared with the best yet.
+    check(row["settled"] is False and counts(r)[1] + counts(r)[3] == 32 and 33 - known <= counts(r)[1], row, counts(r))
+    (row,) = results(os.path.join(SCRATCH, "stops.tune.json"))
+    check("settled" not in row and len(row["times"]) == 32, row)
+    check(counts(tune(source, "--sizes", "N=100", *ARGS)) == (32, 0, 0, 32), "a third run timed something")
     check(not [f for f in os.listdir(SCRATCH) if ".json." in f], os.listdir(SCRATCH))
+
+
+def edited(source, change):
+    """Changes the only result of a source's file."""
+    file = source.replace(".tile", ".tune.json")
+    with open(file, encoding="utf-8") as f:
+        text = json.load(f)
+    change(text["results"][0])
+    with open(file, "w", encoding="utf-8") as f:
+        json.dump(text, f)
+
+
+def stopped_at_the_end():
+    """Everything has a time, but the best ones have not been compared side by side."""
+    source = write("end.tile", KERNEL.replace("LIST", "64, 128"))
+    tune(source, "--sizes", "N=100", *ARGS)
+
+    def reopen(row):
+        row["settled"], row["best"] = False, "B=128 U=2"
+        row["times"] = {"B=64 U=1": 5.2, "B=64 U=2": 1000, "B=128 U=1": 5.1, "B=128 U=2": 5}
+    edited(source, reopen)
+    check(counts(tune(source, "--sizes", "N=100", *ARGS)) == (4, 3, 0, 1), "the near ones")
+    (row,) = results(source.replace(".tile", ".tune.json"))
+    check("settled" not in row and row["times"]["B=64 U=2"] == 1000 and row["times"]["B=64 U=1"] != 5.2, row)
+
+    def far(row):
+        row["settled"], row["best"] = False, "B=128 U=2"
+        row["times"] = {"B=64 U=1": 50, "B=64 U=2": 1000, "B=128 U=1": 51, "B=128 U=2": 5}
+    edited(source, far)
+    check(counts(tune(source, "--sizes", "N=100", *ARGS)) == (4, 1, 0, 3), "nothing is near")
+    check("settled" not in results(source.replace(".tile", ".tune.json"))[0], "it stays open")
+
+
+def part_of_the_list():
+    """Of a part of the list, the best one is the best of all only if it is faster than the one that was."""
+    source = write("part.tile", KERNEL.replace("LIST", "64, 128"))
+    tune(source, "--sizes", "N=100", *ARGS)
+
+    def shorten(row):
+        row["best"], row["times"] = "B=64 U=1", {"B=64 U=1": row["best"] and row["times"][row["best"]] / 1000}
+    edited(source, shorten)
+    check(counts(tune(source, "--sizes", "N=100", *ARGS, "--const", "B=128")) == (2, 2, 0, 0), "the part")
+    check(results(source.replace(".tile", ".tune.json"))[0]["best"] == "B=64 U=1", "a slower one of the part was taken")
+    r = subprocess.run([TILEC, source, "--const", "B=256", "--target", "cpu"], capture_output=True, text=True, cwd=SCRATCH)
+    check("tuning data of kernel 'scale': no configuration with the values given was timed; none is used" in r.stderr, r.stderr)
+    r = subprocess.run([TILEC, source, "--const", "U=1024", "--target", "cpu"], capture_output=True, text=True, cwd=SCRATCH)
+    check("tune lists no configuration with the values given; none is used" in r.stderr, r.stderr)
+    r = subprocess.run([TILEC, source, "--const", "B=64", "--target", "cpu"], capture_output=True, text=True, cwd=SCRATCH)
+    check(r.returncode == 0 and r.stderr == "", r.stderr)
+
+
+def nothing_to_do():
+    """Arrays are not even filled when nothing is new."""
+    source = write("large.tile", KERNEL.replace("LIST", "64, 128"))
+    tune(source, "--sizes", "N=100", *ARGS)
+
+    def enlarge(row):
+        row["bucket"], row["sizes"] = [27], [100000000]
+    edited(source, enlarge)
+    command = [TILEC, "tune", source, "--sizes", "N=100000000", *ARGS]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=SCRATCH) as p:
+        out = p.stdout.read()
+        _, status, used = os.wait4(p.pid, 0)
+        p.returncode = os.waitstatus_to_exitcode(status)
+    check(p.returncode == 0 and "(of 4: 0 timed, 0 rejected, 4 known before)" in out, p.returncode, out)
+    check(used.ru_maxrss < 300 << 10, f"{used.ru_maxrss} KiB for arrays of 800 MB that nothing reads")
+
+
+def side_by_side():
+    """Several processes add to one file at the same time."""
+    write("many.tile", "kernel k(f32 x[N], const int B) grid(cdiv(N, B)) tune(B in {8}) key(N) { x[pid(0) * B +: B] = 1; }")
+    commands = [[TILEC, "tune", "many.tile", "-o", "many.json", f"x=zeros[{1 << i}]"] for i in range(1, 11)]
+    running = [subprocess.Popen(c, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd=SCRATCH) for c in commands]
+    for p in running:
+        _, err = p.communicate()
+        check(p.returncode == 0, err)
+    check([row["bucket"] for row in results(os.path.join(SCRATCH, "many.json"))] == [[i] for i in range(1, 11)], "results were lost")
 
 
 def damaged():
     source = write("damaged.tile", KERNEL.replace("LIST", "64"))
     file = write("damaged.tune.json", "{\n  \"format\": \"tile-tune\",\n")
     r = tune(source, "--sizes", "N=100", *ARGS, status=3)
-    check("damaged.tune.json: line 2: it is not JSON; repair or remove it" in r.stderr, r.stderr)
+    check("damaged.tune.json: line 3: it is not JSON; repair or remove it" in r.stderr, r.stderr)
     with open(file, encoding="utf-8") as f:
         check(f.read() == "{\n  \"format\": \"tile-tune\",\n", "a damaged file was overwritten")
     r = subprocess.run([TILEC, source], capture_output=True, text=True, cwd=SCRATCH)
-    check(r.returncode == 0 and "warning: the tuning results are not used: line 2" in r.stderr, r.stderr)
+    check(r.returncode == 0 and "warning: the tuning results are not used: line 3" in r.stderr, r.stderr)
     r = tune(source, "--sizes", "N=100", *ARGS, "-o", os.path.join(SCRATCH, "no", "f.json"), status=3)
     check("cannot write" in r.stderr, r.stderr)
 
@@ -183,7 +264,7 @@ def the_readme():
     with open(README, encoding="utf-8") as f:
         text = f.read()
     write("gemm.tile", re.search(r"```tile\n(.*?)```", text, re.S)[1])
-    command = re.search(r"^    (tilec tune gemm.tile .*)$", text, re.M)[1]
+    command = re.search(r"^\$ (tilec tune gemm.tile (?:.*\\\n)*.*)$", text, re.M)[1]
     env = dict(os.environ, PATH=BIN + os.pathsep + os.environ["PATH"])
     r = subprocess.run(command, shell=True, capture_output=True, text=True, cwd=SCRATCH, env=env)
     check(r.returncode == 0 and len(r.stdout.splitlines()) == 2, r.stdout, r.stderr)
@@ -198,7 +279,7 @@ def the_readme():
 
 
 os.makedirs(SCRATCH, exist_ok=True)
-for test in (the_life_of_a_file, json_lines, rejections, stops, damaged, wrong_usage, the_readme):
+for test in (the_life_of_a_file, json_lines, rejections, stops, stopped_at_the_end, part_of_the_list, nothing_to_do, side_by_side, damaged, wrong_usage, the_readme):
     test()
 print(f"{checks} checks, {failed} failed")
 sys.exit(failed > 0)

@@ -95,6 +95,23 @@ static void test_sorted(void)
     tl_tune_file_free(&b);
 }
 
+/* What others name their files does not make a file of ours unreadable. */
+static void test_other_bytes(void)
+{
+    tl_tune_file a = {0}, b;
+    char why[256];
+    add(&a, "k", "ref", "", 1, 3);
+    tl_tune_time *t = tl_tune_add_time(&a.results[0], "B=9");
+    t->rejected = strdup("a\xff\xed\xa0\x80\xe2\x82\xac\"");
+    char *text = tl_tune_format(&a);
+    CHECK(parse(text, strlen(text), &b, why) == TILE_OK);
+    CHECK_STR(tl_tune_time_of(&b.results[0], "B=9")->rejected,
+              "a\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xe2\x82\xac\"");
+    free(text);
+    tl_tune_file_free(&a);
+    tl_tune_file_free(&b);
+}
+
 /* Every byte changed, in several ways, and every beginning: a message or a file, never a crash. */
 static void test_damaged(void)
 {
@@ -132,10 +149,10 @@ static void test_messages(void)
         {"[-1, 12]", "[-1, 99]", "'bucket' is not a whole number from -1 to 63"},
         {"7.25", "-7.25", "the time of 'BM=64' is neither a number nor a reason"},
         {"\"best\": \"BM=64\"", "\"best\": \"BM=65\"", "'best' has no time"},
-        {"\"BM=8\": 12.5", "\"BM=64\": 12.5", "'BM=64' has two times"},
+        {"\"BM=8\": 12.5", "\"BM=64\": 12.5", "line 18: an object has two members of one name"},
         {"\"threads\": 2", "\"threads\": 2.5", "'threads' is not a whole number"},
         {"\"hash\": \"00ff\",", "", "'hash' is not a text"},
-        {"  ]\n}\n", "  ]\n}\n}", "line 23: it is not JSON"},
+        {"  ]\n}\n", "  ]\n}\n}", "line 24: it is not JSON"},
     };
     for (size_t i = 0; i < sizeof bads / sizeof *bads; i++) {
         char text[sizeof GOOD + 64], why[256];
@@ -217,6 +234,7 @@ int main(void)
 {
     test_round_trip();
     test_sorted();
+    test_other_bytes();
     test_damaged();
     test_messages();
     test_paths();

@@ -16,16 +16,27 @@ function(tile_public_library name)
   set_target_properties(tile_public_${name} PROPERTIES OUTPUT_NAME ${name} LINKER_LANGUAGE C
     ARCHIVE_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/package)
   install(TARGETS tile_public_${name} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development)
+  # what --strip, as packages use it, leaves out
+  install(CODE "if(CMAKE_INSTALL_DO_STRIP)
+    cmake_path(ABSOLUTE_PATH CMAKE_INSTALL_PREFIX OUTPUT_VARIABLE prefix)
+    cmake_path(APPEND prefix \"${CMAKE_INSTALL_LIBDIR}\" \"lib${name}.a\")
+    execute_process(COMMAND ${CMAKE_STRIP} --strip-debug \"\$ENV{DESTDIR}\${prefix}\" COMMAND_ERROR_IS_FATAL ANY)
+  endif()" COMPONENT development)
 endfunction()
 
 tile_public_library(tile tile_runtime)
 # The compiler for programs: what finds kernels in the cache, and libtilec-core.so, which it loads to compile. Or all in one
 # archive, for programs that are to hold LLVM themselves.
 tile_public_library(tilec tilec_thin tile_build_id tile_frontend tile_ir tile_jit tile_ref tile_emu)
-target_sources(tile_public_tilec PRIVATE ${CMAKE_BINARY_DIR}/codegen/blake3.o)
-set_source_files_properties(${CMAKE_BINARY_DIR}/codegen/blake3.o PROPERTIES EXTERNAL_OBJECT TRUE GENERATED TRUE)
-add_dependencies(tile_public_tilec tilec_thin)
+# what the tree's archives hold besides objects of ours
+set(blake3 ${CMAKE_BINARY_DIR}/codegen/blake3.o)
+set(tune_read ${CMAKE_BINARY_DIR}/runtime/tune_read.o)
+set_source_files_properties(${blake3} ${tune_read} PROPERTIES EXTERNAL_OBJECT TRUE GENERATED TRUE)
+target_sources(tile_public_tilec PRIVATE ${blake3} ${tune_read})
+add_dependencies(tile_public_tilec tilec_thin tile_jit)
 tile_public_library(tilec-full tilec_objects tile_build_id tile_frontend tile_passes tile_ir tile_jit tile_ref tile_emu)
+target_sources(tile_public_tilec-full PRIVATE ${tune_read})
+add_dependencies(tile_public_tilec-full tile_jit)
 install(TARGETS tilec_core LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT compiler NAMELINK_SKIP)
 
 # The ABI may change with every minor version before 1.0.
@@ -42,29 +53,33 @@ install(TARGETS tile_public_shared LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} C
 
 # libtilec.so: runtime and compiler in one shared library, for languages that load libraries (python/). It finds
 # libtilec-core.so beside itself.
-add_library(tile_public_compiler_shared SHARED ${CMAKE_BINARY_DIR}/codegen/blake3.o $<TARGET_OBJECTS:tile_runtime>
+add_library(tile_public_compiler_shared SHARED ${blake3} ${tune_read} $<TARGET_OBJECTS:tile_runtime>
   $<TARGET_OBJECTS:tilec_thin> $<TARGET_OBJECTS:tile_build_id> $<TARGET_OBJECTS:tile_frontend> $<TARGET_OBJECTS:tile_ir>
   $<TARGET_OBJECTS:tile_jit> $<TARGET_OBJECTS:tile_ref> $<TARGET_OBJECTS:tile_emu>)
-target_link_libraries(tile_public_compiler_shared PRIVATE Threads::Threads ${CMAKE_DL_LIBS} cjson m)
+target_link_libraries(tile_public_compiler_shared PRIVATE Threads::Threads ${CMAKE_DL_LIBS} m)
 target_link_options(tile_public_compiler_shared PRIVATE
   -Wl,-z,defs -Wl,--version-script=${CMAKE_SOURCE_DIR}/tools/cmake/tilec.map)
 set_target_properties(tile_public_compiler_shared PROPERTIES OUTPUT_NAME tilec LINKER_LANGUAGE C
   VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}
   BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "\$ORIGIN"
   LINK_DEPENDS ${CMAKE_SOURCE_DIR}/tools/cmake/tilec.map LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/package)
-add_dependencies(tile_public_compiler_shared tilec_thin tilec_core)
+add_dependencies(tile_public_compiler_shared tilec_thin tilec_core tile_jit)
 add_custom_command(TARGET tile_public_compiler_shared POST_BUILD VERBATIM
   COMMAND ${CMAKE_COMMAND} -E create_symlink $<TARGET_FILE:tilec_core>
     $<TARGET_FILE_DIR:tile_public_compiler_shared>/$<TARGET_SONAME_FILE_NAME:tilec_core>)
 install(TARGETS tile_public_compiler_shared LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT compiler
   NAMELINK_COMPONENT development)
-# tilec without LLVM inside, which loads libtilec-core.so too: for packages that bring that library anyway.
+# The tilec that is installed holds no LLVM: it loads libtilec-core.so, so that LLVM is there once, and only when something
+# is compiled. Like the libraries it may be moved; in the wheel it lies beside them.
 if(TARGET tilec)
-  add_executable(tile_public_tool $<TARGET_OBJECTS:tilec> $<TARGET_OBJECTS:tile_jit> codegen/leaf/leaf_of_target.c)
+  file(RELATIVE_PATH to_libraries ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR})
+  add_executable(tile_public_tool $<TARGET_OBJECTS:tilec> $<TARGET_OBJECTS:tile_jit> ${tune_read} codegen/leaf/leaf_of_target.c)
   target_include_directories(tile_public_tool SYSTEM PRIVATE ${LLVM_INCLUDE_DIRS})
-  target_link_libraries(tile_public_tool PRIVATE explain_template tile_ref tile_emu tile_runtime tilec_thin cjson)
+  target_link_libraries(tile_public_tool PRIVATE explain_template tile_ref tile_emu tile_runtime tilec_thin ${JANSSON_ARCHIVE})
   set_target_properties(tile_public_tool PROPERTIES OUTPUT_NAME tilec LINKER_LANGUAGE C
-    BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "\$ORIGIN" RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/package)
+    BUILD_RPATH "\$ORIGIN" INSTALL_RPATH "\$ORIGIN/${to_libraries};\$ORIGIN"
+    RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/package)
+  install(TARGETS tile_public_tool RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT compiler)
 endif()
 
 # The Python package with these libraries inside: BUILD/wheel/tile-*.whl.
@@ -77,11 +92,7 @@ endif()
 
 install(FILES runtime/include/tile.h runtime/include/tile_jit.h codegen/include/tilec.h
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development)
-foreach(program tilec tile-opt tile-reduce)
-  if(TARGET ${program})
-    install(TARGETS ${program} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT compiler)
-  endif()
-endforeach()
+install(TARGETS tile-opt tile-reduce RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT compiler)
 
 install(DIRECTORY tools/editors/vim/ DESTINATION ${CMAKE_INSTALL_DATADIR}/vim/vimfiles COMPONENT compiler)
 install(DIRECTORY tools/editors/vscode/ DESTINATION ${CMAKE_INSTALL_DATADIR}/tile/vscode COMPONENT compiler)

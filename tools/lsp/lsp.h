@@ -3,7 +3,7 @@
 #define TL_LSP_H
 #include "codegen/include/tilec.h"
 #include "frontend/name_facts.h"
-#include <cjson/cJSON.h>
+#include <jansson.h>
 #include <stdio.h>
 
 /* Error codes of JSON-RPC and of the protocol. */
@@ -56,10 +56,10 @@ typedef struct Reader {
 /* The next message's text, to be freed; NULL: there is none yet (with wait: the input ended).
  * A header that is none is passed over. */
 char *lsp_read(Reader *r, bool wait);
-void lsp_send(Server *s, cJSON *message); /* takes it */
-void lsp_reply(Server *s, const cJSON *id, cJSON *result);
-void lsp_fail(Server *s, const cJSON *id, int code, const char *text);
-void lsp_notify(Server *s, const char *method, cJSON *params);
+void lsp_send(Server *s, json_t *message); /* takes it */
+void lsp_reply(Server *s, const json_t *id, json_t *result);
+void lsp_fail(Server *s, const json_t *id, int code, const char *text);
+void lsp_notify(Server *s, const char *method, json_t *params);
 
 /* ---- lsp_text.c: places and names of texts ---- */
 /* Lines and UTF-16 units from 0, to a byte of the text, and back; what lies outside is moved to the
@@ -69,9 +69,15 @@ void lsp_place(const char *text, size_t size, size_t offset, uint32_t *line, uin
 /* A position of the compiler: line from 1, column in bytes from 1. */
 TlLoc lsp_loc(const char *text, size_t offset);
 size_t lsp_loc_offset(const char *text, size_t size, TlLoc loc);
-cJSON *lsp_position(const char *text, size_t size, size_t offset);
-cJSON *lsp_range(const char *text, size_t size, size_t from, size_t to);
-cJSON *lsp_loc_range(const char *text, size_t size, TlLoc loc);
+/* Members of objects. Bytes of a text that are no UTF-8 are replaced. */
+void lsp_put_text(json_t *object, const char *name, const char *text);
+void lsp_put_number(json_t *object, const char *name, double number); /* a whole one */
+void lsp_put_true(json_t *object, const char *name);
+json_t *lsp_put_object(json_t *object, const char *name);  /* a new one; NULL: no memory */
+double lsp_number(const json_t *object, const char *name); /* 0: there is none */
+json_t *lsp_position(const char *text, size_t size, size_t offset);
+json_t *lsp_range(const char *text, size_t size, size_t from, size_t to);
+json_t *lsp_loc_range(const char *text, size_t size, TlLoc loc);
 char *lsp_uri_path(const char *uri); /* of a file: URI; others as they are. To be freed */
 char *lsp_path_uri(const char *path);
 bool lsp_is_word(char c);
@@ -84,24 +90,24 @@ void lsp_close(Server *s, const char *uri);
 void lsp_set_text(Document *d, const char *text);
 void lsp_check(Server *s, Document *d);   /* unless that was done */
 void lsp_publish(Server *s, Document *d); /* unless the client knows */
-cJSON *lsp_code_actions(Server *s, Document *d, const cJSON *params);
+json_t *lsp_code_actions(Server *s, Document *d, const json_t *params);
 /* The URI of a source of the document's program, to be freed; the library's come as files. */
 char *lsp_source_uri(Server *s, Document *d, uint32_t source);
 void lsp_remove_library(Server *s);
 
 /* ---- lsp_names.c, lsp_complete.c: answers; NULL: there is none ---- */
-cJSON *lsp_hover(Server *s, Document *d, const cJSON *params);
-cJSON *lsp_definition(Server *s, Document *d, const cJSON *params);
-cJSON *lsp_references(Server *s, Document *d, const cJSON *params);
-cJSON *lsp_highlight(Server *s, Document *d, const cJSON *params);
-cJSON *lsp_symbols(Server *s, Document *d, const cJSON *params);
-cJSON *lsp_inlays(Server *s, Document *d, const cJSON *params);
+json_t *lsp_hover(Server *s, Document *d, const json_t *params);
+json_t *lsp_definition(Server *s, Document *d, const json_t *params);
+json_t *lsp_references(Server *s, Document *d, const json_t *params);
+json_t *lsp_highlight(Server *s, Document *d, const json_t *params);
+json_t *lsp_symbols(Server *s, Document *d, const json_t *params);
+json_t *lsp_inlays(Server *s, Document *d, const json_t *params);
 /* lsp_cost.c: hints on what the lines become on the target. */
-void lsp_add_costs(Server *s, Document *d, double first, double last, cJSON *list);
-cJSON *lsp_complete(Server *s, Document *d, const cJSON *params);
-cJSON *lsp_format(Server *s, Document *d, const cJSON *params);
+void lsp_add_costs(Server *s, Document *d, double first, double last, json_t *list);
+json_t *lsp_complete(Server *s, Document *d, const json_t *params);
+json_t *lsp_format(Server *s, Document *d, const json_t *params);
 /* The byte that the parameters' position names. */
-size_t lsp_params_offset(const Document *d, const cJSON *params);
+size_t lsp_params_offset(const Document *d, const json_t *params);
 /* The text of a documentation comment and a head of code as Markdown. */
-cJSON *lsp_markdown(const char *code, const char *text);
+json_t *lsp_markdown(const char *code, const char *text);
 #endif

@@ -212,9 +212,9 @@ void lsp_check(Server *s, Document *d)
         tl_guard_pop(&guard);
         return;
     }
-    cJSON *params = cJSON_CreateObject();
-    cJSON_AddNumberToObject(params, "type", 1);
-    cJSON_AddStringToObject(params, "message", guard.text);
+    json_t *params = json_object();
+    lsp_put_number(params, "type", 1);
+    lsp_put_text(params, "message", guard.text);
     lsp_notify(s, "window/logMessage", params);
     d->program = NULL;
     forget_check(d);
@@ -270,23 +270,23 @@ char *lsp_source_uri(Server *s, Document *d, uint32_t source)
 
 /* ---- diagnostics ---- */
 
-static cJSON *location(Server *s, Document *d, TlLoc loc)
+static json_t *location(Server *s, Document *d, TlLoc loc)
 {
     const TlSource *source = &d->ctx.diags.sources.data[loc.file];
     char *uri = lsp_source_uri(s, d, loc.file);
-    cJSON *l = cJSON_CreateObject();
-    cJSON_AddStringToObject(l, "uri", uri ? uri : d->uri);
-    cJSON_AddItemToObject(l, "range", lsp_loc_range(source->text, source->size, loc));
+    json_t *l = json_object();
+    lsp_put_text(l, "uri", uri ? uri : d->uri);
+    json_object_set_new(l, "range", lsp_loc_range(source->text, source->size, loc));
     free(uri);
     return l;
 }
 
-static void add_related(Server *s, Document *d, cJSON *list, TlLoc loc, const char *text)
+static void add_related(Server *s, Document *d, json_t *list, TlLoc loc, const char *text)
 {
-    cJSON *one = cJSON_CreateObject();
-    cJSON_AddItemToObject(one, "location", location(s, d, loc));
-    cJSON_AddStringToObject(one, "message", text);
-    cJSON_AddItemToArray(list, one);
+    json_t *one = json_object();
+    json_object_set_new(one, "location", location(s, d, loc));
+    lsp_put_text(one, "message", text);
+    json_array_append_new(list, one);
 }
 
 /* Where a row is shown in the document: its place, or for one of an import the import's. */
@@ -305,32 +305,31 @@ static TlLoc shown_at(const Document *d, TlLoc loc)
     return (TlLoc){d->source, 1, 1, 1};
 }
 
-static cJSON *diagnostic(Server *s, Document *d, const TlDiag *row)
+static json_t *diagnostic(Server *s, Document *d, const TlDiag *row)
 {
     enum { ERROR = 1, WARNING = 2, UNNECESSARY = 1 };
     TlLoc at = shown_at(d, row->loc);
     bool elsewhere = row->loc.line && row->loc.file != d->source;
-    cJSON *one = cJSON_CreateObject(), *related = cJSON_CreateArray();
+    json_t *one = json_object(), *related = json_array();
     char *message = tl_format(&d->ctx.perm, "%s%s%s", row->text, row->label ? ": " : "",
                               row->label ? row->label : "");
-    cJSON_AddItemToObject(one, "range", lsp_loc_range(d->text, d->size, at));
-    cJSON_AddNumberToObject(one, "severity", row->severity == TL_ERROR ? ERROR : WARNING);
-    cJSON_AddStringToObject(one, "code", tl_diag_code(row->id));
-    cJSON_AddStringToObject(one, "source", "tilec");
-    cJSON_AddStringToObject(one, "message", message);
+    json_object_set_new(one, "range", lsp_loc_range(d->text, d->size, at));
+    lsp_put_number(one, "severity", row->severity == TL_ERROR ? ERROR : WARNING);
+    lsp_put_text(one, "code", tl_diag_code(row->id));
+    lsp_put_text(one, "source", "tilec");
+    lsp_put_text(one, "message", message);
     if (strcmp(tl_diag_code(row->id), "unused") == 0) {
-        const int tags[] = {UNNECESSARY};
-        cJSON_AddItemToObject(one, "tags", cJSON_CreateIntArray(tags, 1));
+        json_object_set_new(one, "tags", json_pack("[i]", UNNECESSARY));
     }
     if (elsewhere)
         add_related(s, d, related, row->loc, "here");
     for (uint32_t i = 0; i < row->notes.len; i++)
         if (row->notes.data[i].loc.line)
             add_related(s, d, related, row->notes.data[i].loc, row->notes.data[i].text);
-    if (cJSON_GetArraySize(related))
-        cJSON_AddItemToObject(one, "relatedInformation", related);
+    if (json_array_size(related))
+        json_object_set_new(one, "relatedInformation", related);
     else
-        cJSON_Delete(related);
+        json_decref(related);
     return one;
 }
 
@@ -340,49 +339,46 @@ void lsp_publish(Server *s, Document *d)
     if (!d->news)
         return;
     d->news = false;
-    cJSON *params = cJSON_CreateObject(), *list = cJSON_CreateArray();
+    json_t *params = json_object(), *list = json_array();
     for (uint32_t i = 0; d->checked && i < d->ctx.diags.rows.len; i++)
-        cJSON_AddItemToArray(list, diagnostic(s, d, &d->ctx.diags.rows.data[i]));
-    cJSON_AddStringToObject(params, "uri", d->uri);
-    cJSON_AddNumberToObject(params, "version", d->version);
-    cJSON_AddItemToObject(params, "diagnostics", list);
+        json_array_append_new(list, diagnostic(s, d, &d->ctx.diags.rows.data[i]));
+    lsp_put_text(params, "uri", d->uri);
+    lsp_put_number(params, "version", d->version);
+    json_object_set_new(params, "diagnostics", list);
     lsp_notify(s, "textDocument/publishDiagnostics", params);
 }
 
 /* ---- fixes ---- */
 
-static cJSON *fix(Server *s, Document *d, const TlDiag *row)
+static json_t *fix(Server *s, Document *d, const TlDiag *row)
 {
-    cJSON *action = cJSON_CreateObject(), *edit = cJSON_CreateObject();
-    cJSON *change = cJSON_AddObjectToObject(edit, "changes");
-    cJSON *list = cJSON_AddArrayToObject(change, d->uri), *one = cJSON_CreateObject();
-    cJSON *about = cJSON_CreateArray();
-    cJSON_AddItemToObject(one, "range", lsp_loc_range(d->text, d->size, row->loc));
-    cJSON_AddStringToObject(one, "newText", row->fixit);
-    cJSON_AddItemToArray(list, one);
-    cJSON_AddStringToObject(action, "title",
-                            tl_format(&d->ctx.perm, "Replace by '%s'", row->fixit));
-    cJSON_AddStringToObject(action, "kind", "quickfix");
-    cJSON_AddItemToArray(about, diagnostic(s, d, row));
-    cJSON_AddItemToObject(action, "diagnostics", about);
-    cJSON_AddItemToObject(action, "edit", edit);
+    json_t *action = json_object(), *edit = json_object();
+    json_t *change = lsp_put_object(edit, "changes");
+    json_t *list = json_array(), *one = json_object(), *about = json_array();
+    json_object_set_new(one, "range", lsp_loc_range(d->text, d->size, row->loc));
+    lsp_put_text(one, "newText", row->fixit);
+    json_array_append_new(list, one);
+    json_object_set_new(change, d->uri, list);
+    lsp_put_text(action, "title", tl_format(&d->ctx.perm, "Replace by '%s'", row->fixit));
+    lsp_put_text(action, "kind", "quickfix");
+    json_array_append_new(about, diagnostic(s, d, row));
+    json_object_set_new(action, "diagnostics", about);
+    json_object_set_new(action, "edit", edit);
     return action;
 }
 
-cJSON *lsp_code_actions(Server *s, Document *d, const cJSON *params)
+json_t *lsp_code_actions(Server *s, Document *d, const json_t *params)
 {
-    const cJSON *range = cJSON_GetObjectItem(params, "range");
-    const cJSON *start = cJSON_GetObjectItem(range, "start"),
-                *end = cJSON_GetObjectItem(range, "end");
-    double first = cJSON_GetNumberValue(cJSON_GetObjectItem(start, "line"));
-    double last = cJSON_GetNumberValue(cJSON_GetObjectItem(end, "line"));
-    cJSON *list = cJSON_CreateArray();
+    const json_t *range = json_object_get(params, "range");
+    const json_t *start = json_object_get(range, "start"), *end = json_object_get(range, "end");
+    double first = lsp_number(start, "line"), last = lsp_number(end, "line");
+    json_t *list = json_array();
     lsp_check(s, d);
     for (uint32_t i = 0; d->checked && i < d->ctx.diags.rows.len; i++) {
         const TlDiag *row = &d->ctx.diags.rows.data[i];
         double line = (double)row->loc.line - 1;
         if (row->fixit && row->loc.file == d->source && line >= first && line <= last)
-            cJSON_AddItemToArray(list, fix(s, d, row));
+            json_array_append_new(list, fix(s, d, row));
     }
     return list;
 }

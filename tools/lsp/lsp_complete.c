@@ -17,7 +17,7 @@ enum {
 
 typedef struct List {
     Document *d;
-    cJSON *items;
+    json_t *items;
     TlMap seen; /* interned labels */
 } List;
 
@@ -27,14 +27,14 @@ static void add(List *l, const char *label, int kind, const char *detail, const 
     if (tl_map_get_ptr(&l->seen, name))
         return;
     tl_map_put_ptr(&l->seen, name, name);
-    cJSON *one = cJSON_CreateObject();
-    cJSON_AddStringToObject(one, "label", label);
-    cJSON_AddNumberToObject(one, "kind", kind);
+    json_t *one = json_object();
+    lsp_put_text(one, "label", label);
+    lsp_put_number(one, "kind", kind);
     if (detail)
-        cJSON_AddStringToObject(one, "detail", detail);
+        lsp_put_text(one, "detail", detail);
     if (doc)
-        cJSON_AddItemToObject(one, "documentation", lsp_markdown("", doc));
-    cJSON_AddItemToArray(l->items, one);
+        json_object_set_new(one, "documentation", lsp_markdown("", doc));
+    json_array_append_new(l->items, one);
 }
 
 static int kind_of(const TlItem *item)
@@ -184,14 +184,14 @@ static void add_members(List *l, size_t point)
         add_fields(l, from);
 }
 
-cJSON *lsp_complete(Server *s, Document *d, const cJSON *params)
+json_t *lsp_complete(Server *s, Document *d, const json_t *params)
 {
     static const char *const spaces[] = {"fast", "target", "device", NULL};
     size_t at = lsp_params_offset(d, params), word = at;
     lsp_check(s, d);
     if (!d->checked || !d->program)
         return NULL;
-    List l = {.d = d, .items = cJSON_CreateArray()};
+    List l = {.d = d, .items = json_array()};
     tl_map_init(&l.seen, &d->ctx.perm);
     while (word && lsp_is_word(d->text[word - 1]))
         word--;

@@ -67,7 +67,7 @@ static void add_exchange(Hint *h, TlArena *arena, const tilec_report_exchange *x
 
 typedef struct Lines {
     Document *d;
-    cJSON *list;
+    json_t *list;
     Hint *hints; /* by line, from 1 */
     uint32_t n;
 } Lines;
@@ -102,12 +102,12 @@ static void put_hint(Lines *l, uint32_t line)
         add_piece(h, tl_format(&d->ctx.perm, "%u words", h->words));
     if (!h->text.len)
         return;
-    cJSON *one = cJSON_CreateObject();
+    json_t *one = json_object();
     size_t at = lsp_offset(d->text, d->size, (double)line - 1, end);
-    cJSON_AddItemToObject(one, "position", lsp_position(d->text, d->size, at));
-    cJSON_AddStringToObject(one, "label", h->text.text);
-    cJSON_AddBoolToObject(one, "paddingLeft", true);
-    cJSON_AddItemToArray(l->list, one);
+    json_object_set_new(one, "position", lsp_position(d->text, d->size, at));
+    json_object_set_new(one, "label", json_string(h->text.text));
+    json_object_set_new(one, "paddingLeft", json_true());
+    json_array_append_new(l->list, one);
 }
 
 static uint32_t lines_of(const Document *d)
@@ -118,7 +118,7 @@ static uint32_t lines_of(const Document *d)
     return n;
 }
 
-void lsp_add_costs(Server *s, Document *d, double first, double last, cJSON *list)
+void lsp_add_costs(Server *s, Document *d, double first, double last, json_t *list)
 {
     const tilec_report *r = s->target && d->checked ? report_of(s, d) : NULL;
     Lines l = {.d = d, .list = list, .n = lines_of(d)};

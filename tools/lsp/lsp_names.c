@@ -4,15 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-size_t lsp_params_offset(const Document *d, const cJSON *params)
+size_t lsp_params_offset(const Document *d, const json_t *params)
 {
-    const cJSON *p = cJSON_GetObjectItem(params, "position");
-    double line = cJSON_GetNumberValue(cJSON_GetObjectItem(p, "line"));
-    double character = cJSON_GetNumberValue(cJSON_GetObjectItem(p, "character"));
+    const json_t *p = json_object_get(params, "position");
+    double line = lsp_number(p, "line");
+    double character = lsp_number(p, "character");
     return lsp_offset(d->text, d->size, line > 0 ? line : 0, character > 0 ? character : 0);
 }
 
-static const TlFact *fact_at(Server *s, Document *d, const cJSON *params)
+static const TlFact *fact_at(Server *s, Document *d, const json_t *params)
 {
     lsp_check(s, d);
     if (!d->checked)
@@ -39,16 +39,16 @@ static const TlItem *item_at(const Document *d, size_t offset)
 
 /* ---- hover ---- */
 
-cJSON *lsp_markdown(const char *code, const char *text)
+json_t *lsp_markdown(const char *code, const char *text)
 {
-    cJSON *m = cJSON_CreateObject();
+    json_t *m = json_object();
     size_t n = strlen(code) + (text ? strlen(text) : 0) + 32;
     char *value = malloc(n);
     if (value)
         snprintf(value, n, "%s%s%s%s%s", *code ? "```tile\n" : "", code, *code ? "\n```" : "",
                  text && *code ? "\n" : "", text ? text : "");
-    cJSON_AddStringToObject(m, "kind", "markdown");
-    cJSON_AddStringToObject(m, "value", value ? value : "");
+    lsp_put_text(m, "kind", "markdown");
+    lsp_put_text(m, "value", value ? value : "");
     free(value);
     return m;
 }
@@ -94,7 +94,7 @@ static void describe(Document *d, const TlFact *f, TlSbuf *code, const char **do
     put_types(code, "\n-> ", &f->results);
 }
 
-cJSON *lsp_hover(Server *s, Document *d, const cJSON *params)
+json_t *lsp_hover(Server *s, Document *d, const json_t *params)
 {
     const TlFact *f = fact_at(s, d, params);
     const TlItem *item = d->checked ? item_at(d, lsp_params_offset(d, params)) : NULL;
@@ -111,24 +111,23 @@ cJSON *lsp_hover(Server *s, Document *d, const cJSON *params)
         return NULL;
     while (code.len && code.text[code.len - 1] == '\n')
         code.text[--code.len] = 0;
-    cJSON *hover = cJSON_CreateObject();
-    cJSON_AddItemToObject(hover, "contents", lsp_markdown(code.text, doc));
-    cJSON_AddItemToObject(hover, "range",
-                          lsp_loc_range(d->text, d->size, item ? item->loc : f->loc));
+    json_t *hover = json_object();
+    json_object_set_new(hover, "contents", lsp_markdown(code.text, doc));
+    json_object_set_new(hover, "range", lsp_loc_range(d->text, d->size, item ? item->loc : f->loc));
     return hover;
 }
 
 /* ---- where names are ---- */
 
-static cJSON *place(Server *s, Document *d, TlLoc loc)
+static json_t *place(Server *s, Document *d, TlLoc loc)
 {
     const TlSource *source = &d->ctx.diags.sources.data[loc.file];
     char *uri = lsp_source_uri(s, d, loc.file);
     if (!uri)
         return NULL;
-    cJSON *l = cJSON_CreateObject();
-    cJSON_AddStringToObject(l, "uri", uri);
-    cJSON_AddItemToObject(l, "range", lsp_loc_range(source->text, source->size, loc));
+    json_t *l = json_object();
+    lsp_put_text(l, "uri", uri);
+    json_object_set_new(l, "range", lsp_loc_range(source->text, source->size, loc));
     free(uri);
     return l;
 }
@@ -141,7 +140,7 @@ static TlLoc item_place(const Document *d, const TlItem *item)
     return unit ? (TlLoc){unit->source, 1, 1, 1} : item->loc;
 }
 
-cJSON *lsp_definition(Server *s, Document *d, const cJSON *params)
+json_t *lsp_definition(Server *s, Document *d, const json_t *params)
 {
     const TlFact *f = fact_at(s, d, params);
     const TlItem *item = d->checked ? item_at(d, lsp_params_offset(d, params)) : NULL;
@@ -155,14 +154,14 @@ static bool same_place(TlLoc a, TlLoc b)
     return a.file == b.file && a.line == b.line && a.col == b.col;
 }
 
-typedef void (*EachFn)(Server *s, Document *d, TlLoc loc, cJSON *list);
+typedef void (*EachFn)(Server *s, Document *d, TlLoc loc, json_t *list);
 
-static cJSON *uses(Server *s, Document *d, const cJSON *params, EachFn each)
+static json_t *uses(Server *s, Document *d, const json_t *params, EachFn each)
 {
     const TlFact *f = fact_at(s, d, params);
     const TlItem *item = d->checked ? item_at(d, lsp_params_offset(d, params)) : NULL;
     TlLoc def = item ? item_place(d, item) : f ? f->def : (TlLoc){0};
-    cJSON *list = cJSON_CreateArray();
+    json_t *list = json_array();
     if (item)
         each(s, d, item->loc, list);
     else if (f && f->item && f->item->loc.file == d->source)
@@ -175,25 +174,25 @@ static cJSON *uses(Server *s, Document *d, const cJSON *params, EachFn each)
     return list;
 }
 
-static void add_reference(Server *s, Document *d, TlLoc loc, cJSON *list)
+static void add_reference(Server *s, Document *d, TlLoc loc, json_t *list)
 {
-    cJSON_AddItemToArray(list, place(s, d, loc));
+    json_array_append_new(list, place(s, d, loc));
 }
 
-static void add_highlight(Server *s, Document *d, TlLoc loc, cJSON *list)
+static void add_highlight(Server *s, Document *d, TlLoc loc, json_t *list)
 {
     (void)s;
-    cJSON *one = cJSON_CreateObject();
-    cJSON_AddItemToObject(one, "range", lsp_loc_range(d->text, d->size, loc));
-    cJSON_AddItemToArray(list, one);
+    json_t *one = json_object();
+    json_object_set_new(one, "range", lsp_loc_range(d->text, d->size, loc));
+    json_array_append_new(list, one);
 }
 
-cJSON *lsp_references(Server *s, Document *d, const cJSON *params)
+json_t *lsp_references(Server *s, Document *d, const json_t *params)
 {
     return uses(s, d, params, add_reference);
 }
 
-cJSON *lsp_highlight(Server *s, Document *d, const cJSON *params)
+json_t *lsp_highlight(Server *s, Document *d, const json_t *params)
 {
     return uses(s, d, params, add_highlight);
 }
@@ -215,7 +214,7 @@ static int symbol_kind(TlItemKind kind)
 }
 
 /* From the line of the item's name to its end. */
-static cJSON *item_range(const Document *d, const TlItem *item)
+static json_t *item_range(const Document *d, const TlItem *item)
 {
     size_t from = lsp_loc_offset(d->text, d->size, item->loc), to = from + item->loc.len;
     while (from && d->text[from - 1] != '\n')
@@ -225,24 +224,24 @@ static cJSON *item_range(const Document *d, const TlItem *item)
     return lsp_range(d->text, d->size, from, to < d->size ? to : d->size);
 }
 
-cJSON *lsp_symbols(Server *s, Document *d, const cJSON *params)
+json_t *lsp_symbols(Server *s, Document *d, const json_t *params)
 {
     (void)params;
-    cJSON *list = cJSON_CreateArray();
+    json_t *list = json_array();
     lsp_check(s, d);
     const TlUnit *unit = d->checked && d->program ? tl_program_unit(d->program, NULL) : NULL;
     for (uint32_t i = 0; unit && i < unit->items.len; i++) {
         const TlItem *item = unit->items.data[i];
         if (item->kind == TL_IT_ASSERT || !item->name)
             continue;
-        cJSON *one = cJSON_CreateObject();
-        cJSON_AddStringToObject(one, "name", item->name);
-        cJSON_AddNumberToObject(one, "kind", symbol_kind(item->kind));
+        json_t *one = json_object();
+        lsp_put_text(one, "name", item->name);
+        lsp_put_number(one, "kind", symbol_kind(item->kind));
         if (item->kind == TL_IT_KERNEL)
-            cJSON_AddStringToObject(one, "detail", "kernel");
-        cJSON_AddItemToObject(one, "range", item_range(d, item));
-        cJSON_AddItemToObject(one, "selectionRange", lsp_loc_range(d->text, d->size, item->loc));
-        cJSON_AddItemToArray(list, one);
+            lsp_put_text(one, "detail", "kernel");
+        json_object_set_new(one, "range", item_range(d, item));
+        json_object_set_new(one, "selectionRange", lsp_loc_range(d->text, d->size, item->loc));
+        json_array_append_new(list, one);
     }
     return list;
 }
@@ -251,7 +250,7 @@ cJSON *lsp_symbols(Server *s, Document *d, const cJSON *params)
 
 typedef struct Inlays {
     Document *d;
-    cJSON *list;
+    json_t *list;
     double first, last; /* lines, from 0 */
 } Inlays;
 
@@ -267,13 +266,13 @@ static void add_inlay(Inlays *n, TlLoc loc)
     TlSbuf label;
     tl_sbuf_init(&label, &d->ctx.perm);
     put_types(&label, ": ", &f->types);
-    cJSON *one = cJSON_CreateObject();
-    cJSON_AddItemToObject(
+    json_t *one = json_object();
+    json_object_set_new(
         one, "position",
         lsp_position(d->text, d->size, lsp_loc_offset(d->text, d->size, loc) + loc.len));
-    cJSON_AddStringToObject(one, "label", label.text);
-    cJSON_AddNumberToObject(one, "kind", TYPE);
-    cJSON_AddItemToArray(n->list, one);
+    lsp_put_text(one, "label", label.text);
+    lsp_put_number(one, "kind", TYPE);
+    json_array_append_new(n->list, one);
 }
 
 static void add_inlays(Inlays *n, const TlStmt *st)
@@ -290,13 +289,12 @@ static void add_inlays(Inlays *n, const TlStmt *st)
     }
 }
 
-cJSON *lsp_inlays(Server *s, Document *d, const cJSON *params)
+json_t *lsp_inlays(Server *s, Document *d, const json_t *params)
 {
-    const cJSON *range = cJSON_GetObjectItem(params, "range");
-    const cJSON *start = cJSON_GetObjectItem(range, "start");
-    const cJSON *end = cJSON_GetObjectItem(range, "end");
-    Inlays n = {d, cJSON_CreateArray(), cJSON_GetNumberValue(cJSON_GetObjectItem(start, "line")),
-                cJSON_GetNumberValue(cJSON_GetObjectItem(end, "line"))};
+    const json_t *range = json_object_get(params, "range");
+    const json_t *start = json_object_get(range, "start");
+    const json_t *end = json_object_get(range, "end");
+    Inlays n = {d, json_array(), lsp_number(start, "line"), lsp_number(end, "line")};
     lsp_check(s, d);
     const TlUnit *unit = d->checked && d->program ? tl_program_unit(d->program, NULL) : NULL;
     for (uint32_t i = 0; unit && i < unit->items.len; i++) {
@@ -315,30 +313,30 @@ cJSON *lsp_inlays(Server *s, Document *d, const cJSON *params)
 /* ---- formatting ---- */
 
 /* One edit that replaces everything; none when nothing changes. NULL: the text does not parse. */
-static cJSON *format_in(const Document *d, TlCtx *ctx)
+static json_t *format_in(const Document *d, TlCtx *ctx)
 {
     size_t size;
     uint32_t source = tl_diags_source(&ctx->diags, d->path, d->text, d->size);
     const char *text = tl_format_source(ctx, source, &size);
     if (!text)
         return NULL;
-    cJSON *list = cJSON_CreateArray();
+    json_t *list = json_array();
     if (size == d->size && memcmp(text, d->text, size) == 0)
         return list;
-    cJSON *edit = cJSON_CreateObject();
-    cJSON_AddItemToObject(edit, "range", lsp_range(d->text, d->size, 0, d->size));
-    cJSON_AddStringToObject(edit, "newText", text);
-    cJSON_AddItemToArray(list, edit);
+    json_t *edit = json_object();
+    json_object_set_new(edit, "range", lsp_range(d->text, d->size, 0, d->size));
+    lsp_put_text(edit, "newText", text);
+    json_array_append_new(list, edit);
     return list;
 }
 
-cJSON *lsp_format(Server *s, Document *d, const cJSON *params)
+json_t *lsp_format(Server *s, Document *d, const json_t *params)
 {
     (void)s;
     (void)params;
     TlCtx ctx;
     TlGuard guard;
-    cJSON *volatile result = NULL;
+    json_t *volatile result = NULL;
     tl_ctx_init(&ctx, (TlAlloc){0});
     if (TL_GUARD(&guard)) {
         result = format_in(d, &ctx);

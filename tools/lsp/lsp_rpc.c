@@ -111,44 +111,43 @@ char *lsp_read(Reader *r, bool wait)
 
 /* ---- sending ---- */
 
-void lsp_send(Server *s, cJSON *message)
+void lsp_send(Server *s, json_t *message)
 {
-    char *text = NULL;
-    if (message && cJSON_AddStringToObject(message, "jsonrpc", "2.0"))
-        text = cJSON_PrintUnformatted(message);
-    cJSON_Delete(message);
+    lsp_put_text(message, "jsonrpc", "2.0");
+    char *text = json_dumps(message, JSON_COMPACT);
+    json_decref(message);
     if (!text || fprintf(s->out, "Content-Length: %zu\r\n\r\n%s", strlen(text), text) < 0 ||
         fflush(s->out) != 0)
         s->broken = true;
-    cJSON_free(text);
+    free(text);
 }
 
-static cJSON *answer(const cJSON *id)
+static json_t *answer(const json_t *id)
 {
-    cJSON *message = cJSON_CreateObject();
-    cJSON_AddItemToObject(message, "id", id ? cJSON_Duplicate(id, true) : cJSON_CreateNull());
+    json_t *message = json_object();
+    json_object_set_new(message, "id", id ? json_deep_copy(id) : json_null());
     return message;
 }
 
-void lsp_reply(Server *s, const cJSON *id, cJSON *result)
+void lsp_reply(Server *s, const json_t *id, json_t *result)
 {
-    cJSON *message = answer(id);
-    cJSON_AddItemToObject(message, "result", result ? result : cJSON_CreateNull());
+    json_t *message = answer(id);
+    json_object_set_new(message, "result", result ? result : json_null());
     lsp_send(s, message);
 }
 
-void lsp_fail(Server *s, const cJSON *id, int code, const char *text)
+void lsp_fail(Server *s, const json_t *id, int code, const char *text)
 {
-    cJSON *message = answer(id), *error = cJSON_AddObjectToObject(message, "error");
-    cJSON_AddNumberToObject(error, "code", code);
-    cJSON_AddStringToObject(error, "message", text);
+    json_t *message = answer(id), *error = lsp_put_object(message, "error");
+    lsp_put_number(error, "code", code);
+    lsp_put_text(error, "message", text);
     lsp_send(s, message);
 }
 
-void lsp_notify(Server *s, const char *method, cJSON *params)
+void lsp_notify(Server *s, const char *method, json_t *params)
 {
-    cJSON *message = cJSON_CreateObject();
-    cJSON_AddStringToObject(message, "method", method);
-    cJSON_AddItemToObject(message, "params", params);
+    json_t *message = json_object();
+    lsp_put_text(message, "method", method);
+    json_object_set_new(message, "params", params);
     lsp_send(s, message);
 }

@@ -11,34 +11,28 @@
 #include <unistd.h>
 
 typedef struct Queue {
-    cJSON **data;
+    json_t **data;
     size_t len, cap;
 } Queue;
 
 /* ---- documents ---- */
 
-static const char *text_of(const cJSON *object, const char *name)
+static const char *text_of(const json_t *object, const char *name)
 {
-    return cJSON_GetStringValue(cJSON_GetObjectItem(object, name));
+    return json_string_value(json_object_get(object, name));
 }
 
-static double number_of(const cJSON *object, const char *name)
+static Document *document_of(Server *s, const json_t *params)
 {
-    const cJSON *n = cJSON_GetObjectItem(object, name);
-    return cJSON_IsNumber(n) ? n->valuedouble : 0;
+    return lsp_document(s, text_of(json_object_get(params, "textDocument"), "uri"));
 }
 
-static Document *document_of(Server *s, const cJSON *params)
+static void opened(Server *s, const json_t *params)
 {
-    return lsp_document(s, text_of(cJSON_GetObjectItem(params, "textDocument"), "uri"));
-}
-
-static void opened(Server *s, const cJSON *params)
-{
-    const cJSON *d = cJSON_GetObjectItem(params, "textDocument");
+    const json_t *d = json_object_get(params, "textDocument");
     const char *uri = text_of(d, "uri"), *text = text_of(d, "text");
     if (uri && text)
-        lsp_open(s, uri, text, number_of(d, "version"));
+        lsp_open(s, uri, text, lsp_number(d, "version"));
 }
 
 /* Others may import the document. */
@@ -49,11 +43,10 @@ static void make_dirty(Server *s)
 }
 
 /* The whole text, as was agreed on, or parts of it. */
-static void change(Document *d, const cJSON *one)
+static void change(Document *d, const json_t *one)
 {
-    const cJSON *range = cJSON_GetObjectItem(one, "range");
-    const cJSON *start = cJSON_GetObjectItem(range, "start"),
-                *end = cJSON_GetObjectItem(range, "end");
+    const json_t *range = json_object_get(one, "range");
+    const json_t *start = json_object_get(range, "start"), *end = json_object_get(range, "end");
     const char *text = text_of(one, "text");
     if (!text || !range) {
         if (text)
@@ -61,8 +54,8 @@ static void change(Document *d, const cJSON *one)
         return;
     }
     size_t from =
-        lsp_offset(d->text, d->size, number_of(start, "line"), number_of(start, "character"));
-    size_t to = lsp_offset(d->text, d->size, number_of(end, "line"), number_of(end, "character"));
+        lsp_offset(d->text, d->size, lsp_number(start, "line"), lsp_number(start, "character"));
+    size_t to = lsp_offset(d->text, d->size, lsp_number(end, "line"), lsp_number(end, "character"));
     to = to < from ? from : to;
     char *joined = malloc(from + strlen(text) + (d->size - to) + 1);
     if (!joined)
@@ -72,43 +65,44 @@ static void change(Document *d, const cJSON *one)
     free(joined);
 }
 
-static void changed(Server *s, const cJSON *params)
+static void changed(Server *s, const json_t *params)
 {
     Document *d = document_of(s, params);
-    const cJSON *one;
+    const json_t *changes = json_object_get(params, "contentChanges");
     if (!d)
         return;
-    cJSON_ArrayForEach(one, cJSON_GetObjectItem(params, "contentChanges")) change(d, one);
-    d->version = number_of(cJSON_GetObjectItem(params, "textDocument"), "version");
+    for (size_t i = 0; i < json_array_size(changes); i++)
+        change(d, json_array_get(changes, i));
+    d->version = lsp_number(json_object_get(params, "textDocument"), "version");
     make_dirty(s);
 }
 
-static void saved(Server *s, const cJSON *params)
+static void saved(Server *s, const json_t *params)
 {
     (void)params;
     make_dirty(s);
 }
 
-static void closed(Server *s, const cJSON *params)
+static void closed(Server *s, const json_t *params)
 {
     Document *d = document_of(s, params);
     if (!d)
         return;
-    cJSON *none = cJSON_CreateObject();
-    cJSON_AddStringToObject(none, "uri", d->uri);
-    cJSON_AddItemToObject(none, "diagnostics", cJSON_CreateArray());
+    json_t *none = json_object();
+    lsp_put_text(none, "uri", d->uri);
+    json_object_set_new(none, "diagnostics", json_array());
     lsp_notify(s, "textDocument/publishDiagnostics", none);
     lsp_close(s, d->uri);
     make_dirty(s);
 }
 
-static void nothing(Server *s, const cJSON *params)
+static void nothing(Server *s, const json_t *params)
 {
     (void)s;
     (void)params;
 }
 
-static void exits(Server *s, const cJSON *params)
+static void exits(Server *s, const json_t *params)
 {
     (void)params;
     s->exiting = true;
@@ -116,33 +110,32 @@ static void exits(Server *s, const cJSON *params)
 
 /* ---- life ---- */
 
-static cJSON *initialize(Server *s, const cJSON *params)
+static json_t *initialize(Server *s, const json_t *params)
 {
     (void)params;
     enum { FULL = 1 };
-    cJSON *result = cJSON_CreateObject(), *c = cJSON_AddObjectToObject(result, "capabilities");
-    cJSON *sync = cJSON_AddObjectToObject(c, "textDocumentSync");
-    cJSON_AddBoolToObject(sync, "openClose", true);
-    cJSON_AddNumberToObject(sync, "change", FULL);
-    cJSON_AddBoolToObject(sync, "save", true);
-    cJSON_AddStringToObject(c, "positionEncoding", "utf-16");
+    json_t *result = json_object(), *c = lsp_put_object(result, "capabilities");
+    json_t *sync = lsp_put_object(c, "textDocumentSync");
+    lsp_put_true(sync, "openClose");
+    lsp_put_number(sync, "change", FULL);
+    lsp_put_true(sync, "save");
+    lsp_put_text(c, "positionEncoding", "utf-16");
     static const char *const providers[] = {"hoverProvider",          "definitionProvider",
                                             "referencesProvider",     "documentHighlightProvider",
                                             "documentSymbolProvider", "documentFormattingProvider",
                                             "codeActionProvider",     "inlayHintProvider"};
     for (size_t i = 0; i < sizeof providers / sizeof *providers; i++)
-        cJSON_AddBoolToObject(c, providers[i], true);
-    static const char *const points[] = {"."};
-    cJSON *completion = cJSON_AddObjectToObject(c, "completionProvider");
-    cJSON_AddItemToObject(completion, "triggerCharacters", cJSON_CreateStringArray(points, 1));
-    cJSON *info = cJSON_AddObjectToObject(result, "serverInfo");
-    cJSON_AddStringToObject(info, "name", "tilec");
-    cJSON_AddStringToObject(info, "version", tilec_version());
+        lsp_put_true(c, providers[i]);
+    json_t *completion = lsp_put_object(c, "completionProvider");
+    json_object_set_new(completion, "triggerCharacters", json_pack("[s]", "."));
+    json_t *info = lsp_put_object(result, "serverInfo");
+    lsp_put_text(info, "name", "tilec");
+    lsp_put_text(info, "version", tilec_version());
     s->initialized = true;
     return result;
 }
 
-static cJSON *shut_down(Server *s, const cJSON *params)
+static json_t *shut_down(Server *s, const json_t *params)
 {
     (void)params;
     s->shut_down = true;
@@ -153,12 +146,12 @@ static cJSON *shut_down(Server *s, const cJSON *params)
 
 typedef struct Notification {
     const char *method;
-    void (*run)(Server *s, const cJSON *params);
+    void (*run)(Server *s, const json_t *params);
 } Notification;
 typedef struct Request {
     const char *method;
-    cJSON *(*run)(Server *s, const cJSON *params);             /* of the server */
-    cJSON *(*of)(Server *s, Document *d, const cJSON *params); /* of an open document */
+    json_t *(*run)(Server *s, const json_t *params);             /* of the server */
+    json_t *(*of)(Server *s, Document *d, const json_t *params); /* of an open document */
 } Request;
 
 static const Notification notifications[] = {
@@ -189,14 +182,14 @@ enum {
     NREQUESTS = sizeof requests / sizeof *requests
 };
 
-static void notified(Server *s, const char *method, const cJSON *params)
+static void notified(Server *s, const char *method, const json_t *params)
 {
     for (int i = 0; i < NNOTIFICATIONS; i++)
         if (strcmp(notifications[i].method, method) == 0)
             notifications[i].run(s, params);
 }
 
-static void answer(Server *s, const cJSON *id, const Request *r, const cJSON *params)
+static void answer(Server *s, const json_t *id, const Request *r, const json_t *params)
 {
     if (r->run) {
         lsp_reply(s, id, r->run(s, params));
@@ -204,7 +197,7 @@ static void answer(Server *s, const cJSON *id, const Request *r, const cJSON *pa
     }
     Document *d = document_of(s, params);
     TlGuard guard;
-    cJSON *volatile result = NULL;
+    json_t *volatile result = NULL;
     if (!d) {
         lsp_fail(s, id, LSP_INVALID_PARAMS, "the document is not open");
         return;
@@ -218,7 +211,7 @@ static void answer(Server *s, const cJSON *id, const Request *r, const cJSON *pa
     lsp_fail(s, id, LSP_INTERNAL_ERROR, guard.text);
 }
 
-static void requested(Server *s, const cJSON *id, const char *method, const cJSON *params)
+static void requested(Server *s, const json_t *id, const char *method, const json_t *params)
 {
     bool first = strcmp(method, "initialize") == 0;
     if (s->shut_down || (first && s->initialized)) {
@@ -239,27 +232,26 @@ static void requested(Server *s, const cJSON *id, const char *method, const cJSO
     lsp_fail(s, id, LSP_METHOD_NOT_FOUND, method);
 }
 
-static void handle(Server *s, const cJSON *message)
+static void handle(Server *s, const json_t *message)
 {
-    const cJSON *id = cJSON_GetObjectItem(message, "id");
+    const json_t *id = json_object_get(message, "id");
     const char *method = text_of(message, "method");
-    const cJSON *params = cJSON_GetObjectItem(message, "params");
+    const json_t *params = json_object_get(message, "params");
     if (method && id)
         requested(s, id, method, params);
     else if (method && (s->initialized || strcmp(method, "exit") == 0))
         notified(s, method, params);
-    else if (!method && !cJSON_GetObjectItem(message, "result") &&
-             !cJSON_GetObjectItem(message, "error"))
+    else if (!method && !json_object_get(message, "result") && !json_object_get(message, "error"))
         lsp_fail(s, id, LSP_INVALID_REQUEST, "neither a request nor an answer");
 }
 
 /* ---- the queue ---- */
 
-static bool push(Queue *q, cJSON *message)
+static bool push(Queue *q, json_t *message)
 {
     if (q->len == q->cap) {
         size_t cap = q->cap ? 2 * q->cap : 16;
-        cJSON **more = realloc(q->data, cap * sizeof *more);
+        json_t **more = realloc(q->data, cap * sizeof *more);
         if (!more)
             return false;
         q->data = more;
@@ -269,27 +261,27 @@ static bool push(Queue *q, cJSON *message)
     return true;
 }
 
-static cJSON *pop(Queue *q)
+static json_t *pop(Queue *q)
 {
-    cJSON *first = q->len ? q->data[0] : NULL;
+    json_t *first = q->len ? q->data[0] : NULL;
     if (q->len)
         memmove(q->data, q->data + 1, --q->len * sizeof *q->data);
     return first;
 }
 
 /* A request that waits and is not wanted any more is answered so. */
-static void cancel(Server *s, Queue *q, const cJSON *message)
+static void cancel(Server *s, Queue *q, const json_t *message)
 {
     const char *method = text_of(message, "method");
-    const cJSON *id = cJSON_GetObjectItem(cJSON_GetObjectItem(message, "params"), "id");
+    const json_t *id = json_object_get(json_object_get(message, "params"), "id");
     if (!method || strcmp(method, "$/cancelRequest") != 0 || !id)
         return;
     for (size_t i = 0; i < q->len; i++) {
-        const cJSON *other = cJSON_GetObjectItem(q->data[i], "id");
-        if (!other || !text_of(q->data[i], "method") || !cJSON_Compare(other, id, true))
+        const json_t *other = json_object_get(q->data[i], "id");
+        if (!other || !text_of(q->data[i], "method") || !json_equal(other, id))
             continue;
         lsp_fail(s, id, LSP_CANCELLED, "cancelled");
-        cJSON_Delete(q->data[i]);
+        json_decref(q->data[i]);
         memmove(q->data + i, q->data + i + 1, (--q->len - i) * sizeof *q->data);
         return;
     }
@@ -297,17 +289,17 @@ static void cancel(Server *s, Queue *q, const cJSON *message)
 
 static void take(Server *s, Queue *q, char *text)
 {
-    cJSON *message = cJSON_Parse(text);
+    json_t *message = json_loads(text, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
     free(text);
-    if (!cJSON_IsObject(message)) {
+    if (!json_is_object(message)) {
         lsp_fail(s, NULL, message ? LSP_INVALID_REQUEST : LSP_PARSE_ERROR,
                  message ? "a message is an object" : "this is no JSON");
-        cJSON_Delete(message);
+        json_decref(message);
         return;
     }
     cancel(s, q, message);
     if (!push(q, message))
-        cJSON_Delete(message);
+        json_decref(message);
 }
 
 /* ---- the loop ---- */
@@ -342,9 +334,9 @@ static void serve(void *arg)
             take(s, q, text);
             continue;
         }
-        cJSON *message = pop(q);
+        json_t *message = pop(q);
         handle(s, message);
-        cJSON_Delete(message);
+        json_decref(message);
     }
     free(r.data);
 }
@@ -366,7 +358,7 @@ int command_lsp(const Options *o)
     tl_worker_start(&w, serve, &v);
     tl_worker_join(&w);
     while (v.queue.len)
-        cJSON_Delete(pop(&v.queue));
+        json_decref(pop(&v.queue));
     free(v.queue.data);
     while (v.server.documents)
         lsp_close(&v.server, v.server.documents->uri);

@@ -81,25 +81,79 @@ size_t lsp_loc_offset(const char *text, size_t size, TlLoc loc)
     return at < size ? at : size;
 }
 
-cJSON *lsp_position(const char *text, size_t size, size_t offset)
+/* ---- members ---- */
+
+/* The text with U+FFFD in the place of each byte that is no UTF-8. */
+static json_t *mended(const char *text)
+{
+    static const char INSTEAD[] = "\xEF\xBF\xBD";
+    size_t size = strlen(text), used = 0;
+    char *out = malloc(size * (sizeof INSTEAD - 1) + 1);
+    if (!out)
+        return NULL;
+    for (const char *s = text, *end = text + size; s < end;) {
+        uint32_t units;
+        size_t n = character(s, end, &units);
+        json_t *one = json_stringn(s, n);
+        if (one)
+            memcpy(out + used, s, n);
+        else
+            memcpy(out + used, INSTEAD, sizeof INSTEAD - 1);
+        used += one ? n : sizeof INSTEAD - 1;
+        s += one ? n : 1;
+        json_decref(one);
+    }
+    json_t *all = json_stringn(out, used);
+    free(out);
+    return all;
+}
+
+void lsp_put_text(json_t *object, const char *name, const char *text)
+{
+    json_t *value = json_string(text);
+    json_object_set_new(object, name, value ? value : mended(text));
+}
+
+void lsp_put_number(json_t *object, const char *name, double number)
+{
+    json_object_set_new(object, name, json_integer((json_int_t)number));
+}
+
+void lsp_put_true(json_t *object, const char *name)
+{
+    json_object_set_new(object, name, json_true());
+}
+
+json_t *lsp_put_object(json_t *object, const char *name)
+{
+    json_t *value = json_object();
+    return json_object_set_new(object, name, value) ? NULL : value;
+}
+
+double lsp_number(const json_t *object, const char *name)
+{
+    return json_number_value(json_object_get(object, name));
+}
+
+json_t *lsp_position(const char *text, size_t size, size_t offset)
 {
     uint32_t line, column;
-    cJSON *p = cJSON_CreateObject();
+    json_t *p = json_object();
     lsp_place(text, size, offset, &line, &column);
-    cJSON_AddNumberToObject(p, "line", line);
-    cJSON_AddNumberToObject(p, "character", column);
+    lsp_put_number(p, "line", line);
+    lsp_put_number(p, "character", column);
     return p;
 }
 
-cJSON *lsp_range(const char *text, size_t size, size_t from, size_t to)
+json_t *lsp_range(const char *text, size_t size, size_t from, size_t to)
 {
-    cJSON *r = cJSON_CreateObject();
-    cJSON_AddItemToObject(r, "start", lsp_position(text, size, from));
-    cJSON_AddItemToObject(r, "end", lsp_position(text, size, to));
+    json_t *r = json_object();
+    json_object_set_new(r, "start", lsp_position(text, size, from));
+    json_object_set_new(r, "end", lsp_position(text, size, to));
     return r;
 }
 
-cJSON *lsp_loc_range(const char *text, size_t size, TlLoc loc)
+json_t *lsp_loc_range(const char *text, size_t size, TlLoc loc)
 {
     size_t from = lsp_loc_offset(text, size, loc), n = loc.len ? loc.len : 1;
     return lsp_range(text, size, from, n < size - from ? from + n : size);

@@ -1,0 +1,111 @@
+/* driver_gpu_launch.c: launches. The address of each word of the parameter block is passed; a
+ * launch takes no lock and allocates nothing, but for kernels that say something.
+ *
+ * Programs that are to run together are a cooperative launch, which the library refuses where they
+ * do not fit. On CUDA it is an attribute of cuLaunchKernelEx, and so is the permission to start
+ * before the kernel ahead has ended, which only kernels get that wait for it themselves. */
+#include "runtime/gpu/driver_gpu.h"
+#include "runtime/runtime.h"
+#include <inttypes.h>
+
+/* CUlaunchAttribute and CUlaunchConfig of cuda.h. */
+enum { ATTRIBUTE_COOPERATIVE = 2, ATTRIBUTE_PROGRAMMATIC = 6 };
+typedef struct launch_attribute {
+    int id, padding;
+    union {
+        int allowed;
+        char bytes[64];
+    } value;
+} launch_attribute;
+typedef struct launch_config {
+    unsigned grid[3], block[3], shared_bytes;
+    void *stream;
+    const launch_attribute *attributes;
+    unsigned nattributes;
+} launch_config;
+_Static_assert(sizeof(launch_attribute) == 72 && sizeof(launch_config) == 56, "as in cuda.h");
+
+static tile_status launch_with(tl_queue *q, const tl_code *code, const tl_launch *l, void **params,
+                               int attribute)
+{
+    const launch_attribute allow = {.id = attribute, .value.allowed = 1};
+    const launch_config config = {.grid = {(unsigned)l->programs, 1, 1},
+                                  .block = {code->threads, 1, 1},
+                                  .shared_bytes = code->shared_bytes,
+                                  .stream = q->stream,
+                                  .attributes = &allow,
+                                  .nattributes = 1};
+    return TL_GPU_CALL(q->dev, launch_ex, &config, code->function, params, NULL);
+}
+
+static tile_status launch_together(tl_queue *q, const tl_code *code, const tl_launch *l,
+                                   void **params)
+{
+    tl_dev *d = q->dev;
+    if (d->api.launch_ex)
+        return launch_with(q, code, l, params, ATTRIBUTE_COOPERATIVE);
+    if (d->api.launch_together)
+        return TL_GPU_CALL(d, launch_together, code->function, (unsigned)l->programs, 1, 1,
+                           code->threads, 1, 1, code->shared_bytes, q->stream, params);
+    return tl_gpu_lacks(d, d->context ? offsetof(tl_gpu_api, launch_ex) /* cuda */
+                                      : offsetof(tl_gpu_api, launch_together));
+}
+
+static tile_status launch(tl_queue *q, const tl_code *code, const tl_launch *l, void **params)
+{
+    tl_dev *d = q->dev;
+    void *debug = NULL;
+    if (code->debug_slot != TL_GPU_NO_SLOT) {
+        pthread_mutex_lock(&d->lock);
+        tile_status status = tl_gpu_debug_begin(q, l, &debug);
+        pthread_mutex_unlock(&d->lock);
+        if (status != TILE_OK)
+            return status;
+        TL_INVARIANT(debug && code->debug_slot < l->nslots, "debug buffer %p, slot %u of %u", debug,
+                     code->debug_slot, l->nslots);
+        params[code->debug_slot] = &debug;
+    }
+    if (l->flags & TILE_LAUNCH_TOGETHER)
+        return launch_together(q, code, l, params);
+    if (l->flags & TILE_LAUNCH_OVERLAP && l->kernel->flags & TILE_KERNEL_WAITS && d->api.launch_ex)
+        return launch_with(q, code, l, params, ATTRIBUTE_PROGRAMMATIC);
+    return TL_GPU_CALL(d, launch, code->function, (unsigned)l->programs, 1, 1, code->threads, 1, 1,
+                       code->shared_bytes, q->stream, params, NULL);
+}
+
+tile_status tl_gpu_queue_launch(tl_queue *q, tl_code *code, const tl_launch *l)
+{
+    TL_INVARIANT(code && l->kernel && l->kernel->threads > 0, "a launch of no threads");
+    TL_INVARIANT(l->programs > 0 && l->nslots <= TL_MAX_SLOTS, "%lld programs, %u slots",
+                 (long long)l->programs, l->nslots);
+    tl_dev *d = q->dev;
+    void *params[TL_MAX_SLOTS + 1];
+    tile_status status;
+    if ((uint64_t)l->programs * code->threads > d->kind->max_threads)
+        return tl_fail(TILE_NO_RESOURCE,
+                       "kernel '%s': %" PRId64 " programs of %u threads are more threads than %s "
+                       "starts at once (%" PRIu64 ")",
+                       code->name, l->programs, code->threads, d->kind->vendor,
+                       d->kind->max_threads);
+    for (uint32_t i = 0; i < l->nslots; i++)
+        params[i] = (void *)(uintptr_t)&l->slots[i];
+    TL_GPU_WITHIN(d, status, launch(q, code, l, params));
+    if (status != TILE_OK)
+        return tl_fail(status, "kernel '%s': %s", code->name, tile_last_error());
+    return TILE_OK;
+}
+
+tile_status tl_gpu_together(tl_dev *d, tl_code *code, int64_t *out_programs)
+{
+    TL_INVARIANT(code && out_programs, "no code to count");
+    tile_status status;
+    int blocks = 0;
+    if (!d->api.occupancy)
+        return tl_gpu_lacks(d, offsetof(tl_gpu_api, occupancy));
+    TL_GPU_WITHIN(
+        d, status,
+        TL_GPU_CALL(d, occupancy, &blocks, code->function, (int)code->threads, code->shared_bytes));
+    if (status == TILE_OK)
+        *out_programs = (int64_t)blocks * d->processors;
+    return status;
+}

@@ -1,0 +1,256 @@
+/* Launches with options on the drivers cuda and hip, over a stub of the vendor's library
+ * (stub_gpu.h):
+ *
+ *     LD_LIBRARY_PATH=BUILD/stub gpu_options_test cuda|hip
+ *
+ * What the stub is asked for, drivers that lack the functions, each call failing in turn. Linked
+ * with --wrap for dlsym. */
+#include "runtime/driver.h"
+#include "test/runtime/stub_gpu.h"
+#include "test/unit/image_maker.h"
+#include "test/unit/unit.h"
+#include <dlfcn.h>
+
+static StubState *stub;
+static const char *kind;
+static bool is_cuda;
+static const char *hidden; /* a symbol that dlsym does not find */
+
+void *__real_dlsym(void *library, const char *name);
+void *__wrap_dlsym(void *library, const char *name);
+void *__wrap_dlsym(void *library, const char *name)
+{
+    return hidden && strcmp(hidden, name) == 0 ? NULL : __real_dlsym(library, name);
+}
+
+#define OK(call)                                                                                   \
+    do {                                                                                           \
+        tile_status status_ = (call);                                                              \
+        if (!CHECK(status_ == TILE_OK))                                                            \
+            fprintf(stderr, "    %s\n", tile_last_error());                                        \
+    } while (0)
+
+static bool says(const char *const *words)
+{
+    const char *at = tile_last_error();
+    for (; *words; words++) {
+        at = strstr(at, *words);
+        if (!at) {
+            fprintf(stderr, "no '%s' in: %s\n", *words, tile_last_error());
+            return false;
+        }
+    }
+    return true;
+}
+#define SAYS(...) CHECK(says((const char *const[]){__VA_ARGS__, NULL}))
+
+/* Nothing that the stub made is left. */
+static void all_given_back(void)
+{
+    for (int i = STUB_MEMORY; i < STUB_KINDS; i++)
+        CHECK_INT(stub->live[i], 0);
+    CHECK_INT(stub->misuses, 0);
+}
+
+/* ---- the kernel: y[i] = x[i] * a, as the stub's "launch" ---- */
+
+static void scale(void **params, unsigned grid, unsigned block)
+{
+    const float *x;
+    float *y, a;
+    int64_t n;
+    memcpy(&x, params[0], sizeof x);
+    memcpy(&n, params[1], sizeof n);
+    memcpy(&y, params[3], sizeof y);
+    memcpy(&a, params[6], sizeof a);
+    for (int64_t i = 0; i < n && i < (int64_t)grid * block; i++)
+        y[i] = x[i] * a;
+}
+
+static const char text[] = "the text of a module";
+static const KernelSpec scale_spec = {
+    .name = "scale",
+    .params = {{"x", "f32 const view N"}, {"y", "f32 view N"}, {"a", "f32 scalar"}},
+    .grid = {"N 128 cdiv"},
+    .code = text,
+    .ncode = sizeof text - 1,
+    .threads = 128,
+    .shared_bytes = 60000};
+static ImageMaker maker;
+
+/* ---- launches with options ---- */
+
+static tile_status launch_with(tile_kernel *k, unsigned flags, const int64_t *grid)
+{
+    static float x[4] = {1, 2, 3, 4}, y[4];
+    const tile_arg args[] = {tile_view(x, 4), tile_view(y, 4), tile_f32(2)};
+    tile_launch_options o = TILE_LAUNCH_OPTIONS_INIT;
+    o.flags = flags;
+    o.grid = grid;
+    o.naxes = grid != NULL;
+    y[3] = 0;
+    tile_status s = tile_launch_with(k, NULL, args, 3, &o);
+    CHECK(s || y[3] == 8);
+    return s;
+}
+
+static int64_t room_of(tile_kernel *k)
+{
+    static float x[4], y[4];
+    int64_t n = -1;
+    OK(tile_launch_room(k, (tile_arg[]){tile_view(x, 4), tile_view(y, 4), tile_f32(2)}, 3, &n));
+    return n;
+}
+
+/* `waits`: the kernel's code does so. */
+static tile_kernel *open_waiting(bool waits, tile_device **dev, tile_module **mod)
+{
+    KernelSpec spec = scale_spec;
+    tile_kernel *k = NULL;
+    spec.flags = waits ? TILE_KERNEL_WAITS : 0;
+    OK(tile_device_open(kind, dev));
+    make_image(&maker, is_cuda ? "sm_90a" : "gfx942", &spec, 1);
+    OK(tile_module_load_image(*dev, maker.data, maker.size, mod));
+    OK(tile_kernel_get(*mod, "scale", NULL, &k));
+    return k;
+}
+
+static void together(void)
+{
+    tile_device *dev = NULL;
+    tile_module *mod = NULL;
+    tile_kernel *k = open_waiting(true, &dev, &mod);
+    int64_t most = room_of(k), more = most + 1;
+    CHECK(most > 2 && most % stub->fit == 0);
+    long before = stub->together;
+    OK(launch_with(k, TILE_LAUNCH_TOGETHER, NULL));
+    OK(launch_with(k, TILE_LAUNCH_TOGETHER | TILE_LAUNCH_OVERLAP, &most));
+    CHECK_INT(stub->together - before, 2);
+    CHECK_INT(stub->grid, most);
+    CHECK_INT(launch_with(k, TILE_LAUNCH_TOGETHER, &more), TILE_NO_RESOURCE);
+    SAYS("kernel 'scale'", "programs cannot run together on", "only");
+    CHECK_INT(stub->together - before, 2);
+    OK(launch_with(k, 0, &more));
+    stub->fit = 0;
+    CHECK_INT(launch_with(k, TILE_LAUNCH_TOGETHER, NULL), TILE_NO_RESOURCE);
+    stub->fit = 2;
+    tile_module_free(mod);
+    tile_device_close(dev);
+    all_given_back();
+}
+
+static void overlap(void)
+{
+    for (int waits = 0; waits < 2; waits++) {
+        tile_device *dev = NULL;
+        tile_module *mod = NULL;
+        tile_kernel *k = open_waiting(waits, &dev, &mod);
+        long early = stub->early, together = stub->together;
+        OK(launch_with(k, TILE_LAUNCH_OVERLAP, NULL));
+        CHECK_INT(stub->early - early, is_cuda && waits);
+        OK(launch_with(k, 0, NULL));
+        CHECK_INT(stub->early - early, is_cuda && waits);
+        CHECK_INT(stub->together, together);
+        tile_module_free(mod);
+        tile_device_close(dev);
+    }
+}
+
+/* Drivers without what the options need: overlap is a wish, together is not. */
+static void old_drivers(void)
+{
+    static const char *const names[2][2] = {
+        {"hipModuleLaunchCooperativeKernel", "hipModuleOccupancyMaxActiveBlocksPerMultiprocessor"},
+        {"cuLaunchKernelEx", "cuOccupancyMaxActiveBlocksPerMultiprocessor"}};
+    for (int i = 0; i < 2; i++) {
+        tile_device *dev = NULL;
+        tile_module *mod = NULL;
+        hidden = names[is_cuda][i];
+        tile_kernel *k = open_waiting(true, &dev, &mod);
+        OK(launch_with(k, 0, NULL));
+        OK(launch_with(k, TILE_LAUNCH_OVERLAP, NULL));
+        CHECK_INT(launch_with(k, TILE_LAUNCH_TOGETHER, NULL), TILE_UNAVAILABLE);
+        SAYS("lacks", hidden, "too old");
+        hidden = NULL;
+        tile_module_free(mod);
+        tile_device_close(dev);
+    }
+}
+
+static void wrong_options(void)
+{
+    tile_device *dev = NULL;
+    tile_module *mod = NULL;
+    tile_kernel *k = open_waiting(true, &dev, &mod);
+    int64_t n = -1;
+    tile_launch_options small = TILE_LAUNCH_OPTIONS_INIT, axes = TILE_LAUNCH_OPTIONS_INIT;
+    small.struct_size = 8;
+    axes.naxes = 1;
+    CHECK_INT(launch_with(k, 4, NULL), TILE_BAD_ARGUMENT);
+    SAYS("flags is 0x4");
+    CHECK_INT(tile_launch_with(k, NULL, NULL, 0, &small), TILE_BAD_ARGUMENT);
+    SAYS("struct_size is 8");
+    CHECK_INT(tile_launch_with(k, NULL, NULL, 0, &axes), TILE_BAD_ARGUMENT);
+    SAYS("grid is NULL");
+    CHECK_INT(tile_launch_with(NULL, NULL, NULL, 0, NULL), TILE_BAD_ARGUMENT);
+    CHECK_INT(tile_launch_with(k, NULL, NULL, 0, NULL), TILE_BAD_ARGUMENT); /* no arguments */
+    CHECK_INT(tile_launch_room(k, NULL, 0, &n), TILE_BAD_ARGUMENT);
+    CHECK_INT(tile_launch_room(k, NULL, 3, &n), TILE_BAD_ARGUMENT);
+    CHECK_INT(tile_launch_room(k, NULL, 3, NULL), TILE_BAD_ARGUMENT);
+    CHECK_INT(tile_launch_room(NULL, NULL, 3, &n), TILE_BAD_ARGUMENT);
+    CHECK_INT(n, -1);
+    tile_module_free(mod);
+    tile_device_close(dev);
+}
+
+static void each_call_of_options_fails(void)
+{
+    tile_device *dev = NULL;
+    tile_module *mod = NULL;
+    tile_kernel *k = open_waiting(true, &dev, &mod);
+    OK(tile_kernel_prepare(k));
+    for (unsigned flags = TILE_LAUNCH_TOGETHER; flags <= TILE_LAUNCH_OVERLAP; flags++) {
+        long before = stub->calls, calls;
+        OK(launch_with(k, flags, NULL));
+        calls = stub->calls - before;
+        for (long n = 0; n < calls; n++) {
+            stub->fail_at = n;
+            stub->fail_code = 719;
+            tile_status s = launch_with(k, flags, NULL);
+            stub->fail_at = -1;
+            if (s == TILE_OK)
+                CHECK(strstr(stub->failed, "CtxSetCurrent") ||
+                      strstr(stub->failed, "hipSetDevice"));
+            else
+                SAYS(stub->failed);
+        }
+    }
+    tile_module_free(mod);
+    tile_device_close(dev);
+    all_given_back();
+}
+
+int main(int argc, char **argv)
+{
+    kind = argc > 1 ? argv[1] : "cuda";
+    is_cuda = strcmp(kind, "cuda") == 0;
+    const char *name = is_cuda ? "libcuda.so.1" : "libamdhip64.so.6";
+    void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    void *p = library ? dlsym(library, "stub_state") : NULL;
+    if (!p) {
+        fprintf(stderr, "no stub %s: LD_LIBRARY_PATH needs its folder\n", name);
+        return 1;
+    }
+    StubStateGetter state;
+    memcpy(&state, &p, sizeof p);
+    stub = state();
+    stub->functions[0].name = "scale";
+    stub->functions[0].function = scale;
+    together();
+    overlap();
+    old_drivers();
+    wrong_options();
+    each_call_of_options_fails();
+    dlclose(library);
+    return unit_result();
+}
