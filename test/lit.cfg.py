@@ -9,7 +9,7 @@
 #   %cc              the C compiler of the build
 #   %{hostile_seconds}  what test/tools/hostile.py allows per input
 #   %{programs}      how many random programs test/fuzz/language.test takes
-# Features: x86-64, asan, package, ptxas, lld, mpi, cuda, hip, cxx, numpy, torch, sphinx, clang. A test that needs one says `// REQUIRES: ptxas`.
+# Features: x86-64, asan, package, ptxas, lld, mpi, cuda, hip, cxx, numpy, torch, sphinx, clang, chromium. A test that needs one says `// REQUIRES: ptxas`.
 import glob
 import importlib.util
 import os
@@ -73,7 +73,7 @@ if sanitize:
     features.add("asan")
     config.environment["ASAN_OPTIONS"] = "detect_leaks=1:strict_string_checks=1:check_initialization_order=1"
     config.environment["UBSAN_OPTIONS"] = "print_stacktrace=1:halt_on_error=1"
-for feature, program in (("ptxas", "ptxas"), ("clang", "clang-19"), ("cxx", "g++"), ("lld", "ld.lld-19")):
+for feature, program in (("ptxas", "ptxas"), ("clang", "clang-19"), ("cxx", "g++"), ("lld", "ld.lld-19"), ("chromium", "chromium")):
     if shutil.which(program, path=config.environment["PATH"]):
         features.add(feature)
 if shutil.which("mpirun") and glob.glob(os.path.join(build, "lib", "libtilec-mpi.so*")):

@@ -1,10 +1,15 @@
 /* tilec_explain.c: tilec explain: prints what the compiler's report says of each kernel and target;
- * with arguments also what the emulator counts when the kernel runs on them. */
+ * with arguments also what the emulator counts when the kernel runs on them. As text, as JSON
+ * (explain_json.c), or as a page for a browser that is drawn from that JSON (explain_page.c). */
 #define TILE_UNSTABLE
-#include "tools/tilec_options.h"
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "ir/support/guard.h"
+#include "tools/explain_json.h"
+#include "tools/explain_page.h"
+#include "tools/tilec_options.h"
 
 enum { MOST_SOURCE = 86, HEAD = 16 };
 
@@ -255,6 +260,9 @@ static void show_loop(const void *row, int times)
         printf("           %.*s\n", n, p);
         p += n + 2 * (p[n] == ';');
     }
+    if (l->each.bytes || l->each.flops)
+        printf("           each trip: %llu bytes of global memory, %llu operations\n",
+               (unsigned long long)l->each.bytes, (unsigned long long)l->each.flops);
 }
 
 /* Every advice of the kernel's masks once. */
@@ -278,7 +286,20 @@ static void show_help(const tilec_report_kernel *k)
 
 /* ---- sums ---- */
 
-static void show_sums(const tilec_report_kernel *k)
+static void show_tiles(const tilec_report_kernel *k, const char *input)
+{
+    const tilec_report_position *at = NULL;
+    for (size_t i = 0; i < k->nlines && !at; i++)
+        if (k->lines[i].words == k->words)
+            at = &k->lines[i].position;
+    if (!k->words || !at)
+        return;
+    bool other = strcmp(at->file, input) != 0;
+    line("tiles", "at most %u words in each thread at once, at %s%s%u", k->words,
+         other ? base_name(at->file) : "line ", other ? ":" : "", at->line);
+}
+
+static void show_sums(const tilec_report_kernel *k, const char *input)
 {
     size_t conversions = 0, looped = 0;
     uint64_t conflicts = 0, wavefronts = 0;
@@ -290,6 +311,7 @@ static void show_sums(const tilec_report_kernel *k)
         wavefronts += x->wavefronts;
         conflicts += x->wavefronts - x->least;
     }
+    show_tiles(k, input);
     line("conversions", "%zu, %zu of them in loops", conversions, looped);
     line("bank conflicts", "%llu of %llu wavefronts of a warp", (unsigned long long)conflicts,
          (unsigned long long)wavefronts);
@@ -373,71 +395,147 @@ static void show_kernel(const tilec_report *r, const tilec_report_kernel *k, con
     show_registers(k);
     line("shared memory", "%u bytes of %u", k->shared_bytes, k->shared_most);
     show_occupancy(k);
-    show_sums(k);
+    show_sums(k, input);
     show_tables(k, input);
 }
 
-static int explain_target(const Options *o, const char *target, Shown *shown)
-{
-    tilec_options c = o->compile;
-    c.diagnostic = show_once;
-    c.user = shown;
-    tilec_output *output = NULL;
-    c.target = target;
-    c.emit = "image";
-    c.report = 1;
-    c.one_kernel = o->items.len > 0;
-    tilec_status compiled = tilec_compile_file(o->input, &c, &output);
-    int status = report_compile(compiled, output);
-    const tilec_report *r = status == EXIT_FINE ? tilec_output_report(output) : NULL;
-    bool shown_any = r != NULL;
-    for (size_t i = 0; r && i < r->nkernels; i++) {
-        if (i)
-            puts("\n");
-        show_kernel(r, &r->kernels[i], o->input);
-    }
-    if (status == EXIT_FINE)
-        status = explain_tuning(o, target, &shown_any);
-    if (status == EXIT_FINE && !shown_any)
-        status = usage_error("explain is for GPU targets and for what was tuned, and %s is neither",
-                             target);
-    tilec_output_free(output);
-    return status;
-}
+/* One call of tilec explain. */
+typedef struct Explain {
+    const Options *o;
+    Shown shown;
+    bool as_json; /* --json, --html */
+    TlArena arena;
+    TlSbuf text;
+    ExplainJson json;
+    tilec_output *output; /* of the target that is explained */
+    RunCounted counted;
+} Explain;
 
-/* What the emulator counts of one launch. */
-static int count(const Options *o, const char *target)
+static void show_counted(const char *device, const char *counted)
 {
-    char device[80], *counted = NULL;
-    snprintf(device, sizeof device, "emu:%s", strncmp(target, "emu:", 4) ? target : target + 4);
-    int status = run_counted(o, device, &counted);
-    if (counted)
-        printf("\ncounted on %s with these arguments\n", device);
-    for (const char *p = counted; p && *p;) {
+    printf("\ncounted on %s with these arguments\n", device);
+    for (const char *p = counted; *p;) {
         size_t n = strcspn(p, "\n");
         printf("  %.*s\n", (int)n, p);
         p += n + (p[n] == '\n');
     }
-    free(counted);
+}
+
+/* What the emulator counts of one launch. */
+static int count(Explain *x, const char *target)
+{
+    char device[80];
+    snprintf(device, sizeof device, "emu:%s", strncmp(target, "emu:", 4) ? target : target + 4);
+    int status = run_counted(x->o, device, &x->counted);
+    if (x->counted.text && !x->as_json)
+        show_counted(device, x->counted.text);
+    return status;
+}
+
+static void show_report(const Explain *x, const tilec_report *r)
+{
+    for (size_t i = 0; i < r->nkernels && !x->as_json; i++) {
+        if (i)
+            puts("\n");
+        show_kernel(r, &r->kernels[i], x->o->input);
+    }
+}
+
+static int compile(Explain *x, const char *target)
+{
+    tilec_options c = x->o->compile;
+    c.diagnostic = show_once;
+    c.user = &x->shown;
+    c.target = target;
+    c.emit = "image";
+    c.report = 1;
+    c.one_kernel = x->o->items.len > 0;
+    tilec_status compiled = tilec_compile_file(x->o->input, &c, &x->output);
+    return report_compile(compiled, x->output);
+}
+
+static int explain_target(Explain *x, const char *target)
+{
+    int status = compile(x, target);
+    const tilec_report *r = tilec_output_report(x->output);
+    bool shown_any = r != NULL;
+    if (status == EXIT_FINE && r)
+        show_report(x, r);
+    if (status == EXIT_FINE && !x->as_json)
+        status = explain_tuning(x->o, target, &shown_any);
+    if (status == EXIT_FINE && !shown_any)
+        status = usage_error("explain is for GPU targets and for what was tuned, and %s is neither",
+                             target);
+    if (status == EXIT_FINE && x->o->items.len)
+        status = count(x, target);
+    if (status == EXIT_FINE && x->as_json)
+        explain_json_target(&x->json, r, &x->counted);
+    if (status == EXIT_FINE && x->o->html)
+        status = check_output_names(x->o, tilec_output_depends(x->output),
+                                    &(OutputName){"--html", x->o->html}, 1);
+    run_counted_free(&x->counted);
+    tilec_output_free(x->output);
+    x->output = NULL;
+    return status;
+}
+
+static int explain_targets(Explain *x, const char *list)
+{
+    int status = EXIT_FINE;
+    for (const char *p = list; *p && status == EXIT_FINE;) {
+        char target[64];
+        size_t n = strcspn(p, ",");
+        snprintf(target, sizeof target, "%.*s", (int)n, p);
+        if (p != list && !x->as_json)
+            puts("\n");
+        status = explain_target(x, target);
+        p += n + (p[n] == ',');
+    }
+    return status;
+}
+
+static int write_page(Explain *x)
+{
+    TlSbuf page;
+    Outputs outputs = {.program = "tilec"};
+    tl_sbuf_init(&page, &x->arena);
+    explain_page(&page, x->o->input, x->text.text, x->text.len);
+    bool ok = output_write(&outputs, x->o->html, page.text, page.len) && output_commit(&outputs);
+    output_drop(&outputs);
+    return ok ? EXIT_FINE : EXIT_USAGE;
+}
+
+static int explain(Explain *x, const char *list)
+{
+    tl_sbuf_init(&x->text, &x->arena);
+    explain_json_begin(&x->json, &x->arena, &x->text, x->o->input, x->o->grid);
+    int status = explain_targets(x, list);
+    explain_json_end(&x->json);
+    if (status == EXIT_FINE && x->o->html)
+        status = write_page(x);
+    if (status == EXIT_FINE && x->o->json)
+        fwrite(x->text.text, 1, x->text.len, stdout);
     return status;
 }
 
 int command_explain(const Options *o)
 {
     const char *list = o->target ? o->target : "sm_80,gfx942";
+    Explain x = {.o = o, .as_json = o->json || o->html};
     int status = check_targets(list);
-    Shown shown = {0};
-    for (const char *p = list; *p && status == EXIT_FINE;) {
-        char target[64];
-        size_t n = strcspn(p, ",");
-        snprintf(target, sizeof target, "%.*s", (int)n, p);
-        if (p != list)
-            puts("\n");
-        status = explain_target(o, target, &shown);
-        if (status == EXIT_FINE && o->items.len)
-            status = count(o, target);
-        p += n + (p[n] == ',');
+    TlGuard g;
+    if (o->json && o->html && strcmp(o->html, "-") == 0)
+        return usage_error("--json and --html -: both would be on standard output");
+    if (status != EXIT_FINE)
+        return status;
+    tl_arena_init(&x.arena, (TlAlloc){0});
+    if (TL_GUARD(&g)) {
+        status = explain(&x, list);
+        tl_guard_pop(&g);
+    } else {
+        status = usage_error("%s", g.text);
     }
-    free(shown.text);
+    tl_arena_free(&x.arena);
+    free(x.shown.text);
     return status;
 }

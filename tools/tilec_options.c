@@ -40,7 +40,7 @@ static const Row rows[] = {
     {"-o",             FORM_TEXT, CMD_COMPILE | CMD_TUNE, AT(output),            "FILE",     "where the output goes; - is standard output"},
     {"--header",       FORM_TEXT, CMD_COMPILE, AT(header),            "FILE",     "also write a C header"},
     {"--name",         FORM_TEXT, CMD_COMPILE, AT(name),              "NAME",     "name in the object's symbol and the header's guard (default: from the output file)"},
-    {"--target",       FORM_TEXT, CMD_COMPILE | CMD_EXPLAIN | CMD_TUNE, AT(target),            "T[,T...]", "the targets to compile for; tilec targets lists them"},
+    {"--target",       FORM_TEXT, CMD_COMPILE | CMD_EXPLAIN | CMD_TUNE | CMD_LSP, AT(target),  "T[,T...]", "the targets to compile for; tilec targets lists them; lsp: one, whose costs are shown"},
     {"--emit",         FORM_TEXT, CMD_COMPILE, AT(emit),              "STAGE",    "stop at a stage: ast tir opt laidout llvm asm ptx cubin hsaco obj header image"},
     {"-MD",            FORM_BOOL, CMD_COMPILE, AT(depends),           NULL,       "write the files that were read, for make"},
     {"-MF",            FORM_TEXT, CMD_COMPILE, AT(depfile),           "FILE",     "the file that -MD writes"},
@@ -53,7 +53,7 @@ static const Row rows[] = {
     {"--print",        FORM_LIST, CMD_RUN,     AT(prints),            "PARAM",    "print an array after the run"},
     {"--save",         FORM_LIST, CMD_RUN,     AT(saves),             "PARAM=F.npy", "save an array after the run"},
     {"--kernel",       FORM_TEXT, ALL,         COMPILER(kernel),      "NAME",     "compile this kernel only"},
-    {"--const",        FORM_LIST, ALL,         AT(consts),            "NAME=VAL", "set a constant in every kernel that has it; KERNEL.NAME=VAL: in one"},
+    {"--const",        FORM_LIST, ALL | CMD_LSP,         AT(consts),            "NAME=VAL", "set a constant in every kernel that has it; KERNEL.NAME=VAL: in one"},
     {"--config",       FORM_TEXT, COMPILES,    COMPILER(config),      "CONFIG",   "use this configuration of the kernel's tune clauses: 'BM=64 BN=32 warps=4'"},
     {"--tune",         FORM_TEXT, COMPILES | CMD_BENCH, AT(tune),          "FILE|off", "tuning results to use (default: FILE.tune.json beside FILE.tile; TILE_TUNE=off: none)"},
     {"--sizes",        FORM_LIST, CMD_TUNE | CMD_BENCH, AT(sizes),             "NAME=N,...", "tune, bench: for each of these values of NAME in PARAM=VALUE"},
@@ -67,6 +67,8 @@ static const Row rows[] = {
     {"--again",        FORM_BOOL, CMD_TUNE,    AT(again),             NULL,       "time all configurations, also those that have a time"},
     {"--tolerance",    FORM_TEXT, CMD_TUNE,    AT(tolerance),         "X",        "how much results may differ, relative to the largest value (by type)"},
     {"--json",         FORM_BOOL, CMD_TUNE | CMD_BENCH, AT(json),              NULL,       "report on standard output, one JSON object per line"},
+    {"--json",         FORM_BOOL, CMD_EXPLAIN, AT(json),              NULL,       "report on standard output as one JSON object"},
+    {"--html",         FORM_TEXT, CMD_EXPLAIN, AT(html),              "FILE",     "write the report as one page for a browser; - is standard output"},
     {"--warps",        FORM_TEXT, ALL,         AT(warps),             "N",        "warps per program, on GPUs"},
     {"--stages",       FORM_TEXT, ALL,         AT(stages),            "N",        "stages of pipelined loops"},
     {"-I",             FORM_GLUED, ALL | CMD_LSP,      AT(includes),          "DIR",      "search for imports here, too"},
@@ -128,7 +130,7 @@ const char *options_usage(void)
            "tilec bench FILE.tile [--sizes NAME=N,...] [--flops FORMULA] [OPTION]... "
            "PARAM=VALUE...\n"
            "tilec fmt [--check] [--diff] [-r] FILE.tile...\n"
-           "tilec lsp [-I DIR]...    serve an editor (Language Server Protocol)\n"
+           "tilec lsp [-I DIR]... [--target T]    serve an editor (Language Server Protocol)\n"
            "tilec error ID...    explain error[ID] or warning[ID], with examples\n"
            "tilec error --markdown    explain all of them, as a page\n"
            "tilec targets\n"

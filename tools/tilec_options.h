@@ -35,6 +35,7 @@ typedef struct Options {
     /* as written */
     const char *device, *grid, *repeat, *schedules, *perturb, *warps, *stages, *bisect, *stress;
     const char *tune, *budget, *tolerance, *flops, *bytes, *seconds, *svg;
+    const char *html; /* explain: the page */
     bool json, again, model, farm;
     Texts items;            /* run, explain: PARAM=VALUE */
     Texts prints, saves;    /* run: PARAM; PARAM=F.npy */
@@ -87,8 +88,21 @@ int command_compile(const Options *o); /* tilec_compile.c */
 /* Each target of the list is known, and the list is not empty. */
 int check_targets(const char *list);
 int command_run(Options *o); /* tilec_run.c */
-/* Runs the kernel on the emulator `device`; *out_counted: what it counted, to be freed; NULL. */
-int run_counted(const Options *o, const char *device, char **out_counted);
+/* An array that was an argument. */
+typedef struct RunShape {
+    char name[64];
+    int rank;
+    int64_t extent[8];
+} RunShape;
+typedef struct RunCounted {
+    char *text; /* what the device counted; NULL: nothing */
+    RunShape *shapes;
+    size_t nshapes;
+} RunCounted;
+/* Runs the kernel on the emulator `device`. Free what it gives, also after an error, with
+ * run_counted_free. */
+int run_counted(const Options *o, const char *device, RunCounted *out);
+void run_counted_free(RunCounted *counted);
 int command_explain(const Options *o); /* tilec_explain.c */
 /* What tuning results say of the target, if there are any (explain_tuning.c). *shown: whether
  * something stands above, and then whether anything was shown at all. */

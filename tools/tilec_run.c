@@ -408,13 +408,43 @@ int command_run(Options *o)
     return status;
 }
 
-int run_counted(const Options *o, const char *device, char **out_counted)
+static int note_shapes(const Run *r, RunCounted *out)
 {
-    Run r = {.o = o, .name = device, .counted = out_counted};
-    *out_counted = NULL;
+    out->shapes = calloc(r->args.len + 1, sizeof *out->shapes);
+    if (!out->shapes)
+        return usage_error("out of memory");
+    for (size_t i = 0; i < r->args.len; i++) {
+        const RunArg *a = &r->args.data[i];
+        RunShape *s = &out->shapes[out->nshapes];
+        const int most = sizeof s->extent / sizeof *s->extent;
+        if (a->param.kind == TILE_ARG_SCALAR || a->rank < 1 || a->rank > most)
+            continue;
+        snprintf(s->name, sizeof s->name, "%s", a->param.name);
+        s->rank = a->rank;
+        memcpy(s->extent, a->shape, (size_t)a->rank * sizeof *s->extent);
+        if (tile_dtype_bits(a->dtype) < 8)
+            s->extent[a->rank - 1] = a->last_elements;
+        out->nshapes++;
+    }
+    return EXIT_FINE;
+}
+
+int run_counted(const Options *o, const char *device, RunCounted *out)
+{
+    *out = (RunCounted){0};
+    Run r = {.o = o, .name = device, .counted = &out->text};
     int status = set_up(&r);
+    if (status == EXIT_FINE)
+        status = note_shapes(&r, out);
     if (status == EXIT_FINE)
         status = run_once(&r);
     clean_up(&r);
     return status;
+}
+
+void run_counted_free(RunCounted *counted)
+{
+    free(counted->text);
+    free(counted->shapes);
+    *counted = (RunCounted){0};
 }

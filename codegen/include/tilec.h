@@ -167,7 +167,12 @@ TILEC_API const char *tilec_version(void);
 #ifdef TILE_UNSTABLE
 /* ---- report on compiled kernels ----
  * Facts about compiled kernels from the compiler, the target's own tools and tables of the
- * hardware; tilec explain prints them. Everything belongs to the output. Texts are never NULL. */
+ * hardware; tilec explain prints them. Everything belongs to the output. Texts are never NULL.
+ *
+ * `order`, `first`, `last`: positions in the program that the kernel has become, from 0 to
+ * `length`. `share`: of the trips of the innermost loop (without one: of the runs), those in which
+ * it happens, in percent: 50 in an arm of an if; of a copy with two versions, 100 for the one that
+ * is completely in bounds and 0 for the other. */
 typedef struct tilec_report_position {
     const char *file, *text; /* text: that line of the source, "" if unknown */
     uint32_t line, col;
@@ -175,8 +180,10 @@ typedef struct tilec_report_position {
 
 typedef struct tilec_report_buffer { /* in shared memory */
     tilec_report_position position;
-    const char *op;
+    const char *op, *param; /* param: whose elements come into it, "": computed ones */
     uint64_t offset, bytes;
+    uint32_t slots;
+    uint32_t first, last; /* where it holds something; buffers that do at once share no byte */
 } tilec_report_buffer;
 
 typedef struct tilec_report_mask { /* a test that excludes elements from an access */
@@ -197,6 +204,9 @@ typedef struct tilec_report_access { /* of global memory */
     int loop;                 /* the innermost one, in `loops` of the kernel; -1: none */
     const tilec_report_mask *masks;
     size_t nmasks;
+    uint32_t order, share;
+    uint32_t ahead; /* trips before that for which it reads, in a pipelined loop */
+    int buffer;     /* of a copy: where to, in `buffers` of the kernel; else -1 */
 } tilec_report_access;
 
 typedef struct tilec_report_exchange { /* of data between threads */
@@ -210,7 +220,37 @@ typedef struct tilec_report_exchange { /* of data between threads */
     int loop;                   /* the innermost one, in `loops` of the kernel; -1: none */
     uint64_t macs;              /* products: multiply-adds of the block */
     int matrix_bits;            /* of an operand's element, for matrix instructions; else 0 */
+    uint32_t order, share;
+    uint32_t ahead; /* as of an access */
+    int buffer;     /* that it writes or reads, or is for itself, in `buffers`; -1: none */
 } tilec_report_exchange;
+
+/* Until all asynchronous copies but those of the latest `pending` trips have arrived. */
+typedef struct tilec_report_wait {
+    tilec_report_position position;
+    uint32_t order, pending;
+    int loop; /* as of an access */
+} tilec_report_wait;
+
+/* What one line of the source, in one loop, computes in registers; each time. */
+typedef struct tilec_report_line {
+    tilec_report_position position;
+    int loop; /* as of an access */
+    uint32_t share;
+    /* on elements of the block: arithmetic in floating point, an fma as 2; of it roots and powers
+     * of 2, for which GPUs have fewer units. Products not included. */
+    uint64_t flops, special;
+    uint32_t words; /* of tiles that a thread holds at once there, before the target's compiler */
+    uint32_t order; /* of the first op */
+} tilec_report_line;
+
+/* What the block does each time it goes through a loop once, without the loops inside; or outside
+ * of all loops. Shares are counted in. */
+typedef struct tilec_report_work {
+    uint64_t bytes; /* of global memory, whole sectors */
+    uint64_t flops; /* 2 of each multiply-add, with `flops` of lines */
+    uint64_t macs;  /* multiply-adds by matrix instructions */
+} tilec_report_work;
 
 typedef struct tilec_report_loop {
     tilec_report_position position;
@@ -223,7 +263,24 @@ typedef struct tilec_report_loop {
     const char *param;
     uint32_t axis;
     int64_t less, step;
+    uint32_t first, last, stages; /* stages: of its pipeline; 0: it has none */
+    tilec_report_work each;
 } tilec_report_loop;
+
+typedef struct tilec_report_param {
+    const char *name, *type;    /* type: of its elements */
+    const char *const *extents; /* as declared, "" where nothing is; of a scalar there are none */
+    size_t nextents;
+} tilec_report_param;
+
+typedef struct tilec_report_message { /* a warning or note */
+    tilec_report_position position;
+    const char *severity, *id, *text;
+} tilec_report_message;
+
+typedef struct tilec_report_source {
+    const char *path, *text;
+} tilec_report_source;
 
 typedef struct tilec_report_kernel {
     const char *name, *variant, *symbol; /* variant: "aligned", "general" */
@@ -244,6 +301,17 @@ typedef struct tilec_report_kernel {
     const tilec_report_exchange *exchanges;
     const tilec_report_loop *loops;
     size_t nbuffers, naccesses, nexchanges, nloops;
+    const tilec_report_wait *waits;
+    const tilec_report_line *lines;
+    const tilec_report_param *params;
+    size_t nwaits, nlines, nparams;
+    const char *const *grid; /* the extents of the grid, as declared */
+    size_t ngrid;
+    const char *const *requires_; /* what a launch must fulfil, as declared */
+    size_t nrequires;
+    tilec_report_work outside; /* of all loops */
+    uint32_t length;
+    uint32_t words; /* the most of `lines` */
 } tilec_report_kernel;
 
 typedef struct tilec_report {
@@ -251,6 +319,11 @@ typedef struct tilec_report {
     /* variants of one kernel are adjacent, the aligned one first */
     const tilec_report_kernel *kernels;
     size_t nkernels;
+    const tilec_report_message *messages;
+    size_t nmessages;
+    /* the files of all positions, the one that was compiled first */
+    const tilec_report_source *sources;
+    size_t nsources;
 } tilec_report;
 
 /* NULL unless options.report is set, and for targets that have no report. */

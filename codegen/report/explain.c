@@ -2,6 +2,7 @@
  * loops. */
 #include "codegen/report/explain.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "codegen/gpu/cubin.h"
@@ -21,11 +22,20 @@ const char *tl_explain_keep(const TlExplain *e, const char *text)
     return text ? tl_strndup(e->out, text, strlen(text)) : "";
 }
 
-tilec_report_position tl_explain_position(const TlExplain *e, TlLoc loc)
+static void note_source(TlExplain *e, uint32_t file)
+{
+    for (uint32_t i = 0; i < e->sources.len; i++)
+        if (e->sources.data[i] == file)
+            return;
+    tl_vec_push(e->scratch, &e->sources, file);
+}
+
+tilec_report_position tl_explain_position(TlExplain *e, TlLoc loc)
 {
     tilec_report_position p = {"", "", loc.line, loc.col};
     if (loc.line == 0 || loc.file >= e->ctx->diags.sources.len)
         return p;
+    note_source(e, loc.file);
     const TlSource *s = &e->ctx->diags.sources.data[loc.file];
     const char *at = s->text, *end = s->text + s->size;
     for (uint32_t line = 1; at && line < loc.line; line++) {
@@ -57,6 +67,13 @@ const char *tl_explain_branch(const TlOp *op)
             break;
     }
     return "";
+}
+
+uint32_t tl_explain_share(const char *branch)
+{
+    if (strstr(branch, "part"))
+        return 0;
+    return strncmp(branch, "then", 4) == 0 || strncmp(branch, "else", 4) == 0 ? 50 : 100;
 }
 
 static const char *extent_of_param(const TlExplain *e, const TlDim *d)
@@ -182,6 +199,42 @@ static void explain_names(TlExplain *e, const TlKernelCode *code)
     k->shared_most = e->target->shared_bytes;
 }
 
+/* ---- what a launch gives ---- */
+
+static tilec_report_param explain_param(const TlExplain *e, const TlParam *p)
+{
+    const char **extents = TL_NEW_ARRAY(e->out, const char *, p->rank + 1u);
+    for (uint32_t i = 0; i < p->rank; i++)
+        extents[i] = extent_of_param(e, &p->extent[i]);
+    return (tilec_report_param){tl_explain_keep(e, p->name), tl_dtype_name(p->dtype), extents,
+                                p->rank};
+}
+
+static const char *const *expression_texts(const TlExplain *e, const uint32_t *exprs, uint32_t n)
+{
+    const char **texts = TL_NEW_ARRAY(e->out, const char *, n + 1);
+    for (uint32_t i = 0; i < n; i++)
+        texts[i] = tl_explain_keep(e, e->fn->info->exprs.data[exprs[i]].text);
+    return texts;
+}
+
+static void explain_params(TlExplain *e)
+{
+    const TlKernelInfo *info = e->fn->info;
+    tilec_report_kernel *k = e->k;
+    if (!info)
+        return;
+    tilec_report_param *params = TL_NEW_ARRAY(e->out, tilec_report_param, info->params.len + 1);
+    for (uint32_t i = 0; i < info->params.len; i++)
+        params[i] = explain_param(e, &info->params.data[i]);
+    k->params = params;
+    k->nparams = info->params.len;
+    k->grid = expression_texts(e, info->grid.data, info->grid.len);
+    k->ngrid = info->grid.len;
+    k->requires_ = expression_texts(e, info->requires_.data, info->requires_.len);
+    k->nrequires = info->requires_.len;
+}
+
 /* ---- registers, occupancy ---- */
 
 /* What the target's tools report about the kernels of the code. */
@@ -289,21 +342,66 @@ static TlLoc buffer_loc(const TlOp *op)
     return op->loc;
 }
 
+/* Where a value that is put into a buffer was before: an op's operand, what a loop begins with,
+ * what an if yields. NULL: a parameter's value. */
+static const TlValue *value_before(const TlValue *v)
+{
+    const TlOp *op = v->def, *loop = v->def ? NULL : v->block->parent;
+    if (loop)
+        return loop->opcode == TL_OP_FOR && v->index > 0 ? tl_in(loop, v->index + 2) : NULL;
+    if (!op || op->nin == 0)
+        return NULL;
+    return op->opcode == TL_OP_IF ? tl_in(op->regions[0]->last, v->index) : tl_in(op, 0);
+}
+
+/* The parameter whose elements are put or copied into a buffer; "" if they are computed. */
+static const char *buffer_param(const TlExplain *e, const TlValue *buf)
+{
+    enum { MOST = 16 };
+    const TlUse *u = buf->uses;
+    while (u && u->user->opcode != TL_OP_COPY && u->user->opcode != TL_OP_PUT)
+        u = u->next;
+    if (u && u->user->opcode == TL_OP_COPY)
+        return tl_explain_param(e, tl_op_place(u->user).base);
+    const TlValue *v = u ? tl_in(u->user, 2) : NULL;
+    for (int i = 0; i < MOST && v; i++, v = value_before(v))
+        if (v->def && v->def->opcode == TL_OP_LOAD)
+            return tl_explain_param(e, tl_op_place(v->def).base);
+    return "";
+}
+
+static tilec_report_buffer explain_buffer(TlExplain *e, const TlSharedLife *life)
+{
+    bool is_alloc = life->op->opcode == TL_OP_ALLOC;
+    return (tilec_report_buffer){
+        .position = tl_explain_position(e, buffer_loc(life->op)),
+        .op = buffer_name(e, life->op),
+        .param = is_alloc ? buffer_param(e, life->op->out[0]) : "",
+        .offset = (uint64_t)tl_attr_int(life->op, TL_ATTR_SHARED, 0),
+        .bytes = life->bytes,
+        .slots = is_alloc ? (uint32_t)life->op->out[0]->type->slots : 1,
+        .first = life->first,
+        .last = life->last,
+    };
+}
+
+int tl_explain_buffer(const TlExplain *e, const TlOp *op)
+{
+    uint64_t at;
+    return tl_map_get(&e->buffers, (uint64_t)(uintptr_t)op, &at) ? (int)at : -1;
+}
+
 static void explain_buffers(TlExplain *e)
 {
-    TL_VEC(tilec_report_buffer) all = {0};
-    for (const TlOp *op = e->fn->body->first; op; op = tl_walk_next(op, NULL)) {
-        int64_t offset = tl_attr_int(op, TL_ATTR_SHARED, -1);
-        if (offset < 0)
-            continue;
-        uint64_t bytes = op->opcode == TL_OP_ALLOC ? tl_buf_bytes(op->out[0]->type)
-                                                   : tl_op_shared_bytes(e->scratch, op);
-        tl_vec_push(e->out, &all,
-                    (tilec_report_buffer){tl_explain_position(e, buffer_loc(op)),
-                                          buffer_name(e, op), (uint64_t)offset, bytes});
+    TlSharedLives lives = tl_shared_lives(&e->order, e->fn, e->scratch);
+    tilec_report_buffer *all = TL_NEW_ARRAY(e->out, tilec_report_buffer, lives.len + 1);
+    tl_map_init(&e->buffers, e->scratch);
+    for (uint32_t i = 0; i < lives.len; i++) {
+        all[i] = explain_buffer(e, &lives.data[i]);
+        tl_map_put(&e->buffers, (uint64_t)(uintptr_t)lives.data[i].op, i);
     }
-    e->k->buffers = all.data;
-    e->k->nbuffers = all.len;
+    e->k->buffers = all;
+    e->k->nbuffers = lives.len;
 }
 
 /* ---- loops ---- */
@@ -406,12 +504,15 @@ static void explain_loops(TlExplain *e)
                                  .loops = tl_explain_loops(op),
                                  .trips = (int64_t)trips,
                                  .how = loop_text(e, op),
-                                 .outer = tl_explain_loop(e, op)};
+                                 .outer = tl_explain_loop(e, op),
+                                 .first = tl_position_of(&e->order, op).first,
+                                 .last = tl_position_of(&e->order, op).last,
+                                 .stages = (uint32_t)tl_attr_int(op, TL_ATTR_PIPELINED, 0)};
         tl_explain_trips(e, op, &row);
         tl_vec_push(e->out, &all, row);
         tl_vec_push(e->scratch, &e->loops, op);
     }
-    e->k->loops = all.data;
+    e->k->loops = e->loop_rows = all.data;
     e->k->nloops = all.len;
 }
 
@@ -422,13 +523,56 @@ static void explain_kernel(TlExplain *e, const TlKernelCode *code, const Tools *
     e->fn = code->fn;
     e->axis = tl_axis_info(e->fn, e->scratch);
     e->is_checked = code->flags & TILE_KERNEL_CHECKED;
+    tl_positions_init(&e->order, e->fn, e->scratch);
+    e->k->length = e->order.spans.len;
     explain_names(e, code);
+    explain_params(e);
     explain_registers(e, tools);
     explain_occupancy(e);
     explain_buffers(e);
     explain_loops(e);
     tl_explain_accesses(e);
     tl_explain_exchanges(e);
+    tl_explain_waits(e);
+    tl_explain_lines(e);
+    tl_explain_work(e);
+}
+
+/* ---- messages, sources ---- */
+
+static void explain_messages(TlExplain *e, tilec_report *r)
+{
+    TlDiags *d = &e->ctx->diags;
+    tl_diags_sort(d);
+    tilec_report_message *all = TL_NEW_ARRAY(e->out, tilec_report_message, d->rows.len + 1);
+    for (uint32_t i = 0; i < d->rows.len; i++) {
+        const TlDiag *row = &d->rows.data[i];
+        all[i] = (tilec_report_message){tl_explain_position(e, row->loc),
+                                        row->severity == TL_WARNING ? "warning" : "note",
+                                        tl_diag_code(row->id), tl_explain_keep(e, row->text)};
+    }
+    r->messages = all;
+    r->nmessages = d->rows.len;
+}
+
+static int by_index(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+static void explain_sources(TlExplain *e, tilec_report *r)
+{
+    tilec_report_source *all = TL_NEW_ARRAY(e->out, tilec_report_source, e->sources.len + 1);
+    if (e->sources.len)
+        qsort(e->sources.data, e->sources.len, sizeof *e->sources.data, by_index);
+    for (uint32_t i = 0; i < e->sources.len; i++) {
+        const TlSource *s = &e->ctx->diags.sources.data[e->sources.data[i]];
+        all[i] = (tilec_report_source){tl_explain_keep(e, s->path),
+                                       tl_strndup(e->out, s->text ? s->text : "", s->size)};
+    }
+    r->sources = all;
+    r->nsources = e->sources.len;
 }
 
 const tilec_report *tl_explain(TlCtx *ctx, const TlTarget *target, const TlKernelCodes *kernels,
@@ -446,5 +590,7 @@ const tilec_report *tl_explain(TlCtx *ctx, const TlTarget *target, const TlKerne
     report->target = tl_explain_keep(&e, target->name);
     report->kernels = all;
     report->nkernels = kernels->len;
+    explain_messages(&e, report);
+    explain_sources(&e, report);
     return report;
 }

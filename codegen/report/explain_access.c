@@ -126,7 +126,7 @@ static void explain_tile(const TlExplain *e, const TlOp *op, const TlLayout *l, 
 
 /* ---- accesses ---- */
 
-static const char *param_name(const TlExplain *e, const TlValue *base)
+const char *tl_explain_param(const TlExplain *e, const TlValue *base)
 {
     int param = tl_base_param(base);
     const TlKernelInfo *info = e->fn->info;
@@ -135,7 +135,7 @@ static const char *param_name(const TlExplain *e, const TlValue *base)
     return tl_explain_keep(e, info->params.data[param].name);
 }
 
-static tilec_report_access explain_access(const TlExplain *e, const TlOp *op)
+static tilec_report_access explain_access(TlExplain *e, const TlOp *op)
 {
     TlPlace p = tl_op_place(op);
     const TlLayout *l = p.rank ? tl_op_layout(op) : NULL;
@@ -143,7 +143,7 @@ static tilec_report_access explain_access(const TlExplain *e, const TlOp *op)
     uint32_t bytes = (uint32_t)tl_dtype_bytes(d);
     tilec_report_access a = {.position = tl_explain_position(e, op->loc),
                              .op = tl_op_info(op->opcode)->text,
-                             .param = param_name(e, p.base),
+                             .param = tl_explain_param(e, p.base),
                              .type = tl_dtype_name(d),
                              .branch = tl_explain_branch(op),
                              .loops = tl_explain_loops(op),
@@ -153,7 +153,11 @@ static tilec_report_access explain_access(const TlExplain *e, const TlOp *op)
                              .sectors = 1,
                              .least = 1,
                              .narrow = "",
-                             .loop = tl_explain_loop(e, op)};
+                             .loop = tl_explain_loop(e, op),
+                             .order = tl_position_of(&e->order, op).first,
+                             .ahead = tl_explain_ahead(op),
+                             .buffer = p.buf ? tl_explain_buffer(e, tl_buf_alloc(p.buf)) : -1};
+    a.share = tl_explain_share(a.branch);
     for (int i = 0; i < p.rank; i++)
         a.bytes *= (uint64_t)p.shape[i];
     if (l)
@@ -165,7 +169,7 @@ static tilec_report_access explain_access(const TlExplain *e, const TlOp *op)
 /* ---- copies in two ways ---- */
 
 /* The code of a copy exists twice if one test of its whole tile can decide. */
-static void add_access(const TlExplain *e, const TlOp *op, Accesses *all)
+static void add_access(TlExplain *e, const TlOp *op, Accesses *all)
 {
     tilec_report_access a = explain_access(e, op);
     uint32_t whole_along = tl_copy_whole_axes(op);
@@ -177,6 +181,7 @@ static void add_access(const TlExplain *e, const TlOp *op, Accesses *all)
         whole.branch = inside;
         tl_vec_push(e->out, all, whole);
         a.branch = *a.branch ? tl_format(e->out, "%s, part", a.branch) : "part";
+        a.share = tl_explain_share(a.branch);
     }
     tl_vec_push(e->out, all, a);
 }

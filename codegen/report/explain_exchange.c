@@ -357,6 +357,14 @@ static const TlType *tile_of(const TlOp *op)
     return op->nout ? op->out[0]->type : NULL;
 }
 
+/* The alloc of the buffer that it works on; or what has one for itself. */
+static const TlOp *buffer_op(const TlOp *op)
+{
+    if (op->opcode == TL_OP_PUT || op->opcode == TL_OP_GET)
+        return tl_buf_alloc(tl_in(op, 0));
+    return op->opcode == TL_OP_COPY ? tl_buf_alloc(tl_op_place(op).buf) : op;
+}
+
 /* False: the op exchanges nothing. */
 static bool explain_op(const TlExplain *e, const TlOp *op, tilec_report_exchange *x)
 {
@@ -393,6 +401,10 @@ void tl_explain_exchanges(TlExplain *e)
         x.branch = tl_explain_branch(op);
         x.loops = tl_explain_loops(op);
         x.loop = tl_explain_loop(e, op);
+        x.order = tl_position_of(&e->order, op).first;
+        x.share = tl_explain_share(x.branch);
+        x.ahead = op->opcode == TL_OP_PUT || op->opcode == TL_OP_COPY ? tl_explain_ahead(op) : 0;
+        x.buffer = tl_explain_buffer(e, buffer_op(op));
         x.bytes = t ? (uint64_t)tl_type_elems(t) * (uint64_t)tl_dtype_bytes(t->dtype) : 0;
         tl_vec_push(e->out, &all, x);
     }

@@ -8,6 +8,7 @@ typedef struct Bound {
     const TlValue *base; /* a view */
     uint32_t axis;
     int64_t less;
+    int64_t down_to; /* less is for rounding down to a multiple of this; 0: it is not */
 } Bound;
 
 static bool small_const(const TlValue *v, int64_t *out)
@@ -19,7 +20,15 @@ static bool small_const(const TlValue *v, int64_t *out)
     return true;
 }
 
-/* Follows casts, and sums with constants. */
+/* x - x % n, which is where a loop ends that has its last trip peeled off. */
+static bool is_rounded_down(const TlOp *op, int64_t *n)
+{
+    const TlOp *rest = op->opcode == TL_OP_SUB ? tl_in(op, 1)->def : NULL;
+    return rest && rest->opcode == TL_OP_REM && tl_in(rest, 0) == tl_in(op, 0) &&
+           small_const(tl_in(rest, 1), n) && *n > 0;
+}
+
+/* Follows casts, sums with constants, and one rounding down. */
 static bool find_bound(const TlValue *v, Bound *out)
 {
     enum { MOST = 16 };
@@ -36,6 +45,12 @@ static bool find_bound(const TlValue *v, Bound *out)
         if (small_const(v, &n)) {
             out->less -= n;
             return true;
+        }
+        if (!out->down_to && out->less == 0 && is_rounded_down(op, &n)) {
+            out->down_to = n;
+            out->less += n - 1;
+            v = tl_in(op, 0);
+            continue;
         }
         if (op->opcode != TL_OP_CAST && !(sum && small_const(tl_in(op, 1), &n)))
             return false;
@@ -60,7 +75,8 @@ void tl_explain_trips(const TlExplain *e, const TlOp *loop, tilec_report_loop *o
     const TlKernelInfo *info = e->fn->info;
     if (loop->opcode != TL_OP_FOR || out->trips >= 0 || !find_bound(tl_in(loop, 0), &low) ||
         !find_bound(tl_in(loop, 1), &high) || !small_const(tl_in(loop, 2), &out->step) ||
-        low.base || !high.base || out->step < 1)
+        low.base || !high.base || out->step < 1 ||
+        (high.down_to && (high.down_to != out->step || low.less != 0)))
         return;
     int param = tl_base_param(high.base);
     if (param < 0 || !info || (uint32_t)param >= info->params.len)

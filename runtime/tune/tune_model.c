@@ -21,7 +21,7 @@
 typedef struct rates {
     const char *target;
     int sms;
-    double ghz, memory, cache, matrix, fma, slots;
+    double ghz, memory, cache, matrix8, matrix16, matrix32, matrix64, fma, slots;
 } rates;
 
 static const rates RATES_OF[] = {
@@ -71,31 +71,34 @@ static double times(const tl_tuner *t, const tl_instance *in, const tilec_report
 /* ---- work ---- */
 
 typedef struct work {
-    double bytes, matrix, fma, wavefronts, slots, barriers;
+    double bytes, fma, wavefronts, slots, barriers;
+    double matrix; /* cycles: each instruction by its own rate */
 } work;
 
-/* Of the two versions of a copy, the one for whole tiles; of an if, both arms count half. */
-static double share(const char *branch)
+static double matrix_rate(const rates *r, int bits)
 {
-    if (strstr(branch, "part"))
-        return 0;
-    return strncmp(branch, "then", 4) == 0 || strncmp(branch, "else", 4) == 0 ? 0.5 : 1;
+    double rate = bits <= 8    ? r->matrix8
+                  : bits <= 16 ? r->matrix16
+                  : bits <= 32 ? r->matrix32
+                               : r->matrix64;
+    return rate > 0 ? rate : r->fma;
 }
 
-static work work_of(const tl_tuner *t, const tl_instance *in, const tilec_report_kernel *k)
+static work work_of(const tl_tuner *t, const rates *r, const tl_instance *in,
+                    const tilec_report_kernel *k)
 {
     work w = {0};
     for (size_t i = 0; i < k->naccesses; i++) {
         const tilec_report_access *a = &k->accesses[i];
-        double n = times(t, in, k, a->loop) * share(a->branch);
+        double n = times(t, in, k, a->loop) * a->share / 100;
         w.bytes += n * (double)a->bytes * (a->least ? (double)a->sectors / a->least : 1);
         w.slots += n * a->requests * k->warps;
     }
     for (size_t i = 0; i < k->nexchanges; i++) {
         const tilec_report_exchange *x = &k->exchanges[i];
-        double n = times(t, in, k, x->loop) * share(x->branch);
+        double n = times(t, in, k, x->loop) * x->share / 100;
         double macs = n * (double)x->macs;
-        w.matrix += x->matrix_bits ? macs * x->matrix_bits / 16 : 0;
+        w.matrix += x->matrix_bits ? macs / matrix_rate(r, x->matrix_bits) : 0;
         w.fma += x->matrix_bits ? 0 : macs;
         w.wavefronts += n * x->wavefronts * k->warps;
         w.slots += n * x->shuffles * k->warps;
@@ -123,7 +126,7 @@ static double estimate(const rates *r, const tilec_report_kernel *k, const work 
     enum { BARRIER = 30, LATENCY = 600, ENOUGH_WARPS = 8 };
     int blocks = k->blocks > 0 ? k->blocks : 1;
     double warps = (double)blocks * k->warps;
-    double busy = fmax(w->matrix / r->matrix + w->fma / r->fma, w->bytes / r->cache);
+    double busy = fmax(w->matrix + w->fma / r->fma, w->bytes / r->cache);
     busy = fmax(busy, fmax(w->wavefronts, w->slots / r->slots));
     busy *= k->spilled > 0 || k->private_bytes > 0 ? 1.5 : 1;
     double hidden = fmin(1, warps / ENOUGH_WARPS);
@@ -158,7 +161,7 @@ static void judge(const tl_tuner *t, const rates *r, tl_trial *trial, const tile
         if (!fits(trial, &report->kernels[i]))
             return;
     const tilec_report_kernel *k = &report->kernels[0]; /* the variant for aligned arguments */
-    work w = work_of(t, in, k);
+    work w = work_of(t, r, in, k);
     trial->samples[0] = estimate(r, k, &w, bound);
     trial->nsamples = 1;
 }

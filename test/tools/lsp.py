@@ -309,6 +309,37 @@ def test_inlays(s):
     assert len(some) == 1, some
 
 
+COST = """kernel gemm(const f16 A[M, K], const f16 B[K, N], f32 C[M, N], const int BK)
+    grid(M / 64, N / 64)
+{
+    tile<f32, 64, 64> acc = 0;
+    for (int k : range(0, K, BK))
+        acc = dot(A[pid(0) * 64 +: 64, k +: BK], B[k +: BK, pid(1) * 64 +: 64], acc);
+    C[pid(0) * 64 +: 64, pid(1) * 64 +: 64] = acc;
+}
+"""
+
+
+def test_costs():
+    """With a target, what lines become there; with constants missing, nothing; and the text as it is now."""
+    whole = {"start": {"line": 0, "character": 0}, "end": {"line": 99, "character": 0}}
+    for constants, expected in ((["--const", "BK=32"], True), ([], False)):
+        s = Server(TILEC, "--target", "sm_80", *constants)
+        uri = s.open(COST)
+        hints = {h["position"]["line"]: h for h in s.ask("textDocument/inlayHint", textDocument={"uri": uri}, range=whole)}
+        assert set(hints) == ({4, 5, 6} if expected else set()), hints
+        if expected:
+            label = hints[5]["label"]
+            assert "copy A 16 B, copy B 16 B" in label and "mma.m16n8k16.f16 in each warp" in label and " words" in label, label
+            assert hints[5]["position"]["character"] == len(COST.split("\n")[5]) and "store C" in hints[6]["label"], hints
+            changed = COST.replace("f16", "f32").replace("dot(", "/* */ dot(")
+            s.tell("textDocument/didChange", textDocument={"uri": uri, "version": 2}, contentChanges=[{"text": changed}])
+            hints = s.ask("textDocument/inlayHint", textDocument={"uri": uri}, range={"start": {"line": 5, "character": 0}, "end": {"line": 5, "character": 1}})
+            assert len(hints) == 1 and "mma" not in hints[0]["label"], hints
+            assert hints[0]["position"]["character"] == len(changed.split("\n")[5]), hints
+        s.close()
+
+
 def labels(s, uri, text, needle, inside=0):
     return {i["label"]: i for i in s.at("completion", uri, text, needle, inside)}
 

@@ -94,6 +94,7 @@ def outputs_onto_inputs(b):
     assert not os.path.exists(b.at("a.o")), "an object was written beside a refused header"
     b.put("x.npy", npy([1, 2]))
     before = b.text("x.npy")
+    b.run("tilec explain k.tile --target sm_80 --html lib.tile", 2, "--html: 'lib.tile' is also read")
     b.run("tilec run k.tile x=@x.npy y=nan[2] --save y=x.npy", 2, "--save: 'x.npy' is also read, as 'x.npy'")
     b.run("tilec run k.tile x=@x.npy y=nan[2] --save y=lib.tile", 2, "is also read")
     b.run("tilec run k.tile x=@x.npy y=nan[2] --time-trace k.tile", 2, "--time-trace: 'k.tile' is also read")
@@ -119,7 +120,7 @@ def outputs_onto_each_other(b):
 # ---- full disks, closed streams ----
 
 PRINTS = ["tilec --help", "tilec --version", "tilec targets", "tilec k.tile --emit=tir", "tilec k.tile --emit=ast", "tilec k.tile -o -",
-          "tilec k.tile --emit=header", "tilec explain k.tile --target gfx942", "tilec explain k.tile --target gfx942 x=iota[2] y=nan[2]",
+          "tilec k.tile --emit=header", "tilec explain k.tile --target gfx942", "tilec explain k.tile --target gfx942 --json", "tilec explain k.tile --target gfx942 --html -", "tilec explain k.tile --target gfx942 x=iota[2] y=nan[2]",
           "tilec run k.tile x=iota[2] y=nan[2]", "tilec run k.tile x=iota[2] y=nan[2] --print y", "tilec run k.tile --device ref x=iota[2] y=nan[2]",
           "tile-opt k.tir", "tile-opt k.tir --run", "tile-opt --help", "tile-opt --list-ops", "tile-opt --list-passes=md"]
 
@@ -150,6 +151,7 @@ def files_are_full(b):
         assert not os.path.exists(b.at("full.o")), "an object without its header"
     for args in ("--save y=/dev/full", "--time-trace /dev/full"):
         b.run("tilec run k.tile x=iota[2] y=nan[2] " + args, 2, "'/dev/full': No space left on device")
+    b.run("tilec explain k.tile --target sm_80 --html /dev/full", 2, "'/dev/full': No space left on device")
     b.run("tile-opt k.tir -o /dev/full", 2, "'/dev/full': No space left on device")
     b.run("tile-reduce k.tir -o /dev/full -- true", 2, "No space left|Permission|cannot write")
 
@@ -163,7 +165,7 @@ def a_file_grows_too_large(b):
     for line, name in (("tilec k.tile -o limit.o", "limit.o"), ("tilec k.tile --emit=tir -o limit.tir", "limit.tir"),
                        ("tilec k.tile -o /dev/null --header limit.h", "limit.h"), ("tilec k.tile --time-trace limit.json", "limit.json"),
                        ("tilec run k.tile x=iota[2000] y=nan[2000] --save y=limit.npy", "limit.npy"),
-                       ("tile-opt k.tir -o out.tir", "out.tir")):
+                       ("tilec explain k.tile --target sm_80 --html limit.html", "limit.html"), ("tile-opt k.tir -o out.tir", "out.tir")):
         out = {} if "run" not in line else {"stdout": subprocess.DEVNULL}
         b.run(line, 2, f"'{name}': File too large", preexec_fn=small_files, **out)
         assert not os.path.exists(b.at(name)), name

@@ -1,6 +1,7 @@
 /* lsp.h: what the parts of the language server share (README.md). */
 #ifndef TL_LSP_H
 #define TL_LSP_H
+#include "codegen/include/tilec.h"
 #include "frontend/name_facts.h"
 #include <jansson.h>
 #include <stdio.h>
@@ -30,6 +31,7 @@ typedef struct Document {
     uint32_t source;
     TlProgram *program;
     TlFacts facts;
+    tilec_output *cost; /* the document compiled for the server's target; NULL: not yet */
 } Document;
 
 typedef struct Server {
@@ -37,6 +39,9 @@ typedef struct Server {
     Document *documents;
     const char **include_dirs;
     size_t ninclude_dirs;
+    const char *target; /* whose costs are shown; NULL: none */
+    const tilec_const *consts;
+    size_t nconsts;
     bool initialized, shut_down, exiting, broken; /* broken: output is not read any more */
     char *library; /* folder with the library's modules as files; NULL: none made yet */
 } Server;
@@ -97,6 +102,8 @@ json_t *lsp_references(Server *s, Document *d, const json_t *params);
 json_t *lsp_highlight(Server *s, Document *d, const json_t *params);
 json_t *lsp_symbols(Server *s, Document *d, const json_t *params);
 json_t *lsp_inlays(Server *s, Document *d, const json_t *params);
+/* lsp_cost.c: hints on what the lines become on the target. */
+void lsp_add_costs(Server *s, Document *d, double first, double last, json_t *list);
 json_t *lsp_complete(Server *s, Document *d, const json_t *params);
 json_t *lsp_format(Server *s, Document *d, const json_t *params);
 /* The byte that the parameters' position names. */

@@ -21,6 +21,8 @@ Document *lsp_document(Server *s, const char *uri)
 
 static void forget_check(Document *d)
 {
+    tilec_output_free(d->cost);
+    d->cost = NULL;
     if (d->checked)
         tl_ctx_free(&d->ctx);
     d->checked = false;

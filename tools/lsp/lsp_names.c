@@ -306,6 +306,7 @@ json_t *lsp_inlays(Server *s, Document *d, const json_t *params)
         }
         add_inlays(&n, item->body);
     }
+    lsp_add_costs(s, d, n.first, n.last, n.list);
     return n.list;
 }
 

@@ -345,7 +345,15 @@ int command_lsp(const Options *o)
 {
     Serve v = {.server = {.out = stdout,
                           .include_dirs = o->includes.data,
-                          .ninclude_dirs = o->includes.len}};
+                          .ninclude_dirs = o->includes.len,
+                          .target = o->target,
+                          .consts = o->compile.consts,
+                          .nconsts = o->compile.nconsts}};
+    const char *many = o->target ? strchr(o->target, ',') : NULL;
+    if (many)
+        return usage_error("lsp shows one target, not '%s'", o->target);
+    if (o->target && check_targets(o->target) != EXIT_FINE)
+        return EXIT_USAGE;
     TlWorker w; /* for its stack: one thread works, this one waits */
     tl_worker_start(&w, serve, &v);
     tl_worker_join(&w);

@@ -1,0 +1,62 @@
+/* The report's part on time (explain.h): how far ahead things are begun, what waits for them. */
+#include "codegen/report/explain.h"
+
+static bool is_pipelined(const TlOp *loop)
+{
+    return loop && loop->opcode == TL_OP_FOR && tl_attr_int(loop, TL_ATTR_PIPELINED, 0) > 0;
+}
+
+/* What a yielded value is called where it arrives: an if's result, or a value of a pipelined loop's
+ * next trip. NULL: neither. */
+static const TlValue *arrives_as(const TlUse *u, uint32_t *trips)
+{
+    const TlOp *parent = u->user->block->parent;
+    uint32_t i = (uint32_t)(u - u->user->in);
+    if (u->user->opcode != TL_OP_YIELD || !parent)
+        return NULL;
+    if (parent->opcode == TL_OP_IF)
+        return parent->out[i];
+    *trips += is_pipelined(parent);
+    return is_pipelined(parent) ? parent->regions[0]->args[i + 1] : NULL;
+}
+
+/* Trips until a loaded value is used for the first time, by anything but the loop itself. */
+static uint32_t trips_to_use(const TlValue *v)
+{
+    enum { MOST = 64 };
+    uint32_t trips = 0;
+    for (int i = 0; i < MOST && v; i++) {
+        const TlValue *next = NULL;
+        for (const TlUse *u = v->uses; u && !next; u = u->next) {
+            if (u->user->opcode == TL_OP_PUT)
+                return trips + (uint32_t)tl_attr_int(u->user, TL_ATTR_AHEAD, 0);
+            next = arrives_as(u, &trips);
+        }
+        v = next;
+    }
+    return trips;
+}
+
+uint32_t tl_explain_ahead(const TlOp *op)
+{
+    TL_ASSERT(op, "nothing is begun");
+    if (op->opcode == TL_OP_LOAD)
+        return trips_to_use(op->out[0]);
+    return op->opcode == TL_OP_COPY || op->opcode == TL_OP_PUT
+               ? (uint32_t)tl_attr_int(op, TL_ATTR_AHEAD, 0)
+               : 0;
+}
+
+void tl_explain_waits(TlExplain *e)
+{
+    TL_VEC(tilec_report_wait) all = {0};
+    for (const TlOp *op = e->fn->body->first; op; op = tl_walk_next(op, NULL))
+        if (op->opcode == TL_OP_WAIT)
+            tl_vec_push(e->out, &all,
+                        (tilec_report_wait){tl_explain_position(e, op->loc),
+                                            tl_position_of(&e->order, op).first,
+                                            (uint32_t)tl_attr_int(op, TL_ATTR_PENDING, 0),
+                                            tl_explain_loop(e, op)});
+    e->k->waits = all.data;
+    e->k->nwaits = all.len;
+}
