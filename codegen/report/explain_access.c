@@ -3,9 +3,9 @@
 #include "ir/layout/layout.h"
 #include "ir/plan/layout_rules.h"
 #include "ir/plan/staged.h"
-#include "passes/simplify/bounds.h"
 #include "passes/analysis/facts.h"
 #include "passes/layout/layout_cost.h"
+#include "passes/simplify/bounds.h"
 
 enum { SECTOR = 32, WIDEST = 16 };
 
@@ -24,13 +24,16 @@ static const Words BOUNDS[] = {
 };
 _Static_assert(sizeof BOUNDS / sizeof *BOUNDS == TL_BOUND_COUNT, "words for each TlBound");
 
-/* An access is tested along all of its axes, or along none; but for `left_out`, and for what LLVM
+/* An access is tested along its axes, or along none; but for those that are inside for sure, for
+ * `left_out`, and for what LLVM
  * folds. */
 static void explain_bounds(const TlExplain *e, const TlOp *op, const TlPlace *p, uint32_t left_out,
                            Masks *masks)
 {
     static const char CHECKED[] = "--check tests what is unchecked too";
     bool unchecked = tl_attr_flag(op, TL_ATTR_UNCHECKED);
+    if (!e->is_checked)
+        left_out |= tl_attr_axis_bits(op, TL_ATTR_SURE);
     for (uint32_t i = 0; i < p->naxes && (!unchecked || e->is_checked); i++) {
         TlBound b = tl_bounds_of_axis(e->fn, e->axis, op, i);
         if (left_out >> i & 1 || tl_bounds_is_constant(e->axis, op, i))
@@ -47,8 +50,8 @@ static void explain_bounds(const TlExplain *e, const TlOp *op, const TlPlace *p,
 /* Coordinates that the layout has, but not the tile. */
 static void explain_padding(const TlExplain *e, const TlPlace *p, const TlLayout *l, Masks *masks)
 {
-    TL_ASSERT(!l || l->nout == p->rank,
-              "a layout of rank %d for a tile of rank %d", l ? (int)l->nout : 0, (int)p->rank);
+    TL_ASSERT(!l || l->nout == p->rank, "a layout of rank %d for a tile of rank %d",
+              l ? (int)l->nout : 0, (int)p->rank);
     for (int d = 0; l && d < p->rank; d++) {
         int32_t held = tl_layout_extent(l, d);
         if (held == p->shape[d])

@@ -1,4 +1,4 @@
-/* The kernel image, version 9: the contract between compiler and runtime. One flat little-endian
+/* The kernel image, version 10: the contract between compiler and runtime. One flat little-endian
  * block, offsets in bytes from its start, readable in place. Strings are offsets of NUL-terminated
  * text. The compiler writes it (codegen/gen/image.c); the runtime validates it once
  * (runtime/image_check.c) and then reads it. Several images, one per target and each a multiple of
