@@ -45,6 +45,7 @@ ROWS = [
     row("divide 1024", "divide", [F32] * 3, {"B": 1024}),
     row("swiglu 1024 f16", "swiglu", [F16] * 3, {"B": 1024}),
     row("softmax 4096", "softmax", [F32] * 2, {"B": 4096}, None, 8),
+    row("softmax 4096, fast.exp", "softmax_fast", [F32] * 2, {"B": 4096}, None, 8, peer="softmax"),
     row("softmax 4096 f16", "softmax_f16", [F16] * 2, {"B": 4096}, None, 8, peer="softmax"),
     row("layer norm 4096", "layernorm", [F32] * 4, {"B": 4096}, None, 8),
     row("rms norm backward 4096 f16", "rmsnorm_backward", [F16] * 4 + [F32], {"B": 4096}, None, 8),
