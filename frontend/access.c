@@ -186,7 +186,9 @@ static void access_view(TlSema *s, const TlVal *base, const TlExpr *e, TlAccess 
     if (out->naxes != t->rank) {
         TlDiag *row = tl_err(s, e->a->loc, TL_E0502, (unsigned)t->rank, out->naxes);
         if (out->naxes < t->rank)
-            tl_label(s, row, "all indices belong in one pair of brackets, as in A[i, j +: B]");
+            tl_label(s, row,
+                     "every axis has an index or a slice, all in one pair of brackets: "
+                     "A[i, j +: B]");
         fail(out);
     }
     if (!tl_access_ok(out))

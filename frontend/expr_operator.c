@@ -38,6 +38,12 @@ static bool is_float_for_int(TlSema *s, const TlVal *literal, TlDtype other, TlL
     return true;
 }
 
+/* Has the vector one element for each row of the matrix? */
+static bool is_row_vector(const TlType *matrix, const TlType *vector)
+{
+    return matrix->rank == 2 && vector->rank == 1 && matrix->shape[0] == vector->shape[0];
+}
+
 bool tl_unify(TlSema *s, uint32_t n, TlVal *vals, const TlLoc *locs, TlLoc loc, const char *what,
               TlValue **out, TlVal *bad)
 {
@@ -104,7 +110,11 @@ bool tl_unify(TlSema *s, uint32_t n, TlVal *vals, const TlLoc *locs, TlLoc loc, 
             return false;
         }
         if (!tl_broadcast_shape(so_far, t, &rank, shape)) {
-            tl_err(s, loc, TL_E0303, what, tl_type_str(s->ctx, so_far), tl_type_str(s->ctx, t));
+            TlDiag *row =
+                tl_err(s, loc, TL_E0303, what, tl_type_str(s->ctx, so_far), tl_type_str(s->ctx, t));
+            if (is_row_vector(so_far, t) || is_row_vector(t, so_far))
+                tl_label(s, row, "a value for each row is a column: write col(v), or keep = true "
+                                 "in the reduction");
             *bad = tl_bad();
             return false;
         }

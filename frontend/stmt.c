@@ -146,6 +146,10 @@ static void assign_var(TlSema *s, const TlExpr *place, const TlVal *v, TlLoc vlo
     }
     if (var->is_const) {
         TlDiag *row = tl_err(s, root->loc, TL_E0209, var->name);
+        if (var->val.kind == TL_VAL_VIEW)
+            tl_label(s, row,
+                     "a view is no variable: assign to its elements, as in %s[i +: B] = ...",
+                     var->name);
         if (var->loc.line)
             tl_note(s, row, var->loc, "declared here");
         return;

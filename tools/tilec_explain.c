@@ -2,6 +2,7 @@
  * with arguments also what the emulator counts when the kernel runs on them. As text, as JSON
  * (explain_json.c), or as a page for a browser that is drawn from that JSON (explain_page.c). */
 #define TILE_UNSTABLE
+#include <limits.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -161,8 +162,11 @@ static void show_occupancy(const tilec_report_kernel *k)
     char registers[16] = "?";
     if (k->by_registers >= 0)
         snprintf(registers, sizeof registers, "%d", k->by_registers);
-    line("", "blocks by registers %s, by shared memory %d, by warps %d, by blocks %d", registers,
-         k->by_shared, k->by_warps, k->by_blocks);
+    char shared[16] = "any"; /* a kernel without shared memory */
+    if (k->by_shared != INT_MAX)
+        snprintf(shared, sizeof shared, "%d", k->by_shared);
+    line("", "blocks by registers %s, by shared memory %s, by warps %d, by blocks %d", registers,
+         shared, k->by_warps, k->by_blocks);
 }
 
 /* ---- tables ---- */
