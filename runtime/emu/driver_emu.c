@@ -317,8 +317,8 @@ static tile_status emu_run(tl_dev *dev, tl_code *code, const tl_launch *launch, 
 
 static tile_status emu_together(tl_dev *dev, tl_code *code, int64_t *out_programs)
 {
-    (void)code;
-    *out_programs = (int64_t)tl_pool_threads(dev->pool) * TL_EMU_RESIDENT;
+    int64_t workers = tl_pool_threads(dev->pool);
+    *out_programs = workers * tl_emu_resident(code->kernel.threads, (uint32_t)workers);
     return TILE_OK;
 }
 

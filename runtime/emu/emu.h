@@ -185,8 +185,9 @@ void tl_emu_copies_progress(tl_emu_block *b); /* some may arrive now */
 /* A thread has returned: reports what it has not waited for. */
 void tl_emu_copies_ended(tl_emu_block *b, const tl_emu_thread *t);
 
-/* Blocks of one worker that can be under way at once (emu_run.c). */
-enum { TL_EMU_RESIDENT = 64 };
+/* Blocks of one worker, one of several, that can be under way at once (emu_run.c): as many as have
+ * stacks, each of which is two mappings, of which Linux gives a process 65530. */
+uint32_t tl_emu_resident(uint32_t threads, uint32_t workers);
 
 /* ---- emu_print.c ---- */
 

@@ -9,7 +9,7 @@
  * its end before it starts the next, as long as that works. A program may wait for one of a lower
  * number, and those of a persistent kernel for each other: threads that only spin end the block's
  * turn, and when all blocks of a worker have spun for some turns it starts another one beside them,
- * up to TL_EMU_RESIDENT.
+ * up to what tl_emu_resident says.
  *
  * Under the reverse schedule a worker takes CHUNK blocks at a time and begins with the last; under
  * the random one it always has some blocks, and chance says whose turn it is. */
@@ -29,7 +29,7 @@ struct tl_emu_worker {
     tl_fiber main;
     tl_fiber_stacks *stacks;
     tl_emu_block *resident, *unused; /* lists */
-    uint32_t nresident, wanted;      /* blocks at a time */
+    uint32_t nresident, wanted, most; /* blocks at a time */
     uint64_t turns;                  /* since a block began or ended */
     int64_t begin, end;              /* blocks taken, not started */
     uint64_t chance;
@@ -230,13 +230,21 @@ static void wait_for_others(tl_emu_worker *w)
     static const struct timespec pause = {0, 20000};
     if (w->turns > 2 * (uint64_t)w->nresident)
         nanosleep(&pause, NULL);
-    if (++w->turns % ((uint64_t)PATIENCE * w->nresident) == 0 && w->wanted < TL_EMU_RESIDENT)
+    if (++w->turns % ((uint64_t)PATIENCE * w->nresident) == 0 && w->wanted < w->most)
         w->wanted++;
 }
 
-static void run_blocks(tl_emu_worker *w, tl_emu_job *job)
+uint32_t tl_emu_resident(uint32_t threads, uint32_t workers)
+{
+    enum { MOST = 64, STACKS = 24576 };
+    uint64_t all = (uint64_t)threads * workers, n = all ? STACKS / all : MOST;
+    return n > MOST ? MOST : n < RESIDENT_RANDOM ? RESIDENT_RANDOM : (uint32_t)n;
+}
+
+static void run_blocks(tl_emu_worker *w, tl_emu_job *job, uint32_t workers)
 {
     w->begin = w->end = 0;
+    w->most = tl_emu_resident(job->kernel->threads, workers);
     w->chance = job->schedule.seed;
     w->wanted = job->schedule.order == TL_EMU_RANDOM ? RESIDENT_RANDOM : 1;
     for (;;) {
@@ -272,7 +280,7 @@ static void work(void *user, int index, int64_t begin, int64_t end)
     (void)begin;
     (void)end;
     if (ready_stacks(w, s->job->kernel->stack_bytes))
-        run_blocks(w, s->job);
+        run_blocks(w, s->job, s->crew->nworkers);
     else
         s->job->no_memory = true;
 }
