@@ -475,8 +475,8 @@ TlValue *tl_emit(TlSema *s, TlOpcode op, uint32_t n, TlValue *const *in, const T
 /* May quotients and roots of this type be off by 2 ulp here? Not with --fp=strict, and not in
  * modules of the library whose own bounds count on exact ones. */
 bool tl_may_approximate(const TlSema *s, TlDtype d);
-TlValue *tl_emit_quotient(TlSema *s, TlValue *a,
-                          TlValue *b); /* one type; that of f32 may be approximate */
+/* Of one type; that of f32 may be approximate. */
+TlValue *tl_emit_quotient(TlSema *s, TlValue *a, TlValue *b);
 TlValue *tl_emit_reshape(TlSema *s, TlValue *x, int rank, const int32_t *shape);
 TlValue *tl_emit_expand(TlSema *s, TlValue *x, int axis);
 TlValue *tl_emit_iota(TlSema *s, int32_t n, TlDtype d);

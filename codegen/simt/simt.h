@@ -142,7 +142,7 @@ void tl_simt_read(TlSimt *g, const TlValue *v, int64_t reg);
 bool tl_simt_trans_later(TlSimt *g, const TlOp *op, const int *dims);
 void tl_simt_copy(TlSimt *g, TlOp *op);
 void tl_simt_wait(TlSimt *g, TlOp *op); /* commit, wait */
-/* simt_leaf.c: 2^x by the leaf, as TlGen.exp2 */
+/* simt_leaf.c: ops on f32 by leaves, as TlGen.own */
 LLVMValueRef tl_simt_own(TlGen *gen, const TlOp *op, LLVMValueRef *in);
 /* simt_fmod.c: the remainder of two floats, as TlGen.fmod */
 LLVMValueRef tl_simt_fmod(TlGen *gen, LLVMValueRef x, LLVMValueRef y);

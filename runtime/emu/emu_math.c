@@ -91,7 +91,7 @@ uint32_t tl_emu_div(uint32_t x, uint32_t y)
 
 uint32_t tl_emu_sqrt(uint32_t x)
 {
-    return within(sqrt((double)number(x)), x, 1);
+    return within(sqrt((double)number(x)), x, 2);
 }
 
 uint32_t tl_emu_rsqrt(uint32_t x)

@@ -484,8 +484,8 @@ TILE_API tile_status tile_launch_with(tile_kernel *kernel, tile_stream *stream,
                                       const tile_launch_options *options);
 /* How many programs of the kernel can run at the same time (TILE_LAUNCH_TOGETHER), of the instance
  * that these arguments choose; 0: there is nothing to run. Prepares the kernel. cuda, hip: by the
- * driver's count of what fits on a processor. cpu: the threads of its pool. emu: 64 for each of
- * them. ref: 1. */
+ * driver's count of what fits on a processor. cpu: the threads of its pool. emu: up to 64 for each
+ * of them, fewer of many threads. ref: 1. */
 TILE_API tile_status tile_launch_room(tile_kernel *kernel, const tile_arg *args, size_t nargs,
                                       int64_t *out_programs);
 

@@ -41,6 +41,7 @@ typedef struct KernelSpec {
     uint64_t scratch_bytes;
     uint32_t warps, threads, shared_bytes;
     bool gpu; /* slots of the launch after those of the parameters; a site and texts */
+    bool divides; /* last, a slot of what divides by the programs of axis 0 */
     const char *texts[SPEC_TEXTS]; /* none: "a text" */
     tile_image_test tests[SPEC_TESTS]; /* up to the first with mask 0; the next kernel stands in */
 } KernelSpec;
@@ -248,6 +249,8 @@ static inline uint32_t maker_slots(const KernelSpec *spec, const tile_image_para
         slots[count++] = (tile_image_slot){.kind = TILE_SLOT_GROUP};
         slots[count++] = (tile_image_slot){.kind = TILE_SLOT_DEBUG};
     }
+    if (spec->divides)
+        slots[count++] = (tile_image_slot){.kind = TILE_SLOT_BY_NPID, .axis = 0};
     return count;
 }
 

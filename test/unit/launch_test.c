@@ -632,6 +632,36 @@ static void launch_slots(void)
     CHECK_INT(seen.slots[1], 0);
 }
 
+/* x / n by the slot's words, as on a GPU. */
+static uint32_t over(uint64_t slot, uint32_t x)
+{
+    uint64_t high = (uint64_t)(x << 1) * (uint32_t)slot >> 32;
+    return (uint32_t)high >> (slot >> 32);
+}
+
+/* What programs divide by the extent of an axis with: for small extents, those around powers of two
+ * and others, and for numbers around their multiples. */
+static void launch_divisors(void)
+{
+    enum { SLOT = 1, SMALL = 70, POWERS = 31 * 3, OTHERS = 60, MOST = INT32_MAX };
+    const KernelSpec spec = {
+        .name = "k", .params = {{"n", "i32 scalar"}}, .grid = {"n"}, .divides = true};
+    tile_kernel *k = get(&spec, 1, NULL);
+    for (uint32_t i = 1; i < SMALL + POWERS + OTHERS; i++) {
+        uint32_t j = i - SMALL, n = i * 0x9e3779b1u >> 1;
+        if (i < SMALL + POWERS)
+            n = i < SMALL ? i : (1u << j / 3) + j % 3 - 1;
+        if (n == 0 || n > MOST)
+            continue;
+        ACCEPTED(k, 1, tile_i32((int32_t)n));
+        uint32_t wrong = 0, last = MOST / n * n;
+        const uint32_t x[] = {0, 1, n - 1, n, n + 1, last - 1, last, MOST - 1, MOST, MOST / 2};
+        for (size_t at = 0; at < sizeof x / sizeof *x; at++)
+            wrong += x[at] <= MOST && over(seen.slots[SLOT], x[at]) != x[at] / n;
+        CHECK_INT(wrong, 0);
+    }
+}
+
 /* ---- images ---- */
 
 static tile_status load_damaged(size_t at, unsigned char value, bool fix_checksum)
@@ -820,6 +850,7 @@ int main(void)
     variants();
     order_of_messages();
     launch_slots();
+    launch_divisors();
     damaged_images();
     rows_with_tests();
     choice_of_rows();
