@@ -29,19 +29,33 @@ static LLVMValueRef to_i32(TlSimt *g, LLVMValueRef x)
     return LLVMBuildTrunc(g->b, x, g->i32, "");
 }
 
-/* start * stride in bytes: the view's stride, as a slice's step is between its elements only. */
+/* In bytes: the view's stride, as a slice's step is between its elements only. */
+static LLVMValueRef byte_stride(TlSimt *g, const TlSimtAccess *a, uint32_t i)
+{
+    LLVMValueRef bytes = tl_gen_int(&g->gen, (int64_t)tl_gen_elem_bytes(&a->elem));
+    return LLVMBuildMul(g->b, a->view->stride[i], bytes, "");
+}
+
+/* x * stride in bytes, both below 2^31. */
+static LLVMValueRef times_stride(TlSimt *g, const TlSimtAccess *a, uint32_t i, LLVMValueRef x)
+{
+    LLVMValueRef args[2] = {x, to_i32(g, byte_stride(g, a, i))};
+    return tl_simt_leaf(g, TL_LEAF_MUL_WIDE, 2, args);
+}
+
+/* By start * stride; where a thread counts it (`turning`), at each address. */
 static void move(TlSimt *g, TlSimtAccess *a, uint32_t i, bool is_small)
 {
-    LLVMValueRef bytes = tl_gen_int(&g->gen, (int64_t)tl_gen_elem_bytes(&a->elem)),
-                 stride = LLVMBuildMul(g->b, a->view->stride[i], bytes, ""), by;
-    if (is_small) {
-        LLVMValueRef args[2] = {to_i32(g, a->start[i]), to_i32(g, stride)};
-        by = tl_simt_leaf(g, TL_LEAF_MUL_WIDE, 2, args);
-    } else {
-        by = LLVMBuildMul(g->b, a->start[i], stride, "");
-    }
-    a->moved = a->moved ? LLVMBuildAdd(g->b, a->moved, by, "") : by;
+    bool spread = tl_attr_flag(a->op, TL_ATTR_SPREAD) && is_small &&
+                  a->place.axes[i].kind == TL_AXIS_SLICE && a->place.axes[i].step == 1;
     a->moving |= 1u << i;
+    if (spread && !a->turning) {
+        a->turning = 1u << i;
+        return;
+    }
+    LLVMValueRef by = is_small ? times_stride(g, a, i, to_i32(g, a->start[i]))
+                               : LLVMBuildMul(g->b, a->start[i], byte_stride(g, a, i), "");
+    a->moved = a->moved ? LLVMBuildAdd(g->b, a->moved, by, "") : by;
 }
 
 /* Are start and stride below 2^31, with bytes for elements? */
@@ -151,6 +165,21 @@ static LLVMValueRef plus_moved(TlSimt *g, const TlSimtAccess *a, LLVMValueRef p)
     return a->moved ? LLVMBuildGEP2(g->b, g->i8, p, (LLVMValueRef[]){a->moved}, 1, "") : p;
 }
 
+/* Where the loop moves along one axis: (start + the thread's coordinate) * stride. A number of the
+ * thread, as PTX has no uniform registers and ptxas would copy one for each address. */
+static LLVMValueRef plus_turn(TlSimt *g, const TlSimtAccess *a, LLVMValueRef p, int64_t r)
+{
+    for (uint32_t i = 0; i < a->place.naxes; i++) {
+        if (!(a->turning >> i & 1))
+            continue;
+        LLVMValueRef thread = tl_simt_split_coord(g, a->layout, r, a->dim[i]).thread,
+                     at = LLVMBuildAdd(g->b, to_i32(g, a->start[i]), thread, "");
+        at = times_stride(g, a, i, at);
+        p = LLVMBuildGEP2(g->b, g->i8, p, &at, 1, "");
+    }
+    return p;
+}
+
 static LLVMValueRef times(TlSimt *g, LLVMValueRef a, LLVMValueRef b)
 {
     return LLVMBuildMul(g->b, a, b, "");
@@ -164,10 +193,13 @@ static LLVMValueRef local_address(TlSimt *g, const TlSimtAccess *a, int64_t r)
         if (a->place.axes[i].kind != TL_AXIS_SLICE)
             continue;
         LLVMValueRef x = tl_simt_coord(g, a->layout, r, a->dim[i]);
+        if (a->turning >> i & 1)
+            x = tl_simt_i32(g, (uint32_t)tl_simt_split_coord(g, a->layout, r, a->dim[i]).constant);
         x = LLVMBuildMul(g->b, x, to_i32(g, a->stride[i]), "");
         offset = LLVMBuildAdd(g->b, offset, x, "");
     }
-    return plus_moved(g, a, tl_gen_address(&g->gen, a->elem.dtype, a->uniform, i64_of(g, offset)));
+    LLVMValueRef p = tl_gen_address(&g->gen, a->elem.dtype, a->uniform, i64_of(g, offset));
+    return plus_turn(g, a, plus_moved(g, a, p), r);
 }
 
 LLVMValueRef tl_simt_access_address(TlSimt *g, TlSimtAccess *a, int64_t r)
@@ -184,7 +216,8 @@ LLVMValueRef tl_simt_access_address(TlSimt *g, TlSimtAccess *a, int64_t r)
         LLVMValueRef t = NULL;
         if (a->place.axes[i].kind == TL_AXIS_SLICE && a->layout) {
             TlSimtCoord c = tl_simt_split_coord(g, a->layout, r, a->dim[i]);
-            t = times(g, i64_of(g, c.thread), a->stride[i]);
+            if (!(a->turning >> i & 1))
+                t = times(g, i64_of(g, c.thread), a->stride[i]);
             LLVMValueRef k = times(g, tl_gen_int(&g->gen, c.constant), a->stride[i]);
             constant = LLVMBuildAdd(g->b, constant, k, "");
         } else if (a->place.axes[i].kind == TL_AXIS_TILE) {
@@ -196,7 +229,8 @@ LLVMValueRef tl_simt_access_address(TlSimt *g, TlSimtAccess *a, int64_t r)
     LLVMValueRef p = a->uniform;
     if (thread)
         p = tl_gen_address(&g->gen, a->elem.dtype, p, thread);
-    return tl_gen_address(&g->gen, a->elem.dtype, plus_moved(g, a, p), constant);
+    p = tl_gen_address(&g->gen, a->elem.dtype, plus_moved(g, a, p), constant);
+    return plus_turn(g, a, p, r);
 }
 
 /* Is the element of a slice at a coordinate of the tile inside? */

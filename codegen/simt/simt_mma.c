@@ -157,12 +157,33 @@ static LLVMValueRef multiply(const Mma *m, LLVMValueRef a, LLVMValueRef b, LLVMV
     return tl_simt_leaf(g, m->leaf, 7, args);
 }
 
+/* What the step at k wants of operands that are not read yet. */
+static void read_step(const Mma *m, const Blocks *blocks, int32_t k)
+{
+    for (uint32_t i = 0; i < blocks->len && k < m->k; i++) {
+        Block at = blocks->data[i], of[2] = {{at.batch, at.row, k}, {at.batch, k, at.column}};
+        for (int operand = 0; operand < 2; operand++)
+            for (uint32_t e = 0; e < elements(m, operand); e++) {
+                int64_t reg = register_at(m, operand, of[operand], e);
+                if (reg >= 0)
+                    tl_simt_read(m->g, tl_in(m->op, (uint32_t)operand), reg);
+            }
+    }
+}
+
+/* Copies that are to be spread start between the instructions. As nothing is read across the start
+ * of a copy, a step has the operands of the next one read before. */
 static void multiply_all(const Mma *m, const Blocks *blocks, LLVMValueRef *acc)
 {
     TlMap made;
-    bool in_turn = tl_attr_flag(m->op, TL_ATTR_IN_TURN);
+    bool in_turn = tl_attr_flag(m->op, TL_ATTR_IN_TURN), spread = m->g->spread;
+    uint32_t n = 0, all = blocks->len * (uint32_t)((m->k + m->mma->k - 1) / m->mma->k);
     tl_map_init(&made, m->g->arena);
-    for (int32_t k = 0; k < m->k; k += m->mma->k)
+    if (spread)
+        read_step(m, blocks, 0);
+    for (int32_t k = 0; k < m->k; k += m->mma->k) {
+        if (spread)
+            read_step(m, blocks, k + m->mma->k);
         for (uint32_t i = 0; i < blocks->len; i++) {
             Block at = blocks->data[i];
             if (in_turn && (i == 0 || at.row != blocks->data[i - 1].row))
@@ -170,7 +191,9 @@ static void multiply_all(const Mma *m, const Blocks *blocks, LLVMValueRef *acc)
             LLVMValueRef a = part(m, &made, TL_MMA_A, (Block){at.batch, at.row, k}, m->k - k);
             LLVMValueRef b = part(m, &made, TL_MMA_B, (Block){at.batch, k, at.column}, m->k - k);
             acc[i] = multiply(m, a, b, acc[i]);
+            tl_simt_begin_spread(m->g, ++n, all);
         }
+    }
 }
 
 static void define_result(const Mma *m, const Blocks *blocks, LLVMValueRef *acc)
@@ -203,15 +226,7 @@ void tl_simt_mma_read_first(TlSimt *g, const TlOp *op)
 {
     Mma m = mma_of(g, op);
     Blocks blocks = find_blocks(&m, TL_MMA_C, m.mma->m, m.mma->n);
-    for (uint32_t i = 0; i < blocks.len; i++) {
-        Block at = blocks.data[i], of[2] = {{at.batch, at.row, 0}, {at.batch, 0, at.column}};
-        for (int operand = 0; operand < 2; operand++)
-            for (uint32_t e = 0; e < elements(&m, operand); e++) {
-                int64_t reg = register_at(&m, operand, of[operand], e);
-                if (reg >= 0)
-                    tl_simt_read(g, tl_in(op, (uint32_t)operand), reg);
-            }
-    }
+    read_step(&m, &blocks, 0);
 }
 
 void tl_simt_mma(TlSimt *g, TlOp *op)
