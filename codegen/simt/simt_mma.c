@@ -76,17 +76,6 @@ static LLVMValueRef has_k(const Mma *m, int operand, uint32_t e, int32_t left)
     return tl_simt_linear_below(m->g, &k, (uint32_t)at[dim], (uint32_t)left);
 }
 
-/* An f32 in the instruction's format. */
-static LLVMValueRef rounded(const Mma *m, int operand, LLVMValueRef x)
-{
-    if (m->kind != TL_MMA_M16N8 || m->mma->type[operand] != TL_F32 || operand == TL_MMA_C ||
-        m->g->fn->ring)
-        return x;
-    LLVMBuilderRef b = m->g->b;
-    LLVMValueRef bits = LLVMBuildBitCast(b, x, m->g->i32, "");
-    return LLVMBuildBitCast(b, tl_simt_leaf(m->g, TL_LEAF_TF32, 1, &bits), LLVMTypeOf(x), "");
-}
-
 /* Of what comes from shared memory only the part that is due is read. */
 static LLVMValueRef register_value(const Mma *m, int operand, int64_t reg)
 {
@@ -101,7 +90,7 @@ static LLVMValueRef gather(const Mma *m, int operand, Block block, int32_t left)
     LLVMValueRef x[MAX_FRAGMENT];
     for (uint32_t e = 0; e < elements(m, operand); e++) {
         int64_t reg = register_at(m, operand, block, e);
-        x[e] = reg < 0 ? zero(m, operand) : rounded(m, operand, register_value(m, operand, reg));
+        x[e] = reg < 0 ? zero(m, operand) : register_value(m, operand, reg);
         LLVMValueRef has = reg < 0 || operand == TL_MMA_C ? NULL : has_k(m, operand, e, left);
         if (has)
             x[e] = LLVMBuildSelect(m->g->b, has, x[e], zero(m, operand), "");
