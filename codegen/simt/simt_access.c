@@ -43,16 +43,12 @@ static LLVMValueRef times_stride(TlSimt *g, const TlSimtAccess *a, uint32_t i, L
     return tl_simt_leaf(g, TL_LEAF_MUL_WIDE, 2, args);
 }
 
-/* By start * stride; where a thread counts it (`turning`), at each address. */
+/* By start * stride; where threads count it, at each address. */
 static void move(TlSimt *g, TlSimtAccess *a, uint32_t i, bool is_small)
 {
-    bool spread = tl_attr_flag(a->op, TL_ATTR_SPREAD) && is_small &&
-                  a->place.axes[i].kind == TL_AXIS_SLICE && a->place.axes[i].step == 1;
     a->moving |= 1u << i;
-    if (spread && !a->turning) {
-        a->turning = 1u << i;
+    if (a->counted)
         return;
-    }
     LLVMValueRef by = is_small ? times_stride(g, a, i, to_i32(g, a->start[i]))
                                : LLVMBuildMul(g->b, a->start[i], byte_stride(g, a, i), "");
     a->moved = a->moved ? LLVMBuildAdd(g->b, a->moved, by, "") : by;
@@ -67,6 +63,46 @@ static bool is_small(const TlSimtAccess *a, const TlAccessInfo *info, uint32_t i
     return a->place.index[i].value->type->dtype == TL_I32 && (known || info->local >> i & 1);
 }
 
+static bool is_only_slice(const TlPlace *p, uint32_t i)
+{
+    for (uint32_t k = 0; k < p->naxes; k++)
+        if (k != i && p->axes[k].kind == TL_AXIS_SLICE)
+            return false;
+    return true;
+}
+
+/* Can a thread add its coordinate to the start, in 32 bits without a sign, and test the sum? */
+static bool can_count(const TlSimtAccess *a, const TlAccessInfo *info, uint32_t i)
+{
+    return info->narrow >> i & 1 && a->layout && a->place.axes[i].step == 1 &&
+           a->place.index[i].value->type->dtype == TL_I32 && !LLVMIsAConstantInt(a->start[i]);
+}
+
+/* Does each thread count along the axis, from the start of the view? Of loads and stores, where it
+ * is the only slice: one number for addresses and tests, and the views that have the same start. Of
+ * copies between the instructions of a product: there it is a number of the thread, as PTX has no
+ * uniform registers, and ptxas would copy one for each address. */
+static bool is_counted(const TlSimtAccess *a, const TlAccessInfo *info, uint32_t i)
+{
+    const TlAxis *axis = &a->place.axes[i];
+    if (axis->kind != TL_AXIS_SLICE || axis->step != 1 || a->counted || !is_small(a, info, i))
+        return false;
+    if (a->op->opcode == TL_OP_COPY)
+        return tl_attr_flag(a->op, TL_ATTR_SPREAD) && tl_moving_axes(a->op) >> i & 1;
+    return can_count(a, info, i) && is_only_slice(&a->place, i);
+}
+
+/* start * stride */
+static LLVMValueRef start_times(TlSimt *g, const TlSimtAccess *a, uint32_t i)
+{
+    bool word = a->place.index[i].value->type->dtype == TL_I32 &&
+                tl_view_has_short_stride(g->axis, a->place.base, (int)i);
+    if (!word || LLVMIsAConstantInt(a->start[i]) || LLVMIsAConstantInt(a->stride[i]))
+        return LLVMBuildMul(g->b, a->start[i], a->stride[i], "");
+    LLVMValueRef args[2] = {to_i32(g, a->start[i]), to_i32(g, a->stride[i])};
+    return tl_simt_leaf(g, TL_LEAF_MUL_WIDE, 2, args);
+}
+
 static void prepare_axis(TlSimt *g, TlSimtAccess *a, const TlAccessInfo *info, uint32_t i,
                          LLVMValueRef *offset)
 {
@@ -78,10 +114,12 @@ static void prepare_axis(TlSimt *g, TlSimtAccess *a, const TlAccessInfo *info, u
         return;
     LLVMValueRef at = tl_gen_to_i64(&g->gen, index, tl_gen_scalar(&g->gen, index));
     a->start[i] = at;
+    if (is_counted(a, info, i))
+        a->counted |= 1u << i;
     if (a->op->opcode == TL_OP_COPY && tl_moving_axes(a->op) >> i & 1)
         move(g, a, i, is_small(a, info, i));
-    else
-        *offset = LLVMBuildAdd(g->b, *offset, LLVMBuildMul(g->b, at, a->stride[i], ""), "");
+    else if (!(a->counted >> i & 1))
+        *offset = LLVMBuildAdd(g->b, *offset, start_times(g, a, i), "");
     if (axis->kind == TL_AXIS_SLICE) {
         a->stride[i] = LLVMBuildMul(g->b, a->stride[i], tl_gen_int(&g->gen, axis->step), "");
         return;
@@ -113,7 +151,9 @@ void tl_simt_access_begin(TlSimt *g, TlOp *op, TlSimtAccess *a)
     a->is_local = info.local != 0;
     a->whole = a->bounds ? tl_copy_whole_axes(op) : 0;
     for (uint32_t i = 0; i < a->place.naxes && a->place.axes; i++)
-        if (info.narrow >> i & 1)
+        if (op->opcode != TL_OP_COPY && a->counted >> i & 1)
+            a->tested |= 1u << i;
+        else if (info.narrow >> i & 1)
             a->left[i] =
                 LLVMBuildNSWSub(g->b, to_i32(g, a->view->extent[i]), to_i32(g, a->start[i]), "");
     a->width = tl_access_vector(&info, op, a->layout);
@@ -165,17 +205,20 @@ static LLVMValueRef plus_moved(TlSimt *g, const TlSimtAccess *a, LLVMValueRef p)
     return a->moved ? LLVMBuildGEP2(g->b, g->i8, p, (LLVMValueRef[]){a->moved}, 1, "") : p;
 }
 
-/* Where the loop moves along one axis: (start + the thread's coordinate) * stride. A number of the
- * thread, as PTX has no uniform registers and ptxas would copy one for each address. */
-static LLVMValueRef plus_turn(TlSimt *g, const TlSimtAccess *a, LLVMValueRef p, int64_t r)
+/* start + the thread's part of a coordinate */
+static LLVMValueRef count(TlSimt *g, const TlSimtAccess *a, uint32_t i, TlSimtCoord c)
+{
+    return LLVMBuildAdd(g->b, to_i32(g, a->start[i]), c.thread, "");
+}
+
+static LLVMValueRef plus_counted(TlSimt *g, const TlSimtAccess *a, LLVMValueRef p, int64_t r)
 {
     for (uint32_t i = 0; i < a->place.naxes; i++) {
-        if (!(a->turning >> i & 1))
+        if (!(a->counted >> i & 1))
             continue;
-        LLVMValueRef thread = tl_simt_split_coord(g, a->layout, r, a->dim[i]).thread,
-                     at = LLVMBuildAdd(g->b, to_i32(g, a->start[i]), thread, "");
-        at = times_stride(g, a, i, at);
-        p = LLVMBuildGEP2(g->b, g->i8, p, &at, 1, "");
+        TlSimtCoord c = tl_simt_split_coord(g, a->layout, r, a->dim[i]);
+        LLVMValueRef by = times_stride(g, a, i, count(g, a, i, c));
+        p = LLVMBuildGEP2(g->b, g->i8, p, &by, 1, "");
     }
     return p;
 }
@@ -193,13 +236,13 @@ static LLVMValueRef local_address(TlSimt *g, const TlSimtAccess *a, int64_t r)
         if (a->place.axes[i].kind != TL_AXIS_SLICE)
             continue;
         LLVMValueRef x = tl_simt_coord(g, a->layout, r, a->dim[i]);
-        if (a->turning >> i & 1)
+        if (a->counted >> i & 1)
             x = tl_simt_i32(g, (uint32_t)tl_simt_split_coord(g, a->layout, r, a->dim[i]).constant);
         x = LLVMBuildMul(g->b, x, to_i32(g, a->stride[i]), "");
         offset = LLVMBuildAdd(g->b, offset, x, "");
     }
     LLVMValueRef p = tl_gen_address(&g->gen, a->elem.dtype, a->uniform, i64_of(g, offset));
-    return plus_turn(g, a, plus_moved(g, a, p), r);
+    return plus_counted(g, a, plus_moved(g, a, p), r);
 }
 
 LLVMValueRef tl_simt_access_address(TlSimt *g, TlSimtAccess *a, int64_t r)
@@ -216,7 +259,7 @@ LLVMValueRef tl_simt_access_address(TlSimt *g, TlSimtAccess *a, int64_t r)
         LLVMValueRef t = NULL;
         if (a->place.axes[i].kind == TL_AXIS_SLICE && a->layout) {
             TlSimtCoord c = tl_simt_split_coord(g, a->layout, r, a->dim[i]);
-            if (!(a->turning >> i & 1))
+            if (!(a->counted >> i & 1))
                 t = times(g, i64_of(g, c.thread), a->stride[i]);
             LLVMValueRef k = times(g, tl_gen_int(&g->gen, c.constant), a->stride[i]);
             constant = LLVMBuildAdd(g->b, constant, k, "");
@@ -226,17 +269,21 @@ LLVMValueRef tl_simt_access_address(TlSimt *g, TlSimtAccess *a, int64_t r)
         if (t)
             thread = thread ? LLVMBuildAdd(g->b, thread, t, "") : t;
     }
-    LLVMValueRef p = a->uniform;
+    LLVMValueRef p = plus_counted(g, a, a->uniform, r);
     if (thread)
         p = tl_gen_address(&g->gen, a->elem.dtype, p, thread);
-    p = tl_gen_address(&g->gen, a->elem.dtype, plus_moved(g, a, p), constant);
-    return plus_turn(g, a, p, r);
+    return tl_gen_address(&g->gen, a->elem.dtype, plus_moved(g, a, p), constant);
 }
 
 /* Is the element of a slice at a coordinate of the tile inside? */
 static LLVMValueRef slice_inside(TlSimt *g, const TlSimtAccess *a, uint32_t i, TlSimtCoord c)
 {
     int32_t step = a->place.axes[i].step;
+    if (a->tested >> i & 1) {
+        LLVMValueRef far = tl_simt_i32(g, (uint32_t)c.constant),
+                     at = LLVMBuildAdd(g->b, count(g, a, i, c), far, "");
+        return LLVMBuildICmp(g->b, LLVMIntULT, at, to_i32(g, a->view->extent[i]), "");
+    }
     if (a->left[i]) {
         LLVMValueRef far = tl_simt_i32(g, (uint32_t)(step * c.constant));
         LLVMValueRef at = LLVMBuildNSWMul(g->b, c.thread, tl_simt_i32(g, (uint32_t)step), "");

@@ -29,7 +29,8 @@ typedef struct TlSimtAccess {
     LLVMValueRef uniform;       /* address of the element at coordinates 0, but for `moved` */
     LLVMValueRef moved;         /* i64: bytes that the loop has moved the tile by; NULL: none */
     uint32_t moving;            /* axes whose start changes in the loop; of copies only */
-    uint32_t turning;           /* that of them which `moved` leaves to the addresses; or 0 */
+    uint32_t tested;            /* axes whose test compares start + coordinate, 32 bits, with the extent */
+    uint32_t counted;           /* an axis on which a thread's number is start + coordinate; or 0 */
     uint32_t whole;             /* axes that one test of the whole tile decides (`whole`) */
     uint32_t inside, sure;      /* axes that need no test: now, ever */
     LLVMValueRef uniform_ok;    /* scalar indices are inside; NULL = always */
