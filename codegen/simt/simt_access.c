@@ -129,6 +129,22 @@ static void prepare_axis(TlSimt *g, TlSimtAccess *a, const TlAccessInfo *info, u
                                      LLVMBuildICmp(g->b, LLVMIntULT, at, a->view->extent[i], ""));
 }
 
+/* Of a load or store in a row of a view, which no loop moves: the elements before it, which are
+ * added to those in the row first. Views that have the same rows share that sum, and PTX scales and
+ * adds in two instructions. NULL: of others. */
+static LLVMValueRef row_of(const TlSimtAccess *a, LLVMValueRef offset)
+{
+    uint32_t slices = 0;
+    for (uint32_t i = 0; i < a->place.naxes; i++) {
+        TlAxisKind kind = a->place.axes[i].kind;
+        if (kind == TL_AXIS_TILE || (kind == TL_AXIS_SLICE && (slices++ || a->place.axes[i].step != 1)))
+            return NULL;
+    }
+    bool rows = slices == 1 && a->layout && a->place.naxes > 1 && a->op->opcode != TL_OP_COPY &&
+                tl_moving_axes(a->op) == 0;
+    return rows && !LLVMIsAConstantInt(offset) ? offset : NULL;
+}
+
 void tl_simt_access_begin(TlSimt *g, TlOp *op, TlSimtAccess *a)
 {
     *a = (TlSimtAccess){.op = op, .place = tl_op_place(op), .type = accessed_type(op)};
@@ -146,7 +162,9 @@ void tl_simt_access_begin(TlSimt *g, TlOp *op, TlSimtAccess *a)
         a->view = tl_gen_view(&g->gen, a->place.base);
         for (uint32_t i = 0; i < a->place.naxes; i++)
             prepare_axis(g, a, &info, i, &offset);
-        a->uniform = tl_gen_address(&g->gen, a->elem.dtype, a->view->ptr, offset);
+        a->row = row_of(a, offset);
+        a->uniform =
+            a->row ? a->view->ptr : tl_gen_address(&g->gen, a->elem.dtype, a->view->ptr, offset);
     }
     a->is_local = info.local != 0;
     a->whole = a->bounds ? tl_copy_whole_axes(op) : 0;
@@ -245,6 +263,20 @@ static LLVMValueRef local_address(TlSimt *g, const TlSimtAccess *a, int64_t r)
     return plus_counted(g, a, plus_moved(g, a, p), r);
 }
 
+static LLVMValueRef row_address(TlSimt *g, const TlSimtAccess *a, int64_t r)
+{
+    uint32_t i = 0;
+    while (a->place.axes[i].kind != TL_AXIS_SLICE)
+        i++;
+    TlSimtCoord c = tl_simt_split_coord(g, a->layout, r, a->dim[i]);
+    LLVMValueRef x = a->counted ? LLVMBuildSExt(g->b, count(g, a, i, c), g->i64, "")
+                                : i64_of(g, c.thread);
+    x = LLVMBuildAdd(g->b, a->row, times(g, x, a->stride[i]), "");
+    LLVMValueRef p = tl_gen_address(&g->gen, a->elem.dtype, a->uniform, x);
+    x = times(g, tl_gen_int(&g->gen, c.constant), a->stride[i]);
+    return tl_gen_address(&g->gen, a->elem.dtype, p, x);
+}
+
 LLVMValueRef tl_simt_access_address(TlSimt *g, TlSimtAccess *a, int64_t r)
 {
     if (!a->view) {
@@ -252,6 +284,8 @@ LLVMValueRef tl_simt_access_address(TlSimt *g, TlSimtAccess *a, int64_t r)
             return tl_gen_scalar(&g->gen, a->place.base);
         return tl_simt_regs(g, a->place.base)[r];
     }
+    if (a->row)
+        return row_address(g, a, r);
     if (a->is_local && a->layout)
         return local_address(g, a, r);
     LLVMValueRef thread = NULL, constant = tl_gen_int(&g->gen, 0);
