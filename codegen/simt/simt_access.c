@@ -89,7 +89,8 @@ static bool is_counted(const TlSimtAccess *a, const TlAccessInfo *info, uint32_t
         return false;
     if (a->op->opcode == TL_OP_COPY)
         return tl_attr_flag(a->op, TL_ATTR_SPREAD) && tl_moving_axes(a->op) >> i & 1;
-    return can_count(a, info, i) && is_only_slice(&a->place, i);
+    return can_count(a, info, i) &&
+           (is_only_slice(&a->place, i) || tl_moving_axes(a->op) == 1u << i);
 }
 
 /* start * stride */
@@ -303,10 +304,12 @@ LLVMValueRef tl_simt_access_address(TlSimt *g, TlSimtAccess *a, int64_t r)
         if (t)
             thread = thread ? LLVMBuildAdd(g->b, thread, t, "") : t;
     }
-    LLVMValueRef p = plus_counted(g, a, a->uniform, r);
+    bool late = a->counted && a->counted == tl_moving_axes(a->op);
+    LLVMValueRef p = late ? a->uniform : plus_counted(g, a, a->uniform, r);
     if (thread)
         p = tl_gen_address(&g->gen, a->elem.dtype, p, thread);
-    return tl_gen_address(&g->gen, a->elem.dtype, plus_moved(g, a, p), constant);
+    p = tl_gen_address(&g->gen, a->elem.dtype, plus_moved(g, a, p), constant);
+    return late ? plus_counted(g, a, p, r) : p;
 }
 
 /* Is the element of a slice at a coordinate of the tile inside? */
