@@ -27,6 +27,7 @@ typedef struct TlSimt {
     TlAxisInfo *axis;
     LLVMValueRef **regs;       /* by value id: tiles */
     struct TlSimtRead **reads; /* by value id: tiles that GETs give, not all read yet; else NULL */
+    uint32_t counted;            /* accesses on which each thread counts (simt_access.c) */
     struct TlSimtSpread *spread; /* copies that the next product begins; NULL: none */
     int lane_bits, warp_bits;
     LLVMValueRef tid, lane, warp; /* i32 */

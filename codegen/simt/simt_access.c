@@ -17,6 +17,9 @@
 #include "passes/analysis/facts.h"
 #include <stdlib.h>
 
+/* Accesses of a function that threads count: LLVM's NaryReassociate takes time by the square. */
+enum { MOST_COUNTED = 64 };
+
 /* ---- the uniform part ---- */
 
 static const TlType *accessed_type(const TlOp *op)
@@ -93,6 +96,13 @@ static bool is_counted(const TlSimtAccess *a, const TlAccessInfo *info, uint32_t
            (is_only_slice(&a->place, i) || tl_moving_axes(a->op) == 1u << i);
 }
 
+/* Is what threads count compared with the extent? Not for copies: what is left, a number of the
+ * block, is compared with their coordinates, which stay. */
+static bool is_tested(const TlSimtAccess *a, uint32_t i)
+{
+    return a->op->opcode != TL_OP_COPY && a->counted >> i & 1;
+}
+
 /* start * stride */
 static LLVMValueRef start_times(TlSimt *g, const TlSimtAccess *a, uint32_t i)
 {
@@ -115,8 +125,10 @@ static void prepare_axis(TlSimt *g, TlSimtAccess *a, const TlAccessInfo *info, u
         return;
     LLVMValueRef at = tl_gen_to_i64(&g->gen, index, tl_gen_scalar(&g->gen, index));
     a->start[i] = at;
-    if (is_counted(a, info, i))
+    if (g->counted < MOST_COUNTED && is_counted(a, info, i)) {
         a->counted |= 1u << i;
+        g->counted++;
+    }
     if (a->op->opcode == TL_OP_COPY && tl_moving_axes(a->op) >> i & 1)
         move(g, a, i, is_small(a, info, i));
     else if (!(a->counted >> i & 1))
@@ -137,8 +149,9 @@ static LLVMValueRef row_of(const TlSimtAccess *a, LLVMValueRef offset)
 {
     uint32_t slices = 0;
     for (uint32_t i = 0; i < a->place.naxes; i++) {
-        TlAxisKind kind = a->place.axes[i].kind;
-        if (kind == TL_AXIS_TILE || (kind == TL_AXIS_SLICE && (slices++ || a->place.axes[i].step != 1)))
+        const TlAxis *axis = &a->place.axes[i];
+        slices += axis->kind == TL_AXIS_SLICE;
+        if (axis->kind == TL_AXIS_TILE || (axis->kind == TL_AXIS_SLICE && axis->step != 1))
             return NULL;
     }
     bool rows = slices == 1 && a->layout && a->place.naxes > 1 && a->op->opcode != TL_OP_COPY &&
@@ -170,9 +183,7 @@ void tl_simt_access_begin(TlSimt *g, TlOp *op, TlSimtAccess *a)
     a->is_local = info.local != 0;
     a->whole = a->bounds ? tl_copy_whole_axes(op) : 0;
     for (uint32_t i = 0; i < a->place.naxes && a->place.axes; i++)
-        if (op->opcode != TL_OP_COPY && a->counted >> i & 1)
-            a->tested |= 1u << i;
-        else if (info.narrow >> i & 1)
+        if (info.narrow >> i & 1 && !is_tested(a, i))
             a->left[i] =
                 LLVMBuildNSWSub(g->b, to_i32(g, a->view->extent[i]), to_i32(g, a->start[i]), "");
     a->width = tl_access_vector(&info, op, a->layout);
@@ -316,7 +327,7 @@ LLVMValueRef tl_simt_access_address(TlSimt *g, TlSimtAccess *a, int64_t r)
 static LLVMValueRef slice_inside(TlSimt *g, const TlSimtAccess *a, uint32_t i, TlSimtCoord c)
 {
     int32_t step = a->place.axes[i].step;
-    if (a->tested >> i & 1) {
+    if (is_tested(a, i)) {
         LLVMValueRef far = tl_simt_i32(g, (uint32_t)c.constant),
                      at = LLVMBuildAdd(g->b, count(g, a, i, c), far, "");
         return LLVMBuildICmp(g->b, LLVMIntULT, at, to_i32(g, a->view->extent[i]), "");

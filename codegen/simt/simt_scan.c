@@ -10,7 +10,7 @@ typedef struct Scan {
     const TlScanPlan *p;
     TlOp *op;
     bool reverse;
-    TlSimtPartial none;    /* what changes nothing before anything; v NULL: there is no such value */
+    TlSimtPartial none;    /* before anything it changes nothing; v NULL: no value does that */
     TlSimtPartial *sum;    /* by register: of its cell, from the first met up to it */
     TlSimtPartial *total;  /* of its block; at representatives */
     TlSimtPartial *prefix; /* at cells; v NULL: none has any */
@@ -87,8 +87,8 @@ static void scan_cells(Scan *s)
 
 /* ---- steps ---- */
 
-/* `before` comes before the whole block of the cell, where `gains`. Where `none` is a value, a prefix
- * has one everywhere. */
+/* `before` comes before the whole block of the cell, where `gains`. Where `none` is a value, a
+ * prefix has one everywhere. */
 static void put_before(Scan *s, uint32_t cell, TlSimtPartial before, LLVMValueRef gains)
 {
     LLVMBuilderRef b = s->c.g->b;
