@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "ir/support/guard.h"
+#include "tools/explain_cost.h"
 #include "tools/explain_json.h"
 #include "tools/explain_page.h"
 #include "tools/tilec_options.h"
@@ -400,6 +401,9 @@ static void show_kernel(const tilec_report *r, const tilec_report_kernel *k, con
     line("shared memory", "%u bytes of %u", k->shared_bytes, k->shared_most);
     show_occupancy(k);
     show_sums(k, input);
+    explain_mix(k);
+    explain_roofs(k);
+    explain_hints(k, input);
     show_tables(k, input);
 }
 
@@ -439,8 +443,11 @@ static int count(Explain *x, const char *target)
 static void show_report(const Explain *x, const tilec_report *r)
 {
     for (size_t i = 0; i < r->nkernels && !x->as_json; i++) {
+        bool first = i == 0 || strcmp(r->kernels[i].name, r->kernels[i - 1].name) != 0;
         if (i)
             puts("\n");
+        if (first)
+            explain_forms(r, &r->kernels[i]);
         show_kernel(r, &r->kernels[i], x->o->input);
     }
 }
