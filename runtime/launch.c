@@ -319,3 +319,21 @@ tile_status tile_launch_room(tile_kernel *kernel, const tile_arg *args, size_t n
         *out_programs = programs;
     return status;
 }
+
+tile_status tile_launch_plan(tile_kernel *kernel, const tile_arg *args, size_t nargs,
+                             const int64_t *grid, size_t naxes, int64_t *out_programs,
+                             const char **out_symbol)
+{
+    tl_bound bound;
+    tile_status status = TILE_OK;
+    if (!kernel || !out_programs || !out_symbol)
+        return tl_fail(TILE_BAD_ARGUMENT, "tile_launch_plan: %s is NULL",
+                       kernel ? "what it gives" : "the kernel");
+    if (nargs > 0 && !args)
+        return no_args(kernel);
+    bool any = choose(kernel, args, nargs, grid, naxes, &bound, &status);
+    *out_programs = any ? bound.launch.programs : 0;
+    *out_symbol =
+        any ? tl_image_text(bound.launch.image, bound.launch.kernel->symbol) : "";
+    return status;
+}

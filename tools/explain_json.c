@@ -313,7 +313,8 @@ static void put_counted(ExplainJson *j, const RunCounted *counted)
     tl_sbuf_puts(j->out, "}}");
 }
 
-void explain_json_target(ExplainJson *j, const tilec_report *report, const RunCounted *counted)
+void explain_json_target(ExplainJson *j, const tilec_report *report, const RunCounted *counted,
+                         const ExplainLaunch *launch)
 {
     const Field *f = REPORT;
     tl_sbuf_puts(j->out, j->ntargets++ ? ",\n {" : "\n {");
@@ -328,6 +329,8 @@ void explain_json_target(ExplainJson *j, const tilec_report *report, const RunCo
         put_counted(j, counted);
     else
         tl_sbuf_puts(j->out, "null");
+    tl_sbuf_puts(j->out, ", \"launch\": ");
+    explain_launch_json(j->out, launch);
     tl_sbuf_puts(j->out, "}");
     add_sources(j, report);
 }
