@@ -291,16 +291,26 @@ static int by_cycles(const void *a, const void *b)
     return (x->position.line > y->position.line) - (x->position.line < y->position.line);
 }
 
+/* One instruction of PTX, of which ptxas makes many? */
+static bool is_uncounted(const TlHints *h, TlHintId id)
+{
+    bool division = id == TL_HINT_DIVIDE || id == TL_HINT_INT_DIVIDE || id == TL_HINT_WIDE_DIVIDE;
+    return division && strncmp(h->e->k->mix_from, "PTX", 3) == 0;
+}
+
 /* Is what the hint is about near what limits the program? Of sectors, memory is that too. */
-static bool matters(const TlHints *h, TlHintId id)
+static bool matters(const TlHints *h, uint32_t row)
 {
     enum { NEAR = 70 };
+    TlHintId id = h->ids.data[row];
     int roof = HINTS[id].roof;
     double cycles = roof == ANY             ? h->busy
                     : roof == TL_ROOF_ISSUE ? h->roofs[tl_roof_of_issue(h->target)]
                                             : h->roofs[roof];
     if (roof == TL_ROOF_CACHE && h->roofs[TL_ROOF_MEMORY] > cycles)
         cycles = h->roofs[TL_ROOF_MEMORY];
+    if (is_uncounted(h, id))
+        cycles += h->rows.data[row].cycles;
     return 100 * cycles >= NEAR * h->busy;
 }
 
@@ -311,7 +321,7 @@ static void keep_hints(TlHints *h)
     uint32_t n = 0;
     for (uint32_t i = 0; i < h->rows.len; i++) {
         tilec_report_hint *r = &h->rows.data[i];
-        if (r->cycles * SHARE < h->e->k->cycles || !matters(h, h->ids.data[i]))
+        if (r->cycles * SHARE < h->e->k->cycles || !matters(h, i))
             continue;
         if (*h->subjects.data[i])
             r->text = tl_format(h->e->out, "%s: %s", h->subjects.data[i], r->text);

@@ -90,6 +90,20 @@ static double unrolled(const TlExplain *e, const TlMix *m, int loop)
     return products > 0 && have ? have / products : 1;
 }
 
+/* Either both have a main loop, the report and the machine's code, and the same one, or neither: a
+ * loop may be unrolled to the end, or be one that the lowering made. */
+static void settle_loops(TlExplain *e, TlMix *m)
+{
+    bool by_matrix = false;
+    if (e->k->main_loop >= 0)
+        products_of(e, e->k->main_loop, &by_matrix);
+    if (e->k->main_loop >= 0 && m->loops && (!by_matrix || m->trip.of[TL_MIX_MATRIX]))
+        return;
+    e->k->main_loop = -1;
+    m->trip = (TlMixCounts){0};
+    m->rest = m->all;
+}
+
 void tl_explain_mix(TlExplain *e, const TlInsns *code, const char *from)
 {
     tilec_report_kernel *k = e->k;
@@ -101,12 +115,11 @@ void tl_explain_mix(TlExplain *e, const TlInsns *code, const char *from)
     if (!code)
         return;
     tl_mix_count(e->scratch, code, &m);
+    settle_loops(e, &m);
     for (int c = 0; c < TL_MIX_COUNT; c++)
         add_class(e, &m, (TlMixClass)c, &all);
     k->mix = all.data;
     k->nmix = all.len;
-    if (!m.loops)
-        k->main_loop = -1; /* unrolled to the end */
-    else if (k->main_loop >= 0)
+    if (k->main_loop >= 0)
         k->unrolled = unrolled(e, &m, k->main_loop);
 }

@@ -5,7 +5,12 @@
 #include "ir/plan/mma.h"
 #include "passes/analysis/facts.h"
 
-enum { ROUNDED = 10, DIVIDE_32 = 20, DIVIDE_64 = 70, MULTIPLY_64 = 6 };
+enum { ROUNDED = 12, DIVIDE_32 = 20, DIVIDE_64 = 70, MULTIPLY_64 = 6 };
+
+static double runs_of(const TlHints *h, const TlOp *op)
+{
+    return tl_hint_runs(h, tl_explain_loop(h->e, op), tl_explain_share(tl_explain_branch(op)));
+}
 
 /* Cycles of an op that is so many instructions for each element; for a scalar, in each warp. */
 static double elementwise(const TlHints *h, const TlOp *op, int instructions)
@@ -13,8 +18,7 @@ static double elementwise(const TlHints *h, const TlOp *op, int instructions)
     const TlType *t = op->out[0]->type;
     double n = t->kind == TL_TILE && t->rank ? (double)tl_type_elems(t) / h->e->k->lanes
                                              : h->e->k->warps;
-    return n * instructions * h->issue *
-           tl_hint_runs(h, tl_explain_loop(h->e, op), tl_explain_share(tl_explain_branch(op)));
+    return n * instructions * h->issue * runs_of(h, op);
 }
 
 static void hint_op(TlHints *h, TlHintId id, const TlOp *op, double cycles, const char *text)
@@ -55,27 +59,30 @@ static void find_int_division(TlHints *h, const TlOp *op)
                       tl_dtype_bits(d), wide ? DIVIDE_64 : DIVIDE_32));
 }
 
-/* What products by multiply-adds take, and what matrix instructions would. */
+/* Why there is no matrix instruction for a product. */
+static const char *why_multiply_adds(const TlExplain *e, const TlType *a, const TlType *out)
+{
+    enum { FEWEST_ROWS = 16 };
+    if (a->dtype == TL_F32)
+        return "a product of f32 by multiply-adds: exact f32 has no matrix instruction here";
+    return tl_format(e->out, "a product of %s by multiply-adds: %s", tl_dtype_name(a->dtype),
+                     out->shape[out->rank - 2] < FEWEST_ROWS
+                         ? "matrix instructions take 16 rows or more"
+                         : "no matrix instruction of this target takes these types");
+}
+
+/* What products by multiply-adds take more than matrix instructions would. */
 static void find_multiply_adds(TlHints *h, const TlOp *op)
 {
-    enum { TOO_SMALL = 16 };
     const TlRates *r = tl_rates_find(h->target);
     if (op->opcode != TL_OP_DOT || tl_mma_of(op) || r->matrix16 <= 0)
         return;
     const TlType *a = tl_in(op, 0)->type, *out = op->out[0]->type;
     double macs = (double)tl_type_elems(out) * (double)a->shape[a->rank - 1];
-    double rate = a->dtype == TL_F32 && r->matrix32 > 0 ? r->matrix32 : r->matrix16;
-    bool small = out->shape[out->rank - 2] < TOO_SMALL;
-    double more = macs * (1 / r->fma - 1 / rate) *
-                  tl_hint_runs(h, tl_explain_loop(h->e, op), tl_explain_share(tl_explain_branch(op)));
-    if (a->dtype == TL_F32)
-        hint_op(h, TL_HINT_DOT_F32, op, more,
-                "a product of f32 by multiply-adds: exact f32 has no matrix instruction here");
-    else
-        hint_op(h, TL_HINT_DOT, op, more,
-                tl_format(h->e->out, "a product of %s by multiply-adds: %s", tl_dtype_name(a->dtype),
-                          small ? "matrix instructions take 16 rows or more"
-                                : "no matrix instruction of this target takes these types"));
+    bool other = a->dtype == TL_F32 && r->matrix32 > 0; /* f32 in fewer bits */
+    double each = 1 / r->fma - 1 / (other ? r->matrix32 : r->matrix16);
+    hint_op(h, other ? TL_HINT_DOT_F32 : TL_HINT_DOT, op, macs * each * runs_of(h, op),
+            why_multiply_adds(h->e, a, out));
 }
 
 /* As simt_access.c decides it. */
@@ -90,9 +97,8 @@ static void find_wide_index(TlHints *h, const TlOp *op)
         double n = 1;
         for (int d = 0; d < p.rank; d++)
             n *= p.shape[d];
-        double runs = tl_hint_runs(h, tl_explain_loop(h->e, op),
-                                   tl_explain_share(tl_explain_branch(op)));
-        hint_op(h, TL_HINT_WIDE_INDEX, op, n / h->e->k->lanes * MULTIPLY_64 * h->issue * runs,
+        hint_op(h, TL_HINT_WIDE_INDEX, op,
+                n / h->e->k->lanes * MULTIPLY_64 * h->issue * runs_of(h, op),
                 "an index of 64 bits: a multiplication and a test of 64 bits for each element");
     }
 }
