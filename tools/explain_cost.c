@@ -152,7 +152,8 @@ void explain_forms(const tilec_report *r, const tilec_report_kernel *k)
         best = k[i].cycles > 0 && k[i].cycles < best ? k[i].cycles : best;
     if (n < 2)
         return;
-    printf("%s for %s: of %zu forms, the first whose conditions hold runs\n", k->name, r->target, n);
+    printf("%s for %s: of %zu forms, the first whose conditions hold runs\n", k->name, r->target,
+           n);
     for (size_t i = 0; i < n; i++) {
         Sum s = sum_of(&k[i]);
         printf("  %-12s", k[i].variant);

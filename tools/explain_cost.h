@@ -1,4 +1,4 @@
-/* explain_cost.h: what kernels cost, as text: instructions, roofs, hints, forms (explain_cost.c). */
+/* explain_cost.h: what kernels cost, as text: instructions, roofs, hints, forms. */
 #ifndef TL_EXPLAIN_COST_H
 #define TL_EXPLAIN_COST_H
 #include <stdbool.h>

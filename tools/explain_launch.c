@@ -127,11 +127,13 @@ static void show_end(const ExplainLaunch *l)
     const double few = 0.9;
     TlRoof highest = tl_roof_highest(l->us);
     double us = l->us[highest];
-    printf("  at least this long, because of %s: at most %.0f GFLOP/s, %.0f GB/s of all arrays once\n",
-           tl_roof_name(highest), l->flops / us / 1e3, l->bytes / us / 1e3);
+    printf(
+        "  at least this long, because of %s: at most %.0f GFLOP/s, %.0f GB/s of all arrays once\n",
+        tl_roof_name(highest), l->flops / us / 1e3, l->bytes / us / 1e3);
     if (l->in_use < few && highest != TL_ROOF_MEMORY)
-        printf("  the programs do not fill the multiprocessors evenly: smaller tiles, or parts of the "
-               "longest loop in programs of their own\n");
+        printf(
+            "  the programs do not fill the multiprocessors evenly: smaller tiles, or parts of the "
+            "longest loop in programs of their own\n");
     if (l->assumed)
         printf("  where the trips of a loop are not known, %u are assumed\n", l->k->assumed_trips);
 }

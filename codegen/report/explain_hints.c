@@ -84,8 +84,9 @@ static void find_spills(TlHints *h)
         if (strcmp(m->name, name) != 0 || k->spilled < 1)
             continue;
         double n = m->rest + (k->main_loop >= 0 ? m->trip * tl_explain_runs(k, k->main_loop) : 0);
-        const char *text = tl_format(h->e->out, "registers spill: %u accesses of local memory, %u "
-                                                "of them in a trip of the main loop",
+        const char *text = tl_format(h->e->out,
+                                     "registers spill: %u accesses of local memory, %u "
+                                     "of them in a trip of the main loop",
                                      m->all, m->trip);
         tl_explain_hint(h, TL_HINT_SPILLS, fullest_line(k), n * k->warps,
                         (TlHintText){"", text, NULL});
@@ -96,9 +97,11 @@ static void find_occupancy(TlHints *h)
 {
     const tilec_report_kernel *k = h->e->k;
     const tilec_report_position nowhere = {"", "", 0, 0};
-    const char *fit = tl_format(h->e->out, "a block does not fit on a multiprocessor: %s", k->limit);
-    const char *few = tl_format(h->e->out, "%d of %d warps, because of %s: too few to hide the "
-                                           "latency of memory",
+    const char *fit =
+        tl_format(h->e->out, "a block does not fit on a multiprocessor: %s", k->limit);
+    const char *few = tl_format(h->e->out,
+                                "%d of %d warps, because of %s: too few to hide the "
+                                "latency of memory",
                                 k->resident_warps, k->most_warps, k->limit);
     if (k->blocks == 0)
         tl_explain_hint(h, TL_HINT_FIT, nowhere, k->cycles + 1, (TlHintText){"", fit, NULL});
@@ -113,8 +116,8 @@ static void find_sectors(TlHints *h, const tilec_report_access *a)
 {
     enum { SECTOR = 32 };
     double more = (double)(a->sectors - a->least) * SECTOR * a->requests * h->e->k->warps;
-    const char *text = tl_format(
-        h->e->out, "%u sectors for each request, where its bytes fill %u", a->sectors, a->least);
+    const char *text = tl_format(h->e->out, "%u sectors for each request, where its bytes fill %u",
+                                 a->sectors, a->least);
     if (a->sectors > a->least)
         tl_explain_hint(h, TL_HINT_SECTORS, a->position,
                         more / tl_rates_find(h->target)->cache * tl_hint_runs(h, a->loop, a->share),
@@ -150,11 +153,12 @@ static void find_masks(TlHints *h, const tilec_report_access *a)
     const tilec_report_mask *m = a->nmasks ? &a->masks[a->nmasks - 1] : NULL;
     if (!m || !*m->help)
         return;
-    tl_explain_hint(h, TL_HINT_MASK, a->position,
-                    issued(h, (double)(EACH * a->nmasks) * a->requests, a->loop, a->share),
-                    (TlHintText){access_name(h, a),
-                                 tl_format(h->e->out, "each access is tested along %s: %s", m->what, m->why),
-                                 m->help});
+    tl_explain_hint(
+        h, TL_HINT_MASK, a->position,
+        issued(h, (double)(EACH * a->nmasks) * a->requests, a->loop, a->share),
+        (TlHintText){access_name(h, a),
+                     tl_format(h->e->out, "each access is tested along %s: %s", m->what, m->why),
+                     m->help});
 }
 
 static void find_accesses(TlHints *h)
@@ -198,13 +202,15 @@ static void find_no_copy(TlHints *h, const tilec_report_exchange *x)
     if (!(h->e->target->can & TL_CAN_COPY) || strcmp(x->op, "put") != 0 || x->loop < 0 || !a ||
         (!h->e->k->loops[x->loop].stages && a->width >= LEAST))
         return;
-    const char *why = a->width < LEAST ? "it takes 4 bytes at least"
-                                       : "elements are computed with, or placed otherwise, on the way";
-    tl_explain_hint(h, TL_HINT_NO_COPY, a->position,
-                    issued(h, a->requests + x->wavefronts, x->loop, x->share),
-                    (TlHintText){access_name(h, a),
-                                 tl_format(h->e->out, "to shared memory by way of registers, not by cp.async: %s", why),
-                                 NULL});
+    const char *why = a->width < LEAST
+                          ? "it takes 4 bytes at least"
+                          : "elements are computed with, or placed otherwise, on the way";
+    tl_explain_hint(
+        h, TL_HINT_NO_COPY, a->position, issued(h, a->requests + x->wavefronts, x->loop, x->share),
+        (TlHintText){
+            access_name(h, a),
+            tl_format(h->e->out, "to shared memory by way of registers, not by cp.async: %s", why),
+            NULL});
 }
 
 static bool feeds_product(const tilec_report_kernel *k, int loop)
@@ -256,8 +262,9 @@ static void find_loops(TlHints *h)
         const tilec_report_loop *l = &k->loops[i];
         if (l->stages || !l->each.bytes)
             continue;
-        const char *text = tl_format(h->e->out, "each trip waits for its loads, and %d block%s hide%s "
-                                                "too little of that: %.*s",
+        const char *text = tl_format(h->e->out,
+                                     "each trip waits for its loads, and %d block%s hide%s "
+                                     "too little of that: %.*s",
                                      k->blocks, k->blocks == 1 ? "" : "s",
                                      k->blocks == 1 ? "s" : "", (int)strcspn(l->how, ";"), l->how);
         tl_explain_hint(h, TL_HINT_PIPELINE, l->position,

@@ -12,9 +12,9 @@ static void add_class(TlExplain *e, const TlMix *m, TlMixClass c, Mixes *all)
 {
     const TlMixClassInfo *info = tl_mix_class(c);
     if (!info->widths && m->all.of[c])
-        tl_vec_push(e->out, all,
-                    ((tilec_report_mix){info->name, 0, m->all.of[c], m->trip.of[c],
-                                        m->rest.of[c]}));
+        tl_vec_push(
+            e->out, all,
+            ((tilec_report_mix){info->name, 0, m->all.of[c], m->trip.of[c], m->rest.of[c]}));
     for (int w = 0; w < TL_MIX_WIDTHS && info->widths; w++)
         if (m->all.wide[c][w])
             tl_vec_push(e->out, all,
@@ -44,8 +44,7 @@ static int main_loop(const tilec_report_kernel *k)
 {
     int best = -1;
     for (int i = 0; i < (int)k->nloops; i++)
-        if (!holds_loop(k, i) &&
-            (best < 0 || outweighs(&k->loops[i].each, &k->loops[best].each)))
+        if (!holds_loop(k, i) && (best < 0 || outweighs(&k->loops[i].each, &k->loops[best].each)))
             best = i;
     return best;
 }
@@ -55,9 +54,9 @@ static double bytes_of(const TlExplain *e, const TlMixCounts *m)
 {
     double bytes = 0;
     for (int w = 0; w < TL_MIX_WIDTHS; w++)
-        bytes += (double)tl_mix_width(w) * (m->wide[TL_MIX_LOAD_GLOBAL][w] +
-                                            m->wide[TL_MIX_STORE_GLOBAL][w] +
-                                            m->wide[TL_MIX_COPY][w]);
+        bytes +=
+            (double)tl_mix_width(w) * (m->wide[TL_MIX_LOAD_GLOBAL][w] +
+                                       m->wide[TL_MIX_STORE_GLOBAL][w] + m->wide[TL_MIX_COPY][w]);
     return bytes * e->k->warps * e->k->lanes;
 }
 

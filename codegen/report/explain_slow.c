@@ -16,8 +16,8 @@ static double runs_of(const TlHints *h, const TlOp *op)
 static double elementwise(const TlHints *h, const TlOp *op, int instructions)
 {
     const TlType *t = op->out[0]->type;
-    double n = t->kind == TL_TILE && t->rank ? (double)tl_type_elems(t) / h->e->k->lanes
-                                             : h->e->k->warps;
+    double n =
+        t->kind == TL_TILE && t->rank ? (double)tl_type_elems(t) / h->e->k->lanes : h->e->k->warps;
     return n * instructions * h->issue * runs_of(h, op);
 }
 
@@ -54,8 +54,9 @@ static void find_int_division(TlHints *h, const TlOp *op)
     bool wide = tl_dtype_bits(d) == 64;
     hint_op(h, wide ? TL_HINT_WIDE_DIVIDE : TL_HINT_INT_DIVIDE, op,
             elementwise(h, op, wide ? DIVIDE_64 : DIVIDE_32),
-            tl_format(h->e->out, "a division of integers of %d bits by a number that varies: about "
-                                 "%d instructions",
+            tl_format(h->e->out,
+                      "a division of integers of %d bits by a number that varies: about "
+                      "%d instructions",
                       tl_dtype_bits(d), wide ? DIVIDE_64 : DIVIDE_32));
 }
 

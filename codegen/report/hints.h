@@ -15,8 +15,8 @@ typedef struct TlHints {
     const char *target;
     double issue; /* cycles of a multiprocessor for one instruction of one warp */
     double roofs[TL_ROOF_COUNT], busy; /* of the program; the highest of them */
-    TL_VEC(tilec_report_hint) rows; /* text: behind the subjects; */
-    TL_VEC(const char *) subjects;  /* which are here */
+    TL_VEC(tilec_report_hint) rows;    /* text: behind the subjects; */
+    TL_VEC(const char *) subjects;     /* which are here */
     TL_VEC(TlHintId) ids;
 } TlHints;
 

@@ -85,9 +85,8 @@ static void connect(Flow *f, const int *block_at, int n)
         const TlInsn *last = &f->code->data[x->last - 1];
         bool on = last->flow == TL_FLOW_ON || last->conditional;
         x->next[0] = on && x->last < n ? block_at[x->last] : NONE;
-        x->next[1] = last->flow == TL_FLOW_JUMP && last->to >= 0 && last->to < n
-                         ? block_at[last->to]
-                         : NONE;
+        x->next[1] =
+            last->flow == TL_FLOW_JUMP && last->to >= 0 && last->to < n ? block_at[last->to] : NONE;
     }
 }
 

@@ -34,10 +34,9 @@ static const struct {
     const char *word;
     uint8_t bytes;
 } SIZES[] = {
-    {"_dwordx4", 16}, {"_dwordx3", 12}, {"_dwordx2", 8}, {"_dword", 4}, {"_b128", 16},
-    {"_b96", 12},     {"_b64", 8},      {"_b32", 4},     {"_b16", 2},   {"_b8", 1},
-    {"short", 2},     {"byte", 1},      {"_u16", 2},     {"_i16", 2},   {"_u8", 1},
-    {"_i8", 1},       {"_d16", 2},
+    {"_dwordx4", 16}, {"_dwordx3", 12}, {"_dwordx2", 8}, {"_dword", 4}, {"_b128", 16}, {"_b96", 12},
+    {"_b64", 8},      {"_b32", 4},      {"_b16", 2},     {"_b8", 1},    {"short", 2},  {"byte", 1},
+    {"_u16", 2},      {"_i16", 2},      {"_u8", 1},      {"_i8", 1},    {"_d16", 2},
 };
 
 static uint8_t width_of(const char *name)
@@ -154,7 +153,8 @@ static Text text_of(const void *code, size_t size, const char *kernel)
         const Elf64_Sym *sym = (const void *)(bytes + s[i].sh_offset);
         const char *names = (const char *)bytes + s[s[i].sh_link].sh_offset;
         for (uint64_t k = 0; k < s[i].sh_size / sizeof *sym; k++) {
-            bool is_code = ELF64_ST_TYPE(sym[k].st_info) == STT_FUNC && sym[k].st_shndx < e->e_shnum;
+            bool is_code =
+                ELF64_ST_TYPE(sym[k].st_info) == STT_FUNC && sym[k].st_shndx < e->e_shnum;
             if (!is_code || strcmp(names + sym[k].st_name, kernel) != 0)
                 continue;
             const Elf64_Shdr *in = &s[sym[k].st_shndx];

@@ -59,7 +59,8 @@ static void set_flow(const Word *w, int sm, int64_t index, TlInsn *out)
     if (is(w, "BRA") || is(w, "CALL")) {
         out->flow = TL_FLOW_JUMP;
         out->to = (int32_t)(index + 1 + jump_of(w, sm));
-        out->conditional |= is(w, "CALL") || (w->high >> 23 & 15) != ALWAYS || (w->low >> 9 & 7) != 4;
+        out->conditional |=
+            is(w, "CALL") || (w->high >> 23 & 15) != ALWAYS || (w->low >> 9 & 7) != 4;
     }
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
         if (is(w, ends[i]))

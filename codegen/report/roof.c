@@ -210,8 +210,8 @@ void tl_roofs(const tilec_report_kernel *k, const TlRates *rates, TlRuns runs,
     add_bytes(k, rates, runs, out);
     for (size_t i = 0; i < sizeof UNITS / sizeof *UNITS; i++)
         if (is_among(UNITS[i].targets, rates->target))
-            out[UNITS[i].roof] = instructions(k, UNITS[i].classes, runs) * k->warps * k->lanes /
-                                 UNITS[i].lanes;
+            out[UNITS[i].roof] =
+                instructions(k, UNITS[i].classes, runs) * k->warps * k->lanes / UNITS[i].lanes;
     for (size_t i = 0; i < sizeof WITHINS / sizeof *WITHINS; i++)
         if (is_among(WITHINS[i].targets, rates->target))
             out[WITHINS[i].roof] += out[TL_ROOF_MATRIX];
