@@ -545,6 +545,17 @@ static void explain_loops(TlExplain *e)
 
 /* ---- the report ---- */
 
+/* Of several forms of one kernel that ask something, each has its own name. */
+static void number_forms(const TlExplain *e, tilec_report_kernel *all, uint32_t n)
+{
+    for (uint32_t i = 0, same = 1; i < n; i++) {
+        bool first = i == 0 || strcmp(all[i].name, all[i - 1].name) != 0 || !*all[i].condition;
+        same = first ? 1 : same + 1;
+        if (same > 1)
+            all[i].variant = tl_format(e->out, "%s %u", all[i].variant, same);
+    }
+}
+
 static void explain_kernel(TlExplain *e, const TlKernelCode *code, const Tools *tools)
 {
     e->fn = code->fn;
@@ -617,6 +628,7 @@ const tilec_report *tl_explain(TlCtx *ctx, const TlTarget *target, const TlKerne
         e.k = &all[i];
         explain_kernel(&e, &kernels->data[i], &tools);
     }
+    number_forms(&e, all, kernels->len);
     report->target = tl_explain_keep(&e, target->name);
     report->kernels = all;
     report->nkernels = kernels->len;
