@@ -126,12 +126,13 @@ void explain_hints(const tilec_report_kernel *k, const char *input)
 
 /* ---- forms ---- */
 
-static size_t count_forms(const tilec_report *r, const tilec_report_kernel *k)
+static const tilec_report_kernel *first_form(const tilec_report *r,
+                                             const tilec_report_kernel *last)
 {
-    size_t n = 0;
-    while (k + n < r->kernels + r->nkernels && strcmp(k[n].name, k->name) == 0)
-        n++;
-    return n;
+    const tilec_report_kernel *k = last;
+    while (k > r->kernels && strcmp(k[-1].name, last->name) == 0)
+        k--;
+    return k;
 }
 
 /* The conditions in one line, lines with commas between. */
@@ -144,16 +145,17 @@ static void show_condition(const char *text)
             putchar(*p);
 }
 
-void explain_forms(const tilec_report *r, const tilec_report_kernel *k)
+void explain_forms(const tilec_report *r, const tilec_report_kernel *last)
 {
-    size_t n = count_forms(r, k);
+    const tilec_report_kernel *k = first_form(r, last);
+    size_t n = (size_t)(last - k) + 1;
     double best = k->cycles;
     for (size_t i = 1; i < n; i++)
         best = k[i].cycles > 0 && k[i].cycles < best ? k[i].cycles : best;
     if (n < 2)
         return;
-    printf("%s for %s: of %zu forms, the first whose conditions hold runs\n", k->name, r->target,
-           n);
+    printf("\n\n%s for %s: of %zu forms, the first whose conditions hold runs\n", k->name,
+           r->target, n);
     for (size_t i = 0; i < n; i++) {
         Sum s = sum_of(&k[i]);
         printf("  %-12s", k[i].variant);
@@ -165,5 +167,4 @@ void explain_forms(const tilec_report *r, const tilec_report_kernel *k)
         show_condition(k[i].condition);
         putchar('\n');
     }
-    putchar('\n');
 }

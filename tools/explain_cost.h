@@ -7,9 +7,9 @@
 #endif
 #include "codegen/include/tilec.h"
 
-/* The forms of the kernel whose first one is k, if there are several: what each asks, what it
+/* The forms of the kernel whose last one is `last`, if there are several: what each asks, what it
  * costs beside the best. */
-void explain_forms(const tilec_report *r, const tilec_report_kernel *k);
+void explain_forms(const tilec_report *r, const tilec_report_kernel *last);
 void explain_mix(const tilec_report_kernel *k);
 void explain_roofs(const tilec_report_kernel *k);
 /* `input`: positions in other files are shown with their names. */

@@ -480,12 +480,13 @@ static int count(Explain *x, const char *target)
 static void show_report(const Explain *x, const tilec_report *r)
 {
     for (size_t i = 0; i < r->nkernels && !x->as_json; i++) {
-        bool first = i == 0 || strcmp(r->kernels[i].name, r->kernels[i - 1].name) != 0;
+        bool last =
+            i + 1 == r->nkernels || strcmp(r->kernels[i].name, r->kernels[i + 1].name) != 0;
         if (i)
             puts("\n");
-        if (first)
-            explain_forms(r, &r->kernels[i]);
         show_kernel(r, &r->kernels[i], x->o->input);
+        if (last)
+            explain_forms(r, &r->kernels[i]);
     }
 }
 
