@@ -204,6 +204,7 @@ typedef struct tilec_report_access { /* of global memory */
     uint64_t bytes;           /* of the tile */
     uint32_t width, requests; /* bytes that a thread accesses at once; requests per warp */
     uint32_t sectors, least;  /* per request, if rows begin at sectors; minimum for its bytes */
+    uint64_t run;             /* bytes of the tile that lie side by side */
     const char *narrow;       /* why the width is below 16 bytes */
     int loop;                 /* the innermost one, in `loops` of the kernel; -1: none */
     const tilec_report_mask *masks;

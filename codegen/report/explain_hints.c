@@ -114,13 +114,15 @@ static void find_occupancy(TlHints *h)
 
 static void find_sectors(TlHints *h, const tilec_report_access *a)
 {
-    enum { SECTOR = 32 };
+    enum { SECTOR = 32, LINE = 128 };
+    bool near = a->run >= SECTOR; /* the first cache gives a line in a cycle, and keeps the rest */
+    double rate = near ? LINE : tl_rates_find(h->target)->cache;
     double more = (double)(a->sectors - a->least) * SECTOR * a->requests * h->e->k->warps;
     const char *text = tl_format(h->e->out, "%u sectors for each request, where its bytes fill %u",
                                  a->sectors, a->least);
-    if (a->sectors > a->least)
+    if (a->sectors > a->least * (near ? 2 : 1))
         tl_explain_hint(h, TL_HINT_SECTORS, a->position,
-                        more / tl_rates_find(h->target)->cache * tl_hint_runs(h, a->loop, a->share),
+                        more / rate * tl_hint_runs(h, a->loop, a->share),
                         (TlHintText){access_name(h, a), text, NULL});
 }
 

@@ -72,21 +72,32 @@ static void keep_roofs(TlExplain *e, const double *trip, const double *program)
     e->k->nroofs = n;
 }
 
-/* Operations by the units that do them: in the time of the slowest of matrix and other units. */
-static void explain_intensity(tilec_report_kernel *k, const TlRates *r)
+/* Floating-point operations of a trip of the main loop; without one, of the program. */
+static double flops_of(const tilec_report_kernel *k, const double *runs)
 {
-    const tilec_report_work *w = k->main_loop >= 0 ? &k->loops[k->main_loop].each : &k->outside;
+    double n = (double)k->outside.flops;
+    if (k->main_loop >= 0)
+        return (double)k->loops[k->main_loop].each.flops;
+    for (size_t i = 0; i < k->nloops; i++)
+        n += runs[i] * (double)k->loops[i].each.flops;
+    return n;
+}
+
+static double fastest(const tilec_report_kernel *k, const TlRates *r)
+{
     int bits = 0;
     for (size_t i = 0; i < k->nexchanges; i++)
         if (k->exchanges[i].matrix_bits && k->exchanges[i].loop == k->main_loop)
             bits = k->exchanges[i].matrix_bits;
-    double rate = bits == 0    ? r->fma
-                  : bits <= 8  ? r->matrix8
-                  : bits <= 16 ? r->matrix16
-                  : bits <= 32 ? r->matrix32
-                               : r->matrix64;
-    k->intensity = w->bytes ? (double)w->flops / (double)w->bytes : 0;
-    k->ridge = 2 * rate / r->cache;
+    return bits == 0 ? r->fma : tl_rates_matrix(r, bits);
+}
+
+static void explain_intensity(tilec_report_kernel *k, const TlRates *r, const double *runs,
+                              const double *roofs)
+{
+    double bytes = roofs[TL_ROOF_CACHE] * r->cache;
+    k->intensity = bytes > 0 ? flops_of(k, runs) / bytes : 0;
+    k->ridge = 2 * fastest(k, r) / r->cache;
 }
 
 void tl_explain_roofs(TlExplain *e)
@@ -108,5 +119,5 @@ void tl_explain_roofs(TlExplain *e)
     k->cycles = program[tl_roof_highest(program)] + exposed_in_loops(k, r, runs, one);
     if (k->nloops == 0)
         k->cycles += tl_explain_exposed(k, k->cycles);
-    explain_intensity(k, r);
+    explain_intensity(k, r, runs, k->main_loop >= 0 ? trip : program);
 }

@@ -133,7 +133,7 @@ static double runs_of(TlRuns runs, int loop)
     return loop < 0 ? runs.outside : runs.loops[loop];
 }
 
-static double matrix_rate(const TlRates *r, int bits)
+double tl_rates_matrix(const TlRates *r, int bits)
 {
     double rate = bits <= 8    ? r->matrix8
                   : bits <= 16 ? r->matrix16
@@ -151,7 +151,7 @@ static void add_exchanges(const tilec_report_kernel *k, const TlRates *r, TlRuns
         double n = runs_of(runs, x->loop) * x->share / 100;
         wavefronts += n * x->wavefronts * k->warps;
         if (x->matrix_bits)
-            out[TL_ROOF_MATRIX] += n * (double)x->macs / matrix_rate(r, x->matrix_bits);
+            out[TL_ROOF_MATRIX] += n * (double)x->macs / tl_rates_matrix(r, x->matrix_bits);
     }
     for (size_t i = 0; i < sizeof SHAREDS / sizeof *SHAREDS; i++)
         each = is_among(SHAREDS[i].targets, r->target) ? SHAREDS[i].wavefronts : each;
@@ -175,7 +175,16 @@ static bool is_looped(const tilec_report_kernel *k, const char *param)
     return false;
 }
 
-/* Whole sectors. What loops read for products, other programs read too: it comes from the second
+/* Whole sectors, but for what several requests of a thread take of the same ones: the first cache
+ * keeps these. */
+static double bytes_of(const tilec_report_access *a)
+{
+    enum { SECTOR = 32 };
+    bool whole = a->run >= SECTOR || a->least == 0;
+    return (double)a->bytes * (whole ? 1 : (double)a->sectors / a->least);
+}
+
+/* What loops read for products, other programs read too: it comes from the second
  * cache. */
 static void add_bytes(const tilec_report_kernel *k, const TlRates *r, TlRuns runs,
                       double out[TL_ROOF_COUNT])
@@ -183,8 +192,7 @@ static void add_bytes(const tilec_report_kernel *k, const TlRates *r, TlRuns run
     bool products = has_products(k);
     for (size_t i = 0; i < k->naccesses; i++) {
         const tilec_report_access *a = &k->accesses[i];
-        double bytes = (double)a->bytes * (a->least ? (double)a->sectors / a->least : 1);
-        bytes *= runs_of(runs, a->loop) * a->share / 100;
+        double bytes = bytes_of(a) * runs_of(runs, a->loop) * a->share / 100;
         out[TL_ROOF_CACHE] += bytes / r->cache;
         out[TL_ROOF_MEMORY] += products && is_looped(k, a->param) ? 0 : bytes / r->memory;
     }

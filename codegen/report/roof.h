@@ -24,6 +24,8 @@ typedef struct TlRates {
     double ghz, memory, cache, matrix8, matrix16, matrix32, matrix64, fma, slots;
 } TlRates;
 const TlRates *tl_rates_find(const char *target); /* NULL: nothing is known of it */
+/* Multiply-adds in a cycle with operands of so many bits: of matrix instructions, if it has any. */
+double tl_rates_matrix(const TlRates *rates, int bits);
 
 /* How often a block does what is in each loop of the report (trips, times those of the loops around
  * it), and what is outside of all. */
