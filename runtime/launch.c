@@ -1,5 +1,6 @@
 /* launch.c: starting kernels: the choice between instances, and the order of programs on the
  * grid. */
+#define TILE_UNSTABLE
 #include "runtime/ranges.h"
 #include "runtime/runtime.h"
 #include <stdio.h>
@@ -387,5 +388,26 @@ tile_status tile_launch_room(tile_kernel *kernel, const tile_arg *args, size_t n
     tl_device_leave(d);
     if (status == TILE_OK)
         *out_programs = programs;
+    return status;
+}
+
+tile_status tile_launch_plan(tile_kernel *kernel, const tile_arg *args, size_t nargs,
+                             const int64_t *grid, size_t naxes, int64_t *out_programs,
+                             const char **out_symbol)
+{
+    tl_bound bound;
+    tile_status status = TILE_OK;
+    if (!kernel || !out_programs || !out_symbol)
+        return tl_fail(TILE_BAD_ARGUMENT, "tile_launch_plan: %s is NULL",
+                       kernel ? "what it gives" : "the kernel");
+    if (nargs > 0 && !args)
+        return no_args(kernel);
+    search s;
+    const tile_launch_options options = {
+        .struct_size = sizeof NO_OPTIONS, .grid = grid, .naxes = grid ? naxes : 0};
+    begin(&s, kernel, args, nargs, &options, &bound, &status);
+    bool any = choose(&s) && status == TILE_OK;
+    *out_programs = any ? bound.launch.programs : 0;
+    *out_symbol = any ? tl_image_text(bound.launch.image, bound.launch.kernel->symbol) : "";
     return status;
 }
