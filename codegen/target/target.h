@@ -44,7 +44,8 @@ typedef struct TlTarget {
     const char *name;
     const TlFamily *family;
     const char *arch, *triple, *cpu, *features; /* arch: target.arch of the language */
-    int lanes;                                  /* 0: no GPU */
+    const char *ptx;
+    int lanes; /* 0: no GPU */
     uint32_t shared_bytes;
     const char *matrix;
     unsigned can; /* of tl_gpu_can */
