@@ -193,6 +193,7 @@ static void explain_names(TlExplain *e, const TlKernelCode *code)
     k->consts = consts;
     k->nconsts = n;
     k->warps = code->warps;
+    k->warps_why = info && info->warps_why ? tl_explain_keep(e, info->warps_why) : "";
     k->lanes = (uint32_t)e->target->lanes;
     k->threads = code->threads;
     k->shared_bytes = code->shared_bytes;
