@@ -49,7 +49,7 @@ typedef struct TlTarget {
     uint32_t shared_bytes;
     const char *matrix;
     unsigned can; /* of tl_gpu_can */
-    int registers;
+    int registers, dies;
 } TlTarget;
 
 /* NULL when unknown. With out_emulate, "emu:NAME" and "emu:NAME@LEVEL" find a GPU's row too and set
