@@ -5,6 +5,14 @@
 #include "runtime/runtime.h"
 #include <stdio.h>
 
+/* Programs start on the dies in turn, so number n is on die n % dies. Each die gets a run of
+ * neighbours; of those that are left over, the first dies have one more each. */
+static int64_t among_dies(const tl_launch *l, int64_t linear)
+{
+    int64_t die = linear % l->dies, more = l->programs % l->dies;
+    return die * (l->programs / l->dies) + (die < more ? die : more) + linear / l->dies;
+}
+
 /* The position of the program that starts as number `linear`. Plain: the first axis is fastest.
  * Grouped by g: the first axis is cut into bands of g (the last may be narrower); within a band the
  * first axis is fastest, then the second; then comes the next band; the other axes are outermost.
@@ -13,6 +21,8 @@ void tl_launch_pid(const tl_launch *l, int64_t linear, int32_t pid[TILE_MAX_GRID
 {
     TL_DEBUG_INVARIANT(linear >= 0 && linear < l->programs, "program %lld of %lld",
                        (long long)linear, (long long)l->programs);
+    if (l->dies > 1)
+        linear = among_dies(l, linear);
     int64_t n0 = l->grid[0], n1 = l->grid[1], rest = linear / n0, first = linear % n0,
             second = rest % n1;
     rest /= n1;

@@ -399,6 +399,10 @@ static void show_kernel(const tilec_report *r, const tilec_report_kernel *k, con
     printf("\n\n");
     show_condition(k->condition);
     line("threads", "%u: %u warp%s of %u", k->threads, k->warps, plural(k->warps), k->lanes);
+    if (*k->warps_why)
+        line("", "chosen, as %s", k->warps_why);
+    if (k->dies > 1)
+        line("order", "each of %u dies gets neighbouring programs", k->dies);
     show_registers(k);
     line("shared memory", "%u bytes of %u", k->shared_bytes, k->shared_most);
     show_occupancy(k);

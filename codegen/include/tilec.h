@@ -317,6 +317,8 @@ typedef struct tilec_report_kernel {
     const tilec_const *consts;
     size_t nconsts;
     uint32_t warps, lanes, threads;
+    uint32_t dies;         /* that get neighbouring programs each; 1: programs start in order */
+    const char *warps_why; /* more than 4 that neither the kernel nor an option says; else "" */
     /* per thread; -1: unknown. spilled, reloaded: vector registers on AMD, bytes on NVIDIA */
     int registers, accumulators, scalars, spilled, reloaded, spilled_scalars, private_bytes;
     const char *registers_from; /* source of these figures, or why there are none */

@@ -193,7 +193,12 @@ static void explain_names(TlExplain *e, const TlKernelCode *code)
     k->consts = consts;
     k->nconsts = n;
     k->warps = code->warps;
+    k->warps_why = info && info->warps_why ? tl_explain_keep(e, info->warps_why) : "";
     k->lanes = (uint32_t)e->target->lanes;
+    k->dies = 1;
+    for (uint32_t i = 0; i < code->slots.len; i++)
+        if (code->slots.data[i].kind == TILE_SLOT_DIES)
+            k->dies = code->slots.data[i].param;
     k->threads = code->threads;
     k->shared_bytes = code->shared_bytes;
     k->shared_most = e->target->shared_bytes;
