@@ -1,0 +1,217 @@
+/* chunk-rows: a row that registers do not hold is worked on in chunks.
+ *
+ *     %v = load %x, %r, 0 {axes = [i, 65536]}       %s = for 0, 65536, 4096, -0.0 (%i, %a) {
+ *     %t = reduce %v {kind = add} : f32               %v = load %x, %r, %i {axes = [i, 4096]}
+ *     %b = broadcast %t                         =>    %t = reduce %v {kind = add} : f32
+ *     %d = sub %v, %b                                 %n = add %a, %t;  yield %n
+ *     store %y, %r, 0, %d {axes = [i, 65536]}       }
+ *                                                   for 0, 65536, 4096 (%i) {
+ *                                                     %v = load %x, %r, %i {axes = [i, 4096]}
+ *                                                     %b = broadcast %s
+ *                                                     %d = sub %v, %b
+ *                                                     store %y, %r, %i, %d {axes = [i, 4096]}
+ *                                                   }
+ *
+ * A tile lives in registers as a whole. One of 65536 elements has 512 in each of 128 threads: more
+ * than there are, so that values go to memory and come back at every step, and code of 512 copies of
+ * each op. In chunks, each pass over the row reads it again, the second time from a cache. What was
+ * computed is computed again in each pass that needs it.
+ *
+ *  1. A tile of many elements per thread, and an axis of it (the longest first): the group of ops
+ *     that must be cut with it (chunk_find.c).
+ *  2. The passes over the row (chunk_order.c).
+ *  3. Worth it: with reductions in between, if what lives across them needs more registers than
+ *     there are for that, or the code would be too long; without, if the code would be long. A group
+ *     that fits registers reads its row once, which is best.
+ *  4. The loops (chunk_emit.c). reduce-locality then keeps partial results per thread.
+ *
+ * Elements have the bits that they had; reductions of floats have another order, as is open on a
+ * GPU. The option `elements=N` demands chunks of N elements, whatever it is worth. */
+#include "passes/simplify/chunk_impl.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    FEWEST_ELEMENTS = 32,  /* of a thread, that a tile must have to be looked at, */
+    MOST_ELEMENTS = 128,   /* and that it may have in any case */
+    MOST_CODE = 12288,     /* elements of a thread times ops, with reductions in between, */
+    MOST_SIMPLE = 3072,    /* and without */
+    OTHER_REGISTERS = 115, /* that do not hold what lives across reductions */
+    ANY_REGISTERS = 255,   /* of a machine that does not say */
+    CHUNK_BYTES = 128,     /* that a thread loads of a chunk, if it can */
+    CHUNK_MOST = 32,       /* elements of a thread */
+    CHUNK_LEAST = 8,
+    CHUNK_REGION = 16      /* at most, with a reduction by a region: its tiles are carried */
+};
+
+typedef struct Rows {
+    TlFn *fn;
+    TlPassCtx *px;
+    int64_t threads;
+    int32_t asked; /* elements of a chunk that the option asks for; 0: none */
+} Rows;
+
+/* ---- 3. worth it ---- */
+
+static int64_t per_thread(const Rows *r, const TlType *t)
+{
+    return (tl_type_elems(t) + r->threads - 1) / r->threads;
+}
+
+static int64_t words_of(const Rows *r, const TlType *t)
+{
+    int bits = t->ptr ? 64 : tl_dtype_bits(t->dtype);
+    return (per_thread(r, t) * bits + 31) / 32;
+}
+
+/* Words of a thread that are made before the end of pass k and used after it. A scan takes its
+ * operand and its result at once. */
+static int64_t words_across(const Rows *r, const TlChunkGroup *g, int k)
+{
+    int64_t words = 0;
+    for (uint32_t i = 0; i < g->ops.len; i++) {
+        const TlChunkOp *m = &g->ops.data[i];
+        for (uint32_t j = 0; m->level <= k && j < m->op->nout; j++) {
+            bool lives = m->op->opcode == TL_OP_SCAN;
+            for (const TlUse *u = m->op->out[j]->uses; u; u = u->next) {
+                const TlChunkOp *user = tl_chunk_member(g, u->user);
+                lives |= user && (user->level > k || user->op->opcode == TL_OP_SCAN);
+            }
+            if (lives && tl_chunk_result_axis(m->op, m->axis) >= 0)
+                words += words_of(r, m->op->out[j]->type);
+        }
+    }
+    return words;
+}
+
+static bool is_worth_it(const Rows *r, const TlChunkGroup *g, int64_t elements)
+{
+    int registers = r->px->machine->registers ? r->px->machine->registers : ANY_REGISTERS;
+    int64_t code = elements * g->ops.len;
+    bool in_turn = g->npasses > 1;
+    for (uint32_t i = 0; i < g->ops.len; i++)
+        in_turn |= g->ops.data[i].op->opcode == TL_OP_SCAN;
+    if (elements > MOST_ELEMENTS || code > (in_turn ? MOST_CODE : MOST_SIMPLE))
+        return true;
+    for (int k = 0; in_turn && k < g->npasses; k++)
+        if (words_across(r, g, k) > registers - OTHER_REGISTERS)
+            return true;
+    return false;
+}
+
+/* ---- 4. how long chunks are ---- */
+
+/* Elements of a thread in one chunk, and in one row of the tile that has most rows. */
+static int32_t chunk_of(const Rows *r, const TlChunkGroup *g)
+{
+    int64_t bytes = 1, rows = 1, most = CHUNK_MOST;
+    for (uint32_t i = 0; i < g->ops.len; i++) {
+        const TlOp *op = g->ops.data[i].op;
+        if (op->opcode == TL_OP_LOAD)
+            bytes += tl_dtype_bytes(op->out[0]->type->dtype);
+        if (op->opcode == TL_OP_REDUCE && tl_attr_int(op, TL_ATTR_KIND, 0) == TL_COMBINE_USER)
+            most = CHUNK_REGION;
+        for (uint32_t k = 0; k < op->nin; k++) {
+            const TlType *t = tl_in(op, k)->type;
+            if (t->kind == TL_TILE && tl_type_elems(t) / g->extent > rows)
+                rows = tl_type_elems(t) / g->extent;
+        }
+    }
+    int32_t elements = CHUNK_LEAST;
+    while (elements < most && 2 * elements * (bytes - 1) <= CHUNK_BYTES)
+        elements *= 2;
+    int64_t chunk = elements * r->threads / rows;
+    return r->asked ? r->asked : chunk > 0 ? (int32_t)chunk : 1;
+}
+
+/* Divides the extent, if it can be so without being less than half. */
+static int32_t dividing(int32_t extent, int32_t chunk)
+{
+    for (int32_t c = chunk; 2 * c > chunk; c -= c > 16 ? 16 : 1)
+        if (extent % c == 0)
+            return c;
+    return chunk;
+}
+
+/* ---- the pass ---- */
+
+static bool cut_along(const Rows *r, TlValue *tile, int axis)
+{
+    TlChunkGroup g = {.fn = r->fn, .arena = r->px->scratch};
+    if (!tl_chunk_find(&g, tile, axis) || !tl_chunk_order(&g))
+        return false;
+    int64_t elements = 0;
+    for (uint32_t i = 0; i < g.ops.len; i++)
+        for (uint32_t k = 0; k < g.ops.data[i].op->nout; k++) {
+            int64_t n = per_thread(r, g.ops.data[i].op->out[k]->type);
+            elements = n > elements ? n : elements;
+        }
+    if (!r->asked && !is_worth_it(r, &g, elements))
+        return false;
+    int32_t chunk = chunk_of(r, &g);
+    if (chunk >= g.extent)
+        return false;
+    tl_chunk_emit(&g, r->asked ? chunk : dividing(g.extent, chunk));
+    return true;
+}
+
+/* The axes of a tile, the longest first. */
+static bool cut_tile(const Rows *r, TlValue *tile)
+{
+    unsigned tried = 0;
+    for (int n = 0; n < tile->type->rank; n++) {
+        int best = -1;
+        for (int d = 0; d < tile->type->rank; d++)
+            if (!(tried >> d & 1) && (best < 0 || tile->type->shape[d] > tile->type->shape[best]))
+                best = d;
+        tried |= 1u << best;
+        if (tile->type->shape[best] > 1 && cut_along(r, tile, best))
+            return true;
+    }
+    return false;
+}
+
+static bool is_long(const Rows *r, const TlOp *op)
+{
+    if (op->opcode != TL_OP_LOAD && !(tl_op_info(op->opcode)->flags & F_ELEM))
+        return false;
+    const TlType *t = op->out[0]->type;
+    return t->rank > 0 && (r->asked || per_thread(r, t) > FEWEST_ELEMENTS);
+}
+
+/* Ops of loops that were made are not cut again. */
+static bool is_of_chunk(const TlOp *op)
+{
+    for (const TlBlock *b = op->block; b->parent; b = b->parent->block)
+        if (tl_attr(b->parent, TL_ATTR_CHUNKS))
+            return true;
+    return false;
+}
+
+static bool cut_one(const Rows *r, TlMap *tried)
+{
+    for (TlOp *op = r->fn->body->first; op; op = tl_walk_next(op, NULL)) {
+        if (!is_long(r, op) || tl_map_get_ptr(tried, op) || is_of_chunk(op))
+            continue;
+        tl_map_put_ptr(tried, op, op);
+        if (cut_tile(r, op->out[0]))
+            return true;
+    }
+    return false;
+}
+
+TlPassResult tl_pass_chunk_rows(TlFn *fn, TlPassCtx *px)
+{
+    const char *asked = px->options ? strstr(px->options, "elements=") : NULL;
+    int warps = fn->info && fn->info->warps ? fn->info->warps : px->machine->warps;
+    Rows r = {.fn = fn,
+              .px = px,
+              .threads = (int64_t)warps * px->machine->lanes,
+              .asked = asked ? (int32_t)strtol(asked + strlen("elements="), NULL, 10) : 0};
+    TlMap tried;
+    tl_map_init(&tried, px->scratch);
+    TlPassResult result = TL_SAME;
+    while (cut_one(&r, &tried))
+        result = TL_CHANGED;
+    return result;
+}
