@@ -469,6 +469,15 @@ static void finish(Emitter *e, Carry *c)
 
 /* ---- all passes ---- */
 
+static const TlOp *last_of_pass(const TlChunkGroup *g, int pass)
+{
+    const TlOp *last = NULL;
+    for (uint32_t k = 0; k < g->ops.len; k++)
+        if (g->ops.data[k].passes >> pass & 1)
+            last = g->ops.data[k].op;
+    return last;
+}
+
 static void emit_pass(Emitter *e, int pass)
 {
     e->pass = pass;
@@ -476,12 +485,10 @@ static void emit_pass(Emitter *e, int pass)
         if (e->g->when.data[i] == pass)
             tl_op_move_before(e->g->between.data[i], e->b.before);
     find_carries(e);
-    unsigned any = 0;
-    for (uint32_t k = 0; k < e->g->ops.len; k++)
-        any |= e->g->ops.data[k].passes >> pass & 1;
-    if (!any)
+    const TlOp *last = last_of_pass(e->g, pass);
+    if (!last)
         return;
-    e->b.loc = e->g->ops.data[e->g->ops.len - 1].op->loc;
+    e->b.loc = last->loc;
     emit_chunks(e);
     for (uint32_t i = 0; i < e->carries.len; i++)
         finish(e, &e->carries.data[i]);

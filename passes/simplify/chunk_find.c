@@ -219,20 +219,24 @@ static bool is_closed(const TlChunkGroup *g)
     return true;
 }
 
-/* Members as they come in the function. */
-static void put_in_order(TlChunkGroup *g)
+/* Members as they come in the function. False: one stands behind the block that has the others. */
+static bool put_in_order(TlChunkGroup *g)
 {
     TL_VEC(TlChunkOp) sorted = {0};
     for (TlOp *op = g->fn->body->first; op && sorted.len < g->ops.len; op = tl_walk_next(op, NULL)) {
         const TlChunkOp *m = tl_chunk_member(g, op);
-        if (m)
-            tl_vec_push(g->arena, &sorted, *m);
+        if (!m)
+            continue;
+        if (op->block != g->block && sorted.len && sorted.data[sorted.len - 1].op->block == g->block)
+            return false;
+        tl_vec_push(g->arena, &sorted, *m);
     }
     TL_ASSERT(sorted.len == g->ops.len, "%u of %u ops found", sorted.len, g->ops.len);
     for (uint32_t i = 0; i < sorted.len; i++) {
         g->ops.data[i] = sorted.data[i];
         tl_map_put(&g->index, (uint64_t)(uintptr_t)sorted.data[i].op, i + 1);
     }
+    return true;
 }
 
 bool tl_chunk_find(TlChunkGroup *g, TlValue *tile, int axis)
@@ -248,8 +252,5 @@ bool tl_chunk_find(TlChunkGroup *g, TlValue *tile, int axis)
         if (!visit_operands(g, m.op, m.axis) || !visit_users(g, m.op, m.axis))
             return false;
     }
-    if (!is_closed(g))
-        return false;
-    put_in_order(g);
-    return true;
+    return is_closed(g) && put_in_order(g);
 }

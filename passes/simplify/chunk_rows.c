@@ -20,9 +20,9 @@
  *  1. A tile of many elements per thread, and an axis of it (the longest first): the group of ops
  *     that must be cut with it (chunk_find.c).
  *  2. The passes over the row (chunk_order.c).
- *  3. Worth it: with reductions in between, if what lives across them needs more registers than
- *     there are for that, or the code would be too long; without, if the code would be long. A group
- *     that fits registers reads its row once, which is best.
+ *  3. Worth it: what needs several passes, if what lives across reductions needs more registers than
+ *     there are for that, or the code would be too long: else the row is read once, which is best.
+ *     What reads its row once in any case, if the code would be long.
  *  4. The loops (chunk_emit.c). reduce-locality then keeps partial results per thread.
  *
  * Elements have the bits that they had; reductions of floats have another order, as is open on a
@@ -33,15 +33,19 @@
 
 enum {
     FEWEST_ELEMENTS = 32,  /* of a thread, that a tile must have to be looked at, */
-    MOST_ELEMENTS = 128,   /* and that it may have in any case */
-    MOST_CODE = 12288,     /* elements of a thread times ops, with reductions in between, */
-    MOST_SIMPLE = 3072,    /* and without */
-    OTHER_REGISTERS = 115, /* that do not hold what lives across reductions */
+    MOST_ELEMENTS = 128,   /* that it may have if its row is read again in chunks, */
+    MOST_CODE = 12288,     /* and those times ops; */
+    MOST_ONCE = 64,        /* if it is read once in any case, */
+    MOST_CODE_ONCE = 3072, /* and those times ops */
+    FULL_THREADS = 256,    /* so many have all the registers that a thread can have */
     ANY_REGISTERS = 255,   /* of a machine that does not say */
-    CHUNK_BYTES = 128,     /* that a thread loads of a chunk, if it can */
-    CHUNK_MOST = 32,       /* elements of a thread */
+    LIVE_SHARE = 55,       /* percent of them may live across reductions; */
+    LIVE_SHARE_EARLY = 40, /* where LLVM schedules: it begins loads early, and keeps addresses */
+    CHUNK_BYTES = 128, /* that a thread loads of a chunk, if it can */
+    CHUNK_MOST = 32, /* elements of a thread */
     CHUNK_LEAST = 8,
-    CHUNK_REGION = 16      /* at most, with a reduction by a region: its tiles are carried */
+    CHUNK_BETWEEN = 16,     /* at most, with a scan, or a reduction whose tiles are carried; */
+    CHUNK_BETWEEN_EARLY = 8 /* where LLVM schedules */
 };
 
 typedef struct Rows {
@@ -49,6 +53,7 @@ typedef struct Rows {
     TlPassCtx *px;
     int64_t threads;
     int32_t asked; /* elements of a chunk that the option asks for; 0: none */
+    TlMap *tried;  /* ops */
 } Rows;
 
 /* ---- 3. worth it ---- */
@@ -84,17 +89,28 @@ static int64_t words_across(const Rows *r, const TlChunkGroup *g, int k)
     return words;
 }
 
+/* Registers of a thread for what lives across reductions. */
+static int64_t words_to_live(const Rows *r)
+{
+    const TlMachine *m = r->px->machine;
+    int64_t registers = m->registers ? m->registers : ANY_REGISTERS;
+    if (r->threads > FULL_THREADS)
+        registers = registers * FULL_THREADS / r->threads;
+    return registers * (m->reads_early ? LIVE_SHARE_EARLY : LIVE_SHARE) / 100;
+}
+
 static bool is_worth_it(const Rows *r, const TlChunkGroup *g, int64_t elements)
 {
-    int registers = r->px->machine->registers ? r->px->machine->registers : ANY_REGISTERS;
     int64_t code = elements * g->ops.len;
-    bool in_turn = g->npasses > 1;
+    bool once = g->npasses == 1;
     for (uint32_t i = 0; i < g->ops.len; i++)
-        in_turn |= g->ops.data[i].op->opcode == TL_OP_SCAN;
-    if (elements > MOST_ELEMENTS || code > (in_turn ? MOST_CODE : MOST_SIMPLE))
+        once &= g->ops.data[i].op->opcode != TL_OP_SCAN;
+    if (once)
+        return elements > MOST_ONCE || code > MOST_CODE_ONCE;
+    if (elements > MOST_ELEMENTS || code > MOST_CODE)
         return true;
-    for (int k = 0; in_turn && k < g->npasses; k++)
-        if (words_across(r, g, k) > registers - OTHER_REGISTERS)
+    for (int k = 0; k < g->npasses; k++)
+        if (words_across(r, g, k) > words_to_live(r))
             return true;
     return false;
 }
@@ -109,8 +125,8 @@ static int32_t chunk_of(const Rows *r, const TlChunkGroup *g)
         const TlOp *op = g->ops.data[i].op;
         if (op->opcode == TL_OP_LOAD)
             bytes += tl_dtype_bytes(op->out[0]->type->dtype);
-        if (op->opcode == TL_OP_REDUCE && tl_attr_int(op, TL_ATTR_KIND, 0) == TL_COMBINE_USER)
-            most = CHUNK_REGION;
+        if (op->opcode == TL_OP_SCAN || tl_attr_int(op, TL_ATTR_KIND, 0) == TL_COMBINE_USER)
+            most = r->px->machine->reads_early ? CHUNK_BETWEEN_EARLY : CHUNK_BETWEEN;
         for (uint32_t k = 0; k < op->nin; k++) {
             const TlType *t = tl_in(op, k)->type;
             if (t->kind == TL_TILE && tl_type_elems(t) / g->extent > rows)
@@ -135,22 +151,28 @@ static int32_t dividing(int32_t extent, int32_t chunk)
 
 /* ---- the pass ---- */
 
+/* What has been looked at in vain is not looked at again. */
+static bool give_up(const Rows *r, const TlChunkGroup *g)
+{
+    for (uint32_t i = 0; i < g->ops.len; i++)
+        tl_map_put_ptr(r->tried, g->ops.data[i].op, g->ops.data[i].op);
+    return false;
+}
+
 static bool cut_along(const Rows *r, TlValue *tile, int axis)
 {
     TlChunkGroup g = {.fn = r->fn, .arena = r->px->scratch};
     if (!tl_chunk_find(&g, tile, axis) || !tl_chunk_order(&g))
-        return false;
+        return give_up(r, &g);
     int64_t elements = 0;
     for (uint32_t i = 0; i < g.ops.len; i++)
         for (uint32_t k = 0; k < g.ops.data[i].op->nout; k++) {
             int64_t n = per_thread(r, g.ops.data[i].op->out[k]->type);
             elements = n > elements ? n : elements;
         }
-    if (!r->asked && !is_worth_it(r, &g, elements))
-        return false;
     int32_t chunk = chunk_of(r, &g);
-    if (chunk >= g.extent)
-        return false;
+    if (chunk >= g.extent || (!r->asked && !is_worth_it(r, &g, elements)))
+        return give_up(r, &g);
     tl_chunk_emit(&g, r->asked ? chunk : dividing(g.extent, chunk));
     return true;
 }
@@ -188,12 +210,12 @@ static bool is_of_chunk(const TlOp *op)
     return false;
 }
 
-static bool cut_one(const Rows *r, TlMap *tried)
+static bool cut_one(const Rows *r)
 {
     for (TlOp *op = r->fn->body->first; op; op = tl_walk_next(op, NULL)) {
-        if (!is_long(r, op) || tl_map_get_ptr(tried, op) || is_of_chunk(op))
+        if (!is_long(r, op) || tl_map_get_ptr(r->tried, op) || is_of_chunk(op))
             continue;
-        tl_map_put_ptr(tried, op, op);
+        tl_map_put_ptr(r->tried, op, op);
         if (cut_tile(r, op->out[0]))
             return true;
     }
@@ -204,14 +226,15 @@ TlPassResult tl_pass_chunk_rows(TlFn *fn, TlPassCtx *px)
 {
     const char *asked = px->options ? strstr(px->options, "elements=") : NULL;
     int warps = fn->info && fn->info->warps ? fn->info->warps : px->machine->warps;
+    TlMap tried;
     Rows r = {.fn = fn,
               .px = px,
+              .tried = &tried,
               .threads = (int64_t)warps * px->machine->lanes,
               .asked = asked ? (int32_t)strtol(asked + strlen("elements="), NULL, 10) : 0};
-    TlMap tried;
-    tl_map_init(&tried, px->scratch);
+    tl_map_init(r.tried, px->scratch);
     TlPassResult result = TL_SAME;
-    while (cut_one(&r, &tried))
+    while (cut_one(&r))
         result = TL_CHANGED;
     return result;
 }
