@@ -9,10 +9,11 @@
  *  - of a scan: its last element, which goes into all elements of the next chunk. */
 #include "ir/interp/ring_float.h"
 #include "ir/numeric.h"
+#include "passes/analysis/facts.h"
 #include "passes/simplify/chunk_impl.h"
 #include <string.h>
 
-enum { MOST_RESULTS = 4 };
+enum { MOST_RESULTS = 4, MOST_START = 1 << 30 };
 
 /* What one reduction or scan carries from chunk to chunk; values NULL: nothing yet. */
 typedef struct Carry {
@@ -149,19 +150,21 @@ static void prepare_operand(Emitter *e, const TlOp *op, uint32_t i, int axis)
     e->b.loc = loc;
 }
 
-/* Where a slice begins in this chunk: wide enough for all that the whole slice reached. */
+/* Where a slice begins in this chunk: in i32 if both parts are small numbers from 0 on, else in i64,
+ * which is wide enough for all that the whole slice reached. */
 static TlValue *start_of_chunk(Emitter *e, TlValue *start, int32_t step)
 {
-    uint64_t bits;
-    TlValue *at = e->at;
-    bool is_zero = tl_value_is_const(start, &bits) && bits == 0;
-    if (is_zero && step == 1)
-        return at;
-    const TlType *i64 = tl_type_scalar(e->ctx, TL_I64);
-    at = tl_cast(&e->b, at, TL_I64);
+    TlWideInt from;
+    bool is_small = tl_const_int_value(start, &from) && from >= 0 && from <= MOST_START &&
+                    step <= MOST_START / TL_MAX_ELEMS;
+    TlDtype d = is_small ? TL_I32 : TL_I64;
+    const TlType *t = tl_type_scalar(e->ctx, d);
+    TlValue *at = tl_cast(&e->b, e->at, d);
     if (step != 1)
-        at = tl_binary(&e->b, TL_OP_MUL, at, tl_const_int(&e->b, i64, step));
-    return is_zero ? at : tl_binary(&e->b, TL_OP_ADD, tl_cast(&e->b, start, TL_I64), at);
+        at = tl_binary(&e->b, TL_OP_MUL, at, tl_const_int(&e->b, t, step));
+    if (is_small && from == 0)
+        return at;
+    return tl_binary(&e->b, TL_OP_ADD, tl_cast(&e->b, start, d), at);
 }
 
 /* An access to a view, moved to the chunk. */
