@@ -17,6 +17,7 @@
  * each op. In chunks, each pass over the row reads it again, the second time from a cache. What was
  * computed is computed again in each pass that needs it.
  *
+ *  0. The total of a long tile, which is a reduction of its reshape to one axis, is taken axis by axis.
  *  1. A tile of many elements per thread, and an axis of it (the longest first): the group of ops
  *     that must be cut with it (chunk_find.c).
  *  2. The passes over the row (chunk_order.c).
@@ -56,12 +57,62 @@ typedef struct Rows {
     TlMap *tried;  /* ops */
 } Rows;
 
-/* ---- 3. worth it ---- */
-
 static int64_t per_thread(const Rows *r, const TlType *t)
 {
     return (tl_type_elems(t) + r->threads - 1) / r->threads;
 }
+
+/* ---- 0. totals ---- */
+
+/* The tile that the reduction is the total of; NULL: it is something else. */
+static TlValue *total_of(const Rows *r, const TlOp *op)
+{
+    if (op->opcode != TL_OP_REDUCE || op->nin != 1 || tl_in(op, 0)->type->rank != 1)
+        return NULL;
+    const TlOp *reshape = tl_in(op, 0)->def;
+    if (!reshape || reshape->opcode != TL_OP_RESHAPE || tl_in(reshape, 0)->type->rank < 2 ||
+        tl_attr_int(op, TL_ATTR_KIND, 0) == TL_COMBINE_USER)
+        return NULL;
+    TlValue *x = tl_in(reshape, 0);
+    return r->asked || per_thread(r, x->type) > MOST_ELEMENTS ? x : NULL;
+}
+
+/* In f32 where the reduction itself would be, so that there is one rounding. */
+static void total_by_axes(TlOp *op, TlValue *x)
+{
+    TlBuilder b = tl_builder_before(op);
+    TlDtype d = x->type->dtype;
+    if (d == TL_F16 || d == TL_BF16)
+        x = tl_cast(&b, x, TL_F32);
+    while (x->type->rank) {
+        int last = x->type->rank - 1;
+        const TlType *t = tl_type_with_shape(b.fn->module->ctx, x->type, last, x->type->shape);
+        TlAttr attrs[2] = {{.id = TL_ATTR_AXIS, .u.i = last}, *tl_attr(op, TL_ATTR_KIND)};
+        x = tl_op_new(&b, TL_OP_REDUCE, 1, &x, 1, &t, 0, 2, attrs)->out[0];
+    }
+    x = tl_cast(&b, x, d);
+    x->name = op->out[0]->name;
+    tl_replace_uses(op->out[0], x);
+    TlOp *reshape = tl_in(op, 0)->def;
+    tl_op_erase(op);
+    if (!reshape->out[0]->uses)
+        tl_op_erase(reshape);
+}
+
+static bool take_totals(const Rows *r)
+{
+    bool changed = false;
+    for (TlOp *op = r->fn->body->first, *next; op; op = next) {
+        next = tl_walk_next(op, NULL);
+        TlValue *x = total_of(r, op);
+        if (x)
+            total_by_axes(op, x);
+        changed |= x != NULL;
+    }
+    return changed;
+}
+
+/* ---- 3. worth it ---- */
 
 static int64_t words_of(const Rows *r, const TlType *t)
 {
@@ -117,7 +168,7 @@ static bool is_worth_it(const Rows *r, const TlChunkGroup *g, int64_t elements)
 
 /* ---- 4. how long chunks are ---- */
 
-/* Elements of a thread in one chunk, and in one row of the tile that has most rows. */
+/* So many elements of a thread, over all rows of the tile that has most. */
 static int32_t chunk_of(const Rows *r, const TlChunkGroup *g)
 {
     int64_t bytes = 1, rows = 1, most = CHUNK_MOST;
@@ -136,17 +187,10 @@ static int32_t chunk_of(const Rows *r, const TlChunkGroup *g)
     int32_t elements = CHUNK_LEAST;
     while (elements < most && 2 * elements * (bytes - 1) <= CHUNK_BYTES)
         elements *= 2;
-    int64_t chunk = elements * r->threads / rows;
-    return r->asked ? r->asked : chunk > 0 ? (int32_t)chunk : 1;
-}
-
-/* Divides the extent, if it can be so without being less than half. */
-static int32_t dividing(int32_t extent, int32_t chunk)
-{
-    for (int32_t c = chunk; 2 * c > chunk; c -= c > 16 ? 16 : 1)
-        if (extent % c == 0)
-            return c;
-    return chunk;
+    int64_t chunk = 1; /* layouts like powers of two */
+    while (2 * chunk * rows <= elements * r->threads)
+        chunk *= 2;
+    return r->asked ? r->asked : (int32_t)chunk;
 }
 
 /* ---- the pass ---- */
@@ -173,7 +217,7 @@ static bool cut_along(const Rows *r, TlValue *tile, int axis)
     int32_t chunk = chunk_of(r, &g);
     if (chunk >= g.extent || (!r->asked && !is_worth_it(r, &g, elements)))
         return give_up(r, &g);
-    tl_chunk_emit(&g, r->asked ? chunk : dividing(g.extent, chunk));
+    tl_chunk_emit(&g, chunk);
     return true;
 }
 
@@ -233,7 +277,7 @@ TlPassResult tl_pass_chunk_rows(TlFn *fn, TlPassCtx *px)
               .threads = (int64_t)warps * px->machine->lanes,
               .asked = asked ? (int32_t)strtol(asked + strlen("elements="), NULL, 10) : 0};
     tl_map_init(r.tried, px->scratch);
-    TlPassResult result = TL_SAME;
+    TlPassResult result = take_totals(&r) ? TL_CHANGED : TL_SAME;
     while (cut_one(&r))
         result = TL_CHANGED;
     return result;
