@@ -5,7 +5,7 @@
 
 For each: CPU time from source to PTX (to an hsaco for AMD's targets) and of ptxas, instructions of the aligned form, its registers
 and spills (bytes on NVIDIA's, registers on AMD's), and the bytes that one row loads, counted by the emulator. --before: another build, for
-comparison. --python: one that has Triton, whose kernels of the same names go through the same ptxas. A compilation ends after a minute.
+comparison. --python: one that has Triton, whose kernels of the same names go through the same ptxas. A compilation ends after half a minute.
 """
 import argparse
 import os
@@ -32,7 +32,7 @@ KERNELS = {
     "cumsum_rows": (("cumsum_rows", [F32] * 2), "x=normal(1)[1,{C}] o=nan[1,{C}]"),
     "argmax_rows": (None, "x=normal(1)[1,{C}] o=zeros[1]"),
 }
-SECONDS = 60
+SECONDS = 30
 
 
 def timed(words, **more):
