@@ -120,18 +120,24 @@ static int64_t words_of(const Rows *r, const TlType *t)
     return (per_thread(r, t) * bits + 31) / 32;
 }
 
-/* Words of a thread that are made before the end of pass k and used after it. A scan takes its
- * operand and its result at once. */
+/* The pass in which it is made, were the row kept: the first that needs it. */
+static int made_in(const TlChunkOp *m)
+{
+    return m->passes ? __builtin_ctz(m->passes) : TL_CHUNK_MOST_PASSES;
+}
+
+/* Words of a thread that are made up to pass k and used after it. A scan takes its operand and its
+ * result at once. */
 static int64_t words_across(const Rows *r, const TlChunkGroup *g, int k)
 {
     int64_t words = 0;
     for (uint32_t i = 0; i < g->ops.len; i++) {
         const TlChunkOp *m = &g->ops.data[i];
-        for (uint32_t j = 0; m->level <= k && j < m->op->nout; j++) {
+        for (uint32_t j = 0; made_in(m) <= k && j < m->op->nout; j++) {
             bool lives = m->op->opcode == TL_OP_SCAN;
             for (const TlUse *u = m->op->out[j]->uses; u; u = u->next) {
                 const TlChunkOp *user = tl_chunk_member(g, u->user);
-                lives |= user && (user->level > k || user->op->opcode == TL_OP_SCAN);
+                lives |= user && (made_in(user) > k || user->op->opcode == TL_OP_SCAN);
             }
             if (lives && tl_chunk_result_axis(m->op, m->axis) >= 0)
                 words += words_of(r, m->op->out[j]->type);
