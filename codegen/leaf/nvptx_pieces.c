@@ -8,9 +8,9 @@
  * four registers has some forty such ops around it, which LLVM's code generator goes through pass
  * by pass until nothing is left of them: half of its time for attention.
  *
- * An element is a piece of so many bits from a bit of the vector on. It is followed through inserts,
- * shuffles and bitcasts to a value of just these bits; a piece of two elements, each found, is put
- * together. What is dead then goes. */
+ * An element is a piece of so many bits from a bit of the vector on. It is followed through
+ * inserts, shuffles and bitcasts to a value of just these bits; a piece of two elements, each
+ * found, is put together. What is dead then goes. */
 #include "codegen/leaf/leaf_expand.h"
 
 enum { MOST_STEPS = 64 };

@@ -1,8 +1,8 @@
 /* The loops over chunks (chunk_impl.h).
  *
  * Each pass is a loop over the whole chunks, and code for the rest of the extent. A loop carries
- *  - of a reduction by a known kind: what has been reduced so far; a reduction of f16 or bf16 is kept
- *    in f32 between chunks as it is within one (IR.md), and rounded at the end;
+ *  - of a reduction by a known kind: what has been reduced so far; a reduction of f16 or bf16 is
+ *    kept in f32 between chunks as it is within one, and rounded at the end;
  *  - of one by a region: a tile of the chunk's shape, to which each chunk is combined element by
  *    element; it is reduced behind the loop. There is no identity to begin with, so the first whole
  *    chunk comes before the loop;
@@ -65,7 +65,8 @@ static TlValue *as_wide(Emitter *e, TlValue *v, const TlType *like)
 }
 
 /* The region of a reduction or scan on tiles: y = region(x, y). */
-static void combine_by_region(Emitter *e, const TlBlock *region, uint32_t n, TlValue **x, TlValue **y)
+static void combine_by_region(Emitter *e, const TlBlock *region, uint32_t n, TlValue **x,
+                              TlValue **y)
 {
     TlMap map;
     tl_map_init(&map, e->g->arena);
@@ -91,11 +92,11 @@ static void combine_by_region(Emitter *e, const TlBlock *region, uint32_t n, TlV
 /* y = x combined with y; x comes first. */
 static void combine(Emitter *e, const TlOp *op, uint32_t n, TlValue **x, TlValue **y)
 {
-    if (is_by_region(op))
+    TlCombine kind = (TlCombine)tl_attr_int(op, TL_ATTR_KIND, 0);
+    if (kind == TL_COMBINE_USER)
         combine_by_region(e, op->regions[0], n, x, y);
     else
-        y[0] = tl_binary(&e->b, tl_combine_opcode((TlCombine)tl_attr_int(op, TL_ATTR_KIND, 0)), x[0],
-                         y[0]);
+        y[0] = tl_binary(&e->b, tl_combine_opcode(kind), x[0], y[0]);
 }
 
 /* ---- the operands of a chunk ---- */
@@ -150,8 +151,8 @@ static void prepare_operand(Emitter *e, const TlOp *op, uint32_t i, int axis)
     e->b.loc = loc;
 }
 
-/* Where a slice begins in this chunk: in i32 if both parts are small numbers from 0 on, else in i64,
- * which is wide enough for all that the whole slice reached. */
+/* Where a slice begins in this chunk: in i32 if both parts are small numbers from 0 on, else in
+ * i64, which is wide enough for all that the whole slice reached. */
 static TlValue *start_of_chunk(Emitter *e, TlValue *start, int32_t step)
 {
     TlWideInt from;

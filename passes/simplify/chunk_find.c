@@ -209,12 +209,15 @@ static bool visit_users(TlChunkGroup *g, const TlOp *op, int axis)
 static bool put_in_order(TlChunkGroup *g)
 {
     TL_VEC(TlChunkOp) sorted = {0};
-    for (TlOp *op = g->fn->body->first; op && sorted.len < g->ops.len; op = tl_walk_next(op, NULL)) {
+    TlOp *op = g->fn->body->first;
+    const TlBlock *at = NULL; /* of the last one */
+    for (; op && sorted.len < g->ops.len; op = tl_walk_next(op, NULL)) {
         const TlChunkOp *m = tl_chunk_member(g, op);
         if (!m)
             continue;
-        if (op->block != g->block && sorted.len && sorted.data[sorted.len - 1].op->block == g->block)
+        if (op->block != g->block && at == g->block)
             return false;
+        at = op->block;
         tl_vec_push(g->arena, &sorted, *m);
     }
     TL_ASSERT(sorted.len == g->ops.len, "%u of %u ops found", sorted.len, g->ops.len);

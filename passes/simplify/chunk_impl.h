@@ -1,8 +1,8 @@
 /* What the files of chunk-rows share (chunk_rows.c says what the pass does).
  *
- * A group is the ops that must be cut together: tiles that are long along one axis, which elementwise
- * ops, accesses, reductions and scans connect. Each op of it has the axis that is cut: of its result;
- * of a reduction or scan, its operands'; of an access, the accessed tile's. */
+ * A group is the ops that must be cut together: tiles that are long along one axis, which
+ * elementwise ops, accesses, reductions and scans connect. Each op of it has the axis that is cut:
+ * of its result; of a reduction or scan, its operands'; of an access, the accessed tile's. */
 #ifndef TL_CHUNK_IMPL_H
 #define TL_CHUNK_IMPL_H
 #include "ir/ir.h"
@@ -31,8 +31,8 @@ typedef struct TlChunkGroup {
 
 /* ---- axes (chunk_find.c) ---- */
 enum { TL_CHUNK_WHOLE = -1, TL_CHUNK_NOT = -2 };
-/* The axis of operand i that is the op's `axis`. WHOLE: the operand is the same for all chunks. NOT:
- * the op cannot be cut there. */
+/* The axis of operand i that is the op's `axis`. WHOLE: the operand is the same for all chunks.
+ * NOT: the op cannot be cut there. */
 int tl_chunk_operand_axis(const TlOp *op, uint32_t i, int axis);
 /* The axis of the op's results that is the op's `axis`; WHOLE: they have it no more. */
 int tl_chunk_result_axis(const TlOp *op, int axis);

@@ -1,9 +1,9 @@
 /* Passes over the row: which op is computed in which (chunk_impl.h).
  *
  * A reduction along the axis ends a pass; what needs its result belongs to later ones. An access
- * that writes, and a reduction, happen in one pass; everything else in each pass that needs it. What
- * is not of the group and stands among its ops comes before the first pass that needs it, and after
- * those that it needs.
+ * that writes, and a reduction, happen in one pass; everything else in each pass that needs it.
+ * What is not of the group and stands among its ops comes before the first pass that needs it, and
+ * after those that it needs.
  *
  * Memory must look the same to each access:
  *  - what loads read in several passes, or later than they stand, nobody writes meanwhile: it is
@@ -38,14 +38,13 @@ static int level_of_all(const int *levels, const TlOp *op)
     return level;
 }
 
-static void find_member_level(const TlChunkGroup *g, int *levels, TlChunkOp *m)
+static void find_member_level(int *levels, TlChunkOp *m)
 {
     m->level = level_of_all(levels, m->op);
     bool ends = m->op->opcode == TL_OP_REDUCE &&
                 tl_chunk_result_axis(m->op, m->axis) == TL_CHUNK_WHOLE;
     for (uint32_t r = 0; r < m->op->nout; r++)
         levels[m->op->out[r]->id] = m->level + ends;
-    (void)g;
 }
 
 static void find_levels(TlChunkGroup *g)
@@ -55,12 +54,12 @@ static void find_levels(TlChunkGroup *g)
         levels[i] = 0;
     uint32_t seen = 0;
     for (; seen < g->ops.len && g->ops.data[seen].op->block != g->block; seen++)
-        find_member_level(g, levels, &g->ops.data[seen]);
+        find_member_level(levels, &g->ops.data[seen]);
     bool begun = false;
     for (TlOp *op = g->block->first; seen < g->ops.len; op = op->next) {
         TlChunkOp *m = tl_chunk_member(g, op);
         if (m) {
-            find_member_level(g, levels, m);
+            find_member_level(levels, m);
             begun = true, seen++;
             continue;
         }
@@ -149,9 +148,10 @@ static bool same_value(const TlValue *a, const TlValue *b)
 /* Does a parameter's view have its elements along the axis apart? */
 static bool is_apart(const TlFn *fn, const TlValue *view, uint32_t axis)
 {
-    if (view->type->kind != TL_VIEW || view->def || !fn->info || view->index >= fn->info->params.len)
+    const TlKernelInfo *info = fn->info;
+    if (view->type->kind != TL_VIEW || view->def || !info || view->index >= info->params.len)
         return false;
-    const TlParam *p = &fn->info->params.data[view->index];
+    const TlParam *p = &info->params.data[view->index];
     for (int d = (int)axis; d < p->rank; d++)
         if (p->stride[d].kind != TILE_DIM_DENSE &&
             !(d == p->rank - 1 && p->stride[d].kind == TILE_DIM_CONST && p->stride[d].value > 0))

@@ -13,17 +13,18 @@
  *                                                   }
  *
  * A tile lives in registers as a whole. One of 65536 elements has 512 in each of 128 threads: more
- * than there are, so that values go to memory and come back at every step, and code of 512 copies of
- * each op. In chunks, each pass over the row reads it again, the second time from a cache. What was
- * computed is computed again in each pass that needs it.
+ * than there are, so that values go to memory and come back at every step, and code of 512 copies
+ * of each op. In chunks, each pass over the row reads it again, the second time from a cache. What
+ * was computed is computed again in each pass that needs it.
  *
- *  0. The total of a long tile, which is a reduction of its reshape to one axis, is taken axis by axis.
+ *  0. The total of a long tile, which is a reduction of its reshape to one axis, is taken axis by
+ *     axis.
  *  1. A tile of many elements per thread, and an axis of it (the longest first): the group of ops
  *     that must be cut with it (chunk_find.c).
  *  2. The passes over the row (chunk_order.c).
- *  3. Worth it: what needs several passes, if what lives across reductions needs more registers than
- *     there are for that, or the code would be too long: else the row is read once, which is best.
- *     What reads its row once in any case, if the code would be long.
+ *  3. Worth it: what needs several passes, if what lives across reductions needs more registers
+ *     than there are for that, or the code would be too long: else the row is read once, which is
+ *     best. What reads its row once in any case, if the code would be long.
  *  4. The loops (chunk_emit.c). reduce-locality then keeps partial results per thread.
  *
  * Elements have the bits that they had; reductions of floats have another order, as is open on a
