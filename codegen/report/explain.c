@@ -498,6 +498,8 @@ static void say_pipeline(TlSbuf *s, const TlOp *loop)
         tl_sbuf_puts(s, "it holds another loop");
     else if (!holds(loop, is_load))
         tl_sbuf_puts(s, "it loads nothing");
+    else if (tl_attr(loop, TL_ATTR_CHUNKS))
+        tl_sbuf_puts(s, "it needs few registers, so other warps can work while one waits");
     else if (!tl_attr(loop, TL_ATTR_PIPELINE))
         tl_sbuf_puts(s, "it has no `pipeline` hint, and no dot with staged operands");
     else if (holds(loop, is_multiply_add))
@@ -506,11 +508,23 @@ static void say_pipeline(TlSbuf *s, const TlOp *loop)
         tl_sbuf_puts(s, "one stage, or no load that can be begun earlier and fits");
 }
 
+/* What chunk-rows has made of a tile. */
+static void say_chunks(TlSbuf *s, const TlOp *loop)
+{
+    TlWideInt step;
+    int64_t extent = tl_attr_int(loop, TL_ATTR_CHUNKS, 0);
+    if (!extent || !tl_const_int_value(tl_in(loop, 2), &step))
+        return;
+    tl_sbuf_putf(s, "%d elements at a time of the %lld of an axis, which registers do not hold; ",
+                 abs((int)step), (long long)extent);
+}
+
 static const char *loop_text(const TlExplain *e, const TlOp *loop)
 {
     TL_ASSERT(is_loop(loop), "%s is no loop", tl_op_info(loop->opcode)->text);
     TlSbuf s;
     tl_sbuf_init(&s, e->out);
+    say_chunks(&s, loop);
     say_pipeline(&s, loop);
     int64_t unroll = tl_attr_int(loop, TL_ATTR_UNROLL, -2);
     if (unroll > 1)
