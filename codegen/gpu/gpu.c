@@ -56,6 +56,7 @@ static void set_amdgpu_kernel(TlLlvm *l, LLVMValueRef f, uint32_t threads, uint3
     attribute(l, f, "amdgpu-flat-work-group-size", tl_format(l->arena, "%u,%u", threads, threads));
     attribute(l, f, "uniform-work-group-size", "true");
     attribute(l, f, "amdgpu-unsafe-fp-atomics", "true"); /* device memory is coarse-grained */
+    attribute(l, f, "amdgpu-ieee", "false"); /* or operands of min and max are made quiet first */
 }
 
 /* The functions of a family: one row for each FAMILY_GPU. */

@@ -367,6 +367,7 @@ void tl_leaf_expand_amdgpu(TlLlvm *l)
     tl_leaf_expand_each(l, expand);
     tl_llvm_run(l, "always-inline,function(infer-address-spaces,early-cse,simplifycfg),"
                    "amdgpu-attributor");
+    tl_amd_turns(l);
     tl_amd_near(l);
     tl_amd_order(l);
     tl_amd_part(l);
