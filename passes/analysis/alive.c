@@ -54,7 +54,8 @@ static void add_if_alive(Alive *a, const TlValue *v, uint32_t made)
     if (made >= a->at || v == tl_in(a->dot, TL_MMA_C))
         return;
     for (const TlUse *u = v->uses; u; u = u->next) {
-        uint32_t used = tl_position_of_use(&a->order, u->user, home).last;
+        uint32_t used = u->user->block == home ? tl_position_of(&a->order, u->user).first
+                                               : tl_position_of_use(&a->order, u->user, home).last;
         last = used > last ? used : last;
     }
     a->words += last >= a->at ? tl_words_of(v) : 0;
