@@ -189,6 +189,19 @@ void tl_gpu_expand(TlLlvm *l, const TlCodegenOptions *options, TlKernelCodes *ke
 #endif
 }
 
+/* Where a thread could have both files of registers, LLVM keeps results of matrix instructions in
+ * the one of accumulators, from which everything else must move them. So a kernel whose values fit
+ * in as many registers as one file has gets no more; then two blocks fit on a compute unit, too. */
+static void limit_to_file(TlLlvm *l, const TlTarget *target, LLVMValueRef f, unsigned words)
+{
+    enum { OTHERS = 40 }; /* addresses, and what LLVM's order takes more */
+    static const char LIMIT[] = "amdgpu-num-vgpr"; /* of each of the two files */
+    unsigned file = target->family->file;
+    if ((unsigned)target->registers > file && words + OTHERS <= file &&
+        !LLVMGetStringAttributeAtIndex(f, LLVMAttributeFunctionIndex, LIMIT, sizeof LIMIT - 1))
+        attribute(l, f, LIMIT, tl_format(l->arena, "%u", file / 2));
+}
+
 /* Kernels whose values LLVM's register allocator would place for very long get quick code. */
 static void watch_registers(TlLlvm *l, const TlTarget *target, const TlKernelCodes *kernels)
 {
@@ -196,7 +209,10 @@ static void watch_registers(TlLlvm *l, const TlTarget *target, const TlKernelCod
     for (uint32_t i = 0; i < kernels->len; i++) {
         const TlKernelCode *k = &kernels->data[i];
         LLVMValueRef f = LLVMGetNamedFunction(l->module, k->symbol);
-        if (l->quick || !tl_amd_is_crowded(l->arena, f, file, &words))
+        bool crowded = !l->quick && tl_amd_is_crowded(l->arena, f, file, &words);
+        if (!l->quick)
+            limit_to_file(l, target, f, words);
+        if (!crowded)
             continue;
         tl_diag(&k->fn->module->ctx->diags, k->fn->loc, TL_W0901, k->fn->name,
                 tl_format(l->arena, "keeps about %u words at once in %u registers", words, file),

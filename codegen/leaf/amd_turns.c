@@ -10,7 +10,6 @@
  * not, so that of two waves of a scheduler one computes while the other loads, stores and reads. */
 #include "codegen/leaf/leaf_expand.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 static bool is_mark(LLVMValueRef x)
@@ -102,7 +101,7 @@ static void interleave(TlLlvm *l, LLVMBuilderRef b, LLVMValueRef mark)
 
 void tl_amd_turns(TlLlvm *l)
 {
-    int generation = atoi(l->cpu + strlen("gfx")) / 100; /* gfx90a: 0 */
+    int generation = tl_amd_generation(l);
     LLVMBuilderRef b = LLVMCreateBuilderInContext(l->context);
     for (LLVMValueRef f = LLVMGetFirstFunction(l->module); f; f = LLVMGetNextFunction(f))
         for (LLVMBasicBlockRef k = LLVMGetFirstBasicBlock(f); k; k = LLVMGetNextBasicBlock(k))

@@ -98,6 +98,8 @@ typedef enum TlAmdProducts {
 TlAmdProducts tl_amd_find_products(LLVMValueRef function);
 /* ---- the order of long computations on AMD (amd_order.c); when leaves are expanded ---- */
 void tl_amd_order(TlLlvm *l);
+/* Of the module's target: 9 for gfx942 and gfx90a, 11 for gfx1100. */
+int tl_amd_generation(const TlLlvm *l);
 /* amd_turns.c: the turns of matrix products. */
 void tl_amd_turns(TlLlvm *l);
 /* ---- addresses and tests beside their users on AMD (amd_near.c); when leaves are expanded ---- */

@@ -76,7 +76,7 @@ def read(text):
         k.blocks = make_blocks([x for x in lines[first:end - 1] if x[1].strip() != f"{name}:"])
     for part in re.split(r"\n  - \.a", text.partition("amdhsa.kernels:")[2])[1:]:
         name = re.search(r"\.symbol:\s+'?([\w.$]+)\.kd", part).group(1)
-        kernels[name].facts = {f: int(x.group(1)) if (x := re.search(rf"\b{f}:\s+(\d+)", "." + part)) else 0 for f in FACTS}
+        kernels[name].facts = {f: int(x.group(1)) if (x := re.search(rf"\b{f}:\s+(\d+)", ".a" + part)) else 0 for f in FACTS}
     return kernels
 
 
