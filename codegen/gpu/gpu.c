@@ -189,6 +189,15 @@ void tl_gpu_expand(TlLlvm *l, const TlCodegenOptions *options, TlKernelCodes *ke
 #endif
 }
 
+/* Of a thread, 32 bits each: the warps of a scheduler share both files. */
+static uint32_t registers_of(const TlTarget *target, const TlKernelCode *k)
+{
+    enum { SCHEDULERS = 4 };
+    uint32_t all = (uint32_t)target->registers, warps = k->threads / (uint32_t)target->lanes,
+             each = (warps + SCHEDULERS - 1) / SCHEDULERS;
+    return all > target->family->file && each > 1 ? all / each : all;
+}
+
 /* Where a thread could have both files of registers, LLVM keeps results of matrix instructions in
  * the one of accumulators, from which everything else must move them. So a kernel whose values fit
  * in as many registers as one file has gets no more; then two blocks fit on a compute unit, too. */
@@ -209,6 +218,8 @@ static void watch_registers(TlLlvm *l, const TlTarget *target, const TlKernelCod
     for (uint32_t i = 0; i < kernels->len; i++) {
         const TlKernelCode *k = &kernels->data[i];
         LLVMValueRef f = LLVMGetNamedFunction(l->module, k->symbol);
+        if (!l->quick)
+            tl_amd_offsets(l, f, (unsigned)registers_of(target, k));
         bool crowded = !l->quick && tl_amd_is_crowded(l->arena, f, file, &words);
         if (!l->quick)
             limit_to_file(l, target, f, words);

@@ -102,10 +102,12 @@ static LLVMValueRef shared_of_amd(TlLeafCall *call, LLVMValueRef offset)
     uint64_t constant = 0;
     LLVMValueRef rest = without_constant(call, offset, &constant);
     LLVMTypeRef pointer = LLVMPointerTypeInContext(call->c, 3);
-    if (!rest || !constant)
+    if (!rest)
         return LLVMBuildIntToPtr(call->b, offset, pointer, "");
     LLVMValueRef at = tl_leaf_i32(call, (uint32_t)constant),
                  base = LLVMBuildIntToPtr(call->b, rest, pointer, "");
+    if (!constant)
+        return base;
     return LLVMBuildInBoundsGEP2(call->b, call->i8, base, &at, 1, "");
 }
 

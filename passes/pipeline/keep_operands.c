@@ -12,12 +12,13 @@
  *  1. Products by matrix instructions, in a loop, with an operand that comes from outside of it,
  *     where the words that are alive, what the loop fetches ahead and a few fragments are more than
  *     a thread has. Only where LLVM schedules the code: there products read in parts (order-reads).
- *  2. The buffer is laid out for these gets. Where all buffers of the function and it would take
- *     more than half of shared memory, so that loops would have fewer stages, the operand stays.
+ *  2. The buffer is laid out for these gets. Where it does not fit beside all other buffers, the
+ *     operand stays.
  *  3. alloc and put come right after the operand; the get behind what the product gets from
  *     another buffer, so that both can be read early. */
 #include "ir/plan/late.h"
 #include "ir/plan/mma_turns.h"
+#include "ir/plan/shared_plan.h"
 #include "ir/plan/stage_layout.h"
 #include "ir/plan/staged.h"
 #include "passes/analysis/alive.h"
@@ -76,24 +77,29 @@ static const TlType *buffer_for(const Keep *k, const TlValue *v)
     return tl_type_buf(k->px->ctx, t->dtype, t->rank, t->shape, l, 1);
 }
 
-static bool fits(const Keep *k, const TlType *buf)
+/* Beside all other buffers, and what ops of the loop need for themselves. */
+static bool fits(const Keep *k, const TlType *buf, const TlOp *loop)
 {
-    uint64_t bytes = tl_buf_bytes(buf);
+    uint64_t bytes = tl_buf_bytes(buf), most = 0;
     for (const TlOp *op = k->fn->body->first; op; op = tl_walk_next(op, NULL))
         if (op->opcode == TL_OP_ALLOC)
             bytes += tl_buf_bytes(op->out[0]->type);
-    return bytes <= k->px->machine->shared_bytes / 2;
+    for (const TlOp *op = tl_walk_next(loop, loop); op; op = tl_walk_next(op, loop)) {
+        uint64_t own = op->opcode == TL_OP_ALLOC ? 0 : tl_op_shared_bytes(k->px->scratch, op);
+        most = own > most ? own : most;
+    }
+    return bytes + most <= k->px->machine->shared_bytes;
 }
 
 /* ---- 3. into effect ---- */
 
-static TlOp *put_behind(Keep *k, TlValue *v)
+static TlOp *put_behind(Keep *k, TlValue *v, const TlOp *loop)
 {
     TlOp *put = tl_map_get_ptr(&k->bufs, v);
     if (put)
         return put;
     const TlType *type = buffer_for(k, v);
-    if (!fits(k, type))
+    if (!fits(k, type, loop))
         return NULL;
     TlBuilder b = tl_builder_after(v);
     TlValue *made = tl_op_new(&b, TL_OP_ALLOC, 0, NULL, 1, &type, 0, 0, NULL)->out[0];
@@ -115,9 +121,9 @@ static TlOp *where_to_get(TlOp *dot)
     return dot;
 }
 
-static void keep_operand(Keep *k, TlOp *dot, uint32_t i)
+static void keep_operand(Keep *k, TlOp *dot, uint32_t i, const TlOp *loop)
 {
-    TlOp *put = put_behind(k, tl_in(dot, i));
+    TlOp *put = put_behind(k, tl_in(dot, i), loop);
     if (!put)
         return;
     TlBuilder b = tl_builder_before(where_to_get(dot));
@@ -138,7 +144,7 @@ TlPassResult tl_pass_keep_operands(TlFn *fn, TlPassCtx *px)
         for (uint32_t i = 0; loop && i < 2; i++)
             if (tl_is_invariant(tl_in(op, i), loop) && tl_words_of(tl_in(op, i)) &&
                 is_short(&k, op, loop))
-                keep_operand(&k, op, i);
+                keep_operand(&k, op, i, loop);
     }
     return k.changed ? TL_CHANGED : TL_SAME;
 }

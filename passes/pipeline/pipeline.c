@@ -41,6 +41,7 @@
 #include "ir/plan/shared_plan.h"
 #include "ir/plan/staged.h"
 #include "ir/plan/staged_plan.h"
+#include "passes/analysis/alive.h"
 #include "passes/analysis/axis_info.h"
 #include "passes/analysis/footprint.h"
 #include "passes/pipeline/pipeline_impl.h"
@@ -452,10 +453,26 @@ static int64_t carried_registers(const TlOp *loop)
     return n;
 }
 
+/* What is alive at the product of the loop at which most is, in code that LLVM schedules: ptxas
+ * computes what is between products piece by piece. */
+static int64_t registers_at_products(const Pipeline *p)
+{
+    int64_t most = 0;
+    for (const TlOp *op = tl_walk_next(p->loop, p->loop); op; op = tl_walk_next(op, p->loop)) {
+        if (!p->px->machine->reads_early || !tl_mma_of(op))
+            continue;
+        int64_t words = tl_words_alive(p->fn, p->arena, op);
+        most = words > most ? words : most;
+    }
+    return most;
+}
+
 static bool fits_registers(const Pipeline *p, const TlSchedule *s)
 {
-    int64_t flying = registers_in_flight(p, s), all = p->px->machine->registers;
-    return !all || !flying || flying + carried_registers(p->loop) + OTHER_REGISTERS <= all;
+    int64_t flying = registers_in_flight(p, s), all = p->px->machine->registers,
+            carried = carried_registers(p->loop), alive = registers_at_products(p);
+    return !all || !flying ||
+           flying + (alive > carried ? alive : carried) + OTHER_REGISTERS <= all;
 }
 
 /* What goes through registers is not fetched then: first what is not staged, then everything. */
