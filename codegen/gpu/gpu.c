@@ -286,8 +286,10 @@ void *tl_gpu_compile(TlModule *m, const TlCodegenOptions *options, TlEmit emit, 
     l.trace = m->ctx->trace;
     if (lower(&l, m, options, arena, kernels))
         code = tl_gpu_emit(&l, options, emit, arena, kernels, out_size);
+    bool quick = l.quick || options->opt_level == 0;
     tl_llvm_close(&l);
     for (uint32_t i = 0; i < kernels->len; i++) {
+        kernels->data[i].quick = quick;
         kernels->data[i].code = code;
         kernels->data[i].ncode = *out_size;
     }

@@ -1,11 +1,11 @@
 /* Offsets and addresses on AMD GPUs, computed in the loop that uses them where registers are short.
  *
  * What a thread computes from its index alone, LLVM computes before a loop: the offsets of the rows
- * of each buffer that a swizzle turns, the rows and the addresses of each access. Each of them is in
- * a register all the time; in attention they are 60 to 90 beside the tiles. Where a kernel's values
- * do not fit, such values are computed again in front of their use, from what several of them are
- * computed from: first those that are used before and after a loop, but not in it, then those that
- * are one instruction, then longer ways, until the rest fits.
+ * of each buffer that a swizzle turns, the rows and the addresses of each access. Each of them is
+ * in a register all the time; in attention they are 60 to 90 beside the tiles. Where a kernel's
+ * values do not fit, such values are computed again in front of their use, from what several of
+ * them are computed from: first those that are used before and after a loop, but not in it, then
+ * those that are one instruction, then longer ways, until the rest fits.
  *
  * LLVM would move what it sees to be the same in every trip out of the loop again. So the first
  * step has a constant that LLVM does not see, or, where it has none, an operand. */
@@ -96,7 +96,7 @@ static LLVMValueRef unseen(const Again *a, LLVMValueRef x, const char *constrain
 }
 
 /* The first step of a way: a constant, else what varies, is one that LLVM does not see. */
-static void hide_operand(const Again *a, LLVMValueRef step)
+static void hide_operand(Again *a, LLVMValueRef step)
 {
     int n = LLVMGetNumOperands(step), varying = -1;
     for (int i = 0; i < n; i++) {
@@ -110,7 +110,9 @@ static void hide_operand(const Again *a, LLVMValueRef step)
     }
     TL_ASSERT(varying >= 0, "a step of what does not vary");
     LLVMValueRef v = LLVMGetOperand(step, (unsigned)varying);
-    LLVMSetOperand(step, (unsigned)varying, unseen(a, v, "=v,0"));
+    LLVMValueRef hidden = unseen(a, v, "=v,0");
+    tl_map_put_ptr(&a->varies, hidden, hidden);
+    LLVMSetOperand(step, (unsigned)varying, hidden);
 }
 
 /* x again, where the builder stands. */
@@ -135,6 +137,7 @@ static LLVMValueRef compute(Again *a, LLVMValueRef x)
         hide_operand(a, again);
     LLVMInsertIntoBuilder(a->b, again);
     tl_map_put_ptr(&a->made, x, again);
+    tl_map_put_ptr(&a->varies, again, again);
     return again;
 }
 

@@ -102,7 +102,7 @@ void tl_amd_order(TlLlvm *l);
 int tl_amd_generation(const TlLlvm *l);
 /* amd_turns.c: the turns of matrix products. */
 void tl_amd_turns(TlLlvm *l);
-/* amd_offsets.c: offsets in shared memory that a loop computes, where the kernel's values do not fit
+/* amd_offsets.c: offsets and addresses are computed in loops, where the kernel's values do not fit
  * in that many registers. */
 void tl_amd_offsets(TlLlvm *l, LLVMValueRef function, unsigned registers);
 /* ---- addresses and tests beside their users on AMD (amd_near.c); when leaves are expanded ---- */

@@ -130,9 +130,8 @@ def others():
 def products():
     rows = []
     for warps in (4, 8):
-        for m, n, k in ((64, 64, 64), (128, 128, 32), (128, 128, 64), (128, 256, 64), (256, 128, 32), (256, 256, 32)):
-            if (m, n) != (256, 256) or warps == 8:
-                rows += [Row(PEERS, "gemm", warps, 2, BM=m, BN=n, BK=k), Row(PEERS, "gemm_columns", warps, 2, BM=m, BN=n, BK=k)]
+        for m, n, k in ((64, 64, 64), (128, 128, 32), (128, 128, 64), (128, 256, 64), (256, 128, 32)):
+            rows += [Row(PEERS, "gemm", warps, 2, BM=m, BN=n, BK=k), Row(PEERS, "gemm_columns", warps, 2, BM=m, BN=n, BK=k)]
         for stages in (3, 4):
             rows.append(Row(PEERS, "gemm", warps, stages, BM=128, BN=128, BK=32))
         rows.append(Row(PEERS, "gemm", warps, 2, BM=128, BN=128, BK=64, T="bf16"))
