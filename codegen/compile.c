@@ -317,6 +317,7 @@ static bool run_passes(TlJob *j)
     machine.stress = o->stress_layouts;
     machine.stages = o->stages;
     machine.check = o->check != 0;
+    machine.forms = o->forms;
     if (is_ring(j) && !j->emulate)
         machine.matrix = NULL;
     TlRunOptions r = {.machine = tl_target_is_gpu(j->target) ? &machine : NULL,

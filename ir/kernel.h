@@ -41,6 +41,12 @@ typedef struct TlConstBinding {
 
 typedef TL_VEC(tile_image_test) TlTests;
 
+/* What a form of a kernel may assume of a launch (form.h). */
+typedef struct TlPromise {
+    TlTests units; /* POINTER, EXTENT, STRIDE, SCALAR: multiples of mask + 1 */
+    bool near, grid;
+} TlPromise;
+
 typedef struct TlKernelInfo {
     const char *doc; /* the /// text, or NULL */
     TL_VEC(TlParam) params; /* run-time parameters in order: argument i of the function's body */
@@ -57,8 +63,9 @@ typedef struct TlKernelInfo {
     /* this instance is the tuned one of so many buckets: keys.len numbers for each */
     uint32_t ntuned;
     TL_VEC(int32_t) buckets;
-    bool aligned; /* this variant may assume that views are aligned (passes/analysis/axis_info.h) */
-    /* of an aligned variant: what it asks of a launch's arguments (passes/analysis/variants.h); not
+    bool aligned; /* this is a form that rests on promises: */
+    TlPromise promise;
+    /* of such a form: what it asks of a launch's arguments (passes/analysis/variants.h); not
      * printed. Known from settle-variants until a pass changes the kernel */
     bool tests_known;
     TlTests tests;

@@ -25,6 +25,9 @@ typedef struct TlMachine {
     bool reads_early;      /* LLVM schedules the code, and reads shared memory as early as it can */
     bool check;            /* --check: `unchecked` accesses are tested too */
     int stages;            /* --stages: of all pipelined loops; 0: as they and the kernel say */
+    /* texts of forms (ir/form.h), at most TL_MAX_FORMS, with ; between them; NULL: as
+     * add-variants says */
+    const char *forms;
 } TlMachine;
 
 typedef struct TlAnalyses TlAnalyses;

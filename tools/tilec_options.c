@@ -71,6 +71,7 @@ static const Row rows[] = {
     {"--html",         FORM_TEXT, CMD_EXPLAIN, AT(html),              "FILE",     "write the report as one page for a browser; - is standard output"},
     {"--warps",        FORM_TEXT, ALL,         AT(warps),             "N",        "warps per program, on GPUs"},
     {"--stages",       FORM_TEXT, ALL,         AT(stages),            "N",        "stages of pipelined loops"},
+    {"--forms",        FORM_TEXT, CMD_COMPILE | CMD_EXPLAIN,    COMPILER(forms),       "LIST",     "GPUs: compile these forms of a kernel (\"aligned;general\")"},
     {"-I",             FORM_GLUED, ALL | CMD_LSP,      AT(includes),          "DIR",      "search for imports here, too"},
     {"-O",             FORM_GLUED, ALL,        COMPILER(opt_level),   "0..3",     "optimisation level (3)"},
     {"-g",             FORM_FLAG, ALL,         COMPILER(debug),       NULL,       "keep asserts and line numbers"},

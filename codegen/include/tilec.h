@@ -108,11 +108,15 @@ typedef struct tilec_options {
      * else with the defaults of their constants, else with the first configuration. */
     const char *config;
     int tunings; /* not 0: fill in tilec_output_tunings; nothing is compiled */
+    /* GPUs: in which forms a kernel is compiled, at most 4, with ; between them: "aligned",
+     * "general", or what is promised of a launch's arguments, "A=16,A.stride.0=8,near,grid"
+     * (tools/README.md). A launch runs the first whose promises hold. NULL: "aligned;general" */
+    const char *forms;
 } tilec_options;
 #define TILEC_OPTIONS_INIT                                                                         \
     {                                                                                              \
         sizeof(tilec_options), "cpu", "image", 0, 0, 0, 0, 0, 3, 0, 0, "default", 0, "text", 0, 0, \
-            0, 0, 0, 0, 0, 0, 0, -1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0    \
+            0, 0, 0, 0, 0, 0, 0, -1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 \
     }
 
 typedef struct tilec_output tilec_output;

@@ -182,7 +182,7 @@ static LLVMValueRef pid(TlSimt *g, uint32_t axis)
     LLVMValueRef x = linear;
     for (uint32_t i = 0; i < axis; i++)
         x = over_extent(g, x, i);
-    bool is_last = info && info->aligned && axis + 1 == ngrid; /* the grid is the clause's */
+    bool is_last = info && info->promise.grid && axis + 1 == ngrid; /* the grid is the clause's */
     if (!is_last) {
         LLVMValueRef whole =
             LLVMBuildMul(g->b, over_extent(g, x, axis), extent_of_grid(g, axis), "");
