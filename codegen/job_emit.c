@@ -8,6 +8,7 @@
 #include "codegen/header.h"
 #include "codegen/target/host_code.h"
 #include "codegen/job.h"
+#include "ir/form.h"
 
 static void set_data(TlJob *j, const void *data, size_t size)
 {
@@ -120,9 +121,8 @@ static void watch_spills(TlJob *j, const TlKernelCodes *kernels, const void *cod
         TlUsage u = TL_USAGE_UNKNOWN;
         if (k->quick || !tl_usage_of_hsaco(code, size, k->symbol, &u) || u.spilled <= 0)
             continue;
-        bool other = !k->fn->info->aligned && kernels->len > 1;
         tl_diag(&j->ctx.diags, k->fn->loc, TL_W0902, k->fn->name,
-                other ? ", for arguments that are not aligned," : "", u.spilled, j->target->name);
+                tl_form_text(k->fn->info, &j->scratch), u.spilled, j->target->name);
     }
 }
 
