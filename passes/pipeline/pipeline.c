@@ -28,7 +28,9 @@
  *     put in a later trip.
  *  4. When (latencies): a copy is begun S - 1 trips ahead, into S slots; a load into registers
  *     one trip before it is used or put; with S > 2 it is put one trip ahead too, into 2 slots, so
- *     that one barrier per trip is enough. What a place is computed from is loaded one trip before
+ *     that one barrier per trip is enough. To wait more trips in registers it would have to be
+ *     copied from one to the next while it is on its way, and so be waited for. Where nothing is
+ *     begun S - 1 trips ahead, the loop has fewer stages. What a place is computed from is loaded one trip before
  *     the load that wants it; S - 1 is the most, so copies behind L such loads are begun S - 1 - L
  *     ahead, but one at least. What does not fit is loaded in the same trip.
  *  5. Expansion (pipeline_expand.c): a prologue for the first trips; no epilogue: what is fetched
@@ -429,6 +431,7 @@ static void schedule(const Pipeline *p, int stages, TlSchedule *s)
         most = s->fetches.data[i].ahead > (int)most ? (uint32_t)s->fetches.data[i].ahead : most;
         s->most = (int)most;
     }
+    s->stages = s->most + 1;
 }
 
 /* ---- limits ---- */
