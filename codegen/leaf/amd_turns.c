@@ -7,7 +7,8 @@
  * matrix instructions as its estimate of registers wants. Here all that the turn needs is waited
  * for at once, nothing is scheduled across, and the reads for the next turn go between the first
  * matrix instructions of this one, which hide them. A wave in a product goes before those that are
- * not, so that of two waves of a scheduler one computes while the other loads, stores and reads. */
+ * not, so that of two waves of a scheduler one computes while the other loads, stores and reads.
+ * What a trip has loaded for the next one is waited for once, too. */
 #include "codegen/leaf/leaf_expand.h"
 
 #include <string.h>
@@ -99,16 +100,82 @@ static void interleave(TlLlvm *l, LLVMBuilderRef b, LLVMValueRef mark)
         put_group(l, b, PRODUCT, products);
 }
 
+/* ---- loads of the trip before ---- */
+
+/* s_waitcnt vmcnt(0), or what it is since gfx12. */
+static void wait_for_loads(TlLlvm *l, LLVMBuilderRef b, int generation)
+{
+    enum { GFX9 = 0x0f70, GFX11 = 0x03f7 };
+    if (generation >= 12)
+        call(l, b, "llvm.amdgcn.s.wait.loadcnt", 16, 0);
+    else
+        call(l, b, "llvm.amdgcn.s.waitcnt", 32, generation >= 11 ? GFX11 : GFX9);
+}
+
+/* Does the block take what the trip before, or the code before the loop, has loaded? */
+static bool takes_loads(LLVMBasicBlockRef header)
+{
+    LLVMValueRef x = LLVMGetFirstInstruction(header);
+    for (; x && LLVMIsAPHINode(x); x = LLVMGetNextInstruction(x))
+        for (unsigned i = 0; i < LLVMCountIncoming(x); i++) {
+            LLVMValueRef v = LLVMGetIncomingValue(x, i);
+            if (LLVMIsALoadInst(v) || (LLVMIsAPHINode(v) && LLVMCountIncoming(v) &&
+                                       LLVMIsALoadInst(LLVMGetIncomingValue(v, 0))))
+                return true;
+        }
+    return false;
+}
+
+static bool stores_shared(LLVMBasicBlockRef block)
+{
+    LLVMValueRef x = LLVMGetFirstInstruction(block);
+    for (; x; x = LLVMGetNextInstruction(x))
+        if (LLVMIsAStoreInst(x) &&
+            LLVMGetPointerAddressSpace(LLVMTypeOf(LLVMGetOperand(x, 1))) == 3)
+            return true;
+    return false;
+}
+
+static LLVMValueRef first_after_phis(LLVMBasicBlockRef block)
+{
+    LLVMValueRef x = LLVMGetFirstInstruction(block);
+    while (LLVMIsAPHINode(x))
+        x = LLVMGetNextInstruction(x);
+    return x;
+}
+
+/* What a loop of products puts into shared memory has been on its way for a trip: it is waited for
+ * once, at the start of the next trip, not load by load. */
+static void wait_in_loops(TlLlvm *l, LLVMBuilderRef b, LLVMValueRef f, int generation)
+{
+    TlLoops loops;
+    if (!LLVMCountBasicBlocks(f) || tl_amd_find_products(f) != TL_AMD_MATRIX)
+        return;
+    tl_loops_find(l->arena, f, &loops);
+    for (uint32_t i = 0; i < loops.loops.len; i++) {
+        LLVMBasicBlockRef header = loops.loops.data[i].header;
+        if (!takes_loads(header) || !stores_shared(header))
+            continue;
+        LLVMPositionBuilderBefore(b, first_after_phis(header));
+        LLVMSetCurrentDebugLocation2(b, NULL);
+        wait_for_loads(l, b, generation);
+        call(l, b, "llvm.amdgcn.s.setprio", 16, 0); /* an instruction, as above */
+        call(l, b, "llvm.amdgcn.sched.barrier", 32, 0);
+    }
+}
+
 void tl_amd_turns(TlLlvm *l)
 {
     int generation = tl_amd_generation(l);
     LLVMBuilderRef b = LLVMCreateBuilderInContext(l->context);
-    for (LLVMValueRef f = LLVMGetFirstFunction(l->module); f; f = LLVMGetNextFunction(f))
+    for (LLVMValueRef f = LLVMGetFirstFunction(l->module); f; f = LLVMGetNextFunction(f)) {
         for (LLVMBasicBlockRef k = LLVMGetFirstBasicBlock(f); k; k = LLVMGetNextBasicBlock(k))
             for (LLVMValueRef x = LLVMGetFirstInstruction(k); x; x = LLVMGetNextInstruction(x))
                 if (is_mark(x)) {
                     interleave(l, b, x);
                     put_mark(l, b, x, generation);
                 }
+        wait_in_loops(l, b, f, generation);
+    }
     LLVMDisposeBuilder(b);
 }
