@@ -30,9 +30,9 @@
  *     one trip before it is used or put; with S > 2 it is put one trip ahead too, into 2 slots, so
  *     that one barrier per trip is enough. To wait more trips in registers it would have to be
  *     copied from one to the next while it is on its way, and so be waited for. Where nothing is
- *     begun S - 1 trips ahead, the loop has fewer stages. What a place is computed from is loaded one trip before
- *     the load that wants it; S - 1 is the most, so copies behind L such loads are begun S - 1 - L
- *     ahead, but one at least. What does not fit is loaded in the same trip.
+ *     begun S - 1 trips ahead, the loop has fewer stages. What a place is computed from is loaded
+ *     one trip before the load that wants it; S - 1 is the most, so copies behind L such loads are
+ *     begun S - 1 - L ahead, but one at least. What does not fit is loaded in the same trip.
  *  5. Expansion (pipeline_expand.c): a prologue for the first trips; no epilogue: what is fetched
  *     for trips that there are not is masked off, unless it is outside of its view anyway.
  *
