@@ -61,17 +61,6 @@ static LLVMValueRef has_k(const Mma *m, int operand, uint32_t e, int32_t left)
     return tl_simt_linear_below(m->g, &k, (uint32_t)at[dim], (uint32_t)left);
 }
 
-/* An f32 in the instruction's format. */
-static LLVMValueRef rounded(const Mma *m, int operand, LLVMValueRef x)
-{
-    if (m->kind != TL_MMA_M16N8 || m->mma->type[operand] != TL_F32 || operand == TL_MMA_C ||
-        m->g->fn->ring)
-        return x;
-    LLVMBuilderRef b = m->g->b;
-    LLVMValueRef bits = LLVMBuildBitCast(b, x, m->g->i32, "");
-    return LLVMBuildBitCast(b, tl_simt_leaf(m->g, TL_LEAF_TF32, 1, &bits), LLVMTypeOf(x), "");
-}
-
 /* Of what comes from shared memory only the part that is due is read. */
 static LLVMValueRef register_value(const Mma *m, int operand, int64_t reg)
 {
@@ -86,7 +75,7 @@ static LLVMValueRef gather(const Mma *m, int operand, TlMmaBlock block, int32_t 
     LLVMValueRef x[MAX_FRAGMENT];
     for (uint32_t e = 0; e < elements(m, operand); e++) {
         int64_t reg = tl_mma_register(&m->order, operand, block, e);
-        x[e] = reg < 0 ? zero(m, operand) : rounded(m, operand, register_value(m, operand, reg));
+        x[e] = reg < 0 ? zero(m, operand) : register_value(m, operand, reg);
         LLVMValueRef has = reg < 0 || operand == TL_MMA_C ? NULL : has_k(m, operand, e, left);
         if (has)
             x[e] = LLVMBuildSelect(m->g->b, has, x[e], zero(m, operand), "");
@@ -161,23 +150,27 @@ static void fence(const Mma *m, LLVMAtomicOrdering order)
  * whether something is read for the next one. */
 static bool start_turn(const Mma *m, uint32_t first, uint32_t turn, bool waits)
 {
-    if (waits)
+    bool marks = tl_attr(m->op, TL_ATTR_IN_TURN) != NULL;
+    if (marks && waits)
         fence(m, LLVMAtomicOrderingAcquire);
-    else if (has_unread(m, first + turn, first + 2 * turn))
+    else if (marks && has_unread(m, first + turn, first + 2 * turn))
         fence(m, LLVMAtomicOrderingAcquireRelease);
     return read_parts(m, first + turn, first + 2 * turn);
 }
 
+/* Copies that are to be spread start between the instructions. As nothing is read across the start
+ * of a copy, a step has the operands of the next one read before, as a turn has. */
 static void multiply_all(const Mma *m, LLVMValueRef *acc)
 {
     TlMap made;
     const TlMmaOrder *o = &m->order;
-    uint32_t turn = (uint32_t)tl_attr_int(m->op, TL_ATTR_IN_TURN, 0);
+    uint32_t n = o->issues.len, step = m->g->spread ? o->blocks.len : 0,
+             turn = (uint32_t)tl_attr_int(m->op, TL_ATTR_IN_TURN, step);
     bool waits = true;
     tl_map_init(&made, m->g->arena);
     if (turn)
         read_parts(m, 0, turn);
-    for (uint32_t i = 0; i < o->issues.len; i++) {
+    for (uint32_t i = 0; i < n; i++) {
         const TlMmaIssue *at = &o->issues.data[i];
         if (turn && i % turn == 0)
             waits = start_turn(m, i, turn, waits);
@@ -185,8 +178,9 @@ static void multiply_all(const Mma *m, LLVMValueRef *acc)
         for (int operand = 0; operand < 2; operand++)
             x[operand] = part(m, &made, operand, tl_mma_part(o, at, operand), m->k - at->k);
         acc[at->block] = multiply(m, x[0], x[1], acc[at->block]);
+        tl_simt_begin_spread(m->g, i + 1, n);
     }
-    if (turn)
+    if (tl_attr(m->op, TL_ATTR_IN_TURN))
         fence(m, LLVMAtomicOrderingRelease);
 }
 
