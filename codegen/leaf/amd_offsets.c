@@ -1,18 +1,20 @@
-/* Offsets and addresses on AMD GPUs, computed in the loop that uses them where registers are short.
+/* Offsets and addresses on AMD GPUs, computed in the loop that uses them, for kernels whose
+ * registers LLVM has spilled.
  *
  * What a thread computes from its index alone, LLVM computes before a loop: the offsets of the rows
  * of each buffer that a swizzle turns, the rows and the addresses of each access. Each of them is
- * in a register all the time; in attention they are 60 to 90 beside the tiles. Where a kernel's
- * values do not fit, such values are computed again in front of their use, from what several of
- * them are computed from: first those that are used before and after a loop, but not in it, then
- * those that are one instruction, then longer ways, until the rest fits.
+ * in a register all the time; in attention they are 60 to 90 beside the tiles. Here such values
+ * are computed again in front of their use, from what several of them are computed from: first
+ * those that are used before and after a loop, but not in it, then those that are one instruction,
+ * then longer ways, until the rest fits.
  *
  * LLVM would move what it sees to be the same in every trip out of the loop again. So the first
  * step has a constant that LLVM does not see, or, where it has none, an operand. */
 #include "codegen/leaf/leaf_expand.h"
 
-/* What LLVM's order of the code and copies of tuples take beside the values; steps of a way. */
-enum { RESERVE = 24, MOST_STEPS = 6 };
+/* What LLVM's order of the code and copies of tuples take beside the values: of all values, and
+ * beside what was spilled; steps of a way. */
+enum { RESERVE = 24, FEW = 4, MOST_STEPS = 6 };
 
 typedef struct Again {
     TlLlvm *l;
@@ -42,6 +44,17 @@ static bool is_outside(const Again *a, LLVMValueRef x)
     return loop == TL_NO_LOOP || !tl_loop_is_inside(&a->live.loops, loop, a->loop);
 }
 
+/* A pointer or a number of 32 or 64 bits. */
+static bool is_word(LLVMValueRef x)
+{
+    LLVMTypeRef t = LLVMTypeOf(x);
+    switch (LLVMGetTypeKind(t)) {
+    case LLVMPointerTypeKind: return true;
+    case LLVMIntegerTypeKind: return LLVMGetIntTypeWidth(t) == 32 || LLVMGetIntTypeWidth(t) == 64;
+    default: return false;
+    }
+}
+
 /* One instruction of a thread, computed before the loop. */
 static bool is_step(const Again *a, LLVMValueRef x)
 {
@@ -59,9 +72,7 @@ static bool is_step(const Again *a, LLVMValueRef x)
     case LLVMXor:
     case LLVMZExt:
     case LLVMSExt:
-    case LLVMIntToPtr:
-        return LLVMGetTypeKind(LLVMTypeOf(x)) != LLVMIntegerTypeKind ||
-               LLVMGetIntTypeWidth(LLVMTypeOf(x)) % 32 == 0;
+    case LLVMIntToPtr: return is_word(x) && is_word(LLVMGetOperand(x, 0));
     case LLVMGetElementPtr: return LLVMGetNumOperands(x) == 2;
     default: return false;
     }
@@ -202,12 +213,15 @@ static void look(Again *a, LLVMValueRef function, bool behind, unsigned most)
             look_at_block(a, b, most);
 }
 
-void tl_amd_offsets(TlLlvm *l, LLVMValueRef function, unsigned registers)
+void tl_amd_offsets(TlLlvm *l, LLVMValueRef function, unsigned registers, unsigned spilled,
+                    bool all)
 {
     Again a = {.l = l, .b = LLVMCreateBuilderInContext(l->context)};
     tl_amd_find_live(l->arena, function, &a.live);
     tl_amd_find_varying(l->arena, function, &a.varies);
-    a.excess = (int64_t)most_alive(&a.live, function) + RESERVE - registers;
+    int64_t more = (int64_t)most_alive(&a.live, function) + RESERVE - registers;
+    a.excess = spilled + FEW;
+    a.excess = all && more > a.excess ? more : a.excess;
     number_blocks(&a, function);
     if (a.excess > 0 && a.first) {
         look(&a, function, true, MOST_STEPS);

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Kernels on AMD GPUs that keep values in scratch memory: bytes of it, and spilled vector registers, as the code object's notes say.
 
-    amd_spills.py [TILEC] [--targets gfx942,gfx1100] [-k PART] [--few] [--all]      default: build/bin/tilec, four targets
+    amd_spills.py [TILEC] [--targets gfx942,gfx1100] [-k PART] [--few] [--aligned] [--all]      default: build/bin/tilec, four targets
 
 The kernels are the examples, the peers' of test/bench/peers, and products and attention in many shapes, with 4 and 8 warps; --few:
-six of them. Prints a table of those that have scratch (--all: of each form), and last "N forms, N with scratch"; exit 1 if any has.
+six of them; --aligned: only the form for aligned arguments. Prints a table of those that have scratch (--all: of each form), and last "N forms, N with scratch"; exit 1 if any has.
 """
 import argparse
 import os
@@ -19,6 +19,7 @@ def main():
     p.add_argument("--targets", default=",".join(amd_asm.TARGETS))
     p.add_argument("-k", default="")
     p.add_argument("--few", action="store_true")
+    p.add_argument("--aligned", action="store_true")
     p.add_argument("--all", action="store_true")
     a = p.parse_args()
     forms = bad = wrong = 0
@@ -31,7 +32,7 @@ def main():
                 print(f"| {row.name} | {target} | {e} | | | | |", flush=True)
                 wrong += 1
                 continue
-            for k in kernels.values():
+            for k in [k for k in kernels.values() if not a.aligned or k.name.endswith("_0")]:
                 f = k.facts
                 has = bool(f["private_segment_fixed_size"] or f["vgpr_spill_count"])
                 forms, bad = forms + 1, bad + has
