@@ -413,7 +413,8 @@ static LLVMValueRef matrix_part(Maker *m, const TlMma *mma, int operand, char le
 {
     int n = 1 << tl_layout_in_bits(tl_mma_fragment(m->arena, mma, operand), TL_IN_REG);
     LLVMValueRef tid = m->tid, v = NULL;
-    if (tl_leaf_mma_kind(mma) == TL_MMA_WMMA1 && operand < 2)
+    tl_mma_kind kind = tl_leaf_mma_kind(mma);
+    if ((kind == TL_MMA_WMMA1 || kind == TL_MMA_WMMA1T) && operand < 2)
         m->tid = and(m, tid, 15);
     for (int i = 0; i < n; i++) {
         LLVMValueRef x = small_number(m, mma->type[operand], (uint32_t)(64 * operand + i));
