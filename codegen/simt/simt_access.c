@@ -7,6 +7,9 @@
  * memory move together: as many as the layout holds side by side and as axis-info proves aligned
  * and all inside or all outside.
  *
+ * Where memory instructions take no scalar base, threads count along an axis from the start of the
+ * view instead (is_counted): start + coordinate, times the stride, is one instruction.
+ *
  * A copy has no registers of its own, so its addresses may stay in some: what its loop moves the
  * tile by is added last, to what does not change in the loop. On NVIDIA that is one instruction,
  * start * stride + the rest. */
@@ -84,11 +87,11 @@ static bool can_count(const TlSimtAccess *a, const TlAccessInfo *info, uint32_t 
 }
 
 /* Does each thread count along the axis, from the start of the view? Of loads and stores, where it
- * is the only slice: one number for addresses and tests, and the views that have the same start. Of
- * copies between the instructions of a product: there it is a number of the thread, as PTX has no
- * uniform registers, and ptxas would copy one for each address. */
-static bool is_counted(const TlSimt *g, const TlSimtAccess *a, const TlAccessInfo *info,
-                       uint32_t i)
+ * is the only slice (one number for addresses and tests, and the views with the same start), or the
+ * one that the loop moves (the rest of an address stays). Of copies between the instructions of a
+ * product: there it is a number of the thread, as PTX has no uniform registers, and ptxas would copy
+ * one for each address. */
+static bool is_counted(const TlSimt *g, const TlSimtAccess *a, const TlAccessInfo *info, uint32_t i)
 {
     const TlAxis *axis = &a->place.axes[i];
     if (g->counted >= MOST_COUNTED || g->options->target->family->scalar_base)

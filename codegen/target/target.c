@@ -9,8 +9,10 @@
 static const TlFamily FAMILIES[] = {
 #define FAMILY(ID, name, pipeline, code, by_llvm, scalar_base, lines, classes, file, version,      \
                convention, middle)                                                                 \
-    {TL_FAMILY_##ID,   name,    TL_PIPELINE_##pipeline, TL_CODE_##code, by_llvm, scalar_base,      \
-     TL_LINES_##lines, classes, file,                   version,        convention, middle},
+    {TL_FAMILY_##ID,   name,       TL_PIPELINE_##pipeline,                                         \
+     TL_CODE_##code,   by_llvm,    scalar_base,                                                    \
+     TL_LINES_##lines, classes,    file,                                                           \
+     version,          convention, middle},
 #include "codegen/target/family.def"
 };
 
