@@ -15,7 +15,7 @@ typedef enum TlPassResult { TL_SAME, TL_CHANGED, TL_FAILED } TlPassResult;
 typedef struct TlMachine {
     const char *name;      /* "sm_80" */
     int lanes;             /* of a warp; a power of two */
-    int warps;             /* of a kernel that does not say */
+    int warps;             /* of a kernel that does not say; 0: by its tiles (default_warps.h) */
     uint32_t shared_bytes; /* of one block, at most */
     uint64_t stress;       /* --stress-layouts=SEED; 0: off */
     /* families of matrix instructions (ir/plan/mma.def), by spaces; NULL: none */

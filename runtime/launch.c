@@ -1,8 +1,17 @@
 /* launch.c: starting kernels: the choice between instances, and the order of programs on the
  * grid. */
+#define TILE_UNSTABLE
 #include "runtime/ranges.h"
 #include "runtime/runtime.h"
 #include <stdio.h>
+
+/* Programs start on the dies in turn, so number n is on die n % dies. Each die gets a run of
+ * neighbours; of those that are left over, the first dies have one more each. */
+static int64_t among_dies(const tl_launch *l, int64_t linear)
+{
+    int64_t die = linear % l->dies, more = l->programs % l->dies;
+    return die * (l->programs / l->dies) + (die < more ? die : more) + linear / l->dies;
+}
 
 /* The position of the program that starts as number `linear`. Plain: the first axis is fastest.
  * Grouped by g: the first axis is cut into bands of g (the last may be narrower); within a band the
@@ -12,6 +21,8 @@ void tl_launch_pid(const tl_launch *l, int64_t linear, int32_t pid[TILE_MAX_GRID
 {
     TL_DEBUG_INVARIANT(linear >= 0 && linear < l->programs, "program %lld of %lld",
                        (long long)linear, (long long)l->programs);
+    if (l->dies > 1)
+        linear = among_dies(l, linear);
     int64_t n0 = l->grid[0], n1 = l->grid[1], rest = linear / n0, first = linear % n0,
             second = rest % n1;
     rest /= n1;
@@ -387,5 +398,26 @@ tile_status tile_launch_room(tile_kernel *kernel, const tile_arg *args, size_t n
     tl_device_leave(d);
     if (status == TILE_OK)
         *out_programs = programs;
+    return status;
+}
+
+tile_status tile_launch_plan(tile_kernel *kernel, const tile_arg *args, size_t nargs,
+                             const int64_t *grid, size_t naxes, int64_t *out_programs,
+                             const char **out_symbol)
+{
+    tl_bound bound;
+    tile_status status = TILE_OK;
+    if (!kernel || !out_programs || !out_symbol)
+        return tl_fail(TILE_BAD_ARGUMENT, "tile_launch_plan: %s is NULL",
+                       kernel ? "what it gives" : "the kernel");
+    if (nargs > 0 && !args)
+        return no_args(kernel);
+    search s;
+    const tile_launch_options options = {
+        .struct_size = sizeof NO_OPTIONS, .grid = grid, .naxes = grid ? naxes : 0};
+    begin(&s, kernel, args, nargs, &options, &bound, &status);
+    bool any = choose(&s) && status == TILE_OK;
+    *out_programs = any ? bound.launch.programs : 0;
+    *out_symbol = any ? tl_image_text(bound.launch.image, bound.launch.kernel->symbol) : "";
     return status;
 }

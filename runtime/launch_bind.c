@@ -683,6 +683,9 @@ static uint64_t slot_value(const tile_image_slot *s, const tl_bound *b)
     case TILE_SLOT_NPID: return (uint64_t)b->launch.grid[s->axis];
     case TILE_SLOT_BY_NPID: return divisor(b->launch.grid[s->axis]);
     case TILE_SLOT_GROUP: return (uint64_t)b->launch.group;
+    case TILE_SLOT_DIES:
+        return (uint64_t)b->launch.programs / s->param |
+               (uint64_t)b->launch.programs % s->param << 32;
     case TILE_SLOT_DEBUG: break; /* filled in by the driver */
     }
     return 0;
@@ -694,8 +697,12 @@ static void fill_slots(bind *b)
     const tile_image_slot *s = tl_image_at(l->image, l->kernel->slots);
     l->nslots = l->kernel->nslots;
     TL_DEBUG_INVARIANT(l->nslots <= TL_MAX_SLOTS, "%u slots", l->nslots);
-    for (uint32_t i = 0; i < l->nslots; i++)
+    l->dies = 0;
+    for (uint32_t i = 0; i < l->nslots; i++) {
         b->out->slots[i] = slot_value(&s[i], b->out);
+        if (s[i].kind == TILE_SLOT_DIES)
+            l->dies = (int32_t)s[i].param;
+    }
 }
 
 static bool take_arguments(bind *b, const tile_arg *args, size_t nargs)

@@ -43,7 +43,7 @@ static const char *target_of(const void *image)
     return tl_image_text(image, ((const tile_image_header *)image)->target);
 }
 
-static bool accepts(tile_device *d, const char *made_for)
+static uint32_t accepts(tile_device *d, const char *made_for)
 {
     return d->driver->accepts ? d->driver->accepts(d->dev, made_for)
                               : strcmp(made_for, d->target) == 0;
@@ -86,11 +86,12 @@ static uint32_t worth(tile_device *d, const void *image)
 {
     char text[1];
     const char *target = target_of(image);
-    if (!accepts(d, target))
+    uint32_t good = accepts(d, target);
+    if (!good)
         return OF_NO_USE;
     if (lacks(d, image, text, sizeof text))
         return LACKS_FEATURES;
-    return RUNS + (strcmp(target, d->target) == 0) + 2 * tl_cpu_count(features_of(image));
+    return RUNS + good + (strcmp(target, d->target) == 0) + 2 * tl_cpu_count(features_of(image));
 }
 
 /* Several images may follow one another, one for each target (tilec --target a,b). Moves the best

@@ -62,6 +62,7 @@ static const Row rows[] = {
     {"--seconds",      FORM_TEXT, CMD_BENCH,   AT(seconds),           "S",        "time for each size (0.2)"},
     {"--svg",          FORM_TEXT, CMD_BENCH,   AT(svg),               "FILE",     "also draw speed by size and, with --flops, the roofline"},
     {"--budget",       FORM_TEXT, CMD_TUNE,    AT(budget),            "SECONDS",  "stop after this time, with what is known by then"},
+    {"--budget",       FORM_TEXT, CMD_EXPLAIN, AT(budget),            "SECONDS",  "run on the emulator only what should take no longer (60)"},
     {"--model",        FORM_BOOL, CMD_TUNE,    AT(model),             NULL,       "do not run: rank by a static model of the GPU (--target sm_90a,gfx942)"},
     {"--farm",         FORM_BOOL, CMD_TUNE,    AT(farm),              NULL,       "in an MPI job (mpirun -n 4 tilec tune --farm ...): the ranks share the configurations"},
     {"--again",        FORM_BOOL, CMD_TUNE,    AT(again),             NULL,       "time all configurations, also those that have a time"},

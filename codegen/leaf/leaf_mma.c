@@ -279,6 +279,8 @@ static const Intrinsic INTRINSICS[] = {
     {TL_MMA_MFMA16, 16, TL_F16, TL_F16, "mfma.f32.16x16x16f16"},
     {TL_MMA_MFMA32, 8, TL_BF16, TL_BF16, "mfma.f32.32x32x8bf16.1k"},
     {TL_MMA_MFMA16, 16, TL_BF16, TL_BF16, "mfma.f32.16x16x16bf16.1k"},
+    {TL_MMA_MFMA32, 4, TL_BF16, TL_BF16, "mfma.f32.32x32x4bf16"},
+    {TL_MMA_MFMA16, 8, TL_BF16, TL_BF16, "mfma.f32.16x16x8bf16"},
     {TL_MMA_MFMA32, 2, TL_F32, TL_F32, "mfma.f32.32x32x2f32"},
     {TL_MMA_MFMA16, 4, TL_F32, TL_F32, "mfma.f32.16x16x4f32"},
     {TL_MMA_MFMA64, 4, TL_F64, TL_F64, "mfma.f64.16x16x4f64"},

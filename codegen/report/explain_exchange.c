@@ -268,8 +268,8 @@ static void explain_dot(const TlExplain *e, const TlOp *op, tilec_report_exchang
         explain_multiply_add(e, op, x);
         return;
     }
-    x->way =
-        tl_format(e->out, "%lld %s in each warp", (long long)instructions_of(op, mma), mma->name);
+    x->instructions = (uint32_t)instructions_of(op, mma);
+    x->way = tl_format(e->out, "%u %s in each warp", x->instructions, mma->name);
 }
 
 /* ---- buffers ---- */

@@ -270,21 +270,28 @@ static LLVMValueRef times(TlSimt *g, LLVMValueRef a, LLVMValueRef b)
     return LLVMBuildMul(g->b, a, b, "");
 }
 
-/* One address for the block, and offsets of 32 bits that do not change in loops. */
+/* One address for the block, and offsets of 32 bits that do not change in loops. What is known of
+ * them comes last: it is part of an instruction. */
 static LLVMValueRef local_address(TlSimt *g, const TlSimtAccess *a, int64_t r)
 {
-    LLVMValueRef offset = tl_simt_i32(g, 0);
+    LLVMValueRef offset = tl_simt_i32(g, 0), constant = tl_gen_int(&g->gen, 0);
     for (uint32_t i = 0; i < a->place.naxes; i++) {
         if (a->place.axes[i].kind != TL_AXIS_SLICE)
             continue;
-        LLVMValueRef x = tl_simt_coord(g, a->layout, r, a->dim[i]);
-        if (a->counted >> i & 1)
-            x = tl_simt_i32(g, (uint32_t)tl_simt_split_coord(g, a->layout, r, a->dim[i]).constant);
+        TlSimtCoord c = tl_simt_split_coord(g, a->layout, r, a->dim[i]);
+        bool known = LLVMIsAConstantInt(a->stride[i]);
+        LLVMValueRef x = a->counted >> i & 1 ? tl_simt_i32(g, 0) : c.thread;
+        LLVMValueRef k = tl_simt_i32(g, (uint32_t)c.constant);
+        if (known)
+            constant = LLVMBuildAdd(g->b, constant, times(g, i64_of(g, k), a->stride[i]), "");
+        else
+            x = LLVMBuildAdd(g->b, x, k, "");
         x = LLVMBuildMul(g->b, x, to_i32(g, a->stride[i]), "");
         offset = LLVMBuildAdd(g->b, offset, x, "");
     }
     LLVMValueRef p = tl_gen_address(&g->gen, a->elem.dtype, a->uniform, i64_of(g, offset));
-    return plus_counted(g, a, plus_moved(g, a, p), r);
+    p = plus_counted(g, a, plus_moved(g, a, p), r);
+    return tl_gen_address(&g->gen, a->elem.dtype, p, constant);
 }
 
 static LLVMValueRef row_address(TlSimt *g, const TlSimtAccess *a, int64_t r)

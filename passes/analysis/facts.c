@@ -204,3 +204,11 @@ bool tl_dots_are_chained(const TlFn *fn, TlArena *arena, const TlBlock *block)
     }
     return false;
 }
+
+bool tl_fn_may_wait(const TlFn *fn)
+{
+    for (TlOp *op = fn->body->first; op; op = tl_walk_next(op, NULL))
+        if (tl_op_info(op->opcode)->flags & F_ATOMIC && op->nout > 0 && op->out[0]->uses)
+            return true;
+    return false;
+}

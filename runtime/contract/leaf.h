@@ -23,7 +23,8 @@ typedef enum tl_gpu_can {
     TL_CAN_LDMATRIX = 2, /* loads of a warp from shared memory */
     TL_CAN_OVERLAP = 4,  /* a kernel that starts early waits for the one before it (no leaf) */
     TL_CAN_F8 = 8,       /* f8 to f16 by an instruction (no leaf) */
-    TL_CAN_MMA_F8 = 16   /* mma.sync of f8 by one instruction; else by two of f16 (no leaf) */
+    TL_CAN_MMA_F8 = 16,  /* mma.sync of f8 by one instruction; else by two of f16 (no leaf) */
+    TL_CAN_NAN = 32      /* min and max that give NaN where there is one */
 } tl_gpu_can;
 
 typedef enum tl_leaf_class {

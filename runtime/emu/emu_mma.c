@@ -65,7 +65,7 @@ static void operand_cell(tl_mma_kind kind, int operand, uint32_t k, uint32_t per
         return;
     case TL_MMA_M8N8:
         *out_free = group;
-        *out_k = in_group;
+        *out_k = per * in_group + part;
         return;
     case TL_MMA_MFMA16:
     case TL_MMA_MFMA64:

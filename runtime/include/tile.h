@@ -543,6 +543,13 @@ TILE_API tile_status tile_device_configure(tile_device *device, const char *key,
  * was counted. */
 TILE_API char *tile_device_stats(tile_device *device);
 
+/* What a launch with these arguments would run, without running it: how many programs (0: nothing),
+ * and the symbol of the instance's code, which belongs to the module ("" for 0). grid: NULL, or
+ * another one than the kernel's, of naxes axes. Errors are those of tile_launch. */
+TILE_API tile_status tile_launch_plan(tile_kernel *kernel, const tile_arg *args, size_t nargs,
+                                      const int64_t *grid, size_t naxes, int64_t *out_programs,
+                                      const char **out_symbol);
+
 /* Writes an array's elements as print shows them, "[1, 2, ..., 9]", abbreviated if long. The data
  * are row-major without gaps, one byte per element of packed types. Returns the full length, as
  * snprintf does; 0 for an unknown type, a rank below 0 or above TILE_MAX_RANK, or NULL data of an
