@@ -91,7 +91,8 @@ static bool can_count(const TlSimtAccess *a, const TlAccessInfo *info, uint32_t 
  * one that the loop moves (the rest of an address stays). Of copies between the instructions of a
  * product: there it is a number of the thread, as PTX has no uniform registers, and ptxas would copy
  * one for each address. */
-static bool is_counted(const TlSimt *g, const TlSimtAccess *a, const TlAccessInfo *info, uint32_t i)
+static bool is_counted(const TlSimt *g, const TlSimtAccess *a, const TlAccessInfo *info,
+                       uint32_t i)
 {
     const TlAxis *axis = &a->place.axes[i];
     if (g->counted >= MOST_COUNTED || g->options->target->family->scalar_base)
