@@ -89,8 +89,8 @@ static bool can_count(const TlSimtAccess *a, const TlAccessInfo *info, uint32_t 
 /* Does each thread count along the axis, from the start of the view? Of loads and stores, where it
  * is the only slice (one number for addresses and tests, and the views with the same start), or the
  * one that the loop moves (the rest of an address stays). Of copies between the instructions of a
- * product: there it is a number of the thread, as PTX has no uniform registers, and ptxas would copy
- * one for each address. */
+ * product: there it is a number of the thread, as PTX has no uniform registers, and ptxas would
+ * copy one for each address. */
 static bool is_counted(const TlSimt *g, const TlSimtAccess *a, const TlAccessInfo *info,
                        uint32_t i)
 {
