@@ -29,6 +29,7 @@
  *
  * Elements have the bits that they had; reductions of floats have another order, as is open on a
  * GPU. The option `elements=N` demands chunks of N elements, whatever it is worth. */
+#include "passes/layout/default_warps.h"
 #include "passes/simplify/chunk_impl.h"
 #include <stdlib.h>
 #include <string.h>
@@ -277,6 +278,8 @@ TlPassResult tl_pass_chunk_rows(TlFn *fn, TlPassCtx *px)
 {
     const char *asked = px->options ? strstr(px->options, "elements=") : NULL;
     int warps = fn->info && fn->info->warps ? fn->info->warps : px->machine->warps;
+    if (!warps) /* chosen later (coalesce) */
+        warps = tl_default_warps(fn, px->machine->lanes).warps;
     TlMap tried;
     Rows r = {.fn = fn,
               .px = px,
