@@ -29,7 +29,6 @@
  *
  * Elements have the bits that they had; reductions of floats have another order, as is open on a
  * GPU. The option `elements=N` demands chunks of N elements, whatever it is worth. */
-#include "passes/layout/default_warps.h"
 #include "passes/simplify/chunk_impl.h"
 #include <stdlib.h>
 #include <string.h>
@@ -48,7 +47,8 @@ enum {
     CHUNK_MOST = 32, /* elements of a thread */
     CHUNK_LEAST = 8,
     CHUNK_BETWEEN = 16,     /* at most, with a scan, or a reduction whose tiles are carried; */
-    CHUNK_BETWEEN_EARLY = 8 /* where LLVM schedules */
+    CHUNK_BETWEEN_EARLY = 8, /* where LLVM schedules */
+    FEW_WARPS = 4            /* where they are chosen later, by what is left of the tiles */
 };
 
 typedef struct Rows {
@@ -278,8 +278,8 @@ TlPassResult tl_pass_chunk_rows(TlFn *fn, TlPassCtx *px)
 {
     const char *asked = px->options ? strstr(px->options, "elements=") : NULL;
     int warps = fn->info && fn->info->warps ? fn->info->warps : px->machine->warps;
-    if (!warps) /* chosen later (coalesce) */
-        warps = tl_default_warps(fn, px->machine->lanes).warps;
+    if (!warps)
+        warps = FEW_WARPS;
     TlMap tried;
     Rows r = {.fn = fn,
               .px = px,
