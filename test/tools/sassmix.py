@@ -117,14 +117,15 @@ ENDS = JUMPS + ("EXIT", "RET", "BRX", "BRXU", "JMP", "JMX", "JMXU", "KILL")
 
 class Flow:
     """Blocks as [first, last) indices of instructions, and where they go on."""
+    jumps, ends = JUMPS, ENDS
 
     def __init__(self, code, sm):
         self.code, self.sm = code, sm
         starts = {0}
         for i, x in enumerate(code):
-            if x.name in ENDS:
+            if x.name in self.ends:
                 starts.add(i + 1)
-            if x.name in JUMPS:
+            if x.name in self.jumps:
                 starts.add(self.target(i))
         self.first = sorted(s for s in starts if 0 <= s < len(code))
         self.last = self.first[1:] + [len(code)]
@@ -140,8 +141,8 @@ class Flow:
 
     def targets(self, i):
         x = self.code[i]
-        going = [self.target(i)] if x.name in JUMPS else []
-        if x.name not in ENDS or x.is_conditional():
+        going = [self.target(i)] if x.name in self.jumps else []
+        if x.name not in self.ends or x.is_conditional():
             going.append(i + 1)
         return going
 
@@ -242,30 +243,30 @@ def count(scope, name):
     return scope["total"] if name == "all" else scope["mix"][name]
 
 
-def value(node, kernel, main):
+def value(node, kernel, main, count_of):
     if isinstance(node, ast.Constant) and isinstance(node.value, (int, float)):
         return node.value
     if isinstance(node, ast.Name):
-        return count(main, node.id)
+        return count_of(main, node.id)
     if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in ("kernel", "short"):
-        return count(kernel if node.value.id == "kernel" else main["short"], node.attr)
+        return count_of(kernel if node.value.id == "kernel" else main["short"], node.attr)
     if isinstance(node, ast.BinOp) and type(node.op) in OPERATORS:
-        return OPERATORS[type(node.op)](value(node.left, kernel, main), value(node.right, kernel, main))
+        return OPERATORS[type(node.op)](value(node.left, kernel, main, count_of), value(node.right, kernel, main, count_of))
     if isinstance(node, ast.Compare) and len(node.ops) == 1:
-        return OPERATORS[type(node.ops[0])](value(node.left, kernel, main), value(node.comparators[0], kernel, main))
+        return OPERATORS[type(node.ops[0])](value(node.left, kernel, main, count_of), value(node.comparators[0], kernel, main, count_of))
     raise ValueError("only counts, numbers, + - * / and one comparison")
 
 
-def check(kernel, text):
+def check(kernel, text, count_of=count):
     """None, or what is wrong."""
-    nothing = {"total": 0, "mix": collections.Counter()}
+    nothing = {"total": 0, "mix": collections.Counter(), "names": collections.Counter()}
     main = next((x for x in kernel["loops"] if x["main"]), {**nothing, "short": nothing})
     tree = ast.parse(text, mode="eval").body
     if not isinstance(tree, ast.Compare):
         raise ValueError("a requirement is a comparison")
-    if value(tree, kernel, main):
+    if value(tree, kernel, main, count_of):
         return None
-    return f"{kernel['kernel']}: {text} does not hold: {value(tree.left, kernel, main):g}"
+    return f"{kernel['kernel']}: {text} does not hold: {value(tree.left, kernel, main, count_of):g}"
 
 
 # ---- text ----

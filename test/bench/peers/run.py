@@ -85,7 +85,7 @@ def assemble(ptx, target):
 
 
 def ours(tilec, r, target, folder):
-    ptx = os.path.join(folder, r["name"].replace(" ", "_") + ".tilec.ptx")
+    ptx = os.path.join(folder, file_name(r) + ".tilec.ptx")
     constants = [w for k, v in r["tile"].items() for w in ("--const", f"{k}={v}")]
     subprocess.run([tilec, os.path.join(here, "kernels.tile"), "--kernel", r["kernel"], "--target", target, "--emit", "ptx", "-o", ptx,
                     "--warps", str(r["warps"]), "--stages", str(r["stages"]), *constants], check=True)
@@ -98,22 +98,31 @@ def of_form(cubin, log, kernel):
     return cubin, sorted(n for n in names if n == kernel or re.fullmatch(re.escape(kernel) + r"_\d+", n))[0], log
 
 
-def triton(python, rows, target, folder):
-    """Name to figures, or to a text that says why there are none."""
-    jobs = [{"name": r["name"].replace(" ", "_"), "kernel": r["peer"], "types": r["types"], "warps": r["warps"], "stages": r["stages"],
+def file_name(r):
+    return r["name"].replace(" ", "_").replace(",", "")
+
+
+def ask_triton(python, rows, target, folder):
+    """({name of a file in the folder: what went wrong, or None}, Triton's version or why there is none)"""
+    jobs = [{"name": file_name(r), "kernel": r["peer"], "types": r["types"], "warps": r["warps"], "stages": r["stages"],
              "constants": {**{k: v for k, v in r["tile"].items() if k not in ("T", "S")}, **r["triton"]}} for r in rows]
     p = subprocess.run([python, os.path.join(here, "triton_kernels.py"), target, folder], input="\n".join(map(json.dumps, jobs)),
                        capture_output=True, text=True, check=False)
-    found, version = {}, ""
-    for line in p.stdout.splitlines():
-        answer = json.loads(line)
-        name = answer["name"]
-        version = answer.get("version", version)
+    answers = [json.loads(line) for line in p.stdout.splitlines()]
+    versions = [x["version"] for x in answers if "version" in x]
+    return {x["name"]: x.get("error") for x in answers}, versions[-1] if versions else p.stderr.strip().split("\n")[-1]
+
+
+def triton(python, rows, target, folder):
+    """Name to figures, or to a text that says why there are none."""
+    answers, version = ask_triton(python, rows, target, folder)
+    found = {}
+    for name, error in answers.items():
         try:
-            found[name] = answer.get("error") or counted(os.path.join(folder, name + ".ptx"), target)
+            found[name] = error or counted(os.path.join(folder, name + ".ptx"), target)
         except ValueError as e:
             found[name] = str(e)
-    return found, version or p.stderr.strip().split("\n")[-1]
+    return found, version
 
 
 def counted(ptx, target):
@@ -150,7 +159,7 @@ def main():
                 results[f"{target} {r['name']}"] = mine
                 mine, n = figures(mine)
                 old = before.get(f"{target} {r['name']}")
-                theirs, m = figures(peers.get(r["name"].replace(" ", "_"), "-"))
+                theirs, m = figures(peers.get(file_name(r), "-"))
                 print(f"| {r['name']} | {figures(old)[0] if old else '-'} | {mine} | {theirs} | {f'{n / m:.2f}' if m else '-'} |", flush=True)
     if a.json:
         with open(a.json, "w", encoding="utf-8") as f:

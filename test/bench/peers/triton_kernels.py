@@ -1,6 +1,6 @@
 """The peers of kernels.tile in Triton (PyPI), compiled without a GPU:  triton_kernels.py TARGET OUTDIR NAME...
 
-TARGET is sm_80 and so on. Writes OUTDIR/NAME.ptx and prints a JSON object for each name. Pointers and sizes are declared
+TARGET is sm_80 or gfx942 and so on. Writes OUTDIR/NAME.ptx, or OUTDIR/NAME.s of AMD, and prints a JSON object for each name. Pointers and sizes are declared
 divisible by 16, as what tilec's aligned form asks for.
 """
 import json
@@ -185,15 +185,25 @@ def build(target, job):
     attributes = {(i,): [["tt.divisibility", 16]] for i, k in enumerate(kernel.arg_names) if kinds[k][0] == "*" or kinds[k] == "i32"}
     source = ASTSource(kernel, kinds, {(kernel.arg_names.index(k),): v for k, v in constants.items()}, attributes)
     options = dict(num_warps=job["warps"], num_stages=job["stages"])
-    return triton.compile(source, target=GPUTarget("cuda", int(target[3:5]), 32), options=options)
+    return triton.compile(source, target=gpu_target(target), options=options)
+
+
+def is_amd(target):
+    return target.startswith("gfx")
+
+
+def gpu_target(target):
+    if is_amd(target):
+        return GPUTarget("hip", target, 64 if target.startswith("gfx9") else 32)
+    return GPUTarget("cuda", int(target[3:5]), 32)
 
 
 def main(target, out):
     for line in sys.stdin:
         job = json.loads(line)
         try:
-            with open(f"{out}/{job['name']}.ptx", "w", encoding="utf-8") as f:
-                f.write(build(target, job).asm["ptx"])
+            with open(f"{out}/{job['name']}.{'s' if is_amd(target) else 'ptx'}", "w", encoding="utf-8") as f:
+                f.write(build(target, job).asm["amdgcn" if is_amd(target) else "ptx"])
             print(json.dumps({"name": job["name"], "version": triton.__version__}), flush=True)
         except Exception as e:  # pylint: disable=broad-except
             print(json.dumps({"name": job["name"], "error": str(e).strip().split("\n")[0]}), flush=True)
