@@ -66,6 +66,7 @@ typedef struct TlAccessInfo {
     /* axes whose strides the aligned kernel wants below TL_LOCAL_STRIDE: then bytes from the
      * slice's first element to any of its elements fit 32 bits; 0: they need not */
     uint32_t local;
+    bool near; /* such bytes fit 31 bits, also for elements outside; by known strides and `local` */
 } TlAccessInfo;
 enum { TL_LOCAL_STRIDE = 1 << 22 };
 TlAccessInfo tl_access_info(const TlAxisInfo *a, const TlOp *op);

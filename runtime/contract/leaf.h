@@ -22,8 +22,12 @@ typedef enum tl_gpu_can {
     TL_CAN_COPY = 1,     /* asynchronous copies from global to shared memory */
     TL_CAN_LDMATRIX = 2, /* loads of a warp from shared memory */
     TL_CAN_TF32 = 4,     /* the rounding to tf32 */
-    TL_CAN_OVERLAP = 8   /* a kernel that starts early waits for the one before it (no leaf) */
+    TL_CAN_OVERLAP = 8,  /* a kernel that starts early waits for the one before it (no leaf) */
+    TL_CAN_BUFFER = 16   /* accesses of a base and 32 bits, whose bounds the hardware tests */
 } tl_gpu_can;
+
+enum { TL_RECORDS_BITS = 31 };
+#define TL_RECORDS_ALL (1u << TL_RECORDS_BITS) /* bytes from a base that every access is within */
 
 typedef enum tl_leaf_class {
     TL_LEAF_CLASS_PURE, TL_LEAF_CLASS_WARP, TL_LEAF_CLASS_BLOCK, TL_LEAF_CLASS_GLOBAL,
