@@ -39,7 +39,7 @@ static bool has_stage(const TlTarget *t, bool emulate, TlStage stage)
     TL_UNREACHABLE("stage %d", (int)stage);
 }
 
-enum { DEFAULT_WARPS = 4, MOST_THREADS = 1024 /* of a block, on every GPU */ };
+enum { MOST_THREADS = 1024 /* of a block, on every GPU */ };
 
 /* ---- files ---- */
 
@@ -271,7 +271,7 @@ static bool is_ring(const TlJob *j)
 
 static bool check_warps(TlJob *j, const TlFn *fn)
 {
-    uint32_t warps = fn->info->warps ? (uint32_t)fn->info->warps : DEFAULT_WARPS,
+    uint32_t warps = (uint32_t)fn->info->warps, /* 0: chosen later */
              lanes = (uint32_t)j->target->lanes;
     if (warps & (warps - 1))
         tl_diag(&j->ctx.diags, fn->loc, TL_E0911, (int)warps);
@@ -313,10 +313,11 @@ static bool run_passes(TlJob *j)
     if (!only_tir && !settle_launch(j))
         return false;
     TlMachine machine = tl_target_machine(j->target);
-    machine.warps = o->warps ? o->warps : DEFAULT_WARPS;
+    machine.warps = o->warps;
     machine.stress = o->stress_layouts;
     machine.stages = o->stages;
     machine.check = o->check != 0;
+    machine.forms = o->forms;
     if (is_ring(j) && !j->emulate)
         machine.matrix = NULL;
     TlRunOptions r = {.machine = tl_target_is_gpu(j->target) ? &machine : NULL,

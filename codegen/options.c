@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ir/form.h"
+
 static const TlOption OPTIONS[] = {
 #define RANGE(field, option, low, high, unset)                                                     \
     {#field, option, offsetof(tilec_options, field), NULL, low, high, unset},
@@ -77,6 +79,16 @@ static bool table_fits(const tilec_options *options, Text *t)
     return true;
 }
 
+static bool forms_fit(const char *forms, Text *t)
+{
+    if (!forms || tl_forms_are_well_formed(forms))
+        return true;
+    put(t, "forms is '%s'; expected aligned, general, or promises like "
+           "A=16,A.stride.0=8,near,grid; at most %d, with ; between them",
+        forms, TL_MAX_FORMS);
+    return false;
+}
+
 static bool lists_fit(const tilec_options *o, Text *t)
 {
     if (o->nconsts && !o->consts)
@@ -112,5 +124,6 @@ tilec_status tilec_options_check(const tilec_options *options, char *text, size_
     }
     tilec_options o = TILEC_OPTIONS_INIT; /* those of an older program are shorter */
     memcpy(&o, options, options->struct_size < sizeof o ? options->struct_size : sizeof o);
-    return table_fits(&o, &t) && lists_fit(&o, &t) ? TILEC_OK : TILEC_USAGE;
+    bool fit = table_fits(&o, &t) && lists_fit(&o, &t) && forms_fit(o.forms, &t);
+    return fit ? TILEC_OK : TILEC_USAGE;
 }

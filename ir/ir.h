@@ -254,6 +254,8 @@ int tl_place_dim(const TlPlace *p, uint32_t i);
 /* x for which (x combined with y) is y, to the bit, for every y: -0.0 for sums of floats; NaN for
  * their maxima and minima, as it loses to any number. kind: not USER. */
 uint64_t tl_combine_identity(TlCombine kind, TlDtype d);
+/* The op that combines two; TL_OP_COUNT: USER, which has none. */
+TlOpcode tl_combine_opcode(TlCombine kind);
 /* Shape of view[axes] given the index operands; false when it is not legal (rank over TL_MAX_RANK,
  * mixed ranks). */
 bool tl_place_shape(uint32_t naxes, const TlAxis *axes, TlValue *const *index, int *out_rank,

@@ -41,6 +41,12 @@ typedef struct TlConstBinding {
 
 typedef TL_VEC(tile_image_test) TlTests;
 
+/* What a form of a kernel may assume of a launch (form.h). */
+typedef struct TlPromise {
+    TlTests units; /* POINTER, EXTENT, STRIDE, SCALAR: multiples of mask + 1 */
+    bool near, grid;
+} TlPromise;
+
 typedef struct TlKernelInfo {
     const char *doc; /* the /// text, or NULL */
     TL_VEC(TlParam) params; /* run-time parameters in order: argument i of the function's body */
@@ -52,13 +58,15 @@ typedef struct TlKernelInfo {
     TL_VEC(uint32_t) requires_, assumes;
     TL_VEC(tile_image_alias) aliases;
     int32_t warps, stages, maxreg; /* 0 = not said */
+    const char *warps_why; /* where more than 4 were chosen for the kernel; NULL; not printed */
     /* expression indices: what the choice of a configuration depends on */
     TL_VEC(uint32_t) keys;
     /* this instance is the tuned one of so many buckets: keys.len numbers for each */
     uint32_t ntuned;
     TL_VEC(int32_t) buckets;
-    bool aligned; /* this variant may assume that views are aligned (passes/analysis/axis_info.h) */
-    /* of an aligned variant: what it asks of a launch's arguments (passes/analysis/variants.h); not
+    bool aligned; /* this is a form that rests on promises: */
+    TlPromise promise;
+    /* of such a form: what it asks of a launch's arguments (passes/analysis/variants.h); not
      * printed. Known from settle-variants until a pass changes the kernel */
     bool tests_known;
     TlTests tests;

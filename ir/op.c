@@ -398,6 +398,21 @@ int tl_place_dim(const TlPlace *p, uint32_t i)
     return d + tile_rank;
 }
 
+TlOpcode tl_combine_opcode(TlCombine kind)
+{
+    switch (kind) {
+    case TL_COMBINE_ADD: return TL_OP_ADD;
+    case TL_COMBINE_MUL: return TL_OP_MUL;
+    case TL_COMBINE_MAX: return TL_OP_MAX;
+    case TL_COMBINE_MIN: return TL_OP_MIN;
+    case TL_COMBINE_AND: return TL_OP_AND;
+    case TL_COMBINE_OR: return TL_OP_OR;
+    case TL_COMBINE_XOR: return TL_OP_XOR;
+    case TL_COMBINE_USER: break;
+    }
+    return TL_OP_COUNT;
+}
+
 uint64_t tl_combine_identity(TlCombine kind, TlDtype d)
 {
     bool is_float = tl_is_float(d);

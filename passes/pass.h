@@ -15,7 +15,7 @@ typedef enum TlPassResult { TL_SAME, TL_CHANGED, TL_FAILED } TlPassResult;
 typedef struct TlMachine {
     const char *name;      /* "sm_80" */
     int lanes;             /* of a warp; a power of two */
-    int warps;             /* of a kernel that does not say */
+    int warps;             /* of a kernel that does not say; 0: by its tiles (default_warps.h) */
     uint32_t shared_bytes; /* of one block, at most */
     uint64_t stress;       /* --stress-layouts=SEED; 0: off */
     /* families of matrix instructions (ir/plan/mma.def), by spaces; NULL: none */
@@ -25,6 +25,9 @@ typedef struct TlMachine {
     bool reads_early;      /* LLVM schedules the code, and reads shared memory as early as it can */
     bool check;            /* --check: `unchecked` accesses are tested too */
     int stages;            /* --stages: of all pipelined loops; 0: as they and the kernel say */
+    /* texts of forms (ir/form.h), at most TL_MAX_FORMS, with ; between them; NULL: as
+     * add-variants says */
+    const char *forms;
 } TlMachine;
 
 typedef struct TlAnalyses TlAnalyses;

@@ -63,6 +63,7 @@ typedef struct tl_launch {
     int32_t grid[TILE_MAX_GRID];     /* axes that the grid lacks are 1 */
     uint32_t ngrid;
     int32_t group;                   /* grouped order of axes 0 and 1; 0 = plain */
+    int32_t dies;                    /* TILE_SLOT_DIES; 0: none, programs start in order */
     /* their product, 1 to 2^31 - 1 (empty grids never come here) */
     int64_t programs;
     uint32_t nargs, nslots;
@@ -102,8 +103,9 @@ typedef struct tl_driver {
     tile_status (*open)(const char *spec, tl_dev **out_dev);
     void (*close)(tl_dev *dev);
     void (*info)(tl_dev *dev, tile_device_info *info); /* fills in all but struct_size */
-    /* Does the device run images made for `target`? NULL: for its own target only. */
-    bool (*accepts)(tl_dev *dev, const char *target);
+    /* Does the device run images made for `target`? 0: no; else, of several, it is to run the
+     * greatest. NULL: for its own target only. */
+    uint32_t (*accepts)(tl_dev *dev, const char *target);
     /* Drivers whose images hold code of host CPUs: the features that it may use (cpu_level.h). */
     uint64_t (*cpu_features)(tl_dev *dev);
     /* Settings of the driver's own; NULL: it has none. */

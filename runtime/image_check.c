@@ -124,11 +124,13 @@ static bool check_slots(check *c, const tile_image_kernel *k)
     const tile_image_param *p = at(c, k->params);
     for (uint32_t i = 0; i < k->nslots; i++) {
         bool of_param = s[i].kind <= TILE_SLOT_BYTES;
-        if (s[i].kind > TILE_SLOT_DEBUG || (of_param && s[i].param >= k->nparams))
+        if (s[i].kind > TILE_SLOT_DIES || (of_param && s[i].param >= k->nparams))
             return bad(c, "a slot");
         bool of_grid = s[i].kind == TILE_SLOT_NPID || s[i].kind == TILE_SLOT_BY_NPID;
         if (of_grid && s[i].axis >= TILE_MAX_GRID)
             return bad(c, "a slot's axis");
+        if (s[i].kind == TILE_SLOT_DIES && (s[i].param == 0 || s[i].param > INT32_MAX))
+            return bad(c, "a slot's number of dies");
         if (!of_param)
             continue; /* of the launch, not of a parameter */
         bool axis = s[i].kind == TILE_SLOT_EXTENT || s[i].kind == TILE_SLOT_STRIDE;
@@ -264,13 +266,12 @@ static bool check_test(const check *c, const tile_image_kernel *k, const tile_im
     return false;
 }
 
-/* `otherwise` is a later row of the same kernel that has no tests itself, so there are no chains or
- * cycles. */
+/* `otherwise` is a later row, so there are no cycles. */
 static bool check_tests(check *c, const tile_image_kernel *k)
 {
     const tile_image_header *h = at(c, 0);
-    if ((k->ntests == 0) != (k->otherwise == 0))
-        return bad(c, "tests without another row, or the other way round");
+    if (k->ntests == 0 && k->otherwise)
+        return bad(c, "another row without tests");
     if (!table(c, k->tests, k->ntests, sizeof(tile_image_test), 8, "the tests"))
         return false;
     const tile_image_test *t = at(c, k->tests);
@@ -281,8 +282,8 @@ static bool check_tests(check *c, const tile_image_kernel *k)
         return true;
     const tile_image_kernel *rows = tl_image_kernels(c->data);
     uint32_t self = (uint32_t)(k - rows), other = k->otherwise - 1;
-    if (other >= h->nkernels || other <= self || rows[other].otherwise != 0 ||
-        !(rows[other].flags & TILE_KERNEL_OTHERWISE) || rows[other].nparams != k->nparams)
+    if (other >= h->nkernels || other <= self || rows[other].nparams != k->nparams ||
+        !(rows[other].flags & TILE_KERNEL_OTHERWISE))
         return bad(c, "the row that takes another's place");
     return true;
 }

@@ -30,6 +30,7 @@ typedef struct source {
 
 typedef struct report {
     const source *source;
+    bool again; /* a further form: the user knows the warnings */
     char *text;
     size_t size;
 } report;
@@ -40,7 +41,7 @@ static void take_diagnostics(void *user, const char *rendered)
     size_t n = strlen(rendered);
     TL_INVARIANT_VOID(r->source, "a diagnostic of no source");
     char *more = realloc(r->text, r->size + n + 1);
-    if (r->source->options.diagnostic)
+    if (r->source->options.diagnostic && !r->again)
         r->source->options.diagnostic(r->source->options.user, rendered);
     if (!more)
         return;
@@ -119,20 +120,21 @@ static tile_status copy_image(const tilec_output *output, void **out_data, size_
     return TILE_OK;
 }
 
-static tile_status make(void *user, const char *name, const tile_const *consts, void **out_data,
-                        size_t *out_size)
+static tile_status make(void *user, const char *name, const tile_const *consts, const char *form,
+                        void **out_data, size_t *out_size)
 {
     const source *s = user;
     TL_INVARIANT(s->target[0] && name && out_data, "no kernel, or no target, to compile for");
     size_t n = count_consts(consts);
     tilec_const *list = calloc(n + 1, sizeof *list);
     char(*digits)[24] = calloc(n + 1, sizeof *digits);
-    report r = {.source = s};
+    report r = {.source = s, .again = strcmp(form, "aligned") != 0};
     tilec_output *output = NULL;
     tile_status status = TILE_NO_MEMORY;
     if (list && digits) {
         convert_consts(consts, n, list, digits);
         tilec_options o = compiler_options(s, name, list, n, &r);
+        o.forms = form;
         bool range = tl_range_begin("compile", s->name);
         tilec_status compiled = tilec_compile_source(s->name, s->text, s->size, &o, &output);
         tl_range_end(range);

@@ -1,8 +1,17 @@
 /* launch.c: starting kernels: the choice between instances, and the order of programs on the
  * grid. */
+#define TILE_UNSTABLE
 #include "runtime/ranges.h"
 #include "runtime/runtime.h"
 #include <stdio.h>
+
+/* Programs start on the dies in turn, so number n is on die n % dies. Each die gets a run of
+ * neighbours; of those that are left over, the first dies have one more each. */
+static int64_t among_dies(const tl_launch *l, int64_t linear)
+{
+    int64_t die = linear % l->dies, more = l->programs % l->dies;
+    return die * (l->programs / l->dies) + (die < more ? die : more) + linear / l->dies;
+}
 
 /* The position of the program that starts as number `linear`. Plain: the first axis is fastest.
  * Grouped by g: the first axis is cut into bands of g (the last may be narrower); within a band the
@@ -12,6 +21,8 @@ void tl_launch_pid(const tl_launch *l, int64_t linear, int32_t pid[TILE_MAX_GRID
 {
     TL_DEBUG_INVARIANT(linear >= 0 && linear < l->programs, "program %lld of %lld",
                        (long long)linear, (long long)l->programs);
+    if (l->dies > 1)
+        linear = among_dies(l, linear);
     int64_t n0 = l->grid[0], n1 = l->grid[1], rest = linear / n0, first = linear % n0,
             second = rest % n1;
     rest /= n1;
@@ -72,22 +83,19 @@ static tile_status check_together(const tile_device *d, tl_code *code, const tl_
         tl_image_text(l->image, l->kernel->name), (long long)l->programs, d->name, (long long)most);
 }
 
-/* The instance that was bound: itself, or what runs where its tests do not hold. */
-static const tl_instance *bound_instance(const tl_instance *instance, const tl_bound *bound)
+/* The form that was bound; NULL: there is none yet. */
+static tl_instance *bound_form(tl_instance *first, const tl_bound *bound)
 {
-    if (bound->launch.kernel != instance->kernel)
-        instance = instance->otherwise;
-    TL_INVARIANT_OR(NULL, instance && instance->kernel == bound->launch.kernel && instance->code,
-                    "a launch of a kernel that is not loaded");
-    return instance;
+    if (bound->made)
+        return bound->made->form;
+    return bound->launch.kernel ? first + (bound->launch.kernel - first->kernel) : NULL;
 }
 
-static tile_status start(const tl_instance *chosen, tile_stream *stream, tl_bound *bound)
+static tile_status start(const tl_instance *instance, tile_stream *stream, tl_bound *bound)
 {
     const tl_driver *driver = stream->device->driver;
-    const tl_instance *instance = bound_instance(chosen, bound);
-    if (!instance)
-        return TILE_INTERNAL;
+    TL_INVARIANT(instance->kernel == bound->launch.kernel && instance->code,
+                 "a launch of a kernel that is not loaded");
     if (bound->launch.flags & TILE_LAUNCH_TOGETHER) {
         tile_status status = check_together(stream->device, instance->code, &bound->launch);
         if (status != TILE_OK)
@@ -111,7 +119,7 @@ static tile_status no_instance_fits(const tile_kernel *kernel, const char *first
 
 /* What the search for an instance knows. */
 typedef struct search {
-    const tile_kernel *kernel;
+    tile_kernel *kernel;
     const tile_arg *args;
     size_t nargs, naxes;
     const int64_t *grid;
@@ -119,14 +127,28 @@ typedef struct search {
     tile_status *status;
     char text[1024]; /* why the first one, or the first whose `require` failed, does not fit */
     bool said_require;
+    uint32_t found; /* its number */
 } search;
 
+static void begin(search *s, tile_kernel *kernel, const tile_arg *args, size_t nargs,
+                  const tile_launch_options *o, tl_bound *bound, tile_status *status)
+{
+    s->kernel = kernel;
+    s->args = args;
+    s->nargs = nargs;
+    s->grid = o->grid;
+    s->naxes = o->naxes;
+    s->bound = bound;
+    s->status = status;
+}
+
 /* Does instance number i accept the arguments, or find nothing to run? */
-static bool accepts(search *s, uint32_t i, tl_instance **out)
+static bool accepts(search *s, uint32_t i, bool *out)
 {
     tl_bind_result r = tl_bind(s->kernel->module->device, s->kernel->instances[i], s->args,
                                s->nargs, s->grid, s->naxes, s->bound, s->status);
-    *out = r == TL_BIND_OK ? s->kernel->instances[i] : NULL;
+    *out = r == TL_BIND_OK;
+    s->found = i;
     if (r == TL_BIND_OK || r == TL_BIND_EMPTY) {
         *s->status = TILE_OK;
         return true;
@@ -137,34 +159,26 @@ static bool accepts(search *s, uint32_t i, tl_instance **out)
     return false;
 }
 
-/* The first instance that accepts the arguments; of tuned ones, the nearest. NULL with *out_status
+/* The first instance that accepts the arguments; of tuned ones, the nearest. False with *s->status
  * OK: there is nothing to run. If none accepts them, the error is that of the first whose `require`
  * fails, or else of the first. */
-static tl_instance *choose(const tile_kernel *kernel, const tile_arg *args, size_t nargs,
-                           const int64_t *grid, size_t naxes, tl_bound *bound,
-                           tile_status *out_status)
+static bool choose(search *s)
 {
-    search s; /* not initialised as a whole: a launch has no time for 1 KiB of zeros */
     tl_choice choice;
-    tl_instance *found = NULL;
-    s.kernel = kernel;
-    s.args = args;
-    s.nargs = nargs;
-    s.grid = grid;
-    s.naxes = naxes;
-    s.bound = bound;
-    s.status = out_status;
-    s.text[0] = 0;
-    s.said_require = false;
-    bool tuned = kernel->tuned && tl_choose_begin(kernel, args, nargs, bound, &choice);
+    tile_kernel *kernel = s->kernel;
+    bool found = false;
+    s->text[0] = 0;
+    s->said_require = false;
+    bool tuned = kernel->tuned &&
+                 tl_choose_begin(kernel, s->args, s->nargs, s->bound, &choice);
     for (bool more = true; more;) {
         more = tuned && tl_choose_next(kernel, &choice);
         for (uint32_t i = 0; i < kernel->ninstances; i++)
-            if ((!tuned || tl_chosen(kernel->instances[i], &choice)) && accepts(&s, i, &found))
+            if ((!tuned || tl_chosen(kernel->instances[i], &choice)) && accepts(s, i, &found))
                 return found;
     }
-    *out_status = no_instance_fits(kernel, s.text);
-    return NULL;
+    *s->status = no_instance_fits(kernel, s->text);
+    return false;
 }
 
 /* Is what is put into the stream recorded as a graph? Then nothing may be loaded or waited for. */
@@ -175,16 +189,58 @@ static tile_status captures(const tile_stream *s, bool *out_captures)
     return driver->queue_captures ? driver->queue_captures(s->queue, out_captures) : TILE_OK;
 }
 
-static tile_status prepare(tile_kernel *kernel, const tile_stream *stream)
+static tile_status no_form(const search *s)
+{
+    return tl_fail(TILE_BAD_ARGUMENT,
+                   "kernel '%s': the image has no form for arguments that are aligned like these "
+                   "(--forms)",
+                   s->kernel->name);
+}
+
+/* Makes the form that is wished for, if it is not there, and binds the arguments to it. */
+static tile_status make_form(search *s)
+{
+    tile_module *m = s->kernel->module;
+    bool found = true;
+    for (int tries = 0; !s->bound->launch.kernel && tries < 4; tries++) {
+        if (!s->kernel->instances[s->found]->forms)
+            return no_form(s);
+        pthread_mutex_lock(&m->lock);
+        tile_status status = tl_forms_make(s->kernel, s->found, &s->bound->wish);
+        pthread_mutex_unlock(&m->lock);
+        if (status != TILE_OK)
+            return status;
+        if (!accepts(s, s->found, &found) || !found)
+            return *s->status;
+    }
+    TL_INVARIANT(s->bound->launch.kernel, "kernel '%s' has no general form", s->kernel->name);
+    return TILE_OK;
+}
+
+/* The form to run, made and loaded. */
+static tile_status prepare_form(search *s, tl_instance **out_form)
+{
+    tile_module *m = s->kernel->module;
+    tile_status status = make_form(s);
+    *out_form = status == TILE_OK ? bound_form(s->kernel->instances[s->found], s->bound) : NULL;
+    if (status != TILE_OK || atomic_load_explicit(&(*out_form)->ready, memory_order_acquire))
+        return status;
+    pthread_mutex_lock(&m->lock);
+    status = tl_instance_load(m->device, *out_form);
+    pthread_mutex_unlock(&m->lock);
+    return status;
+}
+
+static tile_status prepare(search *s, const tile_stream *stream, tl_instance **out_form)
 {
     bool graph;
     tile_status status = captures(stream, &graph);
     if (status != TILE_OK || !graph)
-        return status != TILE_OK ? status : tile_kernel_prepare(kernel);
+        return status != TILE_OK ? status : prepare_form(s, out_form);
     return tl_fail(TILE_BAD_ARGUMENT,
                    "kernel '%s' is not loaded, and its stream is being captured into a graph: call "
                    "tile_kernel_prepare before the capture begins",
-                   kernel->name);
+                   s->kernel->name);
 }
 
 /* TILE_SYNC=1 */
@@ -204,7 +260,8 @@ static tile_status no_args(const tile_kernel *kernel)
 static tile_status launch_inside(tile_kernel *kernel, tile_stream *stream, const tile_arg *args,
                                  size_t nargs, const tile_launch_options *o)
 {
-    tl_bound bound;
+    tl_bound bound; /* neither is initialised as a whole: a launch has no time for zeros */
+    search s;
     tile_status status = TILE_OK;
     tile_device *device = kernel->module->device;
     if (nargs > 0 && !args)
@@ -214,14 +271,15 @@ static tile_status launch_inside(tile_kernel *kernel, tile_stream *stream, const
     if (stream->device != device)
         return tl_fail(TILE_BAD_ARGUMENT, "kernel '%s' is of device %s, the stream of %s",
                        kernel->name, device->name, stream->device->name);
-    tl_instance *instance = choose(kernel, args, nargs, o->grid, o->naxes, &bound, &status);
-    if (!instance)
+    begin(&s, kernel, args, nargs, o, &bound, &status);
+    if (!choose(&s))
         return status;
+    tl_instance *form = bound_form(kernel->instances[s.found], &bound);
+    if (!form || !atomic_load_explicit(&form->ready, memory_order_acquire))
+        status = prepare(&s, stream, &form);
     bound.launch.flags = o->flags;
-    if (!atomic_load_explicit(&instance->ready, memory_order_acquire))
-        status = prepare(kernel, stream);
     if (status == TILE_OK)
-        status = start(instance, stream, &bound);
+        status = start(form, stream, &bound);
     return status == TILE_OK && device->sync ? synchronise(stream) : status;
 }
 
@@ -282,24 +340,47 @@ tile_status tile_launch_with(tile_kernel *kernel, tile_stream *stream, const til
     return status == TILE_OK ? launch(kernel, stream, args, nargs, o) : status;
 }
 
-/* The device is entered. */
+/* The device is entered. The form that a launch would run, loaded; NULL: nothing would run. */
+static tile_status form_inside(tile_kernel *kernel, const tile_arg *args, size_t nargs,
+                               const tile_launch_options *o, tl_instance **out_form)
+{
+    tl_bound bound;
+    search s;
+    tile_status status = TILE_OK;
+    *out_form = NULL;
+    if (nargs > 0 && !args)
+        return no_args(kernel);
+    begin(&s, kernel, args, nargs, o, &bound, &status);
+    return choose(&s) ? prepare_form(&s, out_form) : status;
+}
+
+tile_status tile_launch_prepare(tile_kernel *kernel, const tile_arg *args, size_t nargs,
+                                const tile_launch_options *options)
+{
+    tile_device *d;
+    tl_instance *form;
+    const tile_launch_options *o = options ? options : &NO_OPTIONS;
+    if (!kernel)
+        return tl_fail(TILE_BAD_ARGUMENT, "tile_launch_prepare: the kernel is NULL");
+    tile_status status = check_options(o);
+    if (status == TILE_OK)
+        status = tl_device_enter(kernel->module->device, &d);
+    if (status != TILE_OK)
+        return status;
+    status = form_inside(kernel, args, nargs, o, &form);
+    tl_device_leave(d);
+    return status;
+}
+
 static tile_status room_inside(tile_kernel *kernel, const tile_arg *args, size_t nargs,
                                int64_t *out_programs)
 {
-    tl_bound bound;
-    tile_status status = TILE_OK;
-    if (nargs > 0 && !args)
-        return no_args(kernel);
-    tl_instance *chosen = choose(kernel, args, nargs, NULL, 0, &bound, &status);
-    if (status == TILE_OK && chosen)
-        status = tile_kernel_prepare(kernel);
-    if (status != TILE_OK)
-        return status;
+    tl_instance *form;
+    tile_status status = form_inside(kernel, args, nargs, &NO_OPTIONS, &form);
     *out_programs = 0;
-    const tl_instance *instance = chosen ? bound_instance(chosen, &bound) : NULL;
-    if (!instance)
-        return chosen ? TILE_INTERNAL : TILE_OK;
-    return count_together(kernel->module->device, instance->code, out_programs);
+    if (status != TILE_OK || !form)
+        return status;
+    return count_together(kernel->module->device, form->code, out_programs);
 }
 
 tile_status tile_launch_room(tile_kernel *kernel, const tile_arg *args, size_t nargs,
@@ -317,5 +398,26 @@ tile_status tile_launch_room(tile_kernel *kernel, const tile_arg *args, size_t n
     tl_device_leave(d);
     if (status == TILE_OK)
         *out_programs = programs;
+    return status;
+}
+
+tile_status tile_launch_plan(tile_kernel *kernel, const tile_arg *args, size_t nargs,
+                             const int64_t *grid, size_t naxes, int64_t *out_programs,
+                             const char **out_symbol)
+{
+    tl_bound bound;
+    tile_status status = TILE_OK;
+    if (!kernel || !out_programs || !out_symbol)
+        return tl_fail(TILE_BAD_ARGUMENT, "tile_launch_plan: %s is NULL",
+                       kernel ? "what it gives" : "the kernel");
+    if (nargs > 0 && !args)
+        return no_args(kernel);
+    search s;
+    const tile_launch_options options = {
+        .struct_size = sizeof NO_OPTIONS, .grid = grid, .naxes = grid ? naxes : 0};
+    begin(&s, kernel, args, nargs, &options, &bound, &status);
+    bool any = choose(&s) && status == TILE_OK;
+    *out_programs = any ? bound.launch.programs : 0;
+    *out_symbol = any ? tl_image_text(bound.launch.image, bound.launch.kernel->symbol) : "";
     return status;
 }

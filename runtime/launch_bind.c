@@ -571,13 +571,93 @@ static uint64_t test_value(bind *b, const tile_image_test *t)
     return UINT64_MAX;
 }
 
-static const tile_image_kernel *choose_row(bind *b)
+static bool passes(bind *b, const void *image, const tile_image_kernel *row)
+{
+    const tile_image_test *tests = tl_image_at(image, row->tests);
+    for (uint32_t i = 0; i < row->ntests; i++)
+        if (test_value(b, &tests[i]) & tests[i].mask)
+            return false;
+    return true;
+}
+
+/* Is it a test of a multiple, as opposed to one of a size? */
+static bool is_unit(const tile_image_test *t)
+{
+    return t->kind != TILE_TEST_GRID && t->mask & 1;
+}
+
+/* Addresses are multiples of an element's size anyway. */
+static uint8_t level_of(const bind *b, const tile_image_test *t, uint64_t value)
+{
+    uint8_t level = 0;
+    uint32_t bits = (uint32_t)tile_dtype_bits((tile_dtype)b->params[t->param].dtype);
+    while (t->mask >> level & 1 && !(value >> level & 1))
+        level++;
+    return t->kind == TILE_TEST_POINTER && 8u << level <= bits ? 0 : level;
+}
+
+/* More tests than a wish has room for: then it is for the general form. */
+static void take_wish(bind *b, tl_wish *w)
 {
     const tile_image_test *tests = tl_image_at(b->image, b->k->tests);
-    for (uint32_t i = 0; i < b->k->ntests; i++)
-        if (test_value(b, &tests[i]) & tests[i].mask)
-            return &tl_image_kernels(b->image)[b->k->otherwise - 1];
-    return b->k;
+    bool room = b->k->ntests <= TL_MAX_WISH, near = true, grid = true;
+    w->n = 0;
+    for (uint32_t i = 0; i < b->k->ntests && room; i++) {
+        uint64_t value = test_value(b, &tests[i]), mask = tests[i].mask;
+        if (is_unit(&tests[i]))
+            w->level[w->n++] = level_of(b, &tests[i], value);
+        else if (value & mask)
+            *(tests[i].kind == TILE_TEST_GRID ? &grid : &near) = false;
+    }
+    w->near = room && near;
+    w->grid = room && grid;
+    bool any = w->near || w->grid;
+    for (uint32_t i = 0; i < w->n; i++)
+        any |= w->level[i] > 0;
+    w->n = any ? w->n : 0;
+}
+
+static bool suits(bind *b, const struct tl_made *made)
+{
+    return passes(b, made->form->image, made->form->kernel);
+}
+
+/* The made form that is as wished; else, if no more are made, the first that the arguments suit. A
+ * form may test what the first one did not. */
+static const struct tl_made *choose_made(bind *b, tl_forms *forms)
+{
+    tl_wish *w = &b->out->wish;
+    unsigned n = atomic_load_explicit(&forms->n, memory_order_acquire);
+    bool full = atomic_load_explicit(&forms->closed, memory_order_relaxed) || n >= TL_WISHED;
+    take_wish(b, w);
+    for (unsigned i = 0; i < n; i++)
+        if (tl_same_wish(&forms->made[i].wish, w)) {
+            if (suits(b, &forms->made[i]))
+                return &forms->made[i];
+            full = true;
+        }
+    for (unsigned i = 0; i < n && full; i++)
+        if (suits(b, &forms->made[i]))
+            return &forms->made[i];
+    if (full)
+        *w = (tl_wish){.n = 0};
+    return NULL;
+}
+
+/* The first row whose tests hold: of the image, then of those that were made. */
+static void choose_form(bind *b, const tl_instance *first)
+{
+    const tile_image_kernel *rows = tl_image_kernels(b->image), *row = b->k;
+    b->out->made = NULL;
+    while (row && !passes(b, b->image, row))
+        row = row->otherwise ? &rows[row->otherwise - 1] : NULL;
+    if (!row && first->forms)
+        b->out->made = choose_made(b, first->forms);
+    if (b->out->made)
+        row = b->out->made->form->kernel;
+    b->out->launch.kernel = row;
+    if (b->out->made)
+        b->out->launch.image = b->out->made->form->image;
 }
 
 /* ---- 7: the parameter block ---- */
@@ -603,6 +683,9 @@ static uint64_t slot_value(const tile_image_slot *s, const tl_bound *b)
     case TILE_SLOT_NPID: return (uint64_t)b->launch.grid[s->axis];
     case TILE_SLOT_BY_NPID: return divisor(b->launch.grid[s->axis]);
     case TILE_SLOT_GROUP: return (uint64_t)b->launch.group;
+    case TILE_SLOT_DIES:
+        return (uint64_t)b->launch.programs / s->param |
+               (uint64_t)b->launch.programs % s->param << 32;
     case TILE_SLOT_DEBUG: break; /* filled in by the driver */
     }
     return 0;
@@ -611,11 +694,15 @@ static uint64_t slot_value(const tile_image_slot *s, const tl_bound *b)
 static void fill_slots(bind *b)
 {
     tl_launch *l = &b->out->launch;
-    const tile_image_slot *s = tl_image_at(b->image, l->kernel->slots);
+    const tile_image_slot *s = tl_image_at(l->image, l->kernel->slots);
     l->nslots = l->kernel->nslots;
     TL_DEBUG_INVARIANT(l->nslots <= TL_MAX_SLOTS, "%u slots", l->nslots);
-    for (uint32_t i = 0; i < l->nslots; i++)
+    l->dies = 0;
+    for (uint32_t i = 0; i < l->nslots; i++) {
         b->out->slots[i] = slot_value(&s[i], b->out);
+        if (s[i].kind == TILE_SLOT_DIES)
+            l->dies = (int32_t)s[i].param;
+    }
 }
 
 static bool take_arguments(bind *b, const tile_arg *args, size_t nargs)
@@ -689,8 +776,9 @@ tl_bind_result tl_bind(const tile_device *device, const tl_instance *instance, c
     if (r == TL_BIND_OK)
         r = set_grid(&b, grid, naxes);
     if (r == TL_BIND_OK) {
-        out->launch.kernel = choose_row(&b);
-        fill_slots(&b);
+        choose_form(&b, instance);
+        if (out->launch.kernel)
+            fill_slots(&b);
     }
     return r;
 }

@@ -20,9 +20,11 @@ static void free_image(tile_device *device, tl_image *image)
     for (uint32_t i = 0; i < image->ninstances; i++)
         TL_DEBUG_INVARIANT(!image->instances[i].ready || image->instances[i].code,
                            "an instance is ready without code");
-    for (uint32_t i = 0; i < image->ninstances; i++)
+    for (uint32_t i = 0; i < image->ninstances; i++) {
         if (image->instances[i].code)
             device->driver->code_unload(device->dev, image->instances[i].code);
+        free(image->instances[i].forms);
+    }
     free(image->instances);
     free(image->data);
     free(image);
@@ -41,7 +43,7 @@ static const char *target_of(const void *image)
     return tl_image_text(image, ((const tile_image_header *)image)->target);
 }
 
-static bool accepts(tile_device *d, const char *made_for)
+static uint32_t accepts(tile_device *d, const char *made_for)
 {
     return d->driver->accepts ? d->driver->accepts(d->dev, made_for)
                               : strcmp(made_for, d->target) == 0;
@@ -84,11 +86,12 @@ static uint32_t worth(tile_device *d, const void *image)
 {
     char text[1];
     const char *target = target_of(image);
-    if (!accepts(d, target))
+    uint32_t good = accepts(d, target);
+    if (!good)
         return OF_NO_USE;
     if (lacks(d, image, text, sizeof text))
         return LACKS_FEATURES;
-    return RUNS + (strcmp(target, d->target) == 0) + 2 * tl_cpu_count(features_of(image));
+    return RUNS + good + (strcmp(target, d->target) == 0) + 2 * tl_cpu_count(features_of(image));
 }
 
 /* Several images may follow one another, one for each target (tilec --target a,b). Moves the best
@@ -122,7 +125,8 @@ static tile_status choose_image(tile_device *d, char *data, size_t *size)
 }
 
 /* Copies, checks and adds an image to the module. */
-static tile_status add_image(tile_module *m, const void *data, size_t size, tl_image **out_image)
+tile_status tl_module_add_image(tile_module *m, const void *data, size_t size,
+                                tl_image **out_image)
 {
     if (size < sizeof(tile_image_header))
         return tl_fail(TILE_BAD_IMAGE, "not a kernel image: it is too short");
@@ -153,10 +157,6 @@ static tile_status add_image(tile_module *m, const void *data, size_t size, tl_i
         tl_instance *in = &image->instances[i];
         in->image = image->data;
         in->kernel = &tl_image_kernels(image->data)[i];
-        TL_DEBUG_INVARIANT(in->kernel->otherwise <= image->ninstances, "row %u of %u",
-                           in->kernel->otherwise, image->ninstances);
-        if (in->kernel->otherwise)
-            in->otherwise = &image->instances[in->kernel->otherwise - 1];
     }
     image->next = m->images;
     m->images = image;
@@ -173,6 +173,16 @@ static bool is_listed(const tl_instance *instance)
 static const char *instance_name(const tl_instance *instance)
 {
     return tl_image_text(instance->image, instance->kernel->name);
+}
+
+tl_instance *tl_image_listed(const tl_image *image, const char *name, uint32_t index)
+{
+    for (uint32_t i = 0; i < image->ninstances; i++) {
+        tl_instance *in = &image->instances[i];
+        if (is_listed(in) && strcmp(instance_name(in), name) == 0 && index-- == 0)
+            return in;
+    }
+    return NULL;
 }
 
 /* ---- modules ---- */
@@ -214,7 +224,7 @@ tile_status tile_module_load_image(tile_device *device, const void *data, size_t
     tile_status status = tl_module_create_maker(device, (tl_maker){0}, &m);
     if (status != TILE_OK)
         return status;
-    status = add_image(m, data, size, &image);
+    status = tl_module_add_image(m, data, size, &image);
     if (status != TILE_OK) {
         tile_module_free(m);
         return status;
@@ -225,6 +235,11 @@ tile_status tile_module_load_image(tile_device *device, const void *data, size_t
 
 static void free_kernel(tile_kernel *k)
 {
+    for (tile_const *c = k->consts; c && c->name; c++) {
+        free((char *)c->name);
+        free((char *)c->text);
+    }
+    free(k->consts);
     free(k->key);
     free(k->instances);
     free(k);
@@ -428,18 +443,55 @@ static tile_status answer(tile_module *m, const tl_image *image, const char *nam
     return TILE_OK;
 }
 
+/* NULL: out of memory. */
+static tile_const *copy_consts(const tile_const *consts)
+{
+    size_t n = 0;
+    while (consts && consts[n].name)
+        n++;
+    tile_const *copy = calloc(n + 1, sizeof *copy);
+    for (size_t i = 0; copy && i < n; i++) {
+        copy[i] = (tile_const){strdup(consts[i].name), consts[i].value,
+                               consts[i].text ? strdup(consts[i].text) : NULL};
+        if (copy[i].name && !copy[i].text == !consts[i].text)
+            continue;
+        for (size_t k = 0; k <= i; k++) {
+            free((char *)copy[k].name);
+            free((char *)copy[k].text);
+        }
+        free(copy);
+        return NULL;
+    }
+    return copy;
+}
+
+/* Kernels with tests and no row behind them get more forms when launches want them. */
+static tile_status open_forms(tile_kernel *k, const tile_const *consts)
+{
+    tile_status status = TILE_OK;
+    k->consts = copy_consts(consts);
+    if (!k->consts)
+        return tl_fail(TILE_NO_MEMORY, "out of memory");
+    for (uint32_t i = 0; i < k->ninstances && status == TILE_OK; i++)
+        if (k->instances[i]->kernel->ntests && !k->instances[i]->forms)
+            status = tl_forms_open(k->instances[i]);
+    return status;
+}
+
 static tile_status make_and_answer(tile_module *m, const char *name, const tile_const *consts,
                                    tile_kernel **out_kernel)
 {
     void *data = NULL;
     size_t size = 0;
     tl_image *image;
-    tile_status status = m->maker.make(m->maker.user, name, consts, &data, &size);
+    tile_status status = m->maker.make(m->maker.user, name, consts, "aligned", &data, &size);
     TL_INVARIANT(status != TILE_OK || data, "the maker of '%s' gave no image", name);
     if (status == TILE_OK)
-        status = add_image(m, data, size, &image);
+        status = tl_module_add_image(m, data, size, &image);
     free(data);
-    return status == TILE_OK ? answer(m, image, name, consts, false, out_kernel) : status;
+    if (status == TILE_OK)
+        status = answer(m, image, name, consts, false, out_kernel);
+    return status == TILE_OK ? open_forms(*out_kernel, consts) : status;
 }
 
 static tile_status get_locked(tile_module *m, const char *name, const tile_const *consts,
@@ -477,17 +529,14 @@ tile_status tile_kernel_get(tile_module *m, const char *name, const tile_const *
     return status;
 }
 
-static tile_status load(tile_device *d, tl_instance *in)
+tile_status tl_instance_load(tile_device *d, tl_instance *in)
 {
     tl_code *code;
     if (atomic_load(&in->ready))
         return TILE_OK;
     TL_INVARIANT(!in->code, "code was loaded, but not made ready");
-    tile_status status = in->otherwise ? load(d, in->otherwise) : TILE_OK;
-    if (status != TILE_OK)
-        return status;
     bool range = tl_range_begin("load", tl_image_text(in->image, in->kernel->name));
-    status = d->driver->code_load(d->dev, in->image, in->kernel, &code);
+    tile_status status = d->driver->code_load(d->dev, in->image, in->kernel, &code);
     tl_range_end(range);
     if (status != TILE_OK)
         return status;
@@ -496,10 +545,30 @@ static tile_status load(tile_device *d, tl_instance *in)
         d->driver->code_unload(d->dev, code);
         return status;
     }
-    TL_INVARIANT(code && (!in->otherwise || in->otherwise->ready), "no code, or no other row's");
+    TL_INVARIANT(code, "no code");
     in->code = code;
     atomic_store_explicit(&in->ready, true, memory_order_release);
     return TILE_OK;
+}
+
+/* All forms of the instance that any launch may want. */
+static tile_status load_forms(tile_kernel *k, uint32_t i)
+{
+    static const tl_wish GENERAL = {.n = 0};
+    tile_device *d = k->module->device;
+    tl_instance *first = k->instances[i], *in = first;
+    tile_status status = tl_instance_load(d, in);
+    for (; status == TILE_OK && in->kernel->otherwise;) {
+        in = first + (in->kernel->otherwise - 1 - (first->kernel - tl_image_kernels(first->image)));
+        status = tl_instance_load(d, in);
+    }
+    if (status == TILE_OK && first->forms)
+        status = tl_forms_make(k, i, &GENERAL);
+    for (unsigned f = 0; status == TILE_OK && first->forms && f < first->forms->n; f++)
+        status = tl_instance_load(d, first->forms->made[f].form);
+    if (status == TILE_OK)
+        tl_forms_close(first);
+    return status;
 }
 
 tile_status tile_kernel_prepare(tile_kernel *k)
@@ -512,7 +581,7 @@ tile_status tile_kernel_prepare(tile_kernel *k)
         return status;
     pthread_mutex_lock(&k->module->lock);
     for (uint32_t i = 0; i < k->ninstances && status == TILE_OK; i++)
-        status = load(d, k->instances[i]);
+        status = load_forms(k, i);
     pthread_mutex_unlock(&k->module->lock);
     tl_device_leave(d);
     return status;

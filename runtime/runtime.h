@@ -7,6 +7,7 @@
 #include "runtime/driver.h"
 
 typedef struct tl_embedded tl_embedded;
+typedef struct tl_forms tl_forms;
 
 /* Freed buffers of a device whose driver is slow to give memory, by size class (buffer.c). */
 enum { TL_KEPT_CLASSES = 64 * 8 };
@@ -51,15 +52,36 @@ struct tile_event {
     tl_mark *mark;
 };
 
-/* One kernel instance of an image. code is set once, under the module's lock; ready is set after
- * it. */
+/* One row of an image: a form of an instance of a kernel. code is set once, under the module's
+ * lock; ready is set after it. */
 typedef struct tl_instance {
     const void *image;
     const tile_image_kernel *kernel;
-    struct tl_instance *otherwise; /* of a kernel with tests: what runs where they do not hold */
     tl_code *code;
-    atomic_bool ready;             /* otherwise, too */
+    atomic_bool ready;
+    tl_forms *forms; /* of the first form, where a maker can make more */
 } tl_instance;
+
+/* How well the arguments of a launch would suit a form: for each test of units of the first form,
+ * the logarithm of what its number is a multiple of, up to the test's own. */
+enum { TL_MAX_WISH = 61 };
+typedef struct tl_wish {
+    uint8_t n;
+    bool near, grid; /* as in ir/form.h */
+    uint8_t level[TL_MAX_WISH];
+} tl_wish;
+
+/* The further forms of an instance, made when a launch first wished for them: TL_WISHED at most,
+ * and the general one, whose wish is empty. Entries below n do not change. */
+enum { TL_WISHED = 2 };
+struct tl_forms {
+    atomic_uint n;
+    atomic_bool closed; /* prepared: no launch makes any more */
+    struct tl_made {
+        tl_wish wish;
+        tl_instance *form;
+    } made[TL_WISHED + 1];
+};
 
 /* A validated image, in memory of ours. */
 typedef struct tl_image {
@@ -73,6 +95,7 @@ struct tile_kernel {
     tile_module *module;
     tile_kernel *next;
     char *key;                /* name and constants: the question that this handle answers */
+    tile_const *consts;       /* those; of a module with a maker */
     const char *name;
     uint32_t ninstances;      /* at least 1; candidates in the image's order */
     bool tuned;               /* some of them say for which sizes they are best */
@@ -82,10 +105,10 @@ struct tile_kernel {
 /* Where a module made from source gets images (jit.c). */
 typedef struct tl_maker {
     void *user;
-    /* A new image of `name`'s instances that agree with consts; the caller frees *out_data with
-     * free(). */
-    tile_status (*make)(void *user, const char *name, const tile_const *consts, void **out_data,
-                 size_t *out_size);
+    /* A new image of `name`'s instances that agree with consts, in this form (ir/form.h); the
+     * caller frees *out_data with free(). */
+    tile_status (*make)(void *user, const char *name, const tile_const *consts, const char *form,
+                        void **out_data, size_t *out_size);
     void (*free)(void *user);
 } tl_maker;
 
@@ -162,13 +185,15 @@ int64_t tl_decode_int(tile_dtype dtype, uint64_t bits);
 bool tl_is_float_dtype(tile_dtype dtype);
 bool tl_is_packed_dtype(tile_dtype dtype);
 
-/* launch_bind.c: arguments of one instance, resolved. launch.kernel is the instance's or its
- * otherwise's. */
+/* launch_bind.c: arguments of one instance, resolved. launch.kernel is the row of the form to run:
+ * of the instance's image, or made->form's. NULL: there is no such form yet; `wish` says which. */
 typedef struct tl_bound {
     tile_arg args[TL_MAX_PARAMS];
     uint64_t slots[TL_MAX_SLOTS];
     int64_t syms[TL_MAX_SYMS];
     tl_launch launch;
+    const struct tl_made *made;
+    tl_wish wish; /* where the instance's tests do not hold and it has `forms` */
 } tl_bound;
 typedef enum tl_bind_result {
     TL_BIND_OK,
@@ -187,6 +212,20 @@ tl_bind_result tl_bind(const tile_device *device, const tl_instance *instance,
  * status, if an argument is wrong. */
 bool tl_bind_names(const tile_device *device, const tl_instance *instance, const tile_arg *args,
                    size_t nargs, tl_bound *out);
+
+/* forms.c. A first form gets its list; the module's lock is held, or nobody knows the form yet. */
+tile_status tl_forms_open(tl_instance *first);
+void tl_forms_close(tl_instance *first);
+bool tl_same_wish(const tl_wish *a, const tl_wish *b);
+/* Makes, if it is not there, what the wish asks for, by the kernel's maker; the module's lock is
+ * held. */
+tile_status tl_forms_make(tile_kernel *kernel, uint32_t instance, const tl_wish *wish);
+/* module.c: adds an image; loads an instance's code; both under the module's lock. Finds the
+ * kernel's instance number `index` in one. */
+tile_status tl_module_add_image(tile_module *m, const void *data, size_t size,
+                                tl_image **out_image);
+tile_status tl_instance_load(tile_device *d, tl_instance *instance);
+tl_instance *tl_image_listed(const tl_image *image, const char *name, uint32_t index);
 
 /* choose.c */
 typedef struct tl_choice {

@@ -8,9 +8,10 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "codegen/report/roof.h"
 #include "ir/support/diag.h"
 
-typedef enum Form { TEXT, INT, U32, I64, U64, SIZE, PLACE, STRUCT, ROWS, TEXTS } Form;
+typedef enum Form { TEXT, INT, U32, I64, U64, SIZE, REAL, PLACE, STRUCT, ROWS, TEXTS } Form;
 
 typedef struct Field {
     const char *name;
@@ -49,7 +50,7 @@ static const Field MASKS[] = {
 static const Field ACCESSES[] = {
 #define F(name, form) FIELD(tilec_report_access, name, form)
     POSITION(tilec_report_access), F(op, TEXT), F(param, TEXT), F(type, TEXT), F(branch, TEXT), F(loops, U32), F(bytes, U64),
-    F(width, U32), F(requests, U32), F(sectors, U32), F(least, U32), F(narrow, TEXT), F(loop, INT),
+    F(width, U32), F(requests, U32), F(sectors, U32), F(least, U32), F(run, U64), F(narrow, TEXT), F(loop, INT),
     LIST(tilec_report_access, masks, nmasks, tilec_report_mask, MASKS), F(order, U32), F(share, U32), F(ahead, U32), F(buffer, INT), END
 #undef F
 };
@@ -58,7 +59,7 @@ static const Field EXCHANGES[] = {
 #define F(name, form) FIELD(tilec_report_exchange, name, form)
     POSITION(tilec_report_exchange), F(op, TEXT), F(way, TEXT), F(why, TEXT), F(branch, TEXT), F(loops, U32), F(bytes, U64),
     F(shuffles, U32), F(barriers, U32), F(wavefronts, U32), F(least, U32), F(loop, INT), F(macs, U64), F(matrix_bits, INT),
-    F(order, U32), F(share, U32), F(ahead, U32), F(buffer, INT), END
+    F(instructions, U32), F(order, U32), F(share, U32), F(ahead, U32), F(buffer, INT), END
 #undef F
 };
 
@@ -87,6 +88,24 @@ static const Field LOOPS[] = {
 #undef F
 };
 
+static const Field MIX[] = {
+#define F(name, form) FIELD(tilec_report_mix, name, form)
+    F(name, TEXT), F(width, U32), F(all, U32), F(trip, U32), F(rest, U32), END
+#undef F
+};
+
+static const Field ROOFS[] = {
+#define F(name, form) FIELD(tilec_report_roof, name, form)
+    F(name, TEXT), F(trip, REAL), F(program, REAL), F(advice, TEXT), END
+#undef F
+};
+
+static const Field HINTS[] = {
+#define F(name, form) FIELD(tilec_report_hint, name, form)
+    POSITION(tilec_report_hint), F(id, TEXT), F(text, TEXT), F(help, TEXT), F(cycles, REAL), END
+#undef F
+};
+
 static const Field PARAMS[] = {
 #define F(name, form) FIELD(tilec_report_param, name, form)
     F(name, TEXT), F(type, TEXT), NAMES(tilec_report_param, extents, nextents), END
@@ -97,7 +116,7 @@ static const Field PARAMS[] = {
 static const Field KERNEL[] = {
 #define F(name, form) FIELD(K, name, form)
     F(name, TEXT), F(variant, TEXT), F(symbol, TEXT), F(condition, TEXT), LIST(K, consts, nconsts, tilec_const, CONSTS),
-    F(warps, U32), F(lanes, U32), F(threads, U32),
+    F(warps, U32), F(lanes, U32), F(threads, U32), F(warps_why, TEXT), F(dies, U32),
     F(registers, INT), F(accumulators, INT), F(scalars, INT), F(spilled, INT), F(reloaded, INT), F(spilled_scalars, INT),
     F(private_bytes, INT), F(registers_from, TEXT), F(shared_bytes, U32), F(shared_most, U32),
     F(blocks, INT), F(resident_warps, INT), F(most_warps, INT), F(by_registers, INT), F(by_shared, INT), F(by_warps, INT),
@@ -107,7 +126,10 @@ static const Field KERNEL[] = {
     LIST(K, waits, nwaits, tilec_report_wait, WAITS), LIST(K, lines, nlines, tilec_report_line, LINES),
     LIST(K, params, nparams, tilec_report_param, PARAMS), NAMES(K, grid, ngrid),
     {"requires", TEXTS, offsetof(K, requires_), offsetof(K, nrequires), 0, NULL},
-    {"outside", STRUCT, offsetof(K, outside), 0, 0, WORK}, F(length, U32), F(words, U32), END
+    {"outside", STRUCT, offsetof(K, outside), 0, 0, WORK},
+    LIST(K, mix, nmix, tilec_report_mix, MIX), F(mix_from, TEXT), LIST(K, roofs, nroofs, tilec_report_roof, ROOFS),
+    LIST(K, hints, nhints, tilec_report_hint, HINTS), F(main_loop, INT), F(unrolled, REAL), F(assumed_trips, U32), F(cycles, REAL),
+    F(intensity, REAL), F(ridge, REAL), F(length, U32), F(words, U32), END
 #undef F
 };
 #undef K
@@ -172,12 +194,13 @@ static void put_rows(ExplainJson *j, const char *rows, size_t n, const Field *f)
     tl_sbuf_puts(j->out, "]");
 }
 
-/* All integers that a report has, without loss. */
+/* All numbers that a report has, integers without loss. */
 static void put_number(TlSbuf *out, const char *at, Form form)
 {
     switch (form) {
     case INT: tl_sbuf_putf(out, "%d", *(const int *)(const void *)at); return;
     case U32: tl_sbuf_putf(out, "%u", *(const uint32_t *)(const void *)at); return;
+    case REAL: tl_sbuf_putf(out, "%.10g", *(const double *)(const void *)at); return;
     case I64: tl_sbuf_putf(out, "%lld", (long long)*(const int64_t *)(const void *)at); return;
     default:
         tl_sbuf_putf(out, "%llu", (unsigned long long)*(const uint64_t *)(const void *)at);
@@ -218,33 +241,20 @@ static void put_fields(ExplainJson *j, const void *row, const Field *fields)
 
 /* ---- rates ---- */
 
-typedef struct Rates {
-    const char *target;
-    int sms;
-    double ghz, memory, cache, matrix8, matrix16, matrix32, matrix64, fma, slots;
-} Rates;
-
-static const Rates RATES_OF[] = {
-#define RATES(...) {__VA_ARGS__},
-#include "runtime/tune/model.def"
-};
-
 /* What the tuning model takes the target for. */
 static void put_rates(ExplainJson *j, const char *target)
 {
-    for (size_t i = 0; i < sizeof RATES_OF / sizeof *RATES_OF; i++) {
-        const Rates *r = &RATES_OF[i];
-        if (strcmp(r->target, target) == 0) {
-            tl_sbuf_putf(j->out,
-                         "{\"sms\": %d, \"ghz\": %g, \"memory\": %g, \"cache\": %g, "
-                         "\"matrix\": {\"8\": %g, \"16\": %g, \"32\": %g, \"64\": %g}, "
-                         "\"fma\": %g, \"slots\": %g}",
-                         r->sms, r->ghz, r->memory, r->cache, r->matrix8, r->matrix16, r->matrix32,
-                         r->matrix64, r->fma, r->slots);
-            return;
-        }
+    const TlRates *r = tl_rates_find(target);
+    if (!r) {
+        tl_sbuf_puts(j->out, "null");
+        return;
     }
-    tl_sbuf_puts(j->out, "null");
+    tl_sbuf_putf(j->out,
+                 "{\"sms\": %d, \"ghz\": %g, \"memory\": %g, \"cache\": %g, "
+                 "\"matrix\": {\"8\": %g, \"16\": %g, \"32\": %g, \"64\": %g}, "
+                 "\"fma\": %g, \"slots\": %g}",
+                 r->sms, r->ghz, r->memory, r->cache, r->matrix8, r->matrix16, r->matrix32,
+                 r->matrix64, r->fma, r->slots);
 }
 
 /* ---- the document ---- */
@@ -303,7 +313,8 @@ static void put_counted(ExplainJson *j, const RunCounted *counted)
     tl_sbuf_puts(j->out, "}}");
 }
 
-void explain_json_target(ExplainJson *j, const tilec_report *report, const RunCounted *counted)
+void explain_json_target(ExplainJson *j, const tilec_report *report, const RunCounted *counted,
+                         const ExplainLaunch *launch)
 {
     const Field *f = REPORT;
     tl_sbuf_puts(j->out, j->ntargets++ ? ",\n {" : "\n {");
@@ -318,6 +329,8 @@ void explain_json_target(ExplainJson *j, const tilec_report *report, const RunCo
         put_counted(j, counted);
     else
         tl_sbuf_puts(j->out, "null");
+    tl_sbuf_puts(j->out, ", \"launch\": ");
+    explain_launch_json(j->out, launch);
     tl_sbuf_puts(j->out, "}");
     add_sources(j, report);
 }

@@ -1,6 +1,7 @@
 /* tile-opt: runs passes over .tir text and prints the result; --help lists what it takes. Option
  * parsing and printing only. */
 #include "codegen/target/target.h"
+#include "ir/form.h"
 #include "passes/pass.h"
 #include "tools/opt.h"
 #include "tools/output.h"
@@ -13,7 +14,7 @@ enum { EXIT_PROGRAM = 1, EXIT_USAGE = 2, EXIT_INTERNAL = 70 };
 
 typedef struct Options {
     const char *input, *output, *passes, *same_as, *fill, *list_passes, *list_ops, *target, *warps,
-        *stages;
+        *stages, *forms;
     bool run, quiet, help;
     bool unwritten; /* the output, which has been said */
     TlRunOptions r;
@@ -89,7 +90,7 @@ static long number_of(const char *text, long otherwise)
  * own. */
 static int take_machine(Options *o)
 {
-    if (!o->target && !o->warps && !o->stages)
+    if (!o->target && !o->warps && !o->stages && !o->forms)
         return 0;
     const TlTarget *t = tl_target_find(o->target ? o->target : "sm_80", NULL);
     if (!t || !tl_target_is_gpu(t))
@@ -99,9 +100,12 @@ static int take_machine(Options *o)
         return usage("--warps=%s is not a power of two up to 32", o->warps);
     if (stages < 0 || stages > 64)
         return usage("--stages=%s is not a number up to 64", o->stages);
+    if (o->forms && !tl_forms_are_well_formed(o->forms))
+        return usage("--forms=%s is no list of forms", o->forms);
     o->machine = tl_target_machine(t);
     o->machine.warps = (int)warps;
     o->machine.stages = (int)stages;
+    o->machine.forms = o->forms;
     o->r.machine = &o->machine;
     return 0;
 }
@@ -278,6 +282,7 @@ static int run_command(int argc, char **argv)
         {"target", &o.target, NULL, false, "T: the GPU for the laid-out passes (default: sm_80)"},
         {"warps", &o.warps, NULL, false, "N: warps of a kernel without a warps clause (4)"},
         {"stages", &o.stages, NULL, false, "N: stages of pipelined loops"},
+        {"forms", &o.forms, NULL, false, "LIST: forms of kernels, as for tilec"},
         {"fill", &o.fill, NULL, false, "random|special|exact: the data that --run puts into "
                                        "arrays"},
         {"quiet", NULL, &o.quiet, false, "do not print the IR"},

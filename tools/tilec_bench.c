@@ -85,7 +85,7 @@ static tile_status measure(tile_device *device, tile_kernel *kernel, const tile_
 {
     double samples[SAMPLES], t;
     size_t n = 1, len = 0;
-    tile_status status = tile_kernel_prepare(kernel);
+    tile_status status = tile_launch_prepare(kernel, args, nargs, NULL);
     if (status == TILE_OK)
         status = time_launches(device, kernel, args, nargs, 1, &t);
     do {

@@ -3,12 +3,15 @@
  * (explain_json.c), or as a page for a browser that is drawn from that JSON (explain_page.c). */
 #define TILE_UNSTABLE
 #include <limits.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "ir/support/guard.h"
+#include "tools/explain_cost.h"
 #include "tools/explain_json.h"
+#include "tools/explain_launch.h"
 #include "tools/explain_page.h"
 #include "tools/tilec_options.h"
 
@@ -396,10 +399,17 @@ static void show_kernel(const tilec_report *r, const tilec_report_kernel *k, con
     printf("\n\n");
     show_condition(k->condition);
     line("threads", "%u: %u warp%s of %u", k->threads, k->warps, plural(k->warps), k->lanes);
+    if (*k->warps_why)
+        line("", "chosen, as %s", k->warps_why);
+    if (k->dies > 1)
+        line("order", "each of %u dies gets neighbouring programs", k->dies);
     show_registers(k);
     line("shared memory", "%u bytes of %u", k->shared_bytes, k->shared_most);
     show_occupancy(k);
     show_sums(k, input);
+    explain_mix(k);
+    explain_roofs(k);
+    explain_hints(k, input);
     show_tables(k, input);
 }
 
@@ -413,6 +423,8 @@ typedef struct Explain {
     ExplainJson json;
     tilec_output *output; /* of the target that is explained */
     RunCounted counted;
+    ExplainLaunch launch;
+    double budget; /* seconds of the emulator */
 } Explain;
 
 static void show_counted(const char *device, const char *counted)
@@ -425,12 +437,45 @@ static void show_counted(const char *device, const char *counted)
     }
 }
 
+/* "35 s", "12 min", "3.5 h" */
+static const char *duration(double seconds, char *text, size_t size)
+{
+    enum { MINUTE = 60, HOUR = 3600 };
+    if (seconds < 2 * MINUTE)
+        snprintf(text, size, "%.0f s", seconds);
+    else if (seconds < 2 * HOUR)
+        snprintf(text, size, "%.0f min", seconds / MINUTE);
+    else
+        snprintf(text, size, "%.1f h", seconds / HOUR);
+    return text;
+}
+
+/* Shows what the launch is, and says so if it is too long for the emulator. */
+static bool wants_run(void *user, const RunCounted *counted)
+{
+    Explain *x = user;
+    char text[32];
+    const tilec_report *r = tilec_output_report(x->output);
+    if (r)
+        explain_launch(r, counted, &x->launch);
+    if (r && !x->as_json)
+        explain_launch_text(r, &x->launch);
+    if (x->launch.emulated <= x->budget)
+        return true;
+    fflush(stdout);
+    fprintf(stderr,
+            "tilec: warning: not run on the emulator, as that would take about %s; with --budget "
+            "%.0f it runs, and what it does is counted\n",
+            duration(x->launch.emulated, text, sizeof text), ceil(x->launch.emulated));
+    return false;
+}
+
 /* What the emulator counts of one launch. */
 static int count(Explain *x, const char *target)
 {
     char device[80];
     snprintf(device, sizeof device, "emu:%s", strncmp(target, "emu:", 4) ? target : target + 4);
-    int status = run_counted(x->o, device, &x->counted);
+    int status = run_counted(x->o, device, wants_run, x, &x->counted);
     if (x->counted.text && !x->as_json)
         show_counted(device, x->counted.text);
     return status;
@@ -439,9 +484,13 @@ static int count(Explain *x, const char *target)
 static void show_report(const Explain *x, const tilec_report *r)
 {
     for (size_t i = 0; i < r->nkernels && !x->as_json; i++) {
+        bool last =
+            i + 1 == r->nkernels || strcmp(r->kernels[i].name, r->kernels[i + 1].name) != 0;
         if (i)
             puts("\n");
         show_kernel(r, &r->kernels[i], x->o->input);
+        if (last)
+            explain_forms(r, &r->kernels[i]);
     }
 }
 
@@ -470,10 +519,11 @@ static int explain_target(Explain *x, const char *target)
     if (status == EXIT_FINE && !shown_any)
         status = usage_error("explain is for GPU targets and for what was tuned, and %s is neither",
                              target);
+    x->launch = (ExplainLaunch){0};
     if (status == EXIT_FINE && x->o->items.len)
         status = count(x, target);
     if (status == EXIT_FINE && x->as_json)
-        explain_json_target(&x->json, r, &x->counted);
+        explain_json_target(&x->json, r, &x->counted, &x->launch);
     if (status == EXIT_FINE && x->o->html)
         status = check_output_names(x->o, tilec_output_depends(x->output),
                                     &(OutputName){"--html", x->o->html}, 1);
@@ -525,13 +575,19 @@ static int explain(Explain *x, const char *list)
 int command_explain(const Options *o)
 {
     const char *list = o->target ? o->target : "sm_80,gfx942";
-    Explain x = {.o = o, .as_json = o->json || o->html};
+    enum { BUDGET = 60 };
+    Explain x = {.o = o, .as_json = o->json || o->html, .budget = BUDGET};
+    char *end;
     int status = check_targets(list);
     TlGuard g;
     if (o->json && o->html && strcmp(o->html, "-") == 0)
         return usage_error("--json and --html -: both would be on standard output");
     if (status != EXIT_FINE)
         return status;
+    if (o->budget)
+        x.budget = strtod(o->budget, &end);
+    if (o->budget && (end == o->budget || *end || !(x.budget >= 0)))
+        return usage_error("--budget takes a number of seconds, not '%s'", o->budget);
     tl_arena_init(&x.arena, (TlAlloc){0});
     if (TL_GUARD(&g)) {
         status = explain(&x, list);

@@ -98,10 +98,17 @@ typedef struct RunCounted {
     char *text; /* what the device counted; NULL: nothing */
     RunShape *shapes;
     size_t nshapes;
+    int64_t programs;
+    char symbol[128]; /* of the form that runs, as the compiler's report has it; "": nothing runs */
+    double bytes;     /* of all arrays */
+    int processors;   /* that the emulator may use */
 } RunCounted;
+/* Asked when all but `text` is known: is the kernel to run? */
+typedef bool RunWanted(void *user, const RunCounted *launch);
 /* Runs the kernel on the emulator `device`. Free what it gives, also after an error, with
  * run_counted_free. */
-int run_counted(const Options *o, const char *device, RunCounted *out);
+int run_counted(const Options *o, const char *device, RunWanted *wanted, void *user,
+                RunCounted *out);
 void run_counted_free(RunCounted *counted);
 int command_explain(const Options *o); /* tilec_explain.c */
 /* What tuning results say of the target, if there are any (explain_tuning.c). *shown: whether

@@ -6,6 +6,7 @@
  *
  * What is wrong with the program is 1, with the command line 2, with the launch or the run 3. */
 #define TILE_UNSTABLE
+#include "runtime/host/processors.h"
 #include "runtime/include/tile.h"
 #include "tools/run_args.h"
 #include "tools/tuned.h"
@@ -171,7 +172,10 @@ static int launch(Run *r)
         return usage_error("--repeat takes a number of 1 or more, not '%s'", r->o->repeat);
     if (r->o->grid && read_grid(r->o->grid, grid, &naxes) != EXIT_FINE)
         return EXIT_USAGE;
-    if (tile_kernel_prepare(r->kernel) != TILE_OK)
+    tile_launch_options options = TILE_LAUNCH_OPTIONS_INIT;
+    options.grid = r->o->grid ? grid : NULL;
+    options.naxes = naxes;
+    if (tile_launch_prepare(r->kernel, r->launch, r->args.len, &options) != TILE_OK)
         return run_error();
     double *times = calloc((size_t)repeat, sizeof *times);
     int status = times ? launch_all(r, r->o->grid ? grid : NULL, naxes, (size_t)repeat, times)
@@ -429,15 +433,55 @@ static int note_shapes(const Run *r, RunCounted *out)
     return EXIT_FINE;
 }
 
-int run_counted(const Options *o, const char *device, RunCounted *out)
+/* Of this machine: a device's may be those of the GPU that is emulated. */
+static int own_processors(void)
+{
+    tl_processors allowed;
+    tl_processors_allowed(&allowed);
+    return tl_processors_quota("", tl_processors_count(&allowed));
+}
+
+/* What a launch would be. Arrays have addresses by now, but no elements. */
+static int plan(const Run *r, RunCounted *out)
+{
+    int64_t grid[6];
+    size_t naxes = 0;
+    const char *symbol = "";
+    if (r->o->grid && read_grid(r->o->grid, grid, &naxes) != EXIT_FINE)
+        return EXIT_USAGE;
+    if (tile_launch_plan(r->kernel, r->launch, r->args.len, r->o->grid ? grid : NULL, naxes,
+                         &out->programs, &symbol) != TILE_OK)
+        return run_error();
+    snprintf(out->symbol, sizeof out->symbol, "%s", symbol);
+    out->processors = own_processors();
+    for (size_t i = 0; i < r->args.len; i++)
+        if (r->args.data[i].param.kind != TILE_ARG_SCALAR && !r->args.data[i].same_as)
+            out->bytes += (double)r->args.data[i].bytes;
+    return EXIT_FINE;
+}
+
+static int fill_and_launch(Run *r)
+{
+    int status = run_args_fill(&r->args);
+    if (status == EXIT_FINE)
+        status = launch(r);
+    return status == EXIT_FINE ? fetch_arrays(r) : status;
+}
+
+int run_counted(const Options *o, const char *device, RunWanted *wanted, void *user,
+                RunCounted *out)
 {
     *out = (RunCounted){0};
-    Run r = {.o = o, .name = device, .counted = &out->text};
+    Run r = {.o = o, .name = device, .counted = &out->text, .args.empty = true};
     int status = set_up(&r);
     if (status == EXIT_FINE)
         status = note_shapes(&r, out);
     if (status == EXIT_FINE)
-        status = run_once(&r);
+        status = upload_arrays(&r);
+    if (status == EXIT_FINE)
+        status = plan(&r, out);
+    if (status == EXIT_FINE && wanted(user, out))
+        status = fill_and_launch(&r);
     clean_up(&r);
     return status;
 }

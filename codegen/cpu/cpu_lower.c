@@ -10,6 +10,7 @@
 
 #include "codegen/cpu/cpu.h"
 #include "codegen/target/host_code.h"
+#include "passes/analysis/facts.h"
 
 /* ---- moving carried values ---- */
 
@@ -452,15 +453,6 @@ static void set_features(TlCpuGen *g)
     g->masks = tl_cpu_has_masks(g->l);
 }
 
-/* Can a program tell what another has done? Only by what an atomic gives. */
-static bool may_wait(const TlFn *fn)
-{
-    for (TlOp *op = fn->body->first; op; op = tl_walk_next(op, NULL))
-        if (tl_op_info(op->opcode)->flags & F_ATOMIC && op->nout > 0 && op->out[0]->uses)
-            return true;
-    return false;
-}
-
 /* *out_body: the function of its programs. */
 static TlKernelCode lower_kernel(TlLlvm *l, const TlCodegenOptions *options, TlArena *arena,
                                  const TlFn *fn, const char *symbol, LLVMValueRef *out_body)
@@ -486,7 +478,7 @@ static TlKernelCode lower_kernel(TlLlvm *l, const TlCodegenOptions *options, TlA
                       .scratch_bytes = g.plan->scratch_bytes,
                       .zeroed_bytes = (uint32_t)g.plan->zeroed_bytes,
                       .flags = (options->check ? TILE_KERNEL_CHECKED : 0) |
-                               (may_wait(fn) ? 0 : TILE_KERNEL_ANY_ORDER)};
+                               (tl_fn_may_wait(fn) ? 0 : TILE_KERNEL_ANY_ORDER)};
     return k;
 }
 

@@ -124,16 +124,18 @@ static uint32_t put_code(Writer *w, const TlKernelCode *k)
     return (uint32_t)at;
 }
 
-/* The tests of an aligned kernel, whose general form is in the next row. */
-static void put_tests(Writer *w, const TlKernelCode *k, uint32_t index, tile_image_kernel *r)
+/* The tests of a form; the kernel's next one, if there is one, is in the next row. */
+static void put_tests(Writer *w, const TlKernelCodes *kernels, uint32_t index, tile_image_kernel *r)
 {
+    const TlKernelCode *k = &kernels->data[index];
     TlTests tests = {0};
     tl_variant_tests(k->fn, w->arena, &tests);
     if (tests.len == 0)
         return;
     r->ntests = tests.len;
     r->tests = put(w, tests.data, sizeof *tests.data * tests.len, 8);
-    r->otherwise = index + 2;
+    if (index + 1 < kernels->len && tl_variant_of_one_kernel(k->fn, k[1].fn))
+        r->otherwise = index + 2;
 }
 
 static tile_image_kernel image_kernel(Writer *w, const TlKernelCode *k)
@@ -211,10 +213,10 @@ void *tl_image_write(TlArena *arena, TlCtx *ctx, const char *target, const char 
     tile_image_kernel *rows = TL_NEW_ARRAY(arena, tile_image_kernel, kernels->len + 1);
     for (uint32_t i = 0; i < kernels->len; i++) {
         rows[i] = image_kernel(&w, &kernels->data[i]);
-        put_tests(&w, &kernels->data[i], i, &rows[i]);
+        put_tests(&w, kernels, i, &rows[i]);
         if (i > 0 && rows[i - 1].otherwise == i + 1)
             rows[i].flags |= TILE_KERNEL_OTHERWISE;
-        TL_ASSERT(rows[i].otherwise <= kernels->len, "the last kernel is an aligned one");
+        TL_ASSERT(rows[i].otherwise <= kernels->len, "row %u", rows[i].otherwise);
     }
     h.nkernels = kernels->len;
     h.kernels = put(&w, rows, sizeof *rows * kernels->len, 8);

@@ -31,6 +31,27 @@ typedef struct Ptx {
     bool failed;                            /* diagnosed */
 } Ptx;
 
+/* What stands on the line that begins with `word`, which is replaced: a target newer than LLVM. */
+static void replace_line(TlSbuf *s, const char **rest, const char *word, const char *by)
+{
+    const char *at = strstr(*rest, word);
+    TL_ASSERT(at && at[-1] == '\n', "PTX without %s", word);
+    tl_sbuf_put(s, *rest, (size_t)(at - *rest));
+    tl_sbuf_putf(s, "%s%s", word, by);
+    *rest = at + strcspn(at, "\n");
+}
+
+static char *say_target(TlArena *arena, const TlTarget *target, const char *text, size_t *size)
+{
+    TlSbuf s;
+    tl_sbuf_init(&s, arena);
+    replace_line(&s, &text, ".version ", target->ptx);
+    replace_line(&s, &text, ".target ", target->name);
+    tl_sbuf_puts(&s, text);
+    *size = s.len;
+    return s.text;
+}
+
 static void emit(void *part)
 {
     Part *p = part;
@@ -39,6 +60,8 @@ static void emit(void *part)
         TlTraceLane *trace = p->l.trace;
         TlSpanMark mark = tl_trace_begin(trace, "codegen", NULL, "PTX");
         p->text = tl_gpu_emit(&p->l, p->options, TL_EMIT_ASM, &p->arena, NULL, &p->size);
+        if (*p->options->target->ptx)
+            p->text = say_target(&p->arena, p->options->target, p->text, &p->size);
         tl_trace_end(trace, mark);
         p->has_llvm = false;
         tl_llvm_close(&p->l);

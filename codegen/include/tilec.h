@@ -108,11 +108,15 @@ typedef struct tilec_options {
      * else with the defaults of their constants, else with the first configuration. */
     const char *config;
     int tunings; /* not 0: fill in tilec_output_tunings; nothing is compiled */
+    /* GPUs: in which forms a kernel is compiled, at most 4, with ; between them: "aligned",
+     * "general", or what is promised of a launch's arguments, "A=16,A.stride.0=8,near,grid"
+     * (tools/README.md). A launch runs the first whose promises hold. NULL: "aligned;general" */
+    const char *forms;
 } tilec_options;
 #define TILEC_OPTIONS_INIT                                                                         \
     {                                                                                              \
         sizeof(tilec_options), "cpu", "image", 0, 0, 0, 0, 0, 3, 0, 0, "default", 0, "text", 0, 0, \
-            0, 0, 0, 0, 0, 0, 0, -1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0    \
+            0, 0, 0, 0, 0, 0, 0, -1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 \
     }
 
 typedef struct tilec_output tilec_output;
@@ -200,6 +204,7 @@ typedef struct tilec_report_access { /* of global memory */
     uint64_t bytes;           /* of the tile */
     uint32_t width, requests; /* bytes that a thread accesses at once; requests per warp */
     uint32_t sectors, least;  /* per request, if rows begin at sectors; minimum for its bytes */
+    uint64_t run;             /* bytes of the tile that lie side by side */
     const char *narrow;       /* why the width is below 16 bytes */
     int loop;                 /* the innermost one, in `loops` of the kernel; -1: none */
     const tilec_report_mask *masks;
@@ -220,6 +225,7 @@ typedef struct tilec_report_exchange { /* of data between threads */
     int loop;                   /* the innermost one, in `loops` of the kernel; -1: none */
     uint64_t macs;              /* products: multiply-adds of the block */
     int matrix_bits;            /* of an operand's element, for matrix instructions; else 0 */
+    uint32_t instructions;      /* matrix instructions of a warp */
     uint32_t order, share;
     uint32_t ahead; /* as of an access */
     int buffer;     /* that it writes or reads, or is for itself, in `buffers`; -1: none */
@@ -267,6 +273,29 @@ typedef struct tilec_report_loop {
     tilec_report_work each;
 } tilec_report_loop;
 
+/* Instructions of a warp, of one class; where a class is counted by width, of one width. */
+typedef struct tilec_report_mix {
+    const char *name;
+    uint32_t width; /* bytes of a thread; 0: the class is not counted by width, or it is not told */
+    /* in the whole text; on the shortest way round the main loop; on the shortest way to that loop
+     * and from it to the end (without a loop: all) */
+    uint32_t all, trip, rest;
+} tilec_report_mix;
+
+/* The least time that a part of the hardware needs, if nothing else limited: cycles of a
+ * multiprocessor for one block. */
+typedef struct tilec_report_roof {
+    const char *name, *advice; /* advice: what moves it */
+    double trip;    /* of the main loop; 0: there is none */
+    double program; /* of all; loops of unknown trips go round `assumed_trips` times */
+} tilec_report_roof;
+
+typedef struct tilec_report_hint { /* what costs time that it need not */
+    tilec_report_position position;
+    const char *id, *text, *help;
+    double cycles; /* as of a roof's `program`, roughly */
+} tilec_report_hint;
+
 typedef struct tilec_report_param {
     const char *name, *type;    /* type: of its elements */
     const char *const *extents; /* as declared, "" where nothing is; of a scalar there are none */
@@ -288,6 +317,8 @@ typedef struct tilec_report_kernel {
     const tilec_const *consts;
     size_t nconsts;
     uint32_t warps, lanes, threads;
+    uint32_t dies;         /* that get neighbouring programs each; 1: programs start in order */
+    const char *warps_why; /* more than 4 that neither the kernel nor an option says; else "" */
     /* per thread; -1: unknown. spilled, reloaded: vector registers on AMD, bytes on NVIDIA */
     int registers, accumulators, scalars, spilled, reloaded, spilled_scalars, private_bytes;
     const char *registers_from; /* source of these figures, or why there are none */
@@ -310,6 +341,17 @@ typedef struct tilec_report_kernel {
     const char *const *requires_; /* what a launch must fulfil, as declared */
     size_t nrequires;
     tilec_report_work outside; /* of all loops */
+    const tilec_report_mix *mix; /* in the order of the classes, those that there are */
+    const char *mix_from;        /* what was counted, or why nothing was */
+    const tilec_report_roof *roofs; /* the highest of the trip, else of the program, first */
+    const tilec_report_hint *hints; /* the most expensive first */
+    size_t nmix, nroofs, nhints;
+    int main_loop;       /* the loop that `trip` of mix and roofs is of, in `loops`; -1: none */
+    double unrolled;     /* trips of it in one of the mix */
+    uint32_t assumed_trips;
+    double cycles;       /* of a program: the highest roof, and latencies that nothing hides */
+    double intensity, ridge; /* operations a byte of the second cache: of the trip or the program;
+                              * where operations and bytes would take equally long */
     uint32_t length;
     uint32_t words; /* the most of `lines` */
 } tilec_report_kernel;

@@ -11,12 +11,13 @@ enum { BASE = 1, PRED, HINTS, FILL, VALUE = FILL, RECORDS, FAR, OFFSET };
 /* Word 3 of a resource: a format that is valid (untyped instructions do not use it); raw bounds
  * since gfx10 (OOB_SELECT 3, resource level 1). And the cache policy of what is used once, as LLVM
  * has it for nontemporal accesses. */
-static const struct Generation {
+static const struct Generation { /* the first that the name begins with */
     const char *cpu;
     uint32_t word3, load_once, store_once;
 } GENERATIONS[] = {
-    {"gfx90a", 0x00027000, 3, 3}, /* glc slc */
     {"gfx942", 0x00027000, 2, 2}, /* nt */
+    {"gfx9", 0x00027000, 3, 3},   /* glc slc */
+    {"gfx10", 0x31014000, 2, 3},  /* slc; glc slc */
     {"gfx11", 0x31004000, 6, 7},  /* slc dlc; glc slc dlc */
     {"gfx12", 0x31004000, 1, 1},  /* th:TH_LOAD_NT, th:TH_STORE_NT */
 };

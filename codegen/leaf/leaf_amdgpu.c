@@ -352,7 +352,6 @@ static LLVMValueRef expand(TlLeafCall *call)
     case TL_LEAF_FAMILY_PRINT:
         tl_leaf_debug(call, special(call, CTAID), special(call, TID));
         return NULL;
-    case TL_LEAF_FAMILY_TF32: /* no AMD row of target.def has the capability */
     case TL_LEAF_FAMILY_CP_ASYNC:
     case TL_LEAF_FAMILY_CP_COMMIT:
     case TL_LEAF_FAMILY_CP_WAIT:

@@ -68,6 +68,9 @@ LLVMValueRef tl_leaf_copy(TlLlvm *l, LLVMBuilderRef b, LLVMValueRef x, const cha
  * the threads of a wave. When leaves are expanded. */
 void tl_leaf_copy_extended(TlLlvm *l, const char *uniform, const char *varying);
 
+/* ---- elements of vectors in PTX (nvptx_pieces.c); when leaves are expanded ---- */
+void tl_nvptx_pieces(TlLlvm *l);
+
 /* ---- long chains of sums and very many divisions in PTX (nvptx_long.c); when leaves are expanded
  * ---- */
 void tl_nvptx_long(TlLlvm *l);

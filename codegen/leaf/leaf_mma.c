@@ -134,16 +134,16 @@ static LLVMValueRef asm_of(const Matrix *m, const Registers *r, const char *shap
                             LLVMInlineAsmDialectATT, 0);
 }
 
-LLVMValueRef tl_leaf_mma_nvptx(TlLeafCall *call)
+static LLVMValueRef multiply(const Matrix *m)
 {
     enum { MOST = 16 };
-    Matrix m = read_matrix(call);
-    Registers r[3] = {registers_of(&m, 0), registers_of(&m, 1), registers_of(&m, 2)};
+    TlLeafCall *call = m->call;
+    Registers r[3] = {registers_of(m, 0), registers_of(m, 1), registers_of(m, 2)};
     LLVMValueRef args[MOST];
     LLVMTypeRef types[MOST], results[MOST];
     unsigned n = 0;
     for (int i = 0; i < 3; i++)
-        n = add_arguments(&m, i, &r[i], args, n);
+        n = add_arguments(m, i, &r[i], args, n);
     for (unsigned i = 0; i < n; i++)
         types[i] = LLVMTypeOf(args[i]);
     for (unsigned i = 0; i < r[2].n; i++)
@@ -151,14 +151,117 @@ LLVMValueRef tl_leaf_mma_nvptx(TlLeafCall *call)
     LLVMTypeRef result = LLVMStructTypeInContext(call->c, results, r[2].n, 0),
                 type = LLVMFunctionType(result, types, n, 0);
     const char *shape = tl_format(call->l->arena, "m%un8k%u.row.col",
-                                  m.kind == TL_MMA_M8N8 ? 8 : 16, m.k),
-               *name = tl_format(call->l->arena, "llvm.nvvm.mma.%s.%s", shape, nvvm_types(&m));
+                                  m->kind == TL_MMA_M8N8 ? 8 : 16, m->k),
+               *name = tl_format(call->l->arena, "llvm.nvvm.mma.%s.%s", shape, nvvm_types(m));
     unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
     LLVMValueRef f =
-        id ? LLVMGetIntrinsicDeclaration(call->l->module, id, NULL, 0) : asm_of(&m, r, shape, type);
+        id ? LLVMGetIntrinsicDeclaration(call->l->module, id, NULL, 0) : asm_of(m, r, shape, type);
     LLVMValueRef x = LLVMBuildCall2(call->b, type, f, args, n, "");
     tl_llvm_mark_call(call->l, x, "convergent");
-    return gather(&m, &r[2], x);
+    return gather(m, &r[2], x);
+}
+
+/* ---- mma.sync of f8 by two of f16 ---- */
+
+static bool can(const Matrix *m, tl_gpu_can what)
+{
+    bool emulate;
+    return tl_target_find(m->call->l->cpu, &emulate)->can & what;
+}
+
+static LLVMValueRef word_of(const Matrix *m, int operand, unsigned i)
+{
+    return LLVMBuildExtractElement(m->call->b, m->call->args[OPERANDS + operand],
+                                   tl_leaf_i32(m->call, i), "");
+}
+
+/* Elements 2 * half and 2 * half + 1 of a word of f8, as a word of two f16. */
+static LLVMValueRef widen_by_cvt(const Matrix *m, TlDtype d, LLVMValueRef x, unsigned half)
+{
+    LLVMBuilderRef b = m->call->b;
+    LLVMTypeRef i16 = m->call->i16, type = LLVMFunctionType(m->call->i32, &i16, 1, 0);
+    const char *text =
+        d == TL_F8E4M3 ? "cvt.rn.f16x2.e4m3x2 $0, $1;" : "cvt.rn.f16x2.e5m2x2 $0, $1;";
+    LLVMValueRef f = LLVMGetInlineAsm(type, text, strlen(text), "=r,h", 4, 0, 0,
+                                      LLVMInlineAsmDialectATT, 0);
+    x = LLVMBuildLShr(b, x, tl_leaf_i32(m->call, 16 * half), "");
+    x = LLVMBuildTrunc(b, x, i16, "");
+    x = LLVMBuildCall2(b, type, f, &x, 1, "");
+    tl_llvm_mark_call(m->call->l, x, "memory"); /* none: one for all products that take the word */
+    return x;
+}
+
+static LLVMValueRef masked(const Matrix *m, LLVMValueRef x, uint32_t mask)
+{
+    return LLVMBuildAnd(m->call->b, x, tl_leaf_i32(m->call, mask), "");
+}
+
+/* The same by hand. e5m2 is the upper byte of f16. e4m3 has an exponent of 4 bits and one more of
+ * the fraction: in place below the sign, it is 2^-8 of the number, but for the largest code, which
+ * is NaN: it gets the upper bit of the exponent. */
+static LLVMValueRef widen_by_hand(const Matrix *m, TlDtype d, LLVMValueRef x, unsigned half)
+{
+    LLVMBuilderRef b = m->call->b;
+    LLVMValueRef args[3] = {x, tl_leaf_i32(m->call, 0),
+                            tl_leaf_i32(m->call, half ? 0x3424 : 0x1404)};
+    LLVMValueRef upper = tl_leaf_intrinsic(m->call, "llvm.nvvm.prmt", NULL, 0, args, 3);
+    if (d == TL_F8E5M2)
+        return upper;
+    LLVMTypeRef pair = LLVMVectorType(LLVMHalfTypeInContext(m->call->c), 2);
+    LLVMValueRef scale = LLVMConstReal(LLVMHalfTypeInContext(m->call->c), 256.0);
+    LLVMValueRef low =
+        masked(m, LLVMBuildLShr(b, upper, tl_leaf_i32(m->call, 1), ""), 0x3f803f80);
+    LLVMValueRef top =
+        masked(m, LLVMBuildAdd(b, low, tl_leaf_i32(m->call, 0x00800080), ""), 0x40004000);
+    low = LLVMBuildOr(b, LLVMBuildOr(b, low, top, ""), masked(m, upper, 0x80008000), "");
+    low = LLVMBuildFMul(b, LLVMBuildBitCast(b, low, pair, ""),
+                        LLVMConstVector((LLVMValueRef[]){scale, scale}, 2), "");
+    return LLVMBuildBitCast(b, low, m->call->i32, "");
+}
+
+static LLVMValueRef widen(const Matrix *m, int operand, LLVMValueRef word, unsigned half)
+{
+    TlDtype d = m->type[operand];
+    return can(m, TL_CAN_F8) ? widen_by_cvt(m, d, word, half) : widen_by_hand(m, d, word, half);
+}
+
+/* Words w, w + 1, ... of an operand, widened: first the lower halves of n words, then the upper. */
+static LLVMValueRef widen_words(const Matrix *m, int operand, unsigned w, unsigned n)
+{
+    LLVMBuilderRef b = m->call->b;
+    LLVMValueRef v = LLVMGetPoison(LLVMVectorType(m->call->i32, 2 * n));
+    for (unsigned i = 0; i < 2 * n; i++)
+        v = LLVMBuildInsertElement(b, v, widen(m, operand, word_of(m, operand, w + i % n), i / n),
+                                   tl_leaf_i32(m->call, i), "");
+    return v;
+}
+
+/* On Hopper ptxas would do the same, but add each product to the accumulator by FADD. A lane has
+ * elements 4 q to 4 q + 3 along k where m16n8k16 wants 2 q, 2 q + 1, 2 q + 8 and 2 q + 9: the same
+ * change of order in a and in b. */
+static LLVMValueRef multiply_widened(Matrix *m)
+{
+    TlLeafCall *call = m->call;
+    LLVMValueRef a[2], b[2];
+    for (unsigned i = 0; i < 2; i++) {
+        a[i] = widen_words(m, 0, 2 * i, 2);
+        b[i] = widen_words(m, 1, i, 1);
+    }
+    m->type[0] = m->type[1] = TL_F16;
+    m->k /= 2;
+    for (unsigned i = 0; i < 2; i++) {
+        call->args[OPERANDS] = a[i];
+        call->args[OPERANDS + 1] = b[i];
+        call->args[OPERANDS + 2] = multiply(m);
+    }
+    return call->args[OPERANDS + 2];
+}
+
+LLVMValueRef tl_leaf_mma_nvptx(TlLeafCall *call)
+{
+    Matrix m = read_matrix(call);
+    bool whole = !tl_is_f8(m.type[0]) || can(&m, TL_CAN_MMA_F8);
+    return whole ? multiply(&m) : multiply_widened(&m);
 }
 
 /* ---- MFMA, WMMA ---- */
@@ -176,6 +279,8 @@ static const Intrinsic INTRINSICS[] = {
     {TL_MMA_MFMA16, 16, TL_F16, TL_F16, "mfma.f32.16x16x16f16"},
     {TL_MMA_MFMA32, 8, TL_BF16, TL_BF16, "mfma.f32.32x32x8bf16.1k"},
     {TL_MMA_MFMA16, 16, TL_BF16, TL_BF16, "mfma.f32.16x16x16bf16.1k"},
+    {TL_MMA_MFMA32, 4, TL_BF16, TL_BF16, "mfma.f32.32x32x4bf16"},
+    {TL_MMA_MFMA16, 8, TL_BF16, TL_BF16, "mfma.f32.16x16x8bf16"},
     {TL_MMA_MFMA32, 2, TL_F32, TL_F32, "mfma.f32.32x32x2f32"},
     {TL_MMA_MFMA16, 4, TL_F32, TL_F32, "mfma.f32.16x16x4f32"},
     {TL_MMA_MFMA64, 4, TL_F64, TL_F64, "mfma.f64.16x16x4f64"},

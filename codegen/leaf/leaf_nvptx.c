@@ -304,13 +304,13 @@ static LLVMValueRef shuffle(TlLeafCall *call, const char *name)
     return tl_leaf_intrinsic(call, name, NULL, 0, args, 4);
 }
 
-/* An intrinsic on the float that the operand's bits are; `word`: it gives a word itself. */
-static LLVMValueRef on_float(TlLeafCall *call, const char *name, bool word)
+/* An intrinsic on the float that the operand's bits are. */
+static LLVMValueRef on_float(TlLeafCall *call, const char *name)
 {
     LLVMTypeRef f32 = LLVMFloatTypeInContext(call->c);
     LLVMValueRef x = LLVMBuildBitCast(call->b, call->args[0], f32, "");
     x = tl_leaf_intrinsic(call, name, NULL, 0, &x, 1);
-    return word ? x : LLVMBuildBitCast(call->b, x, call->i32, "");
+    return LLVMBuildBitCast(call->b, x, call->i32, "");
 }
 
 /* An instruction on the floats that the operands' bits are, which has no intrinsic. */
@@ -352,16 +352,15 @@ static LLVMValueRef expand(TlLeafCall *call)
     case TL_LEAF_FAMILY_SHFL_XOR: return shuffle(call, "llvm.nvvm.shfl.sync.bfly.i32");
     case TL_LEAF_FAMILY_MMA: return tl_leaf_mma_nvptx(call);
     case TL_LEAF_FAMILY_MUL_WIDE: return tl_leaf_mul_wide(call);
-    case TL_LEAF_FAMILY_EX2: return on_float(call, "llvm.nvvm.ex2.approx.f", false);
-    case TL_LEAF_FAMILY_EX2_FTZ: return on_float(call, "llvm.nvvm.ex2.approx.ftz.f", false);
+    case TL_LEAF_FAMILY_EX2: return on_float(call, "llvm.nvvm.ex2.approx.f");
+    case TL_LEAF_FAMILY_EX2_FTZ: return on_float(call, "llvm.nvvm.ex2.approx.ftz.f");
     case TL_LEAF_FAMILY_DIV: return divide(call);
-    case TL_LEAF_FAMILY_SQRT: return on_float(call, "llvm.nvvm.sqrt.approx.f", false);
-    case TL_LEAF_FAMILY_RSQRT: return on_float(call, "llvm.nvvm.rsqrt.approx.f", false);
+    case TL_LEAF_FAMILY_SQRT: return on_float(call, "llvm.nvvm.sqrt.approx.f");
+    case TL_LEAF_FAMILY_RSQRT: return on_float(call, "llvm.nvvm.rsqrt.approx.f");
     case TL_LEAF_FAMILY_MIN: return asm_on_floats(call, "min.f32 $0, $1, $2;");
     case TL_LEAF_FAMILY_MAX: return asm_on_floats(call, "max.f32 $0, $1, $2;");
     case TL_LEAF_FAMILY_MIN_NAN: return asm_on_floats(call, "min.NaN.f32 $0, $1, $2;");
     case TL_LEAF_FAMILY_MAX_NAN: return asm_on_floats(call, "max.NaN.f32 $0, $1, $2;");
-    case TL_LEAF_FAMILY_TF32: return on_float(call, "llvm.nvvm.f2tf32.rna", true);
     case TL_LEAF_FAMILY_LDG: return load_global(call);
     case TL_LEAF_FAMILY_STG: store_global(call); return NULL;
     case TL_LEAF_FAMILY_LDS: return tl_leaf_load_shared(call);
@@ -388,6 +387,7 @@ void tl_leaf_expand_nvptx(TlLlvm *l)
 {
     if (tl_leaf_expand_each(l, expand))
         tl_llvm_run(l, "always-inline");
+    tl_nvptx_pieces(l);
     tl_leaf_copy_extended(l, "=r,0", "=r,0");
     tl_nvptx_long(l);
 }

@@ -193,7 +193,12 @@ static void explain_names(TlExplain *e, const TlKernelCode *code)
     k->consts = consts;
     k->nconsts = n;
     k->warps = code->warps;
+    k->warps_why = info && info->warps_why ? tl_explain_keep(e, info->warps_why) : "";
     k->lanes = (uint32_t)e->target->lanes;
+    k->dies = 1;
+    for (uint32_t i = 0; i < code->slots.len; i++)
+        if (code->slots.data[i].kind == TILE_SLOT_DIES)
+            k->dies = code->slots.data[i].param;
     k->threads = code->threads;
     k->shared_bytes = code->shared_bytes;
     k->shared_most = e->target->shared_bytes;
@@ -239,10 +244,11 @@ static void explain_params(TlExplain *e)
 
 /* What the target's tools report about the kernels of the code. */
 typedef struct Tools {
+    const TlTarget *target;
     TlCode form;
     const char *words; /* of ptxas; NULL */
-    const void *code;
-    size_t size;
+    const void *code, *cubin;
+    size_t size, ncubin;
     const char *none; /* the reason if nothing is known */
 } Tools;
 
@@ -256,22 +262,41 @@ static bool ask_hsaco(const Tools *t, const char *kernel, TlUsage *out)
     return t->code && tl_usage_of_hsaco(t->code, t->size, kernel, out);
 }
 
-/* The source of figures for each form of code. */
+/* Instructions of ptxas's code, or those of the text that there is without it. */
+static const char *read_ptx(const Tools *t, const char *kernel, TlArena *arena, TlInsns *out)
+{
+    if (t->cubin && tl_mix_of_cubin(arena, t->cubin, t->ncubin, kernel, out))
+        return "SASS, by ptxas";
+    bool ok = t->code && tl_mix_of_ptx(arena, tl_strndup(arena, t->code, t->size), kernel, out);
+    return ok ? tl_format(arena, "PTX, as there is no SASS: %s", t->none) : NULL;
+}
+
+static const char *read_hsaco(const Tools *t, const char *kernel, TlArena *arena, TlInsns *out)
+{
+    bool ok = t->code && tl_mix_of_hsaco(arena, t->target, t->code, t->size, kernel, out);
+    return ok ? "code object" : NULL;
+}
+
+/* The source of figures for each form of code; instructions: where from, NULL: nowhere. */
 static const struct {
     const char *name;
     bool (*ask)(const Tools *t, const char *kernel, TlUsage *out);
-} WITNESSES[] = {
-    [TL_CODE_PTX] = {"ptxas", ask_ptxas}, [TL_CODE_HSACO] = {"code object", ask_hsaco}};
+    const char *(*read)(const Tools *t, const char *kernel, TlArena *arena, TlInsns *out);
+} WITNESSES[] = {[TL_CODE_PTX] = {"ptxas", ask_ptxas, read_ptx},
+                 [TL_CODE_HSACO] = {"code object", ask_hsaco, read_hsaco}};
 
 static Tools ask_tools(const TlTarget *target, const void *code, size_t size, TlArena *scratch)
 {
-    Tools t = {
-        .form = target->family->code, .code = code, .size = size, .none = "code for the emulator"};
+    Tools t = {.target = target,
+               .form = target->family->code,
+               .code = code,
+               .size = size,
+               .none = "code for the emulator"};
     if (!code || t.form != TL_CODE_PTX)
         return t;
-    size_t ncubin;
     const char *error;
-    if (!tl_cubin(scratch, code, size, target->arch, false, &ncubin, &t.words, &error)) {
+    t.cubin = tl_cubin(scratch, code, size, target->arch, false, &t.ncubin, &t.words, &error);
+    if (!t.cubin) {
         t.words = NULL;
         const char *advice = strstr(error, ": stage"), *end = advice ? advice : strchr(error, '\n');
         t.none = tl_strndup(scratch, error, end ? (size_t)(end - error) : strlen(error));
@@ -295,6 +320,13 @@ static void explain_registers(TlExplain *e, const Tools *t)
     k->reloaded = u.reloaded;
     k->spilled_scalars = u.spilled_scalars;
     k->private_bytes = u.private_bytes;
+}
+
+static void explain_instructions(TlExplain *e, const Tools *t)
+{
+    TlInsns code = {0};
+    const char *from = WITNESSES[t->form].read(t, e->k->symbol, e->scratch, &code);
+    tl_explain_mix(e, from ? &code : NULL, from ? from : t->none);
 }
 
 static void explain_occupancy(TlExplain *e)
@@ -466,6 +498,8 @@ static void say_pipeline(TlSbuf *s, const TlOp *loop)
         tl_sbuf_puts(s, "it holds another loop");
     else if (!holds(loop, is_load))
         tl_sbuf_puts(s, "it loads nothing");
+    else if (tl_attr(loop, TL_ATTR_CHUNKS))
+        tl_sbuf_puts(s, "it needs few registers, so other warps can work while one waits");
     else if (!tl_attr(loop, TL_ATTR_PIPELINE))
         tl_sbuf_puts(s, "it has no `pipeline` hint, and no dot with staged operands");
     else if (holds(loop, is_multiply_add))
@@ -474,11 +508,23 @@ static void say_pipeline(TlSbuf *s, const TlOp *loop)
         tl_sbuf_puts(s, "one stage, or no load that can be begun earlier and fits");
 }
 
+/* What chunk-rows has made of a tile. */
+static void say_chunks(TlSbuf *s, const TlOp *loop)
+{
+    TlWideInt step;
+    int64_t extent = tl_attr_int(loop, TL_ATTR_CHUNKS, 0);
+    if (!extent || !tl_const_int_value(tl_in(loop, 2), &step))
+        return;
+    tl_sbuf_putf(s, "%d elements at a time of the %lld of an axis, which registers do not hold; ",
+                 abs((int)step), (long long)extent);
+}
+
 static const char *loop_text(const TlExplain *e, const TlOp *loop)
 {
     TL_ASSERT(is_loop(loop), "%s is no loop", tl_op_info(loop->opcode)->text);
     TlSbuf s;
     tl_sbuf_init(&s, e->out);
+    say_chunks(&s, loop);
     say_pipeline(&s, loop);
     int64_t unroll = tl_attr_int(loop, TL_ATTR_UNROLL, -2);
     if (unroll > 1)
@@ -518,6 +564,17 @@ static void explain_loops(TlExplain *e)
 
 /* ---- the report ---- */
 
+/* Of several forms of one kernel that ask something, each has its own name. */
+static void number_forms(const TlExplain *e, tilec_report_kernel *all, uint32_t n)
+{
+    for (uint32_t i = 0, same = 1; i < n; i++) {
+        bool first = i == 0 || strcmp(all[i].name, all[i - 1].name) != 0 || !*all[i].condition;
+        same = first ? 1 : same + 1;
+        if (same > 1)
+            all[i].variant = tl_format(e->out, "%s %u", all[i].variant, same);
+    }
+}
+
 static void explain_kernel(TlExplain *e, const TlKernelCode *code, const Tools *tools)
 {
     e->fn = code->fn;
@@ -536,6 +593,9 @@ static void explain_kernel(TlExplain *e, const TlKernelCode *code, const Tools *
     tl_explain_waits(e);
     tl_explain_lines(e);
     tl_explain_work(e);
+    explain_instructions(e, tools);
+    tl_explain_roofs(e);
+    tl_explain_hints(e);
 }
 
 /* ---- messages, sources ---- */
@@ -587,6 +647,7 @@ const tilec_report *tl_explain(TlCtx *ctx, const TlTarget *target, const TlKerne
         e.k = &all[i];
         explain_kernel(&e, &kernels->data[i], &tools);
     }
+    number_forms(&e, all, kernels->len);
     report->target = tl_explain_keep(&e, target->name);
     report->kernels = all;
     report->nkernels = kernels->len;

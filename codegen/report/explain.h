@@ -8,6 +8,8 @@
 #define TILE_UNSTABLE
 #endif
 #include "codegen/include/tilec.h"
+#include "codegen/report/mix.h"
+#include "codegen/report/roof.h"
 #include "passes/analysis/axis_info.h"
 #include "passes/analysis/shared_life.h"
 
@@ -55,5 +57,16 @@ void tl_explain_work(TlExplain *e); /* explain_work.c: sums of what is known by 
 /* explain_trips.c: what the trips of a loop depend on, if it is an extent. */
 void tl_explain_trips(const TlExplain *e, const TlOp *loop, tilec_report_loop *out);
 void tl_explain_accesses(TlExplain *e); /* explain_access.c */
+/* explain_mix.c: the kernel's instructions as the target's tools show them; NULL: nobody does. */
+void tl_explain_mix(TlExplain *e, const TlInsns *code, const char *from);
+void tl_explain_roofs(TlExplain *e); /* explain_roof.c: from all that is known by then */
+void tl_explain_hints(TlExplain *e); /* explain_hints.c: likewise, and from the roofs */
+/* explain_roof.c: the roofs of a program. */
+void tl_explain_program(TlExplain *e, const TlRates *r, double out[TL_ROOF_COUNT]);
+/* explain_roof.c: how often a block does what is in a loop, unknown trips assumed; -1: outside. */
+double tl_explain_runs(const tilec_report_kernel *k, int loop);
+/* Of what `busy` cycles of a block leave of a memory access's latency, the part that other blocks
+ * do not hide. */
+double tl_explain_exposed(const tilec_report_kernel *k, double busy);
 void tl_explain_exchanges(TlExplain *e); /* explain_exchange.c */
 #endif

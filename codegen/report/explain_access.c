@@ -121,6 +121,7 @@ static void explain_tile(const TlExplain *e, const TlOp *op, const TlLayout *l, 
     }
     a->width = bytes * (uint32_t)n.vector;
     a->requests = (uint32_t)n.accesses;
+    a->run = info.dim >= 0 ? bytes * (uint64_t)tl_op_place(op).shape[info.dim] : bytes;
     a->sectors = (uint32_t)n.sectors;
     a->least = (distinct(l, TL_IN_LANE) * a->width + SECTOR - 1) / SECTOR;
     if (a->width < WIDEST)
@@ -152,6 +153,7 @@ static tilec_report_access explain_access(TlExplain *e, const TlOp *op)
                              .loops = tl_explain_loops(op),
                              .bytes = bytes,
                              .width = bytes,
+                             .run = bytes,
                              .requests = 1,
                              .sectors = 1,
                              .least = 1,

@@ -268,8 +268,8 @@ static void explain_dot(const TlExplain *e, const TlOp *op, tilec_report_exchang
         explain_multiply_add(e, op, x);
         return;
     }
-    x->way =
-        tl_format(e->out, "%lld %s in each warp", (long long)instructions_of(op, mma), mma->name);
+    x->instructions = (uint32_t)instructions_of(op, mma);
+    x->way = tl_format(e->out, "%u %s in each warp", x->instructions, mma->name);
 }
 
 /* ---- buffers ---- */
@@ -297,6 +297,8 @@ static const char *buffer_way(const TlExplain *e, const TlBufPlan *p, const TlOp
     static const char *const ways[] = {[TL_BUF_VECTOR] = "shared memory",
                                        [TL_BUF_MATRIX] = "ldmatrix",
                                        [TL_BUF_MATRIX_TRANS] = "ldmatrix.trans"};
+    if (tl_attr_flag(op, TL_ATTR_SPREAD))
+        return "asynchronously to shared memory, between the instructions of the product";
     if (tl_attr(op, TL_ATTR_ASYNC))
         return "asynchronously to shared memory";
     if (p->kind == TL_BUF_VECTOR)

@@ -27,6 +27,8 @@ typedef struct TlSimt {
     TlAxisInfo *axis;
     LLVMValueRef **regs;       /* by value id: tiles */
     struct TlSimtRead **reads; /* by value id: tiles that GETs give, not all read yet; else NULL */
+    uint32_t counted;            /* accesses on which each thread counts (simt_access.c) */
+    struct TlSimtSpread *spread; /* copies that the next product begins; NULL: none */
     int lane_bits, warp_bits;
     LLVMValueRef tid, lane, warp; /* i32 */
     LLVMBasicBlockRef prologue;   /* ends in a branch; what every op may use stands before it */
@@ -141,6 +143,8 @@ void tl_simt_read(TlSimt *g, const TlValue *v, int64_t reg);
 /* True: a TRANS of what is to be read, and will be with it. `dims` as tl_simt_match has them. */
 bool tl_simt_trans_later(TlSimt *g, const TlOp *op, const int *dims);
 void tl_simt_copy(TlSimt *g, TlOp *op);
+/* Of copies that are spread: `done` of `of` parts are in the code from here on. */
+void tl_simt_begin_spread(TlSimt *g, uint32_t done, uint32_t of);
 void tl_simt_wait(TlSimt *g, TlOp *op); /* commit, wait */
 /* simt_leaf.c: ops on f32 by leaves, as TlGen.own */
 LLVMValueRef tl_simt_own(TlGen *gen, const TlOp *op, LLVMValueRef *in);

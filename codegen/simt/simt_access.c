@@ -17,6 +17,9 @@
 #include "passes/analysis/facts.h"
 #include <stdlib.h>
 
+/* Accesses of a function that threads count: LLVM's NaryReassociate takes time by the square. */
+enum { MOST_COUNTED = 64 };
+
 /* ---- the uniform part ---- */
 
 static const TlType *accessed_type(const TlOp *op)
@@ -29,19 +32,29 @@ static LLVMValueRef to_i32(TlSimt *g, LLVMValueRef x)
     return LLVMBuildTrunc(g->b, x, g->i32, "");
 }
 
-/* start * stride in bytes: the view's stride, as a slice's step is between its elements only. */
+/* In bytes: the view's stride, as a slice's step is between its elements only. */
+static LLVMValueRef byte_stride(TlSimt *g, const TlSimtAccess *a, uint32_t i)
+{
+    LLVMValueRef bytes = tl_gen_int(&g->gen, (int64_t)tl_gen_elem_bytes(&a->elem));
+    return LLVMBuildMul(g->b, a->view->stride[i], bytes, "");
+}
+
+/* x * stride in bytes, both below 2^31. */
+static LLVMValueRef times_stride(TlSimt *g, const TlSimtAccess *a, uint32_t i, LLVMValueRef x)
+{
+    LLVMValueRef args[2] = {x, to_i32(g, byte_stride(g, a, i))};
+    return tl_simt_leaf(g, TL_LEAF_MUL_WIDE, 2, args);
+}
+
+/* By start * stride; where threads count it, at each address. */
 static void move(TlSimt *g, TlSimtAccess *a, uint32_t i, bool is_small)
 {
-    LLVMValueRef bytes = tl_gen_int(&g->gen, (int64_t)tl_gen_elem_bytes(&a->elem)),
-                 stride = LLVMBuildMul(g->b, a->view->stride[i], bytes, ""), by;
-    if (is_small) {
-        LLVMValueRef args[2] = {to_i32(g, a->start[i]), to_i32(g, stride)};
-        by = tl_simt_leaf(g, TL_LEAF_MUL_WIDE, 2, args);
-    } else {
-        by = LLVMBuildMul(g->b, a->start[i], stride, "");
-    }
-    a->moved = a->moved ? LLVMBuildAdd(g->b, a->moved, by, "") : by;
     a->moving |= 1u << i;
+    if (a->counted)
+        return;
+    LLVMValueRef by = is_small ? times_stride(g, a, i, to_i32(g, a->start[i]))
+                               : LLVMBuildMul(g->b, a->start[i], byte_stride(g, a, i), "");
+    a->moved = a->moved ? LLVMBuildAdd(g->b, a->moved, by, "") : by;
 }
 
 /* Are start and stride below 2^31, with bytes for elements? */
@@ -51,6 +64,54 @@ static bool is_small(const TlSimtAccess *a, const TlAccessInfo *info, uint32_t i
     LLVMValueRef s = a->stride[i];
     bool known = LLVMIsAConstantInt(s) && llabs(LLVMConstIntGetSExtValue(s)) <= MOST;
     return a->place.index[i].value->type->dtype == TL_I32 && (known || info->local >> i & 1);
+}
+
+static bool is_only_slice(const TlPlace *p, uint32_t i)
+{
+    for (uint32_t k = 0; k < p->naxes; k++)
+        if (k != i && p->axes[k].kind == TL_AXIS_SLICE)
+            return false;
+    return true;
+}
+
+/* Can a thread add its coordinate to the start, in 32 bits without a sign, and test the sum? */
+static bool can_count(const TlSimtAccess *a, const TlAccessInfo *info, uint32_t i)
+{
+    return info->narrow >> i & 1 && a->layout && a->place.axes[i].step == 1 &&
+           a->place.index[i].value->type->dtype == TL_I32 && !LLVMIsAConstantInt(a->start[i]);
+}
+
+/* Does each thread count along the axis, from the start of the view? Of loads and stores, where it
+ * is the only slice: one number for addresses and tests, and the views that have the same start. Of
+ * copies between the instructions of a product: there it is a number of the thread, as PTX has no
+ * uniform registers, and ptxas would copy one for each address. */
+static bool is_counted(const TlSimtAccess *a, const TlAccessInfo *info, uint32_t i)
+{
+    const TlAxis *axis = &a->place.axes[i];
+    if (axis->kind != TL_AXIS_SLICE || axis->step != 1 || a->counted || !is_small(a, info, i))
+        return false;
+    if (a->op->opcode == TL_OP_COPY)
+        return tl_attr_flag(a->op, TL_ATTR_SPREAD) && tl_moving_axes(a->op) >> i & 1;
+    return can_count(a, info, i) &&
+           (is_only_slice(&a->place, i) || tl_moving_axes(a->op) == 1u << i);
+}
+
+/* Is what threads count compared with the extent? Not for copies: what is left, a number of the
+ * block, is compared with their coordinates, which stay. */
+static bool is_tested(const TlSimtAccess *a, uint32_t i)
+{
+    return a->op->opcode != TL_OP_COPY && a->counted >> i & 1;
+}
+
+/* start * stride */
+static LLVMValueRef start_times(TlSimt *g, const TlSimtAccess *a, uint32_t i)
+{
+    bool word = a->place.index[i].value->type->dtype == TL_I32 &&
+                tl_view_has_short_stride(g->axis, a->place.base, (int)i);
+    if (!word || LLVMIsAConstantInt(a->start[i]) || LLVMIsAConstantInt(a->stride[i]))
+        return LLVMBuildMul(g->b, a->start[i], a->stride[i], "");
+    LLVMValueRef args[2] = {to_i32(g, a->start[i]), to_i32(g, a->stride[i])};
+    return tl_simt_leaf(g, TL_LEAF_MUL_WIDE, 2, args);
 }
 
 static void prepare_axis(TlSimt *g, TlSimtAccess *a, const TlAccessInfo *info, uint32_t i,
@@ -64,10 +125,14 @@ static void prepare_axis(TlSimt *g, TlSimtAccess *a, const TlAccessInfo *info, u
         return;
     LLVMValueRef at = tl_gen_to_i64(&g->gen, index, tl_gen_scalar(&g->gen, index));
     a->start[i] = at;
+    if (g->counted < MOST_COUNTED && is_counted(a, info, i)) {
+        a->counted |= 1u << i;
+        g->counted++;
+    }
     if (a->op->opcode == TL_OP_COPY && tl_moving_axes(a->op) >> i & 1)
         move(g, a, i, is_small(a, info, i));
-    else
-        *offset = LLVMBuildAdd(g->b, *offset, LLVMBuildMul(g->b, at, a->stride[i], ""), "");
+    else if (!(a->counted >> i & 1))
+        *offset = LLVMBuildAdd(g->b, *offset, start_times(g, a, i), "");
     if (axis->kind == TL_AXIS_SLICE) {
         a->stride[i] = LLVMBuildMul(g->b, a->stride[i], tl_gen_int(&g->gen, axis->step), "");
         return;
@@ -75,6 +140,23 @@ static void prepare_axis(TlSimt *g, TlSimtAccess *a, const TlAccessInfo *info, u
     if (a->bounds && !(a->sure >> i & 1))
         a->uniform_ok = tl_simt_both(g, a->uniform_ok,
                                      LLVMBuildICmp(g->b, LLVMIntULT, at, a->view->extent[i], ""));
+}
+
+/* Of a load or store in a row of a view, which no loop moves: the elements before it, which are
+ * added to those in the row first. Views that have the same rows share that sum, and PTX scales and
+ * adds in two instructions. NULL: of others. */
+static LLVMValueRef row_of(const TlSimtAccess *a, LLVMValueRef offset)
+{
+    uint32_t slices = 0;
+    for (uint32_t i = 0; i < a->place.naxes; i++) {
+        const TlAxis *axis = &a->place.axes[i];
+        slices += axis->kind == TL_AXIS_SLICE;
+        if (axis->kind == TL_AXIS_TILE || (axis->kind == TL_AXIS_SLICE && axis->step != 1))
+            return NULL;
+    }
+    bool rows = slices == 1 && a->layout && a->place.naxes > 1 && a->op->opcode != TL_OP_COPY &&
+                tl_moving_axes(a->op) == 0;
+    return rows && !LLVMIsAConstantInt(offset) ? offset : NULL;
 }
 
 void tl_simt_access_begin(TlSimt *g, TlOp *op, TlSimtAccess *a)
@@ -94,13 +176,15 @@ void tl_simt_access_begin(TlSimt *g, TlOp *op, TlSimtAccess *a)
         a->view = tl_gen_view(&g->gen, a->place.base);
         for (uint32_t i = 0; i < a->place.naxes; i++)
             prepare_axis(g, a, &info, i, &offset);
-        a->uniform = tl_gen_address(&g->gen, a->elem.dtype, a->view->ptr, offset);
+        a->row = row_of(a, offset);
+        a->uniform =
+            a->row ? a->view->ptr : tl_gen_address(&g->gen, a->elem.dtype, a->view->ptr, offset);
     }
     a->is_local = info.local != 0;
     a->is_near = info.near;
     a->whole = a->bounds ? tl_copy_whole_axes(op) : 0;
     for (uint32_t i = 0; i < a->place.naxes && a->place.axes; i++)
-        if (info.narrow >> i & 1)
+        if (info.narrow >> i & 1 && !is_tested(a, i))
             a->left[i] =
                 LLVMBuildNSWSub(g->b, to_i32(g, a->view->extent[i]), to_i32(g, a->start[i]), "");
     a->width = tl_access_vector(&info, op, a->layout);
@@ -152,23 +236,65 @@ static LLVMValueRef plus_moved(TlSimt *g, const TlSimtAccess *a, LLVMValueRef p)
     return a->moved ? LLVMBuildGEP2(g->b, g->i8, p, (LLVMValueRef[]){a->moved}, 1, "") : p;
 }
 
+/* start + the thread's part of a coordinate */
+static LLVMValueRef count(TlSimt *g, const TlSimtAccess *a, uint32_t i, TlSimtCoord c)
+{
+    return LLVMBuildAdd(g->b, to_i32(g, a->start[i]), c.thread, "");
+}
+
+static LLVMValueRef plus_counted(TlSimt *g, const TlSimtAccess *a, LLVMValueRef p, int64_t r)
+{
+    for (uint32_t i = 0; i < a->place.naxes; i++) {
+        if (!(a->counted >> i & 1))
+            continue;
+        TlSimtCoord c = tl_simt_split_coord(g, a->layout, r, a->dim[i]);
+        LLVMValueRef by = times_stride(g, a, i, count(g, a, i, c));
+        p = LLVMBuildGEP2(g->b, g->i8, p, &by, 1, "");
+    }
+    return p;
+}
+
 static LLVMValueRef times(TlSimt *g, LLVMValueRef a, LLVMValueRef b)
 {
     return LLVMBuildMul(g->b, a, b, "");
 }
 
-/* One address for the block, and offsets of 32 bits that do not change in loops. */
+/* One address for the block, and offsets of 32 bits that do not change in loops. What is known of
+ * them comes last: it is part of an instruction. */
 static LLVMValueRef local_address(TlSimt *g, const TlSimtAccess *a, int64_t r)
 {
-    LLVMValueRef offset = tl_simt_i32(g, 0);
+    LLVMValueRef offset = tl_simt_i32(g, 0), constant = tl_gen_int(&g->gen, 0);
     for (uint32_t i = 0; i < a->place.naxes; i++) {
         if (a->place.axes[i].kind != TL_AXIS_SLICE)
             continue;
-        LLVMValueRef x = tl_simt_coord(g, a->layout, r, a->dim[i]);
+        TlSimtCoord c = tl_simt_split_coord(g, a->layout, r, a->dim[i]);
+        bool known = LLVMIsAConstantInt(a->stride[i]);
+        LLVMValueRef x = a->counted >> i & 1 ? tl_simt_i32(g, 0) : c.thread;
+        LLVMValueRef k = tl_simt_i32(g, (uint32_t)c.constant);
+        if (known)
+            constant = LLVMBuildAdd(g->b, constant, times(g, i64_of(g, k), a->stride[i]), "");
+        else
+            x = LLVMBuildAdd(g->b, x, k, "");
         x = LLVMBuildMul(g->b, x, to_i32(g, a->stride[i]), "");
         offset = LLVMBuildAdd(g->b, offset, x, "");
     }
-    return plus_moved(g, a, tl_gen_address(&g->gen, a->elem.dtype, a->uniform, i64_of(g, offset)));
+    LLVMValueRef p = tl_gen_address(&g->gen, a->elem.dtype, a->uniform, i64_of(g, offset));
+    p = plus_counted(g, a, plus_moved(g, a, p), r);
+    return tl_gen_address(&g->gen, a->elem.dtype, p, constant);
+}
+
+static LLVMValueRef row_address(TlSimt *g, const TlSimtAccess *a, int64_t r)
+{
+    uint32_t i = 0;
+    while (a->place.axes[i].kind != TL_AXIS_SLICE)
+        i++;
+    TlSimtCoord c = tl_simt_split_coord(g, a->layout, r, a->dim[i]);
+    LLVMValueRef x = a->counted ? LLVMBuildSExt(g->b, count(g, a, i, c), g->i64, "")
+                                : i64_of(g, c.thread);
+    x = LLVMBuildAdd(g->b, a->row, times(g, x, a->stride[i]), "");
+    LLVMValueRef p = tl_gen_address(&g->gen, a->elem.dtype, a->uniform, x);
+    x = times(g, tl_gen_int(&g->gen, c.constant), a->stride[i]);
+    return tl_gen_address(&g->gen, a->elem.dtype, p, x);
 }
 
 LLVMValueRef tl_simt_access_address(TlSimt *g, TlSimtAccess *a, int64_t r)
@@ -178,6 +304,8 @@ LLVMValueRef tl_simt_access_address(TlSimt *g, TlSimtAccess *a, int64_t r)
             return tl_gen_scalar(&g->gen, a->place.base);
         return tl_simt_regs(g, a->place.base)[r];
     }
+    if (a->row)
+        return row_address(g, a, r);
     if (a->is_local && a->layout)
         return local_address(g, a, r);
     LLVMValueRef thread = NULL, constant = tl_gen_int(&g->gen, 0);
@@ -185,7 +313,8 @@ LLVMValueRef tl_simt_access_address(TlSimt *g, TlSimtAccess *a, int64_t r)
         LLVMValueRef t = NULL;
         if (a->place.axes[i].kind == TL_AXIS_SLICE && a->layout) {
             TlSimtCoord c = tl_simt_split_coord(g, a->layout, r, a->dim[i]);
-            t = times(g, i64_of(g, c.thread), a->stride[i]);
+            if (!(a->counted >> i & 1))
+                t = times(g, i64_of(g, c.thread), a->stride[i]);
             LLVMValueRef k = times(g, tl_gen_int(&g->gen, c.constant), a->stride[i]);
             constant = LLVMBuildAdd(g->b, constant, k, "");
         } else if (a->place.axes[i].kind == TL_AXIS_TILE) {
@@ -194,16 +323,23 @@ LLVMValueRef tl_simt_access_address(TlSimt *g, TlSimtAccess *a, int64_t r)
         if (t)
             thread = thread ? LLVMBuildAdd(g->b, thread, t, "") : t;
     }
-    LLVMValueRef p = a->uniform;
+    bool late = a->counted && a->counted == tl_moving_axes(a->op);
+    LLVMValueRef p = late ? a->uniform : plus_counted(g, a, a->uniform, r);
     if (thread)
         p = tl_gen_address(&g->gen, a->elem.dtype, p, thread);
-    return tl_gen_address(&g->gen, a->elem.dtype, plus_moved(g, a, p), constant);
+    p = tl_gen_address(&g->gen, a->elem.dtype, plus_moved(g, a, p), constant);
+    return late ? plus_counted(g, a, p, r) : p;
 }
 
 /* Is the element of a slice at a coordinate of the tile inside? */
 static LLVMValueRef slice_inside(TlSimt *g, const TlSimtAccess *a, uint32_t i, TlSimtCoord c)
 {
     int32_t step = a->place.axes[i].step;
+    if (is_tested(a, i)) {
+        LLVMValueRef far = tl_simt_i32(g, (uint32_t)c.constant),
+                     at = LLVMBuildAdd(g->b, count(g, a, i, c), far, "");
+        return LLVMBuildICmp(g->b, LLVMIntULT, at, to_i32(g, a->view->extent[i]), "");
+    }
     if (a->left[i]) {
         LLVMValueRef far = tl_simt_i32(g, (uint32_t)(step * c.constant));
         LLVMValueRef at = LLVMBuildNSWMul(g->b, c.thread, tl_simt_i32(g, (uint32_t)step), "");

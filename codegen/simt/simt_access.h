@@ -29,8 +29,10 @@ typedef struct TlSimtAccess {
     LLVMValueRef base, records; /* simt_buffer.c; NULL: by addresses */
     bool is_local;              /* bytes from `uniform` to an element fit 32 bits */
     LLVMValueRef uniform;       /* address of the element at coordinates 0, but for `moved` */
+    LLVMValueRef row;           /* i64: elements before the row, not in `uniform`; NULL: none */
     LLVMValueRef moved;         /* i64: bytes that the loop has moved the tile by; NULL: none */
     uint32_t moving;            /* axes whose start changes in the loop; of copies only */
+    uint32_t counted;           /* an axis on which a thread's number is start + coordinate; or 0 */
     uint32_t whole;             /* axes that one test of the whole tile decides (`whole`) */
     uint32_t inside, sure;      /* axes that need no test: now, ever */
     LLVMValueRef uniform_ok;    /* scalar indices are inside; NULL = always */

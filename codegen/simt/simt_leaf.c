@@ -81,7 +81,7 @@ LLVMValueRef tl_simt_own(TlGen *gen, const TlOp *op, LLVMValueRef *in)
 {
     TlSimt *g = (TlSimt *)gen; /* gen is its first member */
     tl_leaf leaf = LLVMTypeOf(in[0]) == g->f32 ? leaf_of_op(op) : TL_LEAF_COUNT;
-    if (leaf == TL_LEAF_COUNT)
+    if (leaf == TL_LEAF_COUNT || !tl_leaf_is_of(g->options->target, leaf))
         return NULL;
     LLVMValueRef bits[2] = {NULL, NULL},
                  root = leaf == TL_LEAF_DIV && is_one(in[0]) ? under_root(g, in[1]) : NULL;

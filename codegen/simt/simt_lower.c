@@ -11,6 +11,7 @@
 #include "ir/plan/layout_rules.h"
 #include "ir/plan/shared_plan.h"
 #include "ir/plan/staged.h"
+#include "passes/analysis/facts.h"
 
 /* ---- values ---- */
 
@@ -172,17 +173,47 @@ static LLVMValueRef grouped(TlSimt *g, LLVMValueRef linear, uint32_t axis, LLVMV
     return LLVMBuildSelect(b, some, x, plain, "");
 }
 
+/* Are neighbours to share a die, and its cache? Products do, as programs read the same rows and
+ * columns. No program may be able to tell, or print, which started first. */
+static bool by_dies(const TlSimt *g)
+{
+    bool dot = false;
+    for (const TlOp *op = g->fn->body->first; op; op = tl_walk_next(op, NULL)) {
+        if (tl_op_info(op->opcode)->flags & F_DEBUG)
+            return false;
+        dot |= op->opcode == TL_OP_DOT;
+    }
+    return g->options->target->dies > 1 && dot && !tl_fn_may_wait(g->fn);
+}
+
+/* The number of this program (tl_launch_pid has the same arithmetic). */
+static LLVMValueRef number_of(TlSimt *g)
+{
+    LLVMBuilderRef b = g->b;
+    LLVMValueRef x = bounded_index(g, TL_LEAF_CTAID, 1u << 31);
+    uint32_t dies = (uint32_t)g->options->target->dies;
+    if (!by_dies(g))
+        return x;
+    LLVMValueRef slot = tl_gen_slot(&g->gen, TILE_SLOT_DIES, dies, 0),
+                 each = LLVMBuildTrunc(b, slot, g->i32, ""),
+                 more = LLVMBuildTrunc(b, LLVMBuildLShr(b, slot, tl_gen_int(&g->gen, 32), ""),
+                                       g->i32, "");
+    LLVMValueRef die = LLVMBuildAnd(b, x, tl_simt_i32(g, dies - 1), ""),
+                 nth = LLVMBuildLShr(b, x, tl_simt_i32(g, (uint32_t)__builtin_ctz(dies)), "");
+    more = tl_gen_pick(&g->gen, LLVMIntSLT, die, more, die, more);
+    return LLVMBuildAdd(b, LLVMBuildAdd(b, LLVMBuildMul(b, die, each, ""), more, ""), nth, "");
+}
+
 static LLVMValueRef pid(TlSimt *g, uint32_t axis)
 {
     const TlKernelInfo *info = g->fn->info;
     uint32_t ngrid = info ? (uint32_t)info->grid.len : 0;
     LLVMBasicBlockRef here = LLVMGetInsertBlock(g->b);
     LLVMPositionBuilderBefore(g->b, LLVMGetBasicBlockTerminator(g->prologue));
-    LLVMValueRef linear = bounded_index(g, TL_LEAF_CTAID, 1u << 31);
-    LLVMValueRef x = linear;
+    LLVMValueRef linear = number_of(g), x = linear;
     for (uint32_t i = 0; i < axis; i++)
         x = over_extent(g, x, i);
-    bool is_last = info && info->aligned && axis + 1 == ngrid; /* the grid is the clause's */
+    bool is_last = info && info->promise.grid && axis + 1 == ngrid; /* the grid is the clause's */
     if (!is_last) {
         LLVMValueRef whole =
             LLVMBuildMul(g->b, over_extent(g, x, axis), extent_of_grid(g, axis), "");

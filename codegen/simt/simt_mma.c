@@ -76,17 +76,6 @@ static LLVMValueRef has_k(const Mma *m, int operand, uint32_t e, int32_t left)
     return tl_simt_linear_below(m->g, &k, (uint32_t)at[dim], (uint32_t)left);
 }
 
-/* An f32 in the instruction's format. */
-static LLVMValueRef rounded(const Mma *m, int operand, LLVMValueRef x)
-{
-    if (m->kind != TL_MMA_M16N8 || m->mma->type[operand] != TL_F32 || operand == TL_MMA_C ||
-        m->g->fn->ring)
-        return x;
-    LLVMBuilderRef b = m->g->b;
-    LLVMValueRef bits = LLVMBuildBitCast(b, x, m->g->i32, "");
-    return LLVMBuildBitCast(b, tl_simt_leaf(m->g, TL_LEAF_TF32, 1, &bits), LLVMTypeOf(x), "");
-}
-
 /* Of what comes from shared memory only the part that is due is read. */
 static LLVMValueRef register_value(const Mma *m, int operand, int64_t reg)
 {
@@ -101,7 +90,7 @@ static LLVMValueRef gather(const Mma *m, int operand, Block block, int32_t left)
     LLVMValueRef x[MAX_FRAGMENT];
     for (uint32_t e = 0; e < elements(m, operand); e++) {
         int64_t reg = register_at(m, operand, block, e);
-        x[e] = reg < 0 ? zero(m, operand) : rounded(m, operand, register_value(m, operand, reg));
+        x[e] = reg < 0 ? zero(m, operand) : register_value(m, operand, reg);
         LLVMValueRef has = reg < 0 || operand == TL_MMA_C ? NULL : has_k(m, operand, e, left);
         if (has)
             x[e] = LLVMBuildSelect(m->g->b, has, x[e], zero(m, operand), "");
@@ -157,12 +146,33 @@ static LLVMValueRef multiply(const Mma *m, LLVMValueRef a, LLVMValueRef b, LLVMV
     return tl_simt_leaf(g, m->leaf, 7, args);
 }
 
+/* What the step at k wants of operands that are not read yet. */
+static void read_step(const Mma *m, const Blocks *blocks, int32_t k)
+{
+    for (uint32_t i = 0; i < blocks->len && k < m->k; i++) {
+        Block at = blocks->data[i], of[2] = {{at.batch, at.row, k}, {at.batch, k, at.column}};
+        for (int operand = 0; operand < 2; operand++)
+            for (uint32_t e = 0; e < elements(m, operand); e++) {
+                int64_t reg = register_at(m, operand, of[operand], e);
+                if (reg >= 0)
+                    tl_simt_read(m->g, tl_in(m->op, (uint32_t)operand), reg);
+            }
+    }
+}
+
+/* Copies that are to be spread start between the instructions. As nothing is read across the start
+ * of a copy, a step has the operands of the next one read before. */
 static void multiply_all(const Mma *m, const Blocks *blocks, LLVMValueRef *acc)
 {
     TlMap made;
-    bool in_turn = tl_attr_flag(m->op, TL_ATTR_IN_TURN);
+    bool in_turn = tl_attr_flag(m->op, TL_ATTR_IN_TURN), spread = m->g->spread;
+    uint32_t n = 0, all = blocks->len * (uint32_t)((m->k + m->mma->k - 1) / m->mma->k);
     tl_map_init(&made, m->g->arena);
-    for (int32_t k = 0; k < m->k; k += m->mma->k)
+    if (spread)
+        read_step(m, blocks, 0);
+    for (int32_t k = 0; k < m->k; k += m->mma->k) {
+        if (spread)
+            read_step(m, blocks, k + m->mma->k);
         for (uint32_t i = 0; i < blocks->len; i++) {
             Block at = blocks->data[i];
             if (in_turn && (i == 0 || at.row != blocks->data[i - 1].row))
@@ -170,7 +180,9 @@ static void multiply_all(const Mma *m, const Blocks *blocks, LLVMValueRef *acc)
             LLVMValueRef a = part(m, &made, TL_MMA_A, (Block){at.batch, at.row, k}, m->k - k);
             LLVMValueRef b = part(m, &made, TL_MMA_B, (Block){at.batch, k, at.column}, m->k - k);
             acc[i] = multiply(m, a, b, acc[i]);
+            tl_simt_begin_spread(m->g, ++n, all);
         }
+    }
 }
 
 static void define_result(const Mma *m, const Blocks *blocks, LLVMValueRef *acc)
@@ -203,15 +215,7 @@ void tl_simt_mma_read_first(TlSimt *g, const TlOp *op)
 {
     Mma m = mma_of(g, op);
     Blocks blocks = find_blocks(&m, TL_MMA_C, m.mma->m, m.mma->n);
-    for (uint32_t i = 0; i < blocks.len; i++) {
-        Block at = blocks.data[i], of[2] = {{at.batch, at.row, 0}, {at.batch, 0, at.column}};
-        for (int operand = 0; operand < 2; operand++)
-            for (uint32_t e = 0; e < elements(&m, operand); e++) {
-                int64_t reg = register_at(&m, operand, of[operand], e);
-                if (reg >= 0)
-                    tl_simt_read(g, tl_in(op, (uint32_t)operand), reg);
-            }
-    }
+    read_step(&m, &blocks, 0);
 }
 
 void tl_simt_mma(TlSimt *g, TlOp *op)

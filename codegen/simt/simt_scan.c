@@ -10,6 +10,7 @@ typedef struct Scan {
     const TlScanPlan *p;
     TlOp *op;
     bool reverse;
+    TlSimtPartial none;    /* before anything it changes nothing; v NULL: no value does that */
     TlSimtPartial *sum;    /* by register: of its cell, from the first met up to it */
     TlSimtPartial *total;  /* of its block; at representatives */
     TlSimtPartial *prefix; /* at cells; v NULL: none has any */
@@ -86,7 +87,8 @@ static void scan_cells(Scan *s)
 
 /* ---- steps ---- */
 
-/* `before` comes before the whole block of the cell, where `gains`. */
+/* `before` comes before the whole block of the cell, where `gains`. Where `none` is a value, a
+ * prefix has one everywhere. */
 static void put_before(Scan *s, uint32_t cell, TlSimtPartial before, LLVMValueRef gains)
 {
     LLVMBuilderRef b = s->c.g->b;
@@ -95,6 +97,10 @@ static void put_before(Scan *s, uint32_t cell, TlSimtPartial before, LLVMValueRe
     bool always = LLVMIsConstant(gains) && LLVMConstIntGetZExtValue(gains);
     if (LLVMIsConstant(gains) && !always)
         return;
+    if (!old.v && s->none.v) {
+        *e = tl_simt_choose(&s->c, gains, before, s->none);
+        return;
+    }
     if (!old.v) {
         *e = (TlSimtPartial){before.v, always ? NULL : gains};
         return;
@@ -184,7 +190,7 @@ static Gain gain_by_classes(const Scan *s, const Classes *k, const TlSimtPartial
 {
     TlSimt *g = s->c.g;
     uint32_t n = 1u << k->step->nbits, first = s->reverse ? n - 1 : 0;
-    Gain out = {.gains = constant(s, false)};
+    Gain out = {.gains = constant(s, s->none.v != NULL), .before = s->none};
     TlSimtPartial run = {NULL, NULL};
     for (uint32_t i = 0; i < n; i++) {
         uint32_t class = s->reverse ? n - 1 - i : i;
@@ -197,6 +203,8 @@ static Gain gain_by_classes(const Scan *s, const Classes *k, const TlSimtPartial
         }
         LLVMValueRef here = is_class(s, k, class);
         LLVMValueRef gains = run.has ? LLVMBuildAnd(g->b, here, run.has, "") : here;
+        if (s->none.v)
+            here = gains;
         out.before = out.before.v ? tl_simt_choose(&s->c, here, run, out.before) : run;
         out.gains = LLVMBuildOr(g->b, out.gains, gains, "");
         run = tl_simt_join(&s->c, run, t);
@@ -282,6 +290,18 @@ static void define_results(Scan *s)
     }
 }
 
+static TlSimtPartial nothing(const TlSimtCombiner *c)
+{
+    TlCombine kind = (TlCombine)tl_attr_int(c->op, TL_ATTR_KIND, 0);
+    TlSimtPartial none = {NULL, NULL};
+    if (c->user || c->g->fn->ring)
+        return none;
+    none.v = TL_NEW_ARRAY(c->g->arena, LLVMValueRef, c->n);
+    uint64_t bits = tl_combine_identity(kind, c->work[0]);
+    none.v[0] = tl_gen_const(&c->g->gen, &c->types[0], bits, 1);
+    return none;
+}
+
 void tl_simt_scan(TlSimt *g, TlOp *op)
 {
     TL_ASSERT(op->opcode == TL_OP_SCAN && op->nin == op->nout,
@@ -295,6 +315,7 @@ void tl_simt_scan(TlSimt *g, TlOp *op)
         threads.warp[i] &= (1u << p->axis_bits) - 1;
     s.coordinate = tl_simt_linear(g, &threads, g->lane_bits, g->warp_bits, 1);
     s.reverse = tl_attr_flag(op, TL_ATTR_REVERSE);
+    s.none = nothing(&s.c);
     s.sum = TL_NEW_ARRAY(g->arena, TlSimtPartial, p->nregs);
     s.total = TL_NEW_ARRAY(g->arena, TlSimtPartial, p->nregs);
     s.prefix = TL_NEW_ARRAY(g->arena, TlSimtPartial, p->nregs);

@@ -364,18 +364,65 @@ static bool is_async(const TlOp *op)
     return op && op->opcode == TL_OP_COPY && tl_attr(op, TL_ATTR_ASYNC);
 }
 
+/* Adjacent asynchronous copies, made ready. */
+static Copy *prepare_copies(TlSimt *g, TlOp *first, uint32_t *n)
+{
+    uint32_t most = 0;
+    for (TlOp *o = first; is_async(o); o = o->next)
+        most++;
+    Copy *copies = TL_NEW_ARRAY(g->arena, Copy, most);
+    for (TlOp *o = first; is_async(o); o = o->next)
+        prepare_copy(g, o, &copies[(*n)++]);
+    return copies;
+}
+
+/* Copies of which the next product begins some between its instructions. */
+typedef struct TlSimtSpread {
+    Copy *copies;
+    uint32_t n, access, begun, all; /* copies; the access that is next, of the first of them */
+} Spread;
+
+static void spread_copies(TlSimt *g, TlOp *first)
+{
+    Spread *s = TL_NEW(g->arena, Spread);
+    *s = (Spread){0};
+    s->copies = prepare_copies(g, first, &s->n);
+    for (uint32_t i = 0; i < s->n; i++)
+        s->all += s->copies[i].to.plan->naccesses;
+    g->spread = s;
+}
+
+static void begin_next(TlSimt *g, Spread *s)
+{
+    TlLoc outer = g->loc;
+    g->loc = s->copies->loc;
+    g->param = s->copies->param;
+    begin_access(s->copies, &s->copies->to.plan->accesses[s->access]);
+    g->loc = outer;
+    s->begun++;
+    if (++s->access == s->copies->to.plan->naccesses) {
+        s->access = 0;
+        s->copies++;
+    }
+}
+
+void tl_simt_begin_spread(TlSimt *g, uint32_t done, uint32_t of)
+{
+    Spread *s = g->spread;
+    while (s && s->begun < (uint64_t)s->all * done / of)
+        begin_next(g, s);
+    if (s && s->begun == s->all)
+        g->spread = NULL;
+}
+
 /* Adjacent asynchronous copies start together: if all of them are in bounds along the axes that
  * `whole` lists, without tests along these axes. At the end of a view, everything is computed
  * again: if the two branches shared addresses, ptxas would merge them into one, with each copy
  * twice, under predicates. */
 static void begin_together(TlSimt *g, TlOp *first)
 {
-    uint32_t n = 0, most = 0;
-    for (TlOp *o = first; is_async(o); o = o->next)
-        most++;
-    Copy *copies = TL_NEW_ARRAY(g->arena, Copy, most);
-    for (TlOp *o = first; is_async(o); o = o->next)
-        prepare_copy(g, o, &copies[n++]);
+    uint32_t n = 0;
+    Copy *copies = prepare_copies(g, first, &n);
     LLVMValueRef inside = are_inside(g, copies, n);
     if (!inside) {
         begin_copies(g, copies, n, false);
@@ -407,7 +454,11 @@ void tl_simt_copy(TlSimt *g, TlOp *op)
 {
     if (!is_async(op))
         copy_at_once(g, op);
-    else if (has_async(g, op) && !is_async(op->prev))
+    else if (!has_async(g, op) || is_async(op->prev))
+        return;
+    else if (tl_attr_flag(op, TL_ATTR_SPREAD))
+        spread_copies(g, op);
+    else
         begin_together(g, op);
 }
 

@@ -41,7 +41,8 @@ static void initialise(void)
     LLVMInitializeAMDGPUTarget();
     LLVMInitializeAMDGPUTargetMC();
     LLVMInitializeAMDGPUAsmPrinter();
-    LLVMInitializeAMDGPUAsmParser(); /* for asm(..) in kernels */
+    LLVMInitializeAMDGPUAsmParser();    /* for asm(..) in kernels */
+    LLVMInitializeAMDGPUDisassembler(); /* for tilec explain */
     LLVMInstallFatalErrorHandler(on_fatal);
 }
 

@@ -18,14 +18,15 @@ static const TlFamily FAMILIES[] = {
 
 static const TlTarget TARGETS[] = {
 #define HOST(name, family, triple, cpu, features)                                                  \
-    {name, &FAMILIES[TL_FAMILY_##family], "", triple, cpu, features, 0, 0, "", 0, 0},
-#define GPU(name, family, triple, features, lanes, shared, matrix, can, registers)                 \
+    {name, &FAMILIES[TL_FAMILY_##family], "", triple, cpu, features, "", 0, 0, "", 0, 0, 1},
+#define GPU(name, family, triple, cpu, features, ptx, lanes, shared, matrix, can, registers, dies) \
     {name,     &FAMILIES[TL_FAMILY_##family],                                                      \
      name,     triple,                                                                             \
-     name,     features,                                                                           \
-     lanes,    shared,                                                                             \
-     matrix,   can,                                                                                \
-     registers},
+     cpu,      features,                                                                           \
+     ptx,      lanes,                                                                              \
+     shared,   matrix,                                                                             \
+     can,      registers,                                                                          \
+     dies},
 #include "codegen/target/target.def"
 };
 

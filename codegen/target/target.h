@@ -44,11 +44,12 @@ typedef struct TlTarget {
     const char *name;
     const TlFamily *family;
     const char *arch, *triple, *cpu, *features; /* arch: target.arch of the language */
-    int lanes;                                  /* 0: no GPU */
+    const char *ptx;
+    int lanes; /* 0: no GPU */
     uint32_t shared_bytes;
     const char *matrix;
     unsigned can; /* of tl_gpu_can */
-    int registers;
+    int registers, dies;
 } TlTarget;
 
 /* NULL when unknown. With out_emulate, "emu:NAME" and "emu:NAME@LEVEL" find a GPU's row too and set

@@ -2,6 +2,7 @@
  * text, one function per construct, tables of op.c for everything that has a name. The first error
  * ends the parse with a diagnostic; regions are kept on the blocks' parent pointers, so depth costs
  * no C stack. What parses is then verified. */
+#include "ir/form.h"
 #include "ir/layout/layout.h"
 #include "ir/numeric.h"
 #include "ir/text/text.h"
@@ -23,6 +24,7 @@ typedef struct Parser {
     TL_VEC(const TlLayout *) layouts; /* the `layouts` line */
     /* where a CONST literal is; it is read once the result type is known */
     const char *const_at;
+    const char *form; /* of the info block: what is promised; NULL: everything */
     bool failed;
 } Parser;
 
@@ -838,7 +840,25 @@ static bool info_group(Parser *p, TlKernelInfo *k) { return i32(p, &k->group); }
 static bool info_warps(Parser *p, TlKernelInfo *k) { return i32(p, &k->warps); }
 static bool info_stages(Parser *p, TlKernelInfo *k) { return i32(p, &k->stages); }
 static bool info_maxreg(Parser *p, TlKernelInfo *k) { return i32(p, &k->maxreg); }
-static bool info_aligned(Parser *p, TlKernelInfo *k) { (void)p; return k->aligned = true; }
+
+/* What is promised is resolved behind the block, when all parameters are known. */
+static bool info_aligned(Parser *p, TlKernelInfo *k)
+{
+    p->form = NULL;
+    k->aligned = true;
+    skip_space(p);
+    const char *at = p->cur;
+    if (at == p->end || *at != '"') return true;
+    return string(p, &p->form) &&
+           (tl_promise_is_well_formed(p->form) || fail_at(p, at, "promises expected"));
+}
+
+static void resolve_form(const Parser *p, TlKernelInfo *k)
+{
+    TlArena *arena = &p->module->arena;
+    if (!k->aligned) return;
+    k->promise = p->form ? tl_promise_read(k, p->form, arena) : tl_promise_all(k, arena);
+}
 
 static const struct {
     const char *word;
@@ -867,6 +887,7 @@ static bool info(Parser *p)
     if (!expect(p, '{')) return false;
     while (!take(p, '}'))
         if (!info_line(p, k)) return false;
+    resolve_form(p, k);
     p->fn->info = k;
     return true;
 }

@@ -14,6 +14,7 @@
  * definition, so that the text of a parsed text is equal. Layouts stand above, `layouts #0 "..."`,
  * types say `#0`. Positions are @line:col or @file:line:col with file an index into the `files`
  * line. parse.c reads the same; IR.md has the grammar. */
+#include "ir/form.h"
 #include "ir/layout/layout.h"
 #include "ir/numeric.h"
 #include "ir/text/text.h"
@@ -415,6 +416,18 @@ static void put_bucket(Printer *p, const TlKernelInfo *k, uint32_t i)
     tl_sbuf_puts(p->out, "]\n");
 }
 
+/* "aligned", or what else is promised */
+static void put_form(Printer *p, const TlKernelInfo *k)
+{
+    const char *form = tl_form_text(k, p->out->arena);
+    tl_sbuf_puts(p->out, "    aligned");
+    if (strcmp(form, "aligned") != 0) {
+        tl_sbuf_puts(p->out, " ");
+        put_string(p->out, form);
+    }
+    tl_sbuf_puts(p->out, "\n");
+}
+
 static void put_info(Printer *p, const TlKernelInfo *k)
 {
     TlSbuf *out = p->out;
@@ -450,7 +463,7 @@ static void put_info(Printer *p, const TlKernelInfo *k)
     put_number(p, "warps", k->warps);
     put_number(p, "stages", k->stages);
     put_number(p, "maxreg", k->maxreg);
-    if (k->aligned) tl_sbuf_puts(out, "    aligned\n");
+    if (k->aligned) put_form(p, k);
     tl_sbuf_puts(out, "  }");
 }
 

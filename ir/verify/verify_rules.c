@@ -849,6 +849,7 @@ static void want_whole(TlVerify *v, const TlOp *op, const TlPlace *p)
     const TlAttr *whole = tl_attr(op, TL_ATTR_WHOLE);
     int64_t last = -1;
     if (whole && !tl_attr(op, TL_ATTR_ASYNC)) FAULT("whole without async");
+    if (whole && tl_attr(op, TL_ATTR_SPREAD)) FAULT("whole with spread");
     for (uint32_t i = 0; whole && i < whole->n; i++) {
         int64_t axis = whole->u.ints[i];
         bool ok = axis > last && axis < p->naxes && p->axes && p->axes[axis].kind == TL_AXIS_SLICE;
@@ -860,6 +861,15 @@ static void want_whole(TlVerify *v, const TlOp *op, const TlPlace *p)
     }
 }
 
+/* Of a copy that is spread: the product between it and the next commit. */
+static bool product_behind(const TlOp *copy)
+{
+    const TlOp *op = copy;
+    while (op && !tl_mma_of(op) && op->opcode != TL_OP_COMMIT)
+        op = op->next;
+    return tl_attr(copy, TL_ATTR_ASYNC) && op && tl_mma_of(op);
+}
+
 static void want_way(TlVerify *v, const TlOp *op, const TlPlace *p)
 {
     const TlAttr *async = tl_attr(op, TL_ATTR_ASYNC);
@@ -867,6 +877,7 @@ static void want_way(TlVerify *v, const TlOp *op, const TlPlace *p)
     bool ok = !async || ((n == 4 || n == 8 || n == 16) && n % unit == 0);
     if (!ok) FAULT("async = %lld, with elements of %lld bytes", (long long)n, (long long)unit);
     else want_whole(v, op, p);
+    if (tl_attr(op, TL_ATTR_SPREAD) && !product_behind(op)) FAULT("spread: no product begins it");
 }
 
 static void tl_check_copy(TlVerify *v, const TlOp *op)

@@ -1,7 +1,7 @@
 /* What the facts say of memory accesses (axis_info.h).
  *
  * A view's extents and strides are numbers with facts of their own: of a parameter by its type
- * (dense axes, constants, the aligned variant's promise), of VIEW and SUB_VIEW by their operands.
+ * (dense axes, constants, the form's promise), of VIEW and SUB_VIEW by their operands.
  * An access runs along one axis of its tile when addresses count up there: a slice of step 1, or
  * an index tile that counts up, on the view's axis of stride 1; or pointers that count up. Its
  * width is the largest power of two, up to 16 bytes, that divides everything that places a run:
@@ -46,21 +46,6 @@ static void set_known(int64_t *divisor, int64_t *known, int64_t value)
         *divisor = tl_axis_divisor(value);
 }
 
-int64_t tl_axis_aligned_unit(TlDtype dtype)
-{
-    TL_ASSERT(tl_dtype_bytes(dtype) > 0 && tl_dtype_bytes(dtype) <= TL_AXIS_ALIGNMENT,
-              "an element of %d bytes", tl_dtype_bytes(dtype));
-    return tl_axis_divisor(TL_AXIS_ALIGNMENT / tl_dtype_bytes(dtype));
-}
-
-int tl_axis_of_runs(const TlParam *p)
-{
-    for (int d = p->rank - 1; d >= 0; d--)
-        if (p->stride[d].kind == TILE_DIM_CONST && p->stride[d].value == 1)
-            return d;
-    return p->rank - 1;
-}
-
 static void set_extent(TlViewFacts *f, int d, int64_t value)
 {
     set_known(&f->extent[d], &f->known_extent[d], value);
@@ -88,16 +73,11 @@ static TlViewFacts parameter_view(const TlAxisInfo *a, const TlValue *v)
     if (!info || v->index >= info->params.len)
         return f;
     const TlParam *p = &info->params.data[v->index];
-    bool promised = tl_axis_is_promised(a, v->index);
-    int64_t unit = promised ? tl_axis_aligned_unit(v->type->dtype) : 1;
-    if (promised)
-        f.base = TL_AXIS_ALIGNMENT;
+    f.base = tl_axis_max(f.base, tl_axis_promised(a, TILE_TEST_POINTER, v->index, 0));
     for (int d = p->rank - 1; d >= 0; d--) {
         bool last = d == p->rank - 1;
-        if (d == tl_axis_of_runs(p))
-            f.extent[d] = unit;
-        else
-            f.stride[d] = unit;
+        f.extent[d] = tl_axis_promised(a, TILE_TEST_EXTENT, v->index, d);
+        f.stride[d] = tl_axis_promised(a, TILE_TEST_STRIDE, v->index, d);
         f.extent_hi[d] = p->extent[d].is_i64 ? INT64_MAX : INT32_MAX;
         if (p->extent[d].kind == TILE_DIM_CONST)
             set_extent(&f, d, p->extent[d].value);
@@ -116,7 +96,7 @@ static TlViewFacts made_view(const TlAxisInfo *a, const TlOp *op)
     TL_ASSERT(op->opcode == TL_OP_VIEW, "%s makes no view", tl_op_info(op->opcode)->text);
     int rank = op->out[0]->type->rank;
     TlViewFacts f = any_view(op->out[0]->type);
-    f.base = tl_axis_min(TL_AXIS_ALIGNMENT, tl_axis_facts(a, tl_in(op, 0))->divisibility[0]);
+    f.base = tl_axis_min(TL_PROMISED_BYTES, tl_axis_facts(a, tl_in(op, 0))->divisibility[0]);
     for (int d = 0; d < rank; d++) {
         const TlAxisFacts *extent = tl_axis_facts(a, tl_in(op, (uint32_t)(1 + d)));
         const TlAxisFacts *stride = tl_axis_facts(a, tl_in(op, (uint32_t)(1 + rank + d)));
@@ -254,7 +234,7 @@ static uint32_t local_axes(const TlAxisInfo *a, const TlPlace *p)
 {
     uint32_t axes = 0;
     uint64_t far = 0; /* elements */
-    if (!a->fn->info || !a->fn->info->aligned || p->base->def)
+    if (!a->fn->info || !a->fn->info->promise.near || p->base->def)
         return 0;
     const TlParam *param = &a->fn->info->params.data[p->base->index];
     for (uint32_t i = 0; i < p->naxes; i++) {
@@ -354,7 +334,7 @@ static int64_t array_begin(const TlAxisInfo *a, const TlValue *v)
 /* Why addresses are not better aligned. */
 static TlNarrow why_begun(const TlAxisInfo *a, const TlValue *base)
 {
-    return array_begin(a, base) < TL_AXIS_ALIGNMENT ? TL_NARROW_BASE : TL_NARROW_OFFSET;
+    return array_begin(a, base) < TL_PROMISED_BYTES ? TL_NARROW_BASE : TL_NARROW_OFFSET;
 }
 
 /* How long are the runs of consecutive addresses along axis i of the view, and what are multiples
@@ -501,9 +481,9 @@ TlAccessInfo tl_access_info(const TlAxisInfo *a, const TlOp *op)
         limit(&r, 1, TL_NARROW_BITS);
     limit(&r, mask_for(a, &p, r.dim), TL_NARROW_MASK);
     limit(&r, tl_axis_divisor(p.shape[r.dim]), TL_NARROW_SHAPE);
-    limit(&r, TL_AXIS_ALIGNMENT / element_bytes(p.base->type), TL_NARROW_NOT);
+    limit(&r, TL_PROMISED_BYTES / element_bytes(p.base->type), TL_NARROW_NOT);
     info.width = (int)r.width;
-    info.why = r.width * element_bytes(p.base->type) < TL_AXIS_ALIGNMENT ? r.why : TL_NARROW_NOT;
+    info.why = r.width * element_bytes(p.base->type) < TL_PROMISED_BYTES ? r.why : TL_NARROW_NOT;
     return info;
 }
 
@@ -541,7 +521,7 @@ int tl_access_vector(const TlAccessInfo *info, const TlOp *op, const TlLayout *l
         return 1;
     TlPlace p = tl_op_place(op);
     int w = 1 << neighbour_bits(l, info->dim);
-    while (w > 1 && (w > info->width || w * element_bytes(p.base->type) > TL_AXIS_ALIGNMENT ||
+    while (w > 1 && (w > info->width || w * element_bytes(p.base->type) > TL_PROMISED_BYTES ||
                      p.shape[info->dim] % w))
         w /= 2;
     return w;

@@ -4,13 +4,6 @@
 #define TL_AXIS_IMPL_H
 #include "passes/analysis/axis_info.h"
 
-/* The promise of aligned kernels: bytes; the same in elements. Packed elements count as bytes. */
-enum { TL_AXIS_ALIGNMENT = 16 };
-int64_t tl_axis_aligned_unit(TlDtype dtype);
-/* The axis along which a view can be read in wide pieces: its stride is the constant 1; else
- * the last one. The promise is that its extent and every other stride are multiples of the unit. */
-int tl_axis_of_runs(const TlParam *p);
-
 #define TL_AXIS_MAX ((int64_t)1 << 62) /* the divisibility of 0 */
 
 struct TlAxisInfo {
@@ -19,8 +12,8 @@ struct TlAxisInfo {
     TlAxisFacts *facts;   /* by value id */
     TlAxisFacts *assumed; /* by value id: divisibility[0], lo and hi that `assume` promises */
     int64_t pid_end[TILE_MAX_GRID]; /* pids are below */
-    uint64_t promised;              /* parameters that are aligned, bit = index */
-    uint64_t rests_on;              /* parameters of which the facts would ask whether they are */
+    uint64_t promised;              /* which of the form's promises hold, tl_axis_promise_bit */
+    uint64_t rests_on;              /* promises that the facts would ask for */
     uint64_t *asked;                /* while the facts are found: those asked for so far */
 };
 
@@ -38,12 +31,17 @@ bool tl_access_axis_inside(const TlAxisInfo *a, const TlPlace *p, const TlViewFa
 /* For how long axis `dim` of the accessed tile stays on one element of memory, under one mask. */
 int64_t tl_access_constancy(const TlAxisInfo *a, const TlPlace *p, int dim);
 
-/* The facts when only these parameters are aligned (bit = index; those from 63 on share bit 63). */
+/* The facts when only these of the form's promises about units hold. */
 TlAxisInfo *tl_axis_info_promised(const TlFn *fn, TlArena *arena, uint64_t promised);
 /* The same facts, which do not rest on the others, for the accesses' sake. */
 TlAxisInfo tl_axis_info_narrowed(const TlAxisInfo *a, uint64_t promised);
-bool tl_axis_promises_scalars(const TlFn *fn);
-bool tl_axis_is_promised(const TlAxisInfo *a, uint32_t param);
+/* Of promise number i; those from 63 on share a bit. */
+static inline uint64_t tl_axis_promise_bit(uint32_t i)
+{
+    return (uint64_t)1 << (i < 63 ? i : 63);
+}
+/* What the number is a multiple of, by promise; 1: of nothing. */
+int64_t tl_axis_promised(const TlAxisInfo *a, tile_test_kind kind, uint32_t param, int axis);
 
 /* The largest power of two that divides x, at most TL_AXIS_MAX. */
 int64_t tl_axis_divisor(int64_t x);

@@ -7,8 +7,8 @@
  *
  * Two things are known beside the ops: `assume` in the block where a value is made is a promise
  * about it; and a pid is below the grid, whose clause has a bound because extents are below 2^31.
- * That the grid is the clause's own is one of an aligned kernel's tests (variants.c); in other
- * kernels the launch may give a grid, of at most 2^31 - 1 programs. */
+ * That the grid is the clause's own is a promise of forms (ir/form.h); without it the launch may
+ * give a grid, of at most 2^31 - 1 programs. */
 #include "ir/numeric.h"
 #include "ir/rewrite.h"
 #include "passes/analysis/axis_impl.h"
@@ -167,7 +167,7 @@ static void bound_pids(TlAxisInfo *a)
     const TlKernelInfo *k = a->fn->info;
     for (uint32_t i = 0; i < TILE_MAX_GRID; i++) {
         a->pid_end[i] = INT32_MAX;
-        if (!k || !k->aligned || i >= k->grid.len)
+        if (!k || !k->promise.grid || i >= k->grid.len)
             continue;
         int64_t end = upper_bound(k, &k->exprs.data[k->grid.data[i]]);
         if (end >= 0)
@@ -298,35 +298,26 @@ static void take(Flow *f, const TlOp *op)
     }
 }
 
-bool tl_axis_promises_scalars(const TlFn *fn)
-{
-    for (uint32_t i = 0; i < fn->body->nargs; i++)
-        if (fn->body->args[i]->type->kind == TL_VIEW)
-            return false;
-    return true;
-}
-
-/* Parameters: a pointer is aligned as its elements are, or as the variant promises. */
-static TlAxisFacts parameter(const TlAxisInfo *a, uint32_t i, bool scalars)
+/* Parameters: a pointer is aligned as its elements are, or as the form promises. */
+static TlAxisFacts parameter(const TlAxisInfo *a, uint32_t i)
 {
     TL_ASSERT(i < a->fn->body->nargs, "parameter %u of %u", i, a->fn->body->nargs);
     const TlType *t = a->fn->body->args[i]->type;
     TlAxisFacts f = tl_axis_unknown(t);
-    bool promised = tl_axis_is_promised(a, i);
     if (t->ptr)
-        f.divisibility[0] = promised ? TL_AXIS_ALIGNMENT : tl_dtype_bytes(t->dtype);
-    else if (tl_is_int(t->dtype) && promised && scalars)
-        f.divisibility[0] = TL_AXIS_ALIGNMENT;
+        f.divisibility[0] = tl_axis_max(tl_axis_promised(a, TILE_TEST_POINTER, i, 0),
+                                        tl_dtype_bytes(t->dtype));
+    else if (tl_is_int(t->dtype))
+        f.divisibility[0] = tl_axis_promised(a, TILE_TEST_SCALAR, i, 0);
     return f;
 }
 
 static void start(Flow *f)
 {
     const TlBlock *body = f->a->fn->body;
-    bool scalars = tl_axis_promises_scalars(f->a->fn);
     for (uint32_t i = 0; i < body->nargs; i++)
         if (body->args[i]->type->kind != TL_VIEW)
-            set(f, body->args[i], parameter(f->a, i, scalars));
+            set(f, body->args[i], parameter(f->a, i));
 }
 
 /* Everything that loops and branches carry is unknown. */
@@ -343,17 +334,24 @@ static void give_up(Flow *f)
     }
 }
 
-bool tl_axis_is_promised(const TlAxisInfo *a, uint32_t param)
+int64_t tl_axis_promised(const TlAxisInfo *a, tile_test_kind kind, uint32_t param, int axis)
 {
-    uint32_t bit = param < 63 ? param : 63;
-    if (a->asked)
-        *a->asked |= (uint64_t)1 << bit;
-    return a->promised >> bit & 1;
+    const TlTests *units = &a->fn->info->promise.units;
+    for (uint32_t i = 0; a->fn->info && i < units->len; i++) {
+        const tile_image_test *t = &units->data[i];
+        uint64_t bit = tl_axis_promise_bit(i);
+        if (t->kind != (uint32_t)kind || t->param != param || t->axis != (uint32_t)axis)
+            continue;
+        if (a->asked)
+            *a->asked |= bit;
+        return a->promised & bit ? (int64_t)t->mask + 1 : 1;
+    }
+    return 1;
 }
 
 TlAxisInfo *tl_axis_info(const TlFn *fn, TlArena *arena)
 {
-    return tl_axis_info_promised(fn, arena, fn->info && fn->info->aligned ? ~(uint64_t)0 : 0);
+    return tl_axis_info_promised(fn, arena, ~(uint64_t)0);
 }
 
 TlAxisInfo *tl_axis_info_promised(const TlFn *fn, TlArena *arena, uint64_t promised)

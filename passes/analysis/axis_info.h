@@ -5,6 +5,7 @@
  * changed. */
 #ifndef TL_AXIS_INFO_H
 #define TL_AXIS_INFO_H
+#include "ir/form.h"
 #include "ir/ir.h"
 
 /* All powers of two, per axis; scalars use axis 0.
@@ -22,10 +23,7 @@ typedef struct TlAxisFacts {
 
 typedef struct TlAxisInfo TlAxisInfo;
 /* Facts of every value, as a fixed point over loops. Runs at both levels; layouts do not matter.
- * When fn->info->aligned (variants.h): every view's base and every pointer is a multiple of 16
- * bytes, innermost extents and outer strides of views are multiples of 16 bytes in elements,
- * strides are as TlAccessInfo.local says, the grid is the one of the kernel's clause, and in
- * kernels without views integer parameters are multiples of 16. */
+ * In a form that rests on promises (ir/form.h), these hold too. */
 TlAxisInfo *tl_axis_info(const TlFn *fn, TlArena *arena);
 /* Is this still what tl_axis_info would find? */
 bool tl_axis_info_holds(const TlAxisInfo *a, TlArena *scratch);
@@ -63,12 +61,11 @@ typedef struct TlAccessInfo {
     /* axes (bits) of the view where start and extent are in 0 .. 2^31 - 1, and what the tile adds
      * to the start is below 2^30: their difference decides about bounds, in 32 bits */
     uint32_t narrow;
-    /* axes whose strides the aligned kernel wants below TL_LOCAL_STRIDE: then bytes from the
+    /* axes whose strides the form wants below TL_LOCAL_STRIDE: then bytes from the
      * slice's first element to any of its elements fit 32 bits; 0: they need not */
     uint32_t local;
     bool near; /* such bytes fit 31 bits, also for elements outside; by known strides and `local` */
 } TlAccessInfo;
-enum { TL_LOCAL_STRIDE = 1 << 22 };
 TlAccessInfo tl_access_info(const TlAxisInfo *a, const TlOp *op);
 /* How many registers of layout l move together in a load or store: neighbours in memory, as many as
  * the width allows, 16 bytes at most. l NULL: a scalar. */

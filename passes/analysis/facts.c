@@ -149,6 +149,26 @@ bool tl_is_in_hinted_loop(const TlOp *op)
     return loop && loop->opcode == TL_OP_FOR && tl_attr(loop, TL_ATTR_PIPELINE);
 }
 
+static const TlOp *dot_of(const TlValue *v, int depth)
+{
+    enum { MOST_CHAIN = 4 };
+    const TlOp *dot = NULL;
+    for (const TlUse *u = v->uses; u && !dot; u = u->next) {
+        const TlOp *op = u->user;
+        if (op->opcode == TL_OP_DOT)
+            dot = op;
+        else if (depth < MOST_CHAIN && tl_op_info(op->opcode)->flags & F_PURE && op->nout == 1 &&
+                 op->nregions == 0)
+            dot = dot_of(op->out[0], depth + 1);
+    }
+    return dot;
+}
+
+const TlOp *tl_dot_of(const TlValue *v)
+{
+    return dot_of(v, 0);
+}
+
 bool tl_fn_is_laid_out(const TlFn *fn)
 {
     return tl_fn_level(fn) != TL_LEVEL_TILE || (fn->body->warps && !has_tile(fn));
@@ -182,5 +202,13 @@ bool tl_dots_are_chained(const TlFn *fn, TlArena *arena, const TlBlock *block)
         for (uint32_t i = 0; i < op->nout; i++)
             reach[op->out[i]->id] = does;
     }
+    return false;
+}
+
+bool tl_fn_may_wait(const TlFn *fn)
+{
+    for (TlOp *op = fn->body->first; op; op = tl_walk_next(op, NULL))
+        if (tl_op_info(op->opcode)->flags & F_ATOMIC && op->nout > 0 && op->out[0]->uses)
+            return true;
     return false;
 }

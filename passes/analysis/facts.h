@@ -24,7 +24,11 @@ bool tl_const_int_value(const TlValue *v, TlWideInt *out);
 bool tl_const_trips(const TlOp *loop, TlWideInt *out);
 /* Does the op stand in a loop with a pipeline hint? */
 bool tl_is_in_hinted_loop(const TlOp *op);
+/* The dot that uses the value, through a few pure ops; NULL: there is none. */
+const TlOp *tl_dot_of(const TlValue *v);
 /* Is the function at the laid-out level, even when it has no tile that could show it? */
+/* Can a program tell what another has done? Only by what an atomic gives. */
+bool tl_fn_may_wait(const TlFn *fn);
 bool tl_fn_is_laid_out(const TlFn *fn);
 /* Is a dot of the block followed by a dot that takes the result as an operand (not as what it adds
  * to)? Walks the block: ask once for all its dots. */

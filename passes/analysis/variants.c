@@ -1,13 +1,12 @@
-/* Kernels in two forms, general and aligned (variants.h).
+/* Forms of a kernel (variants.h).
  *
- * The aligned form assumes the promise of all parameters. Which of them it needs is found by taking
- * them away one by one: when every access is still what it was, that one stays away. What is left
- * is tested at launch, as far as the parameter's type does not say it already: a constant is what
- * it is, and dense strides are products of extents that are tested. Where pids count, the grid must
- * be the clause's own, because the bound of a pid comes from there.
+ * A form is compiled as if all that it may promise were so. Which of the promises it needs is found
+ * by taking them away one by one: when every access is still what it was, that one stays away. What
+ * is left is tested at launch. Where pids count, and the grid is promised to be the clause's own,
+ * that is tested too, because the bound of a pid comes from there.
  *
- * An aligned form is dropped when it needs no promise and has as many accesses without a bounds
- * test as the general one. */
+ * A form is dropped when it needs no promise and has as many accesses without a bounds test as the
+ * general one, or when one before it asks no more. */
 #include "passes/analysis/variants.h"
 
 #include <string.h>
@@ -48,14 +47,8 @@ static bool same_accesses(const Accesses *a, const Accesses *b)
     return true;
 }
 
-/* Does the promise concern the parameter? */
-static bool is_promised(const TlFn *fn, const TlParam *p)
-{
-    return p->kind != TILE_PARAM_SCALAR || (tl_axis_promises_scalars(fn) && tl_is_int(p->dtype));
-}
-
-/* What is known when only these parameters are aligned. The facts of most kernels do not rest on
- * most parameters, only their accesses do. */
+/* What is known when only these promises hold. The facts of most kernels do not rest on most of
+ * them, only their accesses do. */
 static const TlAxisInfo *narrowed(const TlAxisInfo *a, uint64_t promised, TlArena *arena)
 {
     if (a->rests_on & (a->promised ^ promised))
@@ -65,52 +58,24 @@ static const TlAxisInfo *narrowed(const TlAxisInfo *a, uint64_t promised, TlAren
     return narrow;
 }
 
-/* The parameters whose alignment the accesses rest on, as for tl_axis_info_promised. `a`: all
- * are aligned. */
+/* The promises that the accesses rest on, as for tl_axis_info_promised. `a`: all hold. */
 static uint64_t needed(const TlAxisInfo *a, TlArena *arena)
 {
     const TlFn *fn = a->fn;
-    TL_ASSERT(fn->info && fn->info->aligned, "'%s' is not an aligned kernel", fn->name);
-    uint32_t n = fn->info->params.len;
+    TL_ASSERT(fn->info && fn->info->aligned, "'%s' is the general form", fn->name);
+    uint32_t n = fn->info->promise.units.len;
     Accesses all = accesses_of(a, arena);
-    for (uint32_t i = 0; i < 64; i++) {
-        bool there = (i < n && is_promised(fn, &fn->info->params.data[i])) || (i == 63 && n > 63);
-        const TlAxisInfo *less = narrowed(a, a->promised & ~((uint64_t)1 << i), arena);
-        Accesses now = {0};
-        if (there)
-            now = accesses_of(less, arena);
-        if (now.len == 0 || same_accesses(&all, &now))
+    a = narrowed(a, n < 64 ? ((uint64_t)1 << n) - 1 : ~(uint64_t)0, arena);
+    for (uint32_t i = 0; i < n && i < 64; i++) {
+        const TlAxisInfo *less = narrowed(a, a->promised & ~tl_axis_promise_bit(i), arena);
+        Accesses now = accesses_of(less, arena);
+        if (same_accesses(&all, &now))
             a = less;
     }
     return a->promised;
 }
 
 /* ---- tests ---- */
-
-static void push(TlArena *arena, TlTests *out, tile_test_kind kind, uint32_t param, int axis,
-                 int64_t unit)
-{
-    TL_ASSERT(unit > 0 && (unit & (unit - 1)) == 0, "a test for multiples of %lld",
-              (long long)unit);
-    tile_image_test t = {(uint32_t)kind, param, (uint32_t)axis, 0, (uint64_t)unit - 1};
-    if (t.mask)
-        tl_vec_push(arena, out, t);
-}
-
-static void test_param(TlArena *arena, TlTests *out, const TlParam *p, uint32_t index)
-{
-    push(arena, out, p->kind == TILE_PARAM_SCALAR ? TILE_TEST_SCALAR : TILE_TEST_POINTER, index, 0,
-         TL_AXIS_ALIGNMENT);
-    if (p->kind != TILE_PARAM_VIEW)
-        return;
-    int64_t unit = tl_axis_aligned_unit(p->dtype);
-    int runs = tl_axis_of_runs(p);
-    if (runs >= 0 && p->extent[runs].kind != TILE_DIM_CONST)
-        push(arena, out, TILE_TEST_EXTENT, index, runs, unit);
-    for (int d = 0; d < p->rank; d++)
-        if (d != runs && (p->stride[d].kind == TILE_DIM_SYM || p->stride[d].kind == TILE_DIM_EXPR))
-            push(arena, out, TILE_TEST_STRIDE, index, d, unit);
-}
 
 /* The strides on which 32-bit offsets within tiles depend. */
 static void test_strides(TlArena *arena, TlTests *out, const TlAxisInfo *a)
@@ -140,18 +105,16 @@ static bool has_pid(const TlFn *fn)
     return false;
 }
 
-/* a: all parameters are aligned; promised: those that need be. */
+/* a: all promises hold; promised: those of units that must. */
 static void put_tests(const TlAxisInfo *a, uint64_t promised, TlArena *arena, TlTests *out)
 {
-    const TlFn *fn = a->fn;
-    for (uint32_t i = 0; i < fn->info->params.len; i++) {
-        const TlParam *p = &fn->info->params.data[i];
-        if (is_promised(fn, p) && (promised >> (i < 63 ? i : 63) & 1))
-            test_param(arena, out, p, i);
-    }
+    const TlPromise *promise = &a->fn->info->promise;
+    for (uint32_t i = 0; i < promise->units.len; i++)
+        if (promised & tl_axis_promise_bit(i))
+            tl_vec_push(arena, out, promise->units.data[i]);
     test_strides(arena, out, a);
-    if (fn->info->grid.len && has_pid(fn))
-        push(arena, out, TILE_TEST_GRID, 0, 0, 2);
+    if (promise->grid && a->fn->info->grid.len && has_pid(a->fn))
+        tl_vec_push(arena, out, ((tile_image_test){.kind = TILE_TEST_GRID, .mask = 1}));
 }
 
 void tl_variant_tests(const TlFn *fn, TlArena *arena, TlTests *out)
@@ -170,7 +133,7 @@ void tl_variant_tests(const TlFn *fn, TlArena *arena, TlTests *out)
     tl_arena_free(&scratch);
 }
 
-/* ---- the two forms ---- */
+/* ---- forms of one kernel ---- */
 
 bool tl_variant_is_aligned(const TlFn *fn)
 {
@@ -188,6 +151,26 @@ bool tl_variant_may_profit(const TlFn *fn)
     return false;
 }
 
+static bool same_consts(const TlKernelInfo *a, const TlKernelInfo *b)
+{
+    if (a->consts.len != b->consts.len)
+        return false;
+    for (uint32_t i = 0; i < a->consts.len; i++)
+        if (strcmp(a->consts.data[i].name, b->consts.data[i].name) != 0 ||
+            strcmp(a->consts.data[i].value, b->consts.data[i].value) != 0)
+            return false;
+    return true;
+}
+
+bool tl_variant_of_one_kernel(const TlFn *a, const TlFn *b)
+{
+    const TlKernelInfo *x = a->info, *y = b->info;
+    return x && y && strcmp(a->name, b->name) == 0 && same_consts(x, y) && x->warps == y->warps &&
+           x->stages == y->stages && x->maxreg == y->maxreg && x->ntuned == y->ntuned &&
+           (x->buckets.len == 0 || memcmp(x->buckets.data, y->buckets.data,
+                                          x->buckets.len * sizeof *x->buckets.data) == 0);
+}
+
 static uint32_t tested_accesses(const TlFn *fn)
 {
     uint32_t n = 0;
@@ -196,17 +179,46 @@ static uint32_t tested_accesses(const TlFn *fn)
     return n;
 }
 
-bool tl_variant_profits(TlFn *aligned, const TlFn *general, TlArena *scratch)
+void tl_variant_settle(TlFn *fn, TlArena *scratch)
 {
-    TL_ASSERT(!strcmp(aligned->name, general->name), "'%s' and '%s' are not one kernel",
-              aligned->name, general->name);
-    const TlAxisInfo *a = tl_axis_info(aligned, scratch);
-    uint64_t promised = needed(a, scratch);
-    bool profits = promised != 0 || tested_accesses(aligned) < tested_accesses(general);
-    if (profits) {
-        aligned->info->tests = (TlTests){0};
-        put_tests(a, promised, &aligned->module->arena, &aligned->info->tests);
-        aligned->info->tests_known = true;
+    const TlAxisInfo *a = tl_axis_info(fn, scratch);
+    fn->info->tests = (TlTests){0};
+    put_tests(a, needed(a, scratch), &fn->module->arena, &fn->info->tests);
+    fn->info->tests_known = true;
+}
+
+/* Whatever passes a's tests passes b's. */
+static bool asks_no_more(const TlFn *b, const TlFn *a)
+{
+    const TlTests *x = &a->info->tests, *y = &b->info->tests;
+    for (uint32_t i = 0; i < y->len; i++) {
+        bool found = false;
+        for (uint32_t k = 0; k < x->len && !found; k++)
+            found = x->data[k].kind == y->data[i].kind && x->data[k].param == y->data[i].param &&
+                    x->data[k].axis == y->data[i].axis &&
+                    (y->data[i].mask & ~x->data[k].mask) == 0;
+        if (!found)
+            return false;
     }
-    return profits;
+    return true;
+}
+
+static bool needs_units(const TlFn *fn)
+{
+    for (uint32_t i = 0; i < fn->info->tests.len; i++)
+        if (fn->info->tests.data[i].kind != TILE_TEST_GRID &&
+            (fn->info->tests.data[i].mask & 1))
+            return true;
+    return false;
+}
+
+bool tl_variant_profits(const TlFn *fn, TlFn *const *others, uint32_t n)
+{
+    TL_ASSERT(fn->info->tests_known, "'%s' is not settled", fn->name);
+    for (uint32_t i = 0; i < n; i++)
+        if (tl_variant_is_aligned(others[i])
+                ? asks_no_more(others[i], fn)
+                : !needs_units(fn) && tested_accesses(fn) >= tested_accesses(others[i]))
+            return false;
+    return true;
 }

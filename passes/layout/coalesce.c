@@ -21,11 +21,14 @@
  *
  * It is for place-layouts to make the converts few. */
 #include "passes/analysis/axis_info.h"
+#include "passes/analysis/facts.h"
+#include "passes/layout/default_warps.h"
 #include "passes/pass.h"
 #include "passes/layout/relayout.h"
 
-/* Atomics move one element each: lanes side by side, but not two on one word of memory. */
-enum { ATOMIC_BYTES = 4, MOST_REPLICATED = 64 };
+/* Of atomics and operands of dots a thread has as many neighbours as a word holds, even if it moves
+ * one by one: no two lanes are on one word of memory, and operands go on as words. */
+enum { WORD_BYTES = 4, MOST_REPLICATED = 64 };
 
 typedef struct Choice { /* of a memory op, or for a shape */
     int order[TL_MAX_RANK], vec_bits;
@@ -168,8 +171,12 @@ static void choose_access(Coalesce *c, const TlAxisInfo *axis, const TlOp *op)
         return;
     TlAccessInfo info = tl_access_info(axis, op);
     int bytes = tl_dtype_bytes(p.base->type->dtype);
+    int word = bytes < WORD_BYTES ? WORD_BYTES / bytes : 1;
     if (tl_op_info(op->opcode)->flags & F_ATOMIC)
-        info.width = min_int(info.width, bytes < ATOMIC_BYTES ? ATOMIC_BYTES / bytes : 1);
+        info.width = min_int(info.width, word);
+    if (info.dim >= 0 && info.width < word && op->opcode == TL_OP_LOAD &&
+        p.shape[info.dim] % word == 0 && tl_dot_of(op->out[0]))
+        info.width = word;
     Choice mine = choose(c, p.rank, p.shape, info.dim, info.width);
     Shape *s = shape_of(c, p.rank, p.shape);
     if (s->made.len == 0 || s->widest.vec_bits < mine.vec_bits)
@@ -327,11 +334,27 @@ static void fit(Coalesce *c, TlOp *op)
         convert_operands(c, op, tl_op_layout(op));
 }
 
+/* As the kernel says, else --warps, else by its tiles. */
+static int warps_of(TlFn *fn, const TlMachine *machine)
+{
+    if (fn->info && fn->info->warps)
+        return fn->info->warps;
+    if (machine->warps)
+        return machine->warps;
+    TlDefaultWarps d = tl_default_warps(fn, machine->lanes);
+    if (fn->info && d.largest)
+        fn->info->warps_why =
+            tl_format(&fn->module->arena, "%s of line %u would take %lld words of each thread of 4",
+                      d.of_dots ? "the sums" : "a tile", (unsigned)d.largest->loc.line,
+                      (long long)d.each);
+    return d.warps;
+}
+
 TlPassResult tl_pass_coalesce(TlFn *fn, TlPassCtx *px)
 {
     if (tl_fn_level(fn) != TL_LEVEL_TILE)
         return TL_SAME;
-    fn->body->warps = fn->info && fn->info->warps ? fn->info->warps : px->machine->warps;
+    fn->body->warps = warps_of(fn, px->machine);
     TL_ASSERT(fn->body->warps > 0 && px->machine->lanes > 0,
               "'%s' has %d warps of %d", fn->name, (int)fn->body->warps, px->machine->lanes);
     Coalesce c = {.fn = fn,

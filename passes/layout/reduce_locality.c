@@ -42,21 +42,6 @@ typedef struct Sum {
     uint32_t index;                       /* among what the loop carries */
 } Sum;
 
-static TlOpcode opcode_of(TlCombine kind)
-{
-    switch (kind) {
-    case TL_COMBINE_ADD: return TL_OP_ADD;
-    case TL_COMBINE_MUL: return TL_OP_MUL;
-    case TL_COMBINE_MAX: return TL_OP_MAX;
-    case TL_COMBINE_MIN: return TL_OP_MIN;
-    case TL_COMBINE_AND: return TL_OP_AND;
-    case TL_COMBINE_OR: return TL_OP_OR;
-    case TL_COMBINE_XOR: return TL_OP_XOR;
-    case TL_COMBINE_USER: break;
-    }
-    return TL_OP_COUNT;
-}
-
 /* ---- 1. the pattern ---- */
 
 static TlOp *only_user(const TlValue *v)
@@ -106,7 +91,7 @@ static bool matches(Sum *s)
         !find_operands(s, acc))
         return false;
     TlCombine kind = (TlCombine)tl_attr_int(s->reduce, TL_ATTR_KIND, TL_COMBINE_USER);
-    return s->factor ? kind == TL_COMBINE_ADD : s->next->opcode == opcode_of(kind);
+    return s->factor ? kind == TL_COMBINE_ADD : s->next->opcode == tl_combine_opcode(kind);
 }
 
 /* ---- 2. worth it ---- */

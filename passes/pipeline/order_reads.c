@@ -11,6 +11,15 @@
  *     copy %A, %i, %k, %a, %s {axes = [64, 32]}
  *  => copy %A, %i, %k, %a, %s {axes = [64, 32], async = 16, whole = [1]}
  *
+ * Copies in front of the only product of a block, few beside its instructions, start one after the
+ * other between these (`spread`), not all before the first: the product need not wait, and neither
+ * do reads of shared memory. Their elements are tested: two versions of the code are no use where
+ * a product stands between two copies.
+ *
+ *     copy %A, ... {whole = [1]}           copy %A, ... {spread}
+ *     commit                         =>    %p = dot %x, %y, %q
+ *     %p = dot %x, %y, %q                  commit
+ *
  * Reads. A tile that a GET provides to products by matrix instructions is not read at the GET
  * (`late`): the product reads the operands of each instruction when it needs them, so that few
  * registers hold operands. What its first step needs is read before copies start (`read {first}`),
@@ -46,6 +55,11 @@ typedef struct Order {
 } Order;
 
 /* ---- copies ---- */
+
+static bool is_async(const TlOp *op)
+{
+    return op && op->opcode == TL_OP_COPY && tl_attr(op, TL_ATTR_ASYNC);
+}
 
 /* Bytes that an asynchronous copy moves at once; 0: the copy is not asynchronous. */
 static int64_t async_bytes(const Order *o, const TlOp *copy, const TlAccessInfo *info)
@@ -90,9 +104,9 @@ static void order_copy(Order *o, const TlAxisInfo *axis, TlOp *copy)
 static void sort_copy(Order *o, TlOp *copy)
 {
     TlOp *first = copy;
-    if (tl_attr(copy, TL_ATTR_ASYNC))
+    if (is_async(copy))
         return;
-    while (first->prev && first->prev->opcode == TL_OP_COPY && tl_attr(first->prev, TL_ATTR_ASYNC))
+    while (is_async(first->prev))
         first = first->prev;
     if (first == copy)
         return;
@@ -109,6 +123,66 @@ static void order_copies(Order *o)
         axis = axis ? axis : tl_pass_axis_info(o->fn, o->px);
         order_copy(o, axis, op);
         sort_copy(o, op);
+    }
+}
+
+/* ---- copies that are spread ---- */
+
+/* Instructions that a warp does for the product. */
+static int64_t instructions_of(const Order *o, const TlOp *dot)
+{
+    const TlMma *mma = tl_mma_of(dot);
+    const TlType *a = tl_in(dot, 0)->type;
+    int64_t each = tl_layout_registers(tl_mma_fragment(o->px->scratch, mma, TL_MMA_C)),
+            steps = (a->shape[a->rank - 1] + mma->k - 1) / mma->k;
+    return tl_layout_registers(dot->out[0]->type->layout) / each * steps;
+}
+
+static bool is_quiet(const TlOp *op)
+{
+    return op->opcode != TL_OP_COPY && op->opcode != TL_OP_COMMIT && op->nregions == 0 &&
+           tl_may_read_behind(op);
+}
+
+/* The only product of the block, if nothing that matters to memory stands before it. */
+static TlOp *product_after(const TlOp *commit)
+{
+    TlOp *dot = commit->next;
+    for (; dot && !tl_mma_of(dot); dot = dot->next)
+        if (!is_quiet(dot))
+            return NULL;
+    for (const TlOp *op = commit->block->first; op; op = op->next)
+        if (op != dot && tl_mma_of(op))
+            return NULL;
+    return dot;
+}
+
+/* Copies that are few beside the instructions of the product behind them. */
+static void spread_before(Order *o, TlOp *commit)
+{
+    enum { LEAST_INSTRUCTIONS = 4 }; /* for each that begins a copy */
+    int64_t accesses = 0;
+    TlOp *dot = product_after(commit);
+    if (!dot || !is_async(commit->prev))
+        return;
+    for (const TlOp *c = commit->prev; is_async(c); c = c->prev)
+        accesses += tl_copy_plan(o->px->scratch, c)->naccesses;
+    if (accesses * LEAST_INSTRUCTIONS > instructions_of(o, dot))
+        return;
+    for (TlOp *c = commit->prev; is_async(c); c = c->prev) {
+        tl_attr_remove(c, TL_ATTR_WHOLE);
+        tl_attr_set(o->fn, c, (TlAttr){.id = TL_ATTR_SPREAD, .u.i = 1});
+    }
+    tl_op_move_before(commit, dot->next);
+    o->changed = true;
+}
+
+static void spread_copies(Order *o)
+{
+    for (TlOp *op = o->fn->body->first, *next; op; op = next) {
+        next = tl_walk_next(op, NULL);
+        if (op->opcode == TL_OP_COMMIT)
+            spread_before(o, op);
     }
 }
 
@@ -188,7 +262,8 @@ static void read_before_copy(Reads *r)
         if (!feeds_products(u->get->out[0])) {
             read_all(r, u->tile);
             i = UINT32_MAX; /* the list has changed */
-        } else if (!u->has_first && has_product(u->tile)) {
+        } else if (!u->has_first && has_product(u->tile) &&
+                   !tl_attr_flag(r->at, TL_ATTR_SPREAD)) {
             u->has_first = true;
             set_late(r, u->get);
             add_read(r, u->tile, true);
@@ -221,7 +296,7 @@ static void read_before_change(Reads *r)
     }
 }
 
-static const Unread *find_unread(const Reads *r, const TlValue *tile)
+static Unread *find_unread(const Reads *r, const TlValue *tile)
 {
     for (uint32_t i = 0; i < r->unread.len; i++)
         if (r->unread.data[i].tile == tile)
@@ -249,9 +324,10 @@ static bool wants_unread_inside(const Reads *r, const TlOp *op)
 static void read_for(Reads *r, TlOp *op)
 {
     for (uint32_t i = 0; i < op->nin; i++) {
-        const Unread *u = find_unread(r, tl_in(op, i));
+        Unread *u = find_unread(r, tl_in(op, i));
         if (!u)
             continue;
+        u->has_first |= tl_mma_of(op) != NULL;
         if (tl_mma_of(op) || op->opcode == TL_OP_TRANS)
             set_late(r, u->get);
         else
@@ -331,6 +407,7 @@ TlPassResult tl_pass_order_reads(TlFn *fn, TlPassCtx *px)
     if (tl_fn_level(fn) != TL_LEVEL_STAGED)
         return TL_SAME;
     order_copies(&o);
+    spread_copies(&o);
     order_reads(&o);
     if (px->machine->reads_early)
         order_turns(&o);

@@ -52,7 +52,6 @@ enum {
     LOAD_STAGES = 2,
     LEAST_COPY = 4, /* bytes */
     MOST_CANDIDATES = 64,
-    MOST_CHAIN = 4,      /* ops between a load and a dot */
     MOST_SLICE = 128,    /* ops that a place needs */
     MOST_HINTED = 64,    /* registers of one load that is not staged: with a hint, */
     MOST_UNASKED = 32,   /* without one, */
@@ -179,25 +178,10 @@ static int64_t loaded_registers(const Pipeline *p, const TlOp *load)
     return tl_layout_registers(t->layout) / tl_access_vector(&info, load, t->layout);
 }
 
-/* The dot that uses it, through a few pure ops. */
-static const TlOp *dot_of(const TlValue *v, int depth)
-{
-    const TlOp *dot = NULL;
-    for (const TlUse *u = v->uses; u && !dot; u = u->next) {
-        const TlOp *op = u->user;
-        if (op->opcode == TL_OP_DOT)
-            dot = op;
-        else if (depth < MOST_CHAIN && tl_op_info(op->opcode)->flags & F_PURE && op->nout == 1 &&
-                 op->nregions == 0)
-            dot = dot_of(op->out[0], depth + 1);
-    }
-    return dot;
-}
-
 static bool is_wanted(const Pipeline *p, const Candidate *c)
 {
     int64_t registers = registers_of(c->load->out[0]->type);
-    const TlOp *dot = c->put ? NULL : dot_of(c->load->out[0], 0);
+    const TlOp *dot = c->put ? NULL : tl_dot_of(c->load->out[0]);
     if (c->put)
         return true;
     if (dot && !tl_mma_of(dot))

@@ -1,13 +1,40 @@
-/* add-variants: puts an aligned form before each kernel that may profit from one.
+/* add-variants: makes the forms of each kernel that may profit from more than the general one
+ * (ir/form.h): an aligned one and the general one, or those that the machine's `forms` lists.
  *
  *     kernel @k(...) info {..}      =>      kernel @k(...) info {aligned ..}
  *                                           kernel @k(...) info {..}
  *
- * From then on every pass treats each of the two on its own; what may be assumed of the aligned one
- * is in axis-info (passes/analysis/variants.h). Nothing is done to a module that has an aligned
- * kernel. */
+ * From then on every pass treats each of them on its own; what may be assumed of each is in
+ * axis-info. Of a kernel that cannot profit there is the general form only. Nothing is done to a
+ * module that has an aligned kernel. */
+#include <string.h>
+
 #include "passes/analysis/variants.h"
 #include "passes/pass.h"
+
+typedef struct List { /* the texts of forms, the general one last if it is there */
+    const char *text[TL_MAX_FORMS];
+    uint32_t n;
+} List;
+
+static List read_list(const char *forms, TlArena *arena)
+{
+    List list = {.n = 0};
+    bool general = false;
+    while (*forms) {
+        size_t n = strcspn(forms, ";");
+        const char *text = tl_strndup(arena, forms, n);
+        TL_ASSERT(list.n < TL_MAX_FORMS, "more than %d forms", TL_MAX_FORMS);
+        if (strcmp(text, "general") == 0)
+            general = true;
+        else
+            list.text[list.n++] = text;
+        forms += n + (forms[n] == ';');
+    }
+    if (general || list.n == 0)
+        list.text[list.n++] = "general";
+    return list;
+}
 
 static bool wants_variants(const TlModule *m)
 {
@@ -20,26 +47,44 @@ static bool wants_variants(const TlModule *m)
     return any;
 }
 
+static TlPromise promise_of(const TlKernelInfo *k, const char *text, TlArena *arena)
+{
+    if (strcmp(text, "general") == 0)
+        return (TlPromise){.near = false};
+    return strcmp(text, "aligned") == 0 ? tl_promise_all(k, arena)
+                                        : tl_promise_read(k, text, arena);
+}
+
+static void make(TlFn *fn, const char *text, TlArena *arena)
+{
+    fn->info->promise = promise_of(fn->info, text, arena);
+    fn->info->aligned = fn->info->promise.units.len || fn->info->promise.near ||
+                        fn->info->promise.grid;
+}
+
 TlPassResult tl_pass_add_variants(TlModule *m, TlPassCtx *px)
 {
-    (void)px;
     uint32_t n = m->fns.len, len = 0;
+    const char *forms = px->machine->forms;
+    List list = read_list(forms ? forms : "aligned;general", px->scratch);
     if (!wants_variants(m))
         return TL_SAME;
-    TlModule *copy = tl_module_clone(m); /* lives as long as the context */
-    TL_ASSERT(copy->fns.len == n, "%u copies of %u kernels", copy->fns.len, n);
-    TlFn **all = TL_NEW_ARRAY(&m->arena, TlFn *, 2 * n);
-    for (uint32_t i = 0; i < n; i++) {
-        if (tl_variant_may_profit(m->fns.data[i])) {
-            TlFn *aligned = copy->fns.data[i];
-            aligned->module = m;
-            aligned->info->aligned = true;
-            all[len++] = aligned;
+    TlModule *copies[TL_MAX_FORMS] = {m};
+    for (uint32_t f = 1; f < list.n; f++)
+        copies[f] = tl_module_clone(m); /* lives as long as the context */
+    TlFn **all = TL_NEW_ARRAY(&m->arena, TlFn *, list.n * n);
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t f = 0; f < list.n; f++) {
+            TlFn *fn = copies[f]->fns.data[i];
+            bool profits = tl_variant_may_profit(fn);
+            fn->module = m;
+            if (profits)
+                make(fn, list.text[f], &m->arena);
+            if (profits || f + 1 == list.n)
+                all[len++] = fn;
         }
-        all[len++] = m->fns.data[i];
-    }
-    TL_ASSERT(len > n && len <= 2 * n, "%u forms of %u kernels", len, n);
+    TL_ASSERT(len >= n && len <= list.n * n, "%u forms of %u kernels", len, n);
     m->fns.data = all;
     m->fns.len = m->fns.cap = len;
-    return TL_CHANGED;
+    return len == n && strcmp(list.text[0], "general") == 0 ? TL_SAME : TL_CHANGED;
 }

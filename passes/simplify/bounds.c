@@ -105,7 +105,7 @@ static bool pid_inside(const Bounds *b, const TlPlace *p, uint32_t i, const TlOp
     const TlKernelInfo *k = b->fn->info;
     int64_t axis = tl_attr_int(pid, TL_ATTR_AXIS, 0);
     const TlDim *extent = tl_axis_param_extent(b->fn, p->base, i);
-    if (!extent || !k->aligned || axis >= k->grid.len || extent->kind != TILE_DIM_SYM)
+    if (!extent || !k->promise.grid || axis >= k->grid.len || extent->kind != TILE_DIM_SYM)
         return false;
     const TlHostExpr *e = &k->exprs.data[k->grid.data[axis]];
     return e->code.len == 1 && e->code.data[0].op == TILE_HX_SYM &&
@@ -308,7 +308,7 @@ TlBound tl_bounds_of_axis(const TlFn *fn, const TlAxisInfo *facts, const TlOp *a
         return why_not_peeled(&b, &p, axis, loop);
     if (tl_axis_facts(facts, index)->is_known)
         return TL_BOUND_LENGTH;
-    if (is_pid(index) && p.axes[axis].kind == TL_AXIS_SCALAR && fn->info && !fn->info->aligned)
+    if (is_pid(index) && p.axes[axis].kind == TL_AXIS_SCALAR && fn->info && !fn->info->promise.grid)
         return TL_BOUND_GRID;
     if (begins_rest(index))
         return TL_BOUND_REST;

@@ -1,25 +1,59 @@
-/* settle-variants: when all else is done, drops the aligned forms that did not profit: that need no
- * promise and have as many accesses with a test of bounds as the general form. Of the others it
- * leaves in the kernel's info what they ask of a launch's arguments (passes/analysis/variants.h).
+/* settle-variants: when all else is done, drops the forms of kernels that are not worth having
+ * (passes/analysis/variants.h): that need no promise and have as many accesses with a test of
+ * bounds as the general form, or that ask as much as one before them. A form without tests is a
+ * general one. Of those that are left, the info has what they ask of a launch's arguments.
  *
  *     kernel @k(...) info {aligned ..}      =>      kernel @k(...) info {..}
  *     kernel @k(...) info {..}
  */
-#include <string.h>
-
 #include "passes/analysis/variants.h"
 #include "passes/pass.h"
+
+/* The forms of the kernel from number i on. */
+static uint32_t count_forms(const TlModule *m, uint32_t i)
+{
+    uint32_t n = 1;
+    while (tl_variant_is_aligned(m->fns.data[i + n - 1]) && i + n < m->fns.len &&
+           tl_variant_of_one_kernel(m->fns.data[i], m->fns.data[i + n]))
+        n++;
+    return n;
+}
+
+/* Moves those of n forms that stay to the front; returns their number. */
+static uint32_t settle(TlFn **forms, uint32_t n, TlArena *scratch)
+{
+    TlFn *last = forms[n - 1];
+    bool general = !tl_variant_is_aligned(last);
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < n - general; i++) {
+        TlFn *beside[2 * TL_MAX_FORMS];
+        uint32_t nbeside = 0;
+        tl_variant_settle(forms[i], scratch);
+        for (uint32_t k = 0; k < kept && nbeside < TL_MAX_FORMS; k++)
+            beside[nbeside++] = forms[k];
+        if (general)
+            beside[nbeside++] = last;
+        if (tl_variant_profits(forms[i], beside, nbeside))
+            forms[kept++] = forms[i];
+    }
+    if (general)
+        forms[kept++] = last;
+    for (uint32_t i = 0; i < kept; i++)
+        if (tl_variant_is_aligned(forms[i]) && forms[i]->info->tests.len == 0) {
+            forms[i]->info->aligned = false;
+            forms[i]->info->promise = (TlPromise){.near = false};
+        }
+    return kept;
+}
 
 TlPassResult tl_pass_settle_variants(TlModule *m, TlPassCtx *px)
 {
     uint32_t len = 0, before = m->fns.len;
-    for (uint32_t i = 0; i < m->fns.len; i++) {
-        TlFn *fn = m->fns.data[i], *next = i + 1 < m->fns.len ? m->fns.data[i + 1] : NULL;
-        TL_ASSERT(!next || next->module == m, "'%s' is of another module", next->name);
-        bool pair = tl_variant_is_aligned(fn) && next && !strcmp(fn->name, next->name) &&
-                    !tl_variant_is_aligned(next);
-        if (!pair || tl_variant_profits(fn, next, px->scratch))
-            m->fns.data[len++] = fn;
+    for (uint32_t i = 0, n; i < before; i += n) {
+        n = count_forms(m, i);
+        uint32_t kept = settle(m->fns.data + i, n, px->scratch);
+        for (uint32_t k = 0; k < kept; k++)
+            m->fns.data[len++] = m->fns.data[i + k];
     }
     TL_ASSERT(len > 0 || !before, "no kernel of %u is left", before);
     m->fns.len = len;

@@ -2,13 +2,18 @@
  *
  *     %d = broadcast %s              %a = abs %s
  *     %q = div %x, %d : f32    =>    %p = %a > 2^126 ? 2^-64 : %a < 2^-126 ? 2^64 : 1
- *                                    %r = 1 / (%s * %p)
+ *                                    %c = %s * %p
+ *                                    %n = 1 / %c {approx}
+ *                                    %e = fma(-%c, %n, 1)
+ *                                    %r = %e == %e ? fma(%n, %e, %n) : %n
  *                                    %q = (%x * broadcast %p) * broadcast %r
  *
- * f32's quotients need to be right to 2 ulp only (LANGUAGE.md section 5); this is within 1.5, since
- * %r and the last product are rounded once each. %p keeps %r away from where it would be subnormal
- * or overflow: x * p is exact, or the quotient is 0 or infinite anyway. Infinities, zeros and NaN
- * come out as those of the division. A division takes five to ten times as long as a product.
+ * f32's quotients need to be right to 2 ulp only (LANGUAGE.md section 5); this is within 1.51, as %r
+ * and the last product are rounded once each: %n is right to 2 ulp, and one step of Newton's squares
+ * that error. Where the divisor is 0 or infinite, %n stays. (A reciprocal that is rounded once would
+ * take PTX a branch, and code for divisors that %p excludes.) %p keeps %r away from where it would be
+ * subnormal or overflow: x * p is exact, or the quotient is 0 or infinite anyway. Infinities, zeros
+ * and NaN come out as those of the division. A division takes five to ten times as long as a product.
  *
  * The divisor may have been widened from f16 or bf16 after the broadcast: such quotients are
  * computed in f32 and then rounded.
@@ -53,6 +58,15 @@ static TlValue *number(TlBuilder *b, const TlValue *like, double x)
     return tl_const_bits(b, like->type, tl_bits_from_double(TL_F32, x));
 }
 
+/* 1 / d for a d that is no subnormal and whose reciprocal is none. */
+static TlValue *reciprocal(TlBuilder *b, TlValue *d)
+{
+    TlValue *one = number(b, d, 1), *n = tl_binary(b, TL_OP_DIV, one, d);
+    tl_attr_set(b->fn, n->def, (TlAttr){.id = TL_ATTR_APPROX, .u.i = 1});
+    TlValue *e = tl_fma(b, tl_unary(b, TL_OP_NEG, d), n, one);
+    return tl_select(b, tl_binary(b, TL_OP_EQ, e, e), tl_fma(b, n, e, n), n);
+}
+
 static void multiply(TlOp *op, TlValue *s)
 {
     TL_ASSERT(op->opcode == TL_OP_DIV && tl_is_float(s->type->dtype), "%s by %s",
@@ -65,7 +79,7 @@ static void multiply(TlOp *op, TlValue *s)
             *tiny = tl_binary(&b, TL_OP_LT, a, number(&b, s, 0x1p-126));
     TlValue *p = tl_select(&b, huge, number(&b, s, 0x1p-64),
                            tl_select(&b, tiny, number(&b, s, 0x1p64), one));
-    TlValue *r = tl_binary(&b, TL_OP_DIV, one, tl_binary(&b, TL_OP_MUL, s, p));
+    TlValue *r = reciprocal(&b, tl_binary(&b, TL_OP_MUL, s, p));
     TlValue *x = tl_binary(&b, TL_OP_MUL, tl_in(op, 0), tl_broadcast(&b, p, t->rank, t->shape));
     TlValue *q = tl_binary(&b, TL_OP_MUL, x, tl_broadcast(&b, r, t->rank, t->shape));
     q->name = op->out[0]->name;

@@ -65,7 +65,6 @@ class Module:
             handle = made(lib.tile_kernel_get, self.handle, name.encode(), (native.Const * len(pairs))(*pairs))
             if self.said:
                 self.said.warn(stacklevel + 1)
-        check(lib.tile_kernel_prepare(handle))
         return Kernel(self, handle, name, values)
 
 

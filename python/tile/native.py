@@ -73,7 +73,7 @@ class CompileOptions(Structure):
                 ("warps", c_int), ("stages", c_int), ("one_kernel", c_int), ("stress_layouts", c_uint64), ("report", c_int),
                 ("name", c_char_p), ("warnings", POINTER(c_char_p)), ("nwarnings", c_size_t), ("time_trace", c_int),
                 ("cache", c_char_p), ("tuned", c_void_p), ("ntuned", c_size_t), ("config", c_char_p),
-                ("tunings", c_int)]
+                ("tunings", c_int), ("forms", c_char_p)]
 
 
 HANDLE, OUT = c_void_p, POINTER(c_void_p)
@@ -123,6 +123,7 @@ FUNCTIONS = {
     "tile_kernel_param": (c_int, [HANDLE, c_size_t, POINTER(ParamInfo)]),
     "tile_launch": (c_int, [HANDLE, HANDLE, POINTER(Arg), c_size_t]),
     "tile_launch_with": (c_int, [HANDLE, HANDLE, POINTER(Arg), c_size_t, POINTER(LaunchOptions)]),
+    "tile_launch_prepare": (c_int, [HANDLE, POINTER(Arg), c_size_t, POINTER(LaunchOptions)]),
     "tile_launch_room": (c_int, [HANDLE, POINTER(Arg), c_size_t, POINTER(c_int64)]),
     "tilec_compile_source": (c_int, [c_char_p, c_char_p, c_size_t, POINTER(CompileOptions), OUT]),
     "tilec_output_data": (c_void_p, [HANDLE, POINTER(c_size_t)]),

@@ -21,9 +21,11 @@ typedef enum tl_leaf_family {
 typedef enum tl_gpu_can {
     TL_CAN_COPY = 1,     /* asynchronous copies from global to shared memory */
     TL_CAN_LDMATRIX = 2, /* loads of a warp from shared memory */
-    TL_CAN_TF32 = 4,     /* the rounding to tf32 */
-    TL_CAN_OVERLAP = 8,  /* a kernel that starts early waits for the one before it (no leaf) */
-    TL_CAN_BUFFER = 16   /* accesses of a base and 32 bits, whose bounds the hardware tests */
+    TL_CAN_OVERLAP = 4,  /* a kernel that starts early waits for the one before it (no leaf) */
+    TL_CAN_F8 = 8,       /* f8 to f16 by an instruction (no leaf) */
+    TL_CAN_MMA_F8 = 16,  /* mma.sync of f8 by one instruction; else by two of f16 (no leaf) */
+    TL_CAN_NAN = 32,     /* min and max that give NaN where there is one */
+    TL_CAN_BUFFER = 64   /* accesses of a base and 32 bits, whose bounds the hardware tests */
 } tl_gpu_can;
 
 enum { TL_RECORDS_BITS = 31 };

@@ -1,4 +1,4 @@
-/* The kernel image, version 10: the contract between compiler and runtime. One flat little-endian
+/* The kernel image, version 12: the contract between compiler and runtime. One flat little-endian
  * block, offsets in bytes from its start, readable in place. Strings are offsets of NUL-terminated
  * text. The compiler writes it (codegen/gen/image.c); the runtime validates it once
  * (runtime/image_check.c) and then reads it. Several images, one per target and each a multiple of
@@ -9,7 +9,7 @@
 
 #define TILE_IMAGE_MAGIC "TILEIMG1"
 enum {
-    TILE_IMAGE_VERSION = 10, TILE_MAX_GRID = 6, TILE_IMAGE_MAX_RANK = 8,
+    TILE_IMAGE_VERSION = 12, TILE_MAX_GRID = 6, TILE_IMAGE_MAX_RANK = 8,
     TILE_IMAGE_MAX_PARAMS = 128,
     TILE_IMAGE_MAX_SYMS = 256, TILE_IMAGE_MAX_KEYS = 8
 };
@@ -78,7 +78,10 @@ typedef enum tile_slot_kind {
      * (Granlund and Montgomery 1994) */
     TILE_SLOT_BY_NPID,
     TILE_SLOT_GROUP,   /* i64 group of the launch, 0 = none */
-    TILE_SLOT_DEBUG    /* address of the debug buffer, 0 = none */
+    TILE_SLOT_DEBUG,   /* address of the debug buffer, 0 = none */
+    /* programs start on `param` dies in turn, and neighbours are to share one: the number of all
+     * programs divided by param; the remainder is the high word. There is one at most */
+    TILE_SLOT_DIES
 } tile_slot_kind;
 typedef struct tile_image_slot { uint32_t kind, param, axis, pad; } tile_image_slot;
 
@@ -95,7 +98,7 @@ typedef struct tile_image_site { uint32_t leaf, file, line, col, flags, param; }
 enum { TILE_SITE_ANY_WINS = 1 };
 
 /* What a row made for special arguments asks of them. The row can be used when for every test
- * (value & mask) == 0; else `otherwise` takes its place. Values are 64 bits wide. */
+ * (value & mask) == 0; else the row's `otherwise` is asked. Values are 64 bits wide. */
 typedef enum tile_test_kind {
     TILE_TEST_POINTER, /* address of param, a view or pointer */
     TILE_TEST_EXTENT,  /* extent of a view's axis */
@@ -124,7 +127,8 @@ typedef struct tile_image_kernel {
     uint32_t doc;
     uint32_t nsites, sites, ntexts, texts; /* tile_image_site; u32 string offsets */
     uint32_t ntests, tests;             /* tile_image_test */
-    /* with tests: index + 1 of a later row, the same kernel without tests; else 0 */
+    /* with tests: index + 1 of the same kernel's next form, a later row; 0: the image has none,
+     * and another image may have it */
     uint32_t otherwise;
     /* cpu: at the beginning of a worker's scratch, 0 before its first launch */
     uint32_t zeroed_bytes;

@@ -5,16 +5,6 @@
 #include "runtime/emu/emu.h"
 #include <math.h>
 
-/* Rounds to nearest, ties away from zero; infinities stay, NaN becomes the canonical one. */
-uint32_t tl_emu_tf32(uint32_t x);
-uint32_t tl_emu_tf32(uint32_t x)
-{
-    enum { CUT = 0x1fff };
-    if ((x & 0x7f800000) == 0x7f800000)
-        return x & 0x7fffff ? 0x7fffffff : x;
-    return (x + CUT / 2 + 1) & ~(uint32_t)CUT;
-}
-
 uint64_t tl_emu_mul_wide(uint32_t x, uint32_t y);
 uint64_t tl_emu_mul_wide(uint32_t x, uint32_t y)
 {

@@ -65,7 +65,7 @@ static void operand_cell(tl_mma_kind kind, int operand, uint32_t k, uint32_t per
         return;
     case TL_MMA_M8N8:
         *out_free = group;
-        *out_k = in_group;
+        *out_k = per * in_group + part;
         return;
     case TL_MMA_MFMA16:
     case TL_MMA_MFMA64:
@@ -228,13 +228,15 @@ static void load(const mma_call *x, int operand, const uint16_t *at, uint32_t n,
 {
     uint32_t type = x->type[operand], bytes = bytes_of(type);
     const uint32_t *in = x->in[operand];
+    bool tf32 = x->kind == TL_MMA_M16N8 && operand < 2;
+    uint32_t seen = tf32 ? 0xffffe000 : UINT32_MAX; /* NVIDIA's take 10 bits of the fraction */
     if (is_integer(x))
         for (uint32_t e = 0; e < n; e++)
             to[at[e]].i =
                 type == TILE_U8 ? raw(in, 1, e) : (uint64_t)sign_extended(raw(in, bytes, e), bytes);
     else if (type == TILE_F32)
         for (uint32_t e = 0; e < n; e++)
-            to[at[e]].f = to_double(TILE_F32, in[e]);
+            to[at[e]].f = to_double(TILE_F32, in[e] & seen);
     else
         for (uint32_t e = 0; e < n; e++)
             to[at[e]].f = to_double(type, raw(in, bytes, e));

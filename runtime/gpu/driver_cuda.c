@@ -3,15 +3,16 @@
  * Context: where the host has made one current for the device, that one is used; else the device's
  * primary context, which is the one that the CUDA runtime and PyTorch use, too.
  *
- * Target: the newest in codegen/target/target.def that the device runs. Devices newer than Hopper
- * get the PTX of sm_80, which every later driver compiles for them. */
+ * Target: of the rows of TARGETS (all NVIDIA GPUs of codegen/target/target.def that have one) the
+ * last that device and driver take. PTX runs on every later device, where the driver compiles it,
+ * so devices between two rows, and those newer than all, run code of the row before. */
 #include "runtime/gpu/driver_gpu.h"
 #include <stdio.h>
 #include <stdlib.h>
 
 enum {
-    OLDEST_CAPABILITY = 80,
-    HOPPER_VERSION = 12030,
+    OLDEST_CAPABILITY = 75,
+    MOST_CAPABILITY = 1000,
     ATTRIBUTE_MAX_THREADS_PER_BLOCK = 1,
     ATTRIBUTE_MULTIPROCESSOR_COUNT = 16,
     ATTRIBUTE_CAPABILITY_MAJOR = 75,
@@ -19,12 +20,35 @@ enum {
     ATTRIBUTE_MAX_SHARED_PER_BLOCK_OPTIN = 97,
 };
 
-/* Drivers before 12.3 do not know the PTX of Hopper's targets. */
+/* capability: of the first devices that get it. version: of the first driver that knows its PTX
+ * (8.0: 12.0; 8.4: 12.4; 8.7: 12.8). 8.7 has as much shared memory as 8.0, 8.6 has less. */
+static const struct {
+    int capability, version;
+    const char *target;
+} TARGETS[] = {{75, 12000, "sm_75"},  {80, 12000, "sm_80"},   {86, 12000, "sm_86"},
+               {87, 12000, "sm_80"},  {89, 12040, "sm_89"},   {90, 12040, "sm_90"},
+               {90, 12040, "sm_90a"}, {100, 12080, "sm_100"}, {120, 12080, "sm_120"}};
+
+/* What number of "sm_90" or "sm_90a" runs on the device, 0: none. PTX runs on every later device,
+ * except that of "sm_90a", which runs on 9.0 only. */
+static long runs(int capability, const char *target)
+{
+    char *end;
+    if (strncmp(target, "sm_", 3) != 0)
+        return 0;
+    long n = strtol(target + 3, &end, 10);
+    bool fits = strcmp(end, "a") == 0 ? n == capability : *end == 0 && n <= capability;
+    return fits && n > 0 ? n : 0;
+}
+
 static const char *target_of(int capability, int version)
 {
-    if (capability == 90 && version >= HOPPER_VERSION)
-        return "sm_90a";
-    return capability == 89 ? "sm_89" : "sm_80";
+    const char *best = TARGETS[0].target;
+    for (size_t i = 0; i < sizeof TARGETS / sizeof *TARGETS; i++)
+        if (TARGETS[i].capability <= capability && TARGETS[i].version <= version &&
+            runs(capability, TARGETS[i].target))
+            best = TARGETS[i].target;
+    return best;
 }
 
 static tile_status identify(tl_dev *d)
@@ -47,17 +71,11 @@ static tile_status identify(tl_dev *d)
     return TILE_OK;
 }
 
-/* PTX runs on every later device, except that of "sm_90a", which runs on 9.0 only. */
-static bool accepts(tl_dev *d, const char *target)
+/* The newest that runs is the best, but the device's own target is better: it has its limits. */
+static uint32_t accepts(tl_dev *d, const char *target)
 {
-    char *end;
-    if (strncmp(target, "sm_", 3) != 0)
-        return false;
-    long capability = strtol(target + 3, &end, 10);
-    if (end == target + 3)
-        return false;
-    return strcmp(end, "a") == 0 ? capability == d->capability
-                                 : *end == 0 && capability <= d->capability;
+    long n = runs(d->capability, target);
+    return n && strcmp(target, d->target) == 0 ? MOST_CAPABILITY : (uint32_t)n;
 }
 
 /* Searches, because an ordinal need not equal the CUdevice handle. */

@@ -218,7 +218,7 @@ void tl_gpu_info(tl_dev *d, tile_device_info *info)
     info->memory_bytes = d->memory_bytes;
 }
 
-bool tl_gpu_accepts(tl_dev *d, const char *target)
+uint32_t tl_gpu_accepts(tl_dev *d, const char *target)
 {
     return d->kind->accepts(d, target);
 }

@@ -97,7 +97,7 @@ typedef struct tl_gpu_kind {
     uint64_t max_threads;                                          /* of a launch */
     /* Fills in dev->target and what else is known only so. */
     tile_status (*identify)(tl_dev *dev);
-    bool (*accepts)(tl_dev *dev, const char *target);
+    uint32_t (*accepts)(tl_dev *dev, const char *target);
     /* The ordinal of the calling thread's device; left alone when it has none. */
     tile_status (*current)(tl_dev *dev, int *out_ordinal);
     /* Makes the device usable by this process; undone by detach. */
@@ -185,7 +185,7 @@ tile_status tl_gpu_open(const tl_gpu_kind *kind, const char *spec, tl_dev **out_
 /* All of driver.h's functions but `open`. */
 void tl_gpu_close(tl_dev *dev);
 void tl_gpu_info(tl_dev *dev, tile_device_info *info);
-bool tl_gpu_accepts(tl_dev *dev, const char *target);
+uint32_t tl_gpu_accepts(tl_dev *dev, const char *target);
 tile_status tl_gpu_mem_alloc(tl_dev *dev, uint64_t bytes, void **out_address);
 void tl_gpu_mem_free(tl_dev *dev, void *address);
 tile_status tl_gpu_host_alloc(tl_dev *dev, uint64_t bytes, void **out_address);

@@ -41,7 +41,7 @@ static tile_status identify(tl_dev *d)
     return TILE_OK;
 }
 
-static bool accepts(tl_dev *d, const char *target)
+static uint32_t accepts(tl_dev *d, const char *target)
 {
     return strcmp(target, d->target) == 0;
 }

@@ -292,7 +292,7 @@ static void cpu_info(tl_dev *dev, tile_device_info *info)
 }
 
 /* Images of any level: the image itself lists the features that it needs. */
-static bool cpu_accepts(tl_dev *dev, const char *target)
+static uint32_t cpu_accepts(tl_dev *dev, const char *target)
 {
     (void)dev;
     return strcmp(target, "cpu") == 0 || strncmp(target, "cpu:", 4) == 0;

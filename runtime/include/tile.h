@@ -248,8 +248,11 @@ TILE_API const char *tile_module_kernel_name(const tile_module *module, size_t i
  * that exist. */
 TILE_API tile_status tile_kernel_get(tile_module *module, const char *name,
                                      const tile_const *consts, tile_kernel **out_kernel);
-/* Loads the code and allocates everything that launches need. If this is not called, the first
- * launch does it. */
+/* Loads the code and allocates everything that launches need. If this is not called, launches do
+ * it. On GPUs a kernel has several forms, for arguments that are aligned well or less well. A
+ * module from source compiles a form when a launch first needs it; this call compiles what any
+ * launch may need, and after it no launch compiles. tile_launch_prepare, for given arguments, does
+ * less and may do better: it compiles the form that suits them best. */
 TILE_API tile_status tile_kernel_prepare(tile_kernel *kernel);
 
 typedef enum tile_arg_kind { TILE_ARG_VIEW, TILE_ARG_POINTER, TILE_ARG_SCALAR } tile_arg_kind;
@@ -445,7 +448,8 @@ inline tile_dtype tile_dtype_of(const void *) { return TILE_ANY; } /* nullptr to
 /* Starts `kernel` on `stream` over its grid and returns without waiting (but see the default
  * stream above). `args` is read before the call returns; the memory it refers to must live until
  * the stream has run the kernel. The first instance whose `require` holds is run. After
- * tile_kernel_prepare nothing is compiled or allocated, and no lock of the runtime is taken. With
+ * tile_kernel_prepare, or tile_launch_prepare with arguments that are as well aligned, nothing is
+ * compiled or allocated, and no lock of the runtime is taken. With
  * TILE_SYNC=1 in the environment the call synchronises and returns that status.
  * TILE_BAD_ARGUMENT: count, type, rank, extent or stride differs from the kernel's, an address is
  * not a multiple of its element's size, or no `require` holds; the error text names the kernel, the
@@ -482,6 +486,11 @@ typedef enum tile_launch_flags {
 TILE_API tile_status tile_launch_with(tile_kernel *kernel, tile_stream *stream,
                                       const tile_arg *args, size_t nargs,
                                       const tile_launch_options *options);
+/* Prepares the kernel for launches with arguments as suitable as these, that is, of the same
+ * instance and aligned as well: compiles what is missing, and loads the code. `options` may be
+ * NULL; its flags do not matter. */
+TILE_API tile_status tile_launch_prepare(tile_kernel *kernel, const tile_arg *args, size_t nargs,
+                                         const tile_launch_options *options);
 /* How many programs of the kernel can run at the same time (TILE_LAUNCH_TOGETHER), of the instance
  * that these arguments choose; 0: there is nothing to run. Prepares the kernel. cuda, hip: by the
  * driver's count of what fits on a processor. cpu: the threads of its pool. emu: up to 64 for each
@@ -533,6 +542,13 @@ TILE_API tile_status tile_device_configure(tile_device *device, const char *key,
 /* The counters of the device's last launch, as text; the caller frees it with free(). NULL: nothing
  * was counted. */
 TILE_API char *tile_device_stats(tile_device *device);
+
+/* What a launch with these arguments would run, without running it: how many programs (0: nothing),
+ * and the symbol of the instance's code, which belongs to the module ("" for 0). grid: NULL, or
+ * another one than the kernel's, of naxes axes. Errors are those of tile_launch. */
+TILE_API tile_status tile_launch_plan(tile_kernel *kernel, const tile_arg *args, size_t nargs,
+                                      const int64_t *grid, size_t naxes, int64_t *out_programs,
+                                      const char **out_symbol);
 
 /* Writes an array's elements as print shows them, "[1, 2, ..., 9]", abbreviated if long. The data
  * are row-major without gaps, one byte per element of packed types. Returns the full length, as

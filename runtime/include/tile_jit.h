@@ -31,7 +31,9 @@ typedef struct tile_jit_options {
 
 /* Makes a module from a text (`name` is used in messages and to find imports beside it) or a file.
  * The text is read here; tile_kernel_get compiles it, because the constants are known there, or
- * finds in the cache what an earlier call, of any process, has compiled; a launch never compiles.
+ * finds in the cache what an earlier call, of any process, has compiled. On GPUs it compiles the
+ * form for aligned arguments; a launch that has others compiles theirs, once, unless the kernel is
+ * prepared (tile_kernel_prepare, tile_launch_prepare).
  * For a file, the tuning results beside it are used (see tile_tune).
  * `options` may be NULL; everything it points to except `user` is copied.
  * TILE_BAD_ARGUMENT: an option has an illegal value.  TILE_IO: the file cannot be read.

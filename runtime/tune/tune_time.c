@@ -136,7 +136,7 @@ static bool prepare(tl_tuner *t, tl_trial *trial)
     if (status == TILE_OK)
         status = tile_kernel_get(trial->module, t->kernel, NULL, &trial->kernel);
     if (status == TILE_OK)
-        status = tile_kernel_prepare(trial->kernel);
+        status = tile_launch_prepare(trial->kernel, t->args, t->nargs, NULL);
     if (status != TILE_OK)
         tl_tune_reject(trial, "%s", tile_last_error());
     tilec_output_free(trial->output);

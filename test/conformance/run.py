@@ -8,7 +8,7 @@ A row is a kernel, its arguments and what NumPy says (see rows.py). On each devi
 outputs are compared with the expected values, and, where the row says `same_bits`, byte for byte between the devices.
 The device `emu` is four emulated targets, two of NVIDIA's and two of AMD's, with all checks on. A family of rows (names equal but
 for element types; all rows that state their warps) is divided between them, each row on one target of each vendor; big rows have one
-target each; a row without family runs on all four. Warps, stages and schedules rotate over rows and targets, so that every pair of values meets
+target each; a row without family runs on all four; one row in eight runs on one of the other targets, too, which take turns. Warps, stages and schedules rotate over rows and targets, so that every pair of values meets
 many rows; rows that state their warps and stages keep them. `emu:four` is all four targets for each row, `emu:each` each
 emulated target once, `emu:all` every pair of target and warps, `emu:stages` every pair of target and stages.
 Other devices: cpu, cpu:LEVEL, ref, emu:TARGET, emu:TARGET@LEVEL, cuda[:N], hip[:N]; one that this machine lacks is skipped
@@ -92,7 +92,9 @@ def emulated(row, name, n, every):
         return [(t, row.warps or 4, s) for t in EMU for s in STAGES]
     if name == "emu" and n % every != 0:
         return []
-    targets = {"emu": shared_targets(row), "emu:four": EMU}.get(name) or known_targets()
+    others = [t for t in known_targets() if t not in EMU]
+    turn = (others[n // 8 % len(others)],) if n % 8 == 0 else ()
+    targets = {"emu": shared_targets(row) + turn, "emu:four": EMU}.get(name) or known_targets()
     return [(t, row.warps or WARPS[(n + k) % 4], row.stages or STAGES[(n + k) % 5]) for k, t in enumerate(targets)]
 
 

@@ -725,8 +725,8 @@ static void unfit_machines(void)
     refuses(kind, TILE_UNAVAILABLE, is_cuda ? "version 11.8, but 12.0" : "4.3, but 5.0");
     stub->version = version;
     if (is_cuda) {
-        stub->capability = 75;
-        refuses(kind, TILE_UNAVAILABLE, "compute capability 7.5");
+        stub->capability = 70;
+        refuses(kind, TILE_UNAVAILABLE, "compute capability 7.0, but 7.5");
         stub->capability = 90;
     } else {
         const char *arch = stub->arch;
@@ -755,15 +755,19 @@ static void targets(void)
         static const struct {
             int capability;
             const char *target;
-        } rows[] = {{80, "sm_80"},  {86, "sm_80"},  {87, "sm_80"},  {89, "sm_89"},
-                    {90, "sm_90a"}, {100, "sm_80"}, {103, "sm_80"}, {120, "sm_80"}};
+        } rows[] = {{75, "sm_75"},   {80, "sm_80"},   {86, "sm_86"},   {87, "sm_80"},
+                    {89, "sm_89"},   {90, "sm_90a"},  {100, "sm_100"}, {103, "sm_100"},
+                    {110, "sm_100"}, {120, "sm_120"}, {121, "sm_120"}};
         for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
             stub->capability = rows[i].capability;
             expect_target(rows[i].target);
         }
-        stub->capability = 90;
         int version = stub->version;
-        stub->version = 12020; /* knows no PTX of Hopper */
+        stub->version = 12070; /* knows no PTX of Blackwell */
+        expect_target("sm_90");
+        stub->capability = 90;
+        expect_target("sm_90a");
+        stub->version = 12030; /* nor PTX 8.4 */
         expect_target("sm_80");
         stub->version = version;
         return;
@@ -787,8 +791,11 @@ static void images(void)
     } rows[] = {{90, "sm_90a", true}, {90, "sm_90", true},   {90, "sm_80", true},
                 {89, "sm_90", false}, {89, "sm_89", true},   {86, "sm_89", false},
                 {86, "sm_80", true},  {100, "sm_90", true},  {100, "sm_90a", false},
-                {100, "sm_80", true}, {90, "gfx942", false}, {90, "cpu", false},
-                {90, "sm_", false},   {90, "sm_80x", false}};
+                {100, "sm_80", true}, {100, "sm_100", true}, {103, "sm_100", true},
+                {90, "sm_100", false}, {120, "sm_100", true}, {86, "sm_86", true},
+                {80, "sm_86", false}, {75, "sm_80", false},  {75, "sm_75", true},
+                {90, "gfx942", false}, {90, "cpu", false},   {90, "sm_", false},
+                {90, "sm_80x", false}};
     for (size_t i = 0; is_cuda && i < sizeof rows / sizeof *rows; i++) {
         stub->capability = rows[i].capability;
         tile_device *dev = open_device();
@@ -799,6 +806,50 @@ static void images(void)
             fprintf(stderr, "    %s on %d\n", rows[i].target, rows[i].capability);
         tile_module_free(mod);
         tile_device_close(dev);
+    }
+    stub->capability = 90;
+    make_image(&maker, target(), &scale_spec, 1);
+}
+
+/* Two images one after the other, of kernels that are called like their targets. */
+static void *two_images(const char *const *targets, size_t *out_size)
+{
+    char *both = NULL;
+    *out_size = 0;
+    for (int i = 0; i < 2; i++) {
+        KernelSpec spec = scale_spec;
+        spec.name = targets[i];
+        make_image(&maker, targets[i], &spec, 1);
+        both = realloc(both, *out_size + maker.size);
+        memcpy(both + *out_size, maker.data, maker.size);
+        *out_size += maker.size;
+    }
+    return both;
+}
+
+/* A device's own target is best, then the newest that it runs, in whatever order they come. */
+static void best_of_two(void)
+{
+    static const struct {
+        int capability;
+        const char *targets[2]; /* the first is to run */
+    } rows[] = {{100, {"sm_90", "sm_80"}},  {100, {"sm_90", "sm_90a"}}, {103, {"sm_100", "sm_90"}},
+                {90, {"sm_90a", "sm_90"}},  {86, {"sm_86", "sm_80"}},   {87, {"sm_80", "sm_86"}},
+                {120, {"sm_100", "sm_89"}}, {75, {"sm_75", "sm_80"}},   {89, {"sm_86", "sm_80"}}};
+    for (size_t i = 0; is_cuda && i < 2 * sizeof rows / sizeof *rows; i++) {
+        const char *const *t = rows[i / 2].targets, *order[2] = {t[i % 2], t[1 - i % 2]};
+        stub->capability = rows[i / 2].capability;
+        tile_device *dev = open_device();
+        tile_module *mod = NULL;
+        tile_kernel *k = NULL;
+        size_t size;
+        void *images = two_images(order, &size);
+        OK(tile_module_load_image(dev, images, size, &mod));
+        if (!CHECK_INT(tile_kernel_get(mod, t[0], NULL, &k), TILE_OK))
+            fprintf(stderr, "    %s,%s on %d\n", order[0], order[1], stub->capability);
+        tile_module_free(mod);
+        tile_device_close(dev);
+        free(images);
     }
     stub->capability = 90;
     make_image(&maker, target(), &scale_spec, 1);
@@ -1347,6 +1398,7 @@ int main(int argc, char **argv)
     unfit_machines();
     targets();
     images();
+    best_of_two();
     code();
     large_grids();
     launches_allocate_nothing();

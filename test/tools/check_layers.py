@@ -31,6 +31,7 @@ EXTRA = [
     ("*", "runtime/contract/tile_image.h"),           # the image: the contract of compiler and runtime
     ("codegen/*", "runtime/contract/leaf.*"),         # the leaf table: likewise
     ("codegen/*", "runtime/contract/cpu_level.def"),  # the CPU levels: likewise
+    ("codegen/report/roof.c", "runtime/tune/model.def"),  # rates of GPUs: data only
     ("codegen/compile*.[ch]", "frontend/*"),          # the one place where source meets code
     ("codegen/*", "codegen/include/tilec.h"),
     ("runtime/jit*.c", "codegen/include/tilec.h"),    # CMake target tile_jit

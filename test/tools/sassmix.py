@@ -3,7 +3,7 @@
 
     sassmix.py FILE.cubin [--kernel NAME] [--json] [--require EXPR]...
 
-An instruction is 16 bytes; the low 12 bits say which: 9 bits the operation (sass_opcodes.txt), 3 bits where its
+An instruction is 16 bytes; the low 12 bits say which: 9 bits the operation (codegen/report/sass.def), 3 bits where its
 operands are. Loops come from the branches: blocks, dominators, natural loops; a loop that holds another is not listed.
 Counts are of instructions in the text, not of how often they run. The padding behind the last branch does not count.
 One that never runs (@!PT: ptxas for sm_80 puts such behind waits for copies) is a NOP. A trip of a loop that has
@@ -35,15 +35,11 @@ ALWAYS, NEVER = 7, 15  # guards: the predicate that is true, and its opposite
 
 
 def opcodes():
-    """Operation (9 bits) to name."""
-    table = {}
-    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "sass_opcodes.txt")
-    with open(path, encoding="utf-8") as f:
-        for line in f:
-            words = line.split("#")[0].split()
-            for code in words[1:]:
-                table[int(code, 16)] = words[0]
-    return table
+    """Operation (9 bits) to name: the compiler's table."""
+    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    with open(os.path.join(root, "codegen", "report", "sass.def"), encoding="utf-8") as f:
+        rows = re.findall(r'^SASS\("(\w+)", *(0x[0-9a-f]+),', f.read(), re.M)
+    return {int(code, 16): name for name, code in rows}
 
 
 OPCODES = opcodes()

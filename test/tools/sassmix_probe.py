@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Proves sass_opcodes.txt: assembles PTX that has one instruction several times and looks for the operation it becomes.
+"""Proves codegen/report/sass.def: assembles PTX that has one instruction several times and looks for the operation it becomes.
 
     sassmix_probe.py [TARGET...] [--nvdisasm FILE.cubin...]      default: sm_80 sm_89 sm_90a
 

@@ -32,6 +32,14 @@ static void check_occupancies(void)
                     TL_LIMIT_SHARED); /* 55 KiB of 164 with the reserved one */
     check_occupancy("sm_80", 4, 32, 163 * 1024, 1, TL_LIMIT_SHARED);
     check_occupancy("sm_89", 4, 32, 0, 12, TL_LIMIT_WARPS);
+    check_occupancy("sm_75", 4, 32, 0, 8, TL_LIMIT_WARPS);
+    check_occupancy("sm_75", 1, 32, 0, 16, TL_LIMIT_BLOCKS);
+    check_occupancy("sm_75", 4, 32, 32 * 1024, 2, TL_LIMIT_SHARED); /* none is reserved */
+    check_occupancy("sm_86", 2, 32, 0, 16, TL_LIMIT_BLOCKS);
+    check_occupancy("sm_120", 1, 32, 0, 24, TL_LIMIT_BLOCKS);
+    check_occupancy("sm_100", 4, 32, 113 * 1024, 2, TL_LIMIT_SHARED);
+    check_occupancy("gfx906", 4, 65, 0, 3, TL_LIMIT_REGISTERS); /* 256 / 68 */
+    check_occupancy("gfx1030", 4, 97, 0, 9, TL_LIMIT_REGISTERS); /* 1024 / 112 */
     check_occupancy("sm_90a", 8, 168, 227 * 1024, 1, TL_LIMIT_SHARED);
     check_occupancy("gfx942", 4, 128, 0, 4, TL_LIMIT_REGISTERS); /* 512 / 128 waves of each SIMD */
     check_occupancy("gfx942", 1, 64, 0, 32, TL_LIMIT_WARPS);

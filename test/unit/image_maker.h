@@ -361,6 +361,7 @@ static inline void make_image(ImageMaker *m, const char *target, const KernelSpe
         kernels[i].otherwise = kernels[i].ntests ? i + 2 : 0;
     }
     h.kernels = maker_put(m, kernels, n * sizeof *kernels, 8);
+    maker_put(m, NULL, 0, 64);
     h.total_bytes = m->size;
     memcpy(m->data, &h, sizeof h);
     maker_checksum(m);

@@ -435,6 +435,25 @@ static void grids(void)
     CHECK_INT(tile_launch_grid(k, NULL, NULL, 0, grid, 2), TILE_OK);
 }
 
+/* Every program comes once, whatever the grid, and those of a die are neighbours. */
+static void die_order(void)
+{
+    for (int32_t n = 1; n <= 70; n++)
+        for (int32_t dies = 1; dies <= 8; dies += dies < 4 ? 1 : 4) {
+            tl_launch l = {
+                .grid = {n, 1, 1, 1, 1, 1}, .ngrid = 1, .programs = n, .dies = dies};
+            int32_t pid[TILE_MAX_GRID], before[8], taken[70] = {0};
+            for (int32_t i = 0; i < n; i++) {
+                tl_launch_pid(&l, i, pid);
+                taken[pid[0]]++;
+                CHECK(i < dies ? (i == 0) == (pid[0] == 0) : pid[0] == before[i % dies] + 1);
+                before[i % dies] = pid[0];
+            }
+            for (int32_t i = 0; i < n; i++)
+                CHECK_INT(taken[i], 1);
+        }
+}
+
 /* The programs of a run differ in the first axis only, and it is as long as can be. */
 static void check_run(const tl_launch *l, int64_t linear)
 {
@@ -846,6 +865,7 @@ int main(void)
     scalars();
     grids();
     grid_order();
+    die_order();
     checked();
     variants();
     order_of_messages();

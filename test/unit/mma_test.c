@@ -45,7 +45,7 @@ static void check_rows(void)
     for (uint32_t i = 0; i < tl_mma_count(); i++) {
         const TlMma *mma = tl_mma_at(i);
         CHECK(tl_mma_find(mma->name) == mma && tl_mma_index(mma) == i);
-        CHECK(tl_leaf_of_mma(&arena, mma) >= TL_LEAF_MMA_1_1_4);
+        CHECK(tl_leaf_of_mma(&arena, mma) >= TL_LEAF_MMA_1_1_2);
         check_extents(mma);
         for (int operand = 0; operand < 3; operand++)
             check_fragment(mma, operand);

@@ -57,8 +57,13 @@ ROWS = [
     gemm("f16 128x256x64", "gemm", F16, F32, 128, 256, 64, 8, 3),
     gemm("f16 128x128x32, B by columns", "gemm_columns", F16, F32, 128, 128, 32, 4, 4, True),
     gemm("tf32 128x128x32", "gemm_tf32", F32, F32, 128, 128, 32, 4, 3, precision="tf32"),
+    gemm("tf32x3 128x128x32", "gemm_tf32x3", F32, F32, 128, 128, 32, 8, 3, precision="tf32x3"),
+    gemm("tf32x3 64x64x32", "gemm_tf32x3", F32, F32, 64, 64, 32, 4, 3, precision="tf32x3"),
+    gemm("bf16x3 128x128x32", "gemm_bf16x3", F32, F32, 128, 128, 32, 8, 3, precision="bf16x3"),
     gemm("i8 128x128x64, B by columns", "gemm_columns", I8, I32, 128, 128, 64, 4, 3, True, s="int32", tile={"T": "i8", "S": "i32"}),
     gemm("f8 128x128x64, B by columns", "gemm_columns", F8, F32, 128, 128, 64, 4, 3, True, tile={"T": "f8e4m3"}, targets=("sm_90a",)),
+    row("fused MoE 64x128x32", "fused_moe", [F16, F16, F32, I32, I32, F16], {"BM": 64, "BN": 128, "BK": 32, "TOP": 2}, None, 4, 3),
+    row("chunk scan 128x64x32", "chunk_scan", [F16, F16, F32, F32, F16, F16, F16], {"BM": 128, "BN": 64, "BK": 32, "BD": 128}, None, 4, 3),
     attention(64, 128, 64, 4, 3),
     attention(128, 128, 64, 8, 2),
 ]

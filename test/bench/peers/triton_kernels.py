@@ -160,6 +160,48 @@ def attention(q, k, v, o, m, n, scale, BM: tl.constexpr, BN: tl.constexpr, BD: t
     tl.store(o + (h * m + i[:, None]) * BD + d[None, :], (acc / total[:, None]).to(tl.float16), mask=i[:, None] < m)
 
 
+@triton.jit
+def fused_moe(a, b, weight, order, expert, c, N, K, S, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, TOP: tl.constexpr):
+    i = tl.load(order + tl.program_id(0) * BM + tl.arange(0, BM))
+    j = tl.program_id(1) * BN + tl.arange(0, BN)
+    k = tl.arange(0, BK)
+    e = tl.load(expert + tl.program_id(0)).to(tl.int64)
+    some = i < S
+    acc = tl.zeros((BM, BN), tl.float32)
+    pa = a + (i[:, None] // TOP) * K + k[None, :]
+    pb = b + e * N * K + j[None, :] * K + k[:, None]
+    for at in range(0, K, BK):
+        x = tl.load(pa, mask=some[:, None] & (k[None, :] < K - at), other=0.0)
+        y = tl.load(pb, mask=(j[None, :] < N) & (k[:, None] < K - at), other=0.0)
+        acc = tl.dot(x, y, acc)
+        pa += BK
+        pb += BK
+    acc *= tl.load(weight + i, mask=some, other=0.0)[:, None]
+    tl.store(c + i[:, None] * N + j[None, :], acc.to(tl.float16), mask=some[:, None] & (j[None, :] < N))
+
+
+@triton.jit
+def chunk_scan(cb, x, dt, decay, c, states, o, L, P, D, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, BD: tl.constexpr):
+    g = tl.program_id(2)
+    i = tl.program_id(0) * BM + tl.arange(0, BM)
+    j = tl.program_id(1) * BN + tl.arange(0, BN)
+    k = tl.arange(0, BK)
+    d = tl.arange(0, BD)
+    a = tl.load(decay + g * L + i, mask=i < L, other=0.0)
+    y = tl.load(c + (g * L + i[:, None]) * D + d[None, :], mask=(i[:, None] < L) & (d[None, :] < D), other=0.0)
+    z = tl.load(states + (g * P + j[None, :]) * D + d[:, None], mask=(j[None, :] < P) & (d[:, None] < D), other=0.0)
+    acc = tl.dot(y, z) * tl.exp(a)[:, None]
+    for at in range(0, tl.minimum((tl.program_id(0) + 1) * BM, L), BK):
+        inside = at + k < L
+        w = tl.load(cb + (g * L + i[:, None]) * L + at + k[None, :], mask=(i[:, None] < L) & inside[None, :], other=0.0).to(tl.float32)
+        b = tl.load(decay + g * L + at + k, mask=inside, other=0.0)
+        w *= tl.exp(a[:, None] - b[None, :]) * tl.load(dt + g * L + at + k, mask=inside, other=0.0)[None, :]
+        w = tl.where(i[:, None] >= at + k[None, :], w, 0.0)
+        v = tl.load(x + (g * L + at + k[:, None]) * P + j[None, :], mask=inside[:, None] & (j[None, :] < P), other=0.0)
+        acc = tl.dot(w.to(tl.float16), v, acc)
+    tl.store(o + (g * L + i[:, None]) * P + j[None, :], acc.to(tl.float16), mask=(i[:, None] < L) & (j[None, :] < P))
+
+
 FLOATS = ("eps", "scale")  # floats
 
 
@@ -168,7 +210,7 @@ def signature(name, types):
     kernel, types, kinds = globals()[name], list(types), {}
     pointers = POINTERS[name]
     for a in kernel.arg_names:
-        constant = a[0].isupper() and a not in ("M", "N", "K")
+        constant = a[0].isupper() and len(a) > 1 or a in ("B", "S", "P") and kernel.params[kernel.arg_names.index(a)].is_constexpr
         kinds[a] = "constexpr" if constant else "fp32" if a in FLOATS else f"*{types[pointers.index(a)]}" if a in pointers else "i32"
     return kernel, kinds
 
@@ -176,7 +218,8 @@ def signature(name, types):
 POINTERS = {"add": ["x", "y", "o"], "relu": ["x", "o"], "divide": ["x", "y", "o"], "swiglu": ["x", "y", "o"], "softmax": ["x", "o"],
             "layernorm": ["x", "w", "b", "o"], "rmsnorm_backward": ["x", "w", "g", "dx", "dw"],
             "cross_entropy": ["x", "target", "loss", "dx"], "row_sum": ["x", "o"], "cumsum_rows": ["x", "o"],
-            "embedding": ["index", "w", "o"], "gemm": ["a", "b", "c"], "attention": ["q", "k", "v", "o"]}
+            "embedding": ["index", "w", "o"], "gemm": ["a", "b", "c"],
+            "fused_moe": ["a", "b", "weight", "order", "expert", "c"], "chunk_scan": ["cb", "x", "dt", "decay", "c", "states", "o"], "attention": ["q", "k", "v", "o"]}
 
 
 def build(target, job):

@@ -307,15 +307,6 @@ def matrix(out, name, lanes):
         keep_words(out, words32[:, i])
 
 
-def tf32(out):
-    for i in range(4):
-        v = mix(i) & u32(0xBFFFFFFF if i == 3 else 0xBFFFE000 | (0x1000 if i else 0))
-        cut = ((v.astype(np.uint64) + 0x1000) & 0xFFFFE000).astype(u32)
-        odd = (v & 0x7F800000) == 0x7F800000
-        assert not odd.any()
-        keep_words(out, cut)
-
-
 def mul_wide(out):
     for i in range(4):
         p = mix(i).view(np.int32).astype(np.int64) * mix(i + 7).view(np.int32)
@@ -396,8 +387,6 @@ def expected(name, lanes):
         roots(out, kind == "rsqrt")
     elif kind in ("min", "max"):
         extremes(out, name)
-    elif kind == "tf32":
-        tf32(out)
     elif kind == "atom":
         bits, _, op = rest.partition("_")
         width = WIDTHS[bits]

@@ -487,15 +487,6 @@ static void make_matrix(Maker *m, tl_leaf leaf, const TlMma *mma)
         keep(m, LLVMBuildExtractElement(m->b, x, word(m, i), ""));
 }
 
-/* Round to tf32: halves, infinities, whatever comes. */
-static void make_tf32(Maker *m)
-{
-    for (uint32_t i = 0; i < 4; i++) {
-        LLVMValueRef x = and(m, mix(m, i), i == 3 ? 0xbfffffff : 0xbfffe000 | (i ? 0x1000 : 0));
-        keep(m, CALL(m, TF32, x));
-    }
-}
-
 static void make_mul_wide(Maker *m)
 {
     for (uint32_t i = 0; i < 4; i++) {
@@ -598,7 +589,6 @@ static void make_row(Maker *m, tl_leaf leaf, uint32_t op)
     case TL_LEAF_FAMILY_MAX:
     case TL_LEAF_FAMILY_MIN_NAN:
     case TL_LEAF_FAMILY_MAX_NAN: make_extremes(m, leaf); break;
-    case TL_LEAF_FAMILY_TF32: make_tf32(m); break;
     case TL_LEAF_FAMILY_CP_ASYNC: make_copies(m, row->size); break;
     case TL_LEAF_FAMILY_CP_COMMIT:
     case TL_LEAF_FAMILY_CP_WAIT: make_groups(m); break;

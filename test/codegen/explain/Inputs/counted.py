@@ -87,7 +87,7 @@ def main(tilec, root):
     bad = 0
     for file, consts, arguments, (blocks, warps, trips) in KERNELS:
         for target in ("sm_80", "gfx942"):
-            words = [tilec, "explain", f"{root}/{file}", "--target", target] + [w for c in consts for w in ("--const", c)]
+            words = [tilec, "explain", f"{root}/{file}", "--target", target, "--warps", str(warps)] + [w for c in consts for w in ("--const", c)]
             p = subprocess.run(words + arguments, capture_output=True, text=True)
             if p.returncode:
                 print(f"{file} for {target}: {p.stderr}")

@@ -1,0 +1,53 @@
+/* What the files of chunk-rows share (chunk_rows.c says what the pass does).
+ *
+ * A group is the ops that must be cut together: tiles that are long along one axis, which
+ * elementwise ops, accesses, reductions and scans connect. Each op of it has the axis that is cut:
+ * of its result; of a reduction or scan, its operands'; of an access, the accessed tile's. */
+#ifndef TL_CHUNK_IMPL_H
+#define TL_CHUNK_IMPL_H
+#include "ir/ir.h"
+#include "passes/pass.h"
+
+enum { TL_CHUNK_MOST_PASSES = 8 };
+
+typedef struct TlChunkOp {
+    TlOp *op;
+    int axis;
+    int level;       /* how many reductions along the axis come before it, one behind the other */
+    unsigned passes; /* bit k: it is computed in the k-th pass over the row */
+} TlChunkOp;
+
+typedef struct TlChunkGroup {
+    TlFn *fn;
+    TlArena *arena;
+    TlBlock *block; /* where the loops go */
+    int32_t extent; /* along the axis */
+    TL_VEC(TlChunkOp) ops; /* in program order; those before `block` (pure) first */
+    TlMap index;           /* op to its number in ops, + 1 */
+    int npasses;
+    TL_VEC(TlOp *) between; /* ops of the block among them that are not of the group, in order, */
+    TL_VEC(int) when;       /* and before which pass they come */
+} TlChunkGroup;
+
+/* ---- axes (chunk_find.c) ---- */
+enum { TL_CHUNK_WHOLE = -1, TL_CHUNK_NOT = -2 };
+/* The axis of operand i that is the op's `axis`. WHOLE: the operand is the same for all chunks.
+ * NOT: the op cannot be cut there. */
+int tl_chunk_operand_axis(const TlOp *op, uint32_t i, int axis);
+/* The axis of the op's results that is the op's `axis`; WHOLE: they have it no more. */
+int tl_chunk_result_axis(const TlOp *op, int axis);
+/* Is it cheaper to make anew in each chunk than to keep: a constant, a count, one value for all? */
+bool tl_chunk_is_made(const TlOp *op, int axis);
+/* The op's place in the group; NULL: it is not of it. */
+TlChunkOp *tl_chunk_member(const TlChunkGroup *g, const TlOp *op);
+/* Finds the group of a tile, cut along an axis of it. False: some op cannot be cut. */
+bool tl_chunk_find(TlChunkGroup *g, TlValue *tile, int axis);
+
+/* ---- passes over the row (chunk_order.c) ---- */
+/* Which op is computed in which pass. False: memory would not hold the same. */
+bool tl_chunk_order(TlChunkGroup *g);
+
+/* ---- the loops (chunk_emit.c) ---- */
+/* chunk: elements along the axis. */
+void tl_chunk_emit(TlChunkGroup *g, int32_t chunk);
+#endif
