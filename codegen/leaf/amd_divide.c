@@ -34,7 +34,8 @@ static bool is_even(LLVMValueRef callee)
     for (int leaf = 0; leaf < TL_LEAF_COUNT; leaf++)
         if (!strcmp(name, tl_leaf_name((tl_leaf)leaf)))
             return (tl_leaf_class_of((tl_leaf)leaf) == TL_LEAF_CLASS_PURE && leaf != TL_LEAF_TID) ||
-                   tl_leaf_info((tl_leaf)leaf)->family == TL_LEAF_FAMILY_LDG;
+                   tl_leaf_info((tl_leaf)leaf)->family == TL_LEAF_FAMILY_LDG ||
+                   tl_leaf_info((tl_leaf)leaf)->family == TL_LEAF_FAMILY_LDB;
     return false;
 }
 

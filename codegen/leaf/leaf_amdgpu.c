@@ -369,6 +369,8 @@ static LLVMValueRef expand(TlLeafCall *call)
     case TL_LEAF_FAMILY_MAX_NAN: return extreme(call, "llvm.maxnum", true);
     case TL_LEAF_FAMILY_LDG: return load_global(call);
     case TL_LEAF_FAMILY_STG: store_global(call); return NULL;
+    case TL_LEAF_FAMILY_LDB: return tl_amd_load_buffer(call);
+    case TL_LEAF_FAMILY_STB: tl_amd_store_buffer(call); return NULL;
     case TL_LEAF_FAMILY_LDS: return tl_leaf_load_shared(call);
     case TL_LEAF_FAMILY_STS: tl_leaf_store_shared(call, store_shared_where); return NULL;
     case TL_LEAF_FAMILY_ATOM: return atomic(call);
@@ -393,6 +395,7 @@ void tl_leaf_expand_amdgpu(TlLlvm *l)
     tl_leaf_expand_each(l, expand);
     tl_llvm_run(l, "always-inline,function(infer-address-spaces,early-cse,simplifycfg),"
                    "amdgpu-attributor");
+    tl_amd_buffer_scalars(l);
     tl_amd_turns(l);
     tl_amd_near(l);
     tl_amd_order(l);

@@ -75,6 +75,10 @@ void tl_nvptx_pieces(TlLlvm *l);
  * ---- */
 void tl_nvptx_long(TlLlvm *l);
 
+/* ---- LDB and STB on AMD (amd_buffer.c); scalars: after leaves are expanded ---- */
+LLVMValueRef tl_amd_load_buffer(TlLeafCall *call);
+void tl_amd_store_buffer(TlLeafCall *call);
+void tl_amd_buffer_scalars(TlLlvm *l);
 /* ---- divisions of 64-bit integers on AMD (amd_divide.c); before leaves are expanded ---- */
 void tl_amd_divide(TlLlvm *l);
 /* ---- what differs between the threads of a wave on AMD (amd_varying.c), as keys of a map; after

@@ -376,6 +376,8 @@ static LLVMValueRef expand(TlLeafCall *call)
     case TL_LEAF_FAMILY_PRINT:
         tl_leaf_debug(call, special(call, CTAID), special(call, TID));
         return NULL;
+    case TL_LEAF_FAMILY_LDB: /* no NVIDIA row of target.def has the capability */
+    case TL_LEAF_FAMILY_STB:
     case TL_LEAF_FAMILY_COUNT: break;
     }
     TL_UNREACHABLE("leaf %d", (int)call->leaf);

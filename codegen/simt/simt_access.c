@@ -195,6 +195,7 @@ void tl_simt_access_begin(TlSimt *g, TlOp *op, TlSimtAccess *a)
             a->row ? a->view->ptr : tl_gen_address(&g->gen, a->elem.dtype, a->view->ptr, offset);
     }
     a->is_local = info.local != 0;
+    a->is_near = info.near;
     a->whole = a->bounds ? tl_copy_whole_axes(op) : 0;
     for (uint32_t i = 0; i < a->place.naxes && a->place.axes; i++)
         if (info.narrow >> i & 1 && !is_tested(a, i))
@@ -526,12 +527,10 @@ LLVMValueRef tl_simt_access_hints(TlSimt *g, const TlOp *op)
     return tl_simt_i32(g, (uint32_t)(cache + 4 * evict));
 }
 
-/* The word that a load can be given for elements that are outside, if they are one constant of
- * which words are made. */
-static bool fill_of(const TlSimtAccess *a, uint32_t *out)
+bool tl_simt_access_fill(const TlSimtAccess *a, uint32_t *out)
 {
-    uint64_t bits;
-    if (!a->place.other || !tl_value_is_const(a->place.other, &bits))
+    uint64_t bits = 0;
+    if (a->place.other && !tl_value_is_const(a->place.other, &bits))
         return false;
     switch (tl_gen_elem_bytes(&a->elem)) {
     case 1: *out = (uint32_t)(bits & 0xff) * 0x01010101u; return true;
@@ -542,16 +541,29 @@ static bool fill_of(const TlSimtAccess *a, uint32_t *out)
     }
 }
 
+static LLVMValueRef load_wide(TlSimt *g, TlSimtAccess *a, int64_t r, LLVMValueRef pred,
+                              LLVMValueRef p, uint32_t fill)
+{
+    uint64_t bytes = tl_gen_elem_bytes(&a->elem) * (uint64_t)a->width;
+    LLVMValueRef word = tl_simt_i32(g, fill), near[TL_BUFFER_OPERANDS];
+    if (a->records) {
+        tl_simt_buffer_operands(g, a, r, pred, word, near);
+        return tl_simt_leaf(g, tl_simt_sized(TL_LEAF_FAMILY_LDB, bytes), TL_BUFFER_OPERANDS, near);
+    }
+    LLVMValueRef args[4] = {p, tl_simt_pred_or_true(g, pred), tl_simt_access_hints(g, a->op), word};
+    return tl_simt_leaf(g, tl_simt_sized(TL_LEAF_FAMILY_LDG, bytes), 4, args);
+}
+
 static void load_group(TlSimt *g, TlSimtAccess *a, int64_t r, LLVMValueRef *out)
 {
     uint64_t bytes = tl_gen_elem_bytes(&a->elem) * (uint64_t)a->width;
-    LLVMValueRef pred = tl_simt_access_pred(g, a, r), p = tl_simt_access_address(g, a, r);
-    pred = tl_simt_access_ask(g, a, pred, p, bytes);
+    LLVMValueRef pred = tl_simt_access_pred(g, a, r),
+                 p = a->records ? NULL : tl_simt_access_address(g, a, r);
+    if (p)
+        pred = tl_simt_access_ask(g, a, pred, p, bytes);
     uint32_t fill = 0;
-    bool selects = a->place.other && pred && !fill_of(a, &fill);
-    LLVMValueRef args[4] = {p, tl_simt_pred_or_true(g, pred), tl_simt_access_hints(g, a->op),
-                            tl_simt_i32(g, selects ? 0 : fill)};
-    LLVMValueRef wide = tl_simt_leaf(g, tl_simt_sized(TL_LEAF_FAMILY_LDG, bytes), 4, args);
+    bool selects = !tl_simt_access_fill(a, &fill) && pred;
+    LLVMValueRef wide = load_wide(g, a, r, pred, p, selects ? 0 : fill);
     tl_simt_unpack(g, &a->elem, wide, a->width, out);
     for (int i = 0; selects && i < a->width; i++)
         out[i] = LLVMBuildSelect(g->b, pred, out[i],
@@ -560,6 +572,7 @@ static void load_group(TlSimt *g, TlSimtAccess *a, int64_t r, LLVMValueRef *out)
 
 void tl_simt_load_registers(TlSimt *g, TlSimtAccess *a, LLVMValueRef *out)
 {
+    tl_simt_buffer_begin(g, a);
     for (int64_t r = 0; r < a->nregs; r += a->width)
         load_group(g, a, r, out + r);
 }
@@ -605,18 +618,28 @@ static bool may_repeat(const TlPlace *p)
     return repeats;
 }
 
+static void store_wide(TlSimt *g, TlSimtAccess *a, int64_t r, LLVMValueRef pred, LLVMValueRef x)
+{
+    uint64_t bytes = tl_gen_elem_bytes(&a->elem) * (uint64_t)a->width;
+    LLVMValueRef near[TL_BUFFER_OPERANDS];
+    if (a->records) {
+        tl_simt_buffer_operands(g, a, r, pred, x, near);
+        tl_simt_leaf(g, tl_simt_sized(TL_LEAF_FAMILY_STB, bytes), TL_BUFFER_OPERANDS, near);
+        return;
+    }
+    LLVMValueRef p = tl_simt_access_address(g, a, r);
+    pred = tl_simt_access_ask(g, a, pred, p, bytes);
+    LLVMValueRef args[4] = {p, tl_simt_pred_or_true(g, pred), tl_simt_access_hints(g, a->op), x};
+    tl_simt_leaf(g, tl_simt_sized(TL_LEAF_FAMILY_STG, bytes), 4, args);
+}
+
 static void store_group(TlSimt *g, TlSimtAccess *a, int64_t r, LLVMValueRef owner)
 {
     LLVMValueRef x[16];
     for (int i = 0; i < a->width; i++)
         x[i] = tl_simt_access_value(g, a, a->place.value, r + i);
-    uint64_t bytes = tl_gen_elem_bytes(&a->elem) * (uint64_t)a->width;
-    LLVMValueRef pred = tl_simt_both(g, owner, tl_simt_access_pred(g, a, r)),
-                 p = tl_simt_access_address(g, a, r);
-    pred = tl_simt_access_ask(g, a, pred, p, bytes);
-    LLVMValueRef args[4] = {p, tl_simt_pred_or_true(g, pred), tl_simt_access_hints(g, a->op),
-                            tl_simt_pack(g, &a->elem, a->width, x)};
-    tl_simt_leaf(g, tl_simt_sized(TL_LEAF_FAMILY_STG, bytes), 4, args);
+    LLVMValueRef pred = tl_simt_both(g, owner, tl_simt_access_pred(g, a, r));
+    store_wide(g, a, r, pred, tl_simt_pack(g, &a->elem, a->width, x));
     if (may_repeat(&a->place))
         g->code->sites.data[g->code->sites.len - 1].flags |= TILE_SITE_ANY_WINS;
 }
@@ -627,6 +650,7 @@ void tl_simt_store(TlSimt *g, TlOp *op)
     TlSimtAccess a;
     tl_simt_access_begin(g, op, &a);
     tl_simt_access_promise(g, &a);
+    tl_simt_buffer_begin(g, &a);
     LLVMValueRef owner = tl_simt_access_owner(g, &a);
     for (int64_t r = 0; r < a.nregs; r += a.width)
         store_group(g, &a, r, owner);

@@ -25,6 +25,8 @@ typedef struct TlSimtAccess {
     LLVMValueRef start[TL_MAX_VIEW_RANK], stride[TL_MAX_VIEW_RANK]; /* i64; slices: with the step */
     LLVMValueRef
         left[TL_MAX_VIEW_RANK]; /* i32: extent - start, where that decides (narrow); else NULL */
+    bool is_near;               /* and 31 bits, also to those outside */
+    LLVMValueRef base, records; /* simt_buffer.c; NULL: by addresses */
     bool is_local;              /* bytes from `uniform` to an element fit 32 bits */
     LLVMValueRef uniform;       /* address of the element at coordinates 0, but for `moved` */
     LLVMValueRef row;           /* i64: elements before the row, not in `uniform`; NULL: none */
@@ -58,6 +60,16 @@ LLVMValueRef tl_simt_access_value(TlSimt *g, const TlSimtAccess *a, const TlValu
 void tl_simt_access_promise(TlSimt *g, TlSimtAccess *a);
 /* All registers of a load; what is outside or masked off gives 0, or what OTHER says. */
 void tl_simt_load_registers(TlSimt *g, TlSimtAccess *a, LLVMValueRef *out);
+/* The word that a load can be given for elements that are outside, 0 where nothing is said of them;
+ * false: they are not one constant of which words are made. */
+bool tl_simt_access_fill(const TlSimtAccess *a, uint32_t *out);
 LLVMValueRef tl_simt_access_hints(TlSimt *g, const TlOp *op); /* the operand of leaves */
+/* ---- by a base and offsets of 32 bits (simt_buffer.c) ---- */
+/* Before a load's or a store's registers: what hardware tests is not part of predicates then. */
+void tl_simt_buffer_begin(TlSimt *g, TlSimtAccess *a);
+/* The leaf's operands but for the site; x: fill or value. */
+enum { TL_BUFFER_OPERANDS = 7 };
+void tl_simt_buffer_operands(TlSimt *g, const TlSimtAccess *a, int64_t r, LLVMValueRef pred,
+                             LLVMValueRef x, LLVMValueRef out[TL_BUFFER_OPERANDS]);
 LLVMValueRef tl_simt_pred_or_true(TlSimt *g, LLVMValueRef pred);
 #endif

@@ -202,6 +202,33 @@ static uint32_t narrow_axes(const TlAxisInfo *a, const TlPlace *p, const TlViewF
     return axes;
 }
 
+/* Elements from a slice's first to its last, where strides that are not known are below
+ * TL_LOCAL_STRIDE; negative: it is no slice, or not known. */
+static int64_t reach(const TlPlace *p, const TlViewFacts *v, bool small_strides)
+{
+    int64_t far = 0;
+    for (uint32_t i = 0; i < p->naxes; i++) {
+        const TlAxis *axis = &p->axes[i];
+        int64_t stride = v->known_stride[i] >= 0 ? v->known_stride[i] : TL_LOCAL_STRIDE - 1;
+        if (axis->kind == TL_AXIS_SCALAR || (axis->kind == TL_AXIS_SLICE && axis->width == 1))
+            continue;
+        if (axis->kind != TL_AXIS_SLICE || axis->step < 0 || stride > INT32_MAX ||
+            (v->known_stride[i] < 0 && !small_strides))
+            return -1;
+        TlWideInt more = (TlWideInt)(axis->width - 1) * axis->step * stride;
+        if (more > INT32_MAX || (far += (int64_t)more) > INT32_MAX)
+            return -1;
+    }
+    return far;
+}
+
+/* Does all of a slice lie within 31 bits of its first element? */
+static bool is_near(const TlPlace *p, const TlViewFacts *v, bool small_strides)
+{
+    int64_t far = reach(p, v, small_strides);
+    return far >= 0 && (far + 1) * element_bytes(p->base->type) <= INT32_MAX;
+}
+
 /* A slice of a parameter's view, in the aligned kernel. */
 static uint32_t local_axes(const TlAxisInfo *a, const TlPlace *p)
 {
@@ -441,6 +468,7 @@ TlAccessInfo tl_access_info(const TlAxisInfo *a, const TlOp *op)
         info.offset32 = fits_31_bits(a, &p, &v);
         info.narrow = narrow_axes(a, &p, &v);
         info.local = local_axes(a, &p);
+        info.near = is_near(&p, &v, info.local != 0);
     }
     if (p.rank == 0)
         return info;

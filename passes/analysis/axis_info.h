@@ -64,6 +64,7 @@ typedef struct TlAccessInfo {
     /* axes whose strides the form wants below TL_LOCAL_STRIDE: then bytes from the
      * slice's first element to any of its elements fit 32 bits; 0: they need not */
     uint32_t local;
+    bool near; /* such bytes fit 31 bits, also for elements outside; by known strides and `local` */
 } TlAccessInfo;
 TlAccessInfo tl_access_info(const TlAxisInfo *a, const TlOp *op);
 /* How many registers of layout l move together in a load or store: neighbours in memory, as many as

@@ -24,8 +24,12 @@ typedef enum tl_gpu_can {
     TL_CAN_OVERLAP = 4,  /* a kernel that starts early waits for the one before it (no leaf) */
     TL_CAN_F8 = 8,       /* f8 to f16 by an instruction (no leaf) */
     TL_CAN_MMA_F8 = 16,  /* mma.sync of f8 by one instruction; else by two of f16 (no leaf) */
-    TL_CAN_NAN = 32      /* min and max that give NaN where there is one */
+    TL_CAN_NAN = 32,     /* min and max that give NaN where there is one */
+    TL_CAN_BUFFER = 64   /* accesses of a base and 32 bits, whose bounds the hardware tests */
 } tl_gpu_can;
+
+enum { TL_RECORDS_BITS = 31 };
+#define TL_RECORDS_ALL (1u << TL_RECORDS_BITS) /* bytes from a base that every access is within */
 
 typedef enum tl_leaf_class {
     TL_LEAF_CLASS_PURE, TL_LEAF_CLASS_WARP, TL_LEAF_CLASS_BLOCK, TL_LEAF_CLASS_GLOBAL,

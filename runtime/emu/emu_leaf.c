@@ -174,6 +174,31 @@ static inline void *shared(uint32_t offset)
             memcpy(shared(offset), &v, sizeof v);                                                  \
     }
 
+/* Is the access there, as far as the hardware's test goes? */
+static bool is_there(uint32_t site, uint32_t pred, uint32_t records, uint32_t far, uint32_t offset,
+                     uint32_t bytes)
+{
+    tl_emu_block *b = tl_emu_now;
+    TL_EMU_INVARIANT(b, site, far == 0 || records == TL_RECORDS_ALL, "far %u of %u records", far,
+                     records);
+    TL_EMU_INVARIANT(b, site, records <= TL_RECORDS_ALL, "%u records", records);
+    return pred && (uint64_t)offset + bytes <= records;
+}
+
+#define BUFFERS(bits, memory_type, type)                                                           \
+    type tl_emu_ldb_##bits(uint32_t site, uint64_t base, uint32_t pred, uint32_t hints,            \
+                           uint32_t fill, uint32_t records, uint32_t far, uint32_t offset)         \
+    {                                                                                              \
+        pred = is_there(site, pred, records, far, offset, sizeof(memory_type));                    \
+        return tl_emu_ldg_##bits(site, base + far + offset, pred, hints, fill);                    \
+    }                                                                                              \
+    void tl_emu_stb_##bits(uint32_t site, uint64_t base, uint32_t pred, uint32_t hints,            \
+                           type value, uint32_t records, uint32_t far, uint32_t offset)            \
+    {                                                                                              \
+        pred = is_there(site, pred, records, far, offset, sizeof(memory_type));                    \
+        tl_emu_stg_##bits(site, base + far + offset, pred, hints, value);                          \
+    }
+
 LOADS(8, uint8_t, uint32_t)
 LOADS(16, uint16_t, uint32_t)
 LOADS(32, uint32_t, uint32_t)
@@ -184,6 +209,11 @@ STORES(16, uint16_t, uint32_t)
 STORES(32, uint32_t, uint32_t)
 STORES(64, v2, v2)
 STORES(128, v4, v4)
+BUFFERS(8, uint8_t, uint32_t)
+BUFFERS(16, uint16_t, uint32_t)
+BUFFERS(32, uint32_t, uint32_t)
+BUFFERS(64, v2, v2)
+BUFFERS(128, v4, v4)
 
 /* ---- atomics ---- */
 

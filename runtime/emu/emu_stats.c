@@ -527,7 +527,9 @@ static void add_to_totals(totals *t, const entry *e)
     case TL_LEAF_FAMILY_STS: add(&t->shared[STORES], c); break;
     case TL_LEAF_FAMILY_LDG:
     case TL_LEAF_FAMILY_STG:
-        add(&t->global[row->family == TL_LEAF_FAMILY_STG ? STORES : LOADS], c);
+    case TL_LEAF_FAMILY_LDB:
+    case TL_LEAF_FAMILY_STB:
+        add(&t->global[*row->result == 'v' ? STORES : LOADS], c);
         TL_INVARIANT_VOID(row->size >= 8 && row->size >> (WIDTHS + 2) <= 1, "%u bits", row->size);
         t->widths[__builtin_ctz(row->size / 8)] += c->threads;
         break;

@@ -112,7 +112,15 @@ static void add_call(Maker *m, tl_leaf leaf)
         args[0] = i32(m, 7);
     if (c == TL_LEAF_CLASS_GLOBAL)
         args[3] = i32(m, m->hints);
-    if (tl_leaf_info(leaf)->family == TL_LEAF_FAMILY_LDG)
+    tl_leaf_family family = tl_leaf_info(leaf)->family;
+    if (family == TL_LEAF_FAMILY_LDB || family == TL_LEAF_FAMILY_STB) {
+        args[1] = LLVMGetParam(m->f, 0);
+        args[6] = i32(m, m->hints ? 8200 : 0);
+        if (m->hints)
+            args[5] = i32(m, TL_RECORDS_ALL);
+        args[7] = tid;
+    }
+    if (family == TL_LEAF_FAMILY_LDG || family == TL_LEAF_FAMILY_LDB)
         args[4] = i32(m, m->hints & 1 ? 0xff80ff80 : 0);
     if (c == TL_LEAF_CLASS_ATOMIC) {
         args[3] = i32(m, m->op);

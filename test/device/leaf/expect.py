@@ -66,6 +66,27 @@ def stg(out, width):
             out.keep(value(width, h), p)
 
 
+NEAR = [(None, 0), (None, 4096 + 48), (60 * 16, 0)]  # leaf_words.c's: records and far, of accesses of 16 bytes
+
+
+def ldb(out, width):
+    for h in range(2):
+        fill = np.array([0x82, 0xFF, 0x81, 0x7F] * 4 if h else [0] * 16, np.uint8)[:width]
+        for p in PREDS:
+            for records, far in NEAR:
+                there = p & (tid * width + width <= records // 16 * width) if records else p
+                at = (x * width + far // 16 * width).astype(int)[:, None] + np.arange(width)
+                out.keep(np.where(there[:, None], INPUT[at], fill).astype(np.uint8))
+
+
+def stb(out, width):
+    for h in range(2):
+        for p in PREDS:
+            for records, _ in NEAR:
+                end = tid * RESULTS * 16 + 16 * out.n + width
+                out.keep(value(width, h), p & (end <= 60 * RESULTS * 16) if records else p)
+
+
 def filled():
     """Shared memory after fill_shared: [block, thread, 16 bytes]."""
     return as_bytes(*[mix(j) for j in range(4)]).reshape(BLOCKS, THREADS, 16).copy()
@@ -370,7 +391,7 @@ def expected(name, lanes):
         bits, _, op = rest.partition("_")
         width = WIDTHS[bits]
         cells = atom(out, width, op)
-    elif kind in ("ldg", "stg", "lds", "sts"):
+    elif kind in ("ldg", "stg", "ldb", "stb", "lds", "sts"):
         globals()[kind](out, WIDTHS[rest])
     elif kind == "shfl":
         globals()[name](out, lanes)

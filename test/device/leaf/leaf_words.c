@@ -188,6 +188,53 @@ static void make_stg(Maker *m, tl_leaf leaf)
                  5);
 }
 
+/* The ways that LDB and STB are tried: what is there by records (0: all), what is added to every offset. */
+static const struct Near {
+    uint32_t records, far;
+} NEAR[] = {{0, 0}, {0, 4096 + 48}, {60 * 16, 0}};
+enum { NEARS = sizeof NEAR / sizeof *NEAR };
+
+static LLVMValueRef records(Maker *m, int n, uint32_t w)
+{
+    return word(m, NEAR[n].records ? NEAR[n].records / 16 * w : TL_RECORDS_ALL);
+}
+
+/* The base is the block's; offsets are of its threads. */
+static void make_ldb(Maker *m, tl_leaf leaf)
+{
+    uint32_t w = WIDTHS[leaf - TL_LEAF_LDB_8];
+    LLVMValueRef base = address(m, m->in, mul(m, m->ctaid, THREADS * w));
+    for (uint32_t h = 0; h < 2; h++)
+        for (int p = 0; p < PREDS; p++)
+            for (int n = 0; n < NEARS; n++) {
+                LLVMValueRef far = word(m, NEAR[n].far / 16 * w), offset = mul(m, m->tid, w);
+                keep(m, call(m, leaf,
+                             (LLVMValueRef[]){word(m, 0), base, pred(m, p), word(m, h),
+                                              word(m, h ? 0x7f81ff82 : 0), records(m, n, w), far,
+                                              offset},
+                             8));
+            }
+}
+
+static void make_stb(Maker *m, tl_leaf leaf)
+{
+    char letter = LETTERS[leaf - TL_LEAF_STB_8];
+    uint32_t pitch = RESULTS * 16;
+    LLVMValueRef base = address(m, m->out, mul(m, m->ctaid, THREADS * pitch));
+    for (uint32_t h = 0; h < 2; h++)
+        for (int p = 0; p < PREDS; p++)
+            for (int n = 0; n < NEARS; n++) {
+                uint32_t at = 16 * m->nresults++;
+                bool tested = NEAR[n].records != 0;
+                call(m, leaf,
+                     (LLVMValueRef[]){word(m, 0), base, pred(m, p), word(m, h), value(m, letter, h),
+                                      word(m, tested ? 60 * pitch : TL_RECORDS_ALL),
+                                      word(m, tested ? 0 : at),
+                                      add(m, mul(m, m->tid, pitch), tested ? at : 0)},
+                     8);
+            }
+}
+
 /* Each thread fills its 16 bytes of shared memory. */
 static void fill_shared(Maker *m)
 {
@@ -553,6 +600,8 @@ static void make_row(Maker *m, tl_leaf leaf, uint32_t op)
     case TL_LEAF_FAMILY_PRINT: make_debug(m, leaf); break;
     case TL_LEAF_FAMILY_LDG: make_ldg(m, leaf); break;
     case TL_LEAF_FAMILY_STG: make_stg(m, leaf); break;
+    case TL_LEAF_FAMILY_LDB: make_ldb(m, leaf); break;
+    case TL_LEAF_FAMILY_STB: make_stb(m, leaf); break;
     case TL_LEAF_FAMILY_LDS: make_lds(m, leaf); break;
     case TL_LEAF_FAMILY_STS: make_sts(m, leaf); break;
     case TL_LEAF_FAMILY_COUNT: break;
