@@ -188,7 +188,8 @@ static void make_stg(Maker *m, tl_leaf leaf)
                  5);
 }
 
-/* The ways that LDB and STB are tried: what is there by records (0: all), what is added to every offset. */
+/* The ways that LDB and STB are tried: what is there by records (0: all), what is added to every
+ * offset. */
 static const struct Near {
     uint32_t records, far;
 } NEAR[] = {{0, 0}, {0, 4096 + 48}, {60 * 16, 0}};
