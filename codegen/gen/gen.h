@@ -36,6 +36,7 @@ typedef TL_VEC(LLVMValueRef) TlLlvmValues;
     LLVMValueRef (*load_slot)(TlGen *g, uint32_t n, tile_slot_kind kind);                          \
     /* an op on f32 by the target's own instruction; NULL: it has none, or better not */           \
     LLVMValueRef (*own)(TlGen *g, const TlOp *op, LLVMValueRef *in);                               \
+    LLVMValueRef (*to_bf16)(TlGen *g, LLVMValueRef x); /* the same for f32 to bf16 */              \
     LLVMValueRef (*fmod)(TlGen *g, LLVMValueRef a, LLVMValueRef b) /* scalars, f32 or f64 */
 /* clang-format on */
 struct TlGen {

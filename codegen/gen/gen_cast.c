@@ -25,6 +25,9 @@ LLVMValueRef tl_gen_f64_to_f32_odd(TlGen *g, LLVMValueRef x)
 
 static LLVMValueRef f32_to_bf16(TlGen *g, LLVMValueRef x)
 {
+    LLVMValueRef own = g->to_bf16 ? g->to_bf16(g, x) : NULL;
+    if (own)
+        return own;
     LLVMValueRef b = bits_of(g, x, 32);
     LLVMValueRef high = LLVMBuildLShr(g->b, b, like(b, 16), "");
     LLVMValueRef lsb = LLVMBuildAnd(g->b, high, like(b, 1), "");

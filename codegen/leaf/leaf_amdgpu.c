@@ -379,6 +379,7 @@ static LLVMValueRef expand(TlLeafCall *call)
     case TL_LEAF_FAMILY_PRINT:
         tl_leaf_debug(call, special(call, CTAID), special(call, TID));
         return NULL;
+    case TL_LEAF_FAMILY_BF16:
     case TL_LEAF_FAMILY_CP_ASYNC:
     case TL_LEAF_FAMILY_CP_COMMIT:
     case TL_LEAF_FAMILY_CP_WAIT:

@@ -328,6 +328,18 @@ static LLVMValueRef asm_on_floats(TlLeafCall *call, const char *text)
     return LLVMBuildBitCast(call->b, y, call->i32, "");
 }
 
+/* Of two halves of a word, ptxas makes one instruction. */
+static LLVMValueRef to_bf16(TlLeafCall *call)
+{
+    static const char text[] = "cvt.rn.bf16.f32 $0, $1;", constraints[] = "=h,f";
+    LLVMTypeRef f32 = LLVMFloatTypeInContext(call->c),
+                type = LLVMFunctionType(LLVMInt16TypeInContext(call->c), &f32, 1, 0);
+    LLVMValueRef f = LLVMGetInlineAsm(type, text, strlen(text), constraints, strlen(constraints), 0,
+                                      0, LLVMInlineAsmDialectATT, 0);
+    LLVMValueRef x = LLVMBuildBitCast(call->b, call->args[0], f32, "");
+    return LLVMBuildCall2(call->b, type, f, &x, 1, "");
+}
+
 static LLVMValueRef divide(TlLeafCall *call)
 {
     enum { ONE = 0x3f800000 };
@@ -361,6 +373,7 @@ static LLVMValueRef expand(TlLeafCall *call)
     case TL_LEAF_FAMILY_MAX: return asm_on_floats(call, "max.f32 $0, $1, $2;");
     case TL_LEAF_FAMILY_MIN_NAN: return asm_on_floats(call, "min.NaN.f32 $0, $1, $2;");
     case TL_LEAF_FAMILY_MAX_NAN: return asm_on_floats(call, "max.NaN.f32 $0, $1, $2;");
+    case TL_LEAF_FAMILY_BF16: return to_bf16(call);
     case TL_LEAF_FAMILY_LDG: return load_global(call);
     case TL_LEAF_FAMILY_STG: store_global(call); return NULL;
     case TL_LEAF_FAMILY_LDS: return tl_leaf_load_shared(call);

@@ -149,6 +149,8 @@ void tl_simt_begin_spread(TlSimt *g, uint32_t done, uint32_t of);
 void tl_simt_wait(TlSimt *g, TlOp *op); /* commit, wait */
 /* simt_leaf.c: ops on f32 by leaves, as TlGen.own */
 LLVMValueRef tl_simt_own(TlGen *gen, const TlOp *op, LLVMValueRef *in);
+/* f32 to bf16 by a leaf, as TlGen.to_bf16 */
+LLVMValueRef tl_simt_to_bf16(TlGen *gen, LLVMValueRef x);
 /* simt_fmod.c: the remainder of two floats, as TlGen.fmod */
 LLVMValueRef tl_simt_fmod(TlGen *gen, LLVMValueRef x, LLVMValueRef y);
 void tl_simt_asm(TlSimt *g, TlOp *op); /* simt_asm.c */

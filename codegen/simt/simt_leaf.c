@@ -92,6 +92,15 @@ LLVMValueRef tl_simt_own(TlGen *gen, const TlOp *op, LLVMValueRef *in)
     return LLVMBuildBitCast(g->b, tl_simt_leaf(g, leaf, op->nin, bits), g->f32, "");
 }
 
+LLVMValueRef tl_simt_to_bf16(TlGen *gen, LLVMValueRef x)
+{
+    TlSimt *g = (TlSimt *)gen;
+    if (LLVMTypeOf(x) != g->f32 || !tl_leaf_is_of(g->options->target, TL_LEAF_BF16))
+        return NULL;
+    LLVMValueRef bits = LLVMBuildBitCast(g->b, x, g->i32, "");
+    return tl_simt_leaf(g, TL_LEAF_BF16, 1, &bits);
+}
+
 /* ---- values as words ---- */
 
 static LLVMTypeRef int_of_bytes(TlSimt *g, uint64_t bytes)

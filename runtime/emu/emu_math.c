@@ -5,6 +5,16 @@
 #include "runtime/emu/emu.h"
 #include <math.h>
 
+/* Rounds to nearest, ties to even; NaN becomes the canonical one. */
+uint16_t tl_emu_bf16(uint32_t x);
+uint16_t tl_emu_bf16(uint32_t x)
+{
+    enum { CANONICAL_NAN = 0x7fff, BELOW_HALF = 0x7fff };
+    if ((x & 0x7fffffff) > 0x7f800000)
+        return CANONICAL_NAN;
+    return (uint16_t)((x + BELOW_HALF + (x >> 16 & 1)) >> 16);
+}
+
 uint64_t tl_emu_mul_wide(uint32_t x, uint32_t y);
 uint64_t tl_emu_mul_wide(uint32_t x, uint32_t y)
 {

@@ -357,6 +357,14 @@ def extremes(out, name):
         keep_words(out, y)
 
 
+def bf16(out):
+    ties = mix(1) & u32(0xBFFF8000)
+    for v in (mix(0) & u32(0xBFFFFFFF), ties, ties | u32(0x18000), mix(2) | u32(0x7F800000)):
+        nan = (v & u32(0x7FFFFFFF)) > u32(0x7F800000)
+        rounded = (v.astype(np.uint64) + 0x7FFF + (v >> u32(16) & u32(1))) >> np.uint64(16)
+        keep_words(out, np.where(nan, 0x7FFF, rounded).astype(u32))
+
+
 def start_cells(width, cells=None):
     data = np.full(((ALL + 1) * CELLS, 8), 0xCD, np.uint8)
     for c in range(len(data)):
@@ -385,6 +393,8 @@ def expected(name, lanes):
         quotients(out)
     elif kind in ("sqrt", "rsqrt"):
         roots(out, kind == "rsqrt")
+    elif kind == "bf16":
+        bf16(out)
     elif kind in ("min", "max"):
         extremes(out, name)
     elif kind == "atom":

@@ -546,6 +546,18 @@ static void make_extremes(Maker *m, tl_leaf leaf)
         keep(m, call(m, leaf, pairs[i], 2));
 }
 
+/* Numbers, ties among them, infinities and NaN. */
+static void make_bf16(Maker *m)
+{
+    const uint32_t ALL = 0xffffffff, TIE = 0xbfff8000, ODD_TIE = 0x18000;
+    LLVMValueRef ties = and(m, mix(m, 1), TIE);
+    LLVMValueRef of[] = {and(m, mix(m, 0), 0xbfffffff), ties,
+                         LLVMBuildOr(m->b, ties, word(m, ODD_TIE), ""),
+                         LLVMBuildOr(m->b, and(m, mix(m, 2), ALL), word(m, 0x7f800000), "")};
+    for (uint32_t i = 0; i < sizeof of / sizeof *of; i++)
+        keep(m, LLVMBuildZExt(m->b, CALL(m, BF16, of[i]), m->i32, ""));
+}
+
 /* ---- what speaks ---- */
 
 static void make_debug(Maker *m, tl_leaf leaf)
@@ -591,6 +603,7 @@ static void make_row(Maker *m, tl_leaf leaf, uint32_t op)
     case TL_LEAF_FAMILY_MAX:
     case TL_LEAF_FAMILY_MIN_NAN:
     case TL_LEAF_FAMILY_MAX_NAN: make_extremes(m, leaf); break;
+    case TL_LEAF_FAMILY_BF16: make_bf16(m); break;
     case TL_LEAF_FAMILY_CP_ASYNC: make_copies(m, row->size); break;
     case TL_LEAF_FAMILY_CP_COMMIT:
     case TL_LEAF_FAMILY_CP_WAIT: make_groups(m); break;
