@@ -4,9 +4,11 @@
 #include "codegen/gen/codegen.h"
 #include "codegen/gpu/cubin.h"
 #include "codegen/report/explain.h"
+#include "codegen/report/usage.h"
 #include "codegen/header.h"
 #include "codegen/target/host_code.h"
 #include "codegen/job.h"
+#include "ir/form.h"
 
 static void set_data(TlJob *j, const void *data, size_t size)
 {
@@ -111,6 +113,19 @@ static void report(TlJob *j, TlEmit form, const TlKernelCodes *kernels, const vo
                                 &j->out->arena, &j->scratch);
 }
 
+/* Warns of kernels whose registers LLVM has spilled, as the notes of the code say. */
+static void watch_spills(TlJob *j, const TlKernelCodes *kernels, const void *code, size_t size)
+{
+    for (uint32_t i = 0; i < kernels->len; i++) {
+        const TlKernelCode *k = &kernels->data[i];
+        TlUsage u = TL_USAGE_UNKNOWN;
+        if (k->quick || !tl_usage_of_hsaco(code, size, k->symbol, &u) || u.spilled <= 0)
+            continue;
+        tl_diag(&j->ctx.diags, k->fn->loc, TL_W0902, k->fn->name,
+                tl_form_text(k->fn->info, &j->scratch), u.spilled, j->target->name);
+    }
+}
+
 static tilec_status emit_code(TlJob *j)
 {
     TlEmit form = form_of(j->stage);
@@ -127,6 +142,8 @@ static tilec_status emit_code(TlJob *j)
     void *code = (tl_target_is_gpu(j->target) ? tl_gpu_compile : tl_cpu_compile)(
         j->module, &co, form, &j->scratch, &kernels, &size);
     tl_trace_end(j->ctx.trace, mark);
+    if (code && form == TL_EMIT_OBJ && tl_target_code(j->target, j->emulate) == TL_CODE_HSACO)
+        watch_spills(j, &kernels, code, size);
     if (!code || j->ctx.diags.errors) /* a warning may be an error, by -Werror */
         return tl_job_diagnosed(j);
     if (j->o->report && tl_target_is_gpu(j->target))

@@ -8,6 +8,7 @@
  *
  * Kernels are called F_0, F_1, ... (PTX knows no dot in names). Shared memory is dynamic: a launch
  * gives tile_image_kernel.shared_bytes. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "codegen/gen/gen.h"
@@ -56,6 +57,7 @@ static void set_amdgpu_kernel(TlLlvm *l, LLVMValueRef f, uint32_t threads, uint3
     attribute(l, f, "amdgpu-flat-work-group-size", tl_format(l->arena, "%u,%u", threads, threads));
     attribute(l, f, "uniform-work-group-size", "true");
     attribute(l, f, "amdgpu-unsafe-fp-atomics", "true"); /* device memory is coarse-grained */
+    attribute(l, f, "amdgpu-ieee", "false"); /* or operands of min and max are made quiet first */
 }
 
 /* The functions of a family: one row for each FAMILY_GPU. */
@@ -188,6 +190,28 @@ void tl_gpu_expand(TlLlvm *l, const TlCodegenOptions *options, TlKernelCodes *ke
 #endif
 }
 
+/* Of a thread, 32 bits each: the warps of a scheduler share both files. */
+static uint32_t registers_of(const TlTarget *target, const TlKernelCode *k)
+{
+    enum { SCHEDULERS = 4 };
+    uint32_t all = (uint32_t)target->registers, warps = k->threads / (uint32_t)target->lanes,
+             each = (warps + SCHEDULERS - 1) / SCHEDULERS;
+    return all > target->family->file && each > 1 ? all / each : all;
+}
+
+/* Where a thread could have both files of registers, LLVM keeps results of matrix instructions in
+ * the one of accumulators, from which everything else must move them. So a kernel whose values fit
+ * in as many registers as one file has gets no more; then two blocks fit on a compute unit, too. */
+static void limit_to_file(TlLlvm *l, const TlTarget *target, LLVMValueRef f, unsigned words)
+{
+    enum { OTHERS = 40 }; /* addresses, and what LLVM's order takes more */
+    static const char LIMIT[] = "amdgpu-num-vgpr"; /* of each of the two files */
+    unsigned file = target->family->file;
+    if ((unsigned)target->registers > file && words + OTHERS <= file &&
+        !LLVMGetStringAttributeAtIndex(f, LLVMAttributeFunctionIndex, LIMIT, sizeof LIMIT - 1))
+        attribute(l, f, LIMIT, tl_format(l->arena, "%u", file / 2));
+}
+
 /* Kernels whose values LLVM's register allocator would place for very long get quick code. */
 static void watch_registers(TlLlvm *l, const TlTarget *target, const TlKernelCodes *kernels)
 {
@@ -195,7 +219,10 @@ static void watch_registers(TlLlvm *l, const TlTarget *target, const TlKernelCod
     for (uint32_t i = 0; i < kernels->len; i++) {
         const TlKernelCode *k = &kernels->data[i];
         LLVMValueRef f = LLVMGetNamedFunction(l->module, k->symbol);
-        if (l->quick || !tl_amd_is_crowded(l->arena, f, file, &words))
+        bool crowded = !l->quick && tl_amd_is_crowded(l->arena, f, file, &words);
+        if (!l->quick)
+            limit_to_file(l, target, f, words);
+        if (!crowded)
             continue;
         tl_diag(&k->fn->module->ctx->diags, k->fn->loc, TL_W0901, k->fn->name,
                 tl_format(l->arena, "keeps about %u words at once in %u registers", words, file),
@@ -204,12 +231,84 @@ static void watch_registers(TlLlvm *l, const TlTarget *target, const TlKernelCod
     }
 }
 
+/* ---- code with spills ---- */
+
+typedef TL_VEC(unsigned) Spills;
+
+/* The numbers that follow a key in the notes of an object (msgpack) or of assembly text. */
+static Spills spills_of(TlArena *arena, const char *code, size_t size, bool object)
+{
+    static const char KEY[] = ".vgpr_spill_count";
+    Spills found = {0};
+    const char *end = code + size;
+    for (const char *at = code; (at = memmem(at, (size_t)(end - at), KEY, sizeof KEY - 1));) {
+        at += sizeof KEY - 1;
+        const unsigned char *b = (const unsigned char *)at;
+        unsigned n = 0;
+        if (!object)
+            n = (unsigned)strtoul(at + 1, NULL, 10);
+        else if (at < end && *b < 0x80)
+            n = *b;
+        else if (end - at > 1 && *b == 0xcc)
+            n = b[1];
+        else if (end - at > 2 && *b == 0xcd)
+            n = (unsigned)b[1] << 8 | b[2];
+        tl_vec_push(arena, &found, n);
+    }
+    return found;
+}
+
+static unsigned sum_of(const Spills *s)
+{
+    unsigned sum = 0;
+    for (uint32_t i = 0; i < s->len; i++)
+        sum += s->data[i];
+    return sum;
+}
+
+static void spare(TlLlvm *l, const TlTarget *target, const TlKernelCodes *kernels,
+                  const Spills *spills, bool all)
+{
+    for (uint32_t i = 0; i < kernels->len; i++)
+        if (spills->data[i])
+            tl_amd_offsets(l, LLVMGetNamedFunction(l->module, kernels->data[i].symbol),
+                           registers_of(target, &kernels->data[i]), spills->data[i], all);
+}
+
+/* Kernels whose registers LLVM had to spill get code once more, with less to keep in registers:
+ * first as much less as was spilled, then all that can be. */
+static void *emit_sparing(TlLlvm *l, const TlTarget *target, const TlKernelCodes *kernels,
+                          bool object, TlArena *arena, size_t *out_size)
+{
+    LLVMModuleRef first = LLVMCloneModule(l->module);
+    void *code = tl_llvm_emit(l, arena, object, out_size);
+    Spills spills = spills_of(arena, code, *out_size, object), best = spills;
+    for (int all = 0; all < 2 && sum_of(&best) && spills.len == kernels->len; all++) {
+        size_t size;
+        LLVMDisposeModule(l->module);
+        l->module = LLVMCloneModule(first);
+        spare(l, target, kernels, &spills, all);
+        void *again = tl_llvm_emit(l, arena, object, &size);
+        Spills left = spills_of(arena, again, size, object);
+        if (sum_of(&left) >= sum_of(&best))
+            continue;
+        code = again;
+        *out_size = size;
+        best = left;
+    }
+    LLVMDisposeModule(first);
+    return code;
+}
+
 static void *emit_code(TlLlvm *l, const TlCodegenOptions *options, TlEmit emit, TlArena *arena,
-                       size_t *out_size)
+                       const TlKernelCodes *kernels, size_t *out_size)
 {
     TlCode form = tl_target_code(options->target, options->emulate);
     bool object = emit == TL_EMIT_OBJ && form != TL_CODE_PTX;
-    void *code = tl_llvm_emit(l, arena, object, out_size);
+    bool sparing = options->opt_level > 0 && !options->emulate && !l->quick &&
+                   options->target->family->by_llvm;
+    void *code = sparing ? emit_sparing(l, options->target, kernels, object, arena, out_size)
+                         : tl_llvm_emit(l, arena, object, out_size);
     if (object && form == TL_CODE_HSACO) {
         TlSpanMark mark = tl_trace_begin(l->trace, "codegen", NULL, "link");
         code = tl_hsaco_link(arena, code, *out_size, out_size);
@@ -240,7 +339,7 @@ void *tl_gpu_emit(TlLlvm *l, const TlCodegenOptions *options, TlEmit emit, TlAre
         watch_registers(l, options->target, kernels);
     if (options->opt_level > 0 && !options->emulate && !l->quick)
         tl_llvm_set_loops_apart(l);
-    return emit_code(l, options, emit, arena, out_size);
+    return emit_code(l, options, emit, arena, kernels, out_size);
 }
 
 void *tl_gpu_compile(TlModule *m, const TlCodegenOptions *options, TlEmit emit, TlArena *arena,
@@ -258,8 +357,10 @@ void *tl_gpu_compile(TlModule *m, const TlCodegenOptions *options, TlEmit emit, 
     l.trace = m->ctx->trace;
     if (lower(&l, m, options, arena, kernels))
         code = tl_gpu_emit(&l, options, emit, arena, kernels, out_size);
+    bool quick = l.quick || options->opt_level == 0;
     tl_llvm_close(&l);
     for (uint32_t i = 0; i < kernels->len; i++) {
+        kernels->data[i].quick = quick;
         kernels->data[i].code = code;
         kernels->data[i].ncode = *out_size;
     }

@@ -2,12 +2,22 @@
  *
  * A predicated load reads from a constant where the predicate is false, so nothing
  * branches and loads can be issued together; stores and atomics branch (the machine masks lanes). A
- * shuffle by a constant mask is a data-parallel move within 16 lanes where there is one, a swizzle
- * within 32, else a permutation through the LDS crossbar, which needs no memory. */
+ * shuffle by a constant mask is a data-parallel move within 16 lanes where there is one, on RDNA a
+ * permutation of the other 16, a swizzle within 32, else a permutation through the LDS crossbar,
+ * which needs no memory. */
 #include "codegen/leaf/leaf_expand.h"
 #include "ir/ir.h"
 
+#include <string.h>
+
 static const char TID[] = "llvm.amdgcn.workitem.id.x", CTAID[] = "llvm.amdgcn.workgroup.id.x";
+
+int tl_amd_generation(const TlLlvm *l)
+{
+    TL_ASSERT(!strncmp(l->cpu, "gfx", 3) && strlen(l->cpu) >= 6, "a GPU called %s", l->cpu);
+    size_t digits = strlen(l->cpu) - 5; /* the last two are of a model and stepping */
+    return digits == 1 ? l->cpu[3] - '0' : 10 * (l->cpu[3] - '0') + l->cpu[4] - '0';
+}
 
 static LLVMValueRef special(TlLeafCall *call, const char *name)
 {
@@ -239,19 +249,36 @@ static uint32_t dpp_control(uint32_t mask)
     }
 }
 
+/* Lane i of a row of 16 gets the other row's lane i ^ mask: a digit of the selectors each. */
+static LLVMValueRef other_row(TlLeafCall *call, LLVMValueRef value, uint32_t mask)
+{
+    LLVMValueRef no = LLVMConstInt(call->i1, 0, 0);
+    uint32_t select[2] = {0, 0};
+    for (uint32_t i = 0; i < 16; i++)
+        select[i / 8] |= (i ^ (mask & 15)) << 4 * (i % 8);
+    LLVMValueRef args[6] = {value, value, tl_leaf_i32(call, select[0]),
+                            tl_leaf_i32(call, select[1]), no, no};
+    return tl_leaf_intrinsic(call, "llvm.amdgcn.permlanex16", &call->i32, 1, args, 6);
+}
+
 /* site, value, mask */
 static LLVMValueRef shuffle_xor(TlLeafCall *call)
 {
     LLVMValueRef value = call->args[1];
+    bool rdna = tl_amd_generation(call->l) >= 10;
     uint32_t mask = tl_leaf_constant(call, 2), control = dpp_control(mask);
     if (mask == 0)
         return value;
+    if (rdna && mask < 16 && !control)
+        control = 0x160 + mask; /* row_xmask */
     if (control) {
         LLVMValueRef rows = tl_leaf_i32(call, 15),
                      args[6] = {value, value, tl_leaf_i32(call, control),
                                 rows,  rows,  LLVMConstInt(call->i1, 1, 0)};
         return tl_leaf_intrinsic(call, "llvm.amdgcn.update.dpp", &call->i32, 1, args, 6);
     }
+    if (rdna && mask < 32)
+        return other_row(call, value, mask);
     if (mask < 32) { /* bit mode: lane' = ((lane & 31) | 0) ^ mask, within 32 lanes */
         LLVMValueRef args[2] = {value, tl_leaf_i32(call, mask << 10 | 31)};
         return tl_leaf_intrinsic(call, "llvm.amdgcn.ds.swizzle", NULL, 0, args, 2);
@@ -369,6 +396,7 @@ void tl_leaf_expand_amdgpu(TlLlvm *l)
     tl_llvm_run(l, "always-inline,function(infer-address-spaces,early-cse,simplifycfg),"
                    "amdgpu-attributor");
     tl_amd_buffer_scalars(l);
+    tl_amd_turns(l);
     tl_amd_near(l);
     tl_amd_order(l);
     tl_amd_part(l);

@@ -134,7 +134,8 @@ static void add_entry(TlLlvm *l, LLVMValueRef kernel)
 static void strip(LLVMValueRef f)
 {
     static const char *const NAMES[] = {"amdgpu-flat-work-group-size", "uniform-work-group-size",
-                                        "amdgpu-unsafe-fp-atomics", "amdgpu-num-vgpr"};
+                                        "amdgpu-unsafe-fp-atomics", "amdgpu-num-vgpr",
+                                        "amdgpu-ieee"};
     LLVMSetFunctionCallConv(f, LLVMCCallConv);
     LLVMSetVisibility(f, LLVMDefaultVisibility);
     LLVMSetLinkage(f, LLVMInternalLinkage);

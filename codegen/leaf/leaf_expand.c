@@ -5,6 +5,8 @@
  * inlined by the pass always-inline. */
 #include "codegen/leaf/leaf_expand.h"
 
+#include <string.h>
+
 LLVMValueRef tl_leaf_i32(const TlLeafCall *call, uint32_t v)
 {
     return LLVMConstInt(call->i32, v, 0);
@@ -72,12 +74,51 @@ LLVMValueRef tl_leaf_helper(TlLeafCall *call, const char *name, LLVMTypeRef resu
 
 /* ---- shared memory ---- */
 
+/* Adds what is constant in the sum x to *io_constant and returns the rest; NULL: there is none. */
+static LLVMValueRef without_constant(TlLeafCall *call, LLVMValueRef x, uint64_t *io_constant)
+{
+    if (LLVMIsAConstantInt(x)) {
+        *io_constant += LLVMConstIntGetZExtValue(x);
+        return NULL;
+    }
+    LLVMOpcode opcode = LLVMIsAInstruction(x) ? LLVMGetInstructionOpcode(x) : LLVMRet;
+    if (opcode != LLVMAdd && (opcode != LLVMOr || !LLVMGetIsDisjoint(x)))
+        return x;
+    uint64_t constant = 0;
+    LLVMValueRef old[2] = {LLVMGetOperand(x, 0), LLVMGetOperand(x, 1)},
+                 a = without_constant(call, old[0], &constant),
+                 b = without_constant(call, old[1], &constant);
+    *io_constant += constant;
+    if (!a || !b)
+        return a ? a : b;
+    return constant ? LLVMBuildNUWAdd(call->b, a, b, "") : x;
+}
+
+/* On AMD shared memory begins at 0, as there is no other; LLVM would add a base that it does not
+ * know to each offset. What is constant in the offset stays beside the access, which has room for
+ * it, even where LLVM has moved the sum out of a loop. */
+static LLVMValueRef shared_of_amd(TlLeafCall *call, LLVMValueRef offset)
+{
+    uint64_t constant = 0;
+    LLVMValueRef rest = without_constant(call, offset, &constant);
+    LLVMTypeRef pointer = LLVMPointerTypeInContext(call->c, 3);
+    if (!rest)
+        return LLVMBuildIntToPtr(call->b, offset, pointer, "");
+    LLVMValueRef at = tl_leaf_i32(call, (uint32_t)constant),
+                 base = LLVMBuildIntToPtr(call->b, rest, pointer, "");
+    if (!constant)
+        return base;
+    return LLVMBuildInBoundsGEP2(call->b, call->i8, base, &at, 1, "");
+}
+
 /* `ptr addrspace(3)` of a byte offset: dynamic shared memory, whose size the launch gives. */
 static LLVMValueRef leaf_shared(TlLeafCall *call, LLVMValueRef offset)
 {
     static const char NAME[] = "tl_shared";
     LLVMModuleRef m = call->l->module;
     LLVMValueRef base = LLVMGetNamedGlobal(m, NAME);
+    if (!strncmp(LLVMGetTarget(m), "amdgcn", 6))
+        return shared_of_amd(call, offset);
     if (!base) {
         base = LLVMAddGlobalInAddressSpace(m, LLVMArrayType2(call->i8, 0), NAME, 3);
         LLVMSetLinkage(base, LLVMExternalLinkage);

@@ -105,6 +105,14 @@ typedef enum TlAmdProducts {
 TlAmdProducts tl_amd_find_products(LLVMValueRef function);
 /* ---- the order of long computations on AMD (amd_order.c); when leaves are expanded ---- */
 void tl_amd_order(TlLlvm *l);
+/* Of the module's target: 9 for gfx942 and gfx90a, 11 for gfx1100. */
+int tl_amd_generation(const TlLlvm *l);
+/* amd_turns.c: the turns of matrix products. */
+void tl_amd_turns(TlLlvm *l);
+/* amd_offsets.c: offsets and addresses are computed in loops, for a kernel of which LLVM has spilled
+ * so many of so many registers; `all`: as many as may be. */
+void tl_amd_offsets(TlLlvm *l, LLVMValueRef function, unsigned registers, unsigned spilled,
+                    bool all);
 /* ---- addresses and tests beside their users on AMD (amd_near.c); when leaves are expanded ---- */
 void tl_amd_near(TlLlvm *l);
 /* ---- long blocks on AMD in parts that are scheduled one by one (amd_part.c); the last ---- */

@@ -298,6 +298,8 @@ static const Intrinsic INTRINSICS[] = {
     {TL_MMA_MFMA16, 32, TL_F8E5M2FNUZ, TL_F8E5M2FNUZ, "mfma.f32.16x16x32.bf8.bf8"},
     {TL_MMA_WMMA1, 16, TL_F16, TL_F16, "wmma.f32.16x16x16.f16"},
     {TL_MMA_WMMA1, 16, TL_BF16, TL_BF16, "wmma.f32.16x16x16.bf16"},
+    {TL_MMA_WMMA1T, 16, TL_F16, TL_F16, "wmma.f32.16x16x16.f16"},
+    {TL_MMA_WMMA1T, 16, TL_BF16, TL_BF16, "wmma.f32.16x16x16.bf16"},
     {TL_MMA_WMMA2, 16, TL_F16, TL_F16, "wmma.f32.16x16x16.f16"},
     {TL_MMA_WMMA2, 16, TL_BF16, TL_BF16, "wmma.f32.16x16x16.bf16"},
     {TL_MMA_WMMA2, 16, TL_F8E4M3, TL_F8E4M3, "wmma.f32.16x16x16.fp8.fp8"},
@@ -309,7 +311,7 @@ static const char IU8[] = "wmma.i32.16x16x16.iu8";
 
 static bool is_wmma(const Matrix *m)
 {
-    return m->kind == TL_MMA_WMMA1 || m->kind == TL_MMA_WMMA2;
+    return m->kind == TL_MMA_WMMA1 || m->kind == TL_MMA_WMMA1T || m->kind == TL_MMA_WMMA2;
 }
 
 static bool is_byte_integer(TlDtype d)

@@ -483,12 +483,32 @@ static bool is_multiply_add(const TlOp *op)
     return op->opcode == TL_OP_DOT && !tl_mma_of(op);
 }
 
-static void say_pipeline(TlSbuf *s, const TlOp *loop)
+static bool is_copy(const TlOp *op)
+{
+    return op->opcode == TL_OP_COPY;
+}
+
+/* Why a loop has fewer stages than it, or its kernel, asks for. */
+static void say_stages_asked(TlSbuf *s, const TlKernelInfo *info, const TlOp *loop, int64_t stages)
+{
+    enum { MOST_BY_LOADS = 3 };
+    int64_t hint = tl_attr_int(loop, TL_ATTR_PIPELINE, 0),
+            asked = hint > 0 ? hint : info ? info->stages : 0;
+    if (asked <= stages)
+        return;
+    bool by_loads = !holds(loop, is_copy) && stages == MOST_BY_LOADS;
+    tl_sbuf_putf(s, "; %lld are asked, but %s", (long long)asked,
+                 by_loads ? "registers keep what is on its way for one trip only"
+                          : "more do not fit in shared memory, or there are no more trips");
+}
+
+static void say_pipeline(TlSbuf *s, const TlKernelInfo *info, const TlOp *loop)
 {
     int64_t stages = tl_attr_int(loop, TL_ATTR_PIPELINED, 0);
     if (stages) {
         tl_sbuf_putf(s, "pipelined, %lld stages", (long long)stages);
         say_fetches(s, loop);
+        say_stages_asked(s, info, loop, stages);
         return;
     }
     tl_sbuf_puts(s, "not pipelined: ");
@@ -525,7 +545,7 @@ static const char *loop_text(const TlExplain *e, const TlOp *loop)
     TlSbuf s;
     tl_sbuf_init(&s, e->out);
     say_chunks(&s, loop);
-    say_pipeline(&s, loop);
+    say_pipeline(&s, e->fn->info, loop);
     int64_t unroll = tl_attr_int(loop, TL_ATTR_UNROLL, -2);
     if (unroll > 1)
         tl_sbuf_putf(&s, "; unrolled by %lld", (long long)unroll);

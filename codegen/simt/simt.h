@@ -138,8 +138,9 @@ void tl_simt_mma_read_first(TlSimt *g, const TlOp *op);
 void tl_simt_put(TlSimt *g, TlOp *op);
 void tl_simt_get(TlSimt *g, TlOp *op);
 void tl_simt_read_late(TlSimt *g, TlOp *op); /* read */
-/* The register's access is in the code from here on; -1: those of all registers. */
-void tl_simt_read(TlSimt *g, const TlValue *v, int64_t reg);
+/* The register's access is in the code from here on; -1: those of all registers. False: it was. */
+bool tl_simt_read(TlSimt *g, const TlValue *v, int64_t reg);
+bool tl_simt_is_unread(TlSimt *g, const TlValue *v, int64_t reg);
 /* True: a TRANS of what is to be read, and will be with it. `dims` as tl_simt_match has them. */
 bool tl_simt_trans_later(TlSimt *g, const TlOp *op, const int *dims);
 void tl_simt_copy(TlSimt *g, TlOp *op);

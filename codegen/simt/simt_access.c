@@ -7,6 +7,9 @@
  * memory move together: as many as the layout holds side by side and as axis-info proves aligned
  * and all inside or all outside.
  *
+ * Where memory instructions take no scalar base, threads count along an axis from the start of the
+ * view instead (is_counted): start + coordinate, times the stride, is one instruction.
+ *
  * A copy has no registers of its own, so its addresses may stay in some: what its loop moves the
  * tile by is added last, to what does not change in the loop. On NVIDIA that is one instruction,
  * start * stride + the rest. */
@@ -17,8 +20,10 @@
 #include "passes/analysis/facts.h"
 #include <stdlib.h>
 
-/* Accesses of a function that threads count: LLVM's NaryReassociate takes time by the square. */
-enum { MOST_COUNTED = 64 };
+enum {
+    MOST_COUNTED = 64, /* of a function: LLVM's NaryReassociate takes time by the square */
+    MOST_ROWS = 16     /* of a tile whose columns are counted: each has an address in registers */
+};
 
 /* ---- the uniform part ---- */
 
@@ -82,18 +87,23 @@ static bool can_count(const TlSimtAccess *a, const TlAccessInfo *info, uint32_t 
 }
 
 /* Does each thread count along the axis, from the start of the view? Of loads and stores, where it
- * is the only slice: one number for addresses and tests, and the views that have the same start. Of
- * copies between the instructions of a product: there it is a number of the thread, as PTX has no
- * uniform registers, and ptxas would copy one for each address. */
-static bool is_counted(const TlSimtAccess *a, const TlAccessInfo *info, uint32_t i)
+ * is the only slice (one number for addresses and tests, and the views with the same start), or the
+ * one that the loop moves (the rest of an address stays). Of copies between the instructions of a
+ * product: there it is a number of the thread, as PTX has no uniform registers, and ptxas would
+ * copy one for each address. */
+static bool is_counted(const TlSimt *g, const TlSimtAccess *a, const TlAccessInfo *info,
+                       uint32_t i)
 {
     const TlAxis *axis = &a->place.axes[i];
+    if (g->counted >= MOST_COUNTED || g->options->target->family->scalar_base)
+        return false;
     if (axis->kind != TL_AXIS_SLICE || axis->step != 1 || a->counted || !is_small(a, info, i))
         return false;
     if (a->op->opcode == TL_OP_COPY)
         return tl_attr_flag(a->op, TL_ATTR_SPREAD) && tl_moving_axes(a->op) >> i & 1;
     return can_count(a, info, i) &&
-           (is_only_slice(&a->place, i) || tl_moving_axes(a->op) == 1u << i);
+           (is_only_slice(&a->place, i) ||
+            (tl_moving_axes(a->op) == 1u << i && a->nregs / a->width <= MOST_ROWS));
 }
 
 /* Is what threads count compared with the extent? Not for copies: what is left, a number of the
@@ -106,7 +116,8 @@ static bool is_tested(const TlSimtAccess *a, uint32_t i)
 /* start * stride */
 static LLVMValueRef start_times(TlSimt *g, const TlSimtAccess *a, uint32_t i)
 {
-    bool word = a->place.index[i].value->type->dtype == TL_I32 &&
+    bool word = !g->options->target->family->scalar_base &&
+                a->place.index[i].value->type->dtype == TL_I32 &&
                 tl_view_has_short_stride(g->axis, a->place.base, (int)i);
     if (!word || LLVMIsAConstantInt(a->start[i]) || LLVMIsAConstantInt(a->stride[i]))
         return LLVMBuildMul(g->b, a->start[i], a->stride[i], "");
@@ -125,7 +136,7 @@ static void prepare_axis(TlSimt *g, TlSimtAccess *a, const TlAccessInfo *info, u
         return;
     LLVMValueRef at = tl_gen_to_i64(&g->gen, index, tl_gen_scalar(&g->gen, index));
     a->start[i] = at;
-    if (g->counted < MOST_COUNTED && is_counted(a, info, i)) {
+    if (is_counted(g, a, info, i)) {
         a->counted |= 1u << i;
         g->counted++;
     }
@@ -145,9 +156,11 @@ static void prepare_axis(TlSimt *g, TlSimtAccess *a, const TlAccessInfo *info, u
 /* Of a load or store in a row of a view, which no loop moves: the elements before it, which are
  * added to those in the row first. Views that have the same rows share that sum, and PTX scales and
  * adds in two instructions. NULL: of others. */
-static LLVMValueRef row_of(const TlSimtAccess *a, LLVMValueRef offset)
+static LLVMValueRef row_of(const TlSimt *g, const TlSimtAccess *a, LLVMValueRef offset)
 {
     uint32_t slices = 0;
+    if (g->options->target->family->scalar_base)
+        return NULL;
     for (uint32_t i = 0; i < a->place.naxes; i++) {
         const TlAxis *axis = &a->place.axes[i];
         slices += axis->kind == TL_AXIS_SLICE;
@@ -171,12 +184,13 @@ void tl_simt_access_begin(TlSimt *g, TlOp *op, TlSimtAccess *a)
     a->sure = g->options->check ? 0 : tl_attr_axis_bits(op, TL_ATTR_SURE);
     a->asks = g->options->check && !tl_is_view_of_launch(a->place.base);
     TlAccessInfo info = tl_access_info(g->axis, op);
+    a->width = tl_access_vector(&info, op, a->layout);
     if (a->place.axes) {
         LLVMValueRef offset = tl_gen_int(&g->gen, 0);
         a->view = tl_gen_view(&g->gen, a->place.base);
         for (uint32_t i = 0; i < a->place.naxes; i++)
             prepare_axis(g, a, &info, i, &offset);
-        a->row = row_of(a, offset);
+        a->row = row_of(g, a, offset);
         a->uniform =
             a->row ? a->view->ptr : tl_gen_address(&g->gen, a->elem.dtype, a->view->ptr, offset);
     }
@@ -187,7 +201,6 @@ void tl_simt_access_begin(TlSimt *g, TlOp *op, TlSimtAccess *a)
         if (info.narrow >> i & 1 && !is_tested(a, i))
             a->left[i] =
                 LLVMBuildNSWSub(g->b, to_i32(g, a->view->extent[i]), to_i32(g, a->start[i]), "");
-    a->width = tl_access_vector(&info, op, a->layout);
 }
 
 /* ---- a register ---- */

@@ -1,9 +1,13 @@
-/* Lowering of matrix products by matrix instructions (ir/plan/mma.h).
+/* Lowering of matrix products by matrix instructions (ir/plan/mma.h), in the order of
+ * ir/plan/mma_turns.h:
  *
- *     for each instruction's k
- *         for each block of rows: its part of A as words of a lane;
- *         for each block of columns: its part of B
- *         for each block of the accumulator that this warp has: one leaf
+ *     for each instruction
+ *         at the start of a turn: a fence; what the next turn takes is read
+ *         its parts of A and of B as words of a lane, each made when first needed
+ *         one leaf
+ *
+ * The fences are of a single thread and order nothing but the reads; amd_turns.c makes more of
+ * them.
  *
  * What register of which tile a lane gives to the instruction is asked by coordinates: those of the
  * fragment plus those of the block. A register that a tile of small extents does not have is 0.
@@ -12,7 +16,7 @@
 #include "codegen/leaf/leaves.h"
 #include "codegen/simt/simt_exchange.h"
 #include "ir/plan/layout_rules.h"
-#include "ir/plan/mma.h"
+#include "ir/plan/mma_turns.h"
 
 enum { MAX_FRAGMENT = 32 }; /* elements of a lane */
 
@@ -20,38 +24,19 @@ typedef struct Mma {
     TlSimt *g;
     const TlOp *op;
     const TlMma *mma;
-    const TlLayout *fragment[3];
+    TlMmaOrder order;
     int32_t k;      /* extent */
     TlType type[3]; /* scalars */
     tl_leaf leaf;
     tl_mma_kind kind;
 } Mma;
 
-/* The start of a block. */
-typedef struct Block {
-    int32_t batch, row, column;
-} Block;
-
 static uint32_t elements(const Mma *m, int operand)
 {
-    return 1u << tl_layout_in_bits(m->fragment[operand], TL_IN_REG);
+    return 1u << tl_layout_in_bits(m->order.fragment[operand], TL_IN_REG);
 }
 
 /* ---- registers ---- */
-
-/* The register of thread 0 for an element of the block's fragment; -1: the tile has none. */
-static int64_t register_at(const Mma *m, int operand, Block block, uint32_t element)
-{
-    const TlLayout *f = m->fragment[operand];
-    const TlType *t = tl_in(m->op, (uint32_t)operand)->type;
-    uint32_t in[TL_LAYOUT_MAX_IN] = {0};
-    int32_t at[2], x[TL_LAYOUT_MAX_OUT] = {block.batch};
-    in[tl_layout_in_index(f, TL_IN_REG)] = element;
-    tl_layout_apply(f, in, at);
-    x[t->rank - 2] = at[0] + block.row;
-    x[t->rank - 1] = at[1] + block.column;
-    return tl_layout_register_at(t->layout, x);
-}
 
 static LLVMValueRef zero(const Mma *m, int operand)
 {
@@ -61,7 +46,7 @@ static LLVMValueRef zero(const Mma *m, int operand)
 /* i1: is the lane's k of element `e` inside, when `left` are? NULL: always. */
 static LLVMValueRef has_k(const Mma *m, int operand, uint32_t e, int32_t left)
 {
-    const TlLayout *f = m->fragment[operand];
+    const TlLayout *f = m->order.fragment[operand];
     int dim = operand == TL_MMA_A ? 1 : 0, lane = tl_layout_in_index(f, TL_IN_LANE);
     TlThreadMap map = {{0}, {0}};
     uint32_t in[TL_LAYOUT_MAX_IN] = {0};
@@ -85,11 +70,11 @@ static LLVMValueRef register_value(const Mma *m, int operand, int64_t reg)
 }
 
 /* The operand of a lane for the instruction of one block. */
-static LLVMValueRef gather(const Mma *m, int operand, Block block, int32_t left)
+static LLVMValueRef gather(const Mma *m, int operand, TlMmaBlock block, int32_t left)
 {
     LLVMValueRef x[MAX_FRAGMENT];
     for (uint32_t e = 0; e < elements(m, operand); e++) {
-        int64_t reg = register_at(m, operand, block, e);
+        int64_t reg = tl_mma_register(&m->order, operand, block, e);
         x[e] = reg < 0 ? zero(m, operand) : register_value(m, operand, reg);
         LLVMValueRef has = reg < 0 || operand == TL_MMA_C ? NULL : has_k(m, operand, e, left);
         if (has)
@@ -100,26 +85,8 @@ static LLVMValueRef gather(const Mma *m, int operand, Block block, int32_t left)
 
 /* ---- the product ---- */
 
-typedef TL_VEC(Block) Blocks;
-
-/* Blocks along one axis, or of the accumulator, that warp 0 has; the others have as many. */
-static Blocks find_blocks(const Mma *m, int operand, int32_t rows, int32_t columns)
-{
-    const TlType *t = tl_in(m->op, (uint32_t)operand)->type;
-    const TlLayout *l = t->layout;
-    Blocks found = {0};
-    int32_t batches = t->rank == 3 ? tl_layout_extent(l, 0) : 1;
-    Block b = {0, 0, 0};
-    for (b.batch = 0; b.batch < batches; b.batch++)
-        for (b.row = 0; b.row < tl_layout_extent(l, t->rank - 2); b.row += rows)
-            for (b.column = 0; b.column < tl_layout_extent(l, t->rank - 1); b.column += columns)
-                if (register_at(m, operand, b, 0) >= 0)
-                    tl_vec_push(m->g->arena, &found, b);
-    return found;
-}
-
 /* Parts of an operand, made when first needed. */
-static LLVMValueRef part(const Mma *m, TlMap *made, int operand, Block block, int32_t left)
+static LLVMValueRef part(const Mma *m, TlMap *made, int operand, TlMmaBlock block, int32_t left)
 {
     uint64_t key = (uint64_t)block.batch << 44 ^ (uint64_t)block.row << 22 ^
                    (uint64_t)block.column << 1 ^ (uint64_t)operand;
@@ -146,52 +113,85 @@ static LLVMValueRef multiply(const Mma *m, LLVMValueRef a, LLVMValueRef b, LLVMV
     return tl_simt_leaf(g, m->leaf, 7, args);
 }
 
-/* What the step at k wants of operands that are not read yet. */
-static void read_step(const Mma *m, const Blocks *blocks, int32_t k)
+/* What the instructions first..end-1 take is read, or only looked at. Is any of it not read yet? */
+static bool read_or_look(const Mma *m, uint32_t first, uint32_t end,
+                         bool (*with)(TlSimt *, const TlValue *, int64_t))
 {
-    for (uint32_t i = 0; i < blocks->len && k < m->k; i++) {
-        Block at = blocks->data[i], of[2] = {{at.batch, at.row, k}, {at.batch, k, at.column}};
-        for (int operand = 0; operand < 2; operand++)
+    const TlMmaOrder *o = &m->order;
+    bool any = false;
+    for (uint32_t i = first; i < end && i < o->issues.len; i++)
+        for (int operand = 0; operand < 2; operand++) {
+            TlMmaBlock at = tl_mma_part(o, &o->issues.data[i], operand);
             for (uint32_t e = 0; e < elements(m, operand); e++) {
-                int64_t reg = register_at(m, operand, of[operand], e);
+                int64_t reg = tl_mma_register(o, operand, at, e);
                 if (reg >= 0)
-                    tl_simt_read(m->g, tl_in(m->op, (uint32_t)operand), reg);
+                    any |= with(m->g, tl_in(m->op, (uint32_t)operand), reg);
             }
-    }
+        }
+    return any;
+}
+
+static bool read_parts(const Mma *m, uint32_t first, uint32_t end)
+{
+    return read_or_look(m, first, end, tl_simt_read);
+}
+
+static bool has_unread(const Mma *m, uint32_t first, uint32_t end)
+{
+    return read_or_look(m, first, end, tl_simt_is_unread);
+}
+
+static void fence(const Mma *m, LLVMAtomicOrdering order)
+{
+    LLVMBuildFence(m->g->b, order, 1, "");
+}
+
+/* The turn that begins with instruction `first`. waits: has something been read for it? Returns
+ * whether something is read for the next one. */
+static bool start_turn(const Mma *m, uint32_t first, uint32_t turn, bool waits)
+{
+    bool marks = tl_attr(m->op, TL_ATTR_IN_TURN) != NULL;
+    if (marks && waits)
+        fence(m, LLVMAtomicOrderingAcquire);
+    else if (marks && has_unread(m, first + turn, first + 2 * turn))
+        fence(m, LLVMAtomicOrderingAcquireRelease);
+    return read_parts(m, first + turn, first + 2 * turn);
 }
 
 /* Copies that are to be spread start between the instructions. As nothing is read across the start
- * of a copy, a step has the operands of the next one read before. */
-static void multiply_all(const Mma *m, const Blocks *blocks, LLVMValueRef *acc)
+ * of a copy, a step has the operands of the next one read before, as a turn has. */
+static void multiply_all(const Mma *m, LLVMValueRef *acc)
 {
     TlMap made;
-    bool in_turn = tl_attr_flag(m->op, TL_ATTR_IN_TURN), spread = m->g->spread;
-    uint32_t n = 0, all = blocks->len * (uint32_t)((m->k + m->mma->k - 1) / m->mma->k);
+    const TlMmaOrder *o = &m->order;
+    uint32_t n = o->issues.len, step = m->g->spread ? o->blocks.len : 0,
+             turn = (uint32_t)tl_attr_int(m->op, TL_ATTR_IN_TURN, step);
+    bool waits = true;
     tl_map_init(&made, m->g->arena);
-    if (spread)
-        read_step(m, blocks, 0);
-    for (int32_t k = 0; k < m->k; k += m->mma->k) {
-        if (spread)
-            read_step(m, blocks, k + m->mma->k);
-        for (uint32_t i = 0; i < blocks->len; i++) {
-            Block at = blocks->data[i];
-            if (in_turn && (i == 0 || at.row != blocks->data[i - 1].row))
-                LLVMBuildFence(m->g->b, LLVMAtomicOrderingAcquireRelease, 1, "");
-            LLVMValueRef a = part(m, &made, TL_MMA_A, (Block){at.batch, at.row, k}, m->k - k);
-            LLVMValueRef b = part(m, &made, TL_MMA_B, (Block){at.batch, k, at.column}, m->k - k);
-            acc[i] = multiply(m, a, b, acc[i]);
-            tl_simt_begin_spread(m->g, ++n, all);
-        }
+    if (turn)
+        read_parts(m, 0, turn);
+    for (uint32_t i = 0; i < n; i++) {
+        const TlMmaIssue *at = &o->issues.data[i];
+        if (turn && i % turn == 0)
+            waits = start_turn(m, i, turn, waits);
+        LLVMValueRef x[2];
+        for (int operand = 0; operand < 2; operand++)
+            x[operand] = part(m, &made, operand, tl_mma_part(o, at, operand), m->k - at->k);
+        acc[at->block] = multiply(m, x[0], x[1], acc[at->block]);
+        tl_simt_begin_spread(m->g, i + 1, n);
     }
+    if (tl_attr(m->op, TL_ATTR_IN_TURN))
+        fence(m, LLVMAtomicOrderingRelease);
 }
 
-static void define_result(const Mma *m, const Blocks *blocks, LLVMValueRef *acc)
+static void define_result(const Mma *m, LLVMValueRef *acc)
 {
     LLVMValueRef *to = tl_simt_define(m->g, m->op->out[0]), x[MAX_FRAGMENT];
+    const TlMmaBlocks *blocks = &m->order.blocks;
     for (uint32_t i = 0; i < blocks->len; i++) {
         tl_simt_unpack(m->g, &m->type[TL_MMA_C], acc[i], (int)elements(m, TL_MMA_C), x);
         for (uint32_t e = 0; e < elements(m, TL_MMA_C); e++) {
-            int64_t reg = register_at(m, TL_MMA_C, blocks->data[i], e);
+            int64_t reg = tl_mma_register(&m->order, TL_MMA_C, blocks->data[i], e);
             if (reg >= 0)
                 to[reg] = x[e];
         }
@@ -202,29 +202,29 @@ static Mma mma_of(TlSimt *g, const TlOp *op)
 {
     const TlType *a = tl_in(op, 0)->type;
     Mma m = {.g = g, .op = op, .mma = tl_mma_of(op), .k = a->shape[a->rank - 1]};
+    m.order = tl_mma_order(g->arena, op, tl_attr(op, TL_ATTR_IN_TURN) != NULL);
     m.kind = tl_leaf_mma_kind(m.mma);
-    for (int i = 0; i < 3; i++) {
-        m.fragment[i] = tl_mma_fragment(g->arena, m.mma, i);
+    for (int i = 0; i < 3; i++)
         m.type[i] = (TlType){.kind = TL_TILE, .dtype = m.mma->type[i]};
-    }
     m.leaf = tl_leaf_of_mma(g->arena, m.mma);
     return m;
 }
 
+/* The first turn; where there are none, the first step of k. */
 void tl_simt_mma_read_first(TlSimt *g, const TlOp *op)
 {
     Mma m = mma_of(g, op);
-    Blocks blocks = find_blocks(&m, TL_MMA_C, m.mma->m, m.mma->n);
-    read_step(&m, &blocks, 0);
+    int64_t turn = tl_attr_int(op, TL_ATTR_IN_TURN, m.order.blocks.len);
+    read_parts(&m, 0, (uint32_t)turn);
 }
 
 void tl_simt_mma(TlSimt *g, TlOp *op)
 {
     Mma m = mma_of(g, op);
-    Blocks blocks = find_blocks(&m, TL_MMA_C, m.mma->m, m.mma->n);
-    LLVMValueRef *acc = TL_NEW_ARRAY(g->arena, LLVMValueRef, blocks.len);
-    for (uint32_t i = 0; i < blocks.len; i++)
-        acc[i] = gather(&m, TL_MMA_C, blocks.data[i], m.mma->k);
-    multiply_all(&m, &blocks, acc);
-    define_result(&m, &blocks, acc);
+    const TlMmaBlocks *blocks = &m.order.blocks;
+    LLVMValueRef *acc = TL_NEW_ARRAY(g->arena, LLVMValueRef, blocks->len);
+    for (uint32_t i = 0; i < blocks->len; i++)
+        acc[i] = gather(&m, TL_MMA_C, blocks->data[i], m.mma->k);
+    multiply_all(&m, acc);
+    define_result(&m, acc);
 }

@@ -173,13 +173,13 @@ typedef struct TlSimtRead {
     bool *done;                /* by access */
 } Read;
 
-static void read_access(TlSimt *g, Read *r, uint32_t i)
+static bool read_access(TlSimt *g, Read *r, uint32_t i)
 {
     const TlBufPlan *p = r->slot.plan;
     const TlBufAccess *a = &p->accesses[i];
     LLVMValueRef x[16];
     if (r->done[i])
-        return;
+        return false;
     TlLoc outer = g->loc;
     g->loc = r->loc;
     if (p->kind == TL_BUF_VECTOR)
@@ -193,32 +193,43 @@ static void read_access(TlSimt *g, Read *r, uint32_t i)
     r->done[i] = true;
     if (--r->left == 0)
         g->reads[r->tile->id] = NULL;
+    return true;
 }
 
-static void read_of_other(TlSimt *g, Read *r, int64_t reg)
+static bool read_of_other(TlSimt *g, Read *r, int64_t reg)
 {
     int64_t first = reg < 0 ? 0 : reg, end = reg < 0 ? tl_simt_count(r->tile) : reg + 1;
+    bool any = false;
     for (int64_t i = first; i < end; i++) {
-        tl_simt_read(g, r->of, r->from[i]);
+        any |= tl_simt_read(g, r->of, r->from[i]);
         g->regs[r->tile->id][i] = g->regs[r->of->id][r->from[i]];
     }
     if (reg < 0)
         g->reads[r->tile->id] = NULL;
+    return any;
 }
 
-void tl_simt_read(TlSimt *g, const TlValue *v, int64_t reg)
+bool tl_simt_read(TlSimt *g, const TlValue *v, int64_t reg)
 {
     Read *r = g->reads[v->id];
+    bool any = false;
     if (!r)
-        return;
-    if (r->of) {
-        read_of_other(g, r, reg);
-    } else if (reg >= 0) {
-        read_access(g, r, r->access_of[reg]);
-    } else {
-        for (uint32_t i = 0, n = r->slot.plan->naccesses; i < n; i++)
-            read_access(g, r, i);
-    }
+        return false;
+    if (r->of)
+        return read_of_other(g, r, reg);
+    if (reg >= 0)
+        return read_access(g, r, r->access_of[reg]);
+    for (uint32_t i = 0, n = r->slot.plan->naccesses; i < n; i++)
+        any |= read_access(g, r, i);
+    return any;
+}
+
+bool tl_simt_is_unread(TlSimt *g, const TlValue *v, int64_t reg)
+{
+    const Read *r = g->reads[v->id];
+    if (r && r->of)
+        return tl_simt_is_unread(g, r->of, r->from[reg]);
+    return r && !r->done[r->access_of[reg]];
 }
 
 bool tl_simt_trans_later(TlSimt *g, const TlOp *op, const int *dims)

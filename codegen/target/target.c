@@ -7,12 +7,12 @@
 #include "passes/pass.h"
 
 static const TlFamily FAMILIES[] = {
-#define FAMILY(ID, name, pipeline, code, by_llvm, lines, classes, file, version, convention,       \
-               middle)                                                                             \
-    {TL_FAMILY_##ID, name,    TL_PIPELINE_##pipeline,                                              \
-     TL_CODE_##code, by_llvm, TL_LINES_##lines,                                                    \
-     classes,        file,    version,                                                             \
-     convention,     middle},
+#define FAMILY(ID, name, pipeline, code, by_llvm, scalar_base, lines, classes, file, version,      \
+               convention, middle)                                                                 \
+    {TL_FAMILY_##ID,   name,       TL_PIPELINE_##pipeline,                                         \
+     TL_CODE_##code,   by_llvm,    scalar_base,                                                    \
+     TL_LINES_##lines, classes,    file,                                                           \
+     version,          convention, middle},
 #include "codegen/target/family.def"
 };
 

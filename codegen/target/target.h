@@ -32,7 +32,7 @@ typedef struct TlFamily {
     const char *name;
     TlPipeline pipeline;
     TlCode code;
-    bool by_llvm;
+    bool by_llvm, scalar_base;
     TlDebugLines lines;
     const char *classes;
     uint32_t file, version, convention;

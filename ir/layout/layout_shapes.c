@@ -55,6 +55,7 @@ static const Fragment fragments[] = {
     {"mfma16.b.k8",      "reg(1,0)(2,0)(4,0)       lane(0,1)(0,2)(0,4)(0,8)(8,0)(16,0)"},
     /* AMD WMMA: 32 lanes; version 1 (RDNA3) gives both halves of a wave the same operand */
     {"wmma1.c",          "reg(2,0)(4,0)(8,0)       lane(0,1)(0,2)(0,4)(0,8)(1,0)"},
+    {"wmma1.c.t",        "reg(0,2)(0,4)(0,8)       lane(1,0)(2,0)(4,0)(8,0)(0,1)"},
     {"wmma1.a",          "reg(0,1)(0,2)(0,4)(0,8)  lane(1,0)(2,0)(4,0)(8,0)(0,0)"},
     {"wmma1.b",          "reg(1,0)(2,0)(4,0)(8,0)  lane(0,1)(0,2)(0,4)(0,8)(0,0)"},
     {"wmma2.c",          "reg(1,0)(2,0)(4,0)       lane(0,1)(0,2)(0,4)(0,8)(8,0)"},

@@ -501,6 +501,8 @@ static void tl_check_dot(TlVerify *v, const TlOp *op)
         FAULT("precision is for f32");
     else if (tl_attr(op, TL_ATTR_IN_TURN) && !tl_attr(op, TL_ATTR_MMA))
         FAULT("in_turn without mma");
+    else if (tl_attr_int(op, TL_ATTR_IN_TURN, 1) < 1)
+        FAULT("turns of %d", (int)tl_attr_int(op, TL_ATTR_IN_TURN, 1));
     else
         check_mma(v, op);
 }

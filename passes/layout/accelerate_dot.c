@@ -12,8 +12,8 @@
  *     f16, exactly, where there is no instruction for them. f32 operands are split in two where the
  *     precision asks for it: a = high + low, high * high + high * low + low * high.
  *  2. The instruction (ir/plan/mma.def): of those for the types the one that wastes least by
- *     rounding extents up and by warps without work; of equals the first row. None: the dot stays
- *     as it is, by multiply-adds.
+ *     rounding extents up and by warps without work; of equals the first row, but of chained dots
+ *     (3) RDNA 3's transposed one. None: the dot stays as it is, by multiply-adds.
  *  3. Warps: the longer side of what each has is halved, along the batch first. Of chained dots
  *     (attention) all go along M: then rows of both are in the same warps, what is computed per row
  *     needs no exchange, and the accumulator of the first is an operand of the second as it is.
@@ -37,6 +37,8 @@ typedef struct Accelerate {
 
 /* Instructions of this row round their operands to tf32. */
 static const char TF32[] = "mma.tf32";
+/* Those of this one are for chained dots, and there better than others that waste as much. */
+static const char OF_CHAINS[] = "wmma1t";
 
 /* ---- 2. the instruction ---- */
 
@@ -71,7 +73,10 @@ static const TlMma *choose(const Accelerate *a, const TlOp *dot, const TlDtype *
         if (memcmp(row->type, types, sizeof row->type) != 0 ||
             !tl_mma_has(a->px->machine->matrix, row) || (!tf32 && strcmp(row->family, TF32) == 0))
             continue;
-        if (!best || work(a, dot, row) < work(a, dot, best))
+        bool of_chain = strcmp(row->family, OF_CHAINS) == 0;
+        if (of_chain && !a->chained)
+            continue;
+        if (!best || work(a, dot, row) < work(a, dot, best) + of_chain)
             best = row;
     }
     return best;

@@ -22,7 +22,7 @@
  * It is for place-layouts to make the converts few. */
 #include "passes/analysis/axis_info.h"
 #include "passes/analysis/facts.h"
-#include "passes/layout/default_warps.h"
+#include "passes/analysis/default_warps.h"
 #include "passes/pass.h"
 #include "passes/layout/relayout.h"
 
@@ -334,27 +334,11 @@ static void fit(Coalesce *c, TlOp *op)
         convert_operands(c, op, tl_op_layout(op));
 }
 
-/* As the kernel says, else --warps, else by its tiles. */
-static int warps_of(TlFn *fn, const TlMachine *machine)
-{
-    if (fn->info && fn->info->warps)
-        return fn->info->warps;
-    if (machine->warps)
-        return machine->warps;
-    TlDefaultWarps d = tl_default_warps(fn, machine->lanes);
-    if (fn->info && d.largest)
-        fn->info->warps_why =
-            tl_format(&fn->module->arena, "%s of line %u would take %lld words of each thread of 4",
-                      d.of_dots ? "the sums" : "a tile", (unsigned)d.largest->loc.line,
-                      (long long)d.each);
-    return d.warps;
-}
-
 TlPassResult tl_pass_coalesce(TlFn *fn, TlPassCtx *px)
 {
     if (tl_fn_level(fn) != TL_LEVEL_TILE)
         return TL_SAME;
-    fn->body->warps = warps_of(fn, px->machine);
+    fn->body->warps = tl_choose_warps(fn, px->machine);
     TL_ASSERT(fn->body->warps > 0 && px->machine->lanes > 0,
               "'%s' has %d warps of %d", fn->name, (int)fn->body->warps, px->machine->lanes);
     Coalesce c = {.fn = fn,

@@ -34,15 +34,17 @@
  *                                     read %x
  *                                     %z = add %x, %x
  *
- * Turns. LLVM tends to read shared memory early, and would read the operands of all steps of a
- * product at once. Where they would leave too few registers beside the accumulator, each row of
- * instructions reads its operands in turn (`in_turn`). For NVIDIA, ptxas orders the reads.
+ * Turns. Where LLVM schedules the code, it reads shared memory right before its use or all at once.
+ * So a product is cut into turns (`in_turn`, mma_turns.h): what a turn takes is read while the turn
+ * before is computed, and waited for once. Turns are as long as registers allow beside what else is
+ * alive, a quarter of the product at most. For NVIDIA, ptxas orders the reads.
  *
  * No pass edits the code after it: its decisions need not hold once ops are inserted between those
  * that it ordered. */
 #include "ir/plan/late.h"
-#include "ir/plan/mma.h"
+#include "ir/plan/mma_turns.h"
 #include "ir/plan/staged_plan.h"
+#include "passes/analysis/alive.h"
 #include "passes/analysis/axis_info.h"
 #include "passes/analysis/facts.h"
 #include "passes/pass.h"
@@ -376,29 +378,26 @@ static void order_reads(Order *o)
 
 /* ---- turns ---- */
 
-static int64_t words_of(const TlOp *dot, uint32_t operand)
-{
-    int64_t bits = tl_dtype_bits(tl_mma_of(dot)->type[operand]);
-    return tl_layout_registers(tl_in(dot, operand)->type->layout) * bits / 32;
-}
+enum { MOST_TURNS = 4 };
 
-/* Would the operands of all steps leave too few registers beside the accumulator? */
-static bool must_take_turns(const Order *o, const TlOp *dot)
+static void order_turn(Order *o, TlOp *dot)
 {
-    int64_t words = 0;
-    for (uint32_t i = 0; i < 3; i++)
-        words += words_of(dot, i);
-    return o->px->machine->registers && words > o->px->machine->registers / 2;
+    TlMmaOrder order = tl_mma_order(o->px->scratch, dot, true);
+    int64_t left = tl_registers_of_thread(o->px->machine->registers, o->fn->body->warps) -
+                   tl_words_alive(o->fn, o->px->scratch, dot) - TL_OTHER_REGISTERS;
+    uint32_t turn = (order.issues.len + MOST_TURNS - 1) / MOST_TURNS;
+    while (turn > 1 && tl_mma_words(o->px->scratch, &order, turn) > left)
+        turn = (turn + 1) / 2;
+    tl_attr_set(o->fn, dot, (TlAttr){.id = TL_ATTR_IN_TURN, .u.i = turn});
+    o->changed = true;
 }
 
 static void order_turns(Order *o)
 {
-    for (TlOp *op = o->fn->body->first; op; op = tl_walk_next(op, NULL)) {
-        if (!tl_mma_of(op) || tl_attr(op, TL_ATTR_IN_TURN) || !must_take_turns(o, op))
-            continue;
-        tl_attr_set(o->fn, op, (TlAttr){.id = TL_ATTR_IN_TURN, .u.i = 1});
-        o->changed = true;
-    }
+    for (TlOp *op = o->fn->body->first; op; op = tl_walk_next(op, NULL))
+        if (tl_mma_of(op) && !tl_attr(op, TL_ATTR_IN_TURN) &&
+            (tl_late_get(tl_in(op, TL_MMA_A)) || tl_late_get(tl_in(op, TL_MMA_B))))
+            order_turn(o, op);
 }
 
 TlPassResult tl_pass_order_reads(TlFn *fn, TlPassCtx *px)

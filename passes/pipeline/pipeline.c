@@ -28,9 +28,11 @@
  *     put in a later trip.
  *  4. When (latencies): a copy is begun S - 1 trips ahead, into S slots; a load into registers
  *     one trip before it is used or put; with S > 2 it is put one trip ahead too, into 2 slots, so
- *     that one barrier per trip is enough. What a place is computed from is loaded one trip before
- *     the load that wants it; S - 1 is the most, so copies behind L such loads are begun S - 1 - L
- *     ahead, but one at least. What does not fit is loaded in the same trip.
+ *     that one barrier per trip is enough. To wait more trips in registers it would have to be
+ *     copied from one to the next while it is on its way, and so be waited for. Where nothing is
+ *     begun S - 1 trips ahead, the loop has fewer stages. What a place is computed from is loaded
+ *     one trip before the load that wants it; S - 1 is the most, so copies behind L such loads are
+ *     begun S - 1 - L ahead, but one at least. What does not fit is loaded in the same trip.
  *  5. Expansion (pipeline_expand.c): a prologue for the first trips; no epilogue: what is fetched
  *     for trips that there are not is masked off, unless it is outside of its view anyway.
  *
@@ -41,6 +43,7 @@
 #include "ir/plan/shared_plan.h"
 #include "ir/plan/staged.h"
 #include "ir/plan/staged_plan.h"
+#include "passes/analysis/alive.h"
 #include "passes/analysis/axis_info.h"
 #include "passes/analysis/footprint.h"
 #include "passes/pipeline/pipeline_impl.h"
@@ -412,6 +415,7 @@ static void schedule(const Pipeline *p, int stages, TlSchedule *s)
         most = s->fetches.data[i].ahead > (int)most ? (uint32_t)s->fetches.data[i].ahead : most;
         s->most = (int)most;
     }
+    s->stages = s->most + 1;
 }
 
 /* ---- limits ---- */
@@ -436,10 +440,26 @@ static int64_t carried_registers(const TlOp *loop)
     return n;
 }
 
+/* What is alive at the product of the loop at which most is, in code that LLVM schedules: ptxas
+ * computes what is between products piece by piece. */
+static int64_t registers_at_products(const Pipeline *p)
+{
+    int64_t most = 0;
+    for (const TlOp *op = tl_walk_next(p->loop, p->loop); op; op = tl_walk_next(op, p->loop)) {
+        if (!p->px->machine->reads_early || !tl_mma_of(op))
+            continue;
+        int64_t words = tl_words_alive(p->fn, p->arena, op);
+        most = words > most ? words : most;
+    }
+    return most;
+}
+
 static bool fits_registers(const Pipeline *p, const TlSchedule *s)
 {
-    int64_t flying = registers_in_flight(p, s), all = p->px->machine->registers;
-    return !all || !flying || flying + carried_registers(p->loop) + OTHER_REGISTERS <= all;
+    int64_t flying = registers_in_flight(p, s), all = p->px->machine->registers,
+            carried = carried_registers(p->loop), alive = registers_at_products(p);
+    return !all || !flying ||
+           flying + (alive > carried ? alive : carried) + OTHER_REGISTERS <= all;
 }
 
 /* What goes through registers is not fetched then: first what is not staged, then everything. */

@@ -30,6 +30,7 @@
  * Elements have the bits that they had; reductions of floats have another order, as is open on a
  * GPU. The option `elements=N` demands chunks of N elements, whatever it is worth. */
 #include "passes/simplify/chunk_impl.h"
+#include "passes/analysis/default_warps.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -276,7 +277,7 @@ static bool cut_one(const Rows *r)
 TlPassResult tl_pass_chunk_rows(TlFn *fn, TlPassCtx *px)
 {
     const char *asked = px->options ? strstr(px->options, "elements=") : NULL;
-    int warps = fn->info && fn->info->warps ? fn->info->warps : px->machine->warps;
+    int warps = tl_choose_warps(fn, px->machine); /* of the rows as they are */
     TlMap tried;
     Rows r = {.fn = fn,
               .px = px,
@@ -287,5 +288,7 @@ TlPassResult tl_pass_chunk_rows(TlFn *fn, TlPassCtx *px)
     TlPassResult result = take_totals(&r) ? TL_CHANGED : TL_SAME;
     while (cut_one(&r))
         result = TL_CHANGED;
+    if (result == TL_CHANGED)
+        fn->body->warps = warps;
     return result;
 }

@@ -8,12 +8,13 @@
  *                                    %r = %e == %e ? fma(%n, %e, %n) : %n
  *                                    %q = (%x * broadcast %p) * broadcast %r
  *
- * f32's quotients need to be right to 2 ulp only (LANGUAGE.md section 5); this is within 1.51, as %r
- * and the last product are rounded once each: %n is right to 2 ulp, and one step of Newton's squares
- * that error. Where the divisor is 0 or infinite, %n stays. (A reciprocal that is rounded once would
- * take PTX a branch, and code for divisors that %p excludes.) %p keeps %r away from where it would be
- * subnormal or overflow: x * p is exact, or the quotient is 0 or infinite anyway. Infinities, zeros
- * and NaN come out as those of the division. A division takes five to ten times as long as a product.
+ * f32's quotients need to be right to 2 ulp only (LANGUAGE.md section 5); this is within 1.51, as
+ * %r and the last product are rounded once each: %n is right to 2 ulp, and one step of Newton's
+ * squares that error. Where the divisor is 0 or infinite, %n stays. (A reciprocal that is rounded
+ * once would take PTX a branch, and code for divisors that %p excludes.) %p keeps %r away from
+ * where it would be subnormal or overflow: x * p is exact, or the quotient is 0 or infinite anyway.
+ * Infinities, zeros and NaN come out as those of the division. A division takes five to ten times
+ * as long as a product.
  *
  * The divisor may have been widened from f16 or bf16 after the broadcast: such quotients are
  * computed in f32 and then rounded.

@@ -42,6 +42,7 @@ static shape shape_of(tl_mma_kind kind)
     case TL_MMA_MFMA64: return (shape){16, 16, 64, true};
     case TL_MMA_MFMA32: return (shape){32, 32, 64, true};
     case TL_MMA_WMMA1: return (shape){16, 16, 32, false};
+    case TL_MMA_WMMA1T:
     case TL_MMA_WMMA2: break;
     }
     return (shape){16, 16, 32, true};
@@ -76,7 +77,8 @@ static void operand_cell(tl_mma_kind kind, int operand, uint32_t k, uint32_t per
         *out_free = lane % 32;
         *out_k = k / 2 * (lane / 32) + e;
         return;
-    case TL_MMA_WMMA1: /* both halves of the lanes have the same */
+    case TL_MMA_WMMA1:
+    case TL_MMA_WMMA1T: /* both halves of the lanes have the same */
         *out_free = lane % 16;
         *out_k = e;
         return;
@@ -114,6 +116,7 @@ static void result_cell(tl_mma_kind kind, uint32_t lane, uint32_t e, uint32_t *o
         *out_j = lane % 32;
         return;
     case TL_MMA_WMMA1:
+    case TL_MMA_WMMA1T:
         *out_i = 2 * e + lane / 16;
         *out_j = lane % 16;
         return;
@@ -266,6 +269,12 @@ typedef struct cells {
     uint16_t at[2 * MOST * MOST];
 } cells;
 
+/* Do both halves of a warp hold the operands? */
+static bool has_copies(tl_mma_kind kind)
+{
+    return kind == TL_MMA_WMMA1 || kind == TL_MMA_WMMA1T;
+}
+
 /* Computed once and kept: most kernels use one kind of instruction only. */
 static const cells *cells_of(const mma_call *x, int operand)
 {
@@ -276,7 +285,7 @@ static const cells *cells_of(const mma_call *x, int operand)
     if (p->key == key)
         return p;
     shape s = shape_of(x->kind);
-    uint32_t copies = x->kind == TL_MMA_WMMA1 && operand < 2 ? 2 : 1, row, column;
+    uint32_t copies = has_copies(x->kind) && operand < 2 ? 2 : 1, row, column;
     uint32_t all = operand == 0 ? s.m * k : operand == 1 ? s.n * k : s.m * s.n;
     TL_INVARIANT_OR(p, s.m <= MOST && s.n <= MOST && k <= MOST && all * copies % s.lanes == 0,
                     "a product of %u x %u x %u by %u lanes", s.m, s.n, k, s.lanes);

@@ -254,9 +254,9 @@ def fragments(kind, k, size):
         b = per * c + i + 4 * per * q, g + 0 * e
         e = np.arange(4)[None]
         return 16, 8, 32, False, a, b, (g + 8 * (e >> 1), 2 * c + (e & 1))
-    if kind == "wmma1":
+    if kind in ("wmma1", "wmma1t"):
         lane, e, v = np.arange(32)[:, None], np.arange(16)[None], np.arange(8)[None]
-        return 16, 16, 32, False, (lane % 16 + 0 * e, 0 * lane + e), (0 * lane + e, lane % 16 + 0 * e), (2 * v + lane // 16, lane % 16 + 0 * v)
+        return 16, 16, 32, kind == "wmma1t", (lane % 16 + 0 * e, 0 * lane + e), (0 * lane + e, lane % 16 + 0 * e), (2 * v + lane // 16, lane % 16 + 0 * v)
     lanes = 32 if kind == "wmma2" else 64
     m = 16 if kind != "mfma32" else 32
     lane, e = np.arange(lanes)[:, None], np.arange(m * k // lanes)[None]
@@ -290,7 +290,7 @@ def matrix(out, name, lanes):
     warps = x.reshape(-1, lanes)
     results = np.zeros((ALL, at_d[0].shape[1]))
     for w, threads in enumerate(warps):
-        lane16 = threads - threads % THREADS + threads % THREADS % 16 if kind == "wmma1" else threads
+        lane16 = threads - threads % THREADS + threads % THREADS % 16 if kind in ("wmma1", "wmma1t") else threads
         A, B, C = np.zeros((m, k)), np.zeros((k, n)), np.zeros((m, n))
         for t, base, M, at in ((a, 0, A, at_a), (b, 64, B, at_b)):
             for e in range(at[0].shape[1]):

@@ -188,7 +188,8 @@ static void make_stg(Maker *m, tl_leaf leaf)
                  5);
 }
 
-/* The ways that LDB and STB are tried: what is there by records (0: all), what is added to every offset. */
+/* The ways that LDB and STB are tried: what is there by records (0: all), what is added to every
+ * offset. */
 static const struct Near {
     uint32_t records, far;
 } NEAR[] = {{0, 0}, {0, 4096 + 48}, {60 * 16, 0}};
@@ -460,7 +461,8 @@ static LLVMValueRef matrix_part(Maker *m, const TlMma *mma, int operand, char le
 {
     int n = 1 << tl_layout_in_bits(tl_mma_fragment(m->arena, mma, operand), TL_IN_REG);
     LLVMValueRef tid = m->tid, v = NULL;
-    if (tl_leaf_mma_kind(mma) == TL_MMA_WMMA1 && operand < 2)
+    tl_mma_kind kind = tl_leaf_mma_kind(mma);
+    if ((kind == TL_MMA_WMMA1 || kind == TL_MMA_WMMA1T) && operand < 2)
         m->tid = and(m, tid, 15);
     for (int i = 0; i < n; i++) {
         LLVMValueRef x = small_number(m, mma->type[operand], (uint32_t)(64 * operand + i));

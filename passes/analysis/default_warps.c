@@ -11,7 +11,7 @@
  * A kernel with products is judged by them alone: its other tiles are their operands, which go
  * through shared memory. Stages need no such choice: 3 by copies and 2 by registers are reduced by
  * the pipeline where shared memory is short (passes/pipeline/pipeline.c). */
-#include "passes/layout/default_warps.h"
+#include "passes/analysis/default_warps.h"
 
 enum {
     LEAST_WARPS = 4,
@@ -26,6 +26,13 @@ typedef struct Need {
     int64_t words; /* of 32 bits, of the whole tile */
     const TlOp *op;
 } Need;
+
+typedef struct Default {
+    int warps;
+    const TlOp *largest; /* whose tile would be too much for 4 warps; NULL: there are 4 */
+    int64_t each;        /* 32-bit words that it would take of each of their threads */
+    bool of_dots;        /* the sums of products */
+} Default;
 
 typedef struct Search {
     Need sums, rest;
@@ -72,7 +79,7 @@ static void look_at(Search *s, const TlOp *op)
         raise(&s->rest, words_of(op->out[i]->type), op);
 }
 
-TlDefaultWarps tl_default_warps(const TlFn *fn, int lanes)
+static Default by_tiles(const TlFn *fn, int lanes)
 {
     TL_ASSERT(lanes > 0 && LEAST_WARPS * lanes <= MOST_THREADS, "warps of %d", lanes);
     Search s = {0};
@@ -85,6 +92,23 @@ TlDefaultWarps tl_default_warps(const TlFn *fn, int lanes)
     while (warps < most_warps && 2 * warps * lanes <= MOST_THREADS &&
            n->words > most * warps * lanes)
         warps *= 2;
-    return (TlDefaultWarps){warps, warps > LEAST_WARPS ? n->op : NULL,
+    return (Default){warps, warps > LEAST_WARPS ? n->op : NULL,
                             n->words / (LEAST_WARPS * lanes), of_dots};
+}
+
+int tl_choose_warps(TlFn *fn, const TlMachine *machine)
+{
+    if (fn->body->warps)
+        return fn->body->warps;
+    if (fn->info && fn->info->warps)
+        return fn->info->warps;
+    if (machine->warps)
+        return machine->warps;
+    Default d = by_tiles(fn, machine->lanes);
+    if (fn->info && d.largest)
+        fn->info->warps_why =
+            tl_format(&fn->module->arena, "%s of line %u would take %lld words of each thread of 4",
+                      d.of_dots ? "the sums" : "a tile", (unsigned)d.largest->loc.line,
+                      (long long)d.each);
+    return d.warps;
 }

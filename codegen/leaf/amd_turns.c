@@ -1,0 +1,181 @@
+/* Turns of matrix products on AMD GPUs (ir/plan/mma_turns.h).
+ *
+ * The SIMT lowering marks the start of a turn by an acquire fence of a single thread: reads of
+ * shared memory that the turn needs have been issued before it, those for the next one follow.
+ * Where the turn needs nothing new, the fence is acq_rel. A release fence ends the product. LLVM
+ * would wait for each read before the instruction that takes it, and its scheduler moves reads and
+ * matrix instructions as its estimate of registers wants. Here all that the turn needs is waited
+ * for at once, nothing is scheduled across, and the reads for the next turn go between the first
+ * matrix instructions of this one, which hide them. A wave in a product goes before those that are
+ * not, so that of two waves of a scheduler one computes while the other loads, stores and reads.
+ * What a trip has loaded for the next one is waited for once, too. */
+#include "codegen/leaf/leaf_expand.h"
+
+#include <string.h>
+
+static bool is_mark(LLVMValueRef x)
+{
+    return LLVMGetInstructionOpcode(x) == LLVMFence && LLVMIsAtomicSingleThread(x);
+}
+
+static void call(TlLlvm *l, LLVMBuilderRef b, const char *name, unsigned bits, uint32_t value)
+{
+    LLVMTypeRef t = LLVMIntTypeInContext(l->context, bits);
+    LLVMValueRef x = LLVMConstInt(t, value, 0);
+    tl_llvm_intrinsic(l, b, name, NULL, 0, &x, 1);
+}
+
+/* s_waitcnt lgkmcnt(0), the other counters at their greatest: the fields lie elsewhere since gfx11,
+ * and gfx12 has an instruction for each. */
+static void wait_for_shared(TlLlvm *l, LLVMBuilderRef b, int generation)
+{
+    enum { GFX9 = 0xc07f, GFX11 = 0xfc07 };
+    if (generation >= 12)
+        call(l, b, "llvm.amdgcn.s.wait.dscnt", 16, 0);
+    else
+        call(l, b, "llvm.amdgcn.s.waitcnt", 32, generation >= 11 ? GFX11 : GFX9);
+}
+
+/* LLVM knows what an instruction has waited for only if another one, which is no barrier of its
+ * scheduler, follows. */
+static void put_mark(TlLlvm *l, LLVMBuilderRef b, LLVMValueRef mark, int generation)
+{
+    LLVMAtomicOrdering kind = LLVMGetOrdering(mark);
+    LLVMPositionBuilderBefore(b, mark);
+    LLVMSetCurrentDebugLocation2(b, NULL);
+    call(l, b, "llvm.amdgcn.sched.barrier", 32, 0);
+    if (kind == LLVMAtomicOrderingAcquireRelease)
+        return;
+    if (kind == LLVMAtomicOrderingAcquire)
+        wait_for_shared(l, b, generation);
+    call(l, b, "llvm.amdgcn.s.setprio", 16, kind == LLVMAtomicOrderingAcquire);
+    call(l, b, "llvm.amdgcn.sched.barrier", 32, 0);
+}
+
+/* ---- reads between the matrix instructions ---- */
+
+static bool is_read(LLVMValueRef x)
+{
+    return LLVMIsALoadInst(x) &&
+           LLVMGetPointerAddressSpace(LLVMTypeOf(LLVMGetOperand(x, 0))) == 3;
+}
+
+static bool is_product(LLVMValueRef x)
+{
+    size_t n;
+    if (!LLVMIsACallInst(x) || !LLVMIsAFunction(LLVMGetCalledValue(x)))
+        return false;
+    const char *name = LLVMGetValueName2(LLVMGetCalledValue(x), &n);
+    return !strncmp(name, "llvm.amdgcn.mfma", 16) || !strncmp(name, "llvm.amdgcn.wmma", 16);
+}
+
+/* The next instructions are so many of a kind. */
+static void put_group(TlLlvm *l, LLVMBuilderRef b, uint32_t kind, uint32_t n)
+{
+    LLVMTypeRef i32 = LLVMInt32TypeInContext(l->context);
+    LLVMValueRef args[3] = {LLVMConstInt(i32, kind, 0), LLVMConstInt(i32, n, 0),
+                            LLVMConstInt(i32, 0, 0)};
+    tl_llvm_intrinsic(l, b, "llvm.amdgcn.sched.group.barrier", NULL, 0, args, 3);
+}
+
+/* From a mark to the next one. */
+static void interleave(TlLlvm *l, LLVMBuilderRef b, LLVMValueRef mark)
+{
+    enum { PRODUCT = 0x8, READ = 0x100 };
+    uint32_t reads = 0, products = 0;
+    LLVMValueRef x = LLVMGetNextInstruction(mark);
+    for (; x && !is_mark(x); x = LLVMGetNextInstruction(x)) {
+        reads += is_read(x);
+        products += is_product(x);
+    }
+    if (!x || !reads || !products)
+        return;
+    LLVMPositionBuilderBefore(b, x);
+    uint32_t each = (reads + products - 1) / products;
+    for (; reads; reads -= each < reads ? each : reads, products--) {
+        put_group(l, b, READ, each);
+        put_group(l, b, PRODUCT, 1);
+    }
+    if (products)
+        put_group(l, b, PRODUCT, products);
+}
+
+/* ---- loads of the trip before ---- */
+
+/* s_waitcnt vmcnt(0), or what it is since gfx12. */
+static void wait_for_loads(TlLlvm *l, LLVMBuilderRef b, int generation)
+{
+    enum { GFX9 = 0x0f70, GFX11 = 0x03f7 };
+    if (generation >= 12)
+        call(l, b, "llvm.amdgcn.s.wait.loadcnt", 16, 0);
+    else
+        call(l, b, "llvm.amdgcn.s.waitcnt", 32, generation >= 11 ? GFX11 : GFX9);
+}
+
+/* Does the block take what the trip before, or the code before the loop, has loaded? */
+static bool takes_loads(LLVMBasicBlockRef header)
+{
+    LLVMValueRef x = LLVMGetFirstInstruction(header);
+    for (; x && LLVMIsAPHINode(x); x = LLVMGetNextInstruction(x))
+        for (unsigned i = 0; i < LLVMCountIncoming(x); i++) {
+            LLVMValueRef v = LLVMGetIncomingValue(x, i);
+            if (LLVMIsALoadInst(v) || (LLVMIsAPHINode(v) && LLVMCountIncoming(v) &&
+                                       LLVMIsALoadInst(LLVMGetIncomingValue(v, 0))))
+                return true;
+        }
+    return false;
+}
+
+static bool stores_shared(LLVMBasicBlockRef block)
+{
+    LLVMValueRef x = LLVMGetFirstInstruction(block);
+    for (; x; x = LLVMGetNextInstruction(x))
+        if (LLVMIsAStoreInst(x) &&
+            LLVMGetPointerAddressSpace(LLVMTypeOf(LLVMGetOperand(x, 1))) == 3)
+            return true;
+    return false;
+}
+
+static LLVMValueRef first_after_phis(LLVMBasicBlockRef block)
+{
+    LLVMValueRef x = LLVMGetFirstInstruction(block);
+    while (LLVMIsAPHINode(x))
+        x = LLVMGetNextInstruction(x);
+    return x;
+}
+
+/* What a loop of products puts into shared memory has been on its way for a trip: it is waited for
+ * once, at the start of the next trip, not load by load. */
+static void wait_in_loops(TlLlvm *l, LLVMBuilderRef b, LLVMValueRef f, int generation)
+{
+    TlLoops loops;
+    if (!LLVMCountBasicBlocks(f) || tl_amd_find_products(f) != TL_AMD_MATRIX)
+        return;
+    tl_loops_find(l->arena, f, &loops);
+    for (uint32_t i = 0; i < loops.loops.len; i++) {
+        LLVMBasicBlockRef header = loops.loops.data[i].header;
+        if (!takes_loads(header) || !stores_shared(header))
+            continue;
+        LLVMPositionBuilderBefore(b, first_after_phis(header));
+        LLVMSetCurrentDebugLocation2(b, NULL);
+        wait_for_loads(l, b, generation);
+        call(l, b, "llvm.amdgcn.s.setprio", 16, 0); /* an instruction, as above */
+        call(l, b, "llvm.amdgcn.sched.barrier", 32, 0);
+    }
+}
+
+void tl_amd_turns(TlLlvm *l)
+{
+    int generation = tl_amd_generation(l);
+    LLVMBuilderRef b = LLVMCreateBuilderInContext(l->context);
+    for (LLVMValueRef f = LLVMGetFirstFunction(l->module); f; f = LLVMGetNextFunction(f)) {
+        for (LLVMBasicBlockRef k = LLVMGetFirstBasicBlock(f); k; k = LLVMGetNextBasicBlock(k))
+            for (LLVMValueRef x = LLVMGetFirstInstruction(k); x; x = LLVMGetNextInstruction(x))
+                if (is_mark(x)) {
+                    interleave(l, b, x);
+                    put_mark(l, b, x, generation);
+                }
+        wait_in_loops(l, b, f, generation);
+    }
+    LLVMDisposeBuilder(b);
+}

@@ -1,0 +1,121 @@
+/* The order of matrix instructions (mma_turns.h). */
+#include "ir/plan/mma_turns.h"
+#include "ir/plan/late.h"
+#include "ir/plan/layout_rules.h"
+
+int64_t tl_mma_register(const TlMmaOrder *o, int operand, TlMmaBlock block, uint32_t element)
+{
+    const TlLayout *f = o->fragment[operand];
+    const TlType *t = tl_in(o->dot, (uint32_t)operand)->type;
+    uint32_t in[TL_LAYOUT_MAX_IN] = {0};
+    int32_t at[2], x[TL_LAYOUT_MAX_OUT] = {block.batch};
+    in[tl_layout_in_index(f, TL_IN_REG)] = element;
+    tl_layout_apply(f, in, at);
+    x[t->rank - 2] = at[0] + block.row;
+    x[t->rank - 1] = at[1] + block.column;
+    return tl_layout_register_at(t->layout, x);
+}
+
+static void find_blocks(TlArena *arena, TlMmaOrder *o)
+{
+    const TlType *t = tl_in(o->dot, TL_MMA_C)->type;
+    const TlLayout *l = t->layout;
+    int32_t batches = t->rank == 3 ? tl_layout_extent(l, 0) : 1;
+    TlMmaBlock b = {0, 0, 0};
+    for (b.batch = 0; b.batch < batches; b.batch++)
+        for (b.row = 0; b.row < tl_layout_extent(l, t->rank - 2); b.row += o->mma->m)
+            for (b.column = 0; b.column < tl_layout_extent(l, t->rank - 1); b.column += o->mma->n)
+                if (tl_mma_register(o, TL_MMA_C, b, 0) >= 0)
+                    tl_vec_push(arena, &o->blocks, b);
+}
+
+/* The first block after those of the row of block `first`. */
+static uint32_t end_of_row(const TlMmaOrder *o, uint32_t first)
+{
+    const TlMmaBlock *b = o->blocks.data;
+    uint32_t end = first + 1;
+    while (end < o->blocks.len && b[end].batch == b[first].batch && b[end].row == b[first].row)
+        end++;
+    return end;
+}
+
+TlMmaOrder tl_mma_order(TlArena *arena, const TlOp *dot, bool in_turn)
+{
+    const TlType *a = tl_in(dot, TL_MMA_A)->type;
+    TlMmaOrder o = {.mma = tl_mma_of(dot), .dot = dot};
+    for (int i = 0; i < 3; i++)
+        o.fragment[i] = tl_mma_fragment(arena, o.mma, i);
+    find_blocks(arena, &o);
+    for (int32_t k = 0; k < a->shape[a->rank - 1]; k += o.mma->k) {
+        bool backward = false;
+        for (uint32_t i = 0, end; i < o.blocks.len; i = end, backward = in_turn && !backward) {
+            end = end_of_row(&o, i);
+            for (uint32_t n = i; n < end; n++)
+                tl_vec_push(arena, &o.issues, (TlMmaIssue){backward ? end - 1 - (n - i) : n, k});
+        }
+    }
+    return o;
+}
+
+TlMmaBlock tl_mma_part(const TlMmaOrder *o, const TlMmaIssue *issue, int operand)
+{
+    TlMmaBlock b = o->blocks.data[issue->block];
+    switch (operand) {
+    case TL_MMA_A: return (TlMmaBlock){b.batch, b.row, issue->k};
+    case TL_MMA_B: return (TlMmaBlock){b.batch, issue->k, b.column};
+    default: return b;
+    }
+}
+
+/* ---- registers ---- */
+
+/* A register of a late operand: when it is taken first and last. */
+typedef struct Taken {
+    uint32_t first, last;
+} Taken;
+
+/* Adds the words that each turn holds of an operand to `words`, as differences; a word is counted
+ * in `bits` of it. */
+static void add_operand(TlArena *arena, const TlMmaOrder *o, int operand, uint32_t turn,
+                        int64_t *bits)
+{
+    const TlType *t = tl_in(o->dot, (uint32_t)operand)->type;
+    int64_t registers = tl_layout_registers(t->layout), size = tl_dtype_bits(t->dtype);
+    uint32_t elements = 1u << tl_layout_in_bits(o->fragment[operand], TL_IN_REG);
+    Taken *taken = TL_NEW_ARRAY(arena, Taken, (size_t)registers);
+    for (int64_t r = 0; r < registers; r++)
+        taken[r] = (Taken){UINT32_MAX, 0};
+    for (uint32_t i = 0; i < o->issues.len; i++)
+        for (uint32_t e = 0; e < elements; e++) {
+            TlMmaBlock part = tl_mma_part(o, &o->issues.data[i], operand);
+            int64_t r = tl_mma_register(o, operand, part, e);
+            if (r < 0)
+                continue;
+            taken[r].first = i < taken[r].first ? i : taken[r].first;
+            taken[r].last = i;
+        }
+    for (int64_t r = 0; r < registers; r++) {
+        if (taken[r].first == UINT32_MAX)
+            continue;
+        uint32_t at = taken[r].first / turn;
+        bits[at ? at - 1 : 0] += size;
+        bits[taken[r].last / turn + 1] -= size;
+    }
+}
+
+int64_t tl_mma_words(TlArena *arena, const TlMmaOrder *o, uint32_t turn)
+{
+    TL_ASSERT(turn > 0, "turns of nothing");
+    uint32_t turns = (o->issues.len + turn - 1) / turn;
+    int64_t *bits = TL_NEW_ARRAY(arena, int64_t, turns + 1), now = 0, most = 0;
+    for (uint32_t i = 0; i <= turns; i++)
+        bits[i] = 0;
+    for (int operand = 0; operand < 2; operand++)
+        if (tl_late_get(tl_in(o->dot, (uint32_t)operand)))
+            add_operand(arena, o, operand, turn, bits);
+    for (uint32_t i = 0; i < turns; i++) {
+        now += bits[i];
+        most = now > most ? now : most;
+    }
+    return most / 32;
+}

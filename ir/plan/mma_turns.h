@@ -1,0 +1,41 @@
+/* In which order a product by matrix instructions executes them, and when it reads what they take.
+ *
+ * Steps of k are outermost, then blocks of rows, then blocks of columns.
+ *
+ * In turns: every other row goes backward, so that what the last instruction of a row took of B is
+ * taken by the first of the next row, and the instructions are cut into turns of so many. What a
+ * turn takes of late operands (late.h) and no earlier one does is read while the turn before is
+ * computed; for the first turn, before it. */
+#ifndef TL_MMA_TURNS_H
+#define TL_MMA_TURNS_H
+#include "ir/plan/mma.h"
+
+/* The start of a block. */
+typedef struct TlMmaBlock {
+    int32_t batch, row, column;
+} TlMmaBlock;
+
+typedef TL_VEC(TlMmaBlock) TlMmaBlocks;
+
+/* One instruction: acc[block] += A at [row, k] . B at [k, column]. */
+typedef struct TlMmaIssue {
+    uint32_t block; /* of `blocks` */
+    int32_t k;
+} TlMmaIssue;
+
+typedef struct TlMmaOrder {
+    const TlMma *mma;
+    const TlOp *dot;
+    const TlLayout *fragment[3];
+    TlMmaBlocks blocks; /* of the accumulator, that warp 0 has; the others have as many */
+    TL_VEC(TlMmaIssue) issues;
+} TlMmaOrder;
+
+TlMmaOrder tl_mma_order(TlArena *arena, const TlOp *dot, bool in_turn);
+/* Of an operand, that an instruction takes. */
+TlMmaBlock tl_mma_part(const TlMmaOrder *o, const TlMmaIssue *issue, int operand);
+/* The register of thread 0 for an element of the block's fragment; -1: the tile has none. */
+int64_t tl_mma_register(const TlMmaOrder *o, int operand, TlMmaBlock block, uint32_t element);
+/* The most words of late operands that a thread holds at once, in turns of so many. */
+int64_t tl_mma_words(TlArena *arena, const TlMmaOrder *o, uint32_t turn);
+#endif

@@ -1,0 +1,92 @@
+/* Registers that are taken at a product (alive.h). */
+#include "passes/analysis/alive.h"
+#include "ir/plan/late.h"
+#include "ir/plan/mma.h"
+#include "ir/rewrite.h"
+#include "passes/analysis/shared_life.h"
+
+/* Is the result in the registers of the operand? */
+static bool is_no_copy(TlOpcode opcode)
+{
+    switch ((int)opcode) {
+    case TL_OP_CONST:
+    case TL_OP_BROADCAST:
+    case TL_OP_EXPAND:
+    case TL_OP_RESHAPE:
+    case TL_OP_TRANS: return true;
+    default: return false;
+    }
+}
+
+/* A tile of a buffer that only products by matrix instructions take: read when they need it. */
+static bool is_read_in_parts(const TlValue *v)
+{
+    for (const TlUse *u = v->uses; u; u = u->next)
+        if (!tl_mma_of(u->user) && u->user->opcode != TL_OP_READ &&
+            !(u->user->opcode == TL_OP_TRANS && is_read_in_parts(u->user->out[0])))
+            return false;
+    return tl_get_of(v) != NULL;
+}
+
+int64_t tl_words_of(const TlValue *v)
+{
+    const TlType *t = v->type;
+    if (t->kind != TL_TILE || t->rank == 0 || !t->layout || is_read_in_parts(v) ||
+        (v->def && is_no_copy(v->def->opcode)))
+        return 0;
+    int64_t bits = t->ptr ? 64 : tl_dtype_bits(t->dtype);
+    return (tl_layout_registers(t->layout) * bits + 31) / 32;
+}
+
+typedef struct Alive {
+    TlPositions order;
+    const TlOp *dot;
+    uint32_t at; /* of the product */
+    int64_t words;
+} Alive;
+
+/* `made`: the position from which on the value is there. What is outside of a loop around the
+ * product, and used in that loop, is alive in all of it. The accumulator becomes the result. */
+static void add_if_alive(Alive *a, const TlValue *v, uint32_t made)
+{
+    const TlBlock *home = v->def ? v->def->block : v->block;
+    uint32_t last = made;
+    if (made >= a->at || v == tl_in(a->dot, TL_MMA_C))
+        return;
+    for (const TlUse *u = v->uses; u; u = u->next) {
+        uint32_t used = u->user->block == home ? tl_position_of(&a->order, u->user).first
+                                               : tl_position_of_use(&a->order, u->user, home).last;
+        last = used > last ? used : last;
+    }
+    a->words += last >= a->at ? tl_words_of(v) : 0;
+}
+
+static void add_arguments(Alive *a, const TlOp *op)
+{
+    for (uint32_t r = 0; r < op->nregions; r++)
+        for (uint32_t i = 0; i < op->regions[r]->nargs; i++)
+            if (a->dot->block == op->regions[r] || tl_block_is_inside(a->dot->block, op))
+                add_if_alive(a, op->regions[r]->args[i], tl_position_of(&a->order, op).first);
+}
+
+int64_t tl_words_alive(const TlFn *fn, TlArena *arena, const TlOp *dot)
+{
+    TL_ASSERT(dot->opcode == TL_OP_DOT, "%s is no product", tl_op_info(dot->opcode)->text);
+    Alive a = {.dot = dot, .words = tl_words_of(dot->out[0])};
+    tl_positions_init(&a.order, fn, arena);
+    a.at = tl_position_of(&a.order, dot).first;
+    for (const TlOp *op = fn->body->first; op && op != dot; op = tl_walk_next(op, NULL)) {
+        add_arguments(&a, op);
+        for (uint32_t i = 0; i < op->nout; i++)
+            add_if_alive(&a, op->out[i], tl_position_of(&a.order, op).last);
+    }
+    return a.words;
+}
+
+int64_t tl_registers_of_thread(int registers, int warps)
+{
+    enum { SCHEDULERS = 4, FILE = 256 };
+    TL_ASSERT(warps > 0, "%d warps", warps);
+    int each = (warps + SCHEDULERS - 1) / SCHEDULERS;
+    return registers > FILE ? registers / each : registers;
+}

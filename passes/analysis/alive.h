@@ -1,0 +1,19 @@
+/* How many registers of a thread hold what, at a product by matrix instructions. An estimate: tiles
+ * are counted, not addresses and scalars; of what is computed from them, all is taken as alive from
+ * its definition on. */
+#ifndef TL_ALIVE_H
+#define TL_ALIVE_H
+#include "ir/ir.h"
+
+/* For addresses, counters, what is computed from the tiles meanwhile. */
+enum { TL_OTHER_REGISTERS = 40 };
+
+/* Words of a thread that hold a tile; 0: it is in no registers of its own. */
+int64_t tl_words_of(const TlValue *v);
+/* Words that are alive beside the operands that a product gets from buffers: what is there before
+ * it and used by it or later, and its result. */
+int64_t tl_words_alive(const TlFn *fn, TlArena *arena, const TlOp *dot);
+/* Words that one thread can have of a target's `registers` when a block has so many warps: CDNA's
+ * warps share those of a scheduler. */
+int64_t tl_registers_of_thread(int registers, int warps);
+#endif

@@ -1,0 +1,150 @@
+/* keep-operands: where registers are short, operands of products that are the same in all trips of
+ * a loop wait in shared memory.
+ *
+ *     %q = load %Q, ... : tile<f16, 128, 64, #0>     %q = load %Q, ... : tile<f16, 128, 64, #0>
+ *     for ... {                                      %b = alloc : buf<f16, 128, 64, #1, 1>
+ *       %k = get %c, %zero                     =>    put %b, %zero, %q
+ *       %s = dot %q, %k, ...                         for ... {
+ *       ...                                            %k = get %c, %zero
+ *     }                                                %g = get %b, %zero : tile<f16, 128, 64, #0>
+ *                                                      %s = dot %g, %k, ...
+ *
+ *  1. Products by matrix instructions, in a loop, with an operand that comes from outside of it,
+ *     where the words that are alive, what the loop fetches ahead and a few fragments are more than
+ *     a thread has. Only where LLVM schedules the code: there products read in parts (order-reads).
+ *  2. The buffer is laid out for these gets. Where it does not fit beside all other buffers, the
+ *     operand stays.
+ *  3. alloc and put come right after the operand; the get behind what the product gets from
+ *     another buffer, so that both can be read early. */
+#include "ir/plan/late.h"
+#include "ir/plan/mma_turns.h"
+#include "ir/plan/shared_plan.h"
+#include "ir/plan/stage_layout.h"
+#include "ir/plan/staged.h"
+#include "passes/analysis/alive.h"
+#include "passes/analysis/facts.h"
+#include "passes/layout/relayout.h"
+#include "passes/pass.h"
+
+typedef struct Keep {
+    TlFn *fn;
+    TlPassCtx *px;
+    TlMap bufs; /* of operands that have one */
+    bool changed;
+} Keep;
+
+/* ---- 1. are registers short? ---- */
+
+/* Words of loads in the loop that go into buffers, and so will be on their way during a trip. */
+static int64_t words_fetched(const TlOp *loop)
+{
+    int64_t words = 0;
+    for (const TlOp *op = tl_walk_next(loop, loop); op; op = tl_walk_next(op, loop))
+        if (op->opcode == TL_OP_PUT && tl_in(op, 2)->def && tl_in(op, 2)->def->opcode == TL_OP_LOAD)
+            words += tl_words_of(tl_in(op, 2));
+    return words;
+}
+
+static bool is_short(const Keep *k, const TlOp *dot, const TlOp *loop)
+{
+    enum { TURN = 2 };
+    TlArena *arena = k->px->scratch;
+    TlMmaOrder order = tl_mma_order(arena, dot, true);
+    int64_t words = tl_words_alive(k->fn, arena, dot) + words_fetched(loop) + TL_OTHER_REGISTERS +
+                    tl_mma_words(arena, &order, TURN);
+    return words > tl_registers_of_thread(k->px->machine->registers, k->fn->body->warps);
+}
+
+static const TlOp *loop_around(const TlOp *op)
+{
+    for (const TlOp *p = op->block->parent; p; p = p->block->parent)
+        if (p->opcode == TL_OP_FOR || p->opcode == TL_OP_WHILE)
+            return p;
+    return NULL;
+}
+
+/* ---- 2. the buffer ---- */
+
+static const TlType *buffer_for(const Keep *k, const TlValue *v)
+{
+    const TlType *t = v->type;
+    TlStagingUse use = {.type = t,
+                        .put = t->layout,
+                        .gets = &t->layout,
+                        .ngets = 1,
+                        .row = t->rank - 1};
+    const TlLayout *l = tl_staging_layout(k->px->ctx, k->px->scratch, &use);
+    return tl_type_buf(k->px->ctx, t->dtype, t->rank, t->shape, l, 1);
+}
+
+/* Beside all other buffers, and what ops of the loop need for themselves. */
+static bool fits(const Keep *k, const TlType *buf, const TlOp *loop)
+{
+    uint64_t bytes = tl_buf_bytes(buf), most = 0;
+    for (const TlOp *op = k->fn->body->first; op; op = tl_walk_next(op, NULL))
+        if (op->opcode == TL_OP_ALLOC)
+            bytes += tl_buf_bytes(op->out[0]->type);
+    for (const TlOp *op = tl_walk_next(loop, loop); op; op = tl_walk_next(op, loop)) {
+        uint64_t own = op->opcode == TL_OP_ALLOC ? 0 : tl_op_shared_bytes(k->px->scratch, op);
+        most = own > most ? own : most;
+    }
+    return bytes + most <= k->px->machine->shared_bytes;
+}
+
+/* ---- 3. into effect ---- */
+
+static TlOp *put_behind(Keep *k, TlValue *v, const TlOp *loop)
+{
+    TlOp *put = tl_map_get_ptr(&k->bufs, v);
+    if (put)
+        return put;
+    const TlType *type = buffer_for(k, v);
+    if (!fits(k, type, loop))
+        return NULL;
+    TlBuilder b = tl_builder_after(v);
+    TlValue *made = tl_op_new(&b, TL_OP_ALLOC, 0, NULL, 1, &type, 0, 0, NULL)->out[0];
+    TlValue *in[] = {made, tl_const_int(&b, tl_type_scalar(k->px->ctx, TL_I32), 0), v};
+    put = tl_op_new(&b, TL_OP_PUT, 3, in, 0, NULL, 0, 0, NULL);
+    tl_map_put_ptr(&k->bufs, v, put);
+    return put;
+}
+
+/* Behind what an operand of the product comes from, whose barrier has then been passed, and before
+ * the loads that the pipeline puts between that and the product. */
+static TlOp *where_to_get(TlOp *dot)
+{
+    for (uint32_t i = 0; i < 2; i++) {
+        TlOp *get = tl_get_of(tl_in(dot, i));
+        if (get && get->block == dot->block)
+            return get->next;
+    }
+    return dot;
+}
+
+static void keep_operand(Keep *k, TlOp *dot, uint32_t i, const TlOp *loop)
+{
+    TlOp *put = put_behind(k, tl_in(dot, i), loop);
+    if (!put)
+        return;
+    TlBuilder b = tl_builder_before(where_to_get(dot));
+    TlValue *in[] = {tl_in(put, 0), tl_in(put, 1)}, *v = tl_in(dot, i);
+    TlValue *got = tl_op_new(&b, TL_OP_GET, 2, in, 1, &v->type, 0, 0, NULL)->out[0];
+    tl_set_operand(dot, i, got);
+    k->changed = true;
+}
+
+TlPassResult tl_pass_keep_operands(TlFn *fn, TlPassCtx *px)
+{
+    Keep k = {.fn = fn, .px = px};
+    if (!tl_fn_is_laid_out(fn) || !px->machine->reads_early || !px->machine->registers)
+        return TL_SAME;
+    tl_map_init(&k.bufs, px->scratch);
+    for (TlOp *op = fn->body->first; op; op = tl_walk_next(op, NULL)) {
+        const TlOp *loop = tl_mma_of(op) ? loop_around(op) : NULL;
+        for (uint32_t i = 0; loop && i < 2; i++)
+            if (tl_is_invariant(tl_in(op, i), loop) && tl_words_of(tl_in(op, i)) &&
+                is_short(&k, op, loop))
+                keep_operand(&k, op, i, loop);
+    }
+    return k.changed ? TL_CHANGED : TL_SAME;
+}
