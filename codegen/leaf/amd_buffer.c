@@ -78,9 +78,9 @@ static bool is_once(TlLeafCall *call)
 static LLVMValueRef is_there(TlLeafCall *call)
 {
     LLVMValueRef pred = call->args[PRED], records = call->args[RECORDS];
-    LLVMValueRef inside = LLVMIsAConstantInt(records) ? NULL
-                                                      : LLVMBuildICmp(call->b, LLVMIntULT,
-                                                                      call->args[OFFSET], records, "");
+    LLVMValueRef inside = NULL;
+    if (!LLVMIsAConstantInt(records))
+        inside = LLVMBuildICmp(call->b, LLVMIntULT, call->args[OFFSET], records, "");
     if (tl_leaf_is_true(pred))
         return inside;
     return inside ? LLVMBuildAnd(call->b, pred, inside, "") : pred;

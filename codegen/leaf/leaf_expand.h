@@ -109,8 +109,8 @@ void tl_amd_order(TlLlvm *l);
 int tl_amd_generation(const TlLlvm *l);
 /* amd_turns.c: the turns of matrix products. */
 void tl_amd_turns(TlLlvm *l);
-/* amd_offsets.c: offsets and addresses are computed in loops, for a kernel of which LLVM has spilled
- * so many of so many registers; `all`: as many as may be. */
+/* amd_offsets.c: offsets and addresses are computed in loops, for a kernel of which LLVM has
+ * spilled so many of so many registers; `all`: as many as may be. */
 void tl_amd_offsets(TlLlvm *l, LLVMValueRef function, unsigned registers, unsigned spilled,
                     bool all);
 /* ---- addresses and tests beside their users on AMD (amd_near.c); when leaves are expanded ---- */

@@ -1,5 +1,5 @@
-/* Accesses of a view by a base that the whole block shares and offsets of 32 bits (leaves LDB, STB),
- * where the target has them and the tile is small enough.
+/* Accesses of a view by a base that the whole block shares and offsets of 32 bits (leaves LDB,
+ * STB), where the target has them and the tile is small enough.
  *
  * The base is the tile's first element. Bounds are the hardware's where one number says them: the
  * tile has one axis that is not scalar, so what is left of the view from its start is how many
@@ -37,8 +37,9 @@ static int ruled_axis(const TlSimtAccess *a, int64_t *out_pitch)
  * instruction of vector registers on AMD, whatever its operands are. */
 static LLVMValueRef between(TlSimt *g, LLVMValueRef x, uint32_t most)
 {
-    LLVMValueRef zero = tl_simt_i32(g, 0), end = tl_simt_i32(g, most),
-                 low = LLVMBuildSelect(g->b, LLVMBuildICmp(g->b, LLVMIntULT, x, end, ""), x, end, "");
+    LLVMValueRef zero = tl_simt_i32(g, 0), end = tl_simt_i32(g, most);
+    LLVMValueRef small = LLVMBuildICmp(g->b, LLVMIntULT, x, end, "");
+    LLVMValueRef low = LLVMBuildSelect(g->b, small, x, end, "");
     return LLVMBuildSelect(g->b, LLVMBuildICmp(g->b, LLVMIntSGT, x, zero, ""), low, zero, "");
 }
 

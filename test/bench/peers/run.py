@@ -35,6 +35,11 @@ def gemm(name, kernel, t, c, bm, bn, bk, warps, stages, columns=False, precision
     return row(name, kernel, [t, t, c], {**blocks, **(tile or {})}, {"COLUMNS": columns, "P": precision, "S": s}, warps, stages, "gemm", targets)
 
 
+def odd(r, names, form):
+    """The row for numbers `names` that are multiples of nothing: the form that tilec makes for such a launch."""
+    return {**r, "name": f"{r['name']}, {' and '.join(names)} odd", "odd": names, "form": form}
+
+
 def attention(d, bm, bn, warps, stages):
     return row(f"attention {bm}x{bn}, D = {d}", "attention", [F16] * 4, {"BM": bm, "BN": bn, "BD": d}, None, warps, stages)
 
@@ -55,6 +60,9 @@ ROWS = [
     row("embedding 16 x 128", "embedding", [I32, F32, F32], {"B": 16, "BD": 128}),
     gemm("f16 128x128x32", "gemm", F16, F32, 128, 128, 32, 4, 4),
     gemm("f16 128x256x64", "gemm", F16, F32, 128, 256, 64, 8, 3),
+    odd(gemm("f16 128x128x32", "gemm", F16, F32, 128, 128, 32, 4, 4), ["N"], "A=16,A.extent.1=8,B=16,C=16,near,grid"),
+    odd(gemm("f16 128x128x32", "gemm", F16, F32, 128, 128, 32, 4, 4), ["K"], "A=16,B=16,B.extent.1=8,C=16,C.extent.1=4,near,grid"),
+    odd(gemm("f16 128x128x32", "gemm", F16, F32, 128, 128, 32, 4, 4), ["M", "N", "K"], "A=16,B=16,C=16,near,grid"),
     gemm("f16 128x128x32, B by columns", "gemm_columns", F16, F32, 128, 128, 32, 4, 4, True),
     gemm("tf32 128x128x32", "gemm_tf32", F32, F32, 128, 128, 32, 4, 3, precision="tf32"),
     gemm("tf32x3 128x128x32", "gemm_tf32x3", F32, F32, 128, 128, 32, 8, 3, precision="tf32x3"),
@@ -93,7 +101,8 @@ def ours(tilec, r, target, folder):
     ptx = os.path.join(folder, file_name(r) + ".tilec.ptx")
     constants = [w for k, v in r["tile"].items() for w in ("--const", f"{k}={v}")]
     subprocess.run([tilec, os.path.join(here, "kernels.tile"), "--kernel", r["kernel"], "--target", target, "--emit", "ptx", "-o", ptx,
-                    "--warps", str(r["warps"]), "--stages", str(r["stages"]), *constants], check=True)
+                    "--warps", str(r["warps"]), "--stages", str(r["stages"]), "--forms", r.get("form", "aligned;general"), *constants],
+                   check=True)
     return count(*of_form(*assemble(ptx, target), r["kernel"]))
 
 
@@ -109,7 +118,7 @@ def file_name(r):
 
 def ask_triton(python, rows, target, folder):
     """({name of a file in the folder: what went wrong, or None}, Triton's version or why there is none)"""
-    jobs = [{"name": file_name(r), "kernel": r["peer"], "types": r["types"], "warps": r["warps"], "stages": r["stages"],
+    jobs = [{"name": file_name(r), "kernel": r["peer"], "types": r["types"], "warps": r["warps"], "stages": r["stages"], "odd": r.get("odd", []),
              "constants": {**{k: v for k, v in r["tile"].items() if k not in ("T", "S")}, **r["triton"]}} for r in rows]
     p = subprocess.run([python, os.path.join(here, "triton_kernels.py"), target, folder], input="\n".join(map(json.dumps, jobs)),
                        capture_output=True, text=True, check=False)

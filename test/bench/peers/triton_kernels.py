@@ -1,7 +1,7 @@
 """The peers of kernels.tile in Triton (PyPI), compiled without a GPU:  triton_kernels.py TARGET OUTDIR NAME...
 
 TARGET is sm_80 or gfx942 and so on. Writes OUTDIR/NAME.ptx, or OUTDIR/NAME.s of AMD, and prints a JSON object for each name. Pointers and sizes are declared
-divisible by 16, as what tilec's aligned form asks for.
+divisible by 16, as what tilec's aligned form asks for, but for those that a row names as odd.
 """
 import json
 import sys
@@ -225,7 +225,7 @@ POINTERS = {"add": ["x", "y", "o"], "relu": ["x", "o"], "divide": ["x", "y", "o"
 def build(target, job):
     kernel, kinds = signature(job["kernel"], job["types"])
     constants = {k: getattr(tl, v) if isinstance(v, str) and v in ("float32", "int32") else v for k, v in job["constants"].items()}
-    attributes = {(i,): [["tt.divisibility", 16]] for i, k in enumerate(kernel.arg_names) if kinds[k][0] == "*" or kinds[k] == "i32"}
+    attributes = {(i,): [["tt.divisibility", 16]] for i, k in enumerate(kernel.arg_names) if (kinds[k][0] == "*" or kinds[k] == "i32") and k not in job.get("odd", [])}
     source = ASTSource(kernel, kinds, {(kernel.arg_names.index(k),): v for k, v in constants.items()}, attributes)
     options = dict(num_warps=job["warps"], num_stages=job["stages"])
     return triton.compile(source, target=gpu_target(target), options=options)
