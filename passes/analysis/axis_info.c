@@ -336,9 +336,9 @@ static void give_up(Flow *f)
 
 int64_t tl_axis_promised(const TlAxisInfo *a, tile_test_kind kind, uint32_t param, int axis)
 {
-    const TlTests *units = &a->fn->info->promise.units;
-    for (uint32_t i = 0; a->fn->info && i < units->len; i++) {
-        const tile_image_test *t = &units->data[i];
+    const TlKernelInfo *info = a->fn->info;
+    for (uint32_t i = 0; info && i < info->promise.units.len; i++) {
+        const tile_image_test *t = &info->promise.units.data[i];
         uint64_t bit = tl_axis_promise_bit(i);
         if (t->kind != (uint32_t)kind || t->param != param || t->axis != (uint32_t)axis)
             continue;

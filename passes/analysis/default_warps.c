@@ -96,15 +96,15 @@ static Default by_tiles(const TlFn *fn, int lanes)
                             n->words / (LEAST_WARPS * lanes), of_dots};
 }
 
-int tl_choose_warps(TlFn *fn, const TlMachine *machine)
+int tl_choose_warps(TlFn *fn, int asked, int lanes)
 {
     if (fn->body->warps)
         return fn->body->warps;
     if (fn->info && fn->info->warps)
         return fn->info->warps;
-    if (machine->warps)
-        return machine->warps;
-    Default d = by_tiles(fn, machine->lanes);
+    if (asked)
+        return asked;
+    Default d = by_tiles(fn, lanes);
     if (fn->info && d.largest)
         fn->info->warps_why =
             tl_format(&fn->module->arena, "%s of line %u would take %lld words of each thread of 4",

@@ -338,7 +338,7 @@ TlPassResult tl_pass_coalesce(TlFn *fn, TlPassCtx *px)
 {
     if (tl_fn_level(fn) != TL_LEVEL_TILE)
         return TL_SAME;
-    fn->body->warps = tl_choose_warps(fn, px->machine);
+    fn->body->warps = tl_choose_warps(fn, px->machine->warps, px->machine->lanes);
     TL_ASSERT(fn->body->warps > 0 && px->machine->lanes > 0,
               "'%s' has %d warps of %d", fn->name, (int)fn->body->warps, px->machine->lanes);
     Coalesce c = {.fn = fn,

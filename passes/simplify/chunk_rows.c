@@ -277,7 +277,7 @@ static bool cut_one(const Rows *r)
 TlPassResult tl_pass_chunk_rows(TlFn *fn, TlPassCtx *px)
 {
     const char *asked = px->options ? strstr(px->options, "elements=") : NULL;
-    int warps = tl_choose_warps(fn, px->machine); /* of the rows as they are */
+    int warps = tl_choose_warps(fn, px->machine->warps, px->machine->lanes); /* of whole rows */
     TlMap tried;
     Rows r = {.fn = fn,
               .px = px,

@@ -19,8 +19,9 @@ static uint32_t count_forms(const TlModule *m, uint32_t i)
     return n;
 }
 
-/* Moves those of n forms that stay to the front; returns their number. */
-static uint32_t settle(TlFn **forms, uint32_t n, TlArena *scratch)
+/* Moves those of n forms that stay to the front; returns their number. *changed: one has become the
+ * general form. */
+static uint32_t settle(TlFn **forms, uint32_t n, TlArena *scratch, bool *changed)
 {
     TlFn *last = forms[n - 1];
     bool general = !tl_variant_is_aligned(last);
@@ -42,6 +43,7 @@ static uint32_t settle(TlFn **forms, uint32_t n, TlArena *scratch)
         if (tl_variant_is_aligned(forms[i]) && forms[i]->info->tests.len == 0) {
             forms[i]->info->aligned = false;
             forms[i]->info->promise = (TlPromise){.near = false};
+            *changed = true;
         }
     return kept;
 }
@@ -49,13 +51,14 @@ static uint32_t settle(TlFn **forms, uint32_t n, TlArena *scratch)
 TlPassResult tl_pass_settle_variants(TlModule *m, TlPassCtx *px)
 {
     uint32_t len = 0, before = m->fns.len;
+    bool changed = false;
     for (uint32_t i = 0, n; i < before; i += n) {
         n = count_forms(m, i);
-        uint32_t kept = settle(m->fns.data + i, n, px->scratch);
+        uint32_t kept = settle(m->fns.data + i, n, px->scratch, &changed);
         for (uint32_t k = 0; k < kept; k++)
             m->fns.data[len++] = m->fns.data[i + k];
     }
     TL_ASSERT(len > 0 || !before, "no kernel of %u is left", before);
     m->fns.len = len;
-    return len == before ? TL_SAME : TL_CHANGED;
+    return len == before && !changed ? TL_SAME : TL_CHANGED;
 }

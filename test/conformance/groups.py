@@ -165,6 +165,7 @@ GROUPS = {
         "every operation inside": "flow_moves_in_a_loop_with_branches flow_sorts_scans_and_reductions_in_a_while flow_memory_effects_in_order_under_control",
         "variables in blocks": "lang_scopes_and_hiding",
         "order of evaluation": "lang_evaluation_from_left_to_right mixed_left_to_right_with_effects",
+        "rows longer than registers": "long_* passes/chunk-rows/*",
         "unrolled, pipelined, split between warps": "lang_hints_change_nothing_* more_hints_change_nothing pipeline_* passes/unroll/*",
     },
     "pipelines": {
