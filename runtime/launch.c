@@ -401,23 +401,43 @@ tile_status tile_launch_room(tile_kernel *kernel, const tile_arg *args, size_t n
     return status;
 }
 
+/* The device is entered. A form that is not made yet has no symbol. */
+static tile_status plan_inside(tile_kernel *kernel, const tile_arg *args, size_t nargs,
+                               const tile_launch_options *o, int64_t *out_programs,
+                               const char **out_symbol)
+{
+    tl_bound bound;
+    search s;
+    tile_status status = TILE_OK;
+    if (nargs > 0 && !args)
+        return no_args(kernel);
+    begin(&s, kernel, args, nargs, o, &bound, &status);
+    if (!choose(&s))
+        return status;
+    const tile_image_kernel *row = bound.launch.kernel;
+    if (!row && !kernel->instances[s.found]->forms)
+        return no_form(&s);
+    *out_programs = bound.launch.programs;
+    *out_symbol = row ? tl_image_text(bound.launch.image, row->symbol) : "";
+    return TILE_OK;
+}
+
 tile_status tile_launch_plan(tile_kernel *kernel, const tile_arg *args, size_t nargs,
                              const int64_t *grid, size_t naxes, int64_t *out_programs,
                              const char **out_symbol)
 {
-    tl_bound bound;
-    tile_status status = TILE_OK;
+    tile_device *d;
+    const tile_launch_options options = {
+        .struct_size = sizeof NO_OPTIONS, .grid = grid, .naxes = grid ? naxes : 0};
     if (!kernel || !out_programs || !out_symbol)
         return tl_fail(TILE_BAD_ARGUMENT, "tile_launch_plan: %s is NULL",
                        kernel ? "what it gives" : "the kernel");
-    if (nargs > 0 && !args)
-        return no_args(kernel);
-    search s;
-    const tile_launch_options options = {
-        .struct_size = sizeof NO_OPTIONS, .grid = grid, .naxes = grid ? naxes : 0};
-    begin(&s, kernel, args, nargs, &options, &bound, &status);
-    bool any = choose(&s) && status == TILE_OK;
-    *out_programs = any ? bound.launch.programs : 0;
-    *out_symbol = any ? tl_image_text(bound.launch.image, bound.launch.kernel->symbol) : "";
+    tile_status status = tl_device_enter(kernel->module->device, &d);
+    if (status != TILE_OK)
+        return status;
+    *out_programs = 0;
+    *out_symbol = "";
+    status = plan_inside(kernel, args, nargs, &options, out_programs, out_symbol);
+    tl_device_leave(d);
     return status;
 }

@@ -491,7 +491,14 @@ static tile_status make_and_answer(tile_module *m, const char *name, const tile_
     free(data);
     if (status == TILE_OK)
         status = answer(m, image, name, consts, false, out_kernel);
-    return status == TILE_OK ? open_forms(*out_kernel, consts) : status;
+    if (status != TILE_OK)
+        return status;
+    status = open_forms(*out_kernel, consts);
+    if (status != TILE_OK) { /* not to be found by the next question */
+        m->kernels = (*out_kernel)->next;
+        free_kernel(*out_kernel);
+    }
+    return status;
 }
 
 static tile_status get_locked(tile_module *m, const char *name, const tile_const *consts,

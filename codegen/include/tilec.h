@@ -312,8 +312,8 @@ typedef struct tilec_report_source {
 } tilec_report_source;
 
 typedef struct tilec_report_kernel {
-    const char *name, *variant, *symbol; /* variant: "aligned", "general" */
-    const char *condition;               /* of the aligned variant: what it requires of a launch */
+    const char *name, *variant, *symbol; /* variant: the form (options.forms) */
+    const char *condition;               /* of forms: what they require of a launch */
     const tilec_const *consts;
     size_t nconsts;
     uint32_t warps, lanes, threads;
@@ -358,7 +358,7 @@ typedef struct tilec_report_kernel {
 
 typedef struct tilec_report {
     const char *target;
-    /* variants of one kernel are adjacent, the aligned one first */
+    /* the forms of one kernel are adjacent, the general one last */
     const tilec_report_kernel *kernels;
     size_t nkernels;
     const tilec_report_message *messages;

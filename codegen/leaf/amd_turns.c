@@ -25,15 +25,21 @@ static void call(TlLlvm *l, LLVMBuilderRef b, const char *name, unsigned bits, u
     tl_llvm_intrinsic(l, b, name, NULL, 0, &x, 1);
 }
 
-/* s_waitcnt lgkmcnt(0), the other counters at their greatest: the fields lie elsewhere since gfx11,
- * and gfx12 has an instruction for each. */
-static void wait_for_shared(TlLlvm *l, LLVMBuilderRef b, int generation)
+/* Instructions that wait until a counter is 0. s_waitcnt has fields for all, of which the others
+ * are at their greatest; they lie elsewhere since gfx11. gfx12 has an instruction for each. */
+typedef struct Counter {
+    uint32_t gfx9, gfx11;
+    const char *gfx12;
+} Counter;
+static const Counter SHARED = {0xc07f, 0xfc07, "llvm.amdgcn.s.wait.dscnt"},
+                     LOADS = {0x0f70, 0x03f7, "llvm.amdgcn.s.wait.loadcnt"};
+
+static void wait_for(TlLlvm *l, LLVMBuilderRef b, int generation, Counter c)
 {
-    enum { GFX9 = 0xc07f, GFX11 = 0xfc07 };
     if (generation >= 12)
-        call(l, b, "llvm.amdgcn.s.wait.dscnt", 16, 0);
+        call(l, b, c.gfx12, 16, 0);
     else
-        call(l, b, "llvm.amdgcn.s.waitcnt", 32, generation >= 11 ? GFX11 : GFX9);
+        call(l, b, "llvm.amdgcn.s.waitcnt", 32, generation >= 11 ? c.gfx11 : c.gfx9);
 }
 
 /* LLVM knows what an instruction has waited for only if another one, which is no barrier of its
@@ -47,7 +53,7 @@ static void put_mark(TlLlvm *l, LLVMBuilderRef b, LLVMValueRef mark, int generat
     if (kind == LLVMAtomicOrderingAcquireRelease)
         return;
     if (kind == LLVMAtomicOrderingAcquire)
-        wait_for_shared(l, b, generation);
+        wait_for(l, b, generation, SHARED);
     call(l, b, "llvm.amdgcn.s.setprio", 16, kind == LLVMAtomicOrderingAcquire);
     call(l, b, "llvm.amdgcn.sched.barrier", 32, 0);
 }
@@ -102,16 +108,6 @@ static void interleave(TlLlvm *l, LLVMBuilderRef b, LLVMValueRef mark)
 
 /* ---- loads of the trip before ---- */
 
-/* s_waitcnt vmcnt(0), or what it is since gfx12. */
-static void wait_for_loads(TlLlvm *l, LLVMBuilderRef b, int generation)
-{
-    enum { GFX9 = 0x0f70, GFX11 = 0x03f7 };
-    if (generation >= 12)
-        call(l, b, "llvm.amdgcn.s.wait.loadcnt", 16, 0);
-    else
-        call(l, b, "llvm.amdgcn.s.waitcnt", 32, generation >= 11 ? GFX11 : GFX9);
-}
-
 /* Does the block take what the trip before, or the code before the loop, has loaded? */
 static bool takes_loads(LLVMBasicBlockRef header)
 {
@@ -158,7 +154,7 @@ static void wait_in_loops(TlLlvm *l, LLVMBuilderRef b, LLVMValueRef f, int gener
             continue;
         LLVMPositionBuilderBefore(b, first_after_phis(header));
         LLVMSetCurrentDebugLocation2(b, NULL);
-        wait_for_loads(l, b, generation);
+        wait_for(l, b, generation, LOADS);
         call(l, b, "llvm.amdgcn.s.setprio", 16, 0); /* an instruction, as above */
         call(l, b, "llvm.amdgcn.sched.barrier", 32, 0);
     }

@@ -183,7 +183,7 @@ static void explain_names(TlExplain *e, const TlKernelCode *code)
     bool aligned = info && info->aligned;
     k->name = tl_explain_keep(e, e->fn->name);
     k->symbol = tl_explain_keep(e, code->symbol);
-    k->variant = aligned ? "aligned" : "general";
+    k->variant = info ? tl_form_text(info, e->out) : "general";
     k->condition = aligned ? condition_of(e) : "";
     uint32_t n = info ? info->consts.len : 0;
     tilec_const *consts = TL_NEW_ARRAY(e->out, tilec_const, n + 1);
@@ -584,17 +584,6 @@ static void explain_loops(TlExplain *e)
 
 /* ---- the report ---- */
 
-/* Of several forms of one kernel that ask something, each has its own name. */
-static void number_forms(const TlExplain *e, tilec_report_kernel *all, uint32_t n)
-{
-    for (uint32_t i = 0, same = 1; i < n; i++) {
-        bool first = i == 0 || strcmp(all[i].name, all[i - 1].name) != 0 || !*all[i].condition;
-        same = first ? 1 : same + 1;
-        if (same > 1)
-            all[i].variant = tl_format(e->out, "%s %u", all[i].variant, same);
-    }
-}
-
 static void explain_kernel(TlExplain *e, const TlKernelCode *code, const Tools *tools)
 {
     e->fn = code->fn;
@@ -667,7 +656,6 @@ const tilec_report *tl_explain(TlCtx *ctx, const TlTarget *target, const TlKerne
         e.k = &all[i];
         explain_kernel(&e, &kernels->data[i], &tools);
     }
-    number_forms(&e, all, kernels->len);
     report->target = tl_explain_keep(&e, target->name);
     report->kernels = all;
     report->nkernels = kernels->len;

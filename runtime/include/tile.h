@@ -544,8 +544,9 @@ TILE_API tile_status tile_device_configure(tile_device *device, const char *key,
 TILE_API char *tile_device_stats(tile_device *device);
 
 /* What a launch with these arguments would run, without running it: how many programs (0: nothing),
- * and the symbol of the instance's code, which belongs to the module ("" for 0). grid: NULL, or
- * another one than the kernel's, of naxes axes. Errors are those of tile_launch. */
+ * and the symbol of the form's code, which belongs to the module ("" for 0 programs, and for a form
+ * that the launch would compile). grid: NULL, or another one than the kernel's, of naxes axes.
+ * Errors are those of tile_launch. */
 TILE_API tile_status tile_launch_plan(tile_kernel *kernel, const tile_arg *args, size_t nargs,
                                       const int64_t *grid, size_t naxes, int64_t *out_programs,
                                       const char **out_symbol);

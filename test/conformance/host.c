@@ -152,7 +152,7 @@ int main(int argc, char **argv)
     tile_arg args[MAX_ARGS];
     for (at++; at < argc && nargs < MAX_ARGS; at++, nargs++)
         args[nargs] = read_arg(argv[at], device, &arrays[nargs]);
-    must(tile_kernel_prepare(kernel), "prepare");
+    must(tile_launch_prepare(kernel, args, (size_t)nargs, NULL), "prepare"); /* their form */
     must(tile_launch(kernel, NULL, args, (size_t)nargs), "launch");
     must(tile_stream_synchronize(NULL), "synchronize");
 

@@ -11,9 +11,7 @@ are those that the file's metadata tell. `v_dual_` instructions count once. What
 --require EXPR  every kernel must fulfil it, else exit 1 and a line that says why: as in sassmix.py, names are kinds, facts
                 (kernel.vgprs) and instructions: "(valu + salu) / matrix <= 1.5", "kernel.scratch == 0".
 """
-import argparse
 import collections
-import json
 import re
 import sys
 
@@ -131,28 +129,7 @@ def show(kernel):
 
 
 def main(args):
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("file")
-    parser.add_argument("--kernel")
-    parser.add_argument("--json", action="store_true")
-    parser.add_argument("--require", action="append", default=[])
-    a = parser.parse_args(args)
-    try:
-        kernels = analyze_file(a.file, a.kernel)
-        wrong = [w for k in kernels for text in a.require for w in [sassmix.check(k, text, count)] if w]
-    except (OSError, ValueError, SyntaxError, KeyError) as e:
-        print(f"amdmix: {a.file}: {e}", file=sys.stderr)
-        return 2
-    if not kernels:
-        wrong.append(f"no kernel {a.kernel or ''} in {a.file}")
-    if a.json:
-        print(json.dumps(kernels, indent=1))
-    else:
-        for k in kernels:
-            show(k)
-    for w in wrong:
-        print(f"amdmix: {w}", file=sys.stderr)
-    return 1 if wrong else 0
+    return sassmix.command("amdmix", args, __doc__, analyze_file, show, count, (KeyError,))
 
 
 if __name__ == "__main__":

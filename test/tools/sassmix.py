@@ -285,18 +285,20 @@ def show(kernel):
             show_mix(x["short"]["mix"], "      ")
 
 
-def main(args):
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def command(name, args, doc, read, show_one, count_of, faults):
+    """The command line of this module and of amdmix.py: reads kernels (file, name), shows them or checks what they must have. `faults`:
+    what is wrong with a file."""
+    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file")
     parser.add_argument("--kernel")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--require", action="append", default=[])
     a = parser.parse_args(args)
     try:
-        kernels = analyze_file(a.file, a.kernel)
-        wrong = [w for k in kernels for text in a.require for w in [check(k, text)] if w]
-    except (NotACubin, OSError, ValueError, SyntaxError, struct.error) as e:
-        print(f"sassmix: {a.file}: {e}", file=sys.stderr)
+        kernels = read(a.file, a.kernel)
+        wrong = [w for k in kernels for text in a.require for w in [check(k, text, count_of)] if w]
+    except (*faults, OSError, ValueError, SyntaxError) as e:
+        print(f"{name}: {a.file}: {e}", file=sys.stderr)
         return 2
     if not kernels:
         wrong.append(f"no kernel {a.kernel or ''} in {a.file}")
@@ -304,10 +306,14 @@ def main(args):
         print(json.dumps(kernels, indent=1))
     else:
         for k in kernels:
-            show(k)
+            show_one(k)
     for w in wrong:
-        print(f"sassmix: {w}", file=sys.stderr)
+        print(f"{name}: {w}", file=sys.stderr)
     return 1 if wrong else 0
+
+
+def main(args):
+    return command("sassmix", args, __doc__, analyze_file, show, count, (NotACubin, struct.error))
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 /* Forms of kernels: their texts (ir/form.h), and which of them launches ask a maker for
  * (runtime/forms.c). */
+#define TILE_UNSTABLE
 #include "ir/form.h"
 #include "codegen/include/tilec.h"
 #include "ir/ir.h"
@@ -220,6 +221,26 @@ static void none_after_prepare(void)
     end(&f);
 }
 
+/* Asks what would run, and makes nothing. */
+static void planned(void)
+{
+    Fixture f;
+    tile_arg args[2];
+    int64_t programs = -1;
+    const char *symbol = NULL;
+    begin(&f);
+    arguments(args, 5, 32, 32, 0);
+    OK(tile_launch_plan(f.kernel, args, 2, NULL, 0, &programs, &symbol));
+    CHECK_INT(programs, 4);
+    CHECK(strstr(symbol, "twice"));
+    arguments(args, 5, 31, 31, 1);
+    OK(tile_launch_plan(f.kernel, args, 2, NULL, 0, &programs, &symbol));
+    CHECK_INT(programs, 4);
+    CHECK_STR(symbol, "");
+    made(&f, 1, "aligned");
+    end(&f);
+}
+
 static void prepared_for_arguments(void)
 {
     Fixture f;
@@ -248,6 +269,8 @@ static void nothing_fits(void)
     Log log = {.n = 0};
     void *data = NULL;
     size_t size = 0;
+    int64_t programs = -1;
+    const char *symbol = NULL;
     Fixture f = {.log = log};
     tile_arg args[2];
     OK(tile_device_open("emu:sm_80", &f.device));
@@ -259,6 +282,9 @@ static void nothing_fits(void)
     arguments(args, 5, 31, 31, 1);
     CHECK_INT(tile_launch(f.kernel, NULL, args, 2), TILE_BAD_ARGUMENT);
     CHECK(strstr(tile_last_error(), "'twice': the image has no form for arguments"));
+    CHECK_INT(tile_launch_plan(f.kernel, args, 2, NULL, 0, &programs, &symbol), TILE_BAD_ARGUMENT);
+    CHECK(strstr(tile_last_error(), "'twice': the image has no form for arguments"));
+    CHECK_INT(programs, 0);
     free(data);
     end(&f);
 }
@@ -271,6 +297,7 @@ int main(void)
     a_form_that_needs_little();
     own_grid();
     none_after_prepare();
+    planned();
     prepared_for_arguments();
     nothing_fits();
     return unit_result();
