@@ -136,13 +136,6 @@ static LLVMValueRef first_lane(TlLlvm *l, LLVMValueRef x)
     return LLVMBuildIntToPtr(b, LLVMBuildBitCast(b, x, i64, ""), type, "");
 }
 
-static bool is_call_of(LLVMValueRef x, const char *name)
-{
-    size_t n;
-    return LLVMIsACallInst(x) && LLVMIsAFunction(LLVMGetCalledValue(x)) &&
-           !strncmp(LLVMGetValueName2(LLVMGetCalledValue(x), &n), name, strlen(name));
-}
-
 static void fix_operand(TlLlvm *l, const TlMap *varies, LLVMValueRef user, unsigned i)
 {
     LLVMValueRef x = LLVMGetOperand(user, i);
@@ -161,13 +154,13 @@ static void fix_function(TlLlvm *l, LLVMValueRef function)
     LLVMBasicBlockRef b;
     for (b = LLVMGetFirstBasicBlock(function); b; b = LLVMGetNextBasicBlock(b))
         for (LLVMValueRef x = LLVMGetFirstInstruction(b); x; x = LLVMGetNextInstruction(x)) {
-            if (is_call_of(x, "llvm.amdgcn.make.buffer.rsrc")) {
+            if (tl_leaf_is_call_of(x, "llvm.amdgcn.make.buffer.rsrc")) {
                 fix_operand(l, &varies, x, 0);
                 fix_operand(l, &varies, x, 2);
             }
-            if (is_call_of(x, "llvm.amdgcn.raw.ptr.buffer.load"))
+            if (tl_leaf_is_call_of(x, "llvm.amdgcn.raw.ptr.buffer.load"))
                 fix_operand(l, &varies, x, 2);
-            if (is_call_of(x, "llvm.amdgcn.raw.ptr.buffer.store"))
+            if (tl_leaf_is_call_of(x, "llvm.amdgcn.raw.ptr.buffer.store"))
                 fix_operand(l, &varies, x, 3);
         }
 }

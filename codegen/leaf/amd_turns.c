@@ -11,8 +11,6 @@
  * What a trip has loaded for the next one is waited for once, too. */
 #include "codegen/leaf/leaf_expand.h"
 
-#include <string.h>
-
 static bool is_mark(LLVMValueRef x)
 {
     return LLVMGetInstructionOpcode(x) == LLVMFence && LLVMIsAtomicSingleThread(x);
@@ -68,11 +66,7 @@ static bool is_read(LLVMValueRef x)
 
 static bool is_product(LLVMValueRef x)
 {
-    size_t n;
-    if (!LLVMIsACallInst(x) || !LLVMIsAFunction(LLVMGetCalledValue(x)))
-        return false;
-    const char *name = LLVMGetValueName2(LLVMGetCalledValue(x), &n);
-    return !strncmp(name, "llvm.amdgcn.mfma", 16) || !strncmp(name, "llvm.amdgcn.wmma", 16);
+    return tl_leaf_is_call_of(x, "llvm.amdgcn.mfma") || tl_leaf_is_call_of(x, "llvm.amdgcn.wmma");
 }
 
 /* The next instructions are so many of a kind. */
@@ -108,6 +102,12 @@ static void interleave(TlLlvm *l, LLVMBuilderRef b, LLVMValueRef mark)
 
 /* ---- loads of the trip before ---- */
 
+/* From memory: by an address, or by a buffer's descriptor. */
+static bool is_load(LLVMValueRef x)
+{
+    return LLVMIsALoadInst(x) || tl_leaf_is_call_of(x, "llvm.amdgcn.raw.ptr.buffer.load");
+}
+
 /* Does the block take what the trip before, or the code before the loop, has loaded? */
 static bool takes_loads(LLVMBasicBlockRef header)
 {
@@ -115,8 +115,8 @@ static bool takes_loads(LLVMBasicBlockRef header)
     for (; x && LLVMIsAPHINode(x); x = LLVMGetNextInstruction(x))
         for (unsigned i = 0; i < LLVMCountIncoming(x); i++) {
             LLVMValueRef v = LLVMGetIncomingValue(x, i);
-            if (LLVMIsALoadInst(v) || (LLVMIsAPHINode(v) && LLVMCountIncoming(v) &&
-                                       LLVMIsALoadInst(LLVMGetIncomingValue(v, 0))))
+            if (is_load(v) || (LLVMIsAPHINode(v) && LLVMCountIncoming(v) &&
+                               is_load(LLVMGetIncomingValue(v, 0))))
                 return true;
         }
     return false;

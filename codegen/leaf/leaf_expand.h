@@ -105,6 +105,8 @@ typedef enum TlAmdProducts {
 TlAmdProducts tl_amd_find_products(LLVMValueRef function);
 /* ---- the order of long computations on AMD (amd_order.c); when leaves are expanded ---- */
 void tl_amd_order(TlLlvm *l);
+/* Is it a call of a function whose name begins so? */
+bool tl_leaf_is_call_of(LLVMValueRef x, const char *name);
 /* Of the module's target: 9 for gfx942 and gfx90a, 11 for gfx1100. */
 int tl_amd_generation(const TlLlvm *l);
 /* amd_turns.c: the turns of matrix products. */
