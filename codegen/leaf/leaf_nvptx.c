@@ -384,6 +384,9 @@ static LLVMValueRef expand(TlLeafCall *call)
     case TL_LEAF_FAMILY_CP_WAIT: wait_async(call); return NULL;
     case TL_LEAF_FAMILY_LDSM: return load_matrices(call, "");
     case TL_LEAF_FAMILY_LDSM_T: return load_matrices(call, ".trans");
+    case TL_LEAF_FAMILY_WGMMA: return tl_leaf_wgmma_nvptx(call);
+    case TL_LEAF_FAMILY_WGMMA_WAIT: return tl_leaf_wgmma_wait_nvptx(call);
+    case TL_LEAF_FAMILY_FENCE_ASYNC: tl_leaf_fence_async_nvptx(call); return NULL;
     case TL_LEAF_FAMILY_FAIL:
     case TL_LEAF_FAMILY_OUTSIDE:
     case TL_LEAF_FAMILY_PRINT:

@@ -67,6 +67,11 @@ void tl_simt_carry_from(TlSimt *g, const TlOp *term, uint32_t first, uint32_t n,
 /* ---- simt_leaf.c ---- */
 /* Calls a leaf; the site is added in front where the row has one (args do not include it). */
 LLVMValueRef tl_simt_leaf(TlSimt *g, tl_leaf leaf, unsigned nargs, LLVMValueRef *args);
+/* Of a leaf that takes words, the last `words` of the arguments, and gives them back, as a struct;
+ * 0: void. */
+enum { TL_SIMT_MOST_ARGS = 16 + TL_LEAF_MOST_WORDS };
+LLVMValueRef tl_simt_leaf_words(TlSimt *g, tl_leaf leaf, unsigned nargs, LLVMValueRef *args,
+                                unsigned words);
 void tl_simt_barrier(TlSimt *g);
 LLVMValueRef tl_simt_i32(TlSimt *g, uint32_t v);
 /* One register's value as i32 words (1 or 2; smaller types are zero-extended into one), and
@@ -132,6 +137,11 @@ void tl_simt_histogram(TlSimt *g, TlOp *op);
 void tl_simt_regroup(TlSimt *g, TlOp *op);
 void tl_simt_dot(TlSimt *g, TlOp *op);
 void tl_simt_mma(TlSimt *g, TlOp *op); /* simt_mma.c: a DOT with `mma` */
+/* simt_async_dot.c: products by warpgroups */
+void tl_simt_ready(TlSimt *g, TlOp *op);
+void tl_simt_dot_async(TlSimt *g, TlOp *op);
+void tl_simt_await(TlSimt *g, TlOp *op);
+void tl_simt_fence(TlSimt *g);
 /* What its first step wants of operands that are not read yet. */
 void tl_simt_mma_read_first(TlSimt *g, const TlOp *op);
 /* ---- simt_staged.c: buffers of shared memory ---- */

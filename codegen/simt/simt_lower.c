@@ -382,6 +382,10 @@ static void lower_op(TlSimt *g, TlOp *op)
     case TL_OP_COPY: tl_simt_copy(g, op); return;
     case TL_OP_COMMIT:
     case TL_OP_WAIT: tl_simt_wait(g, op); return;
+    case TL_OP_READY: tl_simt_ready(g, op); return;
+    case TL_OP_DOT_ASYNC: tl_simt_dot_async(g, op); return;
+    case TL_OP_AWAIT: tl_simt_await(g, op); return;
+    case TL_OP_FENCE: tl_simt_fence(g); return;
     case TL_OP_COUNT: break;
     }
     TL_UNREACHABLE("op %d", (int)op->opcode);

@@ -69,6 +69,12 @@ typedef struct TlFlying {
     TlSlot from;  /* the address of each; 0: it becomes 0 */
 } TlFlying;
 
+/* A product that is on its way. */
+typedef struct TlProduct {
+    const TlOp *op;
+    const uint8_t *slot[2]; /* that it reads; NULL: none */
+} TlProduct;
+
 enum { TL_INTERP_TEMPS = 68 };
 
 typedef struct TlInterp {
@@ -85,6 +91,7 @@ typedef struct TlInterp {
     TL_VEC(TlFlying) flying;       /* the first nflying are on their way, oldest first */
     uint32_t nflying;
     uint64_t commits;
+    TL_VEC(TlProduct) products; /* on their way, oldest first */
 } TlInterp;
 
 typedef void TlEvaluator(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y);

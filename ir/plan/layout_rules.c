@@ -346,6 +346,10 @@ static Rule rule_of(TlOpcode opcode)
     case TL_OP_READ:
     case TL_OP_COMMIT:
     case TL_OP_WAIT:
+    case TL_OP_READY:
+    case TL_OP_DOT_ASYNC:
+    case TL_OP_AWAIT:
+    case TL_OP_FENCE:
     case TL_OP_PRINT:
     case TL_OP_ASSERT:
     case TL_OP_ASSUME: return RULE_FREE;

@@ -1,5 +1,6 @@
 /* The rules of ops.def's `rule` column: types and attributes of each op. What a rule may rely on is
  * in verify.h. A rule without a function, or a function without a rule, does not build. */
+#include "ir/plan/async_dot.h"
 #include "ir/plan/late.h"
 #include "ir/plan/mma.h"
 #include "ir/verify/verify.h"
@@ -900,6 +901,72 @@ static void tl_check_copy(TlVerify *v, const TlOp *op)
         want_ahead(v, op, buf);
         want_way(v, op, &p);
     }
+}
+
+/* ---- products on their way ---- */
+
+/* A token and the tile that it is of. */
+static bool want_token(TlVerify *v, const TlOp *op, const TlType *token, const TlType *tile)
+{
+    bool ok = token->kind == TL_TOKEN && is_tile(tile) && token->dtype == tile->dtype &&
+              token->rank == tile->rank && token->layout == tile->layout &&
+              memcmp(token->shape, tile->shape, sizeof tile->shape) == 0;
+    return ok || FAULT("%s is no token of %s", tl_verify_type(v, token), tl_verify_type(v, tile));
+}
+
+static void tl_check_ready(TlVerify *v, const TlOp *op)
+{
+    want_token(v, op, out_type(op, 0), in_type(op, 0));
+}
+
+/* How many operands a side takes; 0: it is none. */
+static uint32_t side_operands(TlVerify *v, const TlOp *op, uint32_t at)
+{
+    bool buf = at < op->nin && in_type(op, at)->kind == TL_BUF;
+    if (at + (buf ? 1u : 0u) >= op->nin || in_type(op, at)->rank != 2 ||
+        (!buf && !is_tile(in_type(op, at)))) {
+        FAULT("operand %u is no matrix", at);
+        return 0;
+    }
+    return buf ? want_scalar(v, op, at + 1, TL_I32) ? 2 : 0 : 1;
+}
+
+static void tl_check_dot_async(TlVerify *v, const TlOp *op)
+{
+    uint32_t a = side_operands(v, op, 0), b = a ? side_operands(v, op, a) : 0;
+    if (!b) return;
+    if (op->nin != a + b + 1) {
+        FAULT("%u operands, not %u", op->nin, a + b + 1);
+        return;
+    }
+    const TlType *acc = in_type(op, a + b);
+    if (!want_type(v, op, "the result, number", 0, out_type(op, 0), acc)) return;
+    const TlMma *mma = tl_mma_find(tl_attr(op, TL_ATTR_MMA)->u.s);
+    TlAsyncDot d = tl_async_dot(op);
+    int32_t shape[2][2];
+    for (int i = 0; i < 2; i++)
+        if (tl_async_side_shape(&d.side[i], shape[i]) != (mma ? mma->type[i] : TL_DTYPE_COUNT)) {
+            FAULT("operand %d is not what the instruction takes", i);
+            return;
+        }
+    if (acc->kind != TL_TOKEN || acc->rank != 2 || acc->dtype != mma->type[2] ||
+        acc->shape[0] != shape[0][0] || acc->shape[1] != shape[1][1] || shape[0][1] != shape[1][0])
+        FAULT("%d x %d by %d x %d onto %s", (int)shape[0][0], (int)shape[0][1], (int)shape[1][0],
+              (int)shape[1][1], tl_verify_type(v, acc));
+    else if (acc->layout && !tl_async_plan(&v->scratch, mma, d.side, acc))
+        FAULT("no warpgroup does it");
+}
+
+static void tl_check_fence(TlVerify *v, const TlOp *op) { (void)v, (void)op; }
+
+static void tl_check_await(TlVerify *v, const TlOp *op)
+{
+    int64_t n = tl_attr_int(op, TL_ATTR_PENDING, 0);
+    if (n < 0 || n > TL_MAX_BUF_SLOTS) FAULT("pending = %lld", (long long)n);
+    if (op->nout != op->nin) FAULT("%u tokens, %u tiles", op->nin, op->nout);
+    for (uint32_t i = 0; i < op->nin && op->nout == op->nin; i++)
+        if (!want_token(v, op, in_type(op, i), out_type(op, i)))
+            return;
 }
 
 static void tl_check_commit(TlVerify *v, const TlOp *op) { (void)v, (void)op; }

@@ -173,6 +173,13 @@ static TlOp *cast_dot(TlOp *dot, const TlDtype *types)
 
 /* ---- 3. warps ---- */
 
+/* Four warps along M can become a warpgroup (async-dots). */
+static bool is_for_warpgroups(const Accelerate *a, const TlMma *mma, const TlType *c)
+{
+    return a->px->machine->warpgroups && c->rank == 2 && a->warp_bits >= 2 &&
+           mma->n == 8 && c->shape[0] >= 4 * mma->m;
+}
+
 static TlMmaWarps share(const Accelerate *a, const TlMma *mma, const TlType *c, bool chained)
 {
     TlMmaWarps w = {0, 0, 0};
@@ -182,7 +189,7 @@ static TlMmaWarps share(const Accelerate *a, const TlMma *mma, const TlType *c, 
         bool can_m = m > (int64_t)mma->m << w.m, can_n = n > (int64_t)mma->n << w.n;
         if (batch > (int64_t)1 << w.batch)
             w.batch++;
-        else if (can_m && (chained || !can_n || m >> w.m >= n >> w.n))
+        else if (can_m && (chained || is_for_warpgroups(a, mma, c) || !can_n || m >> w.m >= n >> w.n))
             w.m++;
         else if (can_n)
             w.n++;

@@ -96,8 +96,8 @@ static bool has_dot(const TlOp *loop)
 {
     bool dot = false, get = false;
     for (const TlOp *op = tl_walk_next(loop, loop); op; op = tl_walk_next(op, loop)) {
-        dot |= op->opcode == TL_OP_DOT;
-        get |= op->opcode == TL_OP_GET;
+        dot |= op->opcode == TL_OP_DOT || op->opcode == TL_OP_DOT_ASYNC;
+        get |= op->opcode == TL_OP_GET || op->opcode == TL_OP_DOT_ASYNC;
     }
     return dot && get;
 }
@@ -145,6 +145,11 @@ static bool may_move(const Pipeline *p, const TlOp *load)
     return true;
 }
 
+static bool reads_buffer(const TlOp *op)
+{
+    return op->opcode == TL_OP_GET || op->opcode == TL_OP_DOT_ASYNC;
+}
+
 /* The put, when the load's result goes into a buffer of the same block and nowhere else. */
 static TlOp *put_of(const TlOp *load)
 {
@@ -157,7 +162,7 @@ static TlOp *put_of(const TlOp *load)
         !tl_value_is_const(tl_in(u->user, 1), &slot))
         return NULL;
     for (const TlUse *b = alloc->out[0]->uses; b; b = b->next)
-        if (b->user != u->user && b->user->opcode != TL_OP_GET)
+        if (b->user != u->user && !reads_buffer(b->user))
             return NULL;
     return u->user;
 }
@@ -165,7 +170,7 @@ static TlOp *put_of(const TlOp *load)
 /* Registers of a thread that hold the tile. */
 static int64_t registers_of(const TlType *t)
 {
-    TL_ASSERT(t->kind == TL_TILE, "a type of kind %d", (int)t->kind);
+    TL_ASSERT(t->kind == TL_TILE || t->kind == TL_TOKEN, "a type of kind %d", (int)t->kind);
     int64_t bytes = t->ptr ? 8 : tl_dtype_bytes(t->dtype);
     return ((t->layout ? tl_layout_registers(t->layout) : 1) * bytes + 3) / 4;
 }
@@ -351,10 +356,28 @@ static int min_int(int a, int b)
     return a < b ? a : b;
 }
 
+/* Products of one trip may be pending in the next one: what they read stays for another trip. */
+static bool feeds_product(const TlOp *put)
+{
+    for (const TlUse *u = tl_in(put, 0)->uses; u; u = u->next)
+        if (u->user->opcode == TL_OP_DOT_ASYNC)
+            return true;
+    return false;
+}
+
+TlOp *tl_loop_await(const TlOp *loop)
+{
+    for (TlOp *op = loop->regions[0]->first; op; op = op->next)
+        if (op->opcode == TL_OP_AWAIT && op->nin == 0)
+            return op;
+    return NULL;
+}
+
 static TlFetch fetch_of(const Pipeline *p, const Candidate *c, int most, int chains)
 {
     TL_ASSERT(chains >= 0 && most >= 1, "a chain of %d, %d trips ahead", chains, most);
-    int ahead = most - chains < 1 ? 1 : most - chains;
+    int ahead = most - chains < 1 ? 1 : most - chains,
+        flying = c->put && tl_loop_await(p->loop) && feeds_product(c->put);
     TlFetch f = {.load = c->load,
                  .put = c->put,
                  .how = how_of(p, c),
@@ -363,12 +386,12 @@ static TlFetch fetch_of(const Pipeline *p, const Candidate *c, int most, int cha
     switch (f.how) {
     case TL_FETCH_COPY:
         f.ahead = ahead;
-        f.slots = ahead + 1;
+        f.slots = ahead + 1 + flying;
         break;
     case TL_FETCH_PUT:
         f.put_ahead = ahead > 1;
         f.ahead = f.put_ahead + 1;
-        f.slots = f.put_ahead + 1;
+        f.slots = f.put_ahead + 1 + flying;
         break;
     case TL_FETCH_REGS: f.ahead = 1; break;
     }
@@ -493,8 +516,9 @@ static uint64_t outer_bytes(const Pipeline *p)
 {
     uint64_t bytes = 0;
     for (const TlOp *op = tl_walk_next(p->loop, p->loop); op; op = tl_walk_next(op, p->loop))
-        if (op->opcode == TL_OP_GET && tl_is_invariant(tl_in(op, 0), p->loop))
-            bytes += tl_buf_bytes(tl_in(op, 0)->type);
+        for (uint32_t i = 0; reads_buffer(op) && i < op->nin; i++)
+            if (tl_in(op, i)->type->kind == TL_BUF && tl_is_invariant(tl_in(op, i), p->loop))
+                bytes += tl_buf_bytes(tl_in(op, i)->type);
     return bytes;
 }
 

@@ -94,9 +94,10 @@ static void redirect_gets(TlExpand *x, const TlFetch *f)
     TlValue *old = tl_in(f->put, 0), *made = buffer_of(x, f);
     for (TlUse *u = old->uses, *next; u; u = next) {
         next = u->next;
-        if (f->slots > 1 && u->user->opcode == TL_OP_GET)
-            tl_set_operand(u->user, 1, slot_counter(x, f->slots));
-        tl_set_operand(u->user, 0, made);
+        uint32_t i = (uint32_t)(u - u->user->in);
+        if (f->slots > 1 && u->user->opcode != TL_OP_PUT)
+            tl_set_operand(u->user, i + 1, slot_counter(x, f->slots));
+        tl_set_operand(u->user, i, made);
     }
 }
 
@@ -229,6 +230,42 @@ static void begin_loads(TlExpand *x, bool in_loop, int t)
     begin_all(x, in_loop, &all);
 }
 
+/* ---- products ---- */
+
+/* Is what a trip reads of the buffer still there in the next one? */
+static bool stays(const TlExpand *x, const TlValue *buf)
+{
+    for (uint32_t i = 0; i < x->s->fetches.len; i++) {
+        const TlFetch *f = &x->s->fetches.data[i];
+        int ahead = f->how == TL_FETCH_PUT ? f->put_ahead : f->ahead;
+        if (f->put && tl_in(f->put, 0) == buf)
+            return f->slots > ahead + 1;
+    }
+    for (const TlUse *u = buf->uses; u; u = u->next)
+        if (u->user->opcode != TL_OP_DOT_ASYNC && u->user->opcode != TL_OP_GET &&
+            tl_block_is_inside(u->user->block, x->loop))
+            return false;
+    return true;
+}
+
+/* Products of this trip go on while the next one begins. */
+static void let_products_go_on(TlExpand *x)
+{
+    TlOp *await = tl_loop_await(x->loop);
+    int64_t n = 0;
+    if (!await)
+        return;
+    for (TlOp *op = x->body->first; op; op = op->next) {
+        if (op->opcode != TL_OP_DOT_ASYNC)
+            continue;
+        n++;
+        for (uint32_t i = 0; i < op->nin; i++)
+            if (tl_in(op, i)->type->kind == TL_BUF && !stays(x, tl_in(op, i)))
+                return;
+    }
+    tl_attr_set(x->fn, await, (TlAttr){.id = TL_ATTR_PENDING, .u.i = n});
+}
+
 /* ---- the parts ---- */
 
 static int oldest_copy(const TlSchedule *s)
@@ -294,13 +331,26 @@ static void use_fetched(TlExpand *x)
 static TlOp *first_fetch(TlBlock *body)
 {
     TlOp *found = NULL;
-    for (TlOp *op = body->first; op && op->opcode != TL_OP_GET; op = op->next)
+    for (TlOp *op = body->first;
+         op && op->opcode != TL_OP_GET && op->opcode != TL_OP_DOT_ASYNC; op = op->next)
         if (op->opcode == TL_OP_PUT)
             found = NULL;
         else if (!found &&
                  (op->opcode == TL_OP_COPY || op->opcode == TL_OP_LOAD || op->opcode == TL_OP_IF))
             found = op;
     return found;
+}
+
+/* Everything that it takes is known before the body, or is in shared memory. */
+static bool is_there(const TlOp *product)
+{
+    for (uint32_t i = 0; i < product->nin; i++) {
+        const TlOp *def = tl_in(product, i)->def;
+        if (def && def->block == product->block && def->opcode != TL_OP_CONST &&
+            !(def->opcode == TL_OP_DOT_ASYNC && is_there(def)))
+            return false;
+    }
+    return true;
 }
 
 /* A get of a slot that is known before the body or a constant; a constant; what a moved get is
@@ -311,6 +361,7 @@ static bool may_come_first(const TlOp *op)
     switch ((int)op->opcode) {
     case TL_OP_CONST: return op->out[0]->type->rank == 0;
     case TL_OP_GET: return !def || def->block != op->block || def->opcode == TL_OP_CONST;
+    case TL_OP_DOT_ASYNC: return is_there(op);
     case TL_OP_TRANS: return def && def->opcode == TL_OP_GET && may_come_first(def);
     default: return false;
     }
@@ -322,7 +373,9 @@ static bool may_come_first(const TlOp *op)
 static void get_first(TlBlock *body)
 {
     TlOp *fetch = first_fetch(body), *next;
-    for (TlOp *op = fetch; op && op->opcode != TL_OP_DOT && op->opcode != TL_OP_PUT; op = next) {
+    for (TlOp *op = fetch; op && op->opcode != TL_OP_DOT && op->opcode != TL_OP_PUT &&
+                           op->opcode != TL_OP_AWAIT;
+         op = next) {
         next = op->next;
         if (may_come_first(op))
             tl_op_move_before(op, fetch);
@@ -388,6 +441,7 @@ void tl_pipeline_expand(TlFn *fn, TlPassCtx *px, const TlSchedule *s)
         begin_copies(&x, false, t);
         begin_loads(&x, false, t);
     }
+    let_products_go_on(&x);
     fill_body(&x);
     use_fetched(&x);
     get_first(body);

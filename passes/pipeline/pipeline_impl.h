@@ -43,6 +43,9 @@ typedef struct TlSchedule {
     TL_VEC(TlFetch) fetches;
 } TlSchedule;
 
+/* What awaits the products whose tokens the loop carries (async-dots); NULL: it carries none. */
+TlOp *tl_loop_await(const TlOp *loop);
+
 /* The fetch of a load, or NULL. */
 const TlFetch *tl_schedule_of(const TlSchedule *s, const TlOp *load);
 

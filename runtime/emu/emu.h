@@ -124,6 +124,8 @@ struct tl_emu_block {
     char *shared;
     uint32_t room_copies;
     tl_emu_copies *copies; /* by thread: that are on their way */
+    uint32_t room_products;
+    struct tl_emu_products_of_warp *products; /* by warp */
     struct {
         tl_emu_printed *data;
         uint64_t base, len, room; /* data[0] is print number base */
@@ -202,8 +204,23 @@ void tl_emu_print_end(tl_emu_block *b);
  * word. */
 void tl_emu_mma_cell(tl_mma_kind kind, int operand, uint32_t k, uint32_t per_word, uint32_t lane,
                       uint32_t e, uint32_t *out_row, uint32_t *out_column);
+uint32_t tl_emu_type_bytes(uint32_t type); /* tile_dtype */
+double tl_emu_to_double(uint32_t type, uint64_t bits);
+
+/* ---- emu_wgmma.c: products of the current warp ---- */
+
+/* Lists for so many warps; false: no memory. */
+bool tl_emu_wgmma_make_room(tl_emu_block *b, uint32_t warps);
+void tl_emu_wgmma_free(tl_emu_block *b);
+void tl_emu_wgmma_reset(tl_emu_block *b); /* for a new block */
+/* A thread has returned: reports what it has not waited for. */
+void tl_emu_wgmma_ended(tl_emu_block *b, const tl_emu_thread *t);
 
 /* ---- emu_leaf.c ---- */
+
+void tl_emu_count(tl_emu_block *b, uint32_t site, tl_leaf leaf);
+/* Is the site left out (TILE_EMU_DROP_BARRIER)? */
+bool tl_emu_is_dropped(tl_emu_block *b, uint32_t site);
 
 /* {"tl_emu_NAME", address} of every leaf, and what else kernels of the emulator may call. */
 enum { TL_EMU_KNOWN = TL_LEAF_COUNT + 1 };

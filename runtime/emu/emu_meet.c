@@ -64,6 +64,7 @@ void tl_emu_thread_ended(tl_emu_block *b, tl_emu_thread *t)
     tl_emu_warp *w = &b->warps[t->index / b->lanes];
     const tl_emu_thread *other = who_waits(b, w);
     tl_emu_copies_ended(b, t);
+    tl_emu_wgmma_ended(b, t);
     b->ended++;
     w->ended++;
     TL_EMU_INVARIANT(b, t->site, b->ended <= b->nthreads && w->ended <= b->lanes,
