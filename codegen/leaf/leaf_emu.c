@@ -59,6 +59,7 @@ static LLVMValueRef room(TlLeafCall *call, const char *name, unsigned words)
     LLVMBuilderRef b = LLVMCreateBuilderInContext(call->c);
     LLVMPositionBuilderBefore(b, LLVMGetFirstInstruction(entry));
     x = LLVMBuildAlloca(b, LLVMArrayType2(call->i32, words), name);
+    LLVMSetAlignment(x, 64); /* that of the widest vector */
     LLVMDisposeBuilder(b);
     return x;
 }

@@ -48,6 +48,8 @@ typedef struct TlAsyncPlan {
     int warp_bits; /* from bit 2 on */
 } TlAsyncPlan;
 
+/* May warpgroups do a product by this instruction onto `acc`, as far as its layout goes? */
+bool tl_async_fits(TlArena *arena, const TlMma *mma, const TlType *acc);
 /* NULL: warpgroups cannot do a product by this instruction, with such operands onto `acc`: a tile or
  * token. */
 TlAsyncPlan *tl_async_plan(TlArena *arena, const TlMma *mma, const TlAsyncSide sides[2],

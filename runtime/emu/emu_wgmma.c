@@ -11,8 +11,8 @@
  * Whatever the time, they count as being read from the beginning to the wait: the watch reports who
  * writes them meanwhile (emu_check_products.c).
  *
- * Accumulators are not there before a wait gives them back: until then, each of their words is the
- * name of the chain of products that make them, as a NaN. The next product onto them goes on with
+ * Accumulators are not there before a wait gives them back: until then, each of their words is a
+ * name: which word it is of which chain of products that make them, as a NaN. The next product onto them goes on with
  * the chain; whoever computes with them computes nonsense. */
 #include <math.h>
 #include <stdio.h>
@@ -30,8 +30,9 @@ enum {
     MOST_N = 256,
     CHUNK = 16,    /* bytes that are checked at a time */
     ODDS = 2,
-    NAME = 0x7fd5a000, /* of chain 0 */
-    MOST_CHAINS = 1 << 12
+    NAME = 0x7fd00000, /* of the first word of chain 0 */
+    WORD_BITS = 7,
+    MOST_CHAINS = 1 << 13
 };
 
 typedef struct product {
@@ -39,12 +40,12 @@ typedef struct product {
     uint32_t n, k, type[3], how, chain;
     uint64_t descriptor[2];
     uint64_t group;
+    bool is_done;
     uint32_t a[LANES][4]; /* A in registers */
 } product;
 
 typedef struct chain {
-    bool is_used;
-    uint32_t words; /* of a lane */
+    uint32_t left; /* words that no wait has given back; 0: the chain is not used */
     uint32_t acc[LANES][TL_LEAF_MOST_WORDS];
 } chain;
 
@@ -84,7 +85,7 @@ void tl_emu_wgmma_reset(tl_emu_block *b)
         w->n = 0;
         w->commits = 0;
         for (uint32_t c = 0; c < w->nchains; c++)
-            w->chains[c].is_used = false;
+            w->chains[c].left = 0;
     }
 }
 
@@ -265,11 +266,11 @@ static void complete(tl_emu_block *b, warp_state *w, uint32_t n, bool forget)
 {
     for (uint32_t i = 0; i < n; i++) {
         product *p = &w->all[i];
-        if (p->n)
+        if (!p->is_done)
             compute(b, w, p);
+        p->is_done = true;
         if (forget)
             tell_reads(b, p, true);
-        p->n = forget ? p->n : 0; /* done */
     }
     if (!forget)
         return;
@@ -284,18 +285,27 @@ typedef struct lane_call {
     uint32_t nwords, *words;
 } lane_call;
 
-static uint32_t name_of(uint32_t which)
+static uint32_t name_of(uint32_t which, uint32_t word)
 {
-    return (uint32_t)NAME + which;
+    return (uint32_t)NAME + (which << WORD_BITS | word);
+}
+
+/* Is the word the name of one? */
+static bool is_name(const warp_state *w, uint32_t word, uint32_t *out_chain, uint32_t *out_word)
+{
+    uint32_t n = word - (uint32_t)NAME;
+    *out_chain = n >> WORD_BITS;
+    *out_word = n & ((1u << WORD_BITS) - 1);
+    return *out_chain < w->nchains && w->chains[*out_chain].left > 0;
 }
 
 /* The chain that the words are named after; a new one of their values where they are values. */
 static uint32_t chain_of(tl_emu_block *b, warp_state *w, lane_call *const *lanes, uint32_t first)
 {
-    uint32_t word = lanes[0]->words[first], n = lanes[0]->nwords - first, i = word - (uint32_t)NAME;
-    if (i < w->nchains && w->chains[i].is_used)
+    uint32_t n = lanes[0]->nwords - first, i, word;
+    if (is_name(w, lanes[0]->words[first], &i, &word) && word == 0)
         return i;
-    for (i = 0; i < w->nchains && w->chains[i].is_used;)
+    for (i = 0; i < w->nchains && w->chains[i].left;)
         i++;
     TL_EMU_INVARIANT(b, lanes[0]->p.site, i < MOST_CHAINS && n <= TL_LEAF_MOST_WORDS,
                      "%u accumulators of %u words", i, n);
@@ -303,8 +313,7 @@ static uint32_t chain_of(tl_emu_block *b, warp_state *w, lane_call *const *lanes
         w->chains = grown(b, w->chains, i + 1, sizeof *w->chains);
         w->nchains++;
     }
-    w->chains[i].is_used = true;
-    w->chains[i].words = n;
+    w->chains[i].left = n;
     for (uint32_t lane = 0; lane < LANES; lane++)
         memcpy(w->chains[i].acc[lane], lanes[lane]->words + first, n * sizeof(uint32_t));
     return i;
@@ -323,7 +332,7 @@ static void begin(tl_emu_block *b, void *const *mine)
     for (uint32_t lane = 0; lane < LANES; lane++) {
         memcpy(p.a[lane], lanes[lane]->words, first * sizeof(uint32_t));
         for (uint32_t i = first; i < lanes[lane]->nwords; i++)
-            lanes[lane]->words[i] = name_of(p.chain);
+            lanes[lane]->words[i] = name_of(p.chain, i - first);
     }
     if (p.how & TL_WGMMA_COMMIT)
         w->commits++;
@@ -372,16 +381,17 @@ static void wait(tl_emu_block *b, void *const *mine)
 {
     lane_wait *const *lanes = (lane_wait *const *)mine;
     warp_state *w = state_of(b);
-    uint32_t n = 0, word = lanes[0]->nwords ? lanes[0]->words[0] : 0, i = word - (uint32_t)NAME;
+    uint32_t n = 0, which, word;
     while (n < w->n && w->all[n].group + lanes[0]->pending < w->commits)
         n++;
     complete(b, w, n, true);
-    if (i >= w->nchains || !w->chains[i].is_used || is_under_way(w, i))
-        return;
-    for (uint32_t lane = 0; lane < LANES; lane++)
-        for (uint32_t k = 0; k < lanes[lane]->nwords && k < w->chains[i].words; k++)
-            lanes[lane]->words[k] = w->chains[i].acc[lane][k];
-    w->chains[i].is_used = false;
+    for (uint32_t k = 0; k < lanes[0]->nwords; k++) {
+        if (!is_name(w, lanes[0]->words[k], &which, &word) || is_under_way(w, which))
+            continue;
+        for (uint32_t lane = 0; lane < LANES; lane++)
+            lanes[lane]->words[k] = w->chains[which].acc[lane][word];
+        w->chains[which].left--;
+    }
 }
 
 void tl_emu_wgmma_wait(uint32_t site, uint32_t pending, uint32_t nwords, uint32_t *words)
