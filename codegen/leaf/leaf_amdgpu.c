@@ -384,6 +384,7 @@ static LLVMValueRef expand(TlLeafCall *call)
     case TL_LEAF_FAMILY_CP_COMMIT:
     case TL_LEAF_FAMILY_CP_WAIT:
     case TL_LEAF_FAMILY_WGMMA:
+    case TL_LEAF_FAMILY_WGMMA_FENCE:
     case TL_LEAF_FAMILY_WGMMA_WAIT:
     case TL_LEAF_FAMILY_FENCE_ASYNC:
     case TL_LEAF_FAMILY_LDSM:

@@ -63,6 +63,7 @@ LLVMValueRef tl_leaf_mma_amdgpu(TlLeafCall *call);
 
 /* ---- products of warpgroups (nvptx_wgmma.c) ---- */
 LLVMValueRef tl_leaf_wgmma_nvptx(TlLeafCall *call);
+LLVMValueRef tl_leaf_wgmma_fence_nvptx(TlLeafCall *call);
 LLVMValueRef tl_leaf_wgmma_wait_nvptx(TlLeafCall *call);
 void tl_leaf_fence_async_nvptx(TlLeafCall *call);
 

@@ -385,6 +385,7 @@ static LLVMValueRef expand(TlLeafCall *call)
     case TL_LEAF_FAMILY_LDSM: return load_matrices(call, "");
     case TL_LEAF_FAMILY_LDSM_T: return load_matrices(call, ".trans");
     case TL_LEAF_FAMILY_WGMMA: return tl_leaf_wgmma_nvptx(call);
+    case TL_LEAF_FAMILY_WGMMA_FENCE: return tl_leaf_wgmma_fence_nvptx(call);
     case TL_LEAF_FAMILY_WGMMA_WAIT: return tl_leaf_wgmma_wait_nvptx(call);
     case TL_LEAF_FAMILY_FENCE_ASYNC: tl_leaf_fence_async_nvptx(call); return NULL;
     case TL_LEAF_FAMILY_FAIL:

@@ -143,6 +143,17 @@ LLVMValueRef tl_leaf_wgmma_nvptx(TlLeafCall *call)
     return finish(&w);
 }
 
+/* site, words */
+LLVMValueRef tl_leaf_wgmma_fence_nvptx(TlLeafCall *call)
+{
+    enum { FIRST = 1 };
+    Wgmma w;
+    begin(&w, call, FIRST);
+    tl_sbuf_puts(&w.text, "wgmma.fence.sync.aligned;");
+    tie_words(&w, FIRST);
+    return finish(&w);
+}
+
 /* site, pending, words */
 LLVMValueRef tl_leaf_wgmma_wait_nvptx(TlLeafCall *call)
 {

@@ -11,7 +11,7 @@
 #include "ir/plan/layout_rules.h"
 #include "ir/plan/staged.h"
 
-enum { MAX_FRAGMENT = 32, UNIT = 16 }; /* a descriptor counts 16 bytes */
+enum { MAX_FRAGMENT = 32, WORDS_OF_A = 4, UNIT = 16 }; /* a descriptor counts 16 bytes */
 
 typedef struct AsyncProduct {
     TlSimt *g;
@@ -19,6 +19,7 @@ typedef struct AsyncProduct {
     TlAsyncDot dot;
     const TlAsyncPlan *plan;
     const TlLayout *fragment[3];
+    LLVMValueRef *a; /* A in registers: words, by strip, step and word; else NULL */
     LLVMValueRef base[2]; /* i32: where a buffer's slot begins for this warpgroup, / 16 */
     LLVMValueRef *acc;
 } AsyncProduct;
@@ -75,9 +76,8 @@ static int64_t register_of(const AsyncProduct *p, int operand, const TlType *t, 
     return tl_layout_register_at(t->layout, x);
 }
 
-/* A in registers: the words of the fragment of one step, added to the arguments. */
-static unsigned add_words_of_a(const AsyncProduct *p, int32_t row, int32_t k, LLVMValueRef *args,
-                               unsigned n)
+/* A in registers: the words of the fragment of a strip and step. */
+static void words_of_a(const AsyncProduct *p, int32_t row, int32_t k, LLVMValueRef *out)
 {
     TlSimt *g = p->g;
     const TlValue *a = p->dot.side[TL_MMA_A].tile;
@@ -87,9 +87,33 @@ static unsigned add_words_of_a(const AsyncProduct *p, int32_t row, int32_t k, LL
     for (uint32_t e = 0; e < count; e++)
         x[e] = regs[register_of(p, TL_MMA_A, a->type, row, k, e)];
     LLVMValueRef all = tl_simt_pack(g, &elem, (int)count, x);
-    for (unsigned w = 0; w < LLVMGetVectorSize(LLVMTypeOf(all)); w++)
-        args[n++] = LLVMBuildExtractElement(g->b, all, tl_simt_i32(g, w), "");
-    return n;
+    for (unsigned w = 0; w < WORDS_OF_A; w++)
+        out[w] = LLVMBuildExtractElement(g->b, all, tl_simt_i32(g, w), "");
+}
+
+/* Values that pass through a fence, as many at a time as a leaf takes. */
+static void fence_words(TlSimt *g, LLVMValueRef *x, uint32_t n)
+{
+    for (uint32_t from = 0; from < n; from += TL_LEAF_MOST_WORDS) {
+        uint32_t count = n - from < TL_LEAF_MOST_WORDS ? n - from : TL_LEAF_MOST_WORDS;
+        LLVMValueRef done =
+            tl_simt_leaf_words(g, TL_LEAF_WGMMA_FENCE, count, x + from, count);
+        for (uint32_t i = 0; i < count; i++)
+            x[from + i] = LLVMBuildExtractValue(g->b, done, i, "");
+    }
+}
+
+/* All of A is there before the first instruction: nothing that makes a part of it may come between
+ * them. */
+static void prepare_a(AsyncProduct *p)
+{
+    uint32_t steps = (uint32_t)(p->plan->k / p->plan->mma->k), n = p->plan->strips.len * steps;
+    p->a = TL_NEW_ARRAY(p->g->arena, LLVMValueRef, n * WORDS_OF_A);
+    for (uint32_t s = 0; s < p->plan->strips.len; s++)
+        for (uint32_t k = 0; k < steps; k++)
+            words_of_a(p, p->plan->strips.data[s].row, (int32_t)k * p->plan->mma->k,
+                       p->a + (s * steps + k) * WORDS_OF_A);
+    fence_words(p->g, p->a, n * WORDS_OF_A);
 }
 
 /* ---- accumulators ---- */
@@ -129,8 +153,10 @@ static void multiply_strip(AsyncProduct *p, const TlAsyncStrip *strip, int32_t k
         args[n++] = tl_gen_int(&g->gen, (int64_t)upper[i]);
         args[n++] = has ? descriptor_of(p, i, at, k) : tl_simt_i32(g, 0);
     }
-    if (!in_slot)
-        n = add_words_of_a(p, strip->row, k, args, n);
+    uint32_t at = ((uint32_t)(strip - p->plan->strips.data) * (uint32_t)p->plan->k + (uint32_t)k) /
+                  (uint32_t)p->plan->mma->k * WORDS_OF_A;
+    for (uint32_t i = 0; !in_slot && i < WORDS_OF_A; i++)
+        args[n++] = p->a[at + i];
     for (unsigned i = 0; i < words; i++)
         args[n++] = p->acc[regs[i]];
     LLVMValueRef x = tl_simt_leaf_words(g, TL_LEAF_WGMMA, n, args, words);
@@ -158,10 +184,12 @@ void tl_simt_dot_async(TlSimt *g, TlOp *op)
     for (int i = 0; i < 2; i++)
         p.base[i] = p.dot.side[i].buf ? slot_base(&p, i) : NULL;
     p.acc = copy_of(g, p.dot.acc);
+    if (p.dot.side[TL_MMA_A].tile)
+        prepare_a(&p);
     uint32_t last = p.plan->strips.len - 1;
     for (int32_t k = 0; k < p.plan->k; k += mma->k)
         for (uint32_t i = 0; i <= last; i++) {
-            uint32_t how = (k == 0 && i == 0 ? TL_WGMMA_FENCE : 0) |
+            uint32_t how = (k == 0 && i == 0 && !p.a ? TL_WGMMA_FENCE : 0) |
                            (k + mma->k == p.plan->k && i == last ? TL_WGMMA_COMMIT : 0);
             multiply_strip(&p, &p.plan->strips.data[i], k, how);
         }

@@ -1,6 +1,6 @@
 /* The graph of place-layouts: who decides about which layout, who must agree with whom, and which
  * layouts come into question (place_impl.h). */
-#include "ir/plan/async_dot.h"
+#include "ir/plan/mma.h"
 #include "passes/layout/place_impl.h"
 
 /* ---- vars ---- */
@@ -124,7 +124,7 @@ static void add_yield(Placement *p, TlOp *op, const TlOp *parent)
 static bool has_free_layout(const TlOp *op, uint32_t operand)
 {
     if (op->opcode == TL_OP_DOT)
-        return operand < 2 && !tl_mma_of(op);
+        return operand < 2 && (!tl_mma_of(op) || tl_attr_flag(op, TL_ATTR_WARPGROUP));
     return operand == 0 && (op->opcode == TL_OP_GATHER || op->opcode == TL_OP_HISTOGRAM ||
                             op->opcode == TL_OP_REGROUP);
 }
@@ -247,34 +247,12 @@ typedef struct Grow {
     TL_VEC(uint32_t) work;
 } Grow;
 
-/* What is loaded for a product by warpgroups goes to shared memory, from where it is taken: it is
- * loaded as memory has it. */
-static bool is_for_warpgroup(const Placement *p, const TlValue *v)
-{
-    for (const TlUse *u = v->uses; u; u = u->next) {
-        const TlMma *mma = tl_mma_of(u->user);
-        if (mma && u != &u->user->in[TL_MMA_C] &&
-            tl_async_fits(p->arena, mma, u->user->out[0]->type))
-            return true;
-        if ((u->user->opcode == TL_OP_TRANS || u->user->opcode == TL_OP_CONVERT) &&
-            is_for_warpgroup(p, u->user->out[0]))
-            return true;
-    }
-    return false;
-}
-
-static bool is_fixed(const Placement *p, const PlaceVar *v)
-{
-    return v->op && (tl_mma_of(v->op) || (v->op->opcode == TL_OP_LOAD && p->machine->warpgroups &&
-                                          is_for_warpgroup(p, v->op->out[0])));
-}
-
 static void reach(Placement *p, Grow *g, uint32_t var, const TlLayout *l)
 {
     const PlaceVar *v = &p->vars.data[var];
     if (!l || g->family[var] || tl_layout_registers(l) > TL_MAX_TILE_REGISTERS)
         return;
-    if (l != v->own && is_fixed(p, v)) /* there is just one */
+    if (v->op && l != v->own && tl_mma_of(v->op)) /* there is just one */
         return;
     g->family[var] = l;
     tl_vec_push(p->arena, &g->work, var);

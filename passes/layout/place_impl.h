@@ -27,7 +27,6 @@ typedef struct PlaceEdge {
 } PlaceEdge;
 
 typedef struct Placement {
-    const TlMachine *machine;
     TlFn *fn;
     const TlBlock *dots_of; /* whose dots are chained, or not; NULL: none yet */
     bool dots_are_chained;

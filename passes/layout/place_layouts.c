@@ -138,7 +138,6 @@ TlPassResult tl_pass_place_layouts(TlFn *fn, TlPassCtx *px)
     p->ctx = px->ctx;
     TL_ASSERT(fn->body->warps > 0, "'%s' has no warps", fn->name);
     p->arena = px->scratch;
-    p->machine = px->machine;
     tl_layout_cost_init(&p->cost, fn, px);
     tl_place_build(p);
     measure_machine(p);

@@ -1,14 +1,19 @@
 /* async-dots: products that warpgroups can do (ir/plan/async_dot.h) begin and are awaited, and their
  * operands are read from shared memory by the instruction itself.
  *
- *     %x = get %a, %s                          %t = ready %r
- *     %y = get %b, %s                          %u = dot_async %a, %s, %b, %s, %t {mma = ...}
- *     %p = dot %x, %y, %r {mma = ...}    =>    %p = await %u {pending = 0}
+ *     %x = load %A, ...                        %x = load %A, ...
+ *     %y = load %B, ...                        %a = alloc;  put %a, 0, %x
+ *     %p = dot %x, %y, %r {warpgroup}    =>    %y = load %B, ...
+ *                                              %b = alloc;  put %b, 0, %y
+ *                                              %t = ready %r
+ *                                              %u = dot_async %a, 0, %b, 0, %t
+ *                                              %p = await %u {pending = 0}
  *
- *  1. Which: products by matrix instructions of which four warps along M are a warpgroup. B must be
- *     in shared memory: what a GET, and transpositions behind it, give; what is computed is put into
- *     a buffer of its own, if there is room. A is taken from shared memory likewise, or else from
- *     registers, in the layout that it has.
+ *  1. Which: products that accelerate-dot has marked. B must be in shared memory: what is loaded, or
+ *     computed, is put into a buffer, its rows along the axis in which memory counts up. So is A, if
+ *     it is loaded; what is computed for it stays in registers. Transpositions in between are the
+ *     instruction's, as far as it can. Where that cannot be, or there is no room, each warp does the
+ *     product with fragments of its own, as elsewhere.
  *  2. Products in a row onto one accumulator are all begun before the last is awaited.
  *  3. An accumulator that a loop carries, and nobody else looks at, is carried as a token:
  *
@@ -25,58 +30,51 @@
 #include "ir/plan/shared_plan.h"
 #include "ir/plan/stage_layout.h"
 #include "ir/plan/staged.h"
+#include "passes/analysis/axis_info.h"
 #include "passes/analysis/facts.h"
 #include "passes/pass.h"
 #include "passes/layout/relayout.h"
+
+enum { MOST_SPAN = 128, LEAST_SPAN = 32 }; /* bytes of a row in a buffer */
 
 typedef struct AsyncDots {
     TlFn *fn;
     TlPassCtx *px;
     TlCtx *ctx;
     uint64_t bytes; /* of all buffers */
+    const TlAxisInfo *axis;
+    TlMap staged; /* by value */
     bool changed;
 } AsyncDots;
 
 /* ---- 1. operands ---- */
 
-/* What a GET gives, perhaps transposed; false: it is something else. */
-static bool find_slot(TlValue *v, TlAsyncSide *out)
+/* What comes before conversions and transpositions of a matrix. */
+static TlValue *source_of(TlValue *v, bool *out_flipped)
 {
-    bool flipped = false;
-    while (v->def && v->def->opcode == TL_OP_TRANS) {
-        flipped ^= tl_attr(v->def, TL_ATTR_PERM)->u.ints[0] == 1;
+    *out_flipped = false;
+    while (v->def && (v->def->opcode == TL_OP_TRANS || v->def->opcode == TL_OP_CONVERT)) {
+        *out_flipped ^= v->def->opcode == TL_OP_TRANS &&
+                        tl_attr(v->def, TL_ATTR_PERM)->u.ints[0] == 1;
         v = tl_in(v->def, 0);
     }
-    if (!v->def || v->def->opcode != TL_OP_GET)
-        return false;
-    *out = (TlAsyncSide){.buf = tl_in(v->def, 0), .slot = tl_in(v->def, 1), .flipped = flipped};
-    return true;
+    return v;
 }
 
-/* What is computed, before it was laid out as a fragment. */
-static TlValue *unconverted(TlValue *v)
-{
-    return v->def && v->def->opcode == TL_OP_CONVERT ? tl_in(v->def, 0) : v;
-}
-
-/* The buffer for an operand B that is computed: K x N, its rows along N where the instruction can
- * transpose, so that they are as the tile has them mostly. NULL: no instruction reads it. */
+/* A buffer for such a tile, with rows along an axis, as instructions read it. NULL: there is none. */
 static const TlType *buffer_for(AsyncDots *a, const TlType *t, int row)
 {
-    int bits[TL_MAX_RANK];
-    for (int d = 0; d < t->rank; d++) {
-        bits[d] = 0;
-        while (1 << bits[d] < t->shape[d])
-            bits[d]++;
-        if (1 << bits[d] != t->shape[d])
-            return NULL;
-    }
-    int row_bytes = t->shape[row] * tl_dtype_bytes(t->dtype), bytes = row_bytes < 128 ? row_bytes : 128;
-    if (bytes < 32)
+    int bits[TL_MAX_RANK], elem = tl_dtype_bytes(t->dtype);
+    TL_ASSERT(t->rank == 2 && (row == 0 || row == 1), "rows along axis %d of %d", row, t->rank);
+    for (int d = 0; d < t->rank; d++)
+        bits[d] = __builtin_ctz((unsigned)t->shape[d]);
+    int span = elem << bits[row] < MOST_SPAN ? elem << bits[row] : MOST_SPAN;
+    if (span < LEAST_SPAN)
         return NULL;
-    const TlLayout *l = tl_layout_intern(
-        a->ctx, tl_staging_image(a->px->scratch, t->rank, bits, tl_dtype_bytes(t->dtype), row, bytes));
-    return tl_type_buf(a->ctx, t->dtype, t->rank, t->shape, l, 1);
+    TlLayout l = *tl_staging_image(a->px->scratch, t->rank, bits, elem, row, span);
+    for (int d = 0; d < t->rank; d++)
+        l.reps[d] = t->shape[d] >> bits[d];
+    return tl_type_buf(a->ctx, t->dtype, t->rank, t->shape, tl_layout_intern(a->ctx, &l), 1);
 }
 
 static bool fits(const AsyncDots *a, const TlType *buf)
@@ -84,51 +82,109 @@ static bool fits(const AsyncDots *a, const TlType *buf)
     return a->bytes + tl_buf_bytes(buf) + TL_SHARED_BUDGET <= a->px->machine->shared_bytes;
 }
 
-/* Puts the operand into a buffer before the product. */
-static void put_before(AsyncDots *a, TlOp *dot, TlValue *v, const TlType *buf, TlAsyncSide *out)
-{
-    TlBuilder b = tl_builder_before(dot);
-    TlValue *made = tl_op_new(&b, TL_OP_ALLOC, 0, NULL, 1, &buf, 0, 0, NULL)->out[0];
-    TlValue *zero = tl_const_int(&b, tl_type_scalar(a->ctx, TL_I32), 0);
-    TlValue *in[] = {made, zero, v};
-    tl_op_new(&b, TL_OP_PUT, 3, in, 0, NULL, 0, 0, NULL);
-    a->bytes += tl_buf_bytes(buf);
-    *out = (TlAsyncSide){.buf = made, .slot = zero};
-}
-
-/* A side as the instruction would take it, if B were in such a buffer. */
+/* Can a warpgroup do it with these sides? */
 static bool can_take(const AsyncDots *a, const TlOp *dot, const TlAsyncSide *sides)
 {
     return tl_async_plan(a->px->scratch, tl_mma_of(dot), sides, dot->out[0]->type) != NULL;
 }
 
-/* B is computed: the buffer that it can go through. */
-static bool put_operand(AsyncDots *a, TlOp *dot, TlAsyncSide *sides)
+/* Along which neighbours in memory lie; of what is computed, the last. */
+static int row_of(const AsyncDots *a, const TlValue *v)
 {
-    TlValue *v = unconverted(tl_in(dot, TL_MMA_B));
-    for (int row = 1; row >= 0; row--) {
-        const TlType *buf = buffer_for(a, v->type, row);
-        TlValue as_if = {.type = buf};
-        sides[TL_MMA_B] = (TlAsyncSide){.buf = &as_if};
-        if (!buf || !fits(a, buf) || !can_take(a, dot, sides))
-            continue;
-        put_before(a, dot, v, buf, &sides[TL_MMA_B]);
-        return true;
-    }
-    return false;
+    if (!v->def || v->def->opcode != TL_OP_LOAD)
+        return v->type->rank - 1;
+    TlAccessInfo info = tl_access_info(a->axis, v->def);
+    return info.dim >= 0 ? info.dim : v->type->rank - 1;
 }
 
+/* The buffer that a value is in, or would be; the value is put as soon as it is there, so that one
+ * barrier does for several. */
+typedef struct Staging {
+    TlValue *v;
+    const TlType *type; /* NULL: there is no room, or no instruction that reads it */
+    TlOp *put;          /* NULL: not yet */
+    TlValue as_if;      /* stands for the buffer until then */
+} Staging;
+
+static Staging *staging_of(AsyncDots *a, TlValue *v)
+{
+    Staging *s = tl_map_get_ptr(&a->staged, v);
+    if (s)
+        return s;
+    s = TL_NEW(a->px->scratch, Staging);
+    *s = (Staging){.v = v, .type = buffer_for(a, v->type, row_of(a, v))};
+    s->as_if.type = s->type;
+    tl_map_put_ptr(&a->staged, v, s);
+    return s;
+}
+
+static void stage(AsyncDots *a, Staging *s)
+{
+    if (s->put)
+        return;
+    TlBuilder b = tl_builder_after(s->v);
+    TlValue *made = tl_op_new(&b, TL_OP_ALLOC, 0, NULL, 1, &s->type, 0, 0, NULL)->out[0];
+    made->name = s->v->name;
+    TlValue *in[] = {made, tl_const_int(&b, tl_type_scalar(a->ctx, TL_I32), 0), s->v};
+    s->put = tl_op_new(&b, TL_OP_PUT, 3, in, 0, NULL, 0, 0, NULL);
+    a->bytes += tl_buf_bytes(s->type);
+}
+
+/* The operand as it would be in a buffer; without one where that cannot be. */
+static TlAsyncSide side_in_slot(AsyncDots *a, const TlOp *dot, int operand, Staging **out)
+{
+    TlAsyncSide side = {0};
+    TlValue *v = source_of(tl_in(dot, (uint32_t)operand), &side.flipped);
+    *out = staging_of(a, v);
+    bool room = (*out)->put || ((*out)->type && fits(a, (*out)->type));
+    side.buf = room ? &(*out)->as_if : NULL;
+    return side;
+}
+
+/* What it takes of the buffer, which is there now. */
+static void settle(TlAsyncSide *side, const Staging *s)
+{
+    side->buf = tl_in(s->put, 0);
+    side->slot = tl_in(s->put, 1);
+}
+
+static TlValue *as_fragment(const AsyncDots *a, TlOp *dot, uint32_t operand)
+{
+    const TlLayout *l =
+        tl_mma_operand_layout(a->ctx, dot, (int)operand, dot->out[0]->type->layout);
+    TlBuilder b = tl_builder_before(dot);
+    return tl_relayout(&b, tl_in(dot, operand), l);
+}
+
+/* A from shared memory if it is loaded, else from registers. */
 static bool find_sides(AsyncDots *a, TlOp *dot, TlAsyncSide *sides)
 {
-    TlAsyncSide in_registers = {.tile = tl_in(dot, TL_MMA_A)}, in_slot;
-    bool has_slot = find_slot(tl_in(dot, TL_MMA_A), &in_slot);
-    bool b_in_slot = find_slot(tl_in(dot, TL_MMA_B), &sides[TL_MMA_B]);
-    for (int registers = !has_slot; registers < 2; registers++) {
-        sides[TL_MMA_A] = registers ? in_registers : in_slot;
-        if (b_in_slot ? can_take(a, dot, sides) : put_operand(a, dot, sides))
-            return true;
+    Staging *staged[2];
+    for (int i = 0; i < 2; i++)
+        sides[i] = side_in_slot(a, dot, i, &staged[i]);
+    if (!sides[TL_MMA_B].buf)
+        return false;
+    const TlOp *from = staged[TL_MMA_A]->v->def;
+    if (sides[TL_MMA_A].buf && from && from->opcode == TL_OP_LOAD && can_take(a, dot, sides)) {
+        stage(a, staged[TL_MMA_A]);
+        settle(&sides[TL_MMA_A], staged[TL_MMA_A]);
+    } else {
+        sides[TL_MMA_A] = (TlAsyncSide){.tile = tl_in(dot, TL_MMA_A)};
+        if (!can_take(a, dot, sides))
+            return false;
+        sides[TL_MMA_A].tile = as_fragment(a, dot, TL_MMA_A);
     }
-    return false;
+    stage(a, staged[TL_MMA_B]);
+    settle(&sides[TL_MMA_B], staged[TL_MMA_B]);
+    return true;
+}
+
+/* No warpgroup does it: each warp does, with fragments of its own. */
+static void give_up(const AsyncDots *a, TlOp *dot)
+{
+    for (uint32_t i = 0; i < 2; i++)
+        tl_set_operand(dot, i, as_fragment(a, dot, i));
+    tl_attr_remove(dot, TL_ATTR_WARPGROUP);
 }
 
 /* ---- 2. products ---- */
@@ -273,28 +329,32 @@ TlPassResult tl_pass_async_dots(TlFn *fn, TlPassCtx *px)
 {
     AsyncDots a = {.fn = fn, .px = px, .ctx = px->ctx};
     TL_VEC(TlOp *) dots = {0}, loops = {0};
+    tl_map_init(&a.staged, px->scratch);
     if (!px->machine->warpgroups || tl_fn_level(fn) == TL_LEVEL_TILE)
         return TL_SAME;
     for (TlOp *op = fn->body->first; op; op = tl_walk_next(op, NULL)) {
         if (op->opcode == TL_OP_ALLOC)
             a.bytes += tl_buf_bytes(op->out[0]->type);
-        if (tl_mma_of(op) && op->out[0]->type->rank == 2)
+        if (op->opcode == TL_OP_DOT && tl_attr_flag(op, TL_ATTR_WARPGROUP))
             tl_vec_push(px->scratch, &dots, op);
         if (op->opcode == TL_OP_FOR)
             tl_vec_push(px->scratch, &loops, op);
     }
+    if (dots.len == 0)
+        return TL_SAME;
+    a.axis = tl_pass_axis_info(fn, px);
     for (uint32_t i = 0; i < dots.len; i++) {
         TlAsyncSide sides[2];
         if (find_sides(&a, dots.data[i], sides))
             begin(&a, dots.data[i], sides);
+        else
+            give_up(&a, dots.data[i]);
     }
     for (uint32_t i = loops.len; i-- > 0 && a.changed;) { /* inner ones first */
         uint64_t tokens = carried_tokens(loops.data[i]);
         if (tokens)
             remake_loop(&a, loops.data[i], tokens);
     }
-    if (!a.changed)
-        return TL_SAME;
     tl_pass_dce(fn, px);
     return TL_CHANGED;
 }

@@ -52,6 +52,13 @@ static bool product_follows(const TlOp *barrier)
     return false;
 }
 
+/* An op with scratch of its own has barriers inside (ir/plan/shared_plan.h). */
+static bool has_barrier(const TlOp *op)
+{
+    return op->opcode == TL_OP_BARRIER ||
+           (op->opcode != TL_OP_ALLOC && tl_attr(op, TL_ATTR_SHARED) != NULL);
+}
+
 static void fence_before(TlOp *op)
 {
     TlBuilder b = tl_builder_before(op);
@@ -74,7 +81,7 @@ TlPassResult tl_pass_fence_writes(TlFn *fn, TlPassCtx *px)
         copied |= op->opcode == TL_OP_COPY && writes(op);
         dirty |= writes(op) || (structure && writes_inside(op)) ||
                  (op->opcode == TL_OP_WAIT && copied);
-        if (dirty && op->opcode == TL_OP_BARRIER && product_follows(op)) {
+        if (dirty && has_barrier(op) && product_follows(op)) {
             fence_before(op);
             changed = true;
             dirty = false;

@@ -404,6 +404,14 @@ void tl_emu_wgmma_wait(uint32_t site, uint32_t pending, uint32_t nwords, uint32_
     tl_emu_meet_warp(b, TL_LEAF_WGMMA_WAIT, site, pending, &x, wait);
 }
 
+/* Registers are written in order here. */
+void tl_emu_wgmma_fence(uint32_t site, uint32_t nwords, uint32_t *words)
+{
+    tl_emu_block *b = tl_emu_now;
+    (void)nwords, (void)words;
+    tl_emu_count(b, site, TL_LEAF_WGMMA_FENCE);
+}
+
 void tl_emu_fence_async(uint32_t site)
 {
     tl_emu_block *b = tl_emu_now;
