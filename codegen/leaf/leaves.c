@@ -17,6 +17,7 @@ LLVMTypeRef tl_leaf_type(LLVMContextRef c, char letter)
     case '4': return LLVMVectorType(i32, 4);
     case '8': return LLVMVectorType(i32, 8);
     case 'x': return LLVMVectorType(i32, 16);
+    case 'm': return LLVMPointerTypeInContext(c, 0);
     case 'p': return LLVMPointerTypeInContext(c, 1);
     }
     TL_UNREACHABLE("leaf type '%c'", letter);

@@ -379,13 +379,19 @@ static void lower_op(TlSimt *g, TlOp *op)
     case TL_OP_PUT: tl_simt_put(g, op); return;
     case TL_OP_GET: tl_simt_get(g, op); return;
     case TL_OP_READ: tl_simt_read_late(g, op); return;
-    case TL_OP_COPY: tl_simt_copy(g, op); return;
+    case TL_OP_COPY:
+        tl_attr_flag(op, TL_ATTR_BULK) ? tl_simt_bulk_copy(g, op) : tl_simt_copy(g, op);
+        return;
     case TL_OP_COMMIT:
     case TL_OP_WAIT: tl_simt_wait(g, op); return;
     case TL_OP_READY: tl_simt_ready(g, op); return;
     case TL_OP_DOT_ASYNC: tl_simt_dot_async(g, op); return;
     case TL_OP_AWAIT: tl_simt_await(g, op); return;
     case TL_OP_FENCE: tl_simt_fence(g); return;
+    case TL_OP_MBAR: tl_simt_mbar(g, op); return;
+    case TL_OP_EXPECT: tl_simt_expect(g, op); return;
+    case TL_OP_PHASE: tl_simt_phase(g, op); return;
+    case TL_OP_RETIRE: tl_simt_retire(g, op); return;
     case TL_OP_COUNT: break;
     }
     TL_UNREACHABLE("op %d", (int)op->opcode);
@@ -410,7 +416,9 @@ static LLVMValueRef load_slot(TlGen *gen, uint32_t n, tile_slot_kind kind)
 {
     TlSimt *g = (TlSimt *)gen; /* gen is its first member */
     (void)n;
-    LLVMTypeRef type = kind == TILE_SLOT_POINTER ? g->ptr : g->i64;
+    LLVMTypeRef type = kind == TILE_SLOT_POINTER ? g->ptr
+                       : kind == TILE_SLOT_MAP   ? LLVMPointerTypeInContext(g->c, 0)
+                                                 : g->i64;
     LLVMBasicBlockRef here = LLVMGetInsertBlock(g->b);
     LLVMValueRef before = LLVMGetBasicBlockTerminator(g->prologue),
                  first = LLVMGetFirstInstruction(g->prologue);
@@ -461,6 +469,8 @@ static void finish_function(TlSimt *g, const char *symbol)
         LLVMAppendExistingBasicBlock(g->function, b);
     }
     for (uint32_t i = 0; i < n; i++) {
+        if (g->slots.data[i].kind == TILE_SLOT_MAP && !g->options->emulate)
+            tl_llvm_set_byval(g->l, g->function, i, TL_MAP_BYTES, TL_MAP_ALIGNMENT);
         LLVMReplaceAllUsesWith(g->slot.data[i], LLVMGetParam(g->function, i));
         LLVMInstructionEraseFromParent(g->slot.data[i]);
     }
@@ -474,8 +484,9 @@ static uint32_t shared_bytes(const TlSimt *g)
         int64_t at = tl_attr_int(op, TL_ATTR_SHARED, -1);
         if (at < 0)
             continue;
-        uint32_t bytes = op->opcode == TL_OP_ALLOC ? (uint32_t)tl_buf_bytes(op->out[0]->type)
-                                                   : tl_op_shared_bytes(g->arena, op);
+        bool buffer = op->opcode == TL_OP_ALLOC || op->opcode == TL_OP_MBAR;
+        uint32_t bytes = buffer ? (uint32_t)tl_buf_bytes(op->out[0]->type)
+                                : tl_op_shared_bytes(g->arena, op);
         uint32_t end = (uint32_t)at + bytes;
         most = end > most ? end : most;
     }

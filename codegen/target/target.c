@@ -170,6 +170,7 @@ TlMachine tl_target_machine(const TlTarget *t)
                        .matrix = t->matrix,
                        .copies = (t->can & TL_CAN_COPY) != 0,
                        .warpgroups = (t->can & TL_CAN_WARPGROUP) != 0,
+                       .bulk = (t->can & TL_CAN_BULK) != 0,
                        .registers = t->registers,
                        .reads_early = t->family->by_llvm};
 }

@@ -63,6 +63,7 @@ typedef struct TlFrame {
 typedef struct TlFlying {
     const TlOp *op;
     uint8_t *slot;
+    const uint8_t *bar; /* bulk: the slot of the barrier that counts it */
     uint64_t group; /* how many commits came before it */
     int64_t n;
     size_t bytes; /* of an element */

@@ -100,19 +100,31 @@ static TlFlying *new_flying(TlInterp *in)
     return &in->flying.data[in->nflying++];
 }
 
+/* Is a bulk copy masked off? */
+static bool is_off(const TlOp *op, const TlTileData *x)
+{
+    enum { BEHIND = 5 }; /* mask, buffer, slot, barriers, slot */
+    return tl_attr_flag(op, TL_ATTR_MASK) && !*(const uint8_t *)x[op->nin - BEHIND].data;
+}
+
 void tl_eval_COPY(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
 {
     (void)y;
     TlAccess access;
     tl_access_find(in, op, "copy", true, false, &access);
-    uint8_t *slot = find_slot(in, op, &x[op->nin - 2], &x[op->nin - 1]);
-    if (!slot)
+    uint32_t last = op->nin - 1, at = tl_attr_flag(op, TL_ATTR_BULK) ? last - 2 : last;
+    uint8_t *slot = find_slot(in, op, &x[at - 1], &x[at]);
+    const uint8_t *bar = at < last ? find_slot(in, op, &x[last - 1], &x[last]) : NULL;
+    if (!slot || (at < last && !bar))
+        return;
+    if (at < last && is_off(op, x))
         return;
     check_arrived(in, op, slot);
     check_read(in, op, slot);
     TlFlying *f = new_flying(in);
     *f = (TlFlying){.op = op,
                     .slot = slot,
+                    .bar = bar,
                     .group = in->commits,
                     .n = access.n,
                     .bytes = access.bytes,
@@ -149,7 +161,7 @@ void tl_eval_WAIT(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData 
     uint32_t stay = 0;
     for (uint32_t i = 0; i < in->nflying; i++) {
         TlFlying *f = &in->flying.data[i];
-        if (f->group + pending >= in->commits) {
+        if (f->bar || f->group + pending >= in->commits) {
             TlFlying free = in->flying.data[stay];
             in->flying.data[stay++] = *f;
             *f = free;
@@ -159,6 +171,80 @@ void tl_eval_WAIT(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData 
         arrive(f);
     }
     in->nflying = stay;
+}
+
+/* ---- barriers that count --------------------------------------------------------------------- */
+
+/* What a slot of MBAR holds here. */
+typedef struct Bar {
+    uint32_t complete, arrived; /* phases; arrivals of this one */
+} Bar;
+
+void tl_eval_MBAR(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+{
+    (void)in, (void)op, (void)x;
+    memset(y[0].data, 0, tl_interp_bytes(y[0].type));
+}
+
+static bool is_masked_off(const TlOp *op, const TlTileData *x)
+{
+    return tl_attr_flag(op, TL_ATTR_MASK) && !*(const uint8_t *)x[2].data;
+}
+
+void tl_eval_EXPECT(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+{
+    (void)y;
+    uint8_t *slot = find_slot(in, op, &x[0], &x[1]);
+    Bar bar;
+    if (!slot || is_masked_off(op, x))
+        return;
+    memcpy(&bar, slot, sizeof bar);
+    bar.arrived++;
+    memcpy(slot, &bar, sizeof bar);
+}
+
+/* All copies that the barrier counts arrive. */
+static void arrive_at(TlInterp *in, const uint8_t *slot)
+{
+    uint32_t stay = 0;
+    for (uint32_t i = 0; i < in->nflying; i++) {
+        TlFlying *f = &in->flying.data[i];
+        if (f->bar == slot) {
+            arrive(f);
+            continue;
+        }
+        TlFlying free = in->flying.data[stay];
+        in->flying.data[stay++] = *f;
+        if (&in->flying.data[stay - 1] != f)
+            *f = free;
+    }
+    in->nflying = stay;
+}
+
+void tl_eval_PHASE(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+{
+    (void)y;
+    uint8_t *slot = find_slot(in, op, &x[0], &x[1]);
+    int64_t parity = tl_bits_to_int(TL_I32, tl_elem_get(TL_I32, x[2].data, 0));
+    int64_t arrivals = tl_attr_int(tl_in(op, 0)->def, TL_ATTR_ARRIVALS, 1);
+    Bar bar;
+    if (!slot)
+        return;
+    memcpy(&bar, slot, sizeof bar);
+    if (bar.arrived >= arrivals) {
+        arrive_at(in, slot);
+        bar.arrived = 0;
+        bar.complete++;
+        memcpy(slot, &bar, sizeof bar);
+    }
+    if ((bar.complete & 1) == (uint64_t)parity)
+        tl_interp_fail(in, op, TL_FAIL_ASYNC, "phase: nobody completes the phase of parity %lld",
+                       (long long)parity);
+}
+
+void tl_eval_RETIRE(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+{
+    (void)in, (void)op, (void)x, (void)y;
 }
 
 /* ---- products -------------------------------------------------------------------------------- */

@@ -350,6 +350,10 @@ static Rule rule_of(TlOpcode opcode)
     case TL_OP_DOT_ASYNC:
     case TL_OP_AWAIT:
     case TL_OP_FENCE:
+    case TL_OP_MBAR:
+    case TL_OP_EXPECT:
+    case TL_OP_PHASE:
+    case TL_OP_RETIRE:
     case TL_OP_PRINT:
     case TL_OP_ASSERT:
     case TL_OP_ASSUME: return RULE_FREE;

@@ -883,13 +883,24 @@ static void want_way(TlVerify *v, const TlOp *op, const TlPlace *p)
     if (tl_attr(op, TL_ATTR_SPREAD) && !product_behind(op)) FAULT("spread: no product begins it");
 }
 
+static bool want_bar(TlVerify *v, const TlOp *op, const TlType *t)
+{
+    bool ok = t->kind == TL_BUF && t->dtype == TL_U64 && t->rank == 1 && t->shape[0] == 1;
+    return ok || FAULT("%s is no buffer of barriers", tl_verify_type(v, t));
+}
+
 static void tl_check_copy(TlVerify *v, const TlOp *op)
 {
     if (!want_place(v, op, 2)) return;
     TlPlace p = tl_op_place(op);
     const TlType *buf = p.buf->type;
     TlDtype d = p.base->type->dtype;
-    if (!want_buf(v, op, buf) || !want_scalar(v, op, op->nin - 1, TL_I32) ||
+    if (p.bar && (!want_bar(v, op, p.bar->type) || p.bar_slot->type->rank ||
+                  (p.mask && p.mask->type->rank) || tl_attr(op, TL_ATTR_ASYNC))) {
+        FAULT("bulk: a barrier and its slot, a scalar mask, not async");
+        return;
+    }
+    if (!want_buf(v, op, buf) || !tl_is_scalar(p.slot->type) || p.slot->type->dtype != TL_I32 ||
         !want_content(v, op, buf, out_type(op, 0), TL_TOKEN) || !want_mask(v, op, &p))
         return;
     if (d != buf->dtype || buf->rank != p.rank ||
@@ -902,6 +913,33 @@ static void tl_check_copy(TlVerify *v, const TlOp *op)
         want_way(v, op, &p);
     }
 }
+
+/* ---- barriers that count ---- */
+
+static void tl_check_mbar(TlVerify *v, const TlOp *op)
+{
+    int64_t n = tl_attr_int(op, TL_ATTR_ARRIVALS, 0);
+    if (want_bar(v, op, out_type(op, 0)) && (n < 1 || n > 1024))
+        FAULT("arrivals = %lld", (long long)n);
+}
+
+static void tl_check_expect(TlVerify *v, const TlOp *op)
+{
+    int64_t n = tl_attr_int(op, TL_ATTR_BYTES, 0);
+    bool masked = tl_attr_flag(op, TL_ATTR_MASK);
+    if (op->nin != (masked ? 3u : 2u)) FAULT("%u operands", op->nin);
+    else if (want_bar(v, op, in_type(op, 0)) && want_scalar(v, op, 1, TL_I32) &&
+             (!masked || want_scalar(v, op, 2, TL_BOOL)) && (n < 0 || n >= 1 << 20))
+        FAULT("bytes = %lld", (long long)n);
+}
+
+static void tl_check_phase(TlVerify *v, const TlOp *op)
+{
+    if (want_bar(v, op, in_type(op, 0)) && want_scalar(v, op, 1, TL_I32))
+        want_scalar(v, op, 2, TL_I32);
+}
+
+static void tl_check_retire(TlVerify *v, const TlOp *op) { want_bar(v, op, in_type(op, 0)); }
 
 /* ---- products on their way ---- */
 

@@ -110,16 +110,18 @@ static void live_until_arrival(const Lives *l, const TlBlock *home, TlOpcode wai
 
 static void find_life(Lives *l, TlOp *alloc)
 {
-    TL_ASSERT(alloc->opcode == TL_OP_ALLOC && alloc->nout == 1,
+    TL_ASSERT((alloc->opcode == TL_OP_ALLOC || alloc->opcode == TL_OP_MBAR) && alloc->nout == 1,
               "%s makes no buffer", tl_op_info(alloc->opcode)->text);
     const TlValue *buf = alloc->out[0];
     TlSpan life = {UINT32_MAX, 0};
+    if (alloc->opcode == TL_OP_MBAR) /* it is made here */
+        life = *span_of(l->order, alloc);
     uint32_t copied = 0, multiplied = 0;
     for (const TlUse *u = buf->uses; u; u = u->next) {
         TlSpan s = tl_position_of_use(l->order, u->user, alloc->block);
         life.first = s.first < life.first ? s.first : life.first;
         live_until(&life, s.last);
-        if (u->user->opcode == TL_OP_COPY && s.last > copied)
+        if (u->user->opcode == TL_OP_COPY && alloc->opcode == TL_OP_ALLOC && s.last > copied)
             copied = s.last;
         if (u->user->opcode == TL_OP_DOT_ASYNC && s.last > multiplied)
             multiplied = s.last;
@@ -139,7 +141,7 @@ TlSharedLives tl_shared_lives(const TlPositions *order, const TlFn *fn, TlArena 
         uint32_t bytes = tl_op_shared_bytes(arena, op);
         if (bytes)
             add_life(&l, op, bytes, TL_SHARED_ALIGNMENT, *span_of(order, op));
-        else if (op->opcode == TL_OP_ALLOC)
+        else if (op->opcode == TL_OP_ALLOC || op->opcode == TL_OP_MBAR)
             find_life(&l, op);
     }
     return l.all;

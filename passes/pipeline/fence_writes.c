@@ -26,7 +26,7 @@ static bool writes(const TlOp *op)
 {
     switch ((int)op->opcode) {
     case TL_OP_PUT: return has_product(tl_in(op, 0));
-    case TL_OP_COPY: return has_product(tl_op_place(op).buf);
+    case TL_OP_COPY: return !tl_attr_flag(op, TL_ATTR_BULK) && has_product(tl_op_place(op).buf);
     default: return false;
     }
 }

@@ -39,6 +39,7 @@
  * What stands in the loop for a trip stays in its order. The places of what is fetched ahead are
  * computed again for the later trip: they are index arithmetic. */
 #include "ir/layout/layout.h"
+#include "ir/plan/bulk.h"
 #include "ir/plan/mma.h"
 #include "ir/plan/shared_plan.h"
 #include "ir/plan/staged.h"
@@ -315,6 +316,33 @@ static int copied_bytes(const Pipeline *p, const Candidate *c)
     return elem * tl_buf_plan(p->arena, t, buf, run, TL_BUF_WRITES | TL_BUF_IN_ORDER)->nregs;
 }
 
+/* Products of one trip may be pending in the next one: what they read stays for another trip. */
+static bool feeds_product(const TlOp *put)
+{
+    for (const TlUse *u = tl_in(put, 0)->uses; u; u = u->next)
+        if (u->user->opcode == TL_OP_DOT_ASYNC)
+            return true;
+    return false;
+}
+
+/* Boxes: of a view that is a parameter, of which 16 bytes and more lie side by side everywhere, for
+ * products that read the buffer themselves. */
+static bool is_box(const Pipeline *p, const Candidate *c)
+{
+    enum { LEAST = 16 };
+    const TlType *t = c->load->out[0]->type, *buf = tl_in(c->put, 0)->type;
+    TlAccessInfo info = tl_access_info(p->axis, c->load);
+    TlBulk bulk;
+    if (!p->px->machine->bulk || !feeds_product(c->put) || tl_op_place(c->load).mask ||
+        info.width * tl_dtype_bytes(t->dtype) < LEAST ||
+        !tl_bulk_plan(p->arena, c->load, buf, &bulk))
+        return false;
+    for (const TlUse *u = tl_in(c->put, 0)->uses; u; u = u->next)
+        if (u->user->opcode == TL_OP_GET)
+            return false;
+    return bulk.columns * tl_dtype_bytes(t->dtype) >= LEAST;
+}
+
 static TlFetchHow how_of(const Pipeline *p, const Candidate *c)
 {
     if (!c->put)
@@ -323,6 +351,8 @@ static TlFetchHow how_of(const Pipeline *p, const Candidate *c)
     TlDtype d = c->load->out[0]->type->dtype;
     bool copies = p->px->machine->copies && is_zero(place.other) && !tl_is_bool(d) &&
                   tl_dtype_bits(d) >= 8 && copied_bytes(p, c) >= LEAST_COPY;
+    if (copies && is_box(p, c))
+        return TL_FETCH_BULK;
     return copies ? TL_FETCH_COPY : TL_FETCH_PUT;
 }
 
@@ -356,15 +386,6 @@ static int min_int(int a, int b)
     return a < b ? a : b;
 }
 
-/* Products of one trip may be pending in the next one: what they read stays for another trip. */
-static bool feeds_product(const TlOp *put)
-{
-    for (const TlUse *u = tl_in(put, 0)->uses; u; u = u->next)
-        if (u->user->opcode == TL_OP_DOT_ASYNC)
-            return true;
-    return false;
-}
-
 TlOp *tl_loop_await(const TlOp *loop)
 {
     for (TlOp *op = loop->regions[0]->first; op; op = op->next)
@@ -384,6 +405,7 @@ static TlFetch fetch_of(const Pipeline *p, const Candidate *c, int most, int cha
                  .chain = c->chain,
                  .ends = ends_with_loop(p, c->load)};
     switch (f.how) {
+    case TL_FETCH_BULK:
     case TL_FETCH_COPY:
         f.ahead = ahead;
         f.slots = ahead + 1 + flying;
@@ -449,7 +471,7 @@ static int64_t registers_in_flight(const Pipeline *p, const TlSchedule *s)
     int64_t n = 0;
     for (uint32_t i = 0; i < s->fetches.len; i++) {
         const TlFetch *f = &s->fetches.data[i];
-        if (f->how != TL_FETCH_COPY)
+        if (f->how > TL_FETCH_COPY)
             n += loaded_registers(p, f->load) * (f->ahead - f->put_ahead);
     }
     return n;
@@ -493,7 +515,7 @@ static bool give_up(Pipeline *p, TlSchedule *s)
         for (uint32_t i = 0; i < p->all.len; i++) {
             Candidate *c = &p->all.data[i];
             const TlFetch *f = tl_schedule_of(s, c->load);
-            bool drop = f && f->how != TL_FETCH_COPY && c->chain == 0 && (staged || !f->put);
+            bool drop = f && f->how > TL_FETCH_COPY && c->chain == 0 && (staged || !f->put);
             c->is_dropped |= drop;
             any |= drop;
         }
@@ -551,7 +573,7 @@ const TlFetch *tl_schedule_of(const TlSchedule *s, const TlOp *load)
 
 static void print_schedule(TlSbuf *out, const TlSchedule *s)
 {
-    static const char *const how[] = {"copy", "load, put", "load"};
+    static const char *const how[] = {"bulk copy", "copy", "load, put", "load"};
     tl_sbuf_putf(out, "// pipeline: a loop of %d stages\n", s->stages);
     for (uint32_t i = 0; i < s->fetches.len; i++) {
         const TlFetch *f = &s->fetches.data[i];

@@ -13,6 +13,7 @@
  *
  * Slots: iteration i is in slot i mod slots; a carried counter says which one this trip's gets
  * read. */
+#include "ir/plan/bulk.h"
 #include "passes/pipeline/pipeline_impl.h"
 #include "passes/layout/relayout.h"
 
@@ -158,7 +159,7 @@ static void begin_asking(TlExpand *x, const Accesses *all)
     uint32_t n = 0;
     for (uint32_t i = 0; i < all->len; i++) {
         fetches[i] = all->data[i].f;
-        if (fetches[i]->how != TL_FETCH_COPY)
+        if (fetches[i]->how > TL_FETCH_COPY)
             types[n++] = fetches[i]->load->out[0]->type;
     }
     TlValue *test = tl_pipeline_inside(x, all->len, fetches);
@@ -168,7 +169,7 @@ static void begin_asking(TlExpand *x, const Accesses *all)
     fill_arm(x, branch->regions[1], all, false);
     n = 0;
     for (uint32_t i = 0; i < all->len; i++)
-        if (fetches[i]->how != TL_FETCH_COPY)
+        if (fetches[i]->how > TL_FETCH_COPY)
             tl_pipeline_remember(x, fetches[i]->load->out[0], all->data[i].m, branch->out[n++]);
 }
 
@@ -191,6 +192,92 @@ static void begin_all(TlExpand *x, bool in_loop, const Accesses *all)
     }
     if (asking.len)
         begin_asking(x, &asking);
+}
+
+/* ---- bulk copies ---- */
+
+/* The barriers of all bulk copies of the loop: one arrival, which says how many bytes come. */
+static TlValue *barriers_of(TlExpand *x, const TlFetch *f)
+{
+    if (x->bars)
+        return x->bars;
+    static const int32_t shape[1] = {1};
+    TlBuilder b = tl_builder_before(x->loop);
+    const TlLayout *l =
+        tl_layout_intern(x->ctx, tl_layout_identity(x->arena, 0, TL_IN_OFFSET, 1, 0));
+    const TlType *t = tl_type_buf(x->ctx, TL_U64, 1, shape, l, f->slots);
+    TlAttr attr = {.id = TL_ATTR_ARRIVALS, .u.i = 1};
+    b.loc = f->load->loc;
+    return x->bars = tl_op_new(&b, TL_OP_MBAR, 0, NULL, 1, &t, 0, 1, &attr)->out[0];
+}
+
+/* The parity of the phase that this trip's barrier is in: it changes when slots begin again. */
+static TlValue *parity(TlExpand *x, const TlFetch *f)
+{
+    const TlType *t = tl_type_scalar(x->ctx, TL_I32);
+    TlCarried c = {.init = tl_pipeline_int(x, t, 0)};
+    TlValue *slot = slot_counter(x, f->slots),
+            *last = tl_binary(&x->start, TL_OP_EQ, slot, slot_const(x, f->slots - 1));
+    TlValue *now = tl_pipeline_carry(x, t, "parity", c);
+    TlValue *other = tl_binary(&x->start, TL_OP_XOR, now, tl_pipeline_int(x, t, 1));
+    x->carried.data[x->carried.len - 1].next = tl_select(&x->start, last, other, now);
+    return now;
+}
+
+static const TlFetch *first_bulk(const TlSchedule *s)
+{
+    for (uint32_t i = 0; i < s->fetches.len; i++)
+        if (s->fetches.data[i].how == TL_FETCH_BULK)
+            return &s->fetches.data[i];
+    return NULL;
+}
+
+static int64_t bulk_bytes(TlExpand *x)
+{
+    int64_t bytes = 0;
+    for (uint32_t i = 0; i < x->s->fetches.len; i++) {
+        const TlFetch *f = &x->s->fetches.data[i];
+        TlBulk bulk;
+        if (f->how == TL_FETCH_BULK &&
+            tl_bulk_plan(x->arena, f->load, tl_in(f->put, 0)->type, &bulk))
+            bytes += bulk.bytes;
+    }
+    return bytes;
+}
+
+/* Those of one trip, which are all as many ahead, have one barrier. */
+static void begin_bulk(TlExpand *x, bool in_loop, int t)
+{
+    const TlFetch *first = first_bulk(x->s);
+    TlBuilder *b = in_loop ? &x->start : &x->before;
+    TlMoment m = first ? moment_of(in_loop, t, first->ahead) : (TlMoment){0};
+    if (!first || m.n < 0)
+        return;
+    TlValue *bars = barriers_of(x, first), *slot = slot_at(x, first, m), *expect[3] = {bars, slot};
+    TlAttr attrs[] = {{.id = TL_ATTR_BYTES, .u.i = bulk_bytes(x)}, {.id = TL_ATTR_MASK, .u.i = 1}};
+    expect[2] = tl_pipeline_test(x, m);
+    tl_op_new(b, TL_OP_EXPECT, expect[2] ? 3 : 2, expect, 0, NULL, 0, expect[2] ? 2 : 1, attrs);
+    for (uint32_t i = 0; i < x->s->fetches.len; i++) {
+        const TlFetch *f = &x->s->fetches.data[i];
+        if (f->how != TL_FETCH_BULK)
+            continue;
+        TlAccess a = tl_pipeline_access(x, f, m);
+        a.in[a.n++] = buffer_of(x, f);
+        a.in[a.n++] = slot;
+        a.in[a.n++] = bars;
+        a.in[a.n++] = slot;
+        TlOp *copy = tl_pipeline_begin(x, b, &a, false);
+        set_ahead(x, copy, m);
+    }
+}
+
+static void await_bulk(TlExpand *x)
+{
+    const TlFetch *f = first_bulk(x->s);
+    if (!f)
+        return;
+    TlValue *in[] = {barriers_of(x, f), slot_counter(x, f->slots), parity(x, f)};
+    tl_op_new(&x->start, TL_OP_PHASE, 3, in, 0, NULL, 0, 0, NULL);
 }
 
 static void begin_copies(TlExpand *x, bool in_loop, int t)
@@ -224,7 +311,7 @@ static void begin_loads(TlExpand *x, bool in_loop, int t)
     for (uint32_t i = 0; i < x->s->fetches.len; i++) {
         const TlFetch *f = &x->s->fetches.data[i];
         TlMoment m = moment_of(in_loop, t, f->ahead);
-        if (f->how != TL_FETCH_COPY && m.n >= 0 && !tl_pipeline_is_known(x, f->load->out[0], m))
+        if (f->how > TL_FETCH_COPY && m.n >= 0 && !tl_pipeline_is_known(x, f->load->out[0], m))
             tl_vec_push(x->arena, &all, tl_pipeline_access(x, f, m));
     }
     begin_all(x, in_loop, &all);
@@ -289,6 +376,8 @@ static void fill_body(TlExpand *x)
     int oldest = oldest_copy(x->s);
     if (oldest)
         wait_for(&x->start, oldest - 1);
+    await_bulk(x);
+    begin_bulk(x, true, 0);
     begin_copies(x, true, 0);
     begin_loads(x, true, 0);
 }
@@ -312,7 +401,7 @@ static void use_fetched(TlExpand *x)
         const TlFetch *f = &x->s->fetches.data[i];
         if (f->put)
             redirect_gets(x, f);
-        if (f->how != TL_FETCH_COPY)
+        if (f->how > TL_FETCH_COPY)
             now[i] = tl_pipeline_value(x, f->load->out[0], (TlMoment){true, 0});
     }
     yield_carried(x);
@@ -336,7 +425,7 @@ static TlOp *first_fetch(TlBlock *body)
         if (op->opcode == TL_OP_PUT)
             found = NULL;
         else if (!found &&
-                 (op->opcode == TL_OP_COPY || op->opcode == TL_OP_LOAD || op->opcode == TL_OP_IF))
+                 (op->opcode == TL_OP_COPY || op->opcode == TL_OP_EXPECT || op->opcode == TL_OP_LOAD || op->opcode == TL_OP_IF))
             found = op;
     return found;
 }
@@ -438,6 +527,7 @@ void tl_pipeline_expand(TlFn *fn, TlPassCtx *px, const TlSchedule *s)
     for (size_t i = 0; i < sizeof maps / sizeof *maps; i++)
         tl_map_init(maps[i], px->scratch);
     for (int t = -s->most; t < 0; t++) {
+        begin_bulk(&x, false, t);
         begin_copies(&x, false, t);
         begin_loads(&x, false, t);
     }
@@ -447,6 +537,10 @@ void tl_pipeline_expand(TlFn *fn, TlPassCtx *px, const TlSchedule *s)
     get_first(body);
     TlOp *loop = remake_loop(&x);
     add_attrs(&x, loop);
+    if (x.bars) {
+        TlBuilder after = tl_builder_after(loop->out[0]);
+        tl_op_new(&after, TL_OP_RETIRE, 1, &x.bars, 0, NULL, 0, 0, NULL);
+    }
     if (oldest_copy(s)) {
         TlBuilder after = tl_builder_after(loop->out[0]);
         wait_for(&after, 0);

@@ -7,6 +7,7 @@
 #include "passes/pass.h"
 
 typedef enum TlFetchHow {
+    TL_FETCH_BULK, /* as boxes of a tensor map to a slot of a buffer, counted by a barrier */
     TL_FETCH_COPY, /* asynchronously to a slot of a buffer */
     TL_FETCH_PUT,  /* to registers, then put to a slot */
     TL_FETCH_REGS  /* to registers */
@@ -73,6 +74,7 @@ typedef struct TlExpand {
     TlOp *loop;
     TlBlock *body;
     TlBuilder before, start; /* before the loop; before what the body had at first */
+    TlValue *bars;           /* of bulk copies; NULL: not made yet */
     TlMap values;            /* value and moment to value */
     TlMap tests;             /* moment to the test of it */
     TlMap limits;            /* n to hi - n * step */
@@ -106,6 +108,8 @@ void tl_pipeline_remember(TlExpand *x, const TlValue *v, TlMoment m, TlValue *ma
 TlValue *tl_pipeline_int(TlExpand *x, const TlType *t, TlWideInt v);
 TlValue *tl_pipeline_carry(TlExpand *x, const TlType *type, const char *name, TlCarried c);
 TlAccess tl_pipeline_access(TlExpand *x, const TlFetch *f, TlMoment m);
+/* Is there such an iteration? NULL: always. */
+TlValue *tl_pipeline_test(TlExpand *x, TlMoment m);
 /* `inside`: by a test, all of it is. */
 TlOp *tl_pipeline_begin(TlExpand *x, TlBuilder *b, const TlAccess *a, bool inside);
 

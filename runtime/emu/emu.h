@@ -124,6 +124,7 @@ struct tl_emu_block {
     char *shared;
     uint32_t room_copies;
     tl_emu_copies *copies; /* by thread: that are on their way */
+    struct tl_emu_bulk *bulk; /* NULL: none yet */
     uint32_t room_products;
     struct tl_emu_products_of_warp *products; /* by warp */
     struct {
@@ -215,6 +216,13 @@ void tl_emu_wgmma_free(tl_emu_block *b);
 void tl_emu_wgmma_reset(tl_emu_block *b); /* for a new block */
 /* A thread has returned: reports what it has not waited for. */
 void tl_emu_wgmma_ended(tl_emu_block *b, const tl_emu_thread *t);
+
+/* ---- emu_bulk.c: barriers that count, copies of boxes ---- */
+
+void tl_emu_bulk_free(tl_emu_block *b);
+void tl_emu_bulk_reset(tl_emu_block *b); /* for a new block */
+/* All threads have returned: reports what nobody has waited for. */
+void tl_emu_bulk_ended(tl_emu_block *b);
 
 /* ---- emu_leaf.c ---- */
 

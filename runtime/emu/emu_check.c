@@ -739,6 +739,29 @@ void tl_emu_block_matrices(tl_emu_block_watch *b, uint32_t site, uint32_t thread
     }
 }
 
+bool tl_emu_block_bulk(tl_emu_block_watch *b, const tl_emu_copy *c, bool ends)
+{
+    tl_emu_access from = source_of(c), to = target_of(c);
+    const range *r = NULL, *none;
+    if (!b->watch->options.check)
+        return ends || (is_allowed(b, &to, &none) && (!c->inside || is_allowed(b, &from, &r)));
+    if (ends) {
+        tl_emu_flights_remove(&b->flights, c);
+        tl_emu_products_forget(&b->products, &to);
+        return true;
+    }
+    if (!is_allowed(b, &to, &none) || (c->inside && !is_allowed(b, &from, &r)))
+        return false;
+    if (c->inside)
+        check_access(b, &from, r);
+    check_flights(b, &to, NULL);
+    check_products(b, &to);
+    check_written(b, &to, NULL);
+    if (!tl_emu_flights_add(&b->flights, c, r && r->is_shared, b->watch->options.shared_bytes))
+        atomic_store(&b->watch->lost, true);
+    return true;
+}
+
 static void check_visible(tl_emu_block_watch *b, const tl_emu_access *a)
 {
     char text[300];

@@ -37,6 +37,12 @@ void tl_emu_products_wrote(tl_emu_products *p, const tl_emu_access *a)
     }
 }
 
+void tl_emu_products_forget(tl_emu_products *p, const tl_emu_access *a)
+{
+    for (uint64_t at = a->at / CELL; p->cells && at * CELL < a->at + a->bytes; at++)
+        p->cells[at].writer = 0;
+}
+
 void tl_emu_products_fence(tl_emu_products *p, uint32_t thread)
 {
     if (p->fences)

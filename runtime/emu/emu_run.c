@@ -67,6 +67,7 @@ static void free_block(tl_emu_block *b)
     free(b->prints.data);
     tl_emu_copies_free(b);
     tl_emu_wgmma_free(b);
+    tl_emu_bulk_free(b);
     free(b->threads);
     free(b->warps);
     free(b->shared);
@@ -134,6 +135,7 @@ static void fill_in(tl_emu_block *b, tl_emu_worker *w, tl_emu_job *job, int64_t 
         memset(b->shared, POISON, k->shared_bytes);
     tl_emu_copies_reset(b);
     tl_emu_wgmma_reset(b);
+    tl_emu_bulk_reset(b);
     tl_emu_block_order(b);
 }
 

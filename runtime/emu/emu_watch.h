@@ -125,6 +125,8 @@ typedef struct tl_emu_products { /* all zero: the kernel has none */
 bool tl_emu_products_make(tl_emu_products *p, uint32_t shared_bytes, uint32_t threads);
 void tl_emu_products_free(tl_emu_products *p);
 void tl_emu_products_wrote(tl_emu_products *p, const tl_emu_access *access);
+/* A bulk copy wrote it, which products see. */
+void tl_emu_products_forget(tl_emu_products *p, const tl_emu_access *access);
 void tl_emu_products_fence(tl_emu_products *p, uint32_t thread);
 /* Does somebody write what a product may still read? */
 bool tl_emu_products_meet(const tl_emu_products *p, const tl_emu_access *access,
