@@ -247,6 +247,18 @@ static void build_predicated(TlLeafCall *call, Asm *a, LLVMValueRef *args, unsig
     tl_llvm_mark_call(call->l, x, "convergent");
 }
 
+static LLVMValueRef elect(TlLeafCall *call)
+{
+    static const char text[] = "{ .reg .pred p; elect.sync _|p, 0xffffffff; selp.u32 $0, 1, 0, p; }",
+                      constraints[] = "=r";
+    LLVMTypeRef type = LLVMFunctionType(call->i32, NULL, 0, 0);
+    LLVMValueRef f = LLVMGetInlineAsm(type, text, strlen(text), constraints, strlen(constraints), 1,
+                                      0, LLVMInlineAsmDialectATT, 0);
+    LLVMValueRef x = LLVMBuildCall2(call->b, type, f, NULL, 0, "");
+    tl_llvm_mark_call(call->l, x, "convergent");
+    return LLVMBuildICmp(call->b, LLVMIntNE, x, tl_leaf_i32(call, 0), "");
+}
+
 /* site, pred, offset, count */
 static void make_barrier(TlLeafCall *call)
 {
@@ -455,6 +467,7 @@ static LLVMValueRef expand(TlLeafCall *call)
     case TL_LEAF_FAMILY_CP_WAIT: wait_async(call); return NULL;
     case TL_LEAF_FAMILY_LDSM: return load_matrices(call, "");
     case TL_LEAF_FAMILY_LDSM_T: return load_matrices(call, ".trans");
+    case TL_LEAF_FAMILY_ELECT: return elect(call);
     case TL_LEAF_FAMILY_MBAR_INIT: make_barrier(call); return NULL;
     case TL_LEAF_FAMILY_MBAR_END: end_barrier(call); return NULL;
     case TL_LEAF_FAMILY_MBAR_EXPECT: expect(call); return NULL;

@@ -91,8 +91,9 @@ static LLVMValueRef descriptor(TlLeafCall *call, unsigned upper)
     LLVMBuilderRef b = call->b;
     TL_ASSERT(LLVMIsAConstantInt(call->args[upper]), "a descriptor that is not constant");
     uint64_t fixed = LLVMConstIntGetZExtValue(call->args[upper]);
-    LLVMValueRef at = LLVMBuildAdd(b, call->args[upper + 1], shared_base(call), "");
-    at = LLVMBuildOr(b, at, tl_leaf_i32(call, (uint32_t)fixed), "");
+    LLVMValueRef base =
+        LLVMBuildAdd(b, shared_base(call), tl_leaf_i32(call, (uint32_t)fixed), "");
+    LLVMValueRef at = LLVMBuildAdd(b, call->args[upper + 1], base, "");
     at = LLVMBuildZExt(b, at, call->i64, "");
     return LLVMBuildOr(b, at, LLVMConstInt(call->i64, fixed & ~(uint64_t)UINT32_MAX, 0), "");
 }

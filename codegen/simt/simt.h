@@ -31,6 +31,7 @@ typedef struct TlSimt {
     struct TlSimtSpread *spread; /* copies that the next product begins; NULL: none */
     int lane_bits, warp_bits;
     LLVMValueRef tid, lane, warp; /* i32 */
+    LLVMValueRef uniform_warp;    /* tl_simt_uniform_warp; NULL: not made yet */
     LLVMBasicBlockRef prologue;   /* ends in a branch; what every op may use stands before it */
     TlMap thread_part;            /* layout to what it gives in this thread (simt_layout.c) */
     TlLoc loc;                    /* of the op being lowered: sites get it */
@@ -97,6 +98,9 @@ void tl_simt_shared_load(TlSimt *g, const TlType *type, LLVMValueRef offset, int
                          LLVMValueRef *out);
 
 /* ---- simt_layout.c: where a register's element is ---- */
+/* The warp's number, by a shuffle: only so NVIDIA's compiler sees that all threads of a warp have the
+ * same, and keeps what follows from it in uniform registers. In the prologue. */
+LLVMValueRef tl_simt_uniform_warp(TlSimt *g);
 /* i32 coordinate along `dim` of register `reg` in this thread. */
 LLVMValueRef tl_simt_coord(TlSimt *g, const TlLayout *l, int64_t reg, int dim);
 /* The same as two summands: one that depends on the thread and a constant, chosen so that most
@@ -139,10 +143,9 @@ void tl_simt_dot(TlSimt *g, TlOp *op);
 void tl_simt_mma(TlSimt *g, TlOp *op); /* simt_mma.c: a DOT with `mma` */
 /* simt_bulk.c: barriers that count, bulk copies */
 void tl_simt_mbar(TlSimt *g, TlOp *op);
-void tl_simt_expect(TlSimt *g, TlOp *op);
 void tl_simt_phase(TlSimt *g, TlOp *op);
 void tl_simt_retire(TlSimt *g, TlOp *op);
-void tl_simt_bulk_copy(TlSimt *g, TlOp *op);
+void tl_simt_begin_bulk(TlSimt *g, TlOp *op); /* expect, bulk copies */
 /* simt_async_dot.c: products by warpgroups */
 void tl_simt_ready(TlSimt *g, TlOp *op);
 void tl_simt_dot_async(TlSimt *g, TlOp *op);

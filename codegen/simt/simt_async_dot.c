@@ -36,7 +36,13 @@ static LLVMValueRef group_offset(const AsyncProduct *p, int operand)
         int32_t at = operand == TL_MMA_A ? p->plan->warp_row[b] : p->plan->warp_column[b];
         any |= warp[b + GROUP_BITS] = at ? tl_async_offset(s, operand, at, 0) / UNIT : 0;
     }
-    return any ? tl_simt_thread_xor(p->g, 0, NULL, p->g->warp_bits, warp) : NULL;
+    if (!any)
+        return NULL;
+    LLVMValueRef own = p->g->warp;
+    p->g->warp = tl_simt_uniform_warp(p->g);
+    LLVMValueRef offset = tl_simt_thread_xor(p->g, 0, NULL, p->g->warp_bits, warp);
+    p->g->warp = own;
+    return offset;
 }
 
 /* All threads of a warp have the same, which the GPU's compiler must see. */

@@ -56,17 +56,14 @@ void tl_simt_retire(TlSimt *g, TlOp *op)
     }
 }
 
-static LLVMValueRef pred_of(TlSimt *g, const TlValue *mask)
+static LLVMValueRef always(TlSimt *g)
 {
-    LLVMValueRef pred = is_first_thread(g);
-    return mask ? LLVMBuildAnd(g->b, pred, tl_gen_scalar(&g->gen, mask), "") : pred;
+    return LLVMConstInt(g->i1, 1, 0);
 }
 
-void tl_simt_expect(TlSimt *g, TlOp *op)
+static void expect(TlSimt *g, const TlOp *op)
 {
-    bool masked = tl_attr_flag(op, TL_ATTR_MASK);
-    LLVMValueRef args[] = {pred_of(g, masked ? tl_in(op, 2) : NULL),
-                           offset_of(g, tl_in(op, 0), tl_in(op, 1)),
+    LLVMValueRef args[] = {always(g), offset_of(g, tl_in(op, 0), tl_in(op, 1)),
                            tl_simt_i32(g, (uint32_t)tl_attr_int(op, TL_ATTR_BYTES, 0))};
     tl_simt_leaf(g, TL_LEAF_MBAR_EXPECT, 3, args);
 }
@@ -100,19 +97,19 @@ static LLVMValueRef coordinate(TlSimt *g, const TlPlace *p, uint32_t axis, int32
     return LLVMBuildSelect(g->b, none, tl_simt_i32(g, FAR), at, "");
 }
 
-void tl_simt_bulk_copy(TlSimt *g, TlOp *op)
+static void copy(TlSimt *g, const TlOp *op)
 {
     TlPlace p = tl_op_place(op);
     TlBulk bulk;
     bool known = tl_bulk_plan(g->arena, op, p.buf->type, &bulk);
     TL_ASSERT(known, "'%s' has a bulk copy that no box makes", g->fn->name);
-    LLVMValueRef pred = pred_of(g, p.mask), map = map_of(g, &p, &bulk),
+    LLVMValueRef map = map_of(g, &p, &bulk),
                  to = offset_of(g, p.buf, p.slot), bar = offset_of(g, p.bar, p.bar_slot);
     g->param = (int)p.base->index;
     for (uint32_t i = 0; i < bulk.boxes.len; i++) {
         const TlBulkBox *box = &bulk.boxes.data[i];
         LLVMValueRef args[4 + TL_BULK_MAX_RANK] = {
-            pred, map, LLVMBuildAdd(g->b, to, tl_simt_i32(g, box->offset), ""), bar};
+            always(g), map, LLVMBuildAdd(g->b, to, tl_simt_i32(g, box->offset), ""), bar};
         unsigned n = 4;
         for (int k = 0; k < bulk.rank; k++) {
             uint32_t axis = bulk.axes[k];
@@ -121,4 +118,44 @@ void tl_simt_bulk_copy(TlSimt *g, TlOp *op)
         }
         tl_simt_leaf(g, (tl_leaf)(TL_LEAF_BULK_1 + bulk.rank - 1), n, args);
     }
+}
+
+/* ---- what one thread begins ---- */
+
+static bool is_of_one(const TlOp *op)
+{
+    return op && (op->opcode == TL_OP_EXPECT ||
+                  (op->opcode == TL_OP_COPY && tl_attr_flag(op, TL_ATTR_BULK)));
+}
+
+static const TlValue *mask_of(const TlOp *op)
+{
+    if (op->opcode == TL_OP_COPY)
+        return tl_op_place(op).mask;
+    return tl_attr_flag(op, TL_ATTR_MASK) ? tl_in(op, 2) : NULL;
+}
+
+/* Those next to each other, with one mask, are begun in one branch: other warps pass it by. */
+void tl_simt_begin_bulk(TlSimt *g, TlOp *first)
+{
+    const TlValue *mask = mask_of(first);
+    if (is_of_one(first->prev) && mask_of(first->prev) == mask)
+        return; /* begun */
+    LLVMValueRef cond = LLVMBuildICmp(g->b, LLVMIntEQ, tl_simt_uniform_warp(g), tl_simt_i32(g, 0), "");
+    if (mask)
+        cond = LLVMBuildAnd(g->b, cond, tl_gen_scalar(&g->gen, mask), "");
+    LLVMBasicBlockRef warp = tl_gen_block(&g->gen, "first"), some = tl_gen_block(&g->gen, "bulk"),
+                      join = tl_gen_block(&g->gen, "begun");
+    LLVMBuildCondBr(g->b, cond, warp, join);
+    LLVMPositionBuilderAtEnd(g->b, warp);
+    LLVMBuildCondBr(g->b, tl_simt_leaf(g, TL_LEAF_ELECT, 0, NULL), some, join);
+    LLVMPositionBuilderAtEnd(g->b, some);
+    TlLoc outer = g->loc;
+    for (const TlOp *op = first; is_of_one(op) && mask_of(op) == mask; op = op->next) {
+        g->loc = op->loc;
+        op->opcode == TL_OP_COPY ? copy(g, op) : expect(g, op);
+    }
+    g->loc = outer;
+    LLVMBuildBr(g->b, join);
+    LLVMPositionBuilderAtEnd(g->b, join);
 }

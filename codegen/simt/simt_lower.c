@@ -380,7 +380,7 @@ static void lower_op(TlSimt *g, TlOp *op)
     case TL_OP_GET: tl_simt_get(g, op); return;
     case TL_OP_READ: tl_simt_read_late(g, op); return;
     case TL_OP_COPY:
-        tl_attr_flag(op, TL_ATTR_BULK) ? tl_simt_bulk_copy(g, op) : tl_simt_copy(g, op);
+        tl_attr_flag(op, TL_ATTR_BULK) ? tl_simt_begin_bulk(g, op) : tl_simt_copy(g, op);
         return;
     case TL_OP_COMMIT:
     case TL_OP_WAIT: tl_simt_wait(g, op); return;
@@ -389,7 +389,7 @@ static void lower_op(TlSimt *g, TlOp *op)
     case TL_OP_AWAIT: tl_simt_await(g, op); return;
     case TL_OP_FENCE: tl_simt_fence(g); return;
     case TL_OP_MBAR: tl_simt_mbar(g, op); return;
-    case TL_OP_EXPECT: tl_simt_expect(g, op); return;
+    case TL_OP_EXPECT: tl_simt_begin_bulk(g, op); return;
     case TL_OP_PHASE: tl_simt_phase(g, op); return;
     case TL_OP_RETIRE: tl_simt_retire(g, op); return;
     case TL_OP_COUNT: break;

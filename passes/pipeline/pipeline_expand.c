@@ -254,9 +254,7 @@ static void begin_bulk(TlExpand *x, bool in_loop, int t)
     if (!first || m.n < 0)
         return;
     TlValue *bars = barriers_of(x, first), *slot = slot_at(x, first, m), *expect[3] = {bars, slot};
-    TlAttr attrs[] = {{.id = TL_ATTR_BYTES, .u.i = bulk_bytes(x)}, {.id = TL_ATTR_MASK, .u.i = 1}};
-    expect[2] = tl_pipeline_test(x, m);
-    tl_op_new(b, TL_OP_EXPECT, expect[2] ? 3 : 2, expect, 0, NULL, 0, expect[2] ? 2 : 1, attrs);
+    Accesses all = {0};
     for (uint32_t i = 0; i < x->s->fetches.len; i++) {
         const TlFetch *f = &x->s->fetches.data[i];
         if (f->how != TL_FETCH_BULK)
@@ -266,9 +264,13 @@ static void begin_bulk(TlExpand *x, bool in_loop, int t)
         a.in[a.n++] = slot;
         a.in[a.n++] = bars;
         a.in[a.n++] = slot;
-        TlOp *copy = tl_pipeline_begin(x, b, &a, false);
-        set_ahead(x, copy, m);
+        tl_vec_push(x->arena, &all, a);
     }
+    expect[2] = tl_pipeline_test(x, m);
+    for (uint32_t i = 0; i < all.len; i++)
+        set_ahead(x, tl_pipeline_begin(x, b, &all.data[i], false), m);
+    TlAttr attrs[] = {{.id = TL_ATTR_BYTES, .u.i = bulk_bytes(x)}, {.id = TL_ATTR_MASK, .u.i = 1}};
+    tl_op_new(b, TL_OP_EXPECT, expect[2] ? 3 : 2, expect, 0, NULL, 0, expect[2] ? 2 : 1, attrs);
 }
 
 static void await_bulk(TlExpand *x)

@@ -132,6 +132,13 @@ void tl_emu_mbar_end(uint32_t site, uint32_t pred, uint32_t offset)
     b->bulk->bars[i].is_used = false;
 }
 
+uint32_t tl_emu_elect(uint32_t site)
+{
+    tl_emu_block *b = tl_emu_now;
+    tl_emu_count(b, site, TL_LEAF_ELECT);
+    return b->current->index % b->lanes == 0;
+}
+
 static void check_phase(bar *x)
 {
     if (x->left || x->bytes)
