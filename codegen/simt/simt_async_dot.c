@@ -190,12 +190,15 @@ void tl_simt_dot_async(TlSimt *g, TlOp *op)
     for (int i = 0; i < 2; i++)
         p.base[i] = p.dot.side[i].buf ? slot_base(&p, i) : NULL;
     p.acc = copy_of(g, p.dot.acc);
+    bool fresh = p.dot.acc->def && p.dot.acc->def->opcode == TL_OP_READY;
     if (p.dot.side[TL_MMA_A].tile)
         prepare_a(&p);
+    if (fresh) /* what makes it stays in front; what is on its way must not be touched */
+        fence_words(g, p.acc, (uint32_t)tl_simt_count(p.dot.acc));
     uint32_t last = p.plan->strips.len - 1;
     for (int32_t k = 0; k < p.plan->k; k += mma->k)
         for (uint32_t i = 0; i <= last; i++) {
-            uint32_t how = (k == 0 && i == 0 && !p.a ? TL_WGMMA_FENCE : 0) |
+            uint32_t how = (k == 0 && i == 0 && !p.a && !fresh ? TL_WGMMA_FENCE : 0) |
                            (k + mma->k == p.plan->k && i == last ? TL_WGMMA_COMMIT : 0);
             multiply_strip(&p, &p.plan->strips.data[i], k, how);
         }
