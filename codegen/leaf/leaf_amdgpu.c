@@ -386,6 +386,7 @@ static LLVMValueRef expand(TlLeafCall *call)
     case TL_LEAF_FAMILY_ELECT:
     case TL_LEAF_FAMILY_MBAR_INIT:
     case TL_LEAF_FAMILY_MBAR_END:
+    case TL_LEAF_FAMILY_MBAR_ARRIVE:
     case TL_LEAF_FAMILY_MBAR_EXPECT:
     case TL_LEAF_FAMILY_MBAR_WAIT:
     case TL_LEAF_FAMILY_BULK:

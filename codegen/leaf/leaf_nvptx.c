@@ -285,6 +285,14 @@ static void expect(TlLeafCall *call)
     build_predicated(call, &a, args, 3);
 }
 
+/* site, pred, offset */
+static void arrive(TlLeafCall *call)
+{
+    LLVMValueRef args[2] = {call->args[1], shared_address(call, call->args[2])};
+    Asm a = {"@$0 mbarrier.arrive.shared::cta.b64 _, [$1];", "b,r"};
+    build_predicated(call, &a, args, 2);
+}
+
 /* site, offset, parity */
 static void wait_phase(TlLeafCall *call)
 {
@@ -470,6 +478,7 @@ static LLVMValueRef expand(TlLeafCall *call)
     case TL_LEAF_FAMILY_ELECT: return elect(call);
     case TL_LEAF_FAMILY_MBAR_INIT: make_barrier(call); return NULL;
     case TL_LEAF_FAMILY_MBAR_END: end_barrier(call); return NULL;
+    case TL_LEAF_FAMILY_MBAR_ARRIVE: arrive(call); return NULL;
     case TL_LEAF_FAMILY_MBAR_EXPECT: expect(call); return NULL;
     case TL_LEAF_FAMILY_MBAR_WAIT: wait_phase(call); return NULL;
     case TL_LEAF_FAMILY_BULK: copy_bulk(call); return NULL;

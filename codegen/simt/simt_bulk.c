@@ -68,7 +68,17 @@ static void expect(TlSimt *g, const TlOp *op)
     tl_simt_leaf(g, TL_LEAF_MBAR_EXPECT, 3, args);
 }
 
-void tl_simt_phase(TlSimt *g, TlOp *op)
+/* One lane of each warp. */
+void tl_simt_arrive(TlSimt *g, TlOp *op)
+{
+    LLVMValueRef pred = tl_simt_leaf(g, TL_LEAF_ELECT, 0, NULL);
+    if (tl_attr_flag(op, TL_ATTR_MASK))
+        pred = LLVMBuildAnd(g->b, pred, tl_gen_scalar(&g->gen, tl_in(op, 2)), "");
+    LLVMValueRef args[] = {pred, offset_of(g, tl_in(op, 0), tl_in(op, 1))};
+    tl_simt_leaf(g, TL_LEAF_MBAR_ARRIVE, 2, args);
+}
+
+void tl_simt_phase(TlSimt *g, const TlOp *op)
 {
     LLVMValueRef args[] = {offset_of(g, tl_in(op, 0), tl_in(op, 1)),
                            tl_gen_scalar(&g->gen, tl_in(op, 2))};
@@ -125,6 +135,7 @@ static void copy(TlSimt *g, const TlOp *op)
 static bool is_of_one(const TlOp *op)
 {
     return op && (op->opcode == TL_OP_EXPECT ||
+                  (op->opcode == TL_OP_PHASE && tl_attr_flag(op, TL_ATTR_ONE)) ||
                   (op->opcode == TL_OP_COPY && tl_attr_flag(op, TL_ATTR_BULK)));
 }
 
@@ -132,7 +143,7 @@ static const TlValue *mask_of(const TlOp *op)
 {
     if (op->opcode == TL_OP_COPY)
         return tl_op_place(op).mask;
-    return tl_attr_flag(op, TL_ATTR_MASK) ? tl_in(op, 2) : NULL;
+    return tl_attr_flag(op, TL_ATTR_MASK) ? tl_in(op, op->nin - 1) : NULL;
 }
 
 /* Those next to each other, with one mask, are begun in one branch: other warps pass it by. */
@@ -153,7 +164,12 @@ void tl_simt_begin_bulk(TlSimt *g, TlOp *first)
     TlLoc outer = g->loc;
     for (const TlOp *op = first; is_of_one(op) && mask_of(op) == mask; op = op->next) {
         g->loc = op->loc;
-        op->opcode == TL_OP_COPY ? copy(g, op) : expect(g, op);
+        if (op->opcode == TL_OP_COPY)
+            copy(g, op);
+        else if (op->opcode == TL_OP_EXPECT)
+            expect(g, op);
+        else
+            tl_simt_phase(g, op);
     }
     g->loc = outer;
     LLVMBuildBr(g->b, join);

@@ -390,7 +390,10 @@ static void lower_op(TlSimt *g, TlOp *op)
     case TL_OP_FENCE: tl_simt_fence(g); return;
     case TL_OP_MBAR: tl_simt_mbar(g, op); return;
     case TL_OP_EXPECT: tl_simt_begin_bulk(g, op); return;
-    case TL_OP_PHASE: tl_simt_phase(g, op); return;
+    case TL_OP_ARRIVE: tl_simt_arrive(g, op); return;
+    case TL_OP_PHASE:
+        tl_attr_flag(op, TL_ATTR_ONE) ? tl_simt_begin_bulk(g, op) : tl_simt_phase(g, op);
+        return;
     case TL_OP_RETIRE: tl_simt_retire(g, op); return;
     case TL_OP_COUNT: break;
     }

@@ -186,9 +186,23 @@ void tl_eval_MBAR(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData 
     memset(y[0].data, 0, tl_interp_bytes(y[0].type));
 }
 
+/* The mask is the last operand. */
 static bool is_masked_off(const TlOp *op, const TlTileData *x)
 {
-    return tl_attr_flag(op, TL_ATTR_MASK) && !*(const uint8_t *)x[2].data;
+    return tl_attr_flag(op, TL_ATTR_MASK) && !*(const uint8_t *)x[op->nin - 1].data;
+}
+
+/* All warps at once, as a program is one thread here. */
+void tl_eval_ARRIVE(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+{
+    (void)y;
+    uint8_t *slot = find_slot(in, op, &x[0], &x[1]);
+    Bar bar;
+    if (!slot || is_masked_off(op, x))
+        return;
+    memcpy(&bar, slot, sizeof bar);
+    bar.arrived = (uint32_t)tl_attr_int(tl_in(op, 0)->def, TL_ATTR_ARRIVALS, 1);
+    memcpy(slot, &bar, sizeof bar);
 }
 
 void tl_eval_EXPECT(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
@@ -228,7 +242,7 @@ void tl_eval_PHASE(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData
     int64_t parity = tl_bits_to_int(TL_I32, tl_elem_get(TL_I32, x[2].data, 0));
     int64_t arrivals = tl_attr_int(tl_in(op, 0)->def, TL_ATTR_ARRIVALS, 1);
     Bar bar;
-    if (!slot)
+    if (!slot || is_masked_off(op, x))
         return;
     memcpy(&bar, slot, sizeof bar);
     if (bar.arrived >= arrivals) {

@@ -933,10 +933,22 @@ static void tl_check_expect(TlVerify *v, const TlOp *op)
         FAULT("bytes = %lld", (long long)n);
 }
 
+static void tl_check_arrive(TlVerify *v, const TlOp *op)
+{
+    bool masked = tl_attr_flag(op, TL_ATTR_MASK);
+    if (op->nin != (masked ? 3u : 2u)) FAULT("%u operands", op->nin);
+    else if (want_bar(v, op, in_type(op, 0)) && want_scalar(v, op, 1, TL_I32) && masked)
+        want_scalar(v, op, 2, TL_BOOL);
+}
+
 static void tl_check_phase(TlVerify *v, const TlOp *op)
 {
-    if (want_bar(v, op, in_type(op, 0)) && want_scalar(v, op, 1, TL_I32))
-        want_scalar(v, op, 2, TL_I32);
+    bool masked = tl_attr_flag(op, TL_ATTR_MASK);
+    if (op->nin != (masked ? 4u : 3u)) FAULT("%u operands", op->nin);
+    else if (masked && !tl_attr_flag(op, TL_ATTR_ONE)) FAULT("a mask, but all threads wait");
+    else if (want_bar(v, op, in_type(op, 0)) && want_scalar(v, op, 1, TL_I32) &&
+             want_scalar(v, op, 2, TL_I32) && masked)
+        want_scalar(v, op, 3, TL_BOOL);
 }
 
 static void tl_check_retire(TlVerify *v, const TlOp *op) { want_bar(v, op, in_type(op, 0)); }

@@ -344,13 +344,20 @@ static bool arrival_conflicts(const Event *copy, const Event *x)
            (x->is_release || (x->memory->writes && tl_footprints_overlap(copy->memory, x->memory)));
 }
 
+/* A bulk copy for a later trip waits for a barrier at which all have arrived who read the slot
+ * (pipeline_expand.c). */
+static bool is_ordered(const TlOp *op)
+{
+    return op->opcode == TL_OP_COPY && tl_attr_flag(op, TL_ATTR_BULK) && tl_attr(op, TL_ATTR_AHEAD);
+}
+
 static bool conflicts(Barriers *b, const Pending *p, const Event *x)
 {
     TL_ASSERT(p->access < b->events.len, "access %u of %u events", p->access, b->events.len);
     const Event *a = &b->events.data[p->access];
     uint32_t trips = b->trips[p->access];
     b->work++;
-    if (a->kind == FLIGHT)
+    if (a->kind == FLIGHT || is_ordered(x->op))
         return false;
     for (uint32_t i = 0; i < a->arrived.len; i++)
         if (arrival_conflicts(&b->events.data[a->arrived.data[i]], x))

@@ -197,18 +197,31 @@ static void begin_all(TlExpand *x, bool in_loop, const Accesses *all)
 /* ---- bulk copies ---- */
 
 /* The barriers of all bulk copies of the loop: one arrival, which says how many bytes come. */
-static TlValue *barriers_of(TlExpand *x, const TlFetch *f)
+static TlValue *make_barriers(TlExpand *x, const TlFetch *f, int arrivals)
 {
-    if (x->bars)
-        return x->bars;
     static const int32_t shape[1] = {1};
     TlBuilder b = tl_builder_before(x->loop);
     const TlLayout *l =
         tl_layout_intern(x->ctx, tl_layout_identity(x->arena, 0, TL_IN_OFFSET, 1, 0));
     const TlType *t = tl_type_buf(x->ctx, TL_U64, 1, shape, l, f->slots);
-    TlAttr attr = {.id = TL_ATTR_ARRIVALS, .u.i = 1};
+    TlAttr attr = {.id = TL_ATTR_ARRIVALS, .u.i = arrivals};
     b.loc = f->load->loc;
-    return x->bars = tl_op_new(&b, TL_OP_MBAR, 0, NULL, 1, &t, 0, 1, &attr)->out[0];
+    return tl_op_new(&b, TL_OP_MBAR, 0, NULL, 1, &t, 0, 1, &attr)->out[0];
+}
+
+static TlValue *barriers_of(TlExpand *x, const TlFetch *f)
+{
+    if (!x->bars)
+        x->bars = make_barriers(x, f, 1);
+    return x->bars;
+}
+
+/* The barriers at which the warps arrive that have read a slot. */
+static TlValue *empties_of(TlExpand *x, const TlFetch *f)
+{
+    if (!x->empties)
+        x->empties = make_barriers(x, f, x->fn->body->warps);
+    return x->empties;
 }
 
 /* The parity of the phase that this trip's barrier is in: it changes when slots begin again. */
@@ -221,7 +234,39 @@ static TlValue *parity(TlExpand *x, const TlFetch *f)
     TlValue *now = tl_pipeline_carry(x, t, "parity", c);
     TlValue *other = tl_binary(&x->start, TL_OP_XOR, now, tl_pipeline_int(x, t, 1));
     x->carried.data[x->carried.len - 1].next = tl_select(&x->start, last, other, now);
+    x->parity = now;
     return now;
+}
+
+/* The slot that is copied to now was read S trips before the one that it is for: the phase before that
+ * one's. Nobody has read it before its first use, whose wait is over at once. */
+static void await_empty(TlExpand *x, const TlFetch *f, TlMoment m, TlValue *slot, TlValue *mask)
+{
+    TlBuilder *b = &x->start;
+    const TlType *t = tl_type_scalar(x->ctx, TL_I32);
+    TlValue *now = slot_counter(x, f->slots),
+            *wraps = tl_binary(b, TL_OP_GE, now, slot_const(x, f->slots - m.n)),
+            *other = tl_binary(b, TL_OP_XOR, x->parity, tl_pipeline_int(x, t, 1));
+    TlValue *in[] = {empties_of(x, f), slot, tl_select(b, wraps, x->parity, other), mask};
+    TlAttr attrs[] = {{.id = TL_ATTR_ONE, .u.i = 1}, {.id = TL_ATTR_MASK, .u.i = 1}};
+    tl_op_new(b, TL_OP_PHASE, mask ? 4 : 3, in, 0, NULL, 0, mask ? 2 : 1, attrs);
+}
+
+/* At the end of a trip, its slot has been read; while its products go on, the last trip's. */
+static void arrive_empty(TlExpand *x, const TlFetch *f)
+{
+    const TlOp *await = tl_loop_await(x->loop);
+    bool behind = await && tl_attr_int(await, TL_ATTR_PENDING, 0) > 0;
+    TlBuilder b = tl_builder_before(x->body->last);
+    TlValue *in[] = {empties_of(x, f), slot_counter(x, f->slots), NULL};
+    TlAttr attr = {.id = TL_ATTR_MASK, .u.i = 1};
+    if (behind) {
+        const TlType *t = tl_type_scalar(x->ctx, TL_BOOL);
+        TlCarried c = {.init = tl_const_int(&x->before, t, 0), .next = tl_const_int(&x->before, t, 1)};
+        in[1] = last_slot(x, f->slots);
+        in[2] = tl_pipeline_carry(x, t, "again", c);
+    }
+    tl_op_new(&b, TL_OP_ARRIVE, behind ? 3 : 2, in, 0, NULL, 0, behind, &attr);
 }
 
 static const TlFetch *first_bulk(const TlSchedule *s)
@@ -267,6 +312,8 @@ static void begin_bulk(TlExpand *x, bool in_loop, int t)
         tl_vec_push(x->arena, &all, a);
     }
     expect[2] = tl_pipeline_test(x, m);
+    if (in_loop)
+        await_empty(x, first, m, slot, expect[2]);
     for (uint32_t i = 0; i < all.len; i++)
         set_ahead(x, tl_pipeline_begin(x, b, &all.data[i], false), m);
     TlAttr attrs[] = {{.id = TL_ATTR_BYTES, .u.i = bulk_bytes(x)}, {.id = TL_ATTR_MASK, .u.i = 1}};
@@ -380,6 +427,8 @@ static void fill_body(TlExpand *x)
         wait_for(&x->start, oldest - 1);
     await_bulk(x);
     begin_bulk(x, true, 0);
+    if (first_bulk(x->s))
+        arrive_empty(x, first_bulk(x->s));
     begin_copies(x, true, 0);
     begin_loads(x, true, 0);
 }
@@ -427,7 +476,8 @@ static TlOp *first_fetch(TlBlock *body)
         if (op->opcode == TL_OP_PUT)
             found = NULL;
         else if (!found &&
-                 (op->opcode == TL_OP_COPY || op->opcode == TL_OP_EXPECT || op->opcode == TL_OP_LOAD || op->opcode == TL_OP_IF))
+                 (op->opcode == TL_OP_COPY || op->opcode == TL_OP_EXPECT ||
+                  (op->opcode == TL_OP_PHASE && tl_attr_flag(op, TL_ATTR_ONE)) || op->opcode == TL_OP_LOAD || op->opcode == TL_OP_IF))
             found = op;
     return found;
 }
@@ -542,6 +592,7 @@ void tl_pipeline_expand(TlFn *fn, TlPassCtx *px, const TlSchedule *s)
     if (x.bars) {
         TlBuilder after = tl_builder_after(loop->out[0]);
         tl_op_new(&after, TL_OP_RETIRE, 1, &x.bars, 0, NULL, 0, 0, NULL);
+        tl_op_new(&after, TL_OP_RETIRE, 1, &x.empties, 0, NULL, 0, 0, NULL);
     }
     if (oldest_copy(s)) {
         TlBuilder after = tl_builder_after(loop->out[0]);

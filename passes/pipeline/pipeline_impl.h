@@ -74,7 +74,8 @@ typedef struct TlExpand {
     TlOp *loop;
     TlBlock *body;
     TlBuilder before, start; /* before the loop; before what the body had at first */
-    TlValue *bars;           /* of bulk copies; NULL: not made yet */
+    TlValue *bars, *empties; /* of bulk copies: what has come, who has read it; NULL: not made yet */
+    TlValue *parity;         /* of this trip's phase */
     TlMap values;            /* value and moment to value */
     TlMap tests;             /* moment to the test of it */
     TlMap limits;            /* n to hi - n * step */

@@ -147,6 +147,21 @@ static void check_phase(bar *x)
     x->left = x->count;
 }
 
+void tl_emu_mbar_arrive(uint32_t site, uint32_t pred, uint32_t offset)
+{
+    tl_emu_block *b = tl_emu_now;
+    if (b->random)
+        tl_emu_step(b);
+    tl_emu_count(b, site, TL_LEAF_MBAR_ARRIVE);
+    if (!pred || tl_emu_is_dropped(b, site))
+        return;
+    bar *x = &b->bulk->bars[bar_at(b, site, offset)];
+    if (!x->left)
+        complain(b, TL_RUN_ASYNC, site, "more arrive at the barrier than it was made for");
+    x->left--;
+    check_phase(x);
+}
+
 void tl_emu_mbar_expect(uint32_t site, uint32_t pred, uint32_t offset, uint32_t bytes)
 {
     tl_emu_block *b = tl_emu_now;

@@ -622,6 +622,7 @@ static void make_row(Maker *m, tl_leaf leaf, uint32_t op)
     case TL_LEAF_FAMILY_ELECT:
     case TL_LEAF_FAMILY_MBAR_INIT:
     case TL_LEAF_FAMILY_MBAR_END:
+    case TL_LEAF_FAMILY_MBAR_ARRIVE:
     case TL_LEAF_FAMILY_MBAR_EXPECT:
     case TL_LEAF_FAMILY_MBAR_WAIT:
     case TL_LEAF_FAMILY_BULK:
