@@ -134,8 +134,8 @@ static void copy(TlSimt *g, const TlOp *op)
 
 static bool is_of_one(const TlOp *op)
 {
-    return op && (op->opcode == TL_OP_EXPECT ||
-                  (op->opcode == TL_OP_PHASE && tl_attr_flag(op, TL_ATTR_ONE)) ||
+    bool phase = op && op->opcode == TL_OP_PHASE && tl_attr_flag(op, TL_ATTR_ONE);
+    return op && (op->opcode == TL_OP_EXPECT || phase ||
                   (op->opcode == TL_OP_COPY && tl_attr_flag(op, TL_ATTR_BULK)));
 }
 
@@ -146,7 +146,8 @@ static const TlValue *mask_of(const TlOp *op)
     return tl_attr_flag(op, TL_ATTR_MASK) ? tl_in(op, op->nin - 1) : NULL;
 }
 
-/* Those next to each other, with one mask, are begun in one branch: other warps pass it by. */
+/* Those next to each other, with one mask, are begun in one branch: other warps pass it by. A phase,
+ * which comes first, the whole warp waits for, so that it stays together. */
 void tl_simt_begin_bulk(TlSimt *g, TlOp *first)
 {
     const TlValue *mask = mask_of(first);
@@ -159,17 +160,15 @@ void tl_simt_begin_bulk(TlSimt *g, TlOp *first)
                       join = tl_gen_block(&g->gen, "begun");
     LLVMBuildCondBr(g->b, cond, warp, join);
     LLVMPositionBuilderAtEnd(g->b, warp);
+    const TlOp *op = first;
+    for (; op->opcode == TL_OP_PHASE; op = op->next)
+        tl_simt_phase(g, op);
     LLVMBuildCondBr(g->b, tl_simt_leaf(g, TL_LEAF_ELECT, 0, NULL), some, join);
     LLVMPositionBuilderAtEnd(g->b, some);
     TlLoc outer = g->loc;
-    for (const TlOp *op = first; is_of_one(op) && mask_of(op) == mask; op = op->next) {
+    for (; is_of_one(op) && mask_of(op) == mask; op = op->next) {
         g->loc = op->loc;
-        if (op->opcode == TL_OP_COPY)
-            copy(g, op);
-        else if (op->opcode == TL_OP_EXPECT)
-            expect(g, op);
-        else
-            tl_simt_phase(g, op);
+        op->opcode == TL_OP_COPY ? copy(g, op) : expect(g, op);
     }
     g->loc = outer;
     LLVMBuildBr(g->b, join);
