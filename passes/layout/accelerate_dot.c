@@ -210,11 +210,14 @@ static bool runs_along_k(const Accelerate *a, const TlOp *dot, uint32_t i)
 }
 
 /* May warpgroups do it: four warps along M, with B in shared memory (async-dots)? Only what has 16
- * bits can be transposed on the way. */
+ * bits can be transposed on the way. Accumulators stay in registers while they work: where these are
+ * too many, ptxas waits for each instruction. */
 static bool is_for_warpgroups(const Accelerate *a, const TlOp *dot, const TlMma *mma)
 {
+    enum { MOST_WORDS = 192 };
     const TlType *c = dot->out[0]->type;
-    return a->px->machine->warpgroups && c->rank == 2 && a->warp_bits >= 2 && mma->n == 8 &&
+    int64_t threads = (int64_t)a->px->machine->lanes << a->warp_bits;
+    return a->px->machine->warpgroups && c->rank == 2 && tl_type_elems(c) <= MOST_WORDS * threads && a->warp_bits >= 2 && mma->n == 8 &&
            c->shape[0] >= 4 * mma->m && c->shape[0] % (4 * mma->m) == 0 && c->shape[1] % 8 == 0 &&
            tl_in(dot, 0)->type->shape[1] % mma->k == 0 &&
            (tl_dtype_bits(mma->type[1]) == 16 || runs_along_k(a, dot, TL_MMA_B));
