@@ -418,6 +418,7 @@ void tl_cpu_lower_op(TlCpuGen *g, TlOp *op)
     case TL_OP_FENCE:
     case TL_OP_MBAR:
     case TL_OP_EXPECT:
+    case TL_OP_ROLES:
     case TL_OP_ARRIVE:
     case TL_OP_PHASE:
     case TL_OP_RETIRE:

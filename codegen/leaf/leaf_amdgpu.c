@@ -383,6 +383,8 @@ static LLVMValueRef expand(TlLeafCall *call)
     case TL_LEAF_FAMILY_CP_ASYNC:
     case TL_LEAF_FAMILY_CP_COMMIT:
     case TL_LEAF_FAMILY_CP_WAIT:
+    case TL_LEAF_FAMILY_BARRIER_OF:
+    case TL_LEAF_FAMILY_REGISTERS:
     case TL_LEAF_FAMILY_ELECT:
     case TL_LEAF_FAMILY_MBAR_INIT:
     case TL_LEAF_FAMILY_MBAR_END:

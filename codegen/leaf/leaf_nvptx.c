@@ -247,6 +247,30 @@ static void build_predicated(TlLeafCall *call, Asm *a, LLVMValueRef *args, unsig
     tl_llvm_mark_call(call->l, x, "convergent");
 }
 
+/* An instruction without operands. */
+static void build_text(TlLeafCall *call, Asm *a)
+{
+    LLVMValueRef x = build_asm(call, a, LLVMVoidTypeInContext(call->c), NULL, 0);
+    tl_llvm_mark_call(call->l, x, "convergent");
+}
+
+/* site, number, threads */
+static void barrier_of(TlLeafCall *call)
+{
+    Asm a = {"", ""};
+    TEXT(&a, "bar.sync %u, %u;", tl_leaf_constant(call, 1), tl_leaf_constant(call, 2));
+    build_text(call, &a);
+}
+
+/* site, n, more */
+static void set_registers(TlLeafCall *call)
+{
+    Asm a = {"", ""};
+    TEXT(&a, "setmaxnreg.%s.sync.aligned.u32 %u;", tl_leaf_constant(call, 2) ? "inc" : "dec",
+         tl_leaf_constant(call, 1));
+    build_text(call, &a);
+}
+
 static LLVMValueRef elect(TlLeafCall *call)
 {
     static const char text[] = "{ .reg .pred p; elect.sync _|p, 0xffffffff; selp.u32 $0, 1, 0, p; }",
@@ -475,6 +499,8 @@ static LLVMValueRef expand(TlLeafCall *call)
     case TL_LEAF_FAMILY_CP_WAIT: wait_async(call); return NULL;
     case TL_LEAF_FAMILY_LDSM: return load_matrices(call, "");
     case TL_LEAF_FAMILY_LDSM_T: return load_matrices(call, ".trans");
+    case TL_LEAF_FAMILY_BARRIER_OF: barrier_of(call); return NULL;
+    case TL_LEAF_FAMILY_REGISTERS: set_registers(call); return NULL;
     case TL_LEAF_FAMILY_ELECT: return elect(call);
     case TL_LEAF_FAMILY_MBAR_INIT: make_barrier(call); return NULL;
     case TL_LEAF_FAMILY_MBAR_END: end_barrier(call); return NULL;

@@ -31,6 +31,7 @@ typedef struct TlSimt {
     struct TlSimtSpread *spread; /* copies that the next product begins; NULL: none */
     int lane_bits, warp_bits;
     LLVMValueRef tid, lane, warp; /* i32 */
+    enum TlSimtRole { TL_SIMT_ALL, TL_SIMT_PRODUCER, TL_SIMT_CONSUMERS } role; /* of the flow */
     LLVMValueRef uniform_warp;    /* tl_simt_uniform_warp; NULL: not made yet */
     LLVMBasicBlockRef prologue;   /* ends in a branch; what every op may use stands before it */
     TlMap thread_part;            /* layout to what it gives in this thread (simt_layout.c) */

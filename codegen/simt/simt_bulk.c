@@ -146,6 +146,36 @@ static const TlValue *mask_of(const TlOp *op)
     return tl_attr_flag(op, TL_ATTR_MASK) ? tl_in(op, op->nin - 1) : NULL;
 }
 
+static void begin_each(TlSimt *g, const TlOp *op, const TlValue *mask)
+{
+    TlLoc outer = g->loc;
+    for (; is_of_one(op) && mask_of(op) == mask; op = op->next) {
+        g->loc = op->loc;
+        if (op->opcode == TL_OP_COPY)
+            copy(g, op);
+        else if (op->opcode == TL_OP_EXPECT)
+            expect(g, op);
+        else
+            tl_simt_phase(g, op);
+    }
+    g->loc = outer;
+}
+
+/* There is one thread only. */
+static void begin_alone(TlSimt *g, const TlOp *first, const TlValue *mask)
+{
+    LLVMBasicBlockRef some = tl_gen_block(&g->gen, "bulk"), join = tl_gen_block(&g->gen, "begun");
+    if (!mask) {
+        begin_each(g, first, mask);
+        return;
+    }
+    LLVMBuildCondBr(g->b, tl_gen_scalar(&g->gen, mask), some, join);
+    LLVMPositionBuilderAtEnd(g->b, some);
+    begin_each(g, first, mask);
+    LLVMBuildBr(g->b, join);
+    LLVMPositionBuilderAtEnd(g->b, join);
+}
+
 /* Those next to each other, with one mask, are begun in one branch: other warps pass it by. A phase,
  * which comes first, the whole warp waits for, so that it stays together. */
 void tl_simt_begin_bulk(TlSimt *g, TlOp *first)
@@ -153,6 +183,10 @@ void tl_simt_begin_bulk(TlSimt *g, TlOp *first)
     const TlValue *mask = mask_of(first);
     if (is_of_one(first->prev) && mask_of(first->prev) == mask)
         return; /* begun */
+    if (g->role == TL_SIMT_PRODUCER) {
+        begin_alone(g, first, mask);
+        return;
+    }
     LLVMValueRef cond = LLVMBuildICmp(g->b, LLVMIntEQ, tl_simt_uniform_warp(g), tl_simt_i32(g, 0), "");
     if (mask)
         cond = LLVMBuildAnd(g->b, cond, tl_gen_scalar(&g->gen, mask), "");
@@ -165,12 +199,7 @@ void tl_simt_begin_bulk(TlSimt *g, TlOp *first)
         tl_simt_phase(g, op);
     LLVMBuildCondBr(g->b, tl_simt_leaf(g, TL_LEAF_ELECT, 0, NULL), some, join);
     LLVMPositionBuilderAtEnd(g->b, some);
-    TlLoc outer = g->loc;
-    for (; is_of_one(op) && mask_of(op) == mask; op = op->next) {
-        g->loc = op->loc;
-        op->opcode == TL_OP_COPY ? copy(g, op) : expect(g, op);
-    }
-    g->loc = outer;
+    begin_each(g, op, mask);
     LLVMBuildBr(g->b, join);
     LLVMPositionBuilderAtEnd(g->b, join);
 }

@@ -59,7 +59,13 @@ LLVMValueRef tl_simt_leaf_words(TlSimt *g, tl_leaf leaf, unsigned nargs, LLVMVal
 
 void tl_simt_barrier(TlSimt *g)
 {
-    tl_simt_leaf(g, TL_LEAF_BARRIER, 0, NULL);
+    enum { NUMBER = 1 };
+    uint32_t threads = (1u << g->warp_bits) << g->lane_bits;
+    LLVMValueRef args[] = {tl_simt_i32(g, NUMBER), tl_simt_i32(g, threads)};
+    if (g->role == TL_SIMT_CONSUMERS)
+        tl_simt_leaf(g, TL_LEAF_BARRIER_OF, 2, args);
+    else
+        tl_simt_leaf(g, TL_LEAF_BARRIER, 0, NULL);
 }
 
 /* ---- arithmetic of f32 by the GPU's own instructions ---- */

@@ -89,6 +89,47 @@ static void lower_while(TlSimt *g, TlOp *op)
     LLVMPositionBuilderAtEnd(g->b, exit);
 }
 
+/* Registers of a thread: a producer needs few, which the others get. NULL: all have the most. */
+static void set_registers(TlSimt *g, bool consumers)
+{
+    enum { FILE = 64 * 1024, UNIT = 8, FEW = 24, SOME = 32, MOST = 240, WARPS = 4 };
+    uint32_t groups = (1u << g->warp_bits) / WARPS, few = groups > 2 ? SOME : FEW,
+             all = FILE / g->code->threads / UNIT * UNIT;
+    uint32_t many = (all * (groups + 1) - few) / groups / UNIT * UNIT;
+    if (all > MOST)
+        return;
+    LLVMValueRef args[] = {tl_simt_i32(g, !consumers ? few : many > MOST ? MOST : many),
+                           tl_simt_i32(g, consumers)};
+    tl_simt_leaf(g, TL_LEAF_REGISTERS, 2, args);
+}
+
+/* Region 1 is for the first warps, region 0 for one thread of the first of the others. */
+static void lower_roles(TlSimt *g, TlOp *op)
+{
+    LLVMBasicBlockRef more = tl_gen_block(&g->gen, "producers"),
+                      warp = tl_gen_block(&g->gen, "warp"), one = tl_gen_block(&g->gen, "producer"),
+                      rest = tl_gen_block(&g->gen, "consumers"),
+                      join = tl_gen_block(&g->gen, "over");
+    LLVMValueRef number = tl_simt_uniform_warp(g), first = tl_simt_i32(g, 1u << g->warp_bits);
+    LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntUGE, number, first, ""), more, rest);
+    LLVMPositionBuilderAtEnd(g->b, more);
+    set_registers(g, false);
+    LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntEQ, number, first, ""), warp, join);
+    LLVMPositionBuilderAtEnd(g->b, warp);
+    LLVMBuildCondBr(g->b, tl_simt_leaf(g, TL_LEAF_ELECT, 0, NULL), one, join);
+    LLVMPositionBuilderAtEnd(g->b, one);
+    g->role = TL_SIMT_PRODUCER;
+    lower_block(g, op->regions[0]);
+    LLVMBuildBr(g->b, join);
+    LLVMPositionBuilderAtEnd(g->b, rest);
+    g->role = TL_SIMT_CONSUMERS;
+    set_registers(g, true);
+    lower_block(g, op->regions[1]);
+    LLVMBuildBr(g->b, join);
+    g->role = TL_SIMT_ALL;
+    LLVMPositionBuilderAtEnd(g->b, join);
+}
+
 static void lower_if(TlSimt *g, TlOp *op)
 {
     LLVMBasicBlockRef arms[2] = {tl_gen_block(&g->gen, "then"), tl_gen_block(&g->gen, "else")},
@@ -327,6 +368,7 @@ static void lower_op(TlSimt *g, TlOp *op)
     case TL_OP_FOR: lower_for(g, op); return;
     case TL_OP_WHILE: lower_while(g, op); return;
     case TL_OP_IF: lower_if(g, op); return;
+    case TL_OP_ROLES: lower_roles(g, op); return;
     case TL_OP_YIELD:
     case TL_OP_CONDITION: return;
     case TL_OP_RETURN: LLVMBuildRetVoid(g->b); return;
@@ -413,6 +455,8 @@ static void lower_block(TlSimt *g, TlBlock *block)
 }
 
 /* ---- kernels ---- */
+
+enum { TL_PRODUCER_WARPS = 4 }; /* registers are given to four warps at a time */
 
 /* A placeholder for a slot's value until finish_function, which nothing folds. */
 static LLVMValueRef load_slot(TlGen *gen, uint32_t n, tile_slot_kind kind)
@@ -517,9 +561,11 @@ bool tl_simt_lower(TlLlvm *l, const TlCodegenOptions *options, TlArena *arena, c
     code->symbol = symbol;
     code->flags = options->check ? TILE_KERNEL_CHECKED : 0;
     code->warps = fn->body->warps ? (uint32_t)fn->body->warps : 1;
-    code->threads = code->warps * (uint32_t)options->target->lanes;
     g.lane_bits = log2_of((uint32_t)options->target->lanes);
     g.warp_bits = log2_of(code->warps);
+    if (fn->body->last->prev && fn->body->last->prev->opcode == TL_OP_ROLES)
+        code->warps += TL_PRODUCER_WARPS;
+    code->threads = code->warps * (uint32_t)options->target->lanes;
     g.loc = fn->loc;
     tl_gen_debug_begin(&g.gen);
     begin_function(&g);

@@ -251,7 +251,9 @@ void tl_eval_PHASE(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData
         bar.complete++;
         memcpy(slot, &bar, sizeof bar);
     }
-    if ((bar.complete & 1) == (uint64_t)parity)
+    if ((bar.complete & 1) != (uint64_t)parity)
+        in->roles.stuck = 0;
+    else if (!tl_interp_wait(in, op))
         tl_interp_fail(in, op, TL_FAIL_ASYNC, "phase: nobody completes the phase of parity %lld",
                        (long long)parity);
 }

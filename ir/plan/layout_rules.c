@@ -352,6 +352,7 @@ static Rule rule_of(TlOpcode opcode)
     case TL_OP_FENCE:
     case TL_OP_MBAR:
     case TL_OP_EXPECT:
+    case TL_OP_ROLES:
     case TL_OP_ARRIVE:
     case TL_OP_PHASE:
     case TL_OP_RETIRE:

@@ -933,6 +933,17 @@ static void tl_check_expect(TlVerify *v, const TlOp *op)
         FAULT("bytes = %lld", (long long)n);
 }
 
+static void tl_check_roles(TlVerify *v, const TlOp *op)
+{
+    if (op->block->parent || !op->next || op->next->opcode != TL_OP_RETURN) {
+        FAULT("not the last op of the kernel");
+        return;
+    }
+    for (int r = 0; r < 2; r++)
+        if (!want_end(v, op, op->regions[r], TL_OP_YIELD, 0, 0, NULL))
+            return;
+}
+
 static void tl_check_arrive(TlVerify *v, const TlOp *op)
 {
     bool masked = tl_attr_flag(op, TL_ATTR_MASK);

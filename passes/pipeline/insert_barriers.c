@@ -156,6 +156,12 @@ typedef struct Nest {
     uint32_t loop;
 } Nest;
 
+/* The flows of ROLES meet at barriers that count only. */
+static bool is_branch(const TlOp *op)
+{
+    return op->opcode == TL_OP_IF || op->opcode == TL_OP_ROLES;
+}
+
 /* At the end of a block: into the other region of its op, or out. */
 static TlOp *leave(Barriers *b, Nest *n, const TlBlock *block)
 {
@@ -163,7 +169,7 @@ static TlOp *leave(Barriers *b, Nest *n, const TlBlock *block)
     if (!parent)
         return NULL;
     uint32_t opening = n->open.data[n->open.len - 1];
-    bool is_if = parent->opcode == TL_OP_IF;
+    bool is_if = is_branch(parent);
     if (parent->nregions == 2 && block == parent->regions[0]) {
         add_event(b, is_if ? ELSE : MIDDLE, parent, opening, n->loop);
         return parent->regions[1]->first;
@@ -177,7 +183,7 @@ static TlOp *leave(Barriers *b, Nest *n, const TlBlock *block)
 
 static TlOp *enter(Barriers *b, Nest *n, TlOp *op)
 {
-    bool is_if = op->opcode == TL_OP_IF;
+    bool is_if = is_branch(op);
     uint32_t e = add_event(b, is_if ? IF : LOOP, op, NONE, n->loop);
     tl_vec_push(b->arena, &n->open, e);
     if (!is_if)
@@ -189,7 +195,7 @@ static void list_events(Barriers *b)
 {
     Nest n = {.loop = NONE};
     for (TlOp *op = b->fn->body->first; op;) {
-        if (op->opcode == TL_OP_IF || op->opcode == TL_OP_FOR || op->opcode == TL_OP_WHILE) {
+        if (is_branch(op) || op->opcode == TL_OP_FOR || op->opcode == TL_OP_WHILE) {
             op = enter(b, &n, op);
             continue;
         }

@@ -8,7 +8,7 @@
 #include "runtime/emu/emu_fiber.h"
 #include <stdatomic.h>
 
-enum { TL_EMU_MAX_THREADS = 1024 };
+enum { TL_EMU_MAX_THREADS = 1024, TL_EMU_BARRIERS = 16 };
 
 /* Runs one thread of a block. */
 typedef void (*tl_emu_entry)(const uint64_t *params);
@@ -111,6 +111,7 @@ struct tl_emu_block {
     int64_t linear;
     uint32_t nthreads, nwarps, lanes, ended;
     uint32_t warps_waiting, first_warp; /* at a barrier; the first of them */
+    uint64_t at_number[TL_EMU_BARRIERS]; /* warps that wait at each, as bits */
     bool random;
     tl_emu_event event;
     uint64_t chance; /* state of the random numbers */
@@ -164,6 +165,8 @@ _Noreturn void tl_emu_broken(tl_emu_block *b, uint32_t site);
 /* ---- emu_meet.c: collectives ---- */
 
 void tl_emu_meet_barrier(tl_emu_block *b, uint32_t site);
+/* Of so many threads, at the barrier of that number. */
+void tl_emu_meet_some(tl_emu_block *b, uint32_t site, uint32_t number, uint32_t threads);
 /* constant: the mask of shfl_xor, 0 of shfl_idx. */
 uint32_t tl_emu_meet_shuffle(tl_emu_block *b, tl_leaf leaf, uint32_t site, uint32_t value,
                              uint32_t lane, uint32_t constant);

@@ -619,6 +619,8 @@ static void make_row(Maker *m, tl_leaf leaf, uint32_t op)
     case TL_LEAF_FAMILY_STB: make_stb(m, leaf); break;
     case TL_LEAF_FAMILY_LDS: make_lds(m, leaf); break;
     case TL_LEAF_FAMILY_STS: make_sts(m, leaf); break;
+    case TL_LEAF_FAMILY_BARRIER_OF:
+    case TL_LEAF_FAMILY_REGISTERS:
     case TL_LEAF_FAMILY_ELECT:
     case TL_LEAF_FAMILY_MBAR_INIT:
     case TL_LEAF_FAMILY_MBAR_END:
