@@ -273,7 +273,8 @@ static void set_registers(TlLeafCall *call)
 
 static LLVMValueRef elect(TlLeafCall *call)
 {
-    static const char text[] = "{ .reg .pred p; elect.sync _|p, 0xffffffff; selp.u32 $0, 1, 0, p; }",
+    static const char text[] =
+        "{ .reg .pred p; elect.sync _|p, 0xffffffff; selp.u32 $0, 1, 0, p; }",
                       constraints[] = "=r";
     LLVMTypeRef type = LLVMFunctionType(call->i32, NULL, 0, 0);
     LLVMValueRef f = LLVMGetInlineAsm(type, text, strlen(text), constraints, strlen(constraints), 1,
@@ -335,8 +336,10 @@ static void copy_bulk(TlLeafCall *call)
     LLVMValueRef args[4 + MOST] = {call->args[1], shared_address(call, call->args[3]),
                                    call->args[2], shared_address(call, call->args[4])};
     Asm a = {"", "b,r,l,r"};
-    TEXT(&a, "@$0 cp.async.bulk.tensor.%ud.shared::cluster.global.tile"
-             ".mbarrier::complete_tx::bytes [$1], [$2, {", rank);
+    TEXT(&a,
+         "@$0 cp.async.bulk.tensor.%ud.shared::cluster.global.tile"
+         ".mbarrier::complete_tx::bytes [$1], [$2, {",
+         rank);
     for (unsigned i = 0; i < rank; i++) {
         args[4 + i] = call->args[FIXED + i];
         constrain(&a, "r");

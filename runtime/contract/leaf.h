@@ -80,9 +80,9 @@ static inline tl_leaf tl_leaf_of_size(tl_leaf_family family, uint32_t size)
     return (tl_leaf)leaf;
 }
 
-/* What WGMMA does besides. ACROSS: the rows of an operand in shared memory run along M or N; A_WORDS:
- * A is in registers; RING: of integers (--fp=ring); FENCE: what threads have done to registers comes
- * before; COMMIT: it closes a group. */
+/* What WGMMA does besides. ACROSS: the rows of an operand in shared memory run along M or N;
+ * A_WORDS: A is in registers; RING: of integers (--fp=ring); FENCE: what threads have done to
+ * registers comes before; COMMIT: it closes a group. */
 enum {
     TL_WGMMA_A_ACROSS = 1,
     TL_WGMMA_B_ACROSS = 2,
