@@ -26,7 +26,8 @@ typedef enum tl_gpu_can {
     TL_CAN_MMA_F8 = 16,  /* mma.sync of f8 by one instruction; else by two of f16 (no leaf) */
     TL_CAN_NAN = 32,     /* min and max that give NaN where there is one */
     TL_CAN_BUFFER = 64,  /* accesses of a base and 32 bits, whose bounds the hardware tests */
-    TL_CAN_BF16 = 128    /* f32 to bf16 by an instruction */
+    TL_CAN_BF16 = 128,   /* f32 to bf16 by an instruction */
+    TL_CAN_SAT = 256     /* fma of f32 that keeps its result between 0 and 1 */
 } tl_gpu_can;
 
 enum { TL_RECORDS_BITS = 31 };
