@@ -1,10 +1,10 @@
 /* What is known of a divisor's size, as the shape of its code says (the attribute `divisor`): then
  * a division by it, or its reciprocal, needs less care.
  *
- *     1.0 + exp(x), 1.0 + abs(x), 0.5 + x * x     never tiny: a constant, and what is nowhere negative
- *     max(x, 1e-5)                                the same
- *     %d = sub %x, (%x's maximum along an axis)   some %d is 0, and no %d is above it:
- *     %s = reduce (exp %d) {axis, kind = add}     %s is from 1 to the number of elements
+ *     1.0 + exp(x), abs(x) + 0.5, x * x + 1e-6   never tiny: a constant and nothing negative
+ *     max(x, 1e-5)                               the same
+ *     %d = sub %x, (%x's maximum along an axis)  some %d is 0, and no %d is above it:
+ *     %s = reduce (exp %d) {axis, kind = add}    %s is from 1 to the number of elements
  *
  * Or it is NaN. What a call of exp gave is remembered while its kernel is walked, as no shape of
  * code tells it. */
