@@ -428,7 +428,8 @@ void tl_warn_no_effect(TlSema *s, const char *word, TlLoc loc)
         return;
     for (size_t i = 0; i < sizeof effects / sizeof *effects; i++) {
         const Effect *e = &effects[i];
-        if (strcmp(e->word, word) != 0 || strstr(e->kinds, kind))
+        if (strcmp(e->word, word) != 0 || strstr(e->kinds, kind) ||
+            strcmp(e->kinds, s->options->target_arch) == 0)
             continue;
         TlDiag *row = tl_diag(&s->ctx->diags, loc, TL_W0607, word, s->options->target_arch);
         row->label = e->reason;

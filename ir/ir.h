@@ -249,6 +249,7 @@ typedef struct TlPlace {
     const TlUse *index;     /* naxes operands */
     TlValue *value, *expected, *mask, *other; /* NULL when the op has none */
     TlValue *buf, *slot;    /* copy: where to */
+    TlValue *bar, *bar_slot; /* bulk copy: the barrier that counts its bytes */
     int rank;               /* shape of the accessed tile */
     int32_t shape[TL_MAX_RANK];
     /* an index tile has rank >= 2: index tiles share one shape, which comes first */

@@ -365,6 +365,8 @@ TlPlace tl_op_place(const TlOp *op)
     p.other = take(op, &at, tl_attr_flag(op, TL_ATTR_OTHER));
     p.buf = take(op, &at, follow.slot);
     p.slot = take(op, &at, follow.slot);
+    p.bar = take(op, &at, tl_attr_flag(op, TL_ATTR_BULK));
+    p.bar_slot = take(op, &at, tl_attr_flag(op, TL_ATTR_BULK));
     TL_ASSERT(at == op->nin, "%s: %u operands, %u expected", tl_op_info(op->opcode)->text, op->nin,
               at);
     if (!axes) {

@@ -71,6 +71,8 @@ typedef struct tl_launch {
      * UINT64_MAX when unknown */
     const tile_arg *args;
     const uint64_t *slots;           /* the kernel's parameter block */
+    const struct tl_tensor_map *maps; /* whose addresses slots have */
+    uint32_t nmaps;
     uint64_t sequence;               /* set by the stream: orders what launches print */
     unsigned flags;                  /* TILE_LAUNCH_... */
 } tl_launch;

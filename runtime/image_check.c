@@ -114,6 +114,18 @@ static bool check_syms(check *c, const tile_image_kernel *k)
     return true;
 }
 
+/* A tensor map that a driver may take: TILE_SLOT_MAP. */
+static bool is_map(const check *c, const tile_image_kernel *k, const tile_image_slot *s)
+{
+    enum { MOST_RANK = 5, MOST_BOX = 256 };
+    const tile_image_param *p = (const tile_image_param *)at(c, k->params) + s->param;
+    uint32_t row = s->axis & 15, other = s->axis >> 4 & 15, span = s->axis >> 8;
+    uint32_t columns = s->box & 0xffff, rows = s->box >> 16;
+    return p->kind == TILE_PARAM_VIEW && p->rank <= MOST_RANK && row < p->rank && other < p->rank &&
+           row != other && (span == 128 || span == 64 || span == 32) && columns > 0 &&
+           columns <= MOST_BOX && rows > 0 && rows <= MOST_BOX;
+}
+
 static bool check_slots(check *c, const tile_image_kernel *k)
 {
     if (k->nslots > TL_MAX_SLOTS)
@@ -123,8 +135,8 @@ static bool check_slots(check *c, const tile_image_kernel *k)
     const tile_image_slot *s = at(c, k->slots);
     const tile_image_param *p = at(c, k->params);
     for (uint32_t i = 0; i < k->nslots; i++) {
-        bool of_param = s[i].kind <= TILE_SLOT_BYTES;
-        if (s[i].kind > TILE_SLOT_DIES || (of_param && s[i].param >= k->nparams))
+        bool of_param = s[i].kind <= TILE_SLOT_BYTES || s[i].kind == TILE_SLOT_MAP;
+        if (s[i].kind > TILE_SLOT_MAP || (of_param && s[i].param >= k->nparams))
             return bad(c, "a slot");
         bool of_grid = s[i].kind == TILE_SLOT_NPID || s[i].kind == TILE_SLOT_BY_NPID;
         if (of_grid && s[i].axis >= TILE_MAX_GRID)
@@ -133,6 +145,8 @@ static bool check_slots(check *c, const tile_image_kernel *k)
             return bad(c, "a slot's number of dies");
         if (!of_param)
             continue; /* of the launch, not of a parameter */
+        if (s[i].kind == TILE_SLOT_MAP && !is_map(c, k, &s[i]))
+            return bad(c, "a slot's tensor map");
         bool axis = s[i].kind == TILE_SLOT_EXTENT || s[i].kind == TILE_SLOT_STRIDE;
         if (axis && !is_view_axis(c, k, s[i].param, s[i].axis))
             return bad(c, "a slot's axis");

@@ -571,13 +571,25 @@ static uint64_t test_value(bind *b, const tile_image_test *t)
     return UINT64_MAX;
 }
 
+/* Can bulk copies access all views that the row has tensor maps of? */
+static bool has_maps(const bind *b, const void *image, const tile_image_kernel *row)
+{
+    const tile_image_slot *s = tl_image_at(image, row->slots);
+    tl_tensor_map ignored;
+    for (uint32_t i = 0; i < row->nslots; i++)
+        if (s[i].kind == TILE_SLOT_MAP &&
+            !tl_tensor_map_of(&s[i], &b->out->args[s[i].param], &ignored))
+            return false;
+    return true;
+}
+
 static bool passes(bind *b, const void *image, const tile_image_kernel *row)
 {
     const tile_image_test *tests = tl_image_at(image, row->tests);
     for (uint32_t i = 0; i < row->ntests; i++)
         if (test_value(b, &tests[i]) & tests[i].mask)
             return false;
-    return true;
+    return has_maps(b, image, row);
 }
 
 /* Is it a test of a multiple, as opposed to one of a size? */
@@ -671,7 +683,15 @@ static uint64_t divisor(int64_t n)
     return (((uint64_t)1 << (31 + s)) + d - 1) / d | s << 32;
 }
 
-static uint64_t slot_value(const tile_image_slot *s, const tl_bound *b)
+static uint64_t map_value(const tile_image_slot *s, tl_bound *b)
+{
+    TL_DEBUG_INVARIANT(b->nmaps < TL_MAX_MAPS, "%u tensor maps", b->nmaps);
+    tl_tensor_map *m = &b->maps[b->nmaps++];
+    tl_tensor_map_of(s, &b->args[s->param], m);
+    return (uint64_t)(uintptr_t)m;
+}
+
+static uint64_t slot_value(const tile_image_slot *s, tl_bound *b)
 {
     const tile_arg *a = &b->args[s->kind <= TILE_SLOT_BYTES ? s->param : 0];
     switch ((tile_slot_kind)s->kind) {
@@ -686,6 +706,7 @@ static uint64_t slot_value(const tile_image_slot *s, const tl_bound *b)
     case TILE_SLOT_DIES:
         return (uint64_t)b->launch.programs / s->param |
                (uint64_t)b->launch.programs % s->param << 32;
+    case TILE_SLOT_MAP: return map_value(s, b);
     case TILE_SLOT_DEBUG: break; /* filled in by the driver */
     }
     return 0;
@@ -698,11 +719,14 @@ static void fill_slots(bind *b)
     l->nslots = l->kernel->nslots;
     TL_DEBUG_INVARIANT(l->nslots <= TL_MAX_SLOTS, "%u slots", l->nslots);
     l->dies = 0;
+    b->out->nmaps = 0;
     for (uint32_t i = 0; i < l->nslots; i++) {
         b->out->slots[i] = slot_value(&s[i], b->out);
         if (s[i].kind == TILE_SLOT_DIES)
             l->dies = (int32_t)s[i].param;
     }
+    l->maps = b->out->maps;
+    l->nmaps = b->out->nmaps;
 }
 
 static bool take_arguments(bind *b, const tile_arg *args, size_t nargs)

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include "runtime/driver.h"
+#include "runtime/tensor_map.h"
 
 typedef struct tl_embedded tl_embedded;
 typedef struct tl_forms tl_forms;
@@ -190,6 +191,8 @@ bool tl_is_packed_dtype(tile_dtype dtype);
 typedef struct tl_bound {
     tile_arg args[TL_MAX_PARAMS];
     uint64_t slots[TL_MAX_SLOTS];
+    uint32_t nmaps;
+    tl_tensor_map maps[TL_MAX_MAPS]; /* that slots have the addresses of */
     int64_t syms[TL_MAX_SYMS];
     tl_launch launch;
     const struct tl_made *made;

@@ -412,6 +412,16 @@ void tl_cpu_lower_op(TlCpuGen *g, TlOp *op)
     case TL_OP_COPY:
     case TL_OP_COMMIT:
     case TL_OP_WAIT:
+    case TL_OP_READY:
+    case TL_OP_DOT_ASYNC:
+    case TL_OP_AWAIT:
+    case TL_OP_FENCE:
+    case TL_OP_MBAR:
+    case TL_OP_EXPECT:
+    case TL_OP_ROLES:
+    case TL_OP_ARRIVE:
+    case TL_OP_PHASE:
+    case TL_OP_RETIRE:
     case TL_OP_COUNT: break;
     }
     TL_UNREACHABLE("op %d", (int)op->opcode);

@@ -5,6 +5,7 @@
 #include "codegen/gen/image.h"
 #include "codegen/target/llvm.h"
 #include "ir/ir.h"
+#include "ir/plan/bulk.h"
 
 typedef struct TlGen TlGen;
 
@@ -56,6 +57,8 @@ void tl_gen_init(TlGen *g, TlLlvm *l, const TlFn *fn, TlArena *arena);
 
 /* gen_param.c: parameters, views */
 LLVMValueRef tl_gen_slot(TlGen *g, tile_slot_kind kind, uint32_t param, uint32_t axis);
+/* The address of a tensor map of view `param`. */
+LLVMValueRef tl_gen_map_slot(TlGen *g, uint32_t param, const TlBulk *bulk);
 void tl_gen_params(TlGen *g); /* gives every parameter of the function its value */
 TlGenView *tl_gen_view(TlGen *g, const TlValue *v);
 void tl_gen_lower_view(TlGen *g, TlOp *op); /* view, sub_view */

@@ -1,6 +1,7 @@
 /* Parameters and views in LLVM IR, the same on every device: a slot of the parameter table becomes
  * one value, a view is its pointer, extents and strides. */
 #include "codegen/gen/gen.h"
+#include <string.h>
 
 /* ---- parameters ---- */
 
@@ -10,20 +11,28 @@ LLVMValueRef tl_gen_scalar(TlGen *g, const TlValue *v)
     return g->scalar[v->id];
 }
 
+static LLVMValueRef find_slot(TlGen *g, const tile_image_slot *want)
+{
+    for (uint32_t i = 0; i < g->slots.len; i++)
+        if (memcmp(&g->slots.data[i], want, sizeof *want) == 0)
+            return g->slot.data[i];
+    uint32_t n = g->slots.len;
+    tl_vec_push(g->arena, &g->slots, *want);
+    LLVMValueRef x = g->load_slot(g, n, (tile_slot_kind)want->kind);
+    tl_vec_push(g->arena, &g->slot, x);
+    return x;
+}
+
 LLVMValueRef tl_gen_slot(TlGen *g, tile_slot_kind kind, uint32_t param, uint32_t axis)
 {
     TL_ASSERT(axis < TL_MAX_VIEW_RANK, "axis %u of parameter %u", axis, param);
-    for (uint32_t i = 0; i < g->slots.len; i++) {
-        tile_image_slot *s = &g->slots.data[i];
-        if (s->kind == (uint32_t)kind && s->param == param && s->axis == axis)
-            return g->slot.data[i];
-    }
-    uint32_t n = g->slots.len;
-    tl_vec_push(g->arena, &g->slots,
-                (tile_image_slot){.kind = (uint32_t)kind, .param = param, .axis = axis});
-    LLVMValueRef x = g->load_slot(g, n, kind);
-    tl_vec_push(g->arena, &g->slot, x);
-    return x;
+    return find_slot(g, &(tile_image_slot){.kind = (uint32_t)kind, .param = param, .axis = axis});
+}
+
+LLVMValueRef tl_gen_map_slot(TlGen *g, uint32_t param, const TlBulk *bulk)
+{
+    tile_image_slot want = tl_bulk_slot(bulk, param);
+    return find_slot(g, &want);
 }
 
 static LLVMValueRef scalar_param(TlGen *g, uint32_t i, const TlType *type)

@@ -38,6 +38,25 @@ static void annotate(TlLlvm *l, LLVMValueRef f, const char *key, uint32_t value)
         LLVMMetadataAsValue(l->context, LLVMMDNodeInContext2(l->context, row, 3)));
 }
 
+/* Parameters that are read where they are: without this, LLVM would copy them. */
+static void annotate_maps(TlLlvm *l, LLVMValueRef f, const TlKernelCode *k)
+{
+    static const char KEY[] = "grid_constant";
+    LLVMMetadataRef *params = TL_NEW_ARRAY(l->arena, LLVMMetadataRef, k->slots.len + 1), row[3];
+    unsigned n = 0;
+    for (uint32_t i = 0; i < k->slots.len; i++)
+        if (k->slots.data[i].kind == TILE_SLOT_MAP)
+            params[n++] = constant(l, i + 1);
+    if (!n)
+        return;
+    row[0] = LLVMValueAsMetadata(f);
+    row[1] = LLVMMDStringInContext2(l->context, KEY, sizeof KEY - 1);
+    row[2] = LLVMMDNodeInContext2(l->context, params, n);
+    LLVMAddNamedMetadataOperand(
+        l->module, "nvvm.annotations",
+        LLVMMetadataAsValue(l->context, LLVMMDNodeInContext2(l->context, row, 3)));
+}
+
 static void set_nvptx_kernel(TlLlvm *l, LLVMValueRef f, uint32_t threads, uint32_t maxreg)
 {
     TL_ASSERT(threads > 0 && threads <= 1024, "a block of %u threads", threads);
@@ -91,6 +110,9 @@ void tl_gpu_set_kernel(TlLlvm *l, const TlTarget *target, const TlKernelCode *k)
     for (uint32_t i = 0; i < k->slots.len; i++)
         if (k->slots.data[i].kind == TILE_SLOT_DEBUG)
             tl_leaf_mark_debug(l, f, i);
+    annotate_maps(l, f, k);
+    if (k->threads > (uint32_t)(k->fn->body->warps * target->lanes))
+        annotate(l, f, "minctasm", 1); /* or ptxas does not know how many registers there are */
     LLVMSetFunctionCallConv(f, target->family->convention);
     FUNCTIONS[target->family->id].set_kernel(l, f, k->threads, most_registers(target, k));
 }

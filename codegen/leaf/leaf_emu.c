@@ -46,8 +46,8 @@ static LLVMValueRef from_c(TlLeafCall *call, LLVMValueRef x)
                : LLVMBuildBitCast(call->b, x, call->result, "");
 }
 
-/* 64 bytes of the function's own, one place per operand. */
-static LLVMValueRef room(TlLeafCall *call, const char *name)
+/* Words of the function's own, one place per operand. */
+static LLVMValueRef room(TlLeafCall *call, const char *name, unsigned words)
 {
     LLVMBasicBlockRef entry = LLVMGetEntryBasicBlock(call->function);
     LLVMValueRef x = LLVMGetFirstInstruction(entry);
@@ -58,7 +58,8 @@ static LLVMValueRef room(TlLeafCall *call, const char *name)
     }
     LLVMBuilderRef b = LLVMCreateBuilderInContext(call->c);
     LLVMPositionBuilderBefore(b, LLVMGetFirstInstruction(entry));
-    x = LLVMBuildAlloca(b, LLVMVectorType(call->i32, 16), name);
+    x = LLVMBuildAlloca(b, LLVMArrayType2(call->i32, words), name);
+    LLVMSetAlignment(x, 64); /* that of the widest vector */
     LLVMDisposeBuilder(b);
     return x;
 }
@@ -72,7 +73,7 @@ static LLVMValueRef expand_mma(TlLeafCall *call)
     LLVMTypeRef types[NARGS];
     LLVMValueRef args[NARGS];
     for (unsigned i = 0; i < NARGS; i++) {
-        args[i] = i < FIRST ? call->args[i] : room(call, NAMES[i - FIRST]);
+        args[i] = i < FIRST ? call->args[i] : room(call, NAMES[i - FIRST], 16);
         if (i >= FIRST && i + 1 < NARGS)
             LLVMBuildStore(call->b, call->args[i], args[i]);
         types[i] = LLVMTypeOf(args[i]);
@@ -86,8 +87,51 @@ static LLVMValueRef expand_mma(TlLeafCall *call)
     return LLVMBuildLoad2(call->b, call->result, args[NARGS - 1], "");
 }
 
+static LLVMValueRef word_at(TlLeafCall *call, LLVMValueRef words, unsigned i)
+{
+    LLVMValueRef at = tl_leaf_i32(call, i);
+    return LLVMBuildGEP2(call->b, call->i32, words, &at, 1, "");
+}
+
+/* The words of a leaf cross the call as their number and their address. */
+static LLVMValueRef expand_words(TlLeafCall *call, unsigned fixed)
+{
+    enum { MOST = TL_LEAF_MOST_WORDS + 4, MOST_FIXED = 10 };
+    LLVMTypeRef types[MOST_FIXED];
+    LLVMValueRef args[MOST_FIXED], words = room(call, "words", MOST);
+    unsigned n = call->nargs - fixed;
+    for (unsigned i = 0; i < fixed; i++)
+        args[i] = to_c(call, call->args[i]);
+    for (unsigned i = 0; i < n; i++)
+        LLVMBuildStore(call->b, call->args[fixed + i], word_at(call, words, i));
+    args[fixed] = tl_leaf_i32(call, n);
+    args[fixed + 1] = words;
+    for (unsigned i = 0; i < fixed + 2; i++)
+        types[i] = LLVMTypeOf(args[i]);
+    LLVMTypeRef type = LLVMFunctionType(LLVMVoidTypeInContext(call->c), types, fixed + 2, 0);
+    char *name = tl_format(call->l->arena, "tl_emu_%s", tl_leaf_name(call->leaf));
+    LLVMValueRef f = LLVMGetNamedFunction(call->l->module, name);
+    if (!f)
+        f = LLVMAddFunction(call->l->module, name, type);
+    LLVMBuildCall2(call->b, type, f, args, fixed + 2, "");
+    if (LLVMGetTypeKind(call->result) == LLVMVoidTypeKind)
+        return NULL;
+    LLVMValueRef all = LLVMGetPoison(call->result);
+    unsigned results = LLVMCountStructElementTypes(call->result);
+    for (unsigned i = 0; i < results; i++) {
+        LLVMTypeRef t = LLVMStructGetTypeAtIndex(call->result, i);
+        LLVMValueRef x =
+            LLVMBuildLoad2(call->b, t, word_at(call, words, n - results + i), "");
+        all = LLVMBuildInsertValue(call->b, all, x, i, "");
+    }
+    return all;
+}
+
 static LLVMValueRef expand(TlLeafCall *call)
 {
+    const char *words = strchr(tl_leaf_info(call->leaf)->operands, 'w');
+    if (words)
+        return expand_words(call, (unsigned)(words - tl_leaf_info(call->leaf)->operands));
     if (tl_leaf_info(call->leaf)->family == TL_LEAF_FAMILY_MMA)
         return expand_mma(call);
     LLVMTypeRef types[TL_LEAF_MAX_ARGS];

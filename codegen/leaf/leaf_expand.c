@@ -200,6 +200,18 @@ static void expand_call(TlLlvm *l, LLVMValueRef old, TlLeafExpander expand, TlLe
     LLVMInstructionEraseFromParent(old);
 }
 
+/* False: there is no such function. */
+static bool expand_calls(TlLlvm *l, const char *name, TlLeafExpander expand, TlLeafCall *call)
+{
+    LLVMValueRef f = LLVMGetNamedFunction(l->module, name);
+    if (!f)
+        return false;
+    for (LLVMUseRef u; (u = LLVMGetFirstUse(f));)
+        expand_call(l, LLVMGetUser(u), expand, call);
+    LLVMDeleteFunction(f);
+    return true;
+}
+
 bool tl_leaf_expand_each(TlLlvm *l, TlLeafExpander expand)
 {
     TL_ASSERT(l->module && expand, "nothing to expand");
@@ -216,13 +228,11 @@ bool tl_leaf_expand_each(TlLlvm *l, TlLeafExpander expand)
                        .prelude = &prelude};
     for (int leaf = 0; leaf < TL_LEAF_COUNT; leaf++) {
         char *name = tl_format(l->arena, "tl.leaf.%s", tl_leaf_name((tl_leaf)leaf));
-        LLVMValueRef f = LLVMGetNamedFunction(l->module, name);
-        if (!f)
-            continue;
         call.leaf = (tl_leaf)leaf;
-        for (LLVMUseRef u; (u = LLVMGetFirstUse(f));)
-            expand_call(l, LLVMGetUser(u), expand, &call);
-        LLVMDeleteFunction(f);
+        expand_calls(l, name, expand, &call);
+        bool words = strchr(tl_leaf_info((tl_leaf)leaf)->operands, 'w') != NULL;
+        for (unsigned i = 0; words && expand_calls(l, tl_format(l->arena, "%s.%u", name, i), expand, &call);)
+            i++;
     }
     if (!prelude.len)
         return false;

@@ -4,7 +4,7 @@
 #include "codegen/leaf/leaves.h"
 #include "codegen/target/llvm_loops.h"
 
-enum { TL_LEAF_MAX_ARGS = 12 };
+enum { TL_LEAF_MAX_ARGS = 16 + TL_LEAF_MOST_WORDS };
 
 /* A call of a leaf about to be replaced; the builder stands in front of it. */
 typedef struct TlLeafCall {
@@ -60,6 +60,12 @@ void tl_leaf_store_shared(TlLeafCall *call, TlLeafStoreWhere store_where);
 /* ---- matrix instructions (leaf_mma.c) ---- */
 LLVMValueRef tl_leaf_mma_nvptx(TlLeafCall *call);
 LLVMValueRef tl_leaf_mma_amdgpu(TlLeafCall *call);
+
+/* ---- products of warpgroups (nvptx_wgmma.c) ---- */
+LLVMValueRef tl_leaf_wgmma_nvptx(TlLeafCall *call);
+LLVMValueRef tl_leaf_wgmma_fence_nvptx(TlLeafCall *call);
+LLVMValueRef tl_leaf_wgmma_wait_nvptx(TlLeafCall *call);
+void tl_leaf_fence_async_nvptx(TlLeafCall *call);
 
 /* ---- copies that LLVM does not see through (leaf_copy.c) ---- */
 /* In front of the builder; constraints: "=r,0", with the target's letter for a register. */

@@ -231,6 +231,121 @@ static void wait_async(TlLeafCall *call)
     tl_leaf_intrinsic(call, "llvm.nvvm.cp.async.wait.group", NULL, 0, &pending, 1);
 }
 
+/* ---- barriers that count, bulk copies ---- */
+
+/* The 32-bit address of a byte of shared memory. */
+static LLVMValueRef shared_address(TlLeafCall *call, LLVMValueRef offset)
+{
+    LLVMValueRef p = tl_leaf_shared_slot(call, offset, tl_leaf_i32(call, 0));
+    return LLVMBuildPtrToInt(call->b, p, call->i32, "");
+}
+
+/* An instruction of args[0], the predicate, and others. */
+static void build_predicated(TlLeafCall *call, Asm *a, LLVMValueRef *args, unsigned n)
+{
+    LLVMValueRef x = build_asm(call, a, LLVMVoidTypeInContext(call->c), args, n);
+    tl_llvm_mark_call(call->l, x, "convergent");
+}
+
+/* An instruction without operands. */
+static void build_text(TlLeafCall *call, Asm *a)
+{
+    LLVMValueRef x = build_asm(call, a, LLVMVoidTypeInContext(call->c), NULL, 0);
+    tl_llvm_mark_call(call->l, x, "convergent");
+}
+
+/* site, number, threads */
+static void barrier_of(TlLeafCall *call)
+{
+    Asm a = {"", ""};
+    TEXT(&a, "bar.sync %u, %u;", tl_leaf_constant(call, 1), tl_leaf_constant(call, 2));
+    build_text(call, &a);
+}
+
+/* site, n, more */
+static void set_registers(TlLeafCall *call)
+{
+    Asm a = {"", ""};
+    TEXT(&a, "setmaxnreg.%s.sync.aligned.u32 %u;", tl_leaf_constant(call, 2) ? "inc" : "dec",
+         tl_leaf_constant(call, 1));
+    build_text(call, &a);
+}
+
+static LLVMValueRef elect(TlLeafCall *call)
+{
+    static const char text[] = "{ .reg .pred p; elect.sync _|p, 0xffffffff; selp.u32 $0, 1, 0, p; }",
+                      constraints[] = "=r";
+    LLVMTypeRef type = LLVMFunctionType(call->i32, NULL, 0, 0);
+    LLVMValueRef f = LLVMGetInlineAsm(type, text, strlen(text), constraints, strlen(constraints), 1,
+                                      0, LLVMInlineAsmDialectATT, 0);
+    LLVMValueRef x = LLVMBuildCall2(call->b, type, f, NULL, 0, "");
+    tl_llvm_mark_call(call->l, x, "convergent");
+    return LLVMBuildICmp(call->b, LLVMIntNE, x, tl_leaf_i32(call, 0), "");
+}
+
+/* site, pred, offset, count */
+static void make_barrier(TlLeafCall *call)
+{
+    LLVMValueRef args[3] = {call->args[1], shared_address(call, call->args[2]), call->args[3]};
+    Asm a = {"@$0 mbarrier.init.shared::cta.b64 [$1], $2; "
+             "@$0 fence.mbarrier_init.release.cluster;",
+             "b,r,r"};
+    build_predicated(call, &a, args, 3);
+}
+
+/* site, pred, offset */
+static void end_barrier(TlLeafCall *call)
+{
+    LLVMValueRef args[2] = {call->args[1], shared_address(call, call->args[2])};
+    Asm a = {"@$0 mbarrier.inval.shared::cta.b64 [$1];", "b,r"};
+    build_predicated(call, &a, args, 2);
+}
+
+/* site, pred, offset, bytes */
+static void expect(TlLeafCall *call)
+{
+    LLVMValueRef args[3] = {call->args[1], shared_address(call, call->args[2]), call->args[3]};
+    Asm a = {"@$0 mbarrier.arrive.expect_tx.shared::cta.b64 _, [$1], $2;", "b,r,r"};
+    build_predicated(call, &a, args, 3);
+}
+
+/* site, pred, offset */
+static void arrive(TlLeafCall *call)
+{
+    LLVMValueRef args[2] = {call->args[1], shared_address(call, call->args[2])};
+    Asm a = {"@$0 mbarrier.arrive.shared::cta.b64 _, [$1];", "b,r"};
+    build_predicated(call, &a, args, 2);
+}
+
+/* site, offset, parity */
+static void wait_phase(TlLeafCall *call)
+{
+    LLVMValueRef args[2] = {shared_address(call, call->args[1]), call->args[2]};
+    Asm a = {"{ .reg .pred p; W${:uid}: mbarrier.try_wait.parity.shared::cta.b64 p, [$0], $1; "
+             "@!p bra W${:uid}; }",
+             "r,r"};
+    build_predicated(call, &a, args, 2);
+}
+
+/* site, pred, map, offset, barrier, coordinates */
+static void copy_bulk(TlLeafCall *call)
+{
+    enum { FIXED = 5, MOST = 5 };
+    unsigned rank = tl_leaf_info(call->leaf)->size;
+    LLVMValueRef args[4 + MOST] = {call->args[1], shared_address(call, call->args[3]),
+                                   call->args[2], shared_address(call, call->args[4])};
+    Asm a = {"", "b,r,l,r"};
+    TEXT(&a, "@$0 cp.async.bulk.tensor.%ud.shared::cluster.global.tile"
+             ".mbarrier::complete_tx::bytes [$1], [$2, {", rank);
+    for (unsigned i = 0; i < rank; i++) {
+        args[4 + i] = call->args[FIXED + i];
+        constrain(&a, "r");
+        TEXT(&a, "%s$%u", i ? "," : "", 4 + i);
+    }
+    TEXT(&a, "}], [$3];");
+    build_predicated(call, &a, args, 4 + rank);
+}
+
 /* ---- atomics ---- */
 
 static const char *const SCOPES[] = {
@@ -393,6 +508,19 @@ static LLVMValueRef expand(TlLeafCall *call)
     case TL_LEAF_FAMILY_CP_WAIT: wait_async(call); return NULL;
     case TL_LEAF_FAMILY_LDSM: return load_matrices(call, "");
     case TL_LEAF_FAMILY_LDSM_T: return load_matrices(call, ".trans");
+    case TL_LEAF_FAMILY_BARRIER_OF: barrier_of(call); return NULL;
+    case TL_LEAF_FAMILY_REGISTERS: set_registers(call); return NULL;
+    case TL_LEAF_FAMILY_ELECT: return elect(call);
+    case TL_LEAF_FAMILY_MBAR_INIT: make_barrier(call); return NULL;
+    case TL_LEAF_FAMILY_MBAR_END: end_barrier(call); return NULL;
+    case TL_LEAF_FAMILY_MBAR_ARRIVE: arrive(call); return NULL;
+    case TL_LEAF_FAMILY_MBAR_EXPECT: expect(call); return NULL;
+    case TL_LEAF_FAMILY_MBAR_WAIT: wait_phase(call); return NULL;
+    case TL_LEAF_FAMILY_BULK: copy_bulk(call); return NULL;
+    case TL_LEAF_FAMILY_WGMMA: return tl_leaf_wgmma_nvptx(call);
+    case TL_LEAF_FAMILY_WGMMA_FENCE: return tl_leaf_wgmma_fence_nvptx(call);
+    case TL_LEAF_FAMILY_WGMMA_WAIT: return tl_leaf_wgmma_wait_nvptx(call);
+    case TL_LEAF_FAMILY_FENCE_ASYNC: tl_leaf_fence_async_nvptx(call); return NULL;
     case TL_LEAF_FAMILY_FAIL:
     case TL_LEAF_FAMILY_OUTSIDE:
     case TL_LEAF_FAMILY_PRINT:

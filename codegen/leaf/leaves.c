@@ -17,6 +17,7 @@ LLVMTypeRef tl_leaf_type(LLVMContextRef c, char letter)
     case '4': return LLVMVectorType(i32, 4);
     case '8': return LLVMVectorType(i32, 8);
     case 'x': return LLVMVectorType(i32, 16);
+    case 'm': return LLVMPointerTypeInContext(c, 0);
     case 'p': return LLVMPointerTypeInContext(c, 1);
     }
     TL_UNREACHABLE("leaf type '%c'", letter);
@@ -59,7 +60,7 @@ static void set_attributes(TlLlvm *l, LLVMValueRef f, tl_leaf leaf)
         attribute(l, f, "convergent", 0);
         attribute(l, f, "memory", tl_leaf_is_ldsm(leaf) ? MEMORY_READ : MEMORY_NONE);
     }
-    if (c == TL_LEAF_CLASS_BLOCK)
+    if (c == TL_LEAF_CLASS_BLOCK || c == TL_LEAF_CLASS_GROUP)
         attribute(l, f, "convergent", 0);
     if (is_load(leaf)) {
         attribute(l, f, "memory", MEMORY_READ);
@@ -85,4 +86,27 @@ LLVMValueRef tl_leaf_declare(TlLlvm *l, tl_leaf leaf)
     f = LLVMAddFunction(l->module, name, type);
     set_attributes(l, f, leaf);
     return f;
+}
+
+LLVMValueRef tl_leaf_declare_words(TlLlvm *l, tl_leaf leaf, LLVMTypeRef result, LLVMTypeRef *params,
+                                   unsigned nparams)
+{
+    TL_ASSERT(strchr(tl_leaf_info(leaf)->operands, 'w'), "leaf %s takes no words",
+              tl_leaf_name(leaf));
+    LLVMTypeRef all[TL_LEAF_MOST_WORDS + 16];
+    all[0] = LLVMInt32TypeInContext(l->context); /* the site */
+    for (unsigned i = 0; i < nparams; i++)
+        all[i + 1] = params[i];
+    LLVMTypeRef type = LLVMFunctionType(result, all, nparams + 1, 0);
+    for (unsigned i = 0;; i++) {
+        char *name = tl_format(l->arena, "tl.leaf.%s.%u", tl_leaf_name(leaf), i);
+        LLVMValueRef f = LLVMGetNamedFunction(l->module, name);
+        if (f && LLVMGlobalGetValueType(f) != type)
+            continue;
+        if (!f) {
+            f = LLVMAddFunction(l->module, name, type);
+            set_attributes(l, f, leaf);
+        }
+        return f;
+    }
 }

@@ -19,6 +19,10 @@ bool tl_leaf_is_of(const TlTarget *t, tl_leaf leaf);
  * GLOBAL and SHARED loads memory(read) willreturn; the rest may do anything to memory. */
 LLVMValueRef tl_leaf_declare(TlLlvm *l, tl_leaf leaf);
 
+/* The same of a leaf that takes words, with this type: `tl.leaf.NAME.` and a number. */
+LLVMValueRef tl_leaf_declare_words(TlLlvm *l, tl_leaf leaf, LLVMTypeRef result, LLVMTypeRef *params,
+                                   unsigned nparams);
+
 /* Expansion: every call of a leaf is replaced and the declarations go. One file per family of GPUs
  * (leaf_nvptx.c, leaf_amdgpu.c), one for the emulator (leaf_emu.c). */
 #define FAMILY_GPU(ID, ident) void tl_leaf_expand_##ident(TlLlvm *l);

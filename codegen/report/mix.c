@@ -227,18 +227,30 @@ static Loops find_loops(const Flow *f)
     return all;
 }
 
-static bool is_innermost(const Loops *all, const Loop *l)
-{
-    for (uint32_t i = 0; i < all->len; i++)
-        if (all->data[i].head != l->head && l->holds[all->data[i].head])
-            return false;
-    return true;
-}
-
 static void add_block(const Flow *f, int b, TlMixCounts *m)
 {
     for (int i = f->blocks[b].first; i < f->blocks[b].last; i++)
         add(m, &f->code->data[i]);
+}
+
+/* Does the loop only wait, for a barrier that counts (mbarrier)? */
+static bool waits(const Flow *f, const Loop *l)
+{
+    enum { MOST = 8 }; /* instructions */
+    TlMixCounts m = {0};
+    for (int b = 0; b < f->nblocks; b++)
+        if (l->holds[b])
+            add_block(f, b, &m);
+    return m.all <= MOST && m.of[TL_MIX_BARRIER] > 0;
+}
+
+static bool is_innermost(const Flow *f, const Loops *all, const Loop *l)
+{
+    for (uint32_t i = 0; i < all->len; i++)
+        if (all->data[i].head != l->head && l->holds[all->data[i].head] &&
+            !waits(f, &all->data[i]))
+            return false;
+    return !waits(f, l);
 }
 
 /* Is a loop with these counts more the main one than that with those? */
@@ -257,7 +269,7 @@ static const Loop *main_loop(const Flow *f, const Loops *all)
     TlMixCounts most = {0};
     for (uint32_t i = 0; i < all->len; i++) {
         TlMixCounts m = {0};
-        if (!is_innermost(all, &all->data[i]))
+        if (!is_innermost(f, all, &all->data[i]))
             continue;
         for (int b = 0; b < f->nblocks; b++)
             if (all->data[i].holds[b])

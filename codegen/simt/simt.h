@@ -31,6 +31,8 @@ typedef struct TlSimt {
     struct TlSimtSpread *spread; /* copies that the next product begins; NULL: none */
     int lane_bits, warp_bits;
     LLVMValueRef tid, lane, warp; /* i32 */
+    enum TlSimtRole { TL_SIMT_ALL, TL_SIMT_PRODUCER, TL_SIMT_CONSUMERS } role; /* of the flow */
+    LLVMValueRef uniform_warp;    /* tl_simt_uniform_warp; NULL: not made yet */
     LLVMBasicBlockRef prologue;   /* ends in a branch; what every op may use stands before it */
     TlMap thread_part;            /* layout to what it gives in this thread (simt_layout.c) */
     TlLoc loc;                    /* of the op being lowered: sites get it */
@@ -67,6 +69,11 @@ void tl_simt_carry_from(TlSimt *g, const TlOp *term, uint32_t first, uint32_t n,
 /* ---- simt_leaf.c ---- */
 /* Calls a leaf; the site is added in front where the row has one (args do not include it). */
 LLVMValueRef tl_simt_leaf(TlSimt *g, tl_leaf leaf, unsigned nargs, LLVMValueRef *args);
+/* Of a leaf that takes words, the last `words` of the arguments, and gives them back, as a struct;
+ * 0: void. */
+enum { TL_SIMT_MOST_ARGS = 16 + TL_LEAF_MOST_WORDS };
+LLVMValueRef tl_simt_leaf_words(TlSimt *g, tl_leaf leaf, unsigned nargs, LLVMValueRef *args,
+                                unsigned words);
 void tl_simt_barrier(TlSimt *g);
 LLVMValueRef tl_simt_i32(TlSimt *g, uint32_t v);
 /* One register's value as i32 words (1 or 2; smaller types are zero-extended into one), and
@@ -92,6 +99,9 @@ void tl_simt_shared_load(TlSimt *g, const TlType *type, LLVMValueRef offset, int
                          LLVMValueRef *out);
 
 /* ---- simt_layout.c: where a register's element is ---- */
+/* The warp's number, by a shuffle: only so NVIDIA's compiler sees that all threads of a warp have the
+ * same, and keeps what follows from it in uniform registers. In the prologue. */
+LLVMValueRef tl_simt_uniform_warp(TlSimt *g);
 /* i32 coordinate along `dim` of register `reg` in this thread. */
 LLVMValueRef tl_simt_coord(TlSimt *g, const TlLayout *l, int64_t reg, int dim);
 /* The same as two summands: one that depends on the thread and a constant, chosen so that most
@@ -132,6 +142,17 @@ void tl_simt_histogram(TlSimt *g, TlOp *op);
 void tl_simt_regroup(TlSimt *g, TlOp *op);
 void tl_simt_dot(TlSimt *g, TlOp *op);
 void tl_simt_mma(TlSimt *g, TlOp *op); /* simt_mma.c: a DOT with `mma` */
+/* simt_bulk.c: barriers that count, bulk copies */
+void tl_simt_mbar(TlSimt *g, TlOp *op);
+void tl_simt_arrive(TlSimt *g, TlOp *op);
+void tl_simt_phase(TlSimt *g, const TlOp *op);
+void tl_simt_retire(TlSimt *g, TlOp *op);
+void tl_simt_begin_bulk(TlSimt *g, TlOp *op); /* expect, bulk copies, phases of one */
+/* simt_async_dot.c: products by warpgroups */
+void tl_simt_ready(TlSimt *g, TlOp *op);
+void tl_simt_dot_async(TlSimt *g, TlOp *op);
+void tl_simt_await(TlSimt *g, TlOp *op);
+void tl_simt_fence(TlSimt *g);
 /* What its first step wants of operands that are not read yet. */
 void tl_simt_mma_read_first(TlSimt *g, const TlOp *op);
 /* ---- simt_staged.c: buffers of shared memory ---- */

@@ -10,7 +10,7 @@ enum { WORD_BYTES = 4, MOST_DEPTH = 8 };
 
 int64_t tl_simt_count(const TlValue *v)
 {
-    TL_ASSERT(v->type->kind == TL_TILE, "a view carried by a region");
+    TL_ASSERT(v->type->kind == TL_TILE || v->type->kind == TL_TOKEN, "a view carried by a region");
     return v->type->rank ? tl_layout_registers(v->type->layout) : 1;
 }
 

@@ -6,6 +6,20 @@
 #include "codegen/simt/simt.h"
 #include "ir/plan/layout_rules.h"
 
+/* ---- the warp ---- */
+
+LLVMValueRef tl_simt_uniform_warp(TlSimt *g)
+{
+    if (g->uniform_warp)
+        return g->uniform_warp;
+    LLVMBasicBlockRef here = LLVMGetInsertBlock(g->b);
+    LLVMPositionBuilderBefore(g->b, LLVMGetBasicBlockTerminator(g->prologue));
+    LLVMValueRef args[] = {g->warp, tl_simt_i32(g, 0)};
+    g->uniform_warp = tl_simt_leaf(g, TL_LEAF_SHFL_IDX, 2, args);
+    LLVMPositionBuilderAtEnd(g->b, here);
+    return g->uniform_warp;
+}
+
 /* ---- the thread's part ---- */
 
 static LLVMValueRef shifted(TlSimt *g, LLVMValueRef x, uint32_t mask, int by)

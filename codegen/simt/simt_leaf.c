@@ -20,10 +20,11 @@ static LLVMValueRef new_site(TlSimt *g, tl_leaf leaf)
     return tl_simt_i32(g, (uint32_t)g->code->sites.len - 1);
 }
 
-LLVMValueRef tl_simt_leaf(TlSimt *g, tl_leaf leaf, unsigned nargs, LLVMValueRef *args)
+static LLVMValueRef call_leaf(TlSimt *g, tl_leaf leaf, LLVMValueRef f, unsigned nargs,
+                              LLVMValueRef *args)
 {
     tl_leaf_class class_ = tl_leaf_class_of(leaf);
-    LLVMValueRef all[16], f = tl_leaf_declare(g->l, leaf);
+    LLVMValueRef all[TL_SIMT_MOST_ARGS];
     unsigned n = 0;
     if (class_ != TL_LEAF_CLASS_PURE)
         all[n++] = new_site(g, leaf);
@@ -33,14 +34,38 @@ LLVMValueRef tl_simt_leaf(TlSimt *g, tl_leaf leaf, unsigned nargs, LLVMValueRef 
         all[n++] = args[i];
     TL_ASSERT(n == LLVMCountParams(f), "leaf %s with %u operands", tl_leaf_name(leaf), n);
     LLVMValueRef call = LLVMBuildCall2(g->b, LLVMGlobalGetValueType(f), f, all, n, "");
-    if (class_ == TL_LEAF_CLASS_WARP || class_ == TL_LEAF_CLASS_BLOCK)
+    if (class_ == TL_LEAF_CLASS_WARP || class_ == TL_LEAF_CLASS_BLOCK ||
+        class_ == TL_LEAF_CLASS_GROUP)
         tl_llvm_mark_call(g->l, call, "convergent");
     return call;
 }
 
+LLVMValueRef tl_simt_leaf(TlSimt *g, tl_leaf leaf, unsigned nargs, LLVMValueRef *args)
+{
+    return call_leaf(g, leaf, tl_leaf_declare(g->l, leaf), nargs, args);
+}
+
+LLVMValueRef tl_simt_leaf_words(TlSimt *g, tl_leaf leaf, unsigned nargs, LLVMValueRef *args,
+                                unsigned words)
+{
+    TL_ASSERT(words <= nargs && nargs < TL_SIMT_MOST_ARGS, "%u words of %u", words, nargs);
+    LLVMTypeRef types[TL_SIMT_MOST_ARGS];
+    for (unsigned i = 0; i < nargs; i++)
+        types[i] = LLVMTypeOf(args[i]);
+    LLVMTypeRef result = words ? LLVMStructTypeInContext(g->c, types + (nargs - words), words, 0)
+                               : LLVMVoidTypeInContext(g->c);
+    return call_leaf(g, leaf, tl_leaf_declare_words(g->l, leaf, result, types, nargs), nargs, args);
+}
+
 void tl_simt_barrier(TlSimt *g)
 {
-    tl_simt_leaf(g, TL_LEAF_BARRIER, 0, NULL);
+    enum { NUMBER = 1 };
+    uint32_t threads = (1u << g->warp_bits) << g->lane_bits;
+    LLVMValueRef args[] = {tl_simt_i32(g, NUMBER), tl_simt_i32(g, threads)};
+    if (g->role == TL_SIMT_CONSUMERS)
+        tl_simt_leaf(g, TL_LEAF_BARRIER_OF, 2, args);
+    else
+        tl_simt_leaf(g, TL_LEAF_BARRIER, 0, NULL);
 }
 
 /* ---- arithmetic of f32 by the GPU's own instructions ---- */

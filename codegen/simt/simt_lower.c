@@ -89,6 +89,47 @@ static void lower_while(TlSimt *g, TlOp *op)
     LLVMPositionBuilderAtEnd(g->b, exit);
 }
 
+/* Registers of a thread: a producer needs few, which the others get. NULL: all have the most. */
+static void set_registers(TlSimt *g, bool consumers)
+{
+    enum { FILE = 64 * 1024, UNIT = 8, FEW = 24, SOME = 32, MOST = 240, WARPS = 4 };
+    uint32_t groups = (1u << g->warp_bits) / WARPS, few = groups > 2 ? SOME : FEW,
+             all = FILE / g->code->threads / UNIT * UNIT;
+    uint32_t many = (all * (groups + 1) - few) / groups / UNIT * UNIT;
+    if (all > MOST)
+        return;
+    LLVMValueRef args[] = {tl_simt_i32(g, !consumers ? few : many > MOST ? MOST : many),
+                           tl_simt_i32(g, consumers)};
+    tl_simt_leaf(g, TL_LEAF_REGISTERS, 2, args);
+}
+
+/* Region 1 is for the first warps, region 0 for one thread of the first of the others. */
+static void lower_roles(TlSimt *g, TlOp *op)
+{
+    LLVMBasicBlockRef more = tl_gen_block(&g->gen, "producers"),
+                      warp = tl_gen_block(&g->gen, "warp"), one = tl_gen_block(&g->gen, "producer"),
+                      rest = tl_gen_block(&g->gen, "consumers"),
+                      join = tl_gen_block(&g->gen, "over");
+    LLVMValueRef number = tl_simt_uniform_warp(g), first = tl_simt_i32(g, 1u << g->warp_bits);
+    LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntUGE, number, first, ""), more, rest);
+    LLVMPositionBuilderAtEnd(g->b, more);
+    set_registers(g, false);
+    LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntEQ, number, first, ""), warp, join);
+    LLVMPositionBuilderAtEnd(g->b, warp);
+    LLVMBuildCondBr(g->b, tl_simt_leaf(g, TL_LEAF_ELECT, 0, NULL), one, join);
+    LLVMPositionBuilderAtEnd(g->b, one);
+    g->role = TL_SIMT_PRODUCER;
+    lower_block(g, op->regions[0]);
+    LLVMBuildBr(g->b, join);
+    LLVMPositionBuilderAtEnd(g->b, rest);
+    g->role = TL_SIMT_CONSUMERS;
+    set_registers(g, true);
+    lower_block(g, op->regions[1]);
+    LLVMBuildBr(g->b, join);
+    g->role = TL_SIMT_ALL;
+    LLVMPositionBuilderAtEnd(g->b, join);
+}
+
 static void lower_if(TlSimt *g, TlOp *op)
 {
     LLVMBasicBlockRef arms[2] = {tl_gen_block(&g->gen, "then"), tl_gen_block(&g->gen, "else")},
@@ -327,6 +368,7 @@ static void lower_op(TlSimt *g, TlOp *op)
     case TL_OP_FOR: lower_for(g, op); return;
     case TL_OP_WHILE: lower_while(g, op); return;
     case TL_OP_IF: lower_if(g, op); return;
+    case TL_OP_ROLES: lower_roles(g, op); return;
     case TL_OP_YIELD:
     case TL_OP_CONDITION: return;
     case TL_OP_RETURN: LLVMBuildRetVoid(g->b); return;
@@ -379,9 +421,22 @@ static void lower_op(TlSimt *g, TlOp *op)
     case TL_OP_PUT: tl_simt_put(g, op); return;
     case TL_OP_GET: tl_simt_get(g, op); return;
     case TL_OP_READ: tl_simt_read_late(g, op); return;
-    case TL_OP_COPY: tl_simt_copy(g, op); return;
+    case TL_OP_COPY:
+        tl_attr_flag(op, TL_ATTR_BULK) ? tl_simt_begin_bulk(g, op) : tl_simt_copy(g, op);
+        return;
     case TL_OP_COMMIT:
     case TL_OP_WAIT: tl_simt_wait(g, op); return;
+    case TL_OP_READY: tl_simt_ready(g, op); return;
+    case TL_OP_DOT_ASYNC: tl_simt_dot_async(g, op); return;
+    case TL_OP_AWAIT: tl_simt_await(g, op); return;
+    case TL_OP_FENCE: tl_simt_fence(g); return;
+    case TL_OP_MBAR: tl_simt_mbar(g, op); return;
+    case TL_OP_EXPECT: tl_simt_begin_bulk(g, op); return;
+    case TL_OP_ARRIVE: tl_simt_arrive(g, op); return;
+    case TL_OP_PHASE:
+        tl_attr_flag(op, TL_ATTR_ONE) ? tl_simt_begin_bulk(g, op) : tl_simt_phase(g, op);
+        return;
+    case TL_OP_RETIRE: tl_simt_retire(g, op); return;
     case TL_OP_COUNT: break;
     }
     TL_UNREACHABLE("op %d", (int)op->opcode);
@@ -401,12 +456,16 @@ static void lower_block(TlSimt *g, TlBlock *block)
 
 /* ---- kernels ---- */
 
+enum { TL_PRODUCER_WARPS = 4 }; /* registers are given to four warps at a time */
+
 /* A placeholder for a slot's value until finish_function, which nothing folds. */
 static LLVMValueRef load_slot(TlGen *gen, uint32_t n, tile_slot_kind kind)
 {
     TlSimt *g = (TlSimt *)gen; /* gen is its first member */
     (void)n;
-    LLVMTypeRef type = kind == TILE_SLOT_POINTER ? g->ptr : g->i64;
+    LLVMTypeRef type = kind == TILE_SLOT_POINTER ? g->ptr
+                       : kind == TILE_SLOT_MAP   ? LLVMPointerTypeInContext(g->c, 0)
+                                                 : g->i64;
     LLVMBasicBlockRef here = LLVMGetInsertBlock(g->b);
     LLVMValueRef before = LLVMGetBasicBlockTerminator(g->prologue),
                  first = LLVMGetFirstInstruction(g->prologue);
@@ -457,6 +516,8 @@ static void finish_function(TlSimt *g, const char *symbol)
         LLVMAppendExistingBasicBlock(g->function, b);
     }
     for (uint32_t i = 0; i < n; i++) {
+        if (g->slots.data[i].kind == TILE_SLOT_MAP && !g->options->emulate)
+            tl_llvm_set_byval(g->l, g->function, i, TL_MAP_BYTES, TL_MAP_ALIGNMENT);
         LLVMReplaceAllUsesWith(g->slot.data[i], LLVMGetParam(g->function, i));
         LLVMInstructionEraseFromParent(g->slot.data[i]);
     }
@@ -470,8 +531,9 @@ static uint32_t shared_bytes(const TlSimt *g)
         int64_t at = tl_attr_int(op, TL_ATTR_SHARED, -1);
         if (at < 0)
             continue;
-        uint32_t bytes = op->opcode == TL_OP_ALLOC ? (uint32_t)tl_buf_bytes(op->out[0]->type)
-                                                   : tl_op_shared_bytes(g->arena, op);
+        bool buffer = op->opcode == TL_OP_ALLOC || op->opcode == TL_OP_MBAR;
+        uint32_t bytes = buffer ? (uint32_t)tl_buf_bytes(op->out[0]->type)
+                                : tl_op_shared_bytes(g->arena, op);
         uint32_t end = (uint32_t)at + bytes;
         most = end > most ? end : most;
     }
@@ -499,9 +561,11 @@ bool tl_simt_lower(TlLlvm *l, const TlCodegenOptions *options, TlArena *arena, c
     code->symbol = symbol;
     code->flags = options->check ? TILE_KERNEL_CHECKED : 0;
     code->warps = fn->body->warps ? (uint32_t)fn->body->warps : 1;
-    code->threads = code->warps * (uint32_t)options->target->lanes;
     g.lane_bits = log2_of((uint32_t)options->target->lanes);
     g.warp_bits = log2_of(code->warps);
+    if (fn->body->last->prev && fn->body->last->prev->opcode == TL_OP_ROLES)
+        code->warps += TL_PRODUCER_WARPS;
+    code->threads = code->warps * (uint32_t)options->target->lanes;
     g.loc = fn->loc;
     tl_gen_debug_begin(&g.gen);
     begin_function(&g);

@@ -530,6 +530,15 @@ void tl_llvm_set_attribute(TlLlvm *l, LLVMValueRef f, unsigned index, const char
     LLVMAddAttributeAtIndex(f, index, make_attribute(l, name, value));
 }
 
+void tl_llvm_set_byval(TlLlvm *l, LLVMValueRef f, unsigned param, unsigned bytes, unsigned align)
+{
+    static const char BYVAL[] = "byval";
+    unsigned kind = LLVMGetEnumAttributeKindForName(BYVAL, sizeof BYVAL - 1);
+    LLVMTypeRef type = LLVMArrayType2(LLVMInt8TypeInContext(l->context), bytes);
+    LLVMAddAttributeAtIndex(f, param + 1, LLVMCreateTypeAttribute(l->context, kind, type));
+    tl_llvm_set_attribute(l, f, param + 1, "align", align);
+}
+
 void tl_llvm_set_text_attribute(TlLlvm *l, LLVMValueRef f, unsigned index, const char *name,
                                 const char *value)
 {

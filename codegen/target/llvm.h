@@ -72,6 +72,8 @@ bool tl_llvm_has_feature(const TlLlvm *l, const char *feature); /* "avx512f" */
  * name; a value, 0 for most, or text. */
 void tl_llvm_set_attribute(TlLlvm *l, LLVMValueRef f, unsigned index, const char *name,
                            uint64_t value);
+/* The function's parameter is a pointer to memory of so many bytes that the caller passes. */
+void tl_llvm_set_byval(TlLlvm *l, LLVMValueRef f, unsigned param, unsigned bytes, unsigned align);
 void tl_llvm_set_text_attribute(TlLlvm *l, LLVMValueRef f, unsigned index, const char *name,
                                 const char *value);
 

@@ -169,6 +169,8 @@ TlMachine tl_target_machine(const TlTarget *t)
                        .shared_bytes = t->shared_bytes,
                        .matrix = t->matrix,
                        .copies = (t->can & TL_CAN_COPY) != 0,
+                       .warpgroups = (t->can & TL_CAN_WARPGROUP) != 0,
+                       .bulk = (t->can & TL_CAN_BULK) != 0,
                        .registers = t->registers,
                        .reads_early = t->family->by_llvm};
 }

@@ -38,7 +38,7 @@ size_t tl_interp_bytes(const TlType *t)
     case TL_TILE: return bytes;
     case TL_VIEW: return sizeof(TlInterpView);
     case TL_BUF: return bytes * (size_t)t->slots;
-    case TL_TOKEN: return 1; /* its value is never read */
+    case TL_TOKEN: return bytes;
     }
     TL_UNREACHABLE("type kind %d", (int)t->kind);
 }

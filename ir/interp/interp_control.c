@@ -180,6 +180,53 @@ void tl_eval_IF(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y
     tl_frame_push(in, op, op->regions[*(const uint8_t *)x[0].data ? 0 : 1]);
 }
 
+/* ---- roles ---- */
+
+static void go_to(TlInterp *in, int role)
+{
+    in->roles.frames[in->roles.now] = in->frames;
+    in->roles.now = role;
+    in->frames = in->roles.frames[role];
+}
+
+void tl_eval_ROLES(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+{
+    (void)x, (void)y;
+    in->roles.is_open = true;
+    in->roles.outer = in->frames;
+    for (int r = 0; r < 2; r++) {
+        in->roles.is_over[r] = false;
+        in->frames = (TlFrames){0};
+        tl_frame_push(in, op, op->regions[r]);
+        in->roles.frames[r] = in->frames;
+    }
+    in->roles.now = 1; /* whose frames these are */
+    in->roles.stuck = 0;
+}
+
+bool tl_interp_wait(TlInterp *in, const TlOp *op)
+{
+    int other = 1 - in->roles.now;
+    if (!in->roles.is_open || in->roles.is_over[other] || in->roles.stuck++)
+        return false;
+    tl_frame_top(in)->next = op;
+    go_to(in, other);
+    return true;
+}
+
+static void end_role(TlInterp *in)
+{
+    int now = in->roles.now, other = 1 - now;
+    in->roles.is_over[now] = true;
+    in->roles.stuck = 0;
+    if (!in->roles.is_over[other]) {
+        go_to(in, other);
+        return;
+    }
+    in->roles.is_open = false;
+    in->frames = in->roles.outer;
+}
+
 void tl_eval_YIELD(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
 {
     (void)x, (void)y;
@@ -187,6 +234,7 @@ void tl_eval_YIELD(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData
     const TlOp *owner = frame->owner;
     TL_ASSERT(owner, "yield outside of a region");
     switch (owner->opcode) {
+    case TL_OP_ROLES: end_role(in); return;
     case TL_OP_FOR: next_trip(in, frame, op); return;
     case TL_OP_WHILE:
         assign(in, owner->regions[0]->args, op->in, op->nin, frame->block);

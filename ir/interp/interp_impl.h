@@ -63,13 +63,22 @@ typedef struct TlFrame {
 typedef struct TlFlying {
     const TlOp *op;
     uint8_t *slot;
+    const uint8_t *bar; /* bulk: the slot of the barrier that counts it */
     uint64_t group; /* how many commits came before it */
     int64_t n;
     size_t bytes; /* of an element */
     TlSlot from;  /* the address of each; 0: it becomes 0 */
 } TlFlying;
 
+/* A product that is on its way. */
+typedef struct TlProduct {
+    const TlOp *op;
+    const uint8_t *slot[2]; /* that it reads; NULL: none */
+} TlProduct;
+
 enum { TL_INTERP_TEMPS = 68 };
+
+typedef TL_VEC(TlFrame) TlFrames;
 
 typedef struct TlInterp {
     const TlFn *fn; /* NULL when folding */
@@ -78,18 +87,29 @@ typedef struct TlInterp {
     const TlInterpOptions *options;
     TlArena *arena;
     TlSlot *slots; /* by value id */
-    TL_VEC(TlFrame) frames;
+    TlFrames frames;
     TL_VEC(TlTileData) operands;
     TlSlot temps[TL_INTERP_TEMPS]; /* scratch of one evaluator, not kept between ops */
     uint64_t work;                 /* since hooks.stop was asked */
     TL_VEC(TlFlying) flying;       /* the first nflying are on their way, oldest first */
     uint32_t nflying;
     uint64_t commits;
+    TL_VEC(TlProduct) products; /* on their way, oldest first */
+    /* ROLES: the frames of the two flows, of which one is in `frames`, and those around them */
+    struct {
+        bool is_open, is_over[2];
+        int now, stuck; /* stuck: phases that nobody has completed, one after the other */
+        TlFrames frames[2], outer;
+    } roles;
 } TlInterp;
 
 typedef void TlEvaluator(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y);
 #define OP(ID, ...) TlEvaluator tl_eval_##ID;
 #include "ir/ops.def"
+
+/* ---- control (interp_control.c) ---- */
+/* The flow waits for what the other one does: the op is tried again. False: the other cannot. */
+bool tl_interp_wait(TlInterp *in, const TlOp *op);
 
 /* ---- storage (interp.c) ---------------------------------------------------------------------- */
 size_t tl_interp_elem_bytes(const TlType *t); /* of one element of a tile at run time */

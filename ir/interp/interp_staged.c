@@ -8,8 +8,12 @@
 #include <string.h>
 
 #include "ir/interp/interp_impl.h"
+#include "ir/plan/async_dot.h"
 
-enum { POISON = 0xAB }; /* what undefined bytes hold */
+enum {
+    POISON = 0xAB, /* what undefined bytes hold */
+    ASYNC_TEMP = 3 /* and the next one: behind those of DOT */
+};
 
 static size_t slot_bytes(const TlType *buf)
 {
@@ -45,6 +49,19 @@ static void check_arrived(TlInterp *in, const TlOp *op, const uint8_t *slot)
     }
 }
 
+/* Nobody may write what a product still reads. */
+static void check_read(TlInterp *in, const TlOp *op, const uint8_t *slot)
+{
+    for (uint32_t i = 0; i < in->products.len; i++) {
+        const TlProduct *p = &in->products.data[i];
+        if (p->slot[0] != slot && p->slot[1] != slot)
+            continue;
+        tl_interp_fail(in, op, TL_FAIL_ASYNC, "%s: a product of the slot (line %u) is on its way",
+                       tl_op_info(op->opcode)->text, p->op->loc.line);
+        return;
+    }
+}
+
 void tl_eval_PUT(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
 {
     (void)y;
@@ -52,6 +69,7 @@ void tl_eval_PUT(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *
     if (!slot)
         return;
     check_arrived(in, op, slot);
+    check_read(in, op, slot);
     memcpy(slot, x[2].data, slot_bytes(x[0].type));
 }
 
@@ -82,18 +100,31 @@ static TlFlying *new_flying(TlInterp *in)
     return &in->flying.data[in->nflying++];
 }
 
+/* Is a bulk copy masked off? */
+static bool is_off(const TlOp *op, const TlTileData *x)
+{
+    enum { BEHIND = 5 }; /* mask, buffer, slot, barriers, slot */
+    return tl_attr_flag(op, TL_ATTR_MASK) && !*(const uint8_t *)x[op->nin - BEHIND].data;
+}
+
 void tl_eval_COPY(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
 {
     (void)y;
     TlAccess access;
     tl_access_find(in, op, "copy", true, false, &access);
-    uint8_t *slot = find_slot(in, op, &x[op->nin - 2], &x[op->nin - 1]);
-    if (!slot)
+    uint32_t last = op->nin - 1, at = tl_attr_flag(op, TL_ATTR_BULK) ? last - 2 : last;
+    uint8_t *slot = find_slot(in, op, &x[at - 1], &x[at]);
+    const uint8_t *bar = at < last ? find_slot(in, op, &x[last - 1], &x[last]) : NULL;
+    if (!slot || (at < last && !bar))
+        return;
+    if (at < last && is_off(op, x))
         return;
     check_arrived(in, op, slot);
+    check_read(in, op, slot);
     TlFlying *f = new_flying(in);
     *f = (TlFlying){.op = op,
                     .slot = slot,
+                    .bar = bar,
                     .group = in->commits,
                     .n = access.n,
                     .bytes = access.bytes,
@@ -130,7 +161,7 @@ void tl_eval_WAIT(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData 
     uint32_t stay = 0;
     for (uint32_t i = 0; i < in->nflying; i++) {
         TlFlying *f = &in->flying.data[i];
-        if (f->group + pending >= in->commits) {
+        if (f->bar || f->group + pending >= in->commits) {
             TlFlying free = in->flying.data[stay];
             in->flying.data[stay++] = *f;
             *f = free;
@@ -142,10 +173,168 @@ void tl_eval_WAIT(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData 
     in->nflying = stay;
 }
 
+/* ---- barriers that count --------------------------------------------------------------------- */
+
+/* What a slot of MBAR holds here. */
+typedef struct Bar {
+    uint32_t complete, arrived; /* phases; arrivals of this one */
+} Bar;
+
+void tl_eval_MBAR(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+{
+    (void)in, (void)op, (void)x;
+    memset(y[0].data, 0, tl_interp_bytes(y[0].type));
+}
+
+/* The mask is the last operand. */
+static bool is_masked_off(const TlOp *op, const TlTileData *x)
+{
+    return tl_attr_flag(op, TL_ATTR_MASK) && !*(const uint8_t *)x[op->nin - 1].data;
+}
+
+/* All warps at once, as a program is one thread here. */
+void tl_eval_ARRIVE(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+{
+    (void)y;
+    uint8_t *slot = find_slot(in, op, &x[0], &x[1]);
+    Bar bar;
+    if (!slot || is_masked_off(op, x))
+        return;
+    memcpy(&bar, slot, sizeof bar);
+    bar.arrived = (uint32_t)tl_attr_int(tl_in(op, 0)->def, TL_ATTR_ARRIVALS, 1);
+    memcpy(slot, &bar, sizeof bar);
+}
+
+void tl_eval_EXPECT(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+{
+    (void)y;
+    uint8_t *slot = find_slot(in, op, &x[0], &x[1]);
+    Bar bar;
+    if (!slot || is_masked_off(op, x))
+        return;
+    memcpy(&bar, slot, sizeof bar);
+    bar.arrived++;
+    memcpy(slot, &bar, sizeof bar);
+}
+
+/* All copies that the barrier counts arrive. */
+static void arrive_at(TlInterp *in, const uint8_t *slot)
+{
+    uint32_t stay = 0;
+    for (uint32_t i = 0; i < in->nflying; i++) {
+        TlFlying *f = &in->flying.data[i];
+        if (f->bar == slot) {
+            arrive(f);
+            continue;
+        }
+        TlFlying free = in->flying.data[stay];
+        in->flying.data[stay++] = *f;
+        if (&in->flying.data[stay - 1] != f)
+            *f = free;
+    }
+    in->nflying = stay;
+}
+
+void tl_eval_PHASE(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+{
+    (void)y;
+    uint8_t *slot = find_slot(in, op, &x[0], &x[1]);
+    int64_t parity = tl_bits_to_int(TL_I32, tl_elem_get(TL_I32, x[2].data, 0));
+    int64_t arrivals = tl_attr_int(tl_in(op, 0)->def, TL_ATTR_ARRIVALS, 1);
+    Bar bar;
+    if (!slot || is_masked_off(op, x))
+        return;
+    memcpy(&bar, slot, sizeof bar);
+    if (bar.arrived >= arrivals) {
+        arrive_at(in, slot);
+        bar.arrived = 0;
+        bar.complete++;
+        memcpy(slot, &bar, sizeof bar);
+    }
+    if ((bar.complete & 1) != (uint64_t)parity)
+        in->roles.stuck = 0;
+    else if (!tl_interp_wait(in, op))
+        tl_interp_fail(in, op, TL_FAIL_ASYNC, "phase: nobody completes the phase of parity %lld",
+                       (long long)parity);
+}
+
+void tl_eval_RETIRE(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+{
+    (void)in, (void)op, (void)x, (void)y;
+}
+
+/* ---- products -------------------------------------------------------------------------------- */
+
+void tl_eval_READY(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+{
+    (void)in, (void)op;
+    memcpy(y[0].data, x[0].data, tl_interp_bytes(x[0].type));
+}
+
+/* What a side holds, in the order of the matrix. */
+static TlTileData matrix_of(TlInterp *in, const TlOp *op, int operand, const TlAsyncSide *s,
+                            const TlTileData *x, TlProduct *p)
+{
+    TlCtx *ctx = in->fn->module->ctx;
+    int32_t shape[2];
+    TlDtype d = tl_async_side_shape(s, shape);
+    TlTileData t = {.type = tl_type_tile(ctx, d, 2, shape), .data = x[0].data};
+    if (s->tile)
+        return t;
+    const uint8_t *from = find_slot(in, op, &x[0], &x[1]);
+    size_t elem = tl_interp_elem_bytes(t.type);
+    uint8_t *to = tl_interp_temp(in, ASYNC_TEMP + operand, tl_interp_bytes(t.type));
+    t.data = to;
+    p->slot[operand] = from;
+    if (from)
+        check_arrived(in, op, from);
+    for (int32_t i = 0; from && i < shape[0]; i++)
+        for (int32_t j = 0; j < shape[1]; j++) {
+            int64_t at = s->flipped ? (int64_t)j * shape[0] + i : (int64_t)i * shape[1] + j;
+            memcpy(to + (size_t)(i * shape[1] + j) * elem, from + (size_t)at * elem, elem);
+        }
+    return t;
+}
+
+/* The product is done at once; that nobody writes what it reads is checked until it is awaited. */
+void tl_eval_DOT_ASYNC(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+{
+    TlAsyncDot d = tl_async_dot(op);
+    TlProduct p = {.op = op};
+    TlTileData operands[3];
+    uint32_t at = 0;
+    for (int i = 0; i < 2; i++) {
+        operands[i] = matrix_of(in, op, i, &d.side[i], &x[at], &p);
+        at += d.side[i].buf ? 2 : 1;
+    }
+    operands[2] = x[at];
+    tl_eval_DOT(in, op, operands, y);
+    tl_vec_push(in->arena, &in->products, p);
+}
+
+void tl_eval_FENCE(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+{
+    (void)in, (void)op, (void)x, (void)y;
+}
+
+void tl_eval_AWAIT(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+{
+    uint32_t pending = (uint32_t)tl_attr_int(op, TL_ATTR_PENDING, 0), n = in->products.len;
+    for (uint32_t i = 0; i < op->nout; i++)
+        memcpy(y[i].data, x[i].data, tl_interp_bytes(x[i].type));
+    if (n > pending)
+        memmove(in->products.data, in->products.data + (n - pending),
+                pending * sizeof *in->products.data);
+    in->products.len = n < pending ? n : pending;
+}
+
 void tl_interp_end_copies(TlInterp *in)
 {
     if (in->nflying)
         tl_interp_fail(in, in->flying.data[0].op, TL_FAIL_ASYNC,
                        "a copy is still on its way at the end of the kernel");
-    in->nflying = 0;
+    if (in->products.len)
+        tl_interp_fail(in, in->products.data[0].op, TL_FAIL_ASYNC,
+                       "a product is still on its way at the end of the kernel");
+    in->nflying = in->products.len = 0;
 }

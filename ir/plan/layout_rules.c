@@ -346,6 +346,16 @@ static Rule rule_of(TlOpcode opcode)
     case TL_OP_READ:
     case TL_OP_COMMIT:
     case TL_OP_WAIT:
+    case TL_OP_READY:
+    case TL_OP_DOT_ASYNC:
+    case TL_OP_AWAIT:
+    case TL_OP_FENCE:
+    case TL_OP_MBAR:
+    case TL_OP_EXPECT:
+    case TL_OP_ROLES:
+    case TL_OP_ARRIVE:
+    case TL_OP_PHASE:
+    case TL_OP_RETIRE:
     case TL_OP_PRINT:
     case TL_OP_ASSERT:
     case TL_OP_ASSUME: return RULE_FREE;
@@ -450,6 +460,8 @@ const TlLayout *tl_layout_for_operand(TlCtx *ctx, const TlOp *op, uint32_t opera
     case RULE_TRANS: return trans_operand(ctx, op, layout);
     case RULE_RESHAPE: return tl_layout_reshaped(ctx, layout, op->out[0]->type, tl_in(op, 0)->type);
     case RULE_DOT:
+        if (operand != 2 && tl_attr_flag(op, TL_ATTR_WARPGROUP))
+            return NULL;
         return operand == 2 ? layout : tl_mma_operand_layout(ctx, op, (int)operand, layout);
     case RULE_GATHER: return operand == 1 ? layout : NULL;
     case RULE_ACCESS: return tl_layout_restricted(ctx, layout, access_outs(op, operand));

@@ -1,5 +1,6 @@
 /* The rules of ops.def's `rule` column: types and attributes of each op. What a rule may rely on is
  * in verify.h. A rule without a function, or a function without a rule, does not build. */
+#include "ir/plan/async_dot.h"
 #include "ir/plan/late.h"
 #include "ir/plan/mma.h"
 #include "ir/verify/verify.h"
@@ -882,13 +883,24 @@ static void want_way(TlVerify *v, const TlOp *op, const TlPlace *p)
     if (tl_attr(op, TL_ATTR_SPREAD) && !product_behind(op)) FAULT("spread: no product begins it");
 }
 
+static bool want_bar(TlVerify *v, const TlOp *op, const TlType *t)
+{
+    bool ok = t->kind == TL_BUF && t->dtype == TL_U64 && t->rank == 1 && t->shape[0] == 1;
+    return ok || FAULT("%s is no buffer of barriers", tl_verify_type(v, t));
+}
+
 static void tl_check_copy(TlVerify *v, const TlOp *op)
 {
     if (!want_place(v, op, 2)) return;
     TlPlace p = tl_op_place(op);
     const TlType *buf = p.buf->type;
     TlDtype d = p.base->type->dtype;
-    if (!want_buf(v, op, buf) || !want_scalar(v, op, op->nin - 1, TL_I32) ||
+    if (p.bar && (!want_bar(v, op, p.bar->type) || p.bar_slot->type->rank ||
+                  (p.mask && p.mask->type->rank) || tl_attr(op, TL_ATTR_ASYNC))) {
+        FAULT("bulk: a barrier and its slot, a scalar mask, not async");
+        return;
+    }
+    if (!want_buf(v, op, buf) || !tl_is_scalar(p.slot->type) || p.slot->type->dtype != TL_I32 ||
         !want_content(v, op, buf, out_type(op, 0), TL_TOKEN) || !want_mask(v, op, &p))
         return;
     if (d != buf->dtype || buf->rank != p.rank ||
@@ -900,6 +912,122 @@ static void tl_check_copy(TlVerify *v, const TlOp *op)
         want_ahead(v, op, buf);
         want_way(v, op, &p);
     }
+}
+
+/* ---- barriers that count ---- */
+
+static void tl_check_mbar(TlVerify *v, const TlOp *op)
+{
+    int64_t n = tl_attr_int(op, TL_ATTR_ARRIVALS, 0);
+    if (want_bar(v, op, out_type(op, 0)) && (n < 1 || n > 1024))
+        FAULT("arrivals = %lld", (long long)n);
+}
+
+static void tl_check_expect(TlVerify *v, const TlOp *op)
+{
+    int64_t n = tl_attr_int(op, TL_ATTR_BYTES, 0);
+    bool masked = tl_attr_flag(op, TL_ATTR_MASK);
+    if (op->nin != (masked ? 3u : 2u)) FAULT("%u operands", op->nin);
+    else if (want_bar(v, op, in_type(op, 0)) && want_scalar(v, op, 1, TL_I32) &&
+             (!masked || want_scalar(v, op, 2, TL_BOOL)) && (n < 0 || n >= 1 << 20))
+        FAULT("bytes = %lld", (long long)n);
+}
+
+static void tl_check_roles(TlVerify *v, const TlOp *op)
+{
+    if (op->block->parent || !op->next || op->next->opcode != TL_OP_RETURN) {
+        FAULT("not the last op of the kernel");
+        return;
+    }
+    for (int r = 0; r < 2; r++)
+        if (!want_end(v, op, op->regions[r], TL_OP_YIELD, 0, 0, NULL))
+            return;
+}
+
+static void tl_check_arrive(TlVerify *v, const TlOp *op)
+{
+    bool masked = tl_attr_flag(op, TL_ATTR_MASK);
+    if (op->nin != (masked ? 3u : 2u)) FAULT("%u operands", op->nin);
+    else if (want_bar(v, op, in_type(op, 0)) && want_scalar(v, op, 1, TL_I32) && masked)
+        want_scalar(v, op, 2, TL_BOOL);
+}
+
+static void tl_check_phase(TlVerify *v, const TlOp *op)
+{
+    bool masked = tl_attr_flag(op, TL_ATTR_MASK);
+    if (op->nin != (masked ? 4u : 3u)) FAULT("%u operands", op->nin);
+    else if (masked && !tl_attr_flag(op, TL_ATTR_ONE)) FAULT("a mask, but all threads wait");
+    else if (want_bar(v, op, in_type(op, 0)) && want_scalar(v, op, 1, TL_I32) &&
+             want_scalar(v, op, 2, TL_I32) && masked)
+        want_scalar(v, op, 3, TL_BOOL);
+}
+
+static void tl_check_retire(TlVerify *v, const TlOp *op) { want_bar(v, op, in_type(op, 0)); }
+
+/* ---- products on their way ---- */
+
+/* A token and the tile that it is of. */
+static bool want_token(TlVerify *v, const TlOp *op, const TlType *token, const TlType *tile)
+{
+    bool ok = token->kind == TL_TOKEN && is_tile(tile) && token->dtype == tile->dtype &&
+              token->rank == tile->rank && token->layout == tile->layout &&
+              memcmp(token->shape, tile->shape, sizeof tile->shape) == 0;
+    return ok || FAULT("%s is no token of %s", tl_verify_type(v, token), tl_verify_type(v, tile));
+}
+
+static void tl_check_ready(TlVerify *v, const TlOp *op)
+{
+    want_token(v, op, out_type(op, 0), in_type(op, 0));
+}
+
+/* How many operands a side takes; 0: it is none. */
+static uint32_t side_operands(TlVerify *v, const TlOp *op, uint32_t at)
+{
+    bool buf = at < op->nin && in_type(op, at)->kind == TL_BUF;
+    if (at + (buf ? 1u : 0u) >= op->nin || in_type(op, at)->rank != 2 ||
+        (!buf && !is_tile(in_type(op, at)))) {
+        FAULT("operand %u is no matrix", at);
+        return 0;
+    }
+    return buf ? want_scalar(v, op, at + 1, TL_I32) ? 2 : 0 : 1;
+}
+
+static void tl_check_dot_async(TlVerify *v, const TlOp *op)
+{
+    uint32_t a = side_operands(v, op, 0), b = a ? side_operands(v, op, a) : 0;
+    if (!b) return;
+    if (op->nin != a + b + 1) {
+        FAULT("%u operands, not %u", op->nin, a + b + 1);
+        return;
+    }
+    const TlType *acc = in_type(op, a + b);
+    if (!want_type(v, op, "the result, number", 0, out_type(op, 0), acc)) return;
+    const TlMma *mma = tl_mma_find(tl_attr(op, TL_ATTR_MMA)->u.s);
+    TlAsyncDot d = tl_async_dot(op);
+    int32_t shape[2][2];
+    for (int i = 0; i < 2; i++)
+        if (tl_async_side_shape(&d.side[i], shape[i]) != (mma ? mma->type[i] : TL_DTYPE_COUNT)) {
+            FAULT("operand %d is not what the instruction takes", i);
+            return;
+        }
+    if (acc->kind != TL_TOKEN || acc->rank != 2 || acc->dtype != mma->type[2] ||
+        acc->shape[0] != shape[0][0] || acc->shape[1] != shape[1][1] || shape[0][1] != shape[1][0])
+        FAULT("%d x %d by %d x %d onto %s", (int)shape[0][0], (int)shape[0][1], (int)shape[1][0],
+              (int)shape[1][1], tl_verify_type(v, acc));
+    else if (acc->layout && !tl_async_plan(&v->scratch, mma, d.side, acc))
+        FAULT("no warpgroup does it");
+}
+
+static void tl_check_fence(TlVerify *v, const TlOp *op) { (void)v, (void)op; }
+
+static void tl_check_await(TlVerify *v, const TlOp *op)
+{
+    int64_t n = tl_attr_int(op, TL_ATTR_PENDING, 0);
+    if (n < 0 || n > TL_MAX_BUF_SLOTS) FAULT("pending = %lld", (long long)n);
+    if (op->nout != op->nin) FAULT("%u tokens, %u tiles", op->nin, op->nout);
+    for (uint32_t i = 0; i < op->nin && op->nout == op->nin; i++)
+        if (!want_token(v, op, in_type(op, i), out_type(op, i)))
+            return;
 }
 
 static void tl_check_commit(TlVerify *v, const TlOp *op) { (void)v, (void)op; }

@@ -7,28 +7,31 @@ static TlBufUse use_of(const TlOp *op, const TlValue *buf, const TlValue *slot)
 {
     TL_ASSERT(buf->type->kind == TL_BUF,
               "%s uses value %u, which is no buffer", tl_op_info(op->opcode)->text, buf->id);
-    bool is_get = op->opcode == TL_OP_GET;
+    bool reads = op->opcode == TL_OP_GET || op->opcode == TL_OP_DOT_ASYNC;
     TlWideInt number;
-    TlBufUse u = {.buf = buf, .slot = -1, .writes = !is_get};
+    TlBufUse u = {.buf = buf, .slot = -1, .writes = !reads};
     u.from = (uint64_t)tl_attr_int(tl_buf_alloc(buf), TL_ATTR_SHARED, 0);
     u.to = u.from + tl_buf_bytes(buf->type);
     if (tl_const_int_value(slot, &number) && number >= 0)
         u.slot = (int64_t)number;
-    u.ahead = tl_attr_int(op, TL_ATTR_AHEAD, is_get ? 0 : -1);
+    u.ahead = tl_attr_int(op, TL_ATTR_AHEAD, reads ? 0 : -1);
     return u;
 }
 
-bool tl_buf_use(const TlOp *op, TlBufUse *out)
+uint32_t tl_buf_uses(const TlOp *op, TlBufUse *out)
 {
+    uint32_t n = 0;
     if (!(tl_op_info(op->opcode)->flags & (F_BUF_READ | F_BUF_WRITE)))
-        return false;
+        return 0;
     if (op->opcode == TL_OP_COPY) {
         TlPlace p = tl_op_place(op);
-        *out = use_of(op, p.buf, p.slot);
-    } else {
-        *out = use_of(op, tl_in(op, 0), tl_in(op, 1));
+        out[n++] = use_of(op, p.buf, p.slot);
+        return n;
     }
-    return true;
+    for (uint32_t i = 0; i < op->nin; i++)
+        if (tl_in(op, i)->type->kind == TL_BUF)
+            out[n++] = use_of(op, tl_in(op, i), tl_in(op, i + 1));
+    return n;
 }
 
 bool tl_buf_uses_meet(const TlBufUse *a, const TlBufUse *b, bool same_trip)

@@ -12,8 +12,8 @@ typedef struct TlBufUse {
     bool writes;
 } TlBufUse;
 
-/* Of put, get and copy; false: the op uses no buffer. */
-bool tl_buf_use(const TlOp *op, TlBufUse *out);
+/* Of put, get, copy and dot_async, which may use two; how many, at most 2. */
+uint32_t tl_buf_uses(const TlOp *op, TlBufUse *out);
 /* May both touch one byte, and one of them write? same_trip: they are in one innermost loop, in the
  * same trip of it. */
 bool tl_buf_uses_meet(const TlBufUse *a, const TlBufUse *b, bool same_trip);

@@ -92,11 +92,12 @@ static void live_until(TlSpan *life, uint32_t position)
 }
 
 /* Copies have arrived at the first wait for all of them behind the last copy that cannot be passed
- * by; where there is none, in another trip perhaps, or never. */
-static void live_until_arrival(const Lives *l, const TlBlock *home, uint32_t copied, TlSpan *life)
+ * by; where there is none, in another trip perhaps, or never. So it is with products and awaits. */
+static void live_until_arrival(const Lives *l, const TlBlock *home, TlOpcode wait, uint32_t copied,
+                               TlSpan *life)
 {
     for (const TlOp *op = l->fn->body->first; op; op = tl_walk_next(op, NULL)) {
-        if (op->opcode != TL_OP_WAIT || tl_attr_int(op, TL_ATTR_PENDING, 0) != 0 ||
+        if (op->opcode != wait || tl_attr_int(op, TL_ATTR_PENDING, 0) != 0 ||
             span_of(l->order, op)->first <= copied || !is_around(op->block, home))
             continue;
         live_in_loops(l, home, op->block, life);
@@ -109,20 +110,26 @@ static void live_until_arrival(const Lives *l, const TlBlock *home, uint32_t cop
 
 static void find_life(Lives *l, TlOp *alloc)
 {
-    TL_ASSERT(alloc->opcode == TL_OP_ALLOC && alloc->nout == 1,
+    TL_ASSERT((alloc->opcode == TL_OP_ALLOC || alloc->opcode == TL_OP_MBAR) && alloc->nout == 1,
               "%s makes no buffer", tl_op_info(alloc->opcode)->text);
     const TlValue *buf = alloc->out[0];
     TlSpan life = {UINT32_MAX, 0};
-    uint32_t copied = 0;
+    if (alloc->opcode == TL_OP_MBAR) /* it is made here */
+        life = *span_of(l->order, alloc);
+    uint32_t copied = 0, multiplied = 0;
     for (const TlUse *u = buf->uses; u; u = u->next) {
         TlSpan s = tl_position_of_use(l->order, u->user, alloc->block);
         life.first = s.first < life.first ? s.first : life.first;
         live_until(&life, s.last);
-        if (u->user->opcode == TL_OP_COPY && s.last > copied)
+        if (u->user->opcode == TL_OP_COPY && alloc->opcode == TL_OP_ALLOC && s.last > copied)
             copied = s.last;
+        if (u->user->opcode == TL_OP_DOT_ASYNC && s.last > multiplied)
+            multiplied = s.last;
     }
     if (copied)
-        live_until_arrival(l, alloc->block, copied, &life);
+        live_until_arrival(l, alloc->block, TL_OP_WAIT, copied, &life);
+    if (multiplied)
+        live_until_arrival(l, alloc->block, TL_OP_AWAIT, multiplied, &life);
     if (buf->uses)
         add_life(l, alloc, tl_buf_bytes(buf->type), tl_buf_alignment(buf->type), life);
 }
@@ -134,7 +141,7 @@ TlSharedLives tl_shared_lives(const TlPositions *order, const TlFn *fn, TlArena 
         uint32_t bytes = tl_op_shared_bytes(arena, op);
         if (bytes)
             add_life(&l, op, bytes, TL_SHARED_ALIGNMENT, *span_of(order, op));
-        else if (op->opcode == TL_OP_ALLOC)
+        else if (op->opcode == TL_OP_ALLOC || op->opcode == TL_OP_MBAR)
             find_life(&l, op);
     }
     return l.all;

@@ -18,10 +18,14 @@
  *     (attention) all go along M: then rows of both are in the same warps, what is computed per row
  *     needs no exchange, and the accumulator of the first is an operand of the second as it is.
  *
+ *  4. Where four warps along M are a warpgroup that can do the product (wgmma), it is marked so, and
+ *     its operands stay as they are: async-dots decides from where it takes them.
+ *
  * place-layouts then makes the converts few. In the ring mode nothing is split: products are
  * exact. */
 #include "ir/plan/mma.h"
 #include "passes/analysis/facts.h"
+#include "passes/analysis/axis_info.h"
 #include "passes/pass.h"
 #include "passes/layout/relayout.h"
 #include <string.h>
@@ -29,6 +33,7 @@
 typedef struct Accelerate {
     TlFn *fn;
     TlPassCtx *px;
+    const TlAxisInfo *axis; /* of the function as it came; NULL without warpgroups */
     int warp_bits;
     TL_VEC(TlOp *) work; /* dots */
     const TlBlock *block;
@@ -190,6 +195,34 @@ static TlMmaWarps share(const Accelerate *a, const TlMma *mma, const TlType *c, 
     return w;
 }
 
+/* Does memory count up along K where operand i comes from? */
+static bool runs_along_k(const Accelerate *a, const TlOp *dot, uint32_t i)
+{
+    const TlValue *v = tl_in(dot, i);
+    int k = i == TL_MMA_A ? 1 : 0;
+    for (; v->def && (v->def->opcode == TL_OP_TRANS || v->def->opcode == TL_OP_CONVERT);
+         v = tl_in(v->def, 0))
+        k ^= v->def->opcode == TL_OP_TRANS && tl_attr(v->def, TL_ATTR_PERM)->u.ints[0] == 1;
+    if (!v->def || v->def->opcode != TL_OP_LOAD)
+        return false;
+    TlAccessInfo info = tl_access_info(a->axis, v->def);
+    return info.dim == k;
+}
+
+/* May warpgroups do it: four warps along M, with B in shared memory (async-dots)? Only what has 16
+ * bits can be transposed on the way. Accumulators stay in registers while they work: where these are
+ * too many, ptxas waits for each instruction. */
+static bool is_for_warpgroups(const Accelerate *a, const TlOp *dot, const TlMma *mma)
+{
+    enum { MOST_WORDS = 192 };
+    const TlType *c = dot->out[0]->type;
+    int64_t threads = (int64_t)a->px->machine->lanes << a->warp_bits;
+    return a->px->machine->warpgroups && c->rank == 2 && tl_type_elems(c) <= MOST_WORDS * threads && a->warp_bits >= 2 && mma->n == 8 &&
+           c->shape[0] >= 4 * mma->m && c->shape[0] % (4 * mma->m) == 0 && c->shape[1] % 8 == 0 &&
+           tl_in(dot, 0)->type->shape[1] % mma->k == 0 &&
+           (tl_dtype_bits(mma->type[1]) == 16 || runs_along_k(a, dot, TL_MMA_B));
+}
+
 /* The result in the accumulator's layout; users go on with the one it had. */
 static void lay_out(const Accelerate *a, TlOp *dot, const TlMma *mma)
 {
@@ -198,11 +231,14 @@ static void lay_out(const Accelerate *a, TlOp *dot, const TlMma *mma)
     TlCtx *ctx = a->px->ctx;
     TlValue *out = dot->out[0];
     const TlLayout *outside = out->type->layout;
-    TlMmaWarps warps = share(a, mma, out->type, a->chained);
+    bool warpgroup = is_for_warpgroups(a, dot, mma);
+    TlMmaWarps warps = share(a, mma, out->type, a->chained || warpgroup);
     tl_attr_set(a->fn, dot,
                 (TlAttr){.id = TL_ATTR_MMA, .u.s = tl_intern_str(&ctx->strings, mma->name)});
     TlBuilder before = tl_builder_before(dot), after = tl_builder_after(out);
-    for (uint32_t i = 0; i < 3; i++) {
+    if (warpgroup)
+        tl_attr_set(a->fn, dot, (TlAttr){.id = TL_ATTR_WARPGROUP, .u.i = 1});
+    for (uint32_t i = warpgroup ? TL_MMA_C : 0; i < 3; i++) {
         const TlValue *v = tl_in(dot, i);
         const TlLayout *l = tl_mma_layout(ctx, mma, (int)i, v->type, warps, a->warp_bits);
         tl_set_operand(dot, i, tl_relayout(&before, tl_in(dot, i), l));
@@ -251,6 +287,8 @@ TlPassResult tl_pass_accelerate_dot(TlFn *fn, TlPassCtx *px)
     TL_ASSERT(1 << a.warp_bits == fn->body->warps,
               "'%s' has %d warps, no power of two", fn->name, (int)fn->body->warps);
     bool changed = false;
+    if (px->machine->warpgroups)
+        a.axis = tl_pass_axis_info(fn, px);
     for (TlOp *op = fn->body->first; op; op = tl_walk_next(op, NULL))
         if (op->opcode == TL_OP_DOT && !tl_attr(op, TL_ATTR_MMA))
             tl_vec_push(px->scratch, &a.work, op);

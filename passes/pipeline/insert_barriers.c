@@ -93,7 +93,12 @@ typedef struct Barriers {
 
 /* ---- 1. events ---- */
 
-static void describe(Barriers *b, Event *e)
+static bool flies(const TlOp *op)
+{
+    return op->opcode == TL_OP_COPY || op->opcode == TL_OP_DOT_ASYNC;
+}
+
+static void describe(Barriers *b, Event *e, const TlBufUse *use)
 {
     TlOp *op = e->op;
     e->is_barrier = op->opcode == TL_OP_BARRIER;
@@ -103,12 +108,7 @@ static void describe(Barriers *b, Event *e)
         e->to = e->from + bytes;
     }
     e->memory = tl_footprint(op, b->arena);
-    TlBufUse use;
-    if (tl_buf_use(op, &use)) {
-        TlBufUse *kept = TL_NEW(b->arena, TlBufUse);
-        *kept = use;
-        e->use = kept;
-    }
+    e->use = use;
     if (!(tl_op_info(op->opcode)->flags & F_ATOMIC))
         return;
     int64_t order = tl_attr_int(op, TL_ATTR_ORDER, TL_ORDER_RELAXED);
@@ -117,13 +117,14 @@ static void describe(Barriers *b, Event *e)
     b->keeps_reads |= e->is_release || e->is_acquire;
 }
 
-static uint32_t add_event(Barriers *b, EventKind kind, TlOp *op, uint32_t opening, uint32_t loop)
+static uint32_t add_use(Barriers *b, EventKind kind, TlOp *op, const TlBufUse *use,
+                        uint32_t opening, uint32_t loop)
 {
     TL_ASSERT(loop == NONE || loop < b->events.len, "loop %u of %u events", loop, b->events.len);
     Event e = {.kind = kind, .op = op, .opening = opening, .loop = loop};
     e.depth = loop == NONE ? 0 : b->events.data[loop].depth + 1;
     if (kind == ACCESS)
-        describe(b, &e);
+        describe(b, &e, use);
     if (kind == ACCESS && !e.is_barrier && !e.to && !e.memory && !e.use)
         return NONE;
     if (kind == LOOP && e.depth + 1 > b->depth)
@@ -132,11 +133,34 @@ static uint32_t add_event(Barriers *b, EventKind kind, TlOp *op, uint32_t openin
     return b->events.len - 1;
 }
 
+static uint32_t add_event(Barriers *b, EventKind kind, TlOp *op, uint32_t opening, uint32_t loop)
+{
+    return add_use(b, kind, op, NULL, opening, loop);
+}
+
+/* An access, of each buffer that it uses, and that what it begins is on its way. */
+static void add_access(Barriers *b, TlOp *op, uint32_t loop)
+{
+    TlBufUse *uses = TL_NEW_ARRAY(b->arena, TlBufUse, 2);
+    uint32_t n = tl_buf_uses(op, uses);
+    for (uint32_t i = 0; i < n || i == 0; i++) {
+        add_use(b, ACCESS, op, i < n ? &uses[i] : NULL, NONE, loop);
+        if (flies(op))
+            add_event(b, FLIGHT, op, NONE, loop);
+    }
+}
+
 /* The walk's position: which structural events are open around it. */
 typedef struct Nest {
     TL_VEC(uint32_t) open;
     uint32_t loop;
 } Nest;
+
+/* The flows of ROLES meet at barriers that count only. */
+static bool is_branch(const TlOp *op)
+{
+    return op->opcode == TL_OP_IF || op->opcode == TL_OP_ROLES;
+}
 
 /* At the end of a block: into the other region of its op, or out. */
 static TlOp *leave(Barriers *b, Nest *n, const TlBlock *block)
@@ -145,7 +169,7 @@ static TlOp *leave(Barriers *b, Nest *n, const TlBlock *block)
     if (!parent)
         return NULL;
     uint32_t opening = n->open.data[n->open.len - 1];
-    bool is_if = parent->opcode == TL_OP_IF;
+    bool is_if = is_branch(parent);
     if (parent->nregions == 2 && block == parent->regions[0]) {
         add_event(b, is_if ? ELSE : MIDDLE, parent, opening, n->loop);
         return parent->regions[1]->first;
@@ -159,7 +183,7 @@ static TlOp *leave(Barriers *b, Nest *n, const TlBlock *block)
 
 static TlOp *enter(Barriers *b, Nest *n, TlOp *op)
 {
-    bool is_if = op->opcode == TL_OP_IF;
+    bool is_if = is_branch(op);
     uint32_t e = add_event(b, is_if ? IF : LOOP, op, NONE, n->loop);
     tl_vec_push(b->arena, &n->open, e);
     if (!is_if)
@@ -171,7 +195,7 @@ static void list_events(Barriers *b)
 {
     Nest n = {.loop = NONE};
     for (TlOp *op = b->fn->body->first; op;) {
-        if (op->opcode == TL_OP_IF || op->opcode == TL_OP_FOR || op->opcode == TL_OP_WHILE) {
+        if (is_branch(op) || op->opcode == TL_OP_FOR || op->opcode == TL_OP_WHILE) {
             op = enter(b, &n, op);
             continue;
         }
@@ -179,9 +203,10 @@ static void list_events(Barriers *b)
             op = leave(b, &n, op->block);
             continue;
         }
-        add_event(b, op->opcode == TL_OP_WAIT ? WAIT : ACCESS, op, NONE, n.loop);
-        if (op->opcode == TL_OP_COPY)
-            add_event(b, FLIGHT, op, NONE, n.loop);
+        if (op->opcode == TL_OP_WAIT || op->opcode == TL_OP_AWAIT)
+            add_event(b, WAIT, op, NONE, n.loop);
+        else
+            add_access(b, op, n.loop);
         op = op->next;
     }
 }
@@ -325,13 +350,20 @@ static bool arrival_conflicts(const Event *copy, const Event *x)
            (x->is_release || (x->memory->writes && tl_footprints_overlap(copy->memory, x->memory)));
 }
 
+/* A bulk copy for a later trip waits for a barrier at which all have arrived who read the slot
+ * (pipeline_expand.c). */
+static bool is_ordered(const TlOp *op)
+{
+    return op->opcode == TL_OP_COPY && tl_attr_flag(op, TL_ATTR_BULK) && tl_attr(op, TL_ATTR_AHEAD);
+}
+
 static bool conflicts(Barriers *b, const Pending *p, const Event *x)
 {
     TL_ASSERT(p->access < b->events.len, "access %u of %u events", p->access, b->events.len);
     const Event *a = &b->events.data[p->access];
     uint32_t trips = b->trips[p->access];
     b->work++;
-    if (a->kind == FLIGHT)
+    if (a->kind == FLIGHT || is_ordered(x->op))
         return false;
     for (uint32_t i = 0; i < a->arrived.len; i++)
         if (arrival_conflicts(&b->events.data[a->arrived.data[i]], x))
@@ -408,8 +440,7 @@ static Found visit_access(Barriers *b, uint32_t x)
     }
     if (e->to)
         settle(b);
-    bool flies = e->op->opcode == TL_OP_COPY;
-    if (e->to || ((e->memory || e->use) && !flies))
+    if (e->to || ((e->memory || e->use) && !flies(e->op)))
         add(b, x, 1);
     return FINE;
 }
@@ -426,17 +457,18 @@ static void arrive(Barriers *b, Event *wait, uint32_t copy)
 
 static void visit_wait(Barriers *b, uint32_t w)
 {
-    TL_ASSERT(w < b->events.len && b->events.data[w].op->opcode == TL_OP_WAIT,
-              "event %u is no wait", w);
+    TL_ASSERT(w < b->events.len && b->events.data[w].kind == WAIT, "event %u is no wait", w);
     Event *e = &b->events.data[w];
+    TlOpcode what = e->op->opcode == TL_OP_WAIT ? TL_OP_COPY : TL_OP_DOT_ASYNC;
     bool all = tl_attr_int(e->op, TL_ATTR_PENDING, 0) == 0;
     uint32_t n = 0;
     for (uint32_t i = 0; i < b->now.len; i++) {
         Pending p = b->now.data[i];
-        bool flies = b->events.data[p.access].kind == FLIGHT;
-        if (flies)
+        const Event *flight = &b->events.data[p.access];
+        bool arrives = flight->kind == FLIGHT && flight->op->opcode == what;
+        if (arrives)
             arrive(b, e, p.access - 1);
-        if (flies && all)
+        if (arrives && all)
             b->trips[p.access] = 0;
         else
             b->now.data[n++] = p;

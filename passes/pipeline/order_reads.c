@@ -106,7 +106,7 @@ static void order_copy(Order *o, const TlAxisInfo *axis, TlOp *copy)
 static void sort_copy(Order *o, TlOp *copy)
 {
     TlOp *first = copy;
-    if (is_async(copy))
+    if (is_async(copy) || tl_attr_flag(copy, TL_ATTR_BULK))
         return;
     while (is_async(first->prev))
         first = first->prev;
@@ -120,7 +120,8 @@ static void order_copies(Order *o)
 {
     const TlAxisInfo *axis = NULL;
     for (TlOp *op = o->fn->body->first; op; op = tl_walk_next(op, NULL)) {
-        if (op->opcode != TL_OP_COPY || tl_attr(op, TL_ATTR_ASYNC))
+        if (op->opcode != TL_OP_COPY || tl_attr(op, TL_ATTR_ASYNC) ||
+            tl_attr_flag(op, TL_ATTR_BULK))
             continue;
         axis = axis ? axis : tl_pass_axis_info(o->fn, o->px);
         order_copy(o, axis, op);

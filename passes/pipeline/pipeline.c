@@ -39,6 +39,7 @@
  * What stands in the loop for a trip stays in its order. The places of what is fetched ahead are
  * computed again for the later trip: they are index arithmetic. */
 #include "ir/layout/layout.h"
+#include "ir/plan/bulk.h"
 #include "ir/plan/mma.h"
 #include "ir/plan/shared_plan.h"
 #include "ir/plan/staged.h"
@@ -96,8 +97,8 @@ static bool has_dot(const TlOp *loop)
 {
     bool dot = false, get = false;
     for (const TlOp *op = tl_walk_next(loop, loop); op; op = tl_walk_next(op, loop)) {
-        dot |= op->opcode == TL_OP_DOT;
-        get |= op->opcode == TL_OP_GET;
+        dot |= op->opcode == TL_OP_DOT || op->opcode == TL_OP_DOT_ASYNC;
+        get |= op->opcode == TL_OP_GET || op->opcode == TL_OP_DOT_ASYNC;
     }
     return dot && get;
 }
@@ -145,6 +146,11 @@ static bool may_move(const Pipeline *p, const TlOp *load)
     return true;
 }
 
+static bool reads_buffer(const TlOp *op)
+{
+    return op->opcode == TL_OP_GET || op->opcode == TL_OP_DOT_ASYNC;
+}
+
 /* The put, when the load's result goes into a buffer of the same block and nowhere else. */
 static TlOp *put_of(const TlOp *load)
 {
@@ -157,7 +163,7 @@ static TlOp *put_of(const TlOp *load)
         !tl_value_is_const(tl_in(u->user, 1), &slot))
         return NULL;
     for (const TlUse *b = alloc->out[0]->uses; b; b = b->next)
-        if (b->user != u->user && b->user->opcode != TL_OP_GET)
+        if (b->user != u->user && !reads_buffer(b->user))
             return NULL;
     return u->user;
 }
@@ -165,7 +171,7 @@ static TlOp *put_of(const TlOp *load)
 /* Registers of a thread that hold the tile. */
 static int64_t registers_of(const TlType *t)
 {
-    TL_ASSERT(t->kind == TL_TILE, "a type of kind %d", (int)t->kind);
+    TL_ASSERT(t->kind == TL_TILE || t->kind == TL_TOKEN, "a type of kind %d", (int)t->kind);
     int64_t bytes = t->ptr ? 8 : tl_dtype_bytes(t->dtype);
     return ((t->layout ? tl_layout_registers(t->layout) : 1) * bytes + 3) / 4;
 }
@@ -310,6 +316,33 @@ static int copied_bytes(const Pipeline *p, const Candidate *c)
     return elem * tl_buf_plan(p->arena, t, buf, run, TL_BUF_WRITES | TL_BUF_IN_ORDER)->nregs;
 }
 
+/* Products of one trip may be pending in the next one: what they read stays for another trip. */
+static bool feeds_product(const TlOp *put)
+{
+    for (const TlUse *u = tl_in(put, 0)->uses; u; u = u->next)
+        if (u->user->opcode == TL_OP_DOT_ASYNC)
+            return true;
+    return false;
+}
+
+/* Boxes: of a view that is a parameter, of which 16 bytes and more lie side by side everywhere, for
+ * products that read the buffer themselves. */
+static bool is_box(const Pipeline *p, const Candidate *c)
+{
+    enum { LEAST = 16 };
+    const TlType *t = c->load->out[0]->type, *buf = tl_in(c->put, 0)->type;
+    TlAccessInfo info = tl_access_info(p->axis, c->load);
+    TlBulk bulk;
+    if (!p->px->machine->bulk || !feeds_product(c->put) || tl_op_place(c->load).mask ||
+        info.width * tl_dtype_bytes(t->dtype) < LEAST ||
+        !tl_bulk_plan(p->arena, c->load, buf, &bulk))
+        return false;
+    for (const TlUse *u = tl_in(c->put, 0)->uses; u; u = u->next)
+        if (u->user->opcode == TL_OP_GET)
+            return false;
+    return bulk.columns * tl_dtype_bytes(t->dtype) >= LEAST;
+}
+
 static TlFetchHow how_of(const Pipeline *p, const Candidate *c)
 {
     if (!c->put)
@@ -318,6 +351,8 @@ static TlFetchHow how_of(const Pipeline *p, const Candidate *c)
     TlDtype d = c->load->out[0]->type->dtype;
     bool copies = p->px->machine->copies && is_zero(place.other) && !tl_is_bool(d) &&
                   tl_dtype_bits(d) >= 8 && copied_bytes(p, c) >= LEAST_COPY;
+    if (copies && is_box(p, c))
+        return TL_FETCH_BULK;
     return copies ? TL_FETCH_COPY : TL_FETCH_PUT;
 }
 
@@ -351,24 +386,34 @@ static int min_int(int a, int b)
     return a < b ? a : b;
 }
 
+TlOp *tl_loop_await(const TlOp *loop)
+{
+    for (TlOp *op = loop->regions[0]->first; op; op = op->next)
+        if (op->opcode == TL_OP_AWAIT && op->nin == 0)
+            return op;
+    return NULL;
+}
+
 static TlFetch fetch_of(const Pipeline *p, const Candidate *c, int most, int chains)
 {
     TL_ASSERT(chains >= 0 && most >= 1, "a chain of %d, %d trips ahead", chains, most);
-    int ahead = most - chains < 1 ? 1 : most - chains;
+    int ahead = most - chains < 1 ? 1 : most - chains,
+        flying = c->put && tl_loop_await(p->loop) && feeds_product(c->put);
     TlFetch f = {.load = c->load,
                  .put = c->put,
                  .how = how_of(p, c),
                  .chain = c->chain,
                  .ends = ends_with_loop(p, c->load)};
     switch (f.how) {
+    case TL_FETCH_BULK:
     case TL_FETCH_COPY:
         f.ahead = ahead;
-        f.slots = ahead + 1;
+        f.slots = ahead + 1 + flying;
         break;
     case TL_FETCH_PUT:
         f.put_ahead = ahead > 1;
         f.ahead = f.put_ahead + 1;
-        f.slots = f.put_ahead + 1;
+        f.slots = f.put_ahead + 1 + flying;
         break;
     case TL_FETCH_REGS: f.ahead = 1; break;
     }
@@ -426,7 +471,7 @@ static int64_t registers_in_flight(const Pipeline *p, const TlSchedule *s)
     int64_t n = 0;
     for (uint32_t i = 0; i < s->fetches.len; i++) {
         const TlFetch *f = &s->fetches.data[i];
-        if (f->how != TL_FETCH_COPY)
+        if (f->how > TL_FETCH_COPY)
             n += loaded_registers(p, f->load) * (f->ahead - f->put_ahead);
     }
     return n;
@@ -470,7 +515,7 @@ static bool give_up(Pipeline *p, TlSchedule *s)
         for (uint32_t i = 0; i < p->all.len; i++) {
             Candidate *c = &p->all.data[i];
             const TlFetch *f = tl_schedule_of(s, c->load);
-            bool drop = f && f->how != TL_FETCH_COPY && c->chain == 0 && (staged || !f->put);
+            bool drop = f && f->how > TL_FETCH_COPY && c->chain == 0 && (staged || !f->put);
             c->is_dropped |= drop;
             any |= drop;
         }
@@ -493,8 +538,9 @@ static uint64_t outer_bytes(const Pipeline *p)
 {
     uint64_t bytes = 0;
     for (const TlOp *op = tl_walk_next(p->loop, p->loop); op; op = tl_walk_next(op, p->loop))
-        if (op->opcode == TL_OP_GET && tl_is_invariant(tl_in(op, 0), p->loop))
-            bytes += tl_buf_bytes(tl_in(op, 0)->type);
+        for (uint32_t i = 0; reads_buffer(op) && i < op->nin; i++)
+            if (tl_in(op, i)->type->kind == TL_BUF && tl_is_invariant(tl_in(op, i), p->loop))
+                bytes += tl_buf_bytes(tl_in(op, i)->type);
     return bytes;
 }
 
@@ -527,7 +573,7 @@ const TlFetch *tl_schedule_of(const TlSchedule *s, const TlOp *load)
 
 static void print_schedule(TlSbuf *out, const TlSchedule *s)
 {
-    static const char *const how[] = {"copy", "load, put", "load"};
+    static const char *const how[] = {"bulk copy", "copy", "load, put", "load"};
     tl_sbuf_putf(out, "// pipeline: a loop of %d stages\n", s->stages);
     for (uint32_t i = 0; i < s->fetches.len; i++) {
         const TlFetch *f = &s->fetches.data[i];

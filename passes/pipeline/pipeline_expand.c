@@ -13,6 +13,7 @@
  *
  * Slots: iteration i is in slot i mod slots; a carried counter says which one this trip's gets
  * read. */
+#include "ir/plan/bulk.h"
 #include "passes/pipeline/pipeline_impl.h"
 #include "passes/layout/relayout.h"
 
@@ -94,9 +95,10 @@ static void redirect_gets(TlExpand *x, const TlFetch *f)
     TlValue *old = tl_in(f->put, 0), *made = buffer_of(x, f);
     for (TlUse *u = old->uses, *next; u; u = next) {
         next = u->next;
-        if (f->slots > 1 && u->user->opcode == TL_OP_GET)
-            tl_set_operand(u->user, 1, slot_counter(x, f->slots));
-        tl_set_operand(u->user, 0, made);
+        uint32_t i = (uint32_t)(u - u->user->in);
+        if (f->slots > 1 && u->user->opcode != TL_OP_PUT)
+            tl_set_operand(u->user, i + 1, slot_counter(x, f->slots));
+        tl_set_operand(u->user, i, made);
     }
 }
 
@@ -157,7 +159,7 @@ static void begin_asking(TlExpand *x, const Accesses *all)
     uint32_t n = 0;
     for (uint32_t i = 0; i < all->len; i++) {
         fetches[i] = all->data[i].f;
-        if (fetches[i]->how != TL_FETCH_COPY)
+        if (fetches[i]->how > TL_FETCH_COPY)
             types[n++] = fetches[i]->load->out[0]->type;
     }
     TlValue *test = tl_pipeline_inside(x, all->len, fetches);
@@ -167,7 +169,7 @@ static void begin_asking(TlExpand *x, const Accesses *all)
     fill_arm(x, branch->regions[1], all, false);
     n = 0;
     for (uint32_t i = 0; i < all->len; i++)
-        if (fetches[i]->how != TL_FETCH_COPY)
+        if (fetches[i]->how > TL_FETCH_COPY)
             tl_pipeline_remember(x, fetches[i]->load->out[0], all->data[i].m, branch->out[n++]);
 }
 
@@ -190,6 +192,141 @@ static void begin_all(TlExpand *x, bool in_loop, const Accesses *all)
     }
     if (asking.len)
         begin_asking(x, &asking);
+}
+
+/* ---- bulk copies ---- */
+
+/* The barriers of all bulk copies of the loop: one arrival, which says how many bytes come. */
+static TlValue *make_barriers(TlExpand *x, const TlFetch *f, int arrivals)
+{
+    static const int32_t shape[1] = {1};
+    TlBuilder b = tl_builder_before(x->loop);
+    const TlLayout *l =
+        tl_layout_intern(x->ctx, tl_layout_identity(x->arena, 0, TL_IN_OFFSET, 1, 0));
+    const TlType *t = tl_type_buf(x->ctx, TL_U64, 1, shape, l, f->slots);
+    TlAttr attr = {.id = TL_ATTR_ARRIVALS, .u.i = arrivals};
+    b.loc = f->load->loc;
+    return tl_op_new(&b, TL_OP_MBAR, 0, NULL, 1, &t, 0, 1, &attr)->out[0];
+}
+
+static TlValue *barriers_of(TlExpand *x, const TlFetch *f)
+{
+    if (!x->bars)
+        x->bars = make_barriers(x, f, 1);
+    return x->bars;
+}
+
+/* The barriers at which the warps arrive that have read a slot. */
+static TlValue *empties_of(TlExpand *x, const TlFetch *f)
+{
+    if (!x->empties)
+        x->empties = make_barriers(x, f, x->fn->body->warps);
+    return x->empties;
+}
+
+/* The parity of the phase that this trip's barrier is in: it changes when slots begin again. */
+static TlValue *parity(TlExpand *x, const TlFetch *f)
+{
+    const TlType *t = tl_type_scalar(x->ctx, TL_I32);
+    TlCarried c = {.init = tl_pipeline_int(x, t, 0)};
+    TlValue *slot = slot_counter(x, f->slots),
+            *last = tl_binary(&x->start, TL_OP_EQ, slot, slot_const(x, f->slots - 1));
+    TlValue *now = tl_pipeline_carry(x, t, "parity", c);
+    TlValue *other = tl_binary(&x->start, TL_OP_XOR, now, tl_pipeline_int(x, t, 1));
+    x->carried.data[x->carried.len - 1].next = tl_select(&x->start, last, other, now);
+    x->parity = now;
+    return now;
+}
+
+/* The slot that is copied to now was read S trips before the one that it is for: the phase before that
+ * one's. Nobody has read it before its first use, whose wait is over at once. */
+static void await_empty(TlExpand *x, const TlFetch *f, TlMoment m, TlValue *slot, TlValue *mask)
+{
+    TlBuilder *b = &x->start;
+    const TlType *t = tl_type_scalar(x->ctx, TL_I32);
+    TlValue *now = slot_counter(x, f->slots),
+            *wraps = tl_binary(b, TL_OP_GE, now, slot_const(x, f->slots - m.n)),
+            *other = tl_binary(b, TL_OP_XOR, x->parity, tl_pipeline_int(x, t, 1));
+    TlValue *in[] = {empties_of(x, f), slot, tl_select(b, wraps, x->parity, other), mask};
+    TlAttr attrs[] = {{.id = TL_ATTR_ONE, .u.i = 1}, {.id = TL_ATTR_MASK, .u.i = 1}};
+    tl_op_new(b, TL_OP_PHASE, mask ? 4 : 3, in, 0, NULL, 0, mask ? 2 : 1, attrs);
+}
+
+/* At the end of a trip, its slot has been read; while its products go on, the last trip's. */
+static void arrive_empty(TlExpand *x, const TlFetch *f)
+{
+    const TlOp *await = tl_loop_await(x->loop);
+    bool behind = await && tl_attr_int(await, TL_ATTR_PENDING, 0) > 0;
+    TlBuilder b = tl_builder_before(x->body->last);
+    TlValue *in[] = {empties_of(x, f), slot_counter(x, f->slots), NULL};
+    TlAttr attr = {.id = TL_ATTR_MASK, .u.i = 1};
+    if (behind) {
+        const TlType *t = tl_type_scalar(x->ctx, TL_BOOL);
+        TlCarried c = {.init = tl_const_int(&x->before, t, 0), .next = tl_const_int(&x->before, t, 1)};
+        in[1] = last_slot(x, f->slots);
+        in[2] = tl_pipeline_carry(x, t, "again", c);
+    }
+    tl_op_new(&b, TL_OP_ARRIVE, behind ? 3 : 2, in, 0, NULL, 0, behind, &attr);
+}
+
+static const TlFetch *first_bulk(const TlSchedule *s)
+{
+    for (uint32_t i = 0; i < s->fetches.len; i++)
+        if (s->fetches.data[i].how == TL_FETCH_BULK)
+            return &s->fetches.data[i];
+    return NULL;
+}
+
+static int64_t bulk_bytes(TlExpand *x)
+{
+    int64_t bytes = 0;
+    for (uint32_t i = 0; i < x->s->fetches.len; i++) {
+        const TlFetch *f = &x->s->fetches.data[i];
+        TlBulk bulk;
+        if (f->how == TL_FETCH_BULK &&
+            tl_bulk_plan(x->arena, f->load, tl_in(f->put, 0)->type, &bulk))
+            bytes += bulk.bytes;
+    }
+    return bytes;
+}
+
+/* Those of one trip, which are all as many ahead, have one barrier. */
+static void begin_bulk(TlExpand *x, bool in_loop, int t)
+{
+    const TlFetch *first = first_bulk(x->s);
+    TlBuilder *b = in_loop ? &x->start : &x->before;
+    TlMoment m = first ? moment_of(in_loop, t, first->ahead) : (TlMoment){0};
+    if (!first || m.n < 0)
+        return;
+    TlValue *bars = barriers_of(x, first), *slot = slot_at(x, first, m), *expect[3] = {bars, slot};
+    Accesses all = {0};
+    for (uint32_t i = 0; i < x->s->fetches.len; i++) {
+        const TlFetch *f = &x->s->fetches.data[i];
+        if (f->how != TL_FETCH_BULK)
+            continue;
+        TlAccess a = tl_pipeline_access(x, f, m);
+        a.in[a.n++] = buffer_of(x, f);
+        a.in[a.n++] = slot;
+        a.in[a.n++] = bars;
+        a.in[a.n++] = slot;
+        tl_vec_push(x->arena, &all, a);
+    }
+    expect[2] = tl_pipeline_test(x, m);
+    if (in_loop)
+        await_empty(x, first, m, slot, expect[2]);
+    for (uint32_t i = 0; i < all.len; i++)
+        set_ahead(x, tl_pipeline_begin(x, b, &all.data[i], false), m);
+    TlAttr attrs[] = {{.id = TL_ATTR_BYTES, .u.i = bulk_bytes(x)}, {.id = TL_ATTR_MASK, .u.i = 1}};
+    tl_op_new(b, TL_OP_EXPECT, expect[2] ? 3 : 2, expect, 0, NULL, 0, expect[2] ? 2 : 1, attrs);
+}
+
+static void await_bulk(TlExpand *x)
+{
+    const TlFetch *f = first_bulk(x->s);
+    if (!f)
+        return;
+    TlValue *in[] = {barriers_of(x, f), slot_counter(x, f->slots), parity(x, f)};
+    tl_op_new(&x->start, TL_OP_PHASE, 3, in, 0, NULL, 0, 0, NULL);
 }
 
 static void begin_copies(TlExpand *x, bool in_loop, int t)
@@ -223,10 +360,46 @@ static void begin_loads(TlExpand *x, bool in_loop, int t)
     for (uint32_t i = 0; i < x->s->fetches.len; i++) {
         const TlFetch *f = &x->s->fetches.data[i];
         TlMoment m = moment_of(in_loop, t, f->ahead);
-        if (f->how != TL_FETCH_COPY && m.n >= 0 && !tl_pipeline_is_known(x, f->load->out[0], m))
+        if (f->how > TL_FETCH_COPY && m.n >= 0 && !tl_pipeline_is_known(x, f->load->out[0], m))
             tl_vec_push(x->arena, &all, tl_pipeline_access(x, f, m));
     }
     begin_all(x, in_loop, &all);
+}
+
+/* ---- products ---- */
+
+/* Is what a trip reads of the buffer still there in the next one? */
+static bool stays(const TlExpand *x, const TlValue *buf)
+{
+    for (uint32_t i = 0; i < x->s->fetches.len; i++) {
+        const TlFetch *f = &x->s->fetches.data[i];
+        int ahead = f->how == TL_FETCH_PUT ? f->put_ahead : f->ahead;
+        if (f->put && tl_in(f->put, 0) == buf)
+            return f->slots > ahead + 1;
+    }
+    for (const TlUse *u = buf->uses; u; u = u->next)
+        if (u->user->opcode != TL_OP_DOT_ASYNC && u->user->opcode != TL_OP_GET &&
+            tl_block_is_inside(u->user->block, x->loop))
+            return false;
+    return true;
+}
+
+/* Products of this trip go on while the next one begins. */
+static void let_products_go_on(TlExpand *x)
+{
+    TlOp *await = tl_loop_await(x->loop);
+    int64_t n = 0;
+    if (!await)
+        return;
+    for (TlOp *op = x->body->first; op; op = op->next) {
+        if (op->opcode != TL_OP_DOT_ASYNC)
+            continue;
+        n++;
+        for (uint32_t i = 0; i < op->nin; i++)
+            if (tl_in(op, i)->type->kind == TL_BUF && !stays(x, tl_in(op, i)))
+                return;
+    }
+    tl_attr_set(x->fn, await, (TlAttr){.id = TL_ATTR_PENDING, .u.i = n});
 }
 
 /* ---- the parts ---- */
@@ -252,6 +425,10 @@ static void fill_body(TlExpand *x)
     int oldest = oldest_copy(x->s);
     if (oldest)
         wait_for(&x->start, oldest - 1);
+    await_bulk(x);
+    begin_bulk(x, true, 0);
+    if (first_bulk(x->s))
+        arrive_empty(x, first_bulk(x->s));
     begin_copies(x, true, 0);
     begin_loads(x, true, 0);
 }
@@ -275,7 +452,7 @@ static void use_fetched(TlExpand *x)
         const TlFetch *f = &x->s->fetches.data[i];
         if (f->put)
             redirect_gets(x, f);
-        if (f->how != TL_FETCH_COPY)
+        if (f->how > TL_FETCH_COPY)
             now[i] = tl_pipeline_value(x, f->load->out[0], (TlMoment){true, 0});
     }
     yield_carried(x);
@@ -294,13 +471,27 @@ static void use_fetched(TlExpand *x)
 static TlOp *first_fetch(TlBlock *body)
 {
     TlOp *found = NULL;
-    for (TlOp *op = body->first; op && op->opcode != TL_OP_GET; op = op->next)
+    for (TlOp *op = body->first;
+         op && op->opcode != TL_OP_GET && op->opcode != TL_OP_DOT_ASYNC; op = op->next)
         if (op->opcode == TL_OP_PUT)
             found = NULL;
         else if (!found &&
-                 (op->opcode == TL_OP_COPY || op->opcode == TL_OP_LOAD || op->opcode == TL_OP_IF))
+                 (op->opcode == TL_OP_COPY || op->opcode == TL_OP_EXPECT ||
+                  (op->opcode == TL_OP_PHASE && tl_attr_flag(op, TL_ATTR_ONE)) || op->opcode == TL_OP_LOAD || op->opcode == TL_OP_IF))
             found = op;
     return found;
+}
+
+/* Everything that it takes is known before the body, or is in shared memory. */
+static bool is_there(const TlOp *product)
+{
+    for (uint32_t i = 0; i < product->nin; i++) {
+        const TlOp *def = tl_in(product, i)->def;
+        if (def && def->block == product->block && def->opcode != TL_OP_CONST &&
+            !(def->opcode == TL_OP_DOT_ASYNC && is_there(def)))
+            return false;
+    }
+    return true;
 }
 
 /* A get of a slot that is known before the body or a constant; a constant; what a moved get is
@@ -311,6 +502,7 @@ static bool may_come_first(const TlOp *op)
     switch ((int)op->opcode) {
     case TL_OP_CONST: return op->out[0]->type->rank == 0;
     case TL_OP_GET: return !def || def->block != op->block || def->opcode == TL_OP_CONST;
+    case TL_OP_DOT_ASYNC: return is_there(op);
     case TL_OP_TRANS: return def && def->opcode == TL_OP_GET && may_come_first(def);
     default: return false;
     }
@@ -322,7 +514,9 @@ static bool may_come_first(const TlOp *op)
 static void get_first(TlBlock *body)
 {
     TlOp *fetch = first_fetch(body), *next;
-    for (TlOp *op = fetch; op && op->opcode != TL_OP_DOT && op->opcode != TL_OP_PUT; op = next) {
+    for (TlOp *op = fetch; op && op->opcode != TL_OP_DOT && op->opcode != TL_OP_PUT &&
+                           op->opcode != TL_OP_AWAIT;
+         op = next) {
         next = op->next;
         if (may_come_first(op))
             tl_op_move_before(op, fetch);
@@ -385,14 +579,21 @@ void tl_pipeline_expand(TlFn *fn, TlPassCtx *px, const TlSchedule *s)
     for (size_t i = 0; i < sizeof maps / sizeof *maps; i++)
         tl_map_init(maps[i], px->scratch);
     for (int t = -s->most; t < 0; t++) {
+        begin_bulk(&x, false, t);
         begin_copies(&x, false, t);
         begin_loads(&x, false, t);
     }
+    let_products_go_on(&x);
     fill_body(&x);
     use_fetched(&x);
     get_first(body);
     TlOp *loop = remake_loop(&x);
     add_attrs(&x, loop);
+    if (x.bars) {
+        TlBuilder after = tl_builder_after(loop->out[0]);
+        tl_op_new(&after, TL_OP_RETIRE, 1, &x.bars, 0, NULL, 0, 0, NULL);
+        tl_op_new(&after, TL_OP_RETIRE, 1, &x.empties, 0, NULL, 0, 0, NULL);
+    }
     if (oldest_copy(s)) {
         TlBuilder after = tl_builder_after(loop->out[0]);
         wait_for(&after, 0);

@@ -7,6 +7,7 @@
 #include "passes/pass.h"
 
 typedef enum TlFetchHow {
+    TL_FETCH_BULK, /* as boxes of a tensor map to a slot of a buffer, counted by a barrier */
     TL_FETCH_COPY, /* asynchronously to a slot of a buffer */
     TL_FETCH_PUT,  /* to registers, then put to a slot */
     TL_FETCH_REGS  /* to registers */
@@ -43,6 +44,9 @@ typedef struct TlSchedule {
     TL_VEC(TlFetch) fetches;
 } TlSchedule;
 
+/* What awaits the products whose tokens the loop carries (async-dots); NULL: it carries none. */
+TlOp *tl_loop_await(const TlOp *loop);
+
 /* The fetch of a load, or NULL. */
 const TlFetch *tl_schedule_of(const TlSchedule *s, const TlOp *load);
 
@@ -70,6 +74,8 @@ typedef struct TlExpand {
     TlOp *loop;
     TlBlock *body;
     TlBuilder before, start; /* before the loop; before what the body had at first */
+    TlValue *bars, *empties; /* of bulk copies: what has come, who has read it; NULL: not made yet */
+    TlValue *parity;         /* of this trip's phase */
     TlMap values;            /* value and moment to value */
     TlMap tests;             /* moment to the test of it */
     TlMap limits;            /* n to hi - n * step */
@@ -103,6 +109,8 @@ void tl_pipeline_remember(TlExpand *x, const TlValue *v, TlMoment m, TlValue *ma
 TlValue *tl_pipeline_int(TlExpand *x, const TlType *t, TlWideInt v);
 TlValue *tl_pipeline_carry(TlExpand *x, const TlType *type, const char *name, TlCarried c);
 TlAccess tl_pipeline_access(TlExpand *x, const TlFetch *f, TlMoment m);
+/* Is there such an iteration? NULL: always. */
+TlValue *tl_pipeline_test(TlExpand *x, TlMoment m);
 /* `inside`: by a test, all of it is. */
 TlOp *tl_pipeline_begin(TlExpand *x, TlBuilder *b, const TlAccess *a, bool inside);
 

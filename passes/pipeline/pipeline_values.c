@@ -107,8 +107,7 @@ static TlValue *any_step_test(TlExpand *x, TlBuilder *b, TlValue *counter, int n
     return tl_binary(b, TL_OP_OR, up, down);
 }
 
-/* NULL: there always is. */
-static TlValue *test_of(TlExpand *x, TlMoment m)
+TlValue *tl_pipeline_test(TlExpand *x, TlMoment m)
 {
     TlWideInt trips, step = 0;
     uint64_t key = moment_key(m, 0);
@@ -188,7 +187,7 @@ static TlValue *carried_at(TlExpand *x, TlValue *v, TlMoment m)
 static TlValue *mask_at(TlExpand *x, const TlFetch *f, const TlPlace *p, TlMoment m)
 {
     TlBuilder *b = builder(x, m);
-    TlValue *test = f->ends ? NULL : test_of(x, m),
+    TlValue *test = f->ends && f->how != TL_FETCH_BULK ? NULL : tl_pipeline_test(x, m),
             *mask = p->mask ? tl_pipeline_value(x, p->mask, m) : NULL;
     if (!test || !mask)
         return test ? test : mask;
@@ -200,7 +199,7 @@ static TlValue *mask_at(TlExpand *x, const TlFetch *f, const TlPlace *p, TlMomen
 TlAccess tl_pipeline_access(TlExpand *x, const TlFetch *f, TlMoment m)
 {
     TL_ASSERT(f->load->opcode == TL_OP_LOAD, "%s is no load", tl_op_info(f->load->opcode)->text);
-    enum { MORE = 4 }; /* mask, other; buffer, slot */
+    enum { MORE = 6 }; /* mask, other; buffer, slot, barriers, slot */
     TlPlace p = tl_op_place(f->load);
     TlAccess a = {.f = f, .m = m, .in = TL_NEW_ARRAY(x->arena, TlValue *, f->load->nin + MORE)};
     a.n = f->load->nin - (p.mask != NULL) - (p.other != NULL);
@@ -210,7 +209,7 @@ TlAccess tl_pipeline_access(TlExpand *x, const TlFetch *f, TlMoment m)
     a.masked = mask != NULL;
     if (mask)
         a.in[a.n++] = mask;
-    if (p.other && f->how != TL_FETCH_COPY)
+    if (p.other && f->how > TL_FETCH_COPY)
         a.in[a.n++] = tl_pipeline_value(x, p.other, m);
     return a;
 }
@@ -225,10 +224,10 @@ static void set_flag(TlExpand *x, TlOp *op, TlAttrId id, bool on)
 
 TlOp *tl_pipeline_begin(TlExpand *x, TlBuilder *b, const TlAccess *a, bool inside)
 {
-    TL_ASSERT(a->n <= a->f->load->nin + 4, "%u operands of a load of %u", a->n, a->f->load->nin);
+    TL_ASSERT(a->n <= a->f->load->nin + 6, "%u operands of a load of %u", a->n, a->f->load->nin);
     const TlOp *load = a->f->load;
     const TlType *t = load->out[0]->type;
-    bool copies = a->f->how == TL_FETCH_COPY;
+    bool copies = a->f->how <= TL_FETCH_COPY;
     if (copies)
         t = tl_type_token(x->ctx, t->dtype, t->rank, t->shape, t->layout);
     b->loc = load->loc;
@@ -238,6 +237,8 @@ TlOp *tl_pipeline_begin(TlExpand *x, TlBuilder *b, const TlAccess *a, bool insid
     if (copies)
         set_flag(x, made, TL_ATTR_OTHER, false);
     set_flag(x, made, TL_ATTR_MASK, a->masked);
+    if (a->f->how == TL_FETCH_BULK)
+        set_flag(x, made, TL_ATTR_BULK, true);
     if (inside)
         set_flag(x, made, TL_ATTR_UNCHECKED, true);
     return made;

@@ -9,7 +9,7 @@
 
 #define TILE_IMAGE_MAGIC "TILEIMG1"
 enum {
-    TILE_IMAGE_VERSION = 12, TILE_MAX_GRID = 6, TILE_IMAGE_MAX_RANK = 8,
+    TILE_IMAGE_VERSION = 13, TILE_MAX_GRID = 6, TILE_IMAGE_MAX_RANK = 8,
     TILE_IMAGE_MAX_PARAMS = 128,
     TILE_IMAGE_MAX_SYMS = 256, TILE_IMAGE_MAX_KEYS = 8
 };
@@ -81,9 +81,15 @@ typedef enum tile_slot_kind {
     TILE_SLOT_DEBUG,   /* address of the debug buffer, 0 = none */
     /* programs start on `param` dies in turn, and neighbours are to share one: the number of all
      * programs divided by param; the remainder is the high word. There is one at most */
-    TILE_SLOT_DIES
+    TILE_SLOT_DIES,
+    /* a tensor map of param, a view: 128 bytes instead of 8. Its axes: `axis & 15`, along which
+     * elements lie side by side, then all others, the last one first. Its box: box & 0xffff elements
+     * along the first, box >> 16 along axis `axis >> 4 & 15`, 1 along others. Rows of `axis >> 8`
+     * bytes in shared memory, 128, 64 or 32, whose 16-byte pieces are XORed by the row */
+    TILE_SLOT_MAP
 } tile_slot_kind;
-typedef struct tile_image_slot { uint32_t kind, param, axis, pad; } tile_image_slot;
+typedef struct tile_image_slot { uint32_t kind, param, axis, box; } tile_image_slot;
+enum { TL_MAP_BYTES = 128, TL_MAP_ALIGNMENT = 64 };
 
 /* A compile-time constant this instance was made with, as text: B = "128", T = "f16", epi =
  * "relu". */

@@ -8,7 +8,7 @@
 #include "runtime/emu/emu_fiber.h"
 #include <stdatomic.h>
 
-enum { TL_EMU_MAX_THREADS = 1024 };
+enum { TL_EMU_MAX_THREADS = 1024, TL_EMU_BARRIERS = 16 };
 
 /* Runs one thread of a block. */
 typedef void (*tl_emu_entry)(const uint64_t *params);
@@ -111,6 +111,7 @@ struct tl_emu_block {
     int64_t linear;
     uint32_t nthreads, nwarps, lanes, ended;
     uint32_t warps_waiting, first_warp; /* at a barrier; the first of them */
+    uint64_t at_number[TL_EMU_BARRIERS]; /* warps that wait at each, as bits */
     bool random;
     tl_emu_event event;
     uint64_t chance; /* state of the random numbers */
@@ -124,6 +125,9 @@ struct tl_emu_block {
     char *shared;
     uint32_t room_copies;
     tl_emu_copies *copies; /* by thread: that are on their way */
+    struct tl_emu_bulk *bulk; /* NULL: none yet */
+    uint32_t room_products;
+    struct tl_emu_products_of_warp *products; /* by warp */
     struct {
         tl_emu_printed *data;
         uint64_t base, len, room; /* data[0] is print number base */
@@ -161,6 +165,8 @@ _Noreturn void tl_emu_broken(tl_emu_block *b, uint32_t site);
 /* ---- emu_meet.c: collectives ---- */
 
 void tl_emu_meet_barrier(tl_emu_block *b, uint32_t site);
+/* Of so many threads, at the barrier of that number. */
+void tl_emu_meet_some(tl_emu_block *b, uint32_t site, uint32_t number, uint32_t threads);
 /* constant: the mask of shfl_xor, 0 of shfl_idx. */
 uint32_t tl_emu_meet_shuffle(tl_emu_block *b, tl_leaf leaf, uint32_t site, uint32_t value,
                              uint32_t lane, uint32_t constant);
@@ -202,8 +208,30 @@ void tl_emu_print_end(tl_emu_block *b);
  * word. */
 void tl_emu_mma_cell(tl_mma_kind kind, int operand, uint32_t k, uint32_t per_word, uint32_t lane,
                       uint32_t e, uint32_t *out_row, uint32_t *out_column);
+uint32_t tl_emu_type_bytes(uint32_t type); /* tile_dtype */
+double tl_emu_to_double(uint32_t type, uint64_t bits);
+
+/* ---- emu_wgmma.c: products of the current warp ---- */
+
+/* Lists for so many warps; false: no memory. */
+bool tl_emu_wgmma_make_room(tl_emu_block *b, uint32_t warps);
+void tl_emu_wgmma_free(tl_emu_block *b);
+void tl_emu_wgmma_reset(tl_emu_block *b); /* for a new block */
+/* A thread has returned: reports what it has not waited for. */
+void tl_emu_wgmma_ended(tl_emu_block *b, const tl_emu_thread *t);
+
+/* ---- emu_bulk.c: barriers that count, copies of boxes ---- */
+
+void tl_emu_bulk_free(tl_emu_block *b);
+void tl_emu_bulk_reset(tl_emu_block *b); /* for a new block */
+/* All threads have returned: reports what nobody has waited for. */
+void tl_emu_bulk_ended(tl_emu_block *b);
 
 /* ---- emu_leaf.c ---- */
+
+void tl_emu_count(tl_emu_block *b, uint32_t site, tl_leaf leaf);
+/* Is the site left out (TILE_EMU_DROP_BARRIER)? */
+bool tl_emu_is_dropped(tl_emu_block *b, uint32_t site);
 
 /* {"tl_emu_NAME", address} of every leaf, and what else kernels of the emulator may call. */
 enum { TL_EMU_KNOWN = TL_LEAF_COUNT + 1 };

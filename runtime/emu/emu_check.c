@@ -48,6 +48,7 @@ struct tl_emu_watch {
     tl_emu_released *released;
     tl_emu_stats *stats;
     uint32_t *ops;    /* by site, see tl_emu_order; UINT32_MAX: others */
+    bool has_products;
     atomic_bool lost; /* out of memory: races can no longer be found */
 };
 
@@ -63,6 +64,7 @@ struct tl_emu_block_watch {
     uint32_t told_race; /* the block in whose name one was reported */
     tl_emu_flights flights;
     bool told_flight;
+    tl_emu_products products;
 };
 
 enum { SCOPE_BLOCK }; /* ir/enums.def */
@@ -252,6 +254,8 @@ tile_status tl_emu_watch_new(const tl_launch *launch, const tl_emu_watch_options
         return tl_fail(TILE_NO_MEMORY, "out of memory");
     }
     bind_ranges(w);
+    for (uint32_t i = 0; i < launch->kernel->nsites; i++)
+        w->has_products |= sites_of(launch)[i].leaf == TL_LEAF_WGMMA;
     *out_watch = w;
     return TILE_OK;
 }
@@ -288,7 +292,9 @@ tile_status tl_emu_block_begin(tl_emu_watch *w, int64_t block, uint32_t threads,
     b->order.ops = w->ops;
     b->written = w->options.check ? calloc(w->options.shared_bytes / 8 + 1, 1) : NULL;
     b->stats = w->stats ? tl_emu_block_stats_new(w->stats, threads) : NULL;
-    if ((w->options.check && !b->written) || (w->stats && !b->stats)) {
+    bool products = w->has_products && w->options.check;
+    if ((w->options.check && !b->written) || (w->stats && !b->stats) ||
+        (products && !tl_emu_products_make(&b->products, w->options.shared_bytes, threads))) {
         tl_emu_block_end(b);
         return tl_fail(TILE_NO_MEMORY, "out of memory");
     }
@@ -309,6 +315,7 @@ void tl_emu_block_end(tl_emu_block_watch *b)
     tl_emu_order_end(&b->order);
     tl_emu_shadow_free(&b->shared);
     tl_emu_flights_free(&b->flights);
+    tl_emu_products_free(&b->products);
     free(b->written);
     free(b);
 }
@@ -603,9 +610,33 @@ static void check_flights(tl_emu_block_watch *b, const tl_emu_access *a, const r
 
 /* ---- accesses ---- */
 
+static void tell_products(tl_emu_block_watch *b, const tl_emu_access *a, uint32_t site)
+{
+    tl_emu_position with = tl_emu_site_position(b->watch->launch, site);
+    char text[500];
+    snprintf(text, sizeof text,
+             "this %s (thread %u) touches byte %" PRIu64
+             " of shared memory, which the product at %.200s:%u:%u may still read",
+             verb_of(a), a->thread, a->at, with.path, with.line, with.col);
+    b->told_flight = true;
+    tell(b, TL_RUN_ASYNC, a->site, text);
+}
+
+/* What threads write, for products. */
+static void check_products(tl_emu_block_watch *b, const tl_emu_access *a)
+{
+    uint32_t site;
+    if (a->space != TL_EMU_SHARED || a->kind == TL_EMU_LOAD || !b->products.cells)
+        return;
+    if (!b->told_flight && tl_emu_products_meet(&b->products, a, &site))
+        tell_products(b, a, site);
+    tl_emu_products_wrote(&b->products, a);
+}
+
 static void check_access(tl_emu_block_watch *b, const tl_emu_access *a, const range *r)
 {
     check_flights(b, a, r);
+    check_products(b, a);
     check_written(b, a, r);
     check_race(b, a, r);
 }
@@ -672,6 +703,7 @@ void tl_emu_block_copy_ends(tl_emu_block_watch *b, const tl_emu_copy *c)
     if (c->inside)
         check_race(b, &from, find_range(b->watch, &from));
     check_race(b, &to, NULL);
+    check_products(b, &to);
 }
 
 void tl_emu_block_copy_skip(tl_emu_block_watch *b, uint32_t site, uint32_t thread)
@@ -705,6 +737,75 @@ void tl_emu_block_matrices(tl_emu_block_watch *b, uint32_t site, uint32_t thread
         a.thread++;
         check_race(b, &a, NULL);
     }
+}
+
+bool tl_emu_block_bulk(tl_emu_block_watch *b, const tl_emu_copy *c, bool ends)
+{
+    tl_emu_access from = source_of(c), to = target_of(c);
+    const range *r = NULL, *none;
+    if (!b->watch->options.check)
+        return ends || (is_allowed(b, &to, &none) && (!c->inside || is_allowed(b, &from, &r)));
+    if (ends) {
+        tl_emu_flights_remove(&b->flights, c);
+        tl_emu_products_forget(&b->products, &to);
+        return true;
+    }
+    if (!is_allowed(b, &to, &none) || (c->inside && !is_allowed(b, &from, &r)))
+        return false;
+    if (c->inside)
+        check_access(b, &from, r);
+    check_flights(b, &to, NULL);
+    check_products(b, &to);
+    check_written(b, &to, NULL);
+    if (!tl_emu_flights_add(&b->flights, c, r && r->is_shared, b->watch->options.shared_bytes))
+        atomic_store(&b->watch->lost, true);
+    return true;
+}
+
+static void check_visible(tl_emu_block_watch *b, const tl_emu_access *a)
+{
+    char text[300];
+    uint32_t writer;
+    if (b->told_flight || !tl_emu_products_unseen(&b->products, a, &writer))
+        return;
+    snprintf(text, sizeof text,
+             "this product reads byte %" PRIu64
+             " of shared memory, which thread %u has written and not made visible (fence_async)",
+             a->at, writer);
+    b->told_flight = true;
+    tell(b, TL_RUN_RACE, a->site, text);
+}
+
+/* The warp reads as a whole: two threads are checked, of which one is not who wrote. */
+bool tl_emu_block_product(tl_emu_block_watch *b, uint32_t site, uint32_t thread, uint64_t offset,
+                          bool ends)
+{
+    enum { BYTES = 16 };
+    const range *r;
+    tl_emu_access a = {.space = TL_EMU_SHARED,
+                       .kind = TL_EMU_LOAD,
+                       .site = site,
+                       .thread = thread,
+                       .at = offset,
+                       .bytes = BYTES};
+    if (!is_allowed(b, &a, &r))
+        return false;
+    if (!b->watch->options.check)
+        return true;
+    if (!ends)
+        check_access(b, &a, NULL);
+    if (!ends)
+        check_visible(b, &a);
+    check_race(b, &a, NULL);
+    a.thread++;
+    check_race(b, &a, NULL);
+    tl_emu_products_read(&b->products, &a, ends);
+    return true;
+}
+
+void tl_emu_block_fence(tl_emu_block_watch *b, uint32_t thread)
+{
+    tl_emu_products_fence(&b->products, thread);
 }
 
 void tl_emu_block_atomic_done(tl_emu_block_watch *b, const tl_emu_access *a, bool wrote)

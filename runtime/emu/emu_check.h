@@ -73,6 +73,15 @@ void tl_emu_block_copy_skip(tl_emu_block_watch *b, uint32_t site, uint32_t threa
  * be read? */
 void tl_emu_block_matrices(tl_emu_block_watch *b, uint32_t site, uint32_t thread, uint32_t n,
                            const uint32_t *offsets, bool *allowed);
+/* 16 bytes of a copy by a barrier begin or end to be on their way. False: they must not. Who waits
+ * for the barrier sees them. */
+bool tl_emu_block_bulk(tl_emu_block_watch *b, const tl_emu_copy *copy, bool ends);
+/* A product of a warpgroup begins or ends to read 16 bytes of shared memory, for the warp of this
+ * thread. False: they are not there. */
+bool tl_emu_block_product(tl_emu_block_watch *b, uint32_t site, uint32_t thread, uint64_t offset,
+                          bool ends);
+/* What this thread has written to shared memory is visible to products from here on. */
+void tl_emu_block_fence(tl_emu_block_watch *b, uint32_t thread);
 /* A leaf of another class was executed by a thread (counters). */
 void tl_emu_block_count(tl_emu_block_watch *b, uint32_t site, uint32_t thread, tl_leaf leaf);
 /* A memory op of this thread was predicated off (counters need whole warps). */

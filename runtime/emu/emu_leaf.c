@@ -48,14 +48,13 @@ uint32_t tl_emu_ctaid(void)
     return (uint32_t)tl_emu_now->linear;
 }
 
-static void count(tl_emu_block *b, uint32_t site, tl_leaf leaf)
+void tl_emu_count(tl_emu_block *b, uint32_t site, tl_leaf leaf)
 {
     if (b->job->stats)
         tl_emu_block_count(b->watch, site, b->current->index, leaf);
 }
 
-/* Is the site left out (TILE_EMU_DROP_BARRIER)? */
-static bool is_dropped(tl_emu_block *b, uint32_t site)
+bool tl_emu_is_dropped(tl_emu_block *b, uint32_t site)
 {
     if (site == b->job->dropped)
         atomic_store_explicit(&b->job->met, true, memory_order_relaxed);
@@ -65,23 +64,39 @@ static bool is_dropped(tl_emu_block *b, uint32_t site)
 void tl_emu_barrier(uint32_t site)
 {
     tl_emu_block *b = tl_emu_now;
-    if (is_dropped(b, site))
+    if (tl_emu_is_dropped(b, site))
         return;
-    count(b, site, TL_LEAF_BARRIER);
+    tl_emu_count(b, site, TL_LEAF_BARRIER);
     tl_emu_meet_barrier(b, site);
+}
+
+void tl_emu_barrier_of(uint32_t site, uint32_t number, uint32_t threads)
+{
+    tl_emu_block *b = tl_emu_now;
+    if (tl_emu_is_dropped(b, site))
+        return;
+    tl_emu_count(b, site, TL_LEAF_BARRIER_OF);
+    tl_emu_meet_some(b, site, number, threads);
+}
+
+/* Registers are the host's here. */
+void tl_emu_registers(uint32_t site, uint32_t n, uint32_t more)
+{
+    (void)n, (void)more;
+    tl_emu_count(tl_emu_now, site, TL_LEAF_REGISTERS);
 }
 
 uint32_t tl_emu_shfl_idx(uint32_t site, uint32_t value, uint32_t lane)
 {
     tl_emu_block *b = tl_emu_now;
-    count(b, site, TL_LEAF_SHFL_IDX);
+    tl_emu_count(b, site, TL_LEAF_SHFL_IDX);
     return tl_emu_meet_shuffle(b, TL_LEAF_SHFL_IDX, site, value, lane, 0);
 }
 
 uint32_t tl_emu_shfl_xor(uint32_t site, uint32_t value, uint32_t mask)
 {
     tl_emu_block *b = tl_emu_now;
-    count(b, site, TL_LEAF_SHFL_XOR);
+    tl_emu_count(b, site, TL_LEAF_SHFL_XOR);
     return tl_emu_meet_shuffle(b, TL_LEAF_SHFL_XOR, site, value,
                                b->current->index % b->lanes ^ mask, mask);
 }
@@ -91,18 +106,18 @@ uint32_t tl_emu_shfl_xor(uint32_t site, uint32_t value, uint32_t mask)
 void tl_emu_cp_commit(uint32_t site)
 {
     tl_emu_block *b = tl_emu_now;
-    if (is_dropped(b, site))
+    if (tl_emu_is_dropped(b, site))
         return;
-    count(b, site, TL_LEAF_CP_COMMIT);
+    tl_emu_count(b, site, TL_LEAF_CP_COMMIT);
     tl_emu_copies_commit(b);
 }
 
 void tl_emu_cp_wait(uint32_t site, uint32_t pending)
 {
     tl_emu_block *b = tl_emu_now;
-    if (is_dropped(b, site))
+    if (tl_emu_is_dropped(b, site))
         return;
-    count(b, site, TL_LEAF_CP_WAIT);
+    tl_emu_count(b, site, TL_LEAF_CP_WAIT);
     tl_emu_copies_wait(b, pending);
 }
 

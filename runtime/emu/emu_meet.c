@@ -64,6 +64,7 @@ void tl_emu_thread_ended(tl_emu_block *b, tl_emu_thread *t)
     tl_emu_warp *w = &b->warps[t->index / b->lanes];
     const tl_emu_thread *other = who_waits(b, w);
     tl_emu_copies_ended(b, t);
+    tl_emu_wgmma_ended(b, t);
     b->ended++;
     w->ended++;
     TL_EMU_INVARIANT(b, t->site, b->ended <= b->nthreads && w->ended <= b->lanes,
@@ -218,5 +219,28 @@ void tl_emu_meet_barrier(tl_emu_block *b, uint32_t site)
     tl_emu_block_barrier(b->watch);
     for (uint32_t i = 0; i < b->nthreads; i++)
         wake(b, &b->threads[i]);
+    tl_emu_step(b);
+}
+
+void tl_emu_meet_some(tl_emu_block *b, uint32_t site, uint32_t number, uint32_t threads)
+{
+    uint32_t warp = b->current->index / b->lanes;
+    TL_EMU_INVARIANT(b, site, number < TL_EMU_BARRIERS && warp < 64 && threads % b->lanes == 0,
+                     "barrier %u of %u threads", number, threads);
+    if (!arrive(b, TL_LEAF_BARRIER_OF, site, number)) {
+        wait_here(b);
+        return;
+    }
+    uint64_t *at = &b->at_number[number];
+    *at |= UINT64_C(1) << warp;
+    if ((uint32_t)__builtin_popcountll(*at) < threads / b->lanes) {
+        wait_here(b);
+        return;
+    }
+    tl_emu_block_barrier(b->watch);
+    for (uint32_t w = 0; w < b->nwarps; w++)
+        for (uint32_t i = 0; *at >> w & 1 && i < b->lanes; i++)
+            wake(b, &b->threads[w * b->lanes + i]);
+    *at = 0;
     tl_emu_step(b);
 }

@@ -145,7 +145,7 @@ void tl_emu_mma_cell(tl_mma_kind kind, int operand, uint32_t k, uint32_t per_wor
 
 /* ---- numbers ---- */
 
-static uint32_t bytes_of(uint32_t type)
+uint32_t tl_emu_type_bytes(uint32_t type)
 {
     switch ((tile_dtype)type) {
     case TILE_F64: return 8;
@@ -204,7 +204,7 @@ static double fnuz(uint64_t v, int exponent, int fraction)
            power_of_2((e ? e : 1) - bias - fraction);
 }
 
-static double to_double(uint32_t type, uint64_t v)
+double tl_emu_to_double(uint32_t type, uint64_t v)
 {
     float f;
     double d;
@@ -229,7 +229,7 @@ static bool is_integer(const mma_call *x)
 /* Loads one lane's operand, n elements, into its cells of the matrix. */
 static void load(const mma_call *x, int operand, const uint16_t *at, uint32_t n, element *to)
 {
-    uint32_t type = x->type[operand], bytes = bytes_of(type);
+    uint32_t type = x->type[operand], bytes = tl_emu_type_bytes(type);
     const uint32_t *in = x->in[operand];
     bool tf32 = x->kind == TL_MMA_M16N8 && operand < 2;
     uint32_t seen = tf32 ? 0xffffe000 : UINT32_MAX; /* NVIDIA's take 10 bits of the fraction */
@@ -239,16 +239,16 @@ static void load(const mma_call *x, int operand, const uint16_t *at, uint32_t n,
                 type == TILE_U8 ? raw(in, 1, e) : (uint64_t)sign_extended(raw(in, bytes, e), bytes);
     else if (type == TILE_F32)
         for (uint32_t e = 0; e < n; e++)
-            to[at[e]].f = to_double(TILE_F32, in[e] & seen);
+            to[at[e]].f = tl_emu_to_double(TILE_F32, in[e] & seen);
     else
         for (uint32_t e = 0; e < n; e++)
-            to[at[e]].f = to_double(type, raw(in, bytes, e));
+            to[at[e]].f = tl_emu_to_double(type, raw(in, bytes, e));
 }
 
 /* Stores one lane's part of the result. */
 static void store(const mma_call *x, const uint16_t *at, uint32_t n, const element *from)
 {
-    uint32_t bytes = bytes_of(x->type[2]);
+    uint32_t bytes = tl_emu_type_bytes(x->type[2]);
     char *to = (char *)x->out;
     if (is_integer(x) || bytes == sizeof *from)
         for (uint32_t e = 0; e < n; e++)
@@ -280,7 +280,7 @@ static const cells *cells_of(const mma_call *x, int operand)
 {
     static _Thread_local cells kept[3];
     cells *p = &kept[operand];
-    uint32_t bytes = bytes_of(x->type[operand]), per = bytes < 4 ? 4 / bytes : 1;
+    uint32_t bytes = tl_emu_type_bytes(x->type[operand]), per = bytes < 4 ? 4 / bytes : 1;
     uint32_t k = operand == 2 ? 1 : x->k, key = (uint32_t)x->kind << 16 | k << 8 | per;
     if (p->key == key)
         return p;

@@ -66,6 +66,8 @@ static void free_block(tl_emu_block *b)
 {
     free(b->prints.data);
     tl_emu_copies_free(b);
+    tl_emu_wgmma_free(b);
+    tl_emu_bulk_free(b);
     free(b->threads);
     free(b->warps);
     free(b->shared);
@@ -83,6 +85,9 @@ static bool make_room(tl_emu_block *b, const tl_emu_kernel *k)
         b->room_threads = b->threads && b->warps ? k->threads : 0;
     }
     if (b->room_copies < k->threads && !tl_emu_copies_make_room(b, k->threads))
+        return false;
+    if (b->room_products < k->threads / k->lanes &&
+        !tl_emu_wgmma_make_room(b, k->threads / k->lanes))
         return false;
     if (b->room_shared < k->shared_bytes) {
         free(b->shared);
@@ -129,6 +134,9 @@ static void fill_in(tl_emu_block *b, tl_emu_worker *w, tl_emu_job *job, int64_t 
     if (k->shared_bytes)
         memset(b->shared, POISON, k->shared_bytes);
     tl_emu_copies_reset(b);
+    tl_emu_wgmma_reset(b);
+    tl_emu_bulk_reset(b);
+    memset(b->at_number, 0, sizeof b->at_number);
     tl_emu_block_order(b);
 }
 

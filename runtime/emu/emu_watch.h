@@ -114,6 +114,28 @@ void tl_emu_flights_remove(tl_emu_flights *f, const tl_emu_copy *copy);
  * (offset, or at). False: none. */
 bool tl_emu_flights_meet(const tl_emu_flights *f, const tl_emu_access *access, tl_emu_copy *out);
 
+/* ---- emu_check_products.c: products that are on their way ---- */
+
+typedef struct tl_emu_cell tl_emu_cell;
+typedef struct tl_emu_products { /* all zero: the kernel has none */
+    uint32_t n; /* reads of any that are on their way */
+    tl_emu_cell *cells;
+    uint32_t *fences; /* that each thread has passed */
+} tl_emu_products;
+bool tl_emu_products_make(tl_emu_products *p, uint32_t shared_bytes, uint32_t threads);
+void tl_emu_products_free(tl_emu_products *p);
+void tl_emu_products_wrote(tl_emu_products *p, const tl_emu_access *access);
+/* A bulk copy wrote it, which products see. */
+void tl_emu_products_forget(tl_emu_products *p, const tl_emu_access *access);
+void tl_emu_products_fence(tl_emu_products *p, uint32_t thread);
+/* Does somebody write what a product may still read? */
+bool tl_emu_products_meet(const tl_emu_products *p, const tl_emu_access *access,
+                          uint32_t *out_site);
+/* Does a product read what a thread wrote and made nothing of visible? */
+bool tl_emu_products_unseen(const tl_emu_products *p, const tl_emu_access *access,
+                            uint32_t *out_writer);
+void tl_emu_products_read(tl_emu_products *p, const tl_emu_access *access, bool ends);
+
 /* ---- emu_stats.c ---- */
 
 typedef struct tl_emu_stats tl_emu_stats;

@@ -57,6 +57,9 @@ typedef struct tl_gpu_api {
     int (*launch)(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                   unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
                   void *stream, void **params, void **extra);
+    int (*map_encode)(void *map, int type, uint32_t rank, void *address, const uint64_t *extents,
+                      const uint64_t *strides, const uint32_t *box, const uint32_t *steps,
+                      int interleave, int swizzle, int promotion, int fill); /* cuda */
     int (*launch_ex)(const void *config, void *function, void **params, void **extra); /* cuda */
     int (*launch_together)(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                            unsigned block_x, unsigned block_y, unsigned block_z,

@@ -6,6 +6,7 @@
  * before the kernel ahead has ended, which only kernels get that wait for it themselves. */
 #include "runtime/gpu/driver_gpu.h"
 #include "runtime/runtime.h"
+#include "runtime/tensor_map.h"
 #include <inttypes.h>
 
 /* CUlaunchAttribute and CUlaunchConfig of cuda.h. */
@@ -24,6 +25,56 @@ typedef struct launch_config {
     unsigned nattributes;
 } launch_config;
 _Static_assert(sizeof(launch_attribute) == 72 && sizeof(launch_config) == 56, "as in cuda.h");
+
+/* ---- tensor maps ---- */
+
+typedef struct encoded_map {
+    _Alignas(TL_MAP_ALIGNMENT) char bytes[TL_MAP_BYTES];
+} encoded_map;
+
+/* CUtensorMapDataType by the size of an element: only zeros are made, so that the kind of number does
+ * not matter. */
+static int map_type(unsigned bytes)
+{
+    enum { UINT8, UINT16, UINT32, UINT64 = 4 };
+    return bytes == 1 ? UINT8 : bytes == 2 ? UINT16 : bytes == 4 ? UINT32 : UINT64;
+}
+
+static tile_status encode(tl_dev *d, const tl_tensor_map *m, encoded_map *out)
+{
+    enum { SWIZZLE_32 = 1, SWIZZLE_64, SWIZZLE_128, PROMOTE_256 = 3 };
+    static const uint32_t steps[TL_MAP_RANK] = {1, 1, 1, 1, 1};
+    uint32_t box[TL_MAP_RANK];
+    int swizzle = m->span == 128 ? SWIZZLE_128 : m->span == 64 ? SWIZZLE_64 : SWIZZLE_32;
+    for (int i = 0; i < TL_MAP_RANK; i++)
+        box[i] = m->box[i];
+    if (!d->api.map_encode)
+        return tl_gpu_lacks(d, offsetof(tl_gpu_api, map_encode));
+    return TL_GPU_CALL(d, map_encode, out, map_type(m->bytes), m->rank,
+                       (void *)(uintptr_t)m->address, m->extent, m->stride + 1, box, steps, 0,
+                       swizzle, PROMOTE_256, 0);
+}
+
+/* The library's own maps in place of what the launch has. */
+static tile_status encode_maps(tl_dev *d, const tl_launch *l, encoded_map *maps, void **params)
+{
+    const tile_image_slot *s =
+        (const tile_image_slot *)tl_image_text(l->image, l->kernel->slots);
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < l->nslots; i++) {
+        if (s[i].kind != TILE_SLOT_MAP)
+            continue;
+        TL_INVARIANT(n < TL_MAX_MAPS, "%u tensor maps", n);
+        tile_status status =
+            encode(d, (const tl_tensor_map *)(uintptr_t)l->slots[i], &maps[n]);
+        if (status != TILE_OK)
+            return status;
+        params[i] = &maps[n++];
+    }
+    return TILE_OK;
+}
+
+/* ---- launches ---- */
 
 static tile_status launch_with(tl_queue *q, const tl_code *code, const tl_launch *l, void **params,
                                int attribute)
@@ -80,6 +131,7 @@ tile_status tl_gpu_queue_launch(tl_queue *q, tl_code *code, const tl_launch *l)
                  (long long)l->programs, l->nslots);
     tl_dev *d = q->dev;
     void *params[TL_MAX_SLOTS + 1];
+    encoded_map maps[TL_MAX_MAPS];
     tile_status status;
     if ((uint64_t)l->programs * code->threads > d->kind->max_threads)
         return tl_fail(TILE_NO_RESOURCE,
@@ -89,7 +141,9 @@ tile_status tl_gpu_queue_launch(tl_queue *q, tl_code *code, const tl_launch *l)
                        d->kind->max_threads);
     for (uint32_t i = 0; i < l->nslots; i++)
         params[i] = (void *)(uintptr_t)&l->slots[i];
-    TL_GPU_WITHIN(d, status, launch(q, code, l, params));
+    status = encode_maps(d, l, maps, params);
+    if (status == TILE_OK)
+        TL_GPU_WITHIN(d, status, launch(q, code, l, params));
     if (status != TILE_OK)
         return tl_fail(status, "kernel '%s': %s", code->name, tile_last_error());
     return TILE_OK;

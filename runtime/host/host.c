@@ -8,6 +8,7 @@
  * Each recording of a mark is a moment of its own. Waiting means waiting for the moment that was
  * the mark's when the wait was asked for, whatever becomes of the mark: it may be recorded again,
  * in another queue that is faster, or freed. */
+#include "runtime/tensor_map.h"
 #include "runtime/runtime.h"
 #include <stdlib.h>
 #include <time.h>
@@ -320,6 +321,18 @@ static tile_status put_simple(tl_queue *q, record r)
     return TILE_OK;
 }
 
+/* The launch's own tensor maps, and slots that have their addresses. */
+static void keep_maps(tl_launch *to, const tl_launch *from, void *room)
+{
+    const tile_image_slot *s =
+        (const tile_image_slot *)tl_image_text(from->image, from->kernel->slots);
+    uint64_t *slots = (uint64_t *)(uintptr_t)to->slots;
+    to->maps = memcpy(room, from->maps, from->nmaps * sizeof *from->maps);
+    for (uint32_t i = 0, n = 0; i < to->nslots; i++)
+        if (s[i].kind == TILE_SLOT_MAP)
+            slots[i] = (uint64_t)(uintptr_t)&to->maps[n++];
+}
+
 tile_status tl_host_queue_launch(tl_queue *q, tl_code *code, const tl_launch *launch)
 {
     TL_INVARIANT(code && launch && launch->kernel, "a launch of nothing");
@@ -327,9 +340,11 @@ tile_status tl_host_queue_launch(tl_queue *q, tl_code *code, const tl_launch *la
     if (q->immediate)
         return q->driver->run(q->dev, code, launch, q->sink);
     size_t args = launch->nargs * sizeof *launch->args,
-           slots = launch->nslots * sizeof *launch->slots;
-    uint32_t size = (uint32_t)((sizeof(record) + args + slots + 15) / 16 * 16);
-    _Static_assert(sizeof(record) + TL_MAX_PARAMS * sizeof(tile_arg) + TL_MAX_SLOTS * 8 <
+           slots = launch->nslots * sizeof *launch->slots,
+           maps = launch->nmaps * sizeof *launch->maps;
+    uint32_t size = (uint32_t)((sizeof(record) + args + slots + maps + 15) / 16 * 16);
+    _Static_assert(sizeof(record) + TL_MAX_PARAMS * sizeof(tile_arg) + TL_MAX_SLOTS * 8 +
+                           TL_MAX_MAPS * sizeof(tl_tensor_map) <
                        RING_BYTES / 4,
                    "ring too small");
     record *r = ring_reserve(q, size);
@@ -338,6 +353,8 @@ tile_status tl_host_queue_launch(tl_queue *q, tl_code *code, const tl_launch *la
         r->launch.args = memcpy((char *)(r + 1), launch->args, args);
     if (slots)
         r->launch.slots = memcpy((char *)(r + 1) + args, launch->slots, slots);
+    if (maps)
+        keep_maps(&r->launch, launch, (char *)(r + 1) + args + slots);
     ring_commit(q, size);
     return TILE_OK;
 }

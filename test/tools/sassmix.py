@@ -34,6 +34,8 @@ MULTIPLY_ADD = ("FFMA", "DFMA", "HFMA2", "IMAD", "IDP")
 ALWAYS, NEVER = 7, 15  # guards: the predicate that is true, and its opposite
 
 
+MOST_OF_WAIT = 8
+
 def opcodes():
     """Operation (9 bits) to name: the compiler's table."""
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -175,12 +177,21 @@ class Flow:
 
     def innermost(self):
         """[(header, blocks)]"""
-        all_loops = self.loops()
+        all_loops = {head: body for head, body in self.loops().items() if not self.waits(body)}
         return [(head, body) for head, body in sorted(all_loops.items())
                 if not any(other != head and other in body for other in all_loops)]
 
     def instructions(self, blocks):
         return [x for b in blocks for x in self.code[self.first[b]:self.last[b]]]
+
+    def heaviest(self, head, body):
+        """The block with most matrix instructions, the header where there are none: a wait may lead back to the header, too."""
+        return max([head, *sorted(body)], key=lambda b: sum(x.name in MATRIX for x in self.instructions([b])))
+
+    def waits(self, blocks):
+        """Do they only wait for an mbarrier?"""
+        names = [x.name for x in self.instructions(blocks)]
+        return len(names) <= MOST_OF_WAIT and any(n.startswith("SYNCS") for n in names)
 
     def shortest(self, head, body):
         """Blocks from the header until it comes again, as few instructions as there can be."""
@@ -209,7 +220,7 @@ def analyze(name, text, sm):
     code = decode(text)
     flow, loops = Flow(code, sm), []
     for head, body in flow.innermost() if code else []:
-        inside, short = flow.instructions(body), flow.instructions(flow.shortest(head, body))
+        inside, short = flow.instructions(body), flow.instructions(flow.shortest(flow.heaviest(head, body), body))
         loops.append({"from": 16 * min(flow.first[b] for b in body), "to": 16 * max(flow.last[b] for b in body),
                       "main": False, "total": len(inside), "mix": mix_of(inside),
                       "short": {"total": len(short), "mix": mix_of(short)}})

@@ -84,7 +84,7 @@ def count(cubin, kernel, log):
         raise ValueError(f"{cubin}: no kernel {kernel}")
     k = found[0]
     main = [x for x in k["loops"] if x["main"]]
-    part = log.split(f"'{k['kernel']}'")[1].split("Compiling entry")[0]
+    part = log.split(f"Compiling entry function '{k['kernel']}'")[1].split("Compiling entry")[0]
     return {"all": k["total"], "trip": main[0]["short"]["total"] if main else 0,
             "registers": int(re.search(r"Used (\d+) registers", part).group(1)),
             "spills": sum(int(n) for n in re.findall(r"(\d+) bytes spill", part))}

@@ -155,7 +155,8 @@ static bool has_operation(const TlTarget *target, TlArena *arena, tl_leaf leaf, 
     if (is_matrix(leaf))
         return tl_mma_has(target->matrix, tl_mma_at(op)) &&
                tl_leaf_of_mma(arena, tl_mma_at(op)) == leaf;
-    return tl_leaf_is_of(target, leaf) &&
+    bool warpgroup = tl_leaf_info(leaf)->needs & (TL_CAN_WARPGROUP | TL_CAN_BULK);
+    return tl_leaf_is_of(target, leaf) && !warpgroup &&
            (leaf != TL_LEAF_ATOM_16 || op == TL_ATOM_LOAD || op == TL_ATOM_CAS);
 }
 
@@ -646,6 +647,19 @@ static void make_row(Maker *m, tl_leaf leaf, uint32_t op)
     case TL_LEAF_FAMILY_STB: make_stb(m, leaf); break;
     case TL_LEAF_FAMILY_LDS: make_lds(m, leaf); break;
     case TL_LEAF_FAMILY_STS: make_sts(m, leaf); break;
+    case TL_LEAF_FAMILY_BARRIER_OF:
+    case TL_LEAF_FAMILY_REGISTERS:
+    case TL_LEAF_FAMILY_ELECT:
+    case TL_LEAF_FAMILY_MBAR_INIT:
+    case TL_LEAF_FAMILY_MBAR_END:
+    case TL_LEAF_FAMILY_MBAR_ARRIVE:
+    case TL_LEAF_FAMILY_MBAR_EXPECT:
+    case TL_LEAF_FAMILY_MBAR_WAIT:
+    case TL_LEAF_FAMILY_BULK:
+    case TL_LEAF_FAMILY_WGMMA:
+    case TL_LEAF_FAMILY_WGMMA_FENCE:
+    case TL_LEAF_FAMILY_WGMMA_WAIT:
+    case TL_LEAF_FAMILY_FENCE_ASYNC:
     case TL_LEAF_FAMILY_COUNT: break;
     }
 }

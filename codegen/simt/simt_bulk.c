@@ -1,0 +1,205 @@
+/* Barriers that count what arrives (MBAR), and bulk copies: boxes of a tensor map, which the runtime
+ * makes of a view, go to a slot of a buffer, begun by one thread.
+ *
+ * The slot's layout is the image of ir/plan/stage_layout.h: panels of rows of at most 128 bytes. A
+ * box is a panel, or as much of it as 256 rows. */
+#include "codegen/simt/simt.h"
+#include "ir/plan/bulk.h"
+#include "ir/plan/staged.h"
+
+/* ---- barriers ---- */
+
+static LLVMValueRef is_first_thread(TlSimt *g)
+{
+    return LLVMBuildICmp(g->b, LLVMIntEQ, g->tid, tl_simt_i32(g, 0), "");
+}
+
+/* The byte offset of a slot in shared memory. */
+static LLVMValueRef offset_of(TlSimt *g, const TlValue *buf, const TlValue *slot)
+{
+    int64_t at = tl_attr_int(buf->def, TL_ATTR_SHARED, -1);
+    uint32_t bytes = (uint32_t)tl_buf_slot_bytes(buf->type);
+    TL_ASSERT(at >= 0, "a buffer without a place");
+    LLVMValueRef start = tl_simt_i32(g, (uint32_t)at);
+    if (buf->type->slots == 1)
+        return start;
+    LLVMValueRef n =
+        LLVMBuildNUWMul(g->b, tl_gen_scalar(&g->gen, slot), tl_simt_i32(g, bytes), "");
+    return LLVMBuildNUWAdd(g->b, n, start, "");
+}
+
+static LLVMValueRef offset_of_slot(TlSimt *g, const TlValue *buf, int32_t slot)
+{
+    int64_t at = tl_attr_int(buf->def, TL_ATTR_SHARED, -1);
+    return tl_simt_i32(g, (uint32_t)(at + slot * (int64_t)tl_buf_slot_bytes(buf->type)));
+}
+
+void tl_simt_mbar(TlSimt *g, TlOp *op)
+{
+    const TlValue *buf = op->out[0];
+    tl_simt_barrier(g); /* what was in these bytes */
+    for (int32_t i = 0; i < buf->type->slots; i++) {
+        LLVMValueRef args[] = {is_first_thread(g), offset_of_slot(g, buf, i),
+                               tl_simt_i32(g, (uint32_t)tl_attr_int(op, TL_ATTR_ARRIVALS, 1))};
+        tl_simt_leaf(g, TL_LEAF_MBAR_INIT, 3, args);
+    }
+    tl_simt_barrier(g);
+}
+
+void tl_simt_retire(TlSimt *g, TlOp *op)
+{
+    const TlValue *buf = tl_in(op, 0);
+    tl_simt_barrier(g); /* all have waited */
+    for (int32_t i = 0; i < buf->type->slots; i++) {
+        LLVMValueRef args[] = {is_first_thread(g), offset_of_slot(g, buf, i)};
+        tl_simt_leaf(g, TL_LEAF_MBAR_END, 2, args);
+    }
+}
+
+static LLVMValueRef always(TlSimt *g)
+{
+    return LLVMConstInt(g->i1, 1, 0);
+}
+
+static void expect(TlSimt *g, const TlOp *op)
+{
+    LLVMValueRef args[] = {always(g), offset_of(g, tl_in(op, 0), tl_in(op, 1)),
+                           tl_simt_i32(g, (uint32_t)tl_attr_int(op, TL_ATTR_BYTES, 0))};
+    tl_simt_leaf(g, TL_LEAF_MBAR_EXPECT, 3, args);
+}
+
+/* One lane of each warp. */
+void tl_simt_arrive(TlSimt *g, TlOp *op)
+{
+    LLVMValueRef pred = tl_simt_leaf(g, TL_LEAF_ELECT, 0, NULL);
+    if (tl_attr_flag(op, TL_ATTR_MASK))
+        pred = LLVMBuildAnd(g->b, pred, tl_gen_scalar(&g->gen, tl_in(op, 2)), "");
+    LLVMValueRef args[] = {pred, offset_of(g, tl_in(op, 0), tl_in(op, 1))};
+    tl_simt_leaf(g, TL_LEAF_MBAR_ARRIVE, 2, args);
+}
+
+void tl_simt_phase(TlSimt *g, const TlOp *op)
+{
+    LLVMValueRef args[] = {offset_of(g, tl_in(op, 0), tl_in(op, 1)),
+                           tl_gen_scalar(&g->gen, tl_in(op, 2))};
+    tl_simt_leaf(g, TL_LEAF_MBAR_WAIT, 2, args);
+}
+
+/* ---- copies ---- */
+
+static LLVMValueRef map_of(TlSimt *g, const TlPlace *p, const TlBulk *bulk)
+{
+    return tl_gen_map_slot(&g->gen, p->base->index, bulk);
+}
+
+/* The start along an axis of the view. Where the view is empty, nothing is inside; the map has one
+ * element then. */
+static LLVMValueRef coordinate(TlSimt *g, const TlPlace *p, uint32_t axis, int32_t more)
+{
+    enum { FAR = 0x7fff0000 };
+    const TlValue *index = p->index[axis].value;
+    LLVMValueRef at = LLVMBuildIntCast2(g->b, tl_gen_scalar(&g->gen, index), g->i32,
+                                        tl_is_signed(index->type->dtype), "");
+    LLVMValueRef extent = tl_gen_view(&g->gen, p->base)->extent[axis];
+    LLVMValueRef none = LLVMBuildICmp(g->b, LLVMIntSLE, extent, tl_gen_int(&g->gen, 0), "");
+    if (more)
+        at = LLVMBuildAdd(g->b, at, tl_simt_i32(g, (uint32_t)more), "");
+    return LLVMBuildSelect(g->b, none, tl_simt_i32(g, FAR), at, "");
+}
+
+static void copy(TlSimt *g, const TlOp *op)
+{
+    TlPlace p = tl_op_place(op);
+    TlBulk bulk;
+    bool known = tl_bulk_plan(g->arena, op, p.buf->type, &bulk);
+    TL_ASSERT(known, "'%s' has a bulk copy that no box makes", g->fn->name);
+    LLVMValueRef map = map_of(g, &p, &bulk),
+                 to = offset_of(g, p.buf, p.slot), bar = offset_of(g, p.bar, p.bar_slot);
+    g->param = (int)p.base->index;
+    for (uint32_t i = 0; i < bulk.boxes.len; i++) {
+        const TlBulkBox *box = &bulk.boxes.data[i];
+        LLVMValueRef args[4 + TL_BULK_MAX_RANK] = {
+            always(g), map, LLVMBuildAdd(g->b, to, tl_simt_i32(g, box->offset), ""), bar};
+        unsigned n = 4;
+        for (int k = 0; k < bulk.rank; k++) {
+            uint32_t axis = bulk.axes[k];
+            int32_t more = axis == bulk.row ? box->column : axis == bulk.other ? box->row : 0;
+            args[n++] = coordinate(g, &p, axis, more);
+        }
+        tl_simt_leaf(g, (tl_leaf)(TL_LEAF_BULK_1 + bulk.rank - 1), n, args);
+    }
+}
+
+/* ---- what one thread begins ---- */
+
+static bool is_of_one(const TlOp *op)
+{
+    bool phase = op && op->opcode == TL_OP_PHASE && tl_attr_flag(op, TL_ATTR_ONE);
+    return op && (op->opcode == TL_OP_EXPECT || phase ||
+                  (op->opcode == TL_OP_COPY && tl_attr_flag(op, TL_ATTR_BULK)));
+}
+
+static const TlValue *mask_of(const TlOp *op)
+{
+    if (op->opcode == TL_OP_COPY)
+        return tl_op_place(op).mask;
+    return tl_attr_flag(op, TL_ATTR_MASK) ? tl_in(op, op->nin - 1) : NULL;
+}
+
+static void begin_each(TlSimt *g, const TlOp *op, const TlValue *mask)
+{
+    TlLoc outer = g->loc;
+    for (; is_of_one(op) && mask_of(op) == mask; op = op->next) {
+        g->loc = op->loc;
+        if (op->opcode == TL_OP_COPY)
+            copy(g, op);
+        else if (op->opcode == TL_OP_EXPECT)
+            expect(g, op);
+        else
+            tl_simt_phase(g, op);
+    }
+    g->loc = outer;
+}
+
+/* There is one thread only. */
+static void begin_alone(TlSimt *g, const TlOp *first, const TlValue *mask)
+{
+    LLVMBasicBlockRef some = tl_gen_block(&g->gen, "bulk"), join = tl_gen_block(&g->gen, "begun");
+    if (!mask) {
+        begin_each(g, first, mask);
+        return;
+    }
+    LLVMBuildCondBr(g->b, tl_gen_scalar(&g->gen, mask), some, join);
+    LLVMPositionBuilderAtEnd(g->b, some);
+    begin_each(g, first, mask);
+    LLVMBuildBr(g->b, join);
+    LLVMPositionBuilderAtEnd(g->b, join);
+}
+
+/* Those next to each other, with one mask, are begun in one branch: other warps pass it by. A phase,
+ * which comes first, the whole warp waits for, so that it stays together. */
+void tl_simt_begin_bulk(TlSimt *g, TlOp *first)
+{
+    const TlValue *mask = mask_of(first);
+    if (is_of_one(first->prev) && mask_of(first->prev) == mask)
+        return; /* begun */
+    if (g->role == TL_SIMT_PRODUCER) {
+        begin_alone(g, first, mask);
+        return;
+    }
+    LLVMValueRef cond = LLVMBuildICmp(g->b, LLVMIntEQ, tl_simt_uniform_warp(g), tl_simt_i32(g, 0), "");
+    if (mask)
+        cond = LLVMBuildAnd(g->b, cond, tl_gen_scalar(&g->gen, mask), "");
+    LLVMBasicBlockRef warp = tl_gen_block(&g->gen, "first"), some = tl_gen_block(&g->gen, "bulk"),
+                      join = tl_gen_block(&g->gen, "begun");
+    LLVMBuildCondBr(g->b, cond, warp, join);
+    LLVMPositionBuilderAtEnd(g->b, warp);
+    const TlOp *op = first;
+    for (; op->opcode == TL_OP_PHASE; op = op->next)
+        tl_simt_phase(g, op);
+    LLVMBuildCondBr(g->b, tl_simt_leaf(g, TL_LEAF_ELECT, 0, NULL), some, join);
+    LLVMPositionBuilderAtEnd(g->b, some);
+    begin_each(g, op, mask);
+    LLVMBuildBr(g->b, join);
+    LLVMPositionBuilderAtEnd(g->b, join);
+}

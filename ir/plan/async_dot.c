@@ -1,0 +1,181 @@
+/* Products by warpgroups (async_dot.h). */
+#include "ir/plan/async_dot.h"
+#include <string.h>
+
+#include "ir/plan/layout_rules.h"
+#include "ir/plan/staged.h"
+#include "ir/plan/stage_layout.h"
+
+enum { STRIP = 64, MOST_COLUMNS = 256, STEP_BYTES = 32, GROUP_BITS = 2, CORE_ROWS = 8 };
+
+/* ---- operands ---- */
+
+TlAsyncDot tl_async_dot(const TlOp *op)
+{
+    TL_ASSERT(op->opcode == TL_OP_DOT_ASYNC, "%s is no product", tl_op_info(op->opcode)->text);
+    TlAsyncDot d = {0};
+    uint32_t at = 0, flipped = tl_attr_axis_bits(op, TL_ATTR_FLIPPED);
+    for (uint32_t i = 0; i < 2; i++) {
+        TlAsyncSide *s = &d.side[i];
+        s->flipped = flipped >> i & 1;
+        if (tl_in(op, at)->type->kind == TL_BUF) {
+            s->buf = tl_in(op, at++);
+            s->slot = tl_in(op, at++);
+        } else {
+            s->tile = tl_in(op, at++);
+        }
+    }
+    d.acc = tl_in(op, at);
+    return d;
+}
+
+TlDtype tl_async_side_shape(const TlAsyncSide *s, int32_t shape[2])
+{
+    const TlType *t = s->buf ? s->buf->type : s->tile->type;
+    shape[0] = t->shape[s->flipped ? 1 : 0];
+    shape[1] = t->shape[s->flipped ? 0 : 1];
+    return t->dtype;
+}
+
+/* ---- buffers ---- */
+
+/* Is the buffer's chunk the image with rows of `span` bytes along axis `row`? */
+static bool is_image(TlArena *arena, const TlType *buf, int row, int span)
+{
+    const TlLayout *l = buf->layout;
+    int bits[TL_LAYOUT_MAX_OUT];
+    for (int d = 0; d < l->nout; d++)
+        bits[d] = l->out_bits[d];
+    int elem = tl_dtype_bytes(buf->dtype);
+    if (elem << bits[row] < span)
+        return false;
+    TlLayout want = *tl_staging_image(arena, l->nout, bits, elem, row, span);
+    memcpy(want.reps, l->reps, sizeof want.reps);
+    return tl_layout_equal(&want, l);
+}
+
+/* Chunks lie one behind the other: rows of a single panel go on from one to the next. */
+static bool rows_go_on(const TlType *buf, int row, int span)
+{
+    const TlLayout *l = buf->layout;
+    int other = 1 - row, elem = tl_dtype_bytes(buf->dtype);
+    if (l->reps[row] != 1 || 1 << l->out_bits[other] < CORE_ROWS)
+        return false;
+    return l->reps[other] == 1 || elem << l->out_bits[row] == span;
+}
+
+/* k: steps of the instruction in elements. */
+static bool find_slot(TlArena *arena, const TlAsyncSide *s, int operand, int32_t k,
+                      TlAsyncSlot *out)
+{
+    const TlType *buf = s->buf->type;
+    int elem = tl_dtype_bytes(buf->dtype), k_axis = operand == TL_MMA_A ? 1 : 0;
+    k_axis ^= s->flipped;
+    for (int row = 0; row < 2; row++)
+        for (int span = 128; span >= STEP_BYTES; span /= 2) {
+            *out = (TlAsyncSlot){.span = span, .across = row != k_axis};
+            int32_t rows = tl_layout_extent(buf->layout, 1 - row);
+            out->stride = (uint32_t)(CORE_ROWS * span);
+            out->lead = (uint32_t)(out->across ? rows * span : 16);
+            if (is_image(arena, buf, row, span) && rows_go_on(buf, row, span) &&
+                !(out->across && elem != 2) && k * elem == STEP_BYTES)
+                return true;
+        }
+    return false;
+}
+
+uint32_t tl_async_offset(const TlAsyncSide *s, int operand, int32_t i, int32_t k)
+{
+    int32_t at[TL_LAYOUT_MAX_OUT] = {0};
+    int k_axis = (operand == TL_MMA_A ? 1 : 0) ^ (int)s->flipped;
+    at[k_axis] = k;
+    at[1 - k_axis] = i;
+    return (uint32_t)tl_buf_offset(s->buf->type, at);
+}
+
+uint64_t tl_async_descriptor(const TlAsyncSlot *s)
+{
+    uint64_t mode = s->span == 128 ? 1 : s->span == 64 ? 2 : 3;
+    return mode << 62 | (uint64_t)(s->stride >> 4) << 32 | (uint64_t)(s->lead >> 4) << 16;
+}
+
+/* ---- the plan ---- */
+
+static bool has_instruction(const TlMma *mma)
+{
+    return mma->m == 16 && mma->n == 8 && mma->k * tl_dtype_bytes(mma->type[0]) == STEP_BYTES &&
+           mma->type[0] != TL_F64;
+}
+
+/* Columns that one instruction can have; of integers only multiples of 16 beyond 32. */
+static bool can_have(const TlMma *mma, int32_t n)
+{
+    return n % 8 == 0 && n <= MOST_COLUMNS && (mma->type[2] != TL_I32 || n <= 32 || n % 16 == 0);
+}
+
+static bool find_warps(TlAsyncPlan *p, const TlType *acc, TlMmaWarps *out)
+{
+    const TlLayout *l = acc->layout;
+    int warp = tl_layout_in_index(l, TL_IN_WARP), bits = l->in_bits[warp];
+    *out = (TlMmaWarps){0};
+    for (int b = 0; b < bits; b++) {
+        const int32_t *image = l->basis[warp][b];
+        out->m += image[0] != 0;
+        out->n += image[1] != 0;
+        if (b < GROUP_BITS && image[0] != p->mma->m << b)
+            return false;
+        if (b >= GROUP_BITS) {
+            p->warp_row[p->warp_bits] = image[0];
+            p->warp_column[p->warp_bits++] = image[1];
+        }
+    }
+    return bits >= GROUP_BITS && out->m + out->n == bits;
+}
+
+/* The strips of thread 0, in registers that follow the instruction's pattern. */
+static bool find_strips(TlArena *arena, TlAsyncPlan *p, const TlType *acc, TlMmaWarps w)
+{
+    const TlLayout *l = acc->layout;
+    int32_t columns = acc->shape[1] >> w.n, rows = acc->shape[0];
+    for (int d = 0; d < 2; d++)
+        if (tl_layout_extent(l, d) != acc->shape[d])
+            return false;
+    p->n = columns;
+    while (p->n > MOST_COLUMNS && p->n % 2 == 0)
+        p->n /= 2;
+    if (rows % (p->mma->m << w.m) || !can_have(p->mma, p->n))
+        return false;
+    for (int32_t row = 0; row < rows; row += STRIP)
+        for (int32_t column = 0; column < acc->shape[1]; column += p->n) {
+            int32_t at[TL_LAYOUT_MAX_OUT] = {row, column};
+            if (tl_layout_register_at(l, at) >= 0)
+                tl_vec_push(arena, &p->strips, ((TlAsyncStrip){row, column}));
+        }
+    return p->strips.len == (uint32_t)(rows / (p->mma->m << w.m) * (columns / p->n));
+}
+
+bool tl_async_fits(TlArena *arena, const TlMma *mma, const TlType *acc)
+{
+    TlAsyncPlan p = {.mma = mma};
+    TlMmaWarps warps;
+    return acc->rank == 2 && has_instruction(mma) && find_warps(&p, acc, &warps) &&
+           find_strips(arena, &p, acc, warps);
+}
+
+TlAsyncPlan *tl_async_plan(TlArena *arena, const TlMma *mma, const TlAsyncSide sides[2],
+                           const TlType *acc)
+{
+    TlAsyncPlan *p = TL_NEW(arena, TlAsyncPlan);
+    TlMmaWarps warps;
+    int32_t a[2];
+    tl_async_side_shape(&sides[TL_MMA_A], a);
+    *p = (TlAsyncPlan){.mma = mma, .k = a[1]};
+    if (acc->rank != 2 || !has_instruction(mma) || p->k % mma->k || sides[TL_MMA_B].tile)
+        return NULL;
+    for (int i = 0; i < 2; i++)
+        if (sides[i].buf && !find_slot(arena, &sides[i], i, mma->k, &p->slot[i]))
+            return NULL;
+    if (!find_warps(p, acc, &warps) || !find_strips(arena, p, acc, warps))
+        return NULL;
+    return p;
+}

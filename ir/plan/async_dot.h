@@ -1,0 +1,62 @@
+/* Products that are done while the program goes on (DOT_ASYNC): what their operands are, and their
+ * plan for warpgroups (wgmma of sm_90a). Pure arithmetic.
+ *
+ * Four warps that follow each other, a warpgroup, execute one instruction: a strip of 64 rows by up
+ * to 256 columns, one step of k. Its accumulator, and A where it is in registers, are those of the
+ * instruction of one warp that `mma` names, four of them along M: a thread holds exactly what it
+ * holds for DOT. So which of the two is used is no matter of layouts, as long as the first two bits
+ * of the warp's number go along M. What is in shared memory, the instruction finds by a descriptor:
+ * rows of `span` bytes, whose 16-byte pieces are XORed by the row, as tl_staging_image makes them.
+ * Sources: PTX ISA, "Asynchronous warpgroup level matrix instructions"; the canonical layouts of
+ * CUTLASS (cute/arch/mma_sm90_desc.hpp). */
+#ifndef TL_ASYNC_DOT_H
+#define TL_ASYNC_DOT_H
+#include "ir/plan/mma.h"
+
+/* An operand, A or B: a tile, or what a slot of a buffer holds; flipped: there it is transposed. */
+typedef struct TlAsyncSide {
+    TlValue *tile, *buf, *slot;
+    bool flipped;
+} TlAsyncSide;
+
+typedef struct TlAsyncDot {
+    TlAsyncSide side[2];
+    TlValue *acc; /* a token */
+} TlAsyncDot;
+TlAsyncDot tl_async_dot(const TlOp *op); /* a DOT_ASYNC whose operands are well formed */
+/* The type of the matrix's element, and its rows and columns. */
+TlDtype tl_async_side_shape(const TlAsyncSide *s, int32_t out_shape[2]);
+
+/* What descriptors of one buffer have in common. */
+typedef struct TlAsyncSlot {
+    int span;              /* bytes of a row: 128, 64 or 32 */
+    bool across;           /* rows run along M or N, not along K */
+    uint32_t lead, stride; /* bytes: between panels, where rows go across; between 8 rows */
+} TlAsyncSlot;
+
+typedef struct TlAsyncStrip { /* of the accumulator, for one instruction of each step of k */
+    int32_t row, column;
+} TlAsyncStrip;
+
+typedef struct TlAsyncPlan {
+    const TlMma *mma;
+    int32_t k, n;        /* of the product; columns of an instruction */
+    TlAsyncSlot slot[2]; /* of operands in buffers */
+    TL_VEC(TlAsyncStrip) strips; /* that warpgroup 0 has; the others have as many */
+    /* what bits 2, ... of the warp's number add to a row or column: M or N; 0: nothing */
+    int32_t warp_row[TL_LAYOUT_MAX_BITS], warp_column[TL_LAYOUT_MAX_BITS];
+    int warp_bits; /* from bit 2 on */
+} TlAsyncPlan;
+
+/* May warpgroups do a product by this instruction onto `acc`, as far as its layout goes? */
+bool tl_async_fits(TlArena *arena, const TlMma *mma, const TlType *acc);
+/* NULL: warpgroups cannot do a product by this instruction, with such operands onto `acc`: a tile or
+ * token. */
+TlAsyncPlan *tl_async_plan(TlArena *arena, const TlMma *mma, const TlAsyncSide sides[2],
+                           const TlType *acc);
+/* In bytes from the start of the slot: of the element in row i (of A: along M) or column i (of B:
+ * along N) and step k, both multiples of the instruction's. */
+uint32_t tl_async_offset(const TlAsyncSide *s, int operand, int32_t i, int32_t k);
+/* Upper and lower word of a descriptor, of which the lower one lacks the slot's address / 16. */
+uint64_t tl_async_descriptor(const TlAsyncSlot *slot);
+#endif

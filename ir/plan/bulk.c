@@ -1,0 +1,103 @@
+/* Boxes of bulk copies (bulk.h). */
+#include "ir/plan/bulk.h"
+#include <string.h>
+
+#include "ir/plan/stage_layout.h"
+#include "ir/plan/staged.h"
+
+enum { MOST_SPAN = 128, LEAST_SPAN = 32 };
+
+/* The axis of the view that gives axis d of the tile; -1: none alone. */
+static int axis_of(const TlPlace *p, int d)
+{
+    int found = -1;
+    for (uint32_t i = 0; i < p->naxes; i++)
+        if (tl_place_dim(p, i) == d)
+            found = found < 0 ? (int)i : -2;
+    return found;
+}
+
+static bool is_box(const TlPlace *p)
+{
+    for (uint32_t i = 0; i < p->naxes; i++) {
+        const TlType *t = p->index[i].value->type;
+        bool fits = p->axes[i].kind == TL_AXIS_SCALAR ||
+                    (p->axes[i].kind == TL_AXIS_SLICE && p->axes[i].step == 1);
+        if (!fits || !tl_is_scalar(t) || tl_dtype_bits(t->dtype) > 32)
+            return false;
+    }
+    return true;
+}
+
+/* The buffer's axis along which rows run, and their bytes; -1: it is no image. */
+static int find_image(TlArena *arena, const TlType *buf, int *out_span)
+{
+    const TlLayout *l = buf->layout;
+    int bits[TL_LAYOUT_MAX_OUT], elem = tl_dtype_bytes(buf->dtype);
+    for (int d = 0; d < l->nout; d++)
+        bits[d] = l->out_bits[d];
+    for (int row = 0; row < 2; row++)
+        for (*out_span = MOST_SPAN; *out_span >= LEAST_SPAN; *out_span /= 2) {
+            if (elem << bits[row] < *out_span)
+                continue;
+            TlLayout want = *tl_staging_image(arena, l->nout, bits, elem, row, *out_span);
+            memcpy(want.reps, l->reps, sizeof want.reps);
+            if (tl_layout_equal(&want, l) && l->reps[row] == 1)
+                return row;
+        }
+    return -1;
+}
+
+/* Innermost first: the row's axis, then the others from the last one on. */
+static void order_axes(TlBulk *b, uint32_t row)
+{
+    int n = 0;
+    b->axes[n++] = row;
+    for (int i = b->rank - 1; i >= 0; i--)
+        if ((uint32_t)i != row)
+            b->axes[n++] = (uint32_t)i;
+}
+
+static void cut(TlArena *arena, TlBulk *b, const TlType *buf, int row)
+{
+    int elem = tl_dtype_bytes(buf->dtype);
+    int32_t all = buf->shape[1 - row], chunk = (int32_t)1 << buf->layout->out_bits[1 - row];
+    b->columns = b->span / elem;
+    b->rows = chunk < TL_BULK_MAX_ROWS ? chunk : TL_BULK_MAX_ROWS;
+    for (int32_t c = 0; c < buf->shape[row]; c += b->columns)
+        for (int32_t r = 0; r < all; r += b->rows) {
+            int32_t at[TL_LAYOUT_MAX_OUT] = {0};
+            at[row] = c;
+            at[1 - row] = r;
+            TlBulkBox box = {r, c, (uint32_t)tl_buf_offset(buf, at)};
+            tl_vec_push(arena, &b->boxes, box);
+            b->bytes += (uint32_t)(b->rows * b->columns * elem);
+        }
+}
+
+bool tl_bulk_plan(TlArena *arena, const TlOp *op, const TlType *buf, TlBulk *out)
+{
+    TlPlace p = tl_op_place(op);
+    *out = (TlBulk){.rank = p.base->type->rank};
+    bool param = p.base->type->kind == TL_VIEW && !p.base->def && !p.base->block->parent;
+    if (!param || !p.axes || p.rank != 2 || out->rank > TL_BULK_MAX_RANK || !is_box(&p) ||
+        tl_dtype_bits(buf->dtype) < 8 || tl_is_bool(buf->dtype))
+        return false;
+    int row = find_image(arena, buf, &out->span);
+    int row_axis = row < 0 ? -1 : axis_of(&p, row), other = row < 0 ? -1 : axis_of(&p, 1 - row);
+    if (row_axis < 0 || other < 0)
+        return false;
+    out->row = (uint32_t)row_axis;
+    out->other = (uint32_t)other;
+    order_axes(out, out->row);
+    cut(arena, out, buf, row);
+    return true;
+}
+
+tile_image_slot tl_bulk_slot(const TlBulk *b, uint32_t param)
+{
+    return (tile_image_slot){.kind = TILE_SLOT_MAP,
+                             .param = param,
+                             .axis = b->row | b->other << 4 | (uint32_t)b->span << 8,
+                             .box = (uint32_t)b->columns | (uint32_t)b->rows << 16};
+}

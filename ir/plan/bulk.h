@@ -1,0 +1,34 @@
+/* Bulk copies (TMA): which boxes of a view's tensor map bring a tile to a slot of a buffer. Pure
+ * arithmetic; the image of the tensor map's parameters is TILE_SLOT_MAP of
+ * runtime/contract/tile_image.h.
+ *
+ * A box is what one instruction copies: `columns` elements along the axis in which memory counts up,
+ * at most 128 bytes, and `rows`, at most 256, along another. In shared memory it is a panel of rows,
+ * whose 16-byte pieces are XORed by the row: the image of stage_layout.h. */
+#ifndef TL_BULK_H
+#define TL_BULK_H
+#include "ir/ir.h"
+#include "ir/layout/layout.h"
+#include "runtime/contract/tile_image.h"
+
+enum { TL_BULK_MAX_RANK = 5, TL_BULK_MAX_ROWS = 256 };
+
+typedef struct TlBulkBox {
+    int32_t row, column; /* its first element, in the tile */
+    uint32_t offset;     /* bytes from the start of the slot */
+} TlBulkBox;
+
+typedef struct TlBulk {
+    int rank, span;                  /* of the view; bytes of a row in shared memory */
+    uint32_t axes[TL_BULK_MAX_RANK]; /* of the view: innermost first */
+    uint32_t row, other;             /* axes of the view along which the tile goes */
+    int32_t rows, columns;           /* of a box */
+    uint32_t bytes;                  /* of all boxes */
+    TL_VEC(TlBulkBox) boxes;
+} TlBulk;
+
+/* op: a LOAD, or a COPY, of a tile of rank 2 from a view that is a parameter. False: there are no
+ * such boxes. That strides and address suit is for the caller to know. */
+bool tl_bulk_plan(TlArena *arena, const TlOp *op, const TlType *buf, TlBulk *out);
+tile_image_slot tl_bulk_slot(const TlBulk *bulk, uint32_t param);
+#endif

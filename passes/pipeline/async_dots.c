@@ -1,0 +1,360 @@
+/* async-dots: products that warpgroups can do (ir/plan/async_dot.h) begin and are awaited, and their
+ * operands are read from shared memory by the instruction itself.
+ *
+ *     %x = load %A, ...                        %x = load %A, ...
+ *     %y = load %B, ...                        %a = alloc;  put %a, 0, %x
+ *     %p = dot %x, %y, %r {warpgroup}    =>    %y = load %B, ...
+ *                                              %b = alloc;  put %b, 0, %y
+ *                                              %t = ready %r
+ *                                              %u = dot_async %a, 0, %b, 0, %t
+ *                                              %p = await %u {pending = 0}
+ *
+ *  1. Which: products that accelerate-dot has marked. B must be in shared memory: what is loaded, or
+ *     computed, is put into a buffer, its rows along the axis in which memory counts up. So is A, if
+ *     it is loaded; what is computed for it stays in registers. Transpositions in between are the
+ *     instruction's, as far as it can. Where that cannot be, or there is no room, each warp does the
+ *     product with fragments of its own, as elsewhere.
+ *  2. Products in a row onto one accumulator are all begun before the last is awaited.
+ *  3. An accumulator that a loop carries, and nobody else looks at, is carried as a token:
+ *
+ *     for ... (%acc) {                         %t = ready %init
+ *       %t = ready %acc                        for ... (%t) {
+ *       %u = dot_async ..., %t           =>      %u = dot_async ..., %t
+ *       %p = await %u                            await {pending = 0}
+ *       yield %p                                 yield %u
+ *     }                                        }
+ *
+ *     `pipeline` lets the products of one trip be pending when the next begins, where the slots that
+ *     they read stay. */
+#include "ir/plan/async_dot.h"
+#include "ir/plan/shared_plan.h"
+#include "ir/plan/stage_layout.h"
+#include "ir/plan/staged.h"
+#include "passes/analysis/axis_info.h"
+#include "passes/analysis/facts.h"
+#include "passes/pass.h"
+#include "passes/layout/relayout.h"
+
+enum { MOST_SPAN = 128, LEAST_SPAN = 32 }; /* bytes of a row in a buffer */
+
+typedef struct AsyncDots {
+    TlFn *fn;
+    TlPassCtx *px;
+    TlCtx *ctx;
+    uint64_t bytes; /* of all buffers */
+    const TlAxisInfo *axis;
+    TlMap staged; /* by value */
+    bool changed;
+} AsyncDots;
+
+/* ---- 1. operands ---- */
+
+/* What comes before conversions and transpositions of a matrix. */
+static TlValue *source_of(TlValue *v, bool *out_flipped)
+{
+    *out_flipped = false;
+    while (v->def && (v->def->opcode == TL_OP_TRANS || v->def->opcode == TL_OP_CONVERT)) {
+        *out_flipped ^= v->def->opcode == TL_OP_TRANS &&
+                        tl_attr(v->def, TL_ATTR_PERM)->u.ints[0] == 1;
+        v = tl_in(v->def, 0);
+    }
+    return v;
+}
+
+/* A buffer for such a tile, with rows along an axis, as instructions read it. NULL: there is none. */
+static const TlType *buffer_for(AsyncDots *a, const TlType *t, int row)
+{
+    int bits[TL_MAX_RANK], elem = tl_dtype_bytes(t->dtype);
+    TL_ASSERT(t->rank == 2 && (row == 0 || row == 1), "rows along axis %d of %d", row, t->rank);
+    for (int d = 0; d < t->rank; d++)
+        bits[d] = __builtin_ctz((unsigned)t->shape[d]);
+    int span = elem << bits[row] < MOST_SPAN ? elem << bits[row] : MOST_SPAN;
+    if (span < LEAST_SPAN)
+        return NULL;
+    TlLayout l = *tl_staging_image(a->px->scratch, t->rank, bits, elem, row, span);
+    for (int d = 0; d < t->rank; d++)
+        l.reps[d] = t->shape[d] >> bits[d];
+    return tl_type_buf(a->ctx, t->dtype, t->rank, t->shape, tl_layout_intern(a->ctx, &l), 1);
+}
+
+static bool fits(const AsyncDots *a, const TlType *buf)
+{
+    return a->bytes + tl_buf_bytes(buf) + TL_SHARED_BUDGET <= a->px->machine->shared_bytes;
+}
+
+/* Can a warpgroup do it with these sides? */
+static bool can_take(const AsyncDots *a, const TlOp *dot, const TlAsyncSide *sides)
+{
+    return tl_async_plan(a->px->scratch, tl_mma_of(dot), sides, dot->out[0]->type) != NULL;
+}
+
+/* Along which neighbours in memory lie; of what is computed, the last. */
+static int row_of(const AsyncDots *a, const TlValue *v)
+{
+    if (!v->def || v->def->opcode != TL_OP_LOAD)
+        return v->type->rank - 1;
+    TlAccessInfo info = tl_access_info(a->axis, v->def);
+    return info.dim >= 0 ? info.dim : v->type->rank - 1;
+}
+
+/* The buffer that a value is in, or would be; the value is put as soon as it is there, so that one
+ * barrier does for several. */
+typedef struct Staging {
+    TlValue *v;
+    const TlType *type; /* NULL: there is no room, or no instruction that reads it */
+    TlOp *put;          /* NULL: not yet */
+    TlValue as_if;      /* stands for the buffer until then */
+} Staging;
+
+static Staging *staging_of(AsyncDots *a, TlValue *v)
+{
+    Staging *s = tl_map_get_ptr(&a->staged, v);
+    if (s)
+        return s;
+    s = TL_NEW(a->px->scratch, Staging);
+    *s = (Staging){.v = v, .type = buffer_for(a, v->type, row_of(a, v))};
+    s->as_if.type = s->type;
+    tl_map_put_ptr(&a->staged, v, s);
+    return s;
+}
+
+static void stage(AsyncDots *a, Staging *s)
+{
+    if (s->put)
+        return;
+    TlBuilder b = tl_builder_after(s->v);
+    TlValue *made = tl_op_new(&b, TL_OP_ALLOC, 0, NULL, 1, &s->type, 0, 0, NULL)->out[0];
+    made->name = s->v->name;
+    TlValue *in[] = {made, tl_const_int(&b, tl_type_scalar(a->ctx, TL_I32), 0), s->v};
+    s->put = tl_op_new(&b, TL_OP_PUT, 3, in, 0, NULL, 0, 0, NULL);
+    a->bytes += tl_buf_bytes(s->type);
+}
+
+/* The operand as it would be in a buffer; without one where that cannot be. */
+static TlAsyncSide side_in_slot(AsyncDots *a, const TlOp *dot, int operand, Staging **out)
+{
+    TlAsyncSide side = {0};
+    TlValue *v = source_of(tl_in(dot, (uint32_t)operand), &side.flipped);
+    *out = staging_of(a, v);
+    bool room = (*out)->put || ((*out)->type && fits(a, (*out)->type));
+    side.buf = room ? &(*out)->as_if : NULL;
+    return side;
+}
+
+/* What it takes of the buffer, which is there now. */
+static void settle(TlAsyncSide *side, const Staging *s)
+{
+    side->buf = tl_in(s->put, 0);
+    side->slot = tl_in(s->put, 1);
+}
+
+static TlValue *as_fragment(const AsyncDots *a, TlOp *dot, uint32_t operand)
+{
+    const TlLayout *l =
+        tl_mma_operand_layout(a->ctx, dot, (int)operand, dot->out[0]->type->layout);
+    TlBuilder b = tl_builder_before(dot);
+    return tl_relayout(&b, tl_in(dot, operand), l);
+}
+
+/* A from shared memory if it is loaded, else from registers. */
+static bool find_sides(AsyncDots *a, TlOp *dot, TlAsyncSide *sides)
+{
+    Staging *staged[2];
+    for (int i = 0; i < 2; i++)
+        sides[i] = side_in_slot(a, dot, i, &staged[i]);
+    if (!sides[TL_MMA_B].buf)
+        return false;
+    const TlOp *from = staged[TL_MMA_A]->v->def;
+    if (sides[TL_MMA_A].buf && from && from->opcode == TL_OP_LOAD && can_take(a, dot, sides)) {
+        stage(a, staged[TL_MMA_A]);
+        settle(&sides[TL_MMA_A], staged[TL_MMA_A]);
+    } else {
+        sides[TL_MMA_A] = (TlAsyncSide){.tile = tl_in(dot, TL_MMA_A)};
+        if (!can_take(a, dot, sides))
+            return false;
+        sides[TL_MMA_A].tile = as_fragment(a, dot, TL_MMA_A);
+    }
+    stage(a, staged[TL_MMA_B]);
+    settle(&sides[TL_MMA_B], staged[TL_MMA_B]);
+    return true;
+}
+
+/* No warpgroup does it: each warp does, with fragments of its own. */
+static void give_up(const AsyncDots *a, TlOp *dot)
+{
+    for (uint32_t i = 0; i < 2; i++)
+        tl_set_operand(dot, i, as_fragment(a, dot, i));
+    tl_attr_remove(dot, TL_ATTR_WARPGROUP);
+}
+
+/* ---- 2. products ---- */
+
+/* The token of an accumulator: that of an AWAIT before, if nobody else wants its tile. */
+static TlValue *token_of(AsyncDots *a, TlOp *dot, TlValue *acc)
+{
+    TlOp *await = acc->def;
+    if (await && await->opcode == TL_OP_AWAIT && await->block == dot->block && await->nin == 1 &&
+        tl_use_count(acc) == 1)
+        return tl_in(await, 0);
+    TlBuilder b = tl_builder_before(dot);
+    const TlType *t = acc->type,
+                 *token = tl_type_token(a->ctx, t->dtype, t->rank, t->shape, t->layout);
+    return tl_op_new(&b, TL_OP_READY, 1, &acc, 1, &token, 0, 0, NULL)->out[0];
+}
+
+static TlOp *new_await(TlBuilder *b, TlValue *token, const TlType *tile)
+{
+    TlAttr attr = {.id = TL_ATTR_PENDING, .u.i = 0};
+    return tl_op_new(b, TL_OP_AWAIT, 1, &token, 1, &tile, 0, 1, &attr);
+}
+
+static void begin(AsyncDots *a, TlOp *dot, const TlAsyncSide *sides)
+{
+    TlValue *acc = tl_in(dot, TL_MMA_C), *token = token_of(a, dot, acc), *in[5];
+    uint32_t n = 0, flipped = 0;
+    for (uint32_t i = 0; i < 2; i++) {
+        in[n++] = sides[i].buf ? sides[i].buf : sides[i].tile;
+        if (sides[i].buf)
+            in[n++] = sides[i].slot;
+        flipped |= sides[i].flipped ? 1u << i : 0;
+    }
+    in[n++] = token;
+    TlBuilder b = tl_builder_before(dot);
+    TlAttr mma = *tl_attr(dot, TL_ATTR_MMA);
+    TlOp *made = tl_op_new(&b, TL_OP_DOT_ASYNC, n, in, 1, &token->type, 0, 1, &mma);
+    if (flipped)
+        tl_attr_set_axis_bits(a->fn, made, TL_ATTR_FLIPPED, flipped);
+    TlOp *await = new_await(&b, made->out[0], dot->out[0]->type);
+    await->out[0]->name = dot->out[0]->name;
+    tl_replace_uses(dot->out[0], await->out[0]);
+    tl_op_erase(dot);
+    if (acc->def && acc->def->opcode == TL_OP_AWAIT && !acc->uses)
+        tl_op_erase(acc->def);
+    a->changed = true;
+}
+
+/* ---- 3. loops that carry tokens ---- */
+
+/* The AWAIT of a product, or of the last of some in a row, onto the carried value i, which only it
+ * sees, and whose result only the next trip does. */
+static TlOp *await_of(const TlOp *loop, uint32_t i)
+{
+    const TlBlock *body = loop->regions[0];
+    TlValue *arg = body->args[i + 1], *next = tl_in(body->last, i);
+    TlOp *await = next->def;
+    if (!await || await->opcode != TL_OP_AWAIT || await->block != body || await->nin != 1 ||
+        tl_use_count(next) != 1 || tl_use_count(arg) != 1 ||
+        arg->uses->user->opcode != TL_OP_READY)
+        return NULL;
+    TlValue *token = tl_in(await, 0);
+    while (token->def && token->def->opcode == TL_OP_DOT_ASYNC && token->def->block == body)
+        token = tl_async_dot(token->def).acc;
+    return token->def == arg->uses->user ? await : NULL;
+}
+
+/* The carried values that become tokens, as bits; 0 if there are products besides. */
+static uint64_t carried_tokens(const TlOp *loop)
+{
+    uint64_t found = 0;
+    uint32_t awaits = 0, all = 0;
+    for (uint32_t i = 0; i < loop->nout && i < 64; i++)
+        if (await_of(loop, i)) {
+            found |= 1ull << i;
+            awaits++;
+        }
+    for (const TlOp *op = tl_walk_next(loop, loop); op; op = tl_walk_next(op, loop))
+        all += op->opcode == TL_OP_AWAIT;
+    return all == awaits ? found : 0;
+}
+
+static const TlType *token_type(AsyncDots *a, const TlType *t)
+{
+    return tl_type_token(a->ctx, t->dtype, t->rank, t->shape, t->layout);
+}
+
+/* The old argument was made ready: its token is the new argument; what is yielded is the token. */
+static void carry_token(const TlOp *loop, uint32_t i, TlValue *arg)
+{
+    TlBlock *body = loop->regions[0];
+    TlOp *await = await_of(loop, i), *ready = body->args[i + 1]->uses->user;
+    tl_replace_uses(ready->out[0], arg);
+    tl_op_erase(ready);
+    tl_set_operand(body->last, i, tl_in(await, 0));
+    tl_op_erase(await);
+}
+
+static void remake_loop(AsyncDots *a, TlOp *loop, uint64_t tokens)
+{
+    TlBlock *old = loop->regions[0];
+    uint32_t n = loop->nout;
+    TlValue **in = TL_NEW_ARRAY(a->px->scratch, TlValue *, n + 3);
+    const TlType **types = TL_NEW_ARRAY(a->px->scratch, const TlType *, n + 1);
+    TlBuilder b = tl_builder_before(loop);
+    for (uint32_t i = 0; i < n + 3; i++)
+        in[i] = tl_in(loop, i);
+    for (uint32_t i = 0; i < n; i++) {
+        types[i] = loop->out[i]->type;
+        if (!(tokens >> i & 1))
+            continue;
+        types[i] = token_type(a, types[i]);
+        in[i + 3] = tl_op_new(&b, TL_OP_READY, 1, &in[i + 3], 1, &types[i], 0, 0, NULL)->out[0];
+    }
+    TlOp *made = tl_op_new(&b, TL_OP_FOR, n + 3, in, n, types, 1, loop->nattrs, loop->attrs);
+    TlBlock *body = made->regions[0];
+    body->warps = old->warps;
+    for (uint32_t i = 0; i <= n; i++) {
+        TlValue *arg = tl_block_arg(body, i ? types[i - 1] : old->args[0]->type, old->args[i]->name);
+        if (i && tokens >> (i - 1) & 1)
+            carry_token(loop, i - 1, arg);
+        else
+            tl_replace_uses(old->args[i], arg);
+    }
+    TlAttr attr = {.id = TL_ATTR_PENDING, .u.i = 0};
+    TlBuilder end = tl_builder_before(old->last);
+    tl_op_new(&end, TL_OP_AWAIT, 0, NULL, 0, NULL, 0, 1, &attr);
+    tl_block_move_ops(old, body, NULL);
+    for (uint32_t i = 0; i < n; i++) {
+        TlValue *out = made->out[i];
+        if (tokens >> i & 1)
+            out = new_await(&b, out, loop->out[i]->type)->out[0];
+        out->name = loop->out[i]->name;
+        tl_replace_uses(loop->out[i], out);
+    }
+    tl_op_erase(loop);
+}
+
+/* ---- the pass ---- */
+
+TlPassResult tl_pass_async_dots(TlFn *fn, TlPassCtx *px)
+{
+    AsyncDots a = {.fn = fn, .px = px, .ctx = px->ctx};
+    TL_VEC(TlOp *) dots = {0}, loops = {0};
+    tl_map_init(&a.staged, px->scratch);
+    if (!px->machine->warpgroups || tl_fn_level(fn) == TL_LEVEL_TILE)
+        return TL_SAME;
+    for (TlOp *op = fn->body->first; op; op = tl_walk_next(op, NULL)) {
+        if (op->opcode == TL_OP_ALLOC)
+            a.bytes += tl_buf_bytes(op->out[0]->type);
+        if (op->opcode == TL_OP_DOT && tl_attr_flag(op, TL_ATTR_WARPGROUP))
+            tl_vec_push(px->scratch, &dots, op);
+        if (op->opcode == TL_OP_FOR)
+            tl_vec_push(px->scratch, &loops, op);
+    }
+    if (dots.len == 0)
+        return TL_SAME;
+    a.axis = tl_pass_axis_info(fn, px);
+    for (uint32_t i = 0; i < dots.len; i++) {
+        TlAsyncSide sides[2];
+        if (find_sides(&a, dots.data[i], sides))
+            begin(&a, dots.data[i], sides);
+        else
+            give_up(&a, dots.data[i]);
+    }
+    for (uint32_t i = loops.len; i-- > 0 && a.changed;) { /* inner ones first */
+        uint64_t tokens = carried_tokens(loops.data[i]);
+        if (tokens)
+            remake_loop(&a, loops.data[i], tokens);
+    }
+    tl_pass_dce(fn, px);
+    return TL_CHANGED;
+}

@@ -1,0 +1,81 @@
+"""Matrix products that warpgroups of Hopper do (wgmma), of operands that bulk copies bring (TMA), with a producer of its own or not:
+tiles of 64 rows and more, views that a tensor map can take, at their ends too. Data are small integers, and bits are compared."""
+import numpy as np
+
+from product_kernel import product_kernel
+from rows import row
+from values import Arr, exact, poison, small
+
+TYPES = (("f16", "f32"), ("bf16", "f32"), ("i8", "i32"), ("u8", "i32"), ("f8e4m3", "f32"), ("f8e5m2", "f32"))
+# rows, columns, k; warps
+BLOCKS = (((64, 64, 64), 4), ((128, 64, 64), 8), ((128, 128, 32), 4), ((64, 256, 64), 4), ((128, 256, 64), 8), ((256, 64, 32), 8), ((64, 16, 128), 4))
+HINTS = ("pipeline", "pipeline specialize")
+
+
+def few(t, seed, *shape):
+    return small(t, seed, *shape, lo=-2, hi=3) if t != "u8" else small(t, seed, *shape, lo=0, hi=4)
+
+
+def big(x):
+    return x.astype(np.float64 if x.dtype.kind == "f" else np.int64)
+
+
+def columns(a):
+    return Arr(a.type, np.asfortranarray(a.store))
+
+
+def add(name, t, acc, block, warps, stages, hint, b_columns, shape):
+    m, n, k = shape
+    b = few(t, 2, k, n)
+    held = "const {0} B[K : 1, N : ldb]" if b_columns else "const {0} B[K, N]"
+    source = product_kernel(f"const {t} A[M, K], {held.format(t)}, {acc} C[M, N]", block=block, acc=acc, loop=" " + hint)
+    row(f"warpgroup_{name}", source, {"A": few(t, 1, m, k), "B": columns(b) if b_columns else b, "C": poison(acc, m, n)},
+        lambda a: {"C": exact(big(a["A"]) @ big(a["B"]))}, warps=warps, stages=stages)
+
+
+TURN = 0
+for number, (block, warps) in enumerate(BLOCKS):
+    for which, hint in enumerate(HINTS):
+        t, acc = TYPES[TURN % len(TYPES)]
+        wide = t in ("f16", "bf16")  # others cannot be transposed on the way
+        shape = (block[0] + 72, 2 * block[1] - 16, 3 * block[2] + 16) if TURN % 3 else (block[0], block[1], 5 * block[2])
+        add(f"{t}_{'x'.join(map(str, block))}_s{1 + TURN % 5}w{warps}{'_alone' if which else ''}", t, acc, block, warps, 1 + TURN % 5, hint,
+            not wide or number % 2, shape)
+        TURN += 1
+for stages in range(1, 6):
+    for which, hint in enumerate(HINTS):
+        add(f"stages_{stages}{'_alone' if which else ''}", "f16", "f32", (128, 64, 32), 4 if stages % 2 else 8, stages, hint, False, (200, 136, 200))
+
+ATTENTION = """
+kernel attention(const f16 Q[H, M, D], const f16 K[H, N, D], const f16 V[H, N, D], f32 O[H, M, D],
+                 const int BM, const int BN, const int BD)
+    grid(cdiv(M, BM), H)
+    require(D == BD)
+{{
+    int h = pid(1);
+    int m = pid(0) * BM;
+    auto q = Q[h, m +: BM, 0 +: BD];
+    tile<f32, BM, BD> acc = 0;
+    for (int n : range(0, N, BN)) {} {{
+        auto s = dot(q, trans(K[h, n +: BN, 0 +: BD]));
+        acc = dot((f16)max(s, 0), V[h, n +: BN, 0 +: BD], acc * 0.5);
+    }}
+    O[h, m +: BM, 0 +: BD] = acc;
+}}
+"""
+
+
+def attended(a, bn):
+    q, k, v = (a[x].astype(np.float64) for x in "QKV")
+    out = np.zeros(q.shape)
+    for n in range(0, k.shape[1], bn):
+        out = out * 0.5 + np.maximum(q @ k[:, n:n + bn].transpose(0, 2, 1), 0) @ v[:, n:n + bn]
+    return out
+
+
+for d, bn, warps in ((64, 32, 4), (128, 64, 8), (32, 64, 4)):
+    for which, hint in enumerate(HINTS):
+        row(f"warpgroup_attention_{d}{'_alone' if which else ''}", ATTENTION.format(hint),
+            {"Q": small("f16", 1, 2, 100, d, lo=-1, hi=2), "K": small("f16", 2, 2, 72, d, lo=-1, hi=2), "V": small("f16", 3, 2, 72, d, lo=-1, hi=2),
+             "O": poison("f32", 2, 100, d)},
+            lambda a, bn=bn: {"O": exact(attended(a, bn))}, consts={"BM": 64 if warps == 4 else 128, "BN": bn, "BD": d}, warps=warps, stages=2)
