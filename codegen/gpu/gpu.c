@@ -377,6 +377,7 @@ void *tl_gpu_compile(TlModule *m, const TlCodegenOptions *options, TlEmit emit, 
     tl_llvm_open(&l, arena, "kernels", options->target->triple, options->target->cpu,
                  options->target->features, options->opt_level);
     l.trace = m->ctx->trace;
+    l.gpu = options->target->name;
     if (lower(&l, m, options, arena, kernels))
         code = tl_gpu_emit(&l, options, emit, arena, kernels, out_size);
     bool quick = l.quick || options->opt_level == 0;

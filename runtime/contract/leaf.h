@@ -27,8 +27,9 @@ typedef enum tl_gpu_can {
     TL_CAN_NAN = 32,     /* min and max that give NaN where there is one */
     TL_CAN_BUFFER = 64,  /* accesses of a base and 32 bits, whose bounds the hardware tests */
     TL_CAN_BF16 = 128,   /* f32 to bf16 by an instruction */
-    TL_CAN_BULK = 512, /* copies of whole boxes by one thread, and barriers that count them (TMA) */
-    TL_CAN_WARPGROUP = 256 /* products by four warps that read shared memory themselves (wgmma) */
+    TL_CAN_WARPGROUP = 256, /* products by four warps that read shared memory themselves (wgmma) */
+    TL_CAN_BULK = 512,      /* copies of whole boxes by one thread, counted by barriers (TMA) */
+    TL_CAN_SAT = 1024       /* fma of f32 that keeps its result between 0 and 1 */
 } tl_gpu_can;
 
 enum { TL_RECORDS_BITS = 31 };
