@@ -356,6 +356,13 @@ static bool has_exp2(const TlSema *s, TlDtype d)
     return gpu && d != TL_F64 && !o->strict;
 }
 
+/* Is a sum of a product clamped to 0 and 1 by the same instruction? */
+static bool has_saturation(const TlSema *s)
+{
+    const char *arch = s->prog->options.target_arch;
+    return arch && !strncmp(arch, "sm_", strlen("sm_"));
+}
+
 static TlValue *emit_exp2(TlSema *s, TlValue *x, bool fast)
 {
     TlAttr flush = {.id = TL_ATTR_FLUSH, .u.i = 1};
@@ -377,10 +384,11 @@ static const char *best_form(const TlSema *s, const TlCall *c, bool below, TlDty
     if (strcmp(c->fn->name, "exp") != 0)
         return c->fn->name;
     if (has_exp2(s, TL_F32))
-        return d == TL_F16    ? "exp_for_f16_by_exp2"
-               : d == TL_BF16 ? "exp_for_bf16_by_exp2"
-               : below        ? "exp_of_negative_by_exp2"
-                              : "exp_by_exp2";
+        return d == TL_F16         ? "exp_for_f16_by_exp2"
+               : d == TL_BF16      ? "exp_for_bf16_by_exp2"
+               : has_saturation(s) ? below ? "exp_of_negative_by_sat" : "exp_by_sat"
+               : below             ? "exp_of_negative_by_exp2"
+                                   : "exp_by_exp2";
     return below ? "exp_of_negative" : "exp"; /* the same bits by fewer operations */
 }
 
@@ -407,6 +415,7 @@ TlVal tl_bi_math_lib(TlSema *s, TlCall *c)
     if (!operands(s, c, n, 'f', x, &bad))
         return bad;
     TlDtype d = x[0]->type->dtype;
+    const TlValue *given = x[0];
     bool below = !c->fast && tl_is_nowhere_positive(x[0]);
     if (d == TL_F64 && !(f && f->f64)) {
         tl_err(s, c->loc, TL_E0336, c->fn->name);
@@ -424,7 +433,12 @@ TlVal tl_bi_math_lib(TlSema *s, TlCall *c)
                        : fast      ? c->fn->name
                                    : best_form(s, c, below, d);
     TlVal r = tl_call_std(s, fast ? "std.fast" : "std.math", name, n, args, c->loc);
-    return r.kind == TL_VAL_IR ? back_to(s, r.u.ir, d) : r;
+    if (r.kind != TL_VAL_IR)
+        return r;
+    TlVal y = back_to(s, r.u.ir, d);
+    if (!strcmp(c->fn->name, "exp"))
+        tl_remember_exp(s, y.u.ir, given);
+    return y;
 }
 
 /* ---- casts ---- */

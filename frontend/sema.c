@@ -9,6 +9,7 @@ void tl_sema_init(TlSema *s, TlProgram *prog)
     *s = (TlSema){
         .ctx = prog->ctx, .arena = &prog->ctx->perm, .prog = prog, .options = &prog->options};
     tl_map_init(&s->names, s->arena);
+    tl_map_init(&s->powers, s->arena);
 }
 
 /* ---- errors ---- */

@@ -187,6 +187,7 @@ struct TlSema {
     uint32_t
         /* > 0: inside the side of ?: that is not evaluated: arithmetic faults are no errors */
         untaken;
+    TlMap powers; /* what exp gave -> what of (divisor.c) */
     uint64_t steps;
     uint64_t made; /* operations of the kernel's variants before this one */
     bool exhausted;
@@ -488,6 +489,11 @@ TlValue *tl_emit_index(TlSema *s, int rank, const int32_t *shape, int axis);
 /* ---- nonpositive.c ---- */
 /* Is every element at most 0, or NaN? false: not known */
 bool tl_is_nowhere_positive(const TlValue *v);
+
+/* ---- divisor.c ---- */
+void tl_remember_exp(TlSema *s, const TlValue *result, const TlValue *of);
+/* What is known of a divisor that a kernel has just written. */
+TlDivisor tl_divisor(const TlSema *s, const TlValue *d);
 
 /* ---- flow.c ---- */
 typedef struct TlChange {

@@ -94,7 +94,7 @@ static bool number(const char **at, uint64_t *out)
 static bool part(const char **at, Item *out)
 {
     static const struct { const char *word; tile_test_kind kind; } parts[] = {
-        {".extent.", TILE_TEST_EXTENT}, {".stride.", TILE_TEST_STRIDE}};
+        {TL_FORM_EXTENT, TILE_TEST_EXTENT}, {TL_FORM_STRIDE, TILE_TEST_STRIDE}};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         size_t n = strlen(parts[i].word);
         uint64_t axis;
@@ -137,7 +137,7 @@ bool tl_promise_is_well_formed(const char *text)
     Item i;
     const char *at = text;
     while (*at)
-        if (!item(&at, &i) || (!i.unit && !is_word(&i, "near") && !is_word(&i, "grid")))
+        if (!item(&at, &i) || (!i.unit && !is_word(&i, TL_FORM_NEAR) && !is_word(&i, TL_FORM_GRID)))
             return false;
     return at != text;
 }
@@ -152,7 +152,8 @@ bool tl_forms_are_well_formed(const char *texts)
             return false;
         memcpy(one, at, size);
         one[size] = 0;
-        if (strcmp(one, "aligned") && strcmp(one, "general") && !tl_promise_is_well_formed(one))
+        if (strcmp(one, TL_FORM_ALIGNED) && strcmp(one, TL_FORM_GENERAL) &&
+            !tl_promise_is_well_formed(one))
             return false;
         at += size;
         if (!*at)
@@ -184,8 +185,8 @@ TlPromise tl_promise_read(const TlKernelInfo *k, const char *text, TlArena *aren
     TL_ASSERT(tl_promise_is_well_formed(text), "promises '%s'", text);
     Item i;
     for (const char *at = text; *at && item(&at, &i);) {
-        out.near |= !i.unit && is_word(&i, "near");
-        out.grid |= !i.unit && is_word(&i, "grid");
+        out.near |= !i.unit && is_word(&i, TL_FORM_NEAR);
+        out.grid |= !i.unit && is_word(&i, TL_FORM_GRID);
     }
     for (uint32_t n = 0; n < all.units.len; n++) {
         tile_image_test t = all.units.data[n];
@@ -203,33 +204,26 @@ static bool same_promise(const TlPromise *a, const TlPromise *b)
             memcmp(a->units.data, b->units.data, a->units.len * sizeof *a->units.data) == 0);
 }
 
-static void put_unit(TlSbuf *out, const TlKernelInfo *k, const tile_image_test *t)
+static void write_promise(const TlKernelInfo *k, tl_form_out *out)
 {
-    const char *name = k->params.data[t->param].name;
-    unsigned long long unit = t->mask + 1;
-    if (t->kind == TILE_TEST_EXTENT || t->kind == TILE_TEST_STRIDE)
-        tl_sbuf_putf(out, "%s.%s.%u=%llu", name, t->kind == TILE_TEST_EXTENT ? "extent" : "stride",
-                     t->axis, unit);
-    else
-        tl_sbuf_putf(out, "%s=%llu", name, unit);
+    for (uint32_t i = 0; i < k->promise.units.len; i++) {
+        const tile_image_test *t = &k->promise.units.data[i];
+        tl_form_put_unit(out, k->params.data[t->param].name, t, t->mask + 1);
+    }
+    tl_form_end(out, k->promise.near, k->promise.grid);
 }
 
 const char *tl_form_text(const TlKernelInfo *k, TlArena *arena)
 {
     TlPromise all = tl_promise_all(k, arena);
     if (!k->aligned)
-        return "general";
+        return TL_FORM_GENERAL;
     if (same_promise(&all, &k->promise))
-        return "aligned";
-    TlSbuf out;
-    tl_sbuf_init(&out, arena);
-    for (uint32_t i = 0; i < k->promise.units.len; i++) {
-        tl_sbuf_puts(&out, out.len ? "," : "");
-        put_unit(&out, k, &k->promise.units.data[i]);
-    }
-    if (k->promise.near)
-        tl_sbuf_puts(&out, out.len ? ",near" : "near");
-    if (k->promise.grid)
-        tl_sbuf_puts(&out, out.len ? ",grid" : "grid");
-    return out.len ? out.text : "general";
+        return TL_FORM_ALIGNED;
+    tl_form_out size = {0}, out = {0};
+    write_promise(k, &size);
+    out.room = size.len + 1;
+    out.text = tl_alloc(arena, out.room);
+    write_promise(k, &out);
+    return out.text;
 }

@@ -16,6 +16,7 @@
 #ifndef TL_FORM_H
 #define TL_FORM_H
 #include "ir/kernel.h"
+#include "runtime/contract/form_text.h"
 
 enum { TL_PROMISED_BYTES = 16, TL_LOCAL_STRIDE = 1 << 22, TL_MAX_FORMS = 4 };
 

@@ -33,6 +33,13 @@ typedef enum TlAttrId {
     TL_ATTR_COUNT
 } TlAttrId;
 
+/* The attribute `divisor`: what is known of all divisors that are numbers. */
+typedef enum TlDivisor {
+    TL_DIVISOR_ANY,
+    TL_DIVISOR_NOT_TINY, /* none is below 2^-126 in magnitude */
+    TL_DIVISOR_NORMAL    /* nor above 2^126 */
+} TlDivisor;
+
 typedef enum TlAttrForm {
     TL_FORM_INT, TL_FORM_FLAG, TL_FORM_STR, TL_FORM_INTS, TL_FORM_CONST, TL_FORM_AXES,
     TL_FORM_COMBINE, TL_FORM_RMW, TL_FORM_ORDER, TL_FORM_SCOPE, TL_FORM_CACHE, TL_FORM_EVICT,

@@ -19,8 +19,8 @@ typedef enum TlTypeKind {
     TL_TILE, /* elements dtype, or pointers to dtype when ptr; rank 0 is a scalar */
     TL_VIEW, /* run-time extents and strides over memory of dtype; rank, no shape */
     TL_BUF,  /* shared memory for `slots` tiles; its layout says which element is at which offset */
-    TL_TOKEN /* a tile on its way: to a buffer, its layout says which thread copies what; or a product's,
-              * to registers */
+    TL_TOKEN /* a tile on its way: to a buffer, its layout says which thread copies what; or, of a
+              * product, to registers */
 } TlTypeKind;
 
 typedef struct TlLayout TlLayout; /* layout.h */

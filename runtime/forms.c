@@ -5,9 +5,10 @@
  * TL_WISHED different wishes a form of its own is made; after that, and where the kernel is
  * prepared, launches make do with the forms that there are, the general one in the end. */
 #include "runtime/runtime.h"
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+
+#include "runtime/contract/form_text.h"
 
 tile_status tl_forms_open(tl_instance *first)
 {
@@ -30,60 +31,57 @@ bool tl_same_wish(const tl_wish *a, const tl_wish *b)
 
 /* ---- as text ---- */
 
-typedef struct text {
-    char *data;
-    size_t len, size;
-} text;
-
-static void put_promise(text *t, const char *name, const tile_image_test *test, unsigned level)
-{
-    const char *part = test->kind == TILE_TEST_EXTENT   ? ".extent."
-                       : test->kind == TILE_TEST_STRIDE ? ".stride."
-                                                        : "";
-    char axis[16] = "";
-    if (*part)
-        snprintf(axis, sizeof axis, "%" PRIu32, test->axis);
-    t->len += (size_t)snprintf(t->data + t->len, t->size - t->len, "%s%s%s%s=%" PRIu64,
-                               t->len ? "," : "", name, part, axis, (uint64_t)1 << level);
-}
-
-static void put_word(text *t, const char *word)
-{
-    t->len += (size_t)snprintf(t->data + t->len, t->size - t->len, "%s%s", t->len ? "," : "", word);
-}
-
 static const char *param_of(const tl_instance *in, const tile_image_test *t)
 {
     const tile_image_param *params = tl_image_at(in->image, in->kernel->params);
     return tl_image_text(in->image, params[t->param].name);
 }
 
-/* NULL: out of memory. */
-static char *text_of(const tl_instance *first, const tl_wish *w)
+static void write_wish(const tl_instance *first, const tl_wish *w, tl_form_out *out)
 {
     const tile_image_test *tests = tl_image_at(first->image, first->kernel->tests);
-    text t = {.size = 64};
     uint32_t unit = 0;
-    for (uint32_t i = 0; i < first->kernel->ntests; i++)
-        t.size += strlen(param_of(first, &tests[i])) + 64;
-    t.data = calloc(1, t.size);
-    if (!t.data)
-        return NULL;
     for (uint32_t i = 0; i < first->kernel->ntests && unit < w->n; i++) {
         if (tests[i].kind == TILE_TEST_GRID || !(tests[i].mask & 1))
             continue;
         if (w->level[unit])
-            put_promise(&t, param_of(first, &tests[i]), &tests[i], w->level[unit]);
+            tl_form_put_unit(out, param_of(first, &tests[i]), &tests[i],
+                             (uint64_t)1 << w->level[unit]);
         unit++;
     }
-    if (w->near)
-        put_word(&t, "near");
-    if (w->grid)
-        put_word(&t, "grid");
-    if (!t.len)
-        put_word(&t, "general");
-    TL_INVARIANT_OR(t.data, t.len < t.size, "%zu bytes for a form of %zu", t.size, t.len);
-    return t.data;
+    tl_form_end(out, w->near, w->grid);
+}
+
+/* NULL: out of memory. */
+static char *text_of(const tl_instance *first, const tl_wish *w)
+{
+    tl_form_out size = {0}, out = {0};
+    write_wish(first, w, &size);
+    out.room = size.len + 1;
+    out.text = calloc(1, out.room);
+    if (out.text)
+        write_wish(first, w, &out);
+    TL_INVARIANT_OR(out.text, out.len <= size.len, "a form of %zu bytes in %zu", out.len, size.len);
+    return out.text;
+}
+
+tile_status tl_form_wanted(const tile_device *device, const void *image, const tile_arg *args,
+                           size_t nargs, char **out_text)
+{
+    tl_forms none = {0};
+    tl_instance first = {.image = image, .kernel = tl_image_kernels(image), .forms = &none};
+    tl_bound *bound = malloc(sizeof *bound);
+    tile_status wrong;
+    *out_text = NULL;
+    if (!bound)
+        return tl_fail(TILE_NO_MEMORY, "out of memory");
+    tl_bind_result r = tl_bind(device, &first, args, nargs, NULL, 0, bound, &wrong);
+    bool taken = r == TL_BIND_OK && bound->launch.kernel;
+    if (!taken)
+        *out_text = r == TL_BIND_OK ? text_of(&first, &bound->wish)
+                                    : strdup(TL_FORM_ALIGNED ";" TL_FORM_GENERAL);
+    free(bound);
+    return taken || *out_text ? TILE_OK : tl_fail(TILE_NO_MEMORY, "out of memory");
 }
 
 /* ---- making ---- */

@@ -2,6 +2,7 @@
  * of this package that knows the compiler, and a library of its own (libtile_jit), so that hosts of
  * prebuilt kernels link none. */
 #include "codegen/include/tilec.h"
+#include "runtime/contract/form_text.h"
 #include "runtime/include/tile_jit.h"
 #include "runtime/ranges.h"
 #include "runtime/runtime.h"
@@ -128,7 +129,7 @@ static tile_status make(void *user, const char *name, const tile_const *consts, 
     size_t n = count_consts(consts);
     tilec_const *list = calloc(n + 1, sizeof *list);
     char(*digits)[24] = calloc(n + 1, sizeof *digits);
-    report r = {.source = s, .again = strcmp(form, "aligned") != 0};
+    report r = {.source = s, .again = strcmp(form, TL_FORM_ALIGNED) != 0};
     tilec_output *output = NULL;
     tile_status status = TILE_NO_MEMORY;
     if (list && digits) {

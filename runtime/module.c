@@ -4,6 +4,7 @@
  * each new question (name and constants) that tile_kernel_get asks. A kernel handle is the answer
  * to one question and is kept, so the same question never compiles or searches twice. Code is
  * loaded by prepare, once per instance, under the module's lock; launches only look at `ready`. */
+#include "runtime/contract/form_text.h"
 #include "runtime/cpu_level.h"
 #include "runtime/ranges.h"
 #include "runtime/runtime.h"
@@ -484,7 +485,7 @@ static tile_status make_and_answer(tile_module *m, const char *name, const tile_
     void *data = NULL;
     size_t size = 0;
     tl_image *image;
-    tile_status status = m->maker.make(m->maker.user, name, consts, "aligned", &data, &size);
+    tile_status status = m->maker.make(m->maker.user, name, consts, TL_FORM_ALIGNED, &data, &size);
     TL_INVARIANT(status != TILE_OK || data, "the maker of '%s' gave no image", name);
     if (status == TILE_OK)
         status = tl_module_add_image(m, data, size, &image);

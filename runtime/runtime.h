@@ -223,6 +223,11 @@ bool tl_same_wish(const tl_wish *a, const tl_wish *b);
 /* Makes, if it is not there, what the wish asks for, by the kernel's maker; the module's lock is
  * held. */
 tile_status tl_forms_make(tile_kernel *kernel, uint32_t instance, const tl_wish *wish);
+/* In which form a module with a maker would run these arguments, of an image that has the aligned
+ * form alone: its text, or NULL where that form takes them. The caller frees it with free(). Where
+ * the image's first row is not for them at all: the forms that are for everything. */
+tile_status tl_form_wanted(const tile_device *device, const void *image, const tile_arg *args,
+                           size_t nargs, char **out_text);
 /* module.c: adds an image; loads an instance's code; both under the module's lock. Finds the
  * kernel's instance number `index` in one. */
 tile_status tl_module_add_image(tile_module *m, const void *data, size_t size,

@@ -111,7 +111,7 @@ void tl_gpu_set_kernel(TlLlvm *l, const TlTarget *target, const TlKernelCode *k)
         if (k->slots.data[i].kind == TILE_SLOT_DEBUG)
             tl_leaf_mark_debug(l, f, i);
     annotate_maps(l, f, k);
-    if (k->threads > (uint32_t)(k->fn->body->warps * target->lanes))
+    if (k->two_flows)
         annotate(l, f, "minctasm", 1); /* or ptxas does not know how many registers there are */
     LLVMSetFunctionCallConv(f, target->family->convention);
     FUNCTIONS[target->family->id].set_kernel(l, f, k->threads, most_registers(target, k));
@@ -377,6 +377,7 @@ void *tl_gpu_compile(TlModule *m, const TlCodegenOptions *options, TlEmit emit, 
     tl_llvm_open(&l, arena, "kernels", options->target->triple, options->target->cpu,
                  options->target->features, options->opt_level);
     l.trace = m->ctx->trace;
+    l.gpu = options->target->name;
     if (lower(&l, m, options, arena, kernels))
         code = tl_gpu_emit(&l, options, emit, arena, kernels, out_size);
     bool quick = l.quick || options->opt_level == 0;

@@ -107,6 +107,7 @@ static void compile(Ptx *x, TlModule *m)
         tl_llvm_open(&p->l, &p->arena, "kernels", target->triple, target->cpu, target->features,
                      x->options->opt_level);
         p->l.trace = m->ctx->trace;
+        p->l.gpu = target->name;
         tl_gpu_debug_open(&p->l, m, x->options);
         bool lowered = tl_gpu_lower(&p->l, m->fns.data[i], i, x->options, x->arena, x->kernels);
         tl_gen_debug_close(&p->l);

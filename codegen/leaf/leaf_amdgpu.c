@@ -325,6 +325,13 @@ static LLVMValueRef divide(TlLeafCall *call, LLVMValueRef x, LLVMValueRef y)
     return within_two_ulp(call, LLVMBuildFDiv(call->b, x, y, ""));
 }
 
+static LLVMValueRef reciprocal(TlLeafCall *call)
+{
+    LLVMTypeRef f32 = LLVMFloatTypeInContext(call->c);
+    LLVMValueRef x = float_arg(call, 0);
+    return bits_of(call, tl_leaf_intrinsic(call, "llvm.amdgcn.rcp", &f32, 1, &x, 1));
+}
+
 static LLVMValueRef root(TlLeafCall *call)
 {
     LLVMTypeRef f32 = LLVMFloatTypeInContext(call->c);
@@ -358,7 +365,9 @@ static LLVMValueRef expand(TlLeafCall *call)
     case TL_LEAF_FAMILY_EX2: return exp2_float(call, "llvm.exp2");
     case TL_LEAF_FAMILY_EX2_FTZ: return exp2_float(call, "llvm.amdgcn.exp2");
     case TL_LEAF_FAMILY_DIV:
+    case TL_LEAF_FAMILY_DIV_BIG:
         return bits_of(call, divide(call, float_arg(call, 0), float_arg(call, 1)));
+    case TL_LEAF_FAMILY_RCP: return reciprocal(call);
     case TL_LEAF_FAMILY_SQRT: return bits_of(call, root(call));
     case TL_LEAF_FAMILY_RSQRT:
         return bits_of(call,
@@ -379,6 +388,7 @@ static LLVMValueRef expand(TlLeafCall *call)
     case TL_LEAF_FAMILY_PRINT:
         tl_leaf_debug(call, special(call, CTAID), special(call, TID));
         return NULL;
+    case TL_LEAF_FAMILY_FMA_SAT:
     case TL_LEAF_FAMILY_BF16:
     case TL_LEAF_FAMILY_CP_ASYNC:
     case TL_LEAF_FAMILY_CP_COMMIT:

@@ -231,7 +231,8 @@ bool tl_leaf_expand_each(TlLlvm *l, TlLeafExpander expand)
         call.leaf = (tl_leaf)leaf;
         expand_calls(l, name, expand, &call);
         bool words = strchr(tl_leaf_info((tl_leaf)leaf)->operands, 'w') != NULL;
-        for (unsigned i = 0; words && expand_calls(l, tl_format(l->arena, "%s.%u", name, i), expand, &call);)
+        for (unsigned i = 0;
+             words && expand_calls(l, tl_format(l->arena, "%s.%u", name, i), expand, &call);)
             i++;
     }
     if (!prelude.len)

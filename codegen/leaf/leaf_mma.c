@@ -166,7 +166,8 @@ static LLVMValueRef multiply(const Matrix *m)
 static bool can(const Matrix *m, tl_gpu_can what)
 {
     bool emulate;
-    return tl_target_find(m->call->l->cpu, &emulate)->can & what;
+    const TlLlvm *l = m->call->l;
+    return tl_target_find(l->gpu ? l->gpu : l->cpu, &emulate)->can & what;
 }
 
 static LLVMValueRef word_of(const Matrix *m, int operand, unsigned i)

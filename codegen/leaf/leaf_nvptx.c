@@ -273,7 +273,8 @@ static void set_registers(TlLeafCall *call)
 
 static LLVMValueRef elect(TlLeafCall *call)
 {
-    static const char text[] = "{ .reg .pred p; elect.sync _|p, 0xffffffff; selp.u32 $0, 1, 0, p; }",
+    static const char text[] =
+        "{ .reg .pred p; elect.sync _|p, 0xffffffff; selp.u32 $0, 1, 0, p; }",
                       constraints[] = "=r";
     LLVMTypeRef type = LLVMFunctionType(call->i32, NULL, 0, 0);
     LLVMValueRef f = LLVMGetInlineAsm(type, text, strlen(text), constraints, strlen(constraints), 1,
@@ -335,8 +336,10 @@ static void copy_bulk(TlLeafCall *call)
     LLVMValueRef args[4 + MOST] = {call->args[1], shared_address(call, call->args[3]),
                                    call->args[2], shared_address(call, call->args[4])};
     Asm a = {"", "b,r,l,r"};
-    TEXT(&a, "@$0 cp.async.bulk.tensor.%ud.shared::cluster.global.tile"
-             ".mbarrier::complete_tx::bytes [$1], [$2, {", rank);
+    TEXT(&a,
+         "@$0 cp.async.bulk.tensor.%ud.shared::cluster.global.tile"
+         ".mbarrier::complete_tx::bytes [$1], [$2, {",
+         rank);
     for (unsigned i = 0; i < rank; i++) {
         args[4 + i] = call->args[FIXED + i];
         constrain(&a, "r");
@@ -431,11 +434,11 @@ static LLVMValueRef on_float(TlLeafCall *call, const char *name)
 /* An instruction on the floats that the operands' bits are, which has no intrinsic. */
 static LLVMValueRef asm_on_floats(TlLeafCall *call, const char *text)
 {
-    bool two = call->nargs > 1;
-    LLVMTypeRef f32 = LLVMFloatTypeInContext(call->c), types[2] = {f32, f32},
-                type = LLVMFunctionType(f32, types, two ? 2 : 1, 0);
-    const char *constraints = two ? "=f,f,f" : "=f,f";
-    LLVMValueRef x[2], f = LLVMGetInlineAsm(type, text, strlen(text), constraints,
+    static const char *const OF_NARGS[] = {"", "=f,f", "=f,f,f", "=f,f,f,f"};
+    LLVMTypeRef f32 = LLVMFloatTypeInContext(call->c), types[3] = {f32, f32, f32},
+                type = LLVMFunctionType(f32, types, call->nargs, 0);
+    const char *constraints = OF_NARGS[call->nargs];
+    LLVMValueRef x[3], f = LLVMGetInlineAsm(type, text, strlen(text), constraints,
                                             strlen(constraints), 0, 0, LLVMInlineAsmDialectATT, 0);
     for (unsigned i = 0; i < call->nargs; i++)
         x[i] = LLVMBuildBitCast(call->b, call->args[i], f32, "");
@@ -466,6 +469,12 @@ static LLVMValueRef divide(TlLeafCall *call)
     return asm_on_floats(call, "rcp.approx.f32 $0, $1;");
 }
 
+/* What ptxas makes of div.full.f32, without what that does for divisors below 2^-126. */
+static const char DIVIDE_BY_BIG[] = "{ .reg .pred p; .reg .f32 x, y; abs.f32 y, $2; "
+                                    "setp.gt.f32 p, y, 0f7E800000; mov.f32 x, $1; mov.f32 y, $2; "
+                                    "@p mul.f32 x, x, 0f3E800000; @p mul.f32 y, y, 0f3E800000; "
+                                    "rcp.approx.ftz.f32 y, y; mul.f32 $0, y, x; }";
+
 static const char TID[] = "llvm.nvvm.read.ptx.sreg.tid.x",
                   CTAID[] = "llvm.nvvm.read.ptx.sreg.ctaid.x";
 
@@ -482,6 +491,9 @@ static LLVMValueRef expand(TlLeafCall *call)
     case TL_LEAF_FAMILY_EX2: return on_float(call, "llvm.nvvm.ex2.approx.f");
     case TL_LEAF_FAMILY_EX2_FTZ: return on_float(call, "llvm.nvvm.ex2.approx.ftz.f");
     case TL_LEAF_FAMILY_DIV: return divide(call);
+    case TL_LEAF_FAMILY_DIV_BIG: return asm_on_floats(call, DIVIDE_BY_BIG);
+    case TL_LEAF_FAMILY_RCP: return asm_on_floats(call, "rcp.approx.ftz.f32 $0, $1;");
+    case TL_LEAF_FAMILY_FMA_SAT: return asm_on_floats(call, "fma.rn.sat.f32 $0, $1, $2, $3;");
     case TL_LEAF_FAMILY_SQRT: return on_float(call, "llvm.nvvm.sqrt.approx.f");
     case TL_LEAF_FAMILY_RSQRT: return on_float(call, "llvm.nvvm.rsqrt.approx.f");
     case TL_LEAF_FAMILY_MIN: return asm_on_floats(call, "min.f32 $0, $1, $2;");

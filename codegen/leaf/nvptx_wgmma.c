@@ -1,7 +1,6 @@
 /* Products of warpgroups in PTX: inline asm, of which the accumulator's registers are both operands
  * and results, so that LLVM cannot move what reads them in front of the wait. */
 #include "codegen/leaf/leaf_expand.h"
-#include "runtime/include/tile.h"
 
 /* Operands of the leaf. */
 enum { N = 1, TYPES, HOW, UPPER_A, AT_A, UPPER_B, AT_B, WORDS };
@@ -16,13 +15,13 @@ typedef struct Wgmma {
 
 static const char *type_name(uint32_t type)
 {
-    switch ((tile_dtype)type) {
-    case TILE_F16: return "f16";
-    case TILE_BF16: return "bf16";
-    case TILE_F8E4M3: return "e4m3";
-    case TILE_F8E5M2: return "e5m2";
-    case TILE_I8: return "s8";
-    case TILE_U8: return "u8";
+    switch ((TlDtype)type) {
+    case TL_F16: return "f16";
+    case TL_BF16: return "bf16";
+    case TL_F8E4M3: return "e4m3";
+    case TL_F8E5M2: return "e5m2";
+    case TL_I8: return "s8";
+    case TL_U8: return "u8";
     default: return "tf32";
     }
 }
@@ -115,10 +114,10 @@ LLVMValueRef tl_leaf_wgmma_nvptx(TlLeafCall *call)
 {
     uint32_t n = tl_leaf_constant(call, N), types = tl_leaf_constant(call, TYPES),
              how = tl_leaf_constant(call, HOW), a = types & 0xff, b = types >> 8 & 0xff;
-    bool integer = a == TILE_I8 || a == TILE_U8, transposes = a == TILE_F16 || a == TILE_BF16;
+    bool integer = a == TL_I8 || a == TL_U8, transposes = a == TL_F16 || a == TL_BF16;
     bool words = how & TL_WGMMA_A_WORDS;
     unsigned first = WORDS + (words ? WORDS_OF_A : 0);
-    int bytes = transposes ? 2 : a == TILE_F32 ? 4 : 1;
+    int bytes = transposes ? 2 : a == TL_F32 ? 4 : 1;
     Wgmma w;
     begin(&w, call, first);
     TL_ASSERT(w.nwords == n / 2, "%u words for %u columns", w.nwords, n);

@@ -183,7 +183,7 @@ static void explain_names(TlExplain *e, const TlKernelCode *code)
     bool aligned = info && info->aligned;
     k->name = tl_explain_keep(e, e->fn->name);
     k->symbol = tl_explain_keep(e, code->symbol);
-    k->variant = info ? tl_form_text(info, e->out) : "general";
+    k->variant = info ? tl_form_text(info, e->out) : TL_FORM_GENERAL;
     k->condition = aligned ? condition_of(e) : "";
     uint32_t n = info ? info->consts.len : 0;
     tilec_const *consts = TL_NEW_ARRAY(e->out, tilec_const, n + 1);

@@ -1,11 +1,11 @@
 /* The report's part on what threads exchange (explain.h): conversions, reductions, scans, products,
  * buffers, barriers. Shuffles and wavefronts are those of the plans that the lowering follows. */
 #include "codegen/report/explain.h"
+#include "ir/plan/async_dot.h"
 #include "ir/plan/banks.h"
 #include "ir/plan/dot_plan.h"
 #include "ir/layout/layout.h"
 #include "ir/plan/layout_rules.h"
-#include "ir/plan/mma.h"
 #include "ir/plan/reduce_plan.h"
 #include "ir/plan/scan_plan.h"
 #include "ir/plan/shared_plan.h"
@@ -272,6 +272,19 @@ static void explain_dot(const TlExplain *e, const TlOp *op, tilec_report_exchang
     x->way = tl_format(e->out, "%u %s in each warp", x->instructions, mma->name);
 }
 
+/* All four warps of a warpgroup do each instruction together. */
+static void explain_dot_async(const TlExplain *e, const TlOp *op, tilec_report_exchange *x)
+{
+    TlAsyncDot d = tl_async_dot(op);
+    const TlMma *mma = tl_mma_find(tl_attr(op, TL_ATTR_MMA)->u.s);
+    const TlAsyncPlan *p = tl_async_plan(e->out, mma, d.side, d.acc->type);
+    x->macs = (uint64_t)tl_type_elems(op->out[0]->type) * (uint64_t)p->k;
+    x->matrix_bits = tl_dtype_bits(mma->type[0]);
+    x->instructions = p->strips.len * (uint32_t)(p->k / mma->k);
+    x->way = tl_format(e->out, "%u wgmma.m64n%dk%d in each warpgroup", x->instructions, (int)p->n,
+                       (int)mma->k);
+}
+
 /* ---- buffers ---- */
 
 /* The bank conflicts of one access of a warp. */
@@ -375,6 +388,7 @@ static bool explain_op(const TlExplain *e, const TlOp *op, tilec_report_exchange
     case TL_OP_REDUCE: explain_reduce(e, op, x); return tl_in(op, 0)->type->rank > 0;
     case TL_OP_SCAN: explain_scan(e, op, x); return true;
     case TL_OP_DOT: explain_dot(e, op, x); return true;
+    case TL_OP_DOT_ASYNC: explain_dot_async(e, op, x); return true;
     case TL_OP_GATHER:
     case TL_OP_HISTOGRAM:
     case TL_OP_REGROUP: explain_table(e, op, x); return true;

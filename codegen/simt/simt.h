@@ -99,8 +99,8 @@ void tl_simt_shared_load(TlSimt *g, const TlType *type, LLVMValueRef offset, int
                          LLVMValueRef *out);
 
 /* ---- simt_layout.c: where a register's element is ---- */
-/* The warp's number, by a shuffle: only so NVIDIA's compiler sees that all threads of a warp have the
- * same, and keeps what follows from it in uniform registers. In the prologue. */
+/* The warp's number, by a shuffle: only so NVIDIA's compiler sees that all threads of a warp have
+ * the same, and keeps what follows from it in uniform registers. In the prologue. */
 LLVMValueRef tl_simt_uniform_warp(TlSimt *g);
 /* i32 coordinate along `dim` of register `reg` in this thread. */
 LLVMValueRef tl_simt_coord(TlSimt *g, const TlLayout *l, int64_t reg, int dim);

@@ -4,8 +4,8 @@
  *
  * A token is its tile's registers, which hold nothing until they come out of AWAIT: its leaf takes
  * them and gives them back, so that nothing that reads them is moved in front of it. The address of
- * an operand is a slot's, which is equal in all threads, plus what the warpgroup has of M or N, plus
- * a constant. */
+ * an operand is a slot's, which is equal in all threads, plus what the warpgroup has of M or N,
+ * plus a constant. */
 #include "codegen/simt/simt_exchange.h"
 #include "ir/plan/async_dot.h"
 #include "ir/plan/layout_rules.h"
@@ -19,7 +19,7 @@ typedef struct AsyncProduct {
     TlAsyncDot dot;
     const TlAsyncPlan *plan;
     const TlLayout *fragment[3];
-    LLVMValueRef *a; /* A in registers: words, by strip, step and word; else NULL */
+    LLVMValueRef *a;      /* A in registers: words, by strip, step and word; else NULL */
     LLVMValueRef base[2]; /* i32: where a buffer's slot begins for this warpgroup, / 16 */
     LLVMValueRef *acc;
 } AsyncProduct;
@@ -102,8 +102,7 @@ static void fence_words(TlSimt *g, LLVMValueRef *x, uint32_t n)
 {
     for (uint32_t from = 0; from < n; from += TL_LEAF_MOST_WORDS) {
         uint32_t count = n - from < TL_LEAF_MOST_WORDS ? n - from : TL_LEAF_MOST_WORDS;
-        LLVMValueRef done =
-            tl_simt_leaf_words(g, TL_LEAF_WGMMA_FENCE, count, x + from, count);
+        LLVMValueRef done = tl_simt_leaf_words(g, TL_LEAF_WGMMA_FENCE, count, x + from, count);
         for (uint32_t i = 0; i < count; i++)
             x[from + i] = LLVMBuildExtractValue(g->b, done, i, "");
     }

@@ -1,5 +1,5 @@
-/* Barriers that count what arrives (MBAR), and bulk copies: boxes of a tensor map, which the runtime
- * makes of a view, go to a slot of a buffer, begun by one thread.
+/* Barriers that count what arrives (MBAR), and bulk copies: boxes of a tensor map, which the
+ * runtime makes of a view, go to a slot of a buffer, begun by one thread.
  *
  * The slot's layout is the image of ir/plan/stage_layout.h: panels of rows of at most 128 bytes. A
  * box is a panel, or as much of it as 256 rows. */
@@ -23,8 +23,7 @@ static LLVMValueRef offset_of(TlSimt *g, const TlValue *buf, const TlValue *slot
     LLVMValueRef start = tl_simt_i32(g, (uint32_t)at);
     if (buf->type->slots == 1)
         return start;
-    LLVMValueRef n =
-        LLVMBuildNUWMul(g->b, tl_gen_scalar(&g->gen, slot), tl_simt_i32(g, bytes), "");
+    LLVMValueRef n = LLVMBuildNUWMul(g->b, tl_gen_scalar(&g->gen, slot), tl_simt_i32(g, bytes), "");
     return LLVMBuildNUWAdd(g->b, n, start, "");
 }
 
@@ -113,8 +112,8 @@ static void copy(TlSimt *g, const TlOp *op)
     TlBulk bulk;
     bool known = tl_bulk_plan(g->arena, op, p.buf->type, &bulk);
     TL_ASSERT(known, "'%s' has a bulk copy that no box makes", g->fn->name);
-    LLVMValueRef map = map_of(g, &p, &bulk),
-                 to = offset_of(g, p.buf, p.slot), bar = offset_of(g, p.bar, p.bar_slot);
+    LLVMValueRef map = map_of(g, &p, &bulk), to = offset_of(g, p.buf, p.slot),
+                 bar = offset_of(g, p.bar, p.bar_slot);
     g->param = (int)p.base->index;
     for (uint32_t i = 0; i < bulk.boxes.len; i++) {
         const TlBulkBox *box = &bulk.boxes.data[i];
@@ -176,8 +175,8 @@ static void begin_alone(TlSimt *g, const TlOp *first, const TlValue *mask)
     LLVMPositionBuilderAtEnd(g->b, join);
 }
 
-/* Those next to each other, with one mask, are begun in one branch: other warps pass it by. A phase,
- * which comes first, the whole warp waits for, so that it stays together. */
+/* Those next to each other, with one mask, are begun in one branch: other warps pass it by. A
+ * phase, which comes first, the whole warp waits for, so that it stays together. */
 void tl_simt_begin_bulk(TlSimt *g, TlOp *first)
 {
     const TlValue *mask = mask_of(first);
@@ -187,7 +186,8 @@ void tl_simt_begin_bulk(TlSimt *g, TlOp *first)
         begin_alone(g, first, mask);
         return;
     }
-    LLVMValueRef cond = LLVMBuildICmp(g->b, LLVMIntEQ, tl_simt_uniform_warp(g), tl_simt_i32(g, 0), "");
+    LLVMValueRef cond =
+        LLVMBuildICmp(g->b, LLVMIntEQ, tl_simt_uniform_warp(g), tl_simt_i32(g, 0), "");
     if (mask)
         cond = LLVMBuildAnd(g->b, cond, tl_gen_scalar(&g->gen, mask), "");
     LLVMBasicBlockRef warp = tl_gen_block(&g->gen, "first"), some = tl_gen_block(&g->gen, "bulk"),

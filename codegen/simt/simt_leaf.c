@@ -76,7 +76,10 @@ static tl_leaf leaf_of_op(const TlOp *op)
     bool approx = tl_attr_flag(op, TL_ATTR_APPROX);
     switch (op->opcode) {
     case TL_OP_EXP2: return tl_attr_flag(op, TL_ATTR_FLUSH) ? TL_LEAF_EX2_FTZ : TL_LEAF_EX2;
-    case TL_OP_DIV: return approx ? TL_LEAF_DIV : TL_LEAF_COUNT;
+    case TL_OP_DIV:
+        return !approx                                                 ? TL_LEAF_COUNT
+               : tl_attr_int(op, TL_ATTR_DIVISOR, 0) != TL_DIVISOR_ANY ? TL_LEAF_DIV_BIG
+                                                                       : TL_LEAF_DIV;
     case TL_OP_SQRT: return approx ? TL_LEAF_SQRT : TL_LEAF_COUNT;
     case TL_OP_MIN: return TL_LEAF_MIN;
     case TL_OP_MAX: return TL_LEAF_MAX;
@@ -86,20 +89,67 @@ static tl_leaf leaf_of_op(const TlOp *op)
     }
 }
 
-static bool is_one(LLVMValueRef x)
+static bool is_number(LLVMValueRef x, double number)
 {
     LLVMBool lossy;
-    return LLVMIsAConstantFP(x) && LLVMConstRealGetDouble(x, &lossy) == 1;
+    return LLVMIsAConstantFP(x) && LLVMConstRealGetDouble(x, &lossy) == number;
+}
+
+/* The call of the leaf that x is the result of, or NULL. */
+static LLVMValueRef call_of(TlSimt *g, LLVMValueRef x, tl_leaf leaf)
+{
+    LLVMValueRef call = LLVMIsABitCastInst(x) ? LLVMGetOperand(x, 0) : NULL;
+    bool is =
+        call && LLVMIsACallInst(call) && LLVMGetCalledValue(call) == tl_leaf_declare(g->l, leaf);
+    return is ? call : NULL;
 }
 
 /* The bits whose square root x is by the leaf, or NULL. */
 static LLVMValueRef under_root(TlSimt *g, LLVMValueRef x)
 {
-    LLVMValueRef call = LLVMIsABitCastInst(x) ? LLVMGetOperand(x, 0) : NULL;
-    if (!call || !LLVMIsACallInst(call) ||
-        LLVMGetCalledValue(call) != tl_leaf_declare(g->l, TL_LEAF_SQRT))
+    LLVMValueRef call = call_of(g, x, TL_LEAF_SQRT);
+    return call ? LLVMGetOperand(call, 0) : NULL;
+}
+
+/* min(max(fma(...), 0), 1) by one instruction, or NULL. What is left of the fma and max is dead. */
+static LLVMValueRef saturated_fma(TlSimt *g, LLVMValueRef *in)
+{
+    enum { FMA_OPERANDS = 3 };
+    LLVMValueRef max = is_number(in[1], 1) ? call_of(g, in[0], TL_LEAF_MAX) : NULL, bits[3];
+    if (!max || !LLVMIsNull(LLVMGetOperand(max, 1)) || !LLVMIsABitCastInst(LLVMGetOperand(max, 0)))
         return NULL;
-    return LLVMGetOperand(call, 0);
+    LLVMValueRef fma = LLVMGetOperand(LLVMGetOperand(max, 0), 0);
+    if (!LLVMIsAIntrinsicInst(fma) || LLVMGetNumArgOperands(fma) != FMA_OPERANDS ||
+        LLVMGetIntrinsicID(LLVMGetCalledValue(fma)) != LLVMLookupIntrinsicID("llvm.fma", 8))
+        return NULL;
+    for (unsigned i = 0; i < FMA_OPERANDS; i++)
+        bits[i] = LLVMBuildBitCast(g->b, LLVMGetOperand(fma, i), g->i32, "");
+    LLVMValueRef y = tl_simt_leaf(g, TL_LEAF_FMA_SAT, FMA_OPERANDS, bits);
+    return LLVMBuildBitCast(g->b, y, g->f32, "");
+}
+
+/* 1 / x for an x that is as the leaf wants it, or NULL. */
+static LLVMValueRef easy_reciprocal(TlSimt *g, const TlOp *op, LLVMValueRef *in)
+{
+    if (!is_number(in[0], 1) || tl_attr_int(op, TL_ATTR_DIVISOR, 0) < TL_DIVISOR_NORMAL)
+        return NULL;
+    LLVMValueRef bits = LLVMBuildBitCast(g->b, in[1], g->i32, "");
+    return LLVMBuildBitCast(g->b, tl_simt_leaf(g, TL_LEAF_RCP, 1, &bits), g->f32, "");
+}
+
+/* The op, or NULL, by what takes less than its own leaf. */
+static LLVMValueRef by_less(TlSimt *g, const TlOp *op, tl_leaf leaf, LLVMValueRef *in)
+{
+    if (leaf == TL_LEAF_MIN && tl_leaf_is_of(g->options->target, TL_LEAF_FMA_SAT))
+        return saturated_fma(g, in);
+    if (leaf != TL_LEAF_DIV && leaf != TL_LEAF_DIV_BIG)
+        return NULL;
+    LLVMValueRef root = is_number(in[0], 1) ? under_root(g, in[1]) : NULL;
+    if (!root)
+        return easy_reciprocal(g, op, in);
+    /* what is left of the root is dead */
+    LLVMValueRef y = tl_simt_leaf(g, TL_LEAF_RSQRT, 1, &root);
+    return LLVMBuildBitCast(g->b, y, g->f32, "");
 }
 
 LLVMValueRef tl_simt_own(TlGen *gen, const TlOp *op, LLVMValueRef *in)
@@ -108,10 +158,9 @@ LLVMValueRef tl_simt_own(TlGen *gen, const TlOp *op, LLVMValueRef *in)
     tl_leaf leaf = LLVMTypeOf(in[0]) == g->f32 ? leaf_of_op(op) : TL_LEAF_COUNT;
     if (leaf == TL_LEAF_COUNT || !tl_leaf_is_of(g->options->target, leaf))
         return NULL;
-    LLVMValueRef bits[2] = {NULL, NULL},
-                 root = leaf == TL_LEAF_DIV && is_one(in[0]) ? under_root(g, in[1]) : NULL;
-    if (root) /* what is left of the root is dead */
-        return LLVMBuildBitCast(g->b, tl_simt_leaf(g, TL_LEAF_RSQRT, 1, &root), g->f32, "");
+    LLVMValueRef bits[2] = {NULL, NULL}, less = by_less(g, op, leaf, in);
+    if (less)
+        return less;
     for (uint32_t i = 0; i < op->nin; i++)
         bits[i] = LLVMBuildBitCast(g->b, in[i], g->i32, "");
     return LLVMBuildBitCast(g->b, tl_simt_leaf(g, leaf, op->nin, bits), g->f32, "");

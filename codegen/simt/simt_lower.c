@@ -89,7 +89,8 @@ static void lower_while(TlSimt *g, TlOp *op)
     LLVMPositionBuilderAtEnd(g->b, exit);
 }
 
-/* Registers of a thread: a producer needs few, which the others get. NULL: all have the most. */
+/* Registers of a thread: a producer needs few, which the others get. Nothing where all have the
+ * most that a thread can have anyway. */
 static void set_registers(TlSimt *g, bool consumers)
 {
     enum { FILE = 64 * 1024, UNIT = 8, FEW = 24, SOME = 32, MOST = 240, WARPS = 4 };
@@ -563,7 +564,8 @@ bool tl_simt_lower(TlLlvm *l, const TlCodegenOptions *options, TlArena *arena, c
     code->warps = fn->body->warps ? (uint32_t)fn->body->warps : 1;
     g.lane_bits = log2_of((uint32_t)options->target->lanes);
     g.warp_bits = log2_of(code->warps);
-    if (fn->body->last->prev && fn->body->last->prev->opcode == TL_OP_ROLES)
+    code->two_flows = fn->body->last->prev && fn->body->last->prev->opcode == TL_OP_ROLES;
+    if (code->two_flows)
         code->warps += TL_PRODUCER_WARPS;
     code->threads = code->warps * (uint32_t)options->target->lanes;
     g.loc = fn->loc;

@@ -18,6 +18,7 @@ typedef struct TlLlvm {
     LLVMBuilderRef builder;
     LLVMTargetMachineRef machine;
     const char *cpu, *features, *tune; /* as given to functions; tune NULL: as cpu */
+    const char *gpu; /* its name, where LLVM knows it by another's; NULL: cpu */
     LLVMDIBuilderRef di;        /* gen_debug.c; NULL: no line information */
     const struct TlCtx *debug_sources;
     bool quick; /* tl_llvm_watch */

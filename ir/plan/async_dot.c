@@ -165,14 +165,6 @@ static bool find_strips(TlArena *arena, TlAsyncPlan *p, const TlType *acc, TlMma
     return p->strips.len == (uint32_t)(rows / (p->mma->m << w.m) * (columns / p->n));
 }
 
-bool tl_async_fits(TlArena *arena, const TlMma *mma, const TlType *acc)
-{
-    TlAsyncPlan p = {.mma = mma};
-    TlMmaWarps warps;
-    return acc->rank == 2 && has_instruction(mma) && find_warps(&p, acc, &warps) &&
-           find_strips(arena, &p, acc, warps);
-}
-
 TlAsyncPlan *tl_async_plan(TlArena *arena, const TlMma *mma, const TlAsyncSide sides[2],
                            const TlType *acc)
 {

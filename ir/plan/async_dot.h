@@ -48,10 +48,8 @@ typedef struct TlAsyncPlan {
     int warp_bits; /* from bit 2 on */
 } TlAsyncPlan;
 
-/* May warpgroups do a product by this instruction onto `acc`, as far as its layout goes? */
-bool tl_async_fits(TlArena *arena, const TlMma *mma, const TlType *acc);
-/* NULL: warpgroups cannot do a product by this instruction, with such operands onto `acc`: a tile or
- * token. */
+/* NULL: warpgroups cannot do a product by this instruction, with such operands onto `acc`: a tile
+ * or token. */
 TlAsyncPlan *tl_async_plan(TlArena *arena, const TlMma *mma, const TlAsyncSide sides[2],
                            const TlType *acc);
 /* In bytes from the start of the slot: of the element in row i (of A: along M) or column i (of B:

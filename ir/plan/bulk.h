@@ -2,9 +2,9 @@
  * arithmetic; the image of the tensor map's parameters is TILE_SLOT_MAP of
  * runtime/contract/tile_image.h.
  *
- * A box is what one instruction copies: `columns` elements along the axis in which memory counts up,
- * at most 128 bytes, and `rows`, at most 256, along another. In shared memory it is a panel of rows,
- * whose 16-byte pieces are XORed by the row: the image of stage_layout.h. */
+ * A box is what one instruction copies: `columns` elements along the axis in which memory counts
+ * up, at most 128 bytes, and `rows`, at most 256, along another. In shared memory it is a panel of
+ * rows, whose 16-byte pieces are XORed by the row: the image of stage_layout.h. */
 #ifndef TL_BULK_H
 #define TL_BULK_H
 #include "ir/ir.h"

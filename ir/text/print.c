@@ -421,7 +421,7 @@ static void put_form(Printer *p, const TlKernelInfo *k)
 {
     const char *form = tl_form_text(k, p->out->arena);
     tl_sbuf_puts(p->out, "    aligned");
-    if (strcmp(form, "aligned") != 0) {
+    if (strcmp(form, TL_FORM_ALIGNED) != 0) {
         tl_sbuf_puts(p->out, " ");
         put_string(p->out, form);
     }

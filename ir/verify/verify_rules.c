@@ -641,7 +641,7 @@ static bool want_place(TlVerify *v, const TlOp *op, uint32_t values)
 {
     const TlAttr *axes = tl_attr(op, TL_ATTR_AXES);
     uint32_t n = 1 + (axes ? axes->n : 0) + values + tl_attr_flag(op, TL_ATTR_MASK) +
-                 tl_attr_flag(op, TL_ATTR_OTHER);
+                 tl_attr_flag(op, TL_ATTR_OTHER) + (tl_attr_flag(op, TL_ATTR_BULK) ? 2 : 0);
     if (op->nin != n) return FAULT("%u operands, %u expected", op->nin, n);
     const TlType *t = in_type(op, 0);
     if (axes) return want_view(v, op) && want_axes(v, op, axes);
@@ -878,9 +878,12 @@ static void want_way(TlVerify *v, const TlOp *op, const TlPlace *p)
     const TlAttr *async = tl_attr(op, TL_ATTR_ASYNC);
     int64_t n = async ? async->u.i : 0, unit = tl_dtype_bytes(p->base->type->dtype);
     bool ok = !async || ((n == 4 || n == 8 || n == 16) && n % unit == 0);
-    if (!ok) FAULT("async = %lld, with elements of %lld bytes", (long long)n, (long long)unit);
-    else want_whole(v, op, p);
-    if (tl_attr(op, TL_ATTR_SPREAD) && !product_behind(op)) FAULT("spread: no product begins it");
+    if (!ok)
+        FAULT("async = %lld, with elements of %lld bytes", (long long)n, (long long)unit);
+    else
+        want_whole(v, op, p);
+    if (tl_attr(op, TL_ATTR_SPREAD) && !product_behind(op))
+        FAULT("spread: no product begins it");
 }
 
 static bool want_bar(TlVerify *v, const TlOp *op, const TlType *t)
@@ -891,7 +894,8 @@ static bool want_bar(TlVerify *v, const TlOp *op, const TlType *t)
 
 static void tl_check_copy(TlVerify *v, const TlOp *op)
 {
-    if (!want_place(v, op, 2)) return;
+    if (!want_place(v, op, 2))
+        return;
     TlPlace p = tl_op_place(op);
     const TlType *buf = p.buf->type;
     TlDtype d = p.base->type->dtype;
@@ -900,8 +904,13 @@ static void tl_check_copy(TlVerify *v, const TlOp *op)
         FAULT("bulk: a barrier and its slot, a scalar mask, not async");
         return;
     }
-    if (!want_buf(v, op, buf) || !tl_is_scalar(p.slot->type) || p.slot->type->dtype != TL_I32 ||
-        !want_content(v, op, buf, out_type(op, 0), TL_TOKEN) || !want_mask(v, op, &p))
+    if (!tl_is_scalar(p.slot->type) || p.slot->type->dtype != TL_I32) {
+        FAULT("operand %u is %s, not i32", op->nin - (p.bar ? 3 : 1),
+              tl_verify_type(v, p.slot->type));
+        return;
+    }
+    if (!want_buf(v, op, buf) || !want_content(v, op, buf, out_type(op, 0), TL_TOKEN) ||
+        !want_mask(v, op, &p))
         return;
     if (d != buf->dtype || buf->rank != p.rank ||
         memcmp(buf->shape, p.shape, sizeof *p.shape * buf->rank) != 0)

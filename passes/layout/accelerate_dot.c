@@ -18,16 +18,16 @@
  *     (attention) all go along M: then rows of both are in the same warps, what is computed per row
  *     needs no exchange, and the accumulator of the first is an operand of the second as it is.
  *
- *  4. Where four warps along M are a warpgroup that can do the product (wgmma), it is marked so, and
- *     its operands stay as they are: async-dots decides from where it takes them.
+ *  4. Where four warps along M are a warpgroup that can do the product (wgmma), it is marked so,
+ *     and its operands stay as they are: async-dots decides from where it takes them.
  *
  * place-layouts then makes the converts few. In the ring mode nothing is split: products are
  * exact. */
 #include "ir/plan/mma.h"
-#include "passes/analysis/facts.h"
 #include "passes/analysis/axis_info.h"
-#include "passes/pass.h"
+#include "passes/analysis/facts.h"
 #include "passes/layout/relayout.h"
+#include "passes/pass.h"
 #include <string.h>
 
 typedef struct Accelerate {
@@ -61,8 +61,8 @@ static int64_t blocks(int64_t extent, int32_t each)
 /* What the warps spend: blocks of the one that has most. Of chained dots none along N. */
 static int64_t work(const Accelerate *a, const TlOp *dot, const TlMma *row)
 {
-    TL_ASSERT(dot->out[0]->type->rank >= 2 && row->m > 0 && row->n > 0,
-              "a product of rank %d", (int)dot->out[0]->type->rank);
+    TL_ASSERT(dot->out[0]->type->rank >= 2 && row->m > 0 && row->n > 0, "a product of rank %d",
+              (int)dot->out[0]->type->rank);
     const TlType *c = dot->out[0]->type, *x = tl_in(dot, 0)->type;
     int64_t m = blocks(c->shape[c->rank - 2], row->m) * (c->rank == 3 ? c->shape[0] : 1),
             n = blocks(c->shape[c->rank - 1], row->n), warps = (int64_t)1 << a->warp_bits;
@@ -143,8 +143,8 @@ static void split(TlBuilder *b, TlValue *x, bool bf16, TlValue **high, TlValue *
 /* The products of small parts first. */
 static void split_dot(Accelerate *a, TlOp *dot, bool bf16)
 {
-    TL_ASSERT(dot->opcode == TL_OP_DOT && dot->nin == 3,
-              "%s is no product", tl_op_info(dot->opcode)->text);
+    TL_ASSERT(dot->opcode == TL_OP_DOT && dot->nin == 3, "%s is no product",
+              tl_op_info(dot->opcode)->text);
     static const int PARTS[3][2] = {{1, 0}, {0, 1}, {0, 0}};
     TlBuilder b = tl_builder_before(dot);
     TlValue *x[2], *y[2], *acc = tl_in(dot, 2);
@@ -210,15 +210,16 @@ static bool runs_along_k(const Accelerate *a, const TlOp *dot, uint32_t i)
 }
 
 /* May warpgroups do it: four warps along M, with B in shared memory (async-dots)? Only what has 16
- * bits can be transposed on the way. Accumulators stay in registers while they work: where these are
- * too many, ptxas waits for each instruction. */
+ * bits can be transposed on the way. Accumulators stay in registers while they work: where these
+ * are too many, ptxas waits for each instruction. */
 static bool is_for_warpgroups(const Accelerate *a, const TlOp *dot, const TlMma *mma)
 {
     enum { MOST_WORDS = 192 };
     const TlType *c = dot->out[0]->type;
     int64_t threads = (int64_t)a->px->machine->lanes << a->warp_bits;
-    return a->px->machine->warpgroups && c->rank == 2 && tl_type_elems(c) <= MOST_WORDS * threads && a->warp_bits >= 2 && mma->n == 8 &&
-           c->shape[0] >= 4 * mma->m && c->shape[0] % (4 * mma->m) == 0 && c->shape[1] % 8 == 0 &&
+    return a->px->machine->warpgroups && c->rank == 2 && tl_type_elems(c) <= MOST_WORDS * threads &&
+           a->warp_bits >= 2 && mma->n == 8 && c->shape[0] >= 4 * mma->m &&
+           c->shape[0] % (4 * mma->m) == 0 && c->shape[1] % 8 == 0 &&
            tl_in(dot, 0)->type->shape[1] % mma->k == 0 &&
            (tl_dtype_bits(mma->type[1]) == 16 || runs_along_k(a, dot, TL_MMA_B));
 }
@@ -284,8 +285,8 @@ TlPassResult tl_pass_accelerate_dot(TlFn *fn, TlPassCtx *px)
     Accelerate a = {.fn = fn, .px = px};
     while (1 << a.warp_bits < fn->body->warps)
         a.warp_bits++;
-    TL_ASSERT(1 << a.warp_bits == fn->body->warps,
-              "'%s' has %d warps, no power of two", fn->name, (int)fn->body->warps);
+    TL_ASSERT(1 << a.warp_bits == fn->body->warps, "'%s' has %d warps, no power of two", fn->name,
+              (int)fn->body->warps);
     bool changed = false;
     if (px->machine->warpgroups)
         a.axis = tl_pass_axis_info(fn, px);

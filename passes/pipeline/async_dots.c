@@ -1,5 +1,5 @@
-/* async-dots: products that warpgroups can do (ir/plan/async_dot.h) begin and are awaited, and their
- * operands are read from shared memory by the instruction itself.
+/* async-dots: products that warpgroups can do (ir/plan/async_dot.h) begin and are awaited, and
+ * their operands are read from shared memory by the instruction itself.
  *
  *     %x = load %A, ...                        %x = load %A, ...
  *     %y = load %B, ...                        %a = alloc;  put %a, 0, %x
@@ -9,11 +9,11 @@
  *                                              %u = dot_async %a, 0, %b, 0, %t
  *                                              %p = await %u {pending = 0}
  *
- *  1. Which: products that accelerate-dot has marked. B must be in shared memory: what is loaded, or
- *     computed, is put into a buffer, its rows along the axis in which memory counts up. So is A, if
- *     it is loaded; what is computed for it stays in registers. Transpositions in between are the
- *     instruction's, as far as it can. Where that cannot be, or there is no room, each warp does the
- *     product with fragments of its own, as elsewhere.
+ *  1. Which: products that accelerate-dot has marked. B must be in shared memory: what is loaded,
+ *     or computed, is put into a buffer, its rows along the axis in which memory counts up. So is
+ *     A, if it is loaded; what is computed for it stays in registers. Transpositions in between are
+ *     the instruction's, as far as it can. Where that cannot be, or there is no room, each warp
+ *     does the product with fragments of its own, as elsewhere.
  *  2. Products in a row onto one accumulator are all begun before the last is awaited.
  *  3. An accumulator that a loop carries, and nobody else looks at, is carried as a token:
  *
@@ -24,16 +24,16 @@
  *       yield %p                                 yield %u
  *     }                                        }
  *
- *     `pipeline` lets the products of one trip be pending when the next begins, where the slots that
- *     they read stay. */
+ *     `pipeline` lets the products of one trip be pending when the next begins, where the slots
+ *     that they read stay. */
 #include "ir/plan/async_dot.h"
 #include "ir/plan/shared_plan.h"
 #include "ir/plan/stage_layout.h"
 #include "ir/plan/staged.h"
 #include "passes/analysis/axis_info.h"
 #include "passes/analysis/facts.h"
-#include "passes/pass.h"
 #include "passes/layout/relayout.h"
+#include "passes/pass.h"
 
 enum { MOST_SPAN = 128, LEAST_SPAN = 32 }; /* bytes of a row in a buffer */
 
@@ -54,14 +54,15 @@ static TlValue *source_of(TlValue *v, bool *out_flipped)
 {
     *out_flipped = false;
     while (v->def && (v->def->opcode == TL_OP_TRANS || v->def->opcode == TL_OP_CONVERT)) {
-        *out_flipped ^= v->def->opcode == TL_OP_TRANS &&
-                        tl_attr(v->def, TL_ATTR_PERM)->u.ints[0] == 1;
+        *out_flipped ^=
+            v->def->opcode == TL_OP_TRANS && tl_attr(v->def, TL_ATTR_PERM)->u.ints[0] == 1;
         v = tl_in(v->def, 0);
     }
     return v;
 }
 
-/* A buffer for such a tile, with rows along an axis, as instructions read it. NULL: there is none. */
+/* A buffer for such a tile, with rows along an axis, as instructions read it. NULL: there is none.
+ * */
 static const TlType *buffer_for(AsyncDots *a, const TlType *t, int row)
 {
     int bits[TL_MAX_RANK], elem = tl_dtype_bytes(t->dtype);
@@ -150,8 +151,7 @@ static void settle(TlAsyncSide *side, const Staging *s)
 
 static TlValue *as_fragment(const AsyncDots *a, TlOp *dot, uint32_t operand)
 {
-    const TlLayout *l =
-        tl_mma_operand_layout(a->ctx, dot, (int)operand, dot->out[0]->type->layout);
+    const TlLayout *l = tl_mma_operand_layout(a->ctx, dot, (int)operand, dot->out[0]->type->layout);
     TlBuilder b = tl_builder_before(dot);
     return tl_relayout(&b, tl_in(dot, operand), l);
 }
@@ -243,8 +243,7 @@ static TlOp *await_of(const TlOp *loop, uint32_t i)
     TlValue *arg = body->args[i + 1], *next = tl_in(body->last, i);
     TlOp *await = next->def;
     if (!await || await->opcode != TL_OP_AWAIT || await->block != body || await->nin != 1 ||
-        tl_use_count(next) != 1 || tl_use_count(arg) != 1 ||
-        arg->uses->user->opcode != TL_OP_READY)
+        tl_use_count(next) != 1 || tl_use_count(arg) != 1 || arg->uses->user->opcode != TL_OP_READY)
         return NULL;
     TlValue *token = tl_in(await, 0);
     while (token->def && token->def->opcode == TL_OP_DOT_ASYNC && token->def->block == body)
@@ -303,7 +302,8 @@ static void remake_loop(AsyncDots *a, TlOp *loop, uint64_t tokens)
     TlBlock *body = made->regions[0];
     body->warps = old->warps;
     for (uint32_t i = 0; i <= n; i++) {
-        TlValue *arg = tl_block_arg(body, i ? types[i - 1] : old->args[0]->type, old->args[i]->name);
+        TlValue *arg =
+            tl_block_arg(body, i ? types[i - 1] : old->args[0]->type, old->args[i]->name);
         if (i && tokens >> (i - 1) & 1)
             carry_token(loop, i - 1, arg);
         else

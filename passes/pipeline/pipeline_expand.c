@@ -14,8 +14,8 @@
  * Slots: iteration i is in slot i mod slots; a carried counter says which one this trip's gets
  * read. */
 #include "ir/plan/bulk.h"
-#include "passes/pipeline/pipeline_impl.h"
 #include "passes/layout/relayout.h"
+#include "passes/pipeline/pipeline_impl.h"
 
 /* ---- slots ---- */
 
@@ -238,8 +238,8 @@ static TlValue *parity(TlExpand *x, const TlFetch *f)
     return now;
 }
 
-/* The slot that is copied to now was read S trips before the one that it is for: the phase before that
- * one's. Nobody has read it before its first use, whose wait is over at once. */
+/* The slot that is copied to now was read S trips before the one that it is for: the phase before
+ * that one's. Nobody has read it before its first use, whose wait is over at once. */
 static void await_empty(TlExpand *x, const TlFetch *f, TlMoment m, TlValue *slot, TlValue *mask)
 {
     TlBuilder *b = &x->start;
@@ -262,7 +262,8 @@ static void arrive_empty(TlExpand *x, const TlFetch *f)
     TlAttr attr = {.id = TL_ATTR_MASK, .u.i = 1};
     if (behind) {
         const TlType *t = tl_type_scalar(x->ctx, TL_BOOL);
-        TlCarried c = {.init = tl_const_int(&x->before, t, 0), .next = tl_const_int(&x->before, t, 1)};
+        TlCarried c = {.init = tl_const_int(&x->before, t, 0),
+                       .next = tl_const_int(&x->before, t, 1)};
         in[1] = last_slot(x, f->slots);
         in[2] = tl_pipeline_carry(x, t, "again", c);
     }
@@ -471,13 +472,13 @@ static void use_fetched(TlExpand *x)
 static TlOp *first_fetch(TlBlock *body)
 {
     TlOp *found = NULL;
-    for (TlOp *op = body->first;
-         op && op->opcode != TL_OP_GET && op->opcode != TL_OP_DOT_ASYNC; op = op->next)
+    for (TlOp *op = body->first; op && op->opcode != TL_OP_GET && op->opcode != TL_OP_DOT_ASYNC;
+         op = op->next)
         if (op->opcode == TL_OP_PUT)
             found = NULL;
-        else if (!found &&
-                 (op->opcode == TL_OP_COPY || op->opcode == TL_OP_EXPECT ||
-                  (op->opcode == TL_OP_PHASE && tl_attr_flag(op, TL_ATTR_ONE)) || op->opcode == TL_OP_LOAD || op->opcode == TL_OP_IF))
+        else if (!found && (op->opcode == TL_OP_COPY || op->opcode == TL_OP_EXPECT ||
+                            (op->opcode == TL_OP_PHASE && tl_attr_flag(op, TL_ATTR_ONE)) ||
+                            op->opcode == TL_OP_LOAD || op->opcode == TL_OP_IF))
             found = op;
     return found;
 }
@@ -514,8 +515,8 @@ static bool may_come_first(const TlOp *op)
 static void get_first(TlBlock *body)
 {
     TlOp *fetch = first_fetch(body), *next;
-    for (TlOp *op = fetch; op && op->opcode != TL_OP_DOT && op->opcode != TL_OP_PUT &&
-                           op->opcode != TL_OP_AWAIT;
+    for (TlOp *op = fetch;
+         op && op->opcode != TL_OP_DOT && op->opcode != TL_OP_PUT && op->opcode != TL_OP_AWAIT;
          op = next) {
         next = op->next;
         if (may_come_first(op))
@@ -533,7 +534,7 @@ static void add_attrs(TlExpand *x, TlOp *loop)
 static TlOp *remake_loop(TlExpand *x)
 {
     TL_ASSERT(x->body->last->nin == x->loop->nout ||
-              x->body->last->nin == x->loop->nout + x->carried.len,
+                  x->body->last->nin == x->loop->nout + x->carried.len,
               "%u values for %u that are carried", x->body->last->nin, x->loop->nout);
     uint32_t n = x->loop->nout, all = n + x->carried.len;
     TlValue **in = TL_NEW_ARRAY(x->arena, TlValue *, all + 3);

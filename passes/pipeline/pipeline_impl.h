@@ -74,14 +74,15 @@ typedef struct TlExpand {
     TlOp *loop;
     TlBlock *body;
     TlBuilder before, start; /* before the loop; before what the body had at first */
-    TlValue *bars, *empties; /* of bulk copies: what has come, who has read it; NULL: not made yet */
-    TlValue *parity;         /* of this trip's phase */
-    TlMap values;            /* value and moment to value */
-    TlMap tests;             /* moment to the test of it */
-    TlMap limits;            /* n to hi - n * step */
-    TlMap buffers, slots;    /* old buffer to new; number of slots to the index of its counter */
-    TlMap later;             /* slots and n to the slot n trips later */
-    TlMap constants;         /* type and number to a constant before the loop */
+    TlValue *bars,
+        *empties;         /* of bulk copies: what has come, who has read it; NULL: not made yet */
+    TlValue *parity;      /* of this trip's phase */
+    TlMap values;         /* value and moment to value */
+    TlMap tests;          /* moment to the test of it */
+    TlMap limits;         /* n to hi - n * step */
+    TlMap buffers, slots; /* old buffer to new; number of slots to the index of its counter */
+    TlMap later;          /* slots and n to the slot n trips later */
+    TlMap constants;      /* type and number to a constant before the loop */
     TL_VEC(TlCarried) carried;
 } TlExpand;
 

@@ -22,8 +22,9 @@
  *     computed from is scalar and pure, and barriers are made before everything else. The loops go
  *     on as pipeline has made them: what waits for what is said by the barriers that count, so the
  *     two flows need no order besides.
- *  2. Region 0 gets, once more, what begins copies, the loops and branches around it with the carried
- *     values that it needs, and what these are computed from. Region 1 is the body without it.
+ *  2. Region 0 gets, once more, what begins copies, the loops and branches around it with the
+ *     carried values that it needs, and what these are computed from. Region 1 is the body without
+ *     it.
  *
  * With the second flow gone from them, the kernel's warps never wait for each other in the loop. */
 #include "passes/analysis/facts.h"

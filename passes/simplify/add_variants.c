@@ -25,14 +25,14 @@ static List read_list(const char *forms, TlArena *arena)
         size_t n = strcspn(forms, ";");
         const char *text = tl_strndup(arena, forms, n);
         TL_ASSERT(list.n < TL_MAX_FORMS, "more than %d forms", TL_MAX_FORMS);
-        if (strcmp(text, "general") == 0)
+        if (strcmp(text, TL_FORM_GENERAL) == 0)
             general = true;
         else
             list.text[list.n++] = text;
         forms += n + (forms[n] == ';');
     }
     if (general || list.n == 0)
-        list.text[list.n++] = "general";
+        list.text[list.n++] = TL_FORM_GENERAL;
     return list;
 }
 
@@ -49,10 +49,10 @@ static bool wants_variants(const TlModule *m)
 
 static TlPromise promise_of(const TlKernelInfo *k, const char *text, TlArena *arena)
 {
-    if (strcmp(text, "general") == 0)
+    if (strcmp(text, TL_FORM_GENERAL) == 0)
         return (TlPromise){.near = false};
-    return strcmp(text, "aligned") == 0 ? tl_promise_all(k, arena)
-                                        : tl_promise_read(k, text, arena);
+    return strcmp(text, TL_FORM_ALIGNED) == 0 ? tl_promise_all(k, arena)
+                                              : tl_promise_read(k, text, arena);
 }
 
 static void make(TlFn *fn, const char *text, TlArena *arena)
@@ -86,5 +86,5 @@ TlPassResult tl_pass_add_variants(TlModule *m, TlPassCtx *px)
     TL_ASSERT(len >= n && len <= list.n * n, "%u forms of %u kernels", len, n);
     m->fns.data = all;
     m->fns.len = m->fns.cap = len;
-    return len == n && strcmp(list.text[0], "general") == 0 ? TL_SAME : TL_CHANGED;
+    return len == n && strcmp(list.text[0], TL_FORM_GENERAL) == 0 ? TL_SAME : TL_CHANGED;
 }

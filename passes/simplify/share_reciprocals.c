@@ -14,7 +14,8 @@
  * once would take PTX a branch, and code for divisors that %p excludes.) %p keeps %r away from
  * where it would be subnormal or overflow: x * p is exact, or the quotient is 0 or infinite anyway.
  * Infinities, zeros and NaN come out as those of the division. A division takes five to ten times
- * as long as a product.
+ * as long as a product. Of a divisor that is known to be NaN or from 2^-126 to 2^126 in magnitude
+ * (the attribute `divisor`), %p is 1 and %e a number: both are left out.
  *
  * The divisor may have been widened from f16 or bf16 after the broadcast: such quotients are
  * computed in f32 and then rounded.
@@ -59,13 +60,26 @@ static TlValue *number(TlBuilder *b, const TlValue *like, double x)
     return tl_const_bits(b, like->type, tl_bits_from_double(TL_F32, x));
 }
 
-/* 1 / d for a d that is no subnormal and whose reciprocal is none. */
-static TlValue *reciprocal(TlBuilder *b, TlValue *d)
+/* 1 / d for a d that is no subnormal and whose reciprocal is none; normal: nor 0 or infinite. */
+static TlValue *reciprocal(TlBuilder *b, TlValue *d, bool normal)
 {
     TlValue *one = number(b, d, 1), *n = tl_binary(b, TL_OP_DIV, one, d);
     tl_attr_set(b->fn, n->def, (TlAttr){.id = TL_ATTR_APPROX, .u.i = 1});
-    TlValue *e = tl_fma(b, tl_unary(b, TL_OP_NEG, d), n, one);
-    return tl_select(b, tl_binary(b, TL_OP_EQ, e, e), tl_fma(b, n, e, n), n);
+    TlValue *e = tl_fma(b, tl_unary(b, TL_OP_NEG, d), n, one), *better = tl_fma(b, n, e, n);
+    if (normal) {
+        tl_attr_set(b->fn, n->def, (TlAttr){.id = TL_ATTR_DIVISOR, .u.i = TL_DIVISOR_NORMAL});
+        return better;
+    }
+    return tl_select(b, tl_binary(b, TL_OP_EQ, e, e), better, n);
+}
+
+/* A power of two for each divisor that keeps its product with it away from both ends of f32. */
+static TlValue *guard(TlBuilder *b, TlValue *s)
+{
+    TlValue *a = tl_unary(b, TL_OP_ABS, s), *one = number(b, s, 1);
+    TlValue *huge = tl_binary(b, TL_OP_GT, a, number(b, s, 0x1p126)),
+            *tiny = tl_binary(b, TL_OP_LT, a, number(b, s, 0x1p-126));
+    return tl_select(b, huge, number(b, s, 0x1p-64), tl_select(b, tiny, number(b, s, 0x1p64), one));
 }
 
 static void multiply(TlOp *op, TlValue *s)
@@ -75,13 +89,11 @@ static void multiply(TlOp *op, TlValue *s)
     TlBuilder b = tl_builder_before(op);
     s = tl_cast(&b, s, TL_F32);
     const TlType *t = op->out[0]->type;
-    TlValue *a = tl_unary(&b, TL_OP_ABS, s), *one = number(&b, s, 1);
-    TlValue *huge = tl_binary(&b, TL_OP_GT, a, number(&b, s, 0x1p126)),
-            *tiny = tl_binary(&b, TL_OP_LT, a, number(&b, s, 0x1p-126));
-    TlValue *p = tl_select(&b, huge, number(&b, s, 0x1p-64),
-                           tl_select(&b, tiny, number(&b, s, 0x1p64), one));
-    TlValue *r = reciprocal(&b, tl_binary(&b, TL_OP_MUL, s, p));
-    TlValue *x = tl_binary(&b, TL_OP_MUL, tl_in(op, 0), tl_broadcast(&b, p, t->rank, t->shape));
+    bool normal = tl_attr_int(op, TL_ATTR_DIVISOR, 0) == TL_DIVISOR_NORMAL;
+    TlValue *p = normal ? NULL : guard(&b, s), *x = tl_in(op, 0);
+    TlValue *r = reciprocal(&b, p ? tl_binary(&b, TL_OP_MUL, s, p) : s, normal);
+    if (p)
+        x = tl_binary(&b, TL_OP_MUL, x, tl_broadcast(&b, p, t->rank, t->shape));
     TlValue *q = tl_binary(&b, TL_OP_MUL, x, tl_broadcast(&b, r, t->rank, t->shape));
     q->name = op->out[0]->name;
     tl_replace_uses(op->out[0], q);

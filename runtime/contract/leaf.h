@@ -27,8 +27,9 @@ typedef enum tl_gpu_can {
     TL_CAN_NAN = 32,     /* min and max that give NaN where there is one */
     TL_CAN_BUFFER = 64,  /* accesses of a base and 32 bits, whose bounds the hardware tests */
     TL_CAN_BF16 = 128,   /* f32 to bf16 by an instruction */
-    TL_CAN_BULK = 512, /* copies of whole boxes by one thread, and barriers that count them (TMA) */
-    TL_CAN_WARPGROUP = 256 /* products by four warps that read shared memory themselves (wgmma) */
+    TL_CAN_WARPGROUP = 256, /* products by four warps that read shared memory themselves (wgmma) */
+    TL_CAN_BULK = 512,      /* copies of whole boxes by one thread, counted by barriers (TMA) */
+    TL_CAN_SAT = 1024       /* fma of f32 that keeps its result between 0 and 1 */
 } tl_gpu_can;
 
 enum { TL_RECORDS_BITS = 31 };
@@ -80,9 +81,9 @@ static inline tl_leaf tl_leaf_of_size(tl_leaf_family family, uint32_t size)
     return (tl_leaf)leaf;
 }
 
-/* What WGMMA does besides. ACROSS: the rows of an operand in shared memory run along M or N; A_WORDS:
- * A is in registers; RING: of integers (--fp=ring); FENCE: what threads have done to registers comes
- * before; COMMIT: it closes a group. */
+/* What WGMMA does besides. ACROSS: the rows of an operand in shared memory run along M or N;
+ * A_WORDS: A is in registers; RING: of integers (--fp=ring); FENCE: what threads have done to
+ * registers comes before; COMMIT: it closes a group. */
 enum {
     TL_WGMMA_A_ACROSS = 1,
     TL_WGMMA_B_ACROSS = 2,

@@ -1,4 +1,4 @@
-/* The kernel image, version 12: the contract between compiler and runtime. One flat little-endian
+/* The kernel image, version 13: the contract between compiler and runtime. One flat little-endian
  * block, offsets in bytes from its start, readable in place. Strings are offsets of NUL-terminated
  * text. The compiler writes it (codegen/gen/image.c); the runtime validates it once
  * (runtime/image_check.c) and then reads it. Several images, one per target and each a multiple of
@@ -83,9 +83,10 @@ typedef enum tile_slot_kind {
      * programs divided by param; the remainder is the high word. There is one at most */
     TILE_SLOT_DIES,
     /* a tensor map of param, a view: 128 bytes instead of 8. Its axes: `axis & 15`, along which
-     * elements lie side by side, then all others, the last one first. Its box: box & 0xffff elements
-     * along the first, box >> 16 along axis `axis >> 4 & 15`, 1 along others. Rows of `axis >> 8`
-     * bytes in shared memory, 128, 64 or 32, whose 16-byte pieces are XORed by the row */
+     * elements lie side by side, then all others, the last one first. Its box: box & 0xffff
+     * elements along the first, box >> 16 along axis `axis >> 4 & 15`, 1 along others. Rows of
+     * `axis >> 8` bytes in shared memory, 128, 64 or 32, whose 16-byte pieces are XORed by the
+     * row */
     TILE_SLOT_MAP
 } tile_slot_kind;
 typedef struct tile_image_slot { uint32_t kind, param, axis, box; } tile_image_slot;

@@ -95,7 +95,8 @@ static uint32_t bar_at(tl_emu_block *b, uint32_t site, uint32_t offset)
     for (uint32_t i = 0; i < k->nbars; i++)
         if (k->bars[i].is_used && k->bars[i].offset == offset)
             return i;
-    snprintf(text, sizeof text, "there is no barrier at offset %" PRIu32 " of shared memory", offset);
+    snprintf(text, sizeof text, "there is no barrier at offset %" PRIu32 " of shared memory",
+             offset);
     complain(b, TL_RUN_BOUNDS, site, text);
 }
 
@@ -182,9 +183,9 @@ void tl_emu_mbar_expect(uint32_t site, uint32_t pred, uint32_t offset, uint32_t 
 
 /* One piece of 16 bytes of a box, by number. */
 typedef struct piece {
-    uint32_t offset;     /* in shared memory */
-    uint64_t at;         /* address of its first element */
-    uint32_t from, to;   /* elements of it that are inside of the view */
+    uint32_t offset;   /* in shared memory */
+    uint64_t at;       /* address of its first element */
+    uint32_t from, to; /* elements of it that are inside of the view */
     uint32_t elements;
 } piece;
 
@@ -233,7 +234,8 @@ static void move(tl_emu_block *b, box *x)
         uint32_t bytes = x->map.bytes, skipped = p.from * bytes;
         memset(to, 0, PIECE);
         if (p.to > p.from)
-            memcpy(to + skipped, (const void *)(uintptr_t)(p.at + skipped), (p.to - p.from) * bytes);
+            memcpy(to + skipped, (const void *)(uintptr_t)(p.at + skipped),
+                   (p.to - p.from) * bytes);
     }
     x->moved = true;
 }

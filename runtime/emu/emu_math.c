@@ -35,6 +35,14 @@ static uint32_t bits_of(float f)
     return bits;
 }
 
+enum { NO_NUMBER = 0x7fffffff }; /* a NaN */
+
+static bool is_tiny(uint32_t x)
+{
+    enum { EXPONENT = 0x7f800000 };
+    return (x & EXPONENT) == 0;
+}
+
 static bool is_normal(uint32_t x)
 {
     enum { EXPONENT = 0x7f800000 };
@@ -61,6 +69,9 @@ static uint32_t within(double exact, uint32_t x, int32_t ulp)
 uint32_t tl_emu_ex2(uint32_t x);
 uint32_t tl_emu_ex2_ftz(uint32_t x);
 uint32_t tl_emu_div(uint32_t x, uint32_t y);
+uint32_t tl_emu_div_big(uint32_t x, uint32_t y);
+uint32_t tl_emu_rcp(uint32_t x);
+uint32_t tl_emu_fma_sat(uint32_t x, uint32_t y, uint32_t z);
 uint32_t tl_emu_sqrt(uint32_t x);
 uint32_t tl_emu_rsqrt(uint32_t x);
 
@@ -87,6 +98,26 @@ uint32_t tl_emu_div(uint32_t x, uint32_t y)
     if (!(y & FRACTION))
         return bits_of((float)(a / b));
     return within(a / b, x ^ y, a == 1 ? 1 : 2);
+}
+
+/* Other divisors are as wrong here as a promise that does not hold may make them. */
+uint32_t tl_emu_div_big(uint32_t x, uint32_t y)
+{
+    return is_tiny(y) ? NO_NUMBER : tl_emu_div(x, y);
+}
+
+uint32_t tl_emu_rcp(uint32_t x)
+{
+    enum { ONE = 0x3f800000, TWO_TO_126 = 0x7e800000, INFINITE = 0x7f800000 };
+    uint32_t magnitude = x & INT32_MAX;
+    bool huge = magnitude > TWO_TO_126 && magnitude <= INFINITE;
+    return huge || is_tiny(x) ? NO_NUMBER : tl_emu_div(ONE, x);
+}
+
+uint32_t tl_emu_fma_sat(uint32_t x, uint32_t y, uint32_t z)
+{
+    float sum = fmaf(number(x), number(y), number(z));
+    return bits_of(sum > 0 ? fminf(sum, 1) : 0);
 }
 
 uint32_t tl_emu_sqrt(uint32_t x)

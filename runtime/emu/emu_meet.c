@@ -71,6 +71,8 @@ void tl_emu_thread_ended(tl_emu_block *b, tl_emu_thread *t)
                      "%u threads of %u have ended", b->ended, b->nthreads);
     if (other)
         other_ended(b, other);
+    if (b->ended == b->nthreads)
+        tl_emu_bulk_ended(b);
 }
 
 void tl_emu_report_deadlock(tl_emu_block *b)

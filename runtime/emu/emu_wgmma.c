@@ -12,8 +12,8 @@
  * writes them meanwhile (emu_check_products.c).
  *
  * Accumulators are not there before a wait gives them back: until then, each of their words is a
- * name: which word it is of which chain of products that make them, as a NaN. The next product onto them goes on with
- * the chain; whoever computes with them computes nonsense. */
+ * name: which word it is of which chain of products that make them, as a NaN. The next product onto
+ * them goes on with the chain; whoever computes with them computes nonsense. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,11 +24,11 @@
 
 enum {
     LANES = 32,
-    ROWS = 16,     /* of a warp */
-    K_BYTES = 32,  /* of one product */
+    ROWS = 16,    /* of a warp */
+    K_BYTES = 32, /* of one product */
     MOST_K = 32,
     MOST_N = 256,
-    CHUNK = 16,    /* bytes that are checked at a time */
+    CHUNK = 16, /* bytes that are checked at a time */
     ODDS = 2,
     NAME = 0x7fd00000, /* of the first word of chain 0 */
     WORD_BITS = 7,
@@ -126,8 +126,8 @@ static descriptor read_descriptor(uint64_t d)
 static uint32_t address_of(const descriptor *d, bool across, uint32_t bytes, uint32_t i, uint32_t k)
 {
     uint32_t row = across ? k : i, column = (across ? i : k) * bytes;
-    uint32_t at = d->start + row / 8 * d->stride + row % 8 * d->span +
-                  column / d->span * d->lead + column % d->span;
+    uint32_t at = d->start + row / 8 * d->stride + row % 8 * d->span + column / d->span * d->lead +
+                  column % d->span;
     uint32_t mask = d->span / 16 - 1; /* of the 16-byte pieces of a row */
     return at ^ ((at >> 7 & mask) << 4);
 }
@@ -251,8 +251,7 @@ static bool tell_reads(tl_emu_block *b, const product *p, bool ends)
         descriptor d = read_descriptor(p->descriptor[operand]);
         uint32_t bytes = tl_emu_type_bytes(p->type[operand]), each = CHUNK / bytes;
         bool across = p->how & (operand ? TL_WGMMA_B_ACROSS : TL_WGMMA_A_ACROSS);
-        uint32_t first = operand ? 0 : p->thread / LANES % 4 * ROWS,
-                 rows = operand ? p->n : ROWS;
+        uint32_t first = operand ? 0 : p->thread / LANES % 4 * ROWS, rows = operand ? p->n : ROWS;
         for (uint32_t i = 0; i < rows && fine; i += across ? each : 1)
             for (uint32_t k = 0; k < p->k && fine; k += across ? 1 : each)
                 fine = tl_emu_block_product(b->watch, p->site, p->thread,
@@ -343,8 +342,7 @@ static void begin(tl_emu_block *b, void *const *mine)
         w->all = grown(b, w->all, w->room, sizeof *w->all);
     }
     w->all[w->n++] = p;
-    if (b->job->schedule.order == TL_EMU_REVERSE ||
-        (b->random && tl_emu_random(b) % ODDS == 0))
+    if (b->job->schedule.order == TL_EMU_REVERSE || (b->random && tl_emu_random(b) % ODDS == 0))
         complete(b, w, w->n, false);
 }
 

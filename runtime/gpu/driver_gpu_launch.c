@@ -32,8 +32,8 @@ typedef struct encoded_map {
     _Alignas(TL_MAP_ALIGNMENT) char bytes[TL_MAP_BYTES];
 } encoded_map;
 
-/* CUtensorMapDataType by the size of an element: only zeros are made, so that the kind of number does
- * not matter. */
+/* CUtensorMapDataType by the size of an element: only zeros are made, so that the kind of number
+ * does not matter. */
 static int map_type(unsigned bytes)
 {
     enum { UINT8, UINT16, UINT32, UINT64 = 4 };
@@ -58,15 +58,13 @@ static tile_status encode(tl_dev *d, const tl_tensor_map *m, encoded_map *out)
 /* The library's own maps in place of what the launch has. */
 static tile_status encode_maps(tl_dev *d, const tl_launch *l, encoded_map *maps, void **params)
 {
-    const tile_image_slot *s =
-        (const tile_image_slot *)tl_image_text(l->image, l->kernel->slots);
+    const tile_image_slot *s = (const tile_image_slot *)tl_image_text(l->image, l->kernel->slots);
     uint32_t n = 0;
     for (uint32_t i = 0; i < l->nslots; i++) {
         if (s[i].kind != TILE_SLOT_MAP)
             continue;
         TL_INVARIANT(n < TL_MAX_MAPS, "%u tensor maps", n);
-        tile_status status =
-            encode(d, (const tl_tensor_map *)(uintptr_t)l->slots[i], &maps[n]);
+        tile_status status = encode(d, (const tl_tensor_map *)(uintptr_t)l->slots[i], &maps[n]);
         if (status != TILE_OK)
             return status;
         params[i] = &maps[n++];

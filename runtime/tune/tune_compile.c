@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/contract/form_text.h"
 #include "runtime/host/processors.h"
 #include "runtime/tune/tune.h"
 
@@ -179,7 +180,8 @@ static const char *reason(char *text)
     return after ? after + 3 : from;
 }
 
-static void compile_one(tl_tuner *t, tl_trial *trial)
+/* Only in this form. */
+static bool compile_form(tl_tuner *t, tl_trial *trial, const char *form)
 {
     heard h = {0};
     tilec_options o = compiler_options(t, t->info.target, trial->config);
@@ -187,6 +189,7 @@ static void compile_one(tl_tuner *t, tl_trial *trial)
     if (model && strncmp(o.target, "emu:", 4) == 0)
         o.target += 4;
     o.report = model;
+    o.forms = form;
     o.diagnostic = hear;
     o.user = &h;
     tilec_status status = tilec_compile_file(t->path, &o, &trial->output);
@@ -196,6 +199,28 @@ static void compile_one(tl_tuner *t, tl_trial *trial)
         tl_tune_reject(trial, "%s",
                        trial->output ? tilec_output_message(trial->output) : "out of memory");
     free(h.text);
+    return status == TILEC_OK;
+}
+
+/* In the form that will run with the launch's arguments, as a program would. */
+static void compile_one(tl_tuner *t, tl_trial *trial)
+{
+    char *form = NULL;
+    size_t size;
+    if (!compile_form(t, trial, TL_FORM_ALIGNED))
+        return;
+    const void *image = tilec_output_data(trial->output, &size);
+    tile_status status = tl_image_check(image, size);
+    if (status == TILE_OK)
+        status = tl_form_wanted(t->device, image, t->args, t->nargs, &form);
+    if (status != TILE_OK)
+        tl_tune_reject(trial, "%s", tile_last_error());
+    if (form) {
+        tilec_output_free(trial->output);
+        trial->output = NULL;
+        compile_form(t, trial, form);
+    }
+    free(form);
 }
 
 static void *work(void *user)

@@ -91,11 +91,21 @@ def weight(loop):
     return loop["mix"][MATRIX], loop["names"]["v_fma_f32"] + loop["names"]["v_fmac_f32_e32"], loop["total"]
 
 
+def worth_counting(flow):
+    """[(header, blocks)]: innermost loops, and those that are the innermost around a matrix instruction: an address that differs between
+    lanes is used in a small loop of its own."""
+    every = flow.loops()
+    with_matrix = {head for head, body in every.items() if any(x.kind == MATRIX for x in flow.instructions(body))}
+    inside = {head: {other for other in every if other != head and other in body} for head, body in every.items()}
+    return [(head, every[head]) for head in sorted(every)
+            if not inside[head] or (head in with_matrix and not inside[head] & with_matrix)]
+
+
 def analyze(name, code, labels, facts):
     while code and code[-1].name in ("s_code_end", "s_nop"):
         code.pop()
     flow, loops = Flow(code, labels), []
-    for head, body in flow.innermost() if code else []:
+    for head, body in worth_counting(flow) if code else []:
         loops.append({"main": False, **mixes(flow.instructions(body)), "short": mixes(flow.instructions(flow.shortest(head, body)))})
     if loops:
         max(loops, key=weight)["main"] = True

@@ -77,6 +77,15 @@ class AmdMix(unittest.TestCase):
         self.assertEqual((loop["total"], loop["short"]["total"]), (10, 9))
         self.assertEqual((loop["short"]["names"]["ds_write_b32"], loop["short"]["names"]["ds_write_b64"]), (1, 0))
 
+    def test_a_loop_around_small_ones_is_main_if_only_it_has_matrix_instructions(self):
+        small = ".LBB0_5:\n\tv_readfirstlane_b32 s0, v0\n\ts_cbranch_execnz .LBB0_5\n\tv_mfma_f32_16x16x16_f16 v[0:3], v[0:1], v[0:1], v[0:3]\n"
+        before, first, after = TEXT.partition("\tv_mfma_f32_16x16x16_f16 v[0:3], v[0:1], v[0:1], v[0:3]\n")
+        with open(self.path, "w", encoding="utf-8") as f:
+            f.write(before + small + after)
+        loops = amdmix.analyze_file(self.path, "main")[0]["loops"]
+        self.assertTrue(first)
+        self.assertEqual([(x["main"], x["total"]) for x in loops], [(True, 12), (False, 2)])
+
     def test_reads_facts(self):
         facts = {k["kernel"]: k["facts"] for k in amdmix.analyze_file(self.path)}
         self.assertEqual(facts["main_0"], {"vgprs": 27, "agprs": 4, "scratch_bytes": 8, "spills": 1})

@@ -29,6 +29,7 @@ MAY = {
 # (who, what): single files that may include more, or headers that more may include.
 EXTRA = [
     ("*", "runtime/contract/tile_image.h"),           # the image: the contract of compiler and runtime
+    ("*", "runtime/contract/form_text.h"),            # the texts of forms: likewise
     ("codegen/*", "runtime/contract/leaf.*"),         # the leaf table: likewise
     ("codegen/*", "runtime/contract/cpu_level.def"),  # the CPU levels: likewise
     ("codegen/report/roof.c", "runtime/tune/model.def"),  # rates of GPUs: data only

@@ -201,6 +201,14 @@ static void add_matrix(Maker *m, const TlMma *mma)
     end(m, name);
 }
 
+/* Leaves that make sense only together, on descriptors, accumulators and tensor maps of a kernel:
+ * whole kernels show their code. */
+static bool is_of_kernels(tl_leaf leaf)
+{
+    return strpbrk(tl_leaf_info(leaf)->operands, "wm") || leaf == TL_LEAF_BARRIER_OF ||
+           leaf == TL_LEAF_REGISTERS;
+}
+
 static bool is_matrix(tl_leaf leaf)
 {
     return tl_leaf_info(leaf)->family == TL_LEAF_FAMILY_MMA;
@@ -231,7 +239,8 @@ static int make(Maker *m, const char *target, const char *form, FILE *out)
     m->i64 = LLVMInt64TypeInContext(m->l.context);
     m->ptr = LLVMPointerTypeInContext(m->l.context, 1);
     for (int leaf = 0; leaf < TL_LEAF_COUNT; leaf++)
-        if (!is_matrix((tl_leaf)leaf) && tl_leaf_is_of(o.target, (tl_leaf)leaf))
+        if (!is_matrix((tl_leaf)leaf) && !is_of_kernels((tl_leaf)leaf) &&
+            tl_leaf_is_of(o.target, (tl_leaf)leaf))
             add_row(m, (tl_leaf)leaf);
     for (uint32_t i = 0; i < tl_mma_count(); i++)
         if (tl_mma_has(o.target->matrix, tl_mma_at(i)))

@@ -416,6 +416,10 @@ static void places(void)
     tl_module_free(m);
 }
 
+/* A matrix in shared memory as warpgroups read it; their sums. */
+#define IMAGE "\"offset(0,1)(0,2)(0,4)(0,8)(0,16)(0,32)(1,8)(2,16)(4,32)(8,0)(16,0)(32,0)\""
+#define SUMS  "\"reg(0,1)(8,0)(0,8)(0,16)(0,32) lane(0,2)(0,4)(1,0)(2,0)(4,0) warp(16,0)(32,0)\""
+
 static const char every_op[] =
     "files \"a.tile\"\n"
     "kernel @all(%A: view<f32, 2>, %p: ptr<i32>, %s: f32, %n: i32) @3:8 info {\n"
@@ -544,24 +548,56 @@ static const char every_op[] =
     "  return\n"
     "}\n";
 
+/* Those that warpgroups and bulk copies bring. */
+static const char flow_ops[] =
+    "files \"x.tile\"\n"
+    "kernel @flows(%A: view<const f16, 2>, %n: i32, %c: bool) warps 4 {\n"
+    "  %f = mbar {arrivals = 1, shared = 32768} : buf<u64, 1, \"offset -> 1\", 2>\n"
+    "  %a = alloc {shared = 0} : buf<f16, 64, 64, " IMAGE ", 2>\n"
+    "  %z = const {value = 0.0} : tile<f32, 64, 64, " SUMS ">\n"
+    "  roles () {\n"
+    "    %t = copy %A, %n, %n, %c, %a, %n, %f, %n {axes = [64, 64], mask, bulk} : token<f16, 64, "
+    "64, \"reg(0,1)(0,2)(0,4)(16,0)(32,0) lane(0,8)(0,16)(0,32)(1,0)(2,0) warp(4,0)(8,0)\">\n"
+    "    expect %f, %n, %c {bytes = 8192, mask}\n"
+    "    yield\n"
+    "  } () {\n"
+    "    phase %f, %n, %n\n"
+    "    fence\n"
+    "    %r = ready %z : token<f32, 64, 64, " SUMS ">\n"
+    "    %d = dot_async %a, %n, %a, %n, %r {mma = \"mma.m16n8k16.f16\"} : token<f32, 64, 64, " SUMS
+    ">\n"
+    "    %s = await %d {pending = 0} : tile<f32, 64, 64, " SUMS ">\n"
+    "    arrive %f, %n, %c {mask}\n"
+    "    yield\n"
+    "  }\n"
+    "  return\n"
+    "}\n"
+    "kernel @retires() {\n"
+    "  %f = mbar {arrivals = 1, shared = 0} : buf<u64, 1, \"offset -> 1\", 1>\n"
+    "  retire %f\n"
+    "  return\n"
+    "}\n";
+
 static void every_op_has_a_valid_text(void)
 {
-    TlModule *m = parse(every_op);
-    if (!CHECK(m)) {
-        for (uint32_t i = 0; i < ctx.diags.rows.len; i++)
-            fprintf(stderr, "    %s\n", ctx.diags.rows.data[i].text);
-        return;
-    }
+    static const char *const TEXTS[] = {every_op, flow_ops};
     bool seen[TL_OP_COUNT] = {0};
-    for (uint32_t i = 0; i < m->fns.len; i++)
-        for (const TlOp *op = m->fns.data[i]->body->first; op; op = tl_walk_next(op, NULL))
-            seen[op->opcode] = true;
+    for (int t = 0; t < 2; t++) {
+        TlModule *m = parse(TEXTS[t]);
+        for (uint32_t i = 0; !m && i < ctx.diags.rows.len; i++)
+            fprintf(stderr, "    %s\n", ctx.diags.rows.data[i].text);
+        if (!CHECK(m))
+            return;
+        for (uint32_t i = 0; i < m->fns.len; i++)
+            for (const TlOp *op = m->fns.data[i]->body->first; op; op = tl_walk_next(op, NULL))
+                seen[op->opcode] = true;
+        TlModule *copy = tl_module_clone(m);
+        CHECK_STR(text_of(copy), text_of(m));
+        tl_module_free(m);
+        tl_module_free(copy);
+    }
     for (int i = 0; i < TL_OP_COUNT; i++)
         if (!CHECK(seen[i])) fprintf(stderr, "    %s\n", tl_op_info((TlOpcode)i)->text);
-    TlModule *copy = tl_module_clone(m);
-    CHECK_STR(text_of(copy), text_of(m));
-    tl_module_free(m);
-    tl_module_free(copy);
 }
 
 /* A buffer and a tile that fits it. */

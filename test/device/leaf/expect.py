@@ -339,6 +339,24 @@ def quotients(out):
     keep_floats(out, 1 / floats(power_of_two(4, 1)))
 
 
+def big_quotients(out):
+    for i in range(4):
+        keep_floats(out, floats(power_of_two(i, 1)) / floats(power_of_two(i + 7, 1)))
+
+
+def reciprocals(out):
+    for i in range(4):
+        keep_floats(out, 1 / floats(power_of_two(i, 1)))
+
+
+def saturated(out):
+    for i in range(4):
+        x = floats(power_of_two(i, 1) | mix(i + 3) & u32(1 << 31)).astype(np.float64) * floats(power_of_two(i + 7, 1)).astype(np.float64)
+        keep_floats(out, np.clip(x + 0.5, 0, 1))
+    keep_floats(out, np.ones(len(mix(0))))
+    keep_floats(out, np.zeros(len(mix(0))))
+
+
 def roots(out, reciprocal):
     for i in range(4):
         y = np.sqrt(floats(power_of_two(i, 2)))
@@ -389,8 +407,14 @@ def expected(name, lanes):
         mul_wide(out)
     elif kind == "ex2":
         ex2(out, name.endswith("ftz"))
-    elif kind == "div":
+    elif name == "div":
         quotients(out)
+    elif name == "div_big":
+        big_quotients(out)
+    elif kind == "rcp":
+        reciprocals(out)
+    elif kind == "fma":
+        saturated(out)
     elif kind in ("sqrt", "rsqrt"):
         roots(out, kind == "rsqrt")
     elif kind == "bf16":

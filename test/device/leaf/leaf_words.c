@@ -526,6 +526,31 @@ static void make_quotients(Maker *m)
     keep(m, CALL(m, DIV, word(m, 0x3f800000), power_of_two(m, 4, 1)));
 }
 
+static void make_big_quotients(Maker *m)
+{
+    for (uint32_t i = 0; i < 4; i++)
+        keep(m, CALL(m, DIV_BIG, power_of_two(m, i, 1), power_of_two(m, i + 7, 1)));
+}
+
+static void make_reciprocals(Maker *m)
+{
+    for (uint32_t i = 0; i < 4; i++)
+        keep(m, CALL(m, RCP, power_of_two(m, i, 1)));
+}
+
+/* Sums below 0, above 1 and between; of infinities, NaN. */
+static void make_saturated(Maker *m)
+{
+    const uint32_t INFINITE = 0x7f800000, SIGN = 0x80000000;
+    for (uint32_t i = 0; i < 4; i++) {
+        LLVMValueRef sign = and(m, mix(m, i + 3), SIGN);
+        keep(m, CALL(m, FMA_SAT, LLVMBuildOr(m->b, power_of_two(m, i, 1), sign, ""),
+                     power_of_two(m, i + 7, 1), word(m, 0x3f000000)));
+    }
+    keep(m, CALL(m, FMA_SAT, word(m, INFINITE), word(m, 0x3f000000), power_of_two(m, 2, 1)));
+    keep(m, CALL(m, FMA_SAT, word(m, INFINITE), word(m, 0), power_of_two(m, 2, 1)));
+}
+
 static void make_roots(Maker *m, tl_leaf leaf)
 {
     for (uint32_t i = 0; i < 4; i++) {
@@ -598,6 +623,9 @@ static void make_row(Maker *m, tl_leaf leaf, uint32_t op)
     case TL_LEAF_FAMILY_EX2: make_ex2(m, false); break;
     case TL_LEAF_FAMILY_EX2_FTZ: make_ex2(m, true); break;
     case TL_LEAF_FAMILY_DIV: make_quotients(m); break;
+    case TL_LEAF_FAMILY_DIV_BIG: make_big_quotients(m); break;
+    case TL_LEAF_FAMILY_RCP: make_reciprocals(m); break;
+    case TL_LEAF_FAMILY_FMA_SAT: make_saturated(m); break;
     case TL_LEAF_FAMILY_SQRT:
     case TL_LEAF_FAMILY_RSQRT: make_roots(m, leaf); break;
     case TL_LEAF_FAMILY_MIN:
