@@ -572,6 +572,20 @@ static const char flow_ops[] =
     "  }\n"
     "  return\n"
     "}\n"
+    "kernel @carries(%n: i32) warps 4 {\n"
+    "  %a = alloc {shared = 0} : buf<f16, 64, 64, " IMAGE ", 2>\n"
+    "  %z = const {value = 0.0} : tile<f32, 64, 64, " SUMS ">\n"
+    "  %r = ready %z : token<f32, 64, 64, " SUMS ">\n"
+    "  %l = for %n, %n, %n, %r : token<f32, 64, 64, " SUMS "> (%i: i32, %c: token<f32, 64, 64, " SUMS
+    ">) {\n"
+    "    %d = dot_async %a, %n, %a, %n, %c {mma = \"mma.m16n8k16.f16\"} : token<f32, 64, 64, " SUMS
+    ">\n"
+    "    await {pending = 1}\n"
+    "    yield %d\n"
+    "  }\n"
+    "  %s = await %l {pending = 0} : tile<f32, 64, 64, " SUMS ">\n"
+    "  return\n"
+    "}\n"
     "kernel @retires() {\n"
     "  %f = mbar {arrivals = 1, shared = 0} : buf<u64, 1, \"offset -> 1\", 1>\n"
     "  retire %f\n"
@@ -605,15 +619,11 @@ static void every_op_has_a_valid_text(void)
     "%b = alloc : buf<f32, 4, \"offset(1)(2)\", 2> %u = broadcast %f : tile<f32, 4, "              \
     "\"lane(1)(2)\"> "
 #define TOKEN "token<f32, 4, \"lane(1)(2)\">"
-/* A matrix as warpgroups read it, and sums as they hold them; barriers that count. */
-#define OPERAND                                                                                    \
-    "buf<f16, 64, 64, \"offset(0,1)(0,2)(0,4)(0,8)(0,16)(0,32)(1,8)(2,16)(4,32)(8,0)(16,0)(32,0)\", 2>"
-#define OF(dtype)                                                                                  \
-    "<" dtype ", 64, 64, \"reg(0,1)(8,0)(0,8)(0,16)(0,32) lane(0,2)(0,4)(1,0)(2,0)(4,0) "          \
-    "warp(16,0)(32,0)\"> "
+/* A buffer of matrices as warpgroups read them, sums and a token of them; barriers that count. */
+#define OF(dtype) "<" dtype ", 64, 64, " SUMS "> "
 #define SUM                                                                                        \
-    "%a = alloc : " OPERAND " %z = const {value = 0.0} : tile" OF("f32") "%r = ready %z : token" OF( \
-        "f32")
+    "%a = alloc : buf<f16, 64, 64, " IMAGE ", 2> %z = const {value = 0.0} : tile" OF("f32")        \
+    "%r = ready %z : token" OF("f32")
 #define F16  " {mma = \"mma.m16n8k16.f16\"} : token" OF("f32")
 #define BARS "%m = mbar {arrivals = 1} : buf<u64, 1, \"offset -> 1\", 2> "
 
@@ -853,7 +863,7 @@ static const struct {
     {SUM "%x = await %r {pending = 0} : token" OF("f32"), "is no token of"},
     {SUM "%x = await %z {pending = 0} : tile" OF("f32"), "is no token of"},
     {SUM "%x = await %r {pending = 0} : tile" OF("f16"), "is no token of"},
-    {SUM "fence %r", "1 operands, 0 expected"},
+    {SUM "%x = if %c : token" OF("f32") "() { yield %r } () { yield %r }", "result 0 is a token"},
     {SUM "print %r {text = \"\"}", "cannot be shown"},
     {"%m = mbar {arrivals = 0} : buf<u64, 1, \"offset -> 1\", 2>", "arrivals = 0"},
     {"%m = mbar {arrivals = 1025} : buf<u64, 1, \"offset -> 1\", 2>", "arrivals = 1025"},
@@ -881,7 +891,7 @@ static const struct {
     {"roles () { yield %n } () { yield }", "gives 1 values"},
     {BUF BARS "%x = copy %v, %n, %n, %b, %n, %b, %n {axes = [i, 4], bulk} : " TOKEN,
      "bulk: a barrier and its slot"},
-    {BUF BARS "%x = copy %v, %n, %n, %b, %n, %m, %n {axes = [i, 4], bulk, async} : " TOKEN,
+    {BUF BARS "%x = copy %v, %n, %n, %b, %n, %m, %n {axes = [i, 4], bulk, async = 16} : " TOKEN,
      "bulk: a barrier and its slot"},
     {"wait", "needs pending"},
     {"wait {pending = -1}", "pending = -1"},
