@@ -132,6 +132,19 @@ static bool find_warps(TlAsyncPlan *p, const TlType *acc, TlMmaWarps *out)
     return bits >= GROUP_BITS && out->m + out->n == bits;
 }
 
+/* Does thread 0 have a part of every 8 columns of the strip? Of warps that share N, each has every
+ * other 8. */
+static bool has_strip(const TlAsyncPlan *p, const TlLayout *l, int32_t row, int32_t column)
+{
+    enum { COLUMNS = 8 };
+    for (int32_t c = 0; c < p->n; c += COLUMNS) {
+        int32_t at[TL_LAYOUT_MAX_OUT] = {row, column + c};
+        if (tl_layout_register_at(l, at) < 0)
+            return false;
+    }
+    return true;
+}
+
 /* The strips of thread 0, in registers that follow the instruction's pattern. */
 static bool find_strips(TlArena *arena, TlAsyncPlan *p, const TlType *acc, TlMmaWarps w)
 {
@@ -146,11 +159,9 @@ static bool find_strips(TlArena *arena, TlAsyncPlan *p, const TlType *acc, TlMma
     if (rows % (p->mma->m << w.m) || !can_have(p->mma, p->n))
         return false;
     for (int32_t row = 0; row < rows; row += STRIP)
-        for (int32_t column = 0; column < acc->shape[1]; column += p->n) {
-            int32_t at[TL_LAYOUT_MAX_OUT] = {row, column};
-            if (tl_layout_register_at(l, at) >= 0)
+        for (int32_t column = 0; column < acc->shape[1]; column += p->n)
+            if (has_strip(p, l, row, column))
                 tl_vec_push(arena, &p->strips, ((TlAsyncStrip){row, column}));
-        }
     return p->strips.len == (uint32_t)(rows / (p->mma->m << w.m) * (columns / p->n));
 }
 

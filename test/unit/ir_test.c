@@ -572,6 +572,20 @@ static const char flow_ops[] =
     "  }\n"
     "  return\n"
     "}\n"
+    "kernel @carries(%n: i32) warps 4 {\n"
+    "  %a = alloc {shared = 0} : buf<f16, 64, 64, " IMAGE ", 2>\n"
+    "  %z = const {value = 0.0} : tile<f32, 64, 64, " SUMS ">\n"
+    "  %r = ready %z : token<f32, 64, 64, " SUMS ">\n"
+    "  %l = for %n, %n, %n, %r : token<f32, 64, 64, " SUMS "> (%i: i32, %c: token<f32, 64, 64, " SUMS
+    ">) {\n"
+    "    %d = dot_async %a, %n, %a, %n, %c {mma = \"mma.m16n8k16.f16\"} : token<f32, 64, 64, " SUMS
+    ">\n"
+    "    await {pending = 1}\n"
+    "    yield %d\n"
+    "  }\n"
+    "  %s = await %l {pending = 0} : tile<f32, 64, 64, " SUMS ">\n"
+    "  return\n"
+    "}\n"
     "kernel @retires() {\n"
     "  %f = mbar {arrivals = 1, shared = 0} : buf<u64, 1, \"offset -> 1\", 1>\n"
     "  retire %f\n"
@@ -605,6 +619,13 @@ static void every_op_has_a_valid_text(void)
     "%b = alloc : buf<f32, 4, \"offset(1)(2)\", 2> %u = broadcast %f : tile<f32, 4, "              \
     "\"lane(1)(2)\"> "
 #define TOKEN "token<f32, 4, \"lane(1)(2)\">"
+/* A buffer of matrices as warpgroups read them, sums and a token of them; barriers that count. */
+#define OF(dtype) "<" dtype ", 64, 64, " SUMS "> "
+#define SUM                                                                                        \
+    "%a = alloc : buf<f16, 64, 64, " IMAGE ", 2> %z = const {value = 0.0} : tile" OF("f32")        \
+    "%r = ready %z : token" OF("f32")
+#define F16  " {mma = \"mma.m16n8k16.f16\"} : token" OF("f32")
+#define BARS "%m = mbar {arrivals = 1} : buf<u64, 1, \"offset -> 1\", 2> "
 
 /* Each row is the body of a kernel over %v: view<f32, 2>, %cv: const view, %p: ptr<f32>, %n: i32,
  * %f: f32, %c: bool, %t: tile. */
@@ -808,6 +829,70 @@ static const struct {
     {BUF "%x = if %c : buf<f32, 4, \"offset(1)(2)\", 2> () { yield %b } () { yield %b }",
      "result 0 is a buf<f32, 4"},
     {BUF "print %b {text = \"\"}", "cannot be shown"},
+    {SUM "%x = ready %z : token" OF("f16"), "is no token of tile<f32, 64, 64"},
+    {SUM "%x = ready %z : tile" OF("f32"), "is no token of"},
+    {SUM "%x = ready %r : token" OF("f32"), "is no token of"},
+    {SUM "%x = dot_async %n, %a, %n, %r" F16, "operand 0 is no matrix"},
+    {SUM "%x = dot_async %a, %n, %n, %r" F16, "operand 2 is no matrix"},
+    {SUM "%x = dot_async %a, %n, %t, %r" F16, "operand 2 is no matrix"},
+    {SUM "%x = dot_async %a, %n, %a" F16, "operand 2 is no matrix"},
+    {SUM "%x = dot_async %a, %f, %a, %n, %r" F16, "operand 1 is f32, not i32"},
+    {SUM "%x = dot_async %a, %n, %a, %n" F16, "4 operands, not 5"},
+    {SUM "%x = dot_async %a, %n, %a, %n, %r, %r" F16, "6 operands, not 5"},
+    {SUM "%x = dot_async %a, %n, %a, %n, %r {mma = \"mma.m16n8k16.f16\"} : token" OF("f16"),
+     "the result, number 0"},
+    {SUM "%x = dot_async %a, %n, %a, %n, %z {mma = \"mma.m16n8k16.f16\"} : tile" OF("f32"),
+     "64 x 64 by 64 x 64 onto tile"},
+    {SUM "%x = dot_async %a, %n, %a, %n, %r : token" OF("f32"), "needs mma"},
+    {SUM "%x = dot_async %a, %n, %a, %n, %r {mma = \"mma.m16n8k16.bf16\"} : token" OF("f32"),
+     "operand 0 is not what the instruction takes"},
+    {SUM "%x = dot_async %a, %n, %a, %n, %r {mma = \"wgmma\"} : token" OF("f32"),
+     "operand 0 is not what the instruction takes"},
+    {SUM "%q = alloc : buf<f16, 32, 64, \"offset(0,1)(0,2)(0,4)(0,8)(0,16)(0,32)(1,8)(2,16)(4,32)"
+         "(8,0)(16,0)\", 1> %x = dot_async %a, %n, %q, %n, %r" F16,
+     "64 x 64 by 32 x 64 onto token"},
+    {SUM "%q = alloc : buf<f16, 64, 64, \"offset(0,1)(0,2)(0,4)(0,8)(0,16)(0,32)(1,0)(2,0)(4,0)(8,0)"
+         "(16,0)(32,0)\", 1> %x = dot_async %a, %n, %q, %n, %r" F16,
+     "no warpgroup does it"},
+    {SUM "%w = cast %z : tile" OF("f16") "%x = dot_async %a, %n, %w, %r" F16,
+     "no warpgroup does it"},
+    {SUM "%x = await %r : tile" OF("f32"), "needs pending"},
+    {SUM "%x = await %r {pending = -1} : tile" OF("f32"), "pending = -1"},
+    {SUM "%x = await %r {pending = 65} : tile" OF("f32"), "pending = 65"},
+    {SUM "await %r {pending = 0}", "1 tokens, 0 tiles"},
+    {SUM "%x = await %r {pending = 0} : token" OF("f32"), "is no token of"},
+    {SUM "%x = await %z {pending = 0} : tile" OF("f32"), "is no token of"},
+    {SUM "%x = await %r {pending = 0} : tile" OF("f16"), "is no token of"},
+    {SUM "%x = if %c : token" OF("f32") "() { yield %r } () { yield %r }", "result 0 is a token"},
+    {SUM "print %r {text = \"\"}", "cannot be shown"},
+    {"%m = mbar {arrivals = 0} : buf<u64, 1, \"offset -> 1\", 2>", "arrivals = 0"},
+    {"%m = mbar {arrivals = 1025} : buf<u64, 1, \"offset -> 1\", 2>", "arrivals = 1025"},
+    {"%m = mbar : buf<u64, 1, \"offset -> 1\", 2>", "needs arrivals"},
+    {"%m = mbar {arrivals = 1} : buf<u32, 1, \"offset -> 1\", 2>", "is no buffer of barriers"},
+    {"%m = mbar {arrivals = 1} : buf<u64, 2, \"offset(1)\", 2>", "is no buffer of barriers"},
+    {BUF "arrive %b, %n", "is no buffer of barriers"},
+    {BARS "arrive %m", "1 operands"},
+    {BARS "arrive %m, %f", "operand 1 is f32, not i32"},
+    {BARS "arrive %m, %n, %n {mask}", "operand 2 is i32, not bool"},
+    {BARS "arrive %m, %n, %c", "3 operands"},
+    {BARS "expect %m, %n {bytes = -1}", "bytes = -1"},
+    {BARS "expect %m, %n", "needs bytes"},
+    {BUF "expect %b, %n {bytes = 16}", "is no buffer of barriers"},
+    {BARS "expect %m, %n {bytes = 16, mask}", "2 operands"},
+    {BARS "expect %m, %n, %f {bytes = 16, mask}", "operand 2 is f32, not bool"},
+    {BARS "phase %m, %n", "2 operands"},
+    {BARS "phase %m, %n, %f", "operand 2 is f32, not i32"},
+    {BARS "phase %m, %n, %n, %c {mask}", "a mask, but all threads wait"},
+    {BARS "phase %m, %n, %n, %n {mask, one}", "operand 3 is i32, not bool"},
+    {BUF "retire %b", "is no buffer of barriers"},
+    {"roles () { yield } () { yield } %y = neg %f : f32", "not the last op of the kernel"},
+    {"if %c () { roles () { yield } () { yield } yield } () { yield }",
+     "not the last op of the kernel"},
+    {"roles () { yield %n } () { yield }", "gives 1 values"},
+    {BUF BARS "%x = copy %v, %n, %n, %b, %n, %b, %n {axes = [i, 4], bulk} : " TOKEN,
+     "bulk: a barrier and its slot"},
+    {BUF BARS "%x = copy %v, %n, %n, %b, %n, %m, %n {axes = [i, 4], bulk, async = 16} : " TOKEN,
+     "bulk: a barrier and its slot"},
     {"wait", "needs pending"},
     {"wait {pending = -1}", "pending = -1"},
     {"barrier %n", "'=' expected"},

@@ -1,0 +1,441 @@
+/* Products by warpgroups (ir/plan/async_dot.h): every element of every operand of every instruction
+ * of a plan is where PTX says that the instruction takes it from. For operands in buffers the
+ * element's address by the descriptor (PTX ISA, "Matrix descriptor", "Strides", "Swizzling modes")
+ * is its place in the buffer; for A and accumulators in registers, the instruction's fragments
+ * (PTX ISA, "Register fragments for wgmma.mma_async.m64nNk16" and so on) are the registers' layout.
+ * The formulas are written out here and come from no plan. */
+#include "ir/plan/async_dot.h"
+#include "ir/plan/layout_rules.h"
+#include "ir/plan/stage_layout.h"
+#include "ir/plan/staged.h"
+#include "test/unit/unit.h"
+
+enum { GROUP = 128, GROUP_BITS = 2, ROWS = 64, STEP_BYTES = 32, PIECE = 16, BASE = 5 * 1024 };
+
+static TlCtx ctx;
+static TlArena arena;
+
+typedef struct Case {
+    const char *mma;
+    int32_t m, n, k;
+    int warp_bits;
+    int row[2], span[2]; /* of A and B in buffers: the axis that rows run along, -1: in registers */
+    bool flipped[2];
+} Case;
+
+typedef struct Product {
+    const Case *c;
+    const TlMma *mma;
+    TlValue value[2];
+    TlAsyncSide side[2];
+    const TlType *acc;
+    TlAsyncPlan *plan;
+    int elem;
+    uint64_t *place[2]; /* of element (mn, k) of an operand in a buffer: mn * K + k */
+} Product;
+
+/* ---- the product ---- */
+
+static const TlType *buffer(TlDtype dtype, const int32_t *shape, int row, int span)
+{
+    int bits[2] = {__builtin_ctz((unsigned)shape[0]), __builtin_ctz((unsigned)shape[1])};
+    TlLayout l = *tl_staging_image(&arena, 2, bits, tl_dtype_bytes(dtype), row, span);
+    for (int d = 0; d < 2; d++)
+        l.reps[d] = shape[d] >> bits[d];
+    return tl_type_buf(&ctx, dtype, 2, shape, tl_layout_intern(&ctx, &l), 1);
+}
+
+static TlMmaWarps warps_of(const Case *c)
+{
+    TlMmaWarps w = {0};
+    for (int i = 0; i < c->warp_bits; i++)
+        if (c->m > 16 << w.m)
+            w.m++;
+        else
+            w.n++;
+    return w;
+}
+
+static void add_side(Product *p, int i)
+{
+    const Case *c = p->c;
+    int32_t shape[2] = {i ? c->k : c->m, i ? c->n : c->k};
+    TlDtype dtype = p->mma->type[i];
+    if (c->row[i] < 0) {
+        const TlType *t = tl_type_tile(&ctx, dtype, 2, shape);
+        const TlLayout *l = tl_mma_layout(&ctx, p->mma, i, t, warps_of(c), c->warp_bits);
+        p->value[i].type = tl_type_with_layout(&ctx, t, l);
+        p->side[i].tile = &p->value[i];
+        return;
+    }
+    bool f = c->flipped[i];
+    int32_t there[2] = {shape[f ? 1 : 0], shape[f ? 0 : 1]};
+    p->value[i].type = buffer(dtype, there, c->row[i], c->span[i]);
+    p->side[i] = (TlAsyncSide){.buf = &p->value[i], .flipped = f};
+}
+
+/* Where the buffer says that the elements are. */
+static void find_places(Product *p, int i)
+{
+    int32_t count = i == TL_MMA_A ? p->c->m : p->c->n, k_axis = (i == TL_MMA_A ? 1 : 0);
+    k_axis ^= p->side[i].flipped ? 1 : 0;
+    p->place[i] = TL_NEW_ARRAY(&arena, uint64_t, count * p->c->k);
+    for (int32_t mn = 0; mn < count; mn++)
+        for (int32_t k = 0; k < p->c->k; k++) {
+            int32_t at[TL_LAYOUT_MAX_OUT] = {0};
+            at[k_axis] = k;
+            at[1 - k_axis] = mn;
+            p->place[i][mn * p->c->k + k] = BASE + tl_buf_offset(p->side[i].buf->type, at);
+        }
+}
+
+static void make(Product *p, const Case *c)
+{
+    *p = (Product){.c = c, .mma = tl_mma_find(c->mma)};
+    p->elem = tl_dtype_bytes(p->mma->type[TL_MMA_A]);
+    const TlType *t = tl_type_tile(&ctx, p->mma->type[TL_MMA_C], 2, (int32_t[]){c->m, c->n});
+    p->acc = tl_type_with_layout(
+        &ctx, t, tl_mma_layout(&ctx, p->mma, TL_MMA_C, t, warps_of(c), c->warp_bits));
+    for (int i = 0; i < 2; i++)
+        add_side(p, i);
+    p->plan = tl_async_plan(&arena, p->mma, p->side, p->acc);
+    for (int i = 0; i < 2 && p->plan; i++)
+        if (p->side[i].buf)
+            find_places(p, i);
+}
+
+/* ---- operands in buffers ---- */
+
+typedef struct Descriptor {
+    uint32_t start, lead, stride, span;
+} Descriptor;
+
+static Descriptor read_descriptor(uint64_t d)
+{
+    static const uint32_t SPAN[4] = {0, 128, 64, 32};
+    CHECK((d >> 49 & 7) == 0); /* the pattern begins where addresses do */
+    return (Descriptor){.start = (d & 0x3fff) << 4,
+                        .lead = (d >> 16 & 0x3fff) << 4,
+                        .stride = (d >> 32 & 0x3fff) << 4,
+                        .span = SPAN[d >> 62]};
+}
+
+/* Where the instruction takes element (mn, k) of an operand from; k counts from its step on. */
+static uint32_t address(const Descriptor *d, bool across, int elem, int32_t mn, int32_t k)
+{
+    uint32_t e = (uint32_t)elem, i = (uint32_t)mn, j = (uint32_t)k, at = d->start;
+    if (across) {
+        uint32_t atom = d->span / e;
+        at += i / atom * d->lead + j / 8 * d->stride + j % 8 * d->span + i % atom * e;
+    } else {
+        at += i / 8 * d->stride + i % 8 * d->span + j * e;
+    }
+    return at ^ (at >> 7 & (d->span / PIECE - 1)) << 4;
+}
+
+/* As the lowering adds it up: what the warpgroup has, then the strip's and the step's. */
+static uint32_t start_of(const Product *p, int i, uint32_t group, int32_t mn, int32_t k)
+{
+    uint32_t at = 0;
+    for (int b = 0; b < p->plan->warp_bits; b++) {
+        int32_t x = i == TL_MMA_A ? p->plan->warp_row[b] : p->plan->warp_column[b];
+        if (group >> b & 1)
+            at ^= tl_async_offset(&p->side[i], i, x, 0);
+    }
+    return BASE + at + tl_async_offset(&p->side[i], i, mn, k);
+}
+
+/* What the warpgroup adds to a row (of A) or column (of B). */
+static int32_t group_origin(const Product *p, int i, uint32_t group)
+{
+    int32_t x = 0;
+    for (int b = 0; b < p->plan->warp_bits; b++)
+        if (group >> b & 1)
+            x += i == TL_MMA_A ? p->plan->warp_row[b] : p->plan->warp_column[b];
+    return x;
+}
+
+static int wrong_in_buffer(const Product *p, int i, const TlAsyncStrip *s, uint32_t group,
+                           int32_t k0)
+{
+    int32_t first = i == TL_MMA_A ? s->row : s->column, count = i == TL_MMA_A ? ROWS : p->plan->n;
+    const TlAsyncSlot *slot = &p->plan->slot[i];
+    int32_t origin = first + group_origin(p, i, group);
+    int wrong = 0;
+    uint64_t start = start_of(p, i, group, first, k0);
+    wrong += start % PIECE != 0;
+    Descriptor d = read_descriptor(tl_async_descriptor(slot) | start >> 4);
+    for (int32_t mn = 0; mn < count; mn++)
+        for (int32_t k = 0; k < p->mma->k; k++)
+            wrong += address(&d, slot->across, p->elem, mn, k) !=
+                     p->place[i][(origin + mn) * p->c->k + k0 + k];
+    return wrong;
+}
+
+/* ---- registers ---- */
+
+/* Is thread t's register r of a tile the element (row, column)? */
+static bool holds(const TlLayout *l, uint32_t thread, int64_t r, int32_t row, int32_t column)
+{
+    uint32_t in[TL_LAYOUT_MAX_IN] = {0};
+    int32_t at[TL_LAYOUT_MAX_OUT];
+    in[tl_layout_in_index(l, TL_IN_LANE)] = thread % 32;
+    in[tl_layout_in_index(l, TL_IN_WARP)] = thread / 32;
+    if (r < 0)
+        return false;
+    tl_layout_apply_reg(l, r, in, at);
+    return at[0] == row && at[1] == column;
+}
+
+/* Register i of the accumulator in thread t of the warpgroup. */
+static void cell_of_acc(uint32_t t, uint32_t i, int32_t *row, int32_t *column)
+{
+    *row = (int32_t)(16 * (t / 32) + (t % 32 >> 2) + 8 * (i >> 1 & 1));
+    *column = (int32_t)(8 * (i >> 2) + 2 * (t & 3) + (i & 1));
+}
+
+/* Element e of register q of A in thread t of the warpgroup, of `per` elements in a register. */
+static void cell_of_a(uint32_t t, uint32_t per, uint32_t q, uint32_t e, int32_t *row, int32_t *k)
+{
+    *row = (int32_t)(16 * (t / 32) + (t % 32 >> 2) + 8 * (q & 1));
+    *k = (int32_t)(per * (t & 3) + e + 4 * per * (q >> 1));
+}
+
+static int wrong_accumulators(const Product *p, const TlAsyncStrip *s, uint32_t group)
+{
+    const TlLayout *l = p->acc->layout;
+    int32_t row, column, up = group_origin(p, TL_MMA_A, group),
+                         right = group_origin(p, TL_MMA_B, group);
+    int wrong = 0;
+    for (uint32_t i = 0; i < (uint32_t)p->plan->n / 2; i++) {
+        cell_of_acc(0, i, &row, &column);
+        int64_t r = tl_layout_register_at(l, (int32_t[5]){s->row + row, s->column + column});
+        for (uint32_t t = 0; t < GROUP; t++) {
+            cell_of_acc(t, i, &row, &column);
+            wrong += !holds(l, group * GROUP + t, r, up + s->row + row, right + s->column + column);
+        }
+    }
+    return wrong;
+}
+
+static int wrong_in_registers(const Product *p, const TlAsyncStrip *s, uint32_t group, int32_t k0)
+{
+    enum { REGISTERS = 4 };
+    const TlLayout *l = p->side[TL_MMA_A].tile->type->layout;
+    uint32_t per = 4 / (uint32_t)p->elem;
+    int32_t row, k, up = group_origin(p, TL_MMA_A, group);
+    int wrong = 0;
+    for (uint32_t q = 0; q < REGISTERS; q++)
+        for (uint32_t e = 0; e < per; e++) {
+            cell_of_a(0, per, q, e, &row, &k);
+            int64_t r = tl_layout_register_at(l, (int32_t[5]){s->row + row, k0 + k});
+            for (uint32_t t = 0; t < GROUP; t++) {
+                cell_of_a(t, per, q, e, &row, &k);
+                wrong += !holds(l, group * GROUP + t, r, up + s->row + row, k0 + k);
+            }
+        }
+    return wrong;
+}
+
+/* ---- whole plans ---- */
+
+static int wrong_in_buffers(const Product *p)
+{
+    int wrong = 0;
+    for (uint32_t group = 0; group < 1u << p->plan->warp_bits; group++)
+        for (uint32_t i = 0; i < p->plan->strips.len; i++)
+            for (int32_t k = 0; k < p->plan->k; k += p->mma->k)
+                for (int side = 0; side < 2; side++)
+                    if (p->side[side].buf)
+                        wrong += wrong_in_buffer(p, side, &p->plan->strips.data[i], group, k);
+    return wrong;
+}
+
+static int wrong_registers(const Product *p)
+{
+    int wrong = 0;
+    for (uint32_t group = 0; group < 1u << p->plan->warp_bits; group++)
+        for (uint32_t i = 0; i < p->plan->strips.len; i++) {
+            const TlAsyncStrip *s = &p->plan->strips.data[i];
+            wrong += wrong_accumulators(p, s, group);
+            for (int32_t k = 0; k < p->plan->k && p->side[TL_MMA_A].tile; k += p->mma->k)
+                wrong += wrong_in_registers(p, s, group, k);
+        }
+    return wrong;
+}
+
+/* The strips are all of the accumulator, each once. */
+static void check_whole(const Product *p)
+{
+    int64_t cells = (int64_t)p->plan->strips.len << p->plan->warp_bits;
+    CHECK_INT(cells * ROWS * p->plan->n, (int64_t)p->c->m * p->c->n);
+    CHECK(p->plan->k == p->c->k && p->plan->n % 8 == 0 && p->plan->n <= 256);
+}
+
+static void say(const Case *c, const char *what)
+{
+    fprintf(stderr, "    %s %dx%dx%d, %d warps, rows along %d, %d of %d, %d bytes: %s\n", c->mma,
+            c->m, c->n, c->k, 1 << c->warp_bits, c->row[0], c->row[1], c->span[0], c->span[1],
+            what);
+}
+
+/* What a wrong stride or lead makes of the plan is seen. */
+static void check_breaks(Product *p)
+{
+    for (int i = 0; i < 2; i++) {
+        TlAsyncSlot *slot = &p->plan->slot[i], was = *slot;
+        if (!p->side[i].buf)
+            continue;
+        slot->stride *= 2;
+        CHECK(wrong_in_buffers(p) > 0 || (was.across && p->mma->k <= 8));
+        *slot = was;
+        slot->span = was.span == 32 ? 64 : was.span / 2;
+        CHECK(wrong_in_buffers(p) > 0);
+        *slot = was;
+        slot->lead += 16;
+        int32_t count = i == TL_MMA_A ? ROWS : p->plan->n;
+        CHECK((wrong_in_buffers(p) > 0) == (was.across && count * p->elem > was.span));
+        *slot = was;
+    }
+}
+
+/* breaks: the wrong plans too, which takes longer. */
+static bool check_case(const Case *c, bool breaks)
+{
+    Product p;
+    make(&p, c);
+    if (!p.plan)
+        return false;
+    check_whole(&p);
+    if (!CHECK(wrong_in_buffers(&p) == 0 && wrong_registers(&p) == 0))
+        say(c, "elements elsewhere");
+    if (breaks)
+        check_breaks(&p);
+    return true;
+}
+
+static void expect(const Case *c)
+{
+    if (!CHECK(check_case(c, true)))
+        say(c, "no plan");
+}
+
+static void expect_none(const Case *c)
+{
+    Product p;
+    make(&p, c);
+    if (!CHECK(p.plan == NULL))
+        say(c, "a plan");
+}
+
+/* ---- cases ---- */
+
+static const char *const TYPES[] = {
+    "mma.m16n8k16.f16",   "mma.m16n8k16.bf16", "mma.m16n8k8.tf32",       "mma.m16n8k32.s8",
+    "mma.m16n8k32.u8.s8", "mma.m16n8k32.e4m3", "mma.m16n8k32.e4m3.e5m2", "mma.m16n8k32.e5m2"};
+enum { NTYPES = sizeof TYPES / sizeof *TYPES };
+
+static int elem_bytes(const char *mma)
+{
+    return tl_dtype_bytes(tl_mma_find(mma)->type[TL_MMA_A]);
+}
+
+/* Of each type, along K: as memory has it and flipped, A in a buffer and in registers. */
+static void check_along_k(void)
+{
+    for (int t = 0; t < NTYPES; t++)
+        for (int span = STEP_BYTES; span <= 128; span *= 2)
+            for (int flips = 0; flips < 4; flips++) {
+                bool a = flips & 1, b = flips >> 1;
+                /* rows go on from one chunk to the next where there is one panel only */
+                int32_t k = 128 / elem_bytes(TYPES[t]), n = span == 128 ? 96 : 128;
+                Case c = {TYPES[t], 128, n, k, 2, {!a, b}, {span, span}, {a, b}};
+                expect(&c);
+                c.row[0] = -1;
+                expect(&c);
+            }
+}
+
+/* Along M and N: what has 16 bits can be transposed, nothing else can. */
+static void check_across(void)
+{
+    for (int t = 0; t < NTYPES; t++)
+        for (int span = STEP_BYTES; span <= 128; span *= 2)
+            for (int which = 1; which < 4; which++) {
+                Case c = {TYPES[t],     128, 128, 128, 2, {!(which & 1), which >> 1},
+                          {span, span}, {0}};
+                if (elem_bytes(TYPES[t]) == 2)
+                    expect(&c);
+                else
+                    expect_none(&c);
+            }
+}
+
+/* Whatever gets a plan has the right one: several strips, several warpgroups along M and N,
+ * repetitions, several panels. */
+static void check_all(void)
+{
+    static const int32_t MS[] = {64, 128, 192}, KS[] = {32, 64, 96},
+                         NS[] = {8, 16, 24, 48, 64, 96, 128, 176, 256, 352};
+    int plans = 0;
+    for (unsigned m = 0; m < sizeof MS / sizeof *MS; m++)
+        for (unsigned n = 0; n < sizeof NS / sizeof *NS; n++)
+            for (unsigned k = 0; k < sizeof KS / sizeof *KS; k++)
+                for (int which = 0; which < 6 * 3; which++) {
+                    int bits = GROUP_BITS + which % 3, across = which / 3;
+                    const char *mma = TYPES[(m + n + k) % 3 ? 0 : 3];
+                    int32_t width[2] = {across & 1 ? MS[m] : KS[k], across & 2 ? NS[n] : KS[k]};
+                    Case c = {mma, MS[m], NS[n], KS[k], bits, {!(across & 1), across >> 1 & 1},
+                              {0}, {0}};
+                    for (int i = 0; i < 2; i++) {
+                        c.span[i] = elem_bytes(mma) << __builtin_ctz((unsigned)width[i]);
+                        c.span[i] = c.span[i] > 128 ? 128 : c.span[i];
+                    }
+                    c.row[0] = across >= 4 ? -1 : c.row[0];
+                    plans += check_case(&c, false);
+                }
+    CHECK(plans > 300);
+}
+
+/* What no warpgroup can do. */
+static void check_not(void)
+{
+    static const Case NOT[] = {
+        {"mma.m16n8k16.f16", 128, 128, 64, 2, {1, -1}, {128, 0}, {0}}, /* B in registers */
+        {"mma.m16n8k16.f16", 32, 128, 64, 1, {1, 0}, {128, 128}, {0}}, /* two warps */
+        {"mma.m16n8k16.f16", 32, 128, 64, 2, {1, 0}, {128, 128}, {0}}, /* two along M */
+        {"mma.m16n8k16.f16", 64, 48, 64, 3, {1, 0}, {128, 128}, {0}},  /* every other 8 columns */
+        {"mma.m16n8k16.f16", 128, 128, 8, 2, {-1, 1}, {0, 128}, {0}},  /* half a step of k */
+        {"mma.m16n8k16.f16", 128, 96, 64, 2, {1, 0}, {128, 64}, {0}},  /* panels in chunks */
+        {"mma.m16n8k32.s8", 128, 40, 128, 2, {1, 1}, {128, 128}, {0, 1}}, /* 40 columns of i32 */
+        {"mma.m8n8k4.f64", 128, 64, 16, 2, {1, 0}, {128, 128}, {0}},
+        {"mma.m16n8k8.f16", 128, 64, 64, 2, {1, 0}, {128, 128}, {0}},
+    };
+    for (unsigned i = 0; i < sizeof NOT / sizeof *NOT; i++)
+        expect_none(&NOT[i]);
+}
+
+/* The constant of CUTLASS for rows of 128 bytes along K. */
+static void check_constants(void)
+{
+    Product p;
+    make(&p, &(Case){"mma.m16n8k16.f16", 128, 256, 64, 3, {1, 1}, {128, 128}, {false, true}});
+    if (!CHECK(p.plan != NULL))
+        return;
+    for (int i = 0; i < 2; i++)
+        CHECK(tl_async_descriptor(&p.plan->slot[i]) == UINT64_C(0x4000004000010000));
+}
+
+int main(void)
+{
+    tl_ctx_init(&ctx, (TlAlloc){0});
+    tl_arena_init(&arena, (TlAlloc){0});
+    check_constants();
+    check_along_k();
+    check_across();
+    check_all();
+    check_not();
+    tl_arena_free(&arena);
+    tl_ctx_free(&ctx);
+    return unit_result();
+}
