@@ -20,7 +20,8 @@ static bool add_axis(tl_tensor_map *m, const tile_arg *view, uint32_t axis)
     m->rank++;
     if (m->rank == 1)
         return view->stride[axis] == 1;
-    return view->stride[axis] >= 0 && stride % UNIT == 0 && stride < MOST_STRIDE;
+    return view->stride[axis] >= 0 && stride % UNIT == 0 &&
+           (uint64_t)view->stride[axis] < MOST_STRIDE / m->bytes;
 }
 
 bool tl_tensor_map_of(const tile_image_slot *slot, const tile_arg *view, tl_tensor_map *out)

@@ -5,7 +5,7 @@
 #include "ir/plan/stage_layout.h"
 #include "ir/plan/staged.h"
 
-enum { MOST_SPAN = 128, LEAST_SPAN = 32 };
+enum { MOST_SPAN = 128, LEAST_SPAN = 32, PATTERN = 8 /* rows, after which swizzles repeat */ };
 
 /* The axis of the view that gives axis d of the tile; -1: none alone. */
 static int axis_of(const TlPlace *p, int d)
@@ -17,13 +17,15 @@ static int axis_of(const TlPlace *p, int d)
     return found;
 }
 
+/* Coordinates are signed, of 32 bits. */
 static bool is_box(const TlPlace *p)
 {
     for (uint32_t i = 0; i < p->naxes; i++) {
         const TlType *t = p->index[i].value->type;
         bool fits = p->axes[i].kind == TL_AXIS_SCALAR ||
                     (p->axes[i].kind == TL_AXIS_SLICE && p->axes[i].step == 1);
-        if (!fits || !tl_is_scalar(t) || tl_dtype_bits(t->dtype) > 32)
+        if (!fits || !tl_is_scalar(t) ||
+            tl_dtype_bits(t->dtype) > (tl_is_signed(t->dtype) ? 32 : 16))
             return false;
     }
     return true;
@@ -91,7 +93,7 @@ bool tl_bulk_plan(TlArena *arena, const TlOp *op, const TlType *buf, TlBulk *out
     out->other = (uint32_t)other;
     order_axes(out, out->row);
     cut(arena, out, buf, row);
-    return true;
+    return out->rows % PATTERN == 0;
 }
 
 tile_image_slot tl_bulk_slot(const TlBulk *b, uint32_t param)
