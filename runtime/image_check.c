@@ -121,9 +121,22 @@ static bool is_map(const check *c, const tile_image_kernel *k, const tile_image_
     const tile_image_param *p = (const tile_image_param *)at(c, k->params) + s->param;
     uint32_t row = s->axis & 15, other = s->axis >> 4 & 15, span = s->axis >> 8;
     uint32_t columns = s->box & 0xffff, rows = s->box >> 16;
+    uint32_t bits = (uint32_t)tile_dtype_bits((tile_dtype)p->dtype);
     return p->kind == TILE_PARAM_VIEW && p->rank <= MOST_RANK && row < p->rank && other < p->rank &&
-           row != other && (span == 128 || span == 64 || span == 32) && columns > 0 &&
-           columns <= MOST_BOX && rows > 0 && rows <= MOST_BOX;
+           row != other && (span == 128 || span == 64 || span == 32) && bits >= 8 &&
+           columns * bits == span * 8 && rows > 0 && rows <= MOST_BOX;
+}
+
+/* Views that no map can be made of take another row: there must be tests, so that there may be
+ * one. */
+static bool check_maps(check *c, const tile_image_kernel *k)
+{
+    const tile_image_slot *s = at(c, k->slots);
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < k->nslots; i++)
+        if (s[i].kind == TILE_SLOT_MAP && (++n > TL_MAX_MAPS || !is_map(c, k, &s[i])))
+            return bad(c, "a slot's tensor map");
+    return n == 0 || k->ntests > 0 || bad(c, "tensor maps of any arguments");
 }
 
 static bool check_slots(check *c, const tile_image_kernel *k)
@@ -145,15 +158,13 @@ static bool check_slots(check *c, const tile_image_kernel *k)
             return bad(c, "a slot's number of dies");
         if (!of_param)
             continue; /* of the launch, not of a parameter */
-        if (s[i].kind == TILE_SLOT_MAP && !is_map(c, k, &s[i]))
-            return bad(c, "a slot's tensor map");
         bool axis = s[i].kind == TILE_SLOT_EXTENT || s[i].kind == TILE_SLOT_STRIDE;
         if (axis && !is_view_axis(c, k, s[i].param, s[i].axis))
             return bad(c, "a slot's axis");
         if ((s[i].kind == TILE_SLOT_SCALAR) != (p[s[i].param].kind == TILE_PARAM_SCALAR))
             return bad(c, "a slot's kind");
     }
-    return true;
+    return check_maps(c, k);
 }
 
 static bool only_scalars(const check *c, const tile_image_kernel *k, const tile_hx_ins *code,

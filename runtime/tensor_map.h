@@ -5,7 +5,7 @@
 #define TL_TENSOR_MAP_H
 #include "runtime/driver.h"
 
-enum { TL_MAP_RANK = 5, TL_MAX_MAPS = 16 };
+enum { TL_MAP_RANK = 5 };
 
 /* Axes innermost first; strides in bytes, that of axis 0 is an element. */
 typedef struct tl_tensor_map tl_tensor_map;

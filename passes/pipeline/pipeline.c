@@ -76,6 +76,7 @@ typedef struct Pipeline {
     TlPassCtx *px;
     TlArena *arena;
     const TlAxisInfo *axis; /* of the function as it came */
+    uint32_t maps;          /* tensor maps that its loops may have by now */
     /* one loop */
     TlOp *loop;
     bool hinted;
@@ -332,8 +333,9 @@ static bool is_box(const Pipeline *p, const Candidate *c)
     enum { LEAST = 16 };
     const TlType *t = c->load->out[0]->type, *buf = tl_in(c->put, 0)->type;
     TlAccessInfo info = tl_access_info(p->axis, c->load);
+    uint32_t maps = p->maps + (uint32_t)(c - p->all.data);
     TlBulk bulk;
-    if (!p->px->machine->bulk || !feeds_product(c->put) || tl_op_place(c->load).mask ||
+    if (!p->px->machine->bulk || maps >= TL_MAX_MAPS || !feeds_product(c->put) || tl_op_place(c->load).mask ||
         info.width * tl_dtype_bytes(t->dtype) < LEAST ||
         !tl_bulk_plan(p->arena, c->load, buf, &bulk))
         return false;
@@ -623,6 +625,14 @@ static bool schedule_loop(Pipeline *p, TlOp *loop, TlSchedule *s)
     return s->fetches.len > 0 && stages >= 2;
 }
 
+static uint32_t count_bulk(const TlSchedule *s)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < s->fetches.len; i++)
+        n += s->fetches.data[i].how == TL_FETCH_BULK;
+    return n;
+}
+
 TlPassResult tl_pass_pipeline(TlFn *fn, TlPassCtx *px)
 {
     Pipeline p = {.fn = fn, .px = px, .arena = px->scratch};
@@ -638,8 +648,10 @@ TlPassResult tl_pass_pipeline(TlFn *fn, TlPassCtx *px)
     p.axis = tl_pass_axis_info(fn, px);
     for (uint32_t i = 0; i < loops.len; i++) {
         TlSchedule s;
-        if (schedule_loop(&p, loops.data[i], &s))
-            tl_vec_push(px->scratch, &made, s);
+        if (!schedule_loop(&p, loops.data[i], &s))
+            continue;
+        tl_vec_push(px->scratch, &made, s);
+        p.maps += count_bulk(&s);
     }
     for (uint32_t i = 0; i < made.len; i++) {
         show(&p, &made.data[i]);

@@ -90,7 +90,7 @@ typedef enum tile_slot_kind {
     TILE_SLOT_MAP
 } tile_slot_kind;
 typedef struct tile_image_slot { uint32_t kind, param, axis, box; } tile_image_slot;
-enum { TL_MAP_BYTES = 128, TL_MAP_ALIGNMENT = 64 };
+enum { TL_MAP_BYTES = 128, TL_MAP_ALIGNMENT = 64, TL_MAX_MAPS = 16 /* of a kernel */ };
 
 /* A compile-time constant this instance was made with, as text: B = "128", T = "f16", epi =
  * "relu". */

@@ -42,6 +42,8 @@ typedef struct KernelSpec {
     uint32_t warps, threads, shared_bytes;
     bool gpu; /* slots of the launch after those of the parameters; a site and texts */
     bool divides; /* last, a slot of what divides by the programs of axis 0 */
+    const tile_image_slot *maps; /* behind them, slots of tensor maps */
+    uint32_t nmaps;
     const char *texts[SPEC_TEXTS]; /* none: "a text" */
     tile_image_test tests[SPEC_TESTS]; /* up to the first with mask 0; the next kernel stands in */
 } KernelSpec;
@@ -251,6 +253,8 @@ static inline uint32_t maker_slots(const KernelSpec *spec, const tile_image_para
     }
     if (spec->divides)
         slots[count++] = (tile_image_slot){.kind = TILE_SLOT_BY_NPID, .axis = 0};
+    for (uint32_t i = 0; i < spec->nmaps; i++)
+        slots[count++] = spec->maps[i];
     return count;
 }
 

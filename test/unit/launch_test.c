@@ -785,6 +785,104 @@ static const tile_image_kernel *rows_of(const void *image)
     return (const tile_image_kernel *)(const void *)((const char *)image + h->kernels);
 }
 
+/* Slots of tensor maps: what no driver takes is refused, each field of a map once. */
+static void rows_with_maps(void)
+{
+    enum { FINE_AXIS = 1 | 0 << 4 | 128 << 8, FINE_BOX = 64 | 128 << 16 };
+    static const struct {
+        uint32_t param, axis, box;
+        bool fine;
+    } cases[] = {
+        {0, FINE_AXIS, FINE_BOX, true},
+        {0, 0 | 1 << 4 | 64 << 8, 32 | 256 << 16, true},
+        {0, 1 | 32 << 8, 16 | 8 << 16, true},
+        {0, 2 | 128 << 8, FINE_BOX, false}, /* of 2 axes */
+        {0, 1 | 2 << 4 | 128 << 8, FINE_BOX, false},
+        {0, 1 | 1 << 4 | 128 << 8, FINE_BOX, false}, /* one axis twice */
+        {0, 1 | 16 << 8, 8 | 8 << 16, false},        /* rows of 16 bytes */
+        {0, 1 | 256 << 8, 128 | 8 << 16, false},
+        {0, 1 | 384u << 8, FINE_BOX, false}, /* 128, in the low bits */
+        {0, FINE_AXIS, 0 | 128 << 16, false},
+        {0, FINE_AXIS, 65 | 128 << 16, false}, /* wider than a row, */
+        {0, FINE_AXIS, 32 | 128 << 16, false}, /* and less wide */
+        {0, FINE_AXIS, 64 | 0 << 16, false},
+        {0, FINE_AXIS, 64 | 257 << 16, false},
+        {1, FINE_AXIS, FINE_BOX, false}, /* a pointer */
+        {2, FINE_AXIS, FINE_BOX, false}, /* 6 axes */
+        {3, FINE_AXIS, 256 | 128 << 16, false}, /* elements of 4 bits */
+        {4, FINE_AXIS, FINE_BOX, false},        /* no parameter */
+    };
+    KernelSpec rows[2] = {{.name = "k",
+                           .params = {{"x", "f16 view M,N"},
+                                      {"p", "f16 pointer"},
+                                      {"y", "f16 view A,B,C,D,E,F"},
+                                      {"z", "u4 view M,N"}},
+                           .grid = {"1"}}};
+    tile_module *m = NULL;
+    tile_image_slot maps[TL_MAX_MAPS + 1];
+    rows[1] = rows[0];
+    rows[1].flags = TILE_KERNEL_OTHERWISE;
+    rows[0].tests[0] = (tile_image_test){TILE_TEST_POINTER, 0, 0, 0, 15};
+    rows[0].maps = maps;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (uint32_t n = 1; n <= TL_MAX_MAPS + 1; n += TL_MAX_MAPS) {
+            for (uint32_t j = 0; j < n; j++)
+                maps[j] = (tile_image_slot){TILE_SLOT_MAP, cases[i].param, cases[i].axis,
+                                            cases[i].box};
+            rows[0].nmaps = n;
+            make_image(&maker, "fake", rows, 2);
+            bool loads = tile_module_load_image(dev, maker.data, maker.size, &m) == TILE_OK;
+            if (!CHECK(loads == (cases[i].fine && n == 1)))
+                fprintf(stderr, "    case %zu, %u maps\n", i, n);
+            if (loads)
+                tile_module_free(m);
+        }
+    /* without tests there is no other row for views of which no map can be made */
+    rows[0].nmaps = 1;
+    maps[0] = (tile_image_slot){TILE_SLOT_MAP, 0, FINE_AXIS, FINE_BOX};
+    rows[0].tests[0].mask = 0;
+    make_image(&maker, "fake", rows, 1);
+    CHECK_INT(tile_module_load_image(dev, maker.data, maker.size, &m), TILE_BAD_IMAGE);
+    SAYS("tensor maps");
+}
+
+/* Views that a tensor map can be made of run the row that has one; others, for which its tests hold
+ * too, the other one. */
+static void choice_by_maps(void)
+{
+    enum { BOX = 64 | 128 << 16, ALONG_1 = 1 | 128 << 8 };
+    static const tile_image_slot maps[] = {{TILE_SLOT_MAP, 0, ALONG_1, BOX},
+                                           {TILE_SLOT_MAP, 1, ALONG_1, BOX}};
+    KernelSpec rows[2] = {{.name = "k",
+                           .params = {{"x", "f16 view M:s,N:t"}, {"y", "f16 view M:u,N"}},
+                           .grid = {"1"}}};
+    rows[1] = rows[0];
+    rows[1].flags = TILE_KERNEL_OTHERWISE;
+    rows[0].tests[0] = (tile_image_test){TILE_TEST_POINTER, 0, 0, 0, 15};
+    rows[0].maps = maps;
+    rows[0].nmaps = 2;
+    uint16_t *p = (uint16_t *)(void *)memory;
+    tile_kernel *k = get(&rows[0], 2, NULL);
+    const int64_t e[2] = {4, 8}, wide[2] = {16, 1}, odd[2] = {9, 1}, back[2] = {-8, 1},
+                  apart[2] = {32, 2}, one[2] = {1, 8};
+#define RUNS(row, x, y)                                                                            \
+    do {                                                                                           \
+        ACCEPTED(k, 2, (x), (y));                                                                  \
+        CHECK(seen.launch.kernel - rows_of(seen.launch.image) == (row));                           \
+        CHECK_INT(seen.launch.nmaps, (row) ? 0 : 2);                                               \
+    } while (0)
+    RUNS(0, tile_view(p, 4, 8), tile_view(p + 64, 4, 8));
+    RUNS(0, tile_view_strided(p, 2, e, wide), tile_view(p + 64, 4, 8));
+    RUNS(1, tile_view_strided(p, 2, e, odd), tile_view(p + 64, 4, 8));
+    RUNS(1, tile_view_strided(p, 2, e, back), tile_view(p + 64, 4, 8));
+    RUNS(1, tile_view_strided(p, 2, e, apart), tile_view(p + 64, 4, 8));
+    RUNS(1, tile_view(p, 4, 8), tile_view(p + 60, 4, 8)); /* the tests do not see this one */
+    RUNS(1, tile_view(p, 4, 8), tile_view_strided(p + 64, 2, e, odd));
+    RUNS(1, tile_view_strided(p, 2, one, odd), tile_view(p + 64, 1, 8)); /* walked or not */
+    RUNS(0, tile_view(p, 0, 8), tile_view(p + 64, 0, 8));
+#undef RUNS
+}
+
 /* The row with tests runs where they hold, the other one where one does not; each with slots of its
  * own. */
 static void choice_of_rows(void)
@@ -873,7 +971,9 @@ int main(void)
     launch_divisors();
     damaged_images();
     rows_with_tests();
+    rows_with_maps();
     choice_of_rows();
+    choice_by_maps();
     tile_module_free(mod);
     tile_device_close(dev);
     return unit_result();
