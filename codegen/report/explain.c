@@ -354,14 +354,21 @@ static void explain_occupancy(TlExplain *e)
 
 /* ---- shared memory ---- */
 
+/* A buffer, or barriers that count for its slots. */
+static bool is_slots(const TlOp *op)
+{
+    return op->opcode == TL_OP_ALLOC || op->opcode == TL_OP_MBAR;
+}
+
 static const char *buffer_name(const TlExplain *e, const TlOp *op)
 {
     TL_ASSERT(op->nout <= 1 || op->nregions, "%s is no buffer", tl_op_info(op->opcode)->text);
     const char *text = tl_op_info(op->opcode)->text;
-    if (op->opcode != TL_OP_ALLOC)
+    if (!is_slots(op))
         return text;
     int slots = (int)op->out[0]->type->slots;
-    return slots == 1 ? "buffer" : tl_format(e->out, "buffer of %d slots", slots);
+    text = op->opcode == TL_OP_MBAR ? "barriers" : "buffer";
+    return slots == 1 ? text : tl_format(e->out, "%s of %d slots", text, slots);
 }
 
 /* An alloc's own position is where it was made; what it is for shows where it is read. */
@@ -386,20 +393,26 @@ static const TlValue *value_before(const TlValue *v)
     return op->opcode == TL_OP_IF ? tl_in(op->regions[0]->last, v->index) : tl_in(op, 0);
 }
 
+const TlOp *tl_explain_load_of(const TlOp *put)
+{
+    enum { MOST = 16 };
+    const TlValue *v = tl_in(put, 2);
+    for (int i = 0; i < MOST && v; i++, v = value_before(v))
+        if (v->def && v->def->opcode == TL_OP_LOAD)
+            return v->def;
+    return NULL;
+}
+
 /* The parameter whose elements are put or copied into a buffer; "" if they are computed. */
 static const char *buffer_param(const TlExplain *e, const TlValue *buf)
 {
-    enum { MOST = 16 };
     const TlUse *u = buf->uses;
     while (u && u->user->opcode != TL_OP_COPY && u->user->opcode != TL_OP_PUT)
         u = u->next;
     if (u && u->user->opcode == TL_OP_COPY)
         return tl_explain_param(e, tl_op_place(u->user).base);
-    const TlValue *v = u ? tl_in(u->user, 2) : NULL;
-    for (int i = 0; i < MOST && v; i++, v = value_before(v))
-        if (v->def && v->def->opcode == TL_OP_LOAD)
-            return tl_explain_param(e, tl_op_place(v->def).base);
-    return "";
+    const TlOp *load = u ? tl_explain_load_of(u->user) : NULL;
+    return load ? tl_explain_param(e, tl_op_place(load).base) : "";
 }
 
 static tilec_report_buffer explain_buffer(TlExplain *e, const TlSharedLife *life)
@@ -411,7 +424,7 @@ static tilec_report_buffer explain_buffer(TlExplain *e, const TlSharedLife *life
         .param = is_alloc ? buffer_param(e, life->op->out[0]) : "",
         .offset = (uint64_t)tl_attr_int(life->op, TL_ATTR_SHARED, 0),
         .bytes = life->bytes,
-        .slots = is_alloc ? (uint32_t)life->op->out[0]->type->slots : 1,
+        .slots = is_slots(life->op) ? (uint32_t)life->op->out[0]->type->slots : 1,
         .first = life->first,
         .last = life->last,
     };
@@ -438,22 +451,42 @@ static void explain_buffers(TlExplain *e)
 
 /* ---- loops ---- */
 
+/* Of two loops with their own warps (specialize), the one that computes. */
+static bool is_consumer(const TlOp *loop)
+{
+    const TlOp *parent = loop->block->parent;
+    while (parent && parent->opcode != TL_OP_ROLES)
+        parent = parent->block->parent;
+    if (!parent)
+        return false;
+    for (const TlOp *op = tl_walk_next(loop, loop); op; op = tl_walk_next(op, loop))
+        if (op->opcode == TL_OP_PHASE && !tl_attr_flag(op, TL_ATTR_ONE))
+            return true;
+    return false;
+}
+
 /* How many trips ahead of its use something is put or copied, and the number of slots. */
 static void say_fetches(TlSbuf *s, const TlOp *loop)
 {
-    int copies = 0, ahead = 0, slots = 0;
+    int copies = 0, bulk = 0, ahead = 0, slots = 0;
     for (const TlOp *op = tl_walk_next(loop, loop); op; op = tl_walk_next(op, loop)) {
         if (op->opcode != TL_OP_COPY && op->opcode != TL_OP_PUT)
             continue;
         TlValue *buf = op->opcode == TL_OP_COPY ? tl_op_place(op).buf : tl_in(op, 0);
         int64_t n = tl_attr_int(op, TL_ATTR_AHEAD, 0);
         copies += op->opcode == TL_OP_COPY;
+        bulk += tl_attr_flag(op, TL_ATTR_BULK);
         ahead = n > ahead ? (int)n : ahead;
         slots = buf->type->slots > slots ? buf->type->slots : slots;
     }
     if (copies)
-        tl_sbuf_putf(s, "; asynchronous copies %d trip%s ahead into %d slots", ahead,
-                     ahead == 1 ? "" : "s", slots);
+        tl_sbuf_putf(s, "; %s copies %d trip%s ahead into %d slots",
+                     bulk == copies ? "bulk"
+                     : bulk         ? "bulk and other asynchronous"
+                                    : "asynchronous",
+                     ahead, ahead == 1 ? "" : "s", slots);
+    else if (is_consumer(loop))
+        tl_sbuf_puts(s, "; reads what other warps bring by bulk copies");
     else if (slots > 1)
         tl_sbuf_putf(s, "; loads into registers, %d slots of shared memory", slots);
     else

@@ -49,6 +49,8 @@ int tl_explain_loop(const TlExplain *e, const TlOp *op);
 uint32_t tl_explain_share(const char *branch);
 /* The buffer that an op has for itself, or an alloc makes: in k->buffers; -1: none. */
 int tl_explain_buffer(const TlExplain *e, const TlOp *op);
+/* The load whose elements a put brings to a buffer; NULL: they are computed. */
+const TlOp *tl_explain_load_of(const TlOp *put);
 /* explain_schedule.c: how many trips before its use a load, copy or put is begun; waits. */
 uint32_t tl_explain_ahead(const TlOp *op);
 void tl_explain_waits(TlExplain *e);

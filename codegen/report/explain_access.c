@@ -1,6 +1,7 @@
 /* The report's part on global memory (explain.h): what each access moves, and what tests it. */
 #include "codegen/report/explain.h"
 #include "ir/layout/layout.h"
+#include "ir/plan/bulk.h"
 #include "ir/plan/layout_rules.h"
 #include "ir/plan/staged.h"
 #include "passes/analysis/facts.h"
@@ -128,6 +129,18 @@ static void explain_tile(const TlExplain *e, const TlOp *op, const TlLayout *l, 
         a->narrow = narrow_text(e, op, &info, l, n.vector);
 }
 
+/* Of the whole block: a request is a box, an access its row; the hardware knows the bounds. */
+static void explain_boxes(const TlExplain *e, const TlOp *op, tilec_report_access *a)
+{
+    TlBulk b;
+    bool known = tl_bulk_plan(e->scratch, op, tl_op_place(op).buf->type, &b);
+    TL_ASSERT(known, "a bulk copy that no box makes");
+    a->width = (uint32_t)b.span;
+    a->requests = b.boxes.len;
+    a->sectors = a->least = (uint32_t)(b.rows * b.span) / SECTOR;
+    a->narrow = "";
+}
+
 /* ---- accesses ---- */
 
 const char *tl_explain_param(const TlExplain *e, const TlValue *base)
@@ -167,7 +180,10 @@ static tilec_report_access explain_access(TlExplain *e, const TlOp *op)
         a.bytes *= (uint64_t)p.shape[i];
     if (l)
         explain_tile(e, op, l, bytes, &a);
-    explain_masks(e, op, &p, l, 0, &a);
+    if (tl_attr_flag(op, TL_ATTR_BULK))
+        explain_boxes(e, op, &a);
+    else
+        explain_masks(e, op, &p, l, 0, &a);
     return a;
 }
 

@@ -3,6 +3,7 @@
 #include "codegen/report/explain.h"
 #include "ir/plan/async_dot.h"
 #include "ir/plan/banks.h"
+#include "ir/plan/bulk.h"
 #include "ir/plan/dot_plan.h"
 #include "ir/layout/layout.h"
 #include "ir/plan/layout_rules.h"
@@ -11,6 +12,7 @@
 #include "ir/plan/shared_plan.h"
 #include "ir/plan/staged_plan.h"
 #include "ir/plan/table_plan.h"
+#include "passes/analysis/bulk_fault.h"
 
 enum { WORD = 4 };
 
@@ -350,6 +352,57 @@ static void explain_buffer_use(const TlExplain *e, const TlOp *op, const TlType 
                   1);
 }
 
+/* ---- bulk copies ---- */
+
+static const char *const BULK_WORDS[] = {
+#define BULK(ID, why) [TL_BULK_##ID] = why,
+#include "codegen/report/explain.def"
+};
+_Static_assert(sizeof BULK_WORDS / sizeof *BULK_WORDS == TL_BULK_COUNT,
+               "words for each TlBulkFault");
+
+/* Nobody's instruction writes them: each warp's share of the wavefronts that they take. */
+static void explain_bulk(const TlExplain *e, const TlOp *op, tilec_report_exchange *x)
+{
+    enum { WAVEFRONT = 128 };
+    TlBulk b;
+    bool known = tl_bulk_plan(e->scratch, op, tl_op_place(op).buf->type, &b);
+    TL_ASSERT(known, "a bulk copy that no box makes");
+    x->way = tl_format(e->out, "bulk copy, begun by one thread: %u box%s of %d x %d elements",
+                       b.boxes.len, b.boxes.len == 1 ? "" : "es", b.rows, b.columns);
+    x->wavefronts = x->least = (b.bytes + WAVEFRONT * e->k->warps - 1) / (WAVEFRONT * e->k->warps);
+}
+
+/* Of a tile of memory that goes to a buffer by other ways, where the target has bulk copies. */
+static const char *why_no_bulk(const TlExplain *e, const TlOp *op)
+{
+    bool put = op->opcode == TL_OP_PUT;
+    const TlOp *access = put ? tl_explain_load_of(op) : op;
+    const TlValue *buf = put ? tl_in(op, 0) : tl_op_place(op).buf;
+    if (!(e->target->can & TL_CAN_BULK) || !access)
+        return "";
+    bool shared = put && tl_in(op, 2)->uses->next; /* with what computes */
+    TlBulkFault fault =
+        shared ? TL_BULK_READERS : tl_bulk_fault(e->scratch, e->axis, access, buf);
+    return tl_format(e->out, "no bulk copy: %s", BULK_WORDS[fault]);
+}
+
+static void explain_copy(const TlExplain *e, const TlOp *op, tilec_report_exchange *x)
+{
+    if (tl_attr_flag(op, TL_ATTR_BULK)) {
+        explain_bulk(e, op, x);
+        return;
+    }
+    explain_buffer_use(e, op, op->out[0]->type, tl_op_place(op).buf, x);
+    x->why = why_no_bulk(e, op);
+}
+
+static void explain_put(const TlExplain *e, const TlOp *op, tilec_report_exchange *x)
+{
+    explain_buffer_use(e, op, tl_in(op, 2)->type, tl_in(op, 0), x);
+    x->why = why_no_bulk(e, op);
+}
+
 /* ---- tables ---- */
 
 /* Which elements a warp reads at once is not known: no wavefronts. */
@@ -392,11 +445,9 @@ static bool explain_op(const TlExplain *e, const TlOp *op, tilec_report_exchange
     case TL_OP_GATHER:
     case TL_OP_HISTOGRAM:
     case TL_OP_REGROUP: explain_table(e, op, x); return true;
-    case TL_OP_PUT: explain_buffer_use(e, op, tl_in(op, 2)->type, tl_in(op, 0), x); return true;
+    case TL_OP_PUT: explain_put(e, op, x); return true;
     case TL_OP_GET: explain_buffer_use(e, op, op->out[0]->type, tl_in(op, 0), x); return true;
-    case TL_OP_COPY:
-        explain_buffer_use(e, op, op->out[0]->type, tl_op_place(op).buf, x);
-        return true;
+    case TL_OP_COPY: explain_copy(e, op, x); return true;
     case TL_OP_BARRIER:
         x->way = "";
         x->barriers = 1;

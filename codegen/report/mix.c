@@ -3,7 +3,8 @@
  *  1. blocks: they begin where something jumps to, and behind jumps
  *  2. dominators, by the usual iteration over the blocks in reverse postorder
  *  3. natural loops: of each edge to a block that dominates its source; those that hold no other
- *  4. the shortest ways, in instructions, round the main loop, to it and from it
+ *  4. the shortest ways, in instructions, round the main loop by way of its matrix instructions, to
+ *     it and from it
  *
  * test/tools/sassmix.py does the same for tests, on cubins alone. */
 #include "codegen/report/mix.h"
@@ -337,6 +338,27 @@ static bool is_end(const Flow *f, int b)
     return f->code->data[f->blocks[b].last - 1].flow == TL_FLOW_END;
 }
 
+static uint32_t matrices_in(const Flow *f, int b)
+{
+    TlMixCounts m = {0};
+    add_block(f, b, &m);
+    return m.of[TL_MIX_MATRIX];
+}
+
+/* The block with most matrix instructions, the head where there are none: a wait may lead back to
+ * the head, too. */
+static int heaviest(const Flow *f, const Loop *l)
+{
+    int best = l->head;
+    uint32_t most = matrices_in(f, best);
+    for (int b = 0; b < f->nblocks; b++)
+        if (l->holds[b] && matrices_in(f, b) > most) {
+            best = b;
+            most = matrices_in(f, b);
+        }
+    return best;
+}
+
 /* To the head and from it to the nearest end. */
 static void count_rest(Flow *f, int head, TlMixCounts *m)
 {
@@ -375,8 +397,9 @@ void tl_mix_count(TlArena *scratch, const TlInsns *code, TlMix *out)
     f.distance = TL_NEW_ARRAY(scratch, int, f.nblocks);
     f.from = TL_NEW_ARRAY(scratch, int, f.nblocks);
     out->loops = true;
-    search(&f, l->head, l->holds);
-    add_way(&f, l->head, l->head, &out->trip);
+    int start = heaviest(&f, l);
+    search(&f, start, l->holds);
+    add_way(&f, start, start, &out->trip);
     out->rest = (TlMixCounts){0};
     count_rest(&f, l->head, &out->rest);
 }

@@ -63,6 +63,8 @@ static uint8_t width_of(const char *op, size_t n, const char *end)
     }
     if (strncmp(op, "ldmatrix", 8) == 0 || strncmp(op, "stmatrix", 8) == 0)
         return (uint8_t)(4 * vector);
+    if (strncmp(op, "cp.async.bulk", 13) == 0)
+        return 0;
     if (strncmp(op, "cp.async", 8) == 0) {
         for (const char *p = op + n; p + 2 < end; p++)
             if (*p == ']' && p[1] == ',' && p[2] == ' ' && isdigit((unsigned char)p[3]))

@@ -77,23 +77,38 @@ static void cut(TlArena *arena, TlBulk *b, const TlType *buf, int row)
         }
 }
 
-bool tl_bulk_plan(TlArena *arena, const TlOp *op, const TlType *buf, TlBulk *out)
+static TlBulkFault fault_of(const TlPlace *p, const TlType *buf)
 {
-    TlPlace p = tl_op_place(op);
-    *out = (TlBulk){.rank = p.base->type->rank};
-    bool param = p.base->type->kind == TL_VIEW && !p.base->def && !p.base->block->parent;
-    if (!param || !p.axes || p.rank != 2 || out->rank > TL_BULK_MAX_RANK || !is_box(&p) ||
-        tl_dtype_bits(buf->dtype) < 8 || tl_is_bool(buf->dtype))
-        return false;
+    bool param = p->base->type->kind == TL_VIEW && !p->base->def && !p->base->block->parent;
+    if (!param || !p->axes)
+        return TL_BULK_VIEW;
+    if (p->rank != 2 || p->base->type->rank > TL_BULK_MAX_RANK)
+        return TL_BULK_AXES;
+    if (!is_box(p))
+        return TL_BULK_INDEX;
+    return tl_dtype_bits(buf->dtype) < 8 || tl_is_bool(buf->dtype) ? TL_BULK_BITS : TL_BULK_NONE;
+}
+
+static TlBulkFault find_boxes(TlArena *arena, const TlPlace *p, const TlType *buf, TlBulk *out)
+{
     int row = find_image(arena, buf, &out->span);
-    int row_axis = row < 0 ? -1 : axis_of(&p, row), other = row < 0 ? -1 : axis_of(&p, 1 - row);
+    int row_axis = row < 0 ? -1 : axis_of(p, row), other = row < 0 ? -1 : axis_of(p, 1 - row);
     if (row_axis < 0 || other < 0)
-        return false;
+        return TL_BULK_IMAGE;
     out->row = (uint32_t)row_axis;
     out->other = (uint32_t)other;
     order_axes(out, out->row);
     cut(arena, out, buf, row);
-    return out->rows % PATTERN == 0;
+    return out->rows % PATTERN ? TL_BULK_IMAGE : TL_BULK_NONE;
+}
+
+bool tl_bulk_plan(TlArena *arena, const TlOp *op, const TlType *buf, TlBulk *out)
+{
+    TlPlace p = tl_op_place(op);
+    *out = (TlBulk){.rank = p.base->type->rank, .fault = fault_of(&p, buf)};
+    if (out->fault == TL_BULK_NONE)
+        out->fault = find_boxes(arena, &p, buf, out);
+    return out->fault == TL_BULK_NONE;
 }
 
 tile_image_slot tl_bulk_slot(const TlBulk *b, uint32_t param)

@@ -13,12 +13,29 @@
 
 enum { TL_BULK_MAX_RANK = 5, TL_BULK_MAX_ROWS = 256 };
 
+/* Why a tile is no bulk copy; in words: codegen/report/explain.def. NARROW and what comes before
+ * INDEX is not for boxes to know (passes/analysis/bulk_fault.h). */
+typedef enum TlBulkFault {
+    TL_BULK_NONE,
+    TL_BULK_READERS, /* threads read it from the buffer */
+    TL_BULK_MASK,
+    TL_BULK_PADDING, /* what is outside is not 0 */
+    TL_BULK_INDEX,   /* steps, tiles of indices, numbers that are no coordinates */
+    TL_BULK_VIEW,    /* no parameter */
+    TL_BULK_AXES,
+    TL_BULK_BITS,
+    TL_BULK_IMAGE, /* the buffer's layout is not what boxes make */
+    TL_BULK_NARROW,
+    TL_BULK_COUNT
+} TlBulkFault;
+
 typedef struct TlBulkBox {
     int32_t row, column; /* its first element, in the tile */
     uint32_t offset;     /* bytes from the start of the slot */
 } TlBulkBox;
 
 typedef struct TlBulk {
+    TlBulkFault fault;
     int rank, span;                  /* of the view; bytes of a row in shared memory */
     uint32_t axes[TL_BULK_MAX_RANK]; /* of the view: innermost first */
     uint32_t row, other;             /* axes of the view along which the tile goes */
@@ -28,7 +45,7 @@ typedef struct TlBulk {
 } TlBulk;
 
 /* op: a LOAD, or a COPY, of a tile of rank 2 from a view that is a parameter. False: there are no
- * such boxes. That strides and address suit is for the caller to know. */
+ * such boxes, `fault` says why. That strides and address suit is for the caller to know. */
 bool tl_bulk_plan(TlArena *arena, const TlOp *op, const TlType *buf, TlBulk *out);
 tile_image_slot tl_bulk_slot(const TlBulk *bulk, uint32_t param);
 #endif

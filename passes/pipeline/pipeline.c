@@ -25,7 +25,8 @@
  *     dots, also others if they are small.
  *  3. How: a copy where the machine has them, the threads' pieces are at least 4 bytes that lie
  *     side by side in memory and in the buffer, and what is outside is 0. Otherwise into registers,
- *     put in a later trip.
+ *     put in a later trip. What nothing speaks against (bulk_fault.h) is a bulk copy, where the
+ *     machine has those: one thread begins it, a barrier counts what comes.
  *  4. When (latencies): a copy is begun S - 1 trips ahead, into S slots; a load into registers
  *     one trip before it is used or put; with S > 2 it is put one trip ahead too, into 2 slots, so
  *     that one barrier per trip is enough. To wait more trips in registers it would have to be
@@ -39,13 +40,13 @@
  * What stands in the loop for a trip stays in its order. The places of what is fetched ahead are
  * computed again for the later trip: they are index arithmetic. */
 #include "ir/layout/layout.h"
-#include "ir/plan/bulk.h"
 #include "ir/plan/mma.h"
 #include "ir/plan/shared_plan.h"
 #include "ir/plan/staged.h"
 #include "ir/plan/staged_plan.h"
 #include "passes/analysis/alive.h"
 #include "passes/analysis/axis_info.h"
+#include "passes/analysis/bulk_fault.h"
 #include "passes/analysis/footprint.h"
 #include "passes/pipeline/pipeline_impl.h"
 #include "passes/layout/relayout.h"
@@ -326,23 +327,12 @@ static bool feeds_product(const TlOp *put)
     return false;
 }
 
-/* Boxes: of a view that is a parameter, of which 16 bytes and more lie side by side everywhere, for
- * products that read the buffer themselves. */
-static bool is_box(const Pipeline *p, const Candidate *c)
+/* By boxes of a tensor map, of which a kernel has a number. */
+static bool is_bulk(const Pipeline *p, const Candidate *c)
 {
-    enum { LEAST = 16 };
-    const TlType *t = c->load->out[0]->type, *buf = tl_in(c->put, 0)->type;
-    TlAccessInfo info = tl_access_info(p->axis, c->load);
     uint32_t maps = p->maps + (uint32_t)(c - p->all.data);
-    TlBulk bulk;
-    if (!p->px->machine->bulk || maps >= TL_MAX_MAPS || !feeds_product(c->put) || tl_op_place(c->load).mask ||
-        info.width * tl_dtype_bytes(t->dtype) < LEAST ||
-        !tl_bulk_plan(p->arena, c->load, buf, &bulk))
-        return false;
-    for (const TlUse *u = tl_in(c->put, 0)->uses; u; u = u->next)
-        if (u->user->opcode == TL_OP_GET)
-            return false;
-    return bulk.columns * tl_dtype_bytes(t->dtype) >= LEAST;
+    return p->px->machine->bulk && maps < TL_MAX_MAPS &&
+           tl_bulk_fault(p->arena, p->axis, c->load, tl_in(c->put, 0)) == TL_BULK_NONE;
 }
 
 static TlFetchHow how_of(const Pipeline *p, const Candidate *c)
@@ -353,7 +343,7 @@ static TlFetchHow how_of(const Pipeline *p, const Candidate *c)
     TlDtype d = c->load->out[0]->type->dtype;
     bool copies = p->px->machine->copies && is_zero(place.other) && !tl_is_bool(d) &&
                   tl_dtype_bits(d) >= 8 && copied_bytes(p, c) >= LEAST_COPY;
-    if (copies && is_box(p, c))
+    if (copies && is_bulk(p, c))
         return TL_FETCH_BULK;
     return copies ? TL_FETCH_COPY : TL_FETCH_PUT;
 }
