@@ -109,8 +109,8 @@ static bool want_args(TlVerify *v, const TlOp *op, const TlBlock *b, uint32_t n)
     return b->nargs == n || FAULT("a region has %u arguments, %u expected", b->nargs, n);
 }
 
-/* Only tiles and scalars are chosen; a loop with a known number of trips carries products that are on
- * their way, too. */
+/* Only tiles and scalars are chosen; a loop with a known number of trips carries products on their
+ * way, too. */
 static bool want_no_views(TlVerify *v, const TlOp *op)
 {
     for (uint32_t i = 0; i < op->nout; i++) {
