@@ -231,7 +231,7 @@ BROKEN = {
     environment: ("runtime/README.md", "`TILE_EMU_PERTURB", "`TILE_PERTURB"),
     files: ("codegen/README.md", "`ptx.c`", "`nvptx.c`"),
     clauses: ("frontend/LANGUAGE.md", "([9.15])", "([9.51])"),
-    effects: ("frontend/LANGUAGE.md", "every GPU ignores `cluster` and ", "every GPU ignores "),
+    effects: ("frontend/LANGUAGE.md", "every GPU ignores `cluster`", "every GPU ignores `clusters`"),
     image_version: ("runtime/contract/tile_image.h", "image, version ", "image, version 1"),
     shown: ("test/STATE.md", "`compile`, `run`, `explain`", "`compile`, `run`, `walk`, `explain`"),
 }
