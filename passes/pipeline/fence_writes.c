@@ -8,8 +8,8 @@
  *     %u = dot_async %b, ...          barrier
  *                                     %u = dot_async %b, ...
  *
- * One walk over the text: is there such a write since the last fence? Of a loop or an if that has
- * one anywhere, it is assumed from its beginning on. */
+ * Walks over all ways through the text: can there be such a write since the last fence? Copies are
+ * writes from the wait on that ends them. */
 #include "ir/plan/staged.h"
 #include "passes/pass.h"
 
@@ -21,22 +21,10 @@ static bool has_product(const TlValue *buf)
     return false;
 }
 
-/* A PUT, or a COPY by threads, from where on it is assumed to arrive at any time. */
-static bool writes(const TlOp *op)
+static bool is_copy(const TlOp *op)
 {
-    switch ((int)op->opcode) {
-    case TL_OP_PUT: return has_product(tl_in(op, 0));
-    case TL_OP_COPY: return !tl_attr_flag(op, TL_ATTR_BULK) && has_product(tl_op_place(op).buf);
-    default: return false;
-    }
-}
-
-static bool writes_inside(const TlOp *region)
-{
-    for (const TlOp *op = tl_walk_next(region, region); op; op = tl_walk_next(op, region))
-        if (writes(op))
-            return true;
-    return false;
+    return op->opcode == TL_OP_COPY && !tl_attr_flag(op, TL_ATTR_BULK) &&
+           has_product(tl_op_place(op).buf);
 }
 
 /* Behind it in the text, or in a loop around it? */
@@ -65,30 +53,63 @@ static void fence_before(TlOp *op)
     tl_op_new(&b, TL_OP_FENCE, 0, NULL, 0, NULL, 0, 0, NULL);
 }
 
-/* Ops of the block, and around it, that are not over yet: what they do to the flag at their end. */
-static bool is_last_region(const TlOp *parent, const TlBlock *block)
+typedef struct Fences {
+    bool copies;       /* there are copies by threads: waits end them */
+    bool dry, changed; /* dry: nothing is inserted */
+} Fences;
+
+static bool walk(Fences *f, const TlBlock *block, bool dirty);
+
+/* A loop's body begins with what is before it, or with what the body leaves. */
+static bool walk_loop(Fences *f, const TlOp *op, bool dirty)
 {
-    return parent->nregions && parent->regions[parent->nregions - 1] == block;
+    bool dry = f->dry, left = false;
+    f->dry = true;
+    for (uint32_t r = 0; r < op->nregions; r++)
+        left = walk(f, op->regions[r], left);
+    f->dry = dry;
+    left |= dirty;
+    for (uint32_t r = 0; r < op->nregions; r++)
+        left = walk(f, op->regions[r], left);
+    return left || dirty;
+}
+
+/* One region of two. */
+static bool walk_either(Fences *f, const TlOp *op, bool dirty)
+{
+    bool left = false;
+    for (uint32_t r = 0; r < op->nregions; r++)
+        left |= walk(f, op->regions[r], dirty);
+    return left;
+}
+
+static bool walk(Fences *f, const TlBlock *block, bool dirty)
+{
+    for (TlOp *op = block->first; op; op = op->next) {
+        dirty |= (op->opcode == TL_OP_PUT && has_product(tl_in(op, 0))) ||
+                 (op->opcode == TL_OP_WAIT && f->copies);
+        dirty &= op->opcode != TL_OP_FENCE;
+        if (dirty && has_barrier(op) && product_follows(op)) {
+            if (!f->dry)
+                fence_before(op);
+            f->changed |= !f->dry;
+            dirty = false;
+        }
+        if (op->opcode == TL_OP_FOR || op->opcode == TL_OP_WHILE)
+            dirty = walk_loop(f, op, dirty);
+        else if (op->opcode == TL_OP_IF || op->opcode == TL_OP_ROLES)
+            dirty = walk_either(f, op, dirty);
+    }
+    return dirty;
 }
 
 TlPassResult tl_pass_fence_writes(TlFn *fn, TlPassCtx *px)
 {
-    bool dirty = false, copied = false, changed = false;
+    Fences f = {0};
     if (!px->machine->warpgroups || tl_fn_level(fn) != TL_LEVEL_STAGED)
         return TL_SAME;
-    for (TlOp *op = fn->body->first; op; op = tl_walk_next(op, NULL)) {
-        bool structure = op->nregions > 0 && op->opcode != TL_OP_REDUCE && op->opcode != TL_OP_SCAN;
-        copied |= op->opcode == TL_OP_COPY && writes(op);
-        dirty |= writes(op) || (structure && writes_inside(op)) ||
-                 (op->opcode == TL_OP_WAIT && copied);
-        if (dirty && has_barrier(op) && product_follows(op)) {
-            fence_before(op);
-            changed = true;
-            dirty = false;
-        }
-        for (const TlOp *o = op; !o->next && o->block->parent; o = o->block->parent)
-            if (is_last_region(o->block->parent, o->block) || o->block->parent->opcode == TL_OP_IF)
-                dirty |= writes_inside(o->block->parent);
-    }
-    return changed ? TL_CHANGED : TL_SAME;
+    for (const TlOp *op = fn->body->first; op; op = tl_walk_next(op, NULL))
+        f.copies |= is_copy(op);
+    walk(&f, fn->body, false);
+    return f.changed ? TL_CHANGED : TL_SAME;
 }

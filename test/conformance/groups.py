@@ -111,6 +111,7 @@ GROUPS = {
         "8-bit floats of gfx942": "dot_*fnuz*",
         "weights of 4 and 8 bits": "gemm_weights_* gemm_both_quantised packed_product_of_groups",
         "chains, epilogues, two in a loop": "dot_without_accumulator_and_chained gemm_chain_* gemm_*",
+        "by warpgroups, with and without warps that only copy": "warpgroup_*",
         "special values, extremes, empty": "dot_special_values dot_*_extremes dot_shape_*_40x30x0_*",
         "column-major operands": "dot_column_major_operands gemm_*_view_view_*",
     },

@@ -576,8 +576,8 @@ static const char flow_ops[] =
     "  %a = alloc {shared = 0} : buf<f16, 64, 64, " IMAGE ", 2>\n"
     "  %z = const {value = 0.0} : tile<f32, 64, 64, " SUMS ">\n"
     "  %r = ready %z : token<f32, 64, 64, " SUMS ">\n"
-    "  %l = for %n, %n, %n, %r : token<f32, 64, 64, " SUMS "> (%i: i32, %c: token<f32, 64, 64, " SUMS
-    ">) {\n"
+    "  %l = for %n, %n, %n, %r : token<f32, 64, 64, " SUMS
+    "> (%i: i32, %c: token<f32, 64, 64, " SUMS ">) {\n"
     "    %d = dot_async %a, %n, %a, %n, %c {mma = \"mma.m16n8k16.f16\"} : token<f32, 64, 64, " SUMS
     ">\n"
     "    await {pending = 1}\n"
@@ -851,8 +851,8 @@ static const struct {
     {SUM "%q = alloc : buf<f16, 32, 64, \"offset(0,1)(0,2)(0,4)(0,8)(0,16)(0,32)(1,8)(2,16)(4,32)"
          "(8,0)(16,0)\", 1> %x = dot_async %a, %n, %q, %n, %r" F16,
      "64 x 64 by 32 x 64 onto token"},
-    {SUM "%q = alloc : buf<f16, 64, 64, \"offset(0,1)(0,2)(0,4)(0,8)(0,16)(0,32)(1,0)(2,0)(4,0)(8,0)"
-         "(16,0)(32,0)\", 1> %x = dot_async %a, %n, %q, %n, %r" F16,
+    {SUM "%q = alloc : buf<f16, 64, 64, \"offset(0,1)(0,2)(0,4)(0,8)(0,16)(0,32)(1,0)(2,0)(4,0)"
+         "(8,0)(16,0)(32,0)\", 1> %x = dot_async %a, %n, %q, %n, %r" F16,
      "no warpgroup does it"},
     {SUM "%w = cast %z : tile" OF("f16") "%x = dot_async %a, %n, %w, %r" F16,
      "no warpgroup does it"},
