@@ -177,7 +177,8 @@ void tl_eval_WAIT(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData 
 
 /* What a slot of MBAR holds here. */
 typedef struct Bar {
-    uint32_t complete, arrived; /* phases; arrivals of this one */
+    uint16_t parity, arrived; /* of the phase that goes on; its arrivals, */
+    uint32_t bytes;           /* and what they say is to come */
 } Bar;
 
 void tl_eval_MBAR(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
@@ -201,7 +202,7 @@ void tl_eval_ARRIVE(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileDat
     if (!slot || is_masked_off(op, x))
         return;
     memcpy(&bar, slot, sizeof bar);
-    bar.arrived = (uint32_t)tl_attr_int(tl_in(op, 0)->def, TL_ATTR_ARRIVALS, 1);
+    bar.arrived = (uint16_t)tl_attr_int(tl_in(op, 0)->def, TL_ATTR_ARRIVALS, 1);
     memcpy(slot, &bar, sizeof bar);
 }
 
@@ -214,16 +215,18 @@ void tl_eval_EXPECT(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileDat
         return;
     memcpy(&bar, slot, sizeof bar);
     bar.arrived++;
+    bar.bytes += (uint32_t)tl_attr_int(op, TL_ATTR_BYTES, 0);
     memcpy(slot, &bar, sizeof bar);
 }
 
-/* All copies that the barrier counts arrive. */
-static void arrive_at(TlInterp *in, const uint8_t *slot)
+/* All copies that the barrier counts arrive: as much as is expected. */
+static void arrive_at(TlInterp *in, const TlOp *op, const uint8_t *slot, uint32_t expected)
 {
-    uint32_t stay = 0;
+    uint32_t stay = 0, come = 0;
     for (uint32_t i = 0; i < in->nflying; i++) {
         TlFlying *f = &in->flying.data[i];
         if (f->bar == slot) {
+            come += (uint32_t)(f->n * f->bytes);
             arrive(f);
             continue;
         }
@@ -233,6 +236,9 @@ static void arrive_at(TlInterp *in, const uint8_t *slot)
             *f = free;
     }
     in->nflying = stay;
+    if (come != expected)
+        tl_interp_fail(in, op, TL_FAIL_ASYNC, "phase: %u bytes are expected, %u come", expected,
+                       come);
 }
 
 void tl_eval_PHASE(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
@@ -246,12 +252,11 @@ void tl_eval_PHASE(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData
         return;
     memcpy(&bar, slot, sizeof bar);
     if (bar.arrived >= arrivals) {
-        arrive_at(in, slot);
-        bar.arrived = 0;
-        bar.complete++;
+        arrive_at(in, op, slot, bar.bytes);
+        bar = (Bar){.parity = !bar.parity};
         memcpy(slot, &bar, sizeof bar);
     }
-    if ((bar.complete & 1) != (uint64_t)parity)
+    if (bar.parity != parity)
         in->roles.stuck = 0;
     else if (!tl_interp_wait(in, op))
         tl_interp_fail(in, op, TL_FAIL_ASYNC, "phase: nobody completes the phase of parity %lld",
@@ -260,7 +265,15 @@ void tl_eval_PHASE(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData
 
 void tl_eval_RETIRE(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
 {
-    (void)in, (void)op, (void)x, (void)y;
+    (void)y;
+    const uint8_t *bars = x[0].data;
+    for (uint32_t i = 0; i < in->nflying; i++) {
+        const TlFlying *f = &in->flying.data[i];
+        if (f->bar >= bars && f->bar < bars + tl_interp_bytes(x[0].type))
+            tl_interp_fail(in, op, TL_FAIL_ASYNC,
+                           "retire: a copy that the barrier counts (line %u) is on its way",
+                           f->op->loc.line);
+    }
 }
 
 /* ---- products -------------------------------------------------------------------------------- */

@@ -260,9 +260,17 @@ static void keep_stats(tl_dev *dev, const tl_emu_job *job)
     pthread_mutex_unlock(&dev->lock);
 }
 
+/* What may be left out; each asks tl_emu_is_dropped. */
 static bool orders_threads(uint32_t leaf)
 {
-    return leaf == TL_LEAF_BARRIER || leaf == TL_LEAF_CP_COMMIT || leaf == TL_LEAF_CP_WAIT;
+    static const tl_leaf LEAVES[] = {
+        TL_LEAF_BARRIER,     TL_LEAF_BARRIER_OF,  TL_LEAF_CP_COMMIT, TL_LEAF_CP_WAIT,
+        TL_LEAF_MBAR_EXPECT, TL_LEAF_MBAR_ARRIVE, TL_LEAF_MBAR_WAIT, TL_LEAF_WGMMA_WAIT,
+        TL_LEAF_FENCE_ASYNC};
+    for (size_t i = 0; i < sizeof LEAVES / sizeof *LEAVES; i++)
+        if (leaf == LEAVES[i])
+            return true;
+    return false;
 }
 
 /* The site of the kernel's n-th barrier, commit or wait. If there is none, the error says how many

@@ -268,6 +268,20 @@ static void land(tl_emu_block *b, uint32_t i)
     check_phase(counts);
 }
 
+/* What CUDA's library makes no map of, or the instruction does not take. */
+static bool is_legal(const tl_tensor_map *m)
+{
+    enum { ROWS = 256 };
+    const uint64_t far = UINT64_C(1) << 40;
+    bool fine = m->address % PIECE == 0 && m->box[0] * m->bytes <= m->span &&
+                m->box[0] * m->bytes % PIECE == 0;
+    for (uint32_t d = 0; d < m->rank; d++)
+        fine &= m->box[d] >= 1 && m->box[d] <= ROWS && m->extent[d] >= 1 &&
+                m->extent[d] <= UINT64_C(1) << 32 &&
+                (d == 0 || (m->stride[d] % PIECE == 0 && m->stride[d] < far));
+    return fine;
+}
+
 static void begin(uint32_t site, uint32_t pred, uint64_t map, uint32_t offset, uint32_t barrier,
                   uint32_t rank, const int32_t *at)
 {
@@ -283,6 +297,7 @@ static void begin(uint32_t site, uint32_t pred, uint64_t map, uint32_t offset, u
     memcpy(x.at, at, rank * sizeof *at);
     TL_EMU_INVARIANT(b, site, x.map.rank == rank && offset % 128 == 0,
                      "a box of rank %u by a map of %u, to offset %u", rank, x.map.rank, offset);
+    TL_EMU_INVARIANT(b, site, is_legal(&x.map), "a tensor map that there cannot be");
     for (uint32_t n = 0; n < pieces_of(&x); n++) {
         piece p = piece_of(&x, n);
         tl_emu_copy c = as_copy(&x, &p);
