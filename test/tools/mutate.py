@@ -2,7 +2,7 @@
 """Mutation over barriers, and waits for asynchronous copies: does the emulator see each one that is missing, and is
 each one needed?
 
-    mutate.py [--tilec TILEC] [--devices emu:sm_80,emu:gfx942] [-k SUBSTRING] [--rows SUBSTRING] [-v]
+    mutate.py [--tilec TILEC] [--devices emu:sm_80,emu:sm_90a,emu:gfx942] [-k SUBSTRING] [--rows SUBSTRING] [-v]
 
 Runs kernels with --check under all schedules, first as they are, then with each of their barriers, waits for copies and
 ends of groups of copies left out in turn
@@ -47,6 +47,22 @@ ATTENTION = """kernel attention(const f16 Q[M, D], const f16 K[N, D], const f16 
                    }
                    O[0 +: BM, 0 +: BD] = acc / col(total);
                }"""
+
+WIDE = """kernel gemm(const f16 A[M, K], const f16 B[K, N], f32 C[M, N]) grid(1)
+          {
+              tile<f32, 64, 64> acc = 0;
+              for (int k : range(0, K, 32)) pipeline specialize
+                  acc = dot(A[0 +: 64, k +: 32], B[k +: 32, 0 +: 64], acc);
+              C[0 +: 64, 0 +: 64] = acc;
+          }"""
+
+# On Hopper: products by warpgroups, bulk copies counted by barriers, a warp of its own that begins them.
+HOPPER = {
+    **{f"bulk{n}": (GEMM, "gemm", f"--warps 4 --stages {n} A=normal(1)[40,160] B=normal(2)[160,64] C=nan[40,64]", "C") for n in (2, 3, 4)},
+    **{f"alone{n}": (WIDE, "gemm", f"--warps 4 --stages {n} A=normal(1)[40,160] B=normal(2)[160,64] C=nan[40,64]", "C") for n in (2, 3)},
+    "attention_bulk": (ATTENTION, "attention", "--warps 4 --stages 3 --const BD=64 --const BM=64 --const BN=32 "
+                       "Q=normal(1)[40,64] K=normal(2)[136,64] V=normal(3)[136,64] O=nan[40,64]", "O"),
+}
 
 # name: (source or path, kernel, options and arguments, outputs)
 KERNELS = {
@@ -109,8 +125,12 @@ def run(tilec, words, folder, outputs, drop):
     return r.returncode, r.stderr.strip(), got
 
 
+def kernels_of(device):
+    return HOPPER if device == "emu:sm_90a" else KERNELS
+
+
 def words_of(name, device, folder):
-    source, kernel, arguments, _ = KERNELS[name]
+    source, kernel, arguments, _ = kernels_of(device)[name]
     path = os.path.join(examples, source)
     if not source.endswith(".tile"):
         path = os.path.join(folder, name + ".tile")
@@ -152,7 +172,7 @@ def mutate(tilec, name, device, words, outputs, folder, verbose):
 def main():
     p = argparse.ArgumentParser()
     p.add_argument("--tilec", default="build/bin/tilec")
-    p.add_argument("--devices", default="emu:sm_80,emu:gfx942")
+    p.add_argument("--devices", default="emu:sm_80,emu:sm_90a,emu:gfx942")
     p.add_argument("-k", default="")
     p.add_argument("--rows")
     p.add_argument("-v", action="store_true")
@@ -162,7 +182,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         for device in o.devices.split(","):
             if o.rows is None:
-                kernels = [(k, words_of(k, device, folder), KERNELS[k][3].split()) for k in KERNELS if o.k in k]
+                kernels = [(k, words_of(k, device, folder), row[3].split()) for k, row in kernels_of(device).items() if o.k in k]
             else:
                 kernels = rows_of(o.rows, device, folder)
             for name, words, outputs in kernels:
