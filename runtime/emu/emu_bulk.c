@@ -347,8 +347,8 @@ static void land_all(tl_emu_block *b, uint32_t which)
             i++;
 }
 
-/* What the block does that can end a wait. A thread that spins comes to its turn again when all others
- * spin, wait or have ended. */
+/* What the block does that can end a wait. A thread that spins comes to its turn again when all
+ * others spin, wait or have ended. */
 static uint64_t progress(const tl_emu_block *b)
 {
     return b->bulk->changes + b->ended + b->atomics;
