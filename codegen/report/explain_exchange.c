@@ -274,6 +274,15 @@ static void explain_dot(const TlExplain *e, const TlOp *op, tilec_report_exchang
     x->way = tl_format(e->out, "%u %s in each warp", x->instructions, mma->name);
 }
 
+/* What an instruction reads of shared memory: 32 bytes of k of 64 rows of A, unless that is in
+ * registers, and of each column of B; a warp's share, in 128 bytes. */
+static uint32_t async_wavefronts(const TlAsyncDot *d, const TlAsyncPlan *p, uint32_t instructions)
+{
+    enum { ROWS = 64, BYTES_OF_K = 32, WARPS = 4, WAVEFRONT = 128 };
+    uint32_t rows = (d->side[TL_MMA_A].buf ? ROWS : 0) + (uint32_t)p->n;
+    return instructions * rows * BYTES_OF_K / (WARPS * WAVEFRONT);
+}
+
 /* All four warps of a warpgroup do each instruction together. */
 static void explain_dot_async(const TlExplain *e, const TlOp *op, tilec_report_exchange *x)
 {
@@ -283,6 +292,7 @@ static void explain_dot_async(const TlExplain *e, const TlOp *op, tilec_report_e
     x->macs = (uint64_t)tl_type_elems(op->out[0]->type) * (uint64_t)p->k;
     x->matrix_bits = tl_dtype_bits(mma->type[0]);
     x->instructions = p->strips.len * (uint32_t)(p->k / mma->k);
+    x->wavefronts = x->least = async_wavefronts(&d, p, x->instructions);
     x->way = tl_format(e->out, "%u wgmma.m64n%dk%d in each warpgroup", x->instructions, (int)p->n,
                        (int)mma->k);
 }

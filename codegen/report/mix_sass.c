@@ -27,13 +27,12 @@ static bool is(const Word *w, const char *name)
     return strcmp(w->name, name) == 0;
 }
 
-/* Bytes of a thread: loads, stores and copies have them in three bits, matrices in two; bulk copies
- * are not a thread's. */
+/* Bytes of a thread: loads, stores and copies have them in three bits, matrices in two. What copies
+ * boxes or blocks does not say how many. */
 static uint8_t width_of(const Word *w, TlMixClass c)
 {
     static const uint8_t sizes[8] = {1, 1, 2, 2, 4, 8, 16, 16};
-    if (!tl_mix_class(c)->widths || strncmp(w->name, "UTMA", 4) == 0 ||
-        strncmp(w->name, "UBLK", 4) == 0)
+    if (!tl_mix_class(c)->widths || !strncmp(w->name, "UTMA", 4) || !strncmp(w->name, "UBLK", 4))
         return 0;
     if (is(w, "LDSM") || is(w, "STSM"))
         return (uint8_t)(4 << (w->high >> 8 & 3));

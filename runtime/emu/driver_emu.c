@@ -7,7 +7,7 @@
  * TILE_EMU_SCHEDULE=rr|reverse|ahead|random:SEED says in which order threads run
  * (tile_device_configure: "schedule"). With TILE_THREADS=1 a schedule gives the same run every
  * time. TILE_EMU_PERTURB=SEED ("perturb") makes approximate instructions as wrong as they may be.
- * TILE_EMU_DROP_BARRIER=N leaves out the N-th barrier, commit or wait of each kernel (mutation, 0
+ * TILE_EMU_DROP_BARRIER=N leaves out the N-th of what orders threads in each kernel (mutation, 0
  * is the first): what it orders must then be reported. */
 #include "runtime/cpu_level.h"
 #include "runtime/host/elf.h"
@@ -260,21 +260,23 @@ static void keep_stats(tl_dev *dev, const tl_emu_job *job)
     pthread_mutex_unlock(&dev->lock);
 }
 
-/* What may be left out; each asks tl_emu_is_dropped. */
+/* What threads, copies and products wait by for each other. */
 static bool orders_threads(uint32_t leaf)
 {
-    static const tl_leaf LEAVES[] = {
-        TL_LEAF_BARRIER,     TL_LEAF_BARRIER_OF,  TL_LEAF_CP_COMMIT, TL_LEAF_CP_WAIT,
-        TL_LEAF_MBAR_EXPECT, TL_LEAF_MBAR_ARRIVE, TL_LEAF_MBAR_WAIT, TL_LEAF_WGMMA_WAIT,
-        TL_LEAF_FENCE_ASYNC};
-    for (size_t i = 0; i < sizeof LEAVES / sizeof *LEAVES; i++)
-        if (leaf == LEAVES[i])
-            return true;
-    return false;
+    switch ((tl_leaf)leaf) {
+    case TL_LEAF_BARRIER:
+    case TL_LEAF_CP_COMMIT:
+    case TL_LEAF_CP_WAIT:
+    case TL_LEAF_WGMMA_WAIT:
+    case TL_LEAF_FENCE_ASYNC:
+    case TL_LEAF_MBAR_EXPECT:
+    case TL_LEAF_MBAR_ARRIVE:
+    case TL_LEAF_MBAR_WAIT: return true;
+    default: return false;
+    }
 }
 
-/* The site of the kernel's n-th barrier, commit or wait. If there is none, the error says how many
- * there are. */
+/* The site of the kernel's n-th that does. If there is none, the error says how many there are. */
 static tile_status find_barrier(const tl_launch *l, int64_t n, uint32_t *out_site)
 {
     int64_t found = 0;

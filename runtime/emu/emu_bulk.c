@@ -19,7 +19,7 @@
 #include "runtime/emu/emu.h"
 #include "runtime/tensor_map.h"
 
-enum { PIECE = 16, POISON = 0xAB, ODDS = 2, MOST_SPINS = 1 << 16 };
+enum { PIECE = 16, POISON = 0xAB, ODDS = 2, MOST_SPINS = 64 };
 
 typedef struct bar {
     uint32_t offset, count, left; /* left: arrivals to come in this phase */
@@ -40,6 +40,7 @@ struct tl_emu_bulk {
     uint32_t nbars;
     box *boxes; /* on their way */
     uint32_t nboxes, room;
+    uint64_t changes; /* of barriers */
 };
 
 void tl_emu_bulk_free(tl_emu_block *b)
@@ -140,8 +141,9 @@ uint32_t tl_emu_elect(uint32_t site)
     return b->current->index % b->lanes == 0;
 }
 
-static void check_phase(bar *x)
+static void check_phase(struct tl_emu_bulk *k, bar *x)
 {
+    k->changes++;
     if (x->left || x->bytes)
         return;
     x->phases++;
@@ -160,7 +162,7 @@ void tl_emu_mbar_arrive(uint32_t site, uint32_t pred, uint32_t offset)
     if (!x->left)
         complain(b, TL_RUN_ASYNC, site, "more arrive at the barrier than it was made for");
     x->left--;
-    check_phase(x);
+    check_phase(b->bulk, x);
 }
 
 void tl_emu_mbar_expect(uint32_t site, uint32_t pred, uint32_t offset, uint32_t bytes)
@@ -176,7 +178,7 @@ void tl_emu_mbar_expect(uint32_t site, uint32_t pred, uint32_t offset, uint32_t 
         complain(b, TL_RUN_ASYNC, site, "more arrive at the barrier than it was made for");
     x->bytes += bytes;
     x->left--;
-    check_phase(x);
+    check_phase(b->bulk, x);
 }
 
 /* ---- copies ---- */
@@ -265,7 +267,7 @@ static void land(tl_emu_block *b, uint32_t i)
     bar *counts = &k->bars[x->bar];
     counts->bytes -= bytes_of(x);
     k->boxes[i] = k->boxes[--k->nboxes];
-    check_phase(counts);
+    check_phase(k, counts);
 }
 
 /* What CUDA's library makes no map of, or the instruction does not take. */
@@ -360,6 +362,13 @@ static void land_all(tl_emu_block *b, uint32_t which)
             i++;
 }
 
+/* What the block does that can end a wait. A thread that spins comes to its turn again when all
+ * others spin, wait or have ended. */
+static uint64_t progress(const tl_emu_block *b)
+{
+    return b->bulk->changes + b->ended + b->atomics;
+}
+
 void tl_emu_mbar_wait(uint32_t site, uint32_t offset, uint32_t parity)
 {
     tl_emu_block *b = tl_emu_now;
@@ -369,11 +378,14 @@ void tl_emu_mbar_wait(uint32_t site, uint32_t offset, uint32_t parity)
     if (tl_emu_is_dropped(b, site))
         return;
     uint32_t which = bar_at(b, site, offset), spins = 0;
+    uint64_t before = progress(b);
     while (!is_over(&b->bulk->bars[which], parity & 1)) {
         land_all(b, which);
         if (is_over(&b->bulk->bars[which], parity & 1))
             break;
-        if (++spins > MOST_SPINS)
+        spins = progress(b) == before ? spins + 1 : 0;
+        before = progress(b);
+        if (spins > MOST_SPINS)
             complain(b, TL_RUN_DEADLOCK, site, "nobody completes this phase of the barrier");
         tl_emu_spin(b);
     }

@@ -46,6 +46,7 @@ typedef struct product {
 
 typedef struct chain {
     uint32_t left; /* words that no wait has given back; 0: the chain is not used */
+    uint32_t site; /* of its latest product */
     uint32_t acc[LANES][TL_LEAF_MOST_WORDS];
 } chain;
 
@@ -327,6 +328,7 @@ static void begin(tl_emu_block *b, void *const *mine)
     uint32_t first = p.how & TL_WGMMA_A_WORDS ? 4 : 0;
     p.thread = b->current->index / LANES * LANES;
     p.chain = chain_of(b, w, lanes, first);
+    w->chains[p.chain].site = p.site;
     p.group = w->commits;
     for (uint32_t lane = 0; lane < LANES; lane++) {
         memcpy(p.a[lane], lanes[lane]->words, first * sizeof(uint32_t));
@@ -419,12 +421,27 @@ void tl_emu_fence_async(uint32_t site)
     tl_emu_block_fence(b->watch, b->current->index);
 }
 
+/* The site of a product that is on its way, or whose sums no wait has given back. */
+static bool is_left(const warp_state *w, uint32_t *out_site)
+{
+    if (w->n) {
+        *out_site = w->all[0].site;
+        return true;
+    }
+    for (uint32_t i = 0; i < w->nchains; i++)
+        if (w->chains[i].left) {
+            *out_site = w->chains[i].site;
+            return true;
+        }
+    return false;
+}
+
 void tl_emu_wgmma_ended(tl_emu_block *b, const tl_emu_thread *t)
 {
     char text[120];
-    const warp_state *w = b->room_products ? &b->products[t->index / b->lanes] : NULL;
-    if (!w || !w->n)
+    uint32_t site;
+    if (!b->room_products || !is_left(&b->products[t->index / b->lanes], &site))
         return;
     snprintf(text, sizeof text, "thread %u has ended before it waited for this product", t->index);
-    tl_emu_report_failure(b->job, b->linear, TL_RUN_ASYNC, w->all[0].site, text);
+    tl_emu_report_failure(b->job, b->linear, TL_RUN_ASYNC, site, text);
 }

@@ -1,6 +1,7 @@
 /* leaf_kernels TARGET FORM OUT: one kernel per row of runtime/contract/leaf.def, in all the row's
  * variants (predicate known or not, hints, atomic operations, orders, scopes, shuffle masks),
- * brought through the expansion of the target. FORM: llvm, asm, obj, or rel: an object before our
+ * brought through the expansion of the target; of products by warpgroups, all types and kinds of
+ * operands. FORM: llvm, asm, obj, or rel: an object before our
  * linker has seen it. Lit tests give the result to ptxas and to LLVM's readers: every row is code
  * that the target's tools accept.
  *
@@ -65,6 +66,7 @@ static LLVMValueRef operand(Maker *m, char letter, LLVMValueRef tid)
         return LLVMBuildGEP2(b, LLVMInt8TypeInContext(m->l.context), LLVMGetParam(m->f, 0), &at, 1,
                              "");
     }
+    case 'm': return LLVMBuildAddrSpaceCast(b, LLVMGetParam(m->f, 0), type, "");
     case '2':
     case '4':
     case '8':
@@ -131,6 +133,10 @@ static void add_call(Maker *m, tl_leaf leaf)
         args[2] = i32(m, m->mask);
     if (leaf == TL_LEAF_CP_WAIT)
         args[1] = i32(m, 1 + m->pred_known);
+    if (leaf == TL_LEAF_BARRIER_OF) {
+        args[1] = i32(m, 1);
+        args[2] = i32(m, 64);
+    }
     if (is_copy(leaf)) { /* inside: known or not, apart from pred; hints */
         uint32_t pred = m->pred_known;
         m->pred_known = m->hints % 3;
@@ -201,12 +207,97 @@ static void add_matrix(Maker *m, const TlMma *mma)
     end(m, name);
 }
 
-/* Leaves that make sense only together, on descriptors, accumulators and tensor maps of a kernel:
- * whole kernels show their code. */
+/* ---- products of warpgroups ---- */
+
+static LLVMValueRef call_words(Maker *m, tl_leaf leaf, LLVMValueRef *args, unsigned n,
+                               unsigned words)
+{
+    LLVMTypeRef types[TL_LEAF_MAX_ARGS];
+    for (unsigned i = 1; i < n; i++) /* but the site */
+        types[i - 1] = LLVMTypeOf(args[i]);
+    LLVMTypeRef result =
+        words ? LLVMStructTypeInContext(m->l.context, types + (n - 1 - words), words, 0)
+              : LLVMVoidTypeInContext(m->l.context);
+    LLVMValueRef f = tl_leaf_declare_words(&m->l, leaf, result, types, n - 1);
+    return LLVMBuildCall2(m->l.builder, LLVMGlobalGetValueType(f), f, args, n, "");
+}
+
+static void take_words(const Maker *m, LLVMValueRef from, LLVMValueRef *words, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++)
+        words[i] = LLVMBuildExtractValue(m->l.builder, from, i, "");
+}
+
+/* One instruction onto acc[n / 2]; a: words of A, or NULL: there is a descriptor. */
+static void multiply(Maker *m, const TlMma *mma, uint32_t n, uint32_t how, const LLVMValueRef *a,
+                     LLVMValueRef *acc, LLVMValueRef tid)
+{
+    enum { WORDS_OF_A = 4 };
+    static const uint64_t UPPER = UINT64_C(0x4000004000010000);
+    const TlDtype *t = mma->type;
+    LLVMValueRef args[TL_LEAF_MAX_ARGS] = {
+        i32(m, 7),
+        i32(m, n),
+        i32(m, TL_MMA_TYPES((uint32_t)t[0], (uint32_t)t[1], (uint32_t)t[2])),
+        i32(m, how | (a ? TL_WGMMA_A_WORDS : 0)),
+        LLVMConstInt(m->i64, a ? 0 : UPPER, 0),
+        a ? i32(m, 0) : tid,
+        LLVMConstInt(m->i64, UPPER, 0),
+        i32(m, 64)};
+    unsigned count = 8;
+    for (unsigned i = 0; a && i < WORDS_OF_A; i++)
+        args[count++] = a[i];
+    for (unsigned i = 0; i < n / 2; i++)
+        args[count++] = acc[i];
+    take_words(m, call_words(m, TL_LEAF_WGMMA, args, count, n / 2), acc, n / 2);
+}
+
+/* Two instructions in a group, and its end; all kinds of operands. */
+static void add_product(Maker *m, const TlMma *mma, uint32_t n, uint32_t across, bool in_words)
+{
+    char *name =
+        tl_format(m->arena, "k_wg%s_n%u_%u%s", mma->name, n, across, in_words ? "_rs" : "_ss");
+    for (char *p = name; *p; p++)
+        *p = *p == '.' ? '_' : *p;
+    begin(m, name);
+    LLVMValueRef tid = call(m, TL_LEAF_TID, NULL, 0), a[5] = {i32(m, 7)},
+                 acc[2 + TL_LEAF_MOST_WORDS] = {i32(m, 7), i32(m, 0)};
+    LLVMTypeRef f32 = LLVMFloatTypeInContext(m->l.context);
+    for (unsigned i = 0; i < n / 2; i++) {
+        LLVMValueRef x = LLVMBuildAdd(m->l.builder, tid, i32(m, i), "");
+        acc[2 + i] = mma->type[TL_MMA_C] == TL_F32 ? LLVMBuildUIToFP(m->l.builder, x, f32, "") : x;
+    }
+    for (unsigned i = 1; i < 5; i++)
+        a[i] = LLVMBuildMul(m->l.builder, tid, i32(m, i), "");
+    if (in_words)
+        take_words(m, call_words(m, TL_LEAF_WGMMA_FENCE, a, 5, 4), a + 1, 4);
+    const LLVMValueRef *words = in_words ? a + 1 : NULL;
+    multiply(m, mma, n, across | (in_words ? 0 : TL_WGMMA_FENCE), words, acc + 2, tid);
+    multiply(m, mma, n, across | TL_WGMMA_COMMIT, words, acc + 2, tid);
+    take_words(m, call_words(m, TL_LEAF_WGMMA_WAIT, acc, 2 + n / 2, n / 2), acc + 2, n / 2);
+    for (unsigned i = 0; i < n / 2; i++)
+        keep(m, acc[2 + i]);
+    end(m, name);
+}
+
+/* The instructions that take 32 bytes of k; what has 16 bits, in all directions. */
+static void add_products(Maker *m, const TlMma *mma)
+{
+    static const uint32_t COLUMNS[] = {8, 24, 32, 96, 256};
+    int bytes = tl_dtype_bytes(mma->type[TL_MMA_A]);
+    if (mma->m != 16 || mma->n != 8 || mma->k * bytes != 32 || mma->type[TL_MMA_A] == TL_F64)
+        return;
+    for (uint32_t n = 0; n < sizeof COLUMNS / sizeof *COLUMNS; n++)
+        for (uint32_t across = 0; across < (bytes == 2 ? 4u : 1u); across++)
+            for (int words = 0; words < 2; words++)
+                if (!words || !(across & TL_WGMMA_A_ACROSS))
+                    add_product(m, mma, COLUMNS[n], across, words);
+}
+
+/* Those that only whole kernels have: they take words, or the entry must be one for them. */
 static bool is_of_kernels(tl_leaf leaf)
 {
-    return strpbrk(tl_leaf_info(leaf)->operands, "wm") || leaf == TL_LEAF_BARRIER_OF ||
-           leaf == TL_LEAF_REGISTERS;
+    return strchr(tl_leaf_info(leaf)->operands, 'w') || leaf == TL_LEAF_REGISTERS;
 }
 
 static bool is_matrix(tl_leaf leaf)
@@ -243,8 +334,11 @@ static int make(Maker *m, const char *target, const char *form, FILE *out)
             tl_leaf_is_of(o.target, (tl_leaf)leaf))
             add_row(m, (tl_leaf)leaf);
     for (uint32_t i = 0; i < tl_mma_count(); i++)
-        if (tl_mma_has(o.target->matrix, tl_mma_at(i)))
+        if (tl_mma_has(o.target->matrix, tl_mma_at(i))) {
             add_matrix(m, tl_mma_at(i));
+            if (tl_leaf_is_of(o.target, TL_LEAF_WGMMA))
+                add_products(m, tl_mma_at(i));
+        }
     for (uint32_t i = 0; i < m->kernels.len; i++)
         tl_gpu_set_kernel(&m->l, o.target, &m->kernels.data[i]);
     size_t size;
