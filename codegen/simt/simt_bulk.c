@@ -33,22 +33,31 @@ static LLVMValueRef offset_of_slot(TlSimt *g, const TlValue *buf, int32_t slot)
     return tl_simt_i32(g, (uint32_t)(at + slot * (int64_t)tl_buf_slot_bytes(buf->type)));
 }
 
+static bool is_next_to(const TlOp *op, TlOpcode opcode)
+{
+    return op && op->opcode == opcode;
+}
+
+/* Barriers next to each other are made together. */
 void tl_simt_mbar(TlSimt *g, TlOp *op)
 {
     const TlValue *buf = op->out[0];
-    tl_simt_barrier(g); /* what was in these bytes */
+    if (!is_next_to(op->prev, TL_OP_MBAR))
+        tl_simt_barrier(g); /* what was in these bytes */
     for (int32_t i = 0; i < buf->type->slots; i++) {
         LLVMValueRef args[] = {is_first_thread(g), offset_of_slot(g, buf, i),
                                tl_simt_i32(g, (uint32_t)tl_attr_int(op, TL_ATTR_ARRIVALS, 1))};
         tl_simt_leaf(g, TL_LEAF_MBAR_INIT, 3, args);
     }
-    tl_simt_barrier(g);
+    if (!is_next_to(op->next, TL_OP_MBAR))
+        tl_simt_barrier(g);
 }
 
 void tl_simt_retire(TlSimt *g, TlOp *op)
 {
     const TlValue *buf = tl_in(op, 0);
-    tl_simt_barrier(g); /* all have waited */
+    if (!is_next_to(op->prev, TL_OP_RETIRE))
+        tl_simt_barrier(g); /* all have waited */
     for (int32_t i = 0; i < buf->type->slots; i++) {
         LLVMValueRef args[] = {is_first_thread(g), offset_of_slot(g, buf, i)};
         tl_simt_leaf(g, TL_LEAF_MBAR_END, 2, args);

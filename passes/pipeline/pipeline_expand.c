@@ -211,16 +211,17 @@ static TlValue *make_barriers(TlExpand *x, const TlFetch *f, int arrivals)
 
 static TlValue *barriers_of(TlExpand *x, const TlFetch *f)
 {
-    if (!x->bars)
+    if (!x->bars) {
         x->bars = make_barriers(x, f, 1);
+        x->empties = make_barriers(x, f, x->fn->body->warps);
+    }
     return x->bars;
 }
 
 /* The barriers at which the warps arrive that have read a slot. */
 static TlValue *empties_of(TlExpand *x, const TlFetch *f)
 {
-    if (!x->empties)
-        x->empties = make_barriers(x, f, x->fn->body->warps);
+    barriers_of(x, f);
     return x->empties;
 }
 
