@@ -1,4 +1,4 @@
-/* Launches with options on the drivers cuda and hip, over a stub of the vendor's library
+/* Launches with options, and with tensor maps, on the drivers cuda and hip, over a stub of the vendor's library
  * (stub_gpu.h):
  *
  *     LD_LIBRARY_PATH=BUILD/stub gpu_options_test cuda|hip
@@ -230,6 +230,111 @@ static void each_call_of_options_fails(void)
     all_given_back();
 }
 
+/* ---- tensor maps ---- */
+
+enum { MAPS = 2, MAP_SLOT = 12 }; /* behind those of the views */
+static StubMap seen[MAPS];
+
+static void boxes(void **params, unsigned grid, unsigned block)
+{
+    (void)grid, (void)block;
+    for (int i = 0; i < MAPS; i++) {
+        const StubMap *m;
+        CHECK_INT((int64_t)((uintptr_t)params[MAP_SLOT + i] % 64), 0);
+        memcpy(&m, params[MAP_SLOT + i], sizeof m);
+        seen[i] = *m;
+    }
+}
+
+static tile_kernel *open_boxes(tile_device **dev, tile_module **mod)
+{
+    static const tile_image_slot maps[MAPS] = {
+        {TILE_SLOT_MAP, 0, 1 | 0 << 4 | 128 << 8, 64 | 128 << 16},
+        {TILE_SLOT_MAP, 1, 0 | 2 << 4 | 64 << 8, 16 | 256 << 16}};
+    KernelSpec rows[2] = {{.name = "scale",
+                           .params = {{"x", "f16 view M:s,N"}, {"y", "f32 view A:1,B:b,C:c"}},
+                           .grid = {"1"},
+                           .code = text,
+                           .ncode = sizeof text - 1,
+                           .threads = 32,
+                           .maps = maps,
+                           .nmaps = MAPS,
+                           .tests = {{TILE_TEST_POINTER, 0, 0, 0, 15}}}};
+    tile_kernel *k = NULL;
+    rows[1] = rows[0];
+    rows[1].nmaps = 0;
+    rows[1].flags = TILE_KERNEL_OTHERWISE;
+    rows[1].tests[0].mask = 0;
+    make_image(&maker, "sm_90a", rows, 2);
+    OK(tile_device_open(kind, dev));
+    OK(tile_module_load_image(*dev, maker.data, maker.size, mod));
+    OK(tile_kernel_get(*mod, "scale", NULL, &k));
+    return k;
+}
+
+static tile_status launch_boxes(tile_kernel *k)
+{
+    static _Alignas(64) char memory[64]; /* nobody reads it */
+    const int64_t ex[] = {1000, 72}, sx[] = {80, 1}, ey[] = {40, 3, 0}, sy[] = {1, 400, 44};
+    return tile_launch(k, NULL,
+                       (tile_arg[]){tile_view_strided((uint16_t *)memory, 2, ex, sx),
+                                    tile_view_strided((float *)(memory + 32), 3, ey, sy)},
+                       2);
+}
+
+#define IS(i, field, at, want) CHECK_INT((int64_t)seen[i].field[at], want)
+
+static void library_makes_maps(void)
+{
+    tile_device *dev = NULL;
+    tile_module *mod = NULL;
+    tile_kernel *k = open_boxes(&dev, &mod);
+    stub->functions[0].function = boxes;
+    OK(launch_boxes(k));
+    CHECK_INT(seen[0].type, 1); /* of 16 bits */
+    CHECK_INT(seen[0].swizzle, 3);
+    CHECK_INT(seen[0].rank, 2);
+    IS(0, extents, 0, 72), IS(0, extents, 1, 1000), IS(0, strides, 1, 160);
+    IS(0, box, 0, 64), IS(0, box, 1, 128), IS(0, steps, 0, 1);
+    CHECK_INT(seen[1].type, 2); /* of 32 bits */
+    CHECK_INT(seen[1].swizzle, 2);
+    CHECK_INT(seen[1].rank, 3);
+    CHECK_INT((int64_t)(seen[1].address - seen[0].address), 32);
+    IS(1, extents, 0, 40), IS(1, extents, 1, 1), IS(1, extents, 2, 3);
+    IS(1, strides, 1, 176), IS(1, strides, 2, 1600);
+    IS(1, box, 0, 16), IS(1, box, 1, 256), IS(1, box, 2, 1);
+    tile_module_free(mod);
+    tile_device_close(dev);
+}
+
+/* A library that lacks the function, one that refuses. */
+static void library_makes_no_maps(void)
+{
+    static const char NAME[] = "cuTensorMapEncodeTiled";
+    tile_device *dev = NULL;
+    tile_module *mod = NULL;
+    hidden = NAME;
+    tile_kernel *k = open_boxes(&dev, &mod);
+    long launches = stub->launches;
+    CHECK_INT(launch_boxes(k), TILE_UNAVAILABLE);
+    SAYS("kernel 'scale'", "lacks", NAME, "too old");
+    hidden = NULL;
+    tile_module_free(mod);
+    tile_device_close(dev);
+    k = open_boxes(&dev, &mod);
+    stub->fail_symbol = NAME;
+    stub->fail_code = STUB_INVALID_VALUE;
+    CHECK_INT(launch_boxes(k), TILE_DRIVER);
+    SAYS("kernel 'scale'", NAME);
+    stub->fail_symbol = NULL;
+    CHECK_INT(stub->launches, launches);
+    OK(launch_boxes(k));
+    CHECK_INT(stub->launches, launches + 1);
+    tile_module_free(mod);
+    tile_device_close(dev);
+    all_given_back();
+}
+
 int main(int argc, char **argv)
 {
     kind = argc > 1 ? argv[1] : "cuda";
@@ -251,6 +356,10 @@ int main(int argc, char **argv)
     old_drivers();
     wrong_options();
     each_call_of_options_fails();
+    if (is_cuda) {
+        library_makes_maps();
+        library_makes_no_maps();
+    }
     dlclose(library);
     return unit_result();
 }

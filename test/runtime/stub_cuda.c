@@ -241,6 +241,54 @@ STUB_EXPORT int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigne
     int code = stub_is_stream(stream);
     return code ? code : stub_launch(function, gx, bx, shared, stream, params);
 }
+/* What cuda.h demands of its arguments, for types whose size is a power of two and no interleave. */
+static bool is_map(const StubMap *m)
+{
+    static const uint64_t bytes[] = {1, 2, 4, 4, 8}, most = UINT64_C(1) << 32;
+    if (m->type < 0 || m->type > 4 || m->rank < 1 || m->rank > 5 || !m->address ||
+        m->address % 16 || m->interleave || m->swizzle < 1 || m->swizzle > 3 || m->promotion < 0 ||
+        m->promotion > 3 || m->fill)
+        return false;
+    uint64_t row = m->box[0] * bytes[m->type];
+    bool fine = row % 16 == 0 && row <= (UINT64_C(16) << m->swizzle);
+    for (uint32_t i = 0; i < m->rank; i++)
+        fine &= m->box[i] >= 1 && m->box[i] <= 256 && m->steps[i] >= 1 && m->steps[i] <= 8 &&
+                m->extents[i] >= 1 && m->extents[i] <= most;
+    for (uint32_t i = 1; i < m->rank; i++)
+        fine &= m->strides[i] % 16 == 0 && m->strides[i] < UINT64_C(1) << 40;
+    return fine;
+}
+
+STUB_EXPORT int cuTensorMapEncodeTiled(void *map, int type, uint32_t rank, void *address,
+                                       const uint64_t *extents, const uint64_t *strides,
+                                       const uint32_t *box, const uint32_t *steps, int interleave,
+                                       int swizzle, int promotion, int fill)
+{
+    enum { RING = 16 };
+    static StubMap made[RING];
+    static int n;
+    STUB_CALL();
+    StubMap *m = &made[n++ % RING];
+    *m = (StubMap){.type = type,
+                   .interleave = interleave,
+                   .swizzle = swizzle,
+                   .promotion = promotion,
+                   .fill = fill,
+                   .rank = rank,
+                   .address = (uint64_t)(uintptr_t)address};
+    for (uint32_t i = 0; i < rank && i < 5; i++) {
+        m->extents[i] = extents[i];
+        m->strides[i] = i ? strides[i - 1] : 0;
+        m->box[i] = box[i];
+        m->steps[i] = steps[i];
+    }
+    if ((uintptr_t)map % 64 || !is_map(m))
+        return STUB_INVALID_VALUE;
+    memset(map, 0xee, 128);
+    memcpy(map, &m, sizeof m);
+    return 0;
+}
+
 /* In the words of cuda.h's documentation. */
 typedef struct StubLaunchAttribute {
     int id;

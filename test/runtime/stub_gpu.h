@@ -40,6 +40,13 @@ typedef enum StubKind {
 /* params: the addresses of the kernel's parameters, as the launch gave them. */
 typedef void (*StubFunction)(void **params, unsigned grid, unsigned block);
 
+/* What a tensor map was made of: the map begins with the address of one. */
+typedef struct StubMap {
+    int type, interleave, swizzle, promotion, fill;
+    uint32_t rank, box[5], steps[5];
+    uint64_t address, extents[5], strides[5]; /* strides[0]: not said */
+} StubMap;
+
 enum { STUB_FUNCTIONS = 8, STUB_DEVICES = 4, STUB_LOG = 4096 };
 typedef struct StubState {
     /* what the test says */
