@@ -1,5 +1,5 @@
-/* Launches with options, and with tensor maps, on the drivers cuda and hip, over a stub of the vendor's library
- * (stub_gpu.h):
+/* Launches with options, and with tensor maps, on the drivers cuda and hip, over a stub of the
+ * vendor's library (stub_gpu.h):
  *
  *     LD_LIBRARY_PATH=BUILD/stub gpu_options_test cuda|hip
  *

@@ -241,7 +241,7 @@ STUB_EXPORT int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigne
     int code = stub_is_stream(stream);
     return code ? code : stub_launch(function, gx, bx, shared, stream, params);
 }
-/* What cuda.h demands of its arguments, for types whose size is a power of two and no interleave. */
+/* What cuda.h demands of the arguments: types whose size is a power of two, no interleave. */
 static bool is_map(const StubMap *m)
 {
     static const uint64_t bytes[] = {1, 2, 4, 4, 8}, most = UINT64_C(1) << 32;

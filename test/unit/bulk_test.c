@@ -169,7 +169,7 @@ static const Case cases[] = {
      1,
      32,
      "43210"},
-    /* what is no box: strides, indices that no coordinate can be, too many axes; what lies otherwise */
+    /* what is no box: strides, indices that no coordinate can be, too many axes, other layouts */
     {"f16, 2", "%A, %i, %i {axes = [64:2, 64]}", TL_F16, {64, 64}, {6, 6}, 1, 128, NULL},
     {"f16, 2", "%A, %i, %i {axes = [64, 64:2]}", TL_F16, {64, 64}, {6, 6}, 1, 128, NULL},
     {"f16, 2", "%A, %w, %i {axes = [64, 64]}", TL_F16, {64, 64}, {6, 6}, 1, 128, NULL},
