@@ -28,11 +28,10 @@ static LLVMMetadataRef constant(TlLlvm *l, uint32_t v)
     return LLVMValueAsMetadata(LLVMConstInt(LLVMInt32TypeInContext(l->context), v, 0));
 }
 
-static void annotate(TlLlvm *l, LLVMValueRef f, const char *key, uint32_t value)
+static void annotate(TlLlvm *l, LLVMValueRef f, const char *key, LLVMMetadataRef value)
 {
     LLVMMetadataRef row[3] = {LLVMValueAsMetadata(f),
-                              LLVMMDStringInContext2(l->context, key, strlen(key)),
-                              constant(l, value)};
+                              LLVMMDStringInContext2(l->context, key, strlen(key)), value};
     LLVMAddNamedMetadataOperand(
         l->module, "nvvm.annotations",
         LLVMMetadataAsValue(l->context, LLVMMDNodeInContext2(l->context, row, 3)));
@@ -41,20 +40,13 @@ static void annotate(TlLlvm *l, LLVMValueRef f, const char *key, uint32_t value)
 /* Parameters that are read where they are: without this, LLVM would copy them. */
 static void annotate_maps(TlLlvm *l, LLVMValueRef f, const TlKernelCode *k)
 {
-    static const char KEY[] = "grid_constant";
-    LLVMMetadataRef *params = TL_NEW_ARRAY(l->arena, LLVMMetadataRef, k->slots.len + 1), row[3];
+    LLVMMetadataRef *params = TL_NEW_ARRAY(l->arena, LLVMMetadataRef, k->slots.len + 1);
     unsigned n = 0;
     for (uint32_t i = 0; i < k->slots.len; i++)
         if (k->slots.data[i].kind == TILE_SLOT_MAP)
             params[n++] = constant(l, i + 1);
-    if (!n)
-        return;
-    row[0] = LLVMValueAsMetadata(f);
-    row[1] = LLVMMDStringInContext2(l->context, KEY, sizeof KEY - 1);
-    row[2] = LLVMMDNodeInContext2(l->context, params, n);
-    LLVMAddNamedMetadataOperand(
-        l->module, "nvvm.annotations",
-        LLVMMetadataAsValue(l->context, LLVMMDNodeInContext2(l->context, row, 3)));
+    if (n)
+        annotate(l, f, "grid_constant", LLVMMDNodeInContext2(l->context, params, n));
 }
 
 static void set_nvptx_kernel(TlLlvm *l, LLVMValueRef f, uint32_t threads, uint32_t maxreg)
@@ -62,9 +54,9 @@ static void set_nvptx_kernel(TlLlvm *l, LLVMValueRef f, uint32_t threads, uint32
     TL_ASSERT(threads > 0 && threads <= 1024, "a block of %u threads", threads);
     /* No joining of accesses: they are wide. */
     tl_llvm_set_attribute(l, f, LLVMAttributeFunctionIndex, "noimplicitfloat", 0);
-    annotate(l, f, "reqntidx", threads);
+    annotate(l, f, "reqntidx", constant(l, threads));
     if (maxreg)
-        annotate(l, f, "maxnreg", maxreg);
+        annotate(l, f, "maxnreg", constant(l, maxreg));
 }
 
 static void set_amdgpu_kernel(TlLlvm *l, LLVMValueRef f, uint32_t threads, uint32_t maxreg)
@@ -111,8 +103,8 @@ void tl_gpu_set_kernel(TlLlvm *l, const TlTarget *target, const TlKernelCode *k)
         if (k->slots.data[i].kind == TILE_SLOT_DEBUG)
             tl_leaf_mark_debug(l, f, i);
     annotate_maps(l, f, k);
-    if (k->two_flows)
-        annotate(l, f, "minctasm", 1); /* or ptxas does not know how many registers there are */
+    if (k->two_flows) /* or ptxas does not know how many registers there are */
+        annotate(l, f, "minctasm", constant(l, 1));
     LLVMSetFunctionCallConv(f, target->family->convention);
     FUNCTIONS[target->family->id].set_kernel(l, f, k->threads, most_registers(target, k));
 }

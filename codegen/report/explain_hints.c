@@ -284,7 +284,7 @@ static void find_matrix_rate(TlHints *h)
     double share = tl_roof_share(h->target, &what, &help);
     for (size_t i = 0; i < k->nexchanges && share < 1; i++)
         if (k->exchanges[i].instructions && k->exchanges[i].loop == k->main_loop &&
-            !strstr(k->exchanges[i].way, "wgmma")) {
+            strcmp(k->exchanges[i].op, "dot") == 0) {
             tl_explain_hint(h, TL_HINT_MATRIX, k->exchanges[i].position,
                             (1 - share) * h->roofs[TL_ROOF_MATRIX], (TlHintText){"", what, help});
             return;

@@ -193,30 +193,31 @@ static bool is_masked_off(const TlOp *op, const TlTileData *x)
     return tl_attr_flag(op, TL_ATTR_MASK) && !*(const uint8_t *)x[op->nin - 1].data;
 }
 
-/* All warps at once, as a program is one thread here. */
-void tl_eval_ARRIVE(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+/* So many arrive, and say that so many bytes are to come. */
+static void arrive_with(TlInterp *in, const TlOp *op, const TlTileData *x, int64_t arrivals,
+                        int64_t bytes)
 {
-    (void)y;
     uint8_t *slot = find_slot(in, op, &x[0], &x[1]);
     Bar bar;
     if (!slot || is_masked_off(op, x))
         return;
     memcpy(&bar, slot, sizeof bar);
-    bar.arrived = (uint16_t)tl_attr_int(tl_in(op, 0)->def, TL_ATTR_ARRIVALS, 1);
+    bar.arrived = (uint16_t)(bar.arrived + arrivals);
+    bar.bytes += (uint32_t)bytes;
     memcpy(slot, &bar, sizeof bar);
+}
+
+/* All warps at once, as a program is one thread here. */
+void tl_eval_ARRIVE(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+{
+    (void)y;
+    arrive_with(in, op, x, tl_attr_int(tl_in(op, 0)->def, TL_ATTR_ARRIVALS, 1), 0);
 }
 
 void tl_eval_EXPECT(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
 {
     (void)y;
-    uint8_t *slot = find_slot(in, op, &x[0], &x[1]);
-    Bar bar;
-    if (!slot || is_masked_off(op, x))
-        return;
-    memcpy(&bar, slot, sizeof bar);
-    bar.arrived++;
-    bar.bytes += (uint32_t)tl_attr_int(op, TL_ATTR_BYTES, 0);
-    memcpy(slot, &bar, sizeof bar);
+    arrive_with(in, op, x, 1, tl_attr_int(op, TL_ATTR_BYTES, 0));
 }
 
 /* All copies that the barrier counts arrive: as much as is expected. */

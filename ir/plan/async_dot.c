@@ -1,7 +1,5 @@
 /* Products by warpgroups (async_dot.h). */
 #include "ir/plan/async_dot.h"
-#include <string.h>
-
 #include "ir/plan/layout_rules.h"
 #include "ir/plan/staged.h"
 #include "ir/plan/stage_layout.h"
@@ -39,21 +37,6 @@ TlDtype tl_async_side_shape(const TlAsyncSide *s, int32_t shape[2])
 
 /* ---- buffers ---- */
 
-/* Is the buffer's chunk the image with rows of `span` bytes along axis `row`? */
-static bool is_image(TlArena *arena, const TlType *buf, int row, int span)
-{
-    const TlLayout *l = buf->layout;
-    int bits[TL_LAYOUT_MAX_OUT];
-    for (int d = 0; d < l->nout; d++)
-        bits[d] = l->out_bits[d];
-    int elem = tl_dtype_bytes(buf->dtype);
-    if (elem << bits[row] < span)
-        return false;
-    TlLayout want = *tl_staging_image(arena, l->nout, bits, elem, row, span);
-    memcpy(want.reps, l->reps, sizeof want.reps);
-    return tl_layout_equal(&want, l);
-}
-
 /* Chunks lie one behind the other: rows of a single panel go on from one to the next. */
 static bool rows_go_on(const TlType *buf, int row, int span)
 {
@@ -77,7 +60,7 @@ static bool find_slot(TlArena *arena, const TlAsyncSide *s, int operand, int32_t
             int32_t rows = tl_layout_extent(buf->layout, 1 - row);
             out->stride = (uint32_t)(CORE_ROWS * span);
             out->lead = (uint32_t)(out->across ? rows * span : 16);
-            if (is_image(arena, buf, row, span) && rows_go_on(buf, row, span) &&
+            if (tl_staging_is_image(arena, buf, row, span) && rows_go_on(buf, row, span) &&
                 !(out->across && elem != 2) && k * elem == STEP_BYTES)
                 return true;
         }

@@ -1,7 +1,5 @@
 /* Boxes of bulk copies (bulk.h). */
 #include "ir/plan/bulk.h"
-#include <string.h>
-
 #include "ir/plan/stage_layout.h"
 #include "ir/plan/staged.h"
 
@@ -34,19 +32,10 @@ static bool is_box(const TlPlace *p)
 /* The buffer's axis along which rows run, and their bytes; -1: it is no image. */
 static int find_image(TlArena *arena, const TlType *buf, int *out_span)
 {
-    const TlLayout *l = buf->layout;
-    int bits[TL_LAYOUT_MAX_OUT], elem = tl_dtype_bytes(buf->dtype);
-    for (int d = 0; d < l->nout; d++)
-        bits[d] = l->out_bits[d];
     for (int row = 0; row < 2; row++)
-        for (*out_span = MOST_SPAN; *out_span >= LEAST_SPAN; *out_span /= 2) {
-            if (elem << bits[row] < *out_span)
-                continue;
-            TlLayout want = *tl_staging_image(arena, l->nout, bits, elem, row, *out_span);
-            memcpy(want.reps, l->reps, sizeof want.reps);
-            if (tl_layout_equal(&want, l) && l->reps[row] == 1)
+        for (*out_span = MOST_SPAN; *out_span >= LEAST_SPAN; *out_span /= 2)
+            if (buf->layout->reps[row] == 1 && tl_staging_is_image(arena, buf, row, *out_span))
                 return row;
-        }
     return -1;
 }
 

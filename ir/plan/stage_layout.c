@@ -62,6 +62,19 @@ TlLayout *tl_staging_image(TlArena *arena, int rank, const int *chunk_bits, int 
     return tl_layout_make(arena, rank, chunk_bits, 1, &in);
 }
 
+bool tl_staging_is_image(TlArena *arena, const TlType *buf, int row, int bytes)
+{
+    const TlLayout *l = buf->layout;
+    int bits[TL_LAYOUT_MAX_OUT], elem = tl_dtype_bytes(buf->dtype);
+    for (int d = 0; d < l->nout; d++)
+        bits[d] = l->out_bits[d];
+    if (elem << bits[row] < bytes)
+        return false;
+    TlLayout want = *tl_staging_image(arena, l->nout, bits, elem, row, bytes);
+    memcpy(want.reps, l->reps, sizeof want.reps);
+    return tl_layout_equal(&want, l);
+}
+
 /* ---- the frame ---- */
 
 typedef struct Frame {

@@ -36,6 +36,8 @@ const TlLayout *tl_staging_layout(TlCtx *ctx, TlArena *arena, const TlStagingUse
  * chunk_bits: log2 of the chunk per axis. Of two axes it is what TMA and wgmma read. */
 TlLayout *tl_staging_image(TlArena *arena, int rank, const int *chunk_bits, int elem_bytes, int row,
                          int bytes);
+/* Is each chunk of a buffer that image? */
+bool tl_staging_is_image(TlArena *arena, const TlType *buf, int row, int bytes);
 
 /* What all threads' accesses of a tile laid out as `l` to a buffer laid out as `shared` cost.
  * writes: copies do not take part. */

@@ -212,3 +212,14 @@ bool tl_fn_may_wait(const TlFn *fn)
             return true;
     return false;
 }
+
+TlValue *tl_matrix_source(TlValue *v, bool *out_flipped)
+{
+    *out_flipped = false;
+    while (v->def && (v->def->opcode == TL_OP_TRANS || v->def->opcode == TL_OP_CONVERT)) {
+        *out_flipped ^=
+            v->def->opcode == TL_OP_TRANS && tl_attr(v->def, TL_ATTR_PERM)->u.ints[0] == 1;
+        v = tl_in(v->def, 0);
+    }
+    return v;
+}

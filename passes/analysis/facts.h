@@ -26,9 +26,11 @@ bool tl_const_trips(const TlOp *loop, TlWideInt *out);
 bool tl_is_in_hinted_loop(const TlOp *op);
 /* The dot that uses the value, through a few pure ops; NULL: there is none. */
 const TlOp *tl_dot_of(const TlValue *v);
-/* Is the function at the laid-out level, even when it has no tile that could show it? */
+/* What comes before conversions and transpositions of a matrix; flipped: it is transposed. */
+TlValue *tl_matrix_source(TlValue *v, bool *out_flipped);
 /* Can a program tell what another has done? Only by what an atomic gives. */
 bool tl_fn_may_wait(const TlFn *fn);
+/* Is the function at the laid-out level, even when it has no tile that could show it? */
 bool tl_fn_is_laid_out(const TlFn *fn);
 /* Is a dot of the block followed by a dot that takes the result as an operand (not as what it adds
  * to)? Walks the block: ask once for all its dots. */

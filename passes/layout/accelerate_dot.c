@@ -198,15 +198,12 @@ static TlMmaWarps share(const Accelerate *a, const TlMma *mma, const TlType *c, 
 /* Does memory count up along K where operand i comes from? */
 static bool runs_along_k(const Accelerate *a, const TlOp *dot, uint32_t i)
 {
-    const TlValue *v = tl_in(dot, i);
-    int k = i == TL_MMA_A ? 1 : 0;
-    for (; v->def && (v->def->opcode == TL_OP_TRANS || v->def->opcode == TL_OP_CONVERT);
-         v = tl_in(v->def, 0))
-        k ^= v->def->opcode == TL_OP_TRANS && tl_attr(v->def, TL_ATTR_PERM)->u.ints[0] == 1;
+    bool flipped;
+    const TlValue *v = tl_matrix_source(tl_in(dot, i), &flipped);
     if (!v->def || v->def->opcode != TL_OP_LOAD)
         return false;
     TlAccessInfo info = tl_access_info(a->axis, v->def);
-    return info.dim == k;
+    return info.dim == ((i == TL_MMA_A ? 1 : 0) ^ (int)flipped);
 }
 
 /* May warpgroups do it: four warps along M, with B in shared memory (async-dots)? Only what has 16

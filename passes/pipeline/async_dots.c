@@ -49,20 +49,8 @@ typedef struct AsyncDots {
 
 /* ---- 1. operands ---- */
 
-/* What comes before conversions and transpositions of a matrix. */
-static TlValue *source_of(TlValue *v, bool *out_flipped)
-{
-    *out_flipped = false;
-    while (v->def && (v->def->opcode == TL_OP_TRANS || v->def->opcode == TL_OP_CONVERT)) {
-        *out_flipped ^=
-            v->def->opcode == TL_OP_TRANS && tl_attr(v->def, TL_ATTR_PERM)->u.ints[0] == 1;
-        v = tl_in(v->def, 0);
-    }
-    return v;
-}
-
-/* A buffer for such a tile, with rows along an axis, as instructions read it. NULL: there is none.
- * */
+/* A buffer for such a tile, with rows along an axis, as instructions read it; NULL if there is
+ * none. */
 static const TlType *buffer_for(AsyncDots *a, const TlType *t, int row)
 {
     int bits[TL_MAX_RANK], elem = tl_dtype_bytes(t->dtype);
@@ -135,7 +123,7 @@ static void stage(AsyncDots *a, Staging *s)
 static TlAsyncSide side_in_slot(AsyncDots *a, const TlOp *dot, int operand, Staging **out)
 {
     TlAsyncSide side = {0};
-    TlValue *v = source_of(tl_in(dot, (uint32_t)operand), &side.flipped);
+    TlValue *v = tl_matrix_source(tl_in(dot, (uint32_t)operand), &side.flipped);
     *out = staging_of(a, v);
     bool room = (*out)->put || ((*out)->type && fits(a, (*out)->type));
     side.buf = room ? &(*out)->as_if : NULL;
@@ -189,6 +177,11 @@ static void give_up(const AsyncDots *a, TlOp *dot)
 
 /* ---- 2. products ---- */
 
+static const TlType *token_type(const AsyncDots *a, const TlType *t)
+{
+    return tl_type_token(a->ctx, t->dtype, t->rank, t->shape, t->layout);
+}
+
 /* The token of an accumulator: that of an AWAIT before, if nobody else wants its tile. */
 static TlValue *token_of(AsyncDots *a, TlOp *dot, TlValue *acc)
 {
@@ -197,8 +190,7 @@ static TlValue *token_of(AsyncDots *a, TlOp *dot, TlValue *acc)
         tl_use_count(acc) == 1)
         return tl_in(await, 0);
     TlBuilder b = tl_builder_before(dot);
-    const TlType *t = acc->type,
-                 *token = tl_type_token(a->ctx, t->dtype, t->rank, t->shape, t->layout);
+    const TlType *token = token_type(a, acc->type);
     return tl_op_new(&b, TL_OP_READY, 1, &acc, 1, &token, 0, 0, NULL)->out[0];
 }
 
@@ -264,11 +256,6 @@ static uint64_t carried_tokens(const TlOp *loop)
     for (const TlOp *op = tl_walk_next(loop, loop); op; op = tl_walk_next(op, loop))
         all += op->opcode == TL_OP_AWAIT;
     return all == awaits ? found : 0;
-}
-
-static const TlType *token_type(AsyncDots *a, const TlType *t)
-{
-    return tl_type_token(a->ctx, t->dtype, t->rank, t->shape, t->layout);
 }
 
 /* The old argument was made ready: its token is the new argument; what is yielded is the token. */

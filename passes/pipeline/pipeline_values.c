@@ -16,6 +16,9 @@
 #include "passes/pipeline/pipeline_impl.h"
 #include "passes/layout/relayout.h"
 
+enum { MORE = 6 }; /* operands of a copy besides its load's: mask, other; buffer, slot, barriers,
+                    * slot */
+
 static TlBuilder *builder(TlExpand *x, TlMoment m)
 {
     return m.in_loop ? &x->start : &x->before;
@@ -199,7 +202,6 @@ static TlValue *mask_at(TlExpand *x, const TlFetch *f, const TlPlace *p, TlMomen
 TlAccess tl_pipeline_access(TlExpand *x, const TlFetch *f, TlMoment m)
 {
     TL_ASSERT(f->load->opcode == TL_OP_LOAD, "%s is no load", tl_op_info(f->load->opcode)->text);
-    enum { MORE = 6 }; /* mask, other; buffer, slot, barriers, slot */
     TlPlace p = tl_op_place(f->load);
     TlAccess a = {.f = f, .m = m, .in = TL_NEW_ARRAY(x->arena, TlValue *, f->load->nin + MORE)};
     a.n = f->load->nin - (p.mask != NULL) - (p.other != NULL);
@@ -224,7 +226,7 @@ static void set_flag(TlExpand *x, TlOp *op, TlAttrId id, bool on)
 
 TlOp *tl_pipeline_begin(TlExpand *x, TlBuilder *b, const TlAccess *a, bool inside)
 {
-    TL_ASSERT(a->n <= a->f->load->nin + 6, "%u operands of a load of %u", a->n, a->f->load->nin);
+    TL_ASSERT(a->n <= a->f->load->nin + MORE, "%u operands of a load of %u", a->n, a->f->load->nin);
     const TlOp *load = a->f->load;
     const TlType *t = load->out[0]->type;
     bool copies = a->f->how <= TL_FETCH_COPY;

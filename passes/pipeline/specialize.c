@@ -264,7 +264,7 @@ static void take_away(Specialize *s, TlOp *roles)
 {
     TL_VEC(TlOp *) gone = {0};
     for (TlOp *op = tl_walk_next(roles, roles); op; op = tl_walk_next(op, roles)) {
-        bool other = tl_block_is_inside(op->block, roles) && is_kept(s, op) && begins(op);
+        bool other = is_kept(s, op) && begins(op);
         if (other || op->opcode == TL_OP_RETIRE)
             tl_vec_push(s->arena, &gone, op);
     }

@@ -154,6 +154,8 @@ void tl_emu_step(tl_emu_block *b);
 /* The current thread waits for something that only others can do. */
 void tl_emu_spin(tl_emu_block *b);
 _Noreturn void tl_emu_break(tl_emu_block *b);
+/* realloc to n of `size` bytes; where there is no memory, the block ends. */
+void *tl_emu_grown(tl_emu_block *b, void *data, size_t n, size_t size);
 /* An invariant (invariant.h) in a thread of the block: where it does not hold, the block ends and
  * the launch fails with TILE_INTERNAL and the text, at the source position of the leaf's call.
  * Outside of threads, the emulator uses TL_INVARIANT_OR and TL_INVARIANT_VOID; tl_emu_run returns

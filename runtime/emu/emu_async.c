@@ -90,12 +90,7 @@ static void remember(tl_emu_block *b, const tl_emu_copy *c)
     TL_EMU_INVARIANT(b, c->site, all->n <= all->room, "%u copies, room for %u", all->n, all->room);
     if (all->n == all->room) {
         uint32_t room = all->room ? 2 * all->room : 16;
-        void *data = realloc(all->data, room * sizeof *all->data);
-        if (!data) {
-            b->job->no_memory = true;
-            tl_emu_break(b);
-        }
-        all->data = data;
+        all->data = tl_emu_grown(b, all->data, room, sizeof *all->data);
         all->room = room;
     }
     all->data[all->n].copy = *c;

@@ -62,20 +62,10 @@ void tl_emu_bulk_reset(tl_emu_block *b)
         b->bulk->bars[i].is_used = false;
 }
 
-static void *grown(tl_emu_block *b, void *data, size_t n, size_t size)
-{
-    void *more = realloc(data, n * size);
-    if (!more) {
-        b->job->no_memory = true;
-        tl_emu_break(b);
-    }
-    return more;
-}
-
 static struct tl_emu_bulk *bulk_of(tl_emu_block *b)
 {
     if (!b->bulk) {
-        b->bulk = grown(b, NULL, 1, sizeof *b->bulk);
+        b->bulk = tl_emu_grown(b, NULL, 1, sizeof *b->bulk);
         memset(b->bulk, 0, sizeof *b->bulk);
     }
     return b->bulk;
@@ -115,7 +105,7 @@ void tl_emu_mbar_init(uint32_t site, uint32_t pred, uint32_t offset, uint32_t co
     while (i < k->nbars && k->bars[i].is_used)
         i++;
     if (i == k->nbars) {
-        k->bars = grown(b, k->bars, i + 1, sizeof *k->bars);
+        k->bars = tl_emu_grown(b, k->bars, i + 1, sizeof *k->bars);
         k->nbars++;
     }
     k->bars[i] = (bar){.offset = offset, .count = count, .left = count, .is_used = true};
@@ -310,7 +300,7 @@ static void begin(uint32_t site, uint32_t pred, uint64_t map, uint32_t offset, u
     struct tl_emu_bulk *k = b->bulk;
     if (k->nboxes == k->room) {
         k->room = k->room ? 2 * k->room : 16;
-        k->boxes = grown(b, k->boxes, k->room, sizeof *k->boxes);
+        k->boxes = tl_emu_grown(b, k->boxes, k->room, sizeof *k->boxes);
     }
     k->boxes[k->nboxes++] = x;
     if (b->job->schedule.order == TL_EMU_REVERSE || (b->random && tl_emu_random(b) % ODDS == 0))

@@ -177,6 +177,16 @@ void tl_emu_break(tl_emu_block *b)
     tl_fiber_leave(&b->current->fiber, b->main);
 }
 
+void *tl_emu_grown(tl_emu_block *b, void *data, size_t n, size_t size)
+{
+    void *more = realloc(data, n * size);
+    if (!more) {
+        b->job->no_memory = true;
+        tl_emu_break(b);
+    }
+    return more;
+}
+
 void tl_emu_step(tl_emu_block *b)
 {
     enum { TURN_ODDS = 256 };

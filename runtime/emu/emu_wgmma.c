@@ -98,16 +98,6 @@ static warp_state *state_of(tl_emu_block *b)
     return &b->products[warp];
 }
 
-static void *grown(tl_emu_block *b, void *data, size_t n, size_t size)
-{
-    void *more = realloc(data, n * size);
-    if (!more) {
-        b->job->no_memory = true;
-        tl_emu_break(b);
-    }
-    return more;
-}
-
 /* ---- descriptors ---- */
 
 typedef struct descriptor {
@@ -310,7 +300,7 @@ static uint32_t chain_of(tl_emu_block *b, warp_state *w, lane_call *const *lanes
     TL_EMU_INVARIANT(b, lanes[0]->p.site, i < MOST_CHAINS && n <= TL_LEAF_MOST_WORDS,
                      "%u accumulators of %u words", i, n);
     if (i == w->nchains) {
-        w->chains = grown(b, w->chains, i + 1, sizeof *w->chains);
+        w->chains = tl_emu_grown(b, w->chains, i + 1, sizeof *w->chains);
         w->nchains++;
     }
     w->chains[i].left = n;
@@ -341,7 +331,7 @@ static void begin(tl_emu_block *b, void *const *mine)
         tl_emu_break(b);
     if (w->n == w->room) {
         w->room = w->room ? 2 * w->room : 16;
-        w->all = grown(b, w->all, w->room, sizeof *w->all);
+        w->all = tl_emu_grown(b, w->all, w->room, sizeof *w->all);
     }
     w->all[w->n++] = p;
     if (b->job->schedule.order == TL_EMU_REVERSE || (b->random && tl_emu_random(b) % ODDS == 0))
