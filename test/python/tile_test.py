@@ -117,6 +117,19 @@ class Arrays(unittest.TestCase):
         with self.assertRaisesRegex(tile.ArgumentError, "'p': an array for a pointer must be contiguous"):
             k(x[:, :2], 1)
 
+    def test_library(self):
+        """A module of the library in place of a path; a kernel of it that takes tables of addresses."""
+        gen, sizes = np.random.default_rng(1), [(33, 20, 40), (5, 70, 9), (0, 4, 4), (1, 1, 0)]
+        a, b = ([gen.integers(-3, 4, (m, k) if first else (k, n)).astype(np.float32) for m, n, k in sizes] for first in (True, False))
+        c = [np.full((m, n), np.nan, np.float32) for m, n, _ in sizes]
+        table = lambda arrays: np.array([x.ctypes.data for x in arrays], np.uint64)
+        products = tile.kernel("std.kernels.gemm", "gemm_pointers", T="f32", BM=32, BN=16, BK=16)
+        products(table(a), table(b), table(c), np.array(sizes, np.int32), np.array([(k, n, n) for _, n, k in sizes], np.int32))
+        for x, y, z in zip(a, b, c):
+            self.assertTrue((z == x @ y).all())
+        with self.assertRaises(OSError):
+            tile.kernel("std.kernels.gem", "gemm")
+
     def test_empty(self):
         tile.kernel(SCALE)(np.zeros((0, 4), np.float32), 1, 0)
 
