@@ -25,7 +25,7 @@ def chosen(row, text):
     """The row's constants, without the tiles that have defaults."""
     head = text[text.index(f"kernel {row.kernel}("):]
     head = head[:head.index("\n{")]
-    return {n: v for n, v in row.consts.items() if not re.search(rf"const int {n} =", head) or not re.fullmatch(r"B\w?", n)}
+    return {n: v for n, v in row.consts.items() if not re.search(rf"const int {n} =", head) or not re.fullmatch(r"B\w?|D|DV|DR|G|N|C|PAGE", n)}
 
 
 def explain(tilec, path, kernel, consts, target):
