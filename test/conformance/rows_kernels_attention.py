@@ -171,6 +171,31 @@ for t, from_q, from_k, h, hk, d, o in (("f16", [0, 17, 17, 50], [0, 30, 35, 68],
                "B": len(from_q) - 1, "longest": int(np.diff(from_k).max()), "scale": 0.25, **numbers}, lambda a, grads=grads: {n: w for n, w in grads(a).items() if n in ("dK", "dV")}, T=t, D=d, BM=16, BN=16,
                **{x: c for x, c in consts.items() if x != "SINKS"})
 
+# ---- new queries behind keys in pages ---------------------------------------------------------------------------------
+for t, u, from_q, length, h, hk, d, page, o in (("f16", "f16", [0, 17, 17, 20], [40, 9, 3], 2, 1, 16, 8, {"causal": True}), ("f32", "f32", [0, 1, 6], [1, 37], 2, 2, 8, 4, {"causal": True, "left": 6}),
+                                                 ("bf16", "f8e4m3", [0, 33], [50], 4, 2, 16, 16, {"causal": True, "cap": 4.0, "sinks": True})):
+    arrays, numbers, consts, numpy = options_of(o, h)
+    counts = [-(-n // page) for n in length]
+    order, table, at = rng(5).permutation(sum(counts) + 1), np.zeros((len(length), max(counts)), np.int32), 0
+    for b, c in enumerate(counts):
+        table[b, :c], at = order[at:at + c], at + c
+    size = (sum(counts) + 1) * page
+
+    def want(a, t=t, from_q=from_q, length=length, page=page, numpy=numpy):
+        q, keys, values = f64(a, "Q", "K", "V")
+        out, lse = np.zeros(q.shape), np.zeros((q.shape[1], len(q)))
+        for b, (i, j) in enumerate(zip(from_q, from_q[1:])):
+            n = np.arange(length[b])
+            slots = a["pages"][b][n // page] * page + n % page
+            r, l, _, _ = forward(*(x.transpose(1, 0, 2)[None] for x in (q[i:j], keys[slots], values[slots])), 0.25, numpy)
+            out[i:j], lse[:, i:j] = r[0].transpose(1, 0, 2), l[0]
+        return {"O": within(out, slack(out, t, 50)), "lse": within(lse, 800 * EPS * (1 + np.abs(lse).max()))}
+    cache = [normal(u, s, size, hk, d) for s in (2, 3)]
+    cache[1].store[order[-1] * page:(order[-1] + 1) * page] = poison(u, 1).store  # a page that is nobody's
+    kernel_row("attention", "attention_paged", f"{t}_{u}_{from_q[-1]}", {"Q": normal(t, 1, from_q[-1], h, d), "K": cache[0], "V": cache[1], "pages": Arr("i32", table), "length": Arr("i32", np.array(length, np.int32)),
+               "from_q": Arr("i32", np.array(from_q, np.int32)), "O": poison(t, from_q[-1], h, d), "lse": poison("f32", h, from_q[-1]), **arrays, "page": page, "longest": int(np.diff(from_q).max()), "scale": 0.25, **numbers},
+               want, T=t, U=u, D=d, BM=16, BN=16, **consts)
+
 # ---- f8 ---------------------------------------------------------------------------------------------------------------
 for t, p, h, hk, m, n, d, causal in (("f8e4m3", "f8e4m3", 2, 1, 33, 40, 32, True), ("f8e5m2", "f16", 1, 1, 20, 35, 16, False), ("f8e4m3", "f16", 2, 2, 1, 17, 16, True)):
     s = [Arr("f32", (0.5 + rng(7 + i).random((1, x))).astype(np.float32)) for i, x in enumerate((h, hk, hk))]

@@ -119,6 +119,16 @@ def expert_ids(rows, topk, experts, seed):
     return np.concatenate([rng(seed + r).permutation(experts)[:topk] for r in range(rows)] or [np.zeros(0)]).astype(np.int32)
 
 
+for t, r, experts, topk, whole, sig in (("f32", 5, 7, 3, True, False), ("f16", 1, 1, 1, False, False), ("bf16", 4, 16, 2, False, True), ("f32", 0, 4, 2, True, True)):
+    def want(a, topk=topk, whole=whole, sig=sig):
+        (x,) = f64(a, "x")
+        at = np.argsort(-x, 1, kind="stable")[:, :topk]
+        p = 1 / (1 + np.exp(-x)) if sig else np.exp(x - x.max(1, initial=-np.inf, keepdims=True)) / np.exp(x - x.max(1, initial=-np.inf, keepdims=True)).sum(1, keepdims=True)
+        w = np.take_along_axis(p, at, 1)
+        w = w / w.sum(1, keepdims=True) if whole else w
+        return {"ids": exact(at.astype(np.int32)), "weight": within(2.5 * w, 60 * EPS)}
+    kernel_row("moe", "moe_route", f"{t}_{r}x{experts}", {"x": normal(t, 25, r, experts), "ids": poison("i32", r, topk), "weight": poison("f32", r, topk), "factor": 2.5}, want, T=t, TOPK=topk, NORMALISE=whole, SIGMOID=sig, BE=16)
+
 for rows_, topk, experts, bm in ((45, 2, 5, 16), (1, 1, 1, 16), (20, 3, 7, 8), (0, 2, 3, 16)):
     ids = expert_ids(rows_, topk, experts, 20)
     ids[ids == 2] = 1 if experts > 2 else 0  # an expert without rows
