@@ -73,7 +73,7 @@ for kind in ("q4_0", "q8_0"):
     for t, m, n, l in (("f16", 33, 40, 3), ("f32", 1, 1, 1), ("bf16", 5, 33, 4), ("f16", 3, 3, 0)):
         blocks, w = ggml(kind, 8, n, l)
         kernel_row("quantized", f"gemm_{kind}", f"{t}_{m}x{n}x{l}", {"A": small(t, 9, m, 32 * l, lo=-2, hi=3), "W": blocks, "C": poison("f32", m, n)},
-                   lambda a, w=w: {"C": exact(a["A"].astype(float) @ w.T)}, T=t, O="f32")
+                   lambda a, w=w: {"C": exact(a["A"].astype(float) @ w.T)}, T=t, O="f32", BM=16, BN=16)
         kernel_row("quantized", f"gemv_{kind}", f"{t}_{n}x{l}", {"W": blocks, "x": small(t, 9, 32 * l, lo=-2, hi=3), "y": poison("f32", n)},
                    lambda a, w=w: {"y": exact(w @ a["x"].astype(float))}, T=t, O="f32", BL=2)
 
