@@ -52,7 +52,7 @@ for t, m, n, k, g, zero in (("f16", 33, 40, 130, 32, True), ("bf16", 5, 33, 64, 
         return (w - (whole(a["zero"]) if zero else 8)) * whole(a["scale"])
     kernel_row("quantized", "gemm_u4", f"{t}_{m}x{n}x{k}_by_{g}", {"A": small(t, 6, m, k, lo=-2, hi=3), "q": packed, "scale": powers(t, 7, n, groups), "zero": zeros_of, "C": poison("f32", m, n)},
                lambda a, weight=weight: {"C": exact(a["A"].astype(float) @ weight(a).T)}, T=t, O="f32", ZERO=zero, G=g, BM=32, BN=32)
-    kernel_row("quantized", "gemv_u4", f"{t}_{n}x{k}_by_{g}", {"x": small(t, 6, k, lo=-2, hi=3), "q": packed, "scale": powers(t, 7, n, groups), "zero": zeros_of, "y": poison("f32", n)},
+    kernel_row("quantized", "gemv_u4", f"{t}_{n}x{k}_by_{g}", {"x": small(t, 6, k, lo=-2, hi=3), "q": Arr("u8", packed.store), "scale": powers(t, 7, n, groups), "zero": zeros_of, "y": poison("f32", n)},
                lambda a, weight=weight: {"y": exact(weight(a) @ a["x"].astype(float))}, T=t, O="f32", ZERO=zero, G=g, BK=2 * g)
 
 
