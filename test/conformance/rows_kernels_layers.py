@@ -148,6 +148,16 @@ for t, i, n, v, d in (("f16", "i32", 9, 5, 40), ("f32", "i64", 1, 1, 1), ("bf16"
         return {"dw": exact(dw)}
     kernel_row("layers", "embedding_backward", t, {"dy": small(t, 3, n, d), "id": ids, "dw": zeros("f32", v, d), "scale": 2.0, "padding": 2}, added, T=t, I_=i, B=32)
 
+for t, n, v, d in (("f16", 9, 5, 40), ("f32", 1, 1, 1), ("bf16", 0, 3, 33)):
+    ids = rng(2).integers(0, v, n)
+    order, offsets = np.argsort(ids, kind="stable").astype(np.int32), np.searchsorted(np.sort(ids), np.arange(v + 1)).astype(np.int32)
+
+    def sums(a, ids=ids, v=v, d=d):
+        dw = np.zeros((v, d))
+        np.add.at(dw, ids, 2 * a["dy"].astype(float))
+        return {"dw": exact(dw)}
+    kernel_row("layers", "embedding_backward_sorted", t, {"dy": small(t, 3, n, d), "order": Arr("i32", order), "offsets": Arr("i32", offsets), "dw": poison("f32", v, d), "scale": 2.0}, sums, T=t, B=32)
+
 for t, n, residual in (("f16", 70, True), ("f32", 1, False), ("bf16", 33, False)):
     keep = np.array([(philox(9, i)[0] >> 8) * 2.0**-24 >= 0.25 for i in range(n)])
     kernel_row("layers", "dropout", t, {"x": normal(t, 1, n), "residual": normal(t, 2, n if residual else 0), "y": poison(t, n), "p": 0.25, "seed": 9},
