@@ -479,7 +479,9 @@ static void say_fetches(TlSbuf *s, const TlOp *loop)
         ahead = n > ahead ? (int)n : ahead;
         slots = buf->type->slots > slots ? buf->type->slots : slots;
     }
-    if (copies)
+    if (copies && bulk == copies && !ahead)
+        tl_sbuf_putf(s, "; bulk copies by a warp of its own into %d slots", slots);
+    else if (copies)
         tl_sbuf_putf(s, "; %s copies %d trip%s ahead into %d slots",
                      bulk == copies ? "bulk"
                      : bulk         ? "bulk and other asynchronous"
