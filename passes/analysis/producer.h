@@ -8,6 +8,22 @@ typedef struct TlProducer {
     TlMap kept, wanted; /* ops of it, by address; values that it computes, by id */
 } TlProducer;
 
+/* Why there is no such warp. */
+typedef enum TlProducerFault {
+    TL_PRODUCER_NONE,
+    TL_PRODUCER_REFUSED, /* specialize(0) */
+    TL_PRODUCER_COPIES,
+    TL_PRODUCER_WARPS,
+    TL_PRODUCER_ROOM,
+    TL_PRODUCER_PLACES,
+    TL_PRODUCER_HIDES_NOTHING,
+    TL_PRODUCER_CROWDED,
+    TL_PRODUCER_FAULT_COUNT
+} TlProducerFault;
+
+/* The rest of "no warp of its own begins bulk copies: ". */
+const char *tl_producer_fault_text(TlProducerFault fault);
+
 /* Which ops are its own: what they take is what it has to compute. */
 typedef bool TlBegins(const void *user, const TlOp *op);
 

@@ -36,10 +36,7 @@
  *     begun S - 1 - L ahead, but one at least. What does not fit is loaded in the same trip.
  *  5. Expansion (pipeline_expand.c): a prologue for the first trips; no epilogue: what is fetched
  *     for trips that there are not is masked off, unless it is outside of its view anyway.
- *  6. A warp that copies (specialize): where all that goes to shared memory goes there by bulk
- *     copies and a warp of its own can compute their places, a trip begins its own copies, into
- *     slots that are made once for the whole function; slot and parity run on through the loops
- *     around it.
+ *  6. One flow or two (pipeline_flows.c).
  *
  * What stands in the loop for a trip stays in its order. The places of what is fetched ahead are
  * computed again for the later trip: they are index arithmetic. */
@@ -52,7 +49,6 @@
 #include "passes/analysis/axis_info.h"
 #include "passes/analysis/bulk_fault.h"
 #include "passes/analysis/footprint.h"
-#include "passes/analysis/producer.h"
 #include "passes/pipeline/pipeline_impl.h"
 #include "passes/layout/relayout.h"
 #include <string.h>
@@ -66,7 +62,6 @@ enum {
     MOST_HINTED = 64,    /* registers of one load that is not staged: with a hint, */
     MOST_UNASKED = 32,   /* without one, */
     MOST_BY_FMA = 16,    /* for a dot by multiply-adds, which is never short of work */
-    BARRIERS = 256, /* bytes of those of a slot */
     OTHER_REGISTERS = 76 /* for what is neither carried nor in flight: fragments, addresses */
 };
 
@@ -542,7 +537,15 @@ static uint64_t outer_bytes(const Pipeline *p)
     return bytes;
 }
 
-static uint64_t buffer_bytes(const TlSchedule *s)
+static bool fits_shared(const Pipeline *p, const TlSchedule *s)
+{
+    uint64_t bytes = tl_schedule_bytes(s) + outer_bytes(p), all = p->px->machine->shared_bytes;
+    return bytes <= all / 2 || bytes + most_scratch(p) <= all;
+}
+
+/* ---- the schedule ---- */
+
+uint64_t tl_schedule_bytes(const TlSchedule *s)
 {
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < s->fetches.len; i++) {
@@ -552,14 +555,6 @@ static uint64_t buffer_bytes(const TlSchedule *s)
     }
     return bytes;
 }
-
-static bool fits_shared(const Pipeline *p, const TlSchedule *s)
-{
-    uint64_t bytes = buffer_bytes(s) + outer_bytes(p), all = p->px->machine->shared_bytes;
-    return bytes <= all / 2 || bytes + most_scratch(p) <= all;
-}
-
-/* ---- the schedule ---- */
 
 const TlFetch *tl_schedule_of(const TlSchedule *s, const TlOp *load)
 {
@@ -621,72 +616,7 @@ static bool schedule_loop(Pipeline *p, TlOp *loop, TlSchedule *s)
     return s->fetches.len > 0 && stages >= 2;
 }
 
-/* ---- 6. a warp that copies ---- */
-
-typedef TL_VEC(TlSchedule) Schedules;
-
-static bool is_asked_for(const TlOp *loop)
-{
-    return tl_attr(loop, TL_ATTR_SPECIALIZE) != NULL;
-}
-
-/* What goes to shared memory goes there by bulk copies, wherever loops of the function ask. */
-static bool copies_are_bulk(const Schedules *all)
-{
-    bool asked = false, other = false;
-    for (uint32_t i = 0; i < all->len; i++) {
-        const TlSchedule *s = &all->data[i];
-        asked |= is_asked_for(s->loop);
-        for (uint32_t k = 0; k < s->fetches.len; k++)
-            other |= s->fetches.data[k].put && s->fetches.data[k].how != TL_FETCH_BULK;
-    }
-    return asked && !other;
-}
-
-static bool is_copied(const void *user, const TlOp *op)
-{
-    const Schedules *all = user;
-    for (uint32_t i = 0; op->opcode == TL_OP_LOAD && i < all->len; i++) {
-        const TlFetch *f = tl_schedule_of(&all->data[i], op);
-        if (f && f->how == TL_FETCH_BULK)
-            return true;
-    }
-    return false;
-}
-
-/* Buffers that live all the time, and what the threads exchange behind the loops. */
-static bool fit_together(const Pipeline *p, const Schedules *all)
-{
-    uint64_t bytes = 0, scratch = 0;
-    for (uint32_t i = 0; i < all->len; i++)
-        bytes += buffer_bytes(&all->data[i]) + BARRIERS * (uint64_t)(all->data[i].stages + 1);
-    for (const TlOp *op = p->fn->body->first; op; op = tl_walk_next(op, NULL)) {
-        uint64_t n = op->opcode == TL_OP_ALLOC ? 0 : tl_op_shared_bytes(p->arena, op);
-        scratch = n > scratch ? n : scratch;
-    }
-    return bytes + scratch <= p->px->machine->shared_bytes;
-}
-
-/* Each trip begins its own copies: the warp that does nothing else runs ahead as far as slots let
- * it (specialize). */
-static void give_to_producer(const Pipeline *p, Schedules *all)
-{
-    TlProducer producer;
-    if (!copies_are_bulk(all) || !tl_producer_fits(p->fn, p->px->machine->lanes) ||
-        !fit_together(p, all) ||
-        !tl_producer_find(p->fn, p->arena, is_copied, all, &producer))
-        return;
-    for (uint32_t i = 0; i < all->len; i++) {
-        TlSchedule *s = &all->data[i];
-        s->most = 0;
-        for (uint32_t k = 0; k < s->fetches.len; k++) {
-            TlFetch *f = &s->fetches.data[k];
-            s->by_producer |= f->how == TL_FETCH_BULK;
-            f->ahead = f->how == TL_FETCH_BULK ? 0 : f->ahead;
-            s->most = f->ahead > s->most ? f->ahead : s->most;
-        }
-    }
-}
+/* ---- the pass ---- */
 
 static uint32_t count_bulk(const TlSchedule *s)
 {
@@ -700,7 +630,7 @@ TlPassResult tl_pass_pipeline(TlFn *fn, TlPassCtx *px)
 {
     Pipeline p = {.fn = fn, .px = px, .arena = px->scratch};
     TL_VEC(TlOp *) loops = {0};
-    Schedules made = {0};
+    TlSchedules made = {0};
     if (!tl_fn_is_laid_out(fn))
         return TL_SAME;
     for (TlOp *op = fn->body->first; op; op = tl_walk_next(op, NULL))
@@ -716,7 +646,7 @@ TlPassResult tl_pass_pipeline(TlFn *fn, TlPassCtx *px)
         tl_vec_push(px->scratch, &made, s);
         p.maps += count_bulk(&s);
     }
-    give_to_producer(&p, &made);
+    tl_pipeline_choose_flows(fn, px, &made);
     for (uint32_t i = 0; i < made.len; i++) {
         show(&p, &made.data[i]);
         tl_pipeline_expand(fn, px, &made.data[i]);

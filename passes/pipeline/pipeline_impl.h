@@ -45,6 +45,13 @@ typedef struct TlSchedule {
     TL_VEC(TlFetch) fetches;
 } TlSchedule;
 
+typedef TL_VEC(TlSchedule) TlSchedules;
+
+/* Bytes of its buffers, with all slots. */
+uint64_t tl_schedule_bytes(const TlSchedule *s);
+/* Which loops leave their bulk copies to a warp of its own, if any do. (pipeline_flows.c) */
+void tl_pipeline_choose_flows(TlFn *fn, const TlPassCtx *px, TlSchedules *all);
+
 /* What awaits the products whose tokens the loop carries (async-dots); NULL: it carries none. */
 TlOp *tl_loop_await(const TlOp *loop);
 

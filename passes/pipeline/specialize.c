@@ -1,5 +1,5 @@
-/* specialize: a warp of its own begins the bulk copies of loops that ask for it (`specialize`), the
- * kernel's warps do the rest.
+/* specialize: a warp of its own begins the bulk copies of loops for which pipeline has chosen that
+ * (pipeline_flows.c), the kernel's warps do the rest.
  *
  *     %f = mbar;  %e = mbar                    %f = mbar;  %e = mbar
  *     for ... {                                roles {
@@ -53,7 +53,7 @@ static bool begins(const void *user, const TlOp *op)
 static bool is_asked_for(const TlFn *fn)
 {
     for (const TlOp *op = fn->body->first; op; op = tl_walk_next(op, NULL))
-        if (op->opcode == TL_OP_FOR && tl_attr(op, TL_ATTR_SPECIALIZE))
+        if (op->opcode == TL_OP_FOR && tl_attr_int(op, TL_ATTR_SPECIALIZE, 0) > 0)
             return true;
     return false;
 }
