@@ -91,16 +91,17 @@ static void live_until(TlSpan *life, uint32_t position)
     life->last = position > life->last ? position : life->last;
 }
 
-/* Copies have arrived at the first wait for all of them behind the last copy that cannot be passed
- * by; where there is none, in another trip perhaps, or never. So it is with products and awaits. */
-static void live_until_arrival(const Lives *l, const TlBlock *home, TlOpcode wait, uint32_t copied,
-                               TlSpan *life)
+/* A copy has arrived at the first wait for all of them behind it that cannot be passed by; where
+ * there is none, in another trip perhaps, or never. So it is with products and awaits. */
+static void live_until_arrival(const Lives *l, const TlBlock *home, const TlOp *begun, TlSpan *life)
 {
-    for (const TlOp *op = l->fn->body->first; op; op = tl_walk_next(op, NULL)) {
+    TlOpcode wait = begun->opcode == TL_OP_COPY ? TL_OP_WAIT : TL_OP_AWAIT;
+    for (const TlOp *op = tl_walk_next(begun, NULL); op; op = tl_walk_next(op, NULL)) {
         if (op->opcode != wait || tl_attr_int(op, TL_ATTR_PENDING, 0) != 0 ||
-            span_of(l->order, op)->first <= copied || !is_around(op->block, home))
+            !is_around(op->block, begun->block))
             continue;
-        live_in_loops(l, home, op->block, life);
+        if (is_around(op->block, home))
+            live_in_loops(l, home, op->block, life);
         live_until(life, span_of(l->order, op)->first);
         return;
     }
@@ -116,20 +117,14 @@ static void find_life(Lives *l, TlOp *alloc)
     TlSpan life = {UINT32_MAX, 0};
     if (alloc->opcode == TL_OP_MBAR) /* it is made here */
         life = *span_of(l->order, alloc);
-    uint32_t copied = 0, multiplied = 0;
     for (const TlUse *u = buf->uses; u; u = u->next) {
         TlSpan s = tl_position_of_use(l->order, u->user, alloc->block);
         life.first = s.first < life.first ? s.first : life.first;
         live_until(&life, s.last);
-        if (u->user->opcode == TL_OP_COPY && alloc->opcode == TL_OP_ALLOC && s.last > copied)
-            copied = s.last;
-        if (u->user->opcode == TL_OP_DOT_ASYNC && s.last > multiplied)
-            multiplied = s.last;
+        if (alloc->opcode == TL_OP_ALLOC &&
+            (u->user->opcode == TL_OP_COPY || u->user->opcode == TL_OP_DOT_ASYNC))
+            live_until_arrival(l, alloc->block, u->user, &life);
     }
-    if (copied)
-        live_until_arrival(l, alloc->block, TL_OP_WAIT, copied, &life);
-    if (multiplied)
-        live_until_arrival(l, alloc->block, TL_OP_AWAIT, multiplied, &life);
     if (buf->uses)
         add_life(l, alloc, tl_buf_bytes(buf->type), tl_buf_alignment(buf->type), life);
 }
