@@ -172,11 +172,11 @@ static void begin_each(TlSimt *g, const TlOp *op, const TlValue *mask)
 /* There is one thread only. */
 static void begin_alone(TlSimt *g, const TlOp *first, const TlValue *mask)
 {
-    LLVMBasicBlockRef some = tl_gen_block(&g->gen, "bulk"), join = tl_gen_block(&g->gen, "begun");
     if (!mask) {
         begin_each(g, first, mask);
         return;
     }
+    LLVMBasicBlockRef some = tl_gen_block(&g->gen, "bulk"), join = tl_gen_block(&g->gen, "begun");
     LLVMBuildCondBr(g->b, tl_gen_scalar(&g->gen, mask), some, join);
     LLVMPositionBuilderAtEnd(g->b, some);
     begin_each(g, first, mask);
