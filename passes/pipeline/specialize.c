@@ -19,7 +19,8 @@
  *                                              }
  *
  *  1. Where: all copies to shared memory are bulk copies, what they and the loops around them are
- *     computed from is scalar and pure, and barriers are made before everything else. The loops go
+ *     computed from is scalar and pure, and barriers are made before everything else. There is room
+ *     for the buffers of all loops at once: one flow may be loops ahead of the other. The loops go
  *     on as pipeline has made them: what waits for what is said by the barriers that count, so the
  *     two flows need no order besides.
  *  2. Region 0 gets, once more, what begins copies, the loops and branches around it with the
@@ -27,7 +28,9 @@
  *     it.
  *
  * With the second flow gone from them, the kernel's warps never wait for each other in the loop. */
+#include "ir/plan/staged.h"
 #include "passes/analysis/facts.h"
+#include "passes/analysis/shared_life.h"
 #include "passes/pass.h"
 
 enum { MOST_THREADS = 1024, MORE_WARPS = 4 };
@@ -72,6 +75,42 @@ static bool is_possible(const TlFn *fn, const TlMachine *machine)
     }
     return bulk && fn->body->warps % MORE_WARPS == 0 &&
            (fn->body->warps + MORE_WARPS) * machine->lanes <= MOST_THREADS;
+}
+
+/* Is it there for the whole kernel, when the flows are two? */
+static bool is_kept_throughout(const TlOp *op)
+{
+    if (op->opcode == TL_OP_MBAR)
+        return true;
+    for (const TlUse *u = op->opcode == TL_OP_ALLOC ? op->out[0]->uses : NULL; u; u = u->next)
+        if (u->user->opcode == TL_OP_COPY)
+            return true;
+    return false;
+}
+
+/* With what is there for the whole kernel, all else must fit at any time. */
+static bool has_room(const TlFn *fn, TlPassCtx *px)
+{
+    TlPositions order;
+    tl_positions_init(&order, fn, px->scratch);
+    TlSharedLives lives = tl_shared_lives(&order, fn, px->scratch);
+    uint64_t throughout = 0, most = 0;
+    for (uint32_t i = 0; i < lives.len; i++) {
+        const TlSharedLife *life = &lives.data[i];
+        uint64_t together = 0;
+        if (is_kept_throughout(life->op)) {
+            throughout += life->bytes;
+            continue;
+        }
+        for (uint32_t k = 0; k < lives.len; k++) {
+            const TlSharedLife *other = &lives.data[k];
+            if (other->first <= life->first && life->first <= other->last &&
+                !is_kept_throughout(other->op))
+                together += other->bytes;
+        }
+        most = together > most ? together : most;
+    }
+    return throughout + most <= (uint64_t)px->machine->shared_bytes;
 }
 
 /* ---- what is wanted ---- */
@@ -277,7 +316,7 @@ TlPassResult tl_pass_specialize(TlFn *fn, TlPassCtx *px)
     Specialize s = {.fn = fn, .px = px, .arena = px->scratch};
     TlMap map;
     if (!px->machine->warpgroups || !tl_fn_is_laid_out(fn) || !is_asked_for(fn) ||
-        !is_possible(fn, px->machine))
+        !is_possible(fn, px->machine) || !has_room(fn, px))
         return TL_SAME;
     tl_map_init(&s.kept, px->scratch);
     tl_map_init(&s.wanted, px->scratch);

@@ -42,6 +42,7 @@ PARTS = [
      [RING, "--products", "--devices", "emu:sm_90a", "--warps", "0", "--seeds", ",".join(map(str, range(1, 51))), "--every", "11"]),
     ("targets-tools", "each kernel through the tools of every target", ["test/tools/compile_rows.py", "--targets", GPUS]),
     ("programs", "random programs of the language against NumPy", [LANGUAGE, "100000", "3000", "--per-program", "4"]),
+    ("programs-products", "random programs of large products in loops against NumPy, on Hopper", [LANGUAGE, "100000", "500", "--products", "--per-program", "3"]),
     ("kernels", "random kernels of tile IR against ref", [IR, "100000", "2000", "--per-kernel", "4"]),
     ("api-sequences", "10000 random sequences of API calls under ASan, 2000 under TSan", [SEQUENCES]),
     ("growth", "each form of the language, doubled, for each target: at most 2.5 times the cost; the table goes to test/GROWTH.md",
