@@ -3,8 +3,8 @@
  * Scratch (tl_op_shared_bytes) lives while its op runs, its regions included. What an `alloc` makes
  * lives, with all its slots, from its first use to its last; a use in a loop that does not hold the
  * alloc is one in the whole loop. Copies may still write it after its last use: it lives at least
- * to the next `wait` for all of them, or, of bulk copies, to where the barriers that count them end,
- * if they do before the kernel does. */
+ * to the next `wait` for all of them, or, of bulk copies, to where the barriers that count them
+ * end, if they do before the kernel does. */
 #include "passes/analysis/shared_life.h"
 
 #include "ir/plan/shared_plan.h"

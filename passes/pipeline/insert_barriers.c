@@ -11,8 +11,8 @@
  * What is pending at a point of the program: accesses that some path to the point has made with no
  * barrier since. An op with shared memory of its own has barriers inside (shared_plan.h): before
  * it, no access to its bytes may be pending; after it, only its last reads of them are. So it is
- * where barriers that count are made, with a barrier behind the last of some next to each other, and
- * ended, with one before the first. Of global memory, footprint.h says which pairs conflict; of
+ * where barriers that count are made, with a barrier behind the last of some next to each other,
+ * and ended, with one before the first. Of global memory, footprint.h says which pairs conflict; of
  * buffers, buffer_use.h. A release wants everything pending done; what follows an acquire that one
  * thread does waits for a barrier.
  *
