@@ -122,12 +122,9 @@ static bool has_loop_around(const TlOp *loop)
     return false;
 }
 
-static bool products_wait(const TlOp *loop)
+static bool products_wait(const TlFn *fn, TlArena *arena, const TlOp *loop)
 {
-    int n = 0;
-    for (const TlOp *op = loop->regions[0]->first; op; op = op->next)
-        n += op->opcode == TL_OP_DOT_ASYNC;
-    return n > 1;
+    return tl_dots_are_chained(fn, arena, loop->regions[0]);
 }
 
 /* By an estimate of what is in registers at products. */
@@ -146,7 +143,8 @@ static TlProducerFault ask_worth(TlFn *fn, const TlPassCtx *px, const TlSchedule
 {
     bool hides = false;
     for (uint32_t i = 0; i < all->len; i++)
-        hides |= has_loop_around(all->data[i].loop) || products_wait(all->data[i].loop);
+        hides |= has_loop_around(all->data[i].loop) ||
+                 products_wait(fn, px->scratch, all->data[i].loop);
     if (!hides)
         return TL_PRODUCER_HIDES_NOTHING;
     return is_alone(fn, px, all) ? TL_PRODUCER_NONE : TL_PRODUCER_CROWDED;
@@ -204,7 +202,7 @@ void tl_pipeline_choose_flows(TlFn *fn, const TlPassCtx *px, TlSchedules *all)
         TlAttr attr = {.id = TL_ATTR_SPECIALIZE, .u.i = fault ? -(int64_t)fault : 1};
         if (!has_bulk(&all->data[i]))
             continue;
-        if (!fault && products_wait(all->data[i].loop))
+        if (!fault && products_wait(fn, px->scratch, all->data[i].loop))
             add_slot(fn, px, all, &all->data[i]);
         if (!fault)
             begin_own_copies(&all->data[i]);
