@@ -244,9 +244,9 @@ static uint64_t next_segment(const TlSpan *a, const TlSpan *b, const TlSpan *seg
     return tl_span_has(a, y) ? x ^ y : y;
 }
 
-/* The segment's vectors, in coordinates of V and K; those of both sides' registers last. The highest
- * is found first: so registers are in order, and what an instruction takes of several reads, LLVM
- * reads by pairs of neighbours (ds_read2). */
+/* The segment's vectors, in coordinates of V and K; those of both sides' registers last. The
+ * highest is found first: so registers are in order, and what an instruction takes of several
+ * reads, LLVM reads by pairs of neighbours (ds_read2). */
 static int choose_segment(const Space *s, Attempt *t, const TlBasis *vk, uint64_t *out)
 {
     TlSpan a, b, segment = {0};
