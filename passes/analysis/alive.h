@@ -10,7 +10,7 @@
  * loop that fetches ahead. */
 enum { TL_OTHER_REGISTERS = 40, TL_LOOP_REGISTERS = 76 };
 
-/* Words of a thread that hold a tile; 0: it is in no registers of its own. */
+/* Words of a thread that hold a tile, or sums on their way; 0: it is in no registers of its own. */
 int64_t tl_words_of(const TlValue *v);
 /* Words of a thread right behind a load: less than 4 bytes at a time are a register each. */
 int64_t tl_words_loaded(const TlAxisInfo *axis, const TlOp *load);
