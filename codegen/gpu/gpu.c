@@ -209,7 +209,7 @@ void tl_gpu_expand(TlLlvm *l, const TlCodegenOptions *options, TlKernelCodes *ke
  * in as many registers as one file has gets no more; then two blocks fit on a compute unit, too. */
 static void limit_to_file(TlLlvm *l, const TlTarget *target, LLVMValueRef f, unsigned words)
 {
-    enum { OTHERS = 40 };                          /* addresses, and what LLVM's order takes more */
+    enum { OTHERS = 40 }; /* addresses, and what LLVM's order takes more */
     static const char LIMIT[] = "amdgpu-num-vgpr"; /* of each of the two files */
     unsigned file = target->family->file;
     if ((unsigned)target->registers > file && words + OTHERS <= file &&

@@ -3,9 +3,9 @@
  * essay. */
 #ifndef TL_EMU_H
 #define TL_EMU_H
+#include "runtime/host/elf.h"
 #include "runtime/emu/emu_check.h"
 #include "runtime/emu/emu_fiber.h"
-#include "runtime/host/elf.h"
 #include <stdatomic.h>
 
 enum { TL_EMU_MAX_THREADS = 1024, TL_EMU_BARRIERS = 16 };
@@ -118,7 +118,7 @@ struct tl_emu_block {
     tl_emu_block_watch *watch;
     int64_t linear;
     uint32_t nthreads, nwarps, lanes, ended;
-    uint32_t warps_waiting, first_warp;  /* at a barrier; the first of them */
+    uint32_t warps_waiting, first_warp; /* at a barrier; the first of them */
     uint64_t at_number[TL_EMU_BARRIERS]; /* warps that wait at each, as bits */
     bool random;
     tl_emu_event event;
@@ -132,7 +132,7 @@ struct tl_emu_block {
     uint32_t room_threads, room_shared; /* allocated */
     char *shared;
     uint32_t room_copies;
-    tl_emu_copies *copies;    /* by thread: that are on their way */
+    tl_emu_copies *copies; /* by thread: that are on their way */
     struct tl_emu_bulk *bulk; /* NULL: none yet */
     uint32_t room_products;
     struct tl_emu_products_of_warp *products; /* by warp */
@@ -168,7 +168,7 @@ void *tl_emu_grown(tl_emu_block *b, void *data, size_t n, size_t size);
  * the launch fails with TILE_INTERNAL and the text, at the source position of the leaf's call.
  * Outside of threads, the emulator uses TL_INVARIANT_OR and TL_INVARIANT_VOID; tl_emu_run returns
  * what they find. */
-#define TL_EMU_INVARIANT(b, site, cond, ...)                                                       \
+#define TL_EMU_INVARIANT(b, site, cond, ...)                                                   \
     TL_INVARIANT_ELSE(cond, tl_emu_broken((b), (site)), __VA_ARGS__)
 _Noreturn void tl_emu_broken(tl_emu_block *b, uint32_t site);
 
@@ -217,7 +217,7 @@ void tl_emu_print_end(tl_emu_block *b);
 /* Where element e of a lane's operand (0 A, 1 B, 2 C) is in its matrix. per_word: elements of a
  * word. */
 void tl_emu_mma_cell(tl_mma_kind kind, int operand, uint32_t k, uint32_t per_word, uint32_t lane,
-                     uint32_t e, uint32_t *out_row, uint32_t *out_column);
+                      uint32_t e, uint32_t *out_row, uint32_t *out_column);
 uint32_t tl_emu_type_bytes(uint32_t type); /* tile_dtype */
 double tl_emu_to_double(uint32_t type, uint64_t bits);
 
