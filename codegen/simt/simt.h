@@ -27,18 +27,18 @@ typedef struct TlSimt {
     TlAxisInfo *axis;
     LLVMValueRef **regs;       /* by value id: tiles */
     struct TlSimtRead **reads; /* by value id: tiles that GETs give, not all read yet; else NULL */
-    uint32_t counted;          /* accesses on which each thread counts (simt_access.c) */
+    uint32_t counted;            /* accesses on which each thread counts (simt_access.c) */
     struct TlSimtSpread *spread; /* copies that the next product begins; NULL: none */
     int lane_bits, warp_bits;
-    LLVMValueRef tid, lane, warp;                                              /* i32 */
+    LLVMValueRef tid, lane, warp; /* i32 */
     enum TlSimtRole { TL_SIMT_ALL, TL_SIMT_PRODUCER, TL_SIMT_CONSUMERS } role; /* of the flow */
-    LLVMValueRef uniform_warp;      /* tl_simt_uniform_warp; NULL: not made yet */
-    LLVMBasicBlockRef prologue;     /* ends in a branch; what every op may use stands before it */
-    TlMap thread_part;              /* layout to what it gives in this thread (simt_layout.c) */
-    TlLoc loc;                      /* of the op being lowered: sites get it */
-    int param;                      /* whose memory it accesses, -1: not known; likewise */
+    LLVMValueRef uniform_warp;    /* tl_simt_uniform_warp; NULL: not made yet */
+    LLVMBasicBlockRef prologue;   /* ends in a branch; what every op may use stands before it */
+    TlMap thread_part;            /* layout to what it gives in this thread (simt_layout.c) */
+    TlLoc loc;                    /* of the op being lowered: sites get it */
+    int param;                    /* whose memory it accesses, -1: not known; likewise */
     TL_VEC(const TlOp *) assembled; /* ASM ops whose texts have been tried; alike ones once */
-    bool failed;                    /* the program is wrong; said so */
+    bool failed;                  /* the program is wrong; said so */
 } TlSimt;
 
 /* ---- simt_lower.c ---- */

@@ -19,14 +19,14 @@ typedef enum tl_leaf_family {
 
 /* What not every GPU can, and leaves need (leaf.def). */
 typedef enum tl_gpu_can {
-    TL_CAN_COPY = 1,        /* asynchronous copies from global to shared memory */
-    TL_CAN_LDMATRIX = 2,    /* loads of a warp from shared memory */
-    TL_CAN_OVERLAP = 4,     /* a kernel that starts early waits for the one before it (no leaf) */
-    TL_CAN_F8 = 8,          /* f8 to f16 by an instruction (no leaf) */
-    TL_CAN_MMA_F8 = 16,     /* mma.sync of f8 by one instruction; else by two of f16 (no leaf) */
-    TL_CAN_NAN = 32,        /* min and max that give NaN where there is one */
-    TL_CAN_BUFFER = 64,     /* accesses of a base and 32 bits, whose bounds the hardware tests */
-    TL_CAN_BF16 = 128,      /* f32 to bf16 by an instruction */
+    TL_CAN_COPY = 1,     /* asynchronous copies from global to shared memory */
+    TL_CAN_LDMATRIX = 2, /* loads of a warp from shared memory */
+    TL_CAN_OVERLAP = 4,  /* a kernel that starts early waits for the one before it (no leaf) */
+    TL_CAN_F8 = 8,       /* f8 to f16 by an instruction (no leaf) */
+    TL_CAN_MMA_F8 = 16,  /* mma.sync of f8 by one instruction; else by two of f16 (no leaf) */
+    TL_CAN_NAN = 32,     /* min and max that give NaN where there is one */
+    TL_CAN_BUFFER = 64,  /* accesses of a base and 32 bits, whose bounds the hardware tests */
+    TL_CAN_BF16 = 128,   /* f32 to bf16 by an instruction */
     TL_CAN_WARPGROUP = 256, /* products by four warps that read shared memory themselves (wgmma) */
     TL_CAN_BULK = 512,      /* copies of whole boxes by one thread, counted by barriers (TMA) */
     TL_CAN_SAT = 1024,      /* fma of f32 that keeps its result between 0 and 1 */
@@ -37,15 +37,9 @@ enum { TL_RECORDS_BITS = 31 };
 #define TL_RECORDS_ALL (1u << TL_RECORDS_BITS) /* bytes from a base that every access is within */
 
 typedef enum tl_leaf_class {
-    TL_LEAF_CLASS_PURE,
-    TL_LEAF_CLASS_WARP,
-    TL_LEAF_CLASS_BLOCK,
-    TL_LEAF_CLASS_GLOBAL,
-    TL_LEAF_CLASS_SHARED,
-    TL_LEAF_CLASS_GROUP,
-    TL_LEAF_CLASS_ASYNC,
-    TL_LEAF_CLASS_ATOMIC,
-    TL_LEAF_CLASS_DEBUG
+    TL_LEAF_CLASS_PURE, TL_LEAF_CLASS_WARP, TL_LEAF_CLASS_BLOCK, TL_LEAF_CLASS_GLOBAL,
+    TL_LEAF_CLASS_SHARED, TL_LEAF_CLASS_GROUP,
+    TL_LEAF_CLASS_ASYNC, TL_LEAF_CLASS_ATOMIC, TL_LEAF_CLASS_DEBUG
 } tl_leaf_class;
 
 /* A row of leaf.def with what it has from its family. */
@@ -111,19 +105,9 @@ static inline int tl_leaf_is_ldsm(tl_leaf leaf)
 /* ATOM_32, ATOM_64: integers by two's complement or unsigned, floats by their bits. order and scope
  * as in ir/enums.def. */
 typedef enum tl_atom {
-    TL_ATOM_ADD,
-    TL_ATOM_MIN_S,
-    TL_ATOM_MIN_U,
-    TL_ATOM_MAX_S,
-    TL_ATOM_MAX_U,
-    TL_ATOM_AND,
-    TL_ATOM_OR,
-    TL_ATOM_XOR,
-    TL_ATOM_XCHG,
-    TL_ATOM_CAS,
-    TL_ATOM_FADD,
-    TL_ATOM_LOAD,
-    TL_ATOM_STORE
+    TL_ATOM_ADD, TL_ATOM_MIN_S, TL_ATOM_MIN_U, TL_ATOM_MAX_S, TL_ATOM_MAX_U, TL_ATOM_AND,
+    TL_ATOM_OR, TL_ATOM_XOR,
+    TL_ATOM_XCHG, TL_ATOM_CAS, TL_ATOM_FADD, TL_ATOM_LOAD, TL_ATOM_STORE
 } tl_atom;
 
 /* How the lanes of a warp hold a matrix instruction's operands (runtime/emu/emu_mma.c has the
@@ -131,14 +115,8 @@ typedef enum tl_atom {
  * 32 x 32; WMMA1, WMMA1T, WMMA2: of RDNA 3 and 4. Of all AMD kinds but WMMA1 the leaf's c and
  * result are those of the transposed product: the instruction takes b as its A and a as its B. */
 typedef enum tl_mma_kind {
-    TL_MMA_M16N8,
-    TL_MMA_M8N8,
-    TL_MMA_MFMA16,
-    TL_MMA_MFMA32,
-    TL_MMA_MFMA64,
-    TL_MMA_WMMA1,
-    TL_MMA_WMMA1T,
-    TL_MMA_WMMA2
+    TL_MMA_M16N8, TL_MMA_M8N8, TL_MMA_MFMA16, TL_MMA_MFMA32, TL_MMA_MFMA64, TL_MMA_WMMA1,
+    TL_MMA_WMMA1T, TL_MMA_WMMA2
 } tl_mma_kind;
 /* Element types (tile_dtype) of a, b, c in one word. */
 #define TL_MMA_TYPES(a, b, c) ((a) | (b) << 8 | (c) << 16)
@@ -154,9 +132,7 @@ typedef enum tl_mma_kind {
  * tile, `reg` the thread's register that held it (reg 0 begins a new execution of the print in that
  * thread). Failures: the lowest block counts. */
 typedef enum tl_debug_kind { TL_DEBUG_FAIL = 1, TL_DEBUG_PRINT = 2 } tl_debug_kind;
-typedef struct tl_debug_header {
-    uint32_t capacity, count, pad[2];
-} tl_debug_header;
+typedef struct tl_debug_header { uint32_t capacity, count, pad[2]; } tl_debug_header;
 typedef struct tl_debug_record {
     uint32_t kind;          /* tl_debug_kind */
     uint32_t block, thread; /* linear program, thread in its block */
@@ -164,6 +140,6 @@ typedef struct tl_debug_record {
     uint32_t what;          /* FAIL: tl_fail_kind; PRINT: tile_dtype */
     /* PRINT; OUTSIDE, a FAIL of kind TL_RUN_BOUNDS: bytes of the access (0: another FAIL), param */
     uint32_t reg, index;
-    uint64_t bits; /* PRINT: the element, zero-extended; OUTSIDE: the address */
+    uint64_t bits;          /* PRINT: the element, zero-extended; OUTSIDE: the address */
 } tl_debug_record;
 #endif
