@@ -171,7 +171,7 @@ struct tl_code {
     const void *image;
     const char *name;
     uint32_t threads, shared_bytes, debug_slot; /* of its parameters; TL_GPU_NO_SLOT */
-    atomic_llong together; /* programs that run at once; 0: not asked for yet */
+    atomic_llong blocks; /* of a kernel that starts as many as run at once; 0: not asked yet */
 };
 enum { TL_GPU_NO_SLOT = UINT32_MAX };
 

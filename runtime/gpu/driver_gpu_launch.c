@@ -152,9 +152,6 @@ tile_status tl_gpu_together(tl_dev *d, tl_code *code, int64_t *out_programs)
     TL_INVARIANT(code && out_programs, "no code to count");
     tile_status status;
     int blocks = 0;
-    *out_programs = (int64_t)atomic_load_explicit(&code->together, memory_order_relaxed);
-    if (*out_programs > 0)
-        return TILE_OK; /* asked before */
     if (!d->api.occupancy)
         return tl_gpu_lacks(d, offsetof(tl_gpu_api, occupancy));
     TL_GPU_WITHIN(
@@ -162,13 +159,22 @@ tile_status tl_gpu_together(tl_dev *d, tl_code *code, int64_t *out_programs)
         TL_GPU_CALL(d, occupancy, &blocks, code->function, (int)code->threads, code->shared_bytes));
     if (status == TILE_OK)
         *out_programs = (int64_t)blocks * d->processors;
-    atomic_store_explicit(&code->together, *out_programs, memory_order_relaxed);
     return status;
 }
 
 tile_status tl_gpu_blocks(tl_dev *d, tl_code *code, int64_t programs, int64_t *out_blocks)
 {
     (void)programs;
+    tile_status status = TILE_OK;
+    *out_blocks = (int64_t)atomic_load_explicit(&code->blocks, memory_order_relaxed);
+    if (*out_blocks > 0)
+        return status; /* asked before */
     *out_blocks = d->processors; /* one each, where the library cannot say */
-    return d->api.occupancy ? tl_gpu_together(d, code, out_blocks) : TILE_OK;
+    if (d->api.occupancy)
+        status = tl_gpu_together(d, code, out_blocks);
+    if (status == TILE_OK && *out_blocks < 1)
+        *out_blocks = 1; /* its launch will say why none can run */
+    if (status == TILE_OK)
+        atomic_store_explicit(&code->blocks, *out_blocks, memory_order_relaxed);
+    return status;
 }
