@@ -177,7 +177,7 @@ _Noreturn void tl_emu_broken(tl_emu_block *b, uint32_t site);
 void tl_emu_meet_barrier(tl_emu_block *b, uint32_t site);
 /* Of so many threads, at the barrier of that number. */
 void tl_emu_meet_some(tl_emu_block *b, uint32_t site, uint32_t number, uint32_t threads);
-/* constant: the mask of shfl_xor, 0 of shfl_idx. */
+/* constant: the mask of shfl_xor, n of shfl_end, 0 of shfl_idx. */
 uint32_t tl_emu_meet_shuffle(tl_emu_block *b, tl_leaf leaf, uint32_t site, uint32_t value,
                              uint32_t lane, uint32_t constant);
 /* The last lane of the warp to come acts for all: `mine` of each lane, by lane. constant: what all

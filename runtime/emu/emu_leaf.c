@@ -114,6 +114,15 @@ uint32_t tl_emu_shfl_xor(uint32_t site, uint32_t value, uint32_t mask)
                                b->current->index % b->lanes ^ mask, mask);
 }
 
+uint32_t tl_emu_shfl_end(uint32_t site, uint32_t value, uint32_t n)
+{
+    tl_emu_block *b = tl_emu_now;
+    uint32_t lane = b->current->index % b->lanes, group = lane & ~(n - 1);
+    tl_emu_count(b, site, TL_LEAF_SHFL_END);
+    value = tl_emu_meet_shuffle(b, TL_LEAF_SHFL_END, site, value, group ? group - 1 : lane, n);
+    return group ? value : 0;
+}
+
 /* ---- asynchronous copies; how they begin: emu_async.c ---- */
 
 void tl_emu_cp_commit(uint32_t site)

@@ -131,6 +131,8 @@ static void add_call(Maker *m, tl_leaf leaf)
     }
     if (leaf == TL_LEAF_SHFL_XOR)
         args[2] = i32(m, m->mask);
+    if (leaf == TL_LEAF_SHFL_END)
+        args[2] = i32(m, 16u << m->pred_known % 2);
     if (leaf == TL_LEAF_CP_WAIT)
         args[1] = i32(m, 1 + m->pred_known);
     if (leaf == TL_LEAF_BARRIER_OF) {

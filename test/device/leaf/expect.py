@@ -167,6 +167,18 @@ def shfl_xor(out, lanes):
     keep_words(out, mix(77)[x ^ (lanes - 1)])
 
 
+def shfl_end(out, lanes):
+    for n in (16, 32):
+        group = x % lanes // n * n
+        keep_words(out, np.where(group > 0, mix(n)[x - x % lanes + np.maximum(group, 1) - 1], 0))
+
+
+def choose_bytes(out):
+    fixed = [np.full(ALL, w, u32) for w in (0x05040100, 0x00020406, 0x03020706)]
+    for i, chosen in enumerate(fixed + [mix(9) & u32(0x07070707)]):
+        out.keep(np.take_along_axis(as_bytes(mix(i), mix(i + 4)), as_bytes(chosen).astype(int), 1))
+
+
 def shfl_idx(out, lanes):
     lane, base = x % lanes, x - x % lanes
     for i, source in enumerate([(lane + 1) % lanes, lane ^ 5, lane * 0 + 3, lane * 7 % lanes, lane * 0 + lanes - 1, lanes - 1 - lane]):
@@ -405,6 +417,8 @@ def expected(name, lanes):
         cp_async(out, int(name.split("_")[-1]))
     elif kind == "mul":
         mul_wide(out)
+    elif kind == "bytes":
+        choose_bytes(out)
     elif kind == "ex2":
         ex2(out, name.endswith("ftz"))
     elif name == "div":

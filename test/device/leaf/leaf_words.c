@@ -353,6 +353,11 @@ static void make_shuffles(Maker *m, tl_leaf leaf)
         keep(m, CALL(m, SHFL_XOR, word(m, 0), mix(m, 77), word(m, last)));
         return;
     }
+    if (leaf == TL_LEAF_SHFL_END) {
+        for (uint32_t n = 16; n <= 32; n *= 2)
+            keep(m, CALL(m, SHFL_END, word(m, 0), mix(m, n), word(m, n)));
+        return;
+    }
     LLVMValueRef from[] = {and(m, add(m, lane, 1), last),
                            xor(m, lane, 5),
                            word(m, 3),
@@ -538,6 +543,15 @@ static void make_reciprocals(Maker *m)
         keep(m, CALL(m, RCP, power_of_two(m, i, 1)));
 }
 
+/* By constants, and by what differs between threads. */
+static void make_bytes(Maker *m)
+{
+    LLVMValueRef from[] = {word(m, 0x05040100), word(m, 0x00020406), word(m, 0x03020706),
+                           and(m, mix(m, 9), 0x07070707)};
+    for (uint32_t i = 0; i < sizeof from / sizeof *from; i++)
+        keep(m, CALL(m, BYTES, mix(m, i), mix(m, i + 4), from[i]));
+}
+
 /* Sums below 0, above 1 and between; of infinities, NaN. */
 static void make_saturated(Maker *m)
 {
@@ -616,10 +630,12 @@ static void make_row(Maker *m, tl_leaf leaf, uint32_t op)
     case TL_LEAF_FAMILY_CTAID: keep(m, m->ctaid); break;
     case TL_LEAF_FAMILY_BARRIER: make_barrier(m); break;
     case TL_LEAF_FAMILY_SHFL_IDX:
+    case TL_LEAF_FAMILY_SHFL_END:
     case TL_LEAF_FAMILY_SHFL_XOR: make_shuffles(m, leaf); break;
     case TL_LEAF_FAMILY_ATOM: make_atom(m, leaf, (tl_atom)op); break;
     case TL_LEAF_FAMILY_MMA: make_matrix(m, leaf, tl_mma_at(op)); break;
     case TL_LEAF_FAMILY_MUL_WIDE: make_mul_wide(m); break;
+    case TL_LEAF_FAMILY_BYTES: make_bytes(m); break;
     case TL_LEAF_FAMILY_EX2: make_ex2(m, false); break;
     case TL_LEAF_FAMILY_EX2_FTZ: make_ex2(m, true); break;
     case TL_LEAF_FAMILY_DIV: make_quotients(m); break;
