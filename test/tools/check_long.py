@@ -40,6 +40,8 @@ PARTS = [
      [RING, "--products", "--devices", "emu:sm_90a", "--warps", "0", "--schedules", "all"]),
     ("ring-products-seeds", "one in eleven of these under 50 layouts drawn at random",
      [RING, "--products", "--devices", "emu:sm_90a", "--warps", "0", "--seeds", ",".join(map(str, range(1, 51))), "--every", "11"]),
+    ("targets-library", "each kernel of the library through ptxas for sm_90a: no spills, no notes on products of warpgroups",
+     ["test/tools/compile_rows.py", "--strict", "--targets", "sm_90a", "-k", "std_"]),
     ("targets-tools", "each kernel through the tools of every target", ["test/tools/compile_rows.py", "--targets", GPUS]),
     ("programs", "random programs of the language against NumPy", [LANGUAGE, "100000", "3000", "--per-program", "4"]),
     ("programs-products", "random programs of large products in loops against NumPy, on Hopper", [LANGUAGE, "100000", "500", "--products", "--per-program", "3"]),
