@@ -17,7 +17,7 @@ from rows import Row  # noqa: E402
 AXES = (
     [("g1", {"warps": 4}), ("g2", {"warps": 8}), ("g4", {"warps": 16})],  # warpgroups: 64 rows each, or more
     [(f"s{n}", {"stages": n}) for n in range(1, 6)],
-    [("together", {"loop": ""}), ("alone", {"loop": " specialize"})],
+    [("together", {"loop": " specialize(0)"}), ("alone", {"loop": " specialize"})],
 )
 
 # name: types of A and B and of the sums; B's columns in one piece (all that 8 bits can have); rows for each warpgroup, columns, step
@@ -71,7 +71,7 @@ def filled(t, seed, *shape):
 
 def row(name, source, args, output, said):
     if said["stages"] > 1 and "_odd_" not in name:
-        BULK[name] = 32 * (said["warps"] + (4 if "specialize" in said["loop"] else 0))
+        BULK[name] = 32 * (said["warps"] + (4 if said["loop"] == " specialize" else 0))
     return Row(name, source, args, lambda a: [output], {}, None, ["-Wno-no-effect"], [], True, False, False, said["warps"], said["stages"])
 
 
