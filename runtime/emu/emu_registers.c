@@ -1,13 +1,21 @@
-/* emu_registers.c: how many registers threads have (setmaxnreg). Registers themselves are the host's;
- * here it is counted who has how many. A block has as many as its threads had in the beginning: a
- * multiple of 8 for each thread, the 64 Ki of a processor divided among them, 256 at most. Four warps
- * give some back or take some together; who takes more than are free waits until others give. */
+/* emu_registers.c: how many registers threads have (setmaxnreg). Registers themselves are the
+ * host's; here it is counted who has how many. A block has as many as its threads had in the
+ * beginning: a multiple of 8 for each thread, the 64 Ki of a processor divided among them, 256 at
+ * most. Four warps give some back or take some together; who takes more than are free waits until
+ * others give. */
 #include <inttypes.h>
 #include <stdio.h>
 
 #include "runtime/emu/emu.h"
 
-enum { FILE_REGISTERS = 64 * 1024, UNIT = 8, FEWEST = 24, MOST = 256, GROUP = 128, MOST_SPINS = 64 };
+enum {
+    FILE_REGISTERS = 64 * 1024,
+    UNIT = 8,
+    FEWEST = 24,
+    MOST = 256,
+    GROUP = 128,
+    MOST_SPINS = 64
+};
 
 static uint32_t at_launch(const tl_emu_block *b)
 {

@@ -233,7 +233,7 @@ static void registers_say(uint32_t give, uint32_t take, const char *want)
     }
 }
 
-/* Together no more than there were; each a multiple of 8 from 24 to 256, and in the direction said. */
+/* Together no more than there were; each a multiple of 8 from 24 to 256, in the direction said. */
 static void registers(void)
 {
     registers_say(24, 240, NULL);

@@ -13,7 +13,8 @@
  * an emulated device say what the emulator does; written on a GPU they are the hardware's, and
  * --check on the emulator then proves it. --proven: with --check on a GPU, the lines of
  * codegen/target/proven.def for the rows that agreed. A row that fails is reported, the others
- * still run. --asm: assembly of the target itself, of each row. Exit: 0 all fine, 1 rows differ or failed, 2 usage. */
+ * still run. --asm: assembly of the target itself, of each row. Exit: 0 all fine, 1 rows differ or
+ * failed, 2 usage. */
 #include "codegen/gpu/gpu.h"
 #include "codegen/leaf/leaf_expand.h"
 #include "runtime/driver.h"
