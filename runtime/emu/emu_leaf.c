@@ -92,13 +92,6 @@ void tl_emu_barrier_of(uint32_t site, uint32_t number, uint32_t threads)
     tl_emu_meet_some(b, site, number, threads);
 }
 
-/* Registers are the host's here. */
-void tl_emu_registers(uint32_t site, uint32_t n, uint32_t more)
-{
-    (void)n, (void)more;
-    tl_emu_count(tl_emu_now, site, TL_LEAF_REGISTERS);
-}
-
 uint32_t tl_emu_shfl_idx(uint32_t site, uint32_t value, uint32_t lane)
 {
     tl_emu_block *b = tl_emu_now;
