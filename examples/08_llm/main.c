@@ -115,18 +115,20 @@ static bool begin(Run *r, Sequence *s, const char *prompt)
 
 static bool begin_all(Run *r)
 {
-    int n = r->o.prompts, longest = 0;
+    int n = r->o.prompts, longest = 0, given = 0;
     char error[400];
     if (n > MOST_ROWS) return fail("at most 16 prompts");
     if (!(r->sequence = calloc((size_t)n, sizeof *r->sequence))) return fail("no memory");
     for (int i = 0; i < n; i++) {
         if (!begin(r, &r->sequence[i], r->o.prompt[i])) return false;
         if (r->sequence[i].most > longest) longest = r->sequence[i].most;
+        given += r->sequence[i].given;
     }
     r->free_pages = n * ((longest + PAGE - 1) / PAGE);
     r->model = model_new(&r->checkpoint, longest, r->free_pages, error, sizeof error);
     if (!r->model) return fail(error);
-    if (!model_prepare(r->model, n) || !model_prepare(r->model, MOST_ROWS))
+    if (!model_prepare(r->model, n) ||
+        !model_prepare(r->model, given < MOST_ROWS ? given : MOST_ROWS))
         return fail(tile_last_error());
     r->free_page = calloc((size_t)r->free_pages, sizeof *r->free_page);
     for (int i = 0; i < n; i++)
