@@ -393,8 +393,10 @@ void tl_hint(TlParser *p, TlHints *hints, int token, TlLoc loc, TlExpr *arg)
     if (*flag)
         tl_diag(&p->ctx->diags, loc, TL_E0105);
     *flag = true;
-    if (token == TL_TOK_SPECIALIZE)
+    if (token == TL_TOK_SPECIALIZE) {
         hints->specialize_loc = loc;
+        hints->apart = arg;
+    }
     if (token == TL_TOK_PIPELINE)
         hints->stages = arg;
     if (token == TL_TOK_UNROLL)

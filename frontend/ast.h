@@ -127,7 +127,8 @@ typedef struct TlDecl {
 
 typedef struct TlHints {
     bool pipeline, unroll, nounroll, specialize;
-    TlExpr *stages, *factor; /* pipeline(n), unroll(n); NULL when not given */
+    /* pipeline(n), unroll(n), specialize(n); NULL when not given */
+    TlExpr *stages, *factor, *apart;
     TlLoc loc, specialize_loc;
 } TlHints;
 

@@ -395,7 +395,7 @@ static void print_hints(Printer *p, const TlHints *h)
     if (h->nounroll)
         print_hint(p, "nounroll", NULL);
     if (h->specialize)
-        print_hint(p, "specialize", NULL);
+        print_hint(p, "specialize", h->apart);
 }
 
 static void print_block(Printer *p, const TlStmt *s)

@@ -110,21 +110,34 @@ static int64_t hint_number(TlSema *s, const TlExpr *e, const char *what, int64_t
     return n;
 }
 
+/* specialize, specialize(1), specialize(0): with a warp of its own for copies, or without. */
+static int64_t apart_hint(TlSema *s, const TlExpr *e)
+{
+    int64_t n = 1;
+    bool unknown;
+    if (!e || !tl_eval_int(s, e, "specialize", &n, &unknown))
+        return 1;
+    if (n != 0 && n != 1)
+        tl_err(s, e->loc, TL_E0338, "specialize", "n", "0 or 1",
+               tl_format(s->arena, "%lld", (long long)n));
+    return n != 0;
+}
+
 static uint32_t hint_attrs(TlSema *s, const TlHints *h, bool counted, TlAttr *attrs)
 {
     uint32_t n = 0;
     int64_t stages = hint_number(s, h->stages, "pipeline", 1),
-            factor = hint_number(s, h->factor, "unroll", 1);
+            factor = hint_number(s, h->factor, "unroll", 1), apart = apart_hint(s, h->apart);
     if (h->pipeline && counted)
         attrs[n++] = (TlAttr){.id = TL_ATTR_PIPELINE, .u.i = stages};
     if (h->unroll)
         attrs[n++] = (TlAttr){.id = TL_ATTR_UNROLL, .u.i = factor};
     if (h->nounroll && !h->unroll)
         attrs[n++] = (TlAttr){.id = TL_ATTR_UNROLL, .u.i = -1};
-    if (h->specialize)
+    if (h->specialize && apart)
         tl_warn_no_effect(s, "specialize", h->specialize_loc);
     if (h->specialize && counted)
-        attrs[n++] = (TlAttr){.id = TL_ATTR_SPECIALIZE};
+        attrs[n++] = (TlAttr){.id = TL_ATTR_SPECIALIZE, .u.i = apart};
     TL_ASSERT(n <= MOST_HINTS, "%u hints", n);
     return n;
 }

@@ -188,6 +188,38 @@ TlOp *tl_op_clone(TlBuilder *b, const TlOp *op, TlMap *map)
     return copy;
 }
 
+/* ---- more of it ---- */
+
+static void take_region(TlBlock *to, TlBlock *from)
+{
+    to->warps = from->warps;
+    for (uint32_t i = 0; i < from->nargs; i++)
+        tl_replace_uses(from->args[i],
+                        tl_block_arg(to, from->args[i]->type, from->args[i]->name));
+    tl_block_move_ops(from, to, NULL);
+}
+
+TlOp *tl_op_extend(TlArena *scratch, TlOp *op, uint32_t n, TlValue *const *more)
+{
+    TL_ASSERT(op->nregions > 0, "%s has no regions", tl_op_info(op->opcode)->text);
+    const TlOp *yield = op->regions[0]->last;
+    TlValue **in = TL_NEW_ARRAY(scratch, TlValue *, op->nin + n);
+    const TlType **types = TL_NEW_ARRAY(scratch, const TlType *, yield->nin);
+    for (uint32_t i = 0; i < op->nin + n; i++)
+        in[i] = i < op->nin ? tl_in(op, i) : more[i - op->nin];
+    for (uint32_t i = 0; i < yield->nin; i++) types[i] = tl_in(yield, i)->type;
+    TlBuilder b = tl_builder_before(op);
+    TlOp *made = tl_op_new(&b, op->opcode, op->nin + n, in, yield->nin, types, op->nregions,
+                           op->nattrs, op->attrs);
+    for (uint32_t r = 0; r < op->nregions; r++) take_region(made->regions[r], op->regions[r]);
+    for (uint32_t i = 0; i < op->nout; i++) {
+        made->out[i]->name = op->out[i]->name;
+        tl_replace_uses(op->out[i], made->out[i]);
+    }
+    tl_op_erase(op);
+    return made;
+}
+
 /* ---- builders and questions ---- */
 
 TlBuilder tl_builder_before(TlOp *op)

@@ -12,6 +12,9 @@ void tl_op_erase(TlOp *op);
 void tl_op_move_before(TlOp *op, TlOp *before);
 /* all ops but nothing of `from`'s arguments; before NULL = end */
 void tl_block_move_ops(TlBlock *from, TlBlock *to, TlOp *before);
+/* The op once more, with `n` more operands and as many results as its regions yield, which now have
+ * what goes with them; it gets the regions' contents, users the new results. The old one goes. */
+TlOp *tl_op_extend(TlArena *scratch, TlOp *op, uint32_t n, TlValue *const *more);
 void tl_block_remove_arg(TlBlock *b, uint32_t i);       /* must be unused */
 void tl_op_remove_result(TlOp *op, uint32_t i);         /* must be unused */
 /* A copy of op and its regions at the builder's position; `map` takes TlValue pointers to TlValue

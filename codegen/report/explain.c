@@ -12,6 +12,7 @@
 #include "ir/plan/shared_plan.h"
 #include "ir/plan/staged.h"
 #include "passes/analysis/facts.h"
+#include "passes/analysis/producer.h"
 #include "passes/analysis/variants.h"
 #include "passes/simplify/bounds.h"
 
@@ -465,6 +466,11 @@ static bool is_consumer(const TlOp *loop)
     return false;
 }
 
+static void say_fault(TlSbuf *s, TlProducerFault fault)
+{
+    tl_sbuf_putf(s, "; no warp of its own begins them: %s", tl_producer_fault_text(fault));
+}
+
 /* How many trips ahead of its use something is put or copied, and the number of slots. */
 static void say_fetches(TlSbuf *s, const TlOp *loop)
 {
@@ -479,7 +485,9 @@ static void say_fetches(TlSbuf *s, const TlOp *loop)
         ahead = n > ahead ? (int)n : ahead;
         slots = buf->type->slots > slots ? buf->type->slots : slots;
     }
-    if (copies)
+    if (copies && bulk == copies && !ahead)
+        tl_sbuf_putf(s, "; bulk copies by a warp of its own into %d slots", slots);
+    else if (copies)
         tl_sbuf_putf(s, "; %s copies %d trip%s ahead into %d slots",
                      bulk == copies ? "bulk"
                      : bulk         ? "bulk and other asynchronous"
@@ -491,6 +499,8 @@ static void say_fetches(TlSbuf *s, const TlOp *loop)
         tl_sbuf_putf(s, "; loads into registers, %d slots of shared memory", slots);
     else
         tl_sbuf_puts(s, "; loads into registers a trip ahead");
+    if (tl_attr_int(loop, TL_ATTR_SPECIALIZE, 0) < 0)
+        say_fault(s, (TlProducerFault)-tl_attr_int(loop, TL_ATTR_SPECIALIZE, 0));
 }
 
 static bool holds(const TlOp *loop, bool (*is)(const TlOp *op))

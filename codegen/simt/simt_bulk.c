@@ -38,12 +38,10 @@ static bool is_next_to(const TlOp *op, TlOpcode opcode)
     return op && op->opcode == opcode;
 }
 
-/* Barriers next to each other are made together. */
+/* Barriers next to each other are made together. What was in their bytes, insert-barriers knows. */
 void tl_simt_mbar(TlSimt *g, TlOp *op)
 {
     const TlValue *buf = op->out[0];
-    if (!is_next_to(op->prev, TL_OP_MBAR))
-        tl_simt_barrier(g); /* what was in these bytes */
     for (int32_t i = 0; i < buf->type->slots; i++) {
         LLVMValueRef args[] = {is_first_thread(g), offset_of_slot(g, buf, i),
                                tl_simt_i32(g, (uint32_t)tl_attr_int(op, TL_ATTR_ARRIVALS, 1))};
@@ -172,11 +170,11 @@ static void begin_each(TlSimt *g, const TlOp *op, const TlValue *mask)
 /* There is one thread only. */
 static void begin_alone(TlSimt *g, const TlOp *first, const TlValue *mask)
 {
-    LLVMBasicBlockRef some = tl_gen_block(&g->gen, "bulk"), join = tl_gen_block(&g->gen, "begun");
     if (!mask) {
         begin_each(g, first, mask);
         return;
     }
+    LLVMBasicBlockRef some = tl_gen_block(&g->gen, "bulk"), join = tl_gen_block(&g->gen, "begun");
     LLVMBuildCondBr(g->b, tl_gen_scalar(&g->gen, mask), some, join);
     LLVMPositionBuilderAtEnd(g->b, some);
     begin_each(g, first, mask);

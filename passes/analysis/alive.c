@@ -28,10 +28,17 @@ static bool is_read_in_parts(const TlValue *v)
     return tl_get_of(v) != NULL;
 }
 
+/* A tile, or the sums of products that are on their way. */
+static bool is_in_registers(const TlValue *v)
+{
+    return v->type->kind == TL_TILE ||
+           (v->type->kind == TL_TOKEN && !(v->def && v->def->opcode == TL_OP_COPY));
+}
+
 int64_t tl_words_of(const TlValue *v)
 {
     const TlType *t = v->type;
-    if (t->kind != TL_TILE || t->rank == 0 || !t->layout || is_read_in_parts(v) ||
+    if (!is_in_registers(v) || t->rank == 0 || !t->layout || is_read_in_parts(v) ||
         (v->def && is_no_copy(v->def->opcode)))
         return 0;
     int64_t bits = t->ptr ? 64 : tl_dtype_bits(t->dtype);
@@ -41,7 +48,8 @@ int64_t tl_words_of(const TlValue *v)
 typedef struct Alive {
     TlPositions order;
     const TlOp *dot;
-    uint32_t at; /* of the product */
+    const TlValue *sums; /* what it adds to */
+    uint32_t at;         /* of the product */
     int64_t words;
 } Alive;
 
@@ -51,7 +59,7 @@ static void add_if_alive(Alive *a, const TlValue *v, uint32_t made)
 {
     const TlBlock *home = v->def ? v->def->block : v->block;
     uint32_t last = made;
-    if (made >= a->at || v == tl_in(a->dot, TL_MMA_C))
+    if (made >= a->at || v == a->sums)
         return;
     for (const TlUse *u = v->uses; u; u = u->next) {
         uint32_t used = u->user->block == home ? tl_position_of(&a->order, u->user).first
@@ -71,8 +79,12 @@ static void add_arguments(Alive *a, const TlOp *op)
 
 int64_t tl_words_alive(const TlFn *fn, TlArena *arena, const TlOp *dot)
 {
-    TL_ASSERT(dot->opcode == TL_OP_DOT, "%s is no product", tl_op_info(dot->opcode)->text);
-    Alive a = {.dot = dot, .words = tl_words_of(dot->out[0])};
+    bool async = dot->opcode == TL_OP_DOT_ASYNC;
+    TL_ASSERT(async || dot->opcode == TL_OP_DOT,
+              "%s is no product", tl_op_info(dot->opcode)->text);
+    Alive a = {.dot = dot,
+               .sums = tl_in(dot, async ? dot->nin - 1 : TL_MMA_C),
+               .words = tl_words_of(dot->out[0])};
     tl_positions_init(&a.order, fn, arena);
     a.at = tl_position_of(&a.order, dot).first;
     for (const TlOp *op = fn->body->first; op && op != dot; op = tl_walk_next(op, NULL)) {

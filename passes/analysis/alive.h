@@ -8,7 +8,7 @@
 /* For addresses, counters, what is computed from the tiles meanwhile. */
 enum { TL_OTHER_REGISTERS = 40 };
 
-/* Words of a thread that hold a tile; 0: it is in no registers of its own. */
+/* Words of a thread that hold a tile, or sums on their way; 0: it is in no registers of its own. */
 int64_t tl_words_of(const TlValue *v);
 /* Words that are alive beside the operands that a product gets from buffers: what is there before
  * it and used by it or later, and its result. */

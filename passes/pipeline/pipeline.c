@@ -36,6 +36,7 @@
  *     begun S - 1 - L ahead, but one at least. What does not fit is loaded in the same trip.
  *  5. Expansion (pipeline_expand.c): a prologue for the first trips; no epilogue: what is fetched
  *     for trips that there are not is masked off, unless it is outside of its view anyway.
+ *  6. One flow or two (pipeline_flows.c).
  *
  * What stands in the loop for a trip stays in its order. The places of what is fetched ahead are
  * computed again for the later trip: they are index arithmetic. */
@@ -536,7 +537,7 @@ static uint64_t outer_bytes(const Pipeline *p)
     return bytes;
 }
 
-static uint64_t buffer_bytes(const TlSchedule *s)
+uint64_t tl_schedule_bytes(const TlSchedule *s)
 {
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < s->fetches.len; i++) {
@@ -547,9 +548,28 @@ static uint64_t buffer_bytes(const TlSchedule *s)
     return bytes;
 }
 
+static bool is_fetched(const TlSchedule *s, const TlValue *buf)
+{
+    for (uint32_t i = 0; i < s->fetches.len; i++)
+        if (s->fetches.data[i].put && tl_in(s->fetches.data[i].put, 0) == buf)
+            return true;
+    return false;
+}
+
+/* The bytes of buffers of the loop that nothing is fetched into. */
+static uint64_t inner_bytes(const Pipeline *p, const TlSchedule *s)
+{
+    uint64_t bytes = 0;
+    for (const TlOp *op = tl_walk_next(p->loop, p->loop); op; op = tl_walk_next(op, p->loop))
+        if (op->opcode == TL_OP_ALLOC && !is_fetched(s, op->out[0]))
+            bytes += tl_buf_bytes(op->out[0]->type);
+    return bytes;
+}
+
 static bool fits_shared(const Pipeline *p, const TlSchedule *s)
 {
-    uint64_t bytes = buffer_bytes(s) + outer_bytes(p), all = p->px->machine->shared_bytes;
+    uint64_t bytes = tl_schedule_bytes(s) + outer_bytes(p) + inner_bytes(p, s),
+             all = p->px->machine->shared_bytes;
     return bytes <= all / 2 || bytes + most_scratch(p) <= all;
 }
 
@@ -615,6 +635,8 @@ static bool schedule_loop(Pipeline *p, TlOp *loop, TlSchedule *s)
     return s->fetches.len > 0 && stages >= 2;
 }
 
+/* ---- the pass ---- */
+
 static uint32_t count_bulk(const TlSchedule *s)
 {
     uint32_t n = 0;
@@ -627,7 +649,7 @@ TlPassResult tl_pass_pipeline(TlFn *fn, TlPassCtx *px)
 {
     Pipeline p = {.fn = fn, .px = px, .arena = px->scratch};
     TL_VEC(TlOp *) loops = {0};
-    TL_VEC(TlSchedule) made = {0};
+    TlSchedules made = {0};
     if (!tl_fn_is_laid_out(fn))
         return TL_SAME;
     for (TlOp *op = fn->body->first; op; op = tl_walk_next(op, NULL))
@@ -643,6 +665,7 @@ TlPassResult tl_pass_pipeline(TlFn *fn, TlPassCtx *px)
         tl_vec_push(px->scratch, &made, s);
         p.maps += count_bulk(&s);
     }
+    tl_pipeline_choose_flows(fn, px, &made);
     for (uint32_t i = 0; i < made.len; i++) {
         show(&p, &made.data[i]);
         tl_pipeline_expand(fn, px, &made.data[i]);

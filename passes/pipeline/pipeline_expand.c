@@ -24,6 +24,14 @@ static TlValue *slot_const(TlExpand *x, int slot)
     return tl_pipeline_int(x, tl_type_scalar(x->ctx, TL_I32), slot);
 }
 
+static TlCarried running_from_0(TlExpand *x)
+{
+    bool runs_on = x->s->by_producer;
+    const TlType *t = tl_type_scalar(x->ctx, TL_I32);
+    TlValue *zero = runs_on ? tl_const_int(&x->home, t, 0) : slot_const(x, 0);
+    return (TlCarried){.init = zero, .runs_on = runs_on};
+}
+
 /* (slot + n) mod slots, for n < slots */
 static TlValue *later_slot(TlExpand *x, TlBuilder *b, TlValue *slot, int n, int slots)
 {
@@ -45,7 +53,7 @@ static TlValue *slot_counter(TlExpand *x, int slots)
     if (tl_map_get(&x->slots, (uint64_t)slots, &i))
         return x->carried.data[i].arg;
     tl_map_put(&x->slots, (uint64_t)slots, x->carried.len);
-    TlCarried c = {.init = slot_const(x, 0)};
+    TlCarried c = running_from_0(x);
     TlValue *slot = tl_pipeline_carry(x, tl_type_scalar(x->ctx, TL_I32), "slot", c);
     x->carried.data[x->carried.len - 1].next = later_slot(x, &x->start, slot, 1, slots);
     return slot;
@@ -80,11 +88,10 @@ static TlValue *buffer_of(TlExpand *x, const TlFetch *f)
     TlValue *old = tl_in(f->put, 0), *made = tl_map_get_ptr(&x->buffers, old);
     if (made)
         return made;
-    TlBuilder b = tl_builder_before(x->loop);
     const TlType *t = old->type;
     t = tl_type_buf(x->ctx, t->dtype, t->rank, t->shape, t->layout, f->slots);
-    b.loc = f->load->loc;
-    made = tl_op_new(&b, TL_OP_ALLOC, 0, NULL, 1, &t, 0, 0, NULL)->out[0];
+    x->home.loc = f->load->loc;
+    made = tl_op_new(&x->home, TL_OP_ALLOC, 0, NULL, 1, &t, 0, 0, NULL)->out[0];
     made->name = f->load->out[0]->name;
     tl_map_put_ptr(&x->buffers, old, made);
     return made;
@@ -200,13 +207,12 @@ static void begin_all(TlExpand *x, bool in_loop, const Accesses *all)
 static TlValue *make_barriers(TlExpand *x, const TlFetch *f, int arrivals)
 {
     static const int32_t shape[1] = {1};
-    TlBuilder b = tl_builder_before(x->loop);
     const TlLayout *l =
         tl_layout_intern(x->ctx, tl_layout_identity(x->arena, 0, TL_IN_OFFSET, 1, 0));
     const TlType *t = tl_type_buf(x->ctx, TL_U64, 1, shape, l, f->slots);
     TlAttr attr = {.id = TL_ATTR_ARRIVALS, .u.i = arrivals};
-    b.loc = f->load->loc;
-    return tl_op_new(&b, TL_OP_MBAR, 0, NULL, 1, &t, 0, 1, &attr)->out[0];
+    x->home.loc = f->load->loc;
+    return tl_op_new(&x->home, TL_OP_MBAR, 0, NULL, 1, &t, 0, 1, &attr)->out[0];
 }
 
 static TlValue *barriers_of(TlExpand *x, const TlFetch *f)
@@ -229,7 +235,9 @@ static TlValue *empties_of(TlExpand *x, const TlFetch *f)
 static TlValue *parity(TlExpand *x, const TlFetch *f)
 {
     const TlType *t = tl_type_scalar(x->ctx, TL_I32);
-    TlCarried c = {.init = tl_pipeline_int(x, t, 0)};
+    TlCarried c = running_from_0(x);
+    if (x->parity)
+        return x->parity;
     TlValue *slot = slot_counter(x, f->slots),
             *last = tl_binary(&x->start, TL_OP_EQ, slot, slot_const(x, f->slots - 1));
     TlValue *now = tl_pipeline_carry(x, t, "parity", c);
@@ -245,10 +253,13 @@ static void await_empty(TlExpand *x, const TlFetch *f, TlMoment m, TlValue *slot
 {
     TlBuilder *b = &x->start;
     const TlType *t = tl_type_scalar(x->ctx, TL_I32);
-    TlValue *now = slot_counter(x, f->slots),
-            *wraps = tl_binary(b, TL_OP_GE, now, slot_const(x, f->slots - m.n)),
-            *other = tl_binary(b, TL_OP_XOR, x->parity, tl_pipeline_int(x, t, 1));
-    TlValue *in[] = {empties_of(x, f), slot, tl_select(b, wraps, x->parity, other), mask};
+    TlValue *now = parity(x, f), *before = tl_binary(b, TL_OP_XOR, now, tl_pipeline_int(x, t, 1));
+    if (m.n)
+        before = tl_select(b,
+                           tl_binary(b, TL_OP_GE, slot_counter(x, f->slots),
+                                     slot_const(x, f->slots - m.n)),
+                           now, before);
+    TlValue *in[] = {empties_of(x, f), slot, before, mask};
     TlAttr attrs[] = {{.id = TL_ATTR_ONE, .u.i = 1}, {.id = TL_ATTR_MASK, .u.i = 1}};
     tl_op_new(b, TL_OP_PHASE, mask ? 4 : 3, in, 0, NULL, 0, mask ? 2 : 1, attrs);
 }
@@ -266,6 +277,7 @@ static void arrive_empty(TlExpand *x, const TlFetch *f)
         TlCarried c = {.init = tl_const_int(&x->before, t, 0),
                        .next = tl_const_int(&x->before, t, 1)};
         in[1] = last_slot(x, f->slots);
+        x->again = x->carried.len;
         in[2] = tl_pipeline_carry(x, t, "again", c);
     }
     tl_op_new(&b, TL_OP_ARRIVE, behind ? 3 : 2, in, 0, NULL, 0, behind, &attr);
@@ -427,8 +439,11 @@ static void fill_body(TlExpand *x)
     int oldest = oldest_copy(x->s);
     if (oldest)
         wait_for(&x->start, oldest - 1);
+    if (x->s->by_producer)
+        begin_bulk(x, true, 0);
     await_bulk(x);
-    begin_bulk(x, true, 0);
+    if (!x->s->by_producer)
+        begin_bulk(x, true, 0);
     if (first_bulk(x->s))
         arrive_empty(x, first_bulk(x->s));
     begin_copies(x, true, 0);
@@ -534,39 +549,90 @@ static void add_attrs(TlExpand *x, TlOp *loop)
 /* The loop, with the new carried values. */
 static TlOp *remake_loop(TlExpand *x)
 {
-    TL_ASSERT(x->body->last->nin == x->loop->nout ||
-                  x->body->last->nin == x->loop->nout + x->carried.len,
+    TL_ASSERT(x->body->last->nin == x->loop->nout + x->carried.len,
               "%u values for %u that are carried", x->body->last->nin, x->loop->nout);
-    uint32_t n = x->loop->nout, all = n + x->carried.len;
-    TlValue **in = TL_NEW_ARRAY(x->arena, TlValue *, all + 3);
-    const TlType **types = TL_NEW_ARRAY(x->arena, const TlType *, all);
-    for (uint32_t i = 0; i < n + 3; i++)
-        in[i] = tl_in(x->loop, i);
-    for (uint32_t i = 0; i < all; i++) {
-        types[i] = i < n ? x->loop->out[i]->type : x->carried.data[i - n].arg->type;
-        in[i + 3] = i < n ? in[i + 3] : x->carried.data[i - n].init;
+    TlValue **inits = TL_NEW_ARRAY(x->arena, TlValue *, x->carried.len);
+    for (uint32_t i = 0; i < x->carried.len; i++)
+        inits[i] = x->carried.data[i].init;
+    return tl_op_extend(x->arena, x->loop, x->carried.len, inits);
+}
+
+/* ---- loops that are run again ---- */
+
+typedef struct Operand {
+    TlOp *op;
+    uint32_t i;
+} Operand;
+
+/* Result i of the loop goes on as its initial value where loops around it run it again, `first` at
+ * the first time. Branches between them that do not run it hand on what there was. */
+static void run_on(TlExpand *x, TlOp *loop, uint32_t i)
+{
+    TlValue *first = tl_in(loop, i + 3), *result = loop->out[i];
+    TL_VEC(Operand) wanting = {0}; /* what was last */
+    tl_vec_push(x->arena, &wanting, (Operand){loop, i + 3});
+    for (TlOp *outer = loop->block->parent; outer; outer = outer->block->parent) {
+        bool loops = outer->opcode == TL_OP_FOR;
+        TlBlock *in = result->def->block;
+        for (uint32_t r = 0; r < outer->nregions; r++) {
+            TlOp *yield = outer->regions[r]->last;
+            tl_add_operand(x->fn, yield, outer->regions[r] == in ? result : first);
+            if (outer->regions[r] != in)
+                tl_vec_push(x->arena, &wanting, (Operand){yield, yield->nin - 1});
+        }
+        if (loops) {
+            TlValue *arg = tl_block_arg(in, first->type, loop->regions[0]->args[i + 1]->name);
+            for (uint32_t k = 0; k < wanting.len; k++)
+                tl_set_operand(wanting.data[k].op, wanting.data[k].i, arg);
+            wanting.len = 0;
+        }
+        outer = tl_op_extend(x->arena, outer, loops, &first);
+        result = outer->out[outer->nout - 1];
+        if (loops)
+            tl_vec_push(x->arena, &wanting, (Operand){outer, outer->nin - 1});
     }
-    TlBuilder b = tl_builder_before(x->loop);
-    TlOp *made =
-        tl_op_new(&b, TL_OP_FOR, all + 3, in, all, types, 1, x->loop->nattrs, x->loop->attrs);
-    TlBlock *body = made->regions[0];
-    body->warps = x->body->warps;
-    for (uint32_t i = 0; i <= all; i++) {
-        TlValue *old = x->body->args[i];
-        tl_replace_uses(old, tl_block_arg(body, old->type, old->name));
-    }
-    tl_block_move_ops(x->body, body, NULL);
-    for (uint32_t i = 0; i < n; i++) {
-        made->out[i]->name = x->loop->out[i]->name;
-        tl_replace_uses(x->loop->out[i], made->out[i]);
-    }
-    tl_op_erase(x->loop);
-    return made;
+}
+
+/* The slot of the last trip has been read, too, when its products are awaited. */
+static void arrive_last(TlExpand *x, TlOp *loop)
+{
+    const TlFetch *f = first_bulk(x->s);
+    uint64_t last, key = (uint64_t)f->slots | 1u << 8;
+    uint32_t n = loop->nout - x->carried.len;
+    TlOp *await = loop->next;
+    if (!tl_map_get(&x->slots, key, &last))
+        return; /* each trip arrives for itself */
+    while (await && (await->opcode != TL_OP_AWAIT || tl_attr_int(await, TL_ATTR_PENDING, 0)))
+        await = await->next;
+    TL_ASSERT(await, "products that nobody awaits");
+    TlBuilder b = tl_builder_before(await->next);
+    TlValue *in[] = {x->empties, loop->out[n + last], loop->out[n + x->again]};
+    TlAttr attr = {.id = TL_ATTR_MASK, .u.i = 1};
+    tl_op_new(&b, TL_OP_ARRIVE, 3, in, 0, NULL, 0, 1, &attr);
+}
+
+/* The producer begins the copies of the next time before this one is over. */
+static void go_on(TlExpand *x, TlOp *loop)
+{
+    uint32_t n = loop->nout - x->carried.len;
+    if (!loop->block->parent)
+        return;
+    arrive_last(x, loop);
+    for (uint32_t i = 0; i < x->carried.len; i++)
+        if (x->carried.data[i].runs_on)
+            run_on(x, loop, n + i);
+}
+
+static void retire(TlExpand *x, TlOp *loop)
+{
+    TlBuilder after = tl_builder_before(loop->next);
+    tl_op_new(&after, TL_OP_RETIRE, 1, &x->bars, 0, NULL, 0, 0, NULL);
+    tl_op_new(&after, TL_OP_RETIRE, 1, &x->empties, 0, NULL, 0, 0, NULL);
 }
 
 void tl_pipeline_expand(TlFn *fn, TlPassCtx *px, const TlSchedule *s)
 {
-    TL_ASSERT(s->loop->opcode == TL_OP_FOR && s->most > 0 && s->fetches.len > 0,
+    TL_ASSERT(s->loop->opcode == TL_OP_FOR && s->fetches.len > 0,
               "a schedule of %u fetches", s->fetches.len);
     TlBlock *body = s->loop->regions[0];
     TlExpand x = {.fn = fn,
@@ -575,6 +641,7 @@ void tl_pipeline_expand(TlFn *fn, TlPassCtx *px, const TlSchedule *s)
                   .s = s,
                   .loop = s->loop,
                   .body = body,
+                  .home = tl_builder_before(s->by_producer ? fn->body->first : s->loop),
                   .before = tl_builder_before(s->loop),
                   .start = tl_builder_before(body->first)};
     TlMap *maps[] = {&x.values, &x.tests, &x.limits, &x.buffers, &x.slots, &x.later, &x.constants};
@@ -588,14 +655,14 @@ void tl_pipeline_expand(TlFn *fn, TlPassCtx *px, const TlSchedule *s)
     let_products_go_on(&x);
     fill_body(&x);
     use_fetched(&x);
-    get_first(body);
+    if (!s->by_producer)
+        get_first(body);
     TlOp *loop = remake_loop(&x);
     add_attrs(&x, loop);
-    if (x.bars) {
-        TlBuilder after = tl_builder_after(loop->out[0]);
-        tl_op_new(&after, TL_OP_RETIRE, 1, &x.bars, 0, NULL, 0, 0, NULL);
-        tl_op_new(&after, TL_OP_RETIRE, 1, &x.empties, 0, NULL, 0, 0, NULL);
-    }
+    if (s->by_producer)
+        go_on(&x, loop);
+    else if (x.bars)
+        retire(&x, loop);
     if (oldest_copy(s)) {
         TlBuilder after = tl_builder_after(loop->out[0]);
         wait_for(&after, 0);

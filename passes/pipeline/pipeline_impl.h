@@ -40,9 +40,17 @@ typedef struct TlSchedule {
     TlOp *loop;
     int stages;
     int most;                   /* the largest ahead: trips that the prologue begins */
+    bool by_producer;           /* a warp of its own will begin the bulk copies, its own trip's */
     int64_t bound_lo, bound_hi; /* the loop's bound lies between them */
     TL_VEC(TlFetch) fetches;
 } TlSchedule;
+
+typedef TL_VEC(TlSchedule) TlSchedules;
+
+/* Bytes of its buffers, with all slots. */
+uint64_t tl_schedule_bytes(const TlSchedule *s);
+/* Which loops leave their bulk copies to a warp of its own, if any do. (pipeline_flows.c) */
+void tl_pipeline_choose_flows(TlFn *fn, const TlPassCtx *px, TlSchedules *all);
 
 /* What awaits the products whose tokens the loop carries (async-dots); NULL: it carries none. */
 TlOp *tl_loop_await(const TlOp *loop);
@@ -64,6 +72,7 @@ typedef struct TlMoment {
 typedef struct TlCarried {
     TlValue *arg, *init, *next, *of;
     TlMoment moment;
+    bool runs_on; /* when the loop is run again, by loops around it, where it stopped */
 } TlCarried;
 
 typedef struct TlExpand {
@@ -73,10 +82,12 @@ typedef struct TlExpand {
     const TlSchedule *s;
     TlOp *loop;
     TlBlock *body;
+    TlBuilder home;          /* where buffers and barriers are made: before the loop, or first */
     TlBuilder before, start; /* before the loop; before what the body had at first */
     TlValue *bars,
         *empties;         /* of bulk copies: what has come, who has read it; NULL: not made yet */
-    TlValue *parity;      /* of this trip's phase */
+    TlValue *parity;      /* of this trip's phase; NULL: not asked for yet */
+    uint32_t again;       /* which carried value says that this is not the first trip */
     TlMap values;         /* value and moment to value */
     TlMap tests;          /* moment to the test of it */
     TlMap limits;         /* n to hi - n * step */

@@ -117,7 +117,7 @@ TlValue *tl_pipeline_test(TlExpand *x, TlMoment m)
     TlValue *known = tl_map_get_ptr(&x->tests, (void *)(uintptr_t)(key + 1));
     if (known)
         return known;
-    if (!m.in_loop && tl_const_trips(x->loop, &trips) && m.n < trips)
+    if (m.in_loop ? m.n == 0 : tl_const_trips(x->loop, &trips) && m.n < trips)
         return NULL;
     TlBuilder *b = builder(x, m);
     TlValue *counter = m.in_loop ? x->body->args[0] : tl_in(x->loop, 0);

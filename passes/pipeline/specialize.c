@@ -1,13 +1,13 @@
-/* specialize: a warp of its own begins the bulk copies of loops that ask for it (`specialize`), the
- * kernel's warps do the rest.
+/* specialize: a warp of its own begins the bulk copies of loops for which pipeline has chosen that
+ * (pipeline_flows.c), the kernel's warps do the rest.
  *
  *     %f = mbar;  %e = mbar                    %f = mbar;  %e = mbar
  *     for ... {                                roles {
- *       phase %f, %slot                          for ... {
- *       %u = dot_async ...                         phase %e, ... {one}
- *       phase %e, ... {one}                        copy ..., %f {bulk}
- *       copy ..., %f {bulk}               =>       expect %f
- *       expect %f                                }
+ *       phase %e, %slot, ... {one}               for ... {
+ *       copy ..., %f {bulk}                        phase %e, %slot, ... {one}
+ *       expect %f                                  copy ..., %f {bulk}
+ *       phase %f, %slot, ...              =>       expect %f
+ *       %u = dot_async ...                       }
  *       await                                  } {
  *       arrive %e                                for ... {
  *     }                                            phase %f, %slot
@@ -19,33 +19,34 @@
  *                                              }
  *
  *  1. Where: all copies to shared memory are bulk copies, what they and the loops around them are
- *     computed from is scalar and pure, and barriers are made before everything else. The loops go
- *     on as pipeline has made them: what waits for what is said by the barriers that count, so the
- *     two flows need no order besides.
+ *     computed from is scalar and pure (producer.h), and barriers are made before everything else.
+ *     pipeline has asked the same, and let each trip begin its own copies: as one flow, that waits
+ *     for what it has just begun; as two, the first runs ahead as far as free slots let it, into
+ *     the next tile of a loop around it, too. What waits for what is said by the barriers that
+ *     count, so the two need no order besides.
  *  2. Region 0 gets, once more, what begins copies, the loops and branches around it with the
  *     carried values that it needs, and what these are computed from. Region 1 is the body without
  *     it.
  *
  * With the second flow gone from them, the kernel's warps never wait for each other in the loop. */
+#include "ir/plan/staged.h"
 #include "passes/analysis/facts.h"
+#include "passes/analysis/producer.h"
+#include "passes/analysis/shared_life.h"
 #include "passes/pass.h"
-
-enum { MOST_THREADS = 1024, MORE_WARPS = 4 };
 
 typedef struct Specialize {
     TlFn *fn;
-    TlPassCtx *px;
     TlArena *arena;
-    TlMap kept, wanted; /* ops of region 0; values, by id */
-    TL_VEC(TlValue *) work;
-    bool fails;
+    TlProducer producer;
 } Specialize;
 
 /* ---- 1. where ---- */
 
 /* What only the thread does that begins copies. */
-static bool begins(const TlOp *op)
+static bool begins(const void *user, const TlOp *op)
 {
+    (void)user;
     return op->opcode == TL_OP_EXPECT ||
            (op->opcode == TL_OP_PHASE && tl_attr_flag(op, TL_ATTR_ONE)) ||
            (op->opcode == TL_OP_COPY && tl_attr_flag(op, TL_ATTR_BULK));
@@ -54,7 +55,7 @@ static bool begins(const TlOp *op)
 static bool is_asked_for(const TlFn *fn)
 {
     for (const TlOp *op = fn->body->first; op; op = tl_walk_next(op, NULL))
-        if (op->opcode == TL_OP_FOR && tl_attr(op, TL_ATTR_SPECIALIZE))
+        if (op->opcode == TL_OP_FOR && tl_attr_int(op, TL_ATTR_SPECIALIZE, 0) > 0)
             return true;
     return false;
 }
@@ -64,103 +65,49 @@ static bool is_possible(const TlFn *fn, const TlMachine *machine)
     bool bulk = false;
     for (const TlOp *op = fn->body->first; op; op = tl_walk_next(op, NULL)) {
         bool other = (op->opcode == TL_OP_COPY && !tl_attr_flag(op, TL_ATTR_BULK)) ||
-                     op->opcode == TL_OP_ROLES || op->opcode == TL_OP_WHILE ||
+                     op->opcode == TL_OP_ROLES ||
                      (op->opcode == TL_OP_MBAR && op->block != fn->body);
         if (other)
             return false;
-        bulk |= begins(op);
+        bulk |= begins(NULL, op);
     }
-    return bulk && fn->body->warps % MORE_WARPS == 0 &&
-           (fn->body->warps + MORE_WARPS) * machine->lanes <= MOST_THREADS;
+    return bulk && machine->warpgroups && tl_producer_fits(fn, machine->lanes);
 }
 
-/* ---- what is wanted ---- */
-
-static void want(Specialize *s, TlValue *v)
+/* Is it there for the whole kernel, when the flows are two? */
+static bool is_kept_throughout(const TlOp *op)
 {
-    if (tl_map_get(&s->wanted, v->id, NULL))
-        return;
-    tl_map_put(&s->wanted, v->id, 1);
-    tl_vec_push(s->arena, &s->work, v);
+    if (op->opcode == TL_OP_MBAR)
+        return true;
+    for (const TlUse *u = op->opcode == TL_OP_ALLOC ? op->out[0]->uses : NULL; u; u = u->next)
+        if (u->user->opcode == TL_OP_COPY)
+            return true;
+    return false;
 }
 
-static bool is_wanted(const Specialize *s, const TlValue *v)
+/* With what is there for the whole kernel, all else must fit at any time. */
+static bool has_room(const TlFn *fn, TlPassCtx *px)
 {
-    return tl_map_get(&s->wanted, v->id, NULL);
-}
-
-static bool is_kept(const Specialize *s, const TlOp *op)
-{
-    return tl_map_get(&s->kept, (uint64_t)(uintptr_t)op, NULL);
-}
-
-static void keep_region(Specialize *s, TlOp *op);
-
-static void keep(Specialize *s, TlOp *op)
-{
-    if (is_kept(s, op))
-        return;
-    tl_map_put(&s->kept, (uint64_t)(uintptr_t)op, 1);
-    if (op->block->parent)
-        keep_region(s, op->block->parent);
-}
-
-/* A loop or branch around what is kept: its bounds, its condition. */
-static void keep_region(Specialize *s, TlOp *op)
-{
-    for (uint32_t i = 0; i < (op->opcode == TL_OP_FOR ? 3u : 1u); i++)
-        want(s, tl_in(op, i));
-    keep(s, op);
-}
-
-static void want_carried(Specialize *s, TlOp *loop, uint32_t i)
-{
-    keep_region(s, loop);
-    want(s, loop->regions[0]->args[i + 1]);
-    want(s, loop->out[i]);
-    want(s, tl_in(loop, i + 3));
-    want(s, tl_in(loop->regions[0]->last, i));
-}
-
-static void want_parts(Specialize *s, TlValue *v)
-{
-    TlOp *op = v->def;
-    if (!op && !v->block->parent)
-        return; /* an argument of the kernel */
-    if (!op && v->index == 0)
-        keep_region(s, v->block->parent);
-    else if (!op)
-        want_carried(s, v->block->parent, v->index - 1);
-    else if (op->opcode == TL_OP_FOR)
-        want_carried(s, op, v->index);
-    else if (op->opcode == TL_OP_IF) {
-        keep_region(s, op);
-        for (int r = 0; r < 2; r++)
-            want(s, tl_in(op->regions[r]->last, v->index));
-    } else if (op->opcode != TL_OP_ALLOC && op->opcode != TL_OP_MBAR) {
-        bool scalar = op->nregions == 0 && tl_op_is_pure(op) &&
-                      (v->type->kind != TL_TILE || v->type->rank == 0);
-        s->fails |= !scalar;
-        for (uint32_t i = 0; i < op->nin && scalar; i++) {
-            s->fails |= tl_in(op, i)->type->kind == TL_TILE && tl_in(op, i)->type->rank > 0;
-            want(s, tl_in(op, i));
-        }
-        keep(s, op);
-    }
-}
-
-static bool find_wanted(Specialize *s)
-{
-    for (TlOp *op = s->fn->body->first; op; op = tl_walk_next(op, NULL)) {
-        if (!begins(op))
+    TlPositions order;
+    tl_positions_init(&order, fn, px->scratch);
+    TlSharedLives lives = tl_shared_lives(&order, fn, px->scratch);
+    uint64_t throughout = 0, most = 0;
+    for (uint32_t i = 0; i < lives.len; i++) {
+        const TlSharedLife *life = &lives.data[i];
+        uint64_t together = 0;
+        if (is_kept_throughout(life->op)) {
+            throughout += life->bytes;
             continue;
-        keep(s, op);
-        for (uint32_t i = 0; i < op->nin; i++)
-            want(s, tl_in(op, i));
+        }
+        for (uint32_t k = 0; k < lives.len; k++) {
+            const TlSharedLife *other = &lives.data[k];
+            if (other->first <= life->first && life->first <= other->last &&
+                !is_kept_throughout(other->op))
+                together += other->bytes;
+        }
+        most = together > most ? together : most;
     }
-    while (s->work.len && !s->fails)
-        want_parts(s, s->work.data[--s->work.len]);
-    return !s->fails;
+    return throughout + most <= (uint64_t)px->machine->shared_bytes;
 }
 
 /* ---- 2. region 0 ---- */
@@ -180,7 +127,7 @@ static void copy_yield(Specialize *s, const TlOp *yield, TlValue *const *results
     TlValue **in = TL_NEW_ARRAY(s->arena, TlValue *, yield->nin + 1);
     uint32_t n = 0;
     for (uint32_t i = 0; i < yield->nin; i++)
-        if (is_wanted(s, results[i]))
+        if (tl_producer_wants(&s->producer, results[i]))
             in[n++] = mapped(map, tl_in(yield, i));
     tl_yield(b, TL_OP_YIELD, n, in);
 }
@@ -193,7 +140,7 @@ static TlOp *copy_head(Specialize *s, const TlOp *op, uint32_t fixed, TlBuilder 
     for (uint32_t i = 0; i < fixed; i++)
         in[n++] = mapped(map, tl_in(op, i));
     for (uint32_t i = 0; i < op->nout; i++) {
-        if (!is_wanted(s, op->out[i]))
+        if (!tl_producer_wants(&s->producer, op->out[i]))
             continue;
         types[nout++] = op->out[i]->type;
         if (op->opcode == TL_OP_FOR)
@@ -202,7 +149,7 @@ static TlOp *copy_head(Specialize *s, const TlOp *op, uint32_t fixed, TlBuilder 
     b->loc = op->loc;
     TlOp *made = tl_op_new(b, op->opcode, n, in, nout, types, op->nregions, op->nattrs, op->attrs);
     for (uint32_t i = 0, k = 0; i < op->nout; i++)
-        if (is_wanted(s, op->out[i]))
+        if (tl_producer_wants(&s->producer, op->out[i]))
             tl_map_put_ptr(map, op->out[i], made->out[k++]);
     return made;
 }
@@ -213,7 +160,7 @@ static void copy_for(Specialize *s, const TlOp *op, TlBuilder *b, TlMap *map)
     const TlBlock *old = op->regions[0];
     TlBlock *body = made->regions[0];
     for (uint32_t i = 0; i < old->nargs; i++)
-        if (i == 0 || is_wanted(s, op->out[i - 1]))
+        if (i == 0 || tl_producer_wants(&s->producer, op->out[i - 1]))
             tl_map_put_ptr(map, old->args[i],
                            tl_block_arg(body, old->args[i]->type, old->args[i]->name));
     TlBuilder inner = {.fn = s->fn, .block = body, .loc = op->loc};
@@ -235,7 +182,7 @@ static void copy_if(Specialize *s, const TlOp *op, TlBuilder *b, TlMap *map)
 static void copy_block(Specialize *s, const TlBlock *from, TlBuilder *b, TlMap *map)
 {
     for (const TlOp *op = from->first; op; op = op->next) {
-        if (!is_kept(s, op))
+        if (!tl_producer_keeps(&s->producer, op))
             continue;
         if (op->opcode == TL_OP_FOR)
             copy_for(s, op, b, map);
@@ -264,7 +211,7 @@ static void take_away(Specialize *s, TlOp *roles)
 {
     TL_VEC(TlOp *) gone = {0};
     for (TlOp *op = tl_walk_next(roles, roles); op; op = tl_walk_next(op, roles)) {
-        bool other = is_kept(s, op) && begins(op);
+        bool other = tl_producer_keeps(&s->producer, op) && begins(NULL, op);
         if (other || op->opcode == TL_OP_RETIRE)
             tl_vec_push(s->arena, &gone, op);
     }
@@ -274,16 +221,12 @@ static void take_away(Specialize *s, TlOp *roles)
 
 TlPassResult tl_pass_specialize(TlFn *fn, TlPassCtx *px)
 {
-    Specialize s = {.fn = fn, .px = px, .arena = px->scratch};
+    Specialize s = {.fn = fn, .arena = px->scratch};
     TlMap map;
-    if (!px->machine->warpgroups || !tl_fn_is_laid_out(fn) || !is_asked_for(fn) ||
-        !is_possible(fn, px->machine))
+    if (!tl_fn_is_laid_out(fn) || !is_asked_for(fn) || !is_possible(fn, px->machine) ||
+        !has_room(fn, px) || !tl_producer_find(fn, px->scratch, begins, NULL, &s.producer))
         return TL_SAME;
-    tl_map_init(&s.kept, px->scratch);
-    tl_map_init(&s.wanted, px->scratch);
     tl_map_init(&map, px->scratch);
-    if (!find_wanted(&s))
-        return TL_SAME;
     TlBuilder b = tl_builder_before(fn->body->last);
     TlOp *roles = tl_op_new(&b, TL_OP_ROLES, 0, NULL, 0, NULL, 2, 0, NULL);
     TlBuilder producer = {.fn = fn, .block = roles->regions[0], .loc = fn->loc},

@@ -166,7 +166,7 @@ void tl_emu_mbar_expect(uint32_t site, uint32_t pred, uint32_t offset, uint32_t 
     bar *x = &b->bulk->bars[bar_at(b, site, offset)];
     if (!x->left)
         complain(b, TL_RUN_ASYNC, site, "more arrive at the barrier than it was made for");
-    x->bytes += bytes;
+    x->bytes += tl_emu_bytes_expected(b, site, bytes);
     x->left--;
     check_phase(b->bulk, x);
 }

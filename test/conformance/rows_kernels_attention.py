@@ -82,7 +82,7 @@ SHAPES = [  # type, B, H, HK, M, N, D, tile M, tile N, options
     ("f16", 1, 2, 1, 70, 70, 32, 64, 32, {"causal": True}), ("f16", 2, 4, 2, 33, 50, 20, 32, 32, {}), ("bf16", 1, 2, 2, 1, 45, 16, 16, 16, {"causal": True}),
     ("f32", 1, 2, 1, 40, 33, 24, 32, 16, {"causal": True, "left": 7}), ("f16", 1, 3, 1, 50, 60, 16, 16, 32, {"left": 12, "alibi": True}), ("f32", 1, 2, 1, 20, 37, 16, 16, 16, {"cap": 2.0, "causal": True}),
     ("bf16", 1, 2, 1, 35, 35, 16, 16, 16, {"sinks": True, "causal": True, "left": 9}), ("f32", 1, 4, 1, 17, 21, 8, 16, 16, {"sinks": True, "alibi": True, "cap": 3.0, "causal": True}),
-    ("f16", 1, 1, 1, 3, 1, 1, 16, 16, {}), ("f32", 1, 1, 1, 5, 0, 8, 16, 16, {}), ("f16", 1, 2, 1, 33, 70, 128, 128, 64, {}),
+    ("f16", 1, 1, 1, 3, 1, 1, 16, 16, {}), ("f32", 1, 1, 1, 5, 0, 8, 16, 16, {}), ("f16", 1, 2, 1, 33, 70, 128, 128, 64, {}), ("bf16", 1, 2, 1, 20, 33, (24, 16), 16, 16, {"causal": True}),
 ]
 
 
@@ -97,14 +97,15 @@ def options_of(o, h):
 
 for t, b, h, hk, m, n, d, bm, bn, o in SHAPES:
     arrays, numbers, consts, numpy = options_of(o, h)
+    d, dv = d if isinstance(d, tuple) else (d, d)
     name = f"{t}_{b}x{h}_{hk}_{m}x{n}x{d}" + "".join("_" + k for k in o)
-    q, k, v, g = (normal(t, s, b, x, y, d) for s, (x, y) in enumerate(((h, m), (hk, n), (hk, n), (h, m))))
+    q, k, v, g = (normal(t, s, b, *x) for s, x in enumerate(((h, m, d), (hk, n, d), (hk, n, dv), (h, m, dv))))
     scale = float(np.float32(d**-0.5))
 
     def want(a, t=t, n=n, scale=scale, numpy=numpy):
         out, lse, _, _ = forward(*f64(a, "Q", "K", "V"), scale, numpy)
         return {"O": within(out, slack(out, t, n)), "lse": within(lse, (n + 40) * 8 * EPS * np.abs(np.where(np.isfinite(lse), lse, 0)).max(initial=1))}
-    kernel_row("attention", "attention", name, {"Q": q, "K": k, "V": v, "O": poison(t, b, h, m, d), "lse": poison("f32", b, h, m), **arrays, "scale": scale, **numbers}, want, T=t, D=d, BM=bm, BN=bn, **consts)
+    kernel_row("attention", "attention", name, {"Q": q, "K": k, "V": v, "O": poison(t, b, h, m, dv), "lse": poison("f32", b, h, m), **arrays, "scale": scale, **numbers}, want, T=t, D=d, DV=dv, BM=bm, BN=bn, **consts)
     out, lse, _, _ = forward(*(wide(x).astype(float) for x in (q, k, v)), scale, numpy)
     o_, l_ = Arr(t, store(out, t)), Arr("f32", lse.astype(np.float32))
 
@@ -120,26 +121,80 @@ for t, b, h, hk, m, n, d, bm, bn, o in SHAPES:
     several = {x: c for x, c in consts.items() if x != "SINKS"}
     if n:
         kernel_row("attention", "attention_backward_dq", name, {"Q": q, "K": k, "V": v, "O": o_, "dO": g, "lse": l_, "dQ": poison(t, b, h, m, d), "delta": poison("f32", b, h, m), **arrays,
-                   "dsink": zeros("f32", h if "sinks" in o else 0), "scale": scale, **numbers}, lambda a, grads=grads: grads(a)[0], T=t, D=d, BM=min(bm, 32), BN=min(bn, 32), **consts)
+                   "dsink": zeros("f32", h if "sinks" in o else 0), "scale": scale, **numbers}, lambda a, grads=grads: grads(a)[0], T=t, D=d, DV=dv, BM=min(bm, 32), BN=min(bn, 32), **consts)
         delta = Arr("f32", (wide(o_).astype(float) * wide(g)).sum(-1).astype(np.float32))
-        kernel_row("attention", "attention_backward_dkdv", name, {"Q": q, "K": k, "V": v, "dO": g, "lse": l_, "delta": delta, "dK": poison(t, b, hk, n, d), "dV": poison(t, b, hk, n, d), "slope": arrays["slope"],
-                   "scale": scale, **numbers}, lambda a, grads=grads: grads(a)[1], T=t, D=d, BM=min(bm, 32), BN=min(bn, 32), **several)
+        kernel_row("attention", "attention_backward_dkdv", name, {"Q": q, "K": k, "V": v, "dO": g, "lse": l_, "delta": delta, "dK": poison(t, b, hk, n, d), "dV": poison(t, b, hk, n, dv), "slope": arrays["slope"],
+                   "scale": scale, **numbers}, lambda a, grads=grads: grads(a)[1], T=t, D=d, DV=dv, BM=min(bm, 32), BN=min(bn, 32), **several)
 
 # ---- sequences of different lengths -----------------------------------------------------------------------------------
 for t, from_q, from_k, h, hk, d, o in (("f16", [0, 17, 17, 50], [0, 30, 35, 68], 2, 1, 20, {"causal": True}), ("f32", [0, 1], [0, 1], 1, 1, 8, {}), ("bf16", [0, 40, 41], [0, 40, 73], 4, 2, 16, {"causal": True, "left": 5, "alibi": True, "sinks": True})):
     arrays, numbers, consts, numpy = options_of(o, h)
     tq, tk = from_q[-1], from_k[-1]
 
-    def want(a, t=t, from_q=from_q, from_k=from_k, numpy=numpy):
-        out, lse = np.zeros(a["Q"].shape), np.zeros(a["lse"].shape)
-        for (i, j), (x, y) in zip(zip(from_q, from_q[1:]), zip(from_k, from_k[1:])):
-            q, k, v = (w.transpose(1, 0, 2)[None] for w in (f64(a, "Q")[0][i:j], f64(a, "K")[0][x:y], f64(a, "V")[0][x:y]))
-            r, l, _, _ = forward(q, k, v, 0.25, numpy)
+    parts = list(zip(zip(from_q, from_q[1:]), zip(from_k, from_k[1:])))
+    heads = lambda x: x.transpose(1, 0, 2)[None]
+
+    def whole(q, k, v, parts=parts, numpy=numpy):
+        """O and lse of all sequences."""
+        out, lse = np.zeros(q.shape[:2] + v.shape[2:]), np.zeros((q.shape[1], len(q)))
+        for (i, j), (x, y) in parts:
+            r, l, _, _ = forward(heads(q[i:j]), heads(k[x:y]), heads(v[x:y]), 0.25, numpy)
             out[i:j], lse[:, i:j] = r[0].transpose(1, 0, 2), l[0]
+        return out, lse
+
+    def grads(a, t=t, parts=parts, numpy=numpy, whole=whole):
+        q, k, v, g = f64(a, "Q", "K", "V", "dO")
+        dq, dk, dv, dsink = np.zeros(q.shape), np.zeros(k.shape), np.zeros(v.shape), np.zeros(q.shape[1])
+        for (i, j), (x, y) in parts:
+            if j > i and y > x:
+                each = backward(heads(q[i:j]), heads(k[x:y]), heads(v[x:y]), heads(g[i:j]), 0.25, numpy)
+                dq[i:j], dk[x:y], dv[x:y] = (w[0].transpose(1, 0, 2) for w in each[:3])
+                dsink += each[3] if each[3] is not None else 0
+        delta = (whole(q, k, v)[0] * g).sum(-1).T
+        far = 3 * np.sqrt(v.shape[-1])
+        return {n: within(w, far * slack(w, t, 40)) for n, w in (("dQ", dq), ("delta", delta), ("dK", dk), ("dV", dv))} | {"dsink": within(dsink, far * len(q) * slack(delta, t, 40).max())}
+
+    def want(a, t=t, whole=whole):
+        out, lse = whole(*f64(a, "Q", "K", "V"))
         return {"O": within(out, slack(out, t, 40)), "lse": within(lse, 400 * EPS * np.abs(lse).max())}
-    kernel_row("attention", "attention_varlen", f"{t}_{tq}_{tk}", {"Q": normal(t, 1, tq, h, d), "K": normal(t, 2, tk, hk, d), "V": normal(t, 3, tk, hk, d), "O": poison(t, tq, h, d), "lse": poison("f32", h, tq),
-               "from_q": Arr("i32", np.array(from_q, np.int32)), "from_k": Arr("i32", np.array(from_k, np.int32)), **arrays, "B": len(from_q) - 1, "longest": int(np.diff(from_q).max()), "scale": 0.25, **numbers},
-               want, T=t, D=d, BM=32, BN=16, **consts)
+    q, k, v, g = normal(t, 1, tq, h, d), normal(t, 2, tk, hk, d), normal(t, 3, tk, hk, d), normal(t, 4, tq, h, d)
+    starts = {"from_q": Arr("i32", np.array(from_q, np.int32)), "from_k": Arr("i32", np.array(from_k, np.int32))}
+    kernel_row("attention", "attention_varlen", f"{t}_{tq}_{tk}", {"Q": q, "K": k, "V": v, "O": poison(t, tq, h, d), "lse": poison("f32", h, tq), **starts, **arrays, "B": len(from_q) - 1, "longest": int(np.diff(from_q).max()),
+               "scale": 0.25, **numbers}, want, T=t, D=d, BM=32, BN=16, **consts)
+    o_, l_ = whole(*(wide(x).astype(float) for x in (q, k, v)))
+    o_, l_ = Arr(t, store(o_, t)), Arr("f32", l_.astype(np.float32))
+    kernel_row("attention", "attention_varlen_backward_dq", f"{t}_{tq}_{tk}", {"Q": q, "K": k, "V": v, "O": o_, "dO": g, "lse": l_, "dQ": poison(t, tq, h, d), "delta": poison("f32", h, tq), **starts, **arrays,
+               "dsink": zeros("f32", h if "sinks" in o else 0), "B": len(from_q) - 1, "longest": int(np.diff(from_q).max()), "scale": 0.25, **numbers},
+               lambda a, grads=grads, o=o: {n: w for n, w in grads(a).items() if n in ("dQ", "delta") + (("dsink",) if "sinks" in o else ())}, T=t, D=d, BM=16, BN=16, **consts)
+    delta = Arr("f32", (wide(o_).astype(float) * wide(g)).sum(-1).T.astype(np.float32).copy())
+    kernel_row("attention", "attention_varlen_backward_dkdv", f"{t}_{tq}_{tk}", {"Q": q, "K": k, "V": v, "dO": g, "lse": l_, "delta": delta, "dK": poison(t, tk, hk, d), "dV": poison(t, tk, hk, d), **starts, "slope": arrays["slope"],
+               "B": len(from_q) - 1, "longest": int(np.diff(from_k).max()), "scale": 0.25, **numbers}, lambda a, grads=grads: {n: w for n, w in grads(a).items() if n in ("dK", "dV")}, T=t, D=d, BM=16, BN=16,
+               **{x: c for x, c in consts.items() if x != "SINKS"})
+
+# ---- new queries behind keys in pages ---------------------------------------------------------------------------------
+for t, u, from_q, length, h, hk, d, page, o in (("f16", "f16", [0, 17, 17, 20], [40, 9, 3], 2, 1, 16, 8, {"causal": True}), ("f32", "f32", [0, 1, 6], [1, 37], 2, 2, 8, 4, {"causal": True, "left": 6}),
+                                                 ("bf16", "f8e4m3", [0, 33], [50], 4, 2, 16, 16, {"causal": True, "cap": 4.0, "sinks": True})):
+    arrays, numbers, consts, numpy = options_of(o, h)
+    counts = [-(-n // page) for n in length]
+    order, table, at = rng(5).permutation(sum(counts) + 1), np.zeros((len(length), max(counts)), np.int32), 0
+    for b, c in enumerate(counts):
+        table[b, :c], at = order[at:at + c], at + c
+    size = (sum(counts) + 1) * page
+
+    def want(a, t=t, from_q=from_q, length=length, page=page, numpy=numpy):
+        q, keys, values = f64(a, "Q", "K", "V")
+        out, lse = np.zeros(q.shape), np.zeros((q.shape[1], len(q)))
+        for b, (i, j) in enumerate(zip(from_q, from_q[1:])):
+            n = np.arange(length[b])
+            slots = a["pages"][b][n // page] * page + n % page
+            r, l, _, _ = forward(*(x.transpose(1, 0, 2)[None] for x in (q[i:j], keys[slots], values[slots])), 0.25, numpy)
+            out[i:j], lse[:, i:j] = r[0].transpose(1, 0, 2), l[0]
+        return {"O": within(out, slack(out, t, 50)), "lse": within(lse, 800 * EPS * (1 + np.abs(lse).max()))}
+    cache = [normal(u, s, size, hk, d) for s in (2, 3)]
+    cache[1].store[order[-1] * page:(order[-1] + 1) * page] = poison(u, 1).store  # a page that is nobody's
+    kernel_row("attention", "attention_paged", f"{t}_{u}_{from_q[-1]}", {"Q": normal(t, 1, from_q[-1], h, d), "K": cache[0], "V": cache[1], "pages": Arr("i32", table), "length": Arr("i32", np.array(length, np.int32)),
+               "from_q": Arr("i32", np.array(from_q, np.int32)), "O": poison(t, from_q[-1], h, d), "lse": poison("f32", h, from_q[-1]), **arrays, "page": page, "longest": int(np.diff(from_q).max()), "scale": 0.25, **numbers},
+               want, T=t, U=u, D=d, BM=16, BN=16, **consts)
 
 # ---- f8 ---------------------------------------------------------------------------------------------------------------
 for t, p, h, hk, m, n, d, causal in (("f8e4m3", "f8e4m3", 2, 1, 33, 40, 32, True), ("f8e5m2", "f16", 1, 1, 20, 35, 16, False), ("f8e4m3", "f16", 2, 2, 1, 17, 16, True)):

@@ -115,11 +115,18 @@ def phi(x):
 
 
 ACTS = {"silu": (lambda x: x / (1 + np.exp(-x)), lambda x: (lambda s: s * (1 + x * (1 - s)))(1 / (1 + np.exp(-x)))),
+        "gelu_tanh": (lambda x: x / (1 + np.exp(-1.5957691216057308 * (x + 0.044715 * x**3))), None),
         "gelu": (lambda x: x * phi(x), lambda x: phi(x) + x * np.exp(-x * x / 2) / np.sqrt(2 * np.pi))}
+def by_tanh(x):
+    s = 1 / (1 + np.exp(-1.5957691216057308 * (x + 0.044715 * x**3)))
+    return s + x * s * (1 - s) * 1.5957691216057308 * (1 + 0.134145 * x * x)
+
+
+ACTS["gelu_tanh"] = ACTS["gelu_tanh"][0], by_tanh
 for act, (f, df) in ACTS.items():
     x_ = rng(1).standard_normal(9)
     differ(f, x_, df(x_))
-    for t, m, n in (("f16", 3, 70), ("f32", 1, 1), ("bf16", 2, 33)):
+    for t, m, n in (("f16", 3, 70), ("f32", 1, 1), ("bf16", 2, 33)) if act != "gelu_tanh" else (("f32", 3, 70),):
         args = {"x": normal(t, 1, m, 2 * n)}
         kernel_row("layers", "gated", f"{act}_{t}_{m}x{n}", {**args, "y": poison(t, m, n)}, lambda a, t=t, f=f, n=n: {"y": near(f(f64(a, "x")[0][:, :n]) * f64(a, "x")[0][:, n:], 64 * EPS, t)}, T=t, act=f"activation.{act}", B=32)
         kernel_row("layers", "gated_backward", f"{act}_{t}_{m}x{n}", {"dy": normal(t, 2, m, n), **args, "dx": poison(t, m, 2 * n)},
@@ -140,6 +147,16 @@ for t, i, n, v, d in (("f16", "i32", 9, 5, 40), ("f32", "i64", 1, 1, 1), ("bf16"
         np.add.at(dw, a["id"][known], 2 * a["dy"].astype(float)[known])
         return {"dw": exact(dw)}
     kernel_row("layers", "embedding_backward", t, {"dy": small(t, 3, n, d), "id": ids, "dw": zeros("f32", v, d), "scale": 2.0, "padding": 2}, added, T=t, I_=i, B=32)
+
+for t, n, v, d in (("f16", 9, 5, 40), ("f32", 1, 1, 1), ("bf16", 0, 3, 33)):
+    ids = rng(2).integers(0, v, n)
+    order, offsets = np.argsort(ids, kind="stable").astype(np.int32), np.searchsorted(np.sort(ids), np.arange(v + 1)).astype(np.int32)
+
+    def sums(a, ids=ids, v=v, d=d):
+        dw = np.zeros((v, d))
+        np.add.at(dw, ids, 2 * a["dy"].astype(float))
+        return {"dw": exact(dw)}
+    kernel_row("layers", "embedding_backward_sorted", t, {"dy": small(t, 3, n, d), "order": Arr("i32", order), "offsets": Arr("i32", offsets), "dw": poison("f32", v, d), "scale": 2.0}, sums, T=t, B=32)
 
 for t, n, residual in (("f16", 70, True), ("f32", 1, False), ("bf16", 33, False)):
     keep = np.array([(philox(9, i)[0] >> 8) * 2.0**-24 >= 0.25 for i in range(n)])

@@ -52,7 +52,7 @@ for t, m, n, k, g, zero in (("f16", 33, 40, 130, 32, True), ("bf16", 5, 33, 64, 
         return (w - (whole(a["zero"]) if zero else 8)) * whole(a["scale"])
     kernel_row("quantized", "gemm_u4", f"{t}_{m}x{n}x{k}_by_{g}", {"A": small(t, 6, m, k, lo=-2, hi=3), "q": packed, "scale": powers(t, 7, n, groups), "zero": zeros_of, "C": poison("f32", m, n)},
                lambda a, weight=weight: {"C": exact(a["A"].astype(float) @ weight(a).T)}, T=t, O="f32", ZERO=zero, G=g, BM=32, BN=32)
-    kernel_row("quantized", "gemv_u4", f"{t}_{n}x{k}_by_{g}", {"x": small(t, 6, k, lo=-2, hi=3), "q": packed, "scale": powers(t, 7, n, groups), "zero": zeros_of, "y": poison("f32", n)},
+    kernel_row("quantized", "gemv_u4", f"{t}_{n}x{k}_by_{g}", {"x": small(t, 6, k, lo=-2, hi=3), "q": Arr("u8", packed.store), "scale": powers(t, 7, n, groups), "zero": zeros_of, "y": poison("f32", n)},
                lambda a, weight=weight: {"y": exact(weight(a) @ a["x"].astype(float))}, T=t, O="f32", ZERO=zero, G=g, BK=2 * g)
 
 
@@ -73,7 +73,7 @@ for kind in ("q4_0", "q8_0"):
     for t, m, n, l in (("f16", 33, 40, 3), ("f32", 1, 1, 1), ("bf16", 5, 33, 4), ("f16", 3, 3, 0)):
         blocks, w = ggml(kind, 8, n, l)
         kernel_row("quantized", f"gemm_{kind}", f"{t}_{m}x{n}x{l}", {"A": small(t, 9, m, 32 * l, lo=-2, hi=3), "W": blocks, "C": poison("f32", m, n)},
-                   lambda a, w=w: {"C": exact(a["A"].astype(float) @ w.T)}, T=t, O="f32")
+                   lambda a, w=w: {"C": exact(a["A"].astype(float) @ w.T)}, T=t, O="f32", BM=16, BN=16)
         kernel_row("quantized", f"gemv_{kind}", f"{t}_{n}x{l}", {"W": blocks, "x": small(t, 9, 32 * l, lo=-2, hi=3), "y": poison("f32", n)},
                    lambda a, w=w: {"y": exact(w @ a["x"].astype(float))}, T=t, O="f32", BL=2)
 
@@ -118,6 +118,16 @@ def align(ids, experts, bm, size):
 def expert_ids(rows, topk, experts, seed):
     return np.concatenate([rng(seed + r).permutation(experts)[:topk] for r in range(rows)] or [np.zeros(0)]).astype(np.int32)
 
+
+for t, r, experts, topk, whole, sig in (("f32", 5, 7, 3, True, False), ("f16", 1, 1, 1, False, False), ("bf16", 4, 16, 2, False, True), ("f32", 0, 4, 2, True, True)):
+    def want(a, topk=topk, whole=whole, sig=sig):
+        (x,) = f64(a, "x")
+        at = np.argsort(-x, 1, kind="stable")[:, :topk]
+        p = 1 / (1 + np.exp(-x)) if sig else np.exp(x - x.max(1, initial=-np.inf, keepdims=True)) / np.exp(x - x.max(1, initial=-np.inf, keepdims=True)).sum(1, keepdims=True)
+        w = np.take_along_axis(p, at, 1)
+        w = w / w.sum(1, keepdims=True) if whole else w
+        return {"ids": exact(at.astype(np.int32)), "weight": within(2.5 * w, 60 * EPS)}
+    kernel_row("moe", "moe_route", f"{t}_{r}x{experts}", {"x": normal(t, 25, r, experts), "ids": poison("i32", r, topk), "weight": poison("f32", r, topk), "factor": 2.5}, want, T=t, TOPK=topk, NORMALISE=whole, SIGMOID=sig, BE=16)
 
 for rows_, topk, experts, bm in ((45, 2, 5, 16), (1, 1, 1, 16), (20, 3, 7, 8), (0, 2, 3, 16)):
     ids = expert_ids(rows_, topk, experts, 20)

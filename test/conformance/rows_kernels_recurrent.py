@@ -118,8 +118,8 @@ def scan(q, k, v, g, start, beta=None):
     return out, S
 
 
-for kernel, C in (("linear_attention", {"C": 16}), ("gated_delta_rule", {})):
-    delta = kernel == "gated_delta_rule"
+for kernel, C in (("linear_attention", {"C": 16}), ("gated_delta_rule", {}), ("gated_delta_rule_chunks", {"C": 16})):
+    delta = kernel != "linear_attention"
     for t, b, h, hk, length, d, dv, gated, start in (("f16", 1, 2, 1, 37, 16, 20, True, True), ("f32", 2, 2, 2, 33, 8, 33, False, False), ("bf16", 1, 1, 1, 1, 16, 16, True, False), ("f32", 1, 3, 1, 16, 20, 5, True, True), ("f32", 1, 1, 1, 0, 8, 8, False, True)):
         keys = rng(2).standard_normal((b, hk, length, d))
         keys /= np.linalg.norm(keys, axis=-1, keepdims=True)
@@ -129,7 +129,7 @@ for kernel, C in (("linear_attention", {"C": 16}), ("gated_delta_rule", {})):
         if delta:
             args = {**{n: args[n] for n in ("q", "k", "v", "g")}, "beta": Arr("f32", rng(6).random((b, h, length)).astype(np.float32)), **{n: args[n] for n in ("start", "o", "end", "scale")}}
 
-        def want(a, t=t, b=b, h=h, hk=hk, length=length, gated=gated, start=start, delta=delta):
+        def want(a, t=t, b=b, h=h, hk=hk, length=length, gated=gated, start=start, delta=delta, C=C):
             q, k, v = f64(a, "q", "k", "v")
             o, end = np.zeros(v.shape), np.zeros(a["end"].shape)
             for z in range(b):
@@ -137,7 +137,7 @@ for kernel, C in (("linear_attention", {"C": 16}), ("gated_delta_rule", {})):
                     o[z, i], end[z, i] = scan(q[z, i], k[z, i // (h // hk)], v[z, i], a["g"][z, i].astype(float) if gated else np.zeros(length), a["start"][z, i].astype(float) if start else np.zeros(end.shape[2:]),
                                               a["beta"][z, i].astype(float) if delta else None)
             size = lambda x: np.abs(x).max(initial=1)
-            each = 60 * EPS + (0 if delta else 6 * eps(t))
+            each = 60 * EPS + (6 * eps(t) if C else 0)
             return {"o": within(o / 2, each * size(o) * 4 + spacing(np.abs(o), t)), "end": within(end, each * size(end) * 4)}
         kernel_row("recurrent", kernel, f"{t}_{b}x{h}_{hk}x{length}x{d}x{dv}", args, want, T=t, D=d, GATED=gated, START=start, BV=16, **C)
 

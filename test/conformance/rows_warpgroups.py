@@ -9,7 +9,7 @@ from values import Arr, exact, poison, small
 TYPES = (("f16", "f32"), ("bf16", "f32"), ("i8", "i32"), ("u8", "i32"), ("f8e4m3", "f32"), ("f8e5m2", "f32"))
 # rows, columns, k; warps
 BLOCKS = (((64, 64, 64), 4), ((128, 64, 64), 8), ((128, 128, 32), 4), ((64, 256, 64), 4), ((128, 256, 64), 8), ((256, 64, 32), 8), ((64, 16, 128), 4), ((64, 48, 64), 8))
-HINTS = ("pipeline", "pipeline specialize")
+HINTS = ("pipeline specialize(0)", "pipeline specialize")
 
 
 def few(t, seed, *shape):
@@ -45,6 +45,29 @@ for number, (block, warps) in enumerate(BLOCKS):
 for stages in range(1, 6):
     for which, hint in enumerate(HINTS):
         add(f"stages_{stages}{'_alone' if which else ''}", "f16", "f32", (128, 64, 32), 4 if stages % 2 else 8, stages, hint, False, (200, 136, 200))
+
+# A few programs do all tiles in turn; the copies of the next one begin before this one is stored.
+PERSISTENT = """
+kernel persistent(const {0} A[M, K], const {0} B[K, N], {1} C[M, N], const int BM, const int BN, const int BK)
+    grid(3)
+{{
+    int down = cdiv(M, BM);
+    for (int t : range(pid(0), down * cdiv(N, BN), npid(0))) {{
+        int m = t % down * BM;
+        int n = t / down * BN;
+        tile<{1}, BM, BN> acc = 0;
+        for (int k : range(0, K, BK)) pipeline specialize
+            acc = dot(A[m +: BM, k +: BK], B[k +: BK, n +: BN], acc);
+        C[m +: BM, n +: BN] = acc;
+    }}
+}}
+"""
+for stages in range(1, 6):
+    for warps, t, acc, k in ((4, "f16", "f32", 104), (8, "bf16", "f32", 64), (8, "f16", "f32", 0)):
+        rows, columns = (64, 64) if warps == 4 else (128, 32)
+        row(f"warpgroup_persistent_{t}_k{k}_s{stages}w{warps}", PERSISTENT.format(t, acc),
+            {"A": few(t, 1, 3 * rows - 8, k), "B": few(t, 2, k, 136), "C": poison(acc, 3 * rows - 8, 136)},
+            lambda a: {"C": exact(big(a["A"]) @ big(a["B"]))}, consts={"BM": rows, "BN": columns, "BK": 32}, warps=warps, stages=stages)
 
 ATTENTION = """
 kernel attention(const f16 Q[H, M, D], const f16 K[H, N, D], const f16 V[H, N, D], f32 O[H, M, D],
