@@ -29,7 +29,8 @@ typedef struct Tensor {
 typedef struct Config {
     int layers, width, hidden, heads, kv_heads, head_size, context;
     double rope_base, norm_eps;
-    bool interleaved; /* rotary pairs are neighbours, as GGUF's llama has them, not halves of a head */
+    bool
+        interleaved; /* rotary pairs are neighbours, as in GGUF, not halves of a head */
     int end;          /* the token that ends a text; -1: none */
 } Config;
 
@@ -45,7 +46,7 @@ typedef struct Checkpoint {
     char error[400];
 } Checkpoint;
 
-/* False: the file is missing or wrong, and c->error says why. checkpoint_close is due in any case. */
+/* False: the file is missing or wrong, as c->error says. checkpoint_close is due in any case. */
 bool checkpoint_open(Checkpoint *c, const char *path);
 void checkpoint_close(Checkpoint *c);
 const Tensor *checkpoint_find(const Checkpoint *c, const char *name); /* NULL: not there */

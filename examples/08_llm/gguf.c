@@ -80,12 +80,15 @@ static bool read_keys(Checkpoint *c, Reader *r, Key *key, uint64_t n)
         Key *k = &key[i];
         k->name = string(r);
         k->type = (uint32_t)integer(r, 4);
-        if (k->type >= TYPES) return checkpoint_fail(c, "key '%.*s': unknown type %u",
-                                                     (int)(k->name.length & 127), k->name.bytes, k->type);
+        if (k->type >= TYPES)
+            return checkpoint_fail(c, "key '%.*s': unknown type %u", (int)(k->name.length & 127),
+                                   k->name.bytes, k->type);
         read_value(r, k);
-        if (r->bad) return checkpoint_fail(c, "key %llu of %llu reaches past the end of the file, or "
-                                           "is an array of arrays", (unsigned long long)i + 1,
-                                           (unsigned long long)n);
+        if (r->bad)
+            return checkpoint_fail(c,
+                                   "key %llu of %llu reaches past the end of the file, or "
+                                   "is an array of arrays",
+                                   (unsigned long long)i + 1, (unsigned long long)n);
     }
     return true;
 }
@@ -128,7 +131,8 @@ static bool read_config(Checkpoint *c, Keys keys)
     g->hidden = number(keys, "llama.feed_forward_length", 0);
     g->heads = number(keys, "llama.attention.head_count", 0);
     g->kv_heads = number(keys, "llama.attention.head_count_kv", g->heads);
-    g->head_size = number(keys, "llama.rope.dimension_count", g->heads > 0 ? g->width / g->heads : 0);
+    g->head_size =
+        number(keys, "llama.rope.dimension_count", g->heads > 0 ? g->width / g->heads : 0);
     g->context = number(keys, "llama.context_length", 2048);
     g->rope_base = real(keys, "llama.rope.freq_base", 10000);
     g->norm_eps = real(keys, "llama.attention.layer_norm_rms_epsilon", 1e-5);
@@ -203,9 +207,9 @@ static bool place_tensors(Checkpoint *c, const uint64_t *offset, uint64_t start)
         Tensor *t = &c->tensor[i];
         if (start > c->size || offset[i] > c->size - start ||
             t->bytes > c->size - start - offset[i])
-            return checkpoint_fail(c, "tensor '%s': %llu bytes at %llu reach past the end of the file",
-                                   t->name, (unsigned long long)t->bytes,
-                                   (unsigned long long)offset[i]);
+            return checkpoint_fail(
+                c, "tensor '%s': %llu bytes at %llu reach past the end of the file", t->name,
+                (unsigned long long)t->bytes, (unsigned long long)offset[i]);
         t->data = (const unsigned char *)c->file + start + offset[i];
     }
     return true;

@@ -226,9 +226,10 @@ static bool write_logits(const Run *r)
     for (int i = 0; i < r->o.prompts; i++) rows += r->sequence[i].given;
     size_t width = (size_t)model_tokens(r->model), count = (size_t)rows * width;
     char header[129];
-    int n = snprintf(header, sizeof header,
-                     "\x93NUMPY\x01%c\x76%c{'descr': '<f4', 'fortran_order': False, 'shape': (%d, %zu), }",
-                     0, 0, rows, width);
+    int n = snprintf(
+        header, sizeof header,
+        "\x93NUMPY\x01%c\x76%c{'descr': '<f4', 'fortran_order': False, 'shape': (%d, %zu), }", 0, 0,
+        rows, width);
     memset(header + n, ' ', (size_t)(127 - n));
     header[127] = '\n';
     FILE *f = fopen(r->o.logits, "wb");
@@ -261,10 +262,11 @@ static bool report(const Run *r)
     printf("prompts: %d tokens in %.1f ms\n", r->rows[0], 1e3 * r->seconds[0]);
     if (!r->rows[1]) return true;
     double least = bytes / copy; /* seconds that a step takes to read its weights */
-    printf("generated: %d tokens in %d steps, %.0f tokens/s; memory allows %.0f: %.3g MB of weights "
-           "a step, copies run at %.1f GB/s\n",
-           r->rows[1], r->steps[1], r->rows[1] / r->seconds[1], r->rows[1] / (r->steps[1] * least),
-           1e-6 * bytes, 1e-9 * copy);
+    printf(
+        "generated: %d tokens in %d steps, %.0f tokens/s; memory allows %.0f: %.3g MB of weights "
+        "a step, copies run at %.1f GB/s\n",
+        r->rows[1], r->steps[1], r->rows[1] / r->seconds[1], r->rows[1] / (r->steps[1] * least),
+        1e-6 * bytes, 1e-9 * copy);
     return true;
 }
 

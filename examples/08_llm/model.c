@@ -57,9 +57,9 @@ typedef struct Matrix {
 
 /* Arrays of a step. */
 enum {
-    TOKEN, PLACE, SLOT, LENGTH, LISTS, PICK, TEMPERATURE, TOP_K, TOP_P, NEXT, KEPT, /* integers, f32 */
-    X, H, Q_, K_, V_, PART_O, PART_LSE, ATTENDED, LSE, GATED, ACTIVE, RSTD, PICKED, LOGITS,
-    COSINE, SINE, ARRAYS
+    TOKEN, PLACE, SLOT, LENGTH, LISTS, PICK, TOP_K, NEXT, KEPT, /* of integers; of f32: */
+    TEMPERATURE, TOP_P, X, H, Q_, K_, V_, PART_O, PART_LSE, ATTENDED, LSE, GATED, ACTIVE, RSTD,
+    PICKED, LOGITS, COSINE, SINE, ARRAYS
 };
 enum { PARTS = 8 }; /* programs that share the keys of a sequence, at most */
 
@@ -180,8 +180,11 @@ static tile_kernel *linear(const Model *m, Matrix *w, int rows)
     while (together[form] < rows) form++;
     if (w->linear[form]) return w->linear[form];
     const char *decode = kernel_format[w->format].decode;
-    tile_const elements[] = {{"W", 0, kernel_format[w->format].type}, {"SCALED", w->format == I8, 0},
-                             {"ADD", w->add, 0}, {"BB", together[form], 0}, {0}};
+    tile_const elements[] = {{"W", 0, kernel_format[w->format].type},
+                             {"SCALED", w->format == I8, 0},
+                             {"ADD", w->add, 0},
+                             {"BB", together[form], 0},
+                             {0}};
     tile_const blocks[] = {{"decode", 0, decode}, {"BYTES", format_info[w->format].bytes, 0},
                            {"ADD", w->add, 0}, {"BB", together[form], 0}, {0}};
     tile_kernel *k = NULL;
@@ -207,11 +210,13 @@ static bool get_kernels(Model *m)
     tile_device_info device = TILE_DEVICE_INFO_INIT;
     if (tile_device_get_info(NULL, &device)) return false;
     int group = g->heads / g->kv_heads; /* rows of a product: a GPU's matrix units want 16 */
-    tile_const elements[] = {{"W", 0, kernel_format[e->format].type}, {"SCALED", e->format == I8, 0}, {0}};
+    tile_const elements[] = {
+        {"W", 0, kernel_format[e->format].type}, {"SCALED", e->format == I8, 0}, {0}};
     tile_const blocks[] = {{"decode", 0, decode}, {"BYTES", format_info[e->format].bytes, 0}, {0}};
     tile_const norm[] = {{"T", 0, "f32"}, {"BN", g->width, 0},
                          {"W", 0, kernel_format[matrix_of(m, LAST_NORM, 0)->format].type}, {0}};
-    tile_const rope[] = {{"T", 0, "f32"}, {"D", g->head_size, 0}, {"INTERLEAVED", g->interleaved, 0}, {0}};
+    tile_const rope[] = {
+        {"T", 0, "f32"}, {"D", g->head_size, 0}, {"INTERLEAVED", g->interleaved, 0}, {0}};
     tile_const sized[] = {{"T", 0, "f32"}, {"D", g->head_size, 0}, {0}};
     tile_const attend[] = {{"T", 0, "f32"}, {"D", g->head_size, 0}, {"PAGE", PAGE, 0},
                            {"BH", device.host_memory || group > 16 ? group : 16, 0}, {0}};
@@ -220,7 +225,8 @@ static bool get_kernels(Model *m)
     return get(m->llm, decode ? "embed_blocks" : "embed", decode ? blocks : elements, &m->embed) &&
            get(m->llm, "embed", NULL, &m->pick) && get(m->llm, "copy", NULL, &m->copy) &&
            get(m->norms, "rms_norm", norm, &m->norm) && get(m->layers, "rope", rope, &m->rope) &&
-           get(m->layers, "gated", f32, &m->gate) && get(m->decode, "cache_write", sized, &m->write) &&
+           get(m->layers, "gated", f32, &m->gate) &&
+           get(m->decode, "cache_write", sized, &m->write) &&
            get(m->decode, "decode_paged", attend, &m->attend) &&
            get(m->decode, "decode_merge", merge, &m->merge) &&
            get(m->sampling, "sample_top_k_top_p", f32, &m->sample);
@@ -241,14 +247,17 @@ static bool allocate(Model *m)
     uint64_t rows = MOST_ROWS, heads = (uint64_t)g->heads, d = (uint64_t)g->head_size;
     uint64_t keys = (uint64_t)g->kv_heads * d, table = (uint64_t)m->length * d / 2;
     uint64_t hidden = (uint64_t)g->hidden, width = (uint64_t)g->width;
+    /* clang-format off */
     const uint64_t count[ARRAYS] = {
-        [TOKEN] = rows, [PLACE] = rows, [SLOT] = rows, [LENGTH] = rows, [LISTS] = rows * (uint64_t)m->lists,
-        [PICK] = rows, [TEMPERATURE] = rows, [TOP_K] = rows, [TOP_P] = rows, [NEXT] = rows, [KEPT] = rows,
+        [TOKEN] = rows, [PLACE] = rows, [SLOT] = rows, [LENGTH] = rows,
+        [LISTS] = rows * (uint64_t)m->lists, [PICK] = rows, [TOP_K] = rows, [NEXT] = rows,
+        [KEPT] = rows, [TEMPERATURE] = rows, [TOP_P] = rows,
         [X] = rows * width, [H] = rows * width, [Q_] = rows * heads * d, [K_] = rows * keys,
         [V_] = rows * keys, [PART_O] = rows * heads * PARTS * d, [PART_LSE] = rows * heads * PARTS,
         [ATTENDED] = rows * heads * d, [LSE] = rows * heads, [GATED] = rows * 2 * hidden,
         [ACTIVE] = rows * hidden, [RSTD] = rows, [PICKED] = rows * width,
         [LOGITS] = rows * (uint64_t)m->tokens, [COSINE] = table, [SINE] = table};
+    /* clang-format on */
     for (int i = 0; i < ARRAYS; i++)
         if (tile_buffer_alloc(NULL, 4 * count[i], &m->array[i])) return false;
     if (!(m->cache = calloc((size_t)g->layers, sizeof *m->cache))) return false;
@@ -317,11 +326,12 @@ static bool rotate(Model *m, int rows, float *x, int heads)
 {
     int d = m->config.head_size;
     tile_arg v = tile_view(x, rows, heads, d);
-    return RUN(m->rope, v, tile_view(INTS(m, PLACE), rows), tile_view(AT(m, COSINE), m->length, d / 2),
-               tile_view(AT(m, SINE), m->length, d / 2), v);
+    return RUN(m->rope, v, tile_view(INTS(m, PLACE), rows),
+               tile_view(AT(m, COSINE), m->length, d / 2), tile_view(AT(m, SINE), m->length, d / 2),
+               v);
 }
 
-/* Queries of all rows against the keys of their sequences, which are in the cache, their own too. */
+/* Queries of all rows against the keys of their sequences, which are in the cache, own ones too. */
 static bool attend(Model *m, const Cache *cache, int rows, int parts)
 {
     const Config *g = &m->config;
@@ -413,7 +423,8 @@ bool model_step(Model *m, Row *row, int rows, uint64_t seed)
     int wanted = put_rows(m, row, rows), longest = 0;
     for (int i = 0; i < rows; i++) longest = row[i].place > longest ? row[i].place : longest;
     int parts = longest / 64 + 1 < PARTS ? longest / 64 + 1 : PARTS;
-    tile_arg token = tile_view(INTS(m, TOKEN), rows), x = tile_view(AT(m, X), rows, m->config.width);
+    tile_arg token = tile_view(INTS(m, TOKEN), rows),
+             x = tile_view(AT(m, X), rows, m->config.width);
     if (wanted < 0 || !(kernel_format[e->format].decode
                             ? RUN(m->embed, weights(e), token, x)
                             : RUN(m->embed, weights(e), scales(e), token, x)))
@@ -485,8 +496,9 @@ double model_copy_speed(const Model *m)
     enum { COUNT = 1 << 24 };
     tile_buffer *a = NULL, *b = NULL;
     double best = 0;
-    bool good = !(tile_buffer_alloc(NULL, 4 * COUNT, &a) || tile_buffer_alloc(NULL, 4 * COUNT, &b) ||
-                  tile_buffer_fill(a, 0, 1, 4 * COUNT, NULL));
+    bool good =
+        !(tile_buffer_alloc(NULL, 4 * COUNT, &a) || tile_buffer_alloc(NULL, 4 * COUNT, &b) ||
+          tile_buffer_fill(a, 0, 1, 4 * COUNT, NULL));
     for (int i = 0; good && i < 5; i++) {
         struct timespec from, to;
         timespec_get(&from, TIME_UTC);
@@ -494,7 +506,8 @@ double model_copy_speed(const Model *m)
                    tile_view((float *)tile_buffer_ptr(b), COUNT)) &&
                !tile_stream_synchronize(NULL);
         timespec_get(&to, TIME_UTC);
-        double seconds = (double)(to.tv_sec - from.tv_sec) + 1e-9 * (double)(to.tv_nsec - from.tv_nsec);
+        double seconds =
+            (double)(to.tv_sec - from.tv_sec) + 1e-9 * (double)(to.tv_nsec - from.tv_nsec);
         best = 8.0 * COUNT / seconds > best ? 8.0 * COUNT / seconds : best;
     }
     tile_buffer_free(a), tile_buffer_free(b);

@@ -10,7 +10,7 @@ typedef struct Model Model;
 
 typedef struct Row {
     int token, place;  /* place: how many tokens of the sequence go before */
-    const int *pages;  /* of the sequence: page i has its places from i PAGE on; unused ones are 0 */
+    const int *pages; /* of the sequence: page i has its places from i PAGE on; unused ones are 0 */
     bool wanted;       /* choose the token that follows: */
     float temperature; /* 0: the most probable one */
     float top_p;

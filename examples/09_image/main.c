@@ -52,7 +52,8 @@ static bool write_png(const char *path, const Image *image)
 {
     png_image png = {.version = PNG_IMAGE_VERSION, .format = PNG_FORMAT_RGB,
                      .width = (png_uint_32)image->w, .height = (png_uint_32)image->h};
-    return png_image_write_to_file(&png, path, 0, image->pixels, 0, NULL) || fail(path, png.message);
+    return png_image_write_to_file(&png, path, 0, image->pixels, 0, NULL) ||
+           fail(path, png.message);
 }
 
 /* ---- the kernels ---- */
@@ -142,7 +143,8 @@ static bool compare(const Filters *f, int plane, const char *name, const double 
                     double tile, double c, float *scratch)
 {
     double error = 0;
-    if (tile_buffer_download(f->plane[plane], 0, scratch, 4 * n, NULL)) return fail("", tile_last_error());
+    if (tile_buffer_download(f->plane[plane], 0, scratch, 4 * n, NULL))
+        return fail("", tile_last_error());
     for (size_t i = 0; i < n; i++) {
         double e = fabs(scratch[i] - want[i]);
         error = e >= 0 ? fmax(error, e) : INFINITY; /* NaN too */

@@ -1,5 +1,5 @@
-/* What the kernels are measured against, in plain C: for speed in float, as the truth in double. Planes
- * [3][h][w]; each filter is its definition, in both directions of both axes. */
+/* What the kernels are measured against, in plain C: for speed in float, as the truth in double.
+ * Planes [3][h][w]; each filter is its definition. */
 #include <stddef.h>
 #include <tgmath.h>
 #include <time.h>
@@ -63,7 +63,8 @@ static double now(void)
                         continue;                                                                 \
                     const real *p = x + i, *q = x + i + dy * w + dx;                              \
                     real far = 0;                                                                 \
-                    for (int c = 0; c < 3; c++) far += (q[c * n] - p[c * n]) * (q[c * n] - p[c * n]); \
+                    for (int c = 0; c < 3; c++)                                                   \
+                        far += (q[c * n] - p[c * n]) * (q[c * n] - p[c * n]);                     \
                     real weight = exp(-far / (2 * range * range) -                                \
                                       (real)(dx * dx + dy * dy) / (2 * sigma * sigma));           \
                     weights += weight;                                                            \

@@ -44,12 +44,13 @@ static double uniform(uint64_t *state)
     return (double)(*state >> 11) / 9007199254740992.0;
 }
 
-/* A disk of bodies on circles around a heavy one, which is the first; tilted around the first axis. */
+/* A disk of bodies on circles around the first one, which is heavy; tilted around the first axis. */
 static void galaxy(float *x, float *v, float *m, size_t n, size_t first, size_t count,
                    const double *place, const double *speed, double tilt, uint64_t *state)
 {
     for (size_t i = first; i < first + count; i++) {
-        double r = i == first ? 0 : 0.15 + 0.85 * sqrt(uniform(state)), angle = 6.2831853 * uniform(state);
+        double r = i == first ? 0 : 0.15 + 0.85 * sqrt(uniform(state)),
+               angle = 6.2831853 * uniform(state);
         double circle = r > 0 ? r * pow(r * r + SOFT * SOFT, -0.75) : 0; /* speed, for mass 1 */
         double p[3] = {r * cos(angle), r * sin(angle), 0.02 * (uniform(state) - 0.5)};
         double q[3] = {-circle * sin(angle), circle * cos(angle), 0};
@@ -178,7 +179,8 @@ static bool simulate(World *w, int steps, uint8_t *picture)
 {
     float dt = TIME / (float)steps;
     double from[8], start = now();
-    if (!attract(w) || !measure(w, from) || !report(w, 0, from) || !draw(w, picture, 0)) return false;
+    if (!attract(w) || !measure(w, from) || !report(w, 0, from) || !draw(w, picture, 0))
+        return false;
     for (int i = 1; i <= steps; i++) {
         if (!step(w, dt)) return false;
         for (int k = 1; k < VIEWS; k++)

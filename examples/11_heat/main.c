@@ -83,7 +83,8 @@ static bool steps(Plate *p, int n)
  * the last digit, for a = 2 pi / W. Returns the greatest error; -1: failed. */
 static double wave(Plate *p, int n)
 {
-    const double pi = acos(-1), a = 2 * pi / W, left = pow(1 - 4 * (double)R * pow(sin(a / 2), 2), n);
+    const double pi = acos(-1), a = 2 * pi / W,
+                 left = pow(1 - 4 * (double)R * pow(sin(a / 2), 2), n);
     double worst = 0;
     for (int i = 0; i < CELLS; i++) {
         p->k[i] = 1;
@@ -121,7 +122,8 @@ static void letters(Plate *p)
 static bool view(Plate *p, int i)
 {
     int64_t extents[3] = {H, W, 3}, strides[3] = {9 * W, 3, 1};
-    uint8_t *place = (uint8_t *)tile_buffer_ptr(p->buffer[PICTURE]) + (i / 3 * H * 3 + i % 3) * W * 3;
+    uint8_t *place =
+        (uint8_t *)tile_buffer_ptr(p->buffer[PICTURE]) + (i / 3 * H * 3 + i % 3) * W * 3;
     return RUN(p, COLOURS, PLANE(p, U), PLANE(p, K), tile_view_strided(place, 3, extents, strides));
 }
 
@@ -139,9 +141,10 @@ static bool report(Plate *p, int done, double *first, double *lost)
         return false;
     if (done == 0) *first = total;
     *lost = fmax(*lost, fabs(total / *first - 1));
-    printf("step %5d: heat %.3f, off by %+.1e; from %.4f to %.4f\n", done, total, total / *first - 1,
-           range[0], range[1]);
-    return range[0] >= -1e-6f && range[1] <= 1 + 1e-6f; /* nothing gets hotter than the hottest was */
+    printf("step %5d: heat %.3f, off by %+.1e; from %.4f to %.4f\n", done, total,
+           total / *first - 1, range[0], range[1]);
+    return range[0] >= -1e-6f &&
+           range[1] <= 1 + 1e-6f; /* nothing gets hotter than the hottest was */
 }
 
 static bool simulate(Plate *p, int n, double *lost)
@@ -168,7 +171,8 @@ static bool save(const Plate *p, const char *out)
     bool good = pixels || fail("", "no memory");
     if (good && tile_buffer_download(p->buffer[PICTURE], 0, pixels, VIEWS * 3 * CELLS, NULL))
         good = fail("", tile_last_error());
-    if (good && !png_image_write_to_file(&png, out, 0, pixels, 0, NULL)) good = fail(out, png.message);
+    if (good && !png_image_write_to_file(&png, out, 0, pixels, 0, NULL))
+        good = fail(out, png.message);
     if (good) printf("%s: six views of the plate, from left to right and down\n", out);
     return free(pixels), good;
 }

@@ -38,7 +38,8 @@ static inline double digits_ink(int digit, double x, double y)
 static inline void digits_draw(int digit, float *pixels, uint64_t *state)
 {
     double turn = digits_between(state, -0.2, 0.2), size = digits_between(state, 0.5, 0.6);
-    double wide = size * digits_between(state, 0.85, 1.15), lean = digits_between(state, -0.15, 0.15);
+    double wide = size * digits_between(state, 0.85, 1.15),
+           lean = digits_between(state, -0.15, 0.15);
     double x0 = digits_between(state, -1.5, 1.5) + 7.5, y0 = digits_between(state, -1.5, 1.5) + 7.5;
     for (int i = 0; i < PIXELS; i++) {
         double dx = i % SIDE - x0, dy = i / SIDE - y0;

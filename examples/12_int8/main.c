@@ -1,4 +1,4 @@
-/* A network that reads digits, trained in f32, then run with integers: 12_int8 [EPOCHS [OUT.png]]. */
+/* A network that reads digits, trained in f32, run with integers: 12_int8 [EPOCHS [OUT.png]]. */
 #include "digits.h"
 #include "network.h"
 #include <png.h>
@@ -83,8 +83,8 @@ static float percentile(const int32_t *bins, float greatest, double part)
     return greatest;
 }
 
-/* How much is lost, as a Kullback-Leibler divergence, if the first n bins become `levels` levels and
- * what lies above is cut off (Migacz 2017). */
+/* How much is lost, as a Kullback-Leibler divergence, if the first n bins become `levels` levels
+ * and what lies above is cut off (Migacz 2017). */
 static double divergence(const int32_t *bins, int n, int levels)
 {
     double cut = 0, all = 0, loss = 0;
@@ -135,7 +135,8 @@ static bool download_logits(Run *r, int which)
 }
 
 /* Runs the test's digits some times: how many are right, and the least time. */
-static bool test(Run *r, bool (*run)(Network *, const float *, int), int which, int *right, double *us)
+static bool test(Run *r, bool (*run)(Network *, const float *, int), int which, int *right,
+                 double *us)
 {
     *us = INFINITY;
     for (int i = 0; i < 3; i++) {
@@ -147,7 +148,7 @@ static bool test(Run *r, bool (*run)(Network *, const float *, int), int which, 
            download_logits(r, which);
 }
 
-/* The integer network in plain C; the greatest difference of logits, relative to the greatest one. */
+/* The integer network in plain C: the greatest difference of logits, relative to their greatest. */
 static bool differs(Run *r, double *out)
 {
     enum { ROWS = 32, MOST = PIXELS };
@@ -241,9 +242,11 @@ static bool save(const Run *r, const char *out)
         int grey = (int)(15 * fminf(1, fmaxf(0, 0.9f - 0.7f * ink))) * 17;
         for (int c = 0; c < 3; c++) pixels[p * 3 + c] = edge ? f[c] : (uint8_t)grey;
     }
-    png_image png = {.version = PNG_IMAGE_VERSION, .format = PNG_FORMAT_RGB, .width = W, .height = H};
+    png_image png = {
+        .version = PNG_IMAGE_VERSION, .format = PNG_FORMAT_RGB, .width = W, .height = H};
     bool good = png_image_write_to_file(&png, out, 0, pixels, 0, NULL) || fail(out, png.message);
-    if (good) printf("%s: digits, first those that 4 bits get wrong: red where f32 is right\n", out);
+    if (good)
+        printf("%s: digits, first those that 4 bits get wrong: red where f32 is right\n", out);
     return free(pixels), good;
 }
 
@@ -260,6 +263,8 @@ int main(int argc, char **argv)
     if (good && !(network_open(&r->net, TEST) && train(r, epochs) && evaluate(r, &learned)))
         good = fail("", tile_last_error());
     if (good) good = save(r, out);
-    if (r) network_close(&r->net), tile_buffer_free(r->pictures), tile_buffer_free(r->labels), free(r->x);
+    if (r)
+        network_close(&r->net), tile_buffer_free(r->pictures), tile_buffer_free(r->labels),
+            free(r->x);
     return free(r), !good || !learned;
 }

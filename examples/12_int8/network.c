@@ -9,7 +9,8 @@ static bool get_kernels(Network *n)
 {
     enum { GEMM, OWN };
 #define F32_GEMM {"T", 0, "f32"}, {"BM", 64, 0}, {"BN", 32, 0}
-#define INT_GEMM {"T", 0, "i8"}, {"O", 0, "f32"}, {"COLUMN_SCALE", 1, 0}, {"BM", 64, 0}, {"BN", 32, 0}
+#define INT_GEMM                                                                                   \
+    {"T", 0, "i8"}, {"O", 0, "f32"}, {"COLUMN_SCALE", 1, 0}, {"BM", 64, 0}, {"BN", 32, 0}
 #define RELU {"epilogue", 0, "activation.relu"}
     static const struct {
         int module;
@@ -130,8 +131,8 @@ static bool backward(Network *n, const float *x, int rows, float *dy, int i)
            backward(n, x, rows, dx, i - 1);
 }
 
-static bool adam(Network *n, tile_buffer *w, tile_buffer *g, tile_buffer *first, tile_buffer *second,
-                 int count)
+static bool adam(Network *n, tile_buffer *w, tile_buffer *g, tile_buffer *first,
+                 tile_buffer *second, int count)
 {
     double t = n->steps, rate = 2e-3 * pow(0.998, t) * sqrt(1 - pow(0.99, t)) / (1 - pow(0.9, t));
     return RUN(n, ADAM, tile_view(F32(w), count), tile_view(F32(g), count),
@@ -143,7 +144,8 @@ bool network_train(Network *n, const float *x, const int32_t *label, int rows, d
     float *logits = F32(n->layer[LAYERS - 1].y);
     if (!network_run(n, x, rows) ||
         !RUN(n, GRADIENT, tile_view(logits, rows, CLASSES), tile_view(label, rows),
-             tile_view(F32(n->loss), rows), tile_view((int32_t *)tile_buffer_ptr(n->right), rows)) ||
+             tile_view(F32(n->loss), rows),
+             tile_view((int32_t *)tile_buffer_ptr(n->right), rows)) ||
         !backward(n, x, rows, logits, LAYERS - 1))
         return false;
     n->steps++;
@@ -155,15 +157,17 @@ bool network_train(Network *n, const float *x, const int32_t *label, int rows, d
     }
     float part[1024];
     *loss = 0;
-    if (rows > 1024 || tile_buffer_download(n->loss, 0, part, 4 * (uint64_t)rows, NULL)) return false;
+    if (rows > 1024 || tile_buffer_download(n->loss, 0, part, 4 * (uint64_t)rows, NULL))
+        return false;
     for (int i = 0; i < rows; i++) *loss += part[i] / rows;
     return true;
 }
 
 bool network_count(Network *n, const int32_t *label, int rows, int *out_right, int32_t *right)
 {
-    if (!RUN(n, JUDGE, tile_view(F32(n->layer[LAYERS - 1].y), rows, CLASSES), tile_view(label, rows),
-             tile_view(F32(n->loss), rows), tile_view((int32_t *)tile_buffer_ptr(n->right), rows)) ||
+    if (!RUN(n, JUDGE, tile_view(F32(n->layer[LAYERS - 1].y), rows, CLASSES),
+             tile_view(label, rows), tile_view(F32(n->loss), rows),
+             tile_view((int32_t *)tile_buffer_ptr(n->right), rows)) ||
         tile_buffer_download(n->right, 0, right, 4 * (uint64_t)rows, NULL))
         return false;
     *out_right = 0;
@@ -182,7 +186,8 @@ bool network_spread(Network *n, int layer, const float *x, int rows, float *grea
            RUN(n, MAGNITUDE, v, tile_view(F32(n->greatest), 1)) &&
            !tile_buffer_download(n->greatest, 0, greatest, 4, NULL) &&
            !tile_buffer_fill(n->bins, 0, 0, 4 * BINS, NULL) &&
-           RUN(n, SPREAD, v, tile_view((int32_t *)tile_buffer_ptr(n->bins), BINS), tile_f32(*greatest)) &&
+           RUN(n, SPREAD, v, tile_view((int32_t *)tile_buffer_ptr(n->bins), BINS),
+               tile_f32(*greatest)) &&
            !tile_buffer_download(n->bins, 0, bins, 4 * BINS, NULL);
 }
 
@@ -201,8 +206,9 @@ static bool quantise_layer(Network *n, Layer *l, float scale_x)
     l->inverse_x = 1 / scale_x;
     return good && !tile_buffer_upload(l->scale, 0, scale, 4 * (uint64_t)l->out, NULL) &&
            !tile_buffer_upload(l->inverse, 0, inverse, 4 * (uint64_t)l->out, NULL) &&
-           RUN(n, WEIGHTS_TO_INT8, tile_view(F32(l->w), l->in, l->out), tile_view(F32(l->inverse), l->out),
-               tile_view(INT8(l->qw), l->in, l->out), tile_f32(n->limit));
+           RUN(n, WEIGHTS_TO_INT8, tile_view(F32(l->w), l->in, l->out),
+               tile_view(F32(l->inverse), l->out), tile_view(INT8(l->qw), l->in, l->out),
+               tile_f32(n->limit));
 }
 
 bool network_quantise(Network *n, int bits, const float most[LAYERS])

@@ -14,7 +14,7 @@ typedef struct Layer {
     tile_buffer *w, *b, *y;               /* [in, out], [out], [rows, out] */
     tile_buffer *dw, *db, *dy;            /* derivatives of the loss */
     tile_buffer *first[2], *second[2];    /* Adam's moments of w and b */
-    tile_buffer *qx, *qw, *scale;         /* integers: input [rows, in], weights; scales of columns */
+    tile_buffer *qx, *qw, *scale;         /* integers: input [rows, in], weights; column scales */
     tile_buffer *inverse;                 /* of the weights' scales */
     float inverse_x;                      /* of the input's scale */
 } Layer;
@@ -35,7 +35,7 @@ typedef struct Network {
 bool network_open(Network *net, int rows);
 void network_close(Network *net);
 
-/* One step of training on `rows` pictures x with their labels; *loss is their mean cross entropy. */
+/* One step of training on `rows` pictures x and their labels; *loss: the mean cross entropy. */
 bool network_train(Network *net, const float *x, const int32_t *label, int rows, double *loss);
 /* Runs pictures that lie on the device; the logits are those of the last layer's y. */
 bool network_run(Network *net, const float *x, int rows);
