@@ -44,7 +44,7 @@ static double uniform(uint64_t *state)
     return (double)(*state >> 11) / 9007199254740992.0;
 }
 
-/* A disk of bodies on circles around the first one, which is heavy; tilted around the first axis. */
+/* A disk of bodies on circles around a heavy one, the first; tilted around the first axis. */
 static void galaxy(float *x, float *v, float *m, size_t n, size_t first, size_t count,
                    const double *place, const double *speed, double tilt, uint64_t *state)
 {
