@@ -840,6 +840,11 @@ static bool info_group(Parser *p, TlKernelInfo *k) { return i32(p, &k->group); }
 static bool info_warps(Parser *p, TlKernelInfo *k) { return i32(p, &k->warps); }
 static bool info_stages(Parser *p, TlKernelInfo *k) { return i32(p, &k->stages); }
 static bool info_maxreg(Parser *p, TlKernelInfo *k) { return i32(p, &k->maxreg); }
+static bool info_persistent(Parser *p, TlKernelInfo *k)
+{
+    (void)p;
+    return k->persistent = true;
+}
 
 /* What is promised is resolved behind the block, when all parameters are known. */
 static bool info_aligned(Parser *p, TlKernelInfo *k)
@@ -869,7 +874,7 @@ static const struct {
     {"group", info_group},   {"require", info_require}, {"assume", info_assume},
     {"alias", info_alias},   {"warps", info_warps},     {"stages", info_stages},
     {"maxreg", info_maxreg}, {"aligned", info_aligned}, {"key", info_key},
-    {"tuned", info_tuned},
+    {"tuned", info_tuned},   {"persistent", info_persistent},
 };
 
 static bool info_line(Parser *p, TlKernelInfo *k)

@@ -177,6 +177,52 @@ static void old_drivers(void)
     }
 }
 
+/* A kernel that does the whole grid with any number of programs is told how many start: as many as
+ * run at once; one for each processor where the library cannot say; never more than there are. */
+enum { BLOCKS_SLOT = 7 };
+static void parts(void **params, unsigned grid, unsigned block)
+{
+    int64_t n;
+    memcpy(&n, params[BLOCKS_SLOT], sizeof n);
+    CHECK_INT(n, grid);
+    scale(params, 4, block);
+}
+
+static void as_many_as_run(void)
+{
+    static const tile_image_slot slot = {.kind = TILE_SLOT_BLOCKS};
+    static const char *const names[] = {"hipModuleOccupancyMaxActiveBlocksPerMultiprocessor",
+                                        "cuOccupancyMaxActiveBlocksPerMultiprocessor"};
+    for (int can_say = 0; can_say < 2; can_say++) {
+        tile_device *dev = NULL;
+        tile_module *mod = NULL;
+        KernelSpec spec = scale_spec;
+        tile_kernel *k = NULL;
+        int64_t few = 2, many = 1 << 20;
+        spec.maps = &slot;
+        spec.nmaps = 1;
+        hidden = can_say ? NULL : names[is_cuda];
+        OK(tile_device_open(kind, &dev));
+        make_image(&maker, is_cuda ? "sm_90a" : "gfx942", &spec, 1);
+        OK(tile_module_load_image(dev, maker.data, maker.size, &mod));
+        OK(tile_kernel_get(mod, "scale", NULL, &k));
+        stub->functions[0].function = parts;
+        tile_device_info info = TILE_DEVICE_INFO_INIT;
+        OK(tile_device_get_info(dev, &info));
+        for (int again = 0; again < 2; again++) {
+            OK(launch_with(k, 0, &many));
+            CHECK_INT(stub->grid, info.processors * (can_say ? stub->fit : 1));
+            OK(launch_with(k, 0, &few));
+            CHECK_INT(stub->grid, few);
+        }
+        stub->functions[0].function = scale;
+        hidden = NULL;
+        tile_module_free(mod);
+        tile_device_close(dev);
+    }
+    all_given_back();
+}
+
 static void wrong_options(void)
 {
     tile_device *dev = NULL;
@@ -354,6 +400,7 @@ int main(int argc, char **argv)
     together();
     overlap();
     old_drivers();
+    as_many_as_run();
     wrong_options();
     each_call_of_options_fails();
     if (is_cuda) {
