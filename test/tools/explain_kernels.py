@@ -3,8 +3,9 @@
 
     explain_kernels.py [--build DIR] [--targets sm_90a,gfx942] [--all] [NAME...]
 
-One line for each kernel (NAME: those whose names contain one), with the types and options of its first row in test/conformance, or, with --all,
-of each row that differs in them. Of a kernel's forms the worst counts. Exit 1 if one spills.
+A row of a table for each kernel (NAME: those whose names contain one), with the types and options of its first row in test/conformance, or,
+with --all, of each row that differs in them. Of a kernel's forms the worst counts; spills are bytes on NVIDIA, registers on AMD.
+Exit 1 if there are any.
 """
 import argparse
 import json
@@ -25,7 +26,7 @@ def chosen(row, text):
     """The row's constants, without the tiles that have defaults."""
     head = text[text.index(f"kernel {row.kernel}("):]
     head = head[:head.index("\n{")]
-    return {n: v for n, v in row.consts.items() if not re.search(rf"const int {n} =", head) or not re.fullmatch(r"B\w?|D|DV|DR|G|N|C|PAGE", n)}
+    return {n: v for n, v in row.consts.items() if not re.search(rf"const int {n} =", head) or not re.fullmatch(r"B\w?|D|DV|DR|N|C|PAGE", n)}
 
 
 def explain(tilec, path, kernel, consts, target):
@@ -46,9 +47,10 @@ def main():
     ap.add_argument("names", nargs="*")
     o = ap.parse_args()
     root, tilec, bad = os.path.join(HERE, "..", ".."), os.path.join(o.build, "bin", "tilec"), 0
-    of = {}
+    of, targets = {}, o.targets.split(",")
     for r in rows(root):
         of.setdefault((r.source, r.kernel), []).append(r)
+    print(f"| kernel | types and options | {' | '.join(targets)} |\n|{' --- |' * (2 + len(targets))}")
     for module, text, kernel, _ in kernels(root):
         if o.names and not any(n in f"{module}.{kernel}" for n in o.names):
             continue
@@ -61,11 +63,11 @@ def main():
                 path = os.path.join(folder, module + ".tile")
                 with open(path, "w", encoding="utf-8") as f:
                     f.write(text)
-                for target in o.targets.split(","):
-                    spilled, said = explain(tilec, path, kernel, consts, target)
-                    bad += spilled != 0
-                    print(f"{module}.{kernel} {' '.join(f'{n}={v}' for n, v in consts.items())}: {target}: {said}", flush=True)
-    print(f"{bad} spill")
+                found = [explain(tilec, path, kernel, consts, t) for t in targets]
+            bad += sum(spilled != 0 for spilled, _ in found)
+            said = " ".join(f"{n}={v}" for n, v in consts.items() if v != "false")
+            print(f"| `{module}.{kernel}` | {said} | {' | '.join(text for _, text in found)} |", flush=True)
+    print(f"\n{bad} spill")
     return bad > 0
 
 
