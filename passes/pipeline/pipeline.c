@@ -48,6 +48,7 @@
 #include "passes/analysis/alive.h"
 #include "passes/analysis/axis_info.h"
 #include "passes/analysis/bulk_fault.h"
+#include "passes/analysis/cluster.h"
 #include "passes/analysis/footprint.h"
 #include "passes/pipeline/pipeline_impl.h"
 #include "passes/layout/relayout.h"
@@ -387,6 +388,13 @@ TlOp *tl_loop_await(const TlOp *loop)
     return NULL;
 }
 
+/* Do programs of a cluster bring parts of it to each other? */
+static bool is_shared(const Pipeline *p, const Candidate *c)
+{
+    return tl_cluster_size(p->fn) > 1 &&
+           tl_share_fault(p->fn, p->arena, c->load, tl_in(c->put, 0)->type) == TL_SHARE_NONE;
+}
+
 static TlFetch fetch_of(const Pipeline *p, const Candidate *c, int most, int chains)
 {
     TL_ASSERT(chains >= 0 && most >= 1, "a chain of %d, %d trips ahead", chains, most);
@@ -399,6 +407,8 @@ static TlFetch fetch_of(const Pipeline *p, const Candidate *c, int most, int cha
                  .ends = ends_with_loop(p, c->load)};
     switch (f.how) {
     case TL_FETCH_BULK:
+        f.shared = is_shared(p, c);
+        /* fall through */
     case TL_FETCH_COPY:
         f.ahead = ahead;
         f.slots = ahead + 1 + flying;
@@ -537,9 +547,18 @@ static uint64_t outer_bytes(const Pipeline *p)
     return bytes;
 }
 
+/* Launches of clusters with more have been seen to fail now and then. */
+uint32_t tl_pipeline_room(const TlFn *fn, const TlPassCtx *px)
+{
+    enum { MOST_OF_CLUSTER = 200 << 10 };
+    uint32_t all = px->machine->shared_bytes;
+    bool less = px->machine->bulk && tl_cluster_size(fn) > 1 && all > MOST_OF_CLUSTER;
+    return less ? MOST_OF_CLUSTER : all;
+}
+
 static bool fits_shared(const Pipeline *p, const TlSchedule *s)
 {
-    uint64_t bytes = tl_schedule_bytes(s) + outer_bytes(p), all = p->px->machine->shared_bytes;
+    uint64_t bytes = tl_schedule_bytes(s) + outer_bytes(p), all = tl_pipeline_room(p->fn, p->px);
     return bytes <= all / 2 || bytes + most_scratch(p) <= all;
 }
 

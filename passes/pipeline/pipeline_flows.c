@@ -78,7 +78,7 @@ static TlProducerFault find_fault(const TlFn *fn, const TlPassCtx *px, const TlS
         return TL_PRODUCER_COPIES;
     if (!tl_producer_fits(fn, px->machine->lanes))
         return TL_PRODUCER_WARPS;
-    if (bytes_of(all) + scratch_of(fn, px->scratch) > px->machine->shared_bytes)
+    if (bytes_of(all) + scratch_of(fn, px->scratch) > tl_pipeline_room(fn, px))
         return TL_PRODUCER_ROOM;
     return tl_producer_find(fn, px->scratch, is_copied, all, &producer) ? TL_PRODUCER_NONE
                                                                         : TL_PRODUCER_PLACES;

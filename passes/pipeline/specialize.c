@@ -158,13 +158,20 @@ static void copy_block(Specialize *s, const TlBlock *from, TlBuilder *b, TlMap *
 
 /* ---- the pass ---- */
 
-/* Everything but buffers, the roles themselves and what is behind them. */
+/* Where both flows are over: all threads take part in the last meeting of a cluster. */
+static TlOp *end_of(const TlFn *fn)
+{
+    TlOp *end = fn->body->last;
+    return end->prev && end->prev->opcode == TL_OP_MEET ? end->prev : end;
+}
+
+/* Everything but buffers, meetings of clusters, the roles themselves and what is behind them. */
 static void move_body(TlFn *fn, TlOp *roles)
 {
     TlOp *end = roles->regions[1]->last;
     for (TlOp *op = fn->body->first, *next; op != roles; op = next) {
         next = op->next;
-        if (op->opcode != TL_OP_ALLOC && op->opcode != TL_OP_MBAR)
+        if (op->opcode != TL_OP_ALLOC && op->opcode != TL_OP_MBAR && op->opcode != TL_OP_MEET)
             tl_op_move_before(op, end);
     }
 }
@@ -190,7 +197,7 @@ TlPassResult tl_pass_specialize(TlFn *fn, TlPassCtx *px)
         !tl_producer_find(fn, px->scratch, begins, NULL, &s.producer))
         return TL_SAME;
     tl_map_init(&map, px->scratch);
-    TlBuilder b = tl_builder_before(fn->body->last);
+    TlBuilder b = tl_builder_before(end_of(fn));
     TlOp *roles = tl_op_new(&b, TL_OP_ROLES, 0, NULL, 0, NULL, 2, 0, NULL);
     TlBuilder producer = {.fn = fn, .block = roles->regions[0], .loc = fn->loc},
               consumer = {.fn = fn, .block = roles->regions[1], .loc = fn->loc};

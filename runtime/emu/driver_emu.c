@@ -265,12 +265,14 @@ static bool orders_threads(uint32_t leaf)
 {
     switch ((tl_leaf)leaf) {
     case TL_LEAF_BARRIER:
+    case TL_LEAF_MEET:
     case TL_LEAF_CP_COMMIT:
     case TL_LEAF_CP_WAIT:
     case TL_LEAF_WGMMA_WAIT:
     case TL_LEAF_FENCE_ASYNC:
     case TL_LEAF_MBAR_EXPECT:
     case TL_LEAF_MBAR_ARRIVE:
+    case TL_LEAF_MBAR_ARRIVE_AT:
     case TL_LEAF_MBAR_WAIT: return true;
     default: return false;
     }

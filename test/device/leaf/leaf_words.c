@@ -647,6 +647,9 @@ static void make_row(Maker *m, tl_leaf leaf, uint32_t op)
     case TL_LEAF_FAMILY_STB: make_stb(m, leaf); break;
     case TL_LEAF_FAMILY_LDS: make_lds(m, leaf); break;
     case TL_LEAF_FAMILY_STS: make_sts(m, leaf); break;
+    case TL_LEAF_FAMILY_CLUSTER_SIZE:
+    case TL_LEAF_FAMILY_CLUSTER_RANK:
+    case TL_LEAF_FAMILY_MEET:
     case TL_LEAF_FAMILY_BARRIER_OF:
     case TL_LEAF_FAMILY_REGISTERS:
     case TL_LEAF_FAMILY_ELECT:
@@ -655,7 +658,9 @@ static void make_row(Maker *m, tl_leaf leaf, uint32_t op)
     case TL_LEAF_FAMILY_MBAR_ARRIVE:
     case TL_LEAF_FAMILY_MBAR_EXPECT:
     case TL_LEAF_FAMILY_MBAR_WAIT:
+    case TL_LEAF_FAMILY_MBAR_ARRIVE_AT:
     case TL_LEAF_FAMILY_BULK:
+    case TL_LEAF_FAMILY_BULK_ALL:
     case TL_LEAF_FAMILY_WGMMA:
     case TL_LEAF_FAMILY_WGMMA_FENCE:
     case TL_LEAF_FAMILY_WGMMA_WAIT:

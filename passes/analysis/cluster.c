@@ -1,0 +1,142 @@
+/* What is equal in all programs of a cluster (cluster.h): what neither the programs' index along
+ * the cluster's axis nor memory goes into. Memory may be another at another time, and what a
+ * program decides by itself its neighbours do not follow. */
+#include "passes/analysis/cluster.h"
+#include "ir/plan/bulk.h"
+#include "ir/rewrite.h"
+
+typedef struct Search {
+    const TlFn *fn;
+    TlArena *arena;
+    TlMap seen; /* values, by id */
+    TL_VEC(const TlValue *) work;
+    bool differs;
+} Search;
+
+int32_t tl_cluster_size(const TlFn *fn)
+{
+    return fn->info && fn->info->cluster > 1 ? fn->info->cluster : 1;
+}
+
+const char *tl_share_fault_text(TlShareFault fault)
+{
+    static const char *const texts[] = {
+        [TL_SHARE_PLACE] = "it depends on the program's index along the cluster's axis, or on "
+                           "memory",
+        [TL_SHARE_TRIPS] = "loops or branches around it depend on the program's index along the "
+                           "cluster's axis, or on memory",
+        [TL_SHARE_PARTS] = "the tile has no such number of equal parts"};
+    _Static_assert(sizeof texts / sizeof *texts == TL_SHARE_COUNT, "a text for each");
+    TL_ASSERT(fault > TL_SHARE_NONE && fault < TL_SHARE_COUNT, "fault %d", (int)fault);
+    return texts[fault];
+}
+
+static void see(Search *s, const TlValue *v)
+{
+    if (tl_map_get(&s->seen, v->id, NULL))
+        return;
+    tl_map_put(&s->seen, v->id, 1);
+    tl_vec_push(s->arena, &s->work, v);
+}
+
+/* What a loop carries: from where it begins, how often it goes round, and what a trip makes. */
+static void see_carried(Search *s, const TlOp *loop, uint32_t i)
+{
+    for (uint32_t k = 0; k < 3; k++)
+        see(s, tl_in(loop, k));
+    see(s, tl_in(loop, i + 3));
+    see(s, tl_in(loop->regions[0]->last, i));
+}
+
+static void see_either(Search *s, const TlOp *branch, uint32_t i)
+{
+    see(s, tl_in(branch, 0));
+    for (int r = 0; r < 2; r++)
+        see(s, tl_in(branch->regions[r]->last, i));
+}
+
+static void see_argument(Search *s, const TlValue *v)
+{
+    const TlOp *loop = v->block->parent;
+    if (!loop)
+        return; /* of the kernel */
+    if (loop->opcode != TL_OP_FOR)
+        s->differs = true;
+    else if (v->index)
+        see_carried(s, loop, v->index - 1);
+    else
+        for (uint32_t k = 0; k < 3; k++)
+            see(s, tl_in(loop, k));
+}
+
+static void see_op(Search *s, const TlOp *op)
+{
+    bool own = op->opcode == TL_OP_PID &&
+               tl_attr_int(op, TL_ATTR_AXIS, 0) == (int64_t)s->fn->info->cluster_axis;
+    s->differs |= own || op->nregions || !tl_op_is_pure(op);
+    for (uint32_t i = 0; i < op->nin; i++)
+        see(s, tl_in(op, i));
+}
+
+static void see_parts(Search *s, const TlValue *v)
+{
+    const TlOp *op = v->def;
+    if (!op)
+        see_argument(s, v);
+    else if (op->opcode == TL_OP_FOR)
+        see_carried(s, op, v->index);
+    else if (op->opcode == TL_OP_IF)
+        see_either(s, op, v->index);
+    else
+        see_op(s, op);
+}
+
+static bool is_equal(Search *s)
+{
+    while (s->work.len && !s->differs)
+        see_parts(s, s->work.data[--s->work.len]);
+    return !s->differs;
+}
+
+/* All loops and branches around the op go the same way. */
+static void see_ways(Search *s, const TlOp *op)
+{
+    for (const TlOp *outer = op->block->parent; outer; outer = outer->block->parent) {
+        bool known = outer->opcode == TL_OP_FOR || outer->opcode == TL_OP_IF;
+        s->differs |= !known && outer->opcode != TL_OP_ROLES;
+        for (uint32_t i = 0; known && i < (outer->opcode == TL_OP_FOR ? 3u : 1u); i++)
+            see(s, tl_in(outer, i));
+    }
+}
+
+static void see_place(Search *s, const TlOp *op)
+{
+    TlPlace p = tl_op_place(op);
+    see(s, p.base);
+    for (uint32_t i = 0; i < p.naxes; i++)
+        see(s, p.index[i].value);
+    if (p.mask)
+        see(s, p.mask);
+}
+
+/* The boxes of a copy by a cluster. */
+static bool has_parts(TlArena *arena, const TlOp *op, const TlType *buf, int32_t programs)
+{
+    TlBulk bulk;
+    return tl_bulk_plan_parts(arena, op, buf, programs, &bulk) &&
+           bulk.boxes.len % (uint32_t)programs == 0;
+}
+
+TlShareFault tl_share_fault(const TlFn *fn, TlArena *arena, const TlOp *op, const TlType *buf)
+{
+    Search ways = {.fn = fn, .arena = arena}, place = ways;
+    tl_map_init(&ways.seen, arena);
+    tl_map_init(&place.seen, arena);
+    see_place(&place, op);
+    if (!is_equal(&place))
+        return TL_SHARE_PLACE;
+    see_ways(&ways, op);
+    if (!is_equal(&ways))
+        return TL_SHARE_TRIPS;
+    return has_parts(arena, op, buf, tl_cluster_size(fn)) ? TL_SHARE_NONE : TL_SHARE_PARTS;
+}
