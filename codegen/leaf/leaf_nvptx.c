@@ -318,12 +318,13 @@ static void arrive(TlLeafCall *call)
     build_predicated(call, &a, args, 2);
 }
 
-/* site, pred, offset, rank */
+/* site, pred, offset, rank. Without `.release.cluster`, which is a fence of all memory: what has to
+ * be over before others write is products that the warp has awaited, and no access of its own. */
 static void arrive_at(TlLeafCall *call)
 {
     LLVMValueRef args[3] = {call->args[1], shared_address(call, call->args[2]), call->args[3]};
     Asm a = {"{ .reg .b32 a; @$0 mapa.shared::cluster.u32 a, $1, $2; "
-             "@$0 mbarrier.arrive.release.cluster.shared::cluster.b64 _, [a]; }",
+             "@$0 mbarrier.arrive.shared::cluster.b64 _, [a]; }",
              "b,r,r"};
     build_predicated(call, &a, args, 3);
 }
