@@ -633,5 +633,7 @@ bool tl_simt_lower(TlLlvm *l, const TlCodegenOptions *options, TlArena *arena, c
     tl_gen_debug_end(&g.gen);
     code->slots = g.slots;
     code->shared_bytes = shared_bytes(&g);
+    if (code->shared_bytes > TL_CLUSTER_SHARED)
+        code->cluster = 0;
     return !g.failed;
 }

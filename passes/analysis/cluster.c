@@ -1,9 +1,11 @@
 /* What is equal in all programs of a cluster (cluster.h): what neither the programs' index along
  * the cluster's axis nor memory goes into. Memory may be another at another time, and what a
- * program decides by itself its neighbours do not follow. */
+ * program decides by itself its neighbours do not follow. The index divided by the size of the
+ * cluster, or by a multiple of it, is the cluster's. */
 #include "passes/analysis/cluster.h"
 #include "ir/plan/bulk.h"
 #include "ir/rewrite.h"
+#include "passes/analysis/facts.h"
 
 typedef struct Search {
     const TlFn *fn;
@@ -21,10 +23,9 @@ int32_t tl_cluster_size(const TlFn *fn)
 const char *tl_share_fault_text(TlShareFault fault)
 {
     static const char *const texts[] = {
-        [TL_SHARE_PLACE] = "it depends on the program's index along the cluster's axis, or on "
-                           "memory",
-        [TL_SHARE_TRIPS] = "loops or branches around it depend on the program's index along the "
-                           "cluster's axis, or on memory",
+        [TL_SHARE_PLACE] = "where it is depends on pid along the cluster's axis, or on memory",
+        [TL_SHARE_TRIPS] = "loops or branches around it depend on pid along the cluster's axis, or "
+                           "on memory",
         [TL_SHARE_PARTS] = "the tile has no such number of equal parts"};
     _Static_assert(sizeof texts / sizeof *texts == TL_SHARE_COUNT, "a text for each");
     TL_ASSERT(fault > TL_SHARE_NONE && fault < TL_SHARE_COUNT, "fault %d", (int)fault);
@@ -69,11 +70,28 @@ static void see_argument(Search *s, const TlValue *v)
             see(s, tl_in(loop, k));
 }
 
+/* The index along the cluster's axis. */
+static bool is_index(const Search *s, const TlOp *op)
+{
+    return op && op->opcode == TL_OP_PID &&
+           tl_attr_int(op, TL_ATTR_AXIS, 0) == (int64_t)s->fn->info->cluster_axis;
+}
+
+static bool is_of_cluster(const Search *s, const TlOp *op)
+{
+    TlWideInt n;
+    bool divides = op->opcode == TL_OP_DIV, shifts = op->opcode == TL_OP_SHR;
+    if ((!divides && !shifts) || !is_index(s, tl_in(op, 0)->def) ||
+        !tl_const_int_value(tl_in(op, 1), &n) || n < 0 || (shifts && n > 30))
+        return false;
+    return (divides ? n : (TlWideInt)1 << n) % s->fn->info->cluster == 0 && (shifts || n > 0);
+}
+
 static void see_op(Search *s, const TlOp *op)
 {
-    bool own = op->opcode == TL_OP_PID &&
-               tl_attr_int(op, TL_ATTR_AXIS, 0) == (int64_t)s->fn->info->cluster_axis;
-    s->differs |= own || op->nregions || !tl_op_is_pure(op);
+    if (is_of_cluster(s, op))
+        return;
+    s->differs |= is_index(s, op) || op->nregions || !tl_op_is_pure(op);
     for (uint32_t i = 0; i < op->nin; i++)
         see(s, tl_in(op, i));
 }

@@ -550,10 +550,9 @@ static uint64_t outer_bytes(const Pipeline *p)
 /* Launches of clusters with more have been seen to fail now and then. */
 uint32_t tl_pipeline_room(const TlFn *fn, const TlPassCtx *px)
 {
-    enum { MOST_OF_CLUSTER = 200 << 10 };
     uint32_t all = px->machine->shared_bytes;
-    bool less = px->machine->bulk && tl_cluster_size(fn) > 1 && all > MOST_OF_CLUSTER;
-    return less ? MOST_OF_CLUSTER : all;
+    bool less = px->machine->bulk && tl_cluster_size(fn) > 1 && all > TL_CLUSTER_SHARED;
+    return less ? TL_CLUSTER_SHARED : all;
 }
 
 static bool fits_shared(const Pipeline *p, const TlSchedule *s)

@@ -10,7 +10,8 @@
 #define TILE_IMAGE_MAGIC "TILEIMG1"
 enum {
     TILE_IMAGE_VERSION = 14, TILE_MAX_GRID = 6, TILE_IMAGE_MAX_RANK = 8,
-    TL_MAX_CLUSTER = 8, /* programs */
+    TL_MAX_CLUSTER = 8, /* programs; bytes of shared memory that one may have: */
+    TL_CLUSTER_SHARED = 200 << 10,
     TILE_IMAGE_MAX_PARAMS = 128,
     TILE_IMAGE_MAX_SYMS = 256, TILE_IMAGE_MAX_KEYS = 8
 };
