@@ -377,7 +377,8 @@ static void explain_programs(const TlExplain *e, const TlOp *op, tilec_report_ex
 {
     unsigned n = (unsigned)tl_attr_int(op, TL_ATTR_CLUSTER, 1);
     if (n > 1)
-        x->way = tl_format(e->out, "%s; each of the %u programs of a cluster begins 1/%u of them, for all",
+        x->way = tl_format(e->out,
+                           "%s; each of the %u programs of a cluster begins 1/%u of them, for all",
                            x->way, n, n);
     else if (tl_cluster_size(e->fn) > 1)
         x->why = tl_format(

@@ -40,13 +40,21 @@ static void see(Search *s, const TlValue *v)
     tl_vec_push(s->arena, &s->work, v);
 }
 
-/* What a loop carries: from where it begins, how often it goes round, and what a trip makes. */
+enum { LO, HI, STEP, CARRIED }; /* operands of loops */
+
+/* What a loop carries: from what it begins with and what a trip makes. How often it goes round
+ * matters behind it; see_ways sees that of loops around the op. */
 static void see_carried(Search *s, const TlOp *loop, uint32_t i)
 {
-    for (uint32_t k = 0; k < 3; k++)
-        see(s, tl_in(loop, k));
-    see(s, tl_in(loop, i + 3));
+    see(s, tl_in(loop, CARRIED + i));
     see(s, tl_in(loop->regions[0]->last, i));
+}
+
+static void see_trips(Search *s, const TlOp *loop)
+{
+    see(s, tl_in(loop, LO));
+    see(s, tl_in(loop, HI));
+    see(s, tl_in(loop, STEP));
 }
 
 static void see_either(Search *s, const TlOp *branch, uint32_t i)
@@ -61,13 +69,14 @@ static void see_argument(Search *s, const TlValue *v)
     const TlOp *loop = v->block->parent;
     if (!loop)
         return; /* of the kernel */
-    if (loop->opcode != TL_OP_FOR)
+    if (loop->opcode != TL_OP_FOR) {
         s->differs = true;
-    else if (v->index)
+    } else if (v->index) {
         see_carried(s, loop, v->index - 1);
-    else
-        for (uint32_t k = 0; k < 3; k++)
-            see(s, tl_in(loop, k));
+    } else {
+        see(s, tl_in(loop, LO));
+        see(s, tl_in(loop, STEP));
+    }
 }
 
 /* The index along the cluster's axis. */
@@ -101,12 +110,14 @@ static void see_parts(Search *s, const TlValue *v)
     const TlOp *op = v->def;
     if (!op)
         see_argument(s, v);
-    else if (op->opcode == TL_OP_FOR)
-        see_carried(s, op, v->index);
     else if (op->opcode == TL_OP_IF)
         see_either(s, op, v->index);
-    else
+    else if (op->opcode != TL_OP_FOR)
         see_op(s, op);
+    else {
+        see_trips(s, op);
+        see_carried(s, op, v->index);
+    }
 }
 
 static bool is_equal(Search *s)
@@ -116,14 +127,20 @@ static bool is_equal(Search *s)
     return !s->differs;
 }
 
-/* All loops and branches around the op go the same way. */
+/* All loops and branches around the op go the same way; so does its mask, which says whether there
+ * is such a trip. */
 static void see_ways(Search *s, const TlOp *op)
 {
+    TlPlace p = tl_op_place(op);
+    if (p.mask)
+        see(s, p.mask);
     for (const TlOp *outer = op->block->parent; outer; outer = outer->block->parent) {
-        bool known = outer->opcode == TL_OP_FOR || outer->opcode == TL_OP_IF;
-        s->differs |= !known && outer->opcode != TL_OP_ROLES;
-        for (uint32_t i = 0; known && i < (outer->opcode == TL_OP_FOR ? 3u : 1u); i++)
-            see(s, tl_in(outer, i));
+        if (outer->opcode == TL_OP_FOR)
+            see_trips(s, outer);
+        else if (outer->opcode == TL_OP_IF)
+            see(s, tl_in(outer, 0));
+        else
+            s->differs |= outer->opcode != TL_OP_ROLES;
     }
 }
 
@@ -133,8 +150,6 @@ static void see_place(Search *s, const TlOp *op)
     see(s, p.base);
     for (uint32_t i = 0; i < p.naxes; i++)
         see(s, p.index[i].value);
-    if (p.mask)
-        see(s, p.mask);
 }
 
 /* The boxes of a copy by a cluster. */
