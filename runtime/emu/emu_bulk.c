@@ -361,6 +361,8 @@ static void begin(uint32_t site, uint32_t pred, uint64_t map, uint32_t offset, u
                  (tl_leaf)((programs ? TL_LEAF_BULK_ALL_1 : TL_LEAF_BULK_1) + rank - 1));
     if (!pred)
         return;
+    if (programs && tl_emu_is_dropped(b, site))
+        programs = 1u << b->rank;
     box x = {.site = site, .thread = b->current->index, .offset = offset};
     memcpy(&x.map, (const void *)(uintptr_t)map, sizeof x.map);
     memcpy(x.at, at, rank * sizeof *at);

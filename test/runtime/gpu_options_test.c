@@ -177,6 +177,42 @@ static void old_drivers(void)
     }
 }
 
+/* Programs run as clusters where the grid has whole ones, the library can do it, and does. */
+static void clusters(void)
+{
+    static const int64_t four = 4, three = 3;
+    KernelSpec spec = scale_spec;
+    tile_device *dev = NULL;
+    tile_module *mod = NULL;
+    tile_kernel *k = NULL;
+    spec.cluster = 2;
+    for (int old = 0; old < 2; old++) {
+        long before = stub->clusters, together = stub->together;
+        hidden = old ? "cuLaunchKernelEx" : NULL;
+        OK(tile_device_open(kind, &dev));
+        make_image(&maker, is_cuda ? "sm_90a" : "gfx942", &spec, 1);
+        OK(tile_module_load_image(dev, maker.data, maker.size, &mod));
+        OK(tile_kernel_get(mod, "scale", NULL, &k));
+        OK(launch_with(k, 0, &three));
+        CHECK_INT(stub->clusters, before);
+        OK(launch_with(k, 0, &four));
+        CHECK_INT(stub->clusters - before, is_cuda && !old);
+        CHECK(stub->clusters == before || stub->cluster == 2);
+        stub->no_clusters = true;
+        OK(launch_with(k, 0, &four));
+        stub->no_clusters = false;
+        CHECK_INT(stub->clusters - before, is_cuda && !old);
+        if (!old)
+            OK(launch_with(k, TILE_LAUNCH_TOGETHER, &four));
+        CHECK_INT(stub->clusters - before, is_cuda && !old ? 2 : 0);
+        CHECK_INT(stub->together - together, !old);
+        tile_module_free(mod);
+        tile_device_close(dev);
+    }
+    hidden = NULL;
+    all_given_back();
+}
+
 static void wrong_options(void)
 {
     tile_device *dev = NULL;
@@ -354,6 +390,7 @@ int main(int argc, char **argv)
     together();
     overlap();
     old_drivers();
+    clusters();
     wrong_options();
     each_call_of_options_fails();
     if (is_cuda) {
