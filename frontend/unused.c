@@ -164,6 +164,7 @@ static void see_loop(Scan *u, const TlStmt *st)
     see_expr(u, st->cond);
     see_expr(u, st->hints.stages);
     see_expr(u, st->hints.factor);
+    see_expr(u, st->hints.apart);
     if (st->update)
         see_stmt(u, st->update);
     see_scoped(u, st->then);

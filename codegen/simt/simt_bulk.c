@@ -67,13 +67,11 @@ static bool is_next_to(const TlOp *op, TlOpcode opcode)
     return op && op->opcode == opcode;
 }
 
-/* Barriers next to each other are made together. */
+/* Barriers next to each other are made together. What was in their bytes, insert-barriers knows. */
 void tl_simt_mbar(TlSimt *g, TlOp *op)
 {
     const TlValue *buf = op->out[0];
     LLVMValueRef arrivals = tl_simt_i32(g, (uint32_t)tl_attr_int(op, TL_ATTR_ARRIVALS, 1));
-    if (!is_next_to(op->prev, TL_OP_MBAR))
-        tl_simt_barrier(g); /* what was in these bytes */
     if (tl_attr(op, TL_ATTR_CLUSTER))
         arrivals = LLVMBuildMul(g->b, arrivals, cluster_size(g), "");
     for (int32_t i = 0; i < buf->type->slots; i++) {

@@ -176,6 +176,11 @@ bool tl_fn_is_laid_out(const TlFn *fn)
 
 /* ---- dots ---- */
 
+static bool is_product(const TlOp *op)
+{
+    return op->opcode == TL_OP_DOT || op->opcode == TL_OP_DOT_ASYNC;
+}
+
 /* Does the op's result reach an operand of a dot (not as what is added to) within its block? Those
  * of the ops behind it are known: reach[] by value id. */
 static bool reaches_dot(const TlOp *op, const bool *reach)
@@ -183,7 +188,7 @@ static bool reaches_dot(const TlOp *op, const bool *reach)
     for (uint32_t i = 0; i < op->nout; i++)
         for (const TlUse *u = op->out[i]->uses; u; u = u->next) {
             const TlOp *user = u->user;
-            if (user->opcode == TL_OP_DOT && u != &user->in[2])
+            if (is_product(user) && u != &user->in[user->nin - 1])
                 return true;
             if (user->block == op->block && user->nout && reach[user->out[0]->id])
                 return true;
@@ -197,7 +202,7 @@ bool tl_dots_are_chained(const TlFn *fn, TlArena *arena, const TlBlock *block)
     bool *reach = TL_NEW_ARRAY(arena, bool, fn->nvalues + 1);
     for (const TlOp *op = block->last; op; op = op->prev) {
         bool does = reaches_dot(op, reach);
-        if (does && op->opcode == TL_OP_DOT)
+        if (does && is_product(op))
             return true;
         for (uint32_t i = 0; i < op->nout; i++)
             reach[op->out[i]->id] = does;

@@ -12,7 +12,8 @@ const char *tl_producer_fault_text(TlProducerFault fault)
         [TL_PRODUCER_ROOM] = "shared memory has no room for buffers that live all the time",
         [TL_PRODUCER_PLACES] = "where they are is read from memory, or computed from tiles",
         [TL_PRODUCER_HIDES_NOTHING] = "no loop around it and one product a trip",
-        [TL_PRODUCER_CROWDED] = "a multiprocessor has room for another block, which hides the same"};
+        [TL_PRODUCER_CROWDED] =
+            "a multiprocessor has room for another block, which hides the same"};
     _Static_assert(sizeof texts / sizeof *texts == TL_PRODUCER_FAULT_COUNT, "a text for each");
     TL_ASSERT(fault > TL_PRODUCER_NONE && fault < TL_PRODUCER_FAULT_COUNT, "fault %d", (int)fault);
     return texts[fault];

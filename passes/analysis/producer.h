@@ -1,5 +1,6 @@
 /* What a warp would do that does nothing but begin the copies of a kernel: these, the loops and
- * branches around them with the carried values that it needs, and what all that is computed from. */
+ * branches around them with the carried values that it needs, and what all that is computed
+ * from. */
 #ifndef TL_PRODUCER_H
 #define TL_PRODUCER_H
 #include "ir/ir.h"

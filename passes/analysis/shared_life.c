@@ -3,7 +3,8 @@
  * Scratch (tl_op_shared_bytes) lives while its op runs, its regions included. What an `alloc` makes
  * lives, with all its slots, from its first use to its last; a use in a loop that does not hold the
  * alloc is one in the whole loop. Copies may still write it after its last use: it lives at least
- * to the next `wait` for all of them. */
+ * to the next `wait` for all of them, or, of bulk copies, to where the barriers that count them
+ * end, if they do before the kernel does. */
 #include "passes/analysis/shared_life.h"
 
 #include "ir/plan/shared_plan.h"
@@ -91,14 +92,27 @@ static void live_until(TlSpan *life, uint32_t position)
     life->last = position > life->last ? position : life->last;
 }
 
+static bool waits_for_all(const TlOp *op, TlOpcode wait)
+{
+    return op->opcode == wait && tl_attr_int(op, TL_ATTR_PENDING, 0) == 0;
+}
+
+/* What waits for what the op begins, behind it in its block; NULL. */
+static const TlOp *wait_behind(const TlOp *op, TlOpcode wait)
+{
+    while (op && !waits_for_all(op, wait))
+        op = op->next;
+    return op;
+}
+
 /* Copies have arrived at the first wait for all of them behind the last copy that cannot be passed
  * by; where there is none, in another trip perhaps, or never. So it is with products and awaits. */
 static void live_until_arrival(const Lives *l, const TlBlock *home, TlOpcode wait, uint32_t copied,
                                TlSpan *life)
 {
     for (const TlOp *op = l->fn->body->first; op; op = tl_walk_next(op, NULL)) {
-        if (op->opcode != wait || tl_attr_int(op, TL_ATTR_PENDING, 0) != 0 ||
-            span_of(l->order, op)->first <= copied || !is_around(op->block, home))
+        if (!waits_for_all(op, wait) || span_of(l->order, op)->first <= copied ||
+            !is_around(op->block, home))
             continue;
         live_in_loops(l, home, op->block, life);
         live_until(life, span_of(l->order, op)->first);
@@ -106,6 +120,28 @@ static void live_until_arrival(const Lives *l, const TlBlock *home, TlOpcode wai
     }
     live_in_loops(l, home, l->fn->body, life);
     live_until(life, l->order->spans.len);
+}
+
+/* Where the barriers that count a bulk copy end. */
+static uint32_t end_of_bars(const Lives *l, const TlBlock *home, const TlOp *copy)
+{
+    for (const TlUse *u = tl_op_place(copy).bar->uses; u; u = u->next)
+        if (u->user->opcode == TL_OP_RETIRE)
+            return tl_position_of_use(l->order, u->user, home).last;
+    return l->order->spans.len;
+}
+
+/* What the user begins with the buffer arrives in the life; *later: at a wait behind that position.
+ */
+static void live_until_wait(const Lives *l, const TlBlock *home, const TlOp *user, TlOpcode wait,
+                            TlSpan *life, uint32_t *later)
+{
+    const TlOp *behind = wait_behind(user, wait);
+    uint32_t at = tl_position_of_use(l->order, behind ? behind : user, home).last;
+    if (behind)
+        live_until(life, at);
+    else if (at > *later)
+        *later = at;
 }
 
 static void find_life(Lives *l, TlOp *alloc)
@@ -118,13 +154,17 @@ static void find_life(Lives *l, TlOp *alloc)
         life = *span_of(l->order, alloc);
     uint32_t copied = 0, multiplied = 0;
     for (const TlUse *u = buf->uses; u; u = u->next) {
-        TlSpan s = tl_position_of_use(l->order, u->user, alloc->block);
+        const TlOp *user = u->user;
+        TlSpan s = tl_position_of_use(l->order, user, alloc->block);
         life.first = s.first < life.first ? s.first : life.first;
         live_until(&life, s.last);
-        if (u->user->opcode == TL_OP_COPY && alloc->opcode == TL_OP_ALLOC && s.last > copied)
-            copied = s.last;
-        if (u->user->opcode == TL_OP_DOT_ASYNC && s.last > multiplied)
-            multiplied = s.last;
+        bool copy = user->opcode == TL_OP_COPY && alloc->opcode == TL_OP_ALLOC;
+        if (copy && tl_attr_flag(user, TL_ATTR_BULK))
+            live_until(&life, end_of_bars(l, alloc->block, user));
+        else if (copy)
+            live_until_wait(l, alloc->block, user, TL_OP_WAIT, &life, &copied);
+        else if (user->opcode == TL_OP_DOT_ASYNC)
+            live_until_wait(l, alloc->block, user, TL_OP_AWAIT, &life, &multiplied);
     }
     if (copied)
         live_until_arrival(l, alloc->block, TL_OP_WAIT, copied, &life);

@@ -9,7 +9,11 @@
  *                                     %u = dot_async %b, ...
  *
  * Walks over all ways through the text: can there be such a write since the last fence? Copies are
- * writes from the wait on that ends them. */
+ * writes from the wait on that ends them.
+ *
+ * So it is with what threads have written to bytes that bulk copies write later: there is a fence
+ * before the barriers are made that count these. */
+#include "ir/plan/shared_plan.h"
 #include "ir/plan/staged.h"
 #include "passes/pass.h"
 
@@ -21,10 +25,9 @@ static bool has_product(const TlValue *buf)
     return false;
 }
 
-static bool is_copy(const TlOp *op)
+static bool is_copy(const TlOp *op, bool bulk)
 {
-    return op->opcode == TL_OP_COPY && !tl_attr_flag(op, TL_ATTR_BULK) &&
-           has_product(tl_op_place(op).buf);
+    return op->opcode == TL_OP_COPY && tl_attr_flag(op, TL_ATTR_BULK) == bulk;
 }
 
 /* Behind it in the text, or in a loop around it? */
@@ -53,17 +56,65 @@ static void fence_before(TlOp *op)
     tl_op_new(&b, TL_OP_FENCE, 0, NULL, 0, NULL, 0, 0, NULL);
 }
 
+enum { OF_PRODUCTS = 1, OF_BULK = 2 }; /* what has been written: bytes that these access */
+
+typedef struct Bytes {
+    uint64_t from, to;
+} Bytes;
+
 typedef struct Fences {
-    bool copies;       /* there are copies by threads: waits end them */
-    bool dry, changed; /* dry: nothing is inserted */
+    TlArena *arena;
+    TL_VEC(Bytes) bulk; /* of buffers that bulk copies write */
+    int copied;         /* what copies by threads write, which waits end */
+    bool dry, changed;  /* dry: nothing is inserted */
 } Fences;
 
-static bool walk(Fences *f, const TlBlock *block, bool dirty);
+static Bytes bytes_at(const TlOp *op, uint64_t size)
+{
+    uint64_t from = (uint64_t)tl_attr_int(op, TL_ATTR_SHARED, 0);
+    return (Bytes){from, from + size};
+}
+
+static bool is_of_bulk(const Fences *f, Bytes w)
+{
+    for (uint32_t i = 0; i < f->bulk.len && w.from < w.to; i++)
+        if (w.from < f->bulk.data[i].to && f->bulk.data[i].from < w.to)
+            return true;
+    return false;
+}
+
+static Bytes bytes_of(const TlValue *buf)
+{
+    return bytes_at(buf->def, tl_buf_bytes(buf->type));
+}
+
+static int written_in(const Fences *f, const TlValue *buf)
+{
+    return (has_product(buf) ? OF_PRODUCTS : 0) | (is_of_bulk(f, bytes_of(buf)) ? OF_BULK : 0);
+}
+
+static int writes(const Fences *f, const TlOp *op)
+{
+    if (op->opcode == TL_OP_WAIT)
+        return f->copied;
+    if (op->opcode == TL_OP_PUT)
+        return written_in(f, tl_in(op, 0));
+    return is_of_bulk(f, bytes_at(op, tl_op_shared_bytes(f->arena, op))) ? OF_BULK : 0;
+}
+
+/* What must be visible at the barrier of this op. */
+static int wanted_at(const TlOp *op)
+{
+    return (product_follows(op) ? OF_PRODUCTS : 0) | (op->opcode == TL_OP_MBAR ? OF_BULK : 0);
+}
+
+static int walk(Fences *f, const TlBlock *block, int dirty);
 
 /* A loop's body begins with what is before it, or with what the body leaves. */
-static bool walk_loop(Fences *f, const TlOp *op, bool dirty)
+static int walk_loop(Fences *f, const TlOp *op, int dirty)
 {
-    bool dry = f->dry, left = false;
+    bool dry = f->dry;
+    int left = 0;
     f->dry = true;
     for (uint32_t r = 0; r < op->nregions; r++)
         left = walk(f, op->regions[r], left);
@@ -71,30 +122,30 @@ static bool walk_loop(Fences *f, const TlOp *op, bool dirty)
     left |= dirty;
     for (uint32_t r = 0; r < op->nregions; r++)
         left = walk(f, op->regions[r], left);
-    return left || dirty;
+    return left | dirty;
 }
 
 /* One region of two. */
-static bool walk_either(Fences *f, const TlOp *op, bool dirty)
+static int walk_either(Fences *f, const TlOp *op, int dirty)
 {
-    bool left = false;
+    int left = 0;
     for (uint32_t r = 0; r < op->nregions; r++)
         left |= walk(f, op->regions[r], dirty);
     return left;
 }
 
-static bool walk(Fences *f, const TlBlock *block, bool dirty)
+static int walk(Fences *f, const TlBlock *block, int dirty)
 {
     for (TlOp *op = block->first; op; op = op->next) {
-        dirty |= (op->opcode == TL_OP_PUT && has_product(tl_in(op, 0))) ||
-                 (op->opcode == TL_OP_WAIT && f->copies);
-        dirty &= op->opcode != TL_OP_FENCE;
-        if (dirty && has_barrier(op) && product_follows(op)) {
+        if (op->opcode == TL_OP_FENCE)
+            dirty = 0;
+        if (dirty && has_barrier(op) && (dirty & wanted_at(op))) {
             if (!f->dry)
                 fence_before(op);
             f->changed |= !f->dry;
-            dirty = false;
+            dirty = 0;
         }
+        dirty |= writes(f, op);
         if (op->opcode == TL_OP_FOR || op->opcode == TL_OP_WHILE)
             dirty = walk_loop(f, op, dirty);
         else if (op->opcode == TL_OP_IF || op->opcode == TL_OP_ROLES)
@@ -103,13 +154,22 @@ static bool walk(Fences *f, const TlBlock *block, bool dirty)
     return dirty;
 }
 
+static void find_copies(Fences *f, const TlFn *fn)
+{
+    for (const TlOp *op = fn->body->first; op; op = tl_walk_next(op, NULL))
+        if (is_copy(op, true))
+            tl_vec_push(f->arena, &f->bulk, bytes_of(tl_op_place(op).buf));
+    for (const TlOp *op = fn->body->first; op; op = tl_walk_next(op, NULL))
+        if (is_copy(op, false))
+            f->copied |= written_in(f, tl_op_place(op).buf);
+}
+
 TlPassResult tl_pass_fence_writes(TlFn *fn, TlPassCtx *px)
 {
-    Fences f = {0};
+    Fences f = {.arena = px->scratch};
     if (!px->machine->warpgroups || tl_fn_level(fn) != TL_LEVEL_STAGED)
         return TL_SAME;
-    for (const TlOp *op = fn->body->first; op; op = tl_walk_next(op, NULL))
-        f.copies |= is_copy(op);
-    walk(&f, fn->body, false);
+    find_copies(&f, fn);
+    walk(&f, fn->body, 0);
     return f.changed ? TL_CHANGED : TL_SAME;
 }

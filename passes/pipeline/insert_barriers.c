@@ -10,9 +10,11 @@
  *
  * What is pending at a point of the program: accesses that some path to the point has made with no
  * barrier since. An op with shared memory of its own has barriers inside (shared_plan.h): before
- * it, no access to its bytes may be pending; after it, only its last reads of them are. Of global
- * memory, footprint.h says which pairs conflict; of buffers, buffer_use.h. A release wants
- * everything pending done; what follows an acquire that one thread does waits for a barrier.
+ * it, no access to its bytes may be pending; after it, only its last reads of them are. So it is
+ * where barriers that count are made, with a barrier behind the last of some next to each other,
+ * and ended, with one before the first. Of global memory, footprint.h says which pairs conflict; of
+ * buffers, buffer_use.h. A release wants everything pending done; what follows an acquire that one
+ * thread does waits for a barrier.
  *
  * A copy to a buffer is a use of it where it begins, as far as earlier ones are concerned. From
  * then on it is on its way, whatever barriers come, and conflicts with nothing. A `wait` lets all
@@ -39,6 +41,7 @@
  *  3. A barrier that only later ones, placed for a loop's way back, have made needless is taken
  *     away again. */
 #include "ir/plan/shared_plan.h"
+#include "ir/plan/staged.h"
 #include "passes/analysis/buffer_use.h"
 #include "passes/analysis/facts.h"
 #include "passes/analysis/footprint.h"
@@ -93,16 +96,35 @@ typedef struct Barriers {
 
 /* ---- 1. events ---- */
 
+/* Of an op that makes or ends barriers that count; NULL. */
+static const TlValue *bar_of(const TlOp *op)
+{
+    return op->opcode == TL_OP_MBAR     ? op->out[0]
+           : op->opcode == TL_OP_RETIRE ? tl_in(op, 0)
+                                        : NULL;
+}
+
 static bool flies(const TlOp *op)
 {
     return op->opcode == TL_OP_COPY || op->opcode == TL_OP_DOT_ASYNC;
 }
 
+static bool is_next_to(const TlOp *op, TlOpcode opcode)
+{
+    return op && op->opcode == opcode;
+}
+
 static void describe(Barriers *b, Event *e, const TlBufUse *use)
 {
     TlOp *op = e->op;
-    e->is_barrier = op->opcode == TL_OP_BARRIER;
-    uint32_t bytes = tl_op_shared_bytes(b->arena, op);
+    e->is_barrier = op->opcode == TL_OP_BARRIER || op->opcode == TL_OP_MEET;
+    uint64_t bytes = tl_op_shared_bytes(b->arena, op);
+    const TlValue *bar = bar_of(op);
+    if (bar) {
+        bytes = tl_buf_bytes(bar->type);
+        e->is_barrier |= op->opcode == TL_OP_RETIRE && !is_next_to(op->prev, TL_OP_RETIRE);
+        op = bar->def;
+    }
     if (bytes) {
         e->from = (uint64_t)tl_attr_int(op, TL_ATTR_SHARED, 0);
         e->to = e->from + bytes;
@@ -326,9 +348,12 @@ static bool conflicts_in_trips(Barriers *b, const Event *a, const Event *x, uint
     return false;
 }
 
-/* Of ops with scratch, and of scratch with a buffer. */
+/* Of ops with scratch, and of scratch with a buffer. One thread makes and ends barriers that count.
+ */
 static bool share_bytes(const Event *a, const Event *x)
 {
+    if (bar_of(a->op) && bar_of(x->op))
+        return false;
     uint64_t from = x->use ? x->use->from : x->from, to = x->use ? x->use->to : x->to;
     if (a->to)
         return a->from < to && from < a->to;
@@ -438,7 +463,8 @@ static Found visit_access(Barriers *b, uint32_t x)
         settle(b);
         break;
     }
-    if (e->to)
+    bool amid = e->op->opcode == TL_OP_MBAR && is_next_to(e->op->next, TL_OP_MBAR);
+    if (e->to && !amid)
         settle(b);
     if (e->to || ((e->memory || e->use) && !flies(e->op)))
         add(b, x, 1);

@@ -555,14 +555,6 @@ uint32_t tl_pipeline_room(const TlFn *fn, const TlPassCtx *px)
     return less ? TL_CLUSTER_SHARED : all;
 }
 
-static bool fits_shared(const Pipeline *p, const TlSchedule *s)
-{
-    uint64_t bytes = tl_schedule_bytes(s) + outer_bytes(p), all = tl_pipeline_room(p->fn, p->px);
-    return bytes <= all / 2 || bytes + most_scratch(p) <= all;
-}
-
-/* ---- the schedule ---- */
-
 uint64_t tl_schedule_bytes(const TlSchedule *s)
 {
     uint64_t bytes = 0;
@@ -573,6 +565,33 @@ uint64_t tl_schedule_bytes(const TlSchedule *s)
     }
     return bytes;
 }
+
+static bool is_fetched(const TlSchedule *s, const TlValue *buf)
+{
+    for (uint32_t i = 0; i < s->fetches.len; i++)
+        if (s->fetches.data[i].put && tl_in(s->fetches.data[i].put, 0) == buf)
+            return true;
+    return false;
+}
+
+/* The bytes of buffers of the loop that nothing is fetched into. */
+static uint64_t inner_bytes(const Pipeline *p, const TlSchedule *s)
+{
+    uint64_t bytes = 0;
+    for (const TlOp *op = tl_walk_next(p->loop, p->loop); op; op = tl_walk_next(op, p->loop))
+        if (op->opcode == TL_OP_ALLOC && !is_fetched(s, op->out[0]))
+            bytes += tl_buf_bytes(op->out[0]->type);
+    return bytes;
+}
+
+static bool fits_shared(const Pipeline *p, const TlSchedule *s)
+{
+    uint64_t bytes = tl_schedule_bytes(s) + outer_bytes(p) + inner_bytes(p, s),
+             all = tl_pipeline_room(p->fn, p->px);
+    return bytes <= all / 2 || bytes + most_scratch(p) <= all;
+}
+
+/* ---- the schedule ---- */
 
 const TlFetch *tl_schedule_of(const TlSchedule *s, const TlOp *load)
 {

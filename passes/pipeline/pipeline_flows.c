@@ -15,6 +15,7 @@
  *  3. With two, each trip begins its own copies, into slots that are made once for the whole
  *     function; slot and parity run on through the loops around it. */
 #include "ir/plan/shared_plan.h"
+#include "ir/plan/staged.h"
 #include "passes/analysis/alive.h"
 #include "passes/analysis/producer.h"
 #include "passes/pipeline/pipeline_impl.h"
@@ -51,6 +52,18 @@ static bool is_copied(const void *user, const TlOp *op)
     return false;
 }
 
+/* Does the buffer get its slots from a schedule? */
+static bool is_of_loop(const TlSchedules *all, const TlOp *alloc)
+{
+    for (uint32_t i = 0; i < all->len; i++)
+        for (uint32_t k = 0; k < all->data[i].fetches.len; k++) {
+            const TlOp *put = all->data[i].fetches.data[k].put;
+            if (put && tl_in(put, 0) == alloc->out[0])
+                return true;
+        }
+    return false;
+}
+
 /* Buffers that live all the time. */
 static uint64_t bytes_of(const TlSchedules *all)
 {
@@ -60,15 +73,22 @@ static uint64_t bytes_of(const TlSchedules *all)
     return bytes;
 }
 
-/* The greatest scratch of an op. */
-static uint64_t scratch_of(const TlFn *fn, TlArena *arena)
+/* Of everything else, at most: other buffers, with the greatest scratch in a loop, and the greatest
+ * behind loops. */
+static uint64_t other_bytes(const TlFn *fn, TlArena *arena, const TlSchedules *all)
 {
-    uint64_t most = 0;
+    uint64_t buffers = 0, most[2] = {0, 0};
     for (const TlOp *op = fn->body->first; op; op = tl_walk_next(op, NULL)) {
-        uint64_t bytes = op->opcode == TL_OP_ALLOC ? 0 : tl_op_shared_bytes(arena, op);
-        most = bytes > most ? bytes : most;
+        bool is_buffer = op->opcode == TL_OP_ALLOC, in_loop = op->block->parent;
+        uint64_t bytes = tl_op_shared_bytes(arena, op);
+        if (is_buffer)
+            bytes = tl_buf_bytes(op->out[0]->type);
+        if (is_buffer)
+            buffers += is_of_loop(all, op) ? 0 : bytes;
+        else if (bytes > most[in_loop])
+            most[in_loop] = bytes;
     }
-    return most;
+    return buffers + most[1] > most[0] ? buffers + most[1] : most[0];
 }
 
 static TlProducerFault find_fault(const TlFn *fn, const TlPassCtx *px, const TlSchedules *all)
@@ -78,7 +98,7 @@ static TlProducerFault find_fault(const TlFn *fn, const TlPassCtx *px, const TlS
         return TL_PRODUCER_COPIES;
     if (!tl_producer_fits(fn, px->machine->lanes))
         return TL_PRODUCER_WARPS;
-    if (bytes_of(all) + scratch_of(fn, px->scratch) > tl_pipeline_room(fn, px))
+    if (bytes_of(all) + other_bytes(fn, px->scratch, all) > tl_pipeline_room(fn, px))
         return TL_PRODUCER_ROOM;
     return tl_producer_find(fn, px->scratch, is_copied, all, &producer) ? TL_PRODUCER_NONE
                                                                         : TL_PRODUCER_PLACES;
@@ -102,12 +122,9 @@ static bool has_loop_around(const TlOp *loop)
     return false;
 }
 
-static bool products_wait(const TlOp *loop)
+static bool products_wait(const TlFn *fn, TlArena *arena, const TlOp *loop)
 {
-    int n = 0;
-    for (const TlOp *op = loop->regions[0]->first; op; op = op->next)
-        n += op->opcode == TL_OP_DOT_ASYNC;
-    return n > 1;
+    return tl_dots_are_chained(fn, arena, loop->regions[0]);
 }
 
 /* By an estimate of what is in registers at products. */
@@ -126,7 +143,8 @@ static TlProducerFault ask_worth(TlFn *fn, const TlPassCtx *px, const TlSchedule
 {
     bool hides = false;
     for (uint32_t i = 0; i < all->len; i++)
-        hides |= has_loop_around(all->data[i].loop) || products_wait(all->data[i].loop);
+        hides |= has_loop_around(all->data[i].loop) ||
+                 products_wait(fn, px->scratch, all->data[i].loop);
     if (!hides)
         return TL_PRODUCER_HIDES_NOTHING;
     return is_alone(fn, px, all) ? TL_PRODUCER_NONE : TL_PRODUCER_CROWDED;
@@ -147,6 +165,19 @@ static bool has_bulk(const TlSchedule *s)
         if (s->fetches.data[i].how == TL_FETCH_BULK)
             return true;
     return false;
+}
+
+/* A slot more where there is room, if the products of two trips go on at the same time
+ * (overlap-products): else nothing would be on its way meanwhile. */
+static void add_slot(const TlFn *fn, const TlPassCtx *px, const TlSchedules *all, TlSchedule *s)
+{
+    uint64_t bytes = bytes_of(all) + other_bytes(fn, px->scratch, all) + BARRIERS;
+    for (uint32_t i = 0; i < s->fetches.len; i++)
+        if (s->fetches.data[i].how == TL_FETCH_BULK)
+            bytes += tl_buf_slot_bytes(tl_in(s->fetches.data[i].put, 0)->type);
+    bool room = bytes <= tl_pipeline_room(fn, px) && s->stages < TL_MAX_BUF_SLOTS;
+    for (uint32_t i = 0; room && i < s->fetches.len; i++)
+        s->fetches.data[i].slots += s->fetches.data[i].how == TL_FETCH_BULK;
 }
 
 static void begin_own_copies(TlSchedule *s)
@@ -171,6 +202,8 @@ void tl_pipeline_choose_flows(TlFn *fn, const TlPassCtx *px, TlSchedules *all)
         TlAttr attr = {.id = TL_ATTR_SPECIALIZE, .u.i = fault ? -(int64_t)fault : 1};
         if (!has_bulk(&all->data[i]))
             continue;
+        if (!fault && products_wait(fn, px->scratch, all->data[i].loop))
+            add_slot(fn, px, all, &all->data[i]);
         if (!fault)
             begin_own_copies(&all->data[i]);
         tl_attr_set(fn, all->data[i].loop, attr);

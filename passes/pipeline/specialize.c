@@ -29,8 +29,10 @@
  *     it.
  *
  * With the second flow gone from them, the kernel's warps never wait for each other in the loop. */
+#include "ir/plan/staged.h"
 #include "passes/analysis/facts.h"
 #include "passes/analysis/producer.h"
+#include "passes/analysis/shared_life.h"
 #include "passes/pass.h"
 
 typedef struct Specialize {
@@ -69,8 +71,43 @@ static bool is_possible(const TlFn *fn, const TlMachine *machine)
             return false;
         bulk |= begins(NULL, op);
     }
-    return bulk && machine->warpgroups &&
-           tl_producer_fits(fn, machine->lanes);
+    return bulk && machine->warpgroups && tl_producer_fits(fn, machine->lanes);
+}
+
+/* Is it there for the whole kernel, when the flows are two? */
+static bool is_kept_throughout(const TlOp *op)
+{
+    if (op->opcode == TL_OP_MBAR)
+        return true;
+    for (const TlUse *u = op->opcode == TL_OP_ALLOC ? op->out[0]->uses : NULL; u; u = u->next)
+        if (u->user->opcode == TL_OP_COPY)
+            return true;
+    return false;
+}
+
+/* With what is there for the whole kernel, all else must fit at any time. */
+static bool has_room(const TlFn *fn, TlPassCtx *px)
+{
+    TlPositions order;
+    tl_positions_init(&order, fn, px->scratch);
+    TlSharedLives lives = tl_shared_lives(&order, fn, px->scratch);
+    uint64_t throughout = 0, most = 0;
+    for (uint32_t i = 0; i < lives.len; i++) {
+        const TlSharedLife *life = &lives.data[i];
+        uint64_t together = 0;
+        if (is_kept_throughout(life->op)) {
+            throughout += life->bytes;
+            continue;
+        }
+        for (uint32_t k = 0; k < lives.len; k++) {
+            const TlSharedLife *other = &lives.data[k];
+            if (other->first <= life->first && life->first <= other->last &&
+                !is_kept_throughout(other->op))
+                together += other->bytes;
+        }
+        most = together > most ? together : most;
+    }
+    return throughout + most <= (uint64_t)px->machine->shared_bytes;
 }
 
 /* ---- 2. region 0 ---- */
@@ -194,7 +231,7 @@ TlPassResult tl_pass_specialize(TlFn *fn, TlPassCtx *px)
     Specialize s = {.fn = fn, .arena = px->scratch};
     TlMap map;
     if (!tl_fn_is_laid_out(fn) || !is_asked_for(fn) || !is_possible(fn, px->machine) ||
-        !tl_producer_find(fn, px->scratch, begins, NULL, &s.producer))
+        !has_room(fn, px) || !tl_producer_find(fn, px->scratch, begins, NULL, &s.producer))
         return TL_SAME;
     tl_map_init(&map, px->scratch);
     TlBuilder b = tl_builder_before(end_of(fn));

@@ -8,7 +8,8 @@
  * (tile_device_configure: "schedule"). With TILE_THREADS=1 a schedule gives the same run every
  * time. TILE_EMU_PERTURB=SEED ("perturb") makes approximate instructions as wrong as they may be.
  * TILE_EMU_DROP_BARRIER=N leaves out the N-th of what orders threads in each kernel (mutation, 0
- * is the first): what it orders must then be reported. */
+ * is the first): what it orders must then be reported. Where bytes are expected there are three
+ * such numbers: without it, 16 bytes more, half of them. */
 #include "runtime/cpu_level.h"
 #include "runtime/host/elf.h"
 #include "runtime/emu/emu.h"
@@ -268,6 +269,7 @@ static bool orders_threads(uint32_t leaf)
     case TL_LEAF_MEET:
     case TL_LEAF_CP_COMMIT:
     case TL_LEAF_CP_WAIT:
+    case TL_LEAF_WGMMA_FENCE:
     case TL_LEAF_WGMMA_WAIT:
     case TL_LEAF_FENCE_ASYNC:
     case TL_LEAF_MBAR_EXPECT:
@@ -283,16 +285,32 @@ static bool orders_threads(uint32_t leaf)
     }
 }
 
-/* The site of the kernel's n-th that does. If there is none, the error says how many there are. */
-static tile_status find_barrier(const tl_launch *l, int64_t n, uint32_t *out_site)
+/* Fences of registers of one product, as many as it takes for its words, are one. */
+static bool goes_on(const tl_launch *l, uint32_t site)
+{
+    const tile_image_site *s = tl_emu_site(l, site), *before = site ? s - 1 : NULL;
+    return before && s->leaf == TL_LEAF_WGMMA_FENCE && before->leaf == s->leaf &&
+           before->line == s->line && before->col == s->col;
+}
+
+/* The site and mutation of the kernel's n-th. If there is none, the error says how many there are.
+ */
+static tile_status find_mutation(const tl_launch *l, int64_t n, tl_emu_job *job)
 {
     int64_t found = 0;
-    TL_INVARIANT(n >= 0, "barrier number %lld", (long long)n);
-    for (uint32_t i = 0; i < l->kernel->nsites; i++)
-        if (orders_threads(tl_emu_site(l, i)->leaf) && found++ == n) {
-            *out_site = i;
+    TL_INVARIANT(n >= 0, "mutation number %lld", (long long)n);
+    for (uint32_t i = 0; i < l->kernel->nsites; i++) {
+        uint32_t leaf = tl_emu_site(l, i)->leaf;
+        int64_t ways = !orders_threads(leaf) || goes_on(l, i) ? 0
+                       : leaf == TL_LEAF_MBAR_EXPECT          ? 1 + TL_EMU_FEWER_BYTES
+                                                              : 1;
+        if (n < found + ways) {
+            job->dropped = i;
+            job->mutation = (tl_emu_mutation)(n - found);
             return TILE_OK;
         }
+        found += ways;
+    }
     return tl_fail(TILE_BAD_ARGUMENT, "kernel %s has %lld barriers: there is none to drop",
                    tl_image_text(l->image, l->kernel->name), (long long)found);
 }
@@ -307,7 +325,7 @@ static tile_status emu_run(tl_dev *dev, tl_code *code, const tl_launch *launch, 
                  "%lld blocks of %u threads in warps of %u", (long long)launch->programs,
                  code->kernel.threads, code->kernel.lanes);
     if (dev->drop >= 0)
-        status = find_barrier(launch, dev->drop, &job.dropped);
+        status = find_mutation(launch, dev->drop, &job);
     if (status != TILE_OK)
         return status;
     pthread_mutex_lock(&dev->lock);

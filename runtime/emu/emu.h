@@ -41,6 +41,13 @@ typedef struct tl_emu_crew {
     tl_emu_worker *workers;
 } tl_emu_crew;
 
+/* What is done to what orders threads: nothing of it, or bytes that it expects are others. */
+typedef enum tl_emu_mutation {
+    TL_EMU_LEAVE_OUT,
+    TL_EMU_MORE_BYTES,
+    TL_EMU_FEWER_BYTES
+} tl_emu_mutation;
+
 typedef struct tl_emu_job {
     const tl_emu_kernel *kernel;
     const tl_launch *launch;
@@ -52,6 +59,7 @@ typedef struct tl_emu_job {
     bool stats;
     /* site of a barrier, commit or wait that is left out (mutation); UINT32_MAX: none */
     uint32_t dropped;
+    tl_emu_mutation mutation;
     atomic_bool met;  /* somebody came there */
     atomic_int_fast64_t next; /* block to start */
     atomic_bool no_memory;
@@ -249,6 +257,8 @@ void tl_emu_bulk_ended(tl_emu_block *b);
 void tl_emu_count(tl_emu_block *b, uint32_t site, tl_leaf leaf);
 /* Is the site left out (TILE_EMU_DROP_BARRIER)? */
 bool tl_emu_is_dropped(tl_emu_block *b, uint32_t site);
+/* The bytes that an arrival expects, more or fewer where that is the mutation. */
+uint32_t tl_emu_bytes_expected(tl_emu_block *b, uint32_t site, uint32_t bytes);
 
 /* {"tl_emu_NAME", address} of every leaf, and what else kernels of the emulator may call. */
 enum { TL_EMU_KNOWN = TL_LEAF_COUNT + 1 };

@@ -222,8 +222,12 @@ void tl_emu_mbar_arrive_at(uint32_t site, uint32_t pred, uint32_t offset, uint32
 void tl_emu_mbar_expect(uint32_t site, uint32_t pred, uint32_t offset, uint32_t bytes)
 {
     tl_emu_block *b = tl_emu_now;
-    if (comes_to(b, site, pred, TL_LEAF_MBAR_EXPECT))
-        arrive(b, site, &b->bulk->bars[bar_at(b, site, offset)], bytes);
+    if (b->random)
+        tl_emu_step(b);
+    tl_emu_count(b, site, TL_LEAF_MBAR_EXPECT);
+    if (pred && !tl_emu_is_dropped(b, site))
+        arrive(b, site, &b->bulk->bars[bar_at(b, site, offset)],
+               tl_emu_bytes_expected(b, site, bytes));
 }
 
 /* ---- copies ---- */

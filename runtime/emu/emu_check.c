@@ -739,6 +739,21 @@ void tl_emu_block_matrices(tl_emu_block_watch *b, uint32_t site, uint32_t thread
     }
 }
 
+/* what: "this product reads" */
+static void check_visible(tl_emu_block_watch *b, const tl_emu_access *a, const char *what)
+{
+    char text[300];
+    uint32_t writer;
+    if (b->told_flight || !tl_emu_products_unseen(&b->products, a, &writer))
+        return;
+    snprintf(text, sizeof text,
+             "%s byte %" PRIu64
+             " of shared memory, which thread %u has written and not made visible (fence_async)",
+             what, a->at, writer);
+    b->told_flight = true;
+    tell(b, TL_RUN_RACE, a->site, text);
+}
+
 bool tl_emu_block_bulk(tl_emu_block_watch *b, const tl_emu_copy *c, tl_emu_way way)
 {
     tl_emu_access from = source_of(c), to = target_of(c);
@@ -756,25 +771,12 @@ bool tl_emu_block_bulk(tl_emu_block_watch *b, const tl_emu_copy *c, tl_emu_way w
     if (c->inside && way == TL_EMU_BEGINS)
         check_access(b, &from, r);
     check_flights(b, &to, NULL);
+    check_visible(b, &to, "this copy writes");
     check_products(b, &to);
     check_written(b, &to, NULL);
     if (!tl_emu_flights_add(&b->flights, c, r && r->is_shared, b->watch->options.shared_bytes))
         atomic_store(&b->watch->lost, true);
     return true;
-}
-
-static void check_visible(tl_emu_block_watch *b, const tl_emu_access *a)
-{
-    char text[300];
-    uint32_t writer;
-    if (b->told_flight || !tl_emu_products_unseen(&b->products, a, &writer))
-        return;
-    snprintf(text, sizeof text,
-             "this product reads byte %" PRIu64
-             " of shared memory, which thread %u has written and not made visible (fence_async)",
-             a->at, writer);
-    b->told_flight = true;
-    tell(b, TL_RUN_RACE, a->site, text);
 }
 
 /* The warp reads as a whole: two threads are checked, of which one is not who wrote. */
@@ -796,7 +798,7 @@ bool tl_emu_block_product(tl_emu_block_watch *b, uint32_t site, uint32_t thread,
     if (!ends)
         check_access(b, &a, NULL);
     if (!ends)
-        check_visible(b, &a);
+        check_visible(b, &a, "this product reads");
     check_race(b, &a, NULL);
     a.thread++;
     check_race(b, &a, NULL);

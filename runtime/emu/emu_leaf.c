@@ -64,11 +64,24 @@ void tl_emu_count(tl_emu_block *b, uint32_t site, tl_leaf leaf)
         tl_emu_block_count(b->watch, site, b->current->index, leaf);
 }
 
-bool tl_emu_is_dropped(tl_emu_block *b, uint32_t site)
+static bool is_mutated(tl_emu_block *b, uint32_t site)
 {
     if (site == b->job->dropped)
         atomic_store_explicit(&b->job->met, true, memory_order_relaxed);
     return site == b->job->dropped;
+}
+
+bool tl_emu_is_dropped(tl_emu_block *b, uint32_t site)
+{
+    return b->job->mutation == TL_EMU_LEAVE_OUT && is_mutated(b, site);
+}
+
+uint32_t tl_emu_bytes_expected(tl_emu_block *b, uint32_t site, uint32_t bytes)
+{
+    enum { PIECE = 16 };
+    if (b->job->mutation == TL_EMU_LEAVE_OUT || !is_mutated(b, site))
+        return bytes;
+    return b->job->mutation == TL_EMU_MORE_BYTES ? bytes + PIECE : bytes / 2;
 }
 
 void tl_emu_barrier(uint32_t site)

@@ -131,7 +131,7 @@ void tl_emu_products_fence(tl_emu_products *p, uint32_t thread);
 /* Does somebody write what a product may still read? */
 bool tl_emu_products_meet(const tl_emu_products *p, const tl_emu_access *access,
                           uint32_t *out_site);
-/* Does a product read what a thread wrote and made nothing of visible? */
+/* Did a thread write there last, and make it visible to no product or bulk copy? */
 bool tl_emu_products_unseen(const tl_emu_products *p, const tl_emu_access *access,
                             uint32_t *out_writer);
 void tl_emu_products_read(tl_emu_products *p, const tl_emu_access *access, bool ends);

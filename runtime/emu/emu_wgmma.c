@@ -13,7 +13,9 @@
  *
  * Accumulators are not there before a wait gives them back: until then, each of their words is a
  * name: which word it is of which chain of products that make them, as a NaN. The next product onto
- * them goes on with the chain; whoever computes with them computes nonsense. */
+ * them goes on with the chain; whoever computes with them computes nonsense. What a product takes
+ * from registers that others have written, these have written before a fence (wgmma.fence): where
+ * there was none since the last wait, that is reported. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,6 +59,7 @@ struct tl_emu_products_of_warp {
     chain *chains;
     uint32_t nchains;
     uint64_t commits;
+    bool is_fenced[LANES]; /* since the lane's last wait */
 };
 typedef struct tl_emu_products_of_warp warp_state;
 
@@ -85,6 +88,7 @@ void tl_emu_wgmma_reset(tl_emu_block *b)
         warp_state *w = &b->products[i];
         w->n = 0;
         w->commits = 0;
+        memset(w->is_fenced, 0, sizeof w->is_fenced);
         for (uint32_t c = 0; c < w->nchains; c++)
             w->chains[c].left = 0;
     }
@@ -309,6 +313,18 @@ static uint32_t chain_of(tl_emu_block *b, warp_state *w, lane_call *const *lanes
     return i;
 }
 
+/* Words that threads have written, of A or of a chain's beginning, are fenced. */
+static void check_fenced(tl_emu_block *b, const warp_state *w, const lane_call *x)
+{
+    uint32_t which, word, first = x->p.how & TL_WGMMA_A_WORDS ? 4 : 0;
+    bool begins = !is_name(w, x->words[first], &which, &word);
+    if (w->is_fenced[0] || x->p.how & TL_WGMMA_FENCE || (!first && !begins))
+        return;
+    tl_emu_report_failure(b->job, b->linear, TL_RUN_ASYNC, x->p.site,
+                          "no fence is between this product and what has written its registers");
+    tl_emu_break(b);
+}
+
 /* All lanes of a warp have arrived. */
 static void begin(tl_emu_block *b, void *const *mine)
 {
@@ -316,6 +332,8 @@ static void begin(tl_emu_block *b, void *const *mine)
     warp_state *w = state_of(b);
     product p = lanes[0]->p;
     uint32_t first = p.how & TL_WGMMA_A_WORDS ? 4 : 0;
+    check_fenced(b, w, lanes[0]);
+    w->is_fenced[0] |= (p.how & TL_WGMMA_FENCE) != 0;
     p.thread = b->current->index / LANES * LANES;
     p.chain = chain_of(b, w, lanes, first);
     w->chains[p.chain].site = p.site;
@@ -391,7 +409,17 @@ void tl_emu_wgmma_wait(uint32_t site, uint32_t pending, uint32_t nwords, uint32_
     if (tl_emu_is_dropped(b, site))
         return;
     tl_emu_count(b, site, TL_LEAF_WGMMA_WAIT);
+    state_of(b)->is_fenced[b->current->index % LANES] = false;
     tl_emu_meet_warp(b, TL_LEAF_WGMMA_WAIT, site, pending, &x, wait);
+}
+
+/* Is the site one of those that fence the words of one product, which are left out together? */
+static bool is_dropped_fence(tl_emu_block *b, uint32_t site)
+{
+    const tile_image_site *s = tl_emu_site(b->job->launch, site),
+                          *dropped = tl_emu_site(b->job->launch, b->job->dropped);
+    return tl_emu_is_dropped(b, site) || (s && dropped && dropped->leaf == TL_LEAF_WGMMA_FENCE &&
+                                          s->line == dropped->line && s->col == dropped->col);
 }
 
 /* Registers are written in order here. */
@@ -399,6 +427,9 @@ void tl_emu_wgmma_fence(uint32_t site, uint32_t nwords, uint32_t *words)
 {
     tl_emu_block *b = tl_emu_now;
     (void)nwords, (void)words;
+    if (is_dropped_fence(b, site))
+        return;
+    state_of(b)->is_fenced[b->current->index % LANES] = true;
     tl_emu_count(b, site, TL_LEAF_WGMMA_FENCE);
 }
 

@@ -9,7 +9,7 @@ from values import Arr, exact, poison, small
 TYPES = (("f16", "f32"), ("bf16", "f32"), ("i8", "i32"), ("u8", "i32"), ("f8e4m3", "f32"), ("f8e5m2", "f32"))
 # rows, columns, k; warps
 BLOCKS = (((64, 64, 64), 4), ((128, 64, 64), 8), ((128, 128, 32), 4), ((64, 256, 64), 4), ((128, 256, 64), 8), ((256, 64, 32), 8), ((64, 16, 128), 4), ((64, 48, 64), 8))
-HINTS = ("pipeline", "pipeline specialize")
+HINTS = ("pipeline specialize(0)", "pipeline specialize")
 
 
 def few(t, seed, *shape):

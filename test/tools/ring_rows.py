@@ -1,0 +1,107 @@
+"""Rows of ring.py --products: matrix products and attention in every way that Hopper's loops are run, each way of every axis of
+AXES with each way of the others. All of a kernel's ways must give the bits of `ref`."""
+import itertools
+import os
+import re
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "conformance"))
+import numpy as np  # noqa: E402
+
+import values  # noqa: E402
+from product_kernel import product_kernel  # noqa: E402
+from rows import Row  # noqa: E402
+
+# Ways to run a loop: a word for the row's name, and what it sets. warps, stages: what the row states; loop: the loop's clauses;
+# clauses: the kernel's. Texts of several axes are added up. A new axis is a line.
+AXES = (
+    [("g1", {"warps": 4}), ("g2", {"warps": 8}), ("g4", {"warps": 16})],  # warpgroups: 64 rows each, or more
+    [(f"s{n}", {"stages": n}) for n in range(1, 6)],
+    [("together", {"loop": " specialize(0)"}), ("alone", {"loop": " specialize"})],
+)
+
+# name: types of A and B and of the sums; B's columns in one piece (all that 8 bits can have); rows for each warpgroup, columns, step
+# along k; what is added to the lengths that are whole blocks
+PRODUCTS = {
+    "f16": ("f16", "f32", False, (64, 64, 64), (24, 16, 16)),
+    "f16_columns": ("f16", "f32", True, (64, 96, 32), (0, 0, 0)),
+    "f16_strips": ("f16", "f32", False, (192, 16, 16), (8, 8, 8)),
+    "bf16": ("bf16", "f32", False, (64, 128, 32), (24, 8, 8)),
+    "f8e4m3": ("f8e4m3", "f32", True, (64, 64, 64), (24, 16, 32)),
+    "f8e5m2": ("f8e5m2", "f32", True, (64, 24, 32), (0, 0, 16)),
+    "i8": ("i8", "i32", True, (64, 64, 32), (24, 16, 16)),
+    "u8": ("u8", "i32", True, (64, 16, 64), (8, 0, 16)),
+    "odd": ("f16", "f32", False, (64, 32, 32), (-5, -3, 7)),  # no bulk copies
+}
+TRIPS = 4
+ATTENTION = """
+kernel attention(const {type} Q[H, M, D], const {type} K[H, N, D], const {type} V[H, N, D], f32 O[H, M, D])
+    grid(cdiv(M, {rows}), H) require(D == {width}){clauses}
+{{
+    int h = pid(1);
+    int m = pid(0) * {rows};
+    auto q = Q[h, m +: {rows}, 0 +: {width}];
+    tile<f32, {rows}, {width}> acc = 0;
+    for (int n : range(0, N, 32)) pipeline{loop} {{
+        auto s = dot(q, trans(K[h, n +: 32, 0 +: {width}]));
+        acc = dot(({type})max(s, 0), V[h, n +: 32, 0 +: {width}], acc * 0.5);
+    }}
+    O[h, m +: {rows}, 0 +: {width}] = acc;
+}}
+"""
+BULK = {}  # threads of a block, of each row whose operands bulk copies bring
+ATTENTIONS = {"attention_64": ("f16", 64), "attention_32": ("bf16", 32)}
+
+
+def ways():
+    """(word for the name, what is set)"""
+    for way in itertools.product(*AXES):
+        said = {"loop": "", "clauses": ""}
+        for _, sets in way:
+            for key, value in sets.items():
+                said[key] = said.get(key, "") + value if key in ("loop", "clauses") else value
+        yield "_".join(word for word, _ in way), said
+
+
+def filled(t, seed, *shape):
+    rng = np.random.default_rng(seed)
+    store = np.frombuffer(rng.bytes(values.STORE[t]().itemsize * int(np.prod(shape))), values.STORE[t])
+    return values.Arr(t, store.reshape(shape))  # ring.py fills floats itself
+
+
+def row(name, source, args, output, said):
+    if said["stages"] > 1 and "_odd_" not in name:
+        BULK[name] = 32 * (said["warps"] + (4 if said["loop"] == " specialize" else 0))
+    return Row(name, source, args, lambda a: [output], {}, None, ["-Wno-no-effect"], [], True, False, False, said["warps"], said["stages"])
+
+
+def product(name, word, said):
+    t, acc, in_columns, block, more = PRODUCTS[name]
+    bm, bn, bk = block[0] * said["warps"] // 4, block[1], block[2]
+    m, n, k = bm + more[0], 2 * bn + more[1], TRIPS * bk + more[2]
+    b = filled(t, 2, k, n)
+    source = product_kernel(f"const {t} A[M, K], const {t} B[{'K : 1, N : ldb' if in_columns else 'K, N'}], {acc} C[M, N]", block=(bm, bn, bk), acc=acc,
+                            loop=" pipeline" + said["loop"], clauses=said["clauses"])
+    args = {"A": filled(t, 1, m, k), "B": values.Arr(t, np.asfortranarray(b.store)) if in_columns else b, "C": values.poison(acc, m, n)}
+    return row(f"product_{name}_{word}", source, args, "C", said)
+
+
+def attention(name, word, said):
+    t, width = ATTENTIONS[name]
+    rows = 16 * said["warps"]
+    source = ATTENTION.format(type=t, width=width, rows=rows, **said)
+    lengths = {"Q": rows + 8, "K": 32 * TRIPS + 8, "V": 32 * TRIPS + 8}
+    args = {name: filled(t, seed, 1, n, width) for seed, (name, n) in enumerate(lengths.items())}
+    return row(f"product_{name}_{word}", source, {**args, "O": values.poison("f32", 1, rows + 8, width)}, "O", said)
+
+
+def fault(name, stats):
+    """Why a row has not run as it is meant to (a text, or None), by what --stats said: no products by warpgroups, no bulk copies, no producer."""
+    wanted = [r"\bwgmma: "] + ([r"\bbulk_\d: ", rf"blocks of {BULK[name]} threads"] if name in BULK else [])
+    missing = [word for word in wanted if not re.search(word, stats)]
+    return f"--stats does not say {', '.join(missing)}" if missing else None
+
+
+def rows():
+    made = {**dict.fromkeys(PRODUCTS, product), **dict.fromkeys(ATTENTIONS, attention)}
+    return [make(name, word, said) for name, make in made.items() for word, said in ways()]
