@@ -28,6 +28,7 @@ typedef struct bar {
     /* how often the cluster had met when it was made, and must have met before it ends: other
      * blocks have arrived, which they may do before or after what this block does */
     uint64_t made, stays;
+    uint32_t by; /* where one has */
     bool is_used;
 } bar;
 
@@ -127,7 +128,8 @@ static bool is_shared_yet(const tl_emu_block *b, const bar *x)
 }
 
 static const char STAYS[] =
-    "another program may arrive at this block's barriers: the cluster has not met since";
+    "another program may arrive here after this one's barrier has ended: the cluster has not met "
+    "since";
 
 void tl_emu_mbar_init(uint32_t site, uint32_t pred, uint32_t offset, uint32_t count)
 {
@@ -214,8 +216,10 @@ void tl_emu_mbar_arrive_at(uint32_t site, uint32_t pred, uint32_t offset, uint32
         return;
     tl_emu_block *m = member(b, site, rank);
     bar *x = &m->bulk->bars[bar_in(b, m, site, offset)];
-    if (m != b && x->stays < b->met + 1)
+    if (m != b && x->stays < b->met + 1) {
         x->stays = b->met + 1;
+        x->by = site;
+    }
     arrive(b, site, x, 0);
 }
 
@@ -469,7 +473,7 @@ void tl_emu_bulk_ended(tl_emu_block *b)
                               "the program has ended before this copy was waited for");
     for (uint32_t i = 0; b->bulk && i < b->bulk->nbars; i++)
         if (is_shared_yet(b, &b->bulk->bars[i])) {
-            tl_emu_report_failure(b->job, b->linear, TL_RUN_ASYNC, UINT32_MAX, STAYS);
+            tl_emu_report_failure(b->job, b->linear, TL_RUN_ASYNC, b->bulk->bars[i].by, STAYS);
             return;
         }
 }

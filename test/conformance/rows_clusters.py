@@ -36,12 +36,35 @@ kernel persistent(const f16 A[M, K], const f16 B[K, N], f32 C[M, N], const int B
     }}
 }}
 """
+# All programs of a head read its keys and values.
+ATTENTION = """
+kernel attention(const f16 Q[H, M, D], const f16 K[H, N, D], const f16 V[H, N, D], f32 O[H, M, D])
+    grid(cdiv(M, 64), H) cluster(2)
+    require(D == 64)
+{{
+    auto q = Q[pid(1), pid(0) * 64 +: 64, 0 +: 64];
+    tile<f32, 64, 64> acc = 0;
+    for (int n : range(0, N, 32)) {hint} {{
+        auto s = dot(q, trans(K[pid(1), n +: 32, 0 +: 64]));
+        acc = dot((f16)max(s, 0), V[pid(1), n +: 32, 0 +: 64], acc * 0.5);
+    }}
+    O[pid(1), pid(0) * 64 +: 64, 0 +: 64] = acc;
+}}
+"""
 
 
 def add(name, source, shape, block, warps, stages):
     m, n, k = shape
     row(f"cluster_{name}", source, {"A": small("f16", 1, m, k, lo=-2, hi=3), "B": small("f16", 2, k, n, lo=-2, hi=3), "C": poison("f32", m, n)},
         lambda a: {"C": exact(a["A"].astype(float) @ a["B"].astype(float))}, consts=dict(zip(("BM", "BN", "BK"), block)), warps=warps, stages=stages)
+
+
+def attended(a):
+    q, k, v = (a[x].astype(float) for x in "QKV")
+    out = np.zeros(q.shape)
+    for n in range(0, k.shape[1], 32):
+        out = out * 0.5 + np.maximum(q @ k[:, n:n + 32].transpose(0, 2, 1), 0) @ v[:, n:n + 32]
+    return out
 
 
 for which, hint in enumerate(("pipeline", "pipeline specialize")):
@@ -53,3 +76,6 @@ for which, hint in enumerate(("pipeline", "pipeline specialize")):
     add("rows_of_8" + alone, GEMM.format(cluster="8", group="", hint=hint), (512, 64, 160), (64, 64, 64), 4, 3)
     for cluster in (2, 4):
         add(f"persistent_{cluster}{alone}", PERSISTENT.format(cluster=cluster, hint=hint), (328, 200, 104), (64, 64, 32), 4, 3)
+    row(f"cluster_attention{alone}", ATTENTION.format(hint=hint),
+        {"Q": small("f16", 1, 2, 100, 64, lo=-1, hi=2), "K": small("f16", 2, 2, 136, 64, lo=-1, hi=2), "V": small("f16", 3, 2, 136, 64, lo=-1, hi=2),
+         "O": poison("f32", 2, 100, 64)}, lambda a: {"O": exact(attended(a))}, warps=4, stages=3)
