@@ -523,6 +523,9 @@ static void clause_instantiate(Kernel *k, const TlClause *c)
 static void clause_cluster(Kernel *k, const TlClause *c)
 {
     tl_warn_no_effect(k->s, "cluster", c->loc);
+    if (c->args.len < 1 || c->args.len > TILE_MAX_GRID)
+        tl_err(k->s, c->loc, TL_E0604, "cluster",
+               tl_format(k->s->arena, "it takes 1 to %d numbers", (int)TILE_MAX_GRID));
     k->info->cluster = 1;
     for (uint32_t i = 0; i < c->args.len; i++) {
         const TlExpr *e = c->args.data[i].value;
@@ -534,8 +537,6 @@ static void clause_cluster(Kernel *k, const TlClause *c)
             tl_err(k->s, e->loc, TL_E0604, "cluster",
                    tl_format(k->s->arena, "%lld is not between 1 and %d", (long long)n,
                              (int)TL_MAX_CLUSTER));
-        else if (i >= TILE_MAX_GRID)
-            tl_err(k->s, e->loc, TL_E0606, TILE_MAX_GRID, "axes");
         else if (n > 1 && k->info->cluster > 1)
             tl_err(k->s, e->loc, TL_E0604, "cluster", "only one axis may have more than 1");
         else if (n > 1) {

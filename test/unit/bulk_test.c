@@ -247,11 +247,11 @@ static void check_parts(void)
     for (size_t i = 0; i < sizeof RULES / sizeof *RULES; i++) {
         Case c = {"f16, 2", NULL, TL_F16, {RULES[i].shape[0], RULES[i].shape[1]},
                   {RULES[i].bits[0], RULES[i].bits[1]}, 1, 128, "10"};
-        const char *load = tl_format(&arena, "%%A, %%i, %%i {axes = [%d, %d]}", c.shape[0], c.shape[1]);
         TlModule *m = parse(tl_format(&arena,
                                       "kernel @k(%%A: view<f16, 2>, %%i: i32) {\n"
-                                      "  %%x = load %s : tile<f16, %d, %d>\n  return\n}\n",
-                                      load, c.shape[0], c.shape[1]));
+                                      "  %%x = load %%A, %%i, %%i {axes = [%d, %d]} : "
+                                      "tile<f16, %d, %d>\n  return\n}\n",
+                                      c.shape[0], c.shape[1], c.shape[0], c.shape[1]));
         const TlType *buf = buffer_of(&c);
         TlBulk b;
         if (m && CHECK(tl_bulk_plan_parts(&arena, load_of(m), buf, RULES[i].parts, &b))) {

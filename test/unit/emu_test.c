@@ -365,7 +365,8 @@ static void clusters(void)
     fails(ends_too_early, "k.tile:14:1: asynchronous copy: ", " program ");
     fails(ends_barrier_too_early, "k.tile:1", " program ");
     fails(does_not_come, "k.tile:11:1: non-convergent collective", "has ended");
-    fails(comes_elsewhere, "non-convergent collective", "another program of the cluster is in meet");
+    fails(comes_elsewhere, "non-convergent collective",
+          "another program of the cluster is in meet");
     fails(waits_for_nobody, "k.tile:15:1: deadlock", "nobody completes this phase");
     cluster = 1;
 }
