@@ -174,7 +174,7 @@ typedef struct TlParamDecl {
 
 typedef enum TlClauseKind {
     TL_CL_GRID, TL_CL_REQUIRE, TL_CL_ASSUME, TL_CL_KEY, TL_CL_ALIAS, TL_CL_WARPS, TL_CL_STAGES,
-    TL_CL_CLUSTER, TL_CL_MAXREG, TL_CL_TUNE, TL_CL_INSTANTIATE
+    TL_CL_CLUSTER, TL_CL_PERSISTENT, TL_CL_MAXREG, TL_CL_TUNE, TL_CL_INSTANTIATE
 } TlClauseKind;
 typedef struct TlTuneItem {
     TlName name;

@@ -559,6 +559,7 @@ static const char *const clause_names[] = {
     [TL_CL_WARPS] = "warps",
     [TL_CL_STAGES] = "stages",
     [TL_CL_CLUSTER] = "cluster",
+    [TL_CL_PERSISTENT] = "persistent",
     [TL_CL_MAXREG] = "maxreg",
     [TL_CL_TUNE] = "tune",
     [TL_CL_INSTANTIATE] = "instantiate",

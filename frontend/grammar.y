@@ -87,6 +87,7 @@ static void tl_yy_error(const TlSpan *span, TlParser *p, const char *text);
 %token TRUE "true" FALSE "false" INF "inf" NAN "nan"
 %token <name> GRID "grid" REQUIRE "require" ASSUME "assume" TUNE "tune" KEY "key"
 %token <name> INSTANTIATE "instantiate" WARPS "warps" STAGES "stages" CLUSTER "cluster"
+%token <name> PERSISTENT "persistent"
 %token <name> MAXREG "maxreg" ALIAS "alias" GROUP "group"
 %token <name> WHERE "where" TYPE "type"
 %token PIPELINE "pipeline" UNROLL "unroll" NOUNROLL "nounroll" SPECIALIZE "specialize"
@@ -240,6 +241,7 @@ clausehead:
   | "warps" { $$ = tl_clause(p, TL_CL_WARPS, @1.begin); }
   | "stages" { $$ = tl_clause(p, TL_CL_STAGES, @1.begin); }
   | "cluster" { $$ = tl_clause(p, TL_CL_CLUSTER, @1.begin); }
+  | "persistent" { $$ = tl_clause(p, TL_CL_PERSISTENT, @1.begin); }
   | "maxreg" { $$ = tl_clause(p, TL_CL_MAXREG, @1.begin); }
   ;
 clause:
@@ -272,7 +274,7 @@ inst:
 name: IDENT | contextual;
 contextual:
     "grid" | "require" | "assume" | "tune" | "key" | "instantiate" | "warps" | "stages"
-  | "cluster" | "maxreg" | "alias" | "group" | "where" | "type"
+  | "cluster" | "persistent" | "maxreg" | "alias" | "group" | "where" | "type"
   ;
 
 /* A name: bound by `const type T`, by a call, or a struct's. */
@@ -575,8 +577,8 @@ typedef struct Thing {
     const char *mark, *text, *tokens;
 } Thing;
 #define NAMES                                                                                    \
-    "|name|grid|require|assume|tune|key|instantiate|warps|stages|cluster|maxreg|alias|group|where" \
-    "|type|"
+    "|name|grid|require|assume|tune|key|instantiate|warps|stages|cluster|persistent|maxreg|alias" \
+    "|group|where|type|"
 static const Thing things[] = {
     {"kernel", "a declaration", NULL},
     {"return", "a statement", NULL},

@@ -338,7 +338,8 @@ static void clause_grid(Kernel *k, const TlClause *c)
         tl_err(k->s, c->loc, TL_E0601, TILE_MAX_GRID, axes);
 }
 
-static int32_t clause_number(Kernel *k, const TlClause *c, const char *name, int64_t most)
+static int32_t clause_number(Kernel *k, const TlClause *c, const char *name, int64_t least,
+                             int64_t most)
 {
     TL_ASSERT(most > 0, "%s of at most %lld", name, (long long)most);
     int64_t n = 0;
@@ -349,10 +350,10 @@ static int32_t clause_number(Kernel *k, const TlClause *c, const char *name, int
     }
     if (!tl_eval_int(k->s, c->args.data[0].value, name, &n, &unknown))
         return 0;
-    if (n < 1 || n > most) {
+    if (n < least || n > most) {
         tl_err(k->s, c->args.data[0].value->loc, TL_E0604, name,
-               tl_format(k->s->arena, "%lld is not between 1 and %lld", (long long)n,
-                         (long long)most));
+               tl_format(k->s->arena, "%lld is not between %lld and %lld", (long long)n,
+                         (long long)least, (long long)most));
         return 0;
     }
     return (int32_t)n;
@@ -560,9 +561,12 @@ static void clause(Kernel *k, const TlClause *c)
         return;
     case TL_CL_KEY: clause_key(k, c); return;
     case TL_CL_ALIAS: clause_alias(k, c); return;
-    case TL_CL_WARPS: k->info->warps = clause_number(k, c, "warps", 64); return;
-    case TL_CL_STAGES: k->info->stages = clause_number(k, c, "stages", 64); return;
-    case TL_CL_MAXREG: k->info->maxreg = clause_number(k, c, "maxreg", 1024); return;
+    case TL_CL_WARPS: k->info->warps = clause_number(k, c, "warps", 1, 64); return;
+    case TL_CL_STAGES: k->info->stages = clause_number(k, c, "stages", 1, 64); return;
+    case TL_CL_MAXREG: k->info->maxreg = clause_number(k, c, "maxreg", 1, 1024); return;
+    case TL_CL_PERSISTENT:
+        k->info->persistent = clause_number(k, c, "persistent", 0, 1) > 0;
+        return;
     case TL_CL_CLUSTER: clause_cluster(k, c); return;
     case TL_CL_TUNE: clause_tune(k, c); return;
     case TL_CL_INSTANTIATE: clause_instantiate(k, c); return;

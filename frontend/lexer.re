@@ -223,6 +223,7 @@ again:
     "warps"         { return word(p, value, token, TL_TOK_WARPS); }
     "stages"        { return word(p, value, token, TL_TOK_STAGES); }
     "cluster"       { return word(p, value, token, TL_TOK_CLUSTER); }
+    "persistent"    { return word(p, value, token, TL_TOK_PERSISTENT); }
     "maxreg"        { return word(p, value, token, TL_TOK_MAXREG); }
     "alias"         { return word(p, value, token, TL_TOK_ALIAS); }
     "group"         { return word(p, value, token, TL_TOK_GROUP); }

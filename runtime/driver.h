@@ -67,6 +67,8 @@ typedef struct tl_launch {
     int32_t dies;                    /* TILE_SLOT_DIES; 0: none, programs start in order */
     /* their product, 1 to 2^31 - 1 (empty grids never come here) */
     int64_t programs;
+    int64_t blocks;                  /* that start: `programs`, or fewer, which do all of it; */
+    int32_t blocks_slot;             /* the slot that has their number, or -1 */
     uint32_t nargs, nslots;
     /* one per parameter: strides filled in, dtype the parameter's; bytes: memory behind address,
      * UINT64_MAX when unknown */
@@ -150,6 +152,9 @@ typedef struct tl_driver {
     /* How many programs of the kernel run at the same time for sure, on a device that does nothing
      * else. NULL: one. */
     tile_status (*together)(tl_dev *dev, tl_code *code, int64_t *out_programs);
+    /* How many of so many programs start of a kernel that does the whole grid with any number
+     * (TILE_SLOT_BLOCKS). NULL: all. */
+    tile_status (*blocks)(tl_dev *dev, tl_code *code, int64_t programs, int64_t *out_blocks);
     tile_status (*mark_create)(tl_dev *dev, tl_mark **out_mark);
     void (*mark_free)(tl_mark *mark);
     tile_status (*mark_record)(tl_mark *mark, tl_queue *queue);

@@ -91,11 +91,29 @@ static tile_status check_together(const tile_device *d, tl_code *code, const tl_
 {
     int64_t most;
     tile_status status = count_together(d, code, &most);
-    if (status != TILE_OK || l->programs <= most)
+    if (status != TILE_OK || l->blocks <= most)
         return status;
     return tl_fail(
         TILE_NO_RESOURCE, "kernel '%s': %lld programs cannot run together on %s, only %lld",
-        tl_image_text(l->image, l->kernel->name), (long long)l->programs, d->name, (long long)most);
+        tl_image_text(l->image, l->kernel->name), (long long)l->blocks, d->name, (long long)most);
+}
+
+/* A kernel that does the whole grid with any number of programs starts as many as run at once, in
+ * whole clusters. */
+static tile_status choose_blocks(const tile_device *d, tl_code *code, tl_bound *bound)
+{
+    tl_launch *l = &bound->launch;
+    int64_t most = l->programs;
+    tile_status status = TILE_OK;
+    if (l->blocks_slot >= 0 && d->driver->blocks)
+        status = d->driver->blocks(d->dev, code, l->programs, &most);
+    if (most % l->cluster)
+        most = most < l->cluster ? l->cluster : most - most % l->cluster;
+    l->blocks = most < l->programs ? most : l->programs;
+    TL_INVARIANT(status != TILE_OK || l->blocks > 0, "%lld programs start", (long long)l->blocks);
+    if (l->blocks_slot >= 0)
+        bound->slots[l->blocks_slot] = (uint64_t)l->blocks;
+    return status;
 }
 
 /* The form that was bound; NULL: there is none yet. */
@@ -111,14 +129,14 @@ static tile_status start(const tl_instance *instance, tile_stream *stream, tl_bo
     const tl_driver *driver = stream->device->driver;
     TL_INVARIANT(instance->kernel == bound->launch.kernel && instance->code,
                  "a launch of a kernel that is not loaded");
-    if (bound->launch.flags & TILE_LAUNCH_TOGETHER) {
-        tile_status status = check_together(stream->device, instance->code, &bound->launch);
-        if (status != TILE_OK)
-            return status;
-    }
+    tile_status status = choose_blocks(stream->device, instance->code, bound);
+    if (status == TILE_OK && bound->launch.flags & TILE_LAUNCH_TOGETHER)
+        status = check_together(stream->device, instance->code, &bound->launch);
+    if (status != TILE_OK)
+        return status;
     bound->launch.sequence = atomic_fetch_add_explicit(&stream->sequence, 1, memory_order_relaxed);
     bool range = tl_range_begin("", tl_image_text(instance->image, instance->kernel->name));
-    tile_status status = driver->queue_launch(stream->queue, instance->code, &bound->launch);
+    status = driver->queue_launch(stream->queue, instance->code, &bound->launch);
     tl_range_end(range);
     return status;
 }

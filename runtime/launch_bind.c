@@ -707,6 +707,7 @@ static uint64_t slot_value(const tile_image_slot *s, tl_bound *b)
         return (uint64_t)b->launch.programs / s->param |
                (uint64_t)b->launch.programs % s->param << 32;
     case TILE_SLOT_MAP: return map_value(s, b);
+    case TILE_SLOT_BLOCKS: return (uint64_t)b->launch.programs; /* or fewer, when it starts */
     case TILE_SLOT_DEBUG: break; /* filled in by the driver */
     }
     return 0;
@@ -728,11 +729,14 @@ static void fill_slots(bind *b)
     TL_DEBUG_INVARIANT(l->nslots <= TL_MAX_SLOTS, "%u slots", l->nslots);
     l->cluster = cluster_of(l);
     l->dies = 0;
+    l->blocks_slot = -1;
     b->out->nmaps = 0;
     for (uint32_t i = 0; i < l->nslots; i++) {
         b->out->slots[i] = slot_value(&s[i], b->out);
         if (s[i].kind == TILE_SLOT_DIES)
             l->dies = (int32_t)s[i].param;
+        if (s[i].kind == TILE_SLOT_BLOCKS)
+            l->blocks_slot = (int32_t)i;
     }
     l->maps = b->out->maps;
     l->nmaps = b->out->nmaps;

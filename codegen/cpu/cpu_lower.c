@@ -418,6 +418,8 @@ void tl_cpu_lower_op(TlCpuGen *g, TlOp *op)
     case TL_OP_FENCE:
     case TL_OP_MBAR:
     case TL_OP_EXPECT:
+    case TL_OP_BLOCK:
+    case TL_OP_NBLOCKS:
     case TL_OP_ROLES:
     case TL_OP_ARRIVE:
     case TL_OP_PHASE:

@@ -180,6 +180,11 @@ static LLVMValueRef extent_of_grid(TlSimt *g, uint32_t axis)
     return LLVMBuildTrunc(g->b, tl_gen_slot(&g->gen, TILE_SLOT_NPID, 0, axis), g->i32, "");
 }
 
+static LLVMValueRef started(TlSimt *g)
+{
+    return LLVMBuildTrunc(g->b, tl_gen_slot(&g->gen, TILE_SLOT_BLOCKS, 0, 0), g->i32, "");
+}
+
 /* x / extent of the axis, x below 2^31: by a product, as GPUs divide in twenty instructions. */
 static LLVMValueRef over_extent(TlSimt *g, LLVMValueRef x, uint32_t axis)
 {
@@ -272,13 +277,16 @@ static LLVMValueRef number_of(TlSimt *g)
     return LLVMBuildAdd(b, LLVMBuildAdd(b, LLVMBuildMul(b, die, each, ""), more, ""), nth, "");
 }
 
-static LLVMValueRef pid(TlSimt *g, uint32_t axis)
+/* Of this program, or of the one with the number that the op takes. */
+static LLVMValueRef pid(TlSimt *g, const TlOp *op, uint32_t axis)
 {
     const TlKernelInfo *info = g->fn->info;
     uint32_t ngrid = info ? (uint32_t)info->grid.len : 0;
     LLVMBasicBlockRef here = LLVMGetInsertBlock(g->b);
-    LLVMPositionBuilderBefore(g->b, LLVMGetBasicBlockTerminator(g->prologue));
-    LLVMValueRef linear = number_of(g), member = NULL, x;
+    if (op->nin == 0)
+        LLVMPositionBuilderBefore(g->b, LLVMGetBasicBlockTerminator(g->prologue));
+    LLVMValueRef linear = op->nin ? tl_gen_scalar(&g->gen, tl_in(op, 0)) : number_of(g),
+                 member = NULL, x;
     if (g->crossed_axis) {
         member = LLVMBuildURem(g->b, linear, size_of_cluster(g), "");
         linear = LLVMBuildUDiv(g->b, linear, size_of_cluster(g), "");
@@ -407,7 +415,11 @@ static void lower_op(TlSimt *g, TlOp *op)
     case TL_OP_CONDITION: return;
     case TL_OP_RETURN: LLVMBuildRetVoid(g->b); return;
     case TL_OP_BARRIER: tl_simt_barrier(g); return;
-    case TL_OP_PID: g->scalar[op->out[0]->id] = pid(g, axis); return;
+    case TL_OP_PID: g->scalar[op->out[0]->id] = pid(g, op, axis); return;
+    case TL_OP_BLOCK:
+        g->scalar[op->out[0]->id] = bounded_index(g, TL_LEAF_CTAID, 1u << 31);
+        return;
+    case TL_OP_NBLOCKS: g->scalar[op->out[0]->id] = started(g); return;
     case TL_OP_NPID: g->scalar[op->out[0]->id] = extent_of_grid(g, axis); return;
     case TL_OP_CONST: lower_const(g, op); return;
     case TL_OP_IOTA: lower_iota(g, op); return;

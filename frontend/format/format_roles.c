@@ -17,6 +17,7 @@ static bool is_name(const TlFmtToken *t)
     case TL_TOK_WARPS:
     case TL_TOK_STAGES:
     case TL_TOK_CLUSTER:
+    case TL_TOK_PERSISTENT:
     case TL_TOK_MAXREG:
     case TL_TOK_ALIAS:
     case TL_TOK_GROUP:

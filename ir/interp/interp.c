@@ -106,10 +106,42 @@ static void program_fact(const int32_t *facts, int32_t otherwise, const TlOp *op
     tl_elem_set(TL_I32, y[0].data, 0,
                 (uint32_t)(axis >= 0 && axis < TILE_MAX_GRID ? facts[axis] : otherwise));
 }
+/* Of the program that is number n, the first axis fastest. */
+static void place_of(const TlInterp *in, int64_t n, int32_t *out)
+{
+    for (int i = 0; i < TILE_MAX_GRID; i++) {
+        int32_t extent = in->npid[i] > 0 ? in->npid[i] : 1;
+        out[i] = (int32_t)(n % extent);
+        n /= extent;
+    }
+}
 void tl_eval_PID(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
 {
-    (void)x;
-    program_fact(in->pid, 0, op, y);
+    int32_t place[TILE_MAX_GRID];
+    if (op->nin)
+        place_of(in, (int32_t)tl_elem_get(TL_I32, x[0].data, 0), place);
+    program_fact(op->nin ? place : in->pid, 0, op, y);
+}
+/* As many start as the grid has. */
+static int64_t number_of(const TlInterp *in, bool last)
+{
+    int64_t n = 0, all = 1;
+    for (int i = 0; i < TILE_MAX_GRID; i++) {
+        int32_t extent = in->npid[i] > 0 ? in->npid[i] : 1;
+        n += all * in->pid[i];
+        all *= extent;
+    }
+    return last ? all : n;
+}
+void tl_eval_BLOCK(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+{
+    (void)op, (void)x;
+    tl_elem_set(TL_I32, y[0].data, 0, (uint32_t)number_of(in, false));
+}
+void tl_eval_NBLOCKS(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
+{
+    (void)op, (void)x;
+    tl_elem_set(TL_I32, y[0].data, 0, (uint32_t)number_of(in, true));
 }
 void tl_eval_NPID(TlInterp *in, const TlOp *op, const TlTileData *x, TlTileData *y)
 {
@@ -181,7 +213,8 @@ static bool is_plain(const TlType *t)
 static bool can_fold(const TlOp *op)
 {
     uint32_t flags = tl_op_info(op->opcode)->flags;
-    if (!(flags & F_PURE) || op->nregions || op->opcode == TL_OP_PID || op->opcode == TL_OP_NPID)
+    if (!(flags & F_PURE) || op->nregions || op->opcode == TL_OP_PID || op->opcode == TL_OP_NPID ||
+        op->opcode == TL_OP_BLOCK || op->opcode == TL_OP_NBLOCKS)
         return false;
     if (tl_attr_int(op, TL_ATTR_ROUND, TL_ROUND_NEAREST) == TL_ROUND_STOCHASTIC)
         return false;

@@ -328,6 +328,8 @@ static Rule rule_of(TlOpcode opcode)
     case TL_OP_CONDITION:
     case TL_OP_RETURN:
     case TL_OP_PID:
+    case TL_OP_BLOCK:
+    case TL_OP_NBLOCKS:
     case TL_OP_NPID:
     case TL_OP_CONST:
     case TL_OP_IOTA:

@@ -200,12 +200,25 @@ static void tl_check_ret(TlVerify *v, const TlOp *op)
 
 /* ---- the program, making and shaping ---- */
 
-static void tl_check_scalar_i32(TlVerify *v, const TlOp *op)
+static void tl_check_npid(TlVerify *v, const TlOp *op)
 {
     int64_t axis = tl_attr_int(op, TL_ATTR_AXIS, -1);
     if (!is_scalar_of(out_type(op, 0), TL_I32))
         FAULT("the result is %s, not i32", tl_verify_type(v, out_type(op, 0)));
     if (axis < 0 || axis >= TILE_MAX_GRID) FAULT("axis = %lld", (long long)axis);
+}
+
+static void tl_check_pid(TlVerify *v, const TlOp *op)
+{
+    tl_check_npid(v, op);
+    if (op->nin > 1 || (op->nin && !is_scalar_of(in_type(op, 0), TL_I32)))
+        FAULT("it takes the number of a program, i32, or nothing");
+}
+
+static void tl_check_block(TlVerify *v, const TlOp *op)
+{
+    if (!is_scalar_of(out_type(op, 0), TL_I32))
+        FAULT("the result is %s, not i32", tl_verify_type(v, out_type(op, 0)));
 }
 
 static void tl_check_iota(TlVerify *v, const TlOp *op)

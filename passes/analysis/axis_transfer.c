@@ -806,6 +806,8 @@ TlAxisFacts tl_axis_transfer(const TlAxisInfo *a, const TlOp *op, uint32_t resul
     case TL_OP_CONST: return constant(op);
     case TL_OP_PID:
         return ranged(t, 0, tl_axis_max(a->pid_end[tl_attr_int(op, TL_ATTR_AXIS, 0)] - 1, 0));
+    case TL_OP_BLOCK: return ranged(t, 0, INT32_MAX - 1);
+    case TL_OP_NBLOCKS:
     case TL_OP_NPID: return ranged(t, 1, INT32_MAX);
     case TL_OP_IOTA: return iota(t);
     case TL_OP_BROADCAST: return broadcast(x, tl_in(op, 0)->type, t);

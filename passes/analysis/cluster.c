@@ -1,7 +1,11 @@
 /* What is equal in all programs of a cluster (cluster.h): what neither the programs' index along
  * the cluster's axis nor memory goes into. Memory may be another at another time, and what a
  * program decides by itself its neighbours do not follow. The index divided by the size of the
- * cluster, or by a multiple of it, is the cluster's. */
+ * cluster, or by a multiple of it, is the cluster's.
+ *
+ * A program that does several parts of the grid (persistent) begins with the part of its own number
+ * and goes on by the number of programs, which is one of whole clusters: the parts of a cluster
+ * follow each other, and are as many for each program. */
 #include "passes/analysis/cluster.h"
 #include "ir/plan/bulk.h"
 #include "ir/rewrite.h"
@@ -50,9 +54,21 @@ static void see_carried(Search *s, const TlOp *loop, uint32_t i)
     see(s, tl_in(loop->regions[0]->last, i));
 }
 
+static bool is_by(const TlValue *v, TlOpcode opcode)
+{
+    return v->def && v->def->opcode == opcode;
+}
+
+/* Over parts of the grid? */
+static bool is_of_parts(const TlOp *loop)
+{
+    return is_by(tl_in(loop, LO), TL_OP_BLOCK) && is_by(tl_in(loop, STEP), TL_OP_NBLOCKS);
+}
+
 static void see_trips(Search *s, const TlOp *loop)
 {
-    see(s, tl_in(loop, LO));
+    if (!is_of_parts(loop))
+        see(s, tl_in(loop, LO));
     see(s, tl_in(loop, HI));
     see(s, tl_in(loop, STEP));
 }
@@ -86,11 +102,20 @@ static bool is_index(const Search *s, const TlOp *op)
            tl_attr_int(op, TL_ATTR_AXIS, 0) == (int64_t)s->fn->info->cluster_axis;
 }
 
+/* The index of the part that a loop over parts is at. */
+static bool is_of_part(const TlOp *op)
+{
+    const TlValue *t = op->opcode == TL_OP_PID && op->nin ? tl_in(op, 0) : NULL;
+    return t && !t->def && t->index == 0 && t->block->parent &&
+           t->block->parent->opcode == TL_OP_FOR && is_of_parts(t->block->parent);
+}
+
 static bool is_of_cluster(const Search *s, const TlOp *op)
 {
     TlWideInt n;
     bool divides = op->opcode == TL_OP_DIV, shifts = op->opcode == TL_OP_SHR;
-    if ((!divides && !shifts) || !is_index(s, tl_in(op, 0)->def) ||
+    const TlOp *index = divides || shifts ? tl_in(op, 0)->def : NULL;
+    if (!is_index(s, index) || (index->nin && !is_of_part(index)) ||
         !tl_const_int_value(tl_in(op, 1), &n) || n < 0 || (shifts && n > 30))
         return false;
     return (divides ? n : (TlWideInt)1 << n) % s->fn->info->cluster == 0 && (shifts || n > 0);
@@ -98,9 +123,10 @@ static bool is_of_cluster(const Search *s, const TlOp *op)
 
 static void see_op(Search *s, const TlOp *op)
 {
-    if (is_of_cluster(s, op))
+    bool own = is_index(s, op) || op->opcode == TL_OP_BLOCK;
+    if (is_of_cluster(s, op) || (!own && is_of_part(op)))
         return;
-    s->differs |= is_index(s, op) || op->nregions || !tl_op_is_pure(op);
+    s->differs |= own || op->nregions || !tl_op_is_pure(op);
     for (uint32_t i = 0; i < op->nin; i++)
         see(s, tl_in(op, i));
 }

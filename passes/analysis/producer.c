@@ -7,7 +7,7 @@ const char *tl_producer_fault_text(TlProducerFault fault)
 {
     static const char *const texts[] = {
         [TL_PRODUCER_REFUSED] = "specialize(0)",
-        [TL_PRODUCER_COPIES] = "not all that goes to shared memory goes there by bulk copies",
+        [TL_PRODUCER_COPIES] = "not all copies to shared memory are bulk copies",
         [TL_PRODUCER_WARPS] = "4 more warps need a multiple of 4, at most 28",
         [TL_PRODUCER_ROOM] = "shared memory has no room for buffers that live all the time",
         [TL_PRODUCER_PLACES] = "where they are is read from memory, or computed from tiles",

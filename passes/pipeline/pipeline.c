@@ -344,10 +344,10 @@ static TlFetchHow how_of(const Pipeline *p, const Candidate *c)
     TlPlace place = tl_op_place(c->load);
     TlDtype d = c->load->out[0]->type->dtype;
     bool copies = p->px->machine->copies && is_zero(place.other) && !tl_is_bool(d) &&
-                  tl_dtype_bits(d) >= 8 && copied_bytes(p, c) >= LEAST_COPY;
+                  tl_dtype_bits(d) >= 8;
     if (copies && is_bulk(p, c))
         return TL_FETCH_BULK;
-    return copies ? TL_FETCH_COPY : TL_FETCH_PUT;
+    return copies && copied_bytes(p, c) >= LEAST_COPY ? TL_FETCH_COPY : TL_FETCH_PUT;
 }
 
 /* Does the loop count up to the extent of an axis that it counts along? Then what starts there for

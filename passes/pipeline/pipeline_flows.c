@@ -1,9 +1,9 @@
 /* One flow or two: do the kernel's warps begin the bulk copies of pipelined loops themselves, or
  * does a warp that does nothing else (specialize)?
  *
- *  1. Two are possible where all that loops put into shared memory comes there by bulk copies, the
- *     other warp can compute where these are (producer.h), and there is room: for four more warps
- *     (registers go from one warpgroup to another), and for buffers that live all the time.
+ *  1. Two are possible where all copies to shared memory are bulk copies, the other warp can
+ *     compute where these are (producer.h), and there is room: for four more warps (registers go
+ *     from one warpgroup to another), and for buffers that live all the time.
  *  2. A hint decides: `specialize` asks for two, `specialize(0)` for one. Without one, there are
  *     two where that hides something and costs nothing:
  *       - a loop stands in another: what the next tile needs comes while this one is stored; or a
@@ -27,16 +27,18 @@ enum {
 
 /* ---- 1. possible ---- */
 
-/* All that goes to shared memory goes there by bulk copies. */
+/* All copies to shared memory are bulk copies. What the warps load and put, they can put ahead
+ * where slots begin with the loop: in no loop around it. */
 static bool copies_are_bulk(const TlSchedules *all)
 {
     bool bulk = false;
     for (uint32_t i = 0; i < all->len; i++)
         for (uint32_t k = 0; k < all->data[i].fetches.len; k++) {
-            const TlFetch *f = &all->data[i].fetches.data[k];
-            if (f->put && f->how != TL_FETCH_BULK)
+            TlFetchHow how = all->data[i].fetches.data[k].how;
+            bool in_loop = all->data[i].loop->block->parent;
+            if (how == TL_FETCH_COPY || (how == TL_FETCH_PUT && in_loop))
                 return false;
-            bulk |= f->how == TL_FETCH_BULK;
+            bulk |= how == TL_FETCH_BULK;
         }
     return bulk;
 }

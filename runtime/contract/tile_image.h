@@ -1,4 +1,4 @@
-/* The kernel image, version 14: the contract between compiler and runtime. One flat little-endian
+/* The kernel image, version 15: the contract between compiler and runtime. One flat little-endian
  * block, offsets in bytes from its start, readable in place. Strings are offsets of NUL-terminated
  * text. The compiler writes it (codegen/gen/image.c); the runtime validates it once
  * (runtime/image_check.c) and then reads it. Several images, one per target and each a multiple of
@@ -9,7 +9,7 @@
 
 #define TILE_IMAGE_MAGIC "TILEIMG1"
 enum {
-    TILE_IMAGE_VERSION = 14, TILE_MAX_GRID = 6, TILE_IMAGE_MAX_RANK = 8,
+    TILE_IMAGE_VERSION = 15, TILE_MAX_GRID = 6, TILE_IMAGE_MAX_RANK = 8,
     TL_MAX_CLUSTER = 8, /* programs; bytes of shared memory that one may have: */
     TL_CLUSTER_SHARED = 200 << 10,
     TILE_IMAGE_MAX_PARAMS = 128,
@@ -89,7 +89,10 @@ typedef enum tile_slot_kind {
      * elements along the first, box >> 16 along axis `axis >> 4 & 15`, 1 along others. Rows of
      * `axis >> 8` bytes in shared memory, 128, 64 or 32, whose 16-byte pieces are XORed by the
      * row */
-    TILE_SLOT_MAP
+    TILE_SLOT_MAP,
+    /* i64 number of programs that start: a kernel that has this slot does the whole grid with any
+     * number. There is one at most */
+    TILE_SLOT_BLOCKS
 } tile_slot_kind;
 typedef struct tile_image_slot { uint32_t kind, param, axis, box; } tile_image_slot;
 enum { TL_MAP_BYTES = 128, TL_MAP_ALIGNMENT = 64, TL_MAX_MAPS = 16 /* of a kernel */ };

@@ -320,9 +320,9 @@ static tile_status emu_run(tl_dev *dev, tl_code *code, const tl_launch *launch, 
     tl_emu_job job = {
         .kernel = &code->kernel, .launch = launch, .sink = sink, .dropped = UINT32_MAX};
     tile_status status = TILE_OK;
-    TL_INVARIANT(launch->programs > 0 && code->kernel.lanes > 0 &&
+    TL_INVARIANT(launch->blocks > 0 && code->kernel.lanes > 0 &&
                      code->kernel.threads % code->kernel.lanes == 0,
-                 "%lld blocks of %u threads in warps of %u", (long long)launch->programs,
+                 "%lld blocks of %u threads in warps of %u", (long long)launch->blocks,
                  code->kernel.threads, code->kernel.lanes);
     if (dev->drop >= 0)
         status = find_mutation(launch, dev->drop, &job);
@@ -357,6 +357,14 @@ static tile_status emu_together(tl_dev *dev, tl_code *code, int64_t *out_program
     return TILE_OK;
 }
 
+/* Few enough that each does several parts. */
+static tile_status emu_blocks(tl_dev *dev, tl_code *code, int64_t programs, int64_t *out_blocks)
+{
+    (void)dev, (void)code;
+    *out_blocks = (programs + 2) / 3;
+    return TILE_OK;
+}
+
 static const tl_driver driver = {
     .kind = "emu",
     .open = emu_open,
@@ -372,6 +380,7 @@ static const tl_driver driver = {
     .code_unload = emu_code_unload,
     .run = emu_run,
     .together = emu_together,
+    .blocks = emu_blocks,
     .wrote = emu_wrote,
 };
 

@@ -238,13 +238,13 @@ static bool next_cluster(tl_emu_worker *w, tl_emu_job *job, int64_t *out_linear)
     if (w->begin == w->end) {
         int64_t n = job->schedule.order == TL_EMU_REVERSE ? (CHUNK + size - 1) / size * size : size;
         w->begin = atomic_fetch_add_explicit(&job->next, n, memory_order_relaxed);
-        w->end = w->begin + n < job->launch->programs ? w->begin + n : job->launch->programs;
+        w->end = w->begin + n < job->launch->blocks ? w->begin + n : job->launch->blocks;
         if (w->begin >= w->end) {
             w->begin = w->end;
             return false;
         }
     }
-    TL_INVARIANT_OR(false, w->begin < w->end && w->end <= job->launch->programs,
+    TL_INVARIANT_OR(false, w->begin < w->end && w->end <= job->launch->blocks,
                     "blocks %lld to %lld", (long long)w->begin, (long long)w->end);
     bool last = job->schedule.order == TL_EMU_REVERSE;
     *out_linear = last ? w->end - size : w->begin;
@@ -353,7 +353,7 @@ tile_status tl_emu_run(tl_pool *pool, tl_emu_crew *crew, tl_emu_job *job)
     TL_INVARIANT(pool && crew && job->launch, "a job of no launch");
     shift s = {crew, job};
     int64_t n = tl_pool_threads(pool);
-    tile_status status = tl_pool_run(pool, n < job->launch->programs ? n : job->launch->programs,
+    tile_status status = tl_pool_run(pool, n < job->launch->blocks ? n : job->launch->blocks,
                                      TL_POOL_INCREASING, work, &s);
     tile_status broken = tl_broken_status();
     if (status != TILE_OK || broken != TILE_OK)

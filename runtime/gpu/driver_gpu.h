@@ -9,6 +9,7 @@
 #define TL_DRIVER_GPU_H
 #include "runtime/driver.h"
 #include <pthread.h>
+#include <stdatomic.h>
 
 /* What is called; every `int` result is the library's error code, 0 for success. */
 typedef struct tl_gpu_api {
@@ -170,6 +171,7 @@ struct tl_code {
     const void *image;
     const char *name;
     uint32_t threads, shared_bytes, debug_slot; /* of its parameters; TL_GPU_NO_SLOT */
+    atomic_llong blocks; /* of a kernel that starts as many as run at once; 0: not asked yet */
 };
 enum { TL_GPU_NO_SLOT = UINT32_MAX };
 
@@ -208,6 +210,7 @@ void *tl_gpu_queue_native(const tl_queue *queue);
 tile_status tl_gpu_queue_captures(const tl_queue *queue, bool *out_captures);
 tile_status tl_gpu_queue_launch(tl_queue *queue, tl_code *code, const tl_launch *launch);
 tile_status tl_gpu_together(tl_dev *dev, tl_code *code, int64_t *out_programs);
+tile_status tl_gpu_blocks(tl_dev *dev, tl_code *code, int64_t programs, int64_t *out_blocks);
 tile_status tl_gpu_mark_create(tl_dev *dev, tl_mark **out_mark);
 void tl_gpu_mark_free(tl_mark *mark);
 tile_status tl_gpu_mark_record(tl_mark *mark, tl_queue *queue);
@@ -227,6 +230,7 @@ void tl_gpu_code_unload(tl_dev *dev, tl_code *code);
     .queue_fill = tl_gpu_queue_fill, .queue_native = tl_gpu_queue_native,                          \
     .queue_captures = tl_gpu_queue_captures, .queue_launch = tl_gpu_queue_launch,                  \
     .together = tl_gpu_together,                                                                   \
+    .blocks = tl_gpu_blocks,                                                                       \
     .mark_create = tl_gpu_mark_create, .mark_free = tl_gpu_mark_free,                              \
     .mark_record = tl_gpu_mark_record, .mark_wait = tl_gpu_mark_wait,                              \
     .mark_synchronize = tl_gpu_mark_synchronize, .mark_elapsed = tl_gpu_mark_elapsed,              \

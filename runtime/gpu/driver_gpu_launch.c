@@ -83,7 +83,7 @@ static tile_status launch_with(tl_queue *q, const tl_code *code, const tl_launch
     bool together = l->flags & TILE_LAUNCH_TOGETHER,
          overlap = l->flags & TILE_LAUNCH_OVERLAP && l->kernel->flags & TILE_KERNEL_WAITS;
     launch_attribute attributes[2];
-    launch_config config = {.grid = {(unsigned)l->programs, 1, 1},
+    launch_config config = {.grid = {(unsigned)l->blocks, 1, 1},
                             .block = {code->threads, 1, 1},
                             .shared_bytes = code->shared_bytes,
                             .stream = q->stream,
@@ -103,7 +103,7 @@ static tile_status launch_together(tl_queue *q, const tl_code *code, const tl_la
 {
     tl_dev *d = q->dev;
     if (d->api.launch_together)
-        return TL_GPU_CALL(d, launch_together, code->function, (unsigned)l->programs, 1, 1,
+        return TL_GPU_CALL(d, launch_together, code->function, (unsigned)l->blocks, 1, 1,
                            code->threads, 1, 1, code->shared_bytes, q->stream, params);
     return tl_gpu_lacks(d, d->context ? offsetof(tl_gpu_api, launch_ex) /* cuda */
                                       : offsetof(tl_gpu_api, launch_together));
@@ -128,7 +128,7 @@ static tile_status launch(tl_queue *q, const tl_code *code, const tl_launch *l, 
         return launch_with(q, code, l, params);
     if (l->flags & TILE_LAUNCH_TOGETHER)
         return launch_together(q, code, l, params);
-    return TL_GPU_CALL(d, launch, code->function, (unsigned)l->programs, 1, 1, code->threads, 1, 1,
+    return TL_GPU_CALL(d, launch, code->function, (unsigned)l->blocks, 1, 1, code->threads, 1, 1,
                        code->shared_bytes, q->stream, params, NULL);
 }
 
@@ -151,11 +151,11 @@ tile_status tl_gpu_queue_launch(tl_queue *q, tl_code *code, const tl_launch *l)
     void *params[TL_MAX_SLOTS + 1];
     encoded_map maps[TL_MAX_MAPS];
     tile_status status;
-    if ((uint64_t)l->programs * code->threads > d->kind->max_threads)
+    if ((uint64_t)l->blocks * code->threads > d->kind->max_threads)
         return tl_fail(TILE_NO_RESOURCE,
                        "kernel '%s': %" PRId64 " programs of %u threads are more threads than %s "
                        "starts at once (%" PRIu64 ")",
-                       code->name, l->programs, code->threads, d->kind->vendor,
+                       code->name, l->blocks, code->threads, d->kind->vendor,
                        d->kind->max_threads);
     for (uint32_t i = 0; i < l->nslots; i++)
         params[i] = (void *)(uintptr_t)&l->slots[i];
@@ -181,5 +181,22 @@ tile_status tl_gpu_together(tl_dev *d, tl_code *code, int64_t *out_programs)
         TL_GPU_CALL(d, occupancy, &blocks, code->function, (int)code->threads, code->shared_bytes));
     if (status == TILE_OK)
         *out_programs = (int64_t)blocks * d->processors;
+    return status;
+}
+
+tile_status tl_gpu_blocks(tl_dev *d, tl_code *code, int64_t programs, int64_t *out_blocks)
+{
+    (void)programs;
+    tile_status status = TILE_OK;
+    *out_blocks = (int64_t)atomic_load_explicit(&code->blocks, memory_order_relaxed);
+    if (*out_blocks > 0)
+        return status; /* asked before */
+    *out_blocks = d->processors; /* one each, where the library cannot say */
+    if (d->api.occupancy)
+        status = tl_gpu_together(d, code, out_blocks);
+    if (status == TILE_OK && *out_blocks < 1)
+        *out_blocks = 1; /* its launch will say why none can run */
+    if (status == TILE_OK)
+        atomic_store_explicit(&code->blocks, *out_blocks, memory_order_relaxed);
     return status;
 }

@@ -8,7 +8,7 @@ from values import exact, poison, small
 
 GEMM = """
 kernel gemm(const f16 A[M, K], const f16 B[K, N], f32 C[M, N], const int BM, const int BN, const int BK)
-    grid(cdiv(M, BM), cdiv(N, BN){group}) cluster({cluster})
+    grid(cdiv(M, BM), cdiv(N, BN){group}) cluster({cluster}){more}
 {{
     int m = pid(0) * BM;
     int n = pid(1) * BN;
@@ -72,8 +72,10 @@ for which, hint in enumerate(("pipeline", "pipeline specialize")):
     for name, cluster, group, shape in (("down", "2", "", (256, 72, 200)), ("odd", "2", "", (136, 72, 136)), ("band", "2, 1", ", group = 2", (376, 136, 72)),
                                         ("across", "1, 2", "", (72, 248, 136)), ("band_across", "1, 2", ", group = 3", (264, 248, 72)),
                                         ("four", "4", "", (200, 64, 104)), ("no_trips", "2", "", (128, 64, 0))):
-        add(name + alone, GEMM.format(cluster=cluster, group=group, hint=hint), shape, (64, 64, 32), 4, 2 + which)
-    add("rows_of_8" + alone, GEMM.format(cluster="8", group="", hint=hint), (512, 64, 160), (64, 64, 64), 4, 3)
+        add(name + alone, GEMM.format(cluster=cluster, group=group, more="", hint=hint), shape, (64, 64, 32), 4, 2 + which)
+    add("rows_of_8" + alone, GEMM.format(cluster="8", group="", more="", hint=hint), (512, 64, 160), (64, 64, 64), 4, 3)
+    for name, cluster, group, shape in (("down", "2", ", group = 2", (376, 200, 72)), ("across", "1, 2", "", (184, 248, 104))):
+        add(f"parts_{name}{alone}", GEMM.format(cluster=cluster, group=group, more=" persistent(1)", hint=hint), shape, (64, 64, 32), 4, 3)
     for cluster in (2, 4):
         add(f"persistent_{cluster}{alone}", PERSISTENT.format(cluster=cluster, hint=hint), (328, 200, 104), (64, 64, 32), 4, 3)
     row(f"cluster_attention{alone}", ATTENTION.format(hint=hint),

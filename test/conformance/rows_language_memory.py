@@ -462,6 +462,18 @@ kernel k(const f32 x[N], f32 y[N], i32 programs[1])
 }
 """, {"x": small("f32", 1, 5000), "y": poison("f32", 5000), "programs": zeros("i32", 1)}, lambda a: {"y": exact(2 * a["x"]), "programs": exact([1])})
 
+for group in (0, 1, 2, 5, 100):
+    row(f"lang_persistent_clause_{group}", f"""
+kernel k(i32 y[M, N, P], i32 sum[1])
+    grid(M, N, P{f', group = {group}' if group else ''}) persistent(1)
+{{
+    y[pid(0), pid(1), pid(2)] = pid(0) + 100 * pid(1) + 10000 * pid(2) + 1000000 * npid(1);
+    if (pid(0) % 2 == 0)
+        atomic_add(sum[0], 1);
+}}
+""", {"y": poison("i32", 7, 4, 3), "sum": zeros("i32", 1)},
+        lambda a: {"y": exact(np.arange(7)[:, None, None] + 100 * np.arange(4)[:, None] + 10000 * np.arange(3) + 4000000), "sum": exact([4 * 4 * 3])})
+
 for group in (1, 2, 5, 100):
     row(f"lang_grouped_grid_{group}", f"""
 kernel k(i32 y[M, N, P])

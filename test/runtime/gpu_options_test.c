@@ -213,6 +213,84 @@ static void clusters(void)
     all_given_back();
 }
 
+/* A kernel that does the whole grid with any number of programs is told how many start: as many as
+ * run at once; one for each processor where the library cannot say; never more than there are. */
+enum { BLOCKS_SLOT = 7 };
+static void parts(void **params, unsigned grid, unsigned block)
+{
+    int64_t n;
+    memcpy(&n, params[BLOCKS_SLOT], sizeof n);
+    CHECK_INT(n, grid);
+    scale(params, 4, block);
+}
+
+static void as_many_as_run(void)
+{
+    static const tile_image_slot slot = {.kind = TILE_SLOT_BLOCKS};
+    static const char *const names[] = {"hipModuleOccupancyMaxActiveBlocksPerMultiprocessor",
+                                        "cuOccupancyMaxActiveBlocksPerMultiprocessor"};
+    for (int can_say = 0; can_say < 2; can_say++) {
+        tile_device *dev = NULL;
+        tile_module *mod = NULL;
+        KernelSpec spec = scale_spec;
+        tile_kernel *k = NULL;
+        int64_t few = 2, many = 1 << 20;
+        spec.maps = &slot;
+        spec.nmaps = 1;
+        hidden = can_say ? NULL : names[is_cuda];
+        OK(tile_device_open(kind, &dev));
+        make_image(&maker, is_cuda ? "sm_90a" : "gfx942", &spec, 1);
+        OK(tile_module_load_image(dev, maker.data, maker.size, &mod));
+        OK(tile_kernel_get(mod, "scale", NULL, &k));
+        stub->functions[0].function = parts;
+        tile_device_info info = TILE_DEVICE_INFO_INIT;
+        OK(tile_device_get_info(dev, &info));
+        for (int again = 0; again < 2; again++) {
+            OK(launch_with(k, 0, &many));
+            CHECK_INT(stub->grid, info.processors * (can_say ? stub->fit : 1));
+            OK(launch_with(k, 0, &few));
+            CHECK_INT(stub->grid, few);
+        }
+        stub->functions[0].function = scale;
+        hidden = NULL;
+        tile_module_free(mod);
+        tile_device_close(dev);
+    }
+    all_given_back();
+}
+
+/* As many as run at once, in whole clusters. */
+static void clusters_of_parts(void)
+{
+    static const tile_image_slot slot = {.kind = TILE_SLOT_BLOCKS};
+    static const int64_t many = 5 << 10, ten = 10;
+    tile_device *dev = NULL;
+    tile_module *mod = NULL;
+    KernelSpec spec = scale_spec;
+    tile_kernel *k = NULL;
+    spec.maps = &slot;
+    spec.nmaps = 1;
+    spec.cluster = 5;
+    OK(tile_device_open(kind, &dev));
+    make_image(&maker, "sm_90a", &spec, 1);
+    OK(tile_module_load_image(dev, maker.data, maker.size, &mod));
+    OK(tile_kernel_get(mod, "scale", NULL, &k));
+    stub->functions[0].function = parts;
+    tile_device_info info = TILE_DEVICE_INFO_INIT;
+    OK(tile_device_get_info(dev, &info));
+    int run = info.processors * stub->fit;
+    CHECK(run % 5 > 0);
+    OK(launch_with(k, 0, &many));
+    CHECK_INT(stub->grid, run - run % 5);
+    CHECK_INT(stub->cluster, 5);
+    OK(launch_with(k, 0, &ten));
+    CHECK_INT(stub->grid, 10);
+    stub->functions[0].function = scale;
+    tile_module_free(mod);
+    tile_device_close(dev);
+    all_given_back();
+}
+
 static void wrong_options(void)
 {
     tile_device *dev = NULL;
@@ -391,9 +469,11 @@ int main(int argc, char **argv)
     overlap();
     old_drivers();
     clusters();
+    as_many_as_run();
     wrong_options();
     each_call_of_options_fails();
     if (is_cuda) {
+        clusters_of_parts();
         library_makes_maps();
         library_makes_no_maps();
     }

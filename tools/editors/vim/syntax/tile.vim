@@ -10,7 +10,7 @@ syn keyword tileConstant true false inf nan
 syn keyword tileType bool i8 i16 i32 i64 u8 u16 u32 u64 f16 bf16 f32 f64 f8e4m3 f8e5m2 i4 u4 f4e2m1 f8e4m3fnuz f8e5m2fnuz int float
 syn keyword tileTodo contained TODO FIXME NOTE
 syn match tileBuiltin /\v<(iota|zeros_like|identity|row|col|expand|broadcast|reshape|trans|squeeze|repeat|join|interleave|split|pick|put|cat|flip|extract|shift|min|max|min_nan|max_nan|clamp|abs|sign|isnan|isinf|cdiv|mulhi|popcount|clz|ctz|rotl|sqrt|floor|ceil|round|rint|trunc|fma|fmod|exp|exp2|expm1|log|log2|log10|log1p|rsqrt|cbrt|sin|cos|tan|asin|acos|atan|atan2|sinh|cosh|tanh|erf|erfc|pow|sigmoid|dot|dot_scaled|sum|prod|any|all|xor_sum|argmax|argmin|reduce|scan|cumsum|cumprod|sort|argsort|topk|histogram|gather|cast|bitcast|load|store|in|raw|view|sub|atomic_add|atomic_min|atomic_max|atomic_and|atomic_or|atomic_xor|atomic_xchg|atomic_cas|atomic_load|atomic_store|pid|npid|print|assert|assume|multiple_of|contiguous|asm|range)>\ze\s*\(/
-syn match tileClause /\v<(grid|require|assume|tune|key|instantiate|warps|stages|cluster|maxreg|alias|group|where|type)>\ze\s*\(/
+syn match tileClause /\v<(grid|require|assume|tune|key|instantiate|warps|stages|cluster|persistent|maxreg|alias|group|where|type)>\ze\s*\(/
 syn match tileClause /\v;\s*\zswhere>/
 syn match tileSpace /\v<(fast|target|device)>\ze\s*\./
 syn match tileNumber /\v<0[xX][0-9a-fA-F_]*(\.[0-9a-fA-F_]*)?([pP][+-]?\d+)?|<0[bB][01_]+|<\d[0-9_]*(\.[0-9_]*)?([eE][+-]?\d+)?/
